@@ -1,0 +1,2 @@
+// Package plans owns the plan bundle: what it says, how it is read, written, checked, verified and compared.
+package plans

@@ -1,0 +1,2 @@
+// Package calibrate measures a live machine into a profile.
+package calibrate

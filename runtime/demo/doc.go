@@ -1,0 +1,2 @@
+// Package demo embeds the default model.
+package demo

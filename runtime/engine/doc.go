@@ -1,0 +1,2 @@
+// Package engine owns weights, pool, executors and the serving loop.
+package engine

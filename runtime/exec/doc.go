@@ -1,0 +1,2 @@
+// Package exec runs a model's ops under a plan: packing, GEMM, attention.
+package exec

@@ -1,0 +1,2 @@
+// Package mem hands out page-aligned buffers off the Go heap.
+package mem

@@ -1,0 +1,2 @@
+// Package pool runs pinned worker threads in groups with local and global barriers.
+package pool

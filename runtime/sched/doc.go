@@ -1,0 +1,2 @@
+// Package sched is the pure state machine that decides which request runs next.
+package sched

@@ -1,0 +1,2 @@
+// Package tokenizer turns text into token ids and back, from GGUF metadata.
+package tokenizer

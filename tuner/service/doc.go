@@ -1,0 +1,2 @@
+// Package service turns sections of a TopoTree into service configurations.
+package service
