@@ -1,0 +1,273 @@
+package gguf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// File is an open GGUF file. Its methods may be called from several goroutines; Close ends the life of every Tensor.Data.
+type File struct {
+	keys    []string
+	meta    map[string]value
+	tensors []*Tensor
+	byName  map[string]*Tensor
+	parts   []mapping // what Close must undo; empty for a file made by Parse
+	size    int64
+}
+
+// Tensor is one tensor of a file.
+type Tensor struct {
+	Name string
+	Type Type
+	Dims []int  // ggml order: Dims[0] is the row length (K), Dims[1] the number of rows (N); one to four of them, none zero
+	Data []byte // the blocks as stored, rows one after the other; points into the file and is read-only
+
+	mapped bool // Data lies in a file mapping that Release may drop from memory
+}
+
+// Elems returns the number of elements.
+func (t *Tensor) Elems() int {
+	n := 1
+	for _, d := range t.Dims {
+		n *= d
+	}
+	return n
+}
+
+// Tensor returns the named tensor.
+func (f *File) Tensor(name string) (t *Tensor, ok bool) {
+	t, ok = f.byName[name]
+	return t, ok
+}
+
+// Tensors returns all tensors, in the order of the file (and of its parts).
+func (f *File) Tensors() []*Tensor { return slices.Clone(f.tensors) }
+
+// Size returns the bytes of all parts.
+func (f *File) Size() int64 { return f.size }
+
+// Parse reads a GGUF file that is in memory: the embedded model, or a test's. Tensor data and metadata stay slices of data, which must
+// not change. Close has nothing to do then.
+func Parse(data []byte) (*File, error) {
+	f, err := parsePart(data)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := f.Uint(keySplitCount); ok && n > 1 {
+		return nil, fmt.Errorf("%w: it is one of %d parts; open the first part by its file name", ErrUnsupported, n)
+	}
+	return f, nil
+}
+
+const (
+	magic            = "GGUF"
+	keyAlignment     = "general.alignment"
+	defaultAlignment = 32
+	maxDims          = 4
+
+	// The fewest bytes that a metadata entry (key length, key, value type, value) and a tensor entry (name length, name, dimension
+	// count, one dimension, type, offset) can take.
+	leastEntry  = 8 + 1 + 4 + 1
+	leastTensor = 8 + 1 + 4 + 8 + 4 + 8
+)
+
+// parsePart reads one file, which may be a part of several.
+func parsePart(data []byte) (*File, error) {
+	c := &cursor{data: data}
+	nTensors, nKeys := readPreamble(c)
+	f := &File{meta: map[string]value{}, byName: map[string]*Tensor{}, size: int64(len(data))}
+	f.readMetadata(c, nKeys)
+	if c.err == nil && nTensors > c.left()/leastTensor {
+		c.fail(ErrDamaged, 8, "the file says it has %d tensors, more than its %d bytes can describe", nTensors, len(data))
+	}
+	alignment := f.alignment(c)
+	infos := f.readTensorInfos(c, int(nTensors))
+	if c.err != nil {
+		return nil, c.err
+	}
+	if err := f.placeTensors(data, infos, alignment, c.pos); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// readPreamble reads magic, version and the two counts.
+func readPreamble(c *cursor) (nTensors uint64, nKeys int) {
+	if len(c.data) < 4 || !bytes.Equal(c.data[:4], []byte(magic)) {
+		c.fail(ErrDamaged, 0, "a GGUF file begins with %q, this one with %q", magic, c.data[:min(4, len(c.data))])
+		return 0, 0
+	}
+	c.pos = 4
+	switch version := c.u32("the version"); {
+	case c.err != nil:
+		return 0, 0
+	case version == 2 || version == 3:
+	case version&0xffff == 0:
+		c.fail(ErrUnsupported, 4, "it is big-endian (version %d); convert it to little-endian", bits.ReverseBytes32(version))
+		return 0, 0
+	default:
+		c.fail(ErrUnsupported, 4, "GGUF version %d; versions 2 and 3 are read, so convert the model again with current tools", version)
+		return 0, 0
+	}
+	nTensors = c.u64("the tensor count")
+	nKeys = c.count("the number of metadata entries", leastEntry)
+	return nTensors, nKeys
+}
+
+// readMetadata reads n key-value pairs.
+func (f *File) readMetadata(c *cursor, n int) {
+	for i := range n {
+		at := c.pos
+		key := string(c.str(fmt.Sprintf("key %d of %d", i, n)))
+		v := readValue(c, key)
+		if c.err != nil {
+			return
+		}
+		if _, twice := f.meta[key]; twice {
+			c.fail(ErrDamaged, at, "key %s appears twice", show(key))
+			return
+		}
+		f.meta[key] = v
+		f.keys = append(f.keys, key)
+	}
+}
+
+// alignment returns the alignment of tensor data, a power of two.
+func (f *File) alignment(c *cursor) uint64 {
+	v, ok := f.meta[keyAlignment]
+	if !ok || c.err != nil {
+		return defaultAlignment
+	}
+	if v.kind != kindU32 {
+		c.fail(ErrDamaged, c.pos, "%s is a %s and must be a uint32", keyAlignment, v.kind)
+		return defaultAlignment
+	}
+	a := uint64(binary.LittleEndian.Uint32(v.raw))
+	if bits.OnesCount64(a) != 1 {
+		c.fail(ErrDamaged, c.pos, "%s is %d and must be a power of two", keyAlignment, a)
+	}
+	return a
+}
+
+// tensorInfo is a tensor entry of the header: where the data is, not yet compared with the file.
+type tensorInfo struct {
+	tensor *Tensor
+	offset uint64 // from the start of the data section
+	bytes  uint64
+	at     int // byte position of the entry, for messages
+}
+
+// readTensorInfos reads n tensor entries.
+func (f *File) readTensorInfos(c *cursor, n int) []tensorInfo {
+	var infos []tensorInfo
+	for i := range n {
+		at := c.pos
+		name := string(c.str(fmt.Sprintf("the name of tensor %d of %d", i, n)))
+		if c.err == nil && f.byName[name] != nil {
+			c.fail(ErrDamaged, at, "tensor %s appears twice", show(name))
+		}
+		info := readTensorInfo(c, name, at)
+		if c.err != nil {
+			return nil
+		}
+		f.byName[name] = info.tensor
+		f.tensors = append(f.tensors, info.tensor)
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// readTensorInfo reads dimensions, type and offset of the named tensor and computes its size.
+func readTensorInfo(c *cursor, name string, at int) tensorInfo {
+	what := "the entry of tensor " + show(name)
+	nDims := c.u32(what)
+	if c.err == nil && (nDims == 0 || nDims > maxDims) {
+		c.fail(ErrDamaged, at, "tensor %s has %d dimensions; 1 to %d are possible", show(name), nDims, maxDims)
+	}
+	if c.err != nil {
+		return tensorInfo{}
+	}
+	var dims [maxDims]uint64
+	for i := range dims[:nDims] {
+		dims[i] = c.u64(what)
+	}
+	t := &Tensor{Name: name, Type: Type(c.u32(what))}
+	info := tensorInfo{tensor: t, offset: c.u64(what), at: at}
+	if c.err != nil {
+		return info
+	}
+	elems, blockBytes := t.Type.Block()
+	if elems == 0 {
+		c.fail(ErrUnsupported, at, "tensor %s is of type %s, which is not supported; use a file quantized to q8_0, q4_0 or a q*_k type", show(name), t.Type)
+		return info
+	}
+	n, ok := product(dims[:nDims])
+	if !ok || n > 1<<56 {
+		c.fail(ErrDamaged, at, "tensor %s has impossible dimensions %d", show(name), dims[:nDims])
+		return info
+	}
+	if dims[0]%uint64(elems) != 0 {
+		c.fail(ErrDamaged, at, "tensor %s has rows of %d elements, which are no whole blocks of %d (type %s)", show(name), dims[0], elems, t.Type)
+		return info
+	}
+	t.Dims = make([]int, nDims)
+	for i := range t.Dims {
+		t.Dims[i] = int(dims[i])
+	}
+	info.bytes = n / uint64(elems) * uint64(blockBytes) // below 2^59
+	return info
+}
+
+// product multiplies the dimensions; ok is false if one is zero or the product overflows.
+func product(dims []uint64) (n uint64, ok bool) {
+	n = 1
+	for _, d := range dims {
+		hi, lo := bits.Mul64(n, d)
+		if d == 0 || hi != 0 {
+			return 0, false
+		}
+		n = lo
+	}
+	return n, true
+}
+
+// placeTensors gives each tensor its bytes. header is the length of the header, behind which, aligned, the data section begins.
+func (f *File) placeTensors(data []byte, infos []tensorInfo, alignment uint64, header int) error {
+	base := (uint64(header) + alignment - 1) &^ (alignment - 1)
+	end := uint64(len(data))
+	for _, in := range infos {
+		name := show(in.tensor.Name)
+		if in.offset%alignment != 0 {
+			return fmt.Errorf("%w: at byte %d: tensor %s begins at offset %d, no multiple of the alignment %d", ErrDamaged, in.at, name, in.offset, alignment)
+		}
+		if base > end || in.offset > end-base || in.bytes > end-base-in.offset {
+			return fmt.Errorf("%w: at byte %d: tensor %s needs %d bytes at offset %d of the data section, which begins at byte %d, but the file ends at byte %d; copy or download it again",
+				ErrDamaged, in.at, name, in.bytes, in.offset, base, end)
+		}
+		lo, hi := base+in.offset, base+in.offset+in.bytes
+		in.tensor.Data = data[lo:hi:hi]
+	}
+	return checkOverlap(infos)
+}
+
+// checkOverlap refuses tensors that share bytes: harmless to read, but a small file could unpack to any size that way.
+func checkOverlap(infos []tensorInfo) error {
+	slices.SortFunc(infos, func(a, b tensorInfo) int {
+		if a.offset != b.offset {
+			if a.offset < b.offset {
+				return -1
+			}
+			return 1
+		}
+		return a.at - b.at
+	})
+	for i := 1; i < len(infos); i++ {
+		if p, q := infos[i-1], infos[i]; q.offset-p.offset < p.bytes {
+			return fmt.Errorf("%w: at byte %d: tensor %s overlaps tensor %s", ErrDamaged, q.at, show(q.tensor.Name), show(p.tensor.Name))
+		}
+	}
+	return nil
+}
