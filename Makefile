@@ -1,0 +1,66 @@
+# sandwich: everything a person or CI runs. Needs Go and make, nothing else.
+GO      ?= go
+BIN     := bin/sandwich
+VERSION ?= 0.1.0
+COMMIT  := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+export CGO_ENABLED = 0
+FUZZTIME ?= 30s
+HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
+
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client
+
+build: ## the one static binary, at bin/sandwich
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
+
+run: build ## probe this machine, tune the embedded model within a minute, serve it on 127.0.0.1:8080
+	./$(BIN) run
+
+test: ## unit, property, golden and command tests
+	$(GO) test ./...
+
+check: fmt vet lint race arm64 ## what CI gates besides the tests
+	$(GO) test -count=1 -run TestImportDirection ./cmd/sandwich
+
+fmt:
+	@out=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	$(GO) tool staticcheck ./...
+
+RACE_PACKAGES := ./runtime/pool ./runtime/sched ./runtime/kvcache ./runtime/engine ./runtime/server
+race:
+ifeq ($(HAVE_CC),)
+	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"
+else
+	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
+endif
+
+arm64: ## cross-build, and the kernel tests under qemu-user where it is installed
+	GOOS=linux GOARCH=arm64 $(GO) build ./...
+	@if command -v qemu-aarch64 >/dev/null 2>&1; then \
+	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/microkernel-arm64.test ./microkernel && \
+	  (cd microkernel && GODEBUG=asyncpreemptoff=1 qemu-aarch64 -cpu max ../bin/microkernel-arm64.test -test.short); \
+	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
+
+bench: build ## the speed goals on this machine, each figure beside its roof
+	./$(BIN) bench gemm --threads 1
+	./$(BIN) bench llm
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -h -o '^func Fuzz[A-Za-z0-9_]*' $$pkg/*_test.go | cut -d' ' -f2); do \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; done
+
+golden: ## rewrite golden files from what the code prints now; review the diff
+	$(GO) test ./topotree ./plans ./cmd/sandwich -update
+
+size: build
+	@ls -l $(BIN) | awk '{printf "%.1f MB %s\n", $$5/1e6, $$9}'
+
+clean:
+	rm -rf bin
