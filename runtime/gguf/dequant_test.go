@@ -1,0 +1,147 @@
+package gguf
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDequantizeReference compares every quantized tensor of the reference models with the bits that llama.cpp's dequantizer gave.
+func TestDequantizeReference(t *testing.T) {
+	dir := filepath.Join(testdata(t), "parity")
+	raw, err := os.ReadFile(filepath.Join(dir, "dequant.json"))
+	if err != nil {
+		t.Skip(err)
+	}
+	var models map[string]map[string]struct {
+		Type   string
+		SHA    string `json:"sha256_f32"`
+		First8 []float32
+	}
+	if err := json.Unmarshal(raw, &models); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Type]bool{}
+	for name, tensors := range models {
+		f, err := Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for tn, want := range tensors {
+			ten, ok := f.Tensor(tn)
+			if !ok || ten.Type.String() != strings.ToLower(want.Type) {
+				t.Fatalf("%s: tensor %s: %+v, want type %s", name, tn, ten, want.Type)
+			}
+			x := make([]float32, ten.Elems())
+			if err := Dequantize(x, ten.Type, ten.Data); err != nil {
+				t.Fatal(err)
+			}
+			buf := make([]byte, 4*len(x))
+			for i, v := range x {
+				binary.LittleEndian.PutUint32(buf[4*i:], math.Float32bits(v))
+			}
+			if sum := sha256.Sum256(buf); hex.EncodeToString(sum[:]) != want.SHA {
+				t.Errorf("%s: %s (%s) differs: first values %v, want %v", name, tn, ten.Type, x[:8], want.First8)
+			}
+			seen[ten.Type] = true
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, typ := range readable() {
+		if typ != F32 && !seen[typ] {
+			t.Errorf("the reference has no tensor of type %s", typ)
+		}
+	}
+}
+
+// readable lists all types that Block knows.
+func readable() (all []Type) {
+	for id := range types {
+		if n, _ := Type(id).Block(); n > 0 {
+			all = append(all, Type(id))
+		}
+	}
+	return all
+}
+
+// TestF16Exhaustive sends every half through float32 and back, and checks rounding at and around every midpoint between two halves.
+func TestF16Exhaustive(t *testing.T) {
+	for h := range 1 << 16 {
+		f := F16ToF32(uint16(h))
+		if f != f {
+			if back := F32ToF16(f); back&0x7fff <= 0x7c00 || back&0x8000 != uint16(h)&0x8000 {
+				t.Fatalf("NaN %#04x became %#04x", h, back)
+			}
+			continue
+		}
+		if back := F32ToF16(f); back != uint16(h) {
+			t.Fatalf("%#04x -> %g -> %#04x", h, f, back)
+		}
+	}
+	for h := range 0x7c00 { // positive finite halves: midpoint to the next one up
+		lo, hi := float64(F16ToF32(uint16(h))), float64(F16ToF32(uint16(h+1)))
+		if h == 0x7bff {
+			hi = 65536
+		}
+		mid := float32((lo + hi) / 2) // exact: one more bit than a half
+		even := uint16(h + h&1)
+		if got := F32ToF16(mid); got != even {
+			t.Fatalf("midpoint above %#04x rounds to %#04x, want %#04x", h, got, even)
+		}
+		if got := F32ToF16(math.Nextafter32(mid, 0)); got != uint16(h) {
+			t.Fatalf("just below the midpoint above %#04x: %#04x", h, got)
+		}
+		if got := F32ToF16(-math.Nextafter32(mid, 1e6)); got != uint16(h+1)|0x8000 {
+			t.Fatalf("minus just above the midpoint above %#04x: %#04x", h, got)
+		}
+	}
+}
+
+// TestBF16 checks all bfloat16 values and the ties between neighbours.
+func TestBF16(t *testing.T) {
+	for h := range 1 << 16 {
+		f := BF16ToF32(uint16(h))
+		if f != f {
+			if b := F32ToBF16(f); b&0x7fff <= 0x7f80 {
+				t.Fatalf("NaN %#04x became %#04x", h, b)
+			}
+			continue
+		}
+		if b := F32ToBF16(f); b != uint16(h) {
+			t.Fatalf("%#04x -> %g -> %#04x", h, f, b)
+		}
+		if h&0x7f80 == 0x7f80 {
+			continue
+		}
+		bits := uint32(h) << 16
+		if b := F32ToBF16(math.Float32frombits(bits | 0x8000)); b != uint16(h+h&1) {
+			t.Fatalf("tie above %#04x rounds to %#04x", h, b)
+		}
+		if b := F32ToBF16(math.Float32frombits(bits | 0x8001)); b != uint16(h+1) {
+			t.Fatalf("above the tie over %#04x: %#04x", h, b)
+		}
+	}
+	if b := F32ToBF16(math.Float32frombits(0x7f800001)); b&0x7f == 0 {
+		t.Fatalf("a NaN with a low payload became infinity: %#04x", b)
+	}
+}
+
+// TestDequantizeRefuses covers sizes that do not match and a type that is not read.
+func TestDequantizeRefuses(t *testing.T) {
+	for _, c := range []struct {
+		typ      Type
+		n, bytes int
+	}{{Q8_0, 31, 34}, {Q8_0, 32, 33}, {Q8_0, 64, 34}, {Q4_K, 128, 72}, {16, 256, 66}, {Type(1000), 1, 1}} {
+		if err := Dequantize(make([]float32, c.n), c.typ, make([]byte, c.bytes)); err == nil {
+			t.Errorf("%s with %d elements in %d bytes was accepted", c.typ, c.n, c.bytes)
+		}
+	}
+}
