@@ -1,0 +1,232 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"sandwich/runtime/gguf"
+)
+
+// ErrUnsupported is wrapped by every refusal of a model that is valid but that this program cannot run.
+var ErrUnsupported = errors.New("not supported")
+
+// architecture says in what a family differs from plain llama.
+type architecture struct {
+	neox    bool // rotation pairs (i, i+d/2)
+	qkvBias bool
+	qkNorm  bool
+}
+
+var architectures = map[string]architecture{
+	"llama": {},
+	"qwen2": {neox: true, qkvBias: true},
+	"qwen3": {neox: true, qkNorm: true},
+}
+
+// Load reads the architecture of a GGUF file and writes it out as ops. Errors name the tensor, key, type or
+// architecture at fault; those that wrap ErrUnsupported are valid files that this program does not run.
+// The model keeps pointing into f, which must stay open.
+func Load(f *gguf.File) (*Model, error) {
+	arch, ok := architectures[f.Architecture()]
+	if !ok {
+		return nil, fmt.Errorf("architecture %q is %w: use a llama, qwen2 or qwen3 model", f.Architecture(), ErrUnsupported)
+	}
+	b := &builder{file: f, arch: arch}
+	m := &Model{Arch: f.Architecture()}
+	m.Name, _ = f.String("general.name")
+	b.m = m
+	b.readDims()
+	b.readRope()
+	if b.err == nil {
+		b.build()
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	return m, nil
+}
+
+// builder keeps the first error, so that the layers read like the model's definition.
+type builder struct {
+	file *gguf.File
+	arch architecture
+	m    *Model
+	err  error
+}
+
+func (b *builder) fail(format string, args ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (b *builder) key(suffix string) string { return b.m.Arch + "." + suffix }
+
+// size reads a required positive count and refuses the absurd.
+func (b *builder) size(suffix string, most uint64) int {
+	v, ok := b.file.Uint(b.key(suffix))
+	if !ok {
+		b.fail("the file has no %s: it is not a complete %s model", b.key(suffix), b.m.Arch)
+		return 1
+	}
+	if v == 0 || v > most {
+		b.fail("%s is %d, outside 1..%d", b.key(suffix), v, most)
+		return 1
+	}
+	return int(v)
+}
+
+func (b *builder) sizeOr(suffix string, most uint64, otherwise int) int {
+	if _, ok := b.file.Uint(b.key(suffix)); !ok {
+		return otherwise
+	}
+	return b.size(suffix, most)
+}
+
+func (b *builder) readDims() {
+	d := &b.m.Dims
+	d.Hidden = b.size("embedding_length", 1<<17)
+	d.Layers = b.size("block_count", 1<<10)
+	d.Heads = b.size("attention.head_count", 1<<12)
+	d.KVHeads = b.sizeOr("attention.head_count_kv", 1<<12, d.Heads)
+	d.HeadDim = b.sizeOr("attention.key_length", 1<<12, max(1, d.Hidden/d.Heads))
+	d.FFN = b.size("feed_forward_length", 1<<20)
+	d.Context = b.size("context_length", 1<<26)
+	if v := b.sizeOr("attention.value_length", 1<<12, d.HeadDim); v != d.HeadDim {
+		b.fail("value heads of %d beside key heads of %d are %w", v, d.HeadDim, ErrUnsupported)
+	}
+	if d.Heads%d.KVHeads != 0 {
+		b.fail("%d query heads cannot share %d KV heads evenly", d.Heads, d.KVHeads)
+	}
+	if d.HeadDim%16 != 0 {
+		b.fail("a head dimension of %d is %w: it must be a multiple of 16", d.HeadDim, ErrUnsupported)
+	}
+	eps, ok := b.file.Float(b.key("attention.layer_norm_rms_epsilon"))
+	if !ok || !(eps > 0 && eps < 1) {
+		b.fail("%s is missing or outside (0, 1)", b.key("attention.layer_norm_rms_epsilon"))
+	}
+	b.m.Eps = float32(eps)
+	b.m.Embed = b.matrix("token_embd.weight", -1, d.Hidden)
+	if b.m.Embed != nil {
+		d.Vocab = b.m.Embed.Dims[1]
+	}
+}
+
+func (b *builder) readRope() {
+	d, r := b.m.Dims, &b.m.Rope
+	r.Neox, r.Base, r.Scale = b.arch.neox, 10000, 1
+	if v, ok := b.file.Float(b.key("rope.freq_base")); ok {
+		r.Base = v
+	}
+	if !(r.Base > 0) || math.IsInf(r.Base, 0) {
+		b.fail("%s is %v, not a positive number", b.key("rope.freq_base"), r.Base)
+	}
+	r.Dim = b.sizeOr("rope.dimension_count", 1<<12, d.HeadDim)
+	if r.Dim != d.HeadDim {
+		b.fail("rotating %d of %d head dimensions is %w", r.Dim, d.HeadDim, ErrUnsupported)
+	}
+	kind, _ := b.file.String(b.key("rope.scaling.type"))
+	switch kind {
+	case "", "none":
+	case "linear":
+		factor, _ := b.file.Float(b.key("rope.scaling.factor"))
+		if !(factor > 0) {
+			b.fail("%s is %v, not a positive number", b.key("rope.scaling.factor"), factor)
+		}
+		r.Scale = 1 / factor
+	case "llama3":
+		r.Factors = b.llama3Factors()
+	default:
+		b.fail("RoPE scaling %q is %w", kind, ErrUnsupported)
+	}
+	if _, ok := b.file.Tensor("rope_freqs.weight"); ok {
+		r.Factors = b.vector("rope_freqs.weight", r.Dim/2).Data
+	}
+	for i, f := range r.Factors {
+		if !(f > 0) || math.IsInf(float64(f), 0) {
+			b.fail("rope_freqs.weight[%d] is %v, not a positive number", i, f)
+		}
+	}
+}
+
+// llama3Factors computes the frequency divisors of the Llama 3 rule where the file gives its parameters instead of
+// the finished tensor: long waves are slowed by factor, short ones kept, the ones between interpolated.
+func (b *builder) llama3Factors() []float32 {
+	get := func(name string, otherwise float64) float64 {
+		if v, ok := b.file.Float(b.key("rope.scaling." + name)); ok && v > 0 {
+			return v
+		}
+		return otherwise
+	}
+	factor := get("factor", 8)
+	low, high := get("low_freq_factor", 1), get("high_freq_factor", 4)
+	original := get("original_context_length", 8192)
+	out := make([]float32, b.m.Rope.Dim/2)
+	for i := range out {
+		wave := 2 * math.Pi * math.Pow(b.m.Rope.Base, float64(2*i)/float64(b.m.Rope.Dim))
+		switch {
+		case wave < original/high:
+			out[i] = 1
+		case wave > original/low:
+			out[i] = float32(factor)
+		default:
+			smooth := (original/wave - low) / (high - low)
+			out[i] = float32(1 / ((1-smooth)/factor + smooth))
+		}
+	}
+	return out
+}
+
+// matrix returns a tensor [n, k]; n < 0 takes any number of rows.
+func (b *builder) matrix(name string, n, k int) *gguf.Tensor {
+	t, ok := b.file.Tensor(name)
+	if !ok {
+		b.fail("the file has no tensor %s: it is not a complete %s model", name, b.m.Arch)
+		return nil
+	}
+	if len(t.Dims) != 2 || t.Dims[0] != k || (n >= 0 && t.Dims[1] != n) {
+		want := fmt.Sprintf("[%d, %d]", k, n)
+		if n < 0 {
+			want = fmt.Sprintf("[%d, vocabulary]", k)
+		}
+		b.fail("tensor %s has shape %v, the model's dimensions ask for %s", name, t.Dims, want)
+		return nil
+	}
+	if !slices.Contains(weightTypes, t.Type) {
+		b.fail("tensor %s has type %s, which is %w as a matrix: use %s", name, t.Type, ErrUnsupported, typeList())
+		return nil
+	}
+	return t
+}
+
+// weightTypes are the tensor types exec has packers for.
+var weightTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0}
+
+func typeList() string {
+	names := make([]string, len(weightTypes))
+	for i, t := range weightTypes {
+		names[i] = t.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+func (b *builder) vector(name string, n int) *Vector {
+	v := &Vector{Name: name}
+	t, ok := b.file.Tensor(name)
+	if !ok {
+		b.fail("the file has no tensor %s: it is not a complete %s model", name, b.m.Arch)
+		return v
+	}
+	if len(t.Dims) != 1 || t.Dims[0] != n {
+		b.fail("tensor %s has shape %v, the model's dimensions ask for [%d]", name, t.Dims, n)
+		return v
+	}
+	v.Data = make([]float32, n)
+	if err := gguf.Dequantize(v.Data, t.Type, t.Data); err != nil {
+		b.fail("tensor %s: %w", name, err)
+	}
+	return v
+}

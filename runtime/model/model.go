@@ -1,0 +1,62 @@
+package model
+
+import "sandwich/runtime/gguf"
+
+// Dims are the sizes of a decoder, in elements.
+type Dims struct {
+	Hidden  int // width of the residual stream
+	Layers  int
+	Heads   int
+	KVHeads int
+	HeadDim int
+	FFN     int
+	Vocab   int
+	Context int // positions the model was trained for
+}
+
+// Rope says how positions rotate queries and keys.
+type Rope struct {
+	Base    float64
+	Neox    bool      // pairs (i, i+d/2) instead of (2i, 2i+1)
+	Dim     int       // leading dimensions of a head that rotate; pairs = Dim/2
+	Factors []float32 // [Dim/2] divisors of the angles (Llama 3 frequency scaling), or nil
+	Scale   float64   // positions are multiplied by this (linear scaling); 1 otherwise
+}
+
+// Weight is one matrix of the model, W[N,K] row by row as the file stores it.
+type Weight struct {
+	Role   string // q k v o gate up down head
+	Layer  int    // -1 for the head
+	Tensor *gguf.Tensor
+	N, K   int
+}
+
+// Model is an architecture written out as a flat list of ops over weights that still lie in the file. It executes
+// nothing: exec packs the weights and runs the ops. Load makes it; it is immutable afterwards.
+type Model struct {
+	Arch    string
+	Name    string
+	Dims    Dims
+	Rope    Rope
+	Eps     float32
+	Tied    bool         // the head is the embedding
+	Embed   *gguf.Tensor // [vocab, hidden]
+	Weights []Weight
+	Ops     []Op
+}
+
+// Width returns how many float32 elements one row of a buffer has.
+func (m *Model) Width(b Buf) int {
+	d := m.Dims
+	switch b {
+	case BufQ, BufAtt:
+		return d.Heads * d.HeadDim
+	case BufK, BufV:
+		return d.KVHeads * d.HeadDim
+	case BufGate, BufUp:
+		return d.FFN
+	case BufLogits:
+		return d.Vocab
+	}
+	return d.Hidden
+}

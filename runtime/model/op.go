@@ -1,0 +1,66 @@
+package model
+
+// Buf names an activation buffer; exec owns the memory, one row per token of the running batch.
+type Buf uint8
+
+// The activation buffers of a decoder layer and their width in float32 elements.
+const (
+	BufX      Buf = iota // residual stream                      [rows, hidden]
+	BufH                 // normalized input of a matrix product [rows, hidden]
+	BufQ                 // queries                              [rows, heads*headDim]
+	BufK                 // keys                                 [rows, kvHeads*headDim]
+	BufV                 // values                               [rows, kvHeads*headDim]
+	BufAtt               // attention output                     [rows, heads*headDim]
+	BufGate              // gate, then silu(gate)*up in place    [rows, ffn]
+	BufUp                // up                                   [rows, ffn]
+	BufY                 // output of o and down                 [rows, hidden]
+	BufLogits            // logits of the wanted rows            [logit rows, vocab]
+	NumBufs
+)
+
+// Kind is what an op computes.
+type Kind uint8
+
+// The ops of a dense decoder. Each is one step between two barriers; an index into Model.Ops is a place to stop and to resume.
+const (
+	// OpEmbed reads the embedding rows of the batch's tokens: X = E[token].
+	OpEmbed Kind = iota
+	// OpNorm is H = RMSNorm(X, Norm).
+	OpNorm
+	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are one op (q, k and v; gate and up).
+	OpMatMul
+	// OpRotate normalizes the heads of Q and K where the model does, rotates both by position, and stores K and V in the cache.
+	OpRotate
+	// OpAttention is Att = softmax(Q K^T / sqrt(headDim)) V, causal, over the cached positions of each row's sequence.
+	OpAttention
+	// OpAddNorm is X += Y; H = RMSNorm(X, Norm).
+	OpAddNorm
+	// OpSwiGLU is Gate = silu(Gate) * Up.
+	OpSwiGLU
+	// OpGather keeps the rows of H whose logits are wanted, in order, at the top of H.
+	OpGather
+)
+
+var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "swiglu", "gather"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Op is one step of a forward pass. Which fields mean something follows from Kind.
+type Op struct {
+	Kind  Kind
+	Layer int
+	Name  string    // "blk.3.qkv", for traces and profiles
+	In    Buf       // OpMatMul
+	W     []int     // OpMatMul: indices into Model.Weights
+	Outs  []Buf     // OpMatMul: one buffer per weight
+	Bias  []*Vector // OpMatMul: one per weight, nil where there is none
+	Norm  *Vector   // OpNorm, OpAddNorm: weight [hidden]
+	QNorm *Vector   // OpRotate: weight [headDim] or nil
+	KNorm *Vector   // OpRotate: weight [headDim] or nil
+}
+
+// Vector is a small float32 parameter: a norm weight or a bias.
+type Vector struct {
+	Name string
+	Data []float32
+}
