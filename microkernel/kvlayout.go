@@ -1,0 +1,122 @@
+package microkernel
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// KVType is the element type of a KV cache.
+type KVType uint8
+
+// The element types of a KV cache.
+const (
+	KVF16 KVType = iota
+	KVF32
+)
+
+// String is the name that flags and plans use.
+func (t KVType) String() string {
+	if t == KVF16 {
+		return "f16"
+	}
+	return "f32"
+}
+
+// Bytes is the size of one element.
+func (t KVType) Bytes() int {
+	if t == KVF16 {
+		return 2
+	}
+	return 4
+}
+
+// KVBlock is the number of positions in a block of the KV cache, and the constant length of an attention block
+// (DESIGN.md rule 6): block b of a sequence holds the positions 64b to 64b+63.
+const KVBlock = 64
+
+// KVLayout says how a block, 64 positions of one KV head of one layer, lies in memory. Both halves are packed GEMM
+// weights (panels of 16 columns, k-major), so that scores and value products run on the register tiles of GEMM:
+//
+//	K block  [64/16 panels of positions][headDim][16 positions]   weight of N = positions, K = headDim
+//	V block  [headDim/16 panels of dims][64 positions][16 dims]   weight of N = headDim, K = positions
+//
+// The head dimension is rounded up to whole panels in V, and the extra columns are zero. Positions that were never
+// stored hold anything: scores of them are ignored by SoftmaxBlock (valid), and the value product must end at the
+// last position that any of its rows may see, since zero times an infinity is not zero.
+type KVLayout struct {
+	HeadDim int
+	Elem    KVType
+}
+
+// Check refuses a layout that no kernel can hold.
+func (l KVLayout) Check() error {
+	if l.HeadDim < 1 || l.HeadDim > 1024 {
+		return fmt.Errorf("kv layout: head dimension %d is outside 1 to 1024", l.HeadDim)
+	}
+	if l.Elem > KVF32 {
+		return fmt.Errorf("kv layout: unknown element type %d", l.Elem)
+	}
+	return nil
+}
+
+// KBytes is the size of a K block.
+func (l KVLayout) KBytes() int { return KVBlock * l.HeadDim * l.Elem.Bytes() }
+
+// VBytes is the size of a V block.
+func (l KVLayout) VBytes() int { return KVBlock * l.paddedDim() * l.Elem.Bytes() }
+
+func (l KVLayout) paddedDim() int { return (l.HeadDim + Lanes - 1) / Lanes * Lanes }
+
+// KPanelBytes is the distance between panels of 16 positions in a K block, VPanelBytes that of 16 dims in a V block.
+func (l KVLayout) KPanelBytes() int { return Lanes * l.HeadDim * l.Elem.Bytes() }
+
+// VPanelBytes: see KPanelBytes.
+func (l KVLayout) VPanelBytes() int { return Lanes * KVBlock * l.Elem.Bytes() }
+
+// KIndex is the element index of dimension d of position pos (0 to 63) in a K block.
+func (l KVLayout) KIndex(pos, d int) int {
+	return (pos/Lanes*l.HeadDim+d)*Lanes + pos%Lanes
+}
+
+// VIndex is the element index of dimension d of position pos in a V block.
+func (l KVLayout) VIndex(pos, d int) int {
+	return (d/Lanes*KVBlock+pos)*Lanes + d%Lanes
+}
+
+// StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1, ... of one K block
+// (pos + tokens <= 64), rounding to the element type.
+func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	refStoreK(l, block, pos, x, tokens, stride)
+}
+
+// StoreV is StoreK for the V block.
+func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	refStoreV(l, block, pos, x, tokens, stride)
+}
+
+func refStoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	for t := 0; t < tokens; t++ {
+		for d, e := range vecOf(at(x, t*stride), l.HeadDim) {
+			l.put(block, l.KIndex(pos+t, d), e)
+		}
+	}
+}
+
+func refStoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	for t := 0; t < tokens; t++ {
+		for d, e := range vecOf(at(x, t*stride), l.HeadDim) {
+			l.put(block, l.VIndex(pos+t, d), e)
+		}
+		for d := l.HeadDim; d < l.paddedDim(); d++ {
+			l.put(block, l.VIndex(pos+t, d), 0)
+		}
+	}
+}
+
+func (l KVLayout) put(block unsafe.Pointer, i int, e float32) {
+	if l.Elem == KVF16 {
+		*(*uint16)(unsafe.Add(block, 2*i)) = halfFromFloat(e)
+		return
+	}
+	*(*float32)(unsafe.Add(block, 4*i)) = e
+}

@@ -1,0 +1,102 @@
+package microkernel
+
+// Vec is the set of vector kernels of one ISA: everything of a transformer that is not a matrix product. Every method
+// gives the same bits on every ISA, and the plain-Go function named in its file (refX for X) is its definition.
+//
+// Conventions of all methods: lengths and strides count elements, pointers may be of any alignment, dst may be equal to
+// the input of the same shape but must not overlap it otherwise, n = 0 is allowed and does nothing, nothing is
+// allocated, and nothing beyond the stated elements is read or written. Where native code runs it cannot be preempted: a
+// call should stay below about 200 microseconds (some 10^6 elements of work), which is the caller's duty. A Vec is
+// immutable and safe for concurrent use.
+type Vec struct{}
+
+// RefVec returns the plain-Go kernels: the oracle of all others, and what runs where there is no native code.
+func RefVec() *Vec { return &Vec{} }
+
+// RMSNorm writes dst[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i] for one row of n elements.
+// Zhang, Sennrich: Root Mean Square Layer Normalization, 2019.
+func (v *Vec) RMSNorm(dst, x, weight *float32, n int, eps float32) {
+	v.RMSNormRows(dst, n, x, n, 1, weight, n, eps)
+}
+
+// RMSNormRows is RMSNorm of `rows` rows with one weight: a chunk of tokens, or the heads of a token (q and k norms).
+func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int, eps float32) {
+	refRMSNormRows(dst, dstStride, x, xStride, rows, weight, n, eps)
+}
+
+// RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one position: cosSin holds
+// dim/2 cosines and then dim/2 sines. neox = false rotates the pairs (2i, 2i+1), true the pairs (i, i+dim/2). For
+// a partial rotation dim is smaller than the head. dim is even. Su et al.: RoFormer, 2021, section 3.4.2.
+func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool) {
+	refRoPE(x, dim, nHeads, headStride, cosSin, neox)
+}
+
+// SwiGLU writes dst[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. Shazeer: GLU Variants Improve Transformer, 2020.
+func (v *Vec) SwiGLU(dst, gate, up *float32, n int) { refSwiGLU(dst, gate, up, n) }
+
+// Add adds a to dst.
+func (v *Vec) Add(dst, a *float32, n int) { refAdd(dst, a, n) }
+
+// AddBias adds bias[n] to each of `rows` rows of dst.
+func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
+	refAddBias(dst, stride, rows, bias, n)
+}
+
+// AddScaled adds s*a to dst, one fused multiply-add an element: how the outputs of experts are mixed.
+func (v *Vec) AddScaled(dst, a *float32, s float32, n int) { refAddScaled(dst, a, s, n) }
+
+// Scale multiplies dst by s.
+func (v *Vec) Scale(dst *float32, s float32, n int) { refScale(dst, s, n) }
+
+// SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and in place. Row r has
+// valid[r] scores (0 to width) of its `width` elements; with x = s*scale it leaves max[r] = max(x) (NaN passed over),
+// p = exp(x - max[r]) in their place, zeros in the rest of the width, and sum[r] = the sum of p by sixteen lanes and
+// the tree. A row without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and
+// width = vocabulary it is the softmax of a sampler.
+func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
+	refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
+}
+
+// MergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim], into the running m, s
+// and o of the same rows. The caller starts a row with m = -Inf; s and o may then hold anything. A block with
+// mb = -Inf changes nothing. Milakov, Gimelshein: Online normalizer calculation for softmax, 2018.
+func (v *Vec) MergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows, headDim int) {
+	refMergeBlock(o, oStride, m, s, ob, obStride, mb, sb, rows, headDim)
+}
+
+// FinishAttention writes dst = o * (1/s) for each row; a row whose sum is zero (no block at all) becomes zeros.
+func (v *Vec) FinishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
+	refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
+}
+
+// QuantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32: scales[b] = amax/127,
+// q = round to nearest even of x * (127/amax), sums[b] = the sum of the block's q. A block with amax < 2^-120 becomes
+// scale 0 and zeros, a block with an infinity or a NaN becomes scale NaN and zeros.
+func (v *Vec) QuantizeRowQ8(x *float32, k int, q *int8, scales *float32, sums *int32) {
+	refQuantizeRowQ8(x, k, q, scales, sums)
+}
+
+// F32ToF16 rounds n values to half precision, ties to even.
+func (v *Vec) F32ToF16(dst *uint16, src *float32, n int) { refF32ToF16(dst, src, n) }
+
+// F16ToF32 widens n halves.
+func (v *Vec) F16ToF32(dst *float32, src *uint16, n int) { refF16ToF32(dst, src, n) }
+
+// Max returns the largest of n values; NaN is passed over, and -Inf is the answer where nothing is left.
+func (v *Vec) Max(x *float32, n int) float32 { return refMax(x, n) }
+
+// Argmax returns the index of the first of the largest values; NaN is passed over. It is 0 where nothing exceeds -Inf.
+func (v *Vec) Argmax(x *float32, n int) int { return refArgmax(x, n) }
+
+// ExpSum returns the sum of exp(x[i]*scale - max*scale) by sixteen lanes and the tree, and changes nothing: with
+// max = Max(x, n) the log of it is the logarithm of the softmax denominator.
+func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
+	return refExpSum(x, n, scale, max)
+}
+
+// SelectAbove writes the indices of the values that are at least t, ascending, into idx and returns how many there
+// are; only the first `room` of them are written, so that a sampler sees when its guess was too low. The idx buffer
+// holds room + 16 elements, of which the last 16 are scratch.
+func (v *Vec) SelectAbove(x *float32, n int, t float32, idx *int32, room int) int {
+	return refSelectAbove(x, n, t, idx, room)
+}

@@ -1,0 +1,139 @@
+package microkernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// vecOf is p[:n] as a slice.
+func vecOf[T any](p *T, n int) []T { return unsafe.Slice(p, n) }
+
+// at is p[i:] as a pointer.
+func at[T any](p *T, i int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p)))) }
+
+func refRMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int, eps float32) {
+	for r := 0; r < rows; r++ {
+		refRMSNorm(vecOf(at(dst, r*dstStride), n), vecOf(at(x, r*xStride), n), vecOf(weight, n), eps)
+	}
+}
+
+func refRMSNorm(dst, x, weight []float32, eps float32) {
+	var l [Lanes]float32
+	for i, e := range x {
+		l[i%Lanes] = FMA32(e, e, l[i%Lanes])
+	}
+	mean := treeSum(&l) / float32(len(x))
+	scale := 1 / sqrt32(mean+eps)
+	for i, e := range x {
+		dst[i] = float32(e*scale) * weight[i]
+	}
+}
+
+// sqrt32 is correctly rounded: a float64 root has more than twice the bits of a float32.
+func sqrt32(x float32) float32 { return float32(math.Sqrt(float64(x))) }
+
+func refRoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool) {
+	half := dim / 2
+	cs := vecOf(cosSin, dim)
+	step, dist := 2, 1
+	if neox {
+		step, dist = 1, half
+	}
+	for h := 0; h < nHeads; h++ {
+		head := vecOf(at(x, h*headStride), dim)
+		for i := 0; i < half; i++ {
+			a, b := head[i*step], head[i*step+dist]
+			c, s := cs[i], cs[half+i]
+			head[i*step] = FMA32(a, c, -float32(b*s))
+			head[i*step+dist] = FMA32(a, s, float32(b*c))
+		}
+	}
+}
+
+func refSwiGLU(dst, gate, up *float32, n int) {
+	d, g, u := vecOf(dst, n), vecOf(gate, n), vecOf(up, n)
+	for i := range d {
+		d[i] = float32(g[i]/(1+exp32(-g[i]))) * u[i]
+	}
+}
+
+func refAdd(dst, a *float32, n int) {
+	d, s := vecOf(dst, n), vecOf(a, n)
+	for i := range d {
+		d[i] += s[i]
+	}
+}
+
+func refAddBias(dst *float32, stride, rows int, bias *float32, n int) {
+	for r := 0; r < rows; r++ {
+		refAdd(at(dst, r*stride), bias, n)
+	}
+}
+
+func refAddScaled(dst, a *float32, s float32, n int) {
+	d, x := vecOf(dst, n), vecOf(a, n)
+	for i := range d {
+		d[i] = FMA32(x[i], s, d[i])
+	}
+}
+
+func refScale(dst *float32, s float32, n int) {
+	d := vecOf(dst, n)
+	for i := range d {
+		d[i] *= s
+	}
+}
+
+func refF32ToF16(dst *uint16, src *float32, n int) {
+	d, s := vecOf(dst, n), vecOf(src, n)
+	for i := range d {
+		d[i] = halfFromFloat(s[i])
+	}
+}
+
+func refF16ToF32(dst *float32, src *uint16, n int) {
+	d, s := vecOf(dst, n), vecOf(src, n)
+	for i := range d {
+		d[i] = floatFromHalf(s[i])
+	}
+}
+
+const q8Block = 32
+
+func refQuantizeRowQ8(x *float32, k int, q *int8, scales *float32, sums *int32) {
+	xs, qs := vecOf(x, k), vecOf(q, k)
+	sc, su := vecOf(scales, k/q8Block), vecOf(sums, k/q8Block)
+	for b := range sc {
+		lo, hi := b*q8Block, (b+1)*q8Block
+		sc[b], su[b] = quantizeBlockQ8(xs[lo:hi], qs[lo:hi])
+	}
+}
+
+const (
+	q8Tiny    = 0x1p-120 // below it 127/amax would overflow
+	bitsInf32 = 0x7f800000
+	bitsNaN32 = 0x7fc00000
+)
+
+func quantizeBlockQ8(x []float32, q []int8) (scale float32, sum int32) {
+	// The bits of |x| compare as integers in the order of the values, with NaN on top.
+	var top uint32
+	for _, e := range x {
+		top = max(top, math.Float32bits(e)&^(1<<31))
+	}
+	amax := math.Float32frombits(top)
+	if top >= bitsInf32 || amax < q8Tiny {
+		clear(q)
+		if top >= bitsInf32 {
+			return math.Float32frombits(bitsNaN32), 0
+		}
+		return 0, 0
+	}
+	inv := 127 / amax
+	for i, e := range x {
+		r := int32(math.RoundToEven(float64(float32(e * inv))))
+		q[i] = int8(r)
+		sum += r
+	}
+	return amax / 127, sum
+}
