@@ -1,0 +1,238 @@
+package kvcache
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func tokens(n int, start int32) []int32 {
+	t := make([]int32, n)
+	for i := range t {
+		t[i] = start + int32(i)
+	}
+	return t
+}
+
+func fill(t *testing.T, c *Cache, ids []int32) *Sequence {
+	t.Helper()
+	s := c.Open()
+	n := c.Adopt(s, ids)
+	if !c.Reserve(s, len(ids)) {
+		t.Fatalf("no room for %d positions in %d available blocks", len(ids), c.Available())
+	}
+	c.Append(s, ids[n:])
+	return s
+}
+
+func check(t *testing.T, c *Cache, open ...*Sequence) {
+	t.Helper()
+	if err := c.Check(open); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPrefixIsShared(t *testing.T) {
+	c := New(16)
+	long := tokens(3*BlockTokens+5, 100)
+	a := fill(t, c, long)
+	b := c.Open()
+	if got := c.Adopt(b, long); got != 3*BlockTokens {
+		t.Fatalf("adopted %d positions, want %d", got, 3*BlockTokens)
+	}
+	if !slices.Equal(a.Table()[:3], b.Table()) {
+		t.Fatalf("tables %v and %v share nothing", a.Table(), b.Table())
+	}
+	check(t, c, a, b)
+
+	// The last token is always computed, even where its block is known.
+	d := c.Open()
+	if got := c.Adopt(d, long[:2*BlockTokens]); got != BlockTokens {
+		t.Fatalf("adopted %d of %d positions, want one block less", got, 2*BlockTokens)
+	}
+	// Equal blocks behind different beginnings are different content.
+	e := c.Open()
+	if got := c.Adopt(e, long[BlockTokens:]); got != 0 {
+		t.Fatalf("adopted %d positions of a text that begins elsewhere", got)
+	}
+	for _, s := range []*Sequence{a, b, d, e} {
+		c.Free(s)
+	}
+	check(t, c)
+	if c.Available() != 16 {
+		t.Fatalf("%d of 16 blocks available at the end", c.Available())
+	}
+}
+
+func TestContentOutlivesItsSequenceUntilNeeded(t *testing.T) {
+	c := New(4)
+	ids := tokens(3*BlockTokens, 1)
+	c.Free(fill(t, c, ids))
+	again := fill(t, c, ids)
+	if c.Reused() != 2*BlockTokens {
+		t.Fatalf("reused %d positions, want %d", c.Reused(), 2*BlockTokens)
+	}
+	c.Free(again)
+
+	// A sequence that needs one old block takes the end of the chain, not its
+	// beginning.
+	other := fill(t, c, tokens(2*BlockTokens, 5000))
+	s := c.Open()
+	if got := c.Adopt(s, ids); got != 2*BlockTokens {
+		t.Fatalf("%d positions left of the old content, want %d", got, 2*BlockTokens)
+	}
+	check(t, c, other, s)
+}
+
+func TestReserveIsAllOrNothing(t *testing.T) {
+	c := New(3)
+	a := c.Open()
+	if !c.Reserve(a, BlockTokens) {
+		t.Fatal("one block of three was refused")
+	}
+	b := c.Open()
+	if c.Reserve(b, 2*BlockTokens+1) {
+		t.Fatal("three blocks of two were granted")
+	}
+	if len(b.Table()) != 0 || c.Available() != 2 {
+		t.Fatalf("a refused reservation kept %d blocks, %d available", len(b.Table()), c.Available())
+	}
+	check(t, c, a, b)
+}
+
+func TestForkSharesFullBlocksOnly(t *testing.T) {
+	c := New(8)
+	a := fill(t, c, tokens(BlockTokens+10, 1))
+	f := c.Fork(a)
+	if f.Len() != BlockTokens || !slices.Equal(f.Table(), a.Table()[:1]) {
+		t.Fatalf("fork has %d positions in %v of %v", f.Len(), f.Table(), a.Table())
+	}
+	c.Free(a)
+	check(t, c, f)
+}
+
+func TestUnnamedPositionsAreNeverShared(t *testing.T) {
+	c := New(8)
+	s := c.Open()
+	c.Reserve(s, 3*BlockTokens)
+	c.Advance(s, BlockTokens)
+	c.Append(s, tokens(2*BlockTokens, 0))
+	o := c.Open()
+	if got := c.Adopt(o, make([]int32, 2*BlockTokens)); got != 0 {
+		t.Fatalf("adopted %d positions nobody named", got)
+	}
+	check(t, c, s, o)
+}
+
+// TestRandomUse drives the cache with random opens, growth, forks and frees of
+// texts over a tiny alphabet, so that sharing, eviction and duplicates all
+// happen, and checks every invariant after each step. An oracle remembers what
+// was last written to each block: an adopted block must hold the right text.
+func TestRandomUse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	c := New(12)
+	content := make([][]int32, 12) // whole text up to the block's end, by oracle
+	type live struct {
+		s   *Sequence
+		ids []int32
+	}
+	var open []live
+	seqs := func() (out []*Sequence) {
+		for _, l := range open {
+			out = append(out, l.s)
+		}
+		return out
+	}
+	text := func() []int32 {
+		ids := make([]int32, rng.IntN(4*BlockTokens)+1)
+		for i := range ids {
+			ids[i] = int32(i / BlockTokens * rng.IntN(2))
+			if i%BlockTokens > 0 {
+				ids[i] = ids[i-1]
+			}
+		}
+		return ids
+	}
+	write := func(l *live, ids []int32) bool {
+		if !c.Reserve(l.s, l.s.Len()+len(ids)) {
+			return false
+		}
+		for _, id := range ids {
+			l.ids = append(l.ids, id)
+			content[l.s.Table()[l.s.Len()/BlockTokens]] = slices.Clone(l.ids)
+			c.Append(l.s, []int32{id})
+		}
+		return true
+	}
+	adopted := 0
+	for range 20000 {
+		switch op := rng.IntN(10); {
+		case op < 4 && len(open) < 6:
+			ids := text()
+			l := live{s: c.Open()}
+			n := c.Adopt(l.s, ids)
+			adopted += n
+			for i := range n / BlockTokens {
+				if want := ids[:(i+1)*BlockTokens]; !slices.Equal(content[l.s.Table()[i]], want) {
+					t.Fatalf("adopted block %d holds another text", l.s.Table()[i])
+				}
+			}
+			l.ids = slices.Clone(ids[:n])
+			if write(&l, ids[n:]) {
+				open = append(open, l)
+			} else {
+				c.Free(l.s)
+			}
+		case op < 5 && len(open) > 0 && len(open) < 6:
+			l := open[rng.IntN(len(open))]
+			f := c.Fork(l.s)
+			open = append(open, live{f, slices.Clone(l.ids[:f.Len()])})
+		case op < 8 && len(open) > 0:
+			write(&open[rng.IntN(len(open))], []int32{int32(rng.IntN(2))})
+		case len(open) > 0:
+			i := rng.IntN(len(open))
+			c.Free(open[i].s)
+			open = slices.Delete(open, i, i+1)
+		}
+		check(t, c, seqs()...)
+	}
+	if adopted == 0 {
+		t.Fatal("the test never shared a block")
+	}
+}
+
+func TestDecodeDoesNotAllocate(t *testing.T) {
+	c := New(64)
+	s := fill(t, c, tokens(10, 1))
+	next := []int32{7}
+	grow := func() {
+		if s.Len() == 30*BlockTokens {
+			c.Free(s)
+			s = c.Open()
+		}
+		c.Reserve(s, s.Len()+1)
+		c.Append(s, next)
+		next[0]++
+	}
+	for range 40 * BlockTokens {
+		grow()
+	}
+	if got := testing.AllocsPerRun(20*BlockTokens, grow); got != 0 {
+		t.Fatalf("%v allocations a token", got)
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	c := New(1024)
+	s := c.Open()
+	next := []int32{0}
+	for i := 0; b.Loop(); i++ {
+		if s.Len() == 512*BlockTokens {
+			c.Free(s)
+			s = c.Open()
+		}
+		next[0] = int32(i)
+		c.Reserve(s, s.Len()+1)
+		c.Append(s, next)
+	}
+}
