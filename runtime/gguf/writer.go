@@ -1,0 +1,288 @@
+package gguf
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+// Writer streams a GGUF v3 file: metadata and tensor entries first, in any order, then the bytes of the tensors, in the order of the entries,
+// through Write; padding is added between them. Equal calls give equal bytes. The first error sticks and comes back from Close.
+//
+//	w, err := gguf.Create(path)
+//	...
+//	defer w.Abort() // removes what is unfinished
+//	w.SetString("general.architecture", "llama")
+//	w.AddTensor("output_norm.weight", gguf.F32, 2048)
+//	w.Write(bytes) // as often as it takes
+//	err = w.Close() // only now the file appears
+type Writer struct {
+	out     *bufio.Writer
+	file    *os.File // nil when writing to an io.Writer
+	path    string   // the final name of file
+	keys    map[string]bool
+	names   map[string]bool
+	meta    []byte
+	nMeta   uint64
+	infos   []byte
+	sizes   []uint64 // bytes of each tensor
+	offset  uint64   // of the next tensor in the data section
+	current int      // the tensor that Write is in
+	written uint64   // bytes of it so far
+	begun   bool     // the header is out
+	err     error
+}
+
+// NewWriter returns a Writer that streams to w.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{out: bufio.NewWriterSize(w, 1<<20), keys: map[string]bool{}, names: map[string]bool{}}
+}
+
+// Create returns a Writer whose file appears at path, whole, when Close succeeds. Until then it is a hidden file in the same folder.
+func Create(path string) (*Writer, error) {
+	dir, base := filepath.Split(path)
+	temp := filepath.Join(dir, fmt.Sprintf(".%s.%08x.part", base, rand.Uint32()))
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	w := NewWriter(f)
+	w.file, w.path = f, path
+	return w, nil
+}
+
+// fail keeps the first error.
+func (w *Writer) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// set adds one metadata entry of value type k; body is its encoding.
+func (w *Writer) set(key string, k kind, body []byte) {
+	switch {
+	case w.begun:
+		w.fail(fmt.Errorf("key %s is set after tensor data was written", show(key)))
+	case w.keys[key]:
+		w.fail(fmt.Errorf("key %s is set twice", show(key)))
+	}
+	w.keys[key] = true
+	w.nMeta++
+	w.meta = appendString(w.meta, key)
+	w.meta = binary.LittleEndian.AppendUint32(w.meta, uint32(k))
+	w.meta = append(w.meta, body...)
+}
+
+// appendString appends length and bytes of s.
+func appendString(b []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint64(b, uint64(len(s))), s...)
+}
+
+// arrayHead encodes element kind and length of an array.
+func arrayHead(elem kind, n int) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(elem))
+	return binary.LittleEndian.AppendUint64(b, uint64(n))
+}
+
+// SetString sets a string.
+func (w *Writer) SetString(key, v string) { w.set(key, kindString, appendString(nil, v)) }
+
+// SetUint32 sets a uint32, the type of most sizes in GGUF.
+func (w *Writer) SetUint32(key string, v uint32) {
+	w.set(key, kindU32, binary.LittleEndian.AppendUint32(nil, v))
+}
+
+// SetInt32 sets an int32.
+func (w *Writer) SetInt32(key string, v int32) {
+	w.set(key, kindI32, binary.LittleEndian.AppendUint32(nil, uint32(v)))
+}
+
+// SetUint64 sets a uint64.
+func (w *Writer) SetUint64(key string, v uint64) {
+	w.set(key, kindU64, binary.LittleEndian.AppendUint64(nil, v))
+}
+
+// SetFloat32 sets a float32.
+func (w *Writer) SetFloat32(key string, v float32) {
+	w.set(key, kindF32, binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+}
+
+// SetBool sets a bool.
+func (w *Writer) SetBool(key string, v bool) {
+	b := []byte{0}
+	if v {
+		b[0] = 1
+	}
+	w.set(key, kindBool, b)
+}
+
+// SetStrings sets an array of strings.
+func (w *Writer) SetStrings(key string, v []string) {
+	b := arrayHead(kindString, len(v))
+	for _, s := range v {
+		b = appendString(b, s)
+	}
+	w.set(key, kindArray, b)
+}
+
+// SetFloats sets an array of float32.
+func (w *Writer) SetFloats(key string, v []float32) {
+	b := arrayHead(kindF32, len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	w.set(key, kindArray, b)
+}
+
+// SetInts sets an array of int32.
+func (w *Writer) SetInts(key string, v []int32) {
+	b := arrayHead(kindI32, len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, uint32(x))
+	}
+	w.set(key, kindArray, b)
+}
+
+// AddTensor announces a tensor; dims are in ggml order, row length first.
+func (w *Writer) AddTensor(name string, t Type, dims ...int) {
+	elems, blockBytes := t.Block()
+	switch {
+	case w.begun:
+		w.fail(fmt.Errorf("tensor %s is added after tensor data was written", show(name)))
+		return
+	case w.names[name]:
+		w.fail(fmt.Errorf("tensor %s is added twice", show(name)))
+		return
+	case elems == 0:
+		w.fail(fmt.Errorf("tensor %s: type %s is not supported", show(name), t))
+		return
+	case len(dims) == 0 || len(dims) > maxDims || dims[0]%elems != 0:
+		w.fail(fmt.Errorf("tensor %s: dimensions %d do not fit type %s, whose blocks have %d elements", show(name), dims, t, elems))
+		return
+	}
+	wide := make([]uint64, len(dims))
+	for i, d := range dims {
+		wide[i] = uint64(max(d, 0))
+	}
+	n, ok := product(wide)
+	if !ok || n > 1<<56 {
+		w.fail(fmt.Errorf("tensor %s: impossible dimensions %d", show(name), dims))
+		return
+	}
+	w.names[name] = true
+	w.infos = appendString(w.infos, name)
+	w.infos = binary.LittleEndian.AppendUint32(w.infos, uint32(len(dims)))
+	for _, d := range wide {
+		w.infos = binary.LittleEndian.AppendUint64(w.infos, d)
+	}
+	w.infos = binary.LittleEndian.AppendUint32(w.infos, uint32(t))
+	w.infos = binary.LittleEndian.AppendUint64(w.infos, w.offset)
+	size := n / uint64(elems) * uint64(blockBytes)
+	w.sizes = append(w.sizes, size)
+	w.offset += size + padding(size)
+}
+
+// padding is the bytes from n to the next multiple of the alignment.
+func padding(n uint64) uint64 { return -n % defaultAlignment }
+
+// begin writes the header.
+func (w *Writer) begin() {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	head := []byte(magic)
+	head = binary.LittleEndian.AppendUint32(head, 3)
+	head = binary.LittleEndian.AppendUint64(head, uint64(len(w.sizes)))
+	head = binary.LittleEndian.AppendUint64(head, w.nMeta)
+	w.emit(head)
+	w.emit(w.meta)
+	w.emit(w.infos)
+	w.pad(uint64(len(head) + len(w.meta) + len(w.infos)))
+}
+
+// emit writes p unless something failed before.
+func (w *Writer) emit(p []byte) {
+	if w.err == nil {
+		_, err := w.out.Write(p)
+		if err != nil {
+			w.fail(fmt.Errorf("writing: %w", err))
+		}
+	}
+}
+
+// pad writes the zeros that follow n bytes.
+func (w *Writer) pad(n uint64) {
+	var zeros [defaultAlignment]byte
+	w.emit(zeros[:padding(n)])
+}
+
+// Write appends tensor data: the bytes of all tensors one after the other, in the order of AddTensor, in pieces of any size.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.begin()
+	done := 0
+	for w.err == nil && done < len(p) {
+		if w.current == len(w.sizes) {
+			w.fail(errors.New("more tensor data than the announced tensors take"))
+			break
+		}
+		size := w.sizes[w.current]
+		n := int(min(uint64(len(p)-done), size-w.written))
+		w.emit(p[done : done+n])
+		done += n
+		w.written += uint64(n)
+		if w.written == size {
+			w.pad(size)
+			w.current, w.written = w.current+1, 0
+		}
+	}
+	return done, w.err
+}
+
+// Close completes the file and gives it its name. It fails, and leaves nothing, if anything failed before or tensor data is missing.
+// It does not wait for the disk: a killed process leaves no half file behind, and after a power cut a synthetic model is made again.
+func (w *Writer) Close() error {
+	w.begin()
+	if w.err == nil && w.current < len(w.sizes) {
+		w.fail(fmt.Errorf("data of %d of %d tensors is missing", len(w.sizes)-w.current, len(w.sizes)))
+	}
+	if w.err == nil {
+		if err := w.out.Flush(); err != nil {
+			w.fail(fmt.Errorf("writing: %w", err))
+		}
+	}
+	if w.file == nil {
+		return w.err
+	}
+	if w.err != nil {
+		w.Abort()
+		return w.err
+	}
+	temp := w.file.Name()
+	err := w.file.Close()
+	if err == nil {
+		err = os.Rename(temp, w.path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(temp))
+	}
+	w.file = nil
+	w.fail(err)
+	return w.err
+}
+
+// Abort removes the unfinished file. After Close it does nothing, so it can be deferred.
+func (w *Writer) Abort() {
+	if w.file == nil {
+		return
+	}
+	temp := w.file.Name()
+	w.fail(errors.Join(w.file.Close(), os.Remove(temp), errors.New("aborted")))
+	w.file = nil
+}
