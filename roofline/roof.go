@@ -1,0 +1,156 @@
+package roofline
+
+import (
+	"fmt"
+	"math"
+)
+
+// Work is what an operator does: W floating-point (or integer) operations and Q bytes between memory and cores (Agent.xpu appendix B).
+type Work struct {
+	FLOP  float64
+	Bytes float64
+}
+
+// Intensity is I = W/Q in FLOP per byte; infinite when no byte moves.
+func (w Work) Intensity() float64 {
+	if w.Bytes == 0 {
+		return math.Inf(1)
+	}
+	return w.FLOP / w.Bytes
+}
+
+// Add is the work of two operators that run after each other.
+func (w Work) Add(o Work) Work { return Work{w.FLOP + o.FLOP, w.Bytes + o.Bytes} }
+
+// MatMul is the work of C[m,n] = A[m,k] B[n,k]^T with A and C in float32 and weights of bits per value (32 f32, 16 f16 and bf16, 8.5 q8_0, 4.5 q4_0). Each
+// operand moves once: caches are taken as large enough, which is what a good schedule reaches.
+func MatMul(m, n, k int, bits float64) Work {
+	fm, fn, fk := float64(m), float64(n), float64(k)
+	return Work{FLOP: 2 * fm * fn * fk, Bytes: fn*fk*bits/8 + 4*fm*fk + 4*fm*fn}
+}
+
+// Attention is the work of rows query positions over context positions before and including them, heads query heads of dim values that share kvHeads
+// key and value heads, cached with kvBits per value. causal says that the rows are the last ones of the context, so that the
+// masked triangle is skipped.
+func Attention(rows, context, heads, kvHeads, dim int, kvBits float64, causal bool) Work {
+	pairs := float64(rows) * float64(context)
+	if causal {
+		pairs -= float64(rows) * float64(rows-1) / 2
+	}
+	return Work{
+		FLOP:  4 * pairs * float64(heads) * float64(dim),
+		Bytes: 2*float64(context)*float64(kvHeads)*float64(dim)*kvBits/8 + 8*float64(rows)*float64(heads)*float64(dim),
+	}
+}
+
+// Target is one way to execute: a compute ceiling under the shared memory roof.
+type Target struct {
+	Name string
+	Peak float64 // FLOP/s
+}
+
+// Roof is one memory roof with several compute ceilings (SMEPilot section 3.2).
+type Roof struct {
+	Bandwidth float64  // B/s, shared by all targets
+	Targets   []Target // any order
+}
+
+// Ridge is the intensity above which target t is bound by compute: R = P/B in FLOP per byte.
+func (r Roof) Ridge(t Target) float64 { return t.Peak / r.Bandwidth }
+
+// Attainable is min(P, B*I) in FLOP/s for target t.
+func (r Roof) Attainable(t Target, w Work) float64 {
+	if w.Bytes == 0 {
+		return t.Peak
+	}
+	return math.Min(t.Peak, r.Bandwidth*w.Intensity())
+}
+
+// Seconds is the predicted time max(W/P, Q/B) of w on target t.
+func (r Roof) Seconds(t Target, w Work) float64 {
+	return math.Max(w.FLOP/t.Peak, w.Bytes/r.Bandwidth)
+}
+
+// Regime says what bounds an operator.
+type Regime uint8
+
+const (
+	// MemoryBound operators lie below every ridge: no target is faster than the memory.
+	MemoryBound Regime = iota
+	// RidgeCrossing operators are compute-bound on the slowest target and memory-bound on the fastest.
+	RidgeCrossing
+	// ComputeBound operators lie above every ridge.
+	ComputeBound
+)
+
+// String is the regime as it is printed: memory-bound, ridge-crossing or compute-bound.
+func (g Regime) String() string {
+	switch g {
+	case MemoryBound:
+		return "memory-bound"
+	case RidgeCrossing:
+		return "ridge-crossing"
+	case ComputeBound:
+		return "compute-bound"
+	}
+	return fmt.Sprintf("regime %d", uint8(g))
+}
+
+// Regime places w between the ridges of the targets. A point on a ridge counts as compute-bound there.
+func (r Roof) Regime(w Work) Regime {
+	i := w.Intensity()
+	below, above := 0, 0
+	for _, t := range r.Targets {
+		if i < r.Ridge(t) {
+			below++
+		} else {
+			above++
+		}
+	}
+	switch {
+	case above == 0:
+		return MemoryBound
+	case below == 0:
+		return ComputeBound
+	}
+	return RidgeCrossing
+}
+
+// Placement is where an operator should run, and what the model expects of it.
+type Placement struct {
+	Regime  Regime
+	Targets []Target // one, or all of them when the operator is compute-bound and may be split
+	Seconds float64  // predicted
+	Roof    string   // "memory" or "compute": which roof the placement hits
+}
+
+// Place decides after the three regimes of SMEPilot section 3.2: memory-bound work stays on the first target (the cores: matrix units use the
+// memory worse), ridge-crossing work goes to the fastest target alone, and compute-bound work is spread over all targets, whose throughputs
+// add up. It panics on a roof without targets.
+func (r Roof) Place(w Work) Placement {
+	p := Placement{Regime: r.Regime(w)}
+	switch p.Regime {
+	case MemoryBound:
+		p.Targets = r.Targets[:1]
+	case RidgeCrossing:
+		best := r.Targets[0]
+		for _, t := range r.Targets[1:] {
+			if t.Peak > best.Peak {
+				best = t
+			}
+		}
+		p.Targets = []Target{best}
+	case ComputeBound:
+		p.Targets = r.Targets
+	}
+	sum := 0.0
+	for _, t := range p.Targets {
+		sum += t.Peak
+	}
+	mixed := Target{Peak: sum}
+	p.Seconds, p.Roof = r.Seconds(mixed, w), "compute"
+	if w.Intensity() < r.Ridge(mixed) {
+		p.Roof = "memory"
+	}
+	return p
+}

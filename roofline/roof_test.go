@@ -1,0 +1,137 @@
+package roofline
+
+import (
+	"math"
+	"testing"
+)
+
+// m4 is the machine of SMEPilot figure 3: 8 CPU workers 1.85, 2 SME units 2.92 TFLOP/s, 247 GB/s shared.
+var m4 = Roof{Bandwidth: 247e9, Targets: []Target{{"cpu", 1.85e12}, {"sme", 2.92e12}}}
+
+func TestRegimesOfSMEPilot(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		work    Work
+		regime  Regime
+		targets int
+		first   string
+		roof    string
+	}{
+		{"decode gemv", MatMul(1, 4096, 4096, 16), MemoryBound, 1, "cpu", "memory"},
+		{"batched decode", MatMul(10, 4096, 4096, 16), RidgeCrossing, 1, "sme", "memory"},
+		{"prefill", MatMul(512, 14336, 4096, 16), ComputeBound, 2, "cpu", "compute"},
+		{"just above the highest ridge", Work{FLOP: 12, Bytes: 1}, ComputeBound, 2, "cpu", "memory"},
+		{"decode attention", Attention(1, 4096, 32, 8, 128, 16, true), MemoryBound, 1, "cpu", "memory"},
+		{"nothing moves", Work{FLOP: 1e9}, ComputeBound, 2, "cpu", "compute"},
+	} {
+		p := m4.Place(c.work)
+		if p.Regime != c.regime || len(p.Targets) != c.targets || p.Targets[0].Name != c.first || p.Roof != c.roof {
+			t.Errorf("%s: intensity %.2f: %v on %v under the %s roof, want %v on %d from %s under %s",
+				c.name, c.work.Intensity(), p.Regime, p.Targets, p.Roof, c.regime, c.targets, c.first, c.roof)
+		}
+	}
+}
+
+func TestMatMulWork(t *testing.T) {
+	w := MatMul(2, 3, 32, 8.5)
+	if w.FLOP != 2*2*3*32 || w.Bytes != 3*34+2*32*4+2*3*4 {
+		t.Errorf("MatMul(2,3,32,q8_0) = %+v", w)
+	}
+	if got := w.Add(w); got.FLOP != 2*w.FLOP || got.Bytes != 2*w.Bytes {
+		t.Errorf("twice %+v = %+v", w, got)
+	}
+}
+
+func TestCausalAttentionSkipsTheTriangle(t *testing.T) {
+	full := Attention(4, 4, 1, 1, 8, 32, false)
+	causal := Attention(4, 4, 1, 1, 8, 32, true)
+	if full.FLOP != 4*16*8 || causal.FLOP != 4*10*8 { // 4+3+2+1 pairs of 16
+		t.Errorf("full %v causal %v", full.FLOP, causal.FLOP)
+	}
+}
+
+func TestSecondsMeetAtTheRidge(t *testing.T) {
+	cpu := m4.Targets[0]
+	ridge := m4.Ridge(cpu)
+	w := Work{FLOP: ridge * 1e9, Bytes: 1e9}
+	if got, want := m4.Seconds(cpu, w), 1e9/247e9; math.Abs(got-want) > 1e-12 {
+		t.Errorf("at the ridge: %v s, want %v", got, want)
+	}
+	if got := m4.Attainable(cpu, w); math.Abs(got-1.85e12) > 1 {
+		t.Errorf("attainable at the ridge: %v", got)
+	}
+	half := Work{FLOP: w.FLOP / 2, Bytes: w.Bytes}
+	if got := m4.Attainable(cpu, half); math.Abs(got-1.85e12/2) > 1 {
+		t.Errorf("attainable at half the ridge: %v", got)
+	}
+}
+
+func TestCalibrate(t *testing.T) {
+	mem, comp := Anchor{Intensity: 1, Utilization: 0.8}, Anchor{Intensity: 50, Utilization: 0.1}
+	p, b, err := Calibrate(1e12, 1e11, mem, comp)
+	if err != nil || math.Abs(b-8e10) > 1 || math.Abs(p-5e11) > 1 {
+		t.Fatalf("P %v B %v %v", p, b, err)
+	}
+	if p, _, _ := Calibrate(1e11, 1e11, mem, comp); p != 1e11 {
+		t.Errorf("P_eff %v is not clipped to the peak", p)
+	}
+	// The closed form (7) agrees with the roof built from the effective ceilings on both sides of the knee (4).
+	for _, i := range []float64{0.5, 6.24, 6.26, 100} {
+		got := Utilization(i, mem, comp) * 1e11
+		if want := math.Min(b, p/i); math.Abs(got-want) > 1 {
+			t.Errorf("I=%v: %v B/s, want %v", i, got, want)
+		}
+	}
+	for _, bad := range [][2]Anchor{{{1, 0}, comp}, {{1, 1.1}, comp}, {{1, math.NaN()}, comp}, {comp, mem}, {{0, 0.5}, comp}} {
+		if _, _, err := Calibrate(1e12, 1e11, bad[0], bad[1]); err == nil {
+			t.Errorf("anchors %v were accepted", bad)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		n      int
+		a, b   Side
+		na, nb int
+	}{
+		{"even", 64, Side{1, 16}, Side{1, 16}, 32, 32},
+		{"three to one", 64, Side{3, 16}, Side{1, 16}, 48, 16},
+		{"one side idle", 64, Side{1, 16}, Side{0, 16}, 64, 0},
+		{"other side idle", 64, Side{0, 16}, Side{1, 16}, 0, 64},
+		{"one tile cannot be shared", 16, Side{2, 16}, Side{1, 16}, 16, 0},
+		{"one tile for the faster", 16, Side{1, 16}, Side{2, 16}, 0, 16},
+		{"unlike tiles", 96, Side{2, 32}, Side{1, 8}, 64, 32},
+		{"nothing", 0, Side{1, 16}, Side{1, 16}, 0, 0},
+	} {
+		na, nb := Split(c.n, c.a, c.b)
+		if na != c.na || nb != c.nb {
+			t.Errorf("%s: %d + %d, want %d + %d", c.name, na, nb, c.na, c.nb)
+		}
+	}
+}
+
+// TestSplitIsOptimal compares against every boundary.
+func TestSplitIsOptimal(t *testing.T) {
+	for n := 1; n <= 300; n += 7 {
+		for _, ta := range []int{1, 6, 16, 32} {
+			for _, tb := range []int{1, 8, 48} {
+				for _, ra := range []float64{0.1, 1, 1.6, 9} {
+					a, b := Side{ra, ta}, Side{1, tb}
+					na, nb := Split(n, a, b)
+					if na+nb != n || na < 0 || nb < 0 || na != n && na%ta != 0 {
+						t.Fatalf("Split(%d, %v, %v) = %d, %d", n, a, b, na, nb)
+					}
+					got, best := completion(na, nb, a, b), completion(n, 0, a, b)
+					for cut := 0; cut < n; cut += ta {
+						best = math.Min(best, completion(cut, n-cut, a, b))
+					}
+					if got > best {
+						t.Fatalf("Split(%d, %v, %v) = %d, %d takes %v, best %v", n, a, b, na, nb, got, best)
+					}
+				}
+			}
+		}
+	}
+}
