@@ -162,3 +162,6 @@ func (m Matrix) check() error {
 	}
 	return nil
 }
+
+// MaxPU is the highest PU number that any file of ours may name: one less than topotree.MaxPUs.
+const MaxPU = 16383

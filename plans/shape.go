@@ -1,0 +1,144 @@
+package plans
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"sandwich/profiles"
+)
+
+// ModelShape is what tuning must know of a model: dimensions and the shapes of its weights, no value of any weight.
+type ModelShape struct {
+	Arch        string        `yaml:"arch" json:"arch"` // llama, qwen2, qwen3, qwen3moe
+	Name        string        `yaml:"name" json:"name"` // for people; no part of the digest
+	Hidden      int           `yaml:"hidden" json:"hidden"`
+	Layers      int           `yaml:"layers" json:"layers"`
+	Heads       int           `yaml:"heads" json:"heads"`
+	KVHeads     int           `yaml:"kv_heads" json:"kv_heads"`
+	HeadDim     int           `yaml:"head_dim" json:"head_dim"`
+	FFN         int           `yaml:"ffn" json:"ffn"`
+	Vocab       int           `yaml:"vocab" json:"vocab"`
+	Context     int           `yaml:"context" json:"context"` // tokens the model was trained for
+	Tied        bool          `yaml:"tied" json:"tied"`       // the output head is the embedding
+	Experts     int           `yaml:"experts,omitempty" json:"experts,omitempty"`
+	ExpertsUsed int           `yaml:"experts_used,omitempty" json:"experts_used,omitempty"`
+	ExpertFFN   int           `yaml:"expert_ffn,omitempty" json:"expert_ffn,omitempty"`
+	Weights     []WeightShape `yaml:"weights" json:"weights"`
+}
+
+// WeightShape is one kind of matrix of a model: N rows (outputs) of K values, row-major as in GGUF.
+type WeightShape struct {
+	Role  string `yaml:"role" json:"role"` // q k v o gate up down head embed router
+	N     int    `yaml:"n" json:"n"`
+	K     int    `yaml:"k" json:"k"`
+	Type  string `yaml:"type" json:"type"`   // GGUF type name in lower case: f32 f16 bf16 q8_0 q4_0 ...
+	Count int    `yaml:"count" json:"count"` // matrices of this role, shape and type in the model
+}
+
+// MarshalYAML writes a weight shape on one line.
+func (w WeightShape) MarshalYAML() (any, error) {
+	type plain WeightShape
+	return profiles.FlowYAML(plain(w))
+}
+
+// Key is what tuning tells weights apart by.
+func (w WeightShape) Key() WeightKey { return WeightKey{w.N, w.K, w.Type} }
+
+// RoleEmbed is the role of the token embedding: rows are looked up, no GEMM runs over it. A tied head is listed as role head beside it.
+const RoleEmbed = "embed"
+
+// WeightKey names a GEMM problem C[M,N] = A[M,K] W[N,K]^T up to M: what a kernel table is kept for.
+type WeightKey struct {
+	N    int    `yaml:"n" json:"n"`
+	K    int    `yaml:"k" json:"k"`
+	Type string `yaml:"type" json:"type"`
+}
+
+// String is NxK:type, as in 4096x4096:q8_0.
+func (k WeightKey) String() string { return fmt.Sprintf("%dx%d:%s", k.N, k.K, k.Type) }
+
+// Compare orders keys by N, K and type.
+func (k WeightKey) Compare(o WeightKey) int {
+	return cmp.Or(cmp.Compare(k.N, o.N), cmp.Compare(k.K, o.K), cmp.Compare(k.Type, o.Type))
+}
+
+// Unique lists the (N, K, type) that run as GEMM, each once, sorted.
+func (s ModelShape) Unique() []WeightKey {
+	var keys []WeightKey
+	for _, w := range s.Weights {
+		if w.Role != RoleEmbed {
+			keys = append(keys, w.Key())
+		}
+	}
+	slices.SortFunc(keys, WeightKey.Compare)
+	return slices.Compact(keys)
+}
+
+// Digest is the sha256 over the canonical JSON of dimensions and weights. The name is left out, and the order of the weights does not count.
+func (s ModelShape) Digest() string {
+	s.Name = ""
+	s.Weights = slices.Clone(s.Weights)
+	slices.SortFunc(s.Weights, func(a, b WeightShape) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), a.Key().Compare(b.Key()), cmp.Compare(a.Count, b.Count))
+	})
+	return profiles.Digest(s)
+}
+
+// KVBytesPerToken is the size of the keys and values of one token over all layers for a cache of the given type, in bytes.
+func (s ModelShape) KVBytesPerToken(kv string) int64 {
+	values := 2 * int64(s.Layers) * int64(s.KVHeads) * int64(s.HeadDim)
+	switch kv {
+	case KVF32:
+		return values * 4
+	case KVQ8:
+		return values * 34 / 32
+	}
+	return values * 2
+}
+
+// Bounds of a model that this program can address; beyond them a number is an attack or a typing error.
+const (
+	maxDim    = 1 << 24
+	maxLayers = 1 << 12
+	maxCount  = 1 << 20
+)
+
+// Check refuses shapes that no model has, naming the field.
+func (s ModelShape) Check() error {
+	for _, f := range []struct {
+		name      string
+		v, lo, hi int
+	}{
+		{"hidden", s.Hidden, 1, maxDim}, {"layers", s.Layers, 1, maxLayers}, {"heads", s.Heads, 1, maxDim},
+		{"kv_heads", s.KVHeads, 1, maxDim}, {"head_dim", s.HeadDim, 1, maxDim}, {"ffn", s.FFN, 0, maxDim},
+		{"vocab", s.Vocab, 1, maxDim}, {"context", s.Context, 0, 1 << 30}, {"experts", s.Experts, 0, maxCount},
+		{"experts_used", s.ExpertsUsed, 0, maxCount}, {"expert_ffn", s.ExpertFFN, 0, maxDim},
+	} {
+		if f.v < f.lo || f.v > f.hi {
+			return fmt.Errorf("model %s is %d, not in %d..%d", f.name, f.v, f.lo, f.hi)
+		}
+	}
+	if s.Arch == "" {
+		return fmt.Errorf("model has no architecture")
+	}
+	if s.Heads%s.KVHeads != 0 {
+		return fmt.Errorf("model has %d heads, no multiple of its %d kv_heads", s.Heads, s.KVHeads)
+	}
+	if len(s.Weights) == 0 || len(s.Weights) > 4096 {
+		return fmt.Errorf("model lists %d weights, not 1..4096", len(s.Weights))
+	}
+	for _, w := range s.Weights {
+		if w.Role == "" || w.Count < 1 || w.Count > maxCount {
+			return fmt.Errorf("weight %q occurs %d times", w.Role, w.Count)
+		}
+		if err := w.Key().check(); err != nil {
+			return fmt.Errorf("weight %s: %w", w.Role, err)
+		}
+	}
+	return nil
+}
+
+var _ yaml.Marshaler = WeightShape{}
