@@ -1,0 +1,141 @@
+package microkernel
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ISA is the instruction set a kernel is generated for. What comes on top of it (VNNI, BF16) is in Features.
+type ISA uint8
+
+// The instruction sets, narrow to wide within an architecture.
+const (
+	Go     ISA = iota // plain Go, everywhere
+	AVX2              // amd64: AVX2, FMA3 and F16C
+	AVX512            // amd64: AVX-512 F, BW, DQ and VL
+	NEON              // arm64
+)
+
+var isaNames = [...]string{Go: "go", AVX2: "avx2", AVX512: "avx512", NEON: "neon"}
+
+func (i ISA) String() string {
+	if int(i) < len(isaNames) {
+		return isaNames[i]
+	}
+	return fmt.Sprintf("isa(%d)", uint8(i))
+}
+
+// ParseISA is the inverse of String. The error lists what it knows.
+func ParseISA(s string) (ISA, error) {
+	for i, n := range isaNames {
+		if n == s {
+			return ISA(i), nil
+		}
+	}
+	return Go, fmt.Errorf("unknown instruction set %q (known: %s)", s, strings.Join(isaNames[:], ", "))
+}
+
+// MarshalText and UnmarshalText let plan files spell an ISA by name.
+func (i ISA) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+// UnmarshalText parses the name of an ISA.
+func (i *ISA) UnmarshalText(b []byte) (err error) {
+	*i, err = ParseISA(string(b))
+	return err
+}
+
+// Lanes is the number of float32 lanes of one vector register.
+func (i ISA) Lanes() int {
+	switch i {
+	case AVX512:
+		return 16
+	case AVX2:
+		return 8
+	case NEON:
+		return 4
+	}
+	return 1
+}
+
+// Features is the set of CPU and operating-system abilities that kernels are gated on. A bit is set only where both the
+// processor reports the instructions and the operating system saves the registers they use (CPUID leaf 7 and XCR0; HWCAP).
+type Features uint32
+
+// The features. The first three stand for whole instruction sets.
+const (
+	HasAVX2    Features = 1 << iota // AVX2, FMA3, F16C
+	HasAVX512                       // AVX-512 F, BW, DQ, VL
+	HasNEON                         // Advanced SIMD
+	HasVNNI                         // AVX512_VNNI: VPDPBUSD on 512 bits
+	HasAVXVNNI                      // AVX-VNNI: VPDPBUSD on 256 bits
+	HasBF16                         // AVX512_BF16: VDPBF16PS
+	HasVBMI                         // AVX512_VBMI: VPERMB
+	HasFP16                         // AVX512_FP16
+	HasDotProd                      // arm64 SDOT
+	HasI8MM                         // arm64 SMMLA
+)
+
+var featureNames = [...]string{"avx2", "avx512", "neon", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_vbmi", "avx512_fp16", "dotprod", "i8mm"}
+
+// Has says whether all of g are in f.
+func (f Features) Has(g Features) bool { return f&g == g }
+
+// String lists the features by name, separated by commas.
+func (f Features) String() string {
+	var names []string
+	for i, n := range featureNames {
+		if f&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// ParseFeatures is the inverse of String.
+func ParseFeatures(s string) (Features, error) {
+	var f Features
+	for name := range strings.SplitSeq(s, ",") {
+		if name == "" {
+			continue
+		}
+		known := false
+		for i, n := range featureNames {
+			if n == name {
+				f |= 1 << i
+				known = true
+			}
+		}
+		if !known {
+			return 0, fmt.Errorf("unknown CPU feature %q (known: %s)", name, strings.Join(featureNames[:], ", "))
+		}
+	}
+	return f, nil
+}
+
+// ISAs lists the instruction sets the features allow, widest first and Go last.
+func (f Features) ISAs() []ISA {
+	var out []ISA
+	if f.Has(HasAVX512) {
+		out = append(out, AVX512)
+	}
+	if f.Has(HasAVX2) {
+		out = append(out, AVX2)
+	}
+	if f.Has(HasNEON) {
+		out = append(out, NEON)
+	}
+	return append(out, Go)
+}
+
+// Best is the widest instruction set the features allow.
+func (f Features) Best() ISA { return f.ISAs()[0] }
+
+// Supports says whether code for the instruction set runs with these features.
+func (f Features) Supports(i ISA) bool {
+	for _, x := range f.ISAs() {
+		if x == i {
+			return true
+		}
+	}
+	return false
+}
