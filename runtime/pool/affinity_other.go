@@ -1,0 +1,19 @@
+//go:build !linux
+
+package pool
+
+import "runtime"
+
+const affinitySupported = false
+
+func allowedPUs() ([]int, error) {
+	all := make([]int, runtime.NumCPU())
+	for i := range all {
+		all[i] = i
+	}
+	return all, nil
+}
+
+func pinThread(int) error { return nil }
+
+func involuntarySwitches() int64 { return 0 }

@@ -1,0 +1,88 @@
+package pool
+
+import (
+	"sync"
+	"time"
+)
+
+// Leader is the right to run and reconfigure the pool from worker 0's own thread. It is valid only inside the function
+// given to Lead and on its goroutine.
+type Leader struct {
+	p      *Pool
+	fn     func(*Leader)
+	failed *Panic // why fn did not return
+	done   sync.WaitGroup
+}
+
+// Lead runs fn on the thread of worker 0 and returns when it returns. From there Leader.Run reaches the other workers
+// without waking or displacing a thread: the engine's loop. fn may block like any goroutine. The pool is held
+// meanwhile: other calls of Run, Lead and the setters wait. A panic of fn comes back as a panic with a *Panic.
+func (p *Pool) Lead(fn func(l *Leader)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mustBeOpen()
+	l, w := &p.leader, p.workers[0]
+	l.fn, l.failed = fn, nil
+	p.adopt(p.team)
+	l.done.Add(1)
+	w.ring(cmdLead)
+	l.done.Wait()
+	l.fn = nil
+	p.adopt(p.team)
+	if l.failed != nil {
+		panic(l.failed)
+	}
+}
+
+// lead is worker 0's answer to cmdLead.
+func (w *Worker) lead() {
+	l := &w.pool.leader
+	returned := false
+	defer func() {
+		if !returned {
+			l.fail(w, recover())
+		}
+		l.done.Done()
+	}()
+	l.fn(l)
+	returned = true
+}
+
+// fail keeps why fn did not return; the panic of a run inside it as it is.
+func (l *Leader) fail(w *Worker, value any) {
+	if e, ok := value.(*Panic); ok {
+		l.failed = e
+	} else if l.failed == nil {
+		l.failed = w.newPanic(value)
+	}
+}
+
+// Run is Pool.Run with the leader as one of the workers. If worker 0 is not active the leader only waits.
+func (l *Leader) Run(fn func(w *Worker)) {
+	p, w := l.p, l.p.workers[0]
+	began := p.now()
+	before := p.dispatch(fn, 0)
+	settled := false
+	defer func() {
+		if !settled { // fn ended this goroutine: the others must still be waited for
+			w.wait(&p.done, before)
+			l.failed = p.settle(began)
+		}
+	}()
+	if p.team.idOf[0] >= 0 {
+		w.enter()
+		w.execute(fn)
+	}
+	w.wait(&p.done, before)
+	e := p.settle(began)
+	settled = true
+	if e != nil {
+		panic(e)
+	}
+}
+
+// SetActive is Pool.SetActive.
+func (l *Leader) SetActive(workers []int) (time.Duration, error) { return l.p.setActive(workers) }
+
+// SetGroups is Pool.SetGroups.
+func (l *Leader) SetGroups(groups [][]int) error { return l.p.setGroups(groups) }

@@ -1,0 +1,218 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultSpin is how long a waiting worker spins before it sleeps when Options.Spin is zero.
+const DefaultSpin = 50 * time.Microsecond
+
+// NoSpin as Options.Spin makes waiting workers sleep at once: for emulated and for oversubscribed machines.
+const NoSpin time.Duration = -1
+
+// ErrClosed is the value Run, Lead and the setters refuse with once the pool is closed.
+var ErrClosed = errors.New("the worker pool is closed")
+
+// Options of New. The zero value is an unpinned pool of the default spin limit.
+type Options struct {
+	Spin  time.Duration // longest spin of a waiting worker; 0 means DefaultSpin, negative (NoSpin) none
+	Pin   bool          // bind worker i to PU pus[i]; ignored, and said by Note, where the system has no affinity calls
+	Class []int         // opaque class of each worker (exec maps it to an ISA and a throughput); nil means class 0 for all
+}
+
+// Pool is a team of worker threads. Its methods may be called from any goroutine that is not inside one of the pool's
+// own functions; calls that run or reconfigure are serialised.
+type Pool struct {
+	mu      sync.Mutex // held for the whole of a Run, a Lead or a reconfiguration
+	workers []*Worker
+	pus     []int
+	all     []int // every worker index
+	pinned  bool
+	note    string
+	closed  bool
+
+	// The job. Written by the dispatcher, published to each worker by its door.
+	fn       func(*Worker)
+	team     *team
+	grouping *Grouping
+	timed    bool   // workers stamp the start of this run: the first one after a switch
+	tag      uint64 // barrier phase the next run starts in, see Counter
+
+	teams     []*team
+	groupings []*Grouping
+	leader    Leader
+	caller    waiter // wait policy of the goroutine inside Run
+	exited    sync.WaitGroup
+	begin     time.Time
+	switches  switchRecord
+
+	_        [cacheLine]byte
+	aborting atomic.Bool // a worker failed in the present run: barriers let everybody out
+	_        [cacheLine]byte
+	pending  atomic.Int32 // workers that have not finished the present run
+	_        [cacheLine]byte
+	done     event // counts finished runs
+	_        [cacheLine]byte
+	failure  failure
+}
+
+const cacheLine = 128 // two 64-byte lines: adjacent lines are fetched in pairs
+
+// New starts one worker per entry of pus and, with o.Pin, binds worker i to PU pus[i] and reads the binding back. A PU
+// may appear more than once; workers then never spin, nor do they when there are more of them than CPUs this process
+// may use. GOMAXPROCS becomes len(pus)+2 (never less than an earlier pool needed), so that two goroutines can run
+// beside spinning workers. Errors name the PU that cannot be used and the ones that can.
+func New(pus []int, o Options) (*Pool, error) {
+	if len(pus) == 0 {
+		return nil, errors.New("a worker pool needs at least one PU")
+	}
+	if o.Class != nil && len(o.Class) != len(pus) {
+		return nil, fmt.Errorf("%d worker classes were given for %d PUs; give one for each", len(o.Class), len(pus))
+	}
+	allowed, err := allowedPUs()
+	if err != nil {
+		return nil, fmt.Errorf("reading the affinity mask of this process: %w", err)
+	}
+	p := &Pool{pus: slices.Clone(pus), begin: time.Now(), tag: nextGlobal(0)}
+	if o.Pin {
+		if err := checkPUs(pus, allowed); err != nil {
+			return nil, err
+		}
+		p.pinned = affinitySupported
+		if !p.pinned {
+			p.note = "workers are not pinned: " + runtime.GOOS + " has no affinity calls"
+		}
+	}
+	spin, callerSpin := spinLimits(pus, len(allowed), o.Spin)
+	p.caller.init(p, callerSpin)
+	p.leader.p = p
+	reserveProcs(len(pus) + 2)
+	for i := range pus {
+		w := &Worker{index: i, pu: pus[i]}
+		if o.Class != nil {
+			w.class = o.Class[i]
+		}
+		w.waiter.init(p, spin)
+		p.workers = append(p.workers, w)
+		p.all = append(p.all, i)
+	}
+	if err := p.startWorkers(); err != nil {
+		return nil, err
+	}
+	if err := p.setGroups(nil); err != nil {
+		return nil, err
+	}
+	p.adopt(p.newTeam(p.all))
+	return p, nil
+}
+
+// checkPUs says which of pus this process may not use.
+func checkPUs(pus, allowed []int) error {
+	if !affinitySupported {
+		return nil
+	}
+	for _, pu := range pus {
+		if !slices.Contains(allowed, pu) {
+			return fmt.Errorf("PU %d is not among the PUs this process may use (%s); choose from those or widen its cpuset", pu, formatSet(allowed))
+		}
+	}
+	return nil
+}
+
+// spinLimits gives the spin limits of the workers and of the goroutine that waits in Run. Spinning on a CPU that
+// another worker needs only delays that worker, so a pool with more workers than CPUs never spins and the caller
+// spins only where a CPU is left for it.
+func spinLimits(pus []int, allowed int, asked time.Duration) (worker, caller time.Duration) {
+	spin := asked
+	switch {
+	case spin == 0:
+		spin = DefaultSpin
+	case spin < 0:
+		spin = 0
+	}
+	unique := slices.Clone(pus)
+	slices.Sort(unique)
+	unique = slices.Compact(unique)
+	if len(unique) < len(pus) || len(pus) > allowed {
+		return 0, 0
+	}
+	if allowed > len(unique) {
+		return spin, spin
+	}
+	return spin, 0
+}
+
+var procs struct {
+	sync.Mutex
+	reserved int
+}
+
+// reserveProcs sets GOMAXPROCS to n, once: a later pool can only raise it. An explicit value also ends Go's own
+// updates of it, each of which stops the world.
+func reserveProcs(n int) {
+	procs.Lock()
+	defer procs.Unlock()
+	if n > procs.reserved {
+		procs.reserved = n
+		runtime.GOMAXPROCS(n)
+	}
+}
+
+// startWorkers starts the goroutines and waits until each is bound. On an error none is left.
+func (p *Pool) startWorkers() error {
+	ready := make(chan error, len(p.workers))
+	p.exited.Add(len(p.workers))
+	for _, w := range p.workers {
+		go w.loop(ready)
+	}
+	var first error
+	for range p.workers {
+		if err := <-ready; err != nil && first == nil {
+			first = err
+		}
+	}
+	if first != nil {
+		p.dismiss()
+		return first
+	}
+	return nil
+}
+
+// dismiss makes every worker leave its loop and waits for it.
+func (p *Pool) dismiss() {
+	p.closed = true
+	for _, w := range p.workers {
+		w.ring(cmdExit)
+	}
+	p.exited.Wait()
+}
+
+// Close ends the workers and waits for them. A second call does nothing. It waits for a Run or Lead under way.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.dismiss()
+	}
+}
+
+// Size is the number of workers, active or not.
+func (p *Pool) Size() int { return len(p.workers) }
+
+// PUs returns the PU of each worker, by worker index.
+func (p *Pool) PUs() []int { return slices.Clone(p.pus) }
+
+// Pinned reports whether every worker is bound to its PU.
+func (p *Pool) Pinned() bool { return p.pinned }
+
+// Note says in one sentence what was asked for and could not be had, or is empty.
+func (p *Pool) Note() string { return p.note }
+
+// now is the time since the pool was made; monotonic and free of allocation.
+func (p *Pool) now() time.Duration { return time.Since(p.begin) }

@@ -1,0 +1,537 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// open makes a pool of n workers on the PUs this process may use, round robin, and closes it with the test.
+func open(t testing.TB, n int, o Options) *Pool {
+	t.Helper()
+	allowed, err := allowedPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pus := make([]int, n)
+	for i := range pus {
+		pus[i] = allowed[i%len(allowed)]
+	}
+	p, err := New(pus, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// sizes are teams below, at and above the number of CPUs, with and without a barrier tree.
+var sizes = []int{1, 2, 3, 8, 9, 70}
+
+func TestRunReachesEveryWorkerOnce(t *testing.T) {
+	for _, n := range sizes {
+		p := open(t, n, Options{})
+		hits := make([]atomic.Int32, n)
+		for range 50 {
+			p.Run(func(w *Worker) {
+				if w.N() != n || p.workers[w.ID()] != w {
+					t.Errorf("worker %d of %d has ID %d of %d", w.Index(), n, w.ID(), w.N())
+				}
+				hits[w.ID()].Add(1)
+			})
+		}
+		for i := range hits {
+			if got := hits[i].Load(); got != 50 {
+				t.Errorf("%d workers: worker %d ran %d times in 50 runs", n, i, got)
+			}
+		}
+	}
+}
+
+// A barrier orders plain writes before it with reads after it; the race detector watches this test.
+func TestBarrierOrdersMemory(t *testing.T) {
+	for _, n := range sizes {
+		p := open(t, n, Options{})
+		rounds := 200
+		cells := make([]int, n)
+		p.Run(func(w *Worker) {
+			for r := 1; r <= rounds; r++ {
+				cells[w.ID()] = r
+				w.Barrier()
+				if got := cells[(w.ID()+1)%n]; got != r {
+					t.Errorf("%d workers, round %d: the neighbour's write reads %d", n, r, got)
+					return
+				}
+				w.Barrier()
+			}
+		})
+	}
+}
+
+func TestLocalBarrierKeepsToItsGroup(t *testing.T) {
+	p := open(t, 5, Options{})
+	if err := p.SetGroups([][]int{{4, 1}, {0, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	var cells [5]int
+	groups, ranks := [5]int{}, [5]int{}
+	p.Run(func(w *Worker) {
+		groups[w.ID()], ranks[w.ID()] = w.Group().ID(), w.GroupRank()
+		peer := []int{2, 4, 3, 0, 1}[w.ID()]
+		for r := 1; r <= 10*(1+w.Group().ID()*7); r++ { // the groups pass different numbers of local barriers
+			cells[w.ID()] = r
+			w.LocalBarrier()
+			if cells[peer] != r {
+				t.Errorf("worker %d round %d: its peer reads %d", w.ID(), r, cells[peer])
+			}
+			w.LocalBarrier()
+		}
+		w.Barrier()
+	})
+	if want := [5]int{1, 0, 1, 1, 0}; groups != want {
+		t.Errorf("groups %v, want %v", groups, want)
+	}
+	if want := [5]int{0, 1, 1, 2, 0}; ranks != want {
+		t.Errorf("group ranks %v, want %v", ranks, want)
+	}
+}
+
+// Grouping changes between two ops of one run, and follows the active set.
+func TestUse(t *testing.T) {
+	p := open(t, 4, Options{})
+	pairs, err := p.NewGrouping([][]int{{0, 3}, {1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := p.NewGrouping([][]int{{0, 3}, {1, 2}}); again != pairs {
+		t.Error("an equal grouping was made twice")
+	}
+	if _, err := p.SetActive([]int{3, 1, 0}); err != nil {
+		t.Fatal(err)
+	}
+	var got [3]string
+	p.Run(func(w *Worker) {
+		first := fmt.Sprint(w.Group().ID(), w.Group().Size())
+		w.Barrier()
+		w.Use(pairs)
+		w.LocalBarrier()
+		got[w.ID()] = fmt.Sprint(first, " ", w.Group().ID(), w.GroupRank(), w.Group().Size())
+	})
+	if want := [3]string{"0 3 0 1 2", "0 3 1 0 1", "0 3 0 0 2"}; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, bad := range [][][]int{{{0, 4}}, {{0, -1}}, {{0}, {0}}} {
+		if err := p.SetGroups(bad); err == nil {
+			t.Errorf("groups %v were accepted", bad)
+		}
+	}
+}
+
+func TestSetActiveThousandsOfTimes(t *testing.T) {
+	p := open(t, 4, Options{})
+	rng := rand.New(rand.NewPCG(1, 2))
+	var switched uint64
+	prev := p.all
+	for range 3000 {
+		set := rng.Perm(4)[:1+rng.IntN(4)]
+		if _, err := p.SetActive(set); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(set, prev) {
+			switched++
+		}
+		prev = set
+		var mask atomic.Int64
+		p.Run(func(w *Worker) {
+			w.Barrier()
+			if set[w.ID()] != w.Index() {
+				t.Errorf("worker %d has ID %d in %v", w.Index(), w.ID(), set)
+			}
+			mask.Add(1 << w.Index())
+		})
+		want := int64(0)
+		for _, i := range set {
+			want += 1 << i
+		}
+		if mask.Load() != want {
+			t.Fatalf("workers %b ran, want %b", mask.Load(), want)
+		}
+	}
+	s := p.Stats()
+	if s.Switches != switched || len(s.Durations) != switchHistory || !slices.Equal(s.Active, prev) {
+		t.Errorf("%d switches counted of %d, %d durations, active %v of %v", s.Switches, switched, len(s.Durations), s.Active, prev)
+	}
+}
+
+// Setters called while runs are under way wait for the op boundary.
+func TestReconfigureFromOutside(t *testing.T) {
+	p := open(t, 3, Options{})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		rng := rand.New(rand.NewPCG(3, 4))
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := p.SetActive(rng.Perm(3)[:1+rng.IntN(3)]); err != nil {
+				t.Error(err)
+			}
+			if err := p.SetGroups([][]int{{rng.IntN(3)}}); err != nil {
+				t.Error(err)
+			}
+			p.Stats()
+		}
+	})
+	var c Counter
+	for i := range 1000 {
+		var got atomic.Int64
+		p.Run(func(w *Worker) {
+			w.LocalBarrier()
+			w.Barrier()
+			for lo, hi, ok := w.Next(&c, 10, 3); ok; lo, hi, ok = w.Next(&c, 10, 3) {
+				got.Add(int64(hi - lo))
+			}
+		})
+		if got.Load() != 10 {
+			t.Fatalf("run %d covered %d of 10 items", i, got.Load())
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestSetActiveRefuses(t *testing.T) {
+	p := open(t, 2, Options{})
+	for _, bad := range [][]int{{}, {2}, {-1}, {0, 0}} {
+		if _, err := p.SetActive(bad); err == nil {
+			t.Errorf("active set %v was accepted", bad)
+		}
+	}
+}
+
+func TestChunksCoverEachItemOnce(t *testing.T) {
+	p := open(t, 4, Options{})
+	var a, b Counter
+	for _, total := range []int{0, 1, 7, 1000} {
+		for _, chunk := range []int{0, 1, 3, 1000, 5000} {
+			hits := make([]int32, total)
+			p.Run(func(w *Worker) {
+				for round := range 6 {
+					c := &a
+					if round%3 == 2 {
+						c = &b // used less often than the other
+					}
+					for lo, hi, ok := w.Next(c, total, chunk); ok; lo, hi, ok = w.Next(c, total, chunk) {
+						for i := lo; i < hi; i++ {
+							atomic.AddInt32(&hits[i], 1)
+						}
+					}
+					w.Barrier()
+				}
+			})
+			for i, n := range hits {
+				if n != 6 {
+					t.Fatalf("total %d chunk %d: item %d came %d times in 6 loops", total, chunk, i, n)
+				}
+			}
+		}
+	}
+}
+
+// Groups that passed different numbers of local barriers agree on a counter after a global one.
+func TestChunksAfterUnevenLocalBarriers(t *testing.T) {
+	p := open(t, 3, Options{})
+	if err := p.SetGroups([][]int{{0}, {1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	var shared Counter
+	own := make([]Counter, 2)
+	for range 20 {
+		var sum, local atomic.Int64
+		p.Run(func(w *Worker) {
+			for range 5 + 11*w.Group().ID() {
+				for lo, hi, ok := w.Next(&own[w.Group().ID()], 9, 2); ok; lo, hi, ok = w.Next(&own[w.Group().ID()], 9, 2) {
+					local.Add(int64(hi - lo))
+				}
+				w.LocalBarrier()
+			}
+			w.Barrier()
+			for lo, hi, ok := w.Next(&shared, 100, 7); ok; lo, hi, ok = w.Next(&shared, 100, 7) {
+				sum.Add(int64(hi - lo))
+			}
+		})
+		if sum.Load() != 100 || local.Load() != 9*(5+16) {
+			t.Fatalf("shared loop covered %d of 100, local loops %d of %d", sum.Load(), local.Load(), 9*(5+16))
+		}
+	}
+}
+
+func TestChunksBeyondTheCounterGrow(t *testing.T) {
+	p := open(t, 1, Options{})
+	var c Counter
+	p.Run(func(w *Worker) {
+		total, at := 3*maxChunks+5, 0
+		for lo, hi, ok := w.Next(&c, total, 1); ok; lo, hi, ok = w.Next(&c, total, 1) {
+			if lo != at || hi <= lo {
+				t.Fatalf("chunk [%d,%d) after %d", lo, hi, at)
+			}
+			at = hi
+		}
+		if at != total {
+			t.Errorf("covered %d of %d", at, total)
+		}
+	})
+}
+
+func TestSplit(t *testing.T) {
+	for n := range 70 {
+		for parts := 1; parts < 9; parts++ {
+			for _, align := range []int{0, 1, 4, 16} {
+				at, most, least := 0, 0, n
+				for i := range parts {
+					lo, hi := Split(n, parts, i, align)
+					if lo != at || hi < lo || (hi < n && align > 0 && hi%align != 0) {
+						t.Fatalf("Split(%d,%d,%d,%d) = %d,%d after %d", n, parts, i, align, lo, hi, at)
+					}
+					at, most, least = hi, max(most, hi-lo), min(least, hi-lo)
+				}
+				if at != n || most-least >= 2*max(align, 1) {
+					t.Fatalf("Split(%d,%d,_,%d) ends at %d with sizes %d to %d", n, parts, align, at, least, most)
+				}
+			}
+		}
+	}
+}
+
+// recoverPanic returns the *Panic that f ends with.
+func recoverPanic(t *testing.T, f func()) (e *Panic) {
+	t.Helper()
+	defer func() {
+		var ok bool
+		if e, ok = recover().(*Panic); !ok {
+			t.Fatal("no *Panic came back")
+		}
+	}()
+	f()
+	return nil
+}
+
+func TestPanicComesBack(t *testing.T) {
+	p := open(t, 9, Options{})
+	cause := errors.New("the cause")
+	run := map[string]func(func(*Worker)){
+		"Run":        p.Run,
+		"Leader.Run": func(fn func(*Worker)) { p.Lead(func(l *Leader) { l.Run(fn) }) },
+	}
+	for name, run := range run {
+		for _, bad := range []int{0, 8} {
+			e := recoverPanic(t, func() {
+				run(func(w *Worker) {
+					w.Barrier()
+					if w.ID() == bad {
+						panic(cause)
+					}
+					w.LocalBarrier()
+					w.Barrier()
+					t.Errorf("%s: worker %d passed a barrier that worker %d never reached", name, w.ID(), bad)
+				})
+			})
+			if e.Worker != bad || !errors.Is(e, cause) || !strings.Contains(string(e.Stack), "TestPanicComesBack") {
+				t.Errorf("%s: got worker %d, %v", name, e.Worker, e)
+			}
+			var after atomic.Int32
+			run(func(w *Worker) { w.Barrier(); w.LocalBarrier(); after.Add(1) })
+			if after.Load() != 9 {
+				t.Errorf("%s: %d of 9 workers ran after a panic", name, after.Load())
+			}
+		}
+	}
+}
+
+func TestGoexitComesBack(t *testing.T) {
+	p := open(t, 3, Options{Pin: true})
+	for _, bad := range []int{0, 2} {
+		fn := func(w *Worker) {
+			if w.ID() == bad {
+				runtime.Goexit()
+			}
+			w.Barrier()
+		}
+		if e := recoverPanic(t, func() { p.Run(fn) }); e.Worker != bad {
+			t.Errorf("worker %d ended, worker %d was blamed", bad, e.Worker)
+		}
+		if e := recoverPanic(t, func() { p.Lead(func(l *Leader) { l.Run(fn) }) }); e.Worker != bad {
+			t.Errorf("worker %d ended under Lead, worker %d was blamed", bad, e.Worker)
+		}
+		recoverPanic(t, func() { p.Lead(func(*Leader) { runtime.Goexit() }) })
+		var after atomic.Int32
+		p.Run(func(w *Worker) { w.Barrier(); after.Add(1) })
+		if after.Load() != 3 {
+			t.Errorf("%d of 3 workers ran after a Goexit", after.Load())
+		}
+	}
+}
+
+func TestLead(t *testing.T) {
+	p := open(t, 3, Options{})
+	var total atomic.Int32
+	p.Lead(func(l *Leader) {
+		for _, set := range [][]int{{0, 1, 2}, {1}, {2, 0}, nil} {
+			if _, err := l.SetActive(set); err != nil {
+				t.Error(err)
+			}
+			if err := l.SetGroups([][]int{{0}, {1, 2}}); err != nil {
+				t.Error(err)
+			}
+			for range 100 {
+				l.Run(func(w *Worker) { w.LocalBarrier(); w.Barrier(); total.Add(1) })
+			}
+		}
+	})
+	if got := total.Load(); got != 100*(3+1+2+3) {
+		t.Errorf("%d executions, want %d", got, 100*9)
+	}
+	cause := errors.New("leader")
+	if e := recoverPanic(t, func() { p.Lead(func(*Leader) { panic(cause) }) }); !errors.Is(e, cause) {
+		t.Errorf("got %v", e)
+	}
+	p.Run(func(*Worker) {})
+}
+
+func TestOversubscribedAndSleepingMakeProgress(t *testing.T) {
+	for _, spin := range []time.Duration{0, NoSpin, time.Microsecond} {
+		p := open(t, 8, Options{Spin: spin})
+		var n atomic.Int32
+		for range 20 {
+			p.Run(func(w *Worker) {
+				for range 20 {
+					w.Barrier()
+				}
+				n.Add(1)
+			})
+		}
+		if n.Load() != 160 {
+			t.Errorf("spin %v: %d of 160", spin, n.Load())
+		}
+	}
+	small := open(t, 1, Options{Spin: NoSpin})
+	small.Run(func(*Worker) {})
+	time.Sleep(5 * time.Millisecond)
+	small.Run(func(*Worker) {})
+	if s := small.Stats(); s.Workers[0].Parks == 0 {
+		t.Error("a worker without spinning never slept")
+	}
+}
+
+func TestSpinLimits(t *testing.T) {
+	for _, c := range []struct {
+		pus            []int
+		allowed        int
+		asked          time.Duration
+		worker, caller time.Duration
+	}{
+		{[]int{0, 1}, 2, 0, DefaultSpin, 0},
+		{[]int{0, 1}, 4, 0, DefaultSpin, DefaultSpin},
+		{[]int{0, 1}, 4, NoSpin, 0, 0},
+		{[]int{0, 0}, 4, 0, 0, 0},
+		{[]int{0, 1, 2}, 2, time.Second, 0, 0},
+	} {
+		if w, g := spinLimits(c.pus, c.allowed, c.asked); w != c.worker || g != c.caller {
+			t.Errorf("%+v: got %v, %v", c, w, g)
+		}
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 10 {
+		p := open(t, 6, Options{Pin: true})
+		p.Run(func(w *Worker) { w.Barrier() })
+		p.Close()
+		p.Close()
+		func() {
+			defer func() {
+				if recover() != ErrClosed {
+					t.Error("a closed pool accepted a run")
+				}
+			}()
+			p.Run(func(*Worker) {})
+		}()
+	}
+	for range 200 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+}
+
+func TestNewRefuses(t *testing.T) {
+	if _, err := New(nil, Options{}); err == nil {
+		t.Error("a pool of no PUs was made")
+	}
+	if _, err := New([]int{0}, Options{Class: []int{1, 2}}); err == nil {
+		t.Error("two classes for one PU were accepted")
+	}
+	if p, err := New([]int{0}, Options{Class: []int{7}}); err != nil {
+		t.Error(err)
+	} else {
+		p.Run(func(w *Worker) {
+			if w.Class() != 7 {
+				t.Errorf("class %d", w.Class())
+			}
+		})
+		p.Close()
+	}
+}
+
+func TestFormatSet(t *testing.T) {
+	for want, in := range map[string][]int{"": nil, "3": {3}, "0-3,8": {0, 1, 2, 3, 8}, "1,3,5-6": {1, 3, 5, 6}} {
+		if got := formatSet(in); got != want {
+			t.Errorf("%v: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestNothingIsAllocated(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	p := open(t, 2, Options{})
+	var c Counter
+	fn := func(w *Worker) {
+		for _, _, ok := w.Next(&c, 8, 1); ok; _, _, ok = w.Next(&c, 8, 1) {
+			w.Index()
+		}
+		w.Barrier()
+		w.LocalBarrier()
+	}
+	down, up := []int{0}, []int{0, 1}
+	cycle := func(run func(func(*Worker)), set func([]int) (time.Duration, error)) {
+		for _, s := range [][]int{down, up} {
+			if _, err := set(s); err != nil {
+				t.Error(err)
+			}
+			run(fn)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { cycle(p.Run, p.SetActive) }); n != 0 {
+		t.Errorf("%v allocations per Run and switch", n)
+	}
+	p.Lead(func(l *Leader) {
+		if n := testing.AllocsPerRun(100, func() { cycle(l.Run, l.SetActive) }); n != 0 {
+			t.Errorf("%v allocations per Leader.Run and switch", n)
+		}
+	})
+}

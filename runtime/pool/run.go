@@ -1,0 +1,143 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// errAborted unwinds the workers of a run in which another worker failed.
+var errAborted = errors.New("another worker of the run failed")
+
+// Panic is the value that Run, Lead and Leader.Run panic with when the function panicked on a worker. The pool stays
+// usable.
+type Panic struct {
+	Value  any    // what the function panicked with; of several workers, the first one's
+	Worker int    // index of the worker
+	PU     int    // where it runs
+	Stack  []byte // its stack at the time
+}
+
+// Error tells the worker, the value and the stack.
+func (e *Panic) Error() string {
+	return fmt.Sprintf("panic on worker %d (PU %d): %v\n\n%s", e.Worker, e.PU, e.Value, e.Stack)
+}
+
+// Unwrap returns the value if it is an error.
+func (e *Panic) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// newPanic describes what recover gave: nil means that the goroutine is ending.
+func (w *Worker) newPanic(value any) *Panic {
+	if value == nil {
+		value = errors.New("the function ended its goroutine with runtime.Goexit")
+	}
+	return &Panic{Value: value, Worker: w.index, PU: w.pu, Stack: debug.Stack()}
+}
+
+// failure keeps the first panic of a run.
+type failure struct {
+	mu    sync.Mutex
+	first *Panic
+}
+
+func (f *failure) set(e *Panic) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = e
+	}
+}
+
+// take returns the first panic and forgets it.
+func (f *failure) take() *Panic {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.first
+	f.first = nil
+	return e
+}
+
+// Run executes fn on every active worker at once and returns when all have returned. It allocates nothing. If fn
+// panics on a worker the others are released from their barriers, and Run panics with a *Panic. Not to be called from
+// inside fn or Lead; those would wait for themselves.
+func (p *Pool) Run(fn func(w *Worker)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mustBeOpen()
+	began := p.now()
+	before := p.dispatch(fn, -1)
+	p.caller.wait(&p.done, before)
+	if e := p.settle(began); e != nil {
+		panic(e)
+	}
+}
+
+func (p *Pool) mustBeOpen() {
+	if p.closed {
+		panic(ErrClosed)
+	}
+}
+
+// dispatch starts fn on the active workers except the one with index self, which takes part by its own doing. It
+// returns the value of done before the run.
+func (p *Pool) dispatch(fn func(*Worker), self int) (before uint32) {
+	p.fn = fn
+	before = p.done.v.Load()
+	p.pending.Store(int32(len(p.team.active)))
+	for _, index := range p.team.active {
+		if index != self {
+			p.workers[index].ring(cmdRun)
+		}
+	}
+	return before
+}
+
+// execute runs fn as this worker's part of the run and counts it finished, whatever way fn ends.
+func (w *Worker) execute(fn func(*Worker)) {
+	returned := false
+	defer func() {
+		if !returned {
+			w.fail(recover())
+		}
+		w.publish()
+		if w.pool.pending.Add(-1) == 0 {
+			w.pool.done.advance()
+		}
+	}()
+	fn(w)
+	returned = true
+}
+
+// fail records why fn did not return and releases the others. value is what recover gave.
+func (w *Worker) fail(value any) {
+	if value == errAborted {
+		return
+	}
+	w.pool.failure.set(w.newPanic(value))
+	w.pool.aborting.Store(true)
+	w.team.abort()
+}
+
+// settle closes the run that began at the given time, after its last worker, and returns the panic that cut it short.
+func (p *Pool) settle(began time.Duration) *Panic {
+	p.fn = nil
+	top := p.tag
+	for _, index := range p.team.active {
+		top = max(top, p.workers[index].tag)
+	}
+	p.tag = nextGlobal(top)
+	if p.timed {
+		p.timeSwitch(began)
+	}
+	if !p.aborting.Load() {
+		return nil
+	}
+	p.team.reset()
+	p.aborting.Store(false)
+	return p.failure.take()
+}
