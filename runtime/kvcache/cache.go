@@ -32,7 +32,6 @@ type Cache struct {
 	first, last BlockID
 	idle        int
 	pool        []*Sequence // closed sequences, kept for their memory
-	reused      int64
 }
 
 // New returns a cache of the given number of blocks, all idle. It panics for a
@@ -63,10 +62,6 @@ func (c *Cache) Blocks() int { return len(c.blocks) }
 // Available is the number of blocks that can be reserved now: those that hold
 // nothing and those whose content nobody uses at present.
 func (c *Cache) Available() int { return c.idle }
-
-// Reused is the number of positions that were shared instead of computed since
-// the cache was made.
-func (c *Cache) Reused() int64 { return c.reused }
 
 // take removes the front of the idle list and forgets what the block held.
 func (c *Cache) take() BlockID {

@@ -52,7 +52,6 @@ func (c *Cache) Adopt(s *Sequence, tokens []int32) int {
 		s.last = k
 		s.filled += BlockTokens
 	}
-	c.reused += int64(s.filled)
 	return s.filled
 }
 

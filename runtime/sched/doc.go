@@ -1,2 +1,28 @@
-// Package sched is the pure state machine that decides which request runs next.
+// Package sched is the pure state machine that decides what runs next:
+// iteration-level continuous batching with chunked prefill over a paged KV
+// cache, two classes of requests, preemption and aging (Agent.xpu sections 4.4
+// and 4.5; one forward is one prefill chunk or one decode batch, never both).
+//
+// The driver owns the clock and the work. It calls Step with the time and what
+// has happened, carries out the actions, and reports back:
+//
+//	acts := s.Step(now, events)   // at most one of them is a forward
+//	s.Fill(&batch)                // rows, tables and positions of that forward
+//	... run it ...
+//	events = append(events[:0], Event{Kind: Done})
+//	events = append(events, Event{Kind: Sampled, ID: id, Token: t}, ...)
+//
+// The engine does so in real time, the trace simulator in virtual time. There is
+// no goroutine, no clock and no I/O here, and Step allocates only where a request
+// arrives.
+//
+// What holds at every time (tests check it on random histories):
+//
+//   - no request is lost: each one that arrived ends by Finish, Cancel or Reject;
+//   - blocks balance: the KV cache is whole and free when nothing is left;
+//   - no deadlock: while there is anything to compute, a forward is in flight.
+//     A request that could not run even alone is refused on arrival, and the
+//     oldest request of the first class is never preempted;
+//   - waits are bounded: within a class the order is that of arrival, and a
+//     proactive request that made no progress for Config.Aging joins the first.
 package sched

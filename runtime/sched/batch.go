@@ -1,0 +1,99 @@
+package sched
+
+import (
+	"fmt"
+
+	"sandwich/runtime/kvcache"
+)
+
+// Fill describes the forward in flight as a batch, into b's own memory: tokens,
+// tables, positions, and the rows that want logits (the last row of a prompt,
+// every row of a decode batch). Without a forward in flight b is empty. Tokens
+// of requests that arrived without ids are zero.
+func (s *Scheduler) Fill(b *kvcache.Batch) {
+	b.Reset()
+	if !s.flight.active {
+		return
+	}
+	b.Prefill = s.flight.prefill
+	for _, r := range s.flight.reqs {
+		pos, row := r.seq.Len(), len(b.Tokens)
+		b.Spans = append(b.Spans, kvcache.Span{Seq: r.slot, Row: row, Rows: s.flight.rows, Pos: pos, Table: r.seq.Table()})
+		for p := pos; p < pos+s.flight.rows; p++ {
+			var t int32
+			if r.named {
+				t = r.tokens[p]
+			}
+			b.Tokens = append(b.Tokens, t)
+		}
+		if pos+s.flight.rows == r.known {
+			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+		}
+	}
+}
+
+// Stats returns a snapshot.
+func (s *Scheduler) Stats() Stats {
+	st := s.stats
+	st.Blocks, st.Free = s.cache.Blocks(), s.cache.Available()
+	for _, q := range s.queue {
+		for _, r := range q {
+			st.Waiting[r.class]++
+		}
+	}
+	for _, r := range s.running {
+		st.Running[r.class]++
+	}
+	return st
+}
+
+// Live is the number of requests that have not ended.
+func (s *Scheduler) Live() int { return len(s.byID) }
+
+// Check verifies the invariants of the scheduler and its cache; tests and
+// SANDWICH_VERIFY=1 call it.
+func (s *Scheduler) Check() error {
+	open := make([]*kvcache.Sequence, len(s.running))
+	slots := make(map[int]bool)
+	for i, r := range s.running {
+		open[i] = r.seq
+		switch {
+		case slots[r.slot] || r.slot < 0 || r.slot >= s.cfg.MaxRunning:
+			return fmt.Errorf("sched: slot %d of request %d is taken or outside 0..%d", r.slot, r.id, s.cfg.MaxRunning-1)
+		case i > 0 && s.running[i-1].order >= r.order:
+			return fmt.Errorf("sched: running requests are out of order at %d", r.id)
+		case r.inFlight != (s.flight.active && contains(s.flight.reqs, r)):
+			return fmt.Errorf("sched: request %d disagrees with the forward in flight", r.id)
+		case !r.dead && s.byID[r.id] != r:
+			return fmt.Errorf("sched: running request %d is not known", r.id)
+		}
+		slots[r.slot] = true
+	}
+	fresh := [2]int{}
+	for u, q := range s.queue {
+		for i, r := range q {
+			switch {
+			case r.seq != nil || r.urgency() != Class(u) || s.byID[r.id] != r:
+				return fmt.Errorf("sched: waiting request %d is in the wrong place", r.id)
+			case i > 0 && q[i-1].order >= r.order:
+				return fmt.Errorf("sched: waiting requests are out of order at %d", r.id)
+			}
+			if !r.resumed {
+				fresh[r.class]++
+			}
+		}
+	}
+	if fresh != s.fresh {
+		return fmt.Errorf("sched: %v fresh requests wait, %v counted", fresh, s.fresh)
+	}
+	return s.cache.Check(open)
+}
+
+func contains(rs []*request, r *request) bool {
+	for _, o := range rs {
+		if o == r {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,132 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+)
+
+// work is what could run now, by urgency.
+type work struct {
+	prefill [2]*request // the next prefill
+	decode  [2]int      // sequences ready to decode
+}
+
+func (s *Scheduler) work() (w work) {
+	for _, r := range s.running {
+		u := r.urgency()
+		switch n := r.pending(); {
+		case n == 1:
+			w.decode[u]++
+		case n > 1 && w.prefill[u] == nil:
+			w.prefill[u] = r
+		}
+	}
+	// Each urgency has one set of activations: a halted proactive prefill must
+	// end before the next one starts.
+	if s.suspended != nil && s.suspended.urgency() == Proactive {
+		w.prefill[Proactive] = s.suspended
+	}
+	return w
+}
+
+// dispatch starts the next forward. Prefill and decode take turns, so that
+// neither a long prompt nor a full decode batch starves the other; reactive
+// prefill waits only for reactive decoding; proactive prefill fills the slack.
+func (s *Scheduler) dispatch() {
+	w := s.work()
+	decoding := w.decode[Reactive]+w.decode[Proactive] > 0
+	switch {
+	case w.prefill[Reactive] != nil:
+		if w.decode[Reactive] > 0 && s.sinceTurn < s.cfg.DecodesPerChunk {
+			s.startDecode()
+		} else {
+			s.startPrefill(w.prefill[Reactive])
+		}
+	case w.prefill[Proactive] != nil:
+		turns := s.cfg.DecodesPerChunk
+		if w.decode[Reactive] > 0 {
+			turns = s.cfg.DecodesPerProactiveChunk
+		}
+		if decoding && s.sinceTurn < turns {
+			s.startDecode()
+		} else {
+			s.startPrefill(w.prefill[Proactive])
+		}
+	case decoding:
+		s.startDecode()
+	}
+}
+
+func (s *Scheduler) startPrefill(r *request) {
+	f := &s.flight
+	kind := Prefill
+	if r == s.suspended {
+		// The halted chunk goes on as it was cut; tokens do not arrive meanwhile.
+		kind, s.suspended = Resume, nil
+	}
+	n := min(r.pending(), s.cfg.Chunk)
+	*f = flight{active: true, prefill: true, rows: n, reqs: append(f.reqs[:0], r), interruptible: r.urgency() == Proactive}
+	r.inFlight = true
+	s.sinceTurn = 0
+	s.actions = append(s.actions, Action{
+		Kind: kind, ID: r.id, Pos: r.seq.Len(), N: n,
+		Last: n == r.pending(), Interruptible: f.interruptible,
+	})
+}
+
+// startDecode runs the decode batch. Every row gets its block first, the most
+// urgent ones at the cost of the least urgent.
+func (s *Scheduler) startDecode() {
+	s.choose()
+	for _, r := range s.batch {
+		for r.seq != nil && !s.cache.Reserve(r.seq, r.seq.Len()+1) {
+			s.preempt(s.victim())
+		}
+	}
+	f := &s.flight
+	*f = flight{active: true, rows: 1, reqs: f.reqs[:0]}
+	s.ids = s.ids[:0]
+	for _, r := range s.batch {
+		if r.seq != nil {
+			r.inFlight = true
+			f.reqs = append(f.reqs, r)
+			s.ids = append(s.ids, r.id)
+		}
+	}
+	if len(s.ids) == 0 {
+		// Everybody ready gave way to sequences in prefill: those run now. This
+		// ends, because each time round at least one sequence was preempted.
+		f.active = false
+		s.dispatch()
+		return
+	}
+	s.sinceTurn++
+	s.actions = append(s.actions, Action{Kind: Decode, IDs: s.ids})
+}
+
+// choose fills s.batch, in order of precedence. A batch of one class takes
+// everybody. Where reactive and proactive sequences meet, the batch is cut to
+// MixedCap by leaving out proactive ones, the longest first, then the newest;
+// aged ones stay (Agent.xpu section 4.5, adaptive decode batching).
+func (s *Scheduler) choose() {
+	s.batch = s.batch[:0]
+	mixed := false
+	for _, r := range s.running {
+		if r.pending() == 1 {
+			s.batch = append(s.batch, r)
+			mixed = mixed || r.class == Reactive
+		}
+	}
+	slices.SortFunc(s.batch, func(a, b *request) int {
+		if c := cmp.Compare(a.urgency(), b.urgency()); c != 0 || a.urgency() == Reactive || !mixed {
+			return cmp.Or(c, cmp.Compare(a.order, b.order))
+		}
+		return cmp.Or(cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
+	})
+	if !mixed {
+		return
+	}
+	for n := len(s.batch); n > s.cfg.MixedCap && s.batch[n-1].urgency() == Proactive; n-- {
+		s.batch = s.batch[:n-1]
+	}
+}

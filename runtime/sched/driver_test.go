@@ -1,0 +1,291 @@
+package sched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"sandwich/runtime/kvcache"
+)
+
+// driver plays the engine on a virtual clock and distrusts the scheduler: it
+// keeps its own account of every request and block and fails on any action that
+// does not fit it.
+type driver struct {
+	s        *Scheduler
+	cfg      Config
+	rng      *rand.Rand
+	now      time.Duration
+	cost     func(a *Action) time.Duration
+	live     map[ID]*client
+	content  [][]int32 // by block: the whole text up to the last position written
+	batch    kvcache.Batch
+	events   []Event
+	flight   *Action
+	ends     time.Duration
+	stopped  ID // request whose prefill halted at an op
+	halted   Action
+	sinceEnd map[ID]string
+	forwards int
+	log      []string
+}
+
+type client struct {
+	class     Class
+	text      []int32 // prompt and sampled tokens
+	prompt    int
+	want      int // tokens to sample in all
+	computed  int
+	arrived   time.Duration
+	progress  time.Duration
+	forwards  int // forwards of anybody since arrival
+	preempted int
+}
+
+func newDriver(cfg Config, rng *rand.Rand) *driver {
+	s := New(cfg)
+	return &driver{
+		s: s, cfg: s.cfg, rng: rng, live: map[ID]*client{}, sinceEnd: map[ID]string{},
+		content: make([][]int32, cfg.Blocks),
+		cost:    func(*Action) time.Duration { return time.Millisecond },
+	}
+}
+
+func (d *driver) arrive(id ID, class Class, prompt []int32, want int) {
+	d.live[id] = &client{class: class, text: slices.Clone(prompt), prompt: len(prompt), want: want, arrived: d.now, progress: d.now}
+	d.events = append(d.events, Event{Kind: Arrive, ID: id, Class: class, Prompt: prompt, MaxTokens: want})
+}
+
+func (d *driver) cancel(id ID) {
+	delete(d.live, id)
+	d.sinceEnd[id] = "cancelled"
+	d.events = append(d.events, Event{Kind: Cancel, ID: id})
+	if d.stopped == id {
+		d.stopped = 0
+	}
+}
+
+// land ends the forward in flight and samples.
+func (d *driver) land() {
+	a := d.flight
+	d.flight = nil
+	d.events = append(d.events, Event{Kind: Done})
+	ids := a.IDs
+	if a.Kind != Decode {
+		ids = []ID{a.ID}
+	}
+	for _, id := range ids {
+		c := d.live[id]
+		if c == nil {
+			continue // cancelled meanwhile
+		}
+		n := 1
+		if a.Kind != Decode {
+			n = a.N
+		}
+		c.computed += n
+		if c.computed < len(c.text) {
+			continue
+		}
+		c.text = append(c.text, int32(d.rng.IntN(2)))
+		c.progress = d.now
+		if len(c.text)-c.prompt >= c.want {
+			delete(d.live, id)
+			d.sinceEnd[id] = "finished"
+			d.events = append(d.events, Event{Kind: Finish, ID: id})
+			continue
+		}
+		d.events = append(d.events, Event{Kind: Sampled, ID: id, Token: c.text[len(c.text)-1]})
+	}
+}
+
+// halt stops the prefill in flight at an op.
+func (d *driver) halt() {
+	a := d.flight
+	d.flight = nil
+	d.events = append(d.events, Event{Kind: Stopped})
+	if a.Interruptible && d.live[a.ID] != nil {
+		d.stopped, d.halted = a.ID, *a
+	}
+}
+
+// step calls Step with what has gathered and checks what comes back.
+func (d *driver) step() error {
+	acts := d.s.Step(d.now, d.events)
+	d.events = d.events[:0]
+	for i := range acts {
+		if err := d.act(&acts[i], i == len(acts)-1); err != nil {
+			return err
+		}
+	}
+	if d.flight == nil && len(d.live) > 0 {
+		return fmt.Errorf("%d requests live and nothing runs", len(d.live))
+	}
+	if d.s.Live() != len(d.live) {
+		return fmt.Errorf("scheduler knows %d requests, %d are live", d.s.Live(), len(d.live))
+	}
+	return d.s.Check()
+}
+
+func (d *driver) act(a *Action, last bool) error {
+	switch a.Kind {
+	case Reject:
+		if d.live[a.ID] == nil {
+			return fmt.Errorf("rejected %d, which is %q", a.ID, d.sinceEnd[a.ID])
+		}
+		delete(d.live, a.ID)
+		d.sinceEnd[a.ID] = "rejected"
+		return nil
+	case Preempt:
+		c := d.live[a.ID]
+		if c == nil {
+			return fmt.Errorf("preempted %d, which is %q", a.ID, d.sinceEnd[a.ID])
+		}
+		c.computed = 0
+		c.preempted++
+		if d.stopped == a.ID {
+			d.stopped = 0
+		}
+		return nil
+	}
+	if d.flight != nil || !last {
+		return fmt.Errorf("a second forward %+v", *a)
+	}
+	f := *a
+	f.IDs = slices.Clone(a.IDs)
+	d.flight = &f
+	d.ends = d.now + d.cost(a)
+	d.forwards++
+	for _, c := range d.live {
+		c.forwards++
+	}
+	if err := d.checkClasses(a); err != nil {
+		return err
+	}
+	return d.checkBatch(a)
+}
+
+// checkClasses asserts what the design promises to reactive requests.
+func (d *driver) checkClasses(a *Action) error {
+	switch a.Kind {
+	case Decode:
+		reactive := 0
+		for _, id := range a.IDs {
+			if d.live[id].class == Reactive {
+				reactive++
+			}
+		}
+		young := 0
+		for _, id := range a.IDs {
+			if c := d.live[id]; c.class == Proactive && !d.aged(c) {
+				young++
+			}
+		}
+		if reactive > 0 && young > 0 && len(a.IDs) > d.cfg.MixedCap && d.stats().Promotions == 0 {
+			return fmt.Errorf("mixed batch of %d, cap %d", len(a.IDs), d.cfg.MixedCap)
+		}
+	case Prefill, Resume:
+		if a.Kind == Resume != (d.stopped == a.ID) {
+			return fmt.Errorf("%+v while %d is halted", *a, d.stopped)
+		}
+		if a.Kind == Resume {
+			if a.Pos != d.halted.Pos || a.N != d.halted.N || a.Last != d.halted.Last {
+				return fmt.Errorf("resumed %+v as %+v", d.halted, *a)
+			}
+			d.stopped = 0
+		}
+		if a.Interruptible && d.stopped != 0 {
+			return fmt.Errorf("two proactive prefills are open: %d and %d", d.stopped, a.ID)
+		}
+	}
+	return nil
+}
+
+func (d *driver) stats() Stats { return d.s.Stats() }
+
+func (d *driver) aged(c *client) bool { return d.cfg.Aging >= 0 && d.now-c.progress >= d.cfg.Aging }
+
+// checkBatch asserts that the batch computes the right tokens at the right
+// positions, sees the right text through its tables, and writes to blocks that
+// nobody else reads.
+func (d *driver) checkBatch(a *Action) error {
+	d.s.Fill(&d.batch)
+	b := &d.batch
+	ids := a.IDs
+	if a.Kind != Decode {
+		ids = []ID{a.ID}
+	}
+	if b.Prefill != (a.Kind != Decode) || len(b.Spans) != len(ids) || len(ids) == 0 {
+		return fmt.Errorf("batch %+v for %+v", *b, *a)
+	}
+	row, logits := 0, 0
+	for i, span := range b.Spans {
+		c := d.live[ids[i]]
+		if c == nil {
+			return fmt.Errorf("forward for %d, which is %q", ids[i], d.sinceEnd[ids[i]])
+		}
+		if c.computed == 0 && span.Pos > 0 {
+			c.computed = span.Pos // prefix reuse, verified by content below
+		}
+		switch {
+		case span.Row != row || span.Pos != c.computed:
+			return fmt.Errorf("span %+v of %d, computed so far %d", span, ids[i], c.computed)
+		case a.Kind == Decode && (span.Rows != 1 || span.Pos != len(c.text)-1):
+			return fmt.Errorf("decode of span %+v, %d tokens known", span, len(c.text))
+		case a.Kind != Decode && (span.Rows != a.N || a.N > d.cfg.Chunk || span.Pos != a.Pos || a.Last != (a.Pos+a.N == len(c.text))):
+			return fmt.Errorf("prefill %+v of span %+v, %d tokens known", *a, span, len(c.text))
+		case !slices.Equal(b.Tokens[row:row+span.Rows], c.text[span.Pos:span.Pos+span.Rows]):
+			return fmt.Errorf("tokens of span %+v are not those of %d", span, ids[i])
+		}
+		if span.Pos+span.Rows == len(c.text) {
+			if logits >= len(b.LogitRows) || b.LogitRows[logits] != int32(row+span.Rows-1) {
+				return fmt.Errorf("no logits for %d in %v", ids[i], b.LogitRows)
+			}
+			logits++
+		}
+		if err := d.checkTable(span, c); err != nil {
+			return fmt.Errorf("request %d: %w", ids[i], err)
+		}
+		row += span.Rows
+	}
+	if row != len(b.Tokens) || logits != len(b.LogitRows) {
+		return fmt.Errorf("batch has %d rows and %v logits, spans %d and %d", len(b.Tokens), b.LogitRows, row, logits)
+	}
+	return nil
+}
+
+func (d *driver) checkTable(span kvcache.Span, c *client) error {
+	for p := 0; p < span.Pos; p += kvcache.BlockTokens {
+		end := min(p+kvcache.BlockTokens, span.Pos)
+		if got := d.content[span.Table[p/kvcache.BlockTokens]]; len(got) < end || !slices.Equal(got[:end], c.text[:end]) {
+			return fmt.Errorf("block %d of positions %d..%d holds another text", span.Table[p/kvcache.BlockTokens], p, end-1)
+		}
+	}
+	for p := span.Pos; p < span.Pos+span.Rows; {
+		end := min((p/kvcache.BlockTokens+1)*kvcache.BlockTokens, span.Pos+span.Rows)
+		d.content[span.Table[p/kvcache.BlockTokens]] = c.text[:end]
+		p = end
+	}
+	return nil
+}
+
+// drain runs until nobody is left, for at most limit forwards.
+func (d *driver) drain(limit int) error {
+	for n := 0; len(d.live) > 0 || d.flight != nil; n++ {
+		if n > limit {
+			return fmt.Errorf("%d requests still live after %d forwards", len(d.live), limit)
+		}
+		if d.flight != nil {
+			d.now = d.ends
+			d.land()
+		}
+		if err := d.step(); err != nil {
+			return err
+		}
+	}
+	if st := d.stats(); st.Free != st.Blocks || st.Waiting != [2]int{} || st.Running != [2]int{} {
+		return fmt.Errorf("left at the end: %+v", st)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"sandwich/runtime/kvcache"
+)
+
+// request is one live request. It waits in a queue while seq is nil and is
+// resident otherwise.
+type request struct {
+	id       ID
+	class    Class
+	promoted bool          // aged: treated as reactive from now on
+	named    bool          // token ids are known
+	reuse    bool          // may share blocks
+	inFlight bool          // part of the forward in flight
+	dead     bool          // gone, but still in flight
+	resumed  bool          // was resident before and lost its blocks
+	order    uint64        // of arrival
+	progress time.Duration // arrival or the last new token
+	admitted time.Duration // first time it became resident
+	tokens   []int32       // prompt and what was sampled, where named
+	known    int           // number of tokens known
+	limit    int           // known never exceeds it
+	slot     int
+	seq      *kvcache.Sequence
+}
+
+// urgency is the class that decides.
+func (r *request) urgency() Class {
+	if r.promoted {
+		return Reactive
+	}
+	return r.class
+}
+
+// before is the one order of precedence: urgency, then arrival.
+func (r *request) before(o *request) bool {
+	if r.urgency() != o.urgency() {
+		return r.urgency() < o.urgency()
+	}
+	return r.order < o.order
+}
+
+// pending is the number of known tokens that are not in the cache: more than one
+// needs prefill, one can join a decode batch, none waits for its Sampled.
+func (r *request) pending() int { return r.known - r.seq.Len() }
+
+// flight is the forward that the driver runs at present.
+type flight struct {
+	active        bool
+	prefill       bool
+	interruptible bool
+	rows          int // of a prefill
+	reqs          []*request
+}
+
+// Scheduler is the state machine; New makes one, Step drives it.
+type Scheduler struct {
+	cfg     Config
+	cache   *kvcache.Cache
+	byID    map[ID]*request
+	queue   [2][]*request // waiting, by urgency, each in order of arrival
+	running []*request    // resident, in order of arrival
+	slots   []int         // free slots
+	spare   []*request    // for their memory
+	arrived []*request    // in this Step
+	fresh   [2]int        // waiting requests by class that never ran
+
+	flight    flight
+	suspended *request // its prefill halted at an op and can be resumed
+	sinceTurn int      // decode batches since the last prefill chunk
+
+	blocked  *request // head of the queue that did not fit ...
+	blockedN uint64   // ... when this many releases had happened
+	releases uint64
+	arrivals uint64
+	service  time.Duration // moving mean from admission to finish
+	stats    Stats
+
+	actions []Action
+	ids     []ID
+	batch   []*request
+}
+
+// New returns a scheduler over an empty cache of cfg.Blocks blocks.
+func New(cfg Config) *Scheduler {
+	cfg = cfg.withDefaults()
+	return &Scheduler{
+		cfg:       cfg,
+		cache:     kvcache.New(cfg.Blocks),
+		byID:      make(map[ID]*request),
+		sinceTurn: max(cfg.DecodesPerChunk, cfg.DecodesPerProactiveChunk),
+	}
+}
+
+// Step takes in what happened up to now and returns what to do, ending with the
+// next forward where none is in flight and there is something to compute. The
+// returned slice is valid until the next Step. now must not go backwards. Events
+// of requests that are gone are ignored. Step may also be called while a forward
+// is in flight, so that a rejection does not wait for the forward's end.
+func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
+	s.actions, s.arrived = s.actions[:0], s.arrived[:0]
+	for i := range events {
+		s.apply(now, &events[i])
+	}
+	s.promote(now)
+	s.admit(now)
+	s.rejectOverflow()
+	if !s.flight.active {
+		s.dispatch()
+	}
+	return s.actions
+}
+
+func (s *Scheduler) apply(now time.Duration, e *Event) {
+	switch e.Kind {
+	case Arrive:
+		s.arrive(now, e)
+	case Done:
+		s.land(true)
+	case Stopped:
+		s.land(false)
+	case Sampled:
+		if r := s.byID[e.ID]; r != nil {
+			s.sampled(now, r, e.Token)
+		}
+	case Cancel:
+		if r := s.byID[e.ID]; r != nil {
+			s.leave(r)
+		}
+	case Finish:
+		if r := s.byID[e.ID]; r != nil {
+			if r.seq != nil {
+				s.served(now - r.admitted)
+			}
+			s.leave(r)
+		}
+	}
+}
+
+// arrive puts a request into its queue, or refuses what can never run.
+func (s *Scheduler) arrive(now time.Duration, e *Event) {
+	prompt := e.PromptTokens
+	if e.Prompt != nil {
+		prompt = len(e.Prompt)
+	}
+	most := s.cfg.Blocks * kvcache.BlockTokens
+	switch {
+	case s.byID[e.ID] != nil || prompt < 1 || e.MaxTokens < 1 || e.Class > Proactive:
+		s.reject(e.ID, Invalid)
+		return
+	case prompt > most || e.MaxTokens > most-prompt:
+		s.reject(e.ID, TooLong)
+		return
+	}
+	r := s.newRequest()
+	r.id, r.class, r.progress, r.order = e.ID, e.Class, now, s.arrivals
+	r.known, r.limit = prompt, prompt+e.MaxTokens
+	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.NoReuse
+	if r.named {
+		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)
+	}
+	s.arrivals++
+	s.byID[r.id] = r
+	s.queue[r.class] = append(s.queue[r.class], r)
+	s.fresh[r.class]++
+	s.arrived = append(s.arrived, r)
+}
+
+func (s *Scheduler) newRequest() *request {
+	n := len(s.spare)
+	if n == 0 {
+		return &request{}
+	}
+	r := s.spare[n-1]
+	s.spare = s.spare[:n-1]
+	*r = request{tokens: r.tokens[:0]}
+	return r
+}
+
+// land ends the forward in flight. A forward that ended has filled its
+// positions; one that halted has filled none and may be resumed.
+func (s *Scheduler) land(done bool) {
+	if !s.flight.active {
+		return
+	}
+	f := &s.flight
+	f.active = false
+	if !done {
+		s.stats.Stops++
+	}
+	for _, r := range f.reqs {
+		r.inFlight = false
+		if s.blocked != nil && s.blocked.urgency() < r.urgency() {
+			s.blocked = nil // r can be preempted for it from now on
+		}
+		if r.dead {
+			s.release(r)
+			s.spare = append(s.spare, r)
+			continue
+		}
+		switch {
+		case done:
+			s.computed(r, f.rows)
+		case f.interruptible:
+			s.suspended = r
+		}
+	}
+	f.reqs = f.reqs[:0]
+}
+
+func (s *Scheduler) computed(r *request, n int) {
+	at := r.seq.Len()
+	if r.named {
+		s.cache.Append(r.seq, r.tokens[at:at+n])
+	} else {
+		s.cache.Advance(r.seq, n)
+	}
+}
+
+func (s *Scheduler) sampled(now time.Duration, r *request, token int32) {
+	if r.known == r.limit {
+		id := r.id
+		s.leave(r)
+		s.reject(id, TooLong)
+		return
+	}
+	if r.named {
+		r.tokens = append(r.tokens, token)
+	}
+	r.known++
+	r.progress = now
+}
+
+// served keeps the moving mean of how long a request stays resident.
+func (s *Scheduler) served(d time.Duration) {
+	if s.service == 0 {
+		s.service = d
+	}
+	s.service += (d - s.service) / 8
+}
+
+// leave ends a request that finished or was cancelled. What is in flight keeps
+// its blocks until the forward lands, because workers write to them.
+func (s *Scheduler) leave(r *request) {
+	delete(s.byID, r.id)
+	if r.inFlight {
+		r.dead = true
+		return
+	}
+	if r.seq != nil {
+		s.release(r)
+	} else {
+		s.unqueue(r)
+	}
+	if s.blocked == r {
+		s.blocked = nil
+	}
+	s.spare = append(s.spare, r)
+}
+
+// release takes the blocks and the slot from a resident request.
+func (s *Scheduler) release(r *request) {
+	s.cache.Free(r.seq)
+	r.seq = nil
+	s.slots = append(s.slots, r.slot)
+	i := slices.Index(s.running, r)
+	s.running = slices.Delete(s.running, i, i+1)
+	s.releases++
+	if s.suspended == r {
+		s.suspended = nil
+	}
+}

@@ -1,0 +1,130 @@
+package sched
+
+import "time"
+
+// ID names a request; the driver chooses it, unique among the live ones.
+type ID uint64
+
+// Class is the urgency of a request (Agent.xpu section 2).
+type Class uint8
+
+const (
+	Reactive  Class = iota // somebody waits for it
+	Proactive              // best effort, fills the slack
+)
+
+func (c Class) String() string {
+	if c == Proactive {
+		return "proactive"
+	}
+	return "reactive"
+}
+
+// Config is fixed for the life of a scheduler. A zero field takes the default
+// named beside it.
+type Config struct {
+	Blocks     int // KV blocks there are; see kvcache.BlockTokens
+	MaxRunning int // sequences resident at once, hence rows of a decode batch; 1
+	Queue      int // requests of each class that may wait; more are rejected
+	Chunk      int // tokens of a prefill chunk at most; 512
+
+	MixedCap int           // rows of a decode batch that mixes the classes; 3
+	Aging    time.Duration // without progress this long, proactive becomes urgent; 30 s, negative: never
+
+	// Decode batches that run between two prefill chunks while there is decode
+	// work: behind a reactive chunk, and behind a proactive one while reactive
+	// sequences decode.
+	DecodesPerChunk          int // 1
+	DecodesPerProactiveChunk int // 4
+}
+
+func (c Config) withDefaults() Config {
+	set := func(v *int, d int) {
+		if *v < 1 {
+			*v = d
+		}
+	}
+	set(&c.MaxRunning, 1)
+	set(&c.Chunk, 512)
+	set(&c.MixedCap, 3)
+	set(&c.DecodesPerChunk, 1)
+	set(&c.DecodesPerProactiveChunk, 4)
+	c.Blocks, c.Queue = max(c.Blocks, 0), max(c.Queue, 0)
+	if c.Aging == 0 {
+		c.Aging = 30 * time.Second
+	}
+	return c
+}
+
+// EventKind says what happened.
+type EventKind uint8
+
+const (
+	Arrive  EventKind = iota // a new request: ID, Class, Prompt or PromptTokens, MaxTokens
+	Cancel                   // nobody wants ID any more
+	Done                     // the forward in flight ended; precedes its Sampled and Finish
+	Stopped                  // the forward in flight halted at an op boundary
+	Sampled                  // ID goes on with Token, which was not computed yet
+	Finish                   // ID is complete
+)
+
+// Event is one thing that happened, reported to Step.
+type Event struct {
+	Kind  EventKind
+	Class Class
+	ID    ID
+
+	Prompt       []int32 // Arrive: token ids, copied; nil in a simulation
+	PromptTokens int     // Arrive without Prompt: their number
+	MaxTokens    int     // Arrive: tokens that will be sampled at most, at least 1
+	NoReuse      bool    // Arrive: compute every position (logits of the prompt are wanted)
+	Token        int32   // Sampled
+}
+
+// ActionKind says what the driver has to do.
+type ActionKind uint8
+
+const (
+	Prefill ActionKind = iota // run tokens Pos .. Pos+N-1 of ID
+	Resume                    // go on with the stopped prefill of ID at the op it halted at
+	Decode                    // run one token of each of IDs
+	Preempt                   // forget what is kept of ID's stopped forward; it is computed again later
+	Reject                    // refuse ID; it is forgotten here
+)
+
+// Reason is why a request was rejected.
+type Reason uint8
+
+const (
+	QueueFull Reason = iota // come again after RetryAfter
+	TooLong                 // prompt and MaxTokens exceed the whole KV cache
+	Invalid                 // no tokens, or an ID that is in use
+)
+
+func (r Reason) String() string {
+	return [...]string{"queue is full", "longer than the KV cache", "invalid request"}[r]
+}
+
+// Action is one decision. Of the forwards (Prefill, Resume, Decode) a Step
+// returns at most one, as the last action, and none while one is in flight.
+type Action struct {
+	Kind          ActionKind
+	Last          bool // Prefill, Resume: the chunk ends the known tokens, so logits are wanted
+	Interruptible bool // Prefill, Resume: a reactive arrival may stop it at the next op
+	Reason        Reason
+	ID            ID
+	Pos, N        int           // Prefill, Resume
+	IDs           []ID          // Decode; valid until the next Step
+	RetryAfter    time.Duration // Reject for QueueFull
+}
+
+// Stats is a snapshot for metrics.
+type Stats struct {
+	Waiting, Running [2]int // by class of the request
+	Blocks, Free     int    // KV blocks; Free counts cached content nobody holds
+	Preemptions      int64  // sequences that lost their blocks
+	Promotions       int64  // proactive requests that aged
+	Stops            int64  // prefills halted at an op
+	Rejections       int64
+	ReusedTokens     int64 // positions shared instead of computed
+}
