@@ -1,0 +1,220 @@
+package topotree
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// painter assigns basic colors to PUs and refines them.
+type painter struct {
+	tree   *Tree
+	color  map[int]int // PU -> basic color
+	infos  []ColorInfo
+	splits []string
+}
+
+// colorTree colors a freshly built tree and seals it: first by core type and NUMA distance class, then split
+// wherever nodes of one depth and color differ in shape, the deepest level first, until each color is
+// symmetric and tileable (Sandwich 5.2). Colors are numbered by what they are, never by PU number, so that a
+// renumbered machine gets the same colors.
+func colorTree(m *Machine, root *Node) (*Tree, error) {
+	t := &Tree{root: root, pus: root.CPUs.Count()}
+	t.once.Do(func() {})
+	p := &painter{tree: t, color: map[int]int{}}
+	p.base(m, root.CPUs)
+	return t, p.finish()
+}
+
+// finish refines the colors to a fixed point, sorts children into the canonical order and publishes the tree.
+func (p *painter) finish() error {
+	for {
+		p.paint(p.tree.root)
+		if !p.split() {
+			break
+		}
+		if len(p.infos) > 1<<16-1 {
+			return fmt.Errorf("the machine needs more than %d colors: no two of its parts are alike", 1<<16-1)
+		}
+	}
+	for c, basic := range p.color {
+		p.infos[basic].CPUs = p.infos[basic].CPUs.Union(NewCPUSet(c))
+	}
+	p.tree.palette, p.tree.splits = p.infos, p.splits
+	canonical(p.tree.root)
+	p.tree.digest = p.tree.root.digest
+	return p.tree.Check()
+}
+
+// base gives each PU the color of its core type and NUMA distance class.
+func (p *painter) base(m *Machine, keep CPUSet) {
+	classes := distanceClasses(m)
+	type key struct{ coreType, class int }
+	keys := map[int]key{}
+	var used []key
+	for c := range keep.All() {
+		k := key{}
+		for i, ct := range m.CoreTypes {
+			if ct.CPUs.Contains(c) {
+				k.coreType = i
+			}
+		}
+		for i, set := range classes {
+			if set.Contains(c) {
+				k.class = i
+			}
+		}
+		keys[c] = k
+		if !slices.Contains(used, k) {
+			used = append(used, k)
+		}
+	}
+	slices.SortFunc(used, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.coreType, b.coreType), cmp.Compare(a.class, b.class))
+	})
+	for c, k := range keys {
+		p.color[c] = slices.Index(used, k)
+	}
+	for _, k := range used {
+		info := ColorInfo{Name: "all", Origins: []ColorOrigin{OriginUniform}}
+		if len(m.CoreTypes) > 1 {
+			info = ColorInfo{Name: m.CoreTypes[k.coreType].Name, Origins: []ColorOrigin{OriginCoreType}}
+		}
+		if len(classes) > 1 {
+			name := fmt.Sprintf("memory class %d", k.class)
+			if len(m.CoreTypes) > 1 {
+				info.Name += ", " + name
+				info.Origins = append(info.Origins, OriginDistance)
+			} else {
+				info = ColorInfo{Name: name, Origins: []ColorOrigin{OriginDistance}}
+			}
+		}
+		p.infos = append(p.infos, info)
+	}
+}
+
+// paint colors and seals every node bottom-up.
+func (p *painter) paint(n *Node) {
+	if len(n.Children) == 0 {
+		n.Color = BasicColor(p.color[n.ID])
+	} else {
+		n.Color = ""
+		for _, c := range n.Children {
+			p.paint(c)
+			n.Color = n.Color.Union(c.Color)
+		}
+	}
+	p.tree.seal(n)
+}
+
+// shapeClass is one digest among the nodes of one depth and color.
+type shapeClass struct {
+	digest Digest
+	pus    int
+	nodes  int
+}
+
+// split finds the deepest level on which nodes of one color differ and gives their PUs colors of their own. It
+// reports whether it split anything.
+func (p *painter) split() bool {
+	for depth := p.tree.Depth(); depth >= 0; depth-- {
+		level := p.tree.Level(depth)
+		classes := map[Color][]shapeClass{}
+		for _, n := range level {
+			list := classes[n.Color]
+			i := slices.IndexFunc(list, func(s shapeClass) bool { return s.digest == n.digest })
+			if i < 0 {
+				list, i = append(list, shapeClass{n.digest, n.CPUs.Count(), 0}), len(list)
+			}
+			list[i].nodes++
+			classes[n.Color] = list
+		}
+		rank := map[int]int{} // PU -> rank of its node's shape
+		for _, color := range sortedKeys(classes) {
+			if list := classes[color]; len(list) > 1 {
+				p.rankShapes(level, color, list, rank)
+			}
+		}
+		if len(rank) > 0 {
+			p.recolor(rank)
+			return true
+		}
+	}
+	return false
+}
+
+// rankShapes orders the shapes of one color, the largest first, and notes each PU's rank.
+func (p *painter) rankShapes(level []*Node, color Color, list []shapeClass, rank map[int]int) {
+	slices.SortFunc(list, func(a, b shapeClass) int {
+		return cmp.Or(cmp.Compare(b.nodes, a.nodes), cmp.Compare(b.pus, a.pus), bytes.Compare(a.digest[:], b.digest[:]))
+	})
+	text := ""
+	for i, s := range list {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d with %d PUs", s.nodes, s.pus)
+	}
+	p.splits = append(p.splits, fmt.Sprintf("%s nodes of color %s are not alike (%s): each shape got a color of its own", level[0].Kind, color, text))
+	for _, n := range level {
+		if n.Color != color {
+			continue
+		}
+		r := slices.IndexFunc(list, func(s shapeClass) bool { return s.digest == n.digest })
+		for c := range n.CPUs.All() {
+			rank[c] = r
+		}
+	}
+}
+
+// recolor renumbers every PU by (old color, rank), keeping the order of the old colors.
+func (p *painter) recolor(rank map[int]int) {
+	type key struct{ old, rank int }
+	var used []key
+	for c, old := range p.color {
+		if k := (key{old, rank[c]}); !slices.Contains(used, k) {
+			used = append(used, k)
+		}
+	}
+	slices.SortFunc(used, func(a, b key) int { return cmp.Or(cmp.Compare(a.old, b.old), cmp.Compare(a.rank, b.rank)) })
+	infos := make([]ColorInfo, len(used))
+	index := map[key]int{}
+	for i, k := range used {
+		infos[i] = p.infos[k.old]
+		infos[i].Origins = slices.Clone(infos[i].Origins)
+		if k.rank > 0 {
+			infos[i].Name = fmt.Sprintf("%s, shape %d", infos[i].Name, k.rank+1)
+			if !infos[i].isShape() {
+				infos[i].Origins = append(infos[i].Origins, OriginShape)
+			}
+		}
+		index[k] = i
+	}
+	for c, old := range p.color {
+		p.color[c] = index[key{old, rank[c]}]
+	}
+	p.infos = infos
+}
+
+// canonical sorts children by (color, digest, lowest PU) and numbers them: the order that group and remove count in.
+func canonical(n *Node) {
+	slices.SortFunc(n.Children, compareNodes)
+	for i, c := range n.Children {
+		c.pos = i
+		canonical(c)
+	}
+}
+
+func compareNodes(a, b *Node) int {
+	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.CPUs.First(), b.CPUs.First()))
+}
+
+func sortedKeys[V any](m map[Color]V) []Color {
+	keys := make([]Color, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,90 @@
+package topotree
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+)
+
+// Digest is the Merkle hash of a tree or subtree: blind to sibling order and to PU numbers, sensitive to kind, color,
+// shape, and to which siblings a group took (Sandwich 5.2.3).
+type Digest [16]byte
+
+// String returns the digest in hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText writes the hexadecimal form.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the hexadecimal form.
+func (d *Digest) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != len(d) {
+		return fmt.Errorf("digest %q is not %d hexadecimal digits", clip(string(text)), 2*len(d))
+	}
+	copy(d[:], b)
+	return nil
+}
+
+// Digest returns the Merkle hash of the whole tree.
+func (t *Tree) Digest() Digest { return t.digest }
+
+// childCount is one distinct child shape of a node and how often it occurs.
+type childCount struct {
+	digest Digest
+	count  int
+}
+
+// label is what a node's hash covers beside its children.
+type label struct {
+	kind    Kind
+	virtual bool
+	color   Color
+	offsets []int // nil for hardware
+}
+
+// merkle hashes one node from its label and the multiset of its children's digests. It sorts children in place.
+func merkle(l label, children []childCount) Digest {
+	slices.SortFunc(children, func(a, b childCount) int { return bytes.Compare(a.digest[:], b.digest[:]) })
+	var scratch [256]byte
+	b := append(scratch[:0], byte(l.kind), 0, byte(len(l.color)/2), byte(len(l.color)/2>>8))
+	if l.virtual {
+		b[1] = 1
+	}
+	b = append(b, l.color...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(l.offsets)))
+	for _, o := range l.offsets {
+		b = binary.LittleEndian.AppendUint32(b, uint32(o))
+	}
+	for i := 0; i < len(children); {
+		count, first := 0, children[i].digest
+		for ; i < len(children) && children[i].digest == first; i++ {
+			count += children[i].count
+		}
+		b = append(b, first[:]...)
+		b = binary.LittleEndian.AppendUint32(b, uint32(count))
+	}
+	sum := sha256.Sum256(b)
+	return Digest(sum[:16])
+}
+
+func (t *Tree) labelOf(n *Node) label {
+	l := label{kind: n.Kind, virtual: n.Virtual, color: n.Color}
+	if !t.Base().interchangeable {
+		l.offsets = n.offsets
+	}
+	return l
+}
+
+// seal computes the digest of a node whose children have theirs.
+func (t *Tree) seal(n *Node) *Node {
+	children := make([]childCount, len(n.Children))
+	for i, c := range n.Children {
+		children[i] = childCount{c.digest, 1}
+	}
+	n.digest = merkle(t.labelOf(n), children)
+	return n
+}

@@ -1,0 +1,106 @@
+package topotree
+
+import "fmt"
+
+// orderLevels sorts levels so that each one's objects lie inside the objects of the level above. Levels start in the
+// usual order and move only where the machine differs: an L3 over two NUMA nodes goes above them, a node that
+// holds several packages goes above those. Where no order works, the inner objects are cut at the borders of the
+// outer ones. Each departure is recorded; no PU is lost either way.
+func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
+	var crossings []Crossing
+	for i := 1; i < len(levels); i++ {
+		for j := i; j > 0; j-- {
+			above, below := levels[j-1], levels[j]
+			if holds(above.objects, below.objects) || !holds(below.objects, above.objects) {
+				break
+			}
+			crossings = append(crossings, Crossing{
+				Outer: below.kind, Inner: above.kind,
+				Text: fmt.Sprintf("%s stands above %s: %s", below.kind, above.kind, spanText(below, above)),
+			})
+			levels[j-1], levels[j] = below, above
+		}
+	}
+	for i := 1; i < len(levels); i++ {
+		for j := range i {
+			if holds(levels[j].objects, levels[i].objects) {
+				continue
+			}
+			crossings = append(crossings, Crossing{
+				Outer: levels[j].kind, Inner: levels[i].kind, Cut: true,
+				Text: fmt.Sprintf("%s crosses %s and was cut at its borders: %s", levels[i].kind, levels[j].kind, spanText(levels[i], levels[j])),
+			})
+			levels[i].objects = cut(levels[i].objects, levels[j].objects)
+		}
+	}
+	return levels, crossings
+}
+
+// holds reports whether every inner object lies inside one outer object or outside all of them.
+func holds(outer, inner []Object) bool {
+	owner := ownersOf(outer, lastOf(outer)+1)
+	for _, in := range inner {
+		first := true
+		var of int
+		for c := range in.CPUs.All() {
+			o := -1
+			if c < len(owner) {
+				o = owner[c]
+			}
+			if !first && o != of {
+				return false
+			}
+			first, of = false, o
+		}
+	}
+	return true
+}
+
+func lastOf(objects []Object) int {
+	last := -1
+	for _, o := range objects {
+		last = max(last, o.CPUs.Last())
+	}
+	return last
+}
+
+// spanText names the first object of big that holds or touches several objects of small.
+func spanText(big, small levelSet) string {
+	for _, b := range big.objects {
+		touched := 0
+		for _, s := range small.objects {
+			if s.CPUs.Intersects(b.CPUs) {
+				touched++
+			}
+		}
+		if touched > 1 {
+			return fmt.Sprintf("%s %s spans %d of kind %s", big.kind, b.CPUs, touched, small.kind)
+		}
+	}
+	return fmt.Sprintf("%s does not nest in %s", small.kind, big.kind)
+}
+
+// cut splits each inner object at the borders of the outer ones. Pieces keep the id of the object they came from.
+func cut(inner, outer []Object) []Object {
+	owner := ownersOf(outer, lastOf(outer)+1)
+	var out []Object
+	for _, in := range inner {
+		rest := in.CPUs
+		for c := range in.CPUs.All() {
+			if !rest.Contains(c) {
+				continue
+			}
+			piece := rest
+			if c < len(owner) && owner[c] >= 0 {
+				piece = rest.Intersect(outer[owner[c]].CPUs)
+			} else {
+				for _, o := range outer {
+					piece = piece.Minus(o.CPUs)
+				}
+			}
+			out = append(out, Object{Kind: in.Kind, ID: in.ID, CPUs: piece, Bytes: in.Bytes})
+			rest = rest.Minus(piece)
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package topotree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+const (
+	cpuDir  = "sys/devices/system/cpu"
+	nodeDir = "sys/devices/system/node"
+
+	maxSysfsFile = 1 << 18 // the longest file of a topology is a list of CPUs
+	maxProcFile  = 1 << 23 // /proc/cpuinfo of thousands of CPUs
+	maxDirNames  = 1 << 16
+)
+
+// ErrNotLinux is returned for a root that holds no Linux CPU description.
+var ErrNotLinux = errors.New("no sys/devices/system/cpu below this root: name the folder that holds sys/ and proc/ of a live or saved Linux machine")
+
+// ReadSysfs reads a Linux machine from the sysfs and procfs below the root of fsys: the live system when that is
+// os.DirFS("/"), or a saved copy. It reads no file of more than a few MiB and follows no absolute path.
+func ReadSysfs(fsys fs.FS) (*Machine, error) {
+	r := sysfs{fsys: fsys, m: &Machine{Source: "linux sysfs"}}
+	if !r.exists(cpuDir) {
+		return nil, ErrNotLinux
+	}
+	steps := []func() error{r.readOnline, r.readIdentity, r.readCPUs, r.readNodes, r.readCoreTypes, r.readAllowed}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("reading sysfs: %w", err)
+		}
+	}
+	m, err := finish(r.m)
+	if err != nil {
+		return nil, fmt.Errorf("reading sysfs: %w", err)
+	}
+	return m, nil
+}
+
+// sysfs is one reading in progress.
+type sysfs struct {
+	fsys fs.FS
+	m    *Machine
+}
+
+// text returns the trimmed content of a file, "" when it is missing, dangling or unreadable: sysfs of different
+// kernels differ in almost every file, so absence is never an error here.
+func (r *sysfs) text(path string) string { return r.bounded(path, maxSysfsFile) }
+
+func (r *sysfs) bounded(path string, limit int64) string {
+	f, err := r.fsys.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return ""
+	}
+	return trimKernel(string(b))
+}
+
+// number returns an integer file, or missing.
+func (r *sysfs) number(path string, missing int) int {
+	n, err := strconv.Atoi(r.text(path))
+	if err != nil {
+		return missing
+	}
+	return n
+}
+
+func (r *sysfs) exists(path string) bool {
+	_, err := fs.Stat(r.fsys, path)
+	return err == nil
+}
+
+// names returns the entries of a folder, nil when it cannot be read.
+func (r *sysfs) names(path string) []string {
+	f, err := r.fsys.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	dir, ok := f.(fs.ReadDirFile)
+	if !ok {
+		return nil
+	}
+	entries, _ := dir.ReadDir(maxDirNames)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names
+}
+
+// numbered returns the numbers n of the entries prefix+n of a folder, unordered.
+func (r *sysfs) numbered(path, prefix string) []int {
+	var out []int
+	for _, name := range r.names(path) {
+		digits, ok := strings.CutPrefix(name, prefix)
+		if !ok || digits == "" || digits[0] < '0' || digits[0] > '9' {
+			continue
+		}
+		if n, err := strconv.Atoi(digits); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// set reads a CPU set from the first of the named files that has content. A name that ends in "list" holds a list,
+// any other a mask.
+func (r *sysfs) set(dir string, names ...string) (CPUSet, error) {
+	for _, name := range names {
+		path := dir + "/" + name
+		text := r.text(path)
+		if text == "" {
+			continue
+		}
+		parse := ParseCPUMask
+		if strings.HasSuffix(name, "list") {
+			parse = ParseCPUSet
+		}
+		set, err := parse(text)
+		if err != nil {
+			return CPUSet{}, fmt.Errorf("%s: %w", path, err)
+		}
+		return set, nil
+	}
+	return CPUSet{}, nil
+}
+
+// sizeBytes reads "32768K", "1M" or a bare number; 0 when there is none.
+func sizeBytes(text string) int64 {
+	shift := 0
+	switch {
+	case strings.HasSuffix(text, "K"):
+		shift = 10
+	case strings.HasSuffix(text, "M"):
+		shift = 20
+	case strings.HasSuffix(text, "G"):
+		shift = 30
+	}
+	n, err := strconv.ParseInt(strings.TrimRight(text, "KMG"), 10, 64)
+	if err != nil || n < 0 || n > 1<<(62-shift) {
+		return 0
+	}
+	return n << shift
+}

@@ -1,0 +1,145 @@
+package topotree
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// readAllowed finds the PUs that this process may use: the cpuset of its cgroup (v2, v1, or the older cpuset file
+// system), its affinity as /proc/self/status has it, and the CPU quota.
+func (r *sysfs) readAllowed() error {
+	r.m.Allowed = r.m.Online
+	groups := r.cgroupPaths()
+	for _, mount := range r.cgroupMounts() {
+		if mount.cpuset {
+			r.allow(mount, groups["cpuset"])
+		}
+		if mount.cpu {
+			r.quotaV1(mount, groups["cpu"])
+		}
+		if mount.v2 {
+			r.allow(mount, groups[""])
+			r.quotaV2(mount, groups[""])
+		}
+	}
+	for line := range strings.SplitSeq(r.text("proc/self/status"), "\n") {
+		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+			r.restrict(list)
+		}
+	}
+	return nil
+}
+
+// restrict narrows Allowed by a list; a list that cannot be read or leaves nothing is ignored, since a cpuset
+// without CPUs means that its parent's holds.
+func (r *sysfs) restrict(list string) bool {
+	set, err := ParseCPUSet(list)
+	if err != nil || !set.Intersects(r.m.Online) {
+		return false
+	}
+	r.m.Allowed = r.m.Allowed.Intersect(set)
+	return true
+}
+
+// cgroupMount is one mounted hierarchy; dir is relative to the root of the machine.
+type cgroupMount struct {
+	dir             string
+	v2, cpuset, cpu bool
+}
+
+func (r *sysfs) cgroupMounts() []cgroupMount {
+	var out []cgroupMount
+	for line := range strings.SplitSeq(r.text("proc/mounts"), "\n") {
+		f := strings.Fields(line)
+		if len(f) < 4 {
+			continue
+		}
+		m := cgroupMount{dir: strings.TrimPrefix(path.Clean("/"+f[1]), "/")}
+		options := "," + f[3] + ","
+		switch f[2] {
+		case "cgroup2":
+			m.v2 = true
+		case "cpuset":
+			m.cpuset = true
+		case "cgroup":
+			m.cpuset = strings.Contains(options, ",cpuset,")
+			m.cpu = strings.Contains(options, ",cpu,")
+		}
+		if m.dir != "" && (m.v2 || m.cpuset || m.cpu) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// cgroupPaths maps a controller ("" for v2) to the group of this process.
+func (r *sysfs) cgroupPaths() map[string]string {
+	out := map[string]string{}
+	if p := r.text("proc/self/cpuset"); p != "" {
+		out["cpuset"] = p
+	}
+	for line := range strings.SplitSeq(r.text("proc/self/cgroup"), "\n") {
+		f := strings.SplitN(line, ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		for controller := range strings.SplitSeq(f[1], ",") {
+			out[controller] = f[2]
+		}
+	}
+	return out
+}
+
+// ancestors lists the folders of a group from the mount's root down. In a container the path may be the host's and
+// lead nowhere below the mount; then only the root of the mount is there to read.
+func (m cgroupMount) ancestors(group string) []string {
+	dirs := []string{m.dir}
+	at := m.dir
+	for part := range strings.SplitSeq(path.Clean("/"+group), "/") {
+		if part != "" && len(dirs) < 64 {
+			at += "/" + part
+			dirs = append(dirs, at)
+		}
+	}
+	return dirs
+}
+
+// allow narrows Allowed by the deepest group that names CPUs. Version 1 is read as configured: its effective_cpus
+// lags behind hotplug, and for a live process the affinity mask has the last word anyway.
+func (r *sysfs) allow(m cgroupMount, group string) {
+	dirs := m.ancestors(group)
+	for i := len(dirs) - 1; i >= 0; i-- {
+		for _, name := range []string{"cpuset.cpus.effective", "cpuset.cpus", "cpus"} {
+			if list := r.text(dirs[i] + "/" + name); list != "" && r.restrict(list) {
+				return
+			}
+		}
+	}
+}
+
+// quotaV2 takes the smallest cpu.max ("quota period", microseconds) on the way to the group.
+func (r *sysfs) quotaV2(m cgroupMount, group string) {
+	for _, dir := range m.ancestors(group) {
+		if f := strings.Fields(r.text(dir + "/cpu.max")); len(f) == 2 {
+			r.quota(f[0], f[1])
+		}
+	}
+}
+
+func (r *sysfs) quotaV1(m cgroupMount, group string) {
+	for _, dir := range m.ancestors(group) {
+		r.quota(r.text(dir+"/cpu.cfs_quota_us"), r.text(dir+"/cpu.cfs_period_us"))
+	}
+}
+
+func (r *sysfs) quota(quota, period string) {
+	q, err := strconv.ParseFloat(quota, 64)
+	p, err2 := strconv.ParseFloat(period, 64)
+	if err != nil || err2 != nil || q <= 0 || p <= 0 {
+		return // "max" and -1 mean unlimited
+	}
+	if cpus := q / p; r.m.QuotaCPUs == 0 || cpus < r.m.QuotaCPUs {
+		r.m.QuotaCPUs = cpus
+	}
+}

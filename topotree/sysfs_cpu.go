@@ -1,0 +1,161 @@
+package topotree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// readOnline finds the PUs. Where the kernel keeps no list of online CPUs, those count that have a topology and are
+// not switched off.
+func (r *sysfs) readOnline() error {
+	folders := r.numbered(cpuDir, "cpu")
+	slices.Sort(folders)
+	have := NewCPUSet(folders...)
+	if len(folders) > 0 && folders[len(folders)-1] >= MaxPUs {
+		return fmt.Errorf("%s holds cpu%d, beyond the limit of %d CPUs", cpuDir, folders[len(folders)-1], MaxPUs)
+	}
+	if text := r.text(cpuDir + "/online"); text != "" {
+		online, err := ParseCPUSet(text)
+		if err != nil {
+			return fmt.Errorf("%s/online: %w", cpuDir, err)
+		}
+		if missing := online.Minus(have); !missing.IsEmpty() && !have.IsEmpty() {
+			return fmt.Errorf("CPUs %s are online but have no folder in %s: the copy is incomplete", missing, cpuDir)
+		}
+		r.m.Online = online
+	} else {
+		for _, c := range folders {
+			dir := fmt.Sprintf("%s/cpu%d", cpuDir, c)
+			if r.text(dir+"/online") != "0" && r.exists(dir+"/topology") {
+				r.m.Online = r.m.Online.Union(NewCPUSet(c))
+			}
+		}
+	}
+	if r.m.Online.IsEmpty() {
+		return fmt.Errorf("%s describes no online CPU", cpuDir)
+	}
+	present := have
+	if set, err := r.set(cpuDir, "present"); err == nil && !set.IsEmpty() {
+		if set, err = ParseCPUSet(r.text(cpuDir + "/present")); err == nil {
+			present = set
+		}
+	}
+	r.m.Offline = present.Minus(r.m.Online)
+	return nil
+}
+
+// cpuSets collects, per kind, the sets found so far and the PUs they cover, so that files of a PU that a sibling
+// already described are not read again.
+type cpuSets struct {
+	objects []Object
+	covered map[Kind]CPUSet
+}
+
+func (s *cpuSets) add(o Object) {
+	s.objects = append(s.objects, o)
+	s.covered[o.Kind] = s.covered[o.Kind].Union(o.CPUs)
+}
+
+func (s *cpuSets) has(kind Kind, c int) bool { return s.covered[kind].Contains(c) }
+
+// readCPUs reads topology and cache folders of every online PU.
+func (r *sysfs) readCPUs() error {
+	sets := &cpuSets{covered: map[Kind]CPUSet{}}
+	bare := 0
+	for c := range r.m.Online.All() {
+		dir := fmt.Sprintf("%s/cpu%d", cpuDir, c)
+		if !r.exists(dir + "/topology") {
+			bare++
+			sets.add(Object{Kind: KindCore, ID: c, CPUs: NewCPUSet(c)})
+		} else if err := r.readTopology(sets, c, dir+"/topology"); err != nil {
+			return err
+		}
+		if err := r.readCaches(sets, c, dir+"/cache"); err != nil {
+			return err
+		}
+	}
+	if sets.covered[KindPackage].IsEmpty() {
+		sets.add(Object{Kind: KindPackage, ID: -1, CPUs: r.m.Online})
+	}
+	if bare > 0 {
+		r.m.Notes = append(r.m.Notes, fmt.Sprintf("the kernel describes no topology for %d of %d CPUs: each of these counts as a core", bare, r.m.Online.Count()))
+	}
+	r.m.Objects = sets.objects
+	return nil
+}
+
+// topologyFile is one sharing set of a PU's topology folder; its file names differ by kernel age, lists first.
+type topologyFile struct {
+	kind    Kind
+	id      string
+	files   []string
+	mayLack bool // firmware makes these up: ids below 0 and the own CPU alone mean nothing
+}
+
+var topologyFiles = []topologyFile{
+	{KindPackage, "physical_package_id", []string{"package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings"}, false},
+	{KindDie, "die_id", []string{"die_cpus_list", "die_cpus"}, true},
+	{KindCluster, "cluster_id", []string{"cluster_cpus_list", "cluster_cpus"}, true},
+	{KindCore, "core_id", []string{"core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings"}, false},
+}
+
+func (r *sysfs) readTopology(sets *cpuSets, c int, dir string) error {
+	for _, f := range topologyFiles {
+		if sets.has(f.kind, c) {
+			continue
+		}
+		set, err := r.set(dir, f.files...)
+		if err != nil {
+			return err
+		}
+		id := r.number(dir+"/"+f.id, -1)
+		if f.mayLack && (id < 0 || set.IsEmpty()) {
+			continue
+		}
+		sets.add(Object{Kind: f.kind, ID: max(id, -1), CPUs: r.withSelf(set, c)})
+	}
+	return nil
+}
+
+// withSelf cuts a sharing set to the online PUs. A set that does not name its own PU (all-zero masks of old kernels)
+// means this PU alone.
+func (r *sysfs) withSelf(set CPUSet, c int) CPUSet {
+	if !set.Contains(c) {
+		return NewCPUSet(c)
+	}
+	return set.Intersect(r.m.Online)
+}
+
+func (r *sysfs) readCaches(sets *cpuSets, c int, dir string) error {
+	for _, index := range r.numbered(dir, "index") {
+		at := fmt.Sprintf("%s/index%d", dir, index)
+		kind, ok := cacheKind(r.number(at+"/level", 0))
+		if !ok || sets.has(kind, c) || strings.HasPrefix(r.text(at+"/type"), "Instruction") {
+			continue
+		}
+		set, err := r.set(at, "shared_cpu_list", "shared_cpu_map")
+		if err != nil {
+			return err
+		}
+		sets.add(Object{
+			Kind: kind, ID: r.number(at+"/id", -1),
+			CPUs:  r.withSelf(set, c),
+			Bytes: sizeBytes(r.text(at + "/size")),
+		})
+	}
+	return nil
+}
+
+// cacheKind maps a cache level to a kind; first-level caches belong to a core and are no level of the tree.
+func cacheKind(level int) (Kind, bool) {
+	switch level {
+	case 2:
+		return KindL2, true
+	case 3:
+		return KindL3, true
+	case 4:
+		return KindL4, true
+	}
+	return 0, false
+}

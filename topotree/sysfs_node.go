@@ -1,0 +1,135 @@
+package topotree
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const maxNodes = 4096
+
+// readNodes reads the NUMA nodes, their memory, caches, HMAT access classes and distances. A machine without node
+// folders has one implicit node.
+func (r *sysfs) readNodes() error {
+	ids := r.numbered(nodeDir, "node")
+	slices.Sort(ids)
+	if len(ids) > maxNodes {
+		return fmt.Errorf("%s holds %d nodes, beyond the limit of %d", nodeDir, len(ids), maxNodes)
+	}
+	if len(ids) == 0 {
+		r.m.Notes = append(r.m.Notes, "the kernel describes no NUMA node: all CPUs count as one")
+		r.m.Memory = []MemoryNode{{ID: 0, CPUs: r.m.Online, Bytes: r.memTotal("proc/meminfo")}}
+		return nil
+	}
+	devices := r.deviceNodes()
+	var covered CPUSet
+	for _, id := range ids {
+		dir := fmt.Sprintf("%s/node%d", nodeDir, id)
+		set, err := r.set(dir, "cpulist", "cpumap")
+		if err != nil {
+			return err
+		}
+		set = set.Intersect(r.m.Online)
+		if both := set.Intersect(covered); !both.IsEmpty() {
+			return fmt.Errorf("CPUs %s are in two NUMA nodes: the description contradicts itself", both)
+		}
+		covered = covered.Union(set)
+		r.m.Memory = append(r.m.Memory, MemoryNode{
+			ID: id, CPUs: set, Bytes: r.memTotal(dir + "/meminfo"), Device: set.IsEmpty() && devices[id],
+			Caches: r.memoryCaches(dir), Access: r.memoryAccess(dir),
+		})
+	}
+	if homeless := r.m.Online.Minus(covered); !homeless.IsEmpty() {
+		r.m.Notes = append(r.m.Notes, fmt.Sprintf("CPUs %s are in no NUMA node", homeless))
+	}
+	r.readDistances(ids)
+	return nil
+}
+
+// memTotal finds "MemTotal: N kB" in a meminfo file and returns bytes, 0 when it is not there.
+func (r *sysfs) memTotal(path string) int64 {
+	for line := range strings.SplitSeq(r.text(path), "\n") {
+		_, after, ok := strings.Cut(line, "MemTotal:")
+		if !ok {
+			continue
+		}
+		kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(after), "kB")), 10, 64)
+		if err != nil || kb < 0 || kb > 1<<52 {
+			return 0
+		}
+		return kb << 10
+	}
+	return 0
+}
+
+// deviceNodes returns the nodes that are the memory of a GPU, as its driver says.
+func (r *sysfs) deviceNodes() map[int]bool {
+	const dir = "proc/driver/nvidia/gpus"
+	out := map[int]bool{}
+	for _, gpu := range r.names(dir) {
+		for line := range strings.SplitSeq(r.text(dir+"/"+gpu+"/numa_status"), "\n") {
+			if after, ok := strings.CutPrefix(line, "Node:"); ok {
+				if id, err := strconv.Atoi(strings.TrimSpace(after)); err == nil {
+					out[id] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (r *sysfs) memoryCaches(dir string) []MemoryCache {
+	var out []MemoryCache
+	for _, level := range r.numbered(dir+"/memory_side_cache", "index") {
+		size, err := strconv.ParseInt(r.text(fmt.Sprintf("%s/memory_side_cache/index%d/size", dir, level)), 10, 64)
+		if err != nil || size < 0 {
+			size = 0
+		}
+		out = append(out, MemoryCache{Level: level, Bytes: size})
+	}
+	slices.SortFunc(out, func(a, b MemoryCache) int { return a.Level - b.Level })
+	return out
+}
+
+func (r *sysfs) memoryAccess(dir string) []MemoryAccess {
+	var out []MemoryAccess
+	classes := r.numbered(dir, "access")
+	slices.Sort(classes)
+	for _, class := range classes {
+		at := fmt.Sprintf("%s/access%d/initiators", dir, class)
+		a := MemoryAccess{
+			Class: class, Initiators: r.numbered(at, "node"),
+			ReadMBps: r.number(at+"/read_bandwidth", 0), WriteMBps: r.number(at+"/write_bandwidth", 0),
+			ReadNs: r.number(at+"/read_latency", 0), WriteNs: r.number(at+"/write_latency", 0),
+		}
+		slices.Sort(a.Initiators)
+		out = append(out, a)
+	}
+	return out
+}
+
+// readDistances reads the distance rows. The columns are the online nodes in ascending order; a table that does not
+// fit (hotplug during the copy) is left out with a note.
+func (r *sysfs) readDistances(ids []int) {
+	var matrix [][]int
+	for _, id := range ids {
+		var row []int
+		for field := range strings.FieldsSeq(r.text(fmt.Sprintf("%s/node%d/distance", nodeDir, id))) {
+			n, err := strconv.Atoi(field)
+			if err != nil || n < 0 || len(row) == len(ids) {
+				row = nil
+				break
+			}
+			row = append(row, n)
+		}
+		if len(row) != len(ids) {
+			if len(ids) > 1 {
+				r.m.Notes = append(r.m.Notes, fmt.Sprintf("the distance row of node %d does not name %d nodes: distances are not used", id, len(ids)))
+			}
+			return
+		}
+		matrix = append(matrix, row)
+	}
+	r.m.Distances = &Distances{Nodes: ids, Matrix: matrix}
+}

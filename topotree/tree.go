@@ -1,0 +1,198 @@
+package topotree
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Node is one node of a tree: a shared resource, or a PU at the leaves. Nodes are immutable: nothing may write to a
+// node after its tree was made, since trees share them.
+type Node struct {
+	Kind     Kind    `json:"kind"`
+	ID       int     `json:"id"` // the system's number; -1 where it has none
+	Color    Color   `json:"color"`
+	CPUs     CPUSet  `json:"cpus"`
+	Bytes    int64   `json:"bytes,omitempty"`   // cache size, or memory of a NUMA node; 0 when unknown
+	Stride   int     `json:"stride,omitempty"`  // t of the group that made the node; 0 for hardware
+	Virtual  bool    `json:"virtual,omitempty"` // stands in for a level that this part of the machine lacks
+	Children []*Node `json:"children,omitempty"`
+
+	pos     int   // index among the siblings of the fundamental tree
+	offsets []int // group nodes: positions of the fundamental children, from the lowest
+	digest  Digest
+}
+
+// Tree is a TopoTree: a fundamental tree read from a machine, or what transforms made of one. It is immutable and
+// safe for use by many goroutines.
+type Tree struct {
+	base            *Tree // the fundamental tree; nil on the fundamental tree itself
+	ops             []Transform
+	palette         []ColorInfo
+	splits          []string
+	interchangeable bool
+
+	digest Digest
+	pus    int
+	once   sync.Once
+	root   *Node // made by build on first use when the tree comes out of Enumerate
+}
+
+// Root returns the root node, of depth 0.
+func (t *Tree) Root() *Node {
+	t.once.Do(t.materialize)
+	return t.root
+}
+
+// Base returns the fundamental tree this one was made from; itself for a fundamental tree.
+func (t *Tree) Base() *Tree {
+	if t.base == nil {
+		return t
+	}
+	return t.base
+}
+
+// Transforms returns, in order, what leads from Base to this tree.
+func (t *Tree) Transforms() []Transform { return slices.Clone(t.ops) }
+
+// Palette describes the basic colors; Color indexes it.
+func (t *Tree) Palette() []ColorInfo { return t.Base().palette }
+
+// Splits says in sentences where broken symmetry split a color; empty on a symmetric machine.
+func (t *Tree) Splits() []string { return t.Base().splits }
+
+// PUs returns the number of PUs in the tree.
+func (t *Tree) PUs() int { return t.pus }
+
+// CPUs returns the PUs in the tree.
+func (t *Tree) CPUs() CPUSet { return t.Root().CPUs }
+
+// Depth returns the depth of the PUs. The root is depth 0.
+func (t *Tree) Depth() int {
+	d := 0
+	for n := t.Root(); len(n.Children) > 0; n = n.Children[0] {
+		d++
+	}
+	return d
+}
+
+// Level returns the nodes of depth d from left to right; nil when the tree is not that deep.
+func (t *Tree) Level(d int) []*Node {
+	if d < 0 {
+		return nil
+	}
+	level := []*Node{t.Root()}
+	for ; d > 0 && len(level) > 0; d-- {
+		var next []*Node
+		for _, n := range level {
+			next = append(next, n.Children...)
+		}
+		level = next
+	}
+	return level
+}
+
+// LevelOf returns the shallowest depth that holds nodes of a kind, -1 when there is none.
+func (t *Tree) LevelOf(kind Kind) int {
+	d := 0
+	for n := t.Root(); ; n = n.Children[0] {
+		if n.Kind == kind {
+			return d
+		}
+		if len(n.Children) == 0 {
+			return -1
+		}
+		d++
+	}
+}
+
+// Walk calls visit for every node with its depth, parents first. It does not descend below a node for which visit
+// returns false.
+func (t *Tree) Walk(visit func(n *Node, depth int) bool) {
+	var walk func(n *Node, depth int)
+	walk = func(n *Node, depth int) {
+		if !visit(n, depth) {
+			return
+		}
+		for _, c := range n.Children {
+			walk(c, depth+1)
+		}
+	}
+	walk(t.Root(), 0)
+}
+
+// Check returns an error that names the first broken invariant, nil for a sound tree:
+// the root is a machine; children part their parent's PUs; leaves are single PUs, all of one depth; one depth holds
+// one kind; a node's color holds its children's colors; nodes of one depth and color are isomorphic
+// ("symmetric and tileable", Sandwich 5.2).
+func (t *Tree) Check() error {
+	root := t.Root()
+	if root.Kind != KindMachine {
+		return fmt.Errorf("the root is a %s, not a machine", root.Kind)
+	}
+	if root.CPUs.Count() != t.pus {
+		return fmt.Errorf("the tree counts %d PUs and holds %d", t.pus, root.CPUs.Count())
+	}
+	level := []*Node{root}
+	for depth := 0; len(level) > 0; depth++ {
+		if err := checkLevel(level, depth); err != nil {
+			return err
+		}
+		var next []*Node
+		for _, n := range level {
+			next = append(next, n.Children...)
+		}
+		level = next
+	}
+	return nil
+}
+
+func checkLevel(level []*Node, depth int) error {
+	alike := map[Color]*Node{}
+	for _, n := range level {
+		if n.Kind != level[0].Kind {
+			return fmt.Errorf("depth %d holds both %s and %s", depth, level[0].Kind, n.Kind)
+		}
+		if n.CPUs.IsEmpty() {
+			return fmt.Errorf("%s %d at depth %d has no PU", n.Kind, n.ID, depth)
+		}
+		if err := checkChildren(n, depth); err != nil {
+			return err
+		}
+		first, seen := alike[n.Color]
+		if !seen {
+			alike[n.Color] = n
+		} else if first.digest != n.digest {
+			return fmt.Errorf("%s nodes %s and %s at depth %d share color %s and differ in shape", n.Kind, first.CPUs, n.CPUs, depth, n.Color)
+		}
+	}
+	return nil
+}
+
+func checkChildren(n *Node, depth int) error {
+	if len(n.Children) == 0 {
+		if n.Kind != KindPU || n.CPUs.Count() != 1 || n.CPUs.First() != n.ID {
+			return fmt.Errorf("leaf %s %d at depth %d is not one PU", n.Kind, n.ID, depth)
+		}
+		return nil
+	}
+	if n.Kind == KindPU {
+		return fmt.Errorf("PU %d at depth %d has children", n.ID, depth)
+	}
+	var union CPUSet
+	var color Color
+	for _, c := range n.Children {
+		if c.CPUs.Intersects(union) {
+			return fmt.Errorf("children of %s %s at depth %d overlap", n.Kind, n.CPUs, depth)
+		}
+		union = union.Union(c.CPUs)
+		color = color.Union(c.Color)
+	}
+	if !union.Equal(n.CPUs) {
+		return fmt.Errorf("%s at depth %d has PUs %s and its children %s", n.Kind, depth, n.CPUs, union)
+	}
+	if n.Color.Union(color) != n.Color {
+		return fmt.Errorf("%s %s at depth %d has color %s and its children %s", n.Kind, n.CPUs, depth, n.Color, color)
+	}
+	return nil
+}
