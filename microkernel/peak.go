@@ -1,0 +1,160 @@
+package microkernel
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"sandwich/microkernel/internal/jit"
+)
+
+// PeakSpec names a compute roof: the fastest multiply-add of one instruction set on one data type.
+type PeakSpec struct {
+	ISA  ISA
+	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32)
+}
+
+// String is isa/type, as in avx512/f32.
+func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
+
+// PeakSpecs lists the compute roofs that can be measured with these features, the widest instruction set first, plain Go last.
+func PeakSpecs(f Features) []PeakSpec {
+	var out []PeakSpec
+	for _, isa := range f.ISAs() {
+		for _, typ := range []string{"f32", "int8", "bf16"} {
+			s := PeakSpec{isa, typ}
+			if s.supported(f) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func (s PeakSpec) supported(f Features) bool {
+	switch s {
+	case PeakSpec{AVX512, "f32"}:
+		return f.Has(HasAVX512)
+	case PeakSpec{AVX512, "int8"}:
+		return f.Has(HasAVX512 | HasVNNI)
+	case PeakSpec{AVX512, "bf16"}:
+		return f.Has(HasAVX512 | HasBF16)
+	case PeakSpec{AVX2, "f32"}:
+		return f.Has(HasAVX2)
+	case PeakSpec{AVX2, "int8"}:
+		return f.Has(HasAVX2 | HasAVXVNNI)
+	case PeakSpec{Go, "f32"}:
+		return true
+	}
+	return false
+}
+
+// Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and reads no memory. It is safe for concurrent use.
+type Peak struct {
+	Spec PeakSpec
+	Ops  int // floating-point or integer operations of one iteration, two per multiply-add
+	code jit.Func
+}
+
+// NewPeak builds the kernel. It refuses what the features do not allow; the caller passes Host() and nothing else when it means to Run.
+func NewPeak(s PeakSpec, f Features) (*Peak, error) {
+	if !s.supported(f) {
+		return nil, fmt.Errorf("no %s multiply-add with the features %q", s, f)
+	}
+	if s.ISA == Go || raceEnabled {
+		return &Peak{Spec: s, Ops: goPeakOps}, nil
+	}
+	code, ops, err := peakCode(s)
+	if err != nil {
+		return nil, err
+	}
+	fs, err := load(code)
+	if err != nil {
+		return nil, err
+	}
+	return &Peak{Spec: s, Ops: ops, code: fs[0]}, nil
+}
+
+// Run does iters*Ops operations. Go cannot preempt it: keep it below some 200 microseconds a call.
+func (p *Peak) Run(iters int) {
+	if iters <= 0 {
+		return
+	}
+	if !p.code.Valid() {
+		goPeak(iters)
+		return
+	}
+	args := struct{ n int64 }{int64(iters)}
+	p.code.Call(unsafe.Pointer(&args))
+}
+
+const goPeakOps = 16
+
+// goPeak is eight independent chains in plain Go; architectures with a fused multiply-add use it. The result is kept so that the compiler keeps the work.
+func goPeak(iters int) {
+	a, b, c, d, e, f, g, h := float32(0), float32(.1), float32(.2), float32(.3), float32(.4), float32(.5), float32(.6), float32(.7)
+	const x, y = float32(0.999), float32(0.001)
+	for range iters {
+		a, b, c, d = a*x+y, b*x+y, c*x+y, d*x+y
+		e, f, g, h = e*x+y, f*x+y, g*x+y, h*x+y
+	}
+	runtime.KeepAlive(a + b + c + d + e + f + g + h)
+}
+
+// Reader reads memory as fast as one core can and does nothing with it: the bandwidth roof. It is safe for concurrent use.
+type Reader struct {
+	ISA  ISA
+	code jit.Func
+}
+
+// NewReader builds the reader of an instruction set; Go and those without a code generator read words in a loop.
+func NewReader(isa ISA, f Features) (*Reader, error) {
+	if !f.Supports(isa) {
+		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
+	}
+	if isa == Go || isa == NEON || raceEnabled {
+		return &Reader{ISA: isa}, nil
+	}
+	code, err := readerCode(isa)
+	if err != nil {
+		return nil, err
+	}
+	fs, err := load(code)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{ISA: isa, code: fs[0]}, nil
+}
+
+// readerBlock is the unit of Read in bytes.
+const readerBlock = 1024
+
+// Read reads the whole blocks of 1024 bytes in b, which must live off the Go heap or be kept alive, and returns a word made of all that was read.
+// Go cannot preempt it: keep b below some 2 MB a call when it comes from memory.
+func (r *Reader) Read(b []byte) uint64 {
+	n := len(b) / readerBlock
+	if n == 0 {
+		return 0
+	}
+	if !r.code.Valid() {
+		return goRead(b[:n*readerBlock])
+	}
+	args := struct {
+		p   unsafe.Pointer
+		n   int64
+		out uint64
+	}{unsafe.Pointer(&b[0]), int64(n), 0}
+	r.code.Call(unsafe.Pointer(&args))
+	runtime.KeepAlive(b)
+	return args.out
+}
+
+// goRead is the oracle of Read: the exclusive or of all 64-bit words.
+func goRead(b []byte) uint64 {
+	w := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8)
+	var s0, s1, s2, s3 uint64
+	for ; len(w) >= 4; w = w[4:] {
+		s0, s1, s2, s3 = s0^w[0], s1^w[1], s2^w[2], s3^w[3]
+	}
+	return s0 ^ s1 ^ s2 ^ s3
+}

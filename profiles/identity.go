@@ -1,0 +1,144 @@
+package profiles
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"runtime"
+	"strings"
+)
+
+// Identity is what a machine calls itself and the settings of it that change speed. "" means that the machine does not say.
+type Identity struct {
+	Arch          string   `yaml:"arch" json:"arch"`           // as in GOARCH: amd64, arm64
+	CPUModel      string   `yaml:"cpu_model" json:"cpu_model"` // for people and for the fingerprint; never decides what code runs
+	ISA           []string `yaml:"isa,flow" json:"isa"`        // sorted features by CPUID and XCR0, or HWCAP
+	Kernel        string   `yaml:"kernel,omitempty" json:"kernel,omitempty"`
+	Microcode     string   `yaml:"microcode,omitempty" json:"microcode,omitempty"`
+	NUMABalancing string   `yaml:"numa_balancing,omitempty" json:"numa_balancing,omitempty"` // kernel.numa_balancing: 0 off, 1 on, 2 tiering
+	THP           string   `yaml:"thp,omitempty" json:"thp,omitempty"`                       // always, madvise, never
+	Governor      string   `yaml:"governor,omitempty" json:"governor,omitempty"`             // cpufreq governors in use, sorted, joined by "+"
+	Hypervisor    bool     `yaml:"hypervisor,omitempty" json:"hypervisor,omitempty"`         // topology and caches may be made up
+}
+
+// LiveIdentity describes the machine that this program runs on. root is its file system, os.DirFS("/") outside tests.
+func LiveIdentity(root fs.FS) Identity {
+	id := Identity{Arch: runtime.GOARCH, ISA: liveISA()}
+	readSettings(root, &id)
+	if id.CPUModel == "" {
+		id.CPUModel = brandName()
+	}
+	return id
+}
+
+// SavedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no instruction set, since
+// files do not prove what the operating system enabled.
+func SavedIdentity(root fs.FS) Identity {
+	var id Identity
+	readSettings(root, &id)
+	return id
+}
+
+// readSettings fills in what procfs and sysfs under root say. Missing files leave fields empty: containers and other kernels hide many of them.
+func readSettings(root fs.FS, id *Identity) {
+	cpuinfo(read(root, "proc/cpuinfo"), id)
+	id.Kernel = line(read(root, "proc/sys/kernel/osrelease"))
+	id.NUMABalancing = line(read(root, "proc/sys/kernel/numa_balancing"))
+	id.THP = bracketed(line(read(root, "sys/kernel/mm/transparent_hugepage/enabled")))
+	id.Governor = governors(root)
+}
+
+// cpuinfo reads /proc/cpuinfo of x86 and arm64.
+func cpuinfo(text []byte, id *Identity) {
+	var implementer, part string
+	sc := bufio.NewScanner(bytes.NewReader(text))
+	sc.Buffer(nil, 1<<16)
+	for sc.Scan() {
+		key, value, ok := strings.Cut(sc.Text(), ":")
+		if !ok {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "model name":
+			setOnce(&id.CPUModel, value)
+		case "microcode":
+			setOnce(&id.Microcode, value)
+		case "CPU implementer":
+			setOnce(&implementer, value)
+		case "CPU part":
+			setOnce(&part, value)
+		case "flags":
+			id.Hypervisor = id.Hypervisor || strings.Contains(" "+value+" ", " hypervisor ")
+		}
+	}
+	if id.CPUModel == "" && part != "" {
+		id.CPUModel = armModel(implementer, part)
+	}
+}
+
+func setOnce(dst *string, v string) {
+	if *dst == "" {
+		*dst = v
+	}
+}
+
+// armModel names the server cores that people meet; others keep their numbers, which tell machines apart as well.
+func armModel(implementer, part string) string {
+	names := map[string]string{
+		"0x41/0xd0c": "Neoverse-N1", "0x41/0xd40": "Neoverse-V1", "0x41/0xd49": "Neoverse-N2", "0x41/0xd4f": "Neoverse-V2",
+		"0x41/0xd84": "Neoverse-V3", "0x41/0xd8e": "Neoverse-N3", "0x48/0xd01": "Kunpeng-920", "0x48/0xd02": "Kunpeng-920-V2",
+		"0xc0/0xac3": "Ampere-1", "0xc0/0xac4": "Ampere-1a",
+	}
+	key := implementer + "/" + part
+	if n, ok := names[key]; ok {
+		return n
+	}
+	return "ARM " + key
+}
+
+// governors lists the cpufreq governors in use.
+func governors(root fs.FS) string {
+	policies, _ := fs.Glob(root, "sys/devices/system/cpu/cpufreq/policy*/scaling_governor")
+	if len(policies) == 0 {
+		policies, _ = fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+	}
+	seen := map[string]bool{}
+	for _, p := range policies {
+		if g := line(read(root, p)); g != "" {
+			seen[g] = true
+		}
+	}
+	return strings.Join(sortedKeys(seen), "+")
+}
+
+// read returns at most 4 MiB of a file, nothing when it cannot be read.
+func read(root fs.FS, name string) []byte {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || st.IsDir() {
+		return nil
+	}
+	data, _ := readAtMost(f, 4<<20)
+	return data
+}
+
+// line is the first line without surrounding blanks and NUL bytes, which some kernels leave in sysfs.
+func line(b []byte) string {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		b = b[:i]
+	}
+	return strings.TrimSpace(strings.Trim(string(b), "\x00"))
+}
+
+// bracketed picks the chosen word of "always [madvise] never".
+func bracketed(s string) string {
+	if _, rest, ok := strings.Cut(s, "["); ok {
+		word, _, _ := strings.Cut(rest, "]")
+		return word
+	}
+	return s
+}

@@ -1,0 +1,24 @@
+package profiles
+
+import (
+	"strings"
+
+	"github.com/klauspost/cpuid/v2"
+)
+
+// matrixExtensions names the AMX features that CPUID reports. They are told to people; a kernel for them would have to ask the
+// operating system for the tile state first.
+func matrixExtensions() []string {
+	var names []string
+	for id, name := range map[cpuid.FeatureID]string{
+		cpuid.AMXTILE: "amx_tile", cpuid.AMXINT8: "amx_int8", cpuid.AMXBF16: "amx_bf16", cpuid.AMXFP16: "amx_fp16",
+	} {
+		if cpuid.CPU.Supports(id) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// brandName is the processor's own name, for systems whose /proc is hidden.
+func brandName() string { return strings.TrimSpace(cpuid.CPU.BrandName) }

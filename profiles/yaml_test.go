@@ -1,0 +1,111 @@
+package profiles
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestDecodeYAMLRefuses(t *testing.T) {
+	type doc struct {
+		A int   `yaml:"a"`
+		L []int `yaml:"l"`
+	}
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n" // the billion laughs
+	for c := 'b'; c <= 'i'; c++ {
+		p := string(c - 1)
+		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+p+",", 8) + "*" + p + "]\n"
+	}
+	for name, text := range map[string]string{
+		"empty":           "",
+		"comment only":    "# nothing\n",
+		"unknown field":   "a: 1\nb: 2\n",
+		"key twice":       "a: 1\na: 2\n",
+		"alias":           "a: &x 1\nl: [*x]\n",
+		"anchor":          "a: &x 1\n",
+		"tag":             "a: !!int 1\n",
+		"bomb":            bomb,
+		"two documents":   "a: 1\n---\na: 2\n",
+		"deep":            "l: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
+		"overflow":        "a: 99999999999999999999\n",
+		"no mapping":      "[1, 2]\n",
+		"binary":          "\x00\x01\xff\xfe",
+		"too many values": "l: [" + strings.Repeat("1,", maxYAMLNodes) + "1]",
+		"too long":        "# " + strings.Repeat("x", MaxYAMLBytes),
+	} {
+		var d doc
+		if err := DecodeYAML([]byte(text), &d); !errors.Is(err, ErrYAML) {
+			t.Errorf("%s: %v", name, err)
+		} else if len(err.Error()) > 500 {
+			t.Errorf("%s: the message has %d bytes", name, len(err.Error()))
+		}
+	}
+	var d doc
+	if err := DecodeYAML([]byte("a: 3\nl: [1, 2]\n"), &d); err != nil || d.A != 3 || len(d.L) != 2 {
+		t.Errorf("a sound document: %+v, %v", d, err)
+	}
+}
+
+func TestCanonicalJSON(t *testing.T) {
+	b, err := CanonicalJSON(struct {
+		Z int            `json:"z"`
+		A map[string]any `json:"a"`
+	}{1, map[string]any{"y": "<&>", "b": 1e21, "c": 0.1}})
+	if want := `{"a":{"b":1e+21,"c":0.1,"y":"<&>"},"z":1}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v; want %s", b, err, want)
+	}
+	if _, err := CanonicalJSON(math.NaN()); err == nil {
+		t.Error("NaN was rendered")
+	}
+}
+
+func TestWriteFileReplacesWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "host.yaml")
+	for _, text := range []string{"one", "two"} {
+		if err := WriteFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(path); string(got) != text {
+			t.Errorf("read back %q", got)
+		}
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	if len(entries) != 1 {
+		t.Errorf("left behind: %v", entries)
+	}
+	if err := WriteFile(filepath.Join(path, "below-a-file"), nil); err == nil {
+		t.Error("writing below a file succeeded")
+	}
+}
+
+func TestReadRegularRefusesFolders(t *testing.T) {
+	if _, err := ReadRegular(t.TempDir(), 10); err == nil {
+		t.Error("a folder was read")
+	}
+	path := filepath.Join(t.TempDir(), "f")
+	os.WriteFile(path, make([]byte, 11), 0o600)
+	if _, err := ReadRegular(path, 10); err == nil {
+		t.Error("a file above the limit was read")
+	}
+}
+
+func TestFigure(t *testing.T) {
+	f := NewFigure("B/s", []float64{5, 1, 3, 2, 4})
+	if f.Median != 3 || f.Min != 1 || f.Max != 5 || f.N != 5 || f.Noise != 0.3333 || !f.Measured() || f.Provenance() != "measured" {
+		t.Errorf("%+v", f)
+	}
+	for name, bad := range map[string]Figure{
+		"no origin":           {Median: 1},
+		"measured and quoted": {Median: 1, N: 1, Source: "x"},
+		"negative":            {Median: -1, Assumed: true},
+		"NaN":                 {Median: math.NaN(), Assumed: true},
+		"infinite":            {Median: 1, Max: math.Inf(1), Assumed: true},
+	} {
+		if bad.check("x") == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+}
