@@ -1,0 +1,217 @@
+package vecgen
+
+import "sandwich/microkernel/internal/asm"
+
+const (
+	tinyBits = 0x03800000 // 2^-120
+	infBits  = 0x7f800000
+	nanBits  = 0x7fc00000
+)
+
+// emitQuantizeQ8: P x, q, scales, sums; N blocks of 32.
+func emitQuantizeQ8(g *gen) {
+	const x, a, inv, sgn = 0, 4, 5, 6 // x takes 32 elements: two registers, or four
+	regs := 32 / group * g.parts
+	step := g.v(0).Bytes()
+	xp, q, scales, sums, bits := p0, p1, p2, n0, asm.R13
+	g.Mov(xp, argP(0))
+	g.Mov(q, argP(1))
+	g.Mov(scales, argP(2))
+	g.Mov(sums, argP(3))
+	g.Mov(rows, argN(0))
+	g.I(asm.VBROADCASTSS, g.v(sgn), g.ConstU32(0x7fffffff))
+	g.overRows(rows, func() {
+		special, store := g.NewLabel(), g.NewLabel()
+		for i := range regs {
+			g.I(asm.VMOVUPS, g.v(x+i), asm.At(xp, step*i))
+		}
+		g.I(asm.VANDPS, g.v(a), g.v(sgn), g.v(x))
+		for i := 1; i < regs; i++ {
+			g.I(asm.VANDPS, g.v(inv), g.v(sgn), g.v(x+i))
+			g.I(asm.VPMAXSD, g.v(a), g.v(a), g.v(inv))
+		}
+		g.foldInt(asm.VPMAXSD, a, inv)
+		g.I(asm.VMOVD, bits, asm.X(a))
+		g.Lea(tmp, asm.At(bits, -tinyBits))
+		g.Cmp(tmp, asm.Imm32(infBits-tinyBits))
+		g.Jcc(asm.AboveOrEqual, special)
+		g.I(asm.VMOVSS, asm.X(inv), g.ConstF32(127))
+		g.I(asm.VDIVSS, asm.X(7), asm.X(a), asm.X(inv)) // the scale
+		g.I(asm.VMOVSS, asm.At(scales, 0), asm.X(7))
+		g.I(asm.VDIVSS, asm.X(inv), asm.X(inv), asm.X(a))
+		g.I(asm.VBROADCASTSS, g.v(inv), asm.X(inv))
+		for i := range regs {
+			g.I(asm.VMULPS, g.v(x+i), g.v(x+i), g.v(inv))
+			g.I(asm.VCVTPS2DQ, g.v(x+i), g.v(x+i))
+		}
+		g.I(asm.VPADDD, g.v(a), g.v(x), g.v(x+1))
+		for i := 2; i < regs; i++ {
+			g.I(asm.VPADDD, g.v(a), g.v(a), g.v(x+i))
+		}
+		g.foldInt(asm.VPADDD, a, inv)
+		g.I(asm.VMOVD, bits, asm.X(a))
+		g.Store32(asm.At(sums, 0), bits)
+		g.storeBytes(q, x)
+		g.Jmp(store)
+
+		g.Bind(special)
+		g.zero(a)
+		g.I(asm.VMOVUPS, asm.At(q, 0), asm.Y(a))
+		g.Xor(tmp, tmp)
+		g.Store32(asm.At(sums, 0), tmp)
+		finite := g.NewLabel()
+		g.Cmp(bits, asm.Imm32(infBits))
+		g.Jcc(asm.Below, finite)
+		g.MovImm(tmp, nanBits)
+		g.Bind(finite)
+		g.Store32(asm.At(scales, 0), tmp)
+
+		g.Bind(store)
+		g.Add(xp, asm.Imm32(128))
+		g.Add(q, asm.Imm32(32))
+		g.Add(scales, asm.Imm32(4))
+		g.Add(sums, asm.Imm32(4))
+	})
+}
+
+// foldInt reduces the integer lanes of register a with op; the result is in lane 0.
+func (g *gen) foldInt(op *asm.Op, a, t int) {
+	if g.wide {
+		g.I(asm.VEXTRACTF64X4, asm.Y(t), asm.Z(a), asm.Imm(1))
+		g.I(op, asm.Y(a), asm.Y(a), asm.Y(t))
+	}
+	g.I(asm.VEXTRACTF128, asm.X(t), asm.Y(a), asm.Imm(1))
+	g.I(op, asm.X(a), asm.X(a), asm.X(t))
+	g.I(asm.VPSHUFD, asm.X(t), asm.X(a), asm.Imm(0x0E))
+	g.I(op, asm.X(a), asm.X(a), asm.X(t))
+	g.I(asm.VPSHUFD, asm.X(t), asm.X(a), asm.Imm(0x01))
+	g.I(op, asm.X(a), asm.X(a), asm.X(t))
+}
+
+// storeBytes stores 32 integers of the registers from x as bytes.
+func (g *gen) storeBytes(q asm.Reg, x int) {
+	if g.wide {
+		g.I(asm.VPMOVSDB, asm.At(q, 0), asm.Z(x))
+		g.I(asm.VPMOVSDB, asm.At(q, 16), asm.Z(x+1))
+		return
+	}
+	g.I(asm.VPACKSSDW, asm.Y(x), asm.Y(x), asm.Y(x+1))
+	g.I(asm.VPACKSSDW, asm.Y(x+2), asm.Y(x+2), asm.Y(x+3))
+	g.I(asm.VPACKSSWB, asm.Y(x), asm.Y(x), asm.Y(x+2))
+	// The packs work within 128-bit halves: dwords 0,4,1,5,2,6,3,7 bring the bytes back in order.
+	g.I(asm.VMOVUPS, asm.Y(x+1), g.ConstU32s(0, 4, 1, 5, 2, 6, 3, 7))
+	g.I(asm.VPERMD, asm.Y(x), asm.Y(x+1), asm.Y(x))
+	g.I(asm.VMOVUPS, asm.At(q, 0), asm.Y(x))
+}
+
+// emitToF16: P dst, src; N n.
+func emitToF16(g *gen) {
+	const x = 0
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(n0, argN(0))
+	g.overGroups(n0, func(h int, tail bool) {
+		dst := asm.AtIndex(p0, index, 2, g.part(h, 2))
+		switch {
+		case g.wide && tail:
+			g.load(g.v(x), g.elem(p1, h), h, true)
+			g.I(asm.VCVTPS2PH, asm.Y(x), asm.Z(x), asm.Imm(0))
+			g.I(asm.VMOVDQU16, dst.K(tailMask), asm.Y(x))
+		case tail:
+			g.tailByElement(h, func() {
+				g.I(asm.VMOVSS, asm.X(x), g.elem(p1, 0))
+				g.I(asm.VCVTPS2PH, asm.X(x), asm.X(x), asm.Imm(0))
+				g.I(asm.VPEXTRW, asm.AtIndex(p0, index, 2, 0), asm.X(x), asm.Imm(0))
+			})
+		default:
+			g.load(g.v(x), g.elem(p1, h), h, false)
+			g.I(asm.VCVTPS2PH, dst, g.v(x), asm.Imm(0))
+		}
+	})
+}
+
+// emitToF32: P dst, src; N n.
+func emitToF32(g *gen) {
+	const x = 0
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(n0, argN(0))
+	g.overGroups(n0, func(h int, tail bool) {
+		src := asm.AtIndex(p1, index, 2, g.part(h, 2))
+		switch {
+		case g.wide && tail:
+			g.I(asm.VMOVDQU16, asm.Y(x).KZ(tailMask), src)
+			g.I(asm.VCVTPH2PS, asm.Z(x), asm.Y(x))
+			g.store(g.elem(p0, h), g.v(x), h, true)
+		case tail:
+			g.tailByElement(h, func() {
+				g.MovZX16(tmp, asm.AtIndex(p1, index, 2, 0))
+				g.I(asm.VMOVD, asm.X(x), tmp)
+				g.I(asm.VCVTPH2PS, asm.X(x), asm.X(x))
+				g.I(asm.VMOVSS, g.elem(p0, 0), asm.X(x))
+			})
+		default:
+			g.I(asm.VCVTPH2PS, g.v(x), src)
+			g.store(g.elem(p0, h), g.v(x), h, false)
+		}
+	})
+}
+
+// tailByElement runs body for each element of the partial group, once for both parts: AVX2 has no masks for 16-bit elements.
+func (g *gen) tailByElement(h int, body func()) {
+	if h > 0 {
+		return
+	}
+	loop := g.Here()
+	body()
+	g.Add(index, asm.Imm32(1))
+	g.Cmp(index, n0)
+	g.Jcc(asm.Less, loop)
+}
+
+// emitStoreK16: P the address of (position, dimension 0) in a K block, x; N headDim. One token: dimension d goes 32 bytes
+// behind dimension d-1.
+func emitStoreK16(g *gen) {
+	const x = 0
+	const pitch = group * 2
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(n0, argN(0))
+	g.overEights(n0, func() {
+		g.I(asm.VMOVUPS, asm.Y(x), asm.AtIndex(p1, index, 4, 0))
+		g.I(asm.VCVTPS2PH, asm.X(x), asm.Y(x), asm.Imm(0))
+		for i := range 8 {
+			g.I(asm.VPEXTRW, asm.At(p0, pitch*i), asm.X(x), asm.Imm(uint8(i)))
+		}
+		g.Add(p0, asm.Imm32(8*pitch))
+	}, func() {
+		g.I(asm.VMOVSS, asm.X(x), asm.AtIndex(p1, index, 4, 0))
+		g.I(asm.VCVTPS2PH, asm.X(x), asm.X(x), asm.Imm(0))
+		g.I(asm.VPEXTRW, asm.At(p0, 0), asm.X(x), asm.Imm(0))
+		g.Add(p0, asm.Imm32(pitch))
+	})
+}
+
+// emitStoreV16: P the address of (position, panel 0) in a V block, x; N headDim, tokens, stride. A token fills 32 bytes of
+// each panel, zeros behind the head dimension.
+func emitStoreV16(g *gen) {
+	const x = 0
+	const panel = 64 * group * 2
+	out := asm.R13
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(n0, argN(0))
+	g.Mov(rows, argN(1))
+	g.overRows(rows, func() {
+		g.Mov(out, p0)
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(x), g.elem(p1, h), h, tail)
+			g.I(asm.VCVTPS2PH, asm.At(out, g.part(h, 2)), g.v(x), asm.Imm(0))
+			if h == g.parts-1 {
+				g.Add(out, asm.Imm32(panel))
+			}
+		})
+		g.Add(p0, asm.Imm32(group*2))
+		g.advance(p1, 2, tmp)
+	})
+}

@@ -1,0 +1,67 @@
+package vecgen
+
+import (
+	"fmt"
+
+	"sandwich/microkernel/internal/asm"
+)
+
+// Kernel names a generated function.
+type Kernel uint8
+
+// The kernels. Arguments are listed at the function that emits each.
+const (
+	RMSNorm Kernel = iota
+	RoPEHalves
+	RoPEPairs
+	SwiGLU
+	Add
+	AddScaled
+	Scale
+	Softmax
+	Merge
+	Finish
+	QuantizeQ8
+	ToF16
+	ToF32
+	Max
+	FindEqual
+	ExpSum
+	Select
+	StoreK16
+	StoreV16
+	Count // number of kernels
+)
+
+var emitters = [Count]func(*gen){
+	RMSNorm:    emitRMSNorm,
+	RoPEHalves: emitRoPEHalves,
+	RoPEPairs:  emitRoPEPairs,
+	SwiGLU:     emitSwiGLU,
+	Add:        emitAdd,
+	AddScaled:  emitAddScaled,
+	Scale:      emitScale,
+	Softmax:    emitSoftmax,
+	Merge:      emitMerge,
+	Finish:     emitFinish,
+	QuantizeQ8: emitQuantizeQ8,
+	ToF16:      emitToF16,
+	ToF32:      emitToF32,
+	Max:        emitMax,
+	FindEqual:  emitFindEqual,
+	ExpSum:     emitExpSum,
+	Select:     emitSelect,
+	StoreK16:   emitStoreK16,
+	StoreV16:   emitStoreV16,
+}
+
+// Generate returns the position-independent code of kernel k. Equal arguments give equal bytes.
+func Generate(level asm.Level, k Kernel) ([]byte, error) {
+	g := newGen(level)
+	emitters[k](g)
+	code, err := g.finish()
+	if err != nil {
+		return nil, fmt.Errorf("vector kernel %d: %w", k, err)
+	}
+	return code, nil
+}

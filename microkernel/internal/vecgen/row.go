@@ -1,0 +1,115 @@
+package vecgen
+
+import "sandwich/microkernel/internal/asm"
+
+// The registers most kernels keep their operands in.
+const (
+	p0   = asm.RSI
+	p1   = asm.RDX
+	p2   = asm.RCX
+	n0   = asm.R8
+	rows = asm.RBX
+	tmp  = asm.R12
+)
+
+// emitRMSNorm: P dst, x, weight; N dstStride, xStride, rows, n; F eps, float32(n).
+func emitRMSNorm(g *gen) {
+	const acc, t, x = 0, 2, 3 // acc+1 is the second half at AVX2
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(p2, argP(2))
+	g.Mov(rows, argN(2))
+	g.Mov(n0, argN(3))
+	g.overRows(rows, func() {
+		g.zero(acc)
+		g.zero(acc + 1)
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(x), g.elem(p1, h), h, tail)
+			g.I(asm.VFMADD231PS, g.v(acc+h), g.v(x), g.v(x))
+		})
+		g.sumLanes(acc, t)
+		s := asm.X(acc)
+		g.I(asm.VDIVSS, s, s, argF(1))
+		g.I(asm.VADDSS, s, s, argF(0))
+		g.I(asm.VSQRTSS, s, s, s)
+		g.I(asm.VMOVSS, asm.X(t), g.ConstF32(1))
+		g.I(asm.VDIVSS, s, asm.X(t), s)
+		g.I(asm.VBROADCASTSS, g.v(acc), s)
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(x), g.elem(p1, h), h, tail)
+			g.load(g.v(t), g.elem(p2, h), h, tail)
+			g.I(asm.VMULPS, g.v(x), g.v(x), g.v(acc))
+			g.I(asm.VMULPS, g.v(x), g.v(x), g.v(t))
+			g.store(g.elem(p0, h), g.v(x), h, tail)
+		})
+		g.advance(p0, 0, tmp)
+		g.advance(p1, 1, tmp)
+	})
+}
+
+// emitSwiGLU: P dst, gate, up; N n.
+func emitSwiGLU(g *gen) {
+	const gate, up, p, x, n, z = 0, 1, 2, 3, 4, 5
+	r := expRange{lo: 6, hi: 7}
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(p2, argP(2))
+	g.Mov(n0, argN(0))
+	g.setExpRange(r)
+	g.overGroups(n0, func(h int, tail bool) {
+		g.load(g.v(gate), g.elem(p1, h), h, tail)
+		g.load(g.v(up), g.elem(p2, h), h, tail)
+		g.I(asm.VXORPS, g.v(x), g.v(gate), g.splat(1<<31))
+		g.exp(p, x, n, z, r)
+		g.I(asm.VADDPS, g.v(p), g.v(p), g.splatF(1))
+		g.I(asm.VDIVPS, g.v(p), g.v(gate), g.v(p))
+		g.I(asm.VMULPS, g.v(p), g.v(p), g.v(up))
+		g.store(g.elem(p0, h), g.v(p), h, tail)
+	})
+}
+
+// emitAdd: P dst, bias; N stride, rows, n. Each row of dst takes the same bias.
+func emitAdd(g *gen) {
+	const x, b = 0, 1
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(rows, argN(1))
+	g.Mov(n0, argN(2))
+	g.overRows(rows, func() {
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(x), g.elem(p0, h), h, tail)
+			g.load(g.v(b), g.elem(p1, h), h, tail)
+			g.I(asm.VADDPS, g.v(x), g.v(x), g.v(b))
+			g.store(g.elem(p0, h), g.v(x), h, tail)
+		})
+		g.advance(p0, 0, tmp)
+	})
+}
+
+// emitAddScaled: P dst, a; N n; F s.
+func emitAddScaled(g *gen) {
+	const d, x, s = 0, 1, 2
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(n0, argN(0))
+	g.I(asm.VBROADCASTSS, g.v(s), argF(0))
+	g.overGroups(n0, func(h int, tail bool) {
+		g.load(g.v(d), g.elem(p0, h), h, tail)
+		g.load(g.v(x), g.elem(p1, h), h, tail)
+		g.I(asm.VFMADD231PS, g.v(d), g.v(x), g.v(s))
+		g.store(g.elem(p0, h), g.v(d), h, tail)
+	})
+}
+
+// emitScale: P dst; N n; F s.
+func emitScale(g *gen) {
+	const d, s = 0, 1
+	g.Mov(p0, argP(0))
+	g.Mov(n0, argN(0))
+	g.I(asm.VBROADCASTSS, g.v(s), argF(0))
+	g.overGroups(n0, func(h int, tail bool) {
+		g.load(g.v(d), g.elem(p0, h), h, tail)
+		g.I(asm.VMULPS, g.v(d), g.v(d), g.v(s))
+		g.store(g.elem(p0, h), g.v(d), h, tail)
+	})
+}
