@@ -3,6 +3,8 @@ package microkernel
 import (
 	"fmt"
 	"unsafe"
+
+	"sandwich/microkernel/internal/vecgen"
 )
 
 // KVType is the element type of a KV cache.
@@ -86,12 +88,30 @@ func (l KVLayout) VIndex(pos, d int) int {
 // StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1, ... of one K block
 // (pos + tokens <= 64), rounding to the element type.
 func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
-	refStoreK(l, block, pos, x, tokens, stride)
+	if !v.native || l.Elem != KVF16 {
+		refStoreK(l, block, pos, x, tokens, stride)
+		return
+	}
+	for t := range tokens {
+		args := vecgen.Args{
+			P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.KIndex(pos+t, 0)), ptr(at(x, t*stride))},
+			N: [6]int{l.HeadDim},
+		}
+		v.call(vecgen.StoreK16, &args)
+	}
 }
 
 // StoreV is StoreK for the V block.
 func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
-	refStoreV(l, block, pos, x, tokens, stride)
+	if !v.native || l.Elem != KVF16 {
+		refStoreV(l, block, pos, x, tokens, stride)
+		return
+	}
+	args := vecgen.Args{
+		P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.VIndex(pos, 0)), ptr(x)},
+		N: [6]int{l.HeadDim, tokens, stride},
+	}
+	v.call(vecgen.StoreV16, &args)
 }
 
 func refStoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {

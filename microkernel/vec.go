@@ -1,5 +1,17 @@
 package microkernel
 
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+
+	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/vecgen"
+)
+
 // Vec is the set of vector kernels of one ISA: everything of a transformer that is not a matrix product. Every method
 // gives the same bits on every ISA, and the plain-Go function named in its file (refX for X) is its definition.
 //
@@ -8,10 +20,64 @@ package microkernel
 // allocated, and nothing beyond the stated elements is read or written. Where native code runs it cannot be preempted: a
 // call should stay below about 200 microseconds (some 10^6 elements of work), which is the caller's duty. A Vec is
 // immutable and safe for concurrent use.
-type Vec struct{}
+type Vec struct {
+	isa    ISA
+	native bool
+	code   [vecgen.Count]jit.Func
+}
 
 // RefVec returns the plain-Go kernels: the oracle of all others, and what runs where there is no native code.
-func RefVec() *Vec { return &Vec{} }
+func RefVec() *Vec { return &Vec{isa: Go} }
+
+// NewVec returns the vector kernels of an instruction set; each set is generated once per process. Under the race
+// detector, on architectures without a generator and where executable memory is forbidden they are the plain-Go ones. The
+// error says that this host cannot run the instruction set.
+func NewVec(isa ISA) (*Vec, error) {
+	if !Host().Supports(isa) {
+		return nil, fmt.Errorf("vector kernels: this host cannot run %s (it has %s)", isa, Host())
+	}
+	switch {
+	case raceEnabled:
+	case isa == AVX2:
+		return vecAVX2()
+	case isa == AVX512:
+		return vecAVX512()
+	}
+	return RefVec(), nil
+}
+
+var (
+	vecAVX2   = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX2, asm.AVX2) })
+	vecAVX512 = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX512, asm.AVX512) })
+)
+
+func buildVec(isa ISA, level asm.Level) (*Vec, error) {
+	var codes [][]byte
+	for k := range vecgen.Count {
+		code, err := vecgen.Generate(level, k)
+		if err != nil {
+			return nil, err
+		}
+		codes = append(codes, code)
+	}
+	fs, err := load(codes...)
+	if errors.Is(err, jit.ErrNoExec) {
+		return RefVec(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("vector kernels: %w", err)
+	}
+	v := &Vec{isa: isa, native: true}
+	copy(v.code[:], fs)
+	return v, nil
+}
+
+// ISA is the instruction set the kernels run on; Go where they are the oracles.
+func (v *Vec) ISA() ISA { return v.isa }
+
+func (v *Vec) call(k vecgen.Kernel, a *vecgen.Args) { v.code[k].Call(unsafe.Pointer(a)) }
+
+func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
 
 // RMSNorm writes dst[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i] for one row of n elements.
 // Zhang, Sennrich: Root Mean Square Layer Normalization, 2019.
@@ -21,32 +87,79 @@ func (v *Vec) RMSNorm(dst, x, weight *float32, n int, eps float32) {
 
 // RMSNormRows is RMSNorm of `rows` rows with one weight: a chunk of tokens, or the heads of a token (q and k norms).
 func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int, eps float32) {
-	refRMSNormRows(dst, dstStride, x, xStride, rows, weight, n, eps)
+	if !v.native {
+		refRMSNormRows(dst, dstStride, x, xStride, rows, weight, n, eps)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight)}, N: [6]int{dstStride, xStride, rows, n}, F: [4]float32{eps, float32(n)}}
+	v.call(vecgen.RMSNorm, &args)
 }
 
 // RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one position: cosSin holds
 // dim/2 cosines and then dim/2 sines. neox = false rotates the pairs (2i, 2i+1), true the pairs (i, i+dim/2). For
 // a partial rotation dim is smaller than the head. dim is even. Su et al.: RoFormer, 2021, section 3.4.2.
 func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool) {
-	refRoPE(x, dim, nHeads, headStride, cosSin, neox)
+	if !v.native || !neox && dim%Lanes != 0 {
+		refRoPE(x, dim, nHeads, headStride, cosSin, neox)
+		return
+	}
+	kernel, length := vecgen.RoPEPairs, dim
+	if neox {
+		kernel, length = vecgen.RoPEHalves, dim/2
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(cosSin), ptr(at(cosSin, dim/2))}, N: [6]int{length, nHeads, headStride}}
+	v.call(kernel, &args)
 }
 
 // SwiGLU writes dst[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. Shazeer: GLU Variants Improve Transformer, 2020.
-func (v *Vec) SwiGLU(dst, gate, up *float32, n int) { refSwiGLU(dst, gate, up, n) }
+func (v *Vec) SwiGLU(dst, gate, up *float32, n int) {
+	if !v.native {
+		refSwiGLU(dst, gate, up, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(gate), ptr(up)}, N: [6]int{n}}
+	v.call(vecgen.SwiGLU, &args)
+}
 
 // Add adds a to dst.
-func (v *Vec) Add(dst, a *float32, n int) { refAdd(dst, a, n) }
+func (v *Vec) Add(dst, a *float32, n int) {
+	if !v.native {
+		refAdd(dst, a, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{n, 1, n}}
+	v.call(vecgen.Add, &args)
+}
 
 // AddBias adds bias[n] to each of `rows` rows of dst.
 func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
-	refAddBias(dst, stride, rows, bias, n)
+	if !v.native {
+		refAddBias(dst, stride, rows, bias, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(bias)}, N: [6]int{stride, rows, n}}
+	v.call(vecgen.Add, &args)
 }
 
 // AddScaled adds s*a to dst, one fused multiply-add an element: how the outputs of experts are mixed.
-func (v *Vec) AddScaled(dst, a *float32, s float32, n int) { refAddScaled(dst, a, s, n) }
+func (v *Vec) AddScaled(dst, a *float32, s float32, n int) {
+	if !v.native {
+		refAddScaled(dst, a, s, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{n}, F: [4]float32{s}}
+	v.call(vecgen.AddScaled, &args)
+}
 
 // Scale multiplies dst by s.
-func (v *Vec) Scale(dst *float32, s float32, n int) { refScale(dst, s, n) }
+func (v *Vec) Scale(dst *float32, s float32, n int) {
+	if !v.native {
+		refScale(dst, s, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst)}, N: [6]int{n}, F: [4]float32{s}}
+	v.call(vecgen.Scale, &args)
+}
 
 // SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and in place. Row r has
 // valid[r] scores (0 to width) of its `width` elements; with x = s*scale it leaves max[r] = max(x) (NaN passed over),
@@ -54,49 +167,110 @@ func (v *Vec) Scale(dst *float32, s float32, n int) { refScale(dst, s, n) }
 // the tree. A row without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and
 // width = vocabulary it is the softmax of a sampler.
 func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
-	refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
+	if !v.native {
+		refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(scores), ptr(valid), ptr(max), ptr(sum)}, N: [6]int{stride, rows, width}, F: [4]float32{scale}}
+	v.call(vecgen.Softmax, &args)
 }
 
 // MergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim], into the running m, s
 // and o of the same rows. The caller starts a row with m = -Inf; s and o may then hold anything. A block with
 // mb = -Inf changes nothing. Milakov, Gimelshein: Online normalizer calculation for softmax, 2018.
 func (v *Vec) MergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows, headDim int) {
-	refMergeBlock(o, oStride, m, s, ob, obStride, mb, sb, rows, headDim)
+	if !v.native {
+		refMergeBlock(o, oStride, m, s, ob, obStride, mb, sb, rows, headDim)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(o), ptr(m), ptr(s), ptr(ob), ptr(mb), ptr(sb)}, N: [6]int{oStride, obStride, rows, headDim}}
+	v.call(vecgen.Merge, &args)
 }
 
 // FinishAttention writes dst = o * (1/s) for each row; a row whose sum is zero (no block at all) becomes zeros.
 func (v *Vec) FinishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
-	refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
+	if !v.native {
+		refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(o), ptr(s)}, N: [6]int{dstStride, oStride, rows, headDim}}
+	v.call(vecgen.Finish, &args)
 }
 
 // QuantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32: scales[b] = amax/127,
 // q = round to nearest even of x * (127/amax), sums[b] = the sum of the block's q. A block with amax < 2^-120 becomes
 // scale 0 and zeros, a block with an infinity or a NaN becomes scale NaN and zeros.
 func (v *Vec) QuantizeRowQ8(x *float32, k int, q *int8, scales *float32, sums *int32) {
-	refQuantizeRowQ8(x, k, q, scales, sums)
+	if !v.native {
+		refQuantizeRowQ8(x, k, q, scales, sums)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(q), ptr(scales), ptr(sums)}, N: [6]int{k / q8Block}}
+	v.call(vecgen.QuantizeQ8, &args)
 }
 
 // F32ToF16 rounds n values to half precision, ties to even.
-func (v *Vec) F32ToF16(dst *uint16, src *float32, n int) { refF32ToF16(dst, src, n) }
+func (v *Vec) F32ToF16(dst *uint16, src *float32, n int) {
+	if !v.native {
+		refF32ToF16(dst, src, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(src)}, N: [6]int{n}}
+	v.call(vecgen.ToF16, &args)
+}
 
 // F16ToF32 widens n halves.
-func (v *Vec) F16ToF32(dst *float32, src *uint16, n int) { refF16ToF32(dst, src, n) }
+func (v *Vec) F16ToF32(dst *float32, src *uint16, n int) {
+	if !v.native {
+		refF16ToF32(dst, src, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(src)}, N: [6]int{n}}
+	v.call(vecgen.ToF32, &args)
+}
 
 // Max returns the largest of n values; NaN is passed over, and -Inf is the answer where nothing is left.
-func (v *Vec) Max(x *float32, n int) float32 { return refMax(x, n) }
+func (v *Vec) Max(x *float32, n int) float32 {
+	if !v.native {
+		return refMax(x, n)
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}}
+	v.call(vecgen.Max, &args)
+	return math.Float32frombits(uint32(args.R[0]))
+}
 
 // Argmax returns the index of the first of the largest values; NaN is passed over. It is 0 where nothing exceeds -Inf.
-func (v *Vec) Argmax(x *float32, n int) int { return refArgmax(x, n) }
+func (v *Vec) Argmax(x *float32, n int) int {
+	if !v.native {
+		return refArgmax(x, n)
+	}
+	top := v.Max(x, n)
+	if top == negInf {
+		return 0
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{top}}
+	v.call(vecgen.FindEqual, &args)
+	return int(args.R[0])
+}
 
 // ExpSum returns the sum of exp(x[i]*scale - max*scale) by sixteen lanes and the tree, and changes nothing: with
 // max = Max(x, n) the log of it is the logarithm of the softmax denominator.
 func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
-	return refExpSum(x, n, scale, max)
+	if !v.native {
+		return refExpSum(x, n, scale, max)
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{scale, max * scale}}
+	v.call(vecgen.ExpSum, &args)
+	return math.Float32frombits(uint32(args.R[0]))
 }
 
 // SelectAbove writes the indices of the values that are at least t, ascending, into idx and returns how many there
-// are; only the first `room` of them are written, so that a sampler sees when its guess was too low. The idx buffer
-// holds room + 16 elements, of which the last 16 are scratch.
+// are; only the first `room` of them are written, so that a sampler sees when its guess was too low.
 func (v *Vec) SelectAbove(x *float32, n int, t float32, idx *int32, room int) int {
-	return refSelectAbove(x, n, t, idx, room)
+	if !v.native {
+		return refSelectAbove(x, n, t, idx, room)
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(idx)}, N: [6]int{n, room}, F: [4]float32{t}}
+	v.call(vecgen.Select, &args)
+	return int(args.R[0])
 }

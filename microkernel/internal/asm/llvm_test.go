@@ -55,6 +55,7 @@ var shapes = map[*Op]shape{
 	VEXTRACTF64X4: {srcLen: always(l256), lens: []length{l512}}, VEXTRACTI64X4: {srcLen: always(l256), lens: []length{l512}},
 	VINSERTF128: {srcLen: always(l128), lens: only256}, VINSERTI128: {srcLen: always(l128), lens: only256},
 	VINSERTF32X4: {srcLen: always(l128), lens: from256}, VINSERTI32X4: {srcLen: always(l128), lens: from256},
+	VPEXTRW:      {memRM: "only", lens: only128},
 	VINSERTF64X4: {srcLen: always(l256), lens: []length{l512}}, VINSERTI64X4: {srcLen: always(l256), lens: []length{l512}},
 }
 

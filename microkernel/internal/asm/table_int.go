@@ -97,4 +97,5 @@ var (
 	VINSERTI32X4  = def(Op{"vinserti32x4", evex, p66, m0F3A, 0x38, rvmi, fix16, 4, 0, 0})
 	VINSERTF64X4  = def(Op{"vinsertf64x4", evex | ew1, p66, m0F3A, 0x1A, rvmi, fix32, 8, 0, 0})
 	VINSERTI64X4  = def(Op{"vinserti64x4", evex | ew1, p66, m0F3A, 0x3A, rvmi, fix32, 8, 0, 0})
+	VPEXTRW       = def(Op{"vpextrw", vex, p66, m0F3A, 0x15, mri, scalar, 2, 0, 0x15}) // memory destination
 )

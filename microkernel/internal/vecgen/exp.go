@@ -30,7 +30,9 @@ func (g *gen) setExpRange(r expRange) {
 }
 
 // exp computes p = exp(x). x, n and z are clobbered; z is used with AVX2 only.
-func (g *gen) exp(p, x, n, z int, r expRange) { g.expAt(g.v(p), g.v(x), g.v(n), g.v(z), g.v(r.lo), g.rangeHi(r)) }
+func (g *gen) exp(p, x, n, z int, r expRange) {
+	g.expAt(g.v(p), g.v(x), g.v(n), g.v(z), g.v(r.lo), g.rangeHi(r))
+}
 
 func (g *gen) rangeHi(r expRange) *asm.Vec {
 	if r.hi < 0 {

@@ -1,0 +1,271 @@
+package microkernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// eachVec runs a test on the native kernels of every instruction set of this host.
+func eachVec(t *testing.T, f func(t *testing.T, v *Vec, rng *rand.Rand)) {
+	t.Helper()
+	for _, isa := range Host().ISAs() {
+		t.Run(isa.String(), func(t *testing.T) {
+			v, err := NewVec(isa)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			f(t, v, rand.New(rand.NewPCG(seed, 1)))
+		})
+	}
+}
+
+// vecLengths are the sizes around every boundary of the loops, and some large ones.
+var vecLengths = []int{1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 63, 64, 65, 100, 128, 160, 255, 1000, 2049}
+
+// drawing says what kind of values a test draws.
+type drawing int
+
+const (
+	plain    drawing = iota // normal numbers of moderate size
+	wild                    // every magnitude, denormals, zeros of both signs
+	specials                // infinities and NaN among them
+)
+
+func draw(rng *rand.Rand, x []float32, d drawing) {
+	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), negInf, float32(math.NaN()),
+		math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -0x1p-130, 88.8, -104.1, 1}
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+		switch {
+		case d == wild && rng.IntN(2) == 0:
+			x[i] = float32(math.Ldexp(rng.NormFloat64(), rng.IntN(240)-150))
+		case d == wild && rng.IntN(8) == 0:
+			x[i] = special[rng.IntN(2)]
+		case d == specials && rng.IntN(6) == 0:
+			x[i] = special[rng.IntN(len(special))]
+		}
+	}
+}
+
+// guarded returns n elements that end where an unreadable page begins.
+func guarded[T any](t *testing.T, n int) []T {
+	var e T
+	b := guardedBytes(t, n*int(unsafe.Sizeof(e)))
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n)
+}
+
+func guardedF32(t *testing.T, rng *rand.Rand, n int, d drawing) []float32 {
+	x := guarded[float32](t, n)
+	draw(rng, x, d)
+	return x
+}
+
+// poison fills a result buffer with a NaN that no kernel makes.
+func poison(x []float32) []float32 {
+	for i := range x {
+		x[i] = math.Float32frombits(0x7fdead00 + uint32(i)&0xff)
+	}
+	return x
+}
+
+// same compares bits; any NaN equals any other.
+func same(a, b float32) bool {
+	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
+}
+
+func wantSame(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if !same(got[i], want[i]) {
+			t.Fatalf("%s: element %d of %d is %x (%#08x), want %x (%#08x)", what, i, len(want),
+				got[i], math.Float32bits(got[i]), want[i], math.Float32bits(want[i]))
+		}
+	}
+}
+
+func wantEqual[T comparable](t *testing.T, what string, got, want []T) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("%s: element %d of %d is %v, want %v", what, i, len(want), got[i], want[i])
+		}
+	}
+}
+
+// p0 is the address of the first element; a slice may be empty.
+func p0[T any](x []T) *T { return unsafe.SliceData(x) }
+
+func TestRMSNorm(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, n := range vecLengths {
+			for d := plain; d <= specials; d++ {
+				const rows = 3
+				stride := n + rng.IntN(5)
+				x := guardedF32(t, rng, (rows-1)*stride+n, d)
+				w := guardedF32(t, rng, n, plain)
+				got, want := poison(guarded[float32](t, len(x))), poison(make([]float32, len(x)))
+				v.RMSNormRows(p0(got), stride, p0(x), stride, rows, p0(w), n, 1e-5)
+				refRMSNormRows(p0(want), stride, p0(x), stride, rows, p0(w), n, 1e-5)
+				wantSame(t, fmt.Sprintf("n=%d drawing %d", n, d), got, want)
+			}
+		}
+		x := []float32{3, 4}
+		v.RMSNorm(p0(x), p0(x), p0([]float32{1, 2}), 2, 0)
+		if math.Abs(float64(x[0])-3/math.Sqrt(12.5)) > 1e-6 || math.Abs(float64(x[1])-8/math.Sqrt(12.5)) > 1e-6 {
+			t.Errorf("in place: %v", x)
+		}
+	})
+}
+
+func TestRoPE(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, dim := range []int{2, 6, 16, 30, 32, 48, 64, 80, 96, 128, 130, 256} {
+			for _, neox := range []bool{false, true} {
+				for d := plain; d <= specials; d++ {
+					heads, stride := 1+rng.IntN(4), dim+rng.IntN(9)
+					got := guardedF32(t, rng, (heads-1)*stride+dim, d)
+					cs := guardedF32(t, rng, dim, plain)
+					want := append([]float32(nil), got...)
+					v.RoPE(p0(got), dim, heads, stride, p0(cs), neox)
+					refRoPE(p0(want), dim, heads, stride, p0(cs), neox)
+					wantSame(t, fmt.Sprintf("dim=%d neox=%v", dim, neox), got, want)
+				}
+			}
+		}
+	})
+}
+
+// TestRoPERotates checks the meaning of the oracle: a rotation of each pair by its angle.
+func TestRoPERotates(t *testing.T) {
+	const dim = 8
+	for _, neox := range []bool{false, true} {
+		x, cs := make([]float32, dim), make([]float32, dim)
+		draw(rand.New(rand.NewPCG(1, 1)), x, plain)
+		in := append([]float32(nil), x...)
+		for i := range dim / 2 {
+			s, c := math.Sincos(float64(i + 1))
+			cs[i], cs[dim/2+i] = float32(c), float32(s)
+		}
+		refRoPE(p0(x), dim, 1, dim, p0(cs), neox)
+		for i := range dim / 2 {
+			a, b := 2*i, 2*i+1
+			if neox {
+				a, b = i, i+dim/2
+			}
+			s, c := math.Sincos(float64(i + 1))
+			wa, wb := float64(in[a])*c-float64(in[b])*s, float64(in[a])*s+float64(in[b])*c
+			if math.Abs(float64(x[a])-wa) > 1e-6 || math.Abs(float64(x[b])-wb) > 1e-6 {
+				t.Errorf("neox=%v pair %d: (%g, %g), want (%g, %g)", neox, i, x[a], x[b], wa, wb)
+			}
+		}
+	}
+}
+
+func TestElementwise(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, n := range vecLengths {
+			for d := plain; d <= specials; d++ {
+				a, b := guardedF32(t, rng, n, d), guardedF32(t, rng, n, d)
+				s := float32(rng.NormFloat64())
+				run := func(name string, native, ref func(dst *float32)) {
+					got := guarded[float32](t, n)
+					draw(rng, got, d)
+					want := append([]float32(nil), got...)
+					native(p0(got))
+					ref(p0(want))
+					wantSame(t, fmt.Sprintf("%s n=%d drawing %d", name, n, d), got, want)
+				}
+				run("SwiGLU", func(p *float32) { v.SwiGLU(p, p0(a), p0(b), n) }, func(p *float32) { refSwiGLU(p, p0(a), p0(b), n) })
+				run("Add", func(p *float32) { v.Add(p, p0(a), n) }, func(p *float32) { refAdd(p, p0(a), n) })
+				run("AddScaled", func(p *float32) { v.AddScaled(p, p0(a), s, n) }, func(p *float32) { refAddScaled(p, p0(a), s, n) })
+				run("Scale", func(p *float32) { v.Scale(p, s, n) }, func(p *float32) { refScale(p, s, n) })
+				half := n / 2
+				run("AddBias", func(p *float32) { v.AddBias(p, n-half, 2, p0(a), half) }, func(p *float32) { refAddBias(p, n-half, 2, p0(a), half) })
+			}
+		}
+	})
+}
+
+// TestSwiGLUMeaning bounds the distance of the oracle from float64.
+func TestSwiGLUMeaning(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 10000 {
+		g, u := float32(10*rng.NormFloat64()), float32(rng.NormFloat64())
+		var got float32
+		refSwiGLU(&got, &g, &u, 1)
+		want := float64(g) / (1 + math.Exp(-float64(g))) * float64(u)
+		if math.Abs(float64(got)-want) > 4e-7*math.Abs(want) {
+			t.Fatalf("silu(%g)*%g = %g, want %g", g, u, got, want)
+		}
+	}
+}
+
+func TestHalfRows(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, n := range append(vecLengths, 70000) {
+			x := guardedF32(t, rng, n, specials)
+			for i := range x {
+				if rng.IntN(2) == 0 { // magnitudes around the range of a half
+					x[i] = float32(math.Ldexp(rng.NormFloat64(), rng.IntN(46)-28))
+				}
+			}
+			got, want := guarded[uint16](t, n), make([]uint16, n)
+			v.F32ToF16(p0(got), p0(x), n)
+			refF32ToF16(p0(want), p0(x), n)
+			wantEqual(t, fmt.Sprintf("to f16, n=%d", n), got, want)
+			h := guarded[uint16](t, n)
+			for i := range h {
+				h[i] = uint16(rng.Uint32())
+			}
+			back, wantBack := poison(guarded[float32](t, n)), make([]float32, n)
+			v.F16ToF32(p0(back), p0(h), n)
+			refF16ToF32(p0(wantBack), p0(h), n)
+			wantSame(t, fmt.Sprintf("to f32, n=%d", n), back, wantBack)
+		}
+	})
+}
+
+func TestQuantizeRowQ8(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, k := range []int{32, 64, 96, 4096} {
+			for d := plain; d <= specials; d++ {
+				x := guardedF32(t, rng, k, d)
+				switch rng.IntN(4) {
+				case 0:
+					clear(x[:32])
+				case 1:
+					for i := range 32 {
+						x[i] *= 0x1p-124
+					}
+				}
+				q, qw := guarded[int8](t, k), make([]int8, k)
+				sc, scw := poison(guarded[float32](t, k/32)), make([]float32, k/32)
+				su, suw := guarded[int32](t, k/32), make([]int32, k/32)
+				v.QuantizeRowQ8(p0(x), k, p0(q), p0(sc), p0(su))
+				refQuantizeRowQ8(p0(x), k, p0(qw), p0(scw), p0(suw))
+				wantSame(t, "scales", sc, scw)
+				wantEqual(t, "q", q, qw)
+				wantEqual(t, "sums", su, suw)
+				if d != plain {
+					continue
+				}
+				for i := range x {
+					if sc[i/32] == 0 {
+						continue // a block below the smallest scale
+					}
+					if e := math.Abs(float64(x[i] - float32(q[i])*sc[i/32])); e > 0.5001*float64(sc[i/32]) {
+						t.Fatalf("%g is stored as %d of %g", x[i], q[i], sc[i/32])
+					}
+				}
+			}
+		}
+	})
+}
