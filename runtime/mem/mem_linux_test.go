@@ -1,0 +1,101 @@
+package mem
+
+import (
+	"errors"
+	"testing"
+	"testing/fstest"
+)
+
+func TestResidency(t *testing.T) {
+	if !Mapped {
+		t.Skip("buffers are on the Go heap under the race detector")
+	}
+	b := alloc(t, 9000*pageSize, Options{Node: 0})
+	if b.Note() != "" {
+		t.Errorf("note %q", b.Note())
+	}
+	r, err := b.Residency()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Known {
+		t.Skip("this system forbids move_pages")
+	}
+	if len(r.Pages) != 0 || r.Absent != 9000 {
+		t.Errorf("untouched: %+v", r)
+	}
+	b.Touch(100*pageSize, 5100*pageSize)
+	if r, err = b.Residency(); err != nil || r.Absent != 4000 || r.Pages[0] != 5000 || r.Remote(0) != 0 {
+		t.Errorf("touched 5000 of 9000 pages: %+v, %v", r, err)
+	}
+	if r, err = ResidencyOf(b.Bytes()[99*pageSize+5 : 101*pageSize-5]); err != nil || r.Absent != 1 || r.Pages[0] != 1 {
+		t.Errorf("two pages in part: %+v, %v", r, err)
+	}
+	if r, err = ResidencyOf(nil); err != nil || len(r.Pages) != 0 {
+		t.Errorf("nothing: %+v, %v", r, err)
+	}
+}
+
+func TestMissingNodeIsRefused(t *testing.T) {
+	if !Mapped {
+		t.Skip("buffers are on the Go heap under the race detector")
+	}
+	before := Total()
+	if _, err := Alloc(1, Options{Node: 1000}); !errors.Is(err, ErrNoNode) {
+		t.Errorf("got %v", err)
+	}
+	if Total() != before {
+		t.Error("the refused buffer is still accounted")
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	if n := Available(); n <= 0 {
+		t.Errorf("%d bytes available here", n)
+	}
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	meminfo := file("MemTotal:  9000 kB\nMemFree: 100 kB\nMemAvailable:    8000 kB\n")
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		want  int64
+	}{
+		"nothing known": {fstest.MapFS{}, -1},
+		"no cgroup":     {fstest.MapFS{"proc/meminfo": meminfo}, 8000 << 10},
+		"v2, the parent limits": {fstest.MapFS{
+			"proc/meminfo":                     meminfo,
+			"proc/self/cgroup":                 file("0::/a/b\n"),
+			"sys/fs/cgroup/a/b/memory.max":     file("max\n"),
+			"sys/fs/cgroup/a/b/memory.current": file("1000\n"),
+			"sys/fs/cgroup/a/memory.max":       file("1000000\n"),
+			"sys/fs/cgroup/a/memory.current":   file("400000\n"),
+			"sys/fs/cgroup/a/memory.stat":      file("anon 7\ninactive_file 100000\n"),
+		}, 700000},
+		"v2 container whose path is not mounted": {fstest.MapFS{
+			"proc/meminfo":                 meminfo,
+			"proc/self/cgroup":             file("0::/kubepods/x\n"),
+			"sys/fs/cgroup/memory.max":     file("5000"),
+			"sys/fs/cgroup/memory.current": file("6000"),
+		}, 0},
+		"v1": {fstest.MapFS{
+			"proc/meminfo":     meminfo,
+			"proc/self/cgroup": file("12:cpuset:/other\n4:memory:/x\n1:name=systemd:/y\n"),
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": file("2000000"),
+			"sys/fs/cgroup/memory/x/memory.usage_in_bytes": file("500000"),
+			"sys/fs/cgroup/memory/x/memory.stat":           file("total_inactive_file 0"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":   file("9223372036854771712"),
+			"sys/fs/cgroup/memory/memory.usage_in_bytes":   file("1"),
+		}, 1500000},
+	} {
+		if got := availableIn(c.files); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	node := fstest.MapFS{"sys/devices/system/node/node3/meminfo": file(
+		"Node 3 MemTotal: 9 kB\nNode 3 MemFree:  2 kB\nNode 3 Active(file): 1 kB\nNode 3 Inactive(file): 4 kB\n")}
+	if got := availableOn(node, 3); got != 7<<10 {
+		t.Errorf("node 3 has %d", got)
+	}
+	if got := availableOn(node, 4); got != -1 {
+		t.Errorf("a node without a folder has %d", got)
+	}
+}

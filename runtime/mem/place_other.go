@@ -1,0 +1,17 @@
+//go:build !linux || race
+
+package mem
+
+import "runtime"
+
+const hugeSize = 2 << 20
+
+// place binds nothing: this build has no NUMA calls.
+func place(_ []byte, o Options) (note string, err error) {
+	if o.Node > 0 {
+		return "memory is not bound to nodes on " + runtime.GOOS + " or under the race detector", nil
+	}
+	return "", nil
+}
+
+func populate([]byte) bool { return false }
