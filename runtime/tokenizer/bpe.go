@@ -1,0 +1,139 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+)
+
+// preTokenizer is what tokenizer.ggml.pre stands for.
+type preTokenizer struct {
+	scan      scanner
+	wholeWord bool // words that are tokens are not merged: some Llama 3 tokens cannot be reached by merging
+	addBOS    bool // unless the file says otherwise
+}
+
+// preTokenizers by the names that GGUF files use for them.
+var preTokenizers = map[string]preTokenizer{
+	"gpt-2":            {scan: scanGPT2},
+	"phi-2":            {scan: scanGPT2},
+	"llama-bpe":        {scan: scanLlama3, wholeWord: true, addBOS: true},
+	"llama3":           {scan: scanLlama3, wholeWord: true, addBOS: true},
+	"llama-v3":         {scan: scanLlama3, wholeWord: true, addBOS: true},
+	"qwen2":            {scan: scanQwen2},
+	"deepseek-r1-qwen": {scan: scanQwen2},
+}
+
+// loadBPE reads a byte-level BPE vocabulary: tokens in the byte spelling of bytelevel.go, and merge rules "left right" in
+// order of rank (Sennrich et al. 2016; Radford et al. 2019).
+func (t *Tokenizer) loadBPE(meta Metadata, texts []string) error {
+	name, ok := meta.String(keyPre)
+	if !ok {
+		return fmt.Errorf("the model does not name its pre-tokenizer (%s): convert it again with a current converter", keyPre)
+	}
+	pre, ok := preTokenizers[name]
+	if !ok {
+		return fmt.Errorf("pre-tokenizer %q (%s) is not supported: only gpt-2, llama-bpe, qwen2 and their aliases are", name, keyPre)
+	}
+	rules, ok := meta.Strings(keyMerges)
+	if !ok {
+		return fmt.Errorf("the BPE vocabulary has no merge rules (%s): use a GGUF file converted with its tokenizer", keyMerges)
+	}
+	t.scan, t.wholeWord, t.addBOS = pre.scan, pre.wholeWord, pre.addBOS
+	t.bos, t.eos, t.unknown = -1, -1, -1
+	t.encode = (*Tokenizer).encodeBPE
+	t.loadBytePieces(texts)
+	if err := t.loadMerges(rules); err != nil {
+		return err
+	}
+	for b := range t.byteSyms {
+		t.byteSyms[b] = t.syms.find([]byte{byte(b)})
+	}
+	return nil
+}
+
+func (t *Tokenizer) loadBytePieces(texts []string) {
+	t.syms = newSymbols(len(texts), totalBytes(texts))
+	var buf []byte
+	for i, text := range texts {
+		var spelled bool
+		buf = buf[:0]
+		switch a := t.attrs[i]; {
+		case a&attrByte != 0:
+			if b, ok := byteToken(text); ok {
+				buf = append(buf, b)
+			}
+		case a&attrSpecial != 0:
+			buf = append(buf, text...)
+		case a&attrNormal != 0:
+			if buf, spelled = appendByteLevel(buf, text); !spelled {
+				buf = append(buf, text...)
+			}
+		}
+		if id := t.syms.add(buf); spelled {
+			t.syms.enter(id)
+		}
+	}
+}
+
+func (t *Tokenizer) loadMerges(rules []string) error {
+	t.merge = newMergeTable(len(rules))
+	var pair []byte
+	for rank, rule := range rules {
+		// The left part is not empty, so that a space at the start belongs to it.
+		cut := -1
+		if rule != "" {
+			cut = strings.IndexByte(rule[1:], ' ') + 1
+		}
+		if cut <= 0 || cut+1 >= len(rule) {
+			return fmt.Errorf("merge rule %d of the vocabulary, %.40q, does not have two parts: the file is damaged", rank, rule)
+		}
+		var leftOK, rightOK bool
+		pair, leftOK = appendByteLevel(pair[:0], rule[:cut])
+		n := len(pair)
+		pair, rightOK = appendByteLevel(pair, rule[cut+1:])
+		if !leftOK || !rightOK {
+			continue // text never holds such a symbol
+		}
+		left, right := t.syms.intern(pair[:n]), t.syms.intern(pair[n:])
+		t.merge.add(left, right, uint32(rank), t.syms.intern(pair))
+	}
+	return nil
+}
+
+func totalBytes(texts []string) (n int) {
+	for _, text := range texts {
+		n += len(text)
+	}
+	return n
+}
+
+// encodeBPE appends the tokens of text, which holds no special tokens.
+func (t *Tokenizer) encodeBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
+	for len(text) > 0 {
+		n := t.scan(text)
+		dst = t.encodeWord(dst, sc, text[:n])
+		text = text[n:]
+	}
+	return dst
+}
+
+func (t *Tokenizer) encodeWord(dst []int32, sc *scratch, text string) []int32 {
+	if t.wholeWord {
+		if id := t.syms.findString(text); id >= 0 && int(id) < len(t.attrs) {
+			return append(dst, id)
+		}
+	}
+	word := sc.word[:0]
+	for i := range len(text) {
+		id := t.byteSyms[text[i]]
+		if id < 0 { // a byte that no rule and no token has: nothing merges across it
+			dst = t.appendMerged(dst, sc, word)
+			dst = t.appendByte(dst, text[i])
+			word = word[:0]
+			continue
+		}
+		word = append(word, id)
+	}
+	sc.word = word
+	return t.appendMerged(dst, sc, word)
+}

@@ -1,0 +1,5 @@
+package tokenizer
+
+type chatFormat struct{}
+
+func (t *Tokenizer) readChat(meta Metadata) {}

@@ -1,0 +1,111 @@
+package tokenizer
+
+import "strings"
+
+// matcher finds the special tokens that a text spells out: the left-most, and of those that start there the longest. It is
+// a trie whose nodes are numbered from 1; a node's children form a list.
+type matcher struct {
+	nodes  []matchNode
+	starts [256]bool // bytes that start a token
+	only   int       // the one byte that starts all tokens, or -1
+}
+
+type matchNode struct {
+	token   int32 // id, or -1 where no token ends
+	child   int32 // first child, 0 for none
+	sibling int32 // next child of the same parent, 0 for none
+	b       byte
+}
+
+func newMatcher() *matcher {
+	return &matcher{nodes: []matchNode{{token: -1}}, only: -1}
+}
+
+// add enters a token; the first token of a spelling stays.
+func (m *matcher) add(text string, token int32) {
+	if text == "" {
+		return
+	}
+	switch first := int(text[0]); {
+	case len(m.nodes) == 1:
+		m.only = first
+	case m.only != first:
+		m.only = -1
+	}
+	m.starts[text[0]] = true
+	at := int32(0)
+	for i := range len(text) {
+		next := m.child(at, text[i])
+		if next == 0 {
+			m.nodes = append(m.nodes, matchNode{token: -1, sibling: m.nodes[at].child, b: text[i]})
+			next = int32(len(m.nodes) - 1)
+			m.nodes[at].child = next
+		}
+		at = next
+	}
+	if m.nodes[at].token < 0 {
+		m.nodes[at].token = token
+	}
+}
+
+func (m *matcher) child(at int32, b byte) int32 {
+	for c := m.nodes[at].child; c != 0; c = m.nodes[c].sibling {
+		if m.nodes[c].b == b {
+			return c
+		}
+	}
+	return 0
+}
+
+// find returns the first special token in text: where it starts, its length in bytes and its id. Without one it returns
+// (len(text), 0, -1).
+func (m *matcher) find(text string) (at, n int, token int32) {
+	if len(m.nodes) == 1 {
+		return len(text), 0, -1
+	}
+	for ; at < len(text); at++ {
+		if m.only >= 0 {
+			skip := strings.IndexByte(text[at:], byte(m.only))
+			if skip < 0 {
+				break
+			}
+			at += skip
+		} else if !m.starts[text[at]] {
+			continue
+		}
+		if n, token := m.prefix(text[at:]); n > 0 {
+			return at, n, token
+		}
+	}
+	return len(text), 0, -1
+}
+
+// prefix returns the longest special token at the start of text, or 0 bytes.
+func (m *matcher) prefix(text string) (n int, token int32) {
+	token = -1
+	at := int32(0)
+	for i := range len(text) {
+		if at = m.child(at, text[i]); at == 0 {
+			break
+		}
+		if id := m.nodes[at].token; id >= 0 {
+			n, token = i+1, id
+		}
+	}
+	return n, token
+}
+
+// endTexts are the spellings of tokens that end a reply. GGUF names only one or two of them by id, and models stop with
+// others as well; the list is the one of llama.cpp (for the vocabularies read here), so that generation ends at the same
+// token.
+var endTexts = []string{
+	"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>",
+	"<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<｜end▁of▁sentence｜>",
+}
+
+// infillEndTexts end a reply too (they start the next file of a fill-in-the-middle prompt) but keep their attributes.
+var infillEndTexts = []string{
+	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
+	"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>",
+	"<|file_sep|>",
+}

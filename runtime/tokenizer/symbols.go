@@ -1,0 +1,116 @@
+package tokenizer
+
+import (
+	"bytes"
+	"hash/maphash"
+)
+
+// symbols are byte strings numbered from 0: first the tokens of the vocabulary in order, then the inner symbols, strings
+// that occur while merging but are no token. All bytes lie in one block.
+type symbols struct {
+	blob  []byte
+	start []uint32 // symbol i is blob[start[i]:start[i+1]]
+
+	// index is a hash table of symbol number + 1 by bytes (open addressing, a power of two slots, 0 is free). Only
+	// symbols that merging may produce are in it.
+	index []int32
+	used  int
+	seed  maphash.Seed
+}
+
+func newSymbols(capacity, bytes int) *symbols {
+	size := 1024
+	for size < 2*capacity {
+		size *= 2
+	}
+	return &symbols{
+		blob:  make([]byte, 0, bytes),
+		start: append(make([]uint32, 0, capacity+1), 0),
+		index: make([]int32, size),
+		seed:  maphash.MakeSeed(),
+	}
+}
+
+// count is the number of symbols.
+func (s *symbols) count() int { return len(s.start) - 1 }
+
+// bytes returns symbol id; the caller must not change it.
+func (s *symbols) bytes(id int32) []byte {
+	from, to := s.start[id], s.start[id+1]
+	return s.blob[from:to:to]
+}
+
+// add appends a symbol and returns its number.
+func (s *symbols) add(b []byte) int32 {
+	s.blob = append(s.blob, b...)
+	s.start = append(s.start, uint32(len(s.blob)))
+	return int32(s.count() - 1)
+}
+
+// enter makes symbol id findable by its bytes. Where two symbols have the same bytes the first one stays.
+func (s *symbols) enter(id int32) {
+	if 2*s.used >= len(s.index) {
+		s.grow()
+	}
+	if slot, found := s.slot(s.bytes(id)); !found {
+		s.index[slot] = id + 1
+		s.used++
+	}
+}
+
+func (s *symbols) grow() {
+	old := s.index
+	s.index = make([]int32, 2*len(old))
+	for _, entry := range old {
+		if entry != 0 {
+			slot, _ := s.slot(s.bytes(entry - 1))
+			s.index[slot] = entry
+		}
+	}
+}
+
+// slot is where b is in the index, or the free slot where it would go.
+func (s *symbols) slot(b []byte) (slot int, found bool) {
+	mask := uint64(len(s.index) - 1)
+	for at := maphash.Bytes(s.seed, b) & mask; ; at = (at + 1) & mask {
+		entry := s.index[at]
+		if entry == 0 {
+			return int(at), false
+		}
+		if bytes.Equal(s.bytes(entry-1), b) {
+			return int(at), true
+		}
+	}
+}
+
+// find returns the symbol with these bytes, or -1.
+func (s *symbols) find(b []byte) int32 {
+	if slot, found := s.slot(b); found {
+		return s.index[slot] - 1
+	}
+	return -1
+}
+
+// findString is find without a copy of the string.
+func (s *symbols) findString(text string) int32 {
+	mask := uint64(len(s.index) - 1)
+	for at := maphash.String(s.seed, text) & mask; ; at = (at + 1) & mask {
+		entry := s.index[at]
+		if entry == 0 {
+			return -1
+		}
+		if string(s.bytes(entry-1)) == text {
+			return entry - 1
+		}
+	}
+}
+
+// intern returns the symbol with these bytes, as a new inner symbol if need be.
+func (s *symbols) intern(b []byte) int32 {
+	if id := s.find(b); id >= 0 {
+		return id
+	}
+	id := s.add(b)
+	s.enter(id)
+	return id
+}
