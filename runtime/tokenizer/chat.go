@@ -1,5 +1,163 @@
 package tokenizer
 
-type chatFormat struct{}
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
 
-func (t *Tokenizer) readChat(meta Metadata) {}
+// Message is one turn of a conversation. Role is system, user or assistant; templates may know more.
+type Message struct{ Role, Content string }
+
+// ErrMessages is wrapped by errors that say that the template refuses this conversation (raise_exception), for example
+// because roles do not alternate. The fault lies with the caller of the API, not with the model.
+var ErrMessages = errors.New("the chat template refuses the messages")
+
+// Limits of a conversation and of its rendered text.
+const (
+	maxMessages = 10_000
+	maxChatText = 64 << 20 // bytes of all messages together
+)
+
+// Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or by the format that
+// ChatFormat names if the model has none. With addGenerationPrompt the text ends where the assistant's reply starts. The
+// text may start with BOS spelled out; ChatIDs takes care of that. Called by ChatIDs and by tools that show prompts.
+func (t *Tokenizer) Chat(msgs []Message, addGenerationPrompt bool) (string, error) {
+	if err := checkMessages(msgs); err != nil {
+		return "", err
+	}
+	format, err := t.chat()
+	if err != nil {
+		return "", err
+	}
+	return format.render(t, msgs, addGenerationPrompt)
+}
+
+// ChatIDs is Chat encoded: special tokens that the template spells are recognized, BOS stands in front once if the model asks
+// for it (whether or not the template writes it), EOS is not added. A message that spells a special token is not told apart
+// from the template, as everywhere in the field. Called by engine and server for every chat request.
+func (t *Tokenizer) ChatIDs(msgs []Message, addGenerationPrompt bool) ([]int32, error) {
+	text, err := t.Chat(msgs, addGenerationPrompt)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int32
+	if t.addBOS {
+		ids = append(ids, t.bos)
+		if spelled := string(t.Piece(t.bos)); spelled != "" {
+			text = strings.TrimPrefix(text, spelled)
+		}
+	}
+	return t.Encode(ids, text, EncodeOptions{ParseSpecial: true}), nil
+}
+
+// ChatFormat names how Chat renders: "template" for the model's own, else "chatml", "llama-3", "llama-2" or "plain".
+func (t *Tokenizer) ChatFormat() string {
+	format, err := t.chat()
+	if err != nil {
+		return "template"
+	}
+	return format.name
+}
+
+func checkMessages(msgs []Message) error {
+	if len(msgs) == 0 {
+		return fmt.Errorf("%w: there are none", ErrMessages)
+	}
+	if len(msgs) > maxMessages {
+		return fmt.Errorf("%w: %d of them, more than %d", ErrMessages, len(msgs), maxMessages)
+	}
+	total := 0
+	for _, m := range msgs {
+		total += len(m.Role) + len(m.Content)
+	}
+	if total > maxChatText {
+		return fmt.Errorf("%w: %d bytes of text, more than %d", ErrMessages, total, maxChatText)
+	}
+	return nil
+}
+
+// chatFormat renders conversations one way.
+type chatFormat struct {
+	name   string
+	render func(t *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error)
+}
+
+// readChat decides on the format. A template is compiled when it is first used: most programs that load a tokenizer never chat.
+func (t *Tokenizer) readChat(meta Metadata) {
+	source, ok := meta.String(keyTemplate)
+	if ok && source != "" {
+		source = strings.Clone(source) // the file may be unmapped by then
+		t.chat = sync.OnceValues(func() (*chatFormat, error) {
+			template, err := compileTemplate(source)
+			if err != nil {
+				return nil, fmt.Errorf("the model's chat template cannot be used: %w", err)
+			}
+			return &chatFormat{"template", template.render}, nil
+		})
+		return
+	}
+	format := t.fallbackFormat()
+	t.chat = func() (*chatFormat, error) { return format, nil }
+}
+
+// fallbackFormat guesses the format of a model without a template from the tokens it has.
+func (t *Tokenizer) fallbackFormat() *chatFormat {
+	has := func(texts ...string) bool {
+		for _, text := range texts {
+			if n, _ := t.special.prefix(text); n != len(text) {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case has("<|im_start|>", "<|im_end|>"):
+		return &chatFormat{"chatml", turns("<|im_start|>%s\n", "<|im_end|>\n")}
+	case has("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"):
+		return &chatFormat{"llama-3", turns("<|start_header_id|>%s<|end_header_id|>\n\n", "<|eot_id|>")}
+	case t.isSPM && has("<s>", "</s>"):
+		return &chatFormat{"llama-2", renderLlama2}
+	}
+	return &chatFormat{"plain", turns("%s: ", "\n")}
+}
+
+// turns is a format whose turns all look the same: an opening with the role, the text, a closing.
+func turns(opening, closing string) func(*Tokenizer, []Message, bool) (string, error) {
+	return func(_ *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error) {
+		var text strings.Builder
+		for _, m := range msgs {
+			fmt.Fprintf(&text, opening, m.Role)
+			text.WriteString(m.Content)
+			text.WriteString(closing)
+		}
+		if addGenerationPrompt {
+			fmt.Fprintf(&text, strings.TrimRight(opening, " "), "assistant")
+		}
+		return text.String(), nil
+	}
+}
+
+// renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first instruction, every exchange
+// between <s> and </s>.
+func renderLlama2(_ *Tokenizer, msgs []Message, _ bool) (string, error) {
+	var text strings.Builder
+	system := ""
+	for _, m := range msgs {
+		content := strings.TrimSpace(m.Content)
+		switch m.Role {
+		case "system":
+			system = "<<SYS>>\n" + content + "\n<</SYS>>\n\n"
+		case "assistant":
+			text.WriteString(" " + content + " </s>")
+		default:
+			text.WriteString("<s>[INST] " + system + content + " [/INST]")
+			system = ""
+		}
+	}
+	if system != "" {
+		return "", fmt.Errorf("%w: system text without a user's message after it", ErrMessages)
+	}
+	return text.String(), nil
+}

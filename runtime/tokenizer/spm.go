@@ -192,8 +192,6 @@ func byteToken(text string) (byte, bool) {
 	return byte(hi<<4 | lo), true
 }
 
-
-
 func hexDigit(b byte) int {
 	switch {
 	case b >= '0' && b <= '9':

@@ -45,6 +45,9 @@ func New(meta Metadata) (*Tokenizer, error) {
 	if !ok || len(texts) == 0 {
 		return nil, fmt.Errorf("the model has no vocabulary (%s): use a GGUF file converted with its tokenizer", keyTokens)
 	}
+	if len(texts) > maxTokens || totalBytes(texts) > maxVocabBytes {
+		return nil, fmt.Errorf("the vocabulary has %d tokens, more than any model has: the file is damaged", len(texts))
+	}
 	t := &Tokenizer{user: newMatcher(), special: newMatcher(), ends: map[int32]bool{}, spaceSym: -1}
 	t.scratches.New = func() any { return new(scratch) }
 	var err error
@@ -72,6 +75,12 @@ func New(meta Metadata) (*Tokenizer, error) {
 	t.readChat(meta)
 	return t, nil
 }
+
+// maxTokens and maxVocabBytes bound what a vocabulary may take; the largest in use have a few hundred thousand tokens.
+const (
+	maxTokens     = 1 << 24
+	maxVocabBytes = 1 << 30
+)
 
 func readAttrs(meta Metadata, n int) ([]attr, error) {
 	attrs := make([]attr, n)

@@ -1,0 +1,203 @@
+package tokenizer
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func chatty(t *testing.T, template string) *Tokenizer {
+	t.Helper()
+	meta := bytesBPE(nil, "<s>", "</s>").with(fields{keyBOS: uint64(256), keyEOS: uint64(257)})
+	if template != "" {
+		meta[keyTemplate] = template
+	}
+	tok, err := New(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+var talk = []Message{{"system", "Be <brief>."}, {"user", " Hi \n"}, {"assistant", "It's me"}, {"user", "Why?"}}
+
+func TestChatTemplate(t *testing.T) {
+	for _, c := range []struct{ name, template, want string }{
+		{"trim and strip blocks", "{% for m in messages %}\n  {% if m.role == 'user' %}\n[{{ m.content }}]\n  {% endif %}\n{% endfor %}\n", "[ Hi \n]\n[Why?]\n"},
+		{"filters bind tighter than +", "{% for m in messages %}{{ '<' + m['content'] | trim + '>' }}{% endfor %}", "<Be <brief>.><Hi><It's me><Why?>"},
+		{"bos, eos, prompt", "{{ bos_token }}{{ messages[-1]['content'] }}{{ eos_token }}{% if add_generation_prompt %}GO{% endif %}", "<s>Why?</s>GO"},
+		{"tojson as Python writes it", "{{ messages[2] | tojson }}", `{"content": "It's me", "role": "assistant"}`},
+		{"tojson indented", `{{ {"a": [1, 2.5, none, true], "b": "<é` + "\u2028" + `"} | tojson(indent=2) }}`, "{\n  \"a\": [\n    1,\n    2.5,\n    null,\n    true\n  ],\n  \"b\": \"<é\u2028\"\n}"},
+		{"namespace", "{% set ns = namespace(n=0, s='') %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% set ns.s = ns.s + m.role[0] %}{% endfor %}{{ ns.n }}{{ ns.s }}", "4suau"},
+		{"slices and loop", "{% set rest = messages[1:] %}{% for m in rest %}{{ loop.index0 }}{{ m.role }}{% if not loop.last %},{% endif %}{% endfor %}", "0user,1assistant,2user"},
+		{"one message, from the end", "{% set one = messages[:1] %}{{ one[-1].role }}", "system"},
+		{"undefined is false", "{% if tools %}T{% endif %}{% if tools is defined %}D{% endif %}{% if x is none %}N{% endif %}{{ x }}", "N"},
+		{"string methods", "{{ messages[1].content.strip() }}|{{ 'a, b'.split(', ')[-1] }}|{{ 'a</t>b'.split('</t>', 1)[1] }}|{{ 'x'.split('y')[-1] }}|{{ 'abc'.replace('b', '') }}|{{ '\\n\\na'.lstrip('\\n') }}", "Hi|b|b|x|ac|a"},
+		{"macro", "{% macro turn(m, end='.') %}{{ m.role }}{{ end }}{% endmacro %}{{ turn(messages[0]) }}{{ turn(messages[1], end='!') }}", "system.user!"},
+		{"generation tag", "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}{% endif %}{% endfor %}", "It's me"},
+		{"range", "{% for i in range(1, 6, 2) %}{{ i }}{% endfor %}{% for i in range(2, 0, -1) %}{{ i }}{% endfor %}", "13521"},
+		{"join and select", "{{ messages | map(attribute='role') | join('+') }} {{ messages | selectattr('role', 'equalto', 'user') | list | length }}", "system+user+assistant+user 2"},
+		{"whitespace control", "a\n  {%- if true -%}\n  b\n  {%- endif -%}\n c", "abc"},
+		{"format", "{{ '{} of {1}, {x}, {{}}'.format(1, 2, x=3) }}", "1 of 2, 3, {}"},
+		{"the last newline of the source is not written", "x\n", "x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := chatty(t, c.template).Chat(talk, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestChatRefusal(t *testing.T) {
+	tok := chatty(t, "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}ok")
+	_, err := tok.Chat(talk, true)
+	if !errors.Is(err, ErrMessages) || !strings.Contains(err.Error(), "System role not supported") {
+		t.Errorf("got %v", err)
+	}
+	if got, err := tok.Chat(talk[1:], true); err != nil || got != "ok" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := tok.Chat(nil, true); !errors.Is(err, ErrMessages) {
+		t.Errorf("no messages: %v", err)
+	}
+}
+
+// TestChatHostile runs templates that would hang, fill the memory, overflow the stack or read files.
+func TestChatHostile(t *testing.T) {
+	loops := func(n int, body string) string {
+		return strings.Repeat("{% for i in range(10000) %}", n) + body + strings.Repeat("{% endfor %}", n)
+	}
+	for name, c := range map[string]struct{ template, want string }{
+		"empty loops":       {loops(4, ""), "stopped"},
+		"writing loops":     {loops(2, "0123456789"), "stopped"},
+		"loops in a block":  {"{% set x %}" + loops(3, "0123456789") + "{% endset %}", "stopped"},
+		"long range":        {"{% for i in range(1000000000) %}{% endfor %}", "range"},
+		"doubling text":     {"{% set ns = namespace(x='ab') %}{% for i in range(64) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", "grew"},
+		"doubling lists":    {"{% set ns = namespace(x=[1]) %}{% for i in range(64) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "grew"},
+		"nesting lists":     {"{% set ns = namespace(x=[1]) %}{% for i in range(10000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}", "grew"},
+		"containing itself": {"{% set ns = namespace(x=1) %}{% set ns.x = ns %}{{ ns }}", "grew"},
+		"macro recursion":   {"{% macro f(g) %}{{ g(g) }}{% endmacro %}{{ f(f) }}", "nest"},
+		"recursive loop":    {"{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "recursive"},
+		"repetition":        {"{{ 'a' * 1000000000 }}", "operator *"},
+		"power":             {"{{ 10 ** 400 }}", "operator **"},
+		"replacing":         {"{% set x = messages[1].content.replace('', 'x') %}" + strings.Repeat("{% set x = x | replace('', x) %}", 10), "too long"},
+		"long tag":          {"{{ x" + strings.Repeat(" ~ x", 3000) + " }}", "tokens"},
+		"parentheses":       {"{{ " + strings.Repeat("(", 100_000) + " }}", "tokens"},
+		"nested blocks":     {strings.Repeat("{% if x %}", 10_000), "cannot be used"},
+		"long source":       {strings.Repeat("x", 1<<20), "bytes"},
+		"include":           {"{% include '/etc/passwd' %}", "include"},
+		"import":            {"{% import '/etc/passwd' as x %}", "import"},
+		"extends":           {"{% extends '/etc/passwd' %}", "extends"},
+		"division by zero":  {"{{ 1 % 0 }}", "failed"},
+		"format width":      {"{{ '{:1000000000}'.format(1) }}", "no argument"},
+		"center":            {"{{ 'x'.center(1000000000) }}", "center"},
+		"unknown filter":    {"{{ 'x' | filesizeformat }}", "filesizeformat"},
+		"no such function":  {"{{ lipsum(100000) }}", "failed"},
+		"broken":            {"{% for m in messages %}", "cannot be used"},
+		"broken tag":        {"{{ messages[0 }}", "cannot be used"},
+		"unknown tag":       {"{% frobnicate %}", "frobnicate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := chatty(t, c.template).Chat(talk, true)
+			if err == nil {
+				t.Fatalf("rendered %.100q", text)
+			}
+			if !strings.Contains(err.Error(), c.want) || len(err.Error()) > 600 || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one short sentence with %q", err, c.want)
+			}
+			if errors.Is(err, ErrMessages) {
+				t.Errorf("blames the messages: %v", err)
+			}
+		})
+	}
+}
+
+func TestChatIDs(t *testing.T) {
+	spelled := chatty(t, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}")
+	silent := chatty(t, "{{ messages[0].content }}{{ eos_token }}")
+	msgs := []Message{{"user", "a"}}
+	for name, c := range map[string]struct {
+		tok    *Tokenizer
+		addBOS bool
+		want   []int32
+	}{
+		"template writes BOS, model does not ask": {spelled, false, []int32{256, 'a', 257}},
+		"template writes BOS, model asks":         {spelled, true, []int32{256, 'a', 257}},
+		"model asks":                              {silent, true, []int32{256, 'a', 257}},
+		"nobody asks":                             {silent, false, []int32{'a', 257}},
+	} {
+		c.tok.addBOS = c.addBOS
+		got, err := c.tok.ChatIDs(msgs, false)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+}
+
+func TestChatFallbacks(t *testing.T) {
+	msgs := []Message{{"system", "S"}, {"user", "U"}, {"assistant", "A"}, {"user", "V"}}
+	for _, c := range []struct {
+		name string
+		meta fields
+		want string
+	}{
+		{"chatml", bytesBPE(nil, "<|im_start|>", "<|im_end|>"), "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n"},
+		{"llama-3", bytesBPE(nil, "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"), "<|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nV<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
+		{"llama-2", pieceSPM("▁"), "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A </s><s>[INST] V [/INST]"},
+		{"plain", bytesBPE(nil), "system: S\nuser: U\nassistant: A\nuser: V\nassistant:"},
+	} {
+		tok, err := New(c.meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tok.Chat(msgs, true)
+		if err != nil || got != c.want || tok.ChatFormat() != c.name {
+			t.Errorf("%s (%s): %v\n got %q\nwant %q", c.name, tok.ChatFormat(), err, got, c.want)
+		}
+	}
+}
+
+func TestChatConcurrent(t *testing.T) {
+	tok := chatty(t, "{% set ns = namespace(s='') %}{% for m in messages %}{% set ns.s = ns.s + m.content %}{% endfor %}{{ ns.s }}")
+	done := make(chan string)
+	for i := range 8 {
+		go func() {
+			text, err := tok.Chat([]Message{{"user", string(rune('a' + i))}, {"user", string(rune('a' + i))}}, false)
+			if err != nil {
+				text = err.Error()
+			}
+			done <- text
+		}()
+	}
+	var got []string
+	for range 8 {
+		got = append(got, <-done)
+	}
+	slices.Sort(got)
+	if want := strings.Fields("aa bb cc dd ee ff gg hh"); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestDemoChat renders the embedded model's own template.
+func TestDemoChat(t *testing.T) {
+	tok := load(t, testData(t, "demo", "tales-6m-q8_0.gguf"))
+	got, err := tok.Chat([]Message{{"user", "Tell me a story about a fox. "}, {"assistant", "Once."}, {"user", "Go on."}}, true)
+	want := "<|user|>\nTell me a story about a fox.\n<|assistant|>\nOnce.<|endoftext|><|user|>\nGo on.\n<|assistant|>\n"
+	if err != nil || got != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+	ids, err := tok.ChatIDs([]Message{{"user", "Hi"}}, true)
+	if err != nil || ids[0] != 4093 || ids[1] != 4094 || slices.Contains(ids[1:], 4093) || !slices.Contains(ids, 4095) {
+		t.Errorf("ids %v, %v", ids, err)
+	}
+	if !tok.IsEOG(4093) || tok.IsEOG(4094) || !tok.IsControl(4095) {
+		t.Error("the end of the text is not known")
+	}
+}
