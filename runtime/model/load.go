@@ -39,6 +39,7 @@ func Load(f *gguf.File) (*Model, error) {
 	m.Name, _ = f.String("general.name")
 	b.m = m
 	b.readDims()
+	b.readEmbedding()
 	b.readRope()
 	if b.err == nil {
 		b.build()
@@ -109,9 +110,13 @@ func (b *builder) readDims() {
 		b.fail("%s is missing or outside (0, 1)", b.key("attention.layer_norm_rms_epsilon"))
 	}
 	b.m.Eps = float32(eps)
-	b.m.Embed = b.matrix("token_embd.weight", -1, d.Hidden)
+}
+
+// readEmbedding finds the token embedding, whose rows are the vocabulary.
+func (b *builder) readEmbedding() {
+	b.m.Embed = b.matrix("token_embd.weight", -1, b.m.Dims.Hidden)
 	if b.m.Embed != nil {
-		d.Vocab = b.m.Embed.Dims[1]
+		b.m.Dims.Vocab = b.m.Embed.Dims[1]
 	}
 }
 
@@ -153,7 +158,7 @@ func (b *builder) readRope() {
 }
 
 // llama3Factors computes the frequency divisors of the Llama 3 rule where the file gives its parameters instead of
-// the finished tensor: long waves are slowed by factor, short ones kept, the ones between interpolated.
+// the finished tensor.
 func (b *builder) llama3Factors() []float32 {
 	get := func(name string, otherwise float64) float64 {
 		if v, ok := b.file.Float(b.key("rope.scaling." + name)); ok && v > 0 {
@@ -161,23 +166,9 @@ func (b *builder) llama3Factors() []float32 {
 		}
 		return otherwise
 	}
-	factor := get("factor", 8)
-	low, high := get("low_freq_factor", 1), get("high_freq_factor", 4)
-	original := get("original_context_length", 8192)
-	out := make([]float32, b.m.Rope.Dim/2)
-	for i := range out {
-		wave := 2 * math.Pi * math.Pow(b.m.Rope.Base, float64(2*i)/float64(b.m.Rope.Dim))
-		switch {
-		case wave < original/high:
-			out[i] = 1
-		case wave > original/low:
-			out[i] = float32(factor)
-		default:
-			smooth := (original/wave - low) / (high - low)
-			out[i] = float32(1 / ((1-smooth)/factor + smooth))
-		}
-	}
-	return out
+	rule := Llama3Rope{Factor: get("factor", 8), Low: get("low_freq_factor", 1), High: get("high_freq_factor", 4),
+		Original: b.sizeOr("rope.scaling.original_context_length", 1<<26, 8192)}
+	return rule.Factors(b.m.Rope.Base, b.m.Rope.Dim)
 }
 
 // matrix returns a tensor [n, k]; n < 0 takes any number of rows.

@@ -1,0 +1,218 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"runtime"
+	"sync"
+
+	"sandwich/runtime/gguf"
+)
+
+// Synth writes a valid GGUF file of random weights for c at path: the same bytes for the same configuration, type and seed, on every machine. The file appears
+// only when it is complete. Memory stays below some megabytes per core whatever the model's size. progress, if not nil, is called with the tensor bytes
+// written so far and in all, from one goroutine. Matrices are of type t (routers float32, and a simpler type where rows are no whole blocks), vectors float32.
+func Synth(ctx context.Context, path string, c Config, t gguf.Type, seed uint64, progress func(done, total int64)) error {
+	// Refuse before a file is made.
+	if err := c.Check(); err != nil {
+		return err
+	}
+	w, err := gguf.Create(path)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	return SynthTo(ctx, w, c, t, seed, progress)
+}
+
+// SynthTo is Synth into a fresh gguf.Writer, which it closes if all went well. Tests make small models in memory with it.
+func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t gguf.Type, seed uint64, progress func(done, total int64)) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if elems, _ := t.Block(); elems == 0 {
+		return fmt.Errorf("tensor type %s is %w", t, ErrUnsupported)
+	}
+	writeMetadata(w, c, t)
+	if err := writeVocabulary(w, c); err != nil {
+		return err
+	}
+	specs := c.tensors()
+	var total int64
+	for _, s := range specs {
+		typ := s.typeFor(t)
+		w.AddTensor(s.name, typ, s.dims...)
+		total += int64(typ.RowBytes(s.dims[0])) * int64(s.rows())
+	}
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	if err := writeTensors(ctx, w, chunksOf(specs, t, seed), func(done int64) { progress(done, total) }); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// fileTypes are the numbers that general.file_type gives to files of one matrix type.
+var fileTypes = map[gguf.Type]uint32{
+	gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q4_1: 3, gguf.Q8_0: 7, gguf.Q5_0: 8, gguf.Q5_1: 9, gguf.Q2_K: 10, gguf.Q3_K: 12,
+	gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.BF16: 32,
+}
+
+func writeMetadata(w *gguf.Writer, c Config, t gguf.Type) {
+	key := func(s string) string { return c.Arch + "." + s }
+	w.SetString("general.architecture", c.Arch)
+	w.SetString("general.name", c.Name+" (random weights)")
+	w.SetUint32("general.file_type", fileTypes[t])
+	w.SetUint32("general.quantization_version", 2)
+	w.SetUint32(key("context_length"), uint32(c.Context))
+	w.SetUint32(key("embedding_length"), uint32(c.Hidden))
+	w.SetUint32(key("block_count"), uint32(c.Layers))
+	w.SetUint32(key("feed_forward_length"), uint32(c.FFN))
+	w.SetUint32(key("attention.head_count"), uint32(c.Heads))
+	w.SetUint32(key("attention.head_count_kv"), uint32(c.KVHeads))
+	w.SetUint32(key("attention.key_length"), uint32(c.HeadDim))
+	w.SetUint32(key("attention.value_length"), uint32(c.HeadDim))
+	w.SetFloat32(key("attention.layer_norm_rms_epsilon"), float32(c.Eps))
+	w.SetUint32(key("rope.dimension_count"), uint32(c.HeadDim))
+	w.SetFloat32(key("rope.freq_base"), float32(c.RopeBase))
+	w.SetUint32(key("vocab_size"), uint32(c.Vocab))
+	if e := c.Experts; e.Count > 0 {
+		w.SetUint32(key("expert_count"), uint32(e.Count))
+		w.SetUint32(key("expert_used_count"), uint32(e.Used))
+		w.SetUint32(key("expert_feed_forward_length"), uint32(e.FFN))
+	}
+}
+
+// chunk is a run of rows of one tensor: the unit of work between the cores.
+type chunk struct {
+	spec   spec
+	typ    gguf.Type
+	seed   uint64 // of the tensor
+	lo, hi int    // rows
+}
+
+// chunkElems is about how many elements a chunk has: enough to hide the hand-over, little enough that all buffers stay small.
+const chunkElems = 1 << 18
+
+// chunksOf yields all chunks in the order of the file.
+func chunksOf(specs []spec, t gguf.Type, seed uint64) func(yield func(chunk) bool) {
+	return func(yield func(chunk) bool) {
+		for _, s := range specs {
+			step := max(1, chunkElems/s.dims[0])
+			c := chunk{spec: s, typ: s.typeFor(t), seed: tensorSeed(seed, s.name)}
+			for c.lo = 0; c.lo < s.rows(); c.lo += step {
+				c.hi = min(c.lo+step, s.rows())
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// tensorSeed depends on seed and name only, so that a tensor's values do not change with the rest of the model.
+func tensorSeed(seed uint64, name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name)) // never fails
+	return mix(seed) ^ h.Sum64()
+}
+
+// writeTensors makes chunks on all cores and writes them in order.
+func writeTensors(ctx context.Context, w io.Writer, chunks func(yield func(chunk) bool), progress func(done int64)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	workers := runtime.GOMAXPROCS(0)
+	// A job's result travels in its own channel; queue keeps these in the order of the file and bounds what is in memory.
+	type job struct {
+		chunk
+		result chan result
+	}
+	jobs, queue := make(chan job), make(chan job, workers+1)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() {
+		defer close(jobs)
+		defer close(queue)
+		for c := range chunks {
+			j := job{c, make(chan result, 1)}
+			select {
+			case queue <- j:
+			case <-ctx.Done():
+				return
+			}
+			jobs <- j // a worker is always there: each ends only when jobs is closed
+		}
+	})
+	for range workers {
+		running.Go(func() {
+			for j := range jobs {
+				b, err := j.make()
+				j.result <- result{b, err}
+			}
+		})
+	}
+	var done int64
+	for j := range queue {
+		r := <-j.result
+		if r.err != nil {
+			return r.err
+		}
+		if _, err := w.Write(r.bytes); err != nil {
+			return err
+		}
+		done += int64(len(r.bytes))
+		progress(done)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+type result struct {
+	bytes []byte
+	err   error
+}
+
+// make draws the chunk's rows and converts them.
+func (c chunk) make() ([]byte, error) {
+	k := c.spec.dims[0]
+	size := c.typ.RowBytes(k)
+	out, row := make([]byte, size*(c.hi-c.lo)), make([]float32, k)
+	for r := c.lo; r < c.hi; r++ {
+		if c.spec.fixed != nil {
+			copy(row, c.spec.fixed)
+		} else {
+			draw(row, mix(c.seed+uint64(r)), c.spec.mean, c.spec.std)
+		}
+		if err := gguf.Quantize(out[(r-c.lo)*size:][:size], c.typ, row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// draw fills row with nearly normal numbers: each is the sum of the four 16-bit parts of a SplitMix64 number (Irwin-Hall), scaled. All steps are exact or
+// rounded once, so that every platform draws the same.
+func draw(row []float32, state uint64, mean, std float32) {
+	const gamma = 0x9e3779b97f4a7c15
+	const center = 2 * 65535
+	const sigma = 37837.227 // sqrt(4 (2^32-1) / 12)
+	scale := std / sigma
+	for i := range row {
+		state += gamma
+		z := mix(state)
+		sum := int32(z&0xffff) + int32(z>>16&0xffff) + int32(z>>32&0xffff) + int32(z>>48) - center
+		row[i] = mean + float32(float32(sum)*scale)
+	}
+}

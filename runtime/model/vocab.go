@@ -1,0 +1,193 @@
+package model
+
+import (
+	"fmt"
+
+	"sandwich/runtime/gguf"
+)
+
+// Synthetic vocabularies: real tokenizers of the right kind and size over invented pieces. Every piece is reached by merging two earlier ones, so that
+// any text tokenizes, any token is text, and a header is as large as a real model's.
+
+// Token types of GGUF.
+const (
+	tokenNormal  = 1
+	tokenUnknown = 2
+	tokenControl = 3
+	tokenByte    = 6
+)
+
+// letters are in the order of their frequency in English, which becomes the order of the merges.
+const letters = "etaoinshrdlucmfwypvbgkjqxz"
+
+// vocabulary is a tokenizer under construction.
+type vocabulary struct {
+	tokens []string
+	types  []int32
+	merges []string
+	scores []float32
+}
+
+func (v *vocabulary) add(typ int32, tokens ...string) {
+	for _, t := range tokens {
+		v.tokens = append(v.tokens, t)
+		v.types = append(v.types, typ)
+	}
+}
+
+// minVocab is the smallest vocabulary that can be invented: bytes, letters, special tokens and some merges.
+const minVocab = 320
+
+// writeVocabulary sets the tokenizer's metadata: SentencePiece for llama models with small vocabularies, byte-level BPE for Llama 3 and Qwen.
+func writeVocabulary(w *gguf.Writer, c Config) error {
+	if c.Vocab < minVocab {
+		return fmt.Errorf("a vocabulary of %d is too small to invent; at least %d tokens are needed", c.Vocab, minVocab)
+	}
+	switch {
+	case c.Arch != "llama":
+		writeBPE(w, c.Vocab, "qwen2", chatML, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, 0, 2, false)
+	case c.Vocab >= 1<<16:
+		special := []string{"<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>",
+			"<|finetune_right_pad_id|>", "<|reserved_special_token_2|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>"}
+		for i := 3; len(special) < 256; i++ {
+			special = append(special, fmt.Sprintf("<|reserved_special_token_%d|>", i))
+		}
+		writeBPE(w, c.Vocab, "llama-bpe", chatLlama3, special, 0, 9, true)
+	default:
+		writeSPM(w, c.Vocab)
+	}
+	return nil
+}
+
+// writeSPM invents a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then pieces, merged ones first and with the better scores.
+func writeSPM(w *gguf.Writer, n int) {
+	var v vocabulary
+	v.add(tokenUnknown, "<unk>")
+	v.add(tokenControl, "<s>", "</s>")
+	for b := range 256 {
+		v.add(tokenByte, fmt.Sprintf("<0x%02X>", b))
+	}
+	v.scores = make([]float32, len(v.tokens))
+	singles := pieceLetters("▁")
+	for _, p := range pieces("▁", n-len(v.tokens)-len(singles)) {
+		v.add(tokenNormal, p.left+p.right)
+	}
+	v.add(tokenNormal, singles...)
+	for i := len(v.scores); i < n; i++ {
+		v.scores = append(v.scores, -float32(i-258))
+	}
+	w.SetString("tokenizer.ggml.model", "llama")
+	w.SetString("tokenizer.ggml.pre", "default")
+	w.SetStrings("tokenizer.ggml.tokens", v.tokens)
+	w.SetFloats("tokenizer.ggml.scores", v.scores)
+	w.SetInts("tokenizer.ggml.token_type", v.types)
+	w.SetUint32("tokenizer.ggml.bos_token_id", 1)
+	w.SetUint32("tokenizer.ggml.eos_token_id", 2)
+	w.SetUint32("tokenizer.ggml.unknown_token_id", 0)
+	w.SetBool("tokenizer.ggml.add_bos_token", true)
+	w.SetBool("tokenizer.ggml.add_eos_token", false)
+	w.SetString("tokenizer.chat_template", chatPlain)
+}
+
+// writeBPE invents a byte-level BPE vocabulary: the bytes, merges, and the special tokens at the end, of which number bos begins and number eos ends a text.
+func writeBPE(w *gguf.Writer, n int, pre, template string, special []string, bos, eos int, addBOS bool) {
+	var v vocabulary
+	space := ""
+	for b := range 256 {
+		c := string(byteRune(byte(b)))
+		if b == ' ' {
+			space = c
+		}
+		v.add(tokenNormal, c)
+	}
+	for _, p := range pieces(space, n-256-len(special)) {
+		v.add(tokenNormal, p.left+p.right)
+		v.merges = append(v.merges, p.left+" "+p.right)
+	}
+	first := uint32(len(v.tokens))
+	v.add(tokenControl, special...)
+	w.SetString("tokenizer.ggml.model", "gpt2")
+	w.SetString("tokenizer.ggml.pre", pre)
+	w.SetStrings("tokenizer.ggml.tokens", v.tokens)
+	w.SetInts("tokenizer.ggml.token_type", v.types)
+	w.SetStrings("tokenizer.ggml.merges", v.merges)
+	w.SetUint32("tokenizer.ggml.bos_token_id", first+uint32(bos))
+	w.SetUint32("tokenizer.ggml.eos_token_id", first+uint32(eos))
+	w.SetUint32("tokenizer.ggml.padding_token_id", first)
+	w.SetBool("tokenizer.ggml.add_bos_token", addBOS)
+	w.SetString("tokenizer.chat_template", template)
+}
+
+// byteRune is the character that stands for a byte in byte-level BPE: printable ones for themselves, the others from U+0100 on, in order.
+func byteRune(b byte) rune {
+	printable := func(c int) bool { return c >= 33 && c < 127 || c >= 161 && c < 173 || c >= 174 }
+	if printable(int(b)) {
+		return rune(b)
+	}
+	n := rune(256)
+	for c := range int(b) {
+		if !printable(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// pieceLetters are the one-character pieces: the word mark and the letters.
+func pieceLetters(space string) []string {
+	out := []string{space}
+	for _, c := range letters {
+		out = append(out, string(c))
+	}
+	return out
+}
+
+// piece is a merge of two earlier pieces.
+type piece struct{ left, right string }
+
+// pieces invents n merges: pairs of letters (the first may be the word mark), then pairs of such pairs, the commoner the earlier. A
+// pair that begins with the word mark stands only in front. All results differ. n is at most about 470,000.
+func pieces(space string, n int) []piece {
+	singles := pieceLetters(space)
+	pairs := diagonal(singles, singles[1:], n)
+	if len(pairs) == n {
+		return pairs
+	}
+	var front, inner []string
+	for _, p := range pairs {
+		front = append(front, p.left+p.right)
+		if p.left != space {
+			inner = append(inner, p.left+p.right)
+		}
+	}
+	return append(pairs, diagonal(front, inner, n-len(pairs))...)
+}
+
+// diagonal lists up to n combinations of a left and a right part, those with the smallest sum of indices first.
+func diagonal(left, right []string, n int) []piece {
+	var out []piece
+	for sum := range len(left) + len(right) - 1 {
+		for i := max(0, sum-len(right)+1); i <= min(sum, len(left)-1); i++ {
+			if len(out) == n {
+				return out
+			}
+			out = append(out, piece{left[i], right[sum-i]})
+		}
+	}
+	return out
+}
+
+// Chat templates in the manner of the families, written for these vocabularies.
+const (
+	chatML = `{% for message in messages %}<|im_start|>{{ message['role'] }}
+{{ message['content'] }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`
+	chatLlama3 = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|start_header_id|>{{ message['role'] }}<|end_header_id|>
+
+{{ message['content'] }}<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>
+
+{% endif %}`
+	chatPlain = `{{ bos_token }}{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}
+{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`
+)
