@@ -212,7 +212,8 @@ func draw(row []float32, state uint64, mean, std float32) {
 	for i := range row {
 		state += gamma
 		z := mix(state)
-		sum := int32(z&0xffff) + int32(z>>16&0xffff) + int32(z>>32&0xffff) + int32(z>>48) - center
+		two := z&0xffff0000ffff + z>>16&0xffff0000ffff // two sums of two parts each
+		sum := int32(uint32(two)+uint32(two>>32)) - center
 		row[i] = mean + float32(float32(sum)*scale)
 	}
 }

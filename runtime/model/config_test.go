@@ -1,0 +1,199 @@
+package model
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandwich/runtime/gguf"
+)
+
+// parameters counts the elements that a configuration's published parameter count counts.
+func parameters(c Config) (n int64) {
+	for _, s := range c.tensors() {
+		if s.fixed == nil {
+			n += int64(s.dims[0]) * int64(s.rows())
+		}
+	}
+	return n
+}
+
+// TestPresets compares the presets with the parameter counts of the real checkpoints, an independent sum over the same shapes.
+func TestPresets(t *testing.T) {
+	published := map[string]int64{
+		"llama-160m": 162_417_408, "tinyllama-1.1b": 1_100_048_384, "llama-3.2-1b": 1_235_814_400, "llama-3.2-3b": 3_212_749_824,
+		"llama-3.1-8b": 8_030_261_248, "qwen3-0.6b": 596_049_920, "qwen3-4b": 4_022_468_096, "qwen3-30b-a3b": 30_532_122_624,
+		"llama-1.3b": 1_345_423_360,
+	}
+	for _, name := range PresetNames() {
+		c, err := Preset(strings.ToUpper(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := parameters(c); got != published[name] {
+			t.Errorf("%s has %d parameters, the published model %d", name, got, published[name])
+		}
+		for _, typ := range allTypes {
+			s, err := c.Shape(typ)
+			if err == nil {
+				err = s.Check()
+			}
+			if err != nil {
+				t.Errorf("%s %s: %v", name, typ, err)
+			}
+		}
+	}
+	if len(published) != len(PresetNames()) {
+		t.Errorf("%d presets, %d published counts", len(PresetNames()), len(published))
+	}
+	if _, err := Preset("gpt-5"); err == nil || !strings.Contains(err.Error(), "tinyllama-1.1b") {
+		t.Errorf("unknown preset: %v", err)
+	}
+}
+
+// TestTypeFallback: rows that are no whole blocks take a simpler type.
+func TestTypeFallback(t *testing.T) {
+	c, err := Preset("llama-1.3b") // ffn 5504 is no multiple of 256
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Shape(gguf.Q4_K)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range s.Weights {
+		want := "q4_k"
+		if w.Role == "down" {
+			want = "q5_0"
+		}
+		if w.Type != want {
+			t.Errorf("%s is %s, want %s", w.Role, w.Type, want)
+		}
+	}
+}
+
+// TestFromHF reads configurations as the Hugging Face hub has them.
+func TestFromHF(t *testing.T) {
+	for preset, text := range map[string]string{
+		"llama-3.2-1b": `{"architectures":["LlamaForCausalLM"],"attention_bias":false,"head_dim":64,"hidden_act":"silu","hidden_size":2048,
+			"intermediate_size":8192,"max_position_embeddings":131072,"mlp_bias":false,"model_type":"llama","num_attention_heads":32,
+			"num_hidden_layers":16,"num_key_value_heads":8,"rms_norm_eps":1e-05,"rope_scaling":{"factor":32.0,"high_freq_factor":4.0,
+			"low_freq_factor":1.0,"original_max_position_embeddings":8192,"rope_type":"llama3"},"rope_theta":500000.0,
+			"tie_word_embeddings":true,"torch_dtype":"bfloat16","vocab_size":128256}`,
+		"qwen3-0.6b": `{"model_type":"qwen3","attention_bias":false,"head_dim":128,"hidden_act":"silu","hidden_size":1024,"intermediate_size":3072,
+			"max_position_embeddings":40960,"num_attention_heads":16,"num_hidden_layers":28,"num_key_value_heads":8,"rms_norm_eps":1e-06,
+			"rope_parameters":{"rope_type":"default","rope_theta":1000000},"sliding_window":null,"tie_word_embeddings":true,"dtype":"bfloat16",
+			"use_sliding_window":false,"vocab_size":151936}`,
+		"qwen3-30b-a3b": `{"model_type":"qwen3_moe","decoder_sparse_step":1,"head_dim":128,"hidden_act":"silu","hidden_size":2048,"intermediate_size":6144,
+			"max_position_embeddings":40960,"mlp_only_layers":[],"moe_intermediate_size":768,"num_attention_heads":32,"num_experts":128,
+			"num_experts_per_tok":8,"num_hidden_layers":48,"num_key_value_heads":4,"rms_norm_eps":1e-06,"rope_scaling":null,"rope_theta":1000000.0,
+			"sliding_window":null,"tie_word_embeddings":false,"torch_dtype":"bfloat16","use_sliding_window":false,"vocab_size":151936}`,
+		"tinyllama-1.1b": `{"model_type":"llama","hidden_act":"silu","hidden_size":2048,"intermediate_size":5632,"max_position_embeddings":2048,
+			"num_attention_heads":32,"num_hidden_layers":22,"num_key_value_heads":4,"rms_norm_eps":1e-05,"rope_scaling":null,
+			"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":32000}`,
+	} {
+		c, typ, err := FromHF([]byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", preset, err)
+			continue
+		}
+		want, _ := Preset(preset)
+		got, gotErr := c.Shape(typ)
+		shape, wantErr := want.Shape(gguf.BF16)
+		if gotErr != nil || wantErr != nil || got.Digest() != shape.Digest() {
+			t.Errorf("%s: %+v (%v), want %+v (%v)", preset, got, gotErr, shape, wantErr)
+		}
+		if c.RopeBase != want.RopeBase || c.Eps != want.Eps || (c.Llama3 == nil) != (want.Llama3 == nil) {
+			t.Errorf("%s: %+v, want %+v", preset, c, want)
+		}
+	}
+}
+
+// TestFromHFRefuses covers what this program would run wrongly.
+func TestFromHFRefuses(t *testing.T) {
+	const sizes = `"hidden_size":256,"intermediate_size":512,"max_position_embeddings":512,"num_attention_heads":8,"num_hidden_layers":2,"rms_norm_eps":1e-5,"vocab_size":320`
+	for text, want := range map[string]string{
+		`{`:                                     "no valid config.json",
+		`{"model_type":"gemma2",` + sizes + `}`: `"gemma2"`,
+		`{"model_type":"llama"}`:                "hidden size is 0",
+		`{"model_type":"llama","hidden_size":"x"}`:                              "no valid config.json",
+		`{"model_type":"llama","hidden_act":"gelu",` + sizes + `}`:              "gelu",
+		`{"model_type":"llama","attention_bias":true,` + sizes + `}`:            "attention_bias",
+		`{"model_type":"mistral","sliding_window":128,` + sizes + `}`:           "sliding",
+		`{"model_type":"qwen3","rope_scaling":{"type":"yarn"},` + sizes + `}`:   "yarn",
+		`{"model_type":"llama","rope_scaling":{"type":"llama3"},` + sizes + `}`: "no Llama 3 rule",
+		`{"model_type":"qwen3_moe","decoder_sparse_step":2,` + sizes + `}`:      "dense layers",
+	} {
+		if c, _, err := FromHF([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %+v, %v; want an error about %s", text, c, err, want)
+		}
+	}
+	if _, _, err := FromHF([]byte(`{"model_type":"llama",` + sizes + `}`)); err != nil {
+		t.Errorf("the sizes alone: %v", err)
+	}
+}
+
+// TestShapeOfReference reads the reference models, all types and architectures, and looks at the matrices of one by hand.
+func TestShapeOfReference(t *testing.T) {
+	dir := os.Getenv("SANDWICH_TESTDATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "parity", "models", "*.gguf"))
+	if len(files) == 0 {
+		t.Skipf("no reference models under %s: set SANDWICH_TESTDATA", dir)
+	}
+	for _, path := range files {
+		f, err := gguf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := ShapeOf(f)
+		if err == nil {
+			err = s.Check()
+		}
+		if err != nil || s.Vocab != 320 || s.Layers != 2 {
+			t.Errorf("%s: %+v, %v", filepath.Base(path), s, err)
+		}
+		if filepath.Base(path) == "qwen3moe-q8_0.gguf" {
+			var gates int
+			for _, w := range s.Weights {
+				if w.Role == "gate" {
+					gates += w.Count
+					if w.N != 128 || w.K != 256 || w.Type != "q8_0" {
+						t.Errorf("gate is %+v", w)
+					}
+				}
+			}
+			if gates != 2*8 {
+				t.Errorf("%d gates, want 8 experts in 2 layers", gates)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestShapeOfRefuses takes a tensor away and changes a dimension.
+func TestShapeOfRefuses(t *testing.T) {
+	c := small("llama")
+	raw := synth(t, c, gguf.F32, 1)
+	for from, to := range map[string]string{"blk.1.ffn_up.weight": "blk.1.ffn_xx.weight", "llama.feed_forward_length": "llama.feed_forward_xength"} {
+		f, err := gguf.Parse([]byte(strings.Replace(string(raw), from, to, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ShapeOf(f); err == nil || !strings.Contains(err.Error(), from) {
+			t.Errorf("without %s: %v", from, err)
+		}
+	}
+	if _, err := archOf("mamba"); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("unknown architecture: %v", err)
+	}
+}

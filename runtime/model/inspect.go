@@ -1,0 +1,79 @@
+package model
+
+import (
+	"slices"
+
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+)
+
+// Report is what `model inspect` prints about a file. Its JSON form is stable.
+type Report struct {
+	Arch       string            `json:"arch"`
+	Name       string            `json:"name"`
+	Bytes      int64             `json:"bytes"`      // of all parts
+	Parameters int64             `json:"parameters"` // elements of all tensors
+	Types      []TypeUse         `json:"types"`
+	Shape      *plans.ModelShape `json:"shape,omitempty"`    // absent if the architecture is unknown or the file incomplete
+	KVPerToken int64             `json:"kv_bytes_per_token"` // of an f16 cache; 0 without a shape
+	Refused    string            `json:"refused,omitempty"`  // why this program would not run the file; empty if it would
+	Metadata   []Entry           `json:"metadata"`           // in the order of the file
+	Tensors    []TensorEntry     `json:"tensors"`
+}
+
+// TypeUse sums up the tensors of one type.
+type TypeUse struct {
+	Type       string `json:"type"`
+	Tensors    int    `json:"tensors"`
+	Parameters int64  `json:"parameters"`
+	Bytes      int64  `json:"bytes"`
+}
+
+// Entry is one metadata key with its value for a reader; arrays are given as length and type.
+type Entry struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// TensorEntry is one tensor without its data.
+type TensorEntry struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Dims  []int  `json:"dims"` // ggml order, row length first
+	Bytes int64  `json:"bytes"`
+}
+
+// Inspect describes a GGUF file, runnable or not; it reads no weights.
+func Inspect(f *gguf.File) Report {
+	r := Report{Arch: f.Architecture(), Bytes: f.Size()}
+	r.Name, _ = f.String("general.name")
+	for _, k := range f.Keys() {
+		r.Metadata = append(r.Metadata, Entry{k, f.Text(k)})
+	}
+	for _, t := range f.Tensors() {
+		r.Tensors = append(r.Tensors, TensorEntry{t.Name, t.Type.String(), t.Dims, int64(len(t.Data))})
+		r.Parameters += int64(t.Elems())
+		r.count(t)
+	}
+	slices.SortStableFunc(r.Types, func(a, b TypeUse) int { return int(min(1, max(-1, b.Bytes-a.Bytes))) })
+	if shape, err := ShapeOf(f); err == nil {
+		r.Shape, r.KVPerToken = &shape, shape.KVBytesPerToken(plans.KVF16)
+	}
+	if _, err := Load(f); err != nil {
+		r.Refused = err.Error()
+	}
+	return r
+}
+
+// count adds a tensor to its type's line.
+func (r *Report) count(t *gguf.Tensor) {
+	at := slices.IndexFunc(r.Types, func(u TypeUse) bool { return u.Type == t.Type.String() })
+	if at < 0 {
+		at = len(r.Types)
+		r.Types = append(r.Types, TypeUse{Type: t.Type.String()})
+	}
+	u := &r.Types[at]
+	u.Tensors++
+	u.Parameters += int64(t.Elems())
+	u.Bytes += int64(len(t.Data))
+}

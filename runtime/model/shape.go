@@ -1,0 +1,99 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+)
+
+// ShapeOf reads the shape of the model in f: dimensions from the metadata, weight shapes and types from the tensor entries. It reads no
+// weight, and knows every type that gguf reads and every architecture with a preset, also those that Load refuses. A missing tensor or one of another
+// shape than the metadata asks for is refused by name.
+func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
+	c, err := ConfigOf(f)
+	if err != nil {
+		return plans.ModelShape{}, err
+	}
+	typeOf := func(s spec) (gguf.Type, error) {
+		t, ok := f.Tensor(s.name)
+		if !ok {
+			return 0, fmt.Errorf("the file has no tensor %s: it is not a complete %s model", s.name, c.Arch)
+		}
+		if !slices.Equal(t.Dims, s.dims) {
+			return 0, fmt.Errorf("tensor %s has shape %v, the model's dimensions ask for %v", s.name, t.Dims, s.dims)
+		}
+		return t.Type, nil
+	}
+	return c.shape(typeOf)
+}
+
+// Shape is the shape of the file that Synth writes for this configuration and matrix type.
+func (c Config) Shape(t gguf.Type) (plans.ModelShape, error) {
+	if err := c.Check(); err != nil {
+		return plans.ModelShape{}, err
+	}
+	return c.shape(func(s spec) (gguf.Type, error) { return s.typeFor(t), nil })
+}
+
+// shape lists the configuration's matrices with the types that typeOf gives them; vectors are asked for too, so that a missing one is found.
+func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, error) {
+	shape := plans.ModelShape{
+		Arch: c.Arch, Name: c.Name, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, FFN: c.FFN,
+		Vocab: c.Vocab, Context: c.Context, Tied: c.Tied, Experts: c.Experts.Count, ExpertsUsed: c.Experts.Used, ExpertFFN: c.Experts.FFN,
+	}
+	add := func(w plans.WeightShape) {
+		at := slices.IndexFunc(shape.Weights, func(o plans.WeightShape) bool { return o.Role == w.Role && o.Key() == w.Key() })
+		if at < 0 {
+			shape.Weights = append(shape.Weights, w)
+			return
+		}
+		shape.Weights[at].Count += w.Count
+	}
+	for _, s := range c.tensors() {
+		t, err := typeOf(s)
+		if err != nil {
+			return plans.ModelShape{}, err
+		}
+		if s.role == "" {
+			continue
+		}
+		w := plans.WeightShape{Role: s.role, N: s.dims[1], K: s.dims[0], Type: t.String(), Count: s.rows() / s.dims[1]}
+		add(w)
+		if s.role == plans.RoleEmbed && c.Tied {
+			w.Role = "head"
+			add(w)
+		}
+	}
+	return shape, nil
+}
+
+// ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows, and a model without an output matrix is tied.
+func ConfigOf(f *gguf.File) (Config, error) {
+	arch, err := archOf(f.Architecture())
+	if err != nil {
+		return Config{}, err
+	}
+	b := &builder{file: f, arch: arch, m: &Model{Arch: f.Architecture()}}
+	b.readDims()
+	c := Config{Arch: b.m.Arch, Dims: b.m.Dims, Eps: float64(b.m.Eps), RopeBase: 10000}
+	c.Name, _ = f.String("general.name")
+	if v, ok := f.Float(b.key("rope.freq_base")); ok {
+		c.RopeBase = v
+	}
+	if c.Arch == moeArch {
+		c.Experts = Experts{Count: b.size("expert_count", 1<<12), Used: b.size("expert_used_count", 1<<12), FFN: b.size("expert_feed_forward_length", 1<<20)}
+	}
+	if b.err != nil {
+		return Config{}, b.err
+	}
+	embed, ok := f.Tensor("token_embd.weight")
+	if !ok || len(embed.Dims) != 2 {
+		return Config{}, fmt.Errorf("the file has no matrix token_embd.weight: it is not a complete %s model", c.Arch)
+	}
+	c.Vocab = embed.Dims[1]
+	_, untied := f.Tensor("output.weight")
+	c.Tied = !untied
+	return c, c.Check()
+}
