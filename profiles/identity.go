@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io/fs"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -18,6 +19,7 @@ type Identity struct {
 	NUMABalancing string   `yaml:"numa_balancing,omitempty" json:"numa_balancing,omitempty"` // kernel.numa_balancing: 0 off, 1 on, 2 tiering
 	THP           string   `yaml:"thp,omitempty" json:"thp,omitempty"`                       // always, madvise, never
 	Governor      string   `yaml:"governor,omitempty" json:"governor,omitempty"`             // cpufreq governors in use, sorted, joined by "+"
+	L1D           int64    `yaml:"l1d,omitempty" json:"l1d,omitempty"`                       // bytes of the first core's L1 data cache
 	Hypervisor    bool     `yaml:"hypervisor,omitempty" json:"hypervisor,omitempty"`         // topology and caches may be made up
 }
 
@@ -46,6 +48,20 @@ func readSettings(root fs.FS, id *Identity) {
 	id.NUMABalancing = line(read(root, "proc/sys/kernel/numa_balancing"))
 	id.THP = bracketed(line(read(root, "sys/kernel/mm/transparent_hugepage/enabled")))
 	id.Governor = governors(root)
+	id.L1D = firstL1D(root)
+}
+
+// firstL1D is the size of the L1 data cache of cpu0 in bytes, 0 when sysfs does not tell.
+func firstL1D(root fs.FS) int64 {
+	dirs, _ := fs.Glob(root, "sys/devices/system/cpu/cpu0/cache/index*")
+	for _, d := range dirs {
+		typ := line(read(root, d+"/type"))
+		kib, ok := strings.CutSuffix(line(read(root, d+"/size")), "K")
+		if n, err := strconv.Atoi(kib); ok && err == nil && n > 0 && n < 1<<20 && typ == "Data" && line(read(root, d+"/level")) == "1" {
+			return int64(n) << 10
+		}
+	}
+	return 0
 }
 
 // cpuinfo reads /proc/cpuinfo of x86 and arm64.
