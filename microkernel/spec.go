@@ -1,0 +1,205 @@
+package microkernel
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Compute is the arithmetic of a weight. It belongs to the weight and never to the number of rows, a phase or a thread
+// count (rule 6), because it decides the bits of the result.
+type Compute uint8
+
+// The compute paths.
+const (
+	// ComputeF32 is the chain "wide": C[m,n] is one chain of float32 FMAs over k ascending, of A[m,k] and the exactly
+	// dequantized W[n,k].
+	ComputeF32 Compute = iota
+	// ComputeInt8 is the chain "block": activations are quantized per block of 32 (ActQ8), each block's integer dot product
+	// is exact, and one FMA by the product of the two scales adds it, blocks ascending.
+	ComputeInt8
+	computes
+)
+
+var computeNames = [...]string{"f32", "int8"}
+
+func (c Compute) String() string {
+	if c < computes {
+		return computeNames[c]
+	}
+	return fmt.Sprintf("compute(%d)", uint8(c))
+}
+
+// ParseCompute is the inverse of String.
+func ParseCompute(s string) (Compute, error) {
+	for i, n := range computeNames {
+		if n == s {
+			return Compute(i), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown compute path %q (known: %s)", s, strings.Join(computeNames[:], ", "))
+}
+
+// MarshalText and UnmarshalText let plan files spell a compute path by name.
+func (c Compute) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText parses the name of a compute path.
+func (c *Compute) UnmarshalText(b []byte) (err error) {
+	*c, err = ParseCompute(string(b))
+	return err
+}
+
+// Form is how a kernel brings an element of A into all lanes, a tuning axis.
+type Form uint8
+
+// The forms.
+const (
+	Load  Form = iota // broadcast into a register, then multiply from registers
+	Embed             // multiply by a memory operand with embedded broadcast (AVX-512 only)
+)
+
+var formNames = [...]string{"load", "embed"}
+
+// Dot is the integer dot product a ComputeInt8 kernel is made of. All give the same bits.
+type Dot uint8
+
+// The integer dot products.
+const (
+	NoDot   Dot = iota // not an integer kernel, or plain Go
+	VNNI               // VPDPBUSD on 512 bits
+	AVXVNNI            // VPDPBUSD on 256 bits, VEX encoded
+	MAdd               // VPMADDUBSW and VPMADDWD
+)
+
+var dotNames = [...]string{"", "vnni", "avxvnni", "madd"}
+
+// Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
+type Spec struct {
+	ISA     ISA
+	Compute Compute
+	B       WeightType
+	MR, NR  int // register tile: rows of A by columns of W; NR is a multiple of PanelWidth
+	KU      int // elements of k per turn of the inner loop
+	Form    Form
+	Dot     Dot
+	// Prefetch is the distance in bytes at which the packed weight is prefetched ahead of its use; 0 leaves it to the
+	// hardware.
+	Prefetch int
+}
+
+// String is the spec on one line, as plans store it: isa/compute/weight/MRxNR/kuKU/form and, where they apply, /dot and
+// /pfBYTES.
+func (s Spec) String() string {
+	form := fmt.Sprintf("form(%d)", uint8(s.Form))
+	if int(s.Form) < len(formNames) {
+		form = formNames[s.Form]
+	}
+	t := fmt.Sprintf("%s/%s/%s/%dx%d/ku%d/%s", s.ISA, s.Compute, s.B, s.MR, s.NR, s.KU, form)
+	if s.Dot != NoDot && int(s.Dot) < len(dotNames) {
+		t += "/" + dotNames[s.Dot]
+	}
+	if s.Prefetch != 0 {
+		t += "/pf" + strconv.Itoa(s.Prefetch)
+	}
+	return t
+}
+
+// ParseSpec is the inverse of String. It does not validate.
+func ParseSpec(text string) (Spec, error) {
+	s, err := parseSpec(strings.Split(text, "/"))
+	if err != nil {
+		return Spec{}, fmt.Errorf("kernel spec %q: %w", text, err)
+	}
+	return s, nil
+}
+
+func parseSpec(f []string) (s Spec, err error) {
+	if len(f) < 6 {
+		return s, fmt.Errorf("want isa/compute/weight/MRxNR/kuKU/form")
+	}
+	if s.ISA, err = ParseISA(f[0]); err != nil {
+		return s, err
+	}
+	if s.Compute, err = ParseCompute(f[1]); err != nil {
+		return s, err
+	}
+	if s.B, err = ParseWeightType(f[2]); err != nil {
+		return s, err
+	}
+	mr, nr, _ := strings.Cut(f[3], "x")
+	if s.MR, err = strconv.Atoi(mr); err != nil {
+		return s, fmt.Errorf("tile %q is not MRxNR", f[3])
+	}
+	if s.NR, err = strconv.Atoi(nr); err != nil {
+		return s, fmt.Errorf("tile %q is not MRxNR", f[3])
+	}
+	if s.KU, err = number(f[4], "ku"); err != nil {
+		return s, err
+	}
+	form := indexOf(formNames[:], f[5])
+	if form < 0 {
+		return s, fmt.Errorf("unknown form %q (known: %s)", f[5], strings.Join(formNames[:], ", "))
+	}
+	s.Form = Form(form)
+	for _, x := range f[6:] {
+		if d := indexOf(dotNames[:], x); d > 0 {
+			s.Dot = Dot(d)
+		} else if s.Prefetch, err = number(x, "pf"); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func number(s, prefix string) (int, error) {
+	rest, ok := strings.CutPrefix(s, prefix)
+	n, err := strconv.Atoi(rest)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%q is not %s and a number", s, prefix)
+	}
+	return n, nil
+}
+
+func indexOf(list []string, s string) int {
+	for i, x := range list {
+		if x == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// MarshalText and UnmarshalText store a spec as its String.
+func (s Spec) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText parses a spec and validates it.
+func (s *Spec) UnmarshalText(b []byte) error {
+	p, err := ParseSpec(string(b))
+	if err == nil {
+		err = p.Validate()
+	}
+	if err == nil {
+		*s = p
+	}
+	return err
+}
+
+// Needs is the set of features a host must have to run the kernel.
+func (s Spec) Needs() Features {
+	var f Features
+	switch s.ISA {
+	case AVX2:
+		f = HasAVX2
+	case AVX512:
+		f = HasAVX2 | HasAVX512
+	case NEON:
+		f = HasNEON
+	}
+	switch s.Dot {
+	case VNNI:
+		f |= HasVNNI
+	case AVXVNNI:
+		f |= HasAVXVNNI
+	}
+	return f
+}

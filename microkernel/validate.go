@@ -1,0 +1,178 @@
+package microkernel
+
+import "fmt"
+
+// Limits on what a spec may ask for, beyond the number of registers.
+const (
+	maxMR       = 30
+	maxNR       = 128
+	maxKU       = 32
+	maxPrefetch = 8192
+)
+
+// Validate says what is wrong with the spec, or nil when a kernel can be generated for it. It does not ask whether this
+// host can run it: that is Needs.
+func (s Spec) Validate() error {
+	if err := s.validate(); err != nil {
+		return fmt.Errorf("kernel spec %s: %w", s, err)
+	}
+	return nil
+}
+
+func (s Spec) validate() error {
+	switch {
+	case int(s.ISA) >= len(isaNames):
+		return fmt.Errorf("unknown instruction set")
+	case s.Compute >= computes:
+		return fmt.Errorf("unknown compute path")
+	case !s.B.known():
+		return fmt.Errorf("unknown weight type")
+	case int(s.Form) >= len(formNames) || int(s.Dot) >= len(dotNames):
+		return fmt.Errorf("unknown form or dot product")
+	case s.MR < 1 || s.MR > maxMR:
+		return fmt.Errorf("MR %d is not within 1 and %d", s.MR, maxMR)
+	case s.NR < PanelWidth || s.NR > maxNR || s.NR%PanelWidth != 0:
+		return fmt.Errorf("NR %d is not a multiple of %d within %d", s.NR, PanelWidth, maxNR)
+	case s.KU < 1 || s.KU > maxKU || s.KU&(s.KU-1) != 0:
+		return fmt.Errorf("KU %d is not a power of two within %d", s.KU, maxKU)
+	case s.Prefetch < 0 || s.Prefetch > maxPrefetch || s.Prefetch%64 != 0:
+		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, maxPrefetch)
+	case s.Form == Embed && s.ISA != AVX512:
+		return fmt.Errorf("only avx512 has embedded broadcasts")
+	case s.Compute == ComputeInt8 && !s.B.Quantized():
+		return fmt.Errorf("the int8 path is for quantized weights")
+	}
+	if s.Compute == ComputeF32 {
+		return s.validateF32()
+	}
+	return s.validateInt8()
+}
+
+func (s Spec) validateF32() error {
+	switch {
+	case s.Dot != NoDot:
+		return fmt.Errorf("an f32 kernel has no integer dot product")
+	case s.B.Quantized() && s.ISA != Go && s.KU < 8:
+		return fmt.Errorf("KU %d is below the 8 elements that quantized weights are unpacked in", s.KU)
+	case s.B == BF16 && s.ISA != Go && s.KU < 2:
+		return fmt.Errorf("KU must be even for bf16, which is packed in pairs")
+	}
+	return s.checkRegisters()
+}
+
+func (s Spec) validateInt8() error {
+	switch {
+	case s.ISA == Go && s.Dot != NoDot:
+		return fmt.Errorf("plain Go has no dot product instruction")
+	case s.ISA == Go:
+	case s.Dot == NoDot:
+		return fmt.Errorf("an int8 kernel needs a dot product")
+	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2:
+		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
+	case s.KU != 32:
+		return fmt.Errorf("KU of an int8 kernel is its block of 32")
+	}
+	return s.checkRegisters()
+}
+
+func (s Spec) checkRegisters() error {
+	have := 0
+	switch s.ISA {
+	case Go:
+		return nil
+	case AVX512:
+		have = 32
+	case AVX2:
+		have = 16
+	default:
+		return fmt.Errorf("no code generator for %s", s.ISA)
+	}
+	if need := s.registers(); need > have {
+		return fmt.Errorf("the tile needs %d vector registers and %s has %d", need, s.ISA, have)
+	}
+	return nil
+}
+
+// registers is the number of vector registers the tile takes; the emitters allocate exactly these.
+func (s Spec) registers() int {
+	v := s.NR / s.ISA.Lanes() // vectors across the tile
+	tile := s.MR * v
+	switch {
+	case s.Compute == ComputeInt8:
+		return s.int8Registers(tile, v)
+	case s.B.Quantized():
+		return tile + s.dequantRegisters(v)
+	case s.Form == Embed:
+		return tile + s.wideRegisters(v)
+	case s.bFromMemory():
+		return tile + 1 // one element of A; W is a memory operand
+	}
+	return tile + s.wideRegisters(v) + 1
+}
+
+// bFromMemory says that the FMA reads W from memory, so that it needs no registers: worth it where W is used once or where
+// registers are short.
+func (s Spec) bFromMemory() bool {
+	return s.B == F32 && s.Compute == ComputeF32 && s.Form == Load && (s.MR == 1 || s.ISA == AVX2 && s.NR > PanelWidth)
+}
+
+// wideRegisters is what widening v vectors of a plain float type takes.
+func (s Spec) wideRegisters(v int) int {
+	if s.B == BF16 {
+		return v + 2 // the pairs, one widened vector and the mask of the high half
+	}
+	return v
+}
+
+// dequantRegisters is what unpacking a block of v quantized vectors takes at the least: one vector at a time.
+func (s Spec) dequantRegisters(int) int {
+	return s.dequantFixed() + s.dequantPerVector()
+}
+
+// dequantPerVector is the scale, the offsets and the value of one vector that is being unpacked.
+func (s Spec) dequantPerVector() int {
+	if s.B == Q4_0 {
+		return 4
+	}
+	return 3
+}
+
+// dequantFixed is the constants (which AVX2 reads from memory) and the broadcast element of A.
+func (s Spec) dequantFixed() int {
+	n := 0
+	if s.ISA == AVX512 {
+		n = 2
+		if s.B == Q4_0 {
+			n = 4
+		}
+	}
+	if s.Form == Load {
+		n++
+	}
+	return n
+}
+
+// interleave is the number of vectors that are unpacked side by side, so that independent chains overlap.
+func (s Spec) interleave() int {
+	v := s.NR / s.ISA.Lanes()
+	have := 16
+	if s.ISA == AVX512 {
+		have = 32
+	}
+	return max(1, min(v, 4, (have-s.MR*v-s.dequantFixed())/s.dequantPerVector()))
+}
+
+// int8Registers: an integer and a float accumulator per vector of the tile, the weights, and temporaries.
+func (s Spec) int8Registers(tile, v int) int {
+	n := 2*tile + v + 1
+	if s.Dot == MAdd {
+		n++ // the product before it is added
+		if s.B == Q8_0 {
+			n += v // signs and magnitudes apart
+		}
+	}
+	if s.B == Q4_0 && s.ISA == AVX512 {
+		n++ // the nibble mask
+	}
+	return n
+}
