@@ -1,9 +1,6 @@
 package microkernel
 
-import (
-	"math"
-	"unsafe"
-)
+import "unsafe"
 
 // A row of quantized activations, what ComputeInt8 kernels read as A, is K/32 blocks of ActQ8Bytes bytes, ascending in k:
 //
@@ -37,21 +34,4 @@ func (q *ActQ8) setBias() {
 		sum += int32(v)
 	}
 	q.Bias = -128 * sum
-}
-
-// halfToFloat is the exact value of a float16.
-func halfToFloat(h uint16) float32 {
-	sign := uint32(h>>15) << 31
-	exp, frac := uint32(h>>10&31), uint32(h&1023)
-	switch exp {
-	case 0:
-		v := float32(frac) * (1.0 / (1 << 24))
-		return math.Float32frombits(math.Float32bits(v) | sign)
-	case 31:
-		if frac != 0 {
-			frac |= 512 // a signalling NaN becomes quiet, as the conversion instructions do
-		}
-		return math.Float32frombits(sign | 0x7F800000 | frac<<13)
-	}
-	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }

@@ -26,7 +26,7 @@ func unpackRows(t WeightType, panel unsafe.Pointer, k0 int, dst []panelRow) {
 	case F16:
 		for i, row := range unsafe.Slice((*[PanelWidth]uint16)(src), len(dst)) {
 			for c, h := range row {
-				dst[i][c] = halfToFloat(h)
+				dst[i][c] = floatFromHalf(h)
 			}
 		}
 	case BF16:
@@ -49,7 +49,7 @@ func unpackRows(t WeightType, panel unsafe.Pointer, k0 int, dst []panelRow) {
 
 // blockScale is the scale of column c of a quantized block.
 func blockScale(block []byte, c int) float32 {
-	return halfToFloat(binary.LittleEndian.Uint16(block[2*c:]))
+	return floatFromHalf(binary.LittleEndian.Uint16(block[2*c:]))
 }
 
 func unpackQ8(block []byte, dst []panelRow) {

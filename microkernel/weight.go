@@ -126,7 +126,9 @@ func (l Layout) Panels() int { return (l.N + PanelWidth - 1) / PanelWidth }
 func (l Layout) panelBytes(k int) int { return PanelOffset(l.Type, k+k%l.Type.KStep()) }
 
 // PanelOffset is the byte offset of element k of a panel; k is a multiple of KStep.
-func PanelOffset(t WeightType, k int) int { return k / weightInfos[t].block * weightInfos[t].panelBytes }
+func PanelOffset(t WeightType, k int) int {
+	return k / weightInfos[t].block * weightInfos[t].panelBytes
+}
 
 // PanelStride is the distance in bytes between panels. It is a multiple of 64, and never close to a multiple of 4096: kernels
 // read several panels in step, and equal low address bits would throw them all into one set of the first-level cache.
