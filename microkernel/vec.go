@@ -197,15 +197,15 @@ func (v *Vec) FinishAttention(dst *float32, dstStride int, o *float32, oStride i
 	v.call(vecgen.Finish, &args)
 }
 
-// QuantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32: scales[b] = amax/127,
-// q = round to nearest even of x * (127/amax), sums[b] = the sum of the block's q. A block with amax < 2^-120 becomes
-// scale 0 and zeros, a block with an infinity or a NaN becomes scale NaN and zeros.
-func (v *Vec) QuantizeRowQ8(x *float32, k int, q *int8, scales *float32, sums *int32) {
+// QuantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32, the rows of ActQ8 blocks that integer
+// GEMM kernels read: scale = amax/127, q = round to nearest even of x * (127/amax), bias = -128 times the sum of the
+// block's q. A block with amax < 2^-120 becomes scale 0 and zeros, one with an infinity or a NaN scale NaN and zeros.
+func (v *Vec) QuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	if !v.native {
-		refQuantizeRowQ8(x, k, q, scales, sums)
+		refQuantizeRowQ8(x, k, row)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(q), ptr(scales), ptr(sums)}, N: [6]int{k / q8Block}}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), row}, N: [6]int{k / q8Block}}
 	v.call(vecgen.QuantizeQ8, &args)
 }
 

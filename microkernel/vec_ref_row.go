@@ -98,14 +98,19 @@ func refF16ToF32(dst *float32, src *uint16, n int) {
 	}
 }
 
-const q8Block = 32
+// A block of 32 quantized activations is 40 bytes: scale, bias, integers (the layout of ActQ8).
+const (
+	q8Block = 32
+	q8Bytes = 40
+)
 
-func refQuantizeRowQ8(x *float32, k int, q *int8, scales *float32, sums *int32) {
-	xs, qs := vecOf(x, k), vecOf(q, k)
-	sc, su := vecOf(scales, k/q8Block), vecOf(sums, k/q8Block)
-	for b := range sc {
-		lo, hi := b*q8Block, (b+1)*q8Block
-		sc[b], su[b] = quantizeBlockQ8(xs[lo:hi], qs[lo:hi])
+func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
+	xs := vecOf(x, k)
+	for ; len(xs) > 0; xs = xs[q8Block:] {
+		scale, sum := quantizeBlockQ8(xs[:q8Block], vecOf((*int8)(unsafe.Add(row, 8)), q8Block))
+		*(*float32)(row) = scale
+		*(*int32)(unsafe.Add(row, 4)) = -128 * sum
+		row = unsafe.Add(row, q8Bytes)
 	}
 }
 

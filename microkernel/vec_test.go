@@ -246,23 +246,22 @@ func TestQuantizeRowQ8(t *testing.T) {
 						x[i] *= 0x1p-124
 					}
 				}
-				q, qw := guarded[int8](t, k), make([]int8, k)
-				sc, scw := poison(guarded[float32](t, k/32)), make([]float32, k/32)
-				su, suw := guarded[int32](t, k/32), make([]int32, k/32)
-				v.QuantizeRowQ8(p0(x), k, p0(q), p0(sc), p0(su))
-				refQuantizeRowQ8(p0(x), k, p0(qw), p0(scw), p0(suw))
-				wantSame(t, "scales", sc, scw)
-				wantEqual(t, "q", q, qw)
-				wantEqual(t, "sums", su, suw)
-				if d != plain {
-					continue
+				got, want := guardedBytes(t, k/32*q8Bytes), make([]byte, k/32*q8Bytes)
+				for i := range got {
+					got[i] = 0xA5
 				}
+				v.QuantizeRowQ8(p0(x), k, unsafe.Pointer(&got[0]))
+				refQuantizeRowQ8(p0(x), k, unsafe.Pointer(&want[0]))
+				wantEqual(t, "ActQ8 row", got, want)
 				for i := range x {
-					if sc[i/32] == 0 {
-						continue // a block below the smallest scale
+					block := got[i/32*q8Bytes:]
+					scale := *(*float32)(unsafe.Pointer(&block[0]))
+					if d != plain || scale == 0 { // zero: a block below the smallest scale
+						continue
 					}
-					if e := math.Abs(float64(x[i] - float32(q[i])*sc[i/32])); e > 0.5001*float64(sc[i/32]) {
-						t.Fatalf("%g is stored as %d of %g", x[i], q[i], sc[i/32])
+					q := int8(block[8+i%32])
+					if e := math.Abs(float64(x[i] - float32(q)*scale)); e > 0.5001*float64(scale) {
+						t.Fatalf("%g is stored as %d of %g", x[i], q, scale)
 					}
 				}
 			}

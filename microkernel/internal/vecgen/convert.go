@@ -8,16 +8,16 @@ const (
 	nanBits  = 0x7fc00000
 )
 
-// emitQuantizeQ8: P x, q, scales, sums; N blocks of 32.
+// emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32. A block is 40 bytes: scale, -128 times the sum of the
+// integers, the integers.
 func emitQuantizeQ8(g *gen) {
 	const x, a, inv, sgn = 0, 4, 5, 6 // x takes 32 elements: two registers, or four
 	regs := 32 / group * g.parts
 	step := g.v(0).Bytes()
-	xp, q, scales, sums, bits := p0, p1, p2, n0, asm.R13
+	xp, out, bits := p0, p1, asm.R13
+	scale, bias, ints := asm.At(out, 0), asm.At(out, 4), asm.At(out, 8)
 	g.Mov(xp, argP(0))
-	g.Mov(q, argP(1))
-	g.Mov(scales, argP(2))
-	g.Mov(sums, argP(3))
+	g.Mov(out, argP(1))
 	g.Mov(rows, argN(0))
 	g.I(asm.VBROADCASTSS, g.v(sgn), g.ConstU32(0x7fffffff))
 	g.overRows(rows, func() {
@@ -37,7 +37,7 @@ func emitQuantizeQ8(g *gen) {
 		g.Jcc(asm.AboveOrEqual, special)
 		g.I(asm.VMOVSS, asm.X(inv), g.ConstF32(127))
 		g.I(asm.VDIVSS, asm.X(7), asm.X(a), asm.X(inv)) // the scale
-		g.I(asm.VMOVSS, asm.At(scales, 0), asm.X(7))
+		g.I(asm.VMOVSS, scale, asm.X(7))
 		g.I(asm.VDIVSS, asm.X(inv), asm.X(inv), asm.X(a))
 		g.I(asm.VBROADCASTSS, g.v(inv), asm.X(inv))
 		for i := range regs {
@@ -49,28 +49,28 @@ func emitQuantizeQ8(g *gen) {
 			g.I(asm.VPADDD, g.v(a), g.v(a), g.v(x+i))
 		}
 		g.foldInt(asm.VPADDD, a, inv)
-		g.I(asm.VMOVD, bits, asm.X(a))
-		g.Store32(asm.At(sums, 0), bits)
-		g.storeBytes(q, x)
+		g.I(asm.VPSLLD, asm.X(a), asm.X(a), asm.Imm(7))
+		g.I(asm.VPXOR, asm.X(inv), asm.X(inv), asm.X(inv))
+		g.I(asm.VPSUBD, asm.X(a), asm.X(inv), asm.X(a))
+		g.I(asm.VMOVD, bias, asm.X(a))
+		g.storeBytes(ints, x)
 		g.Jmp(store)
 
 		g.Bind(special)
 		g.zero(a)
-		g.I(asm.VMOVUPS, asm.At(q, 0), asm.Y(a))
+		g.I(asm.VMOVUPS, ints, asm.Y(a))
 		g.Xor(tmp, tmp)
-		g.Store32(asm.At(sums, 0), tmp)
+		g.Store32(bias, tmp)
 		finite := g.NewLabel()
 		g.Cmp(bits, asm.Imm32(infBits))
 		g.Jcc(asm.Below, finite)
 		g.MovImm(tmp, nanBits)
 		g.Bind(finite)
-		g.Store32(asm.At(scales, 0), tmp)
+		g.Store32(scale, tmp)
 
 		g.Bind(store)
 		g.Add(xp, asm.Imm32(128))
-		g.Add(q, asm.Imm32(32))
-		g.Add(scales, asm.Imm32(4))
-		g.Add(sums, asm.Imm32(4))
+		g.Add(out, asm.Imm32(40))
 	})
 }
 
@@ -89,10 +89,10 @@ func (g *gen) foldInt(op *asm.Op, a, t int) {
 }
 
 // storeBytes stores 32 integers of the registers from x as bytes.
-func (g *gen) storeBytes(q asm.Reg, x int) {
+func (g *gen) storeBytes(m asm.Mem, x int) {
 	if g.wide {
-		g.I(asm.VPMOVSDB, asm.At(q, 0), asm.Z(x))
-		g.I(asm.VPMOVSDB, asm.At(q, 16), asm.Z(x+1))
+		g.I(asm.VPMOVSDB, m, asm.Z(x))
+		g.I(asm.VPMOVSDB, m.Off(16), asm.Z(x+1))
 		return
 	}
 	g.I(asm.VPACKSSDW, asm.Y(x), asm.Y(x), asm.Y(x+1))
@@ -101,7 +101,7 @@ func (g *gen) storeBytes(q asm.Reg, x int) {
 	// The packs work within 128-bit halves: dwords 0,4,1,5,2,6,3,7 bring the bytes back in order.
 	g.I(asm.VMOVUPS, asm.Y(x+1), g.ConstU32s(0, 4, 1, 5, 2, 6, 3, 7))
 	g.I(asm.VPERMD, asm.Y(x), asm.Y(x+1), asm.Y(x))
-	g.I(asm.VMOVUPS, asm.At(q, 0), asm.Y(x))
+	g.I(asm.VMOVUPS, m, asm.Y(x))
 }
 
 // emitToF16: P dst, src; N n.
