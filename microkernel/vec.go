@@ -205,7 +205,7 @@ func (v *Vec) QuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 		refQuantizeRowQ8(x, k, row)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), row}, N: [6]int{k / q8Block}}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), row}, N: [6]int{k / ActQ8Block}}
 	v.call(vecgen.QuantizeQ8, &args)
 }
 

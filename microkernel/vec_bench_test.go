@@ -26,7 +26,7 @@ func BenchmarkVec(b *testing.B) {
 	for i := range valid {
 		valid[i] = KVBlock
 	}
-	q := make([]byte, n/32*q8Bytes)
+	q := make([]byte, n/32*ActQ8Bytes)
 	h, idx := make([]uint16, n), make([]int32, 64)
 	l := KVLayout{HeadDim: dim, Elem: KVF16}
 	block := make([]uint16, KVBlock*dim)

@@ -98,19 +98,13 @@ func refF16ToF32(dst *float32, src *uint16, n int) {
 	}
 }
 
-// A block of 32 quantized activations is 40 bytes: scale, bias, integers (the layout of ActQ8).
-const (
-	q8Block = 32
-	q8Bytes = 40
-)
-
 func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	xs := vecOf(x, k)
-	for ; len(xs) > 0; xs = xs[q8Block:] {
-		scale, sum := quantizeBlockQ8(xs[:q8Block], vecOf((*int8)(unsafe.Add(row, 8)), q8Block))
-		*(*float32)(row) = scale
-		*(*int32)(unsafe.Add(row, 4)) = -128 * sum
-		row = unsafe.Add(row, q8Bytes)
+	for ; len(xs) > 0; xs = xs[ActQ8Block:] {
+		b := (*ActQ8)(row)
+		b.Scale = quantizeBlockQ8(xs[:ActQ8Block], b.Q[:])
+		b.setBias()
+		row = unsafe.Add(row, ActQ8Bytes)
 	}
 }
 
@@ -120,7 +114,7 @@ const (
 	bitsNaN32 = 0x7fc00000
 )
 
-func quantizeBlockQ8(x []float32, q []int8) (scale float32, sum int32) {
+func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 	// The bits of |x| compare as integers in the order of the values, with NaN on top.
 	var top uint32
 	for _, e := range x {
@@ -130,15 +124,13 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32, sum int32) {
 	if top >= bitsInf32 || amax < q8Tiny {
 		clear(q)
 		if top >= bitsInf32 {
-			return math.Float32frombits(bitsNaN32), 0
+			return math.Float32frombits(bitsNaN32)
 		}
-		return 0, 0
+		return 0
 	}
 	inv := 127 / amax
 	for i, e := range x {
-		r := int32(math.RoundToEven(float64(float32(e * inv))))
-		q[i] = int8(r)
-		sum += r
+		q[i] = int8(math.RoundToEven(float64(float32(e * inv))))
 	}
-	return amax / 127, sum
+	return amax / 127
 }

@@ -246,7 +246,7 @@ func TestQuantizeRowQ8(t *testing.T) {
 						x[i] *= 0x1p-124
 					}
 				}
-				got, want := guardedBytes(t, k/32*q8Bytes), make([]byte, k/32*q8Bytes)
+				got, want := guardedBytes(t, k/32*ActQ8Bytes), make([]byte, k/32*ActQ8Bytes)
 				for i := range got {
 					got[i] = 0xA5
 				}
@@ -254,7 +254,7 @@ func TestQuantizeRowQ8(t *testing.T) {
 				refQuantizeRowQ8(p0(x), k, unsafe.Pointer(&want[0]))
 				wantEqual(t, "ActQ8 row", got, want)
 				for i := range x {
-					block := got[i/32*q8Bytes:]
+					block := got[i/32*ActQ8Bytes:]
 					scale := *(*float32)(unsafe.Pointer(&block[0]))
 					if d != plain || scale == 0 { // zero: a block below the smallest scale
 						continue
