@@ -12,7 +12,7 @@ func finish(m *Machine) (*Machine, error) {
 	if m.Online.IsEmpty() {
 		return nil, fmt.Errorf("the description names no online CPU")
 	}
-	objects, err := cleanObjects(m.Objects, m.Online)
+	objects, err := cleanObjects(m.Objects, m.Memory, m.Online)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +31,12 @@ func finish(m *Machine) (*Machine, error) {
 
 // cleanObjects drops what is offline or said twice, dies and clusters that add nothing, and refuses objects of one
 // kind that overlap without being equal.
-func cleanObjects(objects []Object, online CPUSet) ([]Object, error) {
+func cleanObjects(objects []Object, memory []MemoryNode, online CPUSet) ([]Object, error) {
 	byKind := map[Kind][]Object{}
-	seen := map[Kind]map[string]bool{}
+	seen := map[Kind]map[string]bool{KindNUMA: {}}
+	for _, n := range memory {
+		seen[KindNUMA][n.CPUs.Intersect(online).Key()] = true
+	}
 	for _, o := range objects {
 		o.CPUs = o.CPUs.Intersect(online)
 		key := o.CPUs.Key()

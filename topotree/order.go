@@ -1,6 +1,9 @@
 package topotree
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // orderLevels sorts levels so that each one's objects lie inside the objects of the level above. Levels start in the
 // usual order and move only where the machine differs: an L3 over two NUMA nodes goes above them, a node that
@@ -14,10 +17,12 @@ func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
 			if holds(above.objects, below.objects) || !holds(below.objects, above.objects) {
 				break
 			}
-			crossings = append(crossings, Crossing{
-				Outer: below.kind, Inner: above.kind,
-				Text: fmt.Sprintf("%s stands above %s: %s", below.kind, above.kind, spanText(below, above)),
-			})
+			if below.kind != KindGroup && above.kind != KindGroup { // a group's place says nothing unusual
+				crossings = append(crossings, Crossing{
+					Outer: below.kind, Inner: above.kind,
+					Text: fmt.Sprintf("%s stands above %s: %s", below.kind, above.kind, spanText(below, above)),
+				})
+			}
 			levels[j-1], levels[j] = below, above
 		}
 	}
@@ -64,17 +69,18 @@ func lastOf(objects []Object) int {
 	return last
 }
 
-// spanText names the first object of big that holds or touches several objects of small.
+// spanText names the first object of big that touches several objects of small.
 func spanText(big, small levelSet) string {
 	for _, b := range big.objects {
-		touched := 0
+		var touched []string
 		for _, s := range small.objects {
 			if s.CPUs.Intersects(b.CPUs) {
-				touched++
+				touched = append(touched, fmt.Sprint(s.ID))
 			}
 		}
-		if touched > 1 {
-			return fmt.Sprintf("%s %s spans %d of kind %s", big.kind, b.CPUs, touched, small.kind)
+		if len(touched) > 1 {
+			return fmt.Sprintf("%s %d (CPUs %s) spans %d of kind %s, numbers %s",
+				big.kind, b.ID, clip(b.CPUs.String()), len(touched), small.kind, clip(strings.Join(touched, ", ")))
 		}
 	}
 	return fmt.Sprintf("%s does not nest in %s", small.kind, big.kind)

@@ -96,6 +96,7 @@ type topologyFile struct {
 var topologyFiles = []topologyFile{
 	{KindPackage, "physical_package_id", []string{"package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings"}, false},
 	{KindDie, "die_id", []string{"die_cpus_list", "die_cpus"}, true},
+	{KindGroup, "book_id", []string{"book_siblings_list", "book_siblings"}, true}, // s390
 	{KindCluster, "cluster_id", []string{"cluster_cpus_list", "cluster_cpus"}, true},
 	{KindCore, "core_id", []string{"core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings"}, false},
 }

@@ -65,12 +65,13 @@ func dumpFS(t testing.TB, dir, tarball, folder string) fstest.MapFS {
 
 // fact is one entry of facts.json or facts_synthetic.json.
 type fact struct {
-	Input    string `json:"input"`
-	Folder   string `json:"unpacks_to"`
-	Tier     string `json:"tier"`
-	Kind     string `json:"kind"`
-	Arch     string `json:"arch"`
-	ArchFrom string `json:"arch_from"`
+	Input     string `json:"input"`
+	Folder    string `json:"unpacks_to"`
+	Tier      string `json:"tier"`
+	Kind      string `json:"kind"`
+	Arch      string `json:"arch"`
+	ArchFrom  string `json:"arch_from"`
+	XMLOfDump string `json:"xml_of_dump"`
 
 	Packages       int `json:"packages"`
 	NUMANodes      int `json:"numa_nodes"`

@@ -1,0 +1,30 @@
+package topotree
+
+import (
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// TestDescriptionYAML sends a machine through the YAML of host.yaml.
+func TestDescriptionYAML(t *testing.T) {
+	m, err := ReadSynthetic("pack:2 numa:2(memory=64GiB) l3:2(size=16MiB) l2:2(size=512kB) core:1 pu:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(m.Describe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Description
+	if err := yaml.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	back, err := d.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back.Tree.Digest() != m.Tree.Digest() || back.Memory[3].Bytes != 64<<30 {
+		t.Errorf("changed on the way:\n%s", text)
+	}
+}

@@ -1,0 +1,281 @@
+package topotree
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxSyntheticText   = 1 << 18
+	maxSyntheticLevels = 32
+)
+
+// synthLevel is one level of a synthetic string.
+type synthLevel struct {
+	kind    Kind
+	skip    bool // a first-level cache or the machine: no level of the tree
+	arity   int
+	bytes   int64
+	indexes []int
+}
+
+// ReadSynthetic reads an hwloc synthetic string: levels from the package down, "type:count", where count is per
+// parent, with optional attributes: "pack:2 numa:2(memory=64GiB) l3:4(size=16MiB) core:4 pu:2(indexes=0,8,1,9)".
+// A node in brackets, "[numa]", is attached to the level before it. The string must end in PUs; "core:4" alone
+// stands for one PU per core.
+func ReadSynthetic(text string) (*Machine, error) {
+	levels, err := parseSynthetic(text)
+	if err != nil {
+		return nil, fmt.Errorf("synthetic machine %q: %w", clip(text), err)
+	}
+	m := &Machine{Source: "synthetic"}
+	if err := expand(m, levels); err != nil {
+		return nil, fmt.Errorf("synthetic machine %q: %w", clip(text), err)
+	}
+	if m, err = finish(m); err != nil {
+		return nil, fmt.Errorf("synthetic machine %q: %w", clip(text), err)
+	}
+	return m, nil
+}
+
+func parseSynthetic(text string) ([]synthLevel, error) {
+	if len(text) > maxSyntheticText {
+		return nil, fmt.Errorf("longer than %d bytes", maxSyntheticText)
+	}
+	words, err := synthWords(text)
+	if err != nil {
+		return nil, err
+	}
+	var levels []synthLevel
+	total := 1
+	for _, w := range words {
+		level, err := parseSynthLevel(w)
+		if err != nil {
+			return nil, err
+		}
+		if len(levels) > 0 && levels[len(levels)-1].kind == KindPU {
+			return nil, fmt.Errorf("%q stands below the PUs", clip(w))
+		}
+		if level.arity > MaxPUs || total*level.arity > MaxPUs {
+			return nil, fmt.Errorf("more than %d PUs by %q", MaxPUs, clip(w))
+		}
+		total *= level.arity
+		if levels = append(levels, level); len(levels) > maxSyntheticLevels {
+			return nil, fmt.Errorf("more than %d levels", maxSyntheticLevels)
+		}
+	}
+	if len(levels) == 0 {
+		return nil, fmt.Errorf("no level: write for example pack:1 l3:1 core:4 pu:2")
+	}
+	if levels[len(levels)-1].kind != KindPU {
+		levels = append(levels, synthLevel{kind: KindPU, arity: 1})
+	}
+	seen := map[Kind]bool{}
+	for _, l := range levels {
+		if !l.skip && l.kind != KindGroup && seen[l.kind] {
+			return nil, fmt.Errorf("level %s occurs twice", l.kind)
+		}
+		seen[l.kind] = seen[l.kind] || !l.skip
+	}
+	return levels, nil
+}
+
+// synthWords splits at blanks outside parentheses.
+func synthWords(text string) ([]string, error) {
+	var words []string
+	depth, start := 0, 0
+	flush := func(end int) {
+		if w := strings.TrimSpace(text[start:end]); w != "" {
+			words = append(words, w)
+		}
+		start = end
+	}
+	for i, r := range text {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case depth == 0 && strings.ContainsRune(" \t\r\n", r):
+			flush(i)
+		}
+		if depth < 0 || depth > 1 {
+			return nil, fmt.Errorf("parentheses do not match")
+		}
+	}
+	if depth != 0 {
+		return nil, fmt.Errorf("parentheses do not match")
+	}
+	flush(len(text))
+	return words, nil
+}
+
+func parseSynthLevel(word string) (synthLevel, error) {
+	level := synthLevel{arity: 1}
+	head := word
+	if inner, ok := strings.CutPrefix(word, "["); ok { // memory attached to the level above
+		if head, ok = strings.CutSuffix(inner, "]"); !ok {
+			return level, fmt.Errorf("%q has no closing bracket", clip(word))
+		}
+	}
+	head, rest, hasAttrs := strings.Cut(head, "(")
+	if hasAttrs {
+		body, tail, _ := strings.Cut(rest, ")")
+		head += tail // "l3(size=1MiB):2" is the same as "l3:2(size=1MiB)"
+		if err := level.attributes(body); err != nil {
+			return level, err
+		}
+	}
+	name, count, counted := strings.Cut(head, ":")
+	if counted {
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 {
+			return level, fmt.Errorf("%q: the count must be a number of at least 1", clip(word))
+		}
+		level.arity = n
+	}
+	var ok bool
+	if level.kind, level.skip, ok = synthKind(name); !ok {
+		return level, fmt.Errorf("%q is not a level: use pack, die, numa, l4, l3, group, cluster, l2, l1, core or pu", clip(name))
+	}
+	return level, nil
+}
+
+func synthKind(name string) (kind Kind, skip, ok bool) {
+	switch strings.ToLower(name) {
+	case "machine", "l1", "l1d", "l1i", "l1cache", "l1dcache", "l1icache", "l1u", "l2i", "l3i", "l5", "l5cache":
+		return KindMachine, true, true
+	case "pack", "package", "socket", "sock":
+		return KindPackage, false, true
+	case "die":
+		return KindDie, false, true
+	case "numa", "node", "numanode":
+		return KindNUMA, false, true
+	case "l4", "l4u", "l4cache":
+		return KindL4, false, true
+	case "l3", "l3u", "l3d", "l3cache":
+		return KindL3, false, true
+	case "group":
+		return KindGroup, false, true
+	case "cluster":
+		return KindCluster, false, true
+	case "l2", "l2u", "l2d", "l2cache":
+		return KindL2, false, true
+	case "core":
+		return KindCore, false, true
+	case "pu":
+		return KindPU, false, true
+	}
+	return 0, false, false
+}
+
+// attributes reads "size=32KiB indexes=0,2,1,3"; attributes that do not matter here are skipped.
+func (l *synthLevel) attributes(body string) error {
+	for field := range strings.FieldsSeq(body) {
+		name, value, _ := strings.Cut(field, "=")
+		switch strings.ToLower(name) {
+		case "size", "memory":
+			n, err := synthBytes(value)
+			if err != nil {
+				return err
+			}
+			l.bytes = n
+		case "indexes":
+			for part := range strings.SplitSeq(value, ",") {
+				n, err := strconv.Atoi(part)
+				if err != nil || n < 0 || n >= MaxPUs {
+					return fmt.Errorf("indexes must be a list of numbers from 0 to %d, not %q", MaxPUs-1, clip(part))
+				}
+				if l.indexes = append(l.indexes, n); len(l.indexes) > MaxPUs {
+					return fmt.Errorf("more than %d indexes", MaxPUs)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// synthBytes reads a size with an optional unit; all units are powers of 1024.
+func synthBytes(text string) (int64, error) {
+	digits := strings.TrimRight(text, "kKmMgGtTiIbB")
+	shift := 0
+	switch strings.ToLower(strings.TrimRight(text[len(digits):], "iIbB")) {
+	case "":
+	case "k":
+		shift = 10
+	case "m":
+		shift = 20
+	case "g":
+		shift = 30
+	case "t":
+		shift = 40
+	default:
+		return 0, fmt.Errorf("%q is not a size", clip(text))
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > 1<<(62-shift) {
+		return 0, fmt.Errorf("%q is not a size", clip(text))
+	}
+	return n << shift, nil
+}
+
+// expand makes the objects of the levels.
+func expand(m *Machine, levels []synthLevel) error {
+	total := 1
+	for _, l := range levels {
+		total *= l.arity
+	}
+	numbers, err := levels[len(levels)-1].numbers(total)
+	if err != nil {
+		return err
+	}
+	m.Online = NewCPUSet(numbers...)
+	m.Allowed = m.Online
+	count := 1
+	for _, l := range levels[:len(levels)-1] {
+		count *= l.arity
+		if l.skip {
+			continue
+		}
+		ids, err := l.numbers(count)
+		if err != nil {
+			return err
+		}
+		share := total / count
+		for i := range count {
+			set := NewCPUSet(numbers[i*share : (i+1)*share]...)
+			if l.kind == KindNUMA {
+				m.Memory = append(m.Memory, MemoryNode{ID: ids[i], CPUs: set, Bytes: l.bytes})
+			} else {
+				m.Objects = append(m.Objects, Object{Kind: l.kind, ID: ids[i], CPUs: set, Bytes: l.bytes})
+			}
+		}
+	}
+	if len(m.Memory) == 0 {
+		m.Memory = []MemoryNode{{ID: 0, CPUs: m.Online}}
+	}
+	m.Objects = innermostGroups(m.Objects)
+	return nil
+}
+
+// numbers returns the system's numbers of count objects of a level: as given, else in order.
+func (l synthLevel) numbers(count int) ([]int, error) {
+	if l.indexes == nil {
+		out := make([]int, count)
+		for i := range out {
+			out[i] = i
+		}
+		return out, nil
+	}
+	if len(l.indexes) != count {
+		return nil, fmt.Errorf("%d indexes for %d of %s", len(l.indexes), count, l.kind)
+	}
+	sorted := slices.Clone(l.indexes)
+	slices.Sort(sorted)
+	if len(slices.Compact(sorted)) != count {
+		return nil, fmt.Errorf("indexes of %s name one number twice", l.kind)
+	}
+	return l.indexes, nil
+}

@@ -1,0 +1,225 @@
+package topotree
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Bounds of an XML description. The largest machine Linux runs on has some 60,000 objects in some 20 MiB.
+const (
+	maxXMLBytes   = 64 << 20
+	maxXMLObjects = 1 << 17
+	maxXMLDepth   = 128
+	maxXMLSets    = 3 * MaxPUs
+	maxXMLText    = 1 << 20
+)
+
+// ReadXML reads an hwloc XML export of format 1.x, 2.x or 3.x. Document type declarations are skipped and no entity
+// but the five of XML is expanded; size, depth and number of objects are bounded.
+func ReadXML(in io.Reader) (*Machine, error) {
+	x := xmlReader{m: &Machine{}}
+	if err := x.read(&limited{in: in, left: maxXMLBytes}); err != nil {
+		return nil, fmt.Errorf("reading hwloc XML: %w", err)
+	}
+	if err := x.complete(); err != nil {
+		return nil, fmt.Errorf("reading hwloc XML: %w", err)
+	}
+	m, err := finish(x.m)
+	if err != nil {
+		return nil, fmt.Errorf("reading hwloc XML: %w", err)
+	}
+	return m, nil
+}
+
+// limited is an io.LimitReader that fails loudly instead of ending the document early.
+type limited struct {
+	in   io.Reader
+	left int
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, fmt.Errorf("the document is larger than %d MiB", maxXMLBytes>>20)
+	}
+	n, err := l.in.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	return n, err
+}
+
+// element is one open element.
+type element struct {
+	name   string // of the tag
+	kind   string // type of an object
+	caches []MemoryCache
+}
+
+// xmlReader is one reading in progress.
+type xmlReader struct {
+	m       *Machine
+	version string
+	started bool
+	stack   []element
+	objects int
+	pus     CPUSet
+	puList  []int
+	allowed CPUSet
+
+	inNode    bool // infos are of the last of m.Memory
+	inGroup   bool // infos are of the last of m.Objects, a group
+	table     xmlDistances
+	text      strings.Builder
+	coreTypes []xmlCoreType
+}
+
+func (x *xmlReader) read(in io.Reader) error {
+	dec := xml.NewDecoder(in)
+	dec.Strict = true
+	dec.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
+		if strings.EqualFold(charset, "us-ascii") || strings.EqualFold(charset, "iso-8859-1") {
+			return in, nil // hwloc writes ASCII whatever it declares
+		}
+		return nil, fmt.Errorf("encoding %q is not UTF-8", clip(charset))
+	}
+	for {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("not well-formed: %w", err)
+		}
+		switch t := tok.(type) {
+		case xml.StartElement:
+			err = x.open(t)
+		case xml.EndElement:
+			err = x.close()
+		case xml.CharData:
+			if x.text.Len()+len(t) < maxXMLText {
+				x.text.Write(t)
+			}
+		}
+		if err != nil {
+			line, _ := dec.InputPos()
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	if !x.started {
+		return fmt.Errorf("no topology element: export one with lstopo --of xml")
+	}
+	return nil
+}
+
+// attrs is the attribute list of one element.
+type attrs []xml.Attr
+
+func (a attrs) get(name string) string {
+	for _, at := range a {
+		if at.Name.Local == name {
+			return at.Value
+		}
+	}
+	return ""
+}
+
+// number returns a decimal attribute, or missing.
+func (a attrs) number(name string, missing int64) int64 {
+	text := a.get(name)
+	if text == "" {
+		return missing
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > 1<<56 {
+		return missing
+	}
+	return n
+}
+
+func (x *xmlReader) open(t xml.StartElement) error {
+	if len(x.stack) >= maxXMLDepth {
+		return fmt.Errorf("elements nest deeper than %d", maxXMLDepth)
+	}
+	a, name := attrs(t.Attr), t.Name.Local
+	x.text.Reset()
+	x.stack = append(x.stack, element{name: name})
+	if !x.started {
+		if name != "topology" {
+			return fmt.Errorf("the root element is %q, not a topology", clip(name))
+		}
+		x.started, x.version = true, a.get("version")
+		if v := x.version; v != "" && !strings.HasPrefix(v, "1.") && !strings.HasPrefix(v, "2.") && !strings.HasPrefix(v, "3.") {
+			return fmt.Errorf("format version %q is none of 1.x, 2.x and 3.x", clip(v))
+		}
+		x.m.Source = "hwloc xml " + x.formatName()
+		return nil
+	}
+	switch name {
+	case "object":
+		x.inNode, x.inGroup = false, false
+		return x.openObject(a)
+	case "info":
+		x.info(a.get("name"), a.get("value"))
+	case "cpukind":
+		return x.openKind(a)
+	case "distances2", "distances":
+		x.table = xmlDistances{kind: a.get("type"), by: a.get("indexing"), base: a.get("latency_base"), count: a.number("nbobjs", 0)}
+	case "latency":
+		x.table.latency(a.get("value"))
+	}
+	return nil
+}
+
+func (x *xmlReader) formatName() string {
+	if x.version == "" {
+		return "1.x"
+	}
+	return clip(x.version)
+}
+
+func (x *xmlReader) close() error {
+	top := x.stack[len(x.stack)-1]
+	x.stack = x.stack[:len(x.stack)-1]
+	switch top.name {
+	case "object":
+		x.inNode, x.inGroup = false, false
+	case "indexes":
+		return x.table.addIndexes(x.text.String())
+	case "u64values":
+		return x.table.addValues(x.text.String())
+	case "distances2", "distances":
+		x.table.finish(x.m)
+	}
+	x.text.Reset()
+	return nil
+}
+
+// info takes a name and value from an object, a CPU kind or the topology (3.0 moved most of them there).
+func (x *xmlReader) info(name, value string) {
+	if len(x.stack) > 1 && x.stack[len(x.stack)-2].name == "cpukind" {
+		x.coreTypes[len(x.coreTypes)-1].info(name, value)
+		return
+	}
+	switch name {
+	case "Architecture":
+		x.m.Arch = value
+	case "OSRelease":
+		x.m.Kernel = value
+	case "CPUVendor":
+		if x.m.Arch == "" && (strings.HasSuffix(value, "Intel") || strings.HasSuffix(value, "AMD") || value == "HygonGenuine") {
+			x.m.Arch = "x86_64" // exports of a CPUID dump do not say it
+		}
+	case "CPUModel":
+		if x.m.Model == "" {
+			x.m.Model = strings.Join(strings.Fields(value), " ")
+		}
+	case "Type":
+		if x.inNode && value == "GPUMemory" {
+			x.m.Memory[len(x.m.Memory)-1].Device = true
+		} else if x.inGroup && value == "Cluster" {
+			x.m.Objects[len(x.m.Objects)-1].Kind = KindCluster
+		}
+	}
+}
