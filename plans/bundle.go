@@ -1,0 +1,196 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sandwich/profiles"
+)
+
+// Bundle is a plan with the profile it was made on and the evidence for it: the folder NAME.plan.
+type Bundle struct {
+	Plan     Plan
+	Host     profiles.Profile
+	Evidence Evidence
+	Manifest Manifest // of the files as read; Write makes its own
+}
+
+// Read reads a bundle and checks everything that can be checked without a host or a model: hashes, limits, and that its parts belong together. Every
+// refusal is ErrDamaged, except that a folder which does not exist stays fs.ErrNotExist.
+func Read(dir string) (*Bundle, error) {
+	if st, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	} else if !st.IsDir() {
+		return nil, fmt.Errorf("read plan %s: %w", dir, damaged("a plan is a folder, this is a file"))
+	}
+	b, err := read(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read plan %s: %w", dir, err)
+	}
+	return b, nil
+}
+
+func read(dir string) (*Bundle, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bundle{Manifest: *m}
+	if err := m.load(dir, planFile, &b.Plan); err != nil {
+		return nil, err
+	}
+	if err := m.load(dir, hostFile, &b.Host); err != nil {
+		return nil, err
+	}
+	if err := m.load(dir, evidenceFile, &b.Evidence); err != nil {
+		return nil, err
+	}
+	if len(m.Files) != 3 {
+		return nil, damaged("%s lists %d files, a bundle has 3", manifestFile, len(m.Files))
+	}
+	return b, b.validate()
+}
+
+// validate checks the parts and that they belong together.
+func (b *Bundle) validate() error {
+	if err := b.Plan.Validate(); err != nil {
+		return damaged("%s: %v", planFile, err)
+	}
+	if err := b.Host.Check(); err != nil {
+		return damaged("%s: %v", hostFile, err)
+	}
+	if err := b.Evidence.check(); err != nil {
+		return damaged("%s: %v", evidenceFile, err)
+	}
+	if got := b.Host.Fingerprint(); got != b.Plan.Fingerprint {
+		return damaged("%s is for the host %.80s and %s describes %s", planFile, b.Plan.Fingerprint, hostFile, got)
+	}
+	return nil
+}
+
+// Write writes the bundle to dir, which must be absent or an older bundle, which is replaced. All files are written and synced in a folder beside dir and
+// renamed last, so that a full disk or a kill leaves what was there before. Equal bundles give equal bytes.
+func (b *Bundle) Write(dir string) error {
+	if err := b.write(filepath.Clean(dir)); err != nil {
+		return fmt.Errorf("write plan %s: %w", dir, err)
+	}
+	return nil
+}
+
+func (b *Bundle) write(dir string) (err error) {
+	if err := b.validate(); err != nil {
+		return err
+	}
+	files, err := b.render()
+	if err != nil {
+		return err
+	}
+	if err := replaceable(dir); err != nil {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(tmp)
+		}
+	}()
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := writeSynced(filepath.Join(tmp, f.name), f.data); err != nil {
+			return err
+		}
+	}
+	if err := profiles.SyncDir(tmp); err != nil {
+		return err
+	}
+	if err := swapIn(tmp, dir); err != nil {
+		return err
+	}
+	return profiles.SyncDir(parent)
+}
+
+type file struct {
+	name string
+	data []byte
+}
+
+// render gives the files of the bundle, the manifest last.
+func (b *Bundle) render() ([]file, error) {
+	m := Manifest{Format: manifestFormat, Version: bundleVersion}
+	var files []file
+	for _, part := range []struct {
+		name  string
+		value any
+	}{{planFile, &b.Plan}, {hostFile, &b.Host}, {evidenceFile, &b.Evidence}} {
+		e, data, err := entry(part.name, part.value)
+		if err != nil {
+			return nil, err
+		}
+		m.Files = append(m.Files, e)
+		files = append(files, file{part.name, data})
+	}
+	data, err := profiles.EncodeYAML(m)
+	if err != nil {
+		return nil, err
+	}
+	return append(files, file{manifestFile, data}), nil
+}
+
+// replaceable refuses to replace anything but a bundle or an empty folder.
+func replaceable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	for _, e := range entries {
+		if e.Name() == manifestFile {
+			return nil
+		}
+	}
+	return fmt.Errorf("the folder is not empty and holds no plan; name another one")
+}
+
+// swapIn puts tmp in the place of dir. Where dir exists, it is set aside first, since no portable rename replaces a folder that has files; a kill between
+// the two renames leaves both complete under their temporary names.
+func swapIn(tmp, dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return os.Rename(tmp, dir)
+	}
+	if exchange(tmp, dir) == nil {
+		return os.RemoveAll(tmp)
+	}
+	old := tmp + ".old"
+	if err := os.Rename(dir, old); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return errors.Join(err, os.Rename(old, dir))
+	}
+	return os.RemoveAll(old)
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, werr := f.Write(data)
+	return errors.Join(werr, f.Sync(), f.Close())
+}

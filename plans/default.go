@@ -1,0 +1,139 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// DefaultOptions narrow what Default chooses. The zero value leaves everything to it.
+type DefaultOptions struct {
+	Compute  string // auto (or ""), f32, int8: for weights that have the path
+	KV       string // f16 (or ""), f32, q8_0
+	ISA      string // "" for the widest; avx2, avx512, neon, go
+	Threads  int    // 0: one PU per core that may be used
+	SeqMax   int    // 0: 2048, at most the model's context
+	BatchMax int    // 0: 16
+}
+
+// defaultChunk is the prefill chunk in tokens: long enough for the compute roof, short enough to let decode in several times a second.
+const defaultChunk = 512
+
+// Default is the untuned plan: one PU of every core that may be used, in both phases, one rank, slices handed out dynamically, and schedules by rule of thumb
+// from the sizes of the caches. The errors are about the model (a weight type without kernels) and about options (an instruction set that the host lacks).
+func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error) {
+	host := p.Features()
+	isa := host.Best()
+	if o.ISA != "" {
+		var err error
+		if isa, err = microkernel.ParseISA(o.ISA); err != nil {
+			return nil, err
+		}
+		if !host.Supports(isa) {
+			return nil, fmt.Errorf("%w: this host has no %s, it has %v", ErrISA, isa, host.ISAs())
+		}
+	}
+	pus, err := defaultPUs(p, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{
+		Version: bundleVersion, Name: "default", Fingerprint: p.Fingerprint(), Exact: true, KV: o.KV,
+		SeqMax: o.SeqMax, BatchMax: o.BatchMax, Model: s,
+		Service: ServiceConfig{Ranks: []Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, TP: 1, PrefillPUs: pus, DecodePUs: pus},
+		Prefill: Phase{PUs: pus}, Decode: Phase{PUs: pus},
+	}
+	if plan.KV == "" {
+		plan.KV = KVF16
+	}
+	if plan.SeqMax == 0 {
+		plan.SeqMax = 2048
+		if s.Context > 0 {
+			plan.SeqMax = min(plan.SeqMax, s.Context)
+		}
+	}
+	if plan.BatchMax == 0 {
+		plan.BatchMax = 16
+	}
+	plan.Chunk = min(defaultChunk, plan.SeqMax)
+	thumb := thumb{features: host, isa: isa, threads: len(pus), caches: cachesOf(p)}
+	for _, k := range s.Unique() {
+		if err := plan.addDefault(k, o.Compute, thumb); err != nil {
+			return nil, err
+		}
+	}
+	if err := plan.Validate(); err != nil {
+		return nil, fmt.Errorf("no default plan for %s: %w", s.Name, err)
+	}
+	return plan, nil
+}
+
+// addDefault adds the weight and its tables. Both phases get the same rules: without measurement nothing tells them apart but M.
+func (p *Plan) addDefault(k WeightKey, compute string, th thumb) error {
+	t, err := microkernel.ParseWeightType(k.Type)
+	if err != nil {
+		return fmt.Errorf("weight %s: %w", k, err)
+	}
+	c, err := defaultCompute(compute, t, th)
+	if err != nil {
+		return fmt.Errorf("weight %s: %w", k, err)
+	}
+	rules, err := th.rules(k, t, c)
+	if err != nil {
+		return fmt.Errorf("weight %s: %w", k, err)
+	}
+	p.Weights = append(p.Weights, WeightPlan{WeightKey: k, Compute: c.String(), Chain: chainOf(c)})
+	p.Prefill.Tables = append(p.Prefill.Tables, Table{WeightKey: k, Rules: rules})
+	p.Decode.Tables = append(p.Decode.Tables, Table{WeightKey: k, Rules: slices.Clone(rules)})
+	return nil
+}
+
+// defaultCompute picks the path of a weight: int8 for quantized weights where the CPU has the integer dot product, else f32.
+func defaultCompute(option string, t microkernel.WeightType, th thumb) (microkernel.Compute, error) {
+	switch option {
+	case "", "auto":
+		if t.Quantized() && th.hasVNNI() {
+			return microkernel.ComputeInt8, nil
+		}
+		return microkernel.ComputeF32, nil
+	}
+	c, err := microkernel.ParseCompute(option)
+	if err != nil {
+		return c, err
+	}
+	if c == microkernel.ComputeInt8 && !t.Quantized() {
+		return microkernel.ComputeF32, nil // weights that are not quantized have one path
+	}
+	return c, nil
+}
+
+func defaultPUs(p *profiles.Profile, threads int) (PUSet, error) {
+	if threads < 0 {
+		return nil, fmt.Errorf("%d threads; give at least 1, or 0 for one per core", threads)
+	}
+	if threads == 0 {
+		if pus := p.CorePUs(); len(pus) > 0 {
+			return pus, nil
+		}
+		return nil, foreignHost("this process may use no PU")
+	}
+	usable := p.UsablePUs()
+	if threads > len(usable) {
+		return nil, foreignHost("%d threads do not fit the %d PUs that may be used (%s)", threads, len(usable), PUSet(usable))
+	}
+	return p.FirstPUs(threads), nil
+}
+
+// commonNode is the NUMA node that holds all PUs, -1 when there is none.
+func commonNode(m *topotree.Machine, pus PUSet) int {
+	set := topotree.NewCPUSet(pus...)
+	for _, n := range m.Memory {
+		if set.In(n.CPUs) {
+			return n.ID
+		}
+	}
+	return -1
+}

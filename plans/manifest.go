@@ -1,0 +1,107 @@
+package plans
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+
+	"sandwich/profiles"
+)
+
+// The files of a bundle. Signatures, where there are any, lie beside them and cover the manifest.
+const (
+	planFile     = "plan.yaml"
+	hostFile     = "host.yaml"
+	evidenceFile = "evidence.yaml"
+	manifestFile = "MANIFEST.yaml"
+)
+
+// Manifest lists the files of a bundle with two hashes each: of the bytes, which finds damage, and of the content as canonical JSON, by which bundles are
+// told apart whatever their formatting.
+type Manifest struct {
+	Format  string         `yaml:"format" json:"format"` // always sandwich-plan
+	Version int            `yaml:"version" json:"version"`
+	Files   []ManifestFile `yaml:"files" json:"files"`
+}
+
+// ManifestFile is one line of a Manifest.
+type ManifestFile struct {
+	Name    string `yaml:"name" json:"name"`
+	SHA256  string `yaml:"sha256" json:"sha256"`   // of the bytes
+	Content string `yaml:"content" json:"content"` // of the canonical JSON
+}
+
+const manifestFormat = "sandwich-plan"
+
+// Content is the content hash of the named file, or "" when the manifest does not list it.
+func (m *Manifest) Content(name string) string {
+	for _, f := range m.Files {
+		if f.Name == name {
+			return f.Content
+		}
+	}
+	return ""
+}
+
+// readManifest reads and checks the manifest of dir. A manifest that is not byte for byte what this program writes counts as damaged: there is
+// nobody else who writes one, and nothing else protects the manifest itself.
+func readManifest(dir string) (*Manifest, error) {
+	data, err := profiles.ReadRegular(filepath.Join(dir, manifestFile), 64<<10)
+	if err != nil {
+		return nil, damaged("%s cannot be read: %v", manifestFile, err)
+	}
+	var m Manifest
+	if err := profiles.DecodeYAML(data, &m); err != nil {
+		return nil, damaged("%s: %v", manifestFile, err)
+	}
+	if m.Format != manifestFormat {
+		return nil, damaged("%s has the format %.40q, not %s", manifestFile, m.Format, manifestFormat)
+	}
+	if m.Version != bundleVersion {
+		return nil, damaged("%s has version %d; this build reads version %d, make the plan again with `sandwich tune`", manifestFile, m.Version, bundleVersion)
+	}
+	if again, err := profiles.EncodeYAML(m); err != nil || !bytes.Equal(again, data) {
+		return nil, damaged("%s was changed after it was written", manifestFile)
+	}
+	return &m, nil
+}
+
+// load reads one file of the bundle into out and checks both hashes.
+func (m *Manifest) load(dir, name string, out any) error {
+	var want *ManifestFile
+	for i := range m.Files {
+		if m.Files[i].Name == name {
+			want = &m.Files[i]
+		}
+	}
+	if want == nil {
+		return damaged("%s does not list %s", manifestFile, name)
+	}
+	data, err := profiles.ReadRegular(filepath.Join(dir, name), profiles.MaxYAMLBytes)
+	if err != nil {
+		return damaged("%s cannot be read: %v", name, err)
+	}
+	if got := profiles.DigestBytes(data); got != want.SHA256 {
+		return damaged("%s was changed after it was written (%s, the manifest says %.80s)", name, got, want.SHA256)
+	}
+	if err := profiles.DecodeYAML(data, out); err != nil {
+		return damaged("%s: %v", name, err)
+	}
+	content, err := profiles.CanonicalJSON(out)
+	if err != nil {
+		return damaged("%s: %v", name, err)
+	}
+	if got := profiles.DigestBytes(content); got != want.Content {
+		return damaged("%s has the content %s, the manifest says %.80s", name, got, want.Content)
+	}
+	return nil
+}
+
+// entry renders v as the named file of a bundle.
+func entry(name string, v any) (ManifestFile, []byte, error) {
+	data, err := profiles.EncodeYAML(v)
+	if err != nil {
+		return ManifestFile{}, nil, fmt.Errorf("encode %s: %w", name, err)
+	}
+	return ManifestFile{Name: name, SHA256: profiles.DigestBytes(data), Content: profiles.Digest(v)}, data, nil
+}

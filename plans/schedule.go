@@ -1,0 +1,191 @@
+package plans
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+)
+
+// Schedule says how one GEMM C[M,N] = A[M,K] W[N,K]^T runs (Sandwich section 4): the micro-kernel, the slice that a thread works on at a time, and how
+// slices are laid on threads.
+type Schedule struct {
+	Kernel microkernel.Spec `json:"kernel"` // register tile MR x NR with its ISA, compute path and weight type
+	BM     int              `json:"bm"`     // slice rows, a multiple of MR; the last slice may be shorter
+	BN     int              `json:"bn"`     // slice columns, a multiple of NR
+	BK     int              `json:"bk"`     // slice depth, a multiple of 16 and of the quantization block; 0 is the whole of K
+	WaysM  int              `json:"ways_m"` // polymerization: ways over M and N; their product is the number of active threads.
+	WaysN  int              `json:"ways_n"` // 0 and 0: slices are handed out dynamically
+	Widen  bool             `json:"widen"`  // the B slice is dequantized once per slice into a float32 panel, and Kernel.B is f32
+}
+
+// wholeK stands for BK = 0 in files.
+const wholeK = "all"
+
+// scheduleYAML is the one-line form in plan.yaml.
+type scheduleYAML struct {
+	Kernel string `yaml:"kernel"`
+	Slice  string `yaml:"slice"`          // BMxBNxBK, with "all" for the whole of K
+	Ways   string `yaml:"ways,omitempty"` // WaysM x WaysN; absent: dynamic
+	Widen  bool   `yaml:"widen,omitempty"`
+}
+
+func (s Schedule) toYAML() scheduleYAML {
+	depth := wholeK
+	if s.BK != 0 {
+		depth = strconv.Itoa(s.BK)
+	}
+	y := scheduleYAML{Kernel: s.Kernel.String(), Slice: fmt.Sprintf("%dx%dx%s", s.BM, s.BN, depth), Widen: s.Widen}
+	if s.WaysM != 0 || s.WaysN != 0 {
+		y.Ways = fmt.Sprintf("%dx%d", s.WaysM, s.WaysN)
+	}
+	return y
+}
+
+func (y scheduleYAML) schedule() (Schedule, error) {
+	spec, err := microkernel.ParseSpec(y.Kernel)
+	if err != nil {
+		return Schedule{}, err
+	}
+	depth := 0
+	text, whole := strings.CutSuffix(y.Slice, "x"+wholeK)
+	n := 3
+	if whole {
+		n = 2
+	}
+	slice, err := dims("slice", text, n)
+	if err != nil {
+		return Schedule{}, err
+	}
+	if !whole {
+		if depth = slice[2]; depth == 0 {
+			return Schedule{}, fmt.Errorf("slice %.40q has bk 0; the whole of K is written %q", y.Slice, wholeK)
+		}
+	}
+	ways := []int{0, 0}
+	if y.Ways != "" {
+		if ways, err = dims("ways", y.Ways, 2); err != nil {
+			return Schedule{}, err
+		}
+	}
+	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Widen: y.Widen}, nil
+}
+
+// dims reads n numbers joined by x.
+func dims(what, text string, n int) ([]int, error) {
+	parts := strings.Split(text, "x")
+	if len(parts) != n {
+		return nil, fmt.Errorf("%s %.40q is not %d numbers joined by x", what, text, n)
+	}
+	out := make([]int, n)
+	for i, p := range parts {
+		v, err := strconv.Atoi(p)
+		if err != nil {
+			return nil, fmt.Errorf("%s %.40q: %.20q is not a number", what, text, p)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// String is the schedule as people read it in tables and in evidence.
+func (s Schedule) String() string {
+	y := s.toYAML()
+	text := y.Kernel + " slice " + y.Slice
+	if y.Ways != "" {
+		text += " ways " + y.Ways
+	}
+	if y.Widen {
+		text += " widened"
+	}
+	return text
+}
+
+// Rule applies a schedule to the rows MLo <= M <= MHi; MHi 0 leaves the range open.
+type Rule struct {
+	MLo      int      `json:"m_lo"`
+	MHi      int      `json:"m_hi"`
+	Schedule Schedule `json:"schedule"`
+}
+
+type ruleYAML struct {
+	M            string `yaml:"m"` // "5", "1-4", "512-"
+	scheduleYAML `yaml:",inline"`
+}
+
+// MarshalYAML writes a rule on one line.
+func (r Rule) MarshalYAML() (any, error) {
+	return profiles.FlowYAML(ruleYAML{M: r.span(), scheduleYAML: r.Schedule.toYAML()})
+}
+
+// UnmarshalYAML reads what MarshalYAML writes.
+func (r *Rule) UnmarshalYAML(unmarshal func(any) error) error {
+	var y ruleYAML
+	if err := unmarshal(&y); err != nil {
+		return err
+	}
+	s, err := y.schedule()
+	if err != nil {
+		return fmt.Errorf("rule for m %.20q: %w", y.M, err)
+	}
+	r.Schedule = s
+	lo, hi, isRange := strings.Cut(y.M, "-")
+	if r.MLo, err = strconv.Atoi(lo); err != nil {
+		return fmt.Errorf("rule for m %.20q: %.20q is not a number", y.M, lo)
+	}
+	switch {
+	case !isRange:
+		r.MHi = r.MLo
+	case hi == "":
+		r.MHi = 0
+	default:
+		if r.MHi, err = strconv.Atoi(hi); err != nil {
+			return fmt.Errorf("rule for m %.20q: %.20q is not a number", y.M, hi)
+		}
+	}
+	return nil
+}
+
+// span is the range of M in text: "5", "1-4", or "512-".
+func (r Rule) span() string {
+	switch r.MHi {
+	case r.MLo:
+		return strconv.Itoa(r.MLo)
+	case 0:
+		return fmt.Sprintf("%d-", r.MLo)
+	}
+	return fmt.Sprintf("%d-%d", r.MLo, r.MHi)
+}
+
+// Table holds the rules of one weight shape in ascending M.
+type Table struct {
+	WeightKey `yaml:",inline"`
+	Rules     []Rule `yaml:"rules" json:"rules"`
+}
+
+// find returns the schedule for m rows: of the rule that covers m, else of the nearest one; false without rules.
+func (t *Table) find(m int) (Schedule, bool) {
+	if len(t.Rules) == 0 {
+		return Schedule{}, false
+	}
+	best, dist := 0, distance(&t.Rules[0], m)
+	for i := 1; i < len(t.Rules) && dist > 0; i++ {
+		if d := distance(&t.Rules[i], m); d < dist {
+			best, dist = i, d
+		}
+	}
+	return t.Rules[best].Schedule, true
+}
+
+// distance is how far m lies outside the rule, 0 inside.
+func distance(r *Rule, m int) int {
+	switch {
+	case m < r.MLo:
+		return r.MLo - m
+	case r.MHi != 0 && m > r.MHi:
+		return m - r.MHi
+	}
+	return 0
+}

@@ -1,0 +1,282 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sandwich/microkernel"
+)
+
+// Limits of what a plan may ask for. They lie far beyond any machine, and far below what would exhaust one.
+const (
+	maxTokens  = 1 << 20 // seq_max, batch_max, chunk
+	maxSlice   = 1 << 20 // bm, bn, bk
+	maxWays    = 1 << 14
+	maxTables  = 256
+	maxRules   = 4096
+	maxRanks   = 1024
+	maxWidened = 16 << 20 // float32 values of a widened slice: 64 MiB per thread
+)
+
+// Validate refuses plans that no machine can run, naming what is wrong, before anything is built from them. It asks neither whether this host can run the plan nor
+// whether it fits a model: that is Check.
+func (p *Plan) Validate() error {
+	if p.Version != bundleVersion {
+		return fmt.Errorf("version %d; this build reads version %d", p.Version, bundleVersion)
+	}
+	if err := checkName(p.Name); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"seq_max", p.SeqMax}, {"batch_max", p.BatchMax}, {"chunk", p.Chunk}} {
+		if f.v < 1 || f.v > maxTokens {
+			return fmt.Errorf("%s is %d, not in 1..%d", f.name, f.v, maxTokens)
+		}
+	}
+	if p.KV != KVF16 && p.KV != KVF32 && p.KV != KVQ8 {
+		return fmt.Errorf("kv is %.40q, not one of %s, %s and %s", p.KV, KVF16, KVF32, KVQ8)
+	}
+	if err := p.Model.Check(); err != nil {
+		return err
+	}
+	if err := p.Service.check(); err != nil {
+		return err
+	}
+	if err := p.checkWeights(); err != nil {
+		return err
+	}
+	for _, ph := range p.phases() {
+		if err := p.checkPhase(ph.name, ph.phase, ph.service); err != nil {
+			return fmt.Errorf("%s: %w", ph.name, err)
+		}
+	}
+	return nil
+}
+
+type namedPhase struct {
+	name    string
+	phase   *Phase
+	service PUSet
+}
+
+func (p *Plan) phases() [2]namedPhase {
+	return [2]namedPhase{{"prefill", &p.Prefill, p.Service.PrefillPUs}, {"decode", &p.Decode, p.Service.DecodePUs}}
+}
+
+// checkName keeps names printable and harmless in paths and metrics.
+func checkName(name string) error {
+	if name == "" || len(name) > 128 {
+		return fmt.Errorf("the name has %d characters, not 1 to 128", len(name))
+	}
+	for _, r := range name {
+		if r < ' ' || r == 0x7f || r == '/' || r == '\\' {
+			return fmt.Errorf("the name %q has a control character or a slash", name)
+		}
+	}
+	return nil
+}
+
+func (s *ServiceConfig) check() error {
+	if len(s.Ranks) < 1 || len(s.Ranks) > maxRanks {
+		return fmt.Errorf("service has %d ranks, not 1..%d", len(s.Ranks), maxRanks)
+	}
+	if s.TP < 1 || len(s.Ranks)%s.TP != 0 {
+		return fmt.Errorf("service has the tensor-parallel degree %d on %d ranks", s.TP, len(s.Ranks))
+	}
+	var all PUSet
+	for i, r := range s.Ranks {
+		if err := r.PUs.check(); err != nil {
+			return fmt.Errorf("rank %d: %w", i, err)
+		}
+		if len(r.PUs) == 0 {
+			return fmt.Errorf("rank %d has no PU", i)
+		}
+		if r.NUMANode < -1 || r.NUMANode > 1<<16 {
+			return fmt.Errorf("rank %d is on NUMA node %d", i, r.NUMANode)
+		}
+		all = append(all, r.PUs...)
+	}
+	slices.Sort(all)
+	if err := all.check(); err != nil {
+		return fmt.Errorf("ranks share a PU: %w", err)
+	}
+	for _, ph := range []struct {
+		name string
+		pus  PUSet
+	}{{"prefill", s.PrefillPUs}, {"decode", s.DecodePUs}} {
+		if err := ph.pus.check(); err != nil {
+			return fmt.Errorf("service: %s: %w", ph.name, err)
+		}
+		if len(ph.pus) == 0 {
+			return fmt.Errorf("service: no PU works in %s", ph.name)
+		}
+		if extra := ph.pus.missing(all); len(extra) > 0 {
+			return fmt.Errorf("service: %s uses the PUs %s, which belong to no rank", ph.name, extra)
+		}
+	}
+	return nil
+}
+
+// checkWeights wants one entry for each weight of the model, with a compute path and chain that exist (rule 6).
+func (p *Plan) checkWeights() error {
+	unique := p.Model.Unique()
+	if len(p.Weights) != len(unique) {
+		return fmt.Errorf("weights lists %d shapes and the model has %d", len(p.Weights), len(unique))
+	}
+	for i, w := range p.Weights {
+		if w.WeightKey != unique[i] {
+			return fmt.Errorf("weights lists %s where the model has %s", w.WeightKey, unique[i])
+		}
+		if _, err := microkernel.ParseWeightType(w.Type); err != nil {
+			return fmt.Errorf("weight %s: %w", w.WeightKey, err)
+		}
+		c, err := microkernel.ParseCompute(w.Compute)
+		if err != nil {
+			return fmt.Errorf("weight %s: %w", w.WeightKey, err)
+		}
+		if want := chainOf(c); w.Chain != want {
+			return fmt.Errorf("weight %s: chain is %.40q; the compute path %s has the chain %s", w.WeightKey, w.Chain, c, want)
+		}
+	}
+	return nil
+}
+
+// chainOf is the chain of additions that a compute path implies.
+func chainOf(c microkernel.Compute) string {
+	if c == microkernel.ComputeInt8 {
+		return ChainBlock
+	}
+	return ChainWide
+}
+
+func (p *Plan) checkPhase(name string, ph *Phase, service PUSet) error {
+	if !slices.Equal(ph.PUs, service) {
+		return fmt.Errorf("pus are %s and service says %s", ph.PUs, service)
+	}
+	if len(ph.Tables) != len(p.Weights) || len(ph.Tables) > maxTables {
+		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(p.Weights))
+	}
+	for i := range ph.Tables {
+		t := &ph.Tables[i]
+		if t.WeightKey != p.Weights[i].WeightKey {
+			return fmt.Errorf("table of %s where the weights have %s", t.WeightKey, p.Weights[i].WeightKey)
+		}
+		if err := t.check(p.Weights[i].Compute, len(ph.PUs)); err != nil {
+			return fmt.Errorf("table %s: %w", t.WeightKey, err)
+		}
+	}
+	return nil
+}
+
+// check wants rules in ascending order without overlap, the last one open.
+func (t *Table) check(compute string, threads int) error {
+	if len(t.Rules) < 1 || len(t.Rules) > maxRules {
+		return fmt.Errorf("%d rules, not 1..%d", len(t.Rules), maxRules)
+	}
+	last := 0
+	for i, r := range t.Rules {
+		open := r.MHi == 0
+		switch {
+		case r.MLo < 1 || r.MLo > maxTokens || r.MHi < 0 || r.MHi > maxTokens:
+			return fmt.Errorf("rule for m %s is not within 1..%d", r.span(), maxTokens)
+		case r.MLo <= last || !open && r.MHi < r.MLo:
+			return fmt.Errorf("rule for m %s is not above the one before it", r.span())
+		case open != (i == len(t.Rules)-1):
+			return fmt.Errorf("rule for m %s: the last rule is open and no other is", r.span())
+		}
+		last = r.MHi
+		if err := r.Schedule.check(t.WeightKey, compute, threads); err != nil {
+			return fmt.Errorf("rule for m %s: %w", r.span(), err)
+		}
+	}
+	return nil
+}
+
+// check tells whether the schedule can run the weight on a number of threads.
+func (s Schedule) check(k WeightKey, compute string, threads int) error {
+	if err := s.Kernel.Validate(); err != nil {
+		return err
+	}
+	if got := s.Kernel.Compute.String(); got != compute {
+		return fmt.Errorf("kernel %s computes in %s and the weight in %.20q", s.Kernel, got, compute)
+	}
+	if err := s.checkWiden(k); err != nil {
+		return err
+	}
+	if err := s.checkSlice(k); err != nil {
+		return err
+	}
+	switch {
+	case s.WaysM == 0 && s.WaysN == 0:
+	case s.WaysM < 1 || s.WaysN < 1 || s.WaysM > maxWays || s.WaysN > maxWays:
+		return fmt.Errorf("ways are %dx%d", s.WaysM, s.WaysN)
+	case s.WaysM*s.WaysN != threads:
+		return fmt.Errorf("ways %dx%d do not make the %d active threads", s.WaysM, s.WaysN, threads)
+	}
+	return nil
+}
+
+// checkWiden compares the weight type of kernel and weight: they differ exactly when the slice is widened.
+func (s Schedule) checkWiden(k WeightKey) error {
+	if !s.Widen {
+		if got := s.Kernel.B.String(); got != k.Type {
+			return fmt.Errorf("kernel %s reads %s and the weight is %.20q", s.Kernel, got, k.Type)
+		}
+		return nil
+	}
+	switch {
+	case k.Type == microkernel.F32.String():
+		return fmt.Errorf("widen: the weight is f32 already")
+	case s.Kernel.Compute != microkernel.ComputeF32 || s.Kernel.B != microkernel.F32:
+		return fmt.Errorf("widen: the kernel %s does not read widened f32 panels", s.Kernel)
+	}
+	depth := s.BK
+	if depth == 0 {
+		depth = k.K
+	}
+	if int64(s.BN)*int64(depth) > maxWidened {
+		return fmt.Errorf("widen: a slice of bn %d and bk %d has more than %d values", s.BN, depth, maxWidened)
+	}
+	return nil
+}
+
+// checkSlice wants bm and bn to be multiples of the tile, and bk of 16 and of the quantization block.
+func (s Schedule) checkSlice(k WeightKey) error {
+	for _, d := range []struct {
+		name    string
+		v, unit int
+	}{{"bm", s.BM, s.Kernel.MR}, {"bn", s.BN, s.Kernel.NR}} {
+		if d.v < 1 || d.v > maxSlice || d.v%d.unit != 0 {
+			return fmt.Errorf("%s is %d, not a multiple of %d in 1..%d", d.name, d.v, d.unit, maxSlice)
+		}
+	}
+	t, err := microkernel.ParseWeightType(k.Type)
+	if err != nil {
+		return err
+	}
+	if k.K%t.Block() != 0 {
+		return fmt.Errorf("k %d is no multiple of the %s block of %d", k.K, k.Type, t.Block())
+	}
+	unit := max(16, t.KStep())
+	if s.BK != 0 && (s.BK < 0 || s.BK > maxSlice || s.BK%unit != 0) {
+		return fmt.Errorf("bk is %d, not a multiple of %d in 1..%d", s.BK, unit, maxSlice)
+	}
+	return nil
+}
+
+// Needs is what a host must have to run the plan's kernels.
+func (p *Plan) Needs() microkernel.Features {
+	var f microkernel.Features
+	for _, s := range p.Kernels() {
+		f |= s.Needs()
+	}
+	return f
+}
+
+// lacking names the features in need that have lacks, sorted.
+func lacking(need, have microkernel.Features) []string {
+	return slices.Sorted(strings.SplitSeq((need &^ have).String(), ","))
+}
