@@ -29,7 +29,7 @@ func twoBySMT(t *testing.T, change func(*topotree.Machine)) *Profile {
 	if change != nil {
 		change(m)
 	}
-	done, err := topotree.Complete(m)
+	done, err := m.Describe().Machine()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestParseRefuses(t *testing.T) {
 		"PU 10^9":          {"online: 0-7", "online: 0-1000000000"},
 		"negative PU":      {"online: 0-7", "online: -7"},
 		"tree digest":      {"tree_digest: ", "tree_digest: 00"},
-		"infinite quota":   {"objects:", "quota_cpus: .inf\n  objects:"},
+		"infinite quota":   {"levels:", "quota_cpus: .inf\n  levels:"},
 		"a machine object": {"kind: core", "kind: machine"},
 		"short distances":  {"matrix: [[10, 21], [21, 10]]", "matrix: [[10], [21, 10]]"},
 	} {
@@ -177,7 +177,7 @@ func TestLiveProfile(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("version: 1\n"))
-	f.Add([]byte("version: 1\nhost: {arch: amd64, cpu_model: x, isa: [avx2]}\nmachine:\n  source: x\n  online: 0-3\n  offline: \"\"\n  allowed: 0-3\n  tree_digest: \"\"\n  objects:\n    - {kind: core, id: 0, cpus: 0-1}\n"))
+	f.Add([]byte("version: 1\nhost: {arch: amd64, cpu_model: x, isa: [avx2]}\nmachine:\n  source: x\n  online: 0-3\n  offline: \"\"\n  allowed: 0-3\n  tree_digest: \"\"\n  levels:\n    - {kind: core, sets: [0-1, 2-3]}\n  memory: []\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse(data)
 		if err != nil {
