@@ -1,0 +1,158 @@
+package tokenizer
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// fuzzBPE has enough rules to merge text of the seeds, over all three pre-tokenizers.
+func fuzzBPE(f *testing.F) (toks []*Tokenizer) {
+	rules := []string{"a b", "ab c", "Ġ a", "Ġ Ġ", "ĠĠ ĠĠ", "e r", "h e", "t he", "Ġ the", "Ċ Ċ", "a a", "aa aa", "Ã ©", "ä ½", "ä½ ł", "< |", "1 2"}
+	for _, pre := range []string{"gpt-2", "llama-bpe", "qwen2"} {
+		meta := bytesBPE(rules, "<|end|>", "<s>", "<think>").with(fields{keyPre: pre, keyBOS: uint64(274), keyAddBOS: true})
+		types := slices.Clone(meta[keyTypes].([]int32))
+		types[len(types)-1] = 4
+		tok, err := New(meta.with(fields{keyTypes: types}))
+		if err != nil {
+			f.Fatal(err)
+		}
+		toks = append(toks, tok)
+	}
+	return toks
+}
+
+func addTexts(f *testing.F) {
+	for _, text := range scanSeeds {
+		f.Add(text)
+	}
+	for _, text := range []string{"abcabc the there ", "aaaaaaaa    aaaa", "<|end|><s>a<think>b<|en", "<|e<|end|>", strings.Repeat("ab", 40), "▁a▁ b", "<0x41>"} {
+		f.Add(text)
+	}
+}
+
+// FuzzRoundTrip: byte-level BPE gives every text back, whole and streamed, with and without special tokens.
+func FuzzRoundTrip(f *testing.F) {
+	toks := fuzzBPE(f)
+	addTexts(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, tok := range toks {
+			for _, parse := range []bool{false, true} {
+				ids := tok.Encode(nil, text, EncodeOptions{ParseSpecial: parse})
+				if got := tok.Decode(ids, true); got != text {
+					t.Fatalf("parse %v: %q comes back as %q by %v", parse, text, got, ids)
+				}
+				checkStream(t, tok, ids)
+				if !parse && slices.ContainsFunc(ids, tok.IsControl) {
+					t.Fatalf("%q gives control tokens unasked: %v", text, ids)
+				}
+			}
+		}
+	})
+}
+
+// checkStream: what a stream yields is the decoded text with each invalid byte replaced, and is UTF-8 at every step.
+func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
+	t.Helper()
+	s := tok.NewStream()
+	s.Special = true
+	var text strings.Builder
+	for _, id := range ids {
+		part := s.Push(id)
+		if !utf8.ValidString(part) {
+			t.Fatalf("token %d yields %q", id, part)
+		}
+		text.WriteString(part)
+	}
+	text.WriteString(s.Flush())
+	var whole []byte
+	for _, id := range ids {
+		whole = append(whole, tok.Piece(id)...)
+	}
+	if got, want := text.String(), string([]rune(string(whole))); got != want {
+		t.Fatalf("streamed %q, whole %q", got, want)
+	}
+}
+
+// FuzzSPM: SPM gives text back where it can (a space mark in it is a space), cut or not.
+func FuzzSPM(f *testing.F) {
+	tok, err := New(pieceSPM("▁the", "▁a", "ab", "▁▁", "▁▁▁▁", "the", "er", "▁", "a", "b", "t", "h", "e", "r", "é", "你"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole, err := New(pieceSPM("▁the", "▁a", "ab", "▁▁", "▁▁▁▁", "the", "er", "▁", "a", "b", "t", "h", "e", "r", "é", "你"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole.cutSpaces = false
+	addTexts(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		ids := tok.Encode(nil, text, EncodeOptions{})
+		if want := whole.Encode(nil, text, EncodeOptions{}); !slices.Equal(ids, want) {
+			t.Fatalf("%q: cut %v, whole %v", text, ids, want)
+		}
+		if got, want := tok.Decode(ids, true), strings.ReplaceAll(text, spaceMark, " "); got != want {
+			t.Fatalf("%q comes back as %q by %v", text, got, ids)
+		}
+		checkStream(t, tok, ids)
+		checkStream(t, tok, tok.Encode(nil, text, EncodeOptions{ParseSpecial: true, AddSpecial: true}))
+	})
+}
+
+// FuzzVocabulary: no vocabulary panics, and what New accepts encodes and decodes.
+func FuzzVocabulary(f *testing.F) {
+	f.Add("gpt2", "gpt-2", "a\nb\nab\n<s>", "a b\nab a", "\x01\x01\x01\x03", "ab<s>a", uint64(3))
+	f.Add("llama", "default", "<unk>\n<s>\n</s>\n<0x41>\n▁a\na\nb", "", "\x02\x03\x03\x06\x01\x01\x01", "a b A", uint64(1))
+	f.Add("gpt2", "qwen2", "Ġ\nĠĠ\n</s>\nĠ", "Ġ Ġ\nĠ Ġ\nx y", "\x01\x04\x01\x05", "  </s> ", uint64(9))
+	f.Fuzz(func(t *testing.T, model, pre, tokens, merges, types, text string, bos uint64) {
+		meta := fields{keyModel: model, keyPre: pre, keyTokens: strings.Split(tokens, "\n"), keyMerges: strings.Split(merges, "\n"), keyBOS: bos}
+		kinds, scores := make([]int32, len(types)), make([]float32, len(types))
+		for i := range kinds {
+			kinds[i], scores[i] = int32(int8(types[i])), float32(types[i]>>3)
+		}
+		meta[keyTypes], meta[keyScores] = kinds, scores
+		tok, err := New(meta)
+		if err != nil {
+			return
+		}
+		for _, o := range []EncodeOptions{{}, {AddSpecial: true, ParseSpecial: true}} {
+			ids := tok.Encode(nil, text, o)
+			for _, id := range ids {
+				if id < 0 || int(id) >= tok.Vocab() {
+					t.Fatalf("id %d of %d", id, tok.Vocab())
+				}
+			}
+			tok.Decode(ids, true)
+			checkStream(t, tok, ids)
+		}
+	})
+}
+
+// FuzzTemplate: no template panics, hangs or writes more than its budget.
+func FuzzTemplate(f *testing.F) {
+	for _, source := range []string{
+		"{% for m in messages %}<|{{ m.role }}|>{{ m['content'] | trim }}{% endfor %}{% if add_generation_prompt %}>{% endif %}",
+		"{%- set ns = namespace(a=1) -%}{% set ns.a = ns.a + 1 %}{{ ns.a }}{{ messages[-1].content.split('a')[0] }}",
+		"{% macro f(x, y=1) %}{{ x ~ y }}{% endmacro %}{{ f('a') }}{{ messages | tojson(indent=2) }}",
+		"{{ raise_exception('no') }}", "{{ '{}'.format(1) | replace('1', '2') | upper }}{# comment #}",
+		"{% for i in range(3) if i is odd %}{{ loop.index }}{% break %}{% endfor %}{{ 1 // 0 }}",
+		"{{ (a if b else c) }}{{ ['x' if true else 'y', 2] | join }}",
+	} {
+		f.Add(source)
+	}
+	tok, err := New(bytesBPE(nil, "<s>"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	msgs := []Message{{"user", "abc"}, {"assistant", "d"}}
+	f.Fuzz(func(t *testing.T, source string) {
+		template, err := compileTemplate(source)
+		if err != nil {
+			return
+		}
+		if text, err := template.render(tok, msgs, true); err == nil && len(text) > renderSpare+4*16 {
+			t.Fatalf("%d bytes", len(text))
+		}
+	})
+}
