@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -123,7 +124,7 @@ func (t *Tokenizer) encodeWord(dst []int32, sc *scratch, text string) []int32 {
 			return append(dst, id)
 		}
 	}
-	word := sc.word[:0]
+	word := slices.Grow(sc.word[:0], len(text))
 	for i := range len(text) {
 		id := t.byteSyms[text[i]]
 		if id < 0 { // a byte that no rule and no token has: nothing merges across it

@@ -40,6 +40,7 @@ func TestChatTemplate(t *testing.T) {
 		{"join and select", "{{ messages | map(attribute='role') | join('+') }} {{ messages | selectattr('role', 'equalto', 'user') | list | length }}", "system+user+assistant+user 2"},
 		{"whitespace control", "a\n  {%- if true -%}\n  b\n  {%- endif -%}\n c", "abc"},
 		{"format", "{{ '{} of {1}, {x}, {{}}'.format(1, 2, x=3) }}", "1 of 2, 3, {}"},
+		{"conditionals anywhere", "{{ ('a' if add_generation_prompt else 'b') + ('c' if x else 'd') }}{{ ['e' if x else 'f', 1][0] }}{% set y = 'g' if x else 'h' if not add_generation_prompt else 'i' %}{{ y }}{{ '(if x else y)' }}{% raw %}{{ (1 if 2 else 3) }}{% endraw %}{# (1 if 2) #}{{ (namespace(v='' if x else 'n')).v }}{{ ('' if true else 'o') }}{{ ('z' if x) }}", "adfi(if x else y){{ (1 if 2 else 3) }}n"},
 		{"the last newline of the source is not written", "x\n", "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -38,6 +38,7 @@ func compileTemplate(source string) (compiled *chatTemplate, err error) {
 	if err := checkTags(source, cfg); err != nil {
 		return nil, err
 	}
+	source = rewriteConditionals(source)
 	root, err := exec.NewTemplate(templateName, cfg, onlySource(source), templateEnvironment())
 	if err != nil {
 		return nil, errors.New(innermost(err))
