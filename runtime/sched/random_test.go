@@ -73,7 +73,7 @@ func randomHistory(seed uint64) error {
 // TestRandomHistories is the property test of the design: whatever happens, no
 // request is lost, blocks balance, batches are right and nothing deadlocks.
 func TestRandomHistories(t *testing.T) {
-	n := uint64(100_000)
+	n := uint64(histories)
 	if testing.Short() {
 		n = 5_000
 	}

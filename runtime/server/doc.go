@@ -1,2 +1,14 @@
-// Package server is the OpenAI-compatible HTTP API over a Generator.
+// Package server is the OpenAI-compatible HTTP API over a Generator:
+// /v1/chat/completions, /v1/completions, /v1/models, /health and /metrics.
+//
+// A request is read into bounded memory, checked field by field, and handed to
+// the Generator, whose tokens are written as they come (server-sent events) or
+// gathered into one answer. A client that hangs up cancels the context that
+// Generate was given. Fields this server does not know are ignored, as clients
+// send many; a field it knows is refused by name where its type or value is
+// wrong, and so is one that asks for what is not offered (n > 1, tools, ...).
+//
+// Beside OpenAI's fields it takes top_k, min_p, repetition_penalty (or
+// repeat_penalty) and ignore_eos; service_tier "flex" marks a request as
+// proactive, everything else is reactive.
 package server

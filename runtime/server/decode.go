@@ -1,0 +1,135 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"reflect"
+	"strings"
+)
+
+// decode reads JSON into v. Unknown fields are ignored; a wrong type is refused
+// with the name of the field. within is the path of v in the body, "" for the
+// body itself.
+func decode(data []byte, v any, within string) *apiError {
+	err := json.Unmarshal(data, v)
+	if err == nil {
+		return nil
+	}
+	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		// encoding/json names embedded structs in the path; clients know only fields.
+		name := join(within, strings.TrimPrefix(wrong.Field, "common."))
+		if name == "" {
+			return newError(http.StatusBadRequest, typeInvalid, "", "the body must be a JSON object, not %s", article(wrong.Value))
+		}
+		return invalid(name, "must be %s, not %s", wanted(wrong.Type), article(wrong.Value))
+	case errors.As(err, &syntax):
+		return newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid JSON: %v (byte %d)", syntax, syntax.Offset)
+	}
+	return newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid JSON: %v", err)
+}
+
+func join(within, field string) string {
+	if within == "" || field == "" {
+		return within + field
+	}
+	return within + "." + field
+}
+
+// wanted names the JSON type that goes into a Go type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return fmt.Sprintf("an integer of %d bits", t.Bits())
+}
+
+// article makes encoding/json's description of a value readable.
+func article(value string) string {
+	switch value {
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	case "string":
+		return "a string"
+	case "bool":
+		return "a boolean"
+	case "number":
+		return "a number"
+	}
+	return strings.TrimPrefix(value, "number ")
+}
+
+// isNull reports whether a field is absent or null, which mean the same.
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// isEmpty reports whether a field asks for nothing: absent, null, "", [] or {}.
+func isEmpty(raw json.RawMessage) bool {
+	var compact bytes.Buffer
+	if isNull(raw) || json.Compact(&compact, raw) != nil {
+		return true
+	}
+	s := compact.String()
+	return s == `""` || s == "[]" || s == "{}"
+}
+
+// each calls f for every element of a JSON list with at most most elements,
+// without ever holding all of them decoded: three bytes of JSON can be a hundred
+// in memory.
+func each(raw json.RawMessage, name string, most int, f func(i int, item json.RawMessage) *apiError) *apiError {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+		return invalid(name, "must be a list")
+	}
+	for i := 0; dec.More(); i++ {
+		if i == most {
+			return invalid(name, "has more than the %d elements accepted", most)
+		}
+		var item json.RawMessage
+		if err := dec.Decode(&item); err != nil {
+			return invalid(name, "is not a valid list: %v", err)
+		}
+		if e := f(i, item); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// number checks an optional number against its range; absent gives the default.
+func number(v *float64, name string, lo, hi, def float64) (float32, *apiError) {
+	if v == nil {
+		return float32(def), nil
+	}
+	if math.IsNaN(*v) || *v < lo || *v > hi {
+		return 0, invalid(name, "is %g and must be between %g and %g", *v, lo, hi)
+	}
+	return float32(*v), nil
+}
+
+// integer checks an optional integer against its range; absent gives the default.
+func integer(v *int64, name string, lo, hi, def int64) (int, *apiError) {
+	if v == nil {
+		return int(def), nil
+	}
+	if *v < lo || *v > hi {
+		return 0, invalid(name, "is %d and must be between %d and %d", *v, lo, hi)
+	}
+	return int(*v), nil
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// The answers are appended to byte slices field by field: a stream writes one
+// small object a token, and reflection would cost more than everything else.
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as a JSON string. Bytes that are not valid UTF-8 become
+// U+FFFD.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	done := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[done:i]...), "\ufffd"...)
+				done = i + 1
+			}
+			i += size
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' && c != 0x7f {
+			i++
+			continue
+		}
+		b = append(b, s[done:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		done = i
+	}
+	return append(append(b, s[done:]...), '"')
+}
+
+func appendInt(b []byte, v int) []byte { return strconv.AppendInt(b, int64(v), 10) }
+
+// appendLogprob appends a log probability; JSON has no infinity, and -9999 is
+// what OpenAI sends in its place.
+func appendLogprob(b []byte, v float32) []byte {
+	if math.IsNaN(float64(v)) || v < -9999 {
+		v = -9999
+	}
+	return strconv.AppendFloat(b, float64(min(v, 0)), 'g', -1, 32)
+}
+
+func appendBytes(b []byte, s string) []byte {
+	b = append(b, '[')
+	for i := range len(s) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(b, int(s[i]))
+	}
+	return append(b, ']')
+}
+
+// appendChatToken appends one element of a chat's logprobs.content.
+func appendChatToken(b []byte, t *TokenLogprob) []byte {
+	b = appendTokenFields(append(b, '{'), t)
+	b = append(b, `,"top_logprobs":[`...)
+	for i := range t.Top {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendTokenFields(append(b, '{'), &t.Top[i]), '}')
+	}
+	return append(b, "]}"...)
+}
+
+func appendTokenFields(b []byte, t *TokenLogprob) []byte {
+	b = appendString(append(b, `"token":`...), t.Text)
+	b = appendLogprob(append(b, `,"logprob":`...), t.Logprob)
+	return appendBytes(append(b, `,"bytes":`...), t.Text)
+}
+
+func appendChatLogprobs(b []byte, tokens []TokenLogprob) []byte {
+	b = append(b, `{"content":[`...)
+	for i := range tokens {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendChatToken(b, &tokens[i])
+	}
+	return append(b, `],"refusal":null}`...)
+}
+
+// appendTextLogprobs appends the logprobs of a completion. offset is where the
+// first token begins in the answer, in bytes.
+func appendTextLogprobs(b []byte, tokens []TokenLogprob, offset int) []byte {
+	list := func(name string, f func(t *TokenLogprob)) {
+		b = append(append(b, name...), `:[`...)
+		for i := range tokens {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			f(&tokens[i])
+		}
+		b = append(b, ']')
+	}
+	list(`{"tokens"`, func(t *TokenLogprob) { b = appendString(b, t.Text) })
+	list(`,"token_logprobs"`, func(t *TokenLogprob) { b = appendLogprob(b, t.Logprob) })
+	list(`,"top_logprobs"`, func(t *TokenLogprob) { b = appendTop(b, t.Top) })
+	list(`,"text_offset"`, func(t *TokenLogprob) {
+		b = appendInt(b, offset)
+		offset += len(t.Text)
+	})
+	return append(b, '}')
+}
+
+// appendTop appends alternatives as one object, whose keys must differ: the
+// likeliest of tokens that look alike stays.
+func appendTop(b []byte, top []TokenLogprob) []byte {
+	b = append(b, '{')
+	for i := range top {
+		seen := false
+		for j := range i {
+			seen = seen || top[j].Text == top[i].Text
+		}
+		if seen {
+			continue
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, top[i].Text)
+		b = appendLogprob(append(b, ':'), top[i].Logprob)
+	}
+	return append(b, '}')
+}
+
+func appendUsage(b []byte, f *Final) []byte {
+	b = appendInt(append(b, `{"prompt_tokens":`...), f.PromptTokens)
+	b = appendInt(append(b, `,"completion_tokens":`...), f.CompletionTokens)
+	b = appendInt(append(b, `,"total_tokens":`...), f.PromptTokens+f.CompletionTokens)
+	b = appendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), f.CachedTokens)
+	return append(b, "}}"...)
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+)
+
+// apiError is an answer in OpenAI's error shape.
+type apiError struct {
+	status     int
+	Message    string  `json:"message"`
+	Type       string  `json:"type"`
+	Param      *string `json:"param"`
+	Code       *string `json:"code"`
+	retryAfter int     // seconds; 0: no header
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+const (
+	typeInvalid = "invalid_request_error"
+	typeServer  = "server_error"
+	typeLimit   = "rate_limit_error"
+
+	statusHungUp = 499 // never sent; what /metrics counts for a client that left
+)
+
+func newError(status int, kind, code, format string, args ...any) *apiError {
+	e := &apiError{status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
+	if code != "" {
+		e.Code = &code
+	}
+	return e
+}
+
+// invalid is a 400 about one parameter.
+func invalid(param, format string, args ...any) *apiError {
+	e := newError(http.StatusBadRequest, typeInvalid, "", "%s %s", param, fmt.Sprintf(format, args...))
+	e.Param = &param
+	return e
+}
+
+// asAPIError gives an error of the Generator its answer. chat names the
+// parameter that holds the prompt.
+func asAPIError(err error, chat bool) *apiError {
+	prompt := "prompt"
+	if chat {
+		prompt = "messages"
+	}
+	var (
+		api     *apiError
+		full    *QueueFullError
+		long    *TooLongError
+		refused *InvalidError
+	)
+	switch {
+	case errors.As(err, &api):
+		return api
+	case errors.As(err, &full):
+		e := newError(http.StatusTooManyRequests, typeLimit, "queue_full", "the server is busy and its queue is full; try again later")
+		e.retryAfter = max(1, int(math.Ceil(full.RetryAfter.Seconds())))
+		return e
+	case errors.As(err, &long):
+		e := newError(http.StatusBadRequest, typeInvalid, "context_length_exceeded", "%s", long.Error())
+		e.Param = &prompt
+		return e
+	case errors.As(err, &refused):
+		e := newError(http.StatusBadRequest, typeInvalid, "", "%s", refused.Error())
+		if refused.Param != "" {
+			e.Param = &refused.Param
+		}
+		return e
+	case errors.Is(err, ErrClosed):
+		return newError(http.StatusServiceUnavailable, typeServer, "shutting_down", "%s", ErrClosed.Error())
+	}
+	return newError(http.StatusInternalServerError, typeServer, "", "generation failed: %v", err)
+}
+
+// body is the JSON of the error.
+func (e *apiError) body() []byte {
+	b, _ := json.Marshal(struct {
+		Error *apiError `json:"error"`
+	}{e})
+	return b
+}
+
+func (e *apiError) write(w http.ResponseWriter) {
+	h := w.Header()
+	if e.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	if e.status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	writeJSON(w, e.status, e.body())
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	w.Write(body)
+}
+
+// hungUp reports whether the client of the request left, as opposed to the
+// server cutting it.
+func hungUp(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrClosed)
+}

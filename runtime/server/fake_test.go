@@ -1,0 +1,189 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fake is a Generator that says what it is told to.
+type fake struct {
+	words  []string      // the answer, a token each
+	delay  time.Duration // before each token
+	first  chan struct{} // nil, or the first token waits for it (a long prefill)
+	err    error         // instead of an answer
+	endErr error         // after the answer
+
+	mu       sync.Mutex
+	last     *Request
+	started  chan struct{} // gets one for each Generate, where not nil
+	cancels  atomic.Int64
+	running  atomic.Int64
+	finished atomic.Int64
+}
+
+func (f *fake) Generate(ctx context.Context, r *Request, emit func(Delta) error) (*Final, error) {
+	f.mu.Lock()
+	f.last = r
+	f.mu.Unlock()
+	f.running.Add(1)
+	defer f.running.Add(-1)
+	if f.started != nil {
+		f.started <- struct{}{}
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	gone := func(err error) (*Final, error) {
+		f.cancels.Add(1)
+		return nil, err
+	}
+	if f.first != nil {
+		select {
+		case <-f.first:
+		case <-ctx.Done():
+			return gone(ctx.Err())
+		}
+	}
+	out, reason := f.words, "stop"
+	if r.MaxTokens > 0 && r.MaxTokens < len(out) {
+		out, reason = out[:r.MaxTokens], "length"
+	}
+	for _, w := range out {
+		if f.delay > 0 {
+			select {
+			case <-time.After(f.delay):
+			case <-ctx.Done():
+				return gone(ctx.Err())
+			}
+		}
+		d := Delta{Text: w}
+		if r.Logprobs {
+			d.Token = &TokenLogprob{Text: w, Logprob: -0.5}
+			for i := range r.TopLogprobs {
+				d.Token.Top = append(d.Token.Top, TokenLogprob{Text: w + strings.Repeat("x", i), Logprob: float32(-i)})
+			}
+		}
+		if err := emit(d); err != nil {
+			return gone(err)
+		}
+	}
+	if f.endErr != nil {
+		return nil, f.endErr
+	}
+	f.finished.Add(1)
+	return &Final{FinishReason: reason, PromptTokens: 7, CachedTokens: 3, CompletionTokens: len(out)}, nil
+}
+
+func (f *fake) Models() []ModelInfo {
+	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512}}
+}
+
+func (f *fake) Metrics() []Metric {
+	return []Metric{{Name: "sandwich_switches_total", Help: "Hot switches.", Counter: true, Value: 3}}
+}
+
+func (f *fake) request() *Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// start serves g on a real socket with Serve and its limits.
+func start(t *testing.T, g Generator, o Options) (url string, srv *Server) {
+	t.Helper()
+	srv = New(g, o)
+	ts := httptest.NewUnstartedServer(http.NotFoundHandler())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, ts.Listener) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return "http://" + ts.Listener.Addr().String(), srv
+}
+
+func post(t *testing.T, h http.Handler, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+	return w
+}
+
+// chunks reads a whole stream and returns its objects; it must end with [DONE].
+func chunks(t *testing.T, r io.Reader) (out []map[string]any) {
+	t.Helper()
+	sc := bufio.NewScanner(r)
+	done := false
+	for sc.Scan() {
+		data, ok := bytes.CutPrefix(sc.Bytes(), []byte("data: "))
+		switch {
+		case !ok:
+			continue
+		case done:
+			t.Fatalf("data after the end: %s", data)
+		case string(data) == "[DONE]":
+			done = true
+			continue
+		}
+		var m map[string]any
+		if err := json.Unmarshal(data, &m); err != nil {
+			t.Fatalf("%v in %s", err, data)
+		}
+		out = append(out, m)
+	}
+	if err := sc.Err(); err != nil || !done {
+		t.Fatalf("the stream ended early: %v after %d chunks", err, len(out))
+	}
+	return out
+}
+
+// at walks into decoded JSON by field names and indexes.
+func at(v any, path ...any) any {
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[p]
+		case int:
+			l, _ := v.([]any)
+			if p >= len(l) {
+				return nil
+			}
+			v = l[p]
+		}
+	}
+	return v
+}
+
+func parsed(t *testing.T, data []byte) (v any) {
+	t.Helper()
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+	return v
+}
+
+// eventually waits for something another goroutine does.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 2000 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}

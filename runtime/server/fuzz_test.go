@@ -1,0 +1,75 @@
+package server
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzBodies checks that whatever is sent to either endpoint is either refused
+// in the right shape or becomes a request inside every bound.
+func FuzzBodies(f *testing.F) {
+	for _, seed := range []string{
+		chatOnce, chatStream,
+		`{"messages":[{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"n":1,"seed":-3}`,
+		`{"messages":[{"role":"user","content":"x"}],"logprobs":true,"top_logprobs":20,"stop":["a","b"],"stream":true,"stream_options":{"include_usage":true}}`,
+		`{"prompt":"p","temperature":1e-45,"top_p":0.1,"min_p":1,"top_k":40,"max_tokens":3,"logprobs":5,"stop":"s"}`,
+		`{"prompt":[1,2,3],"repetition_penalty":1.2,"frequency_penalty":-2,"presence_penalty":2,"service_tier":"flex"}`,
+		`{"prompt":[[7]],"echo":false,"suffix":"","best_of":1,"ignore_eos":true,"logit_bias":{}}`,
+		`{"prompt":["\ud800"],"max_tokens":1e2}`, `{"prompt":[1e3]}`, `[`, `null`, `{"messages":[{}]}`, `{"stop":[[[[[[`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, parse := range []func([]byte) (*call, *apiError){parseChat, parseCompletion} {
+			c, e := parse(body)
+			if e != nil {
+				if e.status != 400 || e.Message == "" || e.Type != typeInvalid || !json.Valid(e.body()) {
+					t.Fatalf("refusal %+v", e)
+				}
+				continue
+			}
+			s := c.Sampling
+			for _, v := range []float32{s.Temperature, s.TopP, s.MinP, s.RepeatPenalty, s.FrequencyPenalty, s.PresencePenalty} {
+				if math.IsNaN(float64(v)) || v < -2 || v > 10 {
+					t.Fatalf("sampling %+v", s)
+				}
+			}
+			if s.RepeatPenalty <= 0 || s.TopK < 0 || c.MaxTokens < 0 || c.TopLogprobs < 0 || c.TopLogprobs > MaxTopLogprobs || len(c.Stop) > MaxStops {
+				t.Fatalf("request %+v", c.Request)
+			}
+			for _, stop := range c.Stop {
+				if stop == "" || len(stop) > MaxStopBytes {
+					t.Fatalf("stop string of %d bytes", len(stop))
+				}
+			}
+			for _, id := range c.Tokens {
+				if id < 0 {
+					t.Fatalf("token id %d", id)
+				}
+			}
+		}
+	})
+}
+
+// FuzzString checks the JSON string writer against encoding/json.
+func FuzzString(f *testing.F) {
+	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "né \u2028 \U0001f600", "\xff\xc3", "a\xffb\xe2\x82"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		b := appendString(nil, s)
+		var got, want string
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Fatalf("%q becomes %s: %v", s, b, err)
+		}
+		ref, _ := json.Marshal(s)
+		if err := json.Unmarshal(ref, &want); err != nil {
+			t.Fatal(err)
+		}
+		if got != want || !utf8.Valid(b) {
+			t.Fatalf("%q becomes %s", s, b)
+		}
+	})
+}

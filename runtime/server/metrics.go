@@ -1,0 +1,125 @@
+package server
+
+import (
+	"net/http"
+	"runtime/metrics"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Metric is one sample of the Generator for /metrics.
+type Metric struct {
+	Name    string // snake case, with the prefix sandwich_ and the unit
+	Help    string
+	Counter bool        // only ever grows; otherwise a gauge
+	Labels  [][2]string // name and value
+	Value   float64
+}
+
+// counters are the server's own figures.
+type counters struct {
+	mu       sync.Mutex
+	requests map[requestLabel]uint64
+	latency  histogram // whole generation
+	ttft     histogram // to the first token
+	gap      histogram // between tokens of a stream
+
+	inFlight atomic.Int64
+	prompt   atomic.Int64
+	cached   atomic.Int64
+	tokens   atomic.Int64
+}
+
+type requestLabel struct {
+	path   string
+	status int
+}
+
+// histogram has fixed buckets from a millisecond to ten minutes.
+type histogram struct {
+	counts [len(bounds) + 1]uint64
+	sum    float64
+}
+
+var bounds = [...]float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 60, 120, 300, 600}
+
+func (h *histogram) observe(d time.Duration) {
+	s, i := d.Seconds(), 0
+	for i < len(bounds) && s > bounds[i] {
+		i++
+	}
+	h.counts[i]++
+	h.sum += s
+}
+
+func (c *counters) request(path string, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.requests == nil {
+		c.requests = make(map[requestLabel]uint64)
+	}
+	c.requests[requestLabel{path, status}]++
+}
+
+func (c *counters) observe(h *histogram, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.observe(d)
+}
+
+func (c *counters) finished(f *Final, took time.Duration) {
+	c.prompt.Add(int64(f.PromptTokens))
+	c.cached.Add(int64(f.CachedTokens))
+	c.tokens.Add(int64(f.CompletionTokens))
+	c.observe(&c.latency, took)
+}
+
+// collect lists the server's own samples and those of the Go runtime that tell
+// whether the server lives well beside the workers.
+func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogram) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l, n := range c.requests {
+		out = append(out, Metric{"sandwich_http_requests_total", "HTTP requests answered; 499 are clients that hung up.", true,
+			[][2]string{{"path", l.path}, {"code", strconv.Itoa(l.status)}}, float64(n)})
+	}
+	add := func(name, help string, counter bool, v float64) {
+		out = append(out, Metric{Name: name, Help: help, Counter: counter, Value: v})
+	}
+	add("sandwich_http_requests_in_flight", "Generation requests being answered.", false, float64(c.inFlight.Load()))
+	add("sandwich_http_body_bytes", "Memory held by request bodies.", false, float64(bodyBytes))
+	add("sandwich_prompt_tokens_total", "Prompt tokens of finished requests.", true, float64(c.prompt.Load()))
+	add("sandwich_cached_prompt_tokens_total", "Prompt tokens that were reused, not computed.", true, float64(c.cached.Load()))
+	add("sandwich_completion_tokens_total", "Tokens generated for finished requests.", true, float64(c.tokens.Load()))
+
+	samples := []metrics.Sample{
+		{Name: "/sched/goroutines:goroutines"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"},
+	}
+	metrics.Read(samples)
+	value := func(i int) float64 {
+		if samples[i].Value.Kind() != metrics.KindUint64 {
+			return 0
+		}
+		return float64(samples[i].Value.Uint64())
+	}
+	add("go_goroutines", "Goroutines that exist.", false, value(0))
+	add("go_memory_heap_objects_bytes", "Bytes of live and not yet swept objects on the Go heap.", false, value(1))
+	add("go_gc_cycles_total", "Completed garbage collections.", true, value(2))
+
+	return out, []namedHistogram{
+		{"sandwich_request_seconds", "Time of a whole generation.", c.latency},
+		{"sandwich_time_to_first_token_seconds", "Time from the request to its first token.", c.ttft},
+		{"sandwich_time_between_tokens_seconds", "Time between two tokens of a request.", c.gap},
+	}
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	own, hists := s.counters.collect(s.opts.BodyBudget - s.bodies.left.Load())
+	text := exposition(append(own, s.gen.Metrics()...), hists)
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	w.Write(text)
+}

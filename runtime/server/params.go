@@ -1,0 +1,249 @@
+package server
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"sandwich/runtime/sched"
+)
+
+// Bounds of what one request may ask for. They keep the work of a request
+// proportional to its tokens: every stop string is looked for at every token.
+const (
+	MaxStops       = 64   // stop strings
+	MaxStopBytes   = 1024 // bytes of each
+	MaxTopLogprobs = 20   // alternatives a token
+	MaxMessages    = 8192 // turns of a chat
+	MaxParts       = 4096 // text parts of one message
+)
+
+// common are the fields both endpoints share.
+type common struct {
+	Model         *string `json:"model"`
+	Stream        *bool   `json:"stream"`
+	StreamOptions *struct {
+		IncludeUsage *bool `json:"include_usage"`
+	} `json:"stream_options"`
+	MaxTokens         *int64          `json:"max_tokens"`
+	Temperature       *float64        `json:"temperature"`
+	TopP              *float64        `json:"top_p"`
+	MinP              *float64        `json:"min_p"`
+	TopK              *int64          `json:"top_k"`
+	RepetitionPenalty *float64        `json:"repetition_penalty"`
+	RepeatPenalty     *float64        `json:"repeat_penalty"`
+	FrequencyPenalty  *float64        `json:"frequency_penalty"`
+	PresencePenalty   *float64        `json:"presence_penalty"`
+	Seed              *int64          `json:"seed"`
+	Stop              json.RawMessage `json:"stop"`
+	N                 *int64          `json:"n"`
+	LogitBias         json.RawMessage `json:"logit_bias"`
+	IgnoreEOS         *bool           `json:"ignore_eos"`
+	ServiceTier       *string         `json:"service_tier"`
+	User              *string         `json:"user"`
+}
+
+type chatBody struct {
+	common
+	Messages            json.RawMessage `json:"messages"`
+	MaxCompletionTokens *int64          `json:"max_completion_tokens"`
+	Logprobs            *bool           `json:"logprobs"`
+	TopLogprobs         *int64          `json:"top_logprobs"`
+	Tools               json.RawMessage `json:"tools"`
+	Functions           json.RawMessage `json:"functions"`
+	ToolChoice          json.RawMessage `json:"tool_choice"`
+	ResponseFormat      *struct {
+		Type string `json:"type"`
+	} `json:"response_format"`
+	Modalities []string `json:"modalities"`
+}
+
+type completionBody struct {
+	common
+	Prompt   json.RawMessage `json:"prompt"`
+	Logprobs *int64          `json:"logprobs"`
+	Echo     *bool           `json:"echo"`
+	Suffix   *string         `json:"suffix"`
+	BestOf   *int64          `json:"best_of"`
+}
+
+// call is a checked request and how its answer is wanted.
+type call struct {
+	Request
+	stream bool
+	usage  bool // a last chunk with the usage
+}
+
+const maxInt32 = math.MaxInt32
+
+// parseChat checks the body of /v1/chat/completions.
+func parseChat(data []byte) (*call, *apiError) {
+	var b chatBody
+	if e := decode(data, &b, ""); e != nil {
+		return nil, e
+	}
+	c, e := b.common.check()
+	if e != nil {
+		return nil, e
+	}
+	if b.MaxCompletionTokens != nil {
+		if c.MaxTokens, e = integer(b.MaxCompletionTokens, "max_completion_tokens", 1, maxInt32, 0); e != nil {
+			return nil, e
+		}
+	}
+	if c.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+		return nil, e
+	}
+	c.Logprobs = b.Logprobs != nil && *b.Logprobs
+	if c.TopLogprobs > 0 && !c.Logprobs {
+		return nil, invalid("top_logprobs", "needs logprobs to be true")
+	}
+	switch {
+	case !isEmpty(b.Tools) && string(b.ToolChoice) != `"none"`:
+		return nil, invalid("tools", "are not supported; leave the field out")
+	case !isEmpty(b.Functions):
+		return nil, invalid("functions", "are not supported; leave the field out")
+	case b.ResponseFormat != nil && b.ResponseFormat.Type != "text" && b.ResponseFormat.Type != "":
+		return nil, invalid("response_format", "%q is not supported; the answer is text", clip(b.ResponseFormat.Type))
+	}
+	for _, m := range b.Modalities {
+		if m != "text" {
+			return nil, invalid("modalities", "%q is not supported; the answer is text", clip(m))
+		}
+	}
+	if c.Messages, e = parseMessages(b.Messages); e != nil {
+		return nil, e
+	}
+	return c, nil
+}
+
+// parseCompletion checks the body of /v1/completions.
+func parseCompletion(data []byte) (*call, *apiError) {
+	var b completionBody
+	if e := decode(data, &b, ""); e != nil {
+		return nil, e
+	}
+	c, e := b.common.check()
+	if e != nil {
+		return nil, e
+	}
+	if b.MaxTokens == nil {
+		c.MaxTokens = 16 // the default of this endpoint
+	}
+	c.Logprobs = b.Logprobs != nil
+	if c.TopLogprobs, e = integer(b.Logprobs, "logprobs", 0, MaxTopLogprobs, 0); e != nil {
+		return nil, e
+	}
+	switch {
+	case b.Echo != nil && *b.Echo:
+		return nil, invalid("echo", "is not supported; leave it out")
+	case b.Suffix != nil && *b.Suffix != "":
+		return nil, invalid("suffix", "is not supported; leave it out")
+	case b.BestOf != nil && *b.BestOf != 1:
+		return nil, invalid("best_of", "is %d and only 1 is supported", *b.BestOf)
+	}
+	if e := parsePrompt(b.Prompt, &c.Request); e != nil {
+		return nil, e
+	}
+	return c, nil
+}
+
+func (b *common) check() (*call, *apiError) {
+	c := &call{stream: b.Stream != nil && *b.Stream}
+	if o := b.StreamOptions; o != nil {
+		if !c.stream {
+			return nil, invalid("stream_options", "is only allowed where stream is true")
+		}
+		c.usage = o.IncludeUsage != nil && *o.IncludeUsage
+	}
+	var e *apiError
+	if c.MaxTokens, e = integer(b.MaxTokens, "max_tokens", 1, maxInt32, 0); e != nil {
+		return nil, e
+	}
+	if b.N != nil && *b.N != 1 {
+		return nil, invalid("n", "is %d and only 1 is supported; send the request several times", *b.N)
+	}
+	if !isEmpty(b.LogitBias) {
+		return nil, invalid("logit_bias", "is not supported; leave it out")
+	}
+	if c.Sampling, e = b.sampling(); e != nil {
+		return nil, e
+	}
+	if c.Stop, e = parseStop(b.Stop); e != nil {
+		return nil, e
+	}
+	c.IgnoreEOS = b.IgnoreEOS != nil && *b.IgnoreEOS
+	if b.ServiceTier != nil && *b.ServiceTier == "flex" {
+		c.Class = sched.Proactive
+	}
+	return c, nil
+}
+
+func (b *common) sampling() (s Sampling, e *apiError) {
+	penalty, name := b.RepetitionPenalty, "repetition_penalty"
+	if penalty == nil {
+		penalty, name = b.RepeatPenalty, "repeat_penalty"
+	}
+	for _, f := range []struct {
+		to          *float32
+		v           *float64
+		name        string
+		lo, hi, def float64
+	}{
+		{&s.Temperature, b.Temperature, "temperature", 0, 2, 1},
+		{&s.TopP, b.TopP, "top_p", 0, 1, 1},
+		{&s.MinP, b.MinP, "min_p", 0, 1, 0},
+		{&s.RepeatPenalty, penalty, name, 0.01, 10, 1},
+		{&s.FrequencyPenalty, b.FrequencyPenalty, "frequency_penalty", -2, 2, 0},
+		{&s.PresencePenalty, b.PresencePenalty, "presence_penalty", -2, 2, 0},
+	} {
+		if *f.to, e = number(f.v, f.name, f.lo, f.hi, f.def); e != nil {
+			return s, e
+		}
+	}
+	// -1 is how some clients say off; no vocabulary is as large as the bound.
+	if s.TopK, e = integer(b.TopK, "top_k", -1, maxInt32, 0); e != nil {
+		return s, e
+	}
+	s.TopK = max(s.TopK, 0)
+	if b.Seed != nil {
+		s.Seed, s.Seeded = uint64(*b.Seed), true
+	}
+	return s, nil
+}
+
+// parseStop takes a string or a list of strings.
+func parseStop(raw json.RawMessage) ([]string, *apiError) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	if raw[0] == '"' {
+		raw = json.RawMessage("[" + string(raw) + "]")
+	}
+	if raw[0] != '[' {
+		return nil, invalid("stop", "must be a string or a list of strings")
+	}
+	var stops []string
+	e := each(raw, "stop", MaxStops, func(i int, item json.RawMessage) *apiError {
+		var s string
+		switch {
+		case json.Unmarshal(item, &s) != nil || isNull(item):
+			return invalid("stop", "must be a string or a list of strings")
+		case s == "":
+			return invalid("stop", "must not hold an empty string")
+		case len(s) > MaxStopBytes:
+			return invalid("stop", "holds a string of %d bytes; at most %d are accepted", len(s), MaxStopBytes)
+		}
+		stops = append(stops, s)
+		return nil
+	})
+	return stops, e
+}
+
+// clip shortens what is repeated from the body in a message.
+func clip(s string) string {
+	if len(s) > 40 {
+		return strings.ToValidUTF8(s[:40], "") + "..."
+	}
+	return s
+}

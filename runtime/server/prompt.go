@@ -1,0 +1,164 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+type messageBody struct {
+	Role      *string         `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	Name      *string         `json:"name"`
+	ToolCalls json.RawMessage `json:"tool_calls"`
+}
+
+// roles maps what a client may say to what templates know: developer is the
+// newer name of system, function the older one of tool.
+var roles = map[string]string{
+	"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool", "function": "tool",
+}
+
+func parseMessages(raw json.RawMessage) ([]Message, *apiError) {
+	if isNull(raw) {
+		return nil, invalid("messages", "is missing; send a list of messages")
+	}
+	var out []Message
+	e := each(raw, "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
+		at := fmt.Sprintf("messages[%d]", i)
+		var b messageBody
+		if isNull(item) || item[0] != '{' {
+			return invalid(at, "must be an object")
+		}
+		if e := decode(item, &b, at); e != nil {
+			return e
+		}
+		if b.Role == nil {
+			return invalid(at+".role", "is missing")
+		}
+		role, ok := roles[*b.Role]
+		if !ok {
+			return invalid(at+".role", "is %q and must be system, developer, user, assistant or tool", clip(*b.Role))
+		}
+		if !isEmpty(b.ToolCalls) {
+			return invalid(at+".tool_calls", "are not supported; leave them out")
+		}
+		m := Message{Role: role}
+		if b.Name != nil {
+			m.Name = *b.Name
+		}
+		var e *apiError
+		if m.Content, e = parseContent(b.Content, at+".content", role); e != nil {
+			return e
+		}
+		out = append(out, m)
+		return nil
+	})
+	if e == nil && len(out) == 0 {
+		e = invalid("messages", "is empty; send at least one message")
+	}
+	return out, e
+}
+
+// parseContent takes a string or a list of text parts, which are joined by line
+// breaks as other servers do. Only an assistant may have said nothing.
+func parseContent(raw json.RawMessage, at, role string) (string, *apiError) {
+	var text string
+	switch {
+	case isNull(raw) && role == "assistant":
+		return "", nil
+	case isNull(raw):
+		return "", invalid(at, "is missing")
+	case raw[0] == '"':
+		return text, decode(raw, &text, at)
+	case raw[0] != '[':
+		return "", invalid(at, "must be a string or a list of text parts")
+	}
+	var parts []string
+	e := each(raw, at, MaxParts, func(i int, item json.RawMessage) *apiError {
+		part := fmt.Sprintf("%s[%d]", at, i)
+		var p struct {
+			Type *string `json:"type"`
+			Text *string `json:"text"`
+		}
+		if item[0] != '{' {
+			return invalid(part, "must be an object")
+		}
+		if e := decode(item, &p, part); e != nil {
+			return e
+		}
+		switch {
+		case p.Type == nil:
+			return invalid(part+".type", "is missing")
+		case *p.Type != "text":
+			return invalid(part+".type", "is %q; only text is supported", clip(*p.Type))
+		case p.Text == nil:
+			return invalid(part+".text", "is missing")
+		}
+		parts = append(parts, *p.Text)
+		return nil
+	})
+	return strings.Join(parts, "\n"), e
+}
+
+// parsePrompt takes a string, a list of token ids, or a list of exactly one of
+// these.
+func parsePrompt(raw json.RawMessage, r *Request) *apiError {
+	const accepted = "must be a string or a list of token ids"
+	if isNull(raw) {
+		return invalid("prompt", "is missing")
+	}
+	switch raw[0] {
+	case '"':
+		return decode(raw, &r.Prompt, "prompt")
+	case '[':
+	default:
+		return invalid("prompt", accepted)
+	}
+	first, several, e := firstOf(raw)
+	switch {
+	case e != nil:
+		return e
+	case first == nil:
+		return invalid("prompt", "is empty")
+	case first[0] == '"' || first[0] == '[':
+		if several {
+			return invalid("prompt", "holds several prompts and only one is supported; send a request for each")
+		}
+		if first[0] == '"' {
+			return decode(first, &r.Prompt, "prompt")
+		}
+		raw = first
+	}
+	// encoding/json would read null as 0.
+	if e := decode(raw, &r.Tokens, "prompt"); e != nil || bytes.IndexByte(raw, 'n') >= 0 {
+		return invalid("prompt", accepted)
+	}
+	if len(r.Tokens) == 0 {
+		return invalid("prompt", "is empty")
+	}
+	for _, t := range r.Tokens {
+		if t < 0 {
+			return invalid("prompt", "holds the token id %d; ids are not negative", t)
+		}
+	}
+	return nil
+}
+
+// firstOf returns the first element of a list and whether there are more.
+func firstOf(raw json.RawMessage) (first json.RawMessage, several bool, e *apiError) {
+	stop := &apiError{}
+	e = each(raw, "prompt", len(raw), func(i int, item json.RawMessage) *apiError {
+		if i == 0 {
+			first = item
+			return nil
+		}
+		several = true
+		return stop
+	})
+	if e == stop {
+		e = nil
+	}
+	return first, several, e
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func serve(h http.Handler, method, path, authorization string) *httptest.ResponseRecorder {
+	w, r := httptest.NewRecorder(), httptest.NewRequest(method, path, nil)
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func many(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
+
+// Every refusal is a 400 in OpenAI's shape that names the parameter.
+func TestBadBodies(t *testing.T) {
+	const msg = `"messages":[{"role":"user","content":"hi"}]`
+	chat := func(fields string) string { return `{` + msg + `,` + fields + `}` }
+	text := func(fields string) string { return `{"prompt":"p",` + fields + `}` }
+	s := New(&fake{words: []string{"x"}}, Options{})
+	for _, c := range []struct{ path, body, param, has string }{
+		{"chat", ``, "", "not valid JSON"},
+		{"chat", `{`, "", "not valid JSON"},
+		{"chat", `{"messages":[],}`, "", "not valid JSON"},
+		{"chat", chat(`"seed":1`) + "x", "", "not valid JSON"},
+		{"chat", "{\"user\":\"\xff\"}", "", "UTF-8"},
+		{"chat", `[]`, "", "must be a JSON object, not a list"},
+		{"chat", `"x"`, "", "must be a JSON object"},
+		{"chat", `null`, "messages", "is missing"},
+		{"chat", `{}`, "messages", "is missing"},
+		{"chat", `{"messages":[]}`, "messages", "is empty"},
+		{"chat", `{"messages":"hi"}`, "messages", "must be a list"},
+		{"chat", `{"messages":[1]}`, "messages[0]", "must be an object"},
+		{"chat", `{"messages":[null]}`, "messages[0]", "must be an object"},
+		{"chat", `{"messages":[{"content":"x"}]}`, "messages[0].role", "is missing"},
+		{"chat", `{"messages":[{"role":7,"content":"x"}]}`, "messages[0].role", "must be a string"},
+		{"chat", `{"messages":[{"role":"king","content":"x"}]}`, "messages[0].role", `"king"`},
+		{"chat", `{"messages":[{"role":"user"}]}`, "messages[0].content", "is missing"},
+		{"chat", `{"messages":[{"role":"user","content":{}}]}`, "messages[0].content", "must be a string or a list"},
+		{"chat", `{"messages":[{"role":"user","content":["x"]}]}`, "messages[0].content[0]", "must be an object"},
+		{"chat", `{"messages":[{"role":"user","content":[{"text":"x"}]}]}`, "messages[0].content[0].type", "is missing"},
+		{"chat", `{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages[0].content[0].text", "is missing"},
+		{"chat", `{"messages":[{"role":"user","content":[{"type":"text","text":1}]}]}`, "messages[0].content[0].text", "must be a string"},
+		{"chat", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`, "messages[0].content[0].type", "only text"},
+		{"chat", `{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1"}]}]}`, "messages[0].tool_calls", "not supported"},
+		{"chat", `{"messages":` + many(MaxMessages+1, `{"role":"user","content":""}`) + `}`, "messages", "more than"},
+		{"chat", chat(`"temperature":"hot"`), "temperature", "must be a number, not a string"},
+		{"chat", chat(`"temperature":1e999`), "temperature", "must be a number"},
+		{"chat", chat(`"temperature":-0.1`), "temperature", "between 0 and 2"},
+		{"chat", chat(`"temperature":1e308`), "temperature", "between 0 and 2"},
+		{"chat", chat(`"temperature":NaN`), "", "not valid JSON"},
+		{"chat", chat(`"temperature":Infinity`), "", "not valid JSON"},
+		{"chat", chat(`"top_p":1.5`), "top_p", "between"},
+		{"chat", chat(`"min_p":-1`), "min_p", "between"},
+		{"chat", chat(`"top_k":-2`), "top_k", "between"},
+		{"chat", chat(`"top_k":1.5`), "top_k", "must be an integer"},
+		{"chat", chat(`"max_tokens":0`), "max_tokens", "between 1"},
+		{"chat", chat(`"max_tokens":-5`), "max_tokens", "between 1"},
+		{"chat", chat(`"max_tokens":1e30`), "max_tokens", "must be an integer"},
+		{"chat", chat(`"max_tokens":99999999999`), "max_tokens", "between 1"},
+		{"chat", chat(`"max_completion_tokens":0`), "max_completion_tokens", "between 1"},
+		{"chat", chat(`"repetition_penalty":0`), "repetition_penalty", "between"},
+		{"chat", chat(`"repeat_penalty":-1`), "repeat_penalty", "between"},
+		{"chat", chat(`"presence_penalty":3`), "presence_penalty", "between"},
+		{"chat", chat(`"n":2`), "n", "only 1"},
+		{"chat", chat(`"seed":"x"`), "seed", "must be an integer"},
+		{"chat", chat(`"seed":1e400`), "seed", "must be an integer"},
+		{"chat", chat(`"stream":"yes"`), "stream", "must be true or false"},
+		{"chat", chat(`"stream_options":{"include_usage":true}`), "stream_options", "only allowed where stream"},
+		{"chat", chat(`"stream":true,"stream_options":{"include_usage":1}`), "stream_options.include_usage", "true or false"},
+		{"chat", chat(`"stream":true,"stream_options":7`), "stream_options", "must be an object"},
+		{"chat", chat(`"stop":5`), "stop", "a string or a list"},
+		{"chat", chat(`"stop":[1]`), "stop", "a string or a list"},
+		{"chat", chat(`"stop":[null]`), "stop", "a string or a list"},
+		{"chat", chat(`"stop":""`), "stop", "empty"},
+		{"chat", chat(`"stop":["a",""]`), "stop", "empty"},
+		{"chat", chat(`"stop":` + many(10_000, `"a"`)), "stop", "more than the 64"},
+		{"chat", chat(`"stop":"` + strings.Repeat("a", 2000) + `"`), "stop", "2000 bytes"},
+		{"chat", chat(`"logprobs":1`), "logprobs", "true or false"},
+		{"chat", chat(`"top_logprobs":3`), "top_logprobs", "needs logprobs"},
+		{"chat", chat(`"logprobs":true,"top_logprobs":21`), "top_logprobs", "between 0 and 20"},
+		{"chat", chat(`"logit_bias":{"5":1}`), "logit_bias", "not supported"},
+		{"chat", chat(`"tools":[{}]`), "tools", "not supported"},
+		{"chat", chat(`"functions":[{}]`), "functions", "not supported"},
+		{"chat", chat(`"response_format":{"type":"json_object"}`), "response_format", "not supported"},
+		{"chat", chat(`"modalities":["audio"]`), "modalities", "not supported"},
+		{"chat", chat(`"user":{}`), "user", "must be a string"},
+		{"text", `{}`, "prompt", "is missing"},
+		{"text", `{"prompt":5}`, "prompt", "a string or a list"},
+		{"text", `{"prompt":[]}`, "prompt", "is empty"},
+		{"text", `{"prompt":[[]]}`, "prompt", "is empty"},
+		{"text", `{"prompt":["a","b"]}`, "prompt", "several prompts"},
+		{"text", `{"prompt":[[1],[2]]}`, "prompt", "several prompts"},
+		{"text", `{"prompt":[1,"a"]}`, "prompt", "a string or a list"},
+		{"text", `{"prompt":[1,null]}`, "prompt", "a string or a list"},
+		{"text", `{"prompt":[1.5]}`, "prompt", "a string or a list"},
+		{"text", `{"prompt":[99999999999]}`, "prompt", "a string or a list"},
+		{"text", `{"prompt":[1,-2]}`, "prompt", "-2"},
+		{"text", text(`"logprobs":true`), "logprobs", "must be an integer"},
+		{"text", text(`"logprobs":21`), "logprobs", "between"},
+		{"text", text(`"echo":true`), "echo", "not supported"},
+		{"text", text(`"suffix":"x"`), "suffix", "not supported"},
+		{"text", text(`"best_of":3`), "best_of", "only 1"},
+	} {
+		path := map[string]string{"chat": "/v1/chat/completions", "text": "/v1/completions"}[c.path]
+		w := post(t, s, path, c.body)
+		show := c.body[:min(len(c.body), 120)]
+		if w.Code != 400 {
+			t.Errorf("%s: status %d %s", show, w.Code, w.Body)
+			continue
+		}
+		e := at(parsed(t, w.Body.Bytes()), "error")
+		param, _ := at(e, "param").(string)
+		if m, _ := at(e, "message").(string); param != c.param || !strings.Contains(m, c.has) || at(e, "type") != "invalid_request_error" {
+			t.Errorf("%s: %s", show, w.Body)
+		}
+	}
+}
+
+func TestGeneratorErrors(t *testing.T) {
+	const body = `{"messages":[{"role":"user","content":"hi"}]`
+	for _, c := range []struct {
+		err    error
+		status int
+		has    string
+		retry  string
+	}{
+		{&QueueFullError{RetryAfter: 2500 * time.Millisecond}, 429, `"code":"queue_full"`, "3"},
+		{&QueueFullError{}, 429, `rate_limit_error`, "1"},
+		{fmt.Errorf("engine: %w", &TooLongError{PromptTokens: 5000, MaxTokens: 10, Context: 4096}), 400, "5000 tokens and the context holds 4096", ""},
+		{&TooLongError{PromptTokens: 4000, MaxTokens: 100, Context: 4096}, 400, "4000 tokens and max_tokens asks for 100 more, 4100 together, but the context holds 4096", ""},
+		{&InvalidError{Param: "prompt", Message: "holds an id that is not in the vocabulary"}, 400, `"param":"prompt"`, ""},
+		{ErrClosed, 503, "shutting_down", ""},
+		{errors.New("boom"), 500, `"type":"server_error"`, ""},
+	} {
+		for _, stream := range []string{"}", `,"stream":true}`} {
+			w := post(t, New(&fake{err: c.err}, Options{}), "/v1/chat/completions", body+stream)
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || w.Header().Get("Retry-After") != c.retry {
+				t.Errorf("%v: status %d, retry %q, %s", c.err, w.Code, w.Header().Get("Retry-After"), w.Body)
+			}
+		}
+	}
+	// After the first token the status is out; the error is the last event.
+	w := post(t, New(&fake{words: []string{"a"}, endErr: errors.New("boom")}, Options{}), "/v1/chat/completions", body+`,"stream":true}`)
+	if w.Code != 200 || !strings.HasSuffix(w.Body.String(), `"param":null,"code":null}}`+"\n\n") || strings.Contains(w.Body.String(), "[DONE]") {
+		t.Errorf("broken stream: %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,287 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"log"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Options of a server. A zero field takes the default named beside it.
+type Options struct {
+	APIKeys []string // any of them opens everything but /health; none: no key is asked for
+
+	MaxBody    int64 // bytes of one body; 8 MiB
+	BodyBudget int64 // bytes of all bodies in memory; 256 MiB
+	MaxHeader  int   // bytes of a header; 64 KiB
+	MaxConns   int   // connections at once, further ones wait to be accepted; 4096
+
+	HeaderTimeout time.Duration // to send the header; 10 s
+	BodyTimeout   time.Duration // to send the body; 60 s
+	WriteTimeout  time.Duration // to take what is written; 30 s
+	IdleTimeout   time.Duration // between two requests; 2 min
+	Heartbeat     time.Duration // a quiet stream gets a comment this often; 10 s
+	Grace         time.Duration // for answers under way when Serve ends; 30 s
+
+	ErrorLog *log.Logger // of net/http; nil: the standard logger
+}
+
+func (o Options) withDefaults() Options {
+	duration := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	duration(&o.HeaderTimeout, 10*time.Second)
+	duration(&o.BodyTimeout, time.Minute)
+	duration(&o.WriteTimeout, 30*time.Second)
+	duration(&o.IdleTimeout, 2*time.Minute)
+	duration(&o.Heartbeat, 10*time.Second)
+	duration(&o.Grace, 30*time.Second)
+	if o.MaxBody <= 0 {
+		o.MaxBody = 8 << 20
+	}
+	if o.BodyBudget <= 0 {
+		o.BodyBudget = 256 << 20
+	}
+	if o.MaxHeader <= 0 {
+		o.MaxHeader = 64 << 10
+	}
+	if o.MaxConns <= 0 {
+		o.MaxConns = 4096
+	}
+	return o
+}
+
+// Server answers the API of the package comment. It is an http.Handler; Serve
+// runs it on a listener with the limits of its Options.
+type Server struct {
+	gen      Generator
+	opts     Options
+	keys     [][sha256.Size]byte
+	routes   map[string]route
+	bodies   budget
+	counters counters
+	draining atomic.Bool
+}
+
+// route is what a path answers to.
+type route struct {
+	method string // GET (and HEAD) or POST
+	open   bool   // needs no key
+	serve  func(w http.ResponseWriter, r *http.Request)
+}
+
+// New returns a server over g.
+func New(g Generator, o Options) *Server {
+	s := &Server{gen: g, opts: o.withDefaults()}
+	s.bodies.left.Store(s.opts.BodyBudget)
+	for _, k := range o.APIKeys {
+		s.keys = append(s.keys, sha256.Sum256([]byte(k)))
+	}
+	s.routes = map[string]route{
+		"/health":              {http.MethodGet, true, s.health},
+		"/metrics":             {http.MethodGet, false, s.metrics},
+		"/v1/models":           {http.MethodGet, false, s.models},
+		"/v1/chat/completions": {http.MethodPost, false, func(w http.ResponseWriter, r *http.Request) { s.generate(w, r, true) }},
+		"/v1/completions":      {http.MethodPost, false, func(w http.ResponseWriter, r *http.Request) { s.generate(w, r, false) }},
+	}
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	rt, known := s.routes[path]
+	if !known && strings.HasPrefix(path, "/v1/models/") {
+		rt, known, path = route{http.MethodGet, false, s.model}, true, "/v1/models/{id}"
+	}
+	if !known {
+		path = "other" // a scan of paths must not grow the metrics
+	}
+	rec := &recorder{ResponseWriter: w, status: http.StatusOK}
+	defer func() { s.counters.request(path, rec.status) }()
+	// The write deadline of the request before this one on the connection may
+	// stand. The read deadline holds until the body has arrived; after a refusal
+	// it also ends net/http's attempt to read the rest of it. Both are unsupported
+	// where there is no network (a test recorder).
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
+	if r.ContentLength != 0 {
+		_ = rc.SetReadDeadline(time.Now().Add(s.opts.BodyTimeout))
+	}
+
+	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
+	switch {
+	case !rt.open && !s.authorized(r):
+		newError(http.StatusUnauthorized, typeInvalid, "invalid_api_key",
+			"a valid API key is needed; send it as the header Authorization: Bearer KEY").write(rec)
+	case !known:
+		newError(http.StatusNotFound, typeInvalid, "not_found", "there is no %q here", clip(r.URL.Path)).write(rec)
+	case !allowed:
+		rec.Header().Set("Allow", rt.method)
+		newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s", path, rt.method, clip(r.Method)).write(rec)
+	default:
+		rt.serve(rec, r)
+	}
+}
+
+// authorized compares the key with every accepted one in time that depends on
+// neither: digests have one length, and no comparison ends the loop.
+func (s *Server) authorized(r *http.Request) bool {
+	if len(s.keys) == 0 {
+		return true
+	}
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(key)))
+	found := 0
+	for i := range s.keys {
+		found |= subtle.ConstantTimeCompare(sum[:], s.keys[i][:])
+	}
+	return found == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// recorder remembers the status for the metrics.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	if s.draining.Load() {
+		writeJSON(w, http.StatusServiceUnavailable, []byte(`{"status":"shutting down"}`))
+		return
+	}
+	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
+}
+
+func appendModel(b []byte, m *ModelInfo) []byte {
+	b = appendString(append(b, `{"id":`...), m.ID)
+	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
+	b = appendInt(append(b, `,"owned_by":"sandwich","max_model_len":`...), m.Context)
+	return append(b, '}')
+}
+
+func (s *Server) models(w http.ResponseWriter, r *http.Request) {
+	b := []byte(`{"object":"list","data":[`)
+	for i, m := range s.gen.Models() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendModel(b, &m)
+	}
+	writeJSON(w, http.StatusOK, append(b, "]}"...))
+}
+
+func (s *Server) model(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
+	for _, m := range s.gen.Models() {
+		if m.ID == id {
+			writeJSON(w, http.StatusOK, appendModel(nil, &m))
+			return
+		}
+	}
+	newError(http.StatusNotFound, typeInvalid, "model_not_found", "there is no model %q here", clip(id)).write(w)
+}
+
+// generate answers both generation endpoints.
+func (s *Server) generate(w http.ResponseWriter, r *http.Request, chat bool) {
+	begun := time.Now()
+	s.counters.inFlight.Add(1)
+	defer s.counters.inFlight.Add(-1)
+	if s.draining.Load() {
+		asAPIError(ErrClosed, chat).write(w)
+		return
+	}
+	body, release, fail := s.readBody(w, r)
+	if fail != nil {
+		fail.write(w)
+		return
+	}
+	defer release()
+	parse := parseCompletion
+	if chat {
+		parse = parseChat
+	}
+	c, fail := parse(body)
+	if fail != nil {
+		fail.write(w)
+		return
+	}
+	a := newAnswer(s.gen.Models()[0].ID, chat)
+	if c.stream {
+		s.stream(w, r, a, c, begun)
+	} else {
+		s.whole(w, r, a, c, begun)
+	}
+}
+
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, a *answer, c *call, begun time.Time) {
+	out := newStream(a, w, c, &s.opts)
+	defer out.close()
+	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(begun, out.token))
+	switch {
+	case hungUp(r.Context()):
+		setStatus(w, statusHungUp)
+	case err != nil:
+		setStatus(w, out.fail(asAPIError(causeOf(r.Context(), err), a.chat)))
+	default:
+		s.counters.finished(final, time.Since(begun))
+		_ = out.finish(final) // a client that left after the last token has what it wanted
+	}
+}
+
+func (s *Server) whole(w http.ResponseWriter, r *http.Request, a *answer, c *call, begun time.Time) {
+	var g gathered
+	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(begun, g.add))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
+	switch {
+	case hungUp(r.Context()):
+		setStatus(w, statusHungUp)
+	case err != nil:
+		asAPIError(causeOf(r.Context(), err), a.chat).write(w)
+	default:
+		s.counters.finished(final, time.Since(begun))
+		writeJSON(w, http.StatusOK, a.whole(&g, final, c.Logprobs))
+	}
+}
+
+// timed wraps emit to observe the times between tokens.
+func (s *Server) timed(last time.Time, emit func(Delta) error) func(Delta) error {
+	hist := &s.counters.ttft
+	return func(d Delta) error {
+		now := time.Now()
+		s.counters.observe(hist, now.Sub(last))
+		last, hist = now, &s.counters.gap
+		return emit(d)
+	}
+}
+
+// causeOf prefers the reason why the server cut a request to the error that the
+// cut made.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// setStatus corrects what the metrics count; nothing is sent.
+func setStatus(w http.ResponseWriter, status int) {
+	if rec, ok := w.(*recorder); ok {
+		rec.status = status
+	}
+}

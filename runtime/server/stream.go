@@ -1,0 +1,193 @@
+package server
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// stream writes an answer as server-sent events. Nothing is written before the
+// first token, so that a refusal still has its status; where the first token
+// takes long, comments keep proxies and clients from giving up.
+type stream struct {
+	*answer
+	w        http.ResponseWriter
+	rc       *http.ResponseController
+	opts     *Options
+	usage    bool // every chunk has the field usage, null but in the last
+	logprobs bool
+
+	mu      sync.Mutex // the heartbeat writes beside Generate
+	head    []byte     // `data: {...,"choices":[`
+	buf     []byte
+	offset  int  // bytes of the tokens so far, for text_offset
+	opened  bool // the header is written
+	started bool // and the role
+	ended   bool
+	last    time.Time
+	beat    *time.Timer
+}
+
+func newStream(a *answer, w http.ResponseWriter, c *call, o *Options) *stream {
+	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, usage: c.usage, logprobs: c.Logprobs, last: time.Now()}
+	object := "text_completion"
+	if a.chat {
+		object = "chat.completion.chunk"
+	}
+	s.head = append(a.appendHead([]byte("data: "), object), `,"choices":[`...)
+	// Under the lock, because a beat looks at s.beat.
+	s.mu.Lock()
+	s.beat = time.AfterFunc(o.Heartbeat, s.heartbeat)
+	s.mu.Unlock()
+	return s
+}
+
+// token writes one token; the error says that the client cannot be reached.
+func (s *stream) token(d Delta) error {
+	if d.Text == "" && d.Token == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin()
+	s.appendChoice(&d, "")
+	return s.flush()
+}
+
+// finish writes the finish reason, the usage where it is wanted, and the end.
+func (s *stream) finish(f *Final) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
+	s.begin()
+	s.appendChoice(&Delta{}, f.FinishReason)
+	if s.usage {
+		s.buf = append(append(s.buf, s.head...), `],"usage":`...)
+		s.buf = append(appendUsage(s.buf, f), "}\n\n"...)
+	}
+	s.buf = append(s.buf, "data: [DONE]\n\n"...)
+	return s.flush()
+}
+
+// fail ends the stream with an error, or answers with its status where nothing
+// was written yet. It returns the status for the count.
+func (s *stream) fail(e *apiError) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
+	if !s.opened {
+		e.write(s.w)
+		return e.status
+	}
+	s.buf = append(append(append(s.buf, "data: "...), e.body()...), "\n\n"...)
+	s.flush()
+	return e.status
+}
+
+// close stops the heartbeat of a stream whose client left.
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
+}
+
+func (s *stream) end() {
+	s.ended = true
+	s.beat.Stop()
+}
+
+// begin writes the header, and the role a chat begins with, once.
+func (s *stream) begin() {
+	if s.started {
+		return
+	}
+	s.header()
+	if s.chat {
+		s.buf = append(append(s.buf, s.head...), `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
+		s.closeChunk()
+	}
+	s.started = true
+}
+
+func (s *stream) header() {
+	if s.opened {
+		return
+	}
+	s.opened = true
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	s.w.WriteHeader(http.StatusOK)
+}
+
+func (s *stream) appendChoice(d *Delta, reason string) {
+	b := append(s.buf, s.head...)
+	switch {
+	case !s.chat:
+		b = appendString(append(b, `{"index":0,"text":`...), d.Text)
+	case reason != "":
+		b = append(b, `{"index":0,"delta":{}`...)
+	default:
+		b = append(appendString(append(b, `{"index":0,"delta":{"content":`...), d.Text), '}')
+	}
+	b = append(b, `,"logprobs":`...)
+	switch {
+	case !s.logprobs || d.Token == nil:
+		b = append(b, "null"...)
+	case s.chat:
+		b = appendChatToken(append(b, `{"content":[`...), d.Token)
+		b = append(b, `],"refusal":null}`...)
+	default:
+		b = appendTextLogprobs(b, []TokenLogprob{*d.Token}, s.offset)
+		s.offset += len(d.Token.Text)
+	}
+	b = append(b, `,"finish_reason":`...)
+	if reason == "" {
+		b = append(b, "null}]"...)
+	} else {
+		b = append(appendString(b, reason), "}]"...)
+	}
+	s.buf = b
+	s.closeChunk()
+}
+
+func (s *stream) closeChunk() {
+	if s.usage {
+		s.buf = append(s.buf, `,"usage":null`...)
+	}
+	s.buf = append(s.buf, "}\n\n"...)
+}
+
+// flush sends what was gathered. A client that takes nothing for
+// Options.WriteTimeout counts as gone.
+func (s *stream) flush() error {
+	s.last = time.Now()
+	// A deadline may be unsupported (a test recorder): then nothing blocks.
+	_ = s.rc.SetWriteDeadline(s.last.Add(s.opts.WriteTimeout))
+	_, err := s.w.Write(s.buf)
+	s.buf = s.buf[:0]
+	if err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+// heartbeat writes a comment where nothing was written for a while.
+func (s *stream) heartbeat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	quiet := time.Since(s.last)
+	if quiet >= s.opts.Heartbeat {
+		s.header()
+		s.buf = append(s.buf, ": waiting\n\n"...)
+		if s.flush() != nil {
+			return // Generate finds out by its context or its next token
+		}
+		quiet = 0
+	}
+	s.beat.Reset(s.opts.Heartbeat - quiet)
+}
