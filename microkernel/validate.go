@@ -4,7 +4,7 @@ import "fmt"
 
 // Limits on what a spec may ask for, beyond the number of registers.
 const (
-	maxMR       = 30
+	maxMR       = 24
 	maxNR       = 128
 	maxKU       = 32
 	maxPrefetch = 8192
@@ -52,8 +52,8 @@ func (s Spec) validateF32() error {
 	switch {
 	case s.Dot != NoDot:
 		return fmt.Errorf("an f32 kernel has no integer dot product")
-	case s.B.Quantized() && s.ISA != Go && s.KU < 8:
-		return fmt.Errorf("KU %d is below the 8 elements that quantized weights are unpacked in", s.KU)
+	case s.B.Quantized() && s.ISA != Go && s.KU != 32:
+		return fmt.Errorf("KU of a kernel for quantized weights is their block of 32")
 	case s.B == BF16 && s.ISA != Go && s.KU < 2:
 		return fmt.Errorf("KU must be even for bf16, which is packed in pairs")
 	}
@@ -69,6 +69,8 @@ func (s Spec) validateInt8() error {
 		return fmt.Errorf("an int8 kernel needs a dot product")
 	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2:
 		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
+	case s.Dot == MAdd && (s.Form == Embed || s.B == Q8_0 && s.ISA == AVX512):
+		return fmt.Errorf("the multiply-add has no embedded broadcast, and no sign transfer on avx512")
 	case s.KU != 32:
 		return fmt.Errorf("KU of an int8 kernel is its block of 32")
 	}
@@ -119,7 +121,7 @@ func (s Spec) bFromMemory() bool {
 // wideRegisters is what widening v vectors of a plain float type takes.
 func (s Spec) wideRegisters(v int) int {
 	if s.B == BF16 {
-		return v + 2 // the pairs, one widened vector and the mask of the high half
+		return v + 1 // and the mask of the high half
 	}
 	return v
 }
@@ -165,11 +167,11 @@ func (s Spec) interleave() int {
 // int8Registers: an integer and a float accumulator per vector of the tile, the weights, and temporaries.
 func (s Spec) int8Registers(tile, v int) int {
 	n := 2*tile + v + 1
-	if s.Dot == MAdd {
-		n++ // the product before it is added
-		if s.B == Q8_0 {
-			n += v // signs and magnitudes apart
-		}
+	if s.Dot == MAdd || s.ISA != AVX512 {
+		n++ // a product before it is added
+	}
+	if s.Dot == MAdd && s.B == Q8_0 {
+		n += v // signs and magnitudes apart
 	}
 	if s.B == Q4_0 && s.ISA == AVX512 {
 		n++ // the nibble mask

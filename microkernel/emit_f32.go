@@ -1,0 +1,108 @@
+package microkernel
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/asm"
+)
+
+// emitFloat generates the tile of the chain "wide" for weights that have no scales: per k, a vector of W is widened and
+// multiplied by each row's element of A.
+func emitFloat(a *asm.Asm, s Spec) {
+	e := &floatTile{emitter: newEmitter(a, s)}
+	if !s.bFromMemory() {
+		e.w = e.vecs(e.v)
+	}
+	if s.B == BF16 {
+		e.high = e.vec()
+	}
+	if s.Form == Load {
+		e.x = e.vec()
+	}
+	e.function(e.setup, e.body)
+}
+
+type floatTile struct {
+	*emitter
+	w    []asm.Vec // one k of W
+	x    asm.Vec   // one element of A in all lanes
+	high asm.Vec   // mask of the upper halves of 32-bit words
+}
+
+func (e *floatTile) setup() {
+	if e.s.B == BF16 {
+		e.I(asm.VBROADCASTSS, e.high, e.ConstU32(0xFFFF0000))
+	}
+}
+
+func (e *floatTile) body() {
+	var t tileArgs
+	e.loop(unsafe.Offsetof(t.main), func() { e.steps(e.s.KU) })
+	if e.s.B == BF16 {
+		e.loop(unsafe.Offsetof(t.rest), func() { e.steps(2) })
+		e.loop(unsafe.Offsetof(t.odd), func() { e.step(0) })
+		return
+	}
+	e.loop(unsafe.Offsetof(t.rest), func() { e.steps(1) })
+}
+
+// steps is n consecutive k, and the pointers moved past them.
+func (e *floatTile) steps(n int) {
+	bytes := PanelOffset(e.s.B, n)
+	for k := range n {
+		if bytes >= 64*n || k%2 == 0 {
+			e.prefetch(PanelOffset(e.s.B, k), PanelOffset(e.s.B, k)+1)
+		}
+		e.step(k)
+	}
+	e.advance(e.aBase, 4*n)
+	e.advance(e.bBase, bytes)
+}
+
+// step is one k: fetch W, then one FMA for each accumulator.
+func (e *floatTile) step(k int) {
+	for j, w := range e.w {
+		e.widen(w, j, k)
+	}
+	for r := range e.s.MR {
+		x := e.a(r, 4*k)
+		if e.s.Form == Load {
+			e.I(asm.VBROADCASTSS, e.x, x)
+		}
+		for j := range e.v {
+			acc := e.acc[r*e.v+j]
+			switch {
+			case e.s.Form == Embed:
+				e.I(asm.VFMADD231PS, acc, e.w[j], x.Bcast())
+			case e.w == nil:
+				e.I(asm.VFMADD231PS, acc, e.x, e.b(j, 64*k, 32))
+			default:
+				e.I(asm.VFMADD231PS, acc, e.x, e.w[j])
+			}
+		}
+	}
+}
+
+// widen brings vector j of step k into w as float32.
+func (e *floatTile) widen(w asm.Vec, j, k int) {
+	n := w.Bytes()
+	switch e.s.B {
+	case F32:
+		e.I(asm.VMOVUPS, w, e.b(j, 64*k, n))
+	case F16:
+		e.I(asm.VCVTPH2PS, w, e.b(j, 32*k, n/2))
+	case BF16:
+		pair := e.b(j, 64*(k/2), n)
+		switch {
+		case k%2 == 1 && e.wide():
+			e.I(asm.VPANDD, w, e.high, pair)
+		case k%2 == 1:
+			e.I(asm.VPAND, w, e.high, pair)
+		case e.wide():
+			e.I(asm.VPSLLD, w, pair, asm.Imm(16))
+		default:
+			e.I(asm.VMOVUPS, w, pair)
+			e.I(asm.VPSLLD, w, w, asm.Imm(16))
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package microkernel
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"sandwich/microkernel/internal/jit"
+)
+
+// tileCache holds every tile function of the process, keyed by its spec with MR and NR of the tile itself: kernels that
+// differ only in size share their tails.
+var tileCache struct {
+	sync.Mutex
+	funcs map[Spec]jit.Func
+}
+
+// BuildAll generates kernels for all specs together, which seals executable memory once. Each spec must be valid and within
+// the features of this host; the error names the first that is not, and nothing is built then.
+func BuildAll(specs []Spec) ([]*Kernel, error) {
+	for _, s := range specs {
+		if err := s.Validate(); err != nil {
+			return nil, err
+		}
+		if need := s.Needs(); !Host().Has(need) {
+			return nil, fmt.Errorf("kernel spec %s needs %s; this CPU has %q", s, need, Host())
+		}
+	}
+	out := make([]*Kernel, len(specs))
+	for i, s := range specs {
+		out[i] = &Kernel{spec: s}
+	}
+	if raceEnabled {
+		return out, nil
+	}
+	tileCache.Lock()
+	defer tileCache.Unlock()
+	if err := loadTiles(specs); err != nil {
+		if errors.Is(err, jit.ErrNoExec) {
+			return out, nil
+		}
+		return nil, err
+	}
+	for _, k := range out {
+		k.tiles = k.spec.cachedTiles()
+	}
+	return out, nil
+}
+
+// eachTile visits the specs of the tile and of every smaller one, rows outermost.
+func (s Spec) eachTile(visit func(Spec) error) error {
+	for mr := 1; mr <= s.MR; mr++ {
+		for nr := PanelWidth; nr <= s.NR; nr += PanelWidth {
+			t := s
+			t.MR, t.NR = mr, nr
+			if err := visit(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loadTiles generates what the specs need and the cache lacks, and loads it in one piece.
+func loadTiles(specs []Spec) error {
+	var missing []Spec
+	var codes [][]byte
+	seen := map[Spec]bool{}
+	for _, s := range specs {
+		if s.ISA == Go {
+			continue
+		}
+		err := s.eachTile(func(t Spec) error {
+			if _, have := tileCache.funcs[t]; have || seen[t] {
+				return nil
+			}
+			code, err := t.Assemble()
+			if err != nil {
+				return err
+			}
+			seen[t] = true
+			missing, codes = append(missing, t), append(codes, code)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	funcs, err := load(codes...)
+	if err != nil {
+		return err
+	}
+	if tileCache.funcs == nil {
+		tileCache.funcs = map[Spec]jit.Func{}
+	}
+	for i, t := range missing {
+		tileCache.funcs[t] = funcs[i]
+	}
+	return nil
+}
+
+// cachedTiles is the table of tile functions of a spec whose tiles are loaded; nil for plain Go.
+func (s Spec) cachedTiles() []jit.Func {
+	if s.ISA == Go {
+		return nil
+	}
+	var out []jit.Func
+	_ = s.eachTile(func(t Spec) error {
+		out = append(out, tileCache.funcs[t])
+		return nil
+	})
+	return out
+}

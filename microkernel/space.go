@@ -1,0 +1,50 @@
+package microkernel
+
+// Space lists the kernels of one instruction set, compute path and weight type that the features allow: every register tile
+// that does not spill and is worth trying, in every form. The order is deterministic. Tiles are listed without software
+// prefetch; its distance is an axis of its own, see WithPrefetch.
+func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
+	if isa == Go {
+		s := Spec{ISA: Go, Compute: c, B: b, MR: 4, NR: PanelWidth, KU: b.Block()}
+		if s.Validate() != nil {
+			return nil
+		}
+		return []Spec{s}
+	}
+	var out []Spec
+	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd} {
+		for _, form := range []Form{Load, Embed} {
+			for ku := 1; ku <= maxKU; ku *= 2 {
+				for nr := PanelWidth; nr <= maxNR; nr += PanelWidth {
+					for mr := 1; mr <= maxMR; mr++ {
+						s := Spec{ISA: isa, Compute: c, B: b, MR: mr, NR: nr, KU: ku, Form: form, Dot: dot}
+						if host.Has(s.Needs()) && s.worthTrying() && s.Validate() == nil {
+							out = append(out, s)
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// worthTrying leaves out what cannot win: panel counts that no matrix divides into well, unrolling beyond the instruction
+// cache, and tiles that keep so few accumulators that every FMA waits for the one before.
+func (s Spec) worthTrying() bool {
+	v := s.NR / PanelWidth
+	if v > 4 && v != 6 && v != 8 {
+		return false
+	}
+	if !s.B.Quantized() && (s.KU > 8 || s.KU*s.MR*s.NR/s.ISA.Lanes() > 256) {
+		return false
+	}
+	const latency, ports = 4, 2
+	return s.MR*s.NR/s.ISA.Lanes() >= latency*ports || s.MR <= 4
+}
+
+// WithPrefetch returns the spec with a software prefetch of the packed weight at the given distance in bytes.
+func (s Spec) WithPrefetch(bytes int) Spec {
+	s.Prefetch = bytes
+	return s
+}

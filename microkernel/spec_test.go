@@ -1,0 +1,109 @@
+package microkernel
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestSpecRoundTrip(t *testing.T) {
+	for _, s := range spaces(1) {
+		for _, s := range []Spec{s, s.WithPrefetch(1024)} {
+			if got, err := ParseSpec(s.String()); err != nil || got != s {
+				t.Fatalf("ParseSpec(%q) = %v, %v", s, got, err)
+			}
+			var u Spec
+			text, _ := s.MarshalText()
+			if err := u.UnmarshalText(text); err != nil || u != s {
+				t.Fatalf("UnmarshalText(%q) = %v, %v", text, u, err)
+			}
+		}
+	}
+}
+
+// TestSpecRefusals: a bundle may name anything; what cannot be built is refused by name before any code exists.
+func TestSpecRefusals(t *testing.T) {
+	for text, want := range map[string]string{
+		"avx512/f32/f32/40x16/ku1/load":             "MR 40",
+		"avx512/f32/f32/14x24/ku1/load":             "NR 24",
+		"avx512/f32/f32/14x32/ku3/load":             "KU 3",
+		"avx512/f32/f32/14x32/ku0/load":             "KU 0",
+		"avx512/f32/f32/16x32/ku1/load":             "35 vector registers and avx512 has 32",
+		"avx2/f32/f32/6x16/ku1/embed":               "only avx512",
+		"avx2/int8/q8_0/1x16/ku32/load/vnni":        "does not exist on avx2",
+		"avx512/int8/q8_0/1x16/ku32/load":           "needs a dot product",
+		"avx512/int8/q8_0/1x16/ku32/load/madd":      "sign transfer",
+		"avx512/int8/f32/1x16/ku32/load/vnni":       "quantized weights",
+		"avx512/f32/q8_0/1x16/ku8/load":             "block of 32",
+		"avx512/f32/bf16/1x16/ku1/load":             "even",
+		"avx512/f32/f32/1x16/ku1/load/vnni":         "no integer dot product",
+		"avx512/f32/f32/1x16/ku1/load/pf100":        "prefetch distance 100",
+		"neon/f32/f32/1x16/ku1/load":                "no code generator",
+		"avx10/f32/f32/1x16/ku1/load":               `unknown instruction set "avx10"`,
+		"avx512/fp8/f32/1x16/ku1/load":              `unknown compute path "fp8"`,
+		"avx512/f32/q9/1x16/ku1/load":               `weight type "q9"`,
+		"avx512/f32/f32/1x16/ku1":                   "want isa/compute",
+		"avx512/f32/f32/ax16/ku1/load":              "MRxNR",
+		"avx512/f32/f32/1x16/k1/load":               "ku",
+		"avx512/f32/f32/1x16/ku1/gather":            "unknown form",
+		"avx512/f32/f32/1x16/ku1/load/turbo":        "turbo",
+		"avx512/f32/f32/99999999999999x16/ku1/load": "MR 99999999999999",
+	} {
+		var s Spec
+		if err := s.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", text, err, want)
+		}
+	}
+	if _, err := Build(Spec{ISA: NEON}); err == nil {
+		t.Error("an invalid spec was built")
+	}
+}
+
+// TestDeterministic: equal specs give equal bytes.
+func TestDeterministic(t *testing.T) {
+	for _, s := range spaces(2)[:40] {
+		if s.ISA == Go {
+			continue
+		}
+		a, err := s.Assemble()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := s.Assemble(); !bytes.Equal(a, b) {
+			t.Errorf("%s: two assemblies differ", s)
+		}
+	}
+}
+
+// TestBuildShares: a kernel built twice, or as the tail of another, is one function.
+func TestBuildShares(t *testing.T) {
+	host := Host()
+	if raceEnabled || !host.Has(HasAVX2) {
+		t.Skip("no generated kernels here")
+	}
+	big := Spec{ISA: AVX2, B: F32, MR: 6, NR: 16, KU: 1}
+	small := big
+	small.MR = 4
+	ks, err := BuildAll([]Spec{big, small, big})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ks[0].tiles[3] != ks[1].tiles[3] || ks[0].tiles[5] != ks[2].tiles[5] {
+		t.Error("equal tiles are different functions")
+	}
+}
+
+func BenchmarkBuildAll(b *testing.B) {
+	specs := Space(HasAVX2|HasAVX512, AVX512, ComputeF32, F32)
+	for b.Loop() {
+		n := 0
+		for _, s := range specs[:10] {
+			_ = s.eachTile(func(t Spec) error {
+				code, err := t.Assemble()
+				n += len(code)
+				return err
+			})
+		}
+		b.ReportMetric(float64(n), "bytes")
+	}
+}
