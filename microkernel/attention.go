@@ -1,0 +1,209 @@
+package microkernel
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// Attention is the fused attention of one KV layout: scores, softmax, value product and merge of whole blocks in one
+// generated function. It gives the bits of the chain it stands for (score GEMM, SoftmaxBlock, value GEMM up to the last
+// position that a row sees, MergeBlock in ascending order, FinishAttention), whatever rows share a call. It is immutable
+// and safe for concurrent use: what a call writes beside its output is in the caller's scratch.
+type Attention struct {
+	layout KVLayout
+	vec    *Vec
+	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
+}
+
+// AttentionJob is the attention of consecutive tokens of one sequence for the query heads that share one KV head.
+type AttentionJob struct {
+	Q         *float32 // [Tokens][Group][HeadDim], tokens QStride elements apart
+	QStride   int
+	Out       *float32 // [Tokens][Group][HeadDim], tokens OutStride elements apart
+	OutStride int
+	Tokens    int
+	Group     int // query heads of the KV head
+	Pos       int // position of the first token; a token sees every position up to its own
+	// KV is where block 0 of the KV head would begin: a K block and the V block behind it. Blocks of consecutive ids are
+	// Pitch bytes apart. Table holds the ids of the sequence's blocks in order, (Pos+Tokens+63)/64 of them.
+	KV    unsafe.Pointer
+	Pitch int
+	Table *int32
+	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
+}
+
+// tileGroup tiles of rows take turns at blockGroup blocks, so that keys and values come from the L2 cache for all tiles but
+// the first. A generated call is one tile against one such group: at most some 30 microseconds. A lone tile has no use
+// for taking turns and gets loneGroup blocks a call.
+const (
+	tileGroup  = 12
+	blockGroup = 4
+	loneGroup  = 32
+)
+
+type attentionKey struct {
+	isa    ISA
+	layout KVLayout
+}
+
+var attentions sync.Map // attentionKey -> func() (*Attention, error)
+
+// NewAttention returns the fused attention for an instruction set; it is generated once per process. As with NewVec it
+// is plain Go where there is no generator or no executable memory, and the error says that the host cannot run the
+// instruction set or the layout makes no sense.
+func NewAttention(isa ISA, l KVLayout) (*Attention, error) {
+	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l) })
+	once, _ := attentions.LoadOrStore(attentionKey{isa, l}, build)
+	return once.(func() (*Attention, error))()
+}
+
+func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	v, err := NewVec(isa)
+	if err != nil {
+		return nil, err
+	}
+	a := &Attention{layout: l, vec: v}
+	if !v.native {
+		return a, nil
+	}
+	level := asm.AVX2
+	if isa == AVX512 {
+		level = asm.AVX512
+	}
+	var codes [][]byte
+	for rows := range vecgen.MaxRows(level) {
+		code, err := vecgen.GenerateFused(level, a.kernel(rows+1))
+		if err != nil {
+			return nil, err
+		}
+		codes = append(codes, code)
+	}
+	a.code, err = load(codes...)
+	if errors.Is(err, jit.ErrNoExec) {
+		return &Attention{layout: l, vec: RefVec()}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("attention kernels: %w", err)
+	}
+	return a, nil
+}
+
+func (a *Attention) kernel(rows int) vecgen.Fused {
+	return vecgen.Fused{Rows: rows, HeadDim: a.layout.HeadDim, F16: a.layout.Elem == KVF16}
+}
+
+// Layout is the KV layout the kernels read.
+func (a *Attention) Layout() KVLayout { return a.layout }
+
+// ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
+func (a *Attention) ScratchBytes() int {
+	k := a.kernel(max(len(a.code), 1))
+	return k.ScratchBytes() + tileGroup*(k.StateBytes()+a.queryBytes(k.Rows)) + 64
+}
+
+func (a *Attention) queryBytes(rows int) int { return (4*rows*a.layout.HeadDim + 63) &^ 63 }
+
+// Run computes the job. It allocates nothing.
+func (a *Attention) Run(job *AttentionJob, scratch unsafe.Pointer) {
+	if a.code == nil {
+		refAttention(a.layout, job)
+		return
+	}
+	rows := job.Tokens * job.Group
+	tiles := (rows + len(a.code) - 1) / len(a.code)
+	for first := 0; first < tiles; first += tileGroup {
+		g := attentionGroup{a: a, job: job, scratch: scratch, rows: rows, tiles: tiles, first: first, count: min(tileGroup, tiles-first)}
+		g.run()
+	}
+}
+
+// attentionGroup is some tiles of a job. Tile i takes the rows from i*rows/tiles on, so that tiles differ by one row at most.
+type attentionGroup struct {
+	a                         *Attention
+	job                       *AttentionJob
+	scratch                   unsafe.Pointer
+	rows, tiles, first, count int
+}
+
+// tile returns the rows of tile i of the group and its memory.
+func (g *attentionGroup) tile(i int) (lo, hi int, q, state unsafe.Pointer) {
+	k := g.a.kernel(len(g.a.code))
+	lo, hi = (g.first+i)*g.rows/g.tiles, (g.first+i+1)*g.rows/g.tiles
+	qBytes := g.a.queryBytes(k.Rows)
+	q = unsafe.Add(g.scratch, (k.ScratchBytes()+63)&^63+i*(k.StateBytes()+qBytes))
+	return lo, hi, q, unsafe.Add(q, qBytes)
+}
+
+// sees is how many positions row r of the job sees.
+func (g *attentionGroup) sees(r int) int { return g.job.Pos + r/g.job.Group + 1 }
+
+func (g *attentionGroup) run() {
+	for i := range g.count {
+		g.begin(i)
+	}
+	step := blockGroup
+	if g.count == 1 {
+		step = loneGroup
+	}
+	_, last, _, _ := g.tile(g.count - 1)
+	total := (g.sees(last-1) + KVBlock - 1) / KVBlock
+	for from := 0; from < total; from += step {
+		for i := range g.count {
+			_, hi, _, _ := g.tile(i)
+			if to := min(from+step, (g.sees(hi-1)+KVBlock-1)/KVBlock); to > from {
+				g.blocks(i, from, to)
+			}
+		}
+	}
+	for i := range g.count {
+		g.finish(i)
+	}
+}
+
+// begin gathers the queries of a tile and resets its state.
+func (g *attentionGroup) begin(i int) {
+	lo, hi, q, state := g.tile(i)
+	dim := g.a.layout.HeadDim
+	k := g.a.kernel(hi - lo)
+	clear(vecOf((*byte)(state), k.StateBytes()))
+	left, maxima := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*float32)(unsafe.Add(state, vecgen.StateMax))
+	for r := lo; r < hi; r++ {
+		*at(left, r-lo) = int32(g.sees(r))
+		*at(maxima, r-lo) = negInf
+		src := at(g.job.Q, r/g.job.Group*g.job.QStride+r%g.job.Group*dim)
+		copy(vecOf(at((*float32)(q), (r-lo)*dim), dim), vecOf(src, dim))
+	}
+}
+
+// blocks runs a tile over the blocks [from, to) of the sequence.
+func (g *attentionGroup) blocks(i, from, to int) {
+	lo, hi, q, state := g.tile(i)
+	args := vecgen.FusedArgs{
+		Q: q, State: state, Scratch: g.scratch, KV: g.job.KV, Table: ptr(at(g.job.Table, from)),
+		Blocks: to - from, Pitch: g.job.Pitch, Scale: g.job.Scale,
+	}
+	g.a.code[hi-lo-1].Call(unsafe.Pointer(&args))
+}
+
+// finish divides a tile's outputs by their sums into place, the heads of one token at a time.
+func (g *attentionGroup) finish(i int) {
+	lo, hi, _, state := g.tile(i)
+	dim, padded := g.a.layout.HeadDim, g.a.layout.paddedDim()
+	out, sums := (*float32)(unsafe.Add(state, vecgen.StateOut)), (*float32)(unsafe.Add(state, vecgen.StateSum))
+	for r := lo; r < hi; {
+		head := r % g.job.Group
+		n := min(g.job.Group-head, hi-r)
+		dst := at(g.job.Out, r/g.job.Group*g.job.OutStride+head*dim)
+		g.a.vec.FinishAttention(dst, dim, at(out, (r-lo)*padded), padded, at(sums, r-lo), n, dim)
+		r += n
+	}
+}

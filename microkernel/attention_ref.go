@@ -1,0 +1,45 @@
+package microkernel
+
+import "unsafe"
+
+// refAttention is the definition of fused attention, row by row.
+func refAttention(l KVLayout, job *AttentionJob) {
+	out := make([]float32, l.HeadDim)
+	for r := range job.Tokens * job.Group {
+		token, head := r/job.Group, r%job.Group
+		q := vecOf(at(job.Q, token*job.QStride+head*l.HeadDim), l.HeadDim)
+		m, s := negInf, float32(0)
+		for b, sees := 0, job.Pos+token+1; b*KVBlock < sees; b++ {
+			k := unsafe.Add(job.KV, int(*at(job.Table, b))*job.Pitch)
+			refAttentionBlock(l, q, k, unsafe.Add(k, l.KBytes()), min(sees-b*KVBlock, KVBlock), job.Scale, out, &m, &s)
+		}
+		refFinishAttention(at(job.Out, token*job.OutStride+head*l.HeadDim), 0, &out[0], 0, &s, 1, l.HeadDim)
+	}
+}
+
+// refAttentionBlock merges one block, of which the row sees n positions, into the running output, maximum and sum.
+func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scale float32, out []float32, m, s *float32) {
+	var p [KVBlock]float32
+	for pos := range n {
+		for d, e := range q {
+			p[pos] = FMA32(e, l.get(k, l.KIndex(pos, d)), p[pos])
+		}
+	}
+	valid, mb, sb := int32(n), float32(0), float32(0)
+	refSoftmaxBlock(&p[0], KVBlock, 1, KVBlock, &valid, scale, &mb, &sb)
+	block := make([]float32, l.HeadDim)
+	for pos := range n {
+		for d := range block {
+			block[d] = FMA32(p[pos], l.get(v, l.VIndex(pos, d)), block[d])
+		}
+	}
+	refMergeBlock(&out[0], 0, m, s, &block[0], 0, &mb, &sb, 1, l.HeadDim)
+}
+
+// get reads element i of a block.
+func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
+	if l.Elem == KVF16 {
+		return floatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
+	}
+	return *(*float32)(unsafe.Add(block, 4*i))
+}

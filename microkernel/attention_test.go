@@ -1,0 +1,189 @@
+package microkernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// attentionCase is a job over a cache of its own, whose unwritten positions hold NaN.
+type attentionCase struct {
+	layout             KVLayout
+	tokens, group, pos int
+	q                  []float32
+	kv                 []byte
+	table              []int32
+}
+
+func newAttentionCase(t testing.TB, rng *rand.Rand, l KVLayout, tokens, group, pos int) *attentionCase {
+	c := &attentionCase{layout: l, tokens: tokens, group: group, pos: pos}
+	c.q = make([]float32, tokens*group*l.HeadDim+7*tokens)
+	draw(rng, c.q, plain)
+	blocks := (pos + tokens + KVBlock - 1) / KVBlock
+	pair := l.KBytes() + l.VBytes()
+	c.kv = make([]byte, (blocks+2)*pair)
+	for i := range c.kv {
+		c.kv[i] = 0xff
+	}
+	for _, id := range rng.Perm(blocks + 2)[:blocks] {
+		c.table = append(c.table, int32(id))
+	}
+	v := RefVec()
+	if best, err := NewVec(Host().Best()); err == nil {
+		v = best
+	}
+	x := make([]float32, 2*l.HeadDim)
+	for p := range pos + tokens {
+		draw(rng, x, plain)
+		k := unsafe.Pointer(&c.kv[int(c.table[p/KVBlock])*pair])
+		v.StoreK(l, k, p%KVBlock, p0(x), 1, l.HeadDim)
+		v.StoreV(l, unsafe.Add(k, l.KBytes()), p%KVBlock, p0(x[l.HeadDim:]), 1, l.HeadDim)
+	}
+	return c
+}
+
+// job runs rows [from, from+n) of the tokens into out.
+func (c *attentionCase) job(from, n int, out []float32) *AttentionJob {
+	row := c.group * c.layout.HeadDim
+	return &AttentionJob{
+		Q: p0(c.q[from*(row+7):]), QStride: row + 7, Out: p0(out[from*row:]), OutStride: row,
+		Tokens: n, Group: c.group, Pos: c.pos + from,
+		KV: unsafe.Pointer(&c.kv[0]), Pitch: c.layout.KBytes() + c.layout.VBytes(), Table: p0(c.table),
+		Scale: float32(1 / math.Sqrt(float64(c.layout.HeadDim))),
+	}
+}
+
+func (c *attentionCase) out() []float32 {
+	return poison(make([]float32, c.tokens*c.group*c.layout.HeadDim))
+}
+
+func TestAttention(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for i, dim := range []int{1, 16, 20, 32, 48, 64, 80, 96, 128, 130, 256} {
+			for _, elem := range []KVType{KVF16, KVF32} {
+				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: dim, Elem: elem})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, size := range [][3]int{{1, 1 + rng.IntN(16), rng.IntN(300)}, {1 + rng.IntN(70), 1 + i%8, rng.IntN(200)}, {3, 1, 62}, {1, 1, 0}} {
+					c := newAttentionCase(t, rng, a.Layout(), size[0], size[1], size[2])
+					scratch := guardedBytes(t, a.ScratchBytes())
+					for i := range scratch {
+						scratch[i] = 0xff
+					}
+					got, want := c.out(), c.out()
+					a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
+					refAttention(a.layout, c.job(0, c.tokens, want))
+					wantSame(t, fmt.Sprintf("dim %d %s tokens, group, pos %v", dim, elem, size), got, want)
+				}
+			}
+		}
+	})
+}
+
+// TestAttentionCompany: a token's output has the same bits whatever the chunks it came in.
+func TestAttentionCompany(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: KVF16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newAttentionCase(t, rng, a.Layout(), 150, 3, 17)
+		scratch := make([]byte, a.ScratchBytes())
+		whole := c.out()
+		a.Run(c.job(0, c.tokens, whole), unsafe.Pointer(&scratch[0]))
+		for _, chunk := range []int{1, 7, 64} {
+			pieces := c.out()
+			for from := 0; from < c.tokens; from += chunk {
+				a.Run(c.job(from, min(chunk, c.tokens-from), pieces), unsafe.Pointer(&scratch[0]))
+			}
+			wantSame(t, fmt.Sprintf("chunks of %d", chunk), pieces, whole)
+		}
+	})
+}
+
+// TestAttentionMeaning compares the oracle with a softmax attention in float64.
+func TestAttentionMeaning(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	l := KVLayout{HeadDim: 24, Elem: KVF32}
+	c := newAttentionCase(t, rng, l, 3, 2, 100)
+	out := c.out()
+	refAttention(l, c.job(0, c.tokens, out))
+	pair := l.KBytes() + l.VBytes()
+	for r := range c.tokens * c.group {
+		q := c.q[r/c.group*(c.group*l.HeadDim+7)+r%c.group*l.HeadDim:][:l.HeadDim]
+		want, z := make([]float64, l.HeadDim), 0.0
+		for p := range c.pos + r/c.group + 1 {
+			k := unsafe.Pointer(&c.kv[int(c.table[p/KVBlock])*pair])
+			dot := 0.0
+			for d, e := range q {
+				dot += float64(e) * float64(l.get(k, l.KIndex(p%KVBlock, d)))
+			}
+			w := math.Exp(dot / math.Sqrt(float64(l.HeadDim)))
+			z += w
+			for d := range want {
+				want[d] += w * float64(l.get(unsafe.Add(k, l.KBytes()), l.VIndex(p%KVBlock, d)))
+			}
+		}
+		for d := range want {
+			if got := float64(out[r*l.HeadDim+d]); math.Abs(got-want[d]/z) > 1e-6 {
+				t.Fatalf("row %d dimension %d: %g, want %g", r, d, got, want[d]/z)
+			}
+		}
+	}
+}
+
+// BenchmarkAttention: decode is one token of `group` query heads against a long context, over so many KV heads that the
+// cache does not fit the processor's; prefill is the last chunk of a prompt of that length. The roof of decode is the
+// bandwidth of memory (MB/s here counts K and V once), that of prefill the FMA peak.
+func BenchmarkAttention(b *testing.B) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, c := range []struct {
+		name                             string
+		dim, tokens, group, pos, kvHeads int
+	}{
+		{"decode4096/dim128/group1", 128, 1, 1, 4095, 64},
+		{"decode4096/dim128/group4", 128, 1, 4, 4095, 64},
+		{"decode4096/dim64/group8", 64, 1, 8, 4095, 128},
+		{"decode512/dim64/group1", 64, 1, 1, 511, 12},
+		{"prefill512/dim64/group1", 64, 512, 1, 0, 1},
+		{"prefill512/dim128/group4", 128, 512, 4, 0, 1},
+		{"prefill2048/dim128/group4", 128, 128, 4, 1920, 1},
+		{"prefill8192/dim128/group4", 128, 64, 4, 8128, 1},
+	} {
+		for _, isa := range Host().ISAs() {
+			if isa == Go {
+				continue
+			}
+			b.Run(fmt.Sprintf("%s/%s", c.name, isa), func(b *testing.B) {
+				l := KVLayout{HeadDim: c.dim, Elem: KVF16}
+				a, err := NewAttention(isa, l)
+				if err != nil {
+					b.Fatal(err)
+				}
+				heads := make([]*attentionCase, c.kvHeads)
+				heads[0] = newAttentionCase(b, rng, l, c.tokens, c.group, c.pos)
+				for i := 1; i < c.kvHeads; i++ {
+					h := *heads[0]
+					h.kv = append([]byte(nil), h.kv...)
+					heads[i] = &h
+				}
+				scratch, out := make([]byte, a.ScratchBytes()), heads[0].out()
+				for b.Loop() {
+					for _, h := range heads {
+						a.Run(h.job(0, c.tokens, out), unsafe.Pointer(&scratch[0]))
+					}
+				}
+				positions := 0
+				for t := range c.tokens {
+					positions += c.pos + t + 1
+				}
+				ns := float64(b.Elapsed().Nanoseconds()) / float64(b.N*c.kvHeads)
+				b.ReportMetric(4*float64(positions*c.group*c.dim)/ns, "GFLOP/s")
+				b.ReportMetric(float64((c.pos+c.tokens)*c.dim*4)/ns, "GB/s")
+			})
+		}
+	}
+}

@@ -1,0 +1,445 @@
+package vecgen
+
+import (
+	"fmt"
+	"unsafe"
+
+	"sandwich/microkernel/internal/asm"
+)
+
+// Fused describes a fused attention kernel: Rows query vectors against blocks of 64 positions of one KV head, scores,
+// softmax, value product and the merge into the running state in one call.
+type Fused struct {
+	Rows    int  // query vectors, 1 to MaxRows(level)
+	HeadDim int  // elements of a query vector
+	F16     bool // elements of K and V: half or single precision
+}
+
+// FusedArgs is what the trampoline hands to a fused kernel.
+type FusedArgs struct {
+	Q, State, Scratch, KV, Table unsafe.Pointer
+	Blocks                       int // how many entries of Table to go through
+	Pitch                        int // bytes between the blocks of consecutive ids
+	Scale                        float32
+}
+
+const (
+	offQ = 8 * iota
+	offState
+	offScratch
+	offKV
+	offTable
+	offBlocks
+	offPitch
+	offScale
+)
+
+// A state has sixteen entries each of the running maxima, the running sums and the positions still to be seen (int32),
+// then the output rows. Before the first block: -Inf, 0, the positions each row sees, and zeros.
+const (
+	StateMax   = 0
+	StateSum   = 64
+	StateLeft  = 128
+	StateOut   = 192
+	scrSeen    = 0 // scratch: positions of the block that a row sees
+	scrOldMul  = 64
+	scrNewMul  = 128
+	scrMax     = 192
+	scrSum     = 256
+	scrLargest = 320 // the largest of scrSeen
+	scrP       = 384 // scores, then probabilities: [rows][64]
+	positions  = 64  // of a block
+	rowP       = 4 * positions
+	maxColumns = 4 // panels of a register tile
+)
+
+// MaxRows is the largest Fused.Rows at a level: what fits the registers beside two panels of columns, or one with AVX2.
+func MaxRows(level asm.Level) int {
+	if level == asm.AVX512 {
+		return 12
+	}
+	return 6
+}
+
+// PaddedDim is the head dimension in whole panels: the length of an output row.
+func (f Fused) PaddedDim() int { return (f.HeadDim + group - 1) / group * group }
+
+// StateBytes is the size of a state, ScratchBytes that of the scratch of one call.
+func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.PaddedDim() }
+
+// ScratchBytes: see StateBytes.
+func (f Fused) ScratchBytes() int { return scrP + f.Rows*rowP }
+
+func (f Fused) size() int {
+	if f.F16 {
+		return 2
+	}
+	return 4
+}
+
+// panels is how many panels of sixteen columns a register tile holds: as many as fit, so that few rows still have enough
+// independent chains to hide the latency of the multiply-add.
+func (g *gen) panels(rows int) int {
+	registers := 16
+	if g.wide {
+		registers = 32
+	}
+	p := 1
+	for p < maxColumns && rows*2*p*g.parts+max(2*p*g.parts+1, 3) <= registers {
+		p *= 2
+	}
+	return p
+}
+
+// GenerateFused returns the code of a fused attention kernel.
+func GenerateFused(level asm.Level, f Fused) ([]byte, error) {
+	if f.Rows < 1 || f.Rows > MaxRows(level) || f.HeadDim < 1 {
+		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows, f.HeadDim, MaxRows(level))
+	}
+	g := &fused{gen: newGen(level), Fused: f}
+	g.emit()
+	code, err := g.finish()
+	if err != nil {
+		return nil, fmt.Errorf("attention kernel %+v: %w", f, err)
+	}
+	return code, nil
+}
+
+type fused struct {
+	*gen
+	Fused
+}
+
+// Registers of the fused kernel.
+const (
+	qReg     = asm.RSI
+	stateReg = asm.RDX
+	scrReg   = asm.RCX
+	kReg     = asm.R8
+	vReg     = asm.R9
+	blocks   = asm.R10
+	table    = asm.R11
+	aPtr     = asm.RAX
+	bPtr     = asm.RBX
+	count    = asm.R12
+	ahead    = asm.R13 // what is prefetched
+	passes   = asm.R14
+	outPtr   = asm.R15
+)
+
+func (g *fused) emit() {
+	g.Mov(qReg, asm.At(args, offQ))
+	g.Mov(stateReg, asm.At(args, offState))
+	g.Mov(scrReg, asm.At(args, offScratch))
+	g.Mov(table, asm.At(args, offTable))
+	g.Mov(blocks, asm.At(args, offBlocks))
+	done, next := g.NewLabel(), g.NewLabel()
+	g.Test(blocks, blocks)
+	g.Jcc(asm.LessOrEqual, done)
+	loop := g.Here()
+	g.blockAddress(kReg, 0)
+	g.Lea(vReg, asm.At(kReg, positions*g.HeadDim*g.size()))
+	g.seen()
+	g.Jcc(asm.Zero, next)
+	g.scores()
+	g.softmaxRows()
+	g.mergeSums()
+	g.values()
+	g.Bind(next)
+	g.Add(table, asm.Imm32(4))
+	g.Dec(blocks)
+	g.Jcc(asm.NotZero, loop)
+	g.Bind(done)
+}
+
+// blockAddress computes the address of the block whose id stands `entry` places behind the current one. It clobbers count.
+func (g *fused) blockAddress(dst asm.Reg, entry int) {
+	g.MovSXD(dst, asm.At(table, 4*entry))
+	g.Mov(count, asm.At(args, offPitch))
+	g.IMul(dst, count)
+	g.Add(dst, asm.At(args, offKV))
+}
+
+// seen stores how many positions of the block each row sees, takes a block off what is left, and leaves the largest of
+// them in count with the flags set on it.
+func (g *fused) seen() {
+	left, n, t := g.v(0), g.v(1), g.v(2)
+	g.I(asm.VMOVUPS, left, asm.At(stateReg, StateLeft))
+	g.I(asm.VXORPS, n, n, n)
+	g.I(asm.VPMAXSD, n, n, left)
+	g.I(asm.VPMINSD, n, n, g.splat(positions))
+	g.I(asm.VMOVUPS, asm.At(scrReg, scrSeen), n)
+	g.I(asm.VPSUBD, t, left, g.splat(positions))
+	g.I(asm.VMOVUPS, asm.At(stateReg, StateLeft), t)
+	g.foldInt(asm.VPMAXSD, 1, 2)
+	g.I(asm.VMOVD, count, asm.X(1))
+	g.Store32(asm.At(scrReg, scrLargest), count)
+	g.Test(count, count)
+}
+
+// product is a register tile: rows of A, k-major panels of B, `columns` panels wide.
+type product struct {
+	columns     int // panels
+	panelStride int // bytes between panels of B
+	rowStride   int // bytes between rows of A
+	prefetch    bool
+}
+
+// step emits k-step i of the tile: every row's element of A times the panels' elements of B.
+func (g *fused) step(p product, i int) {
+	vectors := p.columns * g.parts
+	first := g.Rows * vectors // registers: accumulators, the row of B, an element of A
+	width := 8 * (3 - g.parts) * g.size()
+	for j := range vectors {
+		m := asm.At(bPtr, j/g.parts*p.panelStride+j%g.parts*width+i*group*g.size())
+		if g.F16 {
+			g.I(asm.VCVTPH2PS, g.v(first+j), m)
+		} else {
+			g.I(asm.VMOVUPS, g.v(first+j), m)
+		}
+	}
+	for r := range g.Rows {
+		a := g.v(first + vectors)
+		g.I(asm.VBROADCASTSS, a, asm.At(aPtr, r*p.rowStride+4*i))
+		for j := range vectors {
+			g.I(asm.VFMADD231PS, g.v(r*vectors+j), a, g.v(first+j))
+		}
+	}
+}
+
+// steps emits n k-steps, moves the pointers behind them and prefetches as many bytes as they read.
+func (g *fused) steps(p product, n int) {
+	for i := range n {
+		g.step(p, i)
+	}
+	g.Add(bPtr, asm.Imm32(int32(n*group*g.size())))
+	g.Add(aPtr, asm.Imm32(int32(4*n)))
+	if !p.prefetch {
+		return
+	}
+	bytes := n * p.columns * group * g.size()
+	for off := 0; off < bytes; off += 64 {
+		g.Prefetch(asm.T0, asm.At(ahead, off))
+	}
+	g.Add(ahead, asm.Imm32(int32(bytes)))
+}
+
+func (g *fused) clear(p product) {
+	for i := range g.Rows * p.columns * g.parts {
+		g.zero(i)
+	}
+}
+
+// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass may be narrower.
+func (g *fused) overPasses(panels, columns int, pass func(columns int)) {
+	if whole := panels / columns; whole > 0 {
+		g.MovImm(passes, uint64(whole))
+		loop := g.Here()
+		pass(columns)
+		g.Dec(passes)
+		g.Jcc(asm.NotZero, loop)
+	}
+	if rest := panels % columns; rest > 0 {
+		pass(rest)
+	}
+}
+
+// scores computes the products of the rows with the 64 keys, one chain over the head dimension each, into scratch. Values
+// of the same block are prefetched meanwhile.
+func (g *fused) scores() {
+	const unroll = 4
+	panel := group * g.HeadDim * g.size()
+	g.Mov(ahead, vReg)
+	g.Mov(bPtr, kReg)
+	g.Lea(outPtr, asm.At(scrReg, scrP))
+	g.overPasses(positions/group, g.panels(g.Rows), func(columns int) {
+		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.HeadDim, prefetch: true}
+		g.clear(p)
+		g.Mov(aPtr, qReg)
+		if n := g.HeadDim / unroll; n > 0 {
+			g.MovImm(count, uint64(n))
+			g.Align(16)
+			loop := g.Here()
+			g.steps(p, unroll)
+			g.Dec(count)
+			g.Jcc(asm.NotZero, loop)
+		}
+		for range g.HeadDim % unroll {
+			g.steps(p, 1)
+		}
+		vectors := columns * g.parts
+		for r := range g.Rows {
+			for j := range vectors {
+				g.I(asm.VMOVUPS, asm.At(outPtr, r*rowP+j*g.v(0).Bytes()), g.v(r*vectors+j))
+			}
+		}
+		g.Add(outPtr, asm.Imm32(int32(64*columns)))
+		g.Add(bPtr, asm.Imm32(int32((columns-1)*panel)))
+	})
+}
+
+// softmaxRows is the Softmax kernel for rows of 64 in scratch. The lanes behind the last seen position are masked rather
+// than cut off: the blocks before the last are seen whole, and a branch for the others would not pay.
+func (g *fused) softmaxRows() {
+	const acc, t, x, p, n, z, scale, top, seen = 0, 2, 3, 4, 5, 6, 7, 8, 9
+	r := expRange{lo: 10, hi: -1}
+	const inf, mask = 11, 12
+	g.I(asm.VBROADCASTSS, g.v(scale), asm.At(args, offScale))
+	g.setExpRange(r)
+	g.setF(g.v(inf), negInf)
+	row, lane, rowsLeft := aPtr, bPtr, passes
+	g.Lea(row, asm.At(scrReg, scrP))
+	g.Mov(lane, scrReg)
+	g.MovImm(rowsLeft, uint64(g.Rows))
+	loop := g.Here()
+	vectors := positions / group * g.parts
+	at := func(j int) asm.Mem { return asm.At(row, j*g.v(0).Bytes()) }
+	g.I(asm.VPBROADCASTD, g.v(seen), asm.At(lane, scrSeen))
+	for h := range g.parts {
+		g.I(asm.VMOVUPS, g.v(acc+h), g.v(inf))
+	}
+	for j := range vectors {
+		a := g.v(acc + j%g.parts)
+		if g.wide {
+			g.I(asm.VPCMPDK, asm.K3+asm.Mask(j), g.v(seen), g.laneIndex(j), asm.Imm(6)) // seen > index
+			g.I(asm.VMOVUPS, g.v(x), at(j))
+			g.I(asm.VMAXPS, a.K(asm.K3+asm.Mask(j)), g.v(x), a)
+			continue
+		}
+		g.I(asm.VPCMPGTD, g.v(mask), g.v(seen), g.laneIndex(j))
+		g.I(asm.VBLENDVPS, g.v(x), g.v(inf), at(j), g.v(mask))
+		g.I(asm.VMAXPS, a, g.v(x), a)
+	}
+	g.maxLanes(acc, t)
+	g.I(asm.VMULSS, asm.X(acc), asm.X(acc), asm.X(scale))
+	g.I(asm.VMOVSS, asm.At(lane, scrMax), asm.X(acc))
+	g.I(asm.VBROADCASTSS, g.v(top), asm.X(acc))
+	g.zero(acc)
+	g.zero(acc + 1)
+	for j := range vectors {
+		g.I(asm.VMULPS, g.v(x), g.v(scale), at(j))
+		g.I(asm.VSUBPS, g.v(x), g.v(x), g.v(top))
+		g.exp(p, x, n, z, r)
+		if g.wide {
+			g.I(asm.VMOVUPS, g.v(p).KZ(asm.K3+asm.Mask(j)), g.v(p))
+		} else {
+			g.I(asm.VPCMPGTD, g.v(mask), g.v(seen), g.laneIndex(j))
+			g.I(asm.VANDPS, g.v(p), g.v(p), g.v(mask))
+		}
+		g.I(asm.VMOVUPS, at(j), g.v(p))
+		a := g.v(acc + j%g.parts)
+		g.I(asm.VADDPS, a, a, g.v(p))
+	}
+	g.sumLanes(acc, t)
+	g.I(asm.VMOVSS, asm.At(lane, scrSum), asm.X(acc))
+	g.Add(row, asm.Imm32(rowP))
+	g.Add(lane, asm.Imm32(4))
+	g.Dec(rowsLeft)
+	g.Jcc(asm.NotZero, loop)
+}
+
+// laneIndex is a constant with the numbers of the positions in vector j of a row.
+func (g *fused) laneIndex(j int) asm.Mem {
+	w := make([]uint32, g.v(0).Bytes()/4)
+	for i := range w {
+		w[i] = uint32(j*len(w) + i)
+	}
+	return g.ConstU32s(w...)
+}
+
+// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the running output and the
+// block's output are multiplied by. Rows whose block maximum is -Inf keep what they have.
+func (g *fused) mergeSums() {
+	const m, mb, top, s, a, b, n, z, x, mask = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+	r := expRange{lo: 10, hi: -1}
+	g.setExpRange(r)
+	g.I(asm.VMOVUPS, g.v(m), asm.At(stateReg, StateMax))
+	g.I(asm.VMOVUPS, g.v(mb), asm.At(scrReg, scrMax))
+	g.I(asm.VMOVUPS, g.v(s), asm.At(stateReg, StateSum))
+	g.I(asm.VMAXPS, g.v(top), g.v(mb), g.v(m))
+	g.I(asm.VSUBPS, g.v(x), g.v(m), g.v(top))
+	g.exp(a, x, n, z, r)
+	g.I(asm.VSUBPS, g.v(x), g.v(mb), g.v(top))
+	g.exp(b, x, n, z, r)
+	g.I(asm.VMOVUPS, asm.At(scrReg, scrOldMul), g.v(a))
+	g.I(asm.VMOVUPS, asm.At(scrReg, scrNewMul), g.v(b))
+	g.I(asm.VMULPS, g.v(x), g.v(b), asm.At(scrReg, scrSum))
+	g.I(asm.VFMADD231PS, g.v(x), g.v(s), g.v(a))
+	if g.wide {
+		g.I(asm.VCMPPSK, asm.K1, g.v(mb), g.splatF(negInf), asm.Imm(4)) // not equal, true for NaN
+		g.I(asm.VMOVUPS, asm.At(stateReg, StateMax).K(asm.K1), g.v(top))
+		g.I(asm.VMOVUPS, asm.At(stateReg, StateSum).K(asm.K1), g.v(x))
+		return
+	}
+	g.I(asm.VCMPPS, g.v(mask), g.v(mb), g.splatF(negInf), asm.Imm(4))
+	g.I(asm.VBLENDVPS, g.v(top), g.v(m), g.v(top), g.v(mask))
+	g.I(asm.VBLENDVPS, g.v(x), g.v(s), g.v(x), g.v(mask))
+	g.I(asm.VMOVUPS, asm.At(stateReg, StateMax), g.v(top))
+	g.I(asm.VMOVUPS, asm.At(stateReg, StateSum), g.v(x))
+}
+
+// values computes the products of the probabilities with the values, one chain over the positions that any row sees, and
+// merges them into the running output. Keys of the next block are prefetched meanwhile.
+func (g *fused) values() {
+	const unroll = 4
+	panel := group * positions * g.size()
+	last := g.NewLabel()
+	g.Mov(ahead, kReg)
+	g.Cmp(blocks, asm.Imm32(1))
+	g.Jcc(asm.Zero, last)
+	g.blockAddress(ahead, 1)
+	g.Bind(last)
+	g.Lea(outPtr, asm.At(stateReg, StateOut))
+	g.overPasses(g.PaddedDim()/group, g.panels(g.Rows), func(columns int) {
+		p := product{columns: columns, panelStride: panel, rowStride: rowP, prefetch: true}
+		tail := p
+		tail.prefetch = false
+		g.clear(p)
+		g.Mov(bPtr, vReg)
+		g.Lea(aPtr, asm.At(scrReg, scrP))
+		g.Mov32(count, asm.At(scrReg, scrLargest))
+		rest, done := g.NewLabel(), g.NewLabel()
+		g.Sub(count, asm.Imm32(unroll))
+		g.Jcc(asm.Less, rest)
+		g.Align(16)
+		loop := g.Here()
+		g.steps(p, unroll)
+		g.Sub(count, asm.Imm32(unroll))
+		g.Jcc(asm.GreaterEqual, loop)
+		g.Bind(rest)
+		g.Add(count, asm.Imm32(unroll))
+		g.Jcc(asm.Zero, done)
+		one := g.Here()
+		g.steps(tail, 1)
+		g.Dec(count)
+		g.Jcc(asm.NotZero, one)
+		g.Bind(done)
+		g.mergeRows(columns)
+		g.Add(vReg, asm.Imm32(int32(columns*panel)))
+		g.Add(outPtr, asm.Imm32(int32(64*columns)))
+	})
+}
+
+// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc + 0)*new.
+func (g *fused) mergeRows(columns int) {
+	vectors := columns * g.parts
+	first := g.Rows * vectors
+	oldMul, newMul, zero := g.v(first), g.v(first+1), g.v(first+2)
+	g.zero(first + 2)
+	for r := range g.Rows {
+		skip := g.NewLabel()
+		g.MovSXD(aPtr, asm.At(scrReg, scrMax+4*r))
+		g.Cmp(aPtr, asm.Imm32(negInfBits-1<<32))
+		g.Jcc(asm.Zero, skip)
+		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, scrOldMul+4*r))
+		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, scrNewMul+4*r))
+		for j := range vectors {
+			acc, out := g.v(r*vectors+j), asm.At(outPtr, 4*r*g.PaddedDim()+j*g.v(0).Bytes())
+			g.I(asm.VADDPS, acc, acc, zero)
+			g.I(asm.VMULPS, acc, acc, newMul)
+			g.I(asm.VFMADD231PS, acc, oldMul, out)
+			g.I(asm.VMOVUPS, out, acc)
+		}
+		g.Bind(skip)
+	}
+}
