@@ -64,13 +64,21 @@ type Phase struct {
 	Tables []Table `yaml:"tables" json:"tables"` // sorted by key, one for each of ModelShape.Unique
 }
 
+// Table returns the rules of weight k; false for a weight that the plan does not know.
+func (p *Phase) Table(k WeightKey) (*Table, bool) {
+	for i := range p.Tables {
+		if p.Tables[i].WeightKey == k {
+			return &p.Tables[i], true
+		}
+	}
+	return nil, false
+}
+
 // Lookup returns the schedule of weight k for m rows: of the rule that covers m, else of the nearest one. It is false for a
 // weight that the plan does not know. It allocates nothing; the executor calls it for each operator.
 func (p *Phase) Lookup(k WeightKey, m int) (Schedule, bool) {
-	for i := range p.Tables {
-		if p.Tables[i].WeightKey == k {
-			return p.Tables[i].find(m)
-		}
+	if t, ok := p.Table(k); ok {
+		return t.find(m)
 	}
 	return Schedule{}, false
 }

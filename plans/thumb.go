@@ -153,7 +153,7 @@ func (th thumb) spec(b microkernel.WeightType, c microkernel.Compute, mr, nr int
 	case c == microkernel.ComputeInt8:
 		s.KU, s.Dot = 32, th.dot()
 	case b.Quantized():
-		s.KU = 8
+		s.KU = 32
 	}
 	return s
 }
