@@ -64,12 +64,12 @@ func (b *builder) nextNorm(layer int) string {
 
 func (b *builder) head() {
 	d := b.m.Dims
-	b.op(Op{Kind: OpGather, Name: "gather"}) //                     H [wanted rows, hidden]
+	b.op(Op{Kind: OpGather, Name: "gather"}) //                     Y [wanted rows, hidden]
 	tensor := "output.weight"
 	if _, own := b.file.Tensor(tensor); !own {
 		b.m.Tied, tensor = true, "token_embd.weight"
 	}
-	b.op(Op{Kind: OpMatMul, Name: "head", In: BufH, Outs: []Buf{BufLogits}, Bias: []*Vector{nil},
+	b.op(Op{Kind: OpMatMul, Name: "head", In: BufY, Outs: []Buf{BufLogits}, Bias: []*Vector{nil},
 		W: []int{b.weight("head", -1, tensor, d.Vocab, d.Hidden)}})
 }
 

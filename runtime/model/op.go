@@ -37,7 +37,7 @@ const (
 	OpAddNorm
 	// OpSwiGLU is Gate = silu(Gate) * Up.
 	OpSwiGLU
-	// OpGather keeps the rows of H whose logits are wanted, in order, at the top of H.
+	// OpGather copies the rows of H whose logits are wanted, in order, to the top of Y.
 	OpGather
 )
 
