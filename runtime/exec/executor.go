@@ -1,0 +1,213 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// Team runs a function on every active worker: a *pool.Pool, or the *pool.Leader of an engine's loop.
+type Team interface{ Run(fn func(*pool.Worker)) }
+
+// Config is what an Executor works on. Two executors, one a phase, share everything but the phase.
+type Config struct {
+	Model   *model.Model
+	Weights *Weights
+	KV      *KVStore
+	Buffers *Buffers
+	Workers int // of the pool that will run it
+	Phase   *plans.Phase
+	Kernels *Kernels
+}
+
+// Executor runs forwards of one phase under its plan: every active worker of the pool walks the op list, takes chunks
+// of each op and meets the others at a barrier after it. Nothing is allocated by Run. One Run at a time over
+// the same Buffers.
+type Executor struct {
+	model    *model.Model
+	weights  *Weights
+	kv       *KVStore
+	bufs     *Buffers
+	vec      *microkernel.Vec
+	products products
+	rotate   rotation
+	gemms    []*phaseGemm // by weight index
+	scratch  []workerScratch
+	memory   *mem.Buffer
+
+	// The running forward, written before the workers start.
+	batch     *kvcache.Batch
+	rows      int
+	positions []int32
+	runs      []run
+	tiles     []tile
+	stop      *atomic.Bool
+	from      int
+	end       int // ops to run: without wanted logits the forward ends before the head
+	next      int
+	halt      [2]bool // what worker 0 read from stop after an op, by parity: it is never two ops ahead of the others
+	chunks    pool.Counter
+	quantized pool.Counter // the quantization that precedes an int8 product shares its op with the product
+	body      func(*pool.Worker)
+}
+
+type workerScratch struct {
+	attention attentionScratch
+	gemm      unsafe.Pointer
+}
+
+// New compiles the phase's schedules for every weight of the model. It fails where the plan has none for a weight, or
+// names a kernel that this host cannot build.
+func New(c Config) (*Executor, error) {
+	e := &Executor{
+		model: c.Model, weights: c.Weights, kv: c.KV, bufs: c.Buffers,
+		vec: c.Kernels.Vec, rotate: newRotation(c.Model.Rope),
+		positions: make([]int32, c.Buffers.rows),
+	}
+	e.body = e.walk
+	var err error
+	if e.products, err = newProducts(c.Kernels, c.KV.layout); err != nil {
+		return nil, err
+	}
+	if err := e.compile(c); err != nil {
+		return nil, err
+	}
+	return e, e.allocateScratch(c.Workers)
+}
+
+func (e *Executor) compile(c Config) error {
+	byKey := map[plans.WeightKey]*phaseGemm{}
+	for i, w := range c.Model.Weights {
+		packed := c.Weights.At(i)
+		key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
+		g, done := byKey[key]
+		if !done {
+			var err error
+			if g, err = newPhaseGemm(c.Kernels, c.Phase, key, packed.Compute); err != nil {
+				return fmt.Errorf("weight %s (%s): %w", w.Role, w.Tensor.Name, err)
+			}
+			byKey[key] = g
+		}
+		e.gemms = append(e.gemms, g)
+	}
+	return nil
+}
+
+func (e *Executor) allocateScratch(workers int) error {
+	attention := 4 * attentionScratchElems(e.model.Dims)
+	gemm := 0
+	for _, g := range e.gemms {
+		gemm = max(gemm, g.scratchBytes)
+	}
+	each := (attention+gemm+4*cacheLine)/4096*4096 + 4096
+	memory, err := mem.Alloc(each*workers, mem.Options{Node: mem.AnyNode, Huge: true})
+	if err != nil {
+		return err
+	}
+	e.memory = memory
+	e.scratch = make([]workerScratch, workers)
+	for i := range e.scratch {
+		p := unsafe.Add(memory.Pointer(), i*each)
+		e.scratch[i].gemm = p
+		e.scratch[i].attention = newAttentionScratch(unsafe.Add(p, (gemm+cacheLine-1)/cacheLine*cacheLine), e.model.Dims)
+	}
+	return nil
+}
+
+// Close frees the scratch; no Run may be under way.
+func (e *Executor) Close() error { return e.memory.Free() }
+
+// Ops is the number of ops of a forward: Run has finished one when it returns this.
+func (e *Executor) Ops() int { return len(e.model.Ops) }
+
+// Run executes ops from index `from` on the batch and returns the index of the first op not executed: Ops() when done,
+// less when stop was set meanwhile. To resume, call it again with the same batch and that index. The logits of
+// batch.LogitRows are then in Logits. A batch that does not fit the buffers, or a token outside the vocabulary, is an error.
+func (e *Executor) Run(team Team, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
+	if err := e.prepare(b); err != nil {
+		return from, err
+	}
+	e.from, e.next, e.stop = from, len(e.model.Ops), stop
+	team.Run(e.body)
+	return e.next, nil
+}
+
+// prepare lays the batch out: positions, runs and tiles.
+func (e *Executor) prepare(b *kvcache.Batch) error {
+	if b.Rows() == 0 || b.Rows() > e.bufs.rows {
+		return fmt.Errorf("a forward of %d tokens does not fit buffers for %d", b.Rows(), e.bufs.rows)
+	}
+	if len(b.LogitRows) > e.bufs.logitRows {
+		return fmt.Errorf("logits of %d rows do not fit buffers for %d", len(b.LogitRows), e.bufs.logitRows)
+	}
+	for _, token := range b.Tokens {
+		if token < 0 || int(token) >= e.model.Dims.Vocab {
+			return fmt.Errorf("token %d is outside the vocabulary of %d", token, e.model.Dims.Vocab)
+		}
+	}
+	for i := range b.Spans {
+		s := &b.Spans[i]
+		for r := range s.Rows {
+			e.positions[s.Row+r] = int32(s.Pos + r)
+		}
+	}
+	e.batch, e.rows = b, b.Rows()
+	e.runs = cutRuns(e.runs, b.Spans)
+	e.tiles = cutTiles(e.tiles, b.Spans)
+	e.end = len(e.model.Ops)
+	if len(b.LogitRows) == 0 {
+		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
+	}
+	return nil
+}
+
+// walk is what each worker does.
+func (e *Executor) walk(w *pool.Worker) {
+	for i := e.from; i < e.end; i++ {
+		e.do(w, &e.model.Ops[i])
+		if w.ID() == 0 {
+			e.halt[i&1] = e.stop != nil && e.stop.Load()
+		}
+		w.Barrier()
+		if e.halt[i&1] {
+			if w.ID() == 0 && i+1 < e.end {
+				e.next = i + 1
+			}
+			return
+		}
+	}
+}
+
+func (e *Executor) do(w *pool.Worker, op *model.Op) {
+	switch op.Kind {
+	case model.OpEmbed:
+		e.embed(w)
+	case model.OpNorm:
+		e.norm(w, op)
+	case model.OpMatMul:
+		e.matMul(w, op)
+	case model.OpRotate:
+		e.rotateHeads(w, op)
+	case model.OpAttention:
+		e.attention(w, op)
+	case model.OpAddNorm:
+		e.addNorm(w, op)
+	case model.OpSwiGLU:
+		e.swiglu(w)
+	case model.OpGather:
+		e.gather(w)
+	}
+}
+
+// Logits returns the logits of batch.LogitRows[i] of the last finished Run, valid until the next one.
+func (e *Executor) Logits(i int) []float32 {
+	return unsafe.Slice(e.bufs.row(model.BufLogits, i), e.model.Dims.Vocab)
+}

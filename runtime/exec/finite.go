@@ -1,0 +1,56 @@
+package exec
+
+import (
+	"encoding/binary"
+
+	"sandwich/microkernel"
+)
+
+// finite says whether raw weights hold neither NaN nor infinity: every float of a plain type, the scales of a quantized
+// one. Damaged files are refused when they are loaded, since a NaN that reaches the residual stream silences the model.
+func finite(t microkernel.WeightType, raw []byte) bool {
+	switch t {
+	case microkernel.F32:
+		return finiteWords(raw)
+	case microkernel.F16:
+		return finiteHalves(raw, 0x7C00)
+	case microkernel.BF16:
+		return finiteHalves(raw, 0x7F80)
+	}
+	block := t.RowBytes(t.Block())
+	for i := 0; i+2 <= len(raw); i += block {
+		if binary.LittleEndian.Uint16(raw[i:])&0x7C00 == 0x7C00 {
+			return false
+		}
+	}
+	return true
+}
+
+func finiteWords(raw []byte) bool {
+	const exp = 0x7F800000
+	bad := false
+	for len(raw) >= 8 {
+		v := binary.LittleEndian.Uint64(raw)
+		bad = bad || uint32(v)&exp == exp || uint32(v>>32)&exp == exp
+		raw = raw[8:]
+	}
+	return !bad && (len(raw) < 4 || binary.LittleEndian.Uint32(raw)&exp != exp)
+}
+
+func finiteHalves(raw []byte, exp uint64) bool {
+	lanes := exp | exp<<16 | exp<<32 | exp<<48
+	low := uint64(1) | 1<<16 | 1<<32 | 1<<48
+	bad := uint64(0)
+	for len(raw) >= 8 {
+		// A lane whose exponent is all ones becomes zero here, and only then borrows below.
+		v := ^binary.LittleEndian.Uint64(raw) & lanes
+		bad |= (v - low) &^ v & (low << 15)
+		raw = raw[8:]
+	}
+	for ; len(raw) >= 2; raw = raw[2:] {
+		if uint64(binary.LittleEndian.Uint16(raw))&exp == exp {
+			return false
+		}
+	}
+	return bad == 0
+}

@@ -1,0 +1,144 @@
+package exec
+
+import (
+	"fmt"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+)
+
+// Operands are the addresses of one product C[M,N] = A[M,K] * W[N,K]^T (+ Bias). Strides are bytes between rows. For a
+// weight with int8 arithmetic A is read from Quant.
+type Operands struct {
+	M       int
+	W       *Packed
+	A       unsafe.Pointer
+	AStride int
+	C       unsafe.Pointer
+	CStride int
+	Bias    unsafe.Pointer // [N]float32 or nil
+	Quant   quantRows
+}
+
+// callWork bounds one kernel call to some 100 microseconds, because generated code cannot be preempted: multiply-adds
+// where arithmetic limits, weight bytes where memory does.
+const (
+	callWork  = 8 << 20
+	callBytes = 1 << 20
+)
+
+// Gemm runs products of one weight shape under one schedule: the GEMM that serving and tuning share (DESIGN rule 2). It
+// cuts C into slices of BM x BN, the tasks that workers take; each walks k in steps of BK and adds to the stored C.
+// It is immutable and safe for concurrent use.
+type Gemm struct {
+	s      plans.Schedule
+	layout microkernel.Layout
+	vec    *microkernel.Vec
+
+	kernel *microkernel.Kernel
+	widen  *microkernel.Widener // nil without panel widening
+	bm     int                  // 0: all rows
+	bn, bk int
+}
+
+// NewGemm compiles a schedule for a weight shape.
+func NewGemm(k *Kernels, s plans.Schedule, key plans.WeightKey) (*Gemm, error) {
+	t, err := microkernel.ParseWeightType(key.Type)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gemm{s: s, layout: microkernel.Layout{Type: t, N: key.N, K: key.K}, vec: k.Vec}
+	if err := g.layout.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSchedule(s, g.layout); err != nil {
+		return nil, err
+	}
+	g.bm, g.bn, g.bk = s.BM, s.BN, s.BK
+	if g.bn == 0 || g.bn > key.N {
+		g.bn = roundUp(key.N, s.Kernel.NR)
+	}
+	if g.bk == 0 || g.bk > key.K {
+		g.bk = key.K
+	}
+	if g.kernel, err = k.Build(s.Kernel); err != nil {
+		return nil, err
+	}
+	if s.Widen {
+		g.widen, err = microkernel.NewWidener(s.Kernel.ISA, t)
+	}
+	return g, err
+}
+
+// checkSchedule refuses slices that would cut where the layout cannot be cut.
+func checkSchedule(s plans.Schedule, l microkernel.Layout) error {
+	switch {
+	case s.BM < 0 || s.BN < 0 || s.BK < 0 || s.WaysM < 0 || s.WaysN < 0:
+		return fmt.Errorf("slice %dx%dx%d with ways %dx%d has a negative size", s.BM, s.BN, s.BK, s.WaysM, s.WaysN)
+	case s.BN%s.Kernel.NR != 0:
+		return fmt.Errorf("slice width %d is not a multiple of NR %d", s.BN, s.Kernel.NR)
+	case s.BK%l.Type.KStep() != 0:
+		return fmt.Errorf("slice depth %d is not a multiple of the %s block of %d", s.BK, l.Type, l.Type.KStep())
+	case !s.Widen && s.Kernel.B != l.Type:
+		return fmt.Errorf("kernel %s does not read %s weights", s.Kernel, l.Type)
+	case s.Widen && (s.Kernel.B != microkernel.F32 || l.Type == microkernel.F32):
+		return fmt.Errorf("kernel %s does not read widened panels: its weight type must be f32", s.Kernel)
+	}
+	return nil
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// grid is the number of slices along m and n.
+func (g *Gemm) grid(m int) (rows, cols int) {
+	rows = 1
+	if g.bm > 0 {
+		rows = (m + g.bm - 1) / g.bm
+	}
+	return rows, (g.layout.N + g.bn - 1) / g.bn
+}
+
+// Tasks is the number of slices of a product of m rows.
+func (g *Gemm) Tasks(m int) int {
+	rows, cols := g.grid(m)
+	return rows * cols
+}
+
+// ScratchBytes is the memory one worker needs for widened panels.
+func (g *Gemm) ScratchBytes() int {
+	if g.widen == nil {
+		return 0
+	}
+	return g.bn / microkernel.PanelWidth * g.widePanelBytes()
+}
+
+func (g *Gemm) widePanelBytes() int { return g.bk*4*microkernel.PanelWidth + cacheLine }
+
+// Run computes slice number task. scratch holds ScratchBytes and belongs to the calling worker.
+func (g *Gemm) Run(scratch unsafe.Pointer, task int, o *Operands) {
+	rows, _ := g.grid(o.M)
+	// Neighbouring tasks share columns, so that workers side by side read the same panels from the shared cache.
+	i, j := task%rows, task/rows
+	m0, m1 := 0, o.M
+	if g.bm > 0 {
+		// Rows are spread evenly over the slices, so that the last one is not a sliver.
+		m0, m1 = o.M*i/rows, o.M*(i+1)/rows
+	}
+	n0 := j * g.bn
+	n1 := min(n0+g.bn, g.layout.N)
+	for k0 := 0; k0 < g.layout.K; k0 += g.bk {
+		k1 := min(k0+g.bk, g.layout.K)
+		if g.widen != nil {
+			g.runWide(scratch, o, slice{m0, m1, n0, n1, k0, k1})
+		} else {
+			g.runDirect(o, slice{m0, m1, n0, n1, k0, k1})
+		}
+	}
+	if o.Bias != nil {
+		g.addBias(o, m0, m1, n0, n1)
+	}
+}
+
+// slice is a piece of the iteration space of a product.
+type slice struct{ m0, m1, n0, n1, k0, k1 int }

@@ -1,0 +1,69 @@
+package exec
+
+import (
+	"fmt"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+)
+
+// KVStore is the memory behind the block ids of kvcache: for every layer, block and KV head a K block and a V block
+// of 64 positions in microkernel.KVLayout. Pages are touched when a block is first written.
+type KVStore struct {
+	layout  microkernel.KVLayout
+	memory  *mem.Buffer
+	blocks  int
+	kvHeads int
+	pair    int // bytes of a K block and its V block
+}
+
+// KVBytesPerToken is what one cached position costs in all layers.
+func KVBytesPerToken(d model.Dims, elem microkernel.KVType) int {
+	return 2 * d.Layers * d.KVHeads * d.HeadDim * elem.Bytes()
+}
+
+// ParseKV reads the element type of a KV cache from a flag or a plan.
+func ParseKV(name string) (microkernel.KVType, error) {
+	switch name {
+	case "", "f16":
+		return microkernel.KVF16, nil
+	case "f32":
+		return microkernel.KVF32, nil
+	}
+	return 0, fmt.Errorf("KV cache type %q is not supported: use f16 or f32", name)
+}
+
+// NewKVStore reserves the cache of `blocks` blocks for a model.
+func NewKVStore(d model.Dims, elem microkernel.KVType, blocks int) (*KVStore, error) {
+	l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	s := &KVStore{layout: l, blocks: blocks, kvHeads: d.KVHeads, pair: l.KBytes() + l.VBytes()}
+	memory, err := mem.Alloc(d.Layers*blocks*d.KVHeads*s.pair, mem.Options{Node: mem.AnyNode})
+	if err != nil {
+		return nil, fmt.Errorf("the KV cache of %d tokens does not fit, lower the context or the number of parallel requests: %w",
+			blocks*kvcache.BlockTokens, err)
+	}
+	s.memory = memory
+	return s, nil
+}
+
+// Bytes is the size of the whole cache.
+func (s *KVStore) Bytes() int { return s.memory.Len() }
+
+// Blocks is the number of blocks.
+func (s *KVStore) Blocks() int { return s.blocks }
+
+// Free returns the memory; no forward may run then or afterwards.
+func (s *KVStore) Free() error { return s.memory.Free() }
+
+// at points at the K block and the V block of one KV head.
+func (s *KVStore) at(layer int, block kvcache.BlockID, kvHead int) (k, v unsafe.Pointer) {
+	i := (layer*s.blocks+int(block))*s.kvHeads + kvHead
+	k = unsafe.Add(s.memory.Pointer(), i*s.pair)
+	return k, unsafe.Add(k, s.layout.KBytes())
+}

@@ -1,0 +1,162 @@
+package exec
+
+import (
+	"math"
+	"unsafe"
+
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// Row chunks of the row-wise ops: small enough that a slow worker holds nobody up for long, large enough that handing
+// out costs nothing beside the work.
+const rowChunk = 4
+
+// embed fills X with the embedding rows of the batch's tokens, and the rotations of their positions.
+func (e *Executor) embed(w *pool.Worker) {
+	d := e.model.Dims
+	rowBytes := e.model.Embed.Type.RowBytes(d.Hidden)
+	for lo, hi, ok := w.Next(&e.chunks, e.rows, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, e.rows, rowChunk) {
+		for r := lo; r < hi; r++ {
+			token := int(e.batch.Tokens[r])
+			dst := unsafe.Slice(e.bufs.row(model.BufX, r), d.Hidden)
+			src := e.model.Embed.Data[token*rowBytes : (token+1)*rowBytes]
+			if err := gguf.Dequantize(dst, e.model.Embed.Type, src); err != nil {
+				panic(err) // Load checked type and shape
+			}
+			e.rotate.angles(unsafe.Slice(e.bufs.rotation(r, d.HeadDim), d.HeadDim), int(e.positions[r]))
+		}
+	}
+}
+
+// rotation holds the frequency of each rotated pair: position p turns pair i by p*freq[i].
+type rotation struct{ freq []float64 }
+
+func newRotation(r model.Rope) rotation {
+	freq := make([]float64, r.Dim/2)
+	for i := range freq {
+		freq[i] = r.Scale * math.Pow(r.Base, -float64(2*i)/float64(r.Dim))
+		if r.Factors != nil {
+			freq[i] /= float64(r.Factors[i])
+		}
+	}
+	return rotation{freq}
+}
+
+// angles writes the cosines and then the sines of one position, computed in float64 so that long contexts keep their
+// precision.
+func (t rotation) angles(dst []float32, pos int) {
+	half := len(t.freq)
+	for i, f := range t.freq {
+		sin, cos := math.Sincos(float64(pos) * f)
+		dst[i], dst[half+i] = float32(cos), float32(sin)
+	}
+}
+
+func (e *Executor) norm(w *pool.Worker, op *model.Op) {
+	for lo, hi, ok := w.Next(&e.chunks, e.rows, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, e.rows, rowChunk) {
+		for r := lo; r < hi; r++ {
+			e.normRow(r, op.Norm)
+		}
+	}
+}
+
+func (e *Executor) addNorm(w *pool.Worker, op *model.Op) {
+	for lo, hi, ok := w.Next(&e.chunks, e.rows, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, e.rows, rowChunk) {
+		for r := lo; r < hi; r++ {
+			e.vec.Add(e.bufs.row(model.BufX, r), e.bufs.row(model.BufY, r), e.model.Dims.Hidden)
+			e.normRow(r, op.Norm)
+		}
+	}
+}
+
+func (e *Executor) normRow(r int, weight *model.Vector) {
+	e.vec.RMSNorm(e.bufs.row(model.BufH, r), e.bufs.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
+}
+
+// swiglu works on pieces of rows, so that one row of a decode step is shared by all workers too.
+func (e *Executor) swiglu(w *pool.Worker) {
+	const piece = 512
+	ffn := e.model.Dims.FFN
+	pieces := (ffn + piece - 1) / piece
+	for lo, hi, ok := w.Next(&e.chunks, e.rows*pieces, 2); ok; lo, hi, ok = w.Next(&e.chunks, e.rows*pieces, 2) {
+		for u := lo; u < hi; u++ {
+			r, c := u/pieces, u%pieces*piece
+			gate := addElems(e.bufs.row(model.BufGate, r), c)
+			up := addElems(e.bufs.row(model.BufUp, r), c)
+			e.vec.SwiGLU(gate, gate, up, min(piece, ffn-c))
+		}
+	}
+}
+
+// gather copies the rows of H whose logits are wanted to the top of Y, where the head reads them.
+func (e *Executor) gather(w *pool.Worker) {
+	wanted := e.batch.LogitRows
+	hidden := e.model.Dims.Hidden
+	for lo, hi, ok := w.Next(&e.chunks, len(wanted), rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, len(wanted), rowChunk) {
+		for i := lo; i < hi; i++ {
+			dst := unsafe.Slice(e.bufs.row(model.BufY, i), hidden)
+			copy(dst, unsafe.Slice(e.bufs.row(model.BufH, int(wanted[i])), hidden))
+		}
+	}
+}
+
+// run is a piece of a span that lies in one KV block: rows [row, row+n) of the batch at positions [pos, pos+n).
+type run struct {
+	row, n, pos int
+	block       kvcache.BlockID
+}
+
+// cutRuns splits the spans of a batch at block borders.
+func cutRuns(dst []run, spans []kvcache.Span) []run {
+	dst = dst[:0]
+	for i := range spans {
+		s := &spans[i]
+		for done := 0; done < s.Rows; {
+			pos := s.Pos + done
+			n := min(s.Rows-done, kvcache.BlockTokens-pos%kvcache.BlockTokens)
+			dst = append(dst, run{row: s.Row + done, n: n, pos: pos, block: s.Table[pos/kvcache.BlockTokens]})
+			done += n
+		}
+	}
+	return dst
+}
+
+// rotateHeads normalizes (where the model does) and rotates the heads of Q and K, and stores K and V: one unit is the
+// group of query heads of one KV head over one run.
+func (e *Executor) rotateHeads(w *pool.Worker, op *model.Op) {
+	kvHeads := e.model.Dims.KVHeads
+	units := len(e.runs) * kvHeads
+	for lo, hi, ok := w.Next(&e.chunks, units, 1); ok; lo, hi, ok = w.Next(&e.chunks, units, 1) {
+		for u := lo; u < hi; u++ {
+			e.rotateGroup(op, &e.runs[u/kvHeads], u%kvHeads)
+		}
+	}
+}
+
+func (e *Executor) rotateGroup(op *model.Op, r *run, kvHead int) {
+	d := e.model.Dims
+	group := d.Heads / d.KVHeads
+	for row := r.row; row < r.row+r.n; row++ {
+		angles := e.bufs.rotation(row, d.HeadDim)
+		q := addElems(e.bufs.row(model.BufQ, row), kvHead*group*d.HeadDim)
+		e.rotateVectors(q, group, op.QNorm, angles)
+		e.rotateVectors(addElems(e.bufs.row(model.BufK, row), kvHead*d.HeadDim), 1, op.KNorm, angles)
+	}
+	kBlock, vBlock := e.kv.at(op.Layer, r.block, kvHead)
+	at := r.pos % kvcache.BlockTokens
+	k := addElems(e.bufs.row(model.BufK, r.row), kvHead*d.HeadDim)
+	v := addElems(e.bufs.row(model.BufV, r.row), kvHead*d.HeadDim)
+	e.vec.StoreK(e.kv.layout, kBlock, at, k, r.n, e.bufs.stride[model.BufK])
+	e.vec.StoreV(e.kv.layout, vBlock, at, v, r.n, e.bufs.stride[model.BufV])
+}
+
+func (e *Executor) rotateVectors(x *float32, heads int, norm *model.Vector, angles *float32) {
+	dim := e.model.Dims.HeadDim
+	if norm != nil {
+		e.vec.RMSNormRows(x, dim, x, dim, heads, &norm.Data[0], dim, e.model.Eps)
+	}
+	e.vec.RoPE(x, dim, heads, dim, angles, e.model.Rope.Neox)
+}

@@ -1,0 +1,164 @@
+package exec
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// Packed is one weight in the layout its kernels read, and the arithmetic that belongs to it.
+type Packed struct {
+	Layout  microkernel.Layout
+	Compute microkernel.Compute
+	Data    unsafe.Pointer
+}
+
+func (p *Packed) quantizedInput() bool { return p.Compute == microkernel.ComputeInt8 }
+
+// panels points at panel p.
+func (p *Packed) panel(i int) unsafe.Pointer { return unsafe.Add(p.Data, i*p.Layout.PanelStride()) }
+
+// Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5).
+type Weights struct {
+	packed []Packed
+	memory *mem.Buffer
+}
+
+// At returns the packed form of Model.Weights[i].
+func (w *Weights) At(i int) *Packed { return &w.packed[i] }
+
+// Bytes is the size of all packed weights.
+func (w *Weights) Bytes() int64 { return int64(w.memory.Len()) }
+
+// Free returns the memory; nothing may read the weights then or afterwards.
+func (w *Weights) Free() error { return w.memory.Free() }
+
+// MaxQuantizedK is the longest activation row that must be rounded to int8, 0 where no weight wants that.
+func (w *Weights) MaxQuantizedK() int {
+	k := 0
+	for i := range w.packed {
+		if p := &w.packed[i]; p.quantizedInput() {
+			k = max(k, p.Layout.K)
+		}
+	}
+	return k
+}
+
+func layoutOf(w *model.Weight) (microkernel.Layout, error) {
+	t, err := microkernel.ParseWeightType(w.Tensor.Type.String())
+	if err != nil {
+		return microkernel.Layout{}, fmt.Errorf("tensor %s: %w", w.Tensor.Name, err)
+	}
+	l := microkernel.Layout{Type: t, N: w.N, K: w.K}
+	if err := l.Validate(); err != nil {
+		return l, fmt.Errorf("tensor %s: %w", w.Tensor.Name, err)
+	}
+	return l, nil
+}
+
+// PackedBytes is what LoadWeights will allocate for a model; types without a layout count as nothing.
+func PackedBytes(m *model.Model) (total int64) {
+	for i := range m.Weights {
+		if l, err := layoutOf(&m.Weights[i]); err == nil {
+			total += int64(l.Bytes())
+		}
+	}
+	return total
+}
+
+// LoadWeights packs every matrix of the model on all workers of the pool. The pages of a raw tensor are given back as
+// soon as it is packed, so that weights are in memory once. A weight with a value that is not finite is refused by name.
+// progress, where given, hears of finished bytes and may be called from several threads.
+func LoadWeights(m *model.Model, plan *plans.Plan, p *pool.Pool, progress func(done, total int64)) (*Weights, error) {
+	w := &Weights{packed: make([]Packed, len(m.Weights))}
+	for i := range m.Weights {
+		l, err := layoutOf(&m.Weights[i])
+		if err != nil {
+			return nil, err
+		}
+		c, err := computeOf(plan, &m.Weights[i])
+		if err != nil {
+			return nil, err
+		}
+		w.packed[i] = Packed{Layout: l, Compute: c}
+	}
+	total := PackedBytes(m)
+	memory, err := mem.Alloc(int(total), mem.Options{Node: mem.AnyNode, Huge: true})
+	if err != nil {
+		return nil, fmt.Errorf("packing the weights: %w", err)
+	}
+	w.memory = memory
+	at := memory.Pointer()
+	for i := range w.packed {
+		w.packed[i].Data = at
+		at = unsafe.Add(at, w.packed[i].Layout.Bytes())
+	}
+	if err := w.pack(m, p, total, progress); err != nil {
+		w.Free()
+		return nil, err
+	}
+	return w, nil
+}
+
+// computeOf looks up which arithmetic the plan gives a weight.
+func computeOf(plan *plans.Plan, w *model.Weight) (microkernel.Compute, error) {
+	key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
+	for i := range plan.Weights {
+		if plan.Weights[i].WeightKey == key {
+			return microkernel.ParseCompute(plan.Weights[i].Compute)
+		}
+	}
+	return 0, fmt.Errorf("the plan says nothing of weight %s (%s): it was made for another model", key, w.Tensor.Name)
+}
+
+// packPanels is how many panels one piece of packing work has.
+const packPanels = 8
+
+func (w *Weights) pack(m *model.Model, p *pool.Pool, total int64, progress func(done, total int64)) error {
+	var done atomic.Int64
+	var bad atomic.Int64
+	bad.Store(-1)
+	counters := make([]pool.Counter, len(w.packed))
+	p.Run(func(worker *pool.Worker) {
+		for i := range w.packed {
+			packed, raw := &w.packed[i], m.Weights[i].Tensor
+			panels := packed.Layout.Panels()
+			for lo, hi, ok := worker.Next(&counters[i], panels, packPanels); ok; lo, hi, ok = worker.Next(&counters[i], panels, packPanels) {
+				if !w.packRange(packed, raw, lo, hi) {
+					bad.CompareAndSwap(-1, int64(i))
+				}
+				n := done.Add(int64((hi - lo) * packed.Layout.PanelStride()))
+				if progress != nil {
+					progress(n, total)
+				}
+			}
+		}
+	})
+	if i := bad.Load(); i >= 0 {
+		return fmt.Errorf("tensor %s has values that are not finite numbers: the file is damaged", m.Weights[i].Tensor.Name)
+	}
+	return nil
+}
+
+// packRange packs panels [lo, hi) and says whether all their values are finite.
+func (w *Weights) packRange(p *Packed, raw *gguf.Tensor, lo, hi int) bool {
+	n0 := lo * microkernel.PanelWidth
+	n1 := min(hi*microkernel.PanelWidth, p.Layout.N)
+	rowBytes := raw.Type.RowBytes(p.Layout.K)
+	rows := raw.Data[n0*rowBytes : n1*rowBytes]
+	if !finite(p.Layout.Type, rows) {
+		return false
+	}
+	packed := unsafe.Slice((*byte)(p.Data), p.Layout.Bytes())
+	if err := microkernel.Pack(packed, p.Layout, n0, n1, rows, 0); err != nil {
+		panic(err) // ranges are ours
+	}
+	return true
+}
