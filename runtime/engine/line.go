@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"fmt"
+
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+)
+
+// Line is one sequence on a runner of its own, without a scheduler: what perplexity, benchmarks and logits dumps use.
+// Methods are called inside Runner.Lead.
+type Line struct {
+	r     *Runner
+	l     *pool.Leader
+	table []kvcache.BlockID
+	pos   int
+	batch kvcache.Batch
+}
+
+// NewLine returns an empty sequence that may use every KV block of the runner.
+func NewLine(r *Runner, l *pool.Leader) *Line {
+	line := &Line{r: r, l: l}
+	for i := range r.Blocks() {
+		line.table = append(line.table, kvcache.BlockID(i))
+	}
+	return line
+}
+
+// Reset empties the sequence.
+func (s *Line) Reset() { s.pos = 0 }
+
+// Pos is the number of tokens fed so far.
+func (s *Line) Pos() int { return s.pos }
+
+// Wanted says for which tokens of a Feed logits are computed.
+type Wanted uint8
+
+// What a Feed may want.
+const (
+	LastLogits Wanted = iota
+	AllLogits
+	NoLogits
+)
+
+// Feed appends tokens in prefill chunks of at most the given size and calls visit for each wanted position with its
+// logits, which are valid during the call.
+func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
+	for len(tokens) > 0 {
+		n := min(chunk, len(tokens))
+		last := n == len(tokens)
+		if err := s.forward(tokens[:n], true, want == AllLogits, last && want != NoLogits); err != nil {
+			return err
+		}
+		for i, row := range s.batch.LogitRows {
+			if err := visit(s.pos+int(row), s.r.Logits(i)); err != nil {
+				return err
+			}
+		}
+		s.pos += n
+		tokens = tokens[n:]
+	}
+	return nil
+}
+
+// Step appends one token in the decode phase and returns the logits behind it, valid until the next forward.
+func (s *Line) Step(token int32) ([]float32, error) {
+	if err := s.forward([]int32{token}, false, false, true); err != nil {
+		return nil, err
+	}
+	s.pos++
+	return s.r.Logits(0), nil
+}
+
+func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
+	if s.pos+len(tokens) > len(s.table)*kvcache.BlockTokens {
+		return fmt.Errorf("%d tokens do not fit a context of %d", s.pos+len(tokens), len(s.table)*kvcache.BlockTokens)
+	}
+	b := &s.batch
+	b.Reset()
+	b.Prefill = prefill
+	b.Tokens = append(b.Tokens, tokens...)
+	b.Spans = append(b.Spans, kvcache.Span{Rows: len(tokens), Pos: s.pos, Table: s.table})
+	for i := range tokens {
+		if all || last && i == len(tokens)-1 {
+			b.LogitRows = append(b.LogitRows, int32(i))
+		}
+	}
+	_, err := s.r.Forward(s.l, b, 0, nil)
+	return err
+}

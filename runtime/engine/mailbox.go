@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"sync"
+
+	"sandwich/runtime/tokenizer"
+)
+
+// step is one drawn token on its way to the request's goroutine.
+type step struct {
+	id      int32
+	special bool // not part of the text: an end-of-generation token
+	logprob float32
+	top     []TokenLogprob
+}
+
+// ending says why a job's tokens end.
+type ending struct {
+	reason string
+	err    error
+}
+
+// mailbox carries a job's tokens from the loop to the goroutine that asked for them, so that a slow client never
+// holds the loop up. It holds at most as many as the request may generate.
+type mailbox struct {
+	mu    sync.Mutex
+	steps []step
+	spare []step
+	end   *ending
+	ready chan struct{} // capacity 1
+}
+
+func (m *mailbox) put(s step) {
+	m.mu.Lock()
+	m.steps = append(m.steps, s)
+	m.mu.Unlock()
+	m.ring()
+}
+
+func (m *mailbox) close(reason string, err error) {
+	m.mu.Lock()
+	if m.end == nil {
+		m.end = &ending{reason, err}
+	}
+	m.mu.Unlock()
+	m.ring()
+}
+
+func (m *mailbox) ring() {
+	select {
+	case m.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take empties the mailbox; the slice is valid until the next take but one.
+func (m *mailbox) take() ([]step, *ending) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.steps
+	m.steps, m.spare = m.spare[:0], out
+	return out, m.end
+}
+
+// transcript turns tokens into text: whole runes, held back where a stop string may begin.
+type transcript struct {
+	stream *tokenizer.Stream
+	stop   *stopper
+}
+
+func newTranscript(t *tokenizer.Tokenizer, stops []string) *transcript {
+	out := &transcript{stop: newStopper(stops)}
+	if t != nil {
+		out.stream = t.NewStream()
+	}
+	return out
+}
+
+func (t *transcript) push(s step) (Token, bool) {
+	out := Token{ID: s.id, Logprob: s.logprob, Top: s.top}
+	if s.special || t.stream == nil {
+		return out, false
+	}
+	var stopped bool
+	out.Text, stopped = t.stop.push(t.stream.Push(s.id))
+	return out, stopped
+}
+
+func (t *transcript) flush() string {
+	if t.stream == nil {
+		return ""
+	}
+	text, stopped := t.stop.push(t.stream.Flush())
+	if stopped {
+		return text
+	}
+	return text + t.stop.flush()
+}

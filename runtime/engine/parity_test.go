@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/internal/testdata"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// reference is the sidecar of a parity model.
+type reference struct {
+	Model     string
+	NVocab    int `json:"n_vocab"`
+	Sequences []struct {
+		Length int
+		Tokens []int32
+		Shape  [2]int
+		Refs   map[string]struct {
+			File          string
+			Greedy        []int32
+			GreedyMargins []float64 `json:"greedy_margins"`
+		}
+	}
+}
+
+// tolerance is a row of the table in the README of the parity data.
+type tolerance struct {
+	max, rms, kl, argmax float64
+	margin               float64 // greedy tokens must agree while every margin is above this
+}
+
+var (
+	exactTolerance = tolerance{5e-4, 5e-5, 1e-8, 1, 0}
+	f16KVTolerance = tolerance{0.15, 0.02, 5e-5, 0.99, 0}
+	int8Tolerance  = tolerance{2.0, 0.3, 0.02, 0.90, 1.0}
+)
+
+// TestParity runs every dense model of the reference set that this program has kernels for, exactly (float32 everywhere)
+// and on the default path, against logits and greedy tokens of an independent implementation.
+func TestParity(t *testing.T) {
+	root := testdata.Folder(t, "parity")
+	for _, name := range []string{"llama-f32", "llama-f16", "llama-bf16", "llama-q8_0", "llama-q4_0", "llama-tied-f32", "qwen2-f32", "qwen3-f32", "qwen3-q8_0"} {
+		t.Run(name, func(t *testing.T) {
+			ref := readReference(t, root, name)
+			file, err := gguf.Open(filepath.Join(root, ref.Model))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			for _, arm := range []struct {
+				name string
+				o    plans.DefaultOptions
+				tol  tolerance
+			}{
+				{"exact", plans.DefaultOptions{Compute: "f32", KV: "f32"}, exactTolerance},
+				{"avx2", plans.DefaultOptions{Compute: "f32", KV: "f32", ISA: "avx2"}, exactTolerance},
+				{"f16kv", plans.DefaultOptions{Compute: "f32"}, f16KVTolerance},
+				{"default", plans.DefaultOptions{}, int8Tolerance},
+				{"int8", plans.DefaultOptions{Compute: "int8"}, int8Tolerance},
+			} {
+				t.Run(arm.name, func(t *testing.T) {
+					r := openTestRunner(t, file, arm.o, 64)
+					defer r.Close()
+					r.Lead(func(l *pool.Leader) { checkParity(t, root, ref, NewLine(r, l), arm.tol) })
+				})
+			}
+		})
+	}
+}
+
+func readReference(t *testing.T, root, name string) reference {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "ref", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ref reference
+	if err := json.Unmarshal(text, &ref); err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// openTestRunner opens a model under the default plan of this host with options, room for 512 positions.
+func openTestRunner(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk int) *Runner {
+	t.Helper()
+	profile, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := model.ShapeOf(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := plans.Default(profile, shape, o)
+	if err != nil {
+		t.Skip(err)
+	}
+	plan.Chunk = chunk
+	r, err := Open(RunnerOptions{File: file, Plan: plan, Blocks: 8, LogitRows: chunk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func checkParity(t *testing.T, root string, ref reference, line *Line, tol tolerance) {
+	var d distance
+	for _, seq := range ref.Sequences {
+		want := seq.Refs["ref_f32_dequant"]
+		rows := readFloats(t, filepath.Join(root, want.File))
+		line.Reset()
+		stored := seq.Shape[0]
+		var next int32
+		err := line.Feed(seq.Tokens, 64, AllLogits, func(pos int, logits []float32) error {
+			if i := pos - (len(seq.Tokens) - stored); i >= 0 {
+				d.add(logits, rows[i*ref.NVocab:(i+1)*ref.NVocab])
+			}
+			next = argmax(logits)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		checkGreedy(t, line, seq.Length, next, want.Greedy, want.GreedyMargins, tol.margin)
+	}
+	d.check(t, tol)
+}
+
+func checkGreedy(t *testing.T, line *Line, length int, next int32, want []int32, margins []float64, margin float64) {
+	for i, w := range want {
+		if margins[i] <= margin {
+			return
+		}
+		if next != w {
+			t.Errorf("sequence of %d: greedy token %d is %d, the reference has %d (margin %.3f)", length, i, next, w, margins[i])
+			return
+		}
+		logits, err := line.Step(next)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		next = argmax(logits)
+	}
+}
+
+// distance collects how far logits are from their reference.
+type distance struct {
+	max, square, kl float64
+	elems, rows     int
+	same            int
+}
+
+func (d *distance) add(got, want []float32) {
+	for i := range got {
+		e := math.Abs(float64(got[i]) - float64(want[i]))
+		if math.IsNaN(e) {
+			e = math.Inf(1)
+		}
+		d.max = max(d.max, e)
+		d.square += e * e
+	}
+	d.elems += len(got)
+	d.rows++
+	d.kl += divergence(want, got)
+	if argmax(got) == argmax(want) {
+		d.same++
+	}
+}
+
+func (d *distance) check(t *testing.T, tol tolerance) {
+	rms, kl, same := math.Sqrt(d.square/float64(d.elems)), d.kl/float64(d.rows), float64(d.same)/float64(d.rows)
+	t.Logf("%d rows: max %.2g rms %.2g KL %.2g same %.3f", d.rows, d.max, rms, kl, same)
+	if !(d.max <= tol.max && rms <= tol.rms && kl <= tol.kl && same >= tol.argmax) {
+		t.Errorf("logits differ from the reference: max %.3g (allowed %.3g), rms %.3g (%.3g), mean KL %.3g (%.3g), equal argmax %.3f (%.3f)",
+			d.max, tol.max, rms, tol.rms, kl, tol.kl, same, tol.argmax)
+	}
+}
+
+func divergence(p, q []float32) (kl float64) {
+	lp, lq := logSum(p), logSum(q)
+	for i := range p {
+		a, b := float64(p[i])-lp, float64(q[i])-lq
+		kl += math.Exp(a) * (a - b)
+	}
+	return kl
+}
+
+func logSum(x []float32) float64 {
+	m := float64(x[argmax(x)])
+	s := 0.0
+	for _, v := range x {
+		s += math.Exp(float64(v) - m)
+	}
+	return m + math.Log(s)
+}
+
+func argmax(x []float32) int32 {
+	best := 0
+	for i, v := range x {
+		if v > x[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+func readFloats(t *testing.T, path string) []float32 {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]float32, len(raw)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+	return out
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// RunnerOptions say what a Runner loads and how much it must hold at once.
+type RunnerOptions struct {
+	File      *gguf.File
+	Plan      *plans.Plan
+	Blocks    int           // KV blocks of 64 positions
+	LogitRows int           // most rows of a forward whose logits are wanted
+	Spin      time.Duration // pool.Options.Spin
+	Progress  func(done, total int64)
+}
+
+// Runner owns what one model needs to run: the packed weights (once), the KV cache, activations, the worker pool, and
+// one executor a phase. Forward picks the phase and makes the hot switch. It serves one caller at a time.
+type Runner struct {
+	Model *model.Model
+	Plan  *plans.Plan
+
+	vec     rowMath
+	pool    *pool.Pool
+	weights *exec.Weights
+	kv      *exec.KVStore
+	bufs    *exec.Buffers
+	phases  [2]phase // prefill, decode
+	last    *exec.Executor
+	packing time.Duration
+}
+
+type phase struct {
+	executor *exec.Executor
+	workers  []int
+}
+
+// Open loads the model under its plan. Errors name what does not fit: the architecture, a weight without a schedule, a
+// kernel this host cannot run, or memory with how much is missing.
+func Open(o RunnerOptions) (*Runner, error) {
+	m, err := model.Load(o.File)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{Model: m, Plan: o.Plan}
+	if err := r.checkMemory(o); err != nil {
+		return nil, err
+	}
+	if err := r.open(o); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Runner) open(o RunnerOptions) error {
+	pus, prefill, decode := workerSets(o.Plan.Prefill.PUs, o.Plan.Decode.PUs)
+	var err error
+	if r.pool, err = pool.New(pus, pool.Options{Pin: true, Spin: o.Spin}); err != nil {
+		return err
+	}
+	kernels, err := exec.NewKernels(exec.PlanISA(o.Plan), o.Plan)
+	if err != nil {
+		return err
+	}
+	r.vec = kernels.Vec
+	began := time.Now()
+	if r.weights, err = exec.LoadWeights(r.Model, o.Plan, r.pool, o.Progress); err != nil {
+		return err
+	}
+	r.packing = time.Since(began)
+	elem, err := exec.ParseKV(o.Plan.KV)
+	if err != nil {
+		return err
+	}
+	if r.kv, err = exec.NewKVStore(r.Model.Dims, elem, o.Blocks); err != nil {
+		return err
+	}
+	rows := max(o.Plan.Chunk, o.LogitRows)
+	if r.bufs, err = exec.NewBuffers(r.Model, rows, o.LogitRows, r.weights.MaxQuantizedK()); err != nil {
+		return err
+	}
+	for i, p := range []struct {
+		plan    *plans.Phase
+		workers []int
+	}{{&o.Plan.Prefill, prefill}, {&o.Plan.Decode, decode}} {
+		r.phases[i].workers = p.workers
+		r.phases[i].executor, err = exec.New(exec.Config{Model: r.Model, Weights: r.weights, KV: r.kv,
+			Buffers: r.bufs, Workers: r.pool.Size(), Phase: p.plan, Kernels: kernels})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMemory says before loading when the model and its cache cannot fit, with the numbers.
+func (r *Runner) checkMemory(o RunnerOptions) error {
+	elem, err := exec.ParseKV(o.Plan.KV)
+	if err != nil {
+		return err
+	}
+	cache := int64(exec.KVBytesPerToken(r.Model.Dims, elem)) * int64(o.Blocks) * kvcache.BlockTokens
+	weights := exec.PackedBytes(r.Model)
+	if free := mem.Available(); free > 0 && cache+weights > free {
+		return fmt.Errorf("the model needs %s and its KV cache of %d tokens %s, but only %s of memory is free: lower --ctx or --parallel, or use a smaller model",
+			mem.FormatBytes(weights), o.Blocks*kvcache.BlockTokens, mem.FormatBytes(cache), mem.FormatBytes(free))
+	}
+	return nil
+}
+
+// workerSets numbers the PUs of both phases as workers: decode PUs first, so that worker 0, whose thread runs the
+// engine's loop, takes part in both phases wherever they overlap.
+func workerSets(prefillPUs, decodePUs []int) (pus, prefill, decode []int) {
+	index := func(list []int) (out []int) {
+		for _, pu := range list {
+			i := slices.Index(pus, pu)
+			if i < 0 {
+				i = len(pus)
+				pus = append(pus, pu)
+			}
+			out = append(out, i)
+		}
+		slices.Sort(out)
+		return out
+	}
+	for _, pu := range decodePUs { // those in both phases before the rest
+		if slices.Contains(prefillPUs, pu) {
+			pus = append(pus, pu)
+		}
+	}
+	decode = index(decodePUs)
+	prefill = index(prefillPUs)
+	return pus, prefill, decode
+}
+
+// Lead runs loop on worker 0's own thread, from where forwards reach the other workers without waking a thread.
+// Forward may be called only from inside it.
+func (r *Runner) Lead(loop func(l *pool.Leader)) { r.pool.Lead(loop) }
+
+// Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when stop was set. A
+// batch of the other phase than the last one makes the hot switch first: it changes which workers are active and which
+// schedules run, and moves no weight.
+func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
+	p := &r.phases[1]
+	if b.Prefill {
+		p = &r.phases[0]
+	}
+	if _, err := l.SetActive(p.workers); err != nil {
+		return from, err
+	}
+	r.last = p.executor
+	return p.executor.Run(l, b, from, stop)
+}
+
+// Ops is the number of ops of a forward.
+func (r *Runner) Ops() int { return len(r.Model.Ops) }
+
+// Logits returns the logits of LogitRows[i] of the last Forward that ended.
+func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
+
+// Blocks is the number of KV blocks.
+func (r *Runner) Blocks() int { return r.kv.Blocks() }
+
+// Pool is the worker pool, for its statistics.
+func (r *Runner) Pool() *pool.Pool { return r.pool }
+
+// Memory is what the runner holds off the Go heap.
+type Memory struct {
+	Weights, KV, Activations int64 // bytes
+	Packing                  time.Duration
+}
+
+// Memory reports the sizes of what was loaded.
+func (r *Runner) Memory() Memory {
+	return Memory{Weights: r.weights.Bytes(), KV: int64(r.kv.Bytes()), Activations: int64(r.bufs.Bytes()), Packing: r.packing}
+}
+
+// Close ends the workers and frees everything. Nothing of the runner may be in use.
+func (r *Runner) Close() {
+	if r.pool != nil {
+		r.pool.Close()
+	}
+	for _, p := range r.phases {
+		if p.executor != nil {
+			p.executor.Close()
+		}
+	}
+	if r.bufs != nil {
+		r.bufs.Free()
+	}
+	if r.kv != nil {
+		r.kv.Free()
+	}
+	if r.weights != nil {
+		r.weights.Free()
+	}
+}

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// rowMath is what sampling needs of the vector kernels (microkernel.Vec), over a row as wide as the vocabulary.
+type rowMath interface {
+	Max(x *float32, n int) float32
+	Argmax(x *float32, n int) int
+	ExpSum(x *float32, n int, scale, max float32) float32
+	SelectAbove(x *float32, n int, t float32, idx *int32, room int) int
+}
+
+// Sampling says how the next token is drawn from the logits. The zero value is greedy. Order: penalties, top-k,
+// top-p, min-p, temperature; a limit of 0 (or 1 for TopP) is off.
+type Sampling struct {
+	Temperature      float32 // 0: the most likely token
+	TopK             int     // keep the k most likely
+	TopP             float32 // keep the least set whose probability reaches p
+	MinP             float32 // keep tokens at least p times as likely as the most likely one
+	Seed             uint64  // equal seeds give equal draws
+	RepeatPenalty    float32 // divides positive and multiplies negative logits of tokens already seen; 0 or 1: off
+	FrequencyPenalty float32 // subtracted once for every time a token was generated
+	PresencePenalty  float32 // subtracted once from every token that was generated
+}
+
+// TokenLogprob is a token and the natural logarithm of its probability before sampling limits.
+type TokenLogprob struct {
+	ID      int32
+	Logprob float32
+}
+
+// sampler draws the tokens of one request. It remembers what was drawn where penalties ask for it.
+type sampler struct {
+	Sampling
+	rng   *rand.Rand
+	count map[int32]int // generated tokens; nil while no penalty is set
+}
+
+func newSampler(s Sampling) *sampler {
+	out := &sampler{Sampling: s, rng: rand.New(rand.NewPCG(s.Seed, 0x5a4d))}
+	if s.penalized() {
+		out.count = map[int32]int{}
+	}
+	return out
+}
+
+func (s Sampling) penalized() bool {
+	return (s.RepeatPenalty != 0 && s.RepeatPenalty != 1) || s.FrequencyPenalty != 0 || s.PresencePenalty != 0
+}
+
+// draft is the working memory of a draw, shared by all requests of an engine.
+type draft struct {
+	vec        rowMath
+	logits     []float32 // changed copy, where penalties ask for one
+	candidates []candidate
+	index      []int32
+}
+
+type candidate struct {
+	id    int32
+	logit float32
+	p     float64
+}
+
+func newDraft(vec rowMath, vocab int) *draft {
+	return &draft{vec: vec, logits: make([]float32, vocab), index: make([]int32, selectRoom+16)}
+}
+
+// selectRoom is how many candidates a draw looks at before it sorts the whole vocabulary.
+const selectRoom = 2048
+
+// next draws a token.
+func (s *sampler) next(logits []float32, d *draft) int32 {
+	logits = s.penalize(logits, d)
+	if s.Temperature == 0 || s.TopK == 1 {
+		return s.took(int32(d.vec.Argmax(&logits[0], len(logits))))
+	}
+	candidates := s.limit(d.rank(logits, s.TopK, s.Temperature))
+	return s.took(s.draw(candidates))
+}
+
+func (s *sampler) took(id int32) int32 {
+	if s.count != nil {
+		s.count[id]++
+	}
+	return id
+}
+
+func (s *sampler) penalize(logits []float32, d *draft) []float32 {
+	if len(s.count) == 0 {
+		return logits
+	}
+	copy(d.logits, logits)
+	for id, n := range s.count {
+		l := &d.logits[id]
+		if r := s.RepeatPenalty; r != 0 && *l > 0 {
+			*l /= r
+		} else if r != 0 {
+			*l *= r
+		}
+		*l -= float32(n)*s.FrequencyPenalty + s.PresencePenalty
+	}
+	return d.logits
+}
+
+// rank returns the candidates with the largest logits, largest first (ties by id): k of them, or with k = 0 all that can
+// matter: tokens exp(-20) less likely than the best at this temperature are left out, except where fewer than selectRoom pass that.
+func (d *draft) rank(logits []float32, k int, temperature float32) []candidate {
+	best := d.vec.Max(&logits[0], len(logits))
+	d.candidates = d.candidates[:0]
+	for _, width := range []float32{4, 8, 20} {
+		n := d.vec.SelectAbove(&logits[0], len(logits), best-width*max(1, temperature), &d.index[0], selectRoom)
+		if n > selectRoom {
+			break
+		}
+		if (k > 0 && n >= k) || width == 20 && k == 0 {
+			return d.sorted(logits, d.index[:n], k)
+		}
+	}
+	all := make([]int32, 0, len(logits))
+	for i, l := range logits {
+		if l > float32(math.Inf(-1)) {
+			all = append(all, int32(i))
+		}
+	}
+	return d.sorted(logits, all, k)
+}
+
+func (d *draft) sorted(logits []float32, ids []int32, k int) []candidate {
+	for _, id := range ids {
+		d.candidates = append(d.candidates, candidate{id: id, logit: logits[id]})
+	}
+	slices.SortFunc(d.candidates, func(a, b candidate) int {
+		switch {
+		case a.logit > b.logit:
+			return -1
+		case a.logit < b.logit:
+			return 1
+		}
+		return int(a.id - b.id)
+	})
+	if k > 0 && len(d.candidates) > k {
+		d.candidates = d.candidates[:k]
+	}
+	return d.candidates
+}
+
+// limit applies top-p and min-p to ranked candidates.
+func (s *sampler) limit(c []candidate) []candidate {
+	if s.TopP > 0 && s.TopP < 1 {
+		sum := weigh(c, 1)
+		reached := 0.0
+		for i := range c {
+			reached += c[i].p
+			if reached >= float64(s.TopP)*sum {
+				c = c[:i+1]
+				break
+			}
+		}
+	}
+	if s.MinP > 0 && len(c) > 0 {
+		least := c[0].logit + float32(math.Log(float64(s.MinP)))
+		keep := slices.IndexFunc(c, func(x candidate) bool { return x.logit < least })
+		if keep > 0 {
+			c = c[:keep]
+		}
+	}
+	return c
+}
+
+// weigh sets the unnormalized probabilities at a temperature and returns their sum.
+func weigh(c []candidate, temperature float64) (sum float64) {
+	for i := range c {
+		c[i].p = math.Exp(float64(c[i].logit-c[0].logit) / temperature)
+		sum += c[i].p
+	}
+	return sum
+}
+
+func (s *sampler) draw(c []candidate) int32 {
+	if len(c) == 0 {
+		return 0 // nothing but NaN and -Inf: what Argmax answers too
+	}
+	at := s.rng.Float64() * weigh(c, float64(s.Temperature))
+	for _, x := range c {
+		if at -= x.p; at < 0 {
+			return x.id
+		}
+	}
+	return c[len(c)-1].id
+}
+
+// logprobs returns the log probability of a token and of the n most likely ones.
+func (d *draft) logprobs(logits []float32, id int32, n int) (TokenLogprob, []TokenLogprob) {
+	best := d.vec.Max(&logits[0], len(logits))
+	norm := best + float32(math.Log(float64(d.vec.ExpSum(&logits[0], len(logits), 1, best))))
+	own := TokenLogprob{ID: id, Logprob: logits[id] - norm}
+	if n == 0 {
+		return own, nil
+	}
+	var top []TokenLogprob
+	for _, c := range d.rank(logits, n, 1) {
+		top = append(top, TokenLogprob{ID: c.id, Logprob: c.logit - norm})
+	}
+	return own, top
+}
