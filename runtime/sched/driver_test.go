@@ -28,6 +28,7 @@ type driver struct {
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
+	log      []string
 }
 
 type client struct {

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// Exit codes of all verbs.
+const (
+	exitOK      = 0
+	exitFailed  = 1 // failed or regressed
+	exitInput   = 2 // input cannot be used
+	exitNoisy   = 3 // measurement too noisy to decide
+	exitForeign = 4 // the plan does not fit this host
+)
+
+// coded is an error that knows its exit code.
+type coded struct {
+	error
+	code int
+}
+
+func (c coded) Unwrap() error { return c.error }
+
+// usageError marks an error of the input: flags, files, models.
+func usageError(err error) error { return withCode(exitInput, err) }
+
+func withCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return coded{err, code}
+}
+
+// exitCode is the code an error asks for: its own, 2 for a file that cannot be read, else 1.
+func exitCode(err error) int {
+	var c coded
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &c):
+		return c.code
+	case errors.As(err, &path):
+		return exitInput
+	}
+	return exitFailed
+}

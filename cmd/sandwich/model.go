@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+)
+
+func newModel() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "model",
+		Short: "Look into a GGUF file, or make one with random weights",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newModelInspect(), newModelSynth())
+	return c
+}
+
+func newModelInspect() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "inspect MODEL.gguf",
+		Short:   "Print what a GGUF file holds and whether sandwich runs it",
+		Example: "  sandwich model inspect llama.gguf\n  sandwich model inspect llama.gguf --format json",
+		Args:    exactArgs(1, "a GGUF file"),
+	}
+	format := formatFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFormat(*format, "table", "json"); err != nil {
+			return err
+		}
+		f, err := gguf.Open(args[0])
+		if err != nil {
+			return usageError(err)
+		}
+		defer f.Close()
+		report := model.Inspect(f)
+		if *format == "json" {
+			return printJSON(c.OutOrStdout(), report)
+		}
+		return printReport(c.OutOrStdout(), report)
+	}
+	return c
+}
+
+func printReport(w io.Writer, r model.Report) error {
+	fmt.Fprintf(w, "%s  %s  %s in file, %.1f million parameters\n", r.Name, r.Arch, mem.FormatBytes(r.Bytes), float64(r.Parameters)/1e6)
+	if s := r.Shape; s != nil {
+		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied head %v\n",
+			s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab, s.Context, s.Tied)
+		fmt.Fprintf(w, "KV cache: %s a token (f16)\n", mem.FormatBytes(r.KVPerToken))
+	}
+	if r.Refused != "" {
+		fmt.Fprintf(w, "sandwich cannot run it: %s\n", r.Refused)
+	}
+	var rows [][]string
+	for _, t := range r.Types {
+		rows = append(rows, []string{t.Type, strconv.Itoa(t.Tensors), fmt.Sprintf("%.2f M", float64(t.Parameters)/1e6), mem.FormatBytes(t.Bytes)})
+	}
+	fmt.Fprintln(w)
+	if err := printTable(w, []string{"type", "tensors", "parameters", "bytes"}, rows, 1, 2, 3); err != nil {
+		return err
+	}
+	rows = nil
+	for _, e := range r.Metadata {
+		rows = append(rows, []string{e.Key, clip(e.Value, 80)})
+	}
+	fmt.Fprintln(w)
+	return printTable(w, []string{"key", "value"}, rows)
+}
+
+// clip shortens a value to one line of at most n runes.
+func clip(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-3]) + "..."
+	}
+	return s
+}
+
+func newModelSynth() *cobra.Command {
+	var preset, typ, out string
+	var seed uint64
+	c := &cobra.Command{
+		Use:   "synth --preset NAME -o MODEL.gguf",
+		Short: "Write a valid GGUF file of random weights, to tune and benchmark without a download",
+		Long: "Write a valid GGUF file of random weights, the same bytes for the same preset, type and seed.\n\nPresets: " +
+			strings.Join(model.PresetNames(), ", "),
+		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf",
+		Args:    exactArgs(0, ""),
+	}
+	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(model.PresetNames(), ", "))
+	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices")
+	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
+	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if preset == "" || out == "" {
+			return usageError(fmt.Errorf("give --preset and -o; presets are %s", strings.Join(model.PresetNames(), ", ")))
+		}
+		config, err := model.Preset(preset)
+		if err != nil {
+			return usageError(err)
+		}
+		t, err := gguf.ParseType(typ)
+		if err != nil {
+			return usageError(err)
+		}
+		update, done := byteProgress("writing " + out)
+		defer done()
+		return model.Synth(c.Context(), out, config, t, seed, update)
+	}
+	return c
+}
+
+// exactArgs is cobra.ExactArgs with a sentence of what is missing and exit code 2.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == n:
+			return nil
+		case len(args) > n:
+			return usageError(fmt.Errorf("unexpected argument %q (see '%s --help')", args[n], c.CommandPath()))
+		}
+		return usageError(fmt.Errorf("%s needs %s (see '%s --help')", c.CommandPath(), what, c.CommandPath()))
+	}
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/schollz/progressbar/v3"
+)
+
+// stderrIsTerminal says whether a person watches: progress goes to stderr and only to a terminal.
+func stderrIsTerminal() bool { return isatty.IsTerminal(os.Stderr.Fd()) }
+
+// byteProgress shows a bar over bytes; without a terminal it shows nothing. The returned function may be called from
+// several goroutines; done clears the bar.
+func byteProgress(what string) (update func(done, total int64), done func()) {
+	if !stderrIsTerminal() {
+		return func(int64, int64) {}, func() {}
+	}
+	bar := progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+	return func(n, total int64) {
+			if bar.GetMax64() != total {
+				bar.ChangeMax64(total)
+			}
+			_ = bar.Set64(n)
+		}, func() {
+			_ = bar.Finish()
+		}
+}

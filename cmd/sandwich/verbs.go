@@ -1,0 +1,11 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// verbs lists the commands, one file each.
+func verbs() []*cobra.Command {
+	return []*cobra.Command{
+		newModel(),
+		newVersion(),
+	}
+}
