@@ -19,6 +19,7 @@ type Attention struct {
 	layout KVLayout
 	vec    *Vec
 	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
+	wide   []jit.Func // the same over a block of float32, into which a half-precision block is widened for several tiles
 }
 
 // AttentionJob is the attention of consecutive tokens of one sequence for the query heads that share one KV head.
@@ -38,13 +39,13 @@ type AttentionJob struct {
 	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
 }
 
-// tileGroup tiles of rows take turns at blockGroup blocks, so that keys and values come from the L2 cache for all tiles but
-// the first. A generated call is one tile against one such group: at most some 30 microseconds. A lone tile has no use
-// for taking turns and gets loneGroup blocks a call.
+// tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache for all tiles but the
+// first. From wideTiles tiles on a half-precision block is first widened to float32: the conversion costs a seventh of
+// a tile's time. Fewer tiles get callBlocks blocks a call, which lasts at most some 100 microseconds.
 const (
 	tileGroup  = 12
-	blockGroup = 4
-	loneGroup  = 32
+	wideTiles  = 3
+	callBlocks = 16
 )
 
 type attentionKey struct {
@@ -79,15 +80,9 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 	if isa == AVX512 {
 		level = asm.AVX512
 	}
-	var codes [][]byte
-	for rows := range vecgen.MaxRows(level) {
-		code, err := vecgen.GenerateFused(level, a.kernel(rows+1))
-		if err != nil {
-			return nil, err
-		}
-		codes = append(codes, code)
+	if a.code, err = loadAttention(level, l); err == nil && l.Elem == KVF16 {
+		a.wide, err = loadAttention(level, l.wide())
 	}
-	a.code, err = load(codes...)
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Attention{layout: l, vec: RefVec()}, nil
 	}
@@ -97,8 +92,24 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 	return a, nil
 }
 
-func (a *Attention) kernel(rows int) vecgen.Fused {
-	return vecgen.Fused{Rows: rows, HeadDim: a.layout.HeadDim, F16: a.layout.Elem == KVF16}
+// loadAttention generates the kernels of a layout of attention for every number of rows.
+func loadAttention(level asm.Level, l KVLayout) ([]jit.Func, error) {
+	var codes [][]byte
+	for rows := range vecgen.MaxRows(level) {
+		code, err := vecgen.GenerateFused(level, l.kernel(rows+1))
+		if err != nil {
+			return nil, err
+		}
+		codes = append(codes, code)
+	}
+	return load(codes...)
+}
+
+// wide is the layout of a block widened to float32.
+func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
+
+func (l KVLayout) kernel(rows int) vecgen.Fused {
+	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16}
 }
 
 // Layout is the KV layout the kernels read.
@@ -106,11 +117,24 @@ func (a *Attention) Layout() KVLayout { return a.layout }
 
 // ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
 func (a *Attention) ScratchBytes() int {
-	k := a.kernel(max(len(a.code), 1))
-	return k.ScratchBytes() + tileGroup*(k.StateBytes()+a.queryBytes(k.Rows)) + 64
+	if a.code == nil {
+		return 64
+	}
+	n := a.tileAt(tileGroup) + 64 // to align
+	if a.wide != nil {
+		n += a.layout.wide().KBytes() + a.layout.wide().VBytes()
+	}
+	return n
 }
 
-func (a *Attention) queryBytes(rows int) int { return (4*rows*a.layout.HeadDim + 63) &^ 63 }
+// tileAt is where in scratch the memory of tile i begins: its queries, then its state. The scratch of the calls comes first,
+// the widened block behind the last tile.
+func (a *Attention) tileAt(i int) int {
+	k := a.layout.kernel(len(a.code))
+	return (k.ScratchBytes()+63)&^63 + i*(k.StateBytes()+a.queryBytes())
+}
+
+func (a *Attention) queryBytes() int { return (4*len(a.code)*a.layout.HeadDim + 63) &^ 63 }
 
 // Run computes the job. It allocates nothing.
 func (a *Attention) Run(job *AttentionJob, scratch unsafe.Pointer) {
@@ -118,6 +142,7 @@ func (a *Attention) Run(job *AttentionJob, scratch unsafe.Pointer) {
 		refAttention(a.layout, job)
 		return
 	}
+	scratch = unsafe.Add(scratch, -uintptr(scratch)&63)
 	rows := job.Tokens * job.Group
 	tiles := (rows + len(a.code) - 1) / len(a.code)
 	for first := 0; first < tiles; first += tileGroup {
@@ -136,36 +161,57 @@ type attentionGroup struct {
 
 // tile returns the rows of tile i of the group and its memory.
 func (g *attentionGroup) tile(i int) (lo, hi int, q, state unsafe.Pointer) {
-	k := g.a.kernel(len(g.a.code))
 	lo, hi = (g.first+i)*g.rows/g.tiles, (g.first+i+1)*g.rows/g.tiles
-	qBytes := g.a.queryBytes(k.Rows)
-	q = unsafe.Add(g.scratch, (k.ScratchBytes()+63)&^63+i*(k.StateBytes()+qBytes))
-	return lo, hi, q, unsafe.Add(q, qBytes)
+	q = unsafe.Add(g.scratch, g.a.tileAt(i))
+	return lo, hi, q, unsafe.Add(q, g.a.queryBytes())
 }
 
 // sees is how many positions row r of the job sees.
 func (g *attentionGroup) sees(r int) int { return g.job.Pos + r/g.job.Group + 1 }
 
+// blocksOf is how many blocks the rows of tile i see.
+func (g *attentionGroup) blocksOf(i int) int {
+	_, hi, _, _ := g.tile(i)
+	return (g.sees(hi-1) + KVBlock - 1) / KVBlock
+}
+
 func (g *attentionGroup) run() {
 	for i := range g.count {
 		g.begin(i)
 	}
-	step := blockGroup
-	if g.count == 1 {
-		step = loneGroup
-	}
-	_, last, _, _ := g.tile(g.count - 1)
-	total := (g.sees(last-1) + KVBlock - 1) / KVBlock
-	for from := 0; from < total; from += step {
-		for i := range g.count {
-			_, hi, _, _ := g.tile(i)
-			if to := min(from+step, (g.sees(hi-1)+KVBlock-1)/KVBlock); to > from {
-				g.blocks(i, from, to)
-			}
-		}
+	if total := g.blocksOf(g.count - 1); g.a.wide != nil && g.count >= wideTiles {
+		g.widened(total)
+	} else {
+		g.direct(total)
 	}
 	for i := range g.count {
 		g.finish(i)
+	}
+}
+
+// direct runs the tiles over the blocks as they are cached.
+func (g *attentionGroup) direct(total int) {
+	for from := 0; from < total; from += callBlocks {
+		for i := range g.count {
+			if n := min(callBlocks, g.blocksOf(i)-from); n > 0 {
+				g.blocks(g.a.code, i, g.job.KV, g.job.Pitch, at(g.job.Table, from), n)
+			}
+		}
+	}
+}
+
+// widened runs all tiles over one block after the other, each widened first.
+func (g *attentionGroup) widened(total int) {
+	l, first := g.a.layout, int32(0)
+	block := unsafe.Add(g.scratch, g.a.tileAt(tileGroup))
+	for b := range total {
+		half := unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch)
+		g.a.vec.F16ToF32((*float32)(block), (*uint16)(half), (l.KBytes()+l.VBytes())/2)
+		for i := range g.count {
+			if b < g.blocksOf(i) {
+				g.blocks(g.a.wide, i, block, 0, &first, 1)
+			}
+		}
 	}
 }
 
@@ -173,7 +219,7 @@ func (g *attentionGroup) run() {
 func (g *attentionGroup) begin(i int) {
 	lo, hi, q, state := g.tile(i)
 	dim := g.a.layout.HeadDim
-	k := g.a.kernel(hi - lo)
+	k := g.a.layout.kernel(hi - lo)
 	clear(vecOf((*byte)(state), k.StateBytes()))
 	left, maxima := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*float32)(unsafe.Add(state, vecgen.StateMax))
 	for r := lo; r < hi; r++ {
@@ -184,14 +230,13 @@ func (g *attentionGroup) begin(i int) {
 	}
 }
 
-// blocks runs a tile over the blocks [from, to) of the sequence.
-func (g *attentionGroup) blocks(i, from, to int) {
+// blocks runs tile i over the n blocks of a table.
+func (g *attentionGroup) blocks(code []jit.Func, i int, kv unsafe.Pointer, pitch int, table *int32, n int) {
 	lo, hi, q, state := g.tile(i)
 	args := vecgen.FusedArgs{
-		Q: q, State: state, Scratch: g.scratch, KV: g.job.KV, Table: ptr(at(g.job.Table, from)),
-		Blocks: to - from, Pitch: g.job.Pitch, Scale: g.job.Scale,
+		Q: q, State: state, Scratch: g.scratch, KV: kv, Table: ptr(table), Blocks: n, Pitch: pitch, Scale: g.job.Scale,
 	}
-	g.a.code[hi-lo-1].Call(unsafe.Pointer(&args))
+	code[hi-lo-1].Call(unsafe.Pointer(&args))
 }
 
 // finish divides a tile's outputs by their sums into place, the heads of one token at a time.

@@ -104,6 +104,56 @@ func TestAttentionCompany(t *testing.T) {
 	})
 }
 
+// TestAttentionIsTheChain: the fused kernel has the bits of score GEMM, SoftmaxBlock, value GEMM, MergeBlock and
+// FinishAttention on the same blocks, so that a runtime may use either.
+func TestAttentionIsTheChain(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		l := KVLayout{HeadDim: 96, Elem: KVF16}
+		a, err := NewAttention(v.ISA(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := Spec{ISA: v.ISA(), B: F16, MR: 2, NR: 2 * PanelWidth, KU: 1}
+		kernels, err := BuildAll([]Spec{spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newAttentionCase(t, rng, l, 20, 2, 130)
+		got, want := c.out(), c.out()
+		scratch := make([]byte, a.ScratchBytes())
+		a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
+		gemm := func(a *float32, lda int, b unsafe.Pointer, panel int, out *float32, ldc, rows, n, k int) {
+			for from := 0; from < n; from += spec.NR {
+				kernels[0].Run(&GemmArgs{A: ptr(a), AStride: 4 * lda, B: unsafe.Add(b, from/PanelWidth*panel), BStride: panel,
+					C: ptr(at(out, from)), CStride: 4 * ldc, M: rows, N: min(spec.NR, n-from), K1: k})
+			}
+		}
+		job := c.job(0, c.tokens, want)
+		rows := c.group
+		p, block := make([]float32, rows*KVBlock), make([]float32, rows*l.HeadDim)
+		o, m, s := make([]float32, rows*l.HeadDim), make([]float32, rows), make([]float32, rows)
+		mb, sb, valid := make([]float32, rows), make([]float32, rows), make([]int32, rows)
+		for token := range c.tokens {
+			for r := range m {
+				m[r] = negInf
+			}
+			for b, sees := 0, c.pos+token+1; b*KVBlock < sees; b++ {
+				k := unsafe.Add(job.KV, int(c.table[b])*job.Pitch)
+				n := min(sees-b*KVBlock, KVBlock)
+				for r := range valid {
+					valid[r] = int32(n)
+				}
+				gemm(at(job.Q, token*job.QStride), l.HeadDim, k, l.KPanelBytes(), p0(p), KVBlock, rows, n, l.HeadDim)
+				v.SoftmaxBlock(p0(p), KVBlock, rows, KVBlock, p0(valid), job.Scale, p0(mb), p0(sb))
+				gemm(p0(p), KVBlock, unsafe.Add(k, l.KBytes()), l.VPanelBytes(), p0(block), l.HeadDim, rows, l.HeadDim, n)
+				v.MergeBlock(p0(o), l.HeadDim, p0(m), p0(s), p0(block), l.HeadDim, p0(mb), p0(sb), rows, l.HeadDim)
+			}
+			v.FinishAttention(at(job.Out, token*job.OutStride), l.HeadDim, p0(o), l.HeadDim, p0(s), rows, l.HeadDim)
+		}
+		wantSame(t, "fused", got, want)
+	})
+}
+
 // TestAttentionMeaning compares the oracle with a softmax attention in float64.
 func TestAttentionMeaning(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
