@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func newDoctor() *cobra.Command {
+	var root string
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what on this host costs speed, and the remedy for each",
+		Long: `Look at what decides the speed of a model on this host beside its hardware: huge pages, CPU governor and boost,
+CPU quota, cpusets and affinity, automatic NUMA balancing, memory per node, and what else runs here. Each
+finding comes with its remedy. It changes nothing and measures nothing.`,
+		Example: "  sandwich doctor\n  sandwich doctor --format json",
+		Args:    exactArgs(0, ""),
+	}
+	c.Flags().StringVar(&root, "root", "", "folder with the sys/ and proc/ of a saved Linux machine")
+	format := formatFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFormat(*format, "table", "json"); err != nil {
+			return err
+		}
+		source := machineFlags{root: root}
+		p, err := source.read()
+		if err != nil {
+			return err
+		}
+		dir := root
+		if dir == "" {
+			dir = "/"
+		}
+		findings := diagnose(patient{profile: p, root: os.DirFS(dir), live: source.live()})
+		if *format == "json" {
+			return printJSON(c.OutOrStdout(), map[string]any{"findings": findings})
+		}
+		return printFindings(c.OutOrStdout(), findings)
+	}
+	return c
+}
+
+func printFindings(w io.Writer, findings []finding) error {
+	costs := 0
+	for _, f := range findings {
+		if f.Level == levelCosts {
+			costs++
+		}
+		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, f.Found)
+		if f.Remedy != "" {
+			fmt.Fprintf(w, "%-5s  %-15s  -> %s\n", "", "", f.Remedy)
+		}
+	}
+	switch costs {
+	case 0:
+		fmt.Fprintln(w, "\nnothing here costs speed that a setting could give back")
+	case 1:
+		fmt.Fprintln(w, "\n1 finding costs speed")
+	default:
+		fmt.Fprintf(w, "\n%d findings cost speed\n", costs)
+	}
+	return nil
+}

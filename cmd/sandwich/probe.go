@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+func newProbe() *cobra.Command {
+	var source machineFlags
+	var out string
+	c := &cobra.Command{
+		Use:   "probe",
+		Short: "Find out what a machine is: its tree, its allowed PUs and its measured ceilings",
+		Long: `Find out what a machine is: packages, memory nodes, caches, cores and PUs, which PUs this process may
+use. With -o the answer is written as
+a host profile, which tune and plan verify take.
+
+Without one of --root, --hwloc, --synthetic and --profile it looks at this machine.`,
+		Example: `  sandwich probe
+  sandwich probe -o host.yaml
+  sandwich probe --format json | jq .summary
+  sandwich probe --synthetic "pack:2 numa:2 l3:4 core:4 pu:2"
+  sandwich probe --hwloc server.xml --format table`,
+		Args: exactArgs(0, ""),
+	}
+	source.add(c)
+	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
+	format := formatFlag(c, "tree", "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFormat(*format, "tree", "table", "json", "yaml"); err != nil {
+			return err
+		}
+		p, err := source.read()
+		if err != nil {
+			return err
+		}
+		if out != "" {
+			if err := p.Save(out); err != nil {
+				return usageError(err)
+			}
+			fmt.Fprintf(os.Stderr, "wrote %s\n", out)
+			if !c.Flags().Changed("format") {
+				return nil
+			}
+		}
+		return printProfile(c.OutOrStdout(), p, *format)
+	}
+	return c
+}
+
+func printProfile(w io.Writer, p *profiles.Profile, format string) error {
+	switch format {
+	case "json":
+		return printJSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
+			Usable: topotree.NewCPUSet(p.UsablePUs()...), Ceilings: p.Ceilings, Matrices: p.Matrices})
+	case "yaml":
+		text, err := profiles.EncodeYAML(p)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	case "table":
+		return printMachineTables(w, p)
+	}
+	return printMachineTree(w, p)
+}
+
+// probeReport is the stable JSON of probe: the machine as topotree reports it, then what the profile adds.
+type probeReport struct {
+	topotree.Report
+	Host        profiles.Identity  `json:"host"`
+	Fingerprint string             `json:"fingerprint"`
+	Usable      topotree.CPUSet    `json:"usable"` // what a plan would use: allowed, cut to the quota
+	Ceilings    []profiles.Ceiling `json:"ceilings,omitempty"`
+	Matrices    []profiles.Matrix  `json:"matrices,omitempty"`
+}

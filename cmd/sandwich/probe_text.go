@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sandwich/profiles"
+	"sandwich/runtime/mem"
+	"sandwich/topotree"
+)
+
+// textWidth is where lists of CPU sets are cut.
+const textWidth = 110
+
+// printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings folded into one
+// line, and what was measured.
+func printMachineTree(w io.Writer, p *profiles.Profile) error {
+	printHost(w, p)
+	fmt.Fprintln(w)
+	printTree(w, p.Machine.Tree)
+	printRemarks(w, p)
+	return printCeilings(w, p)
+}
+
+func printHost(w io.Writer, p *profiles.Profile) {
+	m, s := p.Machine, p.Machine.Summary()
+	fmt.Fprintf(w, "%s (%s)\n", orUnknown(p.Host.CPUModel), orUnknown(p.Host.Arch))
+	fmt.Fprintf(w, "  %s, %s, %s, %s\n", plural(s.Packages, "package"), plural(s.NUMANodes, "NUMA node"), plural(s.Cores, "core"), plural(s.PUs, "PU"))
+	cores := topotree.NewCPUSet(p.CorePUs()...)
+	line := fmt.Sprintf("  allowed PUs %s", orNone(shortSet(m.Allowed)))
+	if q := p.QuotaPUs(); q > 0 {
+		line += fmt.Sprintf(", CPU quota %.4g", m.QuotaCPUs)
+	}
+	if !m.Offline.IsEmpty() {
+		line += ", offline " + m.Offline.String()
+	}
+	fmt.Fprintf(w, "%s; an untuned plan runs on %s (%s)\n", line, plural(cores.Count(), "PU"), orNone(shortSet(cores)))
+	if len(p.Host.ISA) > 0 {
+		fmt.Fprintf(w, "  instruction sets: %s\n", strings.Join(p.Host.ISA, " "))
+	}
+	if settings := hostSettings(p.Host); settings != "" {
+		fmt.Fprintf(w, "  %s\n", settings)
+	}
+}
+
+func hostSettings(id profiles.Identity) string {
+	var out []string
+	for _, s := range []struct{ name, value string }{
+		{"kernel", id.Kernel}, {"huge pages", id.THP}, {"governor", id.Governor}, {"NUMA balancing", id.NUMABalancing},
+	} {
+		if s.value != "" {
+			out = append(out, s.name+" "+s.value)
+		}
+	}
+	if id.Hypervisor {
+		out = append(out, "virtual machine")
+	}
+	return strings.Join(out, ", ")
+}
+
+// printRemarks lists what does not fit into a tree: crossings, splits of colors, memory without PUs, assumptions.
+func printRemarks(w io.Writer, p *profiles.Profile) {
+	var lines []string
+	for _, n := range p.Machine.Memory {
+		if n.CPUs.IsEmpty() {
+			what := "memory without PUs"
+			if n.Device {
+				what = "memory of a device"
+			}
+			lines = append(lines, fmt.Sprintf("NUMA node %d: %s, %s", n.ID, mem.FormatBytes(n.Bytes), what))
+		}
+	}
+	for _, c := range p.Machine.Crossings {
+		lines = append(lines, "crossing: "+c.Text)
+	}
+	lines = append(lines, p.Machine.Tree.Splits()...)
+	if palette := p.Machine.Tree.Palette(); len(palette) > 1 {
+		for i, c := range palette {
+			lines = append(lines, fmt.Sprintf("color %d: %s, cpus %s", i, c.Name, c.CPUs))
+		}
+	}
+	lines = append(append(lines, p.Machine.Notes...), p.Notes...)
+	if len(lines) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, l := range lines {
+		fmt.Fprintf(w, "note: %s\n", l)
+	}
+}
+
+// printCeilings shows the roofs; nothing where none are known.
+func printCeilings(w io.Writer, p *profiles.Profile) error {
+	if len(p.Ceilings) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, c := range p.Ceilings {
+		what := strings.TrimSpace(strings.Join([]string{c.ISA, c.Type, c.Level}, " "))
+		if c.Device != "" {
+			what = c.Device + " " + what
+		}
+		rows = append(rows, []string{c.Kind, strings.Join(strings.Fields(what), " "), strconv.Itoa(c.PUs), formatRate(c.Median, c.Unit),
+			formatRange(c.Figure), c.Provenance()})
+	}
+	return printTable(w, []string{"roof", "of", "PUs", "median", "min to max", "source"}, rows, 2, 3, 4)
+}
+
+func formatRange(f profiles.Figure) string {
+	if f.N < 2 {
+		return ""
+	}
+	return formatRate(f.Min, f.Unit) + " to " + formatRate(f.Max, f.Unit)
+}
+
+// formatRate writes a figure with a decimal prefix: 187 GFLOP/s, 16.9 GB/s, 85 ns.
+func formatRate(v float64, unit string) string {
+	if unit == "s" {
+		return formatSeconds(v)
+	}
+	for _, p := range []struct {
+		scale  float64
+		prefix string
+	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if v >= p.scale {
+			return fmt.Sprintf("%.3g %s%s", v/p.scale, p.prefix, unit)
+		}
+	}
+	return fmt.Sprintf("%.3g %s", v, unit)
+}
+
+func formatSeconds(v float64) string {
+	switch {
+	case v >= 1:
+		return fmt.Sprintf("%.3g s", v)
+	case v >= 1e-3:
+		return fmt.Sprintf("%.3g ms", v*1e3)
+	case v >= 1e-6:
+		return fmt.Sprintf("%.3g us", v*1e6)
+	}
+	return fmt.Sprintf("%.3g ns", v*1e9)
+}
+
+// printMachineTables shows every object of the machine with its PUs, a row each.
+func printMachineTables(w io.Writer, p *profiles.Profile) error {
+	printHost(w, p)
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, n := range p.Machine.Memory {
+		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), formatSize(n.Bytes), orNone(n.CPUs.String())})
+	}
+	for _, o := range p.Machine.Objects {
+		rows = append(rows, []string{o.Kind.String(), objectID(o.ID), formatSize(o.Bytes), o.CPUs.String()})
+	}
+	slices.SortStableFunc(rows, func(a, b []string) int { return kindOrder(a[0]) - kindOrder(b[0]) })
+	if err := printTable(w, []string{"object", "id", "size", "cpus"}, rows, 1, 2); err != nil {
+		return err
+	}
+	printRemarks(w, p)
+	return printCeilings(w, p)
+}
+
+func kindOrder(name string) int {
+	k, err := topotree.ParseKind(name)
+	if err != nil {
+		return -1
+	}
+	return int(k)
+}
+
+func objectID(id int) string {
+	if id < 0 {
+		return ""
+	}
+	return strconv.Itoa(id)
+}
+
+func formatSize(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return mem.FormatBytes(bytes)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// machineFlags name the machine a verb speaks of: this one, a saved one, or one described in text.
+type machineFlags struct {
+	root, hwloc, synthetic, profile string
+}
+
+// add gives a verb the flags of probe.
+func (m *machineFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&m.root, "root", "", "folder with the sys/ and proc/ of a saved Linux machine")
+	f.StringVar(&m.hwloc, "hwloc", "", "hwloc XML export (lstopo --of xml)")
+	f.StringVar(&m.synthetic, "synthetic", "", `hwloc synthetic text, such as "pack:2 numa:2 l3:4 core:4 pu:2"`)
+	f.StringVar(&m.profile, "profile", "", "host.yaml that probe wrote")
+	c.MarkFlagsMutuallyExclusive("root", "hwloc", "synthetic", "profile")
+}
+
+// live says whether the machine is the one this program runs on.
+func (m *machineFlags) live() bool {
+	return m.root == "" && m.hwloc == "" && m.synthetic == "" && m.profile == ""
+}
+
+// read returns the profile of the machine, without measuring anything.
+func (m *machineFlags) read() (*profiles.Profile, error) {
+	if m.live() {
+		return profiles.Live()
+	}
+	p, err := m.readForeign()
+	return p, usageError(err)
+}
+
+func (m *machineFlags) readForeign() (*profiles.Profile, error) {
+	if m.profile != "" {
+		return profiles.Load(m.profile)
+	}
+	if m.root != "" {
+		root := os.DirFS(m.root)
+		machine, err := topotree.ReadSysfs(root)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.root, err)
+		}
+		return profiles.New(machine, profiles.SavedIdentity(root)), nil
+	}
+	machine, err := m.readDescription()
+	if err != nil {
+		return nil, err
+	}
+	return profiles.New(machine, profiles.Identity{}), nil
+}
+
+func (m *machineFlags) readDescription() (*topotree.Machine, error) {
+	if m.synthetic != "" {
+		return topotree.ReadSynthetic(m.synthetic)
+	}
+	f, err := os.Open(m.hwloc)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ and proc/", m.hwloc)
+	}
+	machine, err := topotree.ReadXML(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.hwloc, err)
+	}
+	return machine, nil
+}
