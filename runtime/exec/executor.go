@@ -32,16 +32,16 @@ type Config struct {
 // of each op and meets the others at a barrier after it. Nothing is allocated by Run. One Run at a time over
 // the same Buffers.
 type Executor struct {
-	model    *model.Model
-	weights  *Weights
-	kv       *KVStore
-	bufs     *Buffers
-	vec      *microkernel.Vec
-	products products
-	rotate   rotation
-	gemms    []*phaseGemm // by weight index
-	scratch  []workerScratch
-	memory   *mem.Buffer
+	model   *model.Model
+	weights *Weights
+	kv      *KVStore
+	bufs    *Buffers
+	vec     *microkernel.Vec
+	fused   *microkernel.Attention
+	rotate  rotation
+	gemms   []*phaseGemm // by weight index
+	scratch []workerScratch
+	memory  *mem.Buffer
 
 	// The running forward, written before the workers start.
 	batch     *kvcache.Batch
@@ -60,7 +60,7 @@ type Executor struct {
 }
 
 type workerScratch struct {
-	attention attentionScratch
+	attention unsafe.Pointer
 	gemm      unsafe.Pointer
 }
 
@@ -74,7 +74,7 @@ func New(c Config) (*Executor, error) {
 	}
 	e.body = e.walk
 	var err error
-	if e.products, err = newProducts(c.Kernels, c.KV.layout); err != nil {
+	if e.fused, err = microkernel.NewAttention(c.Kernels.Vec.ISA(), c.KV.layout); err != nil {
 		return nil, err
 	}
 	if err := e.compile(c); err != nil {
@@ -102,7 +102,7 @@ func (e *Executor) compile(c Config) error {
 }
 
 func (e *Executor) allocateScratch(workers int) error {
-	attention := 4 * attentionScratchElems(e.model.Dims)
+	attention := e.fused.ScratchBytes()
 	gemm := 0
 	for _, g := range e.gemms {
 		gemm = max(gemm, g.scratchBytes)
@@ -117,7 +117,7 @@ func (e *Executor) allocateScratch(workers int) error {
 	for i := range e.scratch {
 		p := unsafe.Add(memory.Pointer(), i*each)
 		e.scratch[i].gemm = p
-		e.scratch[i].attention = newAttentionScratch(unsafe.Add(p, (gemm+cacheLine-1)/cacheLine*cacheLine), e.model.Dims)
+		e.scratch[i].attention = unsafe.Add(p, (gemm+cacheLine-1)/cacheLine*cacheLine)
 	}
 	return nil
 }

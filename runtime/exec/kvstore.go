@@ -63,7 +63,13 @@ func (s *KVStore) Free() error { return s.memory.Free() }
 
 // at points at the K block and the V block of one KV head.
 func (s *KVStore) at(layer int, block kvcache.BlockID, kvHead int) (k, v unsafe.Pointer) {
-	i := (layer*s.blocks+int(block))*s.kvHeads + kvHead
-	k = unsafe.Add(s.memory.Pointer(), i*s.pair)
+	k = unsafe.Add(s.head(layer, kvHead), int(block)*s.pitch())
 	return k, unsafe.Add(k, s.layout.KBytes())
 }
+
+// head is where block 0 of a KV head begins; block ids follow each other by pitch bytes.
+func (s *KVStore) head(layer, kvHead int) unsafe.Pointer {
+	return unsafe.Add(s.memory.Pointer(), (layer*s.blocks*s.kvHeads+kvHead)*s.pair)
+}
+
+func (s *KVStore) pitch() int { return s.kvHeads * s.pair }
