@@ -23,8 +23,8 @@ import (
 const (
 	renderTime   = 2 * time.Second
 	renderSteps  = 5_000_000
-	renderDepth  = 64      // macros inside macros, lists inside lists
-	renderSpare  = 1 << 20 // bytes of text, of one variable, beside four times the messages
+	renderDepth  = 64        // macros inside macros, lists inside lists
+	renderSpare  = 256 << 10 // bytes of text, of one variable, beside four times the messages
 	maxRangeSize = 10_000
 )
 

@@ -16,10 +16,10 @@ import (
 // Chat templates are Jinja programs that arrive inside model files, so they are run as what a stranger wrote: without files,
 // without the operators and filters that make much out of little, and on a budget (budget.go).
 
-// Limits of a template's source. The largest in use have 17 KB and about a hundred tokens in a tag.
+// Limits of a template's source. The largest in use have 17 KB and sixty tokens in a tag.
 const (
 	maxTemplateBytes = 128 << 10
-	maxTagTokens     = 1024 // bounds the depth of an expression, and what one expression can build
+	maxTagTokens     = 512 // bounds the depth of an expression, and what one expression can build
 )
 
 // chatTemplate is a compiled template, safe for concurrent use.
