@@ -2,6 +2,7 @@ package microkernel
 
 import (
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,4 +21,25 @@ func guardedBytes(t *testing.T, n int) []byte {
 	}
 	t.Cleanup(func() { unix.Munmap(m) })
 	return m[size-n : size : size]
+}
+
+// mapBench maps memory for benchmarks, in huge pages where the system allows it.
+func mapBench(b *testing.B, n int) []byte {
+	b.Helper()
+	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		b.Fatal(err)
+	}
+	_ = unix.Madvise(m, unix.MADV_HUGEPAGE) // advice: without it the benchmark is only slower
+	b.Cleanup(func() { _ = unix.Munmap(m) })
+	return m
+}
+
+// threadTime is the processor time of the calling thread: what other processes take away does not count.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
