@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // painter assigns basic colors to PUs and refines them.
@@ -47,51 +48,65 @@ func (p *painter) finish() error {
 	return p.tree.Check()
 }
 
-// base gives each PU the color of its core type and NUMA distance class.
+// baseKey is what colors a PU before shapes are looked at: indexes of its core type, NUMA distance class and
+// measured class, each counted from the fastest.
+type baseKey struct{ coreType, distance, measured int }
+
+// base gives each PU the color of its classes.
 func (p *painter) base(m *Machine, keep CPUSet) {
-	classes := distanceClasses(m)
-	type key struct{ coreType, class int }
-	keys := map[int]key{}
-	var used []key
+	distances := distanceClasses(m)
+	keys := map[int]baseKey{}
+	var used []baseKey
 	for c := range keep.All() {
-		k := key{}
-		for i, ct := range m.CoreTypes {
-			if ct.CPUs.Contains(c) {
-				k.coreType = i
-			}
+		k := baseKey{
+			slices.IndexFunc(m.CoreTypes, func(t CoreType) bool { return t.CPUs.Contains(c) }),
+			slices.IndexFunc(distances, func(s CPUSet) bool { return s.Contains(c) }),
+			slices.IndexFunc(m.Measured, func(t MeasuredClass) bool { return t.CPUs.Contains(c) }),
 		}
-		for i, set := range classes {
-			if set.Contains(c) {
-				k.class = i
-			}
+		if k.measured < 0 {
+			k.measured = len(m.Measured) // in no class: the last one
 		}
+		k.coreType, k.distance = max(0, k.coreType), max(0, k.distance)
 		keys[c] = k
 		if !slices.Contains(used, k) {
 			used = append(used, k)
 		}
 	}
-	slices.SortFunc(used, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.coreType, b.coreType), cmp.Compare(a.class, b.class))
+	slices.SortFunc(used, func(a, b baseKey) int {
+		return cmp.Or(cmp.Compare(a.coreType, b.coreType), cmp.Compare(a.distance, b.distance), cmp.Compare(a.measured, b.measured))
 	})
 	for c, k := range keys {
 		p.color[c] = slices.Index(used, k)
 	}
 	for _, k := range used {
-		info := ColorInfo{Name: "all", Origins: []ColorOrigin{OriginUniform}}
-		if len(m.CoreTypes) > 1 {
-			info = ColorInfo{Name: m.CoreTypes[k.coreType].Name, Origins: []ColorOrigin{OriginCoreType}}
-		}
-		if len(classes) > 1 {
-			name := fmt.Sprintf("memory class %d", k.class)
-			if len(m.CoreTypes) > 1 {
-				info.Name += ", " + name
-				info.Origins = append(info.Origins, OriginDistance)
-			} else {
-				info = ColorInfo{Name: name, Origins: []ColorOrigin{OriginDistance}}
-			}
-		}
-		p.infos = append(p.infos, info)
+		p.infos = append(p.infos, k.info(m, len(distances)))
 	}
+}
+
+// info names the color of a key after the classes that tell anything apart.
+func (k baseKey) info(m *Machine, distances int) ColorInfo {
+	var names []string
+	var info ColorInfo
+	if len(m.CoreTypes) > 1 {
+		names = append(names, m.CoreTypes[k.coreType].Name)
+		info.Origins = append(info.Origins, OriginCoreType)
+	}
+	if distances > 1 {
+		names = append(names, fmt.Sprintf("memory class %d", k.distance))
+		info.Origins = append(info.Origins, OriginDistance)
+	}
+	if len(m.Measured) > 0 {
+		name := "other"
+		if k.measured < len(m.Measured) {
+			name = m.Measured[k.measured].Name
+		}
+		names = append(names, name)
+		info.Origins = append(info.Origins, OriginMeasured)
+	}
+	if info.Name = strings.Join(names, ", "); info.Name == "" {
+		info.Name, info.Origins = "all", []ColorOrigin{OriginUniform}
+	}
+	return info
 }
 
 // paint colors and seals every node bottom-up.

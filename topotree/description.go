@@ -9,19 +9,20 @@ import (
 // Description.Machine reads it back through the same checks as any other reader. The tree itself is not stored; it
 // follows from the objects.
 type Description struct {
-	Source    string       `json:"source" yaml:"source"`
-	Arch      string       `json:"arch" yaml:"arch"`
-	Model     string       `json:"model,omitempty" yaml:"model,omitempty"`
-	Kernel    string       `json:"kernel,omitempty" yaml:"kernel,omitempty"`
-	Online    CPUSet       `json:"online" yaml:"online"`
-	Offline   CPUSet       `json:"offline,omitzero" yaml:"offline,omitempty"`
-	Allowed   CPUSet       `json:"allowed" yaml:"allowed"` // empty means all online
-	QuotaCPUs float64      `json:"quota_cpus,omitempty" yaml:"quota_cpus,omitempty"`
-	Levels    []LevelData  `json:"levels" yaml:"levels"`
-	Memory    []MemoryNode `json:"memory" yaml:"memory"`
-	Distances *Distances   `json:"distances,omitempty" yaml:"distances,omitempty"`
-	CoreTypes []CoreType   `json:"core_types,omitempty" yaml:"core_types,omitempty"`
-	Notes     []string     `json:"notes,omitempty" yaml:"notes,omitempty"`
+	Source    string          `json:"source" yaml:"source"`
+	Arch      string          `json:"arch" yaml:"arch"`
+	Model     string          `json:"model,omitempty" yaml:"model,omitempty"`
+	Kernel    string          `json:"kernel,omitempty" yaml:"kernel,omitempty"`
+	Online    CPUSet          `json:"online" yaml:"online"`
+	Offline   CPUSet          `json:"offline,omitzero" yaml:"offline,omitempty"`
+	Allowed   CPUSet          `json:"allowed" yaml:"allowed"` // empty means all online
+	QuotaCPUs float64         `json:"quota_cpus,omitempty" yaml:"quota_cpus,omitempty"`
+	Levels    []LevelData     `json:"levels" yaml:"levels"`
+	Memory    []MemoryNode    `json:"memory" yaml:"memory"`
+	Distances *Distances      `json:"distances,omitempty" yaml:"distances,omitempty"`
+	CoreTypes []CoreType      `json:"core_types,omitempty" yaml:"core_types,omitempty"`
+	Measured  []MeasuredClass `json:"measured,omitempty" yaml:"measured,omitempty"`
+	Notes     []string        `json:"notes,omitempty" yaml:"notes,omitempty"`
 }
 
 // LevelData holds the objects of one kind and size. IDs[i] belongs to Sets[i]; IDs may be left out.
@@ -41,7 +42,7 @@ func (m *Machine) Describe() Description {
 		Source: m.Source, Arch: m.Arch, Model: m.Model, Kernel: m.Kernel,
 		Online: m.Online, Offline: m.Offline, Allowed: m.Allowed, QuotaCPUs: m.QuotaCPUs,
 		Memory: slices.Clone(m.Memory), Distances: m.Distances,
-		CoreTypes: slices.Clone(m.CoreTypes), Notes: slices.Clone(m.Notes),
+		CoreTypes: slices.Clone(m.CoreTypes), Measured: slices.Clone(m.Measured), Notes: slices.Clone(m.Notes),
 	}
 	for _, o := range m.Objects {
 		i := slices.IndexFunc(d.Levels, func(l LevelData) bool { return l.Kind == o.Kind && l.Bytes == o.Bytes })
@@ -61,7 +62,7 @@ func (d Description) Machine() (*Machine, error) {
 		Source: d.Source, Arch: d.Arch, Model: d.Model, Kernel: d.Kernel,
 		Online: d.Online, Offline: d.Offline, Allowed: d.Allowed, QuotaCPUs: d.QuotaCPUs,
 		Memory: slices.Clone(d.Memory), Distances: d.Distances,
-		CoreTypes: slices.Clone(d.CoreTypes), Notes: slices.Clone(d.Notes),
+		CoreTypes: slices.Clone(d.CoreTypes), Measured: slices.Clone(d.Measured), Notes: slices.Clone(d.Notes),
 	}
 	if m.Allowed.IsEmpty() {
 		m.Allowed = m.Online

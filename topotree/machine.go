@@ -54,6 +54,13 @@ type CoreType struct {
 	BaseMHz  int    `json:"base_mhz,omitempty" yaml:"base_mhz,omitempty"`
 }
 
+// MeasuredClass is a class of PUs that a measurement told apart by speed (fast and slow NUMA nodes). Classes are ordered
+// from the fastest; PUs in no class form the last one. Clusters of equal speed are no classes: they are Clusterings.
+type MeasuredClass struct {
+	Name string `json:"name" yaml:"name"`
+	CPUs CPUSet `json:"cpus" yaml:"cpus"`
+}
+
 // Crossing records where the nesting of the hardware is not the usual one, or is not a tree at all.
 type Crossing struct {
 	Outer Kind   `json:"outer" yaml:"outer"` // the level that stands above in the tree
@@ -78,6 +85,7 @@ type Machine struct {
 	Memory    []MemoryNode
 	Distances *Distances
 	CoreTypes []CoreType
+	Measured  []MeasuredClass // unlike speeds that a measurement found
 	Crossings []Crossing
 	Notes     []string // what the reader had to assume, one sentence each
 
@@ -103,6 +111,13 @@ func (m *Machine) Usable() (*Tree, error) {
 	}
 	t, _, err := buildTree(m, m.Online.Intersect(m.Allowed))
 	return t, err
+}
+
+// WithMeasured returns the machine with its tree colored by measured classes too.
+func (m *Machine) WithMeasured(classes []MeasuredClass) (*Machine, error) {
+	d := m.Describe()
+	d.Measured = classes
+	return d.Machine()
 }
 
 // Node returns the memory node of an id, nil when there is none.

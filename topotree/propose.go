@@ -1,0 +1,62 @@
+package topotree
+
+import "fmt"
+
+// Proposal says what a measured clustering means for a tree.
+type Proposal struct {
+	Known Kind      `json:"known,omitempty"` // the tree shows the clusters already, as this kind of node; KindMachine when not
+	Group Transform `json:"group,omitzero"`  // the group transform that makes exactly these clusters; zero when none does
+	Text  string    `json:"text"`            // one sentence for people
+}
+
+// Propose finds out whether t shows the clusters already, and if not which group transform makes exactly them. PUs
+// that the measurement left out (not allowed, or not sampled) count neither way.
+func Propose(t *Tree, c Clustering) Proposal {
+	var measured CPUSet
+	want := map[string]bool{}
+	for _, s := range c.Sets {
+		measured = measured.Union(s)
+		want[s.Key()] = true
+	}
+	about := fmt.Sprintf("%d clusters of %d PUs", len(c.Sets), c.Size())
+	if c.Size() == 0 {
+		about = fmt.Sprintf("%d clusters of unlike size", len(c.Sets))
+	}
+	matches := func(level []*Node) bool {
+		hits := 0
+		for _, n := range level {
+			s := n.CPUs.Intersect(measured)
+			if s.IsEmpty() {
+				continue
+			}
+			if !want[s.Key()] {
+				return false
+			}
+			hits++
+		}
+		return hits == len(want)
+	}
+	for d := 1; d <= t.Depth(); d++ {
+		if level := t.Level(d); matches(level) {
+			return Proposal{Known: level[0].Kind, Text: fmt.Sprintf("%s are the %s nodes at depth %d", about, level[0].Kind, d)}
+		}
+	}
+	for d := 1; d <= t.Depth(); d++ {
+		span := 0
+		for _, parent := range t.Level(d - 1) {
+			span = gcd(span, len(parent.Children))
+		}
+		for n := 2; n <= span; n++ {
+			for stride := 1; n*stride <= span; stride++ {
+				if span%(n*stride) != 0 {
+					continue
+				}
+				x := Group(n, stride, d)
+				if g, err := t.Apply(x); err == nil && matches(g.Level(d)) {
+					return Proposal{Group: x, Text: fmt.Sprintf("%s are hidden structure: %s makes them", about, x)}
+				}
+			}
+		}
+	}
+	return Proposal{Text: about + " fit no level and no regular grouping of the tree"}
+}
