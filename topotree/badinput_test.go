@@ -216,28 +216,3 @@ func TestSyntheticCounts(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-// TestDescription writes every machine as plain data and reads it back.
-func TestDescription(t *testing.T) {
-	dir := sharedDir(t)
-	for name, f := range readFacts(t, dir, "facts.json") {
-		if f.Kind != "sysfs" {
-			continue
-		}
-		m, err := ReadSysfs(dumpFS(t, dir, f.Input, f.Folder))
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := m.Describe().Machine()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if back.Tree.Digest() != m.Tree.Digest() || !back.Allowed.Equal(m.Allowed) {
-			t.Errorf("%s: changed on the way", name)
-		}
-		checkFacts(t, back, f)
-	}
-	if _, err := (Description{Online: CPURange(0, 3), Levels: []LevelData{{Kind: KindNUMA}}}).Machine(); err == nil {
-		t.Error("NUMA nodes among the levels were taken")
-	}
-}

@@ -214,15 +214,13 @@ func (p *painter) recolor(rank map[int]int) {
 
 // canonical sorts children by (color, digest, lowest PU) and numbers them: the order that group and remove count in.
 func canonical(n *Node) {
-	slices.SortFunc(n.Children, compareNodes)
+	slices.SortFunc(n.Children, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.CPUs.First(), b.CPUs.First()))
+	})
 	for i, c := range n.Children {
 		c.pos = i
 		canonical(c)
 	}
-}
-
-func compareNodes(a, b *Node) int {
-	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.CPUs.First(), b.CPUs.First()))
 }
 
 func sortedKeys[V any](m map[Color]V) []Color {

@@ -27,4 +27,7 @@ func TestDescriptionYAML(t *testing.T) {
 	if back.Tree.Digest() != m.Tree.Digest() || back.Memory[3].Bytes != 64<<30 {
 		t.Errorf("changed on the way:\n%s", text)
 	}
+	if _, err := (Description{Online: CPURange(0, 3), Levels: []LevelData{{Kind: KindNUMA}}}).Machine(); err == nil {
+		t.Error("NUMA nodes among the levels were taken")
+	}
 }

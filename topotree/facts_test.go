@@ -97,6 +97,7 @@ func TestSysfsFacts(t *testing.T) {
 				t.Skipf("tier B, refused: %v", err)
 			}
 			checkFacts(t, m, f)
+			checkDescription(t, m)
 			if got := m.Online.Minus(m.Allowed).String(); got != f.NotAllowed {
 				t.Errorf("not allowed = %q, want %q", got, f.NotAllowed)
 			}
@@ -110,5 +111,19 @@ func TestSysfsFacts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// checkDescription writes a machine as plain data and reads it back.
+func checkDescription(t *testing.T, m *Machine) {
+	t.Helper()
+	back, err := m.Describe().Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(m.Report())
+	b, _ := json.Marshal(back.Report())
+	if string(a) != string(b) {
+		t.Errorf("the machine changed on the way through its description:\n%s\n%s", a, b)
 	}
 }

@@ -148,7 +148,6 @@ func (t *Tree) Check() error {
 }
 
 func checkLevel(level []*Node, depth int) error {
-	alike := map[Color]*Node{}
 	for _, n := range level {
 		if n.Kind != level[0].Kind {
 			return fmt.Errorf("depth %d holds both %s and %s", depth, level[0].Kind, n.Kind)
@@ -159,14 +158,8 @@ func checkLevel(level []*Node, depth int) error {
 		if err := checkChildren(n, depth); err != nil {
 			return err
 		}
-		first, seen := alike[n.Color]
-		if !seen {
-			alike[n.Color] = n
-		} else if first.digest != n.digest {
-			return fmt.Errorf("%s nodes %s and %s at depth %d share color %s and differ in shape", n.Kind, first.CPUs, n.CPUs, depth, n.Color)
-		}
 	}
-	return nil
+	return checkAlike(level, depth)
 }
 
 func checkChildren(n *Node, depth int) error {

@@ -1,0 +1,293 @@
+package topotree
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// verify makes every transform check the tree it made. Tests of this package turn it on.
+var verify = os.Getenv("SANDWICH_VERIFY") == "1"
+
+// Apply returns the tree that a transform makes of t, or one sentence on why it does not fit. Nodes that did not
+// change are shared.
+func (t *Tree) Apply(x Transform) (*Tree, error) {
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	if x.Op != OpOnly && x.D > t.Depth() {
+		return nil, fmt.Errorf("%s: the tree ends at depth %d", x, t.Depth())
+	}
+	if x.Op == OpGroup && slices.ContainsFunc(t.ops, func(o Transform) bool { return o.Op != OpGroup }) {
+		return nil, fmt.Errorf("%s: groups come before removes: apply it first", x)
+	}
+	next := &Tree{base: t.Base(), ops: append(slices.Clone(t.ops), x)}
+	next.once.Do(func() {})
+	e := editor{tree: next, x: x}
+	if err := e.fits(t); err != nil {
+		return nil, err
+	}
+	next.setRoot(e.edit(t.Root(), 0))
+	if x.Op == OpGroup {
+		if err := checkAlike(next.Level(x.D), x.D); err != nil {
+			return nil, fmt.Errorf("%s: groups would mix colors unevenly: %w", x, err)
+		}
+	}
+	if verify {
+		if err := next.Check(); err != nil {
+			return nil, fmt.Errorf("%s broke the tree: %w", x, err)
+		}
+	}
+	return next, nil
+}
+
+// ApplyAll applies transforms in order.
+func (t *Tree) ApplyAll(xs ...Transform) (*Tree, error) {
+	for _, x := range xs {
+		next, err := t.Apply(x)
+		if err != nil {
+			return nil, err
+		}
+		t = next
+	}
+	return t, nil
+}
+
+func (t *Tree) setRoot(root *Node) {
+	t.root, t.digest, t.pus = root, root.digest, root.CPUs.Count()
+}
+
+// materialize builds the nodes of a tree that Enumerate described by its transforms alone. Enumerate offers only
+// transforms that fit, so there is no error to return.
+func (t *Tree) materialize() {
+	root := t.base.Root()
+	for _, x := range t.ops {
+		e := editor{tree: t, x: x}
+		root = e.edit(root, 0)
+	}
+	t.root = root
+	if verify && (root.digest != t.digest || root.CPUs.Count() != t.pus) {
+		panic(fmt.Sprintf("topotree: %v gives digest %s with %d PUs, enumeration promised %s with %d",
+			t.ops, root.digest, root.CPUs.Count(), t.digest, t.pus))
+	}
+}
+
+// editor applies one transform to the nodes of a tree.
+type editor struct {
+	tree *Tree // the tree to be, for sealing
+	x    Transform
+}
+
+// fits reports in a sentence why the transform cannot be applied to t.
+func (e editor) fits(t *Tree) error {
+	x := e.x
+	if x.Op == OpOnly {
+		if kept, _ := e.keep(t.Root()); kept.IsEmpty() {
+			return fmt.Errorf("%s: no PU has that color", x)
+		}
+		return nil
+	}
+	touched := 0
+	for _, parent := range t.Level(x.D - 1) {
+		n := len(parent.Children)
+		if x.Op == OpGroup && n%(x.N*x.T) != 0 {
+			how := fmt.Sprintf("%d at a time", x.N)
+			if x.T > 1 {
+				how += fmt.Sprintf(" with stride %d", x.T)
+			}
+			return fmt.Errorf("%s: %d children per parent at depth %d cannot be taken %s", x, n, x.D-1, how)
+		}
+		if x.Op == OpRemove && e.touches(parent) {
+			touched++
+			if x.N >= n {
+				return fmt.Errorf("%s: a %s at depth %d has %d children and must keep at least one", x, parent.Kind, x.D-1, n)
+			}
+		}
+	}
+	if x.Op == OpRemove && touched == 0 {
+		return fmt.Errorf("%s: no node at depth %d has color %s", x, x.D-1, x.Color)
+	}
+	return nil
+}
+
+func (e editor) touches(parent *Node) bool { return e.x.Color == "" || e.x.Color == parent.Color }
+
+// edit returns the transformed node; n itself when nothing below it changes, nil when all its PUs go.
+func (e editor) edit(n *Node, depth int) *Node {
+	switch {
+	case e.x.Op == OpOnly:
+		return e.only(n)
+	case depth == e.x.D-1 && e.x.Op == OpGroup:
+		return e.withChildren(n, e.group(n.Children))
+	case depth == e.x.D-1:
+		if !e.touches(n) {
+			return n
+		}
+		return e.withChildren(n, n.Children[:len(n.Children)-e.x.N])
+	}
+	children := make([]*Node, len(n.Children))
+	changed := false
+	for i, c := range n.Children {
+		children[i] = e.edit(c, depth+1)
+		changed = changed || children[i] != c
+	}
+	if !changed {
+		return n
+	}
+	return e.withChildren(n, children)
+}
+
+// withChildren copies a node with other children. The color stays: it names the class the node came from.
+func (e editor) withChildren(n *Node, children []*Node) *Node {
+	out := *n
+	out.Children = slices.Clone(children)
+	slices.SortFunc(out.Children, compareNodes)
+	out.CPUs = unionOf(out.Children)
+	return e.tree.seal(&out)
+}
+
+func unionOf(nodes []*Node) CPUSet {
+	size := 0
+	for _, n := range nodes {
+		size = max(size, len(n.CPUs.words))
+	}
+	words := make([]uint64, size)
+	for _, n := range nodes {
+		for i, w := range n.CPUs.words {
+			words[i] |= w
+		}
+	}
+	return CPUSet{words}
+}
+
+// group makes the new nodes of one parent.
+func (e editor) group(children []*Node) []*Node {
+	n, t := e.x.N, e.x.T
+	var out []*Node
+	for block := 0; block < len(children); block += n * t {
+		for r := range t {
+			g := &Node{Kind: KindGroup, ID: len(out), Stride: t}
+			for i := range n {
+				g.Children = append(g.Children, children[block+r+i*t])
+			}
+			out = append(out, e.sealGroup(g))
+		}
+	}
+	return out
+}
+
+// sealGroup completes a group node whose children are set: color, PUs, and the positions of the fundamental
+// children it holds, through nested groups.
+func (e editor) sealGroup(g *Node) *Node {
+	var positions []int
+	for _, c := range g.Children {
+		g.Color = g.Color.Union(c.Color)
+		positions = append(positions, c.positions()...)
+	}
+	slices.Sort(positions)
+	g.pos = positions[0]
+	for i := range positions {
+		positions[i] -= g.pos
+	}
+	g.offsets = positions
+	g.CPUs = unionOf(g.Children)
+	return e.tree.seal(g)
+}
+
+// positions returns where a node, or the fundamental nodes a group took, stood among the fundamental siblings.
+func (n *Node) positions() []int {
+	if n.offsets == nil {
+		return []int{n.pos}
+	}
+	out := slices.Clone(n.offsets)
+	for i := range out {
+		out[i] += n.pos
+	}
+	return out
+}
+
+// keep returns the PUs of n that have the color of the transform, and whether that is all of them.
+func (e editor) keep(n *Node) (CPUSet, bool) {
+	if len(n.Children) == 0 {
+		if n.Color != "" && e.x.Color.Union(n.Color) == e.x.Color {
+			return n.CPUs, true
+		}
+		return CPUSet{}, false
+	}
+	var kept CPUSet
+	all := true
+	for _, c := range n.Children {
+		k, whole := e.keep(c)
+		kept = kept.Union(k)
+		all = all && whole
+	}
+	return kept, all
+}
+
+func (e editor) only(n *Node) *Node {
+	if len(n.Children) == 0 {
+		if _, whole := e.keep(n); whole {
+			return n
+		}
+		return nil
+	}
+	var children []*Node
+	changed := false
+	for _, c := range n.Children {
+		k := e.only(c)
+		if changed = changed || k != c; k != nil {
+			children = append(children, k)
+		}
+	}
+	switch {
+	case len(children) == 0:
+		return nil
+	case !changed:
+		return n
+	}
+	return e.withChildren(n, children)
+}
+
+// checkAlike returns an error when two nodes of a level share a color and differ in shape.
+func checkAlike(level []*Node, depth int) error {
+	alike := map[Color]*Node{}
+	for _, n := range level {
+		first, seen := alike[n.Color]
+		if !seen {
+			alike[n.Color] = n
+		} else if first.digest != n.digest {
+			return fmt.Errorf("%s nodes %s and %s at depth %d share color %s and differ in shape",
+				n.Kind, clip(first.CPUs.String()), clip(n.CPUs.String()), depth, n.Color)
+		}
+	}
+	return nil
+}
+
+// compareNodes is the canonical order of siblings: color, digest, then the place in the fundamental tree, where
+// equals stand by their lowest PU.
+func compareNodes(a, b *Node) int {
+	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.pos, b.pos))
+}
+
+// Full returns the tree that t was before anything was removed: its groups alone.
+func (t *Tree) Full() *Tree {
+	var groups []Transform
+	for _, x := range t.ops {
+		if x.Op == OpGroup {
+			groups = append(groups, x)
+		}
+	}
+	if len(groups) == len(t.ops) {
+		return t
+	}
+	full := t.Base()
+	for _, x := range groups { // nothing was removed before them, so they fit again
+		next := &Tree{base: t.Base(), ops: append(slices.Clone(full.ops), x)}
+		next.once.Do(func() {})
+		next.setRoot(editor{tree: next, x: x}.edit(full.Root(), 0))
+		full = next
+	}
+	return full
+}

@@ -1,0 +1,123 @@
+package topotree
+
+import "slices"
+
+// Rank is one thread group of a section: a node of the cut with the PUs of both phases.
+type Rank struct {
+	Prefill CPUSet   `json:"prefill"` // PUs of the node before anything was removed
+	Decode  CPUSet   `json:"decode"`  // PUs that stay
+	NUMA    []int    `json:"numa"`    // ids of the nodes its prefill PUs are on, -1 for CPUs in no node
+	LLC     []CPUSet `json:"llc"`     // the last-level caches they use; a rank may have part of one
+	Color   Color    `json:"color"`
+}
+
+// Section is a level-wise horizontal cut of a tree (Sandwich 5.3): its nodes are the ranks of one parallel scheme that
+// both phases share. Prefill runs on the full PUs of each rank, decode on those that remove left.
+type Section struct {
+	Depth   int    `json:"depth"`
+	Kind    Kind   `json:"kind"`
+	TP      int    `json:"tp"`      // tensor-parallel degree: the number of ranks
+	Even    bool   `json:"even"`    // all ranks have equal PU counts, in prefill and in decode
+	Repeats bool   `json:"repeats"` // cuts exactly as the section above it does
+	Ranks   []Rank `json:"ranks"`   // ordered by lowest PU
+}
+
+// PrefillPUs returns the PUs that prefill uses.
+func (s Section) PrefillPUs() CPUSet { return s.union(func(r Rank) CPUSet { return r.Prefill }) }
+
+// DecodePUs returns the PUs that decode uses.
+func (s Section) DecodePUs() CPUSet { return s.union(func(r Rank) CPUSet { return r.Decode }) }
+
+func (s Section) union(of func(Rank) CPUSet) CPUSet {
+	var all CPUSet
+	for _, r := range s.Ranks {
+		all = all.Union(of(r))
+	}
+	return all
+}
+
+// Sections cuts the pair (full tree, t) at every depth, from the root down. A node that lost all its PUs is no rank
+// and serves neither phase: without PUs in decode its share of the weights would have no owner there.
+func (t *Tree) Sections() []Section {
+	full := t.Full()
+	c := cutter{numa: full.LevelOf(KindNUMA), llc: full.lastCacheLevel(), full: full}
+	c.leaf()
+	var out []Section
+	for d := 0; d <= t.Depth(); d++ {
+		s := c.section(t.Level(d), full.Level(d), d)
+		if last := len(out) - 1; last >= 0 {
+			s.Repeats = sameCut(out[last], s)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func sameCut(a, b Section) bool {
+	return slices.EqualFunc(a.Ranks, b.Ranks, func(x, y Rank) bool { return x.Prefill.Equal(y.Prefill) && x.Decode.Equal(y.Decode) })
+}
+
+// lastCacheLevel returns the depth of the largest cache that the tree shows, -1 when it shows none.
+func (t *Tree) lastCacheLevel() int {
+	for _, kind := range []Kind{KindL4, KindL3, KindL2} {
+		if d := t.LevelOf(kind); d >= 0 {
+			return d
+		}
+	}
+	return -1
+}
+
+// cutter knows, per PU, the NUMA node and last-level cache above it.
+type cutter struct {
+	full      *Tree
+	numa, llc int // depths, -1 when the tree has no such level
+	nodeOf    map[int]*Node
+	cacheOf   map[int]*Node
+}
+
+func (c *cutter) leaf() {
+	c.nodeOf, c.cacheOf = map[int]*Node{}, map[int]*Node{}
+	for depth, index := range map[int]map[int]*Node{c.numa: c.nodeOf, c.llc: c.cacheOf} {
+		if depth < 0 {
+			continue
+		}
+		for _, n := range c.full.Level(depth) {
+			for cpu := range n.CPUs.All() {
+				index[cpu] = n
+			}
+		}
+	}
+}
+
+func (c *cutter) section(nodes, full []*Node, depth int) Section {
+	owner := map[int]*Node{} // PU -> node of the full tree
+	for _, n := range full {
+		for cpu := range n.CPUs.All() {
+			owner[cpu] = n
+		}
+	}
+	s := Section{Depth: depth, Kind: nodes[0].Kind, TP: len(nodes), Even: true}
+	for _, n := range nodes {
+		r := Rank{Prefill: owner[n.CPUs.First()].CPUs, Decode: n.CPUs, Color: n.Color}
+		for cpu := range r.Prefill.All() {
+			id := -1
+			if node := c.nodeOf[cpu]; node != nil && !node.Virtual {
+				id = node.ID
+			}
+			if !slices.Contains(r.NUMA, id) {
+				r.NUMA = append(r.NUMA, id)
+			}
+			if cache := c.cacheOf[cpu]; cache != nil && !cache.Virtual &&
+				!slices.ContainsFunc(r.LLC, func(s CPUSet) bool { return s.Contains(cpu) }) {
+				r.LLC = append(r.LLC, cache.CPUs)
+			}
+		}
+		s.Ranks = append(s.Ranks, r)
+	}
+	slices.SortFunc(s.Ranks, func(a, b Rank) int { return a.Prefill.First() - b.Prefill.First() })
+	for _, r := range s.Ranks {
+		first := s.Ranks[0]
+		s.Even = s.Even && r.Prefill.Count() == first.Prefill.Count() && r.Decode.Count() == first.Decode.Count()
+	}
+	return s
+}
