@@ -56,6 +56,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; done
 
+openai-client: build ## the official OpenAI client (a module of its own) against the embedded model
+	cd runtime/server/openaitest && $(GO) test -count=1 -v .
+
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update
 

@@ -28,7 +28,6 @@ type driver struct {
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
-	log      []string
 }
 
 type client struct {
