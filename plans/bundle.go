@@ -37,20 +37,40 @@ func read(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bundle{Manifest: *m}
-	if err := m.load(dir, planFile, &b.Plan); err != nil {
-		return nil, err
-	}
-	if err := m.load(dir, hostFile, &b.Host); err != nil {
-		return nil, err
-	}
-	if err := m.load(dir, evidenceFile, &b.Evidence); err != nil {
-		return nil, err
-	}
 	if len(m.Files) != 3 {
 		return nil, damaged("%s lists %d files, a bundle has 3", manifestFile, len(m.Files))
 	}
-	return b, b.validate()
+	b := &Bundle{Manifest: *m}
+	var data [3][]byte
+	for i, part := range b.parts() {
+		if data[i], err = m.bytes(dir, part.name); err != nil {
+			return nil, err
+		}
+	}
+	for i, part := range b.parts() { // nothing is decoded before every byte was found intact
+		if err := profiles.DecodeYAML(data[i], part.value); err != nil {
+			return nil, damaged("%s: %v", part.name, err)
+		}
+	}
+	if err := b.validate(); err != nil {
+		return nil, err
+	}
+	for _, part := range b.parts() {
+		if err := m.checkContent(part.name, part.value); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+type part struct {
+	name  string
+	value any
+}
+
+// parts are the files under the manifest and what they hold.
+func (b *Bundle) parts() [3]part {
+	return [3]part{{planFile, &b.Plan}, {hostFile, &b.Host}, {evidenceFile, &b.Evidence}}
 }
 
 // validate checks the parts and that they belong together.
@@ -129,10 +149,7 @@ type file struct {
 func (b *Bundle) render() ([]file, error) {
 	m := Manifest{Format: manifestFormat, Version: bundleVersion}
 	var files []file
-	for _, part := range []struct {
-		name  string
-		value any
-	}{{planFile, &b.Plan}, {hostFile, &b.Host}, {evidenceFile, &b.Evidence}} {
+	for _, part := range b.parts() {
 		e, data, err := entry(part.name, part.value)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,8 @@ package plans
 
 import (
 	"fmt"
+	"math"
+	"time"
 
 	"sandwich/profiles"
 )
@@ -26,18 +28,37 @@ type Evidence struct {
 
 // Trial is the winner of one (phase, weight, M).
 type Trial struct {
-	Phase     string `yaml:"phase" json:"phase"` // prefill or decode
-	WeightKey `yaml:",inline"`
-	M         int             `yaml:"m" json:"m"`
-	Schedule  string          `yaml:"schedule" json:"schedule"`
-	Tried     int             `yaml:"tried" json:"tried"`
-	Seconds   profiles.Figure `yaml:"seconds" json:"seconds"`
+	Phase    string          `json:"phase"` // prefill or decode
+	Weight   WeightKey       `json:"weight"`
+	M        int             `json:"m"`
+	Schedule string          `json:"schedule"`
+	Tried    int             `json:"tried"` // candidates timed
+	Seconds  profiles.Figure `json:"seconds"`
+}
+
+// trialDoc is the one-line form in evidence.yaml.
+type trialDoc struct {
+	Phase    string          `yaml:"phase"`
+	Weight   keyText         `yaml:"weight"`
+	M        int             `yaml:"m"`
+	Schedule string          `yaml:"schedule"`
+	Tried    int             `yaml:"tried"`
+	Seconds  profiles.Figure `yaml:"seconds"`
 }
 
 // MarshalYAML writes a trial on one line.
 func (t Trial) MarshalYAML() (any, error) {
-	type plain Trial
-	return profiles.FlowYAML(plain(t))
+	return profiles.FlowYAML(trialDoc{t.Phase, keyText(t.Weight), t.M, t.Schedule, t.Tried, t.Seconds})
+}
+
+// UnmarshalYAML reads what MarshalYAML writes.
+func (t *Trial) UnmarshalYAML(unmarshal func(any) error) error {
+	var d trialDoc
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	*t = Trial{d.Phase, WeightKey(d.Weight), d.M, d.Schedule, d.Tried, d.Seconds}
+	return nil
 }
 
 // Arm is one configuration measured on the real runtime, interleaved with the others.
@@ -60,12 +81,30 @@ type Rejected struct {
 	Reason    string `yaml:"reason" json:"reason"`
 }
 
+// check wants a version, sane totals and a date that sorts as text.
 func (e *Evidence) check() error {
 	if e.Version != bundleVersion {
 		return fmt.Errorf("evidence has version %d; this build reads version %d", e.Version, bundleVersion)
 	}
-	if !(e.Budget >= 0 && e.Spent >= 0 && e.Noise >= 0 && e.Trials >= 0) {
-		return fmt.Errorf("evidence has a negative budget, time, noise or number of trials")
+	if t, err := time.Parse(time.RFC3339, e.Created); err != nil || t.Location() != time.UTC {
+		return fmt.Errorf("evidence was created at %.40q, which is no UTC time as in 2026-01-31T12:00:00Z", e.Created)
+	}
+	for _, t := range e.Kernels {
+		if err := t.Seconds.Check("trial of " + t.Weight.String()); err != nil {
+			return err
+		}
+	}
+	for _, a := range e.Finalists {
+		for _, v := range a.Samples {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("arm %.40q has the sample %v", a.Name, v)
+			}
+		}
+	}
+	for _, v := range []float64{e.Budget, e.Spent, e.Noise, float64(e.Trials)} {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return fmt.Errorf("evidence has a budget, time, noise or number of trials of %v", v)
+		}
 	}
 	return nil
 }

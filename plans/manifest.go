@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"sandwich/profiles"
 )
@@ -66,33 +67,30 @@ func readManifest(dir string) (*Manifest, error) {
 	return &m, nil
 }
 
-// load reads one file of the bundle into out and checks both hashes.
-func (m *Manifest) load(dir, name string, out any) error {
-	var want *ManifestFile
-	for i := range m.Files {
-		if m.Files[i].Name == name {
-			want = &m.Files[i]
-		}
-	}
-	if want == nil {
-		return damaged("%s does not list %s", manifestFile, name)
+// bytes reads one file of the bundle and compares it with its hash.
+func (m *Manifest) bytes(dir, name string) ([]byte, error) {
+	i := slices.IndexFunc(m.Files, func(f ManifestFile) bool { return f.Name == name })
+	if i < 0 {
+		return nil, damaged("%s does not list %s", manifestFile, name)
 	}
 	data, err := profiles.ReadRegular(filepath.Join(dir, name), profiles.MaxYAMLBytes)
 	if err != nil {
-		return damaged("%s cannot be read: %v", name, err)
+		return nil, damaged("%s cannot be read: %v", name, err)
 	}
-	if got := profiles.DigestBytes(data); got != want.SHA256 {
-		return damaged("%s was changed after it was written (%s, the manifest says %.80s)", name, got, want.SHA256)
+	if got := profiles.DigestBytes(data); got != m.Files[i].SHA256 {
+		return nil, damaged("%s was changed after it was written (%s, the manifest says %.80s)", name, got, m.Files[i].SHA256)
 	}
-	if err := profiles.DecodeYAML(data, out); err != nil {
-		return damaged("%s: %v", name, err)
-	}
-	content, err := profiles.CanonicalJSON(out)
+	return data, nil
+}
+
+// checkContent compares the content hash of a decoded file.
+func (m *Manifest) checkContent(name string, v any) error {
+	content, err := profiles.CanonicalJSON(v)
 	if err != nil {
 		return damaged("%s: %v", name, err)
 	}
-	if got := profiles.DigestBytes(content); got != want.Content {
-		return damaged("%s has the content %s, the manifest says %.80s", name, got, want.Content)
+	if got, want := profiles.DigestBytes(content), m.Content(name); got != want {
+		return damaged("%s has the content %s, the manifest says %.80s", name, got, want)
 	}
 	return nil
 }

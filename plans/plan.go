@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/profiles"
 )
 
 // Compute paths of a weight (rule 6: one per weight, for every M and both phases).
@@ -53,9 +54,31 @@ type Rank struct {
 
 // WeightPlan is what a weight keeps through both phases and all M: its compute path and its chain of additions (rule 6).
 type WeightPlan struct {
-	WeightKey `yaml:",inline"`
-	Compute   string `yaml:"compute" json:"compute"`
-	Chain     string `yaml:"chain" json:"chain"`
+	WeightKey
+	Compute string `json:"compute"`
+	Chain   string `json:"chain"`
+}
+
+// weightPlanDoc is the one-line form in plan.yaml.
+type weightPlanDoc struct {
+	Weight  keyText `yaml:"weight"`
+	Compute string  `yaml:"compute"`
+	Chain   string  `yaml:"chain"`
+}
+
+// MarshalYAML writes the weight on one line.
+func (w WeightPlan) MarshalYAML() (any, error) {
+	return profiles.FlowYAML(weightPlanDoc{keyText(w.WeightKey), w.Compute, w.Chain})
+}
+
+// UnmarshalYAML reads what MarshalYAML writes.
+func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
+	var d weightPlanDoc
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	*w = WeightPlan{WeightKey(d.Weight), d.Compute, d.Chain}
+	return nil
 }
 
 // Phase is one of the two plans between which the runtime switches.

@@ -161,8 +161,26 @@ func (r Rule) span() string {
 
 // Table holds the rules of one weight shape in ascending M.
 type Table struct {
-	WeightKey `yaml:",inline"`
-	Rules     []Rule `yaml:"rules" json:"rules"`
+	WeightKey
+	Rules []Rule `json:"rules"`
+}
+
+type tableDoc struct {
+	Weight keyText `yaml:"weight"`
+	Rules  []Rule  `yaml:"rules"`
+}
+
+// MarshalYAML writes the rules one a line.
+func (t Table) MarshalYAML() (any, error) { return tableDoc{keyText(t.WeightKey), t.Rules}, nil }
+
+// UnmarshalYAML reads what MarshalYAML writes.
+func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
+	var d tableDoc
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	*t = Table{WeightKey(d.Weight), d.Rules}
+	return nil
 }
 
 // find returns the schedule for m rows: of the rule that covers m, else of the nearest one; false without rules.

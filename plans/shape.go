@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"gopkg.in/yaml.v3"
+	"strings"
 
 	"sandwich/profiles"
 )
@@ -31,17 +30,33 @@ type ModelShape struct {
 
 // WeightShape is one kind of matrix of a model: N rows (outputs) of K values, row-major as in GGUF.
 type WeightShape struct {
-	Role  string `yaml:"role" json:"role"` // q k v o gate up down head embed router
-	N     int    `yaml:"n" json:"n"`
-	K     int    `yaml:"k" json:"k"`
-	Type  string `yaml:"type" json:"type"`   // GGUF type name in lower case: f32 f16 bf16 q8_0 q4_0 ...
-	Count int    `yaml:"count" json:"count"` // matrices of this role, shape and type in the model
+	Role  string `json:"role"` // q k v o gate up down head embed router
+	N     int    `json:"n"`
+	K     int    `json:"k"`
+	Type  string `json:"type"`  // GGUF type name in lower case: f32 f16 bf16 q8_0 q4_0 ...
+	Count int    `json:"count"` // matrices of this role, shape and type in the model
+}
+
+// weightShapeDoc is the one-line form in plan.yaml.
+type weightShapeDoc struct {
+	Role  string  `yaml:"role"`
+	Shape keyText `yaml:"shape"`
+	Count int     `yaml:"count"`
 }
 
 // MarshalYAML writes a weight shape on one line.
 func (w WeightShape) MarshalYAML() (any, error) {
-	type plain WeightShape
-	return profiles.FlowYAML(plain(w))
+	return profiles.FlowYAML(weightShapeDoc{w.Role, keyText(w.Key()), w.Count})
+}
+
+// UnmarshalYAML reads what MarshalYAML writes.
+func (w *WeightShape) UnmarshalYAML(unmarshal func(any) error) error {
+	var d weightShapeDoc
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	*w = WeightShape{Role: d.Role, N: d.Shape.N, K: d.Shape.K, Type: d.Shape.Type, Count: d.Count}
+	return nil
 }
 
 // Key is what tuning tells weights apart by.
@@ -52,13 +67,38 @@ const RoleEmbed = "embed"
 
 // WeightKey names a GEMM problem C[M,N] = A[M,K] W[N,K]^T up to M: what a kernel table is kept for.
 type WeightKey struct {
-	N    int    `yaml:"n" json:"n"`
-	K    int    `yaml:"k" json:"k"`
-	Type string `yaml:"type" json:"type"`
+	N    int    `json:"n"`
+	K    int    `json:"k"`
+	Type string `json:"type"`
 }
 
 // String is NxK:type, as in 4096x4096:q8_0.
 func (k WeightKey) String() string { return fmt.Sprintf("%dx%d:%s", k.N, k.K, k.Type) }
+
+// ParseWeightKey is the inverse of String.
+func ParseWeightKey(text string) (WeightKey, error) {
+	shape, typ, ok := strings.Cut(text, ":")
+	if !ok {
+		return WeightKey{}, fmt.Errorf("weight %.40q is not NxK:type", text)
+	}
+	d, err := dims("weight", shape, 2)
+	if err != nil {
+		return WeightKey{}, err
+	}
+	k := WeightKey{d[0], d[1], typ}
+	return k, k.check()
+}
+
+// keyText is a WeightKey that files spell as text. It is a type of its own, since methods of WeightKey would be those of every struct that embeds it.
+type keyText WeightKey
+
+func (k keyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
+
+func (k *keyText) UnmarshalText(text []byte) error {
+	key, err := ParseWeightKey(string(text))
+	*k = keyText(key)
+	return err
+}
 
 // Compare orders keys by N, K and type.
 func (k WeightKey) Compare(o WeightKey) int {
@@ -140,5 +180,3 @@ func (s ModelShape) Check() error {
 	}
 	return nil
 }
-
-var _ yaml.Marshaler = WeightShape{}

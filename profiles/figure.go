@@ -68,8 +68,8 @@ func (f Figure) Provenance() string {
 	return f.Source
 }
 
-// check refuses figures that no machine has, naming what it is about.
-func (f Figure) check(what string) error {
+// Check refuses figures that no machine has, naming what it is about.
+func (f Figure) Check(what string) error {
 	for _, v := range []float64{f.Median, f.Min, f.Max, f.Noise} {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v > 1e21 {
 			return fmt.Errorf("%s: %v is no figure of a machine", what, v)
@@ -120,7 +120,7 @@ func (c Ceiling) check() error {
 	if c.PUs < 1 || c.PUs > MaxPU {
 		return fmt.Errorf("%s: PUs out of range", what)
 	}
-	return c.Figure.check(what)
+	return c.Figure.Check(what)
 }
 
 // Matrix is a square table between parts of the machine, row i column j: bandwidth of the cores of node i reading memory of node j, or the
@@ -144,7 +144,7 @@ func (r MatrixRow) MarshalYAML() (any, error) { return FlowYAML([]float64(r)) }
 
 func (m Matrix) check() error {
 	f := Figure{Noise: m.Noise, N: m.N, Source: m.Source, Assumed: m.Assumed}
-	if err := f.check("matrix " + m.Name); err != nil {
+	if err := f.Check("matrix " + m.Name); err != nil {
 		return err
 	}
 	if len(m.Rows) != len(m.Items) {
@@ -165,3 +165,14 @@ func (m Matrix) check() error {
 
 // MaxPU is the highest PU number that any file of ours may name: one less than topotree.MaxPUs.
 const MaxPU = 16383
+
+// Name says what the ceiling is of: avx512/f32, sme/f16, memory, l2.
+func (c Ceiling) Name() string {
+	if c.Kind == Bandwidth {
+		return c.Level
+	}
+	if c.Device != "" {
+		return c.Device + "/" + c.Type
+	}
+	return c.ISA + "/" + c.Type
+}

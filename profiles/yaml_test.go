@@ -104,7 +104,7 @@ func TestFigure(t *testing.T) {
 		"NaN":                 {Median: math.NaN(), Assumed: true},
 		"infinite":            {Median: 1, Max: math.Inf(1), Assumed: true},
 	} {
-		if bad.check("x") == nil {
+		if bad.Check("x") == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}

@@ -1,0 +1,104 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sandwich/profiles"
+)
+
+// Check tells whether the bundle may run here: whether this is the machine it was made on, with every instruction and every PU that it uses, and whether the model has
+// the shape it was made for. host and shape may be nil where they are not known yet. The kinds of refusal are ErrISA, ErrForeignHost and ErrForeignModel;
+// Read has refused what is damaged. What only costs speed is for Verify to say.
+func Check(b *Bundle, host *profiles.Profile, shape *ModelShape) error {
+	if host != nil {
+		if err := b.Plan.CheckHost(host); err != nil {
+			return err
+		}
+		if err := sameMachine(&b.Host, host); err != nil {
+			return fmt.Errorf("%w; make a plan for this host with `sandwich tune`", err)
+		}
+	}
+	if shape != nil {
+		return b.Plan.CheckModel(shape)
+	}
+	return nil
+}
+
+// sameMachine compares what makes tuned numbers void: architecture, CPU model and topology.
+func sameMachine(made, here *profiles.Profile) error {
+	switch {
+	case made.Host.Arch != here.Host.Arch:
+		return foreignHost("it was made on %s and this is %s", clip(made.Host.Arch), here.Host.Arch)
+	case made.Host.CPUModel != here.Host.CPUModel:
+		return foreignHost("it was made on %q and this CPU is %q", clip(made.Host.CPUModel), clip(here.Host.CPUModel))
+	case made.Machine.Tree.Digest() != here.Machine.Tree.Digest():
+		return foreignHost("it was made on another topology (%d PUs, tree %s; here %d PUs, tree %s)",
+			made.Machine.Tree.PUs(), made.Machine.Tree.Digest(), here.Machine.Tree.PUs(), here.Machine.Tree.Digest())
+	}
+	return nil
+}
+
+// CheckHost wants every instruction and every PU that the plan uses: ErrISA or ErrForeignHost.
+func (p *Plan) CheckHost(host *profiles.Profile) error {
+	if need := p.Needs(); !host.Features().Has(need) {
+		return fmt.Errorf("%w: the plan %s needs %s, which this CPU (%s) lacks", ErrISA, p.Name, strings.Join(lacking(need, host.Features()), ", "), host.Host.CPUModel)
+	}
+	allowed := host.Allowed().Slice()
+	if missing := p.PUs().missing(allowed); len(missing) > 0 {
+		return foreignHost("the plan %s uses the PUs %s and this process may use %s", p.Name, missing, PUSet(allowed))
+	}
+	if q := host.QuotaPUs(); q > 0 && max(len(p.Prefill.PUs), len(p.Decode.PUs)) > q {
+		return foreignHost("the plan %s uses %d PUs at once and the CPU quota pays for %d", p.Name, max(len(p.Prefill.PUs), len(p.Decode.PUs)), q)
+	}
+	return nil
+}
+
+// CheckModel compares digests, and says what differs: ErrForeignModel.
+func (p *Plan) CheckModel(s *ModelShape) error {
+	if p.Model.Digest() == s.Digest() {
+		return nil
+	}
+	return fmt.Errorf("%w: the plan %s is for %s, and %s differs in %s", ErrForeignModel, p.Name, p.Model.title(), s.title(), strings.Join(modelDifferences(&p.Model, s), ", "))
+}
+
+func (s ModelShape) title() string {
+	if s.Name != "" {
+		return fmt.Sprintf("%q", clip(s.Name))
+	}
+	return "a nameless " + clip(s.Arch)
+}
+
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "..."
+	}
+	return s
+}
+
+// modelDifferences names what tells two shapes apart, at most five things.
+func modelDifferences(a, b *ModelShape) []string {
+	var out []string
+	for _, f := range []struct {
+		name string
+		x, y any
+	}{
+		{"arch", a.Arch, b.Arch}, {"hidden", a.Hidden, b.Hidden}, {"layers", a.Layers, b.Layers}, {"heads", a.Heads, b.Heads}, {"kv_heads", a.KVHeads, b.KVHeads},
+		{"head_dim", a.HeadDim, b.HeadDim}, {"ffn", a.FFN, b.FFN}, {"vocab", a.Vocab, b.Vocab}, {"context", a.Context, b.Context}, {"tied", a.Tied, b.Tied},
+		{"experts", a.Experts, b.Experts}, {"experts_used", a.ExpertsUsed, b.ExpertsUsed}, {"expert_ffn", a.ExpertFFN, b.ExpertFFN},
+	} {
+		if f.x != f.y {
+			out = append(out, fmt.Sprintf("%s (%v, not %v)", f.name, f.y, f.x))
+		}
+	}
+	for _, w := range b.Weights {
+		if !slices.Contains(a.Weights, w) {
+			out = append(out, fmt.Sprintf("weight %s (%s)", clip(w.Role), w.Key()))
+		}
+	}
+	if len(out) == 0 {
+		out = []string{"the number of weights"}
+	}
+	return out[:min(len(out), 5)]
+}

@@ -1,0 +1,153 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"sandwich/profiles"
+)
+
+// Change is one difference between two plans, found by structure and not by text.
+type Change struct {
+	Path string `json:"path"` // service.decode_pus, decode 768x768:q8_0 m 1-4
+	Old  string `json:"old"`  // "" when it was not there
+	New  string `json:"new"`  // "" when it is gone
+}
+
+// Digest is the hash of the content of plan.yaml: equal plans have equal digests however they are formatted.
+func (p *Plan) Digest() string { return profiles.Digest(p) }
+
+// Diff lists what separates plan b from plan a, in the order of plan.yaml. Plans with equal digests have no difference, and others have at least one.
+func Diff(a, b *Plan) []Change {
+	d := &differ{}
+	d.compare("name", a.Name, b.Name)
+	d.compare("fingerprint", a.Fingerprint, b.Fingerprint)
+	d.compare("exact", strconv.FormatBool(a.Exact), strconv.FormatBool(b.Exact))
+	d.compare("tuned", strconv.FormatBool(a.Tuned), strconv.FormatBool(b.Tuned))
+	d.compare("kv", a.KV, b.KV)
+	d.compare("seq_max", strconv.Itoa(a.SeqMax), strconv.Itoa(b.SeqMax))
+	d.compare("batch_max", strconv.Itoa(a.BatchMax), strconv.Itoa(b.BatchMax))
+	d.compare("chunk", strconv.Itoa(a.Chunk), strconv.Itoa(b.Chunk))
+	d.model(&a.Model, &b.Model)
+	d.service(&a.Service, &b.Service)
+	d.weights(a.Weights, b.Weights)
+	d.phase("prefill", &a.Prefill, &b.Prefill)
+	d.phase("decode", &a.Decode, &b.Decode)
+	if len(d.changes) == 0 && a.Digest() != b.Digest() {
+		d.compare("content", a.Digest(), b.Digest())
+	}
+	return d.changes
+}
+
+type differ struct{ changes []Change }
+
+func (d *differ) compare(path, x, y string) {
+	if x != y {
+		d.changes = append(d.changes, Change{path, x, y})
+	}
+}
+
+func (d *differ) model(a, b *ModelShape) {
+	d.compare("model.name", a.Name, b.Name)
+	if a.Digest() == b.Digest() {
+		return
+	}
+	for _, text := range modelDifferences(a, b) {
+		d.changes = append(d.changes, Change{Path: "model", Old: a.title(), New: text})
+	}
+}
+
+func (d *differ) service(a, b *ServiceConfig) {
+	d.compare("service.tp", strconv.Itoa(a.TP), strconv.Itoa(b.TP))
+	d.compare("service.prefill_pus", a.PrefillPUs.String(), b.PrefillPUs.String())
+	d.compare("service.decode_pus", a.DecodePUs.String(), b.DecodePUs.String())
+	for i := range max(len(a.Ranks), len(b.Ranks)) {
+		d.compare(fmt.Sprintf("service.ranks[%d]", i), rankText(a.Ranks, i), rankText(b.Ranks, i))
+	}
+}
+
+func rankText(ranks []Rank, i int) string {
+	if i >= len(ranks) {
+		return ""
+	}
+	return fmt.Sprintf("PUs %s on node %d", ranks[i].PUs, ranks[i].NUMANode)
+}
+
+func (d *differ) weights(a, b []WeightPlan) {
+	text := func(list []WeightPlan, k WeightKey) string {
+		for _, w := range list {
+			if w.WeightKey == k {
+				return w.Compute + "/" + w.Chain
+			}
+		}
+		return ""
+	}
+	for _, k := range keysOf(a, b, func(w WeightPlan) WeightKey { return w.WeightKey }) {
+		d.compare("weights "+k.String(), text(a, k), text(b, k))
+	}
+}
+
+// keysOf is the union of the keys of two lists, sorted.
+func keysOf[T any](a, b []T, key func(T) WeightKey) []WeightKey {
+	var keys []WeightKey
+	for _, x := range slices.Concat(a, b) {
+		keys = append(keys, key(x))
+	}
+	slices.SortFunc(keys, WeightKey.Compare)
+	return slices.Compact(keys)
+}
+
+// phase compares tables where they give different schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely split
+// is no difference.
+func (d *differ) phase(name string, a, b *Phase) {
+	d.compare(name+".pus", a.PUs.String(), b.PUs.String())
+	find := func(p *Phase, k WeightKey) *Table {
+		for i := range p.Tables {
+			if p.Tables[i].WeightKey == k {
+				return &p.Tables[i]
+			}
+		}
+		return &Table{}
+	}
+	for _, k := range keysOf(a.Tables, b.Tables, func(t Table) WeightKey { return t.WeightKey }) {
+		d.table(name+" "+k.String(), find(a, k), find(b, k))
+	}
+}
+
+func (d *differ) table(path string, a, b *Table) {
+	starts := []int{1}
+	for _, r := range slices.Concat(a.Rules, b.Rules) {
+		starts = append(starts, r.MLo)
+	}
+	slices.Sort(starts)
+	starts = slices.Compact(starts)
+	var open *Change // the difference of the range before, extended while it stays the same
+	from := 0
+	flush := func(to int) {
+		if open != nil {
+			r := Rule{MLo: from, MHi: to}
+			open.Path = path + " m " + r.span()
+			d.changes = append(d.changes, *open)
+			open = nil
+		}
+	}
+	for _, m := range starts {
+		x, y := scheduleText(a, m), scheduleText(b, m)
+		if open != nil && open.Old == x && open.New == y {
+			continue
+		}
+		flush(m - 1)
+		if x != y {
+			open, from = &Change{Old: x, New: y}, m
+		}
+	}
+	flush(0)
+}
+
+func scheduleText(t *Table, m int) string {
+	if s, ok := t.find(m); ok {
+		return s.String()
+	}
+	return ""
+}

@@ -1,0 +1,42 @@
+//go:build linux
+
+package plans
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFullDisk lets every write beyond some kilobytes fail, in a process of its own, and asks that the older bundle is still whole and nothing lies beside it.
+func TestFullDisk(t *testing.T) {
+	if dir := os.Getenv("PLANS_FULL_DISK"); dir != "" {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 4096, Max: 4096}); err != nil {
+			t.Skip(err)
+		}
+		b := testBundle(t)
+		b.Plan.Name = "the one that does not fit"
+		if err := b.Write(dir); err == nil {
+			t.Fatal("writing beyond the limit succeeded")
+		}
+		return
+	}
+	old := testBundle(t)
+	dir := writeBundle(t, old)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFullDisk$", "-test.v")
+	cmd.Env = append(os.Environ(), "PLANS_FULL_DISK="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got, err := Read(dir)
+	if err != nil || got.Plan.Name != old.Plan.Name {
+		t.Errorf("the older bundle was hurt: %v", err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(dir)); len(entries) != 1 {
+		t.Errorf("left behind: %v", entries)
+	}
+}

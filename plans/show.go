@@ -1,0 +1,102 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Summary is what `plan show` prints: the bundle in the words of a person, and as stable JSON.
+type Summary struct {
+	Name        string         `json:"name"`
+	Version     int            `json:"version"`
+	Tuned       bool           `json:"tuned"`
+	Exact       bool           `json:"exact"`
+	Fingerprint string         `json:"fingerprint"`
+	Content     string         `json:"content"` // hash of plan.yaml's content
+	CPU         string         `json:"cpu"`
+	ISA         []string       `json:"isa"` // what the kernels need
+	Model       string         `json:"model"`
+	ModelDigest string         `json:"model_digest"`
+	KV          string         `json:"kv"`
+	SeqMax      int            `json:"seq_max"`
+	BatchMax    int            `json:"batch_max"`
+	Chunk       int            `json:"chunk"`
+	Service     ServiceConfig  `json:"service"`
+	Weights     []WeightPlan   `json:"weights"`
+	Prefill     []SummaryTable `json:"prefill"`
+	Decode      []SummaryTable `json:"decode"`
+	Evidence    *EvidenceBrief `json:"evidence,omitempty"` // nil for a default plan
+}
+
+// SummaryTable is one kernel table in text.
+type SummaryTable struct {
+	Weight string        `json:"weight"`
+	Rules  []SummaryRule `json:"rules"`
+}
+
+// SummaryRule is one line of a kernel table.
+type SummaryRule struct {
+	M      string `json:"m"`
+	Kernel string `json:"kernel"`
+	Slice  string `json:"slice"`
+	Ways   string `json:"ways"` // "dynamic" or WaysMxWaysN
+	Widen  bool   `json:"widen"`
+}
+
+// EvidenceBrief is the part of the evidence that fits a screen.
+type EvidenceBrief struct {
+	Build     string  `json:"build"`
+	Created   string  `json:"created"`
+	Strategy  string  `json:"strategy"`
+	Effort    string  `json:"effort"`
+	Seed      uint64  `json:"seed"`
+	Budget    float64 `json:"budget_s"`
+	Spent     float64 `json:"spent_s"`
+	Noise     float64 `json:"aa_noise"`
+	Trials    int     `json:"trials"`
+	Finalists []Arm   `json:"finalists"`
+	Rejected  int     `json:"rejected"`
+}
+
+// Show summarises the bundle.
+func (b *Bundle) Show() Summary {
+	p := &b.Plan
+	s := Summary{
+		Name: p.Name, Version: p.Version, Tuned: p.Tuned, Exact: p.Exact, Fingerprint: p.Fingerprint, Content: p.Digest(),
+		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
+		KV: p.KV, SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: p.Service, Weights: slices.Clone(p.Weights),
+		Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
+	}
+	if e := &b.Evidence; e.Version != 0 {
+		s.Evidence = &EvidenceBrief{
+			Build: e.Build, Created: e.Created, Strategy: e.Strategy, Effort: e.Effort, Seed: e.Seed, Budget: e.Budget, Spent: e.Spent,
+			Noise: e.Noise, Trials: e.Trials, Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
+		}
+	}
+	return s
+}
+
+func (p *Phase) summary() []SummaryTable {
+	var out []SummaryTable
+	for _, t := range p.Tables {
+		st := SummaryTable{Weight: t.WeightKey.String()}
+		for _, r := range t.Rules {
+			y := r.Schedule.toYAML()
+			if y.Ways == "" {
+				y.Ways = "dynamic"
+			}
+			st.Rules = append(st.Rules, SummaryRule{M: r.span(), Kernel: y.Kernel, Slice: y.Slice, Ways: y.Ways, Widen: y.Widen})
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// Headline is the plan in one line, for logs and for serve's greeting.
+func (p *Plan) Headline() string {
+	state := "untuned"
+	if p.Tuned {
+		state = "tuned"
+	}
+	return fmt.Sprintf("plan %s (%s): prefill on PUs %s, decode on PUs %s, %s cache", p.Name, state, p.Prefill.PUs, p.Decode.PUs, p.KV)
+}

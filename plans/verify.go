@@ -1,0 +1,121 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sandwich/profiles"
+)
+
+// Judgement is the answer of Verify in a word.
+type Judgement string
+
+// The judgements, best first.
+const (
+	Optimal    Judgement = "OPTIMAL"    // made here, under these settings, by tuning
+	Suboptimal Judgement = "SUBOPTIMAL" // runs as it did; something costs speed or was never measured
+	Retune     Judgement = "RETUNE"     // runs, and what it was tuned for has changed
+	Invalid    Judgement = "INVALID"    // must not run
+)
+
+// Verdict is what Verify found.
+type Verdict struct {
+	Judgement Judgement `json:"verdict"`
+	Reasons   []string  `json:"reasons"` // one sentence each; empty when optimal
+	Err       error     `json:"-"`       // the refusal behind INVALID
+}
+
+// ExitCode is 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 when damaged and 4 when the plan does not fit.
+func (v Verdict) ExitCode() int {
+	switch v.Judgement {
+	case Retune:
+		return 1
+	case Invalid:
+		return ExitCode(v.Err)
+	}
+	return 0
+}
+
+// VerifyDir reads the bundle in dir and verifies it; a damaged one is INVALID. The error is for folders that do not exist or cannot be opened.
+func VerifyDir(dir string, host *profiles.Profile, shape *ModelShape) (Verdict, *Bundle, error) {
+	b, err := Read(dir)
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return Verdict{Judgement: Invalid, Reasons: []string{err.Error()}, Err: err}, nil, nil
+	case err != nil:
+		return Verdict{}, nil, err
+	}
+	return Verify(b, host, shape), b, nil
+}
+
+// Verify judges a bundle against a host and a model without reading a weight; either may be nil. It looks at identities and settings, and at the ceilings of both profiles
+// where both were measured.
+func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
+	if err := Check(b, host, shape); err != nil {
+		return Verdict{Judgement: Invalid, Reasons: []string{err.Error()}, Err: err}
+	}
+	var retune, sub []string
+	if !b.Plan.Tuned {
+		sub = append(sub, "the plan was never tuned: it holds the rules of thumb of the default plan")
+	}
+	if host != nil {
+		retune = append(retune, drift(&b.Plan, &b.Host, host)...)
+		retune = append(retune, ceilingDrift(&b.Host, host)...)
+		sub = append(sub, settingDrift(b.Host.Host, host.Host)...)
+	}
+	switch {
+	case len(retune) > 0:
+		return Verdict{Judgement: Retune, Reasons: append(retune, sub...)}
+	case len(sub) > 0:
+		return Verdict{Judgement: Suboptimal, Reasons: sub}
+	}
+	return Verdict{Judgement: Optimal, Reasons: []string{}}
+}
+
+// drift names what the search would have looked at and has changed: the PUs it could choose from, and instructions it did not have.
+func drift(p *Plan, made, here *profiles.Profile) []string {
+	var out []string
+	if a, b := made.UsablePUs(), here.UsablePUs(); !slices.Equal(a, b) {
+		out = append(out, fmt.Sprintf("the plan was tuned with the PUs %s to choose from and this process may use %s", PUSet(a), PUSet(b)))
+	}
+	if gained := lacking(here.Features(), made.Features()); here.Features()&^made.Features() != 0 {
+		out = append(out, fmt.Sprintf("this host has %s, which the tuned one lacked", strings.Join(gained, ", ")))
+	}
+	return out
+}
+
+// driftLimit is the relative change of a measured ceiling, beyond its noise, from which a plan should be tuned again.
+const driftLimit = 0.15
+
+// ceilingDrift compares ceilings that were measured in both profiles. Slower and faster both count: either moves the ridge between the regimes.
+func ceilingDrift(made, here *profiles.Profile) []string {
+	var out []string
+	for _, a := range made.Ceilings {
+		for _, b := range here.Ceilings {
+			same := a.Kind == b.Kind && a.Device == b.Device && a.ISA == b.ISA && a.Type == b.Type && a.Level == b.Level && a.PUs == b.PUs
+			if !same || !a.Measured() || !b.Measured() || a.Median == 0 {
+				continue
+			}
+			if change := b.Median/a.Median - 1; max(change, -change) > driftLimit+a.Noise+b.Noise {
+				out = append(out, fmt.Sprintf("%s %s with %d PUs is %+.0f %% against what was measured when the plan was tuned", a.Kind, a.Name(), a.PUs, change*100))
+			}
+		}
+	}
+	return out
+}
+
+// settingDrift names settings of the operating system that differ.
+func settingDrift(made, here profiles.Identity) []string {
+	var out []string
+	for _, f := range []struct{ name, was, is string }{
+		{"kernel", made.Kernel, here.Kernel}, {"microcode", made.Microcode, here.Microcode}, {"NUMA balancing", made.NUMABalancing, here.NUMABalancing},
+		{"transparent huge pages", made.THP, here.THP}, {"CPU frequency governor", made.Governor, here.Governor},
+	} {
+		if f.was != f.is && f.was != "" && f.is != "" {
+			out = append(out, fmt.Sprintf("%s was %q and is %q", f.name, clip(f.was), clip(f.is)))
+		}
+	}
+	return out
+}
