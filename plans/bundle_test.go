@@ -191,7 +191,7 @@ func TestHostilePlansAreRefusedByName(t *testing.T) {
 	kernel := testBundle(t).Plan.Prefill.Tables[0].Rules[0].Schedule.Kernel.String()
 	slice := "slice: " + testBundle(t).Plan.Prefill.Tables[0].Rules[0].Schedule.toYAML().Slice
 	for want, c := range map[string][2]string{
-		"MR 40":                   {kernel, strings.Replace(kernel, "1x", "40x", 1)},
+		"MR 40":                   {kernel, strings.Replace(kernel, "3x", "40x", 1)},
 		"unknown instruction set": {kernel, strings.Replace(kernel, "avx512/", "avx9000/", 1)},
 		"bk 0":                    {slice, "slice: 1x64x0"},
 		"PU":                      {"prefill_pus: 0-3", "prefill_pus: 0-1000000000"},

@@ -131,7 +131,7 @@ func TestDiff(t *testing.T) {
 		{"decode PUs", func(p *Plan) { p.Service.DecodePUs, p.Decode.PUs = PUSet{1}, PUSet{1} }, []string{"service.decode_pus", "decode.pus"}},
 		{"chunk", func(p *Plan) { p.Chunk = 64 }, []string{"chunk"}},
 		{"compute", func(p *Plan) { p.Weights[1].Compute = ComputeF32 }, []string{"weights 768x3072:q8_0"}},
-		{"one schedule", func(p *Plan) { p.Decode.Tables[0].Rules[1].Schedule.BN *= 2 }, []string{"decode 768x768:q8_0 m 2"}},
+		{"one schedule", func(p *Plan) { p.Decode.Tables[0].Rules[1].Schedule.BN *= 2 }, []string{"decode 768x768:q8_0 m 4"}},
 		{"a split rule", func(p *Plan) {
 			r := &p.Prefill.Tables[2].Rules
 			last := len(*r) - 1
@@ -176,7 +176,7 @@ func TestShow(t *testing.T) {
 	if s.Model != "llama-160m" || !slices.Contains(s.ISA, "avx512_vnni") || s.Evidence == nil || s.Evidence.Rejected != 1 || len(s.Prefill) != 4 {
 		t.Errorf("%+v", s)
 	}
-	if r := s.Decode[0].Rules[0]; r.M != "1" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {
+	if r := s.Decode[0].Rules[0]; r.M != "1-3" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {
 		t.Errorf("rule %+v", r)
 	}
 	if got := b.Plan.Headline(); got != "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache" {

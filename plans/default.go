@@ -59,7 +59,7 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 		plan.BatchMax = 16
 	}
 	plan.Chunk = min(defaultChunk, plan.SeqMax)
-	thumb := thumb{features: host, isa: isa, threads: len(pus), caches: cachesOf(p)}
+	thumb := thumb{features: host, isa: isa, threads: len(pus), caches: cachesOf(p), spaces: map[spaceKey][]microkernel.Spec{}}
 	for _, k := range s.Unique() {
 		if err := plan.addDefault(k, o.Compute, thumb); err != nil {
 			return nil, err

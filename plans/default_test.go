@@ -77,9 +77,6 @@ func checkDefaultWork(t *testing.T, p *Plan, threads int) {
 			if !ok {
 				t.Fatalf("no schedule for %s m=%d", table.WeightKey, m)
 			}
-			if s.Kernel.MR > m {
-				t.Errorf("%s m=%d: a tile of %d rows", table.WeightKey, m, s.Kernel.MR)
-			}
 			slices := (m + s.BM - 1) / s.BM * ((table.N + s.BN - 1) / s.BN)
 			if panels := table.N / microkernel.PanelWidth; slices < threads && panels >= 4*threads {
 				t.Errorf("%s m=%d: %d slices of %s for %d threads", table.WeightKey, m, slices, s, threads)

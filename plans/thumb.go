@@ -41,6 +41,27 @@ type thumb struct {
 	isa      microkernel.ISA
 	threads  int
 	caches   caches
+	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
+}
+
+type spaceKey struct {
+	isa     microkernel.ISA
+	compute microkernel.Compute
+	b       microkernel.WeightType
+}
+
+// candidates lists the tiles that kernel chooses from.
+func (th thumb) candidates(k spaceKey) []microkernel.Spec {
+	list, ok := th.spaces[k]
+	if !ok {
+		for _, s := range microkernel.Space(th.features, k.isa, k.compute, k.b) {
+			if s.NR <= maxThumbNR && plain(s) {
+				list = append(list, s)
+			}
+		}
+		th.spaces[k] = list
+	}
+	return list
 }
 
 func (th thumb) hasVNNI() bool {
@@ -53,25 +74,12 @@ func (th thumb) hasVNNI() bool {
 	return false
 }
 
-// dot is the integer dot product of the instruction set: VNNI where it exists.
-func (th thumb) dot() microkernel.Dot {
-	switch {
-	case th.isa == microkernel.Go || th.isa == microkernel.NEON:
-		return microkernel.NoDot
-	case !th.hasVNNI():
-		return microkernel.MAdd
-	case th.isa == microkernel.AVX512:
-		return microkernel.VNNI
-	}
-	return microkernel.AVXVNNI
-}
+// rangeEnds are the last M of the ranges below the open one, which is laid out for openM rows.
+var rangeEnds = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 64, 96, 128, 192, 256, 384, 512}
 
-// rangeEnds are the last M of the ranges below the open one. Small M reads every weight for few rows and wants the widest stream of panels; large M wants the
-// squarest tile.
-var rangeEnds = []int{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 96, 128, 256}
+const openM = 1024
 
-// widenFrom is the M from which a slice of narrow weights is widened once instead of in every tile. Widening costs about three instructions per vector of
-// weights and a tile pays for it in ten or so multiply-adds, so that it is repaid as soon as several tiles use the slice.
+// widenFrom is the M from which a slice of narrow weights is widened once instead of in every tile: as soon as three tiles of rows use the slice.
 const widenFrom = 33
 
 // rules makes the table of a weight: adjacent ranges of one schedule are one rule.
@@ -79,7 +87,7 @@ func (th thumb) rules(k WeightKey, t microkernel.WeightType, c microkernel.Compu
 	var rules []Rule
 	lo := 1
 	for i := 0; i <= len(rangeEnds); i++ {
-		hi, m := 0, 2*rangeEnds[len(rangeEnds)-1]
+		hi, m := 0, openM
 		if i < len(rangeEnds) {
 			hi, m = rangeEnds[i], rangeEnds[i]
 		}
@@ -109,71 +117,91 @@ func (th thumb) schedule(k WeightKey, t microkernel.WeightType, c microkernel.Co
 		return s, err
 	}
 	if m < widenFrom {
-		th.stream(&s, k, m)
+		th.stream(&s, k)
 	} else {
 		th.block(&s, k, m)
 	}
 	return s, nil
 }
 
-// kernel picks the tile for m rows: as many rows as divide m evenly, then as many columns as the registers hold. Every candidate is a legal Spec.
+// maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of older cores follow beside the activations.
+const maxThumbNR = 4 * microkernel.PanelWidth
+
+// kernel picks the tile for m rows among the legal ones: the columns by score, then the most rows that fit beside them, since a kernel runs fewer rows as well.
+// Where the instruction set has no such kernel, narrower ones are asked.
 func (th thumb) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int) (microkernel.Spec, error) {
-	const width = microkernel.PanelWidth
-	best, score := microkernel.Spec{}, -1.0
-	for mr := 1; mr <= min(m, 16); mr++ {
-		for nr := width; nr <= 4*width; nr += width {
-			s := th.spec(b, c, mr, nr)
-			if nr > width && nr > n || s.Validate() != nil {
-				continue
+	for _, isa := range th.isas() {
+		best, score := microkernel.Spec{}, 0.0
+		for _, s := range th.candidates(spaceKey{isa, c, b}) {
+			if s.NR >= n+microkernel.PanelWidth {
+				continue // a panel of the tile would never be filled
 			}
-			if sc := tileScore(m, mr, nr); sc > score {
+			sc := tileScore(s, m)
+			if sc > score || sc == score && s.NR == best.NR && s.MR > best.MR {
 				best, score = s, sc
 			}
 		}
+		if score > 0 {
+			return best, nil
+		}
 	}
-	if score < 0 {
-		return best, fmt.Errorf("no %s kernel for %s weights in %s", th.isa, b, c)
-	}
-	return best, nil
+	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", th.isa, b, c)
 }
 
-// tileScore rates a tile for m rows. A tile does mr*nr multiply-adds for mr broadcasts and nr/16 vectors of weights, so that the harmonic mean of both sides
-// counts; rows of the last, partly filled tile are lost. For few rows the weights are read once whatever the tile, and more columns mean
-// more streams for the prefetchers and more independent chains.
-func tileScore(m, mr, nr int) float64 {
-	rows := float64(m) / float64((m+mr-1)/mr*mr)
-	v := float64(nr) / microkernel.PanelWidth
-	return rows * float64(mr) * v / (float64(mr) + 4*v) * 4
+// isas is the instruction set and the ones below it that the host has, widest first.
+func (th thumb) isas() []microkernel.ISA {
+	all := th.features.ISAs()
+	for i, isa := range all {
+		if isa == th.isa {
+			return all[i:]
+		}
+	}
+	return []microkernel.ISA{th.isa}
 }
 
-// spec is the kernel of a tile with the unrolling that suits its weights.
-func (th thumb) spec(b microkernel.WeightType, c microkernel.Compute, mr, nr int) microkernel.Spec {
-	s := microkernel.Spec{ISA: th.isa, Compute: c, B: b, MR: mr, NR: nr, KU: 4}
+// plain leaves axes that only measurement can decide at their ordinary value: four k a turn, broadcasts into registers.
+func plain(s microkernel.Spec) bool {
+	return s.Form == microkernel.Load && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == 4)
+}
+
+// tileScore rates a tile for m rows, as the share of the multiply-add peak that its registers allow. Rows are divided into tiles of nearly equal height h, of v
+// vectors each. Below ten accumulators every multiply-add waits for the one before; with fewer than 1.2 multiply-adds per load the load ports
+// are the limit; and unpacking a vector of weights costs as much as c multiply-adds, which h rows share.
+func tileScore(s microkernel.Spec, m int) float64 {
+	lanes := s.ISA.Lanes()
+	v := float64(s.NR) / float64(lanes)
+	h := float64(m) / float64((m+s.MR-1)/s.MR)
+	unpack := 0.5
 	switch {
-	case c == microkernel.ComputeInt8:
-		s.KU, s.Dot = 32, th.dot()
-	case b.Quantized():
-		s.KU = 32
+	case s.Compute == microkernel.ComputeInt8:
+		unpack = 1
+	case s.B.Quantized():
+		unpack = 4
+	case s.B != microkernel.F32:
+		unpack = 1.5
 	}
-	return s
+	return min(1, h*v/10) * min(1, h*v/(h+v)/1.2) * h / (h + unpack)
 }
 
 // chunksPerThread is how many slices each thread should find: enough that a disturbed core does not stall the others.
 const chunksPerThread = 4
 
 // stream lays out few rows: the whole of K in one chain, all rows in one slice, and columns in chunks.
-func (th thumb) stream(s *Schedule, k WeightKey, m int) {
-	s.BM = roundUp(m, s.Kernel.MR)
+func (th thumb) stream(s *Schedule, k WeightKey) {
+	s.BM = roundUp(widenFrom-1, s.Kernel.MR)
 	s.BK = 0
 	s.BN = clampMultiple(k.N/(th.threads*2*chunksPerThread), s.Kernel.NR, k.N)
 }
 
-// block lays out many rows: bk so that the tile's strips of both operands stay in L1, bm so that the rows of A stay in half of L2 while the columns of a slice pass
-// by, bn so that the slice of B fits a quarter of L2 and every thread finds several slices.
+// block lays out many rows: bk so that a strip of the tile's columns stays in L1 while all rows of the slice pass over it, bm so that those rows stay in a quarter of
+// L2, bn so that the slice of B fits another quarter and every thread finds several slices.
 func (th thumb) block(s *Schedule, k WeightKey, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
-	depth := th.caches.l1 * 7 / 10 / (4 * nr)
-	s.BK = evenCut(k.K, clampMultiple(depth, 32, 1024), 32)
+	bytes := 4 // of a value of either operand
+	if s.Kernel.Compute == microkernel.ComputeInt8 {
+		bytes = 1
+	}
+	s.BK = evenCut(k.K, clampMultiple(th.caches.l1*7/10/(bytes*nr), 32, 1024), 32)
 	if s.BK >= k.K {
 		s.BK = 0
 	}
@@ -181,13 +209,12 @@ func (th thumb) block(s *Schedule, k WeightKey, m int) {
 	if bk == 0 {
 		bk = k.K
 	}
-	rows := clampMultiple(th.caches.l2/4/(4*bk), mr, 1024)
+	rows := clampMultiple(th.caches.l2/4/(bytes*bk), mr, 1024)
 	s.BM = roundUp(evenCut(m, rows, mr), mr)
-	cols := clampMultiple(th.caches.l2/4/(4*bk), nr, 512)
-	rowSlices := (m + s.BM - 1) / s.BM
-	share := k.N * rowSlices / (th.threads * chunksPerThread)
+	cols := clampMultiple(th.caches.l2/4/(bytes*bk), nr, 512)
+	share := k.N * ((m + s.BM - 1) / s.BM) / (th.threads * chunksPerThread)
 	s.BN = min(cols, clampMultiple(share, nr, k.N))
-	for s.BN == nr && s.BM > mr && (m+s.BM-1)/s.BM*((k.N+nr-1)/nr) < th.threads {
+	for s.BM > mr && (m+s.BM-1)/s.BM*((k.N+s.BN-1)/s.BN) < th.threads {
 		s.BM = roundUp(s.BM/2, mr) // fewer columns than threads: cut the rows
 	}
 }
