@@ -180,6 +180,16 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
+// A list of keys without a key in it locks the server; it does not open it.
+func TestBlankAPIKeys(t *testing.T) {
+	s := New(&fake{}, Options{APIKeys: []string{""}})
+	for _, header := range []string{"", "Bearer", "Bearer "} {
+		if w := serve(s, "GET", "/v1/models", header); w.Code != http.StatusUnauthorized {
+			t.Errorf("with %q: status %d", header, w.Code)
+		}
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	s := New(&fake{words: []string{"a", "b"}}, Options{})
 	post(t, s, "/v1/completions", `{"prompt":"x"}`)
