@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -90,8 +91,13 @@ func readReference(t *testing.T, root, name string) reference {
 	return ref
 }
 
-// openTestRunner opens a model under the default plan of this host with options, room for 512 positions.
+// openTestRunner opens a model under the default plan of this host with options, room for 576 positions.
 func openTestRunner(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk int) *Runner {
+	t.Helper()
+	return openTestRunnerBlocks(t, file, o, chunk, 9)
+}
+
+func openTestRunnerBlocks(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk, blocks int) *Runner {
 	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {
@@ -102,11 +108,14 @@ func openTestRunner(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk
 		t.Fatal(err)
 	}
 	plan, err := plans.Default(profile, shape, o)
-	if err != nil {
+	if errors.Is(err, plans.ErrISA) {
 		t.Skip(err)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	plan.Chunk = chunk
-	r, err := Open(RunnerOptions{File: file, Plan: plan, Blocks: 8, LogitRows: chunk})
+	r, err := Open(RunnerOptions{File: file, Plan: plan, Blocks: blocks, LogitRows: chunk})
 	if err != nil {
 		t.Fatal(err)
 	}

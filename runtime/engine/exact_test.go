@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// smallModel is a random model in memory: uneven sizes, grouped heads, rows that are no multiple of a tile.
+func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
+	t.Helper()
+	var out bytes.Buffer
+	c := model.Config{
+		Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 10000,
+		Dims: model.Dims{Hidden: 192, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 352, Vocab: 1003, Context: 1024},
+	}
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, typ, 7, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+const exactTokens = 530 // longer than the largest chunk, and more than eight KV blocks
+
+// TestBitEqual is rule 6: the logits of a request do not depend on threads, chunks, company in the batch, or vector
+// width. One arm is the reference; every other must match it to the bit, in prefill and in the decode steps behind it.
+func TestBitEqual(t *testing.T) {
+	for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0} {
+		for _, compute := range []string{"f32", "int8"} {
+			quantized := typ == gguf.Q8_0 || typ == gguf.Q4_0
+			if compute == "int8" && !quantized {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s", typ, compute), func(t *testing.T) {
+				file := smallModel(t, "qwen3", typ)
+				o := plans.DefaultOptions{Compute: compute, Threads: 1, ISA: "avx512"}
+				want := logitsAlone(t, file, o, 512)
+				for _, chunk := range []int{1, 7, 64} {
+					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
+				}
+				narrow := o
+				narrow.ISA = "avx2"
+				same(t, "avx2", want, logitsAlone(t, file, narrow, 512))
+				same(t, "avx2, chunk 7", want, logitsAlone(t, file, narrow, 7))
+				o.Threads = 2
+				same(t, "two threads", want, logitsAlone(t, file, o, 512))
+				same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))
+			})
+		}
+	}
+}
+
+func exactPrompt(seed uint64) []int32 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	out := make([]int32, exactTokens)
+	for i := range out {
+		out[i] = int32(rng.IntN(1003))
+	}
+	return out
+}
+
+// logitsAlone feeds a prompt in chunks, then 4 decode steps with fixed tokens, and returns the logits behind the prompt
+// and behind each step.
+func logitsAlone(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk int) (out [][]float32) {
+	t.Helper()
+	r := openTestRunner(t, file, o, 512)
+	defer r.Close()
+	r.Lead(func(l *pool.Leader) {
+		line := NewLine(r, l)
+		keep := func(_ int, logits []float32) error {
+			out = append(out, append([]float32(nil), logits...))
+			return nil
+		}
+		if err := line.Feed(exactPrompt(1), chunk, LastLogits, keep); err != nil {
+			t.Error(err)
+		}
+		for token := range int32(4) {
+			logits, err := line.Step(token + 5)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = keep(0, logits)
+		}
+	})
+	return out
+}
+
+// logitsInBatch gives the prompt seven neighbours of other prompts and lengths, and decodes all of them together.
+func logitsInBatch(t *testing.T, file *gguf.File, o plans.DefaultOptions, n int) (out [][]float32) {
+	t.Helper()
+	const perSequence = 10 // blocks
+	r := openTestRunnerBlocks(t, file, o, 512, n*perSequence)
+	defer r.Close()
+	r.Lead(func(l *pool.Leader) {
+		lines := make([]*Line, n)
+		for i := range lines {
+			lines[i] = NewLine(r, l)
+			lines[i].table = lines[i].table[i*perSequence : (i+1)*perSequence]
+			prompt := exactPrompt(uint64(1 + i))[:exactTokens-37*i]
+			err := lines[i].Feed(prompt, 512, LastLogits, func(_ int, logits []float32) error {
+				if i == 0 {
+					out = append(out, append([]float32(nil), logits...))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		for token := range int32(4) {
+			var b kvcache.Batch
+			// The sequence under test stands in the middle of the batch.
+			for row := range n {
+				line := lines[(row+n/2)%n]
+				id := token + 5
+				if row != n/2 {
+					id = int32(row*31) + token
+				}
+				b.Tokens = append(b.Tokens, id)
+				b.Spans = append(b.Spans, kvcache.Span{Row: row, Rows: 1, Pos: line.pos, Table: line.table})
+				b.LogitRows = append(b.LogitRows, int32(row))
+				line.pos++
+			}
+			if _, err := r.Forward(l, &b, 0, nil); err != nil {
+				t.Error(err)
+				return
+			}
+			out = append(out, append([]float32(nil), r.Logits(n/2)...))
+		}
+	})
+	return out
+}
+
+func same(t *testing.T, name string, want, got [][]float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d rows of logits, want %d", name, len(got), len(want))
+		return
+	}
+	for i := range want {
+		for j := range want[i] {
+			if math.Float32bits(want[i][j]) != math.Float32bits(got[i][j]) {
+				t.Errorf("%s: logits of step %d differ at token %d: %v, not %v", name, i, j, got[i][j], want[i][j])
+				return
+			}
+		}
+	}
+}
