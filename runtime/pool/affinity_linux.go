@@ -65,3 +65,6 @@ func involuntarySwitches() int64 {
 	}
 	return u.Nivcsw
 }
+
+// onMainThread says whether the caller runs on the thread the process was started on.
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }

@@ -17,3 +17,5 @@ func allowedPUs() ([]int, error) {
 func pinThread(int) error { return nil }
 
 func involuntarySwitches() int64 { return 0 }
+
+func onMainThread() bool { return false }

@@ -169,7 +169,7 @@ func (p *Pool) startWorkers() error {
 	ready := make(chan error, len(p.workers))
 	p.exited.Add(len(p.workers))
 	for _, w := range p.workers {
-		go w.loop(ready)
+		go w.start(ready)
 	}
 	var first error
 	for range p.workers {

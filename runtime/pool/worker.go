@@ -86,10 +86,28 @@ func (w *Worker) ring(c command) {
 	w.door.advance()
 }
 
-// loop is the worker's goroutine. The thread is not unlocked at the end, so that the system thread with its changed
-// affinity ends too.
-func (w *Worker) loop(ready chan<- error) {
+// start gives the worker a thread of its own, never the main one: that thread's affinity is what /proc and other
+// programs take for the process's, it could not end with the worker, and a later reading of the machine would believe
+// that only the worker's PU is allowed.
+func (w *Worker) start(ready chan<- error) {
 	runtime.LockOSThread()
+	if !onMainThread() {
+		w.loop(ready)
+		return
+	}
+	elsewhere := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(elsewhere)
+		w.loop(ready)
+	}()
+	<-elsewhere // the main thread is held here until the other goroutine has another
+	runtime.UnlockOSThread()
+}
+
+// loop is the worker's goroutine, locked to its thread. The thread is not unlocked at the end, so that the system thread
+// with its changed affinity ends too.
+func (w *Worker) loop(ready chan<- error) {
 	if w.pool.pinned {
 		ready <- pinThread(w.pu) // a worker that failed waits for cmdExit like the others
 	} else {
