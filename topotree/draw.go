@@ -1,0 +1,163 @@
+package topotree
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// DrawOptions says what a drawing shows beside the tree. The zero value draws the tree with its removed PUs.
+type DrawOptions struct {
+	Title   string   // heading; "" leaves only the transforms
+	Ranks   int      // depth whose nodes are outlined as ranks; 0 outlines none
+	Domains []CPUSet // measured clusters: PUs are filled by cluster instead of by color
+}
+
+// box is one rectangle of a drawing: a node, or a chain of nodes that hold the same PUs.
+type box struct {
+	label    string
+	kind     Kind // of the deepest node of the chain
+	depths   [2]int
+	color    Color
+	pu       int // -1 unless the box is a PU
+	removed  bool
+	grouped  bool // a group made by a transform
+	cpus     CPUSet
+	children []*box
+
+	x, y, w, h float64
+}
+
+// Measures of a drawing in SVG units.
+const (
+	puHeight  = 19.0
+	padding   = 4.0
+	header    = 15.0
+	charWidth = 5.9 // of the 10-unit labels
+	aspect    = 1.7 // of the whole, and of boxes where their children leave a choice
+)
+
+// boxes turns the full tree of t into rectangles; PUs that t lost are marked.
+func (t *Tree) boxes() *box {
+	return newBox(t.Full().Root(), 0, t.CPUs())
+}
+
+func newBox(n *Node, depth int, kept CPUSet) *box {
+	b := &box{depths: [2]int{depth, depth}, pu: -1, cpus: n.CPUs, color: n.Color, removed: !n.CPUs.Intersects(kept)}
+	var labels []string
+	for {
+		b.kind, b.depths[1] = n.Kind, depth
+		b.grouped = b.grouped || n.Stride > 0
+		if l := nodeLabel(n); l != "" {
+			labels = append(labels, l)
+		}
+		if len(n.Children) != 1 {
+			break
+		}
+		n, depth = n.Children[0], depth+1
+	}
+	if n.Kind == KindPU {
+		b.pu = n.ID
+		return b
+	}
+	children := slices.Clone(n.Children)
+	if len(labels) > 1 && slices.IndexFunc(children, func(c *Node) bool { return c.Kind != KindPU }) < 0 {
+		labels = labels[len(labels)-1:] // a core is small: its cache is in the legend
+	}
+	b.label = strings.Join(labels, " · ")
+	slices.SortFunc(children, func(a, c *Node) int { return a.CPUs.First() - c.CPUs.First() })
+	for _, c := range children {
+		b.children = append(b.children, newBox(c, depth+1, kept))
+	}
+	return b
+}
+
+// nodeLabel names a node as people do; "" for what needs no name.
+func nodeLabel(n *Node) string {
+	size := ""
+	if n.Bytes > 0 {
+		size = " " + byteText(n.Bytes)
+	}
+	id := ""
+	if n.ID >= 0 {
+		id = fmt.Sprintf(" %d", n.ID)
+	}
+	switch {
+	case n.Virtual || n.Kind == KindMachine:
+		return ""
+	case n.Kind == KindPackage:
+		return "Package" + id
+	case n.Kind == KindNUMA:
+		return "NUMA" + id + size
+	case n.Kind.isCache():
+		return strings.ToUpper(n.Kind.String()) + size
+	case n.Kind == KindGroup && n.Stride > 1:
+		return fmt.Sprintf("group, stride %d", n.Stride)
+	case n.Kind == KindGroup:
+		return "group"
+	case n.Kind == KindCore:
+		return "core" + id
+	case n.Kind == KindPU:
+		return ""
+	}
+	return n.Kind.String() + id
+}
+
+// byteText writes a size in the largest unit that keeps it whole, or with one decimal.
+func byteText(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, u := float64(n), 0
+	for v >= 1024 && u < len(units)-1 {
+		v, u = v/1024, u+1
+	}
+	if v == math.Trunc(v) || v >= 100 {
+		return fmt.Sprintf("%.0f %s", v, units[u])
+	}
+	return fmt.Sprintf("%.1f %s", v, units[u])
+}
+
+// layout gives every box its size and its children their places relative to it. All PUs have one width, so that alike
+// boxes are of one size.
+func (b *box) layout(puWide float64) {
+	if b.pu >= 0 {
+		b.w, b.h = puWide, puHeight
+		return
+	}
+	for _, c := range b.children {
+		c.layout(puWide)
+	}
+	best := math.Inf(1)
+	var columns int
+	for n := 1; n <= len(b.children); n++ {
+		w, h := b.arrange(n)
+		score := math.Abs(math.Log(w / h / aspect))
+		if len(b.children)%n != 0 {
+			score += 1 // full rows read better, unless they would be far too long
+		}
+		if score < best {
+			best, columns = score, n
+		}
+	}
+	b.w, b.h = b.arrange(columns)
+}
+
+// arrange places the children in rows of n and returns the size that takes.
+func (b *box) arrange(n int) (w, h float64) {
+	y := padding
+	if b.label != "" {
+		y = header
+		w = charWidth*float64(len([]rune(b.label))) + 2*padding
+	}
+	for row := range slices.Chunk(b.children, n) {
+		x, tall := padding, 0.0
+		for _, c := range row {
+			c.x, c.y = x, y
+			x += c.w + padding
+			tall = math.Max(tall, c.h)
+		}
+		w = math.Max(w, x)
+		y += tall + padding
+	}
+	return w, y
+}

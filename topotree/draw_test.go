@@ -1,0 +1,103 @@
+package topotree
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+func svgOf(t *testing.T, tree *Tree, o DrawOptions) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := tree.WriteSVG(&b, o); err != nil {
+		t.Fatal(err)
+	}
+	dec := xml.NewDecoder(bytes.NewReader(b.Bytes()))
+	for {
+		if _, err := dec.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("not well-formed: %v", err)
+		}
+	}
+	if dir := os.Getenv("TOPOTREE_DRAW"); dir != "" { // a folder to leave the pictures in, to look at them
+		writeFile(t, dir+"/"+strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()+"-"+o.Title)+".svg", b.Bytes())
+	}
+	return b.String()
+}
+
+// TestSVG checks what a drawing shows: every PU once, removed ones greyed, groups and ranks outlined.
+func TestSVG(t *testing.T) {
+	m := mustSynthetic(t, kunpeng920)
+	tree := mustApply(t, m.Tree, "group(4,1,4)", "remove(1,5)")
+	svg := svgOf(t, tree, DrawOptions{Title: "Kunpeng 920, SC-RM", Ranks: 2})
+	for what, want := range map[string]int{
+		`text-anchor="middle"`: 192, `fill="#b5b5b5">`: 48, `stroke-dasharray="4 2"/>`: 48 + 1, `stroke-width="2.2"`: 8,
+		"144 of 192 PUs active": 1, "group(4,1,4), remove(1,5); 8 ranks": 1,
+	} {
+		if got := strings.Count(svg, what); got != want {
+			t.Errorf("%d times %s, want %d", got, what, want)
+		}
+	}
+	hybrid := smallMachines(t)["hybrid"]
+	svg = svgOf(t, mustApply(t, hybrid.Tree, "only(0)"), DrawOptions{Title: `hybrid <"&">`})
+	if strings.Count(svg, `fill="#b5b5b5">`) < 8 || !strings.Contains(svg, "hybrid &lt;&#34;&amp;&#34;&gt;") {
+		t.Errorf("eight E cores should be grey, the title escaped: %s", svg)
+	}
+	svg = svgOf(t, m.Tree, DrawOptions{Title: "domains", Domains: []CPUSet{CPURange(0, 3), CPURange(4, 7)}})
+	if strings.Count(svg, fills[1]) != 4 {
+		t.Error("the second cluster is not filled")
+	}
+	for _, text := range []string{"pu:1", "pack:2 numa:1 l3:16(size=16MiB) l2:4(size=512KiB) core:1 pu:2", "pack:4 numa:4 l3:2 core:16 pu:2"} {
+		svgOf(t, mustSynthetic(t, text).Tree, DrawOptions{Title: text})
+	}
+	if err := tree.WriteSVG(failingWriter{}, DrawOptions{}); err == nil {
+		t.Error("a full disk went unnoticed")
+	}
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+func TestText(t *testing.T) {
+	m := mustSynthetic(t, "pack:2 numa:2(memory=32GiB) l3:1(size=24MiB) core:8 pu:1")
+	for _, c := range []struct {
+		ops  []string
+		want string
+	}{
+		{nil, `
+machine  0-31  (32 PUs)
+└─ 2 × Package  0-15 | 16-31
+   └─ 2 × NUMA 32 GiB · L3 24 MiB  0-7 | 8-15
+      └─ 8 × core  0 | 1 | 2 | 3 | 4 | 5 | ...
+`}, {[]string{"group(4,1,4)", "remove(1,5)"}, `
+machine  0-2,4-6,8-10,12-14,16-18,20-22,24-26,28-30  (24 PUs, 8 removed)
+└─ 2 × Package  0-2,4-6,8-10,12-14 | 16-18,20-22,24-26,28-30  (8 removed)
+   └─ 2 × NUMA 32 GiB · L3 24 MiB  0-2,4-6 | 8-10,12-14  (4 removed)
+      └─ 2 × group  0-2 | 4-6  (2 removed)
+         ├─ 3 × core  0 | 1 | 2
+         └─ core 3  none  (1 removed)
+`}, {[]string{"remove(1,1)"}, `
+machine  0-15  (16 PUs, 16 removed)
+├─ Package 0  0-15  (16 PUs)
+│  └─ 2 × NUMA 32 GiB · L3 24 MiB  0-7 | 8-15
+│     └─ 8 × core  0 | 1 | 2 | 3 | 4 | 5 | ...
+└─ Package 1  none  (0 PUs, 16 removed)
+   └─ 2 × NUMA 32 GiB · L3 24 MiB  none | none  (16 removed)
+      └─ 8 × core  none | none | none | none | none | none | ...  (8 removed)
+`},
+	} {
+		var b strings.Builder
+		if err := mustApply(t, m.Tree, c.ops...).WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := "\n" + b.String(); got != c.want {
+			t.Errorf("%v:%s\nwant%s", c.ops, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package topotree
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestHeat(t *testing.T) {
+	small := Heat{Title: "round trip", Unit: "ns", Labels: []string{"0", "1", "2", "3"}, Values: [][]float64{
+		{0, 40, 110, 110}, {40, 0, 110, 110}, {110, 110, 0, math.NaN()}, {110, 110, math.NaN(), 0},
+	}}
+	var text strings.Builder
+	if err := small.WriteText(&text, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := `round trip
+0   ··████
+1 ··  ████
+2 ████    
+3 ████    
+  ·· 40 to ██ 110 ns
+`
+	if text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	large := Heat{Title: "core to core, 192 PUs <kunpeng920>", Unit: "ns", Values: latencies(r, 192, 0.05, func(i, j int) float64 {
+		if i/4 == j/4 {
+			return 35
+		}
+		if i/24 == j/24 {
+			return 70
+		}
+		return 200
+	})}
+	for i := range 192 {
+		large.Labels = append(large.Labels, fmt.Sprint(i))
+	}
+	var svg bytes.Buffer
+	if err := large.WriteSVG(&svg); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(svg.String(), "<rect"); got != 192*192+len(ramp)+1 {
+		t.Errorf("%d cells", got)
+	}
+	if !strings.Contains(svg.String(), "&lt;kunpeng920&gt;") {
+		t.Error("the title is not escaped")
+	}
+	text.Reset()
+	if err := large.WriteText(&text, 100); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if n := len([]rune(line)); n > 101 {
+			t.Errorf("line of %d columns: %s", n, line)
+		}
+	}
+	t.Logf("\n%s", text.String())
+	if err := large.WriteSVG(failingWriter{}); err == nil {
+		t.Error("a full disk went unnoticed")
+	}
+	if err := (Heat{Title: "none"}).WriteText(&text, 0); err != nil {
+		t.Error(err)
+	}
+}
