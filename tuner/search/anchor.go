@@ -1,0 +1,303 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"sandwich/plans"
+)
+
+// errSpent ends an anchor whose share of the budget is used up. What was found until then stands.
+var errSpent = errors.New("budget of the anchor is spent")
+
+// anchor is the search at one M.
+type anchor struct {
+	*run
+	m         int
+	columns   int // of the present trials
+	narrow    int // columns that the search began with
+	began     time.Duration
+	share     time.Duration
+	entries   map[plans.Schedule]*entry
+	list      []*entry // in the order of their first trial
+	best      *entry
+	incumbent *entry
+	before    *entry // the schedule that won at the anchor before
+}
+
+// entry is a schedule that was timed at this anchor.
+type entry struct {
+	schedule plans.Schedule
+	sample   Sample
+	stage    string
+}
+
+func (e *entry) median() float64 { return e.sample.Median() }
+
+func (r *run) newAnchor(m int, share time.Duration) *anchor {
+	n := r.columns(m)
+	return &anchor{run: r, m: m, columns: n, narrow: n, began: r.o.Clock(), share: share, entries: map[plans.Schedule]*entry{}}
+}
+
+// columnUnit is divided by every NR in use except 128, which divides twice it.
+const columnUnit = 192
+
+// columns is how many columns of C a trial computes. A call that the roof says takes longer than a few milliseconds is timed on a narrower
+// weight, wide enough that every thread finds several slices.
+func (r *run) columns(m int) int {
+	const most = 4e-3
+	t := r.p.roofSeconds(m)
+	if t == 0 { // assume 20 GFLOP/s and 5 GB/s a thread
+		w := r.p.work(m)
+		t = max(w.FLOP/20e9, w.Bytes/5e9) / float64(r.p.Threads)
+	}
+	if t <= most {
+		return r.p.Key.N
+	}
+	least := 4 * columnUnit * r.p.Threads
+	return min(r.p.Key.N, max(least, roundUp(int(float64(r.p.Key.N)*most/t), 2*columnUnit)))
+}
+
+// spent is the part of the anchor's share that is used up.
+func (a *anchor) spent() float64 {
+	if a.share <= 0 {
+		return 1
+	}
+	return float64(a.o.Clock()-a.began) / float64(a.share)
+}
+
+// Levels of timing.
+const (
+	screening = iota // is it worth more?
+	searching        // is it a gain?
+	deciding         // how fast is it?
+)
+
+func (a *anchor) limit(level int) Limit {
+	l := Limit{MinReps: 2, MaxReps: 3, Time: 2 * time.Millisecond, Steady: 0.02}
+	switch level {
+	case searching:
+		l.MinReps, l.MaxReps, l.Time = 3, a.o.Effort.Reps, 10*time.Millisecond
+	case deciding:
+		l.MinReps, l.MaxReps, l.Time = 3, a.o.Effort.Reps, 30*time.Millisecond
+		l.Steady = 0
+	}
+	if a.best != nil && level != deciding {
+		l.GiveUp = 1.5 * a.best.median()
+	}
+	return l
+}
+
+// time times a schedule unless this anchor knows it already. It returns nil and no error for a schedule that does not run, and errSpent when the
+// budget is over.
+func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error) {
+	if e, ok := a.entries[s]; ok {
+		return e, nil
+	}
+	sample, err := a.call(s, a.limit(level))
+	if errors.Is(err, ErrUnfit) {
+		a.entries[s] = nil
+		a.res.Rejected = append(a.res.Rejected, plans.Rejected{Candidate: fmt.Sprintf("%s m %d: %s", a.p.Key, a.m, s), Reason: err.Error()})
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{schedule: s, sample: sample, stage: stage}
+	a.entries[s] = e
+	a.list = append(a.list, e)
+	if a.best == nil || e.median() < a.best.median() {
+		a.best = e
+	}
+	a.report(e, stage)
+	return e, nil
+}
+
+func (a *anchor) call(s plans.Schedule, l Limit) (Sample, error) {
+	if err := context.Cause(a.ctx); err != nil {
+		return Sample{}, err
+	}
+	if a.spent() >= 1 {
+		return Sample{}, errSpent
+	}
+	a.res.Trials++
+	return a.timer.Time(Trial{Key: a.p.Key, Compute: a.p.Compute, M: a.m, Columns: a.columns, Schedule: s, Limit: l})
+}
+
+// again times known schedules once more in turn, so that a disturbance meets all of them.
+func (a *anchor) again(reps int, list ...*entry) error {
+	for range reps {
+		for _, e := range list {
+			more, err := a.call(e.schedule, Limit{MinReps: 1, MaxReps: 1})
+			if err != nil {
+				return err
+			}
+			e.sample.merge(more)
+		}
+	}
+	return nil
+}
+
+// gains says whether x is faster than y. A near tie is measured again, both in turn.
+func (a *anchor) gains(x, y *entry) (bool, error) {
+	if x == nil || x == y {
+		return false, nil
+	}
+	if y == nil {
+		return true, nil
+	}
+	for round := 0; ; round++ {
+		ratio := x.median() / y.median()
+		if round == 2 || math.Abs(ratio-1) > a.margin() || x.sample.Stopped {
+			return ratio < 0.997, nil
+		}
+		if err := a.again(2, y, x); err != nil {
+			return false, err
+		}
+	}
+}
+
+// anchorIncumbents times what is known before any search: the incumbent, twice, which gives the A/A noise, and the winners of the anchors before.
+func (a *anchor) anchorIncumbents() error {
+	if err := a.timeIncumbent(); err != nil {
+		return err
+	}
+	const carried = 3
+	n := len(a.res.Anchors)
+	for i := n - 1; i >= max(0, n-carried); i-- {
+		e, err := a.time(a.res.Anchors[i].Schedule, "carried", searching)
+		if err != nil {
+			return err
+		}
+		if i == n-1 {
+			a.before = e
+		}
+	}
+	return nil
+}
+
+func (a *anchor) timeIncumbent() error {
+	first, err := a.time(a.p.Incumbent(a.m), "incumbent", deciding)
+	if first == nil || err != nil {
+		return err
+	}
+	second, err := a.call(first.schedule, a.limit(deciding))
+	if err != nil {
+		return err
+	}
+	a.aa = append(a.aa, math.Abs(second.Median()/first.median()-1))
+	first.sample.merge(second)
+	a.incumbent = first
+	if a.o.Alone { // forget it: it is found again only if the strategy proposes it
+		delete(a.entries, first.schedule)
+		a.list, a.best = nil, nil
+	}
+	return nil
+}
+
+// decide measures the best few again, in turn, on the whole weight if the time allows that: on a narrower one the last, partly filled round of slices weighs more. The
+// incumbent and the schedule of the anchor before take part, since they keep their place unless they are beaten.
+func (a *anchor) decide() error {
+	ranked := a.ranked()
+	if len(ranked) == 0 {
+		return nil
+	}
+	finalists := slices.Clone(ranked[:min(3, len(ranked))])
+	for _, e := range []*entry{a.incumbent, a.before} {
+		if e != nil && a.entries[e.schedule] == e && !slices.Contains(finalists, e) {
+			finalists = append(finalists, e)
+		}
+	}
+	if len(finalists) == 1 {
+		return nil
+	}
+	reps := (a.o.Effort.Reps + 1) / 2
+	if wide := a.affordableColumns(finalists, reps+1); wide > a.columns {
+		a.columns, a.list, a.best = wide, nil, nil
+		return a.measureWide(finalists, reps)
+	}
+	return a.again(reps, finalists...)
+}
+
+// affordableColumns is how many columns can be computed in what is left of the anchor's share when each finalist is called the given number of times.
+func (a *anchor) affordableColumns(finalists []*entry, calls int) int {
+	if a.columns == a.p.Key.N {
+		return a.columns
+	}
+	left := (1 - a.spent()) * a.share.Seconds()
+	round := 0.0 // seconds to call each once
+	for _, e := range finalists {
+		round += e.median()
+	}
+	wide := float64(a.columns) * left / float64(calls) / round
+	if wide >= float64(a.p.Key.N) {
+		return a.p.Key.N
+	}
+	if n := int(wide) / (2 * columnUnit) * 2 * columnUnit; n >= 2*a.columns {
+		return n
+	}
+	return a.columns
+}
+
+// measureWide times the finalists afresh on the present number of columns: samples of different widths do not mix.
+func (a *anchor) measureWide(finalists []*entry, reps int) error {
+	for _, e := range finalists {
+		first, err := a.call(e.schedule, Limit{MinReps: 1, MaxReps: 1})
+		if err != nil {
+			return err
+		}
+		e.sample = first
+		a.list = append(a.list, e)
+	}
+	return a.again(reps, finalists...)
+}
+
+// ranked is all schedules of the anchor that may win, fastest first.
+func (a *anchor) ranked() []*entry {
+	out := slices.Clone(a.list)
+	slices.SortStableFunc(out, func(x, y *entry) int { return cmp.Compare(x.median(), y.median()) })
+	return out
+}
+
+// outcome picks the winner: the fastest, unless the schedule of the anchor before, or else the incumbent, is as fast within the noise. Few schedules make a small
+// table, and a change must be worth something.
+func (a *anchor) outcome() Anchor {
+	out := Anchor{M: a.m, Schedule: a.p.Incumbent(a.m), Stage: "budget", Tried: len(a.entries)}
+	ranked := a.ranked()
+	if len(ranked) == 0 {
+		a.res.Cut++
+		return out
+	}
+	win := ranked[0]
+	for _, e := range []*entry{a.before, a.incumbent} {
+		if e != nil && slices.Contains(ranked, e) && e.median() <= ranked[0].median()*(1+a.margin()/2) {
+			win = e
+			break
+		}
+	}
+	scale := a.scale()
+	out.Schedule, out.Stage = win.schedule, win.stage
+	for _, t := range win.sample.Seconds {
+		out.Seconds = append(out.Seconds, t*scale)
+	}
+	if a.incumbent != nil && (a.columns == a.narrow || slices.Contains(ranked, a.incumbent)) {
+		out.Rival = a.incumbent.median() * scale
+	}
+	return out
+}
+
+// scale turns seconds of the sub-problem into seconds of the whole.
+func (a *anchor) scale() float64 { return float64(a.p.Key.N) / float64(a.columns) }
+
+func (a *anchor) report(e *entry, stage string) {
+	ev := Event{Phase: a.p.Phase, Key: a.p.Key, M: a.m, Stage: stage, Schedule: e.schedule,
+		Seconds: e.median() * a.scale(), Best: a.best.median() * a.scale(), Trials: a.res.Trials}
+	ev.GFLOPS = a.p.work(a.m).FLOP / ev.Best / 1e9
+	ev.OfRoof = a.p.roofSeconds(a.m) / ev.Best
+	a.o.Progress(ev)
+}

@@ -1,0 +1,147 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"sandwich/microkernel"
+)
+
+// MicroKernel is a candidate MK: a register tile, and whether it reads the packed weight or a panel that was widened to float32 once per slice.
+type MicroKernel struct {
+	Spec  microkernel.Spec
+	Widen bool
+}
+
+// Candidates lists the micro-kernels of a weight on one instruction set: those that read its type, and for weights narrower than float32 on the f32 path those
+// over widened panels too. All compute the same bits (rule 6).
+func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Compute, t microkernel.WeightType) []MicroKernel {
+	var out []MicroKernel
+	for _, s := range microkernel.Space(host, isa, c, t) {
+		out = append(out, MicroKernel{Spec: s})
+	}
+	if c == microkernel.ComputeF32 && t != microkernel.F32 && isa != microkernel.Go {
+		for _, s := range microkernel.Space(host, isa, c, microkernel.F32) {
+			out = append(out, MicroKernel{Spec: s, Widen: true})
+		}
+	}
+	return out
+}
+
+// tileKey names the micro-kernels that differ only in unrolling, form, dot product and prefetch.
+type tileKey struct {
+	MR, NR int
+	Widen  bool
+}
+
+func (k MicroKernel) tile() tileKey { return tileKey{k.Spec.MR, k.Spec.NR, k.Widen} }
+
+// cost estimates the cycles per multiply-add of a tile of the given height: the busiest of the multiply, load and issue ports, and the latency of a chain. It only orders
+// candidates before they are timed.
+func (k MicroKernel) cost(rows int) float64 {
+	s := k.Spec
+	v := float64(s.NR) / float64(max(1, s.ISA.Lanes()))
+	m := float64(rows)
+	const latency = 4
+	fma := m * v
+	loads, other := v+m, 0.0
+	if s.Form == microkernel.Embed {
+		loads = v + fma
+	}
+	if s.B != microkernel.F32 {
+		other = 2.5 * v // unpacking, once per tile and vector
+		if s.Compute == microkernel.ComputeInt8 {
+			fma, loads, other = fma/2, (v+m)/2, (m*v+v)/8 // four products a lane, and the scales of each block
+		}
+	}
+	issue := fma + loads + other
+	if s.Form == microkernel.Embed {
+		issue -= fma // load and multiply are one instruction
+	}
+	cycles := max((fma+other)/2, loads/2, issue/5, latency)
+	loop := 1 / float64(max(1, s.KU))
+	return (cycles + loop) / (m * float64(s.NR))
+}
+
+// score estimates the cycles of m rows on the micro-kernel per row and column: tiles of nearly equal height, as the executor cuts them.
+func (k MicroKernel) score(m int) float64 {
+	tiles := (m + k.Spec.MR - 1) / k.Spec.MR
+	low, high := m/tiles, m%tiles
+	sum := 0.0
+	if high > 0 {
+		sum += float64(high) * float64(low+1) * k.cost(low+1)
+	}
+	sum += float64(tiles-high) * float64(low) * k.cost(low)
+	return sum / float64(m)
+}
+
+// fits says whether a micro-kernel is worth a trial for m rows: a higher tile that would be cut to the same heights as a lower one is not, since both run
+// the same code.
+func (k MicroKernel) fits(m int, columns int) bool {
+	if k.Spec.NR > microkernel.PanelWidth && k.Spec.NR >= 2*columns {
+		return false
+	}
+	if k.Spec.ISA == microkernel.Go || m > 4*k.Spec.MR {
+		return true
+	}
+	tiles := (m + k.Spec.MR - 1) / k.Spec.MR
+	return (m+tiles-1)/tiles == k.Spec.MR
+}
+
+// tileGroup is a register tile with its variants, the one that is tried first in front.
+type tileGroup struct {
+	key      tileKey
+	variants []MicroKernel
+	score    float64
+}
+
+// groupTiles sorts the micro-kernels that fit m rows into tiles, cheapest first. The first of each width stands before the second of any, so that a cut after a
+// few tiles still holds unlike ones.
+func groupTiles(kernels []MicroKernel, m, columns int) []tileGroup {
+	index := map[tileKey]int{}
+	var groups []tileGroup
+	for _, k := range kernels {
+		if !k.fits(m, columns) {
+			continue
+		}
+		i, ok := index[k.tile()]
+		if !ok {
+			i = len(groups)
+			index[k.tile()] = i
+			groups = append(groups, tileGroup{key: k.tile()})
+		}
+		groups[i].variants = append(groups[i].variants, k)
+	}
+	for i := range groups {
+		g := &groups[i]
+		slices.SortStableFunc(g.variants, func(a, b MicroKernel) int { return cmp.Compare(a.score(m), b.score(m)) })
+		g.score = g.variants[0].score(m)
+	}
+	slices.SortStableFunc(groups, func(a, b tileGroup) int { return cmp.Compare(a.score, b.score) })
+	return interleaveWidths(groups)
+}
+
+// interleaveWidths deals the groups out by width and widening, keeping the order inside each.
+func interleaveWidths(groups []tileGroup) []tileGroup {
+	type kind struct {
+		nr    int
+		widen bool
+	}
+	seen := map[kind]int{}
+	round := make([]int, len(groups))
+	for i, g := range groups {
+		k := kind{g.key.NR, g.key.Widen}
+		round[i] = seen[k]
+		seen[k]++
+	}
+	order := make([]int, len(groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(round[a], round[b]) })
+	out := make([]tileGroup, len(groups))
+	for i, j := range order {
+		out[i] = groups[j]
+	}
+	return out
+}

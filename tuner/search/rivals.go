@@ -1,0 +1,222 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"sandwich/plans"
+)
+
+// scaleUp is the scale-up-and-out of Roller: bottom-up, in fixed steps. A micro-kernel is repeated along the dimension that gains most until a cache level is saturated; the result is the step of the next
+// level; what stands at the last one is handed out to the cores as it is.
+type scaleUp struct{}
+
+func (scaleUp) anchor(a *anchor) error {
+	groups := groupTiles(a.p.Kernels, a.m, a.columns)
+	if n := a.o.Effort.Tiles; n > 0 {
+		groups = groups[:min(n, len(groups))]
+	}
+	ranked, err := a.screenTiles(groups)
+	if err != nil {
+		return err
+	}
+	const levels = 3
+	for _, k := range kernelsOf(ranked, a.o.Effort.Starts) {
+		s := newSpace(a.p, k, a.m, a.columns)
+		cur, err := a.time(s.tile(), "scale up", screening)
+		if err != nil {
+			return err
+		}
+		for level := 0; level < levels && cur != nil; level++ {
+			if cur, err = a.saturate(s, cur); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// screenTiles times every tile as a program of its own, without a slice around it.
+func (a *anchor) screenTiles(groups []tileGroup) ([]*entry, error) {
+	var out []*entry
+	for _, g := range groups {
+		e, err := a.time(newSpace(a.p, g.variants[0], a.m, a.columns).tile(), "screening", screening)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			out = append(out, e)
+		}
+	}
+	sortByMedian(out)
+	return out, nil
+}
+
+// saturate repeats the program cur along the dimension that gains most, in steps of its size at the start, until nothing gains.
+func (a *anchor) saturate(s space, cur *entry) (*entry, error) {
+	var step [dims]int
+	for d := range dims {
+		step[d] = s.size(cur.schedule, d)
+	}
+	for {
+		best := cur
+		for d := range dims {
+			e, err := a.time(s.with(cur.schedule, d, s.size(cur.schedule, d)+step[d]), "scale up", searching)
+			if err != nil {
+				return nil, err
+			}
+			if e != nil && e.median() < best.median() {
+				best = e
+			}
+		}
+		if best == cur {
+			return cur, nil
+		}
+		cur = best
+	}
+}
+
+// costModel is DietCode and MikPoly: a few micro-kernels of fixed shape are measured once, and every shape is laid out by a model from these measurements alone.
+type costModel struct {
+	kernels []MicroKernel
+	flop    []float64 // FLOP/s of one thread in each of them
+}
+
+const (
+	fixedKernels  = 4
+	sliceOverhead = 1e-6 // seconds to take a slice and to start its kernel
+)
+
+func (c *costModel) anchor(a *anchor) error {
+	if c.kernels == nil {
+		if err := c.measure(a); err != nil {
+			return err
+		}
+	}
+	best, least := plans.Schedule{}, math.Inf(1)
+	for i, k := range c.kernels {
+		s := newSpace(a.p, k, a.m, a.columns)
+		for _, cand := range s.grid() {
+			if t := c.predict(s, cand, c.flop[i]); t < least {
+				best, least = cand, t
+			}
+		}
+	}
+	_, err := a.time(best, "cost model", deciding)
+	return err
+}
+
+// measure times the fixed micro-kernels at the first anchor.
+func (c *costModel) measure(a *anchor) error {
+	largest := a.p.Anchors[len(a.p.Anchors)-1]
+	for _, g := range groupTiles(a.p.Kernels, largest, a.columns) {
+		if len(c.kernels) == fixedKernels {
+			break
+		}
+		k := g.variants[0]
+		s := newSpace(a.p, k, a.m, a.columns)
+		e, err := a.time(s.guess(a.p.CacheL1, a.p.CacheL2), "screening", searching)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			c.kernels = append(c.kernels, k)
+			c.flop = append(c.flop, 2*float64(a.m)*float64(a.columns)*float64(a.p.Key.K)/e.median()/float64(a.p.Threads))
+		}
+	}
+	return nil
+}
+
+// predict is the time of the fullest thread: waves of equal slices at the kernel's speed.
+func (c *costModel) predict(s space, cand plans.Schedule, flop float64) float64 {
+	waves := ceilDiv(s.slices(cand), s.threads)
+	passes := ceilDiv(s.key.K, s.size(cand, dimK))
+	work := 2 * float64(min(cand.BM, s.m)) * float64(cand.BN) * float64(s.key.K)
+	return float64(waves) * (work/flop + float64(passes)*sliceOverhead)
+}
+
+// grid is 64 slices: four sizes of each dimension, spread over powers of four from one tile to the whole.
+func (s space) grid() []plans.Schedule {
+	var out []plans.Schedule
+	base := s.tile()
+	sizes := func(unit, whole int) []int {
+		ratio := math.Max(1, float64(whole)/float64(unit))
+		var v []int
+		for i := range 4 {
+			v = append(v, int(float64(unit)*math.Pow(ratio, float64(i)/3)))
+		}
+		return v
+	}
+	for _, bk := range sizes(4*s.unitK, s.key.K) {
+		for _, bn := range sizes(base.BN, max(base.BN, s.columns/s.threads)) {
+			for _, bm := range sizes(base.BM, max(base.BM, s.m)) {
+				c := s.with(s.with(s.with(base, dimK, bk), dimN, bn), dimM, bm)
+				if s.parallel(c) && !slices.Contains(out, c) {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// random draws legal schedules until the anchor's share of the budget is used up or the draws are many.
+type random struct{}
+
+const randomDraws = 1000
+
+func (random) anchor(a *anchor) error {
+	var fit []MicroKernel
+	for _, k := range a.p.Kernels {
+		if k.fits(a.m, a.columns) {
+			fit = append(fit, k)
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	for range randomDraws {
+		if a.spent() > finetuneEnds {
+			return nil
+		}
+		if _, err := a.time(a.draw(fit), "random", searching); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draw is a schedule whose slice is uniform in the logarithm of each dimension.
+func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
+	s := newSpace(a.p, fit[a.rng.IntN(len(fit))], a.m, a.columns)
+	c := s.tile()
+	for d, whole := range [dims]int{dimK: s.key.K, dimN: s.columns, dimM: s.m} {
+		unit := s.size(c, dim(d))
+		ratio := math.Max(1, float64(whole)/float64(unit))
+		c = s.with(c, dim(d), int(float64(unit)*math.Pow(ratio, a.rng.Float64())))
+	}
+	return s.scheme(c, a.p.Ways[a.rng.IntN(len(a.p.Ways))])
+}
+
+// exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each, all polymerization schemes.
+type exhaustive struct{}
+
+const exhaustiveKernels = 32
+
+func (exhaustive) anchor(a *anchor) error {
+	ranked, err := a.screen(groupTiles(a.p.Kernels, a.m, a.columns), exhaustiveKernels, finetuneEnds)
+	if err != nil {
+		return err
+	}
+	for _, k := range kernelsOf(ranked, exhaustiveKernels) {
+		s := newSpace(a.p, k, a.m, a.columns)
+		for _, c := range s.grid() {
+			for _, w := range a.p.Ways {
+				if _, err := a.time(s.scheme(c, w), "exhaustive", screening); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

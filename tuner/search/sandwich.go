@@ -1,0 +1,180 @@
+package search
+
+import "slices"
+
+// fastStartFinetune is the search of Sandwich section 6: fast start expands slices by doubling, finetune walks every polymerization scheme in fine steps, and a sliding
+// window of winners keeps the micro-kernels few once sigma shapes are known.
+type fastStartFinetune struct {
+	searched int
+}
+
+// Parts of an anchor's share at which the stages end.
+const (
+	screeningEnds = 0.45
+	fastStartEnds = 0.70
+	finetuneEnds  = 0.92
+)
+
+func (f *fastStartFinetune) anchor(a *anchor) error {
+	groups, variants := f.candidates(a)
+	f.searched++
+	ranked, err := a.screen(groups, variants, screeningEnds)
+	if err != nil {
+		return err
+	}
+	for _, k := range kernelsOf(ranked, a.o.Effort.Starts) {
+		if err := a.fastStart(newSpace(a.p, k, a.m, a.columns), fastStartEnds); err != nil {
+			return err
+		}
+	}
+	return a.finetune(finetuneEnds)
+}
+
+// candidates is all micro-kernels for the first sigma shapes and where a roofline regime is crossed, and the window's winners elsewhere.
+func (f *fastStartFinetune) candidates(a *anchor) ([]tileGroup, int) {
+	e := a.o.Effort
+	crossed := len(a.res.Anchors) > 0 && a.regime(a.m) != a.last
+	if f.searched >= a.o.Sigma && crossed {
+		a.res.Reopened = append(a.res.Reopened, a.m)
+	}
+	if f.searched < a.o.Sigma || crossed || len(a.window) == 0 {
+		groups := groupTiles(a.p.Kernels, a.m, a.columns)
+		if e.Tiles > 0 {
+			groups = groups[:min(e.Tiles, len(groups))]
+		}
+		return groups, e.Variants
+	}
+	var recent []MicroKernel
+	for _, k := range slices.Backward(a.window) {
+		if !slices.Contains(recent, k) {
+			recent = append(recent, k)
+		}
+	}
+	var groups []tileGroup
+	for _, k := range recent {
+		groups = append(groups, tileGroup{key: k.tile(), variants: []MicroKernel{k}})
+	}
+	return groups, 0
+}
+
+// fastStart expands the slice of a micro-kernel from one tile: each dimension doubles in turn until a doubling brings nothing, which is undone and ends the
+// dimension, or until fewer slices would be left than threads.
+func (a *anchor) fastStart(s space, until float64) error {
+	cur, err := a.time(s.tile(), "fast start", screening)
+	if err != nil || cur == nil {
+		return err
+	}
+	growing := [dims]bool{true, true, true}
+	for slices.Contains(growing[:], true) {
+		for d := range dims {
+			if !growing[d] {
+				continue
+			}
+			if a.spent() > until {
+				return nil
+			}
+			next := s.with(cur.schedule, d, 2*s.size(cur.schedule, d))
+			if next == cur.schedule || !s.parallel(next) {
+				growing[d] = false
+				continue
+			}
+			e, err := a.time(next, "fast start", screening)
+			if err != nil {
+				return err
+			}
+			if growing[d] = e != nil && e.median() < cur.median(); growing[d] {
+				cur = e
+			}
+		}
+	}
+	return nil
+}
+
+// finetune takes the best programs so far, lays each on the threads in every way, and improves every one of these by fine steps along the dimension that
+// gains most. The best program overall then stands in the list.
+func (a *anchor) finetune(until float64) error {
+	const programs = 2
+	bases := a.ranked()
+	bases = bases[:min(programs, len(bases))]
+	for i, b := range bases {
+		s := newSpace(a.p, b.kernel(), a.m, a.columns)
+		for j, w := range a.p.Ways {
+			// The stages of all programs and schemes share the time that is left evenly.
+			done := float64(i*len(a.p.Ways)+j+1) / float64(len(bases)*len(a.p.Ways))
+			end := fastStartEnds + (until-fastStartEnds)*done
+			cur, err := a.time(s.scheme(b.schedule, w), "finetune", searching)
+			if err != nil {
+				return err
+			}
+			if cur == nil || cur.median() > 1.1*a.best.median() {
+				continue
+			}
+			if err := a.fineSteps(s, cur, end); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fineSteps climbs from one program: of the steps by about a quarter up and down each dimension it takes the one that gains most, and goes on along
+// it until it gains no more.
+func (a *anchor) fineSteps(s space, cur *entry, end float64) error {
+	for range a.o.Effort.Fine {
+		var best *entry
+		var along dim
+		up := false
+		for d := range dims {
+			for _, rise := range []bool{true, false} {
+				if a.spent() > end {
+					return nil
+				}
+				e, err := a.step(s, cur, d, rise)
+				if err != nil {
+					return err
+				}
+				if e != nil && (best == nil || e.median() < best.median()) {
+					best, along, up = e, d, rise
+				}
+			}
+		}
+		better, err := a.gains(best, cur)
+		if err != nil || !better {
+			return err
+		}
+		cur = best
+		for a.spent() <= end {
+			e, err := a.step(s, cur, along, up)
+			if err != nil {
+				return err
+			}
+			better, err := a.gains(e, cur)
+			if err != nil {
+				return err
+			}
+			if !better {
+				break
+			}
+			cur = e
+		}
+	}
+	return nil
+}
+
+// step times the neighbour of a program along one dimension; nil when there is none.
+func (a *anchor) step(s space, cur *entry, d dim, up bool) (*entry, error) {
+	unit := [dims]int{dimK: s.unitK, dimN: cur.schedule.Kernel.NR, dimM: cur.schedule.Kernel.MR}[d]
+	v := s.size(cur.schedule, d)
+	by := max(unit, v/4/unit*unit)
+	if !up {
+		by = -by
+	}
+	if v+by < unit {
+		return nil, nil
+	}
+	next := s.with(cur.schedule, d, v+by)
+	if next == cur.schedule || !s.parallel(next) {
+		return nil, nil
+	}
+	return a.time(next, "finetune", searching)
+}

@@ -1,0 +1,206 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/roofline"
+)
+
+// DefaultSigma is the length of the sliding window; Sandwich section 6 finds 16 the best.
+const DefaultSigma = 16
+
+// Search finds a kernel table for the problem. The table always covers every M from 1 on, its last rule is open, and no schedule in it was measured to be slower
+// than the incumbent at its anchor. A budget that ends early leaves incumbents where nothing was searched. When ctx ends, the error is its cause and the result is
+// nil; so is it for an error of the Timer other than ErrUnfit.
+func Search(ctx context.Context, p Problem, t Timer, o Options) (*Result, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	r := newRun(ctx, &p, t, o)
+	s, err := newStrategy(o.Strategy, r)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range p.Anchors {
+		if known, ok := p.known(m); ok {
+			r.accept(known)
+			continue
+		}
+		if r.reuse() {
+			r.res.Reused = m
+			break
+		}
+		if err := r.search(s, m, len(p.Anchors)-i); err != nil {
+			return nil, err
+		}
+	}
+	r.res.Noise = r.noise()
+	r.res.Rules = mergeRules(r.res.Anchors)
+	return &r.res, nil
+}
+
+func (p *Problem) known(m int) (Anchor, bool) {
+	for _, a := range p.Known {
+		if a.M == m {
+			return a, true
+		}
+	}
+	return Anchor{}, false
+}
+
+// run is one search under way.
+type run struct {
+	ctx      context.Context
+	p        *Problem
+	o        Options
+	timer    Timer
+	rng      *rand.Rand
+	deadline time.Duration
+	aa       []float64     // A/A differences, one an anchor
+	window   []MicroKernel // winners, most recent last
+	last     roofline.Regime
+	res      Result
+}
+
+func newRun(ctx context.Context, p *Problem, t Timer, o Options) *run {
+	if o.Sigma <= 0 {
+		o.Sigma = DefaultSigma
+	}
+	if o.Effort.Reps == 0 {
+		o.Effort = Standard
+	}
+	if o.Clock == nil {
+		began := time.Now()
+		o.Clock = func() time.Duration { return time.Since(began) }
+	}
+	if o.Progress == nil {
+		o.Progress = func(Event) {}
+	}
+	if p.CacheL1 <= 0 {
+		p.CacheL1 = 32 << 10
+	}
+	if p.CacheL2 <= 0 {
+		p.CacheL2 = 512 << 10
+	}
+	if len(p.Ways) == 0 {
+		p.Ways = Polymerizations(p.Threads)
+	}
+	r := &run{ctx: ctx, p: p, o: o, timer: t, rng: rand.New(rand.NewPCG(o.Seed, 0x5a6d))}
+	r.deadline = o.Clock() + o.Budget
+	return r
+}
+
+// search works on one anchor with an equal share of the time that is left for the anchors still to come: what easy ones leave over, later ones get.
+func (r *run) search(s strategy, m, anchorsLeft int) error {
+	if err := context.Cause(r.ctx); err != nil {
+		return err
+	}
+	left := r.deadline - r.o.Clock()
+	if left <= 0 {
+		r.res.Cut++
+		r.accept(Anchor{M: m, Schedule: r.p.Incumbent(m), Stage: "budget"})
+		return nil
+	}
+	a := r.newAnchor(m, left/time.Duration(anchorsLeft))
+	err := a.anchorIncumbents()
+	if err == nil {
+		err = s.anchor(a)
+	}
+	if err == nil {
+		err = a.decide()
+	}
+	if err != nil && !errors.Is(err, errSpent) {
+		return err
+	}
+	r.accept(a.outcome())
+	return nil
+}
+
+// accept notes the outcome of an anchor and moves the window.
+func (r *run) accept(x Anchor) {
+	r.res.Anchors = append(r.res.Anchors, x)
+	if len(x.Seconds) > 0 {
+		r.window = append(r.window, MicroKernel{x.Schedule.Kernel, x.Schedule.Widen})
+		if len(r.window) > r.o.Sigma {
+			r.window = r.window[1:]
+		}
+	}
+	r.last = r.regime(x.M)
+}
+
+func (r *run) regime(m int) roofline.Regime {
+	if r.p.Roof.Bandwidth <= 0 || len(r.p.Roof.Targets) == 0 {
+		return roofline.ComputeBound
+	}
+	return r.p.Roof.Regime(r.p.work(m))
+}
+
+// Schedule reuse, the early-stop criterion: the last reuseAnchors anchors were all best, within the noise, with one schedule; they lie at M of at least reuseFrom; and
+// GFLOP/s between them differ by less than reuseSteady. A larger M then only adds slices of the same kind.
+const (
+	reuseAnchors = 3
+	reuseFrom    = 128
+	reuseSteady  = 0.03
+)
+
+// ReuseCriterion states the early stop in one sentence, for evidence and documents.
+func ReuseCriterion() string {
+	return fmt.Sprintf("searching ends after %d anchors in a row, at M of %d or more, that one schedule wins within the noise with GFLOP/s inside %g %%; larger M reuse it",
+		reuseAnchors, reuseFrom, 100*reuseSteady)
+}
+
+func (r *run) reuse() bool {
+	n := len(r.res.Anchors)
+	if n < reuseAnchors {
+		return false
+	}
+	tail := r.res.Anchors[n-reuseAnchors:]
+	low, high := 0.0, 0.0
+	for i, a := range tail {
+		if a.M < reuseFrom || len(a.Seconds) == 0 {
+			return false
+		}
+		if i > 0 && a.Schedule != tail[i-1].Schedule {
+			return false
+		}
+		rate := float64(a.M) / a.Median()
+		if i == 0 || rate < low {
+			low = rate
+		}
+		high = max(high, rate)
+	}
+	return high <= low*(1+reuseSteady)
+}
+
+// noise is the median A/A difference, 0 before any was measured.
+func (r *run) noise() float64 {
+	if len(r.aa) == 0 {
+		return 0
+	}
+	return Sample{Seconds: r.aa}.Median()
+}
+
+// margin is the relative difference below which two schedules are a near tie.
+func (r *run) margin() float64 { return min(0.05, max(0.01, r.noise())) }
+
+// mergeRules makes the table of the anchors: neighbours with one schedule share a rule (outcome keeps the schedule of the anchor before wherever it is within the noise of the
+// best). A rule covers the M above the anchor before it up to its own, and the last one all that follow.
+func mergeRules(anchors []Anchor) []plans.Rule {
+	var rules []plans.Rule
+	lo := 1
+	for _, a := range anchors {
+		if n := len(rules); n > 0 && rules[n-1].Schedule == a.Schedule {
+			rules[n-1].MHi = a.M
+		} else {
+			rules = append(rules, plans.Rule{MLo: lo, MHi: a.M, Schedule: a.Schedule})
+		}
+		lo = a.M + 1
+	}
+	rules[len(rules)-1].MHi = 0
+	return rules
+}

@@ -1,0 +1,54 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+)
+
+// strategy proposes and times schedules at one anchor after the other. errSpent from a trial is passed on.
+type strategy interface {
+	anchor(a *anchor) error
+}
+
+// Strategies by name: the paper's, and the rivals that its evaluation compares with.
+var strategies = []struct {
+	name, about string
+	make        func(r *run) strategy
+}{
+	{"sandwich", "fast start, then finetune, with a sliding window over M and schedule reuse (Sandwich section 6)", func(r *run) strategy { return &fastStartFinetune{} }},
+	{"scale-up", "grow one micro-kernel greedily through the cache levels, then replicate it (Roller)", func(r *run) strategy { return &scaleUp{} }},
+	{"cost-model", "a few fixed micro-kernels, measured once, laid out by a model of their cost (DietCode, MikPoly)", func(r *run) strategy { return &costModel{} }},
+	{"random", "legal schedules drawn at random", func(r *run) strategy { return &random{} }},
+	{"exhaustive", "the 32 best micro-kernels times 64 slices times all polymerization schemes", func(r *run) strategy { return &exhaustive{} }},
+}
+
+// Strategies lists the names that Options.Strategy knows, the default first.
+func Strategies() []string {
+	var names []string
+	for _, s := range strategies {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// About says what a strategy does, "" for one that does not exist.
+func About(name string) string {
+	for _, s := range strategies {
+		if s.name == name {
+			return s.about
+		}
+	}
+	return ""
+}
+
+func newStrategy(name string, r *run) (strategy, error) {
+	if name == "" {
+		name = strategies[0].name
+	}
+	for _, s := range strategies {
+		if s.name == name {
+			return s.make(r), nil
+		}
+	}
+	return nil, fmt.Errorf("unknown search strategy %q; choose one of %s", name, strings.Join(Strategies(), ", "))
+}
