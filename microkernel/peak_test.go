@@ -21,14 +21,14 @@ func TestReaderReadsEveryByte(t *testing.T) {
 			if n >= readerBlock {
 				want = goRead(buf[:n/readerBlock*readerBlock])
 			}
-			if got := rd.Read(buf[:n]); got != want {
+			if got := rd.Read(buf[:n], 1); got != want {
 				t.Errorf("%s: %d bytes fold to %x, want %x", isa, n, got, want)
 			}
 		}
-		before := rd.Read(buf)
+		before := rd.Read(buf, 3)
 		for i := range buf[:7*readerBlock] {
 			buf[i] ^= 0x10
-			if rd.Read(buf) == before {
+			if rd.Read(buf, 3) == before {
 				t.Fatalf("%s: a change of byte %d goes unseen", isa, i)
 			}
 			buf[i] ^= 0x10

@@ -156,6 +156,19 @@ func (p *Profile) CorePUs() []int {
 	return p.cut(ranked[:n], 0)
 }
 
+// RankedPUs is UsablePUs in the order in which they are best put to work.
+func (p *Profile) RankedPUs() []int {
+	ranked := p.rankedPUs()
+	if q := p.QuotaPUs(); q > 0 {
+		ranked = ranked[:min(len(ranked), q)]
+	}
+	pus := make([]int, len(ranked))
+	for i := range pus {
+		pus[i] = ranked[i].pu
+	}
+	return pus
+}
+
 // FirstPUs is the best n of the usable PUs, sorted; all of them for n <= 0 or n too large.
 func (p *Profile) FirstPUs(n int) []int { return p.cut(p.rankedPUs(), n) }
 

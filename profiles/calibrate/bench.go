@@ -1,0 +1,93 @@
+package calibrate
+
+import (
+	"time"
+
+	"sandwich/profiles"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+)
+
+// figure is one ceiling under measurement.
+type figure struct {
+	ceiling profiles.Ceiling
+	workers []int                    // the first n workers
+	work    func(worker int) float64 // does a few milliseconds of work and returns how much, in operations or bytes
+	samples []float64
+}
+
+// bench is what the figures share.
+type bench struct {
+	pool    *pool.Pool
+	profile *profiles.Profile
+	buffer  *mem.Buffer // nil until the memory is asked for
+	stamps  []stamp
+	notes   []string
+}
+
+// stamp is when a worker did how much; workers write theirs side by side, a cache line or two each.
+type stamp struct {
+	from, to time.Time
+	done     float64
+	at       int // where reads of a large region go on
+	_        [128]byte
+}
+
+func newBench(p *pool.Pool, host *profiles.Profile) *bench {
+	return &bench{pool: p, profile: host, stamps: make([]stamp, p.Size())}
+}
+
+func (b *bench) free() {
+	if b.buffer != nil {
+		_ = b.buffer.Free() // unmapping what was mapped cannot fail in a way that anybody could act on
+	}
+}
+
+// run takes one sample: what all workers did over the time from the first start to the last end.
+func (b *bench) run(f *figure) (float64, error) {
+	if _, err := b.pool.SetActive(f.workers); err != nil {
+		return 0, err
+	}
+	b.pool.Run(func(w *pool.Worker) {
+		s := &b.stamps[w.Index()]
+		w.Barrier()
+		s.from = time.Now()
+		s.done = f.work(w.Index())
+		s.to = time.Now()
+	})
+	first, last, done := b.stamps[f.workers[0]].from, b.stamps[f.workers[0]].to, 0.0
+	for _, i := range f.workers {
+		s := &b.stamps[i]
+		if s.from.Before(first) {
+			first = s.from
+		}
+		if s.to.After(last) {
+			last = s.to
+		}
+		done += s.done
+	}
+	return done / last.Sub(first).Seconds(), nil
+}
+
+// counts are the numbers of PUs that are measured: all of them up to eight, then powers of two, and the whole.
+func counts(n int) []int {
+	var out []int
+	for c := 1; c < n; {
+		out = append(out, c)
+		if c < 8 {
+			c++
+		} else {
+			c *= 2
+		}
+	}
+	return append(out, n)
+}
+
+// firstWorkers is [0, n).
+func firstWorkers(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}

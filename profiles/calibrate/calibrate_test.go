@@ -1,0 +1,115 @@
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// narrow is this machine with at most two of its PUs allowed, so that the test is quick on a large one.
+func narrow(t *testing.T) *profiles.Profile {
+	t.Helper()
+	p, err := profiles.Live()
+	if err != nil {
+		t.Skip(err)
+	}
+	d := p.Machine.Describe()
+	d.Allowed = topotree.NewCPUSet(p.FirstPUs(2)...)
+	m, err := d.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return profiles.New(m, p.Host)
+}
+
+func TestMeasure(t *testing.T) {
+	p := narrow(t)
+	quoted := profiles.Ceiling{Kind: profiles.Compute, Device: "npu", Type: "int8", PUs: 1, Figure: profiles.Figure{Median: 1e12, Unit: "OP/s", Source: "a data sheet"}}
+	old := profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: 1, Figure: profiles.NewFigure("B/s", []float64{1})}
+	p.Ceilings = []profiles.Ceiling{quoted, old}
+	calls := 0
+	err := Measure(context.Background(), p, Options{Budget: time.Millisecond, Samples: 3, Progress: func(done, total float64, figure string) {
+		if calls++; done < 0 || done >= total || figure == "" {
+			t.Errorf("progress %v of %v at %q", done, total, figure)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls == 0 {
+		t.Error("no progress was told")
+	}
+	if err := p.Check(); err != nil {
+		t.Error(err)
+	}
+	n := len(p.UsablePUs())
+	var names []string
+	for _, c := range p.Ceilings[1:] {
+		names = append(names, c.Name())
+		if !c.Measured() || c.N != 3 || !(c.Median > 1) || c.Min > c.Median || c.Max < c.Median || c.PUs < 1 || c.PUs > n {
+			t.Errorf("%s: %+v", c.Name(), c)
+		}
+	}
+	if p.Ceilings[0] != quoted || slices.Contains(p.Ceilings, old) {
+		t.Errorf("ceilings %+v: the quoted one must stay and the measured one go", p.Ceilings[:2])
+	}
+	want := microkernel.PeakSpecs(microkernel.Host())[0].String()
+	for _, name := range []string{want, "l1", "memory"} {
+		count := 0
+		for _, got := range names {
+			if got == name {
+				count++
+			}
+		}
+		if count != n {
+			t.Errorf("%s was measured for %d numbers of PUs, want %d (all: %v)", name, count, n, names)
+		}
+	}
+}
+
+func TestMeasureStops(t *testing.T) {
+	p := narrow(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	calls := 0
+	err := Measure(ctx, p, Options{Samples: 1000, Budget: time.Hour, Progress: func(float64, float64, string) {
+		if calls++; calls == 40 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("err = %v", err)
+	}
+	if calls > 41 {
+		t.Errorf("%d samples after the end", calls-40)
+	}
+	for _, c := range p.Ceilings {
+		if !c.Measured() {
+			t.Errorf("%s was kept without a sample", c.Name())
+		}
+	}
+}
+
+func TestMeasureRefusesForeignPUs(t *testing.T) {
+	all := topotree.CPURange(9000, 9001)
+	m, err := topotree.Description{Source: "test", Arch: "x86_64", Online: all}.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Measure(context.Background(), profiles.New(m, profiles.Identity{}), Options{}); err == nil {
+		t.Error("measured on PUs that are not there")
+	}
+}
+
+func TestCounts(t *testing.T) {
+	for n, want := range map[int][]int{1: {1}, 2: {1, 2}, 8: {1, 2, 3, 4, 5, 6, 7, 8}, 24: {1, 2, 3, 4, 5, 6, 7, 8, 16, 24}} {
+		if got := counts(n); !slices.Equal(got, want) {
+			t.Errorf("counts(%d) = %v, want %v", n, got, want)
+		}
+	}
+}
