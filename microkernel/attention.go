@@ -194,7 +194,9 @@ func (g *attentionGroup) direct(total int) {
 	for from := 0; from < total; from += callBlocks {
 		for i := range g.count {
 			if n := min(callBlocks, g.blocksOf(i)-from); n > 0 {
-				g.blocks(g.a.code, i, g.job.KV, g.job.Pitch, at(g.job.Table, from), n)
+				g.blocks(g.a.code, i, vecgen.FusedArgs{
+					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: n, Last: ptr(at(g.job.Table, total-1)),
+				})
 			}
 		}
 	}
@@ -209,7 +211,7 @@ func (g *attentionGroup) widened(total int) {
 		g.a.vec.F16ToF32((*float32)(block), (*uint16)(half), (l.KBytes()+l.VBytes())/2)
 		for i := range g.count {
 			if b < g.blocksOf(i) {
-				g.blocks(g.a.wide, i, block, 0, &first, 1)
+				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first), Blocks: 1})
 			}
 		}
 	}
@@ -230,12 +232,10 @@ func (g *attentionGroup) begin(i int) {
 	}
 }
 
-// blocks runs tile i over the n blocks of a table.
-func (g *attentionGroup) blocks(code []jit.Func, i int, kv unsafe.Pointer, pitch int, table *int32, n int) {
+// blocks runs tile i over the blocks that args names.
+func (g *attentionGroup) blocks(code []jit.Func, i int, args vecgen.FusedArgs) {
 	lo, hi, q, state := g.tile(i)
-	args := vecgen.FusedArgs{
-		Q: q, State: state, Scratch: g.scratch, KV: kv, Table: ptr(table), Blocks: n, Pitch: pitch, Scale: g.job.Scale,
-	}
+	args.Q, args.State, args.Scratch, args.Scale = q, state, g.scratch, g.job.Scale
 	code[hi-lo-1].Call(unsafe.Pointer(&args))
 }
 

@@ -121,7 +121,7 @@ func emitMerge(g *gen) {
 		g.I(asm.VSUBSS, asm.X(a), asm.X(a), asm.X(top))
 		g.I(asm.VSUBSS, asm.X(b), asm.X(b), asm.X(top))
 		g.I(asm.VUNPCKLPS, asm.X(pair), asm.X(a), asm.X(b))
-		g.expAt(asm.X(p), asm.X(pair), asm.X(n), asm.X(z), asm.X(r.lo), nil)
+		g.expAt(asm.X(p), asm.X(p), asm.X(pair), asm.X(n), asm.X(z), asm.X(r.lo), nil)
 		g.I(asm.VBROADCASTSS, g.v(a), asm.X(p))
 		g.I(asm.VMOVSHDUP, asm.X(p), asm.X(p))
 		g.I(asm.VBROADCASTSS, g.v(b), asm.X(p))

@@ -31,7 +31,7 @@ func (g *gen) setExpRange(r expRange) {
 
 // exp computes p = exp(x). x, n and z are clobbered; z is used with AVX2 only.
 func (g *gen) exp(p, x, n, z int, r expRange) {
-	g.expAt(g.v(p), g.v(x), g.v(n), g.v(z), g.v(r.lo), g.rangeHi(r))
+	g.expAt(g.v(p), g.v(p), g.v(x), g.v(n), g.v(z), g.v(r.lo), g.rangeHi(r))
 }
 
 func (g *gen) rangeHi(r expRange) *asm.Vec {
@@ -42,7 +42,8 @@ func (g *gen) rangeHi(r expRange) *asm.Vec {
 	return &v
 }
 
-func (g *gen) expAt(p, x, n, z, lo asm.Vec, hi *asm.Vec) {
+// expAt is exp on registers of any length, dst being p or p with an opmask for the result.
+func (g *gen) expAt(dst, p, x, n, z, lo asm.Vec, hi *asm.Vec) {
 	if hi != nil {
 		g.I(asm.VMINPS, x, *hi, x) // a NaN x is the second source and stays
 	}
@@ -61,7 +62,7 @@ func (g *gen) expAt(p, x, n, z, lo asm.Vec, hi *asm.Vec) {
 		g.I(asm.VFMADD213PS, p, x, g.splatF(c))
 	}
 	if g.wide {
-		g.I(asm.VSCALEFPS, p, p, n)
+		g.I(asm.VSCALEFPS, dst, p, n)
 		return
 	}
 	// The integer k = n sits in the low bits of z above an even constant: 2^(k>>1) and 2^(k-(k>>1)) are built from it
@@ -73,5 +74,5 @@ func (g *gen) expAt(p, x, n, z, lo asm.Vec, hi *asm.Vec) {
 	g.I(asm.VPADDD, n, n, g.splat(bias))
 	g.I(asm.VPADDD, z, z, g.splat(bias))
 	g.I(asm.VMULPS, p, p, n)
-	g.I(asm.VMULPS, p, p, z)
+	g.I(asm.VMULPS, dst, p, z)
 }

@@ -18,8 +18,9 @@ type Fused struct {
 // FusedArgs is what the trampoline hands to a fused kernel.
 type FusedArgs struct {
 	Q, State, Scratch, KV, Table unsafe.Pointer
-	Blocks                       int // how many entries of Table to go through
-	Pitch                        int // bytes between the blocks of consecutive ids
+	Blocks                       int            // how many entries of Table to go through
+	Pitch                        int            // bytes between the blocks of consecutive ids
+	Last                         unsafe.Pointer // last entry of Table that there is, behind Blocks too: what is prefetched
 	Scale                        float32
 }
 
@@ -31,6 +32,7 @@ const (
 	offTable
 	offBlocks
 	offPitch
+	offAhead
 	offScale
 )
 
@@ -51,6 +53,7 @@ const (
 	positions  = 64  // of a block
 	rowP       = 4 * positions
 	maxColumns = 4 // panels of a register tile
+	unroll     = 4 // k-steps in a turn of the inner loop
 )
 
 // MaxRows is the largest Fused.Rows at a level: what fits the registers beside two panels of columns, or one with AVX2.
@@ -139,6 +142,7 @@ func (g *fused) emit() {
 	loop := g.Here()
 	g.blockAddress(kReg, 0)
 	g.Lea(vReg, asm.At(kReg, positions*g.HeadDim*g.size()))
+	g.next()
 	g.seen()
 	g.Jcc(asm.Zero, next)
 	g.scores()
@@ -150,6 +154,17 @@ func (g *fused) emit() {
 	g.Dec(blocks)
 	g.Jcc(asm.NotZero, loop)
 	g.Bind(done)
+}
+
+// next sets the prefetch pointer to the block that the table names after this one, or to this one where the table ends.
+func (g *fused) next() {
+	last := g.NewLabel()
+	g.Mov(ahead, kReg)
+	g.Mov(count, asm.At(args, offAhead))
+	g.Cmp(table, count)
+	g.Jcc(asm.AboveOrEqual, last)
+	g.blockAddress(ahead, 1)
+	g.Bind(last)
 }
 
 // blockAddress computes the address of the block whose id stands `entry` places behind the current one. It clobbers count.
@@ -182,7 +197,7 @@ type product struct {
 	columns     int // panels
 	panelStride int // bytes between panels of B
 	rowStride   int // bytes between rows of A
-	prefetch    bool
+	lines       int // cache lines of the next block to prefetch for every `unroll` k-steps
 }
 
 // step emits k-step i of the tile: every row's element of A times the panels' elements of B.
@@ -207,21 +222,53 @@ func (g *fused) step(p product, i int) {
 	}
 }
 
-// steps emits n k-steps, moves the pointers behind them and prefetches as many bytes as they read.
+// steps emits n k-steps and moves the pointers behind them.
 func (g *fused) steps(p product, n int) {
 	for i := range n {
 		g.step(p, i)
 	}
 	g.Add(bPtr, asm.Imm32(int32(n*group*g.size())))
 	g.Add(aPtr, asm.Imm32(int32(4*n)))
-	if !p.prefetch {
-		return
+	if n == unroll {
+		g.prefetch(p.lines)
 	}
-	bytes := n * p.columns * group * g.size()
-	for off := 0; off < bytes; off += 64 {
-		g.Prefetch(asm.T0, asm.At(ahead, off))
+}
+
+// prefetch asks for the next lines of the block that comes after this one, into L2: from there it is quick enough, and
+// a block ahead would crowd the L1 cache.
+func (g *fused) prefetch(lines int) {
+	for i := range lines {
+		g.Prefetch(asm.T1, asm.At(ahead, 64*i))
 	}
-	g.Add(ahead, asm.Imm32(int32(bytes)))
+	if lines > 0 {
+		g.Add(ahead, asm.Imm32(int32(64*lines)))
+	}
+}
+
+// The prefetches of a block are spread evenly over its time, since only so many reads can be under way: the products
+// take theirs with each turn of the loop, the softmax those that are left, divided among its rows.
+
+// linesPerTurn is the share of one turn of a product: seven eighths of what it reads itself, or three quarters where many
+// rows make the softmax long.
+func (g *fused) linesPerTurn(columns int) int {
+	own := unroll * columns * group * g.size() / 64
+	if g.Rows > 6 {
+		return own * 3 / 4
+	}
+	return own * 7 / 8
+}
+
+// linesPerRow is the share of one row of the softmax.
+func (g *fused) linesPerRow() int {
+	total := positions * (g.HeadDim + g.PaddedDim()) * g.size() / 64
+	turns := func(panels, k int) {
+		for wide := g.panels(g.Rows); panels > 0; panels -= wide {
+			total -= k / unroll * g.linesPerTurn(min(panels, wide))
+		}
+	}
+	turns(positions/group, g.HeadDim)
+	turns(g.PaddedDim()/group, positions)
+	return max(0, total/g.Rows)
 }
 
 func (g *fused) clear(p product) {
@@ -244,16 +291,13 @@ func (g *fused) overPasses(panels, columns int, pass func(columns int)) {
 	}
 }
 
-// scores computes the products of the rows with the 64 keys, one chain over the head dimension each, into scratch. Values
-// of the same block are prefetched meanwhile.
+// scores computes the products of the rows with the 64 keys, one chain over the head dimension each, into scratch.
 func (g *fused) scores() {
-	const unroll = 4
 	panel := group * g.HeadDim * g.size()
-	g.Mov(ahead, vReg)
 	g.Mov(bPtr, kReg)
 	g.Lea(outPtr, asm.At(scrReg, scrP))
 	g.overPasses(positions/group, g.panels(g.Rows), func(columns int) {
-		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.HeadDim, prefetch: true}
+		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.HeadDim, lines: g.linesPerTurn(columns)}
 		g.clear(p)
 		g.Mov(aPtr, qReg)
 		if n := g.HeadDim / unroll; n > 0 {
@@ -278,122 +322,13 @@ func (g *fused) scores() {
 	})
 }
 
-// softmaxRows is the Softmax kernel for rows of 64 in scratch. The lanes behind the last seen position are masked rather
-// than cut off: the blocks before the last are seen whole, and a branch for the others would not pay.
-func (g *fused) softmaxRows() {
-	const acc, t, x, p, n, z, scale, top, seen = 0, 2, 3, 4, 5, 6, 7, 8, 9
-	r := expRange{lo: 10, hi: -1}
-	const inf, mask = 11, 12
-	g.I(asm.VBROADCASTSS, g.v(scale), asm.At(args, offScale))
-	g.setExpRange(r)
-	g.setF(g.v(inf), negInf)
-	row, lane, rowsLeft := aPtr, bPtr, passes
-	g.Lea(row, asm.At(scrReg, scrP))
-	g.Mov(lane, scrReg)
-	g.MovImm(rowsLeft, uint64(g.Rows))
-	loop := g.Here()
-	vectors := positions / group * g.parts
-	at := func(j int) asm.Mem { return asm.At(row, j*g.v(0).Bytes()) }
-	g.I(asm.VPBROADCASTD, g.v(seen), asm.At(lane, scrSeen))
-	for h := range g.parts {
-		g.I(asm.VMOVUPS, g.v(acc+h), g.v(inf))
-	}
-	for j := range vectors {
-		a := g.v(acc + j%g.parts)
-		if g.wide {
-			g.I(asm.VPCMPDK, asm.K3+asm.Mask(j), g.v(seen), g.laneIndex(j), asm.Imm(6)) // seen > index
-			g.I(asm.VMOVUPS, g.v(x), at(j))
-			g.I(asm.VMAXPS, a.K(asm.K3+asm.Mask(j)), g.v(x), a)
-			continue
-		}
-		g.I(asm.VPCMPGTD, g.v(mask), g.v(seen), g.laneIndex(j))
-		g.I(asm.VBLENDVPS, g.v(x), g.v(inf), at(j), g.v(mask))
-		g.I(asm.VMAXPS, a, g.v(x), a)
-	}
-	g.maxLanes(acc, t)
-	g.I(asm.VMULSS, asm.X(acc), asm.X(acc), asm.X(scale))
-	g.I(asm.VMOVSS, asm.At(lane, scrMax), asm.X(acc))
-	g.I(asm.VBROADCASTSS, g.v(top), asm.X(acc))
-	g.zero(acc)
-	g.zero(acc + 1)
-	for j := range vectors {
-		g.I(asm.VMULPS, g.v(x), g.v(scale), at(j))
-		g.I(asm.VSUBPS, g.v(x), g.v(x), g.v(top))
-		g.exp(p, x, n, z, r)
-		if g.wide {
-			g.I(asm.VMOVUPS, g.v(p).KZ(asm.K3+asm.Mask(j)), g.v(p))
-		} else {
-			g.I(asm.VPCMPGTD, g.v(mask), g.v(seen), g.laneIndex(j))
-			g.I(asm.VANDPS, g.v(p), g.v(p), g.v(mask))
-		}
-		g.I(asm.VMOVUPS, at(j), g.v(p))
-		a := g.v(acc + j%g.parts)
-		g.I(asm.VADDPS, a, a, g.v(p))
-	}
-	g.sumLanes(acc, t)
-	g.I(asm.VMOVSS, asm.At(lane, scrSum), asm.X(acc))
-	g.Add(row, asm.Imm32(rowP))
-	g.Add(lane, asm.Imm32(4))
-	g.Dec(rowsLeft)
-	g.Jcc(asm.NotZero, loop)
-}
-
-// laneIndex is a constant with the numbers of the positions in vector j of a row.
-func (g *fused) laneIndex(j int) asm.Mem {
-	w := make([]uint32, g.v(0).Bytes()/4)
-	for i := range w {
-		w[i] = uint32(j*len(w) + i)
-	}
-	return g.ConstU32s(w...)
-}
-
-// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the running output and the
-// block's output are multiplied by. Rows whose block maximum is -Inf keep what they have.
-func (g *fused) mergeSums() {
-	const m, mb, top, s, a, b, n, z, x, mask = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-	r := expRange{lo: 10, hi: -1}
-	g.setExpRange(r)
-	g.I(asm.VMOVUPS, g.v(m), asm.At(stateReg, StateMax))
-	g.I(asm.VMOVUPS, g.v(mb), asm.At(scrReg, scrMax))
-	g.I(asm.VMOVUPS, g.v(s), asm.At(stateReg, StateSum))
-	g.I(asm.VMAXPS, g.v(top), g.v(mb), g.v(m))
-	g.I(asm.VSUBPS, g.v(x), g.v(m), g.v(top))
-	g.exp(a, x, n, z, r)
-	g.I(asm.VSUBPS, g.v(x), g.v(mb), g.v(top))
-	g.exp(b, x, n, z, r)
-	g.I(asm.VMOVUPS, asm.At(scrReg, scrOldMul), g.v(a))
-	g.I(asm.VMOVUPS, asm.At(scrReg, scrNewMul), g.v(b))
-	g.I(asm.VMULPS, g.v(x), g.v(b), asm.At(scrReg, scrSum))
-	g.I(asm.VFMADD231PS, g.v(x), g.v(s), g.v(a))
-	if g.wide {
-		g.I(asm.VCMPPSK, asm.K1, g.v(mb), g.splatF(negInf), asm.Imm(4)) // not equal, true for NaN
-		g.I(asm.VMOVUPS, asm.At(stateReg, StateMax).K(asm.K1), g.v(top))
-		g.I(asm.VMOVUPS, asm.At(stateReg, StateSum).K(asm.K1), g.v(x))
-		return
-	}
-	g.I(asm.VCMPPS, g.v(mask), g.v(mb), g.splatF(negInf), asm.Imm(4))
-	g.I(asm.VBLENDVPS, g.v(top), g.v(m), g.v(top), g.v(mask))
-	g.I(asm.VBLENDVPS, g.v(x), g.v(s), g.v(x), g.v(mask))
-	g.I(asm.VMOVUPS, asm.At(stateReg, StateMax), g.v(top))
-	g.I(asm.VMOVUPS, asm.At(stateReg, StateSum), g.v(x))
-}
-
 // values computes the products of the probabilities with the values, one chain over the positions that any row sees, and
-// merges them into the running output. Keys of the next block are prefetched meanwhile.
+// merges them into the running output.
 func (g *fused) values() {
-	const unroll = 4
 	panel := group * positions * g.size()
-	last := g.NewLabel()
-	g.Mov(ahead, kReg)
-	g.Cmp(blocks, asm.Imm32(1))
-	g.Jcc(asm.Zero, last)
-	g.blockAddress(ahead, 1)
-	g.Bind(last)
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
 	g.overPasses(g.PaddedDim()/group, g.panels(g.Rows), func(columns int) {
-		p := product{columns: columns, panelStride: panel, rowStride: rowP, prefetch: true}
-		tail := p
-		tail.prefetch = false
+		p := product{columns: columns, panelStride: panel, rowStride: rowP, lines: g.linesPerTurn(columns)}
 		g.clear(p)
 		g.Mov(bPtr, vReg)
 		g.Lea(aPtr, asm.At(scrReg, scrP))
@@ -410,7 +345,7 @@ func (g *fused) values() {
 		g.Add(count, asm.Imm32(unroll))
 		g.Jcc(asm.Zero, done)
 		one := g.Here()
-		g.steps(tail, 1)
+		g.steps(p, 1)
 		g.Dec(count)
 		g.Jcc(asm.NotZero, one)
 		g.Bind(done)
