@@ -43,7 +43,7 @@ func NewKVStore(d model.Dims, elem microkernel.KVType, blocks int) (*KVStore, er
 		return nil, err
 	}
 	s := &KVStore{layout: l, blocks: blocks, kvHeads: d.KVHeads, pair: l.KBytes() + l.VBytes()}
-	memory, err := mem.Alloc(d.Layers*blocks*d.KVHeads*s.pair, mem.Options{Node: mem.AnyNode})
+	memory, err := mem.Alloc(d.Layers*blocks*d.KVHeads*s.pair, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
 		return nil, fmt.Errorf("the KV cache of %d tokens does not fit, lower the context or the number of parallel requests: %w",
 			blocks*kvcache.BlockTokens, err)
