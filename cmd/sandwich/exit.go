@@ -25,6 +25,12 @@ func (c coded) Unwrap() error { return c.error }
 // usageError marks an error of the input: flags, files, models.
 func usageError(err error) error { return withCode(exitInput, err) }
 
+// errSilent is the text of an error whose story was already told on stdout.
+var errSilent = errors.New("")
+
+// silent ends a verb with an exit code and no further word.
+func silent(code int) error { return coded{errSilent, code} }
+
 func withCode(code int, err error) error {
 	if err == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, cancel) // a second Ctrl-C ends the program at once
 	code := run(ctx, os.Args[1:])
 	cancel()
 	os.Exit(code)
@@ -31,7 +32,9 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "sandwich: interrupted")
 		return exitFailed
 	}
-	fmt.Fprintln(os.Stderr, "sandwich:", err)
+	if !errors.Is(err, errSilent) {
+		fmt.Fprintln(os.Stderr, "sandwich:", err)
+	}
 	return exitCode(err)
 }
 

@@ -7,7 +7,10 @@ func verbs() []*cobra.Command {
 	return []*cobra.Command{
 		newProbe(),
 		newDoctor(),
+		newGenerate(),
+		newServe(),
 		newModel(),
+		newPlan(),
 		newVersion(),
 	}
 }

@@ -51,7 +51,7 @@ type Result struct {
 	Tokens       int
 	Queued       time.Duration // until its first forward began
 	FirstToken   time.Duration // from submission
-	Total        time.Duration
+	Total        time.Duration // from submission to the last token
 }
 
 // ErrClosed is returned for requests that the engine can no longer finish.
@@ -256,9 +256,10 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(Token) error) (Re
 		steps, end := j.out.take()
 		for _, s := range steps {
 			if res.Tokens == 0 {
-				res.FirstToken = time.Since(j.arrived)
+				res.FirstToken = s.at.Sub(j.arrived)
 			}
 			res.Tokens++
+			res.Total = s.at.Sub(j.arrived)
 			send, stopped := text.push(s)
 			if err := emit(send); err != nil {
 				e.cancel(j)
@@ -286,7 +287,6 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(Token) error) (Re
 
 func (e *Engine) finish(res Result, j *job, reason string) Result {
 	res.Finish = reason
-	res.Total = time.Since(j.arrived)
 	if !j.started.IsZero() {
 		res.Queued = j.started.Sub(j.arrived)
 	}

@@ -151,7 +151,7 @@ func (e *Engine) drawAll(act *sched.Action, prefill bool) {
 }
 
 func (e *Engine) draw(j *job, logits []float32) {
-	s := step{id: j.sampler.next(logits, e.draft)}
+	s := step{id: j.sampler.next(logits, e.draft), at: time.Now()}
 	if j.req.Logprobs {
 		var own TokenLogprob
 		own, s.top = e.draft.logprobs(logits, s.id, j.req.Top)

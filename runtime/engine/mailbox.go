@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"time"
 
 	"sandwich/runtime/tokenizer"
 )
@@ -9,7 +10,8 @@ import (
 // step is one drawn token on its way to the request's goroutine.
 type step struct {
 	id      int32
-	special bool // not part of the text: an end-of-generation token
+	at      time.Time // when it was drawn
+	special bool      // not part of the text: an end-of-generation token
 	logprob float32
 	top     []TokenLogprob
 }

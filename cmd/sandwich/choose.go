@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+)
+
+// dataFolderText is how help and messages name the data folder.
+const dataFolderText = "the data folder"
+
+// dataFolder is where tune leaves plans and where the other verbs look for them: $XDG_DATA_HOME/sandwich, else
+// ~/.local/share/sandwich.
+func dataFolder() (string, error) {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sandwich"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return "", errors.New("no data folder: neither XDG_DATA_HOME nor HOME is set")
+	}
+	return filepath.Join(home, ".local", "share", "sandwich"), nil
+}
+
+// choosePlan returns the plan to run under and a line that names it: the one asked for, else the newest of the data
+// folder for this host and model that the other flags allow, else the untuned default.
+func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, string, error) {
+	if err := f.checkISA(host); err != nil {
+		return nil, "", usageError(err)
+	}
+	fallback, err := plans.Default(host, shape, plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads})
+	if err != nil {
+		return nil, "", usageError(err)
+	}
+	if f.plan != "" {
+		return f.namedPlan(host, shape, fallback)
+	}
+	if p, line := f.storedPlan(host, shape, fallback); p != nil {
+		return p, line, nil
+	}
+	return fallback, fallback.Headline() + "; `sandwich tune` makes a tuned one", nil
+}
+
+// checkISA refuses an instruction set that is unknown or that this CPU lacks.
+func (f *sessionFlags) checkISA(host *profiles.Profile) error {
+	if f.isa == "" {
+		return nil
+	}
+	isa, err := microkernel.ParseISA(f.isa)
+	if err != nil {
+		return fmt.Errorf("--isa: %w", err)
+	}
+	if !host.Features().Supports(isa) {
+		return fmt.Errorf("--isa %s: this CPU runs %v", isa, host.Features().ISAs())
+	}
+	return nil
+}
+
+// namedPlan reads and checks the plan of --plan.
+func (f *sessionFlags) namedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*plans.Plan, string, error) {
+	b, err := plans.Read(f.plan)
+	if err != nil {
+		return nil, "", planError(err)
+	}
+	if err := plans.Check(b, host, &shape); err != nil {
+		return nil, "", planError(err)
+	}
+	if err := f.adapt(&b.Plan, fallback); err != nil {
+		return nil, "", usageError(fmt.Errorf("%w: leave the flag out, or --plan", err))
+	}
+	return &b.Plan, f.plan + ": " + b.Plan.Headline(), nil
+}
+
+// storedPlan looks into the data folder. Whatever is wrong with what lies there, the default plan runs instead.
+func (f *sessionFlags) storedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*plans.Plan, string) {
+	dir, err := dataFolder()
+	if err != nil {
+		return nil, ""
+	}
+	path, b, err := plans.FindNewest(dir, host.Fingerprint(), shape.Digest())
+	if err != nil {
+		return nil, ""
+	}
+	verdict := plans.Verify(b, host, &shape)
+	if verdict.Judgement == plans.Invalid || f.adapt(&b.Plan, fallback) != nil {
+		return nil, ""
+	}
+	line := path + ": " + b.Plan.Headline()
+	if verdict.Judgement == plans.Retune {
+		line += "; tune again: " + verdict.Reasons[0]
+	}
+	return &b.Plan, line
+}
+
+// adapt applies the flags that a plan can follow and refuses those that contradict what it was tuned for.
+func (f *sessionFlags) adapt(p, asked *plans.Plan) error {
+	if f.compute != "auto" && f.compute != "" && !slices.Equal(p.Weights, asked.Weights) {
+		return fmt.Errorf("the plan %s does not compute in %s throughout", p.Name, f.compute)
+	}
+	if f.isa != "" {
+		for _, k := range p.Kernels() {
+			if k.ISA.String() != f.isa {
+				return fmt.Errorf("the plan %s has kernels for %s", p.Name, k.ISA)
+			}
+		}
+	}
+	if f.kv != "" {
+		p.KV = f.kv
+	}
+	if f.threads > 0 {
+		return cutThreads(p, f.threads)
+	}
+	return nil
+}
+
+// cutThreads keeps the first n PUs of each phase. Slices are then handed out dynamically, since a static scheme is
+// made for its number of threads.
+func cutThreads(p *plans.Plan, n int) error {
+	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
+		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
+	}
+	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
+		if len(phase.PUs) <= n {
+			continue
+		}
+		phase.PUs = phase.PUs[:n]
+		for _, t := range phase.Tables {
+			for i := range t.Rules {
+				t.Rules[i].Schedule.WaysM, t.Rules[i].Schedule.WaysN = 0, 0
+			}
+		}
+	}
+	p.Service.PrefillPUs, p.Service.DecodePUs = p.Prefill.PUs, p.Decode.PUs
+	return nil
+}
+
+// planError gives a refusal of a plan its exit code.
+func planError(err error) error {
+	code := plans.ExitCode(err)
+	if code == exitFailed && errors.Is(err, os.ErrNotExist) {
+		code = exitInput
+	}
+	return withCode(code, err)
+}

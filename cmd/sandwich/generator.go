@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"sandwich/runtime/engine"
+	"sandwich/runtime/server"
+	"sandwich/runtime/tokenizer"
+)
+
+// generator is the server's Generator over an engine and its tokenizer.
+type generator struct {
+	name    string
+	created time.Time
+	tok     *tokenizer.Tokenizer
+	engine  *engine.Engine
+}
+
+// Models lists the one model that is served.
+func (g *generator) Models() []server.ModelInfo {
+	return []server.ModelInfo{{ID: g.name, Created: g.created, Context: g.engine.Context()}}
+}
+
+// Generate runs one request of the API on the engine.
+func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(server.Delta) error) (*server.Final, error) {
+	prompt, err := g.prompt(r)
+	if err != nil {
+		return nil, err
+	}
+	req := engine.Request{
+		Prompt: prompt, MaxTokens: r.MaxTokens, Sampling: sampling(r.Sampling), Stop: r.Stop, IgnoreEOS: r.IgnoreEOS,
+		Logprobs: r.Logprobs, Top: r.TopLogprobs, Class: r.Class,
+	}
+	res, err := g.engine.Generate(ctx, req, func(t engine.Token) error { return emit(g.delta(t, r.Logprobs)) })
+	if err != nil {
+		return nil, serverError(err)
+	}
+	return &server.Final{FinishReason: res.Finish, PromptTokens: res.PromptTokens, CompletionTokens: res.Tokens}, nil
+}
+
+// prompt turns the request into tokens.
+func (g *generator) prompt(r *server.Request) ([]int32, error) {
+	if r.Chat() {
+		msgs := make([]tokenizer.Message, len(r.Messages))
+		for i, m := range r.Messages {
+			msgs[i] = tokenizer.Message{Role: m.Role, Content: m.Content}
+		}
+		ids, err := g.tok.ChatIDs(msgs, true)
+		if err != nil {
+			return nil, &server.InvalidError{Param: "messages", Message: err.Error()}
+		}
+		return ids, nil
+	}
+	if r.Tokens != nil {
+		for _, id := range r.Tokens {
+			if id < 0 || int(id) >= g.tok.Vocab() {
+				return nil, &server.InvalidError{Param: "prompt", Message: "holds a token id outside the vocabulary"}
+			}
+		}
+		return r.Tokens, nil
+	}
+	return g.tok.Encode(nil, r.Prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}), nil
+}
+
+func sampling(s server.Sampling) engine.Sampling {
+	if !s.Seeded {
+		s.Seed = rand.Uint64()
+	}
+	return engine.Sampling{
+		Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, MinP: s.MinP, Seed: s.Seed,
+		RepeatPenalty: s.RepeatPenalty, FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty,
+	}
+}
+
+// delta is a token as the API shows it. A token without an id carries text that was held back for a stop string.
+func (g *generator) delta(t engine.Token, logprobs bool) server.Delta {
+	d := server.Delta{Text: t.Text}
+	if !logprobs || t.ID < 0 {
+		return d
+	}
+	d.Token = &server.TokenLogprob{Text: string(g.tok.Piece(t.ID)), Logprob: t.Logprob}
+	for _, top := range t.Top {
+		d.Token.Top = append(d.Token.Top, server.TokenLogprob{Text: string(g.tok.Piece(top.ID)), Logprob: top.Logprob})
+	}
+	return d
+}
+
+// serverError gives the engine's refusals the types that the API has answers for.
+func serverError(err error) error {
+	var full *engine.QueueFullError
+	var long *engine.TooLongError
+	switch {
+	case errors.As(err, &full):
+		return &server.QueueFullError{RetryAfter: full.RetryAfter}
+	case errors.As(err, &long):
+		return &server.TooLongError{PromptTokens: long.Prompt, MaxTokens: long.MaxTokens, Context: long.Context}
+	case errors.Is(err, engine.ErrClosed):
+		return server.ErrClosed
+	}
+	return err
+}
+
+// Metrics are the engine's counters and gauges for /metrics.
+func (g *generator) Metrics() []server.Metric {
+	s := g.engine.Stats()
+	var out []server.Metric
+	counter := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, server.Metric{Name: "sandwich_" + name, Help: help, Counter: true, Labels: labels, Value: v})
+	}
+	gauge := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, server.Metric{Name: "sandwich_" + name, Help: help, Labels: labels, Value: v})
+	}
+	phase := func(p string) [2]string { return [2]string{"phase", p} }
+	counter("engine_requests_total", "Requests submitted to the engine.", float64(s.Requests))
+	counter("engine_prompt_tokens_total", "Prompt tokens submitted.", float64(s.PromptTokens))
+	counter("engine_generated_tokens_total", "Tokens generated.", float64(s.GeneratedTokens))
+	counter("engine_reused_tokens_total", "Prompt tokens taken from the prefix cache instead of computed.", float64(s.Scheduler.ReusedTokens))
+	counter("engine_forwards_total", "Forward passes.", float64(s.Prefills), phase("prefill"))
+	counter("engine_forwards_total", "Forward passes.", float64(s.Decodes), phase("decode"))
+	counter("engine_forward_seconds_total", "Time in forward passes.", s.PrefillTime.Seconds(), phase("prefill"))
+	counter("engine_forward_seconds_total", "Time in forward passes.", s.DecodeTime.Seconds(), phase("decode"))
+	counter("engine_preemptions_total", "Sequences that lost their KV blocks and were recomputed.", float64(s.Scheduler.Preemptions))
+	counter("engine_prefill_stops_total", "Prefills halted between two ops.", float64(s.Scheduler.Stops))
+	counter("engine_promotions_total", "Proactive requests promoted by age.", float64(s.Scheduler.Promotions))
+	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))
+	counter("plan_switches_total", "Hot switches between the prefill and the decode plan.", float64(s.Pool.Switches))
+	if n := len(s.Pool.Durations); n > 0 {
+		gauge("plan_switch_last_seconds", "Duration of the latest hot switch.", s.Pool.Durations[n-1].Seconds())
+	}
+	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
+	for i, class := range []string{"reactive", "proactive"} {
+		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[i]), [2]string{"class", class})
+		gauge("engine_running", "Requests that run.", float64(s.Scheduler.Running[i]), [2]string{"class", class})
+	}
+	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
+	gauge("kv_blocks_free", "KV blocks that nobody holds.", float64(s.Scheduler.Free))
+	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Weights), [2]string{"what", "weights"})
+	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.KV), [2]string{"what", "kv"})
+	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Activations), [2]string{"what", "activations"})
+	return out
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"sandwich/runtime/engine"
+)
+
+// logitRows is how many positions of a prompt are computed at a time where all their logits are wanted: the rows of a
+// vocabulary of 150,000 take 600 KB each.
+const logitRows = 64
+
+// dumpLogits writes one line of JSON and then the logits behind every position of the prompt, little-endian float32. The
+// file appears when it is complete.
+func dumpLogits(s *session, prompt []int32, path string) error {
+	file, err := createOutput(path)
+	if err != nil {
+		return usageError(err)
+	}
+	defer file.abort()
+	w := bufio.NewWriterSize(file, 1<<20)
+	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.shape.Vocab, len(prompt))
+	rows := min(logitRows, s.plan.Chunk)
+	err = s.withLine(len(prompt), rows, func(_ *engine.Runner, line *engine.Line) error {
+		var row []byte
+		return line.Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
+			row = row[:0]
+			for _, v := range logits {
+				row = binary.LittleEndian.AppendUint32(row, math.Float32bits(v))
+			}
+			_, err := w.Write(row)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return file.commit()
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/runtime/model"
+)
+
+func newPlan() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Look at plans, verify and compare them",
+		Long: `A plan is a folder NAME.plan: what to do (plan.yaml), the profile of the host it was made on (host.yaml), why
+(evidence.yaml), and the hashes of these (MANIFEST.yaml). These verbs read plans and no weight.`,
+		Args: exactArgs(0, ""),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff())
+	return c
+}
+
+func newPlanShow() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "show PLAN",
+		Short:   "Print what a plan says and how it was found",
+		Example: "  sandwich plan show llama.plan\n  sandwich plan show llama.plan --format json | jq .evidence",
+		Args:    exactArgs(1, "a plan"),
+	}
+	format := formatFlag(c, "text", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFormat(*format, "text", "json"); err != nil {
+			return err
+		}
+		b, err := plans.Read(args[0])
+		if err != nil {
+			return planError(err)
+		}
+		if *format == "json" {
+			return printJSON(c.OutOrStdout(), b.Show())
+		}
+		return printPlan(c.OutOrStdout(), b.Show())
+	}
+	return c
+}
+
+func newPlanVerify() *cobra.Command {
+	var host, modelArg string
+	c := &cobra.Command{
+		Use:   "verify PLAN",
+		Short: "Say whether a plan is sound and fits this host and a model: OPTIMAL, SUBOPTIMAL, RETUNE or INVALID",
+		Long: `Say whether a plan is sound and fits: the hashes, this host (or the one of --host), and the model of --model.
+
+OPTIMAL and SUBOPTIMAL exit with 0, RETUNE with 1, INVALID with 2 for a damaged plan and 4 for one that is for another
+host, instruction set or model.`,
+		Example: `  sandwich plan verify llama.plan
+  sandwich plan verify llama.plan --host server.yaml --model llama.gguf`,
+		Args: exactArgs(1, "a plan"),
+	}
+	c.Flags().StringVar(&host, "host", "", "host.yaml to verify against (default: this machine)")
+	c.Flags().StringVar(&modelArg, "model", "", "GGUF file to verify against (default: no model)")
+	format := formatFlag(c, "text", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFormat(*format, "text", "json"); err != nil {
+			return err
+		}
+		verdict, err := verifyPlan(args[0], host, modelArg)
+		if err != nil {
+			return err
+		}
+		if *format == "json" {
+			if err := printJSON(c.OutOrStdout(), verdict); err != nil {
+				return err
+			}
+		} else {
+			printVerdict(c.OutOrStdout(), verdict)
+		}
+		if code := verdict.ExitCode(); code != exitOK {
+			return silent(code)
+		}
+		return nil
+	}
+	return c
+}
+
+func verifyPlan(dir, host, modelPath string) (plans.Verdict, error) {
+	source := machineFlags{profile: host}
+	p, err := source.read()
+	if err != nil {
+		return plans.Verdict{}, err
+	}
+	var shape *plans.ModelShape
+	if modelPath != "" {
+		s, err := shapeOfFile(modelPath)
+		if err != nil {
+			return plans.Verdict{}, usageError(err)
+		}
+		shape = &s
+	}
+	verdict, _, err := plans.VerifyDir(dir, p, shape)
+	return verdict, planError(err)
+}
+
+// shapeOfFile reads the shape of a GGUF model and closes it.
+func shapeOfFile(path string) (plans.ModelShape, error) {
+	f, _, err := openModel(path)
+	if err != nil {
+		return plans.ModelShape{}, err
+	}
+	defer f.Close()
+	return model.ShapeOf(f)
+}
+
+func printVerdict(w io.Writer, v plans.Verdict) {
+	fmt.Fprintln(w, v.Judgement)
+	for _, r := range v.Reasons {
+		fmt.Fprintf(w, "  %s\n", r)
+	}
+}
+
+func newPlanDiff() *cobra.Command {
+	var exit bool
+	c := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Print what separates two plans",
+		Example: `  sandwich plan diff old.plan new.plan
+  sandwich plan diff old.plan new.plan --exit-code --format markdown`,
+		Args: exactArgs(2, "two plans"),
+	}
+	c.Flags().BoolVar(&exit, "exit-code", false, "exit with 1 where the plans differ")
+	format := formatFlag(c, "text", "json", "markdown")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkFormat(*format, "text", "json", "markdown"); err != nil {
+			return err
+		}
+		a, err := plans.Read(args[0])
+		if err != nil {
+			return planError(err)
+		}
+		b, err := plans.Read(args[1])
+		if err != nil {
+			return planError(err)
+		}
+		changes := plans.Diff(&a.Plan, &b.Plan)
+		if err := printChanges(c.OutOrStdout(), changes, *format); err != nil {
+			return err
+		}
+		if exit && len(changes) > 0 {
+			return silent(exitFailed)
+		}
+		return nil
+	}
+	return c
+}
+
+func printChanges(w io.Writer, changes []plans.Change, format string) error {
+	switch format {
+	case "json":
+		if changes == nil {
+			changes = []plans.Change{}
+		}
+		return printJSON(w, map[string]any{"changes": changes})
+	case "markdown":
+		if len(changes) == 0 {
+			fmt.Fprintln(w, "The plans are equal.")
+			return nil
+		}
+		fmt.Fprintln(w, "| what | before | after |\n|---|---|---|")
+		for _, c := range changes {
+			fmt.Fprintf(w, "| %s | %s | %s |\n", markdownCell(c.Path), markdownCell(c.Old), markdownCell(c.New))
+		}
+		return nil
+	}
+	if len(changes) == 0 {
+		fmt.Fprintln(w, "the plans are equal")
+		return nil
+	}
+	for _, c := range changes {
+		fmt.Fprintln(w, c.Path)
+		if c.Old != "" {
+			fmt.Fprintf(w, "  - %s\n", c.Old)
+		}
+		if c.New != "" {
+			fmt.Fprintf(w, "  + %s\n", c.New)
+		}
+	}
+	return nil
+}
+
+func markdownCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// printPlan is plan show for people.
+func printPlan(w io.Writer, s plans.Summary) error {
+	state := "untuned"
+	if s.Tuned {
+		state = "tuned"
+	}
+	exact := "bit-equal logits in any company"
+	if !s.Exact {
+		exact = "rounding depends on the partition"
+	}
+	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, state, exact)
+	rows := [][]string{
+		{"model", s.Model},
+		{"host", fmt.Sprintf("%s, needs %s", s.CPU, orNone(strings.Join(s.ISA, " ")))},
+		{"prefill", fmt.Sprintf("PUs %s, up to %d rows, chunks of %d tokens", s.Service.PrefillPUs, s.SeqMax, s.Chunk)},
+		{"decode", fmt.Sprintf("PUs %s, up to %d rows", s.Service.DecodePUs, s.BatchMax)},
+		{"KV cache", s.KV},
+		{"fingerprint", s.Fingerprint},
+		{"content", s.Content},
+	}
+	if e := s.Evidence; e != nil && e.Created != "" {
+		rows = append(rows,
+			[]string{"made", fmt.Sprintf("%s by %s, strategy %s, effort %s, seed %d", e.Created, orUnknown(e.Build), orNone(e.Strategy), orNone(e.Effort), e.Seed)},
+			[]string{"search", fmt.Sprintf("%d kernel trials in %s of %s, A/A noise %.1f %%, %d candidates rejected", e.Trials, formatSeconds(e.Spent), formatSeconds(e.Budget), 100*e.Noise, e.Rejected)})
+	}
+	for _, r := range rows {
+		fmt.Fprintf(w, "  %-12s %s\n", r[0], r[1])
+	}
+	if err := printSchedules(w, s); err != nil {
+		return err
+	}
+	return printFinalists(w, s.Evidence)
+}
+
+func printSchedules(w io.Writer, s plans.Summary) error {
+	compute := map[string]string{}
+	for _, p := range s.Weights {
+		compute[p.WeightKey.String()] = p.Compute
+	}
+	var rows [][]string
+	for _, phase := range []struct {
+		name   string
+		tables []plans.SummaryTable
+	}{{"prefill", s.Prefill}, {"decode", s.Decode}} {
+		for _, t := range phase.tables {
+			for _, r := range t.Rules {
+				widen := ""
+				if r.Widen {
+					widen = "widened"
+				}
+				rows = append(rows, []string{phase.name, t.Weight, compute[t.Weight], r.M, r.Kernel, r.Slice, r.Ways, widen})
+			}
+		}
+	}
+	fmt.Fprintln(w)
+	return printTable(w, []string{"phase", "weight NxK", "compute", "rows M", "kernel", "slice", "ways", ""}, rows)
+}
+
+func printFinalists(w io.Writer, e *plans.EvidenceBrief) error {
+	if e == nil || len(e.Finalists) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, a := range e.Finalists {
+		if f := summarize(a.Samples); f != nil {
+			rows = append(rows, []string{a.Name, a.Test, fmt.Sprintf("%.1f", f.median), fmt.Sprintf("%.1f", f.min), fmt.Sprintf("%.1f", f.max), a.Unit})
+		}
+	}
+	fmt.Fprintln(w)
+	return printTable(w, []string{"finalist", "test", "median", "min", "max", "unit"}, rows, 2, 3, 4)
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+)
+
+// TestMain makes this test binary stand in for the program, so that scripts run the real command tree.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sandwich": main})
+}
+
+// TestScripts runs the command-line sessions of testdata/script.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"mkplan":   makePlan,
+			"truncate": truncateFile,
+			"flip":     flipByte,
+			"exits":    exits,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+// makePlan writes the untuned plan of the embedded model for this host as a bundle: mkplan DIR [foreign-host].
+func makePlan(ts *testscript.TestScript, _ bool, args []string) {
+	host, err := profiles.Live()
+	ts.Check(err)
+	if len(args) > 1 {
+		host.Host.CPUModel = "Some Other CPU"
+	}
+	shape, err := shapeOfFile("")
+	ts.Check(err)
+	p, err := plans.Default(host, shape, plans.DefaultOptions{})
+	ts.Check(err)
+	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: 1, Created: "2026-01-31T12:00:00Z"}}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(filepath.Dir(dir), 0o755))
+	ts.Check(b.Write(dir))
+}
+
+// truncateFile cuts a file to the first half: truncate FILE.
+func truncateFile(ts *testscript.TestScript, _ bool, args []string) {
+	st, err := os.Stat(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), st.Size()/2))
+}
+
+// flipByte changes one byte in the middle of a file: flip FILE.
+func flipByte(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	data[len(data)/2] ^= 1
+	ts.Check(os.WriteFile(path, data, 0o644))
+}
+
+// TestEveryVerbHelps holds that each verb says what it is for, with an example, and refuses unknown flags and arguments
+// with exit code 2.
+func TestEveryVerbHelps(t *testing.T) {
+	var walk func(path []string)
+	walk = func(path []string) {
+		c, _, err := newRoot().Find(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Short == "" || (!c.HasSubCommands() && c.Example == "" && c.Name() != "version") {
+			t.Errorf("%s: no description or no example", c.CommandPath())
+		}
+		if code := run(context.Background(), append(path, "--no-such-flag")); code != exitInput {
+			t.Errorf("%s --no-such-flag: exit code %d, want %d", c.CommandPath(), code, exitInput)
+		}
+		for _, sub := range c.Commands() {
+			walk(append(append([]string{}, path...), sub.Name()))
+		}
+	}
+	walk(nil)
+}
+
+// exits runs the program and holds its exit code: exits CODE ARGS...
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec("sandwich", args[1:]...)
+	got := 0
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		got = failed.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("sandwich %v: exit code %d, want %d", args[1:], got, want)
+	}
+}

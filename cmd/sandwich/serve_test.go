@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// served is a `sandwich serve` of the embedded model in a process of its own.
+type served struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string
+	curl   string // the line it printed to try
+	stderr bytes.Buffer
+}
+
+func startServe(t *testing.T, args ...string) *served {
+	t.Helper()
+	s := &served{t: t, cmd: exec.Command("sandwich", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	s.cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir())
+	s.cmd.Stderr = &s.stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := regexp.MustCompile(`on (http://\S+); try:`).FindStringSubmatch(lines.Text()); m != nil {
+			s.url = m[1]
+		}
+		if strings.HasPrefix(lines.Text(), "curl ") {
+			s.curl = lines.Text()
+			break
+		}
+	}
+	if s.url == "" || s.curl == "" {
+		_ = s.cmd.Wait()
+		t.Fatalf("serve did not announce itself: %s", &s.stderr)
+	}
+	return s
+}
+
+func (s *served) do(method, path, body, key string) (int, string, http.Header) {
+	s.t.Helper()
+	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Error(err)
+		return 0, "", nil
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	return res.StatusCode, string(text), res.Header
+}
+
+// stop sends SIGTERM and holds that the server ends well.
+func (s *served) stop() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Errorf("serve ended with %v: %s", err, &s.stderr)
+	}
+}
+
+func TestServe(t *testing.T) {
+	s := startServe(t)
+	code, text, _ := s.do("POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"Hello!"}],"temperature":0,"max_tokens":60}`, "")
+	var answer struct {
+		Choices []struct {
+			Message struct{ Content string }
+			Finish  string `json:"finish_reason"`
+		}
+		Usage struct {
+			Prompt     int `json:"prompt_tokens"`
+			Completion int `json:"completion_tokens"`
+			Total      int `json:"total_tokens"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || code != http.StatusOK || len(answer.Choices) != 1 {
+		t.Fatalf("chat: status %d, %v: %s", code, err, text)
+	}
+	if c := answer.Choices[0]; !strings.HasPrefix(c.Message.Content, "I am a teller of tales.") || c.Finish != "stop" {
+		t.Errorf("chat: answered %q, finish %q", c.Message.Content, c.Finish)
+	}
+	if u := answer.Usage; u.Prompt == 0 || u.Completion == 0 || u.Total != u.Prompt+u.Completion {
+		t.Errorf("chat: usage %+v", u)
+	}
+
+	_, text, _ = s.do("POST", "/v1/completions", `{"prompt":"Once upon a time","max_tokens":4,"temperature":0,"stream":true,"logprobs":2}`, "")
+	if n := strings.Count(text, "data: {"); n < 4 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+		t.Errorf("stream of %d events: %s", n, text)
+	}
+	for path, want := range map[string]string{"/v1/models": `"tales-6m-q8_0"`, "/health": `ok`, "/metrics": "sandwich_engine_generated_tokens_total"} {
+		if code, text, _ := s.do("GET", path, "", ""); code != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: status %d: %s", path, code, text)
+		}
+	}
+	long := fmt.Sprintf(`{"prompt":%q}`, strings.Repeat("the king ", 600))
+	if code, text, _ := s.do("POST", "/v1/completions", long, ""); code != http.StatusBadRequest || !strings.Contains(text, "512") {
+		t.Errorf("prompt beyond the context: status %d: %s", code, text)
+	}
+	if code, text, _ := s.do("POST", "/v1/completions", `{"prompt":[1,99999]}`, ""); code != http.StatusBadRequest || !strings.Contains(text, "vocabulary") {
+		t.Errorf("token outside the vocabulary: status %d: %s", code, text)
+	}
+	s.stop()
+}
+
+// TestServeCompany holds that equal requests get equal answers whoever else is served, and that a full queue says when
+// to come back.
+func TestServeCompany(t *testing.T) {
+	s := startServe(t, "--parallel", "4", "--queue", "2")
+	const body = `{"prompt":"Once upon a time","max_tokens":120,"temperature":0,"ignore_eos":true}`
+	content := func(text string) string {
+		var a struct{ Choices []struct{ Text string } }
+		if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Choices) != 1 {
+			t.Errorf("%v: %s", err, text)
+			return ""
+		}
+		return a.Choices[0].Text
+	}
+	_, text, _ := s.do("POST", "/v1/completions", body, "")
+	alone := content(text)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	counts := map[int]int{}
+	for range 24 {
+		wg.Go(func() {
+			code, text, header := s.do("POST", "/v1/completions", body, "")
+			mu.Lock()
+			defer mu.Unlock()
+			counts[code]++
+			switch {
+			case code == http.StatusOK && content(text) != alone:
+				t.Errorf("in company: %q, alone: %q", content(text), alone)
+			case code == http.StatusTooManyRequests && header.Get("Retry-After") == "":
+				t.Error("429 without Retry-After")
+			}
+		})
+	}
+	wg.Wait()
+	if counts[http.StatusOK] == 0 || counts[http.StatusOK]+counts[http.StatusTooManyRequests] != 24 {
+		t.Errorf("answers by status: %v", counts)
+	}
+	s.stop()
+}
+
+// TestServeDrains holds that SIGTERM lets an answer under way finish, and that keys are asked for.
+func TestServeDrains(t *testing.T) {
+	keys := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(keys, []byte("# ours\nsecret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServe(t, "--api-key-file", keys)
+	if !strings.Contains(s.curl, "Authorization: Bearer") {
+		t.Errorf("the line to try has no key: %s", s.curl)
+	}
+	if code, _, _ := s.do("GET", "/v1/models", "", ""); code != http.StatusUnauthorized {
+		t.Errorf("without a key: status %d", code)
+	}
+	if code, _, _ := s.do("GET", "/health", "", ""); code != http.StatusOK {
+		t.Errorf("/health without a key: status %d", code)
+	}
+	req, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(`{"prompt":"Once","max_tokens":400,"ignore_eos":true,"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer secret")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	head := make([]byte, 64)
+	if _, err := io.ReadFull(res.Body, head); err != nil { // the answer has begun
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(res.Body)
+	if err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("the answer under way was cut: %v", err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("serve ended with %v: %s", err, &s.stderr)
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/demo"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/tokenizer"
+)
+
+// sessionFlags are what the verbs that run a model share: which model, under which plan, with which overrides.
+type sessionFlags struct {
+	model, plan       string
+	isa, kv, compute  string
+	threads, parallel int
+	spin              time.Duration
+}
+
+func (f *sessionFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
+	fs.StringVar(&f.plan, "plan", "", "plan bundle (default: the newest one for this host and model in "+dataFolderText+", else an untuned plan)")
+	fs.IntVarP(&f.threads, "threads", "t", 0, "worker threads, one a PU (default: as the plan says)")
+	fs.IntVar(&f.parallel, "tp", 1, "tensor-parallel ranks")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
+	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16 or f32 (default: as the plan says, f16 without one)")
+	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 (exact) or int8")
+	fs.DurationVar(&f.spin, "spin", 50*time.Microsecond, "how long a waiting worker spins before it sleeps; 0 sleeps at once")
+}
+
+// session is an opened model with the plan that it runs under.
+type session struct {
+	name    string
+	file    *gguf.File
+	shape   plans.ModelShape
+	tok     *tokenizer.Tokenizer // nil where the vocabulary cannot be used; tokErr says why
+	tokErr  error
+	profile *profiles.Profile
+	plan    *plans.Plan
+	origin  string // where the plan comes from, for people
+	spin    time.Duration
+}
+
+// open reads the model, this machine, and the plan, and says on stderr which plan it is.
+func (f *sessionFlags) open() (*session, error) {
+	s, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	if s.plan, s.origin, err = f.choosePlan(s.profile, s.shape); err != nil {
+		s.Close()
+		return nil, err
+	}
+	fmt.Fprintln(os.Stderr, s.origin)
+	return s, nil
+}
+
+// load reads the model and this machine.
+func (f *sessionFlags) load() (*session, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	file, name, err := openModel(f.model)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	s := &session{name: name, file: file, spin: f.spin}
+	if s.shape, err = model.ShapeOf(file); err != nil {
+		s.Close()
+		return nil, usageError(err)
+	}
+	s.tok, s.tokErr = tokenizer.New(file)
+	if s.profile, err = profiles.Live(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (f *sessionFlags) check() error {
+	switch {
+	case f.threads < 0:
+		return usageError(fmt.Errorf("--threads %d: give a number of at least 1", f.threads))
+	case f.parallel != 1:
+		return usageError(fmt.Errorf("--tp %d: this build runs every model as one rank, leave --tp out", f.parallel))
+	case f.spin < 0 || f.spin > time.Second:
+		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
+	}
+	return nil
+}
+
+// openModel opens a GGUF file, or the embedded model where no path is given.
+func openModel(path string) (*gguf.File, string, error) {
+	if path == "" {
+		f, err := gguf.Parse(demo.Model())
+		return f, demo.Name(), err
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, "", err
+	}
+	return f, modelName(f, path), nil
+}
+
+// Close gives the file back. Engines and runners over it must be closed before.
+func (s *session) Close() { _ = s.file.Close() }
+
+// runnerOptions are what every way of running the session starts from; done ends the progress bar.
+func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {
+	update, done := byteProgress("loading " + s.name)
+	return engine.RunnerOptions{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows, Spin: s.spinLimit(), Progress: update}, done
+}
+
+// withLine opens a runner with room for one sequence of the given number of positions, calls fn on its leading thread,
+// and closes it. logitRows is how many positions of one forward may be asked for.
+func (s *session) withLine(positions, logitRows int, fn func(r *engine.Runner, line *engine.Line) error) error {
+	o, done := s.runnerOptions(kvcache.BlocksFor(positions), logitRows)
+	r, err := engine.Open(o)
+	done()
+	if err != nil {
+		return modelError(err)
+	}
+	defer r.Close()
+	r.Lead(func(l *pool.Leader) { err = fn(r, engine.NewLine(r, l)) })
+	return err
+}
+
+// serving are the sizes of an engine.
+type serving struct {
+	context, parallel, queue, mixedCap int
+	aging                              time.Duration
+}
+
+// engine loads the model for many requests at once. The KV cache holds the whole context of every parallel request
+// where that takes no more than half of the memory that is left, else as many blocks as fit there, and one context at
+// least: requests then wait for blocks.
+func (s *session) engine(v serving) (*engine.Engine, error) {
+	need := kvcache.BlocksFor(v.context)
+	blocks := need * v.parallel
+	if free := mem.Available(); free > 0 {
+		perBlock := s.shape.KVBytesPerToken(s.plan.KV) * kvcache.BlockTokens
+		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
+	}
+	o, done := s.runnerOptions(blocks, v.parallel)
+	e, err := engine.New(engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context, Parallel: v.parallel, Queue: v.queue,
+		MixedCap: v.mixedCap, Aging: v.aging})
+	done()
+	return e, modelError(err)
+}
+
+// contextLimit is how many tokens a request may have where no flag says it.
+func (s *session) contextLimit(most int) int {
+	if s.shape.Context > 0 {
+		return min(most, s.shape.Context)
+	}
+	return most
+}
+
+// modelError gives errors of loading their exit code: a model or plan that this program cannot run is an input.
+func modelError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if code := plans.ExitCode(err); code != exitFailed {
+		return withCode(code, err)
+	}
+	return usageError(err)
+}
+
+// needTokenizer refuses to go on with a vocabulary that cannot be used.
+func (s *session) needTokenizer() error {
+	if s.tokErr != nil {
+		return usageError(fmt.Errorf("%s: %w", s.name, s.tokErr))
+	}
+	return nil
+}
+
+// modelName is how a model is called in listings: what its metadata says, else its file name.
+func modelName(f *gguf.File, path string) string {
+	if name, ok := f.String("general.name"); ok && strings.TrimSpace(name) != "" {
+		return clip(name, 60)
+	}
+	return strings.TrimSuffix(filepath.Base(path), ".gguf")
+}
+
+// spinLimit is the wait policy of the pool: 0 of the flag means not to spin at all.
+func (s *session) spinLimit() time.Duration {
+	if s.spin == 0 {
+		return pool.NoSpin
+	}
+	return s.spin
+}
