@@ -121,18 +121,27 @@ func computeOf(plan *plans.Plan, w *model.Weight) (microkernel.Compute, error) {
 // packPanels is how many panels one piece of packing work has.
 const packPanels = 8
 
+// packing is the progress of one weight: which panels are handed out, and how many are packed.
+type packing struct {
+	next pool.Counter
+	done atomic.Int64
+}
+
 func (w *Weights) pack(m *model.Model, p *pool.Pool, total int64, progress func(done, total int64)) error {
 	var done atomic.Int64
 	var bad atomic.Int64
 	bad.Store(-1)
-	counters := make([]pool.Counter, len(w.packed))
+	work := make([]packing, len(w.packed))
 	p.Run(func(worker *pool.Worker) {
 		for i := range w.packed {
 			packed, raw := &w.packed[i], m.Weights[i].Tensor
 			panels := packed.Layout.Panels()
-			for lo, hi, ok := worker.Next(&counters[i], panels, packPanels); ok; lo, hi, ok = worker.Next(&counters[i], panels, packPanels) {
+			for lo, hi, ok := worker.Next(&work[i].next, panels, packPanels); ok; lo, hi, ok = worker.Next(&work[i].next, panels, packPanels) {
 				if !w.packRange(packed, raw, lo, hi) {
 					bad.CompareAndSwap(-1, int64(i))
+				}
+				if work[i].done.Add(int64(hi-lo)) == int64(panels) {
+					_ = raw.Release() // advice: the pages stay in the page cache whatever it answers
 				}
 				n := done.Add(int64((hi - lo) * packed.Layout.PanelStride()))
 				if progress != nil {
