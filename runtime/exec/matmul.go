@@ -19,23 +19,34 @@ func (e *Executor) matMul(w *pool.Worker, op *model.Op) {
 		w.Barrier()
 	}
 	total := 0
-	for _, wi := range op.W {
-		total += e.gemms[wi].of(m).Tasks(m)
-	}
 	scratch := e.scratch[w.Index()].gemm
+	for i, wi := range op.W {
+		g := e.gemms[wi].of(m)
+		if g.static(w.N()) {
+			o := e.operands(op, i, m)
+			g.runShare(scratch, w.ID(), &o)
+			continue
+		}
+		total += g.Tasks(m)
+	}
 	for lo, hi, ok := w.Next(&e.chunks, total, 1); ok; lo, hi, ok = w.Next(&e.chunks, total, 1) {
 		for t := lo; t < hi; t++ {
-			i, task := e.findTask(op, m, t)
+			i, task := e.findTask(op, m, t, w.N())
 			o := e.operands(op, i, m)
 			e.gemms[op.W[i]].of(m).Run(scratch, task, &o)
 		}
 	}
 }
 
-// findTask says which weight of the op a task number belongs to, and which of its slices it is.
-func (e *Executor) findTask(op *model.Op, m, t int) (weight, task int) {
+// findTask says which weight of the op a task number belongs to, and which of its slices it is. Weights whose slices are laid on the workers beforehand are
+// not counted.
+func (e *Executor) findTask(op *model.Op, m, t, workers int) (weight, task int) {
 	for i, wi := range op.W {
-		n := e.gemms[wi].of(m).Tasks(m)
+		g := e.gemms[wi].of(m)
+		if g.static(workers) {
+			continue
+		}
+		n := g.Tasks(m)
 		if t < n {
 			return i, t
 		}

@@ -37,7 +37,7 @@ type entry struct {
 	stage    string
 }
 
-func (e *entry) median() float64 { return e.sample.Median() }
+func (e *entry) fast() float64 { return e.sample.Fast() }
 
 func (r *run) newAnchor(m int, share time.Duration) *anchor {
 	n := r.columns(m)
@@ -88,7 +88,7 @@ func (a *anchor) limit(level int) Limit {
 		l.Steady = 0
 	}
 	if a.best != nil && level != deciding {
-		l.GiveUp = 1.5 * a.best.median()
+		l.GiveUp = 1.5 * a.best.fast()
 	}
 	return l
 }
@@ -111,7 +111,7 @@ func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error)
 	e := &entry{schedule: s, sample: sample, stage: stage}
 	a.entries[s] = e
 	a.list = append(a.list, e)
-	if a.best == nil || e.median() < a.best.median() {
+	if a.best == nil || e.fast() < a.best.fast() {
 		a.best = e
 	}
 	a.report(e, stage)
@@ -152,7 +152,7 @@ func (a *anchor) gains(x, y *entry) (bool, error) {
 		return true, nil
 	}
 	for round := 0; ; round++ {
-		ratio := x.median() / y.median()
+		ratio := x.fast() / y.fast()
 		if round == 2 || math.Abs(ratio-1) > a.margin() || x.sample.Stopped {
 			return ratio < 0.997, nil
 		}
@@ -190,7 +190,7 @@ func (a *anchor) timeIncumbent() error {
 	if err != nil {
 		return err
 	}
-	a.aa = append(a.aa, math.Abs(second.Median()/first.median()-1))
+	a.aa = append(a.aa, math.Abs(second.Fast()/first.fast()-1))
 	first.sample.merge(second)
 	a.incumbent = first
 	if a.o.Alone { // forget it: it is found again only if the strategy proposes it
@@ -219,9 +219,31 @@ func (a *anchor) decide() error {
 	reps := (a.o.Effort.Reps + 1) / 2
 	if wide := a.affordableColumns(finalists, reps+1); wide > a.columns {
 		a.columns, a.list, a.best = wide, nil, nil
-		return a.measureWide(finalists, reps)
+		if err := a.measureWide(finalists, reps); err != nil {
+			return err
+		}
+	} else if err := a.again(reps, finalists...); err != nil {
+		return err
 	}
-	return a.again(reps, finalists...)
+	return a.settle(finalists)
+}
+
+// settle measures the finalists that are still as fast as the fastest, within the noise, some more times.
+func (a *anchor) settle(finalists []*entry) error {
+	for range 2 {
+		sortFastest(finalists)
+		n := 1
+		for n < len(finalists) && finalists[n].fast() <= finalists[0].fast()*(1+2*a.margin()) {
+			n++
+		}
+		if n == 1 {
+			return nil
+		}
+		if err := a.again(2, finalists[:n]...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // affordableColumns is how many columns can be computed in what is left of the anchor's share when each finalist is called the given number of times.
@@ -232,7 +254,7 @@ func (a *anchor) affordableColumns(finalists []*entry, calls int) int {
 	left := (1 - a.spent()) * a.share.Seconds()
 	round := 0.0 // seconds to call each once
 	for _, e := range finalists {
-		round += e.median()
+		round += e.fast()
 	}
 	wide := float64(a.columns) * left / float64(calls) / round
 	if wide >= float64(a.p.Key.N) {
@@ -260,7 +282,7 @@ func (a *anchor) measureWide(finalists []*entry, reps int) error {
 // ranked is all schedules of the anchor that may win, fastest first.
 func (a *anchor) ranked() []*entry {
 	out := slices.Clone(a.list)
-	slices.SortStableFunc(out, func(x, y *entry) int { return cmp.Compare(x.median(), y.median()) })
+	slices.SortStableFunc(out, func(x, y *entry) int { return cmp.Compare(x.fast(), y.fast()) })
 	return out
 }
 
@@ -275,7 +297,7 @@ func (a *anchor) outcome() Anchor {
 	}
 	win := ranked[0]
 	for _, e := range []*entry{a.before, a.incumbent} {
-		if e != nil && slices.Contains(ranked, e) && e.median() <= ranked[0].median()*(1+a.margin()/2) {
+		if e != nil && slices.Contains(ranked, e) && e.fast() <= ranked[0].fast()*(1+a.margin()/2) {
 			win = e
 			break
 		}
@@ -286,7 +308,7 @@ func (a *anchor) outcome() Anchor {
 		out.Seconds = append(out.Seconds, t*scale)
 	}
 	if a.incumbent != nil && (a.columns == a.narrow || slices.Contains(ranked, a.incumbent)) {
-		out.Rival = a.incumbent.median() * scale
+		out.Rival = a.incumbent.fast() * scale
 	}
 	return out
 }
@@ -296,7 +318,7 @@ func (a *anchor) scale() float64 { return float64(a.p.Key.N) / float64(a.columns
 
 func (a *anchor) report(e *entry, stage string) {
 	ev := Event{Phase: a.p.Phase, Key: a.p.Key, M: a.m, Stage: stage, Schedule: e.schedule,
-		Seconds: e.median() * a.scale(), Best: a.best.median() * a.scale(), Trials: a.res.Trials}
+		Seconds: e.fast() * a.scale(), Best: a.best.fast() * a.scale(), Trials: a.res.Trials}
 	ev.GFLOPS = a.p.work(a.m).FLOP / ev.Best / 1e9
 	ev.OfRoof = a.p.roofSeconds(a.m) / ev.Best
 	a.o.Progress(ev)

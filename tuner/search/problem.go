@@ -106,8 +106,8 @@ type Anchor struct {
 	Rival    float64   // seconds of the incumbent here, 0 when not timed
 }
 
-// Median seconds of the winner, infinite when it was never timed.
-func (a Anchor) Median() float64 { return Sample{Seconds: a.Seconds}.Median() }
+// Fast is Sample.Fast of the winner, in seconds; infinite when it was never timed.
+func (a Anchor) Fast() float64 { return Sample{Seconds: a.Seconds}.Fast() }
 
 // Result is a kernel table and how it came about.
 type Result struct {

@@ -48,7 +48,7 @@ func (a *anchor) screenTiles(groups []tileGroup) ([]*entry, error) {
 			out = append(out, e)
 		}
 	}
-	sortByMedian(out)
+	sortFastest(out)
 	return out, nil
 }
 
@@ -65,7 +65,7 @@ func (a *anchor) saturate(s space, cur *entry) (*entry, error) {
 			if err != nil {
 				return nil, err
 			}
-			if e != nil && e.median() < best.median() {
+			if e != nil && e.fast() < best.fast() {
 				best = e
 			}
 		}
@@ -121,7 +121,7 @@ func (c *costModel) measure(a *anchor) error {
 		}
 		if e != nil {
 			c.kernels = append(c.kernels, k)
-			c.flop = append(c.flop, 2*float64(a.m)*float64(a.columns)*float64(a.p.Key.K)/e.median()/float64(a.p.Threads))
+			c.flop = append(c.flop, 2*float64(a.m)*float64(a.columns)*float64(a.p.Key.K)/e.fast()/float64(a.p.Threads))
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (a *anchor) fastStart(s space, until float64) error {
 			if err != nil {
 				return err
 			}
-			if growing[d] = e != nil && e.median() < cur.median(); growing[d] {
+			if growing[d] = e != nil && e.fast() < cur.fast(); growing[d] {
 				cur = e
 			}
 		}
@@ -106,7 +106,7 @@ func (a *anchor) finetune(until float64) error {
 			if err != nil {
 				return err
 			}
-			if cur == nil || cur.median() > 1.1*a.best.median() {
+			if cur == nil || cur.fast() > 1.1*a.best.fast() {
 				continue
 			}
 			if err := a.fineSteps(s, cur, end); err != nil {
@@ -133,7 +133,7 @@ func (a *anchor) fineSteps(s space, cur *entry, end float64) error {
 				if err != nil {
 					return err
 				}
-				if e != nil && (best == nil || e.median() < best.median()) {
+				if e != nil && (best == nil || e.fast() < best.fast()) {
 					best, along, up = e, d, rise
 				}
 			}

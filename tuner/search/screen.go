@@ -23,7 +23,7 @@ func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*ent
 			byTile[e] = g
 		}
 	}
-	sortByMedian(heads)
+	sortFastest(heads)
 	all := slices.Clone(heads)
 	for _, h := range heads[:min(variants, len(heads))] {
 		for _, k := range byTile[h].variants[1:] {
@@ -39,7 +39,7 @@ func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*ent
 			}
 		}
 	}
-	sortByMedian(all)
+	sortFastest(all)
 	return all, nil
 }
 
@@ -47,8 +47,8 @@ func (a *anchor) timeGuess(k MicroKernel) (*entry, error) {
 	return a.time(newSpace(a.p, k, a.m, a.columns).guess(a.p.CacheL1, a.p.CacheL2), "screening", screening)
 }
 
-func sortByMedian(list []*entry) {
-	slices.SortStableFunc(list, func(x, y *entry) int { return cmp.Compare(x.median(), y.median()) })
+func sortFastest(list []*entry) {
+	slices.SortStableFunc(list, func(x, y *entry) int { return cmp.Compare(x.fast(), y.fast()) })
 }
 
 // kernelsOf lists the distinct micro-kernels of entries, in order, at most n.

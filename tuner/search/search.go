@@ -168,7 +168,7 @@ func (r *run) reuse() bool {
 		if i > 0 && a.Schedule != tail[i-1].Schedule {
 			return false
 		}
-		rate := float64(a.M) / a.Median()
+		rate := float64(a.M) / a.Fast()
 		if i == 0 || rate < low {
 			low = rate
 		}

@@ -1,0 +1,42 @@
+package exec
+
+import (
+	"unsafe"
+
+	"sandwich/runtime/pool"
+)
+
+// SetQuant points int8 products at rows of microkernel.ActQ8 blocks, stride bytes apart.
+func (o *Operands) SetQuant(base unsafe.Pointer, stride int) { o.Quant = quantRows{base, stride} }
+
+// Work computes the caller's part of a product under the schedule's polymerization scheme. All active workers call it with the same arguments but their
+// own scratch, and meet at a barrier before C is read.
+func (g *Gemm) Work(w *pool.Worker, next *pool.Counter, scratch unsafe.Pointer, o *Operands) {
+	if g.static(w.N()) {
+		g.runShare(scratch, w.ID(), o)
+		return
+	}
+	total := g.Tasks(o.M)
+	for lo, hi, ok := w.Next(next, total, 1); ok; lo, hi, ok = w.Next(next, total, 1) {
+		for t := lo; t < hi; t++ {
+			g.Run(scratch, t, o)
+		}
+	}
+}
+
+// static says whether the scheme lays slices on this many workers beforehand. With another number of active workers, they are handed out.
+func (g *Gemm) static(workers int) bool {
+	return g.s.WaysM > 0 && g.s.WaysM*g.s.WaysN == workers
+}
+
+// runShare computes the slices that the scheme gives to a worker: one block of the grid of slices.
+func (g *Gemm) runShare(scratch unsafe.Pointer, worker int, o *Operands) {
+	rows, cols := g.grid(o.M)
+	i0, i1 := pool.Split(rows, g.s.WaysM, worker/g.s.WaysN, 1)
+	j0, j1 := pool.Split(cols, g.s.WaysN, worker%g.s.WaysN, 1)
+	for j := j0; j < j1; j++ {
+		for i := i0; i < i1; i++ {
+			g.Run(scratch, j*rows+i, o)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/search"
+)
+
+// bench times schedules on the GEMM that serving uses (rule 2): the same executor, packed weights and pinned pool. It implements search.Timer, for use on the thread that
+// leads the pool.
+//
+// Weights are as cold as in serving: calls go round a run of panels as long as the model's weights are, or as long as it takes to leave the last-level cache.
+type bench struct {
+	ctx     context.Context
+	lead    *pool.Leader
+	kernels *exec.Kernels
+	seed    uint64
+
+	weights *mem.Buffer // panels of the present weight shape, again and again
+	round   int         // bytes of weights that calls go round, without the slack of the last one
+	filled  plans.WeightKey
+	input   *mem.Buffer // rows of activations
+	quant   *mem.Buffer // the same, rounded to int8
+	output  *mem.Buffer
+	scratch *mem.Buffer
+	rows    int // of activations that are filled
+	width   int // K they are filled for
+	rounded int // of them, rows that are rounded to int8 too
+	each    int // bytes of scratch a worker has
+	next    pool.Counter
+	at      int // panel that the next call starts at
+}
+
+// benchSize says how large the operands of a bench may get.
+type benchSize struct {
+	round int // bytes of weights to go round
+	copy  int // bytes of the largest weight of a trial
+	input int // largest M times padded K of an activation, in float32 values
+	quant int // the same for int8 rows, in bytes; 0 without such weights
+	cells int // values of C
+	spare int // bytes of scratch a worker
+}
+
+// scratchBytes is what a worker may use for widened panels: the search's limit of a million values with the padding of its panels.
+const scratchBytes = 4<<20 + 256<<10
+
+// outputCells bounds C of a trial, in values.
+const outputCells = 24 << 20
+
+func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kernels, s benchSize, seed uint64) (b *bench, err error) {
+	b = &bench{ctx: ctx, lead: lead, kernels: k, seed: seed, round: s.round, each: s.spare}
+	defer func() {
+		if err != nil {
+			b.free()
+		}
+	}()
+	for _, x := range []struct {
+		buffer **mem.Buffer
+		bytes  int
+	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.quant, s.quant}, {&b.output, 4 * s.cells}, {&b.scratch, s.spare * workers}} {
+		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
+			return nil, fmt.Errorf("no memory to time kernels in: %w", err)
+		}
+	}
+	return b, nil
+}
+
+func (b *bench) free() {
+	for _, x := range []*mem.Buffer{b.weights, b.input, b.quant, b.output, b.scratch} {
+		if x != nil {
+			x.Free()
+		}
+	}
+}
+
+// callSeconds is the shortest stretch that the clock is read around: shorter calls are repeated within it.
+const callSeconds = 200e-6
+
+// Time implements search.Timer.
+func (b *bench) Time(t search.Trial) (search.Sample, error) {
+	if err := context.Cause(b.ctx); err != nil {
+		return search.Sample{}, err
+	}
+	key := plans.WeightKey{N: t.Columns, K: t.Key.K, Type: t.Key.Type}
+	g, err := exec.NewGemm(b.kernels, t.Schedule, key)
+	if err != nil {
+		return search.Sample{}, fmt.Errorf("%w: %w", search.ErrUnfit, err)
+	}
+	if g.ScratchBytes() > b.each {
+		return search.Sample{}, fmt.Errorf("%w: a slice needs %d bytes of scratch", search.ErrUnfit, g.ScratchBytes())
+	}
+	p := product{bench: b, gemm: g, copies: 1}
+	if p.layout, err = b.prepare(key, t); err != nil {
+		return search.Sample{}, err
+	}
+	p.ops = b.operands(t, p.layout)
+	p.packed = exec.Packed{Layout: p.layout, Compute: t.Compute}
+	p.panels = p.layout.Panels()
+	p.copies = max(1, b.round/(p.panels*p.layout.PanelStride()))
+	p.times = 1
+	if warm := p.call(); warm < callSeconds { // also the call that meets new code and cold activations
+		p.times = min(1000, int(callSeconds/math.Max(warm, 1e-7))+1)
+	} else if t.Limit.GiveUp > 0 && warm > 3*t.Limit.GiveUp {
+		return search.Sample{Seconds: []float64{warm}, Stopped: true}, nil
+	}
+	return t.Limit.Repeat(func() (float64, error) { return p.call(), context.Cause(b.ctx) })
+}
+
+// product is a trial under way.
+type product struct {
+	*bench
+	gemm   *exec.Gemm
+	layout microkernel.Layout
+	packed exec.Packed
+	ops    exec.Operands
+	panels int
+	copies int
+	times  int // products a call
+}
+
+// call runs the product times over, each with the next weights of the round, and returns the seconds of one.
+func (p *product) call() float64 {
+	began := time.Now()
+	p.lead.Run(func(w *pool.Worker) {
+		scratch := unsafe.Add(p.scratch.Pointer(), w.Index()*p.each)
+		packed, ops := p.packed, p.ops
+		ops.W = &packed
+		for i := range p.times {
+			copyOf := (p.at + i) % p.copies
+			packed.Data = unsafe.Add(p.weights.Pointer(), copyOf*p.panels*p.layout.PanelStride())
+			p.gemm.Work(w, &p.next, scratch, &ops)
+			w.Barrier()
+		}
+	})
+	seconds := time.Since(began).Seconds() / float64(p.times)
+	p.at = (p.at + p.times) % p.copies
+	return seconds
+}
+
+// prepare fills the operands for a trial where they hold something else.
+func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout, error) {
+	wt, err := microkernel.ParseWeightType(key.Type)
+	if err != nil {
+		return microkernel.Layout{}, fmt.Errorf("%w: %w", search.ErrUnfit, err)
+	}
+	l := microkernel.Layout{Type: wt, N: key.N, K: key.K}
+	if err := l.Validate(); err != nil {
+		return l, fmt.Errorf("%w: %w", search.ErrUnfit, err)
+	}
+	if l.Bytes() > b.weights.Len() || 4*t.M*paddedRow(key.N) > b.output.Len() || 4*t.M*paddedRow(key.K) > b.input.Len() {
+		return l, fmt.Errorf("%w: operands of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
+	}
+	if shape := (plans.WeightKey{K: key.K, Type: key.Type}); b.filled != shape {
+		if err := b.fillWeights(l); err != nil {
+			return l, err
+		}
+		b.filled = shape
+	}
+	if b.width != key.K || b.rows < t.M {
+		b.fillInput(t.M, key.K)
+		b.rounded = 0
+	}
+	if t.Compute == microkernel.ComputeInt8 && b.rounded < t.M {
+		b.roundInput(t.M, key.K)
+	}
+	return l, nil
+}
+
+// fillWeights packs some rows of random values and repeats their panels through the whole buffer.
+func (b *bench) fillWeights(l microkernel.Layout) error {
+	const panels = 16
+	l.N = panels * microkernel.PanelWidth
+	raw, err := randomRows(l, b.seed)
+	if err != nil {
+		return err
+	}
+	size := l.Bytes()
+	if size > b.weights.Len() {
+		l.N = b.weights.Len() / l.PanelStride() * microkernel.PanelWidth
+		size = l.Bytes()
+	}
+	data := b.weights.Bytes()
+	if err := microkernel.Pack(data[:size], l, 0, l.N, raw, 0); err != nil {
+		return fmt.Errorf("packing random weights: %w", err)
+	}
+	const piece = 1 << 20
+	pieces := (len(data) - size + piece - 1) / piece
+	b.lead.Run(func(w *pool.Worker) {
+		for lo, hi, ok := w.Next(&b.next, pieces, 4); ok; lo, hi, ok = w.Next(&b.next, pieces, 4) {
+			from, to := size+lo*piece, min(size+hi*piece, len(data))
+			for from < to {
+				from += copy(data[from:to], data[from%size:size])
+			}
+		}
+	})
+	return nil
+}
+
+// randomRows is rows of a weight as a model file holds them.
+func randomRows(l microkernel.Layout, seed uint64) ([]byte, error) {
+	t, err := gguf.ParseType(l.Type.String())
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(seed, uint64(l.K)))
+	values := make([]float32, l.K)
+	row := t.RowBytes(l.K)
+	raw := make([]byte, l.N*row)
+	for r := range l.N {
+		for i := range values {
+			values[i] = float32(rng.NormFloat64()) * 0.05
+		}
+		if err := gguf.Quantize(raw[r*row:(r+1)*row], t, values); err != nil {
+			return nil, fmt.Errorf("making random weights: %w", err)
+		}
+	}
+	return raw, nil
+}
+
+func (b *bench) fillInput(m, k int) {
+	rng := rand.New(rand.NewPCG(b.seed, 2))
+	x := b.input.Float32s()
+	stride := paddedRow(k)
+	for i := range min(len(x), m*stride) {
+		x[i] = float32(rng.NormFloat64())
+	}
+	b.rows, b.width = m, k
+}
+
+func (b *bench) roundInput(m, k int) {
+	x := b.input.Float32s()
+	stride, rows := paddedRow(k), quantRow(k)
+	for r := range m {
+		b.kernels.Vec.QuantizeRowQ8(&x[r*stride], k, unsafe.Add(b.quant.Pointer(), r*rows))
+	}
+	b.rounded = m
+}
+
+func (b *bench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
+	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * paddedRow(l.K), C: b.output.Pointer(), CStride: 4 * paddedRow(l.N)}
+	o.SetQuant(b.quant.Pointer(), quantRow(l.K))
+	return o
+}
+
+// paddedRow is the distance between rows of float32 values as the runtime pads them: whole cache lines, off multiples of 1 KiB.
+func paddedRow(width int) int {
+	n := (width + 15) / 16 * 16
+	if n%256 == 0 {
+		n += 16
+	}
+	return n
+}
+
+// quantRow is the distance in bytes between rows of activations rounded to int8.
+func quantRow(k int) int { return 4 * paddedRow((microkernel.ActQ8RowBytes(k)+3)/4) }
