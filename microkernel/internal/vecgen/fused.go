@@ -2,6 +2,7 @@ package vecgen
 
 import (
 	"fmt"
+	"math/bits"
 	"unsafe"
 
 	"sandwich/microkernel/internal/asm"
@@ -281,22 +282,31 @@ func (g *fused) clear(p product) {
 func (g *fused) overPasses(panels, columns int, pass func(columns int)) {
 	if whole := panels / columns; whole > 0 {
 		g.MovImm(passes, uint64(whole))
-		loop := g.Here()
-		pass(columns)
-		g.Dec(passes)
-		g.Jcc(asm.NotZero, loop)
+		g.loopPasses(func() { pass(columns) })
 	}
 	if rest := panels % columns; rest > 0 {
 		pass(rest)
 	}
 }
 
-// scores computes the products of the rows with the 64 keys, one chain over the head dimension each, into scratch.
+func (g *fused) loopPasses(pass func()) {
+	loop := g.Here()
+	pass()
+	g.Dec(passes)
+	g.Jcc(asm.NotZero, loop)
+}
+
+// scores computes the products of the rows with the keys up to the last one that any row sees, in whole passes, one chain
+// over the head dimension each, into scratch.
 func (g *fused) scores() {
 	panel := group * g.HeadDim * g.size()
+	columns := g.panels(g.Rows)
+	g.Mov32(passes, asm.At(scrReg, scrLargest))
+	g.Add(passes, asm.Imm32(int32(group*columns-1)))
+	g.Shr(passes, uint8(bits.Len(uint(group*columns))-1))
 	g.Mov(bPtr, kReg)
 	g.Lea(outPtr, asm.At(scrReg, scrP))
-	g.overPasses(positions/group, g.panels(g.Rows), func(columns int) {
+	g.loopPasses(func() {
 		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.HeadDim, lines: g.linesPerTurn(columns)}
 		g.clear(p)
 		g.Mov(aPtr, qReg)
