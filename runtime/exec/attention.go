@@ -12,7 +12,7 @@ import (
 
 // attentionTile is the most tokens of one sequence whose attention is one unit of work: enough for a block of keys to
 // serve many queries while it is cached. Results do not depend on it.
-const attentionTile = 32
+const attentionTile = 64
 
 // tile is one unit of attention for all KV heads: n consecutive rows of one span.
 type tile struct {
