@@ -20,10 +20,10 @@ func (t *Tree) Apply(x Transform) (*Tree, error) {
 	if x.Op != OpOnly && x.D > t.Depth() {
 		return nil, fmt.Errorf("%s: the tree ends at depth %d", x, t.Depth())
 	}
-	if x.Op == OpGroup && slices.ContainsFunc(t.ops, func(o Transform) bool { return o.Op != OpGroup }) {
+	if x.Op == OpGroup && slices.ContainsFunc(t.transforms(), func(o Transform) bool { return o.Op != OpGroup }) {
 		return nil, fmt.Errorf("%s: groups come before removes: apply it first", x)
 	}
-	next := &Tree{base: t.Base(), ops: append(slices.Clone(t.ops), x)}
+	next := &Tree{base: t.Base(), info: t.info, ops: append(t.Transforms(), x)}
 	next.once.Do(func() {})
 	e := editor{tree: next, x: x}
 	if err := e.fits(t); err != nil {
@@ -63,14 +63,14 @@ func (t *Tree) setRoot(root *Node) {
 // transforms that fit, so there is no error to return.
 func (t *Tree) materialize() {
 	root := t.base.Root()
-	for _, x := range t.ops {
+	for _, x := range t.transforms() {
 		e := editor{tree: t, x: x}
 		root = e.edit(root, 0)
 	}
 	t.root = root
 	if verify && (root.digest != t.digest || root.CPUs.Count() != t.pus) {
 		panic(fmt.Sprintf("topotree: %v gives digest %s with %d PUs, enumeration promised %s with %d",
-			t.ops, root.digest, root.CPUs.Count(), t.digest, t.pus))
+			t.transforms(), root.digest, root.CPUs.Count(), t.digest, t.pus))
 	}
 }
 
@@ -273,18 +273,14 @@ func compareNodes(a, b *Node) int {
 
 // Full returns the tree that t was before anything was removed: its groups alone.
 func (t *Tree) Full() *Tree {
-	var groups []Transform
-	for _, x := range t.ops {
-		if x.Op == OpGroup {
-			groups = append(groups, x)
-		}
-	}
-	if len(groups) == len(t.ops) {
+	ops := t.transforms()
+	groups := slices.DeleteFunc(slices.Clone(ops), func(x Transform) bool { return x.Op != OpGroup })
+	if len(groups) == len(ops) {
 		return t
 	}
 	full := t.Base()
-	for _, x := range groups { // nothing was removed before them, so they fit again
-		next := &Tree{base: t.Base(), ops: append(slices.Clone(full.ops), x)}
+	for i, x := range groups { // nothing was removed before them, so they fit again
+		next := &Tree{base: t.Base(), info: t.info, ops: groups[: i+1 : i+1]}
 		next.once.Do(func() {})
 		next.setRoot(editor{tree: next, x: x}.edit(full.Root(), 0))
 		full = next

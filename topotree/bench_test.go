@@ -49,6 +49,15 @@ func BenchmarkEnumerate(b *testing.B) {
 	}
 }
 
+// BenchmarkEnumerateTwoClasses walks kunpeng920 when a measurement told fast nodes from slow ones.
+func BenchmarkEnumerateTwoClasses(b *testing.B) {
+	m, err := mustSynthetic(b, kunpeng920).WithMeasured([]MeasuredClass{{"fast", CPURange(0, 95)}, {"slow", CPURange(96, 191)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchEnumerate(b, m)
+}
+
 // BenchmarkRead reads saved machines from a file system, and XML from memory.
 func BenchmarkRead(b *testing.B) {
 	dir := sharedDir(b)

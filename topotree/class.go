@@ -54,12 +54,17 @@ func (q classTree) seal(c *class) *class {
 		}
 		children = append(children, childCount{k.digest, 1})
 	}
+	c.digest = merkle(q.labelOf(c), children)
+	return c
+}
+
+// labelOf is what a class hashes beside its kids.
+func (q classTree) labelOf(c *class) label {
 	l := c.label
 	if q.interchangeable {
 		l.offsets = nil
 	}
-	c.digest = merkle(l, children)
-	return c
+	return l
 }
 
 // depth returns the depth of the PUs.

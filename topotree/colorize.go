@@ -21,7 +21,7 @@ type painter struct {
 // symmetric and tileable (Sandwich 5.2). Colors are numbered by what they are, never by PU number, so that a
 // renumbered machine gets the same colors.
 func colorTree(m *Machine, root *Node) (*Tree, error) {
-	t := &Tree{root: root, pus: root.CPUs.Count()}
+	t := &Tree{root: root, pus: root.CPUs.Count(), info: &treeInfo{}}
 	t.once.Do(func() {})
 	p := &painter{tree: t, color: map[int]int{}}
 	p.base(m, root.CPUs)
@@ -42,7 +42,7 @@ func (p *painter) finish() error {
 	for c, basic := range p.color {
 		p.infos[basic].CPUs = p.infos[basic].CPUs.Union(NewCPUSet(c))
 	}
-	p.tree.palette, p.tree.splits = p.infos, p.splits
+	p.tree.info.palette, p.tree.info.splits = p.infos, p.splits
 	canonical(p.tree.root)
 	p.tree.digest = p.tree.root.digest
 	return p.tree.Check()

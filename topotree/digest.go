@@ -48,7 +48,9 @@ type label struct {
 
 // merkle hashes one node from its label and the multiset of its children's digests. It sorts children in place.
 func merkle(l label, children []childCount) Digest {
-	slices.SortFunc(children, func(a, b childCount) int { return bytes.Compare(a.digest[:], b.digest[:]) })
+	if len(children) > 1 {
+		slices.SortFunc(children, func(a, b childCount) int { return bytes.Compare(a.digest[:], b.digest[:]) })
+	}
 	var scratch [256]byte
 	b := append(scratch[:0], byte(l.kind), 0, byte(len(l.color)/2), byte(len(l.color)/2>>8))
 	if l.virtual {
@@ -73,7 +75,7 @@ func merkle(l label, children []childCount) Digest {
 
 func (t *Tree) labelOf(n *Node) label {
 	l := label{kind: n.Kind, virtual: n.Virtual, color: n.Color}
-	if !t.Base().interchangeable {
+	if !t.info.interchangeable {
 		l.offsets = n.offsets
 	}
 	return l

@@ -40,8 +40,8 @@ func Enumerate(t *Tree, b Bounds) iter.Seq[*Tree] {
 		w := newWalk(t, b, yield)
 		*w.stats = Stats{}
 		start := classTree{
-			root: classOf(t, t.Root(), map[Digest]*class{}), ops: t.ops,
-			interchangeable: t.Base().interchangeable,
+			root: classOf(t, t.Root(), map[Digest]*class{}), ops: t.transforms(),
+			interchangeable: t.info.interchangeable,
 		}
 		w.groups(start)
 	}
@@ -52,7 +52,7 @@ type walk struct {
 	b     Bounds
 	stats *Stats
 	yield func(*Tree) bool
-	seen  map[Digest]struct{}
+	seen  digestSet
 	done  bool
 }
 
@@ -66,7 +66,7 @@ func newWalk(t *Tree, b Bounds, yield func(*Tree) bool) *walk {
 	if b.MaxColors == 0 {
 		b.MaxColors = 3
 	}
-	w := &walk{tree: t, b: b, stats: b.Stats, yield: yield, seen: map[Digest]struct{}{}}
+	w := &walk{tree: t, b: b, stats: b.Stats, yield: yield}
 	if w.stats == nil {
 		w.stats = &Stats{}
 	}
@@ -165,12 +165,11 @@ func (w *walk) removes(q classTree) {
 }
 
 // offer hands a candidate out unless an equivalent one came before.
-func (w *walk) offer(digest Digest, pus int, ops func() []Transform) {
+func (w *walk) offer(digest Digest, pus int, spell func() *choice) {
 	if pus < w.b.MinPUs {
 		return
 	}
-	before := len(w.seen)
-	if w.seen[digest] = struct{}{}; len(w.seen) == before {
+	if !w.seen.add(digest) {
 		w.stats.Duplicates++
 		return
 	}
@@ -179,9 +178,9 @@ func (w *walk) offer(digest Digest, pus int, ops func() []Transform) {
 		return
 	}
 	w.stats.Kept++
-	t := &Tree{base: w.tree.Base(), ops: ops(), digest: digest, pus: pus}
-	if len(t.ops) == 0 {
-		t = w.tree.Base()
+	t := &Tree{base: w.tree.Base(), info: w.tree.info, choice: spell(), digest: digest, pus: pus}
+	if digest == w.tree.digest {
+		t = w.tree
 	}
 	w.done = !w.yield(t)
 }

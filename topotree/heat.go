@@ -121,6 +121,10 @@ func (h Heat) WriteText(w io.Writer, columns int) error {
 	if fold > 1 {
 		fold1 = fmt.Sprintf(", %d x %d PUs to a cell", fold, fold)
 	}
+	if lo > hi {
+		b.WriteString("nothing was measured\n")
+		return b.Flush()
+	}
 	fmt.Fprintf(b, "%s %s %.4g to %s %.4g %s%s\n", strings.Repeat(" ", label), shades[0], lo, shades[len(shades)-1], hi, h.Unit, fold1)
 	return b.Flush()
 }

@@ -83,7 +83,7 @@ func (d *drawing) titles() []string {
 	if n := d.tree.PUs(); n != full {
 		line = fmt.Sprintf("%d of %d PUs active", n, full)
 	}
-	for _, x := range d.tree.ops {
+	for _, x := range d.tree.transforms() {
 		line += ", " + x.String()
 	}
 	if d.o.Ranks > 0 {
@@ -171,7 +171,7 @@ func (d *drawing) legend() []legendEntry {
 	if d.tree.PUs() < d.tree.Full().PUs() {
 		out = append(out, legendEntry{"#ececec", "#9a9a9a", "", "removed"})
 	}
-	for _, x := range d.tree.ops {
+	for _, x := range d.tree.transforms() {
 		if x.Op == OpGroup {
 			out = append(out, legendEntry{"#fffdf5", "#5b7f2b", ` stroke-dasharray="4 2"`, "group"})
 			break

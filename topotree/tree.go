@@ -26,16 +26,21 @@ type Node struct {
 // Tree is a TopoTree: a fundamental tree read from a machine, or what transforms made of one. It is immutable and
 // safe for use by many goroutines.
 type Tree struct {
-	base            *Tree // the fundamental tree; nil on the fundamental tree itself
-	ops             []Transform
+	base   *Tree // the fundamental tree; nil on the fundamental tree itself
+	info   *treeInfo
+	ops    []Transform
+	choice *choice // stands for ops in a tree out of Enumerate
+	digest Digest
+	pus    int
+	once   sync.Once // guards root
+	root   *Node
+}
+
+// treeInfo is what all trees made from one fundamental tree share.
+type treeInfo struct {
 	palette         []ColorInfo
 	splits          []string
 	interchangeable bool
-
-	digest Digest
-	pus    int
-	once   sync.Once
-	root   *Node // made by build on first use when the tree comes out of Enumerate
 }
 
 // Root returns the root node, of depth 0.
@@ -53,13 +58,20 @@ func (t *Tree) Base() *Tree {
 }
 
 // Transforms returns, in order, what leads from Base to this tree.
-func (t *Tree) Transforms() []Transform { return slices.Clone(t.ops) }
+func (t *Tree) Transforms() []Transform { return slices.Clone(t.transforms()) }
+
+func (t *Tree) transforms() []Transform {
+	if t.choice != nil {
+		return t.choice.transforms()
+	}
+	return t.ops
+}
 
 // Palette describes the basic colors; Color indexes it.
-func (t *Tree) Palette() []ColorInfo { return t.Base().palette }
+func (t *Tree) Palette() []ColorInfo { return t.info.palette }
 
 // Splits says in sentences where broken symmetry split a color; empty on a symmetric machine.
-func (t *Tree) Splits() []string { return t.Base().splits }
+func (t *Tree) Splits() []string { return t.info.splits }
 
 // PUs returns the number of PUs in the tree.
 func (t *Tree) PUs() int { return t.pus }
