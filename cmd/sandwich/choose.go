@@ -34,7 +34,7 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 	if err := f.checkISA(host); err != nil {
 		return nil, "", usageError(err)
 	}
-	fallback, err := plans.Default(host, shape, plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads})
+	fallback, err := f.untuned(host, shape)
 	if err != nil {
 		return nil, "", usageError(err)
 	}
@@ -45,6 +45,11 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 		return p, line, nil
 	}
 	return fallback, fallback.Headline() + "; `sandwich tune` makes a tuned one", nil
+}
+
+// untuned is the default plan under the flags.
+func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
+	return plans.Default(host, shape, plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads})
 }
 
 // checkISA refuses an instruction set that is unknown or that this CPU lacks.

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"sandwich/runtime/engine"
+	"sandwich/runtime/pool"
 )
 
 // logitRows is how many positions of a prompt are computed at a time where all their logits are wanted: the rows of a
@@ -24,9 +25,9 @@ func dumpLogits(s *session, prompt []int32, path string) error {
 	w := bufio.NewWriterSize(file, 1<<20)
 	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.shape.Vocab, len(prompt))
 	rows := min(logitRows, s.plan.Chunk)
-	err = s.withLine(len(prompt), rows, func(_ *engine.Runner, line *engine.Line) error {
+	err = s.withRunner(len(prompt), rows, func(r *engine.Runner, l *pool.Leader) error {
 		var row []byte
-		return line.Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
+		return engine.NewLine(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
 			row = row[:0]
 			for _, v := range logits {
 				row = binary.LittleEndian.AppendUint32(row, math.Float32bits(v))

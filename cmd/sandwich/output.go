@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,3 +64,14 @@ func printTable(w io.Writer, header []string, rows [][]string, numbers ...int) e
 	}
 	return t.Render()
 }
+
+// csvCell quotes a value where CSV needs it.
+func csvCell(s string) string {
+	if strings.ContainsAny(s, ",\"\n") {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
+}
+
+// sortedKeys lists the members of a set in order.
+func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

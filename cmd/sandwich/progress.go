@@ -29,3 +29,14 @@ func byteProgress(what string) (update func(done, total int64), done func()) {
 			_ = bar.Finish()
 		}
 }
+
+// countProgress shows a bar over total steps of equal weight; step is called from one goroutine.
+func countProgress(what string, total int) (step, done func()) {
+	if !stderrIsTerminal() {
+		return func() {}, func() {}
+	}
+	bar := progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
+}

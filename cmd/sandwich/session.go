@@ -30,10 +30,15 @@ type sessionFlags struct {
 }
 
 func (f *sessionFlags) add(c *cobra.Command) {
+	f.addPlan(c)
+	c.Flags().IntVarP(&f.threads, "threads", "t", 0, "worker threads, one a PU (default: as the plan says)")
+}
+
+// addPlan adds all of them but --threads.
+func (f *sessionFlags) addPlan(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
 	fs.StringVar(&f.plan, "plan", "", "plan bundle (default: the newest one for this host and model in "+dataFolderText+", else an untuned plan)")
-	fs.IntVarP(&f.threads, "threads", "t", 0, "worker threads, one a PU (default: as the plan says)")
 	fs.IntVar(&f.parallel, "tp", 1, "tensor-parallel ranks")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16 or f32 (default: as the plan says, f16 without one)")
@@ -64,9 +69,12 @@ func (f *sessionFlags) open() (*session, error) {
 		s.Close()
 		return nil, err
 	}
-	fmt.Fprintln(os.Stderr, s.origin)
+	notice(s.origin)
 	return s, nil
 }
+
+// notice says on stderr what a person should know about the run.
+func notice(line string) { fmt.Fprintln(os.Stderr, line) }
 
 // load reads the model and this machine.
 func (f *sessionFlags) load() (*session, error) {
@@ -112,7 +120,7 @@ func openModel(path string) (*gguf.File, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return f, modelName(f, path), nil
+	return f, strings.TrimSuffix(filepath.Base(path), ".gguf"), nil
 }
 
 // Close gives the file back. Engines and runners over it must be closed before.
@@ -124,9 +132,9 @@ func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 	return engine.RunnerOptions{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows, Spin: s.spinLimit(), Progress: update}, done
 }
 
-// withLine opens a runner with room for one sequence of the given number of positions, calls fn on its leading thread,
-// and closes it. logitRows is how many positions of one forward may be asked for.
-func (s *session) withLine(positions, logitRows int, fn func(r *engine.Runner, line *engine.Line) error) error {
+// withRunner opens a runner with room for the given number of positions, calls fn on its leading thread, and closes it.
+// logitRows is how many positions of one forward may be asked for.
+func (s *session) withRunner(positions, logitRows int, fn func(r *engine.Runner, l *pool.Leader) error) error {
 	o, done := s.runnerOptions(kvcache.BlocksFor(positions), logitRows)
 	r, err := engine.Open(o)
 	done()
@@ -134,7 +142,7 @@ func (s *session) withLine(positions, logitRows int, fn func(r *engine.Runner, l
 		return modelError(err)
 	}
 	defer r.Close()
-	r.Lead(func(l *pool.Leader) { err = fn(r, engine.NewLine(r, l)) })
+	r.Lead(func(l *pool.Leader) { err = fn(r, l) })
 	return err
 }
 
@@ -186,14 +194,6 @@ func (s *session) needTokenizer() error {
 		return usageError(fmt.Errorf("%s: %w", s.name, s.tokErr))
 	}
 	return nil
-}
-
-// modelName is how a model is called in listings: what its metadata says, else its file name.
-func modelName(f *gguf.File, path string) string {
-	if name, ok := f.String("general.name"); ok && strings.TrimSpace(name) != "" {
-		return clip(name, 60)
-	}
-	return strings.TrimSuffix(filepath.Base(path), ".gguf")
 }
 
 // spinLimit is the wait policy of the pool: 0 of the flag means not to spin at all.

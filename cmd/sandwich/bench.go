@@ -1,0 +1,14 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newBench() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure this program on this machine, each figure beside its roof",
+		Args:  exactArgs(0, ""),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newBenchLLM(), newBenchPerplexity())
+	return c
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+)
+
+// llmFlags are what bench llm measures.
+type llmFlags struct {
+	session sessionFlags
+	prompt  []int
+	gen     []int
+	batch   int
+	reps    int
+	threads []int
+	compare bool
+}
+
+func newBenchLLM() *cobra.Command {
+	var f llmFlags
+	c := &cobra.Command{
+		Use:   "llm",
+		Short: "Measure prompt processing and generation in tokens per second",
+		Long: `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
+generated one by one. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).`,
+		Example: `  sandwich bench llm
+  sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
+  sandwich bench llm --model llama.gguf --batch 8`,
+		Args: exactArgs(0, ""),
+	}
+	f.session.addPlan(c)
+	fs := c.Flags()
+	fs.IntSliceVarP(&f.threads, "threads", "t", nil, "worker threads, such as 1,2 (default: as the plan says)")
+	fs.IntSliceVarP(&f.prompt, "pp", "p", []int{512}, "lengths of prompts; 0 leaves them out")
+	fs.IntSliceVarP(&f.gen, "tg", "n", []int{64}, "numbers of generated tokens; 0 leaves them out")
+	fs.IntVar(&f.batch, "batch", 1, "sequences that generate at the same time")
+	fs.IntVarP(&f.reps, "reps", "r", 5, "samples of each test")
+	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan measure the untuned one, in turn")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
+			return err
+		}
+		if err := f.check(); err != nil {
+			return usageError(err)
+		}
+		rows, err := f.run(c.Context())
+		if err != nil {
+			return err
+		}
+		return printLLM(c.OutOrStdout(), rows, *format)
+	}
+	return c
+}
+
+func (f *llmFlags) check() error {
+	for _, list := range []struct {
+		name   string
+		values []int
+	}{{"-p", f.prompt}, {"-n", f.gen}} {
+		for _, v := range list.values {
+			if v < 0 || v > 1<<20 {
+				return fmt.Errorf("%s %d: give a number of tokens from 0 to %d", list.name, v, 1<<20)
+			}
+		}
+	}
+	for _, t := range f.threads {
+		if t < 1 {
+			return fmt.Errorf("--threads %d: give numbers of at least 1", t)
+		}
+	}
+	switch {
+	case f.batch < 1 || f.batch > maxParallel:
+		return fmt.Errorf("--batch %d: give a number from 1 to %d", f.batch, maxParallel)
+	case f.reps < 1 || f.reps > 10000:
+		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
+	}
+	return nil
+}
+
+// llmTest is one row's work.
+type llmTest struct {
+	name    string
+	prefill bool
+	tokens  int // of the prompt, or generated a sequence
+	batch   int
+}
+
+func (f *llmFlags) tests() []llmTest {
+	var out []llmTest
+	for _, n := range f.prompt {
+		if n > 0 {
+			out = append(out, llmTest{"pp" + strconv.Itoa(n), true, n, 1})
+		}
+	}
+	for _, n := range f.gen {
+		if n > 0 {
+			out = append(out, llmTest{"tg" + strconv.Itoa(n), false, n, f.batch})
+		}
+	}
+	return out
+}
+
+// positions is how many KV positions the largest test needs, over all its sequences.
+func positions(tests []llmTest) int {
+	most := 1
+	for _, t := range tests {
+		most = max(most, kvcache.BlocksFor(t.tokens)*kvcache.BlockTokens*t.batch)
+	}
+	return most
+}
+
+// llmArm is one plan with the runner that holds it.
+type llmArm struct {
+	name   string
+	plan   *plans.Plan
+	runner *engine.Runner
+}
+
+func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
+	s, err := f.session.load()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	threads := f.threads
+	if len(threads) == 0 {
+		threads = []int{0}
+	}
+	var rows []llmRow
+	for _, n := range threads {
+		f.session.threads = n
+		more, err := f.runThreads(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
+}
+
+// runThreads measures every test with the plans for one number of threads.
+func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error) {
+	arms, err := f.openArms(s)
+	defer func() {
+		for _, a := range arms {
+			a.runner.Close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	tests := f.tests()
+	samples := make([][][]float64, len(tests))
+	step, done := countProgress("bench llm", len(tests)*len(arms)*(f.reps+1))
+	defer done()
+	for i, t := range tests {
+		samples[i] = make([][]float64, len(arms))
+		for rep := range f.reps + 1 {
+			for j, a := range arms {
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				rate, err := a.measure(s, t)
+				if err != nil {
+					return nil, err
+				}
+				if rep > 0 { // the first one warms up
+					samples[i][j] = append(samples[i][j], rate)
+				}
+				step()
+			}
+		}
+	}
+	var rows []llmRow
+	for i, t := range tests {
+		for j, a := range arms {
+			rows = append(rows, newLLMRow(s, a, t, samples[i][j]))
+		}
+	}
+	return rows, nil
+}
+
+// openArms loads the model under the chosen plan and, where that is tuned, under the untuned one too.
+func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
+	plan, origin, err := f.session.choosePlan(s.profile, s.shape)
+	if err != nil {
+		return nil, err
+	}
+	notice(origin)
+	chosen := []*llmArm{{name: armName(plan), plan: plan}}
+	if plan.Tuned && f.compare {
+		untuned, err := f.session.untuned(s.profile, s.shape)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		chosen = append(chosen, &llmArm{name: "untuned", plan: untuned})
+	}
+	tests := f.tests()
+	var open []*llmArm
+	for _, a := range chosen {
+		s.plan = a.plan
+		o, done := s.runnerOptions(kvcache.BlocksFor(positions(tests)), f.batch)
+		a.runner, err = engine.Open(o)
+		done()
+		if err != nil {
+			return open, modelError(err)
+		}
+		open = append(open, a)
+	}
+	return open, nil
+}
+
+func armName(p *plans.Plan) string {
+	if p.Tuned {
+		return p.Name
+	}
+	return "untuned"
+}
+
+// measure runs a test once and returns tokens per second.
+func (a *llmArm) measure(s *session, t llmTest) (rate float64, err error) {
+	rng := rand.New(rand.NewPCG(1, 2)) // the same tokens for every arm and repetition
+	tokens := make([]int32, max(t.tokens, t.batch))
+	for i := range tokens {
+		tokens[i] = int32(rng.IntN(s.shape.Vocab))
+	}
+	a.runner.Lead(func(l *pool.Leader) {
+		began := time.Now()
+		if t.prefill {
+			err = engine.NewLine(a.runner, l).Feed(tokens, a.plan.Chunk, engine.LastLogits, func(int, []float32) error { return nil })
+		} else {
+			err = a.generate(l, t, tokens)
+		}
+		rate = float64(t.tokens*t.batch) / time.Since(began).Seconds()
+	})
+	return rate, err
+}
+
+// generate decodes t.tokens steps of t.batch sequences, each from an empty cache.
+func (a *llmArm) generate(l *pool.Leader, t llmTest, tokens []int32) error {
+	var b kvcache.Batch
+	blocks := kvcache.BlocksFor(t.tokens)
+	tables := make([][]kvcache.BlockID, t.batch)
+	for i := range tables {
+		for j := range blocks {
+			tables[i] = append(tables[i], kvcache.BlockID(i*blocks+j))
+		}
+	}
+	for pos := range t.tokens {
+		b.Reset()
+		for i := range t.batch {
+			b.Tokens = append(b.Tokens, tokens[(pos+i)%len(tokens)])
+			b.Spans = append(b.Spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos, Table: tables[i]})
+			b.LogitRows = append(b.LogitRows, int32(i))
+		}
+		if _, err := a.runner.Forward(l, &b, 0, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/gguf"
+)
+
+// llmRow is one line of bench llm; its JSON is stable.
+type llmRow struct {
+	Test    string    `json:"test"`
+	Threads int       `json:"threads"`
+	Batch   int       `json:"batch"`
+	Rate    float64   `json:"tokens_per_second"` // median
+	Min     float64   `json:"min"`
+	Max     float64   `json:"max"`
+	Samples []float64 `json:"samples"`
+	Model   string    `json:"model"`
+	Plan    string    `json:"plan"` // untuned, or the name of the tuned plan
+	Tuned   bool      `json:"tuned"`
+	KV      string    `json:"kv"`
+	PUs     string    `json:"pus"`
+	Roof    float64   `json:"roof_tokens_per_second,omitempty"`
+	RoofOf  string    `json:"roof,omitempty"` // what the roof is made of
+	CPU     string    `json:"cpu"`
+}
+
+func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
+	phase := &a.plan.Decode
+	if t.prefill {
+		phase = &a.plan.Prefill
+	}
+	sp := summarize(samples)
+	r := llmRow{Test: t.name, Threads: len(phase.PUs), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max, Samples: samples,
+		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, KV: a.plan.KV, PUs: phase.PUs.String(), CPU: s.profile.Host.CPUModel}
+	if t.prefill {
+		r.Roof, r.RoofOf = prefillRoof(s.profile, a.plan, t.tokens)
+	} else {
+		r.Roof, r.RoofOf = decodeRoof(s.profile, a.plan, t.batch)
+	}
+	return r
+}
+
+// prefillRoof is the tokens per second at which every matrix product would run at the multiply-add peak of its arithmetic;
+// 0 where a peak is not known. Attention and the rest are left out, and the head counts once a prompt.
+func prefillRoof(host *profiles.Profile, p *plans.Plan, tokens int) (float64, string) {
+	seconds := 0.0 // of one token
+	used := map[string]bool{}
+	for _, w := range p.Model.Weights {
+		sch, ok := p.Prefill.Lookup(w.Key(), min(tokens, p.Chunk))
+		if w.Role == plans.RoleEmbed || !ok {
+			continue
+		}
+		plan, _ := p.Weight(w.Key())
+		ceiling := roofline.ComputeCeiling(host, sch.Kernel.ISA.String(), plan.Compute)
+		if !ceiling.Known() {
+			return 0, ""
+		}
+		peak := ceiling.At(len(p.Prefill.PUs))
+		used[fmt.Sprintf("%s %s %s", sch.Kernel.ISA, plan.Compute, formatRate(peak, map[bool]string{true: "OP/s", false: "FLOP/s"}[plan.Compute == plans.ComputeInt8]))] = true
+		flop := 2 * float64(w.N) * float64(w.K) * float64(w.Count)
+		if w.Role == "head" {
+			flop /= float64(tokens)
+		}
+		seconds += flop / peak
+	}
+	if seconds == 0 {
+		return 0, ""
+	}
+	return 1 / seconds, strings.Join(sortedKeys(used), " + ")
+}
+
+// decodeRoof is the tokens per second at which every weight would be read at the bandwidth of memory, once for a batch.
+func decodeRoof(host *profiles.Profile, p *plans.Plan, batch int) (float64, string) {
+	ceiling := roofline.BandwidthCeiling(host, "memory")
+	bytes := weightBytes(p.Model)
+	if !ceiling.Known() || bytes == 0 {
+		return 0, ""
+	}
+	rate := ceiling.At(len(p.Decode.PUs))
+	return rate / bytes * float64(batch), "memory " + formatRate(rate, "B/s")
+}
+
+// weightBytes is what one decode step reads of weights.
+func weightBytes(s plans.ModelShape) float64 {
+	total := 0.0
+	for _, w := range s.Weights {
+		t, err := gguf.ParseType(w.Type)
+		if w.Role == plans.RoleEmbed || err != nil {
+			continue
+		}
+		total += float64(t.RowBytes(w.K)) * float64(w.N) * float64(w.Count)
+	}
+	return total
+}
+
+func printLLM(w io.Writer, rows []llmRow, format string) error {
+	switch format {
+	case "json":
+		return printJSON(w, rows)
+	case "csv":
+		return printLLMCSV(w, rows)
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(w, "nothing to measure: -p and -n are both 0")
+		return err
+	}
+	fmt.Fprintf(w, "%s on %s\n\n", rows[0].Model, rows[0].CPU)
+	var table [][]string
+	for _, r := range rows {
+		line := []string{r.label(), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max), "", "", r.RoofOf}
+		if r.Roof > 0 {
+			line[6], line[7] = fmt.Sprintf("%.1f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
+		}
+		table = append(table, line)
+	}
+	return printTable(w, []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"}, table, 1, 3, 4, 5, 6, 7)
+}
+
+func (r *llmRow) label() string {
+	if r.Batch > 1 {
+		return fmt.Sprintf("%s x %d", r.Test, r.Batch)
+	}
+	return r.Test
+}
+
+func printLLMCSV(w io.Writer, rows []llmRow) error {
+	fmt.Fprintln(w, "model,test,threads,batch,plan,tokens_per_second,min,max,roof,samples")
+	for _, r := range rows {
+		var samples []string
+		for _, s := range r.Samples {
+			samples = append(samples, fmt.Sprintf("%.3f", s))
+		}
+		if _, err := fmt.Fprintf(w, "%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s\n", csvCell(r.Model), r.Test, r.Threads, r.Batch, csvCell(r.Plan),
+			r.Rate, r.Min, r.Max, r.Roof, strings.Join(samples, ";")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
