@@ -22,9 +22,6 @@ type Packed struct {
 
 func (p *Packed) quantizedInput() bool { return p.Compute == microkernel.ComputeInt8 }
 
-// panels points at panel p.
-func (p *Packed) panel(i int) unsafe.Pointer { return unsafe.Add(p.Data, i*p.Layout.PanelStride()) }
-
 // Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5).
 type Weights struct {
 	packed []Packed
