@@ -100,11 +100,10 @@ func refF16ToF32(dst *float32, src *uint16, n int) {
 
 func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	xs := vecOf(x, k)
-	for ; len(xs) > 0; xs = xs[ActQ8Block:] {
-		b := (*ActQ8)(row)
-		b.Scale = quantizeBlockQ8(xs[:ActQ8Block], b.Q[:])
+	for i := range k / ActQ8Block {
+		b := actQ8At(row, i)
+		b.Scale = quantizeBlockQ8(xs[i*ActQ8Block:][:ActQ8Block], b.Q[:])
 		b.setBias()
-		row = unsafe.Add(row, ActQ8Bytes)
 	}
 }
 

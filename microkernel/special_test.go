@@ -1,0 +1,77 @@
+package microkernel
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// TestSpecialValues: infinities, NaN, denormals and products that overflow or underflow come out as the oracle has them. Which
+// NaN it is may differ; that it is one may not.
+func TestSpecialValues(t *testing.T) {
+	r := rand.New(rand.NewPCG(30, 31))
+	var specs []Spec
+	for _, isa := range Host().ISAs() {
+		for c := range computes {
+			for _, wt := range allWeightTypes() {
+				if sp := Space(Host(), isa, c, wt); len(sp) > 0 {
+					specs = append(specs, sp[r.IntN(len(sp))], sp[r.IntN(len(sp))])
+				}
+			}
+		}
+	}
+	for _, s := range specs {
+		kernel, err := Build(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newProblem(t, r, s, s.MR+1, s.NR+3, 64)
+		p.spoil(r)
+		p.fill()
+		p.run(func(g *GemmArgs) { RunRef(s, g) }, p.want)
+		p.run(kernel.Run, p.c)
+		nans := 0
+		for i := 0; i+4 <= len(p.c); i += 4 {
+			got, want := math.Float32frombits(binary.LittleEndian.Uint32(p.c[i:])), math.Float32frombits(binary.LittleEndian.Uint32(p.want[i:]))
+			if want != want {
+				nans++
+			}
+			if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
+				t.Fatalf("%s: C at byte %d is %v, want %v", s, i, got, want)
+			}
+		}
+		if nans == len(p.c)/4 {
+			t.Errorf("%s: every element is NaN, nothing was compared", s)
+		}
+	}
+}
+
+// spoil puts special values into a few places of A and W.
+func (p *problem) spoil(r *rand.Rand) {
+	special := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-45, -1e-40, 3e38, -3e38, float32(math.Copysign(0, -1))}
+	draw := func() float32 { return special[r.IntN(len(special))] }
+	if p.s.Compute == ComputeInt8 {
+		actQ8At(unsafe.Pointer(&p.a[0]), 0).Scale = float32(math.Inf(1))
+		actQ8At(unsafe.Pointer(&p.a[0]), 1).Scale = 1e-45
+	} else {
+		for range 3 {
+			binary.LittleEndian.PutUint32(p.a[4*r.IntN(p.l.K):], math.Float32bits(draw()))
+		}
+	}
+	panel := p.b[:p.l.panelBytes(p.l.K)]
+	for range 3 {
+		column, k := r.IntN(4), r.IntN(p.l.K)
+		switch p.s.B {
+		case F32:
+			binary.LittleEndian.PutUint32(panel[64*k+4*column:], math.Float32bits(draw()))
+		case F16:
+			binary.LittleEndian.PutUint16(panel[32*k+2*column:], halfFromFloat(draw()))
+		case BF16:
+			binary.LittleEndian.PutUint16(panel[64*(k/2)+4*column+2*(k%2):], uint16(math.Float32bits(draw())>>16))
+		default:
+			binary.LittleEndian.PutUint16(panel[2*column:], halfFromFloat(draw()))
+		}
+	}
+}
