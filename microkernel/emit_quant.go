@@ -18,9 +18,8 @@ type dequant struct {
 	zero  float32 // the stored number that means zero
 }
 
-func (d dequant) one() uint32       { return uint32(127+23-d.low) << 23 } // the float 2^(23-low)
-func (d dequant) offset() float32   { return -(math.Float32frombits(d.one()) + d.zero) }
-func (d dequant) sameAs(o int) bool { return d.low == o }
+func (d dequant) one() uint32     { return uint32(127+23-d.low) << 23 } // the float 2^(23-low)
+func (d dequant) offset() float32 { return -(math.Float32frombits(d.one()) + d.zero) }
 
 // words lists, for k ascending, the pieces of the 32-bit words of a type, and where in a block each is found.
 func quantWord(t WeightType, k int) (group int, d dequant) {

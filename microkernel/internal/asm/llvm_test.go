@@ -3,7 +3,6 @@ package asm
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"math/rand/v2"
 	"os/exec"
 	"strings"
@@ -338,5 +337,5 @@ func compareLLVM(t *testing.T, llvm string, lines []string, want [][]byte) {
 	if n != len(want) {
 		t.Fatalf("llvm-mc encoded %d of %d instructions\n%.2000s", n, len(want), errs.String())
 	}
-	t.Log(fmt.Sprintf("%d instructions, %d differ", n, bad))
+	t.Logf("%d instructions, %d differ", n, bad)
 }
