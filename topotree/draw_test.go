@@ -81,15 +81,15 @@ machine  0-2,4-6,8-10,12-14,16-18,20-22,24-26,28-30  (24 PUs, 8 removed)
    └─ 2 × NUMA 32 GiB · L3 24 MiB  0-2,4-6 | 8-10,12-14  (4 removed)
       └─ 2 × group  0-2 | 4-6  (2 removed)
          ├─ 3 × core  0 | 1 | 2
-         └─ core 3  none  (1 removed)
+         └─ core 3  off (1 removed)
 `}, {[]string{"remove(1,1)"}, `
 machine  0-15  (16 PUs, 16 removed)
 ├─ Package 0  0-15  (16 PUs)
 │  └─ 2 × NUMA 32 GiB · L3 24 MiB  0-7 | 8-15
 │     └─ 8 × core  0 | 1 | 2 | 3 | 4 | 5 | ...
-└─ Package 1  none  (0 PUs, 16 removed)
-   └─ 2 × NUMA 32 GiB · L3 24 MiB  none | none  (16 removed)
-      └─ 8 × core  none | none | none | none | none | none | ...  (8 removed)
+└─ Package 1  off (16 removed)
+   └─ 2 × NUMA 32 GiB · L3 24 MiB  off (16 removed)
+      └─ 8 × core  off (8 removed)
 `},
 	} {
 		var b strings.Builder

@@ -93,37 +93,43 @@ func (p textPrinter) alike(a, b *Node) bool {
 	return a.digest == b.digest && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count()
 }
 
-// pus lists the PUs of nodes, with what is off.
+// pus lists the PUs of nodes in what fits on a line, and says how many are off.
 func (p textPrinter) pus(nodes []*Node) string {
-	const most = 6
-	var on, off []string
+	const most, wide = 6, 60
+	on, active, removed := "", 0, 0
 	for i, n := range nodes {
-		if i == most {
-			on = append(on, "...")
-			break
+		kept := n.CPUs.Intersect(p.kept)
+		active += kept.Count()
+		removed += n.CPUs.Count() - kept.Count()
+		text := "none"
+		if !kept.IsEmpty() {
+			text = kept.String()
 		}
-		on = append(on, textOf(n.CPUs.Intersect(p.kept)))
+		switch {
+		case i > 0 && strings.HasSuffix(on, "..."):
+		case i == most || len(on)+len(text) > wide && i > 0:
+			on += " | ..."
+		case len(text) > wide:
+			on = text[:strings.LastIndexByte(text[:wide], ',')+1] + "..."
+		case i > 0:
+			on += " | " + text
+		default:
+			on = text
+		}
 	}
-	removed := 0
-	for _, n := range nodes {
-		removed += n.CPUs.Minus(p.kept).Count()
+	if active == 0 {
+		return fmt.Sprintf("  off (%d removed)", removed)
 	}
-	line := "  " + strings.Join(on, " | ")
+	var notes []string
+	if len(nodes) == 1 && active+removed > 1 {
+		notes = append(notes, fmt.Sprintf("%d PUs", active))
+	}
 	if removed > 0 {
-		off = append(off, fmt.Sprintf("%d removed", removed))
+		notes = append(notes, fmt.Sprintf("%d removed", removed))
 	}
-	if len(nodes) == 1 && nodes[0].CPUs.Count() > 1 {
-		off = append([]string{fmt.Sprintf("%d PUs", nodes[0].CPUs.Intersect(p.kept).Count())}, off...)
-	}
-	if len(off) > 0 {
-		line += "  (" + strings.Join(off, ", ") + ")"
+	line := "  " + on
+	if len(notes) > 0 {
+		line += "  (" + strings.Join(notes, ", ") + ")"
 	}
 	return line
-}
-
-func textOf(s CPUSet) string {
-	if s.IsEmpty() {
-		return "none"
-	}
-	return clip(s.String())
 }

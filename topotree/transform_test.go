@@ -115,6 +115,27 @@ func TestNestedGroups(t *testing.T) {
 	}
 }
 
+// TestInterchangeable: proven alike, siblings make one tree whatever the stride.
+func TestInterchangeable(t *testing.T) {
+	m := mustSynthetic(t, "numa:2 core:12")
+	alike := m.Tree.Interchangeable()
+	a, b := mustApply(t, alike, "group(4,1,2)"), mustApply(t, alike, "group(4,3,2)")
+	if a.Digest() != b.Digest() || alike.Digest() != m.Tree.Digest() {
+		t.Error("the stride still counts")
+	}
+	var strided, plain Stats
+	for range Enumerate(m.Tree, Bounds{Stats: &strided}) {
+	}
+	for tree := range Enumerate(alike, Bounds{Stats: &plain}) {
+		if err := tree.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if plain.Kept >= strided.Kept || plain.Generated-plain.Duplicates != plain.Kept {
+		t.Errorf("with strides %+v, without %+v", strided, plain)
+	}
+}
+
 // TestDigestMeansAutomorphism compares equality of digests with the definition, on trees that only lost PUs: a
 // permutation of PUs that maps the fundamental tree to itself and one set of PUs to the other.
 func TestDigestMeansAutomorphism(t *testing.T) {
