@@ -25,15 +25,20 @@ func Read(dir string) (*Bundle, error) {
 	} else if !st.IsDir() {
 		return nil, fmt.Errorf("read plan %s: %w", dir, damaged("a plan is a folder, this is a file"))
 	}
-	b, err := read(dir)
+	b, err := decode(func(name string, limit int64) ([]byte, error) {
+		return profiles.ReadRegular(filepath.Join(dir, name), limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read plan %s: %w", dir, err)
 	}
 	return b, nil
 }
 
-func read(dir string) (*Bundle, error) {
-	m, err := readManifest(dir)
+// opener returns one file of a bundle, refusing more than limit bytes.
+type opener func(name string, limit int64) ([]byte, error)
+
+func decode(open opener) (*Bundle, error) {
+	m, err := readManifest(open)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +48,7 @@ func read(dir string) (*Bundle, error) {
 	b := &Bundle{Manifest: *m}
 	var data [3][]byte
 	for i, part := range b.parts() {
-		if data[i], err = m.bytes(dir, part.name); err != nil {
+		if data[i], err = m.bytes(open, part.name); err != nil {
 			return nil, err
 		}
 	}

@@ -3,7 +3,6 @@ package plans
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"sandwich/profiles"
@@ -44,10 +43,10 @@ func (m *Manifest) Content(name string) string {
 	return ""
 }
 
-// readManifest reads and checks the manifest of dir. A manifest that is not byte for byte what this program writes counts as damaged: there is
+// readManifest reads and checks the manifest. A manifest that is not byte for byte what this program writes counts as damaged: there is
 // nobody else who writes one, and nothing else protects the manifest itself.
-func readManifest(dir string) (*Manifest, error) {
-	data, err := profiles.ReadRegular(filepath.Join(dir, manifestFile), 64<<10)
+func readManifest(open opener) (*Manifest, error) {
+	data, err := open(manifestFile, 64<<10)
 	if err != nil {
 		return nil, damaged("%s cannot be read: %v", manifestFile, err)
 	}
@@ -68,12 +67,12 @@ func readManifest(dir string) (*Manifest, error) {
 }
 
 // bytes reads one file of the bundle and compares it with its hash.
-func (m *Manifest) bytes(dir, name string) ([]byte, error) {
+func (m *Manifest) bytes(open opener, name string) ([]byte, error) {
 	i := slices.IndexFunc(m.Files, func(f ManifestFile) bool { return f.Name == name })
 	if i < 0 {
 		return nil, damaged("%s does not list %s", manifestFile, name)
 	}
-	data, err := profiles.ReadRegular(filepath.Join(dir, name), profiles.MaxYAMLBytes)
+	data, err := open(name, profiles.MaxYAMLBytes)
 	if err != nil {
 		return nil, damaged("%s cannot be read: %v", name, err)
 	}

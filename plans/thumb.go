@@ -193,31 +193,35 @@ func (th thumb) stream(s *Schedule, k WeightKey) {
 	s.BN = clampMultiple(k.N/(th.threads*2*chunksPerThread), s.Kernel.NR, k.N)
 }
 
-// block lays out many rows: bk so that a strip of the tile's columns stays in L1 while all rows of the slice pass over it, bm so that those rows stay in a quarter of
-// L2, bn so that the slice of B fits another quarter and every thread finds several slices.
+// maxRows bounds the rows of a slice; longer chunks are cut evenly.
+const maxRows = 512
+
+// block lays out many rows: all of them in one slice, so that a panel is read, and widened, once; two tiles of columns; and as much of K as keeps those columns in a
+// quarter of L2 while the rows pass over them. Measured on one core with 2 MiB of L2 (f32, f16, q8_0 and q4_0 weights of 3072x768 to 2048x5632, M = 128 and 512):
+// 95 % of the multiply-add peak and more; 512 columns in one slice cost 5 to 12 %, cutting K at 256 cost 3 to 8 %.
 func (th thumb) block(s *Schedule, k WeightKey, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
-	bytes := 4 // of a value of either operand
+	rows := (m + maxRows - 1) / maxRows
+	s.BM = roundUp((m+rows-1)/rows, mr)
+	s.BN = min(2*nr, roundUp(k.N, nr))
+	bytes := 4 // of a value of the slice
 	if s.Kernel.Compute == microkernel.ComputeInt8 {
 		bytes = 1
 	}
-	s.BK = evenCut(k.K, clampMultiple(th.caches.l1*7/10/(bytes*nr), 32, 1024), 32)
-	if s.BK >= k.K {
+	if s.BK = evenCut(k.K, max(256, th.caches.l2/4/(bytes*s.BN)/32*32), 32); s.BK >= k.K {
 		s.BK = 0
 	}
-	bk := s.BK
-	if bk == 0 {
-		bk = k.K
-	}
-	rows := clampMultiple(th.caches.l2/4/(bytes*bk), mr, 1024)
-	s.BM = roundUp(evenCut(m, rows, mr), mr)
-	cols := clampMultiple(th.caches.l2/4/(bytes*bk), nr, 512)
-	share := k.N * ((m + s.BM - 1) / s.BM) / (th.threads * chunksPerThread)
-	s.BN = min(cols, clampMultiple(share, nr, k.N))
-	for s.BM > mr && (m+s.BM-1)/s.BM*((k.N+s.BN-1)/s.BN) < th.threads {
-		s.BM = roundUp(s.BM/2, mr) // fewer columns than threads: cut the rows
+	for want := th.threads * chunksPerThread; s.slices(k.N, m) < want && (s.BN > nr || s.BM > 4*mr); {
+		if s.BN > nr {
+			s.BN = nr
+		} else {
+			s.BM = roundUp(s.BM/2, mr)
+		}
 	}
 }
+
+// slices is how many slices m rows of n columns make.
+func (s Schedule) slices(n, m int) int { return (m + s.BM - 1) / s.BM * ((n + s.BN - 1) / s.BN) }
 
 // roundUp is v rounded up to a multiple of unit.
 func roundUp(v, unit int) int { return (v + unit - 1) / unit * unit }

@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -33,15 +34,26 @@ func (d *machineDoc) machine() (*topotree.Machine, error) {
 	return m, nil
 }
 
-func (p Profile) document() document {
-	return document{Version: p.Version, Host: p.Host, Machine: newMachineDoc(p.Machine), Ceilings: p.Ceilings, Matrices: p.Matrices, Notes: p.Notes}
+var errNoMachine = errors.New("the profile describes no machine")
+
+func (p Profile) document() (document, error) {
+	if p.Machine == nil {
+		return document{}, errNoMachine
+	}
+	return document{Version: p.Version, Host: p.Host, Machine: newMachineDoc(p.Machine), Ceilings: p.Ceilings, Matrices: p.Matrices, Notes: p.Notes}, nil
 }
 
 // MarshalYAML writes the form of host.yaml.
-func (p Profile) MarshalYAML() (any, error) { return p.document(), nil }
+func (p Profile) MarshalYAML() (any, error) { return p.document() }
 
 // MarshalJSON writes the fields of host.yaml as JSON.
-func (p Profile) MarshalJSON() ([]byte, error) { return json.Marshal(p.document()) }
+func (p Profile) MarshalJSON() ([]byte, error) {
+	d, err := p.document()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(d)
+}
 
 // UnmarshalYAML reads the form of host.yaml and builds the tree. The version is looked at before anything else.
 func (p *Profile) UnmarshalYAML(unmarshal func(any) error) error {
