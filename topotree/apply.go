@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 )
 
 // verify makes every transform check the tree it made. Tests of this package turn it on.
@@ -107,9 +108,22 @@ func (e editor) fits(t *Tree) error {
 		}
 	}
 	if x.Op == OpRemove && touched == 0 {
-		return fmt.Errorf("%s: no node at depth %d has color %s", x, x.D-1, x.Color)
+		return fmt.Errorf("%s: no node at depth %d has color %s, only %s", x, x.D-1, x.Color, colorsOf(t.Level(x.D-1)))
 	}
 	return nil
+}
+
+// colorsOf lists the colors of a level for a message.
+func colorsOf(level []*Node) string {
+	colors := map[Color]bool{}
+	for _, n := range level {
+		colors[n.Color] = true
+	}
+	var names []string
+	for _, c := range sortedKeys(colors) {
+		names = append(names, c.String())
+	}
+	return clip(strings.Join(names, ", "))
 }
 
 func (e editor) touches(parent *Node) bool { return e.x.Color == "" || e.x.Color == parent.Color }

@@ -67,15 +67,6 @@ func (q classTree) labelOf(c *class) label {
 	return l
 }
 
-// depth returns the depth of the PUs.
-func (q classTree) depth() int {
-	d := 0
-	for c := q.root; len(c.kids) > 0; c = c.kids[0].class {
-		d++
-	}
-	return d
-}
-
 // levels returns the distinct classes of every depth, each level in the order of first sight from the left.
 func (q classTree) levels() [][]*class {
 	levels := [][]*class{{q.root}}

@@ -65,6 +65,13 @@ type failingWriter struct{}
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestText(t *testing.T) {
+	var alone strings.Builder
+	if err := mustSynthetic(t, "pack:1 numa:1(memory=8GiB) l3:1(size=1536KiB) core:2 pu:2").Tree.WriteText(&alone); err != nil {
+		t.Fatal(err)
+	}
+	if want := "machine · Package 0 · NUMA 0 8 GiB · L3 1.5 MiB  0-3  (4 PUs)\n└─ 2 × core  0-1 | 2-3\n   └─ 2 × PU  0 | 1\n"; alone.String() != want {
+		t.Errorf("got %s, want %s", alone.String(), want)
+	}
 	m := mustSynthetic(t, "pack:2 numa:2(memory=32GiB) l3:1(size=24MiB) core:8 pu:1")
 	for _, c := range []struct {
 		ops  []string

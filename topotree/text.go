@@ -12,8 +12,8 @@ import (
 func (t *Tree) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	p := textPrinter{w: b, kept: t.CPUs(), full: t.Full()}
-	fmt.Fprintf(b, "machine%s\n", p.pus([]*Node{p.full.Root()}))
-	root, _ := chain(p.full.Root())
+	root, names := chain(p.full.Root())
+	fmt.Fprintf(b, "%s%s\n", strings.Join(append([]string{"machine"}, names...), " · "), p.pus([]*Node{p.full.Root()}))
 	p.children(root, "")
 	return b.Flush()
 }

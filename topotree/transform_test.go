@@ -37,7 +37,7 @@ func TestTransformsThatDoNotFit(t *testing.T) {
 		"group(2,4,3)":   "group(2,4,3): 4 children per parent at depth 2 cannot be taken 2 at a time with stride 4",
 		"group(2,1,9)":   "group(2,1,9): the tree ends at depth 5",
 		"remove(4,3)":    "remove(4,3): a numa at depth 2 has 4 children and must keep at least one",
-		"remove(1,3,7)":  "remove(1,3,7): no node at depth 2 has color 7",
+		"remove(1,3,7)":  "remove(1,3,7): no node at depth 2 has color 7, only 0",
 		"only(3)":        "only(3): no PU has that color",
 		"remove(1,6)":    "remove(1,6): the tree ends at depth 5",
 		"remove(1,3,0)+": "write group(n,t,d)",
