@@ -38,6 +38,7 @@ const exactTokens = 530 // longer than the largest chunk, and more than eight KV
 // TestBitEqual is rule 6: the logits of a request do not depend on threads, chunks, company in the batch, or vector
 // width. One arm is the reference; every other must match it to the bit, in prefill and in the decode steps behind it.
 func TestBitEqual(t *testing.T) {
+	skipUnderRace(t)
 	for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0} {
 		for _, compute := range []string{"f32", "int8"} {
 			quantized := typ == gguf.Q8_0 || typ == gguf.Q4_0
@@ -60,6 +61,13 @@ func TestBitEqual(t *testing.T) {
 				same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))
 			})
 		}
+	}
+}
+
+// skipUnderRace leaves out what takes minutes where kernels are plain Go, and whose threads other tests run as well.
+func skipUnderRace(t *testing.T) {
+	if raceEnabled {
+		t.Skip("too slow with the plain-Go kernels of a race build")
 	}
 }
 

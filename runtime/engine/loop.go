@@ -27,11 +27,11 @@ func (e *Engine) loop() {
 	})
 }
 
-// endAll tells every live request that its tokens end here.
+// endAll tells every live request that its tokens end here, and every later one.
 func (e *Engine) endAll() {
 	failure := ErrClosed
 	if p := recover(); p != nil {
-		failure = fmt.Errorf("the engine stopped after an internal error: %v", p)
+		failure = internalError(p)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -42,16 +42,30 @@ func (e *Engine) endAll() {
 	}
 }
 
-// plan takes in what happened and returns the next forward, nil where there is nothing to compute, and false at the end.
+// internalError says what the loop or a worker panicked with.
+func internalError(p any) error {
+	if w, ok := p.(*pool.Panic); ok {
+		return &InternalError{Value: w.Value, Stack: w.Stack}
+	}
+	return &InternalError{Value: p}
+}
+
+// step takes in what happened and returns what the scheduler decides.
+func (e *Engine) step() []sched.Action {
+	actions := e.sched.Step(time.Since(e.begin), e.events)
+	clear(e.events) // prompts were copied
+	e.events = e.events[:0]
+	return actions
+}
+
+// plan returns the next forward, nil where there is nothing to compute, and false at the end.
 func (e *Engine) plan() (*sched.Action, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
 		return nil, false
 	}
-	actions := e.sched.Step(time.Since(e.begin), e.events)
-	e.events = e.events[:0]
-	next := e.handle(actions)
+	next := e.handle(e.step())
 	if next == nil {
 		return nil, true
 	}
@@ -65,13 +79,17 @@ func (e *Engine) plan() (*sched.Action, bool) {
 	return &e.forward, true
 }
 
-// handle carries refusals out and returns the forward among the actions, if there is one.
+// handle carries refusals and evictions out and returns the forward among the actions, if there is one.
 func (e *Engine) handle(actions []sched.Action) *sched.Action {
 	for i := range actions {
 		a := &actions[i]
 		switch a.Kind {
 		case sched.Prefill, sched.Resume, sched.Decode:
 			return a
+		case sched.Preempt:
+			if a.ID == e.held.id {
+				e.held = halted{} // its blocks are gone: it begins again
+			}
 		case sched.Reject:
 			e.reject(a)
 		}
@@ -104,16 +122,18 @@ func (e *Engine) begun(act *sched.Action) {
 	if j := e.jobs[act.ID]; j != nil {
 		e.running = j
 		if j.started.IsZero() {
-			j.started = time.Now()
+			j.started, j.cached = time.Now(), min(act.Pos, len(j.req.Prompt))
 		}
 	}
 }
 
 // run executes a forward and draws the tokens it gives.
 func (e *Engine) run(l *pool.Leader, act *sched.Action) {
-	prefill := act.Kind != sched.Decode
 	began := time.Now()
-	next, err := e.runner.Forward(l, &e.batch, 0, &e.stop)
+	next, err := e.runner.Forward(l, &e.batch, e.from(act), &e.stop)
+	for err == nil && next < e.runner.Ops() && !e.halt(act, next) {
+		next, err = e.runner.Forward(l, &e.batch, next, nil)
+	}
 	took := time.Since(began)
 
 	e.mu.Lock()
@@ -122,26 +142,50 @@ func (e *Engine) run(l *pool.Leader, act *sched.Action) {
 	if err != nil {
 		panic(err) // batches come from the scheduler and tokens were checked: this is a bug, not an input
 	}
-	if prefill {
-		e.counts.Prefills++
-		e.counts.PrefillTime += took
-	} else {
-		e.counts.Decodes++
-		e.counts.DecodeTime += took
-	}
+	e.counts.add(act, took)
 	if next < e.runner.Ops() {
 		e.events = append(e.events, sched.Event{Kind: sched.Stopped})
 		return
 	}
 	e.events = append(e.events, sched.Event{Kind: sched.Done})
-	e.drawAll(act, prefill)
+	e.drawAll(act)
+}
+
+// from is the op a forward begins at: where it halted, if its activations are still held.
+func (e *Engine) from(act *sched.Action) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if act.Kind == sched.Resume && act.ID == e.held.id {
+		next := e.held.next
+		e.held = halted{}
+		return next
+	}
+	if e.held.id == 0 {
+		e.runner.Drop()
+	}
+	return 0
+}
+
+// halt notes where a forward halted, and keeps its activations if its request is still wanted. It answers false where
+// there is no memory for that: the forward then goes on to its end.
+func (e *Engine) halt(act *sched.Action, next int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing || e.jobs[act.ID] == nil {
+		return true
+	}
+	if err := e.runner.Hold(); err != nil {
+		return false
+	}
+	e.held = halted{id: act.ID, next: next}
+	return true
 }
 
 // drawAll draws a token for each request of the forward that ended its known tokens.
-func (e *Engine) drawAll(act *sched.Action, prefill bool) {
+func (e *Engine) drawAll(act *sched.Action) {
 	for i := range e.batch.LogitRows {
 		id := act.ID
-		if !prefill {
+		if act.Kind == sched.Decode {
 			id = act.IDs[i]
 		}
 		if j := e.jobs[id]; j != nil {
@@ -176,20 +220,4 @@ func (e *Engine) draw(j *job, logits []float32) {
 	e.events = append(e.events, sched.Event{Kind: sched.Finish, ID: j.id})
 	j.out.put(s)
 	j.out.close(reason, nil)
-}
-
-// Stats is a snapshot for metrics and health.
-type Stats struct {
-	Counts
-	Scheduler sched.Stats
-	Pool      pool.Stats
-	Memory    Memory
-	Failed    error
-}
-
-// Stats may be called at any time.
-func (e *Engine) Stats() Stats {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.pool.Stats(), Memory: e.runner.Memory(), Failed: e.failed}
 }

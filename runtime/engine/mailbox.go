@@ -88,13 +88,14 @@ func (t *transcript) push(s step) (Token, bool) {
 	return out, stopped
 }
 
-func (t *transcript) flush() string {
+// flush returns the text held back at the end, and whether a stop string cut it.
+func (t *transcript) flush() (text string, stopped bool) {
 	if t.stream == nil {
-		return ""
+		return "", false
 	}
-	text, stopped := t.stop.push(t.stream.Flush())
-	if stopped {
-		return text
+	text, stopped = t.stop.push(t.stream.Flush())
+	if !stopped {
+		text += t.stop.flush()
 	}
-	return text + t.stop.flush()
+	return text, stopped
 }

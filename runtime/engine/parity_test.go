@@ -48,6 +48,7 @@ var (
 // TestParity runs every dense model of the reference set that this program has kernels for, exactly (float32 everywhere)
 // and on the default path, against logits and greedy tokens of an independent implementation.
 func TestParity(t *testing.T) {
+	skipUnderRace(t)
 	root := testdata.Folder(t, "parity")
 	for _, name := range []string{"llama-f32", "llama-f16", "llama-bf16", "llama-q8_0", "llama-q4_0", "llama-tied-f32", "qwen2-f32", "qwen3-f32", "qwen3-q8_0"} {
 		t.Run(name, func(t *testing.T) {

@@ -35,10 +35,24 @@ type Runner struct {
 	pool    *pool.Pool
 	weights *exec.Weights
 	kv      *exec.KVStore
-	bufs    *exec.Buffers
+	sets    [2]*exec.Buffers // activations; the second set is made when a halted forward first has to be kept
+	use     int              // the set of the next forward
+	held    bool             // the other set keeps a halted forward
+	rows    bufferRows
 	phases  [2]phase // prefill, decode
 	last    *exec.Executor
 	packing time.Duration
+}
+
+// bufferRows are the most rows of a forward, and the most whose logits are wanted.
+type bufferRows struct{ all, logits int }
+
+func (o *RunnerOptions) rows() bufferRows {
+	return bufferRows{all: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows}
+}
+
+func (r *Runner) newBuffers() (*exec.Buffers, error) {
+	return exec.NewBuffers(r.Model, r.rows.all, r.rows.logits, r.weights.MaxQuantizedK())
 }
 
 type phase struct {
@@ -87,8 +101,8 @@ func (r *Runner) open(o RunnerOptions) error {
 	if r.kv, err = exec.NewKVStore(r.Model.Dims, elem, o.Blocks); err != nil {
 		return err
 	}
-	rows := max(o.Plan.Chunk, o.LogitRows)
-	if r.bufs, err = exec.NewBuffers(r.Model, rows, o.LogitRows, r.weights.MaxQuantizedK()); err != nil {
+	r.rows = o.rows()
+	if r.sets[0], err = r.newBuffers(); err != nil {
 		return err
 	}
 	for i, p := range []struct {
@@ -97,7 +111,7 @@ func (r *Runner) open(o RunnerOptions) error {
 	}{{&o.Plan.Prefill, prefill}, {&o.Plan.Decode, decode}} {
 		r.phases[i].workers = p.workers
 		r.phases[i].executor, err = exec.New(exec.Config{Model: r.Model, Weights: r.weights, KV: r.kv,
-			Buffers: r.bufs, Workers: r.pool.Size(), Phase: p.plan, Kernels: kernels})
+			Buffers: r.sets[0], Workers: r.pool.Size(), Phase: p.plan, Kernels: kernels})
 		if err != nil {
 			return err
 		}
@@ -113,9 +127,11 @@ func (r *Runner) checkMemory(o RunnerOptions) error {
 	}
 	cache := int64(exec.KVBytesPerToken(r.Model.Dims, elem)) * int64(o.Blocks) * kvcache.BlockTokens
 	weights := exec.PackedBytes(r.Model)
-	if free := mem.Available(); free > 0 && cache+weights > free {
-		return fmt.Errorf("the model needs %s and its KV cache of %d tokens %s, but only %s of memory is free: lower --ctx or --parallel, or use a smaller model",
-			mem.FormatBytes(weights), o.Blocks*kvcache.BlockTokens, mem.FormatBytes(cache), mem.FormatBytes(free))
+	rows := o.rows()
+	activations := exec.BufferBytes(r.Model, rows.all, rows.logits)
+	if free := mem.Available(); free > 0 && cache+weights+activations > free {
+		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, but only %s of memory is free: lower --ctx or --parallel, or use a smaller model",
+			mem.FormatBytes(weights), o.Blocks*kvcache.BlockTokens, mem.FormatBytes(cache), rows.all, mem.FormatBytes(activations), mem.FormatBytes(free))
 	}
 	return nil
 }
@@ -151,7 +167,8 @@ func (r *Runner) Lead(loop func(l *pool.Leader)) { r.pool.Lead(loop) }
 
 // Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when stop was set. A
 // batch of the other phase than the last one makes the hot switch first: it changes which workers are active and which
-// schedules run, and moves no weight.
+// schedules run, and moves no weight. To go on with a halted forward, call it with the same batch and the index it
+// returned, at once or, after Hold, when others have run.
 func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
 	p := &r.phases[1]
 	if b.Prefill {
@@ -160,9 +177,31 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	if _, err := l.SetActive(p.workers); err != nil {
 		return from, err
 	}
+	if from > 0 && r.held {
+		r.use, r.held = 1-r.use, false
+	}
 	r.last = p.executor
+	p.executor.Use(r.sets[r.use])
 	return p.executor.Run(l, b, from, stop)
 }
+
+// Hold keeps the activations of the forward that was just halted until it goes on or Drop is called: others run on a
+// second set, which is allocated the first time. One forward can be held.
+func (r *Runner) Hold() error {
+	other := 1 - r.use
+	if r.sets[other] == nil {
+		set, err := r.newBuffers()
+		if err != nil {
+			return err
+		}
+		r.sets[other] = set
+	}
+	r.use, r.held = other, true
+	return nil
+}
+
+// Drop forgets the forward that is held, if there is one.
+func (r *Runner) Drop() { r.held = false }
 
 // Ops is the number of ops of a forward.
 func (r *Runner) Ops() int { return len(r.Model.Ops) }
@@ -184,7 +223,13 @@ type Memory struct {
 
 // Memory reports the sizes of what was loaded.
 func (r *Runner) Memory() Memory {
-	return Memory{Weights: r.weights.Bytes(), KV: int64(r.kv.Bytes()), Activations: int64(r.bufs.Bytes()), Packing: r.packing}
+	m := Memory{Weights: r.weights.Bytes(), KV: int64(r.kv.Bytes()), Packing: r.packing}
+	for _, set := range r.sets {
+		if set != nil {
+			m.Activations += int64(set.Bytes())
+		}
+	}
+	return m
 }
 
 // Close ends the workers and frees everything. Nothing of the runner may be in use.
@@ -197,8 +242,10 @@ func (r *Runner) Close() {
 			p.executor.Close()
 		}
 	}
-	if r.bufs != nil {
-		r.bufs.Free()
+	for _, set := range r.sets {
+		if set != nil {
+			set.Free()
+		}
 	}
 	if r.kv != nil {
 		r.kv.Free()

@@ -17,12 +17,12 @@ type rowMath interface {
 // Sampling says how the next token is drawn from the logits. The zero value is greedy. Order: penalties, top-k,
 // top-p, min-p, temperature; a limit of 0 (or 1 for TopP) is off.
 type Sampling struct {
-	Temperature      float32 // 0: the most likely token
+	Temperature      float32 // 0 or less: the most likely token
 	TopK             int     // keep the k most likely
 	TopP             float32 // keep the least set whose probability reaches p
 	MinP             float32 // keep tokens at least p times as likely as the most likely one
 	Seed             uint64  // equal seeds give equal draws
-	RepeatPenalty    float32 // divides positive and multiplies negative logits of tokens already seen; 0 or 1: off
+	RepeatPenalty    float32 // divides positive and multiplies negative logits of tokens in the prompt and the answer; 0 or 1: off
 	FrequencyPenalty float32 // subtracted once for every time a token was generated
 	PresencePenalty  float32 // subtracted once from every token that was generated
 }
@@ -37,19 +37,21 @@ type TokenLogprob struct {
 type sampler struct {
 	Sampling
 	rng   *rand.Rand
-	count map[int32]int // generated tokens; nil while no penalty is set
+	count map[int32]int // how often a token was generated, 0 for those of the prompt alone; nil while no penalty is set
 }
 
-func newSampler(s Sampling) *sampler {
+func newSampler(s Sampling, prompt []int32) *sampler {
 	out := &sampler{Sampling: s, rng: rand.New(rand.NewPCG(s.Seed, 0x5a4d))}
-	if s.penalized() {
+	repeat := s.RepeatPenalty != 0 && s.RepeatPenalty != 1
+	if repeat || s.FrequencyPenalty != 0 || s.PresencePenalty != 0 {
 		out.count = map[int32]int{}
 	}
+	if repeat {
+		for _, id := range prompt {
+			out.count[id] = 0
+		}
+	}
 	return out
-}
-
-func (s Sampling) penalized() bool {
-	return (s.RepeatPenalty != 0 && s.RepeatPenalty != 1) || s.FrequencyPenalty != 0 || s.PresencePenalty != 0
 }
 
 // draft is the working memory of a draw, shared by all requests of an engine.
@@ -67,7 +69,7 @@ type candidate struct {
 }
 
 func newDraft(vec rowMath, vocab int) *draft {
-	return &draft{vec: vec, logits: make([]float32, vocab), index: make([]int32, selectRoom+16)}
+	return &draft{vec: vec, logits: make([]float32, vocab), index: make([]int32, max(selectRoom, vocab)+16)}
 }
 
 // selectRoom is how many candidates a draw looks at before it sorts the whole vocabulary.
@@ -76,7 +78,7 @@ const selectRoom = 2048
 // next draws a token.
 func (s *sampler) next(logits []float32, d *draft) int32 {
 	logits = s.penalize(logits, d)
-	if s.Temperature == 0 || s.TopK == 1 {
+	if !(s.Temperature > 0) || s.TopK == 1 {
 		return s.took(int32(d.vec.Argmax(&logits[0], len(logits))))
 	}
 	candidates := s.limit(d.rank(logits, s.TopK, s.Temperature))
@@ -102,26 +104,33 @@ func (s *sampler) penalize(logits []float32, d *draft) []float32 {
 		} else if r != 0 {
 			*l *= r
 		}
-		*l -= float32(n)*s.FrequencyPenalty + s.PresencePenalty
+		if n > 0 {
+			*l -= float32(n)*s.FrequencyPenalty + s.PresencePenalty
+		}
 	}
 	return d.logits
 }
 
-// rank returns the candidates with the largest logits, largest first (ties by id): k of them, or with k = 0 all that can
-// matter: tokens exp(-20) less likely than the best at this temperature are left out, except where fewer than selectRoom pass that.
+// rank returns the candidates with the largest logits, largest first (ties by id), at most k (0: any number). Tokens
+// exp(-20) times less likely than the best at this temperature cannot matter and are left out.
 func (d *draft) rank(logits []float32, k int, temperature float32) []candidate {
 	best := d.vec.Max(&logits[0], len(logits))
-	d.candidates = d.candidates[:0]
 	for _, width := range []float32{4, 8, 20} {
+		if k == 0 && width < 20 {
+			continue
+		}
 		n := d.vec.SelectAbove(&logits[0], len(logits), best-width*max(1, temperature), &d.index[0], selectRoom)
 		if n > selectRoom {
 			break
 		}
-		if (k > 0 && n >= k) || width == 20 && k == 0 {
+		if width == 20 || k > 0 && n >= k {
 			return d.sorted(logits, d.index[:n], k)
 		}
 	}
-	all := make([]int32, 0, len(logits))
+	if k > 0 && k <= selectRoom/16 {
+		return d.largest(logits, k)
+	}
+	all := d.index[:0]
 	for i, l := range logits {
 		if l > float32(math.Inf(-1)) {
 			all = append(all, int32(i))
@@ -130,7 +139,33 @@ func (d *draft) rank(logits []float32, k int, temperature float32) []candidate {
 	return d.sorted(logits, all, k)
 }
 
+// largest finds the n largest logits in one pass, largest first (ties by id): for few of many.
+func (d *draft) largest(logits []float32, n int) []candidate {
+	d.candidates = d.candidates[:0]
+	least := float32(math.Inf(-1)) // what a newcomer must exceed
+	for i, l := range logits {
+		if !(l > least) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(d.candidates, l, func(c candidate, l float32) int {
+			if c.logit >= l {
+				return -1
+			}
+			return 1
+		})
+		if len(d.candidates) == n {
+			d.candidates = d.candidates[:n-1]
+		}
+		d.candidates = slices.Insert(d.candidates, at, candidate{id: int32(i), logit: l})
+		if len(d.candidates) == n {
+			least = d.candidates[n-1].logit
+		}
+	}
+	return d.candidates
+}
+
 func (d *draft) sorted(logits []float32, ids []int32, k int) []candidate {
+	d.candidates = d.candidates[:0]
 	for _, id := range ids {
 		d.candidates = append(d.candidates, candidate{id: id, logit: logits[id]})
 	}
@@ -203,7 +238,7 @@ func (d *draft) logprobs(logits []float32, id int32, n int) (TokenLogprob, []Tok
 		return own, nil
 	}
 	var top []TokenLogprob
-	for _, c := range d.rank(logits, n, 1) {
+	for _, c := range d.largest(logits, n) {
 		top = append(top, TokenLogprob{ID: c.id, Logprob: c.logit - norm})
 	}
 	return own, top

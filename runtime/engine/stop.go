@@ -21,19 +21,21 @@ func newStopper(stops []string) *stopper {
 }
 
 // push takes new text and returns what can be sent, and whether a stop string was found: the text then ends before it.
+// Of several, the one that is complete first counts, so that the answer does not depend on where tokens are cut.
 func (s *stopper) push(text string) (send string, stopped bool) {
 	if len(s.stops) == 0 {
 		return text, false
 	}
 	s.held += text
-	first := -1
+	from, to := -1, len(s.held)+1
 	for _, stop := range s.stops {
-		if i := strings.Index(s.held, stop); i >= 0 && (first < 0 || i < first) {
-			first = i
+		i := strings.Index(s.held, stop)
+		if end := i + len(stop); i >= 0 && (end < to || end == to && i < from) {
+			from, to = i, end
 		}
 	}
-	if first >= 0 {
-		send, s.held = s.held[:first], ""
+	if from >= 0 {
+		send, s.held = s.held[:from], ""
 		return send, true
 	}
 	keep := s.tail()

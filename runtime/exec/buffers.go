@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"fmt"
 	"unsafe"
 
 	"sandwich/microkernel"
@@ -39,40 +40,61 @@ func paddedStride(width int) int {
 	return s
 }
 
-// NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows want logits.
-// maxQuantK is the longest row that an int8 weight reads, 0 where there is none.
-func NewBuffers(m *model.Model, rows, logitRows, maxQuantK int) (*Buffers, error) {
-	b := &Buffers{rows: rows, logitRows: logitRows}
-	var total int
-	var offset [model.NumBufs]int
-	reserve := func(bytes int) int {
-		at := total
-		total += (bytes + cacheLine - 1) / cacheLine * cacheLine
-		return at
-	}
+// bufferLayout is where each buffer begins in one piece of memory.
+type bufferLayout struct {
+	offset      [model.NumBufs]int
+	stride      [model.NumBufs]int
+	rotations   int
+	quant       int
+	quantStride int
+	total       int
+}
+
+func (l *bufferLayout) reserve(bytes int) int {
+	at := l.total
+	l.total += (bytes + cacheLine - 1) / cacheLine * cacheLine
+	return at
+}
+
+func layOut(m *model.Model, rows, logitRows, maxQuantK int) (l bufferLayout) {
 	for i := range model.NumBufs {
-		b.stride[i] = paddedStride(m.Width(i))
+		l.stride[i] = paddedStride(m.Width(i))
 		n := rows
 		if i == model.BufLogits {
 			n = logitRows
 		}
-		offset[i] = reserve(4 * n * b.stride[i])
+		l.offset[i] = l.reserve(4 * n * l.stride[i])
 	}
-	rotations := reserve(4 * rows * m.Dims.HeadDim)
-	b.quant.stride = 4 * paddedStride(microkernel.ActQ8RowBytes(maxQuantK)/4)
-	quant := reserve(rows * b.quant.stride)
+	l.rotations = l.reserve(4 * rows * m.Dims.HeadDim)
+	l.quantStride = 4 * paddedStride(microkernel.ActQ8RowBytes(maxQuantK)/4)
+	l.quant = l.reserve(rows * l.quantStride)
+	return l
+}
 
-	memory, err := mem.Alloc(total, mem.Options{Node: mem.AnyNode, Huge: true})
+// BufferBytes is what NewBuffers will allocate at most.
+func BufferBytes(m *model.Model, rows, logitRows int) int64 {
+	k := 0
+	for i := range m.Weights {
+		k = max(k, m.Weights[i].K)
+	}
+	return int64(layOut(m, rows, logitRows, k).total)
+}
+
+// NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows want logits.
+// maxQuantK is the longest row that an int8 weight reads, 0 where there is none.
+func NewBuffers(m *model.Model, rows, logitRows, maxQuantK int) (*Buffers, error) {
+	l := layOut(m, rows, logitRows, maxQuantK)
+	memory, err := mem.Alloc(l.total, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("activations of %d rows: %w", rows, err)
 	}
-	b.memory = memory
 	at := func(off int) unsafe.Pointer { return unsafe.Add(memory.Pointer(), off) }
+	b := &Buffers{memory: memory, stride: l.stride, rows: rows, logitRows: logitRows}
 	for i := range model.NumBufs {
-		b.base[i] = at(offset[i])
+		b.base[i] = at(l.offset[i])
 	}
-	b.rotations = at(rotations)
-	b.quant.base = at(quant)
+	b.rotations = at(l.rotations)
+	b.quant = quantRows{base: at(l.quant), stride: l.quantStride}
 	return b, nil
 }
 

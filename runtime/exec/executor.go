@@ -128,8 +128,12 @@ func (e *Executor) Close() error { return e.memory.Free() }
 // Ops is the number of ops of a forward: Run has finished one when it returns this.
 func (e *Executor) Ops() int { return len(e.model.Ops) }
 
+// Use makes b, which has the sizes of Config.Buffers, the activations of the following Runs: a forward that was halted keeps
+// its own while another one runs. No Run may be under way.
+func (e *Executor) Use(b *Buffers) { e.bufs = b }
+
 // Run executes ops from index `from` on the batch and returns the index of the first op not executed: Ops() when done,
-// less when stop was set meanwhile. To resume, call it again with the same batch and that index. The logits of
+// less when stop was set meanwhile. To resume, call it again with the same batch and Buffers and that index. The logits of
 // batch.LogitRows are then in Logits. A batch that does not fit the buffers, or a token outside the vocabulary, is an error.
 func (e *Executor) Run(team Team, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
 	if err := e.prepare(b); err != nil {

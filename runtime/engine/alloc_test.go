@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"runtime"
+	"testing"
+
+	"sandwich/runtime/pool"
+)
+
+// TestDecodeAllocatesNothing: planning, the forward, drawing and handing out the tokens of a decode batch take no memory
+// from the Go heap, greedy or sampled.
+func TestDecodeAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	o := tinyOptions(t)
+	o.Context = 1024
+	e := byHand(t, o)
+	e.runner.Lead(func(l *pool.Leader) {
+		var jobs []*job
+		for i := range o.Parallel {
+			req := Request{Prompt: tinyPrompt(uint64(i), 10), IgnoreEOS: true}
+			if i%2 == 1 {
+				req.Sampling = Sampling{Temperature: 1, TopK: 40, TopP: 0.9, MinP: 0.01, Seed: 3}
+			}
+			jobs = append(jobs, e.enter(t, req))
+		}
+		turn := func() {
+			e.turn(l)
+			for _, j := range jobs {
+				j.out.take()
+			}
+		}
+		for range 600 { // tables, queues and mailboxes have grown to their sizes
+			turn()
+		}
+		const steps = 100
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range steps {
+			turn()
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.Mallocs - before.Mallocs; n > steps/10 { // the token lists of the requests double now and then
+			t.Errorf("%d allocations in %d decode batches of %d requests", n, steps, len(jobs))
+		}
+		if st := e.counts; st.Decodes < 600 {
+			t.Errorf("only %d decode batches ran", st.Decodes)
+		}
+	})
+}

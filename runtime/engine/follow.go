@@ -1,0 +1,54 @@
+package engine
+
+import "context"
+
+// follow passes a job's tokens on until it ends, or until nobody wants more of them.
+func (e *Engine) follow(ctx context.Context, j *job, emit func(Token) error) (Result, error) {
+	text := newTranscript(e.tok, j.req.Stop)
+	res := Result{PromptTokens: len(j.req.Prompt)}
+	for {
+		select {
+		case <-ctx.Done():
+			return res, ctx.Err()
+		case <-j.out.ready:
+		}
+		steps, end := j.out.take()
+		for _, s := range steps {
+			if res.Tokens == 0 {
+				res.FirstToken = s.at.Sub(j.arrived)
+			}
+			res.Tokens++
+			res.Total = s.at.Sub(j.arrived)
+			send, stopped := text.push(s)
+			if err := emit(send); err != nil {
+				return res, err
+			}
+			if stopped {
+				return e.finish(res, j, "stop"), nil
+			}
+		}
+		if end == nil {
+			continue
+		}
+		if end.err != nil {
+			return res, end.err
+		}
+		rest, stopped := text.flush()
+		if stopped {
+			end.reason = "stop"
+		}
+		if rest != "" {
+			if err := emit(Token{ID: -1, Text: rest}); err != nil {
+				return res, err
+			}
+		}
+		return e.finish(res, j, end.reason), nil
+	}
+}
+
+func (e *Engine) finish(res Result, j *job, reason string) Result {
+	res.Finish = reason
+	res.CachedTokens = j.cached
+	res.Queued = j.started.Sub(j.arrived)
+	return res
+}

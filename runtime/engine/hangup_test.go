@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+)
+
+var errHungUp = errors.New("the client hung up")
+
+// TestRandomCancels: many clients at once, some of which hang up at random moments; the others get exactly their tokens.
+func TestRandomCancels(t *testing.T) {
+	o := tinyOptions(t)
+	o.Queue = 100
+	e := open(t, o)
+	const kinds = 5
+	clients := 60
+	if raceEnabled {
+		clients = 20
+	}
+	var want [kinds][]int32
+	request := func(i int) Request {
+		return Request{Prompt: tinyPrompt(uint64(i%kinds), 20+30*(i%kinds)), MaxTokens: 15, IgnoreEOS: true, Class: sched.Class(i / kinds % 2)}
+	}
+	for i := range want {
+		want[i], _, _ = generate(t, e, request(i))
+	}
+	var all sync.WaitGroup
+	var whole atomic.Int32
+	for i := range clients {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 9))
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			quit := rng.IntN(30) // tokens after which the client goes, if it gets so many
+			if i%4 == 0 {
+				time.AfterFunc(time.Duration(rng.IntN(3000))*time.Microsecond, cancel)
+			}
+			var got []int32
+			_, err := e.Generate(ctx, request(i), func(tok Token) error {
+				if len(got) == quit {
+					return errHungUp
+				}
+				if tok.ID >= 0 {
+					got = append(got, tok.ID)
+				}
+				return nil
+			})
+			switch {
+			case err == nil && len(got) != 15, err != nil && !errors.Is(err, errHungUp) && !errors.Is(err, context.Canceled):
+				t.Errorf("client %d: %d tokens, %v", i, len(got), err)
+			case err == nil:
+				whole.Add(1)
+			}
+			for k, id := range got {
+				if id != want[i%kinds][k] {
+					t.Errorf("client %d got another token %d than alone", i, k)
+					break
+				}
+			}
+		})
+	}
+	all.Wait()
+	if whole.Load() == 0 {
+		t.Error("no client stayed to the end: the test tests nothing")
+	}
+	checkIdleSoon(t, e)
+}
+
+// TestThousandHangups: after a thousand clients that hang up while their prompts are worked on or wait, the queue is
+// empty, every KV block is free, and the engine serves on.
+func TestThousandHangups(t *testing.T) {
+	o := tinyOptions(t)
+	o.Queue = 1000
+	e := open(t, o)
+	var all sync.WaitGroup
+	for i := range 1000 {
+		all.Go(func() {
+			patience := time.Duration(i%40) * 100 * time.Microsecond
+			if i%100 == 99 {
+				patience = time.Minute // goes at the first token
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			_, err := e.Generate(ctx, Request{Prompt: tinyPrompt(uint64(i), 200), Class: sched.Class(i % 2)}, func(Token) error { return errHungUp })
+			if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errHungUp) {
+				t.Errorf("client %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	checkIdleSoon(t, e)
+	if st := e.Stats(); st.Prefills == 0 || st.Requests < 10 {
+		t.Errorf("%d prefills for %d requests: the test tests nothing", st.Prefills, st.Requests)
+	}
+	if ids, _, _ := generate(t, e, Request{Prompt: tinyPrompt(1, 8), MaxTokens: 4, IgnoreEOS: true}); len(ids) != 4 {
+		t.Errorf("the engine gave %d tokens afterwards", len(ids))
+	}
+}
+
+// TestCancelHaltsPrefill: a prefill whose client hung up ends at the next op, and its blocks are free then.
+func TestCancelHaltsPrefill(t *testing.T) {
+	e := byHand(t, tinyOptions(t))
+	e.runner.Lead(func(l *pool.Leader) {
+		j := e.enter(t, Request{Prompt: tinyPrompt(1, 100)})
+		act, _ := e.plan()
+		e.cancel(j)
+		e.run(l, act)
+		if act := e.turn(l); act != nil {
+			t.Errorf("after the only client hung up there is still %+v to do", act)
+		}
+	})
+	if st := e.Stats(); st.Scheduler.Stops != 1 || st.Prefills != 1 {
+		t.Errorf("%d of %d prefills were halted, want the one there was", st.Scheduler.Stops, st.Prefills)
+	}
+	checkIdle(t, e)
+}
+
+// TestCloseDuringWork: every request of an engine that closes gets its whole answer or ErrClosed.
+func TestCloseDuringWork(t *testing.T) {
+	for round := range 5 {
+		o := tinyOptions(t)
+		o.Queue = 100
+		e, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(uint64(i), 150), IgnoreEOS: true}, func(Token) error { return nil })
+				if err != nil && !errors.Is(err, ErrClosed) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Duration(round) * time.Millisecond)
+		e.Close()
+		all.Wait()
+	}
+}
+
+// TestPanicFailsAll: a panic inside a forward ends every request, running and waiting, with an error that says so; later
+// ones are refused with it, and Close still works.
+func TestPanicFailsAll(t *testing.T) {
+	o := tinyOptions(t)
+	o.Parallel = 2
+	e := open(t, o)
+	e.runner.phases[1].executor = nil // the first decode batch panics
+	var all sync.WaitGroup
+	check := func(err error) {
+		var internal *InternalError
+		if !errors.As(err, &internal) {
+			t.Errorf("after a panic: %v", err)
+		}
+	}
+	for i := range 6 {
+		all.Go(func() {
+			_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(uint64(i), 40), IgnoreEOS: true}, func(Token) error { return nil })
+			check(err)
+		})
+	}
+	all.Wait()
+	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 4)}, nil)
+	check(err)
+	check(e.Stats().Failed)
+}
+
+// TestPanicOnWorker: so does a panic on a worker's thread, from where it has to be carried over.
+func TestPanicOnWorker(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	ops := e.runner.Model.Ops
+	ops[len(ops)-3].Norm = nil // the output norm
+	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 4)}, nil)
+	var internal *InternalError
+	if !errors.As(err, &internal) || len(internal.Stack) == 0 || len(err.Error()) > 200 {
+		t.Errorf("after a panic: %v", err)
+	}
+}

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+)
+
+// TestHeldForward halts a prefill after every single op, runs forwards of another sequence in between, and expects the
+// logits of one that ran through, to the bit.
+func TestHeldForward(t *testing.T) {
+	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
+		for _, compute := range []string{"f32", "int8"} {
+			if typ == gguf.F32 && compute == "int8" || raceEnabled {
+				continue
+			}
+			t.Run(typ.String()+"/"+compute, func(t *testing.T) {
+				file := smallModel(t, "qwen3", typ)
+				r := openTestRunner(t, file, plans.DefaultOptions{Compute: compute, Threads: 2}, 64)
+				defer r.Close()
+				r.Lead(func(l *pool.Leader) { checkHeld(t, r, l) })
+				if held, once := r.Memory().Activations, int64(r.sets[0].Bytes()); held != 2*once {
+					t.Errorf("activations of %d bytes, not two sets of %d", held, once)
+				}
+			})
+		}
+	}
+}
+
+func checkHeld(t *testing.T, r *Runner, l *pool.Leader) {
+	table := func(lo, hi int) (ids []kvcache.BlockID) {
+		for i := lo; i < hi; i++ {
+			ids = append(ids, kvcache.BlockID(i))
+		}
+		return ids
+	}
+	b := kvcache.Batch{Prefill: true, Tokens: exactPrompt(1)[:50], LogitRows: []int32{7, 49},
+		Spans: []kvcache.Span{{Rows: 50, Table: table(0, 1)}}}
+	if _, err := r.Forward(l, &b, 0, nil); err != nil {
+		t.Error(err)
+		return
+	}
+	want := [][]float32{slices.Clone(r.Logits(0)), slices.Clone(r.Logits(1))}
+
+	var stop atomic.Bool
+	stop.Store(true)
+	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:64], LogitRows: []int32{63}, Spans: []kvcache.Span{{Rows: 64, Table: table(1, 3)}}}
+	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 64, Table: table(1, 3)}}}
+	halts := 0
+	for at := 0; at < r.Ops(); {
+		next, err := r.Forward(l, &b, at, &stop)
+		if err != nil || next <= at {
+			t.Errorf("from op %d to op %d: %v", at, next, err)
+			return
+		}
+		if at = next; at == r.Ops() {
+			break
+		}
+		halts++
+		if err := r.Hold(); err != nil {
+			t.Error(err)
+		}
+		for _, between := range []*kvcache.Batch{&other, &step} {
+			if next, err := r.Forward(l, between, 0, nil); next != r.Ops() {
+				t.Errorf("a forward in between ended at op %d: %v", next, err)
+			}
+		}
+	}
+	if halts != r.Ops()-1 {
+		t.Errorf("halted %d times in %d ops", halts, r.Ops())
+	}
+	same(t, "halted after every op", want, [][]float32{r.Logits(0), r.Logits(1)})
+}
+
+// TestReactiveInterrupts: somebody who waits does not wait for the chunk of a prompt that nobody waits for. That prefill
+// halts at the next op, goes on there afterwards, and gives the tokens it gives alone.
+func TestReactiveInterrupts(t *testing.T) {
+	background := Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive}
+	urgent := Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}
+	e := open(t, tinyOptions(t))
+	wantBackground, _, _ := generate(t, e, background)
+	wantUrgent, _, _ := generate(t, e, urgent)
+
+	e = byHand(t, tinyOptions(t))
+	e.runner.Lead(func(l *pool.Leader) {
+		slow := e.enter(t, background)
+		e.turn(l) // the first chunk
+		act, _ := e.plan()
+		if act == nil || act.ID != slow.id || !act.Interruptible {
+			t.Errorf("in flight is %+v, not an interruptible prefill", act)
+			return
+		}
+		quick := e.enter(t, urgent)
+		e.run(l, act)
+		if e.held != (halted{id: slow.id, next: 1}) {
+			t.Errorf("held is %+v, want request %d at op 1", e.held, slow.id)
+		}
+		if act := e.turn(l); act == nil || act.Kind != sched.Prefill || act.ID != quick.id {
+			t.Errorf("then ran %+v, not the urgent prefill", act)
+		}
+		resumed := false
+		for act := e.turn(l); act != nil; act = e.turn(l) {
+			resumed = resumed || act.Kind == sched.Resume && act.ID == slow.id
+		}
+		if !resumed {
+			t.Error("the halted prefill was not resumed")
+		}
+		for _, c := range []struct {
+			j    *job
+			want []int32
+		}{{slow, wantBackground}, {quick, wantUrgent}} {
+			if got, end := c.j.drained(); !slices.Equal(got, c.want) || end == nil || end.reason != "length" {
+				t.Errorf("request %d: %v, want %v", c.j.id, got, c.want)
+			}
+		}
+	})
+	if st := e.Stats(); st.Scheduler.Stops != 1 {
+		t.Errorf("%d prefills were halted, want 1", st.Scheduler.Stops)
+	}
+	checkIdle(t, e)
+}
+
+// TestHeldIsDropped: the activations of a halted prefill are given up when its client hangs up or its blocks are taken,
+// and the request that lost its blocks still gets its tokens.
+func TestHeldIsDropped(t *testing.T) {
+	background := Request{Prompt: tinyPrompt(1, 150), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive}
+	o := tinyOptions(t)
+	o.Blocks = 5 // of 64: background needs 3, the urgent one below 4
+	want, _, _ := generate(t, open(t, o), background)
+	halt := func(e *Engine, l *pool.Leader, urgent Request) *job {
+		slow := e.enter(t, background)
+		act, _ := e.plan()
+		e.enter(t, urgent)
+		e.run(l, act)
+		if e.held.id != slow.id {
+			t.Errorf("held is %+v, want request %d", e.held, slow.id)
+		}
+		return slow
+	}
+	short := Request{Prompt: tinyPrompt(2, 9), MaxTokens: 2, IgnoreEOS: true}
+	long := Request{Prompt: tinyPrompt(2, 230), MaxTokens: 2, IgnoreEOS: true}
+
+	e := byHand(t, o)
+	e.runner.Lead(func(l *pool.Leader) {
+		slow := halt(e, l, short)
+		e.cancel(slow)
+		if e.held.id != 0 {
+			t.Error("the prefill of a client that hung up is still held")
+		}
+		for e.turn(l) != nil {
+		}
+		if e.runner.held {
+			t.Error("its activations are still held")
+		}
+	})
+	checkIdle(t, e)
+
+	e = byHand(t, o)
+	e.runner.Lead(func(l *pool.Leader) {
+		slow := halt(e, l, long)
+		e.turn(l)
+		if e.held.id != 0 {
+			t.Error("the prefill that lost its blocks is still held")
+		}
+		for e.turn(l) != nil {
+		}
+		if got, _ := slow.drained(); !slices.Equal(got, want) {
+			t.Errorf("computed again: %v, want %v", got, want)
+		}
+	})
+	if st := e.Stats(); st.Scheduler.Preemptions != 1 {
+		t.Errorf("%d sequences lost their blocks, want 1", st.Scheduler.Preemptions)
+	}
+	checkIdle(t, e)
+}

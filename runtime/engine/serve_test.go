@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sandwich/runtime/mem"
+	"sandwich/runtime/sched"
+)
+
+// TestCompany: at temperature 0, and with a seed, a request gives the same tokens and log probabilities alone and among
+// eight others of other lengths and classes.
+func TestCompany(t *testing.T) {
+	o := tinyOptions(t)
+	o.Parallel, o.Queue = 9, 16
+	e := open(t, o)
+	request := func(i int) Request {
+		r := Request{Prompt: tinyPrompt(uint64(i), 5+17*i), MaxTokens: 12, IgnoreEOS: true, Logprobs: true, Top: 3}
+		if i%2 == 1 {
+			r.Class = sched.Proactive
+		}
+		if i%3 == 2 {
+			r.Sampling = Sampling{Temperature: 0.9, TopK: 50, TopP: 0.95, Seed: uint64(i)}
+		}
+		return r
+	}
+	type answer struct {
+		tokens []Token
+		err    error
+	}
+	ask := func(i int) (a answer) {
+		_, a.err = e.Generate(context.Background(), request(i), func(tok Token) error {
+			a.tokens = append(a.tokens, tok)
+			return nil
+		})
+		return a
+	}
+	var alone, together [9]answer
+	for i := range alone {
+		alone[i] = ask(i)
+	}
+	var all sync.WaitGroup
+	for i := range together {
+		all.Go(func() { together[i] = ask(i) })
+	}
+	all.Wait()
+	for i := range alone {
+		if alone[i].err != nil || together[i].err != nil {
+			t.Fatal(alone[i].err, together[i].err)
+		}
+		if fmt.Sprint(alone[i].tokens) != fmt.Sprint(together[i].tokens) {
+			t.Errorf("request %d: alone %v\nin company %v", i, alone[i].tokens, together[i].tokens)
+		}
+	}
+	checkIdleSoon(t, e)
+}
+
+func TestSeed(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	req := Request{Prompt: tinyPrompt(1, 9), MaxTokens: 40, IgnoreEOS: true, Sampling: Sampling{Temperature: 1.2, Seed: 5}}
+	first, text, _ := generate(t, e, req)
+	again, same, _ := generate(t, e, req)
+	if !slices.Equal(first, again) || text != same {
+		t.Errorf("one seed gave two answers: %q and %q", text, same)
+	}
+	req.Sampling.Seed = 6
+	other, _, _ := generate(t, e, req)
+	if slices.Equal(first, other) {
+		t.Errorf("another seed gave the same 40 tokens")
+	}
+}
+
+func TestResultCounts(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	prompt := tinyPrompt(2, 130)
+	_, _, cold := generate(t, e, Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
+	if cold.Finish != "length" || cold.Tokens != 3 || cold.PromptTokens != 130 || cold.CachedTokens != 0 {
+		t.Errorf("first answer: %+v", cold)
+	}
+	_, _, warm := generate(t, e, Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
+	if warm.CachedTokens != 128 {
+		t.Errorf("%d tokens of the same prompt were reused, not its two full blocks", warm.CachedTokens)
+	}
+	// max_tokens beyond the context is cut to it.
+	_, _, cut := generate(t, e, Request{Prompt: prompt, MaxTokens: 100000, IgnoreEOS: true})
+	if cut.Finish != "length" || cut.Tokens != 256-130 {
+		t.Errorf("a limit beyond the context: %+v", cut)
+	}
+	if cut.Queued < 0 || cut.FirstToken <= 0 || cut.Total < cut.FirstToken {
+		t.Errorf("times out of order: %+v", cut)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	var long *TooLongError
+	var invalid *InvalidTokenError
+	for _, c := range []struct {
+		prompt []int32
+		is     func(error) bool
+	}{
+		{nil, func(err error) bool { return errors.Is(err, ErrEmptyPrompt) }},
+		{tinyPrompt(1, 256), func(err error) bool { return errors.As(err, &long) && long.Prompt == 256 && long.Context == 256 }},
+		{tinyPrompt(1, 100000), func(err error) bool { return errors.As(err, &long) && long.Prompt == 100000 }},
+		{[]int32{5, tinyVocab}, func(err error) bool {
+			return errors.As(err, &invalid) && *invalid == InvalidTokenError{Index: 1, Token: tinyVocab, Vocab: tinyVocab}
+		}},
+		{[]int32{-1}, func(err error) bool { return errors.As(err, &invalid) && invalid.Token == -1 }},
+	} {
+		_, err := e.Generate(context.Background(), Request{Prompt: c.prompt}, nil)
+		if !c.is(err) {
+			t.Errorf("a prompt of %d tokens: %v", len(c.prompt), err)
+		}
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := e.Generate(ended, Request{Prompt: tinyPrompt(1, 3)}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that was cancelled before it began: %v", err)
+	}
+	checkIdleSoon(t, e)
+}
+
+// TestQueueFull: who finds no place hears so while a forward is still in flight, and a place that a hung-up client left
+// is free at once.
+func TestQueueFull(t *testing.T) {
+	o := tinyOptions(t)
+	o.Parallel, o.Queue = 1, 2
+	e := byHand(t, o)
+	e.enter(t, Request{Prompt: tinyPrompt(1, 40)})
+	act, _ := e.plan()
+	if act == nil || act.Kind != sched.Prefill {
+		t.Fatalf("no prefill is in flight but %+v", act)
+	}
+	waiting := []*job{e.enter(t, Request{Prompt: tinyPrompt(2, 4)}), e.enter(t, Request{Prompt: tinyPrompt(3, 4)})}
+	var full *QueueFullError
+	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(4, 4)}, nil)
+	if !errors.As(err, &full) || full.RetryAfter <= 0 {
+		t.Errorf("the third in a queue of two: %v", err)
+	}
+	e.cancel(waiting[0])
+	next := e.enter(t, Request{Prompt: tinyPrompt(5, 4)})
+	if _, end := next.drained(); end != nil {
+		t.Errorf("a place was free, but: %v", end.err)
+	}
+}
+
+// TestStopString: the answer ends before a stop string wherever the borders of tokens fall, and nothing of it is sent.
+func TestStopString(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	req := Request{Prompt: tinyPrompt(4, 6), MaxTokens: 60, IgnoreEOS: true}
+	_, whole, _ := generate(t, e, req)
+	runes := []rune(whole)
+	if len(runes) < 20 {
+		t.Fatalf("the answer is too short to cut: %q", whole)
+	}
+	for from := 3; from < 12; from++ {
+		for length := 1; length < 6; length++ {
+			stop := string(runes[from : from+length])
+			req.Stop = []string{"never in it", stop}
+			_, text, res := generate(t, e, req)
+			if want, _, _ := strings.Cut(whole, stop); text != want || res.Finish != "stop" {
+				t.Errorf("stop %q: %q, %s; want %q", stop, text, res.Finish, want)
+			}
+		}
+	}
+	checkIdleSoon(t, e)
+}
+
+// TestLogprobs: they are log probabilities, the drawn token's is among the likeliest at temperature 0.
+func TestLogprobs(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	var tokens []Token
+	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(7, 5), MaxTokens: 8, IgnoreEOS: true, Logprobs: true, Top: tinyVocab},
+		func(tok Token) error { tokens = append(tokens, tok); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tok := range tokens {
+		if tok.ID < 0 {
+			continue
+		}
+		sum := 0.0
+		for i, c := range tok.Top {
+			sum += math.Exp(float64(c.Logprob))
+			if i > 0 && c.Logprob > tok.Top[i-1].Logprob {
+				t.Errorf("token %d: alternative %d is likelier than the one before", tok.ID, i)
+			}
+		}
+		if len(tok.Top) != tinyVocab || math.Abs(sum-1) > 1e-4 {
+			t.Errorf("token %d: %d probabilities with sum %v", tok.ID, len(tok.Top), sum)
+		}
+		if tok.Top[0] != (TokenLogprob{tok.ID, tok.Logprob}) {
+			t.Errorf("the likeliest token is %v, drawn was %d with %v", tok.Top[0], tok.ID, tok.Logprob)
+		}
+	}
+}
+
+// TestCloseTwice: every call of Close returns, and later requests are refused.
+func TestCloseTwice(t *testing.T) {
+	e, err := New(tinyOptions(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(e.Close)
+	}
+	both.Wait()
+	if _, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 3)}, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed engine answered %v", err)
+	}
+	if !errors.Is(e.Stats().Failed, ErrClosed) {
+		t.Errorf("its state is %v", e.Stats().Failed)
+	}
+}
+
+func checkIdleSoon(t testing.TB, e *Engine) {
+	t.Helper()
+	// What was cancelled leaves with the next step of the loop: give it one.
+	for range 2000 {
+		e.mu.Lock()
+		left := e.sched.Live() + len(e.events)
+		e.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	checkIdle(t, e)
+}
+
+// TestTooBig: sizes that memory cannot hold are refused before anything is loaded, with the numbers.
+func TestTooBig(t *testing.T) {
+	if mem.Available() <= 0 {
+		t.Skip("this system does not tell how much memory is free")
+	}
+	for _, o := range []func(*Options){
+		func(o *Options) { o.Parallel = 1 << 30 },
+		func(o *Options) { o.Blocks = 1 << 40 },
+	} {
+		big := tinyOptions(t)
+		o(&big)
+		e, err := New(big)
+		if err == nil {
+			e.Close()
+			t.Fatal("an engine larger than any memory was made")
+		}
+		if !strings.Contains(err.Error(), "GiB") || !strings.Contains(err.Error(), "--parallel") {
+			t.Errorf("%v", err)
+		}
+	}
+}

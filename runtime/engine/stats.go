@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"time"
+
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+)
+
+// Counts are totals since the start.
+type Counts struct {
+	Requests, PromptTokens, GeneratedTokens int64
+	Prefills, Decodes                       int64 // forwards; a halted prefill and its end are two
+	PrefillTime, DecodeTime                 time.Duration
+}
+
+func (c *Counts) add(act *sched.Action, took time.Duration) {
+	if act.Kind == sched.Decode {
+		c.Decodes++
+		c.DecodeTime += took
+		return
+	}
+	c.Prefills++
+	c.PrefillTime += took
+}
+
+// Stats is a snapshot for metrics and health.
+type Stats struct {
+	Counts
+	Scheduler sched.Stats
+	Pool      pool.Stats
+	Memory    Memory
+	Failed    error // why no request is taken any more: ErrClosed or *InternalError
+}
+
+// Stats may be called at any time.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.pool.Stats(), Memory: e.runner.Memory(), Failed: e.failed}
+}

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+	"sandwich/runtime/tokenizer"
+)
+
+const tinyVocab = 384
+
+var tinyFile = sync.OnceValues(func() (*gguf.File, error) {
+	var out bytes.Buffer
+	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
+		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: tinyVocab, Context: 1024}}
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, gguf.F32, 3, nil); err != nil {
+		return nil, err
+	}
+	return gguf.Parse(out.Bytes())
+})
+
+// tinyOptions are the sizes of an engine over a model that is quick even where kernels are plain Go.
+func tinyOptions(t testing.TB) Options {
+	t.Helper()
+	file, err := tinyFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := model.ShapeOf(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := plans.Default(profile, shape, plans.DefaultOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Chunk = 32
+	tok, err := tokenizer.New(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{RunnerOptions: RunnerOptions{File: file, Plan: plan}, Tokenizer: tok, Context: 256, Parallel: 4, Queue: 8}
+}
+
+// open starts an engine that ends with the test.
+func open(t testing.TB, o Options) *Engine {
+	t.Helper()
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// byHand makes an engine without its loop: the test plans and runs each forward.
+func byHand(t testing.TB, o Options) *Engine {
+	t.Helper()
+	e, err := newEngine(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(e.ended)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// turn plans and runs one forward and returns it; nil where there is nothing to compute.
+func (e *Engine) turn(l *pool.Leader) *sched.Action {
+	act, _ := e.plan()
+	if act != nil {
+		e.run(l, act)
+	}
+	return act
+}
+
+// enter submits a request to an engine driven by hand.
+func (e *Engine) enter(t testing.TB, req Request) *job {
+	t.Helper()
+	limit, err := e.admissible(&req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit}
+	j.out.ready = make(chan struct{}, 1)
+	if err := e.submit(j); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// drained takes what a job has so far.
+func (j *job) drained() (ids []int32, end *ending) {
+	steps, end := j.out.take()
+	for _, s := range steps {
+		ids = append(ids, s.id)
+	}
+	return ids, end
+}
+
+func tinyPrompt(seed uint64, n int) []int32 {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(259 + rng.IntN(tinyVocab-259)) // pieces, no control token
+	}
+	return out
+}
+
+// generate runs a request to its end and returns its tokens and text.
+func generate(t testing.TB, e *Engine, req Request) (ids []int32, text string, res Result) {
+	t.Helper()
+	res, err := e.Generate(context.Background(), req, func(tok Token) error {
+		if tok.ID >= 0 {
+			ids = append(ids, tok.ID)
+		}
+		text += tok.Text
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return ids, text, res
+}
+
+// checkIdle fails where anything of past requests is left: live ones, queued ones, or KV blocks in use.
+func checkIdle(t testing.TB, e *Engine) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.sched.Stats()
+	if len(e.jobs) != 0 || e.sched.Live() != 0 || st.Waiting != [2]int{} || st.Running != [2]int{} {
+		t.Errorf("%d jobs and %d requests are left: %+v", len(e.jobs), e.sched.Live(), st)
+	}
+	if st.Free != st.Blocks {
+		t.Errorf("%d of %d KV blocks are free after the last request", st.Free, st.Blocks)
+	}
+	if err := e.sched.Check(); err != nil {
+		t.Error(err)
+	}
+}
