@@ -38,7 +38,7 @@ func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(s
 	if err != nil {
 		return nil, serverError(err)
 	}
-	return &server.Final{FinishReason: res.Finish, PromptTokens: res.PromptTokens, CompletionTokens: res.Tokens}, nil
+	return &server.Final{FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens, CompletionTokens: res.Tokens}, nil
 }
 
 // prompt turns the request into tokens.
@@ -92,11 +92,14 @@ func (g *generator) delta(t engine.Token, logprobs bool) server.Delta {
 func serverError(err error) error {
 	var full *engine.QueueFullError
 	var long *engine.TooLongError
+	var token *engine.InvalidTokenError
 	switch {
 	case errors.As(err, &full):
 		return &server.QueueFullError{RetryAfter: full.RetryAfter}
 	case errors.As(err, &long):
 		return &server.TooLongError{PromptTokens: long.Prompt, MaxTokens: long.MaxTokens, Context: long.Context}
+	case errors.As(err, &token), errors.Is(err, engine.ErrEmptyPrompt):
+		return &server.InvalidError{Message: err.Error()}
 	case errors.Is(err, engine.ErrClosed):
 		return server.ErrClosed
 	}
