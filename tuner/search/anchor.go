@@ -57,10 +57,18 @@ func (r *run) columns(m int) int {
 		t = max(w.FLOP/20e9, w.Bytes/5e9) / float64(r.p.Threads)
 	}
 	if t <= most {
-		return r.p.Key.N
+		return r.widest(m)
 	}
 	least := 4 * columnUnit * r.p.Threads
-	return min(r.p.Key.N, max(least, roundUp(int(float64(r.p.Key.N)*most/t), 2*columnUnit)))
+	return min(r.widest(m), max(least, roundUp(int(float64(r.p.Key.N)*most/t), 2*columnUnit)))
+}
+
+// widest is the largest number of columns that a trial of m rows may have.
+func (r *run) widest(m int) int {
+	if r.p.MaxColumns == nil {
+		return r.p.Key.N
+	}
+	return min(r.p.Key.N, max(1, r.p.MaxColumns(m)))
 }
 
 // spent is the part of the anchor's share that is used up.
@@ -178,6 +186,19 @@ func (a *anchor) anchorIncumbents() error {
 			a.before = e
 		}
 	}
+	return a.timeHints()
+}
+
+func (a *anchor) timeHints() error {
+	if a.p.Hints == nil {
+		return nil
+	}
+	for _, h := range a.p.Hints(a.m) {
+		s := newSpace(a.p, MicroKernel{h.Kernel, h.Widen}, a.m, a.columns)
+		if _, err := a.time(s.legal(h), "hint", searching); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -248,7 +269,8 @@ func (a *anchor) settle(finalists []*entry) error {
 
 // affordableColumns is how many columns can be computed in what is left of the anchor's share when each finalist is called the given number of times.
 func (a *anchor) affordableColumns(finalists []*entry, calls int) int {
-	if a.columns == a.p.Key.N {
+	widest := a.widest(a.m)
+	if a.columns >= widest {
 		return a.columns
 	}
 	left := (1 - a.spent()) * a.share.Seconds()
@@ -257,8 +279,8 @@ func (a *anchor) affordableColumns(finalists []*entry, calls int) int {
 		round += e.fast()
 	}
 	wide := float64(a.columns) * left / float64(calls) / round
-	if wide >= float64(a.p.Key.N) {
-		return a.p.Key.N
+	if wide >= float64(widest) {
+		return widest
 	}
 	if n := int(wide) / (2 * columnUnit) * 2 * columnUnit; n >= 2*a.columns {
 		return n

@@ -22,8 +22,11 @@ type Problem struct {
 	Roof      roofline.Roof       // of the active PUs; without bandwidth or targets nothing is said of roofs and no regime is crossed
 	CacheL1   int                 // bytes one thread may count on
 	CacheL2   int
-	Incumbent func(m int) plans.Schedule // what runs without tuning; always a candidate
-	Known     []Anchor                   // results for some anchors from an equal problem: taken over, not searched again
+	Incumbent func(m int) plans.Schedule   // what runs without tuning; always a candidate
+	Hints     func(m int) []plans.Schedule // schedules that won elsewhere and are worth a trial; nil: none
+	// MaxColumns is how many columns a trial of m rows may have, for a Timer whose operands are bounded; nil: all.
+	MaxColumns func(m int) int
+	Known      []Anchor // results for some anchors from an equal problem: taken over, not searched again
 }
 
 // Options say how hard to search.

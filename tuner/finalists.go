@@ -1,0 +1,123 @@
+package tuner
+
+import (
+	"fmt"
+	"math"
+
+	"sandwich/plans"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/service"
+)
+
+// finalist is a phase that may enter the plan.
+type finalist struct {
+	set   service.Set
+	phase plans.Phase
+	arm   *arm
+}
+
+// chooseWinners measures whole forwards of each phase under its finalists: the default, the tuned tables on every surviving set of PUs, the default once more, which gives the A/A noise, and
+// the default on threads that are bound to nothing. The default wins unless something beats it by more than the noise.
+func (t *tuning) chooseWinners(l *pool.Leader) error {
+	for i := range t.phases {
+		end := kernelsEnd + (finalistsEnd-kernelsEnd)*float64(i+1)/2
+		if err := t.chooseWinner(l, i, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
+	ph := &t.phases[i]
+	def := phaseOf(t.def, i)
+	ph.winner, ph.set = *def, service.Set{Name: "default", PUs: def.PUs}
+	tuned := make([]finalist, len(ph.sets))
+	for s, set := range ph.sets {
+		tuned[s] = finalist{set: set, phase: plans.Phase{PUs: set.PUs, Tables: ph.tables[s]}}
+	}
+	if t.rig == nil { // nothing but the kernels to go by
+		ph.winner, ph.set = tuned[0].phase, tuned[0].set
+		return nil
+	}
+	var arms []*arm
+	defer func() { closeArms(arms) }()
+	add := func(name string, phase *plans.Phase) (*arm, error) {
+		a, err := t.rig.newArm(name, phase)
+		if err == nil {
+			arms = append(arms, a)
+		}
+		return a, err
+	}
+	base, err := add("default", def)
+	if err != nil {
+		return err
+	}
+	same, err := add("default again", def)
+	if err != nil {
+		return err
+	}
+	free, err := add("unpinned", def)
+	if err != nil {
+		return err
+	}
+	free.unpinned = true
+	for s := range tuned {
+		if tuned[s].arm, err = add(fmt.Sprintf("tuned on %s (PUs %s)", tuned[s].set.Name, tuned[s].set.PUs), &tuned[s].phase); err != nil {
+			return err
+		}
+	}
+	tests := t.tests(i, false)
+	if err := t.race(l, arms, tests, end, "finalists", ph.name); err != nil {
+		return err
+	}
+	t.judge(ph, arms, tests, base, same, tuned)
+	return nil
+}
+
+// judge picks the winner of a phase and writes every arm into the evidence.
+func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *arm, tuned []finalist) {
+	scores := map[*arm]float64{}
+	for i, s := range score(arms, tests, base) {
+		scores[arms[i]] = s
+	}
+	noise := math.Abs(scores[same] - 1)
+	t.noise = append(t.noise, noise)
+	best := base
+	for _, f := range tuned {
+		if scores[f.arm] < scores[best] && scores[f.arm] < 1-math.Min(0.02, noise/2) {
+			best = f.arm
+			ph.winner, ph.set = f.phase, f.set
+		}
+	}
+	for _, a := range arms {
+		if a == best {
+			a.name = "winner: " + a.name
+		} else if a != same {
+			t.reject(ph.name+", "+a.name, fmt.Sprintf("takes %.3f times as long as the default; two equal arms differ by %.3f", scores[a], noise))
+		}
+		for k, x := range tests {
+			t.evidence.Finalists = append(t.evidence.Finalists, t.armEvidence(ph.name+", "+a.name, x, a.samples[k]))
+		}
+	}
+}
+
+func (t *tuning) armEvidence(name string, x *test, seconds []float64) plans.Arm {
+	out := plans.Arm{Name: name, Test: x.name, Unit: "tokens/s"}
+	if t.rig.part != "" {
+		out.Test += ", " + t.rig.part
+	}
+	for _, s := range seconds {
+		out.Samples = append(out.Samples, round(float64(x.tokens)/s))
+	}
+	return out
+}
+
+// round keeps four significant digits.
+func round(x float64) float64 {
+	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
+		return 0
+	}
+	unit := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(x))))
+	return math.Round(x*unit) / unit
+}

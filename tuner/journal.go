@@ -1,0 +1,259 @@
+package tuner
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sandwich/tuner/search"
+)
+
+// ErrJournal is wrapped by refusals of a journal that was made by another run.
+var ErrJournal = errors.New("journal of another run")
+
+// JournalPath is where the journal of a run lies that writes its plan to out: beside it.
+func JournalPath(out string) string {
+	return strings.TrimRight(out, string(filepath.Separator)) + ".journal"
+}
+
+// RemoveJournal deletes a journal once its plan is written. A journal that is not there is no error.
+func RemoveJournal(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the journal: %w", err)
+	}
+	return nil
+}
+
+// journalKey is what two runs must have in common for one to go on where the other stopped. Each field has the flag or the cause by which a refusal names it.
+type journalKey struct {
+	Fingerprint string `json:"fingerprint"`
+	Build       string `json:"build"`
+	Model       string `json:"model"`
+	Seed        uint64 `json:"seed"`
+	Flags       string `json:"flags"`
+}
+
+const (
+	journalFormat  = "sandwich tune journal"
+	journalVersion = 1
+	maxJournalLine = 1 << 20
+	syncEvery      = time.Second
+)
+
+// journalHead is the first line.
+type journalHead struct {
+	Format  string     `json:"format"`
+	Version int        `json:"version"`
+	Key     journalKey `json:"key"`
+}
+
+// journalLine is one finished trial.
+type journalLine struct {
+	Trial   string    `json:"trial"` // everything that was timed, see trialName
+	Nth     int       `json:"nth"`   // the how-manieth time this trial was asked for, from 0
+	Seconds []float64 `json:"seconds"`
+	Stopped bool      `json:"stopped,omitempty"`
+	Cost    float64   `json:"cost"` // wall seconds it took in all
+}
+
+// journal keeps the finished trials of a run on disk, so that a killed run goes on where it stopped. Every line is written as its trial ends and synced about once a
+// second; a line that a kill tore is ignored.
+type journal struct {
+	file     *os.File
+	finished map[string][]journalLine // of the earlier run, by trial
+	earlier  time.Duration            // what the earlier run's trials took
+	synced   time.Time
+}
+
+// openJournal begins the journal at path, or with resume goes on with the one that is there. It refuses one of another run by what differs.
+func openJournal(path string, key journalKey, resume bool) (*journal, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	j := &journal{file: f, finished: map[string][]journalLine{}, synced: time.Now()}
+	if !resume {
+		err = j.startOver()
+	}
+	if err == nil {
+		err = j.load(key)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("journal %s: %w", path, err)
+	}
+	return j, nil
+}
+
+// startOver empties the file, unless it is somebody's who happened to choose the name.
+func (j *journal) startOver() error {
+	const begins = `{"format":"` + journalFormat
+	head := make([]byte, len(begins))
+	n, err := io.ReadFull(j.file, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return err
+	}
+	if string(head[:n]) != begins[:n] {
+		return errNoJournal
+	}
+	if err := j.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = j.file.Seek(0, io.SeekStart)
+	return err
+}
+
+var errNoJournal = errors.New("it is no journal of tune; name another -o or remove it")
+
+// load reads what is there, cuts a torn tail off, and writes the head of a new journal.
+func (j *journal) load(key journalKey) error {
+	in := bufio.NewReaderSize(j.file, 64<<10)
+	head, good, err := readLine(in)
+	switch {
+	case err == io.EOF: // empty, or killed before the first line was whole
+		if err := j.file.Truncate(0); err != nil {
+			return err
+		}
+		if _, err := j.file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		return j.write(journalHead{journalFormat, journalVersion, key})
+	case err != nil:
+		return err
+	}
+	if err := checkHead(head, key); err != nil {
+		return err
+	}
+	for {
+		line, n, err := readLine(in)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		var l journalLine
+		if json.Unmarshal(line, &l) != nil || len(l.Seconds) == 0 {
+			break // torn, or not ours: whatever follows is lost with it
+		}
+		good += n
+		j.finished[l.Trial] = append(j.finished[l.Trial], l)
+		j.earlier += time.Duration(l.Cost * float64(time.Second))
+	}
+	if err := j.file.Truncate(good); err != nil {
+		return err
+	}
+	_, err = j.file.Seek(good, io.SeekStart)
+	return err
+}
+
+// readLine returns a whole line without its end, and its length with it; io.EOF for a torn or missing one.
+func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil {
+			return bytes.TrimSuffix(line, []byte("\n")), int64(len(line)), nil
+		}
+		if err != bufio.ErrBufferFull {
+			return nil, 0, err
+		}
+		if len(line) > maxJournalLine {
+			return nil, 0, fmt.Errorf("a line is longer than %d bytes: %w", maxJournalLine, errNoJournal)
+		}
+	}
+}
+
+func checkHead(line []byte, want journalKey) error {
+	var h journalHead
+	if err := json.Unmarshal(line, &h); err != nil || h.Format != journalFormat {
+		return errNoJournal
+	}
+	if h.Version != journalVersion {
+		return fmt.Errorf("%w: it has version %d and this build writes %d; remove it, or leave --resume out to start over", ErrJournal, h.Version, journalVersion)
+	}
+	for _, f := range []struct{ what, has, want string }{
+		{"host (fingerprint)", h.Key.Fingerprint, want.Fingerprint},
+		{"build", h.Key.Build, want.Build},
+		{"model shape", h.Key.Model, want.Model},
+		{"seed", fmt.Sprint(h.Key.Seed), fmt.Sprint(want.Seed)},
+		{"set of flags", h.Key.Flags, want.Flags},
+	} {
+		if f.has != f.want {
+			return fmt.Errorf("%w: it was made with another %s (%.80s, now %.80s); use the same again, or leave --resume out to start over", ErrJournal, f.what, f.has, f.want)
+		}
+	}
+	return nil
+}
+
+func (j *journal) write(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if _, err := j.file.Write(append(data, '\n')); err != nil {
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	if time.Since(j.synced) < syncEvery {
+		return nil
+	}
+	j.synced = time.Now()
+	return j.file.Sync()
+}
+
+func (j *journal) close() error {
+	return errors.Join(j.file.Sync(), j.file.Close())
+}
+
+// recorder is a search.Timer that asks the journal first and records what it times.
+type recorder struct {
+	timer    search.Timer
+	journal  *journal // nil: none is kept
+	set      string   // the active PUs, part of what a trial is
+	asked    map[string]int
+	replayed time.Duration // cost of the trials that the journal answered: time that passed in the earlier run
+	hits     int
+}
+
+func newRecorder(t search.Timer, j *journal) *recorder {
+	return &recorder{timer: t, journal: j, asked: map[string]int{}}
+}
+
+// trialName is everything that decides what a trial measures.
+func (r *recorder) trialName(t search.Trial) string {
+	return fmt.Sprintf("pus %s %s %s m %d n %d %s", r.set, t.Key, t.Compute, t.M, t.Columns, t.Schedule)
+}
+
+// Time implements search.Timer.
+func (r *recorder) Time(t search.Trial) (search.Sample, error) {
+	if r.journal == nil {
+		return r.timer.Time(t)
+	}
+	name := r.trialName(t)
+	nth := r.asked[name]
+	r.asked[name]++
+	for _, l := range r.journal.finished[name] {
+		if l.Nth == nth {
+			r.replayed += time.Duration(l.Cost * float64(time.Second))
+			r.hits++
+			return search.Sample{Seconds: l.Seconds, Stopped: l.Stopped}, nil
+		}
+	}
+	began := time.Now()
+	s, err := r.timer.Time(t)
+	if err != nil {
+		return s, err
+	}
+	return s, r.journal.write(journalLine{Trial: name, Nth: nth, Seconds: s.Seconds, Stopped: s.Stopped, Cost: time.Since(began).Seconds()})
+}

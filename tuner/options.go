@@ -1,0 +1,127 @@
+package tuner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/tuner/search"
+)
+
+// Options of Tune. Profile and one of File and Config are needed; everything else has a default.
+type Options struct {
+	Profile *profiles.Profile // of this machine
+	File    *gguf.File        // the model; its weights run in the finalists
+	Config  *model.Config     // where there is no file: shapes to tune for, run with random weights
+	Type    gguf.Type         // of these weights
+
+	Name     string        // of the plan; "": the model's
+	Threads  int           // at most so many PUs; 0: no such bound
+	ISA      string        // "": the widest
+	Compute  string        // auto, f32, int8
+	KV       string        // f16, f32
+	SeqMax   int           // 0: 2048, at most the model's context
+	BatchMax int           // 0: 16
+	Budget   time.Duration // of everything; 0: 10 minutes
+	Effort   string        // quick, standard, full; "": what suits the budget
+	Strategy string        // of the kernel search; "": sandwich
+	TopK     int           // sets of PUs per phase that are measured; 0: 10
+	Seed     uint64
+
+	Journal string // path of the journal, "" for none
+	Resume  bool   // go on with the journal that is there
+	Build   string // commit of this program, for the journal and the evidence
+
+	Progress func(Progress) // about ten times a second at most, from the tuning goroutine; may be nil
+}
+
+// Progress is what a terminal line shows.
+type Progress struct {
+	Stage   string // loading, active PUs, kernels, finalists
+	Text    string // what is being tried and the best so far
+	Elapsed time.Duration
+	Budget  time.Duration
+	Trials  int
+}
+
+// String is the whole line.
+func (p Progress) String() string {
+	line := fmt.Sprintf("%s of %s  %s", p.Elapsed.Round(time.Second), p.Budget.Round(time.Second), p.Stage)
+	if p.Text != "" {
+		line += ": " + p.Text
+	}
+	if p.Trials > 0 {
+		line += fmt.Sprintf("  (%d trials)", p.Trials)
+	}
+	return line
+}
+
+// DefaultBudget of Options.
+const DefaultBudget = 10 * time.Minute
+
+// complete fills defaults in and refuses what cannot be tuned.
+func (o *Options) complete() error {
+	switch {
+	case o.Profile == nil:
+		return errors.New("tune needs a host profile")
+	case o.File == nil && o.Config == nil:
+		return errors.New("tune needs a model: a GGUF file, a config.json or a preset")
+	case o.Budget < 0:
+		return fmt.Errorf("a budget of %s is none; give at least a few seconds", o.Budget)
+	case o.SeqMax < 0 || o.BatchMax < 0 || o.TopK < 0:
+		return fmt.Errorf("seq-max %d, batch-max %d and top-k %d must not be negative", o.SeqMax, o.BatchMax, o.TopK)
+	}
+	if o.Budget == 0 {
+		o.Budget = DefaultBudget
+	}
+	if o.TopK == 0 {
+		o.TopK = 10
+	}
+	if o.Effort == "" {
+		o.Effort = effortFor(o.Budget)
+	}
+	if o.Strategy == "" {
+		o.Strategy = search.Strategies()[0]
+	}
+	if search.About(o.Strategy) == "" {
+		return fmt.Errorf("unknown search strategy %q; choose one of %v", o.Strategy, search.Strategies())
+	}
+	if _, err := search.ParseEffort(o.Effort); err != nil {
+		return err
+	}
+	return o.checkHost()
+}
+
+// effortFor is the effort that a budget has time for.
+func effortFor(budget time.Duration) string {
+	switch {
+	case budget < 3*time.Minute:
+		return search.Quick.Name
+	case budget < 30*time.Minute:
+		return search.Standard.Name
+	}
+	return search.Full.Name
+}
+
+// checkHost refuses a profile of another machine: what is timed here would be written down as that machine's.
+func (o *Options) checkHost() error {
+	here, err := profiles.Live()
+	if err != nil {
+		return err
+	}
+	if here.Fingerprint() != o.Profile.Fingerprint() {
+		return fmt.Errorf("%w: the profile describes %s with PUs %s, this is %s with PUs %s; make one here with `sandwich probe -o host.yaml`",
+			plans.ErrForeignHost, o.Profile.Host.CPUModel, o.Profile.Allowed(), here.Host.CPUModel, here.Allowed())
+	}
+	return nil
+}
+
+// flags is every option that changes what is timed, as the journal compares it.
+func (o *Options) flags() string {
+	return fmt.Sprintf("threads=%d isa=%s compute=%s kv=%s seq-max=%d batch-max=%d budget=%s effort=%s strategy=%s top-k=%d",
+		o.Threads, o.ISA, o.Compute, o.KV, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK)
+}

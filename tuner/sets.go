@@ -1,0 +1,192 @@
+package tuner
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"sandwich/plans"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/search"
+	"sandwich/tuner/service"
+)
+
+// chooseSets measures the candidate sets of active PUs of each phase on whole forwards under the untuned default, and keeps the best few for the kernel search: Sandwich
+// section 5.3 ranks by simulation with a default schedule, which on the machine itself a forward does better.
+func (t *tuning) chooseSets(l *pool.Leader) error {
+	sets, err := service.Sets(t.o.Profile)
+	if err != nil {
+		return err
+	}
+	if t.o.Threads > 0 { // the user has chosen
+		sets = []service.Set{{Name: fmt.Sprintf("--threads %d", t.o.Threads), PUs: t.def.Prefill.PUs}}
+	}
+	isa, typ := t.isa.String(), t.computeType()
+	ranked := [2][]service.Set{prefill: service.Prefill(t.o.Profile, isa, typ, sets), decode: service.Decode(t.o.Profile, sets)}
+	for i := range t.phases {
+		ph := &t.phases[i]
+		candidates := service.Top(ranked[i], t.o.TopK)
+		candidates = withDefault(candidates, phaseOf(t.def, i).PUs)
+		for _, s := range ranked[i] {
+			if !slices.ContainsFunc(candidates, func(c service.Set) bool { return c.Name == s.Name }) {
+				t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best by the ceilings of the profile", t.o.TopK))
+			}
+		}
+		if t.rig == nil || len(candidates) == 1 {
+			ph.sets = candidates[:1]
+			continue
+		}
+		// Each phase has half of the stage's time.
+		end := setsEnd * float64(i+1) / 2
+		if ph.sets, err = t.measureSets(l, i, candidates, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withDefault puts the PUs of the default plan among the candidates.
+func withDefault(sets []service.Set, pus plans.PUSet) []service.Set {
+	if slices.ContainsFunc(sets, func(s service.Set) bool { return slices.Equal(s.PUs, pus) }) {
+		return sets
+	}
+	return append([]service.Set{{Name: "default", PUs: pus}}, sets...)
+}
+
+// survivors is how many sets a phase may keep, and how much slower than the best they may be.
+func (t *tuning) survivors() (n int, within float64) {
+	switch t.o.Effort {
+	case search.Quick.Name:
+		return 1, 0
+	case search.Full.Name:
+		return 4, 1.15
+	}
+	return 2, 1.08
+}
+
+func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end float64) ([]service.Set, error) {
+	var arms []*arm
+	defer func() { closeArms(arms) }()
+	for _, s := range sets {
+		tables := phaseOf(t.def, phase).Tables
+		a, err := t.rig.newArm(s.Name, &plans.Phase{PUs: s.PUs, Tables: tables})
+		if err != nil {
+			return nil, err
+		}
+		arms = append(arms, a)
+	}
+	name := t.phases[phase].name
+	tests := t.tests(phase, true)
+	if err := t.race(l, arms, tests, end, "active PUs", name); err != nil {
+		return nil, err
+	}
+	scores := score(arms, tests, arms[0])
+	order := make([]int, len(arms))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
+	keep, within := t.survivors()
+	var out []service.Set
+	for rank, i := range order {
+		if rank == 0 || rank < keep && scores[i] <= within*scores[order[0]] {
+			out = append(out, sets[i])
+			continue
+		}
+		t.reject(fmt.Sprintf("%s on %s (PUs %s)", name, sets[i].Name, sets[i].PUs),
+			fmt.Sprintf("takes %.2f times as long as %s with the default schedules", scores[i]/scores[order[0]], sets[order[0]].Name))
+	}
+	return out, nil
+}
+
+// tests are the forwards that arms of a phase are compared on; few and small ones to choose sets by.
+func (t *tuning) tests(phase int, small bool) []*test {
+	var out []*test
+	add := func(x test) { out = append(out, &x) }
+	depth := min(decodeDepth, max(1, t.shape.Context-1))
+	batch := t.def.BatchMax
+	switch {
+	case phase == prefill && small:
+		add(t.rig.prefillTest(min(t.def.Chunk, 128)))
+	case phase == prefill:
+		add(t.rig.prefillTest(t.def.Chunk))
+		if t.def.Chunk > 64 {
+			add(t.rig.prefillTest(64))
+		}
+	case small:
+		add(t.rig.decodeTest(1, depth))
+		if batch > 1 {
+			add(t.rig.decodeTest(batch, depth))
+		}
+	default:
+		for _, n := range []int{1, 4, 16} {
+			if n <= batch {
+				add(t.rig.decodeTest(n, depth))
+			}
+		}
+	}
+	return out
+}
+
+// Rounds in which arms are raced.
+const (
+	minRounds = 3
+	maxRounds = 25
+)
+
+// race samples every arm on every test in turn, round after round, each round beginning with another arm, so that a disturbance meets all of them. It ends with the
+// part of the budget, after maxRounds, or when an arm was seen to be far behind everywhere; minRounds are run in any case.
+func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, stage, what string) error {
+	for i, a := range arms {
+		a.samples = make([][]float64, len(tests))
+		t.say(stage, fmt.Sprintf("%s, %s", what, a.name), false)
+		for _, x := range tests {
+			if i == 0 {
+				if _, err := t.rig.calibrate(l, a, x); err != nil {
+					return err
+				}
+			} else if _, err := t.rig.sample(l, a, x); err != nil { // warm up
+				return err
+			}
+		}
+	}
+	for round := range maxRounds {
+		if round >= minRounds && t.until(end) <= 0 {
+			return nil
+		}
+		for k, x := range tests {
+			for i := range arms {
+				a := arms[(i+round)%len(arms)]
+				s, err := t.rig.sample(l, a, x)
+				if err != nil {
+					return err
+				}
+				a.samples[k] = append(a.samples[k], s)
+				t.say(stage, fmt.Sprintf("%s, %s: %s %.4g tokens/s", what, a.name, x.name, float64(x.tokens)/fast(a.samples[k])), false)
+			}
+		}
+	}
+	return nil
+}
+
+func fast(samples []float64) float64 { return search.Sample{Seconds: samples}.Fast() }
+
+// score is, for each arm, the geometric mean over the tests of its time over that of the reference arm: below 1 is faster.
+func score(arms []*arm, tests []*test, reference *arm) []float64 {
+	out := make([]float64, len(arms))
+	for i, a := range arms {
+		sum := 0.0
+		for k := range tests {
+			sum += math.Log(fast(a.samples[k]) / fast(reference.samples[k]))
+		}
+		out[i] = math.Exp(sum / float64(len(tests)))
+	}
+	return out
+}
+
+func closeArms(arms []*arm) {
+	for _, a := range arms {
+		a.executor.Close()
+	}
+}

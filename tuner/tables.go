@@ -1,0 +1,346 @@
+package tuner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+	"sandwich/topotree"
+	"sandwich/tuner/search"
+	"sandwich/tuner/service"
+)
+
+// job is one kernel table to search.
+type job struct {
+	phase  int
+	set    int // index into the sets of the phase
+	key    plans.WeightKey
+	weight float64 // share of the time
+	result *search.Result
+}
+
+// searchTables finds a kernel table for every weight shape on every surviving set of PUs. Decode comes first: what it finds for few rows holds for prefill on the same PUs.
+func (t *tuning) searchTables(l *pool.Leader) error {
+	jobs := t.jobs()
+	b, err := newBench(t.ctx, l, t.pool.Size(), t.kernels, t.benchSize(), t.o.Seed)
+	if err != nil {
+		return err
+	}
+	defer b.free()
+	t.rec.timer = b
+	left := 0.0
+	for _, j := range jobs {
+		left += j.weight
+	}
+	for i, j := range jobs {
+		set := t.phases[j.phase].sets[j.set]
+		if _, err := l.SetActive(t.workers(set.PUs)); err != nil {
+			return err
+		}
+		t.rec.set = set.PUs.String()
+		budget := time.Duration(float64(t.until(kernelsEnd)) * j.weight / left)
+		left -= j.weight
+		if err := t.searchTable(b, j, jobs[:i], max(0, budget)); err != nil {
+			return err
+		}
+	}
+	for p := range t.phases {
+		t.phases[p].tables = make([][]plans.Table, len(t.phases[p].sets))
+	}
+	for _, w := range t.def.Weights { // in the order that plans want
+		for _, j := range jobs {
+			if j.key == w.WeightKey {
+				tables := &t.phases[j.phase].tables[j.set]
+				*tables = append(*tables, plans.Table{WeightKey: j.key, Rules: j.result.Rules})
+			}
+		}
+	}
+	return nil
+}
+
+// jobs lists the searches with their share of the time: half of it evenly, half by what the shape costs in a forward of its phase.
+func (t *tuning) jobs() []*job {
+	var jobs []*job
+	for _, phase := range []int{decode, prefill} {
+		total := 0.0
+		for _, w := range t.def.Weights {
+			total += t.cost(phase, w.WeightKey)
+		}
+		for s := range t.phases[phase].sets {
+			for _, w := range t.def.Weights {
+				even := 1 / float64(len(t.def.Weights))
+				jobs = append(jobs, &job{phase: phase, set: s, key: w.WeightKey, weight: even + t.cost(phase, w.WeightKey)/total})
+			}
+		}
+	}
+	return jobs
+}
+
+// cost of a weight shape in one forward: bytes in decode, multiplications in prefill, where the head sees one row.
+func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
+	sum := 0.0
+	for _, w := range t.shape.Weights {
+		if w.Key() != k || w.Role == plans.RoleEmbed {
+			continue
+		}
+		one := float64(w.Count) * float64(packedBytes(k))
+		if phase == prefill {
+			one = float64(w.Count) * float64(k.N) * float64(k.K)
+			if w.Role == "head" {
+				one /= float64(t.def.Chunk)
+			}
+		}
+		sum += one
+	}
+	return sum
+}
+
+func (t *tuning) searchTable(b *bench, j *job, earlier []*job, budget time.Duration) error {
+	ph := &t.phases[j.phase]
+	set := ph.sets[j.set]
+	wp, _ := t.def.Weight(j.key)
+	compute, err := microkernel.ParseCompute(wp.Compute)
+	if err != nil {
+		return err
+	}
+	wt, err := microkernel.ParseWeightType(j.key.Type)
+	if err != nil {
+		return err
+	}
+	p := search.Problem{
+		Phase: ph.name, Key: j.key, Compute: compute, Threads: len(set.PUs), Anchors: t.anchors(j),
+		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(len(set.PUs)), Roof: t.roof(compute, len(set.PUs)),
+		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
+		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
+		MaxColumns: func(m int) int {
+			return min(t.widestOutput(m), b.weights.Len()/(microkernel.Layout{Type: wt, N: microkernel.PanelWidth, K: j.key.K}).PanelStride()*microkernel.PanelWidth)
+		},
+		Known: known(t.phases, j, earlier),
+	}
+	p.CacheL1, p.CacheL2 = t.caches(set)
+	// Filling the operands is not the first trial's fault.
+	if _, err := b.prepare(plans.WeightKey{N: microkernel.PanelWidth, K: j.key.K, Type: j.key.Type}, search.Trial{M: p.Anchors[len(p.Anchors)-1], Compute: compute}); err != nil {
+		return err
+	}
+	base := t.evidence.Trials
+	j.result, err = search.Search(t.ctx, p, t.rec, search.Options{
+		Strategy: t.o.Strategy, Effort: t.effort, Seed: t.o.Seed, Budget: budget, Clock: t.elapsed,
+		Progress: func(e search.Event) {
+			t.evidence.Trials = base + e.Trials
+			t.say("kernels", eventText(e), false)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	t.evidence.Trials = base + j.result.Trials
+	t.record(j, set)
+	return nil
+}
+
+func eventText(e search.Event) string {
+	text := fmt.Sprintf("%s %s m %d %s, best %.4g GFLOP/s", e.Phase, e.Key, e.M, e.Stage, e.GFLOPS)
+	if e.OfRoof > 0 {
+		text += fmt.Sprintf(", %.0f %% of the roof", 100*e.OfRoof)
+	}
+	return text
+}
+
+// record writes a finished table into the evidence.
+func (t *tuning) record(j *job, set service.Set) {
+	r := j.result
+	name := fmt.Sprintf("%s %s on PUs %s", t.phases[j.phase].name, j.key, set.PUs)
+	for _, a := range r.Anchors {
+		if len(a.Seconds) > 0 && j.set == 0 {
+			t.evidence.Kernels = append(t.evidence.Kernels, plans.Trial{Phase: t.phases[j.phase].name, Weight: j.key, M: a.M,
+				Schedule: a.Schedule.String(), Tried: a.Tried, Seconds: profiles.NewFigure("s", a.Seconds)})
+		}
+	}
+	if t.rig == nil {
+		t.noise = append(t.noise, r.Noise)
+	}
+	if r.Cut > 0 {
+		t.reject(name, fmt.Sprintf("%d of %d lengths were not searched: the budget was over", r.Cut, len(r.Anchors)))
+	}
+	if r.Reused > 0 {
+		t.reject(fmt.Sprintf("%s from m %d", name, r.Reused), "reused: "+search.ReuseCriterion())
+	}
+	for _, x := range r.Rejected {
+		t.reject(x.Candidate, x.Reason)
+	}
+}
+
+// anchors of a job: M to batch-max in decode and to seq-max in prefill, where the head, which sees the last token alone unless all logits are wanted, has few.
+func (t *tuning) anchors(j *job) []int {
+	if j.phase == decode {
+		return search.AnchorLengths(t.def.BatchMax, t.effort.Octave)
+	}
+	most := t.def.SeqMax
+	for _, w := range t.shape.Weights {
+		if w.Key() == j.key && w.Role != plans.RoleEmbed && w.Role != "head" {
+			return search.AnchorLengths(most, t.effort.Octave)
+		}
+	}
+	few := search.AnchorLengths(min(most, 16), 1)
+	if chunk := min(most, t.def.Chunk); chunk > few[len(few)-1] {
+		few = append(few, chunk)
+	}
+	return few
+}
+
+// incumbent is the default schedule, its static scheme dropped where it was laid out for another number of threads.
+func (t *tuning) incumbent(j *job, m int) plans.Schedule {
+	ph := phaseOf(t.def, j.phase)
+	s, _ := ph.Lookup(j.key, m)
+	if s.WaysM*s.WaysN != len(t.phases[j.phase].sets[j.set].PUs) {
+		s.WaysM, s.WaysN = 0, 0
+	}
+	return s
+}
+
+// hints are the winners for m of shapes with the same K and type, in the same phase and on the same PUs: most of a schedule does not depend on N.
+func hints(j *job, earlier []*job, m int) []plans.Schedule {
+	var out []plans.Schedule
+	for _, e := range slices.Backward(earlier) {
+		if e.phase != j.phase || e.set != j.set || e.key.K != j.key.K || e.key.Type != j.key.Type {
+			continue
+		}
+		ph := plans.Phase{Tables: []plans.Table{{WeightKey: e.key, Rules: e.result.Rules}}}
+		if s, ok := ph.Lookup(e.key, m); ok && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+		if len(out) == 2 {
+			break
+		}
+	}
+	return out
+}
+
+// known is what the decode search found for the same shape on the same PUs.
+func known(phases [2]phaseTuning, j *job, earlier []*job) []search.Anchor {
+	if j.phase == decode {
+		return nil
+	}
+	for _, e := range earlier {
+		if e.phase == decode && e.key == j.key && slices.Equal(phases[decode].sets[e.set].PUs, phases[prefill].sets[j.set].PUs) {
+			return slices.DeleteFunc(slices.Clone(e.result.Anchors), func(a search.Anchor) bool { return len(a.Seconds) == 0 })
+		}
+	}
+	return nil
+}
+
+// workers are the pool's workers of a set of PUs.
+func (t *tuning) workers(pus plans.PUSet) []int {
+	var out []int
+	for i, pu := range t.pool.PUs() {
+		if slices.Contains(pus, pu) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// computeType is the data type of most of the arithmetic, as ceilings name it.
+func (t *tuning) computeType() string {
+	for _, w := range t.def.Weights {
+		if w.Compute == plans.ComputeInt8 {
+			return "int8"
+		}
+	}
+	return "f32"
+}
+
+// roof of n PUs; the zero Roof where the profile lacks a ceiling. A model that fits the last-level cache has its bandwidth for a roof.
+func (t *tuning) roof(c microkernel.Compute, n int) roofline.Roof {
+	level := "memory"
+	if modelBytes(t.shape) <= t.lastLevel() {
+		level = "l3"
+	}
+	bw, peak := roofline.BandwidthCeiling(t.o.Profile, level), roofline.ComputeCeiling(t.o.Profile, t.isa.String(), c.String())
+	if !bw.Known() || !peak.Known() {
+		return roofline.Roof{}
+	}
+	return roofline.Roof{Bandwidth: bw.At(n), Targets: []roofline.Target{{Name: t.isa.String() + "/" + c.String(), Peak: peak.At(n)}}}
+}
+
+// lastLevel is the size of all last-level caches that usable PUs share, 0 when the machine does not tell.
+func (t *tuning) lastLevel() int64 {
+	usable := topotree.NewCPUSet(t.usable()...)
+	for _, kind := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
+		var sum int64
+		for _, o := range t.o.Profile.Machine.Objects {
+			if o.Kind == kind && o.CPUs.Intersects(usable) {
+				sum += o.Bytes
+			}
+		}
+		if sum > 0 {
+			return sum
+		}
+	}
+	return 0
+}
+
+// caches are the bytes of L1 and L2 that one PU of a set may count on; 0 for what the machine does not tell.
+func (t *tuning) caches(set service.Set) (l1, l2 int) {
+	l1 = int(min(t.o.Profile.Host.L1D, 1<<20))
+	for _, o := range t.o.Profile.Machine.Objects {
+		if o.Kind == topotree.KindL2 && o.CPUs.Contains(set.PUs[0]) {
+			sharers := o.CPUs.Intersect(topotree.NewCPUSet(set.PUs...)).Count()
+			l2 = int(min(o.Bytes, 64<<20)) / max(1, sharers)
+		}
+	}
+	return l1, l2
+}
+
+// benchSize plans the operands: weights to go round that are as cold as the model's own are in serving, within a quarter of the memory that is left.
+func (t *tuning) benchSize() benchSize {
+	s := benchSize{spare: scratchBytes}
+	room := int64(4 << 30)
+	if free := mem.Available(); free > 0 {
+		room = free / 4
+	}
+	round := modelBytes(t.shape)
+	if cold := t.lastLevel()*5/4 + 64<<20; round > t.lastLevel() {
+		round = min(round, cold)
+	}
+	s.round = int(min(round, room))
+	most := 0
+	for _, w := range t.def.Weights {
+		s.copy = max(s.copy, min(packedBytes(w.WeightKey), maxCopy))
+		for _, phase := range []int{prefill, decode} {
+			a := t.anchors(&job{phase: phase, key: w.WeightKey})
+			m := a[len(a)-1]
+			s.input = max(s.input, m*paddedRow(w.K))
+			if w.Compute == plans.ComputeInt8 {
+				s.quant = max(s.quant, m*quantRow(w.K))
+			}
+			s.cells = max(s.cells, m*paddedRow(w.N))
+			most = max(most, m)
+		}
+	}
+	s.cells = max(min(s.cells, outputCells), most*paddedRow(microkernel.PanelWidth))
+	return s
+}
+
+// maxCopy bounds the weights of one trial, in bytes: reading them takes milliseconds on any machine.
+const maxCopy = 256 << 20
+
+// widestOutput is how many columns the output of m rows may have.
+func (t *tuning) widestOutput(m int) int {
+	return max(microkernel.PanelWidth, outputCells/m-2*microkernel.PanelWidth)
+}
+
+// randomBytes is how large a model with random weights is made: well beyond the last-level cache, where the model is.
+func (t *tuning) randomBytes() int64 {
+	most := t.lastLevel()*5/4 + 64<<20
+	if free := mem.Available(); free > 0 {
+		most = min(most, free/4)
+	}
+	return most
+}

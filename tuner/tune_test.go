@@ -1,0 +1,144 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+)
+
+// tiny is a model that a test tunes in seconds.
+func tiny(t *testing.T) Options {
+	t.Helper()
+	p, err := profiles.Live()
+	if err != nil {
+		t.Skip(err)
+	}
+	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
+		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Vocab: 400, Context: 256}}
+	return Options{Profile: p, Config: &c, Type: gguf.Q8_0, Budget: 3 * time.Second, SeqMax: 64, BatchMax: 4, Seed: 1, Build: "test"}
+}
+
+func TestTuneMakesAValidPlan(t *testing.T) {
+	o := tiny(t)
+	dir := t.TempDir()
+	out := filepath.Join(dir, "tiny.plan")
+	o.Journal = JournalPath(out)
+	stages := map[string]bool{}
+	o.Progress = func(p Progress) { stages[p.Stage] = true; _ = p.String() }
+	b, err := Tune(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !b.Plan.Tuned || b.Plan.SeqMax != 64 || b.Plan.BatchMax != 4 {
+		t.Errorf("plan %+v", b.Plan)
+	}
+	if err := b.Write(out); err != nil {
+		t.Fatal(err)
+	}
+	back, err := plans.Read(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := o.Config.Shape(o.Type)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plans.Check(back, o.Profile, &shape); err != nil {
+		t.Error(err)
+	}
+	ev := back.Evidence
+	if ev.Trials == 0 || len(ev.Kernels) == 0 || len(ev.Finalists) == 0 || ev.Strategy != "sandwich" || ev.Effort != "quick" || ev.Spent <= 0 {
+		t.Errorf("evidence %+v", ev)
+	}
+	unpinned := false
+	for _, a := range ev.Finalists {
+		unpinned = unpinned || strings.Contains(a.Name, "unpinned")
+		if len(a.Samples) < minRounds {
+			t.Errorf("arm %s has %d samples", a.Name, len(a.Samples))
+		}
+	}
+	if !unpinned {
+		t.Error("no unpinned arm")
+	}
+	for _, s := range []string{"loading", "kernels", "finalists"} {
+		if !stages[s] {
+			t.Errorf("stage %q was never reported", s)
+		}
+	}
+	if _, err := os.Stat(o.Journal); err != nil {
+		t.Error("the journal is gone before the plan is written")
+	}
+}
+
+func TestTuneIsInterruptedAndResumed(t *testing.T) {
+	o := tiny(t)
+	o.Journal = filepath.Join(t.TempDir(), "x.journal")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stop := errors.New("interrupted")
+	o.Progress = func(p Progress) {
+		if p.Stage == "kernels" && p.Trials > 30 {
+			cancel(stop)
+		}
+	}
+	if _, err := Tune(ctx, o); !errors.Is(err, stop) {
+		t.Fatalf("got %v", err)
+	}
+	before, err := os.ReadFile(o.Journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(before), "\n"); n < 20 {
+		t.Fatalf("the journal has %d lines", n)
+	}
+	o.Progress, o.Resume = nil, true
+	if _, err := Tune(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(o.Journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(after), string(before)) {
+		t.Error("the journal was not continued")
+	}
+	o.Seed = 2
+	if _, err := Tune(context.Background(), o); !errors.Is(err, ErrJournal) {
+		t.Errorf("another seed: %v", err)
+	}
+}
+
+func TestTuneRefusals(t *testing.T) {
+	for name, spoil := range map[string]func(*Options){
+		"no profile": func(o *Options) { o.Profile = nil },
+		"no model":   func(o *Options) { o.Config = nil },
+		"budget":     func(o *Options) { o.Budget = -1 },
+		"effort":     func(o *Options) { o.Effort = "herculean" },
+		"strategy":   func(o *Options) { o.Strategy = "magic" },
+		"compute":    func(o *Options) { o.Compute = "f64" },
+		"threads":    func(o *Options) { o.Threads = 1 << 20 },
+	} {
+		o := tiny(t)
+		spoil(&o)
+		if _, err := Tune(context.Background(), o); err == nil {
+			t.Errorf("%s: not refused", name)
+		}
+	}
+	foreign := tiny(t)
+	p, err := profiles.Builtin("kunpeng920")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign.Profile = p
+	if _, err := Tune(context.Background(), foreign); !errors.Is(err, plans.ErrForeignHost) {
+		t.Errorf("a foreign profile: %v", err)
+	}
+}
