@@ -134,6 +134,7 @@ func (g *generator) Metrics() []server.Metric {
 		gauge("plan_switch_last_seconds", "Duration of the latest hot switch.", s.Pool.Durations[n-1].Seconds())
 	}
 	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
+	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
 	for i, class := range []string{"reactive", "proactive"} {
 		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[i]), [2]string{"class", class})
 		gauge("engine_running", "Requests that run.", float64(s.Scheduler.Running[i]), [2]string{"class", class})

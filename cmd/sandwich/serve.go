@@ -117,6 +117,7 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
 		fmt.Fprintf(os.Stderr, "note: --ctx %d is more than the %d tokens this model was trained for\n", f.sizes.context, s.shape.Context)
 	}
+	f.sizes.note = func(text string) { fmt.Fprintln(os.Stderr, "note:", text) }
 	e, err := s.engine(f.sizes)
 	if err != nil {
 		return err

@@ -150,6 +150,7 @@ func (s *session) withRunner(positions, logitRows int, fn func(r *engine.Runner,
 type serving struct {
 	context, parallel, queue, mixedCap int
 	aging                              time.Duration
+	note                               func(text string) // engine.Options.Note
 }
 
 // engine loads the model for many requests at once. The KV cache holds the whole context of every parallel request
@@ -164,7 +165,7 @@ func (s *session) engine(v serving) (*engine.Engine, error) {
 	}
 	o, done := s.runnerOptions(blocks, v.parallel)
 	e, err := engine.New(engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context, Parallel: v.parallel, Queue: v.queue,
-		MixedCap: v.mixedCap, Aging: v.aging})
+		MixedCap: v.mixedCap, Aging: v.aging, Note: v.note})
 	done()
 	return e, modelError(err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/tokenizer"
 )
@@ -22,6 +23,7 @@ type Options struct {
 	Queue     int // requests that may wait beside them
 	MixedCap  int // sched.Config.MixedCap
 	Aging     time.Duration
+	Note      func(text string) // hears, in one sentence, what changed on the machine while serving; may be nil
 }
 
 // Engine runs many requests at once on one Runner: one goroutine, on worker 0's thread, drives the pure scheduler with
@@ -31,6 +33,7 @@ type Engine struct {
 	tok     *tokenizer.Tokenizer
 	context int
 	draft   *draft
+	note    func(string)
 
 	mu      sync.Mutex // guards everything below
 	sched   *sched.Scheduler
@@ -45,13 +48,15 @@ type Engine struct {
 	closing bool
 	failed  error
 	counts  Counts
+	places  pool.Places // where the workers may run
 
 	wake  chan struct{} // capacity 1
 	stop  atomic.Bool   // halts the forward in flight at the next op
 	ended chan struct{}
 	begin time.Time
 	batch kvcache.Batch
-	once  sync.Once // of Close
+	once  sync.Once      // of Close
+	seers sync.WaitGroup // goroutines beside the loop that look at the pool
 }
 
 // halted is where a prefill goes on: its activations are held by the runner. The zero value is none.
@@ -80,6 +85,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	go e.loop()
+	e.seers.Go(e.watch)
 	return e, nil
 }
 
@@ -95,7 +101,7 @@ func newEngine(o Options) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{
-		runner: r, tok: o.Tokenizer, context: o.Context,
+		runner: r, tok: o.Tokenizer, context: o.Context, note: o.Note,
 		draft: newDraft(r.vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
 		sched: sched.New(sched.Config{Blocks: o.Blocks, MaxRunning: o.Parallel, Queue: o.Queue,
@@ -119,6 +125,7 @@ func (e *Engine) shut() {
 	e.stop.Store(true)
 	e.poke()
 	<-e.ended
+	e.seers.Wait()
 	e.runner.Close()
 }
 

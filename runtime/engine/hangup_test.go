@@ -84,12 +84,13 @@ func TestThousandHangups(t *testing.T) {
 	for i := range 1000 {
 		all.Go(func() {
 			patience := time.Duration(i%40) * 100 * time.Microsecond
+			prompt := tinyPrompt(uint64(i), 200)
 			if i%100 == 99 {
-				patience = time.Minute // goes at the first token
+				patience, prompt = time.Minute, tinyPrompt(99, 200) // goes at the first token
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_, err := e.Generate(ctx, Request{Prompt: tinyPrompt(uint64(i), 200), Class: sched.Class(i % 2)}, func(Token) error { return errHungUp })
+			_, err := e.Generate(ctx, Request{Prompt: prompt, Class: sched.Class(i % 2)}, func(Token) error { return errHungUp })
 			if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errHungUp) {
 				t.Errorf("client %d: %v", i, err)
 			}

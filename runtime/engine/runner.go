@@ -41,6 +41,7 @@ type Runner struct {
 	rows    bufferRows
 	phases  [2]phase // prefill, decode
 	last    *exec.Executor
+	lost    []int // workers whose PUs the system took away
 	packing time.Duration
 }
 
@@ -57,7 +58,8 @@ func (r *Runner) newBuffers() (*exec.Buffers, error) {
 
 type phase struct {
 	executor *exec.Executor
-	workers  []int
+	workers  []int // of the plan
+	active   []int // of them, those that the system left
 }
 
 // Open loads the model under its plan. Errors name what does not fit: the architecture, a weight without a schedule, a
@@ -109,7 +111,7 @@ func (r *Runner) open(o RunnerOptions) error {
 		plan    *plans.Phase
 		workers []int
 	}{{&o.Plan.Prefill, prefill}, {&o.Plan.Decode, decode}} {
-		r.phases[i].workers = p.workers
+		r.phases[i].workers, r.phases[i].active = p.workers, p.workers
 		r.phases[i].executor, err = exec.New(exec.Config{Model: r.Model, Weights: r.weights, KV: r.kv,
 			Buffers: r.sets[0], Workers: r.pool.Size(), Phase: p.plan, Kernels: kernels})
 		if err != nil {
@@ -174,7 +176,7 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	if b.Prefill {
 		p = &r.phases[0]
 	}
-	if _, err := l.SetActive(p.workers); err != nil {
+	if _, err := l.SetActive(p.active); err != nil {
 		return from, err
 	}
 	if from > 0 && r.held {
@@ -183,6 +185,17 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	r.last = p.executor
 	p.executor.Use(r.sets[r.use])
 	return p.executor.Run(l, b, from, stop)
+}
+
+// Restrict makes the following forwards do without workers whose PUs the system took away. Not to be called during one.
+func (r *Runner) Restrict(now pool.Places) {
+	if slices.Equal(now.Lost, r.lost) {
+		return
+	}
+	r.lost = slices.Clone(now.Lost)
+	for i := range r.phases {
+		r.phases[i].active = workersLeft(r.phases[i].workers, now)
+	}
 }
 
 // Hold keeps the activations of the forward that was just halted until it goes on or Drop is called: others run on a

@@ -30,12 +30,14 @@ type Stats struct {
 	Scheduler sched.Stats
 	Pool      pool.Stats
 	Memory    Memory
-	Failed    error // why no request is taken any more: ErrClosed or *InternalError
+	Places    pool.Places // where the workers may run; Lost is empty unless the system took PUs away
+	Failed    error       // why no request is taken any more: ErrClosed or *InternalError
 }
 
 // Stats may be called at any time.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.pool.Stats(), Memory: e.runner.Memory(), Failed: e.failed}
+	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.pool.Stats(), Memory: e.runner.Memory(),
+		Places: e.places, Failed: e.failed}
 }

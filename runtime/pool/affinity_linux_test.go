@@ -33,7 +33,7 @@ func TestForbiddenPUIsNamed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "PU 99999") {
 		t.Errorf("got %v", err)
 	}
-	if err := pinThread(99999); err == nil {
+	if err := pinThread(0, 99999); err == nil {
 		t.Error("binding to a CPU that does not exist succeeded")
 	}
 }
@@ -42,4 +42,50 @@ func TestMaskPUs(t *testing.T) {
 	if got := maskPUs([]uint64{0b101, 1 << 63}); !slices.Equal(got, []int{0, 2, 127}) {
 		t.Errorf("got %v", got)
 	}
+}
+
+// A worker whose PU the process loses is reported, keeps working, and is bound again when the PU comes back.
+func TestPlacesFollowTheSystem(t *testing.T) {
+	p := open(t, 2, Options{Pin: true})
+	pus := p.PUs()
+	if pus[0] == pus[1] {
+		t.Skip("needs two PUs")
+	}
+	main := unix.Getpid()
+	var before unix.CPUSet
+	if err := unix.SchedGetaffinity(main, &before); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.SchedSetaffinity(main, &before)
+	check := func(when string, lost, allowed []int) {
+		t.Helper()
+		got, err := p.Places()
+		if err != nil || !slices.Equal(got.Lost, lost) || allowed != nil && !slices.Equal(got.Allowed, allowed) {
+			t.Errorf("%s: %+v, %v; want lost workers %v", when, got, err, lost)
+		}
+	}
+	check("at first", nil, nil)
+	// What the kernel does with every thread when a cpuset shrinks.
+	var one unix.CPUSet
+	one.Set(pus[0])
+	for _, thread := range []int{main, int(p.workers[1].thread.Load())} {
+		if err := unix.SchedSetaffinity(thread, &one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("with one PU left", []int{1}, []int{pus[0]})
+	ran := make([]bool, 2)
+	p.Run(func(w *Worker) { ran[w.ID()] = true; w.Barrier() })
+	if !ran[0] || !ran[1] {
+		t.Errorf("workers that ran: %v", ran)
+	}
+	if err := unix.SchedSetaffinity(main, &before); err != nil {
+		t.Fatal(err)
+	}
+	check("when it is back", nil, nil)
+	p.Run(func(w *Worker) {
+		if got, err := allowedPUs(); err != nil || !slices.Equal(got, []int{w.PU()}) {
+			t.Errorf("worker %d may run on %v (%v), want its PU %d again", w.ID(), got, err, w.PU())
+		}
+	})
 }

@@ -14,7 +14,13 @@ func allowedPUs() ([]int, error) {
 	return all, nil
 }
 
-func pinThread(int) error { return nil }
+func processPUs() ([]int, error) { return allowedPUs() }
+
+func threadPUs(int) ([]int, error) { return allowedPUs() }
+
+func pinThread(_, _ int) error { return nil }
+
+func threadID() int { return 0 }
 
 func involuntarySwitches() int64 { return 0 }
 

@@ -26,6 +26,7 @@ type Worker struct {
 	team    *team
 	id      int
 	layout  *layout
+	thread  atomic.Int64 // number of the system's thread
 	group   *Group
 	rank    int
 	tag     uint64        // barrier phase, see Counter
@@ -108,8 +109,9 @@ func (w *Worker) start(ready chan<- error) {
 // loop is the worker's goroutine, locked to its thread. The thread is not unlocked at the end, so that the system thread
 // with its changed affinity ends too.
 func (w *Worker) loop(ready chan<- error) {
+	w.thread.Store(int64(threadID()))
 	if w.pool.pinned {
-		ready <- pinThread(w.pu) // a worker that failed waits for cmdExit like the others
+		ready <- pinThread(0, w.pu) // a worker that failed waits for cmdExit like the others
 	} else {
 		ready <- nil
 	}
@@ -145,9 +147,10 @@ func (w *Worker) serve(at uint32) {
 // replace takes over the door of a worker whose goroutine ended.
 func (w *Worker) replace(at uint32) {
 	runtime.LockOSThread()
+	w.thread.Store(int64(threadID()))
 	if w.pool.pinned {
 		// It succeeded for this PU before. If the cpuset shrank since, the worker runs wherever the system lets it.
-		_ = pinThread(w.pu)
+		_ = pinThread(0, w.pu)
 	}
 	w.serve(at)
 }

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandwich/runtime/pool"
+)
+
+// TestShrinkingCpuset takes a PU away from a serving engine as the kernel does when a cpuset shrinks: the requests go on
+// with the same tokens on what is left, it is said once, and the PU is used again when it comes back.
+func TestShrinkingCpuset(t *testing.T) {
+	var notes []string
+	o := tinyOptions(t)
+	o.Note = func(text string) { notes = append(notes, text) }
+	if len(o.Plan.Decode.PUs) < 2 {
+		t.Skip("needs two PUs")
+	}
+	e := byHand(t, o)
+	pus := e.runner.Pool().PUs()
+	lost := pus[len(pus)-1]
+	answer := func(active int) (ids []int32) {
+		e.runner.Lead(func(l *pool.Leader) {
+			j := e.enter(t, Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
+			for e.turn(l) != nil {
+				if got := e.Stats().Pool.Active; len(got) != active {
+					t.Errorf("workers %v are active, want %d", got, active)
+				}
+			}
+			ids, _ = j.drained()
+		})
+		return ids
+	}
+	e.look()
+	want := answer(len(pus))
+
+	shrink(t, lost)
+	e.look()
+	e.look()
+	if got := e.Stats().Places.Lost; !slices.Equal(got, []int{len(pus) - 1}) {
+		t.Errorf("lost are workers %v, want the last one", got)
+	}
+	if got := answer(len(pus) - 1); !slices.Equal(got, want) {
+		t.Errorf("with a PU less: %v, want %v", got, want)
+	}
+	widen(t)
+	e.look()
+	if got := answer(len(pus)); !slices.Equal(got, want) {
+		t.Errorf("with the PU back: %v, want %v", got, want)
+	}
+	if len(notes) != 2 || !strings.Contains(notes[0], "PU "+strconv.Itoa(lost)) {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
+var wholeSet unix.CPUSet
+
+// shrink takes a PU from every thread of the process; a thread that has no other gets what the process has left.
+func shrink(t *testing.T, pu int) {
+	t.Helper()
+	if err := unix.SchedGetaffinity(unix.Getpid(), &wholeSet); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { widen(t) })
+	rest := wholeSet
+	rest.Clear(pu)
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range threads {
+		thread, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mask unix.CPUSet
+		if unix.SchedGetaffinity(thread, &mask) != nil || !mask.IsSet(pu) {
+			continue // it ended, or it is bound elsewhere
+		}
+		mask.Clear(pu)
+		if mask.Count() == 0 {
+			mask = rest
+		}
+		if err := unix.SchedSetaffinity(thread, &mask); err != nil {
+			t.Logf("thread %d: %v", thread, err)
+		}
+	}
+}
+
+// widen gives the PU back to every thread that is not bound to one.
+func widen(t *testing.T) {
+	t.Helper()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range threads {
+		thread, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SchedSetaffinity(thread, &wholeSet); err != nil {
+			t.Logf("thread %d: %v", thread, err)
+		}
+	}
+}
+
+func TestWorkersLeft(t *testing.T) {
+	for _, c := range []struct{ workers, lost, allowed, want []int }{
+		{[]int{0, 1}, nil, []int{0, 1}, []int{0, 1}},
+		{[]int{0, 1}, []int{1}, []int{0}, []int{0}},
+		{[]int{0, 1, 2, 3}, []int{0, 3}, []int{1, 2}, []int{1, 2}},
+		{[]int{0, 1}, []int{0, 1}, []int{2, 3}, []int{0, 1}},
+		{[]int{0, 1, 2}, []int{0, 1, 2}, []int{5}, []int{0}},
+		{[]int{0, 1, 2}, []int{0, 1}, []int{2, 7}, []int{0, 2}},
+		{[]int{0}, []int{0}, nil, []int{0}},
+	} {
+		if got := workersLeft(c.workers, pool.Places{Lost: c.lost, Allowed: c.allowed}); !slices.Equal(got, c.want) {
+			t.Errorf("of %v, lost %v, allowed %v: %v, want %v", c.workers, c.lost, c.allowed, got, c.want)
+		}
+	}
+}
