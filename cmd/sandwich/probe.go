@@ -26,14 +26,14 @@ Without one of --root, --hwloc, --synthetic and --profile it looks at this machi
   sandwich probe -o host.yaml
   sandwich probe --format json | jq .summary
   sandwich probe --synthetic "pack:2 numa:2 l3:4 core:4 pu:2"
-  sandwich probe --hwloc server.xml --format table`,
+  sandwich probe --hwloc server.xml --format svg > server.svg`,
 		Args: exactArgs(0, ""),
 	}
 	source.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
-	format := formatFlag(c, "tree", "table", "json", "yaml")
+	format := formatFlag(c, "tree", "table", "json", "yaml", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "tree", "table", "json", "yaml"); err != nil {
+		if err := checkFormat(*format, "tree", "table", "json", "yaml", "svg"); err != nil {
 			return err
 		}
 		p, err := source.read()
@@ -66,6 +66,8 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 		}
 		_, err = w.Write(text)
 		return err
+	case "svg":
+		return p.Machine.Tree.WriteSVG(w, topotree.DrawOptions{Title: p.Host.CPUModel})
 	case "table":
 		return printMachineTables(w, p)
 	}

@@ -12,15 +12,14 @@ import (
 	"sandwich/topotree"
 )
 
-// textWidth is where lists of CPU sets are cut.
-const textWidth = 110
-
 // printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings folded into one
 // line, and what was measured.
 func printMachineTree(w io.Writer, p *profiles.Profile) error {
 	printHost(w, p)
 	fmt.Fprintln(w)
-	printTree(w, p.Machine.Tree)
+	if err := p.Machine.Tree.WriteText(w); err != nil {
+		return err
+	}
 	printRemarks(w, p)
 	return printCeilings(w, p)
 }
@@ -204,4 +203,18 @@ func orNone(s string) string {
 		return "none"
 	}
 	return s
+}
+
+// shortSet writes a CPU set, a long one as its beginning and size.
+func shortSet(s topotree.CPUSet) string {
+	const most = 40
+	text := s.String()
+	if len(text) <= most {
+		return text
+	}
+	cut := strings.LastIndexByte(text[:most-12], ',')
+	if cut < 0 {
+		return text
+	}
+	return fmt.Sprintf("%s,... (%d PUs)", text[:cut], s.Count())
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ import (
 
 // machineFlags name the machine a verb speaks of: this one, a saved one, or one described in text.
 type machineFlags struct {
-	root, hwloc, synthetic, profile string
+	root, hwloc, synthetic, profile, builtin string
 }
 
 // add gives a verb the flags of probe.
@@ -22,12 +23,13 @@ func (m *machineFlags) add(c *cobra.Command) {
 	f.StringVar(&m.hwloc, "hwloc", "", "hwloc XML export (lstopo --of xml)")
 	f.StringVar(&m.synthetic, "synthetic", "", `hwloc synthetic text, such as "pack:2 numa:2 l3:4 core:4 pu:2"`)
 	f.StringVar(&m.profile, "profile", "", "host.yaml that probe wrote")
-	c.MarkFlagsMutuallyExclusive("root", "hwloc", "synthetic", "profile")
+	f.StringVar(&m.builtin, "machine", "", "built-in machine: "+strings.Join(profiles.BuiltinNames(), ", "))
+	c.MarkFlagsMutuallyExclusive("root", "hwloc", "synthetic", "profile", "machine")
 }
 
 // live says whether the machine is the one this program runs on.
 func (m *machineFlags) live() bool {
-	return m.root == "" && m.hwloc == "" && m.synthetic == "" && m.profile == ""
+	return m.root == "" && m.hwloc == "" && m.synthetic == "" && m.profile == "" && m.builtin == ""
 }
 
 // read returns the profile of the machine, without measuring anything.
@@ -40,8 +42,11 @@ func (m *machineFlags) read() (*profiles.Profile, error) {
 }
 
 func (m *machineFlags) readForeign() (*profiles.Profile, error) {
-	if m.profile != "" {
+	switch {
+	case m.profile != "":
 		return profiles.Load(m.profile)
+	case m.builtin != "":
+		return profiles.Builtin(m.builtin)
 	}
 	if m.root != "" {
 		root := os.DirFS(m.root)

@@ -10,6 +10,7 @@ func verbs() []*cobra.Command {
 		newDoctor(),
 		newGenerate(),
 		newServe(),
+		newTree(),
 		newModel(),
 		newPlan(),
 		newVersion(),
