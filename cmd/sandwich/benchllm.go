@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/plans"
+	"sandwich/profiles/calibrate"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
@@ -24,6 +25,7 @@ type llmFlags struct {
 	reps    int
 	threads []int
 	compare bool
+	roof    bool
 }
 
 func newBenchLLM() *cobra.Command {
@@ -32,7 +34,10 @@ func newBenchLLM() *cobra.Command {
 		Use:   "llm",
 		Short: "Measure prompt processing and generation in tokens per second",
 		Long: `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
-generated one by one. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).`,
+generated one by one. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).
+
+The roof of pp is the multiply-add peak of the PUs at work; that of tg is the bandwidth at which they read memory. A
+model that fits the caches may exceed the latter.`,
 		Example: `  sandwich bench llm
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
   sandwich bench llm --model llama.gguf --batch 8`,
@@ -46,6 +51,7 @@ generated one by one. Where a tuned plan is found, the untuned one runs in turn 
 	fs.IntVar(&f.batch, "batch", 1, "sequences that generate at the same time")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "samples of each test")
 	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan measure the untuned one, in turn")
+	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
@@ -133,6 +139,11 @@ func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
 		return nil, err
 	}
 	defer s.Close()
+	if f.roof {
+		if err := measureRoofs(ctx, s.profile, calibrate.Options{}); err != nil {
+			return nil, err
+		}
+	}
 	threads := f.threads
 	if len(threads) == 0 {
 		threads = []int{0}

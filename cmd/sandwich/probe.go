@@ -14,14 +14,15 @@ import (
 func newProbe() *cobra.Command {
 	var source machineFlags
 	var out string
+	var measure measureFlag
 	c := &cobra.Command{
 		Use:   "probe",
 		Short: "Find out what a machine is: its tree, its allowed PUs and its measured ceilings",
 		Long: `Find out what a machine is: packages, memory nodes, caches, cores and PUs, which PUs this process may
-use. With -o the answer is written as
+use, and how fast they compute and read memory (--measure). With -o the answer is written as
 a host profile, which tune and plan verify take.
 
-Without one of --root, --hwloc, --synthetic and --profile it looks at this machine.`,
+Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at this machine.`,
 		Example: `  sandwich probe
   sandwich probe -o host.yaml
   sandwich probe --format json | jq .summary
@@ -30,6 +31,7 @@ Without one of --root, --hwloc, --synthetic and --profile it looks at this machi
 		Args: exactArgs(0, ""),
 	}
 	source.add(c)
+	measure.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
 	format := formatFlag(c, "tree", "table", "json", "yaml", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -38,6 +40,9 @@ Without one of --root, --hwloc, --synthetic and --profile it looks at this machi
 		}
 		p, err := source.read()
 		if err != nil {
+			return err
+		}
+		if err := measure.apply(c.Context(), p, source.live()); err != nil {
 			return err
 		}
 		if out != "" {

@@ -40,3 +40,19 @@ func countProgress(what string, total int) (step, done func()) {
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }
+
+// fractionProgress shows a bar over work in any unit, with what is at work now.
+func fractionProgress(what string) (update func(done, total float64, now string), done func()) {
+	if !stderrIsTerminal() {
+		return func(float64, float64, string) {}, func() {}
+	}
+	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
+		progressbar.OptionSetPredictTime(false))
+	return func(n, total float64, now string) {
+		bar.Describe(what + " " + now)
+		if total > 0 {
+			_ = bar.Set(int(1000 * min(n/total, 1)))
+		}
+	}, func() { _ = bar.Finish() }
+}
