@@ -111,7 +111,7 @@ func BenchmarkStream(b *testing.B) {
 		) {
 			s.MR = m
 			for s.Validate() != nil {
-				s.NR /= 2
+				s.NR -= PanelWidth
 			}
 			b.Run(fmt.Sprintf("M%d/%s", m, s), func(b *testing.B) {
 				const k = 4096
