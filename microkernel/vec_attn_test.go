@@ -162,9 +162,8 @@ func TestKVLayout(t *testing.T) {
 				wantEqual(t, "K block", k, kw)
 				wantEqual(t, "V block", vb, vw)
 				last := dim - 1
-				got := math.Float32frombits(uint32(0))
 				if elem == KVF32 {
-					got = *(*float32)(unsafe.Pointer(&k[4*l.KIndex(pos+tokens-1, last)]))
+					got := *(*float32)(unsafe.Pointer(&k[4*l.KIndex(pos+tokens-1, last)]))
 					if !same(got, x[(tokens-1)*stride+last]) {
 						t.Fatalf("last K element is %g", got)
 					}

@@ -42,37 +42,55 @@ func (g *gen) rangeHi(r expRange) *asm.Vec {
 	return &v
 }
 
-// expAt is exp on registers of any length, dst being p or p with an opmask for the result.
+// expAt is exp on registers of any length.
 func (g *gen) expAt(dst, p, x, n, z, lo asm.Vec, hi *asm.Vec) {
+	g.expMany(lo, hi, expRegs{dst: dst, p: p, x: x, n: n, z: z})
+}
+
+// expRegs are the registers of one exponential; dst is p, or p with an opmask for the result.
+type expRegs struct{ dst, p, x, n, z asm.Vec }
+
+// expMany computes several exponentials step by step side by side: one alone is a chain of some fifteen instructions, of
+// which each waits for the one before it.
+func (g *gen) expMany(lo asm.Vec, hi *asm.Vec, of ...expRegs) {
+	each := func(step func(e expRegs)) {
+		for _, e := range of {
+			step(e)
+		}
+	}
 	if hi != nil {
-		g.I(asm.VMINPS, x, *hi, x) // a NaN x is the second source and stays
+		each(func(e expRegs) { g.I(asm.VMINPS, e.x, *hi, e.x) }) // a NaN x is the second source and stays
 	}
-	g.I(asm.VMAXPS, x, lo, x)
-	shifted := n
-	if !g.wide {
-		shifted = z
+	each(func(e expRegs) { g.I(asm.VMAXPS, e.x, lo, e.x) })
+	shifted := func(e expRegs) asm.Vec {
+		if g.wide {
+			return e.n
+		}
+		return e.z
 	}
-	g.I(asm.VBROADCASTSS, shifted, g.ConstF32(expMagic))
-	g.I(asm.VFMADD231PS, shifted, x, g.splatF(log2E))
-	g.I(asm.VSUBPS, n, shifted, g.splatF(expMagic))
-	g.I(asm.VFNMADD231PS, x, n, g.splatF(ln2Hi))
-	g.I(asm.VFNMADD231PS, x, n, g.splatF(ln2Lo))
-	g.I(asm.VBROADCASTSS, p, g.ConstF32(expC6))
+	each(func(e expRegs) { g.I(asm.VBROADCASTSS, shifted(e), g.ConstF32(expMagic)) })
+	each(func(e expRegs) { g.I(asm.VFMADD231PS, shifted(e), e.x, g.splatF(log2E)) })
+	each(func(e expRegs) { g.I(asm.VSUBPS, e.n, shifted(e), g.splatF(expMagic)) })
+	each(func(e expRegs) { g.I(asm.VFNMADD231PS, e.x, e.n, g.splatF(ln2Hi)) })
+	each(func(e expRegs) { g.I(asm.VFNMADD231PS, e.x, e.n, g.splatF(ln2Lo)) })
+	each(func(e expRegs) { g.I(asm.VBROADCASTSS, e.p, g.ConstF32(expC6)) })
 	for _, c := range []float32{expC5, expC4, expC3, expC2, 1, 1} {
-		g.I(asm.VFMADD213PS, p, x, g.splatF(c))
+		each(func(e expRegs) { g.I(asm.VFMADD213PS, e.p, e.x, g.splatF(c)) })
 	}
 	if g.wide {
-		g.I(asm.VSCALEFPS, dst, p, n)
+		each(func(e expRegs) { g.I(asm.VSCALEFPS, e.dst, e.p, e.n) })
 		return
 	}
 	// The integer k = n sits in the low bits of z above an even constant: 2^(k>>1) and 2^(k-(k>>1)) are built from it
 	// by shifts that push the constant out, and of the two products only the second can round.
-	g.I(asm.VPSRAD, n, z, asm.Imm(1))
-	g.I(asm.VPSUBD, z, z, n)
-	g.I(asm.VPSLLD, n, n, asm.Imm(23))
-	g.I(asm.VPSLLD, z, z, asm.Imm(23))
-	g.I(asm.VPADDD, n, n, g.splat(bias))
-	g.I(asm.VPADDD, z, z, g.splat(bias))
-	g.I(asm.VMULPS, p, p, n)
-	g.I(asm.VMULPS, dst, p, z)
+	each(func(e expRegs) {
+		g.I(asm.VPSRAD, e.n, e.z, asm.Imm(1))
+		g.I(asm.VPSUBD, e.z, e.z, e.n)
+		g.I(asm.VPSLLD, e.n, e.n, asm.Imm(23))
+		g.I(asm.VPSLLD, e.z, e.z, asm.Imm(23))
+		g.I(asm.VPADDD, e.n, e.n, g.splat(bias))
+		g.I(asm.VPADDD, e.z, e.z, g.splat(bias))
+		g.I(asm.VMULPS, e.p, e.p, e.n)
+		g.I(asm.VMULPS, e.dst, e.p, e.z)
+	})
 }

@@ -40,21 +40,22 @@ const (
 // A state has sixteen entries each of the running maxima, the running sums and the positions still to be seen (int32),
 // then the output rows. Before the first block: -Inf, 0, the positions each row sees, and zeros.
 const (
-	StateMax   = 0
-	StateSum   = 64
-	StateLeft  = 128
-	StateOut   = 192
-	scrSeen    = 0 // scratch: positions of the block that a row sees
-	scrOldMul  = 64
-	scrNewMul  = 128
-	scrMax     = 192
-	scrSum     = 256
-	scrLargest = 320 // the largest of scrSeen
-	scrP       = 384 // scores, then probabilities: [rows][64]
-	positions  = 64  // of a block
-	rowP       = 4 * positions
-	maxColumns = 4 // panels of a register tile
-	unroll     = 4 // k-steps in a turn of the inner loop
+	StateMax    = 0
+	StateSum    = 64
+	StateLeft   = 128
+	StateOut    = 192
+	scrSeen     = 0 // scratch: positions of the block that a row sees
+	scrOldMul   = 64
+	scrNewMul   = 128
+	scrMax      = 192
+	scrSum      = 256
+	scrLargest  = 320 // the largest of scrSeen, and the smallest of the rows that there are
+	scrSmallest = 324
+	scrP        = 384 // scores, then probabilities: [rows][64]
+	positions   = 64  // of a block
+	rowP        = 4 * positions
+	maxColumns  = 4 // panels of a register tile
+	unroll      = 4 // k-steps in a turn of the inner loop
 )
 
 // MaxRows is the largest Fused.Rows at a level: what fits the registers beside two panels of columns, or one with AVX2.
@@ -187,6 +188,13 @@ func (g *fused) seen() {
 	g.I(asm.VMOVUPS, asm.At(scrReg, scrSeen), n)
 	g.I(asm.VPSUBD, t, left, g.splat(positions))
 	g.I(asm.VMOVUPS, asm.At(stateReg, StateLeft), t)
+	bound := make([]uint32, g.v(0).Bytes()/4) // lanes without a row must not be the smallest
+	for i := g.Rows; i < len(bound); i++ {
+		bound[i] = positions
+	}
+	g.I(asm.VORPS, t, n, g.ConstU32s(bound...))
+	g.foldInt(asm.VPMINSD, 2, 3)
+	g.I(asm.VMOVD, asm.At(scrReg, scrSmallest), asm.X(2))
 	g.foldInt(asm.VPMAXSD, 1, 2)
 	g.I(asm.VMOVD, count, asm.X(1))
 	g.Store32(asm.At(scrReg, scrLargest), count)
