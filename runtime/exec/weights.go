@@ -159,7 +159,7 @@ func (w *Weights) packRange(p *Packed, raw *gguf.Tensor, lo, hi int) bool {
 	n1 := min(hi*microkernel.PanelWidth, p.Layout.N)
 	rowBytes := raw.Type.RowBytes(p.Layout.K)
 	rows := raw.Data[n0*rowBytes : n1*rowBytes]
-	if !finite(p.Layout.Type, rows) {
+	if !finite(raw.Type, rows) {
 		return false
 	}
 	packed := unsafe.Slice((*byte)(p.Data), p.Layout.Bytes())
