@@ -67,7 +67,10 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 			return err
 		}
 	}
-	tests := t.tests(i, false)
+	tests, err := t.tests(l, i, false, base, len(arms), end)
+	if err != nil {
+		return err
+	}
 	if err := t.race(l, arms, tests, end, "finalists", ph.name); err != nil {
 		return err
 	}
@@ -83,9 +86,13 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 	}
 	noise := math.Abs(scores[same] - 1)
 	t.noise = append(t.noise, noise)
+	margin := math.Min(0.02, noise/2)
+	if len(base.samples[0]) < minRounds { // a round or two decide nothing that is not plain
+		margin = 0.1
+	}
 	best := base
 	for _, f := range tuned {
-		if scores[f.arm] < scores[best] && scores[f.arm] < 1-math.Min(0.02, noise/2) {
+		if scores[f.arm] < scores[best] && scores[f.arm] < 1-margin {
 			best = f.arm
 			ph.winner, ph.set = f.phase, f.set
 		}

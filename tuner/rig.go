@@ -216,6 +216,9 @@ func (r *rig) calibrate(l *pool.Leader, a *arm, t *test) (seconds float64, err e
 	if seconds, err = r.sample(l, a, t); err != nil {
 		return 0, err
 	}
-	t.times = min(200, max(1, int(sampleSeconds/seconds)))
+	t.times = repeats(seconds)
 	return seconds, nil
 }
+
+// repeats is how many forwards of the given length make a sample.
+func repeats(seconds float64) int { return min(200, max(1, int(sampleSeconds/seconds))) }

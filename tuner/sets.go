@@ -54,7 +54,8 @@ func withDefault(sets []service.Set, pus plans.PUSet) []service.Set {
 	return append([]service.Set{{Name: "default", PUs: pus}}, sets...)
 }
 
-// survivors is how many sets a phase may keep, and how much slower than the best they may be.
+// survivors is how many sets a phase may keep, and how much slower than the best they may be. The set of the default plan stays besides unless it is clearly slower: a
+// disturbance while sets are measured must not cost the plan half of the machine.
 func (t *tuning) survivors() (n int, within float64) {
 	switch t.o.Effort {
 	case search.Quick.Name:
@@ -64,6 +65,8 @@ func (t *tuning) survivors() (n int, within float64) {
 	}
 	return 2, 1.08
 }
+
+const clearlySlower = 1.5
 
 func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end float64) ([]service.Set, error) {
 	var arms []*arm
@@ -77,7 +80,10 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 		arms = append(arms, a)
 	}
 	name := t.phases[phase].name
-	tests := t.tests(phase, true)
+	tests, err := t.tests(l, phase, true, arms[0], len(arms), end)
+	if err != nil {
+		return nil, err
+	}
 	if err := t.race(l, arms, tests, end, "active PUs", name); err != nil {
 		return nil, err
 	}
@@ -90,7 +96,8 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	keep, within := t.survivors()
 	var out []service.Set
 	for rank, i := range order {
-		if rank == 0 || rank < keep && scores[i] <= within*scores[order[0]] {
+		isDefault := slices.Equal(sets[i].PUs, phaseOf(t.def, phase).PUs)
+		if rank == 0 || rank < keep && scores[i] <= within*scores[order[0]] || isDefault && scores[i] <= clearlySlower*scores[order[0]] {
 			out = append(out, sets[i])
 			continue
 		}
@@ -100,59 +107,83 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	return out, nil
 }
 
-// tests are the forwards that arms of a phase are compared on; few and small ones to choose sets by.
-func (t *tuning) tests(phase int, small bool) []*test {
-	var out []*test
-	add := func(x test) { out = append(out, &x) }
+// tests are the forwards that arms of a phase are compared on, few and small ones to choose sets by. A short forward tells how long others take; those that would not fit
+// the time are made shorter or left out.
+func (t *tuning) tests(l *pool.Leader, phase int, small bool, a *arm, arms int, end float64) ([]*test, error) {
 	depth := min(decodeDepth, max(1, t.shape.Context-1))
-	batch := t.def.BatchMax
-	switch {
-	case phase == prefill && small:
-		add(t.rig.prefillTest(min(t.def.Chunk, 128)))
-	case phase == prefill:
-		add(t.rig.prefillTest(t.def.Chunk))
-		if t.def.Chunk > 64 {
-			add(t.rig.prefillTest(64))
-		}
-	case small:
-		add(t.rig.decodeTest(1, depth))
-		if batch > 1 {
-			add(t.rig.decodeTest(batch, depth))
-		}
-	default:
-		for _, n := range []int{1, 4, 16} {
-			if n <= batch {
-				add(t.rig.decodeTest(n, depth))
-			}
-		}
+	left := t.until(end).Seconds() / float64(arms*(minRounds+1)) // for one forward of each test
+	if phase == decode {
+		return t.decodeTests(l, small, a, depth, left)
 	}
-	return out
+	short := t.rig.prefillTest(min(t.def.Chunk, shortPrompt))
+	seconds, err := t.rig.calibrate(l, a, &short)
+	if err != nil {
+		return nil, err
+	}
+	n := t.def.Chunk
+	if small {
+		n = min(n, 128)
+	}
+	perToken := seconds / float64(short.tokens)
+	for n > 2*shortPrompt && float64(n+64)*perToken > left {
+		n /= 2
+	}
+	long := t.rig.prefillTest(n)
+	long.times = repeats(perToken * float64(n))
+	if small || n <= 64 {
+		return []*test{&long}, nil
+	}
+	middle := t.rig.prefillTest(64)
+	middle.times = repeats(perToken * 64)
+	return []*test{&long, &middle}, nil
+}
+
+// shortPrompt is the prompt that tells how long others take, in tokens.
+const shortPrompt = 32
+
+func (t *tuning) decodeTests(l *pool.Leader, small bool, a *arm, depth int, left float64) ([]*test, error) {
+	batches := []int{1, 4, 16}
+	if small {
+		batches = []int{1, 16}
+	}
+	var out []*test
+	for _, n := range batches {
+		if n = min(n, t.def.BatchMax); len(out) > 0 && n == out[len(out)-1].tokens {
+			break
+		}
+		x := t.rig.decodeTest(n, depth)
+		seconds, err := t.rig.calibrate(l, a, &x)
+		if err != nil {
+			return nil, err
+		}
+		if left -= seconds; left < 0 && len(out) > 0 {
+			break
+		}
+		out = append(out, &x)
+	}
+	return out, nil
 }
 
 // Rounds in which arms are raced.
 const (
 	minRounds = 3
-	maxRounds = 25
+	maxRounds = 15
 )
 
 // race samples every arm on every test in turn, round after round, each round beginning with another arm, so that a disturbance meets all of them. It ends with the
-// part of the budget, after maxRounds, or when an arm was seen to be far behind everywhere; minRounds are run in any case.
+// part of the budget or after maxRounds; minRounds are run unless the whole budget is used up.
 func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, stage, what string) error {
 	for i, a := range arms {
 		a.samples = make([][]float64, len(tests))
 		t.say(stage, fmt.Sprintf("%s, %s", what, a.name), false)
-		for _, x := range tests {
-			if i == 0 {
-				if _, err := t.rig.calibrate(l, a, x); err != nil {
-					return err
-				}
-			} else if _, err := t.rig.sample(l, a, x); err != nil { // warm up
+		if i > 0 { // the first arm is warm from choosing the tests
+			if _, err := t.rig.sample(l, a, tests[len(tests)-1]); err != nil {
 				return err
 			}
 		}
 	}
 	for round := range maxRounds {
-		if round >= minRounds && t.until(end) <= 0 {
+		if round >= minRounds && t.until(end) <= 0 || round >= 1 && t.until(1) <= 0 {
 			return nil
 		}
 		for k, x := range tests {

@@ -181,17 +181,20 @@ func (t *tuning) anchors(j *job) []int {
 	if j.phase == decode {
 		return search.AnchorLengths(t.def.BatchMax, t.effort.Octave)
 	}
-	most := t.def.SeqMax
+	chunk := min(t.def.SeqMax, t.def.Chunk)
+	out := search.AnchorLengths(min(chunk, 16), 1)
 	for _, w := range t.shape.Weights {
 		if w.Key() == j.key && w.Role != plans.RoleEmbed && w.Role != "head" {
-			return search.AnchorLengths(most, t.effort.Octave)
+			out = search.AnchorLengths(chunk, t.effort.Octave)
 		}
 	}
-	few := search.AnchorLengths(min(most, 16), 1)
-	if chunk := min(most, t.def.Chunk); chunk > few[len(few)-1] {
-		few = append(few, chunk)
+	if chunk > out[len(out)-1] {
+		out = append(out, chunk)
 	}
-	return few
+	if t.def.SeqMax > chunk {
+		out = append(out, t.def.SeqMax) // forwards have at most a chunk of rows; one length beyond bounds the open range
+	}
+	return out
 }
 
 // incumbent is the default schedule, its static scheme dropped where it was laid out for another number of threads.

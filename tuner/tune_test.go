@@ -62,8 +62,8 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	unpinned := false
 	for _, a := range ev.Finalists {
 		unpinned = unpinned || strings.Contains(a.Name, "unpinned")
-		if len(a.Samples) < minRounds {
-			t.Errorf("arm %s has %d samples", a.Name, len(a.Samples))
+		if len(a.Samples) == 0 {
+			t.Errorf("arm %s has no sample", a.Name)
 		}
 	}
 	if !unpinned {
