@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -238,12 +239,15 @@ func printSchedules(w io.Writer, s plans.Summary) error {
 		tables []plans.SummaryTable
 	}{{"prefill", s.Prefill}, {"decode", s.Decode}} {
 		for _, t := range phase.tables {
-			for _, r := range t.Rules {
-				widen := ""
-				if r.Widen {
-					widen = "widened"
+			for i, r := range t.Rules {
+				row := []string{phase.name, t.Weight, compute[t.Weight], r.M, r.Kernel, r.Slice, r.Ways, ""}
+				if i > 0 {
+					row[0], row[1], row[2] = "", "", ""
 				}
-				rows = append(rows, []string{phase.name, t.Weight, compute[t.Weight], r.M, r.Kernel, r.Slice, r.Ways, widen})
+				if r.Widen {
+					row[7] = "widened"
+				}
+				rows = append(rows, row)
 			}
 		}
 	}
@@ -251,16 +255,56 @@ func printSchedules(w io.Writer, s plans.Summary) error {
 	return printTable(w, []string{"phase", "weight NxK", "compute", "rows M", "kernel", "slice", "ways", ""}, rows)
 }
 
+// printFinalists shows what was measured on whole forwards: a table a phase, an arm a row, a test a column.
 func printFinalists(w io.Writer, e *plans.EvidenceBrief) error {
-	if e == nil || len(e.Finalists) == 0 {
+	if e == nil {
 		return nil
 	}
-	var rows [][]string
-	for _, a := range e.Finalists {
-		if f := summarize(a.Samples); f != nil {
-			rows = append(rows, []string{a.Name, a.Test, fmt.Sprintf("%.1f", f.median), fmt.Sprintf("%.1f", f.min), fmt.Sprintf("%.1f", f.max), a.Unit})
+	for _, phase := range []string{"prefill", "decode"} {
+		header, rows := finalistTable(e.Finalists, phase)
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := printTable(w, header, rows, numbersFrom(1, len(header))...); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintln(w)
-	return printTable(w, []string{"finalist", "test", "median", "min", "max", "unit"}, rows, 2, 3, 4)
+	return nil
+}
+
+// finalistTable pivots the arms of one phase; each cell is the median and half the range of its samples.
+func finalistTable(arms []plans.Arm, phase string) (header []string, rows [][]string) {
+	header = []string{phase + ", tokens/s"}
+	row := map[string]int{}
+	for _, a := range arms {
+		name, ok := strings.CutPrefix(a.Name, phase+", ")
+		f := summarize(a.Samples)
+		if !ok || f == nil {
+			continue
+		}
+		col := slices.Index(header, a.Test)
+		if col < 0 {
+			col = len(header)
+			header = append(header, a.Test)
+		}
+		if _, ok := row[name]; !ok {
+			row[name] = len(rows)
+			rows = append(rows, []string{name})
+		}
+		r := &rows[row[name]]
+		for len(*r) <= col {
+			*r = append(*r, "")
+		}
+		(*r)[col] = fmt.Sprintf("%.0f ± %.0f", f.median, (f.max-f.min)/2)
+	}
+	return header, rows
+}
+
+// numbersFrom is the columns from first to before end.
+func numbersFrom(first, end int) (columns []int) {
+	for i := first; i < end; i++ {
+		columns = append(columns, i)
+	}
+	return columns
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
 // stderrIsTerminal says whether a person watches: progress goes to stderr and only to a terminal.
@@ -55,4 +57,20 @@ func fractionProgress(what string) (update func(done, total float64, now string)
 			_ = bar.Set(int(1000 * min(n/total, 1)))
 		}
 	}, func() { _ = bar.Finish() }
+}
+
+// lineProgress keeps one line of text up to date, cut to the width of the terminal.
+func lineProgress() (update func(text string), done func()) {
+	if !stderrIsTerminal() {
+		return func(string) {}, func() {}
+	}
+	return func(text string) {
+			width, _, err := term.GetSize(int(os.Stderr.Fd()))
+			if err != nil || width < 20 {
+				width = 80
+			}
+			fmt.Fprintf(os.Stderr, "\r\x1b[K%s", clip(text, width-1))
+		}, func() {
+			fmt.Fprint(os.Stderr, "\r\x1b[K")
+		}
 }

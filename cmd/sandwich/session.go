@@ -36,9 +36,14 @@ func (f *sessionFlags) add(c *cobra.Command) {
 
 // addPlan adds all of them but --threads.
 func (f *sessionFlags) addPlan(c *cobra.Command) {
+	f.addModel(c)
+	c.Flags().StringVar(&f.plan, "plan", "", "plan bundle (default: the newest one for this host and model in "+dataFolderText+", else an untuned plan)")
+}
+
+// addModel adds all of them but --plan and --threads.
+func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
-	fs.StringVar(&f.plan, "plan", "", "plan bundle (default: the newest one for this host and model in "+dataFolderText+", else an untuned plan)")
 	fs.IntVar(&f.parallel, "tp", 1, "tensor-parallel ranks")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16 or f32 (default: as the plan says, f16 without one)")

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/tuner"
+)
+
+// runFlags are what run asks for: serve's, and the time to tune.
+type runFlags struct {
+	serve  serveFlags
+	budget time.Duration
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Probe this machine, tune a model within a minute, and serve it",
+		Long: `The whole road in one command: probe this machine, tune the model (the embedded one without --model) unless a plan for
+it and this machine is there already, and serve it over the OpenAI-compatible API.`,
+		Example: `  sandwich run
+  sandwich run --model llama.gguf --budget 5m`,
+		Args: exactArgs(0, ""),
+	}
+	f.serve.session.addModel(c)
+	c.Flags().IntVarP(&f.serve.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
+	c.Flags().DurationVar(&f.budget, "budget", 40*time.Second, "time to tune; 0 serves untuned")
+	f.serve.add(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) }
+	return c
+}
+
+func (f *runFlags) run(ctx context.Context, w io.Writer) error {
+	if err := f.serve.check(); err != nil {
+		return usageError(err)
+	}
+	if f.budget != 0 && (f.budget < time.Second || f.budget > 100*time.Hour) {
+		return usageError(fmt.Errorf("--budget %s: give a time from 1s to 100h, or 0 for no tuning", f.budget))
+	}
+	ln, err := listen(f.serve.listen) // before minutes are spent: a busy port shows at once
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	s, err := f.serve.session.load()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.needTokenizer(); err != nil {
+		return err
+	}
+	printHost(w, s.profile)
+	fmt.Fprintln(w)
+	if f.budget > 0 {
+		if err := f.tune(ctx, w, s); err != nil {
+			return err
+		}
+	}
+	if s.plan, s.origin, err = f.serve.session.choosePlan(s.profile, s.shape); err != nil {
+		return err
+	}
+	notice(s.origin)
+	return f.serve.serve(ctx, w, s, ln, nil)
+}
+
+// tune makes a plan for the session's model in the data folder, unless a good one is there.
+func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
+	subject := &subject{name: s.name, file: s.file, shape: s.shape}
+	t := tuneFlags{session: f.serve.session}
+	var err error
+	if t.out, err = subject.planPath(); err != nil {
+		notice(err.Error() + "; serving untuned")
+		return nil
+	}
+	if hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
+		return nil
+	}
+	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.name, f.budget)
+	if err := measureRoofs(ctx, s.profile, calibrate.Options{}); err != nil {
+		return err
+	}
+	t.options = tuner.Options{Budget: f.budget, Seed: 1}
+	b, err := t.tune(ctx, subject, s.profile)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		notice("tuning failed: " + err.Error() + "; serving untuned")
+		return nil
+	}
+	return printFinalists(w, b.Show().Evidence)
+}
+
+// hasPlan says whether the data folder holds a plan for this host and model that need not be tuned again.
+func hasPlan(dir string, host *profiles.Profile, shape plans.ModelShape) bool {
+	_, b, err := plans.FindNewest(dir, host.Fingerprint(), shape.Digest())
+	if err != nil {
+		return false
+	}
+	v := plans.Verify(b, host, &shape).Judgement
+	return b.Plan.Tuned && (v == plans.Optimal || v == plans.Suboptimal)
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/tuner"
+	"sandwich/tuner/search"
+)
+
+// tuneFlags are what tune asks for.
+type tuneFlags struct {
+	session sessionFlags
+	profile string
+	typ     string
+	out     string
+	resume  bool
+	explain bool
+	format  string
+	options tuner.Options
+}
+
+func newTune() *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "tune",
+		Short: "Search for the best plan for a model on this machine",
+		Long: `Search for the best plan for a model on this machine: which PUs work in each phase, and which kernel, slice and layout run
+which shape. Everything is timed on the code that serves. The plan is written to -o, else to the data folder, where
+serve, generate and bench find it.
+
+The model is a GGUF file, a config.json of Hugging Face, or the name of a preset: shapes are enough to tune for.
+Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume.`,
+		Example: `  sandwich tune --model llama.gguf
+  sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
+  sandwich tune --model llama.gguf -o llama.plan --resume`,
+		Args: exactArgs(0, ""),
+	}
+	f.session.addModel(c)
+	fs := c.Flags()
+	fs.IntVarP(&f.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
+	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")
+	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices, where the model is a preset")
+	fs.StringVarP(&f.out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
+	fs.IntVar(&f.options.SeqMax, "seq-max", 2048, "most rows of a prefill to tune for")
+	fs.IntVar(&f.options.BatchMax, "batch-max", 16, "most rows of a decode batch to tune for")
+	fs.DurationVar(&f.options.Budget, "budget", tuner.DefaultBudget, "time for everything")
+	fs.StringVar(&f.options.Effort, "effort", "", "quick, standard or full (default: what suits the budget)")
+	fs.IntVar(&f.options.TopK, "top-k", 10, "sets of active PUs that are measured for each phase")
+	fs.StringVar(&f.options.Strategy, "strategy", "sandwich", strings.Join(search.Strategies(), ", "))
+	fs.Uint64Var(&f.options.Seed, "seed", 1, "seed of the search")
+	fs.BoolVar(&f.resume, "resume", false, "go on with the journal of an interrupted run with the same flags")
+	fs.BoolVar(&f.explain, "explain", false, "print the whole plan, and what was rejected and why")
+	format := formatFlag(c, "text", "json")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFormat(*format, "text", "json"); err != nil {
+			return err
+		}
+		f.format = *format
+		if !c.Flags().Changed("seq-max") {
+			f.options.SeqMax = 0 // 2048, or the model's context where that is less
+		}
+		return f.run(c.Context(), c.OutOrStdout())
+	}
+	return c
+}
+
+func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
+	if err := f.check(); err != nil {
+		return usageError(err)
+	}
+	subject, err := openSubject(f.session.model, f.typ)
+	if err != nil {
+		return usageError(err)
+	}
+	defer subject.close()
+	if f.out == "" {
+		if f.out, err = subject.planPath(); err != nil {
+			return err
+		}
+	}
+	if err := checkPlanPath(f.out); err != nil {
+		return usageError(err)
+	}
+	host, err := f.host(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := f.tune(ctx, subject, host)
+	if err != nil {
+		return err
+	}
+	return f.report(w, b)
+}
+
+func (f *tuneFlags) check() error {
+	o := &f.options
+	switch {
+	case o.SeqMax < 0 || o.SeqMax > 1<<20:
+		return fmt.Errorf("--seq-max %d: give a number of rows from 1 to %d", o.SeqMax, 1<<20)
+	case o.BatchMax < 1 || o.BatchMax > maxParallel:
+		return fmt.Errorf("--batch-max %d: give a number of rows from 1 to %d", o.BatchMax, maxParallel)
+	case o.Budget < time.Second || o.Budget > 100*time.Hour:
+		return fmt.Errorf("--budget %s: give a time from 1s to 100h", o.Budget)
+	case o.TopK < 1 || o.TopK > 1000:
+		return fmt.Errorf("--top-k %d: give a number from 1 to 1000", o.TopK)
+	case !slices.Contains(search.Strategies(), o.Strategy):
+		return fmt.Errorf("unknown --strategy %q: use %s", o.Strategy, strings.Join(search.Strategies(), ", "))
+	case o.Effort != "":
+		if _, err := search.ParseEffort(o.Effort); err != nil {
+			return fmt.Errorf("--effort: %w", err)
+		}
+	}
+	return f.session.check()
+}
+
+// host is the profile to tune on: this machine, with measured ceilings.
+func (f *tuneFlags) host(ctx context.Context) (*profiles.Profile, error) {
+	live, err := profiles.Live()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.session.checkISA(live); err != nil {
+		return nil, usageError(err)
+	}
+	if f.profile == "" {
+		return live, measureRoofs(ctx, live, calibrate.Options{})
+	}
+	p, err := profiles.Load(f.profile)
+	return p, usageError(err)
+}
+
+// tune searches, writes the plan and removes the journal.
+func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.Profile) (*plans.Bundle, error) {
+	o := f.options
+	o.Profile, o.File, o.Config, o.Type = host, subject.file, subject.config, subject.typ
+	o.Name = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix)
+	o.Threads, o.ISA, o.Compute, o.KV = f.session.threads, f.session.isa, f.session.compute, f.session.kv
+	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
+	line, done := lineProgress()
+	o.Progress = func(p tuner.Progress) { line(p.String()) }
+	b, err := tuner.Tune(ctx, o)
+	done()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("interrupted; finished trials are kept in %s: the same command with --resume goes on", o.Journal)
+	case errors.Is(err, tuner.ErrJournal):
+		return nil, usageError(err)
+	case err != nil:
+		return nil, modelError(err)
+	}
+	if err := b.Write(f.out); err != nil {
+		return nil, err
+	}
+	return b, tuner.RemoveJournal(o.Journal)
+}
+
+func (f *tuneFlags) report(w io.Writer, b *plans.Bundle) error {
+	s := b.Show()
+	if f.format == "json" {
+		return printJSON(w, struct {
+			Path string `json:"path"`
+			plans.Summary
+			Rejected []plans.Rejected `json:"rejected_candidates"`
+		}{f.out, s, b.Evidence.Rejected})
+	}
+	fmt.Fprintf(w, "%s: %s\n", f.out, b.Plan.Headline())
+	if !f.explain {
+		return printFinalists(w, s.Evidence)
+	}
+	if err := printPlan(w, s); err != nil {
+		return err
+	}
+	for _, r := range b.Evidence.Rejected {
+		fmt.Fprintf(w, "rejected %s: %s\n", r.Candidate, r.Reason)
+	}
+	return nil
+}
+
+// subject is what is tuned for: a file with weights, or shapes alone.
+type subject struct {
+	name   string
+	file   *gguf.File
+	config *model.Config
+	typ    gguf.Type
+	shape  plans.ModelShape
+}
+
+func (s *subject) close() {
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+}
+
+// openSubject reads a GGUF file, a config.json, a preset, or the embedded model for "".
+func openSubject(arg, typ string) (*subject, error) {
+	if config, t, err := shapesOnly(arg, typ); err != nil || config != nil {
+		if err != nil {
+			return nil, err
+		}
+		shape, err := config.Shape(t)
+		return &subject{name: fmt.Sprintf("%s-%s", config.Name, t), config: config, typ: t, shape: shape}, err
+	}
+	file, name, err := openModel(arg)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{name: name, file: file}
+	if s.shape, err = model.ShapeOf(file); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// shapesOnly reads a preset or a config.json; nil for anything else.
+func shapesOnly(arg, typ string) (*model.Config, gguf.Type, error) {
+	if strings.HasSuffix(arg, ".json") {
+		data, err := profiles.ReadRegular(arg, 1<<20)
+		if err != nil {
+			return nil, 0, err
+		}
+		config, t, err := model.FromHF(data)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", arg, err)
+		}
+		return &config, t, nil
+	}
+	if _, err := os.Stat(arg); err == nil || arg == "" {
+		return nil, 0, nil
+	}
+	config, err := model.Preset(arg)
+	if err != nil {
+		return nil, 0, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg, strings.Join(model.PresetNames(), ", "))
+	}
+	t, err := gguf.ParseType(typ)
+	return &config, t, err
+}
+
+// planPath is where the plan of a model lies in the data folder: by the model's name and the shape's digest, so that
+// files of equal name keep plans of their own.
+func (s *subject) planPath() (string, error) {
+	dir, err := dataFolder()
+	if err != nil {
+		return "", fmt.Errorf("%w: name the plan with -o", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	name := strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, s.name)
+	name = strings.TrimLeft(name, ".-")
+	digest := strings.TrimPrefix(s.shape.Digest(), "sha256:")
+	return filepath.Join(dir, fmt.Sprintf("%.60s-%.8s%s", name, digest, plans.Suffix)), nil
+}
+
+// checkPlanPath refuses, before minutes are spent, a place where the plan could not be written.
+func checkPlanPath(path string) error {
+	parent, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", path, err)
+	}
+	if !parent.IsDir() {
+		return fmt.Errorf("-o %s: %s is no folder", path, filepath.Dir(path))
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return fmt.Errorf("-o %s: a file is there, and a plan is a folder; name another -o", path)
+	}
+	if _, err := os.Stat(filepath.Join(path, "MANIFEST.yaml")); err != nil {
+		return fmt.Errorf("-o %s: a folder that is no plan is there; name another -o", path)
+	}
+	return nil
+}
