@@ -126,12 +126,13 @@ func (c Ceiling) check() error {
 // Matrix is a square table between parts of the machine, row i column j: bandwidth of the cores of node i reading memory of node j, or the
 // cache-line round trip between PUs i and j.
 type Matrix struct {
-	Name    string      `yaml:"name" json:"name"`        // node-bandwidth, pu-latency, pu-contention
+	Name    string      `yaml:"name" json:"name"`        // NodeMatrix, LatencyMatrix, ComputeMatrix, CacheMatrix, MemoryMatrix
 	Items   []int       `yaml:"items,flow" json:"items"` // OS indexes of nodes or PUs, in the order of rows and columns
 	Unit    string      `yaml:"unit" json:"unit"`
 	Rows    []MatrixRow `yaml:"rows" json:"rows"`
 	N       int         `yaml:"n,omitempty" json:"n,omitempty"`
-	Noise   float64     `yaml:"noise,omitempty" json:"noise,omitempty"`
+	Noise   float64     `yaml:"noise,omitempty" json:"noise,omitempty"`   // the median of Noises
+	Noises  []MatrixRow `yaml:"noises,omitempty" json:"noises,omitempty"` // of each value: half the interquartile range over the median
 	Source  string      `yaml:"source,omitempty" json:"source,omitempty"`
 	Assumed bool        `yaml:"assumed,omitempty" json:"assumed,omitempty"`
 }
@@ -147,10 +148,17 @@ func (m Matrix) check() error {
 	if err := f.Check("matrix " + m.Name); err != nil {
 		return err
 	}
-	if len(m.Rows) != len(m.Items) {
-		return fmt.Errorf("matrix %s: %d rows for %d items", m.Name, len(m.Rows), len(m.Items))
+	if err := m.checkRows(m.Rows); err != nil || len(m.Noises) == 0 {
+		return err
 	}
-	for i, row := range m.Rows {
+	return m.checkRows(m.Noises)
+}
+
+func (m Matrix) checkRows(rows []MatrixRow) error {
+	if len(rows) != len(m.Items) {
+		return fmt.Errorf("matrix %s: %d rows for %d items", m.Name, len(rows), len(m.Items))
+	}
+	for i, row := range rows {
 		if len(row) != len(m.Items) {
 			return fmt.Errorf("matrix %s: row %d has %d values for %d items", m.Name, i, len(row), len(m.Items))
 		}

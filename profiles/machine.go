@@ -40,7 +40,8 @@ func (p Profile) document() (document, error) {
 	if p.Machine == nil {
 		return document{}, errNoMachine
 	}
-	return document{Version: p.Version, Host: p.Host, Machine: newMachineDoc(p.Machine), Ceilings: p.Ceilings, Matrices: p.Matrices, Notes: p.Notes}, nil
+	return document{Version: p.Version, Host: p.Host, Machine: newMachineDoc(p.Machine), Probe: p.Probe,
+		Ceilings: p.Ceilings, Sets: p.Sets, Latent: p.Latent, Matrices: p.Matrices, Notes: p.Notes}, nil
 }
 
 // MarshalYAML writes the form of host.yaml.
@@ -68,6 +69,7 @@ func (p *Profile) UnmarshalYAML(unmarshal func(any) error) error {
 	if err != nil {
 		return err
 	}
-	*p = Profile{Version: d.Version, Host: d.Host, Machine: m, Ceilings: d.Ceilings, Matrices: d.Matrices, Notes: d.Notes}
+	*p = Profile{Version: d.Version, Host: d.Host, Machine: m, Probe: d.Probe,
+		Ceilings: d.Ceilings, Sets: d.Sets, Latent: d.Latent, Matrices: d.Matrices, Notes: d.Notes}
 	return nil
 }

@@ -21,17 +21,23 @@ type Profile struct {
 	Machine  *topotree.Machine // never nil in a profile that Check accepts
 	Ceilings []Ceiling
 	Matrices []Matrix
-	Notes    []string // one sentence each: what was assumed, what could not be measured
+	Sets     []SetFigure // figures of PU sets: saturation curves, barriers
+	Latent   []Latent    // structure found in the matrices
+	Probe    *Probe      // how the measured figures came about; nil when nothing was measured
+	Notes    []string    // one sentence each: what was assumed, what could not be measured
 }
 
 // document is the form of a Profile in YAML and, for hashes, in JSON.
 type document struct {
-	Version  int        `yaml:"version" json:"version"`
-	Host     Identity   `yaml:"host" json:"host"`
-	Machine  machineDoc `yaml:"machine" json:"machine"`
-	Ceilings []Ceiling  `yaml:"ceilings,omitempty" json:"ceilings,omitempty"`
-	Matrices []Matrix   `yaml:"matrices,omitempty" json:"matrices,omitempty"`
-	Notes    []string   `yaml:"notes,omitempty" json:"notes,omitempty"`
+	Version  int         `yaml:"version" json:"version"`
+	Host     Identity    `yaml:"host" json:"host"`
+	Machine  machineDoc  `yaml:"machine" json:"machine"`
+	Probe    *Probe      `yaml:"probe,omitempty" json:"probe,omitempty"`
+	Ceilings []Ceiling   `yaml:"ceilings,omitempty" json:"ceilings,omitempty"`
+	Sets     []SetFigure `yaml:"sets,omitempty" json:"sets,omitempty"`
+	Latent   []Latent    `yaml:"latent,omitempty" json:"latent,omitempty"`
+	Matrices []Matrix    `yaml:"matrices,omitempty" json:"matrices,omitempty"`
+	Notes    []string    `yaml:"notes,omitempty" json:"notes,omitempty"`
 }
 
 // Live describes the machine this program runs on, without measuring anything.
@@ -117,11 +123,11 @@ func (p *Profile) Check() error {
 			return err
 		}
 	}
-	return nil
+	return p.checkStructure()
 }
 
-// Fingerprint is the hash by which a plan knows its host: over the architecture, CPU model, instruction set, tree digest, allowed PUs and quota. Settings, ceilings and
-// the kernel's version do not count.
+// Fingerprint is the hash by which a plan knows its host: over the architecture, CPU model, instruction set, tree digest, allowed PUs and quota. Settings, everything
+// measured and the kernel's version do not count.
 func (p *Profile) Fingerprint() string {
 	return Digest(struct {
 		Arch    string   `json:"arch"`
@@ -130,7 +136,7 @@ func (p *Profile) Fingerprint() string {
 		Tree    string   `json:"tree"`
 		Allowed string   `json:"allowed"`
 		Quota   int      `json:"quota"`
-	}{p.Host.Arch, p.Host.CPUModel, slices.Sorted(slices.Values(p.Host.ISA)), p.Machine.Tree.Digest().String(), p.Machine.Allowed.String(), p.Machine.QuotaPUs()})
+	}{p.Host.Arch, p.Host.CPUModel, slices.Sorted(slices.Values(p.Host.ISA)), p.treeDigest(), p.Machine.Allowed.String(), p.Machine.QuotaPUs()})
 }
 
 // Features is the set that kernels are gated on, from the recorded instruction set; never from the CPU model.

@@ -12,6 +12,7 @@ import (
 type figure struct {
 	ceiling profiles.Ceiling
 	workers []int                    // the first n workers
+	warm    func(worker int)         // runs before the workers meet and start; may be nil
 	work    func(worker int) float64 // does a few milliseconds of work and returns how much, in operations or bytes
 	samples []float64
 }
@@ -50,6 +51,9 @@ func (b *bench) run(f *figure) (float64, error) {
 	}
 	b.pool.Run(func(w *pool.Worker) {
 		s := &b.stamps[w.Index()]
+		if f.warm != nil {
+			f.warm(w.Index())
+		}
 		w.Barrier()
 		s.from = time.Now()
 		s.done = f.work(w.Index())

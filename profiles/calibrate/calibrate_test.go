@@ -21,6 +21,9 @@ func narrow(t *testing.T) *profiles.Profile {
 	}
 	d := p.Machine.Describe()
 	d.Allowed = topotree.NewCPUSet(p.FirstPUs(2)...)
+	for i := range d.Levels {
+		d.Levels[i].Bytes = min(d.Levels[i].Bytes, 16<<20) // so that little memory has to be read
+	}
 	m, err := d.Machine()
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (b *bench) computeFigures() ([]*figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		work := peakWork(k)
+		work := peakWork(k, peakTime)
 		unit := "FLOP/s"
 		if s.Type == "int8" {
 			unit = "OP/s"
@@ -50,12 +50,12 @@ func (b *bench) computeFigures() ([]*figure, error) {
 	return out, nil
 }
 
-// peakWork multiplies for about peakTime in calls of some ten microseconds.
-func peakWork(k *microkernel.Peak) func(int) float64 {
+// peakWork multiplies for a while in calls of some ten microseconds.
+func peakWork(k *microkernel.Peak, window time.Duration) func(int) float64 {
 	const iters = 2000
 	return func(int) float64 {
 		calls := 0
-		for began := time.Now(); time.Since(began) < peakTime; calls++ {
+		for began := time.Now(); time.Since(began) < window; calls++ {
 			k.Run(iters)
 		}
 		return float64(calls) * iters * float64(k.Ops)

@@ -1,0 +1,113 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+)
+
+const (
+	computeWindow = 400 * time.Microsecond
+	memoryWindow  = 3 * time.Millisecond
+	readChunk     = 256 << 10 // bytes of one call of the reader
+)
+
+// measureCompute fills ComputeMatrix: two PUs that share a core's multipliers keep about half.
+func (f *full) measureCompute(ctx context.Context, until time.Time) error {
+	host := microkernel.Host()
+	specs := microkernel.PeakSpecs(host)
+	if len(specs) == 0 {
+		return fmt.Errorf("%w: there is no multiply-add kernel for this CPU", errUnmeasured)
+	}
+	k, err := microkernel.NewPeak(specs[0], host)
+	if err != nil {
+		return err
+	}
+	work := peakWork(k, computeWindow)
+	return f.pairs(ctx, until, pairing{name: profiles.ComputeMatrix, unit: "share", share: true, take: func(t *trial) error {
+		return f.sides(t, &figure{workers: t.workers, work: work})
+	}})
+}
+
+// measureMemory fills MemoryMatrix: PUs behind one narrow link to memory keep less.
+func (f *full) measureMemory(ctx context.Context, until time.Time) error {
+	if err := f.memory.reason; err != nil {
+		return fmt.Errorf("%w: %w", errUnmeasured, err)
+	}
+	work := f.readFor(memoryWindow)
+	return f.pairs(ctx, until, pairing{name: profiles.MemoryMatrix, unit: "share", share: true, take: func(t *trial) error {
+		f.memory.assign(f.pool.PUs(), t.workers)
+		return f.sides(t, &figure{workers: t.workers, work: work})
+	}})
+}
+
+// cachePart is how much of a last-level cache each of two PUs reads: one fits, two do not.
+const cachePart = 0.6
+
+// measureCache fills CacheMatrix.
+func (f *full) measureCache(ctx context.Context, until time.Time) error {
+	if err := f.memory.reason; err != nil {
+		return fmt.Errorf("%w: %w", errUnmeasured, err)
+	}
+	pus := f.pool.PUs()
+	part := map[int]int{}
+	for _, pu := range pus {
+		part[pu] = int(cachePart*float64(min(lastCache(f.profile.Machine, pu), maxCache))) &^ (readChunk - 1)
+		if r := f.memory.of(pu); part[pu] == 0 || r == nil || 2*part[pu] > len(r.bytes()) {
+			return fmt.Errorf("%w: the last-level cache of PU %d is not described, or there is too little memory for it", errUnmeasured, pu)
+		}
+	}
+	pass := func(w int) float64 {
+		region := f.memory.slices[w]
+		for at := 0; at < len(region); at += readChunk {
+			f.memory.reader.Read(region[at:at+readChunk], 1)
+		}
+		return float64(len(region))
+	}
+	return f.pairs(ctx, until, pairing{name: profiles.CacheMatrix, unit: "share", share: true, take: func(t *trial) error {
+		f.memory.assign(pus, t.workers)
+		for i, w := range t.workers {
+			region := f.memory.of(pus[w]).bytes()
+			lo := i * (len(region) / 2) &^ (readChunk - 1)
+			f.memory.slices[w] = region[lo:][:part[pus[w]]]
+		}
+		return f.sides(t, &figure{workers: t.workers, work: pass, warm: func(w int) { pass(w) }})
+	}})
+}
+
+// maxCache bounds what is read of one cache.
+const maxCache = 288 << 20
+
+// sides runs a figure on one or two workers and samples the rate of each.
+func (f *full) sides(t *trial, fig *figure) error {
+	if _, err := f.run(fig); err != nil {
+		return err
+	}
+	rate := func(w int) float64 {
+		s := &f.stamps[w]
+		return s.done / s.to.Sub(s.from).Seconds()
+	}
+	t.a = append(t.a, rate(t.workers[0]))
+	if len(t.workers) > 1 {
+		t.b = append(t.b, rate(t.workers[1]))
+	}
+	return nil
+}
+
+// readFor reads the worker's slice for a while, going on where the sample before ended, so that caches do not hold what is read.
+func (f *full) readFor(window time.Duration) func(int) float64 {
+	return func(w int) float64 {
+		region, at, done := f.memory.slices[w], &f.stamps[w].at, 0
+		for began := time.Now(); time.Since(began) < window; done += readChunk {
+			if *at+readChunk > len(region) {
+				*at = 0
+			}
+			f.memory.reader.Read(region[*at:][:readChunk], 1)
+			*at += readChunk
+		}
+		return float64(done)
+	}
+}

@@ -1,0 +1,236 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"sandwich/profiles"
+	"sandwich/runtime/pool"
+	"sandwich/topotree"
+)
+
+// domainWindow is how long a set of PUs reads for one sample.
+const domainWindow = 4 * time.Millisecond
+
+// measureNodes fills NodeMatrix: all PUs of node i read the memory of node j. Items are the nodes that were reached; a row of a node without PUs stays 0.
+func (f *full) measureNodes(ctx context.Context, until time.Time) error {
+	regions := f.memory.regions
+	if len(regions) == 0 || regions[0].node < 0 {
+		return fmt.Errorf("%w: the machine describes no memory node that can be read", errUnmeasured)
+	}
+	type cell struct{ i, j int }
+	var trials []*trial
+	at := map[*trial]cell{}
+	for i, from := range regions {
+		workers := f.workersOf(f.coresFirst(from.cpus))
+		for j := range regions {
+			if len(workers) > 0 {
+				t := &trial{workers: workers}
+				trials = append(trials, t)
+				at[t] = cell{i, j}
+			}
+		}
+	}
+	work := f.readFor(domainWindow)
+	err := f.rounds(ctx, trials, until, func(t *trial) error {
+		f.memory.divide(regions[at[t].j], t.workers)
+		rate, err := f.run(&figure{workers: t.workers, work: work})
+		t.a = append(t.a, rate)
+		return err
+	})
+	m := profiles.Matrix{Name: profiles.NodeMatrix, Unit: "B/s"}
+	for _, r := range regions {
+		m.Items = append(m.Items, r.node)
+		m.Rows = append(m.Rows, make(profiles.MatrixRow, len(regions)))
+		m.Noises = append(m.Noises, make(profiles.MatrixRow, len(regions)))
+	}
+	least := math.MaxInt
+	var noises []float64
+	for _, t := range trials {
+		least = min(least, len(t.a))
+		if len(t.a) > 0 {
+			fig := profiles.NewFigure("B/s", t.a)
+			m.Rows[at[t].i][at[t].j], m.Noises[at[t].i][at[t].j] = fig.Median, fig.Noise
+			noises = append(noises, fig.Noise)
+		}
+	}
+	if len(noises) > 0 {
+		m.N, m.Noise = max(1, least), median(noises)
+		f.matrices = append(f.matrices, m)
+	}
+	return err
+}
+
+// domain is a named set of PUs, in the order in which they are put to work.
+type domain struct {
+	name string
+	pus  []int
+}
+
+// maxDomains of one kind are measured, evenly over the machine.
+const maxDomains = 16
+
+// saturationDomains are the NUMA nodes, and the last-level caches where they hold other PUs than a node.
+func (f *full) saturationDomains() []domain {
+	var out []domain
+	seen := map[string]bool{}
+	add := func(name string, set topotree.CPUSet) {
+		pus := f.coresFirst(set)
+		if key := topotree.NewCPUSet(pus...).Key(); len(pus) > 0 && !seen[key] {
+			seen[key] = true
+			out = append(out, domain{name, pus})
+		}
+	}
+	var nodes, caches []topotree.Object
+	m := f.profile.Machine
+	for _, n := range memoryNodes(m) {
+		if n.ID < 0 {
+			add("machine", n.CPUs)
+		} else if !n.CPUs.IsEmpty() {
+			nodes = append(nodes, topotree.Object{Kind: topotree.KindNUMA, ID: n.ID, CPUs: n.CPUs})
+		}
+	}
+	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3} {
+		for _, o := range m.Objects {
+			if o.Kind == k && len(caches) < topotree.MaxPUs && (len(caches) == 0 || caches[0].Kind == k) {
+				caches = append(caches, o)
+			}
+		}
+	}
+	for _, list := range [][]topotree.Object{nodes, caches} {
+		for i := range min(len(list), maxDomains) {
+			o := list[i*len(list)/min(len(list), maxDomains)]
+			add(objectName(o.Kind, o.ID, o.CPUs), o.CPUs)
+		}
+	}
+	return out
+}
+
+// objectName is the kind with the system's number, or the first PU where there is none.
+func objectName(k topotree.Kind, id int, cpus topotree.CPUSet) string {
+	if id >= 0 {
+		return k.String() + " " + strconv.Itoa(id)
+	}
+	return k.String() + " of PU " + strconv.Itoa(cpus.First())
+}
+
+// measureSaturation takes the curve of each domain: what 1 to n of its PUs read from the memory nearest to them.
+func (f *full) measureSaturation(ctx context.Context, until time.Time) error {
+	if err := f.memory.reason; err != nil {
+		return fmt.Errorf("%w: %w", errUnmeasured, err)
+	}
+	var sets []domain
+	for _, d := range f.saturationDomains() {
+		for _, n := range counts(len(d.pus)) {
+			sets = append(sets, domain{d.name, d.pus[:n]})
+		}
+	}
+	work := f.readFor(domainWindow)
+	return f.figuresOf(ctx, until, profiles.Saturation, "B/s", sets, func(workers []int) (float64, error) {
+		f.memory.assign(f.pool.PUs(), workers)
+		return f.run(&figure{workers: workers, work: work})
+	})
+}
+
+// figuresOf samples a figure of each set of PUs and adds those that got a sample.
+func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string, sets []domain, take func(workers []int) (float64, error)) error {
+	trials := make([]*trial, len(sets))
+	for i, s := range sets {
+		trials[i] = &trial{workers: f.workersOf(s.pus)}
+	}
+	err := f.rounds(ctx, trials, until, func(t *trial) error {
+		v, err := take(t.workers)
+		t.a = append(t.a, v)
+		return err
+	})
+	missing := 0
+	for i, t := range trials {
+		if len(t.a) == 0 {
+			missing++
+			continue
+		}
+		f.sets = append(f.sets, profiles.SetFigure{Name: name, Domain: sets[i].name, CPUs: topotree.NewCPUSet(sets[i].pus...), Figure: profiles.NewFigure(unit, t.a)})
+	}
+	if missing > 0 && err == nil {
+		f.notes = append(f.notes, fmt.Sprintf("%s: there was no time for %d of %d sets of PUs", name, missing, len(sets)))
+	}
+	return err
+}
+
+// barrierSets are, for each level of the tree, the PUs of its first node and one PU of each of its nodes.
+func (f *full) barrierSets() []domain {
+	var out []domain
+	seen := map[string]bool{}
+	add := func(name string, set topotree.CPUSet) {
+		pus := f.coresFirst(set)
+		if set = topotree.NewCPUSet(pus...); len(pus) > 1 && !seen[set.Key()] {
+			seen[set.Key()] = true
+			out = append(out, domain{name, pus})
+		}
+	}
+	tree := f.profile.Machine.Tree
+	for d := range tree.Depth() + 1 {
+		level := tree.Level(d)
+		for _, n := range level {
+			if allowed := n.CPUs.Intersect(f.profile.Allowed()); allowed.Count() > 1 {
+				name := "machine"
+				if n.Kind != topotree.KindMachine {
+					name = objectName(n.Kind, n.ID, n.CPUs)
+				}
+				add(name, allowed)
+				break
+			}
+		}
+		var first []int
+		for _, n := range level {
+			if pus := f.coresFirst(n.CPUs); len(pus) > 0 {
+				first = append(first, pus[0])
+			}
+		}
+		add("one PU of each "+level[0].Kind.String(), topotree.NewCPUSet(first...))
+	}
+	return out
+}
+
+// barrierTime is about how long barriers are counted for one sample.
+const barrierTime = 500 * time.Microsecond
+
+// measureBarriers times the barrier of the worker pool on sets of PUs.
+func (f *full) measureBarriers(ctx context.Context, until time.Time) error {
+	sets := f.barrierSets()
+	if len(sets) == 0 {
+		return fmt.Errorf("%w: it takes two PUs", errUnmeasured)
+	}
+	slices.SortStableFunc(sets, func(a, b domain) int { return len(a.pus) - len(b.pus) })
+	return f.figuresOf(ctx, until, profiles.Barrier, "s", sets, f.barrier)
+}
+
+// barrier samples the seconds from one barrier to the next: as many as barrierTime holds, judged by the first ten.
+func (f *full) barrier(workers []int) (float64, error) {
+	if _, err := f.pool.SetActive(workers); err != nil {
+		return 0, err
+	}
+	each := 0.0
+	for _, n := range []int{10, 0} {
+		if n == 0 {
+			n = int(min(max(barrierTime.Seconds()/each, 10), 5000))
+		}
+		f.pool.Run(func(w *pool.Worker) {
+			for range 3 {
+				w.Barrier()
+			}
+			began := time.Now()
+			for range n {
+				w.Barrier()
+			}
+			if w.ID() == 0 {
+				each = time.Since(began).Seconds() / float64(n)
+			}
+		})
+	}
+	return each, nil
+}

@@ -1,0 +1,118 @@
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"sandwich/profiles"
+	"sandwich/runtime/pool"
+)
+
+// FullOptions of Full. The zero value is the full probe.
+type FullOptions struct {
+	Budget   time.Duration                            // 0: FullBudget of the allowed PUs
+	Progress func(done, total float64, figure string) // seconds; called between samples, never at the same time; may be nil
+}
+
+// FullBudget is how long the measurements of a full probe take at most on that many PUs, without the preparation of memory: 15 s on 2 PUs, 110 s on 192
+// and on any larger machine. Where not all pairs fit, whole domains of the machine are sampled.
+func FullBudget(pus int) time.Duration {
+	return min(14*time.Second+time.Duration(pus)*time.Second/2, 110*time.Second)
+}
+
+// full is a full probe under way.
+type full struct {
+	*bench
+	memory   *memory
+	tell     func(seconds float64, figure string)
+	matrices []profiles.Matrix
+	sets     []profiles.SetFigure
+	solo     map[int][]float64 // multiply-add rates of single PUs, by PU
+}
+
+// stage is one part of the probe with its share of the budget.
+type stage struct {
+	name  string
+	share float64
+	run   func(ctx context.Context, until time.Time) error
+}
+
+// errUnmeasured ends a stage that cannot be measured here; its text becomes a note.
+var errUnmeasured = errors.New("not measured")
+
+// Full measures everything that Measure does, and the structure of the machine: cache-line round trips between PUs, contention of pairs for the multiply-add units, for
+// last-level caches and for memory, bandwidth from each NUMA node to each, saturation curves and barriers. Structure found in the matrices is
+// added to the profile as candidates for group, speeds that differ as colors. It runs on allowed PUs only. When ctx ends it stops between two samples,
+// keeps what it has, marks the profile as partial and returns ctx's error.
+func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
+	began := time.Now()
+	if o.Budget <= 0 {
+		o.Budget = FullBudget(p.Allowed().Count())
+	}
+	tell := func(float64, string) {}
+	if o.Progress != nil {
+		tell = func(seconds float64, figure string) { o.Progress(seconds, o.Budget.Seconds(), figure) }
+	}
+	p.Sets, p.Latent, p.Matrices = nil, nil, nil
+	roofs := o.Budget * 15 / 100
+	err := Measure(ctx, p, Options{Budget: roofs, Samples: 25, Progress: func(done, total float64, figure string) {
+		tell(roofs.Seconds()*done/total, figure)
+	}})
+	if err == nil {
+		err = structure(ctx, p, o.Budget-roofs, func(seconds float64, figure string) { tell(roofs.Seconds()+seconds, figure) })
+	}
+	p.Probe = &profiles.Probe{Mode: "full", Seconds: math.Round(time.Since(began).Seconds()*10) / 10, Partial: err != nil}
+	return err
+}
+
+// structure measures what Measure does not.
+func structure(ctx context.Context, p *profiles.Profile, budget time.Duration, tell func(float64, string)) error {
+	workers, err := pool.New(p.Allowed().Slice(), pool.Options{Pin: true})
+	if err != nil {
+		return fmt.Errorf("calibrate: %w", err)
+	}
+	defer workers.Close()
+	f := &full{bench: newBench(workers, p), tell: tell, solo: map[int][]float64{}}
+	tell(0, "memory")
+	if f.memory, err = f.prepareMemory(); err != nil {
+		return fmt.Errorf("calibrate: %w", err)
+	}
+	defer f.memory.free()
+	err = f.stages(ctx, budget)
+	p.Matrices, p.Sets = f.matrices, f.sets
+	p.Notes = append(p.Notes, f.notes...)
+	if found := f.interpret(); err == nil {
+		err = found
+	}
+	return err
+}
+
+// stages runs one after the other until ctx ends. A stage that cannot be measured here leaves a note.
+func (f *full) stages(ctx context.Context, budget time.Duration) error {
+	list := []stage{
+		{"cache line round trips", 0.35, f.measureLatency},
+		{"contention for multiply-adds", 0.15, f.measureCompute},
+		{"contention for the last-level cache", 0.13, f.measureCache},
+		{"bandwidth between nodes", 0.1, f.measureNodes},
+		{"saturation of memory", 0.1, f.measureSaturation},
+		{"barriers", 0.05, f.measureBarriers},
+		{"contention for memory", 0.12, f.measureMemory},
+	}
+	spent, tell := 0.0, f.tell
+	for _, s := range list {
+		share, began := budget.Seconds()*s.share, time.Now()
+		f.tell = func(float64, string) { tell(spent+min(share, time.Since(began).Seconds()), s.name) }
+		err := s.run(ctx, began.Add(time.Duration(share*float64(time.Second))))
+		switch {
+		case errors.Is(err, errUnmeasured):
+			f.notes = append(f.notes, s.name+": "+err.Error())
+		case err != nil:
+			return err
+		}
+		spent += share
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package calibrate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// interpret looks for structure in what was measured: clusters in the matrices, PUs that share a core, PUs and nodes of unlike speed.
+func (f *full) interpret() error {
+	p := f.profile
+	tree, err := p.Machine.Usable()
+	if err != nil {
+		return err
+	}
+	for _, m := range p.Matrices {
+		if m.Name == profiles.NodeMatrix {
+			continue
+		}
+		found, err := latent(tree, m)
+		if err != nil {
+			return err
+		}
+		p.Latent = append(p.Latent, found...)
+	}
+	classes := speedClasses(f.solo, p.Matrix(profiles.NodeMatrix), p.Machine)
+	if len(classes) > 1 && !knownColors(tree, classes) {
+		if p.Machine, err = p.Machine.WithMeasured(classes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// latent is the structure that one matrix shows, the innermost clusters first.
+func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
+	rows := make([][]float64, len(m.Rows))
+	for i, r := range m.Rows {
+		rows[i] = r
+	}
+	clusterings, err := topotree.FindClusters(m.Items, rows)
+	if err != nil {
+		return nil, err
+	}
+	if len(clusterings) == 0 && m.Name == profiles.ComputeMatrix {
+		clusterings = sharedCores(m)
+	}
+	var out []profiles.Latent
+	for _, c := range clusterings {
+		q := topotree.Propose(tree, c)
+		l := profiles.Latent{Matrix: m.Name, Sets: c.Sets, Contrast: round3(c.Contrast), Effect: round3(c.Effect), Text: q.Text}
+		if q.Known != topotree.KindMachine {
+			l.Known = q.Known.String()
+		}
+		if q.Group != (topotree.Transform{}) {
+			l.Group = q.Group.String()
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// sharedCore is the share of multiply-add speed below which two PUs are on one core: siblings keep about half, cores of their own nearly all.
+const sharedCore = 0.75
+
+// sharedCores finds PUs that share multipliers where a matrix is too small, or a core too rare, for clustering to tell them from noise.
+func sharedCores(m profiles.Matrix) []topotree.Clustering {
+	var sets []topotree.CPUSet
+	var within, between []float64
+	taken := map[int]bool{}
+	for i, a := range m.Items {
+		core := []int{a}
+		for j, b := range m.Items {
+			if v := m.Rows[i][j]; v > 0 && i != j {
+				if v < sharedCore {
+					core = append(core, b)
+					within = append(within, v)
+				} else {
+					between = append(between, v)
+				}
+			}
+		}
+		if len(core) > 1 && !taken[a] {
+			for _, pu := range core {
+				taken[pu] = true
+			}
+			sets = append(sets, topotree.NewCPUSet(core...))
+		}
+	}
+	if len(sets) == 0 {
+		return nil
+	}
+	c := topotree.Clustering{Sets: sets, Contrast: 1 / median(within)} // against cores that keep all of their speed
+	if len(between) > 0 {
+		c.Contrast = median(between) / median(within)
+	}
+	return []topotree.Clustering{c}
+}
+
+// classStep is by how much speeds must differ at least to be another class: less is nobody's reason to treat PUs apart.
+const classStep = 1.12
+
+// noiseStep is how many times the noise of a speed the difference must be: on a disturbed machine nothing is told apart.
+const noiseStep = 4
+
+// speed is the measured speed of a PU or of its memory.
+type speed struct{ rate, noise float64 }
+
+// speedClasses are the PUs of equal speed, the fastest first: by the multiply-add rate of single PUs, then by the bandwidth of their memory node. A PU of which
+// nothing is known puts an end to telling PUs apart by that speed.
+func speedClasses(solo map[int][]float64, nodes *profiles.Matrix, m *topotree.Machine) []topotree.MeasuredClass {
+	compute := map[int]speed{}
+	for pu, samples := range solo {
+		if len(samples) >= leastSamples {
+			f := profiles.NewFigure("", samples)
+			compute[pu] = speed{f.Median, f.Noise}
+		}
+	}
+	memory := map[int]speed{}
+	if nodes != nil {
+		for i, id := range nodes.Items {
+			n := m.Node(id)
+			if n == nil || nodes.Rows[i][i] <= 0 || len(nodes.Noises) <= i {
+				continue
+			}
+			pus := n.CPUs.Intersect(m.Allowed)
+			for pu := range pus.All() {
+				memory[pu] = speed{nodes.Rows[i][i] / float64(pus.Count()), nodes.Noises[i][i]}
+			}
+		}
+	}
+	byCompute, byMemory := steps(compute, m.Allowed), steps(memory, m.Allowed)
+	type key struct{ compute, memory int }
+	sets := map[key][]int{}
+	var keys []key
+	for pu := range m.Allowed.All() {
+		k := key{byCompute[pu], byMemory[pu]}
+		if sets[k] == nil {
+			keys = append(keys, k)
+		}
+		sets[k] = append(sets[k], pu)
+	}
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(a.compute-b.compute, a.memory-b.memory) })
+	var out []topotree.MeasuredClass
+	for _, k := range keys {
+		name, pu := "measured", sets[k][0]
+		if byCompute != nil {
+			name += fmt.Sprintf(" %.3g GFLOP/s a PU", compute[pu].rate/1e9)
+		}
+		if byMemory != nil {
+			name += fmt.Sprintf(" %.3g GB/s of memory a PU", memory[pu].rate/1e9)
+		}
+		out = append(out, topotree.MeasuredClass{Name: name, CPUs: topotree.NewCPUSet(sets[k]...)})
+	}
+	return out
+}
+
+// steps numbers speeds from the fastest class down: a new class begins where the next slower one is slower by classStep and beyond the noise. nil when all
+// are of one class, or the speed of some PU is not known.
+func steps(speeds map[int]speed, pus topotree.CPUSet) map[int]int {
+	order := pus.Slice()
+	for _, pu := range order {
+		if _, ok := speeds[pu]; !ok {
+			return nil
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(speeds[b].rate, speeds[a].rate) })
+	out := map[int]int{}
+	n := 0
+	for i, pu := range order {
+		if i > 0 {
+			a, b := speeds[order[i-1]], speeds[pu]
+			if a.rate > b.rate*max(classStep, 1+noiseStep*max(a.noise, b.noise)) {
+				n++
+			}
+		}
+		out[pu] = n
+	}
+	if n == 0 {
+		return nil
+	}
+	return out
+}
+
+// knownColors tells whether the tree's colors set the classes apart already.
+func knownColors(tree *topotree.Tree, classes []topotree.MeasuredClass) bool {
+	for _, info := range tree.Palette() {
+		hits := 0
+		for _, c := range classes {
+			if c.CPUs.Intersects(info.CPUs) {
+				hits++
+			}
+		}
+		if hits > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// round3 keeps a thousandth.
+func round3(v float64) float64 { return math.Round(v*1e3) / 1e3 }

@@ -1,0 +1,232 @@
+package calibrate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"sandwich/microkernel"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+	"sandwich/topotree"
+)
+
+// memory is a region on each NUMA node, larger than the last-level caches of its PUs, and who reads what of it.
+type memory struct {
+	machine *topotree.Machine
+	reader  *microkernel.Reader
+	regions []*region // one for each node, or a single one of node mem.AnyNode
+	slices  [][]byte  // what each worker reads, by worker index
+	reason  error     // why there is none
+}
+
+// region is the memory on one node.
+type region struct {
+	node int
+	cpus topotree.CPUSet
+	buf  *mem.Buffer
+}
+
+func (r *region) bytes() []byte { return r.buf.Bytes() }
+
+const (
+	leastRegion = 256 << 20
+	mostRegion  = 4 << 30
+	worthRegion = 16 << 20 // less than this measures caches
+)
+
+// prepareMemory maps the regions and faults them in. What cannot be had is told by reason and in notes: the rest of the probe goes on.
+func (f *full) prepareMemory() (*memory, error) {
+	host := microkernel.Host()
+	reader, err := microkernel.NewReader(host.Best(), host)
+	if err != nil {
+		return nil, err
+	}
+	m := &memory{machine: f.profile.Machine, reader: reader, slices: make([][]byte, f.pool.Size())}
+	nodes := memoryNodes(m.machine)
+	for _, n := range nodes {
+		size := regionSize(m.machine, n, len(nodes))
+		if size < worthRegion {
+			f.notes = append(f.notes, fmt.Sprintf("memory node %d has too little free memory to measure", n.ID))
+			continue
+		}
+		if caches := nodeCaches(m.machine, n.CPUs); size < 2*caches {
+			f.notes = append(f.notes, fmt.Sprintf("memory of node %d was read from %s, which its last-level caches partly hold: figures of it are upper bounds",
+				n.ID, mem.FormatBytes(int64(size))))
+		}
+		buf, err := mem.Alloc(size, mem.Options{Node: n.ID, Huge: true})
+		if errors.Is(err, mem.ErrNoMemory) || errors.Is(err, mem.ErrNoNode) {
+			f.notes = append(f.notes, fmt.Sprintf("memory node %d could not be measured: %v", n.ID, err))
+			continue
+		}
+		if err != nil {
+			m.free()
+			return nil, err
+		}
+		r := &region{node: n.ID, cpus: n.CPUs, buf: buf}
+		m.regions = append(m.regions, r)
+		if err := f.fault(r); err != nil {
+			m.free()
+			return nil, err
+		}
+	}
+	if len(m.regions) == 0 {
+		m.reason = errors.New("there is too little free memory to read from")
+	}
+	return m, nil
+}
+
+// memoryNodes are the nodes that hold memory of the machine; one of unknown place where the machine describes none.
+func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
+	var out []topotree.MemoryNode
+	for _, n := range m.Memory {
+		if !n.Device && n.Bytes > 0 {
+			out = append(out, n)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, topotree.MemoryNode{ID: mem.AnyNode, CPUs: m.Online})
+	}
+	return out
+}
+
+// regionSize is two and a half times the last-level caches that could hold the region, within what is free.
+func regionSize(m *topotree.Machine, n topotree.MemoryNode, nodes int) int {
+	cpus := n.CPUs
+	if cpus.IsEmpty() {
+		cpus = m.Online // memory without PUs is read from everywhere
+	}
+	size := min(max(nodeCaches(m, cpus)/2*5, leastRegion), mostRegion)
+	if free := mem.Available(); free >= 0 {
+		size = int(min(int64(size), free/3/int64(nodes)))
+	}
+	if free := mem.AvailableOn(n.ID); free >= 0 {
+		size = int(min(int64(size), free/3))
+	}
+	return size &^ (2*readChunk - 1)
+}
+
+// fault lets the PUs of the node, or all where it has none, touch the region.
+func (f *full) fault(r *region) error {
+	var workers []int
+	for i, pu := range f.pool.PUs() {
+		if r.cpus.IsEmpty() || r.cpus.Contains(pu) {
+			workers = append(workers, i)
+		}
+	}
+	if len(workers) == 0 {
+		workers = firstWorkers(f.pool.Size()) // none of its PUs is allowed; others may read it
+	}
+	if _, err := f.pool.SetActive(workers); err != nil {
+		return err
+	}
+	f.pool.Run(func(w *pool.Worker) {
+		lo, hi := pool.Split(r.buf.Len(), w.N(), w.ID(), 2<<20)
+		r.buf.Touch(lo, hi)
+	})
+	return nil
+}
+
+func (m *memory) free() {
+	for _, r := range m.regions {
+		_ = r.buf.Free() // unmapping what was mapped cannot fail in a way that anybody could act on
+	}
+}
+
+// of is the region nearest to a PU; nil where there is none.
+func (m *memory) of(pu int) *region {
+	for _, r := range m.regions {
+		if r.cpus.Contains(pu) {
+			return r
+		}
+	}
+	if len(m.regions) > 0 {
+		return m.regions[0]
+	}
+	return nil
+}
+
+// near is a little memory near a PU, empty where there is none.
+func (m *memory) near(pu int) []byte {
+	if r := m.of(pu); r != nil {
+		return r.bytes()
+	}
+	return nil
+}
+
+// assign divides each region among the workers that are near it.
+func (m *memory) assign(pus, workers []int) {
+	sharers := map[*region][]int{}
+	for _, w := range workers {
+		r := m.of(pus[w])
+		sharers[r] = append(sharers[r], w)
+	}
+	for r, list := range sharers {
+		m.divide(r, list)
+	}
+}
+
+// divide gives each worker its part of a region.
+func (m *memory) divide(r *region, workers []int) {
+	for i, w := range workers {
+		lo, hi := pool.Split(len(r.bytes()), len(workers), i, readChunk)
+		m.slices[w] = r.bytes()[lo:hi]
+	}
+}
+
+// lastCache is the size in bytes of the last-level cache of a PU, 0 when it is not described.
+func lastCache(m *topotree.Machine, pu int) int {
+	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
+		for _, o := range m.Objects {
+			if o.Kind == k && o.Bytes > 0 && o.CPUs.Contains(pu) {
+				return int(min(o.Bytes, math.MaxInt32))
+			}
+		}
+	}
+	return 0
+}
+
+// nodeCaches is the size of all last-level caches of a set of PUs together.
+func nodeCaches(m *topotree.Machine, cpus topotree.CPUSet) int {
+	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
+		sum := 0
+		for _, o := range m.Objects {
+			if o.Kind == k && o.Bytes > 0 && o.CPUs.Intersects(cpus) {
+				sum += int(min(o.Bytes, mostRegion))
+			}
+		}
+		if sum > 0 {
+			return sum
+		}
+	}
+	return 0
+}
+
+// coresFirst orders PUs so that one of each core comes before the second of any, and cuts them to the CPU quota.
+func (f *full) coresFirst(set topotree.CPUSet) []int {
+	m := f.profile.Machine
+	sibling := map[int]int{}
+	for _, o := range m.Objects {
+		if o.Kind == topotree.KindCore {
+			for i, pu := range o.CPUs.Intersect(m.Allowed).Slice() {
+				sibling[pu] = i
+			}
+		}
+	}
+	pus := set.Intersect(m.Allowed).Slice()
+	slices.SortStableFunc(pus, func(a, b int) int { return sibling[a] - sibling[b] })
+	if q := m.QuotaPUs(); q > 0 {
+		pus = pus[:min(q, len(pus))]
+	}
+	return pus
+}
+
+// workersOf translates PUs to worker indexes.
+func (f *full) workersOf(pus []int) []int {
+	out := make([]int, len(pus))
+	for i, pu := range pus {
+		out[i] = slices.Index(f.pool.PUs(), pu)
+	}
+	return out
+}

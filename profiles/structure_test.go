@@ -1,0 +1,87 @@
+package profiles
+
+import (
+	"strings"
+	"testing"
+
+	"sandwich/topotree"
+)
+
+// structured is a profile with everything that a full probe finds.
+func structured(t *testing.T) *Profile {
+	t.Helper()
+	m, err := topotree.ReadSynthetic("numa:2 core:4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(m, Identity{CPUModel: "test"})
+	p.Probe = &Probe{Mode: "full", Seconds: 12.5, Partial: true}
+	p.Matrices = []Matrix{{Name: NodeMatrix, Items: []int{0, 1}, Unit: "B/s", Rows: []MatrixRow{{2, 1}, {1, 2}}, N: 5, Noise: 0.1, Noises: []MatrixRow{{0.1, 0.1}, {0.1, 0.2}}}}
+	p.Sets = []SetFigure{{Name: Saturation, Domain: "numa 0", CPUs: topotree.CPURange(0, 3), Figure: NewFigure("B/s", []float64{1e10, 2e10})}}
+	p.Latent = []Latent{
+		{Matrix: LatencyMatrix, Sets: []topotree.CPUSet{topotree.CPURange(0, 1), topotree.CPURange(2, 3)}, Contrast: 2, Effect: 3, Group: "group(2,1,2)", Text: "pairs"},
+		{Matrix: CacheMatrix, Sets: []topotree.CPUSet{topotree.NewCPUSet(0, 2), topotree.NewCPUSet(1, 3)}, Effect: 9, Group: "group(2,2,2)", Text: "others"},
+		{Matrix: CacheMatrix, Sets: []topotree.CPUSet{topotree.CPURange(0, 3)}, Known: "numa", Text: "nodes"},
+	}
+	return p
+}
+
+func TestStructureInFile(t *testing.T) {
+	p := structured(t)
+	text, err := EncodeYAML(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := EncodeYAML(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(again) != string(text) {
+		t.Errorf("a profile changed on its way through a file:\n%s\n%s", text, again)
+	}
+	if !q.Probe.Partial || q.Latent[0].Sets[1].String() != "2-3" || q.Sets[0].Median != 1.5e10 || q.Matrix(NodeMatrix).Noises[1][1] != 0.2 || q.Matrix("x") != nil {
+		t.Errorf("read back %+v", q)
+	}
+	if g := q.Groups(); len(g) != 2 || g[0] != topotree.Group(2, 2, 2) || g[1] != topotree.Group(2, 1, 2) {
+		t.Errorf("groups %v, want the one of the larger effect first", g)
+	}
+}
+
+func TestMeasuredColorsKeepTheFingerprint(t *testing.T) {
+	p := structured(t)
+	before := p.Fingerprint()
+	m, err := p.Machine.WithMeasured([]topotree.MeasuredClass{{Name: "fast", CPUs: topotree.CPURange(0, 3)}, {Name: "slow", CPUs: topotree.CPURange(4, 7)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Tree.Digest() == p.Machine.Tree.Digest() {
+		t.Fatal("colors do not count")
+	}
+	p.Machine = m
+	if p.Fingerprint() != before {
+		t.Error("a plan for this host would be refused after a full probe")
+	}
+}
+
+func TestStructureRefused(t *testing.T) {
+	for want, spoil := range map[string]func(*Profile){
+		"neither saturation nor barrier": func(p *Profile) { p.Sets[0].Name = "speed" },
+		"no PU is named":                 func(p *Profile) { p.Sets[0].CPUs = topotree.CPUSet{} },
+		"neither measured":               func(p *Profile) { p.Sets[0].N = 0 },
+		"0 clusters":                     func(p *Profile) { p.Latent[0].Sets = nil },
+		"is no contrast":                 func(p *Profile) { p.Latent[0].Contrast = -1 },
+		"group(0":                        func(p *Profile) { p.Latent[0].Group = "group(0,1" },
+		"1 rows for 2 items":             func(p *Profile) { p.Matrices[0].Noises = p.Matrices[0].Noises[:1] },
+		"more than any probe writes":     func(p *Profile) { p.Latent = make([]Latent, 1000) },
+	} {
+		p := structured(t)
+		spoil(p)
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
