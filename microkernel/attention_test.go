@@ -67,6 +67,9 @@ func TestAttention(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if a.code == nil && i > 2 {
+					continue // the oracle against itself: only that it runs
+				}
 				for _, size := range [][3]int{{1, 1 + rng.IntN(16), rng.IntN(300)}, {1 + rng.IntN(70), 1 + i%8, rng.IntN(200)}, {3, 1, 62}, {1, 1, 0}} {
 					c := newAttentionCase(t, rng, a.Layout(), size[0], size[1], size[2])
 					scratch := guardedBytes(t, a.ScratchBytes())
@@ -90,7 +93,11 @@ func TestAttentionCompany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newAttentionCase(t, rng, a.Layout(), 150, 3, 17)
+		tokens := 150
+		if a.code == nil {
+			tokens = 20 // the oracle is slow
+		}
+		c := newAttentionCase(t, rng, a.Layout(), tokens, 3, 17)
 		scratch := make([]byte, a.ScratchBytes())
 		whole := c.out()
 		a.Run(c.job(0, c.tokens, whole), unsafe.Pointer(&scratch[0]))

@@ -8,10 +8,13 @@ import (
 	"unsafe"
 )
 
-// eachVec runs a test on the native kernels of every instruction set of this host.
+// eachVec runs a test on the kernels of every instruction set of this host; under the race detector they are all plain Go.
 func eachVec(t *testing.T, f func(t *testing.T, v *Vec, rng *rand.Rand)) {
 	t.Helper()
 	for _, isa := range Host().ISAs() {
+		if raceEnabled && isa != Go {
+			continue
+		}
 		t.Run(isa.String(), func(t *testing.T) {
 			v, err := NewVec(isa)
 			if err != nil {
