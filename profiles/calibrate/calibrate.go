@@ -3,6 +3,8 @@ package calibrate
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"sandwich/profiles"
@@ -44,11 +46,34 @@ func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	}
 	err = b.sample(ctx, figures, o, began)
 	p.Ceilings = replaced(p.Ceilings, figures)
-	p.Notes = append(p.Notes, b.notes...)
+	p.Notes = slices.DeleteFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, notePrefix) })
+	for _, n := range append(b.notes, busyNotes(p.Ceilings)...) {
+		p.Notes = append(p.Notes, notePrefix+n)
+	}
 	if note := workers.Note(); note != "" {
-		p.Notes = append(p.Notes, note)
+		p.Notes = append(p.Notes, notePrefix+note)
 	}
 	return err
+}
+
+// notePrefix marks the notes of a measurement, which the next one replaces.
+const notePrefix = "measurement: "
+
+// busyLimit is the noise of a figure from which the profile says that something else was running.
+const busyLimit = 0.1
+
+// busyNotes names the noisiest figure where it is noisy.
+func busyNotes(ceilings []profiles.Ceiling) []string {
+	var worst profiles.Ceiling
+	for _, c := range ceilings {
+		if c.Measured() && c.Noise > worst.Noise {
+			worst = c
+		}
+	}
+	if worst.Noise < busyLimit {
+		return nil
+	}
+	return []string{fmt.Sprintf("something else was running: %s with %d PUs varied by %.0f %% around its median; measure again on a quiet machine", worst.Name(), worst.PUs, worst.Noise*100)}
 }
 
 // sample takes samples round by round until each figure has enough or the budget is spent. The first round warms clocks and caches and is thrown away.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,16 @@ func TestCounts(t *testing.T) {
 		if got := counts(n); !slices.Equal(got, want) {
 			t.Errorf("counts(%d) = %v, want %v", n, got, want)
 		}
+	}
+}
+
+func TestBusyNotes(t *testing.T) {
+	quiet := profiles.Ceiling{Kind: profiles.Compute, ISA: "avx2", Type: "f32", PUs: 1, Figure: profiles.NewFigure("FLOP/s", []float64{100, 101, 99})}
+	busy := profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: 2, Figure: profiles.NewFigure("B/s", []float64{100, 10, 50, 90})}
+	if got := busyNotes([]profiles.Ceiling{quiet}); got != nil {
+		t.Errorf("a quiet machine: %q", got)
+	}
+	if got := busyNotes([]profiles.Ceiling{quiet, busy}); len(got) != 1 || !strings.Contains(got[0], "memory with 2 PUs") {
+		t.Errorf("a busy machine: %q", got)
 	}
 }
