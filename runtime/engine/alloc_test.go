@@ -4,16 +4,21 @@ import (
 	"runtime"
 	"testing"
 
+	"sandwich/runtime/gguf"
 	"sandwich/runtime/pool"
 )
 
 // TestDecodeAllocatesNothing: planning, the forward, drawing and handing out the tokens of a decode batch take no memory
-// from the Go heap, greedy or sampled.
+// from the Go heap, greedy or sampled, with and without experts.
 func TestDecodeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	o := tinyOptions(t)
+	t.Run("dense", func(t *testing.T) { checkAllocations(t, tinyOptions(t)) })
+	t.Run("experts", func(t *testing.T) { checkAllocations(t, optionsFor(t, smallModel(t, "qwen3moe", gguf.Q8_0))) })
+}
+
+func checkAllocations(t *testing.T, o Options) {
 	o.Context = 1024
 	e := byHand(t, o)
 	e.runner.Lead(func(l *pool.Leader) {

@@ -23,6 +23,9 @@ func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
 		Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 192, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 352, Vocab: 1003, Context: 1024},
 	}
+	if arch == "qwen3moe" {
+		c.Experts = model.Experts{Count: 7, Used: 3, FFN: 96}
+	}
 	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, typ, 7, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -39,14 +42,18 @@ const exactTokens = 530 // longer than the largest chunk, and more than eight KV
 // width. One arm is the reference; every other must match it to the bit, in prefill and in the decode steps behind it.
 func TestBitEqual(t *testing.T) {
 	skipUnderRace(t)
-	for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0} {
-		for _, compute := range []string{"f32", "int8"} {
-			quantized := typ == gguf.Q8_0 || typ == gguf.Q4_0
-			if compute == "int8" && !quantized {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s/%s", typ, compute), func(t *testing.T) {
-				file := smallModel(t, "qwen3", typ)
+	for _, c := range []struct {
+		arch    string
+		typ     gguf.Type
+		compute []string
+	}{
+		{"qwen3", gguf.F32, []string{"f32"}}, {"qwen3", gguf.F16, []string{"f32"}}, {"qwen3", gguf.BF16, []string{"f32"}},
+		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}},
+		{"qwen3moe", gguf.F32, []string{"f32"}}, {"qwen3moe", gguf.Q8_0, []string{"int8"}},
+	} {
+		for _, compute := range c.compute {
+			t.Run(fmt.Sprintf("%s/%s/%s", c.arch, c.typ, compute), func(t *testing.T) {
+				file := smallModel(t, c.arch, c.typ)
 				o := plans.DefaultOptions{Compute: compute, Threads: 1, ISA: "avx512"}
 				want := logitsAlone(t, file, o, 512)
 				for _, chunk := range []int{1, 7, 64} {

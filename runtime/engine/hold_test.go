@@ -15,21 +15,20 @@ import (
 // TestHeldForward halts a prefill after every single op, runs forwards of another sequence in between, and expects the
 // logits of one that ran through, to the bit.
 func TestHeldForward(t *testing.T) {
-	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
-		for _, compute := range []string{"f32", "int8"} {
-			if typ == gguf.F32 && compute == "int8" || raceEnabled {
-				continue
+	skipUnderRace(t)
+	for _, c := range []struct {
+		arch, compute string
+		typ           gguf.Type
+	}{{"qwen3", "f32", gguf.F32}, {"qwen3", "f32", gguf.Q8_0}, {"qwen3", "int8", gguf.Q8_0}, {"qwen3moe", "f32", gguf.F32}, {"qwen3moe", "int8", gguf.Q8_0}} {
+		t.Run(c.arch+"/"+c.typ.String()+"/"+c.compute, func(t *testing.T) {
+			file := smallModel(t, c.arch, c.typ)
+			r := openTestRunner(t, file, plans.DefaultOptions{Compute: c.compute, Threads: 2}, 64)
+			defer r.Close()
+			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l) })
+			if held, once := r.Memory().Activations, int64(r.sets[0].Bytes()); held != 2*once {
+				t.Errorf("activations of %d bytes, not two sets of %d", held, once)
 			}
-			t.Run(typ.String()+"/"+compute, func(t *testing.T) {
-				file := smallModel(t, "qwen3", typ)
-				r := openTestRunner(t, file, plans.DefaultOptions{Compute: compute, Threads: 2}, 64)
-				defer r.Close()
-				r.Lead(func(l *pool.Leader) { checkHeld(t, r, l) })
-				if held, once := r.Memory().Activations, int64(r.sets[0].Bytes()); held != 2*once {
-					t.Errorf("activations of %d bytes, not two sets of %d", held, once)
-				}
-			})
-		}
+		})
 	}
 }
 

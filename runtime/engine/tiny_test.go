@@ -35,6 +35,11 @@ func tinyOptions(t testing.TB) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return optionsFor(t, file)
+}
+
+func optionsFor(t testing.TB, file *gguf.File) Options {
+	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ type Buffers struct {
 	stride    [model.NumBufs]int // float32 elements between rows
 	rotations unsafe.Pointer     // [rows][headDim]float32: cosines, then sines, of each row's position
 	quant     quantRows
+	routes    routes
 	rows      int
 	logitRows int
 }
@@ -33,6 +34,9 @@ const cacheLine = 64
 // paddedStride rounds a row up to whole cache lines and keeps it off multiples of 1 KiB.
 func paddedStride(width int) int {
 	const perLine = cacheLine / 4
+	if width == 0 {
+		return 0
+	}
 	s := (width + perLine - 1) / perLine * perLine
 	if s%(1024/4) == 0 {
 		s += perLine
@@ -47,6 +51,7 @@ type bufferLayout struct {
 	rotations   int
 	quant       int
 	quantStride int
+	routes      int
 	total       int
 }
 
@@ -57,9 +62,11 @@ func (l *bufferLayout) reserve(bytes int) int {
 }
 
 func layOut(m *model.Model, rows, logitRows, maxQuantK int) (l bufferLayout) {
+	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
 		l.stride[i] = paddedStride(m.Width(i))
-		n := rows
+		n := m.RowsOf(i, rows)
+		most = max(most, n)
 		if i == model.BufLogits {
 			n = logitRows
 		}
@@ -67,7 +74,8 @@ func layOut(m *model.Model, rows, logitRows, maxQuantK int) (l bufferLayout) {
 	}
 	l.rotations = l.reserve(4 * rows * m.Dims.HeadDim)
 	l.quantStride = 4 * paddedStride(microkernel.ActQ8RowBytes(maxQuantK)/4)
-	l.quant = l.reserve(rows * l.quantStride)
+	l.quant = l.reserve(most * l.quantStride)
+	l.routes = l.reserve(routeBytes(m.Experts, rows))
 	return l
 }
 
@@ -95,6 +103,7 @@ func NewBuffers(m *model.Model, rows, logitRows, maxQuantK int) (*Buffers, error
 	}
 	b.rotations = at(l.rotations)
 	b.quant = quantRows{base: at(l.quant), stride: l.quantStride}
+	b.routes = newRoutes(m.Experts, rows, at(l.routes))
 	return b, nil
 }
 

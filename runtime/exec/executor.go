@@ -208,6 +208,14 @@ func (e *Executor) do(w *pool.Worker, op *model.Op) {
 		e.swiglu(w)
 	case model.OpGather:
 		e.gather(w)
+	case model.OpRoute:
+		e.route(w)
+	case model.OpDispatch:
+		e.dispatch(w)
+	case model.OpExperts:
+		e.experts(w, op)
+	case model.OpCombine:
+		e.combine(w)
 	}
 }
 

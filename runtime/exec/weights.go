@@ -24,12 +24,16 @@ func (p *Packed) quantizedInput() bool { return p.Compute == microkernel.Compute
 
 // Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5).
 type Weights struct {
-	packed []Packed
+	packed []Packed // the matrices of a stack follow each other
+	first  []int    // by Model.Weights: its first matrix in packed
 	memory *mem.Buffer
 }
 
-// At returns the packed form of Model.Weights[i].
-func (w *Weights) At(i int) *Packed { return &w.packed[i] }
+// At returns the packed form of Model.Weights[i], the first matrix of a stack.
+func (w *Weights) At(i int) *Packed { return &w.packed[w.first[i]] }
+
+// InStack returns matrix j of the stack Model.Weights[i].
+func (w *Weights) InStack(i, j int) *Packed { return &w.packed[w.first[i]+j] }
 
 // Bytes is the size of all packed weights.
 func (w *Weights) Bytes() int64 { return int64(w.memory.Len()) }
@@ -64,7 +68,7 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 func PackedBytes(m *model.Model) (total int64) {
 	for i := range m.Weights {
 		if l, err := layoutOf(&m.Weights[i]); err == nil {
-			total += int64(l.Bytes())
+			total += int64(l.Bytes()) * int64(m.Weights[i].Matrices())
 		}
 	}
 	return total
@@ -74,7 +78,7 @@ func PackedBytes(m *model.Model) (total int64) {
 // soon as it is packed, so that weights are in memory once. A weight with a value that is not finite is refused by name.
 // progress, where given, hears of finished bytes and may be called from several threads.
 func LoadWeights(m *model.Model, plan *plans.Plan, p *pool.Pool, progress func(done, total int64)) (*Weights, error) {
-	w := &Weights{packed: make([]Packed, len(m.Weights))}
+	w := &Weights{}
 	for i := range m.Weights {
 		l, err := layoutOf(&m.Weights[i])
 		if err != nil {
@@ -84,7 +88,10 @@ func LoadWeights(m *model.Model, plan *plans.Plan, p *pool.Pool, progress func(d
 		if err != nil {
 			return nil, err
 		}
-		w.packed[i] = Packed{Layout: l, Compute: c}
+		w.first = append(w.first, len(w.packed))
+		for range m.Weights[i].Matrices() {
+			w.packed = append(w.packed, Packed{Layout: l, Compute: c})
+		}
 	}
 	total := PackedBytes(m)
 	memory, err := mem.Alloc(int(total), mem.Options{Node: mem.AnyNode, Huge: true})
@@ -128,19 +135,19 @@ func (w *Weights) pack(m *model.Model, p *pool.Pool, total int64, progress func(
 	var done atomic.Int64
 	var bad atomic.Int64
 	bad.Store(-1)
-	work := make([]packing, len(w.packed))
+	work := make([]packing, len(m.Weights))
 	p.Run(func(worker *pool.Worker) {
-		for i := range w.packed {
-			packed, raw := &w.packed[i], m.Weights[i].Tensor
-			panels := packed.Layout.Panels()
+		for i := range m.Weights {
+			weight, stride := &m.Weights[i], w.At(i).Layout.PanelStride()
+			panels := w.At(i).Layout.Panels() * weight.Matrices()
 			for lo, hi, ok := worker.Next(&work[i].next, panels, packPanels); ok; lo, hi, ok = worker.Next(&work[i].next, panels, packPanels) {
-				if !w.packRange(packed, raw, lo, hi) {
+				if !w.packRange(i, weight.Tensor, lo, hi) {
 					bad.CompareAndSwap(-1, int64(i))
 				}
 				if work[i].done.Add(int64(hi-lo)) == int64(panels) {
-					_ = raw.Release() // advice: the pages stay in the page cache whatever it answers
+					_ = weight.Tensor.Release() // advice: the pages stay in the page cache whatever it answers
 				}
-				n := done.Add(int64((hi - lo) * packed.Layout.PanelStride()))
+				n := done.Add(int64((hi - lo) * stride))
 				if progress != nil {
 					progress(n, total)
 				}
@@ -153,18 +160,24 @@ func (w *Weights) pack(m *model.Model, p *pool.Pool, total int64, progress func(
 	return nil
 }
 
-// packRange packs panels [lo, hi) and says whether all their values are finite.
-func (w *Weights) packRange(p *Packed, raw *gguf.Tensor, lo, hi int) bool {
-	n0 := lo * microkernel.PanelWidth
-	n1 := min(hi*microkernel.PanelWidth, p.Layout.N)
-	rowBytes := raw.Type.RowBytes(p.Layout.K)
-	rows := raw.Data[n0*rowBytes : n1*rowBytes]
-	if !finite(raw.Type, rows) {
-		return false
-	}
-	packed := unsafe.Slice((*byte)(p.Data), p.Layout.Bytes())
-	if err := microkernel.Pack(packed, p.Layout, n0, n1, rows, 0); err != nil {
-		panic(err) // ranges are ours
+// packRange packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all their values are
+// finite.
+func (w *Weights) packRange(i int, raw *gguf.Tensor, lo, hi int) bool {
+	l := w.At(i).Layout
+	row := raw.Type.RowBytes(l.K)
+	for lo < hi {
+		j, first := lo/l.Panels(), lo%l.Panels()
+		last := min(first+hi-lo, l.Panels())
+		n0, n1 := first*microkernel.PanelWidth, min(last*microkernel.PanelWidth, l.N)
+		rows := raw.Data[(j*l.N+n0)*row : (j*l.N+n1)*row]
+		if !finite(raw.Type, rows) {
+			return false
+		}
+		packed := unsafe.Slice((*byte)(w.InStack(i, j).Data), l.Bytes())
+		if err := microkernel.Pack(packed, l, n0, n1, rows, 0); err != nil {
+			panic(err) // ranges are ours
+		}
+		lo += last - first
 	}
 	return true
 }

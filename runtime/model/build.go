@@ -9,7 +9,12 @@ func (b *builder) build() {
 	b.op(Op{Kind: OpNorm, Name: "blk.0.attn_norm", Norm: b.vector("blk.0.attn_norm.weight", d.Hidden)})
 	for layer := range d.Layers {
 		b.attention(layer)
-		b.feedForward(layer)
+		if b.arch.experts {
+			b.mixture(layer)
+		} else {
+			b.feedForward(layer)
+		}
+		b.op(Op{Kind: OpAddNorm, Layer: layer, Name: b.nextNorm(layer), Norm: b.vector(b.nextNorm(layer)+".weight", d.Hidden)})
 		if b.err != nil {
 			return
 		}
@@ -51,7 +56,25 @@ func (b *builder) feedForward(layer int) {
 	b.op(Op{Kind: OpSwiGLU, Layer: layer, Name: name("swiglu")})
 	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("down"), In: BufGate, Outs: []Buf{BufY}, Bias: []*Vector{nil},
 		W: []int{b.weight("down", layer, name("ffn_down.weight"), d.Hidden, d.FFN)}})
-	b.op(Op{Kind: OpAddNorm, Layer: layer, Name: b.nextNorm(layer), Norm: b.vector(b.nextNorm(layer)+".weight", d.Hidden)})
+}
+
+// mixture is the feed-forward of a mixture of experts; P is the number of (row, expert) pairs, used for each row.
+func (b *builder) mixture(layer int) {
+	d, e := b.m.Dims, b.m.Experts
+	name := func(s string) string { return fmt.Sprintf("blk.%d.%s", layer, s) }
+	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("router"), In: BufH, Outs: []Buf{BufRouter}, Bias: []*Vector{nil}, // Router [T, experts]
+		W: []int{b.weight("router", layer, name("ffn_gate_inp.weight"), e.Count, d.Hidden)}})
+	b.op(Op{Kind: OpRoute, Layer: layer, Name: name("route")})
+	b.op(Op{Kind: OpDispatch, Layer: layer, Name: name("dispatch")}) //  Expert [P, hidden]
+	b.op(Op{Kind: OpExperts, Layer: layer, Name: name("experts.gate_up"), In: BufExpert, Outs: []Buf{BufGate, BufUp},
+		W: []int{ //                                                  Gate, Up [P, expert ffn]
+			b.weight("gate", layer, name("ffn_gate_exps.weight"), e.FFN, d.Hidden, e.Count),
+			b.weight("up", layer, name("ffn_up_exps.weight"), e.FFN, d.Hidden, e.Count),
+		}})
+	b.op(Op{Kind: OpSwiGLU, Layer: layer, Name: name("swiglu")})
+	b.op(Op{Kind: OpExperts, Layer: layer, Name: name("experts.down"), In: BufGate, Outs: []Buf{BufExpert},
+		W: []int{b.weight("down", layer, name("ffn_down_exps.weight"), d.Hidden, e.FFN, e.Count)}}) // Expert [P, hidden]
+	b.op(Op{Kind: OpCombine, Layer: layer, Name: name("combine")}) // Y [T, hidden]
 }
 
 // nextNorm is the norm that follows a layer: the next layer's, or the output norm.
@@ -75,9 +98,13 @@ func (b *builder) head() {
 
 func (b *builder) op(o Op) { b.m.Ops = append(b.m.Ops, o) }
 
-func (b *builder) weight(role string, layer int, tensor string, n, k int) int {
-	t := b.matrix(tensor, n, k)
-	b.m.Weights = append(b.m.Weights, Weight{Role: role, Layer: layer, Tensor: t, N: n, K: k})
+func (b *builder) weight(role string, layer int, tensor string, n, k int, stack ...int) int {
+	t := b.matrix(tensor, n, k, stack...)
+	w := Weight{Role: role, Layer: layer, Tensor: t, N: n, K: k}
+	if len(stack) > 0 {
+		w.Stack = stack[0]
+	}
+	b.m.Weights = append(b.m.Weights, w)
 	return len(b.m.Weights) - 1
 }
 

@@ -49,14 +49,14 @@ func (r Llama3Rope) Factors(base float64, dim int) []float32 {
 	return out
 }
 
-// moeArch is the architecture whose shapes are known here although Load does not run it.
+// moeArch is the architecture with experts.
 const moeArch = "qwen3moe"
 
-// archOf returns what is special about an architecture whose shapes this package knows.
+// maxExperts is more than any model has.
+const maxExperts = 1 << 12
+
+// archOf returns what is special about an architecture that this program runs.
 func archOf(name string) (architecture, error) {
-	if name == moeArch {
-		return architecture{neox: true, qkNorm: true}, nil
-	}
 	a, ok := architectures[name]
 	if !ok {
 		return a, fmt.Errorf("architecture %q is %w: use a llama, qwen2, qwen3 or qwen3moe model", name, ErrUnsupported)
@@ -102,7 +102,7 @@ func (c Config) checkExperts() error {
 		}
 		return nil
 	}
-	if e.Count < 1 || e.Count > 1<<12 || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 {
+	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 {
 		return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
 	}
 	return nil

@@ -18,21 +18,23 @@ type architecture struct {
 	neox    bool // rotation pairs (i, i+d/2)
 	qkvBias bool
 	qkNorm  bool
+	experts bool // the feed-forward is a mixture of experts
 }
 
 var architectures = map[string]architecture{
 	"llama": {},
 	"qwen2": {neox: true, qkvBias: true},
 	"qwen3": {neox: true, qkNorm: true},
+	moeArch: {neox: true, qkNorm: true, experts: true},
 }
 
 // Load reads the architecture of a GGUF file and writes it out as ops. Errors name the tensor, key, type or
 // architecture at fault; those that wrap ErrUnsupported are valid files that this program does not run.
 // The model keeps pointing into f, which must stay open.
 func Load(f *gguf.File) (*Model, error) {
-	arch, ok := architectures[f.Architecture()]
-	if !ok {
-		return nil, fmt.Errorf("architecture %q is %w: use a llama, qwen2 or qwen3 model", f.Architecture(), ErrUnsupported)
+	arch, err := archOf(f.Architecture())
+	if err != nil {
+		return nil, err
 	}
 	b := &builder{file: f, arch: arch}
 	m := &Model{Arch: f.Architecture()}
@@ -105,11 +107,24 @@ func (b *builder) readDims() {
 	if d.HeadDim%16 != 0 {
 		b.fail("a head dimension of %d is %w: it must be a multiple of 16", d.HeadDim, ErrUnsupported)
 	}
+	if b.arch.experts {
+		b.readExperts()
+	}
 	eps, ok := b.file.Float(b.key("attention.layer_norm_rms_epsilon"))
 	if !ok || !(eps > 0 && eps < 1) {
 		b.fail("%s is missing or outside (0, 1)", b.key("attention.layer_norm_rms_epsilon"))
 	}
 	b.m.Eps = float32(eps)
+}
+
+func (b *builder) readExperts() {
+	e := &b.m.Experts
+	e.Count = b.size("expert_count", maxExperts)
+	e.Used = b.size("expert_used_count", maxExperts)
+	e.FFN = b.size("expert_feed_forward_length", 1<<20)
+	if e.Used > e.Count {
+		b.fail("%s is %d, more than the %d experts there are", b.key("expert_used_count"), e.Used, e.Count)
+	}
 }
 
 // readEmbedding finds the token embedding, whose rows are the vocabulary.
@@ -171,19 +186,23 @@ func (b *builder) llama3Factors() []float32 {
 	return rule.Factors(b.m.Rope.Base, b.m.Rope.Dim)
 }
 
-// matrix returns a tensor [n, k]; n < 0 takes any number of rows.
-func (b *builder) matrix(name string, n, k int) *gguf.Tensor {
+// matrix returns a tensor [n, k], or a stack of such matrices; n < 0 takes any number of rows.
+func (b *builder) matrix(name string, n, k int, stack ...int) *gguf.Tensor {
 	t, ok := b.file.Tensor(name)
 	if !ok {
 		b.fail("the file has no tensor %s: it is not a complete %s model", name, b.m.Arch)
 		return nil
 	}
-	if len(t.Dims) != 2 || t.Dims[0] != k || (n >= 0 && t.Dims[1] != n) {
-		want := fmt.Sprintf("[%d, %d]", k, n)
+	want := append([]int{k, n}, stack...)
+	if n < 0 && len(t.Dims) == 2 {
+		want[1] = t.Dims[1]
+	}
+	if !slices.Equal(t.Dims, want) {
+		shape := fmt.Sprint(want)
 		if n < 0 {
-			want = fmt.Sprintf("[%d, vocabulary]", k)
+			shape = fmt.Sprintf("[%d, vocabulary]", k)
 		}
-		b.fail("tensor %s has shape %v, the model's dimensions ask for %s", name, t.Dims, want)
+		b.fail("tensor %s has shape %v, the model's dimensions ask for %s", name, t.Dims, shape)
 		return nil
 	}
 	if !slices.Contains(weightTypes, t.Type) {

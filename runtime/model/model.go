@@ -23,13 +23,18 @@ type Rope struct {
 	Scale   float64   // positions are multiplied by this (linear scaling); 1 otherwise
 }
 
-// Weight is one matrix of the model, W[N,K] row by row as the file stores it.
+// Weight is one matrix of the model, W[N,K] row by row as the file stores it, or a stack of such matrices, one for each
+// expert.
 type Weight struct {
-	Role   string // q k v o gate up down head
+	Role   string // q k v o gate up down router head
 	Layer  int    // -1 for the head
 	Tensor *gguf.Tensor
 	N, K   int
+	Stack  int // matrices; 0 and 1 are one
 }
+
+// Matrices is the number of matrices in the stack.
+func (w *Weight) Matrices() int { return max(1, w.Stack) }
 
 // Model is an architecture written out as a flat list of ops over weights that still lie in the file. It executes
 // nothing: exec packs the weights and runs the ops. Load makes it; it is immutable afterwards.
@@ -37,6 +42,7 @@ type Model struct {
 	Arch    string
 	Name    string
 	Dims    Dims
+	Experts Experts // zero in a dense model
 	Rope    Rope
 	Eps     float32
 	Tied    bool         // the head is the embedding
@@ -45,7 +51,7 @@ type Model struct {
 	Ops     []Op
 }
 
-// Width returns how many float32 elements one row of a buffer has.
+// Width returns how many float32 elements one row of a buffer has, 0 for a buffer that the model does not use.
 func (m *Model) Width(b Buf) int {
 	d := m.Dims
 	switch b {
@@ -54,9 +60,27 @@ func (m *Model) Width(b Buf) int {
 	case BufK, BufV:
 		return d.KVHeads * d.HeadDim
 	case BufGate, BufUp:
+		if m.Experts.Count > 0 {
+			return m.Experts.FFN
+		}
 		return d.FFN
+	case BufRouter:
+		return m.Experts.Count
+	case BufExpert:
+		if m.Experts.Count == 0 {
+			return 0
+		}
 	case BufLogits:
 		return d.Vocab
 	}
 	return d.Hidden
+}
+
+// RowsOf returns how many rows a buffer has in a forward of the given number of rows: what experts work on has one for
+// each row and expert used. It does not apply to BufLogits.
+func (m *Model) RowsOf(b Buf, rows int) int {
+	if m.Experts.Count > 0 && (b == BufGate || b == BufUp || b == BufExpert) {
+		return rows * m.Experts.Used
+	}
+	return rows
 }

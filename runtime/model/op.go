@@ -11,9 +11,11 @@ const (
 	BufK                 // keys                                 [rows, kvHeads*headDim]
 	BufV                 // values                               [rows, kvHeads*headDim]
 	BufAtt               // attention output                     [rows, heads*headDim]
-	BufGate              // gate, then silu(gate)*up in place    [rows, ffn]
-	BufUp                // up                                   [rows, ffn]
+	BufGate              // gate, then silu(gate)*up in place    [rows, ffn], with experts [rows*used, expert ffn]
+	BufUp                // up                                   like BufGate
 	BufY                 // output of o and down                 [rows, hidden]
+	BufRouter            // logits of the router                 [rows, experts]
+	BufExpert            // input, later output, of the experts  [rows*used, hidden], rows of one expert together
 	BufLogits            // logits of the wanted rows            [logit rows, vocab]
 	NumBufs
 )
@@ -21,7 +23,7 @@ const (
 // Kind is what an op computes.
 type Kind uint8
 
-// The ops of a dense decoder. Each is one step between two barriers; an index into Model.Ops is a place to stop and to resume.
+// The ops of a decoder. Each is one step between two barriers; an index into Model.Ops is a place to stop and to resume.
 const (
 	// OpEmbed reads the embedding rows of the batch's tokens: X = E[token].
 	OpEmbed Kind = iota
@@ -39,9 +41,18 @@ const (
 	OpSwiGLU
 	// OpGather copies the rows of H whose logits are wanted, in order, to the top of Y.
 	OpGather
+	// OpRoute takes the best experts of each row by Router, with weights softmax(their logits), and orders (row, expert) pairs by expert.
+	OpRoute
+	// OpDispatch copies H to Expert: one row for each pair.
+	OpDispatch
+	// OpExperts is OpMatMul with as many matrices as there are experts: each multiplies its own pairs.
+	OpExperts
+	// OpCombine is Y = the weighted sum of each row's pairs in Expert, best expert first.
+	OpCombine
 )
 
-var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "swiglu", "gather"}
+var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "swiglu", "gather",
+	"route", "dispatch", "experts", "combine"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -50,9 +61,9 @@ type Op struct {
 	Kind  Kind
 	Layer int
 	Name  string    // "blk.3.qkv", for traces and profiles
-	In    Buf       // OpMatMul
-	W     []int     // OpMatMul: indices into Model.Weights
-	Outs  []Buf     // OpMatMul: one buffer per weight
+	In    Buf       // OpMatMul, OpExperts
+	W     []int     // OpMatMul, OpExperts: indices into Model.Weights
+	Outs  []Buf     // OpMatMul, OpExperts: one buffer per weight
 	Bias  []*Vector // OpMatMul: one per weight, nil where there is none
 	Norm  *Vector   // OpNorm, OpAddNorm: weight [hidden]
 	QNorm *Vector   // OpRotate: weight [headDim] or nil

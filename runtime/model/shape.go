@@ -9,7 +9,7 @@ import (
 )
 
 // ShapeOf reads the shape of the model in f: dimensions from the metadata, weight shapes and types from the tensor entries. It reads no
-// weight, and knows every type that gguf reads and every architecture with a preset, also those that Load refuses. A missing tensor or one of another
+// weight, and knows every type that gguf reads, also those that Load refuses. A missing tensor or one of another
 // shape than the metadata asks for is refused by name.
 func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 	c, err := ConfigOf(f)
@@ -77,13 +77,10 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	}
 	b := &builder{file: f, arch: arch, m: &Model{Arch: f.Architecture()}}
 	b.readDims()
-	c := Config{Arch: b.m.Arch, Dims: b.m.Dims, Eps: float64(b.m.Eps), RopeBase: 10000}
+	c := Config{Arch: b.m.Arch, Dims: b.m.Dims, Experts: b.m.Experts, Eps: float64(b.m.Eps), RopeBase: 10000}
 	c.Name, _ = f.String("general.name")
 	if v, ok := f.Float(b.key("rope.freq_base")); ok {
 		c.RopeBase = v
-	}
-	if c.Arch == moeArch {
-		c.Experts = Experts{Count: b.size("expert_count", 1<<12), Used: b.size("expert_used_count", 1<<12), FFN: b.size("expert_feed_forward_length", 1<<20)}
 	}
 	if b.err != nil {
 		return Config{}, b.err

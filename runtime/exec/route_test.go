@@ -1,0 +1,79 @@
+package exec
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"sandwich/runtime/model"
+)
+
+// TestRoutes compares the choice of experts with a sort, ties and values that are no numbers included, and checks that the
+// grouped pairs are each row's experts, every pair once, by expert and then in the order of the rows.
+func TestRoutes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	for range 300 {
+		e := model.Experts{Count: 1 + rng.IntN(20)}
+		e.Used = 1 + rng.IntN(e.Count)
+		rows := 1 + rng.IntN(30)
+		room := rows + rng.IntN(3)
+		memory := make([]byte, routeBytes(e, room))
+		r := newRoutes(e, room, unsafe.Pointer(&memory[0]))
+		for row := range rows {
+			logits := make([]float32, e.Count)
+			for i := range logits {
+				logits[i] = float32(rng.IntN(6)) // ties
+			}
+			r.choose(row, logits)
+			order := make([]int32, e.Count)
+			for i := range order {
+				order[i] = int32(i)
+			}
+			slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(logits[b], logits[a]) })
+			if got := r.choice[row*e.Used:][:e.Used]; !slices.Equal(got, order[:e.Used]) {
+				t.Fatalf("experts %v of %v, want %v", got, logits, order[:e.Used])
+			}
+			for i, w := range r.weight[row*e.Used:][:e.Used] {
+				if w != logits[order[i]] {
+					t.Fatalf("expert %d has logit %v, want %v", order[i], w, logits[order[i]])
+				}
+			}
+		}
+		r.group(rows)
+		at := 0
+		for expert := range e.Count {
+			first, n := r.rowsOf(expert)
+			if first != at {
+				t.Fatalf("expert %d begins at %d, the one before ended at %d", expert, first, at)
+			}
+			for ; at < first+n; at++ {
+				row := int(r.source[at])
+				mine := slices.Index(r.choice[row*e.Used:][:e.Used], int32(expert))
+				if mine < 0 || r.place[row*e.Used+mine] != int32(at) || at > first && r.source[at-1] >= r.source[at] {
+					t.Fatalf("pair %d of expert %d is row %d, which chose %v", at, expert, row, r.choice[row*e.Used:][:e.Used])
+				}
+			}
+		}
+		if at != rows*e.Used {
+			t.Fatalf("%d pairs of %d rows with %d experts each", at, rows, e.Used)
+		}
+	}
+}
+
+// TestRouteOfNoNumbers: a row of NaN still goes to experts that exist, each once.
+func TestRouteOfNoNumbers(t *testing.T) {
+	e := model.Experts{Count: 5, Used: 3}
+	memory := make([]byte, routeBytes(e, 1))
+	r := newRoutes(e, 1, unsafe.Pointer(&memory[0]))
+	nan := float32(math.NaN())
+	for _, logits := range [][]float32{{nan, nan, nan, nan, nan}, {1, nan, 2, nan, 3}, {float32(math.Inf(-1)), nan, nan, nan, 0}} {
+		r.choose(0, logits)
+		got := slices.Sorted(slices.Values(r.choice))
+		if got[0] < 0 || got[2] >= 5 || len(slices.Compact(got)) != 3 {
+			t.Errorf("%v goes to experts %v", logits, r.choice)
+		}
+	}
+}
