@@ -18,6 +18,9 @@ type MicroKernel struct {
 func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Compute, t microkernel.WeightType) []MicroKernel {
 	var out []MicroKernel
 	for _, s := range microkernel.Space(host, isa, c, t) {
+		if p := s.WithPrefetch(prefetch); isa != microkernel.Go && p.Validate() == nil {
+			s = p
+		}
 		out = append(out, MicroKernel{Spec: s})
 	}
 	if c == microkernel.ComputeF32 && t != microkernel.F32 && isa != microkernel.Go {
@@ -27,6 +30,13 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 	}
 	return out
 }
+
+// prefetch is the distance in bytes at which candidates prefetch the packed weight until finetune tries others: weights come from memory, and a page ends most
+// hardware prefetches (plans has the measurement). Widened panels are in the cache.
+const prefetch = 2048
+
+// prefetches are the distances that finetune tries.
+var prefetches = []int{0, 512, 1024, 2048, 4096}
 
 // tileKey names the micro-kernels that differ only in unrolling, form, dot product and prefetch.
 type tileKey struct {

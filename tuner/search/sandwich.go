@@ -1,6 +1,10 @@
 package search
 
-import "slices"
+import (
+	"slices"
+
+	"sandwich/microkernel"
+)
 
 // fastStartFinetune is the search of Sandwich section 6: fast start expands slices by doubling, finetune walks every polymerization scheme in fine steps, and a sliding
 // window of winners keeps the micro-kernels few once sigma shapes are known.
@@ -112,6 +116,29 @@ func (a *anchor) finetune(until float64) error {
 			if err := a.fineSteps(s, cur, end); err != nil {
 				return err
 			}
+		}
+	}
+	return a.tryPrefetches(until)
+}
+
+// tryPrefetches varies the prefetch distance of the best program.
+func (a *anchor) tryPrefetches(until float64) error {
+	ranked := a.ranked()
+	if len(ranked) == 0 || ranked[0].schedule.Widen {
+		return nil
+	}
+	base := ranked[0].schedule
+	for _, bytes := range prefetches {
+		if a.spent() > until {
+			return nil
+		}
+		next := base
+		next.Kernel = next.Kernel.WithPrefetch(bytes)
+		if next.Kernel.ISA == microkernel.Go || next.Kernel.Validate() != nil {
+			continue
+		}
+		if _, err := a.time(next, "finetune", searching); err != nil {
+			return err
 		}
 	}
 	return nil
