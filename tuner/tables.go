@@ -102,30 +102,8 @@ func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 }
 
 func (t *tuning) searchTable(b *bench, j *job, earlier []*job, budget time.Duration) error {
-	ph := &t.phases[j.phase]
-	set := ph.sets[j.set]
-	wp, _ := t.def.Weight(j.key)
-	compute, err := microkernel.ParseCompute(wp.Compute)
+	p, err := t.problem(b, j, earlier)
 	if err != nil {
-		return err
-	}
-	wt, err := microkernel.ParseWeightType(j.key.Type)
-	if err != nil {
-		return err
-	}
-	p := search.Problem{
-		Phase: ph.name, Key: j.key, Compute: compute, Threads: len(set.PUs), Anchors: t.anchors(j),
-		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(len(set.PUs)), Roof: t.roof(compute, len(set.PUs)),
-		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
-		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
-		MaxColumns: func(m int) int {
-			return min(t.widestOutput(m), b.weights.Len()/(microkernel.Layout{Type: wt, N: microkernel.PanelWidth, K: j.key.K}).PanelStride()*microkernel.PanelWidth)
-		},
-		Known: known(t.phases, j, earlier),
-	}
-	p.CacheL1, p.CacheL2 = t.caches(set)
-	// Filling the operands is not the first trial's fault.
-	if _, err := b.prepare(plans.WeightKey{N: microkernel.PanelWidth, K: j.key.K, Type: j.key.Type}, search.Trial{M: p.Anchors[len(p.Anchors)-1], Compute: compute}); err != nil {
 		return err
 	}
 	base := t.evidence.Trials
@@ -140,8 +118,38 @@ func (t *tuning) searchTable(b *bench, j *job, earlier []*job, budget time.Durat
 		return err
 	}
 	t.evidence.Trials = base + j.result.Trials
-	t.record(j, set)
+	t.record(j, t.phases[j.phase].sets[j.set])
 	return nil
+}
+
+// problem states the search of a job.
+func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, error) {
+	ph := &t.phases[j.phase]
+	set := ph.sets[j.set]
+	wp, _ := t.def.Weight(j.key)
+	compute, err := microkernel.ParseCompute(wp.Compute)
+	if err != nil {
+		return search.Problem{}, err
+	}
+	wt, err := microkernel.ParseWeightType(j.key.Type)
+	if err != nil {
+		return search.Problem{}, err
+	}
+	p := search.Problem{
+		Phase: ph.name, Key: j.key, Compute: compute, Threads: len(set.PUs), Anchors: t.anchors(j),
+		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(len(set.PUs)), Roof: t.roof(compute, len(set.PUs)),
+		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
+		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
+		MaxColumns: func(m int) int {
+			panel := microkernel.Layout{Type: wt, N: microkernel.PanelWidth, K: j.key.K}.PanelStride()
+			return min(t.widestOutput(m), b.weights.Len()/panel*microkernel.PanelWidth)
+		},
+		Known: known(t.phases, j, earlier),
+	}
+	p.CacheL1, p.CacheL2 = t.caches(set)
+	// Filling the operands is not the first trial's fault.
+	_, err = b.prepare(plans.WeightKey{N: microkernel.PanelWidth, K: j.key.K, Type: j.key.Type}, search.Trial{M: p.Anchors[len(p.Anchors)-1], Compute: compute})
+	return p, err
 }
 
 func eventText(e search.Event) string {

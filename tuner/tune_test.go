@@ -142,3 +142,34 @@ func TestTuneRefusals(t *testing.T) {
 		t.Errorf("a foreign profile: %v", err)
 	}
 }
+
+func TestCompareStrategies(t *testing.T) {
+	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 32, Sigmas: []int{2, 16}}
+	o.Budget = 200 * time.Millisecond
+	rows, err := Compare(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"default", "sandwich", "sandwich", "scale-up", "cost-model", "random", "exhaustive"}
+	if len(rows) != len(want) {
+		t.Fatalf("%d rows", len(rows))
+	}
+	best := 0.0
+	for i, r := range rows {
+		best = max(best, r.OfBest)
+		if r.Strategy != want[i] || r.GFLOPS <= 0 || r.OfBest <= 0 || r.OfBest > 1 || r.Rules == 0 {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+	if best != 1 {
+		t.Errorf("no row is the best of them, %v", best)
+	}
+	o.Strategies = []string{"magic"}
+	if _, err := Compare(context.Background(), o); err == nil {
+		t.Error("an unknown strategy is not refused")
+	}
+	o.Strategies, o.HeldOut = nil, []int{33}
+	if _, err := Compare(context.Background(), o); err == nil {
+		t.Error("an m beyond the largest is not refused")
+	}
+}

@@ -1,0 +1,187 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/search"
+	"sandwich/tuner/service"
+)
+
+// CompareOptions say which searches are compared on one weight shape: the ablation of Sandwich section 8.3.
+type CompareOptions struct {
+	Options
+	Key        plans.WeightKey
+	MaxM       int      // 0: 2048
+	HeldOut    []int    // M at which the tables are judged; nil: 8 of them, mostly between the anchors
+	Strategies []string // nil: all
+	Sigmas     []int    // of the strategy sandwich, one row each; nil: 16
+}
+
+// CompareRow is the outcome of one strategy. Its GFLOP/s are geometric means over the held-out M, all strategies timed there in turn.
+type CompareRow struct {
+	Strategy string  `json:"strategy"`
+	Sigma    int     `json:"sigma,omitempty"`
+	GFLOPS   float64 `json:"gflops"`
+	OfBest   float64 `json:"of_best"` // of the best row
+	Seconds  float64 `json:"seconds"` // of searching
+	Trials   int     `json:"trials"`
+	Rules    int     `json:"rules"`
+	rules    []plans.Rule
+}
+
+// Compare searches one weight shape with each strategy, each with the whole budget and without the untuned default to lean on, and judges the tables on held-out M. The row
+// "default" is the untuned one.
+func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
+	o.fill()
+	k := o.Key
+	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 1, Vocab: 1,
+		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: 1 + int(coldBytes)/max(1, packedBytes(k))}}}
+	t := &tuning{ctx: ctx, o: o.Options, began: time.Now(), shape: shape}
+	defer t.close()
+	if err := o.checkCompare(); err != nil {
+		return nil, err
+	}
+	if err := t.prepareCompare(o.MaxM); err != nil {
+		return nil, err
+	}
+	var rows []CompareRow
+	var err error
+	t.pool.Lead(func(l *pool.Leader) { rows, err = t.compare(l, o) })
+	return rows, err
+}
+
+// coldBytes is how many bytes of weights a comparison goes round.
+const coldBytes = 256 << 20
+
+func (o *CompareOptions) fill() {
+	if o.MaxM == 0 {
+		o.MaxM = 2048
+	}
+	if o.HeldOut == nil {
+		for _, m := range []int{1, 5, 11, 23, 45, 100, 300, 700, 1500} {
+			if m <= o.MaxM {
+				o.HeldOut = append(o.HeldOut, m)
+			}
+		}
+	}
+	if o.Strategies == nil {
+		o.Strategies = search.Strategies()
+	}
+	if o.Sigmas == nil {
+		o.Sigmas = []int{search.DefaultSigma}
+	}
+	if o.Budget == 0 {
+		o.Budget = 90 * time.Second
+	}
+	if o.Effort == "" {
+		o.Effort = search.Standard.Name
+	}
+}
+
+func (o *CompareOptions) checkCompare() error {
+	if o.Profile == nil {
+		return errors.New("comparing searches needs a host profile")
+	}
+	for _, s := range o.Strategies {
+		if search.About(s) == "" {
+			return fmt.Errorf("unknown search strategy %q; choose one of %v", s, search.Strategies())
+		}
+	}
+	for _, m := range o.HeldOut {
+		if m < 1 || m > o.MaxM {
+			return fmt.Errorf("held-out m %d is not within 1 and %d", m, o.MaxM)
+		}
+	}
+	return o.checkHost()
+}
+
+func (t *tuning) prepareCompare(maxM int) (err error) {
+	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
+		return err
+	}
+	if t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, ISA: t.o.ISA, Threads: t.o.Threads, SeqMax: maxM}); err != nil {
+		return err
+	}
+	t.def.Chunk = maxM // every M is searched
+	t.isa = exec.PlanISA(t.def)
+	t.rec = newRecorder(nil, nil)
+	set := service.Set{Name: "default", PUs: t.def.Prefill.PUs}
+	t.phases = [2]phaseTuning{{name: "prefill", sets: []service.Set{set}}, {name: "decode", sets: []service.Set{set}}}
+	if t.pool, err = pool.New(set.PUs, pool.Options{Pin: true}); err != nil {
+		return err
+	}
+	t.kernels, err = exec.NewKernels(t.isa, nil)
+	return err
+}
+
+func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error) {
+	b, err := newBench(t.ctx, l, t.pool.Size(), t.kernels, t.benchSize(), t.o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	defer b.free()
+	t.rec.timer = b
+	ph := phaseOf(t.def, prefill)
+	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}
+	p, err := t.problem(b, &job{phase: prefill, key: o.Key}, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range o.Strategies {
+		sigmas := o.Sigmas
+		if s != search.Strategies()[0] {
+			sigmas = []int{0}
+		}
+		for _, sigma := range sigmas {
+			began := time.Now()
+			r, err := search.Search(t.ctx, p, b, search.Options{Strategy: s, Effort: t.effort, Sigma: sigma, Seed: t.o.Seed, Budget: t.o.Budget, Alone: true,
+				Progress: func(e search.Event) { t.say(s, eventText(e), false) }})
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, CompareRow{Strategy: s, Sigma: sigma, Seconds: time.Since(began).Seconds(), Trials: r.Trials, Rules: len(r.Rules), rules: r.Rules})
+		}
+	}
+	return rows, t.judgeRows(b, p, o, rows)
+}
+
+// judgeRows times every table at every held-out M, in turn, on the whole weight where its output fits.
+func (t *tuning) judgeRows(b *bench, p search.Problem, o CompareOptions, rows []CompareRow) error {
+	const rounds = 7
+	logs := make([]float64, len(rows))
+	for _, m := range o.HeldOut {
+		columns := min(o.Key.N, p.MaxColumns(m))
+		samples := make([]search.Sample, len(rows))
+		for range rounds {
+			for i := range rows {
+				ph := plans.Phase{Tables: []plans.Table{{WeightKey: o.Key, Rules: rows[i].rules}}}
+				s, _ := ph.Lookup(o.Key, m)
+				one, err := b.Time(search.Trial{Key: o.Key, Compute: p.Compute, M: m, Columns: columns, Schedule: s, Limit: search.Limit{MinReps: 1, MaxReps: 1}})
+				if err != nil {
+					return err
+				}
+				samples[i].Seconds = append(samples[i].Seconds, one.Seconds...)
+			}
+			t.say("held-out", fmt.Sprintf("m %d", m), false)
+		}
+		for i := range rows {
+			logs[i] += math.Log(2 * float64(m) * float64(columns) * float64(o.Key.K) / samples[i].Fast() / 1e9)
+		}
+	}
+	best := 0.0
+	for i := range rows {
+		rows[i].GFLOPS = math.Exp(logs[i] / float64(len(o.HeldOut)))
+		best = math.Max(best, rows[i].GFLOPS)
+	}
+	for i := range rows {
+		rows[i].OfBest = rows[i].GFLOPS / best
+	}
+	return nil
+}
