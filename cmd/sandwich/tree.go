@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/profiles"
 	"sandwich/topotree"
 )
 
@@ -21,9 +21,16 @@ type treeFlags struct {
 	apply     []string
 	enumerate bool
 	sections  bool
+	model     string
+	typ       string
+	ranks     int
 	limit     int
+	bounds    topotree.Bounds
 	format    string
 }
+
+// listed is how many trees --enumerate shows to people who did not say --limit.
+const listed = 30
 
 func newTree() *cobra.Command {
 	var f treeFlags
@@ -34,12 +41,13 @@ func newTree() *cobra.Command {
 stride t, under new nodes at depth d; remove(n,d) drops the n right-most children at depth d of every parent,
 remove(n,d,color) only under parents of that color; only(color) keeps the PUs of one color. The root is depth 0.
 
---sections lists the cuts of the tree into ranks; --enumerate walks every tree that transforms reach, each equivalence
-class once.`,
+--sections lists the cuts of the tree into ranks, with --model those that the model can be partitioned by. --enumerate
+walks every tree that transforms reach, each equivalence class once; group transforms that a full probe proposed come
+first. Of the PUs that removes leave, decode runs on those, and prefill on all.`,
 		Example: `  sandwich tree --machine kunpeng920
-  sandwich tree --machine kunpeng920 --apply "group(4,1,4)" --apply "remove(1,5)" --sections
+  sandwich tree --machine kunpeng920 --apply "group(4,1,4)" --apply "remove(1,5)" --sections --model tinyllama-1.1b
   sandwich tree --machine kunpeng920 --enumerate --format json | jq .kept
-  sandwich tree --profile host.yaml --format svg > host.svg`,
+  sandwich tree --machine kunpeng920 --apply "remove(6,4)" --ranks 2 --format svg > numa-rm.svg`,
 		Args: exactArgs(0, ""),
 	}
 	f.source.add(c)
@@ -47,40 +55,77 @@ class once.`,
 	fs.StringArrayVar(&f.apply, "apply", nil, "transform to apply, such as group(4,1,3); may be given several times")
 	fs.BoolVar(&f.enumerate, "enumerate", false, "walk all trees that transforms make of it")
 	fs.BoolVar(&f.sections, "sections", false, "list the cuts into ranks")
-	fs.IntVar(&f.limit, "limit", 0, "stop --enumerate after this many trees; 0 is no limit")
-	format := formatFlag(c, "text", "json", "svg")
+	fs.StringVar(&f.model, "model", "", "with --sections: GGUF file, config.json or preset that the ranks must be able to share")
+	fs.StringVar(&f.typ, "type", "q8_0", "weight type of a preset")
+	fs.IntVar(&f.ranks, "ranks", 0, "with --format svg: outline the nodes of this depth as ranks")
+	fs.IntVar(&f.limit, "limit", 0, fmt.Sprintf("list this many trees, 0 all of them; counts are complete (default %d, all in JSON)", listed))
+	fs.IntVar(&f.bounds.MaxGroups, "max-groups", 2, "with --enumerate: levels of groups, 0 for none")
+	fs.IntVar(&f.bounds.MaxColors, "max-colors", 3, "with --enumerate: classes of one depth that remove treats separately")
+	fs.IntVar(&f.bounds.MinPUs, "min-pus", 0, "with --enumerate: leave out trees with fewer PUs")
+	fs.IntVar(&f.bounds.MaxTrees, "max-trees", 0, "with --enumerate: end the walk after this many trees; 0 is no end")
+	format := formatFlag(c, "tree", "table", "json", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "text", "json", "svg"); err != nil {
+		if err := checkFormat(*format, "tree", "table", "json", "svg"); err != nil {
 			return err
 		}
 		f.format = *format
+		if !c.Flags().Changed("limit") && f.format != "json" {
+			f.limit = listed
+		}
+		if err := f.check(); err != nil {
+			return usageError(err)
+		}
 		return f.run(c.Context(), c.OutOrStdout())
 	}
 	return c
 }
 
-func (f *treeFlags) run(ctx context.Context, w io.Writer) error {
+// check refuses flags that do not go together or mean nothing.
+func (f *treeFlags) check() error {
 	switch {
 	case f.enumerate && f.sections:
-		return usageError(errors.New("give either --enumerate or --sections"))
+		return errors.New("give either --enumerate or --sections")
 	case f.format == "svg" && (f.enumerate || f.sections):
-		return usageError(errors.New("--format svg draws one tree: leave --enumerate and --sections out"))
-	case f.limit < 0:
-		return usageError(fmt.Errorf("--limit %d: give 0 or more", f.limit))
+		return errors.New("--format svg draws one tree: leave --enumerate and --sections out")
+	case f.model != "" && !f.sections:
+		return errors.New("--model keeps the sections that a model can be partitioned by: give --sections too")
+	case f.ranks != 0 && f.format != "svg":
+		return errors.New("--ranks outlines ranks in a picture: give --format svg too")
 	}
-	tree, err := f.tree()
+	for name, v := range map[string]int{"limit": f.limit, "ranks": f.ranks, "max-groups": f.bounds.MaxGroups, "min-pus": f.bounds.MinPUs, "max-trees": f.bounds.MaxTrees} {
+		if v < 0 {
+			return fmt.Errorf("--%s %d: give 0 or more", name, v)
+		}
+	}
+	if f.bounds.MaxColors < 1 {
+		return fmt.Errorf("--max-colors %d: give 1 or more", f.bounds.MaxColors)
+	}
+	if f.bounds.MaxGroups == 0 {
+		f.bounds.MaxGroups = -1 // 0 means the default there
+	}
+	return nil
+}
+
+func (f *treeFlags) run(ctx context.Context, w io.Writer) error {
+	p, tree, err := f.read()
 	if err != nil {
 		return err
 	}
 	switch {
 	case f.enumerate:
+		f.bounds.First = p.Groups()
 		return f.walk(ctx, w, tree)
 	case f.sections:
-		return printSections(w, tree, f.format)
+		return f.printSections(w, tree)
 	case f.format == "svg":
-		return tree.WriteSVG(w, topotree.DrawOptions{})
+		if f.ranks > tree.Depth() {
+			return usageError(fmt.Errorf("--ranks %d: the tree has depths 0 to %d", f.ranks, tree.Depth()))
+		}
+		return tree.WriteSVG(w, topotree.DrawOptions{Title: p.Host.CPUModel, Ranks: f.ranks})
 	case f.format == "json":
 		return printJSON(w, newTreeJSON(tree))
+	case f.format == "table":
+		return printLevels(w, tree)
 	}
 	if err := tree.WriteText(w); err != nil {
 		return err
@@ -98,26 +143,63 @@ func depthsText(t *topotree.Tree) string {
 	return strings.Join(words, ", ")
 }
 
-// tree is the machine's tree of the PUs that a plan may use, with the transforms applied.
-func (f *treeFlags) tree() (*topotree.Tree, error) {
+// read returns the profile, and its tree of the PUs that a plan may use with the transforms applied.
+func (f *treeFlags) read() (*profiles.Profile, *topotree.Tree, error) {
 	p, err := f.source.read()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tree, err := p.Machine.Usable()
 	if err != nil {
-		return nil, usageError(err)
+		return nil, nil, usageError(err)
 	}
 	for _, text := range f.apply {
 		x, err := topotree.ParseTransform(text)
 		if err != nil {
-			return nil, usageError(fmt.Errorf("--apply: %w", err))
+			return nil, nil, usageError(fmt.Errorf("--apply: %w", err))
 		}
 		if tree, err = tree.Apply(x); err != nil {
-			return nil, usageError(fmt.Errorf("--apply: %w", err))
+			return nil, nil, usageError(fmt.Errorf("--apply: %w", err))
 		}
 	}
-	return tree, nil
+	return p, tree, nil
+}
+
+// printLevels shows the levels of a tree, a row each.
+func printLevels(w io.Writer, t *topotree.Tree) error {
+	var rows [][]string
+	for d := range t.Depth() + 1 {
+		level := t.Level(d)
+		var pus, sizes []int
+		virtual := 0
+		for _, n := range level {
+			pus = append(pus, n.CPUs.Count())
+			sizes = append(sizes, int(n.Bytes>>10))
+			if n.Virtual {
+				virtual++
+			}
+		}
+		note := ""
+		if virtual > 0 {
+			note = fmt.Sprintf("%d of them stand in for a level that is not there", virtual)
+		}
+		size := ""
+		if slices.Max(sizes) > 0 {
+			size = formatSize(int64(slices.Max(sizes)) << 10)
+		}
+		rows = append(rows, []string{strconv.Itoa(d), level[0].Kind.String(), strconv.Itoa(len(level)), distinct(pus), size, note})
+	}
+	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(t.Transforms()), t.PUs())
+	return printTable(w, []string{"depth", "kind", "nodes", "PUs a node", "size", ""}, rows, 0, 2, 4)
+}
+
+// distinct lists the different numbers among some, ascending.
+func distinct(numbers []int) string {
+	var words []string
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(numbers))) {
+		words = append(words, strconv.Itoa(n))
+	}
+	return strings.Join(words, ", ")
 }
 
 // treeJSON is the stable JSON of one tree.
@@ -125,19 +207,20 @@ type treeJSON struct {
 	Digest     topotree.Digest      `json:"digest"`
 	Transforms []topotree.Transform `json:"transforms"`
 	PUs        int                  `json:"pus"`
-	CPUs       topotree.CPUSet      `json:"cpus"`
+	CPUs       *topotree.CPUSet     `json:"cpus,omitempty"` // not in an enumeration, which builds no tree
 	Colors     []topotree.ColorInfo `json:"colors,omitempty"`
 	Tree       *topotree.Node       `json:"tree,omitempty"`
 }
 
 func newTreeJSON(t *topotree.Tree) treeJSON {
 	j := briefTree(t)
-	j.Colors, j.Tree = t.Palette(), t.Root()
+	cpus := t.CPUs()
+	j.CPUs, j.Colors, j.Tree = &cpus, t.Palette(), t.Root()
 	return j
 }
 
 func briefTree(t *topotree.Tree) treeJSON {
-	return treeJSON{Digest: t.Digest(), Transforms: append([]topotree.Transform{}, t.Transforms()...), PUs: t.PUs(), CPUs: t.CPUs()}
+	return treeJSON{Digest: t.Digest(), Transforms: append([]topotree.Transform{}, t.Transforms()...), PUs: t.PUs()}
 }
 
 func transformsText(xs []topotree.Transform) string {
@@ -149,83 +232,4 @@ func transformsText(xs []topotree.Transform) string {
 		return "as it is"
 	}
 	return strings.Join(words, " ")
-}
-
-// walk enumerates the space of trees.
-func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) error {
-	var stats topotree.Stats
-	began := time.Now()
-	var kept []*topotree.Tree
-	for t := range topotree.Enumerate(tree, topotree.Bounds{MaxTrees: f.limit, Stats: &stats}) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		kept = append(kept, t)
-	}
-	seconds := time.Since(began).Seconds()
-	if f.format == "json" {
-		trees := make([]treeJSON, len(kept))
-		for i, t := range kept {
-			trees[i] = briefTree(t)
-		}
-		return printJSON(w, struct {
-			topotree.Stats
-			Seconds float64    `json:"seconds"`
-			Trees   []treeJSON `json:"trees"`
-		}{stats, seconds, trees})
-	}
-	rows := make([][]string, len(kept))
-	for i, t := range kept {
-		rows[i] = []string{strconv.Itoa(t.PUs()), transformsText(t.Transforms()), t.Digest().String()[:12]}
-	}
-	if err := printTable(w, []string{"PUs", "transforms", "digest"}, rows, 0); err != nil {
-		return err
-	}
-	cut := ""
-	if stats.Truncated {
-		cut = " (stopped by --limit)"
-	}
-	_, err := fmt.Fprintf(w, "\n%d trees kept%s of %d generated, %d duplicates, in %s\n", stats.Kept, cut, stats.Generated, stats.Duplicates, formatSeconds(seconds))
-	return err
-}
-
-func printSections(w io.Writer, tree *topotree.Tree, format string) error {
-	sections := tree.Sections()
-	if format == "json" {
-		return printJSON(w, struct {
-			treeJSON
-			Sections []topotree.Section `json:"sections"`
-		}{briefTree(tree), sections})
-	}
-	var rows [][]string
-	for _, s := range sections {
-		var notes []string
-		if !s.Even {
-			notes = append(notes, "uneven")
-		}
-		if s.Repeats {
-			notes = append(notes, "same ranks as above")
-		}
-		rows = append(rows, []string{strconv.Itoa(s.Depth), s.Kind.String(), strconv.Itoa(s.TP), rankSizes(s, false), rankSizes(s, true), strings.Join(notes, ", ")})
-	}
-	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(tree.Transforms()), tree.PUs())
-	return printTable(w, []string{"depth", "cut at", "ranks", "prefill PUs a rank", "decode PUs a rank", ""}, rows, 0, 2)
-}
-
-// rankSizes lists the distinct sizes of the ranks of a section.
-func rankSizes(s topotree.Section, decode bool) string {
-	var sizes []int
-	for _, r := range s.Ranks {
-		n := r.Prefill.Count()
-		if decode {
-			n = r.Decode.Count()
-		}
-		sizes = append(sizes, n)
-	}
-	slices.Sort(sizes)
-	var words []string
-	for _, n := range slices.Compact(sizes) {
-		words = append(words, strconv.Itoa(n))
-	}
-	return strings.Join(words, ", ")
 }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"sandwich/plans"
+	"sandwich/topotree"
+)
+
+// sectionOut is a section that a model cannot be partitioned by.
+type sectionOut struct {
+	Depth  int           `json:"depth"`
+	Kind   topotree.Kind `json:"kind"`
+	Reason string        `json:"reason"`
+}
+
+// printSections lists the cuts of a tree, with --model those that the model can be partitioned by.
+func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
+	sections := tree.Sections()
+	var out []sectionOut
+	if f.model != "" {
+		s, err := openSubject(f.model, f.typ)
+		if err != nil {
+			return usageError(err)
+		}
+		defer s.close()
+		sections, out = fitting(sections, s.shape)
+	}
+	if f.format == "json" {
+		j := newTreeJSON(tree)
+		j.Colors, j.Tree = nil, nil
+		return printJSON(w, struct {
+			treeJSON
+			Sections []topotree.Section `json:"sections"`
+			LeftOut  []sectionOut       `json:"left_out,omitempty"`
+		}{j, sections, out})
+	}
+	var rows [][]string
+	for _, s := range sections {
+		rows = append(rows, sectionRow(s))
+	}
+	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(tree.Transforms()), tree.PUs())
+	if err := printTable(w, []string{"depth", "cut at", "ranks", "prefill PUs a rank", "decode PUs a rank", ""}, rows, 0, 2); err != nil {
+		return err
+	}
+	for _, s := range out {
+		fmt.Fprintf(w, "left out: depth %d, %s: %s\n", s.Depth, s.Kind, s.Reason)
+	}
+	return nil
+}
+
+// fitting parts sections into those that a model can be partitioned by and the others.
+func fitting(sections []topotree.Section, shape plans.ModelShape) (in []topotree.Section, out []sectionOut) {
+	for _, s := range sections {
+		if err := shape.Partition(s.TP); err != nil {
+			out = append(out, sectionOut{s.Depth, s.Kind, err.Error()})
+			continue
+		}
+		in = append(in, s)
+	}
+	return in, out
+}
+
+func sectionRow(s topotree.Section) []string {
+	var prefill, decode []int
+	for _, r := range s.Ranks {
+		prefill, decode = append(prefill, r.Prefill.Count()), append(decode, r.Decode.Count())
+	}
+	var notes []string
+	if !s.Even {
+		notes = append(notes, "uneven")
+	}
+	if s.Repeats {
+		notes = append(notes, "same ranks as above")
+	}
+	return []string{strconv.Itoa(s.Depth), s.Kind.String(), strconv.Itoa(s.TP), distinct(prefill), distinct(decode), strings.Join(notes, ", ")}
+}
