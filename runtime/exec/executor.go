@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"sandwich/microkernel"
@@ -56,12 +57,14 @@ type Executor struct {
 	halt      [2]bool // what worker 0 read from stop after an op, by parity: it is never two ops ahead of the others
 	chunks    pool.Counter
 	quantized pool.Counter // the quantization that precedes an int8 product shares its op with the product
+	ended     time.Time    // worker 0 passed the last barrier
 	body      func(*pool.Worker)
 }
 
 type workerScratch struct {
 	attention unsafe.Pointer
 	gemm      unsafe.Pointer
+	began     time.Time // the worker's part of the last Run
 }
 
 // New compiles the phase's schedules for every weight of the model. It fails where the plan has none for a weight, or
@@ -175,6 +178,10 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 
 // walk is what each worker does.
 func (e *Executor) walk(w *pool.Worker) {
+	e.scratch[w.Index()].began = time.Now()
+	if w.ID() == 0 {
+		defer func() { e.ended = time.Now() }()
+	}
 	for i := e.from; i < e.end; i++ {
 		e.do(w, &e.model.Ops[i])
 		if w.ID() == 0 {
@@ -217,6 +224,17 @@ func (e *Executor) do(w *pool.Worker, op *model.Op) {
 	case model.OpCombine:
 		e.combine(w)
 	}
+}
+
+// Span returns when the last of the active workers (indices) began the first op of the last Run, and when its last op
+// ended: what the gap between two forwards is measured by.
+func (e *Executor) Span(active []int) (began, ended time.Time) {
+	for _, w := range active {
+		if t := e.scratch[w].began; t.After(began) {
+			began = t
+		}
+	}
+	return began, e.ended
 }
 
 // Logits returns the logits of batch.LogitRows[i] of the last finished Run, valid until the next one.

@@ -38,6 +38,9 @@ func (w *Weights) InStack(i, j int) *Packed { return &w.packed[w.first[i]+j] }
 // Bytes is the size of all packed weights.
 func (w *Weights) Bytes() int64 { return int64(w.memory.Len()) }
 
+// Residency looks up on which NUMA nodes the packed weights are.
+func (w *Weights) Residency() (mem.Residency, error) { return w.memory.Residency() }
+
 // Free returns the memory; nothing may read the weights then or afterwards.
 func (w *Weights) Free() error { return w.memory.Free() }
 

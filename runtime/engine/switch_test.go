@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+)
+
+// switchingRunner decodes on the first PU of the plan and prefills on all of them.
+func switchingRunner(t testing.TB) *Runner {
+	t.Helper()
+	o := tinyOptions(t)
+	if len(o.Plan.Prefill.PUs) < 2 {
+		t.Skip("needs two PUs")
+	}
+	o.Plan.Decode.PUs = slices.Clone(o.Plan.Decode.PUs[:1])
+	o.Blocks, o.LogitRows = 4, 1
+	r, err := Open(o.RunnerOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// oneOfEach is a prefill chunk and a decode step behind it.
+func oneOfEach() (prefill, decode kvcache.Batch) {
+	table := []kvcache.BlockID{0, 1, 2, 3}
+	prefill = kvcache.Batch{Prefill: true, Tokens: tinyPrompt(1, 32), LogitRows: []int32{31}, Spans: []kvcache.Span{{Rows: 32, Table: table}}}
+	decode = kvcache.Batch{Tokens: []int32{300}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 32, Table: table}}}
+	return prefill, decode
+}
+
+// TestSwitchMovesNothing: after many switches every weight lies where it lay, byte for byte and page for page, and the
+// logits of both phases are what they were.
+func TestSwitchMovesNothing(t *testing.T) {
+	r := switchingRunner(t)
+	type state struct {
+		at    []unsafe.Pointer
+		sum   [32]byte
+		pages any
+	}
+	look := func() (s state) {
+		for i := range r.Model.Weights {
+			p := r.weights.At(i)
+			s.at = append(s.at, p.Data)
+			sum := sha256.Sum256(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes()))
+			for k := range s.sum {
+				s.sum[k] += sum[k]
+			}
+		}
+		pages, err := r.weights.Residency()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.pages = pages
+		return s
+	}
+	before := look()
+	prefill, decode := oneOfEach()
+	var want [2][]float32
+	r.Lead(func(l *pool.Leader) {
+		for round := range 50 {
+			for i, b := range []*kvcache.Batch{&prefill, &decode} {
+				if _, err := r.Forward(l, b, 0, nil); err != nil {
+					t.Error(err)
+					return
+				}
+				if n := len(r.Pool().Stats().Active); n != 2-i {
+					t.Errorf("%d workers are active in phase %d", n, i)
+				}
+				if round == 0 {
+					want[i] = slices.Clone(r.Logits(0))
+				}
+				same(t, "after switches", [][]float32{want[i]}, [][]float32{r.Logits(0)})
+			}
+		}
+	})
+	if after := look(); !reflect.DeepEqual(before, after) {
+		t.Errorf("weights before %v, after %v", before, after)
+	}
+	if n := r.Pool().Stats().Switches; n < 99 {
+		t.Errorf("%d switches were counted in 100 changes of phase", n)
+	}
+}
+
+// BenchmarkHotSwitch is the pause of a change of phase: from the end of the last op of one forward to the start of the
+// first op of the next on all its workers. Decode runs on one PU, prefill on all, and the others are parked for 100 ms
+// before they are needed.
+func BenchmarkHotSwitch(b *testing.B) {
+	r := switchingRunner(b)
+	prefill, decode := oneOfEach()
+	var up, down []time.Duration
+	r.Lead(func(l *pool.Leader) {
+		forward := func(batch *kvcache.Batch) (began, ended time.Time) {
+			if _, err := r.Forward(l, batch, 0, nil); err != nil {
+				b.Error(err)
+			}
+			return r.last.Span(r.Pool().Stats().Active)
+		}
+		forward(&prefill)
+		for b.Loop() {
+			_, ended := forward(&prefill)
+			began, ended := timed(forward, &decode, ended, &down)
+			for parked := began; time.Since(parked) < 100*time.Millisecond; {
+				_, ended = forward(&decode)
+			}
+			timed(forward, &prefill, ended, &up)
+		}
+	})
+	for name, list := range map[string][]time.Duration{"up": up, "down": down} {
+		slices.Sort(list)
+		b.ReportMetric(float64(list[len(list)/2].Nanoseconds())/1e3, name+"-p50-µs")
+		b.ReportMetric(float64(list[len(list)*9/10].Nanoseconds())/1e3, name+"-p90-µs")
+	}
+}
+
+// timed runs a forward and notes the pause since the last one ended.
+func timed(forward func(*kvcache.Batch) (began, ended time.Time), batch *kvcache.Batch, since time.Time, into *[]time.Duration) (began, ended time.Time) {
+	began, ended = forward(batch)
+	*into = append(*into, began.Sub(since))
+	return began, ended
+}
