@@ -1,0 +1,107 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/search"
+)
+
+// ProductOptions say which matrix products TimeProducts times, and how.
+type ProductOptions struct {
+	Plan  *plans.Plan // its prefill PUs and schedules; every weight of its tables is timed
+	Rows  []int       // values of M
+	Cold  bool        // each call reads other weights, 256 MiB in all, as serving does; otherwise the same ones again
+	Least time.Duration
+	Seed  uint64
+}
+
+// ProductTime is one matrix product C[M,N] = A[M,K] W[N,K]^T with the seconds of each call.
+type ProductTime struct {
+	Key      plans.WeightKey
+	Compute  microkernel.Compute
+	M        int
+	Schedule plans.Schedule
+	Threads  int
+	Seconds  []float64
+}
+
+// coldBytes is how many bytes of weights cold calls go round: beyond what a core keeps of any last-level cache.
+const coldBytes = 256 << 20
+
+// TimeProducts times single products on the GEMM, packed weights and pinned workers that serving uses (rule 2), and gives
+// each to visit as it is known. `sandwich bench gemm` prints them.
+func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)) error {
+	kernels, err := exec.NewKernels(exec.PlanISA(o.Plan), o.Plan)
+	if err != nil {
+		return err
+	}
+	p, err := pool.New(o.Plan.Prefill.PUs, pool.Options{Pin: true})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	p.Lead(func(l *pool.Leader) { err = timeProducts(ctx, o, kernels, l, visit) })
+	return err
+}
+
+func timeProducts(ctx context.Context, o ProductOptions, k *exec.Kernels, l *pool.Leader, visit func(ProductTime)) error {
+	for _, t := range o.Plan.Prefill.Tables {
+		b, err := newBench(ctx, l, len(o.Plan.Prefill.PUs), k, productSize(t.WeightKey, o), o.Seed)
+		if err != nil {
+			return err
+		}
+		err = b.timeRows(t.WeightKey, o, visit)
+		b.free()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// productSize is the operands of one weight's products.
+func productSize(key plans.WeightKey, o ProductOptions) benchSize {
+	rows := 1
+	for _, m := range o.Rows {
+		rows = max(rows, m)
+	}
+	s := benchSize{spare: scratchBytes, copy: packedBytes(key), input: rows * paddedRow(key.K), cells: rows * paddedRow(key.N)}
+	s.round = s.copy
+	if o.Cold {
+		s.round = max(2*s.copy, coldBytes)
+	}
+	if w, ok := o.Plan.Weight(key); ok && w.Compute == plans.ComputeInt8 {
+		s.quant = rows * quantRow(key.K)
+	}
+	return s
+}
+
+func (b *bench) timeRows(key plans.WeightKey, o ProductOptions, visit func(ProductTime)) error {
+	w, ok := o.Plan.Weight(key)
+	if !ok {
+		return fmt.Errorf("the plan does not know the weight %s", key)
+	}
+	compute, err := microkernel.ParseCompute(w.Compute)
+	if err != nil {
+		return err
+	}
+	for _, m := range o.Rows {
+		schedule, ok := o.Plan.Prefill.Lookup(key, m)
+		if !ok {
+			return fmt.Errorf("the plan has no schedule for %s", key)
+		}
+		sample, err := b.Time(search.Trial{Key: key, Compute: compute, M: m, Columns: key.N, Schedule: schedule,
+			Limit: search.Limit{MinReps: 5, MaxReps: 2000, Time: o.Least}})
+		if err != nil {
+			return fmt.Errorf("%s with %d rows under %s: %w", key, m, schedule, err)
+		}
+		visit(ProductTime{Key: key, Compute: compute, M: m, Schedule: schedule, Threads: len(o.Plan.Prefill.PUs), Seconds: sample.Seconds})
+	}
+	return nil
+}
