@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +15,7 @@ import (
 type measureFlag string
 
 func (m *measureFlag) add(c *cobra.Command) {
-	c.Flags().StringVar((*string)(m), "measure", "", "measure roofs: none, quick (about 2 s) or full (about 30 s) (default quick for this machine)")
+	c.Flags().StringVar((*string)(m), "measure", "", "measure roofs: none, quick (about 2 s) or full: structure too, up to 2 minutes (default quick for this machine)")
 }
 
 // apply measures the ceilings of the profile's machine, if it is this one.
@@ -34,13 +33,15 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 		}
 		return usageError(errors.New("only the machine this runs on can be measured: leave --measure out, or the flag that names another machine"))
 	}
-	if m == "full" {
-		return measureRoofs(ctx, p, calibrate.Options{Budget: 25 * time.Second, Samples: 99})
+	if m != "full" {
+		return measureRoofs(ctx, p, calibrate.Options{})
 	}
-	return measureRoofs(ctx, p, calibrate.Options{})
+	update, done := fractionProgress("measuring")
+	defer done()
+	return calibrate.Full(ctx, p, calibrate.FullOptions{Progress: update})
 }
 
-// measureRoofs adds the ceilings of this machine to its profile. Ctrl-C keeps what was measured until then.
+// measureRoofs adds the ceilings of this machine to its profile.
 func measureRoofs(ctx context.Context, p *profiles.Profile, o calibrate.Options) error {
 	update, done := fractionProgress("measuring")
 	defer done()

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +11,7 @@ import (
 
 func newProbe() *cobra.Command {
 	var source machineFlags
-	var out string
+	var out, matrix string
 	var measure measureFlag
 	c := &cobra.Command{
 		Use:   "probe",
@@ -27,12 +25,14 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
   sandwich probe -o host.yaml
   sandwich probe --format json | jq .summary
   sandwich probe --synthetic "pack:2 numa:2 l3:4 core:4 pu:2"
+  sandwich probe --profile host.yaml --matrix pu-latency --format svg > latency.svg
   sandwich probe --hwloc server.xml --format svg > server.svg`,
 		Args: exactArgs(0, ""),
 	}
 	source.add(c)
 	measure.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
+	c.Flags().StringVar(&matrix, "matrix", "", "with --format svg draw this matrix of a full probe, such as "+profiles.LatencyMatrix)
 	format := formatFlag(c, "tree", "table", "json", "yaml", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(*format, "tree", "table", "json", "yaml", "svg"); err != nil {
@@ -42,28 +42,32 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 		if err != nil {
 			return err
 		}
-		if err := measure.apply(c.Context(), p, source.live()); err != nil {
-			return err
+		interrupted := measure.apply(c.Context(), p, source.live())
+		if interrupted != nil && c.Context().Err() == nil {
+			return interrupted
 		}
 		if out != "" {
 			if err := p.Save(out); err != nil {
 				return usageError(err)
 			}
-			fmt.Fprintf(os.Stderr, "wrote %s\n", out)
-			if !c.Flags().Changed("format") {
-				return nil
+			notice("wrote " + out)
+		}
+		if out == "" || c.Flags().Changed("format") {
+			if err := printProfile(c.OutOrStdout(), p, *format, matrix); err != nil {
+				return err
 			}
 		}
-		return printProfile(c.OutOrStdout(), p, *format)
+		return interrupted // by Ctrl-C: what was measured until then is kept
 	}
 	return c
 }
 
-func printProfile(w io.Writer, p *profiles.Profile, format string) error {
+func printProfile(w io.Writer, p *profiles.Profile, format, matrix string) error {
 	switch format {
 	case "json":
 		return printJSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
-			Usable: topotree.NewCPUSet(p.UsablePUs()...), Ceilings: p.Ceilings, Matrices: p.Matrices})
+			Usable: topotree.NewCPUSet(p.UsablePUs()...), Ceilings: p.Ceilings, Matrices: p.Matrices,
+			PUSets: p.Sets, Latent: p.Latent})
 	case "yaml":
 		text, err := profiles.EncodeYAML(p)
 		if err != nil {
@@ -72,7 +76,7 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 		_, err = w.Write(text)
 		return err
 	case "svg":
-		return p.Machine.Tree.WriteSVG(w, topotree.DrawOptions{Title: p.Host.CPUModel})
+		return writeProfileSVG(w, p, matrix)
 	case "table":
 		return printMachineTables(w, p)
 	}
@@ -82,9 +86,11 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 // probeReport is the stable JSON of probe: the machine as topotree reports it, then what the profile adds.
 type probeReport struct {
 	topotree.Report
-	Host        profiles.Identity  `json:"host"`
-	Fingerprint string             `json:"fingerprint"`
-	Usable      topotree.CPUSet    `json:"usable"` // what a plan would use: allowed, cut to the quota
-	Ceilings    []profiles.Ceiling `json:"ceilings,omitempty"`
-	Matrices    []profiles.Matrix  `json:"matrices,omitempty"`
+	Host        profiles.Identity    `json:"host"`
+	Fingerprint string               `json:"fingerprint"`
+	Usable      topotree.CPUSet      `json:"usable"` // what a plan would use: allowed, cut to the quota
+	Ceilings    []profiles.Ceiling   `json:"ceilings,omitempty"`
+	Matrices    []profiles.Matrix    `json:"matrices,omitempty"`
+	PUSets      []profiles.SetFigure `json:"pu_sets,omitempty"` // saturation curves, barriers
+	Latent      []profiles.Latent    `json:"latent,omitempty"`  // structure that the matrices show
 }

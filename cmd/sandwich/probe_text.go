@@ -12,6 +12,9 @@ import (
 	"sandwich/topotree"
 )
 
+// textWidth is the width of what is drawn in text.
+const textWidth = 110
+
 // printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings folded into one
 // line, and what was measured.
 func printMachineTree(w io.Writer, p *profiles.Profile) error {
@@ -21,7 +24,10 @@ func printMachineTree(w io.Writer, p *profiles.Profile) error {
 		return err
 	}
 	printRemarks(w, p)
-	return printCeilings(w, p)
+	if err := printCeilings(w, p); err != nil {
+		return err
+	}
+	return printStructure(w, p)
 }
 
 func printHost(w io.Writer, p *profiles.Profile) {
@@ -159,7 +165,10 @@ func printMachineTables(w io.Writer, p *profiles.Profile) error {
 		return err
 	}
 	printRemarks(w, p)
-	return printCeilings(w, p)
+	if err := printCeilings(w, p); err != nil {
+		return err
+	}
+	return printStructure(w, p)
 }
 
 func kindOrder(name string) int {

@@ -17,7 +17,11 @@ func TestTuneIsInterrupted(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			args := []string{"tune", "--budget", "3s", "--seq-max", "32", "--batch-max", "1", "-o", "x.plan"}
+			host := filepath.Join(t.TempDir(), "host.yaml") // without roofs, so that nothing is measured but kernels
+			if code := run(t.Context(), []string{"probe", "--measure", "none", "-o", host}); code != exitOK {
+				t.Fatalf("probe: exit code %d", code)
+			}
+			args := []string{"tune", "--profile", host, "--budget", "3s", "--seq-max", "32", "--batch-max", "1", "-o", "x.plan"}
 			cmd := exec.Command("sandwich", args...)
 			cmd.Dir = dir
 			var stderr bytes.Buffer
