@@ -31,9 +31,6 @@ type ProductTime struct {
 	Seconds  []float64
 }
 
-// coldBytes is how many bytes of weights cold calls go round: beyond what a core keeps of any last-level cache.
-const coldBytes = 256 << 20
-
 // TimeProducts times single products on the GEMM, packed weights and pinned workers that serving uses (rule 2), and gives
 // each to visit as it is known. `sandwich bench gemm` prints them.
 func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)) error {
