@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,22 +20,28 @@ func newProbe() *cobra.Command {
 		Use:   "probe",
 		Short: "Find out what a machine is: its tree, its allowed PUs and its measured ceilings",
 		Long: `Find out what a machine is: packages, memory nodes, caches, cores and PUs, which PUs this process may
-use, and how fast they compute and read memory (--measure). With -o the answer is written as
-a host profile, which tune and plan verify take.
+use, and how fast they compute and read memory (--measure). With -o the answer is written as a host profile, which
+tune, tree and plan verify take.
+
+--measure full also finds structure that the system does not show: it measures how long a cache line takes from each PU
+to each, what two PUs at work leave each other, bandwidth from node to node, and how memory saturates. --matrix shows
+one of the matrices as a heat map, in the terminal or as a picture: ` + strings.Join(matrixNames, ", ") + `.
+Ctrl-C stops measuring and shows what there is until then. No PU is used that this process may not use.
 
 Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at this machine.`,
 		Example: `  sandwich probe
   sandwich probe -o host.yaml
   sandwich probe --format json | jq .summary
   sandwich probe --synthetic "pack:2 numa:2 l3:4 core:4 pu:2"
-  sandwich probe --profile host.yaml --matrix pu-latency --format svg > latency.svg
-  sandwich probe --hwloc server.xml --format svg > server.svg`,
+  sandwich probe --hwloc server.xml --format svg > server.svg
+  sandwich probe --measure full -o host.yaml
+  sandwich probe --profile host.yaml --matrix pu-latency --format svg > latency.svg`,
 		Args: exactArgs(0, ""),
 	}
 	source.add(c)
 	measure.add(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the host profile to this file")
-	c.Flags().StringVar(&matrix, "matrix", "", "with --format svg draw this matrix of a full probe, such as "+profiles.LatencyMatrix)
+	c.Flags().StringVar(&matrix, "matrix", "", "show this measured matrix only")
 	format := formatFlag(c, "tree", "table", "json", "yaml", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(*format, "tree", "table", "json", "yaml", "svg"); err != nil {
@@ -42,32 +51,43 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 		if err != nil {
 			return err
 		}
-		interrupted := measure.apply(c.Context(), p, source.live())
-		if interrupted != nil && c.Context().Err() == nil {
-			return interrupted
+		stopped := measure.apply(c.Context(), p, source.live())
+		if stopped != nil && !interrupted(c.Context(), stopped) {
+			return stopped
+		}
+		if stopped != nil {
+			notice("stopped: what follows was measured until then")
 		}
 		if out != "" {
 			if err := p.Save(out); err != nil {
 				return usageError(err)
 			}
 			notice("wrote " + out)
-		}
-		if out == "" || c.Flags().Changed("format") {
-			if err := printProfile(c.OutOrStdout(), p, *format, matrix); err != nil {
-				return err
+			if !c.Flags().Changed("format") && matrix == "" {
+				return stopped
 			}
 		}
-		return interrupted // by Ctrl-C: what was measured until then is kept
+		if matrix != "" {
+			err = printMatrix(c.OutOrStdout(), p, matrix, *format)
+		} else {
+			err = printProfile(c.OutOrStdout(), p, *format)
+		}
+		return errors.Join(stopped, err)
 	}
 	return c
 }
 
-func printProfile(w io.Writer, p *profiles.Profile, format, matrix string) error {
+// interrupted tells whether an error is Ctrl-C's.
+func interrupted(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && ctx.Err() != nil
+}
+
+func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 	switch format {
 	case "json":
 		return printJSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
-			Usable: topotree.NewCPUSet(p.UsablePUs()...), Ceilings: p.Ceilings, Matrices: p.Matrices,
-			PUSets: p.Sets, Latent: p.Latent})
+			Usable: topotree.NewCPUSet(p.UsablePUs()...), Probe: p.Probe, Ceilings: p.Ceilings,
+			PUSets: p.Sets, Latent: p.Latent, Matrices: p.Matrices})
 	case "yaml":
 		text, err := profiles.EncodeYAML(p)
 		if err != nil {
@@ -76,7 +96,7 @@ func printProfile(w io.Writer, p *profiles.Profile, format, matrix string) error
 		_, err = w.Write(text)
 		return err
 	case "svg":
-		return writeProfileSVG(w, p, matrix)
+		return p.Machine.Tree.WriteSVG(w, topotree.DrawOptions{Title: p.Host.CPUModel, Domains: hiddenSets(p)})
 	case "table":
 		return printMachineTables(w, p)
 	}
@@ -88,9 +108,10 @@ type probeReport struct {
 	topotree.Report
 	Host        profiles.Identity    `json:"host"`
 	Fingerprint string               `json:"fingerprint"`
-	Usable      topotree.CPUSet      `json:"usable"` // what a plan would use: allowed, cut to the quota
+	Usable      topotree.CPUSet      `json:"usable"`          // what a plan would use: allowed, cut to the quota
+	Probe       *profiles.Probe      `json:"probe,omitempty"` // how the figures came about; partial when it was stopped
 	Ceilings    []profiles.Ceiling   `json:"ceilings,omitempty"`
-	Matrices    []profiles.Matrix    `json:"matrices,omitempty"`
 	PUSets      []profiles.SetFigure `json:"pu_sets,omitempty"` // saturation curves, barriers
 	Latent      []profiles.Latent    `json:"latent,omitempty"`  // structure that the matrices show
+	Matrices    []profiles.Matrix    `json:"matrices,omitempty"`
 }

@@ -46,6 +46,7 @@ func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	}
 	err = b.sample(ctx, figures, o, began)
 	p.Ceilings = replaced(p.Ceilings, figures)
+	p.Probe = newProbe("quick", began, err)
 	p.Notes = slices.DeleteFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, notePrefix) })
 	for _, n := range append(b.notes, busyNotes(p.Ceilings)...) {
 		p.Notes = append(p.Notes, notePrefix+n)

@@ -203,7 +203,7 @@ const barrierTime = 500 * time.Microsecond
 func (f *full) measureBarriers(ctx context.Context, until time.Time) error {
 	sets := f.barrierSets()
 	if len(sets) == 0 {
-		return fmt.Errorf("%w: it takes two PUs", errUnmeasured)
+		return fmt.Errorf("%w: the CPU quota pays for one PU", errUnmeasured)
 	}
 	slices.SortStableFunc(sets, func(a, b domain) int { return len(a.pus) - len(b.pus) })
 	return f.figuresOf(ctx, until, profiles.Barrier, "s", sets, f.barrier)

@@ -35,9 +35,10 @@ type full struct {
 
 // stage is one part of the probe with its share of the budget.
 type stage struct {
-	name  string
-	share float64
-	run   func(ctx context.Context, until time.Time) error
+	name    string
+	share   float64
+	between bool // it takes two PUs
+	run     func(ctx context.Context, until time.Time) error
 }
 
 // errUnmeasured ends a stage that cannot be measured here; its text becomes a note.
@@ -64,8 +65,13 @@ func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 	if err == nil {
 		err = structure(ctx, p, o.Budget-roofs, func(seconds float64, figure string) { tell(roofs.Seconds()+seconds, figure) })
 	}
-	p.Probe = &profiles.Probe{Mode: "full", Seconds: math.Round(time.Since(began).Seconds()*10) / 10, Partial: err != nil}
+	p.Probe = newProbe("full", began, err)
 	return err
+}
+
+// newProbe says how a measurement came about.
+func newProbe(mode string, began time.Time, err error) *profiles.Probe {
+	return &profiles.Probe{Mode: mode, Seconds: math.Round(time.Since(began).Seconds()*10) / 10, Partial: err != nil}
 }
 
 // structure measures what Measure does not.
@@ -83,7 +89,9 @@ func structure(ctx context.Context, p *profiles.Profile, budget time.Duration, t
 	defer f.memory.free()
 	err = f.stages(ctx, budget)
 	p.Matrices, p.Sets = f.matrices, f.sets
-	p.Notes = append(p.Notes, f.notes...)
+	for _, n := range f.notes {
+		p.Notes = append(p.Notes, notePrefix+n)
+	}
 	if found := f.interpret(); err == nil {
 		err = found
 	}
@@ -93,16 +101,23 @@ func structure(ctx context.Context, p *profiles.Profile, budget time.Duration, t
 // stages runs one after the other until ctx ends. A stage that cannot be measured here leaves a note.
 func (f *full) stages(ctx context.Context, budget time.Duration) error {
 	list := []stage{
-		{"cache line round trips", 0.35, f.measureLatency},
-		{"contention for multiply-adds", 0.15, f.measureCompute},
-		{"contention for the last-level cache", 0.13, f.measureCache},
-		{"bandwidth between nodes", 0.1, f.measureNodes},
-		{"saturation of memory", 0.1, f.measureSaturation},
-		{"barriers", 0.05, f.measureBarriers},
-		{"contention for memory", 0.12, f.measureMemory},
+		{"cache line round trips", 0.35, true, f.measureLatency},
+		{"contention for multiply-adds", 0.15, true, f.measureCompute},
+		{"contention for the last-level cache", 0.13, true, f.measureCache},
+		{"bandwidth between nodes", 0.1, false, f.measureNodes},
+		{"saturation of memory", 0.1, false, f.measureSaturation},
+		{"barriers", 0.05, true, f.measureBarriers},
+		{"contention for memory", 0.12, true, f.measureMemory},
 	}
 	spent, tell := 0.0, f.tell
+	alone := f.pool.Size() == 1
+	if alone {
+		f.notes = append(f.notes, "one PU is allowed: there is nothing between PUs to measure")
+	}
 	for _, s := range list {
+		if alone && s.between {
+			continue
+		}
 		share, began := budget.Seconds()*s.share, time.Now()
 		f.tell = func(float64, string) { tell(spent+min(share, time.Since(began).Seconds()), s.name) }
 		err := s.run(ctx, began.Add(time.Duration(share*float64(time.Second))))

@@ -64,8 +64,8 @@ func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
 	return out, nil
 }
 
-// sharedCore is the share of multiply-add speed below which two PUs are on one core: siblings keep about half, cores of their own nearly all.
-const sharedCore = 0.75
+// SharedCore is the share of multiply-add speed below which two PUs are on one core: siblings keep about half, cores of their own nearly all.
+const SharedCore = 0.75
 
 // sharedCores finds PUs that share multipliers where a matrix is too small, or a core too rare, for clustering to tell them from noise.
 func sharedCores(m profiles.Matrix) []topotree.Clustering {
@@ -76,7 +76,7 @@ func sharedCores(m profiles.Matrix) []topotree.Clustering {
 		core := []int{a}
 		for j, b := range m.Items {
 			if v := m.Rows[i][j]; v > 0 && i != j {
-				if v < sharedCore {
+				if v < SharedCore {
 					core = append(core, b)
 					within = append(within, v)
 				} else {

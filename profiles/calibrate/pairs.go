@@ -24,9 +24,6 @@ type pairing struct {
 // pairs measures a quantity between all allowed PUs, or between those of whole domains where there is no time for all, and adds its matrix.
 func (f *full) pairs(ctx context.Context, until time.Time, q pairing) error {
 	pus := f.pool.PUs()
-	if len(pus) < 2 {
-		return fmt.Errorf("%w: it takes two PUs", errUnmeasured)
-	}
 	fit, err := f.pairsThatFit(until, q)
 	if err != nil {
 		return err

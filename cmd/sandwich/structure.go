@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/topotree"
+)
+
+// matrixNames are what --matrix takes.
+var matrixNames = []string{profiles.LatencyMatrix, profiles.ComputeMatrix, profiles.CacheMatrix, profiles.MemoryMatrix, profiles.NodeMatrix}
+
+// matrixMeaning says what a matrix holds, for people.
+var matrixMeaning = map[string]string{
+	profiles.LatencyMatrix: "cache line to another PU and back",
+	profiles.ComputeMatrix: "multiply-adds of two PUs: share each keeps",
+	profiles.CacheMatrix:   "reads of 0.6 of a last-level cache by two PUs: share each keeps",
+	profiles.MemoryMatrix:  "reads of memory by two PUs: share each keeps",
+	profiles.NodeMatrix:    "all PUs of a node read the memory of a node",
+}
+
+// printStructure shows what a full probe measured; nothing where there was none.
+func printStructure(w io.Writer, p *profiles.Profile) error {
+	if err := printMatrices(w, p.Matrices); err != nil {
+		return err
+	}
+	printSets(w, p.Sets)
+	if p.Probe == nil || p.Probe.Mode != "full" {
+		return nil
+	}
+	fmt.Fprintln(w)
+	for _, l := range p.Latent {
+		how := ""
+		if l.Contrast > 0 {
+			how = fmt.Sprintf(" (%s, contrast %.2f)", l.Matrix, l.Contrast)
+		}
+		fmt.Fprintf(w, "found: %s%s\n", l.Text, how)
+	}
+	if m := p.Matrix(profiles.ComputeMatrix); m != nil {
+		if v := values(*m); len(v) > 0 && v[0] >= calibrate.SharedCore {
+			fmt.Fprintf(w, "found: every PU has the multipliers of a core to itself: any two keep at least %.0f %% of their speed\n", 100*min(v[0], 1))
+		}
+	}
+	if len(p.Latent) == 0 {
+		fmt.Fprintln(w, "found: no structure between the PUs that the tree does not show")
+	}
+	for _, x := range p.Groups() {
+		fmt.Fprintf(w, "try:   sandwich tree --profile HOST.yaml --apply \"%s\"\n", x)
+	}
+	if m := p.Matrix(profiles.LatencyMatrix); m != nil && len(m.Items) >= 4 {
+		fmt.Fprintln(w)
+		if err := heatOf(*m).WriteText(w, textWidth); err != nil {
+			return err
+		}
+	}
+	state := "took"
+	if p.Probe.Partial {
+		state = "was stopped after"
+	}
+	_, err := fmt.Fprintf(w, "\nthe full probe %s %.1f s\n", state, p.Probe.Seconds)
+	return err
+}
+
+// printMatrices shows a row of figures for each matrix.
+func printMatrices(w io.Writer, matrices []profiles.Matrix) error {
+	if len(matrices) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, m := range matrices {
+		v := values(m)
+		if len(v) == 0 {
+			continue
+		}
+		source := m.Source
+		switch {
+		case m.N > 0:
+			source = fmt.Sprintf("measured, noise %.1f %%", 100*m.Noise)
+		case m.Assumed:
+			source = "assumed"
+		}
+		rows = append(rows, []string{m.Name, orUnknown(matrixMeaning[m.Name]), formatEntry(v[0], m.Unit), formatEntry(v[len(v)/2], m.Unit), formatEntry(v[len(v)-1], m.Unit), source})
+	}
+	return printTable(w, []string{"matrix", "what", "least", "median", "most", "source"}, rows, 2, 3, 4)
+}
+
+// values lists what was measured, ascending; of nodes the diagonal counts too.
+func values(m profiles.Matrix) []float64 {
+	var out []float64
+	for i, row := range m.Rows {
+		for j, v := range row {
+			if v > 0 && (i != j || m.Name == profiles.NodeMatrix) {
+				out = append(out, v)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func formatEntry(v float64, unit string) string {
+	switch unit {
+	case "share":
+		return fmt.Sprintf("%.0f %%", 100*v)
+	case "ns":
+		return fmt.Sprintf("%.3g ns", v)
+	}
+	return formatRate(v, unit)
+}
+
+// printSets shows the saturation curve of each domain on one line, and the cost of a barrier for each set.
+func printSets(w io.Writer, sets []profiles.SetFigure) {
+	domain := ""
+	for _, s := range sets {
+		if s.Name != profiles.Saturation {
+			continue
+		}
+		if s.Domain != domain {
+			if domain == "" {
+				fmt.Fprint(w, "\nmemory bandwidth by PUs at work:")
+			}
+			domain = s.Domain
+			fmt.Fprintf(w, "\n  %-12s", domain)
+		}
+		fmt.Fprintf(w, "  %d: %s", s.CPUs.Count(), formatRate(s.Median, s.Unit))
+	}
+	if domain != "" {
+		fmt.Fprintln(w)
+	}
+	title := "\nbarrier:\n"
+	for _, s := range sets {
+		if s.Name == profiles.Barrier {
+			fmt.Fprintf(w, "%s  %-22s  %s  %s (%s to %s)\n", title, s.Domain, plural(s.CPUs.Count(), "PU"), formatSeconds(s.Median), formatSeconds(s.Min), formatSeconds(s.Max))
+			title = ""
+		}
+	}
+}
+
+// heatOf makes a heat map of a matrix. What was not measured stays blank.
+func heatOf(m profiles.Matrix) topotree.Heat {
+	title := fmt.Sprintf("%s: %s", m.Name, matrixMeaning[m.Name])
+	if m.N > 0 {
+		title += fmt.Sprintf(" (%s, noise %.1f %%)", m.Unit, 100*m.Noise)
+	}
+	h := topotree.Heat{Title: title, Unit: m.Unit}
+	for i, row := range m.Rows {
+		h.Labels = append(h.Labels, strconv.Itoa(m.Items[i]))
+		line := make([]float64, len(row))
+		for j, v := range row {
+			if line[j] = v; v == 0 {
+				line[j] = math.NaN()
+			}
+		}
+		h.Values = append(h.Values, line)
+	}
+	return h
+}
+
+// printMatrix shows one matrix: as a heat map, as a picture, or as data.
+func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
+	m := p.Matrix(name)
+	if m == nil {
+		var have []string
+		for _, other := range p.Matrices {
+			have = append(have, other.Name)
+		}
+		return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name, orNone(strings.Join(have, ", "))))
+	}
+	switch format {
+	case "svg":
+		return heatOf(*m).WriteSVG(w)
+	case "json":
+		return printJSON(w, m)
+	case "yaml":
+		text, err := profiles.EncodeYAML(m)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	return heatOf(*m).WriteText(w, textWidth)
+}
+
+// hiddenSets are the innermost clusters that were found and the tree does not show, to be drawn in it.
+func hiddenSets(p *profiles.Profile) []topotree.CPUSet {
+	for _, l := range p.Latent {
+		if l.Known == "" {
+			return l.Sets
+		}
+	}
+	return nil
+}
