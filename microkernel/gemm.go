@@ -86,8 +86,9 @@ func (k *Kernel) tileArgs(g *GemmArgs, last int) tileArgs {
 		t.a += uintptr(4 * g.K0)
 	}
 	n := g.K1 - g.K0
-	t.main = uintptr(n / s.KU)
-	t.rest = uintptr(n % s.KU)
+	turn := max(s.KU, s.B.Block())
+	t.main = uintptr(n / turn)
+	t.rest = uintptr(n % turn)
 	if s.B == BF16 {
 		t.odd = t.rest % 2
 		t.rest /= 2

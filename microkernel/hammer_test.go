@@ -79,7 +79,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newProblem(t, rand.New(rand.NewPCG(51, 1)), s, 5, 20, 32)
+		p := newProblem(t, rand.New(rand.NewPCG(51, 1)), s, 5, 20, max(32, s.B.Block()))
 		g := GemmArgs{}
 		p.run(func(one *GemmArgs) { g = *one }, p.c)
 		if n := testing.AllocsPerRun(10, func() { kernel.Run(&g) }); n != 0 {

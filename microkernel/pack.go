@@ -39,8 +39,10 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 			packPairs(panel, src, rowStride, columns, l.K)
 		case Q8_0:
 			packQ8(panel, src, rowStride, columns, l.K)
-		case Q4_0:
+		case Q4_0, IQ4_NL:
 			packQ4(panel, src, rowStride, columns, l.K)
+		default:
+			packTurns(l.Type, panel, src, rowStride, columns, l.K)
 		}
 		clear(panel[l.panelBytes(l.K):])
 	}

@@ -31,42 +31,34 @@ func rawWeights(r *rand.Rand, t WeightType, n, k int) (raw []byte, value func(n,
 			binary.LittleEndian.PutUint16(raw[2*i:], uint16(math.Float32bits(r.Float32()*2-1)>>16))
 		}
 		value = func(n, k int) float32 { return math.Float32frombits(uint32(u16(n*row+2*k)) << 16) }
-	case Q8_0:
-		fillBlocks(r, raw, q8Row)
-		value = func(n, k int) float32 {
-			b := raw[n*row+k/32*q8Row:][:q8Row]
-			return float32(int8(b[2+k%32])) * floatFromHalf(binary.LittleEndian.Uint16(b))
-		}
-	case Q4_0:
-		fillBlocks(r, raw, q4Row)
-		value = func(n, k int) float32 {
-			b := raw[n*row+k/32*q4Row:][:q4Row]
-			q := b[2+k%16] & 15
-			if k%32 >= 16 {
-				q = b[2+k%16] >> 4
-			}
-			return float32(int(q)-8) * floatFromHalf(binary.LittleEndian.Uint16(b))
-		}
+	default:
+		fillBlocks(r, t, raw)
+		f := rawForms[t]
+		elems, bytes := t.Block(), t.RowBytes(t.Block())
+		value = func(n, k int) float32 { return f.value(raw[n*row+k/elems*bytes:][:bytes], k%elems) }
 	}
 	return raw, value
 }
 
-// fillBlocks fills quantized blocks: any integers, scales between about 0.001 and 0.1, now and then zero, negative or denormal.
-func fillBlocks(r *rand.Rand, raw []byte, size int) {
+// fillBlocks fills quantized blocks: any integers, halves between about 0.001 and 0.1, now and then zero, negative or denormal.
+func fillBlocks(r *rand.Rand, t WeightType, raw []byte) {
+	size := t.RowBytes(t.Block())
 	for b := 0; b < len(raw); b += size {
 		for i := range size {
 			raw[b+i] = byte(r.Uint32())
 		}
-		scale := 0.001 + r.Float32()*0.1
-		switch r.IntN(16) {
-		case 0:
-			scale = 0
-		case 1:
-			scale = -scale
-		case 2:
-			scale = 3e-7
+		for _, at := range rawForms[t].halves {
+			scale := 0.001 + r.Float32()*0.1
+			switch r.IntN(16) {
+			case 0:
+				scale = 0
+			case 1:
+				scale = -scale
+			case 2:
+				scale = 3e-7
+			}
+			binary.LittleEndian.PutUint16(raw[b+at:], halfFromFloat(scale))
 		}
-		binary.LittleEndian.PutUint16(raw[b:], halfFromFloat(scale))
 	}
 }
 
@@ -83,7 +75,7 @@ func TestPackRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, wt := range allWeightTypes() {
 		for _, shape := range [][2]int{{16, 64}, {1, 32}, {17, 96}, {50, 160}, {33, 2048}} {
-			n, k := shape[0], shape[1]
+			n, k := shape[0], max(shape[1]/wt.Block(), 1)*wt.Block()
 			if wt.Block() == 1 {
 				k -= r.IntN(17)
 			}
@@ -136,7 +128,9 @@ func checkPadding(t *testing.T, packed []byte, l Layout) {
 func TestPackCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, wt := range allWeightTypes() {
-		const n, k, k0, k1 = 20, 256, 64, 160
+		const n = 20
+		unit := max(wt.Block(), 32)
+		k, k0, k1 := 8*unit, 2*unit, 5*unit
 		raw, value := rawWeights(r, wt, n, k)
 		l := Layout{wt, n, k1 - k0}
 		packed := make([]byte, l.Bytes())

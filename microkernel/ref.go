@@ -45,33 +45,40 @@ func refWide(t WeightType, g *GemmArgs, panel, c unsafe.Pointer, columns int) {
 // refBlocks continues the chains of one panel over the blocks of [K0, K1).
 func refBlocks(t WeightType, g *GemmArgs, panel, c unsafe.Pointer, columns int) {
 	for k0 := g.K0; k0 < g.K1; k0 += ActQ8Block {
-		block := unsafe.Slice((*byte)(unsafe.Add(panel, PanelOffset(t, k0))), weightInfos[t].panelBytes)
-		var scale panelRow
-		var w [ActQ8Block][PanelWidth]int8
-		for j := range columns {
-			scale[j] = blockScale(block, j)
-			for k := range ActQ8Block {
-				w[k][j] = signedQuant(t, block, k, j)
+		turn := turnAt(t, panel, k0)
+		var w [ActQ8Block][PanelWidth]int32
+		for k := range w {
+			for j := range columns {
+				w[k][j] = int32(turn.integer(k, j))
 			}
 		}
 		for m := range g.M {
 			a := actQ8At(unsafe.Add(g.A, m*g.AStride), k0/ActQ8Block)
 			acc := unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns)
-			for j := range acc {
-				dot := int32(0)
-				for k, q := range a.Q {
-					dot += int32(q) * int32(w[k][j])
-				}
-				acc[j] = FMA32(float32(dot), scale[j]*a.Scale, acc[j])
-			}
+			refTurn(turn, &w, a, acc)
 		}
 	}
 }
 
-// signedQuant is the integer of element k, column c of a quantized block.
-func signedQuant(t WeightType, block []byte, k, c int) int8 {
-	if t == Q4_0 {
-		return int8(quantQ4(block, k, c)) - 8
+// refTurn adds one block of activations to the chains of a row: for each span of k that shares a scale, one FMA by the product of the
+// two scales, and where weights have an offset a second one by the sum of the activations.
+func refTurn(turn blockTurn, w *[ActQ8Block][PanelWidth]int32, a *ActQ8, acc []float32) {
+	span := turn.span()
+	for k0 := 0; k0 < ActQ8Block; k0 += span {
+		sum := int32(0)
+		for _, q := range a.Q[k0 : k0+span] {
+			sum += int32(q)
+		}
+		for j := range acc {
+			dot := int32(0)
+			for k := k0; k < k0+span; k++ {
+				dot += int32(a.Q[k]) * w[k][j]
+			}
+			scale, offset := turn.scale(k0, j)
+			acc[j] = FMA32(float32(dot), scale*a.Scale, acc[j])
+			if turn.affine() {
+				acc[j] = FMA32(float32(sum)*a.Scale, offset, acc[j])
+			}
+		}
 	}
-	return int8(quantQ8(block, k, c) ^ 0x80)
 }

@@ -5,7 +5,7 @@ package microkernel
 // prefetch; its distance is an axis of its own, see WithPrefetch.
 func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 	if isa == Go {
-		s := Spec{ISA: Go, Compute: c, B: b, MR: 4, NR: PanelWidth, KU: b.Block()}
+		s := Spec{ISA: Go, Compute: c, B: b, MR: 4, NR: PanelWidth, KU: min(b.Block(), maxKU)}
 		if s.Validate() != nil {
 			return nil
 		}

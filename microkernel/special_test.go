@@ -27,7 +27,7 @@ func TestSpecialValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newProblem(t, r, s, s.MR+1, s.NR+3, 64)
+		p := newProblem(t, r, s, s.MR+1, s.NR+3, max(64, s.B.Block()))
 		p.spoil(r)
 		p.fill()
 		p.run(func(g *GemmArgs) { RunRef(s, g) }, p.want)

@@ -39,8 +39,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, maxPrefetch)
 	case s.Form == Embed && s.ISA != AVX512:
 		return fmt.Errorf("only avx512 has embedded broadcasts")
-	case s.Compute == ComputeInt8 && !s.B.Quantized():
-		return fmt.Errorf("the int8 path is for quantized weights")
+	case s.Compute == ComputeInt8 && !s.B.HasInt8():
+		return fmt.Errorf("the int8 path is for quantized weights of %s", int8Names())
 	}
 	if s.Compute == ComputeF32 {
 		return s.validateF32()
@@ -103,7 +103,7 @@ func (s Spec) registers() int {
 	case s.Compute == ComputeInt8:
 		return s.int8Registers(tile, v)
 	case s.B.Quantized():
-		return tile + s.dequantRegisters(v)
+		return tile + s.dequantFixed() + s.unpackPerVector() // one vector at a time
 	case s.Form == Embed:
 		return tile + s.wideRegisters(v)
 	case s.bFromMemory():
@@ -126,28 +126,9 @@ func (s Spec) wideRegisters(v int) int {
 	return v
 }
 
-// dequantRegisters is what unpacking a block of v quantized vectors takes at the least: one vector at a time.
-func (s Spec) dequantRegisters(int) int {
-	return s.dequantFixed() + s.dequantPerVector()
-}
-
-// dequantPerVector is the scale, the offsets and the value of one vector that is being unpacked.
-func (s Spec) dequantPerVector() int {
-	if s.B == Q4_0 {
-		return 4
-	}
-	return 3
-}
-
-// dequantFixed is the constants (which AVX2 reads from memory) and the broadcast element of A.
+// dequantFixed is the constants of unpacking and the broadcast element of A.
 func (s Spec) dequantFixed() int {
-	n := 0
-	if s.ISA == AVX512 {
-		n = 2
-		if s.B == Q4_0 {
-			n = 4
-		}
-	}
+	n := s.unpackFixed()
 	if s.Form == Load {
 		n++
 	}
@@ -161,7 +142,7 @@ func (s Spec) interleave() int {
 	if s.ISA == AVX512 {
 		have = 32
 	}
-	return max(1, min(v, 4, (have-s.MR*v-s.dequantFixed())/s.dequantPerVector()))
+	return max(1, min(v, 4, (have-s.MR*v-s.dequantFixed())/s.unpackPerVector()))
 }
 
 // int8Registers: an integer and a float accumulator per vector of the tile, the weights, and temporaries.

@@ -96,7 +96,7 @@ func widenStep(b WeightType) int { return max(b.Block(), 8) }
 func emitWiden(a *asm.Asm, isa ISA, b WeightType) {
 	const rDst = asm.R8
 	var t widenArgs
-	e := &emitter{Asm: a, s: Spec{ISA: isa, B: b, MR: 1, NR: PanelWidth}, v: PanelWidth / isa.Lanes(), bBase: []asm.Reg{rB}}
+	e := &emitter{Asm: a, s: Spec{ISA: isa, B: b, MR: 1, NR: PanelWidth}, v: PanelWidth / isa.Lanes(), bBase: []asm.Reg{rB}, free: pointerPool[1:]}
 	e.Mov(rB, e.arg(unsafe.Offsetof(t.src)))
 	e.Mov(rDst, e.arg(unsafe.Offsetof(t.dst)))
 	put := func(j, k int, w asm.Vec) { e.I(asm.VMOVUPS, asm.At(rDst, 64*k+j*w.Bytes()), w) }
@@ -108,16 +108,17 @@ func emitWiden(a *asm.Asm, isa ISA, b WeightType) {
 	if b.Quantized() {
 		u := newUnpacker(e, e.v)
 		u.setup()
-		e.loop(unsafe.Offsetof(t.main), func() {
-			for j := range e.v {
-				u.scales(j, j)
-			}
-			for k := range step {
+		u.blocks(unsafe.Offsetof(t.main), func() {
+			for k := range turnK {
 				for j := range e.v {
-					put(j, k, u.value(j, j, k, 32))
+					if k%u.span() == 0 {
+						u.scales(j, j, k)
+					}
+					u.value(j, j, k)
+					put(j, k, u.w[j])
 				}
 			}
-			next(step)
+			e.Add(rDst, asm.Imm32(64*turnK))
 		})
 	} else {
 		f := &floatTile{emitter: e}

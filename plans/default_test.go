@@ -52,7 +52,7 @@ var hosts = [][]string{
 
 func TestDefaultFitsEveryHost(t *testing.T) {
 	for _, isa := range hosts {
-		for _, typ := range []string{"f32", "f16", "bf16", "q8_0", "q4_0"} {
+		for _, typ := range []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "iq4_nl", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k"} {
 			for _, cores := range []int{1, 2, 7, 64} {
 				h := testHost(t, cores, isa...)
 				p := mustDefault(t, h, llama160m(typ), DefaultOptions{})

@@ -134,7 +134,7 @@ func (th thumb) schedule(k WeightKey, t microkernel.WeightType, c microkernel.Co
 	if m <= streamTo {
 		th.stream(&s, k)
 	} else {
-		th.block(&s, k, m)
+		th.block(&s, k, t, m)
 	}
 	return s, nil
 }
@@ -218,7 +218,7 @@ const maxRows = 512
 // block lays out many rows: all of them in one slice, so that a panel is read, and widened, once; two tiles of columns; and as much of K as keeps those columns in a
 // quarter of L2 while the rows pass over them. Measured on one core with 2 MiB of L2 (f32, f16, q8_0 and q4_0 weights of 3072x768 to 2048x5632, M = 128 and 512):
 // 95 % of the multiply-add peak and more; 512 columns in one slice cost 5 to 12 %, cutting K at 256 cost 3 to 8 %.
-func (th thumb) block(s *Schedule, k WeightKey, m int) {
+func (th thumb) block(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
 	rows := (m + maxRows - 1) / maxRows
 	s.BM = roundUp((m+rows-1)/rows, mr)
@@ -227,7 +227,8 @@ func (th thumb) block(s *Schedule, k WeightKey, m int) {
 	if s.Kernel.Compute == microkernel.ComputeInt8 {
 		bytes = 1
 	}
-	if s.BK = evenCut(k.K, max(256, th.caches.l2/4/(bytes*s.BN)/32*32), 32); s.BK >= k.K {
+	unit := max(32, t.KStep())
+	if s.BK = evenCut(k.K, max(256, th.caches.l2/4/(bytes*s.BN)/unit*unit), unit); s.BK >= k.K {
 		s.BK = 0
 	}
 	for want := th.threads * chunksPerThread; s.slices(k.N, m) < want && (s.BN > nr || s.BM > 4*mr); {

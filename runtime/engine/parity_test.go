@@ -53,7 +53,11 @@ var (
 func TestParity(t *testing.T) {
 	skipUnderRace(t)
 	root := testdata.Folder(t, "parity")
-	for _, name := range []string{"llama-f32", "llama-f16", "llama-bf16", "llama-q8_0", "llama-q4_0", "llama-tied-f32", "qwen2-f32", "qwen3-f32", "qwen3-q8_0", "qwen3moe-f32", "qwen3moe-q8_0"} {
+	for _, name := range []string{
+		"llama-f32", "llama-f16", "llama-bf16", "llama-q8_0", "llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1", "llama-iq4_nl",
+		"llama-q2_k", "llama-q3_k", "llama-q4_k", "llama-q5_k", "llama-q6_k", "llama-tied-f32", "qwen2-f32", "qwen3-f32", "qwen3-q8_0", "qwen3-q4_k_m",
+		"qwen3moe-f32", "qwen3moe-q8_0", "qwen3moe-q4_k_m",
+	} {
 		t.Run(name, func(t *testing.T) {
 			ref := readReference(t, root, name)
 			file, err := gguf.Open(filepath.Join(root, ref.Model))

@@ -78,7 +78,7 @@ func (g *Gemm) rows(args *microkernel.GemmArgs, m int) {
 
 // depthPerCall bounds how much of k one call streams from memory.
 func (g *Gemm) depthPerCall() int {
-	const steps = 64 // of k: a multiple of every KStep
+	const steps = 256 // of k: a multiple of every KStep
 	bytes := microkernel.PanelOffset(g.layout.Type, steps) * g.s.Kernel.NR / microkernel.PanelWidth
 	return max(1, callBytes/bytes) * steps
 }

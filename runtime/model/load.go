@@ -213,7 +213,8 @@ func (b *builder) matrix(name string, n, k int, stack ...int) *gguf.Tensor {
 }
 
 // weightTypes are the tensor types exec has packers for.
-var weightTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0}
+var weightTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.IQ4_NL,
+	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
 
 func typeList() string {
 	names := make([]string, len(weightTypes))

@@ -1,0 +1,153 @@
+package microkernel
+
+import "encoding/binary"
+
+// turnK is the elements of k that a kernel takes in one turn of its loop over a quantized panel: a block of the small types,
+// an eighth of a block of the K types.
+const turnK = 32
+
+// subScales is how the scales inside a block are stored, if there are any.
+type subScales uint8
+
+const (
+	noSubs     subScales = iota // value = d*(u-origin), or d*u + m where the block has two halves
+	pairSubs                    // per 32 k: [16]uint8 s, [16]uint8 m; value = d*s*u - dmin*m
+	nibbleSubs                  // per 16 k: [16]uint8, s in the low nibble, m in the high one; value = d*s*u - dmin*m
+	signedSubs                  // per 16 k: [16]int8 s; value = d*s*(u-origin)
+)
+
+// blockForm is the inside of a packed block of a quantized type: first its halves, [16]float16 each, then for each 32 k a turn:
+// the scales of the turn, then the planes of its numbers. A plane of b bits holds 32/b consecutive k of a column in one 32-bit word:
+// bits b*p and up of byte i of word w of column c, at 64*w + 4*c + i, belong to k = 32/b*w + 4*p + i. Four consecutive k are thus
+// bytes of one word, as integer dot products want them, whatever the bits.
+type blockForm struct {
+	halves int
+	subs   subScales
+	planes []int // bits of each piece of a number, low bits first
+	origin int   // the stored number u that stands for 0, where there is no offset
+	levels bool  // u is an index into levelsIQ4NL
+}
+
+var blockForms = [weightTypes]blockForm{
+	Q8_0:   {halves: 1, planes: []int{8}, origin: 128},
+	Q4_0:   {halves: 1, planes: []int{4}, origin: 8},
+	Q4_1:   {halves: 2, planes: []int{4}},
+	Q5_0:   {halves: 1, planes: []int{4, 1}, origin: 16},
+	Q5_1:   {halves: 2, planes: []int{4, 1}},
+	IQ4_NL: {halves: 1, planes: []int{4}, levels: true},
+	Q2_K:   {halves: 2, subs: nibbleSubs, planes: []int{2}},
+	Q3_K:   {halves: 1, subs: signedSubs, planes: []int{2, 1}, origin: 4},
+	Q4_K:   {halves: 2, subs: pairSubs, planes: []int{4}},
+	Q5_K:   {halves: 2, subs: pairSubs, planes: []int{4, 1}},
+	Q6_K:   {halves: 1, subs: signedSubs, planes: []int{4, 2}, origin: 32},
+}
+
+// levelsIQ4NL are the sixteen values that an iq4_nl number stands for.
+var levelsIQ4NL = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+// bits of a stored number.
+func (f *blockForm) bits() (n int) {
+	for _, b := range f.planes {
+		n += b
+	}
+	return n
+}
+
+// affine says that values have an offset of their own in place of a common zero.
+func (f *blockForm) affine() bool { return f.halves == 2 }
+
+// headBytes is what stands before the first turn of a block.
+func (f *blockForm) headBytes() int { return 2 * PanelWidth * f.halves }
+
+// subBytes is the scales at the front of a turn.
+func (f *blockForm) subBytes() int {
+	if f.subs == noSubs {
+		return 0
+	}
+	return 2 * PanelWidth
+}
+
+// turnBytes is the length of a turn.
+func (f *blockForm) turnBytes() int { return f.subBytes() + 64*f.bits() }
+
+// span is the consecutive k that share a scale, inside a turn.
+func (f *blockForm) span() int {
+	if f.subs == nibbleSubs || f.subs == signedSubs {
+		return 16
+	}
+	return turnK
+}
+
+// blockTurn is one turn of one packed block, for plain Go.
+type blockTurn struct {
+	*blockForm
+	head []byte
+	turn []byte
+}
+
+// turnOf finds turn n of a packed block.
+func turnOf(t WeightType, block []byte, n int) blockTurn {
+	f := &blockForms[t]
+	return blockTurn{f, block[:f.headBytes()], block[f.headBytes()+n*f.turnBytes():][:f.turnBytes()]}
+}
+
+// half is number n at the head of the block, of column c.
+func (b blockTurn) half(n, c int) float32 {
+	return floatFromHalf(binary.LittleEndian.Uint16(b.head[2*(PanelWidth*n+c):]))
+}
+
+// scale is the scale and the offset of column c, for element k of the turn. Both are exact.
+func (b blockTurn) scale(k, c int) (scale, offset float32) {
+	d := b.half(0, c)
+	switch b.subs {
+	case pairSubs:
+		return d * float32(b.turn[c]), -(b.half(1, c) * float32(b.turn[PanelWidth+c]))
+	case nibbleSubs:
+		s := b.turn[k/16*PanelWidth+c]
+		return d * float32(s&15), -(b.half(1, c) * float32(s>>4))
+	case signedSubs:
+		return d * float32(int8(b.turn[k/16*PanelWidth+c])), 0
+	}
+	if b.affine() {
+		return d, b.half(1, c)
+	}
+	return d, 0
+}
+
+// stored is the number u of element k of the turn, column c.
+func (b blockTurn) stored(k, c int) uint8 {
+	plane := b.turn[b.subBytes():]
+	u, low := uint8(0), 0
+	for _, bits := range b.planes {
+		each := 32 / bits
+		x := plane[k/each*64+c*4+k%4] >> (k % each / 4 * bits)
+		u |= x & (1<<bits - 1) << low
+		low += bits
+		plane = plane[64*bits:]
+	}
+	return u
+}
+
+// integer is the whole number that element k, column c stands for before scale and offset.
+func (b blockTurn) integer(k, c int) int {
+	u := b.stored(k, c)
+	if b.levels {
+		return int(levelsIQ4NL[u])
+	}
+	return int(u) - b.origin
+}
+
+// value is the exact weight. It is written as the generated code computes it, one FMA whose operands are exact, so that a
+// scale that is not finite gives NaN in both.
+func (b blockTurn) value(k, c int) float32 {
+	scale, offset := b.scale(k, c)
+	u := b.stored(k, c)
+	switch {
+	case b.levels:
+		return float32(levelsIQ4NL[u]) * scale
+	case b.affine():
+		return FMA32(float32(u), scale, offset)
+	}
+	one := float32(uint32(1) << b.bits())
+	return FMA32(one+float32(u), scale, -((one + float32(b.origin)) * scale))
+}

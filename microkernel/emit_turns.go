@@ -1,0 +1,83 @@
+package microkernel
+
+import "sandwich/microkernel/internal/asm"
+
+// turns walks the blocks of quantized panels. In a block of one turn the panel pointers stand at its head; in one of several they
+// stand at the present turn, and a register says how far behind them the head is.
+type turns struct {
+	*emitter
+	*blockForm
+	head, tmp asm.Reg // K types only
+}
+
+func newTurns(e *emitter) turns {
+	t := turns{emitter: e, blockForm: &blockForms[e.s.B]}
+	if t.perBlock() > 1 {
+		t.head = e.pointer()
+		if e.s.NR > PanelWidth {
+			t.tmp = e.pointer()
+		}
+	}
+	return t
+}
+
+// perBlock is the number of turns in a block.
+func (t turns) perBlock() int { return t.s.B.Block() / turnK }
+
+// blocks runs body once for each turn of as many blocks as the argument says, and moves the panel pointers on.
+func (t turns) blocks(count uintptr, body func()) {
+	t.loop(count, func() {
+		n := t.perBlock()
+		if n == 1 {
+			body()
+			t.advance(t.bBase, t.headBytes()+t.turnBytes())
+			return
+		}
+		t.advance(t.bBase, t.headBytes())
+		t.MovImm(t.head, uint64(-int64(t.headBytes())))
+		top := t.Here()
+		body()
+		t.advance(t.bBase, t.turnBytes())
+		t.Sub(t.head, asm.Imm32(t.turnBytes()))
+		t.Cmp(t.head, asm.Imm32(-t.headBytes()-n*t.turnBytes()))
+		t.Jcc(asm.NotZero, top)
+	})
+}
+
+// half is half n of the head of the block, for vector j.
+func (t turns) half(j, n int) asm.Mem {
+	part := t.reg(0).Bytes() / 2
+	disp := 2*PanelWidth*n + j%t.perPanel()*part
+	if t.perBlock() == 1 {
+		return t.b(j, 2*PanelWidth*n, part)
+	}
+	p := j / t.perPanel()
+	base := t.bBase[p/pointersEach]
+	if p %= pointersEach; p != 0 {
+		t.Lea(t.tmp, asm.AtIndex(base, rBS, p, 0))
+		base = t.tmp
+	}
+	return asm.AtIndex(base, t.head, 1, disp)
+}
+
+// sub is the bytes of scales number n of the turn, for vector j.
+func (t turns) sub(j, n int) asm.Mem { return t.b(j, PanelWidth*n, t.reg(0).Bytes()/4) }
+
+// quants is where the planes begin, from the panel pointer.
+func (t turns) quants() int {
+	if t.perBlock() == 1 {
+		return t.headBytes()
+	}
+	return t.subBytes()
+}
+
+// piece finds bits of element k of the turn: the word of the plane, and the bit in it.
+func (t turns) piece(j, k, plane int) (word asm.Mem, bit int) {
+	at := t.quants()
+	for _, b := range t.planes[:plane] {
+		at += 64 * b
+	}
+	bits := t.planes[plane]
+	each := 32 / bits
+	return t.b(j, at+k/each*64, t.reg(0).Bytes()), 8*(k%4) + k%each/4*bits
+}
