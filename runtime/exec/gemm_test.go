@@ -170,8 +170,8 @@ func randomSchedule(rng *rand.Rand, spec microkernel.Spec, typ microkernel.Weigh
 // nothing beside it is touched.
 func TestGemmSlices(t *testing.T) {
 	rounds := 12
-	if testing.Short() {
-		rounds = 3
+	if raceEnabled {
+		rounds = 1
 	}
 	for _, isa := range microkernel.Host().ISAs() {
 		kernels, err := NewKernels(isa, nil)

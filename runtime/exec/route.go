@@ -34,16 +34,13 @@ func newRoutes(e model.Experts, rows int, at unsafe.Pointer) (r routes) {
 	if e.Count == 0 {
 		return r
 	}
+	words := unsafe.Slice((*int32)(at), routeBytes(e, rows)/4)
 	ints := func(n int) []int32 {
-		s := unsafe.Slice((*int32)(at), n)
-		at = unsafe.Add(at, 4*n)
+		s := words[:n:n]
+		words = words[n:]
 		return s
 	}
-	floats := func(n int) []float32 {
-		s := unsafe.Slice((*float32)(at), n)
-		at = unsafe.Add(at, 4*n)
-		return s
-	}
+	floats := func(n int) []float32 { return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(ints(n)))), n) }
 	pairs := rows * e.Used
 	return routes{
 		used: e.Used, valid: int32(e.Used),
