@@ -80,9 +80,12 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 
 // judge picks the winner of a phase and writes every arm into the evidence.
 func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *arm, tuned []finalist) {
-	scores := map[*arm]float64{}
-	for i, s := range score(arms, tests, base) {
+	scores, medians := map[*arm]float64{}, map[*arm]float64{}
+	for i, s := range score(arms, tests, base, fast) {
 		scores[arms[i]] = s
+	}
+	for i, s := range score(arms, tests, base, median) {
+		medians[arms[i]] = s
 	}
 	noise := math.Abs(scores[same] - 1)
 	t.noise = append(t.noise, noise)
@@ -92,7 +95,8 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 	}
 	best := base
 	for _, f := range tuned {
-		if scores[f.arm] < scores[best] && scores[f.arm] < 1-margin {
+		// The fast samples say what a phase can do; the median, that it does so on this machine as it is.
+		if scores[f.arm] < scores[best] && scores[f.arm] < 1-margin && medians[f.arm] < 1 {
 			best = f.arm
 			ph.winner, ph.set = f.phase, f.set
 		}

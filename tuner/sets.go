@@ -87,7 +87,7 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	if err := t.race(l, arms, tests, end, "active PUs", name); err != nil {
 		return nil, err
 	}
-	scores := score(arms, tests, arms[0])
+	scores := score(arms, tests, arms[0], fast)
 	order := make([]int, len(arms))
 	for i := range order {
 		order[i] = i
@@ -203,13 +203,15 @@ func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, s
 
 func fast(samples []float64) float64 { return search.Sample{Seconds: samples}.Fast() }
 
-// score is, for each arm, the geometric mean over the tests of its time over that of the reference arm: below 1 is faster.
-func score(arms []*arm, tests []*test, reference *arm) []float64 {
+func median(samples []float64) float64 { return search.Sample{Seconds: samples}.Median() }
+
+// score is, for each arm, the geometric mean over the tests of its time, as of tells it from the samples, over that of the reference arm: below 1 is faster.
+func score(arms []*arm, tests []*test, reference *arm, of func([]float64) float64) []float64 {
 	out := make([]float64, len(arms))
 	for i, a := range arms {
 		sum := 0.0
 		for k := range tests {
-			sum += math.Log(fast(a.samples[k]) / fast(reference.samples[k]))
+			sum += math.Log(of(a.samples[k]) / of(reference.samples[k]))
 		}
 		out[i] = math.Exp(sum / float64(len(tests)))
 	}
