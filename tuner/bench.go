@@ -60,9 +60,10 @@ const outputCells = 24 << 20
 
 func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kernels, s benchSize, seed uint64) (b *bench, err error) {
 	b = &bench{ctx: ctx, lead: lead, kernels: k, seed: seed, round: s.round, each: s.spare}
+	made := b
 	defer func() {
 		if err != nil {
-			b.free()
+			made.free()
 		}
 	}()
 	for _, x := range []struct {

@@ -182,7 +182,7 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error)
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				rate, err := a.measure(s, t)
+				rate, err := a.measure(ctx, s, t)
 				if err != nil {
 					return nil, err
 				}
@@ -240,7 +240,7 @@ func armName(p *plans.Plan) string {
 }
 
 // measure runs a test once and returns tokens per second.
-func (a *llmArm) measure(s *session, t llmTest) (rate float64, err error) {
+func (a *llmArm) measure(ctx context.Context, s *session, t llmTest) (rate float64, err error) {
 	rng := rand.New(rand.NewPCG(1, 2)) // the same tokens for every arm and repetition
 	tokens := make([]int32, max(t.tokens, t.batch))
 	for i := range tokens {
@@ -249,17 +249,37 @@ func (a *llmArm) measure(s *session, t llmTest) (rate float64, err error) {
 	a.runner.Lead(func(l *pool.Leader) {
 		began := time.Now()
 		if t.prefill {
-			err = engine.NewLine(a.runner, l).Feed(tokens, a.plan.Chunk, engine.LastLogits, func(int, []float32) error { return nil })
+			err = a.prefill(ctx, l, tokens)
 		} else {
-			err = a.generate(l, t, tokens)
+			err = a.generate(ctx, l, t, tokens)
 		}
 		rate = float64(t.tokens*t.batch) / time.Since(began).Seconds()
 	})
 	return rate, err
 }
 
+// prefill feeds a prompt from an empty cache, chunk by chunk, and wants the logits behind it.
+func (a *llmArm) prefill(ctx context.Context, l *pool.Leader, tokens []int32) error {
+	line := engine.NewLine(a.runner, l)
+	want := engine.NoLogits
+	for len(tokens) > 0 {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n := min(a.plan.Chunk, len(tokens))
+		if n == len(tokens) {
+			want = engine.LastLogits
+		}
+		if err := line.Feed(tokens[:n], n, want, func(int, []float32) error { return nil }); err != nil {
+			return err
+		}
+		tokens = tokens[n:]
+	}
+	return nil
+}
+
 // generate decodes t.tokens steps of t.batch sequences, each from an empty cache.
-func (a *llmArm) generate(l *pool.Leader, t llmTest, tokens []int32) error {
+func (a *llmArm) generate(ctx context.Context, l *pool.Leader, t llmTest, tokens []int32) error {
 	var b kvcache.Batch
 	blocks := kvcache.BlocksFor(t.tokens)
 	tables := make([][]kvcache.BlockID, t.batch)
@@ -269,6 +289,9 @@ func (a *llmArm) generate(l *pool.Leader, t llmTest, tokens []int32) error {
 		}
 	}
 	for pos := range t.tokens {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		b.Reset()
 		for i := range t.batch {
 			b.Tokens = append(b.Tokens, tokens[(pos+i)%len(tokens)])

@@ -26,6 +26,7 @@ type generateFlags struct {
 	session   sessionFlags
 	prompt    string
 	tokens    string
+	ids       bool // --tokens was given
 	chat      bool
 	count     int
 	context   int
@@ -105,10 +106,11 @@ func checkSampling(s engine.Sampling) error {
 
 func (f *generateFlags) check(c *cobra.Command) error {
 	given := c.Flags().Changed
+	f.ids = given("tokens")
 	switch {
-	case given("prompt") == given("tokens"):
+	case given("prompt") == f.ids:
 		return errors.New("give either a prompt with -p TEXT or token ids with --tokens 1,2,3")
-	case f.chat && !given("prompt"):
+	case f.chat && f.ids:
 		return errors.New("--chat needs a message with -p TEXT")
 	case f.count < 0 || f.count > maxContext:
 		return fmt.Errorf("-n %d: give a number of tokens from 0 to %d", f.count, maxContext)
@@ -136,7 +138,7 @@ func (f *generateFlags) run(ctx context.Context, in io.Reader, out io.Writer, fo
 		return usageError(err)
 	}
 	if f.logits != "" {
-		if err := dumpLogits(s, prompt, f.logits); err != nil {
+		if err := dumpLogits(ctx, s, prompt, f.logits); err != nil {
 			return err
 		}
 	}
@@ -223,7 +225,7 @@ func (t *timings) set(r engine.Result) {
 
 // promptIDs turns what was asked for into tokens.
 func (f *generateFlags) promptIDs(s *session, in io.Reader) ([]int32, error) {
-	if f.tokens != "" {
+	if f.ids {
 		return parseTokens(f.tokens, s.shape.Vocab)
 	}
 	if err := s.needTokenizer(); err != nil {

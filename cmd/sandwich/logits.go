@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -16,7 +17,7 @@ const logitRows = 64
 
 // dumpLogits writes one line of JSON and then the logits behind every position of the prompt, little-endian float32. The
 // file appears when it is complete.
-func dumpLogits(s *session, prompt []int32, path string) error {
+func dumpLogits(ctx context.Context, s *session, prompt []int32, path string) error {
 	file, err := createOutput(path)
 	if err != nil {
 		return usageError(err)
@@ -28,6 +29,9 @@ func dumpLogits(s *session, prompt []int32, path string) error {
 	err = s.withRunner(len(prompt), rows, func(r *engine.Runner, l *pool.Leader) error {
 		var row []byte
 		return engine.NewLine(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			row = row[:0]
 			for _, v := range logits {
 				row = binary.LittleEndian.AppendUint32(row, math.Float32bits(v))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ func run(ctx context.Context, args []string) int {
 		return exitFailed
 	}
 	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(os.Stderr, "sandwich:", err)
+		fmt.Fprintln(os.Stderr, "sandwich:", strings.Join(strings.Fields(err.Error()), " ")) // one line, whatever a library says
 	}
 	return exitCode(err)
 }
@@ -50,7 +51,12 @@ language model on it, writes the answer down as a plan, and serves with it.`,
   sandwich run                                    # all of it with the embedded model`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usageError(fmt.Errorf("there is no verb %q: see 'sandwich --help'", clip(args[0], 40)))
+		},
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true

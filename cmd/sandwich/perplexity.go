@@ -18,7 +18,7 @@ import (
 )
 
 // maxTextBytes bounds the text of a perplexity run.
-const maxTextBytes = 1 << 30
+const maxTextBytes = 128 << 20
 
 func newBenchPerplexity() *cobra.Command {
 	var f sessionFlags
@@ -115,7 +115,7 @@ func perplexity(ctx context.Context, s *session, text string, window int) (*scor
 			if hasBOS {
 				part[0] = bos
 			}
-			if err := out.add(line, part, s.plan.Chunk, rows); err != nil {
+			if err := out.add(ctx, line, part, s.plan.Chunk, rows); err != nil {
 				return err
 			}
 			step()
@@ -130,7 +130,7 @@ func perplexity(ctx context.Context, s *session, text string, window int) (*scor
 }
 
 // add scores the ids behind the middle of a window, each from the logits one position before.
-func (o *score) add(line *engine.Line, ids []int32, chunk, rows int) error {
+func (o *score) add(ctx context.Context, line *engine.Line, ids []int32, chunk, rows int) error {
 	first := len(ids) / 2
 	line.Reset()
 	if err := line.Feed(ids[:first], chunk, engine.NoLogits, nil); err != nil {
@@ -138,6 +138,9 @@ func (o *score) add(line *engine.Line, ids []int32, chunk, rows int) error {
 	}
 	return line.Feed(ids[first:len(ids)-1], rows, engine.AllLogits, func(pos int, logits []float32) error {
 		nll := negativeLogLikelihood(logits, ids[pos+1])
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if math.IsNaN(nll) {
 			return errors.New("the model answers with values that are no numbers: the file is damaged")
 		}
