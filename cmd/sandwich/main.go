@@ -57,7 +57,7 @@ language model on it, writes the answer down as a plan, and serves with it.`,
 			}
 			return usageError(fmt.Errorf("there is no verb %q: see 'sandwich --help'", clip(args[0], 40)))
 		},
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
