@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -34,7 +35,7 @@ func DecodeYAML(data []byte, out any) error {
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
-		return fmt.Errorf("%w: %v", ErrYAML, err)
+		return fmt.Errorf("%w: %s", ErrYAML, oneLine(err))
 	}
 	if root.Kind == 0 {
 		return fmt.Errorf("%w: the document is empty", ErrYAML)
@@ -45,13 +46,23 @@ func DecodeYAML(data []byte, out any) error {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := dec.Decode(out); err != nil {
-		return fmt.Errorf("%w: %v", ErrYAML, err)
+		return fmt.Errorf("%w: %s", ErrYAML, oneLine(err))
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: something follows the first document", ErrYAML)
 	}
 	return nil
+}
+
+// oneLine joins the lines of an error of the YAML package, which may list one for each field, and keeps the first few.
+func oneLine(err error) string {
+	lines := strings.Fields(err.Error())
+	text := strings.Join(lines, " ")
+	if len(text) > 300 {
+		text = strings.ToValidUTF8(text[:300], "") + "..."
+	}
+	return text
 }
 
 // separators bounds the number of nodes of a document from above: a node starts at the beginning of the text, or after one of these.

@@ -14,11 +14,13 @@ import (
 // machineFlags name the machine a verb speaks of: this one, a saved one, or one described in text.
 type machineFlags struct {
 	root, hwloc, synthetic, profile, builtin string
+	given                                    func(flag string) bool // nil where there are no flags
 }
 
 // add gives a verb the flags of probe.
 func (m *machineFlags) add(c *cobra.Command) {
 	f := c.Flags()
+	m.given = f.Changed
 	f.StringVar(&m.root, "root", "", "folder with the sys/ and proc/ of a saved Linux machine")
 	f.StringVar(&m.hwloc, "hwloc", "", "hwloc XML export (lstopo --of xml)")
 	f.StringVar(&m.synthetic, "synthetic", "", `hwloc synthetic text, such as "pack:2 numa:2 l3:4 core:4 pu:2"`)
@@ -35,6 +37,11 @@ func (m *machineFlags) live() bool {
 // read returns the profile of the machine, without measuring anything.
 func (m *machineFlags) read() (*profiles.Profile, error) {
 	if m.live() {
+		for _, flag := range []string{"root", "hwloc", "synthetic", "profile", "machine"} {
+			if m.given != nil && m.given(flag) {
+				return nil, usageError(fmt.Errorf("--%s names nothing: leave it out for this machine", flag))
+			}
+		}
 		return profiles.Live()
 	}
 	p, err := m.readForeign()
