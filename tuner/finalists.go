@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -71,7 +72,12 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 	if err != nil {
 		return err
 	}
-	if err := t.race(l, arms, tests, end, "finalists", ph.name); err != nil {
+	err = t.race(l, arms, tests, end, "finalists", ph.name)
+	if errors.Is(err, errUndecided) {
+		t.reject(ph.name, err.Error()+": the default stays; give a larger --budget")
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	t.judge(ph, arms, tests, base, same, tuned)

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -84,7 +85,13 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	if err != nil {
 		return nil, err
 	}
-	if err := t.race(l, arms, tests, end, "active PUs", name); err != nil {
+	err = t.race(l, arms, tests, end, "active PUs", name)
+	if errors.Is(err, errUndecided) {
+		t.reject(name, err.Error()+": the PUs of the default plan stay")
+		i := slices.IndexFunc(sets, func(s service.Set) bool { return slices.Equal(s.PUs, phaseOf(t.def, phase).PUs) })
+		return sets[i : i+1], nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	scores := score(arms, tests, arms[0], fast)
@@ -189,6 +196,9 @@ func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, s
 		for k, x := range tests {
 			for i := range arms {
 				a := arms[(i+round)%len(arms)]
+				if round > 0 && t.until(1) <= 0 || t.until(1) < -t.o.Budget/20 {
+					return t.undecided(round)
+				}
 				s, err := t.rig.sample(l, a, x)
 				if err != nil {
 					return err
@@ -199,6 +209,16 @@ func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, s
 		}
 	}
 	return nil
+}
+
+// errUndecided says that the budget was over before every arm had been sampled once.
+var errUndecided = errors.New("the budget was over before the arms could be compared")
+
+func (t *tuning) undecided(rounds int) error {
+	if rounds > 0 {
+		return nil
+	}
+	return errUndecided
 }
 
 func fast(samples []float64) float64 { return search.Sample{Seconds: samples}.Fast() }

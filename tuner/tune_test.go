@@ -56,6 +56,11 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 		t.Error(err)
 	}
 	ev := back.Evidence
+	for _, r := range ev.Rejected {
+		if strings.Contains(r.Reason, errUndecided.Error()) {
+			t.Skip("this machine is too busy to compare finalists in 3 s")
+		}
+	}
 	if ev.Trials == 0 || len(ev.Kernels) == 0 || len(ev.Finalists) == 0 || ev.Strategy != "sandwich" || ev.Effort != "quick" || ev.Spent <= 0 {
 		t.Errorf("evidence %+v", ev)
 	}
