@@ -137,17 +137,27 @@ func (b blockTurn) integer(k, c int) int {
 	return int(u) - b.origin
 }
 
-// value is the exact weight. It is written as the generated code computes it, one FMA whose operands are exact, so that a
-// scale that is not finite gives NaN in both.
-func (b blockTurn) value(k, c int) float32 {
-	scale, offset := b.scale(k, c)
-	u := b.stored(k, c)
-	switch {
-	case b.levels:
-		return float32(levelsIQ4NL[u]) * scale
-	case b.affine():
-		return FMA32(float32(u), scale, offset)
-	}
+// values writes the exact weights of the turn. They are computed as the generated code does it, one FMA whose operands are
+// exact, so that a scale that is not finite gives NaN in both.
+func (b blockTurn) values(dst []panelRow) {
 	one := float32(uint32(1) << b.bits())
-	return FMA32(one+float32(u), scale, -((one + float32(b.origin)) * scale))
+	for c := range PanelWidth {
+		var scale, offset float32
+		for k := range dst {
+			if k%b.span() == 0 {
+				if scale, offset = b.scale(k, c); !b.affine() {
+					offset = -((one + float32(b.origin)) * scale)
+				}
+			}
+			u := b.stored(k, c)
+			switch {
+			case b.levels:
+				dst[k][c] = float32(levelsIQ4NL[u]) * scale
+			case b.affine():
+				dst[k][c] = FMA32(float32(u), scale, offset)
+			default:
+				dst[k][c] = FMA32(one+float32(u), scale, offset)
+			}
+		}
+	}
 }

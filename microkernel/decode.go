@@ -31,12 +31,7 @@ func unpackRows(t WeightType, panel unsafe.Pointer, k0 int, dst []panelRow) {
 		}
 	default:
 		for k := 0; k < len(dst); k += turnK {
-			turn := turnAt(t, panel, k0+k)
-			for i := range turnK {
-				for c := range PanelWidth {
-					dst[k+i][c] = turn.value(i, c)
-				}
-			}
+			turnAt(t, panel, k0+k).values(dst[k : k+turnK])
 		}
 	}
 }

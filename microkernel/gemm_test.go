@@ -176,7 +176,7 @@ func checkSpec(t *testing.T, r *rand.Rand, s Spec) {
 	}
 	for range 2 {
 		m, n := 1+r.IntN(2*s.MR+1), 1+r.IntN(2*s.NR)
-		k := s.B.Block() * (1 + r.IntN(4))
+		k := s.B.Block() * (1 + r.IntN(max(2, 128/s.B.Block())))
 		cut := s.B.Block() * r.IntN(k/s.B.Block()+1)
 		if !s.B.Quantized() {
 			k = 1 + r.IntN(70)

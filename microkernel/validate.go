@@ -39,8 +39,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, maxPrefetch)
 	case s.Form == Embed && s.ISA != AVX512:
 		return fmt.Errorf("only avx512 has embedded broadcasts")
-	case s.Compute == ComputeInt8 && !s.B.HasInt8():
-		return fmt.Errorf("the int8 path is for quantized weights of %s", int8Names())
+	case s.Compute == ComputeInt8 && !s.B.Quantized():
+		return fmt.Errorf("the int8 path is for quantized weights")
 	}
 	if s.Compute == ComputeF32 {
 		return s.validateF32()
@@ -69,7 +69,7 @@ func (s Spec) validateInt8() error {
 		return fmt.Errorf("an int8 kernel needs a dot product")
 	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2:
 		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
-	case s.Dot == MAdd && (s.Form == Embed || s.B == Q8_0 && s.ISA == AVX512):
+	case s.Dot == MAdd && (s.Form == Embed || s.signedDot() && s.ISA == AVX512):
 		return fmt.Errorf("the multiply-add has no embedded broadcast, and no sign transfer on avx512")
 	case s.KU != 32:
 		return fmt.Errorf("KU of an int8 kernel is its block of 32")
@@ -143,19 +143,4 @@ func (s Spec) interleave() int {
 		have = 32
 	}
 	return max(1, min(v, 4, (have-s.MR*v-s.dequantFixed())/s.unpackPerVector()))
-}
-
-// int8Registers: an integer and a float accumulator per vector of the tile, the weights, and temporaries.
-func (s Spec) int8Registers(tile, v int) int {
-	n := 2*tile + v + 1
-	if s.Dot == MAdd || s.ISA != AVX512 {
-		n++ // a product before it is added
-	}
-	if s.Dot == MAdd && s.B == Q8_0 {
-		n += v // signs and magnitudes apart
-	}
-	if s.B == Q4_0 && s.ISA == AVX512 {
-		n++ // the nibble mask
-	}
-	return n
 }

@@ -90,20 +90,6 @@ func (t *WeightType) UnmarshalText(b []byte) (err error) {
 // Quantized says whether values share a scale per block.
 func (t WeightType) Quantized() bool { return weightInfos[t].block > 1 }
 
-// HasInt8 says whether ComputeInt8 exists for the type.
-func (t WeightType) HasInt8() bool { return t == Q8_0 || t == Q4_0 }
-
-// int8Names lists the types that HasInt8.
-func int8Names() string {
-	var names []string
-	for t := range weightTypes {
-		if t.HasInt8() {
-			names = append(names, t.String())
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
 // Block is the number of consecutive k of a quantization block: 1 for f32, f16 and bf16. K is a multiple of it, and so is every
 // cut along k.
 func (t WeightType) Block() int { return weightInfos[t].block }

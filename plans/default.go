@@ -91,11 +91,11 @@ func (p *Plan) addDefault(k WeightKey, compute string, th thumb) error {
 	return nil
 }
 
-// defaultCompute picks the path of a weight: int8 for the types that have it where the CPU has the integer dot product, else f32.
+// defaultCompute picks the path of a weight: int8 for quantized weights where the CPU has the integer dot product, else f32.
 func defaultCompute(option string, t microkernel.WeightType, th thumb) (microkernel.Compute, error) {
 	switch option {
 	case "", "auto":
-		if t.HasInt8() && th.hasVNNI() {
+		if t.Quantized() && th.hasVNNI() {
 			return microkernel.ComputeInt8, nil
 		}
 		return microkernel.ComputeF32, nil
@@ -104,8 +104,8 @@ func defaultCompute(option string, t microkernel.WeightType, th thumb) (microker
 	if err != nil {
 		return c, err
 	}
-	if c == microkernel.ComputeInt8 && !t.HasInt8() {
-		return microkernel.ComputeF32, nil // the only path of the type
+	if c == microkernel.ComputeInt8 && !t.Quantized() {
+		return microkernel.ComputeF32, nil // weights that are not quantized have one path
 	}
 	return c, nil
 }
