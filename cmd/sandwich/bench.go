@@ -9,6 +9,6 @@ func newBench() *cobra.Command {
 		Args:  exactArgs(0, ""),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchGEMM(), newBenchLLM(), newBenchPerplexity())
+	c.AddCommand(newBenchGEMM(), newBenchLLM(), newBenchPerplexity(), newBenchSearch())
 	return c
 }

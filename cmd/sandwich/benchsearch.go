@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/tuner"
+	"sandwich/tuner/search"
+)
+
+func newBenchSearch() *cobra.Command {
+	f := gemmFlags{}
+	var o tuner.CompareOptions
+	c := &cobra.Command{
+		Use:   "search",
+		Short: "Compare the kernel searches of the papers on one weight shape",
+		Long: `Search kernels for one weight with each strategy, each with the whole budget and nothing to lean on, and judge what they
+found on numbers of rows that none of them was asked for. --sigma gives the sandwich strategy one row for each size of its
+sliding window.
+
+` + strategiesText(),
+		Example: `  sandwich bench search --shape 2048x2048 --type q8_0 --budget 30s
+  sandwich bench search --sigma 4,8,16,32 --strategies sandwich --format csv`,
+		Args: exactArgs(0, ""),
+	}
+	fs := c.Flags()
+	shape := fs.String("shape", "2048x2048", "weight as NxK")
+	fs.StringVar(&f.typ, "type", "f32", "type of the weight")
+	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 or int8")
+	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
+	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one on every core)")
+	fs.IntVar(&o.MaxM, "seq-max", 2048, "most rows to search for")
+	fs.DurationVar(&o.Budget, "budget", 90*time.Second, "time of each strategy")
+	fs.StringVar(&o.Effort, "effort", "standard", "quick, standard or full")
+	fs.StringSliceVar(&o.Strategies, "strategies", search.Strategies(), "strategies to compare")
+	fs.IntSliceVar(&o.Sigmas, "sigma", []int{search.DefaultSigma}, "sizes of the sliding window")
+	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
+			return err
+		}
+		f.shapes, f.isa = []string{*shape}, o.ISA
+		key, err := f.oneKey()
+		if err == nil {
+			err = checkCompare(&o)
+		}
+		if err != nil {
+			return usageError(err)
+		}
+		o.Key = key
+		rows, err := compareSearches(c.Context(), o)
+		if err != nil {
+			return err
+		}
+		return printSearches(c.OutOrStdout(), rows, *format)
+	}
+	return c
+}
+
+func strategiesText() string {
+	var b strings.Builder
+	for _, name := range search.Strategies() {
+		fmt.Fprintf(&b, "  %-11s %s\n", name, search.About(name))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// oneKey is the weight of --shape and --type.
+func (f *gemmFlags) oneKey() (plans.WeightKey, error) {
+	shape, err := f.model()
+	if err != nil {
+		return plans.WeightKey{}, err
+	}
+	return shape.Weights[0].Key(), nil
+}
+
+func checkCompare(o *tuner.CompareOptions) error {
+	if _, err := search.ParseEffort(o.Effort); err != nil {
+		return fmt.Errorf("--effort: %w", err)
+	}
+	for _, s := range o.Strategies {
+		if search.About(s) == "" {
+			return fmt.Errorf("--strategies %s: use %s", clip(s, 40), strings.Join(search.Strategies(), ", "))
+		}
+	}
+	for _, s := range o.Sigmas {
+		if s < 1 || s > 1<<16 {
+			return fmt.Errorf("--sigma %d: give numbers from 1 to %d", s, 1<<16)
+		}
+	}
+	switch {
+	case o.MaxM < 1 || o.MaxM > 1<<16:
+		return fmt.Errorf("--seq-max %d: give a number of rows from 1 to %d", o.MaxM, 1<<16)
+	case o.Budget < 100*time.Millisecond || o.Budget > 100*time.Hour:
+		return fmt.Errorf("--budget %s: give a time from 100ms to 100h", o.Budget)
+	case o.Threads < 0:
+		return fmt.Errorf("--threads %d: give a number of at least 1", o.Threads)
+	case len(o.Strategies) == 0 || len(o.Sigmas) == 0:
+		return errors.New("give at least one of --strategies and of --sigma")
+	}
+	return nil
+}
+
+func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.CompareRow, error) {
+	host, err := profiles.Live()
+	if err != nil {
+		return nil, err
+	}
+	f := sessionFlags{isa: o.ISA}
+	if err := f.checkISA(host); err != nil {
+		return nil, usageError(err)
+	}
+	line, done := lineProgress()
+	defer done()
+	o.Profile, o.Progress = host, func(p tuner.Progress) { line(p.String()) }
+	rows, err := tuner.Compare(ctx, o)
+	if err != nil && ctx.Err() == nil {
+		err = modelError(err)
+	}
+	return rows, err
+}
+
+func printSearches(w io.Writer, rows []tuner.CompareRow, format string) error {
+	switch format {
+	case "json":
+		return printJSON(w, rows)
+	case "csv":
+		fmt.Fprintln(w, "strategy,sigma,gflops,of_best,seconds,trials,rules")
+		for _, r := range rows {
+			if _, err := fmt.Fprintf(w, "%s,%d,%.2f,%.4f,%.2f,%d,%d\n", r.Strategy, r.Sigma, r.GFLOPS, r.OfBest, r.Seconds, r.Trials, r.Rules); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var table [][]string
+	for _, r := range rows {
+		sigma := ""
+		if r.Sigma > 0 {
+			sigma = strconv.Itoa(r.Sigma)
+		}
+		table = append(table, []string{r.Strategy, sigma, fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.0f %%", 100*r.OfBest),
+			formatSeconds(r.Seconds), strconv.Itoa(r.Trials), strconv.Itoa(r.Rules)})
+	}
+	return printTable(w, []string{"strategy", "sigma", "GFLOP/s", "of best", "search", "trials", "rules"}, table, 1, 2, 3, 4, 5, 6)
+}
