@@ -6,7 +6,7 @@ func newBench() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure this program on this machine, each figure beside its roof",
-		Args:  exactArgs(0, ""),
+		Args:  knownVerb,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchGEMM(), newBenchLLM(), newBenchPerplexity(), newBenchSearch())

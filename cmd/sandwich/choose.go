@@ -49,6 +49,9 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 
 // untuned is the default plan under the flags.
 func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
+	if usable := host.UsablePUs(); f.threads > len(usable) {
+		return nil, fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", f.threads, len(usable), plans.PUSet(usable))
+	}
 	return plans.Default(host, shape, plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads})
 }
 
@@ -145,11 +148,19 @@ func cutThreads(p *plans.Plan, n int) error {
 	return nil
 }
 
-// planError gives a refusal of a plan its exit code.
+// planError gives a refusal of a plan its exit code and its remedy.
 func planError(err error) error {
 	code := plans.ExitCode(err)
 	if code == exitFailed && errors.Is(err, os.ErrNotExist) {
 		code = exitInput
+	}
+	switch {
+	case err == nil:
+		return nil
+	case code == exitForeign:
+		err = fmt.Errorf("%w; `sandwich tune` makes a plan for this host and model", err)
+	case code == exitInput:
+		err = fmt.Errorf("%w; copy it again, or make it again with `sandwich tune`", err)
 	}
 	return withCode(code, err)
 }

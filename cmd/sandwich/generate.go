@@ -110,6 +110,8 @@ func (f *generateFlags) check(c *cobra.Command) error {
 	switch {
 	case given("prompt") == f.ids:
 		return errors.New("give either a prompt with -p TEXT or token ids with --tokens 1,2,3")
+	case f.ids && strings.TrimSpace(f.tokens) == "":
+		return errors.New("--tokens is empty: give ids such as 1,2,3")
 	case f.chat && f.ids:
 		return errors.New("--chat needs a message with -p TEXT")
 	case f.count < 0 || f.count > maxContext:
@@ -254,15 +256,12 @@ func (f *generateFlags) promptIDs(s *session, in io.Reader) ([]int32, error) {
 
 func parseTokens(list string, vocab int) ([]int32, error) {
 	var ids []int32
-	for _, word := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
-		id, err := strconv.Atoi(word)
+	for word := range strings.SplitSeq(list, ",") {
+		id, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || id < 0 || id >= vocab {
 			return nil, fmt.Errorf("--tokens: %q is not a token of this model: give numbers from 0 to %d, separated by commas", clip(word, 20), vocab-1)
 		}
 		ids = append(ids, int32(id))
-	}
-	if len(ids) == 0 {
-		return nil, errors.New("--tokens is empty: give ids such as 1,2,3")
 	}
 	return ids, nil
 }

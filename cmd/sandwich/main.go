@@ -39,6 +39,18 @@ func run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
+// knownVerb refuses what is no verb, and names the verb that was probably meant.
+func knownVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	meant := ""
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		meant = fmt.Sprintf(" did you mean '%s %s'?", c.CommandPath(), near[0])
+	}
+	return usageError(fmt.Errorf("there is no verb %q:%s see '%s --help'", clip(args[0], 40), meant, c.CommandPath()))
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sandwich",
@@ -51,13 +63,8 @@ language model on it, writes the answer down as a plan, and serves with it.`,
   sandwich run                                    # all of it with the embedded model`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return usageError(fmt.Errorf("there is no verb %q: see 'sandwich --help'", clip(args[0], 40)))
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:          knownVerb,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

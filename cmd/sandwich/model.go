@@ -17,7 +17,7 @@ func newModel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "model",
 		Short: "Look into a GGUF file, or make one with random weights",
-		Args:  cobra.NoArgs,
+		Args:  knownVerb,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newModelInspect(), newModelSynth())

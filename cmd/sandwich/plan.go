@@ -18,7 +18,7 @@ func newPlan() *cobra.Command {
 		Short: "Look at plans, verify and compare them",
 		Long: `A plan is a folder NAME.plan: what to do (plan.yaml), the profile of the host it was made on (host.yaml), why
 (evidence.yaml), and the hashes of these (MANIFEST.yaml). These verbs read plans and no weight.`,
-		Args: exactArgs(0, ""),
+		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff())

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,7 +96,7 @@ func (f *sessionFlags) load() (*session, error) {
 	s := &session{name: name, file: file, spin: f.spin}
 	if s.shape, err = model.ShapeOf(file); err != nil {
 		s.Close()
-		return nil, usageError(err)
+		return nil, usageError(fmt.Errorf("%s: %w", name, err))
 	}
 	s.tok, s.tokErr = tokenizer.New(file)
 	if s.profile, err = profiles.Live(); err != nil {
@@ -111,6 +114,8 @@ func (f *sessionFlags) check() error {
 		return usageError(fmt.Errorf("--tp %d: this build runs every model as one rank, leave --tp out", f.parallel))
 	case f.spin < 0 || f.spin > time.Second:
 		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
+	case !slices.Contains([]string{"", "auto", "f32", "int8"}, f.compute):
+		return usageError(fmt.Errorf("--compute %s: give auto, f32 or int8", clip(f.compute, 20)))
 	}
 	return nil
 }
@@ -122,6 +127,9 @@ func openModel(path string) (*gguf.File, string, error) {
 		return f, demo.Name(), err
 	}
 	f, err := gguf.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("%w: name a GGUF file, or leave --model out for the embedded model", err)
+	}
 	if err != nil {
 		return nil, "", err
 	}

@@ -136,16 +136,19 @@ type packing struct {
 
 func (w *Weights) pack(m *model.Model, p *pool.Pool, total int64, progress func(done, total int64)) error {
 	var done atomic.Int64
-	var bad atomic.Int64
-	bad.Store(-1)
+	var bad atomic.Pointer[gguf.Tensor]
+	var embedding pool.Counter
 	work := make([]packing, len(m.Weights))
 	p.Run(func(worker *pool.Worker) {
+		if !checkEmbedding(m, worker, &embedding) {
+			bad.CompareAndSwap(nil, m.Embed)
+		}
 		for i := range m.Weights {
 			weight, stride := &m.Weights[i], w.At(i).Layout.PanelStride()
 			panels := w.At(i).Layout.Panels() * weight.Matrices()
 			for lo, hi, ok := worker.Next(&work[i].next, panels, packPanels); ok; lo, hi, ok = worker.Next(&work[i].next, panels, packPanels) {
 				if !w.packRange(i, weight.Tensor, lo, hi) {
-					bad.CompareAndSwap(-1, int64(i))
+					bad.CompareAndSwap(nil, weight.Tensor)
 				}
 				if work[i].done.Add(int64(hi-lo)) == int64(panels) {
 					_ = weight.Tensor.Release() // advice: the pages stay in the page cache whatever it answers
@@ -157,10 +160,29 @@ func (w *Weights) pack(m *model.Model, p *pool.Pool, total int64, progress func(
 			}
 		}
 	})
-	if i := bad.Load(); i >= 0 {
-		return fmt.Errorf("tensor %s has values that are not finite numbers: the file is damaged", m.Weights[i].Tensor.Name)
+	if m.Embed != nil {
+		_ = m.Embed.Release()
+	}
+	if t := bad.Load(); t != nil {
+		return fmt.Errorf("tensor %s has values that are not finite numbers: the file is damaged, copy or download it again", t.Name)
 	}
 	return nil
+}
+
+// checkEmbedding looks through an embedding that is not packed, as a head that shares it would be: its rows are read in
+// place, so that only a look at all of them shows damage before a request meets it.
+func checkEmbedding(m *model.Model, worker *pool.Worker, next *pool.Counter) bool {
+	e := m.Embed
+	if e == nil || m.Tied {
+		return true
+	}
+	row := e.Type.RowBytes(e.Dims[0])
+	for lo, hi, ok := worker.Next(next, e.Dims[1], packPanels*microkernel.PanelWidth); ok; lo, hi, ok = worker.Next(next, e.Dims[1], packPanels*microkernel.PanelWidth) {
+		if !finite(e.Type, e.Data[lo*row:hi*row]) {
+			return false
+		}
+	}
+	return true
 }
 
 // packRange packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all their values are

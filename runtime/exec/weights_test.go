@@ -111,6 +111,18 @@ func TestWeightsRefuse(t *testing.T) {
 		}
 	}
 	m, plan := looseModel(t)
+	m.Embed = &gguf.Tensor{Name: "embedding", Type: gguf.F32, Dims: []int{3, 1000}, Data: make([]byte, 12000)}
+	if w, err := LoadWeights(m, plan, testPool(t, 2), nil); err != nil {
+		t.Errorf("a good embedding: %v", err)
+	} else {
+		w.Free()
+	}
+	binary.LittleEndian.PutUint32(m.Embed.Data[11996:], 0x7FC00000)
+	if w, err := LoadWeights(m, plan, testPool(t, 2), nil); err == nil || !strings.Contains(err.Error(), "embedding ") {
+		w.Free()
+		t.Errorf("an embedding with a value that is no number: %v", err)
+	}
+	m, plan = looseModel(t)
 	plan.Weights = plan.Weights[:3]
 	if _, err := LoadWeights(m, plan, testPool(t, 1), nil); err == nil || !strings.Contains(err.Error(), "33x5:bf16") {
 		t.Errorf("a plan that lacks a weight: %v", err)

@@ -239,5 +239,11 @@ func (b *builder) vector(name string, n int) *Vector {
 	if err := gguf.Dequantize(v.Data, t.Type, t.Data); err != nil {
 		b.fail("tensor %s: %w", name, err)
 	}
+	for i, x := range v.Data {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			b.fail("tensor %s holds %v at %d: the file is damaged, copy or download it again", name, x, i)
+			break
+		}
+	}
 	return v
 }
