@@ -23,6 +23,9 @@ func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
 		Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 192, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 352, Vocab: 1003, Context: 1024},
 	}
+	if block, _ := typ.Block(); block > 64 {
+		c.Dims.Hidden, c.Dims.Heads, c.Dims.FFN = 256, 8, 512
+	}
 	if arch == "qwen3moe" {
 		c.Experts = model.Experts{Count: 7, Used: 3, FFN: 96}
 	}
@@ -49,6 +52,7 @@ func TestBitEqual(t *testing.T) {
 	}{
 		{"qwen3", gguf.F32, []string{"f32"}}, {"qwen3", gguf.F16, []string{"f32"}}, {"qwen3", gguf.BF16, []string{"f32"}},
 		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}},
+		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}}, {"qwen3", gguf.Q6_K, []string{"f32", "int8"}},
 		{"qwen3moe", gguf.F32, []string{"f32"}}, {"qwen3moe", gguf.Q8_0, []string{"int8"}},
 	} {
 		for _, compute := range c.compute {
