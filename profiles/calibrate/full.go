@@ -17,8 +17,9 @@ type FullOptions struct {
 	Progress func(done, total float64, figure string) // seconds; called between samples, never at the same time; may be nil
 }
 
-// FullBudget is how long the measurements of a full probe take at most on that many PUs, without the preparation of memory: 15 s on 2 PUs, 110 s on 192
-// and on any larger machine. Where not all pairs fit, whole domains of the machine are sampled.
+// FullBudget is the time of the measurements of a full probe on that many PUs, without the preparation of memory: 15 s on 2 PUs, 110 s on 192 and on any
+// larger machine. Where not all pairs fit, whole domains of the machine are sampled. A machine that is disturbed, so that not every figure has a sample by
+// then, may take as long again; what is missing after that stays unmeasured and is noted.
 func FullBudget(pus int) time.Duration {
 	return min(14*time.Second+time.Duration(pus)*time.Second/2, 110*time.Second)
 }

@@ -14,20 +14,21 @@ type trial struct {
 
 const (
 	mostSamples = 51
-	fewTrials   = 64 // so few get one sample each however late it is
+	fewTrials   = 64 // so few get one sample each even when the time is up, within as much time again
 )
 
 // rounds takes one sample of each trial after the other, in an order that changes, so that a disturbance of the machine does not look like structure
 // of neighbors. With few trials a first round warms up. It ends when every trial has its samples, when the time is up, or with ctx's error.
 func (f *full) rounds(ctx context.Context, trials []*trial, until time.Time, take func(*trial) error) error {
 	few := len(trials) <= fewTrials
+	late := until.Add(max(0, time.Until(until))) // nothing goes on after that
 	for round := range mostSamples {
 		order := rand.New(rand.NewPCG(1, uint64(round))).Perm(len(trials))
 		for _, i := range order {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if time.Now().After(until) && (!few || round > 1) {
+			if now := time.Now(); now.After(until) && (!few || round > 1 || now.After(late)) {
 				return nil
 			}
 			f.tell(0, "")
