@@ -24,8 +24,12 @@ func printMachineTree(w io.Writer, p *profiles.Profile) error {
 		return err
 	}
 	printRemarks(w, p)
-	if err := printCeilings(w, p); err != nil {
+	few := fewCounts(p.Ceilings)
+	if err := printCeilings(w, few); err != nil {
 		return err
+	}
+	if left := len(p.Ceilings) - len(few); left > 0 {
+		fmt.Fprintf(w, " ... and %d with other numbers of PUs; --format table shows all\n", left)
 	}
 	return printStructure(w, p)
 }
@@ -96,14 +100,29 @@ func printRemarks(w io.Writer, p *profiles.Profile) {
 	}
 }
 
-// printCeilings shows the roofs; nothing where none are known.
-func printCeilings(w io.Writer, p *profiles.Profile) error {
-	if len(p.Ceilings) == 0 {
+// fewCounts keeps of each roof those with up to two PUs and with the most.
+func fewCounts(ceilings []profiles.Ceiling) []profiles.Ceiling {
+	most := map[string]int{}
+	for _, c := range ceilings {
+		most[c.Kind+c.Name()] = max(most[c.Kind+c.Name()], c.PUs)
+	}
+	var out []profiles.Ceiling
+	for _, c := range ceilings {
+		if c.PUs <= 2 || c.PUs == most[c.Kind+c.Name()] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// printCeilings shows roofs; nothing where none are known.
+func printCeilings(w io.Writer, ceilings []profiles.Ceiling) error {
+	if len(ceilings) == 0 {
 		return nil
 	}
 	fmt.Fprintln(w)
 	var rows [][]string
-	for _, c := range p.Ceilings {
+	for _, c := range ceilings {
 		what := strings.TrimSpace(strings.Join([]string{c.ISA, c.Type, c.Level}, " "))
 		if c.Device != "" {
 			what = c.Device + " " + what
@@ -165,7 +184,7 @@ func printMachineTables(w io.Writer, p *profiles.Profile) error {
 		return err
 	}
 	printRemarks(w, p)
-	if err := printCeilings(w, p); err != nil {
+	if err := printCeilings(w, p.Ceilings); err != nil {
 		return err
 	}
 	return printStructure(w, p)
