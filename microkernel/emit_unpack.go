@@ -49,7 +49,7 @@ type unpacker struct {
 	table  []asm.Vec
 }
 
-// unpackRegisters is what an unpacker of il vectors takes; newUnpacker allocates exactly these.
+// unpackFixed is the registers that an unpacker takes besides those of each vector; newUnpacker allocates exactly these.
 func (s Spec) unpackFixed() (n int) {
 	two := len(blockForms[s.B].planes) - 1
 	switch s.unpackWay() {

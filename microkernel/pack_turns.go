@@ -9,7 +9,7 @@ type rawTurn struct {
 	u      [4]uint64 // the 32 numbers, a byte each
 }
 
-// readTurn takes turn n out of a block of a row.
+// read takes turn n out of a block of a row.
 func (r *rawTurn) read(t WeightType, block []byte, n int) {
 	switch t {
 	case Q4_1:
