@@ -32,7 +32,7 @@ func Sets(p *profiles.Profile) ([]Set, error) {
 	c.add("all usable PUs", c.usable)
 	c.add("one PU per core", p.CorePUs())
 	if p.QuotaPUs() == 0 {
-		c.removes(tree)
+		c.removes(tree, p.Groups())
 	}
 	c.parts(tree)
 	for n := len(p.CorePUs()) / 2; n >= 1; n /= 2 {
@@ -66,9 +66,9 @@ func (c *collector) add(name string, pus []int) {
 	c.sets = append(c.sets, Set{Name: name, PUs: set})
 }
 
-// removes adds what each remove-derived tree leaves (Sandwich 5.2): this is where one core less per cluster comes from.
-func (c *collector) removes(tree *topotree.Tree) {
-	for t := range topotree.Enumerate(tree, topotree.Bounds{MaxTrees: maxTrees}) {
+// removes adds what each remove-derived tree leaves (Sandwich 5.2): this is where one core less per cluster comes from. Groups that a measurement proposed come first.
+func (c *collector) removes(tree *topotree.Tree, measured []topotree.Transform) {
+	for t := range topotree.Enumerate(tree, topotree.Bounds{MaxTrees: maxTrees, First: measured}) {
 		var name string
 		for _, x := range t.Transforms() {
 			if name != "" {
