@@ -204,11 +204,10 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error)
 
 // openArms loads the model under the chosen plan and, where that is tuned, under the untuned one too.
 func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
-	plan, origin, err := f.session.choosePlan(s.profile, s.shape)
-	if err != nil {
+	if err := s.choose(&f.session); err != nil {
 		return nil, err
 	}
-	notice(origin)
+	plan := s.plan
 	chosen := []*llmArm{{name: armName(plan), plan: plan}}
 	if plan.Tuned && f.compare {
 		untuned, err := f.session.untuned(s.profile, s.shape)
@@ -222,11 +221,12 @@ func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
 	for _, a := range chosen {
 		s.plan = a.plan
 		o, done := s.runnerOptions(kvcache.BlocksFor(positions(tests)), f.batch)
-		a.runner, err = engine.Open(o)
+		runner, err := engine.Open(o)
 		done()
 		if err != nil {
 			return open, modelError(err)
 		}
+		a.runner = runner
 		open = append(open, a)
 	}
 	return open, nil

@@ -28,23 +28,45 @@ func dataFolder() (string, error) {
 	return filepath.Join(home, ".local", "share", "sandwich"), nil
 }
 
-// choosePlan returns the plan to run under and a line that names it: the one asked for, else the newest of the data
-// folder for this host and model that the other flags allow, else the untuned default.
-func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, string, error) {
+// choice is the plan to run under.
+type choice struct {
+	plan    *plans.Plan
+	path    string // of its bundle; "" for the untuned default
+	verdict plans.Verdict
+}
+
+func bundleChoice(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *choice {
+	return &choice{plan: &b.Plan, path: path, verdict: plans.Verify(b, host, shape)}
+}
+
+// String names the plan on one line, with what to do about it.
+func (c *choice) String() string {
+	switch {
+	case c.path == "":
+		return c.plan.Headline() + "; `sandwich tune` makes a tuned one"
+	case c.verdict.Judgement == plans.Retune:
+		return c.path + ": " + c.plan.Headline() + "; tune again: " + c.verdict.Reasons[0]
+	}
+	return c.path + ": " + c.plan.Headline()
+}
+
+// choosePlan returns the plan to run under: the one asked for, else the newest of the data folder for this host and
+// model that the other flags allow, else the untuned default.
+func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*choice, error) {
 	if err := f.checkISA(host); err != nil {
-		return nil, "", usageError(err)
+		return nil, usageError(err)
 	}
 	fallback, err := f.untuned(host, shape)
 	if err != nil {
-		return nil, "", usageError(err)
+		return nil, usageError(err)
 	}
 	if f.plan != "" {
 		return f.namedPlan(host, shape, fallback)
 	}
-	if p, line := f.storedPlan(host, shape, fallback); p != nil {
-		return p, line, nil
+	if c := f.storedPlan(host, shape, fallback); c != nil {
+		return c, nil
 	}
-	return fallback, fallback.Headline() + "; `sandwich tune` makes a tuned one", nil
+	return &choice{plan: fallback, verdict: plans.Verdict{Judgement: plans.Suboptimal}}, nil
 }
 
 // untuned is the default plan under the flags.
@@ -71,39 +93,36 @@ func (f *sessionFlags) checkISA(host *profiles.Profile) error {
 }
 
 // namedPlan reads and checks the plan of --plan.
-func (f *sessionFlags) namedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*plans.Plan, string, error) {
+func (f *sessionFlags) namedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*choice, error) {
 	b, err := plans.Read(f.plan)
 	if err != nil {
-		return nil, "", planError(err)
+		return nil, planError(err)
 	}
-	if err := plans.Check(b, host, &shape); err != nil {
-		return nil, "", planError(err)
+	c := bundleChoice(f.plan, b, host, &shape)
+	if c.verdict.Judgement == plans.Invalid {
+		return nil, planError(c.verdict.Err)
 	}
-	if err := f.adapt(&b.Plan, fallback); err != nil {
-		return nil, "", usageError(fmt.Errorf("%w: leave the flag out, or --plan", err))
+	if err := f.adapt(c.plan, fallback); err != nil {
+		return nil, usageError(fmt.Errorf("%w: leave the flag out, or --plan", err))
 	}
-	return &b.Plan, f.plan + ": " + b.Plan.Headline(), nil
+	return c, nil
 }
 
 // storedPlan looks into the data folder. Whatever is wrong with what lies there, the default plan runs instead.
-func (f *sessionFlags) storedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*plans.Plan, string) {
+func (f *sessionFlags) storedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) *choice {
 	dir, err := dataFolder()
 	if err != nil {
-		return nil, ""
+		return nil
 	}
 	path, b, err := plans.FindNewest(dir, host.Fingerprint(), shape.Digest())
 	if err != nil {
-		return nil, ""
+		return nil
 	}
-	verdict := plans.Verify(b, host, &shape)
-	if verdict.Judgement == plans.Invalid || f.adapt(&b.Plan, fallback) != nil {
-		return nil, ""
+	c := bundleChoice(path, b, host, &shape)
+	if c.verdict.Judgement == plans.Invalid || f.adapt(c.plan, fallback) != nil {
+		return nil
 	}
-	line := path + ": " + b.Plan.Headline()
-	if verdict.Judgement == plans.Retune {
-		line += "; tune again: " + verdict.Reasons[0]
-	}
-	return &b.Plan, line
+	return c
 }
 
 // adapt applies the flags that a plan can follow and refuses those that contradict what it was tuned for.

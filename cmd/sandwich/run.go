@@ -67,10 +67,9 @@ func (f *runFlags) run(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
-	if s.plan, s.origin, err = f.serve.session.choosePlan(s.profile, s.shape); err != nil {
+	if err := s.choose(&f.serve.session); err != nil {
 		return err
 	}
-	notice(s.origin)
 	return f.serve.serve(ctx, w, s, ln, nil)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/server"
@@ -46,7 +47,7 @@ SIGTERM and Ctrl-C let the answers under way finish.`,
 	f.session.add(c)
 	f.add(c)
 	c.Flags().StringVar(&f.keys, "api-key-file", "", "file with one API key a line; any of them opens everything but /health")
-	c.Flags().BoolVar(&f.strict, "strict", false, "refuse to serve without a plan that plan verify calls OPTIMAL or SUBOPTIMAL")
+	c.Flags().BoolVar(&f.strict, "strict", false, "refuse to serve without a tuned plan that plan verify calls OPTIMAL or SUBOPTIMAL")
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) }
 	return c
 }
@@ -103,6 +104,9 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer) error {
 	defer s.Close()
 	if f.strict && !s.plan.Tuned {
 		return withCode(exitForeign, errors.New("--strict: no tuned plan fits this host and model; make one with `sandwich tune`"))
+	}
+	if f.strict && s.verdict.Judgement == plans.Retune {
+		return withCode(exitFailed, fmt.Errorf("--strict: the plan %s asks for tuning again: %s", s.plan.Name, s.verdict.Reasons[0]))
 	}
 	return f.serve(ctx, out, s, ln, keys)
 }

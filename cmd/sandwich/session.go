@@ -63,7 +63,7 @@ type session struct {
 	tokErr  error
 	profile *profiles.Profile
 	plan    *plans.Plan
-	origin  string // where the plan comes from, for people
+	verdict plans.Verdict // on the plan, where it comes from a bundle
 	spin    time.Duration
 }
 
@@ -73,12 +73,22 @@ func (f *sessionFlags) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.plan, s.origin, err = f.choosePlan(s.profile, s.shape); err != nil {
+	if err := s.choose(f); err != nil {
 		s.Close()
 		return nil, err
 	}
-	notice(s.origin)
 	return s, nil
+}
+
+// choose takes the plan that the flags ask for and says on stderr which it is.
+func (s *session) choose(f *sessionFlags) error {
+	c, err := f.choosePlan(s.profile, s.shape)
+	if err != nil {
+		return err
+	}
+	s.plan, s.verdict = c.plan, c.verdict
+	notice(c.String())
+	return nil
 }
 
 // notice says on stderr what a person should know about the run.
