@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -25,9 +26,17 @@ func main() {
 func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
+	out := &checkedWriter{to: os.Stdout}
+	root.SetOut(out)
 	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil { // of tables and help texts, whose printers do not look
+		err = usageError(out.err)
+	}
 	if err == nil {
 		return exitOK
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = withCode(exitCode(err), fmt.Errorf("%w: free some space, or write to another place", err))
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		fmt.Fprintln(os.Stderr, "sandwich: interrupted")
@@ -37,6 +46,20 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "sandwich:", strings.Join(strings.Fields(err.Error()), " ")) // one line, whatever a library says
 	}
 	return exitCode(err)
+}
+
+// checkedWriter remembers the first error, so that no output that was lost ends with exit code 0.
+type checkedWriter struct {
+	to  io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // knownVerb refuses what is no verb, and names the verb that was probably meant.

@@ -257,10 +257,10 @@ func shapesOnly(arg, typ string) (*model.Config, gguf.Type, error) {
 func (s *subject) planPath() (string, error) {
 	dir, err := dataFolder()
 	if err != nil {
-		return "", fmt.Errorf("%w: name the plan with -o", err)
+		return "", usageError(fmt.Errorf("%w: name the plan with -o", err))
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+		return "", fmt.Errorf("the data folder: %w: name the plan with -o, or set XDG_DATA_HOME", err)
 	}
 	name := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
