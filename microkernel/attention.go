@@ -19,7 +19,7 @@ type Attention struct {
 	layout KVLayout
 	vec    *Vec
 	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
-	wide   []jit.Func // the same over a block of float32, into which a half-precision block is widened for several tiles
+	wide   []jit.Func // the same over a block of float32, into which a narrow block is widened for several tiles
 }
 
 // AttentionJob is the attention of consecutive tokens of one sequence for the query heads that share one KV head.
@@ -80,8 +80,11 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 	if isa == AVX512 {
 		level = asm.AVX512
 	}
-	if a.code, err = loadAttention(level, l); err == nil && l.Elem == KVF16 {
+	if l.Elem != KVF32 {
 		a.wide, err = loadAttention(level, l.wide())
+	}
+	if err == nil {
+		a.code, err = loadAttention(level, l)
 	}
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Attention{layout: l, vec: RefVec()}, nil
@@ -109,7 +112,7 @@ func loadAttention(level asm.Level, l KVLayout) ([]jit.Func, error) {
 func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
 
 func (l KVLayout) kernel(rows int) vecgen.Fused {
-	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16}
+	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8}
 }
 
 // Layout is the KV layout the kernels read.
@@ -122,7 +125,7 @@ func (a *Attention) ScratchBytes() int {
 	}
 	n := a.tileAt(tileGroup) + 64 // to align
 	if a.wide != nil {
-		n += a.layout.wide().KBytes() + a.layout.wide().VBytes()
+		n += a.layout.wideBytes()
 	}
 	return n
 }
@@ -204,11 +207,10 @@ func (g *attentionGroup) direct(total int) {
 
 // widened runs all tiles over one block after the other, each widened first.
 func (g *attentionGroup) widened(total int) {
-	l, first := g.a.layout, int32(0)
+	first := int32(0)
 	block := unsafe.Add(g.scratch, g.a.tileAt(tileGroup))
 	for b := range total {
-		half := unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch)
-		g.a.vec.F16ToF32((*float32)(block), (*uint16)(half), (l.KBytes()+l.VBytes())/2)
+		g.a.vec.widenPair(g.a.layout, block, unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch))
 		for i := range g.count {
 			if b < g.blocksOf(i) {
 				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first), Blocks: 1})

@@ -22,7 +22,7 @@ func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scal
 	var p [KVBlock]float32
 	for pos := range n {
 		for d, e := range q {
-			p[pos] = FMA32(e, l.get(k, l.KIndex(pos, d)), p[pos])
+			p[pos] = FMA32(e, l.getK(k, pos, d), p[pos])
 		}
 	}
 	valid, mb, sb := int32(n), float32(0), float32(0)
@@ -30,13 +30,13 @@ func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scal
 	block := make([]float32, l.HeadDim)
 	for pos := range n {
 		for d := range block {
-			block[d] = FMA32(p[pos], l.get(v, l.VIndex(pos, d)), block[d])
+			block[d] = FMA32(p[pos], l.getV(v, pos, d), block[d])
 		}
 	}
 	refMergeBlock(&out[0], 0, m, s, &block[0], 0, &mb, &sb, 1, l.HeadDim)
 }
 
-// get reads element i of a block.
+// get reads element i of a block of floats.
 func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
 	if l.Elem == KVF16 {
 		return floatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))

@@ -62,7 +62,10 @@ func (c *attentionCase) out() []float32 {
 func TestAttention(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, dim := range []int{1, 16, 20, 32, 48, 64, 80, 96, 128, 130, 256} {
-			for _, elem := range []KVType{KVF16, KVF32} {
+			for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
+				if elem == KVQ8 && dim%kvScaleDims != 0 {
+					continue
+				}
 				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: dim, Elem: elem})
 				if err != nil {
 					t.Fatal(err)

@@ -14,23 +14,22 @@ type KVType uint8
 const (
 	KVF16 KVType = iota
 	KVF32
+	KVQ8 // int8 with a float16 scale for 32 dimensions of a position
+	kvTypes
 )
+
+var kvNames = [kvTypes]string{KVF16: "f16", KVF32: "f32", KVQ8: "q8_0"}
 
 // String is the name that flags and plans use.
 func (t KVType) String() string {
-	if t == KVF16 {
-		return "f16"
+	if t < kvTypes {
+		return kvNames[t]
 	}
-	return "f32"
+	return fmt.Sprintf("kv(%d)", uint8(t))
 }
 
-// Bytes is the size of one element.
-func (t KVType) Bytes() int {
-	if t == KVF16 {
-		return 2
-	}
-	return 4
-}
+// bytes is the size of one element, scales aside.
+func (t KVType) bytes() int { return [kvTypes]int{KVF16: 2, KVF32: 4, KVQ8: 1}[t] }
 
 // KVBlock is the number of positions in a block of the KV cache, and the constant length of an attention block
 // (DESIGN.md rule 6): block b of a sequence holds the positions 64b to 64b+63.
@@ -42,7 +41,8 @@ const KVBlock = 64
 //	K block  [64/16 panels of positions][headDim][16 positions]   weight of N = positions, K = headDim
 //	V block  [headDim/16 panels of dims][64 positions][16 dims]   weight of N = headDim, K = positions
 //
-// The head dimension is rounded up to whole panels in V, and the extra columns are zero. Positions that were never
+// The head dimension is rounded up to whole panels in V, and the extra columns are zero. KVQ8 has the scales of the
+// block behind its elements: kvq8.go. Positions that were never
 // stored hold anything: scores of them are ignored by SoftmaxBlock (valid), and the value product must end at the
 // last position that any of its rows may see, since zero times an infinity is not zero.
 type KVLayout struct {
@@ -50,30 +50,35 @@ type KVLayout struct {
 	Elem    KVType
 }
 
+const maxKVDim = 1024
+
 // Check refuses a layout that no kernel can hold.
 func (l KVLayout) Check() error {
-	if l.HeadDim < 1 || l.HeadDim > 1024 {
-		return fmt.Errorf("kv layout: head dimension %d is outside 1 to 1024", l.HeadDim)
+	if l.HeadDim < 1 || l.HeadDim > maxKVDim {
+		return fmt.Errorf("kv layout: head dimension %d is outside 1 to %d", l.HeadDim, maxKVDim)
 	}
-	if l.Elem > KVF32 {
+	if l.Elem >= kvTypes {
 		return fmt.Errorf("kv layout: unknown element type %d", l.Elem)
+	}
+	if l.Elem == KVQ8 && l.HeadDim%kvScaleDims != 0 {
+		return fmt.Errorf("a %s KV cache needs a head dimension that is a multiple of %d, not %d: use f16", l.Elem, kvScaleDims, l.HeadDim)
 	}
 	return nil
 }
 
 // KBytes is the size of a K block.
-func (l KVLayout) KBytes() int { return KVBlock * l.HeadDim * l.Elem.Bytes() }
+func (l KVLayout) KBytes() int { return KVBlock*l.HeadDim*l.Elem.bytes() + l.scaleBytes() }
 
 // VBytes is the size of a V block.
-func (l KVLayout) VBytes() int { return KVBlock * l.paddedDim() * l.Elem.Bytes() }
+func (l KVLayout) VBytes() int { return KVBlock*l.paddedDim()*l.Elem.bytes() + l.scaleBytes() }
 
 func (l KVLayout) paddedDim() int { return (l.HeadDim + Lanes - 1) / Lanes * Lanes }
 
 // KPanelBytes is the distance between panels of 16 positions in a K block, VPanelBytes that of 16 dims in a V block.
-func (l KVLayout) KPanelBytes() int { return Lanes * l.HeadDim * l.Elem.Bytes() }
+func (l KVLayout) KPanelBytes() int { return Lanes * l.HeadDim * l.Elem.bytes() }
 
 // VPanelBytes: see KPanelBytes.
-func (l KVLayout) VPanelBytes() int { return Lanes * KVBlock * l.Elem.Bytes() }
+func (l KVLayout) VPanelBytes() int { return Lanes * KVBlock * l.Elem.bytes() }
 
 // KIndex is the element index of dimension d of position pos (0 to 63) in a K block.
 func (l KVLayout) KIndex(pos, d int) int {
@@ -88,6 +93,10 @@ func (l KVLayout) VIndex(pos, d int) int {
 // StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1, ... of one K block
 // (pos + tokens <= 64), rounding to the element type.
 func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	if l.Elem == KVQ8 {
+		v.storeQ8(l, block, pos, x, tokens, stride, l.KIndex)
+		return
+	}
 	if !v.native || l.Elem != KVF16 {
 		refStoreK(l, block, pos, x, tokens, stride)
 		return
@@ -103,6 +112,10 @@ func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 
 // StoreV is StoreK for the V block.
 func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
+	if l.Elem == KVQ8 {
+		v.storeQ8(l, block, pos, x, tokens, stride, l.VIndex)
+		return
+	}
 	if !v.native || l.Elem != KVF16 {
 		refStoreV(l, block, pos, x, tokens, stride)
 		return

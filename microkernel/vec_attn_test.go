@@ -176,7 +176,7 @@ func TestKVLayout(t *testing.T) {
 			}
 		}
 	})
-	for _, bad := range []KVLayout{{HeadDim: 0}, {HeadDim: 1 << 30}, {HeadDim: 64, Elem: 9}} {
+	for _, bad := range []KVLayout{{HeadDim: 0}, {HeadDim: 1 << 30}, {HeadDim: 64, Elem: 9}, {HeadDim: 48, Elem: KVQ8}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v is accepted", bad)
 		}

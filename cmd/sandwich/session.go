@@ -49,7 +49,7 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
 	fs.IntVar(&f.parallel, "tp", 1, "tensor-parallel ranks")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
-	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16 or f32 (default: as the plan says, f16 without one)")
+	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 (exact) or int8")
 	fs.DurationVar(&f.spin, "spin", 50*time.Microsecond, "how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }

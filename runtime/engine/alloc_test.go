@@ -15,6 +15,11 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	t.Run("dense", func(t *testing.T) { checkAllocations(t, tinyOptions(t)) })
+	t.Run("q8_0 cache", func(t *testing.T) {
+		o := optionsFor(t, smallModel(t, "qwen3", gguf.Q8_0))
+		o.Plan.KV = "q8_0"
+		checkAllocations(t, o)
+	})
 	t.Run("experts", func(t *testing.T) { checkAllocations(t, optionsFor(t, smallModel(t, "qwen3moe", gguf.Q8_0))) })
 }
 

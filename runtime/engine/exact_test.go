@@ -49,16 +49,17 @@ func TestBitEqual(t *testing.T) {
 		arch    string
 		typ     gguf.Type
 		compute []string
+		kv      string
 	}{
-		{"qwen3", gguf.F32, []string{"f32"}}, {"qwen3", gguf.F16, []string{"f32"}}, {"qwen3", gguf.BF16, []string{"f32"}},
-		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}},
-		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}}, {"qwen3", gguf.Q6_K, []string{"f32", "int8"}},
-		{"qwen3moe", gguf.F32, []string{"f32"}}, {"qwen3moe", gguf.Q8_0, []string{"int8"}},
+		{"qwen3", gguf.F32, []string{"f32"}, "f32"}, {"qwen3", gguf.F16, []string{"f32"}, ""}, {"qwen3", gguf.BF16, []string{"f32"}, ""},
+		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}, "q8_0"},
+		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q6_K, []string{"f32", "int8"}, ""},
+		{"qwen3moe", gguf.F32, []string{"f32"}, ""}, {"qwen3moe", gguf.Q8_0, []string{"int8"}, ""},
 	} {
 		for _, compute := range c.compute {
 			t.Run(fmt.Sprintf("%s/%s/%s", c.arch, c.typ, compute), func(t *testing.T) {
 				file := smallModel(t, c.arch, c.typ)
-				o := plans.DefaultOptions{Compute: compute, Threads: 1, ISA: "avx512"}
+				o := plans.DefaultOptions{Compute: compute, KV: c.kv, Threads: 1, ISA: "avx512"}
 				want := logitsAlone(t, file, o, 512)
 				for _, chunk := range []int{1, 7, 64} {
 					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))

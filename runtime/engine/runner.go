@@ -91,11 +91,6 @@ func (r *Runner) open(o RunnerOptions) error {
 		return err
 	}
 	r.vec = kernels.Vec
-	began := time.Now()
-	if r.weights, err = exec.LoadWeights(r.Model, o.Plan, r.pool, o.Progress); err != nil {
-		return err
-	}
-	r.packing = time.Since(began)
 	elem, err := exec.ParseKV(o.Plan.KV)
 	if err != nil {
 		return err
@@ -103,6 +98,11 @@ func (r *Runner) open(o RunnerOptions) error {
 	if r.kv, err = exec.NewKVStore(r.Model.Dims, elem, o.Blocks); err != nil {
 		return err
 	}
+	began := time.Now()
+	if r.weights, err = exec.LoadWeights(r.Model, o.Plan, r.pool, o.Progress); err != nil {
+		return err
+	}
+	r.packing = time.Since(began)
 	r.rows = o.rows()
 	if r.sets[0], err = r.newBuffers(); err != nil {
 		return err

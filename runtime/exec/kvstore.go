@@ -22,7 +22,8 @@ type KVStore struct {
 
 // KVBytesPerToken is what one cached position costs in all layers.
 func KVBytesPerToken(d model.Dims, elem microkernel.KVType) int {
-	return 2 * d.Layers * d.KVHeads * d.HeadDim * elem.Bytes()
+	l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
+	return d.Layers * d.KVHeads * (l.KBytes() + l.VBytes()) / microkernel.KVBlock
 }
 
 // ParseKV reads the element type of a KV cache from a flag or a plan.
@@ -32,8 +33,10 @@ func ParseKV(name string) (microkernel.KVType, error) {
 		return microkernel.KVF16, nil
 	case "f32":
 		return microkernel.KVF32, nil
+	case "q8_0":
+		return microkernel.KVQ8, nil
 	}
-	return 0, fmt.Errorf("KV cache type %q is not supported: use f16 or f32", name)
+	return 0, fmt.Errorf("KV cache type %q is not supported: use f16, f32 or q8_0", name)
 }
 
 // NewKVStore reserves the cache of `blocks` blocks for a model.

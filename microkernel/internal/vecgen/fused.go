@@ -13,7 +13,8 @@ import (
 type Fused struct {
 	Rows    int  // query vectors, 1 to MaxRows(level)
 	HeadDim int  // elements of a query vector
-	F16     bool // elements of K and V: half or single precision
+	F16     bool // elements of K and V: half precision ...
+	Int8    bool // ... or int8 with scales (fused8.go); else single precision
 }
 
 // FusedArgs is what the trampoline hands to a fused kernel.
@@ -73,10 +74,13 @@ func (f Fused) PaddedDim() int { return (f.HeadDim + group - 1) / group * group 
 func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.PaddedDim() }
 
 // ScratchBytes: see StateBytes.
-func (f Fused) ScratchBytes() int { return scrP + f.Rows*rowP }
+func (f Fused) ScratchBytes() int { return f.scaleAt() + 2*f.scaleFloats()*4 }
 
 func (f Fused) size() int {
-	if f.F16 {
+	switch {
+	case f.Int8:
+		return 1
+	case f.F16:
 		return 2
 	}
 	return 4
@@ -143,10 +147,11 @@ func (g *fused) emit() {
 	g.Jcc(asm.LessOrEqual, done)
 	loop := g.Here()
 	g.blockAddress(kReg, 0)
-	g.Lea(vReg, asm.At(kReg, positions*g.HeadDim*g.size()))
+	g.Lea(vReg, asm.At(kReg, positions*g.HeadDim*g.size()+2*g.scaleFloats()))
 	g.next()
 	g.seen()
 	g.Jcc(asm.Zero, next)
+	g.widenScales()
 	g.scores()
 	g.softmaxRows()
 	g.mergeSums()
@@ -207,6 +212,7 @@ type product struct {
 	panelStride int // bytes between panels of B
 	rowStride   int // bytes between rows of A
 	lines       int // cache lines of the next block to prefetch for every `unroll` k-steps
+	scale       int8Scale
 }
 
 // step emits k-step i of the tile: every row's element of A times the panels' elements of B.
@@ -216,9 +222,12 @@ func (g *fused) step(p product, i int) {
 	width := 8 * (3 - g.parts) * g.size()
 	for j := range vectors {
 		m := asm.At(bPtr, j/g.parts*p.panelStride+j%g.parts*width+i*group*g.size())
-		if g.F16 {
+		switch {
+		case g.Int8:
+			g.loadInt8(p, i, j, first, m)
+		case g.F16:
 			g.I(asm.VCVTPH2PS, g.v(first+j), m)
-		} else {
+		default:
 			g.I(asm.VMOVUPS, g.v(first+j), m)
 		}
 	}
@@ -286,14 +295,21 @@ func (g *fused) clear(p product) {
 	}
 }
 
-// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass may be narrower.
-func (g *fused) overPasses(panels, columns int, pass func(columns int)) {
+// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass may be narrower. Where the
+// code of a pass depends on its first panel, each is emitted.
+func (g *fused) overPasses(panels, columns int, pass func(first, columns int)) {
+	if g.Int8 {
+		for first := 0; first < panels; first += columns {
+			pass(first, min(columns, panels-first))
+		}
+		return
+	}
 	if whole := panels / columns; whole > 0 {
 		g.MovImm(passes, uint64(whole))
-		g.loopPasses(func() { pass(columns) })
+		g.loopPasses(func() { pass(0, columns) })
 	}
 	if rest := panels % columns; rest > 0 {
-		pass(rest)
+		pass(panels-rest, rest)
 	}
 }
 
@@ -318,16 +334,9 @@ func (g *fused) scores() {
 		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.HeadDim, lines: g.linesPerTurn(columns)}
 		g.clear(p)
 		g.Mov(aPtr, qReg)
-		if n := g.HeadDim / unroll; n > 0 {
-			g.MovImm(count, uint64(n))
-			g.Align(16)
-			loop := g.Here()
-			g.steps(p, unroll)
-			g.Dec(count)
-			g.Jcc(asm.NotZero, loop)
-		}
-		for range g.HeadDim % unroll {
-			g.steps(p, 1)
+		for first := 0; first < g.HeadDim; first += g.sameScale() {
+			p.scale = int8Scale{set: first / scaleDims}
+			g.overDims(p, min(g.HeadDim, first+g.sameScale())-first)
 		}
 		vectors := columns * g.parts
 		for r := range g.Rows {
@@ -340,13 +349,29 @@ func (g *fused) scores() {
 	})
 }
 
+// overDims emits n k-steps of the scores.
+func (g *fused) overDims(p product, n int) {
+	if turns := n / unroll; turns > 0 {
+		g.MovImm(count, uint64(turns))
+		g.Align(16)
+		loop := g.Here()
+		g.steps(p, unroll)
+		g.Dec(count)
+		g.Jcc(asm.NotZero, loop)
+	}
+	for range n % unroll {
+		g.steps(p, 1)
+	}
+}
+
 // values computes the products of the probabilities with the values, one chain over the positions that any row sees, and
 // merges them into the running output.
 func (g *fused) values() {
 	panel := group * positions * g.size()
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
-	g.overPasses(g.PaddedDim()/group, g.panels(g.Rows), func(columns int) {
+	g.overPasses(g.PaddedDim()/group, g.panels(g.Rows), func(first, columns int) {
 		p := product{columns: columns, panelStride: panel, rowStride: rowP, lines: g.linesPerTurn(columns)}
+		p.scale = int8Scale{value: true, set: first}
 		g.clear(p)
 		g.Mov(bPtr, vReg)
 		g.Lea(aPtr, asm.At(scrReg, scrP))

@@ -30,6 +30,8 @@ const (
 	Select
 	StoreK16
 	StoreV16
+	WidenK8
+	WidenV8
 	Count // number of kernels
 )
 
@@ -53,6 +55,8 @@ var emitters = [Count]func(*gen){
 	Select:     emitSelect,
 	StoreK16:   emitStoreK16,
 	StoreV16:   emitStoreV16,
+	WidenK8:    emitWidenK8,
+	WidenV8:    emitWidenV8,
 }
 
 // Generate returns the position-independent code of kernel k. Equal arguments give equal bytes.
