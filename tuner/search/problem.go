@@ -159,14 +159,5 @@ func (p *Problem) roofSeconds(m int) float64 {
 }
 
 func (p *Problem) work(m int) roofline.Work {
-	return roofline.MatMul(m, p.Key.N, p.Key.K, p.bits())
-}
-
-// bits per value of the weight as it is stored.
-func (p *Problem) bits() float64 {
-	t, err := microkernel.ParseWeightType(p.Key.Type)
-	if err != nil {
-		return 32
-	}
-	return 8 * float64(t.RowBytes(t.Block())) / float64(t.Block())
+	return roofline.MatMul(m, p.Key.N, p.Key.K, roofline.Bits(p.Key.Type))
 }

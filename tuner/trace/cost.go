@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
@@ -42,7 +41,7 @@ func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
 		barrier: assumedBarrier, near: assumedNear}
 	isa, typ := widest(plan)
 	for i, pus := range []plans.PUSet{plan.Service.PrefillPUs, plan.Service.DecodePUs} {
-		r, err := roofline.FromProfile(p, isa.String(), typ, len(pus))
+		r, err := roofline.FromProfile(p, isa, typ, len(pus))
 		if err != nil {
 			return nil, fmt.Errorf("predicting forwards: %w", err)
 		}
@@ -53,9 +52,14 @@ func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
 }
 
 // widest is the instruction set and the data type of most of the arithmetic of a plan.
-func widest(plan *plans.Plan) (isa microkernel.ISA, typ string) {
-	for _, s := range plan.Kernels() {
-		isa = max(isa, s.ISA)
+func widest(plan *plans.Plan) (isa, typ string) {
+	specs := plan.Kernels()
+	isa = "go"
+	for i := range specs {
+		if i == 0 || specs[i].ISA > specs[0].ISA {
+			specs[0].ISA = specs[i].ISA
+			isa = specs[0].ISA.String()
+		}
 	}
 	typ = plans.ComputeF32
 	for _, w := range plan.Weights {
@@ -101,7 +105,7 @@ func (c *RoofCost) weights(r roofline.Roof, rows, heads int) float64 {
 			m = heads
 		}
 		if m > 0 {
-			sum += float64(w.Count) * c.at(r, roofline.MatMul(m, w.N, w.K, bits(w.Type)))
+			sum += float64(w.Count) * c.at(r, roofline.MatMul(m, w.N, w.K, roofline.Bits(w.Type)))
 		}
 	}
 	return sum
@@ -113,13 +117,4 @@ func (c *RoofCost) at(r roofline.Roof, w roofline.Work) float64 {
 
 func (c *RoofCost) total(seconds float64) time.Duration {
 	return time.Duration((seconds + float64(c.Ops())*c.barrier) * float64(time.Second))
-}
-
-// bits per value of a weight type, 32 for one without kernels.
-func bits(typ string) float64 {
-	t, err := microkernel.ParseWeightType(typ)
-	if err != nil {
-		return 32
-	}
-	return 8 * float64(t.RowBytes(t.Block())) / float64(t.Block())
 }
