@@ -6,8 +6,11 @@ func newBench() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure this program on this machine, each figure beside its roof",
-		Args:  knownVerb,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Example: `  sandwich bench llm --model llama.gguf
+  sandwich bench gemm --shapes 4096x4096 --m 1,512 --type q8_0
+  sandwich bench perplexity text.txt --model llama.gguf`,
+		Args: knownVerb,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchGEMM(), newBenchLLM(), newBenchPerplexity(), newBenchSearch())
 	return c

@@ -17,8 +17,10 @@ func newModel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "model",
 		Short: "Look into a GGUF file, or make one with random weights",
-		Args:  knownVerb,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Example: `  sandwich model inspect llama.gguf
+  sandwich model synth --preset llama-160m --type q8_0 -o llama-160m.gguf`,
+		Args: knownVerb,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newModelInspect(), newModelSynth())
 	return c

@@ -18,6 +18,9 @@ func newPlan() *cobra.Command {
 		Short: "Look at plans, verify and compare them",
 		Long: `A plan is a folder NAME.plan: what to do (plan.yaml), the profile of the host it was made on (host.yaml), why
 (evidence.yaml), and the hashes of these (MANIFEST.yaml). These verbs read plans and no weight.`,
+		Example: `  sandwich plan show llama.plan
+  sandwich plan verify llama.plan --model llama.gguf
+  sandwich plan diff before.plan after.plan --exit-code`,
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
