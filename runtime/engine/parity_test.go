@@ -106,12 +106,12 @@ func readReference(t *testing.T, root, name string) reference {
 }
 
 // openTestRunner opens a model under the default plan of this host with options, room for 576 positions.
-func openTestRunner(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk int) *Runner {
+func openTestRunner(t testing.TB, file *gguf.File, o plans.DefaultOptions, chunk int) *Runner {
 	t.Helper()
 	return openTestRunnerBlocks(t, file, o, chunk, 9)
 }
 
-func openTestRunnerBlocks(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk, blocks int) *Runner {
+func openTestRunnerBlocks(t testing.TB, file *gguf.File, o plans.DefaultOptions, chunk, blocks int) *Runner {
 	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {

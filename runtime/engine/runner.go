@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -127,7 +128,11 @@ func (r *Runner) checkMemory(o RunnerOptions) error {
 	if err != nil {
 		return err
 	}
-	cache := int64(exec.KVBytesPerToken(r.Model.Dims, elem)) * int64(o.Blocks) * kvcache.BlockTokens
+	perBlock := int64(exec.KVBytesPerToken(r.Model.Dims, elem)) * kvcache.BlockTokens
+	if o.Blocks < 1 || int64(o.Blocks) > math.MaxInt64/4/perBlock || o.LogitRows > 1<<30 {
+		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: lower --ctx or --parallel", o.Blocks, o.LogitRows)
+	}
+	cache := perBlock * int64(o.Blocks)
 	weights := exec.PackedBytes(r.Model)
 	rows := o.rows()
 	activations := exec.BufferBytes(r.Model, rows.all, rows.logits)
