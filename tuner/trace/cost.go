@@ -53,12 +53,12 @@ func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
 
 // widest is the instruction set and the data type of most of the arithmetic of a plan.
 func widest(plan *plans.Plan) (isa, typ string) {
-	specs := plan.Kernels()
 	isa = "go"
+	best := -1
+	specs := plan.Kernels()
 	for i := range specs {
-		if i == 0 || specs[i].ISA > specs[0].ISA {
-			specs[0].ISA = specs[i].ISA
-			isa = specs[0].ISA.String()
+		if best < 0 || specs[i].ISA > specs[best].ISA {
+			best, isa = i, specs[i].ISA.String()
 		}
 	}
 	typ = plans.ComputeF32
