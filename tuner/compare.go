@@ -42,7 +42,7 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
 	k := o.Key
 	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 1, Vocab: 1,
-		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: 1 + int(coldBytes)/max(1, packedBytes(k))}}}
+		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: 1 + compareBytes/max(1, packedBytes(k))}}}
 	t := &tuning{ctx: ctx, o: o.Options, began: time.Now(), shape: shape}
 	defer t.close()
 	if err := o.checkCompare(); err != nil {
@@ -57,8 +57,11 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	return rows, err
 }
 
-// coldBytes is how many bytes of weights a comparison goes round.
-const coldBytes = 256 << 20
+// Bytes of weights that a comparison goes round, and timed products at least.
+const (
+	compareBytes = 1 << 30
+	coldBytes    = 256 << 20
+)
 
 func (o *CompareOptions) fill() {
 	if o.MaxM == 0 {
