@@ -159,7 +159,7 @@ func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout
 	if err := l.Validate(); err != nil {
 		return l, fmt.Errorf("%w: %w", search.ErrUnfit, err)
 	}
-	if l.Bytes() > b.weights.Len() || 4*t.M*paddedRow(key.N) > b.output.Len() || 4*t.M*paddedRow(key.K) > b.input.Len() {
+	if l.Bytes() > b.weights.Len() || 4*t.M*exec.RowStride(key.N) > b.output.Len() || 4*t.M*exec.RowStride(key.K) > b.input.Len() {
 		return l, fmt.Errorf("%w: operands of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
 	}
 	if shape := (plans.WeightKey{K: key.K, Type: key.Type}); b.filled != shape {
@@ -232,7 +232,7 @@ func randomRows(l microkernel.Layout, seed uint64) ([]byte, error) {
 func (b *bench) fillInput(m, k int) {
 	rng := rand.New(rand.NewPCG(b.seed, 2))
 	x := b.input.Float32s()
-	stride := paddedRow(k)
+	stride := exec.RowStride(k)
 	for i := range min(len(x), m*stride) {
 		x[i] = float32(rng.NormFloat64())
 	}
@@ -241,7 +241,7 @@ func (b *bench) fillInput(m, k int) {
 
 func (b *bench) roundInput(m, k int) {
 	x := b.input.Float32s()
-	stride, rows := paddedRow(k), quantRow(k)
+	stride, rows := exec.RowStride(k), exec.QuantRowBytes(k)
 	for r := range m {
 		b.kernels.Vec.QuantizeRowQ8(&x[r*stride], k, unsafe.Add(b.quant.Pointer(), r*rows))
 	}
@@ -249,19 +249,7 @@ func (b *bench) roundInput(m, k int) {
 }
 
 func (b *bench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
-	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * paddedRow(l.K), C: b.output.Pointer(), CStride: 4 * paddedRow(l.N)}
-	o.SetQuant(b.quant.Pointer(), quantRow(l.K))
+	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * exec.RowStride(l.K), C: b.output.Pointer(), CStride: 4 * exec.RowStride(l.N)}
+	o.SetQuant(b.quant.Pointer(), exec.QuantRowBytes(l.K))
 	return o
 }
-
-// paddedRow is the distance between rows of float32 values as the runtime pads them: whole cache lines, off multiples of 1 KiB.
-func paddedRow(width int) int {
-	n := (width + 15) / 16 * 16
-	if n%256 == 0 {
-		n += 16
-	}
-	return n
-}
-
-// quantRow is the distance in bytes between rows of activations rounded to int8.
-func quantRow(k int) int { return 4 * paddedRow((microkernel.ActQ8RowBytes(k)+3)/4) }

@@ -68,13 +68,13 @@ func productSize(key plans.WeightKey, o ProductOptions) benchSize {
 	for _, m := range o.Rows {
 		rows = max(rows, m)
 	}
-	s := benchSize{spare: scratchBytes, copy: packedBytes(key), input: rows * paddedRow(key.K), cells: rows * paddedRow(key.N)}
+	s := benchSize{spare: scratchBytes, copy: packedBytes(key), input: rows * exec.RowStride(key.K), cells: rows * exec.RowStride(key.N)}
 	s.round = s.copy
 	if o.Cold {
 		s.round = max(2*s.copy, coldBytes)
 	}
 	if w, ok := o.Plan.Weight(key); ok && w.Compute == plans.ComputeInt8 {
-		s.quant = rows * quantRow(key.K)
+		s.quant = rows * exec.QuantRowBytes(key.K)
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
@@ -328,15 +329,15 @@ func (t *tuning) benchSize() benchSize {
 		for _, phase := range []int{prefill, decode} {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})
 			m := a[len(a)-1]
-			s.input = max(s.input, m*paddedRow(w.K))
+			s.input = max(s.input, m*exec.RowStride(w.K))
 			if w.Compute == plans.ComputeInt8 {
-				s.quant = max(s.quant, m*quantRow(w.K))
+				s.quant = max(s.quant, m*exec.QuantRowBytes(w.K))
 			}
-			s.cells = max(s.cells, m*paddedRow(w.N))
+			s.cells = max(s.cells, m*exec.RowStride(w.N))
 			most = max(most, m)
 		}
 	}
-	s.cells = max(min(s.cells, outputCells), most*paddedRow(microkernel.PanelWidth))
+	s.cells = max(min(s.cells, outputCells), most*exec.RowStride(microkernel.PanelWidth))
 	return s
 }
 

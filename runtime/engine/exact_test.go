@@ -59,7 +59,7 @@ func TestBitEqual(t *testing.T) {
 		for _, compute := range c.compute {
 			t.Run(fmt.Sprintf("%s/%s/%s", c.arch, c.typ, compute), func(t *testing.T) {
 				file := smallModel(t, c.arch, c.typ)
-				o := plans.DefaultOptions{Compute: compute, KV: c.kv, Threads: 1, ISA: "avx512"}
+				o := plans.DefaultOptions{Compute: compute, KV: c.kv, Threads: 1}
 				want := logitsAlone(t, file, o, 512)
 				for _, chunk := range []int{1, 7, 64} {
 					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))

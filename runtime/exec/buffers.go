@@ -31,8 +31,12 @@ type quantRows struct {
 
 const cacheLine = 64
 
-// paddedStride rounds a row up to whole cache lines and keeps it off multiples of 1 KiB.
-func paddedStride(width int) int {
+// QuantRowBytes is the distance in bytes between rows of k activations rounded to int8; k is a multiple of 32.
+func QuantRowBytes(k int) int { return 4 * RowStride(microkernel.ActQ8RowBytes(k)/4) }
+
+// RowStride is the distance in elements between rows of float32 activations: whole cache lines, off multiples of 1 KiB. The
+// tuner lays its operands out by it too, so that what it times is what serves.
+func RowStride(width int) int {
 	const perLine = cacheLine / 4
 	if width == 0 {
 		return 0
@@ -64,7 +68,7 @@ func (l *bufferLayout) reserve(bytes int) int {
 func layOut(m *model.Model, rows, logitRows, maxQuantK int) (l bufferLayout) {
 	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
-		l.stride[i] = paddedStride(m.Width(i))
+		l.stride[i] = RowStride(m.Width(i))
 		n := m.RowsOf(i, rows)
 		most = max(most, n)
 		if i == model.BufLogits {
@@ -73,7 +77,7 @@ func layOut(m *model.Model, rows, logitRows, maxQuantK int) (l bufferLayout) {
 		l.offset[i] = l.reserve(4 * n * l.stride[i])
 	}
 	l.rotations = l.reserve(4 * rows * m.Dims.HeadDim)
-	l.quantStride = 4 * paddedStride(microkernel.ActQ8RowBytes(maxQuantK)/4)
+	l.quantStride = QuantRowBytes(maxQuantK)
 	l.quant = l.reserve(most * l.quantStride)
 	l.routes = l.reserve(routeBytes(m.Experts, rows))
 	return l

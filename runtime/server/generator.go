@@ -98,7 +98,7 @@ type ModelInfo struct {
 	Context int // tokens
 }
 
-// QueueFullError refuses a request for now.
+// QueueFullError refuses a request that may come again later.
 type QueueFullError struct{ RetryAfter time.Duration }
 
 func (e *QueueFullError) Error() string {
