@@ -6,7 +6,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/model"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
 
@@ -34,32 +34,68 @@ func cutTiles(dst []tile, spans []kvcache.Span) []tile {
 	return dst
 }
 
-// attention computes Att for every row of the batch. Keys and values come in blocks of 64 positions counted from
-// position 0; each block has its own maximum, sum and output, merged in ascending order, so that the result of a row
-// does not depend on tiles, chunks, company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped.
-func (e *Executor) attention(w *pool.Worker, op *model.Op) {
-	kvHeads := e.model.Dims.KVHeads
-	units := len(e.tiles) * kvHeads
-	scratch := e.scratch[w.Index()].attention
-	for lo, hi, ok := w.Next(&e.chunks, units, 1); ok; lo, hi, ok = w.Next(&e.chunks, units, 1) {
+// Rows are rows of float32, Stride elements apart.
+type Rows struct {
+	Base   *float32
+	Stride int
+}
+
+func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+col) }
+
+// Attention computes softmax(Q K^T / sqrt(headDim)) V of a batch over the KV heads of one KVStore: those of a model, or of
+// one rank. An Executor runs it for OpAttention, `sandwich bench attention` alone. Begin and Run of one Attention follow
+// each other; its workers share one barrier.
+type Attention struct {
+	kv      *KVStore
+	group   int // query heads of a KV head
+	fused   *microkernel.Attention
+	tiles   []tile
+	chunks  pool.Counter
+	memory  *mem.Buffer
+	scratch int // bytes of a worker
+}
+
+// NewAttention prepares attention with `group` query heads for every KV head of the store, for pools of at most `workers`
+// workers. It fails where this host cannot run the instruction set.
+func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers int) (*Attention, error) {
+	fused, err := microkernel.NewAttention(isa, kv.layout)
+	if err != nil {
+		return nil, err
+	}
+	a := &Attention{kv: kv, group: group, fused: fused, scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096}
+	a.memory, err = mem.Alloc(a.scratch*workers, mem.Options{Node: mem.AnyNode, Huge: true})
+	return a, err
+}
+
+// Free returns the scratch; no Run may be under way.
+func (a *Attention) Free() error { return a.memory.Free() }
+
+// Begin takes on the spans of a batch, before the workers start. It keeps them until the next Begin.
+func (a *Attention) Begin(spans []kvcache.Span) { a.tiles = cutTiles(a.tiles, spans) }
+
+// Run is one worker's part in the attention of a layer: row r of q and out is row r of the batch, the heads of a KV head
+// side by side. Keys and values come in blocks of 64 positions counted from position 0; each block has its own maximum,
+// sum and output, merged in ascending order, so that the result of a row does not depend on tiles, chunks, company or
+// threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must follow.
+func (a *Attention) Run(w *pool.Worker, layer int, q, out Rows) {
+	units := len(a.tiles) * a.kv.kvHeads
+	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
 		for u := lo; u < hi; u++ {
 			// Late tiles see the most blocks: they go first, so that the last unit is a small one.
-			e.attend(scratch, &e.tiles[len(e.tiles)-1-u/kvHeads], op.Layer, u%kvHeads)
+			job := a.job(&a.tiles[len(a.tiles)-1-u/a.kv.kvHeads], layer, u%a.kv.kvHeads, q, out)
+			a.fused.Run(&job, unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch))
 		}
 	}
 }
 
-// attend runs one tile for the query heads that share a KV head.
-func (e *Executor) attend(scratch unsafe.Pointer, t *tile, layer, kvHead int) {
-	d := e.model.Dims
-	group := d.Heads / d.KVHeads
-	first := kvHead * group * d.HeadDim
-	job := microkernel.AttentionJob{
-		Q: addElems(e.bufs.row(model.BufQ, t.row), first), QStride: e.bufs.stride[model.BufQ],
-		Out: addElems(e.bufs.row(model.BufAtt, t.row), first), OutStride: e.bufs.stride[model.BufAtt],
-		Tokens: t.n, Group: group, Pos: t.pos,
-		KV: e.kv.head(layer, kvHead), Pitch: e.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.span.Table)),
-		Scale: float32(1 / math.Sqrt(float64(d.HeadDim))),
+// job is one tile for the query heads that share a KV head.
+func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.AttentionJob {
+	dim := a.kv.layout.HeadDim
+	first := kvHead * a.group * dim
+	return microkernel.AttentionJob{
+		Q: q.at(t.row, first), QStride: q.Stride, Out: out.at(t.row, first), OutStride: out.Stride,
+		Tokens: t.n, Group: a.group, Pos: t.pos,
+		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.span.Table)),
+		Scale: float32(1 / math.Sqrt(float64(dim))),
 	}
-	e.fused.Run(&job, scratch)
 }

@@ -122,6 +122,9 @@ func (b *Buffers) row(buf model.Buf, r int) *float32 {
 	return (*float32)(unsafe.Add(b.base[buf], 4*r*b.stride[buf]))
 }
 
+// rowsOf is a buffer as rows.
+func (b *Buffers) rowsOf(buf model.Buf) Rows { return Rows{(*float32)(b.base[buf]), b.stride[buf]} }
+
 // rotation points at the cosines and sines of a row's position.
 func (b *Buffers) rotation(r, headDim int) *float32 {
 	return (*float32)(unsafe.Add(b.rotations, 4*r*headDim))

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -38,7 +39,7 @@ type Executor struct {
 	kv      *KVStore
 	bufs    *Buffers
 	vec     *microkernel.Vec
-	fused   *microkernel.Attention
+	attend  *Attention
 	rotate  rotation
 	gemms   []*phaseGemm // by weight index
 	scratch []workerScratch
@@ -49,7 +50,6 @@ type Executor struct {
 	rows      int
 	positions []int32
 	runs      []run
-	tiles     []tile
 	stop      *atomic.Bool
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
@@ -62,9 +62,8 @@ type Executor struct {
 }
 
 type workerScratch struct {
-	attention unsafe.Pointer
-	gemm      unsafe.Pointer
-	began     time.Time // the worker's part of the last Run
+	gemm  unsafe.Pointer
+	began time.Time // the worker's part of the last Run
 }
 
 // New compiles the phase's schedules for every weight of the model. It fails where the plan has none for a weight, or
@@ -77,13 +76,16 @@ func New(c Config) (*Executor, error) {
 	}
 	e.body = e.walk
 	var err error
-	if e.fused, err = microkernel.NewAttention(c.Kernels.Vec.ISA(), c.KV.layout); err != nil {
-		return nil, err
-	}
 	if err := e.compile(c); err != nil {
 		return nil, err
 	}
-	return e, e.allocateScratch(c.Workers)
+	if e.attend, err = NewAttention(c.Kernels.Vec.ISA(), c.KV, c.Model.Dims.Heads/c.Model.Dims.KVHeads, c.Workers); err != nil {
+		return nil, err
+	}
+	if err := e.allocateScratch(c.Workers); err != nil {
+		return nil, errors.Join(err, e.attend.Free())
+	}
+	return e, nil
 }
 
 func (e *Executor) compile(c Config) error {
@@ -105,12 +107,11 @@ func (e *Executor) compile(c Config) error {
 }
 
 func (e *Executor) allocateScratch(workers int) error {
-	attention := e.fused.ScratchBytes()
 	gemm := 0
 	for _, g := range e.gemms {
 		gemm = max(gemm, g.scratchBytes)
 	}
-	each := (attention+gemm+4*cacheLine)/4096*4096 + 4096
+	each := gemm/4096*4096 + 4096
 	memory, err := mem.Alloc(each*workers, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
 		return err
@@ -118,15 +119,13 @@ func (e *Executor) allocateScratch(workers int) error {
 	e.memory = memory
 	e.scratch = make([]workerScratch, workers)
 	for i := range e.scratch {
-		p := unsafe.Add(memory.Pointer(), i*each)
-		e.scratch[i].gemm = p
-		e.scratch[i].attention = unsafe.Add(p, (gemm+cacheLine-1)/cacheLine*cacheLine)
+		e.scratch[i].gemm = unsafe.Add(memory.Pointer(), i*each)
 	}
 	return nil
 }
 
 // Close frees the scratch; no Run may be under way.
-func (e *Executor) Close() error { return e.memory.Free() }
+func (e *Executor) Close() error { return errors.Join(e.memory.Free(), e.attend.Free()) }
 
 // Ops is the number of ops of a forward: Run has finished one when it returns this.
 func (e *Executor) Ops() int { return len(e.model.Ops) }
@@ -147,7 +146,7 @@ func (e *Executor) Run(team Team, b *kvcache.Batch, from int, stop *atomic.Bool)
 	return e.next, nil
 }
 
-// prepare lays the batch out: positions, runs and tiles.
+// prepare lays the batch out: positions, runs and attention tiles.
 func (e *Executor) prepare(b *kvcache.Batch) error {
 	if b.Rows() == 0 || b.Rows() > e.bufs.rows {
 		return fmt.Errorf("a forward of %d tokens does not fit buffers for %d", b.Rows(), e.bufs.rows)
@@ -168,7 +167,7 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	}
 	e.batch, e.rows = b, b.Rows()
 	e.runs = cutRuns(e.runs, b.Spans)
-	e.tiles = cutTiles(e.tiles, b.Spans)
+	e.attend.Begin(b.Spans)
 	e.end = len(e.model.Ops)
 	if len(b.LogitRows) == 0 {
 		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
@@ -208,7 +207,7 @@ func (e *Executor) do(w *pool.Worker, op *model.Op) {
 	case model.OpRotate:
 		e.rotateHeads(w, op)
 	case model.OpAttention:
-		e.attention(w, op)
+		e.attend.Run(w, op.Layer, e.bufs.rowsOf(model.BufQ), e.bufs.rowsOf(model.BufAtt))
 	case model.OpAddNorm:
 		e.addNorm(w, op)
 	case model.OpSwiGLU:
