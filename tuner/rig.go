@@ -105,7 +105,7 @@ func randomModel(ctx context.Context, c model.Config, t gguf.Type, most int64, s
 		part = fmt.Sprintf("%d of %d layers", c.Layers, layers)
 	}
 	var data bytes.Buffer
-	if err := model.SynthTo(ctx, gguf.NewWriter(&data), c, t, seed, nil); err != nil {
+	if err := model.SynthTo(ctx, gguf.NewWriter(&data), c, model.Uniform(t), seed, nil); err != nil {
 		return nil, "", fmt.Errorf("making random weights: %w", err)
 	}
 	f, err = gguf.Parse(data.Bytes())

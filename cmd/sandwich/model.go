@@ -95,11 +95,11 @@ func newModelSynth() *cobra.Command {
 		Short: "Write a valid GGUF file of random weights, to tune and benchmark without a download",
 		Long: "Write a valid GGUF file of random weights, the same bytes for the same preset, type and seed.\n\nPresets: " +
 			strings.Join(model.PresetNames(), ", "),
-		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf",
+		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf",
 		Args:    exactArgs(0, ""),
 	}
 	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(model.PresetNames(), ", "))
-	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices")
+	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as llama-quantize makes it: q4_K_M, q5_K_M")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -110,7 +110,7 @@ func newModelSynth() *cobra.Command {
 		if err != nil {
 			return usageError(err)
 		}
-		t, err := gguf.ParseType(typ)
+		t, err := model.ParseFileType(typ)
 		if err != nil {
 			return usageError(err)
 		}

@@ -29,7 +29,7 @@ func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
 	if arch == "qwen3moe" {
 		c.Experts = model.Experts{Count: 7, Used: 3, FFN: 96}
 	}
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, typ, 7, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())

@@ -22,7 +22,7 @@ func BenchmarkExperts(b *testing.B) {
 	}
 	c.Layers, c.Vocab, c.Experts.Count = 2, 1024, 32
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, gguf.Q8_0, 7, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.Q8_0), 7, nil); err != nil {
 		b.Fatal(err)
 	}
 	file, err := gguf.Parse(out.Bytes())

@@ -25,7 +25,7 @@ var tinyFile = sync.OnceValues(func() (*gguf.File, error) {
 	if raceEnabled {
 		c.Hidden, c.Layers, c.FFN = 16, 1, 32
 	}
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, gguf.F32, 3, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 3, nil); err != nil {
 		return nil, err
 	}
 	return gguf.Parse(out.Bytes())

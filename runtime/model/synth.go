@@ -13,8 +13,8 @@ import (
 
 // Synth writes a valid GGUF file of random weights for c at path: the same bytes for the same configuration, type and seed, on every machine. The file appears
 // only when it is complete. Memory stays below some megabytes per core whatever the model's size. progress, if not nil, is called with the tensor bytes
-// written so far and in all, from one goroutine. Matrices are of type t (routers float32, and a simpler type where rows are no whole blocks), vectors float32.
-func Synth(ctx context.Context, path string, c Config, t gguf.Type, seed uint64, progress func(done, total int64)) error {
+// written so far and in all, from one goroutine. Matrices take the types of t (routers float32, and a simpler type where rows are no whole blocks), vectors float32.
+func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, progress func(done, total int64)) error {
 	// Refuse before a file is made.
 	if err := c.Check(); err != nil {
 		return err
@@ -28,11 +28,11 @@ func Synth(ctx context.Context, path string, c Config, t gguf.Type, seed uint64,
 }
 
 // SynthTo is Synth into a fresh gguf.Writer, which it closes if all went well. Tests make small models in memory with it.
-func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t gguf.Type, seed uint64, progress func(done, total int64)) error {
+func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uint64, progress func(done, total int64)) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	if elems, _ := t.Block(); elems == 0 {
+	if elems, _ := t.base.Block(); elems == 0 {
 		return fmt.Errorf("tensor type %s is %w", t, ErrUnsupported)
 	}
 	writeMetadata(w, c, t)
@@ -42,30 +42,24 @@ func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t gguf.Type, seed ui
 	specs := c.tensors()
 	var total int64
 	for _, s := range specs {
-		typ := s.typeFor(t)
+		typ := t.of(s, c)
 		w.AddTensor(s.name, typ, s.dims...)
 		total += int64(typ.RowBytes(s.dims[0])) * int64(s.rows())
 	}
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
-	if err := writeTensors(ctx, w, chunksOf(specs, t, seed), func(done int64) { progress(done, total) }); err != nil {
+	if err := writeTensors(ctx, w, chunksOf(specs, func(s spec) gguf.Type { return t.of(s, c) }, seed), func(done int64) { progress(done, total) }); err != nil {
 		return err
 	}
 	return w.Close()
 }
 
-// fileTypes are the numbers that general.file_type gives to files of one matrix type.
-var fileTypes = map[gguf.Type]uint32{
-	gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q4_1: 3, gguf.Q8_0: 7, gguf.Q5_0: 8, gguf.Q5_1: 9, gguf.Q2_K: 10, gguf.Q3_K: 12,
-	gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.BF16: 32,
-}
-
-func writeMetadata(w *gguf.Writer, c Config, t gguf.Type) {
+func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 	key := func(s string) string { return c.Arch + "." + s }
 	w.SetString("general.architecture", c.Arch)
 	w.SetString("general.name", c.Name+" (random weights)")
-	w.SetUint32("general.file_type", fileTypes[t])
+	w.SetUint32("general.file_type", t.number)
 	w.SetUint32("general.quantization_version", 2)
 	w.SetUint32(key("context_length"), uint32(c.Context))
 	w.SetUint32(key("embedding_length"), uint32(c.Hidden))
@@ -98,11 +92,11 @@ type chunk struct {
 const chunkElems = 1 << 18
 
 // chunksOf yields all chunks in the order of the file.
-func chunksOf(specs []spec, t gguf.Type, seed uint64) func(yield func(chunk) bool) {
+func chunksOf(specs []spec, typeOf func(spec) gguf.Type, seed uint64) func(yield func(chunk) bool) {
 	return func(yield func(chunk) bool) {
 		for _, s := range specs {
 			step := max(1, chunkElems/s.dims[0])
-			c := chunk{spec: s, typ: s.typeFor(t), seed: tensorSeed(seed, s.name)}
+			c := chunk{spec: s, typ: typeOf(s), seed: tensorSeed(seed, s.name)}
 			for c.lo = 0; c.lo < s.rows(); c.lo += step {
 				c.hi = min(c.lo+step, s.rows())
 				if !yield(c) {

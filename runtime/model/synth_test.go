@@ -32,7 +32,7 @@ func small(arch string) Config {
 func synth(t testing.TB, c Config, typ gguf.Type, seed uint64) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := SynthTo(context.Background(), gguf.NewWriter(&buf), c, typ, seed, nil); err != nil {
+	if err := SynthTo(context.Background(), gguf.NewWriter(&buf), c, Uniform(typ), seed, nil); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
@@ -235,7 +235,7 @@ func TestSynthCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := small("llama")
 	c.Layers = 50
-	err := Synth(ctx, filepath.Join(dir, "m.gguf"), c, gguf.F32, 1, func(done, total int64) { cancel() })
+	err := Synth(ctx, filepath.Join(dir, "m.gguf"), c, Uniform(gguf.F32), 1, func(done, total int64) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -248,7 +248,7 @@ func TestSynthCancelled(t *testing.T) {
 func TestSynthFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	var last, total int64
-	err := Synth(context.Background(), path, small("qwen2"), gguf.Q4_0, 1, func(done, all int64) {
+	err := Synth(context.Background(), path, small("qwen2"), Uniform(gguf.Q4_0), 1, func(done, all int64) {
 		if done <= last {
 			t.Errorf("progress went from %d to %d", last, done)
 		}
@@ -281,7 +281,7 @@ func TestSynthRefuses(t *testing.T) {
 		c := small("llama")
 		spoil(&c)
 		path := filepath.Join(t.TempDir(), "m.gguf")
-		if err := Synth(context.Background(), path, c, gguf.F32, 1, nil); err == nil {
+		if err := Synth(context.Background(), path, c, Uniform(gguf.F32), 1, nil); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 		if _, err := os.Stat(path); err == nil {

@@ -1,0 +1,74 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"sandwich/runtime/gguf"
+)
+
+// FileType says which tensor type each matrix of a synthetic file takes: one for all, or a mix of two as llama-quantize makes them.
+type FileType struct {
+	base, more gguf.Type // more is what the head, and in some layers attn_v and ffn_down, take; equal to base without a mix
+	number     uint32    // general.file_type
+	name       string
+}
+
+// fileTypes are the numbers that general.file_type gives to files of one matrix type.
+var fileTypes = map[gguf.Type]uint32{
+	gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q4_1: 3, gguf.Q8_0: 7, gguf.Q5_0: 8, gguf.Q5_1: 9, gguf.Q2_K: 10, gguf.Q3_K: 12,
+	gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.BF16: 32,
+}
+
+// mixes are the files that llama-quantize names after two sizes.
+var mixes = []FileType{
+	{gguf.Q4_K, gguf.Q6_K, 15, "q4_K_M"},
+	{gguf.Q5_K, gguf.Q6_K, 17, "q5_K_M"},
+}
+
+// Uniform is a file whose matrices are all of type t.
+func Uniform(t gguf.Type) FileType { return FileType{t, t, fileTypes[t], t.String()} }
+
+// ParseFileType reads the name of a tensor type or of a mix; case is ignored.
+func ParseFileType(s string) (FileType, error) {
+	var names []string
+	for _, f := range mixes {
+		if strings.EqualFold(s, f.name) {
+			return f, nil
+		}
+		names = append(names, f.name)
+	}
+	t, err := gguf.ParseType(s)
+	if err != nil {
+		return FileType{}, fmt.Errorf("%w, or one of the mixes %s", err, strings.Join(names, ", "))
+	}
+	return Uniform(t), nil
+}
+
+// String is the name that ParseFileType reads.
+func (f FileType) String() string { return f.name }
+
+// of is the type of one tensor of a model with c's sizes, by the rules of llama-quantize: in a mix the head takes the larger
+// type, and so do attn_v and ffn_down in the first and last eighth of the layers and in every third between.
+func (f FileType) of(s spec, c Config) gguf.Type {
+	t := f.base
+	switch s.role {
+	case "head":
+		t = f.more
+	case "embed":
+		if c.Tied { // it is the head too
+			t = f.more
+		}
+	case "v", "down":
+		if largerIn(s.layer, c.Layers) {
+			t = f.more
+		}
+	}
+	return s.typeFor(t)
+}
+
+// largerIn says whether the sensitive matrices of a layer take the larger type of a mix.
+func largerIn(layer, layers int) bool {
+	eighth := layers / 8
+	return layer < eighth || layer >= 7*layers/8 || (layer-eighth)%3 == 2
+}

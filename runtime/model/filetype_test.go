@@ -1,0 +1,66 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMixTypes compares the types of a mix with those that llama-quantize gave to a float32 file of the same sizes.
+func TestMixTypes(t *testing.T) {
+	wide, tied, odd, moe := small("llama"), small("qwen3"), small("qwen2"), small(moeArch)
+	wide.Layers = 12
+	tied.Layers, tied.Tied = 13, true
+	odd.Layers, odd.Tied, odd.Hidden, odd.FFN = 9, true, 192, 544
+	moe.Layers = 10
+	for _, c := range []struct {
+		name, mix string
+		config    Config
+		want      map[string]string // role: the type where it is not the base, and the layers that have it
+	}{
+		{"wide", "q4_K_M", wide, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 9 10 11]", "down": "q6_k [0 3 6 9 10 11]"}},
+		{"wide", "Q5_K_M", wide, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 9 10 11]", "down": "q6_k [0 3 6 9 10 11]"}},
+		{"tied", "q4_k_m", tied, map[string]string{"embed": "q6_k [-1]", "v": "q6_k [0 3 6 9 11 12]", "down": "q6_k [0 3 6 9 11 12]"}},
+		{"experts", "q4_k_m", moe, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 8 9]", "down": "q6_k [0 3 6 8 9]", "router": "f32 [0 1 2 3 4 5 6 7 8 9]"}},
+		{"rows that are no whole blocks", "q4_k_m", odd, map[string]string{
+			"embed": "q8_0 [-1]", "v": "q8_0 [0 3 6 7 8]", "down": "q8_0 [0 3 6 7 8]"}},
+	} {
+		f, err := ParseFileType(c.mix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		layers := map[string][]int{}
+		for _, s := range c.config.tensors() {
+			typ := f.of(s, c.config)
+			if s.role == "" || s.role != "router" && typ == s.typeFor(f.base) {
+				continue
+			}
+			layers[s.role] = append(layers[s.role], s.layer)
+			got[s.role] = fmt.Sprint(typ, " ", layers[s.role])
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s %s:\n%v, want\n%v", c.name, c.mix, got, c.want)
+		}
+	}
+}
+
+func TestParseFileType(t *testing.T) {
+	for _, name := range []string{"q4_K_M", "q5_K_M", "q8_0", "f32"} {
+		f, err := ParseFileType(strings.ToUpper(name))
+		if err != nil || f.String() != name {
+			t.Errorf("%s: %v, %v", name, f, err)
+		}
+	}
+	if _, err := ParseFileType("q4_K_X"); err == nil || !strings.Contains(err.Error(), "q4_K_M") {
+		t.Errorf("q4_K_X: %v", err)
+	}
+	numbers := []uint32{}
+	for _, m := range mixes {
+		numbers = append(numbers, m.number)
+	}
+	if !slices.Equal(numbers, []uint32{15, 17}) {
+		t.Errorf("file types %v", numbers)
+	}
+}
