@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"sandwich/plans"
@@ -19,25 +18,39 @@ type CompareOptions struct {
 	Options
 	Key        plans.WeightKey
 	MaxM       int      // 0: 2048
-	HeldOut    []int    // M at which the tables are judged; nil: 8 of them, mostly between the anchors
+	HeldOut    []int    // M at which the tables are judged; nil: 8 of them, between the anchors
 	Strategies []string // nil: all
 	Sigmas     []int    // of the strategy sandwich, one row each; nil: 16
+	// PerM is the time that strategies which search each M by itself have for each held-out M; 0: a minute.
+	PerM time.Duration
 }
 
-// CompareRow is the outcome of one strategy. Its GFLOP/s are geometric means over the held-out M, all strategies timed there in turn.
+// CompareRow is the outcome of one strategy, all strategies timed at the held-out M in turn.
 type CompareRow struct {
-	Strategy string  `json:"strategy"`
-	Sigma    int     `json:"sigma,omitempty"`
-	GFLOPS   float64 `json:"gflops"`
-	OfBest   float64 `json:"of_best"` // of the best row
-	Seconds  float64 `json:"seconds"` // of searching
-	Trials   int     `json:"trials"`
-	Rules    int     `json:"rules"`
-	rules    []plans.Rule
+	Strategy     string      `json:"strategy"`
+	Sigma        int         `json:"sigma,omitempty"`
+	GFLOPS       float64     `json:"gflops"`                  // geometric mean over the held-out M
+	Mean         float64     `json:"mean_gflops"`             // arithmetic mean over them
+	OfBest       float64     `json:"of_best"`                 // GFLOPS of the best row's
+	OfExhaustive float64     `json:"of_exhaustive,omitempty"` // Mean of the row exhaustive's
+	Seconds      float64     `json:"seconds"`                 // of searching
+	AllM         float64     `json:"seconds_all_m,omitempty"` // extrapolated to every M, for strategies that search each by itself
+	Trials       int         `json:"trials"`
+	Trial        float64     `json:"trial_seconds,omitempty"` // median
+	Rules        int         `json:"rules"`
+	Unfinished   []int       `json:"unfinished,omitempty"` // held-out M at which the time ended before the grid did
+	Held         []HeldPoint `json:"held_out"`
+	rules        []plans.Rule
 }
 
-// Compare searches one weight shape with each strategy, each with the whole budget and without the untuned default to lean on, and judges the tables on held-out M. The row
-// "default" is the untuned one.
+// HeldPoint is a table's speed at one held-out M.
+type HeldPoint struct {
+	M      int     `json:"m"`
+	GFLOPS float64 `json:"gflops"`
+}
+
+// Compare searches one weight shape with each strategy, each with the whole budget and without the untuned default to lean on, and judges the tables on held-out M. Strategies that search
+// every M by itself are asked for the held-out M only. The row "default" is the untuned one.
 func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
 	k := o.Key
@@ -68,7 +81,7 @@ func (o *CompareOptions) fill() {
 		o.MaxM = 2048
 	}
 	if o.HeldOut == nil {
-		for _, m := range []int{1, 5, 11, 23, 45, 100, 300, 700, 1500} {
+		for _, m := range []int{9, 11, 23, 45, 100, 300, 700, 1500} {
 			if m <= o.MaxM {
 				o.HeldOut = append(o.HeldOut, m)
 			}
@@ -82,6 +95,9 @@ func (o *CompareOptions) fill() {
 	}
 	if o.Budget == 0 {
 		o.Budget = 90 * time.Second
+	}
+	if o.PerM == 0 {
+		o.PerM = time.Minute
 	}
 	if o.Effort == "" {
 		o.Effort = search.Standard.Name
@@ -143,48 +159,41 @@ func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error)
 			sigmas = []int{0}
 		}
 		for _, sigma := range sigmas {
-			began := time.Now()
-			r, err := search.Search(t.ctx, p, b, search.Options{Strategy: s, Effort: t.effort, Sigma: sigma, Seed: t.o.Seed, Budget: t.o.Budget, Alone: true,
-				Progress: func(e search.Event) { t.say(s, eventText(e), false) }})
+			row, err := t.compareOne(b, p, o, s, sigma)
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, CompareRow{Strategy: s, Sigma: sigma, Seconds: time.Since(began).Seconds(), Trials: r.Trials, Rules: len(r.Rules), rules: r.Rules})
+			rows = append(rows, row)
 		}
 	}
 	return rows, t.judgeRows(b, p, o, rows)
 }
 
-// judgeRows times every table at every held-out M, in turn, on the whole weight where its output fits.
-func (t *tuning) judgeRows(b *bench, p search.Problem, o CompareOptions, rows []CompareRow) error {
-	const rounds = 7
-	logs := make([]float64, len(rows))
-	for _, m := range o.HeldOut {
-		columns := min(o.Key.N, p.MaxColumns(m))
-		samples := make([]search.Sample, len(rows))
-		for range rounds {
-			for i := range rows {
-				ph := plans.Phase{Tables: []plans.Table{{WeightKey: o.Key, Rules: rows[i].rules}}}
-				s, _ := ph.Lookup(o.Key, m)
-				one, err := b.Time(search.Trial{Key: o.Key, Compute: p.Compute, M: m, Columns: columns, Schedule: s, Limit: search.Limit{MinReps: 1, MaxReps: 1}})
-				if err != nil {
-					return err
-				}
-				samples[i].Seconds = append(samples[i].Seconds, one.Seconds...)
-			}
-			t.say("held-out", fmt.Sprintf("m %d", m), false)
-		}
-		for i := range rows {
-			logs[i] += math.Log(2 * float64(m) * float64(columns) * float64(o.Key.K) / samples[i].Fast() / 1e9)
-		}
+// compareOne searches with one strategy.
+func (t *tuning) compareOne(b *bench, p search.Problem, o CompareOptions, strategy string, sigma int) (CompareRow, error) {
+	budget := o.Budget
+	if search.PerShape(strategy) {
+		p.Anchors = o.HeldOut
+		budget = o.PerM * time.Duration(len(o.HeldOut))
 	}
-	best := 0.0
-	for i := range rows {
-		rows[i].GFLOPS = math.Exp(logs[i] / float64(len(o.HeldOut)))
-		best = math.Max(best, rows[i].GFLOPS)
+	began := time.Now()
+	r, err := search.Search(t.ctx, p, b, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma, Seed: t.o.Seed, Budget: budget, Alone: true,
+		Progress: func(e search.Event) { t.say(strategy, eventText(e), false) }})
+	if err != nil {
+		return CompareRow{}, err
 	}
-	for i := range rows {
-		rows[i].OfBest = rows[i].GFLOPS / best
+	row := CompareRow{Strategy: strategy, Sigma: sigma, Seconds: time.Since(began).Seconds(), Trials: r.Trials, Trial: r.Trial,
+		Rules: len(r.Rules), Unfinished: r.Unfinished, rules: r.Rules}
+	if search.PerShape(strategy) {
+		row.AllM = allM(strategy, row, o)
 	}
-	return nil
+	return row, nil
+}
+
+// allM extrapolates a search of the held-out M to every M: static tuning by its number of trials and the median of one, others by the time they took.
+func allM(strategy string, row CompareRow, o CompareOptions) float64 {
+	if strategy == "static" {
+		return row.Trial * search.StaticTrials * float64(o.MaxM)
+	}
+	return row.Seconds / float64(len(o.HeldOut)) * float64(o.MaxM)
 }

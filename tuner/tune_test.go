@@ -13,6 +13,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/tuner/search"
 )
 
 // tiny is a model that a test tunes in seconds.
@@ -150,20 +151,23 @@ func TestTuneRefusals(t *testing.T) {
 
 func TestCompareStrategies(t *testing.T) {
 	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 32, Sigmas: []int{2, 16}}
-	o.Budget = 200 * time.Millisecond
+	o.Budget, o.PerM = 200*time.Millisecond, 50*time.Millisecond
 	rows, err := Compare(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"default", "sandwich", "sandwich", "scale-up", "cost-model", "random", "exhaustive"}
+	want := []string{"default", "sandwich", "sandwich", "scale-up", "cost-model", "random", "exhaustive", "static"}
 	if len(rows) != len(want) {
 		t.Fatalf("%d rows", len(rows))
 	}
 	best := 0.0
 	for i, r := range rows {
 		best = max(best, r.OfBest)
-		if r.Strategy != want[i] || r.GFLOPS <= 0 || r.OfBest <= 0 || r.OfBest > 1 || r.Rules == 0 {
+		if r.Strategy != want[i] || r.GFLOPS <= 0 || r.OfBest <= 0 || r.OfBest > 1 || r.Rules == 0 || r.OfExhaustive <= 0 {
 			t.Errorf("row %d: %+v", i, r)
+		}
+		if search.PerShape(r.Strategy) != (r.AllM > r.Seconds) {
+			t.Errorf("row %d: %v s for the held-out m, %v s for all", i, r.Seconds, r.AllM)
 		}
 	}
 	if best != 1 {

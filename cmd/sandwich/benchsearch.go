@@ -24,8 +24,9 @@ func newBenchSearch() *cobra.Command {
 		Use:   "search",
 		Short: "Compare the kernel searches of the papers on one weight shape",
 		Long: `Search kernels for one weight with each strategy, each with the whole budget and nothing to lean on, and judge what they
-found on numbers of rows that none of them was asked for. --sigma gives the sandwich strategy one row for each size of its
-sliding window.
+found on numbers of rows that none of them was asked for. Strategies that search every M by itself are asked for these
+numbers only; "all M" is what they would take for every one. --sigma gives the sandwich strategy one row for each size of
+its sliding window.
 
 ` + strategiesText(),
 		Example: `  sandwich bench search --shape 2048x2048 --type q8_0 --budget 30s
@@ -40,6 +41,7 @@ sliding window.
 	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one on every core)")
 	fs.IntVar(&o.MaxM, "seq-max", 2048, "most rows to search for")
 	fs.DurationVar(&o.Budget, "budget", 90*time.Second, "time of each strategy")
+	fs.DurationVar(&o.PerM, "budget-per-m", time.Minute, "time of each held-out M for strategies that search every M by itself")
 	fs.StringVar(&o.Effort, "effort", "standard", "quick, standard or full")
 	fs.StringSliceVar(&o.Strategies, "strategies", search.Strategies(), "strategies to compare")
 	fs.IntSliceVar(&o.Sigmas, "sigma", []int{search.DefaultSigma}, "sizes of the sliding window")
@@ -103,6 +105,8 @@ func checkCompare(o *tuner.CompareOptions) error {
 		return fmt.Errorf("--seq-max %d: give a number of rows from 1 to %d", o.MaxM, 1<<16)
 	case o.Budget < 100*time.Millisecond || o.Budget > 100*time.Hour:
 		return fmt.Errorf("--budget %s: give a time from 100ms to 100h", o.Budget)
+	case o.PerM < time.Millisecond || o.PerM > 100*time.Hour:
+		return fmt.Errorf("--budget-per-m %s: give a time from 1ms to 100h", o.PerM)
 	case o.Threads < 0:
 		return fmt.Errorf("--threads %d: give a number of at least 1", o.Threads)
 	case len(o.Strategies) == 0 || len(o.Sigmas) == 0:
@@ -135,9 +139,10 @@ func printSearches(w io.Writer, rows []tuner.CompareRow, format string) error {
 	case "json":
 		return printJSON(w, rows)
 	case "csv":
-		fmt.Fprintln(w, "strategy,sigma,gflops,of_best,seconds,trials,rules")
+		fmt.Fprintln(w, "strategy,sigma,gflops,mean_gflops,of_best,of_exhaustive,seconds,seconds_all_m,trials,trial_seconds,rules")
 		for _, r := range rows {
-			if _, err := fmt.Fprintf(w, "%s,%d,%.2f,%.4f,%.2f,%d,%d\n", r.Strategy, r.Sigma, r.GFLOPS, r.OfBest, r.Seconds, r.Trials, r.Rules); err != nil {
+			if _, err := fmt.Fprintf(w, "%s,%d,%.2f,%.2f,%.4f,%.4f,%.2f,%.0f,%d,%.3g,%d\n", r.Strategy, r.Sigma, r.GFLOPS, r.Mean,
+				r.OfBest, r.OfExhaustive, r.Seconds, r.AllM, r.Trials, r.Trial, r.Rules); err != nil {
 				return err
 			}
 		}
@@ -145,12 +150,24 @@ func printSearches(w io.Writer, rows []tuner.CompareRow, format string) error {
 	}
 	var table [][]string
 	for _, r := range rows {
-		sigma := ""
-		if r.Sigma > 0 {
-			sigma = strconv.Itoa(r.Sigma)
-		}
-		table = append(table, []string{r.Strategy, sigma, fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.0f %%", 100*r.OfBest),
-			formatSeconds(r.Seconds), strconv.Itoa(r.Trials), strconv.Itoa(r.Rules)})
+		table = append(table, searchCells(r))
 	}
-	return printTable(w, []string{"strategy", "sigma", "GFLOP/s", "of best", "search", "trials", "rules"}, table, 1, 2, 3, 4, 5, 6)
+	return printTable(w, []string{"strategy", "sigma", "geomean", "mean GFLOP/s", "of best", "of exhaustive", "search", "all M", "trials", "rules"}, table,
+		1, 2, 3, 4, 5, 6, 7, 8, 9)
+}
+
+func searchCells(r tuner.CompareRow) []string {
+	or := func(have bool, text string) string {
+		if have {
+			return text
+		}
+		return ""
+	}
+	trials := strconv.Itoa(r.Trials)
+	if len(r.Unfinished) > 0 {
+		trials += fmt.Sprintf(" (cut at m %s)", strings.Trim(fmt.Sprint(r.Unfinished), "[]"))
+	}
+	return []string{r.Strategy, or(r.Sigma > 0, strconv.Itoa(r.Sigma)), fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.1f", r.Mean),
+		fmt.Sprintf("%.1f %%", 100*r.OfBest), or(r.OfExhaustive > 0, fmt.Sprintf("%.1f %%", 100*r.OfExhaustive)),
+		formatSeconds(r.Seconds), or(r.AllM > 0, formatSeconds(r.AllM)), trials, strconv.Itoa(r.Rules)}
 }

@@ -158,6 +158,10 @@ func formatRate(v float64, unit string) string {
 
 func formatSeconds(v float64) string {
 	switch {
+	case v >= 48*3600:
+		return fmt.Sprintf("%.0f days", v/86400)
+	case v >= 2*3600:
+		return fmt.Sprintf("%.3g h", v/3600)
 	case v >= 1:
 		return fmt.Sprintf("%.3g s", v)
 	case v >= 1e-3:

@@ -81,7 +81,8 @@ func (a *anchor) spent() float64 {
 
 // Levels of timing.
 const (
-	screening = iota // is it worth more?
+	sweeping  = iota // is it among the best of thousands?
+	screening        // is it worth more?
 	searching        // is it a gain?
 	deciding         // how fast is it?
 )
@@ -97,6 +98,9 @@ func (a *anchor) limit(level int) Limit {
 	}
 	if a.best != nil && level != deciding {
 		l.GiveUp = 1.5 * a.best.fast()
+	}
+	if level == sweeping {
+		l.MinReps, l.MaxReps, l.GiveUp = 1, 1, 0.4*l.GiveUp
 	}
 	return l
 }
@@ -134,7 +138,10 @@ func (a *anchor) call(s plans.Schedule, l Limit) (Sample, error) {
 		return Sample{}, errSpent
 	}
 	a.res.Trials++
-	return a.timer.Time(Trial{Key: a.p.Key, Compute: a.p.Compute, M: a.m, Columns: a.columns, Schedule: s, Limit: l})
+	began := a.o.Clock()
+	sample, err := a.timer.Time(Trial{Key: a.p.Key, Compute: a.p.Compute, M: a.m, Columns: a.columns, Schedule: s, Limit: l})
+	a.calls = append(a.calls, (a.o.Clock() - began).Seconds())
+	return sample, err
 }
 
 // again times known schedules once more in turn, so that a disturbance meets all of them.
@@ -174,6 +181,9 @@ func (a *anchor) gains(x, y *entry) (bool, error) {
 func (a *anchor) anchorIncumbents() error {
 	if err := a.timeIncumbent(); err != nil {
 		return err
+	}
+	if a.isolated {
+		return nil
 	}
 	const carried = 3
 	n := len(a.res.Anchors)

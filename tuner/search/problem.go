@@ -117,11 +117,14 @@ type Result struct {
 	Rules    []plans.Rule
 	Anchors  []Anchor // those that were searched, ascending
 	Trials   int      // calls of the Timer
+	Trial    float64  // median seconds of such a call, with its repetitions
 	Noise    float64  // A/A: the largest relative difference seen between two arms that are the same schedule
 	Reopened []int    // M at which a crossed regime let all micro-kernels compete again
 	Reused   int      // M from which schedules were reused without search, 0: never
 	Cut      int      // anchors that the budget left unsearched
-	Rejected []plans.Rejected
+
+	Unfinished []int // M at which the budget ended an exhaustive search inside its grid
+	Rejected   []plans.Rejected
 }
 
 // Event is what a Progress callback hears.

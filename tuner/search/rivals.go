@@ -198,25 +198,66 @@ func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
 	return s.scheme(c, a.p.Ways[a.rng.IntN(len(a.p.Ways))])
 }
 
-// exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each, all polymerization schemes.
+// static is what a compiler of static shapes does for one M: a fixed number of trials on the whole weight.
+type static struct{ random }
+
+// StaticTrials is how many trials static tuning gives each M.
+const StaticTrials = randomDraws
+
+func (s static) anchor(a *anchor) error {
+	a.columns = a.widest(a.m)
+	a.narrow = a.columns
+	return s.random.anchor(a)
+}
+
+// exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each, all polymerization schemes. One call on a narrow weight
+// sorts out the most of them; the best are timed again.
 type exhaustive struct{}
 
-const exhaustiveKernels = 32
+const (
+	exhaustiveKernels = 32
+	exhaustiveBest    = 32   // programs that are timed again
+	gridEnds          = 0.85 // part of an M's share at which the grid ends, so that its best can still be told apart
+)
 
 func (exhaustive) anchor(a *anchor) error {
-	ranked, err := a.screen(groupTiles(a.p.Kernels, a.m, a.columns), exhaustiveKernels, finetuneEnds)
+	ranked, err := a.screen(groupTiles(a.p.Kernels, a.m, a.columns), exhaustiveKernels, screeningEnds)
 	if err != nil {
 		return err
 	}
-	for _, k := range kernelsOf(ranked, exhaustiveKernels) {
+	kernels := kernelsOf(ranked, exhaustiveKernels)
+	if narrow := 2 * columnUnit * a.p.Threads; narrow < a.columns && a.m >= 64 {
+		a.columns, a.narrow = narrow, narrow
+		a.forget()
+	}
+	if err := a.sweep(kernels); err != nil {
+		return err
+	}
+	best := a.ranked()
+	return a.again(3, best[:min(exhaustiveBest, len(best))]...)
+}
+
+// sweep times the grid of each micro-kernel.
+func (a *anchor) sweep(kernels []MicroKernel) error {
+	for _, k := range kernels {
 		s := newSpace(a.p, k, a.m, a.columns)
-		for _, c := range s.grid() {
+		for _, c := range append(s.grid(), s.guess(a.p.CacheL1, a.p.CacheL2)) {
 			for _, w := range a.p.Ways {
-				if _, err := a.time(s.scheme(c, w), "exhaustive", screening); err != nil {
+				if a.spent() > gridEnds {
+					a.res.Unfinished = append(a.res.Unfinished, a.m)
+					return nil
+				}
+				if _, err := a.time(s.scheme(c, w), "exhaustive", sweeping); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// forget drops what was timed on another number of columns: samples of different widths do not mix.
+func (a *anchor) forget() {
+	clear(a.entries)
+	a.list, a.best, a.incumbent = nil, nil, nil
 }

@@ -31,7 +31,7 @@ func Search(ctx context.Context, p Problem, t Timer, o Options) (*Result, error)
 			r.accept(known)
 			continue
 		}
-		if r.reuse() {
+		if !r.isolated && r.reuse() {
 			r.res.Reused = m
 			break
 		}
@@ -40,6 +40,7 @@ func Search(ctx context.Context, p Problem, t Timer, o Options) (*Result, error)
 		}
 	}
 	r.res.Noise = r.noise()
+	r.res.Trial = Sample{Seconds: r.calls}.Median()
 	r.res.Rules = mergeRules(r.res.Anchors)
 	return &r.res, nil
 }
@@ -61,7 +62,9 @@ type run struct {
 	timer    Timer
 	rng      *rand.Rand
 	deadline time.Duration
+	isolated bool          // anchors know nothing of each other
 	aa       []float64     // A/A differences, one an anchor
+	calls    []float64     // seconds of each call of the Timer
 	window   []MicroKernel // winners, most recent last
 	last     roofline.Regime
 	res      Result
@@ -90,7 +93,7 @@ func newRun(ctx context.Context, p *Problem, t Timer, o Options) *run {
 	if len(p.Ways) == 0 {
 		p.Ways = Polymerizations(p.Threads)
 	}
-	r := &run{ctx: ctx, p: p, o: o, timer: t, rng: rand.New(rand.NewPCG(o.Seed, 0x5a6d))}
+	r := &run{ctx: ctx, p: p, o: o, timer: t, isolated: PerShape(o.Strategy), rng: rand.New(rand.NewPCG(o.Seed, 0x5a6d))}
 	r.deadline = o.Clock() + o.Budget
 	return r
 }

@@ -13,13 +13,15 @@ type strategy interface {
 // Strategies by name: the paper's, and the rivals that its evaluation compares with.
 var strategies = []struct {
 	name, about string
+	perShape    bool
 	make        func(r *run) strategy
 }{
-	{"sandwich", "fast start, then finetune, with a sliding window over M and schedule reuse (Sandwich section 6)", func(r *run) strategy { return &fastStartFinetune{} }},
-	{"scale-up", "grow one micro-kernel greedily through the cache levels, then replicate it (Roller)", func(r *run) strategy { return &scaleUp{} }},
-	{"cost-model", "a few fixed micro-kernels, measured once, laid out by a model of their cost (DietCode, MikPoly)", func(r *run) strategy { return &costModel{} }},
-	{"random", "legal schedules drawn at random", func(r *run) strategy { return &random{} }},
-	{"exhaustive", "the 32 best micro-kernels times 64 slices times all polymerization schemes", func(r *run) strategy { return &exhaustive{} }},
+	{"sandwich", "fast start, then finetune, with a sliding window over M and schedule reuse (Sandwich section 6)", false, func(r *run) strategy { return &fastStartFinetune{} }},
+	{"scale-up", "grow one micro-kernel greedily through the cache levels, then replicate it (Roller)", false, func(r *run) strategy { return &scaleUp{} }},
+	{"cost-model", "a few fixed micro-kernels, measured once, laid out by a model of their cost (DietCode, MikPoly)", false, func(r *run) strategy { return &costModel{} }},
+	{"random", "legal schedules drawn at random", false, func(r *run) strategy { return &random{} }},
+	{"exhaustive", "the 32 best micro-kernels times 64 slices times all polymerization schemes, each M by itself", true, func(r *run) strategy { return &exhaustive{} }},
+	{"static", "1000 trials on the whole weight for every M, as a compiler of static shapes must", true, func(r *run) strategy { return &static{} }},
 }
 
 // Strategies lists the names that Options.Strategy knows, the default first.
@@ -39,6 +41,17 @@ func About(name string) string {
 		}
 	}
 	return ""
+}
+
+// PerShape says whether a strategy searches every M for itself: its table holds only the M it was asked for, and a table for
+// every M takes as many searches.
+func PerShape(name string) bool {
+	for _, s := range strategies {
+		if s.name == name {
+			return s.perShape
+		}
+	}
+	return false
 }
 
 func newStrategy(name string, r *run) (strategy, error) {
