@@ -86,6 +86,9 @@ func (o *CompareOptions) fill() {
 				o.HeldOut = append(o.HeldOut, m)
 			}
 		}
+		if o.HeldOut == nil {
+			o.HeldOut = []int{o.MaxM}
+		}
 	}
 	if o.Strategies == nil {
 		o.Strategies = search.Strategies()
