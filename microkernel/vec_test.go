@@ -191,6 +191,10 @@ func TestElementwise(t *testing.T) {
 				run("AddScaled", func(p *float32) { v.AddScaled(p, p0(a), s, n) }, func(p *float32) { refAddScaled(p, p0(a), s, n) })
 				run("Scale", func(p *float32) { v.Scale(p, s, n) }, func(p *float32) { refScale(p, s, n) })
 				half := n / 2
+				run("SwiGLURows", func(p *float32) { v.SwiGLURows(p, n-half, p0(a), n-half, p0(b), half, 2, half) }, func(p *float32) {
+					refSwiGLU(p, p0(a), p0(b), half)
+					refSwiGLU(at(p, n-half), at(p0(a), n-half), at(p0(b), half), half)
+				})
 				run("AddBias", func(p *float32) { v.AddBias(p, n-half, 2, p0(a), half) }, func(p *float32) { refAddBias(p, n-half, 2, p0(a), half) })
 			}
 		}

@@ -111,6 +111,11 @@ func (e *Executor) allocateScratch(workers int) error {
 	for _, g := range e.gemms {
 		gemm = max(gemm, g.scratchBytes)
 	}
+	for i := range e.model.Ops {
+		if op := &e.model.Ops[i]; op.SwiGLU {
+			gemm = max(gemm, e.pairScratch(op))
+		}
+	}
 	each := gemm/4096*4096 + 4096
 	memory, err := mem.Alloc(each*workers, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
@@ -210,8 +215,6 @@ func (e *Executor) do(w *pool.Worker, op *model.Op) {
 		e.attend.Run(w, op.Layer, e.bufs.rowsOf(model.BufQ), e.bufs.rowsOf(model.BufAtt))
 	case model.OpAddNorm:
 		e.addNorm(w, op)
-	case model.OpSwiGLU:
-		e.swiglu(w)
 	case model.OpGather:
 		e.gather(w)
 	case model.OpRoute:

@@ -43,7 +43,7 @@ func (e *Executor) expertTasks(op *model.Op, expert int) (total int) {
 	if m == 0 {
 		return 0
 	}
-	for _, wi := range op.W {
+	for _, wi := range op.W[:len(op.Outs)] {
 		total += e.gemms[wi].of(m).Tasks(m)
 	}
 	return total
@@ -52,19 +52,21 @@ func (e *Executor) expertTasks(op *model.Op, expert int) (total int) {
 // runExpert computes slice t of an expert's products.
 func (e *Executor) runExpert(scratch unsafe.Pointer, op *model.Op, expert, t int) {
 	first, m := e.bufs.routes.rowsOf(expert)
-	for i, wi := range op.W {
+	for i, wi := range op.W[:len(op.Outs)] {
 		g := e.gemms[wi].of(m)
 		if n := g.Tasks(m); t >= n {
 			t -= n
 			continue
 		}
-		o := Operands{
-			M: m, W: e.weights.InStack(wi, expert),
-			A: unsafe.Pointer(e.bufs.row(op.In, first)), AStride: 4 * e.bufs.stride[op.In],
-			C: unsafe.Pointer(e.bufs.row(op.Outs[i], first)), CStride: 4 * e.bufs.stride[op.Outs[i]],
-			Quant: quantRows{base: e.bufs.quant.block(first, 0), stride: e.bufs.quant.stride},
+		p := e.product(op, i, m)
+		p.o.W = e.weights.InStack(wi, expert)
+		p.o.A = unsafe.Pointer(e.bufs.row(op.In, first))
+		p.o.C = unsafe.Pointer(e.bufs.row(op.Outs[i], first))
+		p.o.Quant.base = e.bufs.quant.block(first, 0)
+		if p.up != nil {
+			p.upO.W, p.upO.A, p.upO.Quant = e.weights.InStack(op.W[1], expert), p.o.A, p.o.Quant
 		}
-		g.Run(scratch, t, &o)
+		p.run(scratch, t)
 		return
 	}
 }

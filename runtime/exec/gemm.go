@@ -117,28 +117,49 @@ func (g *Gemm) widePanelBytes() int { return g.bk*4*microkernel.PanelWidth + cac
 
 // Run computes slice number task. scratch holds ScratchBytes and belongs to the calling worker.
 func (g *Gemm) Run(scratch unsafe.Pointer, task int, o *Operands) {
-	rows, _ := g.grid(o.M)
+	p := g.patch(o.M, task)
+	g.compute(scratch, o, p, at(o.C, o.CStride, p.m0, p.n0), o.CStride)
+}
+
+// patch is the rows and columns of C that a slice covers.
+type patch struct{ m0, m1, n0, n1 int }
+
+// patch is what slice number task of a product of m rows covers.
+func (g *Gemm) patch(m, task int) patch {
+	rows, _ := g.grid(m)
 	// Neighbouring tasks share columns, so that workers side by side read the same panels from the shared cache.
 	i, j := task%rows, task/rows
-	m0, m1 := 0, o.M
+	p := patch{m0: 0, m1: m, n0: j * g.bn}
 	if g.bm > 0 {
 		// Rows are spread evenly over the slices, so that the last one is not a sliver.
-		m0, m1 = o.M*i/rows, o.M*(i+1)/rows
+		p.m0, p.m1 = m*i/rows, m*(i+1)/rows
 	}
-	n0 := j * g.bn
-	n1 := min(n0+g.bn, g.layout.N)
-	for k0 := 0; k0 < g.layout.K; k0 += g.bk {
-		k1 := min(k0+g.bk, g.layout.K)
-		if g.widen != nil {
-			g.runWide(scratch, o, slice{m0, m1, n0, n1, k0, k1})
-		} else {
-			g.runDirect(o, slice{m0, m1, n0, n1, k0, k1})
+	p.n1 = min(p.n0+g.bn, g.layout.N)
+	return p
+}
+
+// compute fills a patch that begins on a panel, at most BN columns at a time; c is its first element.
+func (g *Gemm) compute(scratch unsafe.Pointer, o *Operands, p patch, c unsafe.Pointer, stride int) {
+	for n := p.n0; n < p.n1; n += g.bn {
+		s := slice{patch: patch{p.m0, p.m1, n, min(n+g.bn, p.n1)}, c: at(c, stride, 0, n-p.n0), cStride: stride}
+		for s.k0 = 0; s.k0 < g.layout.K; s.k0 += g.bk {
+			s.k1 = min(s.k0+g.bk, g.layout.K)
+			if g.widen != nil {
+				g.runWide(scratch, o, &s)
+			} else {
+				g.runDirect(o, &s)
+			}
 		}
-	}
-	if o.Bias != nil {
-		g.addBias(o, m0, m1, n0, n1)
+		if o.Bias != nil {
+			g.vec.AddBias((*float32)(s.c), stride/4, s.m1-s.m0, (*float32)(unsafe.Add(o.Bias, 4*n)), s.n1-s.n0)
+		}
 	}
 }
 
-// slice is a piece of the iteration space of a product.
-type slice struct{ m0, m1, n0, n1, k0, k1 int }
+// slice is a piece of the iteration space of a product, and where its part of C begins.
+type slice struct {
+	patch
+	k0, k1  int
+	c       unsafe.Pointer
+	cStride int
+}

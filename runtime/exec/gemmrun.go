@@ -8,7 +8,7 @@ import (
 
 // runDirect multiplies packed panels as they lie, NR columns at a time: all rows of the slice pass over one group of
 // panels while it is in the first-level cache.
-func (g *Gemm) runDirect(o *Operands, s slice) {
+func (g *Gemm) runDirect(o *Operands, s *slice) {
 	nr := g.s.Kernel.NR
 	stride := g.layout.PanelStride()
 	args := g.args(o, s)
@@ -16,7 +16,7 @@ func (g *Gemm) runDirect(o *Operands, s slice) {
 	step := g.depthPerCall()
 	for n := s.n0; n < s.n1; n += nr {
 		args.B = unsafe.Add(o.W.Data, n/microkernel.PanelWidth*stride)
-		args.C = at(o.C, o.CStride, s.m0, n)
+		args.C = at(s.c, s.cStride, 0, n-s.n0)
 		args.N = min(nr, s.n1-n)
 		for k := s.k0; k < s.k1; k += step {
 			args.K0, args.K1 = k, min(k+step, s.k1)
@@ -27,7 +27,7 @@ func (g *Gemm) runDirect(o *Operands, s slice) {
 }
 
 // runWide dequantizes the slice's panels into float32 scratch once, and multiplies from there.
-func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, s slice) {
+func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, s *slice) {
 	nr := g.s.Kernel.NR
 	stride, wide := g.layout.PanelStride(), g.widePanelBytes()
 	first := s.n0 / microkernel.PanelWidth
@@ -42,15 +42,15 @@ func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, s slice) {
 	args.Accumulate = s.k0 > 0
 	for n := s.n0; n < s.n1; n += nr {
 		args.B = unsafe.Add(scratch, (n/microkernel.PanelWidth-first)*wide)
-		args.C = at(o.C, o.CStride, s.m0, n)
+		args.C = at(s.c, s.cStride, 0, n-s.n0)
 		args.N = min(nr, s.n1-n)
 		g.rows(&args, s.m1-s.m0)
 	}
 }
 
 // args are the operands that do not change inside a slice.
-func (g *Gemm) args(o *Operands, s slice) microkernel.GemmArgs {
-	a := microkernel.GemmArgs{A: at(o.A, o.AStride, s.m0, 0), AStride: o.AStride, CStride: o.CStride}
+func (g *Gemm) args(o *Operands, s *slice) microkernel.GemmArgs {
+	a := microkernel.GemmArgs{A: at(o.A, o.AStride, s.m0, 0), AStride: o.AStride, CStride: s.cStride}
 	if o.W.quantizedInput() {
 		a.A, a.AStride = unsafe.Add(o.Quant.base, s.m0*o.Quant.stride), o.Quant.stride
 	}
@@ -81,11 +81,6 @@ func (g *Gemm) depthPerCall() int {
 	const steps = 256 // of k: a multiple of every KStep
 	bytes := microkernel.PanelOffset(g.layout.Type, steps) * g.s.Kernel.NR / microkernel.PanelWidth
 	return max(1, callBytes/bytes) * steps
-}
-
-func (g *Gemm) addBias(o *Operands, m0, m1, n0, n1 int) {
-	bias := (*float32)(unsafe.Add(o.Bias, 4*n0))
-	g.vec.AddBias((*float32)(at(o.C, o.CStride, m0, n0)), o.CStride/4, m1-m0, bias, n1-n0)
 }
 
 // at is the address of float32 element (row, col).

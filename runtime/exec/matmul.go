@@ -20,11 +20,11 @@ func (e *Executor) matMul(w *pool.Worker, op *model.Op) {
 	}
 	total := 0
 	scratch := e.scratch[w.Index()].gemm
-	for i, wi := range op.W {
-		g := e.gemms[wi].of(m)
+	for i := range op.Outs {
+		g := e.gemms[op.W[i]].of(m)
 		if g.static(w.N()) {
-			o := e.operands(op, i, m)
-			g.runShare(scratch, w.ID(), &o)
+			p := e.product(op, i, m)
+			p.runShare(scratch, w.ID())
 			continue
 		}
 		total += g.Tasks(m)
@@ -32,17 +32,17 @@ func (e *Executor) matMul(w *pool.Worker, op *model.Op) {
 	for lo, hi, ok := w.Next(&e.chunks, total, 1); ok; lo, hi, ok = w.Next(&e.chunks, total, 1) {
 		for t := lo; t < hi; t++ {
 			i, task := e.findTask(op, m, t, w.N())
-			o := e.operands(op, i, m)
-			e.gemms[op.W[i]].of(m).Run(scratch, task, &o)
+			p := e.product(op, i, m)
+			p.run(scratch, task)
 		}
 	}
 }
 
-// findTask says which weight of the op a task number belongs to, and which of its slices it is. Weights whose slices are laid on the workers beforehand are
+// findTask says which product of the op a task number belongs to, and which of its slices it is. Products whose slices are laid on the workers beforehand are
 // not counted.
-func (e *Executor) findTask(op *model.Op, m, t, workers int) (weight, task int) {
-	for i, wi := range op.W {
-		g := e.gemms[wi].of(m)
+func (e *Executor) findTask(op *model.Op, m, t, workers int) (i, task int) {
+	for i := range op.Outs {
+		g := e.gemms[op.W[i]].of(m)
 		if g.static(workers) {
 			continue
 		}
@@ -55,19 +55,27 @@ func (e *Executor) findTask(op *model.Op, m, t, workers int) (weight, task int) 
 	panic("exec: task number beyond the op")
 }
 
-// operands are the addresses of product i of an op.
-func (e *Executor) operands(op *model.Op, i, m int) Operands {
-	packed := e.weights.At(op.W[i])
-	o := Operands{
-		M: m, W: packed,
+// product is product i of an op; with SwiGLU there is one of both weights.
+func (e *Executor) product(op *model.Op, i, m int) product {
+	p := product{gemm: e.gemms[op.W[i]].of(m), o: Operands{
+		M: m, W: e.weights.At(op.W[i]),
 		A: e.bufs.base[op.In], AStride: 4 * e.bufs.stride[op.In],
 		C: e.bufs.base[op.Outs[i]], CStride: 4 * e.bufs.stride[op.Outs[i]],
-		Quant: e.bufs.quant,
+		Bias: biasOf(op, i), Quant: e.bufs.quant,
+	}}
+	if op.SwiGLU {
+		p.up, p.upO = e.gemms[op.W[1]].of(m), p.o
+		p.upO.W, p.upO.Bias = e.weights.At(op.W[1]), biasOf(op, 1)
 	}
-	if b := op.Bias[i]; b != nil {
-		o.Bias = unsafe.Pointer(&b.Data[0])
+	return p
+}
+
+// biasOf is the bias of weight i of an op, nil where it has none.
+func biasOf(op *model.Op, i int) unsafe.Pointer {
+	if op.Bias == nil || op.Bias[i] == nil {
+		return nil
 	}
-	return o
+	return unsafe.Pointer(&op.Bias[i].Data[0])
 }
 
 func (e *Executor) readsQuantized(op *model.Op) bool {

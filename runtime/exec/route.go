@@ -7,8 +7,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// routes is which experts the rows of a forward go to. A row and one of its experts are a pair; the rows of BufExpert,
-// BufGate and BufUp are the pairs, those of one expert together, each expert's in the order of the batch. It lies beside the
+// routes is which experts the rows of a forward go to. A row and one of its experts are a pair; the rows of BufExpert
+// and BufGate are the pairs, those of one expert together, each expert's in the order of the batch. It lies beside the
 // activations, because a halted forward needs it when it goes on.
 type routes struct {
 	used   int

@@ -76,21 +76,6 @@ func (e *Executor) normRow(r int, weight *model.Vector) {
 	e.vec.RMSNorm(e.bufs.row(model.BufH, r), e.bufs.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
 }
 
-// swiglu works on pieces of rows, so that one row of a decode step is shared by all workers too.
-func (e *Executor) swiglu(w *pool.Worker) {
-	const piece = 512
-	width, rows := e.model.Width(model.BufGate), e.model.RowsOf(model.BufGate, e.rows)
-	pieces := (width + piece - 1) / piece
-	for lo, hi, ok := w.Next(&e.chunks, rows*pieces, 2); ok; lo, hi, ok = w.Next(&e.chunks, rows*pieces, 2) {
-		for u := lo; u < hi; u++ {
-			r, c := u/pieces, u%pieces*piece
-			gate := addElems(e.bufs.row(model.BufGate, r), c)
-			up := addElems(e.bufs.row(model.BufUp, r), c)
-			e.vec.SwiGLU(gate, gate, up, min(piece, width-c))
-		}
-	}
-}
-
 // gather copies the rows of H whose logits are wanted to the top of Y, where the head reads them.
 func (e *Executor) gather(w *pool.Worker) {
 	wanted := e.batch.LogitRows

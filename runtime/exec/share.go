@@ -13,7 +13,8 @@ func (o *Operands) SetQuant(base unsafe.Pointer, stride int) { o.Quant = quantRo
 // own scratch, and meet at a barrier before C is read.
 func (g *Gemm) Work(w *pool.Worker, next *pool.Counter, scratch unsafe.Pointer, o *Operands) {
 	if g.static(w.N()) {
-		g.runShare(scratch, w.ID(), o)
+		p := product{gemm: g, o: *o}
+		p.runShare(scratch, w.ID())
 		return
 	}
 	total := g.Tasks(o.M)
@@ -27,16 +28,4 @@ func (g *Gemm) Work(w *pool.Worker, next *pool.Counter, scratch unsafe.Pointer, 
 // static says whether the scheme lays slices on this many workers beforehand. With another number of active workers, they are handed out.
 func (g *Gemm) static(workers int) bool {
 	return g.s.WaysM > 0 && g.s.WaysM*g.s.WaysN == workers
-}
-
-// runShare computes the slices that the scheme gives to a worker: one block of the grid of slices.
-func (g *Gemm) runShare(scratch unsafe.Pointer, worker int, o *Operands) {
-	rows, cols := g.grid(o.M)
-	i0, i1 := pool.Split(rows, g.s.WaysM, worker/g.s.WaysN, 1)
-	j0, j1 := pool.Split(cols, g.s.WaysN, worker%g.s.WaysN, 1)
-	for j := j0; j < j1; j++ {
-		for i := i0; i < i1; i++ {
-			g.Run(scratch, j*rows+i, o)
-		}
-	}
 }

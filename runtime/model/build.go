@@ -48,12 +48,11 @@ func (b *builder) attention(layer int) {
 func (b *builder) feedForward(layer int) {
 	d := b.m.Dims
 	name := func(s string) string { return fmt.Sprintf("blk.%d.%s", layer, s) }
-	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("gate_up"), In: BufH, Outs: []Buf{BufGate, BufUp}, Bias: []*Vector{nil, nil},
-		W: []int{ //                                                 Gate, Up [T, ffn]
+	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("gate_up"), In: BufH, Outs: []Buf{BufGate}, SwiGLU: true, Bias: []*Vector{nil, nil},
+		W: []int{ //                                                 Gate [T, ffn]
 			b.weight("gate", layer, name("ffn_gate.weight"), d.FFN, d.Hidden),
 			b.weight("up", layer, name("ffn_up.weight"), d.FFN, d.Hidden),
 		}})
-	b.op(Op{Kind: OpSwiGLU, Layer: layer, Name: name("swiglu")})
 	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("down"), In: BufGate, Outs: []Buf{BufY}, Bias: []*Vector{nil},
 		W: []int{b.weight("down", layer, name("ffn_down.weight"), d.Hidden, d.FFN)}})
 }
@@ -66,12 +65,11 @@ func (b *builder) mixture(layer int) {
 		W: []int{b.weight("router", layer, name("ffn_gate_inp.weight"), e.Count, d.Hidden)}})
 	b.op(Op{Kind: OpRoute, Layer: layer, Name: name("route")})
 	b.op(Op{Kind: OpDispatch, Layer: layer, Name: name("dispatch")}) //  Expert [P, hidden]
-	b.op(Op{Kind: OpExperts, Layer: layer, Name: name("experts.gate_up"), In: BufExpert, Outs: []Buf{BufGate, BufUp},
-		W: []int{ //                                                  Gate, Up [P, expert ffn]
+	b.op(Op{Kind: OpExperts, Layer: layer, Name: name("experts.gate_up"), In: BufExpert, Outs: []Buf{BufGate}, SwiGLU: true,
+		W: []int{ //                                                  Gate [P, expert ffn]
 			b.weight("gate", layer, name("ffn_gate_exps.weight"), e.FFN, d.Hidden, e.Count),
 			b.weight("up", layer, name("ffn_up_exps.weight"), e.FFN, d.Hidden, e.Count),
 		}})
-	b.op(Op{Kind: OpSwiGLU, Layer: layer, Name: name("swiglu")})
 	b.op(Op{Kind: OpExperts, Layer: layer, Name: name("experts.down"), In: BufGate, Outs: []Buf{BufExpert},
 		W: []int{b.weight("down", layer, name("ffn_down_exps.weight"), d.Hidden, e.FFN, e.Count)}}) // Expert [P, hidden]
 	b.op(Op{Kind: OpCombine, Layer: layer, Name: name("combine")}) // Y [T, hidden]

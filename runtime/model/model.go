@@ -59,7 +59,7 @@ func (m *Model) Width(b Buf) int {
 		return d.Heads * d.HeadDim
 	case BufK, BufV:
 		return d.KVHeads * d.HeadDim
-	case BufGate, BufUp:
+	case BufGate:
 		if m.Experts.Count > 0 {
 			return m.Experts.FFN
 		}
@@ -79,7 +79,7 @@ func (m *Model) Width(b Buf) int {
 // RowsOf returns how many rows a buffer has in a forward of the given number of rows: what experts work on has one for
 // each row and expert used. It does not apply to BufLogits.
 func (m *Model) RowsOf(b Buf, rows int) int {
-	if m.Experts.Count > 0 && (b == BufGate || b == BufUp || b == BufExpert) {
+	if m.Experts.Count > 0 && (b == BufGate || b == BufExpert) {
 		return rows * m.Experts.Used
 	}
 	return rows

@@ -11,8 +11,7 @@ const (
 	BufK                 // keys                                 [rows, kvHeads*headDim]
 	BufV                 // values                               [rows, kvHeads*headDim]
 	BufAtt               // attention output                     [rows, heads*headDim]
-	BufGate              // gate, then silu(gate)*up in place    [rows, ffn], with experts [rows*used, expert ffn]
-	BufUp                // up                                   like BufGate
+	BufGate              // silu(gate)*up                        [rows, ffn], with experts [rows*used, expert ffn]
 	BufY                 // output of o and down                 [rows, hidden]
 	BufRouter            // logits of the router                 [rows, experts]
 	BufExpert            // input, later output, of the experts  [rows*used, hidden], rows of one expert together
@@ -29,7 +28,8 @@ const (
 	OpEmbed Kind = iota
 	// OpNorm is H = RMSNorm(X, Norm).
 	OpNorm
-	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are one op (q, k and v; gate and up).
+	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are one op (q, k and v). With SwiGLU it is
+	// Outs[0] = silu(In * gate^T) * (In * up^T), with gate W[0] and up W[1].
 	OpMatMul
 	// OpRotate normalizes the heads of Q and K where the model does, rotates both by position, and stores K and V in the cache.
 	OpRotate
@@ -37,8 +37,6 @@ const (
 	OpAttention
 	// OpAddNorm is X += Y; H = RMSNorm(X, Norm).
 	OpAddNorm
-	// OpSwiGLU is Gate = silu(Gate) * Up.
-	OpSwiGLU
 	// OpGather copies the rows of H whose logits are wanted, in order, to the top of Y.
 	OpGather
 	// OpRoute takes the best experts of each row by Router, with weights softmax(their logits), and orders (row, expert) pairs by expert.
@@ -51,23 +49,24 @@ const (
 	OpCombine
 )
 
-var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "swiglu", "gather",
+var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "gather",
 	"route", "dispatch", "experts", "combine"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 // Op is one step of a forward pass. Which fields mean something follows from Kind.
 type Op struct {
-	Kind  Kind
-	Layer int
-	Name  string    // "blk.3.qkv", for traces and profiles
-	In    Buf       // OpMatMul, OpExperts
-	W     []int     // OpMatMul, OpExperts: indices into Model.Weights
-	Outs  []Buf     // OpMatMul, OpExperts: one buffer per weight
-	Bias  []*Vector // OpMatMul: one per weight, nil where there is none
-	Norm  *Vector   // OpNorm, OpAddNorm: weight [hidden]
-	QNorm *Vector   // OpRotate: weight [headDim] or nil
-	KNorm *Vector   // OpRotate: weight [headDim] or nil
+	Kind   Kind
+	Layer  int
+	Name   string    // "blk.3.qkv", for traces and profiles
+	In     Buf       // OpMatMul, OpExperts
+	W      []int     // OpMatMul, OpExperts: indices into Model.Weights
+	SwiGLU bool      // OpMatMul, OpExperts: the two weights are a gate and an up projection with one output
+	Outs   []Buf     // OpMatMul, OpExperts: one buffer per product
+	Bias   []*Vector // OpMatMul: one per weight, nil where there is none
+	Norm   *Vector   // OpNorm, OpAddNorm: weight [hidden]
+	QNorm  *Vector   // OpRotate: weight [headDim] or nil
+	KNorm  *Vector   // OpRotate: weight [headDim] or nil
 }
 
 // Vector is a small float32 parameter: a norm weight or a bias.

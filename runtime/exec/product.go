@@ -1,0 +1,82 @@
+package exec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// product is a list of slices to compute: C = A W^T (+ bias) or, where up is set, C = silu(A W^T) * (A up^T) without ever
+// storing the two factors (Shazeer: GLU Variants Improve Transformer, 2020).
+type product struct {
+	gemm *Gemm
+	o    Operands
+	up   *Gemm
+	upO  Operands // its C is not used
+}
+
+// stripBytes is how much of the up projection a worker holds at a time: it stays in the second-level cache together with the
+// same part of the gate.
+const stripBytes = 256 << 10
+
+// pairScratch is the memory one worker needs for an op with SwiGLU: a strip, and the widened panels of either weight.
+func (e *Executor) pairScratch(op *model.Op) int {
+	gate, up := e.gemms[op.W[0]], e.gemms[op.W[1]]
+	strip, rows := 0, e.model.RowsOf(op.Outs[0], e.bufs.rows)
+	for _, r := range gate.rules {
+		strip = max(strip, r.gemm.stripSize(rows))
+	}
+	return strip + max(gate.scratchBytes, up.scratchBytes)
+}
+
+// stripSize is the bytes of a strip: at least as wide as a register tile.
+func (g *Gemm) stripSize(rows int) int {
+	if g.bm > 0 {
+		rows = min(rows, g.bm)
+	}
+	return max(stripBytes, 4*rows*g.s.Kernel.NR)
+}
+
+// run computes slice number task.
+func (p *product) run(scratch unsafe.Pointer, task int) {
+	if p.up == nil {
+		p.gemm.Run(scratch, task, &p.o)
+		return
+	}
+	g, whole := p.gemm, p.gemm.patch(p.o.M, task)
+	rows, nr := whole.m1-whole.m0, g.s.Kernel.NR
+	size := g.stripSize(rows)
+	width := max(nr, size/(4*rows)/nr*nr)
+	panels := unsafe.Add(scratch, size)
+	for n := whole.n0; n < whole.n1; n += width {
+		strip := patch{whole.m0, whole.m1, n, min(n+width, whole.n1)}
+		gate, columns := at(p.o.C, p.o.CStride, strip.m0, n), strip.n1-n
+		g.compute(panels, &p.o, strip, gate, p.o.CStride)
+		p.up.compute(panels, &p.upO, strip, scratch, 4*columns)
+		swiglu(g.vec, (*float32)(gate), p.o.CStride/4, (*float32)(scratch), rows, columns)
+	}
+}
+
+// swiglu is gate = silu(gate) * up, in calls of bounded length.
+func swiglu(v *microkernel.Vec, gate *float32, stride int, up *float32, rows, columns int) {
+	const elements = 256 << 10 // some 100 microseconds
+	for step, done := max(1, elements/columns), 0; done < rows; done += step {
+		g := addElems(gate, done*stride)
+		v.SwiGLURows(g, stride, g, stride, addElems(up, done*columns), columns, min(step, rows-done), columns)
+	}
+}
+
+// runShare computes the slices that the scheme gives to a worker: one block of the grid of slices.
+func (p *product) runShare(scratch unsafe.Pointer, worker int) {
+	s := &p.gemm.s
+	rows, cols := p.gemm.grid(p.o.M)
+	i0, i1 := pool.Split(rows, s.WaysM, worker/s.WaysN, 1)
+	j0, j1 := pool.Split(cols, s.WaysN, worker%s.WaysN, 1)
+	for j := j0; j < j1; j++ {
+		for i := i0; i < i1; i++ {
+			p.run(scratch, j*rows+i)
+		}
+	}
+}

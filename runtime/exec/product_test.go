@@ -1,0 +1,86 @@
+package exec
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+)
+
+// TestPair: gate and up in one pass have the bits of two products and SwiGLU over them, whatever the schedules of the two and however
+// many strips a slice takes, and nothing beside C is touched.
+func TestPair(t *testing.T) {
+	rounds := 40
+	if raceEnabled {
+		rounds = 2
+	}
+	isa := microkernel.Host().Best()
+	kernels, err := NewKernels(isa, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
+		weightType, _ := microkernel.ParseWeightType(typ.String())
+		for _, widen := range []bool{false, true} {
+			b := weightType
+			if widen {
+				b = microkernel.F32
+			}
+			space := microkernel.Space(microkernel.Host(), isa, microkernel.ComputeF32, b)
+			if len(space) == 0 || widen && (typ == gguf.F32 || isa == microkernel.Go) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/widen=%v", typ, widen), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(uint64(typ), 7))
+				for round := range rounds {
+					k, n, m := weightType.KStep()*(1+rng.IntN(64/weightType.KStep())), 1+rng.IntN(150), 1+rng.IntN(40)
+					if round == 0 && !raceEnabled {
+						m, n = 3000, 100 // several strips
+					}
+					gate := newProblem(t, rng, typ, microkernel.ComputeF32, m, n, k)
+					up := newProblem(t, rng, typ, microkernel.ComputeF32, m, n, k)
+					up.o.A, up.o.AStride = gate.o.A, gate.o.AStride
+					bias := up.o.Bias
+					up.o.Bias = nil
+					up.oracle(up.o.W.Layout)
+					if bias != nil {
+						up.bias(t, rng)
+					}
+					key := plans.WeightKey{N: n, K: k, Type: typ.String()}
+					p := product{o: gate.o, upO: up.o}
+					for i, g := range []**Gemm{&p.gemm, &p.up} {
+						s := randomSchedule(rng, space[rng.IntN(len(space))], weightType, widen, gate)
+						if round == 0 {
+							s.BM, s.BN = 0, 0
+						}
+						if *g, err = NewGemm(kernels, s, key); err != nil {
+							t.Fatalf("weight %d: %v", i, err)
+						}
+					}
+					ref := microkernel.RefVec()
+					ref.SwiGLU(&gate.want[0], &gate.want[0], &up.want[0], m*n)
+					p.check(t, rng, gate)
+				}
+			})
+		}
+	}
+}
+
+// check runs every slice once, in any order, and compares C and its guards with what the problem wants.
+func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
+	t.Helper()
+	for i := range want.c {
+		want.c[i] = poison
+	}
+	scratch := alloc(t, p.gemm.stripSize(want.m)+max(p.gemm.ScratchBytes(), p.up.ScratchBytes()))
+	for _, task := range rng.Perm(p.gemm.Tasks(want.m)) {
+		p.run(scratch.Pointer(), task)
+	}
+	want.compare(t)
+	if t.Failed() {
+		t.Fatalf("gate under %s, up under %s", p.gemm.s, p.up.s)
+	}
+}
