@@ -21,6 +21,7 @@ type tileArgs struct {
 	cStep      uintptr // MR rows of C in bytes
 	load       uintptr // 1: continue from the stored C; 0: start from zero
 	mask       uintptr // columns of the last panel, one bit each
+	columns    uintptr // the same as a number
 	lanes      [PanelWidth]int32
 }
 

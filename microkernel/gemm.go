@@ -78,7 +78,7 @@ func (k *Kernel) tileArgs(g *GemmArgs, last int) tileArgs {
 		a: uintptr(g.A), lda: uintptr(g.AStride),
 		b: uintptr(g.B) + uintptr(PanelOffset(s.B, g.K0)), bStride: uintptr(g.BStride),
 		c: uintptr(g.C), ldc: uintptr(g.CStride),
-		mask: 1<<last - 1,
+		mask: 1<<last - 1, columns: uintptr(last),
 	}
 	if s.Compute == ComputeInt8 {
 		t.a += uintptr(ActQ8RowBytes(g.K0))
@@ -108,6 +108,13 @@ func (k *Kernel) tileArgs(g *GemmArgs, last int) tileArgs {
 func (s Spec) Assemble() ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
+	}
+	if s.ISA == NEON {
+		code, err := s.assembleNEON()
+		if err != nil {
+			return nil, fmt.Errorf("kernel spec %s: %w", s, err)
+		}
+		return code, nil
 	}
 	emit := emitFloat
 	switch {

@@ -13,12 +13,12 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 	}
 	var out []Spec
 	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd} {
-		for _, form := range []Form{Load, Embed} {
+		for _, form := range []Form{Load, Embed, Lane} {
 			for ku := 1; ku <= maxKU; ku *= 2 {
 				for nr := PanelWidth; nr <= maxNR; nr += PanelWidth {
 					for mr := 1; mr <= maxMR; mr++ {
 						s := Spec{ISA: isa, Compute: c, B: b, MR: mr, NR: nr, KU: ku, Form: form, Dot: dot}
-						if host.Has(s.Needs()) && s.worthTrying() && s.Validate() == nil {
+						if host.Has(s.Needs()) && s.worthTrying() && s.validate() == nil {
 							out = append(out, s)
 						}
 					}

@@ -56,9 +56,10 @@ type Form uint8
 const (
 	Load  Form = iota // broadcast into a register, then multiply from registers
 	Embed             // multiply by a memory operand with embedded broadcast (AVX-512 only)
+	Lane              // load several k of a row into a register, then multiply by one of its lanes (NEON only)
 )
 
-var formNames = [...]string{"load", "embed"}
+var formNames = [...]string{"load", "embed", "lane"}
 
 // Dot is the integer dot product a ComputeInt8 kernel is made of. All give the same bits.
 type Dot uint8

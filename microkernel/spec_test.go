@@ -38,7 +38,9 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/f32/bf16/1x16/ku1/load":             "even",
 		"avx512/f32/f32/1x16/ku1/load/vnni":         "no integer dot product",
 		"avx512/f32/f32/1x16/ku1/load/pf100":        "prefetch distance 100",
-		"neon/f32/f32/1x16/ku1/load":                "no code generator",
+		"neon/f32/f32/7x16/ku4/lane":                "37 vector registers and neon has 32",
+		"neon/f32/f32/1x16/ku2/lane":                "multiple of 4",
+		"avx2/f32/f32/1x16/ku4/lane":                "only neon",
 		"avx10/f32/f32/1x16/ku1/load":               `unknown instruction set "avx10"`,
 		"avx512/fp8/f32/1x16/ku1/load":              `unknown compute path "fp8"`,
 		"avx512/f32/q9/1x16/ku1/load":               `weight type "q9"`,
@@ -61,7 +63,7 @@ func TestSpecRefusals(t *testing.T) {
 
 // TestDeterministic: equal specs give equal bytes.
 func TestDeterministic(t *testing.T) {
-	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI
+	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM
 	var specs []Spec
 	for _, isa := range features.ISAs() {
 		for c := range computes {

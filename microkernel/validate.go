@@ -39,6 +39,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, maxPrefetch)
 	case s.Form == Embed && s.ISA != AVX512:
 		return fmt.Errorf("only avx512 has embedded broadcasts")
+	case s.Form == Lane && s.ISA != NEON:
+		return fmt.Errorf("only neon multiplies by a lane")
 	case s.Compute == ComputeInt8 && !s.B.Quantized():
 		return fmt.Errorf("the int8 path is for quantized weights")
 	}
@@ -82,6 +84,8 @@ func (s Spec) checkRegisters() error {
 	switch s.ISA {
 	case Go:
 		return nil
+	case NEON:
+		return s.validateNEON()
 	case AVX512:
 		have = 32
 	case AVX2:

@@ -178,9 +178,14 @@ func (th thumb) isas() []microkernel.ISA {
 	return []microkernel.ISA{th.isa}
 }
 
-// plain leaves axes that only measurement can decide at their ordinary value: four k a turn, broadcasts into registers.
+// plain leaves axes that only measurement can decide at their ordinary value: four k a turn, and broadcasts into registers, or lanes of
+// registers where the multiply-add takes them.
 func plain(s microkernel.Spec) bool {
-	return s.Form == microkernel.Load && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == 4)
+	form := microkernel.Load
+	if s.ISA == microkernel.NEON {
+		form = microkernel.Lane
+	}
+	return s.Form == form && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == 4)
 }
 
 // tileScore rates a tile for m rows, as the share of the multiply-add peak that its registers allow. Rows are divided into tiles of nearly equal height h, of v

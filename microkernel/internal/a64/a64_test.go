@@ -1,0 +1,207 @@
+package a64
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const every = DotProd | I8MM | SME
+
+// draw is random operands for the op. Registers differ: a load must not write its own address, nor a pair one register twice.
+func draw(r *rand.Rand, o *Op) []Operand {
+	var out []Operand
+	regs := r.Perm(31)
+	for i, f := range o.fields {
+		switch f.class {
+		case vector:
+			out = append(out, V(regs[i]+r.IntN(2)*(i+1)/len(o.fields)))
+		case general:
+			out = append(out, X(regs[i]))
+		case number:
+			out = append(out, Imm(f.values[r.IntN(len(f.values))]))
+		case predicate:
+			out = append(out, P(r.IntN(8)))
+		}
+	}
+	return out
+}
+
+// encodings is the text and the bytes of n draws of every instruction.
+func encodings(t *testing.T, seed uint64, n int) (lines []string, codes [][]byte) {
+	r := rand.New(rand.NewPCG(seed, 4))
+	for _, o := range all {
+		for range n {
+			a := New(every)
+			a.Trace(func(s string) { lines = append(lines, s) })
+			ops := draw(r, o)
+			a.I(o, ops...)
+			code, err := a.Finish()
+			if err != nil {
+				t.Fatalf("%s %v: %v", o.syntax, ops, err)
+			}
+			codes = append(codes, code)
+		}
+	}
+	return lines, codes
+}
+
+// TestGolden pins the bytes of three draws of every instruction. The file was compared with llvm-mc when it was written.
+func TestGolden(t *testing.T) {
+	lines, codes := encodings(t, 3, 3)
+	var got strings.Builder
+	for i, l := range lines {
+		fmt.Fprintf(&got, "%x  %s\n", codes[i], l)
+	}
+	const path = "testdata/golden.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wl, gl := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
+	for i := range min(len(wl), len(gl)) {
+		if wl[i] != gl[i] {
+			t.Fatalf("line %d:\n got %s\nwant %s", i+1, gl[i], wl[i])
+		}
+	}
+	if len(wl) != len(gl) {
+		t.Fatalf("%d lines, want %d", len(gl), len(wl))
+	}
+}
+
+// TestAgainstLLVM assembles random operands of every instruction with llvm-mc and compares the bytes. It needs
+// llvm-mc, which only developers have; the golden bytes stand in for it elsewhere.
+func TestAgainstLLVM(t *testing.T) {
+	var llvm string
+	for _, n := range []string{"llvm-mc", "llvm-mc-14"} {
+		if p, err := exec.LookPath(n); err == nil {
+			llvm = p
+		}
+	}
+	if llvm == "" {
+		t.Skip("no llvm-mc on PATH: the golden bytes stand alone")
+	}
+	lines, want := encodings(t, 1, 40)
+	cmd := exec.Command(llvm, "-triple=aarch64", "-mattr=+v8.6a,+dotprod,+i8mm,+sve,+sme", "-show-encoding")
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("llvm-mc: %v\n%.3000s", err, errs.String())
+	}
+	n, bad := 0, 0
+	for _, l := range strings.Split(out.String(), "\n") {
+		_, enc, ok := strings.Cut(l, "encoding: [")
+		if !ok {
+			continue
+		}
+		enc = strings.ReplaceAll(strings.TrimSuffix(strings.TrimSpace(enc), "]"), "0x", "")
+		b, err := hex.DecodeString(strings.ReplaceAll(enc, ",", ""))
+		if err != nil {
+			t.Fatalf("llvm-mc printed %q", l)
+		}
+		if n < len(want) && !bytes.Equal(b, want[n]) {
+			if bad++; bad < 30 {
+				t.Errorf("%-50s ours % x llvm % x", lines[n], want[n], b)
+			}
+		}
+		n++
+	}
+	if n != len(want) {
+		t.Fatalf("llvm-mc encoded %d of %d instructions\n%.2000s", n, len(want), errs.String())
+	}
+	t.Logf("%d instructions, %d differ", n, bad)
+}
+
+// TestFlow pins branches, constants and long additions, which the table does not hold.
+func TestFlow(t *testing.T) {
+	a := New(Base)
+	out := a.NewLabel()
+	a.CBZ(1, out)                  // b4000161
+	top := a.Here()                //
+	a.Splat(0, 0x3F800001)         // 9c0001e0: 60 bytes on, at 64
+	a.Splat(1, 0x3F800001)         // 9c0001c1
+	a.Splat(2, 0x42000000)         // 4f026442
+	a.AddImm(2, 2, 0x12345)        // 91404842 910d1442
+	a.AddImm(3, 2, -16)            // d1004043
+	a.I(SUBSI, X(1), X(1), Imm(1)) // f1000421
+	a.BC(NotEqual, top)            // 54ffff21
+	a.TBZ(4, 3, out)               // 36180044
+	a.B(top)                       // 17fffff7
+	a.Bind(out)                    //
+	a.MovImm(5, -3)                // 92800045
+	a.MovImm(6, 0x500000000007)    // d28000e6 f2ca0006
+	a.Ret()                        // d65f03c0
+	code, err := a.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []uint32{
+		0xb4000161, 0x9c0001e0, 0x9c0001c1, 0x4f026442, 0x91404842, 0x910d1442, 0xd1004043, 0xf1000421, 0x54ffff21, 0x36180044, 0x17fffff7,
+		0x92800045, 0xd28000e6, 0xf2ca0006, 0xd65f03c0,
+	}
+	for i, w := range want {
+		if got := uint32(code[4*i]) | uint32(code[4*i+1])<<8 | uint32(code[4*i+2])<<16 | uint32(code[4*i+3])<<24; got != w {
+			t.Errorf("word %d is %08x, want %08x", i, got, w)
+		}
+	}
+	if len(code) != 64+16 || !bytes.Equal(code[64:68], []byte{1, 0, 0x80, 0x3F}) {
+		t.Errorf("%d bytes, the pool begins % x", len(code), code[64:])
+	}
+}
+
+// TestRefusals: what cannot be encoded is an error at Finish and never wrong bytes.
+func TestRefusals(t *testing.T) {
+	for name, f := range map[string]func(a *Asm){
+		"dot product on a plain program": func(a *Asm) { a.I(SDOT, V(0), V(1), V(2)) },
+		"wrong operand count":            func(a *Asm) { a.I(FADD, V(0), V(1)) },
+		"general for vector":             func(a *Asm) { a.I(FADD, V(0), V(1), X(2)) },
+		"number for register":            func(a *Asm) { a.I(ADD, X(0), X(1), Imm(2)) },
+		"register 32":                    func(a *Asm) { a.I(FADD, V(32), V(1), V(2)) },
+		"offset off its scale":           func(a *Asm) { a.I(LDRQ, V(0), X(1), Imm(8)) },
+		"offset too far":                 func(a *Asm) { a.I(LDRQ, V(0), X(1), Imm(65536)) },
+		"negative offset":                func(a *Asm) { a.I(LDRX, X(0), X(1), Imm(-8)) },
+		"lane 4":                         func(a *Asm) { a.I(FMLAL, V(0), V(1), V(2), Imm(4)) },
+		"shift by 32 to the left":        func(a *Asm) { a.I(SHL4S, V(0), V(1), Imm(32)) },
+		"shift by 0 to the right":        func(a *Asm) { a.I(USHR4S, V(0), V(1), Imm(0)) },
+		"label never bound":              func(a *Asm) { a.B(a.NewLabel()) },
+		"label bound twice":              func(a *Asm) { a.Bind(a.Here()) },
+		"branch too far": func(a *Asm) {
+			l := a.Here()
+			for range 1 << 13 {
+				a.Zero(0)
+			}
+			a.Zero(0)
+			a.TBZ(0, 0, l)
+		},
+	} {
+		a := New(Base)
+		f(a)
+		if code, err := a.Finish(); err == nil {
+			t.Errorf("%s: no error, bytes % x", name, code[:min(16, len(code))])
+		}
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for b.Loop() {
+		a := New(Base)
+		for range 1000 {
+			a.I(FMLAL, V(3), V(17), V(30), Imm(2))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/instr")
+}
