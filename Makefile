@@ -37,6 +37,7 @@ ifeq ($(HAVE_CC),)
 	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"
 else
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/exec
 endif
 
 arm64: ## cross-build, and the kernel tests under qemu-user where it is installed

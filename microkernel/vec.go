@@ -138,6 +138,30 @@ func (v *Vec) Add(dst, a *float32, n int) {
 	v.call(vecgen.Add, &args)
 }
 
+// sumPiece is how much of a sum of more than two parts is made at a time, so that it stays in the first-level cache.
+const sumPiece = 1024
+
+// Sum writes dst[i] = ((parts[0][i] + parts[1][i]) + parts[2][i]) + ... of at least one part of n elements each. dst may be
+// parts[0], and overlaps no other part.
+func (v *Vec) Sum(dst *float32, parts []*float32, n int) {
+	if !v.native {
+		refSum(dst, parts, n)
+		return
+	}
+	if len(parts) == 1 {
+		copy(vecOf(dst, n), vecOf(parts[0], n))
+		return
+	}
+	for i := 0; i < n; i += sumPiece {
+		d, m := at(dst, i), min(sumPiece, n-i)
+		args := vecgen.Args{P: [10]unsafe.Pointer{ptr(d), ptr(at(parts[0], i)), ptr(at(parts[1], i))}, N: [6]int{m}}
+		v.call(vecgen.Plus, &args)
+		for _, p := range parts[2:] {
+			v.Add(d, at(p, i), m)
+		}
+	}
+}
+
 // AddBias adds bias[n] to each of `rows` rows of dst.
 func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
 	if !v.native {

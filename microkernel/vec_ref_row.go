@@ -64,6 +64,17 @@ func refAdd(dst, a *float32, n int) {
 	}
 }
 
+func refSum(dst *float32, parts []*float32, n int) {
+	d := vecOf(dst, n)
+	for i := range d {
+		s := *at(parts[0], i)
+		for _, p := range parts[1:] {
+			s += *at(p, i)
+		}
+		d[i] = s
+	}
+}
+
 func refAddBias(dst *float32, stride, rows int, bias *float32, n int) {
 	for r := 0; r < rows; r++ {
 		refAdd(at(dst, r*stride), bias, n)

@@ -201,6 +201,27 @@ func TestElementwise(t *testing.T) {
 	})
 }
 
+func TestSum(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, n := range vecLengths {
+			for _, count := range []int{1, 2, 3, 8} {
+				for d := plain; d <= specials; d++ {
+					parts := make([]*float32, count)
+					for i := range parts {
+						parts[i] = p0(guardedF32(t, rng, n, d))
+					}
+					got, want := poison(guarded[float32](t, n)), poison(make([]float32, n))
+					v.Sum(p0(got), parts, n)
+					refSum(p0(want), parts, n)
+					wantSame(t, fmt.Sprintf("%d parts of %d drawing %d", count, n, d), got, want)
+					v.Sum(parts[0], parts, n)
+					wantSame(t, fmt.Sprintf("%d parts of %d drawing %d, in place", count, n, d), vecOf(parts[0], n), want)
+				}
+			}
+		}
+	})
+}
+
 // TestSwiGLUMeaning bounds the distance of the oracle from float64.
 func TestSwiGLUMeaning(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))

@@ -44,8 +44,11 @@ type Pool struct {
 	timed    bool   // workers stamp the start of this run: the first one after a switch
 	tag      uint64 // barrier phase the next run starts in, see Counter
 
+	runs uint64 // runs ever dispatched
+
 	teams     []*team
 	groupings []*Grouping
+	flags     []*Flags
 	leader    Leader
 	caller    waiter // wait policy of the goroutine inside Run
 	exited    sync.WaitGroup

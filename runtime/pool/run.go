@@ -87,6 +87,7 @@ func (p *Pool) mustBeOpen() {
 // returns the value of done before the run.
 func (p *Pool) dispatch(fn func(*Worker), self int) (before uint32) {
 	p.fn = fn
+	p.runs++
 	before = p.done.v.Load()
 	p.pending.Store(int32(len(p.team.active)))
 	for _, index := range p.team.active {
@@ -121,6 +122,9 @@ func (w *Worker) fail(value any) {
 	w.pool.failure.set(w.newPanic(value))
 	w.pool.aborting.Store(true)
 	w.team.abort()
+	for _, f := range w.pool.flags {
+		f.abort()
+	}
 }
 
 // settle closes the run that began at the given time, after its last worker, and returns the panic that cut it short.

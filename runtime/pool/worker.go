@@ -30,6 +30,7 @@ type Worker struct {
 	group   *Group
 	rank    int
 	tag     uint64        // barrier phase, see Counter
+	run     uint64        // number of the present run
 	started time.Duration // when the present run began here, if Pool.timed
 
 	_    [cacheLine]byte
@@ -57,6 +58,9 @@ func (w *Worker) Class() int { return w.class }
 
 // Group is the worker's group under the grouping in use.
 func (w *Worker) Group() *Group { return w.group }
+
+// Run is the number of the present run: the same for all its workers, and higher than that of any earlier one.
+func (w *Worker) Run() uint64 { return w.run }
 
 // GroupRank is the worker's number inside its group, 0 to Group().Size()-1.
 func (w *Worker) GroupRank() int { return w.rank }
@@ -160,7 +164,7 @@ func (w *Worker) enter() {
 	p := w.pool
 	w.team = p.team
 	w.id = int(p.team.idOf[w.index])
-	w.tag = p.tag
+	w.tag, w.run = p.tag, p.runs
 	w.Use(p.grouping)
 	if p.timed {
 		w.started = p.now()

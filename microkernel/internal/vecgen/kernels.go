@@ -16,6 +16,7 @@ const (
 	RoPEPairs
 	SwiGLU
 	Add
+	Plus
 	AddScaled
 	Scale
 	Softmax
@@ -41,6 +42,7 @@ var emitters = [Count]func(*gen){
 	RoPEPairs:  emitRoPEPairs,
 	SwiGLU:     emitSwiGLU,
 	Add:        emitAdd,
+	Plus:       emitPlus,
 	AddScaled:  emitAddScaled,
 	Scale:      emitScale,
 	Softmax:    emitSoftmax,

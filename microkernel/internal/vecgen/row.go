@@ -92,6 +92,21 @@ func emitAdd(g *gen) {
 	})
 }
 
+// emitPlus: P dst, a, b; N n.
+func emitPlus(g *gen) {
+	const x, y = 0, 1
+	g.Mov(p0, argP(0))
+	g.Mov(p1, argP(1))
+	g.Mov(p2, argP(2))
+	g.Mov(n0, argN(0))
+	g.overGroups(n0, func(h int, tail bool) {
+		g.load(g.v(x), g.elem(p1, h), h, tail)
+		g.load(g.v(y), g.elem(p2, h), h, tail)
+		g.I(asm.VADDPS, g.v(x), g.v(x), g.v(y))
+		g.store(g.elem(p0, h), g.v(x), h, tail)
+	})
+}
+
 // emitAddScaled: P dst, a; N n; F s.
 func emitAddScaled(g *gen) {
 	const d, x, s = 0, 1, 2

@@ -1,0 +1,178 @@
+package exec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/runtime/pool"
+)
+
+// AllReduce adds up what the ranks of tensor parallelism made: every rank has a partial matrix [rows, width], the sum goes
+// to one matrix that all of them read. Sandwich section 7: each rank starts at an offset of its own, chunks adapt to
+// the size, workers wait only for the chunks they need, and small sums take few threads.
+//
+// Each worker calls Publish for every rank it computes for, then Finish. In between no barrier is passed:
+//
+//   - Publish raises a "ready" flag per chunk once all workers of the rank have called it.
+//   - Finish hands chunks out, those of the worker's own rank first, then those that other ranks have not come to. Who has
+//     a chunk waits for its ready flags, adds the partials in ascending rank order, ((p0+p1)+p2)+..., and raises the
+//     chunk's "done" flag. A sum of a single chunk is made by the last worker to publish, which need not wait at all.
+//   - Finish returns when every chunk is done. So all workers have published by then, and it stands for a global barrier:
+//     what any worker wrote before its Publish may be read after Finish, and pool.Counters may be used again.
+//
+// The bits of the result depend neither on the chunks nor on who adds them. When one buffer may be used for the next product:
+// a partial is read by nobody once Finish has returned on any worker; the sum may be read until the reader's next
+// Publish, or in After alone where it takes the place of Parts[0]. A rank therefore never overwrites what another one still
+// reads, and partials need no second buffer.
+//
+// Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run that a panic cut short.
+// An AllReduce is used by one run of its pool at a time. It allocates nothing.
+type AllReduce struct {
+	vec     *microkernel.Vec
+	ranks   int
+	ready   *pool.Flags // [rank][chunk]: the rank's partial is written
+	done    *pool.Flags // [chunk]: the sum is written
+	written []tally     // [rank][chunk]: workers of the rank that published it
+	summed  []tally     // [chunk]: pieces of it that are added up
+	cursor  []lineTally // [rank]: units of the rank's region handed out
+	arrived lineTally   // ranks that published a sum of one chunk
+	workers []reducer   // by worker index
+}
+
+// reducer is one worker's place in the sequence of sums. Only the worker touches it.
+type reducer struct {
+	run, sums uint64     // sums finished in this run
+	last      bool       // nobody published the present sum, of one chunk, later than this worker
+	parts     []*float32 // scratch: where the partials of a row begin
+	_         [cacheLine]byte
+}
+
+// AllReduceJob is one sum. All workers give Publish and Finish equal ones.
+type AllReduceJob struct {
+	Rows, Width int
+	Parts       []Matrix32                           // by rank; none overlaps another
+	Into        Matrix32                             // the sum; Parts[0] to add in place, else apart from all of them
+	After       func(w *pool.Worker, row0, row1 int) // nil, or called by one worker for each range of finished rows, before Finish returns anywhere
+}
+
+// Matrix32 is a matrix of float32 rows, Stride elements apart.
+type Matrix32 struct {
+	Base   unsafe.Pointer
+	Stride int
+}
+
+func (m Matrix32) at(row, col int) *float32 {
+	return (*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col)))
+}
+
+// NewAllReduce prepares sums over the given number of ranks by workers of p. Not to be called from inside a run of it.
+func NewAllReduce(p *pool.Pool, vec *microkernel.Vec, ranks int) *AllReduce {
+	a := &AllReduce{
+		vec: vec, ranks: ranks,
+		ready: p.NewFlags(ranks * maxReduceChunks), done: p.NewFlags(maxReduceChunks),
+		written: make([]tally, ranks*maxReduceChunks), summed: make([]tally, maxReduceChunks),
+		cursor: make([]lineTally, ranks), workers: make([]reducer, p.Size()),
+	}
+	for i := range a.workers {
+		a.workers[i].parts = make([]*float32, ranks)
+	}
+	return a
+}
+
+// Chunks is the number of chunks that o is cut into; PublishChunk and ChunkRows number them from 0.
+func (a *AllReduce) Chunks(w *pool.Worker, o *AllReduceJob) int {
+	return cutSum(o.Rows, o.Width, w.N()).chunks
+}
+
+// ChunkRows is the range of rows of a chunk.
+func (a *AllReduce) ChunkRows(w *pool.Worker, o *AllReduceJob, chunk int) (row0, row1 int) {
+	c := cutSum(o.Rows, o.Width, w.N())
+	return c.rowsOf(chunk, o.Rows)
+}
+
+// Publish tells that this worker has written all that it writes of a rank's partial. size is the number of workers that
+// do so for this rank.
+func (a *AllReduce) Publish(w *pool.Worker, rank, size int, o *AllReduceJob) {
+	for chunk := range cutSum(o.Rows, o.Width, w.N()).chunks {
+		a.PublishChunk(w, rank, size, o, chunk)
+	}
+}
+
+// PublishChunk is Publish of one chunk, for ranks that finish their product piece by piece; every worker of the rank calls it
+// for every chunk.
+func (a *AllReduce) PublishChunk(w *pool.Worker, rank, size int, o *AllReduceJob, chunk int) {
+	r := &a.workers[w.Index()]
+	number := r.number(w)
+	i := rank*maxReduceChunks + chunk
+	if size > 1 && a.written[i].add(number) < size-1 {
+		return
+	}
+	if cutSum(o.Rows, o.Width, w.N()).units == 1 {
+		r.last = a.arrived.add(number) == a.ranks-1
+		return
+	}
+	a.ready.Raise(i, number)
+}
+
+// Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns when all are done.
+func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob) {
+	r := &a.workers[w.Index()]
+	number := r.number(w)
+	c := cutSum(o.Rows, o.Width, w.N())
+	if c.units == 1 {
+		if r.last {
+			a.sum(r, o, 0, o.Rows, 0, o.Width)
+			a.finished(w, o, 0, c, number)
+		}
+	} else {
+		for i := range a.ranks {
+			a.region(w, r, o, c, (home+i)%a.ranks, number)
+		}
+	}
+	for chunk := range c.chunks {
+		a.done.Wait(w, chunk, number)
+	}
+	r.sums++
+	r.last = false
+	w.Met()
+}
+
+// region adds up units of one rank's region until none is left.
+func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, c sumCut, rank int, number uint64) {
+	first, end := pool.Split(c.units, a.ranks, rank, 1)
+	for {
+		n := a.cursor[rank].add(number)
+		if n < 0 || first+n >= end {
+			return
+		}
+		chunk, piece := (first+n)/c.pieces, (first+n)%c.pieces
+		for rank := range a.ranks {
+			a.ready.Wait(w, rank*maxReduceChunks+chunk, number)
+		}
+		row0, row1 := c.rowsOf(chunk, o.Rows)
+		col0 := piece * c.pieceLen
+		a.sum(r, o, row0, row1, col0, min(col0+c.pieceLen, o.Width))
+		if c.pieces == 1 || a.summed[chunk].add(number) == c.pieces-1 {
+			a.finished(w, o, chunk, c, number)
+		}
+	}
+}
+
+// sum adds the partials of a range of rows and columns.
+func (a *AllReduce) sum(r *reducer, o *AllReduceJob, row0, row1, col0, col1 int) {
+	for row := row0; row < row1; row++ {
+		for i := range o.Parts {
+			r.parts[i] = o.Parts[i].at(row, col0)
+		}
+		a.vec.Sum(o.Into.at(row, col0), r.parts, col1-col0)
+	}
+}
+
+// finished is called once for each chunk.
+func (a *AllReduce) finished(w *pool.Worker, o *AllReduceJob, chunk int, c sumCut, number uint64) {
+	if o.After != nil {
+		row0, row1 := c.rowsOf(chunk, o.Rows)
+		o.After(w, row0, row1)
+	}
+	a.done.Raise(chunk, number)
+}
