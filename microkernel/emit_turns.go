@@ -8,6 +8,7 @@ type turns struct {
 	*emitter
 	*blockForm
 	head, tmp asm.Reg // K types only
+	atHead    func()  // K types only: called at the head of each block; or nil
 }
 
 func newTurns(e *emitter) turns {
@@ -35,6 +36,9 @@ func (t turns) blocks(count uintptr, body func()) {
 		}
 		t.advance(t.bBase, t.headBytes())
 		t.MovImm(t.head, uint64(-int64(t.headBytes())))
+		if t.atHead != nil {
+			t.atHead()
+		}
 		top := t.Here()
 		body()
 		t.advance(t.bBase, t.turnBytes())

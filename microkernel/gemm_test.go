@@ -68,7 +68,7 @@ func randomActQ8(r *rand.Rand, row []byte) {
 				q.Q[i] = []int8{-127, 127}[r.IntN(2)] // the extremes, where 16-bit sums are fullest
 			}
 		}
-		q.setBias()
+		q.setSums()
 	}
 }
 

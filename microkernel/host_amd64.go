@@ -1,14 +1,10 @@
 package microkernel
 
-import (
-	"sync"
+import "github.com/klauspost/cpuid/v2"
 
-	"github.com/klauspost/cpuid/v2"
-)
-
-// Host is what this machine can run. The library behind it reads CPUID leaf 7 and clears what XCR0 says the operating
+// detect is what this machine can run. The library behind it reads CPUID leaf 7 and clears what XCR0 says the operating
 // system does not save.
-var Host = sync.OnceValue(func() Features {
+func detect() Features {
 	var f Features
 	set := func(bit Features, ids ...cpuid.FeatureID) {
 		if cpuid.CPU.Supports(ids...) {
@@ -17,16 +13,10 @@ var Host = sync.OnceValue(func() Features {
 	}
 	set(HasAVX2, cpuid.AVX, cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.OSXSAVE)
 	set(HasAVX512, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.OSXSAVE)
-	if !f.Has(HasAVX2) {
-		return 0
-	}
 	set(HasAVXVNNI, cpuid.AVXVNNI)
-	if !f.Has(HasAVX512) {
-		return f
-	}
 	set(HasVNNI, cpuid.AVX512VNNI)
 	set(HasBF16, cpuid.AVX512BF16)
 	set(HasVBMI, cpuid.AVX512VBMI)
 	set(HasFP16, cpuid.AVX512FP16)
-	return f
-})
+	return f.closed()
+}

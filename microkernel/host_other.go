@@ -2,5 +2,5 @@
 
 package microkernel
 
-// Host is what this machine can run: plain Go.
-func Host() Features { return 0 }
+// detect is what this machine can run: plain Go.
+func detect() Features { return 0 }

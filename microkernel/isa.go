@@ -57,6 +57,17 @@ func (i ISA) Lanes() int {
 	return 1
 }
 
+// vectors is the number of vector registers that generated code may use; 0 without a code generator.
+func (i ISA) vectors() int {
+	switch i {
+	case AVX512:
+		return 32
+	case AVX2:
+		return 16
+	}
+	return 0
+}
+
 // Features is the set of CPU and operating-system abilities that kernels are gated on. A bit is set only where both the
 // processor reports the instructions and the operating system saves the registers they use (CPUID leaf 7 and XCR0; HWCAP).
 type Features uint32

@@ -32,7 +32,7 @@ func TestSpecRefusals(t *testing.T) {
 		"avx2/f32/f32/6x16/ku1/embed":               "only avx512",
 		"avx2/int8/q8_0/1x16/ku32/load/vnni":        "does not exist on avx2",
 		"avx512/int8/q8_0/1x16/ku32/load":           "needs a dot product",
-		"avx512/int8/q8_0/1x16/ku32/load/madd":      "sign transfer",
+		"avx512/int8/q8_0/1x128/ku32/load/madd":     "8 panels do not fit",
 		"avx512/int8/f32/1x16/ku32/load/vnni":       "quantized weights",
 		"avx512/f32/q8_0/1x16/ku8/load":             "block of 32",
 		"avx512/f32/bf16/1x16/ku1/load":             "even",

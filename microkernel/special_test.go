@@ -53,8 +53,11 @@ func (p *problem) spoil(r *rand.Rand) {
 	special := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-45, -1e-40, 3e38, -3e38, float32(math.Copysign(0, -1))}
 	draw := func() float32 { return special[r.IntN(len(special))] }
 	if p.s.Compute == ComputeInt8 {
-		actQ8At(unsafe.Pointer(&p.a[0]), 0).Scale = float32(math.Inf(1))
-		actQ8At(unsafe.Pointer(&p.a[0]), 1).Scale = 1e-45
+		for b, scale := range []float32{float32(math.Inf(1)), 1e-45} {
+			q := actQ8At(unsafe.Pointer(&p.a[0]), b)
+			q.Scale = scale
+			q.setSums()
+		}
 	} else {
 		for range 3 {
 			binary.LittleEndian.PutUint32(p.a[4*r.IntN(p.l.K):], math.Float32bits(draw()))

@@ -71,8 +71,10 @@ func (s Spec) validateInt8() error {
 		return fmt.Errorf("an int8 kernel needs a dot product")
 	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2:
 		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
-	case s.Dot == MAdd && (s.Form == Embed || s.signedDot() && s.ISA == AVX512):
-		return fmt.Errorf("the multiply-add has no embedded broadcast, and no sign transfer on avx512")
+	case s.Dot == MAdd && s.Form == Embed:
+		return fmt.Errorf("the multiply-add has no embedded broadcast")
+	case s.Dot == MAdd && s.signedDot() && s.ISA == AVX512 && s.NR/PanelWidth > flipMasks:
+		return fmt.Errorf("the signs of %d panels do not fit the %d opmasks", s.NR/PanelWidth, flipMasks)
 	case s.KU != 32:
 		return fmt.Errorf("KU of an int8 kernel is its block of 32")
 	}
@@ -80,17 +82,13 @@ func (s Spec) validateInt8() error {
 }
 
 func (s Spec) checkRegisters() error {
-	have := 0
-	switch s.ISA {
-	case Go:
+	have := s.ISA.vectors()
+	switch {
+	case s.ISA == Go:
 		return nil
-	case NEON:
+	case s.ISA == NEON:
 		return s.validateNEON()
-	case AVX512:
-		have = 32
-	case AVX2:
-		have = 16
-	default:
+	case have == 0:
 		return fmt.Errorf("no code generator for %s", s.ISA)
 	}
 	if need := s.registers(); need > have {
@@ -142,9 +140,5 @@ func (s Spec) dequantFixed() int {
 // interleave is the number of vectors that are unpacked side by side, so that independent chains overlap.
 func (s Spec) interleave() int {
 	v := s.NR / s.ISA.Lanes()
-	have := 16
-	if s.ISA == AVX512 {
-		have = 32
-	}
-	return max(1, min(v, 4, (have-s.MR*v-s.dequantFixed())/s.unpackPerVector()))
+	return max(1, min(v, 4, (s.ISA.vectors()-s.MR*v-s.dequantFixed())/s.unpackPerVector()))
 }

@@ -114,7 +114,7 @@ func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	for i := range k / ActQ8Block {
 		b := actQ8At(row, i)
 		b.Scale = quantizeBlockQ8(xs[i*ActQ8Block:][:ActQ8Block], b.Q[:])
-		b.setBias()
+		b.setSums()
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"sandwich/microkernel"
 )
 
 func main() {
@@ -88,6 +90,12 @@ language model on it, writes the answer down as a plan, and serves with it.`,
 		SilenceUsage:  true,
 		Args:          knownVerb,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if err := microkernel.HostError(); err != nil {
+				return usageError(err)
+			}
+			return nil
+		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

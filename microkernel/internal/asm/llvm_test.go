@@ -44,6 +44,7 @@ var shapes = map[*Op]shape{
 	VADDSS: {lens: only128}, VSUBSS: {lens: only128}, VMULSS: {lens: only128}, VDIVSS: {lens: only128}, VMAXSS: {lens: only128}, VMINSS: {lens: only128}, VSQRTSS: {lens: only128},
 	VFMADD213SS: {lens: only128}, VFMADD231SS: {lens: only128}, VFNMADD213SS: {lens: only128}, VFNMADD231SS: {lens: only128},
 	VCMPPSK: {dst: "k", noMask: true}, VPCMPDK: {dst: "k", noMask: true}, VPTESTMD: {dst: "k", noMask: true},
+	VPMOVB2M:  {dst: "k", memRM: "never", noMask: true},
 	VCVTPH2PS: {srcLen: narrower(1)}, VCVTPS2PH: {srcLen: narrower(1)}, VCVTNEPS2BF16: {memRM: "skip"},
 	VPMOVSXBW: {srcLen: narrower(1)}, VPMOVSXWD: {srcLen: narrower(1)}, VPMOVZXBW: {srcLen: narrower(1)}, VPMOVZXWD: {srcLen: narrower(1)},
 	VPMOVSXBD: {srcLen: narrower(2)}, VPMOVZXBD: {srcLen: narrower(2)}, VPMOVDB: {srcLen: narrower(2)}, VPMOVSDB: {srcLen: narrower(2)}, VPMOVDW: {srcLen: narrower(1)},

@@ -38,6 +38,7 @@ var (
 	VPCMPEQD   = def(Op{"vpcmpeqd", vex, p66, m0F, 0x76, rvm, full, 4, 0, 0})
 	VPCMPGTD   = def(Op{"vpcmpgtd", vex, p66, m0F, 0x66, rvm, full, 4, 0, 0})
 	VPCMPDK    = def(Op{"vpcmpd", evex | bc, p66, m0F3A, 0x1F, rvmi, full, 4, 0, 0}) // dst is a Mask
+	VPMOVB2M   = def(Op{"vpmovb2m", evex, pF3, m0F38, 0x29, rm, full, 1, 0, 0})      // dst is a Mask
 	VPTESTMD   = def(Op{"vptestmd", evex | bc, p66, m0F38, 0x27, rvm, full, 4, 0, 0})
 
 	VPSLLD = def(Op{"vpslld", both | bc, p66, m0F, 0x72, vmi, full, 4, 6, 0})

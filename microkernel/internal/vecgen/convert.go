@@ -8,14 +8,14 @@ const (
 	nanBits  = 0x7fc00000
 )
 
-// emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32. A block is 40 bytes: scale, -128 times the sum of the
-// integers, the integers.
+// emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32. A block is 48 bytes: scale, -128 times the sum of the
+// integers, the integers, the sums of their halves, the sum times the scale.
 func emitQuantizeQ8(g *gen) {
 	const x, a, inv, sgn = 0, 4, 5, 6 // x takes 32 elements: two registers, or four
 	regs := 32 / group * g.parts
 	step := g.v(0).Bytes()
 	xp, out, bits := p0, p1, asm.R13
-	scale, bias, ints := asm.At(out, 0), asm.At(out, 4), asm.At(out, 8)
+	scale, bias, ints, halves, sum := asm.At(out, 0), asm.At(out, 4), asm.At(out, 8), asm.At(out, 40), asm.At(out, 44)
 	g.Mov(xp, argP(0))
 	g.Mov(out, argP(1))
 	g.Mov(rows, argN(0))
@@ -44,15 +44,14 @@ func emitQuantizeQ8(g *gen) {
 			g.I(asm.VMULPS, g.v(x+i), g.v(x+i), g.v(inv))
 			g.I(asm.VCVTPS2DQ, g.v(x+i), g.v(x+i))
 		}
-		g.I(asm.VPADDD, g.v(a), g.v(x), g.v(x+1))
-		for i := 2; i < regs; i++ {
-			g.I(asm.VPADDD, g.v(a), g.v(a), g.v(x+i))
-		}
-		g.foldInt(asm.VPADDD, a, inv)
-		g.I(asm.VPSLLD, asm.X(a), asm.X(a), asm.Imm(7))
-		g.I(asm.VPXOR, asm.X(inv), asm.X(inv), asm.X(inv))
-		g.I(asm.VPSUBD, asm.X(a), asm.X(inv), asm.X(a))
-		g.I(asm.VMOVD, bias, asm.X(a))
+		g.halfSums(x, a, inv)
+		g.I(asm.VMOVD, halves, asm.X(a))
+		g.I(asm.VPMADDWD, asm.X(inv), asm.X(a), g.ConstU32s(minus128, minus128, minus128, minus128))
+		g.I(asm.VMOVD, bias, asm.X(inv))
+		g.I(asm.VPMADDWD, asm.X(a), asm.X(a), g.ConstU32s(pairOfOnes, pairOfOnes, pairOfOnes, pairOfOnes))
+		g.I(asm.VCVTDQ2PS, asm.X(a), asm.X(a))
+		g.I(asm.VMULSS, asm.X(a), asm.X(a), asm.X(7))
+		g.I(asm.VMOVSS, sum, asm.X(a))
 		g.storeBytes(ints, x)
 		g.Jmp(store)
 
@@ -61,17 +60,47 @@ func emitQuantizeQ8(g *gen) {
 		g.I(asm.VMOVUPS, ints, asm.Y(a))
 		g.Xor(tmp, tmp)
 		g.Store32(bias, tmp)
+		g.Store32(halves, tmp)
 		finite := g.NewLabel()
 		g.Cmp(bits, asm.Imm32(infBits))
 		g.Jcc(asm.Below, finite)
 		g.MovImm(tmp, nanBits)
 		g.Bind(finite)
 		g.Store32(scale, tmp)
+		g.Store32(sum, tmp)
 
 		g.Bind(store)
 		g.Add(xp, asm.Imm32(128))
-		g.Add(out, asm.Imm32(40))
+		g.Add(out, asm.Imm32(48))
 	})
+}
+
+// Pairs of 16-bit factors.
+const (
+	pairOfOnes = 0x00010001
+	minus128   = 0xff80ff80
+)
+
+// halfSums adds up the first and the last sixteen of 32 integers in the registers from x on, which fit eight bits each; the 16-bit lanes
+// 0 and 1 of a are the sums. t is overwritten.
+func (g *gen) halfSums(x, a, t int) {
+	first, last := asm.X(a), asm.X(t)
+	for h, sum := range []int{a, t} {
+		if g.wide {
+			g.I(asm.VEXTRACTF64X4, asm.Y(sum), asm.Z(x+h), asm.Imm(1))
+			g.I(asm.VPADDD, asm.Y(sum), asm.Y(sum), asm.Y(x+h))
+		} else {
+			g.I(asm.VPADDD, asm.Y(sum), asm.Y(x+2*h), asm.Y(x+2*h+1))
+		}
+		g.I(asm.VEXTRACTF128, asm.X(scratch), asm.Y(sum), asm.Imm(1))
+		g.I(asm.VPADDD, asm.X(sum), asm.X(sum), asm.X(scratch))
+	}
+	ones := g.ConstU32s(pairOfOnes, pairOfOnes, pairOfOnes, pairOfOnes)
+	g.I(asm.VPACKSSDW, first, first, last)
+	g.I(asm.VPMADDWD, first, first, ones)
+	g.I(asm.VPACKSSDW, first, first, first)
+	g.I(asm.VPMADDWD, first, first, ones)
+	g.I(asm.VPACKSSDW, first, first, first)
 }
 
 // foldInt reduces the integer lanes of register a with op; the result is in lane 0.
