@@ -8,7 +8,7 @@ export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -18,6 +18,10 @@ run: build ## probe this machine, tune the embedded model within a minute, serve
 
 test: ## unit, property, golden and command tests
 	$(GO) test ./...
+
+test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of two arm64 clusters (docs/numa.md); skipped without qemu
+	$(GO) vet -tags numa ./cmd/sandwich
+	$(GO) test -tags numa -run TestGuest -count=1 -timeout 30m -v ./cmd/sandwich
 
 check: fmt vet lint race arm64 ## what CI gates besides the tests
 	$(GO) test -count=1 -run TestImportDirection ./cmd/sandwich
@@ -29,7 +33,7 @@ vet:
 	$(GO) vet ./...
 
 lint:
-	$(GO) tool staticcheck ./...
+	$(GO) tool staticcheck -tags numa ./...
 
 RACE_PACKAGES := ./runtime/pool ./runtime/sched ./runtime/kvcache ./runtime/engine ./runtime/server
 race:

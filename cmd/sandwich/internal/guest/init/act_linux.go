@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"sandwich/cmd/sandwich/internal/guest"
+)
+
+// act does the actions of a step on the process that runs it, up to the first that fails.
+func act(ctx context.Context, actions []guest.Action, pid int, r *guest.Result) error {
+	for _, a := range actions {
+		var seen guest.Seen
+		var err error
+		switch {
+		case a.Post != nil:
+			seen, err = ask(ctx, a.Post)
+		case a.Look:
+			seen.Process, err = look(pid)
+		case a.Walls != nil:
+			err = wall(a.Walls)
+		default:
+			time.Sleep(a.Wait)
+		}
+		if err != nil {
+			return err
+		}
+		r.Seen = append(r.Seen, seen)
+	}
+	return nil
+}
+
+// ask sends a request, again as long as nobody listens.
+func ask(ctx context.Context, p *guest.Post) (seen guest.Seen, err error) {
+	for {
+		seen, err = request(ctx, p)
+		if !errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil {
+			return seen, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func request(ctx context.Context, p *guest.Post) (seen guest.Seen, err error) {
+	method := http.MethodGet
+	if p.Body != "" {
+		method = http.MethodPost
+	}
+	q, err := http.NewRequestWithContext(ctx, method, p.URL, strings.NewReader(p.Body))
+	if err != nil {
+		return seen, err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return seen, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return guest.Seen{Status: answer.StatusCode, Body: string(body)}, err
+}
