@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +21,8 @@ import (
 // gemmFlags are what bench gemm measures.
 type gemmFlags struct {
 	shapes  []string
-	rows    []int
-	typ     string
+	rowsOf  []int // M
+	types   []string
 	threads []int
 	compute string
 	isa     string
@@ -29,6 +30,7 @@ type gemmFlags struct {
 	roof    bool
 	least   time.Duration
 	peers   string
+	ours    string
 }
 
 // gemmShapes are the linear layers of the models that ../peers compares with.
@@ -40,17 +42,23 @@ func newBenchGEMM() *cobra.Command {
 		Use:   "gemm",
 		Short: "Measure single matrix products on the code that serves",
 		Long: `Measure C[M,N] = A[M,K] W[N,K]^T on the packed weights, kernels and pinned workers that serving uses, under the
-untuned schedules. --cold gives each call other weights, 256 MiB in all, as serving does. --peers joins the figures of
-other libraries for the same products, in the columns of --format csv.`,
+untuned schedules. --cold gives each call other weights, 256 MiB in all, as serving does.
+
+--peers compares with the figures of other libraries for the same products, in the columns of --format csv, best peer of
+each product first, then each library over all products. A product that a file lists several times was measured in
+several rounds: figures are then medians, and from six rounds of both sides on the ratio has a 95 % interval (of the
+median, by order statistics over the rounds in turn). --ours takes our figures from such a file too, so that rounds of
+both sides can be made in turn.`,
 		Example: `  sandwich bench gemm --threads 1
   sandwich bench gemm --shapes 4096x4096,14336x4096 --m 1,16,128 --type f32 --threads 1 --cold --format csv
-  sandwich bench gemm --type q8_0 --m 1,512 --peers peers.csv`,
+  sandwich bench gemm --type f32,q8_0 --m 1,512 --peers peers.csv
+  sandwich bench gemm --ours rounds.csv --peers rounds.csv --format svg > gemm.svg`,
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
 	fs.StringSliceVar(&f.shapes, "shapes", gemmShapes, "weights as NxK")
-	fs.IntSliceVar(&f.rows, "m", []int{1, 16, 128, 512}, "rows M")
-	fs.StringVar(&f.typ, "type", "f32", "type of the weights")
+	fs.IntSliceVar(&f.rowsOf, "m", []int{1, 16, 128, 512}, "rows M")
+	fs.StringSliceVar(&f.types, "type", []string{"f32"}, "types of the weights")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 or int8")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
@@ -58,55 +66,82 @@ other libraries for the same products, in the columns of --format csv.`,
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
 	fs.DurationVar(&f.least, "least", 150*time.Millisecond, "least time for each product")
 	fs.StringVar(&f.peers, "peers", "", "CSV of other libraries to compare with")
-	format := formatFlag(c, "table", "json", "csv")
+	fs.StringVar(&f.ours, "ours", "", "CSV of earlier runs to take our figures from instead of measuring")
+	format := formatFlag(c, "table", "json", "csv", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
+		if err := checkFormat(*format, "table", "json", "csv", "svg"); err != nil {
 			return err
 		}
-		peers, err := f.check()
+		peers, ours, err := f.check()
 		if err != nil {
 			return usageError(err)
 		}
-		rows, err := f.run(c.Context())
+		rows, roofs, err := f.rows(c.Context(), ours)
 		if err != nil {
 			return err
 		}
-		joinPeers(rows, peers)
-		return printGEMM(c.OutOrStdout(), rows, *format)
+		if *format == "csv" {
+			return printGEMMCSV(c.OutOrStdout(), rows)
+		}
+		return printGEMM(c.OutOrStdout(), compareGEMM(rows, peers), peers, roofs, *format)
 	}
 	return c
 }
 
-func (f *gemmFlags) check() ([]gemmRow, error) {
-	if _, err := f.model(); err != nil {
-		return nil, err
+// check reads the files that the flags name: figures of peers, and ours.
+func (f *gemmFlags) check() (peers, ours []gemmRow, err error) {
+	if err := f.checkNumbers(); err != nil {
+		return nil, nil, err
 	}
-	if len(f.rows) == 0 || len(f.threads) == 0 {
-		return nil, errors.New("give at least one --m and one --threads")
+	if f.peers != "" {
+		if peers, err = readGEMM("--peers", f.peers); err != nil {
+			return nil, nil, err
+		}
+		peers = slices.DeleteFunc(peers, func(r gemmRow) bool { return r.ours() })
 	}
-	for _, m := range f.rows {
+	if f.ours != "" {
+		if ours, err = readGEMM("--ours", f.ours); err != nil {
+			return nil, nil, err
+		}
+		if ours = slices.DeleteFunc(ours, func(r gemmRow) bool { return !r.ours() }); len(ours) == 0 {
+			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv", f.ours)
+		}
+	}
+	return peers, ours, nil
+}
+
+func (f *gemmFlags) checkNumbers() error {
+	if len(f.types) == 0 || len(f.shapes) == 0 {
+		return errors.New("give at least one --type and one --shapes")
+	}
+	for _, t := range f.types {
+		if _, err := f.model(t); err != nil {
+			return err
+		}
+	}
+	if len(f.rowsOf) == 0 || len(f.threads) == 0 {
+		return errors.New("give at least one --m and one --threads")
+	}
+	for _, m := range f.rowsOf {
 		if m < 1 || m > 1<<16 {
-			return nil, fmt.Errorf("--m %d: give numbers of rows from 1 to %d", m, 1<<16)
+			return fmt.Errorf("--m %d: give numbers of rows from 1 to %d", m, 1<<16)
 		}
 	}
 	for _, t := range f.threads {
 		if t < 0 {
-			return nil, fmt.Errorf("--threads %d: give numbers of at least 1", t)
+			return fmt.Errorf("--threads %d: give numbers of at least 1", t)
 		}
 	}
 	if f.least <= 0 || f.least > time.Minute {
-		return nil, fmt.Errorf("--least %s: give a time up to 1m", f.least)
+		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
 	}
-	if f.peers == "" {
-		return nil, nil
-	}
-	return readPeers(f.peers)
+	return nil
 }
 
-// model is a model that consists of the shapes to measure, each once.
-func (f *gemmFlags) model() (plans.ModelShape, error) {
+// model is a model that consists of the shapes to measure, each once, in one weight type.
+func (f *gemmFlags) model(typ string) (plans.ModelShape, error) {
 	s := plans.ModelShape{Arch: "bench", Name: "gemm", Hidden: 64, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 64, Vocab: 64}
-	t, err := gguf.ParseType(f.typ)
+	t, err := gguf.ParseType(typ)
 	if err != nil {
 		return s, fmt.Errorf("--type: %w", err)
 	}
@@ -126,41 +161,65 @@ func (f *gemmFlags) model() (plans.ModelShape, error) {
 	return s, nil
 }
 
-func (f *gemmFlags) run(ctx context.Context) ([]gemmRow, error) {
+// rows are our figures, measured unless they were read, and the roofs of this machine.
+func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRoofs, error) {
 	host, err := profiles.Live()
 	if err != nil {
-		return nil, err
+		return nil, gemmRoofs{}, err
 	}
 	session := sessionFlags{isa: f.isa, compute: f.compute}
 	if err := session.checkISA(host); err != nil {
-		return nil, usageError(err)
+		return nil, gemmRoofs{}, usageError(err)
 	}
 	if f.roof {
 		if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
-			return nil, err
+			return nil, gemmRoofs{}, err
 		}
 	}
-	shape, err := f.model()
+	roofs := gemmRoofs{host: host, isa: f.isa}
+	if f.isa == "" {
+		roofs.isa = host.Features().Best().String()
+	}
+	if read != nil {
+		for i := range read {
+			read[i].Roof = roofs.of(&read[i]) / 1e9
+		}
+		return read, roofs, nil
+	}
+	var rows []gemmRow
+	for _, typ := range f.types {
+		for _, t := range f.threads {
+			session.threads = t
+			if rows, err = f.measure(ctx, rows, roofs, session, typ); err != nil {
+				return nil, roofs, err
+			}
+		}
+	}
+	return rows, roofs, nil
+}
+
+// measure appends the products of one weight type on one number of threads.
+func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs, session sessionFlags, typ string) ([]gemmRow, error) {
+	shape, err := f.model(typ)
 	if err != nil {
 		return nil, err
 	}
-	var rows []gemmRow
-	for _, t := range f.threads {
-		session.threads = t
-		plan, err := session.untuned(host, shape)
-		if err != nil {
-			return nil, usageError(err)
-		}
-		o := tuner.ProductOptions{Plan: plan, Rows: f.rows, Cold: f.cold, Least: f.least, Seed: 1}
-		step, done := countProgress("bench gemm", len(f.rows)*len(plan.Prefill.Tables))
-		err = tuner.TimeProducts(ctx, o, func(p tuner.ProductTime) {
-			rows = append(rows, newGEMMRow(host, plan, p, f.cold))
-			step()
-		})
-		done()
-		if err != nil {
-			return nil, err
-		}
+	plan, err := session.untuned(roofs.host, shape)
+	if err != nil {
+		return nil, usageError(err)
 	}
-	return rows, nil
+	peer := ourName
+	if len(f.types) > 1 {
+		peer += "/" + typ
+	}
+	o := tuner.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Least: f.least, Seed: 1}
+	step, done := countProgress("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
+	defer done()
+	err = tuner.TimeProducts(ctx, o, func(p tuner.ProductTime) {
+		r := newGEMMRow(peer, p, f.cold)
+		r.Roof = roofs.of(&r) / 1e9
+		rows = append(rows, r)
+		step()
+	})
+	return rows, err
 }

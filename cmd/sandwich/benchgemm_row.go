@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
+	"strings"
 
-	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/gguf"
 	"sandwich/tuner"
 )
 
-// gemmRow is one product of bench gemm or of a peer; the first twelve fields are the columns of the CSV.
+// gemmRow is one product of bench gemm or of a peer; the first twelve fields are the columns of the CSV. Its JSON is stable.
 type gemmRow struct {
 	Peer    string  `json:"peer"`
 	Threads int     `json:"threads"`
@@ -35,92 +33,88 @@ type gemmRow struct {
 	Compute  string  `json:"compute,omitempty"`
 	Schedule string  `json:"schedule,omitempty"`
 	Roof     float64 `json:"roof_gflops,omitempty"`
+	Rounds   int     `json:"rounds,omitempty"`
 	Best     string  `json:"best_peer,omitempty"`
 	BestRate float64 `json:"best_peer_gflops,omitempty"`
+	Ratio    float64 `json:"ratio,omitempty"`
+	Low      float64 `json:"ratio_low,omitempty"` // 95 % interval, absent below six rounds
+	High     float64 `json:"ratio_high,omitempty"`
+
+	rates map[string]float64 // of every peer, at the median
 }
 
-const gemmHeader = "peer,threads,M,N,K,gflops,wmode,med_s,min_s,max_s,reps,packed"
+const (
+	gemmHeader = "peer,threads,M,N,K,gflops,wmode,med_s,min_s,max_s,reps,packed"
+	ourName    = "sandwich"
+	cold, hot  = "cold", "hot" // whether weights come from memory at each call
+)
 
-func newGEMMRow(host *profiles.Profile, plan *plans.Plan, p tuner.ProductTime, cold bool) gemmRow {
+// ours tells whether the figure is sandwich's.
+func (r *gemmRow) ours() bool { return r.Peer == ourName || strings.HasPrefix(r.Peer, ourName+"/") }
+
+func newGEMMRow(peer string, p tuner.ProductTime, fromMemory bool) gemmRow {
 	sp := summarize(p.Seconds)
-	r := gemmRow{Peer: "sandwich", Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: "hot", Median: sp.median, Min: sp.min, Max: sp.max,
+	r := gemmRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: hot, Median: sp.median, Min: sp.min, Max: sp.max,
 		Reps: len(p.Seconds), Packed: 1, Type: p.Key.Type, Compute: p.Compute.String(), Schedule: p.Schedule.String()}
-	r.GFLOPS = 2 * float64(r.M) * float64(r.N) * float64(r.K) / r.Median / 1e9
-	if cold {
-		r.Weights = "cold"
+	r.GFLOPS = r.flop() / r.Median / 1e9
+	if fromMemory {
+		r.Weights = cold
 	}
-	r.Roof = gemmRoof(host, p, cold) / 1e9
 	return r
 }
 
-// gemmRoof is what the multiply-add peak and, for cold weights, the memory bandwidth allow, in FLOP/s; 0 where a roof is
+func (r *gemmRow) flop() float64 { return 2 * float64(r.M) * float64(r.N) * float64(r.K) }
+
+// gemmRoofs are what this machine allows.
+type gemmRoofs struct {
+	host *profiles.Profile
+	isa  string
+}
+
+// peak is the multiply-add peak in FLOP/s, 0 where it is not known.
+func (g gemmRoofs) peak(compute string, threads int) float64 {
+	return roofline.ComputeCeiling(g.host, g.isa, compute).At(threads)
+}
+
+// of is what the multiply-add peak and, for cold weights, the memory bandwidth allow a product, in FLOP/s; 0 where a roof is
 // not known. Hot weights may lie in any cache, whose bandwidth is no bound that can be named.
-func gemmRoof(host *profiles.Profile, p tuner.ProductTime, cold bool) float64 {
-	peak := roofline.ComputeCeiling(host, p.Schedule.Kernel.ISA.String(), p.Compute.String())
-	memory := roofline.BandwidthCeiling(host, "memory")
-	if !peak.Known() || !memory.Known() {
+func (g gemmRoofs) of(r *gemmRow) float64 {
+	compute, typ := r.Compute, r.Type
+	if typ == "" { // read from a file, whose columns are those of float32 libraries
+		compute, typ = "f32", "f32"
+	}
+	peak := g.peak(compute, r.Threads)
+	memory := roofline.BandwidthCeiling(g.host, "memory").At(r.Threads)
+	if peak == 0 || memory == 0 {
 		return 0
 	}
-	roof := peak.At(p.Threads)
-	t, err := gguf.ParseType(p.Key.Type)
-	if !cold || err != nil {
-		return roof
+	t, err := gguf.ParseType(typ)
+	if r.Weights != cold || err != nil {
+		return peak
 	}
-	bytes := float64(t.RowBytes(p.Key.K)) * float64(p.Key.N)
-	flop := 2 * float64(p.M) * float64(p.Key.N) * float64(p.Key.K)
-	return min(roof, memory.At(p.Threads)*flop/bytes)
+	return min(peak, memory*r.flop()/(float64(t.RowBytes(r.K))*float64(r.N)))
 }
 
-func printGEMM(w io.Writer, rows []gemmRow, format string) error {
-	switch format {
-	case "json":
-		return printJSON(w, rows)
-	case "csv":
-		fmt.Fprintln(w, gemmHeader)
-		for _, r := range rows {
-			if _, err := fmt.Fprintf(w, "%s,%d,%d,%d,%d,%.2f,%s,%.9f,%.9f,%.9f,%d,%d\n", r.Peer, r.Threads, r.M, r.N, r.K, r.GFLOPS, r.Weights,
-				r.Median, r.Min, r.Max, r.Reps, r.Packed); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	header := []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max", "roof", "of roof"}
-	peers := slices.ContainsFunc(rows, func(r gemmRow) bool { return r.Best != "" })
-	if peers {
-		header = append(header, "best peer", "GFLOP/s", "ratio")
-	}
-	var table [][]string
+func printGEMMCSV(w io.Writer, rows []gemmRow) error {
+	fmt.Fprintln(w, gemmHeader)
 	for _, r := range rows {
-		table = append(table, r.cells(peers))
+		if _, err := fmt.Fprintf(w, "%s,%d,%d,%d,%d,%.2f,%s,%.9f,%.9f,%.9f,%d,%d\n", r.Peer, r.Threads, r.M, r.N, r.K, r.GFLOPS, r.Weights,
+			r.Median, r.Min, r.Max, r.Reps, r.Packed); err != nil {
+			return err
+		}
 	}
-	return printTable(w, header, table, 3, 4, 6, 7, 8, 9, 10, 11, 13, 14)
+	return nil
 }
 
-func (r *gemmRow) cells(peers bool) []string {
-	line := []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, strconv.Itoa(r.Threads), strconv.Itoa(r.M), r.Weights,
-		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max), "", ""}
-	if r.Roof > 0 {
-		line[10], line[11] = fmt.Sprintf("%.0f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Roof)
-	}
-	switch {
-	case peers && r.Best == "":
-		line = append(line, "", "", "")
-	case peers:
-		line = append(line, r.Best, fmt.Sprintf("%.1f", r.BestRate), fmt.Sprintf("%.2f", r.GFLOPS/r.BestRate))
-	}
-	return line
-}
-
-// readPeers reads figures of other libraries in the columns of gemmHeader.
-func readPeers(path string) ([]gemmRow, error) {
+// readGEMM reads figures in the columns of gemmHeader.
+func readGEMM(flag, path string) ([]gemmRow, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	defer f.Close()
 	in := csv.NewReader(io.LimitReader(f, 64<<20))
-	in.FieldsPerRecord = 12
+	in.FieldsPerRecord = strings.Count(gemmHeader, ",") + 1
 	var rows []gemmRow
 	for {
 		record, err := in.Read()
@@ -128,30 +122,20 @@ func readPeers(path string) ([]gemmRow, error) {
 			return rows, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--peers %s: %w", path, err)
+			return nil, fmt.Errorf("%s %s: %w", flag, path, err)
 		}
 		if record[0] == "peer" {
 			continue
 		}
 		r := gemmRow{Peer: record[0], Weights: record[6]}
-		_, err = fmt.Sscan(record[1]+" "+record[2]+" "+record[3]+" "+record[4]+" "+record[5], &r.Threads, &r.M, &r.N, &r.K, &r.GFLOPS)
-		if err != nil {
+		_, err = fmt.Sscan(strings.Join(record[1:6], " "), &r.Threads, &r.M, &r.N, &r.K, &r.GFLOPS)
+		if err == nil {
+			_, err = fmt.Sscan(strings.Join(record[7:12], " "), &r.Median, &r.Min, &r.Max, &r.Reps, &r.Packed)
+		}
+		if err != nil || !(r.GFLOPS > 0) || r.M < 1 || r.N < 1 || r.K < 1 || r.Threads < 1 {
 			line, _ := in.FieldPos(0)
-			return nil, fmt.Errorf("--peers %s, line %d: the columns are %s", path, line, gemmHeader)
+			return nil, fmt.Errorf("%s %s, line %d: the columns are %s", flag, path, line, gemmHeader)
 		}
 		rows = append(rows, r)
-	}
-}
-
-// joinPeers puts the best other library beside each product.
-func joinPeers(rows, peers []gemmRow) {
-	for i := range rows {
-		r := &rows[i]
-		for _, p := range peers {
-			same := p.Threads == r.Threads && p.M == r.M && p.N == r.N && p.K == r.K && p.Weights == r.Weights && p.Peer != "sandwich"
-			if same && p.GFLOPS > r.BestRate {
-				r.Best, r.BestRate = p.Peer, p.GFLOPS
-			}
-		}
 	}
 }

@@ -35,7 +35,7 @@ its sliding window.
 	}
 	fs := c.Flags()
 	shape := fs.String("shape", "2048x2048", "weight as NxK")
-	fs.StringVar(&f.typ, "type", "f32", "type of the weight")
+	typ := fs.String("type", "f32", "type of the weight")
 	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 or int8")
 	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one on every core)")
@@ -51,7 +51,7 @@ its sliding window.
 		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
 			return err
 		}
-		f.shapes, f.isa = []string{*shape}, o.ISA
+		f.shapes, f.isa, f.types = []string{*shape}, o.ISA, []string{*typ}
 		key, err := f.oneKey()
 		if err == nil {
 			err = checkCompare(&o)
@@ -79,7 +79,7 @@ func strategiesText() string {
 
 // oneKey is the weight of --shape and --type.
 func (f *gemmFlags) oneKey() (plans.WeightKey, error) {
-	shape, err := f.model()
+	shape, err := f.model(f.types[0])
 	if err != nil {
 		return plans.WeightKey{}, err
 	}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"sandwich/profiles"
+)
+
+// The interval of the median takes six values, and leaves out one at each end from nine on (2 * 10/512 is below 5 %).
+func TestMedianInterval(t *testing.T) {
+	values := []float64{9, 3, 7, 1, 5, 2, 8, 6, 4, 10, 11, 12}
+	for n, want := range map[int][2]float64{0: {}, 5: {}, 6: {1, 9}, 8: {1, 9}, 9: {2, 8}, 12: {3, 10}} {
+		low, high := medianInterval(values[:n])
+		if low != want[0] || high != want[1] {
+			t.Errorf("%d values: %v to %v, want %v", n, low, high, want)
+		}
+	}
+}
+
+// The picture is well-formed XML whatever the names and however few the figures.
+func TestDrawGEMM(t *testing.T) {
+	one := gemmRow{Peer: ourName, Threads: 1, M: 7, N: 48, K: 64, GFLOPS: 3, Weights: hot}
+	odd := one
+	odd.rates = map[string]float64{`<&">`: 5}
+	for name, rows := range map[string][]gemmRow{"one point": {one}, "names": {one, odd}} {
+		var out strings.Builder
+		if err := drawGEMM(&out, rows, gemmRoofs{host: &profiles.Profile{}, isa: "avx2"}); err != nil {
+			t.Fatal(err)
+		}
+		d := xml.NewDecoder(strings.NewReader(out.String()))
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, out.String())
+			}
+		}
+		if strings.Contains(out.String(), "NaN") || strings.Contains(out.String(), "Inf") {
+			t.Errorf("%s: the picture has places that are no numbers", name)
+		}
+	}
+}
