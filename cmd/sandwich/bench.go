@@ -8,10 +8,11 @@ func newBench() *cobra.Command {
 		Short: "Measure this program on this machine, each figure beside its roof",
 		Example: `  sandwich bench llm --model llama.gguf
   sandwich bench gemm --shapes 4096x4096 --m 1,512 --type q8_0
+  sandwich bench allreduce --ranks 2
   sandwich bench perplexity text.txt --model llama.gguf`,
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchGEMM(), newBenchLLM(), newBenchPerplexity(), newBenchSearch())
+	c.AddCommand(newBenchAllReduce(), newBenchGEMM(), newBenchLLM(), newBenchPerplexity(), newBenchSearch())
 	return c
 }

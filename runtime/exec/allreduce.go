@@ -42,6 +42,7 @@ type AllReduce struct {
 // reducer is one worker's place in the sequence of sums. Only the worker touches it.
 type reducer struct {
 	run, sums uint64     // sums finished in this run
+	cutting   sumCut     // of the present sum
 	last      bool       // nobody published the present sum, of one chunk, later than this worker
 	parts     []*float32 // scratch: where the partials of a row begin
 	_         [cacheLine]byte
@@ -86,14 +87,13 @@ func (a *AllReduce) Chunks(w *pool.Worker, o *AllReduceJob) int {
 
 // ChunkRows is the range of rows of a chunk.
 func (a *AllReduce) ChunkRows(w *pool.Worker, o *AllReduceJob, chunk int) (row0, row1 int) {
-	c := cutSum(o.Rows, o.Width, w.N())
-	return c.rowsOf(chunk, o.Rows)
+	return a.workers[w.Index()].cut(w, o).rowsOf(chunk)
 }
 
 // Publish tells that this worker has written all that it writes of a rank's partial. size is the number of workers that
 // do so for this rank.
 func (a *AllReduce) Publish(w *pool.Worker, rank, size int, o *AllReduceJob) {
-	for chunk := range cutSum(o.Rows, o.Width, w.N()).chunks {
+	for chunk := range a.Chunks(w, o) {
 		a.PublishChunk(w, rank, size, o, chunk)
 	}
 }
@@ -107,7 +107,7 @@ func (a *AllReduce) PublishChunk(w *pool.Worker, rank, size int, o *AllReduceJob
 	if size > 1 && a.written[i].add(number) < size-1 {
 		return
 	}
-	if cutSum(o.Rows, o.Width, w.N()).units == 1 {
+	if r.cut(w, o).units == 1 {
 		r.last = a.arrived.add(number) == a.ranks-1
 		return
 	}
@@ -118,7 +118,7 @@ func (a *AllReduce) PublishChunk(w *pool.Worker, rank, size int, o *AllReduceJob
 func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
-	c := cutSum(o.Rows, o.Width, w.N())
+	c := r.cut(w, o)
 	if c.units == 1 {
 		if r.last {
 			a.sum(r, o, 0, o.Rows, 0, o.Width)
@@ -138,7 +138,7 @@ func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob) {
 }
 
 // region adds up units of one rank's region until none is left.
-func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, c sumCut, rank int, number uint64) {
+func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, c *sumCut, rank int, number uint64) {
 	first, end := pool.Split(c.units, a.ranks, rank, 1)
 	for {
 		n := a.cursor[rank].add(number)
@@ -149,9 +149,9 @@ func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, c sumCut
 		for rank := range a.ranks {
 			a.ready.Wait(w, rank*maxReduceChunks+chunk, number)
 		}
-		row0, row1 := c.rowsOf(chunk, o.Rows)
-		col0 := piece * c.pieceLen
-		a.sum(r, o, row0, row1, col0, min(col0+c.pieceLen, o.Width))
+		row0, row1 := c.rowsOf(chunk)
+		col0, col1 := c.columns(piece)
+		a.sum(r, o, row0, row1, col0, col1)
 		if c.pieces == 1 || a.summed[chunk].add(number) == c.pieces-1 {
 			a.finished(w, o, chunk, c, number)
 		}
@@ -169,9 +169,9 @@ func (a *AllReduce) sum(r *reducer, o *AllReduceJob, row0, row1, col0, col1 int)
 }
 
 // finished is called once for each chunk.
-func (a *AllReduce) finished(w *pool.Worker, o *AllReduceJob, chunk int, c sumCut, number uint64) {
+func (a *AllReduce) finished(w *pool.Worker, o *AllReduceJob, chunk int, c *sumCut, number uint64) {
 	if o.After != nil {
-		row0, row1 := c.rowsOf(chunk, o.Rows)
+		row0, row1 := c.rowsOf(chunk)
 		o.After(w, row0, row1)
 	}
 	a.done.Raise(chunk, number)

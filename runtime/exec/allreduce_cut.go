@@ -10,43 +10,57 @@ import (
 const (
 	maxReduceChunks = 256
 	maxReduceUnits  = 4096
-	leastUnit       = 16 << 10  // bytes of the sum: below that a further thread moves more than it saves
+	leastUnit       = 8 << 10   // bytes of the sum: below that a further worker moves more than it saves
 	mostUnit        = 128 << 10 // bytes of the sum
 	unitsPerWorker  = 4         // so that who is disturbed leaves units to others
 )
 
 // sumCut is how a sum is cut: chunks of whole rows, and where rows are few and long, pieces of a row. A unit, one piece of
-// one chunk, is what a worker takes at a time.
+// one chunk, is what a worker takes at a time. Units are as equal as can be, and their number is a multiple of the
+// workers where there are enough of them.
 type sumCut struct {
-	rowsPer  int // rows of a chunk
-	chunks   int
-	pieces   int // of a row, all but the last pieceLen long, a multiple of a cache line; 1 unless rowsPer is 1
-	pieceLen int
-	units    int
+	rows, width, workers int
+
+	chunks int
+	pieces int // of each chunk; 1 unless a chunk is a single row
+	units  int
 }
 
 func cutSum(rows, width, workers int) sumCut {
+	c := sumCut{rows: rows, width: width, workers: workers}
 	if rows == 0 || width == 0 {
-		return sumCut{}
+		return c
 	}
-	rowBytes := 4 * width
-	unit := min(max(rows*rowBytes/(unitsPerWorker*workers), leastUnit), mostUnit)
-	c := sumCut{pieces: 1, pieceLen: width}
-	c.rowsPer = max(1, unit/rowBytes, (rows+maxReduceChunks-1)/maxReduceChunks)
-	c.rowsPer = min(c.rowsPer, rows)
-	c.chunks = (rows + c.rowsPer - 1) / c.rowsPer
-	if c.rowsPer == 1 && rowBytes >= 2*unit {
+	bytes := 4 * rows * width
+	unit := min(max(bytes/(unitsPerWorker*workers), leastUnit), mostUnit)
+	want := max(1, bytes/unit)
+	if want > workers {
+		want = (want + workers - 1) / workers * workers
+	}
+	c.chunks = min(want, rows, maxReduceChunks)
+	c.pieces = 1
+	if c.chunks == rows && want > rows {
 		const perLine = cacheLine / 4
-		c.pieces = min(rowBytes/unit, maxReduceUnits/c.chunks)
-		c.pieceLen = ((width+c.pieces-1)/c.pieces + perLine - 1) / perLine * perLine
-		c.pieces = (width + c.pieceLen - 1) / c.pieceLen
+		c.pieces = min(want/rows, (width+perLine-1)/perLine, maxReduceUnits/c.chunks)
 	}
 	c.units = c.chunks * c.pieces
 	return c
 }
 
-func (c *sumCut) rowsOf(chunk, rows int) (row0, row1 int) {
-	return chunk * c.rowsPer, min((chunk+1)*c.rowsPer, rows)
+// rowsOf is the range of rows of a chunk.
+func (c *sumCut) rowsOf(chunk int) (row0, row1 int) { return pool.Split(c.rows, c.chunks, chunk, 1) }
+
+// columns is the range of columns of a piece: whole cache lines.
+func (c *sumCut) columns(piece int) (col0, col1 int) {
+	return pool.Split(c.width, c.pieces, piece, cacheLine/4)
+}
+
+// cut is how the worker's present sum is cut: remembered, since most sums are like the one before.
+func (r *reducer) cut(w *pool.Worker, o *AllReduceJob) *sumCut {
+	if r.cutting.rows != o.Rows || r.cutting.width != o.Width || r.cutting.workers != w.N() {
+		r.cutting = cutSum(o.Rows, o.Width, w.N())
+	}
+	return &r.cutting
 }
 
 const sumBits = 18 // sums in one run

@@ -330,17 +330,28 @@ func TestCutSum(t *testing.T) {
 		}
 		last := 0
 		for i := range c.chunks {
-			lo, hi := c.rowsOf(i, rows)
-			if lo != last || hi <= lo {
+			lo, hi := c.rowsOf(i)
+			if lo != last || hi <= lo || c.pieces > 1 && hi != lo+1 {
 				t.Fatalf("[%d,%d] by %d: chunk %d is rows %d to %d", rows, width, workers, i, lo, hi)
 			}
 			last = hi
 		}
-		if last != rows || rows > 0 && (c.pieces-1)*c.pieceLen >= width || rows > 0 && c.pieces*c.pieceLen < width || c.pieces > 1 && c.rowsPer != 1 {
-			t.Fatalf("[%d,%d] by %d: %+v", rows, width, workers, c)
+		if last != rows {
+			t.Fatalf("[%d,%d] by %d: %+v ends at row %d", rows, width, workers, c, last)
 		}
-		if bytes := 4 * min(c.pieceLen*c.rowsPer, width*rows); c.units > 1 && bytes < leastUnit/2 {
-			t.Fatalf("[%d,%d] by %d: units of %d bytes", rows, width, workers, bytes)
+		last = 0
+		for i := range c.pieces {
+			lo, hi := c.columns(i)
+			if lo != last || hi <= lo {
+				t.Fatalf("[%d,%d] by %d: piece %d is columns %d to %d", rows, width, workers, i, lo, hi)
+			}
+			last = hi
+		}
+		if rows > 0 && last != width {
+			t.Fatalf("[%d,%d] by %d: %+v ends at column %d", rows, width, workers, c, last)
+		}
+		if bytes := 4 * rows * width; c.units > 1 && bytes/c.units < leastUnit/2 {
+			t.Fatalf("[%d,%d] by %d: %d units of %d bytes", rows, width, workers, c.units, bytes)
 		}
 	}
 }

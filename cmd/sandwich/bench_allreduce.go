@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/roofline"
+	"sandwich/runtime/mem"
+	"sandwich/topotree"
+)
+
+// reduceFlags are what bench allreduce measures.
+type reduceFlags struct {
+	sizes   []string
+	ranks   []int
+	threads int
+	chunk   int // KiB
+	reps    int
+	roof    bool
+}
+
+// reduceSizes are partial results of decode, of small batches and of prefill chunks.
+var reduceSizes = []string{"1x768", "1x4096", "8x4096", "64x2048", "512x768", "512x4096"}
+
+func newBenchAllReduce() *cobra.Command {
+	var f reduceFlags
+	c := &cobra.Command{
+		Use:   "allreduce",
+		Short: "Measure how the partial results of tensor-parallel ranks are added up",
+		Long: `Measure the sum of one partial matrix per rank, as tensor parallelism needs it after each attention and feed-forward
+block. Every worker writes its share of its rank's partial first, so that the data lies in its own cache, and the time
+runs from there until the sum may be read by all. Three ways take turns:
+
+  shifted   what serving does: ranks start at chunks of their own, flags per chunk, chunks as large as the size asks
+  barrier   one barrier, each worker sums its part, one barrier
+  blocking  chunks of --chunk KiB one after the other, each between two barriers
+
+GB/s counts each partial read once and the sum written once. The roof is the bandwidth of the L3 between the ranks, or of
+memory where it does not hold the matrices; what a worker finds in its own cache may exceed it.`,
+		Example: `  sandwich bench allreduce
+  sandwich bench allreduce --sizes 1x4096,512x4096 --ranks 2 --format json
+  sandwich bench allreduce --ranks 4,8 --reps 50          # more ranks than PUs share them`,
+		Args: exactArgs(0, ""),
+	}
+	fs := c.Flags()
+	fs.StringSliceVar(&f.sizes, "sizes", reduceSizes, "matrices as ROWSxWIDTH")
+	fs.IntSliceVar(&f.ranks, "ranks", nil, "numbers of ranks (default: 2, 4, 8 ... up to the PUs; 2 at least)")
+	fs.IntVarP(&f.threads, "threads", "t", 0, "workers in all (default: one on every core, at least one a rank)")
+	fs.IntVar(&f.chunk, "chunk", 32, "chunk of the blocking way in KiB")
+	fs.IntVarP(&f.reps, "reps", "r", 200, "samples of each way")
+	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
+			return err
+		}
+		sizes, err := f.check()
+		if err != nil {
+			return usageError(err)
+		}
+		rows, err := f.run(c.Context(), sizes)
+		if err != nil {
+			return err
+		}
+		return printReduce(c.OutOrStdout(), rows, *format)
+	}
+	return c
+}
+
+// reduceSize is one matrix.
+type reduceSize struct{ rows, width int }
+
+func (f *reduceFlags) check() ([]reduceSize, error) {
+	var sizes []reduceSize
+	for _, text := range f.sizes {
+		m, n, ok := strings.Cut(text, "x")
+		rows, err1 := strconv.Atoi(m)
+		width, err2 := strconv.Atoi(n)
+		if !ok || err1 != nil || err2 != nil || rows < 1 || width < 1 || rows > 1<<16 || width > 1<<20 {
+			return nil, fmt.Errorf("--sizes %s: give matrices as ROWSxWIDTH, such as 512x4096, of at most %dx%d", clip(text, 40), 1<<16, 1<<20)
+		}
+		sizes = append(sizes, reduceSize{rows, width})
+	}
+	for _, r := range f.ranks {
+		if r < 1 || r > maxReduceRanks {
+			return nil, fmt.Errorf("--ranks %d: give numbers from 1 to %d", r, maxReduceRanks)
+		}
+	}
+	switch {
+	case len(sizes) == 0:
+		return nil, errors.New("give at least one of --sizes")
+	case f.threads < 0 || f.threads > 4*maxReduceRanks:
+		return nil, fmt.Errorf("--threads %d: give a number from 1 to %d", f.threads, 4*maxReduceRanks)
+	case f.chunk < 1 || f.chunk > 1<<20:
+		return nil, fmt.Errorf("--chunk %d: give a number of KiB from 1 to %d", f.chunk, 1<<20)
+	case f.reps < 1 || f.reps > 1e6:
+		return nil, fmt.Errorf("--reps %d: give a number from 1 to 1000000", f.reps)
+	}
+	return sizes, nil
+}
+
+const maxReduceRanks = 256
+
+// ranksUpTo are powers of two up to the PUs and the PUs themselves; 2 at least, since one rank has nothing to add.
+func ranksUpTo(pus int) []int {
+	out := []int{2}
+	for r := 4; r <= pus; r *= 2 {
+		out = append(out, r)
+	}
+	if last := out[len(out)-1]; pus > last {
+		out = append(out, pus)
+	}
+	return out
+}
+
+func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]reduceRow, error) {
+	host, err := profiles.Live()
+	if err != nil {
+		return nil, err
+	}
+	if f.roof {
+		if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	pus := host.CorePUs()
+	ranks := f.ranks
+	if len(ranks) == 0 {
+		ranks = ranksUpTo(len(pus))
+	}
+	var rows []reduceRow
+	step, done := countProgress("bench allreduce", len(ranks)*len(sizes))
+	defer done()
+	for _, r := range ranks {
+		for _, size := range sizes {
+			b := reduceBench{size: size, ranks: r, pus: reducePUs(pus, max(r, f.threads), f.threads), chunk: f.chunk << 10}
+			samples, err := b.run(ctx, f.reps)
+			if err != nil {
+				return nil, err
+			}
+			for arm, times := range samples {
+				rows = append(rows, newReduceRow(host, &b, reduceArms[arm], times))
+			}
+			step()
+		}
+	}
+	return rows, nil
+}
+
+// reducePUs are the PUs of the workers: all of them, or as many as were asked for, again from the first where that is more
+// than there are. least is the number of ranks: each has a worker.
+func reducePUs(pus []int, least, asked int) []int {
+	n := max(least, asked)
+	if asked == 0 {
+		n = max(least, len(pus))
+	}
+	out := make([]int, n)
+	for i := range out {
+		out[i] = pus[i%len(pus)]
+	}
+	return out
+}
+
+// reduceRow is one line of bench allreduce; its JSON is stable.
+type reduceRow struct {
+	Way     string  `json:"way"` // shifted, barrier or blocking
+	Rows    int     `json:"rows"`
+	Width   int     `json:"width"`
+	Ranks   int     `json:"ranks"`
+	Threads int     `json:"threads"`
+	PUs     int     `json:"pus"`   // different ones
+	Bytes   int64   `json:"bytes"` // partials read and sum written
+	Median  float64 `json:"median_s"`
+	Min     float64 `json:"min_s"`
+	P10     float64 `json:"p10_s"`
+	P90     float64 `json:"p90_s"`
+	Reps    int     `json:"reps"`
+	Rate    float64 `json:"bytes_per_second"` // of the median
+	Roof    float64 `json:"roof_bytes_per_second,omitempty"`
+	RoofOf  string  `json:"roof,omitempty"`
+	CPU     string  `json:"cpu"`
+}
+
+func newReduceRow(host *profiles.Profile, b *reduceBench, way string, seconds []float64) reduceRow {
+	s := slices.Sorted(slices.Values(seconds))
+	unique := slices.Compact(slices.Sorted(slices.Values(b.pus)))
+	r := reduceRow{Way: way, Rows: b.size.rows, Width: b.size.width, Ranks: b.ranks, Threads: len(b.pus), PUs: len(unique),
+		Bytes: 4 * int64(b.size.rows) * int64(b.size.width) * int64(b.ranks+1), Median: summarize(s).median, Min: s[0],
+		P10: s[len(s)/10], P90: s[len(s)*9/10], Reps: len(s), CPU: host.Host.CPUModel}
+	r.Rate = float64(r.Bytes) / r.Median
+	r.Roof, r.RoofOf = reduceRoof(host, r.Bytes, len(unique))
+	return r
+}
+
+// reduceRoof is the bandwidth of what lies between the ranks: the L3, or memory where it does not hold the matrices or there
+// is none. What a worker finds in its own cache may exceed it.
+func reduceRoof(host *profiles.Profile, bytes int64, pus int) (float64, string) {
+	level := "memory"
+	for _, o := range host.Machine.Objects {
+		if o.Kind == topotree.KindL3 && bytes <= o.Bytes/2 {
+			level = "l3"
+		}
+	}
+	c := roofline.BandwidthCeiling(host, level)
+	if !c.Known() {
+		return 0, ""
+	}
+	return c.At(pus), level + " " + formatRate(c.At(pus), "B/s")
+}
+
+func printReduce(w io.Writer, rows []reduceRow, format string) error {
+	switch format {
+	case "json":
+		return printJSON(w, rows)
+	case "csv":
+		fmt.Fprintln(w, "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second")
+		for _, r := range rows {
+			if _, err := fmt.Fprintf(w, "%s,%d,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%d,%.0f,%.0f\n", r.Way, r.Rows, r.Width, r.Ranks, r.Threads, r.PUs,
+				r.Bytes, r.Median, r.Min, r.P10, r.P90, r.Reps, r.Rate, r.Roof); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	fmt.Fprintf(w, "%s, %s\n\n", rows[0].CPU, time.Now().UTC().Format("2006-01-02 15:04 UTC"))
+	var table [][]string
+	for _, r := range rows {
+		line := []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads, plural(r.PUs, "PU")), r.Way,
+			mem.FormatBytes(r.Bytes), formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90), fmt.Sprintf("%.2f", r.Rate/1e9), "", r.RoofOf}
+		if r.Roof > 0 {
+			line[9] = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
+		}
+		table = append(table, line)
+	}
+	return printTable(w, []string{"size", "ranks", "threads", "way", "bytes", "median", "p10", "p90", "GB/s", "of roof", "roof"}, table, 1, 4, 5, 6, 7, 8, 9)
+}
