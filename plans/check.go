@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sandwich/profiles"
+	"sandwich/topotree"
 )
 
 // Check tells whether the bundle may run here: whether this is the machine it was made on, with every instruction and every PU that it uses, and whether the model has
@@ -40,7 +41,7 @@ func sameMachine(made, here *profiles.Profile) error {
 	return nil
 }
 
-// CheckHost wants every instruction and every PU that the plan uses: ErrISA or ErrForeignHost.
+// CheckHost wants every instruction, every PU and every memory node that the plan uses: ErrISA or ErrForeignHost.
 func (p *Plan) CheckHost(host *profiles.Profile) error {
 	if need := p.Needs(); !host.Features().Has(need) {
 		return fmt.Errorf("%w: the plan %s needs %s, which this CPU (%s) lacks", ErrISA, p.Name, strings.Join(lacking(need, host.Features()), ", "), host.Host.CPUModel)
@@ -51,6 +52,26 @@ func (p *Plan) CheckHost(host *profiles.Profile) error {
 	}
 	if q := host.QuotaPUs(); q > 0 && max(len(p.Prefill.PUs), len(p.Decode.PUs)) > q {
 		return foreignHost("the plan %s uses %d PUs at once and the CPU quota pays for %d", p.Name, max(len(p.Prefill.PUs), len(p.Decode.PUs)), q)
+	}
+	return p.checkNodes(host.Machine)
+}
+
+// checkNodes wants the memory node of every rank: it may be gone, or outside the cpuset.
+func (p *Plan) checkNodes(m *topotree.Machine) error {
+	var nodes PUSet
+	for _, n := range m.Memory {
+		if m.MayUse(n.ID) {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	for i, r := range p.Service.Ranks {
+		switch {
+		case r.NUMANode < 0 || len(nodes) == 0 || m.MayUse(r.NUMANode):
+		case m.Node(r.NUMANode) == nil:
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and this machine has the nodes %s; make a plan for this host with `sandwich tune`", i, p.Name, r.NUMANode, nodes)
+		default:
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and the cpuset of this process leaves the nodes %s; widen it, or make a plan inside it with `sandwich tune`", i, p.Name, r.NUMANode, nodes)
+		}
 	}
 	return nil
 }

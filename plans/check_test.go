@@ -44,6 +44,10 @@ func TestVerify(t *testing.T) {
 		{"another architecture", func(_ *topotree.Description, id *profiles.Identity) { id.Arch = "arm64" }, Invalid, ErrForeignHost, 4, "arm64"},
 		{"another topology", func(d *topotree.Description, _ *profiles.Identity) { d.Levels = d.Levels[:1] }, Invalid, ErrForeignHost, 4, "topology"},
 		{"a PU less", func(d *topotree.Description, _ *profiles.Identity) { d.Allowed = topotree.CPURange(0, 2) }, Invalid, ErrForeignHost, 4, "PUs 3"},
+		{"its node is gone", func(d *topotree.Description, _ *profiles.Identity) { d.Memory[0].ID = 1 }, Invalid, ErrForeignHost, 4, "NUMA node 0 and this machine has the nodes 1"},
+		{"its node is forbidden", func(d *topotree.Description, _ *profiles.Identity) {
+			d.Memory, d.Mems = append(d.Memory, topotree.MemoryNode{ID: 1, Bytes: 1 << 30}), topotree.NewCPUSet(1)
+		}, Invalid, ErrForeignHost, 4, "NUMA node 0 and the cpuset of this process leaves the nodes 1"},
 		{"a small quota", func(d *topotree.Description, _ *profiles.Identity) { d.QuotaCPUs = 2 }, Invalid, ErrForeignHost, 4, "quota"},
 	} {
 		v := Verify(b, rehost(t, b, c.change), &b.Plan.Model)

@@ -128,12 +128,4 @@ func defaultPUs(p *profiles.Profile, threads int) (PUSet, error) {
 }
 
 // commonNode is the NUMA node that holds all PUs, -1 when there is none.
-func commonNode(m *topotree.Machine, pus PUSet) int {
-	set := topotree.NewCPUSet(pus...)
-	for _, n := range m.Memory {
-		if set.In(n.CPUs) {
-			return n.ID
-		}
-	}
-	return -1
-}
+func commonNode(m *topotree.Machine, pus PUSet) int { return m.CommonNode(topotree.NewCPUSet(pus...)) }

@@ -15,7 +15,8 @@ type Description struct {
 	Kernel    string          `json:"kernel,omitempty" yaml:"kernel,omitempty"`
 	Online    CPUSet          `json:"online" yaml:"online"`
 	Offline   CPUSet          `json:"offline,omitzero" yaml:"offline,omitempty"`
-	Allowed   CPUSet          `json:"allowed" yaml:"allowed"` // empty means all online
+	Allowed   CPUSet          `json:"allowed" yaml:"allowed"`              // empty means all online
+	Mems      CPUSet          `json:"mems,omitzero" yaml:"mems,omitempty"` // empty means every node
 	QuotaCPUs float64         `json:"quota_cpus,omitempty" yaml:"quota_cpus,omitempty"`
 	Levels    []LevelData     `json:"levels" yaml:"levels"`
 	Memory    []MemoryNode    `json:"memory" yaml:"memory"`
@@ -40,7 +41,7 @@ func (s CPUSet) IsZero() bool { return s.IsEmpty() }
 func (m *Machine) Describe() Description {
 	d := Description{
 		Source: m.Source, Arch: m.Arch, Model: m.Model, Kernel: m.Kernel,
-		Online: m.Online, Offline: m.Offline, Allowed: m.Allowed, QuotaCPUs: m.QuotaCPUs,
+		Online: m.Online, Offline: m.Offline, Allowed: m.Allowed, Mems: m.Mems, QuotaCPUs: m.QuotaCPUs,
 		Memory: slices.Clone(m.Memory), Distances: m.Distances,
 		CoreTypes: slices.Clone(m.CoreTypes), Measured: slices.Clone(m.Measured), Notes: slices.Clone(m.Notes),
 	}
@@ -60,7 +61,7 @@ func (m *Machine) Describe() Description {
 func (d Description) Machine() (*Machine, error) {
 	m := &Machine{
 		Source: d.Source, Arch: d.Arch, Model: d.Model, Kernel: d.Kernel,
-		Online: d.Online, Offline: d.Offline, Allowed: d.Allowed, QuotaCPUs: d.QuotaCPUs,
+		Online: d.Online, Offline: d.Offline, Allowed: d.Allowed, Mems: d.Mems, QuotaCPUs: d.QuotaCPUs,
 		Memory: slices.Clone(d.Memory), Distances: d.Distances,
 		CoreTypes: slices.Clone(d.CoreTypes), Measured: slices.Clone(d.Measured), Notes: slices.Clone(d.Notes),
 	}

@@ -79,6 +79,7 @@ type Machine struct {
 	Online    CPUSet  // every PU of Tree
 	Offline   CPUSet  // present and switched off
 	Allowed   CPUSet  // what cgroups, cpuset and affinity leave; a plan uses no other PU
+	Mems      CPUSet  // ids of the memory nodes that the cpuset leaves; empty when all are
 	QuotaCPUs float64 // CPU time per time that cgroups grant; 0 when unlimited
 
 	Objects   []Object // packages, dies, caches, clusters, cores, uncut; NUMA nodes are in Memory
@@ -118,6 +119,21 @@ func (m *Machine) WithMeasured(classes []MeasuredClass) (*Machine, error) {
 	d := m.Describe()
 	d.Measured = classes
 	return d.Machine()
+}
+
+// MayUse reports whether pages can be placed on a memory node: it exists and the cpuset leaves it.
+func (m *Machine) MayUse(node int) bool {
+	return m.Node(node) != nil && (m.Mems.IsEmpty() || m.Mems.Contains(node))
+}
+
+// CommonNode returns the memory node that holds all of the PUs and that may be used, -1 when there is none.
+func (m *Machine) CommonNode(pus CPUSet) int {
+	for _, n := range m.Memory {
+		if pus.In(n.CPUs) && m.MayUse(n.ID) {
+			return n.ID
+		}
+	}
+	return -1
 }
 
 // Node returns the memory node of an id, nil when there is none.

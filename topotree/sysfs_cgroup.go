@@ -7,7 +7,7 @@ import (
 )
 
 // readAllowed finds the PUs that this process may use: the cpuset of its cgroup (v2, v1, or the older cpuset file
-// system), its affinity as /proc/self/status has it, and the CPU quota.
+// system), its affinity as /proc/self/status has it, and the CPU quota; and the memory nodes of the cpuset.
 func (r *sysfs) readAllowed() error {
 	r.m.Allowed = r.m.Online
 	groups := r.cgroupPaths()
@@ -27,8 +27,23 @@ func (r *sysfs) readAllowed() error {
 		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
 			r.restrict(list)
 		}
+		if list, ok := strings.CutPrefix(line, "Mems_allowed_list:"); ok {
+			r.restrictMems(list)
+		}
 	}
 	return nil
+}
+
+// restrictMems notes which memory nodes a cpuset leaves, where it leaves out any.
+func (r *sysfs) restrictMems(list string) {
+	var all []int
+	for _, n := range r.m.Memory {
+		all = append(all, n.ID)
+	}
+	nodes := NewCPUSet(all...)
+	if set, err := ParseCPUSet(list); err == nil && set.Intersects(nodes) && !nodes.In(set) {
+		r.m.Mems = set.Intersect(nodes)
+	}
 }
 
 // restrict narrows Allowed by a list; a list that cannot be read or leaves nothing is ignored, since a cpuset

@@ -144,16 +144,5 @@ func Config(p *profiles.Profile, prefill, decode Set) plans.ServiceConfig {
 	all := append(slices.Clone(prefill.PUs), decode.PUs...)
 	slices.Sort(all)
 	all = slices.Compact(all)
-	return plans.ServiceConfig{Ranks: []plans.Rank{{PUs: all, NUMANode: commonNode(p.Machine, all)}}, TP: 1, PrefillPUs: prefill.PUs, DecodePUs: decode.PUs}
-}
-
-// commonNode is the NUMA node that holds all PUs, -1 when there is none.
-func commonNode(m *topotree.Machine, pus plans.PUSet) int {
-	set := topotree.NewCPUSet(pus...)
-	for _, n := range m.Memory {
-		if set.In(n.CPUs) {
-			return n.ID
-		}
-	}
-	return -1
+	return plans.ServiceConfig{Ranks: []plans.Rank{{PUs: all, NUMANode: p.Machine.CommonNode(topotree.NewCPUSet(all...))}}, TP: 1, PrefillPUs: prefill.PUs, DecodePUs: decode.PUs}
 }
