@@ -73,7 +73,7 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 		return nil, err
 	}
 	a := &Attention{layout: l, vec: v}
-	if !v.native {
+	if !v.native || isa == NEON {
 		return a, nil
 	}
 	level := asm.AVX2

@@ -60,7 +60,7 @@ func (i ISA) Lanes() int {
 // vectors is the number of vector registers that generated code may use; 0 without a code generator.
 func (i ISA) vectors() int {
 	switch i {
-	case AVX512:
+	case AVX512, NEON:
 		return 32
 	case AVX2:
 		return 16

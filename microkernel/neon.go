@@ -7,9 +7,6 @@ import (
 	"sandwich/microkernel/internal/a64"
 )
 
-// neonVectors is the number of vector registers of Advanced SIMD.
-const neonVectors = 32
-
 // neonPointers are the general registers that serve row and panel pointers; x0 holds the arguments, x1 to x3 are at the disposal
 // of the code, x18 and x28 to x30 belong to the system and to Go.
 var neonPointers = [...]a64.X{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27}
@@ -67,7 +64,7 @@ func (e *neonTile) vecs(n int) []a64.V {
 }
 
 // left is the vector registers that nothing has claimed yet.
-func (e *neonTile) left() int { return neonVectors - e.used }
+func (e *neonTile) left() int { return NEON.vectors() - e.used }
 
 const neonPerPanel = PanelWidth / 4 // vectors across one panel
 
@@ -237,14 +234,10 @@ func (s Spec) validateNEON() error {
 	case s.Form == Lane && s.KU%4 != 0:
 		return fmt.Errorf("KU of a kernel that multiplies by lanes is a multiple of 4")
 	}
-	if need := s.neonRegisters(); need > neonVectors {
-		return fmt.Errorf("the tile needs %d vector registers and %s has %d", need, s.ISA, neonVectors)
-	}
 	return nil
 }
 
 // neonRegisters is the number of vector registers the tile takes at least.
-func (s Spec) neonRegisters() int {
-	tile := s.MR * s.NR / NEON.Lanes()
+func (s Spec) neonRegisters(tile int) int {
 	return tile + s.MR + s.neonFloatFixed() + 2
 }

@@ -83,13 +83,13 @@ func (s Spec) validateInt8() error {
 
 func (s Spec) checkRegisters() error {
 	have := s.ISA.vectors()
-	switch {
-	case s.ISA == Go:
+	if s.ISA == Go {
 		return nil
-	case s.ISA == NEON:
-		return s.validateNEON()
-	case have == 0:
-		return fmt.Errorf("no code generator for %s", s.ISA)
+	}
+	if s.ISA == NEON {
+		if err := s.validateNEON(); err != nil {
+			return err
+		}
 	}
 	if need := s.registers(); need > have {
 		return fmt.Errorf("the tile needs %d vector registers and %s has %d", need, s.ISA, have)
@@ -102,6 +102,8 @@ func (s Spec) registers() int {
 	v := s.NR / s.ISA.Lanes() // vectors across the tile
 	tile := s.MR * v
 	switch {
+	case s.ISA == NEON:
+		return s.neonRegisters(tile)
 	case s.Compute == ComputeInt8:
 		return s.int8Registers(tile, v)
 	case s.B.Quantized():

@@ -42,19 +42,26 @@ func NewVec(isa ISA) (*Vec, error) {
 		return vecAVX2()
 	case isa == AVX512:
 		return vecAVX512()
+	case isa == NEON:
+		return vecNEON()
 	}
 	return RefVec(), nil
 }
 
 var (
-	vecAVX2   = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX2, asm.AVX2) })
-	vecAVX512 = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX512, asm.AVX512) })
+	vecAVX2   = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX2, onAMD64(asm.AVX2)) })
+	vecAVX512 = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX512, onAMD64(asm.AVX512)) })
+	vecNEON   = sync.OnceValues(func() (*Vec, error) { return buildVec(NEON, vecgen.GenerateNEON) })
 )
 
-func buildVec(isa ISA, level asm.Level) (*Vec, error) {
+func onAMD64(level asm.Level) func(vecgen.Kernel) ([]byte, error) {
+	return func(k vecgen.Kernel) ([]byte, error) { return vecgen.Generate(level, k) }
+}
+
+func buildVec(isa ISA, generate func(vecgen.Kernel) ([]byte, error)) (*Vec, error) {
 	var codes [][]byte
 	for k := range vecgen.Count {
-		code, err := vecgen.Generate(level, k)
+		code, err := generate(k)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,5 @@
-// Package vecgen emits the x86-64 code of the vector kernels, for AVX2+FMA+F16C and for AVX-512 from one description.
+// Package vecgen emits the code of the vector kernels: for x86-64, AVX2+FMA+F16C and AVX-512 from one description, and for arm64
+// (the files neon_*.go).
 //
 // A kernel works on groups of sixteen float32. With AVX-512 a group is one register; with AVX2 it is two, and the body
 // of a loop is emitted once for each half (a "part"). The sixteen virtual lanes of a reduction are then the lanes of

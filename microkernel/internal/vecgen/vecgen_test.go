@@ -7,18 +7,22 @@ import (
 	"sandwich/microkernel/internal/asm"
 )
 
-// TestGenerate: every kernel can be emitted for both levels, the same bytes each time. What the code computes is tested in
+// TestGenerate: every kernel can be emitted for both levels of x86-64 and for NEON, the same bytes each time. What the code computes is tested in
 // package microkernel, against the plain-Go definition.
 func TestGenerate(t *testing.T) {
-	for _, level := range []asm.Level{asm.AVX2, asm.AVX512} {
+	for name, generate := range map[string]func(Kernel) ([]byte, error){
+		"avx2":   func(k Kernel) ([]byte, error) { return Generate(asm.AVX2, k) },
+		"avx512": func(k Kernel) ([]byte, error) { return Generate(asm.AVX512, k) },
+		"neon":   GenerateNEON,
+	} {
 		for k := range Count {
-			a, err := Generate(level, k)
+			a, err := generate(k)
 			if err != nil {
-				t.Fatalf("level %d: %v", level, err)
+				t.Fatalf("%s: %v", name, err)
 			}
-			b, _ := Generate(level, k)
+			b, _ := generate(k)
 			if !bytes.Equal(a, b) {
-				t.Errorf("level %d kernel %d differs from one generation to the next", level, k)
+				t.Errorf("%s kernel %d differs from one generation to the next", name, k)
 			}
 		}
 	}
