@@ -11,18 +11,20 @@ import (
 
 // DefaultOptions narrow what Default chooses. The zero value leaves everything to it.
 type DefaultOptions struct {
-	Compute  string // auto (or ""), f32, int8: for weights that have the path
-	KV       string // f16 (or ""), f32, q8_0
-	ISA      string // "" for the widest; avx2, avx512, neon, go
-	Threads  int    // 0: one PU per core that may be used
-	SeqMax   int    // 0: 2048, at most the model's context
-	BatchMax int    // 0: 16
+	Compute  string         // auto (or ""), f32, int8: for weights that have the path
+	KV       string         // f16 (or ""), f32, q8_0
+	ISA      string         // "" for the widest; avx2, avx512, neon, go
+	Threads  int            // 0: one PU per core that may be used
+	TP       int            // tensor-parallel ranks; 0: one
+	Service  *ServiceConfig // instead of Threads and TP: ranks and PUs that were chosen already
+	SeqMax   int            // 0: 2048, at most the model's context
+	BatchMax int            // 0: 16
 }
 
 // defaultChunk is the prefill chunk in tokens: long enough for the compute roof, short enough to let decode in several times a second.
 const defaultChunk = 512
 
-// Default is the untuned plan: one PU of every core that may be used, in both phases, one rank, slices handed out dynamically, and schedules by rule of thumb
+// Default is the untuned plan: one PU of every core that may be used, in both phases, one rank unless asked for more, slices handed out dynamically, and schedules by rule of thumb
 // from the sizes of the caches. The errors are about the model (a weight type without kernels) and about options (an instruction set that the host lacks).
 func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error) {
 	host := p.Features()
@@ -36,15 +38,14 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 			return nil, fmt.Errorf("%w: this host has no %s, it has %v", ErrISA, isa, host.ISAs())
 		}
 	}
-	pus, err := defaultPUs(p, o.Threads)
+	service, err := o.service(p)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{
-		Version: bundleVersion, Name: "default", Fingerprint: p.Fingerprint(), Exact: true, KV: o.KV,
+		Version: bundleVersion, Name: "default", Fingerprint: p.Fingerprint(), Exact: len(service.Ranks) == 1, KV: o.KV,
 		SeqMax: o.SeqMax, BatchMax: o.BatchMax, Model: s,
-		Service: ServiceConfig{Ranks: []Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, TP: 1, PrefillPUs: pus, DecodePUs: pus},
-		Prefill: Phase{PUs: pus}, Decode: Phase{PUs: pus},
+		Service: service, Prefill: Phase{PUs: service.PrefillPUs}, Decode: Phase{PUs: service.DecodePUs},
 	}
 	if plan.KV == "" {
 		plan.KV = KVF16
@@ -59,11 +60,9 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 		plan.BatchMax = 16
 	}
 	plan.Chunk = min(defaultChunk, plan.SeqMax)
-	thumb := thumb{features: host, isa: isa, threads: len(pus), caches: cachesOf(p), spaces: map[spaceKey][]microkernel.Spec{}}
-	for _, k := range s.Unique() {
-		if err := plan.addDefault(k, o.Compute, thumb); err != nil {
-			return nil, err
-		}
+	th := thumb{features: host, isa: isa, caches: cachesOf(p), spaces: map[spaceKey][]microkernel.Spec{}}
+	if err := plan.addDefaults(o.Compute, th); err != nil {
+		return nil, err
 	}
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("no default plan for %s: %w", s.Name, err)
@@ -71,24 +70,50 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 	return plan, nil
 }
 
-// addDefault adds the weight and its tables. Both phases get the same rules: without measurement nothing tells them apart but M.
-func (p *Plan) addDefault(k WeightKey, compute string, th thumb) error {
-	t, err := microkernel.ParseWeightType(k.Type)
+// addDefaults adds the weights, and the tables of what the ranks hold of them. Both phases get the same rules: without measurement nothing tells them apart but M.
+func (p *Plan) addDefaults(compute string, th thumb) error {
+	shares, err := p.Shares()
 	if err != nil {
-		return fmt.Errorf("weight %s: %w", k, err)
+		return err
 	}
-	c, err := defaultCompute(compute, t, th)
-	if err != nil {
-		return fmt.Errorf("weight %s: %w", k, err)
+	for _, k := range p.Model.Unique() {
+		t, err := microkernel.ParseWeightType(k.Type)
+		if err != nil {
+			return fmt.Errorf("weight %s: %w", k, err)
+		}
+		c, err := defaultCompute(compute, t, th)
+		if err != nil {
+			return fmt.Errorf("weight %s: %w", k, err)
+		}
+		p.Weights = append(p.Weights, WeightPlan{WeightKey: k, Compute: c.String(), Chain: chainOf(c)})
 	}
-	rules, err := th.rules(k, t, c)
-	if err != nil {
-		return fmt.Errorf("weight %s: %w", k, err)
+	for _, c := range p.Model.pieces(shares) {
+		rules, err := p.defaultRules(c, th)
+		if err != nil {
+			return fmt.Errorf("weight %s: %w", c.WeightKey, err)
+		}
+		p.Prefill.Tables = append(p.Prefill.Tables, Table{WeightKey: c.WeightKey, Rules: rules})
+		p.Decode.Tables = append(p.Decode.Tables, Table{WeightKey: c.WeightKey, Rules: slices.Clone(rules)})
 	}
-	p.Weights = append(p.Weights, WeightPlan{WeightKey: k, Compute: c.String(), Chain: chainOf(c)})
-	p.Prefill.Tables = append(p.Prefill.Tables, Table{WeightKey: k, Rules: rules})
-	p.Decode.Tables = append(p.Decode.Tables, Table{WeightKey: k, Rules: slices.Clone(rules)})
 	return nil
+}
+
+// defaultRules makes the table of a piece for the largest group of threads that works on it.
+func (p *Plan) defaultRules(c piece, th thumb) ([]Rule, error) {
+	path, err := p.computeOf(c)
+	if err != nil {
+		return nil, err
+	}
+	compute, err := microkernel.ParseCompute(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := microkernel.ParseWeightType(c.Type)
+	if err != nil {
+		return nil, err
+	}
+	th.threads = slices.Max(p.Service.threads(c, p.Prefill.PUs))
+	return th.rules(c.WeightKey, t, compute)
 }
 
 // defaultCompute picks the path of a weight: int8 for quantized weights where the CPU has the integer dot product, else f32.
@@ -108,6 +133,22 @@ func defaultCompute(option string, t microkernel.WeightType, th thumb) (microker
 		return microkernel.ComputeF32, nil // weights that are not quantized have one path
 	}
 	return c, nil
+}
+
+// service is the service configuration that the options ask for.
+func (o DefaultOptions) service(p *profiles.Profile) (ServiceConfig, error) {
+	if o.Service != nil {
+		return *o.Service, nil
+	}
+	pus, err := defaultPUs(p, o.Threads)
+	if err != nil {
+		return ServiceConfig{}, err
+	}
+	ranks, err := MakeRanks(p, pus, max(1, o.TP))
+	if err != nil {
+		return ServiceConfig{}, err
+	}
+	return ServiceConfig{Ranks: ranks, TP: len(ranks), PrefillPUs: pus, DecodePUs: pus}, nil
 }
 
 func defaultPUs(p *profiles.Profile, threads int) (PUSet, error) {

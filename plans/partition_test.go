@@ -6,7 +6,7 @@ import (
 )
 
 func TestPartition(t *testing.T) {
-	s := ModelShape{Hidden: 2048, Heads: 32, KVHeads: 4, HeadDim: 64, FFN: 5632, Weights: []WeightShape{
+	s := ModelShape{Hidden: 2048, Heads: 32, KVHeads: 4, HeadDim: 64, FFN: 5632, Vocab: 32000, Weights: []WeightShape{
 		{Role: "o", N: 2048, K: 2048, Type: "q8_0", Count: 22}, {Role: "down", N: 2048, K: 5632, Type: "q8_0", Count: 22},
 	}}
 	k := s

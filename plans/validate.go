@@ -45,11 +45,19 @@ func (p *Plan) Validate() error {
 	if err := p.Service.check(); err != nil {
 		return err
 	}
+	if p.Exact && p.Service.TP > 1 {
+		return fmt.Errorf("exact is true on %d ranks: sums over k that are cut round differently, so that it must be false", p.Service.TP)
+	}
 	if err := p.checkWeights(); err != nil {
 		return err
 	}
+	shares, err := p.Shares()
+	if err != nil {
+		return err
+	}
+	pieces := p.Model.pieces(shares)
 	for _, ph := range p.phases() {
-		if err := p.checkPhase(ph.name, ph.phase, ph.service); err != nil {
+		if err := p.checkPhase(ph.phase, ph.service, pieces); err != nil {
 			return fmt.Errorf("%s: %w", ph.name, err)
 		}
 	}
@@ -83,9 +91,6 @@ func (s *ServiceConfig) check() error {
 	if len(s.Ranks) < 1 || len(s.Ranks) > maxRanks {
 		return fmt.Errorf("service has %d ranks, not 1..%d", len(s.Ranks), maxRanks)
 	}
-	if s.TP < 1 || len(s.Ranks)%s.TP != 0 {
-		return fmt.Errorf("service has the tensor-parallel degree %d on %d ranks", s.TP, len(s.Ranks))
-	}
 	var all PUSet
 	for i, r := range s.Ranks {
 		if err := r.PUs.check(); err != nil {
@@ -117,7 +122,7 @@ func (s *ServiceConfig) check() error {
 			return fmt.Errorf("service: %s uses the PUs %s, which belong to no rank", ph.name, extra)
 		}
 	}
-	return nil
+	return s.checkRanks()
 }
 
 // checkWeights wants one entry for each weight of the model, with a compute path and chain that exist (rule 6).
@@ -152,19 +157,23 @@ func chainOf(c microkernel.Compute) string {
 	return ChainWide
 }
 
-func (p *Plan) checkPhase(name string, ph *Phase, service PUSet) error {
+func (p *Plan) checkPhase(ph *Phase, service PUSet, pieces []piece) error {
 	if !slices.Equal(ph.PUs, service) {
 		return fmt.Errorf("pus are %s and service says %s", ph.PUs, service)
 	}
-	if len(ph.Tables) != len(p.Weights) || len(ph.Tables) > maxTables {
-		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(p.Weights))
+	if len(ph.Tables) != len(pieces) || len(ph.Tables) > maxTables {
+		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(pieces))
 	}
 	for i := range ph.Tables {
-		t := &ph.Tables[i]
-		if t.WeightKey != p.Weights[i].WeightKey {
-			return fmt.Errorf("table of %s where the weights have %s", t.WeightKey, p.Weights[i].WeightKey)
+		t, c := &ph.Tables[i], pieces[i]
+		if t.WeightKey != c.WeightKey {
+			return fmt.Errorf("table of %s where the weights have %s", t.WeightKey, c.WeightKey)
 		}
-		if err := t.check(p.Weights[i].Compute, len(ph.PUs)); err != nil {
+		compute, err := p.computeOf(c)
+		if err != nil {
+			return err
+		}
+		if err := t.check(compute, p.Service.threads(c, ph.PUs)); err != nil {
 			return fmt.Errorf("table %s: %w", t.WeightKey, err)
 		}
 	}
@@ -172,7 +181,7 @@ func (p *Plan) checkPhase(name string, ph *Phase, service PUSet) error {
 }
 
 // check wants rules in ascending order without overlap, the last one open.
-func (t *Table) check(compute string, threads int) error {
+func (t *Table) check(compute string, threads []int) error {
 	if len(t.Rules) < 1 || len(t.Rules) > maxRules {
 		return fmt.Errorf("%d rules, not 1..%d", len(t.Rules), maxRules)
 	}
@@ -195,8 +204,8 @@ func (t *Table) check(compute string, threads int) error {
 	return nil
 }
 
-// check tells whether the schedule can run the weight on a number of threads.
-func (s Schedule) check(k WeightKey, compute string, threads int) error {
+// check tells whether the schedule can run the weight on one of the numbers of threads.
+func (s Schedule) check(k WeightKey, compute string, threads []int) error {
 	if err := s.Kernel.Validate(); err != nil {
 		return err
 	}
@@ -213,8 +222,8 @@ func (s Schedule) check(k WeightKey, compute string, threads int) error {
 	case s.WaysM == 0 && s.WaysN == 0:
 	case s.WaysM < 1 || s.WaysN < 1 || s.WaysM > maxWays || s.WaysN > maxWays:
 		return fmt.Errorf("ways are %dx%d", s.WaysM, s.WaysN)
-	case s.WaysM*s.WaysN != threads:
-		return fmt.Errorf("ways %dx%d do not make the %d active threads", s.WaysM, s.WaysN, threads)
+	case !slices.Contains(threads, s.WaysM*s.WaysN):
+		return fmt.Errorf("ways %dx%d do not make the %d active threads", s.WaysM, s.WaysN, threads[0])
 	}
 	return nil
 }

@@ -23,9 +23,9 @@ type rig struct {
 	pool    *pool.Pool // one worker for each usable PU
 	free    *pool.Pool // as many workers, bound to nothing: the unpinned arm
 	kernels *exec.Kernels
-	model   *model.Model
+	parts   *exec.Parts
 	weights *exec.Weights
-	kv      *exec.KVStore
+	kv      exec.KVStores
 	bufs    *exec.Buffers
 	part    string // "" for the whole model, else which part of it stands for it
 	seed    uint64
@@ -52,23 +52,27 @@ func newRig(ctx context.Context, p *pool.Pool, file *gguf.File, part string, pla
 			r = nil
 		}
 	}()
-	if r.model, err = model.Load(file); err != nil {
+	m, err := model.Load(file)
+	if err != nil {
 		return r, err
 	}
-	if room, need := mem.Available(), exec.PackedBytes(r.model); room > 0 && need > room*9/10 {
+	if r.parts, err = exec.Divide(m, plan); err != nil {
+		return r, err
+	}
+	if room, need := mem.Available(), r.parts.PackedBytes(); room > 0 && need > room*9/10 {
 		return r, fmt.Errorf("the weights need %s and %s of memory are available", mem.FormatBytes(need), mem.FormatBytes(room))
 	}
-	if r.weights, err = exec.LoadWeights(r.model, plan, p, nil); err != nil {
+	if r.weights, err = exec.LoadWeights(r.parts, plan, p, nil); err != nil {
 		return r, err
 	}
 	elem, err := exec.ParseKV(plan.KV)
 	if err != nil {
 		return r, err
 	}
-	if r.kv, err = exec.NewKVStore(r.model.Dims, elem, size.blocks()); err != nil {
+	if r.kv, err = exec.NewKVStores(r.parts, elem, size.blocks()); err != nil {
 		return r, err
 	}
-	if r.bufs, err = exec.NewBuffers(r.model, max(size.rows, size.batch), size.batch, r.weights.MaxQuantizedK()); err != nil {
+	if r.bufs, err = exec.NewBuffers(r.parts, max(size.rows, size.batch), size.batch, r.weights.MaxQuantizedK()); err != nil {
 		return r, err
 	}
 	r.free, err = pool.New(p.PUs(), pool.Options{})
@@ -123,7 +127,7 @@ type arm struct {
 
 // newArm compiles a phase. All its PUs must be in the pool.
 func (r *rig) newArm(name string, phase *plans.Phase) (*arm, error) {
-	e, err := exec.New(exec.Config{Model: r.model, Weights: r.weights, KV: r.kv, Buffers: r.bufs, Workers: r.pool.Size(), Phase: phase, Kernels: r.kernels})
+	e, err := exec.New(exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.bufs, Workers: r.pool.Size(), Phase: phase, Kernels: r.kernels})
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +175,7 @@ func (r *rig) tokens(n int) []int32 {
 	rng := rand.New(rand.NewPCG(r.seed, 3))
 	out := make([]int32, n)
 	for i := range out {
-		out[i] = int32(rng.IntN(r.model.Dims.Vocab))
+		out[i] = int32(rng.IntN(r.parts.Whole.Dims.Vocab))
 	}
 	return out
 }

@@ -23,6 +23,8 @@ type RunnerOptions struct {
 	Blocks    int           // KV blocks of 64 positions
 	LogitRows int           // most rows of a forward whose logits are wanted
 	Spin      time.Duration // pool.Options.Spin
+	Unpinned  bool          // workers are bound to nothing, so that a plan may have more of them than this machine has PUs
+	Sync      exec.Sync     // how ranks wait for each other
 	Progress  func(done, total int64)
 }
 
@@ -32,10 +34,11 @@ type Runner struct {
 	Model *model.Model
 	Plan  *plans.Plan
 
+	parts   *exec.Parts
 	vec     rowMath
 	pool    *pool.Pool
 	weights *exec.Weights
-	kv      *exec.KVStore
+	kv      exec.KVStores
 	sets    [2]*exec.Buffers // activations; the second set is made when a halted forward first has to be kept
 	use     int              // the set of the next forward
 	held    bool             // the other set keeps a halted forward
@@ -54,7 +57,7 @@ func (o *RunnerOptions) rows() bufferRows {
 }
 
 func (r *Runner) newBuffers() (*exec.Buffers, error) {
-	return exec.NewBuffers(r.Model, r.rows.all, r.rows.logits, r.weights.MaxQuantizedK())
+	return exec.NewBuffers(r.parts, r.rows.all, r.rows.logits, r.weights.MaxQuantizedK())
 }
 
 type phase struct {
@@ -70,7 +73,11 @@ func Open(o RunnerOptions) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: m, Plan: o.Plan}
+	parts, err := exec.Divide(m, o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{Model: m, Plan: o.Plan, parts: parts}
 	if err := r.checkMemory(o); err != nil {
 		return nil, err
 	}
@@ -84,7 +91,11 @@ func Open(o RunnerOptions) (*Runner, error) {
 func (r *Runner) open(o RunnerOptions) error {
 	pus, prefill, decode := workerSets(o.Plan.Prefill.PUs, o.Plan.Decode.PUs)
 	var err error
-	if r.pool, err = pool.New(pus, pool.Options{Pin: true, Spin: o.Spin}); err != nil {
+	if r.pool, err = pool.New(pus, pool.Options{Pin: !o.Unpinned, Spin: o.Spin}); err != nil {
+		return err
+	}
+	groups, err := r.parts.Grouping(r.pool)
+	if err != nil {
 		return err
 	}
 	kernels, err := exec.NewKernels(exec.PlanISA(o.Plan), o.Plan)
@@ -96,11 +107,11 @@ func (r *Runner) open(o RunnerOptions) error {
 	if err != nil {
 		return err
 	}
-	if r.kv, err = exec.NewKVStore(r.Model.Dims, elem, o.Blocks); err != nil {
+	if r.kv, err = exec.NewKVStores(r.parts, elem, o.Blocks); err != nil {
 		return err
 	}
 	began := time.Now()
-	if r.weights, err = exec.LoadWeights(r.Model, o.Plan, r.pool, o.Progress); err != nil {
+	if r.weights, err = exec.LoadWeights(r.parts, o.Plan, r.pool, o.Progress); err != nil {
 		return err
 	}
 	r.packing = time.Since(began)
@@ -113,8 +124,8 @@ func (r *Runner) open(o RunnerOptions) error {
 		workers []int
 	}{{&o.Plan.Prefill, prefill}, {&o.Plan.Decode, decode}} {
 		r.phases[i].workers, r.phases[i].active = p.workers, p.workers
-		r.phases[i].executor, err = exec.New(exec.Config{Model: r.Model, Weights: r.weights, KV: r.kv,
-			Buffers: r.sets[0], Workers: r.pool.Size(), Phase: p.plan, Kernels: kernels})
+		r.phases[i].executor, err = exec.New(exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv,
+			Buffers: r.sets[0], Workers: r.pool.Size(), Groups: groups, Sync: o.Sync, Phase: p.plan, Kernels: kernels})
 		if err != nil {
 			return err
 		}
@@ -128,14 +139,14 @@ func (r *Runner) checkMemory(o RunnerOptions) error {
 	if err != nil {
 		return err
 	}
-	perBlock := int64(exec.KVBytesPerToken(r.Model.Dims, elem)) * kvcache.BlockTokens
+	perBlock := int64(r.parts.KVBytesPerToken(elem)) * kvcache.BlockTokens
 	if o.Blocks < 1 || int64(o.Blocks) > math.MaxInt64/4/perBlock || o.LogitRows > 1<<30 {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: lower --ctx or --parallel", o.Blocks, o.LogitRows)
 	}
 	cache := perBlock * int64(o.Blocks)
-	weights := exec.PackedBytes(r.Model)
+	weights := r.parts.PackedBytes()
 	rows := o.rows()
-	activations := exec.BufferBytes(r.Model, rows.all, rows.logits)
+	activations := r.parts.BufferBytes(rows.all, rows.logits)
 	if free := mem.Available(); free > 0 && cache+weights+activations > free {
 		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, but only %s of memory is free: lower --ctx or --parallel, or use a smaller model",
 			mem.FormatBytes(weights), o.Blocks*kvcache.BlockTokens, mem.FormatBytes(cache), rows.all, mem.FormatBytes(activations), mem.FormatBytes(free))

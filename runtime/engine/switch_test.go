@@ -48,14 +48,14 @@ func TestSwitchMovesNothing(t *testing.T) {
 	}
 	look := func() (s state) {
 		for i := range r.Model.Weights {
-			p := r.weights.At(i)
+			p := r.weights.At(0, i)
 			s.at = append(s.at, p.Data)
 			sum := sha256.Sum256(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes()))
 			for k := range s.sum {
 				s.sum[k] += sum[k]
 			}
 		}
-		pages, err := r.weights.Residency()
+		pages, err := r.weights.Residency(0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,8 @@ func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+c
 type Attention struct {
 	kv      *KVStore
 	group   int // query heads of a KV head
+	before  int // of the first KV head's query heads, those that another rank has
+	heads   int // query heads in all
 	fused   *microkernel.Attention
 	tiles   []tile
 	chunks  pool.Counter
@@ -62,9 +64,19 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers int) (*Attent
 	if err != nil {
 		return nil, err
 	}
-	a := &Attention{kv: kv, group: group, fused: fused, scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096}
+	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused, scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096}
 	a.memory, err = mem.Alloc(a.scratch*workers, mem.Options{Node: mem.AnyNode, Huge: true})
 	return a, err
+}
+
+// cut leaves some query heads of the first and of the last KV head to other ranks, which hold these KV heads too: `heads` in all remain, beginning
+// with number `before` of the first KV head.
+func (a *Attention) cut(before, heads int) { a.before, a.heads = before, heads }
+
+// queries are the query heads that read a KV head: the first of them, and how many.
+func (a *Attention) queries(kvHead int) (first, n int) {
+	first = max(0, kvHead*a.group-a.before)
+	return first, min(a.heads, (kvHead+1)*a.group-a.before) - first
 }
 
 // Free returns the scratch; no Run may be under way.
@@ -91,10 +103,10 @@ func (a *Attention) Run(w *pool.Worker, layer int, q, out Rows) {
 // job is one tile for the query heads that share a KV head.
 func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.AttentionJob {
 	dim := a.kv.layout.HeadDim
-	first := kvHead * a.group * dim
+	first, n := a.queries(kvHead)
 	return microkernel.AttentionJob{
-		Q: q.at(t.row, first), QStride: q.Stride, Out: out.at(t.row, first), OutStride: out.Stride,
-		Tokens: t.n, Group: a.group, Pos: t.pos,
+		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
+		Tokens: t.n, Group: n, Pos: t.pos,
 		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.span.Table)),
 		Scale: float32(1 / math.Sqrt(float64(dim))),
 	}

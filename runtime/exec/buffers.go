@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -13,14 +14,26 @@ import (
 // share them, since a forward is one or the other. Rows are strided so that equal columns of neighbouring rows do not
 // fall into one cache set.
 type Buffers struct {
-	memory    *mem.Buffer
-	base      [model.NumBufs]unsafe.Pointer
-	stride    [model.NumBufs]int // float32 elements between rows
-	rotations unsafe.Pointer     // [rows][headDim]float32: cosines, then sines, of each row's position
-	quant     quantRows
+	ranks     []rankBuffers
+	rotations unsafe.Pointer // [rows][headDim]float32: cosines, then sines, of each row's position
 	routes    routes
 	rows      int
 	logitRows int
+}
+
+// rankBuffers are the activations as one rank sees them: its own, and views of those that all share, which are in the first
+// rank's memory.
+type rankBuffers struct {
+	memory *mem.Buffer
+	base   [model.NumBufs]unsafe.Pointer
+	stride [model.NumBufs]int // float32 elements between rows
+	quant  quantRows
+}
+
+// shared tells which buffers all ranks read, and write in turn: what is as wide as the model. BufLogits is shared too, each
+// rank writing its own columns.
+func shared(b model.Buf) bool {
+	return b == model.BufX || b == model.BufH || b == model.BufRouter || b == model.BufLogits
 }
 
 // quantRows holds activations rounded to int8 in blocks of 32, rows of microkernel.ActQ8 blocks (compute path int8).
@@ -48,7 +61,7 @@ func RowStride(width int) int {
 	return s
 }
 
-// bufferLayout is where each buffer begins in one piece of memory.
+// bufferLayout is where each buffer of a rank begins in one piece of memory.
 type bufferLayout struct {
 	offset      [model.NumBufs]int
 	stride      [model.NumBufs]int
@@ -65,7 +78,9 @@ func (l *bufferLayout) reserve(bytes int) int {
 	return at
 }
 
-func layOut(m *model.Model, rows, logitRows, maxQuantK int) (l bufferLayout) {
+// layOut places a rank's buffers; those that are shared have room with the first rank only.
+func (p *part) layOut(rows, logitRows, maxQuantK int) (l bufferLayout) {
+	m := p.model
 	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
 		l.stride[i] = RowStride(m.Width(i))
@@ -74,56 +89,83 @@ func layOut(m *model.Model, rows, logitRows, maxQuantK int) (l bufferLayout) {
 		if i == model.BufLogits {
 			n = logitRows
 		}
-		l.offset[i] = l.reserve(4 * n * l.stride[i])
+		if p.first || !shared(i) {
+			l.offset[i] = l.reserve(4 * n * l.stride[i])
+		}
 	}
-	l.rotations = l.reserve(4 * rows * m.Dims.HeadDim)
+	if p.first {
+		l.rotations = l.reserve(4 * rows * m.Dims.HeadDim)
+		l.routes = l.reserve(routeBytes(m.Experts, rows))
+	}
 	l.quantStride = QuantRowBytes(maxQuantK)
 	l.quant = l.reserve(most * l.quantStride)
-	l.routes = l.reserve(routeBytes(m.Experts, rows))
 	return l
 }
 
 // BufferBytes is what NewBuffers will allocate at most.
-func BufferBytes(m *model.Model, rows, logitRows int) int64 {
+func (p *Parts) BufferBytes(rows, logitRows int) (total int64) {
 	k := 0
-	for i := range m.Weights {
-		k = max(k, m.Weights[i].K)
+	for i := range p.Whole.Weights {
+		k = max(k, p.Whole.Weights[i].K)
 	}
-	return int64(layOut(m, rows, logitRows, k).total)
+	for r := range p.list {
+		total += int64(p.list[r].layOut(rows, logitRows, k).total)
+	}
+	return total
 }
 
-// NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows want logits.
-// maxQuantK is the longest row that an int8 weight reads, 0 where there is none.
-func NewBuffers(m *model.Model, rows, logitRows, maxQuantK int) (*Buffers, error) {
-	l := layOut(m, rows, logitRows, maxQuantK)
-	memory, err := mem.Alloc(l.total, mem.Options{Node: mem.AnyNode, Huge: true})
-	if err != nil {
-		return nil, fmt.Errorf("activations of %d rows: %w", rows, err)
+// NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows want logits, each rank's
+// on its node. maxQuantK is the longest row that an int8 weight reads, 0 where there is none.
+func NewBuffers(p *Parts, rows, logitRows, maxQuantK int) (*Buffers, error) {
+	b := &Buffers{rows: rows, logitRows: logitRows}
+	for r := range p.list {
+		part := &p.list[r]
+		l := part.layOut(rows, logitRows, maxQuantK)
+		memory, err := mem.Alloc(l.total, mem.Options{Node: part.node, Huge: true})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("activations of %d rows: %w", rows, err), b.Free())
+		}
+		at := func(off int) unsafe.Pointer { return unsafe.Add(memory.Pointer(), off) }
+		own := rankBuffers{memory: memory, stride: l.stride, quant: quantRows{base: at(l.quant), stride: l.quantStride}}
+		for i := range model.NumBufs {
+			own.base[i] = at(l.offset[i])
+			if r > 0 && shared(i) {
+				own.base[i], own.stride[i] = b.ranks[0].base[i], b.ranks[0].stride[i]
+			}
+		}
+		own.base[model.BufLogits] = unsafe.Add(own.base[model.BufLogits], 4*part.share.Vocab.Lo)
+		if part.first {
+			b.rotations = at(l.rotations)
+			b.routes = newRoutes(p.Whole.Experts, rows, at(l.routes))
+		}
+		b.ranks = append(b.ranks, own)
 	}
-	at := func(off int) unsafe.Pointer { return unsafe.Add(memory.Pointer(), off) }
-	b := &Buffers{memory: memory, stride: l.stride, rows: rows, logitRows: logitRows}
-	for i := range model.NumBufs {
-		b.base[i] = at(l.offset[i])
-	}
-	b.rotations = at(l.rotations)
-	b.quant = quantRows{base: at(l.quant), stride: l.quantStride}
-	b.routes = newRoutes(m.Experts, rows, at(l.routes))
 	return b, nil
 }
 
 // Free returns the memory; no forward may run then or afterwards.
-func (b *Buffers) Free() error { return b.memory.Free() }
+func (b *Buffers) Free() (err error) {
+	for i := range b.ranks {
+		err = errors.Join(err, b.ranks[i].memory.Free())
+	}
+	return err
+}
 
 // Bytes is the size of all activations.
-func (b *Buffers) Bytes() int { return b.memory.Len() }
+func (b *Buffers) Bytes() (total int) {
+	for i := range b.ranks {
+		total += b.ranks[i].memory.Len()
+	}
+	return total
+}
 
 // row points at the first element of a row.
-func (b *Buffers) row(buf model.Buf, r int) *float32 {
+func (b *rankBuffers) row(buf model.Buf, r int) *float32 {
 	return (*float32)(unsafe.Add(b.base[buf], 4*r*b.stride[buf]))
 }
 
 // rowsOf is a buffer as rows.
-func (b *Buffers) rowsOf(buf model.Buf) Rows { return Rows{(*float32)(b.base[buf]), b.stride[buf]} }
+func (b *rankBuffers) rowsOf(buf model.Buf) Rows { return Rows{(*float32)(b.base[buf]), b.stride[buf]} }
 
 // rotation points at the cosines and sines of a row's position.
 func (b *Buffers) rotation(r, headDim int) *float32 {

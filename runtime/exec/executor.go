@@ -21,11 +21,13 @@ type Team interface{ Run(fn func(*pool.Worker)) }
 
 // Config is what an Executor works on. Two executors, one a phase, share everything but the phase.
 type Config struct {
-	Model   *model.Model
+	Parts   *Parts
 	Weights *Weights
-	KV      *KVStore
+	KV      KVStores
 	Buffers *Buffers
-	Workers int // of the pool that will run it
+	Workers int            // of the pool that will run it
+	Groups  *pool.Grouping // of Parts.Grouping
+	Sync    Sync
 	Phase   *plans.Phase
 	Kernels *Kernels
 }
@@ -35,13 +37,12 @@ type Config struct {
 // the same Buffers.
 type Executor struct {
 	model   *model.Model
-	weights *Weights
-	kv      *KVStore
+	steps   []step // of model.Ops
+	ranks   []rank
+	groups  *pool.Grouping // nil with one rank
 	bufs    *Buffers
 	vec     *microkernel.Vec
-	attend  *Attention
 	rotate  rotation
-	gemms   []*phaseGemm // by weight index
 	scratch []workerScratch
 	memory  *mem.Buffer
 
@@ -54,10 +55,8 @@ type Executor struct {
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
 	next      int
-	halt      [2]bool // what worker 0 read from stop after an op, by parity: it is never two ops ahead of the others
-	chunks    pool.Counter
-	quantized pool.Counter // the quantization that precedes an int8 product shares its op with the product
-	ended     time.Time    // worker 0 passed the last barrier
+	halt      [2]bool   // what worker 0 read from stop before a global barrier, by parity: it is never two of them ahead of the others
+	ended     time.Time // worker 0 passed the last barrier
 	body      func(*pool.Worker)
 }
 
@@ -69,52 +68,71 @@ type workerScratch struct {
 // New compiles the phase's schedules for every weight of the model. It fails where the plan has none for a weight, or
 // names a kernel that this host cannot build.
 func New(c Config) (*Executor, error) {
+	m := c.Parts.Whole
 	e := &Executor{
-		model: c.Model, weights: c.Weights, kv: c.KV, bufs: c.Buffers,
-		vec: c.Kernels.Vec, rotate: newRotation(c.Model.Rope),
-		positions: make([]int32, c.Buffers.rows),
+		model: m, steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()), groups: c.Groups,
+		bufs: c.Buffers, vec: c.Kernels.Vec, rotate: newRotation(m.Rope), positions: make([]int32, c.Buffers.rows),
 	}
 	e.body = e.walk
-	var err error
 	if err := e.compile(c); err != nil {
-		return nil, err
-	}
-	if e.attend, err = NewAttention(c.Kernels.Vec.ISA(), c.KV, c.Model.Dims.Heads/c.Model.Dims.KVHeads, c.Workers); err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.Close())
 	}
 	if err := e.allocateScratch(c.Workers); err != nil {
-		return nil, errors.Join(err, e.attend.Free())
+		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
+// compile prepares every rank. Pieces of one shape share their products.
 func (e *Executor) compile(c Config) error {
+	group := e.model.Dims.Heads / e.model.Dims.KVHeads
 	byKey := map[plans.WeightKey]*phaseGemm{}
-	for i, w := range c.Model.Weights {
-		packed := c.Weights.At(i)
-		key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
-		g, done := byKey[key]
-		if !done {
-			var err error
-			if g, err = newPhaseGemm(c.Kernels, c.Phase, key, packed.Compute); err != nil {
-				return fmt.Errorf("weight %s (%s): %w", w.Role, w.Tensor.Name, err)
-			}
-			byKey[key] = g
+	for r := range e.ranks {
+		own, part := &e.ranks[r], &c.Parts.list[r]
+		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
+		var err error
+		if own.attend, err = NewAttention(c.Kernels.Vec.ISA(), own.kv, group, c.Workers); err != nil {
+			return err
 		}
-		e.gemms = append(e.gemms, g)
+		own.attend.cut(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
+		own.gemms = make([]*phaseGemm, len(part.model.Weights))
+		for i, w := range part.model.Weights {
+			if !part.holds(i) {
+				continue
+			}
+			key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
+			g, done := byKey[key]
+			if !done {
+				if g, err = newPhaseGemm(c.Kernels, c.Phase, key, own.weights.At(i).Compute); err != nil {
+					return fmt.Errorf("weight %s (%s): %w", w.Role, w.Tensor.Name, err)
+				}
+				byKey[key] = g
+			}
+			own.gemms[i] = g
+		}
 	}
 	return nil
 }
 
+// gemmScratch is the memory a worker needs for any product of the rank.
+func (r *rank) gemmScratch(rows int) (most int) {
+	for _, g := range r.gemms {
+		if g != nil {
+			most = max(most, g.scratchBytes)
+		}
+	}
+	for i := range r.part.model.Ops {
+		if op := &r.part.model.Ops[i]; op.SwiGLU {
+			most = max(most, r.pairScratch(op, rows))
+		}
+	}
+	return most
+}
+
 func (e *Executor) allocateScratch(workers int) error {
 	gemm := 0
-	for _, g := range e.gemms {
-		gemm = max(gemm, g.scratchBytes)
-	}
-	for i := range e.model.Ops {
-		if op := &e.model.Ops[i]; op.SwiGLU {
-			gemm = max(gemm, e.pairScratch(op))
-		}
+	for r := range e.ranks {
+		gemm = max(gemm, e.ranks[r].gemmScratch(e.bufs.rows))
 	}
 	each := gemm/4096*4096 + 4096
 	memory, err := mem.Alloc(each*workers, mem.Options{Node: mem.AnyNode, Huge: true})
@@ -130,7 +148,17 @@ func (e *Executor) allocateScratch(workers int) error {
 }
 
 // Close frees the scratch; no Run may be under way.
-func (e *Executor) Close() error { return errors.Join(e.memory.Free(), e.attend.Free()) }
+func (e *Executor) Close() (err error) {
+	if e.memory != nil {
+		err = e.memory.Free()
+	}
+	for r := range e.ranks {
+		if a := e.ranks[r].attend; a != nil {
+			err = errors.Join(err, a.Free())
+		}
+	}
+	return err
+}
 
 // Ops is the number of ops of a forward: Run has finished one when it returns this.
 func (e *Executor) Ops() int { return len(e.model.Ops) }
@@ -172,7 +200,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	}
 	e.batch, e.rows = b, b.Rows()
 	e.runs = cutRuns(e.runs, b.Spans)
-	e.attend.Begin(b.Spans)
+	for r := range e.ranks {
+		e.ranks[r].attend.Begin(b.Spans)
+	}
 	e.end = len(e.model.Ops)
 	if len(b.LogitRows) == 0 {
 		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
@@ -186,45 +216,60 @@ func (e *Executor) walk(w *pool.Worker) {
 	if w.ID() == 0 {
 		defer func() { e.ended = time.Now() }()
 	}
-	for i := e.from; i < e.end; i++ {
-		e.do(w, &e.model.Ops[i])
+	all, own := e.together(w), group{}
+	if e.groups != nil {
+		w.Use(e.groups)
+		own = e.apart(w)
+	}
+	for i, passed := e.from, 0; i < e.end; i++ {
+		s := e.steps[i]
+		g := &all
+		if s.mode.Apart() {
+			g = &own
+		}
+		e.do(g, &g.part.model.Ops[i])
+		if s.local && i+1 < e.end {
+			w.LocalBarrier()
+			continue
+		}
 		if w.ID() == 0 {
-			e.halt[i&1] = e.stop != nil && e.stop.Load()
+			e.halt[passed&1] = e.stop != nil && e.stop.Load()
 		}
 		w.Barrier()
-		if e.halt[i&1] {
+		if e.halt[passed&1] {
 			if w.ID() == 0 && i+1 < e.end {
 				e.next = i + 1
 			}
 			return
 		}
+		passed++
 	}
 }
 
-func (e *Executor) do(w *pool.Worker, op *model.Op) {
+func (e *Executor) do(g *group, op *model.Op) {
 	switch op.Kind {
 	case model.OpEmbed:
-		e.embed(w)
+		e.embed(g)
 	case model.OpNorm:
-		e.norm(w, op)
+		e.norm(g, op)
 	case model.OpMatMul:
-		e.matMul(w, op)
+		e.matMul(g, op)
 	case model.OpRotate:
-		e.rotateHeads(w, op)
+		e.rotateHeads(g, op)
 	case model.OpAttention:
-		e.attend.Run(w, op.Layer, e.bufs.rowsOf(model.BufQ), e.bufs.rowsOf(model.BufAtt))
+		g.rank.attend.Run(g.w, op.Layer, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt))
 	case model.OpAddNorm:
-		e.addNorm(w, op)
+		e.addNorm(g, op)
 	case model.OpGather:
-		e.gather(w)
+		e.gather(g)
 	case model.OpRoute:
-		e.route(w)
+		e.route(g)
 	case model.OpDispatch:
-		e.dispatch(w)
+		e.dispatch(g)
 	case model.OpExperts:
-		e.experts(w, op)
+		e.experts(g, op)
 	case model.OpCombine:
-		e.combine(w)
+		e.combine(g)
 	}
 }
 
@@ -241,5 +286,5 @@ func (e *Executor) Span(active []int) (began, ended time.Time) {
 
 // Logits returns the logits of batch.LogitRows[i] of the last finished Run, valid until the next one.
 func (e *Executor) Logits(i int) []float32 {
-	return unsafe.Slice(e.bufs.row(model.BufLogits, i), e.model.Dims.Vocab)
+	return unsafe.Slice(e.bufs.ranks[0].row(model.BufLogits, i), e.model.Dims.Vocab)
 }

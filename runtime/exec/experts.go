@@ -4,29 +4,28 @@ import (
 	"unsafe"
 
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 )
 
 // experts is Outs[i] = In * W[i]^T where W[i] is a stack of matrices, one for each expert, which multiplies the rows that
 // were sent to it. The slices of all products form one list of tasks, expert by expert.
-func (e *Executor) experts(w *pool.Worker, op *model.Op) {
-	if e.readsQuantized(op) {
-		e.quantize(w, op.In, e.rows*e.bufs.routes.used, e.model.Weights[op.W[0]].K)
-		w.Barrier()
+func (e *Executor) experts(g *group, op *model.Op) {
+	if g.readsQuantized(op) {
+		e.quantize(g, op.In, e.rows*e.bufs.routes.used, g.part.model.Weights[op.W[0]].K)
+		g.barrier()
 	}
 	total := 0
 	for expert := range e.model.Experts.Count {
-		total += e.expertTasks(op, expert)
+		total += e.expertTasks(g, op, expert)
 	}
-	scratch := e.scratch[w.Index()].gemm
+	scratch := e.scratch[g.w.Index()].gemm
 	expert, before := 0, 0 // tasks come in ascending order: those before this expert's
-	for lo, hi, ok := w.Next(&e.chunks, total, 1); ok; lo, hi, ok = w.Next(&e.chunks, total, 1) {
+	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := lo; t < hi; t++ {
-			for t-before >= e.expertTasks(op, expert) {
-				before += e.expertTasks(op, expert)
+			for t-before >= e.expertTasks(g, op, expert) {
+				before += e.expertTasks(g, op, expert)
 				expert++
 			}
-			e.runExpert(scratch, op, expert, t-before)
+			e.runExpert(g, scratch, op, expert, t-before)
 		}
 	}
 }
@@ -38,33 +37,32 @@ func (r *routes) rowsOf(expert int) (first, n int) {
 }
 
 // expertTasks is the number of slices of an expert's products.
-func (e *Executor) expertTasks(op *model.Op, expert int) (total int) {
+func (e *Executor) expertTasks(g *group, op *model.Op, expert int) (total int) {
 	_, m := e.bufs.routes.rowsOf(expert)
 	if m == 0 {
 		return 0
 	}
 	for _, wi := range op.W[:len(op.Outs)] {
-		total += e.gemms[wi].of(m).Tasks(m)
+		total += g.rank.gemms[wi].of(m).Tasks(m)
 	}
 	return total
 }
 
 // runExpert computes slice t of an expert's products.
-func (e *Executor) runExpert(scratch unsafe.Pointer, op *model.Op, expert, t int) {
+func (e *Executor) runExpert(g *group, scratch unsafe.Pointer, op *model.Op, expert, t int) {
 	first, m := e.bufs.routes.rowsOf(expert)
 	for i, wi := range op.W[:len(op.Outs)] {
-		g := e.gemms[wi].of(m)
-		if n := g.Tasks(m); t >= n {
+		if n := g.rank.gemms[wi].of(m).Tasks(m); t >= n {
 			t -= n
 			continue
 		}
-		p := e.product(op, i, m)
-		p.o.W = e.weights.InStack(wi, expert)
-		p.o.A = unsafe.Pointer(e.bufs.row(op.In, first))
-		p.o.C = unsafe.Pointer(e.bufs.row(op.Outs[i], first))
-		p.o.Quant.base = e.bufs.quant.block(first, 0)
+		p := g.product(op, i, m)
+		p.o.W = g.rank.weights.InStack(wi, expert)
+		p.o.A = unsafe.Pointer(g.row(op.In, first))
+		p.o.C = unsafe.Pointer(g.row(op.Outs[i], first))
+		p.o.Quant.base = g.bufs.quant.block(first, 0)
 		if p.up != nil {
-			p.upO.W, p.upO.A, p.upO.Quant = e.weights.InStack(op.W[1], expert), p.o.A, p.o.Quant
+			p.upO.W, p.upO.A, p.upO.Quant = g.rank.weights.InStack(op.W[1], expert), p.o.A, p.o.Quant
 		}
 		p.run(scratch, t)
 		return

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -10,20 +11,14 @@ import (
 	"sandwich/runtime/model"
 )
 
-// KVStore is the memory behind the block ids of kvcache: for every layer, block and KV head a K block and a V block
-// of 64 positions in microkernel.KVLayout. Pages are touched when a block is first written.
+// KVStore is the memory behind the block ids of kvcache: for every layer, block and KV head, of the model or of one rank's
+// share of it, a K block and a V block of 64 positions in microkernel.KVLayout. Pages are touched when a block is first written.
 type KVStore struct {
 	layout  microkernel.KVLayout
 	memory  *mem.Buffer
 	blocks  int
 	kvHeads int
 	pair    int // bytes of a K block and its V block
-}
-
-// KVBytesPerToken is what one cached position costs in all layers.
-func KVBytesPerToken(d model.Dims, elem microkernel.KVType) int {
-	l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
-	return d.Layers * d.KVHeads * (l.KBytes() + l.VBytes()) / microkernel.KVBlock
 }
 
 // ParseKV reads the element type of a KV cache from a flag or a plan.
@@ -39,14 +34,15 @@ func ParseKV(name string) (microkernel.KVType, error) {
 	return 0, fmt.Errorf("KV cache type %q is not supported: use f16, f32 or q8_0", name)
 }
 
-// NewKVStore reserves the cache of `blocks` blocks for a model.
-func NewKVStore(d model.Dims, elem microkernel.KVType, blocks int) (*KVStore, error) {
+// NewKVStore reserves the cache of `blocks` blocks for a model, or for a share of it, on a NUMA node (mem.AnyNode: wherever it is first
+// written from).
+func NewKVStore(d model.Dims, elem microkernel.KVType, blocks, node int) (*KVStore, error) {
 	l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	s := &KVStore{layout: l, blocks: blocks, kvHeads: d.KVHeads, pair: l.KBytes() + l.VBytes()}
-	memory, err := mem.Alloc(d.Layers*blocks*d.KVHeads*s.pair, mem.Options{Node: mem.AnyNode, Huge: true})
+	memory, err := mem.Alloc(d.Layers*blocks*d.KVHeads*s.pair, mem.Options{Node: node, Huge: true})
 	if err != nil {
 		return nil, fmt.Errorf("the KV cache of %d tokens does not fit, lower the context or the number of parallel requests: %w",
 			blocks*kvcache.BlockTokens, err)
@@ -76,3 +72,37 @@ func (s *KVStore) head(layer, kvHead int) unsafe.Pointer {
 }
 
 func (s *KVStore) pitch() int { return s.kvHeads * s.pair }
+
+// KVStores are the caches of all ranks: a block id means the same positions in each.
+type KVStores []*KVStore
+
+// NewKVStores reserves `blocks` blocks for every rank, on its node.
+func NewKVStores(p *Parts, elem microkernel.KVType, blocks int) (list KVStores, err error) {
+	for r := range p.list {
+		s, err := NewKVStore(p.list[r].model.Dims, elem, blocks, p.list[r].node)
+		if err != nil {
+			return nil, errors.Join(err, list.Free())
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// Bytes is the size of all of them.
+func (l KVStores) Bytes() (total int) {
+	for _, s := range l {
+		total += s.Bytes()
+	}
+	return total
+}
+
+// Blocks is the number of blocks, the same in each.
+func (l KVStores) Blocks() int { return l[0].Blocks() }
+
+// Free returns the memory; no forward may run then or afterwards.
+func (l KVStores) Free() (err error) {
+	for _, s := range l {
+		err = errors.Join(err, s.Free())
+	}
+	return err
+}

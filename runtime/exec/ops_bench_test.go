@@ -34,9 +34,9 @@ func benchOps(b *testing.B, typ gguf.Type, rows int) {
 	for b.Loop() {
 		sum := map[string]time.Duration{}
 		p.Run(func(w *pool.Worker) {
-			began := time.Now()
+			began, g := time.Now(), e.together(w)
 			for i := range e.model.Ops {
-				e.do(w, &e.model.Ops[i])
+				e.do(&g, &e.model.Ops[i])
 				w.Barrier()
 				if w.ID() == 0 {
 					now := time.Now()
@@ -92,16 +92,18 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	p, err := pool.New(plan.Prefill.PUs, pool.Options{Pin: true})
 	must(err)
 	b.Cleanup(p.Close)
-	w, err := LoadWeights(m, plan, p, nil)
+	parts, err := Divide(m, plan)
+	must(err)
+	w, err := LoadWeights(parts, plan, p, nil)
 	must(err)
 	b.Cleanup(func() { w.Free() })
-	kv, err := NewKVStore(m.Dims, microkernel.KVF16, kvcache.BlocksFor(rows))
+	kv, err := NewKVStores(parts, microkernel.KVF16, kvcache.BlocksFor(rows))
 	must(err)
 	b.Cleanup(func() { kv.Free() })
-	bufs, err := NewBuffers(m, rows, 1, w.MaxQuantizedK())
+	bufs, err := NewBuffers(parts, rows, 1, w.MaxQuantizedK())
 	must(err)
 	b.Cleanup(func() { bufs.Free() })
-	e, err := New(Config{Model: m, Weights: w, KV: kv, Buffers: bufs, Workers: p.Size(), Phase: &plan.Prefill, Kernels: kernels})
+	e, err := New(Config{Parts: parts, Weights: w, KV: kv, Buffers: bufs, Workers: p.Size(), Phase: &plan.Prefill, Kernels: kernels})
 	must(err)
 	b.Cleanup(func() { e.Close() })
 	batch := &kvcache.Batch{LogitRows: []int32{int32(rows - 1)}, Prefill: rows > 1}

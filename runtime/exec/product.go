@@ -21,12 +21,13 @@ type product struct {
 // same part of the gate.
 const stripBytes = 256 << 10
 
-// pairScratch is the memory one worker needs for an op with SwiGLU: a strip, and the widened panels of either weight.
-func (e *Executor) pairScratch(op *model.Op) int {
-	gate, up := e.gemms[op.W[0]], e.gemms[op.W[1]]
-	strip, rows := 0, e.model.RowsOf(op.Outs[0], e.bufs.rows)
-	for _, r := range gate.rules {
-		strip = max(strip, r.gemm.stripSize(rows))
+// pairScratch is the memory one worker needs for an op with SwiGLU in a forward of so many rows: a strip, and the widened panels of either weight.
+func (r *rank) pairScratch(op *model.Op, rows int) int {
+	gate, up := r.gemms[op.W[0]], r.gemms[op.W[1]]
+	strip := 0
+	rows = r.part.model.RowsOf(op.Outs[0], rows)
+	for _, rule := range gate.rules {
+		strip = max(strip, rule.gemm.stripSize(rows))
 	}
 	return strip + max(gate.scratchBytes, up.scratchBytes)
 }

@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 )
 
 // routes is which experts the rows of a forward go to. A row and one of its experts are a pair; the rows of BufExpert
@@ -87,12 +86,12 @@ func (r *routes) group(rows int) {
 
 // route chooses the experts of every row. Their weights are the softmax over the chosen logits, which equals the softmax
 // over all of them scaled to sum 1.
-func (e *Executor) route(w *pool.Worker) {
+func (e *Executor) route(g *group) {
 	r := &e.bufs.routes
 	experts := e.model.Experts.Count
-	for lo, hi, ok := w.Next(&e.chunks, e.rows, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, e.rows, rowChunk) {
+	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for row := lo; row < hi; row++ {
-			r.choose(row, unsafe.Slice(e.bufs.row(model.BufRouter, row), experts))
+			r.choose(row, unsafe.Slice(g.row(model.BufRouter, row), experts))
 			weight := r.weight[row*r.used:][:r.used]
 			e.vec.SoftmaxBlock(&weight[0], r.used, 1, r.used, &r.valid, 1, &r.top[row], &r.sum[row])
 			for i := range weight {
@@ -100,39 +99,39 @@ func (e *Executor) route(w *pool.Worker) {
 			}
 		}
 	}
-	w.Barrier()
-	if w.ID() == 0 {
+	g.barrier()
+	if g.id == 0 {
 		r.group(e.rows)
 	}
 }
 
 // dispatch copies each pair's row to where the experts read it.
-func (e *Executor) dispatch(w *pool.Worker) {
+func (e *Executor) dispatch(g *group) {
 	r := &e.bufs.routes
 	pairs, hidden := e.rows*r.used, e.model.Dims.Hidden
-	for lo, hi, ok := w.Next(&e.chunks, pairs, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, pairs, rowChunk) {
+	for lo, hi, ok := g.next(pairs, rowChunk); ok; lo, hi, ok = g.next(pairs, rowChunk) {
 		for at := lo; at < hi; at++ {
-			dst := unsafe.Slice(e.bufs.row(model.BufExpert, at), hidden)
-			copy(dst, unsafe.Slice(e.bufs.row(model.BufH, int(r.source[at])), hidden))
+			dst := unsafe.Slice(g.row(model.BufExpert, at), hidden)
+			copy(dst, unsafe.Slice(g.row(model.BufH, int(r.source[at])), hidden))
 		}
 	}
 }
 
 // combine sums the outputs of each row's experts, best first: one chain of fused multiply-adds an element. A unit is a piece
 // of a row, so that the one row of a decode step is shared too.
-func (e *Executor) combine(w *pool.Worker) {
+func (e *Executor) combine(g *group) {
 	const piece = 1024
 	r := &e.bufs.routes
 	hidden := e.model.Dims.Hidden
 	pieces := (hidden + piece - 1) / piece
-	for lo, hi, ok := w.Next(&e.chunks, e.rows*pieces, 1); ok; lo, hi, ok = w.Next(&e.chunks, e.rows*pieces, 1) {
+	for lo, hi, ok := g.next(e.rows*pieces, 1); ok; lo, hi, ok = g.next(e.rows*pieces, 1) {
 		for u := lo; u < hi; u++ {
 			row, c := u/pieces, u%pieces*piece
 			n := min(piece, hidden-c)
-			dst := addElems(e.bufs.row(model.BufY, row), c)
+			dst := addElems(g.row(model.BufY, row), c)
 			clear(unsafe.Slice(dst, n))
 			for pair := row * r.used; pair < (row+1)*r.used; pair++ {
-				e.vec.AddScaled(dst, addElems(e.bufs.row(model.BufExpert, int(r.place[pair])), c), r.weight[pair], n)
+				e.vec.AddScaled(dst, addElems(g.row(model.BufExpert, int(r.place[pair])), c), r.weight[pair], n)
 			}
 		}
 	}

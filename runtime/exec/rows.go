@@ -7,7 +7,6 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 )
 
 // Row chunks of the row-wise ops: small enough that a slow worker holds nobody up for long, large enough that handing
@@ -15,13 +14,13 @@ import (
 const rowChunk = 4
 
 // embed fills X with the embedding rows of the batch's tokens, and the rotations of their positions.
-func (e *Executor) embed(w *pool.Worker) {
+func (e *Executor) embed(g *group) {
 	d := e.model.Dims
 	rowBytes := e.model.Embed.Type.RowBytes(d.Hidden)
-	for lo, hi, ok := w.Next(&e.chunks, e.rows, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, e.rows, rowChunk) {
+	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
 			token := int(e.batch.Tokens[r])
-			dst := unsafe.Slice(e.bufs.row(model.BufX, r), d.Hidden)
+			dst := unsafe.Slice(g.row(model.BufX, r), d.Hidden)
 			src := e.model.Embed.Data[token*rowBytes : (token+1)*rowBytes]
 			if err := gguf.Dequantize(dst, e.model.Embed.Type, src); err != nil {
 				panic(err) // Load checked type and shape
@@ -55,35 +54,40 @@ func (t rotation) angles(dst []float32, pos int) {
 	}
 }
 
-func (e *Executor) norm(w *pool.Worker, op *model.Op) {
-	for lo, hi, ok := w.Next(&e.chunks, e.rows, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, e.rows, rowChunk) {
+func (e *Executor) norm(g *group, op *model.Op) {
+	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
-			e.normRow(r, op.Norm)
+			e.normRow(g, r, op.Norm)
 		}
 	}
 }
 
-func (e *Executor) addNorm(w *pool.Worker, op *model.Op) {
-	for lo, hi, ok := w.Next(&e.chunks, e.rows, rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, e.rows, rowChunk) {
+// addNorm is the gather of a subgraph: what the ranks computed of Y is summed in ascending order, whoever does it.
+func (e *Executor) addNorm(g *group, op *model.Op) {
+	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
-			e.vec.Add(e.bufs.row(model.BufX, r), e.bufs.row(model.BufY, r), e.model.Dims.Hidden)
-			e.normRow(r, op.Norm)
+			y := g.row(model.BufY, r)
+			for i := range e.bufs.ranks[1:] {
+				e.vec.Add(y, e.bufs.ranks[1+i].row(model.BufY, r), e.model.Dims.Hidden)
+			}
+			e.vec.Add(g.row(model.BufX, r), y, e.model.Dims.Hidden)
+			e.normRow(g, r, op.Norm)
 		}
 	}
 }
 
-func (e *Executor) normRow(r int, weight *model.Vector) {
-	e.vec.RMSNorm(e.bufs.row(model.BufH, r), e.bufs.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
+func (e *Executor) normRow(g *group, r int, weight *model.Vector) {
+	e.vec.RMSNorm(g.row(model.BufH, r), g.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
 }
 
 // gather copies the rows of H whose logits are wanted to the top of Y, where the head reads them.
-func (e *Executor) gather(w *pool.Worker) {
+func (e *Executor) gather(g *group) {
 	wanted := e.batch.LogitRows
 	hidden := e.model.Dims.Hidden
-	for lo, hi, ok := w.Next(&e.chunks, len(wanted), rowChunk); ok; lo, hi, ok = w.Next(&e.chunks, len(wanted), rowChunk) {
+	for lo, hi, ok := g.next(len(wanted), rowChunk); ok; lo, hi, ok = g.next(len(wanted), rowChunk) {
 		for i := lo; i < hi; i++ {
-			dst := unsafe.Slice(e.bufs.row(model.BufY, i), hidden)
-			copy(dst, unsafe.Slice(e.bufs.row(model.BufH, int(wanted[i])), hidden))
+			dst := unsafe.Slice(g.row(model.BufY, i), hidden)
+			copy(dst, unsafe.Slice(g.row(model.BufH, int(wanted[i])), hidden))
 		}
 	}
 }
@@ -111,31 +115,31 @@ func cutRuns(dst []run, spans []kvcache.Span) []run {
 
 // rotateHeads normalizes (where the model does) and rotates the heads of Q and K, and stores K and V: one unit is the
 // group of query heads of one KV head over one run.
-func (e *Executor) rotateHeads(w *pool.Worker, op *model.Op) {
-	kvHeads := e.model.Dims.KVHeads
+func (e *Executor) rotateHeads(g *group, op *model.Op) {
+	kvHeads := g.part.model.Dims.KVHeads
 	units := len(e.runs) * kvHeads
-	for lo, hi, ok := w.Next(&e.chunks, units, 1); ok; lo, hi, ok = w.Next(&e.chunks, units, 1) {
+	for lo, hi, ok := g.next(units, 1); ok; lo, hi, ok = g.next(units, 1) {
 		for u := lo; u < hi; u++ {
-			e.rotateGroup(op, &e.runs[u/kvHeads], u%kvHeads)
+			e.rotateGroup(g, op, &e.runs[u/kvHeads], u%kvHeads)
 		}
 	}
 }
 
-func (e *Executor) rotateGroup(op *model.Op, r *run, kvHead int) {
+func (e *Executor) rotateGroup(g *group, op *model.Op, r *run, kvHead int) {
 	d := e.model.Dims
-	group := d.Heads / d.KVHeads
+	first, n := g.rank.attend.queries(kvHead)
 	for row := r.row; row < r.row+r.n; row++ {
 		angles := e.bufs.rotation(row, d.HeadDim)
-		q := addElems(e.bufs.row(model.BufQ, row), kvHead*group*d.HeadDim)
-		e.rotateVectors(q, group, op.QNorm, angles)
-		e.rotateVectors(addElems(e.bufs.row(model.BufK, row), kvHead*d.HeadDim), 1, op.KNorm, angles)
+		q := addElems(g.row(model.BufQ, row), first*d.HeadDim)
+		e.rotateVectors(q, n, op.QNorm, angles)
+		e.rotateVectors(addElems(g.row(model.BufK, row), kvHead*d.HeadDim), 1, op.KNorm, angles)
 	}
-	kBlock, vBlock := e.kv.at(op.Layer, r.block, kvHead)
+	kBlock, vBlock := g.rank.kv.at(op.Layer, r.block, kvHead)
 	at := r.pos % kvcache.BlockTokens
-	k := addElems(e.bufs.row(model.BufK, r.row), kvHead*d.HeadDim)
-	v := addElems(e.bufs.row(model.BufV, r.row), kvHead*d.HeadDim)
-	e.vec.StoreK(e.kv.layout, kBlock, at, k, r.n, e.bufs.stride[model.BufK])
-	e.vec.StoreV(e.kv.layout, vBlock, at, v, r.n, e.bufs.stride[model.BufV])
+	k := addElems(g.row(model.BufK, r.row), kvHead*d.HeadDim)
+	v := addElems(g.row(model.BufV, r.row), kvHead*d.HeadDim)
+	e.vec.StoreK(g.rank.kv.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
+	e.vec.StoreV(g.rank.kv.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
 }
 
 func (e *Executor) rotateVectors(x *float32, heads int, norm *model.Vector, angles *float32) {

@@ -1,8 +1,8 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"sandwich/microkernel"
@@ -22,34 +22,66 @@ type Packed struct {
 
 func (p *Packed) quantizedInput() bool { return p.Compute == microkernel.ComputeInt8 }
 
-// Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5).
+// Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5): each rank's pieces in memory of its own.
 type Weights struct {
+	ranks []rankWeights
+}
+
+// rankWeights are the pieces of one rank.
+type rankWeights struct {
 	packed []Packed // the matrices of a stack follow each other
-	first  []int    // by Model.Weights: its first matrix in packed
+	first  []int    // by Model.Weights: its first matrix in packed, -1 where the rank holds nothing of it
 	memory *mem.Buffer
 }
 
 // At returns the packed form of Model.Weights[i], the first matrix of a stack.
-func (w *Weights) At(i int) *Packed { return &w.packed[w.first[i]] }
+func (w *rankWeights) At(i int) *Packed { return &w.packed[w.first[i]] }
 
 // InStack returns matrix j of the stack Model.Weights[i].
-func (w *Weights) InStack(i, j int) *Packed { return &w.packed[w.first[i]+j] }
+func (w *rankWeights) InStack(i, j int) *Packed { return &w.packed[w.first[i]+j] }
+
+// At returns what a rank holds of Model.Weights[i], the first matrix of a stack; nil where it holds nothing of it.
+func (w *Weights) At(rank, i int) *Packed {
+	if w.ranks[rank].first[i] < 0 {
+		return nil
+	}
+	return w.ranks[rank].At(i)
+}
+
+// Ranks is the number of ranks that hold the weights.
+func (w *Weights) Ranks() int { return len(w.ranks) }
 
 // Bytes is the size of all packed weights.
-func (w *Weights) Bytes() int64 { return int64(w.memory.Len()) }
+func (w *Weights) Bytes() (total int64) {
+	for r := range w.ranks {
+		total += int64(w.ranks[r].memory.Len())
+	}
+	return total
+}
 
-// Residency looks up on which NUMA nodes the packed weights are.
-func (w *Weights) Residency() (mem.Residency, error) { return w.memory.Residency() }
+// Residency looks up on which NUMA nodes the packed weights of a rank are.
+func (w *Weights) Residency(rank int) (mem.Residency, error) {
+	return w.ranks[rank].memory.Residency()
+}
 
 // Free returns the memory; nothing may read the weights then or afterwards.
-func (w *Weights) Free() error { return w.memory.Free() }
+func (w *Weights) Free() (err error) {
+	for r := range w.ranks {
+		if m := w.ranks[r].memory; m != nil {
+			err = errors.Join(err, m.Free())
+		}
+	}
+	return err
+}
 
 // MaxQuantizedK is the longest activation row that must be rounded to int8, 0 where no weight wants that.
 func (w *Weights) MaxQuantizedK() int {
 	k := 0
-	for i := range w.packed {
-		if p := &w.packed[i]; p.quantizedInput() {
-			k = max(k, p.Layout.K)
+	for r := range w.ranks {
+		for i := range w.ranks[r].packed {
+			if p := &w.ranks[r].packed[i]; p.quantizedInput() {
+				k = max(k, p.Layout.K)
+			}
 		}
 	}
 	return k
@@ -67,39 +99,51 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 	return l, nil
 }
 
-// PackedBytes is what LoadWeights will allocate for a model; types without a layout count as nothing.
-func PackedBytes(m *model.Model) (total int64) {
-	for i := range m.Weights {
-		if l, err := layoutOf(&m.Weights[i]); err == nil {
-			total += int64(l.Bytes()) * int64(m.Weights[i].Matrices())
-		}
-	}
-	return total
-}
-
-// LoadWeights packs every matrix of the model on all workers of the pool. The pages of a raw tensor are given back as
+// LoadWeights packs every matrix of the model, each rank's pieces by the rank's own workers. The pages of a raw tensor are given back as
 // soon as it is packed, so that weights are in memory once. A weight with a value that is not finite is refused by name.
 // progress, where given, hears of finished bytes and may be called from several threads.
-func LoadWeights(m *model.Model, plan *plans.Plan, p *pool.Pool, progress func(done, total int64)) (*Weights, error) {
-	w := &Weights{}
+func LoadWeights(parts *Parts, plan *plans.Plan, p *pool.Pool, progress func(done, total int64)) (*Weights, error) {
+	groups, err := parts.Grouping(p)
+	if err != nil {
+		return nil, err
+	}
+	w := &Weights{ranks: make([]rankWeights, len(parts.list))}
+	for r := range w.ranks {
+		if err := w.ranks[r].allocate(&parts.list[r], plan); err != nil {
+			return nil, errors.Join(err, w.Free())
+		}
+	}
+	l := loading{parts: parts, weights: w, groups: groups, total: parts.PackedBytes(), progress: progress}
+	if err := l.run(p); err != nil {
+		return nil, errors.Join(err, w.Free())
+	}
+	return w, nil
+}
+
+// allocate lays out the pieces of a rank in memory of its node.
+func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
+	m := part.model
 	for i := range m.Weights {
+		if !part.holds(i) {
+			w.first = append(w.first, -1)
+			continue
+		}
 		l, err := layoutOf(&m.Weights[i])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		c, err := computeOf(plan, &m.Weights[i])
+		c, err := computeOf(plan, m.Weights[i].Tensor)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w.first = append(w.first, len(w.packed))
 		for range m.Weights[i].Matrices() {
 			w.packed = append(w.packed, Packed{Layout: l, Compute: c})
 		}
 	}
-	total := PackedBytes(m)
-	memory, err := mem.Alloc(int(total), mem.Options{Node: mem.AnyNode, Huge: true})
+	memory, err := mem.Alloc(int(part.packedBytes()), mem.Options{Node: part.node, Huge: true})
 	if err != nil {
-		return nil, fmt.Errorf("packing the weights: %w", err)
+		return fmt.Errorf("packing the weights: %w", err)
 	}
 	w.memory = memory
 	at := memory.Pointer()
@@ -107,102 +151,14 @@ func LoadWeights(m *model.Model, plan *plans.Plan, p *pool.Pool, progress func(d
 		w.packed[i].Data = at
 		at = unsafe.Add(at, w.packed[i].Layout.Bytes())
 	}
-	if err := w.pack(m, p, total, progress); err != nil {
-		w.Free()
-		return nil, err
-	}
-	return w, nil
-}
-
-// computeOf looks up which arithmetic the plan gives a weight.
-func computeOf(plan *plans.Plan, w *model.Weight) (microkernel.Compute, error) {
-	key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
-	for i := range plan.Weights {
-		if plan.Weights[i].WeightKey == key {
-			return microkernel.ParseCompute(plan.Weights[i].Compute)
-		}
-	}
-	return 0, fmt.Errorf("the plan says nothing of weight %s (%s): it was made for another model", key, w.Tensor.Name)
-}
-
-// packPanels is how many panels one piece of packing work has.
-const packPanels = 8
-
-// packing is the progress of one weight: which panels are handed out, and how many are packed.
-type packing struct {
-	next pool.Counter
-	done atomic.Int64
-}
-
-func (w *Weights) pack(m *model.Model, p *pool.Pool, total int64, progress func(done, total int64)) error {
-	var done atomic.Int64
-	var bad atomic.Pointer[gguf.Tensor]
-	var embedding pool.Counter
-	work := make([]packing, len(m.Weights))
-	p.Run(func(worker *pool.Worker) {
-		if !checkEmbedding(m, worker, &embedding) {
-			bad.CompareAndSwap(nil, m.Embed)
-		}
-		for i := range m.Weights {
-			weight, stride := &m.Weights[i], w.At(i).Layout.PanelStride()
-			panels := w.At(i).Layout.Panels() * weight.Matrices()
-			for lo, hi, ok := worker.Next(&work[i].next, panels, packPanels); ok; lo, hi, ok = worker.Next(&work[i].next, panels, packPanels) {
-				if !w.packRange(i, weight.Tensor, lo, hi) {
-					bad.CompareAndSwap(nil, weight.Tensor)
-				}
-				if work[i].done.Add(int64(hi-lo)) == int64(panels) {
-					_ = weight.Tensor.Release() // advice: the pages stay in the page cache whatever it answers
-				}
-				n := done.Add(int64((hi - lo) * stride))
-				if progress != nil {
-					progress(n, total)
-				}
-			}
-		}
-	})
-	if m.Embed != nil {
-		_ = m.Embed.Release()
-	}
-	if t := bad.Load(); t != nil {
-		return fmt.Errorf("tensor %s has values that are not finite numbers: the file is damaged, copy or download it again", t.Name)
-	}
 	return nil
 }
 
-// checkEmbedding looks through an embedding that is not packed, as a head that shares it would be: its rows are read in
-// place, so that only a look at all of them shows damage before a request meets it.
-func checkEmbedding(m *model.Model, worker *pool.Worker, next *pool.Counter) bool {
-	e := m.Embed
-	if e == nil || m.Tied {
-		return true
+// computeOf looks up which arithmetic the plan gives a matrix: that of the whole, whatever a rank holds of it (rule 6).
+func computeOf(plan *plans.Plan, t *gguf.Tensor) (microkernel.Compute, error) {
+	key := plans.WeightKey{N: t.Dims[1], K: t.Dims[0], Type: t.Type.String()}
+	if w, ok := plan.Weight(key); ok {
+		return microkernel.ParseCompute(w.Compute)
 	}
-	row := e.Type.RowBytes(e.Dims[0])
-	for lo, hi, ok := worker.Next(next, e.Dims[1], packPanels*microkernel.PanelWidth); ok; lo, hi, ok = worker.Next(next, e.Dims[1], packPanels*microkernel.PanelWidth) {
-		if !finite(e.Type, e.Data[lo*row:hi*row]) {
-			return false
-		}
-	}
-	return true
-}
-
-// packRange packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all their values are
-// finite.
-func (w *Weights) packRange(i int, raw *gguf.Tensor, lo, hi int) bool {
-	l := w.At(i).Layout
-	row := raw.Type.RowBytes(l.K)
-	for lo < hi {
-		j, first := lo/l.Panels(), lo%l.Panels()
-		last := min(first+hi-lo, l.Panels())
-		n0, n1 := first*microkernel.PanelWidth, min(last*microkernel.PanelWidth, l.N)
-		rows := raw.Data[(j*l.N+n0)*row : (j*l.N+n1)*row]
-		if !finite(raw.Type, rows) {
-			return false
-		}
-		packed := unsafe.Slice((*byte)(w.InStack(i, j).Data), l.Bytes())
-		if err := microkernel.Pack(packed, l, n0, n1, rows, 0); err != nil {
-			panic(err) // ranges are ours
-		}
-		lo += last - first
-	}
-	return true
+	return 0, fmt.Errorf("the plan says nothing of weight %s (%s): it was made for another model", key, t.Name)
 }

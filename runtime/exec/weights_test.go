@@ -41,6 +41,15 @@ func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 	return m, plan
 }
 
+func divide(t *testing.T, m *model.Model, plan *plans.Plan) *Parts {
+	t.Helper()
+	parts, err := Divide(m, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts
+}
+
 func testPool(t *testing.T, workers int) *pool.Pool {
 	t.Helper()
 	p, err := pool.New(make([]int, workers), pool.Options{})
@@ -55,9 +64,9 @@ func testPool(t *testing.T, workers int) *pool.Pool {
 func TestWeightsPackEveryTensor(t *testing.T) {
 	m, plan := looseModel(t)
 	var last, calls int64
-	w, err := LoadWeights(m, plan, testPool(t, 1), func(done, total int64) {
+	w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 1), func(done, total int64) {
 		calls++
-		if done <= last || done > total || total != PackedBytes(m) {
+		if done <= last || done > total || total != divide(t, m, plan).PackedBytes() {
 			t.Errorf("progress %d of %d after %d", done, total, last)
 		}
 		last = done
@@ -66,21 +75,21 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Free()
-	if last != PackedBytes(m) || calls == 0 {
-		t.Errorf("progress ended at %d of %d", last, PackedBytes(m))
+	if last != divide(t, m, plan).PackedBytes() || calls == 0 {
+		t.Errorf("progress ended at %d of %d", last, divide(t, m, plan).PackedBytes())
 	}
-	three, err := LoadWeights(m, plan, testPool(t, 3), nil)
+	three, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 3), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer three.Free()
 	for i := range m.Weights {
-		tensor, p := m.Weights[i].Tensor, w.At(i)
+		tensor, p := m.Weights[i].Tensor, w.At(0, i)
 		want := make([]byte, p.Layout.Bytes())
 		if err := microkernel.Pack(want, p.Layout, 0, p.Layout.N, tensor.Data, 0); err != nil {
 			t.Fatal(err)
 		}
-		for _, got := range []*Packed{p, three.At(i)} {
+		for _, got := range []*Packed{p, three.At(0, i)} {
 			if !bytes.Equal(unsafe.Slice((*byte)(got.Data), got.Layout.Bytes()), want) {
 				t.Errorf("%s (%s) was packed otherwise", tensor.Name, tensor.Type)
 			}
@@ -105,26 +114,26 @@ func TestWeightsRefuse(t *testing.T) {
 		default:
 			binary.LittleEndian.PutUint16(last, 0x7C00)
 		}
-		if w, err := LoadWeights(m, plan, testPool(t, 2), nil); err == nil || !strings.Contains(err.Error(), tensor.Name+" ") {
+		if w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 2), nil); err == nil || !strings.Contains(err.Error(), tensor.Name+" ") {
 			w.Free()
 			t.Errorf("%s with an infinite value: %v", tensor.Name, err)
 		}
 	}
 	m, plan := looseModel(t)
 	m.Embed = &gguf.Tensor{Name: "embedding", Type: gguf.F32, Dims: []int{3, 1000}, Data: make([]byte, 12000)}
-	if w, err := LoadWeights(m, plan, testPool(t, 2), nil); err != nil {
+	if w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 2), nil); err != nil {
 		t.Errorf("a good embedding: %v", err)
 	} else {
 		w.Free()
 	}
 	binary.LittleEndian.PutUint32(m.Embed.Data[11996:], 0x7FC00000)
-	if w, err := LoadWeights(m, plan, testPool(t, 2), nil); err == nil || !strings.Contains(err.Error(), "embedding ") {
+	if w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 2), nil); err == nil || !strings.Contains(err.Error(), "embedding ") {
 		w.Free()
 		t.Errorf("an embedding with a value that is no number: %v", err)
 	}
 	m, plan = looseModel(t)
 	plan.Weights = plan.Weights[:3]
-	if _, err := LoadWeights(m, plan, testPool(t, 1), nil); err == nil || !strings.Contains(err.Error(), "33x5:bf16") {
+	if _, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 1), nil); err == nil || !strings.Contains(err.Error(), "33x5:bf16") {
 		t.Errorf("a plan that lacks a weight: %v", err)
 	}
 }

@@ -24,13 +24,14 @@ type Rope struct {
 }
 
 // Weight is one matrix of the model, W[N,K] row by row as the file stores it, or a stack of such matrices, one for each
-// expert.
+// expert; in a rank's share of the model a part of it.
 type Weight struct {
-	Role   string // q k v o gate up down router head
-	Layer  int    // -1 for the head
-	Tensor *gguf.Tensor
-	N, K   int
-	Stack  int // matrices; 0 and 1 are one
+	Role     string // q k v o gate up down router head
+	Layer    int    // -1 for the head
+	Tensor   *gguf.Tensor
+	N, K     int
+	Stack    int // matrices; 0 and 1 are one
+	Row, Col int // of the tensor's matrices, where this begins
 }
 
 // Matrices is the number of matrices in the stack.

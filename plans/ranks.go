@@ -1,0 +1,165 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// Shares is what each rank of the plan holds of its model: a rank with more PUs holds more.
+func (p *Plan) Shares() ([]Share, error) {
+	weights := make([]int, len(p.Service.Ranks))
+	for i, r := range p.Service.Ranks {
+		weights[i] = len(r.PUs)
+	}
+	return p.Model.Cut(weights)
+}
+
+// piece is a shape that a table is kept for: matrices of one shape as the ranks hold them.
+type piece struct {
+	WeightKey
+	of    []WeightKey // the whole matrices, which name the compute path
+	ranks []int       // that hold it; nil: all ranks compute it together
+}
+
+// pieces lists the tables that each phase needs, sorted.
+func (s ModelShape) pieces(shares []Share) []piece {
+	var out []piece
+	for _, w := range s.RankWeights(shares) {
+		if n := len(out); n == 0 || out[n-1].WeightKey != w.WeightKey {
+			out = append(out, piece{WeightKey: w.WeightKey})
+		}
+		last := &out[len(out)-1]
+		last.of = append(last.of, w.Of)
+		if w.Cut() {
+			last.ranks = append(last.ranks, w.Ranks...)
+		}
+	}
+	return out
+}
+
+// computeOf is the path that the plan gives the matrices of a piece.
+func (p *Plan) computeOf(c piece) (string, error) {
+	path := ""
+	for _, k := range c.of {
+		w, ok := p.Weight(k)
+		switch {
+		case !ok:
+			return "", fmt.Errorf("weights says nothing of %s", k)
+		case path != "" && w.Compute != path:
+			return "", fmt.Errorf("the ranks hold pieces %s of %s and of %s, which compute in %s and in %s: one table cannot serve both", c.WeightKey, c.of[0], k, path, w.Compute)
+		}
+		path = w.Compute
+	}
+	return path, nil
+}
+
+// threads are the numbers of workers that products of a piece may run on in a phase: those of a rank, or all.
+func (s *ServiceConfig) threads(c piece, active PUSet) []int {
+	if c.ranks == nil {
+		return []int{len(active)}
+	}
+	var out []int
+	for _, r := range c.ranks {
+		out = append(out, len(s.Ranks[r].PUs.intersect(active)))
+	}
+	return out
+}
+
+// intersect is what two sets have in common.
+func (s PUSet) intersect(o PUSet) (out PUSet) {
+	for _, pu := range s {
+		if slices.Contains(o, pu) {
+			out = append(out, pu)
+		}
+	}
+	return out
+}
+
+// checkRanks wants all ranks to share every weight, and each of them to take part in both phases: its part of the weights has
+// no other owner.
+func (s *ServiceConfig) checkRanks() error {
+	if s.TP != len(s.Ranks) {
+		return fmt.Errorf("service has the tensor-parallel degree %d on %d ranks: it must be the number of ranks", s.TP, len(s.Ranks))
+	}
+	for i, r := range s.Ranks {
+		for _, ph := range []struct {
+			name string
+			pus  PUSet
+		}{{"prefill", s.PrefillPUs}, {"decode", s.DecodePUs}} {
+			if len(r.PUs.intersect(ph.pus)) == 0 {
+				return fmt.Errorf("service: rank %d (PUs %s) has no PU that works in %s (PUs %s), and nobody else holds its part of the weights", i, r.PUs, ph.name, ph.pus)
+			}
+		}
+	}
+	return nil
+}
+
+// MakeRanks divides PUs among n ranks: along the sections of the machine's tree where one has n parts of these PUs (Sandwich 5.3), else into
+// contiguous ranges of its leaves. Each rank is bound to the NUMA node that holds all of its PUs, if one does.
+func MakeRanks(p *profiles.Profile, pus PUSet, n int) ([]Rank, error) {
+	if n < 1 || n > len(pus) {
+		return nil, fmt.Errorf("%d ranks on %d PUs (%s): each rank needs a PU of its own, and there must be at least one", n, len(pus), pus)
+	}
+	if n == 1 {
+		return []Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, nil
+	}
+	parts := alongTree(p.Machine, pus, n)
+	out := make([]Rank, n)
+	for i, part := range parts {
+		slices.Sort(part)
+		out[i] = Rank{PUs: part, NUMANode: commonNode(p.Machine, part)}
+	}
+	return out, nil
+}
+
+// alongTree cuts PUs in n parts, none of them empty.
+func alongTree(m *topotree.Machine, pus PUSet, n int) []PUSet {
+	order := pus
+	if tree, err := m.Usable(); err == nil {
+		for _, s := range tree.Sections() {
+			if parts := partsOf(s, pus); s.TP == n && len(parts) == n {
+				return parts
+			}
+		}
+		order = leaves(tree, pus)
+	}
+	out := make([]PUSet, n)
+	for i := range out {
+		out[i] = slices.Clone(order[i*len(order)/n : (i+1)*len(order)/n])
+	}
+	return out
+}
+
+// partsOf is what each rank of a section has of the PUs; nil where some are in none.
+func partsOf(s topotree.Section, pus PUSet) (out []PUSet) {
+	found := 0
+	for _, r := range s.Ranks {
+		if part := pus.intersect(PUSet(r.Prefill.Slice())); len(part) > 0 {
+			out = append(out, part)
+			found += len(part)
+		}
+	}
+	if found < len(pus) {
+		return nil
+	}
+	return out
+}
+
+// leaves orders PUs as the tree does, so that neighbours in the list share caches and nodes.
+func leaves(tree *topotree.Tree, pus PUSet) (out PUSet) {
+	tree.Walk(func(n *topotree.Node, _ int) bool {
+		if n.Kind == topotree.KindPU {
+			out = append(out, pus.intersect(PUSet(n.CPUs.Slice()))...)
+		}
+		return true
+	})
+	for _, pu := range pus {
+		if !slices.Contains(out, pu) {
+			out = append(out, pu)
+		}
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package exec
+
+import (
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// group is the workers that share an op and its operands, as one of them sees it: all active workers in a serial op and in a gather, those
+// of one rank between.
+type group struct {
+	w     *pool.Worker
+	id, n int // the worker's number in the group, and how many there are
+	local bool
+	part  *part
+	bufs  *rankBuffers
+	rank  *rank
+}
+
+// rank is what the executor keeps for one tensor-parallel rank.
+type rank struct {
+	part      *part
+	weights   *rankWeights
+	kv        *KVStore
+	attend    *Attention
+	gemms     []*phaseGemm // by weight index, nil for what the rank does not hold
+	chunks    pool.Counter
+	quantized pool.Counter // the quantization that precedes an int8 product shares its op with the product
+}
+
+// together is the group of all active workers, on the operands of the first rank.
+func (e *Executor) together(w *pool.Worker) group {
+	return group{w: w, id: w.ID(), n: w.N(), part: e.ranks[0].part, bufs: &e.bufs.ranks[0], rank: &e.ranks[0]}
+}
+
+// apart is the group of the worker's own rank.
+func (e *Executor) apart(w *pool.Worker) group {
+	g := w.Group()
+	r := g.ID()
+	return group{w: w, id: w.GroupRank(), n: g.Size(), local: true, part: e.ranks[r].part, bufs: &e.bufs.ranks[r], rank: &e.ranks[r]}
+}
+
+// next hands out the chunks of the group's op.
+func (g *group) next(total, chunk int) (lo, hi int, ok bool) {
+	return g.w.Next(&g.rank.chunks, total, chunk)
+}
+
+// nextQuantized hands out chunks of the step before an int8 product.
+func (g *group) nextQuantized(total, chunk int) (lo, hi int, ok bool) {
+	return g.w.Next(&g.rank.quantized, total, chunk)
+}
+
+// barrier returns when the whole group has called it.
+func (g *group) barrier() {
+	if g.local {
+		g.w.LocalBarrier()
+	} else {
+		g.w.Barrier()
+	}
+}
+
+// row points at the first element of a row.
+func (g *group) row(buf model.Buf, r int) *float32 { return g.bufs.row(buf, r) }

@@ -1,0 +1,73 @@
+package exec
+
+import "sandwich/runtime/model"
+
+// Mode says on what an op works under tensor parallelism, and with whom (ArcLight section 3 and appendix A).
+type Mode uint8
+
+const (
+	// Serial: all workers on one set of operands.
+	Serial Mode = iota
+	// Scatter: the first op of a parallel subgraph. Each rank reads the one input of all in place, and writes its own output.
+	Scatter
+	// Parallel: each rank on its own operands.
+	Parallel
+	// Gather: all workers sum what each rank has into one, in ascending order of ranks.
+	Gather
+)
+
+var modeNames = [...]string{"serial", "scatter", "parallel", "gather"}
+
+func (m Mode) String() string { return modeNames[m] }
+
+// Apart tells whether the ranks run the op each for itself.
+func (m Mode) Apart() bool { return m == Scatter || m == Parallel }
+
+// Sync is how the thread groups of the ranks wait for each other inside a parallel subgraph.
+type Sync uint8
+
+const (
+	// SyncB: not at all. Inside a subgraph the workers of a rank wait for each other only (ArcLight's asynchronous subgraphs).
+	SyncB Sync = iota
+	// SyncA: a barrier of all workers behind every op, for comparison.
+	SyncA
+)
+
+// step is an op with its mode.
+type step struct {
+	mode  Mode
+	local bool // the barrier behind it is the group's own
+}
+
+// steps gives every op of a model its mode: those whose operands are cut run apart, those that need all of a row run together. One rank makes
+// everything serial.
+func steps(m *model.Model, ranks int, sync Sync) []step {
+	out := make([]step, len(m.Ops))
+	if ranks == 1 {
+		return out
+	}
+	for i := range m.Ops {
+		out[i].mode = modeOf(m, &m.Ops[i])
+		if out[i].mode == Parallel && !(i > 0 && out[i-1].mode.Apart()) {
+			out[i].mode = Scatter
+		}
+	}
+	for i := range out {
+		out[i].local = sync == SyncB && out[i].mode.Apart() && i+1 < len(out) && out[i+1].mode.Apart()
+	}
+	return out
+}
+
+func modeOf(m *model.Model, op *model.Op) Mode {
+	switch op.Kind {
+	case model.OpEmbed, model.OpNorm, model.OpRoute:
+		return Serial
+	case model.OpAddNorm:
+		return Gather
+	case model.OpMatMul:
+		if m.Weights[op.W[0]].Role == "router" {
+			return Serial
+		}
+	}
+	return Parallel
+}

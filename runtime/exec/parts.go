@@ -1,0 +1,104 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// Parts is a model divided among the tensor-parallel ranks of a plan: who holds what, and in which node's memory. Everything that a rank reads or
+// writes alone (weights, KV cache, activations) is one buffer per rank.
+type Parts struct {
+	Whole *model.Model
+	list  []part
+}
+
+// part is what one rank holds.
+type part struct {
+	share plans.Share
+	model *model.Model // the same ops over this rank's heads, columns and words
+	node  int          // NUMA node of its memory, or mem.AnyNode
+	pus   []int
+	first bool // computes what is not cut
+}
+
+// Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole.
+func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
+	p := &Parts{Whole: m}
+	ranks := plan.Service.Ranks
+	if len(ranks) <= 1 {
+		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads}, Vocab: plans.Span{Hi: m.Dims.Vocab}}
+		p.list = []part{{share: whole, model: m, node: mem.AnyNode, first: true}}
+		for _, r := range ranks {
+			p.list[0].node, p.list[0].pus = r.NUMANode, r.PUs
+		}
+		return p, nil
+	}
+	shares, err := plan.Shares()
+	if err != nil {
+		return nil, fmt.Errorf("the plan %s cannot be used: %w", plan.Name, err)
+	}
+	for i, s := range shares {
+		p.list = append(p.list, part{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs, first: i == 0})
+	}
+	return p, nil
+}
+
+// Ranks is the number of parts.
+func (p *Parts) Ranks() int { return len(p.list) }
+
+// holds tells whether the rank has a piece of weight i. What is not cut is with the first rank, and all of them compute it together.
+func (p *part) holds(i int) bool { return p.first || p.model.Weights[i].Cut() }
+
+// Grouping divides the workers of a pool into the ranks' thread groups; nil where there is one rank. Not to be called during a run.
+func (p *Parts) Grouping(workers *pool.Pool) (*pool.Grouping, error) {
+	if len(p.list) == 1 {
+		return nil, nil
+	}
+	groups := make([][]int, len(p.list))
+	for index, pu := range workers.PUs() {
+		r := slices.IndexFunc(p.list, func(r part) bool { return slices.Contains(r.pus, pu) })
+		if r < 0 {
+			return nil, fmt.Errorf("PU %d works for no rank of the plan", pu)
+		}
+		groups[r] = append(groups[r], index)
+	}
+	for r, g := range groups {
+		if len(g) == 0 {
+			return nil, fmt.Errorf("rank %d of the plan has no worker", r)
+		}
+	}
+	return workers.NewGrouping(groups)
+}
+
+// PackedBytes is what LoadWeights will allocate; types without a layout count as nothing.
+func (p *Parts) PackedBytes() (total int64) {
+	for r := range p.list {
+		total += p.list[r].packedBytes()
+	}
+	return total
+}
+
+func (p *part) packedBytes() (total int64) {
+	for i := range p.model.Weights {
+		if l, err := layoutOf(&p.model.Weights[i]); err == nil && p.holds(i) {
+			total += int64(l.Bytes()) * int64(p.model.Weights[i].Matrices())
+		}
+	}
+	return total
+}
+
+// KVBytesPerToken is what one cached position costs in all layers, a KV head that two ranks share counted twice.
+func (p *Parts) KVBytesPerToken(elem microkernel.KVType) (total int) {
+	for r := range p.list {
+		d := p.list[r].model.Dims
+		l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
+		total += d.Layers * d.KVHeads * (l.KBytes() + l.VBytes()) / microkernel.KVBlock
+	}
+	return total
+}
