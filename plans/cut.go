@@ -57,9 +57,9 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	return shares, nil
 }
 
-// Matrix tells which rows and columns of an n x k matrix of a role the share has. A matrix that is not cut, the router,
-// is whole.
-func (sh Share) Matrix(role string, headDim, n, k int) (rows, cols Span) {
+// Matrix tells which rows and columns of an n x k matrix of a role the share has. cut is false for a matrix that stays
+// whole, the router: all ranks compute it together.
+func (sh Share) Matrix(role string, headDim, n, k int) (rows, cols Span, cut bool) {
 	rows, cols = Span{0, n}, Span{0, k}
 	switch role {
 	case "q":
@@ -74,8 +74,10 @@ func (sh Share) Matrix(role string, headDim, n, k int) (rows, cols Span) {
 		cols = sh.FFN
 	case "head":
 		rows = sh.Vocab
+	default:
+		return rows, cols, false
 	}
-	return rows, cols
+	return rows, cols, true
 }
 
 // ffnWidth is what gate, up and down are cut along.
@@ -137,6 +139,7 @@ type RankWeight struct {
 	WeightKey           // of the piece: what schedules are kept for
 	Of        WeightKey // the whole matrix: what the compute path belongs to (rule 6)
 	Ranks     []int     // that hold such a piece, ascending
+	Together  bool      // the matrix is not cut: all ranks compute it together
 }
 
 // RankWeights lists what runs as GEMM under a cut, each pair of piece and matrix once, sorted by the piece.
@@ -147,12 +150,12 @@ func (s ModelShape) RankWeights(shares []Share) []RankWeight {
 			continue
 		}
 		for r, sh := range shares {
-			rows, cols := sh.Matrix(w.Role, s.HeadDim, w.N, w.K)
+			rows, cols, cut := sh.Matrix(w.Role, s.HeadDim, w.N, w.K)
 			key := WeightKey{rows.Len(), cols.Len(), w.Type}
-			at := slices.IndexFunc(out, func(o RankWeight) bool { return o.WeightKey == key && o.Of == w.Key() })
+			at := slices.IndexFunc(out, func(o RankWeight) bool { return o.WeightKey == key && o.Of == w.Key() && o.Together == !cut })
 			if at < 0 {
 				at = len(out)
-				out = append(out, RankWeight{WeightKey: key, Of: w.Key()})
+				out = append(out, RankWeight{WeightKey: key, Of: w.Key(), Together: !cut})
 			}
 			if !slices.Contains(out[at].Ranks, r) {
 				out[at].Ranks = append(out[at].Ranks, r)
@@ -170,6 +173,3 @@ func (s ModelShape) RankWeights(shares []Share) []RankWeight {
 	}
 	return out
 }
-
-// Cut tells whether the ranks hold less than the matrix. What is not cut, the router, is computed by all ranks together.
-func (w RankWeight) Cut() bool { return w.WeightKey != w.Of }

@@ -20,8 +20,9 @@ func (p *Plan) Shares() ([]Share, error) {
 // piece is a shape that a table is kept for: matrices of one shape as the ranks hold them.
 type piece struct {
 	WeightKey
-	of    []WeightKey // the whole matrices, which name the compute path
-	ranks []int       // that hold it; nil: all ranks compute it together
+	of       []WeightKey // the whole matrices, which name the compute path
+	ranks    []int       // that hold it
+	together bool        // among them is a matrix that all ranks compute together
 }
 
 // pieces lists the tables that each phase needs, sorted.
@@ -33,7 +34,9 @@ func (s ModelShape) pieces(shares []Share) []piece {
 		}
 		last := &out[len(out)-1]
 		last.of = append(last.of, w.Of)
-		if w.Cut() {
+		if w.Together {
+			last.together = true
+		} else {
 			last.ranks = append(last.ranks, w.Ranks...)
 		}
 	}
@@ -58,10 +61,10 @@ func (p *Plan) computeOf(c piece) (string, error) {
 
 // threads are the numbers of workers that products of a piece may run on in a phase: those of a rank, or all.
 func (s *ServiceConfig) threads(c piece, active PUSet) []int {
-	if c.ranks == nil {
-		return []int{len(active)}
-	}
 	var out []int
+	if c.together {
+		out = append(out, len(active))
+	}
 	for _, r := range c.ranks {
 		out = append(out, len(s.Ranks[r].PUs.intersect(active)))
 	}

@@ -16,6 +16,7 @@ const (
 	maxTables  = 256
 	maxRules   = 4096
 	maxRanks   = 1024
+	maxPieces  = 1 << 14  // weights times ranks
 	maxWidened = 16 << 20 // float32 values of a widened slice: 64 MiB per thread
 )
 
@@ -50,6 +51,9 @@ func (p *Plan) Validate() error {
 	}
 	if err := p.checkWeights(); err != nil {
 		return err
+	}
+	if n := len(p.Model.Weights) * len(p.Service.Ranks); n > maxPieces {
+		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d pieces", len(p.Model.Weights), len(p.Service.Ranks), maxPieces)
 	}
 	shares, err := p.Shares()
 	if err != nil {

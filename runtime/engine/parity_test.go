@@ -13,6 +13,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/model"
@@ -113,6 +114,28 @@ func openTestRunner(t testing.TB, file *gguf.File, o plans.DefaultOptions, chunk
 
 func openTestRunnerBlocks(t testing.TB, file *gguf.File, o plans.DefaultOptions, chunk, blocks int) *Runner {
 	t.Helper()
+	plan, err := planFor(t, file, o)
+	if errors.Is(err, plans.ErrISA) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Chunk = chunk
+	// Workers that a test chose are more than there are PUs.
+	r, err := Open(RunnerOptions{File: file, Plan: plan, Blocks: blocks, LogitRows: chunk, Unpinned: o.Service != nil, Sync: testSync})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// testSync is how the ranks of openTestRunner wait for each other.
+var testSync = exec.SyncB
+
+// planFor is the default plan of this host for a model.
+func planFor(t testing.TB, file *gguf.File, o plans.DefaultOptions) (*plans.Plan, error) {
+	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {
 		t.Fatal(err)
@@ -121,19 +144,7 @@ func openTestRunnerBlocks(t testing.TB, file *gguf.File, o plans.DefaultOptions,
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := plans.Default(profile, shape, o)
-	if errors.Is(err, plans.ErrISA) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan.Chunk = chunk
-	r, err := Open(RunnerOptions{File: file, Plan: plan, Blocks: blocks, LogitRows: chunk})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return plans.Default(profile, shape, o)
 }
 
 func checkParity(t *testing.T, root string, ref reference, line *Line, tol tolerance) {

@@ -40,7 +40,7 @@ type step struct {
 }
 
 // steps gives every op of a model its mode: those whose operands are cut run apart, those that need all of a row run together. One rank makes
-// everything serial.
+// everything serial. m is a rank's share of the model.
 func steps(m *model.Model, ranks int, sync Sync) []step {
 	out := make([]step, len(m.Ops))
 	if ranks == 1 {
@@ -65,7 +65,7 @@ func modeOf(m *model.Model, op *model.Op) Mode {
 	case model.OpAddNorm:
 		return Gather
 	case model.OpMatMul:
-		if m.Weights[op.W[0]].Role == "router" {
+		if !m.Weights[op.W[0]].Cut {
 			return Serial
 		}
 	}

@@ -53,7 +53,7 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 func (p *Parts) Ranks() int { return len(p.list) }
 
 // holds tells whether the rank has a piece of weight i. What is not cut is with the first rank, and all of them compute it together.
-func (p *part) holds(i int) bool { return p.first || p.model.Weights[i].Cut() }
+func (p *part) holds(i int) bool { return p.first || p.model.Weights[i].Cut }
 
 // Grouping divides the workers of a pool into the ranks' thread groups; nil where there is one rank. Not to be called during a run.
 func (p *Parts) Grouping(workers *pool.Pool) (*pool.Grouping, error) {

@@ -30,8 +30,9 @@ type Weight struct {
 	Layer    int    // -1 for the head
 	Tensor   *gguf.Tensor
 	N, K     int
-	Stack    int // matrices; 0 and 1 are one
-	Row, Col int // of the tensor's matrices, where this begins
+	Stack    int  // matrices; 0 and 1 are one
+	Row, Col int  // of the tensor's matrices, where this begins
+	Cut      bool // the ranks each have their part
 }
 
 // Matrices is the number of matrices in the stack.

@@ -17,9 +17,9 @@ func (m *Model) Share(sh plans.Share) *Model {
 	part.Weights = make([]Weight, len(m.Weights))
 	rows := make([]plans.Span, len(m.Weights))
 	for i, w := range m.Weights {
-		n, k := sh.Matrix(w.Role, m.Dims.HeadDim, w.N, w.K)
+		n, k, cut := sh.Matrix(w.Role, m.Dims.HeadDim, w.N, w.K)
 		rows[i] = n
-		w.N, w.K, w.Row, w.Col = n.Len(), k.Len(), n.Lo, k.Lo
+		w.N, w.K, w.Row, w.Col, w.Cut = n.Len(), k.Len(), n.Lo, k.Lo, cut
 		part.Weights[i] = w
 	}
 	part.Ops = make([]Op, len(m.Ops))
@@ -35,6 +35,3 @@ func (m *Model) Share(sh plans.Share) *Model {
 	}
 	return &part
 }
-
-// Cut tells whether this is a part of its tensor's matrices only.
-func (w *Weight) Cut() bool { return w.K != w.Tensor.Dims[0] || w.N != w.Tensor.Dims[1] }

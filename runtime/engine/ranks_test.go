@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/internal/testdata"
+	"sandwich/runtime/pool"
+)
+
+// crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that need not be there: the workers of
+// these tests are bound to nothing.
+func crews(workers ...int) *plans.ServiceConfig {
+	s := &plans.ServiceConfig{TP: len(workers)}
+	for _, n := range workers {
+		r := plans.Rank{NUMANode: -1}
+		for range n {
+			pu := len(s.PrefillPUs)
+			r.PUs, s.PrefillPUs = append(r.PUs, pu), append(s.PrefillPUs, pu)
+		}
+		s.Ranks = append(s.Ranks, r)
+	}
+	s.DecodePUs = s.PrefillPUs
+	return s
+}
+
+// TestRanksParity runs the reference models in several ranks: against the same logits and greedy tokens, in the same tolerance, as one.
+func TestRanksParity(t *testing.T) {
+	skipUnderRace(t)
+	root := testdata.Folder(t, "parity")
+	exact := plans.DefaultOptions{Compute: "f32", KV: "f32"}
+	for _, c := range []struct {
+		name   string
+		ranks  []int
+		o      plans.DefaultOptions
+		tol    tolerance
+		refuse string
+	}{
+		{"llama-f32", []int{1, 1}, exact, exactTolerance, ""},
+		{"llama-f32", []int{1, 1, 1, 1, 1, 1, 1, 1}, exact, exactTolerance, ""}, // two ranks share each KV head
+		{"llama-f32", []int{2, 1}, exact, exactTolerance, ""},
+		{"llama-tied-f32", []int{1, 1, 1}, exact, exactTolerance, ""}, // 8 heads and ffn 160 in three
+		{"llama-bf16", []int{1, 2, 1}, exact, exactTolerance, ""},
+		{"llama-q8_0", []int{1, 1, 1, 1, 1}, exact, exactTolerance, ""},
+		{"llama-q8_0", []int{2, 2}, plans.DefaultOptions{}, int8Tolerance, ""},
+		{"llama-q4_0", []int{1, 1}, exact, exactTolerance, ""},
+		{"qwen2-f32", []int{1, 1, 1, 1}, exact, exactTolerance, ""}, // biases; two ranks share each KV head
+		{"qwen2-f32", []int{1, 1, 1}, plans.DefaultOptions{Compute: "f32"}, f16KVTolerance, ""},
+		{"qwen3-f32", []int{1, 1, 1, 1}, exact, exactTolerance, ""},
+		{"qwen3-q8_0", []int{1, 1, 1}, exact, exactTolerance, ""},
+		{"qwen3moe-f32", []int{1, 1}, exact, exactTolerance, ""},
+		{"qwen3moe-f32", []int{1, 1, 1, 1}, exact, exactTolerance, ""}, // one KV head for all
+		{"qwen3moe-q8_0", []int{1, 1}, exact, exactTolerance, ""},
+		{"qwen2-f32", []int{1, 1, 1, 1, 1}, exact, tolerance{}, "5 ranks: the model has 4 heads"},
+		{"llama-q4_k", []int{1, 1}, exact, tolerance{}, "blocks of 256 columns of o must stay whole"},
+		{"qwen3-q4_k_m", []int{1, 1}, exact, tolerance{}, "2 ranks: the ffn width 256 has 1 blocks of 256"},
+	} {
+		t.Run(fmt.Sprintf("%s/%v", c.name, c.ranks), func(t *testing.T) {
+			ref := readReference(t, root, c.name)
+			file, err := gguf.Open(filepath.Join(root, ref.Model))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			c.o.Service = crews(c.ranks...)
+			if c.refuse != "" {
+				if _, err := planFor(t, file, c.o); err == nil || !strings.Contains(err.Error(), c.refuse) {
+					t.Errorf("%v, want %q", err, c.refuse)
+				}
+				return
+			}
+			r := openTestRunner(t, file, c.o, 64)
+			defer r.Close()
+			r.Lead(func(l *pool.Leader) { checkParity(t, root, ref, NewLine(r, l), c.tol) })
+		})
+	}
+}
+
+// TestRanksBitEqual is rule 6 inside one partition: whoever works for the ranks, in what chunks and company, and however they wait for each
+// other, the logits are the same bits.
+func TestRanksBitEqual(t *testing.T) {
+	skipUnderRace(t)
+	for _, c := range []struct {
+		arch string
+		typ  gguf.Type
+		kv   string
+	}{{"qwen3", gguf.F32, "f32"}, {"qwen3", gguf.Q8_0, ""}, {"qwen3", gguf.Q4_0, "q8_0"}, {"qwen2", gguf.BF16, ""}, {"qwen3moe", gguf.F32, ""}, {"qwen3moe", gguf.Q8_0, ""}} {
+		for _, tp := range []int{2, 3} {
+			t.Run(fmt.Sprintf("%s/%s/%d", c.arch, c.typ, tp), func(t *testing.T) {
+				file := smallModel(t, c.arch, c.typ)
+				one := plans.DefaultOptions{KV: c.kv, Service: crews(slices.Repeat([]int{1}, tp)...)}
+				want := logitsAlone(t, file, one, 512)
+				same(t, "chunk 7", want, logitsAlone(t, file, one, 7))
+				two := one
+				two.Service = crews(slices.Repeat([]int{2}, tp)...)
+				same(t, "two workers a rank", want, logitsAlone(t, file, two, 64))
+				same(t, "batch of 8", want, logitsInBatch(t, file, two, 8))
+				narrow := two
+				narrow.ISA = "avx2"
+				same(t, "avx2", want, logitsAlone(t, file, narrow, 512))
+				fewer := *two.Service // decode on the first worker of each rank
+				fewer.DecodePUs = nil
+				for _, r := range fewer.Ranks {
+					fewer.DecodePUs = append(fewer.DecodePUs, r.PUs[0])
+				}
+				two.Service = &fewer
+				same(t, "hot switch", want, logitsAlone(t, file, two, 100))
+				testSync = exec.SyncA
+				defer func() { testSync = exec.SyncB }()
+				same(t, "barrier of all after each op", want, logitsAlone(t, file, two, 64))
+			})
+		}
+	}
+}
