@@ -150,8 +150,12 @@ func (s ModelShape) RankWeights(shares []Share) []RankWeight {
 			continue
 		}
 		for r, sh := range shares {
-			rows, cols, cut := sh.Matrix(w.Role, s.HeadDim, w.N, w.K)
-			key := WeightKey{rows.Len(), cols.Len(), w.Type}
+			key, cut := w.Key(), true
+			if len(shares) > 1 {
+				var rows, cols Span
+				rows, cols, cut = sh.Matrix(w.Role, s.HeadDim, w.N, w.K)
+				key.N, key.K = rows.Len(), cols.Len()
+			}
 			at := slices.IndexFunc(out, func(o RankWeight) bool { return o.WeightKey == key && o.Of == w.Key() && o.Together == !cut })
 			if at < 0 {
 				at = len(out)
