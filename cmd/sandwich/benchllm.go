@@ -26,6 +26,10 @@ type llmFlags struct {
 	threads []int
 	compare bool
 	roof    bool
+
+	neighbour string
+	beside    *neighbourProcess // runs while there is a neighbour
+	stranger  neighbour
 }
 
 func newBenchLLM() *cobra.Command {
@@ -37,10 +41,15 @@ func newBenchLLM() *cobra.Command {
 generated one by one. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).
 
 The roof of pp is the multiply-add peak of the PUs at work; that of tg is the bandwidth at which they read memory. A
-model that fits the caches may exceed the latter.`,
+model that fits the caches may exceed the latter.
+
+--neighbour PU:50% starts a process that takes half of one PU's time and measures each test in turn without and with it.
+The fair share is what the time that is left would give, 75 % of the undisturbed figure where the neighbour takes half of
+one of two PUs; the goal is 70 % of the fair share at the median.`,
 		Example: `  sandwich bench llm
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
-  sandwich bench llm --model llama.gguf --batch 8`,
+  sandwich bench llm --model llama.gguf --batch 8
+  sandwich bench llm --model llama.gguf --threads 2 --neighbour 1:50%`,
 		Args: exactArgs(0, ""),
 	}
 	f.session.addPlan(c)
@@ -52,6 +61,7 @@ model that fits the caches may exceed the latter.`,
 	fs.IntVarP(&f.reps, "reps", "r", 5, "samples of each test")
 	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan measure the untuned one, in turn")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
+	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
@@ -90,6 +100,11 @@ func (f *llmFlags) check() error {
 		return fmt.Errorf("--batch %d: give a number from 1 to %d", f.batch, maxParallel)
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
+	}
+	if f.neighbour != "" {
+		var err error
+		f.stranger, err = parseNeighbour(f.neighbour)
+		return err
 	}
 	return nil
 }
@@ -144,6 +159,12 @@ func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
 			return nil, err
 		}
 	}
+	if f.neighbour != "" {
+		if f.beside, err = f.stranger.start(ctx); err != nil {
+			return nil, err
+		}
+		defer f.beside.stop()
+	}
 	threads := f.threads
 	if len(threads) == 0 {
 		threads = []int{0}
@@ -172,22 +193,18 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error)
 		return nil, err
 	}
 	tests := f.tests()
-	samples := make([][][]float64, len(tests))
+	samples := make([][]llmSamples, len(tests))
 	step, done := countProgress("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
 	for i, t := range tests {
-		samples[i] = make([][]float64, len(arms))
+		samples[i] = make([]llmSamples, len(arms))
 		for rep := range f.reps + 1 {
 			for j, a := range arms {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				rate, err := a.measure(ctx, s, t)
-				if err != nil {
+				if err := f.sample(ctx, s, a, t, rep == 0, &samples[i][j]); err != nil {
 					return nil, err
-				}
-				if rep > 0 { // the first one warms up
-					samples[i][j] = append(samples[i][j], rate)
 				}
 				step()
 			}
@@ -196,7 +213,11 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error)
 	var rows []llmRow
 	for i, t := range tests {
 		for j, a := range arms {
-			rows = append(rows, newLLMRow(s, a, t, samples[i][j]))
+			row := newLLMRow(s, a, t, samples[i][j].alone)
+			if f.beside != nil {
+				row.addNeighbour(f.stranger, a.phasePUs(t), &samples[i][j])
+			}
+			rows = append(rows, row)
 		}
 	}
 	return rows, nil

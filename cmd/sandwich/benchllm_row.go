@@ -29,16 +29,15 @@ type llmRow struct {
 	Roof    float64   `json:"roof_tokens_per_second,omitempty"`
 	RoofOf  string    `json:"roof,omitempty"` // what the roof is made of
 	CPU     string    `json:"cpu"`
+
+	Neighbour *neighbourRow `json:"neighbour,omitempty"`
 }
 
 func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
-	phase := &a.plan.Decode
-	if t.prefill {
-		phase = &a.plan.Prefill
-	}
+	pus := a.phasePUs(t)
 	sp := summarize(samples)
-	r := llmRow{Test: t.name, Threads: len(phase.PUs), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max, Samples: samples,
-		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, KV: a.plan.KV, PUs: phase.PUs.String(), CPU: s.profile.Host.CPUModel}
+	r := llmRow{Test: t.name, Threads: len(pus), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max, Samples: samples,
+		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, KV: a.plan.KV, PUs: pus.String(), CPU: s.profile.Host.CPUModel}
 	if t.prefill {
 		r.Roof, r.RoofOf = prefillRoof(s.profile, a.plan, t.tokens)
 	} else {
@@ -120,7 +119,10 @@ func printLLM(w io.Writer, rows []llmRow, format string) error {
 		}
 		table = append(table, line)
 	}
-	return printTable(w, []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"}, table, 1, 3, 4, 5, 6, 7)
+	if err := printTable(w, []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"}, table, 1, 3, 4, 5, 6, 7); err != nil {
+		return err
+	}
+	return printNeighbours(w, rows)
 }
 
 func (r *llmRow) label() string {

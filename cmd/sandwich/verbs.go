@@ -14,6 +14,7 @@ func verbs() []*cobra.Command {
 		newTree(),
 		newTune(),
 		newModel(),
+		newNeighbour(),
 		newPlan(),
 		newVersion(),
 	}
