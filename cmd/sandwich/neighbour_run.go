@@ -14,10 +14,13 @@ import (
 // PU's time that it took in between, and ends with its input.
 func newNeighbour() *cobra.Command {
 	return &cobra.Command{
-		Use:    "neighbour PU:PART%/PERIOD",
-		Short:  "Take a part of a PU's time (bench llm --neighbour starts this)",
-		Hidden: true,
-		Args:   exactArgs(1, "a PU and a part of its time, such as 1:50%"),
+		Use:   "neighbour PU:PART%/PERIOD",
+		Short: "Take a part of a PU's time (bench llm --neighbour starts this)",
+		Long: `Take a part of a PU's time: the child process of bench llm --neighbour. It is told "begin" and "end", one a line, answers an
+"end" with the part that it got, and ends with its input.`,
+		Example: "  (echo begin; sleep 1; echo end; sleep 0.1) | sandwich neighbour 1:50%",
+		Hidden:  true,
+		Args:    exactArgs(1, "a PU and a part of its time, such as 1:50%"),
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := parseNeighbour(args[0])
 			if err != nil {
