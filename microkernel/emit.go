@@ -23,6 +23,15 @@ type tileArgs struct {
 	mask       uintptr // columns of the last panel, one bit each
 	columns    uintptr // the same as a number
 	lanes      [PanelWidth]int32
+
+	// Of prefetching, see prefetcher.
+	ahead  uintptr // turns before what is prefetched is the next block of weights
+	behind uintptr // turns after that
+	left   uintptr // of them, those that the present row tile has not begun
+	jump   uintptr // from the end of this block of weights to the next one
+	next   uintptr // where spread prefetching goes on
+	period uintptr // of spread prefetching: row tiles
+	tick   uintptr // places left until its next line
 }
 
 // The registers of every tile function. The pool serves row and panel pointers.
@@ -50,6 +59,7 @@ type emitter struct {
 	aBase []asm.Reg
 	bBase []asm.Reg
 	free  []asm.Reg // pointers not handed out
+	prefetcher
 }
 
 func newEmitter(a *asm.Asm, s Spec) *emitter {
@@ -60,6 +70,7 @@ func newEmitter(a *asm.Asm, s Spec) *emitter {
 	for range (s.NR/PanelWidth - 1) / pointersEach {
 		e.bBase = append(e.bBase, e.pointer())
 	}
+	e.prefetcher = e.newPrefetcher()
 	e.acc = e.vecs(s.MR * e.v)
 	return e
 }
@@ -127,7 +138,9 @@ func (e *emitter) function(setup, body func()) {
 	e.start()
 	e.loadPointers(e.aBase, rLDA, unsafe.Offsetof(t.a), unsafe.Offsetof(t.lda))
 	e.loadPointers(e.bBase, rBS, unsafe.Offsetof(t.b), unsafe.Offsetof(t.bStride))
+	e.startPrefetch()
 	body()
+	e.stopPrefetch()
 	e.store()
 	p := e.aBase[0]
 	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.a), unsafe.Offsetof(t.aStep)}, {unsafe.Offsetof(t.c), unsafe.Offsetof(t.cStep)}} {
@@ -156,6 +169,14 @@ func (e *emitter) loadPointers(base []asm.Reg, stride asm.Reg, first, step uintp
 func (e *emitter) advance(base []asm.Reg, bytes int) {
 	for _, p := range base {
 		e.Add(p, asm.Imm32(bytes))
+	}
+}
+
+// advanceB moves the panel pointers on, and what is prefetched with them.
+func (e *emitter) advanceB(bytes int) {
+	e.advance(e.bBase, bytes)
+	if !e.s.Spread {
+		e.advance(e.pfBase, bytes)
 	}
 }
 
@@ -262,18 +283,6 @@ func (e *emitter) rowsOfC(j0, j1 int, mask *asm.Vec, visit func(r, j int, m asm.
 		}
 		if r < e.s.MR-1 {
 			e.Add(p, rLDA)
-		}
-	}
-}
-
-// prefetch asks for the panel bytes [from, to) of the present turn, ahead by the distance of the spec.
-func (e *emitter) prefetch(from, to int) {
-	if e.s.Prefetch == 0 {
-		return
-	}
-	for at := (from + 63) &^ 63; at < to; at += 64 {
-		for p := range e.s.NR / PanelWidth {
-			e.Prefetch(asm.T0, strided(e.bBase, rBS, p, at+e.s.Prefetch))
 		}
 	}
 }

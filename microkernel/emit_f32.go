@@ -37,7 +37,7 @@ func (e *floatTile) setup() {
 
 func (e *floatTile) body() {
 	var t tileArgs
-	e.loop(unsafe.Offsetof(t.main), func() { e.steps(e.s.KU) })
+	e.mainLoop(func() { e.steps(e.s.KU) })
 	if e.s.B == BF16 {
 		e.loop(unsafe.Offsetof(t.rest), func() { e.steps(2) })
 		e.loop(unsafe.Offsetof(t.odd), func() { e.step(0) })
@@ -50,13 +50,13 @@ func (e *floatTile) body() {
 func (e *floatTile) steps(n int) {
 	bytes := PanelOffset(e.s.B, n)
 	for k := range n {
-		if bytes >= 64*n || k%2 == 0 {
+		if n == e.s.KU && (bytes >= 64*n || k%2 == 0) {
 			e.prefetch(PanelOffset(e.s.B, k), PanelOffset(e.s.B, k)+1)
 		}
 		e.step(k)
 	}
 	e.advance(e.aBase, 4*n)
-	e.advance(e.bBase, bytes)
+	e.advanceB(bytes)
 }
 
 // step is one k: fetch W, then one FMA for each accumulator.

@@ -1,8 +1,6 @@
 package microkernel
 
 import (
-	"unsafe"
-
 	"sandwich/microkernel/internal/asm"
 )
 
@@ -30,9 +28,8 @@ func emitInt8(a *asm.Asm, s Spec) {
 		}
 		e.atHead = e.loadHeads
 	}
-	var t tileArgs
 	e.function(e.setup, func() {
-		e.blocks(unsafe.Offsetof(t.main), func() {
+		e.blocks(e.mainLoop, func() {
 			for k := 0; k < turnK; k += e.span() {
 				e.part(k)
 			}
@@ -136,7 +133,7 @@ func (e *int8Tile) setup() {
 // part is the span of k from k0 on: dot products, then their way into the accumulators.
 func (e *int8Tile) part(k0 int) {
 	e.start0(k0)
-	bytes := e.turnBytes()
+	bytes := e.linesOfTurn()
 	for g := k0 / 4; g < (k0+e.span())/4; g += e.form.together {
 		for i := range e.form.together {
 			e.prefetch(bytes*(g+i)/8, bytes*(g+i+1)/8)

@@ -1,10 +1,6 @@
 package microkernel
 
-import (
-	"unsafe"
-
-	"sandwich/microkernel/internal/asm"
-)
+import "sandwich/microkernel/internal/asm"
 
 // emitQuant generates the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in registers and
 // multiplied by all rows. Panels are taken il vectors at a time, turn by turn.
@@ -16,9 +12,8 @@ func emitQuant(a *asm.Asm, s Spec) {
 	if s.Form == Load {
 		x = e.vec()
 	}
-	var t tileArgs
 	e.function(u.setup, func() {
-		u.blocks(unsafe.Offsetof(t.main), func() {
+		u.blocks(e.mainLoop, func() {
 			for j0 := 0; j0 < e.v; j0 += il {
 				u.turn(j0, min(il, e.v-j0), x)
 			}
@@ -29,7 +24,7 @@ func emitQuant(a *asm.Asm, s Spec) {
 
 // turn is the 32 k of the vectors j0 to j0+n-1.
 func (u *unpacker) turn(j0, n int, x asm.Vec) {
-	bytes := u.turnBytes()
+	bytes := u.linesOfTurn()
 	for k := range turnK {
 		if k%u.span() == 0 {
 			for i := range n {

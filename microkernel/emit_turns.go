@@ -25,23 +25,24 @@ func newTurns(e *emitter) turns {
 // perBlock is the number of turns in a block.
 func (t turns) perBlock() int { return t.s.B.Block() / turnK }
 
-// blocks runs body once for each turn of as many blocks as the argument says, and moves the panel pointers on.
-func (t turns) blocks(count uintptr, body func()) {
-	t.loop(count, func() {
+// blocks runs body once for each turn of the blocks that loop, which calls its argument for each of them, goes through, and moves the
+// panel pointers on.
+func (t turns) blocks(loop func(func()), body func()) {
+	loop(func() {
 		n := t.perBlock()
 		if n == 1 {
 			body()
-			t.advance(t.bBase, t.headBytes()+t.turnBytes())
+			t.advanceB(t.headBytes() + t.turnBytes())
 			return
 		}
-		t.advance(t.bBase, t.headBytes())
+		t.advanceB(t.headBytes())
 		t.MovImm(t.head, uint64(-int64(t.headBytes())))
 		if t.atHead != nil {
 			t.atHead()
 		}
 		top := t.Here()
 		body()
-		t.advance(t.bBase, t.turnBytes())
+		t.advanceB(t.turnBytes())
 		t.Sub(t.head, asm.Imm32(t.turnBytes()))
 		t.Cmp(t.head, asm.Imm32(-t.headBytes()-n*t.turnBytes()))
 		t.Jcc(asm.NotZero, top)
@@ -84,4 +85,12 @@ func (t turns) piece(j, k, plane int) (word asm.Mem, bit int) {
 	bits := t.planes[plane]
 	each := 32 / bits
 	return t.b(j, at+k/each*64, t.reg(0).Bytes()), 8*(k%4) + k%each/4*bits
+}
+
+// linesOfTurn is the bytes of a turn that are prefetched while it is used: with the head of the block, where that is one turn.
+func (t turns) linesOfTurn() int {
+	if t.perBlock() == 1 {
+		return t.headBytes() + t.turnBytes()
+	}
+	return t.turnBytes()
 }

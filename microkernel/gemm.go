@@ -25,6 +25,9 @@ type GemmArgs struct {
 	K0, K1 int // multiples of the weight type's KStep; K1 may also be the end of an odd K
 	// Accumulate continues the chains from the stored C. A k-block after the first sets it; the first starts from zero.
 	Accumulate bool
+	// Next, where it is known, is where the block of weights begins that is multiplied after this one, at its k and with the same
+	// distance between panels: kernels that prefetch do so there. It need not be mapped.
+	Next unsafe.Pointer
 }
 
 // Kernel is a generated register-tile kernel. It is immutable and safe for concurrent use.
@@ -54,6 +57,7 @@ func (k *Kernel) Run(g *GemmArgs) {
 	panels := (g.N + PanelWidth - 1) / PanelWidth
 	t := k.tileArgs(g, g.N-(panels-1)*PanelWidth)
 	tiles := (g.M + s.MR - 1) / s.MR
+	t.period, t.tick = uintptr(tiles), uintptr(tiles)
 	low := g.M / tiles
 	high := g.M - low*tiles // tiles with one row more
 	k.runTiles(&t, g, low+1, panels, high)
@@ -86,8 +90,9 @@ func (k *Kernel) tileArgs(g *GemmArgs, last int) tileArgs {
 		t.a += uintptr(4 * g.K0)
 	}
 	n := g.K1 - g.K0
-	turn := max(s.KU, s.B.Block())
+	turn := s.turn()
 	t.main = uintptr(n / turn)
+	s.aim(&t, g)
 	t.rest = uintptr(n % turn)
 	if s.B == BF16 {
 		t.odd = t.rest % 2
@@ -102,6 +107,19 @@ func (k *Kernel) tileArgs(g *GemmArgs, last int) tileArgs {
 		}
 	}
 	return t
+}
+
+// aim says where the kernel prefetches.
+func (s *Spec) aim(t *tileArgs, g *GemmArgs) {
+	t.next = uintptr(g.Next)
+	if g.Next == nil {
+		t.next = t.b // spread: the block at hand, which costs nothing more
+	}
+	t.behind = min(t.main, uintptr(s.turnsAhead()))
+	t.ahead = t.main - t.behind
+	if g.Next != nil {
+		t.jump = t.next - t.b - t.main*uintptr(PanelOffset(s.B, s.turn()))
+	}
 }
 
 // Assemble generates the machine code of one tile of the spec's size, on any host: equal specs give equal bytes.

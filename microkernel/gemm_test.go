@@ -90,6 +90,9 @@ func (p *problem) run(f func(*GemmArgs), c []byte, cuts ...int) {
 				C: unsafe.Pointer(&c[4*n]), CStride: p.cStride,
 				M: p.m, N: min(p.s.NR, p.l.N-n), K0: k0, K1: k1, Accumulate: k0 > 0,
 			}
+			if n+p.s.NR < p.l.N { // the first group after the last one is told nothing
+				g.Next = unsafe.Add(g.B, p.s.NR/PanelWidth*p.l.PanelStride()+PanelOffset(p.s.B, k0))
+			}
 			f(&g)
 		}
 		k0 = k1
@@ -157,8 +160,10 @@ func TestKernelsAgainstRef(t *testing.T) {
 		n = min(n, 400)
 	}
 	for _, s := range specs[:n] {
-		if r.IntN(4) == 0 {
-			s = s.WithPrefetch(64 * (1 + r.IntN(64)))
+		if p := s.WithPrefetch(64 * (1 + r.IntN(64))); r.IntN(4) == 0 && p.Validate() == nil {
+			s = p
+		} else if p := s.WithSpread(); r.IntN(4) == 0 && p.Validate() == nil {
+			s = p
 		}
 		checkSpec(t, r, s)
 	}

@@ -45,6 +45,12 @@ func (s Spec) worthTrying() bool {
 
 // WithPrefetch returns the spec with a software prefetch of the packed weight at the given distance in bytes.
 func (s Spec) WithPrefetch(bytes int) Spec {
-	s.Prefetch = bytes
+	s.Prefetch, s.Spread = bytes, false
+	return s
+}
+
+// WithSpread returns the spec with its prefetch spread over all row tiles.
+func (s Spec) WithSpread() Spec {
+	s.Prefetch, s.Spread = 0, true
 	return s
 }

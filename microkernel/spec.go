@@ -86,10 +86,12 @@ type Spec struct {
 	// Prefetch is the distance in bytes at which the packed weight is prefetched ahead of its use; 0 leaves it to the
 	// hardware.
 	Prefetch int
+	// Spread prefetches the next block of weights (GemmArgs.Next) while all row tiles pass over this one, in place of Prefetch.
+	Spread bool
 }
 
 // String is the spec on one line, as plans store it: isa/compute/weight/MRxNR/kuKU/form and, where they apply, /dot and
-// /pfBYTES.
+// /pfBYTES or /spread.
 func (s Spec) String() string {
 	form := fmt.Sprintf("form(%d)", uint8(s.Form))
 	if int(s.Form) < len(formNames) {
@@ -101,6 +103,9 @@ func (s Spec) String() string {
 	}
 	if s.Prefetch != 0 {
 		t += "/pf" + strconv.Itoa(s.Prefetch)
+	}
+	if s.Spread {
+		t += "/spread"
 	}
 	return t
 }
@@ -145,6 +150,8 @@ func parseSpec(f []string) (s Spec, err error) {
 	for _, x := range f[6:] {
 		if d := indexOf(dotNames[:], x); d > 0 {
 			s.Dot = Dot(d)
+		} else if x == "spread" {
+			s.Spread = true
 		} else if s.Prefetch, err = number(x, "pf"); err != nil {
 			return s, err
 		}

@@ -37,6 +37,10 @@ func (s Spec) validate() error {
 		return fmt.Errorf("KU %d is not a power of two within %d", s.KU, maxKU)
 	case s.Prefetch < 0 || s.Prefetch > maxPrefetch || s.Prefetch%64 != 0:
 		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, maxPrefetch)
+	case s.Spread && s.Prefetch > 0:
+		return fmt.Errorf("a kernel that spreads its prefetch has no prefetch distance")
+	case s.Spread && s.ISA.vectors() == 0:
+		return fmt.Errorf("%s has no spread prefetch", s.ISA)
 	case s.Form == Embed && s.ISA != AVX512:
 		return fmt.Errorf("only avx512 has embedded broadcasts")
 	case s.Form == Lane && s.ISA != NEON:
@@ -93,6 +97,9 @@ func (s Spec) checkRegisters() error {
 	}
 	if need := s.registers(); need > have {
 		return fmt.Errorf("the tile needs %d vector registers and %s has %d", need, s.ISA, have)
+	}
+	if need := s.pointers(); need > len(pointerPool) {
+		return fmt.Errorf("the tile needs %d pointers and there are %d", need, len(pointerPool))
 	}
 	return nil
 }

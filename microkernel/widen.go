@@ -108,7 +108,7 @@ func emitWiden(a *asm.Asm, isa ISA, b WeightType) {
 	if b.Quantized() {
 		u := newUnpacker(e, e.v)
 		u.setup()
-		u.blocks(unsafe.Offsetof(t.main), func() {
+		u.blocks(func(block func()) { e.loop(unsafe.Offsetof(t.main), block) }, func() {
 			for k := range turnK {
 				for j := range e.v {
 					if k%u.span() == 0 {

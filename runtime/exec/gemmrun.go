@@ -21,9 +21,21 @@ func (g *Gemm) runDirect(o *Operands, s *slice) {
 		for k := s.k0; k < s.k1; k += step {
 			args.K0, args.K1 = k, min(k+step, s.k1)
 			args.Accumulate = k > 0
-			g.rows(&args, s.m1-s.m0)
+			g.rows(&args, s.m1-s.m0, g.after(o, s, n, args.K1))
 		}
 	}
+}
+
+// after is the block of weights that the slice multiplies after the one of columns n that ends at k; nil after its last.
+func (g *Gemm) after(o *Operands, s *slice, n, k int) unsafe.Pointer {
+	if k == s.k1 {
+		if n, k = n+g.s.Kernel.NR, s.k0; n >= s.n1 {
+			if n, k = s.n0, s.k1; k == g.layout.K {
+				return nil
+			}
+		}
+	}
+	return unsafe.Add(o.W.Data, n/microkernel.PanelWidth*g.layout.PanelStride()+microkernel.PanelOffset(g.layout.Type, k))
 }
 
 // runWide dequantizes the slice's panels into float32 scratch once, and multiplies from there.
@@ -44,7 +56,7 @@ func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, s *slice) {
 		args.B = unsafe.Add(scratch, (n/microkernel.PanelWidth-first)*wide)
 		args.C = at(s.c, s.cStride, 0, n-s.n0)
 		args.N = min(nr, s.n1-n)
-		g.rows(&args, s.m1-s.m0)
+		g.rows(&args, s.m1-s.m0, nil)
 	}
 }
 
@@ -57,20 +69,23 @@ func (g *Gemm) args(o *Operands, s *slice) microkernel.GemmArgs {
 	return a
 }
 
-// rows runs m rows in calls of bounded length.
-func (g *Gemm) rows(args *microkernel.GemmArgs, m int) {
+// rows runs m rows in calls of bounded length; the last one prefetches from next.
+func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {
 	mr := g.s.Kernel.MR
 	perCall := max(1, callWork/(mr*args.N*(args.K1-args.K0))) * mr
 	if m <= perCall {
-		args.M = m
+		args.M, args.Next = m, next
 		g.kernel.Run(args)
 		return
 	}
 	a, c := args.A, args.C
+	args.Next = nil
 	for done := 0; done < m; done += perCall {
 		args.A = unsafe.Add(a, done*args.AStride)
 		args.C = unsafe.Add(c, done*args.CStride)
-		args.M = min(perCall, m-done)
+		if args.M = min(perCall, m-done); done+args.M == m {
+			args.Next = next
+		}
 		g.kernel.Run(args)
 	}
 	args.A, args.C = a, c

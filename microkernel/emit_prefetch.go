@@ -1,0 +1,149 @@
+package microkernel
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/asm"
+)
+
+// prefetcher is how a tile function asks for weights before their time, in one of two ways.
+//
+// Prefetch: at a distance ahead of the use. Where fewer turns are left than that, what is ahead is not behind this block of weights in memory
+// but the block that is multiplied next: the function jumps there.
+//
+// Spread: where several row tiles pass over the same block, only the first pass waits for memory and the memory waits during the others.
+// All of the next block is asked for while all row tiles pass over this one, a line at every period-th place, so that memory and
+// arithmetic work at the same time.
+type prefetcher struct {
+	pfBase []asm.Reg // like bBase
+	tick   asm.Reg   // Spread only
+}
+
+// prefetches says that the spec prefetches at all.
+func (s Spec) prefetches() bool { return s.Prefetch > 0 || s.Spread }
+
+// turn is the k of one turn of the main loop.
+func (s Spec) turn() int { return max(s.KU, s.B.Block()) }
+
+// turnsAhead is the prefetch distance in turns of the main loop.
+func (s Spec) turnsAhead() int {
+	unit := PanelOffset(s.B, s.turn())
+	return max(1, (s.Prefetch+unit/2)/unit)
+}
+
+func (e *emitter) newPrefetcher() (f prefetcher) {
+	if !e.s.prefetches() {
+		return f
+	}
+	for range (e.s.NR/PanelWidth + pointersEach - 1) / pointersEach {
+		f.pfBase = append(f.pfBase, e.pointer())
+	}
+	if e.s.Spread {
+		f.tick = rBS // which one panel does not need
+		if e.s.NR > PanelWidth {
+			f.tick = e.pointer()
+		}
+	}
+	return f
+}
+
+// pointers is how many registers of the pool a tile takes.
+func (s Spec) pointers() int {
+	panels := s.NR / PanelWidth
+	n := (s.MR+pointersEach-1)/pointersEach + (panels-1)/pointersEach + (panels+pointersEach-1)/pointersEach
+	if s.B.Block() > turnK {
+		n++
+		if panels > 1 {
+			n++
+		}
+	}
+	if s.Spread && panels > 1 {
+		n++
+	}
+	return n
+}
+
+// startPrefetch sets the pointers for a row tile whose panel pointers are set.
+func (e *emitter) startPrefetch() {
+	var t tileArgs
+	switch {
+	case e.s.Spread:
+		e.loadPointers(e.pfBase, rBS, unsafe.Offsetof(t.next), unsafe.Offsetof(t.bStride))
+		e.Mov(e.tick, e.arg(unsafe.Offsetof(t.tick)))
+	case e.s.Prefetch > 0:
+		far := e.s.turnsAhead() * PanelOffset(e.s.B, e.s.turn())
+		for i, p := range e.pfBase {
+			e.Lea(p, asm.At(e.bBase[i], far))
+		}
+	}
+}
+
+// stopPrefetch keeps for the next row tile how far a spread prefetch has come.
+func (e *emitter) stopPrefetch() {
+	if e.s.Spread {
+		var t tileArgs
+		e.Mov(e.arg(unsafe.Offsetof(t.next)), e.pfBase[0])
+		e.Mov(e.arg(unsafe.Offsetof(t.tick)), e.tick)
+	}
+}
+
+// mainLoop runs body once for each turn. With a prefetch distance, the pointers jump to the next block on the way.
+func (e *emitter) mainLoop(body func()) {
+	var t tileArgs
+	if e.s.Prefetch == 0 {
+		e.loop(unsafe.Offsetof(t.main), body)
+		return
+	}
+	left := e.arg(unsafe.Offsetof(t.left))
+	top, jump := e.NewLabel(), e.NewLabel()
+	e.Mov(rCount, e.arg(unsafe.Offsetof(t.behind)))
+	e.Mov(left, rCount)
+	e.Mov(rCount, e.arg(unsafe.Offsetof(t.ahead)))
+	e.Test(rCount, rCount)
+	e.Jcc(asm.Zero, jump)
+	e.Align(32)
+	e.Bind(top)
+	body()
+	e.Dec(rCount)
+	e.Jcc(asm.NotZero, top)
+	e.Bind(jump)
+	for _, p := range e.pfBase {
+		e.Add(p, e.arg(unsafe.Offsetof(t.jump)))
+	}
+	e.Mov(rCount, left)
+	e.Xor(rLDA, rLDA)
+	e.Mov(left, rLDA)
+	e.Mov(rLDA, e.arg(unsafe.Offsetof(t.lda)))
+	e.Test(rCount, rCount)
+	e.Jcc(asm.NotZero, top)
+}
+
+// prefetch stands where the bytes [from, to) of each panel's present turn are used.
+func (e *emitter) prefetch(from, to int) {
+	if !e.s.prefetches() {
+		return
+	}
+	for at := (from + 63) &^ 63; at < to; at += 64 {
+		if e.s.Spread {
+			e.spreadLine()
+			continue
+		}
+		for p := range e.s.NR / PanelWidth {
+			e.Prefetch(asm.T0, strided(e.pfBase, rBS, p, at))
+		}
+	}
+}
+
+// spreadLine asks for a line of each panel of the next block when its time has come.
+func (e *emitter) spreadLine() {
+	var t tileArgs
+	wait := e.NewLabel()
+	e.Dec(e.tick)
+	e.Jcc(asm.NotZero, wait)
+	for p := range e.s.NR / PanelWidth {
+		e.Prefetch(asm.T1, strided(e.pfBase, rBS, p, 0))
+	}
+	e.advance(e.pfBase, 64)
+	e.Mov(e.tick, e.arg(unsafe.Offsetof(t.period)))
+	e.Bind(wait)
+}
