@@ -17,6 +17,29 @@ func (p *Plan) Shares() ([]Share, error) {
 	return p.Model.Cut(weights)
 }
 
+// KVBytesPerToken is the size of the keys and values of one token over all layers and ranks, in bytes: a KV head that ranks share counts for
+// each of them.
+func (p *Plan) KVBytesPerToken() int64 {
+	s := p.Model
+	if shares, err := p.Shares(); err == nil {
+		s.KVHeads = 0
+		for _, sh := range shares {
+			s.KVHeads += sh.KVHeads.Len()
+		}
+	}
+	return s.KVBytesPerToken(p.KV)
+}
+
+// FirstKey is what the first rank holds of a weight: the key of its table.
+func (p *Plan) FirstKey(w WeightShape) WeightKey {
+	key := w.Key()
+	if shares, err := p.Shares(); err == nil && len(shares) > 1 {
+		rows, cols, _ := shares[0].Matrix(w.Role, p.Model.HeadDim, w.N, w.K)
+		key.N, key.K = rows.Len(), cols.Len()
+	}
+	return key
+}
+
 // piece is a shape that a table is kept for: matrices of one shape as the ranks hold them.
 type piece struct {
 	WeightKey

@@ -98,5 +98,9 @@ func (p *Plan) Headline() string {
 	if p.Tuned {
 		state = "tuned"
 	}
-	return fmt.Sprintf("plan %s (%s): prefill on PUs %s, decode on PUs %s, %s cache", p.Name, state, p.Prefill.PUs, p.Decode.PUs, p.KV)
+	ranks := ""
+	if n := len(p.Service.Ranks); n > 1 {
+		ranks = fmt.Sprintf("%d ranks, ", n)
+	}
+	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache", p.Name, state, ranks, p.Prefill.PUs, p.Decode.PUs, p.KV)
 }

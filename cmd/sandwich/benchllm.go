@@ -12,6 +12,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
 )
@@ -24,6 +25,7 @@ type llmFlags struct {
 	batch   int
 	reps    int
 	threads []int
+	sync    []string
 	compare bool
 	roof    bool
 
@@ -59,7 +61,8 @@ one of two PUs; the goal is 70 % of the fair share at the median.`,
 	fs.IntSliceVarP(&f.gen, "tg", "n", []int{64}, "numbers of generated tokens; 0 leaves them out")
 	fs.IntVar(&f.batch, "batch", 1, "sequences that generate at the same time")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "samples of each test")
-	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan measure the untuned one, in turn")
+	fs.StringSliceVar(&f.sync, "sync", []string{"b"}, "how tensor-parallel ranks wait: b, for their own workers, or a, for all after each op; a,b compares")
+	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan, or one of several ranks, measure the untuned one of one rank, in turn")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
 	format := formatFlag(c, "table", "json", "csv")
@@ -93,6 +96,11 @@ func (f *llmFlags) check() error {
 	for _, t := range f.threads {
 		if t < 1 {
 			return fmt.Errorf("--threads %d: give numbers of at least 1", t)
+		}
+	}
+	for _, s := range f.sync {
+		if _, ok := syncs[s]; !ok {
+			return fmt.Errorf("--sync %s: give a, b or both", clip(s, 20))
 		}
 	}
 	switch {
@@ -141,10 +149,13 @@ func positions(tests []llmTest) int {
 	return most
 }
 
+var syncs = map[string]exec.Sync{"a": exec.SyncA, "b": exec.SyncB}
+
 // llmArm is one plan with the runner that holds it.
 type llmArm struct {
 	name   string
 	plan   *plans.Plan
+	sync   exec.Sync
 	runner *engine.Runner
 }
 
@@ -223,25 +234,43 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error)
 	return rows, nil
 }
 
-// openArms loads the model under the chosen plan and, where that is tuned, under the untuned one too.
-func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
+// chooseArms is the chosen plan, with each way to wait where it has several ranks, and to compare with it the untuned one of one rank.
+func (f *llmFlags) chooseArms(s *session) (chosen []*llmArm, err error) {
 	if err := s.choose(&f.session); err != nil {
 		return nil, err
 	}
 	plan := s.plan
-	chosen := []*llmArm{{name: armName(plan), plan: plan}}
-	if plan.Tuned && f.compare {
-		untuned, err := f.session.untuned(s.profile, s.shape)
+	if plan.Service.TP == 1 {
+		chosen = []*llmArm{{name: armName(plan), plan: plan}}
+	} else {
+		for _, sync := range f.sync {
+			chosen = append(chosen, &llmArm{name: fmt.Sprintf("%s, %d ranks, sync %s", armName(plan), plan.Service.TP, sync), plan: plan, sync: syncs[sync]})
+		}
+	}
+	if f.compare && (plan.Tuned || plan.Service.TP > 1) {
+		flags := f.session
+		flags.ranks = 1
+		untuned, err := flags.untuned(s.profile, s.shape)
 		if err != nil {
 			return nil, usageError(err)
 		}
 		chosen = append(chosen, &llmArm{name: "untuned", plan: untuned})
+	}
+	return chosen, nil
+}
+
+// openArms loads the model for every arm.
+func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
+	chosen, err := f.chooseArms(s)
+	if err != nil {
+		return nil, err
 	}
 	tests := f.tests()
 	var open []*llmArm
 	for _, a := range chosen {
 		s.plan = a.plan
 		o, done := s.runnerOptions(kvcache.BlocksFor(positions(tests)), f.batch)
+		o.Sync = a.sync
 		runner, err := engine.Open(o)
 		done()
 		if err != nil {

@@ -24,6 +24,7 @@ type llmRow struct {
 	Model   string    `json:"model"`
 	Plan    string    `json:"plan"` // untuned, or the name of the tuned plan
 	Tuned   bool      `json:"tuned"`
+	TP      int       `json:"tp"`
 	KV      string    `json:"kv"`
 	PUs     string    `json:"pus"`
 	Roof    float64   `json:"roof_tokens_per_second,omitempty"`
@@ -37,7 +38,7 @@ func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
 	pus := a.phasePUs(t)
 	sp := summarize(samples)
 	r := llmRow{Test: t.name, Threads: len(pus), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max, Samples: samples,
-		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, KV: a.plan.KV, PUs: pus.String(), CPU: s.profile.Host.CPUModel}
+		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, TP: a.plan.Service.TP, KV: a.plan.KV, PUs: pus.String(), CPU: s.profile.Host.CPUModel}
 	if t.prefill {
 		r.Roof, r.RoofOf = prefillRoof(s.profile, a.plan, t.tokens)
 	} else {
@@ -52,7 +53,7 @@ func prefillRoof(host *profiles.Profile, p *plans.Plan, tokens int) (float64, st
 	seconds := 0.0 // of one token
 	used := map[string]bool{}
 	for _, w := range p.Model.Weights {
-		sch, ok := p.Prefill.Lookup(w.Key(), min(tokens, p.Chunk))
+		sch, ok := p.Prefill.Lookup(p.FirstKey(w), min(tokens, p.Chunk))
 		if w.Role == plans.RoleEmbed || !ok {
 			continue
 		}

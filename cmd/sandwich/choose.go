@@ -74,7 +74,28 @@ func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (
 	if usable := host.UsablePUs(); f.threads > len(usable) {
 		return nil, fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", f.threads, len(usable), plans.PUSet(usable))
 	}
-	return plans.Default(host, shape, plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads})
+	if err := f.checkRanks(host, shape); err != nil {
+		return nil, err
+	}
+	return plans.Default(host, shape, plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads, TP: f.ranks})
+}
+
+// checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not suffice for.
+func (f *sessionFlags) checkRanks(host *profiles.Profile, shape plans.ModelShape) error {
+	if f.ranks <= 1 {
+		return nil
+	}
+	if err := shape.Partition(f.ranks); err != nil {
+		return fmt.Errorf("--tp %w: give a smaller number", err)
+	}
+	pus := f.threads
+	if pus == 0 {
+		pus = len(host.CorePUs())
+	}
+	if f.ranks > pus {
+		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller number, or more --threads", f.ranks, plural(pus, "PU"))
+	}
+	return nil
 }
 
 // checkISA refuses an instruction set that is unknown or that this CPU lacks.
@@ -137,6 +158,9 @@ func (f *sessionFlags) adapt(p, asked *plans.Plan) error {
 			}
 		}
 	}
+	if f.ranks > 0 && f.ranks != p.Service.TP {
+		return fmt.Errorf("the plan %s is for %s, not for --tp %d", p.Name, plural(p.Service.TP, "rank"), f.ranks)
+	}
 	if f.kv != "" {
 		p.KV = f.kv
 	}
@@ -146,17 +170,20 @@ func (f *sessionFlags) adapt(p, asked *plans.Plan) error {
 	return nil
 }
 
-// cutThreads keeps the first n PUs of each phase. Slices are then handed out dynamically, since a static scheme is
-// made for its number of threads.
+// cutThreads keeps n PUs of each phase, the first ones of each rank in turn. Slices are then handed out dynamically, since a
+// static scheme is made for its number of threads.
 func cutThreads(p *plans.Plan, n int) error {
 	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
 		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
+	}
+	if ranks := len(p.Service.Ranks); n < ranks {
+		return fmt.Errorf("the plan %s has %d ranks, which --threads %d leaves without a thread of their own", p.Name, ranks, n)
 	}
 	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
 		if len(phase.PUs) <= n {
 			continue
 		}
-		phase.PUs = phase.PUs[:n]
+		phase.PUs = firstOfEach(p.Service.Ranks, phase.PUs, n)
 		for _, t := range phase.Tables {
 			for i := range t.Rules {
 				t.Rules[i].Schedule.WaysM, t.Rules[i].Schedule.WaysN = 0, 0
@@ -165,6 +192,26 @@ func cutThreads(p *plans.Plan, n int) error {
 	}
 	p.Service.PrefillPUs, p.Service.DecodePUs = p.Prefill.PUs, p.Decode.PUs
 	return nil
+}
+
+// firstOfEach takes n of the active PUs: the first of each rank, then the second of each, and so on.
+func firstOfEach(ranks []plans.Rank, active plans.PUSet, n int) (out plans.PUSet) {
+	for turn := 0; len(out) < n; turn++ {
+		for _, r := range ranks {
+			seen := 0
+			for _, pu := range active {
+				if !slices.Contains(r.PUs, pu) {
+					continue
+				}
+				if seen == turn && len(out) < n {
+					out = append(out, pu)
+				}
+				seen++
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // planError gives a refusal of a plan its exit code and its remedy.

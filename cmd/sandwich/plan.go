@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -197,6 +198,19 @@ func printChanges(w io.Writer, changes []plans.Change, format string) error {
 
 func markdownCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
+// ranksText names the PUs and the memory node of each rank.
+func ranksText(s plans.ServiceConfig) string {
+	var out []string
+	for _, r := range s.Ranks {
+		text := "PUs " + r.PUs.String()
+		if r.NUMANode >= 0 {
+			text += " on node " + strconv.Itoa(r.NUMANode)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
 // printPlan is plan show for people.
 func printPlan(w io.Writer, s plans.Summary) error {
 	state := "untuned"
@@ -210,6 +224,7 @@ func printPlan(w io.Writer, s plans.Summary) error {
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, state, exact)
 	rows := [][]string{
 		{"model", s.Model},
+		{"ranks", ranksText(s.Service)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, orNone(strings.Join(s.ISA, " ")))},
 		{"prefill", fmt.Sprintf("PUs %s, up to %d rows, chunks of %d tokens", s.Service.PrefillPUs, s.SeqMax, s.Chunk)},
 		{"decode", fmt.Sprintf("PUs %s, up to %d rows", s.Service.DecodePUs, s.BatchMax)},

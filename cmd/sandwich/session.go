@@ -26,10 +26,10 @@ import (
 
 // sessionFlags are what the verbs that run a model share: which model, under which plan, with which overrides.
 type sessionFlags struct {
-	model, plan       string
-	isa, kv, compute  string
-	threads, parallel int
-	spin              time.Duration
+	model, plan      string
+	isa, kv, compute string
+	threads, ranks   int
+	spin             time.Duration
 }
 
 func (f *sessionFlags) add(c *cobra.Command) {
@@ -47,7 +47,7 @@ func (f *sessionFlags) addPlan(c *cobra.Command) {
 func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
-	fs.IntVar(&f.parallel, "tp", 1, "tensor-parallel ranks")
+	fs.IntVar(&f.ranks, "tp", 0, "tensor-parallel ranks, each with PUs and memory of its own (default: as the plan says, 1 without one)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 (exact) or int8")
@@ -120,8 +120,8 @@ func (f *sessionFlags) check() error {
 	switch {
 	case f.threads < 0:
 		return usageError(fmt.Errorf("--threads %d: give a number of at least 1", f.threads))
-	case f.parallel != 1:
-		return usageError(fmt.Errorf("--tp %d: this build runs every model as one rank, leave --tp out", f.parallel))
+	case f.ranks < 0:
+		return usageError(fmt.Errorf("--tp %d: give a number of at least 1", f.ranks))
 	case f.spin < 0 || f.spin > time.Second:
 		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
 	case !slices.Contains([]string{"", "auto", "f32", "int8"}, f.compute):
@@ -183,7 +183,7 @@ func (s *session) engine(v serving) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.context)
 	blocks := need * v.parallel
 	if free := mem.Available(); free > 0 {
-		perBlock := s.shape.KVBytesPerToken(s.plan.KV) * kvcache.BlockTokens
+		perBlock := s.plan.KVBytesPerToken() * kvcache.BlockTokens
 		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
 	}
 	o, done := s.runnerOptions(blocks, v.parallel)
