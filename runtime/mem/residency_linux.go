@@ -21,40 +21,57 @@ func ResidencyOf(b []byte) (Residency, error) {
 	end := at + uintptr(len(b))
 	at &^= uintptr(pageSize - 1)
 	pages := make([]uintptr, 0, residencyBatch)
-	status := make([]int32, residencyBatch)
 	for at < end {
 		pages = pages[:0]
 		for ; at < end && len(pages) < residencyBatch; at += uintptr(pageSize) {
 			pages = append(pages, at)
 		}
-		_, _, errno := unix.Syscall6(unix.SYS_MOVE_PAGES, 0, uintptr(len(pages)), uintptr(unsafe.Pointer(&pages[0])), 0,
-			uintptr(unsafe.Pointer(&status[0])), 0)
-		if errno == unix.EPERM || errno == unix.ENOSYS {
+		nodes, known, err := nodesOf(pages)
+		if err != nil {
+			return Residency{}, fmt.Errorf("asking where %d bytes are: %w", len(b), err)
+		}
+		if !known {
 			return Residency{}, nil
 		}
-		if errno != 0 {
-			return Residency{}, fmt.Errorf("asking where %d bytes are: %w", len(b), errno)
-		}
-		if err := r.count(status[:len(pages)]); err != nil {
-			return Residency{}, err
+		for _, node := range nodes {
+			if node >= 0 {
+				r.Pages[int(node)]++
+			} else {
+				r.Absent++
+			}
 		}
 	}
 	return r, nil
 }
 
-// count adds the answers of one call: a node or a negative error number per page.
-func (r *Residency) count(status []int32) error {
-	for _, s := range status {
-		switch {
-		case s >= 0:
-			r.Pages[int(s)]++
-		case unix.Errno(-s) == unix.ENOENT, unix.Errno(-s) == unix.EFAULT: // never touched; the shared zero page
-			r.Absent++
-		case unix.Errno(-s) == unix.EACCES:
-			return errors.New("the pages are mapped by several processes, whose placement only root may see")
-		default:
-			return fmt.Errorf("asking where a page is: %w", unix.Errno(-s))
+// nodesOf returns the node of each page, -1 for those not faulted in (or swapped out). known is false in a sandbox that
+// forbids the question; all are -1 then.
+func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {
+	nodes = make([]int32, len(pages))
+	for lo := 0; lo < len(pages); lo += residencyBatch {
+		hi := min(lo+residencyBatch, len(pages))
+		_, _, errno := unix.Syscall6(unix.SYS_MOVE_PAGES, 0, uintptr(hi-lo), uintptr(unsafe.Pointer(&pages[lo])), 0,
+			uintptr(unsafe.Pointer(&nodes[lo])), 0)
+		if errno == unix.EPERM || errno == unix.ENOSYS {
+			for i := range nodes {
+				nodes[i] = -1
+			}
+			return nodes, false, nil
+		}
+		if errno != 0 {
+			return nil, false, errno
 		}
 	}
-	return nil
+	for i, n := range nodes {
+		switch {
+		case n >= 0:
+		case unix.Errno(-n) == unix.ENOENT, unix.Errno(-n) == unix.EFAULT: // never touched; the shared zero page
+			nodes[i] = -1
+		case unix.Errno(-n) == unix.EACCES:
+			return nil, false, errors.New("the pages are mapped by several processes, whose placement only root may see")
+		default:
+			return nil, false, unix.Errno(-n)
+		}
+	}
+	return nodes, true, nil
 }

@@ -4,3 +4,11 @@ package mem
 
 // ResidencyOf cannot tell on this system.
 func ResidencyOf([]byte) (Residency, error) { return Residency{}, nil }
+
+func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {
+	nodes = make([]int32, len(pages))
+	for i := range nodes {
+		nodes[i] = -1
+	}
+	return nodes, false, nil
+}
