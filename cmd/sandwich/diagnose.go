@@ -40,7 +40,7 @@ func diagnose(p patient) []finding {
 	var out []finding
 	for _, check := range []func(patient) []finding{
 		checkISA, checkQuota, checkAllowed, checkOffline, checkGovernor, checkBoost, checkHugePages,
-		checkNUMABalancing, checkMemory, checkZoneReclaim, checkLoad, checkSteal, checkHypervisor,
+		checkNUMABalancing, checkMemory, checkPlacement, checkZoneReclaim, checkLoad, checkSteal, checkHypervisor,
 	} {
 		out = append(out, check(p)...)
 	}
