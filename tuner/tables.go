@@ -286,12 +286,15 @@ func (t *tuning) roof(c microkernel.Compute, n int) roofline.Roof {
 	return roofline.Roof{Bandwidth: bw.At(n), Targets: []roofline.Target{{Name: t.isa.String() + "/" + c.String(), Peak: peak.At(n)}}}
 }
 
-// lastLevel is the size of all last-level caches that usable PUs share, 0 when the machine does not tell.
-func (t *tuning) lastLevel() int64 {
-	usable := topotree.NewCPUSet(t.usable()...)
+// lastLevel is lastLevel of the PUs that may be used.
+func (t *tuning) lastLevel() int64 { return lastLevel(t.o.Profile, t.usable()) }
+
+// lastLevel is the size of all last-level caches that some PUs share, 0 when the machine does not tell.
+func lastLevel(host *profiles.Profile, pus []int) int64 {
+	usable := topotree.NewCPUSet(pus...)
 	for _, kind := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
 		var sum int64
-		for _, o := range t.o.Profile.Machine.Objects {
+		for _, o := range host.Machine.Objects {
 			if o.Kind == kind && o.CPUs.Intersects(usable) {
 				sum += o.Bytes
 			}
@@ -358,14 +361,19 @@ func (t *tuning) randomBytes() int64 {
 	return most
 }
 
+// leavesCache times the last-level cache is what a round must be for nothing of the last one to be left there.
+const (
+	leavesCache = 4
+	leastCache  = 64 << 20 // where the machine does not tell
+)
+
 // coldBytes is how many bytes of weights forwards and trials go round so that the weights are as cold as in serving: all of the model's, or as many as leave nothing of the
 // last round in the last-level cache. Measured: going round 1.5 times that cache, every third byte was still found in it. rate is how many bytes may be made for each
 // second of the budget.
 func (t *tuning) coldBytes(rate float64) int64 {
-	const leavesCache = 4
 	all := modelBytes(t.shape)
 	if last := t.lastLevel(); all > last {
-		all = min(all, leavesCache*max(last, 64<<20))
+		all = min(all, leavesCache*max(last, leastCache))
 	}
 	return min(all, max(64<<20, int64(rate*t.o.Budget.Seconds())))
 }

@@ -138,9 +138,14 @@ func (f *gemmFlags) checkNumbers() error {
 	return nil
 }
 
+// benchShape is a model of some weights, for default plans of benchmarks.
+func benchShape(name string, weights ...plans.WeightShape) plans.ModelShape {
+	return plans.ModelShape{Arch: "bench", Name: name, Hidden: 64, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 64, Vocab: 64, Weights: weights}
+}
+
 // model is a model that consists of the shapes to measure, each once, in one weight type.
 func (f *gemmFlags) model(typ string) (plans.ModelShape, error) {
-	s := plans.ModelShape{Arch: "bench", Name: "gemm", Hidden: 64, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 64, Vocab: 64}
+	s := benchShape("gemm")
 	t, err := gguf.ParseType(typ)
 	if err != nil {
 		return s, fmt.Errorf("--type: %w", err)

@@ -56,7 +56,7 @@ const (
 	positions   = 64  // of a block
 	rowP        = 4 * positions
 	maxColumns  = 4 // panels of a register tile
-	unroll      = 4 // k-steps in a turn of the inner loop
+	unroll      = 8 // k-steps in a turn of the inner loop
 )
 
 // MaxRows is the largest Fused.Rows at a level: what fits the registers beside two panels of columns, or one with AVX2.
@@ -243,14 +243,37 @@ func (g *fused) step(p product, i int) {
 // steps emits n k-steps and moves the pointers behind them.
 func (g *fused) steps(p product, n int) {
 	for i := range n {
+		if n == unroll {
+			g.prefetchPart(p, i)
+		}
 		g.step(p, i)
 	}
 	g.Add(bPtr, asm.Imm32(int32(n*group*g.size())))
 	g.Add(aPtr, asm.Imm32(int32(4*n)))
-	if n == unroll {
-		g.prefetch(p.lines)
+	if n == unroll && p.lines > 0 {
+		g.Add(ahead, asm.Imm32(int32(64*p.lines)))
 	}
 }
+
+// prefetchPart asks for what k-step i of a turn has to: its share of the lines of the next block, and the lines of this one that
+// come some k-steps later.
+func (g *fused) prefetchPart(p product, i int) {
+	for l := p.lines * i / unroll; l < p.lines*(i+1)/unroll; l++ {
+		g.Prefetch(asm.T1, asm.At(ahead, 64*l))
+	}
+	if row := group * g.size(); g.Rows <= nearRows && i*row%64 == 0 {
+		for c := range p.columns {
+			g.Prefetch(asm.T0, asm.At(bPtr, c*p.panelStride+i*row+nearBytes))
+		}
+	}
+}
+
+// Prefetches into L2 are dropped when too many reads are under way, and a load that then goes to memory stalls everything behind
+// it: up to nearRows rows, what memory limits, lines are asked for again shortly before they are needed.
+const (
+	nearRows  = 8
+	nearBytes = 512
+)
 
 // prefetch asks for the next lines of the block that comes after this one, into L2: from there it is quick enough, and
 // a block ahead would crowd the L1 cache.
@@ -266,14 +289,19 @@ func (g *fused) prefetch(lines int) {
 // The prefetches of a block are spread evenly over its time, since only so many reads can be under way: the products
 // take theirs with each turn of the loop, the softmax those that are left, divided among its rows.
 
-// linesPerTurn is the share of one turn of a product: seven eighths of what it reads itself, or three quarters where many
-// rows make the softmax long.
+// linesPerTurn is the share of one turn of a product.
 func (g *fused) linesPerTurn(columns int) int {
-	own := unroll * columns * group * g.size() / 64
-	if g.Rows > 6 {
-		return own * 3 / 4
-	}
-	return own * 7 / 8
+	own := float64(unroll * columns * group * g.size() / 64)
+	return int(own*g.productShare() + 0.5)
+}
+
+// productShare is how much of a block's time the products take, counted in vector instructions: widening and multiplying keys and
+// values, against the softmax and the merge of each row.
+func (g *fused) productShare() float64 {
+	rows, dim := float64(g.Rows), float64(g.HeadDim)
+	products := dim * (2 + rows) * 2 * positions / group
+	rest := rows*(80+dim/4) + 300
+	return products / (products + rest)
 }
 
 // linesPerRow is the share of one row of the softmax.

@@ -54,6 +54,12 @@ func (g *fused) wholeRows(n int, scale, lo asm.Vec) {
 		}
 	}
 	at := func(r, j int) asm.Mem { return asm.At(smRow, r*rowP+64*j) }
+	quarter := 0
+	drip := func() { // the prefetches of these rows come in four parts
+		lines := n * g.linesPerRow()
+		g.prefetch(lines*(quarter+1)/4 - lines*quarter/4)
+		quarter++
+	}
 	for r := range n {
 		g.setF(asm.Z(top+r), negInf)
 	}
@@ -68,6 +74,7 @@ func (g *fused) wholeRows(n int, scale, lo asm.Vec) {
 		g.I(asm.VMOVSS, asm.At(smLane, scrMax+4*r), m)
 		g.I(asm.VBROADCASTSS, asm.Z(top+r), m)
 	}
+	drip()
 	all(func(r, j int) { g.I(asm.VMULPS, x(r, j), x(r, j), scale) })
 	all(func(r, j int) { g.I(asm.VSUBPS, x(r, j), x(r, j), asm.Z(top+r)) })
 	var exps []expRegs
@@ -75,7 +82,9 @@ func (g *fused) wholeRows(n int, scale, lo asm.Vec) {
 		i := perRow*r + j
 		exps = append(exps, expRegs{dst: asm.Z(p + i), p: asm.Z(p + i), x: x(r, j), n: asm.Z(t + i)})
 	})
+	drip()
 	g.expMany(lo, nil, exps...)
+	drip()
 	all(func(r, j int) { g.I(asm.VMOVUPS, at(r, j), asm.Z(p+perRow*r+j)) })
 	for j := 1; j < perRow; j++ {
 		for r := range n {
@@ -87,7 +96,7 @@ func (g *fused) wholeRows(n int, scale, lo asm.Vec) {
 			g.I(asm.VADDPS, sum, sum, asm.Z(p+perRow*r+j))
 		}
 	}
-	g.prefetch(n * g.linesPerRow())
+	drip()
 	g.foldRows(n, top, t, func(dst, low, high asm.Vec) { g.I(asm.VADDPS, dst, low, high) })
 	for r := range n {
 		g.I(asm.VMOVSS, asm.At(smLane, scrSum+4*r), asm.X(top+r))

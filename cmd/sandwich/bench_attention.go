@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/mem"
+	"sandwich/tuner"
+)
+
+// attentionFlags are what bench attention measures.
+type attentionFlags struct {
+	model   string
+	dims    []int
+	groups  []int
+	kvHeads int
+	kv      []string
+	decode  []int
+	prefill []int
+	batch   int
+	chunk   int
+	threads []int
+	isa     string
+	hot     bool
+	least   time.Duration
+}
+
+func newBenchAttention() *cobra.Command {
+	var f attentionFlags
+	c := &cobra.Command{
+		Use:   "attention",
+		Short: "Measure attention alone, decode against streaming and prefill against multiply-adds",
+		Long: `Measure the attention of one layer on the paged cache, kernels and pinned workers that serving uses. A decode step reads other
+blocks at each call, four times the last-level cache in all, so that keys and values come from memory as they do in serving (--hot leaves
+that out). Prefill is a whole prompt, chunk by chunk from an empty cache.
+
+Both roofs are measured in turn with the calls, on the same workers: how fast they stream the memory of the same cache, and their
+multiply-adds on registers. Groups are query heads that share a KV head.`,
+		Example: `  sandwich bench attention
+  sandwich bench attention --model llama-3.1-8b --kv f16,q8_0 --decode 4096,32768 --prefill 0
+  sandwich bench attention --head-dim 128 --group 4 --threads 1,2 --format csv`,
+		Args: exactArgs(0, ""),
+	}
+	fs := c.Flags()
+	fs.StringVarP(&f.model, "model", "m", "", "take heads from a GGUF file, a config.json or a preset")
+	fs.IntSliceVar(&f.dims, "head-dim", []int{64, 128}, "elements of a head")
+	fs.IntSliceVar(&f.groups, "group", []int{1, 2, 4, 8}, "query heads of each KV head")
+	fs.IntVar(&f.kvHeads, "kv-heads", 4, "KV heads")
+	fs.StringSliceVar(&f.kv, "kv", []string{"f16"}, "types of the KV cache: f16, f32, q8_0")
+	fs.IntSliceVar(&f.decode, "decode", []int{512, 2048, 4096, 8192}, "contexts of decode steps; 0 leaves them out")
+	fs.IntSliceVar(&f.prefill, "prefill", []int{512, 2048, 8192}, "lengths of prompts; 0 leaves them out")
+	fs.IntVar(&f.batch, "batch", 1, "sequences of a decode step")
+	fs.IntVar(&f.chunk, "chunk", 512, "tokens of a prefill chunk")
+	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
+	fs.BoolVar(&f.hot, "hot", false, "let decode steps read the same blocks again")
+	fs.DurationVar(&f.least, "least", 300*time.Millisecond, "least time for each figure")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
+			return err
+		}
+		if err := f.check(c.Flags().Changed); err != nil {
+			return usageError(err)
+		}
+		rows, err := f.run(c.Context())
+		if err != nil {
+			return err
+		}
+		return printAttention(c.OutOrStdout(), rows, *format)
+	}
+	return c
+}
+
+const longestContext = 1 << 20
+
+// check refuses what cannot be measured and drops zeros from the lists of lengths.
+func (f *attentionFlags) check(given func(flag string) bool) error {
+	if f.model != "" {
+		for _, flag := range []string{"head-dim", "group", "kv-heads"} {
+			if given(flag) {
+				return fmt.Errorf("--%s and --model both name heads: give one of them", flag)
+			}
+		}
+		if err := f.readModel(); err != nil {
+			return err
+		}
+	}
+	for _, list := range []struct {
+		flag       string
+		values     []int
+		least, top int
+	}{{"--head-dim", f.dims, 1, 1024}, {"--group", f.groups, 1, 256}, {"--kv-heads", []int{f.kvHeads}, 1, 1024}, {"--decode", f.decode, 0, longestContext},
+		{"--prefill", f.prefill, 0, longestContext}, {"--batch", []int{f.batch}, 1, maxParallel}, {"--chunk", []int{f.chunk}, 1, 1 << 16}, {"--threads", f.threads, 0, profiles.MaxPU}} {
+		if len(list.values) == 0 {
+			return fmt.Errorf("%s is empty: give a number from %d to %d", list.flag, list.least, list.top)
+		}
+		for _, v := range list.values {
+			if v < list.least || v > list.top {
+				return fmt.Errorf("%s %d: give numbers from %d to %d", list.flag, v, list.least, list.top)
+			}
+		}
+	}
+	zero := func(n int) bool { return n == 0 }
+	f.decode, f.prefill = slices.DeleteFunc(f.decode, zero), slices.DeleteFunc(f.prefill, zero)
+	if len(f.decode)+len(f.prefill) == 0 {
+		return errors.New("nothing to measure: give --decode or --prefill a length")
+	}
+	if f.least <= 0 || f.least > time.Minute {
+		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
+	}
+	for _, name := range f.kv {
+		kv, err := exec.ParseKV(name)
+		if err != nil {
+			return fmt.Errorf("--kv: %w", err)
+		}
+		for _, dim := range f.dims {
+			if err := (microkernel.KVLayout{HeadDim: dim, Elem: kv}).Check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *attentionFlags) readModel() error {
+	s, err := openSubject(f.model, "f16")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	f.dims, f.kvHeads, f.groups = []int{s.shape.HeadDim}, s.shape.KVHeads, []int{s.shape.Heads / s.shape.KVHeads}
+	return nil
+}
+
+func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
+	host, err := profiles.Live()
+	if err != nil {
+		return nil, err
+	}
+	session := sessionFlags{isa: f.isa}
+	if err := session.checkISA(host); err != nil {
+		return nil, usageError(err)
+	}
+	isa := host.Features().Best()
+	if f.isa != "" {
+		isa, _ = microkernel.ParseISA(f.isa) // checked
+	}
+	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1}) // of whose plan only the PUs are used
+	var rows []attentionRow
+	cases := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * (len(f.decode) + len(f.prefill))
+	step, done := countProgress("bench attention", cases)
+	defer done()
+	for _, threads := range f.threads {
+		session.threads = threads
+		plan, err := session.untuned(host, shape)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		for _, name := range f.kv {
+			for _, dim := range f.dims {
+				o := f.options(host, plan, isa, name, dim)
+				err := tuner.TimeAttention(ctx, o, func(t tuner.AttentionTime) {
+					rows = append(rows, newAttentionRow(host, o, t))
+					step()
+				})
+				if errors.Is(err, mem.ErrNoMemory) {
+					return nil, usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller --batch", err))
+				}
+				if err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return rows, nil
+}
+
+func (f *attentionFlags) options(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA, kv string, dim int) tuner.AttentionOptions {
+	o := tuner.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups, Decode: f.decode, Prefill: f.prefill,
+		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
+	o.KV, _ = exec.ParseKV(kv) // checked
+	if !f.hot {
+		o.Cold = int(tuner.ColdBytes(host, plan.Decode.PUs))
+	}
+	return o
+}
