@@ -41,7 +41,7 @@ func TestHammer(t *testing.T) {
 		r := rand.New(rand.NewPCG(40, uint64(w)))
 		s := Spec{ISA: isas[w%(len(isas)-1)], Compute: ComputeF32, B: []WeightType{F32, Q8_0}[w%2], MR: 4, NR: 16, KU: 32}
 		if s.ISA == NEON {
-			s.Form, s.B = Lane, []WeightType{F32, F16}[w%2]
+			s.Form = Lane
 		}
 		if !s.B.Quantized() {
 			s.KU = 4

@@ -223,14 +223,19 @@ func assembleNEON(level a64.Level, emit func(a *a64.Asm)) ([]byte, error) {
 func (s Spec) assembleNEON() ([]byte, error) {
 	emit := emitNEONFloat
 	level := a64.Base
+	if s.B.Quantized() {
+		emit = emitNEONQuant
+	}
 	return assembleNEON(level, func(a *a64.Asm) { emit(a, s) })
 }
 
 // validateNEON is what holds for the kernels of arm64 beyond the rules for all.
 func (s Spec) validateNEON() error {
 	switch {
-	case s.B.Quantized():
-		return fmt.Errorf("no code generator for %s with %s weights", s.ISA, s.B)
+	case s.Compute == ComputeInt8:
+		return fmt.Errorf("no code generator for int8 on %s", s.ISA)
+	case s.B.Quantized() && s.Form != Lane:
+		return fmt.Errorf("kernels for quantized weights multiply by lanes on %s", s.ISA)
 	case s.Form == Lane && s.KU%4 != 0:
 		return fmt.Errorf("KU of a kernel that multiplies by lanes is a multiple of 4")
 	}
@@ -239,5 +244,8 @@ func (s Spec) validateNEON() error {
 
 // neonRegisters is the number of vector registers the tile takes at least.
 func (s Spec) neonRegisters(tile int) int {
+	if s.B.Quantized() {
+		return tile + s.MR + s.neonUnpackRegisters()
+	}
 	return tile + s.MR + s.neonFloatFixed() + 2
 }

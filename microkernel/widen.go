@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"sandwich/microkernel/internal/a64"
 	"sandwich/microkernel/internal/asm"
 	"sandwich/microkernel/internal/jit"
 )
@@ -44,7 +45,7 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 		return nil, fmt.Errorf("%s is no weight type", b)
 	case !Host().Supports(isa):
 		return nil, fmt.Errorf("widening for %s: this CPU has %q", isa, Host())
-	case isa == Go || isa == NEON || raceEnabled:
+	case isa == Go || raceEnabled:
 		return w, nil
 	}
 	widenCache.Lock()
@@ -54,7 +55,7 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 		w.code = f
 		return w, nil
 	}
-	code, err := assemble(isa, func(a *asm.Asm) { emitWiden(a, isa, b) })
+	code, err := w.assemble()
 	if err != nil {
 		return nil, fmt.Errorf("widening %s for %s: %w", b, isa, err)
 	}
@@ -71,6 +72,13 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 	widenCache.funcs[key] = f[0]
 	w.code = f[0]
 	return w, nil
+}
+
+func (w *Widener) assemble() ([]byte, error) {
+	if w.isa == NEON {
+		return assembleNEON(a64.Base, func(a *a64.Asm) { emitNEONWiden(a, w.b) })
+	}
+	return assemble(w.isa, func(a *asm.Asm) { emitWiden(a, w.isa, w.b) })
 }
 
 // Run widens the elements [k0, k1) of the panel into dst, 64 bytes for each k. k0 is a multiple of KStep, and k1 too unless

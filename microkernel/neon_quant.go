@@ -1,0 +1,154 @@
+package microkernel
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/a64"
+)
+
+// emitNEONQuant generates the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in registers and
+// multiplied by the lanes of all rows.
+func emitNEONQuant(a *a64.Asm, s Spec) {
+	e := newNEONTile(a, s)
+	rows := e.vecs(s.MR)
+	u := newNEONUnpacker(e)
+	var t tileArgs
+	e.function(u.setup, func() {
+		u.blocks(unsafe.Offsetof(t.main), func() {
+			bytes := u.turnBytes()
+			for j := range e.v {
+				u.each(j, func(k int, w a64.V) {
+					if k%4 == 0 {
+						for r, a := range rows {
+							e.I(a64.LDRQ, a, e.aBase[r], a64.Imm(4*k))
+						}
+						if j == 0 {
+							e.prefetch(bytes*k/turnK, bytes*(k+4)/turnK)
+						}
+					}
+					for r, a := range rows {
+						e.I(a64.FMLAL, e.acc[r*e.v+j], w, a, a64.Imm(k%4))
+					}
+				})
+			}
+			e.advance(e.aBase, 4*turnK)
+		})
+	})
+}
+
+// neonUnpacker turns the numbers of blocks into float32, four columns and one k at a time. A number is brought to the top byte of
+// its word, from where one conversion makes it a float; one FMA by the scale and the offset makes that the weight, exactly.
+type neonUnpacker struct {
+	neonTurns
+	index         [3]a64.V // bytes 1, 2 and 3 of every word, moved to the top of it
+	bytes         a64.V    // four k of four columns
+	scale, offset a64.V
+	w             []a64.V // numbers and values, in turn
+}
+
+// neonUnpackRegisters is the registers that an unpacker takes at least.
+func (s Spec) neonUnpackRegisters() int {
+	n := s.neonTurnsFixed() + 3 + 1 + 1 + 2
+	if !blockForms[s.B].levels {
+		n++
+	}
+	return n
+}
+
+func newNEONUnpacker(e *neonTile) *neonUnpacker {
+	u := &neonUnpacker{neonTurns: newNEONTurns(e)}
+	copy(u.index[:], e.vecs(3))
+	u.bytes, u.scale = e.vec(), e.vec()
+	if !u.levels {
+		u.offset = e.vec()
+	}
+	u.w = e.vecs(min(6, e.left()/2*2))
+	return u
+}
+
+func (u *neonUnpacker) setup() {
+	u.constants()
+	for k, v := range u.index {
+		var b [16]byte
+		for i := range b {
+			b[i] = 0xFF // no such byte: zero
+			if i%4 == 3 {
+				b[i] = byte(i/4*4 + k + 1)
+			}
+		}
+		u.ConstQ(v, b)
+	}
+}
+
+// each emits the 32 values of vector j in the present turn, k ascending, each followed by what use makes of it.
+func (u *neonUnpacker) each(j int, use func(k int, w a64.V)) {
+	for k := range turnK {
+		if k%u.span() == 0 {
+			u.scales(j, k)
+		}
+		if k%4 == 0 {
+			u.numbers(u.bytes, j, k/4)
+		}
+		use(k, u.value(k))
+	}
+}
+
+// value converts byte k%4 of the words in bytes.
+func (u *neonUnpacker) value(k int) a64.V {
+	pair := 2 * k % len(u.w)
+	w, out := u.w[pair], u.w[pair+1]
+	if i := k % 4; i == 0 {
+		u.I(a64.SHL4S, w, u.bytes, a64.Imm(24))
+	} else {
+		u.I(a64.TBL, w, u.bytes, u.index[i-1])
+	}
+	if u.levels {
+		u.I(a64.SCVTFX, w, w, a64.Imm(24))
+		u.I(a64.FMUL, w, w, u.scale)
+		return w
+	}
+	u.I(a64.UCVTFX, w, w, a64.Imm(24))
+	u.Move(out, u.offset)
+	u.I(a64.FMLA, out, w, u.scale)
+	return out
+}
+
+// scales loads the scale and the offset of vector j for the span of element k.
+func (u *neonUnpacker) scales(j, k int) {
+	w, t := u.w[0], u.w[1]
+	u.half(u.scale, j, 0)
+	switch u.subs {
+	case pairSubs:
+		u.sub(w, j, 0)
+		u.times(u.scale, w)
+		u.sub(w, j, 1)
+	case nibbleSubs:
+		u.sub(w, j, k/16)
+		u.I(a64.SHL4S, t, w, a64.Imm(28))
+		u.I(a64.USHR4S, t, t, a64.Imm(28))
+		u.times(u.scale, t)
+		u.I(a64.USHR4S, w, w, a64.Imm(4))
+	case signedSubs:
+		u.sub(w, j, k/16)
+		u.I(a64.SCVTF, w, w)
+		u.I(a64.FMUL, u.scale, u.scale, w)
+	}
+	switch {
+	case u.levels:
+	case !u.affine():
+		u.SplatF(t, -float32(u.origin))
+		u.I(a64.FMUL, u.offset, u.scale, t)
+	default:
+		u.half(u.offset, j, 1)
+		if u.subs != noSubs {
+			u.times(u.offset, w)
+			u.I(a64.FNEG, u.offset, u.offset)
+		}
+	}
+}
+
+// times multiplies v by the unsigned integers in w.
+func (u *neonUnpacker) times(v, w a64.V) {
+	u.I(a64.UCVTF, w, w)
+	u.I(a64.FMUL, v, v, w)
+}

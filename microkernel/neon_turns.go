@@ -1,0 +1,142 @@
+package microkernel
+
+import "sandwich/microkernel/internal/a64"
+
+// neonTurns walks the blocks of quantized panels and unpacks their numbers. In a block of one turn the panel pointers stand at its
+// head; in one of several they stand at the present turn, and a register says how far behind them the head is.
+type neonTurns struct {
+	*neonTile
+	*blockForm
+	head, turn a64.X // K types only
+	mask       a64.V // of the last piece of a number, in every byte; none for whole bytes
+	high       a64.V // the piece of the second plane
+	table      a64.V // of levels
+}
+
+func newNEONTurns(e *neonTile) neonTurns {
+	t := neonTurns{neonTile: e, blockForm: &blockForms[e.s.B]}
+	if t.perBlock() > 1 {
+		t.head, t.turn = e.pointer(), e.pointer()
+	}
+	if t.bits() < 8 {
+		t.mask = e.vec()
+	}
+	if len(t.planes) > 1 {
+		t.high = e.vec()
+	}
+	if t.levels {
+		t.table = e.vec()
+	}
+	return t
+}
+
+// neonTurnsFixed is the registers that newNEONTurns takes.
+func (s Spec) neonTurnsFixed() (n int) {
+	f := &blockForms[s.B]
+	if f.bits() < 8 {
+		n++
+	}
+	if f.levels {
+		n++
+	}
+	return n + len(f.planes) - 1
+}
+
+// constants loads what unpacking needs.
+func (t neonTurns) constants() {
+	if t.bits() < 8 {
+		t.I(a64.MOVI, t.mask, a64.Imm(1<<t.planes[len(t.planes)-1]-1))
+	}
+	if t.levels {
+		var levels [16]byte
+		for i, l := range levelsIQ4NL {
+			levels[i] = byte(l)
+		}
+		t.ConstQ(t.table, levels)
+	}
+}
+
+// perBlock is the number of turns in a block.
+func (t neonTurns) perBlock() int { return t.s.B.Block() / turnK }
+
+// blocks runs body once for each turn of as many blocks as the argument says, and moves the panel pointers on.
+func (t neonTurns) blocks(count uintptr, body func()) {
+	t.loop(count, func() {
+		n := t.perBlock()
+		if n == 1 {
+			body()
+			t.advance(t.bBase, t.headBytes()+t.turnBytes())
+			return
+		}
+		t.advance(t.bBase, t.headBytes())
+		t.MovImm(t.head, -t.headBytes())
+		t.MovImm(t.turn, n)
+		t.Loop(t.turn, func() {
+			body()
+			t.advance(t.bBase, t.turnBytes())
+			t.AddImm(t.head, t.head, -t.turnBytes())
+		})
+	})
+}
+
+// half loads half n of the head of the block, for vector j, as float32.
+func (t neonTurns) half(v a64.V, j, n int) {
+	p := t.panelOf(j)
+	if t.perBlock() > 1 {
+		t.I(a64.ADD, nTmp, p, t.head)
+		p = nTmp
+	}
+	t.I(a64.LDRD, v, p, a64.Imm(2*PanelWidth*n+8*(j%neonPerPanel)))
+	t.I(a64.FCVTL, v, v)
+}
+
+// sub loads the bytes of scales number n of the turn, for vector j, as 32-bit integers.
+func (t neonTurns) sub(v a64.V, j, n int) {
+	t.I(a64.LDRS, v, t.panelOf(j), a64.Imm(PanelWidth*n+4*(j%neonPerPanel)))
+	bytes, words := a64.USHLL8B, a64.USHLL4H
+	if t.subs == signedSubs {
+		bytes, words = a64.SSHLL8B, a64.SSHLL4H
+	}
+	t.I(bytes, v, v, a64.Imm(0))
+	t.I(words, v, v, a64.Imm(0))
+}
+
+// piece finds bits of group g of the turn, four k: where the words of vector j begin in its panel, and the bit in each byte.
+func (t neonTurns) piece(j, g, plane int) (at, bit int) {
+	at = t.headBytes()
+	if t.perBlock() > 1 {
+		at = t.subBytes()
+	}
+	for _, b := range t.planes[:plane] {
+		at += 64 * b
+	}
+	bits := t.planes[plane]
+	groups := 8 / bits // in one word
+	return at + g/groups*64 + 16*(j%neonPerPanel), g % groups * bits
+}
+
+// numbers brings group g of the turn, of vector j, into v: four bytes for each of four columns, without sign, or the levels.
+func (t neonTurns) numbers(v a64.V, j, g int) {
+	last := len(t.planes) - 1
+	t.bytesOf(v, j, g, 0, last == 0)
+	if last == 1 {
+		// What lies above the first piece in a byte is overwritten, so that only the last piece needs a mask.
+		t.bytesOf(t.high, j, g, 1, t.bits() < 8)
+		t.I(a64.SLI16B, v, t.high, a64.Imm(t.planes[0]))
+	}
+	if t.levels {
+		t.I(a64.TBL, v, t.table, v)
+	}
+}
+
+// bytesOf brings a piece of the numbers to the bottom of the bytes.
+func (t neonTurns) bytesOf(v a64.V, j, g, plane int, masked bool) {
+	at, bit := t.piece(j, g, plane)
+	t.I(a64.LDRQ, v, t.panelOf(j), a64.Imm(at))
+	if bit > 0 {
+		t.I(a64.USHR16B, v, v, a64.Imm(bit))
+	}
+	if masked && bit+t.planes[plane] < 8 {
+		t.I(a64.ANDV, v, v, t.mask)
+	}
+}
