@@ -39,7 +39,7 @@ func (s Spec) validate() error {
 		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, maxPrefetch)
 	case s.Spread && s.Prefetch > 0:
 		return fmt.Errorf("a kernel that spreads its prefetch has no prefetch distance")
-	case s.Spread && s.ISA.vectors() == 0:
+	case s.Spread && (s.ISA == NEON || s.ISA.vectors() == 0):
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)
 	case s.Form == Embed && s.ISA != AVX512:
 		return fmt.Errorf("only avx512 has embedded broadcasts")
