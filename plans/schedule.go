@@ -18,6 +18,7 @@ type Schedule struct {
 	BK     int              `json:"bk"`     // slice depth, a multiple of 16 and of the quantization block; 0 is the whole of K
 	WaysM  int              `json:"ways_m"` // polymerization: ways over M and N; their product is the number of active threads.
 	WaysN  int              `json:"ways_n"` // 0 and 0: slices are handed out dynamically
+	Pack   bool             `json:"pack"`   // the A slice is copied to rows that lie side by side, once for its BN columns
 	Widen  bool             `json:"widen"`  // the B slice is dequantized once per slice into a float32 panel, and Kernel.B is f32
 }
 
@@ -29,6 +30,7 @@ type scheduleYAML struct {
 	Kernel string `yaml:"kernel"`
 	Slice  string `yaml:"slice"`          // BMxBNxBK, with "all" for the whole of K
 	Ways   string `yaml:"ways,omitempty"` // WaysM x WaysN; absent: dynamic
+	Pack   bool   `yaml:"pack,omitempty"`
 	Widen  bool   `yaml:"widen,omitempty"`
 }
 
@@ -37,7 +39,7 @@ func (s Schedule) toYAML() scheduleYAML {
 	if s.BK != 0 {
 		depth = strconv.Itoa(s.BK)
 	}
-	y := scheduleYAML{Kernel: s.Kernel.String(), Slice: fmt.Sprintf("%dx%dx%s", s.BM, s.BN, depth), Widen: s.Widen}
+	y := scheduleYAML{Kernel: s.Kernel.String(), Slice: fmt.Sprintf("%dx%dx%s", s.BM, s.BN, depth), Pack: s.Pack, Widen: s.Widen}
 	if s.WaysM != 0 || s.WaysN != 0 {
 		y.Ways = fmt.Sprintf("%dx%d", s.WaysM, s.WaysN)
 	}
@@ -70,7 +72,7 @@ func (y scheduleYAML) schedule() (Schedule, error) {
 			return Schedule{}, err
 		}
 	}
-	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Widen: y.Widen}, nil
+	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Pack: y.Pack, Widen: y.Widen}, nil
 }
 
 // dims reads n numbers joined by x.
@@ -96,6 +98,9 @@ func (s Schedule) String() string {
 	text := y.Kernel + " slice " + y.Slice
 	if y.Ways != "" {
 		text += " ways " + y.Ways
+	}
+	if y.Pack {
+		text += " packed"
 	}
 	if y.Widen {
 		text += " widened"

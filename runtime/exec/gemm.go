@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -78,6 +79,8 @@ func checkSchedule(s plans.Schedule, l microkernel.Layout) error {
 		return fmt.Errorf("slice %dx%dx%d with ways %dx%d has a negative size", s.BM, s.BN, s.BK, s.WaysM, s.WaysN)
 	case s.BN%s.Kernel.NR != 0:
 		return fmt.Errorf("slice width %d is not a multiple of NR %d", s.BN, s.Kernel.NR)
+	case s.Pack && s.BM == 0:
+		return errors.New("packed activations need a slice of bounded height")
 	case s.BK%l.Type.KStep() != 0:
 		return fmt.Errorf("slice depth %d is not a multiple of the %s block of %d", s.BK, l.Type, l.Type.KStep())
 	case !s.Widen && s.Kernel.B != l.Type:
@@ -105,12 +108,19 @@ func (g *Gemm) Tasks(m int) int {
 	return rows * cols
 }
 
-// ScratchBytes is the memory one worker needs for widened panels.
+// ScratchBytes is the memory one worker needs for packed activations and widened panels.
 func (g *Gemm) ScratchBytes() int {
 	if g.widen == nil {
+		return g.packBytes()
+	}
+	return g.packBytes() + g.bn/microkernel.PanelWidth*g.widePanelBytes()
+}
+
+func (g *Gemm) packBytes() int {
+	if !g.s.Pack {
 		return 0
 	}
-	return g.bn / microkernel.PanelWidth * g.widePanelBytes()
+	return g.bm * packedStride(g.rowBytes(g.bk))
 }
 
 func (g *Gemm) widePanelBytes() int { return g.bk*4*microkernel.PanelWidth + cacheLine }
@@ -138,21 +148,33 @@ func (g *Gemm) patch(m, task int) patch {
 	return p
 }
 
-// compute fills a patch that begins on a panel, at most BN columns at a time; c is its first element.
+// compute fills a patch that begins on a panel, at most BN columns at a time, and BM rows where they are packed; c is its first element.
 func (g *Gemm) compute(scratch unsafe.Pointer, o *Operands, p patch, c unsafe.Pointer, stride int) {
+	rows := max(1, p.m1-p.m0)
+	if g.s.Pack {
+		rows = g.bm
+	}
 	for n := p.n0; n < p.n1; n += g.bn {
-		s := slice{patch: patch{p.m0, p.m1, n, min(n+g.bn, p.n1)}, c: at(c, stride, 0, n-p.n0), cStride: stride}
-		for s.k0 = 0; s.k0 < g.layout.K; s.k0 += g.bk {
-			s.k1 = min(s.k0+g.bk, g.layout.K)
-			if g.widen != nil {
-				g.runWide(scratch, o, &s)
-			} else {
-				g.runDirect(o, &s)
-			}
+		for m := p.m0; m < p.m1; m += rows {
+			s := slice{patch: patch{m, min(m+rows, p.m1), n, min(n+g.bn, p.n1)}, c: at(c, stride, m-p.m0, n-p.n0), cStride: stride}
+			g.runSlice(scratch, o, &s)
 		}
-		if o.Bias != nil {
-			g.vec.AddBias((*float32)(s.c), stride/4, s.m1-s.m0, (*float32)(unsafe.Add(o.Bias, 4*n)), s.n1-s.n0)
+	}
+}
+
+// runSlice walks k in steps of BK and adds to the stored C.
+func (g *Gemm) runSlice(scratch unsafe.Pointer, o *Operands, s *slice) {
+	for s.k0 = 0; s.k0 < g.layout.K; s.k0 += g.bk {
+		s.k1 = min(s.k0+g.bk, g.layout.K)
+		a := g.activations(scratch, o, s)
+		if g.widen != nil {
+			g.runWide(unsafe.Add(scratch, g.packBytes()), o, a, s)
+		} else {
+			g.runDirect(o, a, s)
 		}
+	}
+	if o.Bias != nil {
+		g.vec.AddBias((*float32)(s.c), s.cStride/4, s.m1-s.m0, (*float32)(unsafe.Add(o.Bias, 4*s.n0)), s.n1-s.n0)
 	}
 }
 

@@ -169,6 +169,7 @@ func randomSchedule(rng *rand.Rand, spec microkernel.Spec, typ microkernel.Weigh
 	}
 	s.BM, s.BN = pick(spec.MR, p.m), pick(spec.NR, p.n)
 	s.BK = pick(max(typ.KStep(), 2), p.k)
+	s.Pack = s.BM > 0 && rng.IntN(2) == 0
 	return s
 }
 

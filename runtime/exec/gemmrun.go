@@ -8,20 +8,20 @@ import (
 
 // runDirect multiplies packed panels as they lie, NR columns at a time: all rows of the slice pass over one group of
 // panels while it is in the first-level cache.
-func (g *Gemm) runDirect(o *Operands, s *slice) {
+func (g *Gemm) runDirect(o *Operands, a activations, s *slice) {
 	nr := g.s.Kernel.NR
 	stride := g.layout.PanelStride()
-	args := g.args(o, s)
-	args.BStride = stride
+	args := microkernel.GemmArgs{A: a.base, AStride: a.stride, CStride: s.cStride, BStride: stride}
 	step := g.depthPerCall()
+	from := microkernel.PanelOffset(g.layout.Type, s.k0)
 	for n := s.n0; n < s.n1; n += nr {
-		args.B = unsafe.Add(o.W.Data, n/microkernel.PanelWidth*stride)
+		args.B = unsafe.Add(o.W.Data, n/microkernel.PanelWidth*stride+from)
 		args.C = at(s.c, s.cStride, 0, n-s.n0)
 		args.N = min(nr, s.n1-n)
 		for k := s.k0; k < s.k1; k += step {
-			args.K0, args.K1 = k, min(k+step, s.k1)
-			args.Accumulate = k > 0
-			g.rows(&args, s.m1-s.m0, g.after(o, s, n, args.K1))
+			end := min(k+step, s.k1)
+			args.K0, args.K1, args.Accumulate = k-s.k0, end-s.k0, k > 0
+			g.rows(&args, s.m1-s.m0, g.after(o, s, n, end))
 		}
 	}
 }
@@ -39,7 +39,7 @@ func (g *Gemm) after(o *Operands, s *slice, n, k int) unsafe.Pointer {
 }
 
 // runWide dequantizes the slice's panels into float32 scratch once, and multiplies from there.
-func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, s *slice) {
+func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, a activations, s *slice) {
 	nr := g.s.Kernel.NR
 	stride, wide := g.layout.PanelStride(), g.widePanelBytes()
 	first := s.n0 / microkernel.PanelWidth
@@ -47,11 +47,7 @@ func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, s *slice) {
 	for p := first; p < last; p++ {
 		g.widen.Run(unsafe.Add(scratch, (p-first)*wide), unsafe.Add(o.W.Data, p*stride), s.k0, s.k1)
 	}
-	args := g.args(o, s)
-	args.A = unsafe.Add(args.A, 4*s.k0)
-	args.BStride = wide
-	args.K0, args.K1 = 0, s.k1-s.k0
-	args.Accumulate = s.k0 > 0
+	args := microkernel.GemmArgs{A: a.base, AStride: a.stride, CStride: s.cStride, BStride: wide, K1: s.k1 - s.k0, Accumulate: s.k0 > 0}
 	for n := s.n0; n < s.n1; n += nr {
 		args.B = unsafe.Add(scratch, (n/microkernel.PanelWidth-first)*wide)
 		args.C = at(s.c, s.cStride, 0, n-s.n0)
@@ -60,14 +56,39 @@ func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, s *slice) {
 	}
 }
 
-// args are the operands that do not change inside a slice.
-func (g *Gemm) args(o *Operands, s *slice) microkernel.GemmArgs {
-	a := microkernel.GemmArgs{A: at(o.A, o.AStride, s.m0, 0), AStride: o.AStride, CStride: s.cStride}
-	if o.W.quantizedInput() {
-		a.A, a.AStride = unsafe.Add(o.Quant.base, s.m0*o.Quant.stride), o.Quant.stride
-	}
-	return a
+// activations are the rows of A that a slice reads: where they begin, at its first k, and the bytes between them.
+type activations struct {
+	base   unsafe.Pointer
+	stride int
 }
+
+// activations are in place, or packed to rows that lie side by side where the schedule wants that.
+func (g *Gemm) activations(scratch unsafe.Pointer, o *Operands, s *slice) activations {
+	a := activations{at(o.A, o.AStride, s.m0, s.k0), o.AStride}
+	if o.W.quantizedInput() {
+		a = activations{unsafe.Add(o.Quant.base, s.m0*o.Quant.stride+g.rowBytes(s.k0)), o.Quant.stride}
+	}
+	if !g.s.Pack {
+		return a
+	}
+	bytes := g.rowBytes(s.k1 - s.k0)
+	packed := activations{scratch, packedStride(bytes)}
+	for r := range s.m1 - s.m0 {
+		copy(unsafe.Slice((*byte)(unsafe.Add(packed.base, r*packed.stride)), bytes), unsafe.Slice((*byte)(unsafe.Add(a.base, r*a.stride)), bytes))
+	}
+	return packed
+}
+
+// rowBytes is the length of k activations as the kernel reads them.
+func (g *Gemm) rowBytes(k int) int {
+	if g.s.Kernel.Compute == microkernel.ComputeInt8 {
+		return microkernel.ActQ8RowBytes(k)
+	}
+	return 4 * k
+}
+
+// packedStride is the distance in bytes between packed rows.
+func packedStride(bytes int) int { return 4 * RowStride((bytes+3)/4) }
 
 // rows runs m rows in calls of bounded length; the last one prefetches from next.
 func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {

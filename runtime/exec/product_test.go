@@ -54,7 +54,7 @@ func TestPair(t *testing.T) {
 					for i, g := range []**Gemm{&p.gemm, &p.up} {
 						s := randomSchedule(rng, space[rng.IntN(len(space))], weightType, widen, gate)
 						if round == 0 {
-							s.BM, s.BN = 0, 0
+							s.BM, s.BN, s.Pack = 0, 0, false
 						}
 						if *g, err = NewGemm(kernels, s, key); err != nil {
 							t.Fatalf("weight %d: %v", i, err)
