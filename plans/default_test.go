@@ -188,13 +188,35 @@ func TestValidateNames(t *testing.T) {
 		"unknown compute": func(p *Plan) { p.Weights[0].Compute = "fp4" },
 		"reads f16":       func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.B = microkernel.F16 },
 		"widen":           func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Widen = true },
-		"hidden":          func(p *Plan) { p.Model.Hidden = -5 },
-		"pus are":         func(p *Plan) { p.Prefill.PUs = PUSet{0} },
+		"pack: a slice": func(p *Plan) {
+			s := &p.Prefill.Tables[0].Rules[0].Schedule
+			s.Pack, s.BM = true, s.Kernel.MR<<15
+		},
+		"hidden":  func(p *Plan) { p.Model.Hidden = -5 },
+		"pus are": func(p *Plan) { p.Prefill.PUs = PUSet{0} },
 	} {
 		p := mustDefault(t, h, llama160m("f32"), DefaultOptions{})
 		change(p)
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want a refusal that names %q, got %v", want, err)
+		}
+	}
+}
+
+// A schedule reads back as it was written, whichever of its parts are set.
+func TestScheduleText(t *testing.T) {
+	h := testHost(t, 2, "avx2", "avx512")
+	p := mustDefault(t, h, llama160m("q8_0"), DefaultOptions{})
+	for _, table := range p.Prefill.Tables {
+		for _, r := range table.Rules {
+			for _, pack := range []bool{false, true} {
+				s := r.Schedule
+				s.Pack, s.WaysM, s.WaysN = pack, 1, 2
+				got, err := s.toYAML().schedule()
+				if err != nil || got != s {
+					t.Fatalf("%s reads back as %s, %v", s, got, err)
+				}
+			}
 		}
 	}
 }

@@ -40,6 +40,7 @@ type SummaryRule struct {
 	Kernel string `json:"kernel"`
 	Slice  string `json:"slice"`
 	Ways   string `json:"ways"` // "dynamic" or WaysMxWaysN
+	Pack   bool   `json:"pack"`
 	Widen  bool   `json:"widen"`
 }
 
@@ -85,7 +86,7 @@ func (p *Phase) summary() []SummaryTable {
 			if y.Ways == "" {
 				y.Ways = "dynamic"
 			}
-			st.Rules = append(st.Rules, SummaryRule{M: r.span(), Kernel: y.Kernel, Slice: y.Slice, Ways: y.Ways, Widen: y.Widen})
+			st.Rules = append(st.Rules, SummaryRule{M: r.span(), Kernel: y.Kernel, Slice: y.Slice, Ways: y.Ways, Pack: y.Pack, Widen: y.Widen})
 		}
 		out = append(out, st)
 	}

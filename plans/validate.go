@@ -16,8 +16,9 @@ const (
 	maxTables  = 256
 	maxRules   = 4096
 	maxRanks   = 1024
-	maxPieces  = 1 << 14  // weights times ranks
-	maxWidened = 16 << 20 // float32 values of a widened slice: 64 MiB per thread
+	maxPieces  = 1 << 14    // weights times ranks
+	maxWidened = 16 << 20   // float32 values of a widened slice: 64 MiB per thread
+	maxPacked  = maxWidened // activations of a packed slice
 )
 
 // Validate refuses plans that no machine can run, naming what is wrong, before anything is built from them. It asks neither whether this host can run the plan nor
@@ -274,6 +275,13 @@ func (s Schedule) checkSlice(k WeightKey) error {
 		return fmt.Errorf("k %d is no multiple of the %s block of %d", k.K, k.Type, t.Block())
 	}
 	unit := max(16, t.KStep())
+	depth := s.BK
+	if depth == 0 {
+		depth = k.K
+	}
+	if s.Pack && int64(s.BM)*int64(depth) > maxPacked {
+		return fmt.Errorf("pack: a slice of bm %d and bk %d has more than %d activations", s.BM, depth, maxPacked)
+	}
 	if s.BK != 0 && (s.BK < 0 || s.BK > maxSlice || s.BK%unit != 0) {
 		return fmt.Errorf("bk is %d, not a multiple of %d in 1..%d", s.BK, unit, maxSlice)
 	}

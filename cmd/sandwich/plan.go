@@ -262,7 +262,12 @@ func printSchedules(w io.Writer, s plans.Summary) error {
 				if i > 0 {
 					row[0], row[1], row[2] = "", "", ""
 				}
-				if r.Widen {
+				switch {
+				case r.Pack && r.Widen:
+					row[7] = "packed, widened"
+				case r.Pack:
+					row[7] = "packed"
+				case r.Widen:
 					row[7] = "widened"
 				}
 				rows = append(rows, row)

@@ -118,7 +118,25 @@ func (a *anchor) finetune(until float64) error {
 			}
 		}
 	}
-	return a.tryPrefetches(until)
+	if err := a.tryPrefetches(until); err != nil {
+		return err
+	}
+	return a.tryPacking(until)
+}
+
+// tryPacking copies the activations of the best program's slices to rows that lie side by side, where more than one register tile reads them.
+func (a *anchor) tryPacking(until float64) error {
+	ranked := a.ranked()
+	if len(ranked) == 0 || a.spent() > until {
+		return nil
+	}
+	next := ranked[0].schedule
+	if next.Pack || next.BN < 4*next.Kernel.NR || a.m <= next.Kernel.MR {
+		return nil
+	}
+	next.Pack = true
+	_, err := a.time(next, "finetune", searching)
+	return err
 }
 
 // tryPrefetches varies the prefetch distance of the best program.
