@@ -127,7 +127,7 @@ type arm struct {
 
 // newArm compiles a phase. All its PUs must be in the pool.
 func (r *rig) newArm(name string, phase *plans.Phase) (*arm, error) {
-	e, err := exec.New(exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.bufs, Workers: r.pool.Size(), Phase: phase, Kernels: r.kernels})
+	e, err := exec.New(exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.bufs, Pool: r.pool, Phase: phase, Kernels: r.kernels})
 	if err != nil {
 		return nil, err
 	}

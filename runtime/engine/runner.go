@@ -125,7 +125,7 @@ func (r *Runner) open(o RunnerOptions) error {
 	}{{&o.Plan.Prefill, prefill}, {&o.Plan.Decode, decode}} {
 		r.phases[i].workers, r.phases[i].active = p.workers, p.workers
 		r.phases[i].executor, err = exec.New(exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv,
-			Buffers: r.sets[0], Workers: r.pool.Size(), Groups: groups, Sync: o.Sync, Phase: p.plan, Kernels: kernels})
+			Buffers: r.sets[0], Pool: r.pool, Groups: groups, Sync: o.Sync, Phase: p.plan, Kernels: kernels})
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ import (
 //
 // The bits of the result depend neither on the chunks nor on who adds them. When one buffer may be used for the next product:
 // a partial is read by nobody once Finish has returned on any worker; the sum may be read until the reader's next
-// Publish, or in After alone where it takes the place of Parts[0]. A rank therefore never overwrites what another one still
+// Publish, or in after alone where it takes the place of Parts[0]. A rank therefore never overwrites what another one still
 // reads, and partials need no second buffer.
 //
 // Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run that a panic cut short.
@@ -51,9 +51,8 @@ type reducer struct {
 // AllReduceJob is one sum. All workers give Publish and Finish equal ones.
 type AllReduceJob struct {
 	Rows, Width int
-	Parts       []Matrix32                           // by rank; none overlaps another
-	Into        Matrix32                             // the sum; Parts[0] to add in place, else apart from all of them
-	After       func(w *pool.Worker, row0, row1 int) // nil, or called by one worker for each range of finished rows, before Finish returns anywhere
+	Parts       []Matrix32 // by rank; none overlaps another
+	Into        Matrix32   // the sum; Parts[0] to add in place, else apart from all of them
 }
 
 // Matrix32 is a matrix of float32 rows, Stride elements apart.
@@ -114,19 +113,20 @@ func (a *AllReduce) PublishChunk(w *pool.Worker, rank, size int, o *AllReduceJob
 	a.ready.Raise(i, number)
 }
 
-// Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns when all are done.
-func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob) {
+// Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns when all are done. after, if it
+// is not nil, is called by one worker or another for each range of finished rows, before Finish returns anywhere.
+func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob, after func(row0, row1 int)) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
 	c := r.cut(w, o)
 	if c.units == 1 {
 		if r.last {
 			a.sum(r, o, 0, o.Rows, 0, o.Width)
-			a.finished(w, o, 0, c, number)
+			a.finished(c, 0, number, after)
 		}
 	} else {
 		for i := range a.ranks {
-			a.region(w, r, o, c, (home+i)%a.ranks, number)
+			a.region(w, r, o, (home+i)%a.ranks, number, after)
 		}
 	}
 	for chunk := range c.chunks {
@@ -138,7 +138,8 @@ func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob) {
 }
 
 // region adds up units of one rank's region until none is left.
-func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, c *sumCut, rank int, number uint64) {
+func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, rank int, number uint64, after func(row0, row1 int)) {
+	c := &r.cutting
 	first, end := pool.Split(c.units, a.ranks, rank, 1)
 	for {
 		n := a.cursor[rank].add(number)
@@ -153,7 +154,7 @@ func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, c *sumCu
 		col0, col1 := c.columns(piece)
 		a.sum(r, o, row0, row1, col0, col1)
 		if c.pieces == 1 || a.summed[chunk].add(number) == c.pieces-1 {
-			a.finished(w, o, chunk, c, number)
+			a.finished(c, chunk, number, after)
 		}
 	}
 }
@@ -169,10 +170,9 @@ func (a *AllReduce) sum(r *reducer, o *AllReduceJob, row0, row1, col0, col1 int)
 }
 
 // finished is called once for each chunk.
-func (a *AllReduce) finished(w *pool.Worker, o *AllReduceJob, chunk int, c *sumCut, number uint64) {
-	if o.After != nil {
-		row0, row1 := c.rowsOf(chunk)
-		o.After(w, row0, row1)
+func (a *AllReduce) finished(c *sumCut, chunk int, number uint64, after func(row0, row1 int)) {
+	if after != nil {
+		after(c.rowsOf(chunk))
 	}
 	a.done.Raise(chunk, number)
 }

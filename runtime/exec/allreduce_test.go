@@ -21,6 +21,7 @@ type summing struct {
 	ranks  int
 	owners [][]int // by rank, the IDs of the workers that compute for it; a worker may have several ranks
 	jobs   []AllReduceJob
+	after  []func(row0, row1 int) // by job; nil for none
 	delay  bool
 	single bool // chunks are published one by one
 }
@@ -81,8 +82,8 @@ func (s *summing) work(w *pool.Worker) {
 			}
 		}
 		s.pause(rng)
-		s.reduce.Finish(w, max(home, 0), o)
-		if o.After == nil {
+		s.reduce.Finish(w, max(home, 0), o, s.after[op])
+		if s.after[op] == nil {
 			s.check(o, op, rng)
 		}
 		for rank, ids := range s.owners {
@@ -187,9 +188,10 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 			}
 		}
 		o := AllReduceJob{Rows: rows, Width: width, Parts: parts[i][:ranks], Into: parts[i][ranks]}
-		if op%5 == 4 { // in place: only After may look
+		var after func(row0, row1 int)
+		if op%5 == 4 { // in place: only after may look
 			o.Into = o.Parts[0]
-			o.After = func(_ *pool.Worker, row0, row1 int) {
+			after = func(row0, row1 int) {
 				for row := row0; row < row1; row++ {
 					for col, got := range o.Into.row(row, width) {
 						if got != s.want(op, row, col) {
@@ -200,7 +202,7 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 				}
 			}
 		}
-		s.jobs = append(s.jobs, o)
+		s.jobs, s.after = append(s.jobs, o), append(s.after, after)
 	}
 	return s
 }
@@ -238,14 +240,14 @@ func TestAllReduceEqualsPlainSum(t *testing.T) {
 	}
 }
 
-// After is called once for each row.
+// What follows a sum is called once for each row.
 func TestAllReduceAfterCoversEveryRow(t *testing.T) {
 	p := sumPool(t, 3, pool.NoSpin)
 	s := newSumming(t, p, 3, 12, rand.New(rand.NewPCG(1, 2)))
 	seen := make([][]int, len(s.jobs))
 	for i := range s.jobs {
 		seen[i] = make([]int, s.jobs[i].Rows)
-		s.jobs[i].After = func(_ *pool.Worker, row0, row1 int) {
+		s.after[i] = func(row0, row1 int) {
 			for r := row0; r < row1; r++ {
 				seen[i][r]++
 			}
@@ -255,7 +257,7 @@ func TestAllReduceAfterCoversEveryRow(t *testing.T) {
 	for i := range seen {
 		for r, n := range seen[i] {
 			if n != 1 {
-				t.Errorf("op %d: After saw row %d of %d %d times", i, r, len(seen[i]), n)
+				t.Errorf("op %d: row %d of %d was seen %d times", i, r, len(seen[i]), n)
 			}
 		}
 	}
@@ -309,7 +311,7 @@ func TestAllReduceAllocatesNothing(t *testing.T) {
 		for i := range 20 {
 			o := &jobs[i%2]
 			s.reduce.Publish(w, w.ID(), 1, o)
-			s.reduce.Finish(w, w.ID(), o)
+			s.reduce.Finish(w, w.ID(), o, nil)
 		}
 	}
 	if n := testing.AllocsPerRun(20, func() { p.Run(body) }); n > 0 && !raceEnabled {

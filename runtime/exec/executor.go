@@ -25,7 +25,7 @@ type Config struct {
 	Weights *Weights
 	KV      KVStores
 	Buffers *Buffers
-	Workers int            // of the pool that will run it
+	Pool    *pool.Pool     // that will run it
 	Groups  *pool.Grouping // of Parts.Grouping
 	Sync    Sync
 	Phase   *plans.Phase
@@ -45,12 +45,15 @@ type Executor struct {
 	rotate  rotation
 	scratch []workerScratch
 	memory  *mem.Buffer
+	sum     *AllReduce             // of Y over the ranks; nil with one rank
+	after   []func(row0, row1 int) // by op: what a gather does with rows that are summed
 
 	// The running forward, written before the workers start.
 	batch     *kvcache.Batch
 	rows      int
 	positions []int32
 	runs      []run
+	partials  AllReduceJob
 	stop      *atomic.Bool
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
@@ -77,10 +80,35 @@ func New(c Config) (*Executor, error) {
 	if err := e.compile(c); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if err := e.allocateScratch(c.Workers); err != nil {
+	if err := e.allocateScratch(c.Pool.Size()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	if len(e.ranks) > 1 {
+		e.prepareGathers(c.Pool)
+	}
 	return e, nil
+}
+
+// prepareGathers makes what sums the ranks' results.
+func (e *Executor) prepareGathers(p *pool.Pool) {
+	e.sum = NewAllReduce(p, e.vec, len(e.ranks))
+	e.partials = AllReduceJob{Width: e.model.Dims.Hidden, Parts: make([]Matrix32, len(e.ranks))}
+	e.after = make([]func(row0, row1 int), len(e.steps))
+	for i := range e.steps {
+		if op := &e.model.Ops[i]; e.steps[i].mode == Gather {
+			e.after[i] = func(row0, row1 int) { e.addNormRows(op, row0, row1) }
+		}
+	}
+}
+
+// layPartials points the sums at the activations in use.
+func (e *Executor) layPartials() {
+	e.partials.Rows = e.rows
+	for r := range e.partials.Parts {
+		b := &e.bufs.ranks[r]
+		e.partials.Parts[r] = Matrix32{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
+	}
+	e.partials.Into = e.partials.Parts[0]
 }
 
 // compile prepares every rank. Pieces of one shape share their products.
@@ -91,7 +119,7 @@ func (e *Executor) compile(c Config) error {
 		own, part := &e.ranks[r], &c.Parts.list[r]
 		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
 		var err error
-		if own.attend, err = NewAttention(c.Kernels.Vec.ISA(), own.kv, group, c.Workers); err != nil {
+		if own.attend, err = NewAttention(c.Kernels.Vec.ISA(), own.kv, group, c.Pool.Size()); err != nil {
 			return err
 		}
 		own.attend.cut(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
@@ -200,6 +228,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	}
 	e.batch, e.rows = b, b.Rows()
 	e.runs = cutRuns(e.runs, b.Spans)
+	if e.sum != nil {
+		e.layPartials()
+	}
 	for r := range e.ranks {
 		e.ranks[r].attend.Begin(b.Spans)
 	}
@@ -210,7 +241,8 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	return nil
 }
 
-// walk is what each worker does.
+// walk is what each worker does. Between two gathers the ranks wait for nobody but their own; at a gather they meet by the flags of
+// the sum.
 func (e *Executor) walk(w *pool.Worker) {
 	e.scratch[w.Index()].began = time.Now()
 	if w.ID() == 0 {
@@ -223,19 +255,27 @@ func (e *Executor) walk(w *pool.Worker) {
 	}
 	for i, passed := e.from, 0; i < e.end; i++ {
 		s := e.steps[i]
-		g := &all
-		if s.mode.Apart() {
-			g = &own
+		if s.meet && s.mode == Gather {
+			e.sum.Finish(w, w.Group().ID(), &e.partials, e.after[i])
+		} else {
+			g := &all
+			if s.mode.Apart() {
+				g = &own
+			}
+			e.do(g, &g.part.model.Ops[i])
+			if s.local && i+1 < e.end {
+				w.LocalBarrier()
+				continue
+			}
+			if w.ID() == 0 {
+				e.halt[passed&1] = e.stop != nil && e.stop.Load()
+			}
+			if s.meet {
+				e.sum.Publish(w, w.Group().ID(), own.n, &e.partials)
+				continue
+			}
+			w.Barrier()
 		}
-		e.do(g, &g.part.model.Ops[i])
-		if s.local && i+1 < e.end {
-			w.LocalBarrier()
-			continue
-		}
-		if w.ID() == 0 {
-			e.halt[passed&1] = e.stop != nil && e.stop.Load()
-		}
-		w.Barrier()
 		if e.halt[passed&1] {
 			if w.ID() == 0 && i+1 < e.end {
 				e.next = i + 1

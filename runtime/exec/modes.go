@@ -37,6 +37,7 @@ const (
 type step struct {
 	mode  Mode
 	local bool // the barrier behind it is the group's own
+	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
 }
 
 // steps gives every op of a model its mode: those whose operands are cut run apart, those that need all of a row run together. One rank makes
@@ -53,7 +54,13 @@ func steps(m *model.Model, ranks int, sync Sync) []step {
 		}
 	}
 	for i := range out {
-		out[i].local = sync == SyncB && out[i].mode.Apart() && i+1 < len(out) && out[i+1].mode.Apart()
+		if sync == SyncA || !out[i].mode.Apart() || i+1 == len(out) {
+			continue
+		}
+		out[i].local = out[i+1].mode.Apart()
+		if out[i+1].mode == Gather {
+			out[i].meet, out[i+1].meet = true, true
+		}
 	}
 	return out
 }

@@ -103,7 +103,7 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	bufs, err := NewBuffers(parts, rows, 1, w.MaxQuantizedK())
 	must(err)
 	b.Cleanup(func() { bufs.Free() })
-	e, err := New(Config{Parts: parts, Weights: w, KV: kv, Buffers: bufs, Workers: p.Size(), Phase: &plan.Prefill, Kernels: kernels})
+	e, err := New(Config{Parts: parts, Weights: w, KV: kv, Buffers: bufs, Pool: p, Phase: &plan.Prefill, Kernels: kernels})
 	must(err)
 	b.Cleanup(func() { e.Close() })
 	batch := &kvcache.Batch{LogitRows: []int32{int32(rows - 1)}, Prefill: rows > 1}

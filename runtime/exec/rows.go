@@ -57,27 +57,35 @@ func (t rotation) angles(dst []float32, pos int) {
 func (e *Executor) norm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
-			e.normRow(g, r, op.Norm)
+			e.normRow(g.bufs, r, op.Norm)
 		}
 	}
 }
 
-// addNorm is the gather of a subgraph: what the ranks computed of Y is summed in ascending order, whoever does it.
+// addNorm adds what the ops before made of Y to X, and normalizes. With several ranks it is the gather of their subgraph, where they
+// have met at a barrier: each row is summed in ascending order of ranks, as AllReduce does.
 func (e *Executor) addNorm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
-			y := g.row(model.BufY, r)
 			for i := range e.bufs.ranks[1:] {
-				e.vec.Add(y, e.bufs.ranks[1+i].row(model.BufY, r), e.model.Dims.Hidden)
+				e.vec.Add(g.row(model.BufY, r), e.bufs.ranks[1+i].row(model.BufY, r), e.model.Dims.Hidden)
 			}
-			e.vec.Add(g.row(model.BufX, r), y, e.model.Dims.Hidden)
-			e.normRow(g, r, op.Norm)
 		}
+		e.addNormRows(op, lo, hi)
 	}
 }
 
-func (e *Executor) normRow(g *group, r int, weight *model.Vector) {
-	e.vec.RMSNorm(g.row(model.BufH, r), g.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
+// addNormRows adds the sum over all ranks, which is in the first one's Y, to X, and normalizes.
+func (e *Executor) addNormRows(op *model.Op, row0, row1 int) {
+	b := &e.bufs.ranks[0]
+	for r := row0; r < row1; r++ {
+		e.vec.Add(b.row(model.BufX, r), b.row(model.BufY, r), e.model.Dims.Hidden)
+		e.normRow(b, r, op.Norm)
+	}
+}
+
+func (e *Executor) normRow(b *rankBuffers, r int, weight *model.Vector) {
+	e.vec.RMSNorm(b.row(model.BufH, r), b.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
 }
 
 // gather copies the rows of H whose logits are wanted to the top of Y, where the head reads them.
