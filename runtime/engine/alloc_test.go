@@ -20,6 +20,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		o.Plan.KV = "q8_0"
 		checkAllocations(t, o)
 	})
+	t.Run("ranks", func(t *testing.T) { checkAllocations(t, ranksOptions(t, smallModel(t, "qwen3", gguf.Q8_0), 1, 1)) })
 	t.Run("experts", func(t *testing.T) { checkAllocations(t, optionsFor(t, smallModel(t, "qwen3moe", gguf.Q8_0))) })
 }
 

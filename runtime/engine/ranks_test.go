@@ -1,16 +1,20 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/internal/testdata"
+	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
@@ -115,6 +119,99 @@ func TestRanksBitEqual(t *testing.T) {
 				defer func() { testSync = exec.SyncB }()
 				same(t, "barrier of all after each op", want, logitsAlone(t, file, two, 64))
 			})
+		}
+	}
+}
+
+// TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do not, and runs others in between.
+func TestRanksHeld(t *testing.T) {
+	skipUnderRace(t)
+	for _, arch := range []string{"qwen3", "qwen3moe"} {
+		t.Run(arch, func(t *testing.T) {
+			r := openTestRunner(t, smallModel(t, arch, gguf.F32), plans.DefaultOptions{Service: crews(1, 2, 1)}, 64)
+			defer r.Close()
+			places := 0
+			for i, op := range r.Model.Ops {
+				router := op.Kind == model.OpMatMul && r.Model.Weights[op.W[0]].Role == "router"
+				if router || slices.Contains([]model.Kind{model.OpEmbed, model.OpNorm, model.OpAddNorm, model.OpRoute}, op.Kind) && i+1 < r.Ops() {
+					places++
+				}
+			}
+			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places) })
+		})
+	}
+}
+
+// ranksOptions are optionsFor with ranks of these numbers of workers.
+func ranksOptions(t testing.TB, file *gguf.File, workers ...int) Options {
+	t.Helper()
+	o := optionsFor(t, file)
+	plan, err := planFor(t, file, plans.DefaultOptions{Service: crews(workers...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Chunk = o.Plan.Chunk
+	o.Plan, o.Unpinned = plan, true
+	return o
+}
+
+// TestRanksServe: many requests at once get the tokens that each gets alone.
+func TestRanksServe(t *testing.T) {
+	file, err := tinyFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, ranksOptions(t, file, 1, 2))
+	request := func(i int) Request {
+		return Request{Prompt: tinyPrompt(uint64(i), 20+15*i), MaxTokens: 6, IgnoreEOS: true}
+	}
+	want := make([][]int32, 4)
+	for i := range want {
+		want[i], _, _ = generate(t, e, request(i))
+	}
+	var all sync.WaitGroup
+	for i := range want {
+		all.Go(func() {
+			if got, _, _ := generate(t, e, request(i)); !slices.Equal(got, want[i]) {
+				t.Errorf("request %d in company: %v, alone %v", i, got, want[i])
+			}
+		})
+	}
+	all.Wait()
+	checkIdle(t, e)
+}
+
+// TestRanksPanic: the failure of one worker releases those that wait for it in a gather.
+func TestRanksPanic(t *testing.T) {
+	file, err := tinyFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, ranksOptions(t, file, 1, 2))
+	ops := e.runner.Model.Ops
+	i := slices.IndexFunc(ops, func(op model.Op) bool { return op.Kind == model.OpAddNorm })
+	ops[i].Norm.Data = nil
+	_, err = e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 40)}, nil)
+	var internal *InternalError
+	if !errors.As(err, &internal) {
+		t.Errorf("after a panic: %v", err)
+	}
+}
+
+// TestKeepRanks: of a rank that lost all its PUs one worker stays.
+func TestKeepRanks(t *testing.T) {
+	file, err := tinyFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, ranksOptions(t, file, 2, 2))
+	for _, c := range []struct{ workers, left, want []int }{
+		{[]int{0, 1, 2, 3}, []int{0, 1, 2, 3}, []int{0, 1, 2, 3}},
+		{[]int{0, 1, 2, 3}, []int{0, 1}, []int{0, 1, 2}},
+		{[]int{1, 3}, []int{3}, []int{1, 3}},
+	} {
+		if got := e.runner.keepRanks(c.left, c.workers); !slices.Equal(got, c.want) {
+			t.Errorf("of %v, %v are left: %v, want %v", c.workers, c.left, got, c.want)
 		}
 	}
 }

@@ -210,8 +210,22 @@ func (r *Runner) Restrict(now pool.Places) {
 	}
 	r.lost = slices.Clone(now.Lost)
 	for i := range r.phases {
-		r.phases[i].active = workersLeft(r.phases[i].workers, now)
+		r.phases[i].active = r.keepRanks(workersLeft(r.phases[i].workers, now), r.phases[i].workers)
 	}
+}
+
+// keepRanks adds a worker for every rank that has none among those that are left: its part of the weights has no other
+// owner, so that it must run wherever the system lets it.
+func (r *Runner) keepRanks(left, workers []int) []int {
+	pus := r.pool.PUs()
+	for _, rank := range r.Plan.Service.Ranks {
+		own := func(w int) bool { return slices.Contains(rank.PUs, pus[w]) }
+		if i := slices.IndexFunc(workers, own); i >= 0 && !slices.ContainsFunc(left, own) {
+			left = append(slices.Clone(left), workers[i])
+		}
+	}
+	slices.Sort(left)
+	return left
 }
 
 // Hold keeps the activations of the forward that was just halted until it goes on or Drop is called: others run on a
