@@ -1,12 +1,15 @@
 package microkernel
 
-import "github.com/klauspost/cpuid/v2"
+import "golang.org/x/sys/cpu"
 
 // detect is what this machine can run, from HWCAP. Advanced SIMD is part of every arm64 that Go runs on.
 func detect() Features {
 	f := HasNEON
-	if cpuid.CPU.Supports(cpuid.ASIMDDP) {
+	if cpu.ARM64.HasASIMDDP {
 		f |= HasDotProd
 	}
-	return f
+	if cpu.ARM64.HasI8MM {
+		f |= HasI8MM
+	}
+	return f.closed()
 }

@@ -223,8 +223,17 @@ func assembleNEON(level a64.Level, emit func(a *a64.Asm)) ([]byte, error) {
 func (s Spec) assembleNEON() ([]byte, error) {
 	emit := emitNEONFloat
 	level := a64.Base
-	if s.B.Quantized() {
+	switch {
+	case s.Compute == ComputeInt8:
+		emit = emitNEONInt8
+	case s.B.Quantized():
 		emit = emitNEONQuant
+	}
+	switch s.Dot {
+	case MMLA:
+		level = a64.DotProd | a64.I8MM
+	case SDot:
+		level = a64.DotProd
 	}
 	return assembleNEON(level, func(a *a64.Asm) { emit(a, s) })
 }
@@ -232,8 +241,6 @@ func (s Spec) assembleNEON() ([]byte, error) {
 // validateNEON is what holds for the kernels of arm64 beyond the rules for all.
 func (s Spec) validateNEON() error {
 	switch {
-	case s.Compute == ComputeInt8:
-		return fmt.Errorf("no code generator for int8 on %s", s.ISA)
 	case s.B.Quantized() && s.Form != Lane:
 		return fmt.Errorf("kernels for quantized weights multiply by lanes on %s", s.ISA)
 	case s.Form == Lane && s.KU%4 != 0:
@@ -244,7 +251,10 @@ func (s Spec) validateNEON() error {
 
 // neonRegisters is the number of vector registers the tile takes at least.
 func (s Spec) neonRegisters(tile int) int {
-	if s.B.Quantized() {
+	switch {
+	case s.Compute == ComputeInt8:
+		return tile + s.neonInt8Registers()
+	case s.B.Quantized():
 		return tile + s.MR + s.neonUnpackRegisters()
 	}
 	return tile + s.MR + s.neonFloatFixed() + 2

@@ -84,7 +84,7 @@ func (u *neonUnpacker) setup() {
 func (u *neonUnpacker) each(j int, use func(k int, w a64.V)) {
 	for k := range turnK {
 		if k%u.span() == 0 {
-			u.scales(j, k)
+			u.spanScales(j, k)
 		}
 		if k%4 == 0 {
 			u.numbers(u.bytes, j, k/4)
@@ -113,42 +113,13 @@ func (u *neonUnpacker) value(k int) a64.V {
 	return out
 }
 
-// scales loads the scale and the offset of vector j for the span of element k.
-func (u *neonUnpacker) scales(j, k int) {
-	w, t := u.w[0], u.w[1]
-	u.half(u.scale, j, 0)
-	switch u.subs {
-	case pairSubs:
-		u.sub(w, j, 0)
-		u.times(u.scale, w)
-		u.sub(w, j, 1)
-	case nibbleSubs:
-		u.sub(w, j, k/16)
-		u.I(a64.SHL4S, t, w, a64.Imm(28))
-		u.I(a64.USHR4S, t, t, a64.Imm(28))
-		u.times(u.scale, t)
-		u.I(a64.USHR4S, w, w, a64.Imm(4))
-	case signedSubs:
-		u.sub(w, j, k/16)
-		u.I(a64.SCVTF, w, w)
-		u.I(a64.FMUL, u.scale, u.scale, w)
-	}
-	switch {
-	case u.levels:
-	case !u.affine():
+// spanScales loads the scale and the offset of vector j for the span of element k. Where numbers have a common zero, the offset takes
+// it off.
+func (u *neonUnpacker) spanScales(j, k int) {
+	t := u.w[1]
+	u.scales(u.scale, u.offset, u.w[0], t, j, k)
+	if !u.levels && !u.affine() {
 		u.SplatF(t, -float32(u.origin))
 		u.I(a64.FMUL, u.offset, u.scale, t)
-	default:
-		u.half(u.offset, j, 1)
-		if u.subs != noSubs {
-			u.times(u.offset, w)
-			u.I(a64.FNEG, u.offset, u.offset)
-		}
 	}
-}
-
-// times multiplies v by the unsigned integers in w.
-func (u *neonUnpacker) times(v, w a64.V) {
-	u.I(a64.UCVTF, w, w)
-	u.I(a64.FMUL, v, v, w)
 }

@@ -140,3 +140,39 @@ func (t neonTurns) bytesOf(v a64.V, j, g, plane int, masked bool) {
 		t.I(a64.ANDV, v, v, t.mask)
 	}
 }
+
+// scales loads the scale of vector j for the span of element k, and where weights have one their offset, ready to be added. w and x
+// are overwritten.
+func (t neonTurns) scales(scale, offset, w, x a64.V, j, k int) {
+	t.half(scale, j, 0)
+	switch t.subs {
+	case pairSubs:
+		t.sub(w, j, 0)
+		t.times(scale, w)
+		t.sub(w, j, 1)
+	case nibbleSubs:
+		t.sub(w, j, k/16)
+		t.I(a64.SHL4S, x, w, a64.Imm(28))
+		t.I(a64.USHR4S, x, x, a64.Imm(28))
+		t.times(scale, x)
+		t.I(a64.USHR4S, w, w, a64.Imm(4))
+	case signedSubs:
+		t.sub(w, j, k/16)
+		t.I(a64.SCVTF, w, w)
+		t.I(a64.FMUL, scale, scale, w)
+	}
+	if !t.affine() {
+		return
+	}
+	t.half(offset, j, 1)
+	if t.subs != noSubs {
+		t.times(offset, w)
+		t.I(a64.FNEG, offset, offset) // the K types take their offset off
+	}
+}
+
+// times multiplies v by the unsigned integers in w.
+func (t neonTurns) times(v, w a64.V) {
+	t.I(a64.UCVTF, w, w)
+	t.I(a64.FMUL, v, v, w)
+}

@@ -70,9 +70,12 @@ const (
 	VNNI               // VPDPBUSD on 512 bits
 	AVXVNNI            // VPDPBUSD on 256 bits, VEX encoded
 	MAdd               // VPMADDUBSW and VPMADDWD
+	MMLA               // arm64 SMMLA, two rows by two columns, eight k
+	SDot               // arm64 SDOT
+	MulL               // arm64 SMULL and SADALP
 )
 
-var dotNames = [...]string{"", "vnni", "avxvnni", "madd"}
+var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull"}
 
 // Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
 type Spec struct {
@@ -208,6 +211,10 @@ func (s Spec) Needs() Features {
 		f |= HasVNNI
 	case AVXVNNI:
 		f |= HasAVXVNNI
+	case MMLA:
+		f |= HasDotProd | HasI8MM
+	case SDot:
+		f |= HasDotProd
 	}
 	return f
 }

@@ -73,7 +73,7 @@ func (s Spec) validateInt8() error {
 	case s.ISA == Go:
 	case s.Dot == NoDot:
 		return fmt.Errorf("an int8 kernel needs a dot product")
-	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2:
+	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2, (s.Dot >= MMLA) != (s.ISA == NEON):
 		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
 	case s.Dot == MAdd && s.Form == Embed:
 		return fmt.Errorf("the multiply-add has no embedded broadcast")

@@ -101,6 +101,7 @@ var (
 var (
 	ADDV4S  = def(0x4EA08400, "add %Vd.4s, %Vn.4s, %Vm.4s")
 	SUBV4S  = def(0x6EA08400, "sub %Vd.4s, %Vn.4s, %Vm.4s")
+	SUB16B  = def(0x6E208400, "sub %Vd.16b, %Vn.16b, %Vm.16b")
 	ADDV8H  = def(0x4E608400, "add %Vd.8h, %Vn.8h, %Vm.8h")
 	ADDP8H  = def(0x4E60BC00, "addp %Vd.8h, %Vn.8h, %Vm.8h")
 	ADDP4S  = def(0x4EA0BC00, "addp %Vd.4s, %Vn.4s, %Vm.4s")
