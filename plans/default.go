@@ -120,7 +120,7 @@ func (p *Plan) defaultRules(c piece, th thumb) ([]Rule, error) {
 func defaultCompute(option string, t microkernel.WeightType, th thumb) (microkernel.Compute, error) {
 	switch option {
 	case "", "auto":
-		if t.Quantized() && th.hasVNNI() {
+		if t.Quantized() && th.hasDot() {
 			return microkernel.ComputeInt8, nil
 		}
 		return microkernel.ComputeF32, nil

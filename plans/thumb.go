@@ -64,12 +64,15 @@ func (th thumb) candidates(k spaceKey) []microkernel.Spec {
 	return list
 }
 
-func (th thumb) hasVNNI() bool {
+// hasDot says that the instruction set has an integer dot product, which makes int8 the faster path.
+func (th thumb) hasDot() bool {
 	switch th.isa {
 	case microkernel.AVX512:
 		return th.features.Has(microkernel.HasVNNI)
 	case microkernel.AVX2:
 		return th.features.Has(microkernel.HasAVXVNNI)
+	case microkernel.NEON:
+		return th.features.Has(microkernel.HasDotProd)
 	}
 	return false
 }
