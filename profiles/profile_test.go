@@ -45,7 +45,7 @@ func TestUsablePUs(t *testing.T) {
 		first3 []int
 	}{
 		{"all", nil, []int{0, 1, 2, 3, 4, 5, 6, 7}, []int{0, 1, 2, 3}, []int{0, 1, 2}},
-		{"quota of 2.9 stays in one package", func(m *topotree.Machine) { m.QuotaCPUs = 2.9 }, []int{0, 1}, []int{0, 1}, []int{0, 1}},
+		{"quota of 2.05 stays in one package", func(m *topotree.Machine) { m.QuotaCPUs = 2.05 }, []int{0, 1}, []int{0, 1}, []int{0, 1}},
 		{"quota of 5 takes one sibling", func(m *topotree.Machine) { m.QuotaCPUs = 5 }, []int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3}, []int{0, 1, 2}},
 		{"quota below one", func(m *topotree.Machine) { m.QuotaCPUs = 0.2 }, []int{0}, []int{0}, []int{0}},
 		{"a cpuset that leaves siblings", func(m *topotree.Machine) { m.Allowed = topotree.NewCPUSet(1, 5, 6) }, []int{1, 5, 6}, []int{1, 6}, []int{1, 5, 6}},

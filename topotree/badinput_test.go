@@ -95,7 +95,7 @@ func TestCgroups(t *testing.T) {
 			"proc/mounts": "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "proc/self/cgroup": "0::/a/b\n",
 			"sys/fs/cgroup/a/cpu.max": "250000 100000\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
 			"sys/fs/cgroup/a/cpuset.cpus.effective": "2-5\n",
-		}), "2-5", 2.5, 2},
+		}), "2-5", 2.5, 3},
 		"v2 fraction": {with(map[string]string{
 			"proc/mounts": "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000\n",
 		}), "0-7", 0.5, 1},
@@ -109,6 +109,9 @@ func TestCgroups(t *testing.T) {
 		m, err := ReadSysfs(mapRoot(c.files))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
+		}
+		if q := ReadQuota(mapRoot(c.files)); q != c.quota {
+			t.Errorf("%s: the quota alone is read as %g, want %g", name, q, c.quota)
 		}
 		if m.Allowed.String() != c.allow || m.QuotaCPUs != c.quota || m.QuotaPUs() != c.pus {
 			t.Errorf("%s: allowed %s, quota %g = %d PUs; want %s, %g, %d", name, m.Allowed, m.QuotaCPUs, m.QuotaPUs(), c.allow, c.quota, c.pus)
@@ -214,5 +217,13 @@ func TestSyntheticCounts(t *testing.T) {
 	}
 	if m, err = ReadSynthetic("pu:4(indexes=6,4,2,0)"); err != nil || m.Online.String() != "0,2,4,6" {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestQuotaPUs(t *testing.T) {
+	for cpus, want := range map[float64]int{0: 0, 0.2: 1, 1: 1, 1.05: 1, 1.2: 2, 1.5: 2, 2: 2, 2.5: 3, 64: 64} {
+		if got := QuotaPUs(cpus); got != want {
+			t.Errorf("a quota of %g CPUs pays for %d PUs, want %d", cpus, got, want)
+		}
 	}
 }

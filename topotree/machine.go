@@ -2,7 +2,6 @@ package topotree
 
 import (
 	"fmt"
-	"math"
 )
 
 // Object is one thing a reader found: a package, die, NUMA node, cache, cluster or core with the online PUs in it.
@@ -91,14 +90,6 @@ type Machine struct {
 	Notes     []string // what the reader had to assume, one sentence each
 
 	Tree *Tree // all online PUs
-}
-
-// QuotaPUs returns how many PUs the CPU quota pays for: rounded down, at least 1; 0 when there is no quota.
-func (m *Machine) QuotaPUs() int {
-	if m.QuotaCPUs <= 0 {
-		return 0
-	}
-	return max(1, int(math.Floor(m.QuotaCPUs)))
 }
 
 // Usable returns the tree of the PUs a plan may use: Tree itself when all are allowed, else Tree without the

@@ -15,13 +15,10 @@ func (r *sysfs) readAllowed() error {
 		if mount.cpuset {
 			r.allow(mount, groups["cpuset"])
 		}
-		if mount.cpu {
-			r.quotaV1(mount, groups["cpu"])
-		}
 		if mount.v2 {
 			r.allow(mount, groups[""])
-			r.quotaV2(mount, groups[""])
 		}
+		r.readQuota(mount, groups)
 	}
 	for line := range strings.SplitSeq(r.text("proc/self/status"), "\n") {
 		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {

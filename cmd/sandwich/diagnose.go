@@ -76,7 +76,7 @@ func checkQuota(p patient) []finding {
 	case m.QuotaCPUs < 1:
 		return one("CPU quota", levelCosts, found+", and it is throttled in every period", "raise cpu.max (docker --cpus, Kubernetes limits.cpu) to a whole number of CPUs")
 	case m.QuotaCPUs != math.Trunc(m.QuotaCPUs):
-		return one("CPU quota", levelCosts, found+"; the fraction is of no use", "set cpu.max (docker --cpus, Kubernetes limits.cpu) to a whole number, better a cpuset of that many CPUs")
+		return one("CPU quota", levelCosts, found+", throttled for a part of every period", "set cpu.max (docker --cpus, Kubernetes limits.cpu) to a whole number, better a cpuset of that many CPUs")
 	case int(m.QuotaCPUs) < m.Allowed.Count():
 		return one("CPU quota", levelCosts, found, "give the container a cpuset of as many CPUs instead (docker --cpuset-cpus, the static CPU manager of Kubernetes), so that threads stay where their caches are")
 	}

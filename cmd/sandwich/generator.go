@@ -19,6 +19,9 @@ type generator struct {
 	engine  *engine.Engine
 }
 
+// Ready says why no request is taken at present.
+func (g *generator) Ready() error { return g.engine.Ready() }
+
 // Models lists the one model that is served.
 func (g *generator) Models() []server.ModelInfo {
 	return []server.ModelInfo{{ID: g.name, Created: g.created, Context: g.engine.Context()}}
@@ -93,6 +96,7 @@ func serverError(err error) error {
 	var full *engine.QueueFullError
 	var long *engine.TooLongError
 	var token *engine.InvalidTokenError
+	var place *engine.NoPlaceError
 	switch {
 	case errors.As(err, &full):
 		return &server.QueueFullError{RetryAfter: full.RetryAfter}
@@ -100,6 +104,8 @@ func serverError(err error) error {
 		return &server.TooLongError{PromptTokens: long.Prompt, MaxTokens: long.MaxTokens, Context: long.Context}
 	case errors.As(err, &token), errors.Is(err, engine.ErrEmptyPrompt):
 		return &server.InvalidError{Message: err.Error()}
+	case errors.As(err, &place):
+		return &server.UnavailableError{Reason: place.Error()}
 	case errors.Is(err, engine.ErrClosed):
 		return server.ErrClosed
 	}
@@ -135,6 +141,7 @@ func (g *generator) Metrics() []server.Metric {
 	}
 	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
+	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
 	for i, class := range []string{"reactive", "proactive"} {
 		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[i]), [2]string{"class", class})
 		gauge("engine_running", "Requests that run.", float64(s.Scheduler.Running[i]), [2]string{"class", class})

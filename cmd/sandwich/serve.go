@@ -122,6 +122,11 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 		fmt.Fprintf(os.Stderr, "note: --ctx %d is more than the %d tokens this model was trained for\n", f.sizes.context, s.shape.Context)
 	}
 	f.sizes.note = func(text string) { fmt.Fprintln(os.Stderr, "note:", text) }
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	if f.strict {
+		f.sizes.displaced = func(err error) { leave(withCode(exitForeign, fmt.Errorf("--strict: %w", err))) }
+	}
 	e, err := s.engine(f.sizes)
 	if err != nil {
 		return err
@@ -133,10 +138,14 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 	g := &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e}
 	announce(out, ln.Addr(), s.name, keys)
 	err = server.New(g, server.Options{APIKeys: keys, Grace: f.grace}).Serve(ctx, ln)
-	if err == nil {
-		fmt.Fprintln(os.Stderr, "stopped")
+	if err != nil {
+		return err
 	}
-	return err
+	fmt.Fprintln(os.Stderr, "stopped")
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
 }
 
 // announce prints that requests are answered from now on, and one to try.

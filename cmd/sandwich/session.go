@@ -65,6 +65,7 @@ type session struct {
 	plan    *plans.Plan
 	verdict plans.Verdict // on the plan, where it comes from a bundle
 	spin    time.Duration
+	replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
 }
 
 // open reads the model, this machine, and the plan, and says on stderr which plan it is.
@@ -87,6 +88,15 @@ func (s *session) choose(f *sessionFlags) error {
 		return err
 	}
 	s.plan, s.verdict = c.plan, c.verdict
+	options := plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa}
+	s.replan = func(service *plans.ServiceConfig) (*plans.Plan, error) {
+		o := options
+		o.Service = service
+		return plans.Default(s.profile, s.shape, o)
+	}
+	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
+		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota, s.profile.QuotaPUs()))
+	}
 	notice(c.String())
 	return nil
 }
@@ -152,7 +162,7 @@ func (s *session) Close() { _ = s.file.Close() }
 // runnerOptions are what every way of running the session starts from; done ends the progress bar.
 func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {
 	update, done := byteProgress("loading " + s.name)
-	return engine.RunnerOptions{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows, Spin: s.spinLimit(), Progress: update}, done
+	return engine.RunnerOptions{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows, Spin: s.spinLimit(), Progress: update, Replan: s.replan}, done
 }
 
 // withRunner opens a runner with room for the given number of positions, calls fn on its leading thread, and closes it.
@@ -174,6 +184,7 @@ type serving struct {
 	context, parallel, queue, mixedCap int
 	aging                              time.Duration
 	note                               func(text string) // engine.Options.Note
+	displaced                          func(err error)   // engine.Options.Displaced
 }
 
 // engine loads the model for many requests at once. The KV cache holds the whole context of every parallel request
@@ -188,7 +199,7 @@ func (s *session) engine(v serving) (*engine.Engine, error) {
 	}
 	o, done := s.runnerOptions(blocks, v.parallel)
 	e, err := engine.New(engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context, Parallel: v.parallel, Queue: v.queue,
-		MixedCap: v.mixedCap, Aging: v.aging, Note: v.note})
+		MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
 	done()
 	return e, modelError(err)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/tokenizer"
 )
@@ -24,6 +23,7 @@ type Options struct {
 	MixedCap  int // sched.Config.MixedCap
 	Aging     time.Duration
 	Note      func(text string) // hears, in one sentence, what changed on the machine while serving; may be nil
+	Displaced func(err error)   // hears a *NoPlaceError once no PU of the plan is left; may be nil
 }
 
 // Engine runs many requests at once on one Runner: one goroutine, on worker 0's thread, drives the pure scheduler with
@@ -35,20 +35,25 @@ type Engine struct {
 	draft   *draft
 	note    func(string)
 
-	mu      sync.Mutex // guards everything below
-	sched   *sched.Scheduler
-	jobs    map[sched.ID]*job
-	lastID  sched.ID
-	events  []sched.Event
-	busy    bool         // a forward is in flight ...
-	forward sched.Action // ... this one
-	running *job         // the one job of a prefill in flight
-	held    halted       // the prefill that was halted for somebody else, if there is one
-	ids     []sched.ID
-	closing bool
-	failed  error
-	counts  Counts
-	places  pool.Places // where the workers may run
+	displaced func(error)
+	see       func() (standing, error) // asks the system
+
+	mu       sync.Mutex // guards everything below
+	sched    *sched.Scheduler
+	jobs     map[sched.ID]*job
+	lastID   sched.ID
+	events   []sched.Event
+	busy     bool         // a forward is in flight ...
+	forward  sched.Action // ... this one
+	running  *job         // the one job of a prefill in flight
+	held     halted       // the prefill that was halted for somebody else, if there is one
+	ids      []sched.ID
+	closing  bool
+	failed   error
+	counts   Counts
+	standing standing // what the system left at the last look
+	teams    [2]team  // under it
+	refusal  error    // of new requests under it
 
 	wake  chan struct{} // capacity 1
 	stop  atomic.Bool   // halts the forward in flight at the next op
@@ -101,7 +106,8 @@ func newEngine(o Options) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{
-		runner: r, tok: o.Tokenizer, context: o.Context, note: o.Note,
+		runner: r, tok: o.Tokenizer, context: o.Context, note: o.Note, displaced: o.Displaced,
+		see:   func() (standing, error) { return standingOf(r.pool) },
 		draft: newDraft(r.vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
 		sched: sched.New(sched.Config{Blocks: o.Blocks, MaxRunning: o.Parallel, Queue: o.Queue,
@@ -139,7 +145,7 @@ func (e *Engine) poke() {
 // Generate runs one request and calls emit for each token in order, from the caller's goroutine. It returns when the
 // answer is complete; when ctx ends, at the next op of the model, with ctx's error; or with emit's error. MaxTokens beyond
 // the context is cut to what the context leaves. Refusals are *QueueFullError, *TooLongError, *InvalidTokenError,
-// ErrEmptyPrompt, ErrClosed, and *InternalError once the engine failed.
+// ErrEmptyPrompt, ErrClosed, *NoPlaceError while no PU of the plan may be used, and *InternalError once the engine failed.
 func (e *Engine) Generate(ctx context.Context, req Request, emit func(Token) error) (Result, error) {
 	limit, err := e.admissible(&req)
 	if err != nil {
@@ -191,6 +197,9 @@ func (e *Engine) submit(j *job) error {
 	}
 	if e.closing {
 		return ErrClosed
+	}
+	if e.refusal != nil {
+		return e.refusal
 	}
 	e.lastID++
 	j.id = e.lastID

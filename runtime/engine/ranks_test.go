@@ -205,13 +205,14 @@ func TestKeepRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := open(t, ranksOptions(t, file, 2, 2))
-	for _, c := range []struct{ workers, left, want []int }{
-		{[]int{0, 1, 2, 3}, []int{0, 1, 2, 3}, []int{0, 1, 2, 3}},
-		{[]int{0, 1, 2, 3}, []int{0, 1}, []int{0, 1, 2}},
-		{[]int{1, 3}, []int{3}, []int{1, 3}},
+	for _, c := range []struct{ workers, lost, want []int }{
+		{[]int{0, 1, 2, 3}, nil, []int{0, 1, 2, 3}},
+		{[]int{0, 1, 2, 3}, []int{2, 3}, []int{0, 1, 2}},
+		{[]int{1, 3}, []int{1}, []int{1, 3}},
 	} {
-		if got := e.runner.keepRanks(c.left, c.workers); !slices.Equal(got, c.want) {
-			t.Errorf("of %v, %v are left: %v, want %v", c.workers, c.left, got, c.want)
+		s := standing{places: pool.Places{Lost: c.lost}}
+		if got := s.team(c.workers, e.runner.ranks); !slices.Equal(got, c.want) {
+			t.Errorf("of %v, %v are lost: %v, want %v", c.workers, c.lost, got, c.want)
 		}
 	}
 }

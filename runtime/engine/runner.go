@@ -26,6 +26,10 @@ type RunnerOptions struct {
 	Unpinned  bool          // workers are bound to nothing, so that a plan may have more of them than this machine has PUs
 	Sync      exec.Sync     // how ranks wait for each other
 	Progress  func(done, total int64)
+
+	// Replan makes the schedules for fewer PUs than the plan's, where the system takes some away while serving; nil: the plan's are kept, and their
+	// slices handed out to whoever is left.
+	Replan func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
 
 // Runner owns what one model needs to run: the packed weights (once), the KV cache, activations, the worker pool, and
@@ -45,8 +49,12 @@ type Runner struct {
 	rows    bufferRows
 	phases  [2]phase // prefill, decode
 	last    *exec.Executor
-	lost    []int // workers whose PUs the system took away
+	ranks   [][]int // workers of each rank
+	again   []replanned
+	config  exec.Config // of the executors, but for their phase
 	packing time.Duration
+
+	replanner func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
 
 // bufferRows are the most rows of a forward, and the most whose logits are wanted.
@@ -61,9 +69,10 @@ func (r *Runner) newBuffers() (*exec.Buffers, error) {
 }
 
 type phase struct {
-	executor *exec.Executor
-	workers  []int // of the plan
-	active   []int // of them, those that the system left
+	executor *exec.Executor // the plan's, or one for fewer workers
+	planned  *exec.Executor // the plan's
+	workers  []int          // of the plan
+	active   []int          // of them, those that the system left
 }
 
 // Open loads the model under its plan. Errors name what does not fit: the architecture, a weight without a schedule, a
@@ -77,7 +86,7 @@ func Open(o RunnerOptions) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: m, Plan: o.Plan, parts: parts}
+	r := &Runner{Model: m, Plan: o.Plan, parts: parts, replanner: o.Replan}
 	if err := r.checkMemory(o); err != nil {
 		return nil, err
 	}
@@ -103,6 +112,7 @@ func (r *Runner) open(o RunnerOptions) error {
 		return err
 	}
 	r.vec = kernels.Vec
+	r.ranks = rankWorkers(o.Plan, pus)
 	elem, err := exec.ParseKV(o.Plan.KV)
 	if err != nil {
 		return err
@@ -119,16 +129,16 @@ func (r *Runner) open(o RunnerOptions) error {
 	if r.sets[0], err = r.newBuffers(); err != nil {
 		return err
 	}
+	r.config = exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.sets[0], Pool: r.pool, Groups: groups, Sync: o.Sync}
 	for i, p := range []struct {
 		plan    *plans.Phase
 		workers []int
 	}{{&o.Plan.Prefill, prefill}, {&o.Plan.Decode, decode}} {
-		r.phases[i].workers, r.phases[i].active = p.workers, p.workers
-		r.phases[i].executor, err = exec.New(exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv,
-			Buffers: r.sets[0], Pool: r.pool, Groups: groups, Sync: o.Sync, Phase: p.plan, Kernels: kernels})
+		e, err := exec.New(r.config.With(p.plan, kernels))
 		if err != nil {
 			return err
 		}
+		r.phases[i] = phase{executor: e, planned: e, workers: p.workers, active: p.workers}
 	}
 	return nil
 }
@@ -203,31 +213,6 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	return p.executor.Run(l, b, from, stop)
 }
 
-// Restrict makes the following forwards do without workers whose PUs the system took away. Not to be called during one.
-func (r *Runner) Restrict(now pool.Places) {
-	if slices.Equal(now.Lost, r.lost) {
-		return
-	}
-	r.lost = slices.Clone(now.Lost)
-	for i := range r.phases {
-		r.phases[i].active = r.keepRanks(workersLeft(r.phases[i].workers, now), r.phases[i].workers)
-	}
-}
-
-// keepRanks adds a worker for every rank that has none among those that are left: its part of the weights has no other
-// owner, so that it must run wherever the system lets it.
-func (r *Runner) keepRanks(left, workers []int) []int {
-	pus := r.pool.PUs()
-	for _, rank := range r.Plan.Service.Ranks {
-		own := func(w int) bool { return slices.Contains(rank.PUs, pus[w]) }
-		if i := slices.IndexFunc(workers, own); i >= 0 && !slices.ContainsFunc(left, own) {
-			left = append(slices.Clone(left), workers[i])
-		}
-	}
-	slices.Sort(left)
-	return left
-}
-
 // Hold keeps the activations of the forward that was just halted until it goes on or Drop is called: others run on a
 // second set, which is allocated the first time. One forward can be held.
 func (r *Runner) Hold() error {
@@ -281,9 +266,12 @@ func (r *Runner) Close() {
 		r.pool.Close()
 	}
 	for _, p := range r.phases {
-		if p.executor != nil {
-			p.executor.Close()
+		if p.planned != nil {
+			p.planned.Close()
 		}
+	}
+	for _, old := range r.again {
+		closeAll(old.executors)
 	}
 	for _, set := range r.sets {
 		if set != nil {

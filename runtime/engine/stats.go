@@ -31,6 +31,7 @@ type Stats struct {
 	Pool      pool.Stats
 	Memory    Memory
 	Places    pool.Places // where the workers may run; Lost is empty unless the system took PUs away
+	Quota     float64     // CPU time per time that cgroups grant; 0 when unlimited
 	Failed    error       // why no request is taken any more: ErrClosed or *InternalError
 }
 
@@ -39,5 +40,5 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.pool.Stats(), Memory: e.runner.Memory(),
-		Places: e.places, Failed: e.failed}
+		Places: e.standing.places, Quota: e.standing.quota, Failed: e.failed}
 }

@@ -1,19 +1,12 @@
 package engine
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-	"time"
+import "time"
 
-	"sandwich/runtime/pool"
-)
-
-// watchEvery is how often the engine asks where its threads may run.
+// watchEvery is how often the engine asks what the system leaves to it.
 const watchEvery = time.Second
 
-// watch follows the system: a cpuset that shrinks takes PUs away from workers while they serve. The engine goes on with
-// those that are left, since results do not depend on their number, says so once, and takes PUs back when they return.
+// watch follows the system: a cpuset that shrinks takes PUs away from workers while they serve, and a lowered quota their time. The engine goes on
+// with those that are left, under schedules for their number, since results do not depend on it; says so once; and goes back to its plan when they return.
 func (e *Engine) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -27,52 +20,38 @@ func (e *Engine) watch() {
 	}
 }
 
-// look compares the places of the threads with those of the last time.
+// look compares what the system leaves with the last time, and plans again where it changed. The next forward runs under the new teams.
 func (e *Engine) look() {
-	now, err := e.runner.pool.Places()
+	now, err := e.see()
 	if err != nil {
 		return // asked again at the next tick
 	}
 	e.mu.Lock()
-	changed := !slices.Equal(now.Lost, e.places.Lost)
-	e.places = now
+	before := e.standing
 	e.mu.Unlock()
-	if changed && e.note != nil {
-		e.note(placeNote(now, e.runner.pool.PUs()))
+	if now.equal(before) {
+		return
+	}
+	teams, planned := e.runner.teamsFor(now)
+	pus := e.runner.pool.PUs()
+	refusal := now.refusal(pus)
+	e.mu.Lock()
+	e.standing, e.teams, e.refusal = now, teams, refusal
+	e.mu.Unlock()
+	if text := now.note(before, pus); text != "" && e.note != nil {
+		e.note(text + planned)
+	}
+	if refusal != nil && e.displaced != nil {
+		e.displaced(refusal)
 	}
 }
 
-// placeNote says in one sentence what changed.
-func placeNote(now pool.Places, pus []int) string {
-	if len(now.Lost) == 0 {
-		return "every PU of the plan may be used again"
+// Ready says why new requests are refused, nil where they are not.
+func (e *Engine) Ready() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failed != nil {
+		return e.failed
 	}
-	var lost []string
-	for _, w := range now.Lost {
-		lost = append(lost, fmt.Sprint(pus[w]))
-	}
-	return fmt.Sprintf("the system took PU %s of the plan away, this process may use %v: requests go on with what is left; widen the cpuset, or make a plan for it with sandwich tune",
-		strings.Join(lost, ", "), now.Allowed)
-}
-
-// workersLeft chooses the workers of a phase that are worth running: those on their own PUs, and of the others, which now
-// share what is left, as many as there are PUs for them. At least one remains.
-func workersLeft(workers []int, now pool.Places) []int {
-	if len(now.Lost) == 0 {
-		return workers
-	}
-	var left []int
-	for _, w := range workers {
-		if !slices.Contains(now.Lost, w) {
-			left = append(left, w)
-		}
-	}
-	room := max(1, len(now.Allowed))
-	for _, w := range workers {
-		if len(left) < room && slices.Contains(now.Lost, w) {
-			left = append(left, w)
-		}
-	}
-	slices.Sort(left)
-	return left
+	return e.refusal
 }

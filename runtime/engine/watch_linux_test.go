@@ -110,7 +110,7 @@ func widen(t *testing.T) {
 	}
 }
 
-func TestWorkersLeft(t *testing.T) {
+func TestTeamLeft(t *testing.T) {
 	for _, c := range []struct{ workers, lost, allowed, want []int }{
 		{[]int{0, 1}, nil, []int{0, 1}, []int{0, 1}},
 		{[]int{0, 1}, []int{1}, []int{0}, []int{0}},
@@ -120,7 +120,8 @@ func TestWorkersLeft(t *testing.T) {
 		{[]int{0, 1, 2}, []int{0, 1}, []int{2, 7}, []int{0, 2}},
 		{[]int{0}, []int{0}, nil, []int{0}},
 	} {
-		if got := workersLeft(c.workers, pool.Places{Lost: c.lost, Allowed: c.allowed}); !slices.Equal(got, c.want) {
+		s := standing{places: pool.Places{Lost: c.lost, Allowed: c.allowed}}
+		if got := s.team(c.workers, nil); !slices.Equal(got, c.want) {
 			t.Errorf("of %v, lost %v, allowed %v: %v, want %v", c.workers, c.lost, c.allowed, got, c.want)
 		}
 	}

@@ -32,6 +32,12 @@ type Config struct {
 	Kernels *Kernels
 }
 
+// With is c for another phase.
+func (c Config) With(p *plans.Phase, k *Kernels) Config {
+	c.Phase, c.Kernels = p, k
+	return c
+}
+
 // Executor runs forwards of one phase under its plan: every active worker of the pool walks the op list, takes chunks
 // of each op and meets the others at a barrier after it. Nothing is allocated by Run. One Run at a time over
 // the same Buffers.

@@ -57,6 +57,7 @@ func asAPIError(err error, chat bool) *apiError {
 		full    *QueueFullError
 		long    *TooLongError
 		refused *InvalidError
+		away    *UnavailableError
 	)
 	switch {
 	case errors.As(err, &api):
@@ -74,6 +75,10 @@ func asAPIError(err error, chat bool) *apiError {
 		if refused.Param != "" {
 			e.Param = &refused.Param
 		}
+		return e
+	case errors.As(err, &away):
+		e := newError(http.StatusServiceUnavailable, typeServer, "unavailable", "%s", away.Reason)
+		e.retryAfter = 10
 		return e
 	case errors.Is(err, ErrClosed):
 		return newError(http.StatusServiceUnavailable, typeServer, "shutting_down", "%s", ErrClosed.Error())

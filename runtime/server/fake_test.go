@@ -22,6 +22,7 @@ type fake struct {
 	first  chan struct{} // nil, or the first token waits for it (a long prefill)
 	err    error         // instead of an answer
 	endErr error         // after the answer
+	ready  error         // what Ready says
 
 	mu       sync.Mutex
 	last     *Request
@@ -30,6 +31,8 @@ type fake struct {
 	running  atomic.Int64
 	finished atomic.Int64
 }
+
+func (f *fake) Ready() error { return f.ready }
 
 func (f *fake) Generate(ctx context.Context, r *Request, emit func(Delta) error) (*Final, error) {
 	f.mu.Lock()

@@ -18,8 +18,8 @@ type Generator interface {
 	// soon after ctx ends or emit fails, during prefill too, and then returns an
 	// error that wraps the cause.
 	//
-	// *QueueFullError, *TooLongError, *InvalidError and ErrClosed have answers
-	// of their own; any other error is answered with status 500.
+	// *QueueFullError, *TooLongError, *InvalidError, *UnavailableError and
+	// ErrClosed have answers of their own; any other error is answered with status 500.
 	Generate(ctx context.Context, r *Request, emit func(Delta) error) (*Final, error)
 
 	// Models lists what is served; the first one answers every request. There
@@ -125,6 +125,14 @@ func (e *InvalidError) Error() string {
 	}
 	return e.Param + " " + e.Message
 }
+
+// UnavailableError refuses every request until the machine is as it was.
+type UnavailableError struct{ Reason string }
+
+func (e *UnavailableError) Error() string { return e.Reason }
+
+// readier is a Generator that can say why it takes no requests at present.
+type readier interface{ Ready() error }
 
 // ErrClosed says that the server or the Generator is going down.
 var ErrClosed = errors.New("the server is shutting down")

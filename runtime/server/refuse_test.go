@@ -135,6 +135,7 @@ func TestGeneratorErrors(t *testing.T) {
 		retry  string
 	}{
 		{&QueueFullError{RetryAfter: 2500 * time.Millisecond}, 429, `"code":"queue_full"`, "3"},
+		{&UnavailableError{Reason: "every PU is gone"}, 503, `"message":"every PU is gone"`, "10"},
 		{&QueueFullError{}, 429, `rate_limit_error`, "1"},
 		{fmt.Errorf("engine: %w", &TooLongError{PromptTokens: 5000, MaxTokens: 10, Context: 4096}), 400, "5000 tokens and the context holds 4096", ""},
 		{&TooLongError{PromptTokens: 4000, MaxTokens: 100, Context: 4096}, 400, "4000 tokens and max_tokens asks for 100 more, 4100 together, but the context holds 4096", ""},
@@ -153,5 +154,13 @@ func TestGeneratorErrors(t *testing.T) {
 	w := post(t, New(&fake{words: []string{"a"}, endErr: errors.New("boom")}, Options{}), "/v1/chat/completions", body+`,"stream":true}`)
 	if w.Code != 200 || !strings.HasSuffix(w.Body.String(), `"param":null,"code":null}}`+"\n\n") || strings.Contains(w.Body.String(), "[DONE]") {
 		t.Errorf("broken stream: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestNotReady asks for the health of a server whose Generator takes no requests.
+func TestNotReady(t *testing.T) {
+	s := New(&fake{ready: &UnavailableError{Reason: `no "PU" is left`}}, Options{})
+	if w := serve(s, "GET", "/health", ""); w.Code != 503 || w.Body.String() != `{"status":"unavailable","reason":"no \"PU\" is left"}` {
+		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 }

@@ -167,6 +167,13 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusServiceUnavailable, []byte(`{"status":"shutting down"}`))
 		return
 	}
+	if g, ok := s.gen.(readier); ok {
+		if err := g.Ready(); err != nil {
+			body := appendString([]byte(`{"status":"unavailable","reason":`), err.Error())
+			writeJSON(w, http.StatusServiceUnavailable, append(body, '}'))
+			return
+		}
+	}
 	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+)
+
+// team is who runs the forwards of a phase, and under which schedules.
+type team struct {
+	workers  []int
+	executor *exec.Executor
+}
+
+// replanned keeps the executors for one pair of teams, so that a cpuset that comes and goes plans once.
+type replanned struct {
+	prefill, decode []int // workers
+	executors       [2]*exec.Executor
+}
+
+// maxReplanned bounds how many pairs of teams are kept; beyond them, slices made for the plan are handed out to whoever is left.
+const maxReplanned = 16
+
+// teamsFor gives both phases their teams under what the system leaves, and says in words whether they work under schedules made for them. It may
+// be called while a forward runs; the teams are for Restrict.
+func (r *Runner) teamsFor(s standing) (teams [2]team, said string) {
+	for i, p := range r.phases {
+		teams[i] = team{s.team(p.workers, r.ranks), p.planned}
+	}
+	if slices.Equal(teams[0].workers, r.phases[0].workers) && slices.Equal(teams[1].workers, r.phases[1].workers) {
+		return teams, ""
+	}
+	executors, err := r.replan(teams[0].workers, teams[1].workers)
+	if err != nil {
+		return teams, fmt.Sprintf(" (requests go on under the old schedules: %v)", err)
+	}
+	teams[0].executor, teams[1].executor = executors[0], executors[1]
+	return teams, fmt.Sprintf(" (planned again: prefill on %d, decode on %d workers)", len(teams[0].workers), len(teams[1].workers))
+}
+
+// replan compiles schedules for teams smaller than the plan's. Layout and arithmetic of the weights stay as they are.
+func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err error) {
+	for _, old := range r.again {
+		if slices.Equal(old.prefill, prefill) && slices.Equal(old.decode, decode) {
+			return old.executors, nil
+		}
+	}
+	// The flags of all-reduces are made by a pool at rest, which that of an engine never is: ranks keep their schedules.
+	if r.replanner == nil || len(r.again) == maxReplanned || r.parts.Ranks() > 1 {
+		return executors, fmt.Errorf("no others are made")
+	}
+	plan, err := r.replanner(r.serviceOf(prefill, decode))
+	if err != nil {
+		return executors, err
+	}
+	if !slices.Equal(plan.Weights, r.Plan.Weights) {
+		return executors, fmt.Errorf("others would compute differently")
+	}
+	for i, p := range []*plans.Phase{&plan.Prefill, &plan.Decode} {
+		if executors[i], err = r.newExecutor(p, plan); err != nil {
+			closeAll(executors)
+			return executors, err
+		}
+	}
+	r.again = append(r.again, replanned{slices.Clone(prefill), slices.Clone(decode), executors})
+	return executors, nil
+}
+
+// serviceOf is the plan's service configuration without the PUs of workers that do not run.
+func (r *Runner) serviceOf(prefill, decode []int) *plans.ServiceConfig {
+	pus := r.pool.PUs()
+	on := func(workers []int) (set plans.PUSet) {
+		for _, w := range workers {
+			set = append(set, pus[w])
+		}
+		slices.Sort(set)
+		return set
+	}
+	c := r.Plan.Service
+	c.PrefillPUs, c.DecodePUs = on(prefill), on(decode)
+	c.Ranks = slices.Clone(c.Ranks)
+	for i := range c.Ranks {
+		var kept plans.PUSet
+		for _, pu := range c.Ranks[i].PUs {
+			if slices.Contains(c.PrefillPUs, pu) || slices.Contains(c.DecodePUs, pu) {
+				kept = append(kept, pu)
+			}
+		}
+		c.Ranks[i].PUs = kept
+	}
+	return &c
+}
+
+// rankWorkers lists the workers of each rank of the plan.
+func rankWorkers(plan *plans.Plan, pus []int) (ranks [][]int) {
+	for _, rank := range plan.Service.Ranks {
+		var members []int
+		for w, pu := range pus {
+			if slices.Contains(rank.PUs, pu) {
+				members = append(members, w)
+			}
+		}
+		ranks = append(ranks, members)
+	}
+	return ranks
+}
+
+// Restrict makes the following forwards run on these teams. Not to be called during one.
+func (r *Runner) Restrict(teams [2]team) {
+	for i := range r.phases {
+		if teams[i].executor != nil {
+			r.phases[i].active, r.phases[i].executor = teams[i].workers, teams[i].executor
+		}
+	}
+}
+
+func closeAll(executors [2]*exec.Executor) {
+	for _, e := range executors {
+		if e != nil {
+			e.Close()
+		}
+	}
+}
+
+// newExecutor compiles a phase of a plan over what the runner has loaded.
+func (r *Runner) newExecutor(p *plans.Phase, plan *plans.Plan) (*exec.Executor, error) {
+	kernels, err := exec.NewKernels(exec.PlanISA(plan), plan)
+	if err != nil {
+		return nil, err
+	}
+	return exec.New(r.config.With(p, kernels))
+}
