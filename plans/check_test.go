@@ -135,7 +135,7 @@ func TestDiff(t *testing.T) {
 		{"decode PUs", func(p *Plan) { p.Service.DecodePUs, p.Decode.PUs = PUSet{1}, PUSet{1} }, []string{"service.decode_pus", "decode.pus"}},
 		{"chunk", func(p *Plan) { p.Chunk = 64 }, []string{"chunk"}},
 		{"compute", func(p *Plan) { p.Weights[1].Compute = ComputeF32 }, []string{"weights 768x3072:q8_0"}},
-		{"one schedule", func(p *Plan) { p.Decode.Tables[0].Rules[1].Schedule.BN *= 2 }, []string{"decode 768x768:q8_0 m 4"}},
+		{"one schedule", func(p *Plan) { p.Decode.Tables[0].Rules[1].Schedule.BN *= 2 }, []string{"decode 768x768:q8_0 m " + testBundle(t).Plan.Decode.Tables[0].Rules[1].span()}},
 		{"a split rule", func(p *Plan) {
 			r := &p.Prefill.Tables[2].Rules
 			last := len(*r) - 1

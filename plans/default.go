@@ -116,11 +116,11 @@ func (p *Plan) defaultRules(c piece, th thumb) ([]Rule, error) {
 	return th.rules(c.WeightKey, t, compute)
 }
 
-// defaultCompute picks the path of a weight: int8 for quantized weights where the CPU has the integer dot product, else f32.
+// defaultCompute picks the path of a weight where nobody says: int8 for quantized weights that it is the faster path of, else f32.
 func defaultCompute(option string, t microkernel.WeightType, th thumb) (microkernel.Compute, error) {
 	switch option {
 	case "", "auto":
-		if t.Quantized() && th.hasDot() {
+		if t.Quantized() && th.integers(t) {
 			return microkernel.ComputeInt8, nil
 		}
 		return microkernel.ComputeF32, nil

@@ -94,6 +94,8 @@ func TestDefaultComputePath(t *testing.T) {
 		chain   string
 	}{
 		{[]string{"avx2", "avx512"}, "q8_0", "", ComputeF32, ChainWide},
+		{[]string{"avx2", "avx512"}, "q4_0", "auto", ComputeInt8, ChainBlock},
+		{[]string{"avx2"}, "q8_0", "", ComputeInt8, ChainBlock},
 		{[]string{"avx2", "avx512", "avx512_vnni"}, "q8_0", "auto", ComputeInt8, ChainBlock},
 		{[]string{"avx2", "avx512", "avx512_vnni"}, "q4_0", "f32", ComputeF32, ChainWide},
 		{[]string{"avx2"}, "q4_0", "int8", ComputeInt8, ChainBlock},

@@ -64,17 +64,18 @@ func (th thumb) candidates(k spaceKey) []microkernel.Spec {
 	return list
 }
 
-// hasDot says that the instruction set has an integer dot product, which makes int8 the faster path.
-func (th thumb) hasDot() bool {
-	switch th.isa {
-	case microkernel.AVX512:
-		return th.features.Has(microkernel.HasVNNI)
-	case microkernel.AVX2:
-		return th.features.Has(microkernel.HasAVXVNNI)
-	case microkernel.NEON:
-		return th.features.Has(microkernel.HasDotProd)
+// integers says that int8 arithmetic serves a quantized type better than float32 on this CPU: at M = 1 it must keep up with the memory, at M = 512 with float32.
+// With VPDPBUSD, and with SDOT of arm64, it does both for every type. The multiply-add of AVX-512 takes more instructions for eight-bit weights, whose signs it must move, than float32 does: q8_0 reaches
+// 0.79 of float32 at M = 512, the other types 0.77 (iq4_nl) to 1.45 (q4_0), and at M = 1 they need it. AVX2 has a third port for integers. It asks the CPU and not the instruction set
+// of the plan, so that --isa changes no bits.
+func (th thumb) integers(t microkernel.WeightType) bool {
+	switch {
+	case th.features.Has(microkernel.HasVNNI), th.features.Has(microkernel.HasAVXVNNI), th.features.Has(microkernel.HasDotProd):
+		return true
+	case th.features.Has(microkernel.HasAVX512):
+		return t != microkernel.Q8_0
 	}
-	return false
+	return th.features.Has(microkernel.HasAVX2)
 }
 
 // rangeEnds are the last M of the ranges below the open one, which is laid out for openM rows.
@@ -128,15 +129,12 @@ func (th thumb) schedule(k WeightKey, t microkernel.WeightType, c microkernel.Co
 		b = microkernel.F32
 	}
 	var err error
-	if s.Kernel, err = th.kernel(b, c, m, k.N); err != nil {
+	if s.Kernel, err = th.kernel(b, c, m, k.N, s.Widen); err != nil {
 		return s, err
 	}
-	if !s.Widen && s.Kernel.ISA != microkernel.Go {
-		s.Kernel = s.Kernel.WithPrefetch(thumbPrefetch)
-	}
 	switch {
-	case m <= streamTo:
-		th.stream(&s, k)
+	case m <= streamTo || s.Kernel.Spread:
+		th.stream(&s, k, t, m)
 	case m < residentFrom || s.Widen:
 		th.block(&s, k, t, m)
 	default:
@@ -145,28 +143,25 @@ func (th thumb) schedule(k WeightKey, t microkernel.WeightType, c microkernel.Co
 	return s, nil
 }
 
-// thumbPrefetch is how far ahead packed weights are prefetched, in bytes. Measured against the hardware alone with weights from memory: 0 to 8 % at M = 1, 10 to 25 %
-// for M = 4 to 128, nothing lost at M = 512; 1024 and 4096 bytes are within 3 %, 512 gains half.
-const thumbPrefetch = 2048
-
 // maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of older cores follow beside the activations.
 const maxThumbNR = 4 * microkernel.PanelWidth
 
-// kernel picks the tile for m rows among the legal ones: the columns by score, then the most rows that fit beside them, since a kernel runs fewer rows as well.
+// kernel picks the tile for m rows among the legal ones: by estimated time, then the most rows that fit, since a kernel runs fewer rows as well.
 // Where the instruction set has no such kernel, narrower ones are asked.
-func (th thumb) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int) (microkernel.Spec, error) {
+func (th thumb) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec, error) {
 	for _, isa := range th.isas() {
-		best, score := microkernel.Spec{}, 0.0
+		best, least := microkernel.Spec{}, 0.0
 		for _, s := range th.candidates(spaceKey{isa, c, b}) {
 			if s.NR >= n+microkernel.PanelWidth {
 				continue // a panel of the tile would never be filled
 			}
-			sc := tileScore(s, m)
-			if sc > score || sc == score && s.NR == best.NR && s.MR > best.MR {
-				best, score = s, sc
+			s = prefetched(s, m, widen)
+			cycles := rowCycles(s, m, widen)
+			if least == 0 || cycles < least || cycles == least && s.NR == best.NR && s.MR > best.MR {
+				best, least = s, cycles
 			}
 		}
-		if score > 0 {
+		if least > 0 {
 			return best, nil
 		}
 	}
@@ -194,33 +189,23 @@ func plain(s microkernel.Spec) bool {
 	return s.Form == form && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == 4)
 }
 
-// tileScore rates a tile for m rows, as the share of the multiply-add peak that its registers allow. Rows are divided into tiles of nearly equal height h, of v
-// vectors each. Below ten accumulators every multiply-add waits for the one before; with fewer than 1.2 multiply-adds per load the load ports
-// are the limit; and unpacking a vector of weights costs as much as c multiply-adds, which h rows share.
-func tileScore(s microkernel.Spec, m int) float64 {
-	lanes := s.ISA.Lanes()
-	v := float64(s.NR) / float64(lanes)
-	h := float64(m) / float64((m+s.MR-1)/s.MR)
-	unpack := 0.5
-	switch {
-	case s.Compute == microkernel.ComputeInt8:
-		unpack = 1
-	case s.B.Quantized():
-		unpack = 4
-	case s.B != microkernel.F32:
-		unpack = 1.5
-	}
-	return min(1, h*v/10) * min(1, h*v/(h+v)/1.2) * h / (h + unpack)
-}
-
 // chunksPerThread is how many slices each thread should find: enough that a disturbed core does not stall the others.
 const chunksPerThread = 4
 
-// stream lays out few rows: the whole of K in one chain, all rows in one slice, and columns in chunks.
-func (th thumb) stream(s *Schedule, k WeightKey) {
-	s.BM = roundUp(streamTo, s.Kernel.MR)
+// stream lays out few rows: all of them in one slice, columns in chunks, and the whole of K in one chain. Under a spread prefetch K is cut, so that a block and
+// the next one stay in L2 and the first block of a slice, which nothing has prefetched, is a small part of it.
+func (th thumb) stream(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
+	s.BM = roundUp(max(m, streamTo), s.Kernel.MR)
 	s.BK = 0
 	s.BN = clampMultiple(k.N/(th.threads*2*chunksPerThread), s.Kernel.NR, k.N)
+	if !s.Kernel.Spread {
+		return
+	}
+	unit := max(32, t.KStep())
+	depth := th.caches.l2 / 16 / (microkernel.PanelOffset(t, unit) * s.Kernel.NR / microkernel.PanelWidth) * unit
+	if s.BK = evenCut(k.K, max(256, min(depth, spreadDepth)), unit); s.BK >= k.K {
+		s.BK = 0
+	}
 }
 
 // maxRows bounds the rows of a slice; longer chunks are cut evenly.

@@ -139,19 +139,23 @@ func (a *anchor) tryPacking(until float64) error {
 	return err
 }
 
-// tryPrefetches varies the prefetch distance of the best program.
+// tryPrefetches varies the prefetch distance of the best program, and spreads its prefetch over all row tiles.
 func (a *anchor) tryPrefetches(until float64) error {
 	ranked := a.ranked()
 	if len(ranked) == 0 || ranked[0].schedule.Widen {
 		return nil
 	}
 	base := ranked[0].schedule
+	kernels := []microkernel.Spec{base.Kernel.WithSpread()}
 	for _, bytes := range prefetches {
+		kernels = append(kernels, base.Kernel.WithPrefetch(bytes))
+	}
+	for _, k := range kernels {
 		if a.spent() > until {
 			return nil
 		}
 		next := base
-		next.Kernel = next.Kernel.WithPrefetch(bytes)
+		next.Kernel = k
 		if next.Kernel.ISA == microkernel.Go || next.Kernel.Validate() != nil {
 			continue
 		}

@@ -1,0 +1,112 @@
+package plans
+
+import (
+	"math"
+
+	"sandwich/microkernel"
+)
+
+// streamBytes is what one core reads from memory in a cycle: 4.5 to 5.3 where it was measured (Skylake-SP, Emerald Rapids).
+const streamBytes = 5
+
+// spreadTo is the last M for which the next block of weights is prefetched while all row tiles pass over one: beyond it reading is a small part of the time.
+const spreadTo = residentFrom - 1
+
+// spreadDepth is the most k of a block under a spread prefetch. Measured on 4096x4096, f32 and q8_0, M = 8 to 64: 512 and 1024 are within noise of each other, all of K loses up to 20 %.
+const spreadDepth = 1024
+
+// prefetched sets how far ahead the kernel prefetches packed weights, for m rows. Measured with weights from memory on two cores, against 2 KiB in every panel: a spread prefetch
+// gives 1.2 times the speed at M = 16, 1.25 at 32 and 1.29 at 64 (f32, 4096x4096), 1.3 at M = 8 to 64 in q8_0. One pass over one panel wants 8 KiB, one over four of them 2.
+func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
+	if widen || s.ISA == microkernel.Go {
+		return s
+	}
+	if p := s.WithSpread(); m > s.MR && m <= spreadTo && p.Validate() == nil {
+		return p
+	}
+	if m > s.MR {
+		return s.WithPrefetch(2048)
+	}
+	return s.WithPrefetch(8192 / (s.NR / microkernel.PanelWidth) &^ 63)
+}
+
+// rowCycles estimates the cycles that m rows take for 32 k of one panel, whose weights come from memory unless they were widened. Rows are divided into tiles of nearly equal height. Memory and
+// arithmetic overlap in part: the root of the sum of their squares is within 5 % of what was measured at M = 16, 32 and 64. Without a spread prefetch only the first row tile overlaps with memory.
+func rowCycles(s microkernel.Spec, m int, widen bool) float64 {
+	tiles := (m + s.MR - 1) / s.MR
+	low := m / tiles
+	high := m - low*tiles // tiles with one row more
+	all := float64(tiles-high)*tileCycles(s, low) + float64(high)*tileCycles(s, low+1)
+	if widen {
+		return all
+	}
+	// Fewer streams than four keep the memory less busy, and so do prefetches that wait for their place among multiply-adds.
+	waste := [...]float64{1.12, 1.03, 1.02, 1}[min(s.NR/microkernel.PanelWidth, 4)-1]
+	memory := waste * float64(microkernel.PanelOffset(s.B, 256)) / 8 / streamBytes
+	if s.Spread {
+		return math.Hypot(1.08*memory, all)
+	}
+	first := tileCycles(s, (m+tiles-1)/tiles)
+	return math.Hypot(memory, first) + all - first
+}
+
+// tileCycles is the cycles of one tile of h rows for 32 k of one of its panels: the busiest of the arithmetic ports, the load ports and the chains of
+// dependent multiply-adds.
+func tileCycles(s microkernel.Spec, h int) float64 {
+	const loadPorts, latency = 1.7, 4.5 // two ports, which no kernel keeps busy all the time
+	panels := float64(s.NR / microkernel.PanelWidth)
+	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
+	rows := float64(h)
+	steps, scales := 32.0, 0.0 // operands along k; what a block of activations has besides
+	if s.Compute == microkernel.ComputeInt8 {
+		steps, scales = 8, 2
+	}
+	unpack, row := work(s)
+	ports := 2.0
+	if s.ISA == microkernel.AVX2 && s.Compute == microkernel.ComputeInt8 {
+		ports = 3
+	}
+	arithmetic := vectors * (unpack + rows*row) / ports
+	loads := (steps*vectors + (steps+scales)*rows/panels) / loadPorts
+	chain := steps * latency / panels
+	if s.Compute == microkernel.ComputeInt8 {
+		chain /= 2 // blocks overlap
+	}
+	return max(arithmetic, loads, chain)
+}
+
+// work is the vector instructions for 32 k of one vector of columns: unpack once, row for each row.
+func work(s microkernel.Spec) (unpack, row float64) {
+	planes, subs := 0.0, 0.0 // beyond the first; scales inside a block
+	switch s.B {
+	case microkernel.Q5_0, microkernel.Q5_1:
+		planes = 1
+	case microkernel.Q3_K, microkernel.Q5_K, microkernel.Q6_K:
+		planes, subs = 1, 1
+	case microkernel.Q2_K, microkernel.Q4_K:
+		subs = 1
+	}
+	if s.Compute == microkernel.ComputeF32 {
+		switch {
+		case s.B == microkernel.F32:
+			return 16, 32 // the loads of W, which only count when rows are few
+		case s.B == microkernel.F16:
+			return 64, 32
+		case !s.B.Quantized():
+			return 32, 32
+		}
+		return 96 + 64*planes + 8*subs, 32
+	}
+	unpack = 4
+	if s.B != microkernel.Q8_0 {
+		unpack = 14 + 16*planes + 10*subs
+	}
+	signed := s.B == microkernel.Q8_0 || s.B == microkernel.IQ4_NL
+	switch {
+	case s.Dot != microkernel.MAdd:
+		return unpack, 11 + subs
+	case signed:
+		return unpack + 16, 35
+	}
+	return unpack, 19 + 4*planes + 2*subs
+}
