@@ -147,7 +147,7 @@ func (a *Attention) Run(job *AttentionJob, scratch unsafe.Pointer) {
 	}
 	scratch = unsafe.Add(scratch, -uintptr(scratch)&63)
 	rows := job.Tokens * job.Group
-	tiles := (rows + len(a.code) - 1) / len(a.code)
+	tiles := a.tilesOf(rows)
 	for first := 0; first < tiles; first += tileGroup {
 		g := attentionGroup{a: a, job: job, scratch: scratch, rows: rows, tiles: tiles, first: first, count: min(tileGroup, tiles-first)}
 		g.run()
@@ -164,9 +164,14 @@ type attentionGroup struct {
 
 // tile returns the rows of tile i of the group and its memory.
 func (g *attentionGroup) tile(i int) (lo, hi int, q, state unsafe.Pointer) {
-	lo, hi = (g.first+i)*g.rows/g.tiles, (g.first+i+1)*g.rows/g.tiles
+	lo, hi = g.span(i)
 	q = unsafe.Add(g.scratch, g.a.tileAt(i))
 	return lo, hi, q, unsafe.Add(q, g.a.queryBytes())
+}
+
+// span is the rows of tile i.
+func (g *attentionGroup) span(i int) (lo, hi int) {
+	return (g.first + i) * g.rows / g.tiles, (g.first + i + 1) * g.rows / g.tiles
 }
 
 // sees is how many positions row r of the job sees.
@@ -174,7 +179,7 @@ func (g *attentionGroup) sees(r int) int { return g.job.Pos + r/g.job.Group + 1 
 
 // blocksOf is how many blocks the rows of tile i see.
 func (g *attentionGroup) blocksOf(i int) int {
-	_, hi, _, _ := g.tile(i)
+	_, hi := g.span(i)
 	return (g.sees(hi-1) + KVBlock - 1) / KVBlock
 }
 
@@ -221,16 +226,28 @@ func (g *attentionGroup) widened(total int) {
 
 // begin gathers the queries of a tile and resets its state.
 func (g *attentionGroup) begin(i int) {
-	lo, hi, q, state := g.tile(i)
+	g.gather(i)
+	lo, hi, _, state := g.tile(i)
+	g.reset(state, lo, hi, 0)
+}
+
+// gather copies the queries of a tile to one place.
+func (g *attentionGroup) gather(i int) {
+	lo, hi, q, _ := g.tile(i)
 	dim := g.a.layout.HeadDim
-	k := g.a.layout.kernel(hi - lo)
-	clear(vecOf((*byte)(state), k.StateBytes()))
-	left, maxima := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*float32)(unsafe.Add(state, vecgen.StateMax))
 	for r := lo; r < hi; r++ {
-		*at(left, r-lo) = int32(g.sees(r))
-		*at(maxima, r-lo) = negInf
 		src := at(g.job.Q, r/g.job.Group*g.job.QStride+r%g.job.Group*dim)
 		copy(vecOf(at((*float32)(q), (r-lo)*dim), dim), vecOf(src, dim))
+	}
+}
+
+// reset makes a state ready for the rows [lo, hi) and the blocks from number `from` on.
+func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int) {
+	clear(vecOf((*byte)(state), g.a.layout.kernel(hi-lo).StateBytes()))
+	left, maxima := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*float32)(unsafe.Add(state, vecgen.StateMax))
+	for r := lo; r < hi; r++ {
+		*at(left, r-lo) = int32(g.sees(r) - from*KVBlock)
+		*at(maxima, r-lo) = negInf
 	}
 }
 
@@ -244,8 +261,13 @@ func (g *attentionGroup) blocks(code []jit.Func, i int, args vecgen.FusedArgs) {
 // finish divides a tile's outputs by their sums into place, the heads of one token at a time.
 func (g *attentionGroup) finish(i int) {
 	lo, hi, _, state := g.tile(i)
+	out, _, sums := stateFields(state)
+	g.finishFrom(lo, hi, out, sums)
+}
+
+// finishFrom is finish for the rows [lo, hi) whose outputs and sums stand side by side.
+func (g *attentionGroup) finishFrom(lo, hi int, out, sums *float32) {
 	dim, padded := g.a.layout.HeadDim, g.a.layout.paddedDim()
-	out, sums := (*float32)(unsafe.Add(state, vecgen.StateOut)), (*float32)(unsafe.Add(state, vecgen.StateSum))
 	for r := lo; r < hi; {
 		head := r % g.job.Group
 		n := min(g.job.Group-head, hi-r)

@@ -17,6 +17,20 @@ func refAttention(l KVLayout, job *AttentionJob) {
 	}
 }
 
+// refPart is the definition of a part: the blocks [from, to) for the rows [lo, hi) into a state.
+func refPart(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from, to int) {
+	out, m, s := stateFields(state)
+	for r := lo; r < hi; r++ {
+		token, head := r/job.Group, r%job.Group
+		q := vecOf(at(job.Q, token*job.QStride+head*l.HeadDim), l.HeadDim)
+		row := vecOf(at(out, (r-lo)*l.paddedDim()), l.HeadDim)
+		for b, sees := from, job.Pos+token+1; b < to && b*KVBlock < sees; b++ {
+			k := unsafe.Add(job.KV, int(*at(job.Table, b))*job.Pitch)
+			refAttentionBlock(l, q, k, unsafe.Add(k, l.KBytes()), min(sees-b*KVBlock, KVBlock), job.Scale, row, at(m, r-lo), at(s, r-lo))
+		}
+	}
+}
+
 // refAttentionBlock merges one block, of which the row sees n positions, into the running output, maximum and sum.
 func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scale float32, out []float32, m, s *float32) {
 	var p [KVBlock]float32

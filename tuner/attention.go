@@ -168,7 +168,7 @@ func (b *attentionBench) time(visit func(AttentionTime)) error {
 	}
 	b.kv.FillRandom(v, b.Seed)
 	for _, group := range b.Groups {
-		a, err := exec.NewAttention(b.ISA, b.kv, group, len(b.PUs))
+		a, err := exec.NewAttention(b.ISA, b.kv, group, len(b.PUs), len(b.PUs))
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"math"
+	"sync/atomic"
 	"unsafe"
 
 	"sandwich/microkernel"
@@ -9,30 +10,6 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
-
-// attentionTile is the most tokens of one sequence whose attention is one unit of work: enough for a block of keys to
-// serve many queries while it is cached. Results do not depend on it.
-const attentionTile = 64
-
-// tile is one unit of attention for all KV heads: n consecutive rows of one span.
-type tile struct {
-	span *kvcache.Span
-	row  int // first row in the batch
-	n    int
-	pos  int // position of the first row
-}
-
-// cutTiles splits the spans of a batch into tiles.
-func cutTiles(dst []tile, spans []kvcache.Span) []tile {
-	dst = dst[:0]
-	for i := range spans {
-		s := &spans[i]
-		for done := 0; done < s.Rows; done += attentionTile {
-			dst = append(dst, tile{span: s, row: s.Row + done, n: min(attentionTile, s.Rows-done), pos: s.Pos + done})
-		}
-	}
-	return dst
-}
 
 // Rows are rows of float32, Stride elements apart.
 type Rows struct {
@@ -51,27 +28,42 @@ type Attention struct {
 	before  int // of the first KV head's query heads, those that another rank has
 	heads   int // query heads in all
 	fused   *microkernel.Attention
-	tiles   []tile
+	cut     cutter
 	chunks  pool.Counter
+	left    []atomic.Int32 // pieces that are not done, for each split and KV head
 	memory  *mem.Buffer
-	scratch int // bytes of a worker
+	scratch int            // bytes of a worker
+	parts   unsafe.Pointer // states of split tiles
 }
 
-// NewAttention prepares attention with `group` query heads for every KV head of the store, for pools of at most `workers`
-// workers. It fails where this host cannot run the instruction set.
-func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers int) (*Attention, error) {
+// NewAttention prepares attention with `group` query heads for every KV head of the store, for pools of at most `workers` workers
+// of which `team` share the work. It fails where this host cannot run the instruction set.
+func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers, team int) (*Attention, error) {
 	fused, err := microkernel.NewAttention(isa, kv.layout)
 	if err != nil {
 		return nil, err
 	}
-	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused, scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096}
-	a.memory, err = mem.Alloc(a.scratch*workers, mem.Options{Node: mem.AnyNode, Huge: true})
-	return a, err
+	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused, scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096,
+		cut: cutter{team: team, kvHeads: kv.kvHeads, group: group}}
+	if team > 1 {
+		a.cut.state = fused.PartBytes(group)
+		a.cut.room = min(kv.blocks, maxPartBytes/(a.cut.state*kv.kvHeads))
+		a.left = make([]atomic.Int32, a.cut.mostSplits()*kv.kvHeads)
+	}
+	parts := a.cut.room * kv.kvHeads * a.cut.state
+	if a.memory, err = mem.Alloc(parts+a.scratch*workers, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
+		return nil, err
+	}
+	a.parts = unsafe.Add(a.memory.Pointer(), a.scratch*workers)
+	return a, nil
 }
 
-// cut leaves some query heads of the first and of the last KV head to other ranks, which hold these KV heads too: `heads` in all remain, beginning
+// maxPartBytes bounds the states of split tiles.
+const maxPartBytes = 256 << 20
+
+// leave leaves some query heads of the first and of the last KV head to other ranks, which hold these KV heads too: `heads` in all remain, beginning
 // with number `before` of the first KV head.
-func (a *Attention) cut(before, heads int) { a.before, a.heads = before, heads }
+func (a *Attention) leave(before, heads int) { a.before, a.heads = before, heads }
 
 // queries are the query heads that read a KV head: the first of them, and how many.
 func (a *Attention) queries(kvHead int) (first, n int) {
@@ -83,20 +75,44 @@ func (a *Attention) queries(kvHead int) (first, n int) {
 func (a *Attention) Free() error { return a.memory.Free() }
 
 // Begin takes on the spans of a batch, before the workers start. It keeps them until the next Begin.
-func (a *Attention) Begin(spans []kvcache.Span) { a.tiles = cutTiles(a.tiles, spans) }
+func (a *Attention) Begin(spans []kvcache.Span) {
+	a.cut.spans(spans)
+	for i := range a.cut.splits {
+		for h := range a.kv.kvHeads {
+			a.left[i*a.kv.kvHeads+h].Store(a.cut.splits[i].pieces)
+		}
+	}
+}
 
 // Run is one worker's part in the attention of a layer: row r of q and out is row r of the batch, the heads of a KV head
 // side by side. Keys and values come in blocks of 64 positions counted from position 0; each block has its own maximum,
-// sum and output, merged in ascending order, so that the result of a row does not depend on tiles, chunks, company or
+// sum and output, merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks, company or
 // threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must follow.
 func (a *Attention) Run(w *pool.Worker, layer int, q, out Rows) {
-	units := len(a.tiles) * a.kv.kvHeads
+	units := len(a.cut.pieces) * a.kv.kvHeads
+	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
 		for u := lo; u < hi; u++ {
-			// Late tiles see the most blocks: they go first, so that the last unit is a small one.
-			job := a.job(&a.tiles[len(a.tiles)-1-u/a.kv.kvHeads], layer, u%a.kv.kvHeads, q, out)
-			a.fused.Run(&job, unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch))
+			p := &a.cut.pieces[u/a.kv.kvHeads]
+			job := a.job(&a.cut.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
+			if p.split < 0 {
+				a.fused.Run(&job, scratch)
+			} else {
+				a.runPiece(p, &job, u%a.kv.kvHeads, scratch)
+			}
 		}
+	}
+}
+
+// runPiece computes a range of blocks; whoever ends the last range of a tile merges all of them.
+func (a *Attention) runPiece(p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
+	s := &a.cut.splits[p.split]
+	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts, (s.at*a.kv.kvHeads+kvHead*s.states)*a.cut.state)}
+	a.fused.RunPart(job, &parts, p.from, p.to, scratch)
+	left := &a.left[p.split*a.kv.kvHeads+kvHead]
+	if left.Add(-1) == 0 {
+		left.Store(s.pieces) // for the next layer
+		a.fused.MergeParts(job, &parts)
 	}
 }
 

@@ -54,11 +54,12 @@ func TestCuts(t *testing.T) {
 		if at != rows {
 			t.Fatalf("runs cover %d of %d rows", at, rows)
 		}
-		tiles = cutTiles(tiles, spans)
+		most := 1 + rng.IntN(attentionTile)
+		tiles = cutTiles(tiles, spans, most)
 		at = 0
 		for _, x := range tiles {
 			span, pos := posOf(x.row)
-			if x.row != at || x.n < 1 || x.n > attentionTile || x.pos != pos || x.span != span || x.row+x.n > span.Row+span.Rows {
+			if x.row != at || x.n < 1 || x.n > most || x.pos != pos || x.span != span || x.row+x.n > span.Row+span.Rows {
 				t.Fatalf("tile %+v at row %d, position %d of spans %+v", x, at, pos, spans)
 			}
 			at += x.n

@@ -125,10 +125,10 @@ func (e *Executor) compile(c Config) error {
 		own, part := &e.ranks[r], &c.Parts.list[r]
 		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
 		var err error
-		if own.attend, err = NewAttention(c.Kernels.Vec.ISA(), own.kv, group, c.Pool.Size()); err != nil {
+		if own.attend, err = NewAttention(c.Kernels.Vec.ISA(), own.kv, group, c.Pool.Size(), c.team()); err != nil {
 			return err
 		}
-		own.attend.cut(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
+		own.attend.leave(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
 		own.gemms = make([]*phaseGemm, len(part.model.Weights))
 		for i, w := range part.model.Weights {
 			if !part.holds(i) {
@@ -146,6 +146,15 @@ func (e *Executor) compile(c Config) error {
 		}
 	}
 	return nil
+}
+
+// team is how many workers share the work of a rank in this phase.
+func (c *Config) team() int {
+	active := c.Pool.Size()
+	if n := len(c.Phase.PUs); n > 0 {
+		active = min(active, n)
+	}
+	return max(1, active/c.Parts.Ranks())
 }
 
 // gemmScratch is the memory a worker needs for any product of the rank.

@@ -41,6 +41,7 @@ const (
 // A state has sixteen entries each of the running maxima, the running sums and the positions still to be seen (int32),
 // then the output rows. Before the first block: -Inf, 0, the positions each row sees, and zeros.
 const (
+	StateRows   = 16 // entries
 	StateMax    = 0
 	StateSum    = 64
 	StateLeft   = 128

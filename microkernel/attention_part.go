@@ -1,0 +1,106 @@
+package microkernel
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// AttentionParts is memory for the blocks of a job that several callers compute: where there are fewer KV heads than workers,
+// one sequence's context is cut into ranges of blocks. The first range goes on into one state, as Run does; every block
+// behind it leaves a state of its own, and Merge folds them in ascending order, so that the bits are those of Run
+// wherever the context is cut.
+type AttentionParts struct {
+	Memory unsafe.Pointer // PartBytes for the first range, then for each block behind it; aligned to 64 bytes
+	First  int            // blocks of the first range, at least 1
+}
+
+// Blocks is how many blocks the job's last token sees.
+func (j *AttentionJob) Blocks() int { return (j.Pos + j.Tokens + KVBlock - 1) / KVBlock }
+
+// PartBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.
+func (a *Attention) PartBytes(rows int) int {
+	tiles := a.tilesOf(rows)
+	return tiles * a.partTileBytes((rows+tiles-1)/tiles)
+}
+
+// partTileBytes is the state of a tile of up to `rows` rows.
+func (a *Attention) partTileBytes(rows int) int {
+	return (a.layout.kernel(rows).StateBytes() + 63) &^ 63
+}
+
+// tilesOf is how many register tiles the rows of a job make.
+func (a *Attention) tilesOf(rows int) int { return (rows + a.maxRows() - 1) / a.maxRows() }
+
+// maxRows is the rows of the largest tile.
+func (a *Attention) maxRows() int {
+	if a.code == nil {
+		return vecgen.StateRows
+	}
+	return len(a.code)
+}
+
+// part is the state of tile i of the first range (slot 0) or of a later block.
+func (a *Attention) part(job *AttentionJob, parts *AttentionParts, slot, i int) unsafe.Pointer {
+	rows := job.Tokens * job.Group
+	tiles := a.tilesOf(rows)
+	return unsafe.Add(parts.Memory, slot*a.PartBytes(rows)+i*a.partTileBytes((rows+tiles-1)/tiles))
+}
+
+// RunPart computes the blocks [from, to) of the job: all of the first range, or any behind it.
+func (a *Attention) RunPart(job *AttentionJob, parts *AttentionParts, from, to int, scratch unsafe.Pointer) {
+	rows := job.Tokens * job.Group
+	tiles := a.tilesOf(rows)
+	scratch = unsafe.Add(scratch, -uintptr(scratch)&63)
+	for i := range tiles {
+		g := attentionGroup{a: a, job: job, scratch: scratch, rows: rows, tiles: tiles, first: i, count: 1}
+		if a.code != nil {
+			g.gather(0)
+		}
+		if from == 0 {
+			g.part(a.part(job, parts, 0, i), 0, to)
+			continue
+		}
+		for b := from; b < to; b++ {
+			g.part(a.part(job, parts, 1+b-parts.First, i), b, b+1)
+		}
+	}
+}
+
+// part computes the blocks [from, to) of the group's one tile into a state.
+func (g *attentionGroup) part(state unsafe.Pointer, from, to int) {
+	lo, hi := g.span(0)
+	g.reset(state, lo, hi, from)
+	if g.a.code == nil {
+		refPart(g.a.layout, g.job, state, lo, hi, from, to)
+		return
+	}
+	_, _, q, _ := g.tile(0)
+	last := ptr(at(g.job.Table, g.job.Blocks()-1))
+	for ; from < to; from += callBlocks {
+		g.a.code[hi-lo-1].Call(unsafe.Pointer(&vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch, Scale: g.job.Scale,
+			KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from), Last: last}))
+	}
+}
+
+// MergeParts writes the job's output from the states of all its blocks.
+func (a *Attention) MergeParts(job *AttentionJob, parts *AttentionParts) {
+	rows := job.Tokens * job.Group
+	tiles := a.tilesOf(rows)
+	dim := a.layout.paddedDim()
+	for i := range tiles {
+		g := attentionGroup{a: a, job: job, rows: rows, tiles: tiles, first: i, count: 1}
+		lo, hi := g.span(0)
+		o, m, s := stateFields(a.part(job, parts, 0, i))
+		for b := parts.First; b < job.Blocks(); b++ {
+			ob, mb, sb := stateFields(a.part(job, parts, 1+b-parts.First, i))
+			a.vec.MergeBlock(o, dim, m, s, ob, dim, mb, sb, hi-lo, dim)
+		}
+		g.finishFrom(lo, hi, o, s)
+	}
+}
+
+// stateFields are the running outputs, maxima and sums of a state.
+func stateFields(state unsafe.Pointer) (out, maxima, sums *float32) {
+	return (*float32)(unsafe.Add(state, vecgen.StateOut)), (*float32)(unsafe.Add(state, vecgen.StateMax)), (*float32)(unsafe.Add(state, vecgen.StateSum))
+}

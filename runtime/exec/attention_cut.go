@@ -1,0 +1,155 @@
+package exec
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"sandwich/runtime/kvcache"
+)
+
+// attentionTile is the most tokens of one sequence whose attention is one unit of work: enough for a block of keys to
+// serve many queries while it is cached. Where that makes few units, tiles get smaller down to leastTileRows query rows.
+// Results do not depend on it.
+const (
+	attentionTile = 64
+	leastTileRows = 48
+)
+
+// A piece of a split tile has at least leastPiece blocks. Tiles are split only where there are no more than fewUnits of them (times KV
+// heads) for each worker: beyond that the units are small enough beside the whole.
+const (
+	leastPiece = 4
+	fewUnits   = 8
+)
+
+// tile is n consecutive rows of one span.
+type tile struct {
+	span *kvcache.Span
+	row  int // first row in the batch
+	n    int
+	pos  int // position of the first row
+}
+
+func (t *tile) blocks() int { return kvcache.BlocksFor(t.pos + t.n) }
+
+// piece is the blocks [from, to) of a tile: one unit of attention for each KV head.
+type piece struct {
+	tile, from, to int
+	split          int // which of the splits; -1 where the piece is the whole tile
+}
+
+// split is a tile of one token whose blocks several workers compute.
+type split struct {
+	first  int   // blocks of its first piece
+	pieces int32 // of each KV head
+	at     int   // where its states begin, counted in those of all KV heads
+	states int   // of each KV head
+}
+
+// cutter turns the spans of a batch into units for a team of workers.
+type cutter struct {
+	team    int
+	kvHeads int
+	group   int
+	state   int // bytes of a state of `group` rows
+	room    int // states that there is memory for, counted for all KV heads
+
+	tiles  []tile
+	pieces []piece
+	splits []split
+}
+
+// mostSplits is how many tiles may be split at once.
+func (c *cutter) mostSplits() int { return max(1, fewUnits*c.team/c.kvHeads) }
+
+// spans cuts a batch.
+func (c *cutter) spans(spans []kvcache.Span) {
+	c.tiles = cutTiles(c.tiles, spans, c.tileTokens(spans))
+	c.pieces, c.splits = c.pieces[:0], c.splits[:0]
+	most, used := c.pieceBlocks(), 0
+	for i := range c.tiles {
+		t := &c.tiles[i]
+		blocks := t.blocks()
+		n := (blocks + most - 1) / most
+		first := (blocks + n - 1) / n
+		if n == 1 || t.n > 1 || used+1+blocks-first > c.room {
+			c.pieces = append(c.pieces, piece{tile: i, to: blocks, split: -1})
+			continue
+		}
+		for k := range n {
+			c.pieces = append(c.pieces, piece{tile: i, from: pieceEdge(blocks, n, k), to: pieceEdge(blocks, n, k+1), split: len(c.splits)})
+		}
+		c.splits = append(c.splits, split{first: first, pieces: int32(n), at: used, states: 1 + blocks - first})
+		used += 1 + blocks - first
+	}
+	// The longest are handed out first. Sorting allocates nothing, and the order of equal pieces does not matter.
+	slices.SortFunc(c.pieces, func(a, b piece) int { return cmp.Compare(b.work(c.tiles), a.work(c.tiles)) })
+}
+
+// work is what a piece costs, in blocks times tokens.
+func (p *piece) work(tiles []tile) int { return (p.to - p.from) * tiles[p.tile].n }
+
+// pieceEdge is where piece k of n begins: pieces differ by one block at most, the first is the longest.
+func pieceEdge(blocks, n, k int) int { return (k*blocks + n - 1) / n }
+
+// tileTokens is the most tokens of a tile, such that the team has a few units each.
+func (c *cutter) tileTokens(spans []kvcache.Span) int {
+	const unitsEach = 4
+	rows := 0
+	for i := range spans {
+		rows += spans[i].Rows
+	}
+	fair := rows * c.kvHeads / (unitsEach * c.team)
+	return max(1, min(attentionTile, max(fair, (leastTileRows+c.group-1)/c.group)))
+}
+
+// cutTiles splits the spans of a batch into tiles of at most the given number of tokens.
+func cutTiles(dst []tile, spans []kvcache.Span, most int) []tile {
+	dst = dst[:0]
+	for i := range spans {
+		s := &spans[i]
+		for done := 0; done < s.Rows; done += most {
+			dst = append(dst, tile{span: s, row: s.Row + done, n: min(most, s.Rows-done), pos: s.Pos + done})
+		}
+	}
+	return dst
+}
+
+// pieceBlocks is the most blocks of a piece: those of the longest tile, unless cutting tiles lets the team end sooner. Handed out one by one,
+// pieces of at most b blocks, n of them and `all` blocks together, are done after ceil(n/team)*b, or (all-b)/team + b, whichever is
+// less; every cut costs a little for the states it leaves.
+func (c *cutter) pieceBlocks() int {
+	longest, all := 0, 0
+	for i := range c.tiles {
+		if c.tiles[i].n > 1 {
+			return math.MaxInt32 // prefill
+		}
+		longest = max(longest, c.tiles[i].blocks())
+		all += c.tiles[i].blocks() * c.kvHeads
+	}
+	if c.room == 0 || len(c.tiles) > c.mostSplits() {
+		return longest
+	}
+	best, bestTime := longest, c.endsAfter(longest, all)
+	for n := 2; n <= fewUnits*c.team; n++ {
+		b := (longest + n - 1) / n
+		if b < leastPiece {
+			break
+		}
+		if t := c.endsAfter(b, all) * (1.03 + 0.005*float64(n)); t < bestTime {
+			best, bestTime = b, t
+		}
+	}
+	return best
+}
+
+// endsAfter is when the team is done, in blocks, if pieces have at most b.
+func (c *cutter) endsAfter(b, all int) float64 {
+	n := 0
+	for i := range c.tiles {
+		n += (c.tiles[i].blocks() + b - 1) / b * c.kvHeads
+	}
+	rounds := (n + c.team - 1) / c.team
+	return min(float64(rounds*b), float64(all-b)/float64(c.team)+float64(b))
+}

@@ -1,0 +1,157 @@
+package exec
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// randomStore is a cache of one layer in which every position has values of its own.
+func randomStore(t *testing.T, rng *rand.Rand, elem microkernel.KVType, kvHeads, dim, blocks int) *KVStore {
+	kv, err := NewKVStore(model.Dims{Layers: 1, KVHeads: kvHeads, HeadDim: dim}, elem, blocks, mem.AnyNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kv.Free() })
+	x := make([]float32, kvcache.BlockTokens*dim)
+	fill := func() *float32 {
+		for i := range x {
+			x[i] = 2*rng.Float32() - 1
+		}
+		return &x[0]
+	}
+	v := microkernel.RefVec()
+	for b := range blocks {
+		for h := range kvHeads {
+			k, value := kv.at(0, kvcache.BlockID(b), h)
+			v.StoreK(kv.layout, k, 0, fill(), kvcache.BlockTokens, dim)
+			v.StoreV(kv.layout, value, 0, fill(), kvcache.BlockTokens, dim)
+		}
+	}
+	return kv
+}
+
+// decodeSpans are a decode batch of sequences of random lengths, up to the longest.
+func decodeSpans(rng *rand.Rand, n, longest, blocks int) (spans []kvcache.Span) {
+	for i := range n {
+		pos := rng.IntN(longest)
+		if i == 0 {
+			pos = longest - 1
+		}
+		table := make([]kvcache.BlockID, kvcache.BlocksFor(pos+1))
+		for j := range table {
+			table[j] = kvcache.BlockID(rng.IntN(blocks))
+		}
+		spans = append(spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos, Table: table})
+	}
+	return spans
+}
+
+// TestAttentionSplit: one sequence's context is shared by any number of workers, alone and among others, and the bits are those of one
+// worker.
+func TestAttentionSplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	const dim, blocks = 32, 24
+	longest, step := 1500, 1
+	if raceEnabled {
+		longest, step = 520, 4 // plain Go
+	}
+	isa := microkernel.Host().Best()
+	for _, c := range []struct{ kvHeads, group, sequences int }{{1, 4, 1}, {3, 1, 1}, {2, 14, 1}, {1, 2, 3}, {4, 8, 2}} {
+		for _, elem := range []microkernel.KVType{microkernel.KVF16, microkernel.KVQ8} {
+			if raceEnabled && c.group*c.kvHeads > 4 {
+				continue
+			}
+			kv := randomStore(t, rng, elem, c.kvHeads, dim, blocks)
+			spans := decodeSpans(rng, c.sequences, longest, blocks)
+			width := c.kvHeads * c.group * dim
+			q := make([]float32, c.sequences*width)
+			for i := range q {
+				q[i] = 2*rng.Float32() - 1
+			}
+			var want []float32
+			for workers := 1; workers <= 9; workers += step {
+				got := make([]float32, len(q))
+				split := attendWith(t, isa, kv, c.group, workers, spans, Rows{&q[0], width}, Rows{&got[0], width})
+				if workers == 1 {
+					want = got
+				} else if !slices.Equal(got, want) {
+					t.Errorf("%+v %s: %d workers give other bits than one", c, elem, workers)
+				}
+				if expect := workers >= 2 && c.kvHeads == 1 && c.sequences == 1; expect && !split {
+					t.Errorf("%+v: one KV head is not split among %d workers", c, workers)
+				}
+			}
+		}
+	}
+}
+
+// attendWith runs attention three times with a pool of its own, as layers follow each other, and tells whether a context was split.
+func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers int, spans []kvcache.Span, q, out Rows) bool {
+	pus := make([]int, workers)
+	p, err := pool.New(pus, pool.Options{Spin: pool.NoSpin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	a, err := NewAttention(isa, kv, group, workers, workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Free()
+	a.Begin(spans)
+	for range 3 {
+		width := kv.kvHeads * group * kv.layout.HeadDim
+		clear(unsafe.Slice(out.Base, len(spans)*width))
+		p.Run(func(w *pool.Worker) {
+			a.Run(w, 0, q, out)
+			w.Barrier()
+		})
+	}
+	return len(a.cut.splits) > 0
+}
+
+// TestSplitCuts: pieces cover every block of every tile once and in order, stay inside the memory for states, and no team waits
+// longer for pieces than for whole tiles.
+func TestSplitCuts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	splits := 0
+	for range 3000 {
+		c := cutter{team: 1 + rng.IntN(20), kvHeads: 1 + rng.IntN(8), group: 1 + rng.IntN(8), state: 64, room: rng.IntN(200)}
+		spans, _ := randomSpans(rng)
+		c.spans(spans)
+		next := make([]int, len(c.tiles))
+		slices.SortStableFunc(c.pieces, func(a, b piece) int { return a.from - b.from })
+		for _, p := range c.pieces {
+			if p.from != next[p.tile] || p.to <= p.from {
+				t.Fatalf("piece %+v begins behind block %d", p, next[p.tile])
+			}
+			if next[p.tile] = p.to; p.split < 0 {
+				continue
+			}
+			s := c.splits[p.split]
+			if s.at+s.states > c.room || s.states != 1+c.tiles[p.tile].blocks()-s.first || p.from == 0 && p.to != s.first {
+				t.Fatalf("split %+v of piece %+v of %d blocks with room for %d", s, p, c.tiles[p.tile].blocks(), c.room)
+			}
+		}
+		for i := range c.tiles {
+			if next[i] != c.tiles[i].blocks() {
+				t.Fatalf("pieces end at %d of %d blocks", next[i], c.tiles[i].blocks())
+			}
+		}
+		if len(c.splits) > c.mostSplits() {
+			t.Fatalf("%d splits, room for the counters of %d", len(c.splits), c.mostSplits())
+		}
+		splits += len(c.splits)
+	}
+	if splits == 0 {
+		t.Error("no context was ever split")
+	}
+}
