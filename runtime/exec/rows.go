@@ -121,33 +121,39 @@ func cutRuns(dst []run, spans []kvcache.Span) []run {
 	return dst
 }
 
-// rotateHeads normalizes (where the model does) and rotates the heads of Q and K, and stores K and V: one unit is the
-// group of query heads of one KV head over one run.
+// rotateHeads normalizes (where the model does) and rotates the heads of Q and K, and stores K and V. A unit is the query heads of some
+// KV heads over one run: of as many as leave every worker two units, since a call for all heads of a row costs little more than one for a single head.
 func (e *Executor) rotateHeads(g *group, op *model.Op) {
 	kvHeads := g.part.model.Dims.KVHeads
-	units := len(e.runs) * kvHeads
+	each := min(kvHeads, max(1, len(e.runs)*kvHeads/(2*g.n)))
+	pieces := (kvHeads + each - 1) / each
+	units := len(e.runs) * pieces
 	for lo, hi, ok := g.next(units, 1); ok; lo, hi, ok = g.next(units, 1) {
 		for u := lo; u < hi; u++ {
-			e.rotateGroup(g, op, &e.runs[u/kvHeads], u%kvHeads)
+			head := u % pieces * each
+			e.rotateRun(g, op, &e.runs[u/pieces], head, min(head+each, kvHeads))
 		}
 	}
 }
 
-func (e *Executor) rotateGroup(g *group, op *model.Op, r *run, kvHead int) {
-	d := e.model.Dims
-	first, n := g.rank.attend.queries(kvHead)
+// rotateRun is KV heads [lo, hi) of a run.
+func (e *Executor) rotateRun(g *group, op *model.Op, r *run, lo, hi int) {
+	dim := e.model.Dims.HeadDim
+	first, _ := g.rank.attend.queries(lo)
+	last, n := g.rank.attend.queries(hi - 1)
 	for row := r.row; row < r.row+r.n; row++ {
-		angles := e.bufs.rotation(row, d.HeadDim)
-		q := addElems(g.row(model.BufQ, row), first*d.HeadDim)
-		e.rotateVectors(q, n, op.QNorm, angles)
-		e.rotateVectors(addElems(g.row(model.BufK, row), kvHead*d.HeadDim), 1, op.KNorm, angles)
+		angles := e.bufs.rotation(row, dim)
+		e.rotateVectors(addElems(g.row(model.BufQ, row), first*dim), last+n-first, op.QNorm, angles)
+		e.rotateVectors(addElems(g.row(model.BufK, row), lo*dim), hi-lo, op.KNorm, angles)
 	}
-	kBlock, vBlock := g.rank.kv.at(op.Layer, r.block, kvHead)
 	at := r.pos % kvcache.BlockTokens
-	k := addElems(g.row(model.BufK, r.row), kvHead*d.HeadDim)
-	v := addElems(g.row(model.BufV, r.row), kvHead*d.HeadDim)
-	e.vec.StoreK(g.rank.kv.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
-	e.vec.StoreV(g.rank.kv.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
+	for head := lo; head < hi; head++ {
+		kBlock, vBlock := g.rank.kv.at(op.Layer, r.block, head)
+		k := addElems(g.row(model.BufK, r.row), head*dim)
+		v := addElems(g.row(model.BufV, r.row), head*dim)
+		e.vec.StoreK(g.rank.kv.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
+		e.vec.StoreV(g.rank.kv.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
+	}
 }
 
 func (e *Executor) rotateVectors(x *float32, heads int, norm *model.Vector, angles *float32) {
