@@ -247,14 +247,16 @@ const residentFrom = 128
 
 // Sizes of a slice whose activations stay in L2.
 const (
-	residentRows    = 128 // that K is cut for
+	residentRows    = 128  // that K is cut for
+	residentDepth   = 1024 // so that all rows pass over a block of weights in one call, which brings in the next block
 	residentMost    = 256 // rows where K leaves room for more
 	residentColumns = 512
 )
 
-// resident lays out many rows of weights that are read as they are packed: a block of activations fills half of L2, and panels, which prefetches bring in time, stream past it. Measured
-// against block with 2 MiB of L2, one core and two, f32 weights of 768x768 to 4096x14336: 1 to 3.5 % at M = 128 to 1024, which leaves 1 % to the
-// multiply-add peak; 2 to 4 % with int8 arithmetic. Widened slices lose 10 %, since each block of rows widens them again.
+// resident lays out many rows of weights that are read as they are packed: a block of activations fills half of L2, and panels stream past it, each
+// block of them prefetched while the rows pass over the one before. Measured against block with 2 MiB of L2, one core and two, f32 weights of 768x768 to 4096x14336: 1 to 3.5 % at
+// M = 128 to 1024 with hot weights, which leaves 1 % to the multiply-add peak, and 7 to 13 % with weights from memory; 2 to 4 % with int8 arithmetic, where spread prefetches
+// gain at 128 rows what they lose at 256. Widened slices lose 10 %, since each block of rows widens them again.
 func (th thumb) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
 	bytes := 4 // of an activation
@@ -263,7 +265,7 @@ func (th thumb) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m i
 	}
 	unit := max(32, t.KStep())
 	half := th.caches.l2 / 2 / bytes
-	if s.BK = evenCut(k.K, max(256, half/residentRows/unit*unit), unit); s.BK >= k.K {
+	if s.BK = evenCut(k.K, max(256, min(residentDepth, half/residentRows)/unit*unit), unit); s.BK >= k.K {
 		s.BK = 0
 	}
 	depth := s.BK
@@ -274,6 +276,11 @@ func (th thumb) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m i
 	rows := (m + most - 1) / most
 	s.BM = roundUp((m+rows-1)/rows, mr)
 	s.BN = clampMultiple(residentColumns, nr, k.N)
+	spread := s.Kernel
+	spread.Prefetch, spread.Spread = 0, true
+	if s.Kernel.Compute == microkernel.ComputeF32 && spread.Validate() == nil {
+		s.Kernel = spread
+	}
 	th.share(s, k, m)
 }
 
