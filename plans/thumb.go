@@ -275,7 +275,7 @@ func (th thumb) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m i
 	most := max(mr, min(residentMost, half/depth))
 	rows := (m + most - 1) / most
 	s.BM = roundUp((m+rows-1)/rows, mr)
-	s.BN = clampMultiple(residentColumns, nr, k.N)
+	s.BN = evenCut(k.N, max(nr, residentColumns), nr)
 	spread := s.Kernel
 	spread.Prefetch, spread.Spread = 0, true
 	if s.Kernel.Compute == microkernel.ComputeF32 && spread.Validate() == nil {

@@ -90,15 +90,17 @@ func (g *Gemm) rowBytes(k int) int {
 // packedStride is the distance in bytes between packed rows.
 func packedStride(bytes int) int { return 4 * RowStride((bytes+3)/4) }
 
-// rows runs m rows in calls of bounded length; the last one prefetches from next.
+// rows runs m rows in calls of bounded and about equal length; the last one prefetches from next.
 func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {
 	mr := g.s.Kernel.MR
-	perCall := max(1, callWork/(mr*args.N*(args.K1-args.K0))) * mr
+	perCall := max(mr, callWork/(args.N*(args.K1-args.K0)))
 	if m <= perCall {
 		args.M, args.Next = m, next
 		g.kernel.Run(args)
 		return
 	}
+	calls := (m + perCall - 1) / perCall
+	perCall = roundUp((m+calls-1)/calls, mr)
 	a, c := args.A, args.C
 	args.Next = nil
 	for done := 0; done < m; done += perCall {
