@@ -249,7 +249,7 @@ const residentFrom = 128
 const (
 	residentRows    = 128  // that K is cut for
 	residentDepth   = 1024 // so that all rows pass over a block of weights in one call, which brings in the next block
-	residentMost    = 256 // rows where K leaves room for more
+	residentMost    = 256  // rows where K leaves room for more
 	residentColumns = 512
 )
 
