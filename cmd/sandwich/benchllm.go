@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -29,6 +30,7 @@ type llmFlags struct {
 	compare bool
 	roof    bool
 
+	clients   int
 	neighbour string
 	beside    *neighbourProcess // runs while there is a neighbour
 	stranger  neighbour
@@ -51,7 +53,8 @@ one of two PUs; the goal is 70 % of the fair share at the median.`,
 		Example: `  sandwich bench llm
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
   sandwich bench llm --model llama.gguf --batch 8
-  sandwich bench llm --model llama.gguf --threads 2 --neighbour 1:50%`,
+  sandwich bench llm --model llama.gguf --threads 2 --neighbour 1:50%
+  sandwich bench llm --model llama.gguf --clients 32 -n 64`,
 		Args: exactArgs(0, ""),
 	}
 	f.session.addPlan(c)
@@ -64,6 +67,7 @@ one of two PUs; the goal is 70 % of the fair share at the median.`,
 	fs.StringSliceVar(&f.sync, "sync", []string{"b"}, "how tensor-parallel ranks wait: b, for their own workers, or a, for all after each op; a,b compares")
 	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan, or one of several ranks, measure the untuned one of one rank, in turn")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
+	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, in turn with as many requests in this process")
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -72,6 +76,16 @@ one of two PUs; the goal is 70 % of the fair share at the median.`,
 		}
 		if err := f.check(); err != nil {
 			return usageError(err)
+		}
+		if f.clients > 0 {
+			if err := checkFormat(*format, "table", "json"); err != nil {
+				return err
+			}
+			rows, err := f.runClients(c.Context())
+			if err != nil {
+				return err
+			}
+			return printClients(c.OutOrStdout(), rows, *format)
 		}
 		rows, err := f.run(c.Context())
 		if err != nil {
@@ -106,6 +120,10 @@ func (f *llmFlags) check() error {
 	switch {
 	case f.batch < 1 || f.batch > maxParallel:
 		return fmt.Errorf("--batch %d: give a number from 1 to %d", f.batch, maxParallel)
+	case f.clients < 0 || f.clients > maxParallel:
+		return fmt.Errorf("--clients %d: give a number from 1 to %d", f.clients, maxParallel)
+	case f.clients > 0 && (f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
+		return errors.New("--clients goes without --batch and --neighbour, and with one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}
