@@ -294,6 +294,7 @@ func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
 		if err != nil {
 			return open, modelError(err)
 		}
+		noticeFallen(runner)
 		a.runner = runner
 		open = append(open, a)
 	}

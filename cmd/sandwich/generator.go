@@ -151,5 +151,8 @@ func (g *generator) Metrics() []server.Metric {
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Weights), [2]string{"what", "weights"})
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.KV), [2]string{"what", "kv"})
 	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Activations), [2]string{"what", "activations"})
+	if places, err := g.engine.Placement(); err == nil {
+		out = append(out, placementMetrics(places)...)
+	}
 	return out
 }

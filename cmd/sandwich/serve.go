@@ -15,6 +15,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/server"
 )
@@ -132,9 +133,7 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 		return err
 	}
 	defer e.Close()
-	m := e.Stats().Memory
-	fmt.Fprintf(os.Stderr, "%s: weights %s, KV cache %s for %d requests of up to %d tokens\n", s.name, mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
-		f.sizes.parallel, f.sizes.context)
+	f.report(s, e)
 	g := &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e}
 	announce(out, ln.Addr(), s.name, keys)
 	err = server.New(g, server.Options{APIKeys: keys, Grace: f.grace}).Serve(ctx, ln)
@@ -146,6 +145,20 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 		return cause
 	}
 	return nil
+}
+
+// report says on stderr what was loaded, and on a machine of several nodes where it lies.
+func (f *serveFlags) report(s *session, e *engine.Engine) {
+	m := e.Stats().Memory
+	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name, mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
+		f.sizes.parallel, f.sizes.context)
+	fmt.Fprintln(os.Stderr, joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
+	if s.profile.Machine.Summary().NUMALocalities < 2 {
+		return
+	}
+	if places, err := e.Placement(); err == nil {
+		printPlacement(os.Stderr, places)
+	}
 }
 
 // announce prints that requests are answered from now on, and one to try.

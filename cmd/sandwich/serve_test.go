@@ -117,7 +117,7 @@ func TestServe(t *testing.T) {
 	if n := strings.Count(text, "data: {"); n < 4 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
 		t.Errorf("stream of %d events: %s", n, text)
 	}
-	for path, want := range map[string]string{"/v1/models": `"tales-6m-q8_0"`, "/health": `ok`, "/metrics": "sandwich_engine_generated_tokens_total"} {
+	for path, want := range map[string]string{"/v1/models": `"tales-6m-q8_0"`, "/health": `ok`, "/metrics": "sandwich_memory_moved_bytes{rank=\"0\",what=\"weights\"} 0"} {
 		if code, text, _ := s.do("GET", path, "", ""); code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: status %d: %s", path, code, text)
 		}

@@ -175,6 +175,7 @@ func (s *session) withRunner(positions, logitRows int, fn func(r *engine.Runner,
 		return modelError(err)
 	}
 	defer r.Close()
+	noticeFallen(r)
 	r.Lead(func(l *pool.Leader) { err = fn(r, l) })
 	return err
 }
@@ -201,6 +202,9 @@ func (s *session) engine(v serving) (*engine.Engine, error) {
 	e, err := engine.New(engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context, Parallel: v.parallel, Queue: v.queue,
 		MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
 	done()
+	if err == nil {
+		noticeFallen(e.Runner())
+	}
 	return e, modelError(err)
 }
 

@@ -105,6 +105,10 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.Reserve(); err != nil {
+		r.Close()
+		return nil, err
+	}
 	return &Engine{
 		runner: r, tok: o.Tokenizer, context: o.Context, note: o.Note, displaced: o.Displaced,
 		see:   func() (standing, error) { return standingOf(r.pool) },

@@ -53,6 +53,7 @@ type Runner struct {
 	again   []replanned
 	config  exec.Config // of the executors, but for their phase
 	packing time.Duration
+	placed  []placed // where memory lay at the start
 
 	replanner func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
@@ -140,6 +141,20 @@ func (r *Runner) open(o RunnerOptions) error {
 		}
 		r.phases[i] = phase{executor: e, planned: e, workers: p.workers, active: p.workers}
 	}
+	exec.Touch(r.pool, r.config.Groups, r.kv.Memory)
+	exec.Touch(r.pool, r.config.Groups, r.sets[0].Memory)
+	return r.notePlaces()
+}
+
+// Reserve makes the second set of activations, which Hold would make when it is first needed: an engine does so at its start,
+// since serving allocates no buffers. Not to be called inside Lead.
+func (r *Runner) Reserve() error {
+	set, err := r.newBuffers()
+	if err != nil {
+		return err
+	}
+	r.sets[1] = set
+	exec.Touch(r.pool, r.config.Groups, set.Memory)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
 
@@ -63,6 +64,14 @@ func TestSwitchMovesNothing(t *testing.T) {
 		return s
 	}
 	before := look()
+	whole := func() mem.Survey {
+		s, err := mem.SurveyOf(0, r.weights.Memory(0), r.kv.Memory(0), r.sets[0].Memory(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	beforeAll := whole()
 	prefill, decode := oneOfEach()
 	var want [2][]float32
 	r.Lead(func(l *pool.Leader) {
@@ -84,6 +93,18 @@ func TestSwitchMovesNothing(t *testing.T) {
 	})
 	if after := look(); !reflect.DeepEqual(before, after) {
 		t.Errorf("weights before %v, after %v", before, after)
+	}
+	if n := whole().Moved(beforeAll); n != 0 {
+		t.Errorf("%d bytes of weights, KV cache and activations are at another address or node", n)
+	}
+	places, err := r.Placement()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range places {
+		if p.Moved != 0 || p.Remote != 0 || p.Fell || p.Bytes == 0 {
+			t.Errorf("%+v", p)
+		}
 	}
 	if n := r.Pool().Stats().Switches; n < 99 {
 		t.Errorf("%d switches were counted in 100 changes of phase", n)

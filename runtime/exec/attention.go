@@ -51,7 +51,7 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers, team int) (*
 		a.left = make([]atomic.Int32, a.cut.mostSplits()*kv.kvHeads)
 	}
 	parts := a.cut.room * kv.kvHeads * a.cut.state
-	if a.memory, err = mem.Alloc(parts+a.scratch*workers, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
+	if a.memory, err = mem.Alloc(parts+a.scratch*workers, mem.Options{Node: kv.memory.Node(), Huge: true}); err != nil {
 		return nil, err
 	}
 	a.parts = unsafe.Add(a.memory.Pointer(), a.scratch*workers)

@@ -50,7 +50,7 @@ type Executor struct {
 	vec     *microkernel.Vec
 	rotate  rotation
 	scratch []workerScratch
-	memory  *mem.Buffer
+	memory  []*mem.Buffer          // scratch, by rank
 	sum     *AllReduce             // of Y over the ranks; nil with one rank
 	after   []func(row0, row1 int) // by op: what a gather does with rows that are summed
 
@@ -86,7 +86,7 @@ func New(c Config) (*Executor, error) {
 	if err := e.compile(c); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if err := e.allocateScratch(c.Pool.Size()); err != nil {
+	if err := e.allocateScratch(c.Parts, c.Pool.PUs()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	if len(e.ranks) > 1 {
@@ -172,28 +172,37 @@ func (r *rank) gemmScratch(rows int) (most int) {
 	return most
 }
 
-func (e *Executor) allocateScratch(workers int) error {
+// allocateScratch gives each worker its own, on the node of its rank.
+func (e *Executor) allocateScratch(p *Parts, pus []int) error {
 	gemm := 0
 	for r := range e.ranks {
 		gemm = max(gemm, e.ranks[r].gemmScratch(e.bufs.rows))
 	}
 	each := gemm/4096*4096 + 4096
-	memory, err := mem.Alloc(each*workers, mem.Options{Node: mem.AnyNode, Huge: true})
-	if err != nil {
-		return err
-	}
-	e.memory = memory
-	e.scratch = make([]workerScratch, workers)
-	for i := range e.scratch {
-		e.scratch[i].gemm = unsafe.Add(memory.Pointer(), i*each)
+	e.scratch = make([]workerScratch, len(pus))
+	for r := range e.ranks {
+		var workers []int
+		for index, pu := range pus {
+			if p.rankOf(pu) == r {
+				workers = append(workers, index)
+			}
+		}
+		memory, err := mem.Alloc(each*len(workers), mem.Options{Node: p.list[r].node, Huge: true, Touch: p.list[r].node != mem.AnyNode})
+		if err != nil {
+			return err
+		}
+		e.memory = append(e.memory, memory)
+		for i, index := range workers {
+			e.scratch[index].gemm = unsafe.Add(memory.Pointer(), i*each)
+		}
 	}
 	return nil
 }
 
 // Close frees the scratch; no Run may be under way.
 func (e *Executor) Close() (err error) {
-	if e.memory != nil {
-		err = e.memory.Free()
+	for _, m := range e.memory {
+		err = errors.Join(err, m.Free())
 	}
 	for r := range e.ranks {
 		if a := e.ranks[r].attend; a != nil {

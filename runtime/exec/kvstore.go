@@ -12,7 +12,7 @@ import (
 )
 
 // KVStore is the memory behind the block ids of kvcache: for every layer, block and KV head, of the model or of one rank's
-// share of it, a K block and a V block of 64 positions in microkernel.KVLayout. Pages are touched when a block is first written.
+// share of it, a K block and a V block of 64 positions in microkernel.KVLayout.
 type KVStore struct {
 	layout  microkernel.KVLayout
 	memory  *mem.Buffer

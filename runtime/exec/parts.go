@@ -62,7 +62,7 @@ func (p *Parts) Grouping(workers *pool.Pool) (*pool.Grouping, error) {
 	}
 	groups := make([][]int, len(p.list))
 	for index, pu := range workers.PUs() {
-		r := slices.IndexFunc(p.list, func(r part) bool { return slices.Contains(r.pus, pu) })
+		r := p.rankOf(pu)
 		if r < 0 {
 			return nil, fmt.Errorf("PU %d works for no rank of the plan", pu)
 		}
@@ -74,6 +74,14 @@ func (p *Parts) Grouping(workers *pool.Pool) (*pool.Grouping, error) {
 		}
 	}
 	return workers.NewGrouping(groups)
+}
+
+// rankOf is the rank that a PU works for, -1 for none; a single rank has all.
+func (p *Parts) rankOf(pu int) int {
+	if len(p.list) == 1 {
+		return 0
+	}
+	return slices.IndexFunc(p.list, func(r part) bool { return slices.Contains(r.pus, pu) })
 }
 
 // PackedBytes is what LoadWeights will allocate; types without a layout count as nothing.

@@ -36,10 +36,13 @@ type Buffer struct {
 	freed atomic.Bool
 }
 
-var live atomic.Int64
+var live, made atomic.Int64
 
 // Total is the number of bytes in buffers that are not freed, rounded up to pages.
 func Total() int64 { return live.Load() }
+
+// Allocations is the number of buffers ever made: serving makes none.
+func Allocations() int64 { return made.Load() }
 
 // Alloc maps at least size bytes (0 counts as 1) of zeroed memory. It fails with ErrNoMemory when the memory available
 // to this process is less, and with ErrNoNode for a node that is not there. What was asked for and only advisory
@@ -60,6 +63,7 @@ func Alloc(size int, o Options) (*Buffer, error) {
 		return nil, errors.Join(err, unmap())
 	}
 	live.Add(int64(len(data)))
+	made.Add(1)
 	if o.Touch {
 		b.Touch(0, len(data))
 	}

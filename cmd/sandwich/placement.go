@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"sandwich/runtime/engine"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/server"
+)
+
+// noticeFallen says on stderr which memory is not on the node that the plan binds it to.
+func noticeFallen(r *engine.Runner) {
+	places, err := r.Placement()
+	if err != nil {
+		notice("note: where the memory lies could not be looked up: " + err.Error())
+		return
+	}
+	for _, note := range engine.Fallen(places) {
+		notice("warning: " + note)
+	}
+}
+
+// printPlacement tells, a line for each rank, on which nodes its memory lies.
+func printPlacement(w io.Writer, places []engine.Placement) {
+	for i, p := range places {
+		if p.On == nil {
+			continue
+		}
+		if i == 0 || places[i-1].Rank != p.Rank {
+			fmt.Fprintf(w, "rank %d", p.Rank)
+			if p.Node != mem.AnyNode {
+				fmt.Fprintf(w, " on node %d", p.Node)
+			}
+			fmt.Fprint(w, ": ")
+		}
+		fmt.Fprintf(w, "%s %s", p.What, nodesText(p.On, p.Remote))
+		if i+1 < len(places) && places[i+1].Rank == p.Rank {
+			fmt.Fprint(w, "; ")
+		} else {
+			fmt.Fprintln(w)
+		}
+	}
+}
+
+// hugeText says how much of what was loaded lies on huge pages; empty where that cannot be told.
+func hugeText(r *engine.Runner, m engine.Memory) string {
+	n, err := r.Huge()
+	if all := m.Weights + m.KV + m.Activations; err == nil && n >= 0 && all > 0 {
+		return fmt.Sprintf("%.0f %% on huge pages", 100*min(1, float64(n)/float64(all)))
+	}
+	return ""
+}
+
+// placementMetrics are the gauges of where memory lies.
+func placementMetrics(places []engine.Placement) (out []server.Metric) {
+	fallen := 0
+	gauge := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, server.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
+	}
+	for _, p := range places {
+		if p.Fell {
+			fallen++
+		}
+		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}
+		gauge("moved_bytes", "Memory that is at another address or node than at the start, from a sample of pages: hot switches move none.", float64(p.Moved), labels...)
+		if p.Node == mem.AnyNode {
+			continue
+		}
+		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a sample of pages.", p.Remote, labels...)
+	}
+	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(fallen),
+		Help: "Buffers that the node they were bound to had no room for, in whole or in part."})
+	return out
+}
+
+// joinNonEmpty joins what is not empty.
+func joinNonEmpty(sep string, parts ...string) string {
+	var list []string
+	for _, p := range parts {
+		if p != "" {
+			list = append(list, p)
+		}
+	}
+	return strings.Join(list, sep)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"sandwich/runtime/engine"
+	"sandwich/runtime/mem"
+)
+
+// What a machine of two nodes would show, one of which had no room for a half of a rank's weights.
+var twoNodes = []engine.Placement{
+	{Rank: 0, What: "weights", Node: 0, Bytes: 2 << 30, On: map[int]int64{0: 2 << 30}},
+	{Rank: 0, What: "kv", Node: 0, Bytes: 1 << 30, On: map[int]int64{0: 1 << 30}},
+	{Rank: 1, What: "weights", Node: 1, Bytes: 2 << 30, On: map[int]int64{0: 1 << 30, 1: 1 << 30}, Remote: 0.5, Fell: true, Moved: 4096},
+}
+
+func TestPlacementReport(t *testing.T) {
+	var b strings.Builder
+	printPlacement(&b, twoNodes)
+	want := `rank 0 on node 0: weights node 0 2.0 GiB, 0.0 % remote; kv node 0 1.0 GiB, 0.0 % remote
+rank 1 on node 1: weights node 0 1.0 GiB, node 1 1.0 GiB, 50.0 % remote
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	notes := engine.Fallen(twoNodes)
+	if len(notes) != 1 || !strings.Contains(notes[0], "50 % of the weights of rank 1 (2.0 GiB) are not on node 1") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+func TestPlacementMetrics(t *testing.T) {
+	places := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 2, What: "weights", Node: mem.AnyNode})
+	remote, moved := 0, 0.0
+	for _, m := range placementMetrics(places) {
+		switch m.Name {
+		case "sandwich_memory_remote_fraction":
+			remote++
+		case "sandwich_memory_moved_bytes":
+			moved += m.Value
+		case "sandwich_memory_fallbacks_total":
+			if m.Value != 1 {
+				t.Errorf("%v buffers fell back", m.Value)
+			}
+		}
+	}
+	if remote != 3 || moved != 4096 {
+		t.Errorf("%d remote fractions of 3 bound buffers, %v bytes moved", remote, moved)
+	}
+}

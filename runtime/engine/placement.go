@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"fmt"
+
+	"sandwich/runtime/mem"
+)
+
+// Placement is where one kind of a rank's memory lies.
+type Placement struct {
+	Rank   int
+	What   string // weights, kv or activations
+	Node   int    // NUMA node it is bound to, mem.AnyNode where it is not
+	Bytes  int64
+	On     map[int]int64 // bytes by node, from a sample of pages; nil where the system does not tell
+	Remote float64       // fraction on other nodes than Node
+	Moved  int64         // bytes that are at another address or node than at the start: hot switches move none
+	Fell   bool          // Node had no room for a part of it when it was allocated
+}
+
+// placed is a piece of memory with where it lay at the start.
+type placed struct {
+	rank   int
+	what   string
+	buffer *mem.Buffer
+	start  mem.Survey
+}
+
+const (
+	placePages = 64   // looked up in each buffer: a few microseconds
+	fallLimit  = 0.01 // fraction of remote pages from which on a buffer counts as fallen back
+)
+
+// notePlaces remembers where everything lies. Everything has been touched.
+func (r *Runner) notePlaces() error {
+	for rank := range r.parts.Ranks() {
+		for _, p := range []placed{
+			{rank: rank, what: "weights", buffer: r.weights.Memory(rank)},
+			{rank: rank, what: "kv", buffer: r.kv.Memory(rank)},
+			{rank: rank, what: "activations", buffer: r.sets[0].Memory(rank)},
+		} {
+			var err error
+			if p.start, err = mem.SurveyOf(placePages, p.buffer); err != nil {
+				return fmt.Errorf("the %s of rank %d: %w", p.what, rank, err)
+			}
+			r.placed = append(r.placed, p)
+		}
+	}
+	return nil
+}
+
+// Placement tells where the memory of each rank lies now, and what of it moved since the start: a sample of pages of each
+// buffer is looked up.
+func (r *Runner) Placement() ([]Placement, error) {
+	out := make([]Placement, 0, len(r.placed))
+	for _, p := range r.placed {
+		now, err := mem.SurveyOf(placePages, p.buffer)
+		if err != nil {
+			return nil, fmt.Errorf("the %s of rank %d: %w", p.what, p.rank, err)
+		}
+		out = append(out, Placement{Rank: p.rank, What: p.what, Node: p.buffer.Node(), Bytes: now.Bytes(), On: now.On(),
+			Remote: now.Remote(), Moved: now.Moved(p.start), Fell: p.start.Remote() >= fallLimit})
+	}
+	return out, nil
+}
+
+// Huge is how many bytes of weights, KV cache and activations lie on transparent huge pages, -1 where the system does not
+// tell. It takes some milliseconds per gigabyte.
+func (r *Runner) Huge() (int64, error) {
+	var all []*mem.Buffer
+	for _, p := range r.placed {
+		all = append(all, p.buffer)
+	}
+	return mem.HugeBytes(all...)
+}
+
+// Fallen says in one sentence each which memory its node had no room for.
+func Fallen(places []Placement) (notes []string) {
+	for _, p := range places {
+		if p.Fell {
+			notes = append(notes, fmt.Sprintf("%.0f %% of the %s of rank %d (%s) are not on node %d, which had no room: free memory there or lower --ctx; until then this rank waits for another node's memory",
+				100*p.Remote, p.What, p.Rank, mem.FormatBytes(p.Bytes), p.Node))
+		}
+	}
+	return notes
+}
+
+// Placement is Runner.Placement; ErrClosed once the engine is closing.
+func (e *Engine) Placement() ([]Placement, error) {
+	e.mu.Lock()
+	if e.closing {
+		e.mu.Unlock()
+		return nil, ErrClosed
+	}
+	e.seers.Add(1) // Close waits
+	e.mu.Unlock()
+	defer e.seers.Done()
+	return e.runner.Placement()
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+)
+
+// TestServingAllocatesNoBuffers: everything off the heap is there and touched when an engine starts. Prompts, decode
+// batches, full queues and a prefill that is halted for somebody else take nothing more.
+func TestServingAllocatesNoBuffers(t *testing.T) {
+	e := byHand(t, tinyOptions(t))
+	before, total := mem.Allocations(), mem.Total()
+	held := false
+	e.runner.Lead(func(l *pool.Leader) {
+		for round := range 3 {
+			e.enter(t, Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive})
+			act, _ := e.plan()
+			e.enter(t, Request{Prompt: tinyPrompt(2, 200), MaxTokens: 20, IgnoreEOS: true})
+			e.run(l, act)
+			held = held || e.held.id != 0
+			for i := range 5 {
+				e.enter(t, Request{Prompt: tinyPrompt(uint64(round+i), 30*(i+1)), MaxTokens: 9, IgnoreEOS: true})
+			}
+			for act := e.turn(l); act != nil; act = e.turn(l) {
+				continue
+			}
+		}
+	})
+	if !held {
+		t.Error("no forward was ever held, so that the second set of activations was not used")
+	}
+	if n := mem.Allocations() - before; n != 0 || mem.Total() != total {
+		t.Errorf("serving made %d buffers, %d bytes", n, mem.Total()-total)
+	}
+	survey, err := mem.SurveyOf(0, e.runner.weights.Memory(0), e.runner.kv.Memory(0), e.runner.sets[0].Memory(0), e.runner.sets[1].Memory(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if present := int64(0); survey.Known && mem.Mapped {
+		for _, n := range survey.On() {
+			present += n
+		}
+		if present != survey.Bytes() {
+			t.Errorf("%d of %d bytes are present", present, survey.Bytes())
+		}
+	}
+}
+
+func TestPlacementOfClosedEngine(t *testing.T) {
+	e := open(t, tinyOptions(t))
+	places, err := e.Placement()
+	if err != nil || len(places) != 3 {
+		t.Errorf("%d places, %v", len(places), err)
+	}
+	e.Close()
+	if _, err := e.Placement(); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
