@@ -73,18 +73,14 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 		return nil, err
 	}
 	a := &Attention{layout: l, vec: v}
-	if !v.native || isa == NEON {
+	if !v.native {
 		return a, nil
 	}
-	level := asm.AVX2
-	if isa == AVX512 {
-		level = asm.AVX512
-	}
 	if l.Elem != KVF32 {
-		a.wide, err = loadAttention(level, l.wide())
+		a.wide, err = loadAttention(isa, l.wide())
 	}
 	if err == nil {
-		a.code, err = loadAttention(level, l)
+		a.code, err = loadAttention(isa, l)
 	}
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Attention{layout: l, vec: RefVec()}, nil
@@ -95,11 +91,24 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 	return a, nil
 }
 
+// fusedOf is the generator of an instruction set, and the most rows it takes.
+func fusedOf(isa ISA) (generate func(vecgen.Fused) ([]byte, error), rows int) {
+	if isa == NEON {
+		return vecgen.GenerateFusedNEON, vecgen.NEONMaxRows
+	}
+	level := asm.AVX2
+	if isa == AVX512 {
+		level = asm.AVX512
+	}
+	return func(f vecgen.Fused) ([]byte, error) { return vecgen.GenerateFused(level, f) }, vecgen.MaxRows(level)
+}
+
 // loadAttention generates the kernels of a layout of attention for every number of rows.
-func loadAttention(level asm.Level, l KVLayout) ([]jit.Func, error) {
+func loadAttention(isa ISA, l KVLayout) ([]jit.Func, error) {
 	var codes [][]byte
-	for rows := range vecgen.MaxRows(level) {
-		code, err := vecgen.GenerateFused(level, l.kernel(rows+1))
+	generate, most := fusedOf(isa)
+	for rows := range most {
+		code, err := generate(l.kernel(rows + 1))
 		if err != nil {
 			return nil, err
 		}
