@@ -72,10 +72,6 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 
 // addDefaults adds the weights, and the tables of what the ranks hold of them. Both phases get the same rules: without measurement nothing tells them apart but M.
 func (p *Plan) addDefaults(compute string, th thumb) error {
-	shares, err := p.Shares()
-	if err != nil {
-		return err
-	}
 	for _, k := range p.Model.Unique() {
 		t, err := microkernel.ParseWeightType(k.Type)
 		if err != nil {
@@ -87,8 +83,12 @@ func (p *Plan) addDefaults(compute string, th thumb) error {
 		}
 		p.Weights = append(p.Weights, WeightPlan{WeightKey: k, Compute: c.String(), Chain: chainOf(c)})
 	}
-	for _, c := range p.Model.pieces(shares) {
-		rules, err := p.defaultRules(c, th)
+	pieces, err := p.Pieces(p.Service.PrefillPUs)
+	if err != nil {
+		return err
+	}
+	for _, c := range pieces {
+		rules, err := c.defaultRules(th)
 		if err != nil {
 			return fmt.Errorf("weight %s: %w", c.WeightKey, err)
 		}
@@ -99,12 +99,8 @@ func (p *Plan) addDefaults(compute string, th thumb) error {
 }
 
 // defaultRules makes the table of a piece for the largest group of threads that works on it.
-func (p *Plan) defaultRules(c piece, th thumb) ([]Rule, error) {
-	path, err := p.computeOf(c)
-	if err != nil {
-		return nil, err
-	}
-	compute, err := microkernel.ParseCompute(path)
+func (c Piece) defaultRules(th thumb) ([]Rule, error) {
+	compute, err := microkernel.ParseCompute(c.Compute)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +108,7 @@ func (p *Plan) defaultRules(c piece, th thumb) ([]Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	th.threads = slices.Max(p.Service.threads(c, p.Prefill.PUs))
+	th.threads = c.Threads
 	return th.rules(c.WeightKey, t, compute)
 }
 

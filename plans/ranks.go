@@ -30,14 +30,39 @@ func (p *Plan) KVBytesPerToken() int64 {
 	return s.KVBytesPerToken(p.KV)
 }
 
-// FirstKey is what the first rank holds of a weight: the key of its table.
-func (p *Plan) FirstKey(w WeightShape) WeightKey {
+// KeyOf is what a rank holds of a weight: the key of its table.
+func (p *Plan) KeyOf(rank int, w WeightShape) WeightKey {
 	key := w.Key()
 	if shares, err := p.Shares(); err == nil && len(shares) > 1 {
-		rows, cols, _ := shares[0].Matrix(w.Role, p.Model.HeadDim, w.N, w.K)
+		rows, cols, _ := shares[rank].Matrix(w.Role, p.Model.HeadDim, w.N, w.K)
 		key.N, key.K = rows.Len(), cols.Len()
 	}
 	return key
+}
+
+// Piece is a shape that each phase keeps a table for.
+type Piece struct {
+	WeightKey
+	Compute string // of the whole matrices (rule 6)
+	Threads int    // most PUs that work on one such product
+	Apart   bool   // each rank has products of its own; else all compute them together
+}
+
+// Pieces lists the tables that each phase needs, in their order, for a set of active PUs.
+func (p *Plan) Pieces(active PUSet) ([]Piece, error) {
+	shares, err := p.Shares()
+	if err != nil {
+		return nil, err
+	}
+	var out []Piece
+	for _, c := range p.Model.pieces(shares) {
+		compute, err := p.computeOf(c)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Piece{WeightKey: c.WeightKey, Compute: compute, Threads: slices.Max(p.Service.threads(c, active)), Apart: !c.together})
+	}
+	return out, nil
 }
 
 // piece is a shape that a table is kept for: matrices of one shape as the ranks hold them.

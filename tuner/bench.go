@@ -34,22 +34,25 @@ type bench struct {
 	quant   *mem.Buffer // the same, rounded to int8
 	output  *mem.Buffer
 	scratch *mem.Buffer
-	rows    int // of activations that are filled
-	width   int // K they are filled for
-	rounded int // of them, rows that are rounded to int8 too
-	each    int // bytes of scratch a worker has
-	next    pool.Counter
-	at      int // panel that the next call starts at
+	rows    int            // of activations that are filled
+	width   int            // K they are filled for
+	rounded int            // of them, rows that are rounded to int8 too
+	each    int            // bytes of scratch a worker has
+	groups  *pool.Grouping // of the ranks, which all run their product at once; nil with one rank, or for a product of all together
+	next    []pool.Counter // by rank
+	at      int            // panel that the next call starts at
 }
 
 // benchSize says how large the operands of a bench may get.
 type benchSize struct {
-	round int // bytes of weights to go round
-	copy  int // bytes of the largest weight of a trial
-	input int // largest M times padded K of an activation, in float32 values
-	quant int // the same for int8 rows, in bytes; 0 without such weights
-	cells int // values of C
-	spare int // bytes of scratch a worker
+	round  int            // bytes of weights to go round
+	copy   int            // bytes of the largest weight of a trial
+	input  int            // largest M times padded K of an activation, in float32 values
+	quant  int            // the same for int8 rows, in bytes; 0 without such weights
+	cells  int            // values of one C
+	ranks  int            // that run a product at the same time
+	groups *pool.Grouping // of their workers; nil with one
+	spare  int            // bytes of scratch a worker
 }
 
 // scratchBytes is what a worker may use for widened panels: the search's limit of a million values with the padding of its panels.
@@ -59,7 +62,7 @@ const scratchBytes = 4<<20 + 256<<10
 const outputCells = 24 << 20
 
 func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kernels, s benchSize, seed uint64) (b *bench, err error) {
-	b = &bench{ctx: ctx, lead: lead, kernels: k, seed: seed, round: s.round, each: s.spare}
+	b = &bench{ctx: ctx, lead: lead, kernels: k, seed: seed, round: s.round, each: s.spare, next: make([]pool.Counter, s.ranks), groups: s.groups}
 	made := b
 	defer func() {
 		if err != nil {
@@ -69,7 +72,7 @@ func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kerne
 	for _, x := range []struct {
 		buffer **mem.Buffer
 		bytes  int
-	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.quant, s.quant}, {&b.output, 4 * s.cells}, {&b.scratch, s.spare * workers}} {
+	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.quant, s.quant}, {&b.output, 4 * s.cells * s.ranks}, {&b.scratch, s.spare * workers}} {
 		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
 			return nil, fmt.Errorf("no memory to time kernels in: %w", err)
 		}
@@ -130,24 +133,32 @@ type product struct {
 	times  int // products a call
 }
 
-// call runs the product times over, each with the next weights of the round, and returns the seconds of one.
+// call runs the product times over, on every rank at once and each with the next weights of the round, and returns the seconds of one.
 func (p *product) call() float64 {
 	began := time.Now()
+	ranks := len(p.next)
 	p.lead.Run(func(w *pool.Worker) {
+		rank := 0
+		if p.groups != nil {
+			w.Use(p.groups)
+			rank = w.Group().ID()
+		}
 		scratch := unsafe.Add(p.scratch.Pointer(), w.Index()*p.each)
 		packed, ops := p.packed, p.ops
-		ops.W = &packed
+		ops.W, ops.C = &packed, unsafe.Add(ops.C, rank*p.output.Len()/ranks/cacheLine*cacheLine)
 		for i := range p.times {
-			copyOf := (p.at + i) % p.copies
+			copyOf := (p.at + i*ranks + rank) % p.copies
 			packed.Data = unsafe.Add(p.weights.Pointer(), copyOf*p.panels*p.layout.PanelStride())
-			p.gemm.Work(w, &p.next, scratch, &ops)
+			p.gemm.Work(w, &p.next[rank], scratch, &ops)
 			w.Barrier()
 		}
 	})
 	seconds := time.Since(began).Seconds() / float64(p.times)
-	p.at = (p.at + p.times) % p.copies
+	p.at = (p.at + p.times*ranks) % p.copies
 	return seconds
 }
+
+const cacheLine = 64
 
 // prepare fills the operands for a trial where they hold something else.
 func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout, error) {
@@ -159,7 +170,7 @@ func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout
 	if err := l.Validate(); err != nil {
 		return l, fmt.Errorf("%w: %w", search.ErrUnfit, err)
 	}
-	if l.Bytes() > b.weights.Len() || 4*t.M*exec.RowStride(key.N) > b.output.Len() || 4*t.M*exec.RowStride(key.K) > b.input.Len() {
+	if l.Bytes() > b.weights.Len() || 4*t.M*exec.RowStride(key.N) > b.output.Len()/len(b.next) || 4*t.M*exec.RowStride(key.K) > b.input.Len() {
 		return l, fmt.Errorf("%w: operands of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
 	}
 	if shape := (plans.WeightKey{K: key.K, Type: key.Type}); b.filled != shape {
@@ -198,7 +209,7 @@ func (b *bench) fillWeights(l microkernel.Layout) error {
 	const piece = 1 << 20
 	pieces := (len(data) - size + piece - 1) / piece
 	b.lead.Run(func(w *pool.Worker) {
-		for lo, hi, ok := w.Next(&b.next, pieces, 4); ok; lo, hi, ok = w.Next(&b.next, pieces, 4) {
+		for lo, hi, ok := w.Next(&b.next[0], pieces, 4); ok; lo, hi, ok = w.Next(&b.next[0], pieces, 4) {
 			from, to := size+lo*piece, min(size+hi*piece, len(data))
 			for from < to {
 				from += copy(data[from:to], data[from%size:size])

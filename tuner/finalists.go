@@ -43,28 +43,26 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 	}
 	var arms []*arm
 	defer func() { closeArms(arms) }()
-	add := func(name string, phase *plans.Phase) (*arm, error) {
-		a, err := t.rig.newArm(name, phase)
+	add := func(name string, phase *plans.Phase, unpinned bool) (*arm, error) {
+		a, err := t.rig.newArm(name, phase, unpinned)
 		if err == nil {
 			arms = append(arms, a)
 		}
 		return a, err
 	}
-	base, err := add("default", def)
+	base, err := add("default", def, false)
 	if err != nil {
 		return err
 	}
-	same, err := add("default again", def)
+	same, err := add("default again", def, false)
 	if err != nil {
 		return err
 	}
-	free, err := add("unpinned", def)
-	if err != nil {
+	if _, err := add("unpinned", def, true); err != nil {
 		return err
 	}
-	free.unpinned = true
 	for s := range tuned {
-		if tuned[s].arm, err = add(fmt.Sprintf("tuned on %s (PUs %s)", tuned[s].set.Name, tuned[s].set.PUs), &tuned[s].phase); err != nil {
+		if tuned[s].arm, err = add(fmt.Sprintf("tuned on %s (PUs %s)", tuned[s].set.Name, tuned[s].set.PUs), &tuned[s].phase, false); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ type Options struct {
 
 	Name     string        // of the plan; "": the model's
 	Threads  int           // at most so many PUs; 0: no such bound
+	TP       int           // tensor-parallel ranks; 0: one, or one a node where that is faster
 	ISA      string        // "": the widest
 	Compute  string        // auto, f32, int8
 	KV       string        // f16, f32
@@ -72,6 +73,8 @@ func (o *Options) complete() error {
 		return errors.New("tune needs a model: a GGUF file, a config.json or a preset")
 	case o.Budget < 0:
 		return fmt.Errorf("a budget of %s is none; give at least a few seconds", o.Budget)
+	case o.TP < 0:
+		return fmt.Errorf("%d ranks: there must be at least one", o.TP)
 	case o.SeqMax < 0 || o.BatchMax < 0 || o.TopK < 0:
 		return fmt.Errorf("seq-max %d, batch-max %d and top-k %d must not be negative", o.SeqMax, o.BatchMax, o.TopK)
 	}
@@ -122,6 +125,6 @@ func (o *Options) checkHost() error {
 
 // flags is every option that changes what is timed, as the journal compares it.
 func (o *Options) flags() string {
-	return fmt.Sprintf("threads=%d isa=%s compute=%s kv=%s seq-max=%d batch-max=%d budget=%s effort=%s strategy=%s top-k=%d",
-		o.Threads, o.ISA, o.Compute, o.KV, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK)
+	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s seq-max=%d batch-max=%d budget=%s effort=%s strategy=%s top-k=%d",
+		o.Threads, o.TP, o.ISA, o.Compute, o.KV, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK)
 }

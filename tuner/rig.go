@@ -24,6 +24,8 @@ type rig struct {
 	free    *pool.Pool // as many workers, bound to nothing: the unpinned arm
 	kernels *exec.Kernels
 	parts   *exec.Parts
+	groups  *exec.Groups // of pool; nil with one rank
+	loose   *exec.Groups // of free
 	weights *exec.Weights
 	kv      exec.KVStores
 	bufs    *exec.Buffers
@@ -75,7 +77,13 @@ func newRig(ctx context.Context, p *pool.Pool, file *gguf.File, part string, pla
 	if r.bufs, err = exec.NewBuffers(r.parts, max(size.rows, size.batch), size.batch, r.weights.MaxQuantizedK()); err != nil {
 		return r, err
 	}
-	r.free, err = pool.New(p.PUs(), pool.Options{})
+	if r.free, err = pool.New(p.PUs(), pool.Options{}); err != nil {
+		return r, err
+	}
+	if r.groups, err = r.parts.Groups(p, k.Vec); err != nil {
+		return r, err
+	}
+	r.loose, err = r.parts.Groups(r.free, k.Vec)
 	return r, err
 }
 
@@ -125,13 +133,17 @@ type arm struct {
 	samples  [][]float64 // seconds, by test
 }
 
-// newArm compiles a phase. All its PUs must be in the pool.
-func (r *rig) newArm(name string, phase *plans.Phase) (*arm, error) {
-	e, err := exec.New(exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.bufs, Pool: r.pool, Phase: phase, Kernels: r.kernels})
+// newArm compiles a phase, for workers that are bound to its PUs or to nothing. All its PUs must be in the pool.
+func (r *rig) newArm(name string, phase *plans.Phase, unpinned bool) (*arm, error) {
+	c := exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.bufs, Pool: r.pool, Groups: r.groups, Phase: phase, Kernels: r.kernels}
+	if unpinned {
+		c.Pool, c.Groups = r.free, r.loose
+	}
+	e, err := exec.New(c)
 	if err != nil {
 		return nil, err
 	}
-	a := &arm{name: name, executor: e}
+	a := &arm{name: name, executor: e, unpinned: unpinned}
 	pus := r.pool.PUs()
 	for _, pu := range phase.PUs {
 		i := slices.Index(pus, pu)

@@ -23,6 +23,7 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 	if t.o.Threads > 0 { // the user has chosen
 		sets = []service.Set{{Name: fmt.Sprintf("--threads %d", t.o.Threads), PUs: t.def.Prefill.PUs}}
 	}
+	sets = t.withEveryRank(sets)
 	isa, typ := t.isa.String(), t.computeType()
 	ranked := [2][]service.Set{prefill: service.Prefill(t.o.Profile, isa, typ, sets), decode: service.Decode(t.o.Profile, sets)}
 	for i := range t.phases {
@@ -45,6 +46,20 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 		}
 	}
 	return nil
+}
+
+// withEveryRank keeps the sets in which each rank has a PU: what a rank holds of the weights nobody else can work on.
+func (t *tuning) withEveryRank(sets []service.Set) (out []service.Set) {
+	for _, s := range sets {
+		if slices.ContainsFunc(t.def.Service.Ranks, func(r plans.Rank) bool {
+			return !slices.ContainsFunc(r.PUs, func(pu int) bool { return slices.Contains(s.PUs, pu) })
+		}) {
+			t.reject("PUs "+s.PUs.String()+" ("+s.Name+")", "they leave a rank without a PU")
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // withDefault puts the PUs of the default plan among the candidates.
@@ -74,7 +89,7 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	defer func() { closeArms(arms) }()
 	for _, s := range sets {
 		tables := phaseOf(t.def, phase).Tables
-		a, err := t.rig.newArm(s.Name, &plans.Phase{PUs: s.PUs, Tables: tables})
+		a, err := t.rig.newArm(s.Name, &plans.Phase{PUs: s.PUs, Tables: tables}, false)
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,8 @@ type job struct {
 	phase  int
 	set    int // index into the sets of the phase
 	key    plans.WeightKey
-	weight float64 // share of the time
+	piece  plans.Piece // with the threads of the set
+	weight float64     // share of the time
 	result *search.Result
 }
 
@@ -46,6 +47,9 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 			return err
 		}
 		t.rec.set = set.PUs.String()
+		if b.groups = nil; j.piece.Apart {
+			b.groups = t.groups
+		}
 		budget := time.Duration(float64(t.until(kernelsEnd)) * j.weight / left)
 		left -= j.weight
 		if err := t.searchTable(b, j, jobs[:i], max(0, budget)); err != nil {
@@ -55,9 +59,9 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 	for p := range t.phases {
 		t.phases[p].tables = make([][]plans.Table, len(t.phases[p].sets))
 	}
-	for _, w := range t.def.Weights { // in the order that plans want
+	for _, c := range t.pieces { // in the order that plans want
 		for _, j := range jobs {
-			if j.key == w.WeightKey {
+			if j.key == c.WeightKey {
 				tables := &t.phases[j.phase].tables[j.set]
 				*tables = append(*tables, plans.Table{WeightKey: j.key, Rules: j.result.Rules})
 			}
@@ -71,28 +75,43 @@ func (t *tuning) jobs() []*job {
 	var jobs []*job
 	for _, phase := range []int{decode, prefill} {
 		total := 0.0
-		for _, w := range t.def.Weights {
-			total += t.cost(phase, w.WeightKey)
+		for _, c := range t.pieces {
+			total += t.cost(phase, c.WeightKey)
 		}
-		// Shapes of one K follow each other: they share packed weights, and hints.
-		weights := slices.SortedStableFunc(slices.Values(t.def.Weights), func(a, b plans.WeightPlan) int {
-			return cmp.Or(cmp.Compare(a.K, b.K), cmp.Compare(a.Type, b.Type))
-		})
-		for s := range t.phases[phase].sets {
-			for _, w := range weights {
-				even := 1 / float64(len(t.def.Weights))
-				jobs = append(jobs, &job{phase: phase, set: s, key: w.WeightKey, weight: even + t.cost(phase, w.WeightKey)/total})
+		for s, set := range t.phases[phase].sets {
+			pieces, err := t.def.Pieces(set.PUs)
+			if err != nil {
+				panic(err) // the default plan is valid
+			}
+			// Shapes of one K follow each other: they share packed weights, and hints.
+			slices.SortStableFunc(pieces, func(a, b plans.Piece) int { return cmp.Or(cmp.Compare(a.K, b.K), cmp.Compare(a.Type, b.Type)) })
+			for _, c := range pieces {
+				even := 1 / float64(len(pieces))
+				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, piece: c, weight: even + t.cost(phase, c.WeightKey)/total})
 			}
 		}
 	}
 	return jobs
 }
 
-// cost of a weight shape in one forward: bytes in decode, multiplications in prefill, where the head sees one row.
+// holds tells whether some rank has a weight in this shape.
+func (t *tuning) holds(w plans.WeightShape, k plans.WeightKey) bool {
+	if w.Role == plans.RoleEmbed {
+		return false
+	}
+	for r := range t.def.Service.Ranks {
+		if t.def.KeyOf(r, w) == k {
+			return true
+		}
+	}
+	return false
+}
+
+// cost of a weight shape in one forward, on a rank that holds it: bytes in decode, multiplications in prefill, where the head sees one row.
 func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 	sum := 0.0
 	for _, w := range t.shape.Weights {
-		if w.Key() != k || w.Role == plans.RoleEmbed {
+		if !t.holds(w, k) {
 			continue
 		}
 		one := float64(w.Count) * float64(packedBytes(k))
@@ -132,8 +151,7 @@ func (t *tuning) searchTable(b *bench, j *job, earlier []*job, budget time.Durat
 func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, error) {
 	ph := &t.phases[j.phase]
 	set := ph.sets[j.set]
-	wp, _ := t.def.Weight(j.key)
-	compute, err := microkernel.ParseCompute(wp.Compute)
+	compute, err := microkernel.ParseCompute(j.piece.Compute)
 	if err != nil {
 		return search.Problem{}, err
 	}
@@ -142,8 +160,8 @@ func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, erro
 		return search.Problem{}, err
 	}
 	p := search.Problem{
-		Phase: ph.name, Key: j.key, Compute: compute, Threads: len(set.PUs), Anchors: t.anchors(j),
-		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(len(set.PUs)), Roof: t.roof(compute, len(set.PUs)),
+		Phase: ph.name, Key: j.key, Compute: compute, Threads: j.piece.Threads, Anchors: t.anchors(j),
+		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(j.piece.Threads), Roof: t.roof(compute, len(set.PUs), j.piece.Threads),
 		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
@@ -198,7 +216,7 @@ func (t *tuning) anchors(j *job) []int {
 	chunk := min(t.def.SeqMax, t.def.Chunk)
 	out := search.AnchorLengths(min(chunk, 16), 1)
 	for _, w := range t.shape.Weights {
-		if w.Key() == j.key && w.Role != plans.RoleEmbed && w.Role != "head" {
+		if t.holds(w, j.key) && w.Role != "head" {
 			out = search.AnchorLengths(chunk, t.effort.Octave)
 		}
 	}
@@ -215,7 +233,7 @@ func (t *tuning) anchors(j *job) []int {
 func (t *tuning) incumbent(j *job, m int) plans.Schedule {
 	ph := phaseOf(t.def, j.phase)
 	s, _ := ph.Lookup(j.key, m)
-	if s.WaysM*s.WaysN != len(t.phases[j.phase].sets[j.set].PUs) {
+	if s.WaysM*s.WaysN != j.piece.Threads {
 		s.WaysM, s.WaysN = 0, 0
 	}
 	return s
@@ -273,8 +291,8 @@ func (t *tuning) computeType() string {
 	return "f32"
 }
 
-// roof of n PUs; the zero Roof where the profile lacks a ceiling. A model that fits the last-level cache has its bandwidth for a roof.
-func (t *tuning) roof(c microkernel.Compute, n int) roofline.Roof {
+// roof of n of `all` PUs that work at once; the zero Roof where the profile lacks a ceiling. A model that fits the last-level cache has its bandwidth for a roof.
+func (t *tuning) roof(c microkernel.Compute, all, n int) roofline.Roof {
 	level := "memory"
 	if modelBytes(t.shape) <= t.lastLevel() {
 		level = "l3"
@@ -283,7 +301,8 @@ func (t *tuning) roof(c microkernel.Compute, n int) roofline.Roof {
 	if !bw.Known() || !peak.Known() {
 		return roofline.Roof{}
 	}
-	return roofline.Roof{Bandwidth: bw.At(n), Targets: []roofline.Target{{Name: t.isa.String() + "/" + c.String(), Peak: peak.At(n)}}}
+	part := float64(n) / float64(all)
+	return roofline.Roof{Bandwidth: part * bw.At(all), Targets: []roofline.Target{{Name: t.isa.String() + "/" + c.String(), Peak: part * peak.At(all)}}}
 }
 
 // lastLevel is lastLevel of the PUs that may be used.
@@ -320,14 +339,14 @@ func (t *tuning) caches(set service.Set) (l1, l2 int) {
 
 // benchSize plans the operands: weights to go round that are as cold as the model's own are in serving, within a quarter of the memory that is left.
 func (t *tuning) benchSize() benchSize {
-	s := benchSize{spare: scratchBytes}
+	s := benchSize{spare: scratchBytes, ranks: len(t.def.Service.Ranks), groups: t.groups}
 	room := int64(4 << 30)
 	if free := mem.Available(); free > 0 {
 		room = free / 4
 	}
 	s.round = int(min(t.coldBytes(20<<20), room))
 	most := 0
-	for _, w := range t.def.Weights {
+	for _, w := range t.pieces {
 		s.copy = max(s.copy, min(packedBytes(w.WeightKey), maxCopy))
 		for _, phase := range []int{prefill, decode} {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})

@@ -29,12 +29,24 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	t := &tuning{ctx: ctx, o: o, began: began}
+	flags := o.flags()
+	counts, err := rankCounts(o)
+	if err != nil {
+		return nil, err
+	}
+	ranks, err := chooseRanks(ctx, o, counts)
+	if err != nil {
+		return nil, err
+	}
+	if o.TP == 0 {
+		o.TP = ranks.tp
+	}
+	t := &tuning{ctx: ctx, o: o, flags: flags, began: began}
 	defer t.close()
 	if err := t.prepare(); err != nil {
 		return nil, err
 	}
-	var err error
+	t.evidence.Rejected, t.evidence.Finalists = ranks.rejected, ranks.arms
 	t.pool.Lead(func(l *pool.Leader) { err = t.work(l) })
 	if err != nil {
 		return nil, err
@@ -46,10 +58,13 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 type tuning struct {
 	ctx     context.Context
 	o       Options
+	flags   string // of the journal: as the user gave them
 	began   time.Time
 	effort  search.Effort
 	shape   plans.ModelShape
-	def     *plans.Plan // the untuned default: incumbent of every search, and a finalist
+	def     *plans.Plan    // the untuned default: incumbent of every search, and a finalist
+	pieces  []plans.Piece  // of its tables
+	groups  *pool.Grouping // of its ranks; nil with one
 	isa     microkernel.ISA
 	kernels *exec.Kernels
 	pool    *pool.Pool
@@ -83,7 +98,7 @@ func (t *tuning) prepare() error {
 		return err
 	}
 	if t.o.Journal != "" {
-		key := journalKey{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(), Seed: t.o.Seed, Flags: t.o.flags()}
+		key := journalKey{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(), Seed: t.o.Seed, Flags: t.flags}
 		var err error
 		if t.journal, err = openJournal(t.o.Journal, key, t.o.Resume); err != nil {
 			return err
@@ -97,6 +112,9 @@ func (t *tuning) prepare() error {
 	if t.kernels, err = exec.NewKernels(t.isa, nil); err != nil {
 		return err
 	}
+	if t.groups, err = exec.GroupWorkers(t.pool, t.def.Service.Ranks); err != nil {
+		return err
+	}
 	return t.load()
 }
 
@@ -105,17 +123,15 @@ func (t *tuning) describe() (err error) {
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
 	}
-	if t.o.File != nil {
-		t.shape, err = model.ShapeOf(t.o.File)
-	} else {
-		t.shape, err = t.o.Config.Shape(t.o.Type)
-	}
-	if err != nil {
+	if t.shape, err = shapeOf(t.o); err != nil {
 		return err
 	}
 	t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, KV: t.o.KV, ISA: t.o.ISA,
-		Threads: t.o.Threads, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
+		Threads: t.o.Threads, TP: t.o.TP, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
 	if err != nil {
+		return err
+	}
+	if t.pieces, err = t.def.Pieces(t.def.PUs()); err != nil {
 		return err
 	}
 	t.isa = exec.PlanISA(t.def)
@@ -125,9 +141,17 @@ func (t *tuning) describe() (err error) {
 	return nil
 }
 
+// shapeOf is the shape of the model to tune for.
+func shapeOf(o Options) (plans.ModelShape, error) {
+	if o.File != nil {
+		return model.ShapeOf(o.File)
+	}
+	return o.Config.Shape(o.Type)
+}
+
 // usable is the PUs that candidates are made of.
 func (t *tuning) usable() []int {
-	if t.o.Threads > 0 {
+	if t.o.Threads > 0 || len(t.def.Service.Ranks) > 1 { // the user has chosen, or each PU has its rank
 		return t.def.PUs()
 	}
 	return t.o.Profile.UsablePUs()
@@ -225,6 +249,9 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	}
 	p.Tuned = true
 	p.Service = service.Config(t.o.Profile, t.phases[prefill].set, t.phases[decode].set)
+	if len(t.def.Service.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
+		p.Service.Ranks, p.Service.TP = t.def.Service.Ranks, t.def.Service.TP
+	}
 	p.Prefill, p.Decode = t.phases[prefill].winner, t.phases[decode].winner
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)

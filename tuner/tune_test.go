@@ -85,6 +85,48 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	}
 }
 
+// TestTuneForRanks: tables are those of the pieces that ranks hold, and the plan keeps the ranks whichever of their PUs work.
+func TestTuneForRanks(t *testing.T) {
+	o := tiny(t)
+	o.TP = 2
+	if len(o.Profile.CorePUs()) < 2 {
+		t.Skip("needs two PUs")
+	}
+	b, err := Tune(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &b.Plan
+	if p.Exact || p.Service.TP != 2 || len(p.Service.Ranks) != 2 || !p.Tuned {
+		t.Errorf("plan of %d ranks, exact %v, tuned %v", p.Service.TP, p.Exact, p.Tuned)
+	}
+	if _, ok := p.Decode.Table(plans.WeightKey{N: 64, K: 48, Type: "q8_0"}); ok {
+		t.Error("down is cut in the middle of a block")
+	}
+	o.TP = 1000
+	if _, err := Tune(context.Background(), o); err == nil || !strings.Contains(err.Error(), "1000 ranks") {
+		t.Errorf("1000 ranks: %v", err)
+	}
+}
+
+// TestChooseRanks measures one and two ranks, and says of the one that is not taken by how much.
+func TestChooseRanks(t *testing.T) {
+	o := tiny(t)
+	if len(o.Profile.CorePUs()) < 2 {
+		t.Skip("needs two PUs")
+	}
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := chooseRanks(context.Background(), o, []int{2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.arms) != 4 || len(r.samples) != 2 || len(r.rejected) != 1 || r.samples[0] != 1 || (r.tp == 2) != (r.samples[1] < worthRanks) {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestTuneIsInterruptedAndResumed(t *testing.T) {
 	o := tiny(t)
 	o.Journal = filepath.Join(t.TempDir(), "x.journal")

@@ -53,7 +53,7 @@ func prefillRoof(host *profiles.Profile, p *plans.Plan, tokens int) (float64, st
 	seconds := 0.0 // of one token
 	used := map[string]bool{}
 	for _, w := range p.Model.Weights {
-		sch, ok := p.Prefill.Lookup(p.FirstKey(w), min(tokens, p.Chunk))
+		sch, ok := p.Prefill.Lookup(p.KeyOf(0, w), min(tokens, p.Chunk))
 		if w.Role == plans.RoleEmbed || !ok {
 			continue
 		}

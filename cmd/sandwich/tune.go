@@ -150,7 +150,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	o := f.options
 	o.Profile, o.File, o.Config, o.Type = host, subject.file, subject.config, subject.typ
 	o.Name = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix)
-	o.Threads, o.ISA, o.Compute, o.KV = f.session.threads, f.session.isa, f.session.compute, f.session.kv
+	o.Threads, o.TP, o.ISA, o.Compute, o.KV = f.session.threads, f.session.ranks, f.session.isa, f.session.compute, f.session.kv
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
 	line, done := lineProgress()
 	o.Progress = func(p tuner.Progress) { line(p.String()) }

@@ -104,15 +104,15 @@ func (r *Runner) open(o RunnerOptions) error {
 	if r.pool, err = pool.New(pus, pool.Options{Pin: !o.Unpinned, Spin: o.Spin}); err != nil {
 		return err
 	}
-	groups, err := r.parts.Grouping(r.pool)
-	if err != nil {
-		return err
-	}
 	kernels, err := exec.NewKernels(exec.PlanISA(o.Plan), o.Plan)
 	if err != nil {
 		return err
 	}
 	r.vec = kernels.Vec
+	groups, err := r.parts.Groups(r.pool, kernels.Vec)
+	if err != nil {
+		return err
+	}
 	r.ranks = rankWorkers(o.Plan, pus)
 	elem, err := exec.ParseKV(o.Plan.KV)
 	if err != nil {

@@ -25,8 +25,8 @@ type Config struct {
 	Weights *Weights
 	KV      KVStores
 	Buffers *Buffers
-	Pool    *pool.Pool     // that will run it
-	Groups  *pool.Grouping // of Parts.Grouping
+	Pool    *pool.Pool // that will run it
+	Groups  *Groups    // of Parts.Groups, for that pool
 	Sync    Sync
 	Phase   *plans.Phase
 	Kernels *Kernels
@@ -45,7 +45,7 @@ type Executor struct {
 	model   *model.Model
 	steps   []step // of model.Ops
 	ranks   []rank
-	groups  *pool.Grouping // nil with one rank
+	groups  *Groups // nil with one rank
 	bufs    *Buffers
 	vec     *microkernel.Vec
 	rotate  rotation
@@ -89,15 +89,15 @@ func New(c Config) (*Executor, error) {
 	if err := e.allocateScratch(c.Parts, c.Pool.PUs()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if len(e.ranks) > 1 {
-		e.prepareGathers(c.Pool)
+	if c.Groups != nil {
+		e.prepareGathers()
 	}
 	return e, nil
 }
 
 // prepareGathers makes what sums the ranks' results.
-func (e *Executor) prepareGathers(p *pool.Pool) {
-	e.sum = NewAllReduce(p, e.vec, len(e.ranks))
+func (e *Executor) prepareGathers() {
+	e.sum = e.groups.sum
 	e.partials = AllReduceJob{Width: e.model.Dims.Hidden, Parts: make([]Matrix32, len(e.ranks))}
 	e.after = make([]func(row0, row1 int), len(e.steps))
 	for i := range e.steps {
@@ -274,7 +274,7 @@ func (e *Executor) walk(w *pool.Worker) {
 	}
 	all, own := e.together(w), group{}
 	if e.groups != nil {
-		w.Use(e.groups)
+		w.Use(e.groups.grouping)
 		own = e.apart(w)
 	}
 	for i, passed := e.from, 0; i < e.end; i++ {

@@ -9,12 +9,12 @@ import (
 // SetQuant points int8 products at rows of microkernel.ActQ8 blocks, stride bytes apart.
 func (o *Operands) SetQuant(base unsafe.Pointer, stride int) { o.Quant = quantRows{base, stride} }
 
-// Work computes the caller's part of a product under the schedule's polymerization scheme. All active workers call it with the same arguments but their
-// own scratch, and meet at a barrier before C is read.
+// Work computes the caller's part of a product under the schedule's polymerization scheme. All active workers of the caller's group (without a
+// Grouping all there are) call it with the same arguments but their own scratch, and meet at a barrier before C is read.
 func (g *Gemm) Work(w *pool.Worker, next *pool.Counter, scratch unsafe.Pointer, o *Operands) {
-	if g.static(w.N()) {
+	if g.static(w.Group().Size()) {
 		p := product{gemm: g, o: *o}
-		p.runShare(scratch, w.ID())
+		p.runShare(scratch, w.GroupRank())
 		return
 	}
 	total := g.Tasks(o.M)
