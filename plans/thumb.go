@@ -192,8 +192,8 @@ func plain(s microkernel.Spec) bool {
 // chunksPerThread is how many slices each thread should find: enough that a disturbed core does not stall the others.
 const chunksPerThread = 4
 
-// stream lays out few rows: all of them in one slice, columns in chunks, and the whole of K in one chain. Under a spread prefetch K is cut, so that a block and
-// the next one stay in L2 and the first block of a slice, which nothing has prefetched, is a small part of it.
+// stream lays out few rows: all of them in one slice, columns in chunks, and the whole of K in one chain. Under a spread prefetch K is cut into blocks that stay in a cache; the
+// first block of a slice, which nothing has prefetched, is then a small part of it.
 func (th thumb) stream(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
 	s.BM = roundUp(max(m, streamTo), s.Kernel.MR)
 	s.BK = 0
@@ -201,9 +201,13 @@ func (th thumb) stream(s *Schedule, k WeightKey, t microkernel.WeightType, m int
 	if !s.Kernel.Spread {
 		return
 	}
+	block := th.caches.l2 / 16
+	if m <= fewRows {
+		block = th.caches.l1 / 2
+	}
 	unit := max(32, t.KStep())
-	depth := th.caches.l2 / 16 / (microkernel.PanelOffset(t, unit) * s.Kernel.NR / microkernel.PanelWidth) * unit
-	if s.BK = evenCut(k.K, max(256, min(depth, spreadDepth)), unit); s.BK >= k.K {
+	depth := block / (microkernel.PanelOffset(t, unit) * s.Kernel.NR / microkernel.PanelWidth) * unit
+	if s.BK = evenCut(k.K, max(leastDepth, unit, min(depth, spreadDepth)), unit); s.BK >= k.K {
 		s.BK = 0
 	}
 }

@@ -12,8 +12,13 @@ const streamBytes = 5
 // spreadTo is the last M for which the next block of weights is prefetched while all row tiles pass over one: beyond it reading is a small part of the time.
 const spreadTo = residentFrom - 1
 
-// spreadDepth is the most k of a block under a spread prefetch. Measured on 4096x4096, f32 and q8_0, M = 8 to 64: 512 and 1024 are within noise of each other, all of K loses up to 20 %.
-const spreadDepth = 1024
+// The size of a block under a spread prefetch. Up to fewRows it fills half of L1, so that later row tiles need no line buffers, which the prefetches hold: 4 % at M = 16 in f32, 8 % at M = 8
+// in q8_0, against blocks of 128 KiB. With more rows their activations do not fit beside it, and the block is a sixteenth of L2; all of K as one block loses up to 20 %.
+const (
+	fewRows     = 24
+	leastDepth  = 96 // of k
+	spreadDepth = 1024
+)
 
 // prefetched sets how far ahead the kernel prefetches packed weights, for m rows. Measured with weights from memory on two cores, against 2 KiB in every panel: a spread prefetch
 // gives 1.2 times the speed at M = 16, 1.25 at 32 and 1.29 at 64 (f32, 4096x4096), 1.3 at M = 8 to 64 in q8_0. One pass over one panel wants 8 KiB, one over four of them 2.
@@ -40,14 +45,13 @@ func rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 	if widen {
 		return all
 	}
-	// Fewer streams than four keep the memory less busy, and so do prefetches that wait for their place among multiply-adds.
-	waste := [...]float64{1.12, 1.03, 1.02, 1}[min(s.NR/microkernel.PanelWidth, 4)-1]
-	memory := waste * float64(microkernel.PanelOffset(s.B, 256)) / 8 / streamBytes
+	memory := float64(microkernel.PanelOffset(s.B, 256)) / 8 / streamBytes
+	panels := min(s.NR/microkernel.PanelWidth, 4) - 1 // fewer streams than four keep the memory less busy
 	if s.Spread {
-		return math.Hypot(1.08*memory, all)
+		return math.Hypot(memory*[...]float64{1.3, 1.17, 1.12, 1.08}[panels], all)
 	}
 	first := tileCycles(s, (m+tiles-1)/tiles)
-	return math.Hypot(memory, first) + all - first
+	return math.Hypot(memory*[...]float64{1.12, 1.03, 1.02, 1}[panels], first) + all - first
 }
 
 // tileCycles is the cycles of one tile of h rows for 32 k of one of its panels: the busiest of the arithmetic ports, the load ports and the chains of
