@@ -12,6 +12,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles/calibrate"
+	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
@@ -30,6 +31,8 @@ type llmFlags struct {
 	compare bool
 	roof    bool
 
+	counters  bool
+	source    counters.Source
 	clients   int
 	neighbour string
 	beside    *neighbourProcess // runs while there is a neighbour
@@ -46,6 +49,9 @@ generated one by one. Where a tuned plan is found, the untuned one runs in turn 
 
 The roof of pp is the multiply-add peak of the PUs at work; that of tg is the bandwidth at which they read memory. A
 model that fits the caches may exceed the latter.
+
+--counters adds the figures of Sandwich (DAC '26), section 2.1, from perf events of the worker threads, and for each figure that this machine does
+not have the reason.
 
 --neighbour PU:50% starts a process that takes half of one PU's time and measures each test in turn without and with it.
 The fair share is what the time that is left would give, 75 % of the undisturbed figure where the neighbour takes half of
@@ -67,6 +73,8 @@ one of two PUs; the goal is 70 % of the fair share at the median.`,
 	fs.StringSliceVar(&f.sync, "sync", []string{"b"}, "how tensor-parallel ranks wait: b, for their own workers, or a, for all after each op; a,b compares")
 	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan, or one of several ranks, measure the untuned one of one rank, in turn")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
+	fs.BoolVar(&f.counters, "counters", false, "count what the processor does: instructions per cycle, cache, TLB, remote and memory accesses of each test")
+	f.source = counters.System{}
 	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, in turn with as many requests in this process")
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
 	format := formatFlag(c, "table", "json", "csv")
@@ -122,8 +130,8 @@ func (f *llmFlags) check() error {
 		return fmt.Errorf("--batch %d: give a number from 1 to %d", f.batch, maxParallel)
 	case f.clients < 0 || f.clients > maxParallel:
 		return fmt.Errorf("--clients %d: give a number from 1 to %d", f.clients, maxParallel)
-	case f.clients > 0 && (f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
-		return errors.New("--clients goes without --batch and --neighbour, and with one number of --threads")
+	case f.clients > 0 && (f.counters || f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
+		return errors.New("--clients goes without --batch, --counters and --neighbour, and with one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}
@@ -175,6 +183,15 @@ type llmArm struct {
 	plan   *plans.Plan
 	sync   exec.Sync
 	runner *engine.Runner
+
+	counting counters.Set // nil without --counters
+}
+
+func (a *llmArm) close() {
+	if a.counting != nil {
+		a.counting.Close()
+	}
+	a.runner.Close()
 }
 
 func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
@@ -215,7 +232,7 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error)
 	arms, err := f.openArms(s)
 	defer func() {
 		for _, a := range arms {
-			a.runner.Close()
+			a.close()
 		}
 	}()
 	if err != nil {
@@ -243,6 +260,9 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error)
 	for i, t := range tests {
 		for j, a := range arms {
 			row := newLLMRow(s, a, t, samples[i][j].alone)
+			if f.counters {
+				row.Counters = samples[i][j].figures(t)
+			}
 			if f.beside != nil {
 				row.addNeighbour(f.stranger, a.phasePUs(t), &samples[i][j])
 			}
@@ -296,6 +316,9 @@ func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
 		}
 		noticeFallen(runner)
 		a.runner = runner
+		if f.counters {
+			a.counting = f.source.Open(runner.Pool().Threads())
+		}
 		open = append(open, a)
 	}
 	return open, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/runtime/counters"
 )
 
 // shareGoal is the part of its fair share that a test keeps beside a neighbour.
@@ -16,6 +17,9 @@ const shareGoal = 0.7
 type llmSamples struct {
 	alone, disturbed []float64
 	taken            []float64 // parts of the PU's time that the neighbour took
+
+	counts  counters.Counts // of all samples without the neighbour
+	seconds float64         // they took
 }
 
 // neighbourRow is what a neighbour costs one test. Shares are of the medians.
@@ -37,6 +41,7 @@ const settling = 60 * time.Millisecond
 
 // sample measures a test once, and then once beside the neighbour where there is one. The first sample only warms up.
 func (f *llmFlags) sample(ctx context.Context, s *session, a *llmArm, t llmTest, warming bool, to *llmSamples) error {
+	before, began := a.counted(), time.Now()
 	rate, err := a.measure(ctx, s, t)
 	if err != nil {
 		return err
@@ -44,6 +49,7 @@ func (f *llmFlags) sample(ctx context.Context, s *session, a *llmArm, t llmTest,
 	if warming {
 		return nil
 	}
+	to.count(a.counted().Sub(before), time.Since(began))
 	to.alone = append(to.alone, rate)
 	if f.beside == nil {
 		return nil

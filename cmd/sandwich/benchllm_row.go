@@ -9,6 +9,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
+	"sandwich/runtime/counters"
 	"sandwich/runtime/gguf"
 )
 
@@ -31,7 +32,8 @@ type llmRow struct {
 	RoofOf  string    `json:"roof,omitempty"` // what the roof is made of
 	CPU     string    `json:"cpu"`
 
-	Neighbour *neighbourRow `json:"neighbour,omitempty"`
+	Counters  []counters.Figure `json:"counters,omitempty"`
+	Neighbour *neighbourRow     `json:"neighbour,omitempty"`
 }
 
 func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
@@ -121,6 +123,9 @@ func printLLM(w io.Writer, rows []llmRow, format string) error {
 		table = append(table, line)
 	}
 	if err := printTable(w, []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"}, table, 1, 3, 4, 5, 6, 7); err != nil {
+		return err
+	}
+	if err := printCounters(w, rows); err != nil {
 		return err
 	}
 	return printNeighbours(w, rows)

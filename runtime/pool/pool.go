@@ -211,6 +211,15 @@ func (p *Pool) Size() int { return len(p.workers) }
 // PUs returns the PU of each worker, by worker index.
 func (p *Pool) PUs() []int { return slices.Clone(p.pus) }
 
+// Threads returns the system's number of each worker's thread, by worker index; zeros where threads have none.
+func (p *Pool) Threads() []int {
+	var out []int
+	for _, w := range p.workers {
+		out = append(out, int(w.thread.Load()))
+	}
+	return out
+}
+
 // Pinned reports whether every worker is bound to its PU.
 func (p *Pool) Pinned() bool { return p.pinned }
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"sandwich/runtime/counters"
+)
+
+// counted reads the counters of an arm; zeros without --counters.
+func (a *llmArm) counted() counters.Counts {
+	if a.counting == nil {
+		return counters.Counts{}
+	}
+	return a.counting.Read()
+}
+
+// count adds what one sample counted.
+func (s *llmSamples) count(c counters.Counts, took time.Duration) {
+	s.counts = s.counts.Add(c)
+	s.seconds += took.Seconds()
+}
+
+// figures are those of all samples of a test.
+func (s *llmSamples) figures(t llmTest) []counters.Figure {
+	return counters.Figures(s.counts, s.seconds, t.tokens*t.batch*len(s.alone))
+}
+
+// printCounters prints a line for each figure and a column for each test. What is not available has its reason below the table.
+func printCounters(w io.Writer, rows []llmRow) error {
+	if len(rows) == 0 || rows[0].Counters == nil {
+		return nil
+	}
+	header := []string{"figure", "what it is"}
+	var right []int
+	for i := range rows {
+		label := rows[i].label()
+		if rows[i].Tuned {
+			label += " (" + rows[i].Plan + ")"
+		}
+		header, right = append(header, label), append(right, i+2)
+	}
+	var table [][]string
+	lacking := map[string][]string{} // figures by reason
+	var reasons []string
+	for i, f := range rows[0].Counters {
+		line := []string{f.Name, f.What}
+		for _, r := range rows {
+			c := r.Counters[i]
+			if c.Value != nil {
+				line = append(line, fmt.Sprintf("%.4g", *c.Value))
+				continue
+			}
+			line = append(line, "not available here")
+			if lacking[c.Why] == nil {
+				reasons = append(reasons, c.Why)
+			}
+			if !slices.Contains(lacking[c.Why], c.Name) {
+				lacking[c.Why] = append(lacking[c.Why], c.Name)
+			}
+		}
+		table = append(table, line)
+	}
+	fmt.Fprintln(w, "\ncounted on the workers' threads:")
+	if err := printTable(w, header, table, right...); err != nil {
+		return err
+	}
+	for _, r := range reasons {
+		fmt.Fprintf(w, "not available here: %s: %s\n", strings.Join(lacking[r], ", "), r)
+	}
+	return nil
+}

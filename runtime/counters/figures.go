@@ -1,0 +1,61 @@
+package counters
+
+// Figure is one number of the table.
+type Figure struct {
+	Name  string   `json:"name"`
+	What  string   `json:"what"`
+	Value *float64 `json:"value"`                   // nil where it is not available
+	Why   string   `json:"not_available,omitempty"` // the reason for that
+}
+
+// ratio is how a figure is made: one count for each unit of another.
+type ratio struct {
+	name, what string
+	of, per    Event
+	each       float64 // units of per: 1000 for "per thousand instructions"
+}
+
+// ratios are the figures of Sandwich section 2.1, the share of loads that miss the last level, and what a neighbour shows up as.
+var ratios = []ratio{
+	{"ipc", "instructions per cycle", Instructions, Cycles, 1},
+	{"l3lpki", "last-level cache loads per 1000 instructions", CacheLoads, Instructions, 1000},
+	{"llc_miss", "of last-level cache loads, those that miss", CacheMisses, CacheLoads, 1},
+	{"dtlb_miss", "of data TLB loads, those that miss", TLBMisses, TLBLoads, 1},
+	{"remote", "of loads from memory, those from another node", NodeMisses, NodeLoads, 1},
+	{"mclpki", "memory controller reads per 1000 instructions", MemoryReads, Instructions, 1000},
+	{"mcipki", "busiest less idlest memory controller, reads per 1000 instructions", MemoryReadSpread, Instructions, 1000},
+	{"buspki", "bus cycles per 1000 instructions", BusCycles, Instructions, 1000},
+}
+
+// lineBytes is what one read of a memory controller moves.
+const lineBytes = 64
+
+// Figures makes the table of a stretch of the given seconds and tokens.
+func Figures(c Counts, seconds float64, tokens int) []Figure {
+	var out []Figure
+	add := func(name, what string, value float64, why error) {
+		f := Figure{Name: name, What: what, Value: &value}
+		if why != nil {
+			f.Value, f.Why = nil, why.Error()
+		}
+		out = append(out, f)
+	}
+	for _, r := range ratios {
+		top, bottom := c[r.of], c[r.per]
+		switch {
+		case top.Missing != nil:
+			add(r.name, r.what, 0, top.Missing)
+		case bottom.Missing != nil:
+			add(r.name, r.what, 0, bottom.Missing)
+		case bottom.Count <= 0:
+			add(r.name, r.what, 0, errNothing)
+		default:
+			add(r.name, r.what, r.each*top.Count/bottom.Count, nil)
+		}
+	}
+	reads, switches, faults := c[MemoryReads], c[ContextSwitches], c[PageFaults]
+	add("read_gbps", "memory reads of the whole machine, GB/s", reads.Count*lineBytes/seconds/1e9, reads.Missing)
+	add("switches", "context switches of the workers per token", switches.Count/float64(tokens), switches.Missing)
+	add("faults", "page faults of the workers per token", faults.Count/float64(tokens), faults.Missing)
+	return out
+}

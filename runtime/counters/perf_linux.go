@@ -1,0 +1,223 @@
+package counters
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// counter is an event as perf_event_open names it.
+type counter struct {
+	event  Event
+	kind   uint32
+	config uint64
+}
+
+func cache(which, result uint64) uint64 {
+	return which | unix.PERF_COUNT_HW_CACHE_OP_READ<<8 | result<<16
+}
+
+// groups are events whose counters are on the processor at the same time, so that their ratios hold where the kernel shares the counters out.
+var groups = [][]counter{
+	{
+		{Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
+		{Instructions, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS},
+		{BusCycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BUS_CYCLES},
+	},
+	{
+		{CacheLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_LL, unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
+		{CacheMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_LL, unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
+	},
+	{
+		{TLBLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_DTLB, unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
+		{TLBMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_DTLB, unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
+	},
+	{
+		{NodeLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_NODE, unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
+		{NodeMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_NODE, unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
+	},
+	{
+		{ContextSwitches, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CONTEXT_SWITCHES},
+		{PageFaults, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS},
+	},
+}
+
+// System is the kernel's perf events.
+type System struct{}
+
+// Open begins to count for the given threads.
+func (System) Open(threads []int) Set {
+	s := &perfSet{memory: openMemory(os.DirFS("/"))}
+	for _, thread := range threads {
+		for _, g := range groups {
+			s.groups = append(s.groups, openGroup(thread, g))
+		}
+	}
+	return s
+}
+
+// perfSet are the groups of all threads, and the memory controllers.
+type perfSet struct {
+	groups []*group
+	memory *memory
+}
+
+func (s *perfSet) Read() Counts {
+	total := Counts{}
+	for _, g := range s.groups {
+		g.addTo(&total)
+	}
+	if len(s.groups) == 0 {
+		total = missing(errors.New("no thread was named"))
+	}
+	s.memory.read(&total)
+	return total
+}
+
+func (s *perfSet) Close() {
+	for _, g := range s.groups {
+		g.close()
+	}
+	s.memory.close()
+}
+
+// group is one group of one thread. Events that could not be opened have their reason in missing.
+type group struct {
+	counters []counter
+	files    []int // -1 for what is missing; the first that is not leads
+	missing  []error
+}
+
+func openGroup(thread int, counters []counter) *group {
+	g := &group{counters: counters}
+	leader := -1
+	for _, c := range counters {
+		fd, err := openEvent(c.kind, c.config, thread, -1, leader)
+		if err == nil && leader < 0 {
+			leader = fd
+		}
+		g.files, g.missing = append(g.files, fd), append(g.missing, err)
+	}
+	return g
+}
+
+// openEvent opens a counter for user code of a thread anywhere, or, with thread -1, for everything on a CPU. fd is -1 with an error.
+func openEvent(kind uint32, config uint64, thread, cpu, leader int) (fd int, err error) {
+	attr := unix.PerfEventAttr{Type: kind, Config: config,
+		Read_format: unix.PERF_FORMAT_GROUP | unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING}
+	attr.Size = uint32(unsafe.Sizeof(attr))
+	if thread >= 0 && kind != unix.PERF_TYPE_SOFTWARE {
+		attr.Bits = unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv // what an ordinary user may see
+	}
+	fd, err = unix.PerfEventOpen(&attr, thread, cpu, leader, unix.PERF_FLAG_FD_CLOEXEC)
+	if errors.Is(err, unix.EACCES) && kind == unix.PERF_TYPE_SOFTWARE {
+		attr.Bits = unix.PerfBitExcludeKernel
+		fd, err = unix.PerfEventOpen(&attr, thread, cpu, leader, unix.PERF_FLAG_FD_CLOEXEC)
+	}
+	if err != nil {
+		return -1, reason(err)
+	}
+	return fd, nil
+}
+
+// reason says in words why an event could not be opened.
+func reason(err error) error {
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		level, _ := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
+		return fmt.Errorf("not permitted (kernel.perf_event_paranoid is %s): set it to 2 or lower, or give the capability CAP_PERFMON", strings.TrimSpace(string(level)))
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL):
+		if !hasPMU() {
+			return errors.New("this machine shows no hardware counters (no PMU, as in most virtual machines)")
+		}
+		return errors.New("this processor does not count it")
+	case errors.Is(err, unix.ENOSYS):
+		return errors.New("the kernel has no perf events")
+	case errors.Is(err, unix.EMFILE):
+		return errors.New("too many open files: raise ulimit -n")
+	}
+	return err
+}
+
+// hasPMU looks for the processor's counters: the kernel names them cpu, cpu_core, armv8_pmuv3_0 and the like, and gives them the events of a core.
+func hasPMU() bool {
+	entries, _ := os.ReadDir("/sys/bus/event_source/devices")
+	for _, e := range entries {
+		if e.Name() == "cpu" || strings.HasPrefix(e.Name(), "cpu_") || strings.HasPrefix(e.Name(), "armv") {
+			return true
+		}
+	}
+	return false
+}
+
+// addTo adds the group's present counts.
+func (g *group) addTo(total *Counts) {
+	values, err := g.read()
+	next := 0
+	for i, c := range g.counters {
+		v := Value{Missing: g.missing[i]}
+		if g.files[i] >= 0 {
+			if v.Missing = err; err == nil {
+				v.Count = values[next]
+			}
+			next++
+		}
+		t := &total[c.event]
+		if t.Missing == nil {
+			*t = Value{t.Count + v.Count, v.Missing}
+		}
+	}
+}
+
+// read returns the counts of the group's open events, scaled up by the part of the time in which the group was on the processor.
+func (g *group) read() ([]float64, error) {
+	leader := -1
+	for _, fd := range g.files {
+		if fd >= 0 {
+			leader = fd
+			break
+		}
+	}
+	if leader < 0 {
+		return nil, nil
+	}
+	var buf [8 * 8]byte
+	n, err := unix.Read(leader, buf[:])
+	if err != nil {
+		return nil, fmt.Errorf("reading a counter: %w", err)
+	}
+	return scaled(buf[:n])
+}
+
+// scaled reads perf's group format: number, time enabled, time running, counts.
+func scaled(b []byte) ([]float64, error) {
+	word := func(i int) uint64 { return binary.NativeEndian.Uint64(b[8*i:]) }
+	if len(b) < 24 || uint64(len(b)/8-3) < word(0) {
+		return nil, errors.New("the kernel gave a counter's value in a form that is not known")
+	}
+	enabled, running := float64(word(1)), float64(word(2))
+	out := make([]float64, word(0))
+	if running == 0 {
+		if enabled > 0 {
+			return nil, errors.New("the counters were in use all the time, as by the NMI watchdog or another profiler")
+		}
+		return out, nil
+	}
+	for i := range out {
+		out[i] = float64(word(3+i)) * enabled / running
+	}
+	return out, nil
+}
+
+func (g *group) close() {
+	for _, fd := range g.files {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
