@@ -68,9 +68,9 @@ func (p *Plan) checkNodes(m *topotree.Machine) error {
 		switch {
 		case r.NUMANode < 0 || len(nodes) == 0 || m.MayUse(r.NUMANode):
 		case m.Node(r.NUMANode) == nil:
-			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and this machine has the nodes %s; make a plan for this host with `sandwich tune`", i, p.Name, r.NUMANode, nodes)
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and this machine has the nodes %s", i, p.Name, r.NUMANode, nodes)
 		default:
-			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and the cpuset of this process leaves the nodes %s; widen it, or make a plan inside it with `sandwich tune`", i, p.Name, r.NUMANode, nodes)
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and the cpuset of this process leaves the nodes %s: widen it", i, p.Name, r.NUMANode, nodes)
 		}
 	}
 	return nil

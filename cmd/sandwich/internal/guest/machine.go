@@ -26,7 +26,7 @@ func (m *Machine) program() string {
 func (m *Machine) arguments(kernel, initramfs string) []string {
 	cpus := m.Nodes * m.CPUsPerNode
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
-		"-accel", "tcg,thread=multi", "-m", fmt.Sprint(m.Nodes*m.MiBPerNode), "-kernel", kernel, "-initrd", initramfs}
+		"-accel", "tcg,thread=multi", "-m", fmt.Sprint(m.Nodes * m.MiBPerNode), "-kernel", kernel, "-initrd", initramfs}
 	console := "ttyS0"
 	switch m.Arch {
 	case "arm64":

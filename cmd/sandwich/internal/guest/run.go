@@ -11,22 +11,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // maxLine bounds a line of the console: a result with the files that came back, in base64.
 const maxLine = 64 << 20
 
 // Run boots the machine with the archive, to which it adds the steps, and hands on each result as it comes. It returns
-// when the guest has powered off; ctx ends it before. folder holds the initramfs for the while.
-func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step, folder string, got func(Result)) error {
+// when the guest has powered off; ctx ends it before. folder holds the initramfs for the while. busy is the CPU time that
+// the emulation took.
+func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step, folder string, got func(Result)) (busy time.Duration, err error) {
 	text, err := json.Marshal(steps)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	a.Add(StepsFile, text)
 	initramfs := filepath.Join(folder, "initramfs")
 	if err := os.WriteFile(initramfs, a.Bytes(), 0o600); err != nil {
-		return err
+		return 0, err
 	}
 	defer os.Remove(initramfs)
 	ctx, cancel := context.WithCancel(ctx)
@@ -35,23 +37,24 @@ func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step,
 	cmd.Stderr = os.Stderr
 	console, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return 0, err
 	}
 	count, tail, err := readConsole(console, got)
 	if err != nil {
 		cancel()
 	}
 	err = errors.Join(err, cmd.Wait())
+	busy = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if err == nil && count != len(steps) {
 		err = errors.New("the guest stopped early")
 	}
 	if err != nil {
-		return fmt.Errorf("after %d of %d steps: %w; the console ended with:\n%s", count, len(steps), err, strings.Join(tail, "\n"))
+		return busy, fmt.Errorf("after %d of %d steps: %w; the console ended with:\n%s", count, len(steps), err, strings.Join(tail, "\n"))
 	}
-	return nil
+	return busy, nil
 }
 
 // readConsole takes the results out of what the guest prints; tail is the end of the rest.

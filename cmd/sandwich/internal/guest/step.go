@@ -14,7 +14,7 @@ type Step struct {
 	Args  []string // the first is a path
 	Walls *Walls   // the cpuset to start in; nil: the whole machine
 	While []Action // done in order while the command runs, which then gets SIGTERM
-	Read  []string // files whose content comes back
+	Read  []string // files whose content comes back, where they exist
 	Limit time.Duration
 }
 
@@ -23,9 +23,10 @@ type Walls struct{ CPUs, Mems string }
 
 // Action is one thing done while a command runs; exactly one field is set.
 type Action struct {
-	Post  *Post  // asked again until the server listens
-	Look  bool   // at the process from outside
-	Walls *Walls // the cpuset of a step that has one changes to this
+	Post  *Post    // asked again until the server listens
+	Look  bool     // at the process from outside
+	Run   []string // another command, to its end
+	Walls *Walls   // the cpuset of a step that has one changes to this
 	Wait  time.Duration
 }
 
@@ -45,8 +46,8 @@ type Result struct {
 
 // Seen is the outcome of one action.
 type Seen struct {
-	Status  int     // of a Post
-	Body    string  // of a Post
+	Status  int     // of a Post, or the exit code of a Run
+	Body    string  // of a Post, or what a Run printed
 	Process Process // of a Look
 }
 

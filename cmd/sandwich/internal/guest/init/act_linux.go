@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,8 @@ func act(ctx context.Context, actions []guest.Action, pid int, r *guest.Result) 
 			seen, err = ask(ctx, a.Post)
 		case a.Look:
 			seen.Process, err = look(pid)
+		case len(a.Run) > 0:
+			seen, err = aside(ctx, a.Run)
 		case a.Walls != nil:
 			err = wall(a.Walls)
 		default:
@@ -33,6 +36,19 @@ func act(ctx context.Context, actions []guest.Action, pid int, r *guest.Result) 
 		r.Seen = append(r.Seen, seen)
 	}
 	return nil
+}
+
+// aside runs a command beside the step's own.
+func aside(ctx context.Context, args []string) (seen guest.Seen, err error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	out, err := cmd.CombinedOutput()
+	if errors.As(err, new(*exec.ExitError)) {
+		err = nil // the exit code says it
+	}
+	if err == nil {
+		seen = guest.Seen{Status: cmd.ProcessState.ExitCode(), Body: string(out)}
+	}
+	return seen, err
 }
 
 // ask sends a request, again as long as nobody listens.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,10 +26,12 @@ func run(s *guest.Step) (r guest.Result) {
 	r.Files = map[string][]byte{}
 	for _, path := range s.Read {
 		data, err := os.ReadFile(path)
-		if err != nil {
+		switch {
+		case err == nil:
+			r.Files[path] = data
+		case !errors.Is(err, fs.ErrNotExist): // a command that failed writes none
 			r.Trouble += " " + err.Error()
 		}
-		r.Files[path] = data
 	}
 	return r
 }
