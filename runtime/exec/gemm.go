@@ -19,6 +19,7 @@ type Operands struct {
 	C       unsafe.Pointer
 	CStride int
 	Bias    unsafe.Pointer // [N]float32 or nil
+	Then    unsafe.Pointer // weights that the worker will likely read after the slice at hand, for kernels to prefetch; or nil
 	Quant   quantRows
 }
 
@@ -128,7 +129,20 @@ func (g *Gemm) widePanelBytes() int { return g.bk*4*microkernel.PanelWidth + cac
 // Run computes slice number task. scratch holds ScratchBytes and belongs to the calling worker.
 func (g *Gemm) Run(scratch unsafe.Pointer, task int, o *Operands) {
 	p := g.patch(o.M, task)
-	g.compute(scratch, o, p, at(o.C, o.CStride, p.m0, p.n0), o.CStride)
+	g.compute(scratch, o, p, at(o.C, o.CStride, p.m0, p.n0), o.CStride, o.Then)
+}
+
+// first is where the weights of slice number task begin, nil where there is none such.
+func (g *Gemm) first(o *Operands, task int) unsafe.Pointer {
+	if task >= g.Tasks(o.M) || g.widen != nil {
+		return nil
+	}
+	return g.block(o, g.patch(o.M, task).n0, 0)
+}
+
+// block is where the weights of columns n, a multiple of the panel width, begin at k.
+func (g *Gemm) block(o *Operands, n, k int) unsafe.Pointer {
+	return unsafe.Add(o.W.Data, n/microkernel.PanelWidth*g.layout.PanelStride()+microkernel.PanelOffset(g.layout.Type, k))
 }
 
 // patch is the rows and columns of C that a slice covers.
@@ -148,8 +162,9 @@ func (g *Gemm) patch(m, task int) patch {
 	return p
 }
 
-// compute fills a patch that begins on a panel, at most BN columns at a time, and BM rows where they are packed; c is its first element.
-func (g *Gemm) compute(scratch unsafe.Pointer, o *Operands, p patch, c unsafe.Pointer, stride int) {
+// compute fills a patch that begins on a panel, at most BN columns at a time, and BM rows where they are packed; c is its first element. The kernel prefetches
+// then at the end.
+func (g *Gemm) compute(scratch unsafe.Pointer, o *Operands, p patch, c unsafe.Pointer, stride int, then unsafe.Pointer) {
 	rows := max(1, p.m1-p.m0)
 	if g.s.Pack {
 		rows = g.bm
@@ -157,6 +172,14 @@ func (g *Gemm) compute(scratch unsafe.Pointer, o *Operands, p patch, c unsafe.Po
 	for n := p.n0; n < p.n1; n += g.bn {
 		for m := p.m0; m < p.m1; m += rows {
 			s := slice{patch: patch{m, min(m+rows, p.m1), n, min(n+g.bn, p.n1)}, c: at(c, stride, m-p.m0, n-p.n0), cStride: stride}
+			switch {
+			case s.m1 < p.m1:
+				s.then = g.block(o, n, 0)
+			case s.n1 < p.n1:
+				s.then = g.block(o, s.n1, 0)
+			default:
+				s.then = then
+			}
 			g.runSlice(scratch, o, &s)
 		}
 	}
@@ -184,4 +207,5 @@ type slice struct {
 	k0, k1  int
 	c       unsafe.Pointer
 	cStride int
+	then    unsafe.Pointer // weights that come after it
 }

@@ -26,16 +26,16 @@ func (g *Gemm) runDirect(o *Operands, a activations, s *slice) {
 	}
 }
 
-// after is the block of weights that the slice multiplies after the one of columns n that ends at k; nil after its last.
+// after is the block of weights that is multiplied after the one of columns n that ends at k.
 func (g *Gemm) after(o *Operands, s *slice, n, k int) unsafe.Pointer {
 	if k == s.k1 {
 		if n, k = n+g.s.Kernel.NR, s.k0; n >= s.n1 {
 			if n, k = s.n0, s.k1; k == g.layout.K {
-				return nil
+				return s.then
 			}
 		}
 	}
-	return unsafe.Add(o.W.Data, n/microkernel.PanelWidth*g.layout.PanelStride()+microkernel.PanelOffset(g.layout.Type, k))
+	return g.block(o, n, k)
 }
 
 // runWide dequantizes the slice's panels into float32 scratch once, and multiplies from there.

@@ -31,6 +31,11 @@ func (e *Executor) matMul(g *group, op *model.Op) {
 		for t := lo; t < hi; t++ {
 			i, task := g.findTask(op, m, t)
 			p := g.product(op, i, m)
+			if likely := t + g.n; likely < total { // the others take one each meanwhile
+				j, other := g.findTask(op, m, likely)
+				q := g.product(op, j, m)
+				p.o.Then = q.gemm.first(&q.o, other)
+			}
 			p.run(scratch, task)
 		}
 	}

@@ -54,8 +54,12 @@ func (p *product) run(scratch unsafe.Pointer, task int) {
 	for n := whole.n0; n < whole.n1; n += width {
 		strip := patch{whole.m0, whole.m1, n, min(n+width, whole.n1)}
 		gate, columns := at(p.o.C, p.o.CStride, strip.m0, n), strip.n1-n
-		g.compute(panels, &p.o, strip, gate, p.o.CStride)
-		p.up.compute(panels, &p.upO, strip, scratch, 4*columns)
+		then := p.o.Then
+		if strip.n1 < whole.n1 {
+			then = g.block(&p.o, strip.n1, 0)
+		}
+		g.compute(panels, &p.o, strip, gate, p.o.CStride, p.up.block(&p.upO, n, 0))
+		p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
 		swiglu(g.vec, (*float32)(gate), p.o.CStride/4, (*float32)(scratch), rows, columns)
 	}
 }
@@ -77,6 +81,12 @@ func (p *product) runShare(scratch unsafe.Pointer, worker int) {
 	j0, j1 := pool.Split(cols, s.WaysN, worker%s.WaysN, 1)
 	for j := j0; j < j1; j++ {
 		for i := i0; i < i1; i++ {
+			p.o.Then = nil
+			if i+1 < i1 {
+				p.o.Then = p.gemm.first(&p.o, j*rows+i+1)
+			} else if j+1 < j1 {
+				p.o.Then = p.gemm.first(&p.o, (j+1)*rows+i0)
+			}
 			p.run(scratch, j*rows+i)
 		}
 	}

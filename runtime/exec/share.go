@@ -17,10 +17,11 @@ func (g *Gemm) Work(w *pool.Worker, next *pool.Counter, scratch unsafe.Pointer, 
 		p.runShare(scratch, w.GroupRank())
 		return
 	}
-	total := g.Tasks(o.M)
+	total, own := g.Tasks(o.M), *o
 	for lo, hi, ok := w.Next(next, total, 1); ok; lo, hi, ok = w.Next(next, total, 1) {
 		for t := lo; t < hi; t++ {
-			g.Run(scratch, t, o)
+			own.Then = g.first(o, t+w.N())
+			g.Run(scratch, t, &own)
 		}
 	}
 }
