@@ -47,7 +47,7 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 			return old.executors, nil
 		}
 	}
-	// The flags of all-reduces are made by a pool at rest, which that of an engine never is: ranks keep their schedules.
+	// Ranks of fewer PUs would have their weights cut in other places: they keep their schedules.
 	if r.replanner == nil || len(r.again) == maxReplanned || r.parts.Ranks() > 1 {
 		return executors, fmt.Errorf("no others are made")
 	}
