@@ -30,8 +30,9 @@ type Summary struct {
 
 // SummaryTable is one kernel table in text.
 type SummaryTable struct {
-	Weight string        `json:"weight"`
-	Rules  []SummaryRule `json:"rules"`
+	Weight  string        `json:"weight"`
+	Compute string        `json:"compute"`
+	Rules   []SummaryRule `json:"rules"`
 }
 
 // SummaryRule is one line of a kernel table.
@@ -82,6 +83,7 @@ func (p *Phase) summary() []SummaryTable {
 	for _, t := range p.Tables {
 		st := SummaryTable{Weight: t.WeightKey.String()}
 		for _, r := range t.Rules {
+			st.Compute = r.Schedule.Kernel.Compute.String()
 			y := r.Schedule.toYAML()
 			if y.Ways == "" {
 				y.Ways = "dynamic"

@@ -247,10 +247,6 @@ func printPlan(w io.Writer, s plans.Summary) error {
 }
 
 func printSchedules(w io.Writer, s plans.Summary) error {
-	compute := map[string]string{}
-	for _, p := range s.Weights {
-		compute[p.WeightKey.String()] = p.Compute
-	}
 	var rows [][]string
 	for _, phase := range []struct {
 		name   string
@@ -258,7 +254,7 @@ func printSchedules(w io.Writer, s plans.Summary) error {
 	}{{"prefill", s.Prefill}, {"decode", s.Decode}} {
 		for _, t := range phase.tables {
 			for i, r := range t.Rules {
-				row := []string{phase.name, t.Weight, compute[t.Weight], r.M, r.Kernel, r.Slice, r.Ways, ""}
+				row := []string{phase.name, t.Weight, t.Compute, r.M, r.Kernel, r.Slice, r.Ways, ""}
 				if i > 0 {
 					row[0], row[1], row[2] = "", "", ""
 				}
