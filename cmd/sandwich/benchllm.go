@@ -30,6 +30,7 @@ type llmFlags struct {
 	sync    []string
 	compare bool
 	roof    bool
+	swap    bool
 
 	counters  bool
 	source    counters.Source
@@ -55,12 +56,17 @@ not have the reason.
 
 --neighbour PU:50% starts a process that takes half of one PU's time and measures each test in turn without and with it.
 The fair share is what the time that is left would give, 75 % of the undisturbed figure where the neighbour takes half of
-one of two PUs; the goal is 70 % of the fair share at the median.`,
+one of two PUs; the goal is 70 % of the fair share at the median.
+
+--switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill
+on all, whose other workers were parked for 100 ms; --reps times each way. It also tells how many bytes of weights, KV cache
+and activations were at another address or node afterwards.`,
 		Example: `  sandwich bench llm
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
   sandwich bench llm --model llama.gguf --batch 8
   sandwich bench llm --model llama.gguf --threads 2 --neighbour 1:50%
-  sandwich bench llm --model llama.gguf --clients 32 -n 64`,
+  sandwich bench llm --model llama.gguf --clients 32 -n 64
+  sandwich bench llm --model llama.gguf --threads 2 --switch --reps 50`,
 		Args: exactArgs(0, ""),
 	}
 	f.session.addPlan(c)
@@ -77,6 +83,7 @@ one of two PUs; the goal is 70 % of the fair share at the median.`,
 	f.source = counters.System{}
 	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, in turn with as many requests in this process")
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
+	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on a part of them")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
@@ -84,6 +91,13 @@ one of two PUs; the goal is 70 % of the fair share at the median.`,
 		}
 		if err := f.check(); err != nil {
 			return usageError(err)
+		}
+		if f.swap {
+			rows, err := f.runSwitch(c.Context())
+			if err != nil {
+				return err
+			}
+			return printSwitch(c.OutOrStdout(), rows, *format)
 		}
 		if f.clients > 0 {
 			if err := checkFormat(*format, "table", "json"); err != nil {
@@ -132,6 +146,8 @@ func (f *llmFlags) check() error {
 		return fmt.Errorf("--clients %d: give a number from 1 to %d", f.clients, maxParallel)
 	case f.clients > 0 && (f.counters || f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
 		return errors.New("--clients goes without --batch, --counters and --neighbour, and with one number of --threads")
+	case f.swap && (f.counters || f.neighbour != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1):
+		return errors.New("--switch goes without --batch, --counters, --clients and --neighbour, and with one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}

@@ -49,6 +49,7 @@ type Runner struct {
 	rows    bufferRows
 	phases  [2]phase // prefill, decode
 	last    *exec.Executor
+	active  []int   // workers of the last forward
 	ranks   [][]int // workers of each rank
 	again   []replanned
 	config  exec.Config // of the executors, but for their phase
@@ -223,7 +224,7 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	if from > 0 && r.held {
 		r.use, r.held = 1-r.use, false
 	}
-	r.last = p.executor
+	r.last, r.active = p.executor, p.active
 	p.executor.Use(r.sets[r.use])
 	return p.executor.Run(l, b, from, stop)
 }
@@ -245,6 +246,12 @@ func (r *Runner) Hold() error {
 
 // Drop forgets the forward that is held, if there is one.
 func (r *Runner) Drop() { r.held = false }
+
+// Span returns when the last of the workers of the last Forward began its first op, and when its last op ended: the pause of a
+// hot switch is between two of them.
+func (r *Runner) Span() (began, ended time.Time) {
+	return r.last.Span(r.active)
+}
 
 // Ops is the number of ops of a forward.
 func (r *Runner) Ops() int { return len(r.Model.Ops) }

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 	"unsafe"
 
 	"sandwich/runtime/kvcache"
@@ -109,42 +108,4 @@ func TestSwitchMovesNothing(t *testing.T) {
 	if n := r.Pool().Stats().Switches; n < 99 {
 		t.Errorf("%d switches were counted in 100 changes of phase", n)
 	}
-}
-
-// BenchmarkHotSwitch is the pause of a change of phase: from the end of the last op of one forward to the start of the
-// first op of the next on all its workers. Decode runs on one PU, prefill on all, and the others are parked for 100 ms
-// before they are needed.
-func BenchmarkHotSwitch(b *testing.B) {
-	r := switchingRunner(b)
-	prefill, decode := oneOfEach()
-	var up, down []time.Duration
-	r.Lead(func(l *pool.Leader) {
-		forward := func(batch *kvcache.Batch) (began, ended time.Time) {
-			if _, err := r.Forward(l, batch, 0, nil); err != nil {
-				b.Error(err)
-			}
-			return r.last.Span(r.Pool().Stats().Active)
-		}
-		forward(&prefill)
-		for b.Loop() {
-			_, ended := forward(&prefill)
-			began, ended := timed(forward, &decode, ended, &down)
-			for parked := began; time.Since(parked) < 100*time.Millisecond; {
-				_, ended = forward(&decode)
-			}
-			timed(forward, &prefill, ended, &up)
-		}
-	})
-	for name, list := range map[string][]time.Duration{"up": up, "down": down} {
-		slices.Sort(list)
-		b.ReportMetric(float64(list[len(list)/2].Nanoseconds())/1e3, name+"-p50-µs")
-		b.ReportMetric(float64(list[len(list)*9/10].Nanoseconds())/1e3, name+"-p90-µs")
-	}
-}
-
-// timed runs a forward and notes the pause since the last one ended.
-func timed(forward func(*kvcache.Batch) (began, ended time.Time), batch *kvcache.Batch, since time.Time, into *[]time.Duration) (began, ended time.Time) {
-	began, ended = forward(batch)
-	*into = append(*into, began.Sub(since))
-	return began, ended
 }
