@@ -159,6 +159,10 @@ func (r *Runner) Reserve() error {
 	return nil
 }
 
+// spareMemory is the part of the free memory (one in this many) that is left to page tables, the Go heap and everybody else: the kernel ends
+// whoever takes it all.
+const spareMemory = 16
+
 // checkMemory says before loading when the model and its cache cannot fit, with the numbers.
 func (r *Runner) checkMemory(o RunnerOptions) error {
 	elem, err := exec.ParseKV(o.Plan.KV)
@@ -173,8 +177,10 @@ func (r *Runner) checkMemory(o RunnerOptions) error {
 	weights := r.parts.PackedBytes()
 	rows := o.rows()
 	activations := r.parts.BufferBytes(rows.all, rows.logits)
-	if free := mem.Available(); free > 0 && cache+weights+activations > free {
-		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, but only %s of memory is free: lower --ctx or --parallel, or use a smaller model",
+	free := mem.Available()
+	free -= free / spareMemory
+	if free > 0 && cache+weights+activations > free {
+		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, but only %s of memory is free for them: lower --ctx or --parallel, or use a smaller model",
 			mem.FormatBytes(weights), o.Blocks*kvcache.BlockTokens, mem.FormatBytes(cache), rows.all, mem.FormatBytes(activations), mem.FormatBytes(free))
 	}
 	return nil
