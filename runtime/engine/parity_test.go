@@ -151,6 +151,12 @@ func checkParity(t *testing.T, root string, ref reference, line *Line, tol toler
 	var d distance
 	for _, seq := range ref.Sequences {
 		want := seq.Refs["ref_f32_dequant"]
+		if testing.Short() {
+			if seq.Length > 7 {
+				continue // under an emulator
+			}
+			want.Greedy = want.Greedy[:16]
+		}
 		rows := readFloats(t, filepath.Join(root, want.File))
 		line.Reset()
 		stored := seq.Shape[0]
