@@ -50,7 +50,7 @@ type benchSize struct {
 	input  int            // largest M times padded K of an activation, in float32 values
 	quant  int            // the same for int8 rows, in bytes; 0 without such weights
 	cells  int            // values of one C
-	ranks  int            // that run a product at the same time
+	ranks  int            // that run a product at the same time; 0 counts as 1
 	groups *pool.Grouping // of their workers; nil with one
 	spare  int            // bytes of scratch a worker
 }
@@ -62,6 +62,7 @@ const scratchBytes = 4<<20 + 256<<10
 const outputCells = 24 << 20
 
 func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kernels, s benchSize, seed uint64) (b *bench, err error) {
+	s.ranks = max(1, s.ranks)
 	b = &bench{ctx: ctx, lead: lead, kernels: k, seed: seed, round: s.round, each: s.spare, next: make([]pool.Counter, s.ranks), groups: s.groups}
 	made := b
 	defer func() {
