@@ -40,6 +40,8 @@ func textOf(x Operand) string {
 		return x.text()
 	case wordMem:
 		return x.text()
+	case Tile:
+		return x.text()
 	}
 	return "?"
 }
