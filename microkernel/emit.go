@@ -59,6 +59,7 @@ type emitter struct {
 	aBase []asm.Reg
 	bBase []asm.Reg
 	free  []asm.Reg // pointers not handed out
+	atEnd func()    // what the function does before it returns; or nil
 	prefetcher
 }
 
@@ -152,6 +153,9 @@ func (e *emitter) function(setup, body func()) {
 	e.Dec(p)
 	e.Mov(e.arg(unsafe.Offsetof(t.tiles)), p)
 	e.Jcc(asm.NotZero, top)
+	if e.atEnd != nil {
+		e.atEnd()
+	}
 	e.VZeroUpper()
 	e.Ret()
 }

@@ -60,6 +60,9 @@ func (s Spec) pointers() int {
 	if s.Spread && panels > 1 {
 		n++
 	}
+	if s.Dot == AMX {
+		n++
+	}
 	return n
 }
 

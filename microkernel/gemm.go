@@ -53,16 +53,25 @@ func (k *Kernel) Run(g *GemmArgs) {
 	if g.M <= 0 || g.N <= 0 {
 		return
 	}
-	s := &k.spec
+	if k.spec.Dot == AMX {
+		k.runAMX(g)
+		return
+	}
 	panels := (g.N + PanelWidth - 1) / PanelWidth
 	t := k.tileArgs(g, g.N-(panels-1)*PanelWidth)
+	k.runRows(&t, g, panels)
+	runtime.KeepAlive(g)
+}
+
+// runRows divides the rows of a call into tiles.
+func (k *Kernel) runRows(t *tileArgs, g *GemmArgs, panels int) {
+	s := &k.spec
 	tiles := (g.M + s.MR - 1) / s.MR
 	t.period, t.tick = uintptr(tiles), uintptr(tiles)
 	low := g.M / tiles
 	high := g.M - low*tiles // tiles with one row more
-	k.runTiles(&t, g, low+1, panels, high)
-	k.runTiles(&t, g, low, panels, tiles-high)
-	runtime.KeepAlive(g)
+	k.runTiles(t, g, low+1, panels, high)
+	k.runTiles(t, g, low, panels, tiles-high)
 }
 
 // runTiles runs n row tiles of the given height from where t stands.
@@ -136,6 +145,8 @@ func (s Spec) Assemble() ([]byte, error) {
 	}
 	emit := emitFloat
 	switch {
+	case s.Dot == AMX:
+		emit = emitAMX
 	case s.Compute == ComputeInt8:
 		emit = emitInt8
 	case s.B.Quantized():

@@ -43,7 +43,7 @@ func (f Features) closed() Features {
 		f &^= HasAVX512 | HasAVXVNNI
 	}
 	if !f.Has(HasAVX512) {
-		f &^= HasVNNI | HasBF16 | HasVBMI | HasFP16
+		f &^= HasVNNI | HasBF16 | HasVBMI | HasFP16 | HasAMX
 	}
 	if !f.Has(HasNEON) {
 		f &^= HasDotProd | HasI8MM

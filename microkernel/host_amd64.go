@@ -18,5 +18,8 @@ func detect() Features {
 	set(HasBF16, cpuid.AVX512BF16)
 	set(HasVBMI, cpuid.AVX512VBMI)
 	set(HasFP16, cpuid.AVX512FP16)
+	if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) && mayUseTiles() {
+		f |= HasAMX
+	}
 	return f.closed()
 }

@@ -84,9 +84,10 @@ const (
 	HasFP16                         // AVX512_FP16
 	HasDotProd                      // arm64 SDOT
 	HasI8MM                         // arm64 SMMLA
+	HasAMX                          // AMX-TILE and AMX-INT8, with the kernel's leave to use them
 )
 
-var featureNames = [...]string{"avx2", "avx512", "neon", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_vbmi", "avx512_fp16", "dotprod", "i8mm"}
+var featureNames = [...]string{"avx2", "avx512", "neon", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_vbmi", "avx512_fp16", "dotprod", "i8mm", "amx_int8"}
 
 // Has says whether all of g are in f.
 func (f Features) Has(g Features) bool { return f&g == g }

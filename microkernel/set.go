@@ -42,7 +42,11 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 		return nil, err
 	}
 	for _, k := range out {
-		k.tiles = k.spec.cachedTiles()
+		if k.tiles = k.spec.cachedTiles(); k.spec.Dot == AMX {
+			if err := k.proven(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return out, nil
 }

@@ -73,9 +73,10 @@ const (
 	MMLA               // arm64 SMMLA, two rows by two columns, eight k
 	SDot               // arm64 SDOT
 	MulL               // arm64 SMULL and SADALP
+	AMX                // TDPBSUD on tile registers, of q8_0
 )
 
-var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull"}
+var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull", "amx"}
 
 // Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
 type Spec struct {
@@ -209,6 +210,8 @@ func (s Spec) Needs() Features {
 	switch s.Dot {
 	case VNNI:
 		f |= HasVNNI
+	case AMX:
+		f |= HasAMX
 	case AVXVNNI:
 		f |= HasAVXVNNI
 	case MMLA:

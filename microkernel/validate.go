@@ -73,12 +73,14 @@ func (s Spec) validateInt8() error {
 	case s.ISA == Go:
 	case s.Dot == NoDot:
 		return fmt.Errorf("an int8 kernel needs a dot product")
-	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2, (s.Dot >= MMLA) != (s.ISA == NEON):
+	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2, (s.Dot >= MMLA && s.Dot <= MulL) != (s.ISA == NEON):
 		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
 	case s.Dot == MAdd && s.Form == Embed:
 		return fmt.Errorf("the multiply-add has no embedded broadcast")
 	case s.Dot == MAdd && s.signedDot() && s.ISA == AVX512 && s.NR/PanelWidth > flipMasks:
 		return fmt.Errorf("the signs of %d panels do not fit the %d opmasks", s.NR/PanelWidth, flipMasks)
+	case s.Dot == AMX && s.validateAMX() != nil:
+		return s.validateAMX()
 	case s.KU != 32:
 		return fmt.Errorf("KU of an int8 kernel is its block of 32")
 	}
@@ -111,6 +113,8 @@ func (s Spec) registers() int {
 	switch {
 	case s.ISA == NEON:
 		return s.neonRegisters(tile)
+	case s.Dot == AMX:
+		return amxRegisters(tile)
 	case s.Compute == ComputeInt8:
 		return s.int8Registers(tile, v)
 	case s.B.Quantized():
