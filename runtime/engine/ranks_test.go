@@ -123,6 +123,48 @@ func TestRanksBitEqual(t *testing.T) {
 	}
 }
 
+// TestRanksStatic lays slices on the workers of a rank beforehand, where it has as many as the scheme is for; the same bits come out.
+func TestRanksStatic(t *testing.T) {
+	skipUnderRace(t)
+	file := smallModel(t, "qwen3", gguf.Q8_0)
+	o := plans.DefaultOptions{Service: crews(2, 1)}
+	want := logitsAlone(t, file, o, 64)
+	plan, err := planFor(t, file, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, phase := range []*plans.Phase{&plan.Prefill, &plan.Decode} {
+		for _, table := range phase.Tables {
+			for i := range table.Rules {
+				table.Rules[i].Schedule.WaysM, table.Rules[i].Schedule.WaysN = 1, 2
+			}
+		}
+	}
+	plan.Chunk = 64
+	r, err := Open(RunnerOptions{File: file, Plan: plan, Blocks: 9, LogitRows: 1, Unpinned: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got [][]float32
+	r.Lead(func(l *pool.Leader) {
+		line := NewLine(r, l)
+		err := line.Feed(exactPrompt(1), 64, LastLogits, func(_ int, logits []float32) error {
+			got = append(got, slices.Clone(logits))
+			return nil
+		})
+		for token := range int32(4) {
+			var logits []float32
+			if logits, err = line.Step(token + 5); err != nil {
+				t.Error(err)
+				return
+			}
+			got = append(got, slices.Clone(logits))
+		}
+	})
+	same(t, "static schemes", want, got)
+}
+
 // TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do not, and runs others in between.
 func TestRanksHeld(t *testing.T) {
 	skipUnderRace(t)

@@ -39,6 +39,10 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 		}
 		return p, nil
 	}
+	d, s := m.Dims, plan.Model
+	if s.Heads != d.Heads || s.KVHeads != d.KVHeads || s.HeadDim != d.HeadDim || s.FFN != d.FFN || s.Vocab != d.Vocab || s.ExpertFFN != m.Experts.FFN {
+		return nil, fmt.Errorf("the plan %s was made for a model of other sizes", plan.Name)
+	}
 	shares, err := plan.Shares()
 	if err != nil {
 		return nil, fmt.Errorf("the plan %s cannot be used: %w", plan.Name, err)
