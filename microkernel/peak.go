@@ -43,6 +43,10 @@ func (s PeakSpec) supported(f Features) bool {
 		return f.Has(HasAVX2)
 	case PeakSpec{AVX2, "int8"}:
 		return f.Has(HasAVX2 | HasAVXVNNI)
+	case PeakSpec{NEON, "f32"}:
+		return f.Has(HasNEON)
+	case PeakSpec{NEON, "int8"}:
+		return f.Has(HasNEON | HasDotProd)
 	case PeakSpec{Go, "f32"}:
 		return true
 	}
@@ -64,7 +68,7 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	if s.ISA == Go || raceEnabled {
 		return &Peak{Spec: s, Ops: goPeakOps}, nil
 	}
-	code, ops, err := peakCode(s)
+	code, ops, err := peakCode(s, f)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +116,7 @@ func NewReader(isa ISA, f Features) (*Reader, error) {
 	if !f.Supports(isa) {
 		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
 	}
-	if isa == Go || isa == NEON || raceEnabled {
+	if isa == Go || raceEnabled {
 		return &Reader{ISA: isa}, nil
 	}
 	code, err := readerCode(isa)

@@ -8,7 +8,10 @@ import (
 
 // peakCode emits n iterations of independent multiply-adds on 12 (AVX2) or 24 (AVX-512) accumulators, more than latency times ports of any core
 // so far, with the factors in registers, on values that are neither zero nor denormal (the clock of a core depends on them). Arguments: [RDI] = n.
-func peakCode(s PeakSpec) (code []byte, ops int, err error) {
+func peakCode(s PeakSpec, f Features) (code []byte, ops int, err error) {
+	if s.ISA == NEON {
+		return neonPeakCode(s, f)
+	}
 	vec, regs := asm.Y, 16
 	if s.ISA == AVX512 {
 		vec, regs = asm.Z, 32
@@ -59,6 +62,9 @@ const readAhead = 4096
 // readerCode emits passes over blocks of readerBlock bytes that fold them into four accumulators with exclusive or, prefetching ahead: prefetches past the
 // end are harmless. Arguments: [RDI] = pointer, [RDI+8] = blocks, [RDI+16] = passes, [RDI+24] = result.
 func readerCode(isa ISA) ([]byte, error) {
+	if isa == NEON {
+		return neonReaderCode()
+	}
 	vec, xor := asm.Y, asm.VPXOR
 	if isa == AVX512 {
 		vec, xor = asm.Z, asm.VPXORD
