@@ -99,7 +99,6 @@ type attentionBench struct {
 	chunks pool.Counter
 
 	layer, block int // where the next decode step reads
-	table        [][]kvcache.BlockID
 }
 
 func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBench, err error) {
