@@ -221,6 +221,9 @@ func modelError(err error) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, mem.ErrNoNode) {
+		return withCode(exitForeign, fmt.Errorf("%w: the plan was made for other nodes, make one for this host with `sandwich tune`", err))
+	}
 	if code := plans.ExitCode(err); code != exitFailed {
 		return withCode(code, err)
 	}

@@ -36,7 +36,7 @@ func place(data []byte, o Options) (note string, err error) {
 	} else if nodeMissing(o.Node) {
 		return "", fmt.Errorf("%w: node %d is not on this machine", ErrNoNode, o.Node)
 	} else if errors.Is(err, unix.EINVAL) {
-		return "", fmt.Errorf("%w: node %d is outside this process's cpuset", ErrNoNode, o.Node)
+		return "", fmt.Errorf("%w: node %d has no memory that this process may use (cpuset.mems)", ErrNoNode, o.Node)
 	} else if o.Node > 0 { // on node 0 alone there is nothing to warn of
 		note = strings.TrimPrefix(note+fmt.Sprintf("; memory could not be bound to node %d: %v", o.Node, err), "; ")
 	}
