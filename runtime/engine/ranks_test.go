@@ -153,9 +153,12 @@ func TestRanksStatic(t *testing.T) {
 			got = append(got, slices.Clone(logits))
 			return nil
 		})
+		if err != nil {
+			t.Error(err)
+		}
 		for token := range int32(4) {
-			var logits []float32
-			if logits, err = line.Step(token + 5); err != nil {
+			logits, err := line.Step(token + 5)
+			if err != nil {
 				t.Error(err)
 				return
 			}
