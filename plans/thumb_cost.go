@@ -71,12 +71,29 @@ func tileCycles(s microkernel.Spec, h int) float64 {
 		ports = 3
 	}
 	arithmetic := vectors * (unpack + rows*row) / ports
-	loads := (steps*vectors + (steps+scales)*rows/panels) / loadPorts
+	share := sharing(s, rows, panels*vectors)
+	if s.Compute == microkernel.ComputeF32 && s.B.Quantized() {
+		arithmetic *= 1 + share/4 // few chains at a time
+	}
+	loads := vectors * (steps + (steps+scales)*rows*share) / loadPorts
 	chain := steps * latency / panels
 	if s.Compute == microkernel.ComputeInt8 {
 		chain /= 2 // blocks overlap
 	}
 	return max(arithmetic, loads, chain)
+}
+
+// sharing is how often an activation is broadcast for each vector that it meets: once for all of the tile, but where weights are unpacked to float32 in registers, once for the
+// vectors that are unpacked side by side, as many as find room.
+func sharing(s microkernel.Spec, rows, vectors float64) float64 {
+	if s.Compute != microkernel.ComputeF32 || !s.B.Quantized() {
+		return 1 / vectors
+	}
+	registers := 16.0
+	if s.ISA != microkernel.AVX2 {
+		registers = 32
+	}
+	return 1 / max(1, min(vectors, 4, math.Floor((registers-rows*vectors-3)/3)))
 }
 
 // work is the vector instructions for 32 k of one vector of columns: unpack once, row for each row.
