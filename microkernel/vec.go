@@ -169,6 +169,18 @@ func (v *Vec) Sum(dst *float32, parts []*float32, n int) {
 	}
 }
 
+// AddRows adds n columns of `rows` rows of a to dst: the residual at the end of a slice.
+func (v *Vec) AddRows(dst *float32, stride int, a *float32, aStride, rows, n int) {
+	if !v.native {
+		for r := range rows {
+			refAdd(at(dst, r*stride), at(a, r*aStride), n)
+		}
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{stride, rows, n, aStride}}
+	v.call(vecgen.Add, &args)
+}
+
 // AddBias adds bias[n] to each of `rows` rows of dst.
 func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
 	if !v.native {

@@ -195,6 +195,10 @@ func TestElementwise(t *testing.T) {
 					refSwiGLU(p, p0(a), p0(b), half)
 					refSwiGLU(at(p, n-half), at(p0(a), n-half), at(p0(b), half), half)
 				})
+				run("AddRows", func(p *float32) { v.AddRows(p, n-half, p0(a), n-half, 2, half) }, func(p *float32) {
+					refAdd(p, p0(a), half)
+					refAdd(at(p, n-half), at(p0(a), n-half), half)
+				})
 				run("AddBias", func(p *float32) { v.AddBias(p, n-half, 2, p0(a), half) }, func(p *float32) { refAddBias(p, n-half, 2, p0(a), half) })
 			}
 		}

@@ -167,6 +167,8 @@ func (r *rank) gemmScratch(rows int) (most int) {
 	for i := range r.part.model.Ops {
 		if op := &r.part.model.Ops[i]; op.SwiGLU {
 			most = max(most, r.pairScratch(op, rows))
+		} else if op.Kind == model.OpMatMul {
+			most = max(most, r.sumScratch(op, rows))
 		}
 	}
 	return most
@@ -286,7 +288,7 @@ func (e *Executor) walk(w *pool.Worker) {
 			if s.mode.Apart() {
 				g = &own
 			}
-			e.do(g, &g.part.model.Ops[i])
+			e.do(g, i)
 			if s.local && i+1 < e.end {
 				w.LocalBarrier()
 				continue
@@ -310,20 +312,26 @@ func (e *Executor) walk(w *pool.Worker) {
 	}
 }
 
-func (e *Executor) do(g *group, op *model.Op) {
+// do is the group's part in op i.
+func (e *Executor) do(g *group, i int) {
+	op, s := &g.part.model.Ops[i], e.steps[i]
 	switch op.Kind {
 	case model.OpEmbed:
 		e.embed(g)
 	case model.OpNorm:
 		e.norm(g, op)
 	case model.OpMatMul:
-		e.matMul(g, op)
+		e.matMul(g, op, s.adds)
 	case model.OpRotate:
 		e.rotateHeads(g, op)
 	case model.OpAttention:
 		g.rank.attend.Run(g.w, op.Layer, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt))
 	case model.OpAddNorm:
-		e.addNorm(g, op)
+		if s.adds {
+			e.norm(g, op)
+		} else {
+			e.addNorm(g, op)
+		}
 	case model.OpGather:
 		e.gather(g)
 	case model.OpRoute:

@@ -6,9 +6,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// matMul is Outs[i] = In * W[i]^T + Bias[i]. The slices of all its weights form one list of tasks, so that small
+// matMul is Outs[i] = In * W[i]^T + Bias[i] or, where it adds, X += In * W[0]^T. The slices of all its weights form one list of tasks, so that small
 // weights (k and v) fill the gaps of large ones.
-func (e *Executor) matMul(g *group, op *model.Op) {
+func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
 	m := e.rows
 	if op.In == model.BufY { // the head reads the gathered rows
 		m = len(e.batch.LogitRows)
@@ -22,6 +22,7 @@ func (e *Executor) matMul(g *group, op *model.Op) {
 	for i := range op.Outs {
 		p := g.product(op, i, m)
 		if p.gemm.static(g.n) {
+			p.addTo(g, adds)
 			p.runShare(scratch, g.id)
 			continue
 		}
@@ -36,8 +37,16 @@ func (e *Executor) matMul(g *group, op *model.Op) {
 				q := g.product(op, j, m)
 				p.o.Then = q.gemm.first(&q.o, other)
 			}
+			p.addTo(g, adds)
 			p.run(scratch, task)
 		}
+	}
+}
+
+// addTo makes X what the product adds to, where it adds.
+func (p *product) addTo(g *group, adds bool) {
+	if p.sum = adds; adds {
+		p.o.C, p.o.CStride = g.bufs.base[model.BufX], 4*g.bufs.stride[model.BufX]
 	}
 }
 

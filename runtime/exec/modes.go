@@ -37,6 +37,7 @@ const (
 type step struct {
 	mode  Mode
 	local bool // the barrier behind it is the group's own
+	adds  bool // one rank: a product adds to X what it would write to Y, and the AddNorm behind it only normalizes
 	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
 }
 
@@ -45,6 +46,11 @@ type step struct {
 func steps(m *model.Model, ranks int, sync Sync) []step {
 	out := make([]step, len(m.Ops))
 	if ranks == 1 {
+		for i := 1; i < len(out); i++ {
+			if before := &m.Ops[i-1]; m.Ops[i].Kind == model.OpAddNorm && before.Kind == model.OpMatMul && before.Outs[0] == model.BufY {
+				out[i-1].adds, out[i].adds = true, true
+			}
+		}
 		return out
 	}
 	for i := range m.Ops {

@@ -9,16 +9,16 @@ import (
 )
 
 // product is a list of slices to compute: C = A W^T (+ bias) or, where up is set, C = silu(A W^T) * (A up^T) without ever
-// storing the two factors (Shazeer: GLU Variants Improve Transformer, 2020).
+// storing the two factors (Shazeer: GLU Variants Improve Transformer, 2020). An epilogue works on strips of a slice while they are in the second-level cache.
 type product struct {
 	gemm *Gemm
 	o    Operands
 	up   *Gemm
 	upO  Operands // its C is not used
+	sum  bool     // C += A W^T: the product is complete before it is added
 }
 
-// stripBytes is how much of the up projection a worker holds at a time: it stays in the second-level cache together with the
-// same part of the gate.
+// stripBytes is how much of a factor or a summand a worker holds at a time.
 const stripBytes = 256 << 10
 
 // pairScratch is the memory one worker needs for an op with SwiGLU in a forward of so many rows: a strip, and the widened panels of either weight.
@@ -32,6 +32,18 @@ func (r *rank) pairScratch(op *model.Op, rows int) int {
 	return strip + max(gate.scratchBytes, up.scratchBytes)
 }
 
+// sumScratch is the memory one worker needs for an op that adds.
+func (r *rank) sumScratch(op *model.Op, rows int) (most int) {
+	for _, wi := range op.W {
+		if r.gemms[wi] != nil {
+			for _, rule := range r.gemms[wi].rules {
+				most = max(most, rule.gemm.stripSize(rows)+rule.gemm.ScratchBytes())
+			}
+		}
+	}
+	return most
+}
+
 // stripSize is the bytes of a strip: at least as wide as a register tile.
 func (g *Gemm) stripSize(rows int) int {
 	if g.bm > 0 {
@@ -42,7 +54,7 @@ func (g *Gemm) stripSize(rows int) int {
 
 // run computes slice number task.
 func (p *product) run(scratch unsafe.Pointer, task int) {
-	if p.up == nil {
+	if p.up == nil && !p.sum {
 		p.gemm.Run(scratch, task, &p.o)
 		return
 	}
@@ -53,14 +65,19 @@ func (p *product) run(scratch unsafe.Pointer, task int) {
 	panels := unsafe.Add(scratch, size)
 	for n := whole.n0; n < whole.n1; n += width {
 		strip := patch{whole.m0, whole.m1, n, min(n+width, whole.n1)}
-		gate, columns := at(p.o.C, p.o.CStride, strip.m0, n), strip.n1-n
+		c, columns := at(p.o.C, p.o.CStride, strip.m0, n), strip.n1-n
 		then := p.o.Then
 		if strip.n1 < whole.n1 {
 			then = g.block(&p.o, strip.n1, 0)
 		}
-		g.compute(panels, &p.o, strip, gate, p.o.CStride, p.up.block(&p.upO, n, 0))
+		if p.sum {
+			g.compute(panels, &p.o, strip, scratch, 4*columns, then)
+			g.vec.AddRows((*float32)(c), p.o.CStride/4, (*float32)(scratch), columns, rows, columns)
+			continue
+		}
+		g.compute(panels, &p.o, strip, c, p.o.CStride, p.up.block(&p.upO, n, 0))
 		p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
-		swiglu(g.vec, (*float32)(gate), p.o.CStride/4, (*float32)(scratch), rows, columns)
+		swiglu(g.vec, (*float32)(c), p.o.CStride/4, (*float32)(scratch), rows, columns)
 	}
 }
 

@@ -84,3 +84,44 @@ func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
 		t.Fatalf("gate under %s, up under %s", p.gemm.s, p.up.s)
 	}
 }
+
+// TestSum: a product that adds has the bits of the whole product and one addition.
+func TestSum(t *testing.T) {
+	rounds := 40
+	if raceEnabled {
+		rounds = 2
+	}
+	isa := microkernel.Host().Best()
+	kernels, err := NewKernels(isa, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	space := microkernel.Space(microkernel.Host(), isa, microkernel.ComputeF32, microkernel.F32)
+	rng := rand.New(rand.NewPCG(3, 7))
+	for range rounds {
+		want := newProblem(t, rng, gguf.F32, microkernel.ComputeF32, 1+rng.IntN(40), 1+rng.IntN(150), 1+rng.IntN(64))
+		s := randomSchedule(rng, space[rng.IntN(len(space))], microkernel.F32, false, want)
+		g, err := NewGemm(kernels, s, plans.WeightKey{N: want.n, K: want.k, Type: "f32"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want.c {
+			want.c[i] = poison
+		}
+		for r := range want.m {
+			for c := range want.n {
+				x := float32(rng.NormFloat64())
+				want.c[(r+guardRows)*want.cWidth+c] = x
+				want.want[r*want.n+c] = x + want.want[r*want.n+c]
+			}
+		}
+		p := product{gemm: g, o: want.o, sum: true}
+		scratch := alloc(t, g.stripSize(want.m)+g.ScratchBytes())
+		for _, task := range rng.Perm(g.Tasks(want.m)) {
+			p.run(scratch.Pointer(), task)
+		}
+		if want.compare(t); t.Failed() {
+			t.Fatalf("under %s", s)
+		}
+	}
+}

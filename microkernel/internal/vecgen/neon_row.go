@@ -89,6 +89,7 @@ func neonAdd(g neonGen) {
 			g.store(x, nC0, tail)
 		})
 		g.nextRow(nB0, 0)
+		g.nextRow(nB1, 3)
 	})
 }
 

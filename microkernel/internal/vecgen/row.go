@@ -74,7 +74,7 @@ func emitSwiGLU(g *gen) {
 	})
 }
 
-// emitAdd: P dst, bias; N stride, rows, n. Each row of dst takes the same bias.
+// emitAdd: P dst, a; N stride, rows, n, stride of a: 0 adds the same row to each.
 func emitAdd(g *gen) {
 	const x, b = 0, 1
 	g.Mov(p0, argP(0))
@@ -89,6 +89,7 @@ func emitAdd(g *gen) {
 			g.store(g.elem(p0, h), g.v(x), h, tail)
 		})
 		g.advance(p0, 0, tmp)
+		g.advance(p1, 3, tmp)
 	})
 }
 
