@@ -292,22 +292,31 @@ func (g *fused) prefetch(lines int) {
 
 // linesPerTurn is the share of one turn of a product.
 func (g *fused) linesPerTurn(columns int) int {
-	own := float64(unroll * columns * group * g.size() / 64)
+	own := float64(unroll*columns*group*g.size()) / 64
+	own *= float64(g.lines()) / float64(g.lines()-4*g.scaleFloats()/64) // with its part of the scales
 	return int(own*g.productShare() + 0.5)
+}
+
+// lines is a block of keys and one of values in cache lines.
+func (g *fused) lines() int {
+	return (positions*(g.HeadDim+g.PaddedDim())*g.size() + 4*g.scaleFloats()) / 64
 }
 
 // productShare is how much of a block's time the products take, counted in vector instructions: widening and multiplying keys and
 // values, against the softmax and the merge of each row.
 func (g *fused) productShare() float64 {
-	rows, dim := float64(g.Rows), float64(g.HeadDim)
-	products := dim * (2 + rows) * 2 * positions / group
+	rows, dim, widen := float64(g.Rows), float64(g.HeadDim), 2.0
+	if g.Int8 {
+		widen = 3
+	}
+	products := dim * (widen + rows) * 2 * positions / group
 	rest := rows*(80+dim/4) + 300
 	return products / (products + rest)
 }
 
 // linesPerRow is the share of one row of the softmax.
 func (g *fused) linesPerRow() int {
-	total := positions * (g.HeadDim + g.PaddedDim()) * g.size() / 64
+	total := g.lines()
 	turns := func(panels, k int) {
 		for wide := g.panels(g.Rows); panels > 0; panels -= wide {
 			total -= k / unroll * g.linesPerTurn(min(panels, wide))
@@ -315,7 +324,7 @@ func (g *fused) linesPerRow() int {
 	}
 	turns(positions/group, g.HeadDim)
 	turns(g.PaddedDim()/group, positions)
-	return max(0, total/g.Rows)
+	return max(0, (total+g.Rows-1)/g.Rows)
 }
 
 func (g *fused) clear(p product) {
