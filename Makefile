@@ -19,7 +19,7 @@ run: build ## probe this machine, tune the embedded model within a minute, serve
 test: ## unit, property, golden and command tests
 	$(GO) test ./...
 
-test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of two arm64 clusters (docs/numa.md); skipped without qemu
+test-numa: ## sandwich inside a Linux guest of four NUMA nodes and one of arm64 clusters (docs/numa.md); skipped without qemu
 	$(GO) vet -tags numa ./cmd/sandwich
 	$(GO) test -tags numa -run TestGuest -count=1 -timeout 30m -v ./cmd/sandwich
 

@@ -33,6 +33,8 @@ func inside(w guest.Walls, s guest.Step) guest.Step {
 // outside, before and after it loses a node's CPUs.
 func TestGuestFourNodes(t *testing.T) {
 	ref := guestReference(t)
+	full := exactly("node-full", ref, "--tp 4 --threads 4")
+	full.Fill = []int{3}
 	g := bootGuest(t, &fourNodes, []guest.Step{
 		probeStep(),
 		exactly("tp1", ref, "--threads 4"),
@@ -43,12 +45,17 @@ func TestGuestFourNodes(t *testing.T) {
 		inside(threeNodes, exactly("cpus-gone", ref, "--plan /tmp/node3.plan")),
 		inside(threeMems, exactly("node-forbidden", ref, "--plan /tmp/node3.plan")),
 		shrinkingServer(t, ref),
+		full,
 	})
 	g.expectMachine(&fourNodes)
 	text := g.expectExact("tp1", ref)
-	for _, name := range []string{"tp2", "tp4", "tuned"} {
+	for _, name := range []string{"tp2", "tp4", "tuned", "node-full"} {
 		g.expectExact(name, ref)
 	}
+	if said := g.results["node-full"].Stderr; !strings.Contains(said, "warning: ") || !strings.Contains(said, "node 3") {
+		t.Errorf("with node 3 full: %s, want a warning that names it", said)
+	}
+	t.Logf("node-full: %s", strings.TrimSpace(g.results["node-full"].Stderr))
 	g.expectRefused("cpus-gone", exitForeign, "uses the PUs 12-15 and this process may use 0-11")
 	g.expectRefused("node-forbidden", exitForeign, "on NUMA node 3 and the cpuset of this process leaves the nodes 0-2")
 	g.checkServer(text)
@@ -118,6 +125,12 @@ func (g *guestRun) checkServer(text string) {
 	t.Logf("KiB bound to each node, by the node they are on: %v", kib)
 	if doctor := r.Seen[doctored]; !strings.Contains(doctor.Body, "0.0 % remote") {
 		t.Errorf("doctor (exit code %d) says nothing of placement: %s", doctor.Status, doctor.Body)
+	}
+	for _, want := range []string{`remote_fraction{rank="3",what="weights"} 0`, `remote_fraction{rank="3",what="kv"} 0`,
+		`moved_bytes{rank="3",what="weights"} 0`, `moved_bytes{rank="3",what="kv"} 0`, "fallbacks_total 0"} {
+		if !strings.Contains(r.Seen[measured].Body, "sandwich_memory_"+want) {
+			t.Errorf("/metrics has no %s: %s", want, r.Seen[measured].Body)
+		}
 	}
 	if !strings.Contains(r.Stderr, "took PU 12, 13, 14, 15 of the plan away") {
 		t.Errorf("the server said nothing of PUs that it lost: %s", r.Stderr)

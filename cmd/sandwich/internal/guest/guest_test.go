@@ -133,9 +133,9 @@ func TestKernelIsKnownByItsHeader(t *testing.T) {
 }
 
 func TestMachineArguments(t *testing.T) {
-	m := Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, MiBPerNode: 512, Distances: [][]int{{10, 15}, {15, 10}}}
+	m := Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 512, Distances: [][]int{{10, 15}, {15, 10}}}
 	line := strings.Join(m.arguments("/k", "/i"), " ")
-	for _, want := range []string{"-m 1024 ", "clusters=2,cores=4", "node,nodeid=1,memdev=m1,cpus=4-7", "dist,src=1,dst=0,val=15", "console=ttyAMA0"} {
+	for _, want := range []string{"-m 1024 ", "clusters=4,cores=2", "node,nodeid=1,memdev=m1,cpus=4-7", "dist,src=1,dst=0,val=15", "console=ttyAMA0"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}

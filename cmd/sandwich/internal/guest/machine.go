@@ -9,7 +9,8 @@ import (
 type Machine struct {
 	Arch        string  // amd64 or arm64, as in GOARCH
 	Nodes       int     // NUMA nodes
-	CPUsPerNode int     // on amd64 a node is a package; on arm64 it is a cluster of the one package
+	CPUsPerNode int     // on amd64 a node is a package; on arm64 there is one package
+	Clusters    int     // of CPUs in each node; arm64 only
 	MiBPerNode  int     // memory
 	Distances   [][]int // node by node; 10 on the diagonal
 }
@@ -32,7 +33,7 @@ func (m *Machine) arguments(kernel, initramfs string) []string {
 	case "arm64":
 		console = "ttyAMA0"
 		args = append(args, "-machine", "virt,gic-version=3", "-cpu", "max,pauth-impdef=on", // the architected pointer hash costs a fifth of the time
-			"-smp", fmt.Sprintf("%d,sockets=1,clusters=%d,cores=%d,threads=1", cpus, m.Nodes, m.CPUsPerNode))
+			"-smp", fmt.Sprintf("%d,sockets=1,clusters=%d,cores=%d,threads=1", cpus, m.Nodes*m.Clusters, m.CPUsPerNode/m.Clusters))
 	default:
 		args = append(args, "-machine", "q35", "-cpu", "max",
 			"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d,threads=1", cpus, m.Nodes, m.CPUsPerNode))

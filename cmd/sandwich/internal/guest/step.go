@@ -12,6 +12,7 @@ const Mark = "@result "
 type Step struct {
 	Name  string
 	Args  []string // the first is a path
+	Fill  []int    // nodes that have no memory left meanwhile
 	Walls *Walls   // the cpuset to start in; nil: the whole machine
 	While []Action // done in order while the command runs, which then gets SIGTERM
 	Read  []string // files whose content comes back, where they exist

@@ -37,6 +37,13 @@ func run(s *guest.Step) (r guest.Result) {
 }
 
 func command(s *guest.Step, r *guest.Result) error {
+	for _, node := range s.Fill {
+		release, err := fill(node)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.Args[0], s.Args[1:]...)
