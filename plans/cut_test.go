@@ -237,3 +237,28 @@ func onAll(p *Plan) {
 	}
 	p.Service.PrefillPUs, p.Service.DecodePUs, p.Prefill.PUs, p.Decode.PUs = all, all, all, all
 }
+
+// TestFewThreadsOfManyRanks: each rank keeps a node of its own when there are fewer threads than cores.
+func TestFewThreadsOfManyRanks(t *testing.T) {
+	host, err := profiles.Builtin("kunpeng920")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		threads int
+		want    []int // PUs of each rank
+	}{{8, []int{1, 1, 1, 1, 1, 1, 1, 1}}, {10, []int{2, 2, 1, 1, 1, 1, 1, 1}}} {
+		s, err := DefaultOptions{Threads: c.threads, TP: 8}.service(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range s.Ranks {
+			if len(r.PUs) != c.want[i] || r.NUMANode != i {
+				t.Errorf("%d threads: rank %d has the PUs %s on node %d, want %d on node %d", c.threads, i, r.PUs, r.NUMANode, c.want[i], i)
+			}
+		}
+		if len(s.PrefillPUs) != c.threads || !slices.Equal(s.PrefillPUs, s.DecodePUs) {
+			t.Errorf("%d threads: prefill on %s, decode on %s", c.threads, s.PrefillPUs, s.DecodePUs)
+		}
+	}
+}

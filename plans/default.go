@@ -140,11 +140,37 @@ func (o DefaultOptions) service(p *profiles.Profile) (ServiceConfig, error) {
 	if err != nil {
 		return ServiceConfig{}, err
 	}
-	ranks, err := MakeRanks(p, pus, max(1, o.TP))
+	ranks, err := o.ranks(p, pus)
 	if err != nil {
 		return ServiceConfig{}, err
 	}
+	if len(ranks) > 1 {
+		pus = nil
+		for _, r := range ranks {
+			pus = append(pus, r.PUs...)
+		}
+		slices.Sort(pus)
+	}
 	return ServiceConfig{Ranks: ranks, TP: len(ranks), PrefillPUs: pus, DecodePUs: pus}, nil
+}
+
+// ranks divides the PUs. Fewer threads than cores do not change where ranks are: they are made of the whole machine, each on a node of its own where
+// there are enough, and keep their first PUs in turn.
+func (o DefaultOptions) ranks(p *profiles.Profile, pus PUSet) ([]Rank, error) {
+	cores := PUSet(p.CorePUs())
+	if o.TP <= 1 || o.TP > len(pus) || len(pus) >= len(cores) {
+		return MakeRanks(p, pus, max(1, o.TP))
+	}
+	ranks, err := MakeRanks(p, cores, o.TP)
+	if err != nil {
+		return nil, err
+	}
+	keep := FirstOfEach(ranks, cores, len(pus))
+	for i := range ranks {
+		ranks[i].PUs = ranks[i].PUs.intersect(keep)
+		ranks[i].NUMANode = commonNode(p.Machine, ranks[i].PUs)
+	}
+	return ranks, nil
 }
 
 func defaultPUs(p *profiles.Profile, threads int) (PUSet, error) {

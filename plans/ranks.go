@@ -214,3 +214,23 @@ func leaves(tree *topotree.Tree, pus PUSet) (out PUSet) {
 	}
 	return out
 }
+
+// FirstOfEach takes n of the active PUs: the first of each rank, then the second of each, and so on.
+func FirstOfEach(ranks []Rank, active PUSet, n int) (out PUSet) {
+	for turn := 0; len(out) < n; turn++ {
+		for _, r := range ranks {
+			seen := 0
+			for _, pu := range active {
+				if !slices.Contains(r.PUs, pu) {
+					continue
+				}
+				if seen == turn && len(out) < n {
+					out = append(out, pu)
+				}
+				seen++
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}

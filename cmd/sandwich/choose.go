@@ -183,7 +183,7 @@ func cutThreads(p *plans.Plan, n int) error {
 		if len(phase.PUs) <= n {
 			continue
 		}
-		phase.PUs = firstOfEach(p.Service.Ranks, phase.PUs, n)
+		phase.PUs = plans.FirstOfEach(p.Service.Ranks, phase.PUs, n)
 		for _, t := range phase.Tables {
 			for i := range t.Rules {
 				t.Rules[i].Schedule.WaysM, t.Rules[i].Schedule.WaysN = 0, 0
@@ -192,26 +192,6 @@ func cutThreads(p *plans.Plan, n int) error {
 	}
 	p.Service.PrefillPUs, p.Service.DecodePUs = p.Prefill.PUs, p.Decode.PUs
 	return nil
-}
-
-// firstOfEach takes n of the active PUs: the first of each rank, then the second of each, and so on.
-func firstOfEach(ranks []plans.Rank, active plans.PUSet, n int) (out plans.PUSet) {
-	for turn := 0; len(out) < n; turn++ {
-		for _, r := range ranks {
-			seen := 0
-			for _, pu := range active {
-				if !slices.Contains(r.PUs, pu) {
-					continue
-				}
-				if seen == turn && len(out) < n {
-					out = append(out, pu)
-				}
-				seen++
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // planError gives a refusal of a plan its exit code and its remedy.
