@@ -16,7 +16,8 @@ import (
 type ProductOptions struct {
 	Plan  *plans.Plan // its prefill PUs and schedules; every weight of its tables is timed
 	Rows  []int       // values of M
-	Cold  bool        // each call reads other weights, 256 MiB in all, as serving does; otherwise the same ones again
+	Cold  bool        // each call reads other weights, as serving does; otherwise the same ones again
+	Round int         // bytes of weights that cold calls go round; 0: 256 MiB
 	Least time.Duration
 	Seed  uint64
 }
@@ -71,7 +72,10 @@ func productSize(key plans.WeightKey, o ProductOptions) benchSize {
 	s := benchSize{spare: scratchBytes, copy: packedBytes(key), input: rows * exec.RowStride(key.K), cells: rows * exec.RowStride(key.N)}
 	s.round = s.copy
 	if o.Cold {
-		s.round = max(2*s.copy, coldBytes)
+		s.round = max(2*s.copy, o.Round)
+		if o.Round == 0 {
+			s.round = max(2*s.copy, coldBytes)
+		}
 	}
 	if w, ok := o.Plan.Weight(key); ok && w.Compute == plans.ComputeInt8 {
 		s.quant = rows * exec.QuantRowBytes(key.K)

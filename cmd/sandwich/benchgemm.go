@@ -27,6 +27,7 @@ type gemmFlags struct {
 	compute string
 	isa     string
 	cold    bool
+	round   int // MiB
 	roof    bool
 	least   time.Duration
 	peers   string
@@ -42,7 +43,7 @@ func newBenchGEMM() *cobra.Command {
 		Use:   "gemm",
 		Short: "Measure single matrix products on the code that serves",
 		Long: `Measure C[M,N] = A[M,K] W[N,K]^T on the packed weights, kernels and pinned workers that serving uses, under the
-untuned schedules. --cold gives each call other weights, 256 MiB in all, as serving does.
+untuned schedules. --cold gives each call other weights, 256 MiB in all or --cold-mib, as serving does.
 
 --peers compares with the figures of other libraries for the same products, in the columns of --format csv, best peer of
 each product first, then each library over all products. A product that a file lists several times was measured in
@@ -63,6 +64,7 @@ both sides can be made in turn.`,
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 or int8")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
+	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level cache holds")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
 	fs.DurationVar(&f.least, "least", 150*time.Millisecond, "least time for each product")
 	fs.StringVar(&f.peers, "peers", "", "CSV of other libraries to compare with")
@@ -131,6 +133,9 @@ func (f *gemmFlags) checkNumbers() error {
 		if t < 0 {
 			return fmt.Errorf("--threads %d: give numbers of at least 1", t)
 		}
+	}
+	if f.round < 64 || f.round > 1<<16 {
+		return fmt.Errorf("--cold-mib %d: give 64 to %d", f.round, 1<<16)
 	}
 	if f.least <= 0 || f.least > time.Minute {
 		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
@@ -217,7 +222,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs
 	if len(f.types) > 1 {
 		peer += "/" + typ
 	}
-	o := tuner.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Least: f.least, Seed: 1}
+	o := tuner.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least, Seed: 1}
 	step, done := countProgress("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
 	defer done()
 	err = tuner.TimeProducts(ctx, o, func(p tuner.ProductTime) {
