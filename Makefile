@@ -52,6 +52,7 @@ arm64: ## cross-build, and the kernel tests under qemu-user where it is installe
 	  export GODEBUG=asyncpreemptoff=1 && \
 	  (cd microkernel && qemu-aarch64 -cpu max ../bin/microkernel-arm64.test -test.short) && \
 	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run 'TestSpecialValues|TestQuantizeRowQ8') && \
+	  (cd microkernel && qemu-aarch64 -cpu max,sme-default-vector-length=64 ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts') && \
 	  (cd runtime/engine && qemu-aarch64 -cpu max ../../bin/engine-arm64.test -test.short -test.run 'TestParity/llama-(f16|q4_k)/(exact|default)'); \
 	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
 

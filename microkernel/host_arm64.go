@@ -11,5 +11,11 @@ func detect() Features {
 	if cpu.ARM64.HasI8MM {
 		f |= HasI8MM
 	}
+	switch bits := streamingBits(); {
+	case bits >= 512:
+		f |= HasSME | HasSME512
+	case bits >= 256:
+		f |= HasSME
+	}
 	return f.closed()
 }

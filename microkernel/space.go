@@ -13,7 +13,7 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 	}
 	var out []Spec
 	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd, MMLA, SDot, MulL} {
-		for _, form := range []Form{Load, Embed, Lane} {
+		for _, form := range []Form{Load, Embed, Lane, Outer} {
 			for ku := 1; ku <= maxKU; ku *= 2 {
 				for nr := PanelWidth; nr <= maxNR; nr += PanelWidth {
 					for mr := 1; mr <= maxMR; mr++ {
@@ -35,6 +35,9 @@ func (s Spec) worthTrying() bool {
 	v := s.NR / PanelWidth
 	if v > 4 && v != 6 && v != 8 {
 		return false
+	}
+	if s.Form == Outer {
+		return s.MR == s.smeLanes()
 	}
 	if !s.B.Quantized() && (s.KU > 8 || s.KU*s.MR*s.NR/s.ISA.Lanes() > 256) {
 		return false

@@ -57,9 +57,10 @@ const (
 	Load  Form = iota // broadcast into a register, then multiply from registers
 	Embed             // multiply by a memory operand with embedded broadcast (AVX-512 only)
 	Lane              // load several k of a row into a register, then multiply by one of its lanes (NEON only)
+	Outer             // outer products in the ZA array of SME (arm64 with HasSME, f32 weights)
 )
 
-var formNames = [...]string{"load", "embed", "lane"}
+var formNames = [...]string{"load", "embed", "lane", "outer"}
 
 // Dot is the integer dot product a ComputeInt8 kernel is made of. All give the same bits.
 type Dot uint8
@@ -206,6 +207,12 @@ func (s Spec) Needs() Features {
 		f = HasAVX2 | HasAVX512
 	case NEON:
 		f = HasNEON
+	}
+	if s.Form == Outer {
+		f |= HasSME
+		if s.smeLanes() == 16 {
+			f |= HasSME512
+		}
 	}
 	switch s.Dot {
 	case VNNI:

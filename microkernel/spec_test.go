@@ -40,6 +40,9 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/f32/f32/1x16/ku1/load/pf100":        "prefetch distance 100",
 		"neon/f32/f32/7x16/ku4/lane":                "37 vector registers and neon has 32",
 		"neon/f32/f32/1x16/ku2/lane":                "multiple of 4",
+		"neon/f32/f16/8x16/ku16/outer":              "f32 weights",
+		"neon/f32/f32/16x64/ku16/outer":             "48 columns",
+		"avx512/f32/f32/8x16/ku16/outer":            "only neon",
 		"avx2/f32/f32/1x16/ku4/lane":                "only neon",
 		"avx10/f32/f32/1x16/ku1/load":               `unknown instruction set "avx10"`,
 		"avx512/fp8/f32/1x16/ku1/load":              `unknown compute path "fp8"`,
@@ -63,7 +66,7 @@ func TestSpecRefusals(t *testing.T) {
 
 // TestDeterministic: equal specs give equal bytes.
 func TestDeterministic(t *testing.T) {
-	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM
+	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512
 	var specs []Spec
 	for _, isa := range features.ISAs() {
 		for c := range computes {

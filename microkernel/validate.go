@@ -43,8 +43,8 @@ func (s Spec) validate() error {
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)
 	case s.Form == Embed && s.ISA != AVX512:
 		return fmt.Errorf("only avx512 has embedded broadcasts")
-	case s.Form == Lane && s.ISA != NEON:
-		return fmt.Errorf("only neon multiplies by a lane")
+	case (s.Form == Lane || s.Form == Outer) && s.ISA != NEON:
+		return fmt.Errorf("only neon multiplies by a lane or makes outer products")
 	case s.Compute == ComputeInt8 && !s.B.Quantized():
 		return fmt.Errorf("the int8 path is for quantized weights")
 	}

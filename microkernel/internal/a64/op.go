@@ -54,6 +54,9 @@ func defAt(level Level, word uint32, syntax string) *Op {
 		for n < len(p) && (p[n] >= 'a' && p[n] <= 'z' || p[n] >= 'A' && p[n] <= 'Z' || p[n] >= '0' && p[n] <= '9') {
 			n++
 		}
+		if p[0] == 'T' {
+			n = 2 // a tile's number, with the letters of a slice behind it
+		}
 		o.fields = append(o.fields, fieldOf(p[:n]))
 		o.pieces = append(o.pieces, p[n:])
 	}

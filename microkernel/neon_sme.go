@@ -1,0 +1,201 @@
+package microkernel
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/a64"
+)
+
+// emitSME generates the tile of the chain "wide" for float32 weights as outer products in the ZA array: a column of A times a row of W
+// for one k after the other, fused, so that the bits are those of every other kernel. Rows of A are loaded into one tile and
+// read back as columns. The other three tiles accumulate: of eight by eight elements, which streaming vectors of 256 bits
+// hold, or of sixteen by sixteen.
+func emitSME(a *a64.Asm, s Spec) {
+	e := &smeTile{Asm: a, s: s, lanes: s.smeLanes()}
+	e.function()
+}
+
+// smeTiles is the tiles that accumulate; the last one transposes.
+const smeTiles = 3
+
+// smeLanes is the elements of a vector that the code uses, and the k that are transposed at a time.
+func (s Spec) smeLanes() int {
+	if s.MR <= 8 && s.NR == PanelWidth {
+		return 8
+	}
+	return 16
+}
+
+type smeTile struct {
+	*a64.Asm
+	s     Spec
+	lanes int
+}
+
+// Registers. The slice of a tile that an instruction means is in x12.
+const (
+	smeCount = a64.X(1)
+	smeN     = a64.X(2) // k of the chunk
+	smeRow   = a64.X(3)
+	smeStep  = a64.X(4)
+	smeA     = a64.X(5)
+	smeTmp   = a64.X(6)
+	smeLeft  = a64.X(7)
+	smeB     = a64.X(8) // and the registers after it: panels
+	smeSlice = a64.X(12)
+
+	smeRows = a64.P(0) // rows of the tile
+	smeAll  = a64.P(1) // all columns of a vector
+	smeLast = a64.P(2) // columns of the last vectors: this one and, of eight lanes, the next
+	smeK    = a64.P(4) // k of the chunk
+)
+
+func (e *smeTile) get(x a64.X, offset uintptr) { e.I(a64.LDRX, x, nArgs, a64.Imm(offset)) }
+func (e *smeTile) set(offset uintptr, x a64.X) { e.I(a64.STRX, x, nArgs, a64.Imm(offset)) }
+
+// vectors across the tile, each a tile of ZA.
+func (e *smeTile) vectors() int { return e.s.NR / e.lanes }
+
+func (e *smeTile) function() {
+	var t tileArgs
+	e.I(a64.SMSTART)
+	e.count(smeRows, e.s.MR)
+	e.count(smeAll, e.lanes)
+	e.get(smeTmp, unsafe.Offsetof(t.columns))
+	if e.lanes == 16 {
+		e.I(a64.WHILELO, smeLast, a64.ZR, smeTmp)
+	} else {
+		e.MovImm(smeStep, 8)
+		e.I(a64.WHILELO, smeLast, a64.ZR, smeTmp)
+		e.I(a64.WHILELO, smeLast+1, smeStep, smeTmp)
+		e.clip(smeTmp)
+	}
+	top := e.Here()
+	e.I(a64.ZEROZA)
+	zero := e.NewLabel()
+	e.get(smeTmp, unsafe.Offsetof(t.load))
+	e.CBZ(smeTmp, zero)
+	e.eachC(a64.LD1ZA)
+	e.Bind(zero)
+	e.products()
+	e.eachC(a64.ST1ZA)
+	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.a), unsafe.Offsetof(t.aStep)}, {unsafe.Offsetof(t.c), unsafe.Offsetof(t.cStep)}} {
+		e.get(smeTmp, f[0])
+		e.get(smeStep, f[1])
+		e.I(a64.ADD, smeTmp, smeTmp, smeStep)
+		e.set(f[0], smeTmp)
+	}
+	e.get(smeTmp, unsafe.Offsetof(t.tiles))
+	e.I(a64.SUBSI, smeTmp, smeTmp, a64.Imm(1))
+	e.set(unsafe.Offsetof(t.tiles), smeTmp)
+	e.BC(a64.NotEqual, top)
+	e.I(a64.SMSTOP)
+	e.Ret()
+}
+
+// count sets a predicate to the first n elements.
+func (e *smeTile) count(p a64.P, n int) {
+	e.MovImm(smeTmp, n)
+	e.I(a64.WHILELO, p, a64.ZR, smeTmp)
+}
+
+// clip keeps the first of two vectors of eight lanes within eight, however long the vectors of the machine are.
+func (e *smeTile) clip(columns a64.X) {
+	few := e.NewLabel()
+	e.Cmp(columns, 8)
+	e.BC(a64.Below, few)
+	e.I(a64.WHILELO, smeLast, a64.ZR, smeStep)
+	e.Bind(few)
+}
+
+// mask is the columns that vector v of the tile has in C.
+func (e *smeTile) mask(v int) a64.P {
+	first := (e.s.NR - PanelWidth) / e.lanes // vector of the last panel
+	if v < first {
+		return smeAll
+	}
+	return smeLast + a64.P(v-first)
+}
+
+// eachC loads or stores the accumulators, row by row.
+func (e *smeTile) eachC(move *a64.Op) {
+	var t tileArgs
+	e.get(smeRow, unsafe.Offsetof(t.c))
+	e.get(smeStep, unsafe.Offsetof(t.ldc))
+	e.rows(func() {
+		for v := range e.vectors() {
+			e.AddImm(smeTmp, smeRow, 4*e.lanes*v)
+			e.I(move, a64.Imm(v), e.mask(v), smeTmp)
+		}
+		e.I(a64.ADD, smeRow, smeRow, smeStep)
+	})
+}
+
+// rows runs body for each row of the tile, whose slice is in smeSlice.
+func (e *smeTile) rows(body func()) {
+	e.MovX(smeSlice, a64.ZR)
+	e.MovImm(smeCount, e.s.MR)
+	e.Loop(smeCount, func() {
+		body()
+		e.AddImm(smeSlice, smeSlice, 1)
+	})
+}
+
+// products is all k of a row tile, in chunks of as many as a slice holds.
+func (e *smeTile) products() {
+	var t tileArgs
+	e.get(smeA, unsafe.Offsetof(t.a))
+	e.get(smeB, unsafe.Offsetof(t.b))
+	e.get(smeStep, unsafe.Offsetof(t.bStride))
+	for p := 1; p < e.s.NR/PanelWidth; p++ {
+		e.I(a64.ADD, smeB+a64.X(p), smeB+a64.X(p-1), smeStep)
+	}
+	done, whole, top := e.NewLabel(), e.NewLabel(), e.NewLabel()
+	e.get(smeLeft, unsafe.Offsetof(t.main))
+	e.I(a64.LSLI, smeLeft, smeLeft, a64.Imm(4)) // KU is 16
+	e.get(smeTmp, unsafe.Offsetof(t.rest))
+	e.I(a64.ADD, smeLeft, smeLeft, smeTmp)
+	e.Bind(top)
+	e.CBZ(smeLeft, done)
+	e.MovImm(smeN, e.lanes)
+	e.Cmp(smeLeft, e.lanes)
+	e.BC(a64.AboveOrEqual, whole)
+	e.MovX(smeN, smeLeft)
+	e.Bind(whole)
+	e.I(a64.SUB, smeLeft, smeLeft, smeN)
+	e.chunk()
+	e.B(top)
+	e.Bind(done)
+}
+
+// chunk is smeN consecutive k.
+func (e *smeTile) chunk() {
+	var t tileArgs
+	column, row := a64.V(0), a64.V(1)
+	e.I(a64.WHILELO, smeK, a64.ZR, smeN)
+	e.MovX(smeRow, smeA)
+	e.get(smeStep, unsafe.Offsetof(t.lda))
+	e.rows(func() {
+		e.I(a64.LD1ZA, a64.Imm(smeTiles), smeK, smeRow)
+		e.I(a64.ADD, smeRow, smeRow, smeStep)
+	})
+	e.AddImm(smeA, smeA, 4*e.lanes)
+	e.MovX(smeSlice, a64.ZR)
+	e.Loop(smeN, func() {
+		e.I(a64.COLUMN, column, smeRows, a64.Imm(smeTiles))
+		for v := range e.vectors() {
+			p := smeB + a64.X(v*e.lanes/PanelWidth)
+			e.AddImm(smeTmp, p, v*e.lanes%PanelWidth*4)
+			e.I(a64.LD1W, row+a64.V(v), smeAll, smeTmp)
+			e.I(a64.FMOPA, a64.Imm(v), smeRows, smeAll, column, row+a64.V(v))
+		}
+		for p := range e.s.NR / PanelWidth {
+			x := smeB + a64.X(p)
+			if e.s.Prefetch > 0 {
+				e.I(a64.PRFM1, x, a64.Imm(e.s.Prefetch))
+			}
+			e.AddImm(x, x, 64)
+		}
+		e.AddImm(smeSlice, smeSlice, 1)
+	})
+}
