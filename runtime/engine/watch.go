@@ -39,6 +39,9 @@ func (e *Engine) look() {
 	e.standing, e.teams, e.refusal = now, teams, refusal
 	e.mu.Unlock()
 	if text := now.note(before, pus); text != "" && e.note != nil {
+		if refusal != nil {
+			text += "; until then requests are refused"
+		}
 		e.note(text + planned)
 	}
 	if refusal != nil && e.displaced != nil {
