@@ -226,7 +226,8 @@ func (d *distance) add(got, want []float32) {
 func (d *distance) check(t *testing.T, tol tolerance) {
 	rms, kl, same := math.Sqrt(d.square/float64(d.elems)), d.kl/float64(d.rows), float64(d.same)/float64(d.rows)
 	t.Logf("%d rows: max %.2g rms %.2g KL %.2g same %.3f", d.rows, d.max, rms, kl, same)
-	if !(d.max <= tol.max && rms <= tol.rms && kl <= tol.kl && same >= tol.argmax) {
+	enough := d.same >= int(tol.argmax*float64(d.rows)) // of few rows one may differ, unless none may
+	if !(d.max <= tol.max && rms <= tol.rms && kl <= tol.kl && enough) {
 		t.Errorf("logits differ from the reference: max %.3g (allowed %.3g), rms %.3g (%.3g), mean KL %.3g (%.3g), equal argmax %.3f (%.3f)",
 			d.max, tol.max, rms, tol.rms, kl, tol.kl, same, tol.argmax)
 	}
