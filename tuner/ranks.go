@@ -35,7 +35,12 @@ func chooseRanks(ctx context.Context, o Options, counts []int) (out chosenRanks,
 	o.Journal = ""
 	var one []float64
 	best := worthRanks
+	began := time.Now()
 	for _, n := range append([]int{1}, counts...) {
+		if one != nil && time.Since(began).Seconds() > ranksEnd*o.Budget.Seconds() {
+			out.rejected = append(out.rejected, plans.Rejected{Candidate: fmt.Sprintf("%d ranks", n), Reason: "not measured: the budget has no time for it; give a larger --budget, or --tp"})
+			continue
+		}
 		o.TP = n
 		seconds, err := forwardSeconds(ctx, o, &out)
 		if err != nil || seconds == nil {
@@ -50,7 +55,13 @@ func chooseRanks(ctx context.Context, o Options, counts []int) (out chosenRanks,
 			best, out.tp = ratio, n
 		}
 	}
-	for i, n := range append([]int{1}, counts...) {
+	for _, a := range out.arms {
+		if len(a.Samples) < minRounds && out.tp > 1 {
+			out.tp = 1
+			out.rejected = append(out.rejected, plans.Rejected{Candidate: "several ranks", Reason: "the budget has no time to compare them with one; give a larger --budget, or --tp"})
+		}
+	}
+	for i, n := range append([]int{1}, counts...)[:len(out.samples)] {
 		if n != out.tp {
 			out.rejected = append(out.rejected, plans.Rejected{Candidate: fmt.Sprintf("%d ranks", n),
 				Reason: fmt.Sprintf("takes %.2f times as long as one rank with the default schedules; more than one must take less than %.2f", out.samples[i], worthRanks)})
@@ -96,13 +107,16 @@ func (t *tuning) forwards(l *pool.Leader, out *chosenRanks) ([]float64, error) {
 	return seconds, nil
 }
 
-// sampleAlone repeats a test until it has enough samples or its time is over.
+// sampleAlone repeats a test until it has enough samples or its time is over; the first one counts where there is time for no more.
 func (t *tuning) sampleAlone(l *pool.Leader, a *arm, x *test) (samples []float64, err error) {
 	t.say("ranks", a.name+", "+x.name, true)
-	if _, err := t.rig.calibrate(l, a, x); err != nil {
+	began := time.Now()
+	first, err := t.rig.calibrate(l, a, x)
+	if err != nil {
 		return nil, err
 	}
-	for began := time.Now(); len(samples) < maxRounds && (len(samples) < minRounds || time.Since(began).Seconds() < ranksEnd/4*t.o.Budget.Seconds()); {
+	samples = []float64{first}
+	for len(samples) < maxRounds && time.Since(began).Seconds() < ranksEnd/4*t.o.Budget.Seconds() {
 		s, err := t.rig.sample(l, a, x)
 		if err != nil {
 			return nil, err

@@ -115,6 +115,7 @@ func TestChooseRanks(t *testing.T) {
 	if len(o.Profile.CorePUs()) < 2 {
 		t.Skip("needs two PUs")
 	}
+	o.Budget = time.Minute // it ends long before
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,15 @@ func TestChooseRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.arms) != 4 || len(r.samples) != 2 || len(r.rejected) != 1 || r.samples[0] != 1 || (r.tp == 2) != (r.samples[1] < worthRanks) {
+	if len(r.samples) == 1 {
+		t.Skip("this machine is too busy to compare ranks in 6 s")
+	}
+	if len(r.arms) != 4 || len(r.samples) != 2 || len(r.rejected) < 1 || r.samples[0] != 1 || r.tp == 2 && r.samples[1] >= worthRanks {
 		t.Errorf("%+v", r)
+	}
+	o.Budget = time.Nanosecond
+	if r, err = chooseRanks(context.Background(), o, []int{2}); err != nil || r.tp != 1 || len(r.rejected) != 1 || !strings.Contains(r.rejected[0].Reason, "no time") {
+		t.Errorf("without time: %+v, %v", r, err)
 	}
 }
 
