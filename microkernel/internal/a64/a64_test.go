@@ -2,17 +2,13 @@ package a64
 
 import (
 	"bytes"
-	"encoding/hex"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"sandwich/microkernel/internal/asmtest"
+)
 
 const every = DotProd | I8MM | SME
 
@@ -61,69 +57,14 @@ func TestGolden(t *testing.T) {
 	for i, l := range lines {
 		fmt.Fprintf(&got, "%x  %s\n", codes[i], l)
 	}
-	const path = "testdata/golden.txt"
-	if *update {
-		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wl, gl := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
-	for i := range min(len(wl), len(gl)) {
-		if wl[i] != gl[i] {
-			t.Fatalf("line %d:\n got %s\nwant %s", i+1, gl[i], wl[i])
-		}
-	}
-	if len(wl) != len(gl) {
-		t.Fatalf("%d lines, want %d", len(gl), len(wl))
-	}
+	asmtest.Golden(t, "testdata/golden.txt", got.String())
 }
 
-// TestAgainstLLVM assembles random operands of every instruction with llvm-mc and compares the bytes. It needs
-// llvm-mc, which only developers have; the golden bytes stand in for it elsewhere.
+// TestAgainstLLVM compares the bytes of random operands of every instruction with those of llvm-mc.
 func TestAgainstLLVM(t *testing.T) {
-	var llvm string
-	for _, n := range []string{"llvm-mc", "llvm-mc-14"} {
-		if p, err := exec.LookPath(n); err == nil {
-			llvm = p
-		}
-	}
-	if llvm == "" {
-		t.Skip("no llvm-mc on PATH: the golden bytes stand alone")
-	}
+	llvm := asmtest.FindLLVM(t, "", "-triple=aarch64", "-mattr=+v8.6a,+dotprod,+i8mm,+sve,+sme")
 	lines, want := encodings(t, 1, 40)
-	cmd := exec.Command(llvm, "-triple=aarch64", "-mattr=+v8.6a,+dotprod,+i8mm,+sve,+sme", "-show-encoding")
-	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("llvm-mc: %v\n%.3000s", err, errs.String())
-	}
-	n, bad := 0, 0
-	for _, l := range strings.Split(out.String(), "\n") {
-		_, enc, ok := strings.Cut(l, "encoding: [")
-		if !ok {
-			continue
-		}
-		enc = strings.ReplaceAll(strings.TrimSuffix(strings.TrimSpace(enc), "]"), "0x", "")
-		b, err := hex.DecodeString(strings.ReplaceAll(enc, ",", ""))
-		if err != nil {
-			t.Fatalf("llvm-mc printed %q", l)
-		}
-		if n < len(want) && !bytes.Equal(b, want[n]) {
-			if bad++; bad < 30 {
-				t.Errorf("%-50s ours % x llvm % x", lines[n], want[n], b)
-			}
-		}
-		n++
-	}
-	if n != len(want) {
-		t.Fatalf("llvm-mc encoded %d of %d instructions\n%.2000s", n, len(want), errs.String())
-	}
-	t.Logf("%d instructions, %d differ", n, bad)
+	llvm.Compare(t, lines, want)
 }
 
 // TestFlow pins branches, constants and long additions, which the table does not hold.

@@ -2,15 +2,13 @@ package asm
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"sandwich/microkernel/internal/asmtest"
+)
 
 // TestGolden pins the bytes of three draws of every instruction. The file was compared with llvm-mc when it was written.
 func TestGolden(t *testing.T) {
@@ -35,25 +33,7 @@ func TestGolden(t *testing.T) {
 	for range 100 {
 		one(g.scalar)
 	}
-	const path = "testdata/golden.txt"
-	if *update {
-		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wl, gl := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
-	for i := range min(len(wl), len(gl)) {
-		if wl[i] != gl[i] {
-			t.Fatalf("line %d:\n got %s\nwant %s", i+1, gl[i], wl[i])
-		}
-	}
-	if len(wl) != len(gl) {
-		t.Fatalf("%d lines, want %d", len(gl), len(wl))
-	}
+	asmtest.Golden(t, "testdata/golden.txt", got.String())
 }
 
 func TestLabelsAndPool(t *testing.T) {

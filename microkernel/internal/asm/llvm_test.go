@@ -1,12 +1,11 @@
 package asm
 
 import (
-	"bytes"
-	"encoding/hex"
 	"math/rand/v2"
-	"os/exec"
 	"strings"
 	"testing"
+
+	"sandwich/microkernel/internal/asmtest"
 )
 
 // shape says what the operands of an op look like beyond its form.
@@ -210,18 +209,16 @@ func text32(s shape, line string, ops []Operand) string {
 	return line
 }
 
-// TestAgainstLLVM assembles random operands of every instruction with llvm-mc and compares the bytes. It needs
-// llvm-mc, which only developers have; the golden bytes stand in for it elsewhere.
+// findLLVM is llvm-mc for x86-64 in the syntax of Trace.
+func findLLVM(t *testing.T) asmtest.LLVM {
+	t.Helper()
+	return asmtest.FindLLVM(t, ".intel_syntax noprefix\n",
+		"-triple=x86_64", "-mcpu=sapphirerapids", "-mattr=+avxvnni", "-x86-asm-syntax=intel", "-output-asm-variant=1")
+}
+
+// TestAgainstLLVM compares the bytes of random operands of every instruction with those of llvm-mc.
 func TestAgainstLLVM(t *testing.T) {
-	var llvm string
-	for _, n := range []string{"llvm-mc", "llvm-mc-14"} {
-		if p, err := exec.LookPath(n); err == nil {
-			llvm = p
-		}
-	}
-	if llvm == "" {
-		t.Skip("no llvm-mc on PATH: the golden bytes stand alone")
-	}
+	llvm := findLLVM(t)
 	g := generator{rand.New(rand.NewPCG(1, 2))}
 	var lines []string
 	var want [][]byte
@@ -258,7 +255,7 @@ func TestAgainstLLVM(t *testing.T) {
 		lines = append(lines, line)
 		want = append(want, code)
 	}
-	compareLLVM(t, llvm, lines, want)
+	llvm.Compare(t, lines, want)
 }
 
 func (g generator) scalar(a *Asm) {
@@ -306,37 +303,4 @@ func (g generator) scalar(a *Asm) {
 	case 17:
 		a.KMovQ(k, r())
 	}
-}
-
-func compareLLVM(t *testing.T, llvm string, lines []string, want [][]byte) {
-	t.Helper()
-	cmd := exec.Command(llvm, "-triple=x86_64", "-mcpu=sapphirerapids", "-mattr=+avxvnni", "-show-encoding", "-x86-asm-syntax=intel", "-output-asm-variant=1")
-	cmd.Stdin = strings.NewReader(".intel_syntax noprefix\n" + strings.Join(lines, "\n") + "\n")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("llvm-mc: %v\n%.3000s", err, errs.String())
-	}
-	n, bad := 0, 0
-	for _, l := range strings.Split(out.String(), "\n") {
-		_, enc, ok := strings.Cut(l, "encoding: [")
-		if !ok {
-			continue
-		}
-		enc = strings.ReplaceAll(strings.TrimSuffix(strings.TrimSpace(enc), "]"), "0x", "")
-		b, err := hex.DecodeString(strings.ReplaceAll(enc, ",", ""))
-		if err != nil {
-			t.Fatalf("llvm-mc printed %q", l)
-		}
-		if n < len(want) && !bytes.Equal(b, want[n]) {
-			if bad++; bad < 30 {
-				t.Errorf("%-60s ours % x\n%66sllvm % x", lines[n], want[n], "", b)
-			}
-		}
-		n++
-	}
-	if n != len(want) {
-		t.Fatalf("llvm-mc encoded %d of %d instructions\n%.2000s", n, len(want), errs.String())
-	}
-	t.Logf("%d instructions, %d differ", n, bad)
 }

@@ -3,7 +3,6 @@ package asm
 import (
 	"encoding/hex"
 	"math/rand/v2"
-	"os/exec"
 	"testing"
 )
 
@@ -41,12 +40,7 @@ func TestTileGolden(t *testing.T) {
 
 // TestTilesAgainstLLVM encodes random operands of every instruction of AMX.
 func TestTilesAgainstLLVM(t *testing.T) {
-	llvm, err := exec.LookPath("llvm-mc-14")
-	if err != nil {
-		if llvm, err = exec.LookPath("llvm-mc"); err != nil {
-			t.Skip("no llvm-mc on PATH: the golden bytes stand alone")
-		}
-	}
+	llvm := findLLVM(t)
 	g := generator{rand.New(rand.NewPCG(5, 6))}
 	var lines []string
 	var want [][]byte
@@ -76,7 +70,7 @@ func TestTilesAgainstLLVM(t *testing.T) {
 		}
 		lines, want = append(lines, line), append(want, code)
 	}
-	compareLLVM(t, llvm, lines, want)
+	llvm.Compare(t, lines, want)
 }
 
 func TestTilesRefused(t *testing.T) {
