@@ -5,8 +5,9 @@ package a64
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
+
+	"sandwich/microkernel/internal/code"
 )
 
 // Level is the architecture extension a program may use. An instruction beyond it is an error at Finish, so that a kernel
@@ -22,7 +23,7 @@ const (
 )
 
 // Label is a place in the code that branches may name before or after it is bound.
-type Label int
+type Label = code.Label
 
 // V is a vector register, 0 to 31, at whatever width and arrangement the instruction gives it.
 type V uint8
@@ -54,38 +55,25 @@ type fixup struct {
 
 // Asm collects the code of one function. The zero value is not ready; use New.
 type Asm struct {
+	code.Function
 	level  Level
-	buf    []byte
-	labels []int // offset of each label, -1 while unbound
 	jumps  []fixup
-	pool   []byte
 	consts []fixup
-	err    error
-	trace  func(text string)
 }
 
 // New starts an empty function that may use the given extensions.
-func New(level Level) *Asm { return &Asm{level: level} }
+func New(level Level) *Asm { return &Asm{Function: code.New("a64"), level: level} }
 
-// Trace makes the assembler report the text of each instruction, for listings and for tests against a disassembler.
-func (a *Asm) Trace(f func(text string)) { a.trace = f }
-
-func (a *Asm) fail(format string, args ...any) {
-	if a.err == nil {
-		a.err = fmt.Errorf("a64: offset %d: "+format, append([]any{len(a.buf)}, args...)...)
-	}
-}
-
-func (a *Asm) put(w uint32) { a.buf = binary.LittleEndian.AppendUint32(a.buf, w) }
+func (a *Asm) put(w uint32) { a.Bytes = binary.LittleEndian.AppendUint32(a.Bytes, w) }
 
 // I appends an instruction. The operands are those of its syntax, from left to right.
 func (a *Asm) I(o *Op, args ...Operand) {
 	if o.level&^a.level != 0 {
-		a.fail("%s is beyond the instruction set of this function", o.syntax)
+		a.Fail("%s is beyond the instruction set of this function", o.syntax)
 		return
 	}
 	if len(args) != len(o.fields) {
-		a.fail("%s takes %d operands, not %d", o.syntax, len(o.fields), len(args))
+		a.Fail("%s takes %d operands, not %d", o.syntax, len(o.fields), len(args))
 		return
 	}
 	w := o.word
@@ -93,64 +81,27 @@ func (a *Asm) I(o *Op, args ...Operand) {
 		c, v := args[i].operand()
 		bits, ok := f.encode(v)
 		if c != f.class || !ok {
-			a.fail("%s: operand %d cannot be %v", o.syntax, i+1, args[i])
+			a.Fail("%s: operand %d cannot be %v", o.syntax, i+1, args[i])
 			return
 		}
 		w |= bits
 	}
-	if a.trace != nil {
-		a.trace(o.text(args))
+	if a.Traced() {
+		a.Note(o.text(args))
 	}
 	a.put(w)
 }
 
-// NewLabel makes an unbound label.
-func (a *Asm) NewLabel() Label {
-	a.labels = append(a.labels, -1)
-	return Label(len(a.labels) - 1)
-}
-
-// Bind places the label at the present end of the code.
-func (a *Asm) Bind(l Label) {
-	if a.labels[l] >= 0 {
-		a.fail("label %d bound twice", l)
-	}
-	a.labels[l] = len(a.buf)
-}
-
-// Here makes a label bound at the present end of the code.
-func (a *Asm) Here() Label {
-	l := a.NewLabel()
-	a.Bind(l)
-	return l
-}
-
 // Align pads with no-operations to a multiple of n bytes, for the heads of hot loops.
 func (a *Asm) Align(n int) {
-	for len(a.buf)%n != 0 {
+	for len(a.Bytes)%n != 0 {
 		a.put(0xD503201F)
 	}
 }
 
-// constant places bytes in the function's own pool, which follows the code, aligned to their length, and returns where. Equal
-// constants of equal length are stored once.
-func (a *Asm) constant(data []byte) int {
-	n := len(data)
-	for off := 0; off+n <= len(a.pool); off += n {
-		if string(a.pool[off:off+n]) == string(data) {
-			return off
-		}
-	}
-	for len(a.pool)%n != 0 {
-		a.pool = append(a.pool, 0)
-	}
-	a.pool = append(a.pool, data...)
-	return len(a.pool) - n
-}
-
 // ConstQ loads sixteen constant bytes into a vector register.
 func (a *Asm) ConstQ(v V, data [16]byte) {
-	a.consts = append(a.consts, fixup{at: len(a.buf), target: a.constant(data[:]), field: literal})
+	a.consts = append(a.consts, fixup{at: len(a.Bytes), target: a.Constant(data[:]), field: literal})
 	a.put(0x9C000000 | uint32(v))
 }
 
@@ -174,36 +125,26 @@ func (a *Asm) SplatF(v V, f float32) { a.Splat(v, math.Float32bits(f)) }
 // that is a multiple of 64. The error names the first instruction that could not be encoded.
 func (a *Asm) Finish() ([]byte, error) {
 	for _, f := range a.jumps {
-		if a.labels[f.target] < 0 {
-			a.fail("label %d is never bound", f.target)
-			break
-		}
-		a.patch(f, a.labels[f.target])
+		a.patch(f, a.Target(Label(f.target)))
 	}
-	if len(a.pool) > 0 {
-		for len(a.buf)%64 != 0 {
-			a.put(0) // undefined: nothing runs into the pool
-		}
-		base := len(a.buf)
-		for _, f := range a.consts {
-			a.patch(f, base+f.target)
-		}
-		a.buf = append(a.buf, a.pool...)
+	pool := a.ClosePool(0, 0, 0, 0) // UDF #0
+	for _, f := range a.consts {
+		a.patch(f, pool+f.target)
 	}
-	if a.err != nil {
-		return nil, a.err
+	if err := a.Err(); err != nil {
+		return nil, err
 	}
-	return a.buf, nil
+	return a.Bytes, nil
 }
 
 // patch puts the distance to an offset of the code into an instruction.
 func (a *Asm) patch(f fixup, to int) {
 	d := (to - f.at) / 4
 	if limit := 1 << (f.field.bits - 1); d < -limit || d >= limit {
-		a.fail("a branch or load of %d bytes does not reach", 4*d)
+		a.Fail("a branch or load of %d bytes does not reach", 4*d)
 		return
 	}
-	w := binary.LittleEndian.Uint32(a.buf[f.at:])
+	w := binary.LittleEndian.Uint32(a.Bytes[f.at:])
 	w |= uint32(d) & (1<<f.field.bits - 1) << f.field.at
-	binary.LittleEndian.PutUint32(a.buf[f.at:], w)
+	binary.LittleEndian.PutUint32(a.Bytes[f.at:], w)
 }

@@ -28,7 +28,7 @@ var (
 )
 
 func (a *Asm) jump(word uint32, l Label, f branchField) {
-	a.jumps = append(a.jumps, fixup{at: len(a.buf), target: int(l), field: f})
+	a.jumps = append(a.jumps, fixup{at: len(a.Bytes), target: int(l), field: f})
 	a.put(word)
 }
 
@@ -81,7 +81,7 @@ func (a *Asm) AddImm(d, s X, v int) {
 		o, v = SUBI, -v
 	}
 	if v >= 1<<24 {
-		a.fail("%d is too far for an addition", v)
+		a.Fail("%d is too far for an addition", v)
 		return
 	}
 	if high := v >> 12; high != 0 {

@@ -2,8 +2,9 @@ package asm
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
+
+	"sandwich/microkernel/internal/code"
 )
 
 // Level is the vector extension a program may use. An instruction beyond it is an error at Finish, so that a kernel built
@@ -17,7 +18,7 @@ const (
 )
 
 // Label is a place in the code that jumps may name before or after it is bound.
-type Label int
+type Label = code.Label
 
 type fixup struct {
 	at, end int // offset of the 32-bit field, and of the byte after its instruction
@@ -26,40 +27,24 @@ type fixup struct {
 
 // Asm collects the code of one function. The zero value is not ready; use New.
 type Asm struct {
+	code.Function
 	level  Level
-	buf    []byte
-	labels []int // offset of each label, -1 while unbound
 	jumps  []fixup
-	pool   []byte
 	consts []fixup
-	err    error
-	trace  func(start int, text string)
 }
 
 // New starts an empty function for the given level.
-func New(level Level) *Asm { return &Asm{level: level} }
-
-// Trace makes the assembler report each instruction as its offset and text, for listings and for tests against a disassembler.
-func (a *Asm) Trace(f func(start int, text string)) { a.trace = f }
-
-// Pos is the number of bytes of code so far.
-func (a *Asm) Pos() int { return len(a.buf) }
+func New(level Level) *Asm { return &Asm{Function: code.New("asm"), level: level} }
 
 // Level is the level the function is assembled for.
 func (a *Asm) Level() Level { return a.level }
 
-func (a *Asm) fail(format string, args ...any) {
-	if a.err == nil {
-		a.err = fmt.Errorf("asm: offset %d: "+format, append([]any{len(a.buf)}, args...)...)
-	}
-}
+func (a *Asm) put(b ...byte) { a.Bytes = append(a.Bytes, b...) }
 
-func (a *Asm) put(b ...byte) { a.buf = append(a.buf, b...) }
+func (a *Asm) put32(v int32) { a.Bytes = binary.LittleEndian.AppendUint32(a.Bytes, uint32(v)) }
 
-func (a *Asm) put32(v int32) { a.buf = binary.LittleEndian.AppendUint32(a.buf, uint32(v)) }
-
-func (a *Asm) note(start int, name string, ops ...Operand) {
-	if a.trace == nil {
+func (a *Asm) note(name string, ops ...Operand) {
+	if !a.Traced() {
 		return
 	}
 	s := name
@@ -70,28 +55,7 @@ func (a *Asm) note(start int, name string, ops ...Operand) {
 		}
 		s += sep + textOf(o)
 	}
-	a.trace(start, s)
-}
-
-// NewLabel makes an unbound label.
-func (a *Asm) NewLabel() Label {
-	a.labels = append(a.labels, -1)
-	return Label(len(a.labels) - 1)
-}
-
-// Bind places the label at the present end of the code.
-func (a *Asm) Bind(l Label) {
-	if a.labels[l] >= 0 {
-		a.fail("label %d bound twice", l)
-	}
-	a.labels[l] = len(a.buf)
-}
-
-// Here makes a label bound at the present end of the code.
-func (a *Asm) Here() Label {
-	l := a.NewLabel()
-	a.Bind(l)
-	return l
+	a.Note(s)
 }
 
 // Const returns a memory operand for constant bytes in the function's own pool, which follows the code. Equal constants of
@@ -99,20 +63,10 @@ func (a *Asm) Here() Label {
 func (a *Asm) Const(data []byte) Mem {
 	n := len(data)
 	if n == 0 || n > 64 || n&(n-1) != 0 {
-		a.fail("constant of %d bytes", n)
+		a.Fail("constant of %d bytes", n)
 		return Mem{}
 	}
-	for off := 0; off+n <= len(a.pool); off += n {
-		if string(a.pool[off:off+n]) == string(data) {
-			return Mem{base: noReg, index: noReg, scale: 1, pool: int32(off) + 1}
-		}
-	}
-	for len(a.pool)%n != 0 {
-		a.pool = append(a.pool, 0)
-	}
-	off := len(a.pool)
-	a.pool = append(a.pool, data...)
-	return Mem{base: noReg, index: noReg, scale: 1, pool: int32(off) + 1}
+	return Mem{base: noReg, index: noReg, scale: 1, pool: int32(a.Constant(data)) + 1}
 }
 
 // ConstU32 is a pool constant of one 32-bit word, to be loaded by a broadcast.
@@ -133,27 +87,22 @@ func (a *Asm) ConstU32s(v ...uint32) Mem {
 // Finish resolves labels and constants and returns the machine code. The code is position independent and wants an address
 // that is a multiple of 64. The error names the first instruction that could not be encoded.
 func (a *Asm) Finish() ([]byte, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
 	for _, f := range a.jumps {
-		to := a.labels[f.target]
-		if to < 0 {
-			return nil, fmt.Errorf("asm: label %d is never bound", f.target)
-		}
-		binary.LittleEndian.PutUint32(a.buf[f.at:], uint32(int32(to-f.end)))
+		a.patch(f, a.Target(Label(f.target)))
 	}
-	code := a.buf
-	if len(a.pool) > 0 {
-		for len(code)%64 != 0 {
-			code = append(code, 0xCC)
-		}
-		base := len(code)
-		code = append(code, a.pool...)
-		for _, f := range a.consts {
-			d := int32(binary.LittleEndian.Uint32(code[f.at:])) + int32(base+f.target-f.end)
-			binary.LittleEndian.PutUint32(code[f.at:], uint32(d))
-		}
+	pool := a.ClosePool(0xCC) // int3
+	for _, f := range a.consts {
+		a.patch(f, pool+f.target)
 	}
-	return code, nil
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	return a.Bytes, nil
+}
+
+// patch adds the distance from the end of an instruction to an offset of the code into its 32-bit field, which holds what the
+// operand adds to it.
+func (a *Asm) patch(f fixup, to int) {
+	field := a.Bytes[f.at:]
+	binary.LittleEndian.PutUint32(field, binary.LittleEndian.Uint32(field)+uint32(int32(to-f.end)))
 }

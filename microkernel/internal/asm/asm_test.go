@@ -17,7 +17,7 @@ func TestGolden(t *testing.T) {
 	one := func(f func(a *Asm)) {
 		a := New(AVX512)
 		var line string
-		a.Trace(func(_ int, s string) { line = s })
+		a.Trace(func(s string) { line = s })
 		f(a)
 		if code, err := a.Finish(); err == nil {
 			fmt.Fprintf(&got, "%-24x %s\n", code, line)

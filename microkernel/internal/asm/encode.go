@@ -14,7 +14,6 @@ type fields struct {
 
 // I emits one vector instruction: its operands in Intel order. The shorter VEX encoding is taken wherever it can say the same.
 func (a *Asm) I(o *Op, ops ...Operand) {
-	start := len(a.buf)
 	f, opcode, ok := a.sort(o, ops)
 	if !ok {
 		return
@@ -29,10 +28,10 @@ func (a *Asm) I(o *Op, ops ...Operand) {
 		a.put(opcode)
 		a.modRM(&f, 1)
 	case o.has&evex == 0:
-		a.fail("%s has no encoding for these operands (512 bits, a mask, a broadcast, a register above 15, or memory)", o.name)
+		a.Fail("%s has no encoding for these operands (512 bits, a mask, a broadcast, a register above 15, or memory)", o.name)
 		return
 	case a.level < AVX512:
-		a.fail("%s with these operands needs AVX-512", o.name)
+		a.Fail("%s with these operands needs AVX-512", o.name)
 		return
 	default:
 		a.evexPrefix(o, &f)
@@ -43,8 +42,8 @@ func (a *Asm) I(o *Op, ops ...Operand) {
 		a.put(byte(f.imm))
 	}
 	a.closePool(&f)
-	if a.trace != nil {
-		a.noteVector(start, o, &f, ops)
+	if a.Traced() {
+		a.noteVector(o, &f, ops)
 	}
 }
 
@@ -53,7 +52,7 @@ func (a *Asm) sort(o *Op, ops []Operand) (f fields, opcode byte, ok bool) {
 	f.imm = -1
 	opcode = o.opcode
 	if len(ops) != o.form.arity() {
-		a.fail("%s takes %d operands, not %d", o.name, o.form.arity(), len(ops))
+		a.Fail("%s takes %d operands, not %d", o.name, o.form.arity(), len(ops))
 		return f, 0, false
 	}
 	for _, x := range ops {
@@ -94,27 +93,27 @@ func (a *Asm) sort(o *Op, ops []Operand) (f fields, opcode byte, ok bool) {
 	case rvmi, rmi, mri, vmi:
 		i, is := ops[n-1].(Imm)
 		if !is {
-			a.fail("%s wants an immediate last", o.name)
+			a.Fail("%s wants an immediate last", o.name)
 		}
 		f.imm = int(i)
 	case rvmr:
 		v, is := ops[n-1].(Vec)
 		if !is || v.n > 15 {
-			a.fail("%s wants a vector register below 16 last", o.name)
+			a.Fail("%s wants a vector register below 16 last", o.name)
 		}
 		f.imm = int(v.n) << 4
 	}
 	if f.isMem && f.mem.bcast {
 		if o.has&bc == 0 {
-			a.fail("%s has no embedded broadcast", o.name)
+			a.Fail("%s has no embedded broadcast", o.name)
 		}
 	}
-	return f, opcode, a.err == nil
+	return f, opcode, a.Err() == nil
 }
 
 func (a *Asm) decorate(o *Op, f *fields, k Mask, zero bool) {
 	if zero && k == K0 {
-		a.fail("%s: zeroing needs a mask other than k0", o.name)
+		a.Fail("%s: zeroing needs a mask other than k0", o.name)
 	}
 	f.mask, f.zero = k, zero
 }
@@ -131,14 +130,14 @@ func (a *Asm) setReg(o *Op, f *fields, x Operand) {
 	case Reg:
 		f.reg = uint8(r)
 	default:
-		a.fail("%s: operand %s cannot stand in the register field", o.name, textOf(x))
+		a.Fail("%s: operand %s cannot stand in the register field", o.name, textOf(x))
 	}
 }
 
 func (a *Asm) setV(o *Op, f *fields, x Operand) {
 	v, is := x.(Vec)
 	if !is {
-		a.fail("%s: operand %s must be a vector register", o.name, textOf(x))
+		a.Fail("%s: operand %s must be a vector register", o.name, textOf(x))
 		return
 	}
 	f.vvvv = v.n
@@ -158,14 +157,14 @@ func (a *Asm) setRM(o *Op, f *fields, x Operand) {
 		f.rmReg = uint8(r)
 	case Mem:
 		if r.pool == 0 && r.base > R15 || r.index == RSP {
-			a.fail("%s: memory operand without a base, or indexed by rsp", o.name)
+			a.Fail("%s: memory operand without a base, or indexed by rsp", o.name)
 		}
 		f.isMem, f.mem = true, r
 		if r.mask != K0 {
 			a.decorate(o, f, r.mask, false)
 		}
 	default:
-		a.fail("%s: operand %s cannot stand in the register-or-memory field", o.name, textOf(x))
+		a.Fail("%s: operand %s cannot stand in the register-or-memory field", o.name, textOf(x))
 	}
 }
 
@@ -231,7 +230,7 @@ func (a *Asm) modRM(f *fields, unit int32) {
 func (a *Asm) modMem(reg uint8, m *Mem, unit int32) {
 	if m.pool != 0 {
 		a.put(reg | 5)
-		a.consts = append(a.consts, fixup{at: len(a.buf), target: int(m.pool - 1)})
+		a.consts = append(a.consts, fixup{at: len(a.Bytes), target: int(m.pool - 1)})
 		a.put32(m.disp)
 		return
 	}
@@ -267,12 +266,12 @@ func (a *Asm) modMem(reg uint8, m *Mem, unit int32) {
 // closePool notes where the instruction of the newest pool reference ends, which is what its displacement counts from.
 func (a *Asm) closePool(f *fields) {
 	if f.isMem && f.mem.pool != 0 {
-		a.consts[len(a.consts)-1].end = len(a.buf)
+		a.consts[len(a.consts)-1].end = len(a.Bytes)
 	}
 }
 
 // noteVector lists the instruction, an embedded broadcast with its count of lanes.
-func (a *Asm) noteVector(start int, o *Op, f *fields, ops []Operand) {
+func (a *Asm) noteVector(o *Op, f *fields, ops []Operand) {
 	shown := make([]Operand, len(ops))
 	for i, x := range ops {
 		shown[i] = x
@@ -281,5 +280,5 @@ func (a *Asm) noteVector(start int, o *Op, f *fields, ops []Operand) {
 			shown[i] = m
 		}
 	}
-	a.note(start, o.name, shown...)
+	a.note(o.name, shown...)
 }

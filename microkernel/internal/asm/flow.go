@@ -22,8 +22,8 @@ const (
 
 // Jcc jumps to the label when the condition holds. Backward jumps take the short form where it reaches.
 func (a *Asm) Jcc(c Cond, l Label) {
-	if to := a.labels[l]; to >= 0 {
-		if d := to - (len(a.buf) + 2); d >= -128 {
+	if to, ok := a.Bound(l); ok {
+		if d := to - (len(a.Bytes) + 2); d >= -128 {
 			a.put(0x70|byte(c), byte(d))
 			return
 		}
@@ -34,8 +34,8 @@ func (a *Asm) Jcc(c Cond, l Label) {
 
 // Jmp jumps to the label.
 func (a *Asm) Jmp(l Label) {
-	if to := a.labels[l]; to >= 0 {
-		if d := to - (len(a.buf) + 2); d >= -128 {
+	if to, ok := a.Bound(l); ok {
+		if d := to - (len(a.Bytes) + 2); d >= -128 {
 			a.put(0xEB, byte(d))
 			return
 		}
@@ -45,9 +45,9 @@ func (a *Asm) Jmp(l Label) {
 }
 
 func (a *Asm) jump32(l Label) {
-	at := len(a.buf)
+	at := len(a.Bytes)
 	a.put32(0)
-	a.jumps = append(a.jumps, fixup{at: at, end: len(a.buf), target: int(l)})
+	a.jumps = append(a.jumps, fixup{at: at, end: len(a.Bytes), target: int(l)})
 }
 
 // nops[n] is the recommended no-operation of n bytes.
@@ -64,7 +64,7 @@ var nops = [...][]byte{
 
 // Align pads with no-operations to a multiple of n bytes, for the heads of hot loops.
 func (a *Asm) Align(n int) {
-	for pad := (n - len(a.buf)%n) % n; pad > 0; {
+	for pad := (n - len(a.Bytes)%n) % n; pad > 0; {
 		k := min(pad, 8)
 		a.put(nops[k]...)
 		pad -= k

@@ -230,7 +230,7 @@ func TestAgainstLLVM(t *testing.T) {
 			}
 			a := New(AVX512)
 			var line string
-			a.Trace(func(_ int, s string) { line = s })
+			a.Trace(func(s string) { line = s })
 			a.I(o, ops...)
 			code, err := a.Finish()
 			if err != nil {
@@ -246,7 +246,7 @@ func TestAgainstLLVM(t *testing.T) {
 	for range 400 {
 		a := New(AVX512)
 		var line string
-		a.Trace(func(_ int, s string) { line = s })
+		a.Trace(func(s string) { line = s })
 		g.scalar(a)
 		code, err := a.Finish()
 		if err != nil {

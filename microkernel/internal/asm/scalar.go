@@ -31,7 +31,6 @@ func (a *Asm) rmem(w uint8, reg uint8, m Mem, opcode ...byte) {
 
 // Mov copies a 64-bit value: register to register, memory to register or register to memory.
 func (a *Asm) Mov(dst, src Operand) {
-	start := len(a.buf)
 	switch d := dst.(type) {
 	case Reg:
 		switch s := src.(type) {
@@ -40,52 +39,47 @@ func (a *Asm) Mov(dst, src Operand) {
 		case Mem:
 			a.rmem(1, uint8(d), s, 0x8B)
 		default:
-			a.fail("mov from %s", textOf(src))
+			a.Fail("mov from %s", textOf(src))
 		}
 	case Mem:
 		s, is := src.(Reg)
 		if !is {
-			a.fail("mov to memory from %s", textOf(src))
+			a.Fail("mov to memory from %s", textOf(src))
 			return
 		}
 		a.rmem(1, uint8(s), d, 0x89)
 	default:
-		a.fail("mov to %s", textOf(dst))
+		a.Fail("mov to %s", textOf(dst))
 	}
-	a.note(start, "mov", dst, src)
+	a.note("mov", dst, src)
 }
 
 // Mov32 loads a 32-bit value from memory into a register, the upper half zeroed.
 func (a *Asm) Mov32(dst Reg, m Mem) {
-	start := len(a.buf)
 	a.rmem(0, uint8(dst), m, 0x8B)
-	a.note(start, "mov", reg32(dst), m)
+	a.note("mov", reg32(dst), m)
 }
 
 // Store32 stores the low 32 bits of a register.
 func (a *Asm) Store32(m Mem, src Reg) {
-	start := len(a.buf)
 	a.rmem(0, uint8(src), m, 0x89)
-	a.note(start, "mov", m, reg32(src))
+	a.note("mov", m, reg32(src))
 }
 
 // MovSXD loads a 32-bit value from memory and extends its sign to 64 bits.
 func (a *Asm) MovSXD(dst Reg, m Mem) {
-	start := len(a.buf)
 	a.rmem(1, uint8(dst), m, 0x63)
-	a.note(start, "movsxd", dst, m)
+	a.note("movsxd", dst, m)
 }
 
 // MovZX16 loads a 16-bit value from memory, zero extended.
 func (a *Asm) MovZX16(dst Reg, m Mem) {
-	start := len(a.buf)
 	a.rmem(0, uint8(dst), m, 0x0F, 0xB7)
-	a.note(start, "movzx", reg32(dst), wordMem{m})
+	a.note("movzx", reg32(dst), wordMem{m})
 }
 
 // MovImm sets a register to a constant.
 func (a *Asm) MovImm(dst Reg, v uint64) {
-	start := len(a.buf)
 	if v>>32 == 0 {
 		if dst >= R8 {
 			a.rex(0, 0, 0, uint8(dst))
@@ -95,9 +89,9 @@ func (a *Asm) MovImm(dst Reg, v uint64) {
 	} else {
 		a.rex(1, 0, 0, uint8(dst))
 		a.put(0xB8 | uint8(dst)&7)
-		a.buf = binary.LittleEndian.AppendUint64(a.buf, v)
+		a.Bytes = binary.LittleEndian.AppendUint64(a.Bytes, v)
 	}
-	a.note(start, "movabs", dst, wide(v))
+	a.note("movabs", dst, wide(v))
 }
 
 // The arithmetic group: 64-bit add, or, and, sub, xor and compare share one encoding, told apart by a number.
@@ -113,7 +107,6 @@ const (
 var aluNames = [...]string{"add", "or", "", "", "and", "sub", "xor", "cmp"}
 
 func (a *Asm) alu(ext byte, dst Reg, src Operand) {
-	start := len(a.buf)
 	switch s := src.(type) {
 	case Reg:
 		a.rr(ext<<3|1, s, dst)
@@ -132,9 +125,9 @@ func (a *Asm) alu(ext byte, dst Reg, src Operand) {
 			a.put32(int32(s))
 		}
 	default:
-		a.fail("%s from %s", aluNames[ext], textOf(src))
+		a.Fail("%s from %s", aluNames[ext], textOf(src))
 	}
-	a.note(start, aluNames[ext], dst, src)
+	a.note(aluNames[ext], dst, src)
 }
 
 // Add adds a register, memory or Imm32 to a register (64 bits), and sets the flags, as do the next five.
@@ -157,25 +150,22 @@ func (a *Asm) Cmp(dst Reg, src Operand) { a.alu(aluCmp, dst, src) }
 
 // Test sets the flags of x and y.
 func (a *Asm) Test(x, y Reg) {
-	start := len(a.buf)
 	a.rr(0x85, y, x)
-	a.note(start, "test", x, y)
+	a.note("test", x, y)
 }
 
 // Dec subtracts one; the carry flag stays.
 func (a *Asm) Dec(r Reg) {
-	start := len(a.buf)
 	a.rex(1, 0, 0, uint8(r))
 	a.put(0xFF, 0xC8|uint8(r)&7)
-	a.note(start, "dec", r)
+	a.note("dec", r)
 }
 
 // IMul multiplies dst by src, keeping the low 64 bits.
 func (a *Asm) IMul(dst, src Reg) {
-	start := len(a.buf)
 	a.rex(1, uint8(dst), 0, uint8(src))
 	a.put(0x0F, 0xAF, 0xC0|uint8(dst)&7<<3|uint8(src)&7)
-	a.note(start, "imul", dst, src)
+	a.note("imul", dst, src)
 }
 
 // Shl shifts left by a constant.
@@ -185,41 +175,37 @@ func (a *Asm) Shl(r Reg, n uint8) { a.shift(4, "shl", r, n) }
 func (a *Asm) Shr(r Reg, n uint8) { a.shift(5, "shr", r, n) }
 
 func (a *Asm) shift(ext byte, name string, r Reg, n uint8) {
-	start := len(a.buf)
 	a.rex(1, 0, 0, uint8(r))
 	if n == 1 {
 		a.put(0xD1, 0xC0|ext<<3|uint8(r)&7)
 	} else {
 		a.put(0xC1, 0xC0|ext<<3|uint8(r)&7, n)
 	}
-	a.note(start, name, r, Imm(n))
+	a.note(name, r, Imm(n))
 }
 
 // Lea computes the address of a memory operand.
 func (a *Asm) Lea(dst Reg, m Mem) {
-	start := len(a.buf)
 	a.rmem(1, uint8(dst), m, 0x8D)
-	a.note(start, "lea", dst, m)
+	a.note("lea", dst, m)
 }
 
 // Push pushes a register. A generated function may have at most 64 bytes on the stack.
 func (a *Asm) Push(r Reg) {
-	start := len(a.buf)
 	if r >= R8 {
 		a.rex(0, 0, 0, uint8(r))
 	}
 	a.put(0x50 | uint8(r)&7)
-	a.note(start, "push", r)
+	a.note("push", r)
 }
 
 // Pop pops a register.
 func (a *Asm) Pop(r Reg) {
-	start := len(a.buf)
 	if r >= R8 {
 		a.rex(0, 0, 0, uint8(r))
 	}
 	a.put(0x58 | uint8(r)&7)
-	a.note(start, "pop", r)
+	a.note("pop", r)
 }
 
 // Hint is a prefetch distance in the cache hierarchy.
@@ -235,9 +221,8 @@ const (
 
 // Prefetch asks for the cache line of a memory operand; it never faults.
 func (a *Asm) Prefetch(h Hint, m Mem) {
-	start := len(a.buf)
 	a.rmem(0, uint8(h), m, 0x0F, 0x18)
-	a.note(start, [...]string{"prefetchnta", "prefetcht0", "prefetcht1", "prefetcht2"}[h], m)
+	a.note([...]string{"prefetchnta", "prefetcht0", "prefetcht1", "prefetcht2"}[h], m)
 }
 
 // KMovW sets a 16-bit opmask from a register.
@@ -250,9 +235,8 @@ func (a *Asm) KMovD(k Mask, r Reg) { a.kmov(k, r, 0, pF2, "kmovd", reg32(r)) }
 func (a *Asm) KMovQ(k Mask, r Reg) { a.kmov(k, r, 1, pF2, "kmovq", r) }
 
 func (a *Asm) kmov(k Mask, r Reg, w, pp uint8, name string, shown Operand) {
-	start := len(a.buf)
 	if a.level < AVX512 {
-		a.fail("%s needs AVX-512", name)
+		a.Fail("%s needs AVX-512", name)
 	}
 	if w == 0 && r < R8 {
 		a.put(0xC5, 0xF8|pp)
@@ -260,21 +244,19 @@ func (a *Asm) kmov(k Mask, r Reg, w, pp uint8, name string, shown Operand) {
 		a.put(0xC4, 0xC1|(bit(uint8(r), 3)^1)<<5, w<<7|0x78|pp)
 	}
 	a.put(0x92, 0xC0|uint8(k)<<3|uint8(r)&7)
-	a.note(start, name, k, shown)
+	a.note(name, k, shown)
 }
 
 // VZeroUpper clears the upper halves of the vector registers; every function that touched them ends with it.
 func (a *Asm) VZeroUpper() {
-	start := len(a.buf)
 	a.put(0xC5, 0xF8, 0x77)
-	a.note(start, "vzeroupper")
+	a.note("vzeroupper")
 }
 
 // Ret returns to the trampoline.
 func (a *Asm) Ret() {
-	start := len(a.buf)
 	a.put(0xC3)
-	a.note(start, "ret")
+	a.note("ret")
 }
 
 // Imm32 is an immediate of the scalar instructions, sign-extended to 64 bits.

@@ -21,24 +21,21 @@ func TileConfig(rows, rowBytes [8]uint8) (c [64]byte) {
 
 // LdTileCfg configures the tiles from 64 bytes and clears them.
 func (a *Asm) LdTileCfg(m Mem) {
-	start := len(a.buf)
 	f := fields{isMem: true, mem: m}
 	a.tileVEX(pNone, 0x49, &f)
-	a.note(start, "ldtilecfg", m)
+	a.note("ldtilecfg", m)
 }
 
 // TileRelease gives the tiles back; a function that configured them ends with it, so that the system need not save them.
 func (a *Asm) TileRelease() {
-	start := len(a.buf)
 	a.tileVEX(pNone, 0x49, &fields{})
-	a.note(start, "tilerelease")
+	a.note("tilerelease")
 }
 
 // TileZero clears a tile.
 func (a *Asm) TileZero(t Tile) {
-	start := len(a.buf)
 	a.tileVEX(pF2, 0x49, &fields{reg: uint8(t)})
-	a.note(start, "tilezero", t)
+	a.note("tilezero", t)
 }
 
 // TileLoad reads the rows of a tile from memory; the index register of m is the distance of rows in bytes, its scale 1.
@@ -48,13 +45,12 @@ func (a *Asm) TileLoad(t Tile, m Mem) { a.tileMove(pF2, "tileloadd", t, m, t, m)
 func (a *Asm) TileStore(m Mem, t Tile) { a.tileMove(pF3, "tilestored", t, m, m, t) }
 
 func (a *Asm) tileMove(pp uint8, name string, t Tile, m Mem, shown ...Operand) {
-	start := len(a.buf)
 	if m.index == noReg || m.pool != 0 {
-		a.fail("%s: a tile in memory needs a base and, as index, the distance of its rows", name)
+		a.Fail("%s: a tile in memory needs a base and, as index, the distance of its rows", name)
 		return
 	}
 	a.tileVEX(pp, 0x4B, &fields{reg: uint8(t), isMem: true, mem: m})
-	a.note(start, name, shown...)
+	a.note(name, shown...)
 }
 
 // TileDot is a dot product of tiles: dst[m][n] += the sum over k of x[m][k] times y[k][n], four bytes or two bfloat16 of k at a time.
@@ -74,19 +70,18 @@ var (
 
 // TileDot multiplies tiles; the three must differ.
 func (a *Asm) TileDot(d TileDot, dst, x, y Tile) {
-	start := len(a.buf)
 	if dst == x || dst == y || x == y {
-		a.fail("%s: the three tiles must differ", d.name)
+		a.Fail("%s: the three tiles must differ", d.name)
 		return
 	}
 	a.tileVEX(d.pp, d.opcode, &fields{reg: uint8(dst), rmReg: uint8(x), vvvv: uint8(y)})
-	a.note(start, d.name, dst, x, y)
+	a.note(d.name, dst, x, y)
 }
 
 // tileVEX emits an instruction of map 0F38 with W 0 and length 128, as all of AMX are.
 func (a *Asm) tileVEX(pp, opcode uint8, f *fields) {
 	if max(f.reg, f.vvvv, f.rmReg) > 7 {
-		a.fail("there are eight tiles")
+		a.Fail("there are eight tiles")
 		return
 	}
 	a.vexPrefix(&Op{pp: pp, mmm: m0F38}, f)

@@ -30,7 +30,7 @@ func TestTileGolden(t *testing.T) {
 	for _, c := range tileCases {
 		a := New(AVX512)
 		var line string
-		a.Trace(func(_ int, s string) { line = s })
+		a.Trace(func(s string) { line = s })
 		c.emit(a)
 		if code, err := a.Finish(); err != nil || hex.EncodeToString(code) != c.code {
 			t.Errorf("%s: %x, %v; want %s", line, code, err, c.code)
@@ -47,7 +47,7 @@ func TestTilesAgainstLLVM(t *testing.T) {
 	for i := range 200 {
 		a := New(AVX512)
 		var line string
-		a.Trace(func(_ int, s string) { line = s })
+		a.Trace(func(s string) { line = s })
 		m := g.mem()
 		rows := AtIndex(m.base, []Reg{RAX, RCX, R9, R14}[g.r.IntN(4)], 1, int(m.disp))
 		p := g.r.Perm(8)

@@ -1,0 +1,110 @@
+// Package code is what the encoders of every architecture share: one function under construction.
+package code
+
+import "fmt"
+
+// Label is a place in the code that branches may name before or after it is bound.
+type Label int
+
+// Function collects the bytes of one function, its labels, its constants, its listing and the first thing that went wrong.
+// The encoders embed it and write the instructions; the zero value is not ready, use New.
+type Function struct {
+	Bytes []byte // the instructions so far
+
+	encoder string
+	labels  []int // offset of each label, -1 while unbound
+	pool    []byte
+	err     error
+	trace   func(text string)
+}
+
+// New starts an empty function. The name of its encoder begins its errors.
+func New(encoder string) Function { return Function{encoder: encoder} }
+
+// Fail records what cannot be encoded. Only the first failure counts: those after it are often its consequences.
+func (f *Function) Fail(format string, args ...any) {
+	if f.err == nil {
+		f.err = fmt.Errorf("%s: offset %d: "+format, append([]any{f.encoder, len(f.Bytes)}, args...)...)
+	}
+}
+
+// Err is the first failure.
+func (f *Function) Err() error { return f.err }
+
+// Trace makes the encoder report the text of each instruction, for listings and for tests against another assembler.
+func (f *Function) Trace(report func(text string)) { f.trace = report }
+
+// Traced says whether anybody reads the listing, so that the encoders need not make text for nobody.
+func (f *Function) Traced() bool { return f.trace != nil }
+
+// Note reports the text of an instruction; only for a function that is Traced.
+func (f *Function) Note(text string) { f.trace(text) }
+
+// Pos is the number of bytes of code so far.
+func (f *Function) Pos() int { return len(f.Bytes) }
+
+// NewLabel makes an unbound label.
+func (f *Function) NewLabel() Label {
+	f.labels = append(f.labels, -1)
+	return Label(len(f.labels) - 1)
+}
+
+// Bind places the label at the present end of the code.
+func (f *Function) Bind(l Label) {
+	if f.labels[l] >= 0 {
+		f.Fail("label %d bound twice", l)
+	}
+	f.labels[l] = len(f.Bytes)
+}
+
+// Here makes a label bound at the present end of the code.
+func (f *Function) Here() Label {
+	l := f.NewLabel()
+	f.Bind(l)
+	return l
+}
+
+// Bound is the offset of a label, and whether it has one yet.
+func (f *Function) Bound(l Label) (offset int, ok bool) {
+	offset = f.labels[l]
+	return offset, offset >= 0
+}
+
+// Target is the offset of a label once all code is there. A label that is still unbound is a failure.
+func (f *Function) Target(l Label) int {
+	offset, ok := f.Bound(l)
+	if !ok {
+		f.Fail("label %d is never bound", l)
+	}
+	return offset
+}
+
+// Constant places bytes in the function's own pool, which follows the code, aligned to their length, and returns their offset
+// in the pool. The length is a power of two of at most 64. Equal constants of equal length are stored once.
+func (f *Function) Constant(data []byte) int {
+	n := len(data)
+	for off := 0; off+n <= len(f.pool); off += n {
+		if string(f.pool[off:off+n]) == string(data) {
+			return off
+		}
+	}
+	for len(f.pool)%n != 0 {
+		f.pool = append(f.pool, 0)
+	}
+	f.pool = append(f.pool, data...)
+	return len(f.pool) - n
+}
+
+// ClosePool ends the code: where there are constants it pads to a multiple of 64 bytes and puts them there. It returns the
+// offset of the pool. The filler is an instruction that traps, so that nothing runs into the pool.
+func (f *Function) ClosePool(filler ...byte) (offset int) {
+	if len(f.pool) == 0 {
+		return len(f.Bytes)
+	}
+	for len(f.Bytes)%64 != 0 {
+		f.Bytes = append(f.Bytes, filler...)
+	}
+	offset = len(f.Bytes)
+	f.Bytes = append(f.Bytes, f.pool...)
+	return offset
+}
