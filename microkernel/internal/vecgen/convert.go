@@ -16,8 +16,7 @@ func emitQuantizeQ8(g *gen) {
 	step := g.v(0).Bytes()
 	xp, out, bits := p0, p1, asm.R13
 	scale, bias, ints, halves, sum := asm.At(out, 0), asm.At(out, 4), asm.At(out, 8), asm.At(out, 40), asm.At(out, 44)
-	g.Mov(xp, argP(0))
-	g.Mov(out, argP(1))
+	g.pointers(xp, out)
 	g.Mov(rows, argN(0))
 	g.I(asm.VBROADCASTSS, g.v(sgn), g.ConstU32(0x7fffffff))
 	g.overRows(rows, func() {
@@ -136,8 +135,7 @@ func (g *gen) storeBytes(m asm.Mem, x int) {
 // emitToF16: P dst, src; N n.
 func emitToF16(g *gen) {
 	const x = 0
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
+	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
 	g.overGroups(n0, func(h int, tail bool) {
 		dst := asm.AtIndex(p0, index, 2, g.part(h, 2))
@@ -162,8 +160,7 @@ func emitToF16(g *gen) {
 // emitToF32: P dst, src; N n.
 func emitToF32(g *gen) {
 	const x = 0
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
+	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
 	g.overGroups(n0, func(h int, tail bool) {
 		src := asm.AtIndex(p1, index, 2, g.part(h, 2))
@@ -203,8 +200,7 @@ func (g *gen) tailByElement(h int, body func()) {
 func emitStoreK16(g *gen) {
 	const x = 0
 	const pitch = group * 2
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
+	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
 	g.overEights(n0, func() {
 		g.I(asm.VMOVUPS, asm.Y(x), asm.AtIndex(p1, index, 4, 0))
@@ -227,8 +223,7 @@ func emitStoreV16(g *gen) {
 	const x = 0
 	const panel = 64 * group * 2
 	out := asm.R13
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
+	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
 	g.Mov(rows, argN(1))
 	g.overRows(rows, func() {

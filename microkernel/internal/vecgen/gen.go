@@ -92,6 +92,13 @@ func argN(i int) asm.Mem { return asm.At(args, offN+8*i) }
 func argF(i int) asm.Mem { return asm.At(args, offF+4*i) }
 func argR(i int) asm.Mem { return asm.At(args, offR+4*i) }
 
+// pointers loads P[0], P[1], ... into the registers.
+func (g *gen) pointers(to ...asm.Reg) {
+	for i, r := range to {
+		g.Mov(r, argP(i))
+	}
+}
+
 // splat is a memory operand that has the word in every lane, for any instruction that reads a whole vector.
 func (g *gen) splat(w uint32) asm.Mem {
 	if g.wide {

@@ -9,7 +9,8 @@ import (
 // The NEON kernels hold a group of sixteen float32 in four registers, a block, so that the sixteen virtual lanes of a reduction are
 // the lanes of one block. A partial group goes through 64 bytes below the stack pointer, word by word.
 
-// General registers. The cursors move along rows, the bases stay at their start; the trampoline has the arguments in x0.
+// General registers. Cursor nC0 moves along the row that begins at base nB0, nC1 along that of nB1, and so on; the trampoline has
+// the arguments in x0.
 const (
 	nArgs = a64.X(0)
 	nC0   = a64.X(1)
@@ -95,6 +96,13 @@ func GenerateNEON(k Kernel) ([]byte, error) {
 // Loads of arguments.
 func (g neonGen) argP(x a64.X, i int) { g.I(a64.LDRX, x, nArgs, a64.Imm(offP+8*i)) }
 func (g neonGen) argN(x a64.X, i int) { g.I(a64.LDRX, x, nArgs, a64.Imm(offN+8*i)) }
+
+// pointers loads P[0], P[1], ... into the registers.
+func (g neonGen) pointers(to ...a64.X) {
+	for i, x := range to {
+		g.argP(x, i)
+	}
+}
 
 // argF puts a float argument into every lane.
 func (g neonGen) argF(v a64.V, i int) {
@@ -205,6 +213,21 @@ func (g neonGen) copyLeft() {
 	})
 }
 
+// overRow puts the cursors at the start of their rows of float32, then runs body over the groups of nLen elements.
+func (g neonGen) overRow(cursors []a64.X, body func(tail bool)) {
+	for _, c := range cursors {
+		g.MovX(c, c-nC0+nB0)
+	}
+	g.groups(nLen, floats(cursors...), body)
+}
+
+// nextRows moves the bases nB0, nB1, ... on: base i by the stride in argument N[strides[i]].
+func (g neonGen) nextRows(strides ...int) {
+	for i, n := range strides {
+		g.nextRow(nB0+a64.X(i), n)
+	}
+}
+
 // nextRow moves a base on by the stride in argument N[i], which counts float32.
 func (g neonGen) nextRow(p a64.X, i int) {
 	g.argN(nT0, i)
@@ -234,62 +257,4 @@ func (g neonGen) fold(b block, op func(low, high a64.V)) {
 func (g neonGen) max(old, x, mask a64.V) {
 	g.I(a64.FCMGT, mask, x, old)
 	g.I(a64.BIT, old, x, mask)
-}
-
-// neonExp is the registers of one exponential: p becomes exp(x), the others are clobbered.
-type neonExp struct{ p, x, n, z a64.V }
-
-// expOf is the exponentials of a block, in blocks of registers.
-func expOf(p, x, n, z block) []neonExp {
-	var out []neonExp
-	each(func(i int) { out = append(out, neonExp{p.v(i), x.v(i), n.v(i), z.v(i)}) })
-	return out
-}
-
-// exp computes several exponentials side by side. Where the argument is never positive its upper clamp is left out.
-func (g neonGen) exp(positive bool, of []neonExp) {
-	all := func(step func(e neonExp)) {
-		for _, e := range of {
-			step(e)
-		}
-	}
-	with := func(c float32, step func(e neonExp)) {
-		g.SplatF(nConst, c)
-		all(step)
-	}
-	if positive {
-		with(expHi, func(e neonExp) { g.I(a64.FMIN, e.x, e.x, nConst) })
-	}
-	with(expLo, func(e neonExp) { g.I(a64.FMAX, e.x, e.x, nConst) })
-	g.SplatF(nConst2, expMagic)
-	all(func(e neonExp) { g.Move(e.z, nConst2) })
-	with(log2E, func(e neonExp) { g.I(a64.FMLA, e.z, e.x, nConst) })
-	all(func(e neonExp) { g.I(a64.FSUB, e.n, e.z, nConst2) })
-	with(ln2Hi, func(e neonExp) { g.I(a64.FMLS, e.x, e.n, nConst) })
-	with(ln2Lo, func(e neonExp) { g.I(a64.FMLS, e.x, e.n, nConst) })
-	with(expC6, func(e neonExp) { g.Move(e.p, nConst) })
-	// The sum of a multiply-add is its destination: p and n take turns, and after an even number of steps it is p's.
-	for i, c := range []float32{expC5, expC4, expC3, expC2, 1, 1} {
-		with(c, func(e neonExp) {
-			from, to := e.p, e.n
-			if i%2 == 1 {
-				from, to = to, from
-			}
-			g.Move(to, nConst)
-			g.I(a64.FMLA, to, from, e.x)
-		})
-	}
-	// The integer k = n sits in the low bits of z above an even constant: 2^(k>>1) and 2^(k-(k>>1)) are built from it
-	// by shifts that push the constant out, and of the two products only the second can round.
-	g.Splat(nConst, bias)
-	all(func(e neonExp) {
-		g.I(a64.SSHR4S, e.n, e.z, a64.Imm(1))
-		g.I(a64.SUBV4S, e.z, e.z, e.n)
-		g.I(a64.SHL4S, e.n, e.n, a64.Imm(23))
-		g.I(a64.SHL4S, e.z, e.z, a64.Imm(23))
-		g.I(a64.ADDV4S, e.n, e.n, nConst)
-		g.I(a64.ADDV4S, e.z, e.z, nConst)
-		g.I(a64.FMUL, e.p, e.p, e.n)
-		g.I(a64.FMUL, e.p, e.p, e.z)
-	})
 }

@@ -12,8 +12,7 @@ func neonQuantizeQ8(g neonGen) {
 			f(a64.V(i))
 		}
 	}
-	g.argP(xp, 0)
-	g.argP(out, 1)
+	g.pointers(xp, out)
 	g.argN(nRows, 0)
 	g.SplatF(limit, 127)
 	g.MovImm(tiny, tinyBits)
@@ -104,8 +103,7 @@ func (g neonGen) narrow(b block) {
 // neonToF16: arguments as emitToF16.
 func neonToF16(g neonGen) {
 	const x = block(0)
-	g.argP(nC0, 0)
-	g.argP(nC1, 1)
+	g.pointers(nC0, nC1)
 	g.argN(nLen, 0)
 	g.groups(nLen, []cursor{{nC0, 2 * group}, {nC1, 4 * group}}, func(tail bool) {
 		if tail {
@@ -125,8 +123,7 @@ func neonToF16(g neonGen) {
 // neonToF32: arguments as emitToF32.
 func neonToF32(g neonGen) {
 	const x = block(0)
-	g.argP(nC0, 0)
-	g.argP(nC1, 1)
+	g.pointers(nC0, nC1)
 	g.argN(nLen, 0)
 	g.groups(nLen, []cursor{{nC0, 4 * group}, {nC1, 2 * group}}, func(tail bool) {
 		if tail {
@@ -149,8 +146,7 @@ func neonToF32(g neonGen) {
 // neonStoreK16: arguments as emitStoreK16.
 func neonStoreK16(g neonGen) {
 	x := a64.V(0)
-	g.argP(nC0, 0)
-	g.argP(nC1, 1)
+	g.pointers(nC0, nC1)
 	g.argN(nLen, 0)
 	g.overRows(nLen, func() {
 		g.I(a64.LDRSP, x, nC1, a64.Imm(4))
@@ -163,8 +159,7 @@ func neonStoreK16(g neonGen) {
 func neonStoreV16(g neonGen) {
 	const x = block(0)
 	const panel = 64 * group * 2
-	g.argP(nB0, 0)
-	g.argP(nB1, 1)
+	g.pointers(nB0, nB1)
 	g.argN(nLen, 0)
 	g.argN(nRows, 1)
 	g.overRows(nRows, func() {

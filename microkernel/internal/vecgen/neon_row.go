@@ -6,9 +6,7 @@ import "sandwich/microkernel/internal/a64"
 func neonRMSNorm(g neonGen) {
 	const acc, x, w = block(0), block(1), block(2)
 	scale, eps, n, one := a64.V(28), a64.V(24), a64.V(25), a64.V(26)
-	g.argP(nB0, 0)
-	g.argP(nB1, 1)
-	g.argP(nB2, 2)
+	g.pointers(nB0, nB1, nB2)
 	g.argN(nRows, 2)
 	g.argN(nLen, 3)
 	g.argF(eps, 0)
@@ -16,8 +14,7 @@ func neonRMSNorm(g neonGen) {
 	g.SplatF(one, 1)
 	g.overRows(nRows, func() {
 		g.zero(acc)
-		g.MovX(nC1, nB1)
-		g.groups(nLen, floats(nC1), func(tail bool) {
+		g.overRow([]a64.X{nC1}, func(tail bool) {
 			g.load(x, nC1, tail)
 			g.op3(a64.FMLA, acc, x, x)
 		})
@@ -27,18 +24,14 @@ func neonRMSNorm(g neonGen) {
 		g.I(a64.FADD, s, s, eps)
 		g.I(a64.FSQRT, s, s)
 		g.I(a64.FDIV, scale, one, s)
-		g.MovX(nC0, nB0)
-		g.MovX(nC1, nB1)
-		g.MovX(nC2, nB2)
-		g.groups(nLen, floats(nC0, nC1, nC2), func(tail bool) {
+		g.overRow([]a64.X{nC0, nC1, nC2}, func(tail bool) {
 			g.load(x, nC1, tail)
 			g.load(w, nC2, tail)
 			g.opAll(a64.FMUL, x, x, scale)
 			g.op3(a64.FMUL, x, x, w)
 			g.store(x, nC0, tail)
 		})
-		g.nextRow(nB0, 0)
-		g.nextRow(nB1, 1)
+		g.nextRows(0, 1)
 	})
 }
 
@@ -46,17 +39,12 @@ func neonRMSNorm(g neonGen) {
 func neonSwiGLU(g neonGen) {
 	const gate, x, n, z, p = block(0), block(1), block(2), block(3), block(4)
 	one := a64.V(28)
-	g.argP(nB0, 0)
-	g.argP(nB1, 1)
-	g.argP(nB2, 2)
+	g.pointers(nB0, nB1, nB2)
 	g.argN(nRows, 3)
 	g.argN(nLen, 4)
 	g.SplatF(one, 1)
 	g.overRows(nRows, func() {
-		g.MovX(nC0, nB0)
-		g.MovX(nC1, nB1)
-		g.MovX(nC2, nB2)
-		g.groups(nLen, floats(nC0, nC1, nC2), func(tail bool) {
+		g.overRow([]a64.X{nC0, nC1, nC2}, func(tail bool) {
 			g.load(gate, nC1, tail)
 			g.op2(a64.FNEG, x, gate)
 			g.exp(true, expOf(p, x, n, z))
@@ -66,39 +54,31 @@ func neonSwiGLU(g neonGen) {
 			g.op3(a64.FMUL, p, p, x)
 			g.store(p, nC0, tail)
 		})
-		g.nextRow(nB0, 0)
-		g.nextRow(nB1, 1)
-		g.nextRow(nB2, 2)
+		g.nextRows(0, 1, 2)
 	})
 }
 
 // neonAdd: arguments as emitAdd.
 func neonAdd(g neonGen) {
 	const x, b = block(0), block(1)
-	g.argP(nB0, 0)
-	g.argP(nB1, 1)
+	g.pointers(nB0, nB1)
 	g.argN(nRows, 1)
 	g.argN(nLen, 2)
 	g.overRows(nRows, func() {
-		g.MovX(nC0, nB0)
-		g.MovX(nC1, nB1)
-		g.groups(nLen, floats(nC0, nC1), func(tail bool) {
+		g.overRow([]a64.X{nC0, nC1}, func(tail bool) {
 			g.load(x, nC0, tail)
 			g.load(b, nC1, tail)
 			g.op3(a64.FADD, x, x, b)
 			g.store(x, nC0, tail)
 		})
-		g.nextRow(nB0, 0)
-		g.nextRow(nB1, 3)
+		g.nextRows(0, 3)
 	})
 }
 
 // neonPlus: arguments as emitPlus.
 func neonPlus(g neonGen) {
 	const x, y = block(0), block(1)
-	g.argP(nC0, 0)
-	g.argP(nC1, 1)
-	g.argP(nC2, 2)
+	g.pointers(nC0, nC1, nC2)
 	g.argN(nLen, 0)
 	g.groups(nLen, floats(nC0, nC1, nC2), func(tail bool) {
 		g.load(x, nC1, tail)
@@ -112,8 +92,7 @@ func neonPlus(g neonGen) {
 func neonAddScaled(g neonGen) {
 	const d, x = block(0), block(1)
 	s := a64.V(28)
-	g.argP(nC0, 0)
-	g.argP(nC1, 1)
+	g.pointers(nC0, nC1)
 	g.argN(nLen, 0)
 	g.argF(s, 0)
 	g.groups(nLen, floats(nC0, nC1), func(tail bool) {
@@ -128,7 +107,7 @@ func neonAddScaled(g neonGen) {
 func neonScale(g neonGen) {
 	const d = block(0)
 	s := a64.V(28)
-	g.argP(nC0, 0)
+	g.pointers(nC0)
 	g.argN(nLen, 0)
 	g.argF(s, 0)
 	g.groups(nLen, floats(nC0), func(tail bool) {
@@ -142,9 +121,7 @@ func neonScale(g neonGen) {
 func neonRoPEHalves(g neonGen) {
 	const c, s, a, b, t = block(0), block(1), block(2), block(3), block(4)
 	head, upper, stride := nX0, nX1, nX2
-	g.argP(nB0, 0)
-	g.argP(nC1, 1)
-	g.argP(nC2, 2)
+	g.pointers(nB0, nC1, nC2)
 	g.argN(nLen, 0)
 	g.argN(stride, 2)
 	g.groups(nLen, floats(nB0, nC1, nC2), func(tail bool) {
@@ -173,9 +150,7 @@ func neonRoPEPairs(g neonGen) {
 	const x = block(0)
 	c, s, a, b, t := a64.V(8), a64.V(10), a64.V(12), a64.V(13), a64.V(14)
 	head, stride := nX0, nX2
-	g.argP(nB0, 0)
-	g.argP(nC1, 1)
-	g.argP(nC2, 2)
+	g.pointers(nB0, nC1, nC2)
 	g.argN(nLen, 0)
 	g.argN(stride, 2)
 	g.groups(nLen, []cursor{{nB0, 4 * group}, {nC1, 2 * group}, {nC2, 2 * group}}, func(tail bool) {

@@ -15,9 +15,7 @@ const (
 // emitRMSNorm: P dst, x, weight; N dstStride, xStride, rows, n; F eps, float32(n).
 func emitRMSNorm(g *gen) {
 	const acc, t, x = 0, 2, 3 // acc+1 is the second half at AVX2
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
-	g.Mov(p2, argP(2))
+	g.pointers(p0, p1, p2)
 	g.Mov(rows, argN(2))
 	g.Mov(n0, argN(3))
 	g.overRows(rows, func() {
@@ -51,9 +49,7 @@ func emitRMSNorm(g *gen) {
 func emitSwiGLU(g *gen) {
 	const gate, up, p, x, n, z = 0, 1, 2, 3, 4, 5
 	r := expRange{lo: 6, hi: 7}
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
-	g.Mov(p2, argP(2))
+	g.pointers(p0, p1, p2)
 	g.Mov(rows, argN(3))
 	g.Mov(n0, argN(4))
 	g.setExpRange(r)
@@ -77,8 +73,7 @@ func emitSwiGLU(g *gen) {
 // emitAdd: P dst, a; N stride, rows, n, stride of a: 0 adds the same row to each.
 func emitAdd(g *gen) {
 	const x, b = 0, 1
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
+	g.pointers(p0, p1)
 	g.Mov(rows, argN(1))
 	g.Mov(n0, argN(2))
 	g.overRows(rows, func() {
@@ -96,9 +91,7 @@ func emitAdd(g *gen) {
 // emitPlus: P dst, a, b; N n.
 func emitPlus(g *gen) {
 	const x, y = 0, 1
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
-	g.Mov(p2, argP(2))
+	g.pointers(p0, p1, p2)
 	g.Mov(n0, argN(0))
 	g.overGroups(n0, func(h int, tail bool) {
 		g.load(g.v(x), g.elem(p1, h), h, tail)
@@ -111,8 +104,7 @@ func emitPlus(g *gen) {
 // emitAddScaled: P dst, a; N n; F s.
 func emitAddScaled(g *gen) {
 	const d, x, s = 0, 1, 2
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
+	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
 	g.I(asm.VBROADCASTSS, g.v(s), argF(0))
 	g.overGroups(n0, func(h int, tail bool) {
@@ -126,7 +118,7 @@ func emitAddScaled(g *gen) {
 // emitScale: P dst; N n; F s.
 func emitScale(g *gen) {
 	const d, s = 0, 1
-	g.Mov(p0, argP(0))
+	g.pointers(p0)
 	g.Mov(n0, argN(0))
 	g.I(asm.VBROADCASTSS, g.v(s), argF(0))
 	g.overGroups(n0, func(h int, tail bool) {

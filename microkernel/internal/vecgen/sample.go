@@ -4,7 +4,7 @@ import "sandwich/microkernel/internal/asm"
 
 // emitMax: P x; N n. R[0] is the bits of the maximum.
 func emitMax(g *gen) {
-	g.Mov(p0, argP(0))
+	g.pointers(p0)
 	g.Mov(n0, argN(0))
 	g.rowMax(p0, n0, 0, 3, 2)
 	g.I(asm.VMOVSS, argR(0), asm.X(0))
@@ -14,7 +14,7 @@ func emitMax(g *gen) {
 func emitExpSum(g *gen) {
 	const acc, t, x, p, n, z, scale, top = 0, 2, 3, 4, 5, 6, 7, 8
 	r := expRange{lo: 10, hi: 11}
-	g.Mov(p0, argP(0))
+	g.pointers(p0)
 	g.Mov(n0, argN(0))
 	g.I(asm.VBROADCASTSS, g.v(scale), argF(0))
 	g.I(asm.VBROADCASTSS, g.v(top), argF(1))
@@ -81,7 +81,7 @@ func (g *gen) compareOne(predicate uint8) {
 // emitFindEqual: P x; N n; F value. R[0] is the index of the first element equal to it, n where there is none.
 func emitFindEqual(g *gen) {
 	out, first := g.NewLabel(), g.NewLabel()
-	g.Mov(p0, argP(0))
+	g.pointers(p0)
 	g.Mov(n0, argN(0))
 	g.I(asm.VBROADCASTSS, asm.Y(0), argF(0))
 	hit := func(compare func(uint8)) func() {
@@ -118,8 +118,7 @@ func (g *gen) eachBit(body func()) {
 // emitSelect: P x, idx; N n, room; F threshold. R[0] counts the elements at or above the threshold.
 func emitSelect(g *gen) {
 	room, count, base := p2, asm.R13, asm.R14
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
+	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
 	g.Mov(room, argN(1))
 	g.Xor(count, count)
