@@ -53,6 +53,7 @@ type HeldPoint struct {
 // every M by itself are asked for the held-out M only. The row "default" is the untuned one.
 func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
+	o.Options.SeqMax = o.MaxM
 	k := o.Key
 	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 1, Vocab: 1,
 		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: 1 + compareBytes/max(1, packedBytes(k))}}}
@@ -61,7 +62,7 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	if err := o.checkCompare(); err != nil {
 		return nil, err
 	}
-	if err := t.prepareCompare(o.MaxM); err != nil {
+	if err := t.prepareCompare(o); err != nil {
 		return nil, err
 	}
 	var rows []CompareRow
@@ -124,7 +125,14 @@ func (o *CompareOptions) checkCompare() error {
 	return o.checkHost()
 }
 
-func (t *tuning) prepareCompare(maxM int) (err error) {
+// journalKey is what a comparison shares with one that it goes on with: everything that is timed, whichever strategies ask for it.
+func (o *CompareOptions) journalKey(shape plans.ModelShape) journalKey {
+	return journalKey{Fingerprint: o.Profile.Fingerprint(), Build: o.Build, Model: shape.Digest(), Seed: o.Seed,
+		Flags: fmt.Sprintf("%s budget-per-m=%s held-out=%v", o.flags(), o.PerM, o.HeldOut)}
+}
+
+func (t *tuning) prepareCompare(o CompareOptions) (err error) {
+	maxM := o.MaxM
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
 	}
@@ -136,7 +144,12 @@ func (t *tuning) prepareCompare(maxM int) (err error) {
 		return err
 	}
 	t.isa = exec.PlanISA(t.def)
-	t.rec = newRecorder(nil, nil)
+	if o.Journal != "" {
+		if t.journal, err = openJournal(o.Journal, o.journalKey(t.shape), true); err != nil {
+			return err
+		}
+	}
+	t.rec = newRecorder(nil, t.journal)
 	set := service.Set{Name: "default", PUs: t.def.Prefill.PUs}
 	t.phases = [2]phaseTuning{{name: "prefill", sets: []service.Set{set}}, {name: "decode", sets: []service.Set{set}}}
 	if t.pool, err = pool.New(set.PUs, pool.Options{Pin: true}); err != nil {
@@ -165,7 +178,7 @@ func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error)
 			sigmas = []int{0}
 		}
 		for _, sigma := range sigmas {
-			row, err := t.compareOne(b, p, o, s, sigma)
+			row, err := t.compareOne(p, o, s, sigma)
 			if err != nil {
 				return nil, err
 			}
@@ -176,19 +189,20 @@ func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error)
 }
 
 // compareOne searches with one strategy.
-func (t *tuning) compareOne(b *bench, p search.Problem, o CompareOptions, strategy string, sigma int) (CompareRow, error) {
+func (t *tuning) compareOne(p search.Problem, o CompareOptions, strategy string, sigma int) (CompareRow, error) {
 	budget := o.Budget
 	if search.PerShape(strategy) {
 		p.Anchors = o.HeldOut
 		budget = o.PerM * time.Duration(len(o.HeldOut))
 	}
-	began := time.Now()
-	r, err := search.Search(t.ctx, p, b, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma, Seed: t.o.Seed, Budget: budget, Alone: true,
+	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma) // each its own trials
+	began := t.elapsed()
+	r, err := search.Search(t.ctx, p, t.rec, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma, Seed: t.o.Seed, Budget: budget, Alone: true, Clock: t.elapsed,
 		Progress: func(e search.Event) { t.say(strategy, eventText(e), false) }})
 	if err != nil {
 		return CompareRow{}, err
 	}
-	row := CompareRow{Strategy: strategy, Sigma: sigma, Seconds: time.Since(began).Seconds(), Trials: r.Trials, Trial: r.Trial,
+	row := CompareRow{Strategy: strategy, Sigma: sigma, Seconds: (t.elapsed() - began).Seconds(), Trials: r.Trials, Trial: r.Trial,
 		Rules: len(r.Rules), Unfinished: r.Unfinished, rules: r.Rules}
 	if search.PerShape(strategy) {
 		row.AllM = allM(strategy, row, o)

@@ -114,7 +114,7 @@ func (j *journal) startOver() error {
 	return err
 }
 
-var errNoJournal = errors.New("it is no journal of tune; name another -o or remove it")
+var errNoJournal = errors.New("it is no journal of tune; name another or remove it")
 
 // load reads what is there, cuts a torn tail off, and writes the head of a new journal.
 func (j *journal) load(key journalKey) error {
@@ -181,7 +181,7 @@ func checkHead(line []byte, want journalKey) error {
 		return errNoJournal
 	}
 	if h.Version != journalVersion {
-		return fmt.Errorf("%w: it has version %d and this build writes %d; remove it, or leave --resume out to start over", ErrJournal, h.Version, journalVersion)
+		return fmt.Errorf("%w: it has version %d and this build writes %d; start over without --resume, or remove it", ErrJournal, h.Version, journalVersion)
 	}
 	for _, f := range []struct{ what, has, want string }{
 		{"host (fingerprint)", h.Key.Fingerprint, want.Fingerprint},
@@ -191,7 +191,7 @@ func checkHead(line []byte, want journalKey) error {
 		{"set of flags", h.Key.Flags, want.Flags},
 	} {
 		if f.has != f.want {
-			return fmt.Errorf("%w: it was made with another %s (%.80s, now %.80s); use the same again, or leave --resume out to start over", ErrJournal, f.what, f.has, f.want)
+			return fmt.Errorf("%w: it was made with another %s (%.80s, now %.80s); use the same again, or start over: without --resume, or with the file removed", ErrJournal, f.what, f.has, f.want)
 		}
 	}
 	return nil

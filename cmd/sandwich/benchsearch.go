@@ -45,6 +45,7 @@ its sliding window.
 	fs.StringVar(&o.Effort, "effort", "standard", "quick, standard or full")
 	fs.StringSliceVar(&o.Strategies, "strategies", search.Strategies(), "strategies to compare")
 	fs.IntSliceVar(&o.Sigmas, "sigma", []int{search.DefaultSigma}, "sizes of the sliding window")
+	fs.StringVar(&o.Journal, "journal", "", "file that keeps finished trials: the same command, with more strategies or after an interruption, goes on with it")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -126,7 +127,7 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	}
 	line, done := lineProgress()
 	defer done()
-	o.Profile, o.Progress = host, func(p tuner.Progress) { line(p.String()) }
+	o.Profile, o.Build, o.Progress = host, buildCommit(), func(p tuner.Progress) { line(p.String()) }
 	rows, err := tuner.Compare(ctx, o)
 	if err != nil && ctx.Err() == nil {
 		err = modelError(err)
