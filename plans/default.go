@@ -60,7 +60,7 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 		plan.BatchMax = 16
 	}
 	plan.Chunk = min(defaultChunk, plan.SeqMax)
-	th := thumb{features: host, isa: isa, caches: cachesOf(p), spaces: map[spaceKey][]microkernel.Spec{}}
+	th := thumb{Cores: coresOf(p), features: host, isa: isa, spaces: map[spaceKey][]microkernel.Spec{}}
 	if err := plan.addDefaults(o.Compute, th); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (c Piece) defaultRules(th thumb) ([]Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	th.threads = c.Threads
+	th.Threads = c.Threads
 	return th.rules(c.WeightKey, t, compute)
 }
 

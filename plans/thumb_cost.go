@@ -35,6 +35,14 @@ func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	return s.WithPrefetch(8192 / (s.NR / microkernel.PanelWidth) &^ 63)
 }
 
+// ThumbForm is the kernel with the prefetch that the rules of thumb choose for m rows, widened or not.
+func ThumbForm(s microkernel.Spec, m int, widen bool) microkernel.Spec {
+	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.ISA != microkernel.Go && p.Validate() == nil {
+		return p // see resident
+	}
+	return prefetched(s, m, widen)
+}
+
 // rowCycles estimates the cycles that m rows take for 32 k of one panel, whose weights come from memory unless they were widened. Rows are divided into tiles of nearly equal height. Memory and
 // arithmetic overlap in part: the root of the sum of their squares is within 5 % of what was measured at M = 16, 32 and 64. Without a spread prefetch only the first row tile overlaps with memory.
 func rowCycles(s microkernel.Spec, m int, widen bool) float64 {
