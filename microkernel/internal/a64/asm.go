@@ -102,7 +102,7 @@ func (a *Asm) Align(n int) {
 // ConstQ loads sixteen constant bytes into a vector register.
 func (a *Asm) ConstQ(v V, data [16]byte) {
 	a.consts = append(a.consts, fixup{at: len(a.Bytes), target: a.Constant(data[:]), field: literal})
-	a.put(0x9C000000 | uint32(v))
+	a.put(0x9C000000 | a.register(uint8(v)))
 }
 
 // Splat puts a 32-bit word into every lane of a vector register.

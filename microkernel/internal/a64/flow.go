@@ -32,6 +32,14 @@ func (a *Asm) jump(word uint32, l Label, f branchField) {
 	a.put(word)
 }
 
+// register is the number of a register in an instruction that the table does not hold.
+func (a *Asm) register(n uint8) uint32 {
+	if n > 31 {
+		a.Fail("there is no register %d", n)
+	}
+	return uint32(n) & 31
+}
+
 // B branches to the label.
 func (a *Asm) B(l Label) { a.jump(0x14000000, l, far) }
 
@@ -39,13 +47,19 @@ func (a *Asm) B(l Label) { a.jump(0x14000000, l, far) }
 func (a *Asm) BC(c Cond, l Label) { a.jump(0x54000000|uint32(c), l, literal) }
 
 // CBZ branches to the label when the register is zero.
-func (a *Asm) CBZ(x X, l Label) { a.jump(0xB4000000|uint32(x), l, literal) }
+func (a *Asm) CBZ(x X, l Label) { a.jump(0xB4000000|a.register(uint8(x)), l, literal) }
 
 // CBNZ branches to the label when the register is not zero.
-func (a *Asm) CBNZ(x X, l Label) { a.jump(0xB5000000|uint32(x), l, literal) }
+func (a *Asm) CBNZ(x X, l Label) { a.jump(0xB5000000|a.register(uint8(x)), l, literal) }
 
 // TBZ branches to the label when bit n (0 to 31) of the register is zero.
-func (a *Asm) TBZ(x X, n int, l Label) { a.jump(0x36000000|uint32(n)<<19|uint32(x), l, bit) }
+func (a *Asm) TBZ(x X, n int, l Label) {
+	if n < 0 || n > 31 {
+		a.Fail("tbz: there is no bit %d within the low 32", n)
+		return
+	}
+	a.jump(0x36000000|uint32(n)<<19|a.register(uint8(x)), l, bit)
+}
 
 // Ret returns to the caller.
 func (a *Asm) Ret() { a.I(RET) }
@@ -85,7 +99,7 @@ func (a *Asm) AddImm(d, s X, v int) {
 		return
 	}
 	if high := v >> 12; high != 0 {
-		a.put(o.word | 1<<22 | uint32(high)<<10 | uint32(s)<<5 | uint32(d))
+		a.put(o.word | 1<<22 | uint32(high)<<10 | a.register(uint8(s))<<5 | a.register(uint8(d)))
 		s, v = d, v&0xFFF
 		if v == 0 {
 			return

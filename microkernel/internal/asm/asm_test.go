@@ -80,6 +80,8 @@ func TestRefusals(t *testing.T) {
 		"kmov on AVX2":                 func(a *Asm) { a.KMovW(K1, RAX) },
 		"wrong operand count":          func(a *Asm) { a.I(VADDPS, Y(0), Y(1)) },
 		"memory in a register field":   func(a *Asm) { a.I(VADDPS, At(RAX, 0), Y(1), Y(2)) },
+		"vector register 32":           func(a *Asm) { a.level = AVX512; a.I(VADDPS, Z(0), Z(1), Z(32)) },
+		"zeroing under k0":             func(a *Asm) { a.level = AVX512; a.I(VADDPS, Z(0).KZ(K0), Z(1), Z(2)) },
 		"broadcast without one":        func(a *Asm) { a.I(VMOVUPS, Y(0), At(RAX, 0).Bcast()) },
 		"label never bound":            func(a *Asm) { a.Jmp(a.NewLabel()) },
 		"label bound twice":            func(a *Asm) { a.Bind(a.Here()) },

@@ -56,8 +56,11 @@ func (a *Asm) sort(o *Op, ops []Operand) (f fields, opcode byte, ok bool) {
 		return f, 0, false
 	}
 	for _, x := range ops {
-		if v, is := x.(Vec); is && v.l > f.l {
-			f.l = v.l
+		if v, is := x.(Vec); is {
+			f.l = max(f.l, v.l)
+			if v.n > 31 {
+				a.Fail("%s: there is no vector register %d", o.name, v.n)
+			}
 		}
 	}
 	form := o.form
@@ -111,20 +114,21 @@ func (a *Asm) sort(o *Op, ops []Operand) (f fields, opcode byte, ok bool) {
 	return f, opcode, a.Err() == nil
 }
 
+// decorate takes the opmask of an operand, if it has one, for the whole instruction.
 func (a *Asm) decorate(o *Op, f *fields, k Mask, zero bool) {
-	if zero && k == K0 {
+	switch {
+	case k != K0:
+		f.mask, f.zero = k, zero
+	case zero:
 		a.Fail("%s: zeroing needs a mask other than k0", o.name)
 	}
-	f.mask, f.zero = k, zero
 }
 
 func (a *Asm) setReg(o *Op, f *fields, x Operand) {
 	switch r := x.(type) {
 	case Vec:
 		f.reg = r.n
-		if r.mask != K0 {
-			a.decorate(o, f, r.mask, r.zero)
-		}
+		a.decorate(o, f, r.mask, r.zero)
 	case Mask:
 		f.reg = uint8(r)
 	case Reg:
@@ -141,18 +145,14 @@ func (a *Asm) setV(o *Op, f *fields, x Operand) {
 		return
 	}
 	f.vvvv = v.n
-	if v.mask != K0 {
-		a.decorate(o, f, v.mask, v.zero)
-	}
+	a.decorate(o, f, v.mask, v.zero)
 }
 
 func (a *Asm) setRM(o *Op, f *fields, x Operand) {
 	switch r := x.(type) {
 	case Vec:
 		f.rmReg = r.n
-		if r.mask != K0 {
-			a.decorate(o, f, r.mask, r.zero)
-		}
+		a.decorate(o, f, r.mask, r.zero)
 	case Reg:
 		f.rmReg = uint8(r)
 	case Mem:
@@ -160,9 +160,7 @@ func (a *Asm) setRM(o *Op, f *fields, x Operand) {
 			a.Fail("%s: memory operand without a base, or indexed by rsp", o.name)
 		}
 		f.isMem, f.mem = true, r
-		if r.mask != K0 {
-			a.decorate(o, f, r.mask, false)
-		}
+		a.decorate(o, f, r.mask, false)
 	default:
 		a.Fail("%s: operand %s cannot stand in the register-or-memory field", o.name, textOf(x))
 	}

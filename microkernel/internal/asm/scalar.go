@@ -191,21 +191,17 @@ func (a *Asm) Lea(dst Reg, m Mem) {
 }
 
 // Push pushes a register. A generated function may have at most 64 bytes on the stack.
-func (a *Asm) Push(r Reg) {
-	if r >= R8 {
-		a.rex(0, 0, 0, uint8(r))
-	}
-	a.put(0x50 | uint8(r)&7)
-	a.note("push", r)
-}
+func (a *Asm) Push(r Reg) { a.stack(0x50, "push", r) }
 
 // Pop pops a register.
-func (a *Asm) Pop(r Reg) {
+func (a *Asm) Pop(r Reg) { a.stack(0x58, "pop", r) }
+
+func (a *Asm) stack(opcode byte, name string, r Reg) {
 	if r >= R8 {
 		a.rex(0, 0, 0, uint8(r))
 	}
-	a.put(0x58 | uint8(r)&7)
-	a.note("pop", r)
+	a.put(opcode | uint8(r)&7)
+	a.note(name, r)
 }
 
 // Hint is a prefetch distance in the cache hierarchy.
