@@ -1,6 +1,7 @@
 package microkernel
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -60,7 +61,7 @@ type Peak struct {
 	code jit.Func
 }
 
-// NewPeak builds the kernel. It refuses what the features do not allow; the caller passes Host() and nothing else when it means to Run.
+// NewPeak builds the kernel; where the system forbids executable memory it is the one of plain Go, which its Spec then names. It refuses what the features do not allow; the caller passes Host() and nothing else when it means to Run.
 func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	if !s.supported(f) {
 		return nil, fmt.Errorf("no %s multiply-add with the features %q", s, f)
@@ -73,6 +74,9 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 		return nil, err
 	}
 	fs, err := load(code)
+	if errors.Is(err, jit.ErrNoExec) {
+		return &Peak{Spec: PeakSpec{Go, "f32"}, Ops: goPeakOps}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +115,7 @@ type Reader struct {
 	code jit.Func
 }
 
-// NewReader builds the reader of an instruction set; Go and those without a code generator read words in a loop.
+// NewReader builds the reader of an instruction set; Go reads words in a loop, and so does any where the system forbids executable memory.
 func NewReader(isa ISA, f Features) (*Reader, error) {
 	if !f.Supports(isa) {
 		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
@@ -124,6 +128,9 @@ func NewReader(isa ISA, f Features) (*Reader, error) {
 		return nil, err
 	}
 	fs, err := load(code)
+	if errors.Is(err, jit.ErrNoExec) {
+		return &Reader{ISA: Go}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

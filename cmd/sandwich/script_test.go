@@ -15,10 +15,11 @@ import (
 	"sandwich/profiles"
 )
 
+// programs are what the test binary is under other names.
+var programs = map[string]func(){"sandwich": main}
+
 // TestMain makes this test binary stand in for the program, so that scripts run the real command tree.
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sandwich": main})
-}
+func TestMain(m *testing.M) { testscript.Main(m, programs) }
 
 // TestScripts runs the command-line sessions of testdata/script.
 func TestScripts(t *testing.T) {
