@@ -1,8 +1,8 @@
 package microkernel
 
 import (
-	"encoding/binary"
 	"fmt"
+	"unsafe"
 )
 
 // Pack packs rows [n0, n1) of a weight matrix into dst, which holds the whole packed matrix of l.Bytes() bytes. raw begins at
@@ -32,9 +32,9 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 		columns := min(PanelWidth, n1-n)
 		switch l.Type {
 		case F32:
-			packWords(panel, src, rowStride, columns, l.K)
+			packElements[uint32](panel, src, rowStride, columns, l.K)
 		case F16:
-			packHalves(panel, src, rowStride, columns, l.K)
+			packElements[uint16](panel, src, rowStride, columns, l.K)
 		case BF16:
 			packPairs(panel, src, rowStride, columns, l.K)
 		case Q8_0:
@@ -53,40 +53,23 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 // scatter to then stay in the first-level cache.
 const packTile = 64
 
-// packWords transposes rows of 32-bit elements: panel[k][c] = src[c][k].
-func packWords(panel, src []byte, rowStride, columns, k int) {
+// packElements transposes rows of plain elements: panel[k][c] = src[c][k]. An element is moved in one piece, which needs no
+// alignment where kernels are generated, and elsewhere has that of its tensor.
+func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k int) {
+	size := int(unsafe.Sizeof(T(0)))
 	if columns < PanelWidth {
 		clear(panel)
 	}
 	for k0 := 0; k0 < k; k0 += packTile {
 		n := min(packTile, k-k0)
 		for c := range columns {
-			s := src[c*rowStride+4*k0:][:4*n]
-			d := panel[64*k0+4*c:]
-			for i := 0; i < len(s); i += 4 {
-				binary.LittleEndian.PutUint32(d, binary.LittleEndian.Uint32(s[i:]))
-				if len(d) > 64 {
-					d = d[64:]
-				}
-			}
-		}
-	}
-}
-
-// packHalves transposes rows of 16-bit elements: panel[k][c] = src[c][k].
-func packHalves(panel, src []byte, rowStride, columns, k int) {
-	if columns < PanelWidth {
-		clear(panel)
-	}
-	for k0 := 0; k0 < k; k0 += packTile {
-		n := min(packTile, k-k0)
-		for c := range columns {
-			s := src[c*rowStride+2*k0:][:2*n]
-			d := panel[32*k0+2*c:]
-			for i := 0; i < len(s); i += 2 {
-				binary.LittleEndian.PutUint16(d, binary.LittleEndian.Uint16(s[i:]))
-				if len(d) > 32 {
-					d = d[32:]
+			s := src[c*rowStride+size*k0:][:size*n]
+			d := panel[size*(PanelWidth*k0+c):]
+			for i := 0; i < len(s); i += size {
+				_ = d[size-1]
+				*(*T)(unsafe.Pointer(unsafe.SliceData(d))) = *(*T)(unsafe.Pointer(&s[i]))
+				if len(d) > size*PanelWidth {
+					d = d[size*PanelWidth:]
 				}
 			}
 		}
@@ -96,10 +79,10 @@ func packHalves(panel, src []byte, rowStride, columns, k int) {
 // packPairs transposes rows of 16-bit elements two at a time: panel[k/2][c] = src[c][k], src[c][k+1].
 func packPairs(panel, src []byte, rowStride, columns, k int) {
 	if k%2 == 0 {
-		packWords(panel, src, rowStride, columns, k/2)
+		packElements[uint32](panel, src, rowStride, columns, k/2)
 		return
 	}
-	packWords(panel[:32*(k-1)], src, rowStride, columns, k/2)
+	packElements[uint32](panel[:32*(k-1)], src, rowStride, columns, k/2)
 	last := panel[32*(k-1):][:64]
 	clear(last)
 	for c := range columns {
