@@ -29,6 +29,17 @@ type ActQ8 struct {
 // ActQ8RowBytes is the length of a row of k activations; k is a multiple of 32.
 func ActQ8RowBytes(k int) int { return k / ActQ8Block * ActQ8Bytes }
 
+// ActRowBytes is the length of a row of k activations in the form that a compute path reads; for k before the end, where element k begins.
+func (c Compute) ActRowBytes(k int) int {
+	switch c {
+	case ComputeInt8:
+		return ActQ8RowBytes(k)
+	case ComputeBF16:
+		return ActBF16RowBytes(k)
+	}
+	return 4 * k
+}
+
 // actQ8At is block b of a row.
 func actQ8At(row unsafe.Pointer, b int) *ActQ8 { return (*ActQ8)(unsafe.Add(row, b*ActQ8Bytes)) }
 

@@ -11,7 +11,7 @@ import (
 
 // GemmArgs is one call of a kernel: C[0:M, 0:N] = A[0:M, K0:K1] times the transpose of W[0:N, K0:K1], for one group of panels.
 //
-// A points at k = 0 of the first row: float32, or ActQ8 blocks for ComputeInt8. B points at k = 0 of the first panel of the
+// A points at k = 0 of the first row: float32, ActQ8 blocks for ComputeInt8, bfloat16 for ComputeBF16. B points at k = 0 of the first panel of the
 // group. C is float32. Nothing is written outside the M rows and N columns, and nothing is read outside the operands.
 type GemmArgs struct {
 	A       unsafe.Pointer
@@ -93,17 +93,16 @@ func (k *Kernel) tileArgs(g *GemmArgs, last int) tileArgs {
 		c: uintptr(g.C), ldc: uintptr(g.CStride),
 		mask: 1<<last - 1, columns: uintptr(last),
 	}
-	if s.Compute == ComputeInt8 {
-		t.a += uintptr(ActQ8RowBytes(g.K0))
-	} else {
-		t.a += uintptr(4 * g.K0)
-	}
+	t.a += uintptr(s.Compute.ActRowBytes(g.K0))
 	n := g.K1 - g.K0
 	turn := s.turn()
 	t.main = uintptr(n / turn)
 	s.aim(&t, g)
 	t.rest = uintptr(n % turn)
-	if s.B == BF16 {
+	switch {
+	case s.Compute == ComputeBF16:
+		t.rest = (t.rest + 1) / 2 // the last pair of an odd K is whole
+	case s.B == BF16:
 		t.odd = t.rest % 2
 		t.rest /= 2
 	}
@@ -149,6 +148,8 @@ func (s Spec) Assemble() ([]byte, error) {
 		emit = emitAMX
 	case s.Compute == ComputeInt8:
 		emit = emitInt8
+	case s.Compute == ComputeBF16:
+		emit = emitBF16
 	case s.B.Quantized():
 		emit = emitQuant
 	}

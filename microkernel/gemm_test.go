@@ -34,15 +34,16 @@ func newProblem(t *testing.T, r *rand.Rand, s Spec, m, n, k int) *problem {
 	last := (p.l.Panels()-1)*p.l.PanelStride() + p.l.panelBytes(k)
 	p.b = guardedBytes(t, last)
 	copy(p.b, packed[:last])
-	row := 4 * k
-	if s.Compute == ComputeInt8 {
-		row = ActQ8RowBytes(k)
-	}
+	row := s.Compute.ActRowBytes(k)
 	p.aStride = row + 4*r.IntN(20)
 	p.a = guardedBytes(t, (m-1)*p.aStride+row)
 	for i := range m {
 		if s.Compute == ComputeInt8 {
 			randomActQ8(r, p.a[i*p.aStride:][:row])
+			continue
+		}
+		if s.Compute == ComputeBF16 {
+			randomBF16(r, p.a[i*p.aStride:][:row], k)
 			continue
 		}
 		for j := range k {
@@ -56,6 +57,20 @@ func newProblem(t *testing.T, r *rand.Rand, s Spec, m, n, k int) *problem {
 	p.c = guardedBytes(t, (m-1)*p.cStride+4*n)
 	p.want = make([]byte, len(p.c))
 	return p
+}
+
+// randomBF16 is a row of activations as they are after rounding.
+func randomBF16(r *rand.Rand, row []byte, k int) {
+	for j := range k {
+		v := r.Float32()*2 - 1
+		switch r.IntN(100) {
+		case 0:
+			v *= 1e-37 // products that underflow
+		case 1:
+			v *= 1e37
+		}
+		binary.LittleEndian.PutUint16(row[2*j:], roundBF16(v))
+	}
 }
 
 func randomActQ8(r *rand.Rand, row []byte) {

@@ -46,7 +46,7 @@ func (f Features) closed() Features {
 		f &^= HasVNNI | HasBF16 | HasVBMI | HasFP16 | HasAMX
 	}
 	if !f.Has(HasNEON) {
-		f &^= HasDotProd | HasI8MM | HasSME | HasSME512
+		f &^= HasDotProd | HasI8MM | HasSME | HasSME512 | HasArmBF16
 	}
 	return f
 }

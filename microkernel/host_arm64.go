@@ -11,6 +11,9 @@ func detect() Features {
 	if cpu.ARM64.HasI8MM {
 		f |= HasI8MM
 	}
+	if hwcap2()&hwcap2BF16 != 0 {
+		f |= HasArmBF16
+	}
 	switch bits := streamingBits(); {
 	case bits >= 512:
 		f |= HasSME | HasSME512

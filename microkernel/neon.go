@@ -228,6 +228,8 @@ func (s Spec) assembleNEON() ([]byte, error) {
 		emit, level = emitSME, a64.SME
 	case s.Compute == ComputeInt8:
 		emit = emitNEONInt8
+	case s.Compute == ComputeBF16:
+		emit = emitNEONBF16
 	case s.B.Quantized():
 		emit = emitNEONQuant
 	}
@@ -236,6 +238,8 @@ func (s Spec) assembleNEON() ([]byte, error) {
 		level = a64.DotProd | a64.I8MM
 	case SDot:
 		level = a64.DotProd
+	case BFMMLA, BFDot:
+		level = a64.BF16
 	}
 	return assembleNEON(level, func(a *a64.Asm) { emit(a, s) })
 }
@@ -262,6 +266,8 @@ func (s Spec) neonRegisters(tile int) int {
 		return 1 + s.NR/s.smeLanes()
 	case s.Compute == ComputeInt8:
 		return tile + s.neonInt8Registers()
+	case s.Compute == ComputeBF16:
+		return tile + s.neonPairRegisters()
 	case s.B.Quantized():
 		return tile + s.MR + s.neonUnpackRegisters()
 	}

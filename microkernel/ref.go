@@ -15,9 +15,12 @@ func RunRef(s Spec, g *GemmArgs) {
 				clear(unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns))
 			}
 		}
-		if s.Compute == ComputeInt8 {
+		switch s.Compute {
+		case ComputeInt8:
 			refBlocks(s.B, g, panel, c, columns)
-		} else {
+		case ComputeBF16:
+			refPairs(s.Dot, g, panel, c, columns)
+		default:
 			refWide(s.B, g, panel, c, columns)
 		}
 	}

@@ -12,7 +12,7 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 		return []Spec{s}
 	}
 	var out []Spec
-	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd, MMLA, SDot, MulL} {
+	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd, MMLA, SDot, MulL, DPBF16, BFMMLA, BFDot} {
 		for _, form := range []Form{Load, Embed, Lane, Outer} {
 			for ku := 1; ku <= maxKU; ku *= 2 {
 				for nr := PanelWidth; nr <= maxNR; nr += PanelWidth {
@@ -39,11 +39,19 @@ func (s Spec) worthTrying() bool {
 	if s.Form == Outer {
 		return s.MR == s.smeLanes()
 	}
-	if !s.B.Quantized() && (s.KU > 8 || s.KU*s.MR*s.NR/s.ISA.Lanes() > 256) {
+	if !s.B.Quantized() && (s.steps() > 8 || s.steps()*s.MR*s.NR/s.ISA.Lanes() > 256) {
 		return false
 	}
 	const latency, ports = 4, 2
 	return s.MR*s.NR/s.ISA.Lanes() >= latency*ports || s.MR <= 4
+}
+
+// steps is the multiply-adds of an accumulator in a turn of the main loop.
+func (s Spec) steps() int {
+	if s.Compute == ComputeBF16 {
+		return s.KU / 2
+	}
+	return s.KU
 }
 
 // WithPrefetch returns the spec with a software prefetch of the packed weight at the given distance in bytes.

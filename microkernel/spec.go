@@ -18,10 +18,13 @@ const (
 	// ComputeInt8 is the chain "block": activations are quantized per block of 32 (ActQ8), each block's integer dot product
 	// is exact, and one FMA by the product of the two scales adds it, blocks ascending.
 	ComputeInt8
+	// ComputeBF16 is the chain "pair": activations are rounded to bfloat16, and each pair of k is added by a dot product of the CPU, pairs
+	// ascending. Its rounding is that of the instruction (bf16.go), so that a plan with it is not exact.
+	ComputeBF16
 	computes
 )
 
-var computeNames = [...]string{"f32", "int8"}
+var computeNames = [...]string{"f32", "int8", "bf16"}
 
 func (c Compute) String() string {
 	if c < computes {
@@ -62,12 +65,13 @@ const (
 
 var formNames = [...]string{"load", "embed", "lane", "outer"}
 
-// Dot is the integer dot product a ComputeInt8 kernel is made of. All give the same bits.
+// Dot is the dot product a kernel of the int8 or the bf16 path is made of. Those of integers all give the same bits, and those of bfloat16 on
+// one architecture.
 type Dot uint8
 
-// The integer dot products.
+// The dot products.
 const (
-	NoDot   Dot = iota // not an integer kernel, or plain Go
+	NoDot   Dot = iota // an f32 kernel, or plain Go
 	VNNI               // VPDPBUSD on 512 bits
 	AVXVNNI            // VPDPBUSD on 256 bits, VEX encoded
 	MAdd               // VPMADDUBSW and VPMADDWD
@@ -75,9 +79,12 @@ const (
 	SDot               // arm64 SDOT
 	MulL               // arm64 SMULL and SADALP
 	AMX                // TDPBSUD on tile registers, of q8_0
+	DPBF16             // VDPBF16PS
+	BFMMLA             // arm64 BFMMLA, two rows by two columns, four k
+	BFDot              // arm64 BFDOT
 )
 
-var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull", "amx"}
+var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull", "amx", "dpbf16", "bfmmla", "bfdot"}
 
 // Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
 type Spec struct {
@@ -225,6 +232,25 @@ func (s Spec) Needs() Features {
 		f |= HasDotProd | HasI8MM
 	case SDot:
 		f |= HasDotProd
+	case DPBF16:
+		f |= HasBF16
+	case BFMMLA, BFDot:
+		f |= HasArmBF16
 	}
 	return f
 }
+
+// Chain names the order of additions in which the kernel makes an element (rule 6): "wide" over dequantized values, "block" over sums of scale
+// blocks, "pair" over bfloat16 pairs of k. Kernels of one weight have one chain.
+func (s Spec) Chain() string {
+	switch s.Compute {
+	case ComputeInt8:
+		return "block"
+	case ComputeBF16:
+		return "pair"
+	}
+	return "wide"
+}
+
+// Exact says that the chain has the same bits on every machine (rule 6).
+func (c Compute) Exact() bool { return c != ComputeBF16 }

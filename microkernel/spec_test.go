@@ -36,7 +36,16 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/int8/f32/1x16/ku32/load/vnni":       "quantized weights",
 		"avx512/f32/q8_0/1x16/ku8/load":             "block of 32",
 		"avx512/f32/bf16/1x16/ku1/load":             "even",
-		"avx512/f32/f32/1x16/ku1/load/vnni":         "no integer dot product",
+		"avx512/f32/f32/1x16/ku1/load/vnni":         "has no dot product",
+		"avx512/bf16/f32/1x16/ku4/load/dpbf16":      "bf16 path is for bf16 weights",
+		"avx512/bf16/bf16/1x16/ku4/load":            "needs a dot product of bfloat16",
+		"avx512/bf16/bf16/1x16/ku4/load/vnni":       "needs a dot product of bfloat16",
+		"avx2/bf16/bf16/1x16/ku4/load/dpbf16":       "does not exist on avx2",
+		"avx512/bf16/bf16/1x16/ku8/load/bfdot":      "does not exist on avx512",
+		"avx512/bf16/bf16/1x16/ku1/load/dpbf16":     "even",
+		"neon/bf16/bf16/4x16/ku4/lane/bfmmla":       "multiple of 8",
+		"neon/bf16/bf16/6x16/ku8/lane/bfmmla":       "35 vector registers and neon has 32",
+		"avx512/int8/q8_0/1x16/ku32/load/dpbf16":    "dot product of integers",
 		"avx512/f32/f32/1x16/ku1/load/pf100":        "prefetch distance 100",
 		"neon/f32/f32/7x16/ku4/lane":                "37 vector registers and neon has 32",
 		"neon/f32/f32/1x16/ku2/lane":                "multiple of 4",
@@ -66,7 +75,7 @@ func TestSpecRefusals(t *testing.T) {
 
 // TestDeterministic: equal specs give equal bytes.
 func TestDeterministic(t *testing.T) {
-	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512
+	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 | HasBF16 | HasArmBF16
 	var specs []Spec
 	for _, isa := range features.ISAs() {
 		for c := range computes {

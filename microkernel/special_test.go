@@ -52,13 +52,18 @@ func TestSpecialValues(t *testing.T) {
 func (p *problem) spoil(r *rand.Rand) {
 	special := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-45, -1e-40, 3e38, -3e38, float32(math.Copysign(0, -1))}
 	draw := func() float32 { return special[r.IntN(len(special))] }
-	if p.s.Compute == ComputeInt8 {
+	switch p.s.Compute {
+	case ComputeInt8:
 		for b, scale := range []float32{float32(math.Inf(1)), 1e-45} {
 			q := actQ8At(unsafe.Pointer(&p.a[0]), b)
 			q.Scale = scale
 			q.setSums()
 		}
-	} else {
+	case ComputeBF16:
+		for range 3 {
+			binary.LittleEndian.PutUint16(p.a[2*r.IntN(p.l.K):], uint16(math.Float32bits(draw())>>16))
+		}
+	default:
 		for range 3 {
 			binary.LittleEndian.PutUint32(p.a[4*r.IntN(p.l.K):], math.Float32bits(draw()))
 		}

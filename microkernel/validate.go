@@ -48,8 +48,11 @@ func (s Spec) validate() error {
 	case s.Compute == ComputeInt8 && !s.B.Quantized():
 		return fmt.Errorf("the int8 path is for quantized weights")
 	}
-	if s.Compute == ComputeF32 {
+	switch s.Compute {
+	case ComputeF32:
 		return s.validateF32()
+	case ComputeBF16:
+		return s.validateBF16()
 	}
 	return s.validateInt8()
 }
@@ -57,7 +60,7 @@ func (s Spec) validate() error {
 func (s Spec) validateF32() error {
 	switch {
 	case s.Dot != NoDot:
-		return fmt.Errorf("an f32 kernel has no integer dot product")
+		return fmt.Errorf("an f32 kernel has no dot product")
 	case s.B.Quantized() && s.ISA != Go && s.KU != 32:
 		return fmt.Errorf("KU of a kernel for quantized weights is their block of 32")
 	case s.B == BF16 && s.ISA != Go && s.KU < 2:
@@ -71,8 +74,8 @@ func (s Spec) validateInt8() error {
 	case s.ISA == Go && s.Dot != NoDot:
 		return fmt.Errorf("plain Go has no dot product instruction")
 	case s.ISA == Go:
-	case s.Dot == NoDot:
-		return fmt.Errorf("an int8 kernel needs a dot product")
+	case s.Dot == NoDot || s.Dot > AMX:
+		return fmt.Errorf("an int8 kernel needs a dot product of integers")
 	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2, (s.Dot >= MMLA && s.Dot <= MulL) != (s.ISA == NEON):
 		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
 	case s.Dot == MAdd && s.Form == Embed:
@@ -83,6 +86,22 @@ func (s Spec) validateInt8() error {
 		return s.validateAMX()
 	case s.KU != 32:
 		return fmt.Errorf("KU of an int8 kernel is its block of 32")
+	}
+	return s.checkRegisters()
+}
+
+func (s Spec) validateBF16() error {
+	switch {
+	case s.B != BF16:
+		return fmt.Errorf("the bf16 path is for bf16 weights")
+	case s.Dot < DPBF16:
+		return fmt.Errorf("a bf16 kernel needs a dot product of bfloat16")
+	case s.ISA != AVX512 && s.Dot == DPBF16, s.ISA != NEON && s.Dot > DPBF16:
+		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
+	case s.ISA == NEON && (s.Form != Lane || s.KU%bf16Lanes != 0):
+		return fmt.Errorf("bf16 kernels multiply by lanes on %s, and their KU is a multiple of %d", s.ISA, bf16Lanes)
+	case s.KU < 2:
+		return fmt.Errorf("KU must be even for bf16, which is packed in pairs")
 	}
 	return s.checkRegisters()
 }
@@ -117,6 +136,8 @@ func (s Spec) registers() int {
 		return amxRegisters(tile)
 	case s.Compute == ComputeInt8:
 		return s.int8Registers(tile, v)
+	case s.Compute == ComputeBF16:
+		return tile + s.pairRegisters(v)
 	case s.B.Quantized():
 		return tile + s.dequantFixed() + s.unpackPerVector() // one vector at a time
 	case s.Form == Embed:

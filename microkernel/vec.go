@@ -259,6 +259,20 @@ func (v *Vec) QuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	v.call(vecgen.QuantizeQ8, &args)
 }
 
+// RoundRowBF16 rounds k activations to bfloat16, ties to even, and puts a zero behind an odd k: the rows that kernels of ComputeBF16 read.
+// Subnormal numbers become zeros of their sign, a NaN becomes quiet.
+func (v *Vec) RoundRowBF16(x *float32, k int, row unsafe.Pointer) {
+	if !v.native {
+		refRoundRowBF16(x, k, row)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{row, ptr(x)}, N: [6]int{k}}
+	v.call(vecgen.RoundBF16, &args)
+	if k%2 == 1 {
+		*(*uint16)(unsafe.Add(row, 2*k)) = 0
+	}
+}
+
 // F32ToF16 rounds n values to half precision, ties to even.
 func (v *Vec) F32ToF16(dst *uint16, src *float32, n int) {
 	if !v.native {

@@ -10,7 +10,7 @@ import (
 	"sandwich/microkernel/internal/asmtest"
 )
 
-const every = DotProd | I8MM | SME
+const every = DotProd | I8MM | BF16 | SME
 
 // draw is random operands for the op. Registers differ: a load must not write its own address, nor a pair one register twice.
 func draw(r *rand.Rand, o *Op) []Operand {
@@ -62,7 +62,7 @@ func TestGolden(t *testing.T) {
 
 // TestAgainstLLVM compares the bytes of random operands of every instruction with those of llvm-mc.
 func TestAgainstLLVM(t *testing.T) {
-	llvm := asmtest.FindLLVM(t, "", "-triple=aarch64", "-mattr=+v8.6a,+dotprod,+i8mm,+sve,+sme")
+	llvm := asmtest.FindLLVM(t, "", "-triple=aarch64", "-mattr=+v8.6a,+dotprod,+i8mm,+bf16,+sve,+sme")
 	lines, want := encodings(t, 1, 40)
 	llvm.Compare(t, lines, want)
 }

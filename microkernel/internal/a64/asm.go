@@ -19,6 +19,7 @@ const (
 	Base    Level = 0
 	DotProd Level = 1 << iota // SDOT
 	I8MM                      // SMMLA, USDOT
+	BF16                      // BFDOT, BFMMLA
 	SME                       // streaming mode and the ZA array, with the SVE instructions legal there
 )
 

@@ -149,6 +149,8 @@ var (
 	SDOTL  = defAt(DotProd, 0x4F80E000, "sdot %Vd.4s, %Vn.16b, %Vm.4b[%lane]")
 	USDOTL = defAt(I8MM, 0x4F80F000, "usdot %Vd.4s, %Vn.16b, %Vm.4b[%lane]")
 	SMMLA  = defAt(I8MM, 0x4E80A400, "smmla %Vd.4s, %Vn.16b, %Vm.16b")
+	BFDOTL = defAt(BF16, 0x4F40F000, "bfdot %Vd.4s, %Vn.8h, %Vm.2h[%lane]")
+	BFMMLA = defAt(BF16, 0x6E40EC00, "bfmmla %Vd.4s, %Vn.8h, %Vm.8h")
 	USMMLA = defAt(I8MM, 0x4E80AC00, "usmmla %Vd.4s, %Vn.16b, %Vm.16b")
 )
 
@@ -172,6 +174,7 @@ var (
 	ZIP1D  = def(0x4EC03800, "zip1 %Vd.2d, %Vn.2d, %Vm.2d")
 	ZIP2D  = def(0x4EC07800, "zip2 %Vd.2d, %Vn.2d, %Vm.2d")
 	UZP1S  = def(0x4E801800, "uzp1 %Vd.4s, %Vn.4s, %Vm.4s")
+	UZP2H  = def(0x4E405800, "uzp2 %Vd.8h, %Vn.8h, %Vm.8h")
 	UZP2S  = def(0x4E805800, "uzp2 %Vd.4s, %Vn.4s, %Vm.4s")
 	TRN1S  = def(0x4E802800, "trn1 %Vd.4s, %Vn.4s, %Vm.4s")
 	TRN2S  = def(0x4E806800, "trn2 %Vd.4s, %Vn.4s, %Vm.4s")

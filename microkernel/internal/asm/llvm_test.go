@@ -44,7 +44,7 @@ var shapes = map[*Op]shape{
 	VFMADD213SS: {lens: only128}, VFMADD231SS: {lens: only128}, VFNMADD213SS: {lens: only128}, VFNMADD231SS: {lens: only128},
 	VCMPPSK: {dst: "k", noMask: true}, VPCMPDK: {dst: "k", noMask: true}, VPTESTMD: {dst: "k", noMask: true},
 	VPMOVB2M:  {dst: "k", memRM: "never", noMask: true},
-	VCVTPH2PS: {srcLen: narrower(1)}, VCVTPS2PH: {srcLen: narrower(1)}, VCVTNEPS2BF16: {memRM: "skip"},
+	VCVTPH2PS: {srcLen: narrower(1)}, VCVTPS2PH: {srcLen: narrower(1)},
 	VPMOVSXBW: {srcLen: narrower(1)}, VPMOVSXWD: {srcLen: narrower(1)}, VPMOVZXBW: {srcLen: narrower(1)}, VPMOVZXWD: {srcLen: narrower(1)},
 	VPMOVSXBD: {srcLen: narrower(2)}, VPMOVZXBD: {srcLen: narrower(2)}, VPMOVDB: {srcLen: narrower(2)}, VPMOVSDB: {srcLen: narrower(2)}, VPMOVDW: {srcLen: narrower(1)},
 	VPERMPS: {lens: from256}, VPERMD: {lens: from256}, VPERMQ: {lens: from256}, VPERM2F128: {lens: only256}, VPERM2I128: {lens: only256},
@@ -95,9 +95,6 @@ func (g generator) instruction(o *Op) []Operand {
 	}
 	l := lens[g.r.IntN(len(lens))]
 	if o.has&evex == 0 && l == l512 || o.has&vex == 0 && o.has&evex == 0 {
-		return nil
-	}
-	if s.memRM == "skip" {
 		return nil
 	}
 	high := o.has&evex != 0 && g.r.IntN(2) == 0

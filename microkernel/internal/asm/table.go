@@ -78,12 +78,11 @@ var (
 
 // Conversions.
 var (
-	VCVTDQ2PS     = def(Op{"vcvtdq2ps", both | bc, pNone, m0F, 0x5B, rm, full, 4, 0, 0})
-	VCVTPS2DQ     = def(Op{"vcvtps2dq", both | bc, p66, m0F, 0x5B, rm, full, 4, 0, 0})
-	VCVTTPS2DQ    = def(Op{"vcvttps2dq", both | bc, pF3, m0F, 0x5B, rm, full, 4, 0, 0})
-	VCVTPH2PS     = def(Op{"vcvtph2ps", both, p66, m0F38, 0x13, rm, half, 4, 0, 0})
-	VCVTPS2PH     = def(Op{"vcvtps2ph", both, p66, m0F3A, 0x1D, mri, half, 4, 0, 0x1D}) // imm 0: round to nearest even
-	VCVTNEPS2BF16 = def(Op{"vcvtneps2bf16", evex | bc, pF3, m0F38, 0x72, rm, full, 4, 0, 0})
+	VCVTDQ2PS  = def(Op{"vcvtdq2ps", both | bc, pNone, m0F, 0x5B, rm, full, 4, 0, 0})
+	VCVTPS2DQ  = def(Op{"vcvtps2dq", both | bc, p66, m0F, 0x5B, rm, full, 4, 0, 0})
+	VCVTTPS2DQ = def(Op{"vcvttps2dq", both | bc, pF3, m0F, 0x5B, rm, full, 4, 0, 0})
+	VCVTPH2PS  = def(Op{"vcvtph2ps", both, p66, m0F38, 0x13, rm, half, 4, 0, 0})
+	VCVTPS2PH  = def(Op{"vcvtps2ph", both, p66, m0F3A, 0x1D, mri, half, 4, 0, 0x1D}) // imm 0: round to nearest even
 
 	VPMOVSXBW = def(Op{"vpmovsxbw", both, p66, m0F38, 0x20, rm, half, 1, 0, 0})
 	VPMOVSXBD = def(Op{"vpmovsxbd", both, p66, m0F38, 0x21, rm, quarter, 1, 0, 0})

@@ -23,6 +23,7 @@ const (
 	Merge
 	Finish
 	QuantizeQ8
+	RoundBF16
 	ToF16
 	ToF32
 	Max
@@ -49,6 +50,7 @@ var emitters = [Count]func(*gen){
 	Merge:      emitMerge,
 	Finish:     emitFinish,
 	QuantizeQ8: emitQuantizeQ8,
+	RoundBF16:  emitRoundBF16,
 	ToF16:      emitToF16,
 	ToF32:      emitToF32,
 	Max:        emitMax,

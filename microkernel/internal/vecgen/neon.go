@@ -64,6 +64,7 @@ var neonEmitters = [Count]func(neonGen){
 	Merge:      neonMerge,
 	Finish:     neonFinish,
 	QuantizeQ8: neonQuantizeQ8,
+	RoundBF16:  neonRoundBF16,
 	ToF16:      neonToF16,
 	ToF32:      neonToF32,
 	Max:        neonMax,

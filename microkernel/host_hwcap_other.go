@@ -2,5 +2,10 @@
 
 package microkernel
 
+const hwcap2BF16 = 1 << 14
+
+// hwcap2 is unknown here.
+func hwcap2() uintptr { return 0 }
+
 // streamingBits is the length of the vectors in the streaming mode of SME: unknown here.
 func streamingBits() int { return 0 }

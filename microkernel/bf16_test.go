@@ -1,0 +1,187 @@
+package microkernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// edges are the words around which rounding to bfloat16 and the dot products change their ways.
+var edges = []uint32{0, 1, 0x007FFFFF, 0x00800000, 0x00807FFF, 0x00808000, 0x00808001, 0x3F800000, 0x3F808000, 0x3F818000,
+	0x7F7FFFFF, 0x7F7F7FFF, 0x7F7F8000, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 0x7FFFFFFF}
+
+func edge(r *rand.Rand) float32 {
+	return math.Float32frombits(edges[r.IntN(len(edges))] | uint32(r.IntN(2))<<31)
+}
+
+// TestRoundBF16 pins the definition itself: nearest, ties to even, and what is special.
+func TestRoundBF16(t *testing.T) {
+	for in, want := range map[uint32]uint16{
+		0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80, 0x3F808001: 0x3F81, 0x3F818000: 0x3F82, 0xBF818000: 0xBF82,
+		0x7F7F7FFF: 0x7F7F, 0x7F7F8000: 0x7F80, 0xFF7FFFFF: 0xFF80, 0x7F800000: 0x7F80, 0xFF800000: 0xFF80, // an infinity
+		0x7F800001: 0x7FC0, 0xFFA00000: 0xFFE0, 0x7FFFFFFF: 0x7FFF, // a NaN
+		0x00000001: 0, 0x807FFFFF: 0x8000, 0x00800000: 0x0080, // zeros
+	} {
+		if got := roundBF16(math.Float32frombits(in)); got != want {
+			t.Errorf("%#08x becomes %#04x, want %#04x", in, got, want)
+		}
+	}
+}
+
+func TestRoundRowBF16(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, r *rand.Rand) {
+		for _, n := range vecLengths {
+			x := guarded[float32](t, n)
+			draw(r, x, wild)
+			for i := range x {
+				switch r.IntN(4) {
+				case 0:
+					x[i] = edge(r)
+				case 1:
+					x[i] = math.Float32frombits(r.Uint32())
+				}
+			}
+			got, want := guarded[uint16](t, n+n%2), make([]uint16, n+n%2)
+			for i := range got {
+				got[i], want[i] = 0xDEAD, 0xDEAD
+			}
+			v.RoundRowBF16(p0(x), n, unsafe.Pointer(&got[0]))
+			refRoundRowBF16(p0(x), n, unsafe.Pointer(&want[0]))
+			for i := range want {
+				if got[i] != want[i] {
+					t.Fatalf("n=%d: element %d is %#04x, want %#04x", n, i, got[i], want[i])
+				}
+			}
+		}
+	})
+}
+
+// bf16Specs are the kernels of the bf16 path that this host can run; a test that wants them is skipped where there are none.
+func bf16Specs(t *testing.T) []Spec {
+	t.Helper()
+	var out []Spec
+	for _, isa := range Host().ISAs() {
+		out = append(out, Space(Host(), isa, ComputeBF16, BF16)...)
+	}
+	if len(out) == 0 {
+		t.Skipf("this CPU (%s) has no dot product of bfloat16", Host())
+	}
+	return out
+}
+
+// TestPairsAgainstRef is TestKernelsAgainstRef for this path alone, of which that one draws few.
+func TestPairsAgainstRef(t *testing.T) {
+	specs := bf16Specs(t)
+	r := rand.New(rand.NewPCG(50, 51))
+	r.Shuffle(len(specs), func(i, j int) { specs[i], specs[j] = specs[j], specs[i] })
+	switch {
+	case raceEnabled:
+		specs = specs[:2]
+	case !*long:
+		specs = specs[:min(len(specs), 60)]
+	}
+	for _, s := range specs {
+		if p := s.WithPrefetch(64 * (1 + r.IntN(64))); r.IntN(4) == 0 && p.Validate() == nil {
+			s = p
+		} else if p := s.WithSpread(); r.IntN(4) == 0 && p.Validate() == nil {
+			s = p
+		}
+		checkSpec(t, r, s)
+	}
+	t.Logf("%d specs", len(specs))
+}
+
+// TestPairInstruction holds the definitions of the dot products against the instruction of this CPU: at random, where sums and products
+// overflow, underflow and cancel, and at one place where it matters whether a tiny result is told before or after rounding.
+func TestPairInstruction(t *testing.T) {
+	specs := bf16Specs(t)
+	if raceEnabled {
+		t.Skip("no instructions under the race detector")
+	}
+	for _, s := range specs {
+		if s.MR != 1 && s.MR != 2 || s.NR != PanelWidth || s.KU != bf16Lanes {
+			continue
+		}
+		kernel, err := Build(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(52, 53))
+		for i := range 4000 {
+			if err := tryPairs(kernel, r, i%6); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// tryPairs adds four pairs, or one, to sums that are there already.
+func tryPairs(kernel *Kernel, r *rand.Rand, mode int) error {
+	s := kernel.Spec()
+	k := []int{2, bf16Lanes}[r.IntN(2)]
+	a := make([]uint16, s.MR*bf16Lanes)
+	w := make([]uint16, PanelWidth*bf16Lanes)
+	got, want := make([]float32, s.MR*PanelWidth), make([]float32, s.MR*PanelWidth)
+	for i := range a {
+		a[i] = drawBF16(r, mode)
+	}
+	for i := range w {
+		w[i] = drawBF16(r, mode)
+	}
+	for i := range got {
+		got[i] = drawSum(r, mode)
+	}
+	if mode == 5 {
+		clear(a)
+		clear(w)
+		a[0] = 0x1A00                                              // 2^-75
+		w[0] = []uint16{0x9A00, 0x99C0, 0x9980, 0x9900}[r.IntN(4)] // -2^-75, three quarters, half and a quarter of it
+		got[0] = 0x1p-126
+	}
+	copy(want, got)
+	args := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: 2 * bf16Lanes, B: unsafe.Pointer(&w[0]), BStride: 64, C: unsafe.Pointer(&got[0]), CStride: 4 * PanelWidth,
+		M: s.MR, N: PanelWidth, K1: k, Accumulate: true}
+	before := append([]float32(nil), got...)
+	kernel.Run(&args)
+	args.C = unsafe.Pointer(&want[0])
+	RunRef(s, &args)
+	for i := range got {
+		g, x := math.Float32bits(got[i]), math.Float32bits(want[i])
+		if g != x && (got[i] == got[i] || want[i] == want[i]) {
+			return fmt.Errorf("%s, mode %d, k %d: element %d of %#08x is %#08x, want %#08x; a %04x", s, mode, k, i, math.Float32bits(before[i]), g, x, a)
+		}
+	}
+	return nil
+}
+
+func drawBF16(r *rand.Rand, mode int) uint16 {
+	bits := uint16(r.Uint32())
+	switch mode {
+	case 0:
+		return bits // anything
+	case 1:
+		return bits&0x80FF | 0x3F00 // about 1
+	case 2:
+		return bits&0x807F | uint16(56+r.IntN(14))<<7 // products about 2^-126
+	case 3:
+		return bits&0x80FF | uint16(190+r.IntN(4))<<7 // about 2^128
+	}
+	return uint16(math.Float32bits(edge(r)) >> 16)
+}
+
+func drawSum(r *rand.Rand, mode int) float32 {
+	bits := r.Uint32()
+	switch mode {
+	case 1:
+		return r.Float32() * 4
+	case 2:
+		return math.Float32frombits(bits&0x807FFFFF | uint32(r.IntN(4))<<23)
+	case 3:
+		return math.Float32frombits(bits&0x81FFFFFF | 0x7E000000)
+	case 4, 5:
+		return edge(r)
+	}
+	return math.Float32frombits(bits)
+}

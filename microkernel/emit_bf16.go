@@ -1,0 +1,82 @@
+package microkernel
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/asm"
+)
+
+// emitBF16 generates the tile of the chain "pair" on AVX512_BF16: for each pair of k, one VDPBF16PS for each accumulator. Panels are its
+// operand as they are packed.
+func emitBF16(a *asm.Asm, s Spec) {
+	e := &pairTile{emitter: newEmitter(a, s)}
+	if !s.pairFromMemory() {
+		e.w = e.vecs(e.v)
+	}
+	if s.Form == Load {
+		e.x = e.vec()
+	}
+	e.function(func() {}, e.body)
+}
+
+type pairTile struct {
+	*emitter
+	w []asm.Vec // one pair of k of W; nil: a memory operand
+	x asm.Vec   // one pair of A in all lanes
+}
+
+// pairFromMemory says that the dot product reads W from memory: worth it where W is used once.
+func (s Spec) pairFromMemory() bool { return s.Form == Load && s.MR == 1 }
+
+// pairRegisters is what a tile of v vectors across takes beside its accumulators.
+func (s Spec) pairRegisters(v int) int {
+	switch {
+	case s.pairFromMemory():
+		return 1
+	case s.Form == Load:
+		return v + 1
+	}
+	return v
+}
+
+func (e *pairTile) body() {
+	var t tileArgs
+	e.mainLoop(func() { e.steps(e.s.KU / 2) })
+	e.loop(unsafe.Offsetof(t.rest), func() { e.steps(1) })
+}
+
+// steps is n consecutive pairs of k, and the pointers moved past them.
+func (e *pairTile) steps(n int) {
+	for i := range n {
+		if n == e.s.KU/2 {
+			e.prefetch(64*i, 64*i+1)
+		}
+		e.step(i)
+	}
+	e.advance(e.aBase, 4*n)
+	e.advanceB(64 * n)
+}
+
+// step is pair i.
+func (e *pairTile) step(i int) {
+	for j, w := range e.w {
+		e.I(asm.VMOVUPS, w, e.b(j, 64*i, 64))
+	}
+	for r := range e.s.MR {
+		x := e.a(r, 4*i)
+		if e.s.Form == Load {
+			e.I(asm.VBROADCASTSS, e.x, x)
+		}
+		for j := range e.v {
+			acc := e.acc[r*e.v+j]
+			switch {
+			case e.s.Form == Embed:
+				e.I(asm.VDPBF16PS, acc, e.w[j], x.Bcast())
+			case e.w == nil:
+				e.I(asm.VDPBF16PS, acc, e.x, e.b(j, 64*i, 64))
+			default:
+				e.I(asm.VDPBF16PS, acc, e.x, e.w[j])
+			}
+		}
+	}
+}
