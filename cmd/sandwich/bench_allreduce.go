@@ -145,6 +145,9 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]reduceRow,
 		for _, size := range sizes {
 			b := reduceBench{size: size, ranks: r, pus: reducePUs(pus, max(r, f.threads), f.threads), chunk: f.chunk << 10}
 			samples, err := b.run(ctx, f.reps)
+			if errors.Is(err, mem.ErrNoMemory) {
+				return nil, usageError(fmt.Errorf("%w: give smaller --sizes or fewer --ranks", err))
+			}
 			if err != nil {
 				return nil, err
 			}

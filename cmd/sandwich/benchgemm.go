@@ -15,6 +15,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
 	"sandwich/tuner"
 )
 
@@ -99,14 +100,16 @@ func (f *gemmFlags) check() (peers, ours []gemmRow, err error) {
 		if peers, err = readGEMM("--peers", f.peers); err != nil {
 			return nil, nil, err
 		}
-		peers = slices.DeleteFunc(peers, func(r gemmRow) bool { return r.ours() })
+		if peers = slices.DeleteFunc(peers, func(r gemmRow) bool { return r.ours() }); len(peers) == 0 {
+			return nil, nil, fmt.Errorf("--peers %s has no line of another library: the columns are %s", clip(f.peers, 200), gemmHeader)
+		}
 	}
 	if f.ours != "" {
 		if ours, err = readGEMM("--ours", f.ours); err != nil {
 			return nil, nil, err
 		}
 		if ours = slices.DeleteFunc(ours, func(r gemmRow) bool { return !r.ours() }); len(ours) == 0 {
-			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv", f.ours)
+			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv", clip(f.ours, 200))
 		}
 	}
 	return peers, ours, nil
@@ -178,7 +181,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRo
 		return nil, gemmRoofs{}, err
 	}
 	session := sessionFlags{isa: f.isa, compute: f.compute}
-	if err := session.checkISA(host); err != nil {
+	if err := errors.Join(session.check(), session.checkISA(host)); err != nil {
 		return nil, gemmRoofs{}, usageError(err)
 	}
 	if f.roof {
@@ -231,5 +234,8 @@ func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs
 		rows = append(rows, r)
 		step()
 	})
+	if errors.Is(err, mem.ErrNoMemory) {
+		err = usageError(fmt.Errorf("%w: give smaller --shapes, fewer rows or a smaller --cold-mib", err))
+	}
 	return rows, err
 }

@@ -26,13 +26,19 @@ func compareGEMM(ours, peers []gemmRow) []gemmRow {
 		}
 		byCell[p.cell()][p.Peer] = append(byCell[p.cell()][p.Peer], p.GFLOPS)
 	}
+	type product struct {
+		cell gemmCell
+		name string
+	}
 	var out []gemmRow
 	var rates [][]float64
+	at := map[product]int{} // in out
 	for _, r := range ours {
-		i := slices.IndexFunc(out, func(o gemmRow) bool { return o.cell() == r.cell() && o.Peer == r.Peer })
-		if i < 0 {
+		i, known := at[product{r.cell(), r.Peer}]
+		if !known {
+			i = len(out)
+			at[product{r.cell(), r.Peer}] = i
 			out, rates = append(out, r), append(rates, nil)
-			i = len(out) - 1
 		}
 		o := &out[i]
 		rates[i] = append(rates[i], r.GFLOPS)

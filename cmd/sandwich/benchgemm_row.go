@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"sandwich/profiles"
 	"sandwich/roofline"
@@ -122,20 +124,49 @@ func readGEMM(flag, path string) ([]gemmRow, error) {
 			return rows, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", flag, path, err)
+			return nil, fmt.Errorf("%s %s: %w; the columns are %s", flag, clip(path, 200), err, gemmHeader)
 		}
-		if record[0] == "peer" {
+		if strings.Join(record, ",") == gemmHeader {
 			continue
 		}
-		r := gemmRow{Peer: record[0], Weights: record[6]}
-		_, err = fmt.Sscan(strings.Join(record[1:6], " "), &r.Threads, &r.M, &r.N, &r.K, &r.GFLOPS)
-		if err == nil {
-			_, err = fmt.Sscan(strings.Join(record[7:12], " "), &r.Median, &r.Min, &r.Max, &r.Reps, &r.Packed)
-		}
-		if err != nil || !(r.GFLOPS > 0) || r.M < 1 || r.N < 1 || r.K < 1 || r.Threads < 1 {
+		r, err := parseGEMM(record)
+		if err != nil {
 			line, _ := in.FieldPos(0)
-			return nil, fmt.Errorf("%s %s, line %d: the columns are %s", flag, path, line, gemmHeader)
+			return nil, fmt.Errorf("%s %s, line %d: %w; the columns are %s", flag, clip(path, 200), line, err, gemmHeader)
 		}
 		rows = append(rows, r)
 	}
+}
+
+// parseGEMM reads one line. Times may be 0, where they were too short for the digits that tools print.
+func parseGEMM(record []string) (gemmRow, error) {
+	r := gemmRow{Peer: record[0], Weights: record[6]}
+	if r.Peer == "" || len(r.Peer) > 64 || strings.ContainsFunc(r.Peer, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return r, fmt.Errorf("the peer %.40q is no name of 1 to 64 printable characters", r.Peer)
+	}
+	if r.Weights != cold && r.Weights != hot {
+		return r, fmt.Errorf("wmode is %.40q, not %s or %s", r.Weights, cold, hot)
+	}
+	names := strings.Split(gemmHeader, ",")
+	for _, f := range []struct {
+		column, least int
+		to            *int
+	}{{1, 1, &r.Threads}, {2, 1, &r.M}, {3, 1, &r.N}, {4, 1, &r.K}, {10, 0, &r.Reps}, {11, 0, &r.Packed}} {
+		n, err := strconv.Atoi(record[f.column])
+		if err != nil || n < f.least || n > 1<<30 {
+			return r, fmt.Errorf("%s is %.40q, not a number from %d to %d", names[f.column], record[f.column], f.least, 1<<30)
+		}
+		*f.to = n
+	}
+	for _, f := range []struct {
+		column int
+		to     *float64
+	}{{5, &r.GFLOPS}, {7, &r.Median}, {8, &r.Min}, {9, &r.Max}} {
+		x, err := strconv.ParseFloat(record[f.column], 64)
+		if err != nil || !(x >= 0) || x > 1e12 || x == 0 && f.to == &r.GFLOPS {
+			return r, fmt.Errorf("%s is %.40q, not a positive number", names[f.column], record[f.column])
+		}
+		*f.to = x
+	}
+	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,27 @@ func TestMedianInterval(t *testing.T) {
 		low, high := medianInterval(values[:n])
 		if low != want[0] || high != want[1] {
 			t.Errorf("%d values: %v to %v, want %v", n, low, high, want)
+		}
+	}
+}
+
+// What is wrong with a line of figures is named by its column.
+func TestParseGEMM(t *testing.T) {
+	const line = "someblas,1,16,64,128,12.5,cold,0.001,0.001,0.002,5,1"
+	if r, err := parseGEMM(strings.Split(line, ",")); err != nil || r.Peer != "someblas" || r.cell() != (gemmCell{1, 16, 64, 128, cold}) || r.GFLOPS != 12.5 || r.Reps != 5 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for column, bad := range map[string][]string{
+		"peer": {"", "a\x1b[31m", strings.Repeat("x", 65)}, "threads": {"0", "-1", "1.5"}, "M": {"0", "x", "99999999999999999999"}, "N": {"2147483648"}, "K": {""},
+		"gflops": {"NaN", "-1", "0", "Inf", "+Inf", "1e400"}, "wmode": {"warm", ""}, "med_s": {"NaN", "-1"}, "min_s": {"Inf"}, "max_s": {"x"}, "reps": {"-1"}, "packed": {"yes"},
+	} {
+		i := slices.Index(strings.Split(gemmHeader, ","), column)
+		for _, value := range bad {
+			record := strings.Split(line, ",")
+			record[i] = value
+			if _, err := parseGEMM(record); err == nil || !strings.Contains(err.Error(), column+" ") {
+				t.Errorf("%s %q: %v", column, value, err)
+			}
 		}
 	}
 }
