@@ -122,9 +122,12 @@ func (s Spec) String() string {
 	return t
 }
 
-// ParseSpec is the inverse of String. It does not validate.
+// ParseSpec is the inverse of String: each spec has one spelling. It does not validate.
 func ParseSpec(text string) (Spec, error) {
 	s, err := parseSpec(strings.Split(text, "/"))
+	if err == nil && s.String() != text {
+		err = fmt.Errorf("that is written %s", s)
+	}
 	if err != nil {
 		return Spec{}, fmt.Errorf("kernel spec %q: %w", text, err)
 	}

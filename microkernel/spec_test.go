@@ -61,6 +61,9 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/f32/f32/1x16/k1/load":               "ku",
 		"avx512/f32/f32/1x16/ku1/gather":            "unknown form",
 		"avx512/f32/f32/1x16/ku1/load/turbo":        "turbo",
+		"avx512/f32/f32/1x16/ku1/load/pf64/pf128":   "that is written avx512/f32/f32/1x16/ku1/load/pf128",
+		"avx512/int8/q8_0/1x16/ku32/load/madd/vnni": "that is written avx512/int8/q8_0/1x16/ku32/load/vnni",
+		"avx512/f32/f32/+1x016/ku1/load":            "that is written avx512/f32/f32/1x16/ku1/load",
 		"avx512/f32/f32/99999999999999x16/ku1/load": "MR 99999999999999",
 	} {
 		var s Spec

@@ -196,7 +196,7 @@ func TestHostilePlansAreRefusedByName(t *testing.T) {
 		"bk 0":                    {slice, "slice: 1x64x0"},
 		"PU":                      {"prefill_pus: 0-3", "prefill_pus: 0-1000000000"},
 		"negative":                {"prefill_pus: 0-3", "prefill_pus: \"-3\""},
-		"not found in type":       {"exact: true", "exact: true\nshell: rm"},
+		"unknown field shell":     {"exact: true", "exact: true\nshell: rm"},
 		"anchor":                  {"service:", "service: &a"},
 		"9999999999":              {slice, "slice: 99999999999999999999x64xall"},
 		"q2_K":                    {":q8_0", ":q2_K"},

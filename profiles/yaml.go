@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -55,10 +56,13 @@ func DecodeYAML(data []byte, out any) error {
 	return nil
 }
 
+// unknownField is how the YAML package says that a field has no place in a Go type, whose name means nothing to a reader.
+var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
 // oneLine joins the lines of an error of the YAML package, which may list one for each field, and keeps the first few.
 func oneLine(err error) string {
-	lines := strings.Fields(err.Error())
-	text := strings.Join(lines, " ")
+	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
+	text = unknownField.ReplaceAllString(text, "unknown field $1")
 	if len(text) > 300 {
 		text = strings.ToValidUTF8(text[:300], "") + "..."
 	}

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/plans"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/model"
 )
 
@@ -60,6 +62,8 @@ func newPlanVerify() *cobra.Command {
 		Short: "Say whether a plan is sound and fits this host and a model: OPTIMAL, SUBOPTIMAL, RETUNE or INVALID",
 		Long: `Say whether a plan is sound and fits: the hashes, this host (or the one of --host), and the model of --model.
 
+Where the plan runs on this host, its kernels are built as at load, and the time that takes is printed.
+
 OPTIMAL and SUBOPTIMAL exit with 0, RETUNE with 1, INVALID with 2 for a damaged plan and 4 for one that is for another
 host, instruction set or model.`,
 		Example: `  sandwich plan verify llama.plan
@@ -92,22 +96,50 @@ host, instruction set or model.`,
 	return c
 }
 
-func verifyPlan(dir, host, modelPath string) (plans.Verdict, error) {
+// verified is the answer of plan verify; its JSON is stable.
+type verified struct {
+	plans.Verdict
+	Kernels *builtKernels `json:"kernels,omitempty"` // absent where the plan does not run on this host
+}
+
+// builtKernels is the time to build everything that serving under a plan runs.
+type builtKernels struct {
+	Count   int     `json:"count"` // those of matrix products; attention and row-wise kernels are built with them
+	Seconds float64 `json:"seconds"`
+}
+
+func verifyPlan(dir, host, modelPath string) (*verified, error) {
 	source := machineFlags{profile: host}
 	p, err := source.read()
 	if err != nil {
-		return plans.Verdict{}, err
+		return nil, err
 	}
 	var shape *plans.ModelShape
 	if modelPath != "" {
 		s, err := shapeOfFile(modelPath)
 		if err != nil {
-			return plans.Verdict{}, usageError(err)
+			return nil, usageError(err)
 		}
 		shape = &s
 	}
-	verdict, _, err := plans.VerifyDir(dir, p, shape)
-	return verdict, planError(err)
+	verdict, bundle, err := plans.VerifyDir(dir, p, shape)
+	if err != nil {
+		return nil, planError(err)
+	}
+	v := &verified{Verdict: verdict}
+	if host == "" && verdict.Judgement != plans.Invalid {
+		v.Kernels, err = buildKernels(&bundle.Plan)
+	}
+	return v, err
+}
+
+// buildKernels builds a plan's kernels as loading it does.
+func buildKernels(p *plans.Plan) (*builtKernels, error) {
+	began := time.Now()
+	if err := exec.BuildPlan(p); err != nil {
+		return nil, err
+	}
+	return &builtKernels{Count: len(p.Kernels()), Seconds: time.Since(began).Seconds()}, nil
 }
 
 // shapeOfFile reads the shape of a GGUF model and closes it.
@@ -120,10 +152,13 @@ func shapeOfFile(path string) (plans.ModelShape, error) {
 	return model.ShapeOf(f)
 }
 
-func printVerdict(w io.Writer, v plans.Verdict) {
+func printVerdict(w io.Writer, v *verified) {
 	fmt.Fprintln(w, v.Judgement)
 	for _, r := range v.Reasons {
 		fmt.Fprintf(w, "  %s\n", r)
+	}
+	if k := v.Kernels; k != nil {
+		fmt.Fprintf(w, "  %s built in %s\n", plural(k.Count, "kernel"), formatSeconds(k.Seconds))
 	}
 }
 

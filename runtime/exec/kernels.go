@@ -40,6 +40,30 @@ func PlanISA(plan *plans.Plan) microkernel.ISA {
 	return isa
 }
 
+// BuildPlan builds all code that forwards under a plan run, as loading it does piece by piece: the kernels of its products, what widens their
+// weights, the row-wise kernels and attention.
+func BuildPlan(plan *plans.Plan) error {
+	k, err := NewKernels(PlanISA(plan), plan)
+	if err != nil {
+		return err
+	}
+	for _, phase := range []*plans.Phase{&plan.Prefill, &plan.Decode} {
+		for _, t := range phase.Tables {
+			for _, r := range t.Rules {
+				if _, err := NewGemm(k, r.Schedule, t.WeightKey); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	elem, err := ParseKV(plan.KV)
+	if err != nil {
+		return err
+	}
+	_, err = microkernel.NewAttention(k.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: elem})
+	return err
+}
+
 // Build returns the kernel of a spec, refused by name where this host cannot run it.
 func (k *Kernels) Build(s microkernel.Spec) (*microkernel.Kernel, error) {
 	list, err := k.buildAll([]microkernel.Spec{s})
