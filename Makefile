@@ -50,9 +50,9 @@ arm64: ## cross-build, and the kernel tests under qemu-user where it is installe
 	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/microkernel-arm64.test ./microkernel && \
 	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/engine-arm64.test ./runtime/engine && \
 	  export GODEBUG=asyncpreemptoff=1 && \
-	  (cd microkernel && qemu-aarch64 -cpu max ../bin/microkernel-arm64.test -test.short) && \
+	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off ../bin/microkernel-arm64.test -test.short) && \
 	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run 'TestSpecialValues|TestQuantizeRowQ8') && \
-	  (cd microkernel && qemu-aarch64 -cpu max,sme-default-vector-length=64 ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts') && \
+	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off,sme-default-vector-length=64 ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts') && \
 	  (cd runtime/engine && qemu-aarch64 -cpu max ../../bin/engine-arm64.test -test.short -test.run 'TestParity/llama-(f16|q4_k)/(exact|default)'); \
 	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
 

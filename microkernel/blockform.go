@@ -70,6 +70,17 @@ func (f *blockForm) subBytes() int {
 // turnBytes is the length of a turn.
 func (f *blockForm) turnBytes() int { return f.subBytes() + 64*f.bits() }
 
+// place finds bits of four k, group g of a turn: where in the turn the words of the columns begin, and the bit in each byte.
+func (f *blockForm) place(g, plane int) (at, bit int) {
+	at = f.subBytes()
+	for _, b := range f.planes[:plane] {
+		at += 64 * b
+	}
+	bits := f.planes[plane]
+	groups := 8 / bits // in one word
+	return at + g/groups*64, g % groups * bits
+}
+
 // span is the consecutive k that share a scale, inside a turn.
 func (f *blockForm) span() int {
 	if f.subs == nibbleSubs || f.subs == signedSubs {

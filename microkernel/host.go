@@ -46,7 +46,10 @@ func (f Features) closed() Features {
 		f &^= HasVNNI | HasBF16 | HasVBMI | HasFP16 | HasAMX
 	}
 	if !f.Has(HasNEON) {
-		f &^= HasDotProd | HasI8MM | HasSME | HasSME512 | HasArmBF16
+		f &^= HasDotProd | HasI8MM | HasSME | HasArmBF16
+	}
+	if !f.Has(HasSME) {
+		f &^= HasSME512 | HasSMEInt8
 	}
 	return f
 }

@@ -20,5 +20,8 @@ func detect() Features {
 	case bits >= 256:
 		f |= HasSME
 	}
+	if f.Has(HasSME) && bytesMultiply() {
+		f |= HasSMEInt8
+	}
 	return f.closed()
 }

@@ -4,8 +4,9 @@ import "golang.org/x/sys/unix"
 
 // Bits of AT_HWCAP2.
 const (
-	hwcap2BF16 = 1 << 14
-	hwcap2SME  = 1 << 23
+	hwcap2BF16    = 1 << 14
+	hwcap2SME     = 1 << 23
+	hwcap2SMEInt8 = 1 << 26 // HWCAP2_SME_I8I32
 )
 
 // hwcap2 is the second word of what the system says the processor has; 0 where it says nothing.

@@ -2,7 +2,10 @@
 
 package microkernel
 
-const hwcap2BF16 = 1 << 14
+const (
+	hwcap2BF16    = 1 << 14
+	hwcap2SMEInt8 = 1 << 26
+)
 
 // hwcap2 is unknown here.
 func hwcap2() uintptr { return 0 }

@@ -12,6 +12,7 @@ func TestFeaturesClosed(t *testing.T) {
 		HasAVX2 | HasVNNI | HasAVXVNNI:              HasAVX2 | HasAVXVNNI,
 		HasAVX2 | HasAVX512 | HasVNNI | HasDotProd:  HasAVX2 | HasAVX512 | HasVNNI,
 		HasNEON | HasDotProd | HasI8MM | HasAVXVNNI: HasNEON | HasDotProd | HasI8MM,
+		HasNEON | HasSME512 | HasSMEInt8:            HasNEON,
 	} {
 		if got := have.closed(); got != want {
 			t.Errorf("%s: %s, want %s", have, got, want)

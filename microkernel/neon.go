@@ -224,6 +224,8 @@ func (s Spec) assembleNEON() ([]byte, error) {
 	emit := emitNEONFloat
 	level := a64.Base
 	switch {
+	case s.Form == Outer && s.Compute == ComputeInt8:
+		emit, level = emitSMEInt8, a64.SME
 	case s.Form == Outer:
 		emit, level = emitSME, a64.SME
 	case s.Compute == ComputeInt8:
@@ -247,10 +249,8 @@ func (s Spec) assembleNEON() ([]byte, error) {
 // validateNEON is what holds for the kernels of arm64 beyond the rules for all.
 func (s Spec) validateNEON() error {
 	switch {
-	case s.Form == Outer && (s.B != F32 || s.Compute != ComputeF32):
-		return fmt.Errorf("outer products are for f32 weights")
-	case s.Form == Outer && (s.MR > s.smeLanes() || s.NR > smeTiles*s.smeLanes() || s.KU != 16):
-		return fmt.Errorf("outer products have KU 16 and at most 16 rows and %d columns", smeTiles*16)
+	case s.Form == Outer:
+		return s.validateSME()
 	case s.B.Quantized() && s.Form != Lane:
 		return fmt.Errorf("kernels for quantized weights multiply by lanes on %s", s.ISA)
 	case s.Form == Lane && s.KU%4 != 0:
@@ -262,6 +262,8 @@ func (s Spec) validateNEON() error {
 // neonRegisters is the number of vector registers the tile takes at least.
 func (s Spec) neonRegisters(tile int) int {
 	switch {
+	case s.Form == Outer && s.Compute == ComputeInt8:
+		return s.smeInt8Registers()
 	case s.Form == Outer:
 		return 1 + s.NR/s.smeLanes()
 	case s.Compute == ComputeInt8:

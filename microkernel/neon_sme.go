@@ -6,13 +6,18 @@ import (
 	"sandwich/microkernel/internal/a64"
 )
 
-// emitSME generates the tile of the chain "wide" for float32 weights as outer products in the ZA array: a column of A times a row of W
-// for one k after the other, fused, so that the bits are those of every other kernel. Rows of A are loaded into one tile and
+// emitSME generates the tile of the chain "wide" for weights without scales as outer products in the ZA array: a column of A times a row
+// of W for one k after the other, fused, so that the bits are those of every other kernel. Rows of A are loaded into one tile and
 // read back as columns. The other three tiles accumulate: of eight by eight elements, which streaming vectors of 256 bits
 // hold, or of sixteen by sixteen.
 func emitSME(a *a64.Asm, s Spec) {
 	e := &smeTile{Asm: a, s: s, lanes: s.smeLanes()}
-	e.function()
+	e.function(func() {}, func() {
+		e.I(a64.ZEROZA)
+		e.continued(func() { e.eachC(a64.LD1ZA) }, nil)
+		e.products()
+		e.eachC(a64.ST1ZA)
+	})
 }
 
 // smeTiles is the tiles that accumulate; the last one transposes.
@@ -56,7 +61,8 @@ func (e *smeTile) set(offset uintptr, x a64.X) { e.I(a64.STRX, x, nArgs, a64.Imm
 // vectors across the tile, each a tile of ZA.
 func (e *smeTile) vectors() int { return e.s.NR / e.lanes }
 
-func (e *smeTile) function() {
+// function wraps the body of one row tile in the loop over row tiles, in streaming mode. setup runs once, before the loop.
+func (e *smeTile) function(setup, body func()) {
 	var t tileArgs
 	e.I(a64.SMSTART)
 	e.count(smeRows, e.s.MR)
@@ -70,15 +76,9 @@ func (e *smeTile) function() {
 		e.I(a64.WHILELO, smeLast+1, smeStep, smeTmp)
 		e.clip(smeTmp)
 	}
+	setup()
 	top := e.Here()
-	e.I(a64.ZEROZA)
-	zero := e.NewLabel()
-	e.get(smeTmp, unsafe.Offsetof(t.load))
-	e.CBZ(smeTmp, zero)
-	e.eachC(a64.LD1ZA)
-	e.Bind(zero)
-	e.products()
-	e.eachC(a64.ST1ZA)
+	body()
 	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.a), unsafe.Offsetof(t.aStep)}, {unsafe.Offsetof(t.c), unsafe.Offsetof(t.cStep)}} {
 		e.get(smeTmp, f[0])
 		e.get(smeStep, f[1])
@@ -91,6 +91,23 @@ func (e *smeTile) function() {
 	e.BC(a64.NotEqual, top)
 	e.I(a64.SMSTOP)
 	e.Ret()
+}
+
+// continued branches on whether the chains begin with what is in C; otherwise may be nil.
+func (e *smeTile) continued(load, otherwise func()) {
+	var t tileArgs
+	zero, done := e.NewLabel(), e.NewLabel()
+	e.get(smeTmp, unsafe.Offsetof(t.load))
+	e.CBZ(smeTmp, zero)
+	load()
+	if otherwise != nil {
+		e.B(done)
+	}
+	e.Bind(zero)
+	if otherwise != nil {
+		otherwise()
+		e.Bind(done)
+	}
 }
 
 // count sets a predicate to the first n elements.
@@ -154,6 +171,10 @@ func (e *smeTile) products() {
 	e.get(smeLeft, unsafe.Offsetof(t.main))
 	e.I(a64.LSLI, smeLeft, smeLeft, a64.Imm(4)) // KU is 16
 	e.get(smeTmp, unsafe.Offsetof(t.rest))
+	if e.s.B == BF16 { // in pairs
+		e.I(a64.ADDL, smeLeft, smeLeft, smeTmp, a64.Imm(1))
+		e.get(smeTmp, unsafe.Offsetof(t.odd))
+	}
 	e.I(a64.ADD, smeLeft, smeLeft, smeTmp)
 	e.Bind(top)
 	e.CBZ(smeLeft, done)
@@ -171,7 +192,6 @@ func (e *smeTile) products() {
 // chunk is smeN consecutive k.
 func (e *smeTile) chunk() {
 	var t tileArgs
-	column, row := a64.V(0), a64.V(1)
 	e.I(a64.WHILELO, smeK, a64.ZR, smeN)
 	e.MovX(smeRow, smeA)
 	e.get(smeStep, unsafe.Offsetof(t.lda))
@@ -181,21 +201,64 @@ func (e *smeTile) chunk() {
 	})
 	e.AddImm(smeA, smeA, 4*e.lanes)
 	e.MovX(smeSlice, a64.ZR)
-	e.Loop(smeN, func() {
-		e.I(a64.COLUMN, column, smeRows, a64.Imm(smeTiles))
-		for v := range e.vectors() {
-			p := smeB + a64.X(v*e.lanes/PanelWidth)
-			e.AddImm(smeTmp, p, v*e.lanes%PanelWidth*4)
-			e.I(a64.LD1W, row+a64.V(v), smeAll, smeTmp)
-			e.I(a64.FMOPA, a64.Imm(v), smeRows, smeAll, column, row+a64.V(v))
+	if e.s.B == BF16 {
+		e.pairs()
+		return
+	}
+	e.Loop(smeN, func() { e.step(0, PanelOffset(e.s.B, 1)) })
+}
+
+// pairs is the chunk where two k lie together; the last may be alone.
+func (e *smeTile) pairs() {
+	done := e.NewLabel()
+	top := e.Here()
+	e.step(0, 0)
+	e.I(a64.SUBSI, smeN, smeN, a64.Imm(1))
+	e.BC(a64.Equal, done)
+	e.step(1, PanelOffset(BF16, 2))
+	e.I(a64.SUBSI, smeN, smeN, a64.Imm(1))
+	e.BC(a64.NotEqual, top)
+	e.Bind(done)
+}
+
+// step is the outer products of one k, and the panels moved on by the given bytes.
+func (e *smeTile) step(half, bytes int) {
+	column, row := a64.V(0), a64.V(1)
+	e.I(a64.COLUMN, column, smeRows, a64.Imm(smeTiles), a64.Imm(0))
+	for v := range e.vectors() {
+		w := row + a64.V(v)
+		e.weights(w, v, half)
+		e.I(a64.FMOPA, a64.Imm(v), smeRows, smeAll, column, w)
+	}
+	for p := range e.s.NR / PanelWidth {
+		x := smeB + a64.X(p)
+		if e.s.Prefetch > 0 && bytes > 0 {
+			e.I(a64.PRFM1, x, a64.Imm(e.s.Prefetch))
 		}
-		for p := range e.s.NR / PanelWidth {
-			x := smeB + a64.X(p)
-			if e.s.Prefetch > 0 {
-				e.I(a64.PRFM1, x, a64.Imm(e.s.Prefetch))
-			}
-			e.AddImm(x, x, 64)
+		e.AddImm(x, x, bytes)
+	}
+	e.AddImm(smeSlice, smeSlice, 1)
+}
+
+// weights brings vector v of one k into w as float32; half is which of a pair of bf16.
+func (e *smeTile) weights(w a64.V, v, half int) {
+	p, first := smeB+a64.X(v*e.lanes/PanelWidth), v*e.lanes%PanelWidth
+	switch e.s.B {
+	case F32:
+		e.AddImm(smeTmp, p, 4*first)
+		e.I(a64.LD1W, w, smeAll, smeTmp)
+	case F16:
+		e.AddImm(smeTmp, p, 2*first)
+		e.I(a64.LD1H, w, smeAll, smeTmp)
+		e.I(a64.ZFCVT, w, smeAll, w)
+	case BF16:
+		e.AddImm(smeTmp, p, 4*first)
+		e.I(a64.LD1W, w, smeAll, smeTmp)
+		if half == 0 {
+			e.I(a64.ZLSLS, w, w, a64.Imm(16))
+			return
 		}
-		e.AddImm(smeSlice, smeSlice, 1)
-	})
+		e.I(a64.ZLSRS, w, w, a64.Imm(16))
+		e.I(a64.ZLSLS, w, w, a64.Imm(16))
+	}
 }

@@ -3,7 +3,21 @@ package microkernel
 import (
 	"math/rand/v2"
 	"testing"
+
+	"sandwich/microkernel/internal/a64"
 )
+
+// outerSpecs is every kernel of SME that the features allow.
+func outerSpecs(f Features, c Compute) (specs []Spec) {
+	for _, b := range allWeightTypes() {
+		for _, s := range Space(f, NEON, c, b) {
+			if s.Form == Outer {
+				specs = append(specs, s)
+			}
+		}
+	}
+	return specs
+}
 
 // TestOuterProducts checks every kernel of SME that the streaming vectors of this host allow, rows and columns beyond a tile, accumulation
 // and special values included.
@@ -12,17 +26,80 @@ func TestOuterProducts(t *testing.T) {
 		t.Skip("no SME here")
 	}
 	r := rand.New(rand.NewPCG(50, 51))
-	n := 0
-	for _, s := range Space(Host(), NEON, ComputeF32, F32) {
-		if s.Form != Outer {
-			continue
-		}
-		for _, s := range []Spec{s, s.WithPrefetch(1024)} {
-			checkSpec(t, r, s)
-		}
-		n++
+	specs := append(outerSpecs(Host(), ComputeF32), outerSpecs(Host(), ComputeInt8)...)
+	for _, s := range specs {
+		checkSpec(t, r, s)
+		checkSpec(t, r, s.WithPrefetch(1024))
 	}
-	if n == 0 {
-		t.Errorf("no outer products among the kernels of %s", Host())
+	want := 3 // tiles of eight rows: f32, f16, bf16
+	if Host().Has(HasSMEInt8) {
+		want += 11 // and the quantized types
+	} else {
+		t.Log("outer products of bytes are not right on this host: TestOuterProductsOfBytes stands alone")
+	}
+	if Host().Has(HasSME512) {
+		want += 3 + 2*3 + want - 3 // tiles of sixteen, and one and two panels more for float32
+	}
+	if len(specs) != want {
+		t.Errorf("%d kernels of outer products on %s, want %d", len(specs), Host(), want)
+	}
+}
+
+// rowByRow does with dot products what one outer product of bytes does, for emulators that do not know it.
+func rowByRow(e *smeInt8) {
+	sum, row := smeD[0], smeD[1]
+	for r := range e.s.MR {
+		off := e.at(r)
+		e.I(a64.ROW, sum, smeAll, smeSums, off)
+		e.I(a64.ZDUPS, row, smeT, a64.Imm(r))
+		e.I(a64.ZSDOT, sum, smeW, row)
+		e.I(a64.TOROW, smeSums, off, smeAll, sum)
+	}
+}
+
+// TestOuterProductsOfBytes checks everything of the int8 kernels but SMOPA itself, whose work dot products do here, on any host with SME.
+func TestOuterProductsOfBytes(t *testing.T) {
+	if raceEnabled || !Host().Has(HasSME) {
+		t.Skip("no SME here")
+	}
+	r := rand.New(rand.NewPCG(52, 53))
+	for _, s := range outerSpecs(Host()|HasSMEInt8, ComputeInt8) {
+		k := &Kernel{spec: s}
+		var codes [][]byte
+		err := s.eachTile(func(tile Spec) error {
+			code, err := assembleNEON(a64.SME, func(a *a64.Asm) { emitSMEInt8With(a, tile, rowByRow) })
+			codes = append(codes, code)
+			return err
+		})
+		if err == nil {
+			k.tiles, err = load(codes...)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			blocks := 1 + r.IntN(4)
+			p := newProblem(t, r, s, 1+r.IntN(2*s.MR+1), 1+r.IntN(3*PanelWidth), blocks*s.B.Block())
+			p.check(k, []int{r.IntN(blocks) * s.B.Block()})
+		}
+	}
+}
+
+// TestOuterProductCode: the outer product of bytes is in the code of every type, as llvm-mc has it.
+func TestOuterProductCode(t *testing.T) {
+	for _, s := range outerSpecs(HasNEON|HasSME|HasSME512|HasSMEInt8, ComputeInt8) {
+		code, err := s.Assemble()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i := 0; i+4 <= len(code); i += 4 { // smopa za0.s, p4/m, p5/m, z24.b, z16.b
+			if string(code[i:i+4]) == "\x00\xb3\x90\xa0" {
+				n++
+			}
+		}
+		if want := 8 * PanelWidth / s.smeLanes(); n != want {
+			t.Errorf("%s: %d outer products in a turn, want %d", s, n, want)
+		}
 	}
 }

@@ -103,16 +103,11 @@ func (t neonTurns) sub(v a64.V, j, n int) {
 
 // piece finds bits of group g of the turn, four k: where the words of vector j begin in its panel, and the bit in each byte.
 func (t neonTurns) piece(j, g, plane int) (at, bit int) {
-	at = t.headBytes()
-	if t.perBlock() > 1 {
-		at = t.subBytes()
+	at, bit = t.place(g, plane)
+	if t.perBlock() == 1 {
+		at += t.headBytes()
 	}
-	for _, b := range t.planes[:plane] {
-		at += 64 * b
-	}
-	bits := t.planes[plane]
-	groups := 8 / bits // in one word
-	return at + g/groups*64 + 16*(j%neonPerPanel), g % groups * bits
+	return at + 16*(j%neonPerPanel), bit
 }
 
 // numbers brings group g of the turn, of vector j, into v: four bytes for each of four columns, without sign, or the levels.

@@ -12,7 +12,7 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 		return []Spec{s}
 	}
 	var out []Spec
-	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd, MMLA, SDot, MulL, DPBF16, BFMMLA, BFDot} {
+	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd, MMLA, SDot, MulL, MOPA, DPBF16, BFMMLA, BFDot} {
 		for _, form := range []Form{Load, Embed, Lane, Outer} {
 			for ku := 1; ku <= maxKU; ku *= 2 {
 				for nr := PanelWidth; nr <= maxNR; nr += PanelWidth {

@@ -60,7 +60,7 @@ const (
 	Load  Form = iota // broadcast into a register, then multiply from registers
 	Embed             // multiply by a memory operand with embedded broadcast (AVX-512 only)
 	Lane              // load several k of a row into a register, then multiply by one of its lanes (NEON only)
-	Outer             // outer products in the ZA array of SME (arm64 with HasSME, f32 weights)
+	Outer             // outer products in the ZA array of SME (arm64 with HasSME)
 )
 
 var formNames = [...]string{"load", "embed", "lane", "outer"}
@@ -79,12 +79,16 @@ const (
 	SDot               // arm64 SDOT
 	MulL               // arm64 SMULL and SADALP
 	AMX                // TDPBSUD on tile registers, of q8_0
+	MOPA               // SMOPA of SME: outer products of four k
 	DPBF16             // VDPBF16PS
 	BFMMLA             // arm64 BFMMLA, two rows by two columns, four k
 	BFDot              // arm64 BFDOT
 )
 
-var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull", "amx", "dpbf16", "bfmmla", "bfdot"}
+var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull", "amx", "mopa", "dpbf16", "bfmmla", "bfdot"}
+
+// onNEON says that the dot product is one of arm64.
+func (d Dot) onNEON() bool { return d >= MMLA && d <= MulL || d == MOPA }
 
 // Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
 type Spec struct {
@@ -229,6 +233,8 @@ func (s Spec) Needs() Features {
 		f |= HasVNNI
 	case AMX:
 		f |= HasAMX
+	case MOPA:
+		f |= HasSMEInt8
 	case AVXVNNI:
 		f |= HasAVXVNNI
 	case MMLA:

@@ -49,7 +49,12 @@ func TestSpecRefusals(t *testing.T) {
 		"avx512/f32/f32/1x16/ku1/load/pf100":        "prefetch distance 100",
 		"neon/f32/f32/7x16/ku4/lane":                "37 vector registers and neon has 32",
 		"neon/f32/f32/1x16/ku2/lane":                "multiple of 4",
-		"neon/f32/f16/8x16/ku16/outer":              "f32 weights",
+		"neon/f32/q8_0/8x16/ku32/outer":             "without scales",
+		"neon/int8/q8_0/8x16/ku32/outer/sdot":       "dot product mopa",
+		"neon/int8/q8_0/8x16/ku32/lane/mopa":        "outer products",
+		"neon/int8/q8_0/16x32/ku32/outer/mopa":      "16 columns",
+		"neon/int8/q8_0/17x16/ku32/outer/mopa":      "16 rows",
+		"avx512/int8/q8_0/8x16/ku32/load/mopa":      "does not exist on avx512",
 		"neon/f32/f32/16x64/ku16/outer":             "48 columns",
 		"avx512/f32/f32/8x16/ku16/outer":            "only neon",
 		"avx2/f32/f32/1x16/ku4/lane":                "only neon",
@@ -78,7 +83,7 @@ func TestSpecRefusals(t *testing.T) {
 
 // TestDeterministic: equal specs give equal bytes.
 func TestDeterministic(t *testing.T) {
-	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 | HasBF16 | HasArmBF16
+	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 | HasSMEInt8 | HasBF16 | HasArmBF16
 	var specs []Spec
 	for _, isa := range features.ISAs() {
 		for c := range computes {

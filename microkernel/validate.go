@@ -74,10 +74,12 @@ func (s Spec) validateInt8() error {
 	case s.ISA == Go && s.Dot != NoDot:
 		return fmt.Errorf("plain Go has no dot product instruction")
 	case s.ISA == Go:
-	case s.Dot == NoDot || s.Dot > AMX:
+	case s.Dot == NoDot || s.Dot > MOPA:
 		return fmt.Errorf("an int8 kernel needs a dot product of integers")
-	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2, (s.Dot >= MMLA && s.Dot <= MulL) != (s.ISA == NEON):
+	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2, s.Dot.onNEON() != (s.ISA == NEON):
 		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
+	case s.Dot == MOPA && s.Form != Outer:
+		return fmt.Errorf("dot product %s makes outer products", dotNames[MOPA])
 	case s.Dot == MAdd && s.Form == Embed:
 		return fmt.Errorf("the multiply-add has no embedded broadcast")
 	case s.Dot == MAdd && s.signedDot() && s.ISA == AVX512 && s.NR/PanelWidth > flipMasks:
