@@ -13,7 +13,7 @@ import (
 // the tile.
 //
 //	dpbf16          sum = fma(a1, w1, sum), then sum = fma(a0, w0, sum), each rounded to nearest even
-//	bfdot, bfmmla   sum = sum + (a0*w0 + a1*w1), each operation rounded to odd; an infinity or a NaN of an operation is the default NaN
+//	bfdot, bfmmla   sum = sum + (a0*w0 + a1*w1), each operation rounded to odd, and every NaN the default one
 //
 // Both take subnormal numbers for zeros and make zeros of them. Intel: Software Developer's Manual, VDPBF16PS; Arm: Architecture Reference
 // Manual, BFDotAdd without FEAT_EBF16's FPCR.EBF, which Linux leaves clear.

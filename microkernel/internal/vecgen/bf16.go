@@ -15,10 +15,9 @@ const (
 
 // emitRoundBF16: P dst, src; N n. By integers, so that it needs no CPU that has bfloat16.
 func emitRoundBF16(g *gen) {
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
-	g.Mov(n0, argN(0))
 	const x, t = 0, 1
+	g.pointers(p0, p1)
+	g.Mov(n0, argN(0))
 	g.overGroups(n0, func(h int, tail bool) {
 		dst := asm.AtIndex(p0, index, 2, g.part(h, 2))
 		switch {
@@ -75,8 +74,7 @@ func (g *gen) whereAbove(dst, yes, no, size asm.Vec, bound uint32) {
 // neonRoundBF16: arguments as emitRoundBF16.
 func neonRoundBF16(g neonGen) {
 	const x, t = block(0), block(1)
-	g.argP(nC0, 0)
-	g.argP(nC1, 1)
+	g.pointers(nC0, nC1)
 	g.argN(nLen, 0)
 	words := []uint32{1, belowHalf, quietBit, signBit, infBits, leastFloat}
 	for i, w := range words {
