@@ -88,7 +88,7 @@ func (s Spec) validateSME() error {
 	lanes := s.smeLanes()
 	switch {
 	case s.Compute == ComputeInt8 && s.Dot != MOPA:
-		return fmt.Errorf("outer products of integers are dot product %s", dotNames[MOPA])
+		return fmt.Errorf("outer products of integers are dot product %s", dots[MOPA].name)
 	case s.Compute == ComputeInt8 && (s.MR > lanes || s.NR != PanelWidth):
 		return fmt.Errorf("outer products of integers have at most 16 rows, and %d columns", PanelWidth)
 	case s.Compute == ComputeInt8:

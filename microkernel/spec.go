@@ -65,31 +65,6 @@ const (
 
 var formNames = [...]string{"load", "embed", "lane", "outer"}
 
-// Dot is the dot product a kernel of the int8 or the bf16 path is made of. Those of integers all give the same bits, and those of bfloat16 on
-// one architecture.
-type Dot uint8
-
-// The dot products.
-const (
-	NoDot   Dot = iota // an f32 kernel, or plain Go
-	VNNI               // VPDPBUSD on 512 bits
-	AVXVNNI            // VPDPBUSD on 256 bits, VEX encoded
-	MAdd               // VPMADDUBSW and VPMADDWD
-	MMLA               // arm64 SMMLA, two rows by two columns, eight k
-	SDot               // arm64 SDOT
-	MulL               // arm64 SMULL and SADALP
-	AMX                // TDPBSUD on tile registers, of q8_0
-	MOPA               // SMOPA of SME: outer products of four k
-	DPBF16             // VDPBF16PS
-	BFMMLA             // arm64 BFMMLA, two rows by two columns, four k
-	BFDot              // arm64 BFDOT
-)
-
-var dotNames = [...]string{"", "vnni", "avxvnni", "madd", "mmla", "sdot", "mull", "amx", "mopa", "dpbf16", "bfmmla", "bfdot"}
-
-// onNEON says that the dot product is one of arm64.
-func (d Dot) onNEON() bool { return d >= MMLA && d <= MulL || d == MOPA }
-
 // Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
 type Spec struct {
 	ISA     ISA
@@ -114,8 +89,8 @@ func (s Spec) String() string {
 		form = formNames[s.Form]
 	}
 	t := fmt.Sprintf("%s/%s/%s/%dx%d/ku%d/%s", s.ISA, s.Compute, s.B, s.MR, s.NR, s.KU, form)
-	if s.Dot != NoDot && int(s.Dot) < len(dotNames) {
-		t += "/" + dotNames[s.Dot]
+	if name := s.Dot.info().name; name != "" {
+		t += "/" + name
 	}
 	if s.Prefetch != 0 {
 		t += "/pf" + strconv.Itoa(s.Prefetch)
@@ -167,8 +142,8 @@ func parseSpec(f []string) (s Spec, err error) {
 	}
 	s.Form = Form(form)
 	for _, x := range f[6:] {
-		if d := indexOf(dotNames[:], x); d > 0 {
-			s.Dot = Dot(d)
+		if d := dotNamed(x); d != NoDot {
+			s.Dot = d
 		} else if x == "spread" {
 			s.Spread = true
 		} else if s.Prefetch, err = number(x, "pf"); err != nil {
@@ -228,25 +203,7 @@ func (s Spec) Needs() Features {
 			f |= HasSME512
 		}
 	}
-	switch s.Dot {
-	case VNNI:
-		f |= HasVNNI
-	case AMX:
-		f |= HasAMX
-	case MOPA:
-		f |= HasSMEInt8
-	case AVXVNNI:
-		f |= HasAVXVNNI
-	case MMLA:
-		f |= HasDotProd | HasI8MM
-	case SDot:
-		f |= HasDotProd
-	case DPBF16:
-		f |= HasBF16
-	case BFMMLA, BFDot:
-		f |= HasArmBF16
-	}
-	return f
+	return f | s.Dot.info().needs
 }
 
 // Chain names the order of additions in which the kernel makes an element (rule 6): "wide" over dequantized values, "block" over sums of scale

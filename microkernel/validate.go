@@ -27,7 +27,7 @@ func (s Spec) validate() error {
 		return fmt.Errorf("unknown compute path")
 	case !s.B.known():
 		return fmt.Errorf("unknown weight type")
-	case int(s.Form) >= len(formNames) || int(s.Dot) >= len(dotNames):
+	case int(s.Form) >= len(formNames) || !s.Dot.known():
 		return fmt.Errorf("unknown form or dot product")
 	case s.MR < 1 || s.MR > maxMR:
 		return fmt.Errorf("MR %d is not within 1 and %d", s.MR, maxMR)
@@ -74,18 +74,18 @@ func (s Spec) validateInt8() error {
 	case s.ISA == Go && s.Dot != NoDot:
 		return fmt.Errorf("plain Go has no dot product instruction")
 	case s.ISA == Go:
-	case s.Dot == NoDot || s.Dot > MOPA:
+	case s.Dot.info().compute != ComputeInt8:
 		return fmt.Errorf("an int8 kernel needs a dot product of integers")
-	case s.Dot == VNNI && s.ISA != AVX512, s.Dot == AVXVNNI && s.ISA != AVX2, s.Dot.onNEON() != (s.ISA == NEON):
-		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
+	case s.Dot == AMX && s.validateAMX() != nil:
+		return s.validateAMX()
+	case !s.Dot.on(s.ISA):
+		return fmt.Errorf("dot product %s does not exist on %s", s.Dot.info().name, s.ISA)
 	case s.Dot == MOPA && s.Form != Outer:
-		return fmt.Errorf("dot product %s makes outer products", dotNames[MOPA])
+		return fmt.Errorf("dot product %s makes outer products", dots[MOPA].name)
 	case s.Dot == MAdd && s.Form == Embed:
 		return fmt.Errorf("the multiply-add has no embedded broadcast")
 	case s.Dot == MAdd && s.signedDot() && s.ISA == AVX512 && s.NR/PanelWidth > flipMasks:
 		return fmt.Errorf("the signs of %d panels do not fit the %d opmasks", s.NR/PanelWidth, flipMasks)
-	case s.Dot == AMX && s.validateAMX() != nil:
-		return s.validateAMX()
 	case s.KU != 32:
 		return fmt.Errorf("KU of an int8 kernel is its block of 32")
 	}
@@ -96,10 +96,10 @@ func (s Spec) validateBF16() error {
 	switch {
 	case s.B != BF16:
 		return fmt.Errorf("the bf16 path is for bf16 weights")
-	case s.Dot < DPBF16:
+	case s.Dot.info().compute != ComputeBF16:
 		return fmt.Errorf("a bf16 kernel needs a dot product of bfloat16")
-	case s.ISA != AVX512 && s.Dot == DPBF16, s.ISA != NEON && s.Dot > DPBF16:
-		return fmt.Errorf("dot product %s does not exist on %s", dotNames[s.Dot], s.ISA)
+	case !s.Dot.on(s.ISA):
+		return fmt.Errorf("dot product %s does not exist on %s", s.Dot.info().name, s.ISA)
 	case s.ISA == NEON && (s.Form != Lane || s.KU%bf16Lanes != 0):
 		return fmt.Errorf("bf16 kernels multiply by lanes on %s, and their KU is a multiple of %d", s.ISA, bf16Lanes)
 	case s.KU < 2:
