@@ -72,7 +72,6 @@ const neonPerPanel = PanelWidth / 4 // vectors across one panel
 func (e *neonTile) panelOf(j int) a64.X { return e.bBase[j/neonPerPanel] }
 
 func (e *neonTile) getArg(x a64.X, offset uintptr) { e.I(a64.LDRX, x, nArgs, a64.Imm(offset)) }
-func (e *neonTile) setArg(offset uintptr, x a64.X) { e.I(a64.STRX, x, nArgs, a64.Imm(offset)) }
 
 // function wraps the body of one row tile in the loop over row tiles. setup runs once, before the loop.
 func (e *neonTile) function(setup, body func()) {
@@ -85,17 +84,24 @@ func (e *neonTile) function(setup, body func()) {
 	e.loadPointers(e.bBase, unsafe.Offsetof(t.b), unsafe.Offsetof(t.bStride))
 	body()
 	e.store()
-	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.a), unsafe.Offsetof(t.aStep)}, {unsafe.Offsetof(t.c), unsafe.Offsetof(t.cStep)}} {
-		e.getArg(nTmp, f[0])
-		e.getArg(nTmp2, f[1])
-		e.I(a64.ADD, nTmp, nTmp, nTmp2)
-		e.setArg(f[0], nTmp)
-	}
-	e.getArg(nTmp, unsafe.Offsetof(t.tiles))
-	e.I(a64.SUBSI, nTmp, nTmp, a64.Imm(1))
-	e.setArg(unsafe.Offsetof(t.tiles), nTmp)
-	e.BC(a64.NotEqual, top)
+	nextNEONTile(e.Asm, nTmp, nTmp2, top)
 	e.Ret()
+}
+
+// nextNEONTile moves the arguments on by a row tile and goes to top unless that was the last. It clobbers x and y.
+func nextNEONTile(a *a64.Asm, x, y a64.X, top a64.Label) {
+	var t tileArgs
+	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.a), unsafe.Offsetof(t.aStep)}, {unsafe.Offsetof(t.c), unsafe.Offsetof(t.cStep)}} {
+		a.I(a64.LDRX, x, nArgs, a64.Imm(f[0]))
+		a.I(a64.LDRX, y, nArgs, a64.Imm(f[1]))
+		a.I(a64.ADD, x, x, y)
+		a.I(a64.STRX, x, nArgs, a64.Imm(f[0]))
+	}
+	tiles := a64.Imm(unsafe.Offsetof(t.tiles))
+	a.I(a64.LDRX, x, nArgs, tiles)
+	a.I(a64.SUBSI, x, x, a64.Imm(1))
+	a.I(a64.STRX, x, nArgs, tiles)
+	a.BC(a64.NotEqual, top)
 }
 
 func (e *neonTile) loadPointers(base []a64.X, first, step uintptr) {

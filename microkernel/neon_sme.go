@@ -56,7 +56,6 @@ const (
 )
 
 func (e *smeTile) get(x a64.X, offset uintptr) { e.I(a64.LDRX, x, nArgs, a64.Imm(offset)) }
-func (e *smeTile) set(offset uintptr, x a64.X) { e.I(a64.STRX, x, nArgs, a64.Imm(offset)) }
 
 // vectors across the tile, each a tile of ZA.
 func (e *smeTile) vectors() int { return e.s.NR / e.lanes }
@@ -79,16 +78,7 @@ func (e *smeTile) function(setup, body func()) {
 	setup()
 	top := e.Here()
 	body()
-	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.a), unsafe.Offsetof(t.aStep)}, {unsafe.Offsetof(t.c), unsafe.Offsetof(t.cStep)}} {
-		e.get(smeTmp, f[0])
-		e.get(smeStep, f[1])
-		e.I(a64.ADD, smeTmp, smeTmp, smeStep)
-		e.set(f[0], smeTmp)
-	}
-	e.get(smeTmp, unsafe.Offsetof(t.tiles))
-	e.I(a64.SUBSI, smeTmp, smeTmp, a64.Imm(1))
-	e.set(unsafe.Offsetof(t.tiles), smeTmp)
-	e.BC(a64.NotEqual, top)
+	nextNEONTile(e.Asm, smeTmp, smeStep, top)
 	e.I(a64.SMSTOP)
 	e.Ret()
 }
