@@ -10,10 +10,14 @@ import (
 
 // judgeRows times every table at every held-out M, in turn, on the whole weight where its output fits.
 func (t *tuning) judgeRows(b *bench, p search.Problem, o CompareOptions, rows []CompareRow) error {
-	const rounds = 7
+	const long = 256 // M from which a call lasts so long that seven say enough
 	for _, m := range o.HeldOut {
 		columns := min(o.Key.N, p.MaxColumns(m))
 		samples := make([]search.Sample, len(rows))
+		rounds := 21
+		if m >= long {
+			rounds = 7
+		}
 		for range rounds {
 			for i := range rows {
 				ph := plans.Phase{Tables: []plans.Table{{WeightKey: o.Key, Rules: rows[i].rules}}}

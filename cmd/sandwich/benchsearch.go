@@ -13,6 +13,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
 	"sandwich/tuner"
 	"sandwich/tuner/search"
 )
@@ -124,6 +125,9 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	f := sessionFlags{isa: o.ISA}
 	if err := f.checkISA(host); err != nil {
 		return nil, usageError(err)
+	}
+	if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
+		return nil, err
 	}
 	line, done := lineProgress()
 	defer done()

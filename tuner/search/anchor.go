@@ -28,6 +28,8 @@ type anchor struct {
 	best      *entry
 	incumbent *entry
 	before    *entry // the schedule that won at the anchor before
+	inside    int    // an M that this anchor's rule covers too, see insideOf; 0: none
+	finalists []*finalist
 }
 
 // entry is a schedule that was timed at this anchor.
@@ -41,26 +43,30 @@ func (e *entry) fast() float64 { return e.sample.Fast() }
 
 func (r *run) newAnchor(m int, share time.Duration) *anchor {
 	n := r.columns(m)
-	return &anchor{run: r, m: m, columns: n, narrow: n, began: r.o.Clock(), share: share, entries: map[plans.Schedule]*entry{}}
+	return &anchor{run: r, m: m, columns: n, narrow: n, inside: r.insideOf(m), began: r.o.Clock(), share: share, entries: map[plans.Schedule]*entry{}}
 }
 
-// columnUnit is divided by every NR in use except 128, which divides twice it.
-const columnUnit = 192
+// columnUnit is the widest slice of the rules of thumb: a sub-problem gives every thread as many columns, again and again, so that no thread waits for a last slice more than it would on
+// the whole weight.
+const columnUnit = 512
 
 // columns is how many columns of C a trial computes. A call that the roof says takes longer than a few milliseconds is timed on a narrower
-// weight, wide enough that every thread finds several slices.
+// weight. Widths are doublings of the unit, so that a roof measured once more hardly moves them: a resumed search wants the same trials.
 func (r *run) columns(m int) int {
-	const most = 4e-3
+	const most = 6e-3
 	t := r.p.roofSeconds(m)
 	if t == 0 { // assume 20 GFLOP/s and 5 GB/s a thread
 		w := r.p.work(m)
 		t = max(w.FLOP/20e9, w.Bytes/5e9) / float64(r.p.Threads)
 	}
-	if t <= most {
-		return r.widest(m)
+	n := columnUnit * r.p.Threads
+	for 2*n < r.p.Key.N && t*float64(2*n)/float64(r.p.Key.N) <= most {
+		n *= 2
 	}
-	least := 4 * columnUnit * r.p.Threads
-	return min(r.widest(m), max(least, roundUp(int(float64(r.p.Key.N)*most/t), 2*columnUnit)))
+	if t <= most {
+		n = r.p.Key.N
+	}
+	return min(n, r.widest(m))
 }
 
 // widest is the largest number of columns that a trial of m rows may have.
@@ -88,10 +94,10 @@ const (
 )
 
 func (a *anchor) limit(level int) Limit {
-	l := Limit{MinReps: 2, MaxReps: 3, Time: 2 * time.Millisecond, Steady: 0.02}
+	l := Limit{MinReps: 1, MaxReps: 3, Time: 4 * time.Millisecond, Steady: 0.02} // one long call, or some short ones
 	switch level {
 	case searching:
-		l.MinReps, l.MaxReps, l.Time = 3, a.o.Effort.Reps, 10*time.Millisecond
+		l.MinReps, l.MaxReps, l.Time = 2, a.o.Effort.Reps, 10*time.Millisecond
 	case deciding:
 		l.MinReps, l.MaxReps, l.Time = 3, a.o.Effort.Reps, 30*time.Millisecond
 		l.Steady = 0
@@ -130,7 +136,9 @@ func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error)
 	return e, nil
 }
 
-func (a *anchor) call(s plans.Schedule, l Limit) (Sample, error) {
+func (a *anchor) call(s plans.Schedule, l Limit) (Sample, error) { return a.callAt(a.m, s, l) }
+
+func (a *anchor) callAt(m int, s plans.Schedule, l Limit) (Sample, error) {
 	if err := context.Cause(a.ctx); err != nil {
 		return Sample{}, err
 	}
@@ -139,7 +147,7 @@ func (a *anchor) call(s plans.Schedule, l Limit) (Sample, error) {
 	}
 	a.res.Trials++
 	began := a.o.Clock()
-	sample, err := a.timer.Time(Trial{Key: a.p.Key, Compute: a.p.Compute, M: a.m, Columns: a.columns, Schedule: s, Limit: l})
+	sample, err := a.timer.Time(Trial{Key: a.p.Key, Compute: a.p.Compute, M: m, Columns: a.columns, Schedule: s, Limit: l})
 	a.calls = append(a.calls, (a.o.Clock() - began).Seconds())
 	return sample, err
 }
@@ -231,119 +239,10 @@ func (a *anchor) timeIncumbent() error {
 	return nil
 }
 
-// decide measures the best few again, in turn, on the whole weight if the time allows that: on a narrower one the last, partly filled round of slices weighs more. The
-// incumbent and the schedule of the anchor before take part, since they keep their place unless they are beaten.
-func (a *anchor) decide() error {
-	ranked := a.ranked()
-	if len(ranked) == 0 {
-		return nil
-	}
-	finalists := slices.Clone(ranked[:min(3, len(ranked))])
-	for _, e := range []*entry{a.incumbent, a.before} {
-		if e != nil && a.entries[e.schedule] == e && !slices.Contains(finalists, e) {
-			finalists = append(finalists, e)
-		}
-	}
-	if len(finalists) == 1 {
-		return nil
-	}
-	reps := (a.o.Effort.Reps + 1) / 2
-	if wide := a.affordableColumns(finalists, reps+1); wide > a.columns {
-		a.columns, a.list, a.best = wide, nil, nil
-		if err := a.measureWide(finalists, reps); err != nil {
-			return err
-		}
-	} else if err := a.again(reps, finalists...); err != nil {
-		return err
-	}
-	return a.settle(finalists)
-}
-
-// settle measures the finalists that are still as fast as the fastest, within the noise, some more times: twice on a quiet machine, more where their calls scatter.
-func (a *anchor) settle(finalists []*entry) error {
-	const quiet, scattered = 2, 6
-	for round := range scattered {
-		sortFastest(finalists)
-		n, spread := 1, finalists[0].sample.Spread()
-		for n < len(finalists) && finalists[n].fast() <= finalists[0].fast()*(1+2*a.margin()) {
-			spread = max(spread, finalists[n].sample.Spread())
-			n++
-		}
-		if n == 1 || round >= quiet && spread <= a.margin() {
-			return nil
-		}
-		if err := a.again(2, finalists[:n]...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// affordableColumns is how many columns can be computed in what is left of the anchor's share when each finalist is called the given number of times.
-func (a *anchor) affordableColumns(finalists []*entry, calls int) int {
-	widest := a.widest(a.m)
-	if a.columns >= widest {
-		return a.columns
-	}
-	left := (1 - a.spent()) * a.share.Seconds()
-	round := 0.0 // seconds to call each once
-	for _, e := range finalists {
-		round += e.fast()
-	}
-	wide := float64(a.columns) * left / float64(calls) / round
-	if wide >= float64(widest) {
-		return widest
-	}
-	if n := int(wide) / (2 * columnUnit) * 2 * columnUnit; n >= 2*a.columns {
-		return n
-	}
-	return a.columns
-}
-
-// measureWide times the finalists afresh on the present number of columns: samples of different widths do not mix.
-func (a *anchor) measureWide(finalists []*entry, reps int) error {
-	for _, e := range finalists {
-		first, err := a.call(e.schedule, Limit{MinReps: 1, MaxReps: 1})
-		if err != nil {
-			return err
-		}
-		e.sample = first
-		a.list = append(a.list, e)
-	}
-	return a.again(reps, finalists...)
-}
-
 // ranked is all schedules of the anchor that may win, fastest first.
 func (a *anchor) ranked() []*entry {
 	out := slices.Clone(a.list)
 	slices.SortStableFunc(out, func(x, y *entry) int { return cmp.Compare(x.fast(), y.fast()) })
-	return out
-}
-
-// outcome picks the winner: the fastest, unless the schedule of the anchor before, or else the incumbent, is as fast within the noise. Few schedules make a small
-// table, and a change must be worth something.
-func (a *anchor) outcome() Anchor {
-	out := Anchor{M: a.m, Schedule: a.p.Incumbent(a.m), Stage: "budget", Tried: len(a.entries)}
-	ranked := a.ranked()
-	if len(ranked) == 0 {
-		a.res.Cut++
-		return out
-	}
-	win := ranked[0]
-	for _, e := range []*entry{a.before, a.incumbent} {
-		if e != nil && slices.Contains(ranked, e) && e.fast() <= ranked[0].fast()*(1+a.margin()/2) {
-			win = e
-			break
-		}
-	}
-	scale := a.scale()
-	out.Schedule, out.Stage = win.schedule, win.stage
-	for _, t := range win.sample.Seconds {
-		out.Seconds = append(out.Seconds, t*scale)
-	}
-	if a.incumbent != nil && (a.columns == a.narrow || slices.Contains(ranked, a.incumbent)) {
-		out.Rival = a.incumbent.fast() * scale
-	}
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
 )
 
 // MicroKernel is a candidate MK: a register tile, and whether it reads the packed weight or a panel that was widened to float32 once per slice.
@@ -13,15 +14,20 @@ type MicroKernel struct {
 	Widen bool
 }
 
-// Candidates lists the micro-kernels of a weight on one instruction set: those that read its type, and for weights narrower than float32 on the f32 path those
-// over widened panels too. All compute the same bits (rule 6).
+// Candidates lists the micro-kernels of a weight on one instruction set: those that read its type, with a prefetch at a distance and with a spread one where the instruction set has
+// it, and for weights narrower than float32 on the f32 path those over widened panels too. All compute the same bits (rule 6).
 func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Compute, t microkernel.WeightType) []MicroKernel {
 	var out []MicroKernel
 	for _, s := range microkernel.Space(host, isa, c, t) {
-		if p := s.WithPrefetch(prefetch); isa != microkernel.Go && p.Validate() == nil {
-			s = p
+		n := len(out)
+		for _, p := range []microkernel.Spec{s.WithPrefetch(prefetch), s.WithSpread()} {
+			if isa != microkernel.Go && p.Validate() == nil {
+				out = append(out, MicroKernel{Spec: p})
+			}
 		}
-		out = append(out, MicroKernel{Spec: s})
+		if len(out) == n {
+			out = append(out, MicroKernel{Spec: s})
+		}
 	}
 	if c == microkernel.ComputeF32 && t != microkernel.F32 && isa != microkernel.Go {
 		for _, s := range microkernel.Space(host, isa, c, microkernel.F32) {
@@ -31,12 +37,21 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 	return out
 }
 
-// prefetch is the distance in bytes at which candidates prefetch the packed weight until finetune tries others: weights come from memory, and a page ends most
-// hardware prefetches (plans has the measurement). Widened panels are in the cache.
+// prefetch is the distance in bytes that stands for all distances among the candidates: weights come from memory, and a page ends most hardware prefetches (plans has the
+// measurement). At an anchor it is the distance that the rules of thumb choose there; finetune tries the others. Widened panels are in the cache.
 const prefetch = 2048
 
 // prefetches are the distances that finetune tries.
-var prefetches = []int{0, 512, 1024, 2048, 4096}
+var prefetches = []int{0, 512, 1024, 2048, 4096, 8192}
+
+// at is the micro-kernel as it is first tried for m rows, and whether its prefetch is of the kind that the rules of thumb choose.
+func (k MicroKernel) at(m int) (MicroKernel, bool) {
+	f := plans.ThumbForm(k.Spec, m, k.Widen)
+	if f.Spread == k.Spec.Spread {
+		return MicroKernel{f, k.Widen}, true
+	}
+	return k, false
+}
 
 // tileKey names the micro-kernels that differ only in unrolling, form, dot product and prefetch.
 type tileKey struct {
@@ -98,7 +113,7 @@ func (k MicroKernel) fits(m int, columns int) bool {
 	return (m+tiles-1)/tiles == k.Spec.MR
 }
 
-// tileGroup is a register tile with its variants, the one that is tried first in front.
+// tileGroup is a register tile with its variants: first the one with the prefetch that the rules of thumb choose, then the same with the other prefetch, then all others.
 type tileGroup struct {
 	key      tileKey
 	variants []MicroKernel
@@ -114,6 +129,7 @@ func groupTiles(kernels []MicroKernel, m, columns int) []tileGroup {
 		if !k.fits(m, columns) {
 			continue
 		}
+		k, _ = k.at(m)
 		i, ok := index[k.tile()]
 		if !ok {
 			i = len(groups)
@@ -124,11 +140,23 @@ func groupTiles(kernels []MicroKernel, m, columns int) []tileGroup {
 	}
 	for i := range groups {
 		g := &groups[i]
-		slices.SortStableFunc(g.variants, func(a, b MicroKernel) int { return cmp.Compare(a.score(m), b.score(m)) })
+		g.sortVariants(m)
 		g.score = g.variants[0].score(m)
 	}
 	slices.SortStableFunc(groups, func(a, b tileGroup) int { return cmp.Compare(a.score, b.score) })
 	return interleaveWidths(groups)
+}
+
+func (g *tileGroup) sortVariants(m int) {
+	unlike := func(k MicroKernel) int {
+		if _, ok := k.at(m); ok {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(g.variants, func(a, b MicroKernel) int {
+		return cmp.Or(cmp.Compare(a.score(m), b.score(m)), cmp.Compare(unlike(a), unlike(b)))
+	})
 }
 
 // interleaveWidths deals the groups out by width and widening, keeping the order inside each.

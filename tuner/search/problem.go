@@ -55,7 +55,7 @@ type Effort struct {
 // The efforts, by name.
 var (
 	Quick    = Effort{Name: "quick", Tiles: 8, Variants: 1, Starts: 1, Fine: 2, Reps: 3, Octave: 1}
-	Standard = Effort{Name: "standard", Tiles: 20, Variants: 2, Starts: 2, Fine: 6, Reps: 5, Octave: 2}
+	Standard = Effort{Name: "standard", Tiles: 0, Variants: 2, Starts: 2, Fine: 6, Reps: 5, Octave: 2}
 	Full     = Effort{Name: "full", Tiles: 0, Variants: 6, Starts: 4, Fine: 16, Reps: 7, Octave: 4}
 )
 

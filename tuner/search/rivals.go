@@ -21,7 +21,7 @@ func (scaleUp) anchor(a *anchor) error {
 		return err
 	}
 	const levels = 3
-	for _, k := range kernelsOf(ranked, a.o.Effort.Starts) {
+	for _, k := range tilesOf(ranked, a.o.Effort.Starts) {
 		s := newSpace(a.p, k, a.m, a.columns)
 		cur, err := a.time(s.tile(), "scale up", screening)
 		if err != nil {
@@ -186,16 +186,22 @@ func (random) anchor(a *anchor) error {
 	return nil
 }
 
-// draw is a schedule whose slice is uniform in the logarithm of each dimension.
+// draw is a schedule whose slice is uniform in the logarithm of each dimension. The axes that other strategies try at the end are drawn too: the prefetch distance and packing.
 func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
-	s := newSpace(a.p, fit[a.rng.IntN(len(fit))], a.m, a.columns)
+	k := fit[a.rng.IntN(len(fit))]
+	if k.Spec.Prefetch > 0 {
+		k.Spec.Prefetch = prefetches[a.rng.IntN(len(prefetches))]
+	}
+	s := newSpace(a.p, k, a.m, a.columns)
 	c := s.tile()
 	for d, whole := range [dims]int{dimK: s.key.K, dimN: s.columns, dimM: s.m} {
 		unit := s.size(c, dim(d))
 		ratio := math.Max(1, float64(whole)/float64(unit))
 		c = s.with(c, dim(d), int(float64(unit)*math.Pow(ratio, a.rng.Float64())))
 	}
-	return s.scheme(c, a.p.Ways[a.rng.IntN(len(a.p.Ways))])
+	c = s.scheme(c, a.p.Ways[a.rng.IntN(len(a.p.Ways))])
+	c.Pack = a.rng.IntN(2) == 1 && s.packs(c)
+	return c
 }
 
 // static is what a compiler of static shapes does for one M: a fixed number of trials on the whole weight.
@@ -226,7 +232,7 @@ func (exhaustive) anchor(a *anchor) error {
 		return err
 	}
 	kernels := kernelsOf(ranked, exhaustiveKernels)
-	if narrow := 2 * columnUnit * a.p.Threads; narrow < a.columns && a.m >= 64 {
+	if narrow := columnUnit * a.p.Threads; narrow < a.columns && a.m >= 64 {
 		a.columns, a.narrow = narrow, narrow
 		a.forget()
 	}

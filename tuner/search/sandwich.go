@@ -26,7 +26,7 @@ func (f *fastStartFinetune) anchor(a *anchor) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range kernelsOf(ranked, a.o.Effort.Starts) {
+	for _, k := range tilesOf(ranked, a.o.Effort.Starts) {
 		if err := a.fastStart(newSpace(a.p, k, a.m, a.columns), fastStartEnds); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (a *anchor) tryPacking(until float64) error {
 		return nil
 	}
 	next := ranked[0].schedule
-	if next.Pack || next.BN < 4*next.Kernel.NR || a.m <= next.Kernel.MR {
+	if next.Pack || !newSpace(a.p, ranked[0].kernel(), a.m, a.columns).packs(next) {
 		return nil
 	}
 	next.Pack = true
@@ -139,7 +139,7 @@ func (a *anchor) tryPacking(until float64) error {
 	return err
 }
 
-// tryPrefetches varies the prefetch distance of the best program, and spreads its prefetch over all row tiles.
+// tryPrefetches varies the prefetch of the best program: its distance, and whether it is spread over all row tiles.
 func (a *anchor) tryPrefetches(until float64) error {
 	ranked := a.ranked()
 	if len(ranked) == 0 || ranked[0].schedule.Widen {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// screen times one call or two of every tile at the slice that the caches suggest, then of the variants of the best tiles, and returns what ran, fastest first. It takes at most the
-// given part of the anchor's share.
+// screen times one call or two of every tile at the slice that the rules of thumb suggest, with the prefetch that they choose; then the other prefetch and, with the better of both, all
+// other variants of the best tiles. It returns what ran, fastest first, and takes at most the given part of the anchor's share.
 func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*entry, error) {
 	var heads []*entry
-	byTile := map[*entry]tileGroup{}
+	byTile := map[tileKey]tileGroup{}
 	for _, g := range groups {
 		if a.spent() > until/2 && len(heads) > 0 {
 			break
@@ -20,27 +20,54 @@ func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*ent
 		}
 		if e != nil {
 			heads = append(heads, e)
-			byTile[e] = g
+			byTile[g.key] = g
 		}
 	}
 	sortFastest(heads)
 	all := slices.Clone(heads)
 	for _, h := range heads[:min(variants, len(heads))] {
-		for _, k := range byTile[h].variants[1:] {
-			if a.spent() > until {
-				break
-			}
-			e, err := a.timeGuess(k)
-			if err != nil {
-				return all, err
-			}
-			if e != nil && !slices.Contains(all, e) {
-				all = append(all, e)
-			}
+		more, err := a.screenVariants(h, byTile[h.kernel().tile()], until)
+		all = append(all, more...)
+		if err != nil {
+			return all, err
 		}
 	}
 	sortFastest(all)
 	return all, nil
+}
+
+// screenVariants times the head of a tile with the other prefetch, and then the variants that have the better of both.
+func (a *anchor) screenVariants(head *entry, g tileGroup, until float64) (out []*entry, err error) {
+	best := head
+	try := func(k MicroKernel) error {
+		if a.spent() > until {
+			return nil
+		}
+		e, err := a.timeGuess(k)
+		if e != nil {
+			out = append(out, e)
+			if e.fast() < best.fast() {
+				best = e
+			}
+		}
+		return err
+	}
+	for _, k := range g.variants[1:] {
+		if k.Spec.Spread != head.schedule.Kernel.Spread && k.Spec.WithPrefetch(0) == head.schedule.Kernel.WithPrefetch(0) {
+			if err := try(k); err != nil {
+				return out, err
+			}
+		}
+	}
+	spread := best.schedule.Kernel.Spread
+	for _, k := range g.variants[1:] {
+		if k.Spec.Spread == spread && k.Spec.WithPrefetch(0) != head.schedule.Kernel.WithPrefetch(0) {
+			if err := try(k); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
 }
 
 func (a *anchor) timeGuess(k MicroKernel) (*entry, error) {
@@ -49,6 +76,18 @@ func (a *anchor) timeGuess(k MicroKernel) (*entry, error) {
 
 func sortFastest(list []*entry) {
 	slices.SortStableFunc(list, func(x, y *entry) int { return cmp.Compare(x.fast(), y.fast()) })
+}
+
+// tilesOf lists the micro-kernels of entries, in order, one of each tile, at most n.
+func tilesOf(list []*entry, n int) []MicroKernel {
+	var out []MicroKernel
+	for _, e := range list {
+		k := e.kernel()
+		if len(out) < n && !slices.ContainsFunc(out, func(o MicroKernel) bool { return o.tile() == k.tile() }) {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // kernelsOf lists the distinct micro-kernels of entries, in order, at most n.

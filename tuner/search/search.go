@@ -143,18 +143,19 @@ func (r *run) regime(m int) roofline.Regime {
 	return r.p.Roof.Regime(r.p.work(m))
 }
 
-// Schedule reuse, the early-stop criterion: the last reuseAnchors anchors were all best, within the noise, with one schedule; they lie at M of at least reuseFrom; and
+// Schedule reuse, the early-stop criterion: the last reuseAnchors anchors were all best, within the noise or reuseGain, with one schedule; they lie at M of at least reuseFrom; and
 // GFLOP/s between them differ by less than reuseSteady. A larger M then only adds slices of the same kind.
 const (
 	reuseAnchors = 3
 	reuseFrom    = 128
 	reuseSteady  = 0.03
+	reuseGain    = 0.02 // less is no gain over the schedule of the anchor before
 )
 
 // ReuseCriterion states the early stop in one sentence, for evidence and documents.
 func ReuseCriterion() string {
-	return fmt.Sprintf("searching ends after %d anchors in a row, at M of %d or more, that one schedule wins within the noise with GFLOP/s inside %g %%; larger M reuse it",
-		reuseAnchors, reuseFrom, 100*reuseSteady)
+	return fmt.Sprintf("searching ends after %d anchors in a row, at M of %d or more, that one schedule wins, within the noise or %g %%, with GFLOP/s inside %g %%; larger M reuse it",
+		reuseAnchors, reuseFrom, 100*reuseGain, 100*reuseSteady)
 }
 
 func (r *run) reuse() bool {

@@ -102,6 +102,9 @@ func (s space) parallel(c plans.Schedule) bool {
 	return s.slices(c) >= min(s.threads, most)
 }
 
+// packs says whether copying the activations of a slice to rows that lie side by side may gain: more than one register tile reads them, and often.
+func (s space) packs(c plans.Schedule) bool { return c.BN >= 4*c.Kernel.NR && s.m > c.Kernel.MR }
+
 // scheme lays the slices of c on threads and cuts them to the share of one thread.
 func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 	c.WaysM, c.WaysN = ways[0], ways[1]
@@ -112,31 +115,15 @@ func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 	return s.legal(c)
 }
 
-// guess is the slice that the sizes of the caches suggest: where screening compares micro-kernels. Rows and a strip of depth BK of both operands fit L1, the
-// slice's operands L2, and every thread finds several slices.
+// guess is the slice that the rules of thumb lay out for the micro-kernel on the whole weight: where screening compares micro-kernels.
 func (s space) guess(l1, l2 int) plans.Schedule {
-	sp := s.kernel.Spec
-	c := plans.Schedule{Kernel: sp, Widen: s.kernel.Widen}
-	if s.m <= 2*sp.MR {
-		c.BM, c.BK = s.m, 0
-		c.BN = s.columns / (8 * s.threads)
-		if c.Widen {
-			c.BK = 512
-		}
-		return s.legal(c)
+	c, err := plans.Cores{Threads: s.threads, L1: l1, L2: l2}.Slice(s.kernel.Spec, s.kernel.Widen, s.key, s.m)
+	if err != nil { // a type without kernels has no candidates
+		return s.tile()
 	}
-	c.BK = evenCut(s.key.K, max(64, l1*6/10/(4*sp.NR)), s.unitK)
-	c.BM = min(s.m, max(sp.MR, l2/3/(4*c.BK)))
-	rows := ceilDiv(s.m, c.BM)
-	c.BN = min(max(sp.NR, l2/4/(4*c.BK)), max(sp.NR, s.columns*rows/(4*s.threads)))
 	return s.legal(c)
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 func roundUp(n, to int) int { return ceilDiv(n, to) * to }
-
-// evenCut cuts n into pieces of at most piece, as equal as multiples of unit allow, and returns their size.
-func evenCut(n, piece, unit int) int {
-	return roundUp(ceilDiv(n, ceilDiv(n, piece)), unit)
-}
