@@ -60,7 +60,7 @@ const insideMost = 512
 // tiles divide: without the other M they would be chosen for their remainders.
 func (r *run) insideOf(m int) int {
 	from := r.rangeFrom(m)
-	if middle := (from + m) / 2 | 1; m <= insideMost && middle < m {
+	if middle := (from+m)/2 | 1; m <= insideMost && middle < m {
 		return middle
 	}
 	return 0
