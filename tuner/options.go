@@ -17,7 +17,7 @@ type Options struct {
 	Profile *profiles.Profile // of this machine
 	File    *gguf.File        // the model; its weights run in the finalists
 	Config  *model.Config     // where there is no file: shapes to tune for, run with random weights
-	Type    gguf.Type         // of these weights
+	Type    model.FileType    // of these weights
 
 	Name     string        // of the plan; "": the model's
 	Threads  int           // at most so many PUs; 0: no such bound

@@ -104,7 +104,7 @@ func (r *rig) close() {
 
 // random weights of a model's shapes, in memory. Where the whole model has more than most bytes, it is cut to as few layers as have that many: layers are alike, so that
 // the arms compare as they would on the whole.
-func randomModel(ctx context.Context, c model.Config, t gguf.Type, most int64, seed uint64) (f *gguf.File, part string, err error) {
+func randomModel(ctx context.Context, c model.Config, t model.FileType, most int64, seed uint64) (f *gguf.File, part string, err error) {
 	shape, err := c.Shape(t)
 	if err != nil {
 		return nil, "", err
@@ -117,7 +117,7 @@ func randomModel(ctx context.Context, c model.Config, t gguf.Type, most int64, s
 		part = fmt.Sprintf("%d of %d layers", c.Layers, layers)
 	}
 	var data bytes.Buffer
-	if err := model.SynthTo(ctx, gguf.NewWriter(&data), c, model.Uniform(t), seed, nil); err != nil {
+	if err := model.SynthTo(ctx, gguf.NewWriter(&data), c, t, seed, nil); err != nil {
 		return nil, "", fmt.Errorf("making random weights: %w", err)
 	}
 	f, err = gguf.Parse(data.Bytes())

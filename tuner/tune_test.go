@@ -25,7 +25,7 @@ func tiny(t *testing.T) Options {
 	}
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Vocab: 400, Context: 256}}
-	return Options{Profile: p, Config: &c, Type: gguf.Q8_0, Budget: 3 * time.Second, SeqMax: 64, BatchMax: 4, Seed: 1, Build: "test"}
+	return Options{Profile: p, Config: &c, Type: model.Uniform(gguf.Q8_0), Budget: 3 * time.Second, SeqMax: 64, BatchMax: 4, Seed: 1, Build: "test"}
 }
 
 func TestTuneMakesAValidPlan(t *testing.T) {

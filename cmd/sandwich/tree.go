@@ -56,7 +56,7 @@ first. Of the PUs that removes leave, decode runs on those, and prefill on all.`
 	fs.BoolVar(&f.enumerate, "enumerate", false, "walk all trees that transforms make of it")
 	fs.BoolVar(&f.sections, "sections", false, "list the cuts into ranks")
 	fs.StringVar(&f.model, "model", "", "with --sections: GGUF file, config.json or preset that the ranks must be able to share")
-	fs.StringVar(&f.typ, "type", "q8_0", "weight type of a preset")
+	fs.StringVar(&f.typ, "type", "q8_0", "weight type of a preset, or a mix such as q4_K_M")
 	fs.IntVar(&f.ranks, "ranks", 0, "with --format svg: outline the nodes of this depth as ranks")
 	fs.IntVar(&f.limit, "limit", 0, fmt.Sprintf("list this many trees, 0 all of them; counts are complete (default %d, all in JSON)", listed))
 	fs.IntVar(&f.bounds.MaxGroups, "max-groups", 2, "with --enumerate: levels of groups, 0 for none")

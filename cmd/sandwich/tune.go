@@ -55,7 +55,7 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs := c.Flags()
 	fs.IntVarP(&f.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
 	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")
-	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices, where the model is a preset")
+	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices, or a mix such as q4_K_M, where the model is a preset")
 	fs.StringVarP(&f.out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
 	fs.IntVar(&f.options.SeqMax, "seq-max", 2048, "most rows of a prefill to tune for")
 	fs.IntVar(&f.options.BatchMax, "batch-max", 16, "most rows of a decode batch to tune for")
@@ -197,7 +197,7 @@ type subject struct {
 	name   string
 	file   *gguf.File
 	config *model.Config
-	typ    gguf.Type
+	typ    model.FileType
 	shape  plans.ModelShape
 }
 
@@ -229,27 +229,31 @@ func openSubject(arg, typ string) (*subject, error) {
 }
 
 // shapesOnly reads a preset or a config.json; nil for anything else.
-func shapesOnly(arg, typ string) (*model.Config, gguf.Type, error) {
+func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
+	var none model.FileType
 	if strings.HasSuffix(arg, ".json") {
 		data, err := profiles.ReadRegular(arg, 1<<20)
 		if err != nil {
-			return nil, 0, err
+			return nil, none, err
 		}
 		config, t, err := model.FromHF(data)
 		if err != nil {
-			return nil, 0, fmt.Errorf("%s: %w", arg, err)
+			return nil, none, fmt.Errorf("%s: %w", arg, err)
 		}
-		return &config, t, nil
+		return &config, model.Uniform(t), nil
 	}
 	if _, err := os.Stat(arg); err == nil || arg == "" {
-		return nil, 0, nil
+		return nil, none, nil
 	}
 	config, err := model.Preset(arg)
 	if err != nil {
-		return nil, 0, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg, strings.Join(model.PresetNames(), ", "))
+		return nil, none, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg, strings.Join(model.PresetNames(), ", "))
 	}
-	t, err := gguf.ParseType(typ)
-	return &config, t, err
+	t, err := model.ParseFileType(typ)
+	if err != nil {
+		return nil, none, fmt.Errorf("--type: %w", err)
+	}
+	return &config, t, nil
 }
 
 // planPath is where the plan of a model lies in the data folder: by the model's name and the shape's digest, so that

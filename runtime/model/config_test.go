@@ -39,7 +39,7 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s has %d parameters, the published model %d", name, got, published[name])
 		}
 		for _, typ := range allTypes {
-			s, err := c.Shape(typ)
+			s, err := c.Shape(Uniform(typ))
 			if err == nil {
 				err = s.Check()
 			}
@@ -62,7 +62,7 @@ func TestTypeFallback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Shape(gguf.Q4_K)
+	s, err := c.Shape(Uniform(gguf.Q4_K))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func TestFromHF(t *testing.T) {
 			continue
 		}
 		want, _ := Preset(preset)
-		got, gotErr := c.Shape(typ)
-		shape, wantErr := want.Shape(gguf.BF16)
+		got, gotErr := c.Shape(Uniform(typ))
+		shape, wantErr := want.Shape(Uniform(gguf.BF16))
 		if gotErr != nil || wantErr != nil || got.Digest() != shape.Digest() {
 			t.Errorf("%s: %+v (%v), want %+v (%v)", preset, got, gotErr, shape, wantErr)
 		}

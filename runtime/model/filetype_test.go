@@ -1,10 +1,14 @@
 package model
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/gguf"
 )
 
 // TestMixTypes compares the types of a mix with those that llama-quantize gave to a float32 file of the same sizes.
@@ -42,6 +46,33 @@ func TestMixTypes(t *testing.T) {
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s %s:\n%v, want\n%v", c.name, c.mix, got, c.want)
+		}
+	}
+}
+
+// TestMixShape: a mix has the shape of the file that Synth writes of it, so that it can be tuned for without a file.
+func TestMixShape(t *testing.T) {
+	for _, mix := range mixes {
+		c := small("llama")
+		c.Hidden, c.FFN = 256, 512
+		var buf bytes.Buffer
+		if err := SynthTo(context.Background(), gguf.NewWriter(&buf), c, mix, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		f, err := gguf.Parse(buf.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ShapeOf(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := c.Shape(mix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Digest() != want.Digest() {
+			t.Errorf("%s:\n%+v, want\n%+v", mix, got, want)
 		}
 	}
 }

@@ -29,12 +29,12 @@ func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 	return c.shape(typeOf)
 }
 
-// Shape is the shape of the file that Synth writes for this configuration and matrix type.
-func (c Config) Shape(t gguf.Type) (plans.ModelShape, error) {
+// Shape is the shape of the file that Synth writes for this configuration and these matrix types.
+func (c Config) Shape(t FileType) (plans.ModelShape, error) {
 	if err := c.Check(); err != nil {
 		return plans.ModelShape{}, err
 	}
-	return c.shape(func(s spec) (gguf.Type, error) { return s.typeFor(t), nil })
+	return c.shape(func(s spec) (gguf.Type, error) { return t.of(s, c), nil })
 }
 
 // shape lists the configuration's matrices with the types that typeOf gives them; vectors are asked for too, so that a missing one is found.

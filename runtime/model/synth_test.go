@@ -55,7 +55,7 @@ func TestSynthShape(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s %s: %v", arch, typ, err)
 			}
-			want, err := c.Shape(typ)
+			want, err := c.Shape(Uniform(typ))
 			if err != nil {
 				t.Fatal(err)
 			}
