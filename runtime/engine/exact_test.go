@@ -98,6 +98,12 @@ func logitsAlone(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk in
 	t.Helper()
 	r := openTestRunner(t, file, o, 512)
 	defer r.Close()
+	return logitsOf(t, r, chunk)
+}
+
+// logitsOf is logitsAlone on a runner.
+func logitsOf(t *testing.T, r *Runner, chunk int) (out [][]float32) {
+	t.Helper()
 	r.Lead(func(l *pool.Leader) {
 		line := NewLine(r, l)
 		keep := func(_ int, logits []float32) error {

@@ -146,26 +146,7 @@ func TestRanksStatic(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var got [][]float32
-	r.Lead(func(l *pool.Leader) {
-		line := NewLine(r, l)
-		err := line.Feed(exactPrompt(1), 64, LastLogits, func(_ int, logits []float32) error {
-			got = append(got, slices.Clone(logits))
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		for token := range int32(4) {
-			logits, err := line.Step(token + 5)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			got = append(got, slices.Clone(logits))
-		}
-	})
-	same(t, "static schemes", want, got)
+	same(t, "static schemes", want, logitsOf(t, r, 64))
 }
 
 // TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do not, and runs others in between.

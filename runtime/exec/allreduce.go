@@ -79,34 +79,23 @@ func NewAllReduce(p *pool.Pool, vec *microkernel.Vec, ranks int) *AllReduce {
 	return a
 }
 
-// Chunks is the number of chunks that o is cut into; PublishChunk and ChunkRows number them from 0.
-func (a *AllReduce) Chunks(w *pool.Worker, o *AllReduceJob) int {
-	return cutSum(o.Rows, o.Width, w.N()).chunks
-}
-
-// ChunkRows is the range of rows of a chunk.
-func (a *AllReduce) ChunkRows(w *pool.Worker, o *AllReduceJob, chunk int) (row0, row1 int) {
-	return a.workers[w.Index()].cut(w, o).rowsOf(chunk)
-}
-
 // Publish tells that this worker has written all that it writes of a rank's partial. size is the number of workers that
 // do so for this rank.
 func (a *AllReduce) Publish(w *pool.Worker, rank, size int, o *AllReduceJob) {
-	for chunk := range a.Chunks(w, o) {
-		a.PublishChunk(w, rank, size, o, chunk)
+	r := &a.workers[w.Index()]
+	number := r.number(w)
+	for chunk := range r.cut(w, o).chunks {
+		a.publish(r, rank, size, number, chunk)
 	}
 }
 
-// PublishChunk is Publish of one chunk, for ranks that finish their product piece by piece; every worker of the rank calls it
-// for every chunk.
-func (a *AllReduce) PublishChunk(w *pool.Worker, rank, size int, o *AllReduceJob, chunk int) {
-	r := &a.workers[w.Index()]
-	number := r.number(w)
+// publish is Publish of one chunk.
+func (a *AllReduce) publish(r *reducer, rank, size int, number uint64, chunk int) {
 	i := rank*maxReduceChunks + chunk
 	if size > 1 && a.written[i].add(number) < size-1 {
 		return
 	}
-	if r.cut(w, o).units == 1 {
+	if r.cutting.units == 1 {
 		r.last = a.arrived.add(number) == a.ranks-1
 		return
 	}

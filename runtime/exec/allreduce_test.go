@@ -107,8 +107,9 @@ func (s *summing) share(w *pool.Worker, o *AllReduceJob, size, member int, visit
 		visit(-1, lo, hi)
 		return
 	}
-	for chunk := range s.reduce.Chunks(w, o) {
-		row0, row1 := s.reduce.ChunkRows(w, o, chunk)
+	c := s.reduce.workers[w.Index()].cut(w, o)
+	for chunk := range c.chunks {
+		row0, row1 := c.rowsOf(chunk)
 		lo, hi := pool.Split(row1-row0, size, member, 1)
 		visit(chunk, row0+lo, row0+hi)
 	}
@@ -124,7 +125,8 @@ func (s *summing) write(w *pool.Worker, o *AllReduceJob, op, rank, member int, r
 			}
 		}
 		if chunk >= 0 {
-			s.reduce.PublishChunk(w, rank, size, o, chunk)
+			r := &s.reduce.workers[w.Index()]
+			s.reduce.publish(r, rank, size, r.number(w), chunk)
 			s.pause(rng)
 		}
 	})

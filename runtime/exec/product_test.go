@@ -10,18 +10,24 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// TestPair: gate and up in one pass have the bits of two products and SwiGLU over them, whatever the schedules of the two and however
-// many strips a slice takes, and nothing beside C is touched.
-func TestPair(t *testing.T) {
-	rounds := 40
-	if raceEnabled {
-		rounds = 2
-	}
-	isa := microkernel.Host().Best()
-	kernels, err := NewKernels(isa, nil)
+// hostKernels are the kernels of this host's widest instruction set, and how many random products a test tries.
+func hostKernels(t *testing.T) (k *Kernels, isa microkernel.ISA, rounds int) {
+	t.Helper()
+	isa = microkernel.Host().Best()
+	k, err := NewKernels(isa, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if raceEnabled {
+		return k, isa, 2
+	}
+	return k, isa, 40
+}
+
+// TestPair: gate and up in one pass have the bits of two products and SwiGLU over them, whatever the schedules of the two and however
+// many strips a slice takes, and nothing beside C is touched.
+func TestPair(t *testing.T) {
+	kernels, isa, rounds := hostKernels(t)
 	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
 		weightType, _ := microkernel.ParseWeightType(typ.String())
 		for _, widen := range []bool{false, true} {
@@ -52,6 +58,7 @@ func TestPair(t *testing.T) {
 					key := plans.WeightKey{N: n, K: k, Type: typ.String()}
 					p := product{o: gate.o, upO: up.o}
 					for i, g := range []**Gemm{&p.gemm, &p.up} {
+						var err error
 						s := randomSchedule(rng, space[rng.IntN(len(space))], weightType, widen, gate)
 						if round == 0 {
 							s.BM, s.BN, s.Pack = 0, 0, false
@@ -87,15 +94,7 @@ func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
 
 // TestSum: a product that adds has the bits of the whole product and one addition.
 func TestSum(t *testing.T) {
-	rounds := 40
-	if raceEnabled {
-		rounds = 2
-	}
-	isa := microkernel.Host().Best()
-	kernels, err := NewKernels(isa, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kernels, isa, rounds := hostKernels(t)
 	space := microkernel.Space(microkernel.Host(), isa, microkernel.ComputeF32, microkernel.F32)
 	rng := rand.New(rand.NewPCG(3, 7))
 	for range rounds {
