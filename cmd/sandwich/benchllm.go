@@ -330,7 +330,7 @@ func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
 		if err != nil {
 			return open, modelError(err)
 		}
-		noticeFallen(runner)
+		s.noticeFallen(runner)
 		a.runner = runner
 		if f.counters {
 			a.counting = f.source.Open(runner.Pool().Threads())

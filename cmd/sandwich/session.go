@@ -66,6 +66,7 @@ type session struct {
 	verdict plans.Verdict // on the plan, where it comes from a bundle
 	spin    time.Duration
 	replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
+	fallen  map[fallenMemory]bool                           // that stderr was told of
 }
 
 // open reads the model, this machine, and the plan, and says on stderr which plan it is.
@@ -175,7 +176,7 @@ func (s *session) withRunner(positions, logitRows int, fn func(r *engine.Runner,
 		return modelError(err)
 	}
 	defer r.Close()
-	noticeFallen(r)
+	s.noticeFallen(r)
 	r.Lead(func(l *pool.Leader) { err = fn(r, l) })
 	return err
 }
@@ -203,7 +204,7 @@ func (s *session) engine(v serving) (*engine.Engine, error) {
 		MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
-		noticeFallen(e.Runner())
+		s.noticeFallen(e.Runner())
 	}
 	return e, modelError(err)
 }
