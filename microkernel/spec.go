@@ -206,17 +206,5 @@ func (s Spec) Needs() Features {
 	return f | s.Dot.info().needs
 }
 
-// Chain names the order of additions in which the kernel makes an element (rule 6): "wide" over dequantized values, "block" over sums of scale
-// blocks, "pair" over bfloat16 pairs of k. Kernels of one weight have one chain.
-func (s Spec) Chain() string {
-	switch s.Compute {
-	case ComputeInt8:
-		return "block"
-	case ComputeBF16:
-		return "pair"
-	}
-	return "wide"
-}
-
 // Exact says that the chain has the same bits on every machine (rule 6).
 func (c Compute) Exact() bool { return c != ComputeBF16 }

@@ -11,7 +11,7 @@ import (
 
 // DefaultOptions narrow what Default chooses. The zero value leaves everything to it.
 type DefaultOptions struct {
-	Compute  string         // auto (or ""), f32, int8: for weights that have the path
+	Compute  string         // auto (or ""), f32, int8, bf16: for weights that have the path
 	KV       string         // f16 (or ""), f32, q8_0
 	ISA      string         // "" for the widest; avx2, avx512, neon, go
 	Threads  int            // 0: one PU per core that may be used
@@ -43,7 +43,7 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 		return nil, err
 	}
 	plan := &Plan{
-		Version: bundleVersion, Name: "default", Fingerprint: p.Fingerprint(), Exact: len(service.Ranks) == 1, KV: o.KV,
+		Version: bundleVersion, Name: "default", Fingerprint: p.Fingerprint(), KV: o.KV,
 		SeqMax: o.SeqMax, BatchMax: o.BatchMax, Model: s,
 		Service: service, Prefill: Phase{PUs: service.PrefillPUs}, Decode: Phase{PUs: service.DecodePUs},
 	}
@@ -61,9 +61,14 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 	}
 	plan.Chunk = min(defaultChunk, plan.SeqMax)
 	th := thumb{Cores: coresOf(p), features: host, isa: isa, spaces: map[spaceKey][]microkernel.Spec{}}
+	if err := th.checkCompute(o.Compute, s); err != nil {
+		return nil, err
+	}
 	if err := plan.addDefaults(o.Compute, th); err != nil {
 		return nil, err
 	}
+	_, inexact := plan.inexactWeight()
+	plan.Exact = len(service.Ranks) == 1 && !inexact
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("no default plan for %s: %w", s.Name, err)
 	}
@@ -125,10 +130,27 @@ func defaultCompute(option string, t microkernel.WeightType, th thumb) (microker
 	if err != nil {
 		return c, err
 	}
-	if c == microkernel.ComputeInt8 && !t.Quantized() {
-		return microkernel.ComputeF32, nil // weights that are not quantized have one path
+	switch {
+	case c == microkernel.ComputeInt8 && !t.Quantized():
+		return microkernel.ComputeF32, nil // weights that are not quantized have no integers
+	case c == microkernel.ComputeBF16 && t != microkernel.BF16:
+		return defaultCompute("", t, th) // the others as ever
 	}
 	return c, nil
+}
+
+// checkCompute refuses bf16 where the model or the CPU has none.
+func (th thumb) checkCompute(option string, s ModelShape) error {
+	if option != ComputeBF16 {
+		return nil
+	}
+	if !slices.ContainsFunc(s.Weights, func(w WeightShape) bool { return w.Type == microkernel.BF16.String() }) {
+		return fmt.Errorf("compute %s is for models with bf16 weights, and %s has none: leave it out", option, s.title())
+	}
+	if len(th.candidates(spaceKey{th.isa, microkernel.ComputeBF16, microkernel.BF16})) == 0 {
+		return fmt.Errorf("%w: compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), and %s on this CPU (%s) has none: leave it out", ErrISA, option, th.isa, th.features)
+	}
+	return nil
 }
 
 // service is the service configuration that the options ask for.

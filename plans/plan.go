@@ -18,6 +18,7 @@ const (
 const (
 	ChainWide  = "wide"  // over dequantized values
 	ChainBlock = "block" // each scale block summed, then one fused multiply-add by its scale
+	ChainPair  = "pair"  // each pair of k added by a dot product of bfloat16, with the rounding of the instruction
 )
 
 // Plan says what to do: which PUs work in which phase and which schedule runs which shape. It holds no measured number, so that plans can be compared as text.

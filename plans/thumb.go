@@ -166,12 +166,16 @@ func (th thumb) isas() []microkernel.ISA {
 	return []microkernel.ISA{th.isa}
 }
 
-// plain leaves axes that only measurement can decide at their ordinary value: four k a turn, and broadcasts into registers, or lanes of
+// plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of them, a turn, and broadcasts into registers, or lanes of
 // registers where the multiply-add takes them.
 func plain(s microkernel.Spec) bool {
 	form := microkernel.Load
 	if s.ISA == microkernel.NEON {
 		form = microkernel.Lane
 	}
-	return s.Form == form && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == 4)
+	ku := 4
+	if s.Compute == microkernel.ComputeBF16 {
+		ku = 8 // four pairs
+	}
+	return s.Form == form && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == ku)
 }

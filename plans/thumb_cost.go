@@ -70,8 +70,11 @@ func tileCycles(s microkernel.Spec, h int) float64 {
 	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
 	rows := float64(h)
 	steps, scales := 32.0, 0.0 // operands along k; what a block of activations has besides
-	if s.Compute == microkernel.ComputeInt8 {
+	switch s.Compute {
+	case microkernel.ComputeInt8:
 		steps, scales = 8, 2
+	case microkernel.ComputeBF16:
+		steps = 16
 	}
 	unpack, row := work(s)
 	ports := 2.0
@@ -125,6 +128,9 @@ func work(s microkernel.Spec) (unpack, row float64) {
 			return 32, 32
 		}
 		return 96 + 64*planes + 8*subs, 32
+	}
+	if s.Compute == microkernel.ComputeBF16 {
+		return 8, 32 // half as many dot products, each of which takes both ports, or twice the time of one
 	}
 	unpack = 4
 	if s.B != microkernel.Q8_0 {

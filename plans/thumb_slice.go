@@ -67,8 +67,11 @@ func (c Cores) block(s *Schedule, k WeightKey, t microkernel.WeightType, m int) 
 	s.BM = roundUp((m+rows-1)/rows, mr)
 	s.BN = min(2*nr, roundUp(k.N, nr))
 	bytes := 4 // of a value of the slice
-	if s.Kernel.Compute == microkernel.ComputeInt8 {
+	switch s.Kernel.Compute {
+	case microkernel.ComputeInt8:
 		bytes = 1
+	case microkernel.ComputeBF16:
+		bytes = 2
 	}
 	unit := max(32, t.KStep())
 	if s.BK = evenCut(k.K, max(256, c.L2/4/(bytes*s.BN)/unit*unit), unit); s.BK >= k.K {
@@ -107,8 +110,8 @@ const (
 func (c Cores) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
 	bytes := 4 // of an activation
-	if s.Kernel.Compute == microkernel.ComputeInt8 {
-		bytes = 2 // 48 for 32 of them
+	if s.Kernel.Compute != microkernel.ComputeF32 {
+		bytes = 2 // of bfloat16; of int8, 48 for 32 of them
 	}
 	unit := max(32, t.KStep())
 	half := c.L2 / 2 / bytes

@@ -50,6 +50,9 @@ func (p *Plan) Validate() error {
 	if p.Exact && p.Service.TP > 1 {
 		return fmt.Errorf("exact is true on %d ranks: sums over k that are cut round differently, so that it must be false", p.Service.TP)
 	}
+	if w, ok := p.inexactWeight(); p.Exact && ok {
+		return fmt.Errorf("exact is true and weight %s computes in %s, whose rounding is that of the CPU's instruction, so that it must be false", w.WeightKey, w.Compute)
+	}
 	if err := p.checkWeights(); err != nil {
 		return err
 	}
@@ -156,10 +159,41 @@ func (p *Plan) checkWeights() error {
 
 // chainOf is the chain of additions that a compute path implies.
 func chainOf(c microkernel.Compute) string {
-	if c == microkernel.ComputeInt8 {
+	switch c {
+	case microkernel.ComputeInt8:
 		return ChainBlock
+	case microkernel.ComputeBF16:
+		return ChainPair
 	}
 	return ChainWide
+}
+
+// inexactWeight is the first weight whose compute path has other bits on other machines (rule 6).
+func (p *Plan) inexactWeight() (WeightPlan, bool) {
+	for _, w := range p.Weights {
+		if c, err := microkernel.ParseCompute(w.Compute); err == nil && !c.Exact() {
+			return w, true
+		}
+	}
+	return WeightPlan{}, false
+}
+
+// Rounding says in words why the plan is not exact; "" where it is.
+func (p *Plan) Rounding() string {
+	if p.Exact {
+		return ""
+	}
+	var why []string
+	if w, ok := p.inexactWeight(); ok {
+		why = append(why, w.Compute+" instructions")
+	}
+	if p.Service.TP > 1 {
+		why = append(why, "the partition")
+	}
+	if why == nil {
+		return "rounding is not promised"
+	}
+	return "rounding depends on " + strings.Join(why, " and ")
 }
 
 func (p *Plan) checkPhase(ph *Phase, service PUSet, pieces []piece) error {
