@@ -273,6 +273,16 @@ func (v *Vec) RoundRowBF16(x *float32, k int, row unsafe.Pointer) {
 	}
 }
 
+// RoundRow brings k activations into the form that a compute path reads: ActQ8 blocks, or bfloat16. ComputeF32 reads them as they are.
+func (v *Vec) RoundRow(c Compute, x *float32, k int, row unsafe.Pointer) {
+	switch c {
+	case ComputeInt8:
+		v.QuantizeRowQ8(x, k, row)
+	case ComputeBF16:
+		v.RoundRowBF16(x, k, row)
+	}
+}
+
 // F32ToF16 rounds n values to half precision, ties to even.
 func (v *Vec) F32ToF16(dst *uint16, src *float32, n int) {
 	if !v.native {

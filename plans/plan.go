@@ -117,6 +117,16 @@ func (p *Plan) Weight(k WeightKey) (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
+// Arithmetic is the data type of most of the arithmetic, as ceilings name it: the compute path that is not f32 where a weight has one.
+func (p *Plan) Arithmetic() string {
+	for _, w := range p.Weights {
+		if w.Compute != ComputeF32 {
+			return w.Compute
+		}
+	}
+	return ComputeF32
+}
+
 // Kernels lists the kernels of both phases, each once, in the order of the tables.
 func (p *Plan) Kernels() []microkernel.Spec {
 	seen := map[microkernel.Spec]bool{}

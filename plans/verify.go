@@ -23,8 +23,9 @@ const (
 // Verdict is what Verify found.
 type Verdict struct {
 	Judgement Judgement `json:"verdict"`
-	Reasons   []string  `json:"reasons"` // one sentence each; empty when optimal
-	Err       error     `json:"-"`       // the refusal behind INVALID
+	Reasons   []string  `json:"reasons"`            // one sentence each; empty when optimal
+	Rounding  string    `json:"rounding,omitempty"` // why a plan that may run is not exact; "" where it is
+	Err       error     `json:"-"`                  // the refusal behind INVALID
 }
 
 // ExitCode is 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 when damaged and 4 when the plan does not fit.
@@ -65,13 +66,14 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 		retune = append(retune, ceilingDrift(&b.Host, host)...)
 		sub = append(sub, settingDrift(b.Host.Host, host.Host)...)
 	}
+	v := Verdict{Judgement: Optimal, Reasons: []string{}, Rounding: b.Plan.Rounding()}
 	switch {
 	case len(retune) > 0:
-		return Verdict{Judgement: Retune, Reasons: append(retune, sub...)}
+		v.Judgement, v.Reasons = Retune, append(retune, sub...)
 	case len(sub) > 0:
-		return Verdict{Judgement: Suboptimal, Reasons: sub}
+		v.Judgement, v.Reasons = Suboptimal, sub
 	}
-	return Verdict{Judgement: Optimal, Reasons: []string{}}
+	return v
 }
 
 // drift names what the search would have looked at and has changed: the PUs it could choose from, and instructions it did not have.

@@ -31,12 +31,13 @@ type bench struct {
 	round   int         // bytes of weights that calls go round, without the slack of the last one
 	filled  plans.WeightKey
 	input   *mem.Buffer // rows of activations
-	quant   *mem.Buffer // the same, rounded to int8
+	rounded *mem.Buffer // the same, as a compute path reads them
 	output  *mem.Buffer
 	scratch *mem.Buffer
-	rows    int            // of activations that are filled
-	width   int            // K they are filled for
-	rounded int            // of them, rows that are rounded to int8 too
+	rows    int // of activations that are filled
+	width   int // K they are filled for
+	form    microkernel.Compute
+	ready   int            // of them, rows that are there in that compute path's form too
 	each    int            // bytes of scratch a worker has
 	groups  *pool.Grouping // of the ranks, which all run their product at once; nil with one rank, or for a product of all together
 	next    []pool.Counter // by rank
@@ -45,14 +46,14 @@ type bench struct {
 
 // benchSize says how large the operands of a bench may get.
 type benchSize struct {
-	round  int            // bytes of weights to go round
-	copy   int            // bytes of the largest weight of a trial
-	input  int            // largest M times padded K of an activation, in float32 values
-	quant  int            // the same for int8 rows, in bytes; 0 without such weights
-	cells  int            // values of one C
-	ranks  int            // that run a product at the same time; 0 counts as 1
-	groups *pool.Grouping // of their workers; nil with one
-	spare  int            // bytes of scratch a worker
+	round   int            // bytes of weights to go round
+	copy    int            // bytes of the largest weight of a trial
+	input   int            // largest M times padded K of an activation, in float32 values
+	rounded int            // the same for rows that a compute path rounds, in bytes; 0 without such weights
+	cells   int            // values of one C
+	ranks   int            // that run a product at the same time; 0 counts as 1
+	groups  *pool.Grouping // of their workers; nil with one
+	spare   int            // bytes of scratch a worker
 }
 
 // scratchBytes is what a worker may use for widened panels: the search's limit of a million values with the padding of its panels.
@@ -73,7 +74,7 @@ func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kerne
 	for _, x := range []struct {
 		buffer **mem.Buffer
 		bytes  int
-	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.quant, s.quant}, {&b.output, 4 * s.cells * s.ranks}, {&b.scratch, s.spare * workers}} {
+	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.rounded, s.rounded}, {&b.output, 4 * s.cells * s.ranks}, {&b.scratch, s.spare * workers}} {
 		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
 			return nil, fmt.Errorf("no memory to time kernels in: %w", err)
 		}
@@ -82,7 +83,7 @@ func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kerne
 }
 
 func (b *bench) free() {
-	for _, x := range []*mem.Buffer{b.weights, b.input, b.quant, b.output, b.scratch} {
+	for _, x := range []*mem.Buffer{b.weights, b.input, b.rounded, b.output, b.scratch} {
 		if x != nil {
 			x.Free()
 		}
@@ -193,10 +194,13 @@ func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout
 	}
 	if b.width != key.K || b.rows < t.M {
 		b.fillInput(t.M, key.K)
-		b.rounded = 0
+		b.ready = 0
 	}
-	if t.Compute == microkernel.ComputeInt8 && b.rounded < t.M {
-		b.roundInput(t.M, key.K)
+	if t.Compute != microkernel.ComputeF32 && (b.form != t.Compute || b.ready < t.M) {
+		if t.M*exec.RoundedRowBytes(t.Compute, key.K) > b.rounded.Len() {
+			return l, fmt.Errorf("%w: rounded activations of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
+		}
+		b.roundInput(t.Compute, t.M, key.K)
 	}
 	return l, nil
 }
@@ -262,17 +266,26 @@ func (b *bench) fillInput(m, k int) {
 	b.rows, b.width = m, k
 }
 
-func (b *bench) roundInput(m, k int) {
+// roundInput makes of the first m rows what a compute path reads.
+func (b *bench) roundInput(c microkernel.Compute, m, k int) {
 	x := b.input.Float32s()
-	stride, rows := exec.RowStride(k), exec.QuantRowBytes(k)
+	stride, rows := exec.RowStride(k), exec.RoundedRowBytes(c, k)
 	for r := range m {
-		b.kernels.Vec.QuantizeRowQ8(&x[r*stride], k, unsafe.Add(b.quant.Pointer(), r*rows))
+		b.kernels.Vec.RoundRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
 	}
-	b.rounded = m
+	b.form, b.ready = c, m
+}
+
+// roundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0 where it reads float32.
+func roundedBytes(compute string, m, k int) int {
+	if c, err := microkernel.ParseCompute(compute); err == nil && c != microkernel.ComputeF32 {
+		return m * exec.RoundedRowBytes(c, k)
+	}
+	return 0
 }
 
 func (b *bench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
 	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * exec.RowStride(l.K), C: b.output.Pointer(), CStride: 4 * exec.RowStride(l.N)}
-	o.SetQuant(b.quant.Pointer(), exec.QuantRowBytes(l.K))
+	o.SetRounded(t.Compute, b.rounded.Pointer(), exec.RoundedRowBytes(t.Compute, l.K))
 	return o
 }

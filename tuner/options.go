@@ -23,7 +23,7 @@ type Options struct {
 	Threads  int           // at most so many PUs; 0: no such bound
 	TP       int           // tensor-parallel ranks; 0: one, or one a node where that is faster
 	ISA      string        // "": the widest
-	Compute  string        // auto, f32, int8
+	Compute  string        // auto, f32, int8, bf16
 	KV       string        // f16, f32
 	SeqMax   int           // 0: 2048, at most the model's context
 	BatchMax int           // 0: 16

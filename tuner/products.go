@@ -77,8 +77,8 @@ func productSize(key plans.WeightKey, o ProductOptions) benchSize {
 			s.round = max(2*s.copy, coldBytes)
 		}
 	}
-	if w, ok := o.Plan.Weight(key); ok && w.Compute == plans.ComputeInt8 {
-		s.quant = rows * exec.QuantRowBytes(key.K)
+	if w, ok := o.Plan.Weight(key); ok {
+		s.rounded = roundedBytes(w.Compute, rows, key.K)
 	}
 	return s
 }

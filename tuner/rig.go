@@ -74,7 +74,7 @@ func newRig(ctx context.Context, p *pool.Pool, file *gguf.File, part string, pla
 	if r.kv, err = exec.NewKVStores(r.parts, elem, size.blocks()); err != nil {
 		return r, err
 	}
-	if r.bufs, err = exec.NewBuffers(r.parts, max(size.rows, size.batch), size.batch, r.weights.MaxQuantizedK()); err != nil {
+	if r.bufs, err = exec.NewBuffers(r.parts, max(size.rows, size.batch), size.batch, r.weights.RoundedK()); err != nil {
 		return r, err
 	}
 	if r.free, err = pool.New(p.PUs(), pool.Options{}); err != nil {

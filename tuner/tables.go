@@ -283,12 +283,7 @@ func (t *tuning) workers(pus plans.PUSet) []int {
 
 // computeType is the data type of most of the arithmetic, as ceilings name it.
 func (t *tuning) computeType() string {
-	for _, w := range t.def.Weights {
-		if w.Compute == plans.ComputeInt8 {
-			return "int8"
-		}
-	}
-	return "f32"
+	return t.def.Arithmetic()
 }
 
 // roof of n of `all` PUs that work at once; the zero Roof where the profile lacks a ceiling. A model that fits the last-level cache has its bandwidth for a roof.
@@ -352,9 +347,7 @@ func (t *tuning) benchSize() benchSize {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})
 			m := a[len(a)-1]
 			s.input = max(s.input, m*exec.RowStride(w.K))
-			if w.Compute == plans.ComputeInt8 {
-				s.quant = max(s.quant, m*exec.QuantRowBytes(w.K))
-			}
+			s.rounded = max(s.rounded, roundedBytes(w.Compute, m, w.K))
 			s.cells = max(s.cells, m*exec.RowStride(w.N))
 			most = max(most, m)
 		}

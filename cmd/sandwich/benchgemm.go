@@ -62,7 +62,7 @@ both sides can be made in turn.`,
 	fs.IntSliceVar(&f.rowsOf, "m", []int{1, 16, 128, 512}, "rows M")
 	fs.StringSliceVar(&f.types, "type", []string{"f32"}, "types of the weights")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
-	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 or int8")
+	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones) or bf16 (those of bf16)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
 	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level cache holds")

@@ -157,6 +157,9 @@ func printVerdict(w io.Writer, v *verified) {
 	for _, r := range v.Reasons {
 		fmt.Fprintf(w, "  %s\n", r)
 	}
+	if v.Rounding != "" {
+		fmt.Fprintf(w, "  not exact: %s\n", v.Rounding)
+	}
 	if k := v.Kernels; k != nil {
 		fmt.Fprintf(w, "  %s built in %s\n", plural(k.Count, "kernel"), formatSeconds(k.Seconds))
 	}
@@ -253,8 +256,8 @@ func printPlan(w io.Writer, s plans.Summary) error {
 		state = "tuned"
 	}
 	exact := "bit-equal logits in any company"
-	if !s.Exact {
-		exact = "rounding depends on the partition"
+	if s.Rounding != "" {
+		exact = s.Rounding
 	}
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, state, exact)
 	rows := [][]string{

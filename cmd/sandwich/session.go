@@ -50,7 +50,7 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs.IntVar(&f.ranks, "tp", 0, "tensor-parallel ranks, each with PUs and memory of its own (default: as the plan says, 1 without one)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
-	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of quantized weights: auto, f32 (exact) or int8")
+	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")
 	fs.DurationVar(&f.spin, "spin", 50*time.Microsecond, "how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }
 
@@ -135,8 +135,8 @@ func (f *sessionFlags) check() error {
 		return usageError(fmt.Errorf("--tp %d: give a number of at least 1", f.ranks))
 	case f.spin < 0 || f.spin > time.Second:
 		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
-	case !slices.Contains([]string{"", "auto", "f32", "int8"}, f.compute):
-		return usageError(fmt.Errorf("--compute %s: give auto, f32 or int8", clip(f.compute, 20)))
+	case !slices.Contains([]string{"", "auto", "f32", "int8", "bf16"}, f.compute):
+		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8 or bf16", clip(f.compute, 20)))
 	}
 	return nil
 }

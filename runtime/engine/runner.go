@@ -67,7 +67,7 @@ func (o *RunnerOptions) rows() bufferRows {
 }
 
 func (r *Runner) newBuffers() (*exec.Buffers, error) {
-	return exec.NewBuffers(r.parts, r.rows.all, r.rows.logits, r.weights.MaxQuantizedK())
+	return exec.NewBuffers(r.parts, r.rows.all, r.rows.logits, r.weights.RoundedK())
 }
 
 type phase struct {
@@ -176,7 +176,7 @@ func (r *Runner) checkMemory(o RunnerOptions) error {
 	cache := perBlock * int64(o.Blocks)
 	weights := r.parts.PackedBytes()
 	rows := o.rows()
-	activations := r.parts.BufferBytes(rows.all, rows.logits)
+	activations := r.parts.BufferBytes(o.Plan, rows.all, rows.logits)
 	free := mem.Available()
 	free -= free / spareMemory
 	if free > 0 && cache+weights+activations > free {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
@@ -24,10 +25,10 @@ type Buffers struct {
 // rankBuffers are the activations as one rank sees them: its own, and views of those that all share, which are in the first
 // rank's memory.
 type rankBuffers struct {
-	memory *mem.Buffer
-	base   [model.NumBufs]unsafe.Pointer
-	stride [model.NumBufs]int // float32 elements between rows
-	quant  quantRows
+	memory  *mem.Buffer
+	base    [model.NumBufs]unsafe.Pointer
+	stride  [model.NumBufs]int // float32 elements between rows
+	rounded [paths]roundedRows
 }
 
 // shared tells which buffers all ranks read, and write in turn: what is as wide as the model. BufLogits is shared too, each
@@ -36,16 +37,7 @@ func shared(b model.Buf) bool {
 	return b == model.BufX || b == model.BufH || b == model.BufRouter || b == model.BufLogits
 }
 
-// quantRows holds activations rounded to int8 in blocks of 32, rows of microkernel.ActQ8 blocks (compute path int8).
-type quantRows struct {
-	base   unsafe.Pointer
-	stride int // bytes between rows
-}
-
 const cacheLine = 64
-
-// QuantRowBytes is the distance in bytes between rows of k activations rounded to int8; k is a multiple of 32.
-func QuantRowBytes(k int) int { return 4 * RowStride(microkernel.ActQ8RowBytes(k)/4) }
 
 // RowStride is the distance in elements between rows of float32 activations: whole cache lines, off multiples of 1 KiB. The
 // tuner lays its operands out by it too, so that what it times is what serves.
@@ -63,13 +55,13 @@ func RowStride(width int) int {
 
 // bufferLayout is where each buffer of a rank begins in one piece of memory.
 type bufferLayout struct {
-	offset      [model.NumBufs]int
-	stride      [model.NumBufs]int
-	rotations   int
-	quant       int
-	quantStride int
-	routes      int
-	total       int
+	offset        [model.NumBufs]int
+	stride        [model.NumBufs]int
+	rotations     int
+	rounded       [paths]int
+	roundedStride [paths]int
+	routes        int
+	total         int
 }
 
 func (l *bufferLayout) reserve(bytes int) int {
@@ -79,7 +71,7 @@ func (l *bufferLayout) reserve(bytes int) int {
 }
 
 // layOut places a rank's buffers; those that are shared have room with the first rank only.
-func (p *part) layOut(rows, logitRows, maxQuantK int) (l bufferLayout) {
+func (p *part) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
 	m := p.model
 	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
@@ -97,16 +89,23 @@ func (p *part) layOut(rows, logitRows, maxQuantK int) (l bufferLayout) {
 		l.rotations = l.reserve(4 * rows * m.Dims.HeadDim)
 		l.routes = l.reserve(routeBytes(m.Experts, rows))
 	}
-	l.quantStride = QuantRowBytes(maxQuantK)
-	l.quant = l.reserve(most * l.quantStride)
+	for c, longest := range k {
+		if longest > 0 {
+			l.roundedStride[c] = RoundedRowBytes(microkernel.Compute(c), longest)
+			l.rounded[c] = l.reserve(most * l.roundedStride[c])
+		}
+	}
 	return l
 }
 
-// BufferBytes is what NewBuffers will allocate at most.
-func (p *Parts) BufferBytes(rows, logitRows int) (total int64) {
-	k := 0
+// BufferBytes is what NewBuffers will allocate at most under a plan.
+func (p *Parts) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64) {
+	var k RoundedK
 	for i := range p.Whole.Weights {
-		k = max(k, p.Whole.Weights[i].K)
+		w := &p.Whole.Weights[i]
+		if c, err := computeOf(plan, w.Tensor); err == nil {
+			k.count(c, w.K)
+		}
 	}
 	for r := range p.list {
 		total += int64(p.list[r].layOut(rows, logitRows, k).total)
@@ -115,18 +114,21 @@ func (p *Parts) BufferBytes(rows, logitRows int) (total int64) {
 }
 
 // NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows want logits, each rank's
-// on its node. maxQuantK is the longest row that an int8 weight reads, 0 where there is none.
-func NewBuffers(p *Parts, rows, logitRows, maxQuantK int) (*Buffers, error) {
+// on its node. k is the longest rows that weights read in rounded form.
+func NewBuffers(p *Parts, rows, logitRows int, k RoundedK) (*Buffers, error) {
 	b := &Buffers{rows: rows, logitRows: logitRows}
 	for r := range p.list {
 		part := &p.list[r]
-		l := part.layOut(rows, logitRows, maxQuantK)
+		l := part.layOut(rows, logitRows, k)
 		memory, err := mem.Alloc(l.total, mem.Options{Node: part.node, Huge: true})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("activations of %d rows: %w", rows, err), b.Free())
 		}
 		at := func(off int) unsafe.Pointer { return unsafe.Add(memory.Pointer(), off) }
-		own := rankBuffers{memory: memory, stride: l.stride, quant: quantRows{base: at(l.quant), stride: l.quantStride}}
+		own := rankBuffers{memory: memory, stride: l.stride}
+		for c := range own.rounded {
+			own.rounded[c] = roundedRows{compute: microkernel.Compute(c), base: at(l.rounded[c]), stride: l.roundedStride[c]}
+		}
 		for i := range model.NumBufs {
 			own.base[i] = at(l.offset[i])
 			if r > 0 && shared(i) {
@@ -170,11 +172,6 @@ func (b *rankBuffers) rowsOf(buf model.Buf) Rows { return Rows{(*float32)(b.base
 // rotation points at the cosines and sines of a row's position.
 func (b *Buffers) rotation(r, headDim int) *float32 {
 	return (*float32)(unsafe.Add(b.rotations, 4*r*headDim))
-}
-
-// block points at the block of row r that begins at element k.
-func (q *quantRows) block(r, k int) unsafe.Pointer {
-	return unsafe.Add(q.base, r*q.stride+microkernel.ActQ8RowBytes(k))
 }
 
 func addElems(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }

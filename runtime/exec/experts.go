@@ -9,10 +9,7 @@ import (
 // experts is Outs[i] = In * W[i]^T where W[i] is a stack of matrices, one for each expert, which multiplies the rows that
 // were sent to it. The slices of all products form one list of tasks, expert by expert.
 func (e *Executor) experts(g *group, op *model.Op) {
-	if g.readsQuantized(op) {
-		e.quantize(g, op.In, e.rows*e.bufs.routes.used, g.part.model.Weights[op.W[0]].K)
-		g.barrier()
-	}
+	e.round(g, op, e.rows*e.bufs.routes.used)
 	total := 0
 	for expert := range e.model.Experts.Count {
 		total += e.expertTasks(g, op, expert)
@@ -60,9 +57,10 @@ func (e *Executor) runExpert(g *group, scratch unsafe.Pointer, op *model.Op, exp
 		p.o.W = g.rank.weights.InStack(wi, expert)
 		p.o.A = unsafe.Pointer(g.row(op.In, first))
 		p.o.C = unsafe.Pointer(g.row(op.Outs[i], first))
-		p.o.Quant.base = g.bufs.quant.block(first, 0)
+		p.o.Rounded.base = p.o.Rounded.row(first, 0)
 		if p.up != nil {
-			p.upO.W, p.upO.A, p.upO.Quant = g.rank.weights.InStack(op.W[1], expert), p.o.A, p.o.Quant
+			p.upO.W, p.upO.A = g.rank.weights.InStack(op.W[1], expert), p.o.A
+			p.upO.Rounded.base = p.upO.Rounded.row(first, 0)
 		}
 		p.run(scratch, t)
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 // Operands are the addresses of one product C[M,N] = A[M,K] * W[N,K]^T (+ Bias). Strides are bytes between rows. For a
-// weight with int8 arithmetic A is read from Quant.
+// weight whose compute path rounds activations A is read from Rounded.
 type Operands struct {
 	M       int
 	W       *Packed
@@ -20,7 +20,7 @@ type Operands struct {
 	CStride int
 	Bias    unsafe.Pointer // [N]float32 or nil
 	Then    unsafe.Pointer // weights that the worker will likely read after the slice at hand, for kernels to prefetch; or nil
-	Quant   quantRows
+	Rounded roundedRows
 }
 
 // callWork bounds one kernel call to some 100 microseconds, because generated code cannot be preempted: multiply-adds

@@ -84,19 +84,19 @@ func (p *problem) activations(t testing.TB, rng *rand.Rand) {
 		rows[i] = float32(rng.NormFloat64())
 	}
 	p.o.A, p.o.AStride = a.Pointer(), 4*stride
-	if p.compute != microkernel.ComputeInt8 {
+	if p.compute == microkernel.ComputeF32 {
 		return
 	}
-	quantStride := microkernel.ActQ8RowBytes(p.k) + 24
-	q := alloc(t, p.m*quantStride)
+	roundedStride := p.compute.ActRowBytes(p.k) + 24
+	q := alloc(t, p.m*roundedStride)
 	vec, err := microkernel.NewVec(microkernel.Go)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for r := range p.m {
-		vec.QuantizeRowQ8(&rows[r*stride], p.k, unsafe.Add(q.Pointer(), r*quantStride))
+		vec.RoundRow(p.compute, &rows[r*stride], p.k, unsafe.Add(q.Pointer(), r*roundedStride))
 	}
-	p.o.SetQuant(q.Pointer(), quantStride)
+	p.o.SetRounded(p.compute, q.Pointer(), roundedStride)
 }
 
 // oracle computes every element as one chain over the whole of k, in plain Go.
@@ -104,8 +104,12 @@ func (p *problem) oracle(l microkernel.Layout) {
 	p.want = make([]float32, p.m*p.n)
 	spec := microkernel.Spec{ISA: microkernel.Go, Compute: p.compute, B: l.Type, MR: 4, NR: microkernel.PanelWidth}
 	a, stride := p.o.A, p.o.AStride
-	if p.compute == microkernel.ComputeInt8 {
-		a, stride = p.o.Quant.base, p.o.Quant.stride
+	if p.compute != microkernel.ComputeF32 {
+		a, stride = p.o.Rounded.base, p.o.Rounded.stride
+	}
+	if p.compute == microkernel.ComputeBF16 { // its rounding is that of the instruction
+		host := microkernel.Host()
+		spec.Dot = microkernel.Space(host, host.Best(), p.compute, l.Type)[0].Dot
 	}
 	for panel := range l.Panels() {
 		at := panel * microkernel.PanelWidth
@@ -187,14 +191,14 @@ func TestGemmSlices(t *testing.T) {
 		}
 		for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0} {
 			weightType, _ := microkernel.ParseWeightType(typ.String())
-			for _, compute := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8} {
+			for _, compute := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8, microkernel.ComputeBF16} {
 				for _, widen := range []bool{false, true} {
 					b := weightType
 					if widen {
 						b = microkernel.F32
 					}
 					space := microkernel.Space(microkernel.Host(), isa, compute, b)
-					if len(space) == 0 || widen && (compute == microkernel.ComputeInt8 || typ == gguf.F32) {
+					if len(space) == 0 || widen && (compute != microkernel.ComputeF32 || typ == gguf.F32) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%s/%s/widen=%v", isa, typ, compute, widen), func(t *testing.T) {

@@ -65,8 +65,8 @@ type activations struct {
 // activations are in place, or packed to rows that lie side by side where the schedule wants that.
 func (g *Gemm) activations(scratch unsafe.Pointer, o *Operands, s *slice) activations {
 	a := activations{at(o.A, o.AStride, s.m0, s.k0), o.AStride}
-	if o.W.quantizedInput() {
-		a = activations{unsafe.Add(o.Quant.base, s.m0*o.Quant.stride+g.rowBytes(s.k0)), o.Quant.stride}
+	if o.W.roundsInput() {
+		a = activations{o.Rounded.row(s.m0, s.k0), o.Rounded.stride}
 	}
 	if !g.s.Pack {
 		return a
@@ -81,10 +81,7 @@ func (g *Gemm) activations(scratch unsafe.Pointer, o *Operands, s *slice) activa
 
 // rowBytes is the length of k activations as the kernel reads them.
 func (g *Gemm) rowBytes(k int) int {
-	if g.s.Kernel.Compute == microkernel.ComputeInt8 {
-		return microkernel.ActQ8RowBytes(k)
-	}
-	return 4 * k
+	return g.s.Kernel.Compute.ActRowBytes(k)
 }
 
 // packedStride is the distance in bytes between packed rows.

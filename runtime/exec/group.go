@@ -18,13 +18,13 @@ type group struct {
 
 // rank is what the executor keeps for one tensor-parallel rank.
 type rank struct {
-	part      *part
-	weights   *rankWeights
-	kv        *KVStore
-	attend    *Attention
-	gemms     []*phaseGemm // by weight index, nil for what the rank does not hold
-	chunks    pool.Counter
-	quantized pool.Counter // the quantization that precedes an int8 product shares its op with the product
+	part    *part
+	weights *rankWeights
+	kv      *KVStore
+	attend  *Attention
+	gemms   []*phaseGemm // by weight index, nil for what the rank does not hold
+	chunks  pool.Counter
+	rounded pool.Counter // the rounding of activations that precedes a product shares its op with the product
 }
 
 // together is the group of all active workers, on the operands of the first rank.
@@ -44,9 +44,9 @@ func (g *group) next(total, chunk int) (lo, hi int, ok bool) {
 	return g.w.Next(&g.rank.chunks, total, chunk)
 }
 
-// nextQuantized hands out chunks of the step before an int8 product.
-func (g *group) nextQuantized(total, chunk int) (lo, hi int, ok bool) {
-	return g.w.Next(&g.rank.quantized, total, chunk)
+// nextRounded hands out chunks of the step before a product whose weights read rounded activations.
+func (g *group) nextRounded(total, chunk int) (lo, hi int, ok bool) {
+	return g.w.Next(&g.rank.rounded, total, chunk)
 }
 
 // barrier returns when the whole group has called it.

@@ -13,10 +13,7 @@ func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
 	if op.In == model.BufY { // the head reads the gathered rows
 		m = len(e.batch.LogitRows)
 	}
-	if g.readsQuantized(op) {
-		e.quantize(g, op.In, m, g.part.model.Weights[op.W[0]].K)
-		g.barrier()
-	}
+	e.round(g, op, m)
 	total := 0
 	scratch := e.scratch[g.w.Index()].gemm
 	for i := range op.Outs {
@@ -69,15 +66,17 @@ func (g *group) findTask(op *model.Op, m, t int) (i, task int) {
 
 // product is product i of an op; with SwiGLU there is one of both weights.
 func (g *group) product(op *model.Op, i, m int) product {
+	w := g.rank.weights.At(op.W[i])
 	p := product{gemm: g.rank.gemms[op.W[i]].of(m), o: Operands{
-		M: m, W: g.rank.weights.At(op.W[i]),
+		M: m, W: w,
 		A: g.bufs.base[op.In], AStride: 4 * g.bufs.stride[op.In],
 		C: g.bufs.base[op.Outs[i]], CStride: 4 * g.bufs.stride[op.Outs[i]],
-		Bias: biasOf(op, i), Quant: g.bufs.quant,
+		Bias: biasOf(op, i), Rounded: g.bufs.rounded[w.Compute],
 	}}
 	if op.SwiGLU {
 		p.up, p.upO = g.rank.gemms[op.W[1]].of(m), p.o
 		p.upO.W, p.upO.Bias = g.rank.weights.At(op.W[1]), biasOf(op, 1)
+		p.upO.Rounded = g.bufs.rounded[p.upO.W.Compute]
 	}
 	return p
 }
@@ -88,26 +87,4 @@ func biasOf(op *model.Op, i int) unsafe.Pointer {
 		return nil
 	}
 	return unsafe.Pointer(&op.Bias[i].Data[0])
-}
-
-func (g *group) readsQuantized(op *model.Op) bool {
-	for _, wi := range op.W {
-		if g.rank.weights.At(wi).quantizedInput() {
-			return true
-		}
-	}
-	return false
-}
-
-// quantize rounds the rows of a buffer to int8. A unit is a piece of a row, so that the one row of a decode step is
-// shared too; blocks of 32 make pieces independent.
-func (e *Executor) quantize(g *group, in model.Buf, m, k int) {
-	const piece = 1024
-	pieces := (k + piece - 1) / piece
-	for lo, hi, ok := g.nextQuantized(m*pieces, 2); ok; lo, hi, ok = g.nextQuantized(m*pieces, 2) {
-		for u := lo; u < hi; u++ {
-			r, c := u/pieces, u%pieces*piece
-			e.vec.QuantizeRowQ8(addElems(g.row(in, r), c), min(piece, k-c), g.bufs.quant.block(r, c))
-		}
-	}
 }

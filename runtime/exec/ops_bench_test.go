@@ -100,7 +100,7 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	kv, err := NewKVStores(parts, microkernel.KVF16, kvcache.BlocksFor(rows))
 	must(err)
 	b.Cleanup(func() { kv.Free() })
-	bufs, err := NewBuffers(parts, rows, 1, w.MaxQuantizedK())
+	bufs, err := NewBuffers(parts, rows, 1, w.RoundedK())
 	must(err)
 	b.Cleanup(func() { bufs.Free() })
 	e, err := New(Config{Parts: parts, Weights: w, KV: kv, Buffers: bufs, Pool: p, Phase: &plan.Prefill, Kernels: kernels})

@@ -3,11 +3,14 @@ package exec
 import (
 	"unsafe"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/pool"
 )
 
-// SetQuant points int8 products at rows of microkernel.ActQ8 blocks, stride bytes apart.
-func (o *Operands) SetQuant(base unsafe.Pointer, stride int) { o.Quant = quantRows{base, stride} }
+// SetRounded points products at rows of activations in the form of a compute path, stride bytes apart.
+func (o *Operands) SetRounded(c microkernel.Compute, base unsafe.Pointer, stride int) {
+	o.Rounded = roundedRows{c, base, stride}
+}
 
 // Work computes the caller's part of a product under the schedule's polymerization scheme. All active workers of the caller's group (without a
 // Grouping all there are) call it with the same arguments but their own scratch, and meet at a barrier before C is read.

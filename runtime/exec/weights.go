@@ -20,7 +20,8 @@ type Packed struct {
 	Data    unsafe.Pointer
 }
 
-func (p *Packed) quantizedInput() bool { return p.Compute == microkernel.ComputeInt8 }
+// roundsInput says that products read activations in a form of the compute path's own.
+func (p *Packed) roundsInput() bool { return p.Compute != microkernel.ComputeF32 }
 
 // Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5): each rank's pieces in memory of its own.
 type Weights struct {
@@ -74,14 +75,12 @@ func (w *Weights) Free() (err error) {
 	return err
 }
 
-// MaxQuantizedK is the longest activation row that must be rounded to int8, 0 where no weight wants that.
-func (w *Weights) MaxQuantizedK() int {
-	k := 0
+// RoundedK is the longest row of activations that a compute path rounds for itself, by Compute; 0 where no weight has that path.
+func (w *Weights) RoundedK() (k RoundedK) {
 	for r := range w.ranks {
 		for i := range w.ranks[r].packed {
-			if p := &w.ranks[r].packed[i]; p.quantizedInput() {
-				k = max(k, p.Layout.K)
-			}
+			p := &w.ranks[r].packed[i]
+			k.count(p.Compute, p.Layout.K)
 		}
 	}
 	return k

@@ -61,13 +61,7 @@ func widest(plan *plans.Plan) (isa, typ string) {
 			best, isa = i, specs[i].ISA.String()
 		}
 	}
-	typ = plans.ComputeF32
-	for _, w := range plan.Weights {
-		if w.Compute == plans.ComputeInt8 {
-			typ = plans.ComputeInt8
-		}
-	}
-	return isa, typ
+	return isa, plan.Arithmetic()
 }
 
 // Ops implements Cost.
