@@ -148,7 +148,7 @@ func (th thumb) checkCompute(option string, s ModelShape) error {
 		return fmt.Errorf("compute %s is for models with bf16 weights, and %s has none: leave it out", option, s.title())
 	}
 	if len(th.candidates(spaceKey{th.isa, microkernel.ComputeBF16, microkernel.BF16})) == 0 {
-		return fmt.Errorf("%w: compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), and %s on this CPU (%s) has none: leave it out", ErrISA, option, th.isa, th.features)
+		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), and %s on this CPU (%s) has none: leave it out", option, th.isa, th.features)
 	}
 	return nil
 }

@@ -18,6 +18,12 @@ import (
 // smallModel is a random model in memory: uneven sizes, grouped heads, rows that are no multiple of a tile.
 func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
 	t.Helper()
+	return smallFile(t, arch, typ, model.Uniform(typ))
+}
+
+// smallFile is smallModel of a mix of types, of which typ has the longest blocks.
+func smallFile(t testing.TB, arch string, typ gguf.Type, file model.FileType) *gguf.File {
+	t.Helper()
 	var out bytes.Buffer
 	c := model.Config{
 		Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 10000,
@@ -29,7 +35,7 @@ func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
 	if arch == "qwen3moe" {
 		c.Experts = model.Experts{Count: 7, Used: 3, FFN: 96}
 	}
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 7, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, file, 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())

@@ -47,6 +47,7 @@ var (
 	exactTolerance = tolerance{5e-4, 5e-5, 1e-8, 1, 0, 0}
 	f16KVTolerance = tolerance{0.15, 0.02, 5e-5, 0.99, 0, 0}
 	q8KVTolerance  = tolerance{1.0, 0.15, 0.01, 0.90, 0.5, 0} // our own, half of int8: no reference has such a cache
+	bf16Tolerance  = tolerance{0.5, 0.1, 2e-3, 0.97, 0.25, 0}
 	int8Tolerance  = tolerance{2.0, 0.3, 0.02, 0.90, 1.0, 0}
 	moeTolerance   = tolerance{math.Inf(1), math.Inf(1), math.Inf(1), 0.88, 1.2, 1.2} // int8 with experts
 )
@@ -79,7 +80,11 @@ func TestParity(t *testing.T) {
 				{"q8kv", plans.DefaultOptions{Compute: "f32", KV: "q8_0"}, q8KVTolerance},
 				{"default", plans.DefaultOptions{}, int8Tolerance},
 				{"int8", plans.DefaultOptions{Compute: "int8"}, int8Tolerance},
+				{"bf16", plans.DefaultOptions{Compute: "bf16"}, bf16Tolerance},
 			} {
+				if arm.o.Compute == "bf16" && (name != "llama-bf16" || !hasPairs()) {
+					continue
+				}
 				if strings.HasPrefix(name, "qwen3moe-q") && arm.tol == int8Tolerance || strings.HasPrefix(name, "qwen3moe") && arm.tol == q8KVTolerance {
 					arm.tol = moeTolerance
 				}

@@ -29,6 +29,11 @@ var mixes = []FileType{
 // Uniform is a file whose matrices are all of type t.
 func Uniform(t gguf.Type) FileType { return FileType{t, t, fileTypes[t], t.String()} }
 
+// Mix is a file of two types: the head, and attn_v and ffn_down of some layers, are of type more, so that products which share their input have unlike weights.
+func Mix(base, more gguf.Type) FileType {
+	return FileType{base, more, fileTypes[base], base.String() + "+" + more.String()}
+}
+
 // ParseFileType reads the name of a tensor type or of a mix; case is ignored.
 func ParseFileType(s string) (FileType, error) {
 	var names []string

@@ -1,0 +1,103 @@
+package plans
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+)
+
+// bf16Host is a machine with VDPBF16PS.
+var bf16Host = []string{"avx2", "avx512", "avx512_bf16", "avx512_vnni"}
+
+// mixedShape is a model of which the first two weights are bf16 and the others q8_0.
+func mixedShape() ModelShape {
+	s := llama160m("bf16")
+	for i := range s.Weights {
+		if i > 1 {
+			s.Weights[i].Type = "q8_0"
+		}
+	}
+	return s
+}
+
+// TestDefaultPairs: the path is taken where it is asked for, by bf16 weights alone, and such a plan is not exact.
+func TestDefaultPairs(t *testing.T) {
+	for _, isa := range [][]string{bf16Host, {"neon", "dotprod", "i8mm", "bf16"}} {
+		h := testHost(t, 4, isa...)
+		if p := mustDefault(t, h, mixedShape(), DefaultOptions{}); !p.Exact || p.Rounding() != "" {
+			t.Errorf("%v: the default plan is not exact: %s", isa, p.Rounding())
+		}
+		p := mustDefault(t, h, mixedShape(), DefaultOptions{Compute: "bf16"})
+		if p.Exact || p.Rounding() != "rounding depends on bf16 instructions" {
+			t.Errorf("%v: exact %v, %s", isa, p.Exact, p.Rounding())
+		}
+		for _, w := range p.Weights {
+			want := map[string]WeightPlan{"bf16": {w.WeightKey, ComputeBF16, ChainPair}, "q8_0": {w.WeightKey, ComputeInt8, ChainBlock}}[w.Type]
+			if w != want {
+				t.Errorf("%v: weight %v, want %v", isa, w, want)
+			}
+		}
+		if need := p.Needs(); !need.Has(microkernel.HasBF16) && !need.Has(microkernel.HasArmBF16) {
+			t.Errorf("%v: the plan needs %v", isa, need)
+		}
+		checkDefaultWork(t, p, 4)
+	}
+}
+
+func TestDefaultPairsRefused(t *testing.T) {
+	with, without := testHost(t, 2, bf16Host...), testHost(t, 2, "avx2", "avx512")
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"no such weights":    {second(Default(with, llama160m("q8_0"), DefaultOptions{Compute: "bf16"})), "models with bf16 weights"},
+		"no such CPU":        {second(Default(without, llama160m("bf16"), DefaultOptions{Compute: "bf16"})), "needs a dot product of bfloat16"},
+		"no such vectors":    {second(Default(with, llama160m("bf16"), DefaultOptions{Compute: "bf16", ISA: "avx2"})), "avx2 on this CPU"},
+		"not the plan's CPU": {mustDefault(t, with, llama160m("bf16"), DefaultOptions{Compute: "bf16"}).CheckHost(without), "avx512_bf16"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, c.err, c.want)
+		}
+	}
+}
+
+func second(_ *Plan, err error) error { return err }
+
+// TestPairsAreNotExact: a bundle may claim anything.
+func TestPairsAreNotExact(t *testing.T) {
+	h := testHost(t, 2, bf16Host...)
+	for want, spoil := range map[string]func(*Plan){
+		"exact is true and weight":        func(p *Plan) { p.Exact = true },
+		`chain is "wide"`:                 func(p *Plan) { p.Weights[0].Chain = ChainWide },
+		"computes in bf16 and the weight": func(p *Plan) { p.Weights[0].Compute, p.Weights[0].Chain = ComputeF32, ChainWide },
+		"computes in f32 and the weight in": func(p *Plan) {
+			p.Decode.Tables[0].Rules[0].Schedule.Kernel = microkernel.Space(h.Features(), microkernel.AVX512, microkernel.ComputeF32, microkernel.BF16)[0]
+		},
+	} {
+		p := mustDefault(t, h, llama160m("bf16"), DefaultOptions{Compute: "bf16"})
+		spoil(p)
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+// TestPairsAreShown: whoever looks at such a plan is told.
+func TestPairsAreShown(t *testing.T) {
+	b := testBundle(t)
+	b.Host = *testHost(t, 4, bf16Host...)
+	b.Plan = *mustDefault(t, &b.Host, llama160m("bf16"), DefaultOptions{Compute: "bf16"})
+	dir := writeBundle(t, b)
+	v, read, err := VerifyDir(dir, &b.Host, nil)
+	if err != nil || v.Rounding != "rounding depends on bf16 instructions" {
+		t.Errorf("verdict %+v, %v", v, err)
+	}
+	if s := read.Show(); s.Exact || s.Rounding != v.Rounding || s.Weights[0].Compute != ComputeBF16 {
+		t.Errorf("shown as %+v", s)
+	}
+	if v := Verify(read, testHost(t, 4, "avx2", "avx512"), nil); !errors.Is(v.Err, ErrISA) || v.ExitCode() != 4 || v.Rounding != "" {
+		t.Errorf("on another CPU: %+v", v)
+	}
+}
