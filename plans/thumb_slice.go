@@ -41,6 +41,7 @@ func (c Cores) stream(s *Schedule, k WeightKey, t microkernel.WeightType, m int)
 	s.BM = roundUp(max(m, streamTo), s.Kernel.MR)
 	s.BK = 0
 	s.BN = clampMultiple(k.N/(c.Threads*2*chunksPerThread), s.Kernel.NR, k.N)
+	c.even(s, k.N, m)
 	if !s.Kernel.Spread {
 		return
 	}
@@ -80,7 +81,7 @@ func (c Cores) block(s *Schedule, k WeightKey, t microkernel.WeightType, m int) 
 	c.share(s, k, m)
 }
 
-// share makes slices smaller, columns first, until every thread finds several.
+// share makes slices smaller, columns first, until every thread finds several, and the last ones end together.
 func (c Cores) share(s *Schedule, k WeightKey, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
 	for want := c.Threads * chunksPerThread; s.slices(k.N, m) < want && (s.BN > nr || s.BM > 4*mr); {
@@ -90,6 +91,36 @@ func (c Cores) share(s *Schedule, k WeightKey, m int) {
 			s.BM = roundUp(s.BM/2, mr)
 		}
 	}
+	c.even(s, k.N, m)
+}
+
+// allowedWaste is how much longer than its fair share of the columns a thread may work before narrower slices are worth their overhead.
+const allowedWaste = 1.02
+
+// even narrows slices, to no less than half, where threads that take them in turn would not end together: 11 of 512 columns on two threads leave one of them idle
+// for 8 % of the time (5632x2048, M = 128).
+func (c Cores) even(s *Schedule, n, m int) {
+	nr := s.Kernel.NR
+	best := s.waste(n, m, c.Threads)
+	for bn := s.BN - nr; bn >= max(nr, s.BN/2) && best > allowedWaste; bn -= nr {
+		narrow := *s
+		narrow.BN = bn
+		if w := narrow.waste(n, m, c.Threads); w < best {
+			best, *s = w, narrow
+		}
+	}
+}
+
+// waste is the columns of the busiest of the threads that take the slices of m rows of n columns in turn, over its fair share of them.
+func (s Schedule) waste(n, m, threads int) float64 {
+	rows := (m + s.BM - 1) / s.BM
+	slices := s.slices(n, m)
+	before := (slices - 1) / threads // slices that every thread has done before the last turn
+	last := s.BN
+	if slices-before*threads <= rows { // all of the last turn are of the last columns
+		last = n - (slices/rows-1)*s.BN
+	}
+	return float64((before*s.BN+last)*threads) / float64(rows*n)
 }
 
 // residentFrom is the M from which activations are worth keeping in L2.
@@ -97,15 +128,14 @@ const residentFrom = 128
 
 // Sizes of a slice whose activations stay in L2.
 const (
-	residentRows    = 128  // that K is cut for
+	residentRows    = 128
 	residentDepth   = 1024 // so that all rows pass over a block of weights in one call, which brings in the next block
-	residentMost    = 256  // rows where K leaves room for more
 	residentColumns = 512
 )
 
-// resident lays out many rows of weights that are read as they are packed: a block of activations fills half of L2, and panels stream past it, each
+// resident lays out many rows of weights that are read as they are packed: a block of activations lies in L2, in half of it at most, and panels stream past it, each
 // block of them prefetched while the rows pass over the one before. Measured against block with 2 MiB of L2, one core and two, f32 weights of 768x768 to 4096x14336: 1 to 3.5 % at
-// M = 128 to 1024 with hot weights, which leaves 1 % to the multiply-add peak, and 7 to 13 % with weights from memory; 2 to 4 % with int8 arithmetic, where spread prefetches
+// M = 128 to 1024 with hot weights, which leaves 1 % to the multiply-add peak, and 7 to 13 % with weights from memory (256 rows, which filled that half, cost 1 to 3 % on two cores); 2 to 4 % with int8 arithmetic, where spread prefetches
 // gain at 128 rows what they lose at 256. Widened slices lose 10 %, since each block of rows widens them again.
 func (c Cores) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
@@ -118,12 +148,7 @@ func (c Cores) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m in
 	if s.BK = evenCut(k.K, max(256, min(residentDepth, half/residentRows)/unit*unit), unit); s.BK >= k.K {
 		s.BK = 0
 	}
-	depth := s.BK
-	if depth == 0 {
-		depth = k.K
-	}
-	most := max(mr, min(residentMost, half/depth))
-	rows := (m + most - 1) / most
+	rows := (m + residentRows - 1) / residentRows
 	s.BM = roundUp((m+rows-1)/rows, mr)
 	s.BN = evenCut(k.N, max(nr, residentColumns), nr)
 	c.share(s, k, m)
