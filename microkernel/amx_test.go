@@ -10,100 +10,106 @@ import (
 	"sandwich/microkernel/internal/asm"
 )
 
-func amxSpec(mr int) Spec {
-	return Spec{ISA: AVX512, Compute: ComputeInt8, B: Q8_0, MR: mr, NR: PanelWidth, KU: 32, Dot: AMX}
+func amxSpec(b WeightType, mr int) Spec {
+	return Spec{ISA: AVX512, Compute: ComputeInt8, B: b, MR: mr, NR: PanelWidth, KU: 32, Dot: AMX}
 }
 
-// vnniForTiles does with VNNI what the tile instructions do: the sums of a block into the arguments. All else of the function is
-// then what a machine with AMX runs.
-var vnniForTiles = amxEngine{
-	begin: func(*amxTile) {},
-	end:   func(*amxTile) {},
-	block: func(e *amxTile) {
-		for r := range e.s.MR {
-			d, x, w := e.d[0], e.x[0], e.d[1]
-			e.zero(d)
-			for g := range turnK / 4 {
-				e.I(asm.VPBROADCASTD, x, e.a(r, actQ+4*g))
-				e.I(asm.VMOVUPS, w, asm.At(e.bBase[0], e.quants()+64*g))
-				e.I(asm.VPDPBUSD, d, w, x)
-			}
-			e.I(asm.VMOVUPS, asm.At(rArgs, amxSums(r)), d)
+// amxTypes is the weight types that AMX multiplies.
+func amxTypes() (out []WeightType) {
+	for _, b := range allWeightTypes() {
+		if b.Quantized() {
+			out = append(out, b)
 		}
-	},
-}
-
-// amxKernel is a kernel of Dot AMX whose tile products are another's.
-func amxKernel(t *testing.T, s Spec, engine amxEngine) *Kernel {
-	k := &Kernel{spec: s}
-	var codes [][]byte
-	_ = s.eachTile(func(tile Spec) error {
-		code, err := assemble(AVX512, func(a *asm.Asm) { emitAMXWith(a, tile, engine) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		codes = append(codes, code)
-		return nil
-	})
-	var err error
-	if k.tiles, err = load(codes...); err != nil {
-		t.Skip(err)
 	}
-	return k
+	return out
 }
 
-// TestAMXAroundTheTiles checks everything of the function but the tile instructions, whose work VNNI does here.
-func TestAMXAroundTheTiles(t *testing.T) {
-	if !Host().Has(HasAVX512|HasVNNI) || raceEnabled {
-		t.Skip("needs AVX-512 with VNNI")
+// TestAMX runs the machine code of the kernels of every type against the oracle: odd sizes, blocks of k, guard pages, poisoned output. Where the CPU
+// has no AMX the tile instructions, and only they, are interpreted.
+func TestAMX(t *testing.T) {
+	if !Host().Has(HasAVX512) || raceEnabled {
+		t.Skip("needs AVX-512")
 	}
 	r := rand.New(rand.NewPCG(9, 9))
-	k := amxKernel(t, amxSpec(amxRows), vnniForTiles)
-	for range 40 {
-		m, n, blocks := 1+r.IntN(40), 1+r.IntN(50), 1+r.IntN(6)
-		p := newProblem(t, r, k.spec, m, n, 32*blocks)
-		p.check(k, []int{32 * r.IntN(blocks)})
+	for _, b := range amxTypes() {
+		m := &tileMachine{t: t}
+		k := m.kernel(amxSpec(b, amxRows))
+		run := m.run(k)
+		for range 6 {
+			blocks := 1 + r.IntN(3)
+			p := newProblem(t, r, k.spec, 1+r.IntN(40), 1+r.IntN(40), blocks*b.Block())
+			p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
+		}
+		if err := k.proven(run); err != nil {
+			t.Error(err)
+		}
+		if m.release == 0 {
+			t.Errorf("%s: no tile was used", b)
+		}
 	}
-	if err := k.proven(); err != nil {
-		t.Error(err)
+	if Host().Has(HasAMX) {
+		for _, b := range amxTypes() {
+			checkSpec(t, r, amxSpec(b, amxRows))
+		}
 	}
 }
 
-// TestAMXProof: a tile product that is wrong does not pass for a kernel.
+// TestAMXSpecialValues: scales that are not finite, and denormals, come out as the oracle has them.
+func TestAMXSpecialValues(t *testing.T) {
+	if !Host().Has(HasAVX512) || raceEnabled {
+		t.Skip("needs AVX-512")
+	}
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, b := range []WeightType{Q8_0, Q4_0, Q4_1, IQ4_NL, Q2_K, Q6_K} {
+		m := &tileMachine{t: t}
+		k := m.kernel(amxSpec(b, 5))
+		p := newProblem(t, r, k.spec, 7, 19, max(64, b.Block()))
+		p.spoil(r)
+		p.checkSpecial(m.run(k))
+	}
+}
+
+// TestAMXProof: a tile product that is wrong in the lowest bit of one number does not pass for a kernel.
 func TestAMXProof(t *testing.T) {
-	if !Host().Has(HasAVX512|HasVNNI) || raceEnabled {
-		t.Skip("needs AVX-512 with VNNI")
+	if !Host().Has(HasAVX512) || raceEnabled {
+		t.Skip("needs AVX-512")
 	}
-	wrong := vnniForTiles
-	wrong.block = func(e *amxTile) {
-		vnniForTiles.block(e)
-		e.I(asm.VPADDD, e.d[0], e.d[0], e.ConstU32(1).Bcast())
-		e.I(asm.VMOVUPS, asm.At(rArgs, amxSums(e.s.MR-1)), e.d[0])
+	m := &tileMachine{t: t}
+	k := m.kernel(amxSpec(Q4_0, 4))
+	for i := range m.sites {
+		if strings.HasPrefix(m.sites[i].text, "tdpbssd") {
+			m.sites[i].code[2] ^= 1 // F2 to F3: weights without sign
+		}
 	}
-	if err := amxKernel(t, amxSpec(4), wrong).proven(); err == nil {
+	if err := k.proven(m.run(k)); err == nil {
 		t.Error("a wrong kernel was taken for right")
 	}
 }
 
-// TestAMXCode pins the block of tile instructions, whose bytes were compared with llvm-mc.
+// TestAMXCode pins the tile instructions of a kernel, whose bytes were compared with llvm-mc.
 func TestAMXCode(t *testing.T) {
-	code, err := amxSpec(amxRows).Assemble()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := hex.EncodeToString(code)
-	for _, want := range []string{
-		"c4e27b49c0",         // tilezero tmm0
-		"c4e26a5ec1",         // tdpbsud tmm0, tmm1, tmm2
-		"c4e27849c0c5f877c3", // tilerelease, vzeroupper, ret
+	for b, want := range map[WeightType][]string{
+		Q8_0: {"c4e27b49c0", "c4e26a5ec1"},                             // tilezero tmm0; tdpbsud tmm0, tmm1, tmm2
+		Q4_K: {"c4e27b49c0", "c4e26b5ec1"},                             // tdpbssd tmm0, tmm1, tmm2
+		Q6_K: {"c4e27b49c0", "c4e26b5ec1", "c4e27b49d8", "c4e2535edc"}, // tilezero tmm3; tdpbssd tmm3, tmm4, tmm5
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is not in the code", want)
+		code, err := amxSpec(b, amxRows).Assemble()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	config := asm.TileConfig([8]uint8{16, 16, 8}, [8]uint8{64, 32, 64})
-	if !strings.Contains(string(code), string(config[:])) {
-		t.Error("the configuration of the tiles is not in the code")
+		text := hex.EncodeToString(code)
+		for _, w := range append(want, "c4e27849c0c5f877c3") { // tilerelease, vzeroupper, ret
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: %s is not in the code", b, w)
+			}
+		}
+		rows, bytes := [8]uint8{16, 16, 8}, [8]uint8{64, 32, 64}
+		if b == Q6_K {
+			rows, bytes = [8]uint8{16, 16, 4, 16, 16, 4}, [8]uint8{64, 16, 64, 64, 16, 64}
+		}
+		if config := asm.TileConfig(rows, bytes); !strings.Contains(string(code), string(config[:])) {
+			t.Errorf("%s: the configuration of the tiles is not in the code", b)
+		}
 	}
 }
 
@@ -112,26 +118,29 @@ func TestAMXRefused(t *testing.T) {
 		change func(*Spec)
 		say    string
 	}{
-		{func(s *Spec) { s.B = Q4_0 }, "q8_0"},
+		{func(s *Spec) { s.B = F16 }, "quantized"},
 		{func(s *Spec) { s.MR = 17 }, "16 rows"},
 		{func(s *Spec) { s.NR = 32 }, "16 columns"},
 		{func(s *Spec) { s.ISA = AVX2 }, "amx goes with avx512"},
 		{func(s *Spec) { s.Prefetch = 1024 }, "prefetch"},
+		{func(s *Spec) { s.Form = Embed }, "embedded"},
+		{func(s *Spec) { s.KU = 16 }, "KU"},
 	} {
-		s := amxSpec(8)
+		s := amxSpec(Q4_0, 8)
 		c.change(&s)
 		if err := s.Validate(); err == nil || !strings.Contains(fmt.Sprint(err), c.say) {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
-	s, err := ParseSpec(amxSpec(16).String())
-	if err != nil || s != amxSpec(16) {
-		t.Errorf("%v, %v", s, err)
+	for _, b := range amxTypes() {
+		if s, err := ParseSpec(amxSpec(b, 16).String()); err != nil || s != amxSpec(b, 16) || s.Validate() != nil {
+			t.Errorf("%v, %v, %v", s, err, s.Validate())
+		}
 	}
 	if Host().Has(HasAMX) {
 		return
 	}
-	if _, err := Build(amxSpec(16)); err == nil || !strings.Contains(err.Error(), "amx_int8") {
+	if _, err := Build(amxSpec(Q4_K, 16)); err == nil || !strings.Contains(err.Error(), "amx_int8") {
 		t.Errorf("a kernel for a feature this CPU lacks: %v", err)
 	}
 }

@@ -11,11 +11,20 @@ import (
 // amxRows is the rows of a tile register.
 const amxRows = 16
 
-// amxArgs is what a tile function of Dot AMX gets: the sums of a block of k pass through memory, since AMX cannot scale them.
+// amxArgs is what a tile function of Dot AMX gets: the weights of a turn and the sums of its spans pass through memory, since tiles are loaded
+// from there, and AMX cannot scale them.
 type amxArgs struct {
 	tileArgs
-	sums [amxRows][PanelWidth]int32
+	work [amxWork + 64]byte // of which the function takes what begins at a multiple of 64
 }
+
+// The work space: for each span of k that shares scales, at most two in a turn, [16 rows][16 columns]int32 sums; then, of weights that are not
+// packed as bytes, [8][16 columns][4 k]int8.
+const (
+	amxSumBytes = 4 * amxRows * PanelWidth
+	amxWeights  = 2 * amxSumBytes
+	amxWork     = amxWeights + turnK*PanelWidth
+)
 
 // runAMX is Run for Dot AMX.
 func (k *Kernel) runAMX(g *GemmArgs) {
@@ -24,90 +33,159 @@ func (k *Kernel) runAMX(g *GemmArgs) {
 	runtime.KeepAlive(g)
 }
 
-// amxTile generates the tile of the chain "block" for q8_0 on AMX: for each block of 32 k one tile product, whose exact integers
-// are the ones of the other dot products, and then the same conversion and FMA.
+// amxTile generates the tile of the chain "block" on AMX: for each span of k that shares scales one product of tiles, whose exact integers
+// are the ones of the other dot products, and then the same conversion and FMAs. q8_0 is multiplied as it is packed, by a product of signed
+// with unsigned bytes; numbers of fewer bits become signed bytes first, sixteen rows of activations for each time.
 type amxTile struct {
-	turns
-	engine amxEngine
+	int8Tile
 	step   asm.Reg   // 64, the distance of rows of W and of sums
-	w      asm.Vec   // scales of W
-	d, x   []asm.Vec // integer sums, and products of scales, of several rows side by side
-}
-
-// amxEngine is the part of the function that only a machine with AMX can run; tests put another in its place.
-type amxEngine struct {
-	begin, block, end func(e *amxTile)
+	work   asm.Reg   // amxArgs.work
+	zeros  asm.Vec   // the number that stands for 0, in every byte; none for q8_0
+	sumsOf []asm.Vec // integer sums of several rows side by side
+	scales []asm.Vec // and their products of scales
 }
 
 // amxSideBySide is how many rows are scaled at the same time.
 const amxSideBySide = 4
 
-// amxRegisters is the vector registers of a tile.
-func amxRegisters(tile int) int { return tile + 1 + 2*amxSideBySide }
-
-func emitAMX(a *asm.Asm, s Spec) {
-	emitAMXWith(a, s, amxEngine{beginAMX, blockAMX, (*amxTile).TileRelease})
+// amxForm is how the numbers of a type become bytes.
+func (s Spec) amxForm() int8Form {
+	f := int8Form{together: 1, temps: 1}
+	if s.B != Q8_0 {
+		f.masks = len(blockForms[s.B].planes)
+	}
+	return f
 }
 
-func emitAMXWith(a *asm.Asm, s Spec, engine amxEngine) {
-	e := &amxTile{turns: newTurns(newEmitter(a, s)), engine: engine}
-	e.step = e.pointer()
-	e.w, e.d, e.x = e.vec(), e.vecs(amxSideBySide), e.vecs(amxSideBySide)
-	e.atEnd = func() { engine.end(e) }
-	e.function(func() {
-		engine.begin(e)
-		e.MovImm(e.step, 64)
-	}, func() {
+// amxRegisters is the vector registers of a tile.
+func (s Spec) amxRegisters(tile int) int {
+	b, f := &blockForms[s.B], s.amxForm()
+	n := tile + 2 + f.temps + f.masks + 2*amxSideBySide
+	if b.levels {
+		n++
+	}
+	if s.B != Q8_0 && b.origin > 0 {
+		n++
+	}
+	if s.B.Block() > turnK {
+		n += b.halves
+	}
+	return n
+}
+
+func emitAMX(a *asm.Asm, s Spec) {
+	e := &amxTile{int8Tile: int8Tile{turns: newTurns(newEmitter(a, s)), form: s.amxForm()}}
+	e.step, e.work = e.pointer(), e.pointer()
+	e.w, e.x, e.t = e.vecs(1), e.vecs(1), e.vecs(e.form.temps)
+	e.sumsOf, e.scales = e.vecs(amxSideBySide), e.vecs(amxSideBySide)
+	e.masks = e.vecs(e.form.masks)
+	if e.levels {
+		e.table = e.vec()
+	}
+	if e.unpacks() && e.origin > 0 {
+		e.zeros = e.vec()
+	}
+	if e.perBlock() > 1 {
+		for range e.halves {
+			e.heads = append(e.heads, e.vecs(1))
+		}
+		e.atHead = e.loadHeads
+	}
+	e.atEnd = e.TileRelease
+	e.function(e.begin, func() {
 		e.blocks(e.mainLoop, func() {
-			engine.block(e)
-			e.scaleSums()
+			if e.unpacks() {
+				e.unpack()
+			}
+			for k := 0; k < turnK; k += e.span() {
+				e.product(k)
+			}
+			for k := 0; k < turnK; k += e.span() {
+				e.scale(e.w[0], 0, k)
+				e.scaleSums(k)
+				if e.affine() {
+					e.offsets(k)
+				}
+			}
 			e.advance(e.aBase, ActQ8Bytes)
 		})
 	})
 }
 
-// The tiles: sums, activations, weights.
+// unpacks says that weights are not packed as bytes.
+func (e *amxTile) unpacks() bool { return e.s.B != Q8_0 }
+
+// The tiles of a span; the second span of a turn has the next three.
 const (
-	amxC asm.Tile = iota
-	amxA
-	amxB
+	amxC asm.Tile = iota // sums
+	amxA                 // activations
+	amxB                 // weights
+	amxSpan
 )
 
-func beginAMX(e *amxTile) {
-	rows := uint8(e.s.MR)
-	c := asm.TileConfig([8]uint8{rows, rows, turnK / 4}, [8]uint8{4 * PanelWidth, turnK, 4 * PanelWidth})
+// begin configures the tiles and loads the constants.
+func (e *amxTile) begin() {
+	e.Lea(e.work, asm.At(rArgs, int(unsafe.Offsetof(amxArgs{}.work))+63))
+	e.And(e.work, asm.Imm32(-64))
+	var rows, bytes [8]uint8
+	for t := 0; t < turnK/e.span()*int(amxSpan); t += int(amxSpan) {
+		copy(rows[t:], []uint8{uint8(e.s.MR), uint8(e.s.MR), uint8(e.span() / 4)})
+		copy(bytes[t:], []uint8{4 * PanelWidth, uint8(e.span()), 4 * PanelWidth})
+	}
+	c := asm.TileConfig(rows, bytes)
 	e.LdTileCfg(e.Const(c[:]))
+	e.MovImm(e.step, 64)
+	e.setup()
+	if e.unpacks() && e.origin > 0 {
+		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.origin)*0x01010101))
+	}
 }
 
-// blockAMX multiplies signed activations, [rows][32 k], by unsigned weights, [8][16 columns][4 k] as they are packed.
-func blockAMX(e *amxTile) {
-	e.TileLoad(amxA, asm.AtIndex(e.aBase[0], rLDA, 1, actQ))
-	e.TileLoad(amxB, asm.AtIndex(e.bBase[0], e.step, 1, e.quants()))
-	e.TileZero(amxC)
-	e.TileDot(asm.TDPBSUD, amxC, amxA, amxB)
-	e.TileStore(asm.AtIndex(rArgs, e.step, 1, amxSums(0)), amxC)
+// unpack brings the weights of a turn to memory as bytes with a sign, [8][16 columns][4 k].
+func (e *amxTile) unpack() {
+	for g := range turnK / 4 {
+		e.weights(0, 0, g)
+		if e.origin > 0 {
+			e.I(asm.VPSUBB, e.w[0], e.w[0], e.zeros)
+		}
+		e.I(asm.VMOVUPS, asm.At(e.work, amxWeights+64*g), e.w[0])
+	}
 }
 
-// amxSums is where the sums of row r are in the arguments.
-func amxSums(r int) int {
-	var x amxArgs
-	return int(unsafe.Offsetof(x.sums) + uintptr(r)*unsafe.Sizeof(x.sums[0]))
+// product multiplies the span of k from k0 on: signed activations, [rows][k], by weights, [k/4][16 columns][4 k].
+func (e *amxTile) product(k0 int) {
+	t := asm.Tile(k0 / e.span() * int(amxSpan))
+	dot, weights := asm.TDPBSSD, asm.AtIndex(e.work, e.step, 1, amxWeights+16*k0)
+	if !e.unpacks() {
+		dot, weights = asm.TDPBSUD, asm.AtIndex(e.bBase[0], e.step, 1, e.quants()+16*k0)
+	}
+	e.TileLoad(t+amxA, asm.AtIndex(e.aBase[0], rLDA, 1, actQ+k0))
+	e.TileLoad(t+amxB, weights)
+	e.TileZero(t + amxC)
+	e.TileDot(dot, t+amxC, t+amxA, t+amxB)
+	e.TileStore(asm.AtIndex(e.work, e.step, 1, e.sums(k0, 0)), t+amxC)
 }
 
-// scaleSums adds the sums of a block to the accumulators: bias, conversion, one FMA by the product of the scales.
-func (e *amxTile) scaleSums() {
-	e.I(asm.VCVTPH2PS, e.w, e.half(0, 0))
+// sums is where in the work space the sums of row r are, for the span at k0.
+func (e *amxTile) sums(k0, r int) int { return k0/e.span()*amxSumBytes + r*4*PanelWidth }
+
+// scaleSums adds the sums of the span at k0 to the accumulators: conversion, one FMA by the product of the scales.
+func (e *amxTile) scaleSums(k0 int) {
 	for r0 := 0; r0 < e.s.MR; r0 += amxSideBySide {
 		each := func(step func(i, r int)) {
 			for r := r0; r < min(r0+amxSideBySide, e.s.MR); r++ {
 				step(r-r0, r)
 			}
 		}
-		each(func(i, r int) { e.I(asm.VMOVUPS, e.d[i], asm.At(rArgs, amxSums(r))) })
-		each(func(i, r int) { e.I(asm.VPADDD, e.d[i], e.d[i], e.a(r, actBias).Bcast()) })
-		each(func(i, _ int) { e.I(asm.VCVTDQ2PS, e.d[i], e.d[i]) })
-		each(func(i, r int) { e.I(asm.VMULPS, e.x[i], e.w, e.a(r, actScale).Bcast()) })
-		each(func(i, r int) { e.I(asm.VFMADD231PS, e.acc[r], e.d[i], e.x[i]) })
+		if e.unpacks() {
+			each(func(i, r int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], asm.At(e.work, e.sums(k0, r))) })
+		} else { // weights were taken as unsigned, with 128 added
+			each(func(i, r int) { e.I(asm.VMOVUPS, e.sumsOf[i], asm.At(e.work, e.sums(k0, r))) })
+			each(func(i, r int) { e.I(asm.VPADDD, e.sumsOf[i], e.sumsOf[i], e.a(r, actBias).Bcast()) })
+			each(func(i, _ int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], e.sumsOf[i]) })
+		}
+		each(func(i, r int) { e.I(asm.VMULPS, e.scales[i], e.w[0], e.a(r, actScale).Bcast()) })
+		each(func(i, r int) { e.I(asm.VFMADD231PS, e.acc[r], e.sumsOf[i], e.scales[i]) })
 	}
 }
 
@@ -116,8 +194,6 @@ func (s Spec) validateAMX() error {
 	switch {
 	case s.ISA != AVX512:
 		return fmt.Errorf("amx goes with avx512")
-	case s.B != Q8_0:
-		return fmt.Errorf("amx multiplies q8_0 weights, which are packed as bytes")
 	case s.MR > amxRows || s.NR != PanelWidth:
 		return fmt.Errorf("a tile of amx has up to %d rows and %d columns", amxRows, PanelWidth)
 	case s.prefetches() || s.Form != Load:
@@ -126,21 +202,24 @@ func (s Spec) validateAMX() error {
 	return nil
 }
 
-// proven runs a kernel of Dot AMX against its definition, once for each build: no machine that this code was written on has AMX.
-func (k *Kernel) proven() error {
-	const cols, blocks = PanelWidth, 3
-	m, seed := k.spec.MR+3, uint32(1)
+// proven runs a kernel of Dot AMX against its definition, in every height it has: no machine that this code was written on has AMX. run is
+// Kernel.Run.
+func (k *Kernel) proven(run func(*GemmArgs)) error {
+	const cols, blocks = PanelWidth, 2
+	t := k.spec.B
+	seed := uint32(1)
 	random := func() uint32 { seed = seed*1664525 + 1013904223; return seed >> 8 }
-	panel := make([]byte, PanelOffset(Q8_0, 32*blocks))
+	panel := make([]byte, PanelOffset(t, blocks*t.Block()))
 	for i := range panel {
 		panel[i] = byte(random())
 	}
 	for b := range blocks { // scales that are finite
-		for c := range cols {
-			panel[b*PanelOffset(Q8_0, 32)+2*c+1] = byte(0x20 + random()%8)
+		for i := range blockForms[t].headBytes() / 2 {
+			panel[PanelOffset(t, b*t.Block())+2*i+1] = byte(0x20 + random()%8)
 		}
 	}
-	a := make([]ActQ8, m*blocks)
+	rows, each := k.spec.MR+3, blocks*t.Block()/ActQ8Block
+	a := make([]ActQ8, rows*each)
 	for i := range a {
 		a[i].Scale = float32(random()%1000) / 1000
 		for j := range a[i].Q {
@@ -148,16 +227,20 @@ func (k *Kernel) proven() error {
 		}
 		a[i].setSums()
 	}
-	got, want := make([]float32, m*cols), make([]float32, m*cols)
-	g := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: blocks * ActQ8Bytes, B: unsafe.Pointer(&panel[0]), C: unsafe.Pointer(&got[0]),
-		CStride: 4 * cols, M: m, N: cols, K1: 32 * blocks}
-	k.Run(&g)
-	g.C = unsafe.Pointer(&want[0])
+	got, want := make([]float32, rows*cols), make([]float32, rows*cols)
+	g := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: each * ActQ8Bytes, B: unsafe.Pointer(&panel[0]), C: unsafe.Pointer(&want[0]),
+		CStride: 4 * cols, M: rows, N: cols, K1: blocks * t.Block()}
 	RunRef(k.spec, &g)
-	for i := range want {
-		if got[i] != want[i] {
-			return fmt.Errorf("kernel spec %s: the tiles of this CPU give %g where %g is right: use dot product vnni", k.spec, got[i], want[i])
+	g.C = unsafe.Pointer(&got[0])
+	for m := 1; m <= rows; m++ { // more than MR rows are two tiles
+		g.M = m
+		run(&g)
+		for i := range m * cols {
+			if got[i] != want[i] {
+				return fmt.Errorf("kernel spec %s: the tiles of this CPU give %g where %g is right: use dot product vnni", k.spec, got[i], want[i])
+			}
 		}
+		clear(got)
 	}
 	runtime.KeepAlive(panel)
 	return nil

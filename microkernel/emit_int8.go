@@ -97,8 +97,12 @@ func (s Spec) int8Form() int8Form {
 	return f
 }
 
-// signedDot says that weights take part with their sign: the multiply-add of eight-bit numbers, which would overflow 16 bits.
-func (s Spec) signedDot() bool { return s.Dot == MAdd && (s.B == Q8_0 || blockForms[s.B].levels) }
+// signedDot says that weights take part with their sign: the multiply-add of eight-bit numbers, which would overflow 16 bits, and levels
+// on AMX, which multiplies either.
+func (s Spec) signedDot() bool {
+	levels := blockForms[s.B].levels
+	return s.Dot == MAdd && (s.B == Q8_0 || levels) || s.Dot == AMX && levels
+}
 
 // int8Registers is what a tile of v vectors across takes: an integer and a float accumulator for each of its vectors, and what emitInt8
 // hands out besides.

@@ -61,7 +61,7 @@ func (s Spec) pointers() int {
 		n++
 	}
 	if s.Dot == AMX {
-		n++
+		n++ // two of its own, and none to prefetch
 	}
 	return n
 }

@@ -65,23 +65,30 @@ func (k *Kernel) Run(g *GemmArgs) {
 
 // runRows divides the rows of a call into tiles.
 func (k *Kernel) runRows(t *tileArgs, g *GemmArgs, panels int) {
-	s := &k.spec
-	tiles := (g.M + s.MR - 1) / s.MR
-	t.period, t.tick = uintptr(tiles), uintptr(tiles)
-	low := g.M / tiles
-	high := g.M - low*tiles // tiles with one row more
-	k.runTiles(t, g, low+1, panels, high)
-	k.runTiles(t, g, low, panels, tiles-high)
+	for _, higher := range [...]bool{true, false} {
+		if f := k.rowTiles(t, g, panels, higher); f.Valid() {
+			f.Call(unsafe.Pointer(t))
+		}
+	}
 }
 
-// runTiles runs n row tiles of the given height from where t stands.
-func (k *Kernel) runTiles(t *tileArgs, g *GemmArgs, rows, panels, n int) {
+// rowTiles is the function that runs the row tiles which have one row more than the others, or these others after them, and points t at them; the
+// zero Func where there are none.
+func (k *Kernel) rowTiles(t *tileArgs, g *GemmArgs, panels int, higher bool) jit.Func {
+	s := &k.spec
+	tiles := (g.M + s.MR - 1) / s.MR
+	rows, more := g.M/tiles, g.M%tiles
+	n := tiles - more
+	if higher {
+		rows, n = rows+1, more
+		t.period, t.tick = uintptr(tiles), uintptr(tiles)
+	}
 	if n == 0 {
-		return
+		return jit.Func{}
 	}
 	t.tiles = uintptr(n)
 	t.aStep, t.cStep = uintptr(rows*g.AStride), uintptr(rows*g.CStride)
-	k.tiles[(rows-1)*(k.spec.NR/PanelWidth)+panels-1].Call(unsafe.Pointer(t))
+	return k.tiles[(rows-1)*(s.NR/PanelWidth)+panels-1]
 }
 
 // tileArgs translates the call; last is the number of columns in the last panel.

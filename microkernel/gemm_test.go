@@ -137,14 +137,20 @@ func (p *problem) diff(what string) error {
 // check runs the kernel whole and in k-blocks against the oracle, which runs whole.
 func (p *problem) check(k *Kernel, cuts []int) {
 	p.t.Helper()
+	p.checkRun(k.Run, cuts)
+}
+
+// checkRun is check of a kernel that is run in another way.
+func (p *problem) checkRun(run func(*GemmArgs), cuts []int) {
+	p.t.Helper()
 	p.fill()
 	p.run(func(g *GemmArgs) { RunRef(p.s, g) }, p.want)
-	p.run(k.Run, p.c)
+	p.run(run, p.c)
 	p.compare("whole")
 	for i := 0; i+4 <= len(p.c); i += 4 {
 		binary.LittleEndian.PutUint32(p.c[i:], poisonC)
 	}
-	p.run(k.Run, p.c, cuts...)
+	p.run(run, p.c, cuts...)
 	p.compare(fmt.Sprint("cut at ", cuts))
 }
 

@@ -43,7 +43,7 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	}
 	for _, k := range out {
 		if k.tiles = k.spec.cachedTiles(); k.spec.Dot == AMX {
-			if err := k.proven(); err != nil {
+			if err := k.proven(k.Run); err != nil {
 				return nil, err
 			}
 		}

@@ -135,7 +135,7 @@ func (s Spec) registers() int {
 	case s.ISA == NEON:
 		return s.neonRegisters(tile)
 	case s.Dot == AMX:
-		return amxRegisters(tile)
+		return s.amxRegisters(tile)
 	case s.Compute == ComputeInt8:
 		return s.int8Registers(tile, v)
 	case s.Compute == ComputeBF16:
