@@ -12,7 +12,7 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 		return []Spec{s}
 	}
 	var out []Spec
-	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd, MMLA, SDot, MulL, MOPA, DPBF16, BFMMLA, BFDot} {
+	for _, dot := range []Dot{NoDot, VNNI, AVXVNNI, MAdd, MMLA, SDot, MulL, AMX, MOPA, DPBF16, BFMMLA, BFDot} {
 		for _, form := range []Form{Load, Embed, Lane, Outer} {
 			for ku := 1; ku <= maxKU; ku *= 2 {
 				for nr := PanelWidth; nr <= maxNR; nr += PanelWidth {
@@ -38,6 +38,9 @@ func (s Spec) worthTrying() bool {
 	}
 	if s.Form == Outer {
 		return s.MR == s.smeLanes()
+	}
+	if s.Dot == AMX {
+		return s.MR == amxRows
 	}
 	if !s.B.Quantized() && (s.steps() > 8 || s.steps()*s.MR*s.NR/s.ISA.Lanes() > 256) {
 		return false

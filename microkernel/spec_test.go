@@ -83,7 +83,7 @@ func TestSpecRefusals(t *testing.T) {
 
 // TestDeterministic: equal specs give equal bytes.
 func TestDeterministic(t *testing.T) {
-	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 | HasSMEInt8 | HasBF16 | HasArmBF16
+	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 | HasSMEInt8 | HasAMX | HasBF16 | HasArmBF16
 	var specs []Spec
 	for _, isa := range features.ISAs() {
 		for c := range computes {

@@ -167,7 +167,7 @@ func (th thumb) isas() []microkernel.ISA {
 }
 
 // plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of them, a turn, and broadcasts into registers, or lanes of
-// registers where the multiply-add takes them.
+// registers where the multiply-add takes them; and tile registers, which nobody has timed: a search may take them.
 func plain(s microkernel.Spec) bool {
 	form := microkernel.Load
 	if s.ISA == microkernel.NEON {
@@ -177,5 +177,5 @@ func plain(s microkernel.Spec) bool {
 	if s.Compute == microkernel.ComputeBF16 {
 		ku = 8 // four pairs
 	}
-	return s.Form == form && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == ku)
+	return s.Form == form && s.Dot != microkernel.AMX && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == ku)
 }

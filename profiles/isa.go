@@ -19,7 +19,9 @@ func liveISA() []string {
 		}
 	}
 	for _, name := range matrixExtensions() {
-		set[name] = true
+		if _, err := microkernel.ParseFeatures(name); err != nil { // else Host has asked the system as well
+			set[name] = true
+		}
 	}
 	return sortedKeys(set)
 }

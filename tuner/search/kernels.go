@@ -78,6 +78,9 @@ func (k MicroKernel) cost(rows int) float64 {
 		if s.Compute == microkernel.ComputeInt8 {
 			fma, loads, other = fma/2, (v+m)/2, (m*v+v)/8 // four products a lane, and the scales of each block
 		}
+		if s.Dot == microkernel.AMX || s.Dot == microkernel.MOPA {
+			fma /= 8 // a matrix unit has the products
+		}
 	}
 	issue := fma + loads + other
 	if s.Form == microkernel.Embed {

@@ -269,6 +269,39 @@ func TestAnchorLengths(t *testing.T) {
 	}
 }
 
+// TestMatrixUnitsAreCandidates: where a machine has a matrix unit the search measures it among the first, and nowhere else.
+func TestMatrixUnitsAreCandidates(t *testing.T) {
+	const x86, arm = microkernel.HasAVX2 | microkernel.HasAVX512 | microkernel.HasVNNI, microkernel.HasNEON | microkernel.HasDotProd
+	for _, c := range []struct {
+		isa  microkernel.ISA
+		host microkernel.Features
+		unit microkernel.Features
+		dot  microkernel.Dot
+	}{
+		{microkernel.AVX512, x86, microkernel.HasAMX, microkernel.AMX},
+		{microkernel.NEON, arm, microkernel.HasSME | microkernel.HasSME512 | microkernel.HasSMEInt8, microkernel.MOPA},
+	} {
+		for _, b := range []microkernel.WeightType{microkernel.Q8_0, microkernel.Q4_0, microkernel.Q4_K, microkernel.Q6_K} {
+			first := func(host microkernel.Features) (at int) {
+				for i, g := range groupTiles(Candidates(host, c.isa, microkernel.ComputeInt8, b), 512, 4096) {
+					for _, k := range g.variants {
+						if k.Spec.Dot == c.dot {
+							return i
+						}
+					}
+				}
+				return -1
+			}
+			if at := first(c.host); at >= 0 {
+				t.Errorf("%s: %s offered to a host without it", b, c.unit)
+			}
+			if at := first(c.host | c.unit); at < 0 || at > 4 {
+				t.Errorf("%s: %s is tile %d", b, c.unit, at)
+			}
+		}
+	}
+}
+
 func TestPolymerizations(t *testing.T) {
 	want := [][2]int{{0, 0}, {1, 6}, {2, 3}, {3, 2}, {6, 1}}
 	if got := Polymerizations(6); !slices.Equal(got, want) {
