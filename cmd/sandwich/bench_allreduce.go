@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,9 +60,6 @@ memory where it does not hold the matrices; what a worker finds in its own cache
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
-			return err
-		}
 		sizes, err := f.check()
 		if err != nil {
 			return usageError(err)
@@ -72,7 +68,7 @@ memory where it does not hold the matrices; what a worker finds in its own cache
 		if err != nil {
 			return err
 		}
-		return printReduce(c.OutOrStdout(), rows, *format)
+		return reduceReport.print(c.OutOrStdout(), rows, *format)
 	}
 	return c
 }
@@ -221,29 +217,21 @@ func reduceRoof(host *profiles.Profile, bytes int64, pus int) (float64, string) 
 	return c.At(pus), level + " " + formatRate(c.At(pus), "B/s")
 }
 
-func printReduce(w io.Writer, rows []reduceRow, format string) error {
-	switch format {
-	case "json":
-		return printJSON(w, rows)
-	case "csv":
-		fmt.Fprintln(w, "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second")
-		for _, r := range rows {
-			if _, err := fmt.Fprintf(w, "%s,%d,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%d,%.0f,%.0f\n", r.Way, r.Rows, r.Width, r.Ranks, r.Threads, r.PUs,
-				r.Bytes, r.Median, r.Min, r.P10, r.P90, r.Reps, r.Rate, r.Roof); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	fmt.Fprintf(w, "%s, %s\n\n", rows[0].CPU, time.Now().UTC().Format("2006-01-02 15:04 UTC"))
-	var table [][]string
-	for _, r := range rows {
-		line := []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads, plural(r.PUs, "PU")), r.Way,
-			mem.FormatBytes(r.Bytes), formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90), fmt.Sprintf("%.2f", r.Rate/1e9), "", r.RoofOf}
+var reduceReport = report[reduceRow]{
+	title:   func(r *reduceRow) string { return r.CPU + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC") },
+	columns: []string{"size", "ranks", "threads", "way", "bytes", "median", "p10", "p90", "GB/s", "of roof", "roof"},
+	numbers: []int{1, 4, 5, 6, 7, 8, 9},
+	cells: func(r *reduceRow) []string {
+		ofRoof := ""
 		if r.Roof > 0 {
-			line[9] = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
+			ofRoof = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
 		}
-		table = append(table, line)
-	}
-	return printTable(w, []string{"size", "ranks", "threads", "way", "bytes", "median", "p10", "p90", "GB/s", "of roof", "roof"}, table, 1, 4, 5, 6, 7, 8, 9)
+		return []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads, plural(r.PUs, "PU")), r.Way,
+			mem.FormatBytes(r.Bytes), formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90), fmt.Sprintf("%.2f", r.Rate/1e9), ofRoof, r.RoofOf}
+	},
+	header: "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second",
+	line: func(r *reduceRow) string {
+		return fmt.Sprintf("%s,%d,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%d,%.0f,%.0f", r.Way, r.Rows, r.Width, r.Ranks, r.Threads, r.PUs,
+			r.Bytes, r.Median, r.Min, r.P10, r.P90, r.Reps, r.Rate, r.Roof)
+	},
 }

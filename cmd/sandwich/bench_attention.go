@@ -66,9 +66,6 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 	fs.DurationVar(&f.least, "least", 300*time.Millisecond, "least time for each figure")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
-			return err
-		}
 		if err := f.check(c.Flags().Changed); err != nil {
 			return usageError(err)
 		}
@@ -76,7 +73,7 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 		if err != nil {
 			return err
 		}
-		return printAttention(c.OutOrStdout(), rows, *format)
+		return attentionReport.print(c.OutOrStdout(), rows, *format)
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 
 	"sandwich/profiles"
@@ -52,28 +51,15 @@ func newAttentionRow(host *profiles.Profile, o tuner.AttentionOptions, t tuner.A
 	return r
 }
 
-const attentionHeader = "test,kv,head_dim,kv_heads,group,context,batch,threads,isa,med_s,min_s,max_s,reps,tokens_per_second,gb_per_second,stream_gb_per_second,gflops,peak_gflops"
-
-func printAttention(w io.Writer, rows []attentionRow, format string) error {
-	switch format {
-	case "json":
-		return printJSON(w, rows)
-	case "csv":
-		fmt.Fprintln(w, attentionHeader)
-		for _, r := range rows {
-			if _, err := fmt.Fprintf(w, "%s,%s,%d,%d,%d,%d,%d,%d,%s,%.9f,%.9f,%.9f,%d,%.1f,%.2f,%.2f,%.2f,%.2f\n", r.Test, r.KV, r.HeadDim, r.KVHeads, r.Group,
-				r.Context, r.Batch, r.Threads, r.ISA, r.Median, r.Min, r.Max, r.Reps, r.Rate, r.GBs, r.Stream, r.GFLOPS, r.Peak); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	header := []string{"test", "heads", "kv", "threads", "median", "min", "max", "tokens/s", "GB/s", "of streaming", "GFLOP/s", "of peak"}
-	var table [][]string
-	for i := range rows {
-		table = append(table, rows[i].cells())
-	}
-	return printTable(w, header, table, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+var attentionReport = report[attentionRow]{
+	columns: []string{"test", "heads", "kv", "threads", "median", "min", "max", "tokens/s", "GB/s", "of streaming", "GFLOP/s", "of peak"},
+	numbers: []int{3, 4, 5, 6, 7, 8, 9, 10, 11},
+	cells:   (*attentionRow).cells,
+	header:  "test,kv,head_dim,kv_heads,group,context,batch,threads,isa,med_s,min_s,max_s,reps,tokens_per_second,gb_per_second,stream_gb_per_second,gflops,peak_gflops",
+	line: func(r *attentionRow) string {
+		return fmt.Sprintf("%s,%s,%d,%d,%d,%d,%d,%d,%s,%.9f,%.9f,%.9f,%d,%.1f,%.2f,%.2f,%.2f,%.2f", r.Test, r.KV, r.HeadDim, r.KVHeads, r.Group,
+			r.Context, r.Batch, r.Threads, r.ISA, r.Median, r.Min, r.Max, r.Reps, r.Rate, r.GBs, r.Stream, r.GFLOPS, r.Peak)
+	},
 }
 
 func (r *attentionRow) cells() []string {

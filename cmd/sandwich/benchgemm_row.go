@@ -97,17 +97,6 @@ func (g gemmRoofs) of(r *gemmRow) float64 {
 	return min(peak, memory*r.flop()/(float64(t.RowBytes(r.K))*float64(r.N)))
 }
 
-func printGEMMCSV(w io.Writer, rows []gemmRow) error {
-	fmt.Fprintln(w, gemmHeader)
-	for _, r := range rows {
-		if _, err := fmt.Fprintf(w, "%s,%d,%d,%d,%d,%.2f,%s,%.9f,%.9f,%.9f,%d,%d\n", r.Peer, r.Threads, r.M, r.N, r.K, r.GFLOPS, r.Weights,
-			r.Median, r.Min, r.Max, r.Reps, r.Packed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // readGEMM reads figures in the columns of gemmHeader.
 func readGEMM(flag, path string) ([]gemmRow, error) {
 	f, err := os.Open(path)

@@ -7,23 +7,35 @@ import (
 	"strconv"
 )
 
-// printGEMM writes compared products.
-func printGEMM(w io.Writer, rows, peers []gemmRow, roofs gemmRoofs, format string) error {
-	switch format {
-	case "json":
-		return printJSON(w, rows)
-	case "svg":
+// gemmReport prints products, with columns for what they are compared with where there are peers.
+func gemmReport(peers bool) *report[gemmRow] {
+	p := &report[gemmRow]{
+		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max", "roof", "of roof"},
+		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 13, 14},
+		cells:   func(r *gemmRow) []string { return r.cells(peers) },
+		header:  gemmHeader,
+		line: func(r *gemmRow) string {
+			return fmt.Sprintf("%s,%d,%d,%d,%d,%.2f,%s,%.9f,%.9f,%.9f,%d,%d", r.Peer, r.Threads, r.M, r.N, r.K, r.GFLOPS, r.Weights,
+				r.Median, r.Min, r.Max, r.Reps, r.Packed)
+		},
+	}
+	if peers {
+		p.columns = append(p.columns, "best peer", "GFLOP/s", "ratio", "95 %")
+	}
+	return p
+}
+
+// printGEMM writes our products, as they were measured in CSV, else compared with those of peers.
+func printGEMM(w io.Writer, ours, peers []gemmRow, roofs gemmRoofs, format string) error {
+	p := gemmReport(len(peers) > 0)
+	if format == "csv" {
+		return p.print(w, ours, format)
+	}
+	rows := compareGEMM(ours, peers)
+	if format == "svg" {
 		return drawGEMM(w, rows, roofs)
 	}
-	header := []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max", "roof", "of roof"}
-	if len(peers) > 0 {
-		header = append(header, "best peer", "GFLOP/s", "ratio", "95 %")
-	}
-	var table [][]string
-	for _, r := range rows {
-		table = append(table, r.cells(len(peers) > 0))
-	}
-	if err := printTable(w, header, table, 3, 4, 6, 7, 8, 9, 10, 11, 13, 14); err != nil || len(peers) == 0 {
+	if err := p.print(w, rows, format); err != nil || format != "table" || len(peers) == 0 {
 		return err
 	}
 	if !slices.ContainsFunc(rows, func(r gemmRow) bool { return r.Best != "" }) {

@@ -86,9 +86,6 @@ and activations were at another address or node afterwards.`,
 	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on a part of them")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
-			return err
-		}
 		if err := f.check(); err != nil {
 			return usageError(err)
 		}
@@ -97,17 +94,14 @@ and activations were at another address or node afterwards.`,
 			if err != nil {
 				return err
 			}
-			return printSwitch(c.OutOrStdout(), rows, *format)
+			return switchReport.print(c.OutOrStdout(), rows, *format)
 		}
 		if f.clients > 0 {
-			if err := checkFormat(*format, "table", "json"); err != nil {
-				return err
-			}
 			rows, err := f.runClients(c.Context())
 			if err != nil {
 				return err
 			}
-			return printClients(c.OutOrStdout(), rows, *format)
+			return clientsReport.print(c.OutOrStdout(), rows, *format)
 		}
 		rows, err := f.run(c.Context())
 		if err != nil {

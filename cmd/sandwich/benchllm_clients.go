@@ -194,21 +194,20 @@ func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 	return nil
 }
 
-func printClients(w io.Writer, rows []clientsRow, format string) error {
-	if format == "json" {
-		return printJSON(w, rows)
-	}
-	var table [][]string
-	for _, r := range rows {
+var clientsReport = report[clientsRow]{
+	title:   func(r *clientsRow) string { return r.Model + " on " + r.CPU },
+	columns: []string{"test", "clients", "plan", "in process, tokens/s", "server, tokens/s", "loss", "goal: at most", "GC pauses"},
+	numbers: []int{1, 3, 4, 5},
+	cells: func(r *clientsRow) []string {
 		verdict := "met"
 		if r.Loss > r.Goal {
 			verdict = "missed"
 		}
-		table = append(table, []string{r.Test, fmt.Sprint(r.Clients), r.Plan, fmt.Sprintf("%.1f", r.Engine), fmt.Sprintf("%.1f", r.Server), fmt.Sprintf("%.1f %%", 100*r.Loss),
-			fmt.Sprintf("%.0f %% (%s)", 100*r.Goal, verdict), fmt.Sprintf("%d, longest %.2f ms", r.Pauses, 1000*r.Longest)})
-	}
-	if len(rows) > 0 {
-		fmt.Fprintf(w, "%s on %s\n\n", rows[0].Model, rows[0].CPU)
-	}
-	return printTable(w, []string{"test", "clients", "plan", "in process, tokens/s", "server, tokens/s", "loss", "goal: at most", "GC pauses"}, table, 1, 3, 4, 5)
+		return []string{r.Test, fmt.Sprint(r.Clients), r.Plan, fmt.Sprintf("%.1f", r.Engine), fmt.Sprintf("%.1f", r.Server), fmt.Sprintf("%.1f %%", 100*r.Loss),
+			fmt.Sprintf("%.0f %% (%s)", 100*r.Goal, verdict), fmt.Sprintf("%d, longest %.2f ms", r.Pauses, 1000*r.Longest)}
+	},
+	header: "test,model,clients,plan,engine_tokens_per_second,server_tokens_per_second,loss,gc_pauses,gc_longest_pause_seconds",
+	line: func(r *clientsRow) string {
+		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, csvCell(r.Model), r.Clients, csvCell(r.Plan), r.Engine, r.Server, r.Loss, r.Pauses, r.Longest)
+	},
 }

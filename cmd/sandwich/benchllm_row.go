@@ -102,27 +102,34 @@ func weightBytes(s plans.ModelShape) float64 {
 	return total
 }
 
+var llmReport = report[llmRow]{
+	title:   func(r *llmRow) string { return r.Model + " on " + r.CPU },
+	columns: []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"},
+	numbers: []int{1, 3, 4, 5, 6, 7},
+	cells: func(r *llmRow) []string {
+		roof, ofRoof := "", ""
+		if r.Roof > 0 {
+			roof, ofRoof = fmt.Sprintf("%.1f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
+		}
+		return []string{r.label(), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofRoof, r.RoofOf}
+	},
+	header: "model,test,threads,batch,plan,tokens_per_second,min,max,roof,samples",
+	line: func(r *llmRow) string {
+		var samples []string
+		for _, s := range r.Samples {
+			samples = append(samples, fmt.Sprintf("%.3f", s))
+		}
+		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s", csvCell(r.Model), r.Test, r.Threads, r.Batch, csvCell(r.Plan),
+			r.Rate, r.Min, r.Max, r.Roof, strings.Join(samples, ";"))
+	},
+}
+
 func printLLM(w io.Writer, rows []llmRow, format string) error {
-	switch format {
-	case "json":
-		return printJSON(w, rows)
-	case "csv":
-		return printLLMCSV(w, rows)
-	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && format == "table" {
 		_, err := fmt.Fprintln(w, "nothing to measure: -p and -n are both 0")
 		return err
 	}
-	fmt.Fprintf(w, "%s on %s\n\n", rows[0].Model, rows[0].CPU)
-	var table [][]string
-	for _, r := range rows {
-		line := []string{r.label(), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max), "", "", r.RoofOf}
-		if r.Roof > 0 {
-			line[6], line[7] = fmt.Sprintf("%.1f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
-		}
-		table = append(table, line)
-	}
-	if err := printTable(w, []string{"test", "threads", "plan", "tokens/s", "min", "max", "roof", "of roof", "roof made of"}, table, 1, 3, 4, 5, 6, 7); err != nil {
+	if err := llmReport.print(w, rows, format); err != nil || format != "table" {
 		return err
 	}
 	if err := printCounters(w, rows); err != nil {
@@ -136,19 +143,4 @@ func (r *llmRow) label() string {
 		return fmt.Sprintf("%s x %d", r.Test, r.Batch)
 	}
 	return r.Test
-}
-
-func printLLMCSV(w io.Writer, rows []llmRow) error {
-	fmt.Fprintln(w, "model,test,threads,batch,plan,tokens_per_second,min,max,roof,samples")
-	for _, r := range rows {
-		var samples []string
-		for _, s := range r.Samples {
-			samples = append(samples, fmt.Sprintf("%.3f", s))
-		}
-		if _, err := fmt.Fprintf(w, "%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s\n", csvCell(r.Model), r.Test, r.Threads, r.Batch, csvCell(r.Plan),
-			r.Rate, r.Min, r.Max, r.Roof, strings.Join(samples, ";")); err != nil {
-			return err
-		}
-	}
-	return nil
 }

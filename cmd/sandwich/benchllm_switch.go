@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -151,25 +150,17 @@ func (b *switchBench) forward(batch *kvcache.Batch) (pause time.Duration, err er
 	return began.Sub(last), nil
 }
 
-func printSwitch(w io.Writer, rows []switchRow, format string) error {
-	switch format {
-	case "json":
-		return printJSON(w, rows)
-	case "csv":
-		fmt.Fprintln(w, "test,model,plan,prefill_pus,decode_pus,median_s,p10_s,p90_s,reps,switches,moved_bytes")
-		for _, r := range rows {
-			if _, err := fmt.Fprintf(w, "%s,%s,%s,%s,%s,%.9f,%.9f,%.9f,%d,%d,%d\n", r.Test, csvCell(r.Model), csvCell(r.Plan), csvCell(r.Prefill), csvCell(r.Decode),
-				r.Median, r.P10, r.P90, len(r.Samples), r.Switches, r.Moved); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	fmt.Fprintf(w, "%s on %s\n\n", rows[0].Model, rows[0].CPU)
-	var table [][]string
-	for _, r := range rows {
-		table = append(table, []string{r.Test, r.Plan, r.Prefill, r.Decode, formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90),
-			formatSeconds(r.Goal), fmt.Sprint(len(r.Samples)), fmt.Sprint(r.Moved)})
-	}
-	return printTable(w, []string{"test", "plan", "prefill PUs", "decode PUs", "median", "p10", "p90", "goal", "samples", "bytes moved"}, table, 4, 5, 6, 7, 8, 9)
+var switchReport = report[switchRow]{
+	title:   func(r *switchRow) string { return r.Model + " on " + r.CPU },
+	columns: []string{"test", "plan", "prefill PUs", "decode PUs", "median", "p10", "p90", "goal", "samples", "bytes moved"},
+	numbers: []int{4, 5, 6, 7, 8, 9},
+	cells: func(r *switchRow) []string {
+		return []string{r.Test, r.Plan, r.Prefill, r.Decode, formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90), formatSeconds(r.Goal),
+			fmt.Sprint(len(r.Samples)), fmt.Sprint(r.Moved)}
+	},
+	header: "test,model,plan,prefill_pus,decode_pus,median_s,p10_s,p90_s,reps,switches,moved_bytes",
+	line: func(r *switchRow) string {
+		return fmt.Sprintf("%s,%s,%s,%s,%s,%.9f,%.9f,%.9f,%d,%d,%d", r.Test, csvCell(r.Model), csvCell(r.Plan), csvCell(r.Prefill), csvCell(r.Decode),
+			r.Median, r.P10, r.P90, len(r.Samples), r.Switches, r.Moved)
+	},
 }

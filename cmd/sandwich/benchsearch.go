@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -50,9 +49,6 @@ its sliding window.
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
-			return err
-		}
 		f.shapes, f.isa, f.types = []string{*shape}, o.ISA, []string{*typ}
 		key, err := f.oneKey()
 		if err == nil {
@@ -66,7 +62,7 @@ its sliding window.
 		if err != nil {
 			return err
 		}
-		return printSearches(c.OutOrStdout(), rows, *format)
+		return searchReport.print(c.OutOrStdout(), rows, *format)
 	}
 	return c
 }
@@ -139,29 +135,18 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	return rows, err
 }
 
-func printSearches(w io.Writer, rows []tuner.CompareRow, format string) error {
-	switch format {
-	case "json":
-		return printJSON(w, rows)
-	case "csv":
-		fmt.Fprintln(w, "strategy,sigma,gflops,mean_gflops,of_best,of_exhaustive,seconds,seconds_all_m,trials,trial_seconds,rules")
-		for _, r := range rows {
-			if _, err := fmt.Fprintf(w, "%s,%d,%.2f,%.2f,%.4f,%.4f,%.2f,%.0f,%d,%.3g,%d\n", r.Strategy, r.Sigma, r.GFLOPS, r.Mean,
-				r.OfBest, r.OfExhaustive, r.Seconds, r.AllM, r.Trials, r.Trial, r.Rules); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var table [][]string
-	for _, r := range rows {
-		table = append(table, searchCells(r))
-	}
-	return printTable(w, []string{"strategy", "sigma", "geomean", "mean GFLOP/s", "of best", "of exhaustive", "search", "all M", "trials", "rules"}, table,
-		1, 2, 3, 4, 5, 6, 7, 8, 9)
+var searchReport = report[tuner.CompareRow]{
+	columns: []string{"strategy", "sigma", "geomean", "mean GFLOP/s", "of best", "of exhaustive", "search", "all M", "trials", "rules"},
+	numbers: []int{1, 2, 3, 4, 5, 6, 7, 8, 9},
+	cells:   searchCells,
+	header:  "strategy,sigma,gflops,mean_gflops,of_best,of_exhaustive,seconds,seconds_all_m,trials,trial_seconds,rules",
+	line: func(r *tuner.CompareRow) string {
+		return fmt.Sprintf("%s,%d,%.2f,%.2f,%.4f,%.4f,%.2f,%.0f,%d,%.3g,%d", r.Strategy, r.Sigma, r.GFLOPS, r.Mean,
+			r.OfBest, r.OfExhaustive, r.Seconds, r.AllM, r.Trials, r.Trial, r.Rules)
+	},
 }
 
-func searchCells(r tuner.CompareRow) []string {
+func searchCells(r *tuner.CompareRow) []string {
 	or := func(have bool, text string) string {
 		if have {
 			return text

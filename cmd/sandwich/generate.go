@@ -65,9 +65,6 @@ number of positions, the logits behind every position of the prompt as little-en
 	addSampling(c, &f.sampling)
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "text", "json"); err != nil {
-			return err
-		}
 		if err := f.check(c); err != nil {
 			return usageError(err)
 		}

@@ -35,9 +35,6 @@ func newModelInspect() *cobra.Command {
 	}
 	format := formatFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(*format, "table", "json"); err != nil {
-			return err
-		}
 		f, err := gguf.Open(args[0])
 		if err != nil {
 			return usageError(err)

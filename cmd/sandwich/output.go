@@ -16,15 +16,27 @@ import (
 
 // formatFlag adds --format with its choices, the first being the default.
 func formatFlag(c *cobra.Command, choices ...string) *string {
-	return c.Flags().String("format", choices[0], "output format: "+strings.Join(choices, ", "))
+	f := &formatValue{choices[0], choices}
+	c.Flags().Var(f, "format", "output format: "+strings.Join(choices, ", "))
+	return &f.format
 }
 
-func checkFormat(format string, choices ...string) error {
-	if slices.Contains(choices, format) {
-		return nil
-	}
-	return usageError(fmt.Errorf("unknown format %q: use %s", format, strings.Join(choices, ", ")))
+// formatValue is a pflag.Value that takes nothing but its choices.
+type formatValue struct {
+	format  string
+	choices []string
 }
+
+func (f *formatValue) Set(format string) error {
+	if !slices.Contains(f.choices, format) {
+		return fmt.Errorf("unknown format: use %s", strings.Join(f.choices, ", "))
+	}
+	f.format = format
+	return nil
+}
+
+func (f *formatValue) String() string { return f.format }
+func (f *formatValue) Type() string   { return "string" }
 
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

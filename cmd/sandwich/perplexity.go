@@ -37,9 +37,6 @@ exponential of the mean negative log-likelihood.`,
 	c.Flags().IntVar(&window, "ctx", 256, "tokens of a window")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(*format, "table", "json", "csv"); err != nil {
-			return err
-		}
 		if window < 4 || window > 1<<20 {
 			return usageError(fmt.Errorf("--ctx %d: give a number of tokens from 4 to %d", window, 1<<20))
 		}

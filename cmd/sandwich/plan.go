@@ -40,9 +40,6 @@ func newPlanShow() *cobra.Command {
 	}
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(*format, "text", "json"); err != nil {
-			return err
-		}
 		b, err := plans.Read(args[0])
 		if err != nil {
 			return planError(err)
@@ -74,9 +71,6 @@ host, instruction set or model.`,
 	c.Flags().StringVar(&modelArg, "model", "", "GGUF file to verify against (default: no model)")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(*format, "text", "json"); err != nil {
-			return err
-		}
 		verdict, err := verifyPlan(args[0], host, modelArg)
 		if err != nil {
 			return err
@@ -177,9 +171,6 @@ func newPlanDiff() *cobra.Command {
 	c.Flags().BoolVar(&exit, "exit-code", false, "exit with 1 where the plans differ")
 	format := formatFlag(c, "text", "json", "markdown")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkFormat(*format, "text", "json", "markdown"); err != nil {
-			return err
-		}
 		a, err := plans.Read(args[0])
 		if err != nil {
 			return planError(err)

@@ -44,9 +44,6 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 	c.Flags().StringVar(&matrix, "matrix", "", "show this measured matrix only")
 	format := formatFlag(c, "tree", "table", "json", "yaml", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "tree", "table", "json", "yaml", "svg"); err != nil {
-			return err
-		}
 		p, err := source.read()
 		if err != nil {
 			return err

@@ -65,9 +65,6 @@ first. Of the PUs that removes leave, decode runs on those, and prefill on all.`
 	fs.IntVar(&f.bounds.MaxTrees, "max-trees", 0, "with --enumerate: end the walk after this many trees; 0 is no end")
 	format := formatFlag(c, "tree", "table", "json", "svg")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "tree", "table", "json", "svg"); err != nil {
-			return err
-		}
 		f.format = *format
 		if !c.Flags().Changed("limit") && f.format != "json" {
 			f.limit = listed

@@ -68,9 +68,6 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs.BoolVar(&f.explain, "explain", false, "print the whole plan, and what was rejected and why")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFormat(*format, "text", "json"); err != nil {
-			return err
-		}
 		f.format = *format
 		if !c.Flags().Changed("seq-max") {
 			f.options.SeqMax = 0 // 2048, or the model's context where that is less
