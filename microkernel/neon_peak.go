@@ -11,7 +11,10 @@ import (
 func neonPeakCode(s PeakSpec, f Features) (code []byte, ops int, err error) {
 	const accs, x, y = 24, a64.V(30), a64.V(31)
 	op, perInstruction, level, xv, yv := a64.FMLA, 8, a64.Base, math.Float32bits(0.999), math.Float32bits(0.001)
-	if s.Type == "int8" {
+	switch s.Type {
+	case "bf16":
+		op, perInstruction, level, xv, yv = a64.BFMMLA, 32, a64.BF16, 0x3f7f3f7f, 0xba833a83 // 0.996 times minus and plus 0.001
+	case "int8":
 		op, perInstruction, level, xv, yv = a64.SDOT, 32, a64.DotProd, 0x5a3c6921, 0x1ee5372d
 		if f.Has(HasI8MM) {
 			op, perInstruction, level = a64.SMMLA, 64, a64.I8MM

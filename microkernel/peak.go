@@ -48,6 +48,8 @@ func (s PeakSpec) supported(f Features) bool {
 		return f.Has(HasNEON)
 	case PeakSpec{NEON, "int8"}:
 		return f.Has(HasNEON | HasDotProd)
+	case PeakSpec{NEON, "bf16"}:
+		return f.Has(HasNEON | HasArmBF16)
 	case PeakSpec{Go, "f32"}:
 		return true
 	}

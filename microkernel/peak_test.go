@@ -56,7 +56,7 @@ func TestPeakKernelsRun(t *testing.T) {
 }
 
 func TestPeakIsGated(t *testing.T) {
-	for _, s := range PeakSpecs(HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasBF16) {
+	for _, s := range PeakSpecs(HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasBF16 | HasNEON | HasArmBF16) {
 		if s.ISA == Go {
 			continue
 		}

@@ -90,6 +90,9 @@ func (s *session) choose(f *sessionFlags) error {
 	}
 	s.plan, s.verdict = c.plan, c.verdict
 	options := plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa}
+	if slices.ContainsFunc(s.plan.Weights, func(w plans.WeightPlan) bool { return w.Compute == plans.ComputeBF16 }) {
+		options.Compute = plans.ComputeBF16 // which a plan may have without the flag
+	}
 	s.replan = func(service *plans.ServiceConfig) (*plans.Plan, error) {
 		o := options
 		o.Service = service
