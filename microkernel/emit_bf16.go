@@ -62,21 +62,5 @@ func (e *pairTile) step(i int) {
 	for j, w := range e.w {
 		e.I(asm.VMOVUPS, w, e.b(j, 64*i, 64))
 	}
-	for r := range e.s.MR {
-		x := e.a(r, 4*i)
-		if e.s.Form == Load {
-			e.I(asm.VBROADCASTSS, e.x, x)
-		}
-		for j := range e.v {
-			acc := e.acc[r*e.v+j]
-			switch {
-			case e.s.Form == Embed:
-				e.I(asm.VDPBF16PS, acc, e.w[j], x.Bcast())
-			case e.w == nil:
-				e.I(asm.VDPBF16PS, acc, e.x, e.b(j, 64*i, 64))
-			default:
-				e.I(asm.VDPBF16PS, acc, e.x, e.w[j])
-			}
-		}
-	}
+	e.multiply(asm.VDPBF16PS, e.w, e.x, 4*i, func(j int) asm.Mem { return e.b(j, 64*i, 64) })
 }

@@ -64,20 +64,26 @@ func (e *floatTile) step(k int) {
 	for j, w := range e.w {
 		e.widen(w, j, k)
 	}
+	e.multiply(asm.VFMADD231PS, e.w, e.x, 4*k, func(j int) asm.Mem { return e.b(j, 64*k, 32) })
+}
+
+// multiply adds one k, or pair of k, to all accumulators: vectors w of W, or where there are none operands in memory, times the element of each
+// row at disp, through x where the form loads it.
+func (e *emitter) multiply(op *asm.Op, w []asm.Vec, x asm.Vec, disp int, memory func(j int) asm.Mem) {
 	for r := range e.s.MR {
-		x := e.a(r, 4*k)
+		a := e.a(r, disp)
 		if e.s.Form == Load {
-			e.I(asm.VBROADCASTSS, e.x, x)
+			e.I(asm.VBROADCASTSS, x, a)
 		}
 		for j := range e.v {
 			acc := e.acc[r*e.v+j]
 			switch {
 			case e.s.Form == Embed:
-				e.I(asm.VFMADD231PS, acc, e.w[j], x.Bcast())
-			case e.w == nil:
-				e.I(asm.VFMADD231PS, acc, e.x, e.b(j, 64*k, 32))
+				e.I(op, acc, w[j], a.Bcast())
+			case w == nil:
+				e.I(op, acc, x, memory(j))
 			default:
-				e.I(asm.VFMADD231PS, acc, e.x, e.w[j])
+				e.I(op, acc, x, w[j])
 			}
 		}
 	}
