@@ -24,6 +24,9 @@ func testBundle(t testing.TB) *Bundle {
 	p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 1, 2
 	return &Bundle{Plan: *p, Host: *h, Evidence: Evidence{
 		Version: 1, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick", Seed: 1, Budget: 60, Spent: 59.5, Noise: 0.01, Trials: 10,
+		EarlyStop: "after three M that one schedule wins",
+		Searches: []Search{{Phase: "decode", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}, Lengths: 9, Trials: 10, Noise: 0.01, Reopened: []int{8}, Reused: 16, Cut: 1},
+			{Phase: "prefill", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}}},
 		Kernels:   []Trial{{Phase: "decode", Weight: WeightKey{768, 768, "q8_0"}, M: 1, Schedule: "x", Tried: 3, Seconds: profiles.NewFigure("s", []float64{1e-5, 2e-5})}},
 		Finalists: []Arm{{Name: "winner", Test: "pp512", Unit: "tokens/s", Samples: []float64{100.5, 101}}},
 		Rejected:  []Rejected{{Candidate: "all PUs in decode", Reason: "slower by 3 %"}},

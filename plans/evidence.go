@@ -19,11 +19,54 @@ type Evidence struct {
 	Seed      uint64     `yaml:"seed" json:"seed"`
 	Budget    float64    `yaml:"budget_s" json:"budget_s"`
 	Spent     float64    `yaml:"spent_s" json:"spent_s"`
-	Noise     float64    `yaml:"aa_noise" json:"aa_noise"` // A/A: relative difference of two equal arms
-	Trials    int        `yaml:"trials" json:"trials"`     // kernels timed
+	Noise     float64    `yaml:"aa_noise" json:"aa_noise"`                         // A/A: relative difference of two equal arms
+	Trials    int        `yaml:"trials" json:"trials"`                             // kernels timed
+	EarlyStop string     `yaml:"early_stop,omitempty" json:"early_stop,omitempty"` // when a search of kernels reuses a schedule for all larger M
+	Searches  []Search   `yaml:"searches,omitempty" json:"searches,omitempty"`
 	Kernels   []Trial    `yaml:"kernels,omitempty" json:"kernels,omitempty"`
 	Finalists []Arm      `yaml:"finalists,omitempty" json:"finalists,omitempty"`
 	Rejected  []Rejected `yaml:"rejected,omitempty" json:"rejected,omitempty"`
+}
+
+// Search is how one kernel table came about.
+type Search struct {
+	Phase    string    `json:"phase"` // prefill or decode
+	PUs      string    `json:"pus"`
+	Weight   WeightKey `json:"weight"`
+	Lengths  int       `json:"lengths"`               // M that were searched, or taken over from an equal search
+	Trials   int       `json:"trials"`                // kernels timed
+	Noise    float64   `json:"aa_noise"`              // A/A: median relative difference of the incumbent timed twice
+	Reopened []int     `json:"reopened,omitempty"`    // M at which a crossed regime let all micro-kernels compete again
+	Reused   int       `json:"reused_from,omitempty"` // first M that the early stop left to the schedule of smaller ones; 0: none
+	Cut      int       `json:"cut,omitempty"`         // lengths that the budget left to the untuned default
+}
+
+// searchDoc is the one-line form in evidence.yaml.
+type searchDoc struct {
+	Phase    string  `yaml:"phase"`
+	PUs      string  `yaml:"pus"`
+	Weight   keyText `yaml:"weight"`
+	Lengths  int     `yaml:"lengths"`
+	Trials   int     `yaml:"trials"`
+	Noise    float64 `yaml:"aa_noise"`
+	Reopened []int   `yaml:"reopened,omitempty"`
+	Reused   int     `yaml:"reused_from,omitempty"`
+	Cut      int     `yaml:"cut,omitempty"`
+}
+
+// MarshalYAML writes a search on one line.
+func (s Search) MarshalYAML() (any, error) {
+	return profiles.FlowYAML(searchDoc{s.Phase, s.PUs, keyText(s.Weight), s.Lengths, s.Trials, s.Noise, s.Reopened, s.Reused, s.Cut})
+}
+
+// UnmarshalYAML reads what MarshalYAML writes.
+func (s *Search) UnmarshalYAML(unmarshal func(any) error) error {
+	var d searchDoc
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	*s = Search{d.Phase, d.PUs, WeightKey(d.Weight), d.Lengths, d.Trials, d.Noise, d.Reopened, d.Reused, d.Cut}
+	return nil
 }
 
 // Trial is the winner of one (phase, weight, M).
@@ -99,6 +142,11 @@ func (e *Evidence) check() error {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return fmt.Errorf("arm %.40q has the sample %v", a.Name, v)
 			}
+		}
+	}
+	for _, s := range e.Searches {
+		if !(s.Noise >= 0) || math.IsInf(s.Noise, 0) {
+			return fmt.Errorf("the search of %s has a noise of %v", s.Weight, s.Noise)
 		}
 	}
 	for _, v := range []float64{e.Budget, e.Spent, e.Noise, float64(e.Trials)} {

@@ -57,6 +57,7 @@ type EvidenceBrief struct {
 	Spent     float64 `json:"spent_s"`
 	Noise     float64 `json:"aa_noise"`
 	Trials    int     `json:"trials"`
+	EarlyStop string  `json:"early_stop,omitempty"`
 	Finalists []Arm   `json:"finalists"`
 	Rejected  int     `json:"rejected"`
 }
@@ -73,7 +74,7 @@ func (b *Bundle) Show() Summary {
 	if e := &b.Evidence; e.Version != 0 {
 		s.Evidence = &EvidenceBrief{
 			Build: e.Build, Created: e.Created, Strategy: e.Strategy, Effort: e.Effort, Seed: e.Seed, Budget: e.Budget, Spent: e.Spent,
-			Noise: e.Noise, Trials: e.Trials, Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
+			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop, Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
 		}
 	}
 	return s

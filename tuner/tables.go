@@ -194,14 +194,13 @@ func (t *tuning) record(j *job, set service.Set) {
 				Schedule: a.Schedule.String(), Tried: a.Tried, Seconds: profiles.NewFigure("s", a.Seconds)})
 		}
 	}
+	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: set.PUs.String(), Weight: j.key,
+		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: round(r.Noise), Reopened: r.Reopened, Reused: r.Reused, Cut: r.Cut})
 	if t.rig == nil {
 		t.noise = append(t.noise, r.Noise)
 	}
 	if r.Cut > 0 {
 		t.reject(name, fmt.Sprintf("%d of %d lengths were not searched: the budget was over", r.Cut, len(r.Anchors)))
-	}
-	if r.Reused > 0 {
-		t.reject(fmt.Sprintf("%s from m %d", name, r.Reused), "reused: "+search.ReuseCriterion())
 	}
 	for _, x := range r.Rejected {
 		t.reject(x.Candidate, x.Reason)

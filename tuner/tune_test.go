@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,20 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	}
 	if ev.Trials == 0 || len(ev.Kernels) == 0 || len(ev.Finalists) == 0 || ev.Strategy != "sandwich" || ev.Effort != "quick" || ev.Spent <= 0 {
 		t.Errorf("evidence %+v", ev)
+	}
+	tables := 0
+	for i, ph := range []string{"prefill", "decode"} {
+		for _, table := range phaseOf(&b.Plan, i).Tables {
+			if tables++; !slices.ContainsFunc(ev.Searches, func(s plans.Search) bool { return s.Phase == ph && s.Weight == table.WeightKey && s.Lengths+s.Cut > 0 }) {
+				t.Errorf("the evidence does not say how the %s table of %s was found", ph, table.WeightKey)
+			}
+			if last := table.Rules[len(table.Rules)-1]; last.MHi != 0 {
+				t.Errorf("the last rule of %s ends at m %d", table.WeightKey, last.MHi)
+			}
+		}
+	}
+	if tables == 0 || ev.EarlyStop == "" {
+		t.Errorf("%d tables, early stop %q", tables, ev.EarlyStop)
 	}
 	unpinned := false
 	for _, a := range ev.Finalists {
@@ -232,5 +247,31 @@ func TestCompareStrategies(t *testing.T) {
 	o.Strategies, o.HeldOut = nil, []int{33}
 	if _, err := Compare(context.Background(), o); err == nil {
 		t.Error("an m beyond the largest is not refused")
+	}
+}
+
+// A comparison with a journal times what it holds not again, whichever strategies join, and refuses one of another seed.
+func TestCompareGoesOn(t *testing.T) {
+	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 8, Strategies: []string{"cost-model"}}
+	o.Budget, o.Journal = 5*time.Second, filepath.Join(t.TempDir(), "search.journal")
+	trials := func() int {
+		t.Helper()
+		if _, err := Compare(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(o.Journal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(data), "for cost-model")
+	}
+	n := trials()
+	o.Strategies = []string{"scale-up", "cost-model"}
+	if again := trials(); n == 0 || again != n {
+		t.Errorf("%d trials, and %d after the second run", n, again)
+	}
+	o.Seed++
+	if _, err := Compare(context.Background(), o); !errors.Is(err, ErrJournal) {
+		t.Errorf("another seed: %v", err)
 	}
 }

@@ -265,6 +265,9 @@ func printPlan(w io.Writer, s plans.Summary) error {
 		rows = append(rows,
 			[]string{"made", fmt.Sprintf("%s by %s, strategy %s, effort %s, seed %d", e.Created, orUnknown(e.Build), orNone(e.Strategy), orNone(e.Effort), e.Seed)},
 			[]string{"search", fmt.Sprintf("%d kernel trials in %s of %s, A/A noise %.1f %%, %d candidates rejected", e.Trials, formatSeconds(e.Spent), formatSeconds(e.Budget), 100*e.Noise, e.Rejected)})
+		if e.EarlyStop != "" {
+			rows = append(rows, []string{"early stop", e.EarlyStop})
+		}
 	}
 	for _, r := range rows {
 		fmt.Fprintf(w, "  %-12s %s\n", r[0], r[1])

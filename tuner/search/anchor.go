@@ -19,8 +19,8 @@ var errSpent = errors.New("budget of the anchor is spent")
 type anchor struct {
 	*run
 	m         int
-	columns   int // of the present trials
-	narrow    int // columns that the search began with
+	rows      int // of the present trials, and
+	columns   int // their columns
 	began     time.Duration
 	share     time.Duration
 	entries   map[plans.Schedule]*entry
@@ -42,13 +42,22 @@ type entry struct {
 func (e *entry) fast() float64 { return e.sample.Fast() }
 
 func (r *run) newAnchor(m int, share time.Duration) *anchor {
-	n := r.columns(m)
-	return &anchor{run: r, m: m, columns: n, narrow: n, inside: r.insideOf(m), began: r.o.Clock(), share: share, entries: map[plans.Schedule]*entry{}}
+	return &anchor{run: r, m: m, rows: r.rows(m), columns: r.columns(m), inside: r.insideOf(m), began: r.o.Clock(), share: share, entries: map[plans.Schedule]*entry{}}
 }
 
 // columnUnit is the widest slice of the rules of thumb: a sub-problem gives every thread as many columns, again and again, so that no thread waits for a last slice more than it would on
 // the whole weight.
 const columnUnit = 512
+
+// mostRows is how many rows of C a trial computes at most until finalists are decided: more of them only add slices of the same kind.
+const mostRows = 512
+
+func (r *run) rows(m int) int {
+	if r.isolated { // one M, as a compiler of static shapes sees it
+		return m
+	}
+	return min(m, mostRows)
+}
 
 // columns is how many columns of C a trial computes. A call that the roof says takes longer than a few milliseconds is timed on a narrower
 // weight. Widths are doublings of the unit, so that a roof measured once more hardly moves them: a resumed search wants the same trials.
@@ -136,7 +145,7 @@ func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error)
 	return e, nil
 }
 
-func (a *anchor) call(s plans.Schedule, l Limit) (Sample, error) { return a.callAt(a.m, s, l) }
+func (a *anchor) call(s plans.Schedule, l Limit) (Sample, error) { return a.callAt(a.rows, s, l) }
 
 func (a *anchor) callAt(m int, s plans.Schedule, l Limit) (Sample, error) {
 	if err := context.Cause(a.ctx); err != nil {
@@ -166,7 +175,8 @@ func (a *anchor) again(reps int, list ...*entry) error {
 	return nil
 }
 
-// gains says whether x is faster than y. A near tie is measured again, both in turn.
+// gains says whether x is faster than y. A near tie is measured again, both in turn; where schedules settle, once is enough and less than half of what
+// counts there is no gain.
 func (a *anchor) gains(x, y *entry) (bool, error) {
 	if x == nil || x == y {
 		return false, nil
@@ -174,10 +184,14 @@ func (a *anchor) gains(x, y *entry) (bool, error) {
 	if y == nil {
 		return true, nil
 	}
+	rounds, least := 2, 0.003
+	if a.m > reuseFrom {
+		rounds, least = 1, reuseGain/2
+	}
 	for round := 0; ; round++ {
 		ratio := x.fast() / y.fast()
-		if round == 2 || math.Abs(ratio-1) > a.margin() || x.sample.Stopped {
-			return ratio < 0.997, nil
+		if round == rounds || math.Abs(ratio-1) > a.margin() || x.sample.Stopped {
+			return ratio < 1-least, nil
 		}
 		if err := a.again(2, y, x); err != nil {
 			return false, err
@@ -212,7 +226,7 @@ func (a *anchor) timeHints() error {
 		return nil
 	}
 	for _, h := range a.p.Hints(a.m) {
-		s := newSpace(a.p, MicroKernel{h.Kernel, h.Widen}, a.m, a.columns)
+		s := a.space(MicroKernel{h.Kernel, h.Widen})
 		if _, err := a.time(s.legal(h), "hint", searching); err != nil {
 			return err
 		}
@@ -247,7 +261,12 @@ func (a *anchor) ranked() []*entry {
 }
 
 // scale turns seconds of the sub-problem into seconds of the whole.
-func (a *anchor) scale() float64 { return float64(a.p.Key.N) / float64(a.columns) }
+func (a *anchor) scale() float64 {
+	return float64(a.m) / float64(a.rows) * float64(a.p.Key.N) / float64(a.columns)
+}
+
+// space is the slices that a trial of a micro-kernel may have.
+func (a *anchor) space(k MicroKernel) space { return newSpace(a.p, k, a.rows, a.columns) }
 
 func (a *anchor) report(e *entry, stage string) {
 	ev := Event{Phase: a.p.Phase, Key: a.p.Key, M: a.m, Stage: stage, Schedule: e.schedule,

@@ -83,7 +83,7 @@ func (a *anchor) decide() error {
 		return nil
 	}
 	reps := a.rounds(chosen)
-	if wide := a.affordableColumns(chosen, reps+1); wide > a.columns {
+	if wide := a.affordable(chosen, reps+1); wide > 0 {
 		if err := a.measureWide(chosen, wide); err != nil {
 			return err
 		}
@@ -141,15 +141,15 @@ func (a *anchor) chooseFinalists() []*finalist {
 	return out
 }
 
-// measureWide times the finalists afresh on more columns: samples of different widths do not mix. Those that the budget has time for stay.
+// measureWide times the finalists afresh on all rows and more columns: samples of different widths do not mix. Those that the budget has time for stay.
 func (a *anchor) measureWide(chosen []*finalist, columns int) error {
-	before := a.columns
-	a.columns = columns
+	rows, narrow := a.rows, a.columns
+	a.rows, a.columns = a.m, columns
 	for _, f := range chosen {
 		first, err := a.call(f.schedule, Limit{MinReps: 1, MaxReps: 1})
 		if err != nil {
 			if len(a.finalists) == 0 {
-				a.columns = before
+				a.rows, a.columns = rows, narrow
 			}
 			return err
 		}
@@ -225,28 +225,32 @@ func sortFinalists(list []*finalist) {
 	slices.SortStableFunc(list, func(x, y *finalist) int { return cmp.Compare(x.cost(), y.cost()) })
 }
 
-// affordableColumns is how many columns can be computed in what is left of the anchor's share when each finalist is called the given number of times.
-func (a *anchor) affordableColumns(finalists []*finalist, calls int) int {
+// affordable is how many columns of all rows can be computed in what is left of the anchor's share when each finalist is called the given number of times; 0 where that is no better than
+// what was timed before.
+func (a *anchor) affordable(finalists []*finalist, calls int) int {
 	widest := a.widest(a.m)
-	if a.columns >= widest {
-		return a.columns
+	if a.columns >= widest && a.rows == a.m {
+		return 0
 	}
-	left := (1 - a.spent()) * a.share.Seconds()
-	round := 0.0 // seconds to call each once
+	round := 0.0 // seconds to compute one column with each once
 	for _, f := range finalists {
-		round += f.fast()
+		round += f.fast() / float64(a.columns) * float64(a.m) / float64(a.rows)
 	}
 	if a.inside > 0 {
 		round *= 2
 	}
-	wide := float64(a.columns) * left / float64(calls) / round
-	if wide >= float64(widest) {
+	n := (1 - a.spent()) * a.share.Seconds() / float64(calls) / round
+	least := a.columns
+	if a.rows == a.m {
+		least *= 2
+	}
+	switch columns := int(n) / columnUnit * columnUnit; {
+	case n >= float64(widest):
 		return widest
+	case columns >= least:
+		return columns
 	}
-	if n := int(wide) / columnUnit * columnUnit; n >= 2*a.columns {
-		return n
-	}
-	return a.columns
+	return 0
 }
 
 // outcome picks the winner: the fastest, unless the schedule of the anchor before, or else the incumbent, is as fast within the noise. Few schedules make a small

@@ -22,7 +22,7 @@ func (scaleUp) anchor(a *anchor) error {
 	}
 	const levels = 3
 	for _, k := range tilesOf(ranked, a.o.Effort.Starts) {
-		s := newSpace(a.p, k, a.m, a.columns)
+		s := a.space(k)
 		cur, err := a.time(s.tile(), "scale up", screening)
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func (scaleUp) anchor(a *anchor) error {
 func (a *anchor) screenTiles(groups []tileGroup) ([]*entry, error) {
 	var out []*entry
 	for _, g := range groups {
-		e, err := a.time(newSpace(a.p, g.variants[0], a.m, a.columns).tile(), "screening", screening)
+		e, err := a.time(a.space(g.variants[0]).tile(), "screening", screening)
 		if err != nil {
 			return nil, err
 		}
@@ -114,14 +114,14 @@ func (c *costModel) measure(a *anchor) error {
 			break
 		}
 		k := g.variants[0]
-		s := newSpace(a.p, k, a.m, a.columns)
+		s := a.space(k)
 		e, err := a.time(s.guess(a.p.CacheL1, a.p.CacheL2), "screening", searching)
 		if err != nil {
 			return err
 		}
 		if e != nil {
 			c.kernels = append(c.kernels, k)
-			c.flop = append(c.flop, 2*float64(a.m)*float64(a.columns)*float64(a.p.Key.K)/e.fast()/float64(a.p.Threads))
+			c.flop = append(c.flop, 2*float64(a.rows)*float64(a.columns)*float64(a.p.Key.K)/e.fast()/float64(a.p.Threads))
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
 	if k.Spec.Prefetch > 0 {
 		k.Spec.Prefetch = prefetches[a.rng.IntN(len(prefetches))]
 	}
-	s := newSpace(a.p, k, a.m, a.columns)
+	s := a.space(k)
 	c := s.tile()
 	for d, whole := range [dims]int{dimK: s.key.K, dimN: s.columns, dimM: s.m} {
 		unit := s.size(c, dim(d))
@@ -212,7 +212,6 @@ const StaticTrials = randomDraws
 
 func (s static) anchor(a *anchor) error {
 	a.columns = a.widest(a.m)
-	a.narrow = a.columns
 	return s.random.anchor(a)
 }
 
@@ -233,7 +232,7 @@ func (exhaustive) anchor(a *anchor) error {
 	}
 	kernels := kernelsOf(ranked, exhaustiveKernels)
 	if narrow := columnUnit * a.p.Threads; narrow < a.columns && a.m >= 64 {
-		a.columns, a.narrow = narrow, narrow
+		a.columns = narrow
 		a.forget()
 	}
 	if err := a.sweep(kernels); err != nil {
@@ -246,7 +245,7 @@ func (exhaustive) anchor(a *anchor) error {
 // sweep times the grid of each micro-kernel.
 func (a *anchor) sweep(kernels []MicroKernel) error {
 	for _, k := range kernels {
-		s := newSpace(a.p, k, a.m, a.columns)
+		s := a.space(k)
 		for _, c := range append(s.grid(), s.guess(a.p.CacheL1, a.p.CacheL2)) {
 			for _, w := range a.p.Ways {
 				if a.spent() > gridEnds {

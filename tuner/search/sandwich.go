@@ -27,7 +27,7 @@ func (f *fastStartFinetune) anchor(a *anchor) error {
 		return err
 	}
 	for _, k := range tilesOf(ranked, a.o.Effort.Starts) {
-		if err := a.fastStart(newSpace(a.p, k, a.m, a.columns), fastStartEnds); err != nil {
+		if err := a.fastStart(a.space(k), fastStartEnds); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (a *anchor) finetune(until float64) error {
 	bases := a.ranked()
 	bases = bases[:min(programs, len(bases))]
 	for i, b := range bases {
-		s := newSpace(a.p, b.kernel(), a.m, a.columns)
+		s := a.space(b.kernel())
 		for j, w := range a.p.Ways {
 			// The stages of all programs and schemes share the time that is left evenly.
 			done := float64(i*len(a.p.Ways)+j+1) / float64(len(bases)*len(a.p.Ways))
@@ -131,7 +131,7 @@ func (a *anchor) tryPacking(until float64) error {
 		return nil
 	}
 	next := ranked[0].schedule
-	if next.Pack || !newSpace(a.p, ranked[0].kernel(), a.m, a.columns).packs(next) {
+	if next.Pack || !a.space(ranked[0].kernel()).packs(next) {
 		return nil
 	}
 	next.Pack = true

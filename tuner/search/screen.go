@@ -71,7 +71,7 @@ func (a *anchor) screenVariants(head *entry, g tileGroup, until float64) (out []
 }
 
 func (a *anchor) timeGuess(k MicroKernel) (*entry, error) {
-	return a.time(newSpace(a.p, k, a.m, a.columns).guess(a.p.CacheL1, a.p.CacheL2), "screening", screening)
+	return a.time(a.space(k).guess(a.p.CacheL1, a.p.CacheL2), "screening", screening)
 }
 
 func sortFastest(list []*entry) {

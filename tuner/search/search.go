@@ -148,7 +148,7 @@ func (r *run) regime(m int) roofline.Regime {
 const (
 	reuseAnchors = 3
 	reuseFrom    = 128
-	reuseSteady  = 0.03
+	reuseSteady  = 0.05
 	reuseGain    = 0.02 // less is no gain over the schedule of the anchor before
 )
 

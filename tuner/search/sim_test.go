@@ -19,6 +19,7 @@ type machine struct {
 	l1, l2   int
 	noise    float64 // of one call, relative
 	spikes   float64 // probability of a call disturbed to twice its time
+	waits    float64 // part of its time that a kernel without a spread prefetch takes longer where several row tiles pass over a block
 	rng      *rand.Rand
 	clock    time.Duration
 	calls    int
@@ -59,7 +60,11 @@ func (h *machine) exact(key plans.WeightKey, columns, m int, s plans.Schedule) f
 	}
 	stream := float64(columns) * float64(key.K) * bits / 8 / h.bandw
 	stream *= 1 + 0.1*float64(rows-1)/float64(rows) // panels read again from a farther cache
-	return math.Max(compute, stream) + 3e-6
+	total := math.Max(compute, stream) + 3e-6
+	if !s.Kernel.Spread && m > s.Kernel.MR {
+		total *= 1 + h.waits
+	}
+	return total
 }
 
 func (h *machine) Time(t Trial) (Sample, error) {
