@@ -32,7 +32,7 @@ type tileSite struct {
 // tileState is the arguments of the kernel, and its registers while Go does the work of a tile instruction. It is on no stack, which might
 // grow, and so move, between two instructions of the kernel; and the generated code knows its address.
 var tileState struct {
-	args  amxArgs
+	args  amxKept
 	reg   [16]uint64 // by number; the stack pointer and the frame pointer stay
 	mask  [8]uint64
 	vec   [32][64]byte
@@ -206,11 +206,11 @@ func tileLength(b []byte) int {
 // run is Kernel.Run.
 func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 	return func(g *GemmArgs) {
-		args := &tileState.args
-		args.tileArgs = k.tileArgs(g, g.N)
-		for i := range args.work {
-			args.work[i] = 0xA5
+		args := &tileState.args.amxArgs
+		for i := range unsafe.Slice((*byte)(unsafe.Pointer(&tileState.args)), unsafe.Sizeof(tileState.args)) {
+			*(*byte)(unsafe.Add(unsafe.Pointer(args), i)) = 0xA5
 		}
+		k.aimAMX(args, g)
 		for _, higher := range []bool{true, false} {
 			f := k.rowTiles(&args.tileArgs, g, 1, higher)
 			if !f.Valid() {

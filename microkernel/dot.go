@@ -15,7 +15,7 @@ const (
 	MMLA               // arm64 SMMLA, two rows by two columns, eight k
 	SDot               // arm64 SDOT
 	MulL               // arm64 SMULL and SADALP
-	AMX                // TDPBSUD on tile registers, of q8_0
+	AMX                // TDPBSSD on tile registers
 	MOPA               // SMOPA of SME: outer products of four k
 	DPBF16             // VDPBF16PS
 	BFMMLA             // arm64 BFMMLA, two rows by two columns, four k

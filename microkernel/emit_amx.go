@@ -11,36 +11,69 @@ import (
 // amxRows is the rows of a tile register.
 const amxRows = 16
 
-// amxArgs is what a tile function of Dot AMX gets: the weights of a turn and the sums of its spans pass through memory, since tiles are loaded
-// from there, and AMX cannot scale them.
+// amxArgs is what a tile function of Dot AMX gets: weights as bytes, and the sums of spans, pass through memory, since tiles are loaded from
+// there, and AMX cannot scale them.
 type amxArgs struct {
 	tileArgs
-	work [amxWork + 64]byte // of which the function takes what begins at a multiple of 64
+	each  uintptr            // bytes from the weights of a turn to those of the next: amxTurnBytes, or 0 where each turn takes the place of the one before
+	keep  uintptr            // 1: they stay for the row tiles after the first
+	ready uintptr            // 1: they are there
+	work  [amxWork + 64]byte // of which the function takes what begins at a multiple of 64
 }
 
-// The work space: for each span of k that shares scales, at most two in a turn, [16 rows][16 columns]int32 sums; then, of weights that are not
-// packed as bytes, [8][16 columns][4 k]int8.
+// amxKept is amxArgs with room for the weights of amxTurns turns.
+type amxKept struct {
+	amxArgs
+	_ [(amxTurns - 1) * amxTurnBytes]byte // goes on where work ends
+}
+
+// The work space: for each span of k that shares scales, at most two in a turn, [16 rows][16 columns]int32 sums; then weights,
+// [8][16 columns][4 k]int8 for each turn.
 const (
-	amxSumBytes = 4 * amxRows * PanelWidth
-	amxWeights  = 2 * amxSumBytes
-	amxWork     = amxWeights + turnK*PanelWidth
+	amxSumBytes  = 4 * amxRows * PanelWidth
+	amxTurnBytes = turnK * PanelWidth
+	amxWeights   = 2 * amxSumBytes
+	amxWork      = amxWeights + amxTurnBytes
+	amxTurns     = 32 // 16 KiB, a third of the first-level cache of the CPUs that have AMX
 )
 
 // runAMX is Run for Dot AMX.
 func (k *Kernel) runAMX(g *GemmArgs) {
-	args := amxArgs{tileArgs: k.tileArgs(g, g.N)}
-	k.runRows(&args.tileArgs, g, 1)
+	if k.keepsWeights(g) {
+		var args amxKept
+		k.aimAMX(&args.amxArgs, g)
+		k.runRows(&args.tileArgs, g, 1)
+	} else {
+		var args amxArgs
+		k.aimAMX(&args, g)
+		k.runRows(&args.tileArgs, g, 1)
+	}
 	runtime.KeepAlive(g)
 }
 
+// keepsWeights says that several row tiles share the bytes of weights, and that there is room for all of them.
+func (k *Kernel) keepsWeights(g *GemmArgs) bool {
+	return g.M > k.spec.MR && g.K1-g.K0 <= amxTurns*turnK
+}
+
+// aimAMX is tileArgs for Dot AMX.
+func (k *Kernel) aimAMX(args *amxArgs, g *GemmArgs) {
+	args.tileArgs = k.tileArgs(g, g.N)
+	args.each, args.keep, args.ready = 0, 0, 0
+	if k.keepsWeights(g) {
+		args.each, args.keep = amxTurnBytes, 1
+	}
+}
+
 // amxTile generates the tile of the chain "block" on AMX: for each span of k that shares scales one product of tiles, whose exact integers
-// are the ones of the other dot products, and then the same conversion and FMAs. q8_0 is multiplied as it is packed, by a product of signed
-// with unsigned bytes; numbers of fewer bits become signed bytes first, sixteen rows of activations for each time.
+// are the ones of the other dot products, and then the same conversion and FMAs. Numbers become bytes with a sign before they are multiplied, which
+// the first row tile does for all of a call where there is room.
 type amxTile struct {
 	int8Tile
-	step   asm.Reg   // 64, the distance of rows of W and of sums
+	step   asm.Reg   // 64, the distance of rows of W and of sums; a single panel leaves this register free
 	work   asm.Reg   // amxArgs.work
-	zeros  asm.Vec   // the number that stands for 0, in every byte; none for q8_0
+	bytes  asm.Reg   // the weights of the turn
+	zeros  asm.Vec   // the number that stands for 0, in every byte
 	sumsOf []asm.Vec // integer sums of several rows side by side
 	scales []asm.Vec // and their products of scales
 }
@@ -61,10 +94,7 @@ func (s Spec) amxForm() int8Form {
 func (s Spec) amxRegisters(tile int) int {
 	b, f := &blockForms[s.B], s.amxForm()
 	n := tile + 2 + f.temps + f.masks + 2*amxSideBySide
-	if b.levels {
-		n++
-	}
-	if s.B != Q8_0 && b.origin > 0 {
+	if b.levels || b.origin > 0 {
 		n++
 	}
 	if s.B.Block() > turnK {
@@ -74,15 +104,15 @@ func (s Spec) amxRegisters(tile int) int {
 }
 
 func emitAMX(a *asm.Asm, s Spec) {
-	e := &amxTile{int8Tile: int8Tile{turns: newTurns(newEmitter(a, s)), form: s.amxForm()}}
-	e.step, e.work = e.pointer(), e.pointer()
+	e := &amxTile{int8Tile: int8Tile{turns: newTurns(newEmitter(a, s)), form: s.amxForm()}, step: rBS}
+	e.work, e.bytes = e.pointer(), e.pointer()
 	e.w, e.x, e.t = e.vecs(1), e.vecs(1), e.vecs(e.form.temps)
 	e.sumsOf, e.scales = e.vecs(amxSideBySide), e.vecs(amxSideBySide)
 	e.masks = e.vecs(e.form.masks)
 	if e.levels {
 		e.table = e.vec()
 	}
-	if e.unpacks() && e.origin > 0 {
+	if e.origin > 0 {
 		e.zeros = e.vec()
 	}
 	if e.perBlock() > 1 {
@@ -92,28 +122,48 @@ func emitAMX(a *asm.Asm, s Spec) {
 		e.atHead = e.loadHeads
 	}
 	e.atEnd = e.TileRelease
-	e.function(e.begin, func() {
-		e.blocks(e.mainLoop, func() {
-			if e.unpacks() {
-				e.unpack()
-			}
-			for k := 0; k < turnK; k += e.span() {
-				e.product(k)
-			}
-			for k := 0; k < turnK; k += e.span() {
-				e.scale(e.w[0], 0, k)
-				e.scaleSums(k)
-				if e.affine() {
-					e.offsets(k)
-				}
-			}
-			e.advance(e.aBase, ActQ8Bytes)
-		})
-	})
+	e.function(e.begin, e.rowTile)
 }
 
-// unpacks says that weights are not packed as bytes.
-func (e *amxTile) unpacks() bool { return e.s.B != Q8_0 }
+// rowTile is all k of a row tile, in one of two loops: the first tile makes bytes of the weights, and those after it may find them.
+func (e *amxTile) rowTile() {
+	var t amxArgs
+	again, done := e.NewLabel(), e.NewLabel()
+	e.Lea(e.bytes, asm.At(e.work, amxWeights))
+	e.Mov(e.step, e.arg(unsafe.Offsetof(t.ready)))
+	e.Test(e.step, e.step)
+	e.MovImm(e.step, 64)
+	e.Jcc(asm.NotZero, again)
+	e.blocks(e.mainLoop, func() {
+		e.unpack()
+		e.turn()
+		e.Add(e.bytes, e.arg(unsafe.Offsetof(t.each)))
+	})
+	e.Mov(e.bytes, e.arg(unsafe.Offsetof(t.keep)))
+	e.Mov(e.arg(unsafe.Offsetof(t.ready)), e.bytes)
+	e.Jmp(done)
+	e.Bind(again)
+	e.blocks(e.mainLoop, func() {
+		e.turn()
+		e.Add(e.bytes, asm.Imm32(amxTurnBytes))
+	})
+	e.Bind(done)
+}
+
+// turn is the 32 k of a turn whose weights are bytes.
+func (e *amxTile) turn() {
+	for k := 0; k < turnK; k += e.span() {
+		e.product(k)
+	}
+	for k := 0; k < turnK; k += e.span() {
+		e.scale(e.w[0], 0, k)
+		e.scaleSums(k)
+		if e.affine() {
+			e.offsets(k)
+		}
+	}
+	e.advance(e.aBase, ActQ8Bytes)
+}
 
 // The tiles of a span; the second span of a turn has the next three.
 const (
@@ -134,9 +184,8 @@ func (e *amxTile) begin() {
 	}
 	c := asm.TileConfig(rows, bytes)
 	e.LdTileCfg(e.Const(c[:]))
-	e.MovImm(e.step, 64)
 	e.setup()
-	if e.unpacks() && e.origin > 0 {
+	if e.origin > 0 {
 		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.origin)*0x01010101))
 	}
 }
@@ -148,21 +197,17 @@ func (e *amxTile) unpack() {
 		if e.origin > 0 {
 			e.I(asm.VPSUBB, e.w[0], e.w[0], e.zeros)
 		}
-		e.I(asm.VMOVUPS, asm.At(e.work, amxWeights+64*g), e.w[0])
+		e.I(asm.VMOVUPS, asm.At(e.bytes, 64*g), e.w[0])
 	}
 }
 
-// product multiplies the span of k from k0 on: signed activations, [rows][k], by weights, [k/4][16 columns][4 k].
+// product multiplies the span of k from k0 on: activations, [rows][k], by weights, [k/4][16 columns][4 k].
 func (e *amxTile) product(k0 int) {
 	t := asm.Tile(k0 / e.span() * int(amxSpan))
-	dot, weights := asm.TDPBSSD, asm.AtIndex(e.work, e.step, 1, amxWeights+16*k0)
-	if !e.unpacks() {
-		dot, weights = asm.TDPBSUD, asm.AtIndex(e.bBase[0], e.step, 1, e.quants()+16*k0)
-	}
 	e.TileLoad(t+amxA, asm.AtIndex(e.aBase[0], rLDA, 1, actQ+k0))
-	e.TileLoad(t+amxB, weights)
+	e.TileLoad(t+amxB, asm.AtIndex(e.bytes, e.step, 1, 16*k0))
 	e.TileZero(t + amxC)
-	e.TileDot(dot, t+amxC, t+amxA, t+amxB)
+	e.TileDot(asm.TDPBSSD, t+amxC, t+amxA, t+amxB)
 	e.TileStore(asm.AtIndex(e.work, e.step, 1, e.sums(k0, 0)), t+amxC)
 }
 
@@ -177,13 +222,7 @@ func (e *amxTile) scaleSums(k0 int) {
 				step(r-r0, r)
 			}
 		}
-		if e.unpacks() {
-			each(func(i, r int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], asm.At(e.work, e.sums(k0, r))) })
-		} else { // weights were taken as unsigned, with 128 added
-			each(func(i, r int) { e.I(asm.VMOVUPS, e.sumsOf[i], asm.At(e.work, e.sums(k0, r))) })
-			each(func(i, r int) { e.I(asm.VPADDD, e.sumsOf[i], e.sumsOf[i], e.a(r, actBias).Bcast()) })
-			each(func(i, _ int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], e.sumsOf[i]) })
-		}
+		each(func(i, r int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], asm.At(e.work, e.sums(k0, r))) })
 		each(func(i, r int) { e.I(asm.VMULPS, e.scales[i], e.w[0], e.a(r, actScale).Bcast()) })
 		each(func(i, r int) { e.I(asm.VFMADD231PS, e.acc[r], e.sumsOf[i], e.scales[i]) })
 	}
