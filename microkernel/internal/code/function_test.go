@@ -1,0 +1,67 @@
+package code
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestPool: constants are stored once, each aligned to its length, behind code that is padded to 64 bytes.
+func TestPool(t *testing.T) {
+	f := New("test")
+	f.Bytes = []byte{1, 2, 3}
+	word, line := []byte{1, 1, 1, 1}, bytes.Repeat([]byte{2}, 16)
+	for i, c := range []struct {
+		data []byte
+		want int
+	}{{word, 0}, {line, 16}, {word, 0}, {[]byte{3, 3, 3, 3}, 32}, {line, 16}, {[]byte{2, 2, 2, 2}, 16}, {bytes.Repeat([]byte{4}, 64), 64}} {
+		if got := f.Constant(c.data); got != c.want {
+			t.Errorf("constant %d is at %d of the pool, want %d", i, got, c.want)
+		}
+	}
+	if at := f.ClosePool(0xCC); at != 64 || len(f.Bytes) != 64+128 {
+		t.Errorf("a pool at %d, %d bytes", at, len(f.Bytes))
+	}
+	if f.Bytes[2] != 3 || f.Bytes[3] != 0xCC || f.Bytes[63] != 0xCC || !bytes.Equal(f.Bytes[80:96], line) {
+		t.Errorf("% x", f.Bytes)
+	}
+	if f.Err() != nil {
+		t.Error(f.Err())
+	}
+}
+
+// TestNoPool: code without constants is not padded.
+func TestNoPool(t *testing.T) {
+	f := New("test")
+	f.Bytes = []byte{1, 2, 3}
+	if at := f.ClosePool(0xCC); at != 3 || len(f.Bytes) != 3 {
+		t.Errorf("a pool at %d, %d bytes", at, len(f.Bytes))
+	}
+}
+
+func TestLabels(t *testing.T) {
+	f := New("test")
+	ahead := f.NewLabel()
+	if _, ok := f.Bound(ahead); ok {
+		t.Error("a new label is bound")
+	}
+	f.Bytes = append(f.Bytes, 1, 2)
+	if at := f.Target(f.Here()); at != 2 {
+		t.Errorf("here is %d", at)
+	}
+	f.Bind(ahead)
+	if at := f.Target(ahead); at != 2 || f.Err() != nil {
+		t.Errorf("the label is %d, %v", at, f.Err())
+	}
+}
+
+// TestFirstFailure: what failed first is told, with its place, whatever comes after.
+func TestFirstFailure(t *testing.T) {
+	f := New("test")
+	f.Bytes = []byte{1, 2}
+	f.Bind(f.Here())
+	f.Target(f.NewLabel())
+	if err := f.Err(); err == nil || !strings.Contains(err.Error(), "test: offset 2: label 0 bound twice") {
+		t.Error(err)
+	}
+}
