@@ -105,6 +105,56 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+// eachValid visits every spec that is valid, on whatever machine.
+func eachValid(visit func(Spec)) {
+	for _, isa := range []ISA{AVX2, AVX512, NEON} {
+		for c := range computes {
+			for b := range weightTypes {
+				for d := range dots {
+					for f := range formNames {
+						for ku := 1; ku <= maxKU; ku *= 2 {
+							s := Spec{ISA: isa, Compute: c, B: b, MR: 1, NR: PanelWidth, KU: ku, Form: Form(f), Dot: Dot(d)}
+							if s.validate() == nil { // then larger tiles may be too: there are only upper limits
+								eachValidTile(s, visit)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func eachValidTile(s Spec, visit func(Spec)) {
+	for s.NR = PanelWidth; s.NR <= maxNR; s.NR += PanelWidth {
+		for s.MR = 1; s.MR <= maxMR; s.MR++ {
+			for _, s := range []Spec{s, s.WithPrefetch(maxPrefetch), s.WithSpread()} {
+				if s.validate() == nil {
+					visit(s)
+				}
+			}
+		}
+	}
+}
+
+// TestValidSpecsAssemble: a bundle of a stranger may ask for any kernel that is valid, so that each has its registers and an encoding.
+// Short runs take every eighth, -long all.
+func TestValidSpecsAssemble(t *testing.T) {
+	n := 0
+	eachValid(func(s Spec) {
+		if n++; n%8 != 0 && !*long {
+			return
+		}
+		if _, err := s.Assemble(); err != nil {
+			t.Error(err)
+		}
+	})
+	if n == 0 {
+		t.Error("no spec is valid")
+	}
+	t.Logf("%d specs", n)
+}
+
 // TestBuildShares: a kernel built twice, or as the tail of another, is one function.
 func TestBuildShares(t *testing.T) {
 	host := Host()
