@@ -73,7 +73,10 @@ func (k MicroKernel) cost(rows int) float64 {
 	if s.Form == microkernel.Embed {
 		loads = v + fma
 	}
-	if s.B != microkernel.F32 {
+	switch {
+	case s.Compute == microkernel.ComputeBF16:
+		loads /= 2 // pairs of k, as they are packed
+	case s.B != microkernel.F32:
 		other = 2.5 * v // unpacking, once per tile and vector
 		if s.Compute == microkernel.ComputeInt8 {
 			fma, loads, other = fma/2, (v+m)/2, (m*v+v)/8 // four products a lane, and the scales of each block
