@@ -145,3 +145,19 @@ func TestAMXRefused(t *testing.T) {
 		t.Errorf("a kernel for a feature this CPU lacks: %v", err)
 	}
 }
+
+// TestAMXPeak: the compute roof of a machine with AMX is that of its tiles.
+func TestAMXPeak(t *testing.T) {
+	code, ops, err := peakCode(PeakSpec{AVX512, "int8"}, HasAVX2|HasAVX512|HasVNNI|HasAMX)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := hex.EncodeToString(code)
+	n := 0
+	for tile := range 6 { // tdpbssd tmmN, tmm6, tmm7
+		n += strings.Count(text, fmt.Sprintf("c4e2435e%02x", 0xC6|tile<<3))
+	}
+	if want := n * 2 * 16 * 16 * 64; n != 6 || ops != want || !strings.Contains(text, "c4e27849c0") {
+		t.Errorf("%d products of tiles do %d operations in %s", n, ops, text)
+	}
+}

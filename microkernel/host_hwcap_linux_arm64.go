@@ -27,12 +27,13 @@ func hwcap2() uintptr {
 // streamingBits is the length of the vectors in the streaming mode of SME that the system gives a thread; 0 without SME.
 func streamingBits() int {
 	const getVL, bytes = 64, 0xFFFF // PR_SME_GET_VL
+	const longest = 128             // the ZA array of longer vectors, 64 KiB, does not fit the stacks on which Go takes signals
 	if hwcap2()&hwcap2SME == 0 {
 		return 0
 	}
 	vl, err := unix.PrctlRetInt(getVL, 0, 0, 0, 0)
-	if err != nil {
+	if vl &= bytes; err != nil || vl > longest {
 		return 0
 	}
-	return vl & bytes * 8
+	return 8 * vl
 }

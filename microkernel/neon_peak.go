@@ -7,8 +7,11 @@ import (
 )
 
 // neonPeakCode is peakCode for arm64: 24 accumulators that sums of products are added to, on values that are neither zero nor denormal.
-// The best integer instruction that the features allow is the roof of int8.
+// The best instruction that the features allow and kernels are made of is the roof.
 func neonPeakCode(s PeakSpec, f Features) (code []byte, ops int, err error) {
+	if s.Type == "f32" && f.Has(HasSME) || s.Type == "int8" && f.Has(HasSMEInt8) {
+		return smePeakCode(s.Type == "int8", f)
+	}
 	const accs, x, y = 24, a64.V(30), a64.V(31)
 	op, perInstruction, level, xv, yv := a64.FMLA, 8, a64.Base, math.Float32bits(0.999), math.Float32bits(0.001)
 	switch s.Type {

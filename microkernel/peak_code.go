@@ -12,6 +12,9 @@ func peakCode(s PeakSpec, f Features) (code []byte, ops int, err error) {
 	if s.ISA == NEON {
 		return neonPeakCode(s, f)
 	}
+	if s == (PeakSpec{AVX512, "int8"}) && f.Has(HasAMX) {
+		return amxPeakCode()
+	}
 	vec, regs := asm.Y, 16
 	if s.ISA == AVX512 {
 		vec, regs = asm.Z, 32
