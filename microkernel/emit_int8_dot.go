@@ -106,22 +106,11 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	if plane > 0 {
 		n += e.planes[0]
 	}
-	op := asm.VPSLLD
-	if n < 0 {
-		op, n = asm.VPSRLD, -n
-	}
-	switch {
-	case n == 0 && e.wide() && plane == 0 && len(e.masks) > 0:
+	if n == 0 && e.wide() && plane == 0 && len(e.masks) > 0 {
 		e.I(asm.VPANDD, v, e.masks[0], word)
 		return
-	case n == 0:
-		e.I(asm.VMOVUPS, v, word)
-	case e.wide():
-		e.I(op, v, word, asm.Imm(n))
-	default:
-		e.I(asm.VMOVUPS, v, word)
-		e.I(op, v, v, asm.Imm(n))
 	}
+	e.shiftedWord(v, word, n)
 	switch {
 	case e.planes[plane] == 8 || e.wide() && plane > 0: // nothing to mask, or masked as it is joined
 	case e.wide():

@@ -206,18 +206,23 @@ func (e *emitter) and(dst, src asm.Vec, mask uint32) {
 // shifted brings a piece of element k of vector j into v, with its lowest bit at `to`; other bits surround it.
 func (u *unpacker) shifted(v asm.Vec, j, k, plane, to int) {
 	word, bit := u.piece(j, k, plane)
-	op, n := asm.VPSLLD, to-bit
+	u.shiftedWord(v, word, to-bit)
+}
+
+// shiftedWord brings 32-bit words from memory into v, n bits to the left, or to the right for a negative n.
+func (e *emitter) shiftedWord(v asm.Vec, word asm.Mem, n int) {
+	op := asm.VPSLLD
 	if n < 0 {
 		op, n = asm.VPSRLD, -n
 	}
 	switch {
 	case n == 0:
-		u.I(asm.VMOVUPS, v, word)
-	case u.wide():
-		u.I(op, v, word, asm.Imm(n))
-	default:
-		u.I(asm.VMOVUPS, v, word)
-		u.I(op, v, v, asm.Imm(n))
+		e.I(asm.VMOVUPS, v, word)
+	case e.wide():
+		e.I(op, v, word, asm.Imm(n))
+	default: // AVX2 shifts registers only
+		e.I(asm.VMOVUPS, v, word)
+		e.I(op, v, v, asm.Imm(n))
 	}
 }
 
