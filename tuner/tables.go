@@ -176,12 +176,13 @@ func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, erro
 	return p, err
 }
 
+// eventText is what a search does: the best so far first, since a terminal cuts the end of a line off.
 func eventText(e search.Event) string {
-	text := fmt.Sprintf("%s %s m %d %s, best %.4g GFLOP/s", e.Phase, e.Key, e.M, e.Stage, e.GFLOPS)
+	text := fmt.Sprintf("%s %s m %d, best %.4g GFLOP/s", e.Phase, e.Key, e.M, e.GFLOPS)
 	if e.OfRoof > 0 {
 		text += fmt.Sprintf(", %.0f %% of the roof", 100*e.OfRoof)
 	}
-	return text
+	return fmt.Sprintf("%s; %s: %s", text, e.Stage, e.Schedule)
 }
 
 // record writes a finished table into the evidence.
