@@ -56,7 +56,7 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.Options.SeqMax = o.MaxM
 	k := o.Key
 	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 1, Vocab: 1,
-		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: 1 + compareBytes/max(1, packedBytes(k))}}}
+		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: min(maxCompared, 1+compareBytes/max(1, packedBytes(k)))}}}
 	t := &tuning{ctx: ctx, o: o.Options, began: time.Now(), shape: shape}
 	defer t.close()
 	if err := o.checkCompare(); err != nil {
@@ -76,6 +76,9 @@ const (
 	compareBytes = 1 << 30
 	coldBytes    = 256 << 20
 )
+
+// maxCompared bounds how often the weight of a comparison occurs in its model: plans take no more.
+const maxCompared = 1 << 20
 
 func (o *CompareOptions) fill() {
 	if o.MaxM == 0 {

@@ -115,6 +115,9 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 	if f.least <= 0 || f.least > time.Minute {
 		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
 	}
+	if len(f.kv) == 0 {
+		return errors.New("--kv is empty: give f16, f32 or q8_0")
+	}
 	for _, name := range f.kv {
 		kv, err := exec.ParseKV(name)
 		if err != nil {

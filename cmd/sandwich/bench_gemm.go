@@ -148,24 +148,32 @@ func benchShape(name string, weights ...plans.WeightShape) plans.ModelShape {
 // model is a model that consists of the shapes to measure, each once, in one weight type.
 func (f *gemmFlags) model(typ string) (plans.ModelShape, error) {
 	s := benchShape("gemm")
-	t, err := gguf.ParseType(typ)
-	if err != nil {
-		return s, fmt.Errorf("--type: %w", err)
-	}
-	block, _ := t.Block()
-	for _, text := range f.shapes {
-		n, k, ok := strings.Cut(text, "x")
-		N, err1 := strconv.Atoi(n)
-		K, err2 := strconv.Atoi(k)
-		if !ok || err1 != nil || err2 != nil || N < 1 || K < 1 || N > 1<<20 || K > 1<<20 {
-			return s, fmt.Errorf("--shapes %s: give weights as NxK, such as 4096x4096, of at most %d a side", clip(text, 40), 1<<20)
+	for i, text := range f.shapes {
+		key, err := weightKey("--shapes", text, typ)
+		if err != nil {
+			return s, err
 		}
-		if K%block != 0 {
-			return s, fmt.Errorf("--shapes %s: K must be a multiple of %d for %s", text, block, t)
-		}
-		s.Weights = append(s.Weights, plans.WeightShape{Role: fmt.Sprintf("w%d", len(s.Weights)), N: N, K: K, Type: t.String(), Count: 1})
+		s.Weights = append(s.Weights, plans.WeightShape{Role: fmt.Sprintf("w%d", i), N: key.N, K: key.K, Type: key.Type, Count: 1})
 	}
 	return s, nil
+}
+
+// weightKey reads a weight from the flag that gives its shape as NxK and from --type.
+func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
+	t, err := gguf.ParseType(typ)
+	if err != nil {
+		return plans.WeightKey{}, fmt.Errorf("--type: %w", err)
+	}
+	n, k, ok := strings.Cut(shape, "x")
+	N, err1 := strconv.Atoi(n)
+	K, err2 := strconv.Atoi(k)
+	if !ok || err1 != nil || err2 != nil || N < 1 || K < 1 || N > 1<<20 || K > 1<<20 {
+		return plans.WeightKey{}, fmt.Errorf("%s %q: give a weight as NxK, such as 4096x4096, of at most %d a side", flag, clip(shape, 40), 1<<20)
+	}
+	if block, _ := t.Block(); K%block != 0 {
+		return plans.WeightKey{}, fmt.Errorf("%s %s: K must be a multiple of %d for %s", flag, shape, block, t)
+	}
+	return plans.WeightKey{N: N, K: K, Type: t.String()}, nil
 }
 
 // rows are our figures, measured unless they were read, and the roofs of this machine.
@@ -175,7 +183,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRo
 		return nil, gemmRoofs{}, err
 	}
 	session := sessionFlags{isa: f.isa, compute: f.compute}
-	if err := errors.Join(session.check(), session.checkISA(host)); err != nil {
+	if err := session.checkOn(host); err != nil {
 		return nil, gemmRoofs{}, usageError(err)
 	}
 	if f.roof {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/tuner"
@@ -18,7 +17,6 @@ import (
 )
 
 func newBenchSearch() *cobra.Command {
-	f := gemmFlags{}
 	var o tuner.CompareOptions
 	c := &cobra.Command{
 		Use:   "search",
@@ -49,8 +47,7 @@ its sliding window.
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		f.shapes, f.isa, f.types = []string{*shape}, o.ISA, []string{*typ}
-		key, err := f.oneKey()
+		key, err := weightKey("--shape", *shape, *typ)
 		if err == nil {
 			err = checkCompare(&o)
 		}
@@ -75,15 +72,6 @@ func strategiesText() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// oneKey is the weight of --shape and --type.
-func (f *gemmFlags) oneKey() (plans.WeightKey, error) {
-	shape, err := f.model(f.types[0])
-	if err != nil {
-		return plans.WeightKey{}, err
-	}
-	return shape.Weights[0].Key(), nil
-}
-
 func checkCompare(o *tuner.CompareOptions) error {
 	if _, err := search.ParseEffort(o.Effort); err != nil {
 		return fmt.Errorf("--effort: %w", err)
@@ -105,8 +93,6 @@ func checkCompare(o *tuner.CompareOptions) error {
 		return fmt.Errorf("--budget %s: give a time from 100ms to 100h", o.Budget)
 	case o.PerM < time.Millisecond || o.PerM > 100*time.Hour:
 		return fmt.Errorf("--budget-per-m %s: give a time from 1ms to 100h", o.PerM)
-	case o.Threads < 0:
-		return fmt.Errorf("--threads %d: give a number of at least 1", o.Threads)
 	case len(o.Strategies) == 0 || len(o.Sigmas) == 0:
 		return errors.New("give at least one of --strategies and of --sigma")
 	}
@@ -118,8 +104,8 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	if err != nil {
 		return nil, err
 	}
-	f := sessionFlags{isa: o.ISA}
-	if err := f.checkISA(host); err != nil {
+	f := sessionFlags{isa: o.ISA, compute: o.Compute, threads: o.Threads}
+	if err := f.checkOn(host); err != nil {
 		return nil, usageError(err)
 	}
 	if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {

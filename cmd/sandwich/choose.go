@@ -71,8 +71,8 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 
 // untuned is the default plan under the flags.
 func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
-	if usable := host.UsablePUs(); f.threads > len(usable) {
-		return nil, fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", f.threads, len(usable), plans.PUSet(usable))
+	if err := f.checkThreads(host); err != nil {
+		return nil, err
 	}
 	if err := f.checkRanks(host, shape); err != nil {
 		return nil, err
@@ -94,6 +94,25 @@ func (f *sessionFlags) checkRanks(host *profiles.Profile, shape plans.ModelShape
 	}
 	if f.ranks > pus {
 		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller number, or more --threads", f.ranks, plural(pus, "PU"))
+	}
+	return nil
+}
+
+// checkOn refuses flags that mean nothing, and those that this host cannot follow.
+func (f *sessionFlags) checkOn(host *profiles.Profile) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if err := f.checkISA(host); err != nil {
+		return err
+	}
+	return f.checkThreads(host)
+}
+
+// checkThreads refuses more workers than PUs.
+func (f *sessionFlags) checkThreads(host *profiles.Profile) error {
+	if usable := host.UsablePUs(); f.threads > len(usable) {
+		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", f.threads, len(usable), plans.PUSet(usable))
 	}
 	return nil
 }

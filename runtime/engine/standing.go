@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"sandwich/topotree"
-
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 )
 
 // standing is what the system leaves to the engine at one time.
