@@ -13,6 +13,32 @@ import (
 
 var garbage atomic.Pointer[[]byte]
 
+// hammerSpecs is two kernels of each instruction set, and those of matrix units, whose state is saved apart from the vector registers.
+func hammerSpecs(isas []ISA) (specs []Spec) {
+	for _, isa := range isas {
+		s := Spec{ISA: isa, B: F32, MR: 4, NR: PanelWidth, KU: 4}
+		switch isa {
+		case Go:
+			continue
+		case NEON:
+			s.Form = Lane
+		}
+		q := s
+		q.B, q.KU = Q8_0, 32
+		specs = append(specs, s, q)
+	}
+	for _, s := range []Spec{
+		{ISA: NEON, B: F32, MR: 8, NR: PanelWidth, KU: 16, Form: Outer},
+		{ISA: NEON, Compute: ComputeInt8, B: Q8_0, MR: 8, NR: PanelWidth, KU: 32, Form: Outer, Dot: MOPA},
+		amxSpec(Q8_0, amxRows),
+	} {
+		if Host().Has(s.Needs()) {
+			specs = append(specs, s)
+		}
+	}
+	return specs
+}
+
 // TestHammer runs kernels on every processor while the collector runs without pause, preemption signals fly and the profiler
 // samples: generated code must survive being interrupted anywhere.
 func TestHammer(t *testing.T) {
@@ -37,15 +63,10 @@ func TestHammer(t *testing.T) {
 		}
 	})
 	var calls atomic.Int64
-	for w := range 2 * runtime.GOMAXPROCS(0) {
+	specs := hammerSpecs(isas)
+	for w := range max(2*runtime.GOMAXPROCS(0), len(specs)) {
 		r := rand.New(rand.NewPCG(40, uint64(w)))
-		s := Spec{ISA: isas[w%(len(isas)-1)], Compute: ComputeF32, B: []WeightType{F32, Q8_0}[w%2], MR: 4, NR: 16, KU: 32}
-		if s.ISA == NEON {
-			s.Form = Lane
-		}
-		if !s.B.Quantized() {
-			s.KU = 4
-		}
+		s := specs[w%len(specs)]
 		kernel, err := Build(s)
 		if err != nil {
 			t.Fatal(err)
