@@ -16,10 +16,7 @@ func emitSoftmax(g *gen) {
 	r := expRange{lo: 10, hi: -1}
 	s, valid, maxP, sumP, width := p0, p1, p2, asm.R13, n0
 	nv := asm.R15
-	g.Mov(s, argP(0))
-	g.Mov(valid, argP(1))
-	g.Mov(maxP, argP(2))
-	g.Mov(sumP, argP(3))
+	g.pointers(s, valid, maxP, sumP)
 	g.Mov(rows, argN(1))
 	g.Mov(width, argN(2))
 	g.I(asm.VBROADCASTSS, g.v(scale), argF(0))
@@ -94,12 +91,7 @@ func emitMerge(g *gen) {
 	const top, pair, p, n, z, s, t, a, b, x, zero = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 	r := expRange{lo: 11, hi: -1}
 	o, m, sum, ob, mb, sb := p0, p1, p2, asm.R13, asm.R14, asm.R15
-	g.Mov(o, argP(0))
-	g.Mov(m, argP(1))
-	g.Mov(sum, argP(2))
-	g.Mov(ob, argP(3))
-	g.Mov(mb, argP(4))
-	g.Mov(sb, argP(5))
+	g.pointers(o, m, sum, ob, mb, sb)
 	g.Mov(rows, argN(2))
 	g.Mov(n0, argN(3))
 	g.zero(zero)
@@ -159,9 +151,7 @@ func emitMerge(g *gen) {
 // emitFinish: P dst, o, s; N dstStride, oStride, rows, headDim.
 func emitFinish(g *gen) {
 	const inv, x = 0, 1
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
-	g.Mov(p2, argP(2))
+	g.pointers(p0, p1, p2)
 	g.Mov(rows, argN(2))
 	g.Mov(n0, argN(3))
 	g.overRows(rows, func() {

@@ -9,15 +9,13 @@ import "sandwich/microkernel/internal/asm"
 func emitWidenK8(g *gen) {
 	const x, scale, unroll = 0, 8, 4
 	turns := asm.R13
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
-	g.Mov(p2, argP(2))
+	g.pointers(p0, p1, p2)
 	g.Mov(rows, argN(0))
 	g.overRows(rows, func() {
 		for h := range g.parts {
 			g.I(asm.VMOVUPS, g.v(scale+h), asm.At(p2, g.part(h, 4)))
 		}
-		g.MovImm(turns, 32/unroll)
+		g.MovImm(turns, scaleDims/unroll)
 		g.overRows(turns, func() {
 			for i := range unroll {
 				for h := range g.parts {
@@ -37,31 +35,29 @@ func emitWidenK8(g *gen) {
 
 // emitWidenV8: P dst, src, scales; N pairs of panels of 64 rows. A row has one scale, the same in both panels of a pair.
 func emitWidenV8(g *gen) {
-	const x, scale, panelRows, unroll = 0, 8, 64, 2
+	const x, scale, unroll = 0, 8, 2
 	turns := asm.R13
-	g.Mov(p0, argP(0))
-	g.Mov(p1, argP(1))
-	g.Mov(p2, argP(2))
+	g.pointers(p0, p1, p2)
 	g.Mov(rows, argN(0))
 	g.overRows(rows, func() {
-		g.MovImm(turns, panelRows/unroll)
+		g.MovImm(turns, positions/unroll)
 		g.overRows(turns, func() {
 			for i := range unroll {
 				g.I(asm.VBROADCASTSS, g.v(scale+i), asm.At(p2, 4*i))
 				for h := range 2 * g.parts {
 					r := x + (i*2*g.parts+h)%scale
 					panel, part := h/g.parts, h%g.parts
-					g.I(asm.VPMOVSXBD, g.v(r), asm.At(p1, (panel*panelRows+i)*group+g.part(part, 1)))
+					g.I(asm.VPMOVSXBD, g.v(r), asm.At(p1, (panel*positions+i)*group+g.part(part, 1)))
 					g.I(asm.VCVTDQ2PS, g.v(r), g.v(r))
 					g.I(asm.VMULPS, g.v(r), g.v(r), g.v(scale+i))
-					g.I(asm.VMOVUPS, asm.At(p0, 4*(panel*panelRows+i)*group+g.part(part, 4)), g.v(r))
+					g.I(asm.VMOVUPS, asm.At(p0, 4*(panel*positions+i)*group+g.part(part, 4)), g.v(r))
 				}
 			}
 			g.Add(p2, asm.Imm32(4*unroll))
 			g.Add(p1, asm.Imm32(unroll*group))
 			g.Add(p0, asm.Imm32(4*unroll*group))
 		})
-		g.Add(p1, asm.Imm32(panelRows*group))
-		g.Add(p0, asm.Imm32(4*panelRows*group))
+		g.Add(p1, asm.Imm32(positions*group))
+		g.Add(p0, asm.Imm32(4*positions*group))
 	})
 }
