@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
@@ -27,6 +28,7 @@ type gemmFlags struct {
 	threads []int
 	compute string
 	isa     string
+	kernel  string // spec; "" leaves the choice to the rules of thumb
 	cold    bool
 	round   int // MiB
 	roof    bool
@@ -54,6 +56,7 @@ both sides can be made in turn.`,
 		Example: `  sandwich bench gemm --threads 1
   sandwich bench gemm --shapes 4096x4096,14336x4096 --m 1,16,128 --type f32 --threads 1 --cold --format csv
   sandwich bench gemm --type f32,q8_0 --m 1,512 --peers peers.csv
+  sandwich bench gemm --type q4_K --m 512 --kernel avx512/int8/q4_k/16x16/ku32/load/amx
   sandwich bench gemm --ours rounds.csv --peers rounds.csv --format svg > gemm.svg`,
 		Args: exactArgs(0, ""),
 	}
@@ -64,6 +67,7 @@ both sides can be made in turn.`,
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones) or bf16 (those of bf16)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
+	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the rules of thumb choose, as plans spell it")
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
 	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level cache holds")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
@@ -129,6 +133,15 @@ func (f *gemmFlags) checkNumbers() error {
 	for _, t := range f.threads {
 		if t < 0 {
 			return fmt.Errorf("--threads %d: give numbers of at least 1", t)
+		}
+	}
+	if f.kernel != "" {
+		var k microkernel.Spec
+		if err := k.UnmarshalText([]byte(f.kernel)); err != nil {
+			return fmt.Errorf("--kernel: %w", err)
+		}
+		if f.compute == "auto" {
+			f.compute = k.Compute.String()
 		}
 	}
 	if f.round < 64 || f.round > 1<<16 {
@@ -222,6 +235,15 @@ func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs
 	plan, err := session.untuned(roofs.host, shape)
 	if err != nil {
 		return nil, usageError(err)
+	}
+	if f.kernel != "" {
+		kernel, err := microkernel.ParseSpec(f.kernel)
+		if err == nil {
+			err = plan.UseKernel(roofs.host, kernel)
+		}
+		if err != nil {
+			return nil, usageError(fmt.Errorf("--kernel: %w", err))
+		}
 	}
 	peer := ourName
 	if len(f.types) > 1 {
