@@ -10,17 +10,13 @@ import (
 // AnyNode as Options.Node leaves the placement to the system. Note that the zero value of Options names node 0.
 const AnyNode = -1
 
-// Align is the alignment in bytes of every tensor of an Arena: one cache line, one AVX-512 vector. Buffers are aligned
-// to pages.
-const Align = 64
-
-// ErrNoMemory is wrapped by errors of Alloc and NewArena that say how much was asked for and how much there is.
+// ErrNoMemory is wrapped by errors of Alloc that say how much was asked for and how much there is.
 var ErrNoMemory = errors.New("not enough memory")
 
 // ErrNoNode is wrapped by errors about a NUMA node this machine does not have or may not use.
 var ErrNoNode = errors.New("no such memory node")
 
-// Options of Alloc and NewArena.
+// Options of Alloc.
 type Options struct {
 	Node  int  // NUMA node (operating system number) to prefer; AnyNode for none. A full node falls back to others: check Residency
 	Huge  bool // ask for transparent huge pages; Note tells if they are switched off

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"sync"
 	"testing"
-	"unsafe"
 )
 
 func alloc(t testing.TB, size int, o Options) *Buffer {
@@ -81,81 +79,9 @@ func TestTooMuchIsRefusedWithNumbers(t *testing.T) {
 		if !errors.Is(err, ErrNoMemory) || !strings.Contains(err.Error(), FormatBytes(int64(size))) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
-		if _, err := NewArena(size, Options{}); !errors.Is(err, ErrNoMemory) {
-			t.Errorf("arena of %d bytes: %v", size, err)
-		}
 	}
 	if _, err := Alloc(-1, Options{}); err == nil {
 		t.Error("a negative size was accepted")
-	}
-}
-
-func TestArena(t *testing.T) {
-	a, err := NewArena(1000, Options{Node: AnyNode})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := a.Free(); err != nil {
-			t.Error(err)
-		}
-	}()
-	first, err := a.Alloc(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	floats, err := a.AllocFloat32s(17)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if uintptr(unsafe.Pointer(&floats[0]))%Align != 0 || uintptr(unsafe.Pointer(&first[0]))%Align != 0 {
-		t.Error("tensors are not aligned")
-	}
-	if len(first) != 1 || len(floats) != 17 || a.Used() != 3*Align || a.Cap() != 1024 {
-		t.Errorf("lengths %d and %d, used %d of %d", len(first), len(floats), a.Used(), a.Cap())
-	}
-	for _, n := range []int{900, math.MaxInt, math.MaxInt/4 + 2} {
-		if _, err := a.Alloc(n); !errors.Is(err, ErrNoMemory) {
-			t.Errorf("%d bytes: %v", n, err)
-		}
-		if _, err := a.AllocFloat32s(n); !errors.Is(err, ErrNoMemory) {
-			t.Errorf("%d floats: %v", n, err)
-		}
-	}
-	if _, err := a.Alloc(-1); err == nil {
-		t.Error("a negative size was accepted")
-	}
-	if rest, err := a.Alloc(1024 - 3*Align); err != nil || len(rest) != 1024-3*Align {
-		t.Errorf("the rest of the arena: %d bytes, %v", len(rest), err)
-	}
-	if empty, err := a.Alloc(0); err != nil || len(empty) != 0 {
-		t.Errorf("an empty tensor of a full arena: %v", err)
-	}
-}
-
-func TestArenaIsSafeForConcurrentUse(t *testing.T) {
-	const tensors = 400
-	a, err := NewArena(tensors*Align, Options{Node: AnyNode})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = a.Free() }()
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range tensors / 4 {
-				b, err := a.Alloc(Align)
-				if err != nil || b[0] != 0 {
-					t.Errorf("%v, first byte %d", err, b[0])
-					return
-				}
-				b[0] = 1
-			}
-		})
-	}
-	wg.Wait()
-	if a.Used() != a.Cap() {
-		t.Errorf("used %d of %d", a.Used(), a.Cap())
 	}
 }
 
