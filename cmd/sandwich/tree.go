@@ -150,14 +150,16 @@ func (f *treeFlags) read() (*profiles.Profile, *topotree.Tree, error) {
 	if err != nil {
 		return nil, nil, usageError(err)
 	}
+	var xs []topotree.Transform
 	for _, text := range f.apply {
 		x, err := topotree.ParseTransform(text)
 		if err != nil {
 			return nil, nil, usageError(fmt.Errorf("--apply: %w", err))
 		}
-		if tree, err = tree.Apply(x); err != nil {
-			return nil, nil, usageError(fmt.Errorf("--apply: %w", err))
-		}
+		xs = append(xs, x)
+	}
+	if tree, err = tree.ApplyAll(xs...); err != nil {
+		return nil, nil, usageError(fmt.Errorf("--apply: %w", err))
 	}
 	return p, tree, nil
 }
