@@ -74,8 +74,8 @@ type Spec struct {
 	KU      int // elements of k per turn of the inner loop
 	Form    Form
 	Dot     Dot
-	// Prefetch is the distance in bytes at which the packed weight is prefetched ahead of its use; 0 leaves it to the
-	// hardware.
+	// Prefetch is the distance in bytes, in each panel, at which the packed weight is prefetched ahead of its use; 0 leaves it to the
+	// hardware. On amd64 a distance beyond 1 KiB is that of a first request, which a second one follows.
 	Prefetch int
 	// Spread prefetches the next block of weights (GemmArgs.Next) while all row tiles pass over this one, in place of Prefetch.
 	Spread bool

@@ -180,7 +180,7 @@ func TestShow(t *testing.T) {
 	if s.Model != "llama-160m" || !slices.Contains(s.ISA, "avx512_vnni") || s.Evidence == nil || s.Evidence.Rejected != 1 || len(s.Prefill) != 4 {
 		t.Errorf("%+v", s)
 	}
-	if r := s.Decode[0].Rules[0]; r.M != "1-3" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {
+	if r := s.Decode[0].Rules[0]; r.M != "1-2" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {
 		t.Errorf("rule %+v", r)
 	}
 	if got := b.Plan.Headline(); got != "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache" {

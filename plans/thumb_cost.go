@@ -20,8 +20,17 @@ const (
 	spreadDepth = 1024
 )
 
-// prefetched sets how far ahead the kernel prefetches packed weights, for m rows. Measured with weights from memory on two cores, against 2 KiB in every panel: a spread prefetch
-// gives 1.2 times the speed at M = 16, 1.25 at 32 and 1.29 at 64 (f32, 4096x4096), 1.3 at M = 8 to 64 in q8_0. One pass over one panel wants 8 KiB, one over four of them 2.
+// How far ahead a kernel prefetches in each panel.
+const (
+	prefetchOnce   = 1024  // where each line is asked for once
+	prefetchBytes  = 8192  // twice, at the most
+	prefetchShared = 16384 // twice, in all panels together
+)
+
+// prefetched sets how far ahead the kernel prefetches packed weights, for m rows. Measured with weights from memory on two cores: a spread prefetch
+// gives 1.2 times the speed of 2 KiB in every panel at M = 16, 1.25 at 32 and 1.29 at 64 (f32, 4096x4096), 1.3 at M = 8 to 64 in q8_0. One pass over four panels is as fast with 3 to 8 KiB
+// in each of them, and over one panel wants 8. A second request for each line gains 5 to 7 % at M = 1 in f16, q4_0 to q6_K and 11 % at M = 8 in f32; it gains nothing where multiplying is a small
+// part of reading (f32 and q8_0 at M = 1), and costs 5 % where the weights lie in the third-level cache, 10 to 28 % in the second.
 func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	if widen || s.ISA == microkernel.Go {
 		return s
@@ -32,7 +41,10 @@ func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	if m > s.MR {
 		return s.WithPrefetch(2048)
 	}
-	return s.WithPrefetch(8192 / (s.NR / microkernel.PanelWidth) &^ 63)
+	if tileCycles(s, m) < readCycles(s)/8 {
+		return s.WithPrefetch(prefetchOnce)
+	}
+	return s.WithPrefetch(min(prefetchBytes, prefetchShared/(s.NR/microkernel.PanelWidth)&^63))
 }
 
 // ThumbForm is the kernel with the prefetch that the rules of thumb choose for m rows, widened or not.
@@ -43,8 +55,8 @@ func ThumbForm(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	return prefetched(s, m, widen)
 }
 
-// rowCycles estimates the cycles that m rows take for 32 k of one panel, whose weights come from memory unless they were widened. Rows are divided into tiles of nearly equal height. Memory and
-// arithmetic overlap in part: the root of the sum of their squares is within 5 % of what was measured at M = 16, 32 and 64. Without a spread prefetch only the first row tile overlaps with memory.
+// rowCycles estimates the cycles that m rows take for 32 k of one panel, whose weights come from memory unless they were widened. Rows are divided into tiles of nearly equal height. Without a
+// spread prefetch only the first row tile overlaps with memory.
 func rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 	tiles := (m + s.MR - 1) / s.MR
 	low := m / tiles
@@ -53,13 +65,25 @@ func rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 	if widen {
 		return all
 	}
-	memory := float64(microkernel.PanelOffset(s.B, 256)) / 8 / streamBytes
+	memory := readCycles(s)
 	panels := min(s.NR/microkernel.PanelWidth, 4) - 1 // fewer streams than four keep the memory less busy
+	memory *= [...]float64{1.12, 1.03, 1.01, 1}[panels]
 	if s.Spread {
-		return math.Hypot(memory*[...]float64{1.3, 1.17, 1.12, 1.08}[panels], all)
+		return overlap(1.05*memory, 1.02*all) // each block comes through the second-level cache, in calls of its own
 	}
 	first := tileCycles(s, (m+tiles-1)/tiles)
-	return math.Hypot(memory*[...]float64{1.12, 1.03, 1.02, 1}[panels], first) + all - first
+	return overlap(memory, first) + all - first
+}
+
+// readCycles is the cycles that 32 k of one panel take to come from memory.
+func readCycles(s microkernel.Spec) float64 {
+	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / streamBytes
+}
+
+// overlap is how long reading and multiplying take together: the third root of the sum of their cubes. Measured with prefetches that ask twice, in times of M = 1: 1.04 at M = 8 (f32, 48 columns in
+// one pass, multiplying alone 0.35), 1.07 at M = 6 (q8_0), 1.13 at M = 12 (f32; 0.53), 1.12 at M = 16 (f32, spread; 0.7), 1.43 at M = 32 (spread; 1.4).
+func overlap(memory, work float64) float64 {
+	return math.Cbrt(memory*memory*memory + work*work*work)
 }
 
 // tileCycles is the cycles of one tile of h rows for 32 k of one of its panels: the busiest of the arithmetic ports, the load ports and the chains of

@@ -35,12 +35,17 @@ func (c Cores) layOut(s *Schedule, k WeightKey, t microkernel.WeightType, m int)
 // chunksPerThread is how many slices each thread should find: enough that a disturbed core does not stall the others.
 const chunksPerThread = 4
 
-// stream lays out few rows: all of them in one slice, columns in chunks, and the whole of K in one chain. Under a spread prefetch K is cut into blocks that stay in a cache; the
-// first block of a slice, which nothing has prefetched, is then a small part of it.
+// sliceBytes is how much of the packed weights a slice of few rows reads at most, where one tile of columns is not more anyway: a slice of one tile walks k before columns, as memory
+// lies, which prefetches follow best, and the thread that takes the last one is waited for; one of less than some 20 microseconds is not worth the handing out.
+const sliceBytes = 1 << 20
+
+// stream lays out few rows: all of them in one slice, columns in chunks, and the whole of K in one chain. Under a spread prefetch K is cut into blocks that stay in a cache.
 func (c Cores) stream(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
 	s.BM = roundUp(max(m, streamTo), s.Kernel.MR)
 	s.BK = 0
-	s.BN = clampMultiple(k.N/(c.Threads*2*chunksPerThread), s.Kernel.NR, k.N)
+	panel := microkernel.Layout{Type: t, N: k.N, K: k.K}.PanelStride()
+	columns := min(k.N/(c.Threads*2*chunksPerThread), sliceBytes/panel*microkernel.PanelWidth)
+	s.BN = clampMultiple(columns, s.Kernel.NR, k.N)
 	c.even(s, k.N, m)
 	if !s.Kernel.Spread {
 		return

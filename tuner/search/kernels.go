@@ -39,7 +39,7 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 
 // prefetch is the distance in bytes that stands for all distances among the candidates: weights come from memory, and a page ends most hardware prefetches (plans has the
 // measurement). At an anchor it is the distance that the rules of thumb choose there; finetune tries the others. Widened panels are in the cache.
-const prefetch = 2048
+const prefetch = 4096
 
 // prefetches are the distances that finetune tries.
 var prefetches = []int{0, 512, 1024, 2048, 4096, 8192}
