@@ -233,13 +233,24 @@ func (g *fused) step(p product, i int) {
 		}
 	}
 	for r := range g.Rows {
-		a := g.v(first + vectors)
-		g.I(asm.VBROADCASTSS, a, asm.At(aPtr, r*p.rowStride+4*i))
+		a := asm.At(aPtr, r*p.rowStride+4*i)
+		if g.embeds(p) {
+			for j := range vectors {
+				g.I(asm.VFMADD231PS, g.v(r*vectors+j), g.v(first+j), a.Bcast())
+			}
+			continue
+		}
+		element := g.v(first + vectors)
+		g.I(asm.VBROADCASTSS, element, a)
 		for j := range vectors {
-			g.I(asm.VFMADD231PS, g.v(r*vectors+j), a, g.v(first+j))
+			g.I(asm.VFMADD231PS, g.v(r*vectors+j), element, g.v(first+j))
 		}
 	}
 }
+
+// embeds says whether each multiply-add repeats the element of A itself: one instruction less for every two lets the core look further
+// ahead while lines are on their way. Elements that need no widening leave no room for the additional loads.
+func (g *fused) embeds(p product) bool { return g.wide && g.size() < 4 && p.columns <= 2 }
 
 // steps emits n k-steps and moves the pointers behind them.
 func (g *fused) steps(p product, n int) {
