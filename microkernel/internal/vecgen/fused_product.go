@@ -1,0 +1,200 @@
+package vecgen
+
+import (
+	"math/bits"
+
+	"sandwich/microkernel/internal/asm"
+)
+
+// product is a register tile: rows of A, k-major panels of B, `columns` panels wide.
+type product struct {
+	columns     int // panels
+	panelStride int // bytes between panels of B
+	rowStride   int // bytes between rows of A
+	lines       int // cache lines of the next block to prefetch for every `unroll` k-steps
+	scale       int8Scale
+}
+
+// step emits k-step i of the tile: every row's element of A times the panels' elements of B.
+func (g *fused) step(p product, i int) {
+	vectors := p.columns * g.parts
+	first := g.Rows * vectors // registers: accumulators, the row of B, an element of A
+	width := 8 * (3 - g.parts) * g.size()
+	for j := range vectors {
+		m := asm.At(bPtr, j/g.parts*p.panelStride+j%g.parts*width+i*group*g.size())
+		switch {
+		case g.Int8:
+			g.loadInt8(p, i, j, first, m)
+		case g.F16:
+			g.I(asm.VCVTPH2PS, g.v(first+j), m)
+		default:
+			g.I(asm.VMOVUPS, g.v(first+j), m)
+		}
+	}
+	for r := range g.Rows {
+		a := asm.At(aPtr, r*p.rowStride+4*i)
+		if g.embeds(p) {
+			for j := range vectors {
+				g.I(asm.VFMADD231PS, g.v(r*vectors+j), g.v(first+j), a.Bcast())
+			}
+			continue
+		}
+		element := g.v(first + vectors)
+		g.I(asm.VBROADCASTSS, element, a)
+		for j := range vectors {
+			g.I(asm.VFMADD231PS, g.v(r*vectors+j), element, g.v(first+j))
+		}
+	}
+}
+
+// embeds says whether each multiply-add repeats the element of A itself: one instruction less for every two lets the core look further
+// ahead while lines are on their way. Elements that need no widening leave no room for the additional loads.
+func (g *fused) embeds(p product) bool { return g.wide && g.size() < 4 && p.columns <= 2 }
+
+// steps emits n k-steps and moves the pointers behind them.
+func (g *fused) steps(p product, n int) {
+	for i := range n {
+		if n == unroll {
+			g.prefetchPart(p, i)
+		}
+		g.step(p, i)
+	}
+	g.Add(bPtr, asm.Imm32(int32(n*group*g.size())))
+	g.Add(aPtr, asm.Imm32(int32(4*n)))
+	if n == unroll && p.lines > 0 {
+		g.Add(ahead, asm.Imm32(int32(64*p.lines)))
+	}
+}
+
+func (g *fused) clear(p product) {
+	for i := range g.Rows * p.columns * g.parts {
+		g.zero(i)
+	}
+}
+
+// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass may be narrower. Where the
+// code of a pass depends on its first panel, each is emitted.
+func (g *fused) overPasses(panels, columns int, pass func(first, columns int)) {
+	if g.Int8 {
+		for first := 0; first < panels; first += columns {
+			pass(first, min(columns, panels-first))
+		}
+		return
+	}
+	if whole := panels / columns; whole > 0 {
+		g.MovImm(passes, uint64(whole))
+		g.loopPasses(func() { pass(0, columns) })
+	}
+	if rest := panels % columns; rest > 0 {
+		pass(panels-rest, rest)
+	}
+}
+
+func (g *fused) loopPasses(pass func()) {
+	loop := g.Here()
+	pass()
+	g.Dec(passes)
+	g.Jcc(asm.NotZero, loop)
+}
+
+// scores computes the products of the rows with the keys up to the last one that any row sees, in whole passes, one chain
+// over the head dimension each, into scratch.
+func (g *fused) scores() {
+	panel := group * g.HeadDim * g.size()
+	columns := g.panels(g.Rows)
+	g.Mov32(passes, asm.At(scrReg, scrLargest))
+	g.Add(passes, asm.Imm32(int32(group*columns-1)))
+	g.Shr(passes, uint8(bits.Len(uint(group*columns))-1))
+	g.Mov(bPtr, kReg)
+	g.Lea(outPtr, asm.At(scrReg, scrP))
+	g.loopPasses(func() {
+		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.HeadDim, lines: g.linesPerTurn(columns)}
+		g.clear(p)
+		g.Mov(aPtr, qReg)
+		for first := 0; first < g.HeadDim; first += g.sameScale() {
+			p.scale = int8Scale{set: first / scaleDims}
+			g.overDims(p, min(g.HeadDim, first+g.sameScale())-first)
+		}
+		vectors := columns * g.parts
+		for r := range g.Rows {
+			for j := range vectors {
+				g.I(asm.VMOVUPS, asm.At(outPtr, r*rowP+j*g.v(0).Bytes()), g.v(r*vectors+j))
+			}
+		}
+		g.Add(outPtr, asm.Imm32(int32(64*columns)))
+		g.Add(bPtr, asm.Imm32(int32((columns-1)*panel)))
+	})
+}
+
+// overDims emits n k-steps of the scores.
+func (g *fused) overDims(p product, n int) {
+	if turns := n / unroll; turns > 0 {
+		g.MovImm(count, uint64(turns))
+		g.Align(16)
+		loop := g.Here()
+		g.steps(p, unroll)
+		g.Dec(count)
+		g.Jcc(asm.NotZero, loop)
+	}
+	for range n % unroll {
+		g.steps(p, 1)
+	}
+}
+
+// values computes the products of the probabilities with the values, one chain over the positions that any row sees, and
+// merges them into the running output.
+func (g *fused) values() {
+	panel := group * positions * g.size()
+	g.Lea(outPtr, asm.At(stateReg, StateOut))
+	g.overPasses(g.PaddedDim()/group, g.panels(g.Rows), func(first, columns int) {
+		p := product{columns: columns, panelStride: panel, rowStride: rowP, lines: g.linesPerTurn(columns)}
+		p.scale = int8Scale{value: true, set: first}
+		g.clear(p)
+		g.Mov(bPtr, vReg)
+		g.Lea(aPtr, asm.At(scrReg, scrP))
+		g.Mov32(count, asm.At(scrReg, scrLargest))
+		rest, done := g.NewLabel(), g.NewLabel()
+		g.Sub(count, asm.Imm32(unroll))
+		g.Jcc(asm.Less, rest)
+		g.Align(16)
+		loop := g.Here()
+		g.steps(p, unroll)
+		g.Sub(count, asm.Imm32(unroll))
+		g.Jcc(asm.GreaterEqual, loop)
+		g.Bind(rest)
+		g.Add(count, asm.Imm32(unroll))
+		g.Jcc(asm.Zero, done)
+		one := g.Here()
+		g.steps(p, 1)
+		g.Dec(count)
+		g.Jcc(asm.NotZero, one)
+		g.Bind(done)
+		g.mergeRows(columns)
+		g.Add(vReg, asm.Imm32(int32(columns*panel)))
+		g.Add(outPtr, asm.Imm32(int32(64*columns)))
+	})
+}
+
+// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc + 0)*new.
+func (g *fused) mergeRows(columns int) {
+	vectors := columns * g.parts
+	first := g.Rows * vectors
+	oldMul, newMul, zero := g.v(first), g.v(first+1), g.v(first+2)
+	g.zero(first + 2)
+	for r := range g.Rows {
+		skip := g.NewLabel()
+		g.MovSXD(aPtr, asm.At(scrReg, scrMax+4*r))
+		g.Cmp(aPtr, asm.Imm32(negInfBits-1<<32))
+		g.Jcc(asm.Zero, skip)
+		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, scrOldMul+4*r))
+		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, scrNewMul+4*r))
+		for j := range vectors {
+			acc, out := g.v(r*vectors+j), asm.At(outPtr, 4*r*g.PaddedDim()+j*g.v(0).Bytes())
+			g.I(asm.VADDPS, acc, acc, zero)
+			g.I(asm.VMULPS, acc, acc, newMul)
+			g.I(asm.VFMADD231PS, acc, oldMul, out)
+			g.I(asm.VMOVUPS, out, acc)
+		}
+		g.Bind(skip)
+	}
+}
