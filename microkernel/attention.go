@@ -37,6 +37,16 @@ type AttentionJob struct {
 	Pitch int
 	Table *int32
 	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
+	// Next is the block that this worker will likely read first after the job, or nil: it is prefetched during the job's last block.
+	Next unsafe.Pointer
+}
+
+// after is what is prefetched during the last of the job's blocks up to number `to`.
+func (j *AttentionJob) after(to int) unsafe.Pointer {
+	if j.Next != nil {
+		return j.Next
+	}
+	return unsafe.Add(j.KV, int(*at(j.Table, to-1))*j.Pitch)
 }
 
 // tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache for all tiles but the
@@ -212,7 +222,7 @@ func (g *attentionGroup) direct(total int) {
 		for i := range g.count {
 			if n := min(callBlocks, g.blocksOf(i)-from); n > 0 {
 				g.blocks(g.a.code, i, vecgen.FusedArgs{
-					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: n, Last: ptr(at(g.job.Table, total-1)),
+					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: n, Last: ptr(at(g.job.Table, total-1)), After: g.job.after(total),
 				})
 			}
 		}
@@ -227,7 +237,7 @@ func (g *attentionGroup) widened(total int) {
 		g.a.vec.widenPair(g.a.layout, block, unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch))
 		for i := range g.count {
 			if b < g.blocksOf(i) {
-				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first), Blocks: 1})
+				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first), After: block, Blocks: 1})
 			}
 		}
 	}

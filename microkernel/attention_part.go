@@ -58,17 +58,17 @@ func (a *Attention) RunPart(job *AttentionJob, parts *AttentionParts, from, to i
 			g.gather(0)
 		}
 		if from == 0 {
-			g.part(a.part(job, parts, 0, i), 0, to)
+			g.part(a.part(job, parts, 0, i), 0, to, to)
 			continue
 		}
 		for b := from; b < to; b++ {
-			g.part(a.part(job, parts, 1+b-parts.First, i), b, b+1)
+			g.part(a.part(job, parts, 1+b-parts.First, i), b, b+1, to)
 		}
 	}
 }
 
-// part computes the blocks [from, to) of the group's one tile into a state.
-func (g *attentionGroup) part(state unsafe.Pointer, from, to int) {
+// part computes the blocks [from, to) of the group's one tile into a state, of those up to number `end` that follow each other here.
+func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int) {
 	lo, hi := g.span(0)
 	g.reset(state, lo, hi, from)
 	if g.a.code == nil {
@@ -76,10 +76,10 @@ func (g *attentionGroup) part(state unsafe.Pointer, from, to int) {
 		return
 	}
 	_, _, q, _ := g.tile(0)
-	last := ptr(at(g.job.Table, g.job.Blocks()-1))
+	last := ptr(at(g.job.Table, end-1))
 	for ; from < to; from += callBlocks {
 		g.a.code[hi-lo-1].Call(unsafe.Pointer(&vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch, Scale: g.job.Scale,
-			KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from), Last: last}))
+			KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from), Last: last, After: g.job.after(end)}))
 	}
 }
 

@@ -95,6 +95,7 @@ func (a *Attention) Run(w *pool.Worker, layer int, q, out Rows) {
 		for u := lo; u < hi; u++ {
 			p := &a.cut.pieces[u/a.kv.kvHeads]
 			job := a.job(&a.cut.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
+			job.Next = a.firstBlock(layer, u+a.cut.team)
 			if p.split < 0 {
 				a.fused.Run(&job, scratch)
 			} else {
@@ -102,6 +103,18 @@ func (a *Attention) Run(w *pool.Worker, layer int, q, out Rows) {
 			}
 		}
 	}
+}
+
+// firstBlock is where the keys and values of a unit begin, or nil where there is no such unit. Units go to workers one by one, so that a worker's
+// next is likely as many further on as there are workers.
+func (a *Attention) firstBlock(layer, unit int) unsafe.Pointer {
+	i := unit / a.kv.kvHeads
+	if i >= len(a.cut.pieces) {
+		return nil
+	}
+	p := &a.cut.pieces[i]
+	k, _ := a.kv.at(layer, a.cut.tiles[p.tile].span.Table[p.from], unit%a.kv.kvHeads)
+	return k
 }
 
 // runPiece computes a range of blocks; whoever ends the last range of a tile merges all of them.

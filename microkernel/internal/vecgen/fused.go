@@ -23,6 +23,7 @@ type FusedArgs struct {
 	Pitch                        int            // bytes between the blocks of consecutive ids
 	Last                         unsafe.Pointer // last entry of Table that there is, behind Blocks too: what is prefetched
 	Scale                        float32
+	After                        unsafe.Pointer // the block that is prefetched during the one that Last names
 }
 
 const (
@@ -35,6 +36,7 @@ const (
 	offPitch
 	offAhead
 	offScale
+	offAfter
 )
 
 // A state has sixteen entries each of the running maxima, the running sums and the positions still to be seen (int32),
@@ -163,10 +165,10 @@ func (g *fused) emit() {
 	g.Bind(done)
 }
 
-// next sets the prefetch pointer to the block that the table names after this one, or to this one where the table ends.
+// next sets the prefetch pointer to the block that the table names after this one, or to the one that the caller wants where the table ends.
 func (g *fused) next() {
 	last := g.NewLabel()
-	g.Mov(ahead, kReg)
+	g.Mov(ahead, asm.At(args, offAfter))
 	g.Mov(count, asm.At(args, offAhead))
 	g.Cmp(table, count)
 	g.Jcc(asm.AboveOrEqual, last)

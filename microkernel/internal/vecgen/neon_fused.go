@@ -83,10 +83,10 @@ func (g *neonFused) emit() {
 	g.Bind(done)
 }
 
-// next sets the prefetch pointer to the block that the table names after this one, or to this one where the table ends.
+// next sets the prefetch pointer to the block that the table names after this one, or to the one that the caller wants where the table ends.
 func (g *neonFused) next() {
 	last := g.NewLabel()
-	g.MovX(fAhead, fK)
+	g.arg(fAhead, offAfter)
 	g.arg(fTmp, offAhead)
 	g.CmpX(fTable, fTmp)
 	g.BC(a64.AboveOrEqual, last)
