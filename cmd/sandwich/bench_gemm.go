@@ -46,7 +46,9 @@ func newBenchGEMM() *cobra.Command {
 		Use:   "gemm",
 		Short: "Measure single matrix products on the code that serves",
 		Long: `Measure C[M,N] = A[M,K] W[N,K]^T on the packed weights, kernels and pinned workers that serving uses, under the
-untuned schedules. --cold gives each call other weights, 256 MiB in all or --cold-mib, as serving does.
+untuned schedules. --cold gives each call other weights, 256 MiB in all or --cold-mib, as serving does. The roof of cold
+products is the lesser of the multiply-add peak and of what memory allows: its measured bandwidth, or that of the fastest
+product of one row of the run. "of M=1" is the time in times of the same product with one row.
 
 --peers compares with the figures of other libraries for the same products, in the columns of --format csv, best peer of
 each product first, then each library over all products. A product that a file lists several times was measured in
@@ -209,9 +211,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRo
 		roofs.isa = host.Features().Best().String()
 	}
 	if read != nil {
-		for i := range read {
-			read[i].Roof = roofs.of(&read[i]) / 1e9
-		}
+		roofs.fill(read)
 		return read, roofs, nil
 	}
 	var rows []gemmRow
@@ -223,6 +223,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRo
 			}
 		}
 	}
+	roofs.fill(rows)
 	return rows, roofs, nil
 }
 
@@ -253,9 +254,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs
 	step, done := countProgress("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
 	defer done()
 	err = tuner.TimeProducts(ctx, o, func(p tuner.ProductTime) {
-		r := newGEMMRow(peer, p, f.cold)
-		r.Roof = roofs.of(&r) / 1e9
-		rows = append(rows, r)
+		rows = append(rows, newGEMMRow(peer, p, f.cold))
 		step()
 	})
 	if errors.Is(err, mem.ErrNoMemory) {

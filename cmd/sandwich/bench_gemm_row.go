@@ -10,9 +10,6 @@ import (
 	"strings"
 	"unicode"
 
-	"sandwich/profiles"
-	"sandwich/roofline"
-	"sandwich/runtime/gguf"
 	"sandwich/tuner"
 )
 
@@ -35,6 +32,8 @@ type gemmRow struct {
 	Compute  string  `json:"compute,omitempty"`
 	Schedule string  `json:"schedule,omitempty"`
 	Roof     float64 `json:"roof_gflops,omitempty"`
+	Rate     float64 `json:"gb_per_second,omitempty"` // bytes of cold weights as a file has them, over the time
+	OneRow   float64 `json:"time_of_m1,omitempty"`    // the time in times of the same product with M = 1
 	Rounds   int     `json:"rounds,omitempty"`
 	Best     string  `json:"best_peer,omitempty"`
 	BestRate float64 `json:"best_peer_gflops,omitempty"`
@@ -66,36 +65,6 @@ func newGEMMRow(peer string, p tuner.ProductTime, fromMemory bool) gemmRow {
 }
 
 func (r *gemmRow) flop() float64 { return 2 * float64(r.M) * float64(r.N) * float64(r.K) }
-
-// gemmRoofs are what this machine allows.
-type gemmRoofs struct {
-	host *profiles.Profile
-	isa  string
-}
-
-// peak is the multiply-add peak in FLOP/s, 0 where it is not known.
-func (g gemmRoofs) peak(compute string, threads int) float64 {
-	return roofline.ComputeCeiling(g.host, g.isa, compute).At(threads)
-}
-
-// of is what the multiply-add peak and, for cold weights, the memory bandwidth allow a product, in FLOP/s; 0 where a roof is
-// not known. Hot weights may lie in any cache, whose bandwidth is no bound that can be named.
-func (g gemmRoofs) of(r *gemmRow) float64 {
-	compute, typ := r.Compute, r.Type
-	if typ == "" { // read from a file, whose columns are those of float32 libraries
-		compute, typ = "f32", "f32"
-	}
-	peak := g.peak(compute, r.Threads)
-	memory := roofline.BandwidthCeiling(g.host, "memory").At(r.Threads)
-	if peak == 0 || memory == 0 {
-		return 0
-	}
-	t, err := gguf.ParseType(typ)
-	if r.Weights != cold || err != nil {
-		return peak
-	}
-	return min(peak, memory*r.flop()/(float64(t.RowBytes(r.K))*float64(r.N)))
-}
 
 // readGEMM reads figures in the columns of gemmHeader.
 func readGEMM(flag, path string) ([]gemmRow, error) {

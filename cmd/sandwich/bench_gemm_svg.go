@@ -9,9 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"sandwich/roofline"
-	"sandwich/runtime/gguf"
 )
 
 // Sizes of the picture, in pixels: one plot for each shape and number of threads, in rows of plotColumns.
@@ -109,15 +106,6 @@ func sortedNames(rates map[string]float64) (out []string) {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// perRow is the FLOP/s that one row of M allows while weights stream from memory.
-func (g gemmRoofs) perRow(r *gemmRow) float64 {
-	t, err := gguf.ParseType(cmp.Or(r.Type, "f32"))
-	if err != nil {
-		return 0
-	}
-	return roofline.BandwidthCeiling(g.host, "memory").At(r.Threads) * 2 * float64(r.K) / float64(t.RowBytes(r.K))
 }
 
 func (g *gemmPlot) add(name string, r *gemmRow, rate float64) {

@@ -10,8 +10,8 @@ import (
 // gemmReport prints products, with columns for what they are compared with where there are peers.
 func gemmReport(peers bool) *report[gemmRow] {
 	p := &report[gemmRow]{
-		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max", "roof", "of roof"},
-		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 13, 14},
+		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max", "roof", "of roof", "GB/s", "of M=1"},
+		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16},
 		cells:   func(r *gemmRow) []string { return r.cells(peers) },
 		header:  gemmHeader,
 		line: func(r *gemmRow) string {
@@ -32,6 +32,7 @@ func printGEMM(w io.Writer, ours, peers []gemmRow, roofs gemmRoofs, format strin
 		return p.print(w, ours, format)
 	}
 	rows := compareGEMM(ours, peers)
+	overOneRow(rows)
 	if format == "svg" {
 		return drawGEMM(w, rows, roofs)
 	}
@@ -47,9 +48,15 @@ func printGEMM(w io.Writer, ours, peers []gemmRow, roofs gemmRoofs, format strin
 
 func (r *gemmRow) cells(peers bool) []string {
 	line := []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, strconv.Itoa(r.Threads), strconv.Itoa(r.M), r.Weights,
-		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max), "", ""}
+		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max), "", "", "", ""}
 	if r.Roof > 0 {
 		line[10], line[11] = fmt.Sprintf("%.0f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Roof)
+	}
+	if r.Rate > 0 {
+		line[12] = fmt.Sprintf("%.1f", r.Rate)
+	}
+	if r.OneRow > 0 {
+		line[13] = fmt.Sprintf("%.2f", r.OneRow)
 	}
 	if !peers {
 		return line

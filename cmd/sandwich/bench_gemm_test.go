@@ -68,3 +68,22 @@ func TestDrawGEMM(t *testing.T) {
 		}
 	}
 }
+
+// The roof of cold products follows the fastest product of one row where that beats the calibrated bandwidth, and times are compared with those of one row.
+func TestRoofsFollowTheRun(t *testing.T) {
+	ceiling := func(kind, isa, typ, unit string, v float64) profiles.Ceiling {
+		return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, PUs: 1, Figure: profiles.NewFigure(unit, []float64{v})}
+	}
+	roofs := gemmRoofs{isa: "avx512", host: &profiles.Profile{Ceilings: []profiles.Ceiling{ceiling(profiles.Compute, "avx512", "f32", "FLOP/s", 100e9)}}}
+	row := func(m int, rate float64) gemmRow {
+		return gemmRow{Peer: ourName, Threads: 1, M: m, N: 64, K: 128, GFLOPS: rate, Weights: cold, Type: "f32", Compute: "f32"}
+	}
+	rows := []gemmRow{row(1, 5), row(8, 32), row(64, 90)} // 5 GFLOP/s with one row of float32 are 10 GB/s
+	roofs.fill(rows)
+	overOneRow(rows)
+	for i, want := range []struct{ roof, rate, one float64 }{{5, 10, 0}, {40, 8, 1.25}, {100, 90.0 / 32, 64 * 5 / 90.0}} {
+		if r := rows[i]; r.Roof != want.roof || r.Rate != want.rate || r.OneRow != want.one {
+			t.Errorf("M %d: roof %v, %v GB/s, %v times one row, want %+v", r.M, r.Roof, r.Rate, r.OneRow, want)
+		}
+	}
+}
