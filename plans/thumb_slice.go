@@ -43,8 +43,11 @@ const sliceBytes = 1 << 20
 func (c Cores) stream(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
 	s.BM = roundUp(max(m, streamTo), s.Kernel.MR)
 	s.BK = 0
-	panel := microkernel.Layout{Type: t, N: k.N, K: k.K}.PanelStride()
-	columns := min(k.N/(c.Threads*2*chunksPerThread), sliceBytes/panel*microkernel.PanelWidth)
+	columns := k.N / (c.Threads * 2 * chunksPerThread)
+	if s.Kernel.Compute.ActRowBytes(k.K)*m <= c.L2/2 { // more activations, which every slice reads anew, are worth more columns
+		panel := microkernel.Layout{Type: t, N: k.N, K: k.K}.PanelStride()
+		columns = min(columns, sliceBytes/panel*microkernel.PanelWidth)
+	}
 	s.BN = clampMultiple(columns, s.Kernel.NR, k.N)
 	c.even(s, k.N, m)
 	if !s.Kernel.Spread {
