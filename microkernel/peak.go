@@ -32,28 +32,22 @@ func PeakSpecs(f Features) []PeakSpec {
 	return out
 }
 
+// peakNeeds is what a CPU must have for each compute roof.
+var peakNeeds = map[PeakSpec]Features{
+	{AVX512, "f32"}:  HasAVX512,
+	{AVX512, "int8"}: HasAVX512 | HasVNNI,
+	{AVX512, "bf16"}: HasAVX512 | HasBF16,
+	{AVX2, "f32"}:    HasAVX2,
+	{AVX2, "int8"}:   HasAVX2 | HasAVXVNNI,
+	{NEON, "f32"}:    HasNEON,
+	{NEON, "int8"}:   HasNEON | HasDotProd,
+	{NEON, "bf16"}:   HasNEON | HasArmBF16,
+	{Go, "f32"}:      0,
+}
+
 func (s PeakSpec) supported(f Features) bool {
-	switch s {
-	case PeakSpec{AVX512, "f32"}:
-		return f.Has(HasAVX512)
-	case PeakSpec{AVX512, "int8"}:
-		return f.Has(HasAVX512 | HasVNNI)
-	case PeakSpec{AVX512, "bf16"}:
-		return f.Has(HasAVX512 | HasBF16)
-	case PeakSpec{AVX2, "f32"}:
-		return f.Has(HasAVX2)
-	case PeakSpec{AVX2, "int8"}:
-		return f.Has(HasAVX2 | HasAVXVNNI)
-	case PeakSpec{NEON, "f32"}:
-		return f.Has(HasNEON)
-	case PeakSpec{NEON, "int8"}:
-		return f.Has(HasNEON | HasDotProd)
-	case PeakSpec{NEON, "bf16"}:
-		return f.Has(HasNEON | HasArmBF16)
-	case PeakSpec{Go, "f32"}:
-		return true
-	}
-	return false
+	needs, known := peakNeeds[s]
+	return known && f.Has(needs)
 }
 
 // Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and reads no memory. It is safe for concurrent use.
