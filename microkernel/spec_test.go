@@ -9,6 +9,9 @@ import (
 func TestSpecRoundTrip(t *testing.T) {
 	for _, s := range spaces(1) {
 		for _, s := range []Spec{s, s.WithPrefetch(1024)} {
+			if s.Validate() != nil { // matrix units have no prefetch
+				continue
+			}
 			if got, err := ParseSpec(s.String()); err != nil || got != s {
 				t.Fatalf("ParseSpec(%q) = %v, %v", s, got, err)
 			}

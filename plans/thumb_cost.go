@@ -32,7 +32,7 @@ const (
 // in each of them, and over one panel wants 8. A second request for each line gains 5 to 7 % at M = 1 in f16, q4_0 to q6_K and 11 % at M = 8 in f32; it gains nothing where multiplying is a small
 // part of reading (f32 and q8_0 at M = 1), and costs 5 % where the weights lie in the third-level cache, 10 to 28 % in the second.
 func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
-	if widen || s.ISA == microkernel.Go {
+	if widen || s.ISA == microkernel.Go || s.WithPrefetch(prefetchOnce).Validate() != nil { // matrix units have none
 		return s
 	}
 	if p := s.WithSpread(); m > s.MR && m <= spreadTo && p.Validate() == nil {

@@ -340,3 +340,21 @@ func TestProposalsAreLegal(t *testing.T) {
 		}
 	}
 }
+
+// TestFormsOfCandidatesAreKernels: the prefetch that the rules of thumb give a candidate at its first trial is one that
+// it can have. Matrix units have none.
+func TestFormsOfCandidatesAreKernels(t *testing.T) {
+	hosts := map[microkernel.ISA]microkernel.Features{
+		microkernel.AVX512: microkernel.HasAVX2 | microkernel.HasAVX512 | microkernel.HasVNNI | microkernel.HasAMX,
+		microkernel.NEON:   microkernel.HasNEON | microkernel.HasDotProd | microkernel.HasSME | microkernel.HasSMEInt8,
+	}
+	for isa, host := range hosts {
+		for _, k := range Candidates(host, isa, microkernel.ComputeInt8, microkernel.Q4_K) {
+			for _, m := range []int{1, 16, 17, 64, 512} {
+				if form, _ := k.at(m); form.Spec.Validate() != nil {
+					t.Fatalf("M = %d: %v", m, form.Spec.Validate())
+				}
+			}
+		}
+	}
+}
