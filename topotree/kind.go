@@ -55,4 +55,4 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (k Kind) isCache() bool { return k == KindL4 || k == KindL3 || k == KindL2 }
+func (k Kind) IsCache() bool { return k == KindL4 || k == KindL3 || k == KindL2 }

@@ -1,4 +1,4 @@
-package topotree
+package topotree_test
 
 import (
 	"flag"
@@ -7,6 +7,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"sandwich/topotree"
+	"sandwich/topotree/draw"
 )
 
 var update = flag.Bool("update", false, "rewrite the output blocks of README.md")
@@ -15,30 +18,30 @@ var update = flag.Bool("update", false, "rewrite the output blocks of README.md"
 var tour = map[string]func(t *testing.T, w *strings.Builder){
 	"machine": func(t *testing.T, w *strings.Builder) { writeText(t, w, kunpengTree(t)) },
 	"clusters": func(t *testing.T, w *strings.Builder) {
-		writeText(t, w, mustApply(t, kunpengTree(t), "group(4,1,4)"))
+		writeText(t, w, topotree.MustApply(t, kunpengTree(t), "group(4,1,4)"))
 	},
 	"sc-rm": func(t *testing.T, w *strings.Builder) {
-		tree := mustApply(t, kunpengTree(t), "group(4,1,4)", "remove(1,5)")
+		tree := topotree.MustApply(t, kunpengTree(t), "group(4,1,4)", "remove(1,5)")
 		writeText(t, w, tree)
 		writeSections(w, tree)
 	},
 	"numa-rm": func(t *testing.T, w *strings.Builder) {
-		tree := mustApply(t, kunpengTree(t), "remove(6,4)")
+		tree := topotree.MustApply(t, kunpengTree(t), "remove(6,4)")
 		writeText(t, w, tree)
 		writeSections(w, tree)
 	},
 	"space": func(t *testing.T, w *strings.Builder) {
 		base := kunpengTree(t)
-		var stats Stats
-		plans := map[Digest]*Tree{}
-		for tree := range Enumerate(base, Bounds{Stats: &stats}) {
+		var stats topotree.Stats
+		plans := map[topotree.Digest]*topotree.Tree{}
+		for tree := range topotree.Enumerate(base, topotree.Bounds{Stats: &stats}) {
 			plans[tree.Digest()] = tree
 		}
 		fmt.Fprintf(w, "generated %d, duplicates %d, kept %d, from %d groupings\n", stats.Generated, stats.Duplicates, stats.Kept, stats.Groups)
 		for _, ops := range [][]string{
 			{"group(4,1,4)", "remove(1,5)"}, {"remove(6,4)"}, {"group(4,1,4)"}, {"group(4,6,4)"},
 		} {
-			want := mustApply(t, base, ops...)
+			want := topotree.MustApply(t, base, ops...)
 			found, ok := plans[want.Digest()]
 			if !ok {
 				t.Fatalf("%v is not in the enumeration", ops)
@@ -49,18 +52,18 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 	"growth": func(t *testing.T, w *strings.Builder) {
 		fmt.Fprintf(w, "%-46s %5s %10s %10s %10s\n", "machine", "PUs", "generated", "duplicates", "kept")
 		for _, text := range []string{
-			"numa:2 l3:2 core:4", "pack:2 l3:4 core:4 pu:2", kunpeng920, "pack:2 numa:1 l3:16 core:4 pu:2", "pack:4 numa:4 l3:2 core:16 pu:2",
+			"numa:2 l3:2 core:4", "pack:2 l3:4 core:4 pu:2", topotree.Kunpeng920, "pack:2 numa:1 l3:16 core:4 pu:2", "pack:4 numa:4 l3:2 core:16 pu:2",
 		} {
-			m := mustSynthetic(t, text)
-			var stats Stats
-			for range Enumerate(m.Tree, Bounds{Stats: &stats}) {
+			m := topotree.MustSynthetic(t, text)
+			var stats topotree.Stats
+			for range topotree.Enumerate(m.Tree, topotree.Bounds{Stats: &stats}) {
 			}
 			fmt.Fprintf(w, "%-46s %5d %10d %10d %10d\n", shortName(text), m.Tree.PUs(), stats.Generated, stats.Duplicates, stats.Kept)
 		}
 	},
 	"measured": func(t *testing.T, w *strings.Builder) {
 		r := rand.New(rand.NewPCG(920, 0))
-		found, err := FindClusters(indexes(192), latencies(r, 192, 0.1, func(i, j int) float64 {
+		found, err := topotree.FindClusters(topotree.Indexes(192), topotree.Latencies(r, 192, 0.1, func(i, j int) float64 {
 			switch {
 			case i/4 == j/4:
 				return 35
@@ -73,12 +76,12 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 			t.Fatal(err)
 		}
 		for _, c := range found {
-			fmt.Fprintf(w, "contrast %.2f, effect %.1f: %s\n", c.Contrast, c.Effect, Propose(kunpengTree(t), c).Text)
+			fmt.Fprintf(w, "contrast %.2f, effect %.1f: %s\n", c.Contrast, c.Effect, topotree.Propose(kunpengTree(t), c).Text)
 		}
 	},
 	"crossing": func(t *testing.T, w *strings.Builder) {
 		for _, text := range []string{"pack:2 l3:1 numa:2 core:10 pu:2", "numa:2 pack:2 l3:1 core:4"} {
-			m := mustSynthetic(t, text)
+			m := topotree.MustSynthetic(t, text)
 			fmt.Fprintf(w, "%s\n", text)
 			for _, c := range m.Crossings {
 				fmt.Fprintf(w, "  %s\n", c.Text)
@@ -87,23 +90,25 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 	},
 }
 
-func kunpengTree(t *testing.T) *Tree { return mustSynthetic(t, kunpeng920).Tree }
+func kunpengTree(t *testing.T) *topotree.Tree {
+	return topotree.MustSynthetic(t, topotree.Kunpeng920).Tree
+}
 
 func shortName(text string) string {
-	if text == kunpeng920 {
+	if text == topotree.Kunpeng920 {
 		return "kunpeng920"
 	}
 	return text
 }
 
-func writeText(t *testing.T, w *strings.Builder, tree *Tree) {
+func writeText(t *testing.T, w *strings.Builder, tree *topotree.Tree) {
 	t.Helper()
-	if err := tree.WriteText(w); err != nil {
+	if err := draw.Text(w, tree); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func writeSections(w *strings.Builder, tree *Tree) {
+func writeSections(w *strings.Builder, tree *topotree.Tree) {
 	for _, s := range tree.Sections() {
 		if s.Repeats {
 			continue
@@ -116,8 +121,7 @@ func writeSections(w *strings.Builder, tree *Tree) {
 
 // TestReadme keeps the output that README.md shows equal to what the code prints.
 func TestReadme(t *testing.T) {
-	verify = false
-	defer func() { verify = true }()
+	defer topotree.WithoutVerify()()
 	b, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,9 @@ type treeInfo struct {
 	interchangeable bool
 }
 
+// SameShape tells whether two nodes are alike but for the numbers of what is in them (see Digest).
+func (n *Node) SameShape(o *Node) bool { return n.digest == o.digest }
+
 // Root returns the root node, of depth 0.
 func (t *Tree) Root() *Node {
 	t.once.Do(t.materialize)

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/draw"
 )
 
 func newProbe() *cobra.Command {
@@ -93,7 +94,7 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 		_, err = w.Write(text)
 		return err
 	case "svg":
-		return p.Machine.Tree.WriteSVG(w, topotree.DrawOptions{Title: p.Host.CPUModel, Domains: hiddenSets(p)})
+		return draw.SVG(w, p.Machine.Tree, draw.Options{Title: p.Host.CPUModel, Domains: hiddenSets(p)})
 	case "table":
 		return printMachineTables(w, p)
 	}

@@ -10,6 +10,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
+	"sandwich/topotree/draw"
 )
 
 // textWidth is the width of what is drawn in text.
@@ -20,7 +21,7 @@ const textWidth = 110
 func printMachineTree(w io.Writer, p *profiles.Profile) error {
 	printHost(w, p)
 	fmt.Fprintln(w)
-	if err := p.Machine.Tree.WriteText(w); err != nil {
+	if err := draw.Text(w, p.Machine.Tree); err != nil {
 		return err
 	}
 	printRemarks(w, p)

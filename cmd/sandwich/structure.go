@@ -11,6 +11,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/topotree"
+	"sandwich/topotree/draw"
 )
 
 // matrixNames are what --matrix takes.
@@ -144,12 +145,12 @@ func printSets(w io.Writer, sets []profiles.SetFigure) {
 }
 
 // heatOf makes a heat map of a matrix. What was not measured stays blank.
-func heatOf(m profiles.Matrix) topotree.Heat {
+func heatOf(m profiles.Matrix) draw.Heat {
 	title := fmt.Sprintf("%s: %s", m.Name, matrixMeaning[m.Name])
 	if m.N > 0 {
 		title += fmt.Sprintf(" (%s, noise %.1f %%)", m.Unit, 100*m.Noise)
 	}
-	h := topotree.Heat{Title: title, Unit: m.Unit}
+	h := draw.Heat{Title: title, Unit: m.Unit}
 	for i, row := range m.Rows {
 		h.Labels = append(h.Labels, strconv.Itoa(m.Items[i]))
 		line := make([]float64, len(row))

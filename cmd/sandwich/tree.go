@@ -13,6 +13,7 @@ import (
 
 	"sandwich/profiles"
 	"sandwich/topotree"
+	"sandwich/topotree/draw"
 )
 
 // treeFlags are what tree does with a machine.
@@ -118,13 +119,13 @@ func (f *treeFlags) run(ctx context.Context, w io.Writer) error {
 		if f.ranks > tree.Depth() {
 			return usageError(fmt.Errorf("--ranks %d: the tree has depths 0 to %d", f.ranks, tree.Depth()))
 		}
-		return tree.WriteSVG(w, topotree.DrawOptions{Title: p.Host.CPUModel, Ranks: f.ranks})
+		return draw.SVG(w, tree, draw.Options{Title: p.Host.CPUModel, Ranks: f.ranks})
 	case f.format == "json":
 		return printJSON(w, newTreeJSON(tree))
 	case f.format == "table":
 		return printLevels(w, tree)
 	}
-	if err := tree.WriteText(w); err != nil {
+	if err := draw.Text(w, tree); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\ndepths: %s\n", depthsText(tree))

@@ -1,4 +1,4 @@
-package topotree
+package draw
 
 import (
 	"bytes"
@@ -8,6 +8,25 @@ import (
 	"strings"
 	"testing"
 )
+
+// latencies is a matrix of n cores in clusters of 4 in nodes of 24, with 5 % noise.
+func latencies(r *rand.Rand, n int) [][]float64 {
+	m := make([][]float64, n)
+	for i := range m {
+		m[i] = make([]float64, n)
+		for j := range m[i] {
+			near := 200.0
+			switch {
+			case i/4 == j/4:
+				near = 35
+			case i/24 == j/24:
+				near = 70
+			}
+			m[i][j] = near * (1 + 0.05*r.NormFloat64())
+		}
+	}
+	return m
+}
 
 func TestHeat(t *testing.T) {
 	small := Heat{Title: "round trip", Unit: "ns", Labels: []string{"0", "1", "2", "3"}, Values: [][]float64{
@@ -28,15 +47,7 @@ func TestHeat(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	large := Heat{Title: "core to core, 192 PUs <kunpeng920>", Unit: "ns", Values: latencies(r, 192, 0.05, func(i, j int) float64 {
-		if i/4 == j/4 {
-			return 35
-		}
-		if i/24 == j/24 {
-			return 70
-		}
-		return 200
-	})}
+	large := Heat{Title: "core to core, 192 PUs <kunpeng920>", Unit: "ns", Values: latencies(r, 192)}
 	for i := range 192 {
 		large.Labels = append(large.Labels, fmt.Sprint(i))
 	}

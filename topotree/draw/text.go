@@ -1,31 +1,33 @@
-package topotree
+package draw
 
 import (
 	"bufio"
 	"fmt"
 	"io"
 	"strings"
+
+	"sandwich/topotree"
 )
 
-// WriteText draws the tree for a terminal. Nodes that hold the same PUs share a line, siblings of one shape are drawn
+// Text draws the tree for a terminal. Nodes that hold the same PUs share a line, siblings of one shape are drawn
 // once with the PUs of each, and what transforms removed is named.
-func (t *Tree) WriteText(w io.Writer) error {
+func Text(w io.Writer, t *topotree.Tree) error {
 	b := bufio.NewWriter(w)
 	p := textPrinter{w: b, kept: t.CPUs(), full: t.Full()}
 	root, names := chain(p.full.Root())
-	fmt.Fprintf(b, "%s%s\n", strings.Join(append([]string{"machine"}, names...), " · "), p.pus([]*Node{p.full.Root()}))
+	fmt.Fprintf(b, "%s%s\n", strings.Join(append([]string{"machine"}, names...), " · "), p.pus([]*topotree.Node{p.full.Root()}))
 	p.children(root, "")
 	return b.Flush()
 }
 
 type textPrinter struct {
 	w    io.Writer
-	kept CPUSet
-	full *Tree
+	kept topotree.CPUSet
+	full *topotree.Tree
 }
 
 // chain follows single children and returns the deepest node with the names passed on the way.
-func chain(n *Node) (*Node, []string) {
+func chain(n *topotree.Node) (*topotree.Node, []string) {
 	var names []string
 	for {
 		if l := nodeLabel(n); l != "" {
@@ -39,15 +41,15 @@ func chain(n *Node) (*Node, []string) {
 }
 
 // children prints the runs of alike children of a node.
-func (p textPrinter) children(n *Node, indent string) {
-	type run struct{ nodes []*Node }
+func (p textPrinter) children(n *topotree.Node, indent string) {
+	type run struct{ nodes []*topotree.Node }
 	var runs []run
 	for _, c := range n.Children {
 		if last := len(runs) - 1; last >= 0 && p.alike(runs[last].nodes[0], c) {
 			runs[last].nodes = append(runs[last].nodes, c)
 			continue
 		}
-		runs = append(runs, run{[]*Node{c}})
+		runs = append(runs, run{[]*topotree.Node{c}})
 	}
 	for i, r := range runs {
 		branch, next := "├─ ", "│  "
@@ -62,14 +64,14 @@ func (p textPrinter) children(n *Node, indent string) {
 			name = "PU"
 		}
 		fmt.Fprintf(p.w, "%s%s%s%s\n", indent, branch, name, p.pus(r.nodes))
-		if deepest.Kind != KindPU {
+		if deepest.Kind != topotree.KindPU {
 			p.children(deepest, indent+next)
 		}
 	}
 }
 
 // plainName joins the names of a chain without the numbers that differ between siblings.
-func plainName(n *Node) string {
+func plainName(n *topotree.Node) string {
 	var names []string
 	for {
 		c := *n
@@ -89,12 +91,12 @@ func plainName(n *Node) string {
 }
 
 // alike reports whether two siblings look the same before and after what was removed.
-func (p textPrinter) alike(a, b *Node) bool {
-	return a.digest == b.digest && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count()
+func (p textPrinter) alike(a, b *topotree.Node) bool {
+	return a.SameShape(b) && a.CPUs.Minus(p.kept).Count() == b.CPUs.Minus(p.kept).Count()
 }
 
 // pus lists the PUs of nodes in what fits on a line, and says how many are off.
-func (p textPrinter) pus(nodes []*Node) string {
+func (p textPrinter) pus(nodes []*topotree.Node) string {
 	const most, wide = 6, 60
 	on, active, removed := "", 0, 0
 	for i, n := range nodes {

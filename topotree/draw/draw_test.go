@@ -1,4 +1,4 @@
-package topotree
+package draw
 
 import (
 	"bytes"
@@ -8,12 +8,54 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"sandwich/topotree"
 )
 
-func svgOf(t *testing.T, tree *Tree, o DrawOptions) string {
+// kunpeng920 is Sandwich's machine: 4 packages, 8 nodes x 24 cores, the clusters of four hidden.
+const kunpeng920 = "pack:4 numa:2(memory=32GiB) l3:1(size=24MiB) l2:24(size=512KiB) core:1 pu:1"
+
+func mustSynthetic(t testing.TB, text string) *topotree.Machine {
+	t.Helper()
+	m, err := topotree.ReadSynthetic(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// mustHybrid is four P cores beside eight E cores.
+func mustHybrid(t testing.TB) *topotree.Machine {
+	t.Helper()
+	p, e := topotree.CPURange(0, 3), topotree.CPURange(4, 11)
+	m, err := topotree.Description{
+		Online: topotree.CPURange(0, 11), Memory: []topotree.MemoryNode{{CPUs: topotree.CPURange(0, 11)}},
+		CoreTypes: []topotree.CoreType{{Name: "P", CPUs: p}, {Name: "E", CPUs: e}},
+	}.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func mustApply(t testing.TB, tree *topotree.Tree, texts ...string) *topotree.Tree {
+	t.Helper()
+	for _, text := range texts {
+		x, err := topotree.ParseTransform(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tree, err = tree.Apply(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+func svgOf(t *testing.T, tree *topotree.Tree, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := tree.WriteSVG(&b, o); err != nil {
+	if err := SVG(&b, tree, o); err != nil {
 		t.Fatal(err)
 	}
 	dec := xml.NewDecoder(bytes.NewReader(b.Bytes()))
@@ -25,7 +67,10 @@ func svgOf(t *testing.T, tree *Tree, o DrawOptions) string {
 		}
 	}
 	if dir := os.Getenv("TOPOTREE_DRAW"); dir != "" { // a folder to leave the pictures in, to look at them
-		writeFile(t, dir+"/"+strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()+"-"+o.Title)+".svg", b.Bytes())
+		name := dir + "/" + strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()+"-"+o.Title) + ".svg"
+		if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return b.String()
 }
@@ -34,7 +79,7 @@ func svgOf(t *testing.T, tree *Tree, o DrawOptions) string {
 func TestSVG(t *testing.T) {
 	m := mustSynthetic(t, kunpeng920)
 	tree := mustApply(t, m.Tree, "group(4,1,4)", "remove(1,5)")
-	svg := svgOf(t, tree, DrawOptions{Title: "Kunpeng 920, SC-RM", Ranks: 2})
+	svg := svgOf(t, tree, Options{Title: "Kunpeng 920, SC-RM", Ranks: 2})
 	for what, want := range map[string]int{
 		`text-anchor="middle"`: 192, `fill="#b5b5b5">`: 48, `stroke-dasharray="4 2"/>`: 48 + 1, `stroke-width="2.2"`: 8,
 		"144 of 192 PUs active": 1, "group(4,1,4), remove(1,5); 8 ranks": 1,
@@ -43,19 +88,19 @@ func TestSVG(t *testing.T) {
 			t.Errorf("%d times %s, want %d", got, what, want)
 		}
 	}
-	hybrid := smallMachines(t)["hybrid"]
-	svg = svgOf(t, mustApply(t, hybrid.Tree, "only(0)"), DrawOptions{Title: `hybrid <"&">`})
+	hybrid := mustHybrid(t)
+	svg = svgOf(t, mustApply(t, hybrid.Tree, "only(0)"), Options{Title: `hybrid <"&">`})
 	if strings.Count(svg, `fill="#b5b5b5">`) < 8 || !strings.Contains(svg, "hybrid &lt;&#34;&amp;&#34;&gt;") {
 		t.Errorf("eight E cores should be grey, the title escaped: %s", svg)
 	}
-	svg = svgOf(t, m.Tree, DrawOptions{Title: "domains", Domains: []CPUSet{CPURange(0, 3), CPURange(4, 7)}})
+	svg = svgOf(t, m.Tree, Options{Title: "domains", Domains: []topotree.CPUSet{topotree.CPURange(0, 3), topotree.CPURange(4, 7)}})
 	if strings.Count(svg, fills[1]) != 4 {
 		t.Error("the second cluster is not filled")
 	}
 	for _, text := range []string{"pu:1", "pack:2 numa:1 l3:16(size=16MiB) l2:4(size=512KiB) core:1 pu:2", "pack:4 numa:4 l3:2 core:16 pu:2"} {
-		svgOf(t, mustSynthetic(t, text).Tree, DrawOptions{Title: text})
+		svgOf(t, mustSynthetic(t, text).Tree, Options{Title: text})
 	}
-	if err := tree.WriteSVG(failingWriter{}, DrawOptions{}); err == nil {
+	if err := SVG(failingWriter{}, tree, Options{}); err == nil {
 		t.Error("a full disk went unnoticed")
 	}
 }
@@ -66,7 +111,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestText(t *testing.T) {
 	var alone strings.Builder
-	if err := mustSynthetic(t, "pack:1 numa:1(memory=8GiB) l3:1(size=1536KiB) core:2 pu:2").Tree.WriteText(&alone); err != nil {
+	if err := Text(&alone, mustSynthetic(t, "pack:1 numa:1(memory=8GiB) l3:1(size=1536KiB) core:2 pu:2").Tree); err != nil {
 		t.Fatal(err)
 	}
 	if want := "machine · Package 0 · NUMA 0 8 GiB · L3 1.5 MiB  0-3  (4 PUs)\n└─ 2 × core  0-1 | 2-3\n   └─ 2 × PU  0 | 1\n"; alone.String() != want {
@@ -100,7 +145,7 @@ machine  0-15  (16 PUs, 16 removed)
 `},
 	} {
 		var b strings.Builder
-		if err := mustApply(t, m.Tree, c.ops...).WriteText(&b); err != nil {
+		if err := Text(&b, mustApply(t, m.Tree, c.ops...)); err != nil {
 			t.Fatal(err)
 		}
 		if got := "\n" + b.String(); got != c.want {

@@ -1,4 +1,4 @@
-package topotree
+package draw
 
 import (
 	"bufio"

@@ -1,29 +1,32 @@
-package topotree
+// Package draw shows trees, sections and measured matrices: as SVG, and as text for a terminal.
+package draw
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"sandwich/topotree"
 )
 
-// DrawOptions says what a drawing shows beside the tree. The zero value draws the tree with its removed PUs.
-type DrawOptions struct {
-	Title   string   // heading; "" leaves only the transforms
-	Ranks   int      // depth whose nodes are outlined as ranks; 0 outlines none
-	Domains []CPUSet // measured clusters: PUs are filled by cluster instead of by color
+// Options says what a drawing shows beside the tree. The zero value draws the tree with its removed PUs.
+type Options struct {
+	Title   string            // heading; "" leaves only the transforms
+	Ranks   int               // depth whose nodes are outlined as ranks; 0 outlines none
+	Domains []topotree.CPUSet // measured clusters: PUs are filled by cluster instead of by color
 }
 
 // box is one rectangle of a drawing: a node, or a chain of nodes that hold the same PUs.
 type box struct {
 	label    string
-	kind     Kind // of the deepest node of the chain
+	kind     topotree.Kind // of the deepest node of the chain
 	depths   [2]int
-	color    Color
+	color    topotree.Color
 	pu       int // -1 unless the box is a PU
 	removed  bool
 	grouped  bool // a group made by a transform
-	cpus     CPUSet
+	cpus     topotree.CPUSet
 	children []*box
 
 	x, y, w, h float64
@@ -39,11 +42,11 @@ const (
 )
 
 // boxes turns the full tree of t into rectangles; PUs that t lost are marked.
-func (t *Tree) boxes() *box {
+func boxes(t *topotree.Tree) *box {
 	return newBox(t.Full().Root(), 0, t.CPUs())
 }
 
-func newBox(n *Node, depth int, kept CPUSet) *box {
+func newBox(n *topotree.Node, depth int, kept topotree.CPUSet) *box {
 	b := &box{depths: [2]int{depth, depth}, pu: -1, cpus: n.CPUs, color: n.Color, removed: !n.CPUs.Intersects(kept)}
 	var labels []string
 	for {
@@ -57,16 +60,16 @@ func newBox(n *Node, depth int, kept CPUSet) *box {
 		}
 		n, depth = n.Children[0], depth+1
 	}
-	if n.Kind == KindPU {
+	if n.Kind == topotree.KindPU {
 		b.pu = n.ID
 		return b
 	}
 	children := slices.Clone(n.Children)
-	if len(labels) > 1 && slices.IndexFunc(children, func(c *Node) bool { return c.Kind != KindPU }) < 0 {
+	if len(labels) > 1 && slices.IndexFunc(children, func(c *topotree.Node) bool { return c.Kind != topotree.KindPU }) < 0 {
 		labels = labels[len(labels)-1:] // a core is small: its cache is in the legend
 	}
 	b.label = strings.Join(labels, " · ")
-	slices.SortFunc(children, func(a, c *Node) int { return a.CPUs.First() - c.CPUs.First() })
+	slices.SortFunc(children, func(a, c *topotree.Node) int { return a.CPUs.First() - c.CPUs.First() })
 	for _, c := range children {
 		b.children = append(b.children, newBox(c, depth+1, kept))
 	}
@@ -74,7 +77,7 @@ func newBox(n *Node, depth int, kept CPUSet) *box {
 }
 
 // nodeLabel names a node as people do; "" for what needs no name.
-func nodeLabel(n *Node) string {
+func nodeLabel(n *topotree.Node) string {
 	size := ""
 	if n.Bytes > 0 {
 		size = " " + byteText(n.Bytes)
@@ -84,21 +87,21 @@ func nodeLabel(n *Node) string {
 		id = fmt.Sprintf(" %d", n.ID)
 	}
 	switch {
-	case n.Virtual || n.Kind == KindMachine:
+	case n.Virtual || n.Kind == topotree.KindMachine:
 		return ""
-	case n.Kind == KindPackage:
+	case n.Kind == topotree.KindPackage:
 		return "Package" + id
-	case n.Kind == KindNUMA:
+	case n.Kind == topotree.KindNUMA:
 		return "NUMA" + id + size
-	case n.Kind.isCache():
+	case n.Kind.IsCache():
 		return strings.ToUpper(n.Kind.String()) + size
-	case n.Kind == KindGroup && n.Stride > 1:
+	case n.Kind == topotree.KindGroup && n.Stride > 1:
 		return fmt.Sprintf("group, stride %d", n.Stride)
-	case n.Kind == KindGroup:
+	case n.Kind == topotree.KindGroup:
 		return "group"
-	case n.Kind == KindCore:
+	case n.Kind == topotree.KindCore:
 		return "core" + id
-	case n.Kind == KindPU:
+	case n.Kind == topotree.KindPU:
 		return ""
 	}
 	return n.Kind.String() + id

@@ -1,4 +1,4 @@
-package topotree
+package draw
 
 import (
 	"bufio"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"sandwich/topotree"
 )
 
 // fills are the colors of basic colors and of measured clusters, distinguishable in print and by color-blind people
@@ -13,15 +15,15 @@ import (
 var fills = []string{"#9ecae1", "#fdae6b", "#a1d99b", "#bcbddc", "#fdd0a2", "#80cdc1", "#f4a9c4", "#d9d27a"}
 
 // kindFills are the grounds of the boxes, from the machine inwards.
-var kindFills = map[Kind]string{
-	KindMachine: "#ffffff", KindPackage: "#f4f4f0", KindDie: "#eceff1", KindNUMA: "#e8eef5", KindL4: "#f3ecdf", KindL3: "#f7f3e8",
-	KindGroup: "#fffdf5", KindCluster: "#fffdf5", KindL2: "#fbfbf8", KindCore: "#f7f7f7",
+var kindFills = map[topotree.Kind]string{
+	topotree.KindMachine: "#ffffff", topotree.KindPackage: "#f4f4f0", topotree.KindDie: "#eceff1", topotree.KindNUMA: "#e8eef5", topotree.KindL4: "#f3ecdf", topotree.KindL3: "#f7f3e8",
+	topotree.KindGroup: "#fffdf5", topotree.KindCluster: "#fffdf5", topotree.KindL2: "#fbfbf8", topotree.KindCore: "#f7f7f7",
 }
 
-// WriteSVG draws the tree as nested boxes, as lstopo does: what transforms removed is greyed in its place, groups have
+// SVG draws the tree as nested boxes, as lstopo does: what transforms removed is greyed in its place, groups have
 // dashed outlines, ranks thick ones, and PUs are filled by color or by measured cluster.
-func (t *Tree) WriteSVG(w io.Writer, o DrawOptions) error {
-	root := t.boxes()
+func SVG(w io.Writer, t *topotree.Tree, o Options) error {
+	root := boxes(t)
 	root.layout(charWidth*float64(len(fmt.Sprint(t.Base().CPUs().Last()))) + 9)
 	d := drawing{w: bufio.NewWriter(w), tree: t, o: o}
 	titles, legend := d.titles(), d.legend()
@@ -53,8 +55,8 @@ func (t *Tree) WriteSVG(w io.Writer, o DrawOptions) error {
 
 type drawing struct {
 	w    *bufio.Writer
-	tree *Tree
-	o    DrawOptions
+	tree *topotree.Tree
+	o    Options
 	err  error
 }
 
@@ -83,7 +85,7 @@ func (d *drawing) titles() []string {
 	if n := d.tree.PUs(); n != full {
 		line = fmt.Sprintf("%d of %d PUs active", n, full)
 	}
-	for _, x := range d.tree.transforms() {
+	for _, x := range d.tree.Transforms() {
 		line += ", " + x.String()
 	}
 	if d.o.Ranks > 0 {
@@ -171,8 +173,8 @@ func (d *drawing) legend() []legendEntry {
 	if d.tree.PUs() < d.tree.Full().PUs() {
 		out = append(out, legendEntry{"#ececec", "#9a9a9a", "", "removed"})
 	}
-	for _, x := range d.tree.transforms() {
-		if x.Op == OpGroup {
+	for _, x := range d.tree.Transforms() {
+		if x.Op == topotree.OpGroup {
 			out = append(out, legendEntry{"#fffdf5", "#5b7f2b", ` stroke-dasharray="4 2"`, "group"})
 			break
 		}
@@ -185,7 +187,7 @@ func (d *drawing) legend() []legendEntry {
 
 // coreCache says what cache each core has for itself, which the boxes leave out.
 func (d *drawing) coreCache() string {
-	level := d.tree.LevelOf(KindL2)
+	level := d.tree.LevelOf(topotree.KindL2)
 	if level < 0 {
 		return ""
 	}
@@ -194,7 +196,7 @@ func (d *drawing) coreCache() string {
 		if n.Virtual {
 			continue
 		}
-		if deepest, _ := chain(n); deepest.Kind != KindPU && deepest.Kind != KindCore || size != 0 && n.Bytes != size {
+		if deepest, _ := chain(n); deepest.Kind != topotree.KindPU && deepest.Kind != topotree.KindCore || size != 0 && n.Bytes != size {
 			return "" // shared, or of unlike sizes: the boxes say it
 		}
 		size = n.Bytes
