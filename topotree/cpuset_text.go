@@ -173,3 +173,17 @@ func clip(text string) string {
 	}
 	return text
 }
+
+// Brief writes the set for a line of text: a long one as its beginning and size.
+func (s CPUSet) Brief() string {
+	const most = 40
+	text := s.String()
+	if len(text) <= most {
+		return text
+	}
+	cut := strings.LastIndexByte(text[:most-12], ',')
+	if cut < 0 {
+		return text
+	}
+	return fmt.Sprintf("%s,... (%d PUs)", text[:cut], s.Count())
+}

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"sandwich/profiles/doctor"
 )
 
 func newDoctor() *cobra.Command {
@@ -31,7 +33,7 @@ finding comes with its remedy. It changes nothing and measures nothing.`,
 		if dir == "" {
 			dir = "/"
 		}
-		findings := diagnose(patient{profile: p, root: os.DirFS(dir), live: source.live()})
+		findings := doctor.Diagnose(doctor.Host{Profile: p, Root: os.DirFS(dir), Live: source.live()})
 		if *format == "json" {
 			return printJSON(c.OutOrStdout(), map[string]any{"findings": findings})
 		}
@@ -40,10 +42,10 @@ finding comes with its remedy. It changes nothing and measures nothing.`,
 	return c
 }
 
-func printFindings(w io.Writer, findings []finding) error {
+func printFindings(w io.Writer, findings []doctor.Finding) error {
 	costs := 0
 	for _, f := range findings {
-		if f.Level == levelCosts {
+		if f.Level == doctor.Costs {
 			costs++
 		}
 		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, f.Found)

@@ -59,7 +59,7 @@ func printPlacement(w io.Writer, places []engine.Placement) {
 			}
 			fmt.Fprint(w, ": ")
 		}
-		fmt.Fprintf(w, "%s %s", p.What, nodesText(p.On, p.Remote))
+		fmt.Fprintf(w, "%s %s", p.What, mem.FormatNodes(p.On, p.Remote))
 		if i+1 < len(places) && places[i+1].Rank == p.Rank {
 			fmt.Fprint(w, "; ")
 		} else {

@@ -40,14 +40,14 @@ func printHost(w io.Writer, p *profiles.Profile) {
 	fmt.Fprintf(w, "%s (%s)\n", orUnknown(p.Host.CPUModel), orUnknown(p.Host.Arch))
 	fmt.Fprintf(w, "  %s, %s, %s, %s\n", plural(s.Packages, "package"), plural(s.NUMANodes, "NUMA node"), plural(s.Cores, "core"), plural(s.PUs, "PU"))
 	cores := topotree.NewCPUSet(p.CorePUs()...)
-	line := fmt.Sprintf("  allowed PUs %s", orNone(shortSet(m.Allowed)))
+	line := fmt.Sprintf("  allowed PUs %s", orNone(m.Allowed.Brief()))
 	if q := p.QuotaPUs(); q > 0 {
 		line += fmt.Sprintf(", CPU quota %.4g", m.QuotaCPUs)
 	}
 	if !m.Offline.IsEmpty() {
 		line += ", offline " + m.Offline.String()
 	}
-	fmt.Fprintf(w, "%s; an untuned plan runs on %s (%s)\n", line, plural(cores.Count(), "PU"), orNone(shortSet(cores)))
+	fmt.Fprintf(w, "%s; an untuned plan runs on %s (%s)\n", line, plural(cores.Count(), "PU"), orNone(cores.Brief()))
 	if len(p.Host.ISA) > 0 {
 		fmt.Fprintf(w, "  instruction sets: %s\n", strings.Join(p.Host.ISA, " "))
 	}
@@ -236,18 +236,4 @@ func orNone(s string) string {
 		return "none"
 	}
 	return s
-}
-
-// shortSet writes a CPU set, a long one as its beginning and size.
-func shortSet(s topotree.CPUSet) string {
-	const most = 40
-	text := s.String()
-	if len(text) <= most {
-		return text
-	}
-	cut := strings.LastIndexByte(text[:most-12], ',')
-	if cut < 0 {
-		return text
-	}
-	return fmt.Sprintf("%s,... (%d PUs)", text[:cut], s.Count())
 }

@@ -3,6 +3,9 @@ package mem
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 )
@@ -156,3 +159,13 @@ func FormatBytes(n int64) string {
 }
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// FormatNodes writes bytes by node and the share that lies on another node than asked for: node 0 1.2 GiB, node 1
+// 1.1 GiB, 0.0 % remote.
+func FormatNodes(on map[int]int64, remote float64) string {
+	var parts []string
+	for _, node := range slices.Sorted(maps.Keys(on)) {
+		parts = append(parts, fmt.Sprintf("node %d %s", node, FormatBytes(on[node])))
+	}
+	return fmt.Sprintf("%s, %.1f %% remote", strings.Join(parts, ", "), 100*remote)
+}

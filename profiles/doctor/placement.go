@@ -1,11 +1,9 @@
-package main
+package doctor
 
 import (
 	"bufio"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,27 +12,27 @@ import (
 
 // checkPlacement looks at sandwich processes of this machine: on which nodes what they bound to a node lies. Nothing to say
 // where there is one node.
-func checkPlacement(p patient) []finding {
-	if p.profile.Machine.Summary().NUMALocalities < 2 {
+func checkPlacement(h Host) []Finding {
+	if h.Profile.Machine.Summary().NUMALocalities < 2 {
 		return nil
 	}
-	names, err := fs.Glob(p.root, "proc/[0-9]*/comm")
+	names, err := fs.Glob(h.Root, "proc/[0-9]*/comm")
 	if err != nil {
 		return nil
 	}
-	var out []finding
+	var out []Finding
 	for _, name := range names {
-		if readWord(p.root, name) != "sandwich" {
+		if readWord(h.Root, name) != "sandwich" {
 			continue
 		}
 		pid := strings.TrimSuffix(strings.TrimPrefix(name, "proc/"), "/comm")
-		b := readBound(p.root, "proc/"+pid+"/numa_maps")
+		b := readBound(h.Root, "proc/"+pid+"/numa_maps")
 		if len(b.on) == 0 {
 			continue // another user's, or one that binds nothing
 		}
-		f := finding{Check: "placement", Level: levelOK, Found: fmt.Sprintf("process %s: %s", pid, b)}
+		f := Finding{Check: "placement", Level: OK, Found: fmt.Sprintf("process %s: %s", pid, b)}
 		if b.remoteFraction() >= 0.01 {
-			f.Level = levelCosts
+			f.Level = Costs
 			f.Remedy = "a node had no room for what was bound to it: free memory there (numactl -H) or lower --ctx, then start the process again"
 		}
 		out = append(out, f)
@@ -56,16 +54,7 @@ func (b bound) remoteFraction() float64 {
 	return float64(b.remote) / float64(max(all, 1))
 }
 
-func (b bound) String() string { return nodesText(b.on, b.remoteFraction()) }
-
-// nodesText writes bytes by node: node 0 1.2 GiB, node 1 1.1 GiB, 0.0 % remote.
-func nodesText(on map[int]int64, remote float64) string {
-	var parts []string
-	for _, node := range slices.Sorted(maps.Keys(on)) {
-		parts = append(parts, fmt.Sprintf("node %d %s", node, mem.FormatBytes(on[node])))
-	}
-	return fmt.Sprintf("%s, %.1f %% remote", strings.Join(parts, ", "), 100*remote)
-}
+func (b bound) String() string { return mem.FormatNodes(b.on, b.remoteFraction()) }
 
 // readBound reads the lines of a numa_maps file (see numa(7)) whose policy names one node.
 func readBound(root fs.FS, name string) (b bound) {

@@ -1,0 +1,72 @@
+// Package doctor says what on a host costs speed beside its hardware, with the remedy for each. It changes nothing and
+// measures nothing: it reads a host profile and the system's own files.
+package doctor
+
+import (
+	"io/fs"
+	"strings"
+
+	"sandwich/profiles"
+)
+
+// Level is how much a finding matters.
+type Level string
+
+// The levels.
+const (
+	OK    Level = "ok"
+	Note  Level = "note"  // worth knowing; nothing to win by a setting
+	Costs Level = "costs" // costs speed, and there is a remedy
+)
+
+// Finding is what one check found.
+type Finding struct {
+	Check  string `json:"check"`
+	Level  Level  `json:"level"`
+	Found  string `json:"found"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Host is the machine that is looked at.
+type Host struct {
+	Profile *profiles.Profile
+	Root    fs.FS // holds sys/ and proc/
+	Live    bool  // Root is that of this machine, now
+}
+
+// Diagnose runs every check, in the order in which people should care.
+func Diagnose(h Host) []Finding {
+	var out []Finding
+	for _, check := range []func(Host) []Finding{
+		checkISA, checkQuota, checkAllowed, checkOffline, checkGovernor, checkBoost, checkHugePages,
+		checkNUMABalancing, checkMemory, checkPlacement, checkZoneReclaim, checkLoad, checkSteal, checkHypervisor,
+	} {
+		out = append(out, check(h)...)
+	}
+	return out
+}
+
+func one(check string, level Level, found, remedy string) []Finding {
+	return []Finding{{check, level, found, remedy}}
+}
+
+// readLine is the first line of a small file, empty where it cannot be read.
+func readLine(root fs.FS, name string) string {
+	f, err := root.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	buf := make([]byte, 4096)
+	n, _ := f.Read(buf)
+	first, _, _ := strings.Cut(string(buf[:n]), "\n")
+	return first
+}
+
+// readWord is the first word of a small file.
+func readWord(root fs.FS, name string) string {
+	if words := strings.Fields(readLine(root, name)); len(words) > 0 {
+		return words[0]
+	}
+	return ""
+}
