@@ -56,6 +56,9 @@ func rewrite(name string, text func(c int) string) func(map[string]string) {
 func alone(c int) string { return fmt.Sprint(c) }
 func pair(c int) string  { return block(c/2, 2) }
 
+// anothers lists four PUs, none of them c.
+func anothers(c int) string { return block((c/4+8)%16, 4) }
+
 func pairMask(c int) string {
 	mask := uint64(3) << (c &^ 1)
 	return fmt.Sprintf("%08x,%08x", mask>>32, uint32(mask))
@@ -86,6 +89,8 @@ func TestModules(t *testing.T) {
 		{"as it is", nil, 64, 0, 32},
 		{"of an unknown vendor", edits{family("Unknown", 6)}, 64, 0, 32},
 		{"lists that name the own PU alone", edits{rewrite(l1i, alone), rewrite(l2, alone), rewrite(mapOf1i, pairMask),
+			rewrite(mapOfL2, pairMask), family("Unknown", 6)}, 64, 0, 32},
+		{"lists of another PU", edits{rewrite(l1i, anothers), rewrite(l2, anothers), rewrite(mapOf1i, pairMask),
 			rewrite(mapOfL2, pairMask), family("Unknown", 6)}, 64, 0, 32},
 		{"old kernel, nothing shared", edits{rewrite(l1i, alone), rewrite(l2, alone)}, 64, 32, 64},
 		{"no caches", edits{noCaches}, 64, 32, 0},

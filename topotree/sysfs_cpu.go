@@ -140,7 +140,7 @@ func (r *sysfs) readCaches(sets *cpuSets, c int, dir string) error {
 		if !ok || sets.has(kind, c) || strings.HasPrefix(r.text(at+"/type"), "Instruction") {
 			continue
 		}
-		set, err := r.sharers(at)
+		set, err := r.sharers(at, c)
 		if err != nil {
 			return err
 		}
@@ -153,10 +153,10 @@ func (r *sysfs) readCaches(sets *cpuSets, c int, dir string) error {
 	return nil
 }
 
-// sharers reads which online PUs share a cache. The kernel prints list and mask from one set. Where
-// a saved copy has them disagree, the narrower knows less (dumps list the own PU alone for caches
-// that their masks show as shared), and the wider holds.
-func (r *sysfs) sharers(at string) (CPUSet, error) {
+// sharers reads which online PUs share a cache of PU c. The kernel prints list and mask from one set.
+// Where a saved copy has them disagree, a set without c is no set of c's, and else the narrower knows
+// less (dumps list c alone for caches that their masks show as shared), so that the wider holds.
+func (r *sysfs) sharers(at string, c int) (CPUSet, error) {
 	list, err := r.set(at, "shared_cpu_list")
 	if err != nil {
 		return CPUSet{}, err
@@ -166,7 +166,7 @@ func (r *sysfs) sharers(at string) (CPUSet, error) {
 		return CPUSet{}, err
 	}
 	list, mask = list.Intersect(r.m.Online), mask.Intersect(r.m.Online)
-	if mask.Count() > list.Count() {
+	if !list.Contains(c) || mask.Contains(c) && mask.Count() > list.Count() {
 		return mask, nil
 	}
 	return list, nil

@@ -71,7 +71,7 @@ func (r *sysfs) firstLevelOf(p int, kind string) CPUSet {
 		if r.number(at+"/level", 0) != 1 || got != kind && got != "Unified" {
 			continue
 		}
-		if sharers, err := r.sharers(at); err == nil {
+		if sharers, err := r.sharers(at, p); err == nil {
 			return sharers
 		}
 	}
