@@ -85,6 +85,10 @@ func FuzzSysfs(f *testing.F) {
 			files[cpuDir+"/"+c+"/topology/thread_siblings_list"] = threads
 			files[cpuDir+"/"+c+"/topology/die_id"] = "0"
 			files[cpuDir+"/"+c+"/topology/die_cpus_list"] = die
+			files[cpuDir+"/"+c+"/cache/index0/level"], files[cpuDir+"/"+c+"/cache/index0/type"] = "1", "Data"
+			files[cpuDir+"/"+c+"/cache/index0/shared_cpu_list"] = die
+			files[cpuDir+"/"+c+"/cache/index1/level"], files[cpuDir+"/"+c+"/cache/index1/type"] = "1", "Instruction"
+			files[cpuDir+"/"+c+"/cache/index1/shared_cpu_list"] = threads
 			files[cpuDir+"/"+c+"/cache/index3/level"] = "3"
 			files[cpuDir+"/"+c+"/cache/index3/size"] = cpuMax + "K"
 			files[cpuDir+"/"+c+"/cache/index3/shared_cpu_map"] = shared

@@ -43,8 +43,9 @@ func ReadSysfs(fsys fs.FS) (*Machine, error) {
 
 // sysfs is one reading in progress.
 type sysfs struct {
-	fsys fs.FS
-	m    *Machine
+	fsys    fs.FS
+	m       *Machine
+	modular bool // the CPU is of the family whose thread siblings are cores
 }
 
 // text returns the trimmed content of a file, "" when it is missing, dangling or unreadable: sysfs of different

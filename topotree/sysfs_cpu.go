@@ -114,7 +114,12 @@ func (r *sysfs) readTopology(sets *cpuSets, c int, dir string) error {
 		if f.mayLack && (id < 0 || set.IsEmpty()) {
 			continue
 		}
-		sets.add(Object{Kind: f.kind, ID: max(id, -1), CPUs: r.withSelf(set, c)})
+		set = r.withSelf(set, c)
+		if f.kind == KindCore && r.isModule(set) {
+			r.addModule(sets, set)
+			continue
+		}
+		sets.add(Object{Kind: f.kind, ID: max(id, -1), CPUs: set})
 	}
 	return nil
 }
@@ -135,7 +140,7 @@ func (r *sysfs) readCaches(sets *cpuSets, c int, dir string) error {
 		if !ok || sets.has(kind, c) || strings.HasPrefix(r.text(at+"/type"), "Instruction") {
 			continue
 		}
-		set, err := r.set(at, "shared_cpu_list", "shared_cpu_map")
+		set, err := r.sharers(at, c)
 		if err != nil {
 			return err
 		}
@@ -146,6 +151,25 @@ func (r *sysfs) readCaches(sets *cpuSets, c int, dir string) error {
 		})
 	}
 	return nil
+}
+
+// sharers reads which online PUs share a cache of PU c. The kernel prints list and mask from one set.
+// Where a saved copy has them disagree, a set without c is no set of c's, and else the narrower knows
+// less (dumps list c alone for caches that their masks show as shared), so that the wider holds.
+func (r *sysfs) sharers(at string, c int) (CPUSet, error) {
+	list, err := r.set(at, "shared_cpu_list")
+	if err != nil {
+		return CPUSet{}, err
+	}
+	mask, err := r.set(at, "shared_cpu_map")
+	if err != nil && list.IsEmpty() {
+		return CPUSet{}, err
+	}
+	list, mask = list.Intersect(r.m.Online), mask.Intersect(r.m.Online)
+	if !list.Contains(c) || mask.Contains(c) && mask.Count() > list.Count() {
+		return mask, nil
+	}
+	return list, nil
 }
 
 // cacheKind maps a cache level to a kind; first-level caches belong to a core and are no level of the tree.

@@ -26,6 +26,7 @@ func (r *sysfs) readIdentity() error {
 		r.m.Arch = cmp.Or(r.text("proc/sys/kernel/arch"), archOf(info))
 	}
 	r.m.Model = modelOf(info)
+	r.modular = info["vendor_id"] == "AuthenticAMD" && info["cpu family"] == family15h
 	return nil
 }
 
