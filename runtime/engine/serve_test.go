@@ -226,8 +226,9 @@ func TestCloseTwice(t *testing.T) {
 	}
 }
 
-// TestFinishedGivesPlace: a client hears the end of its answer before the scheduler does, who takes it in with the next
-// step; no arrival is judged before that, so that the place and the blocks are free for whoever asks next.
+// TestFinishedGivesPlace: a client hears the end of its answer before the scheduler, which takes it
+// in with the next step. No arrival is judged before that, so that whoever asks next finds the place
+// and the blocks free.
 func TestFinishedGivesPlace(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue, o.Blocks = 1, 1, 4
@@ -239,7 +240,7 @@ func TestFinishedGivesPlace(t *testing.T) {
 			_, end = first.drained()
 		}
 		if end == nil || e.sched.Live() != 1 {
-			t.Errorf("the first ended with %+v and %d requests are live, want an ending of one that is still there", end, e.sched.Live())
+			t.Errorf("the first ended with %+v, %d requests are live: want an ending of one still there", end, e.sched.Live())
 		}
 		jobs := []*job{
 			e.enter(t, Request{Prompt: tinyPrompt(2, 200), MaxTokens: 2, IgnoreEOS: true}),
@@ -256,7 +257,8 @@ func TestFinishedGivesPlace(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// checkIdleSoon is checkIdle of an engine whose loop runs: what finished or was cancelled leaves with its next step.
+// checkIdleSoon is checkIdle of an engine whose loop runs: what finished or was cancelled leaves with
+// its next step.
 func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
 	for range 20000 {
