@@ -6,9 +6,10 @@ COMMIT  := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
+SOAKTIME ?= 10m
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -65,6 +66,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 	  for f in $$(grep -h -o '^func Fuzz[A-Za-z0-9_]*' $$pkg/*_test.go | cut -d' ' -f2); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; done
+
+soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
+	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)
 
 openai-client: build ## the official OpenAI client (a module of its own) against the embedded model
 	cd runtime/server/openaitest && $(GO) test -count=1 -v .

@@ -131,7 +131,9 @@ func (g *generator) Metrics() []server.Metric {
 	counter("engine_forwards_total", "Forward passes.", float64(s.Decodes), phase("decode"))
 	counter("engine_forward_seconds_total", "Time in forward passes.", s.PrefillTime.Seconds(), phase("prefill"))
 	counter("engine_forward_seconds_total", "Time in forward passes.", s.DecodeTime.Seconds(), phase("decode"))
-	counter("engine_preemptions_total", "Sequences that lost their KV blocks and were recomputed.", float64(s.Scheduler.Preemptions))
+	counter("engine_evictions_total", "Sequences left out of a decode batch, with their KV blocks, once for each batch.", float64(s.Scheduler.Evictions))
+	counter("engine_preemptions_total", "Sequences that lost their KV blocks for want of free ones.", float64(s.Scheduler.Preemptions))
+	counter("engine_recomputed_tokens_total", "Positions computed again after their blocks were lost.", float64(s.Scheduler.RecomputedTokens))
 	counter("engine_prefill_stops_total", "Prefills halted between two ops.", float64(s.Scheduler.Stops))
 	counter("engine_promotions_total", "Proactive requests promoted by age.", float64(s.Scheduler.Promotions))
 	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))
@@ -144,7 +146,7 @@ func (g *generator) Metrics() []server.Metric {
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
 	for i, class := range []string{"reactive", "proactive"} {
 		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[i]), [2]string{"class", class})
-		gauge("engine_running", "Requests that run.", float64(s.Scheduler.Running[i]), [2]string{"class", class})
+		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.", float64(s.Scheduler.Running[i]), [2]string{"class", class})
 	}
 	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
 	gauge("kv_blocks_free", "KV blocks that nobody holds.", float64(s.Scheduler.Free))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
 
@@ -225,9 +226,41 @@ func TestCloseTwice(t *testing.T) {
 	}
 }
 
+// TestFinishedGivesPlace: a client hears the end of its answer before the scheduler, which takes it
+// in with the next step. No arrival is judged before that, so that whoever asks next finds the place
+// and the blocks free.
+func TestFinishedGivesPlace(t *testing.T) {
+	o := tinyOptions(t)
+	o.Parallel, o.Queue, o.Blocks = 1, 1, 4
+	e := byHand(t, o)
+	e.runner.Lead(func(l *pool.Leader) {
+		first := e.enter(t, Request{Prompt: tinyPrompt(1, 200), MaxTokens: 1, IgnoreEOS: true})
+		var end *ending
+		for end == nil && e.turn(l) != nil {
+			_, end = first.drained()
+		}
+		if end == nil || e.sched.Live() != 1 {
+			t.Errorf("the first ended with %+v, %d requests are live: want an ending of one still there", end, e.sched.Live())
+		}
+		jobs := []*job{
+			e.enter(t, Request{Prompt: tinyPrompt(2, 200), MaxTokens: 2, IgnoreEOS: true}),
+			e.enter(t, Request{Prompt: tinyPrompt(3, 200), MaxTokens: 2, IgnoreEOS: true}),
+		}
+		for e.turn(l) != nil {
+		}
+		for i, j := range jobs {
+			if ids, end := j.drained(); len(ids) != 2 || end == nil || end.err != nil {
+				t.Errorf("request %d: %v, %+v", i, ids, end)
+			}
+		}
+	})
+	checkIdle(t, e)
+}
+
+// checkIdleSoon is checkIdle of an engine whose loop runs: what finished or was cancelled leaves with
+// its next step.
 func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
-	// What was cancelled leaves with the next step of the loop: give it one.
 	for range 20000 {
 		e.mu.Lock()
 		left := e.sched.Live() + len(e.events)

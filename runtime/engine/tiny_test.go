@@ -144,7 +144,8 @@ func generate(t testing.TB, e *Engine, req Request) (ids []int32, text string, r
 	return ids, text, res
 }
 
-// checkIdle fails where anything of past requests is left: live ones, queued ones, or KV blocks in use.
+// checkIdle fails where anything of past requests is left: live ones, queued ones, or KV blocks in
+// use. Under a loop that runs, use checkIdleSoon.
 func checkIdle(t testing.TB, e *Engine) {
 	t.Helper()
 	e.mu.Lock()

@@ -28,8 +28,8 @@ func (s *Scheduler) head() *request {
 }
 
 // makeResident gives r a slot and the blocks for every token known so far, so
-// that a prefill never stops for want of blocks half-way. Less urgent sequences
-// lose theirs for it.
+// that a prefill never stops for want of blocks half-way. Where blocks are short,
+// less urgent sequences lose theirs for it.
 func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 	if s.blocked == r && s.blockedN == s.releases {
 		return false // nothing was given back since it did not fit
@@ -51,29 +51,41 @@ func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 	return true
 }
 
+// fit finds r blocks, and a place among those at least as urgent, who go into a
+// batch before it. The less urgent pause with their blocks while a batch is full:
+// nothing is computed twice for want of a row.
 func (s *Scheduler) fit(r *request) bool {
-	for len(s.running) >= s.cfg.MaxRunning {
-		if !s.evictBelow(r) {
-			return false
-		}
+	peers := s.peers(r)
+	if peers >= s.cfg.MaxRunning {
+		return false
 	}
 	seq, reused := s.cache.Open(), 0
 	if r.reuse {
 		reused = s.cache.Adopt(seq, r.tokens[:r.known])
 	}
 	for {
-		// One spare block for each sequence beside it, so that the newcomer is
-		// not the next to be preempted as soon as its neighbours grow.
-		if s.cache.Reserve(seq, r.known) && s.cache.Available() >= len(s.running) {
+		// One spare block for each peer, so that the newcomer is not the next to be
+		// preempted as soon as its neighbours grow; the less urgent go before it.
+		if s.cache.Reserve(seq, r.known) && s.cache.Available() >= peers {
 			r.seq = seq
 			s.stats.ReusedTokens += int64(reused)
 			return true
 		}
-		if !s.evictBelow(r) {
+		if !s.preemptBelow(r) {
 			s.cache.Free(seq)
 			return false
 		}
 	}
+}
+
+// peers is the number of resident sequences that are at least as urgent as r.
+func (s *Scheduler) peers(r *request) (n int) {
+	for _, o := range s.running {
+		if o.urgency() <= r.urgency() {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Scheduler) takeSlot() int {
@@ -86,8 +98,8 @@ func (s *Scheduler) takeSlot() int {
 	return slot
 }
 
-// evictBelow preempts the newest sequence that is less urgent than r.
-func (s *Scheduler) evictBelow(r *request) bool {
+// preemptBelow preempts the newest sequence that is less urgent than r.
+func (s *Scheduler) preemptBelow(r *request) bool {
 	v := s.victim()
 	if v == nil || v.urgency() <= r.urgency() {
 		return false

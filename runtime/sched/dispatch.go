@@ -105,9 +105,10 @@ func (s *Scheduler) startDecode() {
 }
 
 // choose fills s.batch, in order of precedence. A batch of one class takes
-// everybody. Where reactive and proactive sequences meet, the batch is cut to
-// MixedCap by leaving out proactive ones, the longest first, then the newest;
-// aged ones stay (Agent.xpu section 4.5, adaptive decode batching).
+// everybody it has rows for. Where reactive and proactive sequences meet, the
+// batch is cut to MixedCap by evicting proactive ones, the longest first, then the
+// newest; aged ones stay (Agent.xpu section 4.5, adaptive decode batching). Who is
+// left out pauses: it keeps its blocks and joins a later batch.
 func (s *Scheduler) choose() {
 	s.batch = s.batch[:0]
 	mixed := false
@@ -123,10 +124,11 @@ func (s *Scheduler) choose() {
 		}
 		return cmp.Or(cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
 	})
-	if !mixed {
-		return
+	n := len(s.batch)
+	for mixed && n > s.cfg.MixedCap && s.batch[n-1].urgency() == Proactive {
+		n--
 	}
-	for n := len(s.batch); n > s.cfg.MixedCap && s.batch[n-1].urgency() == Proactive; n-- {
-		s.batch = s.batch[:n-1]
-	}
+	n = min(n, s.cfg.MaxRunning)
+	s.stats.Evictions += int64(len(s.batch) - n)
+	s.batch = s.batch[:n]
 }

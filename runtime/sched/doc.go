@@ -20,6 +20,8 @@
 //
 //   - no request is lost: each one that arrived ends by Finish, Cancel or Reject;
 //   - blocks balance: the KV cache is whole and free when nothing is left;
+//   - nothing is computed twice but for want of blocks: who finds no row in a
+//     batch pauses and keeps what it has;
 //   - no deadlock: while there is anything to compute, a forward is in flight.
 //     A request that could not run even alone is refused on arrival, and the
 //     oldest request of the first class is never preempted;

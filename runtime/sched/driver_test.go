@@ -28,6 +28,8 @@ type driver struct {
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
+
+	recomputed int // positions of live requests
 }
 
 type client struct {
@@ -36,6 +38,7 @@ type client struct {
 	prompt    int
 	want      int // tokens to sample in all
 	computed  int
+	reached   int // most that was ever computed
 	arrived   time.Duration
 	progress  time.Duration
 	forwards  int // forwards of anybody since arrival
@@ -83,7 +86,9 @@ func (d *driver) land() {
 		if a.Kind != Decode {
 			n = a.N
 		}
+		d.recomputed += max(0, min(c.reached, c.computed+n)-c.computed)
 		c.computed += n
+		c.reached = max(c.reached, c.computed)
 		if c.computed < len(c.text) {
 			continue
 		}
@@ -120,6 +125,9 @@ func (d *driver) step() error {
 	}
 	if d.flight == nil && len(d.live) > 0 {
 		return fmt.Errorf("%d requests live and nothing runs", len(d.live))
+	}
+	if n := d.stats().RecomputedTokens; n != int64(d.recomputed) {
+		return fmt.Errorf("%d positions were computed again, %d counted", d.recomputed, n)
 	}
 	if d.s.Live() != len(d.live) {
 		return fmt.Errorf("scheduler knows %d requests, %d are live", d.s.Live(), len(d.live))
@@ -169,6 +177,9 @@ func (d *driver) act(a *Action, last bool) error {
 func (d *driver) checkClasses(a *Action) error {
 	switch a.Kind {
 	case Decode:
+		if len(a.IDs) > d.cfg.MaxRunning {
+			return fmt.Errorf("batch of %d, most are %d", len(a.IDs), d.cfg.MaxRunning)
+		}
 		reactive := 0
 		for _, id := range a.IDs {
 			if d.live[id].class == Reactive {

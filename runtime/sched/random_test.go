@@ -10,9 +10,9 @@ import (
 )
 
 // randomHistory drives one scheduler through a random history of arrivals,
-// hang-ups, halted prefills and Steps in mid-flight, under a cache so small that
-// sequences fight for blocks, and then lets it drain.
-func randomHistory(seed uint64) error {
+// hang-ups, halted prefills and Steps in mid-flight, and then lets it drain: under
+// a cache so small that sequences fight for blocks, or under one with blocks for all.
+func randomHistory(seed uint64, room bool) (Stats, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	cfg := Config{
 		Blocks:     3 + rng.IntN(6),
@@ -24,6 +24,10 @@ func randomHistory(seed uint64) error {
 	}
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
+	}
+	if room {
+		const longest = 2*kvcache.BlockTokens + 4 + 6
+		cfg.Blocks = cfg.residents()*kvcache.BlocksFor(longest) + cfg.MaxRunning
 	}
 	d := newDriver(cfg, rng)
 	next := ID(1)
@@ -56,30 +60,60 @@ func randomHistory(seed uint64) error {
 		}
 		d.now += time.Duration(rng.IntN(3)) * time.Millisecond / 2
 		if err := d.step(); err != nil {
-			return fmt.Errorf("seed %d: %w", seed, err)
+			return Stats{}, fmt.Errorf("seed %d: %w", seed, err)
 		}
 	}
 	if err := d.drain(4000); err != nil {
-		return fmt.Errorf("seed %d, draining: %w", seed, err)
+		return Stats{}, fmt.Errorf("seed %d, draining: %w", seed, err)
 	}
 	for id := ID(1); id < next; id++ {
 		if d.sinceEnd[id] == "" {
-			return fmt.Errorf("seed %d: request %d was lost", seed, id)
+			return Stats{}, fmt.Errorf("seed %d: request %d was lost", seed, id)
 		}
 	}
-	return nil
+	return d.stats(), nil
 }
 
 // TestRandomHistories is the property test of the design: whatever happens, no
 // request is lost, blocks balance, batches are right and nothing deadlocks.
 func TestRandomHistories(t *testing.T) {
-	n := uint64(histories)
-	if testing.Short() {
-		n = 5_000
-	}
-	for seed := range n {
-		if err := randomHistory(seed); err != nil {
+	var all Stats
+	for seed := range manyHistories() {
+		st, err := randomHistory(seed, false)
+		if err != nil {
 			t.Fatal(err)
 		}
+		all.Preemptions += st.Preemptions
+		all.RecomputedTokens += st.RecomputedTokens
 	}
+	if all.Preemptions == 0 || all.RecomputedTokens == 0 {
+		t.Errorf("nobody fought for blocks: %+v", all)
+	}
+}
+
+// TestNothingIsComputedTwice: where blocks suffice, nobody loses them, whatever
+// arrives, halts and leaves.
+func TestNothingIsComputedTwice(t *testing.T) {
+	evictions := int64(0)
+	for seed := range manyHistories() / 4 {
+		st, err := randomHistory(seed, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Preemptions != 0 || st.RecomputedTokens != 0 {
+			t.Fatalf("seed %d: %d sequences lost their blocks and %d positions were computed again",
+				seed, st.Preemptions, st.RecomputedTokens)
+		}
+		evictions += st.Evictions
+	}
+	if evictions == 0 {
+		t.Error("no batch was full: the test tests nothing")
+	}
+}
+
+func manyHistories() uint64 {
+	if testing.Short() {
+		return 5_000
+	}
+	return histories
 }

@@ -23,6 +23,7 @@ type request struct {
 	admitted time.Duration // first time it became resident
 	tokens   []int32       // prompt and what was sampled, where named
 	known    int           // number of tokens known
+	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
 	slot     int
 	seq      *kvcache.Sequence
@@ -214,6 +215,8 @@ func (s *Scheduler) land(done bool) {
 
 func (s *Scheduler) computed(r *request, n int) {
 	at := r.seq.Len()
+	s.stats.RecomputedTokens += int64(max(0, min(r.reached, at+n)-at))
+	r.reached = max(r.reached, at+n)
 	if r.named {
 		s.cache.Append(r.seq, r.tokens[at:at+n])
 	} else {

@@ -24,7 +24,7 @@ func (c Class) String() string {
 // named beside it.
 type Config struct {
 	Blocks     int // KV blocks there are; see kvcache.BlockTokens
-	MaxRunning int // sequences resident at once, hence rows of a decode batch; 1
+	MaxRunning int // sequences of one urgency that run at once, hence rows of a decode batch; 1
 	Queue      int // requests of each class that may wait; more are rejected
 	Chunk      int // tokens of a prefill chunk at most; 512
 
@@ -55,6 +55,11 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// residents bounds the sequences that hold blocks at once. A proactive one is
+// admitted beside fewer than MaxRunning others, so that no more of them are there;
+// an urgent one beside fewer than MaxRunning urgent ones, whatever pauses for it.
+func (c Config) residents() int { return 2 * c.MaxRunning }
 
 // EventKind says what happened.
 type EventKind uint8
@@ -122,7 +127,9 @@ type Action struct {
 type Stats struct {
 	Waiting, Running [2]int // by class of the request
 	Blocks, Free     int    // KV blocks; Free counts cached content nobody holds
-	Preemptions      int64  // sequences that lost their blocks
+	Evictions        int64  // sequences left out of a decode batch; they keep their blocks
+	Preemptions      int64  // sequences that lost their blocks for want of free ones
+	RecomputedTokens int64  // positions computed again after that
 	Promotions       int64  // proactive requests that aged
 	Stops            int64  // prefills halted at an op
 	Rejections       int64

@@ -117,8 +117,40 @@ func TestReactiveGoesFirst(t *testing.T) {
 	if acts[0].ID != 9 || acts[1].ID != 9 || !acts[1].Last || acts[2].Kind != Decode || acts[2].IDs[0] != 9 {
 		t.Fatalf("after the reactive arrival ran %+v", acts)
 	}
-	if d.stats().Preemptions != 1 {
-		t.Fatalf("%d proactive sequences lost their place, want 1", d.stats().Preemptions)
+	if st := d.stats(); st.Preemptions != 0 || st.Running != [2]int{1, 2} {
+		t.Fatalf("the proactive sequences did not pause with their blocks: %+v", st)
+	}
+}
+
+// Proactive sequences that a full batch of reactive ones leaves out keep what they
+// computed, and go on when there are rows again.
+func TestPausedKeepTheirBlocks(t *testing.T) {
+	cfg := roomy()
+	cfg.MaxRunning, cfg.Aging = 2, time.Hour
+	d := testDriver(cfg)
+	for id := ID(1); id <= 4; id++ {
+		d.arrive(id, Proactive, prompt(id, 100), 20)
+	}
+	d.run(t, 6) // the first two decode
+	for id := ID(5); id <= 8; id++ {
+		d.arrive(id, Reactive, prompt(id, 10), 20)
+	}
+	seen := map[ID]bool{}
+	for d.live[8] != nil {
+		for _, a := range d.run(t, 1) {
+			for _, id := range a.IDs {
+				seen[id] = true
+			}
+		}
+		if d.live[7] != nil && (d.live[1].computed < 100 || d.live[2].computed < 100) {
+			t.Fatal("a paused sequence lost what it had computed")
+		}
+	}
+	if err := d.drain(500); err != nil {
+		t.Fatal(err)
+	}
+	if st := d.stats(); st.Evictions == 0 || st.Preemptions != 0 || st.RecomputedTokens != 0 || !seen[7] {
+		t.Fatalf("%+v, want evictions from batches only", st)
 	}
 }
 
