@@ -11,4 +11,9 @@
 // Beside OpenAI's fields it takes top_k, min_p, repetition_penalty (or
 // repeat_penalty) and ignore_eos; service_tier "flex" marks a request as
 // proactive, everything else is reactive.
+//
+// The server answers before there is a Generator and after it was told to end:
+// /health then says how far loading is, or that it ends, and everything else is
+// refused. Connections are bounded, of all clients and of each; those that only
+// wait give way to those that ask. ServeHealth is a second door for probes.
 package server

@@ -230,35 +230,6 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-func TestIdleConnections(t *testing.T) {
-	url, _ := start(t, &fake{words: []string{"x"}}, Options{})
-	for range 500 {
-		dial(t, url)
-	}
-	resp, err := send(t, t.Context(), url, chatOnce)
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("beside 500 idle connections: %v %v", resp, err)
-	}
-	resp.Body.Close()
-}
-
-func TestConnectionBound(t *testing.T) {
-	url, _ := start(t, &fake{words: []string{"x"}}, Options{MaxConns: 2})
-	first, second := dial(t, url), dial(t, url)
-	third := dial(t, url)
-	io.WriteString(third, "GET /health HTTP/1.0\r\n\r\n")
-	third.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	if _, err := third.Read(make([]byte, 1)); err == nil {
-		t.Fatal("a third connection was served beside two")
-	}
-	first.Close()
-	second.Close()
-	third.SetReadDeadline(time.Now().Add(20 * time.Second))
-	if answer, err := io.ReadAll(third); err != nil || !strings.Contains(string(answer), "200 OK") {
-		t.Fatalf("after two left: %q %v", answer, err)
-	}
-}
-
 // drain runs Serve, starts one stream, ends Serve and returns what the client
 // still gets and how long it took.
 func drain(t *testing.T, f *fake, o Options) (string, *Server) {

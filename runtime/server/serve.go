@@ -5,17 +5,21 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
+// lastWord is what a handler that was cut has to tell its client, and a socket to
+// send what was written.
+const lastWord = 2 * time.Second
+
 // Serve answers on ln until ctx ends, then lets the answers under way finish for
-// Options.Grace, cuts those that have not, and returns nil. /health says 503 from
-// the moment ctx ends, and new requests are refused. It closes ln and returns an
-// error only where ln fails.
+// Options.Grace, cuts those that have not, and returns nil. From the moment ctx
+// ends until it returns, /health says 503, and so do new requests. It closes ln
+// and returns an error only where ln fails.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
+	table := newConns(ln, s.opts.MaxConns, s.opts.ClientConns)
 	srv := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: s.opts.HeaderTimeout,
@@ -23,9 +27,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes:    s.opts.MaxHeader,
 		ErrorLog:          s.opts.ErrorLog,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnState:         table.follow,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(newBounded(ln, s.opts.MaxConns)) }()
+	go func() { failed <- srv.Serve(table) }()
 
 	select {
 	case err := <-failed:
@@ -34,75 +39,54 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	s.draining.Store(true)
-	grace, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
-	defer cancel()
-	if srv.Shutdown(grace) != nil {
-		// Cutting the contexts ends every Generate; the handlers then say so to
-		// their clients, for which they get a moment.
-		cut(ErrClosed)
-		moment, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		if srv.Shutdown(moment) != nil {
-			srv.Close()
-		}
-	}
+	s.drain(srv, table, cut)
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// bounded is a listener that has at most as many connections open as it has
-// places; further clients wait in the backlog of the operating system.
-type bounded struct {
-	net.Listener
-	places chan struct{}
-	done   chan struct{}
-	once   sync.Once
-}
-
-func newBounded(ln net.Listener, n int) *bounded {
-	return &bounded{Listener: ln, places: make(chan struct{}, n), done: make(chan struct{})}
-}
-
-func (b *bounded) Accept() (net.Conn, error) {
+// drain ends srv when the last answer has ended. Until then it goes on listening,
+// so that whoever asks hears that this server ends.
+func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFunc) {
+	until := time.Now().Add(s.opts.Grace)
+	ended := s.readiness.drain()
 	select {
-	case b.places <- struct{}{}:
-	case <-b.done:
-		return nil, net.ErrClosed
+	case <-ended:
+	case <-time.After(s.opts.Grace):
+		cut(ErrClosed) // ends every Generate; the handlers then say so to their clients
+		select {
+		case <-ended:
+		case <-time.After(lastWord):
+		}
 	}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.places
-		return nil, err
+	table.dismissWaiting() // net/http would wait for those that never sent anything
+	rest, cancel := context.WithTimeout(context.Background(), max(time.Until(until), lastWord))
+	defer cancel()
+	if srv.Shutdown(rest) != nil {
+		srv.Close()
 	}
-	return &placed{Conn: c, leave: func() { <-b.places }}, nil
 }
 
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.done) })
-	return b.Listener.Close()
-}
-
-// placed gives its place back when it is closed.
-type placed struct {
-	net.Conn
-	leave func()
-	once  sync.Once
-}
-
-func (p *placed) Close() error {
-	err := p.Conn.Close()
-	p.once.Do(p.leave)
-	return err
-}
-
-// CloseWrite lets net/http end an answer before it closes a connection whose
-// body it does not read to the end, so that the client sees the answer.
-func (p *placed) CloseWrite() error {
-	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
+// ServeHealth answers /health, and nothing else, on a listener of its own until ctx
+// ends: a probe is heard there however many clients the other one has. It asks for
+// no key and shows nothing that would need one. It closes ln and returns an error
+// only where ln fails.
+func (s *Server) ServeHealth(ctx context.Context, ln net.Listener) error {
+	const moment = 5 * time.Second // for a probe that takes its time
+	table := newConns(ln, healthConns, healthConns)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", s.health)
+	srv := &http.Server{
+		Handler: mux, ReadTimeout: moment, WriteTimeout: moment, IdleTimeout: s.opts.IdleTimeout,
+		MaxHeaderBytes: s.opts.MaxHeader, ErrorLog: s.opts.ErrorLog, ConnState: table.follow,
 	}
-	return errors.ErrUnsupported
+	defer context.AfterFunc(ctx, func() { srv.Close() })()
+	if err := srv.Serve(table); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
+
+// healthConns is more probes at once than anybody has.
+const healthConns = 256

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"log"
 	"net/http"
 	"strconv"
@@ -19,7 +17,12 @@ type Options struct {
 	MaxBody    int64 // bytes of one body; 8 MiB
 	BodyBudget int64 // bytes of all bodies in memory; 256 MiB
 	MaxHeader  int   // bytes of a header; 64 KiB
-	MaxConns   int   // connections at once, further ones wait to be accepted; 4096
+	MaxConns   int   // connections at once: idle ones give way, busy ones make others wait; 4096
+
+	// ClientConns are the connections at once of one address (of a /64 where it is of IPv6). A
+	// client beyond them loses its oldest idle connection, or is refused where all are busy. A
+	// quarter of MaxConns: a proxy is one address too, and needs one for each request under way.
+	ClientConns int
 
 	HeaderTimeout time.Duration // to send the header; 10 s
 	BodyTimeout   time.Duration // to send the body; 60 s
@@ -55,19 +58,22 @@ func (o Options) withDefaults() Options {
 	if o.MaxConns <= 0 {
 		o.MaxConns = 4096
 	}
+	if o.ClientConns <= 0 {
+		o.ClientConns = max(1, o.MaxConns/4)
+	}
 	return o
 }
 
 // Server answers the API of the package comment. It is an http.Handler; Serve
 // runs it on a listener with the limits of its Options.
 type Server struct {
-	gen      Generator
-	opts     Options
-	keys     [][sha256.Size]byte
-	routes   map[string]route
-	bodies   budget
-	counters counters
-	draining atomic.Bool
+	gen       Generator // set before readiness lets the first request in
+	opts      Options
+	keys      atomic.Pointer[keyring] // nil: no key is asked for
+	routes    map[string]route
+	bodies    budget
+	counters  counters
+	readiness readiness
 }
 
 // route is what a path answers to.
@@ -77,14 +83,14 @@ type route struct {
 	serve  func(w http.ResponseWriter, r *http.Request)
 }
 
-// New returns a server over g.
+// New returns a server over g. Without a g it says that it is loading, until Ready.
 func New(g Generator, o Options) *Server {
-	s := &Server{gen: g, opts: o.withDefaults()}
+	s := &Server{opts: o.withDefaults()}
 	s.bodies.left.Store(s.opts.BodyBudget)
-	for _, k := range o.APIKeys {
-		if k != "" { // a blank line of a file opens nothing
-			s.keys = append(s.keys, sha256.Sum256([]byte(k)))
-		}
+	s.SetKeys(o.APIKeys)
+	s.Progress("starting", 0)
+	if g != nil {
+		s.Ready(g)
 	}
 	s.routes = map[string]route{
 		"/health":              {http.MethodGet, true, s.health},
@@ -128,24 +134,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !allowed:
 		rec.Header().Set("Allow", rt.method)
 		newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s", path, rt.method, clip(r.Method)).write(rec)
-	default:
+	case rt.open:
 		rt.serve(rec, r)
+	default:
+		s.admitted(rec, r, rt.serve)
 	}
-}
-
-// authorized compares the key with every accepted one in time that depends on
-// neither: digests have one length, and no comparison ends the loop.
-func (s *Server) authorized(r *http.Request) bool {
-	if len(s.opts.APIKeys) == 0 {
-		return true
-	}
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(key)))
-	found := 0
-	for i := range s.keys {
-		found |= subtle.ConstantTimeCompare(sum[:], s.keys[i][:])
-	}
-	return found == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
 // recorder remembers the status for the metrics.
@@ -161,21 +154,6 @@ func (r *recorder) WriteHeader(status int) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	if s.draining.Load() {
-		writeJSON(w, http.StatusServiceUnavailable, []byte(`{"status":"shutting down"}`))
-		return
-	}
-	if g, ok := s.gen.(readier); ok {
-		if err := g.Ready(); err != nil {
-			body := appendString([]byte(`{"status":"unavailable","reason":`), err.Error())
-			writeJSON(w, http.StatusServiceUnavailable, append(body, '}'))
-			return
-		}
-	}
-	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
-}
 
 func appendModel(b []byte, m *ModelInfo) []byte {
 	b = appendString(append(b, `{"id":`...), m.ID)
@@ -211,10 +189,6 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, chat bool) {
 	begun := time.Now()
 	s.counters.inFlight.Add(1)
 	defer s.counters.inFlight.Add(-1)
-	if s.draining.Load() {
-		asAPIError(ErrClosed, chat).write(w)
-		return
-	}
 	body, release, fail := s.readBody(w, r)
 	if fail != nil {
 		fail.write(w)

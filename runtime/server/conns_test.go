@@ -1,0 +1,190 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const getHealth = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// dialFrom connects from one of this machine's loopback addresses.
+func dialFrom(t *testing.T, from, url string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	c, err := d.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Skipf("no second loopback address: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// ask sends one request and returns the status, 0 where no answer came in time.
+func ask(t *testing.T, c net.Conn, request string, within time.Duration) int {
+	t.Helper()
+	c.SetDeadline(time.Now().Add(within))
+	if _, err := io.WriteString(c, request); err != nil {
+		return 0
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
+}
+
+// closed reports whether the server closes a connection without an answer.
+func closed(c net.Conn) bool {
+	c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	n, err := c.Read(make([]byte, 1))
+	var timeout net.Error
+	return n == 0 && err != nil && !(errors.As(err, &timeout) && timeout.Timeout())
+}
+
+// The oldest connection that only waits gives way, one that sends its header
+// slowly after those that send nothing, and a busy one never.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 1)}
+	url, _ := start(t, f, Options{MaxConns: 4, ClientConns: 4})
+	busy := make(chan int, 1)
+	client := dial(t, url)
+	go func() { busy <- ask(t, client, rawPost(chatOnce), 20*time.Second) }()
+	<-f.started
+
+	slow, kept, silent := dial(t, url), dial(t, url), dial(t, url)
+	io.WriteString(slow, "GET /health HT")
+	if code := ask(t, kept, getHealth, 20*time.Second); code != 200 {
+		t.Fatalf("kept alive: status %d", code)
+	}
+	time.Sleep(patience[connHeader])
+	for i, next := range []net.Conn{silent, kept, slow} {
+		if code := ask(t, dial(t, url), getHealth, 20*time.Second); code != 200 {
+			t.Fatalf("newcomer %d: status %d", i, code)
+		}
+		if !closed(next) {
+			t.Fatalf("newcomer %d: the connection that had to give way is open", i)
+		}
+	}
+	close(f.first)
+	if code := <-busy; code != 200 {
+		t.Errorf("the busy connection: status %d", code)
+	}
+}
+
+// Where every connection is busy, others wait for a place and are served then.
+func TestConnectionBound(t *testing.T) {
+	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 2)}
+	url, _ := start(t, f, Options{MaxConns: 2, ClientConns: 3})
+	for range 2 {
+		io.WriteString(dial(t, url), rawPost(chatOnce))
+		<-f.started
+	}
+	third := dial(t, url)
+	io.WriteString(third, "GET /health HTTP/1.0\r\n\r\n")
+	third.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	if _, err := third.Read(make([]byte, 1)); err == nil {
+		t.Fatal("a third connection was served beside two")
+	}
+	close(f.first)
+	third.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if answer, err := io.ReadAll(third); err != nil || !strings.Contains(string(answer), "200 OK") {
+		t.Fatalf("after two had their answers: %q %v", answer, err)
+	}
+}
+
+// A client that has its bound of busy connections is refused, with the reason;
+// another one is served, and so is the first when it has ended one.
+func TestClientBound(t *testing.T) {
+	f := &fake{words: []string{"x"}, first: make(chan struct{}), started: make(chan struct{}, 2)}
+	url, _ := start(t, f, Options{MaxConns: 100, ClientConns: 2})
+	other := dialFrom(t, "127.0.0.2", url)
+	for range 2 {
+		io.WriteString(dial(t, url), rawPost(chatOnce))
+		<-f.started
+	}
+	refused := dial(t, url)
+	io.WriteString(refused, getHealth)
+	refused.SetReadDeadline(time.Now().Add(20 * time.Second))
+	answer, err := io.ReadAll(refused)
+	text := string(answer)
+	if err != nil || !strings.HasPrefix(text, "HTTP/1.1 503") || !strings.Contains(text, "too_many_connections") {
+		t.Errorf("a third connection of one client: %q %v", answer, err)
+	}
+	if code := ask(t, other, getHealth, 20*time.Second); code != 200 {
+		t.Errorf("another client: status %d", code)
+	}
+	close(f.first)
+	eventually(t, "the client is let in again", func() bool {
+		return ask(t, dial(t, url), getHealth, 20*time.Second) == 200
+	})
+}
+
+func TestClientOf(t *testing.T) {
+	for addr, want := range map[string]string{
+		"192.0.2.7": "192.0.2.7/32", "::ffff:192.0.2.7": "192.0.2.7/32",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "::1": "::/64",
+	} {
+		if got := clientOf(&net.TCPAddr{IP: net.ParseIP(addr), Port: 7}); got.String() != want {
+			t.Errorf("%s is the client %s, want %s", addr, got, want)
+		}
+	}
+	if clientOf(&net.UnixAddr{Name: "x"}).IsValid() {
+		t.Error("a socket without an address belongs to one client")
+	}
+}
+
+// scarce is a listener whose system has no further descriptors while fails is above 0.
+type scarce struct {
+	net.Listener
+	fails atomic.Int64
+}
+
+func (s *scarce) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
+	if err == nil && s.fails.Add(-1) >= 0 {
+		c.Close()
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.EMFILE}
+	}
+	return c, err
+}
+
+// A system without descriptors counts as full: an idle connection gives way.
+func TestOutOfDescriptors(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &scarce{Listener: ln}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- New(&fake{}, Options{ErrorLog: discardLog}).Serve(ctx, l) }()
+	url := "http://" + ln.Addr().String()
+	idle := dial(t, url)
+	if code := ask(t, idle, getHealth, 20*time.Second); code != 200 {
+		t.Fatalf("status %d", code)
+	}
+	time.Sleep(2 * patience[connIdle])
+	l.fails.Store(1)
+	dial(t, url)
+	if !closed(idle) {
+		t.Error("the idle connection keeps its descriptor")
+	}
+	if code := ask(t, dial(t, url), getHealth, 20*time.Second); code != 200 {
+		t.Errorf("afterwards: status %d", code)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

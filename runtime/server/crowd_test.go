@@ -1,0 +1,161 @@
+//go:build unix
+
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// crowdSize is how many connections a test may hold: both ends of each are in
+// this process.
+func crowdSize(t *testing.T, want int) int {
+	t.Helper()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if testing.Short() {
+		want /= 8
+	}
+	if most := (int(limit.Cur) - 600) / 2; most < want {
+		t.Logf("%d connections instead of %d: only %d descriptors", most, want, limit.Cur)
+		return max(most, 64)
+	}
+	return want
+}
+
+// probe asks a door for its health many times, each on a connection of its own.
+// Other processes share this machine, so the bound is far above what is seen.
+func probe(t *testing.T, what, url string) {
+	t.Helper()
+	var times []time.Duration
+	for range 400 {
+		begun := time.Now()
+		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := ask(t, c, getHealth, 20*time.Second)
+		times = append(times, time.Since(begun))
+		c.Close()
+		if code != 200 {
+			t.Fatalf("%s: status %d", what, code)
+		}
+	}
+	slices.Sort(times)
+	at := func(q float64) time.Duration { return times[int(q*float64(len(times)-1))] }
+	t.Logf("%-34s P50 %v, P99 %v, P99.9 %v, most %v", what, at(.5), at(.99), at(.999), times[len(times)-1])
+	if at(.999) > time.Second {
+		t.Errorf("%s: P99.9 is %v", what, at(.999))
+	}
+}
+
+// crowded serves f on two doors.
+func crowded(t *testing.T, f *fake, o Options) (url, health string, srv *Server) {
+	t.Helper()
+	url, srv = start(t, f, o)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- srv.ServeHealth(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("ServeHealth: %v", err)
+		}
+	})
+	return url, "http://" + ln.Addr().String(), srv
+}
+
+// Thousands of idle connections lock nobody out, be they of one address or of many.
+func TestHealthBesideIdleConnections(t *testing.T) {
+	url, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{})
+	n := crowdSize(t, 4096)
+	for i := range n {
+		c := dialFrom(t, fmt.Sprintf("127.0.0.%d", 1+i%8), url)
+		if i%2 == 0 {
+			ask(t, c, getHealth, 20*time.Second) // kept alive
+		}
+	}
+	what := fmt.Sprintf("beside %d idle connections", n)
+	probe(t, what+", main door", url)
+	probe(t, what+", own door", health)
+}
+
+// Thousands of clients that send their header a byte at a time do not either.
+func TestHealthBesideSlowConnections(t *testing.T) {
+	n := crowdSize(t, 2000)
+	url, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{MaxConns: n, ClientConns: n})
+	slow := make([]net.Conn, n)
+	for i := range slow {
+		slow[i] = dial(t, url)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			for _, c := range slow {
+				_, _ = c.Write([]byte{("GET /" + strings.Repeat("x", 1<<16))[i]}) // fails once the server cut it
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	defer wg.Wait()
+	defer stop()
+	what := fmt.Sprintf("beside %d slow connections", n)
+	probe(t, what+", own door", health)
+	time.Sleep(patience[connHeader])
+	probe(t, what+", main door", url)
+}
+
+// Clients that hang up in the middle of a stream leave nothing behind.
+func TestHealthBesideHangUps(t *testing.T) {
+	f := &fake{words: strings.SplitAfter(strings.Repeat("word ", 100_000), " "), delay: 2 * time.Millisecond}
+	url, health, srv := crowded(t, f, Options{})
+	const n = 300
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			ctx, hangUp := context.WithCancel(t.Context())
+			defer hangUp()
+			resp, err := send(t, ctx, url, chatStream)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if _, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	probe(t, "beside 300 hang-ups, main door", url)
+	wg.Wait()
+	probe(t, "after 300 hang-ups, own door", health)
+	eventually(t, "every Generate is cancelled", func() bool { return f.cancels.Load() == n && f.running.Load() == 0 })
+	if left := srv.bodies.left.Load(); left != srv.opts.BodyBudget {
+		t.Errorf("%d bytes of bodies are still held", srv.opts.BodyBudget-left)
+	}
+}
+
+// The health door shows health and nothing else, and asks for no key.
+func TestHealthDoor(t *testing.T) {
+	_, health, _ := crowded(t, &fake{words: []string{"x"}}, Options{APIKeys: []string{"secret"}})
+	for path, want := range map[string]int{"/health": 200, "/metrics": 404, "/v1/models": 404, "/": 404} {
+		if code, text, _ := get(t, health+path); code != want {
+			t.Errorf("%s: status %d %s, want %d", path, code, text, want)
+		}
+	}
+}
