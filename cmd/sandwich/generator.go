@@ -17,6 +17,12 @@ type generator struct {
 	created time.Time
 	tok     *tokenizer.Tokenizer
 	engine  *engine.Engine
+	session *session // over which the engine runs
+}
+
+func (g *generator) close() {
+	g.engine.Close()
+	g.session.Close()
 }
 
 // Ready says why no request is taken at present.

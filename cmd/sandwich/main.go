@@ -30,7 +30,7 @@ func run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	out := &checkedWriter{to: os.Stdout}
 	root.SetOut(out)
-	err := root.ExecuteContext(ctx)
+	verb, err := root.ExecuteContextC(ctx)
 	if err == nil && out.err != nil { // of tables and help texts, whose printers do not look
 		err = usageError(out.err)
 	}
@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) int {
 	if errors.Is(err, syscall.ENOSPC) {
 		err = withCode(exitCode(err), fmt.Errorf("%w: free some space, or write to another place", err))
 	}
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) && verb.Context().Err() != nil {
 		fmt.Fprintln(os.Stderr, "sandwich: interrupted")
 		return exitFailed
 	}
@@ -90,7 +90,8 @@ language model on it, writes the answer down as a plan, and serves with it.`,
 		SilenceUsage:  true,
 		Args:          knownVerb,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			endOnHangUp(c)
 			if err := microkernel.HostError(); err != nil {
 				return usageError(err)
 			}

@@ -30,7 +30,8 @@ func newRun() *cobra.Command {
 it and this machine is there already, and serve it over the OpenAI-compatible API.`,
 		Example: `  sandwich run
   sandwich run --model llama.gguf --budget 5m`,
-		Args: exactArgs(0, ""),
+		Args:        exactArgs(0, ""),
+		Annotations: map[string]string{readsAgain: "yes"},
 	}
 	f.serve.session.addModel(c)
 	c.Flags().IntVarP(&f.serve.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
@@ -41,22 +42,26 @@ it and this machine is there already, and serve it over the OpenAI-compatible AP
 }
 
 func (f *runFlags) run(ctx context.Context, w io.Writer) error {
-	if err := f.serve.check(); err != nil {
-		return usageError(err)
-	}
 	if f.budget != 0 && (f.budget < time.Second || f.budget > 100*time.Hour) {
 		return usageError(fmt.Errorf("--budget %s: give a time from 1s to 100h, or 0 for no tuning", f.budget))
 	}
-	ln, err := listen(f.serve.listen) // before minutes are spent: a busy port shows at once
-	if err != nil {
-		return err
-	}
-	defer ln.Close()
+	return f.serve.run(ctx, w, func(ctx context.Context) (*session, error) { return f.open(ctx, w) })
+}
+
+// open reads the model, tunes it where that is needed, and chooses the plan.
+func (f *runFlags) open(ctx context.Context, w io.Writer) (*session, error) {
 	s, err := f.serve.session.load()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer s.Close()
+	if err := f.prepare(ctx, w, s); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (f *runFlags) prepare(ctx context.Context, w io.Writer, s *session) error {
 	if err := s.needTokenizer(); err != nil {
 		return err
 	}
@@ -67,10 +72,7 @@ func (f *runFlags) run(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
-	if err := s.choose(&f.serve.session); err != nil {
-		return err
-	}
-	return f.serve.serve(ctx, w, s, ln, nil)
+	return s.choose(&f.serve.session)
 }
 
 // tune makes a plan for the session's model in the data folder, unless a good one is there.
@@ -86,9 +88,11 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 		return nil
 	}
 	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.name, f.budget)
+	s.loading.at("measuring the machine", 0)
 	if err := measureRoofs(ctx, s.profile, calibrate.Options{}); err != nil {
 		return err
 	}
+	s.loading.at("tuning", 0)
 	t.options = tuner.Options{Budget: f.budget, Seed: 1}
 	b, err := t.tune(ctx, subject, s.profile)
 	if err != nil {

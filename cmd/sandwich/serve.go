@@ -7,29 +7,27 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/plans"
-	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/server"
 )
 
 // maxParallel bounds the rows of a decode batch: each has a row of logits of its own.
 const maxParallel = 512
 
 type serveFlags struct {
-	session sessionFlags
-	sizes   serving
-	listen  string
-	keys    string
-	strict  bool
-	grace   time.Duration
+	session     sessionFlags
+	sizes       serving
+	listen      string
+	health      string // address of the health door; "": none
+	keys        string
+	clientConns int
+	strict      bool
+	grace       time.Duration
 }
 
 func newServe() *cobra.Command {
@@ -39,17 +37,21 @@ func newServe() *cobra.Command {
 		Short: "Serve a model over an OpenAI-compatible HTTP API",
 		Long: `Serve a model: /v1/chat/completions, /v1/completions, /v1/models, /health and /metrics. Requests that run at
 the same time share decode batches; a request beyond --parallel waits, one beyond --queue gets 429 with Retry-After.
-SIGTERM and Ctrl-C let the answers under way finish.`,
+SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.
+
+/health answers 503 while the model loads, with the stage and its share, 200 when requests are taken, and 503 again until
+the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.`,
 		Example: `  sandwich serve
   sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
+  sandwich serve --listen 0.0.0.0:8080 --api-key-file keys.txt --health-listen 0.0.0.0:8081
   sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict`,
-		Args: exactArgs(0, ""),
+		Args:        exactArgs(0, ""),
+		Annotations: map[string]string{readsAgain: "yes"},
 	}
 	f.session.add(c)
 	f.add(c)
-	c.Flags().StringVar(&f.keys, "api-key-file", "", "file with one API key a line; any of them opens everything but /health")
 	c.Flags().BoolVar(&f.strict, "strict", false, "refuse to serve without a tuned plan that plan verify calls OPTIMAL or SUBOPTIMAL")
-	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout(), f.open) }
 	return c
 }
 
@@ -57,6 +59,10 @@ SIGTERM and Ctrl-C let the answers under way finish.`,
 func (f *serveFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
+	fs.StringVar(&f.health, "health-listen", "", "address and port of a second door that answers /health and nothing else")
+	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line; any of them opens everything but /health")
+	fs.IntVar(&f.clientConns, "client-connections", 0,
+		"connections of one client address; its idle ones give way (default 1024, or twice --parallel and --queue)")
 	fs.IntVar(&f.sizes.parallel, "parallel", 8, "requests that run at the same time")
 	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what the model was trained for)")
 	fs.IntVar(&f.sizes.queue, "queue", 64, "requests that may wait")
@@ -76,75 +82,112 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.queue, 1<<20)
 	case s.mixedCap < 1 || s.mixedCap > maxParallel:
 		return fmt.Errorf("--mixed-cap %d: give a number from 1 to %d", s.mixedCap, maxParallel)
+	case f.clientConns < 0 || f.clientConns > 1<<20:
+		return fmt.Errorf("--client-connections %d: give a number from 1 to %d", f.clientConns, 1<<20)
 	case s.aging <= 0 || f.grace <= 0:
 		return errors.New("--aging and --grace need a duration above 0, such as 30s")
 	}
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return fmt.Errorf("--listen %s: give address:port, such as 127.0.0.1:8080", f.listen)
 	}
+	if _, _, err := net.SplitHostPort(f.health); err != nil && f.health != "" {
+		return fmt.Errorf("--health-listen %s: give address:port, such as 127.0.0.1:8081", f.health)
+	}
 	return nil
 }
 
-func (f *serveFlags) run(ctx context.Context, out io.Writer) error {
+// open reads the model and chooses its plan; --strict refuses one that is not good.
+func (f *serveFlags) open(context.Context) (*session, error) {
+	s, err := f.session.open()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case f.strict && !s.plan.Tuned:
+		err = withCode(exitForeign, errors.New(
+			"--strict: no tuned plan fits this host and model; make one with `sandwich tune`"))
+	case f.strict && s.verdict.Judgement == plans.Retune:
+		err = withCode(exitFailed, fmt.Errorf("--strict: the plan %s asks for tuning again: %s",
+			s.plan.Name, s.verdict.Reasons[0]))
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// run serves the session that open makes, until ctx ends and the answers under way are done. The
+// doors are open before the model is, and say how far it is.
+func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.Context) (*session, error)) error {
 	if err := f.check(); err != nil {
 		return usageError(err)
 	}
-	keys, err := readKeys(f.keys)
-	if err != nil {
-		return usageError(err)
-	}
-	ln, err := listen(f.listen) // before the model is loaded: a busy port shows at once
+	d, err := f.openDoors()
 	if err != nil {
 		return err
 	}
-	defer ln.Close()
-	s, err := f.session.open()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if f.strict && !s.plan.Tuned {
-		return withCode(exitForeign, errors.New("--strict: no tuned plan fits this host and model; make one with `sandwich tune`"))
-	}
-	if f.strict && s.verdict.Judgement == plans.Retune {
-		return withCode(exitFailed, fmt.Errorf("--strict: the plan %s asks for tuning again: %s", s.plan.Name, s.verdict.Reasons[0]))
-	}
-	return f.serve(ctx, out, s, ln, keys)
-}
-
-// serve answers on ln until ctx ends and the answers under way are done.
-func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln net.Listener, keys []string) error {
-	if err := s.needTokenizer(); err != nil {
-		return err
-	}
-	if f.sizes.context == 0 {
-		f.sizes.context = s.contextLimit(4096)
-	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
-		fmt.Fprintf(os.Stderr, "note: --ctx %d is more than the %d tokens this model was trained for\n", f.sizes.context, s.shape.Context)
-	}
-	f.sizes.note = func(text string) { fmt.Fprintln(os.Stderr, "note:", text) }
+	defer d.close()
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	if f.strict {
 		f.sizes.displaced = func(err error) { leave(withCode(exitForeign, fmt.Errorf("--strict: %w", err))) }
 	}
-	e, err := s.engine(f.sizes)
-	if err != nil {
-		return err
+	f.session.loading = d.server.Progress
+	ended := d.open(ctx)
+	g, err := await(ctx, func() (*generator, error) { return f.load(ctx, open) })
+	if err == nil {
+		defer g.close()
+		d.server.Ready(g)
+		announce(out, d.main.Addr(), g.name, d.keys)
+	} else {
+		leave(err)
 	}
-	defer e.Close()
-	f.report(s, e)
-	g := &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e}
-	announce(out, ln.Addr(), s.name, keys)
-	err = server.New(g, server.Options{APIKeys: keys, Grace: f.grace}).Serve(ctx, ln)
-	if err != nil {
+	failed := <-ended
+	switch {
+	case errors.Is(err, errAbandoned):
+		notice(err.Error())
+		return nil
+	case err != nil:
 		return err
+	case failed != nil:
+		return failed
 	}
-	fmt.Fprintln(os.Stderr, "stopped")
+	notice("stopped")
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil
+}
+
+// load opens the session and starts the engine over it.
+func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*generator, error) {
+	s, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := f.engine(s)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	f.report(s, e)
+	return &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e, session: s}, nil
+}
+
+// engine starts the engine that answers the requests.
+func (f *serveFlags) engine(s *session) (*engine.Engine, error) {
+	if err := s.needTokenizer(); err != nil {
+		return nil, err
+	}
+	if f.sizes.context == 0 {
+		f.sizes.context = s.contextLimit(4096)
+	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
+		notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
+			f.sizes.context, s.shape.Context))
+	}
+	f.sizes.note = func(text string) { notice("note: " + text) }
+	return s.engine(f.sizes)
 }
 
 // report says on stderr what was loaded, and on a machine of several nodes where it lies.
@@ -159,50 +202,4 @@ func (f *serveFlags) report(s *session, e *engine.Engine) {
 	if places, err := e.Placement(); err == nil {
 		printPlacement(os.Stderr, places)
 	}
-}
-
-// announce prints that requests are answered from now on, and one to try.
-func announce(w io.Writer, addr net.Addr, name string, keys []string) {
-	host := addr.String()
-	if h, port, err := net.SplitHostPort(host); err == nil && net.ParseIP(h).IsUnspecified() {
-		host = net.JoinHostPort("127.0.0.1", port)
-	}
-	auth := ""
-	if len(keys) > 0 {
-		auth = ` -H "Authorization: Bearer $API_KEY"`
-	}
-	fmt.Fprintf(w, "serving %s on http://%s; try:\n", name, host)
-	fmt.Fprintf(w, `curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{"messages": [{"role": "user", "content": "Tell me a story about a fox."}], "max_tokens": 80, "temperature": 0.6}'`+"\n", host, auth)
-}
-
-func listen(addr string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is taken by another program: choose another port with --listen, such as --listen 127.0.0.1:8081", addr)
-	}
-	if err != nil {
-		return nil, usageError(fmt.Errorf("--listen %s: %w", addr, err))
-	}
-	return ln, nil
-}
-
-// readKeys reads API keys, one a line; empty lines and lines that start with # do not count.
-func readKeys(path string) ([]string, error) {
-	if path == "" {
-		return nil, nil
-	}
-	data, err := profiles.ReadRegular(path, 1<<20)
-	if err != nil {
-		return nil, fmt.Errorf("--api-key-file: %w", err)
-	}
-	var keys []string
-	for line := range strings.Lines(string(data)) {
-		if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
-			keys = append(keys, key)
-		}
-	}
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("--api-key-file %s holds no key: write one a line", path)
-	}
-	return keys, nil
 }

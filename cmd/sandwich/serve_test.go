@@ -23,7 +23,25 @@ type served struct {
 	cmd    *exec.Cmd
 	url    string
 	curl   string // the line it printed to try
-	stderr bytes.Buffer
+	stderr syncBuffer
+}
+
+// syncBuffer is what a process has written so far, to be read while it runs.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 func startServe(t *testing.T, args ...string) *served {

@@ -30,6 +30,7 @@ type sessionFlags struct {
 	isa, kv, compute string
 	threads, ranks   int
 	spin             time.Duration
+	loading          loading
 }
 
 func (f *sessionFlags) add(c *cobra.Command) {
@@ -65,6 +66,7 @@ type session struct {
 	plan    *plans.Plan
 	verdict plans.Verdict // on the plan, where it comes from a bundle
 	spin    time.Duration
+	loading loading
 	replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
 	fallen  map[fallenMemory]bool                           // that stderr was told of
 }
@@ -84,6 +86,7 @@ func (f *sessionFlags) open() (*session, error) {
 
 // choose takes the plan that the flags ask for and says on stderr which it is.
 func (s *session) choose(f *sessionFlags) error {
+	f.loading.at("choosing the plan", 0)
 	c, err := f.choosePlan(s.profile, s.shape)
 	if err != nil {
 		return err
@@ -113,16 +116,18 @@ func (f *sessionFlags) load() (*session, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
+	f.loading.at("reading the model", 0)
 	file, name, err := openModel(f.model)
 	if err != nil {
 		return nil, usageError(err)
 	}
-	s := &session{name: name, file: file, spin: f.spin}
+	s := &session{name: name, file: file, spin: f.spin, loading: f.loading}
 	if s.shape, err = model.ShapeOf(file); err != nil {
 		s.Close()
 		return nil, usageError(fmt.Errorf("%s: %w", name, err))
 	}
 	s.tok, s.tokErr = tokenizer.New(file)
+	f.loading.at("probing the machine", 0)
 	if s.profile, err = profiles.Live(); err != nil {
 		s.Close()
 		return nil, err
@@ -165,8 +170,15 @@ func (s *session) Close() { _ = s.file.Close() }
 
 // runnerOptions are what every way of running the session starts from; done ends the progress bar.
 func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {
-	update, done := byteProgress("loading " + s.name)
-	return engine.RunnerOptions{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows, Spin: s.spinLimit(), Progress: update, Replan: s.replan}, done
+	bar, done := byteProgress("loading " + s.name)
+	const stage = "packing weights"
+	s.loading.at(stage, 0)
+	update := func(n, total int64) {
+		bar(n, total)
+		s.loading.at(stage, float64(n)/float64(max(total, 1)))
+	}
+	return engine.RunnerOptions{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows, Spin: s.spinLimit(),
+		Progress: update, Replan: s.replan}, done
 }
 
 // withRunner opens a runner with room for the given number of positions, calls fn on its leading thread, and closes it.

@@ -150,7 +150,10 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	o.Threads, o.TP, o.ISA, o.Compute, o.KV = f.session.threads, f.session.ranks, f.session.isa, f.session.compute, f.session.kv
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
 	line, done := lineProgress()
-	o.Progress = func(p tuner.Progress) { line(p.String()) }
+	o.Progress = func(p tuner.Progress) {
+		line(p.String())
+		f.session.loading.at("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
+	}
 	b, err := tuner.Tune(ctx, o)
 	done()
 	switch {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"sandwich/profiles"
+	"sandwich/runtime/server"
+)
+
+// doors are what clients reach of a server, from before its model is loaded until its last answer has ended.
+type doors struct {
+	server   *server.Server
+	main     net.Listener
+	health   net.Listener // nil: none
+	keys     []string
+	keyFile  string         // "": none
+	hangUps  chan os.Signal // SIGHUP
+	noHealth context.CancelFunc
+}
+
+// openDoors binds the addresses and reads the keys, so that a busy port or a bad file shows before anything is loaded.
+func (f *serveFlags) openDoors() (*doors, error) {
+	d := &doors{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {}}
+	signal.Notify(d.hangUps, syscall.SIGHUP)
+	var err error
+	if d.keys, err = readKeys(f.keys); err != nil {
+		return nil, usageError(err)
+	}
+	if d.main, err = listen("--listen", f.listen); err != nil {
+		return nil, err
+	}
+	if f.health != "" {
+		if d.health, err = listen("--health-listen", f.health); err != nil {
+			d.main.Close()
+			return nil, err
+		}
+	}
+	if addr := d.main.Addr(); len(d.keys) == 0 && !isLoopback(addr) {
+		notice(fmt.Sprintf("warning: other machines can reach %s, and no key is asked for: "+
+			"give --api-key-file, or --listen 127.0.0.1:8080", addr))
+	}
+	// One proxy may bring every request that runs or waits, and keep as many connections again.
+	conns := max(4096, 4*2*(f.sizes.parallel+f.sizes.queue))
+	d.server = server.New(nil, server.Options{
+		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns,
+	})
+	return d, nil
+}
+
+// open serves until ctx ends and the answers under way are done; what comes out then is the error of the listener.
+func (d *doors) open(ctx context.Context) <-chan error {
+	go d.reloadKeys()
+	if d.health != nil {
+		var ctx context.Context
+		ctx, d.noHealth = context.WithCancel(context.Background()) // until close: it tells of the end, too
+		go func() {
+			if err := d.server.ServeHealth(ctx, d.health); err != nil {
+				notice("--health-listen: " + err.Error())
+			}
+		}()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.server.Serve(ctx, d.main) }()
+	return ended
+}
+
+func (d *doors) close() {
+	signal.Stop(d.hangUps)
+	close(d.hangUps)
+	d.noHealth()
+}
+
+// reloadKeys reads the key file again at each SIGHUP. What cannot be read changes nothing.
+func (d *doors) reloadKeys() {
+	for range d.hangUps {
+		if d.keyFile == "" {
+			notice("SIGHUP is ignored: there is no --api-key-file to read again")
+			continue
+		}
+		keys, err := readKeys(d.keyFile)
+		if err != nil {
+			notice(fmt.Sprintf("SIGHUP: %v; the keys stay as they were", err))
+			continue
+		}
+		d.server.SetKeys(keys)
+		notice(fmt.Sprintf("SIGHUP: %s of %s hold from now on", plural(len(keys), "key"), d.keyFile))
+	}
+}
+
+// announce prints that requests are answered from now on, and one to try.
+func announce(w io.Writer, addr net.Addr, name string, keys []string) {
+	bound, example := addr.String(), addr.String()
+	if h, port, err := net.SplitHostPort(example); err == nil && net.ParseIP(h).IsUnspecified() {
+		bound += ", every interface of this machine"
+		example = net.JoinHostPort("127.0.0.1", port)
+	}
+	auth := ""
+	if len(keys) > 0 {
+		auth = ` -H "Authorization: Bearer $API_KEY"`
+	}
+	fmt.Fprintf(w, "serving %s on http://%s; try:\n", name, bound)
+	fmt.Fprintf(w, "curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '%s'\n", example, auth,
+		`{"messages": [{"role": "user", "content": "Tell me a story about a fox."}], "max_tokens": 80, "temperature": 0.6}`)
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+func listen(flag, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is taken by another program: choose another port with %s, such as %s 127.0.0.1:8081",
+			addr, flag, flag)
+	}
+	if err != nil {
+		return nil, usageError(fmt.Errorf("%s %s: %w", flag, addr, err))
+	}
+	return ln, nil
+}
+
+// readKeys reads API keys, one a line; empty lines and lines that start with # do not count.
+func readKeys(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := profiles.ReadRegular(path, 1<<20)
+	if err != nil {
+		return nil, fmt.Errorf("--api-key-file: %w", err)
+	}
+	var keys []string
+	for line := range strings.Lines(string(data)) {
+		if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("--api-key-file %s holds no key: write one a line", path)
+	}
+	return keys, nil
+}
