@@ -103,6 +103,9 @@ func (p *Plan) Headline() string {
 	if p.Tuned {
 		state = "tuned"
 	}
+	if why := p.Rounding(); why != "" {
+		state += ", " + why
+	}
 	ranks := ""
 	if n := len(p.Service.Ranks); n > 1 {
 		ranks = fmt.Sprintf("%d ranks, ", n)

@@ -298,7 +298,7 @@ func (f *llmFlags) chooseArms(s *session) (chosen []*llmArm, err error) {
 	if f.compare && (plan.Tuned || plan.Service.TP > 1) {
 		flags := f.session
 		flags.ranks = 1
-		untuned, err := flags.untuned(s.profile, s.shape)
+		untuned, _, err := flags.untuned(s.profile, s.shape)
 		if err != nil {
 			return nil, usageError(err)
 		}
