@@ -2,10 +2,12 @@ package plans
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/profiles"
 )
 
 // bf16Host is a machine with VDPBF16PS.
@@ -63,6 +65,72 @@ func TestDefaultPairsRefused(t *testing.T) {
 	}
 }
 
+// rated is a machine whose compute ceilings were measured: on one PU, and on two at twice the rates.
+func rated(t *testing.T, f32, bf16 float64, isa ...string) *profiles.Profile {
+	t.Helper()
+	h := testHost(t, 2, isa...)
+	for pus := 1; pus <= 2; pus++ {
+		for typ, rate := range map[string]float64{ComputeF32: f32, ComputeBF16: bf16} {
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: h.Features().Best().String(), Type: typ, PUs: pus,
+				Figure: profiles.Figure{Median: float64(pus) * rate, N: 9, Unit: "FLOP/s"}})
+		}
+	}
+	return h
+}
+
+// TestPairsByMeasuredRates: the default path of bf16 weights follows the rates that were measured, of whatever CPU.
+func TestPairsByMeasuredRates(t *testing.T) {
+	neon := []string{"neon", "dotprod", "i8mm", "bf16"}
+	for name, c := range map[string]struct {
+		f32, bf16 float64
+		isa       []string
+		want      string
+	}{
+		"Zen 5, twice the rate":          {205.5e9, 405.6e9, bf16Host, ComputeBF16},
+		"Emerald Rapids, half the rate":  {117e9, 58.4e9, bf16Host, ComputeF32},
+		"just enough":                    {100e9, 130e9, bf16Host, ComputeBF16},
+		"not quite":                      {100e9, 129e9, bf16Host, ComputeF32},
+		"arm64":                          {80e9, 300e9, neon, ComputeBF16},
+		"rates of a CPU without kernels": {100e9, 200e9, []string{"avx2", "avx512"}, ComputeF32},
+		"one rate":                       {0, 405.6e9, bf16Host, ComputeF32},
+		"no rate":                        {0, 0, bf16Host, ComputeF32},
+	} {
+		h := rated(t, c.f32, c.bf16, c.isa...)
+		p := mustDefault(t, h, mixedShape(), DefaultOptions{})
+		for _, w := range p.Weights {
+			if w.Type == "bf16" && w.Compute != c.want {
+				t.Errorf("%s: %v, want %s", name, w, c.want)
+			}
+		}
+		if p.Exact != (c.want == ComputeF32) {
+			t.Errorf("%s: exact is %v", name, p.Exact)
+		}
+		if p := mustDefault(t, h, mixedShape(), DefaultOptions{Compute: "f32"}); !p.Exact {
+			t.Errorf("%s: --compute f32 is not exact", name)
+		}
+		for i := range h.Ceilings { // what somebody assumed is no reason to round
+			h.Ceilings[i].N, h.Ceilings[i].Assumed = 0, true
+		}
+		if p := mustDefault(t, h, mixedShape(), DefaultOptions{}); !p.Exact {
+			t.Errorf("%s: assumed rates chose bf16", name)
+		}
+	}
+}
+
+// TestPathsAreKept: a plan that is made again on the same machine keeps its bits, whatever was measured since.
+func TestPathsAreKept(t *testing.T) {
+	fast, slow := rated(t, 200e9, 400e9, bf16Host...), rated(t, 200e9, 100e9, bf16Host...)
+	for _, first := range []*profiles.Profile{fast, slow} {
+		plan := mustDefault(t, first, mixedShape(), DefaultOptions{})
+		for _, later := range []*profiles.Profile{fast, slow} {
+			again := mustDefault(t, later, mixedShape(), DefaultOptions{Weights: plan.Weights, Threads: 1})
+			if !slices.Equal(again.Weights, plan.Weights) || again.Exact != plan.Exact {
+				t.Errorf("paths %v became %v", plan.Weights, again.Weights)
+			}
+		}
+	}
+}
+
 func second(_ *Plan, err error) error { return err }
 
 // TestPairsAreNotExact: a bundle may claim anything.
@@ -96,6 +164,11 @@ func TestPairsAreShown(t *testing.T) {
 	}
 	if s := read.Show(); s.Exact || s.Rounding != v.Rounding || s.Weights[0].Compute != ComputeBF16 {
 		t.Errorf("shown as %+v", s)
+	}
+	b.Host = *rated(t, 205.5e9, 405.6e9, bf16Host...)
+	const want = "rounding depends on bf16 instructions: bf16 reaches 405.6 GFLOP/s on 1 PU, 1.97 times the 205.5 of f32"
+	if s := b.Show(); s.Rounding != want || Verify(b, nil, nil).Rounding != want {
+		t.Errorf("shown as %q, want %q", s.Rounding, want)
 	}
 	if v := Verify(read, testHost(t, 4, "avx2", "avx512"), nil); !errors.Is(v.Err, ErrISA) || v.ExitCode() != 4 || v.Rounding != "" {
 		t.Errorf("on another CPU: %+v", v)

@@ -17,6 +17,7 @@ type DefaultOptions struct {
 	Threads  int            // 0: one PU per core that may be used
 	TP       int            // tensor-parallel ranks; 0: one
 	Service  *ServiceConfig // instead of Threads and TP: ranks and PUs that were chosen already
+	Weights  []WeightPlan   // paths that were chosen already, before Compute
 	SeqMax   int            // 0: 2048, at most the model's context
 	BatchMax int            // 0: 16
 }
@@ -27,16 +28,9 @@ const defaultChunk = 512
 // Default is the untuned plan: one PU of every core that may be used, in both phases, one rank unless asked for more, slices handed out dynamically, and schedules by rule of thumb
 // from the sizes of the caches. The errors are about the model (a weight type without kernels) and about options (an instruction set that the host lacks).
 func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error) {
-	host := p.Features()
-	isa := host.Best()
-	if o.ISA != "" {
-		var err error
-		if isa, err = microkernel.ParseISA(o.ISA); err != nil {
-			return nil, err
-		}
-		if !host.Supports(isa) {
-			return nil, fmt.Errorf("%w: this host has no %s, it has %v", ErrISA, isa, host.ISAs())
-		}
+	th, err := newThumb(p, o)
+	if err != nil {
+		return nil, err
 	}
 	service, err := o.service(p)
 	if err != nil {
@@ -60,11 +54,10 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 		plan.BatchMax = 16
 	}
 	plan.Chunk = min(defaultChunk, plan.SeqMax)
-	th := thumb{Cores: coresOf(p), features: host, isa: isa, spaces: map[spaceKey][]microkernel.Spec{}}
 	if err := th.checkCompute(o.Compute, s); err != nil {
 		return nil, err
 	}
-	if err := plan.addDefaults(o.Compute, th); err != nil {
+	if err := plan.addDefaults(o, th); err != nil {
 		return nil, err
 	}
 	_, inexact := plan.inexactWeight()
@@ -76,13 +69,9 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 }
 
 // addDefaults adds the weights, and the tables of what the ranks hold of them. Both phases get the same rules: without measurement nothing tells them apart but M.
-func (p *Plan) addDefaults(compute string, th thumb) error {
+func (p *Plan) addDefaults(o DefaultOptions, th thumb) error {
 	for _, k := range p.Model.Unique() {
-		t, err := microkernel.ParseWeightType(k.Type)
-		if err != nil {
-			return fmt.Errorf("weight %s: %w", k, err)
-		}
-		c, err := defaultCompute(compute, t, th)
+		c, err := o.pathOf(k, th)
 		if err != nil {
 			return fmt.Errorf("weight %s: %w", k, err)
 		}
@@ -117,12 +106,29 @@ func (c Piece) defaultRules(th thumb) ([]Rule, error) {
 	return th.rules(c.WeightKey, t, compute)
 }
 
-// defaultCompute picks the path of a weight where nobody says: int8 for quantized weights that it is the faster path of, else f32.
+// pathOf is the path that a weight keeps, or a new one.
+func (o DefaultOptions) pathOf(k WeightKey, th thumb) (microkernel.Compute, error) {
+	for _, w := range o.Weights {
+		if w.WeightKey == k {
+			return microkernel.ParseCompute(w.Compute)
+		}
+	}
+	t, err := microkernel.ParseWeightType(k.Type)
+	if err != nil {
+		return microkernel.ComputeF32, err
+	}
+	return defaultCompute(o.Compute, t, th)
+}
+
+// defaultCompute picks the path of a weight where nobody says: int8 for quantized weights and bf16 for weights of that type where it is the faster path, else f32.
 func defaultCompute(option string, t microkernel.WeightType, th thumb) (microkernel.Compute, error) {
 	switch option {
 	case "", "auto":
 		if t.Quantized() && th.integers(t) {
 			return microkernel.ComputeInt8, nil
+		}
+		if t == microkernel.BF16 && th.pairs.Worthwhile() && th.hasPairs() {
+			return microkernel.ComputeBF16, nil
 		}
 		return microkernel.ComputeF32, nil
 	}
@@ -144,10 +150,10 @@ func (th thumb) checkCompute(option string, s ModelShape) error {
 	if option != ComputeBF16 {
 		return nil
 	}
-	if !slices.ContainsFunc(s.Weights, func(w WeightShape) bool { return w.Type == microkernel.BF16.String() }) {
+	if !s.has(microkernel.BF16) {
 		return fmt.Errorf("compute %s is for models with bf16 weights, and %s has none: leave it out", option, s.title())
 	}
-	if len(th.candidates(spaceKey{th.isa, microkernel.ComputeBF16, microkernel.BF16})) == 0 {
+	if !th.hasPairs() {
 		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), and %s on this CPU (%s) has none: leave it out", option, th.isa, th.features)
 	}
 	return nil

@@ -127,6 +127,26 @@ func (p *Plan) Arithmetic() string {
 	return ComputeF32
 }
 
+// Arithmetics lists the data types of all arithmetic: float32, which attention has in any case, and the other paths of the weights.
+func (p *Plan) Arithmetics() []string {
+	out := []string{ComputeF32}
+	for _, w := range p.Weights {
+		if !slices.Contains(out, w.Compute) {
+			out = append(out, w.Compute)
+		}
+	}
+	return out
+}
+
+// Widest is the widest instruction set of its kernels.
+func (p *Plan) Widest() string {
+	widest := microkernel.Go
+	for _, k := range p.Kernels() {
+		widest = max(widest, k.ISA)
+	}
+	return widest.String()
+}
+
 // Kernels lists the kernels of both phases, each once, in the order of the tables.
 func (p *Plan) Kernels() []microkernel.Spec {
 	seen := map[microkernel.Spec]bool{}

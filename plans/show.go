@@ -66,7 +66,7 @@ type EvidenceBrief struct {
 func (b *Bundle) Show() Summary {
 	p := &b.Plan
 	s := Summary{
-		Name: p.Name, Version: p.Version, Tuned: p.Tuned, Exact: p.Exact, Rounding: p.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
+		Name: p.Name, Version: p.Version, Tuned: p.Tuned, Exact: p.Exact, Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
 		KV: p.KV, SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: p.Service, Weights: slices.Clone(p.Weights),
 		Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
@@ -102,6 +102,9 @@ func (p *Plan) Headline() string {
 	state := "untuned"
 	if p.Tuned {
 		state = "tuned"
+	}
+	if why := p.Rounding(); why != "" {
+		state += ", " + why
 	}
 	ranks := ""
 	if n := len(p.Service.Ranks); n > 1 {

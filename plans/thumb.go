@@ -37,7 +37,25 @@ type thumb struct {
 	Cores
 	features microkernel.Features
 	isa      microkernel.ISA
+	pairs    PairRates                       // zero where they were not measured
 	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
+}
+
+// newThumb looks at a machine under the instruction set that the options ask for, the widest where they do not.
+func newThumb(p *profiles.Profile, o DefaultOptions) (thumb, error) {
+	host := p.Features()
+	th := thumb{Cores: coresOf(p), features: host, isa: host.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
+	if o.ISA != "" {
+		var err error
+		if th.isa, err = microkernel.ParseISA(o.ISA); err != nil {
+			return th, err
+		}
+		if !host.Supports(th.isa) {
+			return th, fmt.Errorf("%w: this host has no %s, it has %v", ErrISA, th.isa, host.ISAs())
+		}
+	}
+	th.pairs, _ = Pairs(p, th.isa)
+	return th, nil
 }
 
 type spaceKey struct {

@@ -66,7 +66,7 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 		retune = append(retune, ceilingDrift(&b.Host, host)...)
 		sub = append(sub, settingDrift(b.Host.Host, host.Host)...)
 	}
-	v := Verdict{Judgement: Optimal, Reasons: []string{}, Rounding: b.Plan.Rounding()}
+	v := Verdict{Judgement: Optimal, Reasons: []string{}, Rounding: b.Rounding()}
 	switch {
 	case len(retune) > 0:
 		v.Judgement, v.Reasons = Retune, append(retune, sub...)

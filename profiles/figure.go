@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -173,6 +174,9 @@ func (m Matrix) checkRows(rows []MatrixRow) error {
 
 // MaxPU is the highest PU number that any file of ours may name: one less than topotree.MaxPUs.
 const MaxPU = 16383
+
+// Units are the devices at work, the vector units as "cpu" among others. A mixed ceiling, of more than one, bounds them together and is no unit beside them.
+func (c Ceiling) Units() []string { return strings.Split(c.Device, "+") }
 
 // Name says what the ceiling is of: avx512/f32, sme/f16, memory, l2.
 func (c Ceiling) Name() string {

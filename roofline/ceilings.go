@@ -83,18 +83,38 @@ func sampled(p *profiles.Profile, match func(*profiles.Ceiling) bool) Sampled {
 	return s
 }
 
-// FromProfile is the roof of n PUs: the shared memory bandwidth, the vector units first, and the profile's devices (sme, gpu, npu) behind them. It fails when the profile
-// lacks the memory bandwidth or the vector ceiling, naming what to do.
+// FromProfile is the roof of n PUs: the shared memory bandwidth, the vector units first, and the profile's devices (sme, gpu, npu) behind them; a mixed ceiling bounds what they reach
+// together. It fails when the profile lacks the memory bandwidth or the vector ceiling, naming what to do.
 func FromProfile(p *profiles.Profile, isa, typ string, n int) (Roof, error) {
 	bw, peak := BandwidthCeiling(p, "memory"), ComputeCeiling(p, isa, typ)
 	if !bw.Known() || !peak.Known() {
 		return Roof{}, fmt.Errorf("the profile has no ceiling of memory and of %s/%s; measure them with `sandwich probe --measure quick`", isa, typ)
 	}
 	r := Roof{Bandwidth: bw.At(n), Targets: []Target{{Name: isa + "/" + typ, Peak: peak.At(n)}}}
+	together := map[int]float64{} // by the number of units at once
 	for _, c := range p.Ceilings {
-		if c.Kind == profiles.Compute && c.Device != "" && c.Type == typ {
+		switch units := c.Units(); {
+		case c.Kind != profiles.Compute || c.Device == "" || c.Type != typ:
+		case len(units) > 1:
+			together[len(units)] = math.Max(together[len(units)], c.Median)
+		default:
 			r.Targets = append(r.Targets, Target{Name: c.Name(), Peak: c.Median})
 		}
 	}
+	r.Mixed = together[len(r.Targets)] // of fewer units it says nothing about all
 	return r, nil
+}
+
+// ByType is the roof of the vector units of n PUs for each of some data types.
+func ByType(p *profiles.Profile, isa string, types []string, n int) (map[string]Roof, error) {
+	out := map[string]Roof{}
+	for _, typ := range types {
+		r, err := FromProfile(p, isa, typ, n)
+		if err != nil {
+			return nil, err
+		}
+		r.Targets, r.Mixed = r.Targets[:1], 0
+		out[typ] = r
+	}
+	return out, nil
 }

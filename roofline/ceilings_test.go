@@ -52,3 +52,31 @@ func TestFromProfile(t *testing.T) {
 		t.Errorf("an unknown ceiling: %v", err)
 	}
 }
+
+// TestMixedCeilingIsNoUnit: SME and cores of an M4 Pro reach 4.27 TFLOP/s together, which is less than the sum of what each reaches alone.
+func TestMixedCeilingIsNoUnit(t *testing.T) {
+	p, err := profiles.Builtin("m4pro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := FromProfile(p, "neon", "f16", 8)
+	if err != nil || len(r.Targets) != 2 || r.Mixed != 4.27e12 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	prefill := MatMul(512, 14336, 4096, 16)
+	if got := prefill.FLOP / r.Place(prefill).Seconds; math.Abs(got-4.27e12) > 1 {
+		t.Errorf("prefill at %.3g FLOP/s, want 4.27e12", got)
+	}
+	batched := MatMul(10, 4096, 4096, 16) // on the SME units alone
+	if got, want := r.Place(batched).Seconds, r.Seconds(r.Targets[1], batched); got != want {
+		t.Errorf("batched decode in %g s, want %g", got, want)
+	}
+	p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, Device: "gpu", Type: "f16", PUs: 1, Figure: profiles.Figure{Median: 7e12, Assumed: true}})
+	if r, err := FromProfile(p, "neon", "f16", 8); err != nil || len(r.Targets) != 3 || r.Mixed != 0 {
+		t.Errorf("two of three units bound all: %+v, %v", r, err)
+	}
+	cores, err := ByType(p, "neon", []string{"f16", "f32"}, 8)
+	if err != nil || len(cores["f16"].Targets) != 1 || cores["f16"].Mixed != 0 || cores["f32"].Targets[0].Peak != 8*115e9 {
+		t.Errorf("the cores alone: %+v, %v", cores, err)
+	}
+}

@@ -53,6 +53,7 @@ type Target struct {
 type Roof struct {
 	Bandwidth float64  // B/s, shared by all targets
 	Targets   []Target // any order
+	Mixed     float64  // FLOP/s of all targets at once, where that is known; 0: the sum of theirs
 }
 
 // Ridge is the intensity above which target t is bound by compute: R = P/B in FLOP per byte.
@@ -125,8 +126,8 @@ type Placement struct {
 }
 
 // Place decides after the three regimes of SMEPilot section 3.2: memory-bound work stays on the first target (the cores: matrix units use the
-// memory worse), ridge-crossing work goes to the fastest target alone, and compute-bound work is spread over all targets, whose throughputs
-// add up. It panics on a roof without targets.
+// memory worse), ridge-crossing work goes to the fastest target alone, and compute-bound work is spread over all targets. Their throughputs
+// add up, as far as the mixed ceiling lets them. It panics on a roof without targets.
 func (r Roof) Place(w Work) Placement {
 	p := Placement{Regime: r.Regime(w)}
 	switch p.Regime {
@@ -146,6 +147,9 @@ func (r Roof) Place(w Work) Placement {
 	sum := 0.0
 	for _, t := range p.Targets {
 		sum += t.Peak
+	}
+	if p.Regime == ComputeBound && r.Mixed > 0 {
+		sum = math.Min(sum, r.Mixed)
 	}
 	mixed := Target{Peak: sum}
 	p.Seconds, p.Roof = r.Seconds(mixed, w), "compute"

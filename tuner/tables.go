@@ -107,16 +107,16 @@ func (t *tuning) holds(w plans.WeightShape, k plans.WeightKey) bool {
 	return false
 }
 
-// cost of a weight shape in one forward, on a rank that holds it: bytes in decode, multiplications in prefill, where the head sees one row.
+// cost of a weight shape in one forward, on a rank that holds it: bytes of one row in decode, multiplications in prefill, where the head sees one row.
 func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 	sum := 0.0
 	for _, w := range t.shape.Weights {
 		if !t.holds(w, k) {
 			continue
 		}
-		one := float64(w.Count) * float64(packedBytes(k))
+		one := t.shape.Read(w, 1) * float64(packedBytes(k))
 		if phase == prefill {
-			one = float64(w.Count) * float64(k.N) * float64(k.K)
+			one = t.shape.PerRow(w) * float64(k.N) * float64(k.K)
 			if w.Role == "head" {
 				one /= float64(t.def.Chunk)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
@@ -97,6 +98,32 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	}
 	if _, err := os.Stat(o.Journal); err != nil {
 		t.Error("the journal is gone before the plan is written")
+	}
+}
+
+// TestTuneKeepsThePathOfTheRates: bf16 weights are tuned in the path that their measured rates give, and the bundle says so.
+func TestTuneKeepsThePathOfTheRates(t *testing.T) {
+	o := tiny(t)
+	o.Type = model.Uniform(gguf.BF16)
+	isa := o.Profile.Features().Best()
+	if len(microkernel.Space(o.Profile.Features(), isa, microkernel.ComputeBF16, microkernel.BF16)) == 0 {
+		t.Skip("this CPU has no dot products of bf16")
+	}
+	for typ, rate := range map[string]float64{plans.ComputeF32: 200e9, plans.ComputeBF16: 400e9} {
+		o.Profile.Ceilings = append(o.Profile.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: isa.String(), Type: typ, PUs: 1,
+			Figure: profiles.Figure{Median: rate, N: 9, Unit: "FLOP/s"}})
+	}
+	b, err := Tune(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := b.Show(); s.Exact || !strings.Contains(s.Rounding, "bf16 reaches 400 GFLOP/s on 1 PU, 2.00 times the 200 of f32") {
+		t.Errorf("exact %v: %s", s.Exact, s.Rounding)
+	}
+	for _, w := range b.Plan.Weights {
+		if w.Compute != plans.ComputeBF16 {
+			t.Errorf("weight %v", w)
+		}
 	}
 }
 

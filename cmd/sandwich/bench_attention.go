@@ -162,7 +162,7 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 	defer done()
 	for _, threads := range f.threads {
 		session.threads = threads
-		plan, err := session.untuned(host, shape)
+		plan, _, err := session.untuned(host, shape)
 		if err != nil {
 			return nil, usageError(err)
 		}

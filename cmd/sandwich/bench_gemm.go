@@ -233,7 +233,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs
 	if err != nil {
 		return nil, err
 	}
-	plan, err := session.untuned(roofs.host, shape)
+	plan, _, err := session.untuned(roofs.host, shape)
 	if err != nil {
 		return nil, usageError(err)
 	}

@@ -1,16 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"sandwich/plans"
-	"sandwich/profiles"
-	"sandwich/roofline"
 	"sandwich/runtime/counters"
-	"sandwich/runtime/gguf"
 )
 
 // llmRow is one line of bench llm; its JSON is stable.
@@ -29,7 +26,8 @@ type llmRow struct {
 	KV      string    `json:"kv"`
 	PUs     string    `json:"pus"`
 	Roof    float64   `json:"roof_tokens_per_second,omitempty"`
-	RoofOf  string    `json:"roof,omitempty"` // what the roof is made of
+	RoofOf  string    `json:"roof,omitempty"`       // what the roof is made of
+	Above   string    `json:"above_roof,omitempty"` // why the rate is higher than the roof, where it is
 	CPU     string    `json:"cpu"`
 
 	Counters  []counters.Figure `json:"counters,omitempty"`
@@ -41,65 +39,11 @@ func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
 	sp := summarize(samples)
 	r := llmRow{Test: t.name, Threads: len(pus), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max, Samples: samples,
 		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, TP: a.plan.Service.TP, KV: a.plan.KV, PUs: pus.String(), CPU: s.profile.Host.CPUModel}
-	if t.prefill {
-		r.Roof, r.RoofOf = prefillRoof(s.profile, a.plan, t.tokens)
-	} else {
-		r.Roof, r.RoofOf = decodeRoof(s.profile, a.plan, t.batch)
+	if roof, err := roofOf(s.profile, a.plan, t); err == nil {
+		r.Roof, r.RoofOf = roof.rate, roof.String()
+		r.Above = roof.above(r.Rate)
 	}
 	return r
-}
-
-// prefillRoof is the tokens per second at which every matrix product would run at the multiply-add peak of its arithmetic;
-// 0 where a peak is not known. Attention and the rest are left out, and the head counts once a prompt.
-func prefillRoof(host *profiles.Profile, p *plans.Plan, tokens int) (float64, string) {
-	seconds := 0.0 // of one token
-	used := map[string]bool{}
-	for _, w := range p.Model.Weights {
-		sch, ok := p.Prefill.Lookup(p.KeyOf(0, w), min(tokens, p.Chunk))
-		if w.Role == plans.RoleEmbed || !ok {
-			continue
-		}
-		plan, _ := p.Weight(w.Key())
-		ceiling := roofline.ComputeCeiling(host, sch.Kernel.ISA.String(), plan.Compute)
-		if !ceiling.Known() {
-			return 0, ""
-		}
-		peak := ceiling.At(len(p.Prefill.PUs))
-		used[fmt.Sprintf("%s %s %s", sch.Kernel.ISA, plan.Compute, formatRate(peak, map[bool]string{true: "OP/s", false: "FLOP/s"}[plan.Compute == plans.ComputeInt8]))] = true
-		flop := 2 * float64(w.N) * float64(w.K) * float64(w.Count)
-		if w.Role == "head" {
-			flop /= float64(tokens)
-		}
-		seconds += flop / peak
-	}
-	if seconds == 0 {
-		return 0, ""
-	}
-	return 1 / seconds, strings.Join(sortedKeys(used), " + ")
-}
-
-// decodeRoof is the tokens per second at which every weight would be read at the bandwidth of memory, once for a batch.
-func decodeRoof(host *profiles.Profile, p *plans.Plan, batch int) (float64, string) {
-	ceiling := roofline.BandwidthCeiling(host, "memory")
-	bytes := weightBytes(p.Model)
-	if !ceiling.Known() || bytes == 0 {
-		return 0, ""
-	}
-	rate := ceiling.At(len(p.Decode.PUs))
-	return rate / bytes * float64(batch), "memory " + formatRate(rate, "B/s")
-}
-
-// weightBytes is what one decode step reads of weights.
-func weightBytes(s plans.ModelShape) float64 {
-	total := 0.0
-	for _, w := range s.Weights {
-		t, err := gguf.ParseType(w.Type)
-		if w.Role == plans.RoleEmbed || err != nil {
-			continue
-		}
-		total += float64(t.RowBytes(w.K)) * float64(w.N) * float64(w.Count)
-	}
-	return total
 }
 
 var llmReport = report[llmRow]{
@@ -109,7 +53,7 @@ var llmReport = report[llmRow]{
 	cells: func(r *llmRow) []string {
 		roof, ofRoof := "", ""
 		if r.Roof > 0 {
-			roof, ofRoof = fmt.Sprintf("%.1f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
+			roof, ofRoof = fmt.Sprintf("%.1f", r.Roof), cmp.Or(r.Above, fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof))
 		}
 		return []string{r.label(), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofRoof, r.RoofOf}
 	},

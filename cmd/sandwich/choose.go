@@ -32,6 +32,7 @@ func dataFolder() (string, error) {
 type choice struct {
 	plan    *plans.Plan
 	path    string // of its bundle; "" for the untuned default
+	paths   string // why the untuned default multiplies bf16 weights as it does; "" where there is nothing to say
 	verdict plans.Verdict
 }
 
@@ -56,7 +57,7 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 	if err := f.checkISA(host); err != nil {
 		return nil, usageError(err)
 	}
-	fallback, err := f.untuned(host, shape)
+	fallback, err := f.byDefault(host, shape)
 	if err != nil {
 		return nil, usageError(err)
 	}
@@ -66,18 +67,41 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 	if c := f.storedPlan(host, shape, fallback); c != nil {
 		return c, nil
 	}
-	return &choice{plan: fallback, verdict: plans.Verdict{Judgement: plans.Suboptimal}}, nil
+	plan, paths, err := f.untuned(host, shape)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return &choice{plan: plan, paths: paths, verdict: plans.Verdict{Judgement: plans.Suboptimal}}, nil
 }
 
-// untuned is the default plan under the flags.
-func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
+// untuned is the plan that runs where there is no other, and why it multiplies bf16 weights as it does: by this machine's rates where the flags leave that open.
+func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan, paths string, err error) {
+	if plans.PairsOpen(host, shape, f.defaults()) {
+		var failed error
+		if host, failed = rated(host); failed != nil {
+			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " + failed.Error()
+		}
+		if r, ok := plans.Pairs(host, host.Features().Best()); ok {
+			paths = r.Choice()
+		}
+	}
+	plan, err = f.byDefault(host, shape)
+	return plan, paths, err
+}
+
+func (f *sessionFlags) defaults() plans.DefaultOptions {
+	return plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads, TP: f.ranks}
+}
+
+// byDefault is the default plan under the flags, by the ceilings that the profile has.
+func (f *sessionFlags) byDefault(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
 	if err := f.checkThreads(host); err != nil {
 		return nil, err
 	}
 	if err := f.checkRanks(host, shape); err != nil {
 		return nil, err
 	}
-	return plans.Default(host, shape, plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads, TP: f.ranks})
+	return plans.Default(host, shape, f.defaults())
 }
 
 // checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not suffice for.

@@ -51,7 +51,7 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs.IntVar(&f.ranks, "tp", 0, "tensor-parallel ranks, each with PUs and memory of its own (default: as the plan says, 1 without one)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
-	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")
+	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto (the faster by the rates of this CPU), f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")
 	fs.DurationVar(&f.spin, "spin", 50*time.Microsecond, "how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }
 
@@ -92,10 +92,7 @@ func (s *session) choose(f *sessionFlags) error {
 		return err
 	}
 	s.plan, s.verdict = c.plan, c.verdict
-	options := plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa}
-	if slices.ContainsFunc(s.plan.Weights, func(w plans.WeightPlan) bool { return w.Compute == plans.ComputeBF16 }) {
-		options.Compute = plans.ComputeBF16 // which a plan may have without the flag
-	}
+	options := plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Weights: slices.Clone(s.plan.Weights)}
 	s.replan = func(service *plans.ServiceConfig) (*plans.Plan, error) {
 		o := options
 		o.Service = service
@@ -105,6 +102,9 @@ func (s *session) choose(f *sessionFlags) error {
 		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota, s.profile.QuotaPUs()))
 	}
 	notice(c.String())
+	if c.paths != "" {
+		notice(c.paths)
+	}
 	return nil
 }
 

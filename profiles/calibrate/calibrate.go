@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ const (
 	leastSamples   = 3
 )
 
+var errNoPU = errors.New("calibrate: this process may use no PU")
+
 // Measure replaces the measured ceilings of a profile of this machine: the multiply-add peak of every instruction set and data type, and read bandwidth of caches and
 // memory, for 1 to n PUs. Quoted and assumed figures of other kinds stay. When ctx ends it stops between two samples and keeps what it has,
 // returning ctx's error. It fails when a worker cannot be bound to its PU: figures of unpinned threads say nothing about the machine.
@@ -31,7 +34,7 @@ func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	began := time.Now()
 	pus := p.RankedPUs()
 	if len(pus) == 0 {
-		return fmt.Errorf("calibrate: this process may use no PU")
+		return errNoPU
 	}
 	workers, err := pool.New(pus, pool.Options{Pin: true})
 	if err != nil {

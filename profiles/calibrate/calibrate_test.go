@@ -128,3 +128,34 @@ func TestBusyNotes(t *testing.T) {
 		t.Errorf("a busy machine: %q", got)
 	}
 }
+
+// TestPeaks: every type that was asked for and that the CPU has, on one PU, quickly, and nothing else.
+func TestPeaks(t *testing.T) {
+	p := narrow(t)
+	isa := microkernel.Host().Best()
+	got, err := Peaks(t.Context(), p, isa, "f32", "bf16", "f64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, c := range got {
+		types = append(types, c.Type)
+		if c.ISA != isa.String() && c.ISA != "go" || c.PUs != 1 || c.N < leastSamples || !(c.Median > 1) {
+			t.Errorf("%+v", c)
+		}
+	}
+	var want []string
+	for _, s := range microkernel.PeakSpecs(microkernel.Host()) {
+		if s.ISA == isa && s.Type != "int8" {
+			want = append(want, s.Type)
+		}
+	}
+	if !slices.Equal(types, want) {
+		t.Errorf("peaks of %v, want %v", types, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Peaks(ctx, p, isa, "f32"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+}

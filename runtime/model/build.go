@@ -87,7 +87,7 @@ func (b *builder) head() {
 	d := b.m.Dims
 	b.op(Op{Kind: OpGather, Name: "gather"}) //                     Y [wanted rows, hidden]
 	tensor := "output.weight"
-	if _, own := b.file.Tensor(tensor); !own {
+	if !b.has(tensor) {
 		b.m.Tied, tensor = true, "token_embd.weight"
 	}
 	b.op(Op{Kind: OpMatMul, Name: "head", In: BufY, Outs: []Buf{BufLogits}, Bias: []*Vector{nil},
@@ -108,7 +108,7 @@ func (b *builder) weight(role string, layer int, tensor string, n, k int, stack 
 
 // bias returns a projection's bias: required where the architecture has it, taken where the file happens to carry it.
 func (b *builder) bias(name string, n int) *Vector {
-	if _, there := b.file.Tensor(name); !there && !b.arch.qkvBias {
+	if !b.has(name) && !b.arch.qkvBias {
 		return nil
 	}
 	return b.vector(name, n)

@@ -54,7 +54,7 @@ func Load(f *gguf.File) (*Model, error) {
 
 // builder keeps the first error, so that the layers read like the model's definition.
 type builder struct {
-	file *gguf.File
+	file *gguf.File // nil: ops are written out without tensors
 	arch architecture
 	m    *Model
 	err  error
@@ -188,6 +188,9 @@ func (b *builder) llama3Factors() []float32 {
 
 // matrix returns a tensor [n, k], or a stack of such matrices; n < 0 takes any number of rows.
 func (b *builder) matrix(name string, n, k int, stack ...int) *gguf.Tensor {
+	if b.file == nil {
+		return nil
+	}
 	t, ok := b.file.Tensor(name)
 	if !ok {
 		b.fail("the file has no tensor %s: it is not a complete %s model", name, b.m.Arch)
@@ -224,8 +227,20 @@ func typeList() string {
 	return strings.Join(names, ", ")
 }
 
+// has says whether the file has a tensor that a model may lack.
+func (b *builder) has(name string) bool {
+	if b.file == nil {
+		return false
+	}
+	_, ok := b.file.Tensor(name)
+	return ok
+}
+
 func (b *builder) vector(name string, n int) *Vector {
 	v := &Vector{Name: name}
+	if b.file == nil {
+		return v
+	}
 	t, ok := b.file.Tensor(name)
 	if !ok {
 		b.fail("the file has no tensor %s: it is not a complete %s model", name, b.m.Arch)

@@ -7,6 +7,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
+	"sandwich/runtime/model"
 )
 
 // Cost says how long forwards take.
@@ -19,12 +20,12 @@ type Cost interface {
 	Ops() int
 }
 
-// RoofCost predicts forwards from the ceilings of a profile (DESIGN tuner step 2): every operator at its roof, times how near to the roof kernels come.
+// RoofCost predicts forwards from the ceilings of a profile (DESIGN tuner step 2): every operator at the roof of its own arithmetic, times how near to it kernels come.
 type RoofCost struct {
-	shape   plans.ModelShape
-	kvBits  float64
-	phases  [2]roofline.Roof // prefill, decode
-	barrier float64          // seconds between operators
+	plan    *plans.Plan
+	phases  [2]map[string]roofline.Roof // prefill, decode; by data type
+	ops     int
+	barrier float64 // seconds between operators
 	near    float64
 }
 
@@ -32,83 +33,50 @@ type RoofCost struct {
 const (
 	assumedBarrier = 2e-6
 	assumedNear    = 0.8
-	opsPerLayer    = 9
 )
 
 // NewRoofCost is the cost of a model under a plan's service configuration on the machine of a profile. It fails where the profile lacks a ceiling.
 func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
-	c := &RoofCost{shape: plan.Model, kvBits: 8 * float64(plan.Model.KVBytesPerToken(plan.KV)) / float64(max(1, 2*plan.Model.Layers*plan.Model.KVHeads*plan.Model.HeadDim)),
-		barrier: assumedBarrier, near: assumedNear}
-	isa, typ := widest(plan)
+	ops, err := model.Outline(plan.Model)
+	if err != nil {
+		return nil, fmt.Errorf("predicting forwards: %w", err)
+	}
+	c := &RoofCost{plan: plan, ops: len(ops), barrier: assumedBarrier, near: assumedNear}
 	for i, pus := range []plans.PUSet{plan.Service.PrefillPUs, plan.Service.DecodePUs} {
-		r, err := roofline.FromProfile(p, isa, typ, len(pus))
-		if err != nil {
+		if c.phases[i], err = roofline.ByType(p, plan.Widest(), plan.Arithmetics(), len(pus)); err != nil {
 			return nil, fmt.Errorf("predicting forwards: %w", err)
 		}
-		r.Targets = r.Targets[:1] // the runtime serves on the cores
-		c.phases[i] = r
 	}
 	return c, nil
 }
 
-// widest is the instruction set and the data type of most of the arithmetic of a plan.
-func widest(plan *plans.Plan) (isa, typ string) {
-	isa = "go"
-	best := -1
-	specs := plan.Kernels()
-	for i := range specs {
-		if best < 0 || specs[i].ISA > specs[best].ISA {
-			best, isa = i, specs[i].ISA.String()
-		}
-	}
-	return isa, plan.Arithmetic()
-}
-
 // Ops implements Cost.
-func (c *RoofCost) Ops() int { return opsPerLayer*c.shape.Layers + 3 }
+func (c *RoofCost) Ops() int { return c.ops }
 
 // Prefill implements Cost.
 func (c *RoofCost) Prefill(pos, n int, head bool) time.Duration {
-	heads := 0
+	rows := model.Rows{Spans: []model.Span{{Pos: pos, N: n}}}
 	if head {
-		heads = 1
+		rows.Heads = 1
 	}
-	t := c.weights(c.phases[0], n, heads)
-	t += float64(c.shape.Layers) * c.at(c.phases[0], roofline.Attention(n, pos+n, c.shape.Heads, c.shape.KVHeads, c.shape.HeadDim, c.kvBits, true))
-	return c.total(t)
+	return c.forward(c.phases[0], rows)
 }
 
 // Decode implements Cost.
 func (c *RoofCost) Decode(context []int) time.Duration {
-	t := c.weights(c.phases[1], len(context), len(context))
+	rows := model.Rows{Heads: len(context)}
 	for _, pos := range context {
-		t += float64(c.shape.Layers) * c.at(c.phases[1], roofline.Attention(1, pos+1, c.shape.Heads, c.shape.KVHeads, c.shape.HeadDim, c.kvBits, true))
+		rows.Spans = append(rows.Spans, model.Span{Pos: pos, N: 1})
 	}
-	return c.total(t)
+	return c.forward(c.phases[1], rows)
 }
 
-// weights is the time of all products with rows rows, of which heads reach the output head.
-func (c *RoofCost) weights(r roofline.Roof, rows, heads int) float64 {
-	sum := 0.0
-	for _, w := range c.shape.Weights {
-		m := rows
-		switch w.Role {
-		case plans.RoleEmbed:
-			continue
-		case "head":
-			m = heads
-		}
-		if m > 0 {
-			sum += float64(w.Count) * c.at(r, roofline.MatMul(m, w.N, w.K, roofline.Bits(w.Type)))
-		}
+// forward is all tasks one after the other, with a barrier after each operator.
+func (c *RoofCost) forward(roofs map[string]roofline.Roof, rows model.Rows) time.Duration {
+	seconds := float64(c.ops) * c.barrier
+	for _, t := range model.Work(c.plan, rows) {
+		r := roofs[t.Compute]
+		seconds += r.Seconds(r.Targets[0], t.Work) / c.near
 	}
-	return sum
-}
-
-func (c *RoofCost) at(r roofline.Roof, w roofline.Work) float64 {
-	return r.Seconds(r.Targets[0], w) / c.near
-}
-
-func (c *RoofCost) total(seconds float64) time.Duration {
-	return time.Duration((seconds + float64(c.Ops())*c.barrier) * float64(time.Second))
+	return time.Duration(seconds * float64(time.Second))
 }
