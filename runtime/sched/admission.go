@@ -57,7 +57,7 @@ func (s *Scheduler) fit(r *request) bool {
 			return false
 		}
 	}
-	seq, reused := s.cache.Open(), 0
+	seq, reused := s.cache.Open(r.salt), 0
 	if r.reuse {
 		reused = s.cache.Adopt(seq, r.tokens[:r.known])
 	}

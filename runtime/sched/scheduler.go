@@ -24,6 +24,7 @@ type request struct {
 	tokens   []int32       // prompt and what was sampled, where named
 	known    int           // number of tokens known
 	limit    int           // known never exceeds it
+	salt     kvcache.Salt
 	slot     int
 	seq      *kvcache.Sequence
 }
@@ -158,7 +159,7 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	}
 	r := s.newRequest()
 	r.id, r.class, r.progress, r.order = e.ID, e.Class, now, s.arrivals
-	r.known, r.limit = prompt, prompt+e.MaxTokens
+	r.known, r.limit, r.salt = prompt, prompt+e.MaxTokens, e.Salt
 	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.NoReuse
 	if r.named {
 		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)
