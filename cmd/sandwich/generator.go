@@ -35,13 +35,16 @@ func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(s
 	}
 	req := engine.Request{
 		Prompt: prompt, MaxTokens: r.MaxTokens, Sampling: sampling(r.Sampling), Stop: r.Stop, IgnoreEOS: r.IgnoreEOS,
-		Logprobs: r.Logprobs, Top: r.TopLogprobs, Class: r.Class,
+		Logprobs: r.Logprobs, Top: r.TopLogprobs, Class: r.Class, Salt: r.Salt,
 	}
 	res, err := g.engine.Generate(ctx, req, func(t engine.Token) error { return emit(g.delta(t, r.Logprobs)) })
 	if err != nil {
 		return nil, serverError(err)
 	}
-	return &server.Final{FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens, CompletionTokens: res.Tokens}, nil
+	return &server.Final{
+		FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens, CompletionTokens: res.Tokens,
+		Queued: res.Queued,
+	}, nil
 }
 
 // prompt turns the request into tokens.

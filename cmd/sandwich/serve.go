@@ -30,6 +30,7 @@ type serveFlags struct {
 	keys    string
 	strict  bool
 	grace   time.Duration
+	access  accessFlags
 }
 
 func newServe() *cobra.Command {
@@ -39,9 +40,15 @@ func newServe() *cobra.Command {
 		Short: "Serve a model over an OpenAI-compatible HTTP API",
 		Long: `Serve a model: /v1/chat/completions, /v1/completions, /v1/models, /health and /metrics. Requests that run at
 the same time share decode batches; a request beyond --parallel waits, one beyond --queue gets 429 with Retry-After.
-SIGTERM and Ctrl-C let the answers under way finish.`,
+SIGTERM and Ctrl-C let the answers under way finish.
+
+Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route, status, tokens,
+times; no prompts, no answers, no keys. 499 is a client that hung up; /health and /metrics show with -v. Browsers' pages from
+elsewhere are kept out: bodies are application/json, on a loopback address the Host is localhost or an address (--allow-host for
+more), and other origins are refused (--cors). API keys do not share the prefix cache.`,
 		Example: `  sandwich serve
   sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
+  sandwich serve --cors http://localhost:3000 --log json 2>requests.log
   sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict`,
 		Args: exactArgs(0, ""),
 	}
@@ -63,6 +70,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.IntVar(&f.sizes.mixedCap, "mixed-cap", 3, "rows of a decode batch that holds proactive (service_tier flex) and other requests")
 	fs.DurationVar(&f.sizes.aging, "aging", 30*time.Second, "a proactive request without progress for this long becomes urgent")
 	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
+	f.access.add(c)
 }
 
 func (f *serveFlags) check() error {
@@ -82,7 +90,7 @@ func (f *serveFlags) check() error {
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return fmt.Errorf("--listen %s: give address:port, such as 127.0.0.1:8080", f.listen)
 	}
-	return nil
+	return f.access.check()
 }
 
 func (f *serveFlags) run(ctx context.Context, out io.Writer) error {
@@ -136,7 +144,7 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 	f.report(s, e)
 	g := &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e}
 	announce(out, ln.Addr(), s.name, keys)
-	err = server.New(g, server.Options{APIKeys: keys, Grace: f.grace}).Serve(ctx, ln)
+	err = server.New(g, f.access.options(server.Options{APIKeys: keys, Grace: f.grace}, ln.Addr())).Serve(ctx, ln)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -43,6 +44,7 @@ type Request struct {
 	Logprobs    bool // Delta.Token is wanted
 	TopLogprobs int  // 0 to MaxTopLogprobs alternatives beside it
 	Class       sched.Class
+	Salt        [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
 }
 
 // Chat tells a chat from a completion.
@@ -89,6 +91,7 @@ type Final struct {
 	PromptTokens     int
 	CachedTokens     int // part of PromptTokens that was reused
 	CompletionTokens int
+	Queued           time.Duration // until its first forward began
 }
 
 // ModelInfo describes a model for /v1/models.
