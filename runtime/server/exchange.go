@@ -19,6 +19,7 @@ type exchange struct {
 	begun  time.Time
 	status int
 	salt   [sha256.Size]byte // of the key that it came with
+	failed *apiError         // what it was answered, if it was
 
 	// Of a generation.
 	stream      bool
@@ -83,6 +84,14 @@ func (x *exchange) log(l *slog.Logger) {
 	}
 	a := []slog.Attr{
 		slog.String("id", x.id), slog.String("method", x.method), slog.String("route", x.route), slog.Int("status", x.status),
+	}
+	if e := x.failed; e != nil {
+		if e.Code != nil {
+			a = append(a, slog.String("error", *e.Code))
+		}
+		if e.Param != nil {
+			a = append(a, slog.String("param", *e.Param))
+		}
 	}
 	if f := x.final; f != nil {
 		a = append(a, slog.Int("prompt_tokens", f.PromptTokens), slog.Int("cached_tokens", f.CachedTokens),

@@ -107,15 +107,15 @@ func TestLogLevels(t *testing.T) {
 	var j journal
 	s := New(&fake{words: []string{"x"}}, Options{Log: j.logger(slog.LevelInfo)})
 	post(t, s, chatPath, chatOnce)
-	post(t, s, chatPath, "{")
+	post(t, s, chatPath, `{"temprature":1}`)
 	serve(s, "GET", "/health", "")
 	serve(s, "GET", "/metrics", "")
 	serve(s, "GET", "/a%0Ab", "")
 	var got []string
 	for _, l := range j.lines(t, "request") {
-		got = append(got, fmt.Sprint(l["route"], " ", l["status"]))
+		got = append(got, fmt.Sprint(l["route"], " ", l["status"], " ", l["error"], " ", l["param"]))
 	}
-	if want := "[/v1/chat/completions 200 /v1/chat/completions 400 other 404]"; fmt.Sprint(got) != want || len(j.lines(t, "parameters")) != 0 {
+	if want := "[/v1/chat/completions 200 <nil> <nil> /v1/chat/completions 400 <nil> temprature other 404 not_found <nil>]"; fmt.Sprint(got) != want || len(j.lines(t, "parameters")) != 0 {
 		t.Errorf("%v, want %s; %s", got, want, j.text())
 	}
 }
