@@ -17,6 +17,11 @@ type generator struct {
 	created time.Time
 	tok     *tokenizer.Tokenizer
 	engine  *engine.Engine
+	large   chan struct{} // capacity 1: whoever encodes a large text
+}
+
+func newGenerator(name string, tok *tokenizer.Tokenizer, e *engine.Engine) *generator {
+	return &generator{name: name, created: time.Now(), tok: tok, engine: e, large: make(chan struct{}, 1)}
 }
 
 // Ready says why no request is taken at present.
@@ -29,7 +34,7 @@ func (g *generator) Models() []server.ModelInfo {
 
 // Generate runs one request of the API on the engine.
 func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(server.Delta) error) (*server.Final, error) {
-	prompt, err := g.prompt(r)
+	prompt, err := g.prompt(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -45,30 +50,6 @@ func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(s
 		FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens, CompletionTokens: res.Tokens,
 		Queued: res.Queued,
 	}, nil
-}
-
-// prompt turns the request into tokens.
-func (g *generator) prompt(r *server.Request) ([]int32, error) {
-	if r.Chat() {
-		msgs := make([]tokenizer.Message, len(r.Messages))
-		for i, m := range r.Messages {
-			msgs[i] = tokenizer.Message{Role: m.Role, Content: m.Content}
-		}
-		ids, err := g.tok.ChatIDs(msgs, true)
-		if err != nil {
-			return nil, &server.InvalidError{Param: "messages", Message: err.Error()}
-		}
-		return ids, nil
-	}
-	if r.Tokens != nil {
-		for _, id := range r.Tokens {
-			if id < 0 || int(id) >= g.tok.Vocab() {
-				return nil, &server.InvalidError{Param: "prompt", Message: "holds a token id outside the vocabulary"}
-			}
-		}
-		return r.Tokens, nil
-	}
-	return g.tok.Encode(nil, r.Prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}), nil
 }
 
 func sampling(s server.Sampling) engine.Sampling {

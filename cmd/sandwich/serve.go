@@ -142,7 +142,7 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 	}
 	defer e.Close()
 	f.report(s, e)
-	g := &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e}
+	g := newGenerator(s.name, s.tok, e)
 	announce(out, ln.Addr(), s.name, keys)
 	err = server.New(g, f.access.options(server.Options{APIKeys: keys, Grace: f.grace}, ln.Addr())).Serve(ctx, ln)
 	if err != nil {

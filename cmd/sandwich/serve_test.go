@@ -171,6 +171,41 @@ func TestServeCompany(t *testing.T) {
 	s.stop()
 }
 
+// TestServeHugePrompts holds that prompts which cannot fit are refused for their length, without the memory and the time
+// of their tokens.
+func TestServeHugePrompts(t *testing.T) {
+	s := startServe(t)
+	text := strings.Repeat("a", 8<<20-1024)
+	var all sync.WaitGroup
+	for path, body := range map[string]string{
+		"/v1/completions":      fmt.Sprintf(`{"prompt":%q}`, text),
+		"/v1/chat/completions": fmt.Sprintf(`{"messages":[{"role":"user","content":%q}]}`, text),
+	} {
+		all.Go(func() {
+			code, text, _ := s.do("POST", path, body, "")
+			if code != http.StatusBadRequest || !strings.Contains(text, "at least") || !strings.Contains(text, "context_length_exceeded") {
+				t.Errorf("%s: status %d: %.400s", path, code, text)
+			}
+		})
+	}
+	all.Wait()
+	// A little over the context the count is exact.
+	code, text, _ := s.do("POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q}`, strings.Repeat("the king ", 300)), "")
+	if code != http.StatusBadRequest || strings.Contains(text, "at least") || !strings.Contains(text, "the prompt has 60") {
+		t.Errorf("status %d: %s", code, text)
+	}
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)); err == nil {
+		var kib int
+		if m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status); m != nil {
+			_, _ = fmt.Sscan(string(m[1]), &kib)
+		}
+		if kib > 400<<10 {
+			t.Errorf("two prompts of 8 MB took the server to %d MiB", kib>>10)
+		}
+	}
+	s.stop()
+}
+
 // TestServeApart holds that one key cannot tell by what is cached what another one asked, that foreign pages run nothing, and
 // that requests are logged without a word of theirs.
 func TestServeApart(t *testing.T) {

@@ -109,11 +109,19 @@ func (e *QueueFullError) Error() string {
 }
 
 // TooLongError refuses a request that exceeds the context.
-type TooLongError struct{ PromptTokens, MaxTokens, Context int }
+type TooLongError struct {
+	PromptTokens, MaxTokens, Context int
+	AtLeast                          bool // PromptTokens is a lower bound, at least Context
+}
 
 func (e *TooLongError) Error() string {
 	if e.PromptTokens >= e.Context {
-		return fmt.Sprintf("the prompt has %d tokens and the context holds %d, the answer included; shorten the prompt", e.PromptTokens, e.Context)
+		atLeast := ""
+		if e.AtLeast {
+			atLeast = "at least "
+		}
+		return fmt.Sprintf("the prompt has %s%d tokens and the context holds %d, the answer included; shorten the prompt",
+			atLeast, e.PromptTokens, e.Context)
 	}
 	return fmt.Sprintf("the prompt has %d tokens and max_tokens asks for %d more, %d together, but the context holds %d; shorten the prompt or lower max_tokens",
 		e.PromptTokens, e.MaxTokens, e.PromptTokens+e.MaxTokens, e.Context)
