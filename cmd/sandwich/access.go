@@ -28,7 +28,8 @@ func (f *accessFlags) add(c *cobra.Command) {
 	fs.StringArrayVar(&f.origins, "cors", nil,
 		"origin whose pages may use the server from a browser, such as http://localhost:3000; * for any (repeatable)")
 	fs.StringVar(&f.log, "log", "text", "how requests are logged on stderr: text, json or off")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log each request's parameters too (never its text), and probes of /health and /metrics")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false,
+		"log each request's parameters too (never its text), and probes of /health and /metrics")
 }
 
 func (f *accessFlags) check() error {
@@ -46,7 +47,8 @@ func (f *accessFlags) check() error {
 		// As browsers send it: scheme and host, and the port unless it is the scheme's own.
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o) {
-			return fmt.Errorf("--cors %q: give scheme and host as browsers send them, such as http://localhost:3000, or *", clip(o, 40))
+			return fmt.Errorf("--cors %q: give scheme and host as browsers send them, such as http://localhost:3000, or *",
+				clip(o, 40))
 		}
 	}
 	return nil

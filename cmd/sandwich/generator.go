@@ -47,8 +47,8 @@ func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(s
 		return nil, serverError(err)
 	}
 	return &server.Final{
-		FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens, CompletionTokens: res.Tokens,
-		Queued: res.Queued,
+		FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens,
+		CompletionTokens: res.Tokens, Queued: res.Queued,
 	}, nil
 }
 

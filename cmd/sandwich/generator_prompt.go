@@ -7,8 +7,8 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// largeText is the length in bytes from which texts are encoded one at a time: long words take up to twenty times their
-// length meanwhile, and PUs on which others' tokens are computed.
+// largeText is the length in bytes from which texts are encoded one at a time: long words take up
+// to twenty times their length meanwhile, and PUs on which others' tokens are computed.
 const largeText = 256 << 10
 
 // prompt turns the request into tokens, unless ctx ends.
@@ -21,7 +21,8 @@ func (g *generator) prompt(ctx context.Context, r *server.Request) ([]int32, err
 		}
 		return r.Tokens, nil
 	}
-	// Counts are exact up to twice the context; beyond that a client has to shorten the prompt by more than half anyhow.
+	// Counts are exact up to twice the context; beyond that a client has to shorten the prompt by
+	// more than half anyhow.
 	limit := 2 * g.engine.Context()
 	if !r.Chat() {
 		return g.encode(ctx, r, r.Prompt, func() ([]int32, error) {
@@ -40,8 +41,10 @@ func (g *generator) prompt(ctx context.Context, r *server.Request) ([]int32, err
 	return g.encode(ctx, r, text, func() ([]int32, error) { return g.tok.EncodeChat(ctx, text, limit) })
 }
 
-// encode calls how for a text that may fit the context. One that cannot, by its length, is refused unread.
-func (g *generator) encode(ctx context.Context, r *server.Request, text string, how func() ([]int32, error)) ([]int32, error) {
+// encode calls how for a text that may fit the context. One that cannot, by its length, is refused
+// unread.
+func (g *generator) encode(ctx context.Context, r *server.Request, text string,
+	how func() ([]int32, error)) ([]int32, error) {
 	tooLong := &server.TooLongError{MaxTokens: r.MaxTokens, Context: g.engine.Context(), AtLeast: true}
 	if widest := g.tok.WidestToken(); widest > 0 {
 		tooLong.PromptTokens = (len(text) + widest - 1) / widest

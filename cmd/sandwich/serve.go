@@ -42,10 +42,13 @@ func newServe() *cobra.Command {
 the same time share decode batches; a request beyond --parallel waits, one beyond --queue gets 429 with Retry-After.
 SIGTERM and Ctrl-C let the answers under way finish.
 
-Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route, status, tokens,
-times; no prompts, no answers, no keys. 499 is a client that hung up; /health and /metrics show with -v. Browsers' pages from
-elsewhere are kept out: bodies are application/json, on a loopback address the Host is localhost or an address (--allow-host for
-more), and other origins are refused (--cors). API keys do not share the prefix cache.`,
+Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route,
+status, tokens, times; no prompts, no answers, no keys. 499 is a client that hung up; probes of /health and /metrics
+show with -v.
+
+Pages of other sites are kept out: bodies are application/json, on a loopback address the Host is localhost or the
+address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with different API
+keys share nothing of the prefix cache.`,
 		Example: `  sandwich serve
   sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
   sandwich serve --cors http://localhost:3000 --log json 2>requests.log

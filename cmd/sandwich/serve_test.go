@@ -171,8 +171,8 @@ func TestServeCompany(t *testing.T) {
 	s.stop()
 }
 
-// TestServeHugePrompts holds that prompts which cannot fit are refused for their length, without the memory and the time
-// of their tokens.
+// TestServeHugePrompts holds that prompts which cannot fit are refused for their length, without
+// the memory and the time of their tokens.
 func TestServeHugePrompts(t *testing.T) {
 	s := startServe(t)
 	text := strings.Repeat("a", 8<<20-1024)
@@ -183,7 +183,8 @@ func TestServeHugePrompts(t *testing.T) {
 	} {
 		all.Go(func() {
 			code, text, _ := s.do("POST", path, body, "")
-			if code != http.StatusBadRequest || !strings.Contains(text, "at least") || !strings.Contains(text, "context_length_exceeded") {
+			if code != http.StatusBadRequest || !strings.Contains(text, "at least") ||
+				!strings.Contains(text, "context_length_exceeded") {
 				t.Errorf("%s: status %d: %.400s", path, code, text)
 			}
 		})
@@ -191,7 +192,8 @@ func TestServeHugePrompts(t *testing.T) {
 	all.Wait()
 	// A little over the context the count is exact.
 	code, text, _ := s.do("POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q}`, strings.Repeat("the king ", 300)), "")
-	if code != http.StatusBadRequest || strings.Contains(text, "at least") || !strings.Contains(text, "the prompt has 60") {
+	if code != http.StatusBadRequest || strings.Contains(text, "at least") ||
+		!strings.Contains(text, "the prompt has 60") {
 		t.Errorf("status %d: %s", code, text)
 	}
 	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)); err == nil {
@@ -206,15 +208,16 @@ func TestServeHugePrompts(t *testing.T) {
 	s.stop()
 }
 
-// TestServeApart holds that one key cannot tell by what is cached what another one asked, that foreign pages run nothing, and
-// that requests are logged without a word of theirs.
+// TestServeApart holds that one key cannot tell by what is cached what another one asked, that
+// foreign pages run nothing, and that requests are logged without a word of theirs.
 func TestServeApart(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(keys, []byte("first\nsecond\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := startServe(t, "--api-key-file", keys, "--log", "json", "-v")
-	body := fmt.Sprintf(`{"prompt":%q,"max_tokens":2,"temperature":0,"frobnicate":1}`, strings.Repeat("the secret king ", 40))
+	body := fmt.Sprintf(`{"prompt":%q,"max_tokens":2,"temperature":0,"frobnicate":1}`,
+		strings.Repeat("the secret king ", 40))
 	cached := func(key string) int {
 		code, text, _ := s.do("POST", "/v1/completions", body, key)
 		var a struct {
@@ -238,8 +241,9 @@ func TestServeApart(t *testing.T) {
 		}
 	}
 	for want, header := range map[int][2]string{
-		http.StatusUnsupportedMediaType: {"Content-Type", "text/plain"}, http.StatusForbidden: {"Origin", "https://evil.example"},
-		http.StatusMisdirectedRequest: {"Host", "evil.example"},
+		http.StatusUnsupportedMediaType: {"Content-Type", "text/plain"},
+		http.StatusForbidden:            {"Origin", "https://evil.example"},
+		http.StatusMisdirectedRequest:   {"Host", "evil.example"},
 	} {
 		req, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(body))
 		if err != nil {
@@ -261,7 +265,8 @@ func TestServeApart(t *testing.T) {
 	}
 	s.stop()
 	log := s.stderr.String()
-	for text, n := range map[string]int{`"msg":"request"`: 7, `"queue_ms":`: 4, `"msg":"parameters"`: 4, "frobnicate": 1, "secret": 0, "first": 0, `"second"`: 0} {
+	for text, n := range map[string]int{`"msg":"request"`: 7, `"queue_ms":`: 4, `"msg":"parameters"`: 4,
+		"frobnicate": 1, "secret": 0, "first": 0, `"second"`: 0} {
 		if strings.Count(log, text) != n {
 			t.Errorf("%s stands %d times in the log, want %d: %s", text, strings.Count(log, text), n, log)
 		}

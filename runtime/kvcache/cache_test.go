@@ -64,7 +64,8 @@ func TestPrefixIsShared(t *testing.T) {
 	}
 }
 
-// TestSaltsShareNothing: equal tokens under another salt are other content, and a fork stays under its own.
+// TestSaltsShareNothing: equal tokens under another salt are other content, and a fork stays under
+// its own.
 func TestSaltsShareNothing(t *testing.T) {
 	c := New(16)
 	ids := tokens(2*BlockTokens+5, 100)

@@ -83,7 +83,8 @@ func (x *exchange) log(l *slog.Logger) {
 		level = slog.LevelDebug
 	}
 	a := []slog.Attr{
-		slog.String("id", x.id), slog.String("method", x.method), slog.String("route", x.route), slog.Int("status", x.status),
+		slog.String("id", x.id), slog.String("method", x.method), slog.String("route", x.route),
+		slog.Int("status", x.status),
 	}
 	if e := x.failed; e != nil {
 		if e.Code != nil {
@@ -95,7 +96,8 @@ func (x *exchange) log(l *slog.Logger) {
 	}
 	if f := x.final; f != nil {
 		a = append(a, slog.Int("prompt_tokens", f.PromptTokens), slog.Int("cached_tokens", f.CachedTokens),
-			slog.Int("completion_tokens", f.CompletionTokens), slog.String("finish", f.FinishReason), millis("queue_ms", f.Queued))
+			slog.Int("completion_tokens", f.CompletionTokens), slog.String("finish", f.FinishReason),
+			millis("queue_ms", f.Queued))
 	} else if x.tokens > 0 {
 		a = append(a, slog.Int("completion_tokens", x.tokens))
 	}

@@ -20,14 +20,41 @@ const maxFields = 256
 // unsupported are fields of this API's relatives that change what is answered,
 // with the value under which they do not; "" stands for false.
 var unsupported = map[string]string{
-	"grammar": "", "json_schema": "", "structured_outputs": "", "format": "",
-	"guided_json": "", "guided_regex": "", "guided_choice": "", "guided_grammar": "", "structural_tag": "",
-	"guided_whitespace_pattern": "", "logits_processors": "", "allowed_token_ids": "", "bad_words": "", "stop_token_ids": "",
-	"min_tokens": "0", "include_stop_str_in_output": "", "use_beam_search": "", "truncate_prompt_tokens": "-1",
-	"prompt_logprobs": "0", "chat_template": "", "chat_template_kwargs": "", "enable_thinking": "true", "documents": "",
-	"add_generation_prompt": "true", "continue_final_message": "", "skip_special_tokens": "true",
-	"mirostat": "0", "typical_p": "1", "tfs_z": "1", "top_a": "0", "top_n_sigma": "-1",
-	"dry_multiplier": "0", "xtc_probability": "0", "dynatemp_range": "0", "lora": "",
+	"grammar":                    "",
+	"json_schema":                "",
+	"structured_outputs":         "",
+	"format":                     "",
+	"guided_json":                "",
+	"guided_regex":               "",
+	"guided_choice":              "",
+	"guided_grammar":             "",
+	"structural_tag":             "",
+	"guided_whitespace_pattern":  "",
+	"logits_processors":          "",
+	"allowed_token_ids":          "",
+	"bad_words":                  "",
+	"stop_token_ids":             "",
+	"min_tokens":                 "0",
+	"include_stop_str_in_output": "",
+	"use_beam_search":            "",
+	"truncate_prompt_tokens":     "-1",
+	"prompt_logprobs":            "0",
+	"chat_template":              "",
+	"chat_template_kwargs":       "",
+	"enable_thinking":            "true",
+	"documents":                  "",
+	"add_generation_prompt":      "true",
+	"continue_final_message":     "",
+	"skip_special_tokens":        "true",
+	"mirostat":                   "0",
+	"typical_p":                  "1",
+	"tfs_z":                      "1",
+	"top_a":                      "0",
+	"top_n_sigma":                "-1",
+	"dry_multiplier":             "0",
+	"xtc_probability":            "0",
+	"dynatemp_range":             "0",
+	"lora":                       "",
 }
 
 // harmless are fields that clients send and that change nothing here: accounts
@@ -35,11 +62,12 @@ var unsupported = map[string]string{
 var harmless = fieldSet(`
 	metadata store parallel_tool_calls function_call reasoning_effort reasoning verbosity audio prediction
 	prompt_cache_key prompt_cache_retention safety_identifier
-	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token return_progress return_tokens
-	post_sampling_probs response_fields reasoning_format mode keep_alive
+	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token return_progress
+	return_tokens post_sampling_probs response_fields reasoning_format mode keep_alive
 	mirostat_tau mirostat_eta dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers
 	xtc_threshold dynatemp_exponent length_penalty early_stopping
-	spaces_between_special_tokens priority request_id guided_decoding_backend return_token_ids return_tokens_as_token_ids
+	spaces_between_special_tokens priority request_id guided_decoding_backend return_token_ids
+	return_tokens_as_token_ids
 	provider models transforms route usage
 `)
 
@@ -74,7 +102,8 @@ func checkFields(body []byte, known map[string]bool) (unknown []string, e *apiEr
 	n := 0
 	for name, value := range members(body) {
 		if n++; n > maxFields {
-			return nil, newError(http.StatusBadRequest, typeInvalid, "", "the body has more than the %d fields accepted", maxFields)
+			return nil, newError(http.StatusBadRequest, typeInvalid, "",
+				"the body has more than the %d fields accepted", maxFields)
 		}
 		if known[name] || harmless[name] {
 			continue

@@ -14,17 +14,39 @@ import (
 func TestFieldsRefused(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	for field, has := range map[string]string{
-		`"grammar":"root ::= \"a\""`: "grammar is not supported", `"json_schema":{"type":"object"}`: "json_schema is not supported",
-		`"guided_json":{"a":1}`: "guided_json", `"guided_regex":"a+"`: "guided_regex", `"guided_choice":["a"]`: "guided_choice",
-		`"guided_grammar":"x"`: "guided_grammar", `"structured_outputs":{"regex":"a"}`: "structured_outputs", `"format":"json"`: "format",
-		`"min_tokens":5`: "min_tokens", `"mirostat":2`: "mirostat", `"skip_special_tokens":false`: "skip_special_tokens",
-		`"chat_template_kwargs":{"enable_thinking":false}`: "chat_template_kwargs", `"stop_token_ids":[1]`: "stop_token_ids",
-		`"temprature":0`: "temperature was probably meant", `"tempreature":0`: "temperature was", `"Temperature":0`: "temperature was",
-		`"TEMPERATURE":0`: "temperature was", `"top-p":1`: "top_p was", `"topp":1`: "top_p was", `"max_token":1`: "max_tokens was",
-		`"maxtokens":1`: "max_tokens was", `"stpo":"a"`: "stop was", `"stops":"a"`: "stop was", `"sede":1`: "seed was", `"N":2`: "n was",
-		`"respones_format":{}`: "response_format was", `"gramar":""`: "grammar was", `"guided_jsn":1`: "guided_json was",
-		`"repeat_penality":1.1`: "repeat_penalty was", `"tem\u0070rature":0`: "temperature was", `"\u017feed":1`: "seed was",
-		`"temp\u0000rature":0`: "temperature was", `"num_predict":3`: "n_predict was",
+		`"grammar":"root ::= \"a\""`:                       "grammar is not supported",
+		`"json_schema":{"type":"object"}`:                  "json_schema is not supported",
+		`"guided_json":{"a":1}`:                            "guided_json",
+		`"guided_regex":"a+"`:                              "guided_regex",
+		`"guided_choice":["a"]`:                            "guided_choice",
+		`"guided_grammar":"x"`:                             "guided_grammar",
+		`"structured_outputs":{"regex":"a"}`:               "structured_outputs",
+		`"format":"json"`:                                  "format",
+		`"min_tokens":5`:                                   "min_tokens",
+		`"mirostat":2`:                                     "mirostat",
+		`"skip_special_tokens":false`:                      "skip_special_tokens",
+		`"chat_template_kwargs":{"enable_thinking":false}`: "chat_template_kwargs",
+		`"stop_token_ids":[1]`:                             "stop_token_ids",
+		`"temprature":0`:                                   "temperature was probably meant",
+		`"tempreature":0`:                                  "temperature was",
+		`"Temperature":0`:                                  "temperature was",
+		`"TEMPERATURE":0`:                                  "temperature was",
+		`"top-p":1`:                                        "top_p was",
+		`"topp":1`:                                         "top_p was",
+		`"max_token":1`:                                    "max_tokens was",
+		`"maxtokens":1`:                                    "max_tokens was",
+		`"stpo":"a"`:                                       "stop was",
+		`"stops":"a"`:                                      "stop was",
+		`"sede":1`:                                         "seed was",
+		`"N":2`:                                            "n was",
+		`"respones_format":{}`:                             "response_format was",
+		`"gramar":""`:                                      "grammar was",
+		`"guided_jsn":1`:                                   "guided_json was",
+		`"repeat_penality":1.1`:                            "repeat_penalty was",
+		`"tem\u0070rature":0`:                              "temperature was",
+		`"\u017feed":1`:                                    "seed was",
+		`"temp\u0000rature":0`:                             "temperature was",
+		`"num_predict":3`:                                  "n_predict was",
 	} {
 		for path, body := range map[string]string{chatPath: chatOnce, "/v1/completions": `{"prompt":"p"}`} {
 			w := post(t, s, path, strings.TrimSuffix(body, "}")+","+field+"}")
@@ -46,21 +68,28 @@ func TestFieldsRefused(t *testing.T) {
 	for i := range maxFields {
 		fmt.Fprintf(&flood, `,"field_%d":1`, i)
 	}
-	if w := post(t, s, chatPath, strings.TrimSuffix(chatOnce, "}")+flood.String()+"}"); w.Code != 400 || !strings.Contains(w.Body.String(), "256 fields") {
+	if w := post(t, s, chatPath, strings.TrimSuffix(chatOnce, "}")+flood.String()+"}"); w.Code != 400 ||
+		!strings.Contains(w.Body.String(), "256 fields") {
 		t.Errorf("%d fields: status %d %s", maxFields+1, w.Code, w.Body)
 	}
 }
 
-// TestFieldsAccepted: what clients of this API's relatives send without asking for anything goes through.
+// TestFieldsAccepted: what clients of this API's relatives send without asking for anything goes
+// through.
 func TestFieldsAccepted(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	s := New(f, Options{})
 	fields := []string{
-		`"grammar":""`, `"grammar":null`, `"json_schema":{}`, `"guided_json":null`, `"min_tokens":0`, `"mirostat":0`, `"typical_p":1`,
-		`"use_beam_search":false`, `"skip_special_tokens":true`, `"chat_template_kwargs":{}`, `"add_generation_prompt":true`,
-		`"n":1`, `"best_of":1`, `"echo":false`, `"suffix":null`, `"response_format":{"type":"text"}`, `"n_predict":-1`, `"tools":[]`,
-		`"name":"a"`, `"id":1`, `"m":1`, `"x":1`, `"input":"a"`, `"system":"a"`, `"options":{"num_ctx":1}`, `"chat_id":"1"`, `"session_id":"1"`,
-		`"template":"x"`, `"user_id":"u"`, `"typical_p":1.0`, `"dry_multiplier":0.0`, `"thinking":{"type":"disabled"}`, `"max_new_tokens":5`, `"timeout":3`,
+		`"grammar":""`, `"grammar":null`, `"json_schema":{}`, `"guided_json":null`, `"min_tokens":0`, `"mirostat":0`,
+		`"typical_p":1`,
+		`"use_beam_search":false`, `"skip_special_tokens":true`, `"chat_template_kwargs":{}`,
+		`"add_generation_prompt":true`,
+		`"n":1`, `"best_of":1`, `"echo":false`, `"suffix":null`, `"response_format":{"type":"text"}`,
+		`"n_predict":-1`, `"tools":[]`,
+		`"name":"a"`, `"id":1`, `"m":1`, `"x":1`, `"input":"a"`, `"system":"a"`, `"options":{"num_ctx":1}`,
+		`"chat_id":"1"`, `"session_id":"1"`,
+		`"template":"x"`, `"user_id":"u"`, `"typical_p":1.0`, `"dry_multiplier":0.0`,
+		`"thinking":{"type":"disabled"}`, `"max_new_tokens":5`, `"timeout":3`,
 	}
 	for name := range harmless {
 		fields = append(fields, fmt.Sprintf(`%q:1`, name))
@@ -99,7 +128,8 @@ func TestEdits(t *testing.T) {
 // FuzzMembers checks the walk over an object against encoding/json.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{
-		chatOnce, `{}`, ` { "a" : [ { "b" : "}\"]," } , 1e5 ] , "a":"\\" ,"\u0061":null,"c":-0.5,"d":true}`, `[1]`, `null`, `"x"`, `7`,
+		chatOnce, `{}`, ` { "a" : [ { "b" : "}\"]," } , 1e5 ] , "a":"\\" ,"\u0061":null,"c":-0.5,"d":true}`, `[1]`,
+		`null`, `"x"`, `7`,
 		`{"":{},"x":[[],[[]],{}]}`, "{\"\\ud800\":1}\n",
 	} {
 		f.Add([]byte(seed))

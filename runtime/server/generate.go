@@ -61,13 +61,16 @@ func (s *Server) note(x *exchange, c *call, body int) {
 	}
 	for _, name := range c.unknown {
 		if s.unknown.add(name) {
-			l.Warn("a field of a request is not known and was ignored; further requests with it are not named", "id", x.id, "field", name)
+			l.Warn("a field of a request is not known and was ignored; further requests with it are not named",
+				"id", x.id, "field", name)
 		}
 	}
 	p := &c.Sampling
-	l.Debug("parameters", "id", x.id, "body_bytes", body, "messages", len(c.Messages), "max_tokens", c.MaxTokens, "class", c.Class.String(),
+	l.Debug("parameters", "id", x.id, "body_bytes", body, "messages", len(c.Messages), "max_tokens", c.MaxTokens,
+		"class", c.Class.String(),
 		slog.Group("sampling", "temperature", p.Temperature, "top_p", p.TopP, "min_p", p.MinP, "top_k", p.TopK,
-			"repeat_penalty", p.RepeatPenalty, "frequency_penalty", p.FrequencyPenalty, "presence_penalty", p.PresencePenalty, "seeded", p.Seeded),
+			"repeat_penalty", p.RepeatPenalty, "frequency_penalty", p.FrequencyPenalty,
+			"presence_penalty", p.PresencePenalty, "seeded", p.Seeded),
 		"stops", len(c.Stop), "ignore_eos", c.IgnoreEOS, "logprobs", c.Logprobs, "top_logprobs", c.TopLogprobs)
 }
 

@@ -120,8 +120,8 @@ func (e *TooLongError) Error() string {
 		if e.AtLeast {
 			atLeast = "at least "
 		}
-		return fmt.Sprintf("the prompt has %s%d tokens and the context holds %d, the answer included; shorten the prompt",
-			atLeast, e.PromptTokens, e.Context)
+		const text = "the prompt has %s%d tokens and the context holds %d, the answer included; shorten the prompt"
+		return fmt.Sprintf(text, atLeast, e.PromptTokens, e.Context)
 	}
 	return fmt.Sprintf("the prompt has %d tokens and max_tokens asks for %d more, %d together, but the context holds %d; shorten the prompt or lower max_tokens",
 		e.PromptTokens, e.MaxTokens, e.PromptTokens+e.MaxTokens, e.Context)

@@ -38,7 +38,8 @@ func (s *Server) hostAllowed(r *http.Request) bool {
 		return true
 	}
 	name := hostName(r.Host)
-	return slices.ContainsFunc(s.opts.Hosts, func(h string) bool { return h == anything || strings.EqualFold(hostName(h), name) })
+	return slices.ContainsFunc(s.opts.Hosts,
+		func(h string) bool { return h == anything || strings.EqualFold(hostName(h), name) })
 }
 
 // hostName takes the port, the brackets of an IPv6 address and the dot at the end from a host.
@@ -56,7 +57,8 @@ func hostName(host string) string {
 // originAllowed says whether Options.Origins names the page that sent r.
 func (s *Server) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	return slices.ContainsFunc(s.opts.Origins, func(o string) bool { return o == anything || strings.EqualFold(o, origin) })
+	return slices.ContainsFunc(s.opts.Origins,
+		func(o string) bool { return o == anything || strings.EqualFold(o, origin) })
 }
 
 // share writes the headers that let the pages of Options.Origins read the answer,
@@ -103,7 +105,8 @@ func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *ap
 		return newError(http.StatusNotFound, typeInvalid, "not_found", "there is no %q here", clip(r.URL.Path))
 	case !allowed:
 		x.Header().Set("Allow", rt.method)
-		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s", x.route, rt.method, x.method)
+		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s",
+			x.route, rt.method, x.method)
 	case rt.method != http.MethodPost:
 		return nil // reading changes nothing, and a page cannot see the answer unless it may
 	}

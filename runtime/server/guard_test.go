@@ -51,7 +51,8 @@ func TestHosts(t *testing.T) {
 	loopback := &net.TCPAddr{IP: net.ParseIP("127.0.0.5"), Port: 8080}
 	s := New(&fake{words: []string{"x"}}, Options{Hosts: HostsOf(loopback, []string{"Box.lan"})})
 	for host, status := range map[string]int{
-		"localhost": 200, "LOCALHOST:8080": 200, "localhost.:1": 200, "127.0.0.1:99": 200, "[::1]": 200, "[::1]:8080": 200,
+		"localhost": 200, "LOCALHOST:8080": 200, "localhost.:1": 200, "127.0.0.1:99": 200, "[::1]": 200,
+		"[::1]:8080":     200,
 		"127.0.0.5:8080": 200, "box.lan:80": 200, "": 200,
 		"evil.example": 421, "evil.example:8080": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example:80": 421,
 		"[::2]:8080": 421, "x@localhost": 421, "::1": 200, "[": 421, ":": 421,
@@ -72,7 +73,8 @@ func TestHosts(t *testing.T) {
 		want int
 	}{
 		{"0.0.0.0", nil, "any.example", 200}, {"192.0.2.1", nil, "any.example", 200},
-		{"0.0.0.0", []string{"api.example"}, "any.example", 421}, {"0.0.0.0", []string{"api.example"}, "api.example:443", 200},
+		{"0.0.0.0", []string{"api.example"}, "any.example", 421},
+		{"0.0.0.0", []string{"api.example"}, "api.example:443", 200},
 		{"::1", nil, "any.example", 421}, {"::1", []string{"*"}, "any.example", 200},
 	} {
 		s := New(&fake{}, Options{Hosts: HostsOf(&net.TCPAddr{IP: net.ParseIP(c.addr), Port: 1}, c.more)})
@@ -82,7 +84,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestOrigins holds that a foreign page has no use of the server, whatever it calls its body, unless it is named.
+// TestOrigins holds that a foreign page has no use of the server, whatever it calls its body,
+// unless it is named.
 func TestOrigins(t *testing.T) {
 	for _, c := range []struct {
 		name, origin string
@@ -101,11 +104,13 @@ func TestOrigins(t *testing.T) {
 		{"any page", "null", []string{"*"}, 200, true},
 	} {
 		f := &fake{words: []string{"x"}}
-		w := visit(New(f, Options{Origins: c.origins}), "POST", chatPath, "Content-Type", "application/json", "Origin", c.origin)
+		w := visit(New(f, Options{Origins: c.origins}), "POST", chatPath, "Content-Type", "application/json",
+			"Origin", c.origin)
 		if w.Code != c.status || f.finished.Load() != map[int]int64{200: 1}[c.status] {
 			t.Errorf("%s: status %d: %s", c.name, w.Code, w.Body)
 		}
-		if got := w.Header().Get("Access-Control-Allow-Origin"); (got != "") != c.shared || c.shared && got != c.origin {
+		if got := w.Header().Get("Access-Control-Allow-Origin"); (got != "") != c.shared || c.shared &&
+			got != c.origin {
 			t.Errorf("%s: Access-Control-Allow-Origin %q", c.name, got)
 		}
 		if got := w.Header().Get("Vary"); (got == "Origin") != (c.origins != nil) {
@@ -127,7 +132,8 @@ func TestPreflight(t *testing.T) {
 	named := Options{Origins: []string{"https://good.example"}}
 	w := ask(named, "https://good.example")
 	h := w.Header()
-	if w.Code != 204 || h.Get("Access-Control-Allow-Origin") != "https://good.example" || h.Get("Access-Control-Allow-Methods") != "POST" {
+	if w.Code != 204 || h.Get("Access-Control-Allow-Origin") != "https://good.example" ||
+		h.Get("Access-Control-Allow-Methods") != "POST" {
 		t.Errorf("status %d, %v", w.Code, h)
 	}
 	for _, want := range []string{"Authorization", "Content-Type", "x-stainless-os"} {
@@ -138,18 +144,21 @@ func TestPreflight(t *testing.T) {
 	for name, w := range map[string]*httptest.ResponseRecorder{
 		"another page": ask(named, "https://evil.example"), "CORS off": ask(Options{}, "https://good.example"),
 	} {
-		if w.Code/100 != 4 || w.Header().Get("Access-Control-Allow-Origin") != "" || w.Header().Get("Access-Control-Allow-Methods") != "" {
+		if w.Code/100 != 4 || w.Header().Get("Access-Control-Allow-Origin") != "" ||
+			w.Header().Get("Access-Control-Allow-Methods") != "" {
 			t.Errorf("%s: status %d, %v", name, w.Code, w.Header())
 		}
 	}
 	// A page reads why it was refused, too.
-	w = visit(New(&fake{}, Options{APIKeys: []string{"secret"}, Origins: []string{"*"}}), "POST", chatPath, "Origin", "https://a.example")
+	w = visit(New(&fake{}, Options{APIKeys: []string{"secret"}, Origins: []string{"*"}}), "POST", chatPath, "Origin",
+		"https://a.example")
 	if w.Code != 401 || w.Header().Get("Access-Control-Allow-Origin") != "https://a.example" {
 		t.Errorf("without a key: status %d, %v", w.Code, w.Header())
 	}
 }
 
-// TestSalts holds that what a key leaves in the prefix cache is salted by it, and parted further by cache_salt.
+// TestSalts holds that what a key leaves in the prefix cache is salted by it, and parted further by
+// cache_salt.
 func TestSalts(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	salt := func(s *Server, key, fields string) [32]byte {
@@ -167,7 +176,8 @@ func TestSalts(t *testing.T) {
 	if one != salt(keyed, "one", "") || one == salt(keyed, "two", "") || one == ([32]byte{}) {
 		t.Error("salts do not follow keys")
 	}
-	if a := salt(keyed, "one", `"cache_salt":"a",`); a == one || a != salt(keyed, "one", `"cache_salt":"a",`) || a == salt(keyed, "two", `"cache_salt":"a",`) {
+	if a := salt(keyed, "one", `"cache_salt":"a",`); a == one || a != salt(keyed, "one", `"cache_salt":"a",`) ||
+		a == salt(keyed, "two", `"cache_salt":"a",`) {
 		t.Error("salts do not follow cache_salt")
 	}
 	if salt(open, "one", "") != salt(open, "two", "") {

@@ -121,7 +121,8 @@ func parseCompletion(data []byte) (*call, *apiError) {
 	return c, nil
 }
 
-// parseCommon reads a body into v, which holds b, and checks what is in b and the names of the rest.
+// parseCommon reads a body into v, which holds b, and checks what is in b and the names of the
+// rest.
 func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *apiError) {
 	if e := decode(data, v, ""); e != nil {
 		return nil, e

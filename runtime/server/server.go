@@ -126,7 +126,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if !s.hostAllowed(r) {
 		newError(http.StatusMisdirectedRequest, typeInvalid, "host_not_allowed",
-			"this server is not known as %q; start it with --allow-host and that name to let it be", clip(hostName(r.Host))).write(x)
+			"this server is not known as %q; start it with --allow-host and that name to let it be",
+			clip(hostName(r.Host))).write(x)
 		return
 	}
 	if s.share(x, r, rt) {

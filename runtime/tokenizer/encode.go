@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Encode appends the ids of text to dst and returns it. Text that is not UTF-8 is encoded byte by byte where it is not.
-// Time is n log n in the length of the text at worst.
+// Encode appends the ids of text to dst and returns it. Text that is not UTF-8 is encoded byte by
+// byte where it is not. Time is n log n in the length of the text at worst.
 func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
 	dst, _ = t.EncodeContext(context.Background(), dst, text, o)
 	return dst
@@ -42,9 +42,10 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string,
 	return dst, ctx.Err()
 }
 
-// EncodeChat encodes what Chat has rendered: special tokens that the template spells are recognized, BOS stands in front
-// once if the model asks for it (whether or not the template writes it), EOS is not added. It stops as EncodeContext does,
-// and as EncodeOptions.Limit says. Called by ChatIDs and by servers, which measure the text before.
+// EncodeChat encodes what Chat has rendered: special tokens that the template spells are
+// recognized, BOS stands in front once if the model asks for it (whether or not the template writes
+// it), EOS is not added. It stops as EncodeContext does, and as EncodeOptions.Limit says. Called by
+// ChatIDs and by servers, which measure the text before.
 func (t *Tokenizer) EncodeChat(ctx context.Context, text string, limit int) ([]int32, error) {
 	var ids []int32
 	if t.addBOS {

@@ -27,14 +27,16 @@ func longTokenizers(t *testing.T) map[string]*Tokenizer {
 func TestLimit(t *testing.T) {
 	const n, limit = 1 << 20, 100
 	for name, tok := range longTokenizers(t) {
-		for _, text := range []string{strings.Repeat("aa a ", n/5), strings.Repeat("<a>", n/3), strings.Repeat("\xff", n), strings.Repeat("é ", n/3)} {
+		for _, text := range []string{strings.Repeat("aa a ", n/5), strings.Repeat("<a>", n/3),
+			strings.Repeat("\xff", n), strings.Repeat("é ", n/3)} {
 			o := EncodeOptions{ParseSpecial: true, Limit: limit}
 			ids, err := tok.EncodeContext(t.Context(), nil, text, o)
 			if err != nil || len(ids) <= limit || len(ids) > limit+64 {
 				t.Errorf("%s of %.9q: %d tokens, %v", name, text, len(ids), err)
 			}
 			o.Limit = len(text)
-			if all, _ := tok.EncodeContext(t.Context(), nil, text, o); !slices.Equal(all[:limit], ids[:limit]) || tok.Decode(all, true) != text {
+			if all, _ := tok.EncodeContext(t.Context(), nil, text, o); !slices.Equal(all[:limit], ids[:limit]) ||
+				tok.Decode(all, true) != text {
 				t.Errorf("%s of %.9q: the limit changes what stands before it", name, text)
 			}
 		}
@@ -47,7 +49,8 @@ func TestEncodeContext(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for name, tok := range longTokenizers(t) {
-		for _, text := range []string{strings.Repeat("a", n), strings.Repeat("aa ", n/3), strings.Repeat("<a>", n/3), strings.Repeat("\xff", n)} {
+		for _, text := range []string{strings.Repeat("a", n), strings.Repeat("aa ", n/3), strings.Repeat("<a>", n/3),
+			strings.Repeat("\xff", n)} {
 			ids, err := tok.EncodeContext(gone, nil, text, EncodeOptions{ParseSpecial: true})
 			if !errors.Is(err, context.Canceled) || len(ids) > n/64 {
 				t.Errorf("%s of %.9q: %d tokens, %v", name, text, len(ids), err)
@@ -66,7 +69,8 @@ func TestEncodeContext(t *testing.T) {
 	}
 }
 
-// TestLongWordMemory: a word without end takes at most 24 bytes for each of its own, beside its tokens.
+// TestLongWordMemory: a word without end takes at most 24 bytes for each of its own, beside its
+// tokens.
 func TestLongWordMemory(t *testing.T) {
 	const n = 4 << 20
 	text := strings.Repeat("a", n)
@@ -85,7 +89,8 @@ func TestLongWordMemory(t *testing.T) {
 	}
 }
 
-// TestWidestToken: the bound holds where spaces are spelled in three bytes, and is not given where bytes are dropped.
+// TestWidestToken: the bound holds where spaces are spelled in three bytes, and is not given where
+// bytes are dropped.
 func TestWidestToken(t *testing.T) {
 	tok, err := New(pieceSPM("▁", "▁▁", "▁▁▁▁", "ab"))
 	if err != nil {
@@ -95,7 +100,8 @@ func TestWidestToken(t *testing.T) {
 	if n := len(tok.Encode(nil, text, EncodeOptions{})); tok.WidestToken() != 12 || n*12 < len(text) {
 		t.Errorf("widest %d, %d tokens for %d bytes", tok.WidestToken(), n, len(text))
 	}
-	few, err := New(fields{keyModel: "gpt2", keyPre: "gpt-2", keyTokens: []string{"a", "b", "ab"}, keyMerges: []string{"a b"}, keyTypes: []int32{1, 1, 1}})
+	few, err := New(fields{keyModel: "gpt2", keyPre: "gpt-2", keyTokens: []string{"a", "b", "ab"},
+		keyMerges: []string{"a b"}, keyTypes: []int32{1, 1, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,10 +120,11 @@ func (m *mergeTable) mergeShort(word []int32) []int32 {
 	return word
 }
 
-// mergeLong keeps the candidates in a heap: n log n, for words without spaces of any length. A word of megabytes is what
-// hostile clients send, so that it takes 4 bytes a symbol and 8 a candidate: a candidate is only rank << 32 | position of
-// the left symbol. One whose pair has changed is known by its rank; a pair that has changed to one of equal rank has its
-// turn there all the same. Where nobody wants the rest any more it returns what is joined by then.
+// mergeLong keeps the candidates in a heap: n log n, for words without spaces of any length. A word
+// of megabytes is what hostile clients send, so that it takes 4 bytes a symbol and 8 a candidate: a
+// candidate is only rank << 32 | position of the left symbol. One whose pair has changed is known
+// by its rank; a pair that has changed to one of equal rank has its turn there all the same. Where
+// nobody wants the rest any more it returns what is joined by then.
 func (m *mergeTable) mergeLong(sc *scratch, word []int32) []int32 {
 	sc.heap = slices.Grow(sc.heap[:0], 2*len(word)) // each join takes one away and adds two at most
 	for i := 0; i+1 < len(word) && !sc.poll(1); i++ {
@@ -160,7 +161,8 @@ func (m *mergeTable) mergeLong(sc *scratch, word []int32) []int32 {
 	return slices.DeleteFunc(word, func(s int32) bool { return s < 0 })
 }
 
-// consider puts a pair, the left symbol of which is at the given position, at the heap's end if it merges.
+// consider puts a pair, the left symbol of which is at the given position, at the heap's end if it
+// merges.
 func (m *mergeTable) consider(sc *scratch, left, right int32, at int) bool {
 	rank, _ := m.look(left, right)
 	if rank == noRank {
@@ -170,9 +172,9 @@ func (m *mergeTable) consider(sc *scratch, left, right int32, at int) bool {
 	return true
 }
 
-// fuse puts the symbol that two were joined to, those at the places at and right, at the first of their places. Of the
-// others none holds a symbol; the second and the last hold the number of places, negative, by which after and before find
-// the neighbours.
+// fuse puts the symbol that two were joined to, those at the places at and right, at the first of
+// their places. Of the others none holds a symbol; the second and the last hold the number of
+// places, negative, by which after and before find the neighbours.
 func fuse(word []int32, at, right, end int, joined int32) {
 	word[at] = joined
 	for _, i := range [...]int{right, at + 1, end - 1} {
@@ -196,7 +198,8 @@ func before(word []int32, at int) int {
 	return at - 1
 }
 
-// heapArity is four: half the levels of a binary heap, and the four children lie in one cache line or two.
+// heapArity is four: half the levels of a binary heap, and the four children lie in one cache line
+// or two.
 const heapArity = 4
 
 func (sc *scratch) popHeap() {

@@ -219,8 +219,9 @@ func (t *Tokenizer) measure() (widest int) {
 	return widest
 }
 
-// WidestToken is the most bytes of text that one token stands for, so that text of n bytes has at least n/WidestToken() of
-// them. It is 0 where a vocabulary passes over bytes that it has no token for, so that nothing follows from a length.
+// WidestToken is the most bytes of text that one token stands for, so that text of n bytes has at
+// least n/WidestToken() of them. It is 0 where a vocabulary passes over bytes that it has no token
+// for, so that nothing follows from a length.
 func (t *Tokenizer) WidestToken() int { return t.widest }
 
 // Vocab is the number of tokens; ids run from 0 to Vocab()-1.
