@@ -47,7 +47,7 @@ func (f *accessFlags) check() error {
 		// As browsers send it: scheme and host, and the port unless it is the scheme's own.
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o) {
-			return fmt.Errorf("--cors %q: give scheme and host as browsers send them, such as http://localhost:3000, or *",
+			return fmt.Errorf("--cors %q: give scheme and host as browsers send them, such as http://localhost:3000",
 				clip(o, 40))
 		}
 	}
