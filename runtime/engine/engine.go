@@ -210,7 +210,9 @@ func (e *Engine) submit(j *job) error {
 	e.jobs[j.id] = j
 	e.counts.Requests++
 	e.counts.PromptTokens += int64(len(j.req.Prompt))
-	e.events = append(e.events, sched.Event{Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit})
+	e.events = append(e.events, sched.Event{
+		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit, Salt: j.req.Salt,
+	})
 	if !e.busy {
 		e.poke()
 		return nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
@@ -88,6 +89,13 @@ func TestResultCounts(t *testing.T) {
 	_, _, warm := generate(t, e, Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
 	if warm.CachedTokens != 128 {
 		t.Errorf("%d tokens of the same prompt were reused, not its two full blocks", warm.CachedTokens)
+	}
+	salted := Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true, Salt: kvcache.Salt{1}}
+	if _, _, foreign := generate(t, e, salted); foreign.CachedTokens != 0 {
+		t.Errorf("%d tokens cached under another salt were reused", foreign.CachedTokens)
+	}
+	if _, _, own := generate(t, e, salted); own.CachedTokens != 128 {
+		t.Errorf("%d tokens cached under the same salt were reused, not 128", own.CachedTokens)
 	}
 	// max_tokens beyond the context is cut to it.
 	_, _, cut := generate(t, e, Request{Prompt: prompt, MaxTokens: 100000, IgnoreEOS: true})

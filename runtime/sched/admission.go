@@ -59,7 +59,7 @@ func (s *Scheduler) fit(r *request) bool {
 	if peers >= s.cfg.MaxRunning {
 		return false
 	}
-	seq, reused := s.cache.Open(), 0
+	seq, reused := s.cache.Open(r.salt), 0
 	if r.reuse {
 		reused = s.cache.Adopt(seq, r.tokens[:r.known])
 	}

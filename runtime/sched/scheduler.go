@@ -25,6 +25,7 @@ type request struct {
 	known    int           // number of tokens known
 	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
+	salt     kvcache.Salt
 	slot     int
 	seq      *kvcache.Sequence
 }
@@ -159,7 +160,7 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	}
 	r := s.newRequest()
 	r.id, r.class, r.progress, r.order = e.ID, e.Class, now, s.arrivals
-	r.known, r.limit = prompt, prompt+e.MaxTokens
+	r.known, r.limit, r.salt = prompt, prompt+e.MaxTokens, e.Salt
 	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.NoReuse
 	if r.named {
 		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)

@@ -1,6 +1,10 @@
 package sched
 
-import "time"
+import (
+	"time"
+
+	"sandwich/runtime/kvcache"
+)
 
 // ID names a request; the driver chooses it, unique among the live ones.
 type ID uint64
@@ -79,11 +83,12 @@ type Event struct {
 	Class Class
 	ID    ID
 
-	Prompt       []int32 // Arrive: token ids, copied; nil in a simulation
-	PromptTokens int     // Arrive without Prompt: their number
-	MaxTokens    int     // Arrive: tokens that will be sampled at most, at least 1
-	NoReuse      bool    // Arrive: compute every position (logits of the prompt are wanted)
-	Token        int32   // Sampled
+	Prompt       []int32      // Arrive: token ids, copied; nil in a simulation
+	PromptTokens int          // Arrive without Prompt: their number
+	MaxTokens    int          // Arrive: tokens that will be sampled at most, at least 1
+	NoReuse      bool         // Arrive: compute every position (logits of the prompt are wanted)
+	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
+	Token        int32        // Sampled
 }
 
 // ActionKind says what the driver has to do.

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,14 +43,7 @@ func (t *Tokenizer) ChatIDs(msgs []Message, addGenerationPrompt bool) ([]int32, 
 	if err != nil {
 		return nil, err
 	}
-	var ids []int32
-	if t.addBOS {
-		ids = append(ids, t.bos)
-		if spelled := string(t.Piece(t.bos)); spelled != "" {
-			text = strings.TrimPrefix(text, spelled)
-		}
-	}
-	return t.Encode(ids, text, EncodeOptions{ParseSpecial: true}), nil
+	return t.EncodeChat(context.Background(), text, 0)
 }
 
 // ChatFormat names how Chat renders: "template" for the model's own, else "chatml", "llama-3", "llama-2" or "plain".

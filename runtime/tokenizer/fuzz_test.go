@@ -123,6 +123,13 @@ func FuzzVocabulary(f *testing.F) {
 					t.Fatalf("id %d of %d", id, tok.Vocab())
 				}
 			}
+			if w := tok.WidestToken(); w > 0 && len(text) > w*len(ids) {
+				t.Fatalf("%q of %d bytes is %d tokens of at most %d bytes", text, len(text), len(ids), w)
+			}
+			o.Limit = 2
+			if some, err := tok.EncodeContext(t.Context(), nil, text, o); err != nil || len(ids) > 5 && len(some) <= 2 {
+				t.Fatalf("%q: %v of %v, %v", text, some, ids, err)
+			}
 			tok.Decode(ids, true)
 			checkStream(t, tok, ids)
 		}
