@@ -29,7 +29,7 @@ func (g *generator) Models() []server.ModelInfo {
 
 // Generate runs one request of the API on the engine.
 func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(server.Delta) error) (*server.Final, error) {
-	prompt, err := g.prompt(r)
+	prompt, err := g.prompt(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +45,16 @@ func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(s
 }
 
 // prompt turns the request into tokens.
-func (g *generator) prompt(r *server.Request) ([]int32, error) {
+func (g *generator) prompt(ctx context.Context, r *server.Request) ([]int32, error) {
 	if r.Chat() {
 		msgs := make([]tokenizer.Message, len(r.Messages))
 		for i, m := range r.Messages {
 			msgs[i] = tokenizer.Message{Role: m.Role, Content: m.Content}
 		}
-		ids, err := g.tok.ChatIDs(msgs, true)
+		ids, err := g.tok.ChatIDs(ctx, msgs, true)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, &server.InvalidError{Param: "messages", Message: err.Error()}
 		}
