@@ -72,6 +72,10 @@ func (m *meter) character(s string, i int) any {
 	if i < 0 || i >= n {
 		return undefined("there is no such character")
 	}
+	if n == len(s) {
+		return s[i : i+1]
+	}
+	m.scan(4 * len(s)) // each character is decoded on the way
 	from := byteOffset(s, i)
 	_, size := utf8.DecodeRuneInString(s[from:])
 	return s[from : from+size]
@@ -97,7 +101,11 @@ func (r *run) slice(v any, bounds [3]any) any {
 	}
 	from, to, step := sliceBounds(bounds, r.length(v))
 	if isText {
+		if step == 1 && r.runes(s) == len(s) {
+			return s[from:max(from, to)]
+		}
 		if step == 1 {
+			r.scan(8 * len(s))
 			s = s[byteOffset(s, from):]
 			return s[:byteOffset(s, to-from)]
 		}

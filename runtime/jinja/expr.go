@@ -17,9 +17,8 @@ type variable string
 
 func (v variable) eval(f *frame) any {
 	for s := f.scope; s != nil; s = s.outer {
-		f.spend(1)
-		if value, ok := s.vars[string(v)]; ok {
-			return value
+		if i := f.find(s, string(v)); i >= 0 {
+			return s.vars[i].value
 		}
 	}
 	if g, ok := globals[string(v)]; ok {

@@ -25,10 +25,12 @@ func (s *forBlock) run(f *frame, over any, depth int) {
 		f.inner().exec(s.otherwise)
 		return
 	}
+	f.keep(f.scope)
 	l := &loop{block: s, frame: f, items: items, depth: depth}
+	round := f.inner()
 	for i, item := range items {
 		l.at = i
-		round := f.inner()
+		round.again()
 		f.assign(round.scope, "loop", l)
 		s.target.assign(round, item)
 		if round.exec(s.body) == jumpBreak {
@@ -41,8 +43,9 @@ func (s *forBlock) run(f *frame, over any, depth int) {
 func (s *forBlock) chosen(f *frame, items []any) []any {
 	f.items(len(items))
 	kept := make([]any, 0, len(items))
+	inner := f.inner()
 	for _, item := range items {
-		inner := f.inner()
+		inner.again()
 		s.target.assign(inner, item)
 		if truth(inner.eval(s.only)) {
 			kept = append(kept, item)

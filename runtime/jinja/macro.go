@@ -18,7 +18,7 @@ type macroBlock struct {
 }
 
 func (s *macroBlock) exec(f *frame) jump {
-	f.assign(f.scope, s.name, &macro{s.name, s.params, s.body, f.scope})
+	f.assign(f.scope, s.name, f.macro(s.name, s.params, s.body))
 	return onward
 }
 
@@ -30,10 +30,16 @@ type macro struct {
 	scope  *scope
 }
 
+func (f *frame) macro(name string, params []parameter, body []statement) *macro {
+	f.take(entryBytes)
+	f.keep(f.scope)
+	return &macro{name, params, body, f.scope}
+}
+
 func (m *macro) call(r *run, a *arguments) any {
 	line := r.line
 	f := &frame{run: r, scope: &scope{outer: m.scope}, out: &builder{m: &r.meter}}
-	r.take(entryBytes)
+	r.spend(2)
 	for i, param := range m.params {
 		value, ok := a.value(i, param.name)
 		switch {
@@ -84,6 +90,6 @@ type callBlock struct {
 
 func (s *callBlock) exec(f *frame) jump {
 	f.line = s.line
-	f.write(f.out, s.call.call(f, &macro{"caller", s.params, s.body, f.scope}))
+	f.write(f.out, s.call.call(f, f.macro("caller", s.params, s.body)))
 	return onward
 }

@@ -10,23 +10,55 @@ type frame struct {
 
 // scope holds the variables of a loop's round, a macro's call or another block; those outside it are seen through it.
 type scope struct {
-	vars  map[string]any
+	vars  []namedValue
 	outer *scope
+	kept  bool // something that a template can keep refers to it, so it is paid for as memory
 }
 
-func (r *run) assign(s *scope, name string, value any) {
-	if _, ok := s.vars[name]; !ok {
-		r.take(entryBytes)
-		if s.vars == nil {
-			s.vars = make(map[string]any)
+// keep marks a scope, and those around it, as referred to by a value.
+func (m *meter) keep(s *scope) {
+	for ; s != nil && !s.kept; s = s.outer {
+		s.kept = true
+		m.take((1 + len(s.vars)) * entryBytes)
+	}
+}
+
+// find returns where a variable stands in the scope, or -1. Few scopes hold more than five: a map would cost more.
+func (m *meter) find(s *scope, name string) int {
+	m.spend(1 + len(s.vars)/8)
+	for i := range s.vars {
+		if s.vars[i].name == name {
+			return i
 		}
 	}
-	s.vars[name] = value
+	return -1
+}
+
+func (m *meter) assign(s *scope, name string, value any) {
+	if i := m.find(s, name); i >= 0 {
+		s.vars[i].value = value
+		return
+	}
+	if s.kept {
+		m.take(entryBytes)
+	}
+	s.vars = append(s.vars, namedValue{name, value})
+}
+
+// again is the frame of a loop's next round, in the scope of the last one if nothing holds that.
+func (f *frame) again() {
+	f.spend(2)
+	if f.scope.kept {
+		f.scope = &scope{outer: f.scope.outer}
+		return
+	}
+	clear(f.scope.vars)
+	f.scope.vars = f.scope.vars[:0]
 }
 
 // inner is a frame with variables of its own.
 func (f *frame) inner() *frame {
-	f.take(entryBytes)
+	f.spend(2)
 	return &frame{run: f.run, scope: &scope{outer: f.scope}, out: f.out}
 }
 

@@ -22,7 +22,7 @@ const (
 	maxMessages = 10_000
 	maxChatText = 64 << 20 // bytes of all messages together
 
-	messageBytes = 16 // what a message counts for beside its text
+	messageBytes = 256 // what a message counts for beside its text
 )
 
 // Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or by the format that

@@ -92,6 +92,16 @@ func TestChatHostile(t *testing.T) {
 	}
 }
 
+// TestChatLong: templates that look at all messages before each message still render a long conversation.
+func TestChatLong(t *testing.T) {
+	tok := chatty(t, "{% for m in messages %}{% set ns = namespace(n=0) %}{% for j in range(loop.index0 - 1, -1, -1) %}"+
+		"{% if messages[j].role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.n }} {% endfor %}")
+	msgs := slices.Repeat([]Message{{"user", "Go on."}, {"assistant", "Yes."}}, 400)
+	if text, err := tok.Chat(t.Context(), msgs, true); err != nil || !strings.HasSuffix(text, " 399 399 400 ") {
+		t.Errorf("got %.100q, %v", text, err)
+	}
+}
+
 // TestChatAbandoned: a rendering ends when its request does, and says so.
 func TestChatAbandoned(t *testing.T) {
 	tok := chatty(t, "{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}")

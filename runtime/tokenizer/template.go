@@ -12,17 +12,18 @@ import (
 // Limits of one rendering. What a template writes beside the messages is a few kilobytes in practice.
 const (
 	renderTime  = 2 * time.Second
-	renderSteps = 5_000_000
+	renderSteps = 5_000_000 // beside 64 for each byte of the messages
 	renderSpare = 256 << 10 // bytes of text beside four times the messages
-	renderMade  = 16 << 20  // bytes of all values made, beside 32 times the messages
-	renderDepth = 64        // macros inside macros, lists inside lists
+	renderMade  = 16 << 20  // bytes of all values made, beside 64 times the messages
+	renderMost  = 512 << 20
+	renderDepth = 64 // macros inside macros, lists inside lists
 )
 
 // renderLimits are those of a conversation of so many bytes.
 func renderLimits(input int) jinja.Limits {
 	return jinja.Limits{
-		Time: renderTime, Steps: renderSteps, Depth: renderDepth,
-		Text: renderSpare + 4*input, Bytes: renderMade + 32*input,
+		Time: renderTime, Steps: renderSteps + 64*input, Depth: renderDepth,
+		Text: renderSpare + 4*input, Bytes: min(renderMade+64*input, renderMost),
 	}
 }
 
