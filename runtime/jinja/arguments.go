@@ -1,6 +1,7 @@
 package jinja
 
-// arguments are what a filter, test, method, function or macro is called with, by position or by name.
+// arguments are what a filter, test, method, function or macro is called with, by position or by
+// name.
 type arguments struct {
 	who        string // for errors
 	m          *meter

@@ -24,30 +24,41 @@ const big = "{% set x = 'ab' * 100000 %}"
 
 // bombs make much work, text or memory of little, or nest deep.
 var bombs = map[string]string{
-	"empty loops":         loops(4, ""),
-	"writing loops":       loops(2, "0123456789"),
-	"loops in a block":    "{% set x %}" + loops(3, "0123456789") + "{% endset %}",
-	"sum of lists":        "{% set l=range(10000)|list %}{{ (l" + strings.Repeat("+l", 200) + ")|length }}",
-	"range":               "{% for i in range(10**9) %}{% endfor %}",
-	"huge range":          "{{ range(-9223372036854775807, 9223372036854775807)|length }}",
-	"doubling text":       "{% set ns = namespace(x='ab') %}{% for i in range(64) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
-	"doubling lists":      "{% set ns = namespace(x=[1]) %}{% for i in range(64) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
-	"extending itself":    "{% set l = [1] %}{% for i in range(64) %}{% set _ = l.extend(l) %}{% endfor %}",
-	"appending":           "{% set l = [] %}" + loops(3, "{% set _ = l.append(1) %}"),
-	"growing dict":        "{% set d = {} %}" + loops(2, "{% set _ = d.update({loop.index ~ loop.length ~ i * 7919: i}) %}"),
-	"keeping texts":       big + "{% set l = [] %}{% for i in range(100000) %}{% set _ = l.append(x ~ i) %}{% endfor %}",
-	"nesting lists":       "{% set ns = namespace(x=[1]) %}{% for i in range(10000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
-	"comparing deep":      "{% set ns = namespace(x=[1],y=[1]) %}{% for i in range(999) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}{{ ns.x < ns.y }}",
-	"containing itself":   "{% set ns = namespace(x=1) %}{% set ns.x = ns %}{{ ns }}",
-	"a list in itself":    "{% set l = [] %}{% set _ = l.append(l) %}{{ l|tojson }}",
-	"shared lists":        "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
-	"shared lists, json":  "{% set ns = namespace(x=[]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}",
-	"shared lists, equal": "{% set ns = namespace(x=[1],y=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x,ns.x] %}{% set ns.y = [ns.y,ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
-	"shared dicts, equal": "{% set ns = namespace(x={},y={}) %}{% for i in range(60) %}{% set ns.x = {1:ns.x,2:ns.x} %}{% set ns.y = {1:ns.y,2:ns.y} %}{% endfor %}{{ ns.x == ns.y }}",
-	"macro recursion":     "{% macro f(g) %}{{ g(g) }}{% endmacro %}{{ f(f) }}",
-	"macro doubling":      "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(60) }}",
-	"default recursion":   "{% macro f(x=f()) %}{% endmacro %}{{ f() }}",
-	"caller recursion":    "{% macro f() %}{{ caller() }}{% endmacro %}{% macro g() %}{% call f() %}{{ g() }}{% endcall %}{% endmacro %}{{ g() }}",
+	"empty loops":      loops(4, ""),
+	"writing loops":    loops(2, "0123456789"),
+	"loops in a block": "{% set x %}" + loops(3, "0123456789") + "{% endset %}",
+	"sum of lists":     "{% set l=range(10000)|list %}{{ (l" + strings.Repeat("+l", 200) + ")|length }}",
+	"range":            "{% for i in range(10**9) %}{% endfor %}",
+	"huge range":       "{{ range(-9223372036854775807, 9223372036854775807)|length }}",
+	"doubling text": "{% set ns = namespace(x='ab') %}{% for i in range(64) %}" +
+		"{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+	"doubling lists": "{% set ns = namespace(x=[1]) %}{% for i in range(64) %}" +
+		"{% set ns.x = ns.x + ns.x %}{% endfor %}",
+	"extending itself": "{% set l = [1] %}{% for i in range(64) %}{% set _ = l.extend(l) %}{% endfor %}",
+	"appending":        "{% set l = [] %}" + loops(3, "{% set _ = l.append(1) %}"),
+	"growing dict": "{% set d = {} %}" +
+		loops(2, "{% set _ = d.update({loop.index ~ loop.length ~ i * 7919: i}) %}"),
+	"keeping texts": big + "{% set l = [] %}{% for i in range(100000) %}{% set _ = l.append(x ~ i) %}" +
+		"{% endfor %}",
+	"nesting lists": "{% set ns = namespace(x=[1]) %}{% for i in range(10000) %}" +
+		"{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+	"comparing deep": "{% set ns = namespace(x=[1],y=[1]) %}{% for i in range(999) %}" +
+		"{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}{{ ns.x < ns.y }}",
+	"containing itself": "{% set ns = namespace(x=1) %}{% set ns.x = ns %}{{ ns }}",
+	"a list in itself":  "{% set l = [] %}{% set _ = l.append(l) %}{{ l|tojson }}",
+	"shared lists": "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}" +
+		"{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+	"shared lists, json": "{% set ns = namespace(x=[]) %}{% for i in range(60) %}" +
+		"{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}",
+	"shared lists, equal": "{% set ns = namespace(x=[1],y=[1]) %}{% for i in range(60) %}" +
+		"{% set ns.x = [ns.x,ns.x] %}{% set ns.y = [ns.y,ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
+	"shared dicts, equal": "{% set ns = namespace(x={},y={}) %}{% for i in range(60) %}" +
+		"{% set ns.x = {1:ns.x,2:ns.x} %}{% set ns.y = {1:ns.y,2:ns.y} %}{% endfor %}{{ ns.x == ns.y }}",
+	"macro recursion":   "{% macro f(g) %}{{ g(g) }}{% endmacro %}{{ f(f) }}",
+	"macro doubling":    "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+	"default recursion": "{% macro f(x=f()) %}{% endmacro %}{{ f() }}",
+	"caller recursion": "{% macro f() %}{{ caller() }}{% endmacro %}{% macro g() %}{% call f() %}" +
+		"{{ g() }}{% endcall %}{% endmacro %}{{ g() }}",
 	"recursive loop":      "{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}",
 	"repetition":          "{{ 'a' * 1000000000 }}",
 	"repetition, empty":   "{{ [[]] * 1000000000 }}",
@@ -83,32 +94,33 @@ var bombs = map[string]string{
 	"looking for":         "{% set l = range(100000)|list %}" + loops(1, "{% set y = -1 in l %}"),
 	"sorting":             "{% set l = range(100000)|list %}" + loops(1, "{% set y = l|sort(reverse=true) %}"),
 	"unique":              "{% set l = range(100000)|list %}" + loops(1, "{% set y = l|unique %}"),
-	"mapping":             "{% set l = range(100000)|list %}" + loops(1, "{% set y = l|map('string')|select('eq', 'x')|list %}"),
-	"path":                "{{ range(100000)|map(attribute='" + strings.Repeat("a.", 10000) + "')|list }}",
-	"popping":             "{% set l = range(100000)|list %}" + loops(2, "{% set y = l.pop(0) %}"),
-	"many names":          loops(2, "{% set a = 1 %}{% set b = 2 %}{% set c = 3 %}{% set d = 4 %}"),
-	"kept macros":         "{% set l = [] %}" + loops(2, "{% macro f() %}{% endmacro %}{% set _ = l.append(f) %}"),
-	"star arguments":      "{% macro f() %}{% endmacro %}{% set l = range(100000)|list %}" + loops(1, "{{ f(*l) }}"),
-	"filter blocks":       nested("{% filter replace('a', 'aaaaaaaaaa') %}", 20, "a", "{% endfilter %}"),
-	"time":                "{{ strftime_now('%c' * 60000) }}",
-	"long chain":          "{{ x" + strings.Repeat(" ~ x", 3000) + " }}",
-	"filter chain":        "{{ x" + strings.Repeat("|trim", 3000) + " }}",
-	"attribute chain":     "{{ x" + strings.Repeat(".x", 3000) + " }}",
-	"test chain":          "{{ x" + strings.Repeat(" is defined", 3000) + " }}",
-	"call chain":          "{{ x" + strings.Repeat("()", 3000) + " }}",
-	"and chain":           "{{ x" + strings.Repeat(" and x", 3000) + " }}",
-	"conditional chain":   "{{ x" + strings.Repeat(" if x else x", 3000) + " }}",
-	"not chain":           "{{ " + strings.Repeat("not ", 30000) + "x }}",
-	"sign chain":          "{{ " + strings.Repeat("-", 100_000) + "1 }}",
-	"parentheses":         "{{ " + strings.Repeat("(", 100_000) + " }}",
-	"brackets":            "{{ " + nested("[", 60_000, "", "]") + " }}",
-	"braces":              "{{ " + nested("{1:", 30_000, "1", "}") + " }}",
-	"targets":             "{% set " + nested("(", 60_000, "a", ")") + " = 1 %}",
-	"nested blocks":       nested("{% if x %}", 5_000, "", "{% endif %}"),
-	"open blocks":         strings.Repeat("{% if x %}", 10_000),
-	"open comment":        strings.Repeat("{#", 60_000),
-	"open raw":            "{% raw %}" + strings.Repeat("{% ", 40_000),
-	"long source":         strings.Repeat("x", 10<<20),
+	"mapping": "{% set l = range(100000)|list %}" +
+		"" + loops(1, "{% set y = l|map('string')|select('eq', 'x')|list %}"),
+	"path":              "{{ range(100000)|map(attribute='" + strings.Repeat("a.", 10000) + "')|list }}",
+	"popping":           "{% set l = range(100000)|list %}" + loops(2, "{% set y = l.pop(0) %}"),
+	"many names":        loops(2, "{% set a = 1 %}{% set b = 2 %}{% set c = 3 %}{% set d = 4 %}"),
+	"kept macros":       "{% set l = [] %}" + loops(2, "{% macro f() %}{% endmacro %}{% set _ = l.append(f) %}"),
+	"star arguments":    "{% macro f() %}{% endmacro %}{% set l = range(100000)|list %}" + loops(1, "{{ f(*l) }}"),
+	"filter blocks":     nested("{% filter replace('a', 'aaaaaaaaaa') %}", 20, "a", "{% endfilter %}"),
+	"time":              "{{ strftime_now('%c' * 60000) }}",
+	"long chain":        "{{ x" + strings.Repeat(" ~ x", 3000) + " }}",
+	"filter chain":      "{{ x" + strings.Repeat("|trim", 3000) + " }}",
+	"attribute chain":   "{{ x" + strings.Repeat(".x", 3000) + " }}",
+	"test chain":        "{{ x" + strings.Repeat(" is defined", 3000) + " }}",
+	"call chain":        "{{ x" + strings.Repeat("()", 3000) + " }}",
+	"and chain":         "{{ x" + strings.Repeat(" and x", 3000) + " }}",
+	"conditional chain": "{{ x" + strings.Repeat(" if x else x", 3000) + " }}",
+	"not chain":         "{{ " + strings.Repeat("not ", 30000) + "x }}",
+	"sign chain":        "{{ " + strings.Repeat("-", 100_000) + "1 }}",
+	"parentheses":       "{{ " + strings.Repeat("(", 100_000) + " }}",
+	"brackets":          "{{ " + nested("[", 60_000, "", "]") + " }}",
+	"braces":            "{{ " + nested("{1:", 30_000, "1", "}") + " }}",
+	"targets":           "{% set " + nested("(", 60_000, "a", ")") + " = 1 %}",
+	"nested blocks":     nested("{% if x %}", 5_000, "", "{% endif %}"),
+	"open blocks":       strings.Repeat("{% if x %}", 10_000),
+	"open comment":      strings.Repeat("{#", 60_000),
+	"open raw":          "{% raw %}" + strings.Repeat("{% ", 40_000),
+	"long source":       strings.Repeat("x", 10<<20),
 }
 
 // TestBombs: each is refused with one sentence, within the time and memory of its limits.
@@ -138,7 +150,8 @@ func TestBombs(t *testing.T) {
 		}
 		t.Logf("%-20s %8.1f ms %6.1f MB  %v", name, took.Seconds()*1e3, float64(made)/(1<<20), err)
 	}
-	t.Logf("%d bombs; the slowest is %s with %v, the largest %s with %d MB", len(bombs), slowest, most, largest, much>>20)
+	t.Logf("%d bombs; the slowest is %s with %v, the largest %s with %d MB",
+		len(bombs), slowest, most, largest, much>>20)
 }
 
 func explode(ctx context.Context, source string) error {
@@ -150,10 +163,12 @@ func explode(ctx context.Context, source string) error {
 	return err
 }
 
-// TestAbandoned: a rendering ends soon after its context does, whatever it is at, and gives the cause.
+// TestAbandoned: a rendering ends soon after its context does, whatever it is at, and gives the
+// cause.
 func TestAbandoned(t *testing.T) {
 	gone := errors.New("the client left")
-	for _, name := range []string{"empty loops", "sorting", "searching", "counting", "slicing", "shared lists, equal", "upper", "macro doubling"} {
+	for _, name := range []string{"empty loops", "sorting", "searching", "counting", "slicing",
+		"shared lists, equal", "upper", "macro doubling"} {
 		template, err := Parse(bombs[name])
 		if err != nil {
 			t.Fatal(err)

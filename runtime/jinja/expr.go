@@ -1,6 +1,7 @@
 package jinja
 
-// expression is a node of an expression's tree. It is evaluated through frame.eval alone, which pays for it.
+// expression is a node of an expression's tree. It is evaluated through frame.eval alone, which
+// pays for it.
 type expression interface{ eval(f *frame) any }
 
 // eval evaluates one expression.

@@ -15,16 +15,20 @@ var filters map[string]filterFunc
 
 func init() {
 	filters = map[string]filterFunc{
-		"abs": filterAbs, "attr": filterAttr, "capitalize": onText(capitalize), "center": onMethod("center"),
-		"count": filterLength, "d": filterDefault, "default": filterDefault, "dictsort": filterDictsort,
-		"e": filterEscape, "escape": filterEscape, "first": filterFirst, "float": filterFloat, "format": filterFormat,
-		"groupby": filterGroupby, "indent": filterIndent, "int": filterInt, "items": filterItems, "join": filterJoin,
-		"last": filterLast, "length": filterLength, "list": filterList, "lower": onText(strings.ToLower), "map": filterMap,
-		"max": extreme(1), "min": extreme(-1), "reject": choose(false, false), "rejectattr": choose(false, true),
-		"replace": onMethod("replace"), "reverse": filterReverse, "round": filterRound, "safe": filterString,
-		"select": choose(true, false), "selectattr": choose(true, true), "sort": filterSort, "string": filterString,
-		"sum": filterSum, "title": onText(titleWords), "tojson": filterJSON, "trim": onMethod("strip"), "unique": filterUnique,
-		"upper": onText(strings.ToUpper), "wordcount": filterWordcount,
+		"abs": filterAbs, "attr": filterAttr, "default": filterDefault, "d": filterDefault,
+		"float": filterFloat, "int": filterInt, "round": filterRound, "tojson": filterJSON,
+
+		"capitalize": onText(capitalize), "lower": onText(strings.ToLower), "title": onText(titleWords),
+		"upper": onText(strings.ToUpper), "center": onMethod("center"), "replace": onMethod("replace"),
+		"trim": onMethod("strip"), "string": filterString, "safe": filterString, "e": filterEscape,
+		"escape": filterEscape, "format": filterFormat, "indent": filterIndent, "wordcount": filterWordcount,
+
+		"length": filterLength, "count": filterLength, "first": filterFirst, "last": filterLast,
+		"list": filterList, "items": filterItems, "dictsort": filterDictsort, "sort": filterSort,
+		"reverse": filterReverse, "unique": filterUnique, "groupby": filterGroupby, "join": filterJoin,
+		"map": filterMap, "sum": filterSum, "max": extreme(1), "min": extreme(-1),
+		"select": choose(true, false), "selectattr": choose(true, true),
+		"reject": choose(false, false), "rejectattr": choose(false, true),
 	}
 }
 
@@ -148,7 +152,8 @@ func withoutPrefix(s string, base int) (digits string, ofBase, bits int) {
 	return s, base, 64
 }
 
-// titleWords is the filter, whose words start after spaces, hyphens and brackets; the method's start after every non-letter.
+// titleWords is the filter, whose words start after spaces, hyphens and brackets; the method's
+// start after every non-letter.
 func titleWords(s string) string {
 	inWord := false
 	return strings.Map(func(c rune) rune {

@@ -96,7 +96,8 @@ func (m *meter) folded(key any, caseful bool) any {
 	return strings.ToLower(s)
 }
 
-// getter returns what looks up the attribute that argument i names: one name, or several with dots between them.
+// getter returns what looks up the attribute that argument i names: one name, or several with dots
+// between them.
 func (r *run) getter(a *arguments, i int) func(any) any {
 	path, ok := a.value(i, "attribute")
 	if !ok || path == nil {
@@ -106,7 +107,8 @@ func (r *run) getter(a *arguments, i int) func(any) any {
 	return r.path(path, otherwise)
 }
 
-// path looks up one key after the other; otherwise, if there is one, stands for what is missing at each.
+// path looks up one key after the other; otherwise, if there is one, stands for what is missing at
+// each.
 func (r *run) path(path, otherwise any) func(any) any {
 	keys := []any{path}
 	if s, ok := path.(string); ok {

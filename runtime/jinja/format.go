@@ -33,7 +33,8 @@ func (r *run) format(layout string, a *arguments) string {
 	return out.String()
 }
 
-// closingBrace is where the field that s starts with ends; a field may hold one more inside its spec.
+// closingBrace is where the field that s starts with ends; a field may hold one more inside its
+// spec.
 func closingBrace(s string) int {
 	depth := 0
 	for i := range len(s) {

@@ -123,9 +123,12 @@ func (c *cycler) attribute(name string) any {
 }
 
 // timeVerbs are those of strftime, as layouts of package time.
-var timeVerbs = map[byte]string{'d': "02", 'e': "_2", 'b': "Jan", 'h': "Jan", 'B': "January", 'm': "01", 'Y': "2006", 'y': "06",
-	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'A': "Monday", 'a': "Mon", 'p': "PM", 'F': time.DateOnly, 'T': time.TimeOnly,
-	'D': "01/02/06", 'R': "15:04", 'j': "002", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': time.TimeOnly}
+var timeVerbs = map[byte]string{
+	'd': "02", 'e': "_2", 'b': "Jan", 'h': "Jan", 'B': "January", 'm': "01", 'Y': "2006", 'y': "06",
+	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'A': "Monday", 'a': "Mon", 'p': "PM", 'j': "002",
+	'F': time.DateOnly, 'T': time.TimeOnly, 'D': "01/02/06", 'R': "15:04",
+	'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': time.TimeOnly,
+}
 
 // strftimeNow formats the time of the rendering.
 func strftimeNow(r *run, a *arguments) any {

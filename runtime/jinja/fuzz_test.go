@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// FuzzTemplate: no template panics, outlasts its limits or writes more than they allow. The seeds are the templates that are
-// compared with Jinja2, and the bombs.
+// FuzzTemplate: no template panics, outlasts its limits or writes more than they allow. The seeds
+// are the templates that are compared with Jinja2, and the bombs.
 func FuzzTemplate(f *testing.F) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "jinja2.json"))
 	if err != nil {

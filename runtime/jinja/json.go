@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// jsonWriter writes what tojson gives: Python's json.dumps with ensure_ascii off, as transformers defines it for chat
-// templates. Another space or escape would be other tokens than the model was trained on.
+// jsonWriter writes what tojson gives: Python's json.dumps with ensure_ascii off, as transformers
+// defines it for chat templates. Another space or escape would be other tokens than the model was
+// trained on.
 type jsonWriter struct {
 	*builder
 	comma, colon string

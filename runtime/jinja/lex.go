@@ -131,7 +131,8 @@ func (l *lexer) comment() {
 	l.close("#}")
 }
 
-// close reads the end of a tag with its sign, and the white space that goes with it. False if none stands here.
+// close reads the end of a tag with its sign, and the white space that goes with it. False if none
+// stands here.
 func (l *lexer) close(brackets string) bool {
 	switch {
 	case strings.HasPrefix(l.rest, "-"+brackets):
@@ -192,7 +193,8 @@ func (l *lexer) raw() bool {
 	}
 }
 
-// tag reads the inside of a tag up to its closing bracket, which counts only outside other brackets.
+// tag reads the inside of a tag up to its closing bracket, which counts only outside other
+// brackets.
 func (l *lexer) tag(closing kind, brackets string) {
 	for nested := 0; ; {
 		l.skip(len(l.rest) - len(strings.TrimLeftFunc(l.rest, isSpace)))

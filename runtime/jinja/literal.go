@@ -63,7 +63,8 @@ func unescape(s string) string {
 	}
 }
 
-// octalDigits counts the digits at the start of s that belong to an octal escape whose first was read.
+// octalDigits counts the digits at the start of s that belong to an octal escape whose first was
+// read.
 func octalDigits(s string) int {
 	n := 0
 	for n < 2 && n < len(s) && s[n] >= '0' && s[n] <= '7' {

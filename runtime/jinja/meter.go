@@ -25,8 +25,9 @@ type RaisedError struct{ Message string }
 
 func (e *RaisedError) Error() string { return e.Message }
 
-// failure carries an error out of the depths of parser and evaluator, as in text/template: nearly every function of an
-// interpreter can fail, and a template cannot catch anything. Parse and Render turn it back into an error.
+// failure carries an error out of the depths of parser and evaluator, as in text/template: nearly
+// every function of an interpreter can fail, and a template cannot catch anything. Parse and Render
+// turn it back into an error.
 type failure struct{ err error }
 
 func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }

@@ -2,8 +2,8 @@ package jinja
 
 import "slices"
 
-// Methods of lists and mappings. Those that change a value are refused by transformers' sandbox, but templates that were made
-// for other programs use them.
+// Methods of lists and mappings. Those that change a value are refused by transformers' sandbox,
+// but templates that were made for other programs use them.
 
 // method returns a method of v bound to it, or nil.
 func method(v any, name string) any {

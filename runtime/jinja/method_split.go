@@ -110,7 +110,8 @@ func endsLine(c rune) bool {
 	return c >= '\n' && c <= '\r' || c >= 0x1c && c <= 0x1e || c == 0x85 || c == 0x2028 || c == 0x2029
 }
 
-// partition cuts in three: before the separator, it, and after it. Where there is none, all is before it or, backwards, after.
+// partition cuts in three: before the separator, it, and after it. Where there is none, all is
+// before it or, backwards, after.
 func partition(index func(s, sub string) int, backwards bool) stringMethod {
 	return func(r *run, s string, a *arguments) any {
 		between, given := separator(a)

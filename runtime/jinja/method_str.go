@@ -21,9 +21,13 @@ func init() {
 		"strip": strip(true, true), "lstrip": strip(true, false), "rstrip": strip(false, true),
 		"split": split, "rsplit": rsplit, "splitlines": splitLines,
 		"partition": partition(strings.Index, false), "rpartition": partition(strings.LastIndex, true),
-		"removeprefix": func(_ *run, s string, a *arguments) any { return strings.TrimPrefix(s, a.text(0, "prefix", "")) },
-		"removesuffix": func(_ *run, s string, a *arguments) any { return strings.TrimSuffix(s, a.text(0, "suffix", "")) },
-		"startswith":   affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
+		"removeprefix": func(_ *run, s string, a *arguments) any {
+			return strings.TrimPrefix(s, a.text(0, "prefix", ""))
+		},
+		"removesuffix": func(_ *run, s string, a *arguments) any {
+			return strings.TrimSuffix(s, a.text(0, "suffix", ""))
+		},
+		"startswith": affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
 
 		"find": find(strings.Index, false), "rfind": find(strings.LastIndex, false),
 		"index": find(strings.Index, true), "rindex": find(strings.LastIndex, true),

@@ -80,7 +80,8 @@ func toFloat(n any) float64 {
 	return n.(float64)
 }
 
-// integers computes with whole numbers, rounded down as in Python. Results beyond 64 bits are refused.
+// integers computes with whole numbers, rounded down as in Python. Results beyond 64 bits are
+// refused.
 func integers(op string, a, b int) any {
 	if b == 0 && (op == "//" || op == "%") {
 		fail("division by zero")

@@ -62,8 +62,9 @@ type parityCase struct {
 	Error    json.RawMessage
 }
 
-// TestParity renders the templates of real models over conversations with tools, tool results and reasoning, and compares
-// with Jinja2. One case is about the sandbox that it ran in, which refuses to append to a list.
+// TestParity renders the templates of real models over conversations with tools, tool results and
+// reasoning, and compares with Jinja2. One case is about the sandbox that it ran in, which refuses
+// to append to a list.
 func TestParity(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "parity2", "templates", "*.json"))
 	if len(files) == 0 {

@@ -2,7 +2,8 @@ package jinja
 
 import "slices"
 
-// maxNesting bounds how deep the source nests tags, brackets and operators, and with that the recursion over its tree.
+// maxNesting bounds how deep the source nests tags, brackets and operators, and with that the
+// recursion over its tree.
 const maxNesting = 300
 
 // parser reads statements and expressions from tokens by recursive descent.
@@ -71,7 +72,8 @@ func (p *parser) enter() {
 
 func (p *parser) leave() { p.depth-- }
 
-// body reads statements up to a tag that has one of these names, which is left to be read, or without names to the end.
+// body reads statements up to a tag that has one of these names, which is left to be read, or
+// without names to the end.
 func (p *parser) body(ends ...string) []statement {
 	p.enter()
 	defer p.leave()

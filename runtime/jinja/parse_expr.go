@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tuple reads an expression, or several with commas between them. Without conditionals an "if" after it is left alone: it
-// belongs to the for tag.
+// tuple reads an expression, or several with commas between them. Without conditionals an "if"
+// after it is left alone: it belongs to the for tag.
 func (p *parser) tuple(conditionals bool) expression {
 	one := p.expression
 	if !conditionals {
@@ -41,7 +41,8 @@ func (p *parser) expression() expression {
 	return c
 }
 
-// ranks are the binary operators, from those that bind least. "not" and comparisons stand between the second and the third.
+// ranks are the binary operators, from those that bind least. "not" and comparisons stand between
+// the second and the third.
 var ranks = [][]string{{"or"}, {"and"}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}}
 
 const (
@@ -128,7 +129,8 @@ func (p *parser) comparison() expression {
 	return c
 }
 
-// unary reads a sign or a primary with what follows it. A sign binds tighter than filters: -1|abs is (-1)|abs.
+// unary reads a sign or a primary with what follows it. A sign binds tighter than filters: -1|abs
+// is (-1)|abs.
 func (p *parser) unary(withFilters bool) expression {
 	depth := p.depth
 	defer func() { p.depth = depth }()
@@ -321,7 +323,8 @@ func (p *parser) arguments() argumentList {
 	return a
 }
 
-// filters reads a chain of filters over e; nil stands for what a block collected, whose first filter has no bar.
+// filters reads a chain of filters over e; nil stands for what a block collected, whose first
+// filter has no bar.
 func (p *parser) filters(e expression) expression {
 	for first := e == nil; first && p.current().kind == name || p.accept(symbol, "|"); first = false {
 		p.enter()

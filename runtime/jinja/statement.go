@@ -8,7 +8,8 @@ type frame struct {
 	collected string // text of the block whose filters are at work
 }
 
-// scope holds the variables of a loop's round, a macro's call or another block; those outside it are seen through it.
+// scope holds the variables of a loop's round, a macro's call or another block; those outside it
+// are seen through it.
 type scope struct {
 	vars  []namedValue
 	outer *scope
@@ -23,7 +24,8 @@ func (m *meter) keep(s *scope) {
 	}
 }
 
-// find returns where a variable stands in the scope, or -1. Few scopes hold more than five: a map would cost more.
+// find returns where a variable stands in the scope, or -1. Few scopes hold more than five: a map
+// would cost more.
 func (m *meter) find(s *scope, name string) int {
 	m.spend(1 + len(s.vars)/8)
 	for i := range s.vars {
@@ -70,7 +72,8 @@ func (f *frame) collect(body []statement) string {
 	return inner.out.String()
 }
 
-// jump is how a body ended: at its end, or by break or continue. As a statement it is one of these two.
+// jump is how a body ended: at its end, or by break or continue. As a statement it is one of these
+// two.
 type jump string
 
 const (
@@ -200,7 +203,8 @@ func (s *filterBlock) exec(f *frame) jump {
 	return onward
 }
 
-// withBlock is a scope with some variables. The generation tag, which marks what the assistant wrote, is one with none.
+// withBlock is a scope with some variables. The generation tag, which marks what the assistant
+// wrote, is one with none.
 type withBlock struct {
 	line    int
 	targets []target

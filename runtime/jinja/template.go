@@ -32,7 +32,8 @@ type run struct {
 
 // Render runs the template over variables. It ends soon after ctx does, with its cause.
 func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time, limits Limits) (text string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &LimitError{fmt.Sprintf("it takes more than %v", limits.Time)})
+	late := &LimitError{fmt.Sprintf("it takes more than %v", limits.Time)}
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, late)
 	defer cancel()
 	r := &run{now: now, meter: meter{ctx: ctx, limits: limits, steps: limits.Steps, bytes: limits.Bytes}}
 	defer caught(&err, r.place)

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Values are nil, bool, int, float64, string, *List, *Dict and what templates alone make: undefined, *namespace, callables.
+// Values are nil, bool, int, float64, string, *List, *Dict and what templates alone make:
+// undefined, *namespace, callables.
 
 // List is a list or a tuple of Python.
 type List struct {
@@ -114,8 +115,8 @@ func (m *meter) put(d *Dict, key, value any) {
 // namespace is a mapping whose attributes templates can set.
 type namespace struct{ Dict }
 
-// undefined is a name or an element that does not exist; it says why. It is false, empty and prints as nothing, and
-// everything else that is done with it fails.
+// undefined is a name or an element that does not exist; it says why. It is false, empty and prints
+// as nothing, and everything else that is done with it fails.
 type undefined string
 
 // strict fails if v is undefined.

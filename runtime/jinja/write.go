@@ -141,7 +141,8 @@ func hexText(n, digits int) string {
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
 
-// floatText is a float as Python prints it: the shortest that reads back, with ".0" where it would look whole.
+// floatText is a float as Python prints it: the shortest that reads back, with ".0" where it would
+// look whole.
 func floatText(f float64) string {
 	switch {
 	case math.IsNaN(f):

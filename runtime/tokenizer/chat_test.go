@@ -70,7 +70,8 @@ func TestChatRefusal(t *testing.T) {
 	}
 }
 
-// TestChatHostile: a template that fails or is stopped is the model's fault, said in one sentence. The bombs are in package jinja.
+// TestChatHostile: a template that fails or is stopped is the model's fault, said in one sentence.
+// The bombs are in package jinja.
 func TestChatHostile(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"lists of lists": {"{% set l=range(10000)|list %}{{ (l" + strings.Repeat("+l", 200) + ")|length }}", "stopped"},
@@ -92,7 +93,8 @@ func TestChatHostile(t *testing.T) {
 	}
 }
 
-// TestChatLong: templates that look at all messages before each message still render a long conversation.
+// TestChatLong: templates that look at all messages before each message still render a long
+// conversation.
 func TestChatLong(t *testing.T) {
 	tok := chatty(t, "{% for m in messages %}{% set ns = namespace(n=0) %}{% for j in range(loop.index0 - 1, -1, -1) %}"+
 		"{% if messages[j].role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.n }} {% endfor %}")

@@ -9,7 +9,8 @@ import (
 	"sandwich/runtime/jinja"
 )
 
-// Limits of one rendering. What a template writes beside the messages is a few kilobytes in practice.
+// Limits of one rendering. What a template writes beside the messages is a few kilobytes in
+// practice.
 const (
 	renderTime  = 2 * time.Second
 	renderSteps = 5_000_000 // beside 64 for each byte of the messages
@@ -31,7 +32,9 @@ func renderLimits(input int) jinja.Limits {
 type chatTemplate struct{ *jinja.Template }
 
 // render runs the template over a conversation.
-func (c chatTemplate) render(ctx context.Context, t *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error) {
+func (c chatTemplate) render(
+	ctx context.Context, t *Tokenizer, msgs []Message, addGenerationPrompt bool,
+) (string, error) {
 	input := 0
 	turns := make([]any, len(msgs))
 	for i, m := range msgs {
