@@ -129,7 +129,7 @@ func (f *generateFlags) run(ctx context.Context, in io.Reader, out io.Writer, fo
 		return err
 	}
 	defer s.Close()
-	prompt, err := f.promptIDs(s, in)
+	prompt, err := f.promptIDs(ctx, s, in)
 	if err != nil {
 		return usageError(err)
 	}
@@ -223,7 +223,7 @@ func (t *timings) set(r engine.Result) {
 }
 
 // promptIDs turns what was asked for into tokens.
-func (f *generateFlags) promptIDs(s *session, in io.Reader) ([]int32, error) {
+func (f *generateFlags) promptIDs(ctx context.Context, s *session, in io.Reader) ([]int32, error) {
 	if f.ids {
 		return parseTokens(f.tokens, s.shape.Vocab)
 	}
@@ -242,7 +242,7 @@ func (f *generateFlags) promptIDs(s *session, in io.Reader) ([]int32, error) {
 		text = strings.TrimSuffix(string(data), "\n") // which echo and editors add
 	}
 	if f.chat {
-		return s.tok.ChatIDs([]tokenizer.Message{{Role: "user", Content: text}}, true)
+		return s.tok.ChatIDs(ctx, []tokenizer.Message{{Role: "user", Content: text}}, true)
 	}
 	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
 	if len(ids) == 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"sandwich/runtime/server"
 	"sandwich/runtime/tokenizer"
@@ -34,9 +35,14 @@ func (g *generator) prompt(ctx context.Context, r *server.Request) ([]int32, err
 	for i, m := range r.Messages {
 		msgs[i] = tokenizer.Message{Role: m.Role, Content: m.Content}
 	}
-	text, err := g.tok.Chat(msgs, true)
-	if err != nil {
-		return nil, &server.InvalidError{Param: "messages", Message: err.Error()}
+	text, err := g.tok.Chat(ctx, msgs, true)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, tokenizer.ErrMessages):
+		return nil, &server.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
+	case err != nil:
+		return nil, &server.InvalidError{Message: err.Error()} // the template's fault, which other messages may avoid
 	}
 	return g.encode(ctx, r, text, func() ([]int32, error) { return g.tok.EncodeChat(ctx, text, limit) })
 }
