@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/tokenizer"
@@ -59,7 +59,7 @@ exponential of the mean negative log-likelihood.`,
 }
 
 func readText(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := profiles.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
