@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -137,9 +136,6 @@ func (o *score) add(ctx context.Context, line *engine.Line, ids []int32, chunk, 
 		nll := negativeLogLikelihood(logits, ids[pos+1])
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if math.IsNaN(nll) {
-			return errors.New("the model answers with values that are no numbers: the file is damaged")
 		}
 		o.Tokens++
 		o.sum += nll
