@@ -53,7 +53,7 @@ func (g *generator) prompt(r *server.Request) ([]int32, error) {
 		}
 		ids, err := g.tok.ChatIDs(msgs, true)
 		if err != nil {
-			return nil, &server.InvalidError{Param: "messages", Message: err.Error()}
+			return nil, &server.InvalidError{Param: "messages", Message: printable(err.Error())}
 		}
 		return ids, nil
 	}

@@ -122,7 +122,7 @@ func (f *serveFlags) serve(ctx context.Context, out io.Writer, s *session, ln ne
 	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
 		fmt.Fprintf(os.Stderr, "note: --ctx %d is more than the %d tokens this model was trained for\n", f.sizes.context, s.shape.Context)
 	}
-	f.sizes.note = func(text string) { fmt.Fprintln(os.Stderr, "note:", text) }
+	f.sizes.note = func(text string) { notice("note: " + text) }
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	if f.strict {
@@ -152,7 +152,7 @@ func (f *serveFlags) report(s *session, e *engine.Engine) {
 	m := e.Stats().Memory
 	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name, mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
 		f.sizes.parallel, f.sizes.context)
-	fmt.Fprintln(os.Stderr, joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
+	notice(joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
 	if s.profile.Machine.Summary().NUMALocalities < 2 {
 		return
 	}
