@@ -23,10 +23,11 @@ func finiteFloats(x []float32) bool {
 	var a, b, c, d float32
 	rest := x
 	for ; len(rest) >= 8; rest = rest[8:] {
-		a += rest[0] + rest[4]
-		b += rest[1] + rest[5]
-		c += rest[2] + rest[6]
-		d += rest[3] + rest[7]
+		v := (*[8]float32)(rest)
+		a += v[0] + v[4]
+		b += v[1] + v[5]
+		c += v[2] + v[6]
+		d += v[3] + v[7]
 	}
 	for _, v := range rest {
 		a += v
