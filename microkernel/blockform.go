@@ -1,6 +1,9 @@
 package microkernel
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // turnK is the elements of k that a kernel takes in one turn of its loop over a quantized panel: a block of the small types,
 // an eighth of a block of the K types.
@@ -171,4 +174,47 @@ func (b blockTurn) values(dst []panelRow) {
 			}
 		}
 	}
+}
+
+// column writes the weights of column c of the turn as the file's own representation defines them: scale times number,
+// so that a zero has the sign it has there.
+func (b blockTurn) column(c int, dst *[turnK]float32) {
+	u := b.numbers(c)
+	origin := int32(b.origin)
+	for k := 0; k < turnK; k += b.span() {
+		scale, offset := b.scale(k, c)
+		words, out := u[k/4:(k+b.span())/4], dst[k:k+b.span()]
+		switch {
+		case b.levels:
+			for i := range out {
+				out[i] = float32(levelsIQ4NL[words[i/4]>>(i%4*8)&15]) * scale
+			}
+		case b.affine(): // the product is exact: fused or not, it rounds once
+			for i := range out {
+				out[i] = float32(int32(words[i/4]>>(i%4*8)&255))*scale + offset
+			}
+		default:
+			for i := range out {
+				out[i] = float32(int32(words[i/4]>>(i%4*8)&255)-origin) * scale
+			}
+		}
+	}
+}
+
+// numbers collects the stored numbers of column c, four k in a word.
+func (b blockTurn) numbers(c int) (u [turnK / 4]uint32) {
+	plane, low := b.turn[b.subBytes():], 0
+	for _, bits := range b.planes {
+		mask := uint32(1<<bits-1) * uint32(eachByte&math.MaxUint32)
+		g := 0
+		for w := range bits {
+			word := binary.LittleEndian.Uint32(plane[64*w+4*c:])
+			for shift := 0; shift < 8; shift += bits {
+				u[g%len(u)] |= word >> shift & mask << low
+				g++
+			}
+		}
+		plane, low = plane[64*bits:], low+bits
+	}
+	return u
 }

@@ -1,6 +1,7 @@
 package microkernel
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"unsafe"
@@ -43,8 +44,9 @@ func turnAt(t WeightType, panel unsafe.Pointer, k int) blockTurn {
 	return turnOf(t, block, k%info.block/turnK)
 }
 
-// Unpack writes the elements [k0, k1) of column n of a packed matrix as float32. k0 is a multiple of KStep, and k1 too unless
-// it is K. It is slow, for tests and for looking at a few weights.
+// Unpack writes the elements [k0, k1) of column n of a packed matrix, row n of the tensor, as float32: the bits that
+// dequantizing that row gives. k0 is a multiple of KStep, and k1 too unless it is K. Where the head of a model is its
+// embedding, forwards read the rows of their tokens by it.
 func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -56,14 +58,33 @@ func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
 	if len(packed) < l.Bytes() || len(dst) < k1-k0 {
 		return fmt.Errorf("unpack: %d bytes of %d, room for %d of %d values", len(packed), l.Bytes(), len(dst), k1-k0)
 	}
-	panel := unsafe.Pointer(&packed[n/PanelWidth*l.PanelStride()])
-	var rows [32]panelRow
-	for k := k0; k < k1; k += len(rows) {
-		part := rows[:min(len(rows), k1-k)]
-		unpackRows(l.Type, panel, k, part)
-		for i := range part {
-			dst[k-k0+i] = part[i][n%PanelWidth]
+	panel := packed[n/PanelWidth*l.PanelStride():][:l.PanelStride()]
+	unpackColumn(l.Type, panel[PanelOffset(l.Type, k0):], n%PanelWidth, dst[:k1-k0])
+	return nil
+}
+
+// unpackColumn is Unpack of column c of a panel from its first element on.
+func unpackColumn(t WeightType, panel []byte, c int, dst []float32) {
+	switch t {
+	case F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(panel[64*i+4*c:]))
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = floatFromHalf(binary.LittleEndian.Uint16(panel[32*i+2*c:]))
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(panel[64*(i/2)+4*c+2*(i%2):])) << 16)
+		}
+	default:
+		info := &weightInfos[t]
+		for at := 0; at < len(dst); at += info.block {
+			block := panel[at/info.block*info.panelBytes:][:info.panelBytes]
+			for turn := range info.block / turnK {
+				turnOf(t, block, turn).column(c, (*[turnK]float32)(dst[at+turn*turnK:]))
+			}
 		}
 	}
-	return nil
 }

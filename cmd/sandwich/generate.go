@@ -180,6 +180,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	defer e.Close()
 	a.Timings.Load = time.Since(began).Seconds()
 	var text strings.Builder
+	out = rawText(out)
 	w := bufio.NewWriter(out)
 	res, err := e.Generate(ctx, engine.Request{Prompt: a.Prompt, MaxTokens: f.count, Sampling: f.sampling, Stop: f.stop, IgnoreEOS: f.ignoreEOS},
 		func(t engine.Token) error {

@@ -40,9 +40,9 @@ func (g *generator) prompt(ctx context.Context, r *server.Request) ([]int32, err
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, tokenizer.ErrMessages):
-		return nil, &server.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
+		return nil, &server.InvalidError{Param: "messages", Message: "cannot be used: " + printable(err.Error())}
 	case err != nil:
-		return nil, &server.InvalidError{Message: err.Error()} // the template's fault, which other messages may avoid
+		return nil, &server.InvalidError{Message: printable(err.Error())} // the template's fault, which other messages may avoid
 	}
 	return g.encode(ctx, r, text, func() ([]int32, error) { return g.tok.EncodeChat(ctx, text, limit) })
 }

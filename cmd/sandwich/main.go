@@ -29,8 +29,10 @@ func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
 	out := &checkedWriter{to: os.Stdout}
-	root.SetOut(out)
+	clean := &cleanWriter{to: out}
+	root.SetOut(clean)
 	verb, err := root.ExecuteContextC(ctx)
+	clean.flush()
 	if err == nil && out.err != nil { // of tables and help texts, whose printers do not look
 		err = usageError(out.err)
 	}
@@ -45,7 +47,7 @@ func run(ctx context.Context, args []string) int {
 		return exitFailed
 	}
 	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(os.Stderr, "sandwich:", strings.Join(strings.Fields(err.Error()), " ")) // one line, whatever a library says
+		fmt.Fprintln(os.Stderr, "sandwich:", printable(strings.Join(strings.Fields(err.Error()), " "))) // one line, whatever a library says
 	}
 	return exitCode(err)
 }

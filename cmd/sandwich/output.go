@@ -70,7 +70,11 @@ func printTable(w io.Writer, header []string, rows [][]string, numbers ...int) e
 	)
 	t.Header(header)
 	for _, r := range rows {
-		if err := t.Append(r); err != nil {
+		cells := make([]string, len(r))
+		for i := range r {
+			cells[i] = printable(r[i]) // here, so that columns stay as wide as their cells
+		}
+		if err := t.Append(cells); err != nil {
 			return err
 		}
 	}

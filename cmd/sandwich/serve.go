@@ -206,7 +206,7 @@ func (f *serveFlags) report(s *session, e *engine.Engine) {
 	m := e.Stats().Memory
 	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name, mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
 		f.sizes.parallel, f.sizes.context)
-	fmt.Fprintln(os.Stderr, joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
+	notice(joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
 	if s.profile.Machine.Summary().NUMALocalities < 2 {
 		return
 	}

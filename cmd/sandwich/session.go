@@ -109,7 +109,7 @@ func (s *session) choose(f *sessionFlags) error {
 }
 
 // notice says on stderr what a person should know about the run.
-func notice(line string) { fmt.Fprintln(os.Stderr, line) }
+func notice(line string) { fmt.Fprintln(os.Stderr, printable(line)) }
 
 // load reads the model and this machine.
 func (f *sessionFlags) load() (*session, error) {

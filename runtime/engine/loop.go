@@ -135,8 +135,11 @@ func (e *Engine) run(l *pool.Leader, act *sched.Action) {
 	for err == nil && next < e.runner.Ops() && !e.halt(act, next) {
 		next, err = e.runner.Forward(l, &e.batch, next, nil)
 	}
-	took := time.Since(began)
+	e.fail(l, e.settle(act, next, time.Since(began), err))
+}
 
+// settle reports a forward that ran up to op next, and returns the jobs that must fail.
+func (e *Engine) settle(act *sched.Action, next int, took time.Duration, err error) []unsound {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.busy, e.running = false, nil
@@ -146,10 +149,10 @@ func (e *Engine) run(l *pool.Leader, act *sched.Action) {
 	e.counts.add(act, took)
 	if next < e.runner.Ops() {
 		e.events = append(e.events, sched.Event{Kind: sched.Stopped})
-		return
+		return nil
 	}
 	e.events = append(e.events, sched.Event{Kind: sched.Done})
-	e.drawAll(act)
+	return e.drawAll(act)
 }
 
 // from is the op a forward begins at: where it halted, if its activations are still held.
@@ -182,17 +185,25 @@ func (e *Engine) halt(act *sched.Action, next int) bool {
 	return true
 }
 
-// drawAll draws a token for each request of the forward that ended its known tokens.
-func (e *Engine) drawAll(act *sched.Action) {
-	for i := range e.batch.LogitRows {
+// drawAll draws a token for each request of the forward that ended its known tokens, and returns those for which there is
+// none, because its numbers overflowed.
+func (e *Engine) drawAll(act *sched.Action) (failed []unsound) {
+	for i, row := range e.batch.LogitRows {
 		id := act.ID
 		if act.Kind == sched.Decode {
 			id = act.IDs[i]
 		}
-		if j := e.jobs[id]; j != nil {
+		j := e.jobs[id]
+		switch {
+		case j == nil:
+		case !e.runner.Sound(i):
+			e.drop(j)
+			failed = append(failed, unsound{j, int(row)})
+		default:
 			e.draw(j, e.runner.Logits(i))
 		}
 	}
+	return failed
 }
 
 func (e *Engine) draw(j *job, logits []float32) {

@@ -30,8 +30,16 @@ var architectures = map[string]architecture{
 
 // Load reads the architecture of a GGUF file and writes it out as ops. Errors name the tensor, key, type or
 // architecture at fault; those that wrap ErrUnsupported are valid files that this program does not run.
-// The model keeps pointing into f, which must stay open.
-func Load(f *gguf.File) (*Model, error) {
+// The model keeps pointing into f, which must stay open until exec has packed the weights; vectors are copied.
+func Load(f *gguf.File) (m *Model, err error) {
+	err = f.Guard(func() (err error) {
+		m, err = load(f)
+		return err
+	})
+	return m, err
+}
+
+func load(f *gguf.File) (*Model, error) {
 	arch, err := archOf(f.Architecture())
 	if err != nil {
 		return nil, err

@@ -262,8 +262,11 @@ func TestSynthFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := Inspect(f)
-	if r.Refused != "" || r.Shape == nil || r.Bytes < total || r.KVPerToken != r.Shape.KVBytesPerToken(plans.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
+	r, err := Inspect(f, func(m *Model) int64 { return int64(len(m.Weights)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total || r.KVPerToken != r.Shape.KVBytesPerToken(plans.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
 		t.Errorf("report %+v", r)
 	}
 }
