@@ -176,8 +176,8 @@ func (b blockTurn) values(dst []panelRow) {
 	}
 }
 
-// column writes the weights of column c of the turn as the file's own representation defines them: scale times number,
-// so that a zero has the sign it has there.
+// column writes the weights of column c of the turn as the file's own representation defines them:
+// scale times number, so that a zero has the sign it has there.
 func (b blockTurn) column(c int, dst *[turnK]float32) {
 	u := b.numbers(c)
 	origin := int32(b.origin)

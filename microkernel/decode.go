@@ -44,9 +44,10 @@ func turnAt(t WeightType, panel unsafe.Pointer, k int) blockTurn {
 	return turnOf(t, block, k%info.block/turnK)
 }
 
-// Unpack writes the elements [k0, k1) of column n of a packed matrix, row n of the tensor, as float32: the bits that
-// dequantizing that row gives. k0 is a multiple of KStep, and k1 too unless it is K. Where the head of a model is its
-// embedding, forwards read the rows of their tokens by it.
+// Unpack writes the elements [k0, k1) of column n of a packed matrix, row n of the tensor, as
+// float32: the bits that dequantizing that row gives. k0 is a multiple of KStep, and k1 too unless
+// it is K. Where the head of a model is its embedding, forwards read the rows of their tokens by
+// it.
 func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
 	if err := l.Validate(); err != nil {
 		return err

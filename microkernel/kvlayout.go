@@ -155,7 +155,8 @@ func (l KVLayout) put(block unsafe.Pointer, i int, e float32) {
 	*(*float32)(unsafe.Add(block, 4*i)) = e
 }
 
-// Finite tells whether the key and the value of a position (0 to 63) of a K block and a V block are finite numbers.
+// Finite tells whether the key and the value of a position (0 to 63) of a K block and a V block are
+// finite numbers.
 func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
 	for d := range l.HeadDim {
 		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {

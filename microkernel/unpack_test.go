@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// TestUnpackGivesTheRowsOfTheFile holds that a packed matrix gives the bits that its rows have in the file, zeros with
-// their signs: a model whose head is its embedding looks its tokens up there.
+// TestUnpackGivesTheRowsOfTheFile holds that a packed matrix gives the bits that its rows have in
+// the file, zeros with their signs: a model whose head is its embedding looks its tokens up there.
 func TestUnpackGivesTheRowsOfTheFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for typ := microkernel.F32; typ <= microkernel.Q6_K; typ++ {

@@ -124,9 +124,9 @@ func FlowYAML(v any) (*yaml.Node, error) {
 	return &n, nil
 }
 
-// OpenRegular opens a regular file. Pipes, devices and folders are refused before they are opened, since opening a pipe
-// waits for a writer and reading a device may never end; and once more behind the opening, in case the name changed hands
-// in between.
+// OpenRegular opens a regular file. Pipes, devices and folders are refused before they are opened,
+// since opening a pipe waits for a writer and reading a device may never end; and once more behind
+// the opening, in case the name changed hands in between.
 func OpenRegular(path string) (*os.File, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -148,8 +148,8 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadRegular reads a regular file (OpenRegular) of at most limit bytes, so that a bundle from a stranger cannot hang the
-// reader.
+// ReadRegular reads a regular file (OpenRegular) of at most limit bytes, so that a bundle from a
+// stranger cannot hang the reader.
 func ReadRegular(path string, limit int64) ([]byte, error) {
 	f, err := OpenRegular(path)
 	if err != nil {

@@ -41,7 +41,8 @@ func withCode(code int, err error) error {
 	return coded{err, code}
 }
 
-// exitCode is the code an error asks for: its own, 2 for a file or model that cannot be used, else 1.
+// exitCode is the code an error asks for: its own, 2 for a file or model that cannot be used, else
+// 1.
 func exitCode(err error) int {
 	var c coded
 	var path *fs.PathError

@@ -47,7 +47,8 @@ func run(ctx context.Context, args []string) int {
 		return exitFailed
 	}
 	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(os.Stderr, "sandwich:", printable(strings.Join(strings.Fields(err.Error()), " "))) // one line, whatever a library says
+		line := strings.Join(strings.Fields(err.Error()), " ") // whatever a library says
+		fmt.Fprintln(os.Stderr, "sandwich:", printable(line))
 	}
 	return exitCode(err)
 }

@@ -58,7 +58,8 @@ func printReport(w io.Writer, r model.Report) error {
 	if r.Packed > 0 {
 		packed = fmt.Sprintf(", %s packed in memory", mem.FormatBytes(r.Packed))
 	}
-	fmt.Fprintf(w, "%s  %s  %s in file%s, %.1f million parameters\n", clip(r.Name, 80), clip(r.Arch, 80), mem.FormatBytes(r.Bytes), packed, float64(r.Parameters)/1e6)
+	fmt.Fprintf(w, "%s  %s  %s in file%s, %.1f million parameters\n",
+		clip(r.Name, 80), clip(r.Arch, 80), mem.FormatBytes(r.Bytes), packed, float64(r.Parameters)/1e6)
 	if s := r.Shape; s != nil {
 		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied head %v\n",
 			s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab, s.Context, s.Tied)

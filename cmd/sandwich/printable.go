@@ -10,16 +10,18 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Names and texts of files reach the terminal: of a model, its tensors, a plan, a template's complaint. A terminal obeys
-// control characters, and those that turn the direction of writing make a line look like another one. All that a verb
-// prints passes a cleanWriter or printable, which write such a character as \uXXXX: in JSON, where they only occur inside
-// strings, that is the same string.
+// Names and texts of files reach the terminal: of a model, its tensors, a plan, a template's
+// complaint. A terminal obeys control characters, and those that turn the direction of writing make
+// a line look like another one. All that a verb prints passes a cleanWriter or printable, which
+// write such a character as \uXXXX: in JSON, where they only occur inside strings, that is the same
+// string.
 
-// unprintable tells whether a terminal would obey a character in place of showing it: the controls C0 and C1, DEL, and the
-// bidirectional controls of Unicode (UAX 9).
+// unprintable tells whether a terminal would obey a character in place of showing it: the controls
+// C0 and C1, DEL, and the bidirectional controls of Unicode (UAX 9).
 func unprintable(r rune) bool {
 	switch {
-	case r < 0x20, 0x7F <= r && r < 0xA0, r == 0x061C, r == 0x200E, r == 0x200F, 0x202A <= r && r <= 0x202E, 0x2066 <= r && r <= 0x2069:
+	case r < 0x20, 0x7F <= r && r < 0xA0, r == 0x061C, r == 0x200E, r == 0x200F,
+		0x202A <= r && r <= 0x202E, 0x2066 <= r && r <= 0x2069:
 		return true
 	}
 	return false
@@ -77,8 +79,8 @@ func (w *cleanWriter) flush() {
 	w.rest = nil
 }
 
-// rawText is where the text that a model makes goes: to the byte, since it is the data that was asked for, unless a
-// terminal would obey it.
+// rawText is where the text that a model makes goes: to the byte, since it is the data that was
+// asked for, unless a terminal would obey it.
 func rawText(w io.Writer) io.Writer {
 	if clean, ok := w.(*cleanWriter); ok && !isatty.IsTerminal(os.Stdout.Fd()) {
 		return clean.to

@@ -72,8 +72,9 @@ func truncateFile(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), st.Size()/2))
 }
 
-// makeModel writes a small model of random weights; tensors that are named after it are filled with a huge number, and the
-// model is named by NAME=VALUE, in Go's escapes: mkmodel FILE [name="VALUE"] [TENSOR]...
+// makeModel writes a small model of random weights; tensors that are named after it are filled with
+// a huge number, and the model is named by NAME=VALUE, in Go's escapes: mkmodel FILE [name="VALUE"]
+// [TENSOR]...
 func makeModel(ts *testscript.TestScript, _ bool, args []string) {
 	name := "small"
 	var huge []string
@@ -91,7 +92,8 @@ func makeModel(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o644))
 }
 
-// smallModel is a file of random float32 weights of which the named tensors are filled with a huge number.
+// smallModel is a file of random float32 weights of which the named tensors are filled with a huge
+// number.
 func smallModel(name string, huge ...string) ([]byte, error) {
 	c := model.Config{Name: name, Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: 384, Context: 256}}

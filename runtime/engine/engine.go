@@ -149,8 +149,8 @@ func (e *Engine) poke() {
 // Generate runs one request and calls emit for each token in order, from the caller's goroutine. It returns when the
 // answer is complete; when ctx ends, at the next op of the model, with ctx's error; or with emit's error. MaxTokens beyond
 // the context is cut to what the context leaves. Refusals are *QueueFullError, *TooLongError, *InvalidTokenError,
-// ErrEmptyPrompt, ErrClosed, *NoPlaceError while no PU of the plan may be used, and *InternalError once the engine failed;
-// *OverflowError ends a request whose numbers overflow.
+// ErrEmptyPrompt, ErrClosed, *NoPlaceError while no PU of the plan may be used, and *InternalError
+// once the engine failed; *OverflowError ends a request whose numbers overflow.
 func (e *Engine) Generate(ctx context.Context, req Request, emit func(Token) error) (Result, error) {
 	limit, err := e.admissible(&req)
 	if err != nil {

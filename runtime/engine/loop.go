@@ -185,8 +185,8 @@ func (e *Engine) halt(act *sched.Action, next int) bool {
 	return true
 }
 
-// drawAll draws a token for each request of the forward that ended its known tokens, and returns those for which there is
-// none, because its numbers overflowed.
+// drawAll draws a token for each request of the forward that ended its known tokens, and returns
+// those for which there is none, because its numbers overflowed.
 func (e *Engine) drawAll(act *sched.Action) (failed []unsound) {
 	for i, row := range e.batch.LogitRows {
 		id := act.ID

@@ -33,8 +33,9 @@ func onDisk(t *testing.T, typ gguf.Type, tied bool) (path string, f *gguf.File) 
 	return path, f
 }
 
-// TestServingNeverReadsTheFile truncates the model's file, and overwrites it, under a running engine: it answers as it did
-// before, whether the embedding is a table of its own or the head, and whatever number of ranks holds that.
+// TestServingNeverReadsTheFile truncates the model's file, and overwrites it, under a running
+// engine: it answers as it did before, whether the embedding is a table of its own or the head, and
+// whatever number of ranks holds that.
 func TestServingNeverReadsTheFile(t *testing.T) {
 	for _, c := range []struct {
 		typ   gguf.Type
@@ -71,7 +72,8 @@ func TestServingNeverReadsTheFile(t *testing.T) {
 	}
 }
 
-// TestLoadingSurvivesAWriter loads files that are cut, or written to, behind their opening: an error that says so.
+// TestLoadingSurvivesAWriter loads files that are cut, or written to, behind their opening: an
+// error that says so.
 func TestLoadingSurvivesAWriter(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"cut to nothing": func(path string) error { return os.Truncate(path, 0) },

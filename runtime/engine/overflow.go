@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// OverflowError ends a request whose numbers leave the range that they are computed or cached in: no token can be drawn
-// from what is no number. Other requests go on.
+// OverflowError ends a request whose numbers leave the range that they are computed or cached in:
+// no token can be drawn from what is no number. Other requests go on.
 type OverflowError struct {
 	Place  string // "layer 3 (ffn down)"; empty where it was not found
 	Narrow string // type of the KV cache, where that is what is too narrow
@@ -25,16 +25,18 @@ func (e *OverflowError) Error() string {
 		in = " in " + e.Place
 	}
 	if e.Narrow != "" {
-		return fmt.Sprintf("the model's numbers overflow%s: its keys or values do not fit a KV cache of %s, run it with --kv f32", in, e.Narrow)
+		return fmt.Sprintf("the model's numbers overflow%s: its keys or values do not fit a KV cache of %s, run it with --kv f32",
+			in, e.Narrow)
 	}
-	return fmt.Sprintf("the model's numbers overflow%s: its weights are damaged or beyond what float32 can hold, get the file again from its source", in)
+	return fmt.Sprintf("the model's numbers overflow%s: its weights are damaged or beyond what float32 can hold, "+
+		"get the file again from its source", in)
 }
 
 // Sound tells whether the numbers behind LogitRows[i] of the last Forward that ended are finite.
 func (r *Runner) Sound(i int) bool { return r.last.Sound(i) }
 
-// overflow looks for the place where the token at a position of a sequence overflows. The activations of the last forward
-// are lost.
+// overflow looks for the place where the token at a position of a sequence overflows. The
+// activations of the last forward are lost.
 func (r *Runner) overflow(l *pool.Leader, table []kvcache.BlockID, pos int, token func(pos int) (int32, bool)) error {
 	p := &r.phases[1]
 	if _, err := l.SetActive(p.active); err != nil {
@@ -65,7 +67,8 @@ func overflowAt(found *exec.Overflow, plan *plans.Plan) *OverflowError {
 // opWords are ops in the words of a reader.
 var opWords = map[string]string{
 	"embed": "the embedding", "output_norm": "the output norm", "head": "the head",
-	"attn_norm": "attention norm", "qkv": "attention q, k and v", "rotate": "rotation", "attention": "attention", "o": "attention output",
+	"attn_norm": "attention norm", "qkv": "attention q, k and v", "rotate": "rotation", "attention": "attention",
+	"o":        "attention output",
 	"ffn_norm": "ffn norm", "gate_up": "ffn gate and up", "down": "ffn down", "router": "router",
 	"experts.gate_up": "experts gate and up", "experts.down": "experts down", "combine": "sum of experts",
 }
@@ -86,8 +89,8 @@ type unsound struct {
 	row int // of the batch
 }
 
-// fail ends the jobs whose numbers overflowed, each with the place. Their sequences hold their blocks until the next step of
-// the scheduler.
+// fail ends the jobs whose numbers overflowed, each with the place. Their sequences hold their
+// blocks until the next step of the scheduler.
 func (e *Engine) fail(l *pool.Leader, list []unsound) {
 	for _, u := range list {
 		for i := range e.batch.Spans {

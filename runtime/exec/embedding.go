@@ -9,8 +9,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// embedding is the table of the tokens: its own copy in memory of the weights, or the head that is the same matrix, whose
-// panels lose nothing. Never the model's file, which others may cut or overwrite while it serves.
+// embedding is the table of the tokens: its own copy in memory of the weights, or the head that is
+// the same matrix, whose panels lose nothing. Never the model's file, which others may cut or
+// overwrite while it serves.
 type embedding struct {
 	table unsafe.Pointer // rows as the file has them; nil where the head is the embedding
 	bytes int            // of it
@@ -26,7 +27,8 @@ type headPiece struct {
 	packed []byte
 }
 
-// tableBytes is the room that the table takes beside the packed matrices; none where the head is the embedding.
+// tableBytes is the room that the table takes beside the packed matrices; none where the head is
+// the embedding.
 func tableBytes(m *model.Model) int {
 	if m.Embed == nil || m.Tied {
 		return 0

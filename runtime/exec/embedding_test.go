@@ -48,8 +48,9 @@ func smallModel(t *testing.T, typ gguf.Type, tied bool, ranks int) (*model.Model
 	return m, plan
 }
 
-// TestEmbeddingGivesTheRowsOfTheFile: forwards read the very bits of the file from memory of the weights, copied or packed,
-// and from whichever rank has them; what is allocated is what PackedBytes says.
+// TestEmbeddingGivesTheRowsOfTheFile: forwards read the very bits of the file from memory of the
+// weights, copied or packed, and from whichever rank has them; what is allocated is what
+// PackedBytes says.
 func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 	for _, typ := range []gguf.Type{gguf.F32, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q6_K} {
 		for _, tied := range []bool{false, true} {

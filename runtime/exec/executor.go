@@ -80,7 +80,8 @@ type workerScratch struct {
 func New(c Config) (*Executor, error) {
 	m := c.Parts.Whole
 	e := &Executor{
-		model: m, embedding: &c.Weights.embed, steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()), groups: c.Groups,
+		model: m, embedding: &c.Weights.embed,
+		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()), groups: c.Groups,
 		bufs: c.Buffers, vec: c.Kernels.Vec, rotate: newRotation(m.Rope), positions: make([]int32, c.Buffers.rows),
 	}
 	e.body = e.walk

@@ -125,8 +125,8 @@ func opKind(op *model.Op) string {
 	return strings.ReplaceAll(op.Name[strings.LastIndexByte(op.Name, '.')+1:], "_", "-")
 }
 
-// BenchmarkEmbedding reads the rows of 512 tokens of llama-160m (random weights), from a table of its own and from a packed
-// head, on one thread.
+// BenchmarkEmbedding reads the rows of 512 tokens of llama-160m (random weights), from a table of
+// its own and from a packed head, on one thread.
 func BenchmarkEmbedding(b *testing.B) {
 	for _, tied := range []bool{false, true} {
 		b.Run(fmt.Sprintf("q8_0/tied=%v", tied), func(b *testing.B) {

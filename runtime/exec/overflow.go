@@ -9,16 +9,16 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Sound tells whether the numbers behind LogitRows[i] of the last finished Run are usable: all logits finite, and a
-// residual stream whose length is, since a norm makes zeros of a longer one. It costs one pass over the row: one part in a
-// thousand of what the head computed it by.
+// Sound tells whether the numbers behind LogitRows[i] of the last finished Run are usable: all
+// logits finite, and a residual stream whose length is, since a norm makes zeros of a longer one.
+// It costs one pass over the row: one part in a thousand of what the head computed it by.
 func (e *Executor) Sound(i int) bool {
 	x := unsafe.Slice(e.bufs.ranks[0].row(model.BufX, int(e.batch.LogitRows[i])), e.model.Dims.Hidden)
 	return finiteFloats(e.Logits(i)) && finiteLength(x)
 }
 
-// finiteFloats adds a row up: a sum is finite only if everything in it is, and where the sum itself went over the edge a
-// second look decides.
+// finiteFloats adds a row up: a sum is finite only if everything in it is, and where the sum itself
+// went over the edge a second look decides.
 func finiteFloats(x []float32) bool {
 	var a, b, c, d float32
 	rest := x
@@ -59,17 +59,22 @@ type Overflow struct {
 	Pos    int  // of the token
 }
 
-// FindOverflow runs the token at a position of a sequence once more, op by op, and looks for the first op whose results
-// are not finite. Where that is attention because an earlier position's keys or values are not, it goes on with that
-// position if the caller knows its token. A forward writes to the KV cache what it holds already, so nothing changes but
-// the activations. nil: no op overflows.
-func (e *Executor) FindOverflow(team Team, table []kvcache.BlockID, pos int, token func(pos int) (id int32, known bool)) (found *Overflow, err error) {
+// FindOverflow runs the token at a position of a sequence once more, op by op, and looks for the
+// first op whose results are not finite. Where that is attention because an earlier position's keys
+// or values are not, it goes on with that position if the caller knows its token. A forward writes
+// to the KV cache what it holds already, so nothing changes but the activations. nil: no op
+// overflows.
+func (e *Executor) FindOverflow(
+	team Team, table []kvcache.BlockID, pos int, token func(pos int) (id int32, known bool),
+) (found *Overflow, err error) {
 	for pos >= 0 {
 		id, known := token(pos)
 		if !known {
 			break
 		}
-		b := kvcache.Batch{Tokens: []int32{id}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: pos, Table: table}}}
+		b := kvcache.Batch{
+			Tokens: []int32{id}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: pos, Table: table}},
+		}
 		if found, err = e.firstOverflow(team, &b); err != nil || found == nil || found.Op.Kind != model.OpAttention {
 			break
 		}
@@ -146,7 +151,8 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 	return nil // routes and copies
 }
 
-// firstUnsound is the first position before pos whose keys or values of a layer are not finite, -1 where there is none.
+// firstUnsound is the first position before pos whose keys or values of a layer are not finite, -1
+// where there is none.
 func (e *Executor) firstUnsound(layer int, table []kvcache.BlockID, pos int) int {
 	for p := range pos {
 		if !e.storedSound(layer, table, p) {

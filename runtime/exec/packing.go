@@ -49,7 +49,8 @@ func (l *loading) run(p *pool.Pool) error {
 	return checkFiles(m)
 }
 
-// checkFiles finds files that were overwritten while they were packed: what was packed may then be anything.
+// checkFiles finds files that were overwritten while they were packed: what was packed may then be
+// anything.
 func checkFiles(m *model.Model) error {
 	for i := range m.Weights {
 		if err := m.Weights[i].Tensor.Check(); err != nil {
@@ -83,7 +84,8 @@ func (l *loading) work(worker *pool.Worker) {
 		panels := l.panels(rank, i)
 		tensor := l.parts.Whole.Weights[i].Tensor
 		counter := &l.pieces[rank][i]
-		for lo, hi, ok := worker.Next(counter, panels, packPanels); ok; lo, hi, ok = worker.Next(counter, panels, packPanels) {
+		next := func() (int, int, bool) { return worker.Next(counter, panels, packPanels) }
+		for lo, hi, ok := next(); ok; lo, hi, ok = next() {
 			if !l.read(tensor, func() bool { return own.pack(part, i, lo, hi) }) {
 				return
 			}
@@ -102,12 +104,13 @@ func (l *loading) count(bytes int) {
 	}
 }
 
-// read calls fn, which reads a tensor and says whether its values are finite, and tells whether to go on. The file may lose
-// its pages under it (gguf.Tensor.Guard).
+// read calls fn, which reads a tensor and says whether its values are finite, and tells whether to
+// go on. The file may lose its pages under it (gguf.Tensor.Guard).
 func (l *loading) read(t *gguf.Tensor, fn func() bool) bool {
 	err := t.Guard(func() error {
 		if !fn() {
-			return fmt.Errorf("tensor %s has values that are not finite numbers: the file is damaged, copy or download it again", t.Name)
+			return fmt.Errorf("tensor %s has values that are not finite numbers: "+
+				"the file is damaged, copy or download it again", t.Name)
 		}
 		return nil
 	})

@@ -16,8 +16,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// TestWeightsAreInMemoryOnce: loading takes at most 1.02 times the packed bytes of anonymous memory, whose figure `model
-// inspect` states, and leaves none of the file's pages mapped in.
+// TestWeightsAreInMemoryOnce: loading takes at most 1.02 times the packed bytes of anonymous
+// memory, whose figure `model inspect` states, and leaves none of the file's pages mapped in.
 func TestWeightsAreInMemoryOnce(t *testing.T) {
 	if !mem.Mapped || testing.Short() {
 		t.Skip("buffers are on the Go heap, or a model of 170 MB is too much")

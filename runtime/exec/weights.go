@@ -100,11 +100,12 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 	return l, nil
 }
 
-// LoadWeights packs every matrix of the model, each rank's pieces by the rank's own workers, and copies the embedding where
-// the head is another matrix: forwards read nothing of the file. The pages of a raw tensor are given back as soon as it is
-// packed, so that weights are in memory once. A weight with a value that is not finite is refused by name, and so is a file
-// that another program writes to meanwhile (gguf.ErrChanged). progress, where given, hears of finished bytes and may be
-// called from several threads.
+// LoadWeights packs every matrix of the model, each rank's pieces by the rank's own workers, and
+// copies the embedding where the head is another matrix: forwards read nothing of the file. The
+// pages of a raw tensor are given back as soon as it is packed, so that weights are in memory once.
+// A weight with a value that is not finite is refused by name, and so is a file that another
+// program writes to meanwhile (gguf.ErrChanged). progress, where given, hears of finished bytes and
+// may be called from several threads.
 func LoadWeights(parts *Parts, plan *plans.Plan, p *pool.Pool, progress func(done, total int64)) (*Weights, error) {
 	groups, err := parts.Grouping(p)
 	if err != nil {

@@ -28,8 +28,8 @@ func bigFile(t *testing.T) (path string, f *File) {
 	return path, f
 }
 
-// TestGuardSurvivesTruncation: reading what a truncated file no longer has is an error, by the file's or a tensor's guard,
-// and the metadata is still there.
+// TestGuardSurvivesTruncation: reading what a truncated file no longer has is an error, by the
+// file's or a tensor's guard, and the metadata is still there.
 func TestGuardSurvivesTruncation(t *testing.T) {
 	path, f := bigFile(t)
 	tensor, _ := f.Tensor("t")
@@ -65,7 +65,8 @@ func TestGuardLetsOtherFaultsThrough(t *testing.T) {
 	_ = f.Guard(func() error { panic("mine") })
 }
 
-// TestMetadataOutlivesOverwriting overwrites the header in place, with lengths that would lead beyond the file.
+// TestMetadataOutlivesOverwriting overwrites the header in place, with lengths that would lead
+// beyond the file.
 func TestMetadataOutlivesOverwriting(t *testing.T) {
 	path, f := bigFile(t)
 	w, err := os.OpenFile(path, os.O_WRONLY, 0)

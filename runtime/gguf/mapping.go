@@ -12,7 +12,8 @@ import (
 // ErrChanged is wrapped by errors about a file that another program wrote to while it was read.
 var ErrChanged = errors.New("the file was truncated or overwritten while it was read")
 
-// mapping is one part's bytes, which belong to the file: whoever may write to that may change them, or take them away.
+// mapping is one part's bytes, which belong to the file: whoever may write to that may change them,
+// or take them away.
 type mapping struct {
 	path   string
 	data   []byte
@@ -31,10 +32,12 @@ func (m *mapping) holds(addr uintptr) bool {
 
 // changed is the sentence about this part.
 func (m *mapping) changed() error {
-	return fmt.Errorf("%s: %w: copy or download it again, and replace a model by renaming a complete file over it", m.path, ErrChanged)
+	return fmt.Errorf("%s: %w: copy or download it again, and replace a model by renaming a complete file over it",
+		m.path, ErrChanged)
 }
 
-// check finds out whether the file was written to since it was opened, as far as its size and time tell.
+// check finds out whether the file was written to since it was opened, as far as its size and time
+// tell.
 func (m *mapping) check() error {
 	st, err := m.file.Stat()
 	if err != nil {
@@ -46,8 +49,8 @@ func (m *mapping) check() error {
 	return nil
 }
 
-// guard calls read, which reads the mapping on this goroutine. Where a page is gone (the file was cut, or its disk
-// failed), the system's signal would end the process: here it becomes an error.
+// guard calls read, which reads the mapping on this goroutine. Where a page is gone (the file was
+// cut, or its disk failed), the system's signal would end the process: here it becomes an error.
 func (m *mapping) guard(read func() error) error { return guard([]*mapping{m}, read) }
 
 func guard(parts []*mapping, read func() error) (err error) {
@@ -71,9 +74,9 @@ func guard(parts []*mapping, read func() error) (err error) {
 	return read()
 }
 
-// Guard calls read, which reads Data of the file's tensors on this goroutine, and returns its error. Data that is gone
-// because the file was truncated is an error that wraps [ErrChanged] instead of the end of the process. What read made
-// until then must not be used.
+// Guard calls read, which reads Data of the file's tensors on this goroutine, and returns its
+// error. Data that is gone because the file was truncated is an error that wraps [ErrChanged]
+// instead of the end of the process. What read made until then must not be used.
 func (f *File) Guard(read func() error) error { return guard(f.parts, read) }
 
 // Guard is [File.Guard] for the Data of one tensor.
@@ -84,8 +87,8 @@ func (t *Tensor) Guard(read func() error) error {
 	return t.part.guard(read)
 }
 
-// Check finds out, behind everything that was read, whether the tensor's file was written to since it was opened, as far
-// as size and time of the file tell: the error wraps [ErrChanged].
+// Check finds out, behind everything that was read, whether the tensor's file was written to since
+// it was opened, as far as size and time of the file tell: the error wraps [ErrChanged].
 func (t *Tensor) Check() error {
 	if t.part == nil {
 		return nil

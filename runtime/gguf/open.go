@@ -20,9 +20,10 @@ const (
 // Open maps the file at path, read-only, and checks its header. A part of a multi-part file (NAME-00001-of-00003.gguf; any of the
 // parts may be named) opens all of them, which must lie in one folder; the metadata is the first part's.
 //
-// The errors: those of the file system, and errors that wrap [ErrDamaged], [ErrUnsupported] or [ErrChanged]. The header is
-// copied: metadata and the list of tensors never touch the file again. Tensor.Data does, and another program may truncate
-// or overwrite the file at any time: read it inside [File.Guard] or [Tensor.Guard].
+// The errors: those of the file system, and errors that wrap [ErrDamaged], [ErrUnsupported] or
+// [ErrChanged]. The header is copied: metadata and the list of tensors never touch the file again.
+// Tensor.Data does, and another program may truncate or overwrite the file at any time: read it
+// inside [File.Guard] or [Tensor.Guard].
 func Open(path string) (*File, error) {
 	f, err := openPart(path)
 	if err != nil {
@@ -62,8 +63,8 @@ func openPart(path string) (f *File, err error) {
 	return f, nil
 }
 
-// parseMapped parses a file that others may write to meanwhile. The first pass finds the end of the header, the second one
-// reads a copy of it: what was checked is then what is used.
+// parseMapped parses a file that others may write to meanwhile. The first pass finds the end of the
+// header, the second one reads a copy of it: what was checked is then what is used.
 func parseMapped(data []byte) (*File, error) {
 	f, err := parsePart(data, data)
 	if err != nil {
@@ -92,8 +93,9 @@ func mapFile(path string) (*mapping, error) {
 	return &mapping{path: path, data: data, file: file, opened: st, unmap: unmap}, nil
 }
 
-// openRegular opens a regular file. Anything else is refused before it is opened, since opening a pipe waits for a writer
-// and opening a device may do anything; and once more behind it, in case the name changed hands in between.
+// openRegular opens a regular file. Anything else is refused before it is opened, since opening a
+// pipe waits for a writer and opening a device may do anything; and once more behind it, in case
+// the name changed hands in between.
 func openRegular(path string) (*os.File, error) {
 	st, err := os.Stat(path)
 	if err != nil {

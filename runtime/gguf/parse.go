@@ -75,7 +75,8 @@ const (
 	leastTensor = 8 + 1 + 4 + 8 + 4 + 8
 )
 
-// parsePart reads one file, which may be a part of several: its header, which may be a copy of the front of data, and what that says of the rest.
+// parsePart reads one file, which may be a part of several: its header, which may be a copy of the
+// front of data, and what that says of the rest.
 func parsePart(header, data []byte) (*File, error) {
 	c := &cursor{data: header}
 	nTensors, nKeys := readPreamble(c)

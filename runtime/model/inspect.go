@@ -45,8 +45,9 @@ type TensorEntry struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. packed says what memory the
-// weights of a model take: exec's answer, who allocates it. The error is a file that was written to meanwhile.
+// Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. packed
+// says what memory the weights of a model take: exec's answer, who allocates it. The error is a
+// file that was written to meanwhile.
 func Inspect(f *gguf.File, packed func(*Model) int64) (Report, error) {
 	r := Report{Arch: f.Architecture(), Bytes: f.Size()}
 	r.Name, _ = f.String("general.name")

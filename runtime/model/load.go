@@ -30,7 +30,8 @@ var architectures = map[string]architecture{
 
 // Load reads the architecture of a GGUF file and writes it out as ops. Errors name the tensor, key, type or
 // architecture at fault; those that wrap ErrUnsupported are valid files that this program does not run.
-// The model keeps pointing into f, which must stay open until exec has packed the weights; vectors are copied.
+// The model keeps pointing into f, which must stay open until exec has packed the weights; vectors
+// are copied.
 func Load(f *gguf.File) (m *Model, err error) {
 	err = f.Guard(func() (err error) {
 		m, err = load(f)
