@@ -34,7 +34,7 @@ it and this machine is there already, and serve it over the OpenAI-compatible AP
 	}
 	f.serve.session.addModel(c)
 	c.Flags().IntVarP(&f.serve.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
-	c.Flags().DurationVar(&f.budget, "budget", 40*time.Second, "time to tune; 0 serves untuned")
+	durationFlag(c.Flags(), &f.budget, "budget", 40*time.Second, "time to tune; 0 serves untuned")
 	f.serve.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) }
 	return c

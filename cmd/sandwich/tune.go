@@ -59,7 +59,7 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs.StringVarP(&f.out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
 	fs.IntVar(&f.options.SeqMax, "seq-max", 2048, "most rows of a prefill to tune for")
 	fs.IntVar(&f.options.BatchMax, "batch-max", 16, "most rows of a decode batch to tune for")
-	fs.DurationVar(&f.options.Budget, "budget", tuner.DefaultBudget, "time for everything")
+	durationFlag(fs, &f.options.Budget, "budget", tuner.DefaultBudget, "time for everything")
 	fs.StringVar(&f.options.Effort, "effort", "", "quick, standard or full (default: what suits the budget)")
 	fs.IntVar(&f.options.TopK, "top-k", 10, "sets of active PUs that are measured for each phase")
 	fs.StringVar(&f.options.Strategy, "strategy", "sandwich", strings.Join(search.Strategies(), ", "))
