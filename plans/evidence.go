@@ -12,8 +12,9 @@ import (
 // never in plan.yaml, so that two plans can be compared as text.
 type Evidence struct {
 	Version   int        `yaml:"version" json:"version"`
-	Build     string     `yaml:"build" json:"build"`     // commit of the program that tuned
-	Created   string     `yaml:"created" json:"created"` // RFC 3339, UTC
+	Model     string     `yaml:"model,omitempty" json:"model,omitempty"` // the file, preset or config.json that was tuned for
+	Build     string     `yaml:"build" json:"build"`                     // commit of the program that tuned
+	Created   string     `yaml:"created" json:"created"`                 // RFC 3339, UTC
 	Strategy  string     `yaml:"strategy" json:"strategy"`
 	Effort    string     `yaml:"effort" json:"effort"`
 	Seed      uint64     `yaml:"seed" json:"seed"`

@@ -76,7 +76,7 @@ var foreignFlags = map[string]struct {
 	"hf-repo": {flags: []string{"model"}}, "dtype": {flags: []string{"compute", "type"}},
 	"out": {flags: []string{"output"}}, "time": {flags: []string{"budget"}},
 	"timeout": {flags: []string{"budget", "grace"}},
-	"ngl": {say: noGPU}, "n-gpu-layers": {say: noGPU}, "gpu-layers": {say: noGPU},
+	"ngl":     {say: noGPU}, "n-gpu-layers": {say: noGPU}, "gpu-layers": {say: noGPU},
 	"b": {say: planSets}, "batch-size": {say: planSets}, "ub": {say: planSets}, "ubatch-size": {say: planSets},
 	"fa": {say: alwaysFlash}, "flash-attn": {say: alwaysFlash},
 }

@@ -17,6 +17,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/runtime/demo"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/tuner"
@@ -146,7 +147,7 @@ func (f *tuneFlags) host(ctx context.Context) (*profiles.Profile, error) {
 func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.Profile) (*plans.Bundle, error) {
 	o := f.options
 	o.Profile, o.File, o.Config, o.Type = host, subject.file, subject.config, subject.typ
-	o.Name = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix)
+	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix), modelOrigin(f.session.model)
 	o.Threads, o.TP, o.ISA, o.Compute, o.KV = f.session.threads, f.session.ranks, f.session.isa, f.session.compute, f.session.kv
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
 	line, done := lineProgress()
@@ -223,6 +224,14 @@ func openSubject(arg, typ string) (*subject, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// modelOrigin is how a plan names the model that it was made for.
+func modelOrigin(arg string) string {
+	if arg == "" {
+		return demo.Name() + " (embedded)"
+	}
+	return filepath.Base(arg)
 }
 
 // shapesOnly reads a preset or a config.json; nil for anything else.
