@@ -221,7 +221,7 @@ func TestShow(t *testing.T) {
 	if r := s.Decode[0].Rules[0]; r.M != "1-2" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {
 		t.Errorf("rule %+v", r)
 	}
-	if got := b.Plan.Headline(); got != "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache" {
+	if got := b.Plan.Headline(b.State()); got != "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache" {
 		t.Errorf("headline %q", got)
 	}
 	if _, err := json.Marshal(s); err != nil {

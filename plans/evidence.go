@@ -20,7 +20,7 @@ type Evidence struct {
 	Seed      uint64     `yaml:"seed" json:"seed"`
 	Budget    float64    `yaml:"budget_s" json:"budget_s"`
 	Spent     float64    `yaml:"spent_s" json:"spent_s"`
-	Noise     float64    `yaml:"aa_noise" json:"aa_noise"`                         // A/A: relative difference of two equal arms
+	Noise     float64    `yaml:"aa_noise" json:"aa_noise"`                         // A/A: how far two equal arms may differ
 	Trials    int        `yaml:"trials" json:"trials"`                             // kernels timed
 	EarlyStop string     `yaml:"early_stop,omitempty" json:"early_stop,omitempty"` // when a search of kernels reuses a schedule for all larger M
 	Searches  []Search   `yaml:"searches,omitempty" json:"searches,omitempty"`

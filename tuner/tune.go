@@ -85,6 +85,8 @@ type phaseTuning struct {
 	tables [][]plans.Table // by set
 	winner plans.Phase
 	set    service.Set // of the winner
+
+	measured bool // the winner was chosen by measurement; false where the budget was over before
 }
 
 const (
@@ -250,7 +252,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	if p.Name == "" {
 		p.Name = planName(t.shape.Name)
 	}
-	p.Tuned = true
+	p.Tuned = t.phases[prefill].measured || t.phases[decode].measured
 	p.Service = service.Config(t.o.Profile, t.phases[prefill].set, t.phases[decode].set)
 	if len(t.def.Service.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
 		p.Service.Ranks, p.Service.TP = t.def.Service.Ranks, t.def.Service.TP

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +46,7 @@ func newPlanShow() *cobra.Command {
 		if *format == "json" {
 			return printJSON(c.OutOrStdout(), b.Show())
 		}
-		return printPlan(c.OutOrStdout(), b.Show())
+		return printPlan(c.OutOrStdout(), b)
 	}
 	return c
 }
@@ -173,16 +172,13 @@ func ranksText(s plans.ServiceConfig) string {
 }
 
 // printPlan is plan show for people.
-func printPlan(w io.Writer, s plans.Summary) error {
-	state := "untuned"
-	if s.Tuned {
-		state = "tuned"
-	}
+func printPlan(w io.Writer, b *plans.Bundle) error {
+	s := b.Show()
 	exact := "bit-equal logits in any company"
 	if s.Rounding != "" {
 		exact = s.Rounding
 	}
-	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, state, exact)
+	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
 	rows := [][]string{
 		{"model", s.Model},
 		{"ranks", ranksText(s.Service)},
@@ -207,7 +203,7 @@ func printPlan(w io.Writer, s plans.Summary) error {
 	if err := printSchedules(w, s); err != nil {
 		return err
 	}
-	return printFinalists(w, s.Evidence)
+	return printRaces(w, b)
 }
 
 func printSchedules(w io.Writer, s plans.Summary) error {
@@ -236,58 +232,4 @@ func printSchedules(w io.Writer, s plans.Summary) error {
 	}
 	fmt.Fprintln(w)
 	return printTable(w, []string{"phase", "weight NxK", "compute", "rows M", "kernel", "slice", "ways", ""}, rows)
-}
-
-// printFinalists shows what was measured on whole forwards: a table a phase, an arm a row, a test a column.
-func printFinalists(w io.Writer, e *plans.EvidenceBrief) error {
-	if e == nil {
-		return nil
-	}
-	for _, phase := range []string{"prefill", "decode"} {
-		header, rows := finalistTable(e.Finalists, phase)
-		if len(rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if err := printTable(w, header, rows, numbersFrom(1, len(header))...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// finalistTable pivots the arms of one phase; each cell is the median and half the range of its samples.
-func finalistTable(arms []plans.Arm, phase string) (header []string, rows [][]string) {
-	header = []string{phase + ", tokens/s"}
-	row := map[string]int{}
-	for _, a := range arms {
-		name, ok := strings.CutPrefix(a.Name, phase+", ")
-		f := summarize(a.Samples)
-		if !ok || f == nil {
-			continue
-		}
-		col := slices.Index(header, a.Test)
-		if col < 0 {
-			col = len(header)
-			header = append(header, a.Test)
-		}
-		if _, ok := row[name]; !ok {
-			row[name] = len(rows)
-			rows = append(rows, []string{name})
-		}
-		r := &rows[row[name]]
-		for len(*r) <= col {
-			*r = append(*r, "")
-		}
-		(*r)[col] = fmt.Sprintf("%.0f ± %.0f", f.median, (f.max-f.min)/2)
-	}
-	return header, rows
-}
-
-// numbersFrom is the columns from first to before end.
-func numbersFrom(first, end int) (columns []int) {
-	for i := first; i < end; i++ {
-		columns = append(columns, i)
-	}
-	return columns
 }

@@ -82,15 +82,18 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 		notice(err.Error() + "; serving untuned")
 		return nil
 	}
-	if hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
+	if f.hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
 		return nil
+	}
+	if err := t.settle(s.profile, subject, false); err != nil {
+		return err
 	}
 	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.name, f.budget)
 	if err := measureRoofs(ctx, s.profile, calibrate.Options{}); err != nil {
 		return err
 	}
 	t.options = tuner.Options{Budget: f.budget, Seed: 1}
-	b, err := t.tune(ctx, subject, s.profile)
+	b, _, err := t.tune(ctx, subject, s.profile)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -98,15 +101,17 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 		notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
-	return printFinalists(w, b.Show().Evidence)
+	return printRaces(w, b)
 }
 
-// hasPlan says whether the data folder holds a plan for this host and model that need not be tuned again.
-func hasPlan(dir string, host *profiles.Profile, shape plans.ModelShape) bool {
+// hasPlan says whether the data folder holds a plan for this host and model that need not be tuned again: a tuned one, or
+// one for which as much time was too little.
+func (f *runFlags) hasPlan(dir string, host *profiles.Profile, shape plans.ModelShape) bool {
 	_, b, err := plans.FindNewest(dir, host.Fingerprint(), shape.Digest())
 	if err != nil {
 		return false
 	}
 	v := plans.Verify(b, host, &shape).Judgement
-	return b.Plan.Tuned && (v == plans.Optimal || v == plans.Suboptimal)
+	done := b.Plan.Tuned || b.Evidence.Budget >= f.budget.Seconds()
+	return done && (v == plans.Optimal || v == plans.Suboptimal)
 }
