@@ -75,7 +75,8 @@ func (p *Plan) checkNodes(m *topotree.Machine) error {
 	return nil
 }
 
-// checkModel compares digests, and says what differs and what the plan was made for: ErrForeignModel.
+// checkModel compares digests, and says what differs and what the plan was made for:
+// ErrForeignModel.
 func (b *Bundle) checkModel(s *ModelShape) error {
 	p := &b.Plan
 	if p.Model.Digest() == s.Digest() {

@@ -106,7 +106,8 @@ func TestCheckModel(t *testing.T) {
 	}
 }
 
-// A file of the same architecture in other types is refused by what differs, and by the file that the plan was made for.
+// A file of the same architecture in other types is refused by what differs, and by the file that
+// the plan was made for.
 func TestCheckModelOfOtherTypes(t *testing.T) {
 	b := testBundle(t)
 	b.Evidence.Model = "llama-160m-q8_0.gguf"
@@ -221,7 +222,8 @@ func TestShow(t *testing.T) {
 	if r := s.Decode[0].Rules[0]; r.M != "1-2" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {
 		t.Errorf("rule %+v", r)
 	}
-	if got := b.Plan.Headline(b.State()); got != "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache" {
+	want := "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache"
+	if got := b.Plan.Headline(b.State()); got != want {
 		t.Errorf("headline %q", got)
 	}
 	if _, err := json.Marshal(s); err != nil {

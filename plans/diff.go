@@ -38,8 +38,8 @@ func Diff(a, b *Plan) []Change {
 
 type differ struct{ changes []Change }
 
-// compare notes a difference. The fields of the plan itself and a range of M follow their group in the path as people
-// write them.
+// compare notes a difference. The fields of the plan itself and a range of M follow their group in
+// the path as people write them.
 func (d *differ) compare(group, item, x, y string) {
 	if x == y {
 		return

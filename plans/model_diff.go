@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// modelDifference is one thing that tells two shapes apart, as both have it; "" on the side that lacks it.
+// modelDifference is one thing that tells two shapes apart, as both have it; "" on the side that
+// lacks it.
 type modelDifference struct {
 	what, old, new string
 	role           string // of a weight; "" for a dimension
 }
 
-// modelDifferences lists dimensions and then weights, a role a line. It is not empty where the digests differ.
+// modelDifferences lists dimensions and then weights, a role a line. It is not empty where the
+// digests differ.
 func modelDifferences(a, b *ModelShape) []modelDifference {
 	out := dimensionDifferences(a, b)
 	if weights := weightDifferences(a, b, false); len(weights) > 0 || len(out) > 0 {
@@ -75,8 +77,8 @@ func roleText(s *ModelShape, role string, counted bool) string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// differenceText is a sentence's list of what differs, at most five things; roles that went from the same type to the same
-// other one are one thing.
+// differenceText is a sentence's list of what differs, at most five things; roles that went from
+// the same type to the same other one are one thing.
 func differenceText(a, b *ModelShape) string {
 	var out []string
 	roles := map[string][]string{} // by the types of both sides

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Arms that every race of a phase has beside the candidates. The name of an arm in the evidence is that of its phase, a
-// comma, and one of these or a candidate's, with WinnerMark before the one that entered the plan.
+// Arms that every race of a phase has beside the candidates. The name of an arm in the evidence is
+// that of its phase, a comma, and one of these or a candidate's, with WinnerMark before the one
+// that entered the plan.
 const (
 	ArmDefault  = "default"
 	ArmAgain    = "default again" // the A/A arm
@@ -15,7 +16,8 @@ const (
 	WinnerMark  = "winner: "
 )
 
-// Gain is how much faster one arm ran than another, 0.1 for 10 %, over rounds in which both were measured in turn.
+// Gain is how much faster one arm ran than another, 0.1 for 10 %, over rounds in which both were
+// measured in turn.
 type Gain struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"` // the median of all such rounds lies from Low to High with 95 % confidence; below
@@ -26,7 +28,8 @@ type Gain struct {
 // Far is the end of the interval that is further from nothing.
 func (g Gain) Far() float64 { return max(math.Abs(g.Low), math.Abs(g.High)) }
 
-// GainOver compares arms by their tests, round by round: what disturbs the machine meets both sides of a round.
+// GainOver compares arms by their tests, round by round: what disturbs the machine meets both sides
+// of a round.
 func GainOver(base, arm []Arm) Gain {
 	rounds := math.MaxInt
 	for i := range min(len(base), len(arm)) {
@@ -53,8 +56,9 @@ func GainOver(base, arm []Arm) Gain {
 	return Gain{Median: median, Low: gains[k], High: gains[rounds-1-k], Rounds: rounds}
 }
 
-// medianRank is how many of n sorted samples may be left out at either end for the rest to hold the median with 95 %
-// confidence: each sample is above it with an even chance, whatever their distribution.
+// medianRank is how many of n sorted samples may be left out at either end for the rest to hold the
+// median with 95 % confidence: each sample is above it with an even chance, whatever their
+// distribution.
 func medianRank(n int) int {
 	p := math.Pow(0.5, float64(n)) // that exactly k samples lie below the median
 	sum := p
@@ -89,7 +93,7 @@ type Outcome struct {
 	Phase string  `json:"phase"`
 	Arm   string  `json:"arm"`          // that entered the plan
 	Kept  bool    `json:"default_kept"` // that arm is the default
-	Gain  Gain    `json:"gain"`         // over the default: of that arm, or of the best candidate where the default was kept
+	Gain  Gain    `json:"gain"`         // over the default, which where it was kept is that of the best candidate
 	Noise float64 `json:"noise"`
 }
 
@@ -129,7 +133,8 @@ func (e *Evidence) Outcomes() (out []Outcome) {
 	return out
 }
 
-// Race is the arms of a phase by name, an element a test, and the names in order; marks of winners are left out.
+// Race is the arms of a phase by name, an element a test, and the names in order; marks of winners
+// are left out.
 func (e *Evidence) Race(phase string) (names []string, arms map[string][]Arm) {
 	arms = map[string][]Arm{}
 	for _, a := range e.Finalists {

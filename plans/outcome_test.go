@@ -32,7 +32,8 @@ func TestOutcomes(t *testing.T) {
 	if len(o) != 1 || o[0].Kept || o[0].Arm != "tuned on PUs 0-1" || o[0].Gain.Rounds != 8 {
 		t.Fatalf("%+v", o)
 	}
-	if g := o[0].Gain; math.Abs(g.Median-0.12) > 0.01 || g.Low < 0.1 || g.High > 0.14 || !g.Beats(o[0].Noise) || o[0].Noise > 0.02 {
+	g := o[0].Gain
+	if math.Abs(g.Median-0.12) > 0.01 || g.Low < 0.1 || g.High > 0.14 || !g.Beats(o[0].Noise) || o[0].Noise > 0.02 {
 		t.Errorf("%+v", o[0])
 	}
 	e = raceOf("decode", ArmDefault, raceNames, samples)
@@ -76,7 +77,8 @@ func TestGainOfHostileSamples(t *testing.T) {
 	}
 }
 
-// medianRank is checked by counting: how many of the 2^n ways to fall on both sides of the median the interval misses.
+// medianRank is checked by counting: how many of the 2^n ways to fall on both sides of the median
+// the interval misses.
 func TestMedianRank(t *testing.T) {
 	for n := 1; n <= 15; n++ {
 		k := medianRank(n)
@@ -107,7 +109,8 @@ func TestState(t *testing.T) {
 	if b.State() != Tuned {
 		t.Errorf("tuned without whole forwards: %s", b.State())
 	}
-	b.Evidence = raceOf("decode", ArmDefault, []string{ArmDefault, ArmAgain}, map[string][]float64{ArmDefault: {1}, ArmAgain: {1}})
+	b.Evidence = raceOf("decode", ArmDefault, []string{ArmDefault, ArmAgain},
+		map[string][]float64{ArmDefault: {1}, ArmAgain: {1}})
 	if b.State() != DefaultKept {
 		t.Errorf("nothing beat the default: %s", b.State())
 	}

@@ -68,7 +68,8 @@ type EvidenceBrief struct {
 func (b *Bundle) Show() Summary {
 	p := &b.Plan
 	s := Summary{
-		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(), Exact: p.Exact, Rounding: p.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
+		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
+		Exact: p.Exact, Rounding: p.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
 		KV: p.KV, SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: p.Service, Weights: slices.Clone(p.Weights),
 		Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
@@ -76,7 +77,8 @@ func (b *Bundle) Show() Summary {
 	if e := &b.Evidence; e.Version != 0 {
 		s.Evidence = &EvidenceBrief{
 			Build: e.Build, Created: e.Created, Strategy: e.Strategy, Effort: e.Effort, Seed: e.Seed, Budget: e.Budget, Spent: e.Spent,
-			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop, Outcomes: e.Outcomes(), Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
+			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop,
+			Outcomes: e.Outcomes(), Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
 		}
 	}
 	return s

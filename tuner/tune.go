@@ -138,7 +138,8 @@ func (t *tuning) describe() (err error) {
 	}
 	t.isa = exec.PlanISA(t.def)
 	t.phases[prefill].name, t.phases[decode].name = "prefill", "decode"
-	t.evidence = plans.Evidence{Version: t.def.Version, Model: t.o.Origin, Build: t.o.Build, Created: t.began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
+	t.evidence = plans.Evidence{Version: t.def.Version, Model: t.o.Origin,
+		Build: t.o.Build, Created: t.began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
 		Effort: t.o.Effort, Seed: t.o.Seed, Budget: t.o.Budget.Seconds()}
 	if !search.PerShape(t.o.Strategy) {
 		t.evidence.EarlyStop = search.ReuseCriterion()

@@ -15,8 +15,8 @@ func durationFlag(fs *pflag.FlagSet, p *time.Duration, name string, value time.D
 	fs.Var((*durationValue)(p), name, usage)
 }
 
-// durationValue is a time on the command line. A bare number is refused by its unit: seconds would be a guess,
-// and --spin 50 is not meant to be one.
+// durationValue is a time on the command line. A bare number is refused by its unit: seconds would
+// be a guess, and --spin 50 is not meant to be one.
 type durationValue time.Duration
 
 func (d *durationValue) Set(text string) error {

@@ -53,8 +53,9 @@ func wanted(f *pflag.Flag, err error) error {
 	return errors.New("give a whole number")
 }
 
-// foreignFlags are what people type who come from other programs that serve models (llama.cpp, vLLM, ollama), and the
-// flags that stand for them here, the first that a verb has. What has no flag here has a sentence.
+// foreignFlags are what people type who come from other programs that serve models (llama.cpp,
+// vLLM, ollama), and the flags that stand for them here, the first that a verb has. What has no
+// flag here has a sentence.
 var foreignFlags = map[string]struct {
 	flags []string
 	say   string
@@ -87,7 +88,8 @@ const (
 	alwaysFlash = "attention is always tiled with an online softmax"
 )
 
-// remedy is what to type instead of an unknown flag, as the part of a sentence; "" where nothing comes near.
+// remedy is what to type instead of an unknown flag, as the part of a sentence; "" where nothing
+// comes near.
 func remedy(c *cobra.Command, name string) string {
 	if f, ok := foreignFlags[strings.ToLower(name)]; ok {
 		if f.say != "" {
@@ -114,8 +116,9 @@ func meant(f *pflag.Flag) string {
 	return fmt.Sprintf("did you mean '--%s%s'? ", f.Name, value)
 }
 
-// nearestFlag is the flag that takes the fewest changes of letters to get to, nil where none is near: one change
-// of a short name, two from five letters on, since two letters exchanged are two changes.
+// nearestFlag is the flag that takes the fewest changes of letters to get to, nil where none is
+// near: one change of a short name, two from five letters on, since two letters exchanged are two
+// changes.
 func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
 	best := len(name)/5 + 2
 	fs.VisitAll(func(f *pflag.Flag) {

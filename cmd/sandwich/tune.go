@@ -44,9 +44,9 @@ func newTune() *cobra.Command {
 		Short: "Search for the best plan for a model on this machine",
 		Long: `Search for the best plan for a model on this machine: which PUs work in each phase, and which kernel, slice and layout run
 which shape. Everything is timed on the code that serves. The plan is written to -o, else to the data folder, where
-serve, generate and bench find it. The untuned default is measured in turn with every candidate and stays in a phase where
-none is faster by more than two equal arms differ. A plan at -o for the same host and model that was measured better than
-the new one stays, and the new one is written beside it as PLAN.1; --force replaces it.
+serve, generate and bench find it. The untuned default is measured in turn with every candidate and stays in a phase
+where none is faster by more than two equal arms differ. A plan at -o for the same host and model that was measured
+better than the new one stays, and the new one is written beside it as PLAN.1; --force replaces it.
 
 The model is a GGUF file, a config.json of Hugging Face, or the name of a preset: shapes are enough to tune for.
 Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume.`,
@@ -70,7 +70,8 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs.Uint64Var(&f.options.Seed, "seed", 1, "seed of the search")
 	fs.BoolVar(&f.resume, "resume", false, "go on with the journal of an interrupted run with the same flags")
 	fs.BoolVar(&f.explain, "explain", false, "print the whole plan, and what was rejected and why")
-	fs.BoolVar(&f.force, "force", false, "replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
+	fs.BoolVar(&f.force, "force", false,
+		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.format = *format
@@ -156,7 +157,8 @@ func (f *tuneFlags) host(ctx context.Context, live *profiles.Profile) (*profiles
 	return p, usageError(err)
 }
 
-// tune searches, writes the plan and removes the journal. A plan comes with an error where an older one stays at -o.
+// tune searches, writes the plan and removes the journal. A plan comes with an error where an older
+// one stays at -o.
 func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.Profile) (*plans.Bundle, string, error) {
 	o := f.options
 	o.Profile, o.File, o.Config, o.Type = host, subject.file, subject.config, subject.typ
@@ -169,7 +171,8 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	done()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, "", fmt.Errorf("interrupted; finished trials are kept in %s: the same command with --resume goes on", o.Journal)
+		return nil, "", fmt.Errorf("interrupted; finished trials are kept in %s: "+
+			"the same command with --resume goes on", o.Journal)
 	case errors.Is(err, tuner.ErrJournal):
 		return nil, "", usageError(err)
 	case err != nil:

@@ -53,8 +53,8 @@ func printRaces(w io.Writer, b *plans.Bundle) error {
 	return err
 }
 
-// raceTable has an arm a row, the one that entered the plan first and marked, the others by their gain over the default; a
-// cell is the median and half the range of its samples.
+// raceTable has an arm a row, the one that entered the plan first and marked, the others by their
+// gain over the default; a cell is the median and half the range of its samples.
 func raceTable(e *plans.Evidence, phase string) (header []string, rows [][]string) {
 	names, arms := e.Race(phase)
 	winner := ""
@@ -142,7 +142,8 @@ func outcomeText(o plans.Outcome, state plans.State) string {
 		interval = fmt.Sprintf("%s to %s, n=%d", strings.TrimSuffix(percent(g.Low), " %"), percent(g.High), g.Rounds)
 	}
 	if !o.Kept {
-		return fmt.Sprintf("%s %.0f %% faster than the default (%s), noise %.0f %%", o.Phase, 100*g.Median, interval, 100*o.Noise)
+		return fmt.Sprintf("%s %.0f %% faster than the default (%s), noise %.0f %%",
+			o.Phase, 100*g.Median, interval, 100*o.Noise)
 	}
 	text := "no candidate finished"
 	if g.Rounds > 0 {

@@ -13,8 +13,9 @@ import (
 	"sandwich/profiles"
 )
 
-// settle decides, before minutes are spent, where the plan goes: never silently over one for another host or model, or over
-// what cannot be read. In the data folder the next free name does, since plans are found there by what they are for.
+// settle decides, before minutes are spent, where the plan goes: never silently over one for
+// another host or model, or over what cannot be read. In the data folder the next free name does,
+// since plans are found there by what they are for.
 func (f *tuneFlags) settle(host *profiles.Profile, subject *subject, named bool) error {
 	base := strings.TrimSuffix(f.out, plans.Suffix)
 	for n := 1; ; n++ {
@@ -45,8 +46,9 @@ func inTheWay(path string, host *profiles.Profile, model string) string {
 	return ""
 }
 
-// save writes the plan to -o and returns where it lies. A plan there that was measured better stays, and the new one goes
-// beside it, under a name that is not looked for; the error then says so.
+// save writes the plan to -o and returns where it lies. A plan there that was measured better
+// stays, and the new one goes beside it, under a name that is not looked for; the error then says
+// so.
 func (f *tuneFlags) save(b *plans.Bundle, host *profiles.Profile) (string, error) {
 	var kept error
 	path := f.out
@@ -62,9 +64,10 @@ func (f *tuneFlags) save(b *plans.Bundle, host *profiles.Profile) (string, error
 	return path, kept
 }
 
-// better says why an old plan is worth more than a new one; nil where it is not. Gains over the default are compared, which
-// ran in turn with the plans: speeds of two days differ by what the machine does beside. Another build may have another
-// default, and a plan that asks for tuning again has lost its claim.
+// better says why an old plan is worth more than a new one; nil where it is not. Gains over the
+// default are compared, which ran in turn with the plans: speeds of two days differ by what the
+// machine does beside. Another build may have another default, and a plan that asks for tuning
+// again has lost its claim.
 func better(old, fresh *plans.Bundle, host *profiles.Profile) error {
 	if !old.Plan.Tuned || old.Evidence.Build != fresh.Evidence.Build ||
 		plans.Verify(old, host, &fresh.Plan.Model).Judgement == plans.Retune {
@@ -102,8 +105,8 @@ func gainsText(outcomes []plans.Outcome) string {
 	return strings.Join(out, " and ")
 }
 
-// beside is the first free name PATH.1, PATH.2 and so on. It does not end as plans do, so that no verb finds the plan there by
-// itself.
+// beside is the first free name PATH.1, PATH.2 and so on. It does not end as plans do, so that no
+// verb finds the plan there by itself.
 func beside(path string) string {
 	path = filepath.Clean(path)
 	for n := 1; ; n++ {
