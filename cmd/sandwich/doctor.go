@@ -46,9 +46,9 @@ func printFindings(w io.Writer, findings []finding) error {
 		if f.Level == levelCosts {
 			costs++
 		}
-		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, f.Found)
+		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, hanging(f.Found, 24))
 		if f.Remedy != "" {
-			fmt.Fprintf(w, "%-5s  %-15s  -> %s\n", "", "", f.Remedy)
+			fmt.Fprintf(w, "%-5s  %-15s  -> %s\n", "", "", hanging(f.Remedy, 27))
 		}
 	}
 	switch costs {

@@ -197,39 +197,50 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 			rows = append(rows, []string{"early stop", e.EarlyStop})
 		}
 	}
-	for _, r := range rows {
-		fmt.Fprintf(w, "  %-12s %s\n", r[0], r[1])
-	}
+	printFields(w, rows)
 	if err := printSchedules(w, s); err != nil {
 		return err
 	}
 	return printRaces(w, b)
 }
 
+// printSchedules shows the kernel tables: a weight with what its kernels share, then a rule a row.
 func printSchedules(w io.Writer, s plans.Summary) error {
 	var rows [][]string
-	for _, phase := range []struct {
-		name   string
-		tables []plans.SummaryTable
-	}{{"prefill", s.Prefill}, {"decode", s.Decode}} {
-		for _, t := range phase.tables {
-			for i, r := range t.Rules {
-				row := []string{phase.name, t.Weight, t.Compute, r.M, r.Kernel, r.Slice, r.Ways, ""}
-				if i > 0 {
-					row[0], row[1], row[2] = "", "", ""
+	add := func(phase string, tables []plans.SummaryTable) {
+		for _, t := range tables {
+			family := kernelFamily(t.Rules)
+			rows = append(rows, []string{phase + " " + t.Weight, strings.TrimSuffix(family, "/"), "", "", ""})
+			for _, r := range t.Rules {
+				var packing []string
+				if r.Pack {
+					packing = append(packing, "packed")
 				}
-				switch {
-				case r.Pack && r.Widen:
-					row[7] = "packed, widened"
-				case r.Pack:
-					row[7] = "packed"
-				case r.Widen:
-					row[7] = "widened"
+				if r.Widen {
+					packing = append(packing, "widened")
 				}
-				rows = append(rows, row)
+				kernel := strings.TrimPrefix(r.Kernel, family)
+				rows = append(rows, []string{"  M " + r.M, kernel, r.Slice, r.Ways, strings.Join(packing, ", ")})
 			}
 		}
 	}
+	add("prefill", s.Prefill)
+	add("decode", s.Decode)
 	fmt.Fprintln(w)
-	return printTable(w, []string{"phase", "weight NxK", "compute", "rows M", "kernel", "slice", "ways", ""}, rows)
+	return printTable(w, []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}, rows)
+}
+
+// kernelFamily is the instruction set, arithmetic and weight type that the kernels of a table
+// share, with a slash behind; "" where they are of several kinds.
+func kernelFamily(rules []plans.SummaryRule) string {
+	family := ""
+	for i, r := range rules {
+		parts := strings.SplitAfterN(r.Kernel, "/", 4)
+		own := strings.Join(parts[:min(3, len(parts)-1)], "")
+		if i > 0 && own != family {
+			return ""
+		}
+		family = own
+	}
+	return family
 }

@@ -49,8 +49,8 @@ func printRaces(w io.Writer, b *plans.Bundle) error {
 	if b.Evidence.Strategy == "" { // made by no search
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", verdictText(b))
-	return err
+	fmt.Fprintln(w)
+	return printSentence(w, verdictText(b))
 }
 
 // raceTable has an arm a row, the one that entered the plan first and marked, the others by their
