@@ -94,7 +94,8 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 	t.noise = append(t.noise, noise)
 	best, most := base, 0.0
 	for _, f := range tuned {
-		if g := plans.GainOver(rounds[base], rounds[f.arm]); g.Beats(noise) && g.Median > most {
+		g, again := plans.GainOver(rounds[base], rounds[f.arm]), plans.GainOver(rounds[same], rounds[f.arm])
+		if g.Beats(noise) && again.Low > 0 && g.Median > most { // both equal arms are the default
 			best, most = f.arm, g.Median
 			ph.winner, ph.set = f.phase, f.set
 		}

@@ -218,6 +218,7 @@ func breakLine(line string, limit int) (head, rest string) {
 		}
 		hard = next
 		switch {
+		case r == ' ' && strings.HasPrefix(line[next:], "%"): // which its number keeps
 		case strings.ContainsRune(" ,/:", r) && strings.TrimSpace(line[:next]) != "":
 			good = next
 		case r == '-':

@@ -126,6 +126,7 @@ func TestFold(t *testing.T) {
 		{"avx512/int8/q8_0", 12, "avx512/int8/\nq8_0"},
 		{"tales-6m-q8_0", 8, "tales-\n6m-q8_0"},
 		{"abcdefgh", 3, "abc\ndef\ngh"},
+		{"up to 10 % more", 8, "up to\n10 %\nmore"},
 		{"世界世界", 4, "世界\n世界"},
 		{"世", 1, "世"},
 		{"  M 1-4", 20, "  M 1-4"},
