@@ -11,9 +11,9 @@ import (
 	"sandwich/profiles"
 )
 
-// measured is a plan for this host that was raced: its speeds in both phases over those of the
+// racedPlan is a plan for this host that was raced: its speeds in both phases over those of the
 // default, by round.
-func measured(t *testing.T, prefill, decode []float64, winner string) (*plans.Bundle, *profiles.Profile) {
+func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.Bundle, *profiles.Profile) {
 	t.Helper()
 	host, err := profiles.Live()
 	if err != nil {
@@ -55,7 +55,7 @@ const (
 
 // The winner stands first and is marked, whatever its speed, and one sample has no interval.
 func TestRaceTable(t *testing.T) {
-	b, _ := measured(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
+	b, _ := racedPlan(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
 	_, rows := raceTable(&b.Evidence, "prefill")
 	want := []string{"  tuned on PUs 0-1", rows[1][1], "3", "+2 %"}
 	if len(rows) != 3 || rows[0][0] != "* default" || !slices.Equal(rows[1], want) {
@@ -73,12 +73,12 @@ func TestRaceTable(t *testing.T) {
 func TestVerdictText(t *testing.T) {
 	gain := []float64{0.12, 0.11, 0.13, 0.12, 0.12, 0.12, 0.12, 0.12}
 	small := []float64{0.01, -0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01}
-	b, _ := measured(t, gain, gain, byTuned)
+	b, _ := racedPlan(t, gain, gain, byTuned)
 	want := "prefill 12 % faster than the default (+11 to +13 %, n=8), noise 0 %; decode 12 %"
 	if got := verdictText(b); !strings.HasPrefix(got, want) {
 		t.Errorf("tuned: %q", got)
 	}
-	b, _ = measured(t, small, small, byDefault)
+	b, _ = racedPlan(t, small, small, byDefault)
 	want = "no measurable gain over the default, which stays: prefill at best +1 % (-1 to +1 %, n=8), noise 0 %; decode"
 	if got := verdictText(b); !strings.HasPrefix(got, want) {
 		t.Errorf("kept: %q", got)
@@ -97,8 +97,8 @@ func TestVerdictText(t *testing.T) {
 // lost.
 func TestSaveKeepsTheBetterPlan(t *testing.T) {
 	gain, nothing := []float64{0.12, 0.12, 0.12}, []float64{0, 0, 0}
-	good, host := measured(t, gain, gain, byTuned)
-	poor, _ := measured(t, nothing, nothing, byDefault)
+	good, host := racedPlan(t, gain, gain, byTuned)
+	poor, _ := racedPlan(t, nothing, nothing, byDefault)
 	f := tuneFlags{out: filepath.Join(t.TempDir(), "x.plan")}
 	save := func(b *plans.Bundle, want string, words ...string) {
 		t.Helper()
@@ -133,7 +133,7 @@ func TestSaveKeepsTheBetterPlan(t *testing.T) {
 
 // In the data folder a plan of another host leaves its name to it and takes the next one.
 func TestSettleInTheDataFolder(t *testing.T) {
-	b, host := measured(t, []float64{0}, []float64{0}, byDefault)
+	b, host := racedPlan(t, []float64{0}, []float64{0}, byDefault)
 	subject := &subject{shape: b.Plan.Model}
 	dir := t.TempDir()
 	f := tuneFlags{out: filepath.Join(dir, "x.plan")}
@@ -157,13 +157,13 @@ func TestSettleInTheDataFolder(t *testing.T) {
 // A default that was measured and kept is a state of its own in serve's notice, and verify accepts
 // it as tuning's answer.
 func TestNoticeOfAKeptDefault(t *testing.T) {
-	b, host := measured(t, []float64{0, 0, 0}, []float64{0, 0, 0}, byDefault)
+	b, host := racedPlan(t, []float64{0, 0, 0}, []float64{0, 0, 0}, byDefault)
 	c := bundleChoice("x.plan", b, host, &b.Plan.Model)
 	strict := c.plan.Tuned && c.verdict.Judgement == plans.Optimal
 	if !strings.Contains(c.String(), "(default kept, measured): prefill on") || !strict {
 		t.Errorf("%s: %s", c, c.verdict.Judgement)
 	}
-	b, _ = measured(t, []float64{0.2, 0.2, 0.2}, []float64{0.2, 0.2, 0.2}, byTuned)
+	b, _ = racedPlan(t, []float64{0.2, 0.2, 0.2}, []float64{0.2, 0.2, 0.2}, byTuned)
 	if c = bundleChoice("x.plan", b, host, &b.Plan.Model); !strings.Contains(c.String(), "(tuned): prefill on") {
 		t.Errorf("%s", c)
 	}
