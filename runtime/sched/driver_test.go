@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -28,6 +29,7 @@ type driver struct {
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
+	record   io.Writer // hears of every action
 
 	recomputed int // positions of live requests
 }
@@ -51,6 +53,7 @@ func newDriver(cfg Config, rng *rand.Rand) *driver {
 		s: s, cfg: s.cfg, rng: rng, live: map[ID]*client{}, sinceEnd: map[ID]string{},
 		content: make([][]int32, cfg.Blocks),
 		cost:    func(*Action) time.Duration { return time.Millisecond },
+		record:  io.Discard,
 	}
 }
 
@@ -119,6 +122,7 @@ func (d *driver) step() error {
 	acts := d.s.Step(d.now, d.events)
 	d.events = d.events[:0]
 	for i := range acts {
+		io.WriteString(d.record, describe(d.s, &acts[i]))
 		if err := d.act(&acts[i], i == len(acts)-1); err != nil {
 			return err
 		}

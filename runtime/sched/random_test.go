@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,8 +12,9 @@ import (
 
 // randomHistory drives one scheduler through a random history of arrivals,
 // hang-ups, halted prefills and Steps in mid-flight, and then lets it drain: under
-// a cache so small that sequences fight for blocks, or under one with blocks for all.
-func randomHistory(seed uint64, room bool) (Stats, error) {
+// a cache so small that sequences fight for blocks, or under one with blocks for all. record hears of
+// every action.
+func randomHistory(seed uint64, room bool, record io.Writer) (Stats, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	cfg := Config{
 		Blocks:     3 + rng.IntN(6),
@@ -30,6 +32,7 @@ func randomHistory(seed uint64, room bool) (Stats, error) {
 		cfg.Blocks = cfg.residents()*kvcache.BlocksFor(longest) + cfg.MaxRunning
 	}
 	d := newDriver(cfg, rng)
+	d.record = record
 	next := ID(1)
 	for range 6 + rng.IntN(30) {
 		if rng.IntN(3) == 0 && next < 24 {
@@ -79,7 +82,7 @@ func randomHistory(seed uint64, room bool) (Stats, error) {
 func TestRandomHistories(t *testing.T) {
 	var all Stats
 	for seed := range manyHistories() {
-		st, err := randomHistory(seed, false)
+		st, err := randomHistory(seed, false, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +99,7 @@ func TestRandomHistories(t *testing.T) {
 func TestNothingIsComputedTwice(t *testing.T) {
 	evictions := int64(0)
 	for seed := range manyHistories() / 4 {
-		st, err := randomHistory(seed, true)
+		st, err := randomHistory(seed, true, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
