@@ -29,25 +29,25 @@ func (s *Scheduler) work() (w work) {
 	return w
 }
 
-// dispatch starts the next forward. Prefill and decode take turns, so that
-// neither a long prompt nor a full decode batch starves the other; reactive
+// dispatch starts the next forward. Prefill chunks and decode batches alternate, so
+// that neither a long prompt nor a full decode batch starves the other; reactive
 // prefill waits only for reactive decoding; proactive prefill fills the slack.
 func (s *Scheduler) dispatch() {
 	w := s.work()
 	decoding := w.decode[Reactive]+w.decode[Proactive] > 0
 	switch {
 	case w.prefill[Reactive] != nil:
-		if w.decode[Reactive] > 0 && s.sinceTurn < s.cfg.DecodesPerChunk {
+		if w.decode[Reactive] > 0 && s.sinceChunk < s.cfg.DecodesBetweenChunks {
 			s.startDecode()
 		} else {
 			s.startPrefill(w.prefill[Reactive])
 		}
 	case w.prefill[Proactive] != nil:
-		turns := s.cfg.DecodesPerChunk
+		between := s.cfg.DecodesBetweenChunks
 		if w.decode[Reactive] > 0 {
-			turns = s.cfg.DecodesPerProactiveChunk
+			between = s.cfg.DecodesBetweenProactiveChunks
 		}
-		if decoding && s.sinceTurn < turns {
+		if decoding && s.sinceChunk < between {
 			s.startDecode()
 		} else {
 			s.startPrefill(w.prefill[Proactive])
@@ -59,19 +59,28 @@ func (s *Scheduler) dispatch() {
 
 func (s *Scheduler) startPrefill(r *request) {
 	f := &s.flight
-	kind := Prefill
+	kind, set := Prefill, s.free(r.urgency())
 	if r == s.suspended {
 		// The halted chunk goes on as it was cut; tokens do not arrive meanwhile.
-		kind, s.suspended = Resume, nil
+		kind, set, s.suspended = Resume, r.set, nil
 	}
 	n := min(r.pending(), s.cfg.Chunk)
 	*f = flight{active: true, prefill: true, rows: n, reqs: append(f.reqs[:0], r), interruptible: r.urgency() == Proactive}
-	r.inFlight = true
-	s.sinceTurn = 0
+	r.inFlight, r.set = true, set
+	s.sinceChunk = 0
 	s.actions = append(s.actions, Action{
-		Kind: kind, ID: r.id, Pos: r.seq.Len(), N: n,
-		Last: n == r.pending(), Interruptible: f.interruptible,
+		Kind: kind, Lane: f.lane, Set: set, ID: r.id, Pos: r.seq.Len(), N: n, Last: n == r.pending(),
 	})
+}
+
+// free is the set of activations for a forward of an urgency: each has its own,
+// but for the one in which a halted prefill waits.
+func (s *Scheduler) free(u Class) uint8 {
+	set := uint8(u)
+	if s.suspended != nil && s.suspended.set == set {
+		return 1 - set
+	}
+	return set
 }
 
 // startDecode runs the decode batch. Every row gets its block first, the most
@@ -100,8 +109,8 @@ func (s *Scheduler) startDecode() {
 		s.dispatch()
 		return
 	}
-	s.sinceTurn++
-	s.actions = append(s.actions, Action{Kind: Decode, IDs: s.ids})
+	s.sinceChunk++
+	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].urgency()), IDs: s.ids})
 }
 
 // choose fills s.batch, in order of precedence. A batch of one class takes

@@ -24,6 +24,8 @@ type driver struct {
 	batch    kvcache.Batch
 	events   []Event
 	flight   *Action
+	open     bool // it is a prefill that gives way to reactive arrivals
+	halting  bool // it was told to stop
 	ends     time.Duration
 	stopped  ID // request whose prefill halted at an op
 	halted   Action
@@ -112,21 +114,25 @@ func (d *driver) halt() {
 	a := d.flight
 	d.flight = nil
 	d.events = append(d.events, Event{Kind: Stopped})
-	if a.Interruptible && d.live[a.ID] != nil {
+	if d.open && d.live[a.ID] != nil {
 		d.stopped, d.halted = a.ID, *a
 	}
 }
 
 // step calls Step with what has gathered and checks what comes back.
 func (d *driver) step() error {
-	acts := d.s.Step(d.now, d.events)
-	d.events = d.events[:0]
+	acts, before := d.s.Step(d.now, d.events), d.flight
+	told := d.halting
 	for i := range acts {
 		io.WriteString(d.record, describe(d.s, &acts[i]))
 		if err := d.act(&acts[i], i == len(acts)-1); err != nil {
 			return err
 		}
 	}
+	if before != nil && !told && d.halting != d.dueHalt() {
+		return fmt.Errorf("told to halt %+v: %v, due: %v", *before, d.halting, d.dueHalt())
+	}
+	d.events = d.events[:0]
 	if d.flight == nil && len(d.live) > 0 {
 		return fmt.Errorf("%d requests live and nothing runs", len(d.live))
 	}
@@ -139,8 +145,28 @@ func (d *driver) step() error {
 	return d.s.Check()
 }
 
+// dueHalt says whether the forward in flight has to halt for what has gathered: a
+// prefill that nobody wants any more, or that is open to somebody who arrived and
+// was not refused.
+func (d *driver) dueHalt() bool {
+	if d.flight.Kind == Decode {
+		return false
+	}
+	due := d.live[d.flight.ID] == nil
+	for _, e := range d.events {
+		due = due || d.open && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
+	}
+	return due
+}
+
 func (d *driver) act(a *Action, last bool) error {
 	switch a.Kind {
+	case Halt:
+		if d.flight == nil || d.halting || a.ID != d.flight.ID || a.Lane != d.flight.Lane {
+			return fmt.Errorf("%+v while %+v is in flight", *a, d.flight)
+		}
+		d.halting = true
+		return nil
 	case Reject:
 		if d.live[a.ID] == nil {
 			return fmt.Errorf("rejected %d, which is %q", a.ID, d.sinceEnd[a.ID])
@@ -165,7 +191,7 @@ func (d *driver) act(a *Action, last bool) error {
 	}
 	f := *a
 	f.IDs = slices.Clone(a.IDs)
-	d.flight = &f
+	d.flight, d.open, d.halting = &f, d.s.flight.interruptible, false
 	d.ends = d.now + d.cost(a)
 	d.forwards++
 	for _, c := range d.live {
@@ -173,6 +199,9 @@ func (d *driver) act(a *Action, last bool) error {
 	}
 	if err := d.checkClasses(a); err != nil {
 		return err
+	}
+	if d.stopped != 0 && a.Set == d.halted.Set {
+		return fmt.Errorf("%+v runs on the activations of the halted %d", *a, d.stopped)
 	}
 	return d.checkBatch(a)
 }
@@ -204,12 +233,12 @@ func (d *driver) checkClasses(a *Action) error {
 			return fmt.Errorf("%+v while %d is halted", *a, d.stopped)
 		}
 		if a.Kind == Resume {
-			if a.Pos != d.halted.Pos || a.N != d.halted.N || a.Last != d.halted.Last {
+			if a.Pos != d.halted.Pos || a.N != d.halted.N || a.Last != d.halted.Last || a.Set != d.halted.Set {
 				return fmt.Errorf("resumed %+v as %+v", d.halted, *a)
 			}
 			d.stopped = 0
 		}
-		if a.Interruptible && d.stopped != 0 {
+		if d.open && d.stopped != 0 {
 			return fmt.Errorf("two proactive prefills are open: %d and %d", d.stopped, a.ID)
 		}
 	}

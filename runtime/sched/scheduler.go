@@ -26,6 +26,7 @@ type request struct {
 	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
 	slot     int
+	set      uint8 // of activations of its last forward
 	seq      *kvcache.Sequence
 }
 
@@ -54,6 +55,8 @@ type flight struct {
 	active        bool
 	prefill       bool
 	interruptible bool
+	halting       bool // it was told to stop
+	lane          Lane
 	rows          int // of a prefill
 	reqs          []*request
 }
@@ -70,9 +73,9 @@ type Scheduler struct {
 	arrived []*request    // in this Step
 	fresh   [2]int        // waiting requests by class that never ran
 
-	flight    flight
-	suspended *request // its prefill halted at an op and can be resumed
-	sinceTurn int      // decode batches since the last prefill chunk
+	flight     flight
+	suspended  *request // its prefill halted at an op and can be resumed
+	sinceChunk int      // decode batches since the last prefill chunk
 
 	blocked  *request // head of the queue that did not fit ...
 	blockedN uint64   // ... when this many releases had happened
@@ -90,10 +93,10 @@ type Scheduler struct {
 func New(cfg Config) *Scheduler {
 	cfg = cfg.withDefaults()
 	return &Scheduler{
-		cfg:       cfg,
-		cache:     kvcache.New(cfg.Blocks),
-		byID:      make(map[ID]*request),
-		sinceTurn: max(cfg.DecodesPerChunk, cfg.DecodesPerProactiveChunk),
+		cfg:        cfg,
+		cache:      kvcache.New(cfg.Blocks),
+		byID:       make(map[ID]*request),
+		sinceChunk: max(cfg.DecodesBetweenChunks, cfg.DecodesBetweenProactiveChunks),
 	}
 }
 
@@ -110,10 +113,28 @@ func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
 	s.promote(now)
 	s.admit(now)
 	s.rejectOverflow()
-	if !s.flight.active {
+	if s.flight.active {
+		s.halt()
+	} else {
 		s.dispatch()
 	}
 	return s.actions
+}
+
+// halt stops the prefill in flight at its next op where nobody wants it any more,
+// and where somebody arrived who does not have to wait for its end.
+func (s *Scheduler) halt() {
+	f := &s.flight
+	if !f.prefill || f.halting {
+		return
+	}
+	f.halting = f.reqs[0].dead
+	for _, r := range s.arrived {
+		f.halting = f.halting || s.byID[r.id] == r && f.interruptible && r.urgency() == Reactive
+	}
+	if f.halting {
+		s.actions = append(s.actions, Action{Kind: Halt, Lane: f.lane, ID: f.reqs[0].id})
+	}
 }
 
 func (s *Scheduler) apply(now time.Duration, e *Event) {
@@ -121,9 +142,9 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 	case Arrive:
 		s.arrive(now, e)
 	case Done:
-		s.land(true)
+		s.land(e.Lane, true)
 	case Stopped:
-		s.land(false)
+		s.land(e.Lane, false)
 	case Sampled:
 		if r := s.byID[e.ID]; r != nil {
 			s.sampled(now, r, e.Token)
@@ -184,8 +205,8 @@ func (s *Scheduler) newRequest() *request {
 
 // land ends the forward in flight. A forward that ended has filled its
 // positions; one that halted has filled none and may be resumed.
-func (s *Scheduler) land(done bool) {
-	if !s.flight.active {
+func (s *Scheduler) land(lane Lane, done bool) {
+	if !s.flight.active || s.flight.lane != lane {
 		return
 	}
 	f := &s.flight

@@ -86,8 +86,8 @@ func prompt(id ID, n int) []int32 {
 
 func testDriver(cfg Config) *driver { return newDriver(cfg, rand.New(rand.NewPCG(1, 1))) }
 
-// A long prompt and a running decode take turns: neither starves.
-func TestPrefillAndDecodeTakeTurns(t *testing.T) {
+// A long prompt and a running decode alternate: neither starves.
+func TestPrefillAndDecodeAlternate(t *testing.T) {
 	d := testDriver(roomy())
 	d.arrive(1, Reactive, prompt(1, 10), 50)
 	d.run(t, 1)
@@ -159,13 +159,13 @@ func TestHaltAndResume(t *testing.T) {
 	d := testDriver(roomy())
 	d.arrive(1, Proactive, prompt(1, 100), 3)
 	first := d.run(t, 1)[0]
-	if !first.Interruptible {
-		t.Fatalf("%+v cannot be interrupted", first)
-	}
 	d.arrive(2, Reactive, prompt(2, 10), 1)
+	if err := d.step(); err != nil || !d.halting {
+		t.Fatalf("the reactive arrival does not halt %+v: %v", first, err)
+	}
 	d.halt()
 	acts := d.run(t, 2)
-	if acts[0].ID != 2 || acts[0].Interruptible || acts[1].Kind != Resume || acts[1].ID != 1 || acts[1].N != first.N {
+	if acts[0].ID != 2 || acts[0].Set == first.Set || acts[1].Kind != Resume || acts[1].ID != 1 || acts[1].N != first.N || acts[1].Set != first.Set {
 		t.Fatalf("after the halt ran %+v", acts)
 	}
 	if err := d.drain(100); err != nil {
