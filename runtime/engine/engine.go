@@ -98,13 +98,18 @@ func newEngine(o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
+	scheduler, err := sched.New(sched.Config{Blocks: o.Blocks, MaxRunning: o.Parallel, Queue: o.Queue,
+		Chunk: o.Plan.Chunk, MixedCap: o.MixedCap, Aging: o.Aging})
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
 	e := &Engine{
 		runner: r, tok: o.Tokenizer, context: o.Context, note: o.Note, displaced: o.Displaced,
 		see:   func() (standing, error) { return standingOf(r.pool) },
 		draft: newDraft(r.vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
-		sched: sched.New(sched.Config{Blocks: o.Blocks, MaxRunning: o.Parallel, Queue: o.Queue,
-			Chunk: o.Plan.Chunk, MixedCap: o.MixedCap, Aging: o.Aging}),
+		sched: scheduler,
 	}
 	e.cores.Engine = e
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, &e.cores)

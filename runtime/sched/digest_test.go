@@ -37,7 +37,7 @@ func TestDecisionsAreUnchanged(t *testing.T) {
 	for _, room := range []bool{false, true} {
 		for seed := range uint64(200) {
 			sum := fnv.New64a()
-			if _, err := randomHistory(seed, room, sum); err != nil {
+			if _, err := randomHistory(history{seed: seed, room: room, record: sum}); err != nil {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(&got, "%d %v %016x\n", seed, room, sum.Sum64())

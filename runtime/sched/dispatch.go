@@ -1,10 +1,5 @@
 package sched
 
-import (
-	"cmp"
-	"slices"
-)
-
 // work is what could run now, by urgency.
 type work struct {
 	prefill [2]*request // the next prefill
@@ -21,38 +16,28 @@ func (s *Scheduler) work() (w work) {
 			w.prefill[u] = r
 		}
 	}
-	// Each urgency has one set of activations: a halted proactive prefill must
-	// end before the next one starts.
-	if s.suspended != nil && s.suspended.urgency() == Proactive {
-		w.prefill[Proactive] = s.suspended
+	// One prefill can be kept halted: it must end before the next one that may halt
+	// starts, aged or not.
+	if r := s.suspended; r != nil {
+		w.prefill[Proactive] = nil
+		if r.urgency() == Proactive {
+			w.prefill[Proactive] = r
+		}
 	}
 	return w
 }
 
-// dispatch starts the next forward. Prefill chunks and decode batches alternate, so
-// that neither a long prompt nor a full decode batch starves the other; reactive
-// prefill waits only for reactive decoding; proactive prefill fills the slack.
+func (w work) none() bool { return w == work{} }
+
+// dispatch starts the next forward, if there is anything to compute.
 func (s *Scheduler) dispatch() {
 	w := s.work()
-	decoding := w.decode[Reactive]+w.decode[Proactive] > 0
-	switch {
-	case w.prefill[Reactive] != nil:
-		if w.decode[Reactive] > 0 && s.sinceChunk < s.cfg.DecodesBetweenChunks {
-			s.startDecode()
-		} else {
-			s.startPrefill(w.prefill[Reactive])
-		}
-	case w.prefill[Proactive] != nil:
-		between := s.cfg.DecodesBetweenChunks
-		if w.decode[Reactive] > 0 {
-			between = s.cfg.DecodesBetweenProactiveChunks
-		}
-		if decoding && s.sinceChunk < between {
-			s.startDecode()
-		} else {
-			s.startPrefill(w.prefill[Proactive])
-		}
-	case decoding:
+	if w.none() {
+		return
+	}
+	if r := s.policy.next(s, w); r != nil {
+		s.startPrefill(r)
+	} else {
 		s.startDecode()
 	}
 }
@@ -89,7 +74,7 @@ func (s *Scheduler) startDecode() {
 	s.choose()
 	for _, r := range s.batch {
 		for r.seq != nil && !s.cache.Reserve(r.seq, r.seq.Len()+1) {
-			s.preempt(s.victim())
+			s.preempt(s.policy.victim(s))
 		}
 	}
 	f := &s.flight
@@ -113,31 +98,17 @@ func (s *Scheduler) startDecode() {
 	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].urgency()), IDs: s.ids})
 }
 
-// choose fills s.batch, in order of precedence. A batch of one class takes
-// everybody it has rows for. Where reactive and proactive sequences meet, the
-// batch is cut to MixedCap by evicting proactive ones, the longest first, then the
-// newest; aged ones stay (Agent.xpu section 4.5, adaptive decode batching). Who is
-// left out pauses: it keeps its blocks and joins a later batch.
+// choose fills s.batch, in order of precedence. Who is left out pauses: it keeps its
+// blocks and joins a later batch.
 func (s *Scheduler) choose() {
 	s.batch = s.batch[:0]
-	mixed := false
 	for _, r := range s.running {
 		if r.pending() == 1 {
 			s.batch = append(s.batch, r)
-			mixed = mixed || r.class == Reactive
 		}
 	}
-	slices.SortFunc(s.batch, func(a, b *request) int {
-		if c := cmp.Compare(a.urgency(), b.urgency()); c != 0 || a.urgency() == Reactive || !mixed {
-			return cmp.Or(c, cmp.Compare(a.order, b.order))
-		}
-		return cmp.Or(cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
-	})
-	n := len(s.batch)
-	for mixed && n > s.cfg.MixedCap && s.batch[n-1].urgency() == Proactive {
-		n--
-	}
-	n = min(n, s.cfg.MaxRunning)
-	s.stats.Evictions += int64(len(s.batch) - n)
-	s.batch = s.batch[:n]
+	ready := len(s.batch)
+	s.batch = s.policy.batch(s, s.batch)
+	s.batch = s.batch[:min(len(s.batch), s.cfg.MaxRunning)]
+	s.stats.Evictions += int64(ready - len(s.batch))
 }

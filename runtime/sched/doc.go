@@ -16,6 +16,9 @@
 // real, the trace simulator's virtual. There is no goroutine, no clock and no I/O
 // here, and Step allocates only where a request arrives.
 //
+// What a service may decide otherwise (the next forward, the rows of a batch, the
+// victim, the leave to halt) is a policy, one file each, named by Config.Policy.
+//
 // What holds at every time (tests check it on random histories):
 //
 //   - no request is lost: each one that arrived ends by Finish, Cancel or Reject;

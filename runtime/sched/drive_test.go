@@ -26,7 +26,7 @@ type rig struct {
 }
 
 func newRig(cfg Config) *rig {
-	r := &rig{s: New(cfg), posts: map[int][]Event{}, made: map[ID]int{}, want: map[ID]int{}}
+	r := &rig{s: mustNew(cfg), posts: map[int][]Event{}, made: map[ID]int{}, want: map[ID]int{}}
 	r.d = NewDriver(r.s, &r.mu, r, r)
 	return r
 }

@@ -49,8 +49,16 @@ type client struct {
 	preempted int
 }
 
+func mustNew(cfg Config) *Scheduler {
+	s, err := New(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
 func newDriver(cfg Config, rng *rand.Rand) *driver {
-	s := New(cfg)
+	s := mustNew(cfg)
 	return &driver{
 		s: s, cfg: s.cfg, rng: rng, live: map[ID]*client{}, sinceEnd: map[ID]string{},
 		content: make([][]int32, cfg.Blocks),
@@ -154,7 +162,7 @@ func (d *driver) dueHalt() bool {
 	}
 	due := d.live[d.flight.ID] == nil
 	for _, e := range d.events {
-		due = due || d.open && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
+		due = due || d.open && d.sandwich() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
 	}
 	return due
 }
@@ -225,7 +233,7 @@ func (d *driver) checkClasses(a *Action) error {
 				young++
 			}
 		}
-		if reactive > 0 && young > 0 && len(a.IDs) > d.cfg.MixedCap && d.stats().Promotions == 0 {
+		if d.sandwich() && reactive > 0 && young > 0 && len(a.IDs) > d.cfg.MixedCap && d.stats().Promotions == 0 {
 			return fmt.Errorf("mixed batch of %d, cap %d", len(a.IDs), d.cfg.MixedCap)
 		}
 	case Prefill, Resume:
@@ -244,6 +252,9 @@ func (d *driver) checkClasses(a *Action) error {
 	}
 	return nil
 }
+
+// sandwich says whether the scheduler keeps what that policy promises beyond the rest.
+func (d *driver) sandwich() bool { return d.cfg.Policy == "" }
 
 func (d *driver) stats() Stats { return d.s.Stats() }
 

@@ -10,12 +10,20 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
+// history is a random history: its seed, whether blocks suffice, and the policy. record,
+// if there is one, hears of every action.
+type history struct {
+	seed   uint64
+	room   bool
+	policy string
+	record io.Writer
+}
+
 // randomHistory drives one scheduler through a random history of arrivals,
 // hang-ups, halted prefills and Steps in mid-flight, and then lets it drain: under
-// a cache so small that sequences fight for blocks, or under one with blocks for all. record hears of
-// every action.
-func randomHistory(seed uint64, room bool, record io.Writer) (Stats, error) {
-	rng := rand.New(rand.NewPCG(seed, 1))
+// a cache so small that sequences fight for blocks, or under one with blocks for all.
+func randomHistory(h history) (Stats, error) {
+	rng := rand.New(rand.NewPCG(h.seed, 1))
 	cfg := Config{
 		Blocks:     3 + rng.IntN(6),
 		MaxRunning: 1 + rng.IntN(6),
@@ -23,16 +31,19 @@ func randomHistory(seed uint64, room bool, record io.Writer) (Stats, error) {
 		Chunk:      []int{1, 7, 64, 100}[rng.IntN(4)],
 		MixedCap:   1 + rng.IntN(3),
 		Aging:      time.Duration(rng.IntN(60)-1) * time.Millisecond,
+		Policy:     h.policy,
 	}
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
-	if room {
+	if h.room {
 		const longest = 2*kvcache.BlockTokens + 4 + 6
 		cfg.Blocks = cfg.residents()*kvcache.BlocksFor(longest) + cfg.MaxRunning
 	}
 	d := newDriver(cfg, rng)
-	d.record = record
+	if h.record != nil {
+		d.record = h.record
+	}
 	next := ID(1)
 	for range 6 + rng.IntN(30) {
 		if rng.IntN(3) == 0 && next < 24 {
@@ -63,15 +74,15 @@ func randomHistory(seed uint64, room bool, record io.Writer) (Stats, error) {
 		}
 		d.now += time.Duration(rng.IntN(3)) * time.Millisecond / 2
 		if err := d.step(); err != nil {
-			return Stats{}, fmt.Errorf("seed %d: %w", seed, err)
+			return Stats{}, fmt.Errorf("seed %d: %w", h.seed, err)
 		}
 	}
 	if err := d.drain(4000); err != nil {
-		return Stats{}, fmt.Errorf("seed %d, draining: %w", seed, err)
+		return Stats{}, fmt.Errorf("seed %d, draining: %w", h.seed, err)
 	}
 	for id := ID(1); id < next; id++ {
 		if d.sinceEnd[id] == "" {
-			return Stats{}, fmt.Errorf("seed %d: request %d was lost", seed, id)
+			return Stats{}, fmt.Errorf("seed %d: request %d was lost", h.seed, id)
 		}
 	}
 	return d.stats(), nil
@@ -82,7 +93,7 @@ func randomHistory(seed uint64, room bool, record io.Writer) (Stats, error) {
 func TestRandomHistories(t *testing.T) {
 	var all Stats
 	for seed := range manyHistories() {
-		st, err := randomHistory(seed, false, io.Discard)
+		st, err := randomHistory(history{seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +110,7 @@ func TestRandomHistories(t *testing.T) {
 func TestNothingIsComputedTwice(t *testing.T) {
 	evictions := int64(0)
 	for seed := range manyHistories() / 4 {
-		st, err := randomHistory(seed, true, io.Discard)
+		st, err := randomHistory(history{seed: seed, room: true})
 		if err != nil {
 			t.Fatal(err)
 		}

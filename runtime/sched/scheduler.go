@@ -64,6 +64,7 @@ type flight struct {
 // Scheduler is the state machine; New makes one, Step drives it.
 type Scheduler struct {
 	cfg     Config
+	policy  policy
 	cache   *kvcache.Cache
 	byID    map[ID]*request
 	queue   [2][]*request // waiting, by urgency, each in order of arrival
@@ -89,15 +90,21 @@ type Scheduler struct {
 	batch   []*request
 }
 
-// New returns a scheduler over an empty cache of cfg.Blocks blocks.
-func New(cfg Config) *Scheduler {
+// New returns a scheduler over an empty cache of cfg.Blocks blocks. A policy that
+// nobody knows is refused with the list of those there are.
+func New(cfg Config) (*Scheduler, error) {
+	p, err := policyNamed(cfg.Policy)
+	if err != nil {
+		return nil, err
+	}
 	cfg = cfg.withDefaults()
 	return &Scheduler{
+		policy:     p,
 		cfg:        cfg,
 		cache:      kvcache.New(cfg.Blocks),
 		byID:       make(map[ID]*request),
 		sinceChunk: max(cfg.DecodesBetweenChunks, cfg.DecodesBetweenProactiveChunks),
-	}
+	}, nil
 }
 
 // Step takes in what happened up to now and returns what to do, ending with the
@@ -122,7 +129,7 @@ func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
 }
 
 // halt stops the prefill in flight at its next op where nobody wants it any more,
-// and where somebody arrived who does not have to wait for its end.
+// and where somebody arrived who, says the policy, does not wait for its end.
 func (s *Scheduler) halt() {
 	f := &s.flight
 	if !f.prefill || f.halting {
@@ -130,7 +137,7 @@ func (s *Scheduler) halt() {
 	}
 	f.halting = f.reqs[0].dead
 	for _, r := range s.arrived {
-		f.halting = f.halting || s.byID[r.id] == r && f.interruptible && r.urgency() == Reactive
+		f.halting = f.halting || f.interruptible && s.byID[r.id] == r && s.policy.halts(s, r)
 	}
 	if f.halting {
 		s.actions = append(s.actions, Action{Kind: Halt, Lane: f.lane, ID: f.reqs[0].id})

@@ -35,6 +35,7 @@ type Config struct {
 	Queue      int // requests of each class that may wait; more are rejected
 	Chunk      int // tokens of a prefill chunk at most; 512
 
+	Policy   string        // who decides what runs next, of Policies(); DefaultPolicy
 	MixedCap int           // rows of a decode batch that mixes the classes; 3
 	Aging    time.Duration // without progress this long, proactive becomes urgent; 30 s, negative: never
 

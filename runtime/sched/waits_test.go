@@ -242,7 +242,7 @@ func TestNewestOfLowestClassIsPreempted(t *testing.T) {
 
 func TestRejections(t *testing.T) {
 	cfg := Config{Blocks: 2, MaxRunning: 1, Queue: 1, Chunk: 64}
-	s := New(cfg)
+	s := mustNew(cfg)
 	reasons := func(acts []Action) (out []Reason) {
 		for _, a := range acts {
 			if a.Kind == Reject {
@@ -278,7 +278,7 @@ func TestRejections(t *testing.T) {
 
 // A driver that samples beyond MaxTokens cannot wedge the scheduler.
 func TestTooManySamplesAreRejected(t *testing.T) {
-	s := New(Config{Blocks: 1, MaxRunning: 1})
+	s := mustNew(Config{Blocks: 1, MaxRunning: 1})
 	s.Step(0, []Event{{Kind: Arrive, ID: 1, PromptTokens: 63, MaxTokens: 1}})
 	s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1}})
 	acts := s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1}})
@@ -322,7 +322,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 // steady returns a scheduler with n endless decodes and a function that runs one
 // token of each.
 func steady(n int) (*Scheduler, func()) {
-	s := New(Config{Blocks: 100_000, MaxRunning: n, Chunk: 64})
+	s := mustNew(Config{Blocks: 100_000, MaxRunning: n, Chunk: 64})
 	events := []Event{}
 	for i := range n {
 		events = append(events, Event{Kind: Arrive, ID: ID(i), Prompt: prompt(ID(i), 64), MaxTokens: 1 << 18})

@@ -44,8 +44,12 @@ func Replay(t Trace, c Cost, o Options) (*Report, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("the trace has no request")
 	}
-	r := &replay{cost: c, o: o, sched: sched.New(o.Sched), out: make([]Outcome, len(t)), left: make([]time.Duration, len(t))}
-	r.driver = sched.NewDriver(r.sched, &r.mu, r, r)
+	s, err := sched.New(o.Sched)
+	if err != nil {
+		return nil, err
+	}
+	r := &replay{cost: c, o: o, sched: s, out: make([]Outcome, len(t)), left: make([]time.Duration, len(t))}
+	r.driver = sched.NewDriver(s, &r.mu, r, r)
 	for i, x := range t {
 		r.out[i].Request = x
 	}
