@@ -69,6 +69,7 @@ type job struct {
 	arrived time.Time
 	started time.Time // of its first forward; set before the first token
 	cached  int       // positions that were there before it
+	drawn   [1]int32  // on its way to the scheduler
 	halted  int       // op at which its prefill goes on when it is resumed
 }
 

@@ -139,7 +139,7 @@ func (e *Engine) drawAll(act *sched.Action, events []sched.Event) []sched.Event 
 	for i := range e.batch.LogitRows {
 		id := act.ID
 		if act.Kind == sched.Decode {
-			id = act.IDs[i]
+			id = act.Rows[i].ID // one row each: the engine drafts nothing
 		}
 		if j := e.jobs[id]; j != nil {
 			events = append(events, e.draw(j, e.runner.Logits(i)))
@@ -168,7 +168,8 @@ func (e *Engine) draw(j *job, logits []float32) sched.Event {
 	}
 	if reason == "" {
 		j.out.put(s)
-		return sched.Event{Kind: sched.Sampled, ID: j.id, Token: s.id}
+		j.drawn[0] = s.id
+		return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.drawn[:]}
 	}
 	delete(e.jobs, j.id)
 	j.out.put(s)

@@ -19,13 +19,21 @@ func describe(s *Scheduler, a *Action) string {
 		return fmt.Sprintf("prefill resume=%v id=%d pos=%d n=%d last=%v interruptible=%v\n",
 			a.Kind == Resume, a.ID, a.Pos, a.N, a.Last, s.flight.interruptible)
 	case Decode:
-		return fmt.Sprintf("decode %d\n", a.IDs)
+		return fmt.Sprintf("decode %d\n", a.ids())
 	case Preempt:
 		return fmt.Sprintf("preempt %d\n", a.ID)
 	case Reject:
 		return fmt.Sprintf("reject %d %s %s\n", a.ID, a.Reason, a.RetryAfter)
 	}
 	return ""
+}
+
+// ids are the requests of a decode batch.
+func (a *Action) ids() (ids []ID) {
+	for _, r := range a.Rows {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 // TestDecisionsAreUnchanged: the same histories are answered by the same actions as

@@ -50,8 +50,8 @@ func (s *Scheduler) startPrefill(r *request) {
 		kind, set, s.suspended = Resume, r.set, nil
 	}
 	n := min(r.pending(), s.cfg.Chunk)
-	*f = flight{active: true, prefill: true, rows: n, reqs: append(f.reqs[:0], r), interruptible: r.urgency() == Proactive}
-	r.inFlight, r.set = true, set
+	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.urgency() == Proactive}
+	r.inFlight, r.set, r.rows = true, set, n
 	s.sinceChunk = 0
 	s.actions = append(s.actions, Action{
 		Kind: kind, Lane: f.lane, Set: set, ID: r.id, Pos: r.seq.Len(), N: n, Last: n == r.pending(),
@@ -71,23 +71,21 @@ func (s *Scheduler) free(u Class) uint8 {
 // startDecode runs the decode batch. Every row gets its block first, the most
 // urgent ones at the cost of the least urgent.
 func (s *Scheduler) startDecode() {
-	s.choose()
+	most := s.choose()
 	for _, r := range s.batch {
 		for r.seq != nil && !s.cache.Reserve(r.seq, r.seq.Len()+1) {
 			s.preempt(s.policy.victim(s))
 		}
 	}
 	f := &s.flight
-	*f = flight{active: true, rows: 1, reqs: f.reqs[:0]}
-	s.ids = s.ids[:0]
+	*f = flight{active: true, reqs: f.reqs[:0]}
 	for _, r := range s.batch {
 		if r.seq != nil {
-			r.inFlight = true
+			r.inFlight, r.rows = true, 1
 			f.reqs = append(f.reqs, r)
-			s.ids = append(s.ids, r.id)
 		}
 	}
-	if len(s.ids) == 0 {
+	if len(f.reqs) == 0 {
 		// Everybody ready gave way to sequences in prefill: those run now. This
 		// ends, because each time round at least one sequence was preempted.
 		f.active = false
@@ -95,12 +93,27 @@ func (s *Scheduler) startDecode() {
 		return
 	}
 	s.sinceChunk++
-	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].urgency()), IDs: s.ids})
+	s.widen(most - len(f.reqs))
+	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].urgency()), Rows: s.rows})
 }
 
-// choose fills s.batch, in order of precedence. Who is left out pauses: it keeps its
-// blocks and joins a later batch.
-func (s *Scheduler) choose() {
+// widen gives the rows that a decode batch leaves free to drafts, as far as there are
+// blocks: nobody pauses or is preempted for a guess.
+func (s *Scheduler) widen(free int) {
+	s.rows = s.rows[:0]
+	for _, r := range s.flight.reqs {
+		n := max(0, min(r.draft, free))
+		if n > 0 && s.cache.Reserve(r.seq, r.seq.Len()+1+n) {
+			r.rows += n
+			free -= n
+		}
+		s.rows = append(s.rows, Rows{r.id, r.rows})
+	}
+}
+
+// choose fills s.batch, in order of precedence, and returns how many rows it may have.
+// Who is left out pauses: it keeps its blocks and joins a later batch.
+func (s *Scheduler) choose() (rows int) {
 	s.batch = s.batch[:0]
 	for _, r := range s.running {
 		if r.pending() == 1 {
@@ -108,7 +121,9 @@ func (s *Scheduler) choose() {
 		}
 	}
 	ready := len(s.batch)
-	s.batch = s.policy.batch(s, s.batch)
+	s.batch, rows = s.policy.batch(s, s.batch)
+	rows = min(rows, s.cfg.MaxRunning)
 	s.batch = s.batch[:min(len(s.batch), s.cfg.MaxRunning)]
 	s.stats.Evictions += int64(ready - len(s.batch))
+	return rows
 }

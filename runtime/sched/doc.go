@@ -10,7 +10,7 @@
 //	s.Fill(&batch)                // rows, tables and positions of that forward
 //	... run it ...
 //	events = append(events[:0], Event{Kind: Done})
-//	events = append(events, Event{Kind: Sampled, ID: id, Token: t}, ...)
+//	events = append(events, Event{Kind: Sampled, ID: id, Tokens: t}, ...)
 //
 // A Driver is the loop that does so, with a Clock and an Executor: the engine's are
 // real, the trace simulator's virtual. There is no goroutine, no clock and no I/O

@@ -66,9 +66,9 @@ func (d *Driver) Next() *Action {
 	if f == nil {
 		return nil
 	}
-	ids := append(d.forward.IDs[:0], f.IDs...)
+	rows := append(d.forward.Rows[:0], f.Rows...)
 	d.forward, d.flying = *f, true
-	d.forward.IDs = ids
+	d.forward.Rows = rows
 	d.exec.Begin(&d.forward)
 	return &d.forward
 }

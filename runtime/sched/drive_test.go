@@ -20,7 +20,7 @@ type rig struct {
 	halting bool
 	closing bool
 	log     []Action // forwards and what is carried out
-	ids     []ID
+	rows    []Rows
 	begun   int // forwards
 	waits   int
 }
@@ -56,28 +56,29 @@ func (r *rig) Begin(f *Action) {
 }
 
 func (r *rig) Run(f *Action) (done bool) {
-	r.ids = append(r.ids[:0], f.IDs...)
+	r.rows = append(r.rows[:0], f.Rows...)
 	r.now += time.Second
 	for _, e := range r.posts[r.begun] {
 		r.mu.Lock()
 		r.d.Post(e)
 		r.mu.Unlock()
 	}
-	if !slices.Equal(r.ids, f.IDs) {
+	if !slices.Equal(r.rows, f.Rows) {
 		panic("the forward in flight changed while it ran")
 	}
 	return !r.halting
 }
 
 func (r *rig) End(f *Action, done bool, events []Event) []Event {
-	ids := append(r.ids[:0], f.IDs...)
+	rows := append(r.rows[:0], f.Rows...)
 	switch {
 	case !done:
 		return events
 	case f.Kind != Decode && f.Last:
-		ids = append(ids, f.ID)
+		rows = append(rows, Rows{f.ID, f.N})
 	}
-	for _, id := range ids {
+	for _, of := range rows {
+		id := of.ID
 		if r.made[id]++; r.made[id] == r.want[id] {
 			events = append(events, Event{Kind: Finish, ID: id})
 		} else {

@@ -17,8 +17,8 @@ type policy interface {
 	next(s *Scheduler, w work) *request
 	// batch orders the sequences that are ready to decode, none of them twice, by
 	// precedence for a row and for blocks, and leaves out who has to pause. At least
-	// one stays.
-	batch(s *Scheduler, ready []*request) []*request
+	// one stays. Drafts may fill the batch up to so many rows.
+	batch(s *Scheduler, ready []*request) (rows []*request, most int)
 	// victim is the resident sequence that loses its blocks next where blocks are
 	// short, nil where all are in flight: the last by one lasting order, so that the
 	// first of that order always gets to its end.

@@ -21,9 +21,9 @@ func (eldest) next(_ *Scheduler, w work) *request {
 	return a
 }
 
-func (eldest) batch(_ *Scheduler, ready []*request) []*request {
+func (eldest) batch(s *Scheduler, ready []*request) ([]*request, int) {
 	slices.SortFunc(ready, func(a, b *request) int { return cmp.Compare(a.order, b.order) })
-	return ready
+	return ready, s.cfg.MaxRunning
 }
 
 func (eldest) victim(s *Scheduler) *request {

@@ -33,7 +33,7 @@ func (sandwich) next(s *Scheduler, w work) *request {
 // batch takes everybody where all are of one class. Where reactive and proactive
 // sequences meet, the batch is cut to MixedCap by evicting proactive ones, the
 // longest first, then the newest; aged ones stay (adaptive decode batching).
-func (sandwich) batch(s *Scheduler, ready []*request) []*request {
+func (sandwich) batch(s *Scheduler, ready []*request) (rows []*request, most int) {
 	mixed := slices.ContainsFunc(ready, func(r *request) bool { return r.class == Reactive })
 	slices.SortFunc(ready, func(a, b *request) int {
 		if c := cmp.Compare(a.urgency(), b.urgency()); c != 0 || a.urgency() == Reactive || !mixed {
@@ -41,11 +41,17 @@ func (sandwich) batch(s *Scheduler, ready []*request) []*request {
 		}
 		return cmp.Or(cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
 	})
+	if !mixed {
+		return ready, s.cfg.MaxRunning
+	}
 	n := len(ready)
-	for mixed && n > s.cfg.MixedCap && ready[n-1].urgency() == Proactive {
+	for n > s.cfg.MixedCap && ready[n-1].urgency() == Proactive {
 		n--
 	}
-	return ready[:n]
+	if ready[n-1].urgency() == Reactive {
+		return ready[:n], s.cfg.MaxRunning
+	}
+	return ready[:n], s.cfg.MixedCap
 }
 
 // victim is the newest sequence of the lowest class present.

@@ -25,6 +25,9 @@ type request struct {
 	known    int           // number of tokens known
 	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
+	draft    int           // guesses that stand in tokens behind the known ones
+	rows     int           // of the last forward
+	checked  int           // of them, computed guesses that no Sampled has confirmed
 	slot     int
 	set      uint8 // of activations of its last forward
 	seq      *kvcache.Sequence
@@ -57,7 +60,6 @@ type flight struct {
 	interruptible bool
 	halting       bool // it was told to stop
 	lane          Lane
-	rows          int // of a prefill
 	reqs          []*request
 }
 
@@ -86,7 +88,7 @@ type Scheduler struct {
 	stats    Stats
 
 	actions []Action
-	ids     []ID
+	rows    []Rows
 	batch   []*request
 }
 
@@ -154,7 +156,7 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 		s.land(e.Lane, false)
 	case Sampled:
 		if r := s.byID[e.ID]; r != nil {
-			s.sampled(now, r, e.Token)
+			s.sampled(now, r, e)
 		}
 	case Cancel:
 		if r := s.byID[e.ID]; r != nil {
@@ -233,7 +235,9 @@ func (s *Scheduler) land(lane Lane, done bool) {
 		}
 		switch {
 		case done:
-			s.computed(r, f.rows)
+			n := min(r.rows, r.pending())
+			s.computed(r, n)
+			r.checked = r.rows - n
 		case f.interruptible:
 			s.suspended = r
 		}
@@ -252,18 +256,38 @@ func (s *Scheduler) computed(r *request, n int) {
 	}
 }
 
-func (s *Scheduler) sampled(now time.Duration, r *request, token int32) {
-	if r.known == r.limit {
-		id := r.id
-		s.leave(r)
-		s.reject(id, TooLong)
+// sampled goes on with new tokens. All but the last are guesses that the forward has
+// computed; the rest of the draft is forgotten, and its positions are written again.
+func (s *Scheduler) sampled(now time.Duration, r *request, e *Event) {
+	n := len(e.Tokens)
+	why := TooLong
+	switch {
+	case n == 0 && r.named:
+		why = Invalid
+	case r.known+max(n, 1) <= r.limit:
+		s.extend(r, e.Tokens, e.Draft)
+		r.progress = now
 		return
 	}
+	id := r.id
+	s.leave(r)
+	s.reject(id, why)
+}
+
+func (s *Scheduler) extend(r *request, tokens, draft []int32) {
+	n := max(len(tokens), 1)
 	if r.named {
-		r.tokens = append(r.tokens, token)
+		r.tokens = append(r.tokens[:r.known], tokens...)
 	}
-	r.known++
-	r.progress = now
+	r.known += n
+	if held := min(n-1, r.checked); held > 0 {
+		s.computed(r, held)
+	}
+	r.checked, r.draft = 0, 0
+	if r.named {
+		r.draft = min(len(draft), r.limit-r.known)
+		r.tokens = append(r.tokens, draft[:r.draft]...)
+	}
 }
 
 // served keeps the moving mean of how long a request stays resident.
@@ -296,7 +320,7 @@ func (s *Scheduler) leave(r *request) {
 // release takes the blocks and the slot from a resident request.
 func (s *Scheduler) release(r *request) {
 	s.cache.Free(r.seq)
-	r.seq = nil
+	r.seq, r.draft, r.checked = nil, 0, 0
 	s.slots = append(s.slots, r.slot)
 	i := slices.Index(s.running, r)
 	s.running = slices.Delete(s.running, i, i+1)

@@ -77,7 +77,7 @@ const (
 	Cancel                   // nobody wants ID any more
 	Done                     // the forward on Lane ended; precedes its Sampled and Finish
 	Stopped                  // the forward on Lane halted at an op boundary
-	Sampled                  // ID goes on with Token, which was not computed yet
+	Sampled                  // ID goes on with Tokens, of which the last was not computed yet
 	Finish                   // ID is complete
 )
 
@@ -92,7 +92,8 @@ type Event struct {
 	PromptTokens int     // Arrive without Prompt: their number
 	MaxTokens    int     // Arrive: tokens that will be sampled at most, at least 1
 	NoReuse      bool    // Arrive: compute every position (logits of the prompt are wanted)
-	Token        int32   // Sampled
+	Tokens       []int32 // Sampled: copied; nil in a simulation, which means one
+	Draft        []int32 // Sampled: guesses at what follows, copied; the next decode checks them if it has rows left
 }
 
 // ActionKind says what the driver has to do.
@@ -101,7 +102,7 @@ type ActionKind uint8
 const (
 	Prefill ActionKind = iota // run tokens Pos .. Pos+N-1 of ID
 	Resume                    // go on with the stopped prefill of ID at the op it halted at
-	Decode                    // run one token of each of IDs
+	Decode                    // run the next tokens of each of Rows
 	Halt                      // stop the forward on Lane at the next op and report Stopped, or Done where it ended first
 	Preempt                   // ID lost its blocks and what is kept of its halted forward; it is computed again later
 	Reject                    // refuse ID; it is forgotten here
@@ -120,6 +121,14 @@ func (r Reason) String() string {
 	return [...]string{"queue is full", "longer than the KV cache", "invalid request"}[r]
 }
 
+// Rows are the rows of one request in a decode batch: its last token and N-1 of a
+// draft. Each gives logits. Who draws the token that the draft has there keeps the row
+// and reports it with the token that follows.
+type Rows struct {
+	ID ID
+	N  int
+}
+
 // Forward says whether an action is work to run.
 func (k ActionKind) Forward() bool { return k <= Decode }
 
@@ -134,7 +143,7 @@ type Action struct {
 	Reason     Reason
 	ID         ID
 	Pos, N     int           // Prefill, Resume
-	IDs        []ID          // Decode; valid until the next Step
+	Rows       []Rows        // Decode; valid until the next Step
 	RetryAfter time.Duration // Reject for QueueFull
 }
 

@@ -2,8 +2,11 @@ package sched
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"sandwich/runtime/kvcache"
 )
 
 // TestBoundedWaits overloads the scheduler for ever: whenever a place is free
@@ -114,7 +117,7 @@ func TestReactiveGoesFirst(t *testing.T) {
 	d.run(t, 1)
 	d.arrive(9, Reactive, prompt(9, 64*2), 5)
 	acts := d.run(t, 3)
-	if acts[0].ID != 9 || acts[1].ID != 9 || !acts[1].Last || acts[2].Kind != Decode || acts[2].IDs[0] != 9 {
+	if acts[0].ID != 9 || acts[1].ID != 9 || !acts[1].Last || acts[2].Kind != Decode || acts[2].Rows[0].ID != 9 {
 		t.Fatalf("after the reactive arrival ran %+v", acts)
 	}
 	if st := d.stats(); st.Preemptions != 0 || st.Running != [2]int{1, 2} {
@@ -138,7 +141,7 @@ func TestPausedKeepTheirBlocks(t *testing.T) {
 	seen := map[ID]bool{}
 	for d.live[8] != nil {
 		for _, a := range d.run(t, 1) {
-			for _, id := range a.IDs {
+			for _, id := range a.ids() {
 				seen[id] = true
 			}
 		}
@@ -183,18 +186,18 @@ func TestMixedCap(t *testing.T) {
 		d.arrive(ID(i+1), Proactive, prompt(ID(i+1), n), 400)
 	}
 	acts := d.run(t, 30)
-	if got := len(acts[len(acts)-1].IDs); got != 5 {
+	if got := len(acts[len(acts)-1].Rows); got != 5 {
 		t.Fatalf("a proactive batch has %d rows, want 5", got)
 	}
 	d.arrive(9, Reactive, prompt(9, 5), 400)
 	acts = d.run(t, 6)
-	got := acts[len(acts)-1].IDs
+	got := acts[len(acts)-1].ids()
 	if len(got) != 3 || got[0] != 9 || got[1] != 2 || got[2] != 4 {
 		t.Fatalf("mixed batch is %v, want 9 and the shortest and oldest two", got)
 	}
 	d.now += 2 * time.Hour
 	d.ends = d.now
-	got = d.run(t, 1)[0].IDs
+	got = d.run(t, 1)[0].ids()
 	if len(got) != 4 || got[0] != 1 || got[1] != 3 || got[2] != 5 || got[3] != 9 {
 		t.Fatalf("after aging the batch is %v, want the aged 1, 3, 5 and the reactive 9", got)
 	}
@@ -287,6 +290,38 @@ func TestTooManySamplesAreRejected(t *testing.T) {
 	}
 }
 
+// A driver that says that a request goes on, and not with what, cannot wedge it either.
+func TestSampleWithoutTokenIsRejected(t *testing.T) {
+	s := mustNew(Config{Blocks: 1, MaxRunning: 1})
+	s.Step(0, []Event{{Kind: Arrive, ID: 1, Prompt: []int32{1, 2}, MaxTokens: 9}})
+	acts := s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1}})
+	if len(acts) != 1 || acts[0].Kind != Reject || acts[0].Reason != Invalid || s.Live() != 0 {
+		t.Fatalf("got %+v with %d live", acts, s.Live())
+	}
+}
+
+// Tokens that no row of the forward has computed are computed like a prompt.
+func TestManySampledTokens(t *testing.T) {
+	s := mustNew(Config{Blocks: 2, MaxRunning: 4})
+	s.Step(0, []Event{{Kind: Arrive, ID: 1, Prompt: []int32{1, 2}, MaxTokens: 9}})
+	acts := s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1, Tokens: []int32{3, 4, 5}}})
+	if len(acts) != 1 || acts[0].Kind != Prefill || acts[0].Pos != 2 || acts[0].N != 3 {
+		t.Fatalf("three tokens behind a prompt of two give %+v", acts)
+	}
+	acts = s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1, Tokens: []int32{6}, Draft: []int32{7, 8, 9, 10, 11}}})
+	if len(acts) != 1 || acts[0].Kind != Decode || acts[0].Rows[0] != (Rows{1, 4}) {
+		t.Fatalf("a draft of five gives %+v, want the four rows there are", acts)
+	}
+	acts = s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1, Tokens: []int32{7, 8, 12}}})
+	if len(acts) != 1 || acts[0].Kind != Decode || acts[0].Rows[0] != (Rows{1, 1}) {
+		t.Fatalf("two right guesses give %+v, want the row of the token behind them", acts)
+	}
+	var b kvcache.Batch
+	if s.Fill(&b); b.Spans[0].Pos != 8 || !slices.Equal(b.Tokens, []int32{12}) {
+		t.Fatalf("the batch is %+v, want token 12 at position 8", b)
+	}
+}
+
 // Thousands of clients that hang up leave nothing behind.
 func TestHangUps(t *testing.T) {
 	cfg := roomy()
@@ -323,7 +358,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 // token of each.
 func steady(n int) (*Scheduler, func()) {
 	s := mustNew(Config{Blocks: 100_000, MaxRunning: n, Chunk: 64})
-	events := []Event{}
+	events, token := []Event{}, []int32{7}
 	for i := range n {
 		events = append(events, Event{Kind: Arrive, ID: ID(i), Prompt: prompt(ID(i), 64), MaxTokens: 1 << 18})
 	}
@@ -332,12 +367,12 @@ func steady(n int) (*Scheduler, func()) {
 		events = append(events[:0], Event{Kind: Done})
 		switch a := acts[len(acts)-1]; a.Kind {
 		case Decode:
-			for _, id := range a.IDs {
-				events = append(events, Event{Kind: Sampled, ID: id, Token: 7})
+			for _, r := range a.Rows {
+				events = append(events, Event{Kind: Sampled, ID: r.ID, Tokens: token})
 			}
 		case Prefill:
 			if a.Last {
-				events = append(events, Event{Kind: Sampled, ID: a.ID, Token: 7})
+				events = append(events, Event{Kind: Sampled, ID: a.ID, Tokens: token})
 			}
 		}
 		acts = s.Step(0, events)

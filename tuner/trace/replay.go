@@ -169,8 +169,8 @@ func (r *replay) Begin(a *sched.Action) {
 	switch a.Kind {
 	case sched.Decode:
 		r.seen = r.seen[:0]
-		for _, id := range a.IDs {
-			x := &r.out[id-1]
+		for _, rows := range a.Rows {
+			x := &r.out[rows.ID-1]
 			r.seen = append(r.seen, x.Prompt+x.Tokens-1)
 		}
 		d = r.cost.Decode(r.seen)
@@ -207,8 +207,8 @@ func (r *replay) End(a *sched.Action, done bool, events []sched.Event) []sched.E
 	switch {
 	case !done:
 	case a.Kind == sched.Decode:
-		for _, id := range a.IDs {
-			events = append(events, r.token(id))
+		for _, rows := range a.Rows {
+			events = append(events, r.token(rows.ID))
 		}
 	case a.Last:
 		events = append(events, r.token(a.ID))
