@@ -206,7 +206,9 @@ func (e *Engine) submit(j *job) error {
 	e.jobs[j.id] = j
 	e.counts.Requests++
 	e.counts.PromptTokens += int64(len(j.req.Prompt))
-	e.driver.Post(sched.Event{Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit})
+	e.driver.Post(sched.Event{
+		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit,
+	})
 	e.poke()
 	return nil
 }

@@ -129,8 +129,8 @@ func TestReactiveInterrupts(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// TestHeldIsDropped: a halted prefill does not go on when its client hangs up, and begins again when its blocks are taken:
-// the request that lost them still gets its tokens.
+// TestHeldIsDropped: a halted prefill does not go on when its client hangs up, and begins again
+// when its blocks are taken: the request that lost them still gets its tokens.
 func TestHeldIsDropped(t *testing.T) {
 	background := Request{Prompt: tinyPrompt(1, 150), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive}
 	o := tinyOptions(t)

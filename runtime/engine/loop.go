@@ -65,7 +65,8 @@ type cores struct {
 	took   time.Duration // the last forward
 }
 
-// Carry carries refusals and halts out. Of who was preempted nothing has to be forgotten: it begins again.
+// Carry carries refusals and halts out. Of who was preempted nothing has to be forgotten:
+// it begins again.
 func (c *cores) Carry(a *sched.Action) {
 	switch a.Kind {
 	case sched.Halt:

@@ -147,8 +147,8 @@ func (r *Runner) open(o RunnerOptions) error {
 	return r.notePlaces()
 }
 
-// Reserve makes every set of activations that a scheduler may name: an engine does so at its start, since serving
-// allocates no buffers. Not to be called inside Lead.
+// Reserve makes every set of activations that a scheduler may name: an engine does so at its
+// start, since serving allocates no buffers. Not to be called inside Lead.
 func (r *Runner) Reserve() (err error) {
 	for i := range r.sets {
 		if r.sets[i] != nil {
@@ -220,8 +220,8 @@ func (r *Runner) Lead(loop func(l *pool.Leader)) { r.pool.Lead(loop) }
 
 // Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when stop was set. A
 // batch of the other phase than the last one makes the hot switch first: it changes which workers are active and which
-// schedules run, and moves no weight. To go on with a halted forward, call it with the same batch and set of activations and
-// the index it returned, at once or when others have run on another set.
+// schedules run, and moves no weight. To go on with a halted forward, call it with the same batch,
+// set of activations and the index it returned, at once or when others have run on another set.
 func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
 	p := &r.phases[1]
 	if b.Prefill {
@@ -235,7 +235,8 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	return p.executor.Run(l, b, from, stop)
 }
 
-// Use names the set of activations of the following forwards: the first one, or any of them after Reserve.
+// Use names the set of activations of the following forwards: the first one, or any of them
+// after Reserve.
 func (r *Runner) Use(set int) { r.use = set }
 
 // Span returns when the last of the workers of the last Forward began its first op, and when its last op ended: the pause of a

@@ -298,7 +298,8 @@ func (d *driver) checkBatch(a *Action) error {
 		switch {
 		case span.Row != row || span.Pos != c.computed:
 			return fmt.Errorf("span %+v of %d, computed so far %d", span, id, c.computed)
-		case a.Kind == Decode && (span.Rows != n || n > 1+len(c.draft) || span.Pos != len(c.text)-1 || span.Pos+n > c.prompt+c.want):
+		case a.Kind == Decode && (span.Rows != n || n > 1+len(c.draft) || span.Pos != len(c.text)-1),
+			a.Kind == Decode && span.Pos+n > c.prompt+c.want:
 			return fmt.Errorf("decode of span %+v, %d tokens known", span, len(c.text))
 		case a.Kind != Decode && (span.Rows != a.N || a.N > d.cfg.Chunk || span.Pos != a.Pos || a.Last != (a.Pos+a.N == len(c.text))):
 			return fmt.Errorf("prefill %+v of span %+v, %d tokens known", *a, span, len(c.text))

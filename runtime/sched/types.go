@@ -103,7 +103,7 @@ const (
 	Prefill ActionKind = iota // run tokens Pos .. Pos+N-1 of ID
 	Resume                    // go on with the stopped prefill of ID at the op it halted at
 	Decode                    // run the next tokens of each of Rows
-	Halt                      // stop the forward on Lane at the next op and report Stopped, or Done where it ended first
+	Halt                      // stop the forward on Lane at the next op; it is Done where it ends first
 	Preempt                   // ID lost its blocks and what is kept of its halted forward; it is computed again later
 	Reject                    // refuse ID; it is forgotten here
 )

@@ -60,7 +60,8 @@ func Replay(t Trace, c Cost, o Options) (*Report, error) {
 	return r.report(), nil
 }
 
-// replay is one run under way: the virtual clock of a sched.Driver and the machine that it drives. Request i has the ID i+1.
+// replay is one run under way: the virtual clock of a sched.Driver and the machine that it
+// drives. Request i has the ID i+1.
 type replay struct {
 	cost   Cost
 	o      Options
@@ -131,7 +132,9 @@ func (r *replay) arrival() sched.Event {
 	}
 	r.next++
 	r.live++
-	return sched.Event{Kind: sched.Arrive, ID: sched.ID(r.next), Class: x.Class, PromptTokens: x.Prompt, MaxTokens: x.Output}
+	return sched.Event{
+		Kind: sched.Arrive, ID: sched.ID(r.next), Class: x.Class, PromptTokens: x.Prompt, MaxTokens: x.Output,
+	}
 }
 
 // arrivals posts every request that has come up to now.
@@ -163,7 +166,8 @@ func (r *replay) halt(id sched.ID) {
 	}
 }
 
-// Begin implements sched.Executor: a forward lasts what the cost says, or what was left of it when it was halted.
+// Begin implements sched.Executor: a forward lasts what the cost says, or what was left of it
+// when it was halted.
 func (r *replay) Begin(a *sched.Action) {
 	var d time.Duration
 	switch a.Kind {
@@ -191,7 +195,8 @@ func (r *replay) Begin(a *sched.Action) {
 	r.forward = forward{began: r.now, end: r.now + max(1, d), quantum: quantum}
 }
 
-// Run implements sched.Executor: the clock moves to the end of the forward, and the scheduler hears on the way of who arrives.
+// Run implements sched.Executor: the clock moves to the end of the forward, and the scheduler
+// hears on the way of who arrives.
 func (r *replay) Run(*sched.Action) (done bool) {
 	f := &r.forward
 	for !r.o.Sequential && r.due(f.end) {
