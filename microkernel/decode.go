@@ -38,9 +38,9 @@ func unpackRows(t WeightType, panel unsafe.Pointer, k0 int, dst []panelRow) {
 
 // turnAt is the turn of a quantized panel that begins at element k.
 func turnAt(t WeightType, panel unsafe.Pointer, k int) blockTurn {
-	info := &weightInfos[t]
-	block := unsafe.Slice((*byte)(unsafe.Add(panel, k/info.block*info.panelBytes)), info.panelBytes)
-	return turnOf(t, block, k%info.block/turnK)
+	d := t.Desc()
+	block := unsafe.Slice((*byte)(unsafe.Add(panel, t.PanelOffset(k/d.Block*d.Block))), d.PanelBytes())
+	return turnOf(t, block, k%d.Block/turnK)
 }
 
 // Unpack writes the elements [k0, k1) of column n of a packed matrix as float32. k0 is a multiple of KStep, and k1 too unless

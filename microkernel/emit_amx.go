@@ -84,21 +84,21 @@ const amxSideBySide = 4
 // amxForm is how the numbers of a type become bytes.
 func (s Spec) amxForm() int8Form {
 	f := int8Form{together: 1, temps: 1}
-	if s.B != Q8_0 {
-		f.masks = len(blockForms[s.B].planes)
+	if d := s.B.Desc(); d.Bits() < 8 {
+		f.masks = len(d.Pieces)
 	}
 	return f
 }
 
 // amxRegisters is the vector registers of a tile.
 func (s Spec) amxRegisters(tile int) int {
-	b, f := &blockForms[s.B], s.amxForm()
+	b, f := s.B.Desc(), s.amxForm()
 	n := tile + 2 + f.temps + f.masks + 2*amxSideBySide
-	if b.levels || b.origin > 0 {
+	if b.Codebook != nil || b.ZeroPoint > 0 {
 		n++
 	}
 	if s.B.Block() > turnK {
-		n += b.halves
+		n += len(b.Halves)
 	}
 	return n
 }
@@ -109,14 +109,14 @@ func emitAMX(a *asm.Asm, s Spec) {
 	e.w, e.x, e.t = e.vecs(1), e.vecs(1), e.vecs(e.form.temps)
 	e.sumsOf, e.scales = e.vecs(amxSideBySide), e.vecs(amxSideBySide)
 	e.masks = e.vecs(e.form.masks)
-	if e.levels {
+	if e.Codebook != nil {
 		e.table = e.vec()
 	}
-	if e.origin > 0 {
+	if e.ZeroPoint > 0 {
 		e.zeros = e.vec()
 	}
-	if e.perBlock() > 1 {
-		for range e.halves {
+	if e.Turns() > 1 {
+		for range len(e.Halves) {
 			e.heads = append(e.heads, e.vecs(1))
 		}
 		e.atHead = e.loadHeads
@@ -152,13 +152,13 @@ func (e *amxTile) rowTile() {
 
 // turn is the 32 k of a turn whose weights are bytes.
 func (e *amxTile) turn() {
-	for k := 0; k < turnK; k += e.span() {
+	for k := 0; k < turnK; k += e.Span() {
 		e.product(k)
 	}
-	for k := 0; k < turnK; k += e.span() {
+	for k := 0; k < turnK; k += e.Span() {
 		e.scale(e.w[0], 0, k)
 		e.scaleSums(k)
-		if e.affine() {
+		if e.Affine() {
 			e.offsets(k)
 		}
 	}
@@ -178,15 +178,15 @@ func (e *amxTile) begin() {
 	e.Lea(e.work, asm.At(rArgs, int(unsafe.Offsetof(amxArgs{}.work))+63))
 	e.And(e.work, asm.Imm32(-64))
 	var rows, bytes [8]uint8
-	for t := 0; t < turnK/e.span()*int(amxSpan); t += int(amxSpan) {
-		copy(rows[t:], []uint8{uint8(e.s.MR), uint8(e.s.MR), uint8(e.span() / 4)})
-		copy(bytes[t:], []uint8{4 * PanelWidth, uint8(e.span()), 4 * PanelWidth})
+	for t := 0; t < turnK/e.Span()*int(amxSpan); t += int(amxSpan) {
+		copy(rows[t:], []uint8{uint8(e.s.MR), uint8(e.s.MR), uint8(e.Span() / 4)})
+		copy(bytes[t:], []uint8{4 * PanelWidth, uint8(e.Span()), 4 * PanelWidth})
 	}
 	c := asm.TileConfig(rows, bytes)
 	e.LdTileCfg(e.Const(c[:]))
 	e.setup()
-	if e.origin > 0 {
-		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.origin)*0x01010101))
+	if e.ZeroPoint > 0 {
+		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.ZeroPoint)*0x01010101))
 	}
 }
 
@@ -194,7 +194,7 @@ func (e *amxTile) begin() {
 func (e *amxTile) unpack() {
 	for g := range turnK / 4 {
 		e.weights(0, 0, g)
-		if e.origin > 0 {
+		if e.ZeroPoint > 0 {
 			e.I(asm.VPSUBB, e.w[0], e.w[0], e.zeros)
 		}
 		e.I(asm.VMOVUPS, asm.At(e.bytes, 64*g), e.w[0])
@@ -203,7 +203,7 @@ func (e *amxTile) unpack() {
 
 // product multiplies the span of k from k0 on: activations, [rows][k], by weights, [k/4][16 columns][4 k].
 func (e *amxTile) product(k0 int) {
-	t := asm.Tile(k0 / e.span() * int(amxSpan))
+	t := asm.Tile(k0 / e.Span() * int(amxSpan))
 	e.TileLoad(t+amxA, asm.AtIndex(e.aBase[0], rLDA, 1, actQ+k0))
 	e.TileLoad(t+amxB, asm.AtIndex(e.bytes, e.step, 1, 16*k0))
 	e.TileZero(t + amxC)
@@ -212,7 +212,7 @@ func (e *amxTile) product(k0 int) {
 }
 
 // sums is where in the work space the sums of row r are, for the span at k0.
-func (e *amxTile) sums(k0, r int) int { return k0/e.span()*amxSumBytes + r*4*PanelWidth }
+func (e *amxTile) sums(k0, r int) int { return k0/e.Span()*amxSumBytes + r*4*PanelWidth }
 
 // scaleSums adds the sums of the span at k0 to the accumulators: conversion, one FMA by the product of the scales.
 func (e *amxTile) scaleSums(k0 int) {
@@ -253,7 +253,7 @@ func (k *Kernel) proven(run func(*GemmArgs)) error {
 		panel[i] = byte(random())
 	}
 	for b := range blocks { // scales that are finite
-		for i := range blockForms[t].headBytes() / 2 {
+		for i := range t.Desc().HeadBytes() / 2 {
 			panel[PanelOffset(t, b*t.Block())+2*i+1] = byte(0x20 + random()%8)
 		}
 	}

@@ -2,6 +2,7 @@ package microkernel
 
 import (
 	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/qtype"
 )
 
 // emitInt8 generates the tile of the chain "block". Per span of k that shares scales: the exact integer dot product of every
@@ -16,21 +17,21 @@ func emitInt8(a *asm.Asm, s Spec) {
 		e.abs = e.vecs(e.v)
 	}
 	e.masks = e.vecs(e.form.masks)
-	if e.levels {
+	if e.Codebook != nil {
 		e.table = e.vec()
 	}
 	if e.form.flip {
 		e.none, e.top = e.vec(), e.vec()
 	}
-	if s.MR*e.v+e.used-len(e.acc)+e.halves*e.v <= s.ISA.vectors() && e.perBlock() > 1 {
-		for range e.halves {
+	if s.MR*e.v+e.used-len(e.acc)+len(e.Halves)*e.v <= s.ISA.vectors() && e.Turns() > 1 {
+		for range len(e.Halves) {
 			e.heads = append(e.heads, e.vecs(e.v))
 		}
 		e.atHead = e.loadHeads
 	}
 	e.function(e.setup, func() {
 		e.blocks(e.mainLoop, func() {
-			for k := 0; k < turnK; k += e.span() {
+			for k := 0; k < turnK; k += e.Span() {
 				e.part(k)
 			}
 			e.advance(e.aBase, ActQ8Bytes)
@@ -73,13 +74,13 @@ type int8Form struct {
 }
 
 func (s Spec) int8Form() int8Form {
-	b := &blockForms[s.B]
+	b := s.B.Desc()
 	f := int8Form{together: 1}
-	if s.ISA == AVX512 && s.B != Q8_0 {
-		f.masks = len(b.planes)
+	if s.ISA == AVX512 && b.Bits() < 8 {
+		f.masks = len(b.Pieces)
 	}
 	if s.Dot != MAdd {
-		if s.ISA != AVX512 || b.subs != noSubs || len(b.planes) > 1 {
+		if s.ISA != AVX512 || b.Subs != qtype.NoSubs || len(b.Pieces) > 1 {
 			f.temps = 1
 		}
 		return f
@@ -90,8 +91,8 @@ func (s Spec) int8Form() int8Form {
 		return f
 	}
 	// Pairs of products of an unsigned number below 2^bits and an activation of at most 127 are summed.
-	f.words = min(b.span()/4, 32767/(2*127*(1<<b.bits()-1)))
-	if f.words > 1 && f.words < b.span()/4 {
+	f.words = min(b.Span()/4, 32767/(2*127*(1<<b.Bits()-1)))
+	if f.words > 1 && f.words < b.Span()/4 {
 		f.words, f.together, f.temps = 2, 2, 2
 	}
 	return f
@@ -100,8 +101,8 @@ func (s Spec) int8Form() int8Form {
 // signedDot says that weights take part with their sign: the multiply-add of eight-bit numbers, which would overflow 16 bits, and levels
 // on AMX, which multiplies either.
 func (s Spec) signedDot() bool {
-	levels := blockForms[s.B].levels
-	return s.Dot == MAdd && (s.B == Q8_0 || levels) || s.Dot == AMX && levels
+	d := s.B.Desc()
+	return s.Dot == MAdd && d.WideBytes() || s.Dot == AMX && d.Codebook != nil
 }
 
 // int8Registers is what a tile of v vectors across takes: an integer and a float accumulator for each of its vectors, and what emitInt8
@@ -115,7 +116,7 @@ func (s Spec) int8Registers(tile, v int) int {
 	if f.flip {
 		n += 2
 	}
-	if blockForms[s.B].levels {
+	if s.B.Desc().Codebook != nil {
 		n++
 	}
 	return n
@@ -125,7 +126,7 @@ func (e *int8Tile) setup() {
 	for i, m := range e.masks {
 		e.I(asm.VPBROADCASTD, m, e.ConstU32(e.byteMask(i)))
 	}
-	if e.levels {
+	if e.Codebook != nil {
 		e.I(asm.VMOVUPS, e.table, e.levelTable())
 	}
 	if e.form.flip {
@@ -138,7 +139,7 @@ func (e *int8Tile) setup() {
 func (e *int8Tile) part(k0 int) {
 	e.start0(k0)
 	bytes := e.linesOfTurn()
-	for g := k0 / 4; g < (k0+e.span())/4; g += e.form.together {
+	for g := k0 / 4; g < (k0+e.Span())/4; g += e.form.together {
 		for i := range e.form.together {
 			e.prefetch(bytes*(g+i)/8, bytes*(g+i+1)/8)
 			for j := range e.v {
@@ -170,7 +171,7 @@ func (e *int8Tile) part(k0 int) {
 			e.I(asm.VFMADD231PS, e.acc[r*e.v+j], d, both)
 		}
 	}
-	if e.affine() {
+	if e.Affine() {
 		e.offsets(k0)
 	}
 }
@@ -196,13 +197,13 @@ func (e *int8Tile) head(v asm.Vec, j, n int) asm.Vec {
 // scale loads the scale of vector j for the span at k0.
 func (e *int8Tile) scale(v asm.Vec, j, k0 int) {
 	d := e.head(v, j, 0)
-	switch e.subs {
-	case pairSubs:
+	switch e.Subs {
+	case qtype.PairSubs:
 		e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, 0))
-	case nibbleSubs:
+	case qtype.NibbleSubs:
 		e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, k0/16))
 		e.and(e.t[0], e.t[0], 15)
-	case signedSubs:
+	case qtype.SignedSubs:
 		e.I(asm.VPMOVSXBD, e.t[0], e.sub(j, k0/16))
 	default:
 		return
@@ -215,10 +216,10 @@ func (e *int8Tile) scale(v asm.Vec, j, k0 int) {
 func (e *int8Tile) offsets(k0 int) {
 	for j, v := range e.w[:e.v] {
 		d := e.head(v, j, 1)
-		switch e.subs {
-		case pairSubs:
+		switch e.Subs {
+		case qtype.PairSubs:
 			e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, 1))
-		case nibbleSubs:
+		case qtype.NibbleSubs:
 			e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, k0/16))
 			e.I(asm.VPSRLD, e.t[0], e.t[0], asm.Imm(4))
 		default:
@@ -228,13 +229,13 @@ func (e *int8Tile) offsets(k0 int) {
 		e.I(asm.VMULPS, v, d, e.t[0])
 	}
 	op := asm.VFMADD231PS
-	if e.subs != noSubs {
+	if e.Subs != qtype.NoSubs {
 		op = asm.VFNMADD231PS // the K types take their offset off
 	}
 	for r := range e.s.MR {
 		var sum asm.Operand = e.x[0]
 		switch {
-		case e.span() < turnK:
+		case e.Span() < turnK:
 			e.halfSum(e.x[0], r, k0, 1)
 			e.I(asm.VCVTDQ2PS, e.x[0], e.x[0])
 			if scale := e.a(r, actScale); e.wide() {

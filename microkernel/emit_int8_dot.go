@@ -16,7 +16,7 @@ const flipMasks = 6
 func (e *int8Tile) levelTable() asm.Mem {
 	words := make([]uint32, e.table.Bytes()/4)
 	for i := range e.table.Bytes() {
-		l := uint8(levelsIQ4NL[i%16])
+		l := uint8(e.Codebook[i%16])
 		if !e.s.signedDot() {
 			l ^= 0x80
 		}
@@ -27,9 +27,9 @@ func (e *int8Tile) levelTable() asm.Mem {
 
 // byteMask is the bits of piece i of a number, in every byte.
 func (e *int8Tile) byteMask(i int) uint32 {
-	m := uint32(1<<e.planes[i]-1) * 0x01010101
+	m := uint32(1<<e.Pieces[i].Bits-1) * 0x01010101
 	if i > 0 {
-		m <<= e.planes[0]
+		m <<= e.Pieces[0].Bits
 	}
 	return m
 }
@@ -51,10 +51,10 @@ func (e *int8Tile) zeroOf() int {
 	switch {
 	case e.s.signedDot():
 		return 0
-	case e.levels:
+	case e.Codebook != nil:
 		return 128
 	}
-	return e.origin
+	return e.ZeroPoint
 }
 
 // start0 sets the integer accumulators of dot products that only add: to zero, or to what undoes the stored weights' zero.
@@ -79,7 +79,7 @@ func (e *int8Tile) start0(k0 int) {
 
 // bias is -zero times the sum of the activations of the span.
 func (e *int8Tile) bias(v asm.Vec, r, k0 int) {
-	if e.span() < turnK {
+	if e.Span() < turnK {
 		e.halfSum(v, r, k0, -e.zeroOf())
 		return
 	}
@@ -104,7 +104,7 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	word, bit := e.piece(j, 4*g, plane)
 	n := -bit
 	if plane > 0 {
-		n += e.planes[0]
+		n += e.Pieces[0].Bits
 	}
 	if n == 0 && e.wide() && plane == 0 && len(e.masks) > 0 {
 		e.I(asm.VPANDD, v, e.masks[0], word)
@@ -112,7 +112,7 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	}
 	e.shiftedWord(v, word, n)
 	switch {
-	case e.planes[plane] == 8 || e.wide() && plane > 0: // nothing to mask, or masked as it is joined
+	case e.Pieces[plane].Bits == 8 || e.wide() && plane > 0: // nothing to mask, or masked as it is joined
 	case e.wide():
 		e.I(asm.VPANDD, v, v, e.masks[plane])
 	default:
@@ -124,14 +124,14 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 func (e *int8Tile) weights(i, j, g int) {
 	const orMasked = 0xF8 // w | (t & mask)
 	w := e.w[i]
-	if e.form.flip && !e.levels {
+	if e.form.flip && e.Codebook == nil {
 		word, _ := e.piece(j, 4*g, 0)
 		e.I(asm.VPXORD, w, e.top, word)
 		e.split(j)
 		return
 	}
 	e.bytesOf(w, j, g, 0)
-	if len(e.planes) > 1 {
+	if len(e.Pieces) > 1 {
 		e.bytesOf(e.t[0], j, g, 1)
 		if e.wide() {
 			e.I(asm.VPTERNLOGD, w, e.t[0], e.masks[1], asm.Imm(orMasked))
@@ -139,14 +139,14 @@ func (e *int8Tile) weights(i, j, g int) {
 			e.I(asm.VPOR, w, w, e.t[0])
 		}
 	}
-	if e.levels {
+	if e.Codebook != nil {
 		e.I(asm.VPSHUFB, w, e.table, w)
 	}
 	switch {
 	case e.form.flip:
 		e.split(j)
 	case e.form.abs:
-		if !e.levels {
+		if e.Codebook == nil {
 			e.I(asm.VPXOR, w, w, e.splat(0x80808080))
 		}
 		e.I(asm.VPABSB, e.abs[j], w)
@@ -183,7 +183,7 @@ func (e *int8Tile) row(r, g int, first bool) {
 }
 
 // inWords says that the multiply-add of a whole span fits 16 bits: numbers of four bits over 32 k reach 8 * 2 * 15 * 127 = 30480.
-func (e *int8Tile) inWords() bool { return e.form.words == e.span()/4 }
+func (e *int8Tile) inWords() bool { return e.form.words == e.Span()/4 }
 
 // multiplyAdd is the dot product without VNNI. Pairs of products are summed in 16 bits for as long as they fit there, then widened to 32.
 // Eight-bit numbers give their sign to the activation, so that a pair reaches 2 * 128 * 127 = 32512 at the most.

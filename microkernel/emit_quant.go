@@ -26,7 +26,7 @@ func emitQuant(a *asm.Asm, s Spec) {
 func (u *unpacker) turn(j0, n int, x asm.Vec) {
 	bytes := u.linesOfTurn()
 	for k := range turnK {
-		if k%u.span() == 0 {
+		if k%u.Span() == 0 {
 			for i := range n {
 				u.scales(i, j0+i, k)
 			}

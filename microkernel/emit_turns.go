@@ -1,19 +1,22 @@
 package microkernel
 
-import "sandwich/microkernel/internal/asm"
+import (
+	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/qtype"
+)
 
 // turns walks the blocks of quantized panels. In a block of one turn the panel pointers stand at its head; in one of several they
 // stand at the present turn, and a register says how far behind them the head is.
 type turns struct {
 	*emitter
-	*blockForm
+	*qtype.Desc
 	head, tmp asm.Reg // K types only
 	atHead    func()  // K types only: called at the head of each block; or nil
 }
 
 func newTurns(e *emitter) turns {
-	t := turns{emitter: e, blockForm: &blockForms[e.s.B]}
-	if t.perBlock() > 1 {
+	t := turns{emitter: e, Desc: e.s.B.Desc()}
+	if t.Turns() > 1 {
 		t.head = e.pointer()
 		if e.s.NR > PanelWidth {
 			t.tmp = e.pointer()
@@ -29,22 +32,22 @@ func (t turns) perBlock() int { return t.s.B.Block() / turnK }
 // panel pointers on.
 func (t turns) blocks(loop func(func()), body func()) {
 	loop(func() {
-		n := t.perBlock()
+		n := t.Turns()
 		if n == 1 {
 			body()
-			t.advanceB(t.headBytes() + t.turnBytes())
+			t.advanceB(t.HeadBytes() + t.TurnBytes())
 			return
 		}
-		t.advanceB(t.headBytes())
-		t.MovImm(t.head, uint64(-int64(t.headBytes())))
+		t.advanceB(t.HeadBytes())
+		t.MovImm(t.head, uint64(-int64(t.HeadBytes())))
 		if t.atHead != nil {
 			t.atHead()
 		}
 		top := t.Here()
 		body()
-		t.advanceB(t.turnBytes())
-		t.Sub(t.head, asm.Imm32(t.turnBytes()))
-		t.Cmp(t.head, asm.Imm32(-t.headBytes()-n*t.turnBytes()))
+		t.advanceB(t.TurnBytes())
+		t.Sub(t.head, asm.Imm32(t.TurnBytes()))
+		t.Cmp(t.head, asm.Imm32(-t.HeadBytes()-n*t.TurnBytes()))
 		t.Jcc(asm.NotZero, top)
 	})
 }
@@ -53,7 +56,7 @@ func (t turns) blocks(loop func(func()), body func()) {
 func (t turns) half(j, n int) asm.Mem {
 	part := t.reg(0).Bytes() / 2
 	disp := 2*PanelWidth*n + j%t.perPanel()*part
-	if t.perBlock() == 1 {
+	if t.Turns() == 1 {
 		return t.b(j, 2*PanelWidth*n, part)
 	}
 	p := j / t.perPanel()
@@ -70,27 +73,27 @@ func (t turns) sub(j, n int) asm.Mem { return t.b(j, PanelWidth*n, t.reg(0).Byte
 
 // quants is where the planes begin, from the panel pointer.
 func (t turns) quants() int {
-	if t.perBlock() == 1 {
-		return t.headBytes()
+	if t.Turns() == 1 {
+		return t.HeadBytes()
 	}
-	return t.subBytes()
+	return t.SubBytes()
 }
 
 // piece finds bits of element k of the turn: the word of the plane, and the bit in it.
 func (t turns) piece(j, k, plane int) (word asm.Mem, bit int) {
 	at := t.quants()
-	for _, b := range t.planes[:plane] {
-		at += 64 * b
+	for _, b := range t.Pieces[:plane] {
+		at += 64 * b.Bits
 	}
-	bits := t.planes[plane]
+	bits := t.Pieces[plane].Bits
 	each := 32 / bits
 	return t.b(j, at+k/each*64, t.reg(0).Bytes()), 8*(k%4) + k%each/4*bits
 }
 
 // linesOfTurn is the bytes of a turn that are prefetched while it is used: with the head of the block, where that is one turn.
 func (t turns) linesOfTurn() int {
-	if t.perBlock() == 1 {
-		return t.headBytes() + t.turnBytes()
+	if t.Turns() == 1 {
+		return t.HeadBytes() + t.TurnBytes()
 	}
-	return t.turnBytes()
+	return t.TurnBytes()
 }

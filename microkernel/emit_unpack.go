@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/qtype"
 )
 
 // unpackWay is how a stored number becomes a float of its exact value.
@@ -16,20 +17,20 @@ const (
 	byMantissa unpackWay = iota
 	byTable              // at most four bits look up one of sixteen floats; bits above are ignored
 	byTables             // five bits look up one of 32
-	byConvert            // mask and convert: AVX2, whose lookups take three bits
+	byConvert            // mask and convert: AVX2, whose lookups take three bits, and numbers too long for a lookup
 	byShuffle            // AVX2: four bits look up a byte, at the top of the word, which is shifted down with its sign
 )
 
 func (s Spec) unpackWay() unpackWay {
-	f := &blockForms[s.B]
+	f := s.B.Desc()
 	switch {
-	case !f.levels && !f.affine():
+	case f.Codebook == nil && !f.Affine():
 		return byMantissa
-	case s.ISA != AVX512 && f.levels:
+	case s.ISA != AVX512 && f.Codebook != nil:
 		return byShuffle
-	case s.ISA != AVX512:
+	case s.ISA != AVX512 || f.Bits() > 5:
 		return byConvert
-	case f.bits() > 4:
+	case f.Bits() > 4:
 		return byTables
 	}
 	return byTable
@@ -51,7 +52,7 @@ type unpacker struct {
 
 // unpackFixed is the registers that an unpacker takes besides those of each vector; newUnpacker allocates exactly these.
 func (s Spec) unpackFixed() (n int) {
-	two := len(blockForms[s.B].planes) - 1
+	two := len(s.B.Desc().Pieces) - 1
 	switch s.unpackWay() {
 	case byMantissa:
 		if s.ISA == AVX512 {
@@ -67,7 +68,7 @@ func (s Spec) unpackFixed() (n int) {
 
 // unpackPerVector is the scale, the offset and the value of one vector that is being unpacked.
 func (s Spec) unpackPerVector() int {
-	if blockForms[s.B].levels {
+	if s.B.Desc().Codebook != nil {
 		return 2
 	}
 	return 3
@@ -77,12 +78,12 @@ func newUnpacker(e *emitter, il int) *unpacker {
 	u := &unpacker{turns: newTurns(e), way: e.s.unpackWay()}
 	for range il {
 		u.scale = append(u.scale, e.vec())
-		if !u.levels {
+		if u.Codebook == nil {
 			u.offset = append(u.offset, e.vec())
 		}
 		u.w = append(u.w, e.vec())
 	}
-	two := len(u.planes) == 2
+	two := len(u.Pieces) == 2
 	if two {
 		u.high = e.vec()
 	}
@@ -103,10 +104,10 @@ func newUnpacker(e *emitter, il int) *unpacker {
 }
 
 // Bits of a number in the mantissa, the float 2^b, and what to take off before the scale.
-func (u *unpacker) low() int               { return 23 - u.bits() }
-func (u *unpacker) oneBits() uint32        { return uint32(127+u.bits()) << 23 }
-func (u *unpacker) takeOff() float32       { return -float32(int(1)<<u.bits() + u.origin) }
-func (u *unpacker) pieceMask(p int) uint32 { return 1<<u.planes[p] - 1 }
+func (u *unpacker) low() int               { return 23 - u.Bits() }
+func (u *unpacker) oneBits() uint32        { return uint32(127+u.Bits()) << 23 }
+func (u *unpacker) takeOff() float32       { return -float32(int(1)<<u.Bits() + u.ZeroPoint) }
+func (u *unpacker) pieceMask(p int) uint32 { return 1<<u.Pieces[p].Bits - 1 }
 
 func (u *unpacker) setup() {
 	all := func(v asm.Vec, bits uint32) { u.I(asm.VPBROADCASTD, v, u.ConstU32(bits)) }
@@ -115,8 +116,8 @@ func (u *unpacker) setup() {
 		if u.wide() {
 			all(u.mask, u.pieceMask(0)<<u.low())
 			all(u.one, u.oneBits())
-			if len(u.planes) == 2 {
-				all(u.mask2, u.pieceMask(1)<<(u.low()+u.planes[0]))
+			if len(u.Pieces) == 2 {
+				all(u.mask2, u.pieceMask(1)<<(u.low()+u.Pieces[0].Bits))
 			}
 		}
 	case byTable, byTables:
@@ -128,7 +129,7 @@ func (u *unpacker) setup() {
 		}
 	case byShuffle:
 		var words [8]uint32
-		for i, l := range levelsIQ4NL {
+		for i, l := range u.Codebook {
 			words[i/4] |= uint32(uint8(l)) << (i % 4 * 8)
 			words[4+i/4] |= uint32(uint8(l)) << (i % 4 * 8)
 		}
@@ -140,9 +141,9 @@ func (u *unpacker) setup() {
 func (u *unpacker) floats(from int) []uint32 {
 	out := make([]uint32, 16)
 	for i := range out {
-		v := float32((from + i) & (1<<u.bits() - 1))
-		if u.levels {
-			v = float32(levelsIQ4NL[i])
+		v := float32((from + i) & (1<<u.Bits() - 1))
+		if u.Codebook != nil {
+			v = float32(u.Codebook[i])
 		}
 		out[i] = math.Float32bits(v)
 	}
@@ -162,14 +163,14 @@ func (e *emitter) splat(v uint32) asm.Mem {
 func (u *unpacker) scales(i, j, k int) {
 	v, w := u.scale[i], u.w[i]
 	u.I(asm.VCVTPH2PS, v, u.half(j, 0))
-	switch u.subs {
-	case pairSubs:
+	switch u.Subs {
+	case qtype.PairSubs:
 		u.I(asm.VPMOVZXBD, w, u.sub(j, 0))
 		u.times(v, w)
 		u.I(asm.VPMOVZXBD, w, u.sub(j, 1))
 		u.I(asm.VCVTPH2PS, u.offset[i], u.half(j, 1))
 		u.times(u.offset[i], w)
-	case nibbleSubs:
+	case qtype.NibbleSubs:
 		o := u.offset[i]
 		u.I(asm.VPMOVZXBD, o, u.sub(j, k/16))
 		u.and(w, o, 15)
@@ -177,14 +178,14 @@ func (u *unpacker) scales(i, j, k int) {
 		u.I(asm.VPSRLD, w, o, asm.Imm(4))
 		u.I(asm.VCVTPH2PS, o, u.half(j, 1))
 		u.times(o, w)
-	case signedSubs:
+	case qtype.SignedSubs:
 		u.I(asm.VPMOVSXBD, w, u.sub(j, k/16))
 		u.times(v, w)
 	}
 	switch {
 	case u.way == byMantissa:
 		u.I(asm.VMULPS, u.offset[i], v, u.splat(math.Float32bits(u.takeOff())))
-	case u.affine() && u.subs == noSubs:
+	case u.Affine() && u.Subs == qtype.NoSubs:
 		u.I(asm.VCVTPH2PS, u.offset[i], u.half(j, 1))
 	}
 }
@@ -200,6 +201,14 @@ func (e *emitter) and(dst, src asm.Vec, mask uint32) {
 		e.I(asm.VPANDD, dst, src, e.splat(mask))
 	} else {
 		e.I(asm.VPAND, dst, src, e.splat(mask))
+	}
+}
+
+func (e *emitter) or(dst, src asm.Vec) {
+	if e.wide() {
+		e.I(asm.VPORD, dst, dst, src)
+	} else {
+		e.I(asm.VPOR, dst, dst, src)
 	}
 }
 
@@ -238,16 +247,16 @@ func (u *unpacker) value(i, j, k int) {
 	case byTables:
 		const choose = 0xE4 // mask ? w : high
 		u.shifted(w, j, k, 0, 0)
-		u.shifted(u.high, j, k, 1, u.planes[0])
+		u.shifted(u.high, j, k, 1, u.Pieces[0].Bits)
 		u.I(asm.VPTERNLOGD, w, u.high, u.mask, asm.Imm(choose))
 		u.I(asm.VPERMI2PS, w, u.table[0], u.table[1])
 	case byConvert:
 		u.shifted(w, j, k, 0, 0)
 		u.and(w, w, u.pieceMask(0))
-		if len(u.planes) == 2 {
-			u.shifted(u.high, j, k, 1, u.planes[0])
-			u.and(u.high, u.high, u.pieceMask(1)<<u.planes[0])
-			u.I(asm.VPOR, w, w, u.high)
+		if len(u.Pieces) == 2 {
+			u.shifted(u.high, j, k, 1, u.Pieces[0].Bits)
+			u.and(u.high, u.high, u.pieceMask(1)<<u.Pieces[0].Bits)
+			u.or(w, u.high)
 		}
 		u.I(asm.VCVTDQ2PS, w, w)
 	case byShuffle:
@@ -258,9 +267,9 @@ func (u *unpacker) value(i, j, k int) {
 		u.I(asm.VCVTDQ2PS, w, w)
 	}
 	switch {
-	case u.levels:
+	case u.Codebook != nil:
 		u.I(asm.VMULPS, w, w, u.scale[i])
-	case u.affine() && u.subs != noSubs:
+	case u.Affine() && u.Subs != qtype.NoSubs:
 		u.I(asm.VFMSUB213PS, w, u.scale[i], u.offset[i])
 	default:
 		u.I(asm.VFMADD213PS, w, u.scale[i], u.offset[i])
@@ -277,10 +286,10 @@ func (u *unpacker) mantissa(w asm.Vec, j, k int) {
 		u.and(w, w, u.pieceMask(0)<<u.low())
 		u.I(asm.VPOR, w, w, u.splat(u.oneBits()))
 	}
-	if len(u.planes) == 1 {
+	if len(u.Pieces) == 1 {
 		return
 	}
-	to := u.low() + u.planes[0]
+	to := u.low() + u.Pieces[0].Bits
 	u.shifted(u.high, j, k, 1, to)
 	if u.wide() {
 		u.I(asm.VPTERNLOGD, w, u.high, u.mask2, asm.Imm(orMasked))

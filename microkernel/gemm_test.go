@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/qtype"
 )
 
 // problem is a GEMM whose operands end where inaccessible memory begins.
@@ -159,7 +161,7 @@ func spaces(seed uint64) []Spec {
 	var all []Spec
 	for _, isa := range Host().ISAs() {
 		for c := range computes {
-			for wt := range weightTypes {
+			for _, wt := range qtype.All() {
 				all = append(all, Space(Host(), isa, c, wt)...)
 			}
 		}

@@ -14,13 +14,13 @@ func emitNEONInt8(a *a64.Asm, s Spec) {
 	e.dot = e.vecs(s.MR)
 	e.a = e.vecs(s.neonActivations())
 	e.w = e.vecs(neonInt8Work)
-	if e.origin > 0 {
+	if e.ZeroPoint > 0 {
 		e.zero = e.vec()
 	}
 	var t tileArgs
 	e.function(e.setup, func() {
 		e.blocks(unsafe.Offsetof(t.main), func() {
-			for k := 0; k < turnK; k += e.span() {
+			for k := 0; k < turnK; k += e.Span() {
 				for j := range e.v {
 					e.part(j, k)
 				}
@@ -51,7 +51,7 @@ func (s Spec) neonActivations() int {
 // neonInt8Registers is what a tile takes beside its accumulators.
 func (s Spec) neonInt8Registers() int {
 	n := s.neonTurnsFixed() + s.MR + s.neonActivations() + neonInt8Work
-	if blockForms[s.B].origin > 0 {
+	if s.B.Desc().ZeroPoint > 0 {
 		n++
 	}
 	return n
@@ -59,8 +59,8 @@ func (s Spec) neonInt8Registers() int {
 
 func (e *neonInt8) setup() {
 	e.constants()
-	if e.origin > 0 {
-		e.I(a64.MOVI, e.zero, a64.Imm(e.origin))
+	if e.ZeroPoint > 0 {
+		e.I(a64.MOVI, e.zero, a64.Imm(e.ZeroPoint))
 	}
 }
 
@@ -69,8 +69,8 @@ func (e *neonInt8) part(j, k0 int) {
 	for _, d := range e.dot {
 		e.Zero(d)
 	}
-	bytes := e.turnBytes()
-	for g := k0 / 4; g < (k0+e.span())/4; g++ {
+	bytes := e.TurnBytes()
+	for g := k0 / 4; g < (k0+e.Span())/4; g++ {
 		if j == 0 {
 			e.prefetch(bytes*g/8, bytes*(g+1)/8)
 		}
@@ -90,7 +90,7 @@ func (e *neonInt8) part(j, k0 int) {
 // signed brings group g of vector j into v, with its sign.
 func (e *neonInt8) signed(v a64.V, j, g int) {
 	e.numbers(v, j, g)
-	if e.origin > 0 {
+	if e.ZeroPoint > 0 {
 		e.I(a64.SUB16B, v, v, e.zero)
 	}
 }
@@ -170,12 +170,12 @@ func (e *neonInt8) accumulate(j, k0 int) {
 		e.I(a64.FMULL, x, scale, t, a64.Imm(0))
 		e.I(a64.FMLA, e.acc[r*e.v+j], d, x)
 	}
-	if !e.affine() {
+	if !e.Affine() {
 		return
 	}
 	for r := range e.s.MR {
 		lane := 0
-		if e.span() == turnK {
+		if e.Span() == turnK {
 			e.I(a64.LDRS, t, e.aBase[r], a64.Imm(actSum))
 		} else {
 			lane = k0 / 16

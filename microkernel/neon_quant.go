@@ -15,7 +15,7 @@ func emitNEONQuant(a *a64.Asm, s Spec) {
 	var t tileArgs
 	e.function(u.setup, func() {
 		u.blocks(unsafe.Offsetof(t.main), func() {
-			bytes := u.turnBytes()
+			bytes := u.TurnBytes()
 			for j := range e.v {
 				u.each(j, func(k int, w a64.V) {
 					if k%4 == 0 {
@@ -49,7 +49,7 @@ type neonUnpacker struct {
 // neonUnpackRegisters is the registers that an unpacker takes at least.
 func (s Spec) neonUnpackRegisters() int {
 	n := s.neonTurnsFixed() + 3 + 1 + 1 + 2
-	if !blockForms[s.B].levels {
+	if s.B.Desc().Codebook == nil {
 		n++
 	}
 	return n
@@ -59,7 +59,7 @@ func newNEONUnpacker(e *neonTile) *neonUnpacker {
 	u := &neonUnpacker{neonTurns: newNEONTurns(e)}
 	copy(u.index[:], e.vecs(3))
 	u.bytes, u.scale = e.vec(), e.vec()
-	if !u.levels {
+	if u.Codebook == nil {
 		u.offset = e.vec()
 	}
 	u.w = e.vecs(min(6, e.left()/2*2))
@@ -83,7 +83,7 @@ func (u *neonUnpacker) setup() {
 // each emits the 32 values of vector j in the present turn, k ascending, each followed by what use makes of it.
 func (u *neonUnpacker) each(j int, use func(k int, w a64.V)) {
 	for k := range turnK {
-		if k%u.span() == 0 {
+		if k%u.Span() == 0 {
 			u.spanScales(j, k)
 		}
 		if k%4 == 0 {
@@ -102,7 +102,7 @@ func (u *neonUnpacker) value(k int) a64.V {
 	} else {
 		u.I(a64.TBL, w, u.bytes, u.index[i-1])
 	}
-	if u.levels {
+	if u.Codebook != nil {
 		u.I(a64.SCVTFX, w, w, a64.Imm(24))
 		u.I(a64.FMUL, w, w, u.scale)
 		return w
@@ -118,8 +118,8 @@ func (u *neonUnpacker) value(k int) a64.V {
 func (u *neonUnpacker) spanScales(j, k int) {
 	t := u.w[1]
 	u.scales(u.scale, u.offset, u.w[0], t, j, k)
-	if !u.levels && !u.affine() {
-		u.SplatF(t, -float32(u.origin))
+	if u.Codebook == nil && !u.Affine() {
+		u.SplatF(t, -float32(u.ZeroPoint))
 		u.I(a64.FMUL, u.offset, u.scale, t)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/qtype"
 )
 
 // emitSMEInt8 generates the tile of the chain "block" on SME: for a span of k that shares scales the exact integer sums of all rows and
@@ -17,7 +18,7 @@ func emitSMEInt8(a *a64.Asm, s Spec) {
 
 // emitSMEInt8With is emitSMEInt8 with the outer product of smeT and smeW as given: emulators exist that get it wrong, see bytesMultiply.
 func emitSMEInt8With(a *a64.Asm, s Spec, outer func(e *smeInt8)) {
-	e := &smeInt8{smeTile: &smeTile{Asm: a, s: s, lanes: s.smeLanes()}, blockForm: &blockForms[s.B], outer: outer}
+	e := &smeInt8{smeTile: &smeTile{Asm: a, s: s, lanes: s.smeLanes()}, Desc: s.B.Desc(), outer: outer}
 	e.function(e.setup, func() {
 		e.continued(func() { e.eachAcc(a64.LD1W) }, func() {
 			for i := range e.s.MR * e.vectors() {
@@ -26,7 +27,7 @@ func emitSMEInt8With(a *a64.Asm, s Spec, outer func(e *smeInt8)) {
 		})
 		e.blocks(func() {
 			e.activations()
-			for k := 0; k < turnK; k += e.span() {
+			for k := 0; k < turnK; k += e.Span() {
 				for v := range e.vectors() {
 					e.part(v, k)
 				}
@@ -38,7 +39,7 @@ func emitSMEInt8With(a *a64.Asm, s Spec, outer func(e *smeInt8)) {
 
 type smeInt8 struct {
 	*smeTile
-	*blockForm
+	*qtype.Desc
 	outer func(e *smeInt8)
 	slice int // what smeSlice holds, a multiple of four; -1: unknown
 }
@@ -112,18 +113,18 @@ func (e *smeInt8) setup() {
 	const words = ActQ8Bytes / 4
 	e.count(smeBlock, min(words, e.lanes))
 	e.count(smeRest, max(0, words-e.lanes))
-	if e.origin > 0 {
-		e.I(a64.ZDUPB, smeOrigin, a64.Imm(int8(e.origin)))
+	if e.ZeroPoint > 0 {
+		e.I(a64.ZDUPB, smeOrigin, a64.Imm(int8(e.ZeroPoint)))
 	}
-	if e.levels {
+	if e.Codebook != nil {
 		var levels [16]byte
-		for i, l := range levelsIQ4NL {
+		for i, l := range e.Codebook {
 			levels[i] = byte(l)
 		}
 		e.ConstQ(smeTable, levels)
 	}
-	if len(e.planes) > 1 {
-		e.I(a64.ZDUPB, smeTable, a64.Imm((1<<e.planes[1]-1)<<e.planes[0]))
+	if len(e.Pieces) > 1 {
+		e.I(a64.ZDUPB, smeTable, a64.Imm((1<<e.Pieces[1].Bits-1)<<e.Pieces[0].Bits))
 	}
 }
 
@@ -162,39 +163,36 @@ func (e *smeInt8) blocks(body func()) {
 	e.get(smeLeft, unsafe.Offsetof(t.main))
 	e.CBZ(smeLeft, done)
 	e.Loop(smeLeft, func() {
-		turns := e.turns()
+		turns := e.Turns()
 		if turns == 1 {
 			e.slice = -1
 			body()
-			e.AddImm(smeB, smeB, e.headBytes()+e.turnBytes())
+			e.AddImm(smeB, smeB, e.HeadBytes()+e.TurnBytes())
 			return
 		}
 		e.MovX(smeHead, smeB)
-		e.AddImm(smeB, smeB, e.headBytes())
+		e.AddImm(smeB, smeB, e.HeadBytes())
 		e.MovImm(smeTurns, turns)
 		e.Loop(smeTurns, func() {
 			e.slice = -1
 			body()
-			e.AddImm(smeB, smeB, e.turnBytes())
+			e.AddImm(smeB, smeB, e.TurnBytes())
 		})
 	})
 	e.Bind(done)
 }
 
-// turns is the number of them in a block.
-func (e *smeInt8) turns() int { return e.s.B.Block() / turnK }
-
 // inTurn and inHead make smeTmp the address of bytes of the turn, and of the head of the block.
 func (e *smeInt8) inTurn(bytes int) {
-	if e.turns() == 1 {
-		bytes += e.headBytes()
+	if e.Turns() == 1 {
+		bytes += e.HeadBytes()
 	}
 	e.AddImm(smeTmp, smeB, bytes)
 }
 
 func (e *smeInt8) inHead(bytes int) {
 	base := smeHead
-	if e.turns() == 1 {
+	if e.Turns() == 1 {
 		base = smeB
 	}
 	e.AddImm(smeTmp, base, bytes)
@@ -216,7 +214,7 @@ func (e *smeInt8) activations() {
 	e.slice = -1
 	e.AddImm(smeA, smeA, ActQ8Bytes)
 	e.column(smeScaleA, actScale/4)
-	for at := 0; e.s.Prefetch > 0 && at < e.turnBytes(); at += 64 {
+	for at := 0; e.s.Prefetch > 0 && at < e.TurnBytes(); at += 64 {
 		e.I(a64.PRFM1, smeB, a64.Imm(e.s.Prefetch+at))
 	}
 }
@@ -234,7 +232,7 @@ func (e *smeInt8) column(v a64.V, word int) {
 // part is the span of k from k0 on, of vector v.
 func (e *smeInt8) part(v, k0 int) {
 	e.I(a64.ZEROTILE, smeSums)
-	for g := k0 / 4; g < (k0+e.span())/4; g++ {
+	for g := k0 / 4; g < (k0+e.Span())/4; g++ {
 		e.numbers(v, g)
 		e.column(smeT, actQ/4+g)
 		e.outer(e)
@@ -242,7 +240,7 @@ func (e *smeInt8) part(v, k0 int) {
 	e.scales(v, k0)
 	e.I(a64.ZEROTILE, smeProducts)
 	e.I(a64.FMOPA, smeProducts, smeRows, smeAll, smeScaleA, smeScale)
-	if e.affine() && v == 0 {
+	if e.Affine() && v == 0 {
 		e.sums(k0)
 	}
 	for r0 := 0; r0 < e.s.MR; r0 += len(smeD) {
@@ -252,14 +250,14 @@ func (e *smeInt8) part(v, k0 int) {
 
 // numbers brings group g of the turn, of vector v, into smeW: four bytes for each column, with their sign.
 func (e *smeInt8) numbers(v, g int) {
-	low, bit := e.planes[0], e.word(smeW, v, g, 0)
+	low, bit := e.Pieces[0].Bits, e.word(smeW, v, g, 0)
 	if up := 8 - low - bit; up > 0 { // what lies above falls out
 		e.I(a64.ZLSLB, smeW, smeW, a64.Imm(up))
 	}
 	if low < 8 {
 		e.I(a64.ZLSRB, smeW, smeW, a64.Imm(8-low))
 	}
-	if len(e.planes) > 1 {
+	if len(e.Pieces) > 1 {
 		bit := e.word(smeHigh, v, g, 1)
 		if bit < low {
 			e.I(a64.ZLSLB, smeHigh, smeHigh, a64.Imm(low-bit))
@@ -269,17 +267,17 @@ func (e *smeInt8) numbers(v, g int) {
 		e.I(a64.ZAND, smeHigh, smeHigh, smeTable)
 		e.I(a64.ZORR, smeW, smeW, smeHigh)
 	}
-	if e.levels {
+	if e.Codebook != nil {
 		e.I(a64.ZTBL, smeW, smeTable, smeW)
 	}
-	if e.origin > 0 {
+	if e.ZeroPoint > 0 {
 		e.I(a64.ZSUBB, smeW, smeW, smeOrigin)
 	}
 }
 
 // word loads the words of vector v that hold a piece of group g, and says at which bit of each byte.
 func (e *smeInt8) word(z a64.V, v, g, plane int) (bit int) {
-	at, bit := e.place(g, plane)
+	at, bit := e.Place(g, plane)
 	e.inTurn(at + 4*e.lanes*v)
 	e.I(a64.LD1W, z, smeAll, smeTmp)
 	return bit
@@ -301,23 +299,23 @@ func (e *smeInt8) scales(v, k0 int) {
 		e.I(a64.ZFMUL, z, z, n)
 	}
 	half(smeScale, 0)
-	if e.affine() {
+	if e.Affine() {
 		half(smeOffset, 1)
 	}
-	switch e.subs {
-	case pairSubs:
+	switch e.Subs {
+	case qtype.PairSubs:
 		sub(a64.LD1B, smeT, 0)
 		times(smeScale, smeT, a64.ZUCVTF)
 		sub(a64.LD1B, smeT, 1)
 		times(smeOffset, smeT, a64.ZUCVTF)
-	case nibbleSubs:
+	case qtype.NibbleSubs:
 		sub(a64.LD1B, smeT, k0/16)
 		e.I(a64.ZLSLS, smeU, smeT, a64.Imm(28))
 		e.I(a64.ZLSRS, smeU, smeU, a64.Imm(28))
 		times(smeScale, smeU, a64.ZUCVTF)
 		e.I(a64.ZLSRS, smeT, smeT, a64.Imm(4))
 		times(smeOffset, smeT, a64.ZUCVTF)
-	case signedSubs:
+	case qtype.SignedSubs:
 		sub(a64.LD1SB, smeT, k0/16)
 		times(smeScale, smeT, a64.ZSCVTF)
 	}
@@ -325,7 +323,7 @@ func (e *smeInt8) scales(v, k0 int) {
 
 // sums brings the sums of the activations of the span, times their scale, into smeSumA.
 func (e *smeInt8) sums(k0 int) {
-	if e.span() == turnK {
+	if e.Span() == turnK {
 		e.column(smeSumA, actSum/4)
 		return
 	}
@@ -353,11 +351,11 @@ func (e *smeInt8) accumulate(v, r0, n int) {
 	for i, d := range smeD[:n] {
 		e.I(a64.ZFMLA, e.acc(r0+i, v), smeAll, d, smeX[i])
 	}
-	if !e.affine() {
+	if !e.Affine() {
 		return
 	}
 	add := a64.ZFMLA
-	if e.subs != noSubs {
+	if e.Subs != qtype.NoSubs {
 		add = a64.ZFMLS // the K types take their offset off
 	}
 	for i, d := range smeD[:n] {

@@ -1,12 +1,15 @@
 package microkernel
 
-import "sandwich/microkernel/internal/a64"
+import (
+	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/qtype"
+)
 
 // neonTurns walks the blocks of quantized panels and unpacks their numbers. In a block of one turn the panel pointers stand at its
 // head; in one of several they stand at the present turn, and a register says how far behind them the head is.
 type neonTurns struct {
 	*neonTile
-	*blockForm
+	*qtype.Desc
 	head, turn a64.X // K types only
 	mask       a64.V // of the last piece of a number, in every byte; none for whole bytes
 	high       a64.V // the piece of the second plane
@@ -14,17 +17,17 @@ type neonTurns struct {
 }
 
 func newNEONTurns(e *neonTile) neonTurns {
-	t := neonTurns{neonTile: e, blockForm: &blockForms[e.s.B]}
-	if t.perBlock() > 1 {
+	t := neonTurns{neonTile: e, Desc: e.s.B.Desc()}
+	if t.Turns() > 1 {
 		t.head, t.turn = e.pointer(), e.pointer()
 	}
-	if t.bits() < 8 {
+	if t.Bits() < 8 {
 		t.mask = e.vec()
 	}
-	if len(t.planes) > 1 {
+	if len(t.Pieces) > 1 {
 		t.high = e.vec()
 	}
-	if t.levels {
+	if t.Codebook != nil {
 		t.table = e.vec()
 	}
 	return t
@@ -32,24 +35,24 @@ func newNEONTurns(e *neonTile) neonTurns {
 
 // neonTurnsFixed is the registers that newNEONTurns takes.
 func (s Spec) neonTurnsFixed() (n int) {
-	f := &blockForms[s.B]
-	if f.bits() < 8 {
+	f := s.B.Desc()
+	if f.Bits() < 8 {
 		n++
 	}
-	if f.levels {
+	if f.Codebook != nil {
 		n++
 	}
-	return n + len(f.planes) - 1
+	return n + len(f.Pieces) - 1
 }
 
 // constants loads what unpacking needs.
 func (t neonTurns) constants() {
-	if t.bits() < 8 {
-		t.I(a64.MOVI, t.mask, a64.Imm(1<<t.planes[len(t.planes)-1]-1))
+	if t.Bits() < 8 {
+		t.I(a64.MOVI, t.mask, a64.Imm(1<<t.Pieces[len(t.Pieces)-1].Bits-1))
 	}
-	if t.levels {
+	if t.Codebook != nil {
 		var levels [16]byte
-		for i, l := range levelsIQ4NL {
+		for i, l := range t.Codebook {
 			levels[i] = byte(l)
 		}
 		t.ConstQ(t.table, levels)
@@ -62,19 +65,19 @@ func (t neonTurns) perBlock() int { return t.s.B.Block() / turnK }
 // blocks runs body once for each turn of as many blocks as the argument says, and moves the panel pointers on.
 func (t neonTurns) blocks(count uintptr, body func()) {
 	t.loop(count, func() {
-		n := t.perBlock()
+		n := t.Turns()
 		if n == 1 {
 			body()
-			t.advance(t.bBase, t.headBytes()+t.turnBytes())
+			t.advance(t.bBase, t.HeadBytes()+t.TurnBytes())
 			return
 		}
-		t.advance(t.bBase, t.headBytes())
-		t.MovImm(t.head, -t.headBytes())
+		t.advance(t.bBase, t.HeadBytes())
+		t.MovImm(t.head, -t.HeadBytes())
 		t.MovImm(t.turn, n)
 		t.Loop(t.turn, func() {
 			body()
-			t.advance(t.bBase, t.turnBytes())
-			t.AddImm(t.head, t.head, -t.turnBytes())
+			t.advance(t.bBase, t.TurnBytes())
+			t.AddImm(t.head, t.head, -t.TurnBytes())
 		})
 	})
 }
@@ -82,7 +85,7 @@ func (t neonTurns) blocks(count uintptr, body func()) {
 // half loads half n of the head of the block, for vector j, as float32.
 func (t neonTurns) half(v a64.V, j, n int) {
 	p := t.panelOf(j)
-	if t.perBlock() > 1 {
+	if t.Turns() > 1 {
 		t.I(a64.ADD, nTmp, p, t.head)
 		p = nTmp
 	}
@@ -94,7 +97,7 @@ func (t neonTurns) half(v a64.V, j, n int) {
 func (t neonTurns) sub(v a64.V, j, n int) {
 	t.I(a64.LDRS, v, t.panelOf(j), a64.Imm(PanelWidth*n+4*(j%neonPerPanel)))
 	bytes, words := a64.USHLL8B, a64.USHLL4H
-	if t.subs == signedSubs {
+	if t.Subs == qtype.SignedSubs {
 		bytes, words = a64.SSHLL8B, a64.SSHLL4H
 	}
 	t.I(bytes, v, v, a64.Imm(0))
@@ -103,23 +106,23 @@ func (t neonTurns) sub(v a64.V, j, n int) {
 
 // piece finds bits of group g of the turn, four k: where the words of vector j begin in its panel, and the bit in each byte.
 func (t neonTurns) piece(j, g, plane int) (at, bit int) {
-	at, bit = t.place(g, plane)
-	if t.perBlock() == 1 {
-		at += t.headBytes()
+	at, bit = t.Place(g, plane)
+	if t.Turns() == 1 {
+		at += t.HeadBytes()
 	}
 	return at + 16*(j%neonPerPanel), bit
 }
 
 // numbers brings group g of the turn, of vector j, into v: four bytes for each of four columns, without sign, or the levels.
 func (t neonTurns) numbers(v a64.V, j, g int) {
-	last := len(t.planes) - 1
+	last := len(t.Pieces) - 1
 	t.bytesOf(v, j, g, 0, last == 0)
 	if last == 1 {
 		// What lies above the first piece in a byte is overwritten, so that only the last piece needs a mask.
-		t.bytesOf(t.high, j, g, 1, t.bits() < 8)
-		t.I(a64.SLI16B, v, t.high, a64.Imm(t.planes[0]))
+		t.bytesOf(t.high, j, g, 1, t.Bits() < 8)
+		t.I(a64.SLI16B, v, t.high, a64.Imm(t.Pieces[0].Bits))
 	}
-	if t.levels {
+	if t.Codebook != nil {
 		t.I(a64.TBL, v, t.table, v)
 	}
 }
@@ -131,7 +134,7 @@ func (t neonTurns) bytesOf(v a64.V, j, g, plane int, masked bool) {
 	if bit > 0 {
 		t.I(a64.USHR16B, v, v, a64.Imm(bit))
 	}
-	if masked && bit+t.planes[plane] < 8 {
+	if masked && bit+t.Pieces[plane].Bits < 8 {
 		t.I(a64.ANDV, v, v, t.mask)
 	}
 }
@@ -140,27 +143,27 @@ func (t neonTurns) bytesOf(v a64.V, j, g, plane int, masked bool) {
 // are overwritten.
 func (t neonTurns) scales(scale, offset, w, x a64.V, j, k int) {
 	t.half(scale, j, 0)
-	switch t.subs {
-	case pairSubs:
+	switch t.Subs {
+	case qtype.PairSubs:
 		t.sub(w, j, 0)
 		t.times(scale, w)
 		t.sub(w, j, 1)
-	case nibbleSubs:
+	case qtype.NibbleSubs:
 		t.sub(w, j, k/16)
 		t.I(a64.SHL4S, x, w, a64.Imm(28))
 		t.I(a64.USHR4S, x, x, a64.Imm(28))
 		t.times(scale, x)
 		t.I(a64.USHR4S, w, w, a64.Imm(4))
-	case signedSubs:
+	case qtype.SignedSubs:
 		t.sub(w, j, k/16)
 		t.I(a64.SCVTF, w, w)
 		t.I(a64.FMUL, scale, scale, w)
 	}
-	if !t.affine() {
+	if !t.Affine() {
 		return
 	}
 	t.half(offset, j, 1)
-	if t.subs != noSubs {
+	if t.Subs != qtype.NoSubs {
 		t.times(offset, w)
 		t.I(a64.FNEG, offset, offset) // the K types take their offset off
 	}

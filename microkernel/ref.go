@@ -66,7 +66,7 @@ func refBlocks(t WeightType, g *GemmArgs, panel, c unsafe.Pointer, columns int) 
 // refTurn adds one block of activations to the chains of a row: for each span of k that shares a scale, one FMA by the product of the
 // two scales, and where weights have an offset a second one by the sum of the activations.
 func refTurn(turn blockTurn, w *[ActQ8Block][PanelWidth]int32, a *ActQ8, acc []float32) {
-	span := turn.span()
+	span := turn.Span()
 	for k0 := 0; k0 < ActQ8Block; k0 += span {
 		sum := int32(0)
 		for _, q := range a.Q[k0 : k0+span] {
@@ -79,7 +79,7 @@ func refTurn(turn blockTurn, w *[ActQ8Block][PanelWidth]int32, a *ActQ8, acc []f
 			}
 			scale, offset := turn.scale(k0, j)
 			acc[j] = FMA32(float32(dot), scale*a.Scale, acc[j])
-			if turn.affine() {
+			if turn.Affine() {
 				acc[j] = FMA32(float32(sum)*a.Scale, offset, acc[j])
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"sandwich/microkernel/qtype"
 )
 
 func TestSpecRoundTrip(t *testing.T) {
@@ -90,7 +92,7 @@ func TestDeterministic(t *testing.T) {
 	var specs []Spec
 	for _, isa := range features.ISAs() {
 		for c := range computes {
-			for wt := range weightTypes {
+			for _, wt := range qtype.All() {
 				if sp := Space(features, isa, c, wt); len(sp) > 0 && isa != Go {
 					specs = append(specs, sp[0], sp[len(sp)/2])
 				}
@@ -112,7 +114,7 @@ func TestDeterministic(t *testing.T) {
 func eachValid(visit func(Spec)) {
 	for _, isa := range []ISA{AVX2, AVX512, NEON} {
 		for c := range computes {
-			for b := range weightTypes {
+			for _, b := range qtype.All() {
 				for d := range dots {
 					for f := range formNames {
 						for ku := 1; ku <= maxKU; ku *= 2 {

@@ -25,7 +25,7 @@ func (s Spec) validate() error {
 		return fmt.Errorf("unknown instruction set")
 	case s.Compute >= computes:
 		return fmt.Errorf("unknown compute path")
-	case !s.B.known():
+	case !s.B.Known():
 		return fmt.Errorf("unknown weight type")
 	case int(s.Form) >= len(formNames) || !s.Dot.known():
 		return fmt.Errorf("unknown form or dot product")

@@ -41,7 +41,7 @@ var widenCache struct {
 func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 	w := &Widener{isa: isa, b: b}
 	switch {
-	case !b.known():
+	case !b.Known():
 		return nil, fmt.Errorf("%s is no weight type", b)
 	case !Host().Supports(isa):
 		return nil, fmt.Errorf("widening for %s: this CPU has %q", isa, Host())
@@ -119,7 +119,7 @@ func emitWiden(a *asm.Asm, isa ISA, b WeightType) {
 		u.blocks(func(block func()) { e.loop(unsafe.Offsetof(t.main), block) }, func() {
 			for k := range turnK {
 				for j := range e.v {
-					if k%u.span() == 0 {
+					if k%u.Span() == 0 {
 						u.scales(j, j, k)
 					}
 					u.value(j, j, k)

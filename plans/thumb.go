@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -69,7 +70,7 @@ func (th thumb) integers(t microkernel.WeightType) bool {
 	case th.features.Has(microkernel.HasVNNI), th.features.Has(microkernel.HasAVXVNNI), th.features.Has(microkernel.HasDotProd):
 		return true
 	case th.features.Has(microkernel.HasAVX512):
-		return t != microkernel.Q8_0
+		return t.Desc().Bits() < 8
 	}
 	return th.features.Has(microkernel.HasAVX2)
 }
@@ -85,7 +86,7 @@ func widenFrom(t microkernel.WeightType) int {
 	switch {
 	case t.Quantized():
 		return streamTo + 1
-	case t == microkernel.F16:
+	case t.Desc().Float == qtype.Half:
 		return 97
 	}
 	return 257

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
 )
 
 // streamBytes is what one core reads from memory in a cycle: 4.5 to 5.3 where it was measured (Skylake-SP, Emerald Rapids).
@@ -133,22 +134,18 @@ func sharing(s microkernel.Spec, rows, vectors float64) float64 {
 
 // work is the vector instructions for 32 k of one vector of columns: unpack once, row for each row.
 func work(s microkernel.Spec) (unpack, row float64) {
-	planes, subs := 0.0, 0.0 // beyond the first; scales inside a block
-	switch s.B {
-	case microkernel.Q5_0, microkernel.Q5_1:
-		planes = 1
-	case microkernel.Q3_K, microkernel.Q5_K, microkernel.Q6_K:
-		planes, subs = 1, 1
-	case microkernel.Q2_K, microkernel.Q4_K:
+	d := s.B.Desc()
+	planes, subs := float64(len(d.Pieces)-1), 0.0 // beyond the first; scales inside a block
+	if d.Subs != qtype.NoSubs {
 		subs = 1
 	}
 	if s.Compute == microkernel.ComputeF32 {
-		switch {
-		case s.B == microkernel.F32:
+		switch d.Float {
+		case qtype.Single:
 			return 16, 32 // the loads of W, which only count when rows are few
-		case s.B == microkernel.F16:
+		case qtype.Half:
 			return 64, 32
-		case !s.B.Quantized():
+		case qtype.Brain:
 			return 32, 32
 		}
 		return 96 + 64*planes + 8*subs, 32
@@ -157,14 +154,13 @@ func work(s microkernel.Spec) (unpack, row float64) {
 		return 8, 32 // half as many dot products, each of which takes both ports, or twice the time of one
 	}
 	unpack = 4
-	if s.B != microkernel.Q8_0 {
+	if d.Bits() < 8 {
 		unpack = 14 + 16*planes + 10*subs
 	}
-	signed := s.B == microkernel.Q8_0 || s.B == microkernel.IQ4_NL
 	switch {
 	case s.Dot != microkernel.MAdd:
 		return unpack, 11 + subs
-	case signed:
+	case d.WideBytes():
 		return unpack + 16, 35
 	}
 	return unpack, 19 + 4*planes + 2*subs
