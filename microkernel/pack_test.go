@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/qtype"
 )
 
@@ -25,9 +26,9 @@ func rawWeights(r *rand.Rand, t WeightType, n, k int) (raw []byte, value func(n,
 		}
 	case F16:
 		for i := range n * k {
-			binary.LittleEndian.PutUint16(raw[2*i:], halfFromFloat(r.Float32()*2-1))
+			binary.LittleEndian.PutUint16(raw[2*i:], plain.HalfFromFloat(r.Float32()*2-1))
 		}
-		value = func(n, k int) float32 { return floatFromHalf(u16(n*row + 2*k)) }
+		value = func(n, k int) float32 { return plain.FloatFromHalf(u16(n*row + 2*k)) }
 	case BF16:
 		for i := range n * k {
 			binary.LittleEndian.PutUint16(raw[2*i:], uint16(math.Float32bits(r.Float32()*2-1)>>16))
@@ -60,7 +61,7 @@ func fillBlocks(r *rand.Rand, t WeightType, raw []byte) {
 			case 2:
 				scale = 3e-7
 			}
-			binary.LittleEndian.PutUint16(raw[b+at:], halfFromFloat(scale))
+			binary.LittleEndian.PutUint16(raw[b+at:], plain.HalfFromFloat(scale))
 		}
 	}
 }

@@ -33,10 +33,10 @@ const (
 // in each of them, and over one panel wants 8. A second request for each line gains 5 to 7 % at M = 1 in f16, q4_0 to q6_K and 11 % at M = 8 in f32; it gains nothing where multiplying is a small
 // part of reading (f32 and q8_0 at M = 1), and costs 5 % where the weights lie in the third-level cache, 10 to 28 % in the second.
 func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
-	if widen || s.ISA == microkernel.Go || s.WithPrefetch(prefetchOnce).Validate() != nil { // matrix units have none
+	if widen || !s.CanPrefetch() {
 		return s
 	}
-	if p := s.WithSpread(); m > s.MR && m <= spreadTo && p.Validate() == nil {
+	if p := s.WithSpread(); m > s.MR && m <= spreadTo && s.CanSpread() {
 		return p
 	}
 	if m > s.MR {
@@ -50,7 +50,7 @@ func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 
 // ThumbForm is the kernel with the prefetch that the rules of thumb choose for m rows, widened or not.
 func ThumbForm(s microkernel.Spec, m int, widen bool) microkernel.Spec {
-	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.ISA != microkernel.Go && p.Validate() == nil {
+	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.CanSpread() {
 		return p // see resident
 	}
 	return prefetched(s, m, widen)
@@ -103,8 +103,8 @@ func tileCycles(s microkernel.Spec, h int) float64 {
 	}
 	unpack, row := work(s)
 	ports := 2.0
-	if s.ISA == microkernel.AVX2 && s.Compute == microkernel.ComputeInt8 {
-		ports = 3
+	if s.Compute == microkernel.ComputeInt8 {
+		ports = float64(s.ISA.IntegerPorts())
 	}
 	arithmetic := vectors * (unpack + rows*row) / ports
 	share := sharing(s, rows, panels*vectors)
@@ -125,10 +125,7 @@ func sharing(s microkernel.Spec, rows, vectors float64) float64 {
 	if s.Compute != microkernel.ComputeF32 || !s.B.Quantized() {
 		return 1 / vectors
 	}
-	registers := 16.0
-	if s.ISA != microkernel.AVX2 {
-		registers = 32
-	}
+	registers := float64(s.ISA.Registers())
 	return 1 / max(1, min(vectors, 4, math.Floor((registers-rows*vectors-3)/3)))
 }
 
@@ -158,7 +155,7 @@ func work(s microkernel.Spec) (unpack, row float64) {
 		unpack = 14 + 16*planes + 10*subs
 	}
 	switch {
-	case s.Dot != microkernel.MAdd:
+	case !s.Dot.SumsWords():
 		return unpack, 11 + subs
 	case d.WideBytes():
 		return unpack + 16, 35

@@ -35,7 +35,7 @@ func (b *bench) computeFigures() ([]*figure, error) {
 		if k.Spec != s && len(b.notes) == 0 {
 			b.notes = append(b.notes, "this system forbids executable memory to the process: the figures are those of plain Go")
 		}
-		if s = k.Spec; s.ISA == microkernel.Go && len(out) > 0 {
+		if s = k.Spec; !s.ISA.Generates() && len(out) > 0 {
 			continue
 		}
 		work := peakWork(k, peakTime)
