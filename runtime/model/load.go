@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
 
@@ -217,21 +218,17 @@ func (b *builder) matrix(name string, n, k int, stack ...int) *gguf.Tensor {
 		b.fail("tensor %s has shape %v, the model's dimensions ask for %s", name, t.Dims, shape)
 		return nil
 	}
-	if !slices.Contains(weightTypes, t.Type) {
+	if t.Type.Desc() == nil {
 		b.fail("tensor %s has type %s, which is %w as a matrix: use %s", name, t.Type, ErrUnsupported, typeList())
 		return nil
 	}
 	return t
 }
 
-// weightTypes are the tensor types exec has packers for.
-var weightTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.IQ4_NL,
-	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
-
 func typeList() string {
-	names := make([]string, len(weightTypes))
-	for i, t := range weightTypes {
-		names[i] = t.String()
+	var names []string
+	for _, t := range qtype.All() {
+		names = append(names, t.String())
 	}
 	return strings.Join(names, ", ")
 }

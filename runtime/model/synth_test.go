@@ -79,7 +79,7 @@ func TestSynthShape(t *testing.T) {
 // TestSynthLoads demands that the types exec runs do load, with the dimensions asked for.
 func TestSynthLoads(t *testing.T) {
 	for arch := range architectures {
-		for _, typ := range weightTypes {
+		for _, typ := range allTypes {
 			c := small(arch)
 			f, err := gguf.Parse(synth(t, c, typ, 1))
 			if err != nil {
