@@ -56,7 +56,8 @@ func (r Llama3Rope) Factors(base float64, dim int) []float32 {
 
 func (r *Llama3Rope) check() error {
 	if !(r.Factor > 0) || !(r.Low > 0) || !(r.High > r.Low) || r.Original < 1 {
-		return fmt.Errorf("RoPE scaling %+v is no Llama 3 rule: it needs factor > 0, 0 < low < high and an original context", *r)
+		return fmt.Errorf("RoPE scaling %+v is no Llama 3 rule: "+
+			"it needs factor > 0, 0 < low < high and an original context", *r)
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 	case s.vector != nil:
 		return (*s.vector).read(t)
 	case !slices.Contains(weightTypes, t.Type):
-		return fmt.Errorf("tensor %s has type %s, which is %w as a matrix: use %s", s.name, t.Type, ErrUnsupported, typeList())
+		return fmt.Errorf("tensor %s has type %s, which is %w as a matrix: use %s",
+			s.name, t.Type, ErrUnsupported, typeList())
 	}
 	*s.matrix = t
 	return nil

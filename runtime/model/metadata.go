@@ -58,7 +58,8 @@ func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 	return v
 }
 
-// ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows, and a model without an output matrix is tied.
+// ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows,
+// and a model without an output matrix is tied.
 func ConfigOf(f *gguf.File) (Config, error) {
 	arch, err := archOf(f.Architecture())
 	if err != nil {
