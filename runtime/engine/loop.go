@@ -75,7 +75,7 @@ func (e *Engine) plan() (*sched.Action, bool) {
 	e.busy = true
 	e.stop.Store(false)
 	e.sched.Fill(&e.batch)
-	e.runner.Restrict(e.teams)
+	e.runner.Restrict(e.watch.team())
 	e.begun(&e.forward)
 	return &e.forward, true
 }
