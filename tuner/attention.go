@@ -72,14 +72,14 @@ func TimeAttention(ctx context.Context, o AttentionOptions, visit func(Attention
 		return err
 	}
 	defer b.free()
-	p, err := pool.New(o.PUs, pool.Options{Pin: true})
+	w, err := exec.NewWorkers(exec.WorkerOptions{PUs: o.PUs, ISA: o.ISA})
 	if err != nil {
 		return err
 	}
-	defer p.Close()
-	p.Lead(func(l *pool.Leader) {
+	defer w.Close()
+	w.Pool.Lead(func(l *pool.Leader) {
 		b.lead = l
-		err = b.time(visit)
+		err = b.time(w.Kernels.Vec, visit)
 	})
 	return err
 }
@@ -161,11 +161,7 @@ func (b *attentionBench) free() {
 	}
 }
 
-func (b *attentionBench) time(visit func(AttentionTime)) error {
-	v, err := microkernel.NewVec(b.ISA)
-	if err != nil {
-		return err
-	}
+func (b *attentionBench) time(v *microkernel.Vec, visit func(AttentionTime)) error {
 	b.kv.FillRandom(v, b.Seed)
 	for _, group := range b.Groups {
 		a, err := exec.NewAttention(b.ISA, b.kv, group, len(b.PUs), len(b.PUs))

@@ -62,9 +62,10 @@ const scratchBytes = 4<<20 + 256<<10
 // outputCells bounds C of a trial, in values.
 const outputCells = 24 << 20
 
-func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kernels, s benchSize, seed uint64) (b *bench, err error) {
+func newBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s benchSize, seed uint64) (b *bench, err error) {
 	s.ranks = max(1, s.ranks)
-	b = &bench{ctx: ctx, lead: lead, kernels: k, seed: seed, round: s.round, each: s.spare, next: make([]pool.Counter, s.ranks), groups: s.groups}
+	b = &bench{ctx: ctx, lead: lead, kernels: w.Kernels, seed: seed, round: s.round, each: s.spare,
+		next: make([]pool.Counter, s.ranks), groups: s.groups}
 	made := b
 	defer func() {
 		if err != nil {
@@ -74,7 +75,8 @@ func newBench(ctx context.Context, lead *pool.Leader, workers int, k *exec.Kerne
 	for _, x := range []struct {
 		buffer **mem.Buffer
 		bytes  int
-	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.rounded, s.rounded}, {&b.output, 4 * s.cells * s.ranks}, {&b.scratch, s.spare * workers}} {
+	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.rounded, s.rounded},
+		{&b.output, 4 * s.cells * s.ranks}, {&b.scratch, s.spare * w.Pool.Size()}} {
 		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
 			return nil, fmt.Errorf("no memory to time kernels in: %w", err)
 		}

@@ -67,7 +67,7 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	}
 	var rows []CompareRow
 	var err error
-	t.pool.Lead(func(l *pool.Leader) { rows, err = t.compare(l, o) })
+	t.workers.Pool.Lead(func(l *pool.Leader) { rows, err = t.compare(l, o) })
 	return rows, err
 }
 
@@ -155,15 +155,11 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 	t.rec = newRecorder(nil, t.journal)
 	set := service.Set{Name: "default", PUs: t.def.Prefill.PUs}
 	t.phases = [2]phaseTuning{{name: "prefill", sets: []service.Set{set}}, {name: "decode", sets: []service.Set{set}}}
-	if t.pool, err = pool.New(set.PUs, pool.Options{Pin: true}); err != nil {
-		return err
-	}
-	t.kernels, err = exec.NewKernels(t.isa, nil)
-	return err
+	return t.start(set.PUs)
 }
 
 func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error) {
-	b, err := newBench(t.ctx, l, t.pool.Size(), t.kernels, t.benchSize(), t.o.Seed)
+	b, err := newBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
 	if err != nil {
 		return nil, err
 	}

@@ -35,22 +35,21 @@ type ProductTime struct {
 // TimeProducts times single products on the GEMM, packed weights and pinned workers that serving uses (rule 2), and gives
 // each to visit as it is known. `sandwich bench gemm` prints them.
 func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)) error {
-	kernels, err := exec.NewKernels(exec.PlanISA(o.Plan), o.Plan)
+	w := exec.PlanWorkers(o.Plan)
+	w.PUs, w.Ranks = o.Plan.Prefill.PUs, nil // all of them on each product
+	workers, err := exec.NewWorkers(w)
 	if err != nil {
 		return err
 	}
-	p, err := pool.New(o.Plan.Prefill.PUs, pool.Options{Pin: true})
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	p.Lead(func(l *pool.Leader) { err = timeProducts(ctx, o, kernels, l, visit) })
+	defer workers.Close()
+	workers.Pool.Lead(func(l *pool.Leader) { err = timeProducts(ctx, o, workers, l, visit) })
 	return err
 }
 
-func timeProducts(ctx context.Context, o ProductOptions, k *exec.Kernels, l *pool.Leader, visit func(ProductTime)) error {
+func timeProducts(ctx context.Context, o ProductOptions, w *exec.Workers, l *pool.Leader,
+	visit func(ProductTime)) error {
 	for _, t := range o.Plan.Prefill.Tables {
-		b, err := newBench(ctx, l, len(o.Plan.Prefill.PUs), k, productSize(t.WeightKey, o), o.Seed)
+		b, err := newBench(ctx, l, w, productSize(t.WeightKey, o), o.Seed)
 		if err != nil {
 			return err
 		}

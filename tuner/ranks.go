@@ -82,7 +82,7 @@ func forwardSeconds(ctx context.Context, o Options, out *chosenRanks) ([]float64
 	}
 	var seconds []float64
 	var err error
-	t.pool.Lead(func(l *pool.Leader) { seconds, err = t.forwards(l, out) })
+	t.workers.Pool.Lead(func(l *pool.Leader) { seconds, err = t.forwards(l, out) })
 	return seconds, err
 }
 

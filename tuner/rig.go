@@ -5,101 +5,55 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
-// rig runs whole forwards of the model under any phase of any plan: the serving executors over one copy of the weights. The finalists are measured on it.
+// rig runs whole forwards of the model under any phase of any plan: the assembly that serves, on the
+// workers that time the kernels. The finalists are measured on it.
 type rig struct {
-	ctx     context.Context
-	pool    *pool.Pool // one worker for each usable PU
-	free    *pool.Pool // as many workers, bound to nothing: the unpinned arm
-	kernels *exec.Kernels
-	parts   *exec.Parts
-	groups  *exec.Groups // of pool; nil with one rank
-	loose   *exec.Groups // of free
-	weights *exec.Weights
-	kv      exec.KVStores
-	bufs    *exec.Buffers
-	part    string // "" for the whole model, else which part of it stands for it
-	seed    uint64
+	ctx   context.Context
+	model *exec.Assembly
+	free  *exec.Workers // as many, bound to nothing: the unpinned arm
+	part  string        // "" for the whole model, else which part of it stands for it
+	seed  uint64
 }
 
 // rigSize is what forwards of a rig may have.
 type rigSize struct {
-	rows  int // of one forward
 	batch int // sequences that decode together
 	depth int // positions of each before the one that is decoded
 }
 
-// blocks is how many KV blocks these forwards need.
-func (s rigSize) blocks() int {
-	return max(kvcache.BlocksFor(s.rows), s.batch*kvcache.BlocksFor(s.depth+1))
+// blocks is how many KV blocks these forwards need, and prompts of one chunk.
+func (s rigSize) blocks(chunk int) int {
+	return max(kvcache.BlocksFor(chunk), s.batch*kvcache.BlocksFor(s.depth+1))
 }
 
-// newRig loads the model. The pool must not be led meanwhile.
-func newRig(ctx context.Context, p *pool.Pool, file *gguf.File, part string, plan *plans.Plan, k *exec.Kernels, size rigSize, seed uint64) (r *rig, err error) {
-	r = &rig{ctx: ctx, pool: p, kernels: k, part: part, seed: seed}
-	defer func() {
-		if err != nil {
-			r.close()
-			r = nil
-		}
-	}()
-	m, err := model.Load(file)
+// newRig loads the model. The workers must not be led meanwhile.
+func newRig(ctx context.Context, w *exec.Workers, file *gguf.File, plan *plans.Plan, size rigSize) (*rig, error) {
+	a, err := exec.Open(ctx, exec.Options{File: file, Plan: plan, Blocks: size.blocks(plan.Chunk),
+		LogitRows: size.batch, Workers: w})
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	if r.parts, err = exec.Divide(m, plan); err != nil {
-		return r, err
+	r := &rig{ctx: ctx, model: a}
+	if r.free, err = w.Unbound(); err != nil {
+		a.Close()
+		return nil, err
 	}
-	if room, need := mem.Available(), r.parts.PackedBytes(); room > 0 && need > room*9/10 {
-		return r, fmt.Errorf("the weights need %s and %s of memory are available", mem.FormatBytes(need), mem.FormatBytes(room))
-	}
-	if r.weights, err = exec.LoadWeights(r.parts, plan, p, nil); err != nil {
-		return r, err
-	}
-	elem, err := exec.ParseKV(plan.KV)
-	if err != nil {
-		return r, err
-	}
-	if r.kv, err = exec.NewKVStores(r.parts, elem, size.blocks()); err != nil {
-		return r, err
-	}
-	if r.bufs, err = exec.NewBuffers(r.parts, max(size.rows, size.batch), size.batch, r.weights.RoundedK()); err != nil {
-		return r, err
-	}
-	if r.free, err = pool.New(p.PUs(), pool.Options{}); err != nil {
-		return r, err
-	}
-	if r.groups, err = r.parts.Groups(p, k.Vec); err != nil {
-		return r, err
-	}
-	r.loose, err = r.parts.Groups(r.free, k.Vec)
-	return r, err
+	return r, nil
 }
 
 func (r *rig) close() {
-	if r.free != nil {
-		r.free.Close()
-	}
-	if r.bufs != nil {
-		r.bufs.Free()
-	}
-	if r.kv != nil {
-		r.kv.Free()
-	}
-	if r.weights != nil {
-		r.weights.Free()
-	}
+	r.free.Close()
+	r.model.Close()
 }
 
 // random weights of a model's shapes, in memory. Where the whole model has more than most bytes, it is cut to as few layers as have that many: layers are alike, so that
@@ -133,28 +87,18 @@ type arm struct {
 	samples  [][]float64 // seconds, by test
 }
 
-// newArm compiles a phase, for workers that are bound to its PUs or to nothing. All its PUs must be in the pool.
-func (r *rig) newArm(name string, phase *plans.Phase, unpinned bool) (*arm, error) {
-	c := exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.bufs, Pool: r.pool, Groups: r.groups, Phase: phase, Kernels: r.kernels}
+// newArm compiles a phase, for workers that are bound to its PUs or to nothing. All its PUs must have a worker.
+func (r *rig) newArm(name string, phase *plans.Phase, unpinned bool) (a *arm, err error) {
+	on := r.model.Workers
 	if unpinned {
-		c.Pool, c.Groups = r.free, r.loose
+		on = r.free
 	}
-	e, err := exec.New(c)
-	if err != nil {
+	a = &arm{name: name, unpinned: unpinned}
+	if a.workers, err = on.On(phase.PUs); err != nil {
 		return nil, err
 	}
-	a := &arm{name: name, executor: e, unpinned: unpinned}
-	pus := r.pool.PUs()
-	for _, pu := range phase.PUs {
-		i := slices.Index(pus, pu)
-		if i < 0 {
-			e.Close()
-			return nil, fmt.Errorf("PU %d is not among those that may be used", pu)
-		}
-		a.workers = append(a.workers, i)
-	}
-	slices.Sort(a.workers)
-	return a, nil
+	a.executor, err = r.model.Compile(phase, on)
+	return a, err
 }
 
 // test is one kind of forward that arms are compared on.
@@ -187,7 +131,7 @@ func (r *rig) tokens(n int) []int32 {
 	rng := rand.New(rand.NewPCG(r.seed, 3))
 	out := make([]int32, n)
 	for i := range out {
-		out[i] = int32(rng.IntN(r.parts.Whole.Dims.Vocab))
+		out[i] = int32(rng.IntN(r.model.Model.Dims.Vocab))
 	}
 	return out
 }
@@ -207,7 +151,7 @@ func (r *rig) sample(l *pool.Leader, a *arm, t *test) (float64, error) {
 	}
 	var team exec.Team = l
 	if a.unpinned {
-		team = r.free
+		team = r.free.Pool
 	} else if _, err := l.SetActive(a.workers); err != nil {
 		return 0, err
 	}

@@ -31,7 +31,7 @@ type job struct {
 // searchTables finds a kernel table for every weight shape on every surviving set of PUs. Decode comes first: what it finds for few rows holds for prefill on the same PUs.
 func (t *tuning) searchTables(l *pool.Leader) error {
 	jobs := t.jobs()
-	b, err := newBench(t.ctx, l, t.pool.Size(), t.kernels, t.benchSize(), t.o.Seed)
+	b, err := newBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
 	if err != nil {
 		return err
 	}
@@ -43,12 +43,16 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 	}
 	for i, j := range jobs {
 		set := t.phases[j.phase].sets[j.set]
-		if _, err := l.SetActive(t.workers(set.PUs)); err != nil {
+		active, err := t.workers.On(set.PUs)
+		if err != nil {
+			return err
+		}
+		if _, err := l.SetActive(active); err != nil {
 			return err
 		}
 		t.rec.set = set.PUs.String()
 		if b.groups = nil; j.piece.Apart {
-			b.groups = t.groups
+			b.groups = t.workers.Grouping()
 		}
 		budget := time.Duration(float64(t.until(kernelsEnd)) * j.weight / left)
 		left -= j.weight
@@ -270,17 +274,6 @@ func known(phases [2]phaseTuning, j *job, earlier []*job) []search.Anchor {
 	return nil
 }
 
-// workers are the pool's workers of a set of PUs.
-func (t *tuning) workers(pus plans.PUSet) []int {
-	var out []int
-	for i, pu := range t.pool.PUs() {
-		if slices.Contains(pus, pu) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // computeType is the data type of most of the arithmetic, as ceilings name it.
 func (t *tuning) computeType() string {
 	return t.def.Arithmetic()
@@ -334,7 +327,7 @@ func (t *tuning) caches(set service.Set) (l1, l2 int) {
 
 // benchSize plans the operands: weights to go round that are as cold as the model's own are in serving, within a quarter of the memory that is left.
 func (t *tuning) benchSize() benchSize {
-	s := benchSize{spare: scratchBytes, ranks: len(t.def.Service.Ranks), groups: t.groups}
+	s := benchSize{spare: scratchBytes, ranks: len(t.def.Service.Ranks), groups: t.workers.Grouping()}
 	room := int64(4 << 30)
 	if free := mem.Available(); free > 0 {
 		room = free / 4

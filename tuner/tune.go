@@ -47,7 +47,7 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 		return nil, err
 	}
 	t.evidence.Rejected, t.evidence.Finalists = ranks.rejected, ranks.arms
-	t.pool.Lead(func(l *pool.Leader) { err = t.work(l) })
+	t.workers.Pool.Lead(func(l *pool.Leader) { err = t.work(l) })
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,11 @@ type tuning struct {
 	began   time.Time
 	effort  search.Effort
 	shape   plans.ModelShape
-	def     *plans.Plan    // the untuned default: incumbent of every search, and a finalist
-	pieces  []plans.Piece  // of its tables
-	groups  *pool.Grouping // of its ranks; nil with one
+	def     *plans.Plan   // the untuned default: incumbent of every search, and a finalist
+	pieces  []plans.Piece // of its tables
 	isa     microkernel.ISA
-	kernels *exec.Kernels
-	pool    *pool.Pool
-	rig     *rig // nil where the model cannot be run here; rigless says why
+	workers *exec.Workers // one for each usable PU
+	rig     *rig          // nil where the model cannot be run here; rigless says why
 	journal *journal
 	rec     *recorder
 
@@ -107,17 +105,18 @@ func (t *tuning) prepare() error {
 		}
 	}
 	t.rec = newRecorder(nil, t.journal)
-	var err error
-	if t.pool, err = pool.New(t.usable(), pool.Options{Pin: true}); err != nil {
-		return err
-	}
-	if t.kernels, err = exec.NewKernels(t.isa, nil); err != nil {
-		return err
-	}
-	if t.groups, err = exec.GroupWorkers(t.pool, t.def.Service.Ranks); err != nil {
+	if err := t.start(t.usable()); err != nil {
 		return err
 	}
 	return t.load()
+}
+
+// start starts the workers.
+func (t *tuning) start(pus []int) (err error) {
+	o := exec.PlanWorkers(t.def)
+	o.PUs = pus
+	t.workers, err = exec.NewWorkers(o)
+	return err
 }
 
 // describe fills in the shape of the model and the default plan.
@@ -176,11 +175,12 @@ func (t *tuning) load() error {
 			return t.withoutRig(err)
 		}
 	}
-	size := rigSize{rows: t.def.Chunk, batch: t.def.BatchMax, depth: min(decodeDepth, max(1, t.shape.Context-1))}
-	r, err := newRig(t.ctx, t.pool, file, part, t.def, t.kernels, size, t.o.Seed)
+	size := rigSize{batch: t.def.BatchMax, depth: min(decodeDepth, max(1, t.shape.Context-1))}
+	r, err := newRig(t.ctx, t.workers, file, t.def, size)
 	if err != nil {
 		return t.withoutRig(err)
 	}
+	r.part, r.seed = part, t.o.Seed
 	t.rig = r
 	return nil
 }
@@ -238,8 +238,8 @@ func (t *tuning) close() {
 	if t.rig != nil {
 		t.rig.close()
 	}
-	if t.pool != nil {
-		t.pool.Close()
+	if t.workers != nil {
+		t.workers.Close()
 	}
 	if t.journal != nil {
 		t.journal.close()

@@ -41,17 +41,18 @@ type reduceSlot struct {
 
 // run returns seconds per way and repetition.
 func (b *reduceBench) run(ctx context.Context, reps int) (samples [][]float64, err error) {
-	p, err := pool.New(b.pus, pool.Options{Pin: true})
+	isas := microkernel.Host().ISAs()
+	w, err := exec.NewWorkers(exec.WorkerOptions{PUs: b.pus, ISA: isas[len(isas)-1]})
 	if err != nil {
 		return nil, err
 	}
-	defer p.Close()
-	free, err := b.prepare(p)
+	defer w.Close()
+	free, err := b.prepare(w)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	p.Lead(func(l *pool.Leader) { samples, err = b.repeat(ctx, l, reps) })
+	w.Pool.Lead(func(l *pool.Leader) { samples, err = b.repeat(ctx, l, reps) })
 	return samples, err
 }
 
@@ -87,12 +88,9 @@ func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader, reps int) ([][
 }
 
 // prepare makes the matrices, each worker touching its share first.
-func (b *reduceBench) prepare(p *pool.Pool) (free func(), err error) {
-	isas := microkernel.Host().ISAs()
-	if b.vec, err = microkernel.NewVec(isas[len(isas)-1]); err != nil {
-		return nil, err
-	}
-	b.reduce = exec.NewAllReduce(p, b.vec, b.ranks)
+func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
+	b.vec = on.Kernels.Vec
+	b.reduce = exec.NewAllReduce(on.Pool, b.vec, b.ranks)
 	b.slots = make([]reduceSlot, len(b.pus))
 	for rank := range b.ranks {
 		lo, hi := pool.Split(len(b.pus), b.ranks, rank, 1)
@@ -114,7 +112,7 @@ func (b *reduceBench) prepare(p *pool.Pool) (free func(), err error) {
 	for rank := range b.ranks {
 		b.job.Parts = append(b.job.Parts, matrix(rank))
 	}
-	p.Run(func(w *pool.Worker) {
+	on.Pool.Run(func(w *pool.Worker) {
 		s := &b.slots[w.Index()]
 		rng := rand.New(rand.NewPCG(uint64(s.rank), uint64(s.member)))
 		b.overShare(s, func(row []float32) {

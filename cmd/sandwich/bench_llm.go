@@ -216,7 +216,7 @@ func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
 
 // runThreads measures every test with the plans for one number of threads.
 func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error) {
-	arms, err := f.openArms(s)
+	arms, err := f.openArms(ctx, s)
 	defer func() {
 		for _, a := range arms {
 			a.close()

@@ -59,7 +59,7 @@ func (f *llmFlags) chooseArms(s *session) (chosen []*llmArm, err error) {
 }
 
 // openArms loads the model for every arm.
-func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
+func (f *llmFlags) openArms(ctx context.Context, s *session) ([]*llmArm, error) {
 	chosen, err := f.chooseArms(s)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (f *llmFlags) openArms(s *session) ([]*llmArm, error) {
 		s.plan = a.plan
 		o, done := s.runnerOptions(kvcache.BlocksFor(positions(tests)), f.batch)
 		o.Sync = a.sync
-		runner, err := engine.Open(o)
+		runner, err := engine.Open(ctx, o)
 		done()
 		if err != nil {
 			return open, modelError(err)

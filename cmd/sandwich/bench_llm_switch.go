@@ -71,7 +71,9 @@ func (f *llmFlags) runSwitch(ctx context.Context) ([]switchRow, error) {
 		return nil, usageError(err)
 	}
 	var b switchBench
-	err = s.withRunner(2*kvcache.BlockTokens, 1, func(r *engine.Runner, l *pool.Leader) error { return b.run(ctx, r, l, f.reps) })
+	err = s.withRunner(ctx, 2*kvcache.BlockTokens, 1, func(r *engine.Runner, l *pool.Leader) error {
+		return b.run(ctx, r, l, f.reps)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ type timings struct {
 }
 
 func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, out io.Writer, stream bool, began time.Time) error {
-	e, err := s.engine(serving{context: len(a.Prompt) + f.count, parallel: 1, queue: 1})
+	e, err := s.engine(ctx, serving{context: len(a.Prompt) + f.count, parallel: 1, queue: 1})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func dumpLogits(ctx context.Context, s *session, prompt []int32, path string) er
 	w := bufio.NewWriterSize(file, 1<<20)
 	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.shape.Vocab, len(prompt))
 	rows := min(logitRows, s.plan.Chunk)
-	err = s.withRunner(len(prompt), rows, func(r *engine.Runner, l *pool.Leader) error {
+	err = s.withRunner(ctx, len(prompt), rows, func(r *engine.Runner, l *pool.Leader) error {
 		var row []byte
 		return engine.NewLine(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
 			if ctx.Err() != nil {

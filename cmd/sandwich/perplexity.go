@@ -101,7 +101,7 @@ func perplexity(ctx context.Context, s *session, text string, window int) (*scor
 	step, done := countProgress("perplexity", out.Windows)
 	defer done()
 	began := time.Now()
-	err := s.withRunner(window, rows, func(r *engine.Runner, l *pool.Leader) error {
+	err := s.withRunner(ctx, window, rows, func(r *engine.Runner, l *pool.Leader) error {
 		line := engine.NewLine(r, l)
 		for w := range out.Windows {
 			if ctx.Err() != nil {

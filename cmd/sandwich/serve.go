@@ -147,7 +147,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	}
 	f.session.loading = d.server.Progress
 	ended := d.open(ctx)
-	g, err := await(ctx, func() (*generator, error) { return f.load(ctx, open) })
+	g, err := f.load(ctx, open)
 	if err == nil {
 		defer g.close()
 		d.server.Ready(g)
@@ -157,7 +157,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	}
 	failed := <-ended
 	switch {
-	case errors.Is(err, errAbandoned):
+	case errors.Is(err, errUnloaded):
 		notice(err.Error())
 		return nil
 	case err != nil:
@@ -172,15 +172,19 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	return nil
 }
 
-// load opens the session and starts the engine over it.
+// load opens the session and starts the engine over it. Packing the weights, which takes minutes where
+// they are large, ends with ctx.
 func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*generator, error) {
 	s, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e, err := f.engine(s)
+	e, err := f.engine(ctx, s)
 	if err != nil {
 		s.Close()
+		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			err = errUnloaded
+		}
 		return nil, err
 	}
 	f.report(s, e)
@@ -188,7 +192,7 @@ func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*sess
 }
 
 // engine starts the engine that answers the requests.
-func (f *serveFlags) engine(s *session) (*engine.Engine, error) {
+func (f *serveFlags) engine(ctx context.Context, s *session) (*engine.Engine, error) {
 	if err := s.needTokenizer(); err != nil {
 		return nil, err
 	}
@@ -199,7 +203,7 @@ func (f *serveFlags) engine(s *session) (*engine.Engine, error) {
 			f.sizes.context, s.shape.Context))
 	}
 	f.sizes.note = func(text string) { notice("note: " + text) }
-	return s.engine(f.sizes)
+	return s.engine(ctx, f.sizes)
 }
 
 // report says on stderr what was loaded, and on a machine of several nodes where it lies.

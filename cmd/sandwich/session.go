@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
@@ -178,15 +180,16 @@ func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 		bar(n, total)
 		s.loading.at(stage, float64(n)/float64(max(total, 1)))
 	}
-	return engine.RunnerOptions{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows, Spin: s.spinLimit(),
-		Progress: update, Replan: s.replan}, done
+	return engine.RunnerOptions{Options: exec.Options{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows,
+		Spin: s.spinLimit(), Progress: update}, Replan: s.replan}, done
 }
 
 // withRunner opens a runner with room for the given number of positions, calls fn on its leading thread, and closes it.
 // logitRows is how many positions of one forward may be asked for.
-func (s *session) withRunner(positions, logitRows int, fn func(r *engine.Runner, l *pool.Leader) error) error {
+func (s *session) withRunner(ctx context.Context, positions, logitRows int,
+	fn func(r *engine.Runner, l *pool.Leader) error) error {
 	o, done := s.runnerOptions(kvcache.BlocksFor(positions), logitRows)
-	r, err := engine.Open(o)
+	r, err := engine.Open(ctx, o)
 	done()
 	if err != nil {
 		return modelError(err)
@@ -208,7 +211,7 @@ type serving struct {
 // engine loads the model for many requests at once. The KV cache holds the whole context of every parallel request
 // where that takes no more than half of the memory that is left, else as many blocks as fit there, and one context at
 // least: requests then wait for blocks.
-func (s *session) engine(v serving) (*engine.Engine, error) {
+func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.context)
 	blocks := need * v.parallel
 	if free := mem.Available(); free > 0 {
@@ -216,8 +219,8 @@ func (s *session) engine(v serving) (*engine.Engine, error) {
 		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
 	}
 	o, done := s.runnerOptions(blocks, v.parallel)
-	e, err := engine.New(engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context, Parallel: v.parallel, Queue: v.queue,
-		MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
+	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context, Parallel: v.parallel,
+		Queue: v.queue, MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())

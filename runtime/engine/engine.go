@@ -32,30 +32,23 @@ type Engine struct {
 	tok     *tokenizer.Tokenizer
 	context int
 	draft   *draft
-	note    func(string)
+	watch   watch // over the PUs that the system leaves
 
-	displaced func(error)
-	see       func() (standing, error) // asks the system
-
-	mu       sync.Mutex // guards everything below
-	sched    *sched.Scheduler
-	driver   *sched.Driver
-	jobs     map[sched.ID]*job
-	lastID   sched.ID
-	closing  bool
-	failed   error
-	counts   Counts
-	standing standing // what the system left at the last look
-	teams    [2]team  // under it
-	refusal  error    // of new requests under it
+	mu      sync.Mutex // guards everything below
+	sched   *sched.Scheduler
+	driver  *sched.Driver
+	jobs    map[sched.ID]*job
+	lastID  sched.ID
+	closing bool
+	failed  error
+	counts  Counts
 
 	cores cores         // what the driver has forwards run on
 	wake  chan struct{} // capacity 1
 	ended chan struct{}
 	begin time.Time
 	batch kvcache.Batch
-	once  sync.Once      // of Close
-	seers sync.WaitGroup // goroutines beside the loop that look at the pool
+	once  sync.Once // of Close
 }
 
 // job is a live request.
@@ -73,29 +66,29 @@ type job struct {
 	halted  int       // op at which its prefill goes on when it is resumed
 }
 
-// New starts an engine. Errors are those of Open, and sizes below one.
-func New(o Options) (*Engine, error) {
-	e, err := newEngine(o)
+// New starts an engine. Errors are those of Open, which ctx ends, and sizes below one.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e, err := newEngine(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	go e.loop()
-	e.seers.Go(e.watch)
+	e.watch.follow(e.ended)
 	return e, nil
 }
 
 // newEngine makes an engine whose loop does not run yet.
-func newEngine(o Options) (*Engine, error) {
+func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	if o.Parallel < 1 || o.Context < 1 {
 		return nil, fmt.Errorf("an engine needs at least one parallel request and one token of context, got %d and %d", o.Parallel, o.Context)
 	}
 	o.LogitRows = max(o.LogitRows, o.Parallel)
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context))
-	r, err := Open(o.RunnerOptions)
+	r, err := Open(ctx, o.RunnerOptions)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Reserve(); err != nil {
+	if err := r.Reserve(ctx); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -106,15 +99,25 @@ func newEngine(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		runner: r, tok: o.Tokenizer, context: o.Context, note: o.Note, displaced: o.Displaced,
-		see:   func() (standing, error) { return standingOf(r.pool) },
-		draft: newDraft(r.vec, r.Model.Dims.Vocab),
+		runner: r, tok: o.Tokenizer, context: o.Context, watch: newWatch(r, o.Note, o.Displaced),
+		draft: newDraft(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
 		sched: scheduler,
 	}
 	e.cores.Engine = e
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, &e.cores)
 	return e, nil
+}
+
+// Ready says why new requests are refused, nil where they are not.
+func (e *Engine) Ready() error {
+	e.mu.Lock()
+	failed := e.failed
+	e.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	return e.watch.refused()
 }
 
 // Runner gives access to what the engine runs on, for its statistics.
@@ -133,7 +136,7 @@ func (e *Engine) shut() {
 	e.cores.stop.Store(true)
 	e.poke()
 	<-e.ended
-	e.seers.Wait()
+	e.watch.close()
 	e.runner.Close()
 }
 
@@ -199,8 +202,8 @@ func (e *Engine) submit(j *job) error {
 	if e.closing {
 		return ErrClosed
 	}
-	if e.refusal != nil {
-		return e.refusal
+	if err := e.watch.refused(); err != nil {
+		return err
 	}
 	e.lastID++
 	j.id = e.lastID

@@ -129,7 +129,7 @@ func TestCloseDuringWork(t *testing.T) {
 	for round := range 5 {
 		o := tinyOptions(t)
 		o.Queue = 100
-		e, err := New(o)
+		e, err := New(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

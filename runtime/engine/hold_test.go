@@ -24,7 +24,7 @@ func TestHeldForward(t *testing.T) {
 			file := smallModel(t, c.arch, c.typ)
 			r := openTestRunner(t, file, plans.DefaultOptions{Compute: c.compute, Threads: 2}, 64)
 			defer r.Close()
-			if err := r.Reserve(); err != nil {
+			if err := r.Reserve(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, r.Ops()-1) })

@@ -80,7 +80,7 @@ func (c *cores) Carry(a *sched.Action) {
 func (c *cores) Begin(act *sched.Action) {
 	c.stop.Store(false)
 	c.sched.Fill(&c.batch)
-	c.runner.Restrict(c.teams)
+	c.runner.Restrict(c.watch.team())
 	c.runner.Use(int(act.Set))
 	c.next = 0
 	if act.Kind == sched.Decode {

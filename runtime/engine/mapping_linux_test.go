@@ -97,7 +97,7 @@ func TestLoadingSurvivesAWriter(t *testing.T) {
 				if err := spoil(path); err != nil {
 					t.Fatal(err)
 				}
-				r, err := Open(o.withBlocks(4))
+				r, err := Open(t.Context(), o.withBlocks(4))
 				if err == nil {
 					r.Close()
 				}

@@ -109,7 +109,7 @@ func checkOverflow(t *testing.T, f *gguf.File, ranks []int, want string) {
 		}
 	}
 	checkIdleSoon(t, e)
-	r, err := Open(o.withBlocks(4))
+	r, err := Open(t.Context(), o.withBlocks(4))
 	if err != nil {
 		t.Fatal(err)
 	}

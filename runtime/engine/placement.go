@@ -33,10 +33,10 @@ const (
 
 // notePlaces remembers where everything lies. Everything has been touched.
 func (r *Runner) notePlaces() error {
-	for rank := range r.parts.Ranks() {
+	for rank := range r.assembly.Parts.Ranks() {
 		for _, p := range []placed{
-			{rank: rank, what: "weights", buffer: r.weights.Memory(rank)},
-			{rank: rank, what: "kv", buffer: r.kv.Memory(rank)},
+			{rank: rank, what: "weights", buffer: r.assembly.Weights.Memory(rank)},
+			{rank: rank, what: "kv", buffer: r.assembly.KV.Memory(rank)},
 			{rank: rank, what: "activations", buffer: r.sets[0].Memory(rank)},
 		} {
 			var err error
@@ -86,14 +86,4 @@ func Fallen(places []Placement) (notes []string) {
 }
 
 // Placement is Runner.Placement; ErrClosed once the engine is closing.
-func (e *Engine) Placement() ([]Placement, error) {
-	e.mu.Lock()
-	if e.closing {
-		e.mu.Unlock()
-		return nil, ErrClosed
-	}
-	e.seers.Add(1) // Close waits
-	e.mu.Unlock()
-	defer e.seers.Done()
-	return e.runner.Placement()
-}
+func (e *Engine) Placement() ([]Placement, error) { return e.watch.placement() }

@@ -36,7 +36,8 @@ func TestServingAllocatesNoBuffers(t *testing.T) {
 	if n := mem.Allocations() - before; n != 0 || mem.Total() != total {
 		t.Errorf("serving made %d buffers, %d bytes", n, mem.Total()-total)
 	}
-	survey, err := mem.SurveyOf(0, e.runner.weights.Memory(0), e.runner.kv.Memory(0), e.runner.sets[0].Memory(0), e.runner.sets[1].Memory(0))
+	a, sets := e.runner.assembly, e.runner.sets
+	survey, err := mem.SurveyOf(0, a.Weights.Memory(0), a.KV.Memory(0), sets[0].Memory(0), sets[1].Memory(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,8 @@ func TestRanksStatic(t *testing.T) {
 		}
 	}
 	plan.Chunk = 64
-	r, err := Open(RunnerOptions{File: file, Plan: plan, Blocks: 9, LogitRows: 1, Unpinned: true})
+	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: 9, LogitRows: 1,
+		Unpinned: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestRanksHeld(t *testing.T) {
 					places++
 				}
 			}
-			if err := r.Reserve(); err != nil {
+			if err := r.Reserve(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places) })
@@ -240,7 +241,7 @@ func TestKeepRanks(t *testing.T) {
 		{[]int{1, 3}, []int{1}, []int{1, 3}},
 	} {
 		s := standing{places: pool.Places{Lost: c.lost}}
-		if got := s.team(c.workers, e.runner.ranks); !slices.Equal(got, c.want) {
+		if got := s.team(c.workers, e.runner.assembly.Workers.Ranks()); !slices.Equal(got, c.want) {
 			t.Errorf("of %v, %v are lost: %v, want %v", c.workers, c.lost, got, c.want)
 		}
 	}

@@ -26,8 +26,9 @@ const maxReplanned = 16
 // teamsFor gives both phases their teams under what the system leaves, and says in words whether they work under schedules made for them. It may
 // be called while a forward runs; the teams are for Restrict.
 func (r *Runner) teamsFor(s standing) (teams [2]team, said string) {
+	ranks := r.assembly.Workers.Ranks()
 	for i, p := range r.phases {
-		teams[i] = team{s.team(p.workers, r.ranks), p.planned}
+		teams[i] = team{s.team(p.workers, ranks), p.planned}
 	}
 	if slices.Equal(teams[0].workers, r.phases[0].workers) && slices.Equal(teams[1].workers, r.phases[1].workers) {
 		return teams, ""
@@ -48,7 +49,7 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 		}
 	}
 	// Ranks of fewer PUs would have their weights cut in other places: they keep their schedules.
-	if r.replanner == nil || len(r.again) == maxReplanned || r.parts.Ranks() > 1 {
+	if r.replanner == nil || len(r.again) == maxReplanned || r.assembly.Parts.Ranks() > 1 {
 		return executors, fmt.Errorf("no others are made")
 	}
 	plan, err := r.replanner(r.serviceOf(prefill, decode))
@@ -59,7 +60,7 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 		return executors, fmt.Errorf("others would compute differently")
 	}
 	for i, p := range []*plans.Phase{&plan.Prefill, &plan.Decode} {
-		if executors[i], err = r.newExecutor(p, plan); err != nil {
+		if executors[i], err = r.assembly.Compile(p, r.assembly.Workers); err != nil {
 			closeAll(executors)
 			return executors, err
 		}
@@ -70,7 +71,7 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 
 // serviceOf is the plan's service configuration without the PUs of workers that do not run.
 func (r *Runner) serviceOf(prefill, decode []int) *plans.ServiceConfig {
-	pus := r.pool.PUs()
+	pus := r.Pool().PUs()
 	on := func(workers []int) (set plans.PUSet) {
 		for _, w := range workers {
 			set = append(set, pus[w])
@@ -93,20 +94,6 @@ func (r *Runner) serviceOf(prefill, decode []int) *plans.ServiceConfig {
 	return &c
 }
 
-// rankWorkers lists the workers of each rank of the plan.
-func rankWorkers(plan *plans.Plan, pus []int) (ranks [][]int) {
-	for _, rank := range plan.Service.Ranks {
-		var members []int
-		for w, pu := range pus {
-			if slices.Contains(rank.PUs, pu) {
-				members = append(members, w)
-			}
-		}
-		ranks = append(ranks, members)
-	}
-	return ranks
-}
-
 // Restrict makes the following forwards run on these teams. Not to be called during one.
 func (r *Runner) Restrict(teams [2]team) {
 	for i := range r.phases {
@@ -122,13 +109,4 @@ func closeAll(executors [2]*exec.Executor) {
 			e.Close()
 		}
 	}
-}
-
-// newExecutor compiles a phase of a plan over what the runner has loaded.
-func (r *Runner) newExecutor(p *plans.Phase, plan *plans.Plan) (*exec.Executor, error) {
-	kernels, err := exec.NewKernels(exec.PlanISA(plan), plan)
-	if err != nil {
-		return nil, err
-	}
-	return exec.New(r.config.With(p, kernels))
 }

@@ -48,7 +48,7 @@ func TestReplan(t *testing.T) {
 	o.Note = func(text string) { notes = append(notes, text) }
 	e := byHand(t, o)
 	now := standing{places: pool.Places{Allowed: []int{0, 1, 2}}}
-	e.see = func() (standing, error) { return now, nil }
+	e.watch.see = func() (standing, error) { return now, nil }
 	answer := func() (ids []int32) {
 		e.runner.Lead(func(l *pool.Leader) {
 			j := e.enter(t, Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
@@ -58,7 +58,7 @@ func TestReplan(t *testing.T) {
 		})
 		return ids
 	}
-	e.look()
+	e.watch.look()
 	want := answer()
 	for _, c := range []struct {
 		name    string
@@ -76,8 +76,8 @@ func TestReplan(t *testing.T) {
 	} {
 		now = standing{places: pool.Places{Allowed: c.allowed, Lost: c.lost}, quota: c.quota}
 		notes = nil
-		e.look()
-		e.look()
+		e.watch.look()
+		e.watch.look()
 		if len(notes) != 1 || !strings.Contains(notes[0], c.note) {
 			t.Errorf("%s: notes %q, want one with %q", c.name, notes, c.note)
 		}
@@ -104,8 +104,8 @@ func TestNoPlaceLeft(t *testing.T) {
 	o.Displaced = func(err error) { displaced = append(displaced, err) }
 	e := byHand(t, o)
 	now := standing{places: pool.Places{Allowed: []int{7}, Lost: []int{0, 1, 2}}}
-	e.see = func() (standing, error) { return now, nil }
-	e.look()
+	e.watch.see = func() (standing, error) { return now, nil }
+	e.watch.look()
 	var gone *NoPlaceError
 	if err := e.submit(&job{req: &Request{Prompt: tinyPrompt(1, 4)}}); !errors.As(err, &gone) || !strings.Contains(err.Error(), "[0 1 2]") {
 		t.Errorf("without a PU: %v", err)
@@ -114,7 +114,7 @@ func TestNoPlaceLeft(t *testing.T) {
 		t.Errorf("ready: %v; told %d times", err, len(displaced))
 	}
 	now = standing{places: pool.Places{Allowed: []int{1, 7}, Lost: []int{0, 2}}}
-	e.look()
+	e.watch.look()
 	if err := e.Ready(); err != nil {
 		t.Errorf("with a PU back: %v", err)
 	}

@@ -1,73 +1,43 @@
 package engine
 
 import (
-	"fmt"
-	"math"
-	"slices"
+	"context"
 	"sync/atomic"
 	"time"
 
 	"sandwich/plans"
 	"sandwich/runtime/exec"
-	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
 
-// RunnerOptions say what a Runner loads and how much it must hold at once.
+// RunnerOptions say what a Runner loads, how much it must hold at once, and how it plans again.
 type RunnerOptions struct {
-	File      *gguf.File
-	Plan      *plans.Plan
-	Blocks    int           // KV blocks of 64 positions
-	LogitRows int           // most rows of a forward whose logits are wanted
-	Spin      time.Duration // pool.Options.Spin
-	Unpinned  bool          // workers are bound to nothing, so that a plan may have more of them than this machine has PUs
-	Sync      exec.Sync     // how ranks wait for each other
-	Progress  func(done, total int64)
+	exec.Options
 
-	// Replan makes the schedules for fewer PUs than the plan's, where the system takes some away while serving; nil: the plan's are kept, and their
-	// slices handed out to whoever is left.
+	// Replan makes the schedules for fewer PUs than the plan's, where the system takes some away while
+	// serving; nil: the plan's are kept, and their slices handed out to whoever is left.
 	Replan func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
 
-// Runner owns what one model needs to run: the packed weights (once), the KV cache, activations, the worker pool, and
-// one executor a phase. Forward picks the phase and makes the hot switch. It serves one caller at a time.
+// Runner runs one model: the assembly of what it needs, and one executor a phase over it. Forward
+// picks the phase and makes the hot switch. It serves one caller at a time.
 type Runner struct {
 	Model *model.Model
 	Plan  *plans.Plan
 
-	parts   *exec.Parts
-	vec     rowMath
-	pool    *pool.Pool
-	weights *exec.Weights
-	kv      exec.KVStores
-	sets    [sched.Sets]*exec.Buffers // activations; all but the first are made by Reserve
-	use     int                       // the set of the next forward
-	rows    bufferRows
-	phases  [2]phase // prefill, decode
-	last    *exec.Executor
-	active  []int   // workers of the last forward
-	ranks   [][]int // workers of each rank
-	again   []replanned
-	config  exec.Config // of the executors, but for their phase
-	packing time.Duration
-	placed  []placed // where memory lay at the start
+	assembly *exec.Assembly
+	sets     [sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve makes
+	use      int                       // the set of the next forward
+	phases   [2]phase                  // prefill, decode
+	last     *exec.Executor
+	active   []int // workers of the last forward
+	again    []replanned
+	placed   []placed // where memory lay at the start
 
 	replanner func(service *plans.ServiceConfig) (*plans.Plan, error)
-}
-
-// bufferRows are the most rows of a forward, and the most whose logits are wanted.
-type bufferRows struct{ all, logits int }
-
-func (o *RunnerOptions) rows() bufferRows {
-	return bufferRows{all: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows}
-}
-
-func (r *Runner) newBuffers() (*exec.Buffers, error) {
-	return exec.NewBuffers(r.parts, r.rows.all, r.rows.logits, r.weights.RoundedK())
 }
 
 type phase struct {
@@ -77,146 +47,57 @@ type phase struct {
 	active   []int          // of them, those that the system left
 }
 
-// Open loads the model under its plan. Errors name what does not fit: the architecture, a weight without a schedule, a
-// kernel this host cannot run, or memory with how much is missing.
-func Open(o RunnerOptions) (*Runner, error) {
-	m, err := model.Load(o.File)
+// Open loads the model under its plan. Errors are those of exec.Open, which ctx ends, and a weight
+// without a schedule.
+func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
+	a, err := exec.Open(ctx, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := exec.Divide(m, o.Plan)
-	if err != nil {
-		return nil, err
-	}
-	r := &Runner{Model: m, Plan: o.Plan, parts: parts, replanner: o.Replan}
-	if err := r.checkMemory(o); err != nil {
-		return nil, err
-	}
-	if err := r.open(o); err != nil {
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [sched.Sets]*exec.Buffers{a.Buffers}, replanner: o.Replan}
+	if err := r.compile(); err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (r *Runner) open(o RunnerOptions) error {
-	pus, prefill, decode := workerSets(o.Plan.Prefill.PUs, o.Plan.Decode.PUs)
-	var err error
-	if r.pool, err = pool.New(pus, pool.Options{Pin: !o.Unpinned, Spin: o.Spin}); err != nil {
-		return err
-	}
-	kernels, err := exec.NewKernels(exec.PlanISA(o.Plan), o.Plan)
-	if err != nil {
-		return err
-	}
-	r.vec = kernels.Vec
-	groups, err := r.parts.Groups(r.pool, kernels.Vec)
-	if err != nil {
-		return err
-	}
-	r.ranks = rankWorkers(o.Plan, pus)
-	elem, err := exec.ParseKV(o.Plan.KV)
-	if err != nil {
-		return err
-	}
-	if r.kv, err = exec.NewKVStores(r.parts, elem, o.Blocks); err != nil {
-		return err
-	}
-	began := time.Now()
-	if r.weights, err = exec.LoadWeights(r.parts, o.Plan, r.pool, o.Progress); err != nil {
-		return err
-	}
-	r.packing = time.Since(began)
-	r.rows = o.rows()
-	if r.sets[0], err = r.newBuffers(); err != nil {
-		return err
-	}
-	r.config = exec.Config{Parts: r.parts, Weights: r.weights, KV: r.kv, Buffers: r.sets[0], Pool: r.pool, Groups: groups, Sync: o.Sync}
-	for i, p := range []struct {
-		plan    *plans.Phase
-		workers []int
-	}{{&o.Plan.Prefill, prefill}, {&o.Plan.Decode, decode}} {
-		e, err := exec.New(r.config.With(p.plan, kernels))
-		if err != nil {
+// compile makes the executors of both phases.
+func (r *Runner) compile() (err error) {
+	workers := r.assembly.Workers
+	for i, p := range []*plans.Phase{&r.Plan.Prefill, &r.Plan.Decode} {
+		ph := &r.phases[i]
+		if ph.workers, err = workers.On(p.PUs); err != nil {
 			return err
 		}
-		r.phases[i] = phase{executor: e, planned: e, workers: p.workers, active: p.workers}
+		if ph.planned, err = r.assembly.Compile(p, workers); err != nil {
+			return err
+		}
+		ph.executor, ph.active = ph.planned, ph.workers
 	}
-	exec.Touch(r.pool, r.config.Groups, r.kv.Memory)
-	exec.Touch(r.pool, r.config.Groups, r.sets[0].Memory)
 	return r.notePlaces()
 }
 
 // Reserve makes every set of activations that a scheduler may name: an engine does so at its
 // start, since serving allocates no buffers. Not to be called inside Lead.
-func (r *Runner) Reserve() (err error) {
+func (r *Runner) Reserve(ctx context.Context) (err error) {
 	for i := range r.sets {
 		if r.sets[i] != nil {
 			continue
 		}
-		if r.sets[i], err = r.newBuffers(); err != nil {
+		if r.sets[i], err = r.assembly.NewBuffers(); err != nil {
 			return err
 		}
-		exec.Touch(r.pool, r.config.Groups, r.sets[i].Memory)
-	}
-	return nil
-}
-
-// spareMemory is the part of the free memory (one in this many) that is left to page tables, the Go heap and everybody else: the kernel ends
-// whoever takes it all.
-const spareMemory = 16
-
-// checkMemory says before loading when the model and its cache cannot fit, with the numbers.
-func (r *Runner) checkMemory(o RunnerOptions) error {
-	elem, err := exec.ParseKV(o.Plan.KV)
-	if err != nil {
-		return err
-	}
-	perBlock := int64(r.parts.KVBytesPerToken(elem)) * kvcache.BlockTokens
-	if o.Blocks < 1 || int64(o.Blocks) > math.MaxInt64/4/perBlock || o.LogitRows > 1<<30 {
-		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: lower --ctx or --parallel", o.Blocks, o.LogitRows)
-	}
-	cache := perBlock * int64(o.Blocks)
-	weights := r.parts.PackedBytes()
-	rows := o.rows()
-	activations := r.parts.BufferBytes(o.Plan, rows.all, rows.logits)
-	free := mem.Available()
-	free -= free / spareMemory
-	if free > 0 && cache+weights+activations > free {
-		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, but only %s of memory is free for them: lower --ctx or --parallel, or use a smaller model",
-			mem.FormatBytes(weights), o.Blocks*kvcache.BlockTokens, mem.FormatBytes(cache), rows.all, mem.FormatBytes(activations), mem.FormatBytes(free))
-	}
-	return nil
-}
-
-// workerSets numbers the PUs of both phases as workers: decode PUs first, so that worker 0, whose thread runs the
-// engine's loop, takes part in both phases wherever they overlap.
-func workerSets(prefillPUs, decodePUs []int) (pus, prefill, decode []int) {
-	index := func(list []int) (out []int) {
-		for _, pu := range list {
-			i := slices.Index(pus, pu)
-			if i < 0 {
-				i = len(pus)
-				pus = append(pus, pu)
-			}
-			out = append(out, i)
-		}
-		slices.Sort(out)
-		return out
-	}
-	for _, pu := range decodePUs { // those in both phases before the rest
-		if slices.Contains(prefillPUs, pu) {
-			pus = append(pus, pu)
+		if err = r.assembly.Touch(ctx, r.sets[i]); err != nil {
+			return err
 		}
 	}
-	decode = index(decodePUs)
-	prefill = index(prefillPUs)
-	return pus, prefill, decode
+	return nil
 }
 
 // Lead runs loop on worker 0's own thread, from where forwards reach the other workers without waking a thread.
 // Forward may be called only from inside it.
-func (r *Runner) Lead(loop func(l *pool.Leader)) { r.pool.Lead(loop) }
+func (r *Runner) Lead(loop func(l *pool.Leader)) { r.Pool().Lead(loop) }
 
 // Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when stop was set. A
 // batch of the other phase than the last one makes the hot switch first: it changes which workers are active and which
@@ -252,10 +133,10 @@ func (r *Runner) Ops() int { return len(r.Model.Ops) }
 func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
 
 // Blocks is the number of KV blocks.
-func (r *Runner) Blocks() int { return r.kv.Blocks() }
+func (r *Runner) Blocks() int { return r.assembly.KV.Blocks() }
 
 // Pool is the worker pool, for its statistics.
-func (r *Runner) Pool() *pool.Pool { return r.pool }
+func (r *Runner) Pool() *pool.Pool { return r.assembly.Workers.Pool }
 
 // Memory is what the runner holds off the Go heap.
 type Memory struct {
@@ -265,7 +146,8 @@ type Memory struct {
 
 // Memory reports the sizes of what was loaded.
 func (r *Runner) Memory() Memory {
-	m := Memory{Weights: r.weights.Bytes(), KV: int64(r.kv.Bytes()), Packing: r.packing}
+	a := r.assembly
+	m := Memory{Weights: a.Weights.Bytes(), KV: int64(a.KV.Bytes()), Packing: a.Packing}
 	for _, set := range r.sets {
 		if set != nil {
 			m.Activations += int64(set.Bytes())
@@ -276,9 +158,6 @@ func (r *Runner) Memory() Memory {
 
 // Close ends the workers and frees everything. Nothing of the runner may be in use.
 func (r *Runner) Close() {
-	if r.pool != nil {
-		r.pool.Close()
-	}
 	for _, p := range r.phases {
 		if p.planned != nil {
 			p.planned.Close()
@@ -287,15 +166,8 @@ func (r *Runner) Close() {
 	for _, old := range r.again {
 		closeAll(old.executors)
 	}
-	for _, set := range r.sets {
-		if set != nil {
-			set.Free()
-		}
+	if r.sets[1] != nil {
+		r.sets[1].Free()
 	}
-	if r.kv != nil {
-		r.kv.Free()
-	}
-	if r.weights != nil {
-		r.weights.Free()
-	}
+	r.assembly.Close()
 }

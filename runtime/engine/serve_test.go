@@ -217,7 +217,7 @@ func TestLogprobs(t *testing.T) {
 
 // TestCloseTwice: every call of Close returns, and later requests are refused.
 func TestCloseTwice(t *testing.T) {
-	e, err := New(tinyOptions(t))
+	e, err := New(t.Context(), tinyOptions(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestTooBig(t *testing.T) {
 	} {
 		big := tinyOptions(t)
 		o(&big)
-		e, err := New(big)
+		e, err := New(t.Context(), big)
 		if err == nil {
 			e.Close()
 			t.Fatal("an engine larger than any memory was made")

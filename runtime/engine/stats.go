@@ -39,6 +39,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.pool.Stats(), Memory: e.runner.Memory(),
-		Places: e.standing.places, Quota: e.standing.quota, Failed: e.failed}
+	seen := e.watch.standing()
+	return Stats{Counts: e.counts, Scheduler: e.sched.Stats(), Pool: e.runner.Pool().Stats(), Memory: e.runner.Memory(),
+		Places: seen.places, Quota: seen.quota, Failed: e.failed}
 }

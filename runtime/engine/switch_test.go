@@ -21,7 +21,7 @@ func switchingRunner(t testing.TB) *Runner {
 	}
 	o.Plan.Decode.PUs = slices.Clone(o.Plan.Decode.PUs[:1])
 	o.Blocks, o.LogitRows = 4, 1
-	r, err := Open(o.RunnerOptions)
+	r, err := Open(t.Context(), o.RunnerOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +48,14 @@ func TestSwitchMovesNothing(t *testing.T) {
 	}
 	look := func() (s state) {
 		for i := range r.Model.Weights {
-			p := r.weights.At(0, i)
+			p := r.assembly.Weights.At(0, i)
 			s.at = append(s.at, p.Data)
 			sum := sha256.Sum256(unsafe.Slice((*byte)(p.Data), p.Layout.Bytes()))
 			for k := range s.sum {
 				s.sum[k] += sum[k]
 			}
 		}
-		pages, err := r.weights.Residency(0)
+		pages, err := r.assembly.Weights.Residency(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestSwitchMovesNothing(t *testing.T) {
 	}
 	before := look()
 	whole := func() mem.Survey {
-		s, err := mem.SurveyOf(0, r.weights.Memory(0), r.kv.Memory(0), r.sets[0].Memory(0))
+		s, err := mem.SurveyOf(0, r.assembly.Weights.Memory(0), r.assembly.KV.Memory(0), r.sets[0].Memory(0))
 		if err != nil {
 			t.Fatal(err)
 		}

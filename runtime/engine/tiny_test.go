@@ -9,6 +9,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
@@ -60,13 +61,14 @@ func optionsFor(t testing.TB, file *gguf.File) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{RunnerOptions: RunnerOptions{File: file, Plan: plan}, Tokenizer: tok, Context: 256, Parallel: 4, Queue: 8}
+	return Options{RunnerOptions: RunnerOptions{Options: exec.Options{File: file, Plan: plan}}, Tokenizer: tok,
+		Context: 256, Parallel: 4, Queue: 8}
 }
 
 // open starts an engine that ends with the test.
 func open(t testing.TB, o Options) *Engine {
 	t.Helper()
-	e, err := New(o)
+	e, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func open(t testing.TB, o Options) *Engine {
 // byHand makes an engine without its loop: the test plans and runs each forward.
 func byHand(t testing.TB, o Options) *Engine {
 	t.Helper()
-	e, err := newEngine(o)
+	e, err := newEngine(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

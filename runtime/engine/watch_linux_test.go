@@ -36,12 +36,12 @@ func TestShrinkingCpuset(t *testing.T) {
 		})
 		return ids
 	}
-	e.look()
+	e.watch.look()
 	want := answer(len(pus))
 
 	shrink(t, lost)
-	e.look()
-	e.look()
+	e.watch.look()
+	e.watch.look()
 	if got := e.Stats().Places.Lost; !slices.Equal(got, []int{len(pus) - 1}) {
 		t.Errorf("lost are workers %v, want the last one", got)
 	}
@@ -49,7 +49,7 @@ func TestShrinkingCpuset(t *testing.T) {
 		t.Errorf("with a PU less: %v, want %v", got, want)
 	}
 	widen(t)
-	e.look()
+	e.watch.look()
 	if got := answer(len(pus)); !slices.Equal(got, want) {
 		t.Errorf("with the PU back: %v, want %v", got, want)
 	}

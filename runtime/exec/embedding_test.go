@@ -11,11 +11,10 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 )
 
-// smallModel is a llama of a few kilobytes in memory, and its untuned plan for a number of ranks.
-func smallModel(t *testing.T, typ gguf.Type, tied bool, ranks int) (*model.Model, *plans.Plan) {
+// smallFile is a llama of a few kilobytes in memory, and its untuned plan for a number of ranks.
+func smallFile(t *testing.T, typ gguf.Type, tied bool, ranks int) (*gguf.File, *plans.Plan) {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
@@ -27,8 +26,6 @@ func smallModel(t *testing.T, typ gguf.Type, tied bool, ranks int) (*model.Model
 	var data bytes.Buffer
 	must(model.SynthTo(context.Background(), gguf.NewWriter(&data), c, model.Uniform(typ), 7, nil))
 	f, err := gguf.Parse(data.Bytes())
-	must(err)
-	m, err := model.Load(f)
 	must(err)
 	host, err := profiles.Live()
 	must(err)
@@ -45,7 +42,7 @@ func smallModel(t *testing.T, typ gguf.Type, tied bool, ranks int) (*model.Model
 	}
 	plan, err := plans.Default(host, shape, o)
 	must(err)
-	return m, plan
+	return f, plan
 }
 
 // TestEmbeddingGivesTheRowsOfTheFile: forwards read the very bits of the file from memory of the
@@ -59,14 +56,20 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 					continue // blocks of 256 cannot be cut by heads of 64
 				}
 				t.Run(fmt.Sprintf("%s/tied=%v/%d", typ, tied, ranks), func(t *testing.T) {
-					m, plan := smallModel(t, typ, tied, ranks)
-					parts := divide(t, m, plan)
-					p, err := pool.New(plan.Prefill.PUs, pool.Options{})
+					f, plan := smallFile(t, typ, tied, ranks)
+					m, err := model.Load(f)
 					if err != nil {
 						t.Fatal(err)
 					}
-					defer p.Close()
-					w, err := LoadWeights(parts, plan, p, nil)
+					parts := divide(t, m, plan)
+					o := PlanWorkers(plan)
+					o.Unpinned = true
+					workers, err := NewWorkers(o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer workers.Close()
+					w, err := LoadWeights(t.Context(), parts, plan, workers, nil)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -25,17 +25,9 @@ type Config struct {
 	Weights *Weights
 	KV      KVStores
 	Buffers *Buffers
-	Pool    *pool.Pool // that will run it
-	Groups  *Groups    // of Parts.Groups, for that pool
+	Workers *Workers // that will run it
 	Sync    Sync
 	Phase   *plans.Phase
-	Kernels *Kernels
-}
-
-// With is c for another phase.
-func (c Config) With(p *plans.Phase, k *Kernels) Config {
-	c.Phase, c.Kernels = p, k
-	return c
 }
 
 // Executor runs forwards of one phase under its plan: every active worker of the pool walks the op list, takes chunks
@@ -81,17 +73,20 @@ func New(c Config) (*Executor, error) {
 	m := c.Parts.Whole
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed,
-		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()), groups: c.Groups,
-		bufs: c.Buffers, vec: c.Kernels.Vec, rotations: newRotations(m), positions: make([]int32, c.Buffers.rows),
+		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()),
+		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m), positions: make([]int32, c.Buffers.rows),
 	}
 	e.body = e.walk
+	if err := c.Workers.Kernels.buildPhase(c.Phase); err != nil {
+		return nil, err
+	}
 	if err := e.compile(c); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if err := e.allocateScratch(c.Parts, c.Pool.PUs()); err != nil {
+	if err := e.allocateScratch(c.Parts, c.Workers.Pool.PUs()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if c.Groups != nil {
+	if e.groups != nil {
 		e.prepareGathers()
 	}
 	return e, nil
@@ -127,7 +122,7 @@ func (e *Executor) compile(c Config) error {
 		own, part := &e.ranks[r], &c.Parts.list[r]
 		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
 		var err error
-		if own.attend, err = NewAttention(c.Kernels.Vec.ISA(), own.kv, group, c.Pool.Size(), c.team()); err != nil {
+		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, group, c.Workers.Pool.Size(), c.team()); err != nil {
 			return err
 		}
 		own.attend.leave(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
@@ -139,7 +134,7 @@ func (e *Executor) compile(c Config) error {
 			key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
 			g, done := byKey[key]
 			if !done {
-				if g, err = newPhaseGemm(c.Kernels, c.Phase, key, own.weights.At(i).Compute); err != nil {
+				if g, err = newPhaseGemm(c.Workers.Kernels, c.Phase, key, own.weights.At(i).Compute); err != nil {
 					return fmt.Errorf("weight %s (%s): %w", w.Role, w.Tensor.Name, err)
 				}
 				byKey[key] = g
@@ -152,7 +147,7 @@ func (e *Executor) compile(c Config) error {
 
 // team is how many workers share the work of a rank in this phase.
 func (c *Config) team() int {
-	active := c.Pool.Size()
+	active := c.Workers.Pool.Size()
 	if n := len(c.Phase.PUs); n > 0 {
 		active = min(active, n)
 	}

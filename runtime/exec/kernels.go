@@ -73,6 +73,19 @@ func (k *Kernels) Build(s microkernel.Spec) (*microkernel.Kernel, error) {
 	return list[0], nil
 }
 
+// buildPhase builds what a phase names in one go.
+func (k *Kernels) buildPhase(p *plans.Phase) error {
+	var specs []microkernel.Spec
+	for _, t := range p.Tables {
+		for _, r := range t.Rules {
+			specs = append(specs, r.Schedule.Kernel)
+		}
+	}
+	_, err := k.buildAll(specs)
+	return err
+}
+
+// buildAll returns the kernels of some specs, which may name one more than once.
 func (k *Kernels) buildAll(specs []microkernel.Spec) ([]*microkernel.Kernel, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

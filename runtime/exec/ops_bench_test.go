@@ -10,7 +10,6 @@ import (
 	"time"
 	"unsafe"
 
-	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
@@ -82,29 +81,15 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	}
 	host, err := profiles.Live()
 	must(err)
-	m, err := model.Load(f)
-	must(err)
 	shape, err := model.ShapeOf(f)
 	must(err)
 	plan, err := plans.Default(host, shape, plans.DefaultOptions{Threads: 1})
 	must(err)
-	kernels, err := NewKernels(PlanISA(plan), plan)
+	plan.Chunk = rows
+	a, err := Open(b.Context(), Options{File: f, Plan: plan, Blocks: kvcache.BlocksFor(rows), LogitRows: 1})
 	must(err)
-	p, err := pool.New(plan.Prefill.PUs, pool.Options{Pin: true})
-	must(err)
-	b.Cleanup(p.Close)
-	parts, err := Divide(m, plan)
-	must(err)
-	w, err := LoadWeights(parts, plan, p, nil)
-	must(err)
-	b.Cleanup(func() { w.Free() })
-	kv, err := NewKVStores(parts, microkernel.KVF16, kvcache.BlocksFor(rows))
-	must(err)
-	b.Cleanup(func() { kv.Free() })
-	bufs, err := NewBuffers(parts, rows, 1, w.RoundedK())
-	must(err)
-	b.Cleanup(func() { bufs.Free() })
-	e, err := New(Config{Parts: parts, Weights: w, KV: kv, Buffers: bufs, Pool: p, Phase: &plan.Prefill, Kernels: kernels})
+	b.Cleanup(func() { a.Close() })
+	e, err := a.Compile(&plan.Prefill, a.Workers)
 	must(err)
 	b.Cleanup(func() { e.Close() })
 	batch := &kvcache.Batch{LogitRows: []int32{int32(rows - 1)}, Prefill: rows > 1}
@@ -114,10 +99,10 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	}
 	batch.Spans = []kvcache.Span{span}
 	for i := range rows {
-		batch.Tokens = append(batch.Tokens, int32(i*61%m.Dims.Vocab))
+		batch.Tokens = append(batch.Tokens, int32(i*61%shape.Vocab))
 	}
 	must(e.prepare(batch))
-	return e, p
+	return e, a.Workers.Pool
 }
 
 // opKind is the name of an op without its layer.

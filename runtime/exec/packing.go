@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -16,6 +17,7 @@ const packPanels = 8
 
 // loading is the packing of all weights by the workers of a pool.
 type loading struct {
+	ctx      context.Context // whose end stops it
 	parts    *Parts
 	weights  *Weights
 	groups   *pool.Grouping
@@ -108,6 +110,9 @@ func (l *loading) count(bytes int) {
 // go on. The file may lose its pages under it (gguf.Tensor.Guard).
 func (l *loading) read(t *gguf.Tensor, fn func() bool) bool {
 	err := t.Guard(func() error {
+		if l.ctx.Err() != nil {
+			return context.Cause(l.ctx)
+		}
 		if !fn() {
 			return fmt.Errorf("tensor %s has values that are not finite numbers: "+
 				"the file is damaged, copy or download it again", t.Name)

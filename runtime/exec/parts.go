@@ -8,7 +8,6 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 )
 
 // Parts is a model divided among the tensor-parallel ranks of a plan: who holds what, and in which node's memory. Everything that a rank reads or
@@ -62,53 +61,6 @@ func (p *Parts) Ranks() int { return len(p.list) }
 
 // holds tells whether the rank has a piece of weight i. What is not cut is with the first rank, and all of them compute it together.
 func (p *part) holds(i int) bool { return p.first || p.model.Weights[i].Cut }
-
-// Groups are the thread groups of a pool, one a rank, and what their gathers synchronize by. The executors that run on that pool share
-// them.
-type Groups struct {
-	grouping *pool.Grouping
-	sum      *AllReduce
-}
-
-// Groups prepares a pool for the ranks; nil where there is one. Not to be called during a run of it, nor inside Lead.
-func (p *Parts) Groups(workers *pool.Pool, vec *microkernel.Vec) (*Groups, error) {
-	grouping, err := p.Grouping(workers)
-	if grouping == nil || err != nil {
-		return nil, err
-	}
-	return &Groups{grouping, NewAllReduce(workers, vec, len(p.list))}, nil
-}
-
-// Grouping divides the workers of a pool among the ranks; nil where there is one. Not to be called during a run of it, nor inside Lead.
-func (p *Parts) Grouping(workers *pool.Pool) (*pool.Grouping, error) {
-	ranks := make([]plans.Rank, len(p.list))
-	for r := range p.list {
-		ranks[r].PUs = p.list[r].pus
-	}
-	return GroupWorkers(workers, ranks)
-}
-
-// GroupWorkers divides the workers of a pool by the ranks that their PUs belong to; nil where there is one rank. Not to be called during a run of the
-// pool, nor inside Lead.
-func GroupWorkers(workers *pool.Pool, ranks []plans.Rank) (*pool.Grouping, error) {
-	if len(ranks) <= 1 {
-		return nil, nil
-	}
-	groups := make([][]int, len(ranks))
-	for index, pu := range workers.PUs() {
-		r := slices.IndexFunc(ranks, func(r plans.Rank) bool { return slices.Contains(r.PUs, pu) })
-		if r < 0 {
-			return nil, fmt.Errorf("PU %d works for no rank of the plan", pu)
-		}
-		groups[r] = append(groups[r], index)
-	}
-	for r, g := range groups {
-		if len(g) == 0 {
-			return nil, fmt.Errorf("rank %d of the plan has no worker", r)
-		}
-	}
-	return workers.NewGrouping(groups)
-}
 
 // rankOf is the rank that a PU works for, -1 for none; a single rank has all.
 func (p *Parts) rankOf(pu int) int {

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -10,7 +11,6 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 )
 
 // Packed is one weight in the layout its kernels read, and the arithmetic that belongs to it.
@@ -104,21 +104,19 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 // copies the embedding where the head is another matrix: forwards read nothing of the file. The
 // pages of a raw tensor are given back as soon as it is packed, so that weights are in memory once.
 // A weight with a value that is not finite is refused by name, and so is a file that another
-// program writes to meanwhile (gguf.ErrChanged). progress, where given, hears of finished bytes and
-// may be called from several threads.
-func LoadWeights(parts *Parts, plan *plans.Plan, p *pool.Pool, progress func(done, total int64)) (*Weights, error) {
-	groups, err := parts.Grouping(p)
-	if err != nil {
-		return nil, err
-	}
+// program writes to meanwhile (gguf.ErrChanged). When ctx ends, each worker finishes the piece it is
+// at, and the error is ctx's cause. progress, where given, hears of finished bytes and may be called
+// from several threads.
+func LoadWeights(ctx context.Context, parts *Parts, plan *plans.Plan, on *Workers,
+	progress func(done, total int64)) (*Weights, error) {
 	w := &Weights{ranks: make([]rankWeights, len(parts.list))}
 	for r := range w.ranks {
 		if err := w.ranks[r].allocate(&parts.list[r], plan); err != nil {
 			return nil, errors.Join(err, w.Free())
 		}
 	}
-	l := loading{parts: parts, weights: w, groups: groups, total: parts.PackedBytes(), progress: progress}
-	if err := l.run(p); err != nil {
+	l := loading{ctx: ctx, parts: parts, weights: w, groups: on.Grouping(), total: parts.PackedBytes(), progress: progress}
+	if err := l.run(on.Pool); err != nil {
 		return nil, errors.Join(err, w.Free())
 	}
 	w.findEmbedding(parts)

@@ -50,21 +50,22 @@ func divide(t *testing.T, m *model.Model, plan *plans.Plan) *Parts {
 	return parts
 }
 
-func testPool(t *testing.T, workers int) *pool.Pool {
+// testWorkers can pack: they have no kernels.
+func testWorkers(t *testing.T, workers int) *Workers {
 	t.Helper()
 	p, err := pool.New(make([]int, workers), pool.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	return p
+	return &Workers{Pool: p}
 }
 
 // TestWeightsPackEveryTensor compares what several workers packed with one call over the whole matrix, panel by panel.
 func TestWeightsPackEveryTensor(t *testing.T) {
 	m, plan := looseModel(t)
 	var last, calls int64
-	w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 1), func(done, total int64) {
+	w, err := LoadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, 1), func(done, total int64) {
 		calls++
 		if done <= last || done > total || total != divide(t, m, plan).PackedBytes() {
 			t.Errorf("progress %d of %d after %d", done, total, last)
@@ -78,7 +79,7 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 	if last != divide(t, m, plan).PackedBytes() || calls == 0 {
 		t.Errorf("progress ended at %d of %d", last, divide(t, m, plan).PackedBytes())
 	}
-	three, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 3), nil)
+	three, err := LoadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, 3), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +103,12 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 
 // TestWeightsRefuse: a value that is no number, and a plan for another model, are refused with the tensor's name.
 func TestWeightsRefuse(t *testing.T) {
+	m, plan := looseModel(t)
+	load := func(workers int) (*Weights, error) {
+		return LoadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, workers), nil)
+	}
 	for i := range 7 {
-		m, plan := looseModel(t)
+		m, plan = looseModel(t)
 		tensor := m.Weights[i].Tensor
 		last := tensor.Data[len(tensor.Data)-tensor.Type.RowBytes(m.Weights[i].K):]
 		switch tensor.Type {
@@ -114,26 +119,26 @@ func TestWeightsRefuse(t *testing.T) {
 		default:
 			binary.LittleEndian.PutUint16(last, 0x7C00)
 		}
-		if w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 2), nil); err == nil || !strings.Contains(err.Error(), tensor.Name+" ") {
+		if w, err := load(2); err == nil || !strings.Contains(err.Error(), tensor.Name+" ") {
 			w.Free()
 			t.Errorf("%s with an infinite value: %v", tensor.Name, err)
 		}
 	}
-	m, plan := looseModel(t)
+	m, plan = looseModel(t)
 	m.Embed = &gguf.Tensor{Name: "embedding", Type: gguf.F32, Dims: []int{3, 1000}, Data: make([]byte, 12000)}
-	if w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 2), nil); err != nil {
+	if w, err := load(2); err != nil {
 		t.Errorf("a good embedding: %v", err)
 	} else {
 		w.Free()
 	}
 	binary.LittleEndian.PutUint32(m.Embed.Data[11996:], 0x7FC00000)
-	if w, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 2), nil); err == nil || !strings.Contains(err.Error(), "embedding ") {
+	if w, err := load(2); err == nil || !strings.Contains(err.Error(), "embedding ") {
 		w.Free()
 		t.Errorf("an embedding with a value that is no number: %v", err)
 	}
 	m, plan = looseModel(t)
 	plan.Weights = plan.Weights[:3]
-	if _, err := LoadWeights(divide(t, m, plan), plan, testPool(t, 1), nil); err == nil || !strings.Contains(err.Error(), "33x5:bf16") {
+	if _, err := load(1); err == nil || !strings.Contains(err.Error(), "33x5:bf16") {
 		t.Errorf("a plan that lacks a weight: %v", err)
 	}
 }

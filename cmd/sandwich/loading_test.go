@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"sandwich/runtime/mem"
+)
+
+// TestLoadingEndsWithItsContext ends a server's loading while it packs the weights: it stops there, and
+// gives back what it took.
+func TestLoadingEndsWithItsContext(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir()) // no plan of somebody's
+	before := mem.Total()
+	ctx, end := context.WithCancel(t.Context())
+	furthest := 0.0
+	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{parallel: 1, mixedCap: 1, aging: time.Minute}}
+	f.session.loading = func(stage string, share float64) {
+		if stage == "packing weights" && share > 0 {
+			furthest = max(furthest, share)
+			end()
+		}
+	}
+	f.session.threads = 1 // the callback then comes from one thread
+	g, err := f.load(ctx, f.open)
+	if err == nil {
+		g.close()
+	}
+	if !errors.Is(err, errUnloaded) {
+		t.Errorf("loading ended with %v", err)
+	}
+	if furthest == 0 || furthest > 0.5 {
+		t.Errorf("packing ended at %.0f %%", 100*furthest)
+	}
+	if held := mem.Total() - before; held != 0 {
+		t.Errorf("%d bytes are still allocated", held)
+	}
+}

@@ -1,0 +1,168 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+)
+
+// Options say what Open assembles, and how much it must hold at once.
+type Options struct {
+	File      *gguf.File
+	Plan      *plans.Plan   // how weights are cut and computed, and what the KV cache holds
+	Blocks    int           // KV blocks of 64 positions
+	LogitRows int           // most rows of a forward whose logits are wanted
+	Spin      time.Duration // of the workers: pool.Options.Spin
+	Unpinned  bool          // they are bound to nothing, so that a plan may have more of them than this machine has PUs
+	Sync      Sync          // how ranks wait for each other
+	Progress  func(done, total int64)
+
+	// Workers, where they are there already, run the model instead of those that Spin and Unpinned
+	// describe, and outlive the assembly. They are divided among the plan's ranks.
+	Workers *Workers
+}
+
+// Assembly is a model made ready to run: what an engine serves with and what the tuner measures whole
+// forwards on are the same assembly of the same parts. Compile gives it executors.
+type Assembly struct {
+	Model   *model.Model
+	Plan    *plans.Plan
+	Parts   *Parts
+	Workers *Workers
+	Weights *Weights // packed, once for every phase
+	KV      KVStores
+	Buffers *Buffers // activations of one forward
+	Packing time.Duration
+
+	sync     Sync
+	rows     int // most of a forward
+	logits   int // most of them whose logits are wanted
+	borrowed bool
+}
+
+// Open loads the model under the plan. Errors name what does not fit: the architecture, a weight that
+// the plan does not know, a kernel this host cannot run, or memory, with how much is missing. Loading
+// ends with the cause of ctx soon after ctx does, and leaves nothing behind.
+func Open(ctx context.Context, o Options) (*Assembly, error) {
+	m, err := model.Load(o.File)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := Divide(m, o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	a := &Assembly{Model: m, Plan: o.Plan, Parts: parts, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
+		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows}
+	if err := a.checkMemory(o.Blocks); err != nil {
+		return nil, err
+	}
+	if err := a.assemble(ctx, &o); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
+	if a.Workers == nil {
+		w := PlanWorkers(o.Plan)
+		w.Spin, w.Unpinned = o.Spin, o.Unpinned
+		if a.Workers, err = NewWorkers(w); err != nil {
+			return err
+		}
+	}
+	elem, err := ParseKV(o.Plan.KV)
+	if err != nil {
+		return err
+	}
+	if a.KV, err = NewKVStores(a.Parts, elem, o.Blocks); err != nil {
+		return err
+	}
+	began := time.Now()
+	if a.Weights, err = LoadWeights(ctx, a.Parts, o.Plan, a.Workers, o.Progress); err != nil {
+		return err
+	}
+	a.Packing = time.Since(began)
+	if a.Buffers, err = a.NewBuffers(); err != nil {
+		return err
+	}
+	if err := a.Workers.touch(ctx, a.KV.Memory); err != nil {
+		return err
+	}
+	return a.Touch(ctx, a.Buffers)
+}
+
+// NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one is
+// kept.
+func (a *Assembly) NewBuffers() (*Buffers, error) {
+	return NewBuffers(a.Parts, a.rows, a.logits, a.Weights.RoundedK())
+}
+
+// Touch faults activations in, so that no request waits for that. Not to be called inside Lead.
+func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
+	return a.Workers.touch(ctx, b.Memory)
+}
+
+// Compile prepares a phase of any plan that cuts and computes the weights as the opened one does, to
+// run on these workers: the assembly's, or others over the same PUs.
+func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
+	return New(Config{Parts: a.Parts, Weights: a.Weights, KV: a.KV, Buffers: a.Buffers, Workers: on,
+		Sync: a.sync, Phase: phase})
+}
+
+// Close frees everything but borrowed workers. Executors over it are closed before.
+func (a *Assembly) Close() (err error) {
+	if a.Workers != nil && !a.borrowed {
+		a.Workers.Close()
+	}
+	if a.Buffers != nil {
+		err = errors.Join(err, a.Buffers.Free())
+	}
+	if a.KV != nil {
+		err = errors.Join(err, a.KV.Free())
+	}
+	if a.Weights != nil {
+		err = errors.Join(err, a.Weights.Free())
+	}
+	return err
+}
+
+// spareMemory is the part of the free memory (one in this many) that is left to page tables, the Go
+// heap and everybody else: the kernel ends whoever takes it all.
+const spareMemory = 16
+
+// lower is the remedy in the words of the verbs that serve, and of tune.
+const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
+
+// checkMemory says before loading when the model and its cache cannot fit, with the numbers.
+func (a *Assembly) checkMemory(blocks int) error {
+	elem, err := ParseKV(a.Plan.KV)
+	if err != nil {
+		return err
+	}
+	perBlock := int64(a.Parts.KVBytesPerToken(elem)) * kvcache.BlockTokens
+	if blocks < 1 || int64(blocks) > math.MaxInt64/4/perBlock || a.logits > 1<<30 {
+		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
+			blocks, a.logits, lower)
+	}
+	cache := perBlock * int64(blocks)
+	weights := a.Parts.PackedBytes()
+	activations := a.Parts.BufferBytes(a.Plan, a.rows, a.logits)
+	free := mem.Available()
+	free -= free / spareMemory
+	if free > 0 && cache+weights+activations > free {
+		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, "+
+			"but only %s of memory is free for them: %s, or use a smaller model",
+			mem.FormatBytes(weights), blocks*kvcache.BlockTokens, mem.FormatBytes(cache), a.rows,
+			mem.FormatBytes(activations), mem.FormatBytes(free), lower)
+	}
+	return nil
+}

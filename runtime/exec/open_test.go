@@ -1,0 +1,113 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+)
+
+// smallOptions open smallFile with room for one prompt, on workers that are bound to nothing.
+func smallOptions(t *testing.T, ranks int) Options {
+	t.Helper()
+	file, plan := smallFile(t, gguf.Q8_0, false, ranks)
+	return Options{File: file, Plan: plan, Blocks: 1, LogitRows: 1, Unpinned: true}
+}
+
+// TestOpenEndsWithItsContext: whoever ends the program while the weights are packed waits for no more
+// than the piece that each worker is at, and nothing stays allocated.
+func TestOpenEndsWithItsContext(t *testing.T) {
+	reason := errors.New("the program is to end")
+	for _, ranks := range []int{1, 2} {
+		o := smallOptions(t, ranks)
+		workers := int64(len(planPUs(o.Plan)))
+		before := mem.Total()
+		ctx, end := context.WithCancelCause(t.Context())
+		var pieces atomic.Int64
+		o.Progress = func(int64, int64) {
+			pieces.Add(1)
+			end(reason)
+		}
+		a, err := Open(ctx, o)
+		if err == nil {
+			a.Close()
+		}
+		if !errors.Is(err, reason) {
+			t.Errorf("%d ranks: %v, want the cause of the context", ranks, err)
+		}
+		if n := pieces.Load(); n < 1 || n > workers {
+			t.Errorf("%d ranks: %d pieces were packed by %d workers", ranks, n, workers)
+		}
+		if held := mem.Total() - before; held != 0 {
+			t.Errorf("%d ranks: %d bytes are still allocated", ranks, held)
+		}
+	}
+}
+
+// TestOpenOnWorkersThatAreThere: an assembly over borrowed workers leaves them running, and compiles
+// for them and for others over the same PUs.
+func TestOpenOnWorkersThatAreThere(t *testing.T) {
+	for _, ranks := range []int{1, 2} {
+		o := smallOptions(t, ranks)
+		w := PlanWorkers(o.Plan)
+		w.Unpinned = true
+		workers, err := NewWorkers(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer workers.Close()
+		o.Workers = workers
+		a, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		free, err := workers.Unbound()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, on := range []*Workers{workers, free} {
+			e, err := a.Compile(&o.Plan.Decode, on)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		free.Close()
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := len(workers.Ranks()); n != ranks {
+			t.Errorf("%d ranks of workers, want %d", n, ranks)
+		}
+		if _, err := workers.On([]int{4711}); err == nil || !strings.Contains(err.Error(), "PU 4711") {
+			t.Errorf("a PU without a worker: %v", err)
+		}
+		workers.Pool.Run(func(worker *pool.Worker) { worker.Barrier() }) // panics on a closed pool
+	}
+}
+
+// TestOpenRefusesMemory: what does not fit is refused before anything is loaded, with the numbers.
+func TestOpenRefusesMemory(t *testing.T) {
+	if mem.Available() <= 0 {
+		t.Skip("this system does not tell how much memory is free")
+	}
+	for blocks, want := range map[int]string{0: "no machine has", 1 << 30: "is free for them", 1 << 60: "no machine has"} {
+		o := smallOptions(t, 1)
+		o.Blocks = blocks
+		o.Progress = func(int64, int64) { t.Error("weights were packed") }
+		a, err := Open(t.Context(), o)
+		if err == nil {
+			a.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "lower --ctx") {
+			t.Errorf("%d blocks: %v", blocks, err)
+		}
+	}
+}

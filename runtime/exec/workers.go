@@ -1,0 +1,180 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+)
+
+// WorkerOptions say which threads run ops, and by which code.
+type WorkerOptions struct {
+	PUs      []int           // one worker each
+	ISA      microkernel.ISA // of the work outside GEMM
+	Plan     *plans.Plan     // whose kernels are built at once; nil: each when it is first asked for
+	Ranks    []plans.Rank    // that the workers are divided among; none or one: they work together
+	Spin     time.Duration   // pool.Options.Spin
+	Unpinned bool            // bound to nothing: there may be more of them than PUs
+}
+
+// PlanWorkers are the workers that a plan is served by.
+func PlanWorkers(plan *plans.Plan) WorkerOptions {
+	return WorkerOptions{PUs: planPUs(plan), ISA: PlanISA(plan), Plan: plan, Ranks: plan.Service.Ranks}
+}
+
+// planPUs lists the PUs of both phases, those that work in both first: worker 0, whose thread runs
+// the engine's loop, then takes part in both wherever they overlap.
+func planPUs(plan *plans.Plan) (pus []int) {
+	prefill, decode := plan.Prefill.PUs, plan.Decode.PUs
+	for _, pu := range decode {
+		if slices.Contains(prefill, pu) {
+			pus = append(pus, pu)
+		}
+	}
+	for _, pu := range slices.Concat(decode, prefill) {
+		if !slices.Contains(pus, pu) {
+			pus = append(pus, pu)
+		}
+	}
+	return pus
+}
+
+// Workers run ops: the threads of a pool, the code that they call, and their groups where a model is
+// cut. Open makes its own or is given them; kernels are timed on them without a model, too.
+type Workers struct {
+	Pool    *pool.Pool
+	Kernels *Kernels
+	ranks   []plans.Rank
+	groups  *Groups // nil with one rank
+}
+
+// NewWorkers builds the code, which refuses a host that cannot run it, and starts the threads.
+func NewWorkers(o WorkerOptions) (*Workers, error) {
+	kernels, err := NewKernels(o.ISA, o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return startWorkers(kernels, o.Ranks, o.PUs, pool.Options{Pin: !o.Unpinned, Spin: o.Spin})
+}
+
+func startWorkers(k *Kernels, ranks []plans.Rank, pus []int, o pool.Options) (*Workers, error) {
+	p, err := pool.New(pus, o)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workers{Pool: p, Kernels: k, ranks: ranks}
+	if w.groups, err = newGroups(p, k.Vec, ranks); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Unbound starts as many workers with the same code and the same ranks that are bound to no PU: what
+// binding is worth is measured against them.
+func (w *Workers) Unbound() (*Workers, error) {
+	return startWorkers(w.Kernels, w.ranks, w.Pool.PUs(), pool.Options{})
+}
+
+// Close ends the threads.
+func (w *Workers) Close() { w.Pool.Close() }
+
+// Grouping divides the workers among their ranks; nil where there is one.
+func (w *Workers) Grouping() *pool.Grouping {
+	if w.groups == nil {
+		return nil
+	}
+	return w.groups.grouping
+}
+
+// On returns the workers of some PUs, ascending.
+func (w *Workers) On(pus []int) ([]int, error) {
+	all := w.Pool.PUs()
+	out := make([]int, 0, len(pus))
+	for _, pu := range pus {
+		i := slices.Index(all, pu)
+		if i < 0 {
+			return nil, fmt.Errorf("PU %d is not among those that have a worker (%v)", pu, all)
+		}
+		out = append(out, i)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Ranks lists the workers of each rank.
+func (w *Workers) Ranks() [][]int { return rankWorkers(w.Pool.PUs(), w.ranks) }
+
+// Groups are the thread groups of a pool, one a rank, and what their gathers synchronize by. The
+// executors that run on that pool share them.
+type Groups struct {
+	grouping *pool.Grouping
+	sum      *AllReduce
+}
+
+// newGroups divides the workers of a pool by the ranks that their PUs belong to; nil where there is
+// one rank.
+func newGroups(p *pool.Pool, vec *microkernel.Vec, ranks []plans.Rank) (*Groups, error) {
+	if len(ranks) <= 1 {
+		return nil, nil
+	}
+	for _, pu := range p.PUs() {
+		if !slices.ContainsFunc(ranks, func(r plans.Rank) bool { return slices.Contains(r.PUs, pu) }) {
+			return nil, fmt.Errorf("PU %d works for no rank of the plan", pu)
+		}
+	}
+	members := rankWorkers(p.PUs(), ranks)
+	for r, list := range members {
+		if len(list) == 0 {
+			return nil, fmt.Errorf("rank %d of the plan has no worker", r)
+		}
+	}
+	grouping, err := p.NewGrouping(members)
+	if err != nil {
+		return nil, err
+	}
+	return &Groups{grouping, NewAllReduce(p, vec, len(ranks))}, nil
+}
+
+// rankWorkers lists the workers of each rank, for workers on the given PUs.
+func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
+	out := make([][]int, len(ranks))
+	for w, pu := range pus {
+		for r := range ranks {
+			if slices.Contains(ranks[r].PUs, pu) {
+				out[r] = append(out[r], w)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// touch faults in a buffer of each rank, by the rank's own workers, so that no request waits for that
+// and that the pages of buffers without a node come to lie near who uses them. Where ctx ends before
+// that is done, the error is its cause. Not to be called inside Lead.
+func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) error {
+	const (
+		hugePage = 2 << 20
+		piece    = 32 * hugePage // between two looks at ctx: milliseconds
+	)
+	grouping := w.Grouping()
+	w.Pool.Run(func(worker *pool.Worker) {
+		rank, id, n := 0, worker.ID(), worker.N()
+		if grouping != nil {
+			worker.Use(grouping)
+			rank, id, n = worker.Group().ID(), worker.GroupRank(), worker.Group().Size()
+		}
+		b := memory(rank)
+		lo, hi := pool.Split(b.Len(), n, id, hugePage)
+		for ; lo < hi && ctx.Err() == nil; lo += piece {
+			b.Touch(lo, min(lo+piece, hi))
+		}
+	})
+	return context.Cause(ctx)
+}
