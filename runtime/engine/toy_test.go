@@ -160,7 +160,7 @@ func TestToyRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Open(RunnerOptions{File: file, Plan: plan, Blocks: 9, LogitRows: 1})
+		_, err = Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: 9, LogitRows: 1}})
 		if !errors.Is(err, model.ErrUnsupported) || err.Error() != want {
 			t.Errorf("%v, want %q", err, want)
 		}
