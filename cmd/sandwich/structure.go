@@ -128,7 +128,7 @@ func printSets(w io.Writer, sets []profiles.SetFigure) {
 				fmt.Fprint(w, "\nmemory bandwidth by PUs at work:")
 			}
 			domain = s.Domain
-			fmt.Fprintf(w, "\n  %-12s", domain)
+			fmt.Fprintf(w, "\n  %-18s", domain)
 		}
 		fmt.Fprintf(w, "  %d: %s", s.CPUs.Count(), formatRate(s.Median, s.Unit))
 	}

@@ -6,6 +6,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 )
 
 // figure is one ceiling under measurement.
@@ -86,6 +87,9 @@ func counts(n int) []int {
 	}
 	return append(out, n)
 }
+
+// firstPUs are the PUs of the first n workers.
+func (b *bench) firstPUs(n int) topotree.CPUSet { return topotree.NewCPUSet(b.pool.PUs()[:n]...) }
 
 // firstWorkers is [0, n).
 func firstWorkers(n int) []int {

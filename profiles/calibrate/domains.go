@@ -89,7 +89,7 @@ func (f *full) saturationDomains() []domain {
 	m := f.profile.Machine
 	for _, n := range memoryNodes(m) {
 		if n.ID < 0 {
-			add("machine", n.CPUs)
+			add(profiles.MachineDomain, n.CPUs)
 		} else if !n.CPUs.IsEmpty() {
 			nodes = append(nodes, topotree.Object{Kind: topotree.KindNUMA, ID: n.ID, CPUs: n.CPUs})
 		}
@@ -104,7 +104,11 @@ func (f *full) saturationDomains() []domain {
 	for _, list := range [][]topotree.Object{nodes, caches} {
 		for i := range min(len(list), maxDomains) {
 			o := list[i*len(list)/min(len(list), maxDomains)]
-			add(objectName(o.Kind, o.ID, o.CPUs), o.CPUs)
+			name := profiles.ClusterDomain(o.CPUs)
+			if o.Kind == topotree.KindNUMA {
+				name = profiles.NodeDomain(o.ID)
+			}
+			add(name, o.CPUs)
 		}
 	}
 	return out

@@ -54,7 +54,8 @@ func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) ([]*fi
 	var out []*figure
 	for _, n := range counts(b.pool.Size()) {
 		out = append(out, &figure{
-			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type, PUs: n, Figure: profiles.Figure{Unit: unit}},
+			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type, PUs: n, CPUs: b.firstPUs(n),
+				Figure: profiles.Figure{Unit: unit}},
 			workers: firstWorkers(n), work: peakWork(k, window),
 		})
 	}
@@ -98,7 +99,8 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 		work := b.readWork(reader, l, share)
 		for _, c := range counts(n) {
 			out = append(out, &figure{
-				ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: c, Figure: profiles.Figure{Unit: "B/s"}},
+				ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: c, CPUs: b.firstPUs(c),
+					Figure: profiles.Figure{Unit: "B/s"}},
 				workers: firstWorkers(c), work: work,
 			})
 		}
