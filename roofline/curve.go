@@ -69,13 +69,6 @@ func (c *curve) rise() {
 	}
 }
 
-func (c *curve) top() float64 {
-	if len(c.y) == 0 {
-		return 0
-	}
-	return slices.Max(c.y)
-}
-
 // last is the largest x of a point.
 func (c *curve) last() float64 {
 	if len(c.x) == 0 {

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"slices"
 	"time"
 
 	"sandwich/profiles"
@@ -88,8 +89,25 @@ func counts(n int) []int {
 	return append(out, n)
 }
 
-// firstPUs are the PUs of the first n workers.
-func (b *bench) firstPUs(n int) topotree.CPUSet { return topotree.NewCPUSet(b.pool.PUs()[:n]...) }
+// counts are the numbers of workers that are measured: those of their number, and one on every core, where a curve bends since
+// siblings share multipliers.
+func (b *bench) counts() []int {
+	out := counts(b.pool.Size())
+	if cores := len(b.profile.CorePUs()); cores > 0 && cores < b.pool.Size() && !slices.Contains(out, cores) {
+		out = append(out, cores)
+		slices.Sort(out)
+	}
+	return out
+}
+
+// pusOf are the PUs of workers.
+func (b *bench) pusOf(workers []int) topotree.CPUSet {
+	var out []int
+	for _, w := range workers {
+		out = append(out, b.pool.PUs()[w])
+	}
+	return topotree.NewCPUSet(out...)
+}
 
 // firstWorkers is [0, n).
 func firstWorkers(n int) []int {
