@@ -2,8 +2,10 @@ package microkernel
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
+	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -148,8 +150,21 @@ func refStoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, st
 
 func (l KVLayout) put(block unsafe.Pointer, i int, e float32) {
 	if l.Elem == KVF16 {
-		*(*uint16)(unsafe.Add(block, 2*i)) = halfFromFloat(e)
+		*(*uint16)(unsafe.Add(block, 2*i)) = plain.HalfFromFloat(e)
 		return
 	}
 	*(*float32)(unsafe.Add(block, 4*i)) = e
+}
+
+// Finite tells whether the key and the value of a position (0 to 63) of a K block and a V block are
+// finite numbers.
+func (l KVLayout) Finite(k, v unsafe.Pointer, pos int) bool {
+	for d := range l.HeadDim {
+		for _, x := range [2]float32{l.getK(k, pos, d), l.getV(v, pos, d)} {
+			if x != x || x > math.MaxFloat32 || x < -math.MaxFloat32 {
+				return false
+			}
+		}
+	}
+	return true
 }

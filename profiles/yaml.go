@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"gopkg.in/yaml.v3"
 )
@@ -123,9 +124,10 @@ func FlowYAML(v any) (*yaml.Node, error) {
 	return &n, nil
 }
 
-// ReadRegular reads a regular file of at most limit bytes. Pipes, devices and folders are refused before they are opened for reading, so that
-// a bundle from a stranger cannot hang the reader.
-func ReadRegular(path string, limit int64) ([]byte, error) {
+// OpenRegular opens a regular file. Pipes, devices and folders are refused before they are opened,
+// since opening a pipe waits for a writer and reading a device may never end; and once more behind
+// the opening, in case the name changed hands in between.
+func OpenRegular(path string) (*os.File, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -133,7 +135,23 @@ func ReadRegular(path string, limit int64) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if st, err = f.Stat(); err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// ReadRegular reads a regular file (OpenRegular) of at most limit bytes, so that a bundle from a
+// stranger cannot hang the reader.
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"sandwich/profiles"
 	"sandwich/tuner"
 )
 
@@ -68,7 +68,7 @@ func (r *gemmRow) flop() float64 { return 2 * float64(r.M) * float64(r.N) * floa
 
 // readGEMM reads figures in the columns of gemmHeader.
 func readGEMM(flag, path string) ([]gemmRow, error) {
-	f, err := os.Open(path)
+	f, err := profiles.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}

@@ -49,9 +49,9 @@ func (f *serveFlags) openDoors() (*doors, error) {
 	}
 	// One proxy may bring every request that runs or waits, and keep as many connections again.
 	conns := max(4096, 4*2*(f.sizes.parallel+f.sizes.queue))
-	d.server = server.New(nil, server.Options{
+	d.server = server.New(nil, f.access.options(server.Options{
 		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns,
-	})
+	}, d.main.Addr()))
 	return d, nil
 }
 

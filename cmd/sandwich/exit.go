@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"io/fs"
+
+	"sandwich/runtime/engine"
+	"sandwich/runtime/gguf"
 )
 
 // Exit codes of all verbs.
@@ -38,14 +41,16 @@ func withCode(code int, err error) error {
 	return coded{err, code}
 }
 
-// exitCode is the code an error asks for: its own, 2 for a file that cannot be read, else 1.
+// exitCode is the code an error asks for: its own, 2 for a file or model that cannot be used, else
+// 1.
 func exitCode(err error) int {
 	var c coded
 	var path *fs.PathError
+	var overflow *engine.OverflowError
 	switch {
 	case errors.As(err, &c):
 		return c.code
-	case errors.As(err, &path):
+	case errors.As(err, &path), errors.As(err, &overflow), errors.Is(err, gguf.ErrChanged):
 		return exitInput
 	}
 	return exitFailed

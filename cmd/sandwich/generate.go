@@ -129,7 +129,7 @@ func (f *generateFlags) run(ctx context.Context, in io.Reader, out io.Writer, fo
 		return err
 	}
 	defer s.Close()
-	prompt, err := f.promptIDs(s, in)
+	prompt, err := f.promptIDs(ctx, s, in)
 	if err != nil {
 		return usageError(err)
 	}
@@ -180,6 +180,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	defer e.Close()
 	a.Timings.Load = time.Since(began).Seconds()
 	var text strings.Builder
+	out = rawText(out)
 	w := bufio.NewWriter(out)
 	res, err := e.Generate(ctx, engine.Request{Prompt: a.Prompt, MaxTokens: f.count, Sampling: f.sampling, Stop: f.stop, IgnoreEOS: f.ignoreEOS},
 		func(t engine.Token) error {
@@ -223,7 +224,7 @@ func (t *timings) set(r engine.Result) {
 }
 
 // promptIDs turns what was asked for into tokens.
-func (f *generateFlags) promptIDs(s *session, in io.Reader) ([]int32, error) {
+func (f *generateFlags) promptIDs(ctx context.Context, s *session, in io.Reader) ([]int32, error) {
 	if f.ids {
 		return parseTokens(f.tokens, s.shape.Vocab)
 	}
@@ -242,7 +243,7 @@ func (f *generateFlags) promptIDs(s *session, in io.Reader) ([]int32, error) {
 		text = strings.TrimSuffix(string(data), "\n") // which echo and editors add
 	}
 	if f.chat {
-		return s.tok.ChatIDs([]tokenizer.Message{{Role: "user", Content: text}}, true)
+		return s.tok.ChatIDs(ctx, []tokenizer.Message{{Role: "user", Content: text}}, true)
 	}
 	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
 	if len(ids) == 0 {

@@ -17,7 +17,12 @@ type generator struct {
 	created time.Time
 	tok     *tokenizer.Tokenizer
 	engine  *engine.Engine
-	session *session // over which the engine runs
+	session *session      // over which the engine runs
+	large   chan struct{} // capacity 1: whoever encodes a large text
+}
+
+func newGenerator(s *session, e *engine.Engine) *generator {
+	return &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e, session: s, large: make(chan struct{}, 1)}
 }
 
 func (g *generator) close() {
@@ -35,43 +40,22 @@ func (g *generator) Models() []server.ModelInfo {
 
 // Generate runs one request of the API on the engine.
 func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(server.Delta) error) (*server.Final, error) {
-	prompt, err := g.prompt(r)
+	prompt, err := g.prompt(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	req := engine.Request{
 		Prompt: prompt, MaxTokens: r.MaxTokens, Sampling: sampling(r.Sampling), Stop: r.Stop, IgnoreEOS: r.IgnoreEOS,
-		Logprobs: r.Logprobs, Top: r.TopLogprobs, Class: r.Class,
+		Logprobs: r.Logprobs, Top: r.TopLogprobs, Class: r.Class, Salt: r.Salt,
 	}
 	res, err := g.engine.Generate(ctx, req, func(t engine.Token) error { return emit(g.delta(t, r.Logprobs)) })
 	if err != nil {
 		return nil, serverError(err)
 	}
-	return &server.Final{FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens, CompletionTokens: res.Tokens}, nil
-}
-
-// prompt turns the request into tokens.
-func (g *generator) prompt(r *server.Request) ([]int32, error) {
-	if r.Chat() {
-		msgs := make([]tokenizer.Message, len(r.Messages))
-		for i, m := range r.Messages {
-			msgs[i] = tokenizer.Message{Role: m.Role, Content: m.Content}
-		}
-		ids, err := g.tok.ChatIDs(msgs, true)
-		if err != nil {
-			return nil, &server.InvalidError{Param: "messages", Message: err.Error()}
-		}
-		return ids, nil
-	}
-	if r.Tokens != nil {
-		for _, id := range r.Tokens {
-			if id < 0 || int(id) >= g.tok.Vocab() {
-				return nil, &server.InvalidError{Param: "prompt", Message: "holds a token id outside the vocabulary"}
-			}
-		}
-		return r.Tokens, nil
-	}
-	return g.tok.Encode(nil, r.Prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}), nil
+	return &server.Final{
+		FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens,
+		CompletionTokens: res.Tokens, Queued: res.Queued,
+	}, nil
 }
 
 func sampling(s server.Sampling) engine.Sampling {

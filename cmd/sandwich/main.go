@@ -29,8 +29,10 @@ func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
 	out := &checkedWriter{to: os.Stdout}
-	root.SetOut(out)
+	clean := &cleanWriter{to: out}
+	root.SetOut(clean)
 	verb, err := root.ExecuteContextC(ctx)
+	clean.flush()
 	if err == nil && out.err != nil { // of tables and help texts, whose printers do not look
 		err = usageError(out.err)
 	}
@@ -45,7 +47,8 @@ func run(ctx context.Context, args []string) int {
 		return exitFailed
 	}
 	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(os.Stderr, "sandwich:", strings.Join(strings.Fields(err.Error()), " ")) // one line, whatever a library says
+		line := strings.Join(strings.Fields(err.Error()), " ") // whatever a library says
+		fmt.Fprintln(os.Stderr, "sandwich:", printable(line))
 	}
 	return exitCode(err)
 }
@@ -99,9 +102,9 @@ language model on it, writes the answer down as a plan, and serves with it.`,
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError(fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(verbs()...)
 	return root
 }

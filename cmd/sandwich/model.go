@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
@@ -40,7 +41,10 @@ func newModelInspect() *cobra.Command {
 			return usageError(err)
 		}
 		defer f.Close()
-		report := model.Inspect(f)
+		report, err := model.Inspect(f, exec.PackedBytes)
+		if err != nil {
+			return usageError(err)
+		}
 		if *format == "json" {
 			return printJSON(c.OutOrStdout(), report)
 		}
@@ -50,14 +54,19 @@ func newModelInspect() *cobra.Command {
 }
 
 func printReport(w io.Writer, r model.Report) error {
-	fmt.Fprintf(w, "%s  %s  %s in file, %.1f million parameters\n", r.Name, r.Arch, mem.FormatBytes(r.Bytes), float64(r.Parameters)/1e6)
+	packed := ""
+	if r.Packed > 0 {
+		packed = fmt.Sprintf(", %s packed in memory", mem.FormatBytes(r.Packed))
+	}
+	fmt.Fprintf(w, "%s  %s  %s in file%s, %.1f million parameters\n",
+		clip(r.Name, 80), clip(r.Arch, 80), mem.FormatBytes(r.Bytes), packed, float64(r.Parameters)/1e6)
 	if s := r.Shape; s != nil {
 		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied head %v\n",
 			s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab, s.Context, s.Tied)
 		fmt.Fprintf(w, "KV cache: %s a token (f16)\n", mem.FormatBytes(r.KVPerToken))
 	}
 	if r.Refused != "" {
-		fmt.Fprintf(w, "sandwich cannot run it: %s\n", r.Refused)
+		fmt.Fprintf(w, "sandwich cannot run it: %s\n", clip(r.Refused, 400))
 	}
 	var rows [][]string
 	for _, t := range r.Types {

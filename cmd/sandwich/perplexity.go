@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/tokenizer"
@@ -59,7 +58,7 @@ exponential of the mean negative log-likelihood.`,
 }
 
 func readText(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := profiles.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
@@ -137,9 +136,6 @@ func (o *score) add(ctx context.Context, line *engine.Line, ids []int32, chunk, 
 		nll := negativeLogLikelihood(logits, ids[pos+1])
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if math.IsNaN(nll) {
-			return errors.New("the model answers with values that are no numbers: the file is damaged")
 		}
 		o.Tokens++
 		o.sum += nll

@@ -20,7 +20,7 @@ func byteProgress(what string) (update func(done, total int64), done func()) {
 		return func(int64, int64) {}, func() {}
 	}
 	bar := progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)), progressbar.OptionShowBytes(true),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 	return func(n, total int64) {
 			if bar.GetMax64() != total {
@@ -38,7 +38,7 @@ func countProgress(what string, total int) (step, done func()) {
 		return func() {}, func() {}
 	}
 	bar := progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)), progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
 	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }
@@ -48,11 +48,11 @@ func fractionProgress(what string) (update func(done, total float64, now string)
 	if !stderrIsTerminal() {
 		return func(float64, float64, string) {}, func() {}
 	}
-	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(what),
+	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
 		progressbar.OptionSetPredictTime(false))
 	return func(n, total float64, now string) {
-		bar.Describe(what + " " + now)
+		bar.Describe(printable(what + " " + now))
 		if total > 0 {
 			_ = bar.Set(int(1000 * min(n/total, 1)))
 		}
@@ -69,7 +69,7 @@ func lineProgress() (update func(text string), done func()) {
 			if err != nil || width < 20 {
 				width = 80
 			}
-			fmt.Fprintf(os.Stderr, "\r\x1b[K%s", clip(text, width-1))
+			fmt.Fprintf(os.Stderr, "\r\x1b[K%s", clip(printable(text), width-1))
 		}, func() {
 			fmt.Fprint(os.Stderr, "\r\x1b[K")
 		}

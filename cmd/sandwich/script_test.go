@@ -1,18 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
 )
 
 // programs are what the test binary is under other names.
@@ -35,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"truncate": truncateFile,
 			"flip":     flipByte,
 			"exits":    exits,
+			"mkmodel":  makeModel,
 		},
 		RequireExplicitExec: true,
 	})
@@ -62,6 +70,51 @@ func truncateFile(ts *testscript.TestScript, _ bool, args []string) {
 	st, err := os.Stat(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), st.Size()/2))
+}
+
+// makeModel writes a small model of random weights; tensors that are named after it are filled with
+// a huge number, and the model is named by NAME=VALUE, in Go's escapes: mkmodel FILE [name="VALUE"]
+// [TENSOR]...
+func makeModel(ts *testscript.TestScript, _ bool, args []string) {
+	name := "small"
+	var huge []string
+	for _, arg := range args[1:] {
+		if value, ok := strings.CutPrefix(arg, "name="); ok {
+			var err error
+			name, err = strconv.Unquote(`"` + value + `"`)
+			ts.Check(err)
+		} else {
+			huge = append(huge, arg)
+		}
+	}
+	data, err := smallModel(name, huge...)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o644))
+}
+
+// smallModel is a file of random float32 weights of which the named tensors are filled with a huge
+// number.
+func smallModel(name string, huge ...string) ([]byte, error) {
+	c := model.Config{Name: name, Arch: "llama", Eps: 1e-5, RopeBase: 10000,
+		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: 384, Context: 256}}
+	var out bytes.Buffer
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 1, nil); err != nil {
+		return nil, err
+	}
+	f, err := gguf.Parse(out.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range huge {
+		t, ok := f.Tensor(name)
+		if !ok {
+			return nil, fmt.Errorf("no tensor %s", name)
+		}
+		for i := range t.Elems() {
+			binary.LittleEndian.PutUint32(t.Data[4*i:], math.Float32bits(3e38))
+		}
+	}
+	return out.Bytes(), nil
 }
 
 // flipByte changes one byte in the middle of a file: flip FILE.

@@ -28,6 +28,7 @@ type serveFlags struct {
 	clientConns int
 	strict      bool
 	grace       time.Duration
+	access      accessFlags
 }
 
 func newServe() *cobra.Command {
@@ -40,10 +41,19 @@ the same time share decode batches; a request beyond --parallel waits, one beyon
 SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.
 
 /health answers 503 while the model loads, with the stage and its share, 200 when requests are taken, and 503 again until
-the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.`,
+the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.
+
+Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route,
+status, tokens, times; no prompts, no answers, no keys. 499 is a client that hung up; probes of /health and /metrics
+show with -v.
+
+Pages of other sites are kept out: bodies are application/json, on a loopback address the Host is localhost or the
+address (--allow-host adds names), and foreign origins are refused (--cors admits them). Requests with different API
+keys share nothing of the prefix cache.`,
 		Example: `  sandwich serve
   sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
   sandwich serve --listen 0.0.0.0:8080 --api-key-file keys.txt --health-listen 0.0.0.0:8081
+  sandwich serve --cors http://localhost:3000 --log json 2>requests.log
   sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict`,
 		Args:        exactArgs(0, ""),
 		Annotations: map[string]string{readsAgain: "yes"},
@@ -67,8 +77,10 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what the model was trained for)")
 	fs.IntVar(&f.sizes.queue, "queue", 64, "requests that may wait")
 	fs.IntVar(&f.sizes.mixedCap, "mixed-cap", 3, "rows of a decode batch that holds proactive (service_tier flex) and other requests")
-	fs.DurationVar(&f.sizes.aging, "aging", 30*time.Second, "a proactive request without progress for this long becomes urgent")
-	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
+	durationFlag(fs, &f.sizes.aging, "aging", 30*time.Second,
+		"a proactive request without progress for this long becomes urgent")
+	durationFlag(fs, &f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
+	f.access.add(c)
 }
 
 func (f *serveFlags) check() error {
@@ -93,7 +105,7 @@ func (f *serveFlags) check() error {
 	if _, _, err := net.SplitHostPort(f.health); err != nil && f.health != "" {
 		return fmt.Errorf("--health-listen %s: give address:port, such as 127.0.0.1:8081", f.health)
 	}
-	return nil
+	return f.access.check()
 }
 
 // open reads the model and chooses its plan; --strict refuses one that is not good.
@@ -172,7 +184,7 @@ func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*sess
 		return nil, err
 	}
 	f.report(s, e)
-	return &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e, session: s}, nil
+	return newGenerator(s, e), nil
 }
 
 // engine starts the engine that answers the requests.
@@ -195,7 +207,7 @@ func (f *serveFlags) report(s *session, e *engine.Engine) {
 	m := e.Stats().Memory
 	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name, mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
 		f.sizes.parallel, f.sizes.context)
-	fmt.Fprintln(os.Stderr, joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
+	notice(joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
 	if s.profile.Machine.Summary().NUMALocalities < 2 {
 		return
 	}

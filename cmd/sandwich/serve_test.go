@@ -189,6 +189,108 @@ func TestServeCompany(t *testing.T) {
 	s.stop()
 }
 
+// TestServeHugePrompts holds that prompts which cannot fit are refused for their length, without
+// the memory and the time of their tokens.
+func TestServeHugePrompts(t *testing.T) {
+	s := startServe(t)
+	text := strings.Repeat("a", 8<<20-1024)
+	var all sync.WaitGroup
+	for path, body := range map[string]string{
+		"/v1/completions":      fmt.Sprintf(`{"prompt":%q}`, text),
+		"/v1/chat/completions": fmt.Sprintf(`{"messages":[{"role":"user","content":%q}]}`, text),
+	} {
+		all.Go(func() {
+			code, text, _ := s.do("POST", path, body, "")
+			if code != http.StatusBadRequest || !strings.Contains(text, "at least") ||
+				!strings.Contains(text, "context_length_exceeded") {
+				t.Errorf("%s: status %d: %.400s", path, code, text)
+			}
+		})
+	}
+	all.Wait()
+	// A little over the context the count is exact.
+	code, text, _ := s.do("POST", "/v1/completions", fmt.Sprintf(`{"prompt":%q}`, strings.Repeat("the king ", 300)), "")
+	if code != http.StatusBadRequest || strings.Contains(text, "at least") ||
+		!strings.Contains(text, "the prompt has 60") {
+		t.Errorf("status %d: %s", code, text)
+	}
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)); err == nil {
+		var kib int
+		if m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status); m != nil {
+			_, _ = fmt.Sscan(string(m[1]), &kib)
+		}
+		if kib > 400<<10 {
+			t.Errorf("two prompts of 8 MB took the server to %d MiB", kib>>10)
+		}
+	}
+	s.stop()
+}
+
+// TestServeApart holds that one key cannot tell by what is cached what another one asked, that
+// foreign pages run nothing, and that requests are logged without a word of theirs.
+func TestServeApart(t *testing.T) {
+	keys := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(keys, []byte("first\nsecond\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServe(t, "--api-key-file", keys, "--log", "json", "-v")
+	body := fmt.Sprintf(`{"prompt":%q,"max_tokens":2,"temperature":0,"frobnicate":1}`,
+		strings.Repeat("the secret king ", 40))
+	cached := func(key string) int {
+		code, text, _ := s.do("POST", "/v1/completions", body, key)
+		var a struct {
+			Usage struct {
+				Details struct {
+					Cached int `json:"cached_tokens"`
+				} `json:"prompt_tokens_details"`
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &a); err != nil || code != http.StatusOK {
+			t.Fatalf("status %d, %v: %s", code, err, text)
+		}
+		return a.Usage.Details.Cached
+	}
+	for i, c := range []struct {
+		key string
+		hit bool
+	}{{"first", false}, {"second", false}, {"first", true}, {"second", true}} {
+		if n := cached(c.key); (n > 0) != c.hit {
+			t.Errorf("request %d, with the %s key: %d tokens were cached", i, c.key, n)
+		}
+	}
+	for want, header := range map[int][2]string{
+		http.StatusUnsupportedMediaType: {"Content-Type", "text/plain"},
+		http.StatusForbidden:            {"Origin", "https://evil.example"},
+		http.StatusMisdirectedRequest:   {"Host", "evil.example"},
+	} {
+		req, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer first")
+		req.Header.Set(header[0], header[1])
+		if header[0] == "Host" {
+			req.Host = header[1]
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %s: status %d, want %d", header[0], header[1], res.StatusCode, want)
+		}
+	}
+	s.stop()
+	log := s.stderr.String()
+	for text, n := range map[string]int{`"msg":"request"`: 7, `"queue_ms":`: 4, `"msg":"parameters"`: 4,
+		"frobnicate": 1, "secret": 0, "first": 0, `"second"`: 0} {
+		if strings.Count(log, text) != n {
+			t.Errorf("%s stands %d times in the log, want %d: %s", text, strings.Count(log, text), n, log)
+		}
+	}
+}
+
 // TestServeDrains holds that SIGTERM lets an answer under way finish, and that keys are asked for.
 func TestServeDrains(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")

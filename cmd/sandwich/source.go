@@ -74,14 +74,14 @@ func (m *machineFlags) readDescription() (*topotree.Machine, error) {
 	if m.synthetic != "" {
 		return topotree.ReadSynthetic(m.synthetic)
 	}
-	f, err := os.Open(m.hwloc)
+	if st, err := os.Stat(m.hwloc); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ and proc/", m.hwloc)
+	}
+	f, err := profiles.OpenRegular(m.hwloc)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ and proc/", m.hwloc)
-	}
 	machine, err := topotree.ReadXML(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.hwloc, err)

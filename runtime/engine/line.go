@@ -14,6 +14,7 @@ type Line struct {
 	l     *pool.Leader
 	table []kvcache.BlockID
 	pos   int
+	fed   []int32 // the tokens up to pos
 	batch kvcache.Batch
 }
 
@@ -85,6 +86,14 @@ func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
 			b.LogitRows = append(b.LogitRows, int32(i))
 		}
 	}
-	_, err := s.r.Forward(s.l, b, 0, nil)
-	return err
+	s.fed = append(s.fed[:s.pos], tokens...)
+	if _, err := s.r.Forward(s.l, b, 0, nil); err != nil {
+		return err
+	}
+	for i, row := range b.LogitRows {
+		if !s.r.Sound(i) {
+			return s.r.overflow(s.l, s.table, s.pos+int(row), func(pos int) (int32, bool) { return s.fed[pos], true })
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
 )
 
@@ -18,6 +19,7 @@ type Request struct {
 	Logprobs  bool
 	Top       int // most likely alternatives to report beside each token, with Logprobs
 	Class     sched.Class
+	Salt      kvcache.Salt // whose prefixes it may share
 }
 
 // Token is one generated token and the text that it completed: whole runes only, and nothing of a stop string. After

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
@@ -89,6 +90,13 @@ func TestResultCounts(t *testing.T) {
 	if warm.CachedTokens != 128 {
 		t.Errorf("%d tokens of the same prompt were reused, not its two full blocks", warm.CachedTokens)
 	}
+	salted := Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true, Salt: kvcache.Salt{1}}
+	if _, _, foreign := generate(t, e, salted); foreign.CachedTokens != 0 {
+		t.Errorf("%d tokens cached under another salt were reused", foreign.CachedTokens)
+	}
+	if _, _, own := generate(t, e, salted); own.CachedTokens != 128 {
+		t.Errorf("%d tokens cached under the same salt were reused, not 128", own.CachedTokens)
+	}
 	// max_tokens beyond the context is cut to it.
 	_, _, cut := generate(t, e, Request{Prompt: prompt, MaxTokens: 100000, IgnoreEOS: true})
 	if cut.Finish != "length" || cut.Tokens != 256-130 {
@@ -135,7 +143,7 @@ func TestQueueFull(t *testing.T) {
 	o.Parallel, o.Queue = 1, 2
 	e := byHand(t, o)
 	e.enter(t, Request{Prompt: tinyPrompt(1, 40)})
-	act, _ := e.plan()
+	act := e.driver.Next()
 	if act == nil || act.Kind != sched.Prefill {
 		t.Fatalf("no prefill is in flight but %+v", act)
 	}
@@ -236,7 +244,7 @@ func TestFinishedGivesPlace(t *testing.T) {
 	e.runner.Lead(func(l *pool.Leader) {
 		first := e.enter(t, Request{Prompt: tinyPrompt(1, 200), MaxTokens: 1, IgnoreEOS: true})
 		var end *ending
-		for end == nil && e.turn(l) != nil {
+		for end == nil && e.forward(l) != nil {
 			_, end = first.drained()
 		}
 		if end == nil || e.sched.Live() != 1 {
@@ -246,7 +254,7 @@ func TestFinishedGivesPlace(t *testing.T) {
 			e.enter(t, Request{Prompt: tinyPrompt(2, 200), MaxTokens: 2, IgnoreEOS: true}),
 			e.enter(t, Request{Prompt: tinyPrompt(3, 200), MaxTokens: 2, IgnoreEOS: true}),
 		}
-		for e.turn(l) != nil {
+		for e.forward(l) != nil {
 		}
 		for i, j := range jobs {
 			if ids, end := j.drained(); len(ids) != 2 || end == nil || end.err != nil {
@@ -263,9 +271,9 @@ func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
 	for range 20000 {
 		e.mu.Lock()
-		left := e.sched.Live() + len(e.events)
+		idle := e.driver.Idle()
 		e.mu.Unlock()
-		if left == 0 {
+		if idle {
 			break
 		}
 		time.Sleep(time.Millisecond)

@@ -42,17 +42,18 @@ func (c Config) With(p *plans.Phase, k *Kernels) Config {
 // of each op and meets the others at a barrier after it. Nothing is allocated by Run. One Run at a time over
 // the same Buffers.
 type Executor struct {
-	model   *model.Model
-	steps   []step // of model.Ops
-	ranks   []rank
-	groups  *Groups // nil with one rank
-	bufs    *Buffers
-	vec     *microkernel.Vec
-	rotate  rotation
-	scratch []workerScratch
-	memory  []*mem.Buffer          // scratch, by rank
-	sum     *AllReduce             // of Y over the ranks; nil with one rank
-	after   []func(row0, row1 int) // by op: what a gather does with rows that are summed
+	model     *model.Model
+	steps     []step // of model.Ops
+	embedding *embedding
+	ranks     []rank
+	groups    *Groups // nil with one rank
+	bufs      *Buffers
+	vec       *microkernel.Vec
+	rotate    rotation
+	scratch   []workerScratch
+	memory    []*mem.Buffer          // scratch, by rank
+	sum       *AllReduce             // of Y over the ranks; nil with one rank
+	after     []func(row0, row1 int) // by op: what a gather does with rows that are summed
 
 	// The running forward, written before the workers start.
 	batch     *kvcache.Batch
@@ -79,7 +80,8 @@ type workerScratch struct {
 func New(c Config) (*Executor, error) {
 	m := c.Parts.Whole
 	e := &Executor{
-		model: m, steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()), groups: c.Groups,
+		model: m, embedding: &c.Weights.embed,
+		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()), groups: c.Groups,
 		bufs: c.Buffers, vec: c.Kernels.Vec, rotate: newRotation(m.Rope), positions: make([]int32, c.Buffers.rows),
 	}
 	e.body = e.walk

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -122,4 +123,40 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 // opKind is the name of an op without its layer.
 func opKind(op *model.Op) string {
 	return strings.ReplaceAll(op.Name[strings.LastIndexByte(op.Name, '.')+1:], "_", "-")
+}
+
+// BenchmarkEmbedding reads the rows of 512 tokens of llama-160m (random weights), from a table of
+// its own and from a packed head, on one thread.
+func BenchmarkEmbedding(b *testing.B) {
+	for _, tied := range []bool{false, true} {
+		b.Run(fmt.Sprintf("q8_0/tied=%v", tied), func(b *testing.B) {
+			f := benchModel(b, gguf.Q8_0)
+			e, _ := openOps(b, f, 512)
+			table := *e.embedding
+			if tied { // llama-160m has a head of its own, of the same shape
+				head := len(e.model.Weights) - 1
+				packed := e.ranks[0].weights.At(head)
+				table.table = nil
+				table.heads = []headPiece{{layout: packed.Layout, packed: unsafe.Slice((*byte)(packed.Data), packed.Layout.Bytes())}}
+			}
+			row := make([]float32, e.model.Dims.Hidden)
+			for b.Loop() {
+				for i := range 512 {
+					if err := table.row(row, i*7919%e.model.Dims.Vocab); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSound looks through the logits of llama-160m, once a drawn token.
+func BenchmarkSound(b *testing.B) {
+	logits := make([]float32, 32000)
+	for b.Loop() {
+		if !finiteFloats(logits) {
+			b.Fatal("zeros are finite")
+		}
+	}
 }

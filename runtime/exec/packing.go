@@ -22,11 +22,11 @@ type loading struct {
 	total    int64
 	progress func(done, total int64)
 
-	done      atomic.Int64 // bytes
-	bad       atomic.Pointer[gguf.Tensor]
-	embedding pool.Counter
-	pieces    [][]pool.Counter // by rank and weight: which panels are handed out
-	left      []atomic.Int64   // by weight: panels that are not packed, of all ranks
+	done   atomic.Int64          // bytes
+	failed atomic.Pointer[error] // the first reason to stop
+	table  pool.Counter          // of the embedding, which rows are handed out
+	pieces [][]pool.Counter      // by rank and weight: which panels are handed out
+	left   []atomic.Int64        // by weight: panels that are not packed, of all ranks
 }
 
 func (l *loading) run(p *pool.Pool) error {
@@ -43,8 +43,22 @@ func (l *loading) run(p *pool.Pool) error {
 	if m.Embed != nil {
 		_ = m.Embed.Release()
 	}
-	if t := l.bad.Load(); t != nil {
-		return fmt.Errorf("tensor %s has values that are not finite numbers: the file is damaged, copy or download it again", t.Name)
+	if err := l.failed.Load(); err != nil {
+		return *err
+	}
+	return checkFiles(m)
+}
+
+// checkFiles finds files that were overwritten while they were packed: what was packed may then be
+// anything.
+func checkFiles(m *model.Model) error {
+	for i := range m.Weights {
+		if err := m.Weights[i].Tensor.Check(); err != nil {
+			return err
+		}
+	}
+	if m.Embed != nil {
+		return m.Embed.Check()
 	}
 	return nil
 }
@@ -59,48 +73,74 @@ func (l *loading) panels(rank, i int) int {
 
 // work packs what the worker's rank holds.
 func (l *loading) work(worker *pool.Worker) {
-	m := l.parts.Whole
-	if !checkEmbedding(m, worker, &l.embedding) {
-		l.bad.CompareAndSwap(nil, m.Embed)
-	}
+	l.copyTable(worker)
 	rank := 0
 	if l.groups != nil {
 		worker.Use(l.groups)
 		rank = worker.Group().ID()
 	}
 	part, own := &l.parts.list[rank], &l.weights.ranks[rank]
-	for i := range m.Weights {
+	for i := range l.parts.Whole.Weights {
 		panels := l.panels(rank, i)
-		tensor := m.Weights[i].Tensor
-		for lo, hi, ok := worker.Next(&l.pieces[rank][i], panels, packPanels); ok; lo, hi, ok = worker.Next(&l.pieces[rank][i], panels, packPanels) {
-			if !own.pack(part, i, lo, hi) {
-				l.bad.CompareAndSwap(nil, tensor)
+		tensor := l.parts.Whole.Weights[i].Tensor
+		counter := &l.pieces[rank][i]
+		next := func() (int, int, bool) { return worker.Next(counter, panels, packPanels) }
+		for lo, hi, ok := next(); ok; lo, hi, ok = next() {
+			if !l.read(tensor, func() bool { return own.pack(part, i, lo, hi) }) {
+				return
 			}
 			if l.left[i].Add(int64(lo-hi)) == 0 {
 				_ = tensor.Release() // advice: the pages stay in the page cache whatever it answers
 			}
-			n := l.done.Add(int64((hi - lo) * own.At(i).Layout.PanelStride()))
-			if l.progress != nil {
-				l.progress(n, l.total)
-			}
+			l.count((hi - lo) * own.At(i).Layout.PanelStride())
 		}
 	}
 }
 
-// checkEmbedding looks through an embedding that is not packed, as a head that shares it would be: its rows are read in
-// place, so that only a look at all of them shows damage before a request meets it.
-func checkEmbedding(m *model.Model, worker *pool.Worker, next *pool.Counter) bool {
-	e := m.Embed
-	if e == nil || m.Tied {
-		return true
+// count adds finished bytes.
+func (l *loading) count(bytes int) {
+	if n := l.done.Add(int64(bytes)); l.progress != nil {
+		l.progress(n, l.total)
 	}
-	row := e.Type.RowBytes(e.Dims[0])
-	for lo, hi, ok := worker.Next(next, e.Dims[1], packPanels*microkernel.PanelWidth); ok; lo, hi, ok = worker.Next(next, e.Dims[1], packPanels*microkernel.PanelWidth) {
-		if !finite(e.Type, e.Data[lo*row:hi*row]) {
-			return false
+}
+
+// read calls fn, which reads a tensor and says whether its values are finite, and tells whether to
+// go on. The file may lose its pages under it (gguf.Tensor.Guard).
+func (l *loading) read(t *gguf.Tensor, fn func() bool) bool {
+	err := t.Guard(func() error {
+		if !fn() {
+			return fmt.Errorf("tensor %s has values that are not finite numbers: "+
+				"the file is damaged, copy or download it again", t.Name)
 		}
+		return nil
+	})
+	if err != nil {
+		l.failed.CompareAndSwap(nil, &err)
 	}
-	return true
+	return l.failed.Load() == nil
+}
+
+// copyTable copies the rows of an embedding that is no head to where forwards read them.
+func (l *loading) copyTable(worker *pool.Worker) {
+	m := l.parts.Whole
+	if tableBytes(m) == 0 {
+		return
+	}
+	e := m.Embed
+	row := e.Type.RowBytes(e.Dims[0])
+	table := unsafe.Slice((*byte)(l.weights.ranks[0].table), tableBytes(m))
+	const rows = packPanels * microkernel.PanelWidth
+	for lo, hi, ok := worker.Next(&l.table, e.Dims[1], rows); ok; lo, hi, ok = worker.Next(&l.table, e.Dims[1], rows) {
+		own := table[lo*row : hi*row]
+		ok := l.read(e, func() bool {
+			copy(own, e.Data[lo*row:])
+			return finite(e.Type, own) // the copy: nobody else writes to that
+		})
+		if !ok {
+			return
+		}
+		l.count(len(own))
+	}
 }
 
 // pack packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all their values are

@@ -128,7 +128,21 @@ func (p *part) packedBytes() (total int64) {
 			total += int64(l.Bytes()) * int64(p.model.Weights[i].Matrices())
 		}
 	}
-	return total
+	return total + int64(p.tableBytes())
+}
+
+// tableBytes is what the rank keeps of the embedding beside its matrices: the first one all of it.
+func (p *part) tableBytes() int {
+	if !p.first {
+		return 0
+	}
+	return tableBytes(p.model)
+}
+
+// PackedBytes is what LoadWeights allocates for a model of one rank.
+func PackedBytes(m *model.Model) int64 {
+	p := part{model: m, first: true}
+	return p.packedBytes()
 }
 
 // KVBytesPerToken is what one cached position costs in all layers, a KV head that two ranks share counted twice.

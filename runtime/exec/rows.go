@@ -4,7 +4,6 @@ import (
 	"math"
 	"unsafe"
 
-	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 )
@@ -16,13 +15,11 @@ const rowChunk = 4
 // embed fills X with the embedding rows of the batch's tokens, and the rotations of their positions.
 func (e *Executor) embed(g *group) {
 	d := e.model.Dims
-	rowBytes := e.model.Embed.Type.RowBytes(d.Hidden)
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
 			token := int(e.batch.Tokens[r])
 			dst := unsafe.Slice(g.row(model.BufX, r), d.Hidden)
-			src := e.model.Embed.Data[token*rowBytes : (token+1)*rowBytes]
-			if err := gguf.Dequantize(dst, e.model.Embed.Type, src); err != nil {
+			if err := e.embedding.row(dst, token); err != nil {
 				panic(err) // Load checked type and shape
 			}
 			e.rotate.angles(unsafe.Slice(e.bufs.rotation(r, d.HeadDim), d.HeadDim), int(e.positions[r]))

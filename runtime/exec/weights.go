@@ -26,12 +26,14 @@ func (p *Packed) roundsInput() bool { return p.Compute != microkernel.ComputeF32
 // Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5): each rank's pieces in memory of its own.
 type Weights struct {
 	ranks []rankWeights
+	embed embedding
 }
 
 // rankWeights are the pieces of one rank.
 type rankWeights struct {
-	packed []Packed // the matrices of a stack follow each other
-	first  []int    // by Model.Weights: its first matrix in packed, -1 where the rank holds nothing of it
+	packed []Packed       // the matrices of a stack follow each other
+	first  []int          // by Model.Weights: its first matrix in packed, -1 where the rank holds nothing of it
+	table  unsafe.Pointer // the embedding as the file has it, behind the packed matrices of the first rank; nil elsewhere
 	memory *mem.Buffer
 }
 
@@ -52,7 +54,7 @@ func (w *Weights) At(rank, i int) *Packed {
 // Ranks is the number of ranks that hold the weights.
 func (w *Weights) Ranks() int { return len(w.ranks) }
 
-// Bytes is the size of all packed weights.
+// Bytes is the size of all packed weights and of the embedding.
 func (w *Weights) Bytes() (total int64) {
 	for r := range w.ranks {
 		total += int64(w.ranks[r].memory.Len())
@@ -98,9 +100,12 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 	return l, nil
 }
 
-// LoadWeights packs every matrix of the model, each rank's pieces by the rank's own workers. The pages of a raw tensor are given back as
-// soon as it is packed, so that weights are in memory once. A weight with a value that is not finite is refused by name.
-// progress, where given, hears of finished bytes and may be called from several threads.
+// LoadWeights packs every matrix of the model, each rank's pieces by the rank's own workers, and
+// copies the embedding where the head is another matrix: forwards read nothing of the file. The
+// pages of a raw tensor are given back as soon as it is packed, so that weights are in memory once.
+// A weight with a value that is not finite is refused by name, and so is a file that another
+// program writes to meanwhile (gguf.ErrChanged). progress, where given, hears of finished bytes and
+// may be called from several threads.
 func LoadWeights(parts *Parts, plan *plans.Plan, p *pool.Pool, progress func(done, total int64)) (*Weights, error) {
 	groups, err := parts.Grouping(p)
 	if err != nil {
@@ -116,6 +121,7 @@ func LoadWeights(parts *Parts, plan *plans.Plan, p *pool.Pool, progress func(don
 	if err := l.run(p); err != nil {
 		return nil, errors.Join(err, w.Free())
 	}
+	w.findEmbedding(parts)
 	return w, nil
 }
 
@@ -149,6 +155,9 @@ func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
 	for i := range w.packed {
 		w.packed[i].Data = at
 		at = unsafe.Add(at, w.packed[i].Layout.Bytes())
+	}
+	if part.tableBytes() > 0 {
+		w.table = at
 	}
 	return nil
 }

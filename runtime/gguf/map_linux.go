@@ -7,22 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped tells that mapBytes gives file mappings, whose pages the kernel can drop and read again.
-const mapped = true
-
 // mapBytes maps the first size bytes of file. Nothing is read from the disk before it is touched.
-func mapBytes(file *os.File, size int64) (mapping, error) {
-	data, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return mapping{}, err
-	}
-	return mapping{data: data, unmap: func() error { return unix.Munmap(data) }}, nil
+func mapBytes(file *os.File, size int64) (data []byte, unmap func() error, err error) {
+	data, err = unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	return data, func() error { return unix.Munmap(data) }, err
 }
 
 // Release drops the tensor's pages from this process's memory; reading Data again reads the file again. The loader calls it for each
 // tensor it has packed, so that the weights are resident once. It does nothing for a file made by Parse.
 func (t *Tensor) Release() error {
-	if !t.mapped || len(t.Data) == 0 {
+	if t.part == nil || len(t.Data) == 0 {
 		return nil
 	}
 	page := uintptr(os.Getpagesize())

@@ -7,16 +7,11 @@ import (
 	"os"
 )
 
-// mapped tells that mapBytes reads the file onto the heap.
-const mapped = false
-
 // mapBytes reads the first size bytes of file.
-func mapBytes(file *os.File, size int64) (mapping, error) {
-	data := make([]byte, size)
-	if _, err := io.ReadFull(file, data); err != nil {
-		return mapping{}, err
-	}
-	return mapping{data: data, unmap: func() error { return nil }}, nil
+func mapBytes(file *os.File, size int64) (data []byte, unmap func() error, err error) {
+	data = make([]byte, size)
+	_, err = io.ReadFull(file, data)
+	return data, func() error { return nil }, err
 }
 
 // Release does nothing on this system, where a file is read onto the heap.

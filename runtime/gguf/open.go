@@ -1,12 +1,14 @@
 package gguf
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 )
 
 const (
@@ -15,17 +17,13 @@ const (
 	keySplitTensors = "split.tensors.count"
 )
 
-// mapping is one part's bytes and how to let go of them.
-type mapping struct {
-	data []byte
-	// unmap releases data; nothing may read it afterwards.
-	unmap func() error
-}
-
 // Open maps the file at path, read-only, and checks its header. A part of a multi-part file (NAME-00001-of-00003.gguf; any of the
 // parts may be named) opens all of them, which must lie in one folder; the metadata is the first part's.
 //
-// The errors: those of the file system, and errors that wrap [ErrDamaged] or [ErrUnsupported]. The file must not be truncated or overwritten while it is open.
+// The errors: those of the file system, and errors that wrap [ErrDamaged], [ErrUnsupported] or
+// [ErrChanged]. The header is copied: metadata and the list of tensors never touch the file again.
+// Tensor.Data does, and another program may truncate or overwrite the file at any time: read it
+// inside [File.Guard] or [Tensor.Guard].
 func Open(path string) (*File, error) {
 	f, err := openPart(path)
 	if err != nil {
@@ -43,44 +41,80 @@ func Open(path string) (*File, error) {
 }
 
 // openPart maps and parses one file.
-func openPart(path string) (*File, error) {
+func openPart(path string) (f *File, err error) {
 	m, err := mapFile(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := parsePart(m.data)
+	err = m.guard(func() (err error) {
+		f, err = parseMapped(m.data)
+		return err
+	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.unmap())
+		if !errors.Is(err, ErrChanged) { // which names the file itself
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return nil, errors.Join(err, m.close())
 	}
-	f.parts = []mapping{m}
+	f.parts = []*mapping{m}
 	for _, t := range f.tensors {
-		t.mapped = mapped
+		t.part = m
 	}
 	return f, nil
 }
 
-// mapFile opens a regular file and maps it.
-func mapFile(path string) (mapping, error) {
-	file, err := os.Open(path)
+// parseMapped parses a file that others may write to meanwhile. The first pass finds the end of the
+// header, the second one reads a copy of it: what was checked is then what is used.
+func parseMapped(data []byte) (*File, error) {
+	f, err := parsePart(data, data)
 	if err != nil {
-		return mapping{}, err
+		return nil, err
 	}
-	defer file.Close()
+	return parsePart(bytes.Clone(data[:f.header]), data)
+}
+
+// mapFile opens a regular file and maps it.
+func mapFile(path string) (*mapping, error) {
+	file, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
 	st, err := file.Stat()
 	if err != nil {
-		return mapping{}, err
-	}
-	if !st.Mode().IsRegular() {
-		return mapping{}, fmt.Errorf("%s is no regular file; name a .gguf file", path)
+		return nil, errors.Join(err, file.Close())
 	}
 	if st.Size() == 0 {
-		return mapping{}, fmt.Errorf("%s: %w: the file is empty", path, ErrDamaged)
+		return nil, errors.Join(fmt.Errorf("%s: %w: the file is empty", path, ErrDamaged), file.Close())
 	}
-	m, err := mapBytes(file, st.Size())
+	data, unmap, err := mapBytes(file, st.Size())
 	if err != nil {
-		return mapping{}, fmt.Errorf("mapping %s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("mapping %s: %w", path, err), file.Close())
 	}
-	return m, nil
+	return &mapping{path: path, data: data, file: file, opened: st, unmap: unmap}, nil
+}
+
+// openRegular opens a regular file. Anything else is refused before it is opened, since opening a
+// pipe waits for a writer and opening a device may do anything; and once more behind it, in case
+// the name changed hands in between.
+func openRegular(path string) (*os.File, error) {
+	refused := fmt.Errorf("%s is no regular file; name a .gguf file", path)
+	if st, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !st.Mode().IsRegular() {
+		return nil, refused
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := file.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = refused
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 var partName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
@@ -150,7 +184,7 @@ func (f *File) Close() error {
 	}
 	var errs []error
 	for _, p := range f.parts {
-		errs = append(errs, p.unmap())
+		errs = append(errs, p.close())
 	}
 	f.parts, f.tensors, f.byName, f.meta, f.keys = nil, nil, nil, nil, nil
 	return errors.Join(errs...)

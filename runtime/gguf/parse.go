@@ -14,8 +14,9 @@ type File struct {
 	meta    map[string]value
 	tensors []*Tensor
 	byName  map[string]*Tensor
-	parts   []mapping // what Close must undo; empty for a file made by Parse
+	parts   []*mapping // what Close must undo; empty for a file made by Parse
 	size    int64
+	header  int // bytes before the tensor data
 }
 
 // Tensor is one tensor of a file.
@@ -25,7 +26,7 @@ type Tensor struct {
 	Dims []int  // ggml order: Dims[0] is the row length (K), Dims[1] the number of rows (N); one to four of them, none zero
 	Data []byte // the blocks as stored, rows one after the other; points into the file and is read-only
 
-	mapped bool // Data lies in a file mapping that Release may drop from memory
+	part *mapping // that Data lies in; nil for a file made by Parse
 }
 
 // Elems returns the number of elements.
@@ -52,7 +53,7 @@ func (f *File) Size() int64 { return f.size }
 // Parse reads a GGUF file that is in memory: the embedded model, or a test's. Tensor data and metadata stay slices of data, which must
 // not change. Close has nothing to do then.
 func Parse(data []byte) (*File, error) {
-	f, err := parsePart(data)
+	f, err := parsePart(data, data)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +75,10 @@ const (
 	leastTensor = 8 + 1 + 4 + 8 + 4 + 8
 )
 
-// parsePart reads one file, which may be a part of several.
-func parsePart(data []byte) (*File, error) {
-	c := &cursor{data: data}
+// parsePart reads one file, which may be a part of several: its header, which may be a copy of the
+// front of data, and what that says of the rest.
+func parsePart(header, data []byte) (*File, error) {
+	c := &cursor{data: header}
 	nTensors, nKeys := readPreamble(c)
 	f := &File{meta: map[string]value{}, byName: map[string]*Tensor{}, size: int64(len(data))}
 	f.readMetadata(c, nKeys)
@@ -88,6 +90,7 @@ func parsePart(data []byte) (*File, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
+	f.header = c.pos
 	if err := f.placeTensors(data, infos, alignment, c.pos); err != nil {
 		return nil, err
 	}

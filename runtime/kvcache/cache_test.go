@@ -16,7 +16,7 @@ func tokens(n int, start int32) []int32 {
 
 func fill(t *testing.T, c *Cache, ids []int32) *Sequence {
 	t.Helper()
-	s := c.Open()
+	s := c.Open(Salt{})
 	n := c.Adopt(s, ids)
 	if !c.Reserve(s, len(ids)) {
 		t.Fatalf("no room for %d positions in %d available blocks", len(ids), c.Available())
@@ -36,7 +36,7 @@ func TestPrefixIsShared(t *testing.T) {
 	c := New(16)
 	long := tokens(3*BlockTokens+5, 100)
 	a := fill(t, c, long)
-	b := c.Open()
+	b := c.Open(Salt{})
 	if got := c.Adopt(b, long); got != 3*BlockTokens {
 		t.Fatalf("adopted %d positions, want %d", got, 3*BlockTokens)
 	}
@@ -46,12 +46,12 @@ func TestPrefixIsShared(t *testing.T) {
 	check(t, c, a, b)
 
 	// The last token is always computed, even where its block is known.
-	d := c.Open()
+	d := c.Open(Salt{})
 	if got := c.Adopt(d, long[:2*BlockTokens]); got != BlockTokens {
 		t.Fatalf("adopted %d of %d positions, want one block less", got, 2*BlockTokens)
 	}
 	// Equal blocks behind different beginnings are different content.
-	e := c.Open()
+	e := c.Open(Salt{})
 	if got := c.Adopt(e, long[BlockTokens:]); got != 0 {
 		t.Fatalf("adopted %d positions of a text that begins elsewhere", got)
 	}
@@ -62,6 +62,46 @@ func TestPrefixIsShared(t *testing.T) {
 	if c.Available() != 16 {
 		t.Fatalf("%d of 16 blocks available at the end", c.Available())
 	}
+}
+
+// TestSaltsShareNothing: equal tokens under another salt are other content, and a fork stays under
+// its own.
+func TestSaltsShareNothing(t *testing.T) {
+	c := New(16)
+	ids := tokens(2*BlockTokens+5, 100)
+	adopt := func(salt Salt) (*Sequence, int) {
+		s := c.Open(salt)
+		n := c.Adopt(s, ids)
+		if !c.Reserve(s, len(ids)) {
+			t.Fatal("no room")
+		}
+		c.Append(s, ids[n:])
+		return s, n
+	}
+	one, two := Salt{1}, Salt{2}
+	a, _ := adopt(one)
+	b, n := adopt(two)
+	if n != 0 {
+		t.Errorf("another salt shares %d positions", n)
+	}
+	again, n := adopt(one)
+	if n != 2*BlockTokens {
+		t.Errorf("the same salt shares %d positions, want %d", n, 2*BlockTokens)
+	}
+	f := c.Fork(b)
+	if !c.Reserve(f, 3*BlockTokens) {
+		t.Fatal("no room")
+	}
+	c.Append(f, tokens(BlockTokens, 7000))
+	c.Free(f)
+	other := c.Open(one)
+	if n := c.Adopt(other, append(tokens(2*BlockTokens, 100), tokens(BlockTokens+1, 7000)...)); n != 2*BlockTokens {
+		t.Errorf("what a fork under another salt added is shared: %d positions", n)
+	}
+	for _, s := range []*Sequence{a, b, again, other} {
+		c.Free(s)
+	}
+	check(t, c)
 }
 
 func TestContentOutlivesItsSequenceUntilNeeded(t *testing.T) {
@@ -78,7 +118,7 @@ func TestContentOutlivesItsSequenceUntilNeeded(t *testing.T) {
 	// A sequence that needs one old block takes the end of the chain, not its
 	// beginning.
 	other := fill(t, c, tokens(2*BlockTokens, 5000))
-	s := c.Open()
+	s := c.Open(Salt{})
 	if got := c.Adopt(s, ids); got != 2*BlockTokens {
 		t.Fatalf("%d positions left of the old content, want %d", got, 2*BlockTokens)
 	}
@@ -87,11 +127,11 @@ func TestContentOutlivesItsSequenceUntilNeeded(t *testing.T) {
 
 func TestReserveIsAllOrNothing(t *testing.T) {
 	c := New(3)
-	a := c.Open()
+	a := c.Open(Salt{})
 	if !c.Reserve(a, BlockTokens) {
 		t.Fatal("one block of three was refused")
 	}
-	b := c.Open()
+	b := c.Open(Salt{})
 	if c.Reserve(b, 2*BlockTokens+1) {
 		t.Fatal("three blocks of two were granted")
 	}
@@ -114,11 +154,11 @@ func TestForkSharesFullBlocksOnly(t *testing.T) {
 
 func TestUnnamedPositionsAreNeverShared(t *testing.T) {
 	c := New(8)
-	s := c.Open()
+	s := c.Open(Salt{})
 	c.Reserve(s, 3*BlockTokens)
 	c.Advance(s, BlockTokens)
 	c.Append(s, tokens(2*BlockTokens, 0))
-	o := c.Open()
+	o := c.Open(Salt{})
 	if got := c.Adopt(o, make([]int32, 2*BlockTokens)); got != 0 {
 		t.Fatalf("adopted %d positions nobody named", got)
 	}
@@ -170,7 +210,7 @@ func TestRandomUse(t *testing.T) {
 		switch op := rng.IntN(10); {
 		case op < 4 && len(open) < 6:
 			ids := text()
-			l := live{s: c.Open()}
+			l := live{s: c.Open(Salt{})}
 			n := c.Adopt(l.s, ids)
 			adopted += n
 			for i := range n / BlockTokens {
@@ -209,7 +249,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 	grow := func() {
 		if s.Len() == 30*BlockTokens {
 			c.Free(s)
-			s = c.Open()
+			s = c.Open(Salt{})
 		}
 		c.Reserve(s, s.Len()+1)
 		c.Append(s, next)
@@ -225,12 +265,12 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 
 func BenchmarkAppend(b *testing.B) {
 	c := New(1024)
-	s := c.Open()
+	s := c.Open(Salt{})
 	next := []int32{0}
 	for i := 0; b.Loop(); i++ {
 		if s.Len() == 512*BlockTokens {
 			c.Free(s)
-			s = c.Open()
+			s = c.Open(Salt{})
 		}
 		next[0] = int32(i)
 		c.Reserve(s, s.Len()+1)

@@ -10,21 +10,27 @@ import (
 type Sequence struct {
 	table  []BlockID
 	filled int
-	// The chain up to the last full block, and the tokens after it. A sequence
+	// The chain from the salt up to the last full block, and the tokens after it. A sequence
 	// that was ever advanced without token ids has no chain any more.
 	last    key
 	tail    [BlockTokens]int32
 	unnamed bool
 }
 
+// Salt is what the chain of a sequence starts from. Sequences share blocks only
+// with those of their own salt, so that one client cannot find out by what is
+// cached what another one asked. The zero value is a salt like any other.
+type Salt [sha256.Size]byte
+
 // Open returns an empty sequence. Close it with Free.
-func (c *Cache) Open() *Sequence {
+func (c *Cache) Open(salt Salt) *Sequence {
+	s := &Sequence{}
 	if n := len(c.pool); n > 0 {
-		s := c.pool[n-1]
+		s = c.pool[n-1]
 		c.pool = c.pool[:n-1]
-		return s
 	}
-	return &Sequence{}
+	s.last = key(salt)
+	return s
 }
 
 // Len is the number of filled positions.
@@ -59,7 +65,7 @@ func (c *Cache) Adopt(s *Sequence, tokens []int32) int {
 // after the last full block are not shared: the fork computes them again, so
 // that no block ever has two writers and none is copied.
 func (c *Cache) Fork(s *Sequence) *Sequence {
-	f := c.Open()
+	f := c.Open(Salt{}) // whose chain is replaced by that of s
 	full := s.filled / BlockTokens
 	for _, id := range s.table[:full] {
 		c.hold(id)

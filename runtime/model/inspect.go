@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"slices"
 
 	"sandwich/plans"
@@ -16,6 +17,7 @@ type Report struct {
 	Types      []TypeUse         `json:"types"`
 	Shape      *plans.ModelShape `json:"shape,omitempty"`    // absent if the architecture is unknown or the file incomplete
 	KVPerToken int64             `json:"kv_bytes_per_token"` // of an f16 cache; 0 without a shape
+	Packed     int64             `json:"packed_bytes"`       // of memory that its weights take when it runs; 0 if it does not
 	Refused    string            `json:"refused,omitempty"`  // why this program would not run the file; empty if it would
 	Metadata   []Entry           `json:"metadata"`           // in the order of the file
 	Tensors    []TensorEntry     `json:"tensors"`
@@ -43,8 +45,10 @@ type TensorEntry struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Inspect describes a GGUF file, runnable or not; it reads no weights.
-func Inspect(f *gguf.File) Report {
+// Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. packed
+// says what memory the weights of a model take: exec's answer, who allocates it. The error is a
+// file that was written to meanwhile.
+func Inspect(f *gguf.File, packed func(*Model) int64) (Report, error) {
 	r := Report{Arch: f.Architecture(), Bytes: f.Size()}
 	r.Name, _ = f.String("general.name")
 	for _, k := range f.Keys() {
@@ -59,10 +63,16 @@ func Inspect(f *gguf.File) Report {
 	if shape, err := ShapeOf(f); err == nil {
 		r.Shape, r.KVPerToken = &shape, shape.KVBytesPerToken(plans.KVF16)
 	}
-	if _, err := Load(f); err != nil {
+	m, err := Load(f)
+	switch {
+	case errors.Is(err, gguf.ErrChanged):
+		return r, err
+	case err != nil:
 		r.Refused = err.Error()
+	default:
+		r.Packed = packed(m)
 	}
-	return r
+	return r, nil
 }
 
 // count adds a tensor to its type's line.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
 
@@ -30,8 +31,17 @@ var architectures = map[string]architecture{
 
 // Load reads the architecture of a GGUF file and writes it out as ops. Errors name the tensor, key, type or
 // architecture at fault; those that wrap ErrUnsupported are valid files that this program does not run.
-// The model keeps pointing into f, which must stay open.
-func Load(f *gguf.File) (*Model, error) {
+// The model keeps pointing into f, which must stay open until exec has packed the weights; vectors
+// are copied.
+func Load(f *gguf.File) (m *Model, err error) {
+	err = f.Guard(func() (err error) {
+		m, err = load(f)
+		return err
+	})
+	return m, err
+}
+
+func load(f *gguf.File) (*Model, error) {
 	arch, err := archOf(f.Architecture())
 	if err != nil {
 		return nil, err
@@ -208,21 +218,17 @@ func (b *builder) matrix(name string, n, k int, stack ...int) *gguf.Tensor {
 		b.fail("tensor %s has shape %v, the model's dimensions ask for %s", name, t.Dims, shape)
 		return nil
 	}
-	if !slices.Contains(weightTypes, t.Type) {
+	if t.Type.Desc() == nil {
 		b.fail("tensor %s has type %s, which is %w as a matrix: use %s", name, t.Type, ErrUnsupported, typeList())
 		return nil
 	}
 	return t
 }
 
-// weightTypes are the tensor types exec has packers for.
-var weightTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.IQ4_NL,
-	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
-
 func typeList() string {
-	names := make([]string, len(weightTypes))
-	for i, t := range weightTypes {
-		names[i] = t.String()
+	var names []string
+	for _, t := range qtype.All() {
+		names = append(names, t.String())
 	}
 	return strings.Join(names, ", ")
 }

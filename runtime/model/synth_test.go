@@ -79,7 +79,7 @@ func TestSynthShape(t *testing.T) {
 // TestSynthLoads demands that the types exec runs do load, with the dimensions asked for.
 func TestSynthLoads(t *testing.T) {
 	for arch := range architectures {
-		for _, typ := range weightTypes {
+		for _, typ := range allTypes {
 			c := small(arch)
 			f, err := gguf.Parse(synth(t, c, typ, 1))
 			if err != nil {
@@ -262,8 +262,11 @@ func TestSynthFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := Inspect(f)
-	if r.Refused != "" || r.Shape == nil || r.Bytes < total || r.KVPerToken != r.Shape.KVBytesPerToken(plans.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
+	r, err := Inspect(f, func(m *Model) int64 { return int64(len(m.Weights)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total || r.KVPerToken != r.Shape.KVBytesPerToken(plans.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
 		t.Errorf("report %+v", r)
 	}
 }

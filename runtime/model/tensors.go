@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
 
@@ -34,17 +35,8 @@ func (s spec) typeFor(t gguf.Type) gguf.Type {
 		return gguf.F32
 	}
 	fits := func(t gguf.Type) bool { elems, _ := t.Block(); return elems > 0 && s.dims[0]%elems == 0 }
-	if !fits(t) {
-		switch t {
-		case gguf.Q2_K, gguf.Q3_K:
-			t = gguf.Q4_0
-		case gguf.Q4_K:
-			t = gguf.Q5_0
-		case gguf.Q5_K:
-			t = gguf.Q5_1
-		case gguf.Q6_K:
-			t = gguf.Q8_0
-		}
+	if d := t.Desc(); !fits(t) && d.Fallback != qtype.F32 {
+		t = gguf.Type(d.Fallback)
 	}
 	if !fits(t) {
 		t = gguf.F16

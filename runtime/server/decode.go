@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// decode reads JSON into v. Unknown fields are ignored; a wrong type is refused
+// decode reads JSON into v. Fields it has no place for are left to checkFields; a wrong type is
+// refused
 // with the name of the field. within is the path of v in the body, "" for the
 // body itself.
 func decode(data []byte, v any, within string) *apiError {

@@ -4,13 +4,19 @@
 // A request is read into bounded memory, checked field by field, and handed to
 // the Generator, whose tokens are written as they come (server-sent events) or
 // gathered into one answer. A client that hangs up cancels the context that
-// Generate was given. Fields this server does not know are ignored, as clients
-// send many; a field it knows is refused by name where its type or value is
-// wrong, and so is one that asks for what is not offered (n > 1, tools, ...).
+// Generate was given. A field is refused by name where its type or value is
+// wrong, where it asks for what is not offered (n > 1, tools, grammar, ...), and
+// where its name is a slip of a known one. Other fields are ignored, as clients
+// send many, and named once in the log.
 //
 // Beside OpenAI's fields it takes top_k, min_p, repetition_penalty (or
-// repeat_penalty) and ignore_eos; service_tier "flex" marks a request as
-// proactive, everything else is reactive.
+// repeat_penalty), n_predict, ignore_eos and cache_salt; service_tier "flex" marks
+// a request as proactive, everything else is reactive.
+//
+// The pages of a browser reach it only from its own origin or one of
+// Options.Origins, under one of Options.Hosts, and with JSON. Requests share
+// cached prefixes only with those of their own API key. Every request has an id
+// (X-Request-Id) and a line in Options.Log, which holds figures and no content.
 //
 // The server answers before there is a Generator and after it was told to end:
 // /health then says how far loading is, or that it ends, and everything else is

@@ -95,6 +95,9 @@ func (e *apiError) body() []byte {
 }
 
 func (e *apiError) write(w http.ResponseWriter) {
+	if x, ok := w.(*exchange); ok {
+		x.failed = e
+	}
 	h := w.Header()
 	if e.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(e.retryAfter))

@@ -17,6 +17,9 @@ func FuzzBodies(f *testing.F) {
 		`{"prompt":"p","temperature":1e-45,"top_p":0.1,"min_p":1,"top_k":40,"max_tokens":3,"logprobs":5,"stop":"s"}`,
 		`{"prompt":[1,2,3],"repetition_penalty":1.2,"frequency_penalty":-2,"presence_penalty":2,"service_tier":"flex"}`,
 		`{"prompt":[[7]],"echo":false,"suffix":"","best_of":1,"ignore_eos":true,"logit_bias":{}}`,
+		`{"messages":[{"role":"user","content":"x"}],"temprature":0}`, `{"prompt":"p","grammar":"x","Grammar":"y"}`,
+		`{"prompt":"p","n_predict":-1,"cache_salt":"s","mirostat":0.0,"frobnicate":{"a":[1]}}`,
+		`{"prompt":"p","\ud800":1,"N":2}`,
 		`{"prompt":["\ud800"],"max_tokens":1e2}`, `{"prompt":[1e3]}`, `[`, `null`, `{"messages":[{}]}`, `{"stop":[[[[[[`,
 	} {
 		f.Add([]byte(seed))

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -43,6 +44,7 @@ type Request struct {
 	Logprobs    bool // Delta.Token is wanted
 	TopLogprobs int  // 0 to MaxTopLogprobs alternatives beside it
 	Class       sched.Class
+	Salt        [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
 }
 
 // Chat tells a chat from a completion.
@@ -89,6 +91,7 @@ type Final struct {
 	PromptTokens     int
 	CachedTokens     int // part of PromptTokens that was reused
 	CompletionTokens int
+	Queued           time.Duration // until its first forward began
 }
 
 // ModelInfo describes a model for /v1/models.
@@ -106,11 +109,19 @@ func (e *QueueFullError) Error() string {
 }
 
 // TooLongError refuses a request that exceeds the context.
-type TooLongError struct{ PromptTokens, MaxTokens, Context int }
+type TooLongError struct {
+	PromptTokens, MaxTokens, Context int
+	AtLeast                          bool // PromptTokens is a lower bound, at least Context
+}
 
 func (e *TooLongError) Error() string {
 	if e.PromptTokens >= e.Context {
-		return fmt.Sprintf("the prompt has %d tokens and the context holds %d, the answer included; shorten the prompt", e.PromptTokens, e.Context)
+		atLeast := ""
+		if e.AtLeast {
+			atLeast = "at least "
+		}
+		const text = "the prompt has %s%d tokens and the context holds %d, the answer included; shorten the prompt"
+		return fmt.Sprintf(text, atLeast, e.PromptTokens, e.Context)
 	}
 	return fmt.Sprintf("the prompt has %d tokens and max_tokens asks for %d more, %d together, but the context holds %d; shorten the prompt or lower max_tokens",
 		e.PromptTokens, e.MaxTokens, e.PromptTokens+e.MaxTokens, e.Context)

@@ -28,17 +28,19 @@ func (s *Server) SetKeys(keys []string) {
 }
 
 // authorized compares the key with every accepted one in time that depends on
-// neither: digests have one length, and no comparison ends the loop.
-func (s *Server) authorized(r *http.Request) bool {
+// neither: digests have one length, and no comparison ends the loop. The digest
+// becomes the salt of what the request leaves in the prefix cache, so that one
+// key's cache tells nothing of another's.
+func (s *Server) authorized(x *exchange, r *http.Request) bool {
 	ring := s.keys.Load()
 	if ring == nil {
 		return true
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(key)))
+	x.salt = sha256.Sum256([]byte(strings.TrimSpace(key)))
 	found := 0
 	for i := range *ring {
-		found |= subtle.ConstantTimeCompare(sum[:], (*ring)[i][:])
+		found |= subtle.ConstantTimeCompare(x.salt[:], (*ring)[i][:])
 	}
 	return found == 1 && strings.EqualFold(scheme, "Bearer")
 }

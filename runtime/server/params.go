@@ -25,30 +25,25 @@ type common struct {
 	StreamOptions *struct {
 		IncludeUsage *bool `json:"include_usage"`
 	} `json:"stream_options"`
-	MaxTokens         *int64          `json:"max_tokens"`
-	Temperature       *float64        `json:"temperature"`
-	TopP              *float64        `json:"top_p"`
-	MinP              *float64        `json:"min_p"`
-	TopK              *int64          `json:"top_k"`
-	RepetitionPenalty *float64        `json:"repetition_penalty"`
-	RepeatPenalty     *float64        `json:"repeat_penalty"`
-	FrequencyPenalty  *float64        `json:"frequency_penalty"`
-	PresencePenalty   *float64        `json:"presence_penalty"`
-	Seed              *int64          `json:"seed"`
-	Stop              json.RawMessage `json:"stop"`
-	N                 *int64          `json:"n"`
-	LogitBias         json.RawMessage `json:"logit_bias"`
-	IgnoreEOS         *bool           `json:"ignore_eos"`
-	ServiceTier       *string         `json:"service_tier"`
-	User              *string         `json:"user"`
-}
-
-type chatBody struct {
-	common
-	Messages            json.RawMessage `json:"messages"`
+	MaxTokens           *int64          `json:"max_tokens"`
 	MaxCompletionTokens *int64          `json:"max_completion_tokens"`
-	Logprobs            *bool           `json:"logprobs"`
-	TopLogprobs         *int64          `json:"top_logprobs"`
+	NPredict            *int64          `json:"n_predict"`
+	Temperature         *float64        `json:"temperature"`
+	TopP                *float64        `json:"top_p"`
+	MinP                *float64        `json:"min_p"`
+	TopK                *int64          `json:"top_k"`
+	RepetitionPenalty   *float64        `json:"repetition_penalty"`
+	RepeatPenalty       *float64        `json:"repeat_penalty"`
+	FrequencyPenalty    *float64        `json:"frequency_penalty"`
+	PresencePenalty     *float64        `json:"presence_penalty"`
+	Seed                *int64          `json:"seed"`
+	Stop                json.RawMessage `json:"stop"`
+	N                   *int64          `json:"n"`
+	LogitBias           json.RawMessage `json:"logit_bias"`
+	IgnoreEOS           *bool           `json:"ignore_eos"`
+	ServiceTier         *string         `json:"service_tier"`
+	User                *string         `json:"user"`
+	CacheSalt           *string         `json:"cache_salt"`
 	Tools               json.RawMessage `json:"tools"`
 	Functions           json.RawMessage `json:"functions"`
 	ToolChoice          json.RawMessage `json:"tool_choice"`
@@ -56,15 +51,22 @@ type chatBody struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
 	Modalities []string `json:"modalities"`
+	Echo       *bool    `json:"echo"`
+	BestOf     *int64   `json:"best_of"`
+	Suffix     *string  `json:"suffix"`
+}
+
+type chatBody struct {
+	common
+	Messages    json.RawMessage `json:"messages"`
+	Logprobs    *bool           `json:"logprobs"`
+	TopLogprobs *int64          `json:"top_logprobs"`
 }
 
 type completionBody struct {
 	common
 	Prompt   json.RawMessage `json:"prompt"`
 	Logprobs *int64          `json:"logprobs"`
-	Echo     *bool           `json:"echo"`
-	Suffix   *string         `json:"suffix"`
-	BestOf   *int64          `json:"best_of"`
 }
 
 // call is a checked request and how its answer is wanted.
@@ -72,6 +74,9 @@ type call struct {
 	Request
 	stream bool
 	usage  bool // a last chunk with the usage
+
+	cacheSalt string   // parts the prefix cache further than keys do
+	unknown   []string // fields that were ignored
 }
 
 const maxInt32 = math.MaxInt32
@@ -79,17 +84,9 @@ const maxInt32 = math.MaxInt32
 // parseChat checks the body of /v1/chat/completions.
 func parseChat(data []byte) (*call, *apiError) {
 	var b chatBody
-	if e := decode(data, &b, ""); e != nil {
-		return nil, e
-	}
-	c, e := b.common.check()
+	c, e := parseCommon(data, &b, &b.common, chatFields)
 	if e != nil {
 		return nil, e
-	}
-	if b.MaxCompletionTokens != nil {
-		if c.MaxTokens, e = integer(b.MaxCompletionTokens, "max_completion_tokens", 1, maxInt32, 0); e != nil {
-			return nil, e
-		}
 	}
 	if c.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
 		return nil, e
@@ -97,19 +94,6 @@ func parseChat(data []byte) (*call, *apiError) {
 	c.Logprobs = b.Logprobs != nil && *b.Logprobs
 	if c.TopLogprobs > 0 && !c.Logprobs {
 		return nil, invalid("top_logprobs", "needs logprobs to be true")
-	}
-	switch {
-	case !isEmpty(b.Tools) && string(b.ToolChoice) != `"none"`:
-		return nil, invalid("tools", "are not supported; leave the field out")
-	case !isEmpty(b.Functions):
-		return nil, invalid("functions", "are not supported; leave the field out")
-	case b.ResponseFormat != nil && b.ResponseFormat.Type != "text" && b.ResponseFormat.Type != "":
-		return nil, invalid("response_format", "%q is not supported; the answer is text", clip(b.ResponseFormat.Type))
-	}
-	for _, m := range b.Modalities {
-		if m != "text" {
-			return nil, invalid("modalities", "%q is not supported; the answer is text", clip(m))
-		}
 	}
 	if c.Messages, e = parseMessages(b.Messages); e != nil {
 		return nil, e
@@ -120,32 +104,70 @@ func parseChat(data []byte) (*call, *apiError) {
 // parseCompletion checks the body of /v1/completions.
 func parseCompletion(data []byte) (*call, *apiError) {
 	var b completionBody
-	if e := decode(data, &b, ""); e != nil {
-		return nil, e
-	}
-	c, e := b.common.check()
+	c, e := parseCommon(data, &b, &b.common, completionFields)
 	if e != nil {
 		return nil, e
 	}
-	if b.MaxTokens == nil {
+	if c.MaxTokens == 0 && b.NPredict == nil {
 		c.MaxTokens = 16 // the default of this endpoint
 	}
 	c.Logprobs = b.Logprobs != nil
 	if c.TopLogprobs, e = integer(b.Logprobs, "logprobs", 0, MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
-	switch {
-	case b.Echo != nil && *b.Echo:
-		return nil, invalid("echo", "is not supported; leave it out")
-	case b.Suffix != nil && *b.Suffix != "":
-		return nil, invalid("suffix", "is not supported; leave it out")
-	case b.BestOf != nil && *b.BestOf != 1:
-		return nil, invalid("best_of", "is %d and only 1 is supported", *b.BestOf)
-	}
 	if e := parsePrompt(b.Prompt, &c.Request); e != nil {
 		return nil, e
 	}
 	return c, nil
+}
+
+// parseCommon reads a body into v, which holds b, and checks what is in b and the names of the
+// rest.
+func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *apiError) {
+	if e := decode(data, v, ""); e != nil {
+		return nil, e
+	}
+	unknown, e := checkFields(data, known)
+	if e != nil {
+		return nil, e
+	}
+	if e := b.offered(); e != nil {
+		return nil, e
+	}
+	c, e := b.check()
+	if e != nil {
+		return nil, e
+	}
+	c.unknown = unknown
+	return c, nil
+}
+
+// offered refuses by name what asks for more than text.
+func (b *common) offered() *apiError {
+	switch {
+	case !isEmpty(b.Tools) && string(b.ToolChoice) != `"none"`:
+		return invalid("tools", "are not supported; leave the field out")
+	case !isEmpty(b.Functions):
+		return invalid("functions", "are not supported; leave the field out")
+	case b.ResponseFormat != nil && b.ResponseFormat.Type != "text" && b.ResponseFormat.Type != "":
+		return invalid("response_format", "%q is not supported; the answer is text", clip(b.ResponseFormat.Type))
+	case b.N != nil && *b.N != 1:
+		return invalid("n", "is %d and only 1 is supported; send the request several times", *b.N)
+	case !isEmpty(b.LogitBias):
+		return invalid("logit_bias", "is not supported; leave it out")
+	case b.Echo != nil && *b.Echo:
+		return invalid("echo", "is not supported; leave it out")
+	case b.BestOf != nil && *b.BestOf != 1:
+		return invalid("best_of", "is %d and only 1 is supported", *b.BestOf)
+	case b.Suffix != nil && *b.Suffix != "":
+		return invalid("suffix", "is not supported; leave it out")
+	}
+	for _, m := range b.Modalities {
+		if m != "text" {
+			return invalid("modalities", "%q is not supported; the answer is text", clip(m))
+		}
+	}
+	return nil
 }
 
 func (b *common) check() (*call, *apiError) {
@@ -157,14 +179,8 @@ func (b *common) check() (*call, *apiError) {
 		c.usage = o.IncludeUsage != nil && *o.IncludeUsage
 	}
 	var e *apiError
-	if c.MaxTokens, e = integer(b.MaxTokens, "max_tokens", 1, maxInt32, 0); e != nil {
+	if c.MaxTokens, e = b.limit(); e != nil {
 		return nil, e
-	}
-	if b.N != nil && *b.N != 1 {
-		return nil, invalid("n", "is %d and only 1 is supported; send the request several times", *b.N)
-	}
-	if !isEmpty(b.LogitBias) {
-		return nil, invalid("logit_bias", "is not supported; leave it out")
 	}
 	if c.Sampling, e = b.sampling(); e != nil {
 		return nil, e
@@ -176,7 +192,33 @@ func (b *common) check() (*call, *apiError) {
 	if b.ServiceTier != nil && *b.ServiceTier == "flex" {
 		c.Class = sched.Proactive
 	}
+	if b.CacheSalt != nil {
+		c.cacheSalt = *b.CacheSalt
+	}
 	return c, nil
+}
+
+// limit is how many tokens are wanted at most, under the newest of its names that
+// is given; 0 for no limit but the context, which clients of llama-server write as -1.
+func (b *common) limit() (int, *apiError) {
+	predict := b.NPredict
+	if predict != nil && *predict == -1 {
+		predict = nil
+	}
+	limit := 0
+	for _, f := range []struct {
+		v    *int64
+		name string
+	}{
+		{predict, "n_predict"}, {b.MaxTokens, "max_tokens"}, {b.MaxCompletionTokens, "max_completion_tokens"},
+	} {
+		n, e := integer(f.v, f.name, 1, maxInt32, int64(limit))
+		if e != nil {
+			return 0, e
+		}
+		limit = n
+	}
+	return limit, nil
 }
 
 func (b *common) sampling() (s Sampling, e *apiError) {

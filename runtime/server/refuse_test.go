@@ -139,6 +139,8 @@ func TestGeneratorErrors(t *testing.T) {
 		{&QueueFullError{}, 429, `rate_limit_error`, "1"},
 		{fmt.Errorf("engine: %w", &TooLongError{PromptTokens: 5000, MaxTokens: 10, Context: 4096}), 400, "5000 tokens and the context holds 4096", ""},
 		{&TooLongError{PromptTokens: 4000, MaxTokens: 100, Context: 4096}, 400, "4000 tokens and max_tokens asks for 100 more, 4100 together, but the context holds 4096", ""},
+		{&TooLongError{PromptTokens: 9000, Context: 4096, AtLeast: true}, 400,
+			"at least 9000 tokens and the context holds 4096", ""},
 		{&InvalidError{Param: "prompt", Message: "holds an id that is not in the vocabulary"}, 400, `"param":"prompt"`, ""},
 		{ErrClosed, 503, "shutting_down", ""},
 		{errors.New("boom"), 500, `"type":"server_error"`, ""},

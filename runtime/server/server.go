@@ -1,8 +1,8 @@
 package server
 
 import (
-	"context"
 	"log"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +13,8 @@ import (
 // Options of a server. A zero field takes the default named beside it.
 type Options struct {
 	APIKeys []string // any of them opens everything but /health; none: no key is asked for
+	Hosts   []string // names that the Host header may hold, whatever the port; none, or "*": any
+	Origins []string // whose pages a browser lets read the answers (CORS); "*": any; none: only the server's own
 
 	MaxBody    int64 // bytes of one body; 8 MiB
 	BodyBudget int64 // bytes of all bodies in memory; 256 MiB
@@ -31,7 +33,8 @@ type Options struct {
 	Heartbeat     time.Duration // a quiet stream gets a comment this often; 10 s
 	Grace         time.Duration // for answers under way when Serve ends; 30 s
 
-	ErrorLog *log.Logger // of net/http; nil: the standard logger
+	Log      *slog.Logger // a line for each request, more of them at level Debug; nil: none
+	ErrorLog *log.Logger  // of net/http; nil: the standard logger
 }
 
 func (o Options) withDefaults() Options {
@@ -74,6 +77,7 @@ type Server struct {
 	bodies    budget
 	counters  counters
 	readiness readiness
+	unknown   nameSet // fields of requests that were ignored
 }
 
 // route is what a path answers to.
@@ -96,8 +100,8 @@ func New(g Generator, o Options) *Server {
 		"/health":              {http.MethodGet, true, s.health},
 		"/metrics":             {http.MethodGet, false, s.metrics},
 		"/v1/models":           {http.MethodGet, false, s.models},
-		"/v1/chat/completions": {http.MethodPost, false, func(w http.ResponseWriter, r *http.Request) { s.generate(w, r, true) }},
-		"/v1/completions":      {http.MethodPost, false, func(w http.ResponseWriter, r *http.Request) { s.generate(w, r, false) }},
+		"/v1/chat/completions": {http.MethodPost, false, s.generate(true)},
+		"/v1/completions":      {http.MethodPost, false, s.generate(false)},
 	}
 	return s
 }
@@ -112,8 +116,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		path = "other" // a scan of paths must not grow the metrics
 	}
-	rec := &recorder{ResponseWriter: w, status: http.StatusOK}
-	defer func() { s.counters.request(path, rec.status) }()
+	x := newExchange(w, r, path)
+	defer func() {
+		s.counters.request(path, x.status)
+		x.log(s.opts.Log)
+	}()
 	// The write deadline of the request before this one on the connection may
 	// stand. The read deadline holds until the body has arrived; after a refusal
 	// it also ends net/http's attempt to read the rest of it. Both are unsupported
@@ -124,36 +131,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = rc.SetReadDeadline(time.Now().Add(s.opts.BodyTimeout))
 	}
 
-	allowed := r.Method == rt.method || (rt.method == http.MethodGet && r.Method == http.MethodHead)
-	switch {
-	case !rt.open && !s.authorized(r):
-		newError(http.StatusUnauthorized, typeInvalid, "invalid_api_key",
-			"a valid API key is needed; send it as the header Authorization: Bearer KEY").write(rec)
-	case !known:
-		newError(http.StatusNotFound, typeInvalid, "not_found", "there is no %q here", clip(r.URL.Path)).write(rec)
-	case !allowed:
-		rec.Header().Set("Allow", rt.method)
-		newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s", path, rt.method, clip(r.Method)).write(rec)
-	case rt.open:
-		rt.serve(rec, r)
-	default:
-		s.admitted(rec, r, rt.serve)
+	if !s.hostAllowed(r) {
+		newError(http.StatusMisdirectedRequest, typeInvalid, "host_not_allowed",
+			"this server is not known as %q; start it with --allow-host and that name to let it be",
+			clip(hostName(r.Host))).write(x)
+		return
 	}
+	if s.share(x, r, rt) {
+		return
+	}
+	if e := s.refusal(x, r, rt, known); e != nil {
+		e.write(x)
+		return
+	}
+	if rt.open {
+		rt.serve(x, r)
+		return
+	}
+	s.admitted(x, r, rt.serve)
 }
-
-// recorder remembers the status for the metrics.
-type recorder struct {
-	http.ResponseWriter
-	status int
-}
-
-func (r *recorder) WriteHeader(status int) {
-	r.status = status
-	r.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func appendModel(b []byte, m *ModelInfo) []byte {
 	b = appendString(append(b, `{"id":`...), m.ID)
@@ -182,89 +178,4 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	newError(http.StatusNotFound, typeInvalid, "model_not_found", "there is no model %q here", clip(id)).write(w)
-}
-
-// generate answers both generation endpoints.
-func (s *Server) generate(w http.ResponseWriter, r *http.Request, chat bool) {
-	begun := time.Now()
-	s.counters.inFlight.Add(1)
-	defer s.counters.inFlight.Add(-1)
-	body, release, fail := s.readBody(w, r)
-	if fail != nil {
-		fail.write(w)
-		return
-	}
-	defer release()
-	parse := parseCompletion
-	if chat {
-		parse = parseChat
-	}
-	c, fail := parse(body)
-	if fail != nil {
-		fail.write(w)
-		return
-	}
-	a := newAnswer(s.gen.Models()[0].ID, chat)
-	if c.stream {
-		s.stream(w, r, a, c, begun)
-	} else {
-		s.whole(w, r, a, c, begun)
-	}
-}
-
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, a *answer, c *call, begun time.Time) {
-	out := newStream(a, w, c, &s.opts)
-	defer out.close()
-	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(begun, out.token))
-	switch {
-	case hungUp(r.Context()):
-		setStatus(w, statusHungUp)
-	case err != nil:
-		setStatus(w, out.fail(asAPIError(causeOf(r.Context(), err), a.chat)))
-	default:
-		s.counters.finished(final, time.Since(begun))
-		_ = out.finish(final) // a client that left after the last token has what it wanted
-	}
-}
-
-func (s *Server) whole(w http.ResponseWriter, r *http.Request, a *answer, c *call, begun time.Time) {
-	var g gathered
-	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(begun, g.add))
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
-	switch {
-	case hungUp(r.Context()):
-		setStatus(w, statusHungUp)
-	case err != nil:
-		asAPIError(causeOf(r.Context(), err), a.chat).write(w)
-	default:
-		s.counters.finished(final, time.Since(begun))
-		writeJSON(w, http.StatusOK, a.whole(&g, final, c.Logprobs))
-	}
-}
-
-// timed wraps emit to observe the times between tokens.
-func (s *Server) timed(last time.Time, emit func(Delta) error) func(Delta) error {
-	hist := &s.counters.ttft
-	return func(d Delta) error {
-		now := time.Now()
-		s.counters.observe(hist, now.Sub(last))
-		last, hist = now, &s.counters.gap
-		return emit(d)
-	}
-}
-
-// causeOf prefers the reason why the server cut a request to the error that the
-// cut made.
-func causeOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// setStatus corrects what the metrics count; nothing is sent.
-func setStatus(w http.ResponseWriter, status int) {
-	if rec, ok := w.(*recorder); ok {
-		rec.status = status
-	}
 }

@@ -110,7 +110,7 @@ func totalBytes(texts []string) (n int) {
 
 // encodeBPE appends the tokens of text, which holds no special tokens.
 func (t *Tokenizer) encodeBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
-	for len(text) > 0 {
+	for len(text) > 0 && !sc.ended {
 		n := t.scan(text)
 		dst = t.encodeWord(dst, sc, text[:n])
 		text = text[n:]

@@ -1,10 +1,13 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+
+	"sandwich/runtime/jinja"
 )
 
 // Message is one turn of a conversation. Role is system, user or assistant; templates may know more.
@@ -18,12 +21,15 @@ var ErrMessages = errors.New("the chat template refuses the messages")
 const (
 	maxMessages = 10_000
 	maxChatText = 64 << 20 // bytes of all messages together
+
+	messageBytes = 256 // what a message counts for beside its text
 )
 
 // Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or by the format that
 // ChatFormat names if the model has none. With addGenerationPrompt the text ends where the assistant's reply starts. The
-// text may start with BOS spelled out; ChatIDs takes care of that. Called by ChatIDs and by tools that show prompts.
-func (t *Tokenizer) Chat(msgs []Message, addGenerationPrompt bool) (string, error) {
+// text may start with BOS spelled out; ChatIDs takes care of that. A rendering ends soon after ctx does, with its cause.
+// Called by ChatIDs and by tools that show prompts.
+func (t *Tokenizer) Chat(ctx context.Context, msgs []Message, addGenerationPrompt bool) (string, error) {
 	if err := checkMessages(msgs); err != nil {
 		return "", err
 	}
@@ -31,25 +37,18 @@ func (t *Tokenizer) Chat(msgs []Message, addGenerationPrompt bool) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return format.render(t, msgs, addGenerationPrompt)
+	return format.render(ctx, t, msgs, addGenerationPrompt)
 }
 
 // ChatIDs is Chat encoded: special tokens that the template spells are recognized, BOS stands in front once if the model asks
 // for it (whether or not the template writes it), EOS is not added. A message that spells a special token is not told apart
 // from the template, as everywhere in the field. Called by engine and server for every chat request.
-func (t *Tokenizer) ChatIDs(msgs []Message, addGenerationPrompt bool) ([]int32, error) {
-	text, err := t.Chat(msgs, addGenerationPrompt)
+func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []Message, addGenerationPrompt bool) ([]int32, error) {
+	text, err := t.Chat(ctx, msgs, addGenerationPrompt)
 	if err != nil {
 		return nil, err
 	}
-	var ids []int32
-	if t.addBOS {
-		ids = append(ids, t.bos)
-		if spelled := string(t.Piece(t.bos)); spelled != "" {
-			text = strings.TrimPrefix(text, spelled)
-		}
-	}
-	return t.Encode(ids, text, EncodeOptions{ParseSpecial: true}), nil
+	return t.EncodeChat(context.Background(), text, 0)
 }
 
 // ChatFormat names how Chat renders: "template" for the model's own, else "chatml", "llama-3", "llama-2" or "plain".
@@ -81,7 +80,7 @@ func checkMessages(msgs []Message) error {
 // chatFormat renders conversations one way.
 type chatFormat struct {
 	name   string
-	render func(t *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error)
+	render func(ctx context.Context, t *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error)
 }
 
 // readChat decides on the format. A template is compiled when it is first used: most programs that load a tokenizer never chat.
@@ -90,11 +89,11 @@ func (t *Tokenizer) readChat(meta Metadata) {
 	if ok && source != "" {
 		source = strings.Clone(source) // the file may be unmapped by then
 		t.chat = sync.OnceValues(func() (*chatFormat, error) {
-			template, err := compileTemplate(source)
+			template, err := jinja.Parse(source)
 			if err != nil {
 				return nil, fmt.Errorf("the model's chat template cannot be used: %w", err)
 			}
-			return &chatFormat{"template", template.render}, nil
+			return &chatFormat{"template", chatTemplate{template}.render}, nil
 		})
 		return
 	}
@@ -124,8 +123,8 @@ func (t *Tokenizer) fallbackFormat() *chatFormat {
 }
 
 // turns is a format whose turns all look the same: an opening with the role, the text, a closing.
-func turns(opening, closing string) func(*Tokenizer, []Message, bool) (string, error) {
-	return func(_ *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error) {
+func turns(opening, closing string) func(context.Context, *Tokenizer, []Message, bool) (string, error) {
+	return func(_ context.Context, _ *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error) {
 		var text strings.Builder
 		for _, m := range msgs {
 			fmt.Fprintf(&text, opening, m.Role)
@@ -141,7 +140,7 @@ func turns(opening, closing string) func(*Tokenizer, []Message, bool) (string, e
 
 // renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first instruction, every exchange
 // between <s> and </s>.
-func renderLlama2(_ *Tokenizer, msgs []Message, _ bool) (string, error) {
+func renderLlama2(_ context.Context, _ *Tokenizer, msgs []Message, _ bool) (string, error) {
 	var text strings.Builder
 	system := ""
 	for _, m := range msgs {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -27,12 +28,12 @@ func TestChatTemplate(t *testing.T) {
 		{"trim and strip blocks", "{% for m in messages %}\n  {% if m.role == 'user' %}\n[{{ m.content }}]\n  {% endif %}\n{% endfor %}\n", "[ Hi \n]\n[Why?]\n"},
 		{"filters bind tighter than +", "{% for m in messages %}{{ '<' + m['content'] | trim + '>' }}{% endfor %}", "<Be <brief>.><Hi><It's me><Why?>"},
 		{"bos, eos, prompt", "{{ bos_token }}{{ messages[-1]['content'] }}{{ eos_token }}{% if add_generation_prompt %}GO{% endif %}", "<s>Why?</s>GO"},
-		{"tojson as Python writes it", "{{ messages[2] | tojson }}", `{"content": "It's me", "role": "assistant"}`},
+		{"tojson as Python writes it", "{{ messages[2] | tojson }}", `{"role": "assistant", "content": "It's me"}`},
 		{"tojson indented", `{{ {"a": [1, 2.5, none, true], "b": "<é` + "\u2028" + `"} | tojson(indent=2) }}`, "{\n  \"a\": [\n    1,\n    2.5,\n    null,\n    true\n  ],\n  \"b\": \"<é\u2028\"\n}"},
 		{"namespace", "{% set ns = namespace(n=0, s='') %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% set ns.s = ns.s + m.role[0] %}{% endfor %}{{ ns.n }}{{ ns.s }}", "4suau"},
 		{"slices and loop", "{% set rest = messages[1:] %}{% for m in rest %}{{ loop.index0 }}{{ m.role }}{% if not loop.last %},{% endif %}{% endfor %}", "0user,1assistant,2user"},
 		{"one message, from the end", "{% set one = messages[:1] %}{{ one[-1].role }}", "system"},
-		{"undefined is false", "{% if tools %}T{% endif %}{% if tools is defined %}D{% endif %}{% if x is none %}N{% endif %}{{ x }}", "N"},
+		{"undefined is false", "{% if tools %}T{% endif %}{% if tools is defined %}D{% endif %}{% if x is none %}N{% endif %}{{ x }}", ""},
 		{"string methods", "{{ messages[1].content.strip() }}|{{ 'a, b'.split(', ')[-1] }}|{{ 'a</t>b'.split('</t>', 1)[1] }}|{{ 'x'.split('y')[-1] }}|{{ 'abc'.replace('b', '') }}|{{ '\\n\\na'.lstrip('\\n') }}", "Hi|b|b|x|ac|a"},
 		{"macro", "{% macro turn(m, end='.') %}{{ m.role }}{{ end }}{% endmacro %}{{ turn(messages[0]) }}{{ turn(messages[1], end='!') }}", "system.user!"},
 		{"generation tag", "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}{% endif %}{% endfor %}", "It's me"},
@@ -44,7 +45,7 @@ func TestChatTemplate(t *testing.T) {
 		{"the last newline of the source is not written", "x\n", "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := chatty(t, c.template).Chat(talk, true)
+			got, err := chatty(t, c.template).Chat(t.Context(), talk, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,55 +58,28 @@ func TestChatTemplate(t *testing.T) {
 
 func TestChatRefusal(t *testing.T) {
 	tok := chatty(t, "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}ok")
-	_, err := tok.Chat(talk, true)
+	_, err := tok.Chat(t.Context(), talk, true)
 	if !errors.Is(err, ErrMessages) || !strings.Contains(err.Error(), "System role not supported") {
 		t.Errorf("got %v", err)
 	}
-	if got, err := tok.Chat(talk[1:], true); err != nil || got != "ok" {
+	if got, err := tok.Chat(t.Context(), talk[1:], true); err != nil || got != "ok" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := tok.Chat(nil, true); !errors.Is(err, ErrMessages) {
+	if _, err := tok.Chat(t.Context(), nil, true); !errors.Is(err, ErrMessages) {
 		t.Errorf("no messages: %v", err)
 	}
 }
 
-// TestChatHostile runs templates that would hang, fill the memory, overflow the stack or read files.
+// TestChatHostile: a template that fails or is stopped is the model's fault, said in one sentence.
+// The bombs are in package jinja.
 func TestChatHostile(t *testing.T) {
-	loops := func(n int, body string) string {
-		return strings.Repeat("{% for i in range(10000) %}", n) + body + strings.Repeat("{% endfor %}", n)
-	}
 	for name, c := range map[string]struct{ template, want string }{
-		"empty loops":       {loops(4, ""), "stopped"},
-		"writing loops":     {loops(2, "0123456789"), "stopped"},
-		"loops in a block":  {"{% set x %}" + loops(3, "0123456789") + "{% endset %}", "stopped"},
-		"long range":        {"{% for i in range(1000000000) %}{% endfor %}", "range"},
-		"doubling text":     {"{% set ns = namespace(x='ab') %}{% for i in range(64) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", "grew"},
-		"doubling lists":    {"{% set ns = namespace(x=[1]) %}{% for i in range(64) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "grew"},
-		"nesting lists":     {"{% set ns = namespace(x=[1]) %}{% for i in range(10000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}", "grew"},
-		"containing itself": {"{% set ns = namespace(x=1) %}{% set ns.x = ns %}{{ ns }}", "grew"},
-		"macro recursion":   {"{% macro f(g) %}{{ g(g) }}{% endmacro %}{{ f(f) }}", "nest"},
-		"recursive loop":    {"{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "recursive"},
-		"repetition":        {"{{ 'a' * 1000000000 }}", "operator *"},
-		"power":             {"{{ 10 ** 400 }}", "operator **"},
-		"replacing":         {"{% set x = messages[1].content.replace('', 'x') %}" + strings.Repeat("{% set x = x | replace('', x) %}", 10), "too long"},
-		"long tag":          {"{{ x" + strings.Repeat(" ~ x", 3000) + " }}", "tokens"},
-		"parentheses":       {"{{ " + strings.Repeat("(", 100_000) + " }}", "tokens"},
-		"nested blocks":     {strings.Repeat("{% if x %}", 10_000), "cannot be used"},
-		"long source":       {strings.Repeat("x", 1<<20), "bytes"},
-		"include":           {"{% include '/etc/passwd' %}", "include"},
-		"import":            {"{% import '/etc/passwd' as x %}", "import"},
-		"extends":           {"{% extends '/etc/passwd' %}", "extends"},
-		"division by zero":  {"{{ 1 % 0 }}", "failed"},
-		"format width":      {"{{ '{:1000000000}'.format(1) }}", "no argument"},
-		"center":            {"{{ 'x'.center(1000000000) }}", "center"},
-		"unknown filter":    {"{{ 'x' | filesizeformat }}", "filesizeformat"},
-		"no such function":  {"{{ lipsum(100000) }}", "failed"},
-		"broken":            {"{% for m in messages %}", "cannot be used"},
-		"broken tag":        {"{{ messages[0 }}", "cannot be used"},
-		"unknown tag":       {"{% frobnicate %}", "frobnicate"},
+		"lists of lists": {"{% set l=range(10000)|list %}{{ (l" + strings.Repeat("+l", 200) + ")|length }}", "stopped"},
+		"failing":        {"{{ 1 % 0 }}", "failed"},
+		"broken":         {"{% for m in messages %}", "cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := chatty(t, c.template).Chat(talk, true)
+			text, err := chatty(t, c.template).Chat(t.Context(), talk, true)
 			if err == nil {
 				t.Fatalf("rendered %.100q", text)
 			}
@@ -116,6 +90,28 @@ func TestChatHostile(t *testing.T) {
 				t.Errorf("blames the messages: %v", err)
 			}
 		})
+	}
+}
+
+// TestChatLong: templates that look at all messages before each message still render a long
+// conversation.
+func TestChatLong(t *testing.T) {
+	tok := chatty(t, "{% for m in messages %}{% set ns = namespace(n=0) %}{% for j in range(loop.index0 - 1, -1, -1) %}"+
+		"{% if messages[j].role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.n }} {% endfor %}")
+	msgs := slices.Repeat([]Message{{"user", "Go on."}, {"assistant", "Yes."}}, 400)
+	if text, err := tok.Chat(t.Context(), msgs, true); err != nil || !strings.HasSuffix(text, " 399 399 400 ") {
+		t.Errorf("got %.100q, %v", text, err)
+	}
+}
+
+// TestChatAbandoned: a rendering ends when its request does, and says so.
+func TestChatAbandoned(t *testing.T) {
+	tok := chatty(t, "{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	gone := errors.New("the client left")
+	cancel(gone)
+	if _, err := tok.Chat(ctx, talk, true); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -134,7 +130,7 @@ func TestChatIDs(t *testing.T) {
 		"nobody asks":                             {silent, false, []int32{'a', 257}},
 	} {
 		c.tok.addBOS = c.addBOS
-		got, err := c.tok.ChatIDs(msgs, false)
+		got, err := c.tok.ChatIDs(t.Context(), msgs, false)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
 		}
@@ -157,7 +153,7 @@ func TestChatFallbacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tok.Chat(msgs, true)
+		got, err := tok.Chat(t.Context(), msgs, true)
 		if err != nil || got != c.want || tok.ChatFormat() != c.name {
 			t.Errorf("%s (%s): %v\n got %q\nwant %q", c.name, tok.ChatFormat(), err, got, c.want)
 		}
@@ -169,7 +165,7 @@ func TestChatConcurrent(t *testing.T) {
 	done := make(chan string)
 	for i := range 8 {
 		go func() {
-			text, err := tok.Chat([]Message{{"user", string(rune('a' + i))}, {"user", string(rune('a' + i))}}, false)
+			text, err := tok.Chat(t.Context(), []Message{{"user", string(rune('a' + i))}, {"user", string(rune('a' + i))}}, false)
 			if err != nil {
 				text = err.Error()
 			}
@@ -189,12 +185,12 @@ func TestChatConcurrent(t *testing.T) {
 // TestDemoChat renders the embedded model's own template.
 func TestDemoChat(t *testing.T) {
 	tok := load(t, testData(t, "demo", "tales-6m-q8_0.gguf"))
-	got, err := tok.Chat([]Message{{"user", "Tell me a story about a fox. "}, {"assistant", "Once."}, {"user", "Go on."}}, true)
+	got, err := tok.Chat(t.Context(), []Message{{"user", "Tell me a story about a fox. "}, {"assistant", "Once."}, {"user", "Go on."}}, true)
 	want := "<|user|>\nTell me a story about a fox.\n<|assistant|>\nOnce.<|endoftext|><|user|>\nGo on.\n<|assistant|>\n"
 	if err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)
 	}
-	ids, err := tok.ChatIDs([]Message{{"user", "Hi"}}, true)
+	ids, err := tok.ChatIDs(t.Context(), []Message{{"user", "Hi"}}, true)
 	if err != nil || ids[0] != 4093 || ids[1] != 4094 || slices.Contains(ids[1:], 4093) || !slices.Contains(ids, 4095) {
 		t.Errorf("ids %v, %v", ids, err)
 	}

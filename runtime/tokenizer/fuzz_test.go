@@ -123,36 +123,15 @@ func FuzzVocabulary(f *testing.F) {
 					t.Fatalf("id %d of %d", id, tok.Vocab())
 				}
 			}
+			if w := tok.WidestToken(); w > 0 && len(text) > w*len(ids) {
+				t.Fatalf("%q of %d bytes is %d tokens of at most %d bytes", text, len(text), len(ids), w)
+			}
+			o.Limit = 2
+			if some, err := tok.EncodeContext(t.Context(), nil, text, o); err != nil || len(ids) > 5 && len(some) <= 2 {
+				t.Fatalf("%q: %v of %v, %v", text, some, ids, err)
+			}
 			tok.Decode(ids, true)
 			checkStream(t, tok, ids)
-		}
-	})
-}
-
-// FuzzTemplate: no template panics, hangs or writes more than its budget.
-func FuzzTemplate(f *testing.F) {
-	for _, source := range []string{
-		"{% for m in messages %}<|{{ m.role }}|>{{ m['content'] | trim }}{% endfor %}{% if add_generation_prompt %}>{% endif %}",
-		"{%- set ns = namespace(a=1) -%}{% set ns.a = ns.a + 1 %}{{ ns.a }}{{ messages[-1].content.split('a')[0] }}",
-		"{% macro f(x, y=1) %}{{ x ~ y }}{% endmacro %}{{ f('a') }}{{ messages | tojson(indent=2) }}",
-		"{{ raise_exception('no') }}", "{{ '{}'.format(1) | replace('1', '2') | upper }}{# comment #}",
-		"{% for i in range(3) if i is odd %}{{ loop.index }}{% break %}{% endfor %}{{ 1 // 0 }}",
-		"{{ (a if b else c) }}{{ ['x' if true else 'y', 2] | join }}",
-	} {
-		f.Add(source)
-	}
-	tok, err := New(bytesBPE(nil, "<s>"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	msgs := []Message{{"user", "abc"}, {"assistant", "d"}}
-	f.Fuzz(func(t *testing.T, source string) {
-		template, err := compileTemplate(source)
-		if err != nil {
-			return
-		}
-		if text, err := template.render(tok, msgs, true); err == nil && len(text) > renderSpare+4*16 {
-			t.Fatalf("%d bytes", len(text))
 		}
 	})
 }

@@ -120,73 +120,86 @@ func (m *mergeTable) mergeShort(word []int32) []int32 {
 	return word
 }
 
-// scratch is the memory of one Encode call, reused between calls.
-type scratch struct {
-	word []int32
-	// next and prev link the positions of a long word that are still the start of a symbol; -1 ends.
-	next, prev []int32
-	heap       []candidate
-}
-
-// candidate is a pair that may be joined. It is stale when the symbols at its place have changed since.
-type candidate struct {
-	key         uint64 // rank << 32 | position of the left symbol
-	left, right int32  // the symbols seen
-	joined      int32
-}
-
-// mergeLong keeps the candidates in a heap over linked symbols: n log n, for words without spaces of any length.
+// mergeLong keeps the candidates in a heap: n log n, for words without spaces of any length. A word
+// of megabytes is what hostile clients send, so that it takes 4 bytes a symbol and 8 a candidate: a
+// candidate is only rank << 32 | position of the left symbol. One whose pair has changed is known
+// by its rank; a pair that has changed to one of equal rank has its turn there all the same. Where
+// nobody wants the rest any more it returns what is joined by then.
 func (m *mergeTable) mergeLong(sc *scratch, word []int32) []int32 {
-	n := len(word)
-	sc.next, sc.prev, sc.heap = sized(sc.next, n), sized(sc.prev, n), slices.Grow(sc.heap[:0], n)
-	for i := range n {
-		sc.next[i], sc.prev[i] = int32(i+1), int32(i-1)
-		if i+1 < n {
-			if rank, joined := m.look(word[i], word[i+1]); rank != noRank {
-				sc.heap = append(sc.heap, candidate{uint64(rank)<<32 | uint64(i), word[i], word[i+1], joined})
-			}
-		}
+	sc.heap = slices.Grow(sc.heap[:0], 2*len(word)) // each join takes one away and adds two at most
+	for i := 0; i+1 < len(word) && !sc.poll(1); i++ {
+		m.consider(sc, word[i], word[i+1], i)
 	}
-	sc.next[n-1] = -1
 	for i := (len(sc.heap) - 2) / heapArity; i >= 0 && len(sc.heap) > 1; i-- {
 		siftDown(sc.heap, i)
 	}
-	for len(sc.heap) > 0 {
-		c := sc.heap[0]
-		at := int32(uint32(c.key))
-		right := sc.next[at]
-		if word[at] != c.left || right < 0 || word[right] != c.right {
+	for len(sc.heap) > 0 && !sc.poll(1) {
+		at := int(uint32(sc.heap[0]))
+		right := after(word, at)
+		if word[at] < 0 || right == len(word) {
 			sc.popHeap()
 			continue
 		}
-		word[at], word[right] = c.joined, -1
-		after, before := sc.next[right], sc.prev[at]
-		sc.next[at] = after
+		rank, joined := m.look(word[at], word[right])
+		if uint64(rank)<<32|uint64(at) != sc.heap[0] {
+			sc.popHeap()
+			continue
+		}
 		sc.popHeap()
-		if after >= 0 {
-			sc.prev[after] = at
-			m.consider(sc, word, at, after)
+		end := after(word, right)
+		fuse(word, at, right, end, joined)
+		if end < len(word) && m.consider(sc, joined, word[end], at) {
+			siftUp(sc.heap, len(sc.heap)-1)
 		}
-		if before >= 0 {
-			m.consider(sc, word, before, at)
+		if at > 0 {
+			before := before(word, at)
+			if m.consider(sc, word[before], joined, before) {
+				siftUp(sc.heap, len(sc.heap)-1)
+			}
 		}
 	}
-	out := word[:0]
-	for i := int32(0); i >= 0; i = sc.next[i] {
-		out = append(out, word[i])
-	}
-	return out
+	return slices.DeleteFunc(word, func(s int32) bool { return s < 0 })
 }
 
-// consider puts the pair at positions (left, right) on the heap if it merges.
-func (m *mergeTable) consider(sc *scratch, word []int32, left, right int32) {
-	if rank, joined := m.look(word[left], word[right]); rank != noRank {
-		sc.heap = append(sc.heap, candidate{uint64(rank)<<32 | uint64(left), word[left], word[right], joined})
-		siftUp(sc.heap, len(sc.heap)-1)
+// consider puts a pair, the left symbol of which is at the given position, at the heap's end if it
+// merges.
+func (m *mergeTable) consider(sc *scratch, left, right int32, at int) bool {
+	rank, _ := m.look(left, right)
+	if rank == noRank {
+		return false
+	}
+	sc.heap = append(sc.heap, uint64(rank)<<32|uint64(at))
+	return true
+}
+
+// fuse puts the symbol that two were joined to, those at the places at and right, at the first of
+// their places. Of the others none holds a symbol; the second and the last hold the number of
+// places, negative, by which after and before find the neighbours.
+func fuse(word []int32, at, right, end int, joined int32) {
+	word[at] = joined
+	for _, i := range [...]int{right, at + 1, end - 1} {
+		word[i] = int32(at - end)
 	}
 }
 
-// heapArity is four: half the levels of a binary heap, and the four children lie in two cache lines.
+// after is where the next symbol is, or len(word).
+func after(word []int32, at int) int {
+	if at+1 < len(word) && word[at+1] < 0 {
+		return at - int(word[at+1])
+	}
+	return at + 1
+}
+
+// before is where the symbol is that ends at the given place, which is not the first.
+func before(word []int32, at int) int {
+	if word[at-1] < 0 {
+		return at + int(word[at-1])
+	}
+	return at - 1
+}
+
+// heapArity is four: half the levels of a binary heap, and the four children lie in one cache line
+// or two.
 const heapArity = 4
 
 func (sc *scratch) popHeap() {
@@ -198,11 +211,11 @@ func (sc *scratch) popHeap() {
 	}
 }
 
-func siftUp(h []candidate, i int) {
+func siftUp(h []uint64, i int) {
 	c := h[i]
 	for i > 0 {
 		parent := (i - 1) / heapArity
-		if h[parent].key <= c.key {
+		if h[parent] <= c {
 			break
 		}
 		h[i] = h[parent]
@@ -211,7 +224,7 @@ func siftUp(h []candidate, i int) {
 	h[i] = c
 }
 
-func siftDown(h []candidate, i int) {
+func siftDown(h []uint64, i int) {
 	c := h[i]
 	for {
 		child := heapArity*i + 1
@@ -220,23 +233,15 @@ func siftDown(h []candidate, i int) {
 		}
 		least := child
 		for j := child + 1; j < min(child+heapArity, len(h)); j++ {
-			if h[j].key < h[least].key {
+			if h[j] < h[least] {
 				least = j
 			}
 		}
-		if h[least].key >= c.key {
+		if h[least] >= c {
 			break
 		}
 		h[i] = h[least]
 		i = least
 	}
 	h[i] = c
-}
-
-// sized returns a slice of n elements with undefined content, in the memory of s if that suffices.
-func sized(s []int32, n int) []int32 {
-	if cap(s) < n {
-		return make([]int32, n+n/4)[:n]
-	}
-	return s[:n]
 }

@@ -141,7 +141,7 @@ func (t *Tokenizer) encodeSPM(dst []int32, sc *scratch, text string, afterSpecia
 	if t.addSpace && afterSpecial {
 		dst = t.pushSPM(dst, sc, " ")
 	}
-	for i := 0; i < len(text); {
+	for i := 0; i < len(text) && !sc.ended; {
 		n := 1
 		if text[i] >= utf8.RuneSelf {
 			_, n = utf8.DecodeRuneInString(text[i:])

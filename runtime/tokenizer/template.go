@@ -1,155 +1,64 @@
 package tokenizer
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
+	"time"
 
-	"github.com/nikolalohinski/gonja/v2/config"
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/loaders"
-	"github.com/nikolalohinski/gonja/v2/tokens"
+	"sandwich/runtime/jinja"
 )
 
-// Chat templates are Jinja programs that arrive inside model files, so they are run as what a stranger wrote: without files,
-// without the operators and filters that make much out of little, and on a budget (budget.go).
-
-// Limits of a template's source. The largest in use have 17 KB and sixty tokens in a tag.
+// Limits of one rendering. What a template writes beside the messages is a few kilobytes in
+// practice.
 const (
-	maxTemplateBytes = 128 << 10
-	maxTagTokens     = 512 // bounds the depth of an expression, and what one expression can build
+	renderTime  = 2 * time.Second
+	renderSteps = 5_000_000 // beside 64 for each byte of the messages
+	renderSpare = 256 << 10 // bytes of text beside four times the messages
+	renderMade  = 16 << 20  // bytes of all values made, beside 64 times the messages
+	renderMost  = 512 << 20
+	renderDepth = 64 // macros inside macros, lists inside lists
 )
 
-// chatTemplate is a compiled template, safe for concurrent use.
-type chatTemplate struct{ root *exec.Template }
-
-// templateName is what the one template is called inside gonja.
-const templateName = "chat template"
-
-func compileTemplate(source string) (compiled *chatTemplate, err error) {
-	defer catch(&err)
-	if len(source) > maxTemplateBytes {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", len(source), maxTemplateBytes)
+// renderLimits are those of a conversation of so many bytes.
+func renderLimits(input int) jinja.Limits {
+	return jinja.Limits{
+		Time: renderTime, Steps: renderSteps + 64*input, Depth: renderDepth,
+		Text: renderSpare + 4*input, Bytes: min(renderMade+64*input, renderMost),
 	}
-	cfg := config.New()
-	cfg.TrimBlocks, cfg.LeftStripBlocks = true, true // as Hugging Face renders them
-	if err := checkTags(source, cfg); err != nil {
-		return nil, err
-	}
-	source = rewriteConditionals(source)
-	root, err := exec.NewTemplate(templateName, cfg, onlySource(source), templateEnvironment())
-	if err != nil {
-		return nil, errors.New(innermost(err))
-	}
-	return &chatTemplate{root}, nil
 }
 
-// checkTags refuses what no budget can bound: tags of very many tokens, and repetition by * and **.
-func checkTags(source string, cfg *config.Config) error {
-	stream := tokens.LexAll(source, cfg)
-	inTag, macro := 0, false
-	for token := stream.Current(); token != nil && !stream.End(); token = stream.Next() {
-		switch token.Type {
-		case tokens.VariableBegin, tokens.BlockBegin:
-			inTag, macro = 0, false
-		case tokens.Name:
-			macro = macro || inTag == 1 && token.Val == "macro"
-		case tokens.Multiply, tokens.Power:
-			if !macro { // there it marks the rest of the arguments
-				return fmt.Errorf("line %d uses the operator %s, which is not supported", token.Line, token.Val)
-			}
-		}
-		if inTag++; inTag > maxTagTokens && token.Type != tokens.Data {
-			return fmt.Errorf("line %d has a tag of more than %d tokens", token.Line, maxTagTokens)
-		}
-	}
-	return nil
-}
+// chatTemplate is a model's own template, safe for concurrent use.
+type chatTemplate struct{ *jinja.Template }
 
 // render runs the template over a conversation.
-func (c *chatTemplate) render(t *Tokenizer, msgs []Message, addGenerationPrompt bool) (text string, err error) {
+func (c chatTemplate) render(
+	ctx context.Context, t *Tokenizer, msgs []Message, addGenerationPrompt bool,
+) (string, error) {
 	input := 0
-	turns := make(list, len(msgs))
+	turns := make([]any, len(msgs))
 	for i, m := range msgs {
-		turns[i] = map[string]any{"role": m.Role, "content": m.Content}
-		input += len(m.Role) + len(m.Content)
+		turns[i] = new(jinja.Dict).Set("role", m.Role).Set("content", m.Content)
+		input += messageBytes + len(m.Role) + len(m.Content)
 	}
-	b := newBudget(input)
-	data := exec.NewContext(map[string]any{
-		budgetKey:               b,
-		"messages":              turns,
-		"add_generation_prompt": addGenerationPrompt,
-		"bos_token":             string(t.Piece(t.bos)),
-		"eos_token":             string(t.Piece(t.eos)),
-		"unk_token":             string(t.Piece(t.unknown)),
-		"raise_exception": func(args *exec.VarArgs) (*exec.Value, error) {
-			b.raised = args.First().String()
-			return nil, errors.New(b.raised)
-		},
-	})
-	defer catch(&err)
-	out := &budgetWriter{budget: b}
-	err = c.root.Execute(out, data)
+	vars := new(jinja.Dict).
+		Set("messages", jinja.NewList(turns...)).
+		Set("add_generation_prompt", addGenerationPrompt).
+		Set("bos_token", string(t.Piece(t.bos))).
+		Set("eos_token", string(t.Piece(t.eos))).
+		Set("unk_token", string(t.Piece(t.unknown)))
+	text, err := c.Render(ctx, vars, time.Now(), renderLimits(input))
+	var raised *jinja.RaisedError
+	var limit *jinja.LimitError
 	switch {
-	case b.spent != nil:
-		return "", b.spent
-	case b.raised != "":
-		return "", fmt.Errorf("%w: %s", ErrMessages, b.raised)
-	case err != nil:
-		return "", fmt.Errorf("the model's chat template failed: %s", innermost(err))
+	case err == nil:
+		return text, nil
+	case errors.As(err, &raised):
+		return "", fmt.Errorf("%w: %s", ErrMessages, raised.Message)
+	case errors.As(err, &limit):
+		return "", fmt.Errorf("the model's chat template was stopped: %w", err)
+	case ctx.Err() != nil:
+		return "", err
 	}
-	return out.text.String(), nil
+	return "", fmt.Errorf("the model's chat template failed: %w", err)
 }
-
-// catch turns a panic of the template engine (division by zero, a wrong type) into an error.
-func catch(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("the model's chat template failed: %v", p)
-	}
-}
-
-// innermost is the message of the error that err wraps, without the template's own text that gonja repeats at each level.
-func innermost(err error) string {
-	for {
-		var next error
-		switch e := err.(type) {
-		case interface{ Unwrap() error }:
-			next = e.Unwrap()
-		case interface{ Cause() error }:
-			next = e.Cause()
-		}
-		if next == nil {
-			break
-		}
-		err = next
-	}
-	const most = 300
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
-
-// onlySource is a loader that knows the one template and nothing else: no files.
-type onlySource string
-
-var errNoFiles = errors.New("chat templates cannot load other templates")
-
-func (s onlySource) Read(path string) (io.Reader, error) {
-	if path != templateName {
-		return nil, errNoFiles
-	}
-	return bytes.NewReader([]byte(s)), nil
-}
-
-func (s onlySource) Resolve(path string) (string, error) {
-	if path != templateName {
-		return "", errNoFiles
-	}
-	return path, nil
-}
-
-func (s onlySource) Inherit(string) (loaders.Loader, error) { return s, nil }

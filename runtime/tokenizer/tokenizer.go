@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 )
@@ -23,6 +24,7 @@ type Tokenizer struct {
 	user    *matcher // tokens recognized in any text
 	special *matcher // all tokens that text spells out whole
 
+	widest            int   // bytes of text that one token may stand for; see WidestToken
 	bos, eos, unknown int32 // -1 for none
 	addBOS, addEOS    bool
 	ends              map[int32]bool
@@ -36,6 +38,7 @@ type Tokenizer struct {
 type EncodeOptions struct {
 	AddSpecial   bool // put BOS before and EOS behind the text where the model asks for them
 	ParseSpecial bool // recognize control tokens spelled out in the text (chat templates); user-defined ones always are
+	Limit        int  // stop soon after so many tokens, when it is known that they are too many; 0: none
 }
 
 // New reads the vocabulary of a model. It fails, naming what it met, on an unknown tokenizer.ggml.model or .pre, an SPM
@@ -71,6 +74,7 @@ func New(meta Metadata) (*Tokenizer, error) {
 		return nil, err
 	}
 	t.readEnds(meta, texts)
+	t.widest = t.measure()
 	t.fillMatchers(texts)
 	t.readChat(meta)
 	return t, nil
@@ -164,51 +168,15 @@ func (t *Tokenizer) fillMatchers(texts []string) {
 	}
 }
 
-// Encode appends the ids of text to dst and returns it. Text that is not UTF-8 is encoded byte by byte where it is not.
-// Time is n log n in the length of the text at worst.
-func (t *Tokenizer) Encode(dst []int32, text string, o EncodeOptions) []int32 {
-	sc := t.scratches.Get().(*scratch)
-	defer t.release(sc)
-	if o.AddSpecial && t.addBOS {
-		dst = append(dst, t.bos)
-	}
-	find := t.user
-	if o.ParseSpecial {
-		find = t.special
-	}
-	afterSpecial := true
-	for len(text) > 0 {
-		at, n, token := find.find(text)
-		if at > 0 {
-			dst = t.encode(t, dst, sc, text[:at], afterSpecial)
-		}
-		if token >= 0 {
-			dst, afterSpecial = append(dst, token), true
-		}
-		text = text[at+n:]
-	}
-	if o.AddSpecial && t.addEOS {
-		dst = append(dst, t.eos)
-	}
-	return dst
-}
-
-// keepScratch is the largest word, in symbols, whose memory is kept for the next call.
-const keepScratch = 1 << 16
-
-func (t *Tokenizer) release(sc *scratch) {
-	if cap(sc.word) > keepScratch {
-		return
-	}
-	t.scratches.Put(sc)
-}
-
 // appendMerged merges the symbols of one word and appends what remains. Inner symbols, which are no tokens, are spelled by bytes.
 func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32 {
 	if len(word) > 1 {
 		word = t.merge.merge(sc, word)
 	}
 	for _, id := range word {
+		if sc.made(1, len(dst)); sc.ended {
+			break
+		}
 		if int(id) < len(t.attrs) {
 			dst = append(dst, id)
 			continue
@@ -217,6 +185,7 @@ func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32
 			dst = t.appendByte(dst, b)
 		}
 	}
+	sc.made(1, len(dst))
 	return dst
 }
 
@@ -231,6 +200,29 @@ func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
 	}
 	return dst
 }
+
+// measure is what WidestToken answers.
+func (t *Tokenizer) measure() (widest int) {
+	for b := range t.byteSyms {
+		if id := t.byteSyms[b]; (id < 0 || int(id) >= len(t.attrs)) && t.unknown < 0 {
+			return 0
+		}
+	}
+	for id := range t.attrs {
+		text := t.syms.bytes(int32(id))
+		n := len(text)
+		if t.isSPM {
+			n += bytes.Count(text, []byte(" ")) * (len(spaceMark) - 1) // text may spell its spaces so
+		}
+		widest = max(widest, n)
+	}
+	return widest
+}
+
+// WidestToken is the most bytes of text that one token stands for, so that text of n bytes has at
+// least n/WidestToken() of them. It is 0 where a vocabulary passes over bytes that it has no token
+// for, so that nothing follows from a length.
+func (t *Tokenizer) WidestToken() int { return t.widest }
 
 // Vocab is the number of tokens; ids run from 0 to Vocab()-1.
 func (t *Tokenizer) Vocab() int { return len(t.attrs) }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/runtime/server"
+)
+
+// accessFlags say which browsers may use the server, and what is written down of its requests.
+type accessFlags struct {
+	hosts   []string
+	origins []string
+	log     string
+	verbose bool
+}
+
+func (f *accessFlags) add(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringArrayVar(&f.hosts, "allow-host", nil,
+		"name the server may be asked under, beside localhost and the address it listens on; * for any (repeatable)")
+	fs.StringArrayVar(&f.origins, "cors", nil,
+		"origin whose pages may use the server from a browser, such as http://localhost:3000; * for any (repeatable)")
+	fs.StringVar(&f.log, "log", "text", "how requests are logged on stderr: text, json or off")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false,
+		"log each request's parameters too (never its text), and probes of /health and /metrics")
+}
+
+func (f *accessFlags) check() error {
+	switch f.log {
+	case "text", "json", "off":
+	default:
+		return fmt.Errorf("--log %s: give text, json or off", clip(f.log, 40))
+	}
+	for _, h := range f.hosts {
+		if h == "" || strings.ContainsAny(h, "/@ ") {
+			return fmt.Errorf("--allow-host %q: give a host name, such as box.lan, or *", clip(h, 40))
+		}
+	}
+	for _, o := range f.origins {
+		// As browsers send it: scheme and host, and the port unless it is the scheme's own.
+		u, err := url.Parse(o)
+		if o != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o) {
+			return fmt.Errorf("--cors %q: give scheme and host as browsers send them, such as http://localhost:3000",
+				clip(o, 40))
+		}
+	}
+	return nil
+}
+
+// options completes those of a server that listens on addr.
+func (f *accessFlags) options(o server.Options, addr net.Addr) server.Options {
+	o.Hosts, o.Origins = server.HostsOf(addr, f.hosts), f.origins
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	how := &slog.HandlerOptions{Level: level}
+	switch f.log {
+	case "text":
+		o.Log = slog.New(slog.NewTextHandler(os.Stderr, how))
+	case "json":
+		o.Log = slog.New(slog.NewJSONHandler(os.Stderr, how))
+	}
+	return o
+}

@@ -1,0 +1,104 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// smallModel is a llama of a few kilobytes in memory, and its untuned plan for a number of ranks.
+func smallModel(t *testing.T, typ gguf.Type, tied bool, ranks int) (*model.Model, *plans.Plan) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := model.Config{Name: "small", Arch: "llama", Eps: 1e-5, RopeBase: 10000, Tied: tied,
+		Dims: model.Dims{Hidden: 256, Layers: 1, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, Vocab: 333, Context: 64}}
+	var data bytes.Buffer
+	must(model.SynthTo(context.Background(), gguf.NewWriter(&data), c, model.Uniform(typ), 7, nil))
+	f, err := gguf.Parse(data.Bytes())
+	must(err)
+	m, err := model.Load(f)
+	must(err)
+	host, err := profiles.Live()
+	must(err)
+	shape, err := model.ShapeOf(f)
+	must(err)
+	var o plans.DefaultOptions
+	if ranks > 1 {
+		o.Service = &plans.ServiceConfig{TP: ranks}
+		for r := range ranks {
+			o.Service.Ranks = append(o.Service.Ranks, plans.Rank{NUMANode: -1, PUs: plans.PUSet{r}})
+			o.Service.PrefillPUs = append(o.Service.PrefillPUs, r)
+		}
+		o.Service.DecodePUs = o.Service.PrefillPUs
+	}
+	plan, err := plans.Default(host, shape, o)
+	must(err)
+	return m, plan
+}
+
+// TestEmbeddingGivesTheRowsOfTheFile: forwards read the very bits of the file from memory of the
+// weights, copied or packed, and from whichever rank has them; what is allocated is what
+// PackedBytes says.
+func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
+	for _, typ := range []gguf.Type{gguf.F32, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q6_K} {
+		for _, tied := range []bool{false, true} {
+			for _, ranks := range []int{1, 2} {
+				if typ == gguf.Q6_K && ranks > 1 {
+					continue // blocks of 256 cannot be cut by heads of 64
+				}
+				t.Run(fmt.Sprintf("%s/tied=%v/%d", typ, tied, ranks), func(t *testing.T) {
+					m, plan := smallModel(t, typ, tied, ranks)
+					parts := divide(t, m, plan)
+					p, err := pool.New(plan.Prefill.PUs, pool.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer p.Close()
+					w, err := LoadWeights(parts, plan, p, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer w.Free()
+					checkEmbeddingRows(t, m, w)
+					if ranks == 1 && parts.PackedBytes() != PackedBytes(m) {
+						t.Errorf("%d bytes of packed weights, the parts say %d", PackedBytes(m), parts.PackedBytes())
+					}
+				})
+			}
+		}
+	}
+}
+
+func checkEmbeddingRows(t *testing.T, m *model.Model, w *Weights) {
+	t.Helper()
+	if copied := w.embed.table != nil; copied == m.Tied {
+		t.Errorf("a table of its own: %v, the head is the embedding: %v", copied, m.Tied)
+	}
+	size := m.Embed.Type.RowBytes(m.Dims.Hidden)
+	want, got := make([]float32, m.Dims.Hidden), make([]float32, m.Dims.Hidden)
+	for token := range m.Dims.Vocab {
+		if err := gguf.Dequantize(want, m.Embed.Type, m.Embed.Data[token*size:][:size]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.embed.row(got, token); err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+				t.Fatalf("token %d element %d: %v, the file has %v", token, i, got[i], want[i])
+			}
+		}
+	}
+}

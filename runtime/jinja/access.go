@@ -1,0 +1,165 @@
+package jinja
+
+import "unicode/utf8"
+
+// attribute is v.name: a method, or an element of that name.
+func (r *run) attribute(v any, name string) any {
+	strict(v)
+	switch v := v.(type) {
+	case *loop:
+		return v.attribute(name)
+	case *namespace:
+		return r.element(&v.Dict, name)
+	case *macro:
+		if name == "name" {
+			return v.name
+		}
+	}
+	if m := method(v, name); m != nil {
+		return m
+	}
+	if d, ok := v.(*Dict); ok {
+		return r.element(d, name)
+	}
+	return undefined("a " + typeName(v) + " has no attribute '" + name + "'")
+}
+
+// element is d[key].
+func (m *meter) element(d *Dict, key any) any {
+	if value, ok := m.lookup(d, key); ok {
+		return value
+	}
+	if s, ok := key.(string); ok {
+		return undefined("there is no '" + clip(s, 60) + "'")
+	}
+	return undefined("there is no such key")
+}
+
+// item is v[key].
+func (r *run) item(v, key any) any {
+	strict(v)
+	if d, ok := v.(*Dict); ok {
+		if value, ok := r.lookup(d, key); ok {
+			return value
+		}
+	}
+	if name, ok := key.(string); ok {
+		return r.attribute(v, name)
+	}
+	i, ok := number(key).(int)
+	if !ok {
+		return undefined("there is no such element")
+	}
+	switch v := v.(type) {
+	case *List:
+		if i < 0 {
+			i += len(v.items)
+		}
+		if i >= 0 && i < len(v.items) {
+			return v.items[i]
+		}
+	case string:
+		return r.character(v, i)
+	}
+	return undefined("there is no such element")
+}
+
+func (m *meter) character(s string, i int) any {
+	n := m.runes(s)
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return undefined("there is no such character")
+	}
+	if n == len(s) {
+		return s[i : i+1]
+	}
+	m.scan(4 * len(s)) // each character is decoded on the way
+	from := byteOffset(s, i)
+	_, size := utf8.DecodeRuneInString(s[from:])
+	return s[from : from+size]
+}
+
+// byteOffset is where character i of s starts; len(s) if there are no more than i.
+func byteOffset(s string, i int) int {
+	from := 0
+	for ; i > 0 && from < len(s); i-- {
+		_, size := utf8.DecodeRuneInString(s[from:])
+		from += size
+	}
+	return from
+}
+
+// slice is v[from:to:step].
+func (r *run) slice(v any, bounds [3]any) any {
+	strict(v)
+	s, isText := v.(string)
+	l, isList := v.(*List)
+	if !isText && !isList {
+		fail("a %s cannot be sliced", typeName(v))
+	}
+	from, to, step := sliceBounds(bounds, r.length(v))
+	if isText {
+		if step == 1 && r.runes(s) == len(s) {
+			return s[from:max(from, to)]
+		}
+		if step == 1 {
+			r.scan(8 * len(s))
+			s = s[byteOffset(s, from):]
+			return s[:byteOffset(s, to-from)]
+		}
+		l = &List{items: r.iterate(s)}
+	}
+	n := 0
+	if step > 0 && to > from {
+		n = (to-from-1)/step + 1
+	} else if step < 0 && from > to {
+		n = (from-to-1)/-step + 1
+	}
+	r.items(n)
+	items := make([]any, n)
+	for i := range items {
+		items[i] = l.items[from+i*step]
+	}
+	if isText {
+		return r.join("", items)
+	}
+	return &List{items, l.tuple}
+}
+
+// sliceBounds fits the bounds of a slice to a length, as Python does.
+func sliceBounds(bounds [3]any, length int) (from, to, step int) {
+	given := func(i, otherwise int) int {
+		if bounds[i] == nil {
+			return otherwise
+		}
+		strict(bounds[i])
+		n, ok := number(bounds[i]).(int)
+		if !ok {
+			fail("the bounds of a slice are whole numbers")
+		}
+		return n
+	}
+	if step = given(2, 1); step == 0 {
+		fail("a slice cannot advance by 0")
+	}
+	step = max(step, -length-1)
+	low, high := 0, length
+	from, to = low, high
+	if step < 0 {
+		low, high = -1, length-1
+		from, to = high, low
+	}
+	fit := func(i, otherwise int) int {
+		if bounds[i] == nil {
+			return otherwise
+		}
+		n := given(i, 0)
+		if n < 0 {
+			n += length
+		}
+		return min(max(n, low), high)
+	}
+	return fit(0, from), fit(1, to), step
+}

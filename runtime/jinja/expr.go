@@ -1,0 +1,261 @@
+package jinja
+
+// expression is a node of an expression's tree. It is evaluated through frame.eval alone, which
+// pays for it.
+type expression interface{ eval(f *frame) any }
+
+// eval evaluates one expression.
+func (f *frame) eval(e expression) any {
+	f.spend(1)
+	return e.eval(f)
+}
+
+type literal struct{ value any }
+
+func (l literal) eval(*frame) any { return l.value }
+
+type variable string
+
+func (v variable) eval(f *frame) any {
+	for s := f.scope; s != nil; s = s.outer {
+		if i := f.find(s, string(v)); i >= 0 {
+			return s.vars[i].value
+		}
+	}
+	if g, ok := globals[string(v)]; ok {
+		return g
+	}
+	return undefined("'" + string(v) + "' is undefined")
+}
+
+type listExpr struct {
+	elements []expression
+	tuple    bool
+}
+
+func (l *listExpr) eval(f *frame) any {
+	f.items(len(l.elements))
+	items := make([]any, len(l.elements))
+	for i, e := range l.elements {
+		items[i] = f.eval(e)
+	}
+	return &List{items, l.tuple}
+}
+
+type dictExpr struct{ keys, values []expression }
+
+func (d *dictExpr) eval(f *frame) any {
+	dict := &Dict{}
+	for i := range d.keys {
+		key := f.eval(d.keys[i])
+		f.put(dict, key, f.eval(d.values[i]))
+	}
+	return dict
+}
+
+type conditional struct{ test, yes, no expression }
+
+func (c *conditional) eval(f *frame) any {
+	switch {
+	case truth(f.eval(c.test)):
+		return f.eval(c.yes)
+	case c.no != nil:
+		return f.eval(c.no)
+	}
+	return undefined("the inline if has no else")
+}
+
+type logic struct {
+	or   bool
+	a, b expression
+}
+
+func (l *logic) eval(f *frame) any {
+	if a := f.eval(l.a); truth(a) == l.or {
+		return a
+	}
+	return f.eval(l.b)
+}
+
+type concat struct{ a, b expression }
+
+func (c *concat) eval(f *frame) any {
+	a := f.str(f.eval(c.a))
+	b := f.str(f.eval(c.b))
+	return f.concat(a, b)
+}
+
+type unary struct {
+	op string
+	of expression
+}
+
+func (u *unary) eval(f *frame) any {
+	v := f.eval(u.of)
+	if u.op == "not" {
+		return !truth(v)
+	}
+	switch n := number(v).(type) {
+	case int:
+		if u.op == "-" {
+			return f.arithmetic("-", 0, n)
+		}
+		return n
+	case float64:
+		if u.op == "-" {
+			return -n
+		}
+		return n
+	}
+	strict(v)
+	fail("the sign %s does not go with a %s", u.op, typeName(v))
+	return nil
+}
+
+type arithmetic struct {
+	op   string
+	a, b expression
+}
+
+func (b *arithmetic) eval(f *frame) any {
+	x := f.eval(b.a)
+	return f.arithmetic(b.op, x, f.eval(b.b))
+}
+
+// compare is a chain: a < b < c is a < b and b < c.
+type compare struct {
+	first expression
+	ops   []string
+	rest  []expression
+}
+
+func (c *compare) eval(f *frame) any {
+	left := f.eval(c.first)
+	for i, op := range c.ops {
+		right := f.eval(c.rest[i])
+		if !f.compare(op, left, right) {
+			return false
+		}
+		left = right
+	}
+	return true
+}
+
+type attribute struct {
+	of   expression
+	name string
+}
+
+func (a *attribute) eval(f *frame) any { return f.attribute(f.eval(a.of), a.name) }
+
+type subscript struct{ of, key expression }
+
+func (s *subscript) eval(f *frame) any {
+	of := f.eval(s.of)
+	return f.item(of, f.eval(s.key))
+}
+
+type slice struct {
+	of     expression
+	bounds [3]expression
+}
+
+func (s *slice) eval(f *frame) any {
+	of := f.eval(s.of)
+	var bounds [3]any
+	for i, b := range s.bounds {
+		if b != nil {
+			bounds[i] = f.eval(b)
+		}
+	}
+	return f.slice(of, bounds)
+}
+
+type namedExpr struct {
+	name  string
+	value expression
+}
+
+type argumentList struct {
+	positional     []expression
+	named          []namedExpr
+	star, starStar expression
+}
+
+// evaluate makes the arguments of a call to who.
+func (a *argumentList) evaluate(f *frame, who string) *arguments {
+	out := &arguments{who: who, m: &f.meter}
+	f.items(len(a.positional) + 2*len(a.named))
+	for _, e := range a.positional {
+		out.positional = append(out.positional, f.eval(e))
+	}
+	for _, n := range a.named {
+		out.named = append(out.named, namedValue{n.name, f.eval(n.value)})
+	}
+	if a.star != nil {
+		items := f.iterate(f.eval(a.star))
+		f.items(len(items))
+		out.positional = append(out.positional, items...)
+	}
+	if a.starStar != nil {
+		d, ok := f.eval(a.starStar).(*Dict)
+		if !ok {
+			fail("** takes a mapping")
+		}
+		f.items(2 * len(d.entries))
+		for _, e := range d.entries {
+			out.named = append(out.named, namedValue{f.str(e.key), e.value})
+		}
+	}
+	return out
+}
+
+type callExpr struct {
+	of        expression
+	arguments argumentList
+}
+
+func (c *callExpr) eval(f *frame) any { return c.call(f, nil) }
+
+// call calls, with a caller where the call is that of a call block.
+func (c *callExpr) call(f *frame, caller any) any {
+	of := f.eval(c.of)
+	target, ok := of.(callable)
+	if !ok {
+		strict(of)
+		fail("a %s cannot be called", typeName(of))
+	}
+	a := c.arguments.evaluate(f, "the function")
+	if caller != nil {
+		a.named = append(a.named, namedValue{"caller", caller})
+	}
+	f.enter()
+	defer f.leave()
+	return target.call(f.run, a)
+}
+
+type filterExpr struct {
+	of        expression // nil: what the block collected
+	name      string
+	arguments argumentList
+}
+
+func (e *filterExpr) eval(f *frame) any {
+	in := any(f.collected)
+	if e.of != nil {
+		in = f.eval(e.of)
+	}
+	return f.filter(e.name, in, e.arguments.evaluate(f, e.name))
+}
+
+type testExpr struct {
+	of        expression
+	name      string
+	negated   bool
+	arguments argumentList
+}
+
+func (e *testExpr) eval(f *frame) any {
+	of := f.eval(e.of)
+	return f.test(e.name, of, e.arguments.evaluate(f, e.name)) != e.negated
+}

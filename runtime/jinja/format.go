@@ -1,0 +1,246 @@
+package jinja
+
+import (
+	"strconv"
+	"strings"
+)
+
+// format is str.format.
+func (r *run) format(layout string, a *arguments) string {
+	out := &builder{m: &r.meter}
+	next := 0
+	for layout != "" {
+		at := strings.IndexAny(layout, "{}")
+		if at < 0 {
+			break
+		}
+		out.write(layout[:at])
+		brace := layout[at]
+		layout = layout[at+1:]
+		if layout != "" && layout[0] == brace { // doubled, it stands for itself
+			out.write(string(brace))
+			layout = layout[1:]
+			continue
+		}
+		end := closingBrace(layout)
+		if brace == '}' || end < 0 {
+			fail("format has a brace without its partner")
+		}
+		out.write(r.field(layout[:end], a, &next))
+		layout = layout[end+1:]
+	}
+	out.write(layout)
+	return out.String()
+}
+
+// closingBrace is where the field that s starts with ends; a field may hold one more inside its
+// spec.
+func closingBrace(s string) int {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth < 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// field is one {name!conversion:spec}.
+func (r *run) field(field string, a *arguments, next *int) string {
+	r.scan(len(field))
+	name, layout, _ := strings.Cut(field, ":")
+	name, conversion, _ := strings.Cut(name, "!")
+	v := r.fieldValue(name, a, next)
+	switch conversion {
+	case "r", "a":
+		b := &builder{m: &r.meter}
+		r.repr(b, v)
+		v = b.String()
+	case "s":
+		v = r.str(v)
+	case "":
+	default:
+		fail("format has an unknown conversion %s", clip(conversion, 20))
+	}
+	if strings.Contains(layout, "{") {
+		at := strings.IndexByte(layout, '{')
+		end := closingBrace(layout[at+1:])
+		if end < 0 || strings.ContainsAny(layout[at+1:at+1+end], "{:!") {
+			fail("format has fields inside a field inside a field")
+		}
+		inner := r.str(r.fieldValue(layout[at+1:at+1+end], a, next))
+		layout = r.concat(r.concat(layout[:at], inner), layout[at+end+2:])
+	}
+	return r.formatted(readSpec(layout), v)
+}
+
+// fieldValue is the argument that a field names, or an attribute or element of it.
+func (r *run) fieldValue(name string, a *arguments, next *int) any {
+	end := strings.IndexAny(name, ".[")
+	if end < 0 {
+		end = len(name)
+	}
+	first, path := name[:end], name[end:]
+	if first == "" {
+		first = strconv.Itoa(*next)
+		*next++
+	}
+	i, err := strconv.Atoi(first)
+	if err != nil {
+		i = -1
+	}
+	v, ok := a.value(i, first)
+	if !ok {
+		fail("format has no argument for %s", clip(first, 40))
+	}
+	for path != "" {
+		r.spend(1)
+		if path[0] == '.' {
+			end := strings.IndexAny(path[1:], ".[") + 1
+			if end == 0 {
+				end = len(path)
+			}
+			v, path = r.attribute(v, path[1:end]), path[end:]
+			continue
+		}
+		end := strings.IndexByte(path, ']')
+		if end < 0 {
+			fail("format has a bracket without its partner")
+		}
+		var key any = path[1:end]
+		if n, err := strconv.Atoi(path[1:end]); err == nil {
+			key = n
+		}
+		v, path = r.item(v, key), path[end+1:]
+		if path != "" && path[0] != '.' && path[0] != '[' {
+			fail("format cannot read a field")
+		}
+	}
+	return v
+}
+
+// printf is the operator % of strings.
+func (r *run) printf(layout string, values any) string {
+	out := &builder{m: &r.meter}
+	tuple, ok := values.(*List)
+	if !ok || !tuple.tuple {
+		tuple = &List{items: []any{values}}
+	}
+	used := 0
+	next := func() any {
+		if used >= len(tuple.items) {
+			fail("a format has more verbs than there are values")
+		}
+		used++
+		return tuple.items[used-1]
+	}
+	for {
+		text, rest, found := strings.Cut(layout, "%")
+		out.write(text)
+		if !found {
+			break
+		}
+		sp, v, rest := r.verb(rest, values, next)
+		if layout = rest; sp.verb == '%' {
+			out.write("%")
+			continue
+		}
+		out.write(r.formatted(sp, v))
+	}
+	if _, isDict := values.(*Dict); !isDict && used < len(tuple.items) {
+		fail("a format has fewer verbs than there are values")
+	}
+	return out.String()
+}
+
+// verb reads what follows a %: [(key)][flags][width][.precision]verb, and the value for it.
+func (r *run) verb(s string, values any, next func() any) (sp spec, v any, rest string) {
+	r.spend(1)
+	sp = spec{fill: ' ', align: '>', precision: -1}
+	d, keyed := values.(*Dict)
+	if keyed = keyed && strings.HasPrefix(s, "("); keyed {
+		end := strings.IndexByte(s, ')')
+		if end < 0 {
+			fail("a format has a bracket without its partner")
+		}
+		v = r.element(d, s[1:end])
+		strict(v)
+		s = s[end+1:]
+	}
+	for ; s != "" && strings.IndexByte("-+ #0", s[0]) >= 0; s = s[1:] {
+		switch s[0] {
+		case '-':
+			sp.align, sp.fill = '<', ' '
+		case '0':
+			if sp.align == '>' {
+				sp.align, sp.fill = '=', '0'
+			}
+		case '#':
+			sp.alternate = true
+		default:
+			sp.sign = s[0]
+		}
+	}
+	number := func() (n int) {
+		if strings.HasPrefix(s, "*") {
+			s = s[1:]
+			n, _ := next().(int)
+			return n
+		}
+		n, s = leadingNumber(s)
+		return n
+	}
+	sp.width = number()
+	if strings.HasPrefix(s, ".") {
+		s = s[1:]
+		sp.precision = max(0, number())
+	}
+	if s == "" || strings.IndexByte("sdiufFeEgGxXorac%", s[0]) < 0 {
+		fail("a format has an unknown verb %s", clip(s, 10))
+	}
+	sp.verb, rest = s[0], s[1:]
+	if sp.verb == '%' {
+		return sp, nil, rest
+	}
+	if !keyed {
+		v = next()
+	}
+	return r.verbValue(sp, v, rest)
+}
+
+// verbValue turns a value into what the verb takes, and the verb into one of str.format.
+func (r *run) verbValue(sp spec, v any, rest string) (spec, any, string) {
+	switch sp.verb {
+	case 's':
+		v = r.str(v)
+	case 'r', 'a':
+		b := &builder{m: &r.meter}
+		r.repr(b, v)
+		v, sp.verb = b.String(), 's'
+	case 'c':
+		if s, ok := v.(string); ok {
+			v, sp.verb = s, 's'
+		}
+	case 'd', 'i', 'u':
+		sp.verb = 'd'
+		if f, ok := number(v).(float64); ok {
+			if !(f > -(1<<62) && f < 1<<62) {
+				fail("a whole number is too large")
+			}
+			v = int(f)
+		}
+	}
+	if sp.verb != 's' && sp.verb != 'c' && number(v) == nil {
+		strict(v)
+		fail("the verb %%%c takes a number, not a %s", sp.verb, typeName(v))
+	}
+	if sp.verb == 's' && sp.fill == '0' {
+		sp.fill, sp.align = ' ', '>'
+	}
+	return sp, v, rest
+}

@@ -1,0 +1,160 @@
+package jinja
+
+import (
+	"strings"
+	"time"
+)
+
+// function is a callable that is written in Go.
+type function func(r *run, a *arguments) any
+
+func (f function) call(r *run, a *arguments) any { return f(r, a) }
+
+// globals are the functions that every template sees.
+var globals = map[string]any{
+	"range":           function(makeRange),
+	"dict":            function(makeDict),
+	"namespace":       function(func(r *run, a *arguments) any { return &namespace{*makeDict(r, a).(*Dict)} }),
+	"joiner":          function(makeJoiner),
+	"cycler":          function(makeCycler),
+	"raise_exception": function(raiseException),
+	"strftime_now":    function(strftimeNow),
+}
+
+const maxRaised = 300 // bytes of raise_exception's message that are kept
+
+func raiseException(r *run, a *arguments) any {
+	text := r.str(a.need(0, "message"))
+	panic(failure{&RaisedError{strings.Join(strings.Fields(clip(text, maxRaised)), " ")}})
+}
+
+func makeRange(r *run, a *arguments) any {
+	from, to, step := 0, a.integer(0, "stop", 0), a.integer(2, "step", 1)
+	a.need(0, "stop")
+	if len(a.positional) > 1 {
+		from, to = to, a.integer(1, "stop", 0)
+	}
+	n := 0
+	switch {
+	case step == 0:
+		fail("range cannot advance by 0")
+	case step > 0 && to > from:
+		n = int((uint(to)-uint(from)-1)/uint(step)) + 1
+	case step < 0 && from > to:
+		n = int((uint(from)-uint(to)-1)/-uint(step)) + 1
+	}
+	r.items(n)
+	r.take(max(0, n) * 8) // the numbers lie behind the elements
+	items := make([]any, n)
+	for i := range items {
+		items[i] = from + i*step
+	}
+	return &List{items: items}
+}
+
+// makeDict is dict(mapping, name=value, ...).
+func makeDict(r *run, a *arguments) any {
+	d := &Dict{}
+	if len(a.positional) > 0 {
+		update(r, d, a.positional[0])
+	}
+	for _, n := range a.named {
+		r.put(d, n.name, n.value)
+	}
+	return d
+}
+
+// update puts the entries of a mapping, or of pairs, into d.
+func update(r *run, d *Dict, from any) {
+	if other, ok := from.(*Dict); ok {
+		for _, e := range other.entries {
+			r.put(d, e.key, e.value)
+		}
+		return
+	}
+	for _, item := range r.iterate(from) {
+		pair := r.iterate(item)
+		if len(pair) != 2 {
+			fail("dict takes a mapping or pairs")
+		}
+		r.put(d, pair[0], pair[1])
+	}
+}
+
+// makeJoiner gives a function that returns nothing once and then always the separator.
+func makeJoiner(_ *run, a *arguments) any {
+	between, used := a.text(0, "sep", ", "), false
+	return function(func(*run, *arguments) any {
+		if !used {
+			used = true
+			return ""
+		}
+		return between
+	})
+}
+
+// cycler goes round its values.
+type cycler struct {
+	items []any
+	at    int
+}
+
+func makeCycler(_ *run, a *arguments) any {
+	if len(a.positional) == 0 {
+		fail("cycler takes at least one value")
+	}
+	return &cycler{items: a.positional}
+}
+
+func (c *cycler) attribute(name string) any {
+	switch name {
+	case "current":
+		return c.items[c.at]
+	case "next":
+		return function(func(*run, *arguments) any {
+			v := c.items[c.at]
+			c.at = (c.at + 1) % len(c.items)
+			return v
+		})
+	case "reset":
+		return function(func(*run, *arguments) any { c.at = 0; return nil })
+	}
+	return undefined("a cycler has no attribute '" + name + "'")
+}
+
+// timeVerbs are those of strftime, as layouts of package time.
+var timeVerbs = map[byte]string{
+	'd': "02", 'e': "_2", 'b': "Jan", 'h': "Jan", 'B': "January", 'm': "01", 'Y': "2006", 'y': "06",
+	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'A': "Monday", 'a': "Mon", 'p': "PM", 'j': "002",
+	'F': time.DateOnly, 'T': time.TimeOnly, 'D': "01/02/06", 'R': "15:04",
+	'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': time.TimeOnly,
+}
+
+// strftimeNow formats the time of the rendering.
+func strftimeNow(r *run, a *arguments) any {
+	layout := a.text(0, "format", "")
+	a.need(0, "format")
+	out := &builder{m: &r.meter}
+	for {
+		text, verb, ok := strings.Cut(layout, "%")
+		out.write(text)
+		if !ok || verb == "" {
+			return out.String()
+		}
+		bare := verb[0] == '-' && len(verb) > 1 // glibc: no zero in front
+		if bare {
+			verb = verb[1:]
+		}
+		layout = verb[1:]
+		switch format, known := timeVerbs[verb[0]]; {
+		case known && bare:
+			out.write(strings.TrimLeft(r.now.Format(format), "0 "))
+		case known:
+			out.write(r.now.Format(format))
+		case verb[0] == '%':
+			out.write("%")
+		default:
+			fail("strftime_now does not know %%%s", clip(verb, 4))
+		}
+	}
+}

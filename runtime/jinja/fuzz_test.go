@@ -1,0 +1,47 @@
+package jinja
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// FuzzTemplate: no template panics, outlasts its limits or writes more than they allow. The seeds
+// are the templates that are compared with Jinja2, and the bombs.
+func FuzzTemplate(f *testing.F) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "jinja2.json"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	var doc struct{ Cases []struct{ Template string } }
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range doc.Cases {
+		f.Add(c.Template)
+	}
+	for _, source := range bombs {
+		if len(source) < 1000 {
+			f.Add(source)
+		}
+	}
+	limits := Limits{Time: 10 * time.Second, Steps: 100_000, Bytes: 1 << 20, Text: 64 << 10, Depth: 64}
+	f.Fuzz(func(t *testing.T, source string) {
+		template, err := Parse(source)
+		if err != nil {
+			return
+		}
+		turn := new(Dict).Set("role", "user").Set("content", "abc é")
+		vars := new(Dict).Set("messages", NewList(turn, turn)).Set("s", "héllo").Set("l", NewList(3, 1, 2)).
+			Set("n", 7).Set("d", new(Dict).Set("a", 1.5).Set("b", NewList(nil, true)))
+		start := time.Now()
+		text, err := template.Render(context.Background(), vars, now, limits)
+		if len(text) > limits.Text || errors.Is(err, context.DeadlineExceeded) || time.Since(start) > limits.Time/2 {
+			t.Fatalf("%d bytes, %v after %v", len(text), err, time.Since(start))
+		}
+	})
+}

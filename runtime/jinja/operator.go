@@ -1,0 +1,214 @@
+package jinja
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// concat puts two strings together.
+func (m *meter) concat(a, b string) string {
+	m.text(len(a) + len(b))
+	return a + b
+}
+
+// repeat is s n times.
+func (m *meter) repeat(s string, n int) string {
+	n = max(0, n)
+	if s == "" {
+		return ""
+	}
+	if n > m.limits.Text/len(s) {
+		n = m.limits.Text/len(s) + 1
+	}
+	m.text(n * len(s))
+	return strings.Repeat(s, n)
+}
+
+// arithmetic is x op y.
+func (r *run) arithmetic(op string, x, y any) any {
+	strict(x)
+	strict(y)
+	a, b := number(x), number(y)
+	if a != nil && b != nil {
+		i, ok := a.(int)
+		j, both := b.(int)
+		if ok && both && op != "/" {
+			return integers(op, i, j)
+		}
+		return floats(op, toFloat(a), toFloat(b))
+	}
+	s, isText := x.(string)
+	l, isList := x.(*List)
+	switch n, isInt := b.(int); {
+	case op == "%" && isText:
+		return r.printf(s, y)
+	case op == "*" && isInt && isText:
+		return r.repeat(s, n)
+	case op == "*" && isInt && isList:
+		return r.repeatList(l, n)
+	case op == "*" && a != nil && b == nil:
+		return r.arithmetic(op, y, x)
+	}
+	if t, ok := y.(string); ok && isText && op == "+" {
+		return r.concat(s, t)
+	}
+	if k, ok := y.(*List); ok && isList && op == "+" && k.tuple == l.tuple {
+		r.items(len(l.items) + len(k.items))
+		return &List{slices.Concat(l.items, k.items), l.tuple}
+	}
+	fail("the operator %s does not go with %s and %s", op, typeName(x), typeName(y))
+	return nil
+}
+
+func (m *meter) repeatList(l *List, n int) any {
+	n = max(0, n)
+	if len(l.items) == 0 {
+		n = 0
+	} else if most := m.limits.Bytes / len(l.items); n > most {
+		n = most + 1
+	}
+	m.items(n * len(l.items))
+	return &List{slices.Repeat(l.items, n), l.tuple}
+}
+
+func toFloat(n any) float64 {
+	if i, ok := n.(int); ok {
+		return float64(i)
+	}
+	return n.(float64)
+}
+
+// integers computes with whole numbers, rounded down as in Python. Results beyond 64 bits are
+// refused.
+func integers(op string, a, b int) any {
+	if b == 0 && (op == "//" || op == "%") {
+		fail("division by zero")
+	}
+	ok, c := true, 0
+	switch op {
+	case "+":
+		c = a + b
+		ok = (c > a) == (b > 0)
+	case "-":
+		c = a - b
+		ok = (c < a) == (b > 0)
+	case "*":
+		c = a * b
+		ok = a == 0 || c/a == b && !(a == -1 && b == math.MinInt)
+	case "//":
+		c = a / b
+		if a%b != 0 && (a < 0) != (b < 0) {
+			c--
+		}
+		ok = !(b == -1 && a == math.MinInt)
+	case "%":
+		if c = a % b; c != 0 && (c < 0) != (b < 0) {
+			c += b
+		}
+	case "**":
+		if b < 0 {
+			return floats(op, float64(a), float64(b))
+		}
+		f := math.Pow(float64(a), float64(b))
+		if ok = math.Abs(f) < 1<<53; ok {
+			c = int(f)
+		}
+	}
+	if !ok {
+		fail("a whole number is too large")
+	}
+	return c
+}
+
+func floats(op string, a, b float64) any {
+	if b == 0 && (op == "/" || op == "//" || op == "%") || op == "**" && a == 0 && b < 0 {
+		fail("division by zero")
+	}
+	switch op {
+	case "+":
+		return a + b
+	case "-":
+		return a - b
+	case "*":
+		return a * b
+	case "/":
+		return a / b
+	case "//":
+		return math.Floor(a / b)
+	case "%":
+		c := math.Mod(a, b)
+		if c != 0 && (c < 0) != (b < 0) {
+			c += b
+		}
+		return c
+	}
+	return math.Pow(a, b)
+}
+
+// compare is one comparison.
+func (m *meter) compare(op string, a, b any) bool {
+	switch op {
+	case "==":
+		return m.equal(a, b)
+	case "!=":
+		return !m.equal(a, b)
+	case "in":
+		return m.contains(b, a)
+	case "not in":
+		return !m.contains(b, a)
+	}
+	if x, y := number(a), number(b); x != nil && y != nil && (x != x || y != y) {
+		return false // not a number
+	}
+	switch c := m.order(a, b); op {
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	default:
+		return c >= 0
+	}
+}
+
+// order is negative if a comes before b, 0 if they are equal.
+func (m *meter) order(a, b any) int {
+	m.spend(1)
+	strict(a)
+	strict(b)
+	if x, y := number(a), number(b); x != nil && y != nil {
+		return compareNumbers(x, y)
+	}
+	switch a := a.(type) {
+	case string:
+		if b, ok := b.(string); ok {
+			m.scan(min(len(a), len(b)))
+			return strings.Compare(a, b)
+		}
+	case *List:
+		if b, ok := b.(*List); ok && a.tuple == b.tuple {
+			m.enter()
+			defer m.leave()
+			for i := range min(len(a.items), len(b.items)) {
+				if !m.equal(a.items[i], b.items[i]) {
+					return m.order(a.items[i], b.items[i])
+				}
+			}
+			return cmp.Compare(len(a.items), len(b.items))
+		}
+	}
+	fail("%s and %s have no order", typeName(a), typeName(b))
+	return 0
+}
+
+func compareNumbers(a, b any) int {
+	i, ok := a.(int)
+	j, both := b.(int)
+	if ok && both {
+		return cmp.Compare(i, j)
+	}
+	return cmp.Compare(toFloat(a), toFloat(b))
+}

@@ -1,0 +1,121 @@
+package jinja
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// ample are the limits of tests that are not about them.
+var ample = Limits{Time: time.Minute, Steps: 5_000_000, Bytes: 32 << 20, Text: 1 << 20, Depth: 64}
+
+// fromJSON reads a document with the order of its keys.
+func fromJSON(t *testing.T, raw []byte) any {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return decode(t, d)
+}
+
+func decode(t *testing.T, d *json.Decoder) any {
+	t.Helper()
+	token, err := d.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch v := token.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return int(n)
+		}
+		f, _ := v.Float64()
+		return f
+	case json.Delim:
+		list, dict := NewList(), &Dict{}
+		for d.More() {
+			if v == '[' {
+				list.items = append(list.items, decode(t, d))
+				continue
+			}
+			key, _ := d.Token()
+			dict.Set(key.(string), decode(t, d))
+		}
+		d.Token()
+		if v == '[' {
+			return list
+		}
+		return dict
+	}
+	return token
+}
+
+type parityCase struct {
+	ID       string
+	Messages json.RawMessage
+	Vars     json.RawMessage
+	Expected *string
+	Error    json.RawMessage
+}
+
+// TestParity renders the templates of real models over conversations with tools, tool results and
+// reasoning, and compares with Jinja2. One case is about the sandbox that it ran in, which refuses
+// to append to a list.
+func TestParity(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "parity2", "templates", "*.json"))
+	if len(files) == 0 {
+		t.Skip("no reference templates here")
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct {
+			Template, Now string
+			Cases         []parityCase
+		}
+		if err := json.Unmarshal(raw, &doc); err != nil {
+			t.Fatal(err)
+		}
+		now, err := time.Parse("2006-01-02T15:04:05", doc.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.ReadFile(filepath.Join(filepath.Dir(file), doc.Template))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(doc.Template, func(t *testing.T) {
+			template, err := Parse(string(source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range doc.Cases {
+				if doc.Template != "Kimi-K2-Instruct.jinja" || c.Expected != nil {
+					c.check(t, template, now)
+				}
+			}
+		})
+	}
+}
+
+func (c parityCase) check(t *testing.T, template *Template, now time.Time) {
+	t.Helper()
+	vars := fromJSON(t, c.Vars).(*Dict)
+	vars.Set("messages", fromJSON(t, c.Messages))
+	got, err := template.Render(context.Background(), vars, now, ample)
+	if c.Expected == nil {
+		if raised := new(RaisedError); !errors.As(err, &raised) {
+			t.Errorf("%s: got %q, %v, want the refusal %s", c.ID, got, err, c.Error)
+		}
+		return
+	}
+	if err != nil || got != *c.Expected {
+		t.Errorf("%s %s: %v\n got %q\nwant %q", c.ID, c.Vars, err, got, *c.Expected)
+	}
+}

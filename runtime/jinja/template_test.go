@@ -1,0 +1,52 @@
+package jinja
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// now is the time at which the references were made.
+var now = time.Date(2025, 3, 14, 15, 9, 26, 0, time.UTC)
+
+// TestJinja2 compares with what Jinja2 3.1.6 made of the same templates and variables, and where it
+// fails, fails.
+func TestJinja2(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "jinja2.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Vars  json.RawMessage
+		Cases []struct {
+			Template, Want, Error string
+		}
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range doc.Cases {
+		got, err := render(t, c.Template, fromJSON(t, doc.Vars).(*Dict))
+		switch {
+		case c.Error == "" && (err != nil || got != c.Want):
+			t.Errorf("%s: %v\n got %q\nwant %q", c.Template, err, got, c.Want)
+		case c.Error != "" && err == nil:
+			t.Errorf("%s: got %q, where Jinja2 says %s", c.Template, got, c.Error)
+		case err != nil && (strings.Contains(err.Error(), "\n") || len(err.Error()) > 500):
+			t.Errorf("%s: %q is not one short sentence", c.Template, err)
+		}
+	}
+}
+
+func render(t *testing.T, source string, vars *Dict) (string, error) {
+	t.Helper()
+	template, err := Parse(source)
+	if err != nil {
+		return "", err
+	}
+	return template.Render(context.Background(), vars, now, ample)
+}

@@ -1,0 +1,161 @@
+package jinja
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// builder collects text, and pays for it.
+type builder struct {
+	strings.Builder
+	m *meter
+}
+
+func (b *builder) write(s string) {
+	if len(s) > b.m.limits.Text-b.Len() {
+		b.m.stop("it makes a text of more than %d bytes", b.m.limits.Text)
+	}
+	b.m.text(len(s))
+	b.WriteString(s)
+}
+
+// write writes a value as {{ }} does.
+func (r *run) write(b *builder, v any) {
+	switch v := v.(type) {
+	case string:
+		b.write(v)
+	case undefined:
+	default:
+		r.repr(b, v)
+	}
+}
+
+// str is a value as text.
+func (r *run) str(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b := &builder{m: &r.meter}
+	r.write(b, v)
+	return b.String()
+}
+
+// repr writes a value as Python's repr does.
+func (r *run) repr(b *builder, v any) {
+	r.enter()
+	defer r.leave()
+	switch v := v.(type) {
+	case nil:
+		b.write("None")
+	case bool:
+		b.write(map[bool]string{true: "True", false: "False"}[v])
+	case int:
+		b.write(strconv.Itoa(v))
+	case float64:
+		b.write(floatText(v))
+	case string:
+		quote(b, v)
+	case *List:
+		r.reprList(b, v)
+	case *Dict:
+		r.reprDict(b, v)
+	case *namespace:
+		b.write("<Namespace ")
+		r.reprDict(b, &v.Dict)
+		b.write(">")
+	case undefined:
+		b.write("Undefined")
+	default:
+		b.write("<function>")
+	}
+}
+
+func (r *run) reprList(b *builder, l *List) {
+	opening, closing := "[", "]"
+	if l.tuple {
+		opening, closing = "(", ")"
+		if len(l.items) == 1 {
+			closing = ",)"
+		}
+	}
+	b.write(opening)
+	for i, item := range l.items {
+		if i > 0 {
+			b.write(", ")
+		}
+		r.repr(b, item)
+	}
+	b.write(closing)
+}
+
+func (r *run) reprDict(b *builder, d *Dict) {
+	b.write("{")
+	for i, e := range d.entries {
+		if i > 0 {
+			b.write(", ")
+		}
+		r.repr(b, e.key)
+		b.write(": ")
+		r.repr(b, e.value)
+	}
+	b.write("}")
+}
+
+// quote writes a string as a Python literal.
+func quote(b *builder, s string) {
+	mark := "'"
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		mark = `"`
+	}
+	b.write(mark)
+	for from := 0; from < len(s); {
+		c, size := utf8.DecodeRuneInString(s[from:])
+		text := s[from : from+size]
+		from += size
+		switch {
+		case text == mark || c == '\\':
+			text = `\` + text
+		case c == '\n':
+			text = `\n`
+		case c == '\r':
+			text = `\r`
+		case c == '\t':
+			text = `\t`
+		case c == utf8.RuneError && size == 1 || c < ' ' || c == 0x7f || c > 0x7f && !unicode.IsPrint(c) && c <= 0xff:
+			text = `\x` + hexText(int(c), 2)
+		case !unicode.IsPrint(c) && c <= 0xffff:
+			text = `\u` + hexText(int(c), 4)
+		case !unicode.IsPrint(c):
+			text = `\U` + hexText(int(c), 8)
+		}
+		b.write(text)
+	}
+	b.write(mark)
+}
+
+func hexText(n, digits int) string {
+	s := strconv.FormatInt(int64(n), 16)
+	return strings.Repeat("0", max(0, digits-len(s))) + s
+}
+
+// floatText is a float as Python prints it: the shortest that reads back, with ".0" where it would
+// look whole.
+func floatText(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 0):
+		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(f, 'g', -1, 64)), "+")
+	}
+	if a := math.Abs(f); f != 0 && (a < 1e-4 || a >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// exchange is one request and its answer: the ResponseWriter of its handlers,
+// which remembers what the metrics and the log say of it.
+type exchange struct {
+	http.ResponseWriter
+	id     string
+	route  string // one of few, whatever the client asked for
+	method string
+	begun  time.Time
+	status int
+	salt   [sha256.Size]byte // of the key that it came with
+	failed *apiError         // what it was answered, if it was
+
+	// Of a generation.
+	stream      bool
+	final       *Final // nil where it did not end well
+	tokens      int    // so far
+	first, last time.Time
+}
+
+const requestID = "X-Request-Id"
+
+func newExchange(w http.ResponseWriter, r *http.Request, route string) *exchange {
+	x := &exchange{ResponseWriter: w, route: route, method: clip(r.Method), begun: time.Now(), status: http.StatusOK}
+	if x.id = r.Header.Get(requestID); !isCleanID(x.id) {
+		x.id = "req-" + rand.Text()
+	}
+	w.Header().Set(requestID, x.id)
+	return x
+}
+
+// isCleanID says whether a client's own id may stand in the log and in a header.
+func isCleanID(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == ':':
+		default:
+			return false
+		}
+	}
+	return id != "" && len(id) <= 128
+}
+
+func (x *exchange) WriteHeader(status int) {
+	x.status = status
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// token notes that a token came, and returns the time since the one before it,
+// or since the request for the first one.
+func (x *exchange) token() (wait time.Duration, first bool) {
+	now := time.Now()
+	if x.tokens++; x.tokens == 1 {
+		x.first, x.last = now, now
+		return now.Sub(x.begun), true
+	}
+	wait, x.last = now.Sub(x.last), now
+	return wait, false
+}
+
+// log writes the one line of the exchange. It holds nothing of what was asked or
+// answered, and no key. What only probes ask for is of interest to few.
+func (x *exchange) log(l *slog.Logger) {
+	if l == nil {
+		return
+	}
+	level := slog.LevelInfo
+	if x.method == http.MethodGet && (x.route == "/health" || x.route == "/metrics") && x.status == http.StatusOK {
+		level = slog.LevelDebug
+	}
+	a := []slog.Attr{
+		slog.String("id", x.id), slog.String("method", x.method), slog.String("route", x.route),
+		slog.Int("status", x.status),
+	}
+	if e := x.failed; e != nil {
+		if e.Code != nil {
+			a = append(a, slog.String("error", *e.Code))
+		}
+		if e.Param != nil {
+			a = append(a, slog.String("param", *e.Param))
+		}
+	}
+	if f := x.final; f != nil {
+		a = append(a, slog.Int("prompt_tokens", f.PromptTokens), slog.Int("cached_tokens", f.CachedTokens),
+			slog.Int("completion_tokens", f.CompletionTokens), slog.String("finish", f.FinishReason),
+			millis("queue_ms", f.Queued))
+	} else if x.tokens > 0 {
+		a = append(a, slog.Int("completion_tokens", x.tokens))
+	}
+	if x.tokens > 0 {
+		a = append(a, slog.Bool("stream", x.stream), millis("ttft_ms", x.first.Sub(x.begun)))
+	}
+	if x.tokens > 1 {
+		a = append(a, millis("tpot_ms", x.last.Sub(x.first)/time.Duration(x.tokens-1)))
+	}
+	a = append(a, millis("total_ms", time.Since(x.begun)))
+	l.LogAttrs(context.Background(), level, "request", a...)
+}
+
+// millis is a duration to the microsecond, as a number that every reader of logs can add up.
+func millis(name string, d time.Duration) slog.Attr {
+	return slog.Float64(name, float64(d.Microseconds())/1000)
+}

@@ -1,0 +1,158 @@
+package server
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// encoding/json passes over what it has no place for. In a request that would
+// drop, without a word, a grammar that the answer has to follow or a temperature
+// with a slip in its spelling. So every name of the body is looked at.
+
+// maxFields bounds the names of one body; the longest lists of known fields are half as long.
+const maxFields = 256
+
+// unsupported are fields of this API's relatives that change what is answered,
+// with the value under which they do not; "" stands for false.
+var unsupported = map[string]string{
+	"grammar":                    "",
+	"json_schema":                "",
+	"structured_outputs":         "",
+	"format":                     "",
+	"guided_json":                "",
+	"guided_regex":               "",
+	"guided_choice":              "",
+	"guided_grammar":             "",
+	"structural_tag":             "",
+	"guided_whitespace_pattern":  "",
+	"logits_processors":          "",
+	"allowed_token_ids":          "",
+	"bad_words":                  "",
+	"stop_token_ids":             "",
+	"min_tokens":                 "0",
+	"include_stop_str_in_output": "",
+	"use_beam_search":            "",
+	"truncate_prompt_tokens":     "-1",
+	"prompt_logprobs":            "0",
+	"chat_template":              "",
+	"chat_template_kwargs":       "",
+	"enable_thinking":            "true",
+	"documents":                  "",
+	"add_generation_prompt":      "true",
+	"continue_final_message":     "",
+	"skip_special_tokens":        "true",
+	"mirostat":                   "0",
+	"typical_p":                  "1",
+	"tfs_z":                      "1",
+	"top_a":                      "0",
+	"top_n_sigma":                "-1",
+	"dry_multiplier":             "0",
+	"xtc_probability":            "0",
+	"dynatemp_range":             "0",
+	"lora":                       "",
+}
+
+// harmless are fields that clients send and that change nothing here: accounts
+// and hints, and settings of a sampler that the fields above switch on.
+var harmless = fieldSet(`
+	metadata store parallel_tool_calls function_call reasoning_effort reasoning verbosity audio prediction
+	prompt_cache_key prompt_cache_retention safety_identifier
+	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token return_progress
+	return_tokens post_sampling_probs response_fields reasoning_format mode keep_alive
+	mirostat_tau mirostat_eta dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers
+	xtc_threshold dynatemp_exponent length_penalty early_stopping
+	spaces_between_special_tokens priority request_id guided_decoding_backend return_token_ids
+	return_tokens_as_token_ids
+	provider models transforms route usage
+`)
+
+var (
+	chatFields       = jsonNames(reflect.TypeFor[chatBody]())
+	completionFields = jsonNames(reflect.TypeFor[completionBody]())
+)
+
+func fieldSet(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range strings.Fields(list) {
+		set[name] = true
+	}
+	return set
+}
+
+// jsonNames are the fields that encoding/json fills in a struct.
+func jsonNames(t reflect.Type) map[string]bool {
+	set := map[string]bool{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name := f.Tag.Get("json"); name != "" {
+			set[name] = true
+		}
+	}
+	return set
+}
+
+// checkFields looks at the names of a body that encoding/json has accepted. It
+// refuses what would change the answer, and what a known field was probably meant
+// by; it returns the other names that known does not hold.
+func checkFields(body []byte, known map[string]bool) (unknown []string, e *apiError) {
+	n := 0
+	for name, value := range members(body) {
+		if n++; n > maxFields {
+			return nil, newError(http.StatusBadRequest, typeInvalid, "",
+				"the body has more than the %d fields accepted", maxFields)
+		}
+		if known[name] || harmless[name] {
+			continue
+		}
+		neutral, refused := unsupported[name]
+		switch {
+		case refused && isNeutral(value, neutral):
+			continue
+		case refused:
+			return nil, invalid(name, "is not supported and would change the answer; leave it out")
+		}
+		if meant := nearest(name, known); meant != "" {
+			return nil, invalid(name, "is not a field of this API; %s was probably meant", meant)
+		}
+		unknown = append(unknown, clip(name))
+	}
+	return unknown, nil
+}
+
+// isNeutral says whether an unsupported field asks for nothing.
+func isNeutral(value json.RawMessage, neutral string) bool {
+	if isEmpty(value) || string(value) == cmp.Or(neutral, "false") {
+		return true
+	}
+	v, err := strconv.ParseFloat(string(value), 64)
+	n, e := strconv.ParseFloat(neutral, 64)
+	return err == nil && e == nil && v == n
+}
+
+// nameSet remembers a bounded number of names.
+type nameSet struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// maxNames is how many unknown fields are named in the life of a server: clients
+// have few, and one that makes names up must fill neither memory nor the log.
+const maxNames = 64
+
+// add reports whether name is new and there was room for it.
+func (s *nameSet) add(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names[name] || len(s.names) == maxNames {
+		return false
+	}
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	s.names[name] = true
+	return true
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFieldsRefused: what would be dropped in silence and change the answer is refused by name.
+func TestFieldsRefused(t *testing.T) {
+	s := New(&fake{words: []string{"x"}}, Options{})
+	for field, has := range map[string]string{
+		`"grammar":"root ::= \"a\""`:                       "grammar is not supported",
+		`"json_schema":{"type":"object"}`:                  "json_schema is not supported",
+		`"guided_json":{"a":1}`:                            "guided_json",
+		`"guided_regex":"a+"`:                              "guided_regex",
+		`"guided_choice":["a"]`:                            "guided_choice",
+		`"guided_grammar":"x"`:                             "guided_grammar",
+		`"structured_outputs":{"regex":"a"}`:               "structured_outputs",
+		`"format":"json"`:                                  "format",
+		`"min_tokens":5`:                                   "min_tokens",
+		`"mirostat":2`:                                     "mirostat",
+		`"skip_special_tokens":false`:                      "skip_special_tokens",
+		`"chat_template_kwargs":{"enable_thinking":false}`: "chat_template_kwargs",
+		`"stop_token_ids":[1]`:                             "stop_token_ids",
+		`"temprature":0`:                                   "temperature was probably meant",
+		`"tempreature":0`:                                  "temperature was",
+		`"Temperature":0`:                                  "temperature was",
+		`"TEMPERATURE":0`:                                  "temperature was",
+		`"top-p":1`:                                        "top_p was",
+		`"topp":1`:                                         "top_p was",
+		`"max_token":1`:                                    "max_tokens was",
+		`"maxtokens":1`:                                    "max_tokens was",
+		`"stpo":"a"`:                                       "stop was",
+		`"stops":"a"`:                                      "stop was",
+		`"sede":1`:                                         "seed was",
+		`"N":2`:                                            "n was",
+		`"respones_format":{}`:                             "response_format was",
+		`"gramar":""`:                                      "grammar was",
+		`"guided_jsn":1`:                                   "guided_json was",
+		`"repeat_penality":1.1`:                            "repeat_penalty was",
+		`"tem\u0070rature":0`:                              "temperature was",
+		`"\u017feed":1`:                                    "seed was",
+		`"temp\u0000rature":0`:                             "temperature was",
+		`"num_predict":3`:                                  "n_predict was",
+	} {
+		for path, body := range map[string]string{chatPath: chatOnce, "/v1/completions": `{"prompt":"p"}`} {
+			w := post(t, s, path, strings.TrimSuffix(body, "}")+","+field+"}")
+			e := at(parsed(t, w.Body.Bytes()), "error")
+			m, _ := at(e, "message").(string)
+			var named map[string]any
+			if err := json.Unmarshal([]byte("{"+field+"}"), &named); err != nil {
+				t.Fatal(err)
+			}
+			if param, _ := at(e, "param").(string); w.Code != 400 || !strings.Contains(m, has) || named[param] == nil {
+				t.Errorf("%s %s: status %d %s", path, field, w.Code, w.Body)
+			}
+		}
+	}
+	if w := post(t, s, "/v1/completions", `{"prompt":"p","response_format":{"type":"json_object"}}`); w.Code != 400 {
+		t.Errorf("a format asked of a completion: status %d", w.Code)
+	}
+	var flood strings.Builder
+	for i := range maxFields {
+		fmt.Fprintf(&flood, `,"field_%d":1`, i)
+	}
+	if w := post(t, s, chatPath, strings.TrimSuffix(chatOnce, "}")+flood.String()+"}"); w.Code != 400 ||
+		!strings.Contains(w.Body.String(), "256 fields") {
+		t.Errorf("%d fields: status %d %s", maxFields+1, w.Code, w.Body)
+	}
+}
+
+// TestFieldsAccepted: what clients of this API's relatives send without asking for anything goes
+// through.
+func TestFieldsAccepted(t *testing.T) {
+	f := &fake{words: []string{"x"}}
+	s := New(f, Options{})
+	fields := []string{
+		`"grammar":""`, `"grammar":null`, `"json_schema":{}`, `"guided_json":null`, `"min_tokens":0`, `"mirostat":0`,
+		`"typical_p":1`,
+		`"use_beam_search":false`, `"skip_special_tokens":true`, `"chat_template_kwargs":{}`,
+		`"add_generation_prompt":true`,
+		`"n":1`, `"best_of":1`, `"echo":false`, `"suffix":null`, `"response_format":{"type":"text"}`,
+		`"n_predict":-1`, `"tools":[]`,
+		`"name":"a"`, `"id":1`, `"m":1`, `"x":1`, `"input":"a"`, `"system":"a"`, `"options":{"num_ctx":1}`,
+		`"chat_id":"1"`, `"session_id":"1"`,
+		`"template":"x"`, `"user_id":"u"`, `"typical_p":1.0`, `"dry_multiplier":0.0`,
+		`"thinking":{"type":"disabled"}`, `"max_new_tokens":5`, `"timeout":3`,
+	}
+	for name := range harmless {
+		fields = append(fields, fmt.Sprintf(`%q:1`, name))
+	}
+	for _, field := range fields {
+		for path, body := range map[string]string{chatPath: chatOnce, "/v1/completions": `{"prompt":"p"}`} {
+			if w := post(t, s, path, strings.TrimSuffix(body, "}")+","+field+"}"); w.Code != 200 {
+				t.Errorf("%s %s: status %d %s", path, field, w.Code, w.Body)
+			}
+		}
+	}
+	for body, want := range map[string]int{
+		`{"prompt":"p","n_predict":7}`: 7, `{"prompt":"p","n_predict":-1}`: 0, `{"prompt":"p"}`: 16,
+		`{"prompt":"p","n_predict":7,"max_tokens":5}`: 5, `{"prompt":"p","max_completion_tokens":3,"max_tokens":5}`: 3,
+	} {
+		if w := post(t, s, "/v1/completions", body); w.Code != 200 || f.request().MaxTokens != want {
+			t.Errorf("%s: status %d, at most %d tokens", body, w.Code, f.request().MaxTokens)
+		}
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"stop", "stpo", 1}, {"ca", "abc", 3}, {"kitten", "sitting", 3},
+		{"temprature", "temperature", 1}, {"é", "e", 1}, {"same", "same", 0},
+	} {
+		if got := edits(c.a, c.b); got != c.want || edits(c.b, c.a) != got {
+			t.Errorf("%q to %q: %d edits, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// FuzzMembers checks the walk over an object against encoding/json.
+func FuzzMembers(f *testing.F) {
+	for _, seed := range []string{
+		chatOnce, `{}`, ` { "a" : [ { "b" : "}\"]," } , 1e5 ] , "a":"\\" ,"\u0061":null,"c":-0.5,"d":true}`, `[1]`,
+		`null`, `"x"`, `7`,
+		`{"":{},"x":[[],[[]],{}]}`, "{\"\\ud800\":1}\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if !json.Valid(body) {
+			return
+		}
+		got := map[string]json.RawMessage{}
+		for name, value := range members(body) {
+			got[name] = value
+		}
+		var want map[string]json.RawMessage
+		if json.Unmarshal(body, &want) != nil {
+			want = nil
+		}
+		if !maps.EqualFunc(got, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Fatalf("%s: %v, want %v", body, slices.Collect(maps.Keys(got)), slices.Collect(maps.Keys(want)))
+		}
+	})
+}

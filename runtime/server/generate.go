@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// generate is the handler of a generation endpoint.
+func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
+	parse := parseCompletion
+	if chat {
+		parse = parseChat
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.counters.inFlight.Add(1)
+		defer s.counters.inFlight.Add(-1)
+		body, release, fail := s.readBody(w, r)
+		if fail != nil {
+			fail.write(w)
+			return
+		}
+		defer release()
+		c, fail := parse(body)
+		if fail != nil {
+			fail.write(w)
+			return
+		}
+		x := w.(*exchange)
+		c.Salt, x.stream = saltOf(x, c), c.stream
+		s.note(x, c, len(body))
+		a := newAnswer(s.gen.Models()[0].ID, chat)
+		if c.stream {
+			s.stream(x, r, a, c)
+		} else {
+			s.whole(x, r, a, c)
+		}
+	}
+}
+
+// saltOf parts the keys, and within a key what the client parts by cache_salt.
+func saltOf(x *exchange, c *call) [sha256.Size]byte {
+	if c.cacheSalt == "" {
+		return x.salt
+	}
+	return sha256.Sum256(append(x.salt[:], c.cacheSalt...))
+}
+
+// note logs what was ignored of a request, and for those who look closely what
+// was asked for, without a word of the prompt.
+func (s *Server) note(x *exchange, c *call, body int) {
+	l := s.opts.Log
+	if l == nil {
+		return
+	}
+	for _, name := range c.unknown {
+		if s.unknown.add(name) {
+			l.Warn("a field of a request is not known and was ignored; further requests with it are not named",
+				"id", x.id, "field", name)
+		}
+	}
+	p := &c.Sampling
+	l.Debug("parameters", "id", x.id, "body_bytes", body, "messages", len(c.Messages), "max_tokens", c.MaxTokens,
+		"class", c.Class.String(),
+		slog.Group("sampling", "temperature", p.Temperature, "top_p", p.TopP, "min_p", p.MinP, "top_k", p.TopK,
+			"repeat_penalty", p.RepeatPenalty, "frequency_penalty", p.FrequencyPenalty,
+			"presence_penalty", p.PresencePenalty, "seeded", p.Seeded),
+		"stops", len(c.Stop), "ignore_eos", c.IgnoreEOS, "logprobs", c.Logprobs, "top_logprobs", c.TopLogprobs)
+}
+
+func (s *Server) stream(x *exchange, r *http.Request, a *answer, c *call) {
+	out := newStream(a, x, c, &s.opts)
+	defer out.close()
+	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(x, out.token))
+	switch {
+	case hungUp(r.Context()):
+		x.status = statusHungUp
+	case err != nil:
+		x.status = out.fail(asAPIError(causeOf(r.Context(), err), a.chat))
+	default:
+		s.finished(x, final)
+		_ = out.finish(final) // a client that left after the last token has what it wanted
+	}
+}
+
+func (s *Server) whole(x *exchange, r *http.Request, a *answer, c *call) {
+	var g gathered
+	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(x, g.add))
+	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
+	switch {
+	case hungUp(r.Context()):
+		x.status = statusHungUp
+	case err != nil:
+		asAPIError(causeOf(r.Context(), err), a.chat).write(x)
+	default:
+		s.finished(x, final)
+		writeJSON(x, http.StatusOK, a.whole(&g, final, c.Logprobs))
+	}
+}
+
+func (s *Server) finished(x *exchange, f *Final) {
+	x.final = f
+	s.counters.finished(f, time.Since(x.begun))
+}
+
+// timed wraps emit to observe the times between tokens. What comes behind the
+// last token is text that was held back, and counts as one for lack of an id.
+func (s *Server) timed(x *exchange, emit func(Delta) error) func(Delta) error {
+	return func(d Delta) error {
+		wait, first := x.token()
+		if first {
+			s.counters.observe(&s.counters.ttft, wait)
+		} else {
+			s.counters.observe(&s.counters.gap, wait)
+		}
+		return emit(d)
+	}
+}
+
+// causeOf prefers the reason why the server cut a request to the error that the
+// cut made.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package tokenizer
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func longTokenizers(t *testing.T) map[string]*Tokenizer {
+	t.Helper()
+	spm, err := New(pieceSPM("▁", "a", "aa", "aaaa", "▁▁"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bpe, err := New(bytesBPE([]string{"a a", "aa aa", "Ġ Ġ"}, "<a>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*Tokenizer{"SPM": spm, "BPE": bpe}
+}
+
+// TestLimit: text of any shape is left soon after it has too many tokens.
+func TestLimit(t *testing.T) {
+	const n, limit = 1 << 20, 100
+	for name, tok := range longTokenizers(t) {
+		for _, text := range []string{strings.Repeat("aa a ", n/5), strings.Repeat("<a>", n/3),
+			strings.Repeat("\xff", n), strings.Repeat("é ", n/3)} {
+			o := EncodeOptions{ParseSpecial: true, Limit: limit}
+			ids, err := tok.EncodeContext(t.Context(), nil, text, o)
+			if err != nil || len(ids) <= limit || len(ids) > limit+64 {
+				t.Errorf("%s of %.9q: %d tokens, %v", name, text, len(ids), err)
+			}
+			o.Limit = len(text)
+			if all, _ := tok.EncodeContext(t.Context(), nil, text, o); !slices.Equal(all[:limit], ids[:limit]) ||
+				tok.Decode(all, true) != text {
+				t.Errorf("%s of %.9q: the limit changes what stands before it", name, text)
+			}
+		}
+	}
+}
+
+// TestEncodeContext: nobody waits for the tokens of an abandoned request, however long its words.
+func TestEncodeContext(t *testing.T) {
+	const n = 4 << 20
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for name, tok := range longTokenizers(t) {
+		for _, text := range []string{strings.Repeat("a", n), strings.Repeat("aa ", n/3), strings.Repeat("<a>", n/3),
+			strings.Repeat("\xff", n)} {
+			ids, err := tok.EncodeContext(gone, nil, text, EncodeOptions{ParseSpecial: true})
+			if !errors.Is(err, context.Canceled) || len(ids) > n/64 {
+				t.Errorf("%s of %.9q: %d tokens, %v", name, text, len(ids), err)
+			}
+			late, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			began := time.Now()
+			_, err = tok.EncodeContext(late, nil, text, EncodeOptions{ParseSpecial: true})
+			if took := time.Since(began); err == nil && took > time.Second {
+				t.Errorf("%s of %.9q: encoded for %v after its end", name, text, took)
+			}
+			stop()
+			if ids := tok.Encode(nil, "aaaa aa", EncodeOptions{}); tok.Decode(ids, true) != "aaaa aa" {
+				t.Errorf("%s: the text after an abandoned one is %v", name, ids)
+			}
+		}
+	}
+}
+
+// TestLongWordMemory: a word without end takes at most 24 bytes for each of its own, beside its
+// tokens.
+func TestLongWordMemory(t *testing.T) {
+	const n = 4 << 20
+	text := strings.Repeat("a", n)
+	for name, tok := range longTokenizers(t) {
+		if name == "SPM" {
+			continue // whose word grows as it is read
+		}
+		dst := make([]int32, 0, n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tok.Encode(dst, text, EncodeOptions{})
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 24*n {
+			t.Errorf("%s: %d bytes for a word of %d", name, grown, n)
+		}
+	}
+}
+
+// TestWidestToken: the bound holds where spaces are spelled in three bytes, and is not given where
+// bytes are dropped.
+func TestWidestToken(t *testing.T) {
+	tok, err := New(pieceSPM("▁", "▁▁", "▁▁▁▁", "ab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat(spaceMark, 64)
+	if n := len(tok.Encode(nil, text, EncodeOptions{})); tok.WidestToken() != 12 || n*12 < len(text) {
+		t.Errorf("widest %d, %d tokens for %d bytes", tok.WidestToken(), n, len(text))
+	}
+	few, err := New(fields{keyModel: "gpt2", keyPre: "gpt-2", keyTokens: []string{"a", "b", "ab"},
+		keyMerges: []string{"a b"}, keyTypes: []int32{1, 1, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(few.Encode(nil, "xyz", EncodeOptions{})); n != 0 || few.WidestToken() != 0 {
+		t.Errorf("%d tokens for bytes that the vocabulary lacks, widest %d", n, few.WidestToken())
+	}
+}
