@@ -174,6 +174,32 @@ func TestReadRefusesWhatIsNoBundle(t *testing.T) {
 	}
 }
 
+// TestBundleOfAnOlderProfile: a plan that was made when profiles had version 1 is read, and its host is one of today.
+func TestBundleOfAnOlderProfile(t *testing.T) {
+	b := testBundle(t)
+	b.Host.Version = 1
+	files, err := b.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Host.Version != profiles.Version || got.Host.Ceilings[0].CPUs.String() != "0" {
+		t.Errorf("version %d, ceilings %+v", got.Host.Version, got.Host.Ceilings)
+	}
+	if _, err := Read(writeBundle(t, got)); err != nil {
+		t.Errorf("written again: %v", err)
+	}
+}
+
 // resealed changes plan.yaml as text and writes a manifest that fits, as an attacker would.
 func resealed(t *testing.T, old, new string) error {
 	t.Helper()

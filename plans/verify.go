@@ -96,7 +96,7 @@ func ceilingDrift(made, here *profiles.Profile) []string {
 	var out []string
 	for _, a := range made.Ceilings {
 		for _, b := range here.Ceilings {
-			same := a.Kind == b.Kind && a.Device == b.Device && a.ISA == b.ISA && a.Type == b.Type && a.Level == b.Level && a.PUs == b.PUs
+			same := a.Kind == b.Kind && a.Device == b.Device && a.ISA == b.ISA && a.Type == b.Type && a.Level == b.Level && a.PUs == b.PUs && a.CPUs.Equal(b.CPUs)
 			if !same || !a.Measured() || !b.Measured() || a.Median == 0 {
 				continue
 			}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"sandwich/topotree"
 )
 
 // Figure is one number about a machine and where it comes from. Exactly one of three holds: it was measured (N samples, N > 0), it is quoted
@@ -96,12 +98,13 @@ const (
 
 // Ceiling is one roof of the machine with a number of PUs at work.
 type Ceiling struct {
-	Kind   string `yaml:"kind" json:"kind"`
-	Device string `yaml:"device,omitempty" json:"device,omitempty"` // "" is the CPU's vector units; else sme, amx, npu, gpu
-	ISA    string `yaml:"isa,omitempty" json:"isa,omitempty"`       // compute: avx512, avx2, neon, go
-	Type   string `yaml:"type,omitempty" json:"type,omitempty"`     // compute: f32, f16, bf16, int8
-	Level  string `yaml:"level,omitempty" json:"level,omitempty"`   // bandwidth: l1, l2, l3, memory
-	PUs    int    `yaml:"pus" json:"pus"`                           // PUs at work, one per core first; for a device its units
+	Kind   string          `yaml:"kind" json:"kind"`
+	Device string          `yaml:"device,omitempty" json:"device,omitempty"` // "" is the vector units; else sme, amx, npu, gpu
+	ISA    string          `yaml:"isa,omitempty" json:"isa,omitempty"`       // compute: avx512, avx2, neon, go
+	Type   string          `yaml:"type,omitempty" json:"type,omitempty"`     // compute: f32, f16, bf16, int8
+	Level  string          `yaml:"level,omitempty" json:"level,omitempty"`   // bandwidth: l1, l2, l3, memory
+	PUs    int             `yaml:"pus" json:"pus"`                           // at work, one per core first; of a device its units
+	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"`      // which ones; empty where no source says
 	Figure `yaml:",inline"`
 }
 
@@ -120,6 +123,9 @@ func (c Ceiling) check() error {
 	}
 	if c.PUs < 1 || c.PUs > MaxPU {
 		return fmt.Errorf("%s: PUs out of range", what)
+	}
+	if !c.CPUs.IsEmpty() && c.CPUs.Count() != c.PUs {
+		return fmt.Errorf("%s: its cpus are %.40s", what, c.CPUs)
 	}
 	return c.Figure.Check(what)
 }

@@ -56,14 +56,15 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// UnmarshalYAML reads the form of host.yaml and builds the tree. The version is looked at before anything else.
+// UnmarshalYAML reads the form of host.yaml and builds the tree. The version is looked at before anything else; what an older
+// one lacks is made up for here, so that nobody else knows of versions.
 func (p *Profile) UnmarshalYAML(unmarshal func(any) error) error {
 	var d document
 	if err := unmarshal(&d); err != nil {
 		return err
 	}
-	if d.Version != Version {
-		return fmt.Errorf("version %d; this build reads version %d", d.Version, Version)
+	if d.Version != 1 && d.Version != Version {
+		return errVersion(d.Version)
 	}
 	m, err := d.Machine.machine()
 	if err != nil {
@@ -71,5 +72,8 @@ func (p *Profile) UnmarshalYAML(unmarshal func(any) error) error {
 	}
 	*p = Profile{Version: d.Version, Host: d.Host, Machine: m, Probe: d.Probe,
 		Ceilings: d.Ceilings, Sets: d.Sets, Latent: d.Latent, Matrices: d.Matrices, Notes: d.Notes}
+	if d.Version == 1 {
+		p.fromVersion1()
+	}
 	return nil
 }

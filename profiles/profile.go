@@ -11,8 +11,9 @@ import (
 	"sandwich/topotree"
 )
 
-// Version is the schema version of host.yaml. Readers refuse others by name.
-const Version = 1
+// Version is the schema version of host.yaml that is written. Version 1 is read too (see fromVersion1); readers refuse others
+// by name. FORMAT.md describes the fields.
+const Version = 2
 
 // Profile is a machine and what it can do: host.yaml.
 type Profile struct {
@@ -21,10 +22,12 @@ type Profile struct {
 	Machine  *topotree.Machine // never nil in a profile that Check accepts
 	Ceilings []Ceiling
 	Matrices []Matrix
-	Sets     []SetFigure // figures of PU sets: saturation curves, barriers
+	Sets     []SetFigure // figures of PU sets: peaks, saturation curves, flows, barriers, all-reduces
 	Latent   []Latent    // structure found in the matrices
 	Probe    *Probe      // how the measured figures came about; nil when nothing was measured
 	Notes    []string    // one sentence each: what was assumed, what could not be measured
+
+	read string // digest of the content as it was read from a file of an older version; "" otherwise
 }
 
 // document is the form of a Profile in YAML and, for hashes, in JSON.
@@ -105,7 +108,7 @@ func (p *Profile) Save(path string) error {
 // Check refuses profiles that describe no machine, naming what is wrong.
 func (p *Profile) Check() error {
 	if p.Version != Version {
-		return fmt.Errorf("version %d; this build reads version %d", p.Version, Version)
+		return errVersion(p.Version)
 	}
 	if p.Machine == nil || p.Machine.Tree == nil {
 		return fmt.Errorf("it describes no machine")
@@ -124,6 +127,10 @@ func (p *Profile) Check() error {
 		}
 	}
 	return p.checkStructure()
+}
+
+func errVersion(v int) error {
+	return fmt.Errorf("version %d; this build reads versions 1 and %d", v, Version)
 }
 
 // Fingerprint is the hash by which a plan knows its host: over the architecture, CPU model, instruction set, tree digest, allowed PUs and quota. Settings, everything

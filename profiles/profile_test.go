@@ -3,6 +3,7 @@ package profiles
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,7 +98,7 @@ func TestProfileRoundTrip(t *testing.T) {
 	if q.Features() != microkernel.HasAVX2|microkernel.HasAVX512|microkernel.HasVNNI {
 		t.Errorf("features %v", q.Features())
 	}
-	if len(q.Ceilings) != 2 || q.Ceilings[0] != p.Ceilings[0] || q.Matrices[0].Rows[0][1] != 2e10 {
+	if len(q.Ceilings) != 2 || !reflect.DeepEqual(q.Ceilings[0], p.Ceilings[0]) || q.Matrices[0].Rows[0][1] != 2e10 {
 		t.Errorf("ceilings %+v", q.Ceilings)
 	}
 }
@@ -132,8 +133,8 @@ func TestParseRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string][2]string{
-		"version":          {"version: 1", "version: 2"},
-		"unknown field":    {"version: 1", "version: 1\nextra: 1"},
+		"version":          {"version: 2", "version: 3"},
+		"unknown field":    {"version: 2", "version: 2\nextra: 1"},
 		"PU 10^9":          {"online: 0-7", "online: 0-1000000000"},
 		"negative PU":      {"online: 0-7", "online: -7"},
 		"tree digest":      {"tree_digest: ", "tree_digest: 00"},

@@ -9,12 +9,6 @@ import (
 	"sandwich/topotree"
 )
 
-// Names of the figures of PU sets.
-const (
-	Saturation = "saturation" // B/s that the PUs read together from the memory nearest to them
-	Barrier    = "barrier"    // seconds from one barrier of the worker pool to the next
-)
-
 // Names of the matrices that calibrate measures.
 const (
 	LatencyMatrix = "pu-latency"           // ns of a cache line from PU i to PU j and back
@@ -29,20 +23,6 @@ const (
 	maxLatents    = 64
 	maxSetFigures = 4096
 )
-
-// SetFigure is a figure of one set of PUs. The saturation figures of one domain, in order of the number of PUs, are its saturation curve.
-type SetFigure struct {
-	Name   string          `yaml:"name" json:"name"`     // Saturation or Barrier
-	Domain string          `yaml:"domain" json:"domain"` // what the PUs are part of: machine, numa 0, l3 0
-	CPUs   topotree.CPUSet `yaml:"cpus" json:"cpus"`     // the PUs at work
-	Figure `yaml:",inline"`
-}
-
-// MarshalYAML writes a figure on one line.
-func (f SetFigure) MarshalYAML() (any, error) {
-	type plain SetFigure
-	return FlowYAML(plain(f))
-}
 
 // Latent is structure that a measured matrix shows, whether the tree knows it or not: a candidate for group, or the name of the level that it is.
 type Latent struct {
@@ -60,17 +40,6 @@ type Probe struct {
 	Mode    string  `yaml:"mode" json:"mode"` // quick, full
 	Seconds float64 `yaml:"seconds" json:"seconds"`
 	Partial bool    `yaml:"partial,omitempty" json:"partial,omitempty"` // it was stopped: what is missing was not measured
-}
-
-func (f SetFigure) check() error {
-	what := fmt.Sprintf("%.40s of %.40s with PUs %.40s", f.Name, f.Domain, f.CPUs)
-	if f.Name != Saturation && f.Name != Barrier {
-		return fmt.Errorf("%s: the name is neither %s nor %s", what, Saturation, Barrier)
-	}
-	if f.CPUs.IsEmpty() {
-		return fmt.Errorf("%s: no PU is named", what)
-	}
-	return f.Figure.Check(what)
 }
 
 func (l Latent) check() error {

@@ -17,7 +17,7 @@ func structured(t *testing.T) *Profile {
 	p := New(m, Identity{CPUModel: "test"})
 	p.Probe = &Probe{Mode: "full", Seconds: 12.5, Partial: true}
 	p.Matrices = []Matrix{{Name: NodeMatrix, Items: []int{0, 1}, Unit: "B/s", Rows: []MatrixRow{{2, 1}, {1, 2}}, N: 5, Noise: 0.1, Noises: []MatrixRow{{0.1, 0.1}, {0.1, 0.2}}}}
-	p.Sets = []SetFigure{{Name: Saturation, Domain: "numa 0", CPUs: topotree.CPURange(0, 3), Figure: NewFigure("B/s", []float64{1e10, 2e10})}}
+	p.Sets = []SetFigure{{Name: Saturation, Domain: NodeDomain(0), CPUs: topotree.CPURange(0, 3), Figure: NewFigure("B/s", []float64{1e10, 2e10})}}
 	p.Latent = []Latent{
 		{Matrix: LatencyMatrix, Sets: []topotree.CPUSet{topotree.CPURange(0, 1), topotree.CPURange(2, 3)}, Contrast: 2, Effect: 3, Group: "group(2,1,2)", Text: "pairs"},
 		{Matrix: CacheMatrix, Sets: []topotree.CPUSet{topotree.NewCPUSet(0, 2), topotree.NewCPUSet(1, 3)}, Effect: 9, Group: "group(2,2,2)", Text: "others"},
@@ -69,14 +69,14 @@ func TestMeasuredColorsKeepTheFingerprint(t *testing.T) {
 
 func TestStructureRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*Profile){
-		"neither saturation nor barrier": func(p *Profile) { p.Sets[0].Name = "speed" },
-		"no PU is named":                 func(p *Profile) { p.Sets[0].CPUs = topotree.CPUSet{} },
-		"neither measured":               func(p *Profile) { p.Sets[0].N = 0 },
-		"0 clusters":                     func(p *Profile) { p.Latent[0].Sets = nil },
-		"is no contrast":                 func(p *Profile) { p.Latent[0].Contrast = -1 },
-		"group(0":                        func(p *Profile) { p.Latent[0].Group = "group(0,1" },
-		"1 rows for 2 items":             func(p *Profile) { p.Matrices[0].Noises = p.Matrices[0].Noises[:1] },
-		"more than any probe writes":     func(p *Profile) { p.Latent = make([]Latent, 1000) },
+		"the name is none of":        func(p *Profile) { p.Sets[0].Name = "speed" },
+		"no PU is named":             func(p *Profile) { p.Sets[0].CPUs = topotree.CPUSet{} },
+		"neither measured":           func(p *Profile) { p.Sets[0].N = 0 },
+		"0 clusters":                 func(p *Profile) { p.Latent[0].Sets = nil },
+		"is no contrast":             func(p *Profile) { p.Latent[0].Contrast = -1 },
+		"group(0":                    func(p *Profile) { p.Latent[0].Group = "group(0,1" },
+		"1 rows for 2 items":         func(p *Profile) { p.Matrices[0].Noises = p.Matrices[0].Noises[:1] },
+		"more than any probe writes": func(p *Profile) { p.Latent = make([]Latent, 1000) },
 	} {
 		p := structured(t)
 		spoil(p)

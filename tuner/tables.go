@@ -165,7 +165,7 @@ func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, erro
 	}
 	p := search.Problem{
 		Phase: ph.name, Key: j.key, Compute: compute, Threads: j.piece.Threads, Anchors: t.anchors(j),
-		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(j.piece.Threads), Roof: t.roof(compute, len(set.PUs), j.piece.Threads),
+		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(j.piece.Threads), Roof: t.roof(compute, set.PUs, j.piece.Threads),
 		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
@@ -279,18 +279,21 @@ func (t *tuning) computeType() string {
 	return t.def.Arithmetic()
 }
 
-// roof of n of `all` PUs that work at once; the zero Roof where the profile lacks a ceiling. A model that fits the last-level cache has its bandwidth for a roof.
-func (t *tuning) roof(c microkernel.Compute, all, n int) roofline.Roof {
+// roof of n of some PUs that work at once; the zero Roof where the profile lacks a ceiling. A model that fits the last-level
+// cache has its bandwidth for a roof.
+func (t *tuning) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Roof {
 	level := "memory"
 	if modelBytes(t.shape) <= t.lastLevel() {
 		level = "l3"
 	}
-	bw, peak := roofline.BandwidthCeiling(t.o.Profile, level), roofline.ComputeCeiling(t.o.Profile, t.isa.String(), c.String())
-	if !bw.Known() || !peak.Known() {
+	set, path := topotree.NewCPUSet(pus...), roofline.Path{ISA: t.isa.String(), Type: c.String()}
+	m := roofline.NewMachine(t.o.Profile)
+	read, peak := m.Read(set, level), m.Peak(set, path)
+	if !read.Known() || !peak.Known() {
 		return roofline.Roof{}
 	}
-	part := float64(n) / float64(all)
-	return roofline.Roof{Bandwidth: part * bw.At(all), Targets: []roofline.Target{{Name: t.isa.String() + "/" + c.String(), Peak: part * peak.At(all)}}}
+	part := float64(n) / float64(len(pus))
+	return roofline.Roof{Bandwidth: part * read.Value, Targets: []roofline.Target{{Name: path.String(), Peak: part * peak.Value}}}
 }
 
 // lastLevel is lastLevel of the PUs that may be used.

@@ -197,24 +197,24 @@ func newReduceRow(host *profiles.Profile, b *reduceBench, way string, seconds []
 		Bytes: 4 * int64(b.size.rows) * int64(b.size.width) * int64(b.ranks+1), Median: summarize(s).median, Min: s[0],
 		P10: s[len(s)/10], P90: s[len(s)*9/10], Reps: len(s), CPU: host.Host.CPUModel}
 	r.Rate = float64(r.Bytes) / r.Median
-	r.Roof, r.RoofOf = reduceRoof(host, r.Bytes, len(unique))
+	r.Roof, r.RoofOf = reduceRoof(host, r.Bytes, unique)
 	return r
 }
 
 // reduceRoof is the bandwidth of what lies between the ranks: the L3, or memory where it does not hold the matrices or there
 // is none. What a worker finds in its own cache may exceed it.
-func reduceRoof(host *profiles.Profile, bytes int64, pus int) (float64, string) {
+func reduceRoof(host *profiles.Profile, bytes int64, pus []int) (float64, string) {
 	level := "memory"
 	for _, o := range host.Machine.Objects {
 		if o.Kind == topotree.KindL3 && bytes <= o.Bytes/2 {
 			level = "l3"
 		}
 	}
-	c := roofline.BandwidthCeiling(host, level)
-	if !c.Known() {
+	a := roofline.NewMachine(host).Read(topotree.NewCPUSet(pus...), level)
+	if !a.Known() {
 		return 0, ""
 	}
-	return c.At(pus), level + " " + formatRate(c.At(pus), "B/s")
+	return a.Value, level + " " + formatRate(a.Value, "B/s")
 }
 
 var reduceReport = report[reduceRow]{

@@ -206,7 +206,7 @@ func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRo
 			return nil, gemmRoofs{}, err
 		}
 	}
-	roofs := gemmRoofs{host: host, isa: f.isa}
+	roofs := newGEMMRoofs(host, f.isa)
 	if f.isa == "" {
 		roofs.isa = host.Features().Best().String()
 	}

@@ -11,8 +11,13 @@ import (
 // gemmRoofs are what this machine allows.
 type gemmRoofs struct {
 	host    *profiles.Profile
+	machine *roofline.Machine
 	isa     string
 	streams map[int]float64 // bytes a second of the best product of one row with cold weights in this run, by threads
+}
+
+func newGEMMRoofs(host *profiles.Profile, isa string) gemmRoofs {
+	return gemmRoofs{host: host, machine: roofline.NewMachine(host), isa: isa}
 }
 
 // weightBytes is the length of the weights of a product in a model file; 0 where the type is not known. Figures from a file are those of float32 libraries.
@@ -45,12 +50,12 @@ func (g *gemmRoofs) fill(rows []gemmRow) {
 
 // peak is the multiply-add peak in FLOP/s, 0 where it is not known.
 func (g gemmRoofs) peak(compute string, threads int) float64 {
-	return roofline.ComputeCeiling(g.host, g.isa, compute).At(threads)
+	return g.machine.Peak(g.machine.First(threads), roofline.Path{ISA: g.isa, Type: compute}).Value
 }
 
 // memory is the bandwidth in bytes a second: the calibrated one, or what a product of this run reached if that is more; 0 where it is not known.
 func (g gemmRoofs) memory(threads int) float64 {
-	return max(roofline.BandwidthCeiling(g.host, "memory").At(threads), g.streams[threads])
+	return max(g.machine.Bandwidth(g.machine.First(threads), roofline.Local).Value, g.streams[threads])
 }
 
 // of is what the multiply-add peak and, for cold weights, the memory bandwidth allow a product, in FLOP/s; 0 where a roof is

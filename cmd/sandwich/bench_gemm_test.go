@@ -50,7 +50,7 @@ func TestDrawGEMM(t *testing.T) {
 	odd.rates = map[string]float64{`<&">`: 5}
 	for name, rows := range map[string][]gemmRow{"one point": {one}, "names": {one, odd}} {
 		var out strings.Builder
-		if err := drawGEMM(&out, rows, gemmRoofs{host: &profiles.Profile{}, isa: "avx2"}); err != nil {
+		if err := drawGEMM(&out, rows, newGEMMRoofs(&profiles.Profile{}, "avx2")); err != nil {
 			t.Fatal(err)
 		}
 		d := xml.NewDecoder(strings.NewReader(out.String()))
@@ -74,7 +74,8 @@ func TestRoofsFollowTheRun(t *testing.T) {
 	ceiling := func(kind, isa, typ, unit string, v float64) profiles.Ceiling {
 		return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, PUs: 1, Figure: profiles.NewFigure(unit, []float64{v})}
 	}
-	roofs := gemmRoofs{isa: "avx512", host: &profiles.Profile{Ceilings: []profiles.Ceiling{ceiling(profiles.Compute, "avx512", "f32", "FLOP/s", 100e9)}}}
+	f32 := ceiling(profiles.Compute, "avx512", "f32", "FLOP/s", 100e9)
+	roofs := newGEMMRoofs(&profiles.Profile{Ceilings: []profiles.Ceiling{f32}}, "avx512")
 	row := func(m int, rate float64) gemmRow {
 		return gemmRow{Peer: ourName, Threads: 1, M: m, N: 64, K: 128, GFLOPS: rate, Weights: cold, Type: "f32", Compute: "f32"}
 	}

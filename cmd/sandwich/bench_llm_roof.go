@@ -8,6 +8,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/topotree"
 )
 
 // llmRoof is the rate at which a test would run if every op ran at the roof of its own arithmetic.
@@ -24,7 +25,7 @@ func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
 		pus = p.Prefill.PUs
 	}
 	isa := p.Widest()
-	roofs, err := roofline.ByType(host, isa, p.Arithmetics(), len(pus))
+	roofs, err := roofline.NewMachine(host).CoreRoofs(topotree.NewCPUSet(pus...), isa, p.Arithmetics())
 	if err != nil {
 		return llmRoof{}, err
 	}

@@ -22,6 +22,7 @@ func roofHost(t *testing.T) *profiles.Profile {
 		}
 		return c
 	}
+	host.Sets = nil
 	host.Ceilings = []profiles.Ceiling{ceiling(profiles.Compute, "int8", "", 1e12), ceiling(profiles.Compute, "f32", "", 200e9),
 		ceiling(profiles.Bandwidth, "", "memory", 20e9)}
 	return host

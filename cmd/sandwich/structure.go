@@ -116,34 +116,6 @@ func formatEntry(v float64, unit string) string {
 	return formatRate(v, unit)
 }
 
-// printSets shows the saturation curve of each domain on one line, and the cost of a barrier for each set.
-func printSets(w io.Writer, sets []profiles.SetFigure) {
-	domain := ""
-	for _, s := range sets {
-		if s.Name != profiles.Saturation {
-			continue
-		}
-		if s.Domain != domain {
-			if domain == "" {
-				fmt.Fprint(w, "\nmemory bandwidth by PUs at work:")
-			}
-			domain = s.Domain
-			fmt.Fprintf(w, "\n  %-12s", domain)
-		}
-		fmt.Fprintf(w, "  %d: %s", s.CPUs.Count(), formatRate(s.Median, s.Unit))
-	}
-	if domain != "" {
-		fmt.Fprintln(w)
-	}
-	title := "\nbarrier:\n"
-	for _, s := range sets {
-		if s.Name == profiles.Barrier {
-			fmt.Fprintf(w, "%s  %-22s  %s  %s (%s to %s)\n", title, s.Domain, plural(s.CPUs.Count(), "PU"), formatSeconds(s.Median), formatSeconds(s.Min), formatSeconds(s.Max))
-			title = ""
-		}
-	}
-}
-
 // heatOf makes a heat map of a matrix. What was not measured stays blank.
 func heatOf(m profiles.Matrix) draw.Heat {
 	title := fmt.Sprintf("%s: %s", m.Name, matrixMeaning[m.Name])

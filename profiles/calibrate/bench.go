@@ -1,11 +1,13 @@
 package calibrate
 
 import (
+	"slices"
 	"time"
 
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
+	"sandwich/topotree"
 )
 
 // figure is one ceiling under measurement.
@@ -85,6 +87,26 @@ func counts(n int) []int {
 		}
 	}
 	return append(out, n)
+}
+
+// counts are the numbers of workers that are measured: those of their number, and one on every core, where a curve bends since
+// siblings share multipliers.
+func (b *bench) counts() []int {
+	out := counts(b.pool.Size())
+	if cores := len(b.profile.CorePUs()); cores > 0 && cores < b.pool.Size() && !slices.Contains(out, cores) {
+		out = append(out, cores)
+		slices.Sort(out)
+	}
+	return out
+}
+
+// pusOf are the PUs of workers.
+func (b *bench) pusOf(workers []int) topotree.CPUSet {
+	var out []int
+	for _, w := range workers {
+		out = append(out, b.pool.PUs()[w])
+	}
+	return topotree.NewCPUSet(out...)
 }
 
 // firstWorkers is [0, n).

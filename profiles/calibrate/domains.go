@@ -85,26 +85,88 @@ func (f *full) saturationDomains() []domain {
 			out = append(out, domain{name, pus})
 		}
 	}
-	var nodes, caches []topotree.Object
+	var nodes []topotree.Object
 	m := f.profile.Machine
 	for _, n := range memoryNodes(m) {
 		if n.ID < 0 {
-			add("machine", n.CPUs)
+			add(profiles.MachineDomain, n.CPUs)
 		} else if !n.CPUs.IsEmpty() {
 			nodes = append(nodes, topotree.Object{Kind: topotree.KindNUMA, ID: n.ID, CPUs: n.CPUs})
 		}
 	}
-	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3} {
-		for _, o := range m.Objects {
-			if o.Kind == k && len(caches) < topotree.MaxPUs && (len(caches) == 0 || caches[0].Kind == k) {
-				caches = append(caches, o)
+	for _, list := range [][]topotree.Object{nodes, clusterObjects(m)} {
+		for i := range min(len(list), maxDomains) {
+			o := list[i*len(list)/min(len(list), maxDomains)]
+			name := profiles.ClusterDomain(o.CPUs)
+			if o.Kind == topotree.KindNUMA {
+				name = profiles.NodeDomain(o.ID)
+			}
+			add(name, o.CPUs)
+		}
+	}
+	groups := f.hiddenGroups()
+	for _, set := range groups[:min(len(groups), maxDomains)] {
+		add(profiles.GroupDomain(set), set)
+	}
+	return out
+}
+
+// hiddenGroups are the innermost clusters that the matrices so far show and the tree does not.
+func (f *full) hiddenGroups() []topotree.CPUSet {
+	tree, err := f.profile.Machine.Usable()
+	if err != nil {
+		return nil
+	}
+	for _, m := range f.matrices {
+		if m.Name == profiles.NodeMatrix {
+			continue
+		}
+		found, err := latent(tree, m)
+		for _, l := range found {
+			if err == nil && l.Known == "" {
+				return l.Sets
 			}
 		}
 	}
-	for _, list := range [][]topotree.Object{nodes, caches} {
-		for i := range min(len(list), maxDomains) {
-			o := list[i*len(list)/min(len(list), maxDomains)]
-			add(objectName(o.Kind, o.ID, o.CPUs), o.CPUs)
+	return nil
+}
+
+// spreadSets are, for each node of several last-level caches, one PU and two PUs of each: sets of one size with the first PUs of
+// the node, which share fewer caches.
+func (f *full) spreadSets() []domain {
+	var out []domain
+	for _, n := range memoryNodes(f.profile.Machine) {
+		var within []topotree.Object
+		for _, o := range clusterObjects(f.profile.Machine) {
+			if o.CPUs.In(n.CPUs) {
+				within = append(within, o)
+			}
+		}
+		for _, each := range []int{1, 2} {
+			if pus := f.oneOfEach(within, each); len(within) > 1 && n.ID >= 0 && len(out) < 2*maxDomains {
+				out = append(out, domain{profiles.NodeDomain(n.ID), pus})
+			}
+		}
+	}
+	return out
+}
+
+// bendLimit is by how much of its height a curve may miss the line through its neighbors before more points are taken.
+const bendLimit = 0.05
+
+// bends are the numbers of PUs in the middle of the gaps beside each point at which a curve bends.
+func bends(n []int, y []float64) []int {
+	var out []int
+	middle := func(i int) {
+		if mid := (n[i] + n[i+1]) / 2; mid > n[i] && !slices.Contains(out, mid) {
+			out = append(out, mid)
+		}
+	}
+	for i := 1; i+1 < len(n); i++ {
+		line := y[i-1] + (y[i+1]-y[i-1])*float64(n[i]-n[i-1])/float64(n[i+1]-n[i-1])
+		if math.Abs(line-y[i]) > bendLimit*y[i] {
+			middle(i - 1)
+			middle(i)
 		}
 	}
 	return out
@@ -118,22 +180,63 @@ func objectName(k topotree.Kind, id int, cpus topotree.CPUSet) string {
 	return k.String() + " of PU " + strconv.Itoa(cpus.First())
 }
 
-// measureSaturation takes the curve of each domain: what 1 to n of its PUs read from the memory nearest to them.
+// measureSaturation takes the curve of each domain: what 1 to n of its PUs read from the memory nearest to them; then more
+// points where it bends.
 func (f *full) measureSaturation(ctx context.Context, until time.Time) error {
 	if err := f.memory.reason; err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
 	}
-	var sets []domain
-	for _, d := range f.saturationDomains() {
-		for _, n := range counts(len(d.pus)) {
+	domains := f.saturationDomains()
+	sets := f.spreadSets()
+	for _, d := range domains {
+		for _, n := range f.countsOf(d.pus) {
 			sets = append(sets, domain{d.name, d.pus[:n]})
 		}
 	}
 	work := f.readFor(domainWindow)
-	return f.figuresOf(ctx, until, profiles.Saturation, "B/s", sets, func(workers []int) (float64, error) {
+	take := func(workers []int) (float64, error) {
 		f.memory.assign(f.pool.PUs(), workers)
 		return f.run(&figure{workers: workers, work: work})
-	})
+	}
+	first := until.Add(-time.Until(until) / 3)
+	if err := f.figuresOf(ctx, first, profiles.Saturation, "B/s", sets, take); err != nil {
+		return err
+	}
+	var more []domain
+	for _, d := range domains {
+		n, y := f.curveOf(d)
+		for _, at := range bends(n, y) {
+			more = append(more, domain{d.name, d.pus[:at]})
+		}
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	return f.figuresOf(ctx, until, profiles.Saturation, "B/s", more, take)
+}
+
+// countsOf are the numbers of a domain's PUs that are measured, one on every core among them.
+func (f *full) countsOf(pus []int) []int {
+	out := counts(len(pus))
+	if cores := f.coresAmong(pus); !slices.Contains(out, cores) {
+		out = append(out, cores)
+		slices.Sort(out)
+	}
+	return out
+}
+
+// curveOf is what was measured of the first PUs of a domain.
+func (f *full) curveOf(d domain) (n []int, y []float64) {
+	for count := range len(d.pus) {
+		set := topotree.NewCPUSet(d.pus[:count+1]...)
+		for _, s := range f.sets {
+			if s.Name == profiles.Saturation && s.CPUs.Equal(set) {
+				n, y = append(n, count+1), append(y, s.Median)
+				break
+			}
+		}
+	}
+	return n, y
 }
 
 // figuresOf samples a figure of each set of PUs and adds those that got a sample.
@@ -161,7 +264,8 @@ func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string
 	return err
 }
 
-// barrierSets are, for each level of the tree, the PUs of its first node and one PU of each of its nodes.
+// barrierSets are, for each level of the tree, the PUs of its first node and one PU of each of its nodes, and the first PUs of the
+// machine in growing numbers.
 func (f *full) barrierSets() []domain {
 	var out []domain
 	seen := map[string]bool{}
@@ -192,6 +296,10 @@ func (f *full) barrierSets() []domain {
 			}
 		}
 		add("one PU of each "+level[0].Kind.String(), topotree.NewCPUSet(first...))
+	}
+	all := f.coresFirst(f.profile.Allowed())
+	for _, n := range f.countsOf(all) { // how it grows
+		add(profiles.MachineDomain, topotree.NewCPUSet(all[:n]...))
 	}
 	return out
 }

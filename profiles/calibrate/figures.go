@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"slices"
 	"time"
 
 	"sandwich/microkernel"
@@ -47,18 +48,42 @@ func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) ([]*fi
 	if k.Spec != s && len(b.notes) == 0 {
 		b.notes = append(b.notes, "this system forbids executable memory to the process: the figures are those of plain Go")
 	}
-	unit := "FLOP/s"
-	if k.Spec.Type == "int8" {
-		unit = "OP/s"
-	}
+	unit := peakUnit(k.Spec.Type)
 	var out []*figure
-	for _, n := range counts(b.pool.Size()) {
+	add := func(workers []int) {
 		out = append(out, &figure{
-			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type, PUs: n, Figure: profiles.Figure{Unit: unit}},
-			workers: firstWorkers(n), work: peakWork(k, window),
+			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type, PUs: len(workers),
+				CPUs: b.pusOf(workers), Figure: profiles.Figure{Unit: unit}},
+			workers: workers, work: peakWork(k, window),
 		})
 	}
+	for _, n := range b.counts() {
+		add(firstWorkers(n))
+	}
+	for _, w := range b.otherTypes() {
+		add([]int{w})
+	}
 	return out, nil
+}
+
+// otherTypes are the first worker of each core type but that of the first worker.
+func (b *bench) otherTypes() []int {
+	var out []int
+	pus := b.pool.PUs()
+	for _, t := range b.profile.Machine.CoreTypes {
+		if i := slices.IndexFunc(pus, t.CPUs.Contains); i > 0 && !t.CPUs.Contains(pus[0]) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// peakUnit is what the peak of a data type counts.
+func peakUnit(typ string) string {
+	if typ == "int8" {
+		return "OP/s"
+	}
+	return "FLOP/s"
 }
 
 // peakWork multiplies for a while in calls of some ten microseconds.
@@ -96,9 +121,10 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 	var out []*figure
 	for _, l := range levels {
 		work := b.readWork(reader, l, share)
-		for _, c := range counts(n) {
+		for _, c := range b.counts() {
 			out = append(out, &figure{
-				ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: c, Figure: profiles.Figure{Unit: "B/s"}},
+				ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: c, CPUs: b.pusOf(firstWorkers(c)),
+					Figure: profiles.Figure{Unit: "B/s"}},
 				workers: firstWorkers(c), work: work,
 			})
 		}

@@ -46,7 +46,8 @@ type stage struct {
 var errUnmeasured = errors.New("not measured")
 
 // Full measures everything that Measure does, and the structure of the machine: cache-line round trips between PUs, contention of pairs for the multiply-add units, for
-// last-level caches and for memory, bandwidth from each NUMA node to each, saturation curves and barriers. Structure found in the matrices is
+// last-level caches and for memory, bandwidth from each NUMA node to each and of several such flows at once, peaks by class and
+// set, saturation curves, barriers and all-reduces. Structure found in the matrices is
 // added to the profile as candidates for group, speeds that differ as colors. It runs on allowed PUs only. When ctx ends it stops between two samples,
 // keeps what it has, marks the profile as partial and returns ctx's error.
 func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
@@ -102,13 +103,16 @@ func structure(ctx context.Context, p *profiles.Profile, budget time.Duration, t
 // stages runs one after the other until ctx ends. A stage that cannot be measured here leaves a note.
 func (f *full) stages(ctx context.Context, budget time.Duration) error {
 	list := []stage{
-		{"cache line round trips", 0.35, true, f.measureLatency},
-		{"contention for multiply-adds", 0.15, true, f.measureCompute},
-		{"contention for the last-level cache", 0.13, true, f.measureCache},
-		{"bandwidth between nodes", 0.1, false, f.measureNodes},
+		{"cache line round trips", 0.28, true, f.measureLatency},
+		{"contention for multiply-adds", 0.13, true, f.measureCompute},
+		{"contention for the last-level cache", 0.11, true, f.measureCache},
+		{"bandwidth between nodes", 0.08, false, f.measureNodes},
+		{"peaks of sets of PUs", 0.07, false, f.measurePeaks},
 		{"saturation of memory", 0.1, false, f.measureSaturation},
+		{"flows between nodes", 0.05, true, f.measureFlows},
 		{"barriers", 0.05, true, f.measureBarriers},
-		{"contention for memory", 0.12, true, f.measureMemory},
+		{"sums between ranks", 0.03, true, f.measureReduces},
+		{"contention for memory", 0.1, true, f.measureMemory},
 	}
 	spent, tell := 0.0, f.tell
 	alone := f.pool.Size() == 1

@@ -3,8 +3,10 @@ package calibrate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -269,5 +271,108 @@ func TestLostRoundTrip(t *testing.T) {
 	}
 	if !math.IsNaN(median(nil)) || median([]float64{3, 1, 2}) != 2 || median([]float64{1, 2}) != 1.5 {
 		t.Error("median")
+	}
+}
+
+// TestBends: more points are taken where a curve leaves the line, and nowhere else.
+func TestBends(t *testing.T) {
+	n := []int{1, 2, 4, 8, 16, 32}
+	if got := bends(n, []float64{1, 2, 4, 8, 16, 32}); got != nil {
+		t.Errorf("of a line: %v", got)
+	}
+	if got := bends(n, []float64{1, 2, 4, 8, 9, 9}); !slices.Equal(got, []int{6, 12, 24}) {
+		t.Errorf("of a knee at 8: %v", got)
+	}
+	if got := bends([]int{1, 2}, []float64{1, 2}); got != nil {
+		t.Errorf("of two points: %v", got)
+	}
+}
+
+// workersFor are unpinned workers on a machine of text: what is measured means nothing, of what it is measured does.
+func workersFor(t *testing.T, m *topotree.Machine) *full {
+	t.Helper()
+	workers, err := pool.New(m.Allowed.Slice(), pool.Options{Spin: pool.NoSpin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(workers.Close)
+	f := &full{bench: newBench(workers, profiles.New(m, profiles.Identity{})), tell: func(float64, string) {}, solo: map[int][]float64{}}
+	if f.memory, err = f.prepareMemory(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.memory.free)
+	return f
+}
+
+// TestSetsOfOneSize: what a number of PUs does not tell is measured on sets of its own.
+func TestSetsOfOneSize(t *testing.T) {
+	f := workersFor(t, described(t, "numa:2(memory=1GiB) l3:2(size=1MiB) core:2 pu:2"))
+	names := func(sets []domain) []string {
+		var out []string
+		for _, s := range sets {
+			out = append(out, s.name+" "+topotree.NewCPUSet(s.pus...).String())
+		}
+		return out
+	}
+	f.solo = map[int][]float64{}
+	for pu := range f.profile.Machine.Allowed.All() {
+		f.solo[pu] = []float64{100, 100, 100}
+		if pu >= 8 {
+			f.solo[pu] = []float64{50, 50, 50}
+		}
+	}
+	want := []string{"class of PU 0 0", "core of PU 0 0-1", "class of PU 0 0,2,4,6", "class of PU 8 8", "core of PU 8 8-9",
+		"class of PU 8 8,10,12,14", "machine 0,4,8,12", "machine 0-15"}
+	if got := names(f.peakSets()); !slices.Equal(got, want) {
+		t.Errorf("peaks of %q", got)
+	}
+	want = []string{"node 0 0,4", "node 0 0,2,4,6", "node 1 8,12", "node 1 8,10,12,14"}
+	if got := names(f.spreadSets()); !slices.Equal(got, want) {
+		t.Errorf("spread over caches: %q", got)
+	}
+	if got := f.countsOf(f.coresFirst(topotree.CPURange(0, 7))); !slices.Contains(got, 4) || got[len(got)-1] != 8 {
+		t.Errorf("numbers of PUs of a node: %v", got)
+	}
+}
+
+// TestFlowsAndReduces: the combinations that share links, and sums by ranks and bytes, are in the profile as Check wants them.
+func TestFlowsAndReduces(t *testing.T) {
+	f := workersFor(t, described(t, "numa:2(memory=1GiB) l3:1(size=1MiB) core:2"))
+	until := time.Now().Add(200 * time.Millisecond)
+	if len(f.memory.regions) == 2 { // each on the node at hand, since the machine is one of text
+		if err := f.measureFlows(t.Context(), until); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		f.memory.regions = []*region{f.memory.regions[0], {node: 1, cpus: topotree.CPURange(2, 3), buf: f.memory.regions[0].buf}}
+		if err := f.measureFlows(t.Context(), until); err != nil {
+			t.Fatal(err)
+		}
+		f.memory.regions = f.memory.regions[:1] // its buffer is freed once
+	}
+	var flows []string
+	for _, s := range f.sets {
+		text := ""
+		for _, flow := range s.Flows {
+			text += fmt.Sprintf(" %s@%d", flow.CPUs, flow.Node)
+		}
+		flows = append(flows, text)
+	}
+	if want := []string{" 0-1@-1", " 2-3@-1", " 2-3@0 0-1@1", " 0-3@-1"}; !slices.Equal(flows, want) {
+		t.Errorf("flows %q, want %q", flows, want)
+	}
+	if err := f.measureReduces(t.Context(), time.Now().Add(200*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	f.profile.Sets = f.sets
+	if err := f.profile.Check(); err != nil {
+		t.Error(err)
+	}
+	sums := map[int]int{}
+	for _, s := range f.sets {
+		sums[s.Ranks]++
+	}
+	if sums[2] != 3 || sums[4] != 3 {
+		t.Errorf("sums by ranks: %v", sums)
 	}
 }

@@ -102,21 +102,23 @@ func (c *collector) parts(tree *topotree.Tree) {
 	}
 }
 
-// Prefill ranks sets by the compute ceiling of their size, Decode by the memory bandwidth; best first, larger sets first where the profile tells no difference. Equal ranks keep
-// the order of Sets.
+// Prefill ranks sets by their peak, Decode by the memory bandwidth; best first, larger sets first where the profile tells no
+// difference. Equal ranks keep the order of Sets.
 func Prefill(p *profiles.Profile, isa, typ string, sets []Set) []Set {
-	return rank(roofline.ComputeCeiling(p, isa, typ), sets)
+	m := roofline.NewMachine(p)
+	return rank(sets, func(set topotree.CPUSet) float64 { return m.Peak(set, roofline.Path{ISA: isa, Type: typ}).Value })
 }
 
 // Decode ranks sets for the decode phase; see Prefill. Of sets that reach the same bandwidth the smaller is better: the others contend.
 func Decode(p *profiles.Profile, sets []Set) []Set {
-	return rank(roofline.BandwidthCeiling(p, "memory"), sets)
+	m := roofline.NewMachine(p)
+	return rank(sets, func(set topotree.CPUSet) float64 { return m.Bandwidth(set, roofline.Local).Value })
 }
 
-func rank(ceiling roofline.Sampled, sets []Set) []Set {
+func rank(sets []Set, rate func(topotree.CPUSet) float64) []Set {
 	out := slices.Clone(sets)
 	for i := range out {
-		out[i].Rate = ceiling.At(len(out[i].PUs))
+		out[i].Rate = rate(topotree.NewCPUSet(out[i].PUs...))
 	}
 	slices.SortStableFunc(out, func(a, b Set) int { return cmp.Compare(b.Rate, a.Rate) })
 	return out

@@ -8,6 +8,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/model"
+	"sandwich/topotree"
 )
 
 // Cost says how long forwards take.
@@ -25,15 +26,12 @@ type RoofCost struct {
 	plan    *plans.Plan
 	phases  [2]map[string]roofline.Roof // prefill, decode; by data type
 	ops     int
-	barrier float64 // seconds between operators
+	barrier [2]float64 // seconds between operators, by phase
 	near    float64
 }
 
-// What a forward loses beside its roof. Assumed: a barrier of some threads, and the share of the roof that the default schedules reach.
-const (
-	assumedBarrier = 2e-6
-	assumedNear    = 0.8
-)
+// assumedNear is the share of the roof that the default schedules reach. Assumed.
+const assumedNear = 0.8
 
 // NewRoofCost is the cost of a model under a plan's service configuration on the machine of a profile. It fails where the profile lacks a ceiling.
 func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
@@ -41,11 +39,14 @@ func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
 	if err != nil {
 		return nil, fmt.Errorf("predicting forwards: %w", err)
 	}
-	c := &RoofCost{plan: plan, ops: len(ops), barrier: assumedBarrier, near: assumedNear}
+	c := &RoofCost{plan: plan, ops: len(ops), near: assumedNear}
+	machine := roofline.NewMachine(p)
 	for i, pus := range []plans.PUSet{plan.Service.PrefillPUs, plan.Service.DecodePUs} {
-		if c.phases[i], err = roofline.ByType(p, plan.Widest(), plan.Arithmetics(), len(pus)); err != nil {
+		set := topotree.NewCPUSet(pus...)
+		if c.phases[i], err = machine.CoreRoofs(set, plan.Widest(), plan.Arithmetics()); err != nil {
 			return nil, fmt.Errorf("predicting forwards: %w", err)
 		}
+		c.barrier[i] = machine.Barrier(set).Value
 	}
 	return c, nil
 }
@@ -59,7 +60,7 @@ func (c *RoofCost) Prefill(pos, n int, head bool) time.Duration {
 	if head {
 		rows.Heads = 1
 	}
-	return c.forward(c.phases[0], rows)
+	return c.forward(0, rows)
 }
 
 // Decode implements Cost.
@@ -68,14 +69,14 @@ func (c *RoofCost) Decode(context []int) time.Duration {
 	for _, pos := range context {
 		rows.Spans = append(rows.Spans, model.Span{Pos: pos, N: 1})
 	}
-	return c.forward(c.phases[1], rows)
+	return c.forward(1, rows)
 }
 
 // forward is all tasks one after the other, with a barrier after each operator.
-func (c *RoofCost) forward(roofs map[string]roofline.Roof, rows model.Rows) time.Duration {
-	seconds := float64(c.ops) * c.barrier
+func (c *RoofCost) forward(phase int, rows model.Rows) time.Duration {
+	seconds := float64(c.ops) * c.barrier[phase]
 	for _, t := range model.Work(c.plan, rows) {
-		r := roofs[t.Compute]
+		r := c.phases[phase][t.Compute]
 		seconds += r.Seconds(r.Targets[0], t.Work) / c.near
 	}
 	return time.Duration(seconds * float64(time.Second))

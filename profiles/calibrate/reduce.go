@@ -1,0 +1,142 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+	"sandwich/topotree"
+)
+
+// The matrices of an all-reduce: one row of a decode step to a prefill chunk of a small model.
+const reduceWidth = 4096
+
+var reduceRows = []int{1, 16, 256}
+
+// reduceRanks are the numbers of ranks that are measured: powers of two up to eight, the memory nodes, no more than PUs.
+func (f *full) reduceRanks(pus int) []int {
+	ranks := []int{2, 4, 8, len(memoryNodes(f.profile.Machine))}
+	slices.Sort(ranks)
+	return slices.DeleteFunc(slices.Compact(ranks), func(r int) bool { return r < 2 || r > pus })
+}
+
+// reduction is one size on one number of ranks, whose workers are those of f in order.
+type reduction struct {
+	sum     *exec.AllReduce
+	job     exec.AllReduceJob
+	workers []int
+	ranks   int
+}
+
+// measureReduces times the sum that serving makes between ranks, each of which has as many of the cores.
+func (f *full) measureReduces(ctx context.Context, until time.Time) error {
+	workers := f.workersOf(f.onePerCore())
+	all := f.reduceRanks(len(workers))
+	if len(all) == 0 {
+		return fmt.Errorf("%w: it takes two cores", errUnmeasured)
+	}
+	vec, err := microkernel.NewVec(microkernel.Host().Best())
+	if err != nil {
+		return err
+	}
+	most, stride := all[len(all)-1], exec.RowStride(reduceWidth)
+	bytes := 4 * stride * reduceRows[len(reduceRows)-1]
+	buf, err := mem.Alloc((most+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnmeasured, err)
+	}
+	defer func() { _ = buf.Free() }() // unmapping what was mapped cannot fail in a way that anybody could act on
+	matrix := func(i int) exec.Matrix32 {
+		return exec.Matrix32{Base: unsafe.Add(buf.Pointer(), i*bytes), Stride: stride}
+	}
+	var trials []*trial
+	of := map[*trial]*reduction{}
+	for _, ranks := range all {
+		for _, rows := range reduceRows {
+			r := &reduction{sum: exec.NewAllReduce(f.pool, vec, ranks), workers: workers, ranks: ranks,
+				job: exec.AllReduceJob{Rows: rows, Width: reduceWidth, Into: matrix(ranks)}}
+			for i := range ranks {
+				r.job.Parts = append(r.job.Parts, matrix(i))
+			}
+			t := &trial{workers: workers}
+			trials, of[t] = append(trials, t), r
+		}
+	}
+	err = f.rounds(ctx, trials, until, func(t *trial) error {
+		seconds, err := f.reduce(vec, of[t])
+		t.a = append(t.a, seconds)
+		return err
+	})
+	for _, t := range trials {
+		if r := of[t]; len(t.a) > 0 {
+			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.AllReduce, Domain: profiles.MachineDomain,
+				CPUs: f.pusOf(workers), Ranks: r.ranks, Bytes: int64(4 * r.job.Rows * reduceWidth), Figure: profiles.NewFigure("s", t.a)})
+		}
+	}
+	return err
+}
+
+// reduce takes one sample, from the start of the first worker to the end of the last. Before it each worker writes its part of
+// its rank's matrix, as a product would have.
+func (f *full) reduce(vec *microkernel.Vec, r *reduction) (float64, error) {
+	if _, err := f.pool.SetActive(r.workers); err != nil {
+		return 0, err
+	}
+	f.pool.Run(func(w *pool.Worker) {
+		rank := w.ID() * r.ranks / w.N()
+		first := (rank*w.N() + r.ranks - 1) / r.ranks // the lowest ID of the rank, and that of the next one
+		next := ((rank+1)*w.N() + r.ranks - 1) / r.ranks
+		lo, hi := pool.Split(r.job.Rows, next-first, w.ID()-first, 1)
+		part := r.job.Parts[rank]
+		for row := lo; row < hi; row++ {
+			vec.Scale((*float32)(unsafe.Add(part.Base, 4*row*part.Stride)), -1, r.job.Width)
+		}
+		w.Barrier()
+		s := &f.stamps[w.Index()]
+		s.from = time.Now()
+		r.sum.Publish(w, rank, next-first, &r.job)
+		r.sum.Finish(w, rank, &r.job, nil)
+		s.to = time.Now()
+	})
+	first, last := f.stamps[r.workers[0]].from, f.stamps[r.workers[0]].to
+	for _, i := range r.workers {
+		if s := &f.stamps[i]; s.from.Before(first) {
+			first = s.from
+		}
+		if s := &f.stamps[i]; s.to.After(last) {
+			last = s.to
+		}
+	}
+	return last.Sub(first).Seconds(), nil
+}
+
+// onePerCore is the first allowed PU of each core, within the quota.
+func (f *full) onePerCore() []int {
+	pus := f.coresFirst(f.profile.Machine.Allowed)
+	return pus[:f.coresAmong(pus)]
+}
+
+// coresAmong is how many PUs of a list stand before the second of any core.
+func (f *full) coresAmong(pus []int) int {
+	seen := map[int]bool{}
+	for i, pu := range pus {
+		core := pu
+		for _, o := range f.profile.Machine.Objects {
+			if o.Kind == topotree.KindCore && o.CPUs.Contains(pu) {
+				core = o.CPUs.First()
+			}
+		}
+		if seen[core] {
+			return i
+		}
+		seen[core] = true
+	}
+	return len(pus)
+}

@@ -1,0 +1,251 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// classSets are the allowed PUs by core type and by the speed that was measured so far, the fastest first.
+func (f *full) classSets() []topotree.CPUSet {
+	m := f.profile.Machine
+	var nodes *profiles.Matrix
+	if i := slices.IndexFunc(f.matrices, func(m profiles.Matrix) bool { return m.Name == profiles.NodeMatrix }); i >= 0 {
+		nodes = &f.matrices[i]
+	}
+	var out []topotree.CPUSet
+	for _, class := range speedClasses(f.solo, nodes, m) {
+		left := class.CPUs
+		for _, typ := range m.CoreTypes {
+			if part := left.Intersect(typ.CPUs); !part.IsEmpty() {
+				out, left = append(out, part), left.Minus(part)
+			}
+		}
+		if !left.IsEmpty() {
+			out = append(out, left)
+		}
+	}
+	return out
+}
+
+// peakSets are of each class one PU, one core with its siblings, and one PU of each core; one PU of each last-level cache; and
+// all PUs.
+func (f *full) peakSets() []domain {
+	var out []domain
+	seen := map[string]bool{}
+	add := func(name string, pus []int) {
+		if key := topotree.NewCPUSet(pus...).Key(); len(pus) > 0 && !seen[key] {
+			seen[key] = true
+			out = append(out, domain{name, pus})
+		}
+	}
+	for _, class := range f.classSets() {
+		pus := f.coresFirst(class)
+		if len(pus) == 0 {
+			continue // the quota pays for no such PU
+		}
+		name := fmt.Sprintf("class of PU %d", class.First())
+		add(name, pus[:1])
+		for _, o := range f.profile.Machine.Objects {
+			if o.Kind == topotree.KindCore && o.CPUs.Contains(pus[0]) {
+				add(fmt.Sprintf("core of PU %d", pus[0]), f.coresFirst(o.CPUs))
+			}
+		}
+		add(name, pus[:f.coresAmong(pus)])
+	}
+	add(profiles.MachineDomain, f.oneOfEach(clusterObjects(f.profile.Machine), 1))
+	add(profiles.MachineDomain, f.coresFirst(f.profile.Machine.Allowed))
+	return out
+}
+
+// oneOfEach is the first n PUs of each of some objects.
+func (f *full) oneOfEach(objects []topotree.Object, n int) []int {
+	var out []int
+	for _, o := range objects {
+		pus := f.coresFirst(o.CPUs)
+		out = append(out, pus[:min(n, len(pus))]...)
+	}
+	if q := f.profile.QuotaPUs(); q > 0 {
+		out = out[:min(q, len(out))]
+	}
+	return out
+}
+
+// clusterObjects are the last-level caches above the second level.
+func clusterObjects(m *topotree.Machine) []topotree.Object {
+	var out []topotree.Object
+	for _, k := range []topotree.Kind{topotree.KindL4, topotree.KindL3} {
+		for _, o := range m.Objects {
+			if o.Kind == k {
+				out = append(out, o)
+			}
+		}
+		if len(out) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+// hasCeiling tells whether Measure took the peak of these very PUs.
+func (f *full) hasCeiling(s microkernel.PeakSpec, set domain) bool {
+	cpus := topotree.NewCPUSet(set.pus...)
+	return slices.ContainsFunc(f.profile.Ceilings, func(c profiles.Ceiling) bool {
+		return c.Measured() && c.ISA == s.ISA.String() && c.Type == s.Type && c.CPUs.Equal(cpus)
+	})
+}
+
+// measurePeaks takes the multiply-add peaks of sets that their number does not tell.
+func (f *full) measurePeaks(ctx context.Context, until time.Time) error {
+	host := microkernel.Host()
+	type subject struct {
+		set  domain
+		kind *microkernel.Peak
+		work func(int) float64
+	}
+	var trials []*trial
+	of := map[*trial]subject{}
+	for _, spec := range microkernel.PeakSpecs(host) {
+		k, err := microkernel.NewPeak(spec, host)
+		if err != nil {
+			return err
+		}
+		if spec.ISA == microkernel.Go && len(trials) > 0 {
+			continue // plain Go counts only where there is nothing else
+		}
+		for _, set := range f.peakSets() {
+			if f.hasCeiling(k.Spec, set) {
+				continue
+			}
+			t := &trial{workers: f.workersOf(set.pus)}
+			trials, of[t] = append(trials, t), subject{set, k, peakWork(k, shortSample)}
+		}
+	}
+	err := f.rounds(ctx, trials, until, func(t *trial) error {
+		rate, err := f.run(&figure{workers: t.workers, work: of[t].work})
+		t.a = append(t.a, rate)
+		return err
+	})
+	for _, t := range trials {
+		if s := of[t]; len(t.a) > 0 {
+			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.Peak, Domain: s.set.name, CPUs: topotree.NewCPUSet(s.set.pus...),
+				ISA: s.kind.Spec.ISA.String(), Type: s.kind.Spec.Type, Figure: profiles.NewFigure(peakUnit(s.kind.Spec.Type), t.a)})
+		}
+	}
+	return err
+}
+
+// maxFlowNodes bounds the nodes between which flows are measured: their pairs grow with the square.
+const maxFlowNodes = 8
+
+// flowSets are what shares links: for each pair of nodes both ways at once, for each node all others at once, and the PUs of each
+// node and of all nodes on pages that lie on all of them.
+func (f *full) flowSets() [][]profiles.Flow {
+	var nodes []profiles.Flow // of each node its own
+	for _, r := range f.memory.regions {
+		if pus := f.coresFirst(r.cpus); len(pus) > 0 && r.node >= 0 && len(nodes) < maxFlowNodes {
+			nodes = append(nodes, profiles.Flow{CPUs: topotree.NewCPUSet(pus...), Node: r.node})
+		}
+	}
+	if len(nodes) < 2 {
+		return nil
+	}
+	var out [][]profiles.Flow
+	var all topotree.CPUSet
+	for i, a := range nodes {
+		all = all.Union(a.CPUs)
+		out = append(out, []profiles.Flow{{CPUs: a.CPUs, Node: profiles.Interleaved}})
+		var others []profiles.Flow
+		for j, b := range nodes {
+			if j != i {
+				others = append(others, profiles.Flow{CPUs: b.CPUs, Node: a.Node})
+			}
+			if j < i {
+				out = append(out, []profiles.Flow{{CPUs: a.CPUs, Node: b.Node}, {CPUs: b.CPUs, Node: a.Node}})
+			}
+		}
+		if len(nodes) > 2 {
+			out = append(out, others)
+		}
+	}
+	if q := f.profile.QuotaPUs(); q > 0 && all.Count() > q {
+		return nil // no two nodes may work at once for long
+	}
+	return append(out, []profiles.Flow{{CPUs: all, Node: profiles.Interleaved}})
+}
+
+// measureFlows takes what several flows read together.
+func (f *full) measureFlows(ctx context.Context, until time.Time) error {
+	var trials []*trial
+	of := map[*trial][]profiles.Flow{}
+	for _, flows := range f.flowSets() {
+		t := &trial{}
+		for _, flow := range flows {
+			t.workers = append(t.workers, f.workersOf(flow.CPUs.Slice())...)
+		}
+		trials, of[t] = append(trials, t), flows
+	}
+	if len(trials) == 0 {
+		return nil // one memory node
+	}
+	err := f.rounds(ctx, trials, until, func(t *trial) error {
+		rate, err := f.run(&figure{workers: t.workers, work: f.readFlows(of[t])})
+		t.a = append(t.a, rate)
+		return err
+	})
+	for _, t := range trials {
+		if len(t.a) > 0 {
+			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.Flows, Domain: profiles.MachineDomain, CPUs: f.pusOf(t.workers),
+				Flows: of[t], Figure: profiles.NewFigure("B/s", t.a)})
+		}
+	}
+	return err
+}
+
+// readFlows divides the memory among the workers of flows. Pages that lie on all nodes are read as a chunk of each node's
+// region in turn, which is what a chunk of as many pages is.
+func (f *full) readFlows(flows []profiles.Flow) func(int) float64 {
+	mixed := map[int]bool{}
+	ends := map[int][]int{}
+	for _, flow := range flows {
+		workers := f.workersOf(flow.CPUs.Slice())
+		for _, w := range workers {
+			mixed[w] = flow.Node == profiles.Interleaved
+		}
+		if flow.Node != profiles.Interleaved {
+			ends[flow.Node] = append(ends[flow.Node], workers...)
+		}
+	}
+	for _, r := range f.memory.regions {
+		if list := ends[r.node]; len(list) > 0 {
+			f.memory.divide(r, list)
+		}
+	}
+	near, n := f.readFor(domainWindow), f.pool.Size()
+	return func(w int) float64 {
+		if !mixed[w] {
+			return near(w)
+		}
+		at, done := &f.stamps[w].at, 0
+		for began := time.Now(); time.Since(began) < domainWindow; done += readChunk {
+			region := f.memory.regions[(done/readChunk)%len(f.memory.regions)].bytes()
+			part := len(region) / n &^ (readChunk - 1)
+			if part < readChunk {
+				part = readChunk
+			}
+			if *at+readChunk > part {
+				*at = 0
+			}
+			f.memory.reader.Read(region[min(w*part+*at, len(region)-readChunk):][:readChunk], 1)
+			if (done/readChunk+1)%len(f.memory.regions) == 0 {
+				*at += readChunk
+			}
+		}
+		return float64(done)
+	}
+}
