@@ -233,6 +233,9 @@ func (s Spec) CanSpread() bool { return s.ISA.Generates() && s.WithSpread().vali
 // MatrixUnit says that the products are made by a matrix unit, a tile of them with each instruction.
 func (s Spec) MatrixUnit() bool { return s.Form == Outer || s.Dot.info().matrix }
 
+// OrdinaryForm says that the form is the one to try where nobody measures.
+func (s Spec) OrdinaryForm() bool { return s.Form == s.ISA.Target().Forms()[0] }
+
 // EmbedsLoads says that the multiply-add loads an operand by itself.
 func (s Spec) EmbedsLoads() bool { return s.Form == Embed }
 

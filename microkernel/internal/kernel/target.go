@@ -103,9 +103,6 @@ func (i ISA) Generates() bool { return i.Registers() > 0 }
 // IntegerPorts is the number of ports that multiply or add vectors of integers, as far as rules of thumb tell targets apart.
 func (i ISA) IntegerPorts() int { return i.Target().IntegerPorts() }
 
-// PlainForm is the form that is tried where nobody measures.
-func (i ISA) PlainForm() Form { return i.Target().Forms()[0] }
-
 // withForm names the instruction sets that have a form.
 func withForm(f Form) string {
 	var names []string
