@@ -15,8 +15,8 @@ const toy kernel.ISA = 9
 
 func init() { kernel.Register(toy, plain.Target("toy")) }
 
-// TestToyTarget demands that a registered target is all that an instruction set needs: it is listed, its specs are spelled, read,
-// validated and built, and its kernels run.
+// TestToyTarget demands that a registered target is all that an instruction set needs: it is
+// listed, its specs are spelled, read, validated and built, and its kernels run.
 func TestToyTarget(t *testing.T) {
 	if isa, err := microkernel.ParseISA("toy"); err != nil || isa != toy {
 		t.Fatalf("%v, %v", isa, err)
