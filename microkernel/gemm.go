@@ -18,9 +18,11 @@ func (k *Kernel) Spec() Spec { return k.tiles.Spec }
 // Native says that the kernel is generated code rather than its plain-Go oracle.
 func (k *Kernel) Native() bool { return k.tiles.Funcs != nil }
 
-// Run computes one call. It allocates nothing. The caller bounds M and K so that it lasts at most about 200 microseconds.
+// Run computes one call. It allocates nothing. The caller bounds M and K so that it lasts at most
+// about 200 microseconds.
 //
-// Rows are divided into tiles of nearly equal height: 16 rows under MR 14 run as 8 and 8, not as 14 and 2.
+// Rows are divided into tiles of nearly equal height: 16 rows under MR 14 run as 8 and 8, not as 14
+// and 2.
 func (k *Kernel) Run(g *GemmArgs) {
 	if k.tiles.Funcs == nil {
 		RunRef(k.tiles.Spec, g)
@@ -33,8 +35,8 @@ func (k *Kernel) Run(g *GemmArgs) {
 	runtime.KeepAlive(g)
 }
 
-// Build generates a kernel that this host can run. Where executable memory is forbidden, and under the race detector, the
-// kernel is its plain-Go oracle.
+// Build generates a kernel that this host can run. Where executable memory is forbidden, and under
+// the race detector, the kernel is its plain-Go oracle.
 func Build(s Spec) (*Kernel, error) {
 	ks, err := BuildAll([]Spec{s})
 	if err != nil {

@@ -66,13 +66,7 @@ func fillBlocks(r *rand.Rand, t WeightType, raw []byte) {
 	}
 }
 
-func allWeightTypes() []WeightType {
-	var out []WeightType
-	for _, t := range qtype.All() {
-		out = append(out, t)
-	}
-	return out
-}
+func allWeightTypes() []WeightType { return qtype.All() }
 
 // TestPackRoundTrip packs in pieces, in place of poison, and reads every element back.
 func TestPackRoundTrip(t *testing.T) {

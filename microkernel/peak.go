@@ -19,7 +19,8 @@ type PeakSpec struct {
 // String is isa/type, as in avx512/f32.
 func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 
-// PeakSpecs lists the compute roofs that can be measured with these features, the widest instruction set first, plain Go last.
+// PeakSpecs lists the compute roofs that can be measured with these features, the widest
+// instruction set first, plain Go last.
 func PeakSpecs(f Features) []PeakSpec {
 	var out []PeakSpec
 	for _, isa := range f.ISAs() {
@@ -42,14 +43,17 @@ func (s PeakSpec) supported(f Features) bool {
 	return known && f.Has(t.Needs()|needs)
 }
 
-// Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and reads no memory. It is safe for concurrent use.
+// Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and
+// reads no memory. It is safe for concurrent use.
 type Peak struct {
 	Spec PeakSpec
 	Ops  int // floating-point or integer operations of one iteration, two per multiply-add
 	code jit.Func
 }
 
-// NewPeak builds the kernel; where the system forbids executable memory it is the one of plain Go, which its Spec then names. It refuses what the features do not allow; the caller passes Host() and nothing else when it means to Run.
+// NewPeak builds the kernel; where the system forbids executable memory it is the one of plain Go,
+// which its Spec then names. It refuses what the features do not allow; the caller passes Host()
+// and nothing else when it means to Run.
 func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	if !s.supported(f) {
 		return nil, fmt.Errorf("no %s multiply-add with the features %q", s, f)
@@ -86,7 +90,8 @@ func (p *Peak) Run(iters int) {
 
 const goPeakOps = 16
 
-// goPeak is eight independent chains in plain Go; architectures with a fused multiply-add use it. The result is kept so that the compiler keeps the work.
+// goPeak is eight independent chains in plain Go; architectures with a fused multiply-add use it.
+// The result is kept so that the compiler keeps the work.
 func goPeak(iters int) {
 	a, b, c, d, e, f, g, h := float32(0), float32(.1), float32(.2), float32(.3), float32(.4), float32(.5), float32(.6), float32(.7)
 	const x, y = float32(0.999), float32(0.001)
@@ -97,13 +102,15 @@ func goPeak(iters int) {
 	runtime.KeepAlive(a + b + c + d + e + f + g + h)
 }
 
-// Reader reads memory as fast as one core can and does nothing with it: the bandwidth roof. It is safe for concurrent use.
+// Reader reads memory as fast as one core can and does nothing with it: the bandwidth roof. It is
+// safe for concurrent use.
 type Reader struct {
 	ISA  ISA
 	code jit.Func
 }
 
-// NewReader builds the reader of an instruction set; Go reads words in a loop, and so does any where the system forbids executable memory.
+// NewReader builds the reader of an instruction set; Go reads words in a loop, and so does any
+// where the system forbids executable memory.
 func NewReader(isa ISA, f Features) (*Reader, error) {
 	if !f.Supports(isa) {
 		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
@@ -125,8 +132,9 @@ func NewReader(isa ISA, f Features) (*Reader, error) {
 	return &Reader{ISA: isa, code: fs[0]}, nil
 }
 
-// Read reads the whole blocks of 1024 bytes in b the given number of times; b must live off the Go heap or be kept alive. It returns a word made of all that was
-// read, which is 0 after an even number of passes. Go cannot preempt it: keep passes*len(b) below what 200 microseconds can read.
+// Read reads the whole blocks of 1024 bytes in b the given number of times; b must live off the Go
+// heap or be kept alive. It returns a word made of all that was read, which is 0 after an even
+// number of passes. Go cannot preempt it: keep passes*len(b) below what 200 microseconds can read.
 func (r *Reader) Read(b []byte, passes int) uint64 {
 	n := len(b) / kernel.ReaderBlock
 	if n == 0 || passes <= 0 {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// proven runs an int8 kernel whose instructions a CPU may get wrong against its definition, in every height it has. run is
-// Kernel.Run.
+// proven runs an int8 kernel whose instructions a CPU may get wrong against its definition, in
+// every height it has. run is Kernel.Run.
 func proven(s Spec, run func(*GemmArgs), advice string) error {
 	const cols, blocks = PanelWidth, 2
 	t := s.B

@@ -9,15 +9,16 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// tileCache holds every tile function of the process, keyed by its spec with MR and NR of the tile itself: kernels that
-// differ only in size share their tails.
+// tileCache holds every tile function of the process, keyed by its spec with MR and NR of the tile
+// itself: kernels that differ only in size share their tails.
 var tileCache struct {
 	sync.Mutex
 	funcs map[Spec]jit.Func
 }
 
-// BuildAll generates kernels for all specs together, which seals executable memory once. Each spec must be valid and within
-// the features of this host; the error names the first that is not, and nothing is built then.
+// BuildAll generates kernels for all specs together, which seals executable memory once. Each spec
+// must be valid and within the features of this host; the error names the first that is not, and
+// nothing is built then.
 func BuildAll(specs []Spec) ([]*Kernel, error) {
 	for _, s := range specs {
 		if err := s.Validate(); err != nil {

@@ -10,7 +10,8 @@ import (
 	_ "sandwich/microkernel/internal/x86"
 )
 
-// What a kernel is, what a CPU has and what a call looks like: shared with the backends, and documented where they are declared.
+// What a kernel is, what a CPU has and what a call looks like: shared with the backends, and
+// documented where they are declared.
 type (
 	ISA      = kernel.ISA
 	Features = kernel.Features
@@ -22,7 +23,8 @@ type (
 	ActQ8    = kernel.ActQ8
 )
 
-// The instruction sets, narrow to wide within an architecture. Outside the backends they are names: what one can do is asked.
+// The instruction sets, narrow to wide within an architecture. Outside the backends they are names:
+// what one can do is asked.
 const (
 	Go     = kernel.Go
 	AVX2   = kernel.AVX2
@@ -98,7 +100,8 @@ func ParseCompute(s string) (Compute, error) { return kernel.ParseCompute(s) }
 // ParseSpec is the inverse of Spec.String: each spec has one spelling. It does not validate.
 func ParseSpec(text string) (Spec, error) { return kernel.ParseSpec(text) }
 
-// Space lists the kernels of one instruction set, compute path and weight type that the features allow, in a fixed order.
+// Space lists the kernels of one instruction set, compute path and weight type that the features
+// allow, in a fixed order.
 func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 	return kernel.Space(host, isa, c, b)
 }
@@ -109,19 +112,21 @@ func ActQ8RowBytes(k int) int { return kernel.ActQ8RowBytes(k) }
 // ActBF16RowBytes is the length of a row of k bfloat16 activations.
 func ActBF16RowBytes(k int) int { return kernel.ActBF16RowBytes(k) }
 
-// HostVariable names the environment variable that makes this machine a lesser one: the features in it, separated by commas, are
-// all that Host reports of those the machine has.
+// HostVariable names the environment variable that makes this machine a lesser one: the features in
+// it, separated by commas, are all that Host reports of those the machine has.
 const HostVariable = host.Variable
 
-// Host is what this machine can run, within what HostVariable leaves of it. A value that cannot be read leaves all; HostError says
-// so.
+// Host is what this machine can run, within what HostVariable leaves of it. A value that cannot be
+// read leaves all; HostError says so.
 func Host() Features { return host.Features() }
 
-// HostError says what is wrong with the value of HostVariable; nil where nothing is, or it is not set.
+// HostError says what is wrong with the value of HostVariable; nil where nothing is, or it is not
+// set.
 func HostError() error { return host.Error() }
 
-// RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and weight type of the spec. It is the
-// oracle of every kernel, and the kernel itself where no code can be generated.
+// RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and
+// weight type of the spec. It is the oracle of every kernel, and the kernel itself where no code
+// can be generated.
 func RunRef(s Spec, g *GemmArgs) { plain.RunRef(s, g) }
 
 // FMA32 is the correctly rounded float32 of a*b + c: what VFMADD and FMLA compute, on any machine.

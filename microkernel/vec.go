@@ -10,26 +10,30 @@ import (
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// Vec is the set of vector kernels of one ISA: everything of a transformer that is not a matrix product. Every method
-// gives the same bits on every ISA, and the plain-Go function named in its file (refX for X) is its definition.
+// Vec is the set of vector kernels of one ISA: everything of a transformer that is not a matrix
+// product. Every method gives the same bits on every ISA, and the plain-Go function named in its
+// file (refX for X) is its definition.
 //
-// Conventions of all methods: lengths and strides count elements, pointers may be of any alignment, dst may be equal to
-// the input of the same shape but must not overlap it otherwise, n = 0 is allowed and does nothing, nothing is
-// allocated, and nothing beyond the stated elements is read or written. Where native code runs it cannot be preempted: a
-// call should stay below about 200 microseconds (some 10^6 elements of work), which is the caller's duty. A Vec is
-// immutable and safe for concurrent use.
+// Conventions of all methods: lengths and strides count elements, pointers may be of any alignment,
+// dst may be equal to the input of the same shape but must not overlap it otherwise, n = 0 is
+// allowed and does nothing, nothing is allocated, and nothing beyond the stated elements is read or
+// written. Where native code runs it cannot be preempted: a call should stay below about 200
+// microseconds (some 10^6 elements of work), which is the caller's duty. A Vec is immutable and
+// safe for concurrent use.
 type Vec struct {
 	isa    ISA
 	native bool
 	code   [vecgen.Count]jit.Func
 }
 
-// RefVec returns the plain-Go kernels: the oracle of all others, and what runs where there is no native code.
+// RefVec returns the plain-Go kernels: the oracle of all others, and what runs where there is no
+// native code.
 func RefVec() *Vec { return &Vec{isa: Go} }
 
-// NewVec returns the vector kernels of an instruction set; each set is generated once per process. Under the race
-// detector, on architectures without a generator and where executable memory is forbidden they are the plain-Go ones. The
-// error says that this host cannot run the instruction set.
+// NewVec returns the vector kernels of an instruction set; each set is generated once per process.
+// Under the race detector, on architectures without a generator and where executable memory is
+// forbidden they are the plain-Go ones. The error says that this host cannot run the instruction
+// set.
 func NewVec(isa ISA) (*Vec, error) {
 	if !Host().Supports(isa) {
 		return nil, fmt.Errorf("vector kernels: this host cannot run %s (it has %s)", isa, Host())
@@ -78,7 +82,8 @@ func (v *Vec) RMSNorm(dst, x, weight *float32, n int, eps float32) {
 	v.RMSNormRows(dst, n, x, n, 1, weight, n, eps)
 }
 
-// RMSNormRows is RMSNorm of `rows` rows with one weight: a chunk of tokens, or the heads of a token (q and k norms).
+// RMSNormRows is RMSNorm of `rows` rows with one weight: a chunk of tokens, or the heads of a token
+// (q and k norms).
 func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int, eps float32) {
 	if !v.native {
 		refRMSNormRows(dst, dstStride, x, xStride, rows, weight, n, eps)
@@ -88,9 +93,10 @@ func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows
 	v.call(vecgen.RMSNorm, &args)
 }
 
-// RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one position: cosSin holds
-// dim/2 cosines and then dim/2 sines. neox = false rotates the pairs (2i, 2i+1), true the pairs (i, i+dim/2). For
-// a partial rotation dim is smaller than the head. dim is even. Su et al.: RoFormer, 2021, section 3.4.2.
+// RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one
+// position: cosSin holds dim/2 cosines and then dim/2 sines. neox = false rotates the pairs (2i,
+// 2i+1), true the pairs (i, i+dim/2). For a partial rotation dim is smaller than the head. dim is
+// even. Su et al.: RoFormer, 2021, section 3.4.2.
 func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool) {
 	if !v.native || !neox && dim%Lanes != 0 {
 		refRoPE(x, dim, nHeads, headStride, cosSin, neox)
@@ -104,12 +110,14 @@ func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neo
 	v.call(kernel, &args)
 }
 
-// SwiGLU writes dst[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. Shazeer: GLU Variants Improve Transformer, 2020.
+// SwiGLU writes dst[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. Shazeer: GLU Variants Improve
+// Transformer, 2020.
 func (v *Vec) SwiGLU(dst, gate, up *float32, n int) {
 	v.SwiGLURows(dst, n, gate, n, up, n, 1, n)
 }
 
-// SwiGLURows is SwiGLU of n columns of `rows` rows: the epilogue of a slice of the gate and up projections.
+// SwiGLURows is SwiGLU of n columns of `rows` rows: the epilogue of a slice of the gate and up
+// projections.
 func (v *Vec) SwiGLURows(dst *float32, dstStride int, gate *float32, gateStride int, up *float32, upStride, rows, n int) {
 	if !v.native {
 		for r := range rows {
@@ -131,11 +139,12 @@ func (v *Vec) Add(dst, a *float32, n int) {
 	v.call(vecgen.Add, &args)
 }
 
-// sumPiece is how much of a sum of more than two parts is made at a time, so that it stays in the first-level cache.
+// sumPiece is how much of a sum of more than two parts is made at a time, so that it stays in the
+// first-level cache.
 const sumPiece = 1024
 
-// Sum writes dst[i] = ((parts[0][i] + parts[1][i]) + parts[2][i]) + ... of at least one part of n elements each. dst may be
-// parts[0], and overlaps no other part.
+// Sum writes dst[i] = ((parts[0][i] + parts[1][i]) + parts[2][i]) + ... of at least one part of n
+// elements each. dst may be parts[0], and overlaps no other part.
 func (v *Vec) Sum(dst *float32, parts []*float32, n int) {
 	if !v.native {
 		refSum(dst, parts, n)
@@ -177,7 +186,8 @@ func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
 	v.call(vecgen.Add, &args)
 }
 
-// AddScaled adds s*a to dst, one fused multiply-add an element: how the outputs of experts are mixed.
+// AddScaled adds s*a to dst, one fused multiply-add an element: how the outputs of experts are
+// mixed.
 func (v *Vec) AddScaled(dst, a *float32, s float32, n int) {
 	if !v.native {
 		refAddScaled(dst, a, s, n)

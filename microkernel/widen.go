@@ -12,9 +12,10 @@ import (
 	"sandwich/microkernel/internal/plain"
 )
 
-// Widener dequantizes a range of a packed panel into float32, laid out as an f32 panel: [k][16]float32. Where many rows of A
-// share the panel, an f32 kernel that reads such a copy from the cache is faster than one that widens in registers for every
-// row tile, and gives the same bits.
+// Widener dequantizes a range of a packed panel into float32, laid out as an f32 panel:
+// [k][16]float32. Where many rows of A share the panel, an f32 kernel that reads such a copy from
+// the cache is faster than one that widens in registers for every row tile, and gives the same
+// bits.
 type Widener struct {
 	isa  ISA
 	b    WeightType
@@ -31,8 +32,8 @@ var widenCache struct {
 	funcs map[widenKey]jit.Func
 }
 
-// NewWidener generates the widener of a weight type. Without executable memory, under the race detector and for the Go
-// instruction set it is plain Go.
+// NewWidener generates the widener of a weight type. Without executable memory, under the race
+// detector and for the Go instruction set it is plain Go.
 func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 	w := &Widener{isa: isa, b: b}
 	switch {
@@ -69,8 +70,8 @@ func NewWidener(isa ISA, b WeightType) (*Widener, error) {
 	return w, nil
 }
 
-// Run widens the elements [k0, k1) of the panel into dst, 64 bytes for each k. k0 is a multiple of KStep, and k1 too unless
-// it is an odd K.
+// Run widens the elements [k0, k1) of the panel into dst, 64 bytes for each k. k0 is a multiple of
+// KStep, and k1 too unless it is an odd K.
 func (w *Widener) Run(dst, panel unsafe.Pointer, k0, k1 int) {
 	if !w.code.Valid() {
 		plain.Rows(w.b, panel, k0, unsafe.Slice((*plain.Row)(dst), k1-k0))

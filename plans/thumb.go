@@ -192,5 +192,5 @@ func plain(s microkernel.Spec) bool {
 	if s.Compute == microkernel.ComputeBF16 {
 		ku = 8 // four pairs
 	}
-	return s.Form == s.ISA.PlainForm() && !s.MatrixUnit() && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
+	return s.OrdinaryForm() && !s.MatrixUnit() && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
 }

@@ -17,7 +17,7 @@ type Desc struct {
 
 	// Blocks of numbers. A number u stands for scale * (u - ZeroPoint), for scale * u + offset, or
 	// for scale * Codebook[u].
-	Halves    []int     // where in the block its float16 numbers are: the scale and, for types with an offset, that of the offset
+	Halves    []int     // where in the block its float16 numbers are: scale, and scale of the offset
 	Subs      SubScales // scales inside the block
 	SubRaw    SubLayout // how the file stores them, where they stand
 	Pieces    []Piece   // the bits of a number, low bits first: one or two pieces
@@ -118,7 +118,8 @@ func (d *Desc) check() error {
 		return fmt.Errorf("a block has one float or a multiple of %d numbers, not %d", TurnK, d.Block)
 	case len(d.Halves) < 1 || len(d.Halves) > 2 || len(d.Pieces) < 1 || len(d.Pieces) > 2:
 		return errors.New("a block has one or two halves, and numbers of one or two pieces")
-	case d.Affine() && (d.ZeroPoint != 0 || d.Codebook != nil) || !d.Affine() && d.Codebook == nil && d.ZeroPoint != 1<<(d.Bits()-1):
+	case (d.Affine() || d.Codebook != nil) && d.ZeroPoint != 0 || d.Affine() && d.Codebook != nil,
+		!d.Affine() && d.Codebook == nil && d.ZeroPoint != 1<<(d.Bits()-1):
 		return errors.New("numbers have an offset, a codebook, or their zero-point in the middle")
 	case d.Codebook != nil && (d.Bits() != 4 || d.Subs != NoSubs):
 		return errors.New("a codebook has sixteen values and no scales inside the block")

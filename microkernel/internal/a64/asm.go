@@ -1,6 +1,7 @@
-// Package a64 encodes AArch64 instructions: the Advanced SIMD ones that the generated kernels are made of, and the few scalar
-// ones that drive their loops. Every instruction is one line of a table, its syntax beside its fixed bits. It is plain Go and
-// builds everywhere; nothing here runs what it encodes.
+// Package a64 encodes AArch64 instructions: the Advanced SIMD ones that the generated kernels are
+// made of, and the few scalar ones that drive their loops. Every instruction is one line of a
+// table, its syntax beside its fixed bits. It is plain Go and builds everywhere; nothing here runs
+// what it encodes.
 package a64
 
 import (
@@ -10,11 +11,12 @@ import (
 	"sandwich/microkernel/internal/code"
 )
 
-// Level is the architecture extension a program may use. An instruction beyond it is an error at Finish, so that a kernel
-// built for an older CPU can never reach an undefined instruction there.
+// Level is the architecture extension a program may use. An instruction beyond it is an error at
+// Finish, so that a kernel built for an older CPU can never reach an undefined instruction there.
 type Level uint8
 
-// The levels, each a bit. Base is Armv8.0-A with Advanced SIMD, which every arm64 that Go runs on has.
+// The levels, each a bit. Base is Armv8.0-A with Advanced SIMD, which every arm64 that Go runs on
+// has.
 const (
 	Base    Level = 0
 	DotProd Level = 1 << iota // SDOT
@@ -29,7 +31,8 @@ type Label = code.Label
 // V is a vector register, 0 to 31, at whatever width and arrangement the instruction gives it.
 type V uint8
 
-// X is a general purpose register, 0 to 30; 31 is the zero register or the stack pointer, as the instruction has it.
+// X is a general purpose register, 0 to 30; 31 is the zero register or the stack pointer, as the
+// instruction has it.
 type X uint8
 
 // Imm is a number in an instruction: a shift, an offset in bytes, the index of a lane.

@@ -10,17 +10,18 @@ import (
 // bf16Lanes is the elements of k that one vector of a row of A holds.
 const bf16Lanes = 8
 
-// emitBF16 generates the tile of the chain "pair". BFDOT: for each pair of k and each row, four columns of a panel as they are packed, by a
-// lane of the row. BFMMLA: two rows by two columns and two pairs of k, where the word pairs of a column are brought side by side; it adds them one after
-// the other, so that the bits are the same. A last row without a partner takes BFDOT.
-func emitBF16(a *a64.Asm, s spec) {
+// newBF16 is the tile of the chain "pair". BFDOT: for each pair of k and each row, four columns of
+// a panel as they are packed, by a lane of the row. BFMMLA: two rows by two columns and two pairs
+// of k, where the word pairs of a column are brought side by side; it adds them one after the
+// other, so that the bits are the same. A last row without a partner takes BFDOT.
+func newBF16(a *a64.Asm, s spec) (_ *tile, emit func()) {
 	e := &pairTile{tile: newTile(a, s)}
 	e.a = e.vecs(s.MR)
 	e.w = e.vecs(pairWork)
 	if s.Dot == kernel.BFMMLA {
 		e.matched = e.vec()
 	}
-	e.function(func() {}, e.body)
+	return e.tile, func() { e.function(func() {}, e.body) }
 }
 
 type pairTile struct {
@@ -31,15 +32,6 @@ type pairTile struct {
 }
 
 const pairWork = 4
-
-// pairRegisters is what a tile takes beside its accumulators.
-func (s spec) pairRegisters() int {
-	n := s.MR + pairWork
-	if s.Dot == kernel.BFMMLA {
-		n++
-	}
-	return n
-}
 
 func (e *pairTile) body() {
 	var t kernel.TileArgs
@@ -67,7 +59,8 @@ func (e *pairTile) turn(n int) {
 	e.advance(e.bBase, 32*n)
 }
 
-// twoPairs adds the pairs p and p+1 of the activations at hand, whose weights stand at line of the panel, to vector j.
+// twoPairs adds the pairs p and p+1 of the activations at hand, whose weights stand at line of the
+// panel, to vector j.
 func (e *pairTile) twoPairs(j, p, line int) {
 	near, far, left, right := e.w[0], e.w[1], e.w[2], e.w[3]
 	if e.s.Dot == kernel.BFDot && j%2 == 1 { // so that loads overlap
@@ -105,7 +98,8 @@ func (e *pairTile) matrices(j, p int, left, right a64.V) {
 	}
 }
 
-// turnTiles turns sums of two rows with four columns into those of both rows with the left and with the right two columns, and back.
+// turnTiles turns sums of two rows with four columns into those of both rows with the left and with
+// the right two columns, and back.
 func (e *pairTile) turnTiles() {
 	if e.s.Dot != kernel.BFMMLA {
 		return

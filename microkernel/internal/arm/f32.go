@@ -8,16 +8,17 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitFloat generates the tile of the chain "wide" for weights that have no scales. A register holds an element of A in all
-// lanes (Load) or four consecutive k of a row, of which each FMLA takes one lane (Lane).
-func emitFloat(a *a64.Asm, s spec) {
+// newFloat is the tile of the chain "wide" for weights that have no scales. A register holds an
+// element of A in all lanes (Load) or four consecutive k of a row, of which each FMLA takes one
+// lane (Lane).
+func newFloat(a *a64.Asm, s spec) (_ *tile, emit func()) {
 	e := &floatTile{tile: newTile(a, s)}
 	e.a = e.vecs(s.MR)
-	if s.floatFixed() > 0 {
+	if s.B == qtype.BF16 {
 		e.high = e.vec()
 	}
-	e.w = e.vecs(min(8, e.left()))
-	e.function(e.setup, e.body)
+	e.w = e.vecs(max(2, min(8, e.left())))
+	return e.tile, func() { e.function(e.setup, e.body) }
 }
 
 type floatTile struct {
@@ -25,14 +26,6 @@ type floatTile struct {
 	a    []a64.V // per row
 	w    []a64.V // vectors of W on their way, used in turn
 	high a64.V   // bf16: mask of the upper halves of 32-bit words
-}
-
-// floatFixed is the registers of constants.
-func (s spec) floatFixed() int {
-	if s.B == qtype.BF16 {
-		return 1
-	}
-	return 0
 }
 
 func (e *floatTile) setup() {
@@ -52,8 +45,8 @@ func (e *floatTile) body() {
 	e.loop(unsafe.Offsetof(t.Rest), func() { e.steps(1) })
 }
 
-// steps is n consecutive k, and the pointers moved past them. Vectors of W are fetched as far ahead of their use as there are
-// registers for them.
+// steps is n consecutive k, and the pointers moved past them. Vectors of W are fetched as far ahead
+// of their use as there are registers for them.
 func (e *floatTile) steps(n int) {
 	bytes := e.s.B.PanelOffset(n)
 	total := n * e.v

@@ -8,10 +8,11 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitInt8 generates the tile of the chain "block", four columns at a time: for a span of k that shares scales the exact integer
-// dot products of all rows, their conversion to float, and one FMA by the product of the two scales; then one FMA by the
-// offset where weights have it. Numbers take part with their sign, so that nothing is to be taken off afterwards.
-func emitInt8(a *a64.Asm, s spec) {
+// newInt8 is the tile of the chain "block", four columns at a time: for a span of k that shares
+// scales the exact integer dot products of all rows, their conversion to float, and one FMA by the
+// product of the two scales; then one FMA by the offset where weights have it. Numbers take part
+// with their sign, so that nothing is to be taken off afterwards.
+func newInt8(a *a64.Asm, s spec) (_ *tile, emit func()) {
 	e := &int8Tile{turns: newTurns(newTile(a, s))}
 	e.dot = e.vecs(s.MR)
 	e.a = e.vecs(s.activationRegisters())
@@ -19,17 +20,7 @@ func emitInt8(a *a64.Asm, s spec) {
 	if e.ZeroPoint > 0 {
 		e.zero = e.vec()
 	}
-	var t kernel.TileArgs
-	e.function(e.setup, func() {
-		e.blocks(unsafe.Offsetof(t.Main), func() {
-			for k := 0; k < qtype.TurnK; k += e.Span() {
-				for j := range e.v {
-					e.part(j, k)
-				}
-			}
-			e.advance(e.aBase, kernel.ActQ8Bytes)
-		})
-	})
+	return e.tile, func() { e.function(e.setup, e.body) }
 }
 
 type int8Tile struct {
@@ -42,7 +33,8 @@ type int8Tile struct {
 
 const int8Work = 4
 
-// activationRegisters is the registers of activations: one a row, or one for two rows and one to put them together.
+// activationRegisters is the registers of activations: one a row, or one for two rows and one to
+// put them together.
 func (s spec) activationRegisters() int {
 	if s.Dot == kernel.MMLA {
 		return max(1, s.MR/2+1)
@@ -50,13 +42,16 @@ func (s spec) activationRegisters() int {
 	return s.MR
 }
 
-// int8Registers is what a tile takes beside its accumulators.
-func (s spec) int8Registers() int {
-	n := s.turnsFixed() + s.MR + s.activationRegisters() + int8Work
-	if s.B.Desc().ZeroPoint > 0 {
-		n++
-	}
-	return n
+func (e *int8Tile) body() {
+	var t kernel.TileArgs
+	e.blocks(unsafe.Offsetof(t.Main), func() {
+		for k := 0; k < qtype.TurnK; k += e.Span() {
+			for j := range e.v {
+				e.part(j, k)
+			}
+		}
+		e.advance(e.aBase, kernel.ActQ8Bytes)
+	})
 }
 
 func (e *int8Tile) setup() {
@@ -124,8 +119,8 @@ func (e *int8Tile) products(j, g int) {
 	}
 }
 
-// matrices adds the products of eight k, two rows by two columns with each instruction. A last row without a partner takes
-// dot products.
+// matrices adds the products of eight k, two rows by two columns with each instruction. A last row
+// without a partner takes dot products.
 func (e *int8Tile) matrices(j, g int) {
 	near, far, left, right := e.w[0], e.w[1], e.w[2], e.w[3]
 	e.signed(near, j, g)
@@ -152,7 +147,8 @@ func (e *int8Tile) matrices(j, g int) {
 	}
 }
 
-// separate turns the products of two rows with the left and the right two columns into those of each row with all four.
+// separate turns the products of two rows with the left and the right two columns into those of
+// each row with all four.
 func (e *int8Tile) separate() {
 	for r := 0; r+1 < e.s.MR; r += 2 {
 		left, right := e.dot[r], e.dot[r+1]

@@ -5,10 +5,10 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// AssembleByRows is Assemble for a kernel of outer products of bytes with dot products in their place: for tests on emulators that
-// do not know SMOPA, or get it wrong.
+// AssembleByRows is Assemble for a kernel of outer products of bytes with dot products in their
+// place: for tests on emulators that do not know SMOPA, or get it wrong.
 func AssembleByRows(s kernel.Spec) ([]byte, error) {
-	return assemble(a64.SME, func(a *a64.Asm) { emitSMEInt8With(a, spec{s}, rowByRow) })
+	return assemble(a64.SME, func(a *a64.Asm) { emitSMEInt8(a, spec{s}, rowByRow) })
 }
 
 // rowByRow does with dot products what one outer product of bytes does.

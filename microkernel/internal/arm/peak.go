@@ -12,8 +12,9 @@ func (target) Peaks() map[string]kernel.Features {
 	return map[string]kernel.Features{"f32": 0, "int8": kernel.HasDotProd, "bf16": kernel.HasArmBF16}
 }
 
-// Peak emits iterations of 24 accumulators that sums of products are added to, on values that are neither zero nor denormal. The
-// best instruction that the features allow and kernels are made of is the roof.
+// Peak emits iterations of 24 accumulators that sums of products are added to, on values that are
+// neither zero nor denormal. The best instruction that the features allow and kernels are made of
+// is the roof.
 func (target) Peak(typ string, f kernel.Features) (code []byte, ops int, err error) {
 	if typ == "f32" && f.Has(kernel.HasSME) || typ == "int8" && f.Has(kernel.HasSMEInt8) {
 		return smePeak(typ == "int8", f)
@@ -79,7 +80,8 @@ func (target) Reader() ([]byte, error) {
 	})
 }
 
-// smePeak is Peak on SME: outer products into the four tiles, of vectors as long as the kernels use.
+// smePeak is Peak on SME: outer products into the four tiles, of vectors as long as the kernels
+// use.
 func smePeak(bytes bool, f kernel.Features) (code []byte, ops int, err error) {
 	const tiles, x, count = 4, a64.V(0), a64.X(1)
 	lanes, perLane, op := 8, 2, a64.FMOPA

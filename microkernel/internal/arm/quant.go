@@ -8,53 +8,48 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitQuant generates the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in registers and
-// multiplied by the lanes of all rows.
-func emitQuant(a *a64.Asm, s spec) {
+// newQuant is the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in
+// registers and multiplied by the lanes of all rows.
+func newQuant(a *a64.Asm, s spec) (_ *tile, emit func()) {
 	e := newTile(a, s)
 	rows := e.vecs(s.MR)
 	u := newUnpacker(e)
+	return e, func() { e.function(u.setup, func() { u.body(rows) }) }
+}
+
+// body multiplies by rows, which hold four k of each row.
+func (u *unpacker) body(rows []a64.V) {
 	var t kernel.TileArgs
-	e.function(u.setup, func() {
-		u.blocks(unsafe.Offsetof(t.Main), func() {
-			bytes := u.TurnBytes()
-			for j := range e.v {
-				u.each(j, func(k int, w a64.V) {
-					if k%4 == 0 {
-						for r, a := range rows {
-							e.I(a64.LDRQ, a, e.aBase[r], a64.Imm(4*k))
-						}
-						if j == 0 {
-							e.prefetch(bytes*k/qtype.TurnK, bytes*(k+4)/qtype.TurnK)
-						}
-					}
+	u.blocks(unsafe.Offsetof(t.Main), func() {
+		bytes := u.TurnBytes()
+		for j := range u.v {
+			u.each(j, func(k int, w a64.V) {
+				if k%4 == 0 {
 					for r, a := range rows {
-						e.I(a64.FMLAL, e.acc[r*e.v+j], w, a, a64.Imm(k%4))
+						u.I(a64.LDRQ, a, u.aBase[r], a64.Imm(4*k))
 					}
-				})
-			}
-			e.advance(e.aBase, 4*qtype.TurnK)
-		})
+					if j == 0 {
+						u.prefetch(bytes*k/qtype.TurnK, bytes*(k+4)/qtype.TurnK)
+					}
+				}
+				for r, a := range rows {
+					u.I(a64.FMLAL, u.acc[r*u.v+j], w, a, a64.Imm(k%4))
+				}
+			})
+		}
+		u.advance(u.aBase, 4*qtype.TurnK)
 	})
 }
 
-// unpacker turns the numbers of blocks into float32, four columns and one k at a time. A number is brought to the top byte of
-// its word, from where one conversion makes it a float; one FMA by the scale and the offset makes that the weight, exactly.
+// unpacker turns the numbers of blocks into float32, four columns and one k at a time. A number is
+// brought to the top byte of its word, from where one conversion makes it a float; one FMA by the
+// scale and the offset makes that the weight, exactly.
 type unpacker struct {
 	turns
 	index         [3]a64.V // bytes 1, 2 and 3 of every word, moved to the top of it
 	bytes         a64.V    // four k of four columns
 	scale, offset a64.V
 	w             []a64.V // numbers and values, in turn
-}
-
-// unpackRegisters is the registers that an unpacker takes at least.
-func (s spec) unpackRegisters() int {
-	n := s.turnsFixed() + 3 + 1 + 1 + 2
-	if s.B.Desc().Codebook == nil {
-		n++
-	}
-	return n
 }
 
 func newUnpacker(e *tile) *unpacker {
@@ -64,7 +59,7 @@ func newUnpacker(e *tile) *unpacker {
 	if u.Codebook == nil {
 		u.offset = e.vec()
 	}
-	u.w = e.vecs(min(6, e.left()/2*2))
+	u.w = e.vecs(max(2, min(6, e.left()/2*2)))
 	return u
 }
 
@@ -82,7 +77,8 @@ func (u *unpacker) setup() {
 	}
 }
 
-// each emits the 32 values of vector j in the present turn, k ascending, each followed by what use makes of it.
+// each emits the 32 values of vector j in the present turn, k ascending, each followed by what use
+// makes of it.
 func (u *unpacker) each(j int, use func(k int, w a64.V)) {
 	for k := range qtype.TurnK {
 		if k%u.Span() == 0 {
@@ -115,8 +111,8 @@ func (u *unpacker) value(k int) a64.V {
 	return out
 }
 
-// spanScales loads the scale and the offset of vector j for the span of element k. Where numbers have a common zero, the offset takes
-// it off.
+// spanScales loads the scale and the offset of vector j for the span of element k. Where numbers
+// have a common zero, the offset takes it off.
 func (u *unpacker) spanScales(j, k int) {
 	t := u.w[1]
 	u.scales(u.scale, u.offset, u.w[0], t, j, k)

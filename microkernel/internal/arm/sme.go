@@ -8,18 +8,21 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitSME generates the tile of the chain "wide" for weights without scales as outer products in the ZA array: a column of A times a row
-// of W for one k after the other, fused, so that the bits are those of every other kernel. Rows of A are loaded into one tile and
-// read back as columns. The other three tiles accumulate: of eight by eight elements, which streaming vectors of 256 bits
+// newSME is the tile of the chain "wide" for weights without scales as outer products in the ZA
+// array: a column of A times a row of W for one k after the other, fused, so that the bits are
+// those of every other kernel. Rows of A are loaded into one tile and read back as columns. The
+// other three tiles accumulate: of eight by eight elements, which streaming vectors of 256 bits
 // hold, or of sixteen by sixteen.
-func emitSME(a *a64.Asm, s spec) {
+func newSME(a *a64.Asm, s spec) (_ *tile, emit func()) {
 	e := &smeTile{Asm: a, s: s, lanes: s.smeLanes()}
-	e.function(func() {}, func() {
-		e.I(a64.ZEROZA)
-		e.continued(func() { e.eachC(a64.LD1ZA) }, nil)
-		e.products()
-		e.eachC(a64.ST1ZA)
-	})
+	return &tile{used: 1 + e.vectors()}, func() {
+		e.function(func() {}, func() {
+			e.I(a64.ZEROZA)
+			e.continued(func() { e.eachC(a64.LD1ZA) }, nil)
+			e.products()
+			e.eachC(a64.ST1ZA)
+		})
+	}
 }
 
 // smeTiles is the tiles that accumulate; the last one transposes.
@@ -62,7 +65,8 @@ func (e *smeTile) get(x a64.X, offset uintptr) { e.I(a64.LDRX, x, nArgs, a64.Imm
 // vectors across the tile, each a tile of ZA.
 func (e *smeTile) vectors() int { return e.s.NR / e.lanes }
 
-// function wraps the body of one row tile in the loop over row tiles, in streaming mode. setup runs once, before the loop.
+// function wraps the body of one row tile in the loop over row tiles, in streaming mode. setup runs
+// once, before the loop.
 func (e *smeTile) function(setup, body func()) {
 	var t kernel.TileArgs
 	e.I(a64.SMSTART)
@@ -108,7 +112,8 @@ func (e *smeTile) count(p a64.P, n int) {
 	e.I(a64.WHILELO, p, a64.ZR, smeTmp)
 }
 
-// clip keeps the first of two vectors of eight lanes within eight, however long the vectors of the machine are.
+// clip keeps the first of two vectors of eight lanes within eight, however long the vectors of the
+// machine are.
 func (e *smeTile) clip(columns a64.X) {
 	few := e.NewLabel()
 	e.Cmp(columns, 8)

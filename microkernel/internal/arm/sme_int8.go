@@ -9,16 +9,19 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitSMEInt8 generates the tile of the chain "block" on SME: for a span of k that shares scales the exact integer sums of all rows and
-// columns as outer products of four k in the ZA array, the products of all their scales as one outer product more, then row by row the
-// conversion and the FMA; then one FMA by the offset where weights have it. Accumulators are vectors: a row of ZA cannot be scaled.
+// newSMEInt8 is the tile of the chain "block" on SME: for a span of k that shares scales the exact
+// integer sums of all rows and columns as outer products of four k in the ZA array, the products of
+// all their scales as one outer product more, then row by row the conversion and the FMA; then one
+// FMA by the offset where weights have it. Accumulators are vectors: a row of ZA cannot be scaled.
 // Blocks of activations, twelve words a row, are loaded into a tile and read back as columns.
-func emitSMEInt8(a *a64.Asm, s spec) {
-	emitSMEInt8With(a, s, func(e *smeInt8) { e.I(a64.SMOPA, smeSums, smeRowBytes, smeAllBytes, smeT, smeW) })
+func newSMEInt8(a *a64.Asm, s spec) (_ *tile, emit func()) {
+	product := func(e *smeInt8) { e.I(a64.SMOPA, smeSums, smeRowBytes, smeAllBytes, smeT, smeW) }
+	return &tile{used: s.MR*s.NR/s.smeLanes() + int(smeEnd-smeW)}, func() { emitSMEInt8(a, s, product) }
 }
 
-// emitSMEInt8With is emitSMEInt8 with the outer product of smeT and smeW as given: emulators exist that get it wrong, see bytesMultiply.
-func emitSMEInt8With(a *a64.Asm, s spec, outer func(e *smeInt8)) {
+// emitSMEInt8 generates the tile with the outer product of smeT and smeW as given: emulators exist
+// that get it wrong.
+func emitSMEInt8(a *a64.Asm, s spec, outer func(e *smeInt8)) {
 	e := &smeInt8{smeTile: &smeTile{Asm: a, s: s, lanes: s.smeLanes()}, Desc: s.B.Desc(), outer: outer}
 	e.function(e.setup, func() {
 		e.continued(func() { e.eachAcc(a64.LD1W) }, func() {
@@ -45,7 +48,8 @@ type smeInt8 struct {
 	slice int // what smeSlice holds, a multiple of four; -1: unknown
 }
 
-// The tiles. Of activations, the last one has all twelve words or, in vectors of eight lanes, eight; the others are then in smeMore.
+// The tiles. Of activations, the last one has all twelve words or, in vectors of eight lanes,
+// eight; the others are then in smeMore.
 const (
 	smeSums     = a64.Imm(0)
 	smeProducts = a64.Imm(1) // of scales
@@ -76,14 +80,14 @@ const (
 	smeU      = a64.V(25)
 )
 
+// smeEnd is behind the last register.
+const smeEnd = a64.V(32)
+
 // Registers of four rows at a time.
 var (
 	smeD = [4]a64.V{26, 27, 28, 29}
 	smeX = [4]a64.V{30, 31, smeW, smeHigh}
 )
-
-// smeInt8Registers is the accumulators, and what is listed above.
-func (s spec) smeInt8Registers() int { return s.MR*s.NR/s.smeLanes() + 16 }
 
 // validateSME says what the tiles of ZA cannot hold.
 func (s spec) validateSME() error {
@@ -155,7 +159,8 @@ func (e *smeInt8) eachAcc(move *a64.Op) {
 // acc is the accumulator of row r, vector v.
 func (e *smeInt8) acc(r, v int) a64.V { return smeAcc + a64.V(r*e.vectors()+v) }
 
-// blocks runs body once for each turn of the blocks of a panel. In a block of one turn smeB stands at its head, else at the present turn.
+// blocks runs body once for each turn of the blocks of a panel. In a block of one turn smeB stands
+// at its head, else at the present turn.
 func (e *smeInt8) blocks(body func()) {
 	var t kernel.TileArgs
 	done := e.NewLabel()
@@ -249,7 +254,8 @@ func (e *smeInt8) part(v, k0 int) {
 	}
 }
 
-// numbers brings group g of the turn, of vector v, into smeW: four bytes for each column, with their sign.
+// numbers brings group g of the turn, of vector v, into smeW: four bytes for each column, with
+// their sign.
 func (e *smeInt8) numbers(v, g int) {
 	low, bit := e.Pieces[0].Bits, e.word(smeW, v, g, 0)
 	if up := 8 - low - bit; up > 0 { // what lies above falls out
@@ -276,7 +282,8 @@ func (e *smeInt8) numbers(v, g int) {
 	}
 }
 
-// word loads the words of vector v that hold a piece of group g, and says at which bit of each byte.
+// word loads the words of vector v that hold a piece of group g, and says at which bit of each
+// byte.
 func (e *smeInt8) word(z a64.V, v, g, plane int) (bit int) {
 	at, bit := e.Place(g, plane)
 	e.inTurn(at + 4*e.lanes*v)

@@ -1,4 +1,5 @@
-// Package arm is the backend of arm64: Advanced SIMD, with dot products, matrix products and SME on top.
+// Package arm is the backend of arm64: Advanced SIMD, with dot products, matrix products and SME on
+// top.
 package arm
 
 import (
@@ -43,8 +44,9 @@ func (target) Legal(k kernel.Spec) error {
 		return fmt.Errorf("%s has no spread prefetch", s.ISA)
 	case s.Compute == kernel.ComputeBF16 && (s.Form != kernel.Lane || s.KU%bf16Lanes != 0):
 		return fmt.Errorf("bf16 kernels multiply by lanes on %s, and their KU is a multiple of %d", s.ISA, bf16Lanes)
-	case s.Form == kernel.Outer:
+	case s.Form == kernel.Outer && s.validateSME() != nil:
 		return s.validateSME()
+	case s.Form == kernel.Outer:
 	case s.Dot == kernel.MOPA:
 		return fmt.Errorf("dot product %s makes outer products", s.Dot)
 	case s.B.Quantized() && s.Form != kernel.Lane:
@@ -52,8 +54,8 @@ func (target) Legal(k kernel.Spec) error {
 	case s.Form == kernel.Lane && s.KU%4 != 0:
 		return fmt.Errorf("KU of a kernel that multiplies by lanes is a multiple of 4")
 	}
-	if need := s.registers(); need > registers {
-		return fmt.Errorf("the tile needs %d vector registers and %s has %d", need, s.ISA, registers)
+	if e, _ := s.generator()(nil, s); e.used > registers {
+		return fmt.Errorf("the tile needs %d vector registers and %s has %d", e.used, s.ISA, registers)
 	}
 	return nil
 }
@@ -80,28 +82,21 @@ func (target) Run(k *kernel.Tiles, g kernel.GemmArgs) { k.RunPlain(&g) }
 
 // Assemble generates one tile of the spec's size.
 func (target) Assemble(k kernel.Spec) ([]byte, error) {
-	s, emit, level := spec{k}, emitFloat, a64.Base
+	s, level := spec{k}, a64.Base
 	switch {
-	case s.Form == kernel.Outer && s.Compute == kernel.ComputeInt8:
-		emit, level = emitSMEInt8, a64.SME
 	case s.Form == kernel.Outer:
-		emit, level = emitSME, a64.SME
-	case s.Compute == kernel.ComputeInt8:
-		emit = emitInt8
-	case s.Compute == kernel.ComputeBF16:
-		emit = emitBF16
-	case s.B.Quantized():
-		emit = emitQuant
-	}
-	switch s.Dot {
-	case kernel.MMLA:
+		level = a64.SME
+	case s.Dot == kernel.MMLA:
 		level = a64.DotProd | a64.I8MM
-	case kernel.SDot:
+	case s.Dot == kernel.SDot:
 		level = a64.DotProd
-	case kernel.BFMMLA, kernel.BFDot:
+	case s.Compute == kernel.ComputeBF16:
 		level = a64.BF16
 	}
-	return assemble(level, func(a *a64.Asm) { emit(a, s) })
+	return assemble(level, func(a *a64.Asm) {
+		_, emit := s.generator()(a, s)
+		emit()
+	})
 }
 
 // assemble runs emit on an empty function and returns its machine code.

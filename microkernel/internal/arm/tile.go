@@ -8,8 +8,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// pointers are the general registers that serve row and panel pointers; x0 holds the arguments, x1 to x3 are at the disposal
-// of the code, x18 and x28 to x30 belong to the system and to Go.
+// pointers are the general registers that serve row and panel pointers; x0 holds the arguments, x1
+// to x3 are at the disposal of the code, x18 and x28 to x30 belong to the system and to Go.
 var pointers = [...]a64.X{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27}
 
 const (
@@ -19,8 +19,8 @@ const (
 	nTmp2  = a64.X(3)
 )
 
-// tile generates one tile function for arm64. Its spec has the MR and NR of this very tile. It keeps a pointer to each row of
-// A and to each panel; vector j of the tile is four columns.
+// tile generates one tile function for arm64. Its spec has the MR and NR of this very tile. It
+// keeps a pointer to each row of A and to each panel; vector j of the tile is four columns.
 type tile struct {
 	*a64.Asm
 	s     spec
@@ -44,13 +44,18 @@ func newTile(a *a64.Asm, s spec) *tile {
 	return e
 }
 
+// pointer hands out a general register. A tile that has more rows and panels than there are has too
+// many accumulators as well, so that Legal refuses it by these.
 func (e *tile) pointer() a64.X {
+	if len(e.free) == 0 {
+		return 0
+	}
 	x := e.free[0]
 	e.free = e.free[1:]
 	return x
 }
 
-// vec hands out a vector register; checkRegisters has made sure that there are enough.
+// vec hands out a vector register, and goes on where there are no more: Legal counts.
 func (e *tile) vec() a64.V {
 	e.used++
 	return a64.V(e.used - 1)
@@ -74,7 +79,8 @@ func (e *tile) panelOf(j int) a64.X { return e.bBase[j/perPanel] }
 
 func (e *tile) getArg(x a64.X, offset uintptr) { e.I(a64.LDRX, x, nArgs, a64.Imm(offset)) }
 
-// function wraps the body of one row tile in the loop over row tiles. setup runs once, before the loop.
+// function wraps the body of one row tile in the loop over row tiles. setup runs once, before the
+// loop.
 func (e *tile) function(setup, body func()) {
 	var t kernel.TileArgs
 	setup()
@@ -89,7 +95,8 @@ func (e *tile) function(setup, body func()) {
 	e.Ret()
 }
 
-// nextTile moves the arguments on by a row tile and goes to top unless that was the last. It clobbers x and y.
+// nextTile moves the arguments on by a row tile and goes to top unless that was the last. It
+// clobbers x and y.
 func nextTile(a *a64.Asm, x, y a64.X, top a64.Label) {
 	var t kernel.TileArgs
 	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C), unsafe.Offsetof(t.CStep)}} {
@@ -148,7 +155,8 @@ func (e *tile) start() {
 // store writes the accumulators to C, the last panel up to its columns.
 func (e *tile) store() { e.eachC(a64.STRQ, true) }
 
-// eachC loads or stores every accumulator. The columns of a partial last panel go through scratch in the arguments, word by word.
+// eachC loads or stores every accumulator. The columns of a partial last panel go through scratch
+// in the arguments, word by word.
 func (e *tile) eachC(move *a64.Op, storing bool) {
 	var t kernel.TileArgs
 	c, ldc, scratch, columns := e.aBase[0], nTmp2, e.bBase[0], nTmp
@@ -207,7 +215,8 @@ func (e *tile) copyColumns(c a64.X, at int, columns a64.X, storing bool) {
 	})
 }
 
-// prefetch asks for the panel bytes [from, to) of the present turn, ahead by the distance of the spec.
+// prefetch asks for the panel bytes [from, to) of the present turn, ahead by the distance of the
+// spec.
 func (e *tile) prefetch(from, to int) {
 	if e.s.Prefetch == 0 {
 		return
@@ -219,20 +228,20 @@ func (e *tile) prefetch(from, to int) {
 	}
 }
 
-// registers is the number of vector registers the tile takes at least.
-func (s spec) registers() int {
-	tile := s.MR * s.NR / lanes
+// generator is what makes the tile. It hands out the registers, and returns what then generates it;
+// without an assembler that is a dry run, by which Legal counts.
+func (s spec) generator() func(a *a64.Asm, s spec) (_ *tile, emit func()) {
 	switch {
 	case s.Form == kernel.Outer && s.Compute == kernel.ComputeInt8:
-		return s.smeInt8Registers()
+		return newSMEInt8
 	case s.Form == kernel.Outer:
-		return 1 + s.NR/s.smeLanes()
+		return newSME
 	case s.Compute == kernel.ComputeInt8:
-		return tile + s.int8Registers()
+		return newInt8
 	case s.Compute == kernel.ComputeBF16:
-		return tile + s.pairRegisters()
+		return newBF16
 	case s.B.Quantized():
-		return tile + s.MR + s.unpackRegisters()
+		return newQuant
 	}
-	return tile + s.MR + s.floatFixed() + 2
+	return newFloat
 }

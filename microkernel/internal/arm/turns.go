@@ -5,8 +5,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// turns walks the blocks of quantized panels and unpacks their numbers. In a block of one turn the panel pointers stand at its
-// head; in one of several they stand at the present turn, and a register says how far behind them the head is.
+// turns walks the blocks of quantized panels and unpacks their numbers. In a block of one turn the
+// panel pointers stand at its head; in one of several they stand at the present turn, and a
+// register says how far behind them the head is.
 type turns struct {
 	*tile
 	*qtype.Desc
@@ -33,18 +34,6 @@ func newTurns(e *tile) turns {
 	return t
 }
 
-// turnsFixed is the registers that newTurns takes.
-func (s spec) turnsFixed() (n int) {
-	f := s.B.Desc()
-	if f.Bits() < 8 {
-		n++
-	}
-	if f.Codebook != nil {
-		n++
-	}
-	return n + len(f.Pieces) - 1
-}
-
 // constants loads what unpacking needs.
 func (t turns) constants() {
 	if t.Bits() < 8 {
@@ -59,10 +48,8 @@ func (t turns) constants() {
 	}
 }
 
-// perBlock is the number of turns in a block.
-func (t turns) perBlock() int { return t.s.B.Block() / qtype.TurnK }
-
-// blocks runs body once for each turn of as many blocks as the argument says, and moves the panel pointers on.
+// blocks runs body once for each turn of as many blocks as the argument says, and moves the panel
+// pointers on.
 func (t turns) blocks(count uintptr, body func()) {
 	t.loop(count, func() {
 		n := t.Turns()
@@ -104,7 +91,8 @@ func (t turns) sub(v a64.V, j, n int) {
 	t.I(words, v, v, a64.Imm(0))
 }
 
-// piece finds bits of group g of the turn, four k: where the words of vector j begin in its panel, and the bit in each byte.
+// piece finds bits of group g of the turn, four k: where the words of vector j begin in its panel,
+// and the bit in each byte.
 func (t turns) piece(j, g, plane int) (at, bit int) {
 	at, bit = t.Place(g, plane)
 	if t.Turns() == 1 {
@@ -113,12 +101,14 @@ func (t turns) piece(j, g, plane int) (at, bit int) {
 	return at + 16*(j%perPanel), bit
 }
 
-// numbers brings group g of the turn, of vector j, into v: four bytes for each of four columns, without sign, or the levels.
+// numbers brings group g of the turn, of vector j, into v: four bytes for each of four columns,
+// without sign, or the levels.
 func (t turns) numbers(v a64.V, j, g int) {
 	last := len(t.Pieces) - 1
 	t.bytesOf(v, j, g, 0, last == 0)
 	if last == 1 {
-		// What lies above the first piece in a byte is overwritten, so that only the last piece needs a mask.
+		// What lies above the first piece in a byte is overwritten, so that only the last piece
+		// needs a mask.
 		t.bytesOf(t.high, j, g, 1, t.Bits() < 8)
 		t.I(a64.SLI16B, v, t.high, a64.Imm(t.Pieces[0].Bits))
 	}
@@ -139,8 +129,8 @@ func (t turns) bytesOf(v a64.V, j, g, plane int, masked bool) {
 	}
 }
 
-// scales loads the scale of vector j for the span of element k, and where weights have one their offset, ready to be added. w and x
-// are overwritten.
+// scales loads the scale of vector j for the span of element k, and where weights have one their
+// offset, ready to be added. w and x are overwritten.
 func (t turns) scales(scale, offset, w, x a64.V, j, k int) {
 	t.half(scale, j, 0)
 	switch t.Subs {

@@ -46,7 +46,8 @@ func emitWiden(a *a64.Asm, b qtype.Type) {
 	e.Ret()
 }
 
-// widenRest is the k after the last whole turn: singly, or for pairs of bf16 two at a time and the last alone.
+// widenRest is the k after the last whole turn: singly, or for pairs of bf16 two at a time and the
+// last alone.
 func (e *tile) widenRest(turn func(n int)) {
 	var t kernel.WidenArgs
 	if e.s.B != qtype.BF16 {

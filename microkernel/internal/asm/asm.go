@@ -7,11 +7,12 @@ import (
 	"sandwich/microkernel/internal/code"
 )
 
-// Level is the vector extension a program may use. An instruction beyond it is an error at Finish, so that a kernel built
-// for an older CPU can never reach an illegal instruction there.
+// Level is the vector extension a program may use. An instruction beyond it is an error at Finish,
+// so that a kernel built for an older CPU can never reach an illegal instruction there.
 type Level uint8
 
-// The levels. What AVX512 adds beyond F, BW, DQ and VL (VNNI, BF16, VBMI) the caller gates by CPUID.
+// The levels. What AVX512 adds beyond F, BW, DQ and VL (VNNI, BF16, VBMI) the caller gates by
+// CPUID.
 const (
 	AVX2   Level = iota // VEX only: AVX2, FMA3, F16C
 	AVX512              // VEX and EVEX
@@ -51,8 +52,9 @@ func (a *Asm) note(name string, ops ...Operand) {
 	a.Note(s)
 }
 
-// Const returns a memory operand for constant bytes in the function's own pool, which follows the code. Equal constants of
-// equal length are stored once. Lengths are 4, 8, 16, 32 or 64; each constant is aligned to its length.
+// Const returns a memory operand for constant bytes in the function's own pool, which follows the
+// code. Equal constants of equal length are stored once. Lengths are 4, 8, 16, 32 or 64; each
+// constant is aligned to its length.
 func (a *Asm) Const(data []byte) Mem {
 	n := len(data)
 	if n == 0 || n > 64 || n&(n-1) != 0 {
@@ -80,8 +82,8 @@ func (a *Asm) ConstU32s(v ...uint32) Mem {
 // Finish resolves labels and constants and returns the machine code.
 func (a *Asm) Finish() ([]byte, error) { return a.Function.Finish(a.patch, 0xCC) } // int3
 
-// patch adds the distance from the end of an instruction to an offset of the code into its 32-bit field, which holds what the
-// operand adds to it.
+// patch adds the distance from the end of an instruction to an offset of the code into its 32-bit
+// field, which holds what the operand adds to it.
 func (a *Asm) patch(f code.Fixup, to int) {
 	field := a.Bytes[f.At:]
 	binary.LittleEndian.PutUint32(field, binary.LittleEndian.Uint32(field)+uint32(int32(to-f.End)))

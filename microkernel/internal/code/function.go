@@ -6,8 +6,9 @@ import "fmt"
 // Label is a place in the code that branches may name before or after it is bound.
 type Label int
 
-// Function collects the bytes of one function, its labels, its constants, its listing and the first thing that went wrong.
-// The encoders embed it and write the instructions; the zero value is not ready, use New.
+// Function collects the bytes of one function, its labels, its constants, its listing and the first
+// thing that went wrong. The encoders embed it and write the instructions; the zero value is not
+// ready, use New.
 type Function struct {
 	Bytes []byte // the instructions so far
 
@@ -23,7 +24,8 @@ type Function struct {
 // New starts an empty function. The name of its encoder begins its errors.
 func New(encoder string) Function { return Function{encoder: encoder} }
 
-// Fail records what cannot be encoded. Only the first failure counts: those after it are often its consequences.
+// Fail records what cannot be encoded. Only the first failure counts: those after it are often its
+// consequences.
 func (f *Function) Fail(format string, args ...any) {
 	if f.err == nil {
 		f.err = fmt.Errorf("%s: offset %d: "+format, append([]any{f.encoder, len(f.Bytes)}, args...)...)
@@ -33,10 +35,12 @@ func (f *Function) Fail(format string, args ...any) {
 // Err is the first failure.
 func (f *Function) Err() error { return f.err }
 
-// Trace makes the encoder report the text of each instruction, for listings and for tests against another assembler.
+// Trace makes the encoder report the text of each instruction, for listings and for tests against
+// another assembler.
 func (f *Function) Trace(report func(text string)) { f.trace = report }
 
-// Traced says whether anybody reads the listing, so that the encoders need not make text for nobody.
+// Traced says whether anybody reads the listing, so that the encoders need not make text for
+// nobody.
 func (f *Function) Traced() bool { return f.trace != nil }
 
 // Note reports the text of an instruction; only for a function that is Traced.
@@ -72,7 +76,8 @@ func (f *Function) Bound(l Label) (offset int, ok bool) {
 	return offset, offset >= 0
 }
 
-// target is the offset of a label once all code is there. A label that is still unbound is a failure.
+// target is the offset of a label once all code is there. A label that is still unbound is a
+// failure.
 func (f *Function) target(l Label) int {
 	offset, ok := f.Bound(l)
 	if !ok {
@@ -81,8 +86,9 @@ func (f *Function) target(l Label) int {
 	return offset
 }
 
-// Constant places bytes in the function's own pool, which follows the code, aligned to their length, and returns their offset
-// in the pool. The length is a power of two of at most 64. Equal constants of equal length are stored once.
+// Constant places bytes in the function's own pool, which follows the code, aligned to their
+// length, and returns their offset in the pool. The length is a power of two of at most 64. Equal
+// constants of equal length are stored once.
 func (f *Function) Constant(data []byte) int {
 	n := len(data)
 	for off := 0; off+n <= len(f.pool); off += n {
@@ -119,9 +125,10 @@ func (f *Function) Load(pool int, x Fixup) {
 // EndLoad says that the instruction of the newest load ends here, where its distance counts from.
 func (f *Function) EndLoad() { f.loads[len(f.loads)-1].End = len(f.Bytes) }
 
-// Finish ends the code and returns it: patch puts the distance to an offset into an instruction. The code is position independent
-// and wants an address that is a multiple of 64. The error names the first instruction that could not be encoded. The filler
-// before the constants is an instruction that traps, so that nothing runs into them.
+// Finish ends the code and returns it: patch puts the distance to an offset into an instruction.
+// The code is position independent and wants an address that is a multiple of 64. The error names
+// the first instruction that could not be encoded. The filler before the constants is an
+// instruction that traps, so that nothing runs into them.
 func (f *Function) Finish(patch func(x Fixup, to int), filler ...byte) ([]byte, error) {
 	for _, x := range f.jumps {
 		patch(x, f.target(Label(x.target)))
@@ -136,7 +143,8 @@ func (f *Function) Finish(patch func(x Fixup, to int), filler ...byte) ([]byte, 
 	return f.Bytes, nil
 }
 
-// closePool pads to a multiple of 64 bytes and puts the constants there, if there are any. It returns the offset of the pool.
+// closePool pads to a multiple of 64 bytes and puts the constants there, if there are any. It
+// returns the offset of the pool.
 func (f *Function) closePool(filler []byte) (offset int) {
 	if len(f.pool) == 0 {
 		return len(f.Bytes)

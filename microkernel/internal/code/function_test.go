@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPool: constants are stored once, each aligned to its length, behind code that is padded to 64 bytes.
+// TestPool: constants are stored once, each aligned to its length, behind code that is padded to 64
+// bytes.
 func TestPool(t *testing.T) {
 	f := New("test")
 	f.Bytes = []byte{1, 2, 3}
@@ -66,8 +67,8 @@ func TestFirstFailure(t *testing.T) {
 	}
 }
 
-// TestFixups: jumps get the distance to their label, loads that to their constant behind the padding, each from where its
-// instruction ends; an unbound label is an error.
+// TestFixups: jumps get the distance to their label, loads that to their constant behind the
+// padding, each from where its instruction ends; an unbound label is an error.
 func TestFixups(t *testing.T) {
 	f := New("test")
 	end := f.NewLabel()

@@ -9,11 +9,13 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// Variable names the environment variable that makes this machine a lesser one: the features in it, separated by commas, are all that Features
-// reports of those the machine has. Tests and measurements use it to be on a CPU without VNNI ("avx2,avx512"), or without AVX-512 ("avx2").
+// Variable names the environment variable that makes this machine a lesser one: the features in it,
+// separated by commas, are all that Features reports of those the machine has. Tests and
+// measurements use it to be on a CPU without VNNI ("avx2,avx512"), or without AVX-512 ("avx2").
 const Variable = "SANDWICH_FEATURES"
 
-// Features is what this machine can run, within what Variable leaves of it. A value that cannot be read leaves all; Error says so.
+// Features is what this machine can run, within what Variable leaves of it. A value that cannot be
+// read leaves all; Error says so.
 var Features = sync.OnceValue(func() kernel.Features {
 	all := detect()
 	only, set, err := hostLimit()

@@ -6,8 +6,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// detect is what this machine can run. The library behind it reads CPUID leaf 7 and clears what XCR0 says the operating
-// system does not save.
+// detect is what this machine can run. The library behind it reads CPUID leaf 7 and clears what
+// XCR0 says the operating system does not save.
 func detect() kernel.Features {
 	var f kernel.Features
 	set := func(bit kernel.Features, ids ...cpuid.FeatureID) {

@@ -6,7 +6,8 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// detect is what this machine can run, from HWCAP. Advanced SIMD is part of every arm64 that Go runs on.
+// detect is what this machine can run, from HWCAP. Advanced SIMD is part of every arm64 that Go
+// runs on.
 func detect() kernel.Features {
 	f := kernel.HasNEON
 	if cpu.ARM64.HasASIMDDP {

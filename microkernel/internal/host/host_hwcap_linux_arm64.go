@@ -24,7 +24,8 @@ func hwcap2() uintptr {
 	return 0
 }
 
-// streamingBits is the length of the vectors in the streaming mode of SME that the system gives a thread; 0 without SME.
+// streamingBits is the length of the vectors in the streaming mode of SME that the system gives a
+// thread; 0 without SME.
 func streamingBits() int {
 	const getVL, bytes = 64, 0xFFFF // PR_SME_GET_VL
 	const longest = 128             // the ZA array of longer vectors, 64 KiB, does not fit the stacks on which Go takes signals

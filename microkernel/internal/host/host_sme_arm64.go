@@ -7,8 +7,9 @@ import (
 	"sandwich/microkernel/internal/jit"
 )
 
-// bytesMultiply says whether outer products of bytes are there and right: it makes one of eight rows by eight columns on a machine that
-// has SME. Emulators have been wrong about them: qemu before 9.0, https://gitlab.com/qemu-project/qemu/-/issues/2083.
+// bytesMultiply says whether outer products of bytes are there and right: it makes one of eight
+// rows by eight columns on a machine that has SME. Emulators have been wrong about them: qemu
+// before 9.0, https://gitlab.com/qemu-project/qemu/-/issues/2083.
 func bytesMultiply() bool {
 	if hwcap2()&hwcap2SMEInt8 == 0 || jit.Race {
 		return false

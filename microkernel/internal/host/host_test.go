@@ -35,7 +35,8 @@ func TestHostLimit(t *testing.T) {
 	}
 }
 
-// TestHostAgainstKernel compares with the flags the Linux kernel prints, which are also masked by what it saves.
+// TestHostAgainstKernel compares with the flags the Linux kernel prints, which are also masked by
+// what it saves.
 func TestHostAgainstKernel(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("x86 flags; an emulator of another architecture shows those of its host")

@@ -2,7 +2,8 @@ package kernel
 
 import "unsafe"
 
-// A row of quantized activations, what ComputeInt8 kernels read as A, is K/32 blocks of ActQ8Bytes bytes, ascending in k:
+// A row of quantized activations, what ComputeInt8 kernels read as A, is K/32 blocks of ActQ8Bytes
+// bytes, ascending in k:
 //
 //	offset 0   float32    scale: the largest magnitude of the block divided by 127
 //	offset 4   int32      bias: -128 times the sum of the 32 integers
@@ -10,8 +11,9 @@ import "unsafe"
 //	offset 40  [2]int16   halves: the sums of the first and of the last sixteen integers
 //	offset 44  float32    sum: the sum of the 32 integers, as float32, times the scale
 //
-// The bias turns the dot product with weights that are stored with 128 added into the signed one; the halves do so for weights whose
-// scales belong to sixteen k; the sum meets the offsets of weights that have them. A block of zeros has scale 0.
+// The bias turns the dot product with weights that are stored with 128 added into the signed one;
+// the halves do so for weights whose scales belong to sixteen k; the sum meets the offsets of
+// weights that have them. A block of zeros has scale 0.
 const (
 	ActQ8Bytes = 48
 	ActQ8Block = 32
@@ -29,7 +31,8 @@ type ActQ8 struct {
 // ActQ8RowBytes is the length of a row of k activations; k is a multiple of 32.
 func ActQ8RowBytes(k int) int { return k / ActQ8Block * ActQ8Bytes }
 
-// ActRowBytes is the length of a row of k activations in the form that a compute path reads; for k before the end, where element k begins.
+// ActRowBytes is the length of a row of k activations in the form that a compute path reads; for k
+// before the end, where element k begins.
 func (c Compute) ActRowBytes(k int) int {
 	switch c {
 	case ComputeInt8:

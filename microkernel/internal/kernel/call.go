@@ -7,10 +7,12 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// GemmArgs is one call of a kernel: C[0:M, 0:N] = A[0:M, K0:K1] times the transpose of W[0:N, K0:K1], for one group of panels.
+// GemmArgs is one call of a kernel: C[0:M, 0:N] = A[0:M, K0:K1] times the transpose of W[0:N,
+// K0:K1], for one group of panels.
 //
-// A points at k = 0 of the first row: float32, ActQ8 blocks for ComputeInt8, bfloat16 for ComputeBF16. B points at k = 0 of the first panel of the
-// group. C is float32. Nothing is written outside the M rows and N columns, and nothing is read outside the operands.
+// A points at k = 0 of the first row: float32, ActQ8 blocks for ComputeInt8, bfloat16 for
+// ComputeBF16. B points at k = 0 of the first panel of the group. C is float32. Nothing is written
+// outside the M rows and N columns, and nothing is read outside the operands.
 type GemmArgs struct {
 	A       unsafe.Pointer
 	AStride int // bytes between rows
@@ -21,16 +23,18 @@ type GemmArgs struct {
 
 	M, N   int // rows, any; columns, 1 to NR
 	K0, K1 int // multiples of the weight type's KStep; K1 may also be the end of an odd K
-	// Accumulate continues the chains from the stored C. A k-block after the first sets it; the first starts from zero.
+	// Accumulate continues the chains from the stored C. A k-block after the first sets it; the
+	// first starts from zero.
 	Accumulate bool
-	// Next, where it is known, is where the block of weights begins that is multiplied after this one, at its k and with the same
-	// distance between panels: kernels that prefetch do so there. It need not be mapped.
+	// Next, where it is known, is where the block of weights begins that is multiplied after this
+	// one, at its k and with the same distance between panels: kernels that prefetch do so there.
+	// It need not be mapped.
 	Next unsafe.Pointer
 }
 
-// TileArgs is what a generated tile function gets: tiles row tiles of exactly MR rows, against panels of exactly NR columns.
-// It moves a and c forward itself. Addresses are numbers because the function changes them; the caller keeps what they
-// point at alive.
+// TileArgs is what a generated tile function gets: tiles row tiles of exactly MR rows, against
+// panels of exactly NR columns. It moves a and c forward itself. Addresses are numbers because the
+// function changes them; the caller keeps what they point at alive.
 type TileArgs struct {
 	A, LDA     uintptr // first row of A, bytes between rows
 	B, BStride uintptr // first panel, bytes between panels
@@ -72,8 +76,8 @@ func (k *Tiles) RunRows(t *TileArgs, g *GemmArgs, panels int) {
 	}
 }
 
-// RowTiles is the function that runs the row tiles which have one row more than the others, or these others after them, and points t at them; the
-// zero Func where there are none.
+// RowTiles is the function that runs the row tiles which have one row more than the others, or
+// these others after them, and points t at them; the zero Func where there are none.
 func (k *Tiles) RowTiles(t *TileArgs, g *GemmArgs, panels int, higher bool) jit.Func {
 	s := &k.Spec
 	tiles := (g.M + s.MR - 1) / s.MR

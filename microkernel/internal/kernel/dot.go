@@ -2,8 +2,8 @@ package kernel
 
 import "slices"
 
-// Dot is the dot product a kernel of the int8 or the bf16 path is made of. Those of integers all give the same bits, and those of bfloat16 on
-// one architecture.
+// Dot is the dot product a kernel of the int8 or the bf16 path is made of. Those of integers all
+// give the same bits, and those of bfloat16 on one architecture.
 type Dot uint8
 
 // The dot products.
@@ -23,7 +23,8 @@ const (
 	Dots               // their number
 )
 
-// dotInfo is what the rest of the program knows of a dot product; which instruction sets have it their targets say.
+// dotInfo is what the rest of the program knows of a dot product; which instruction sets have it
+// their targets say.
 type dotInfo struct {
 	name    string
 	compute Compute
@@ -64,10 +65,12 @@ func (d Dot) on(isa ISA) bool { return slices.Contains(isa.Target().Dots(), d) }
 // String is the name that specs have.
 func (d Dot) String() string { return d.info().name }
 
-// SumsWords says that sums of two products have sixteen bits, so that numbers of eight bits need more instructions.
+// SumsWords says that sums of two products have sixteen bits, so that numbers of eight bits need
+// more instructions.
 func (d Dot) SumsWords() bool { return d.info().words }
 
-// RoundsToOdd says that sums of bfloat16 products are rounded to odd, rather than each product to nearest.
+// RoundsToOdd says that sums of bfloat16 products are rounded to odd, rather than each product to
+// nearest.
 func (d Dot) RoundsToOdd() bool { return d.info().odd }
 
 // dotNamed is the dot product of that name; NoDot where there is none.

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ISA is the instruction set a kernel is generated for. What comes on top of it (VNNI, BF16) is in Features.
+// ISA is the instruction set a kernel is generated for. What comes on top of it (VNNI, BF16) is in
+// Features.
 type ISA uint8
 
 // The instruction sets, narrow to wide within an architecture.
@@ -45,8 +46,9 @@ func (i *ISA) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Features is the set of CPU and operating-system abilities that kernels are gated on. A bit is set only where both the
-// processor reports the instructions and the operating system saves the registers they use (CPUID leaf 7 and XCR0; HWCAP).
+// Features is the set of CPU and operating-system abilities that kernels are gated on. A bit is set
+// only where both the processor reports the instructions and the operating system saves the
+// registers they use (CPUID leaf 7 and XCR0; HWCAP).
 type Features uint32
 
 // The features. The first three stand for whole instruction sets.

@@ -2,9 +2,10 @@ package kernel
 
 import "sandwich/microkernel/qtype"
 
-// Space lists the kernels of one instruction set, compute path and weight type that the features allow: every register tile
-// that does not spill and is worth trying, in every form. The order is deterministic. Tiles are listed without software
-// prefetch; its distance is an axis of its own, see WithPrefetch.
+// Space lists the kernels of one instruction set, compute path and weight type that the features
+// allow: every register tile that does not spill and is worth trying, in every form. The order is
+// deterministic. Tiles are listed without software prefetch; its distance is an axis of its own,
+// see WithPrefetch.
 func Space(host Features, isa ISA, c Compute, b qtype.Type) []Spec {
 	if !isa.Generates() {
 		s := Spec{ISA: isa, Compute: c, B: b, MR: 4, NR: qtype.PanelWidth, KU: min(b.Block(), MaxKU)}
@@ -31,8 +32,9 @@ func Space(host Features, isa ISA, c Compute, b qtype.Type) []Spec {
 	return out
 }
 
-// worthTrying leaves out what cannot win: panel counts that no matrix divides into well, unrolling beyond the instruction
-// cache, and tiles that keep so few accumulators that every FMA waits for the one before.
+// worthTrying leaves out what cannot win: panel counts that no matrix divides into well, unrolling
+// beyond the instruction cache, and tiles that keep so few accumulators that every FMA waits for
+// the one before.
 func (s Spec) worthTrying() bool {
 	v := s.NR / qtype.PanelWidth
 	if v > 4 && v != 6 && v != 8 {
@@ -56,7 +58,8 @@ func (s Spec) steps() int {
 	return s.KU
 }
 
-// WithPrefetch returns the spec with a software prefetch of the packed weight at the given distance in bytes.
+// WithPrefetch returns the spec with a software prefetch of the packed weight at the given distance
+// in bytes.
 func (s Spec) WithPrefetch(bytes int) Spec {
 	s.Prefetch, s.Spread = bytes, false
 	return s

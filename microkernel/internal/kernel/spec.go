@@ -8,20 +8,22 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Compute is the arithmetic of a weight. It belongs to the weight and never to the number of rows, a phase or a thread
-// count (rule 6), because it decides the bits of the result.
+// Compute is the arithmetic of a weight. It belongs to the weight and never to the number of rows,
+// a phase or a thread count (rule 6), because it decides the bits of the result.
 type Compute uint8
 
 // The compute paths.
 const (
-	// ComputeF32 is the chain "wide": C[m,n] is one chain of float32 FMAs over k ascending, of A[m,k] and the exactly
-	// dequantized W[n,k].
+	// ComputeF32 is the chain "wide": C[m,n] is one chain of float32 FMAs over k ascending, of
+	// A[m,k] and the exactly dequantized W[n,k].
 	ComputeF32 Compute = iota
-	// ComputeInt8 is the chain "block": activations are quantized per block of 32 (ActQ8), each block's integer dot product
-	// is exact, and one FMA by the product of the two scales adds it, blocks ascending.
+	// ComputeInt8 is the chain "block": activations are quantized per block of 32 (ActQ8), each
+	// block's integer dot product is exact, and one FMA by the product of the two scales adds it,
+	// blocks ascending.
 	ComputeInt8
-	// ComputeBF16 is the chain "pair": activations are rounded to bfloat16, and each pair of k is added by a dot product of the CPU, pairs
-	// ascending. Its rounding is that of the instruction (bf16.go), so that a plan with it is not exact.
+	// ComputeBF16 is the chain "pair": activations are rounded to bfloat16, and each pair of k is
+	// added by a dot product of the CPU, pairs ascending. Its rounding is that of the instruction
+	// (bf16.go), so that a plan with it is not exact.
 	ComputeBF16
 	Computes // their number
 )
@@ -68,7 +70,8 @@ const (
 
 var formNames = [...]string{"load", "embed", "lane", "outer"}
 
-// Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
+// Spec says everything about a kernel: equal specs give equal machine code. It is what plans store
+// in place of code.
 type Spec struct {
 	ISA     ISA
 	Compute Compute
@@ -77,15 +80,17 @@ type Spec struct {
 	KU      int // elements of k per turn of the inner loop
 	Form    Form
 	Dot     Dot
-	// Prefetch is the distance in bytes, in each panel, at which the packed weight is prefetched ahead of its use; 0 leaves it to the
-	// hardware. On amd64 a distance beyond 1 KiB is that of a first request, which a second one follows.
+	// Prefetch is the distance in bytes, in each panel, at which the packed weight is prefetched
+	// ahead of its use; 0 leaves it to the hardware. On amd64 a distance beyond 1 KiB is that of a
+	// first request, which a second one follows.
 	Prefetch int
-	// Spread prefetches the next block of weights (GemmArgs.Next) while all row tiles pass over this one, in place of Prefetch.
+	// Spread prefetches the next block of weights (GemmArgs.Next) while all row tiles pass over
+	// this one, in place of Prefetch.
 	Spread bool
 }
 
-// String is the spec on one line, as plans store it: isa/compute/weight/MRxNR/kuKU/form and, where they apply, /dot and
-// /pfBYTES or /spread.
+// String is the spec on one line, as plans store it: isa/compute/weight/MRxNR/kuKU/form and, where
+// they apply, /dot and /pfBYTES or /spread.
 func (s Spec) String() string {
 	form := fmt.Sprintf("form(%d)", uint8(s.Form))
 	if s.Form < Forms {
@@ -189,7 +194,8 @@ func (s *Spec) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Assemble generates the machine code of one tile of the spec's size, on any host: equal specs give equal bytes.
+// Assemble generates the machine code of one tile of the spec's size, on any host: equal specs give
+// equal bytes.
 func (s Spec) Assemble() ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -222,7 +228,8 @@ func (s Spec) TurnsAhead() int {
 // Prefetches says that the spec prefetches at all.
 func (s Spec) Prefetches() bool { return s.Prefetch > 0 || s.Spread }
 
-// CanPrefetch says that kernels like this one may prefetch at a distance and gain by it: plain Go and matrix units do not.
+// CanPrefetch says that kernels like this one may prefetch at a distance and gain by it: plain Go
+// and matrix units do not.
 func (s Spec) CanPrefetch() bool {
 	return s.ISA.Generates() && s.WithPrefetch(64).validate() == nil
 }
@@ -230,8 +237,12 @@ func (s Spec) CanPrefetch() bool {
 // CanSpread says the same of a spread prefetch.
 func (s Spec) CanSpread() bool { return s.ISA.Generates() && s.WithSpread().validate() == nil }
 
-// MatrixUnit says that the products are made by a matrix unit, a tile of them with each instruction.
+// MatrixUnit says that the products are made by a matrix unit, a tile of them with each
+// instruction.
 func (s Spec) MatrixUnit() bool { return s.Form == Outer || s.Dot.info().matrix }
+
+// OrdinaryForm says that the form is the one to try where nobody measures.
+func (s Spec) OrdinaryForm() bool { return s.Form == s.ISA.Target().Forms()[0] }
 
 // EmbedsLoads says that the multiply-add loads an operand by itself.
 func (s Spec) EmbedsLoads() bool { return s.Form == Embed }

@@ -8,15 +8,16 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// Target is an instruction set of a backend. A backend is a package that registers its targets when the program starts; all that
-// is known about its instructions is behind this interface, and nothing outside it compares instruction sets, dot products or
-// forms.
+// Target is an instruction set of a backend. A backend is a package that registers its targets when
+// the program starts; all that is known about its instructions is behind this interface, and
+// nothing outside it compares instruction sets, dot products or forms.
 //
-// Who calls what, in order: the search and the rules of thumb list specs (Space asks Worth and Legal, Needs and Forms and Dots
-// narrow the list first); a plan that is read validates its specs (Legal) and asks what they need (SpecNeeds); building a kernel
-// assembles every tile up to its size (Assemble) and, where Doubt says so, runs it once against plain Go; a call of the kernel is
-// Run. Widen, Vector and Fused are the other code of a forward pass, Peak and Reader that of a probe. Everything but Run works on
-// any host.
+// Who calls what, in order: the search and the rules of thumb list specs (Space asks Worth and
+// Legal, Needs and Forms and Dots narrow the list first); a plan that is read validates its specs
+// (Legal) and asks what they need (SpecNeeds); building a kernel assembles every tile up to its
+// size (Assemble) and, where Doubt says so, runs it once against plain Go; a call of the kernel is
+// Run. Widen, Vector and Fused are the other code of a forward pass, Peak and Reader that of a
+// probe. Everything but Run works on any host.
 type Target interface {
 	Name() string
 	Needs() Features // of the instruction set as a whole
@@ -30,8 +31,9 @@ type Target interface {
 	Worth(s Spec) bool         // leaves out legal specs that cannot win
 	SpecNeeds(s Spec) Features // beyond Needs and those of the dot product
 	Assemble(s Spec) ([]byte, error)
-	Doubt(s Spec) (advice string) // what to use instead of a spec whose instructions a CPU may get wrong; "" where none does
-	Run(t *Tiles, g GemmArgs)     // one call of at least one row and column
+	// Doubt is what to use in place of a spec whose instructions a CPU may get wrong; "" where none does.
+	Doubt(s Spec) (advice string)
+	Run(t *Tiles, g GemmArgs) // one call of at least one row and column
 
 	Widen(b qtype.Type) ([]byte, error) // of WidenArgs
 	Vector(k vecgen.Kernel) ([]byte, error)
@@ -46,8 +48,8 @@ type Target interface {
 // targets are the registered ones, by ISA.
 var targets []Target
 
-// Register gives an instruction set its target. It is for init functions and tests: no other function of this package may run at
-// the same time.
+// Register gives an instruction set its target. It is for init functions and tests: no other
+// function of this package may run at the same time.
 func Register(i ISA, t Target) {
 	for int(i) >= len(targets) {
 		targets = append(targets, nil)
@@ -89,7 +91,8 @@ func (i ISA) Wider(than ISA) ISA {
 	return i
 }
 
-// Registers is the number of vector registers that generated code may use; 0 without a code generator.
+// Registers is the number of vector registers that generated code may use; 0 without a code
+// generator.
 func (i ISA) Registers() int {
 	if t := i.Target(); t != nil {
 		return t.Registers()
@@ -100,11 +103,9 @@ func (i ISA) Registers() int {
 // Generates says that there is a code generator; without one, kernels are plain Go.
 func (i ISA) Generates() bool { return i.Registers() > 0 }
 
-// IntegerPorts is the number of ports that multiply or add vectors of integers, as far as rules of thumb tell targets apart.
+// IntegerPorts is the number of ports that multiply or add vectors of integers, as far as rules of
+// thumb tell targets apart.
 func (i ISA) IntegerPorts() int { return i.Target().IntegerPorts() }
-
-// PlainForm is the form that is tried where nobody measures.
-func (i ISA) PlainForm() Form { return i.Target().Forms()[0] }
 
 // withForm names the instruction sets that have a form.
 func withForm(f Form) string {
@@ -134,8 +135,8 @@ type WidenArgs struct {
 // WidenStep is the k of one turn of a widener.
 func WidenStep(b qtype.Type) int { return max(b.Block(), 8) }
 
-// ReaderBlock is the unit of a reader in bytes, ReadAhead its prefetch distance: far enough for the latency of memory at the rate
-// one core reads.
+// ReaderBlock is the unit of a reader in bytes, ReadAhead its prefetch distance: far enough for the
+// latency of memory at the rate one core reads.
 const (
 	ReaderBlock = 1024
 	ReadAhead   = 4096

@@ -15,8 +15,8 @@ const (
 	MaxPrefetch = 8192
 )
 
-// Validate says what is wrong with the spec, or nil when a kernel can be generated for it. It does not ask whether this
-// host can run it: that is Needs.
+// Validate says what is wrong with the spec, or nil when a kernel can be generated for it. It does
+// not ask whether this host can run it: that is Needs.
 func (s Spec) Validate() error {
 	if err := s.validate(); err != nil {
 		return fmt.Errorf("kernel spec %s: %w", s, err)

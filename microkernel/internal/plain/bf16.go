@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// RoundBF16 is x as the bits of the nearest bfloat16, ties to even. Subnormal numbers become zeros, which is what the dot products take
-// them for; a NaN stays one and becomes quiet.
+// RoundBF16 is x as the bits of the nearest bfloat16, ties to even. Subnormal numbers become zeros,
+// which is what the dot products take them for; a NaN stays one and becomes quiet.
 func RoundBF16(x float32) uint16 {
 	bits := math.Float32bits(x)
 	switch {
@@ -33,7 +33,8 @@ func flush32(x float32) float32 {
 	return x
 }
 
-// refPairs continues the chains of one panel over the pairs of [K0, K1); odd says how they round, see kernel.Dot.
+// refPairs continues the chains of one panel over the pairs of [K0, K1); odd says how they round,
+// see kernel.Dot.
 func refPairs(odd bool, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
 	add := dotPairX86
 	if odd {
@@ -56,8 +57,9 @@ func dotPairX86(a, w [2]float32, sum float32) float32 {
 	return fmaFlush(a[0], w[0], fmaFlush(a[1], w[1], flush32(sum)))
 }
 
-// fmaFlush is a*b + c rounded to nearest even, or a zero where that is below the normal numbers, which is told as if exponents had no limit: what FMA32 has
-// rounded up to the smallest normal number may not have been so with all bits.
+// fmaFlush is a*b + c rounded to nearest even, or a zero where that is below the normal numbers,
+// which is told as if exponents had no limit: what FMA32 has rounded up to the smallest normal
+// number may not have been so with all bits.
 func fmaFlush(a, b, c float32) float32 {
 	const least, room = 0x1p-126, 0x1p24
 	r := FMA32(a, b, c)
@@ -92,7 +94,8 @@ func addOdd(a, b float32) float32 {
 // defaultNaN is the NaN of Arm's arithmetic where payloads do not propagate.
 var defaultNaN = math.Float32frombits(0x7FC00000)
 
-// narrowOdd rounds to float32 to odd: beyond its range to infinity, below the normal numbers to zero.
+// narrowOdd rounds to float32 to odd: beyond its range to infinity, below the normal numbers to
+// zero.
 func narrowOdd(x float64) float32 {
 	const lost = 1<<29 - 1
 	switch abs := math.Abs(x); {

@@ -2,8 +2,8 @@ package plain
 
 import "math"
 
-// HalfFromFloat rounds to IEEE half precision, ties to even, as vcvtps2ph does: overflow gives infinity, a NaN stays a
-// quiet NaN with the upper bits of its payload.
+// HalfFromFloat rounds to IEEE half precision, ties to even, as vcvtps2ph does: overflow gives
+// infinity, a NaN stays a quiet NaN with the upper bits of its payload.
 func HalfFromFloat(f float32) uint16 {
 	b := math.Float32bits(f)
 	sign := uint16(b >> 16 & 0x8000)

@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and weight type of the spec.
-// It is the oracle of every kernel, and the kernel itself where no code can be generated.
+// RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and
+// weight type of the spec. It is the oracle of every kernel, and the kernel itself where no code
+// can be generated.
 func RunRef(s kernel.Spec, g *kernel.GemmArgs) {
 	panels := (g.N + qtype.PanelWidth - 1) / qtype.PanelWidth
 	for p := range panels {
@@ -67,8 +68,9 @@ func refBlocks(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, column
 	}
 }
 
-// refTurn adds one block of activations to the chains of a row: for each span of k that shares a scale, one FMA by the product of the
-// two scales, and where weights have an offset a second one by the sum of the activations.
+// refTurn adds one block of activations to the chains of a row: for each span of k that shares a
+// scale, one FMA by the product of the two scales, and where weights have an offset a second one by
+// the sum of the activations.
 func refTurn(turn blockTurn, w *[kernel.ActQ8Block][qtype.PanelWidth]int32, a *kernel.ActQ8, acc []float32) {
 	span := turn.Span()
 	for k0 := 0; k0 < kernel.ActQ8Block; k0 += span {

@@ -9,8 +9,9 @@ import (
 // Row is one k of a panel: sixteen columns.
 type Row = [qtype.PanelWidth]float32
 
-// Rows writes the exact float32 values of the elements [k0, k0+len(dst)) of a panel. k0 is a multiple of KStep or of a turn, and
-// len(dst) too, or it ends at K. It is the oracle of Widen and what RunRef reads weights through.
+// Rows writes the exact float32 values of the elements [k0, k0+len(dst)) of a panel. k0 is a
+// multiple of KStep or of a turn, and len(dst) too, or it ends at K. It is the oracle of Widen and
+// what RunRef reads weights through.
 func Rows(t qtype.Type, panel unsafe.Pointer, k0 int, dst []Row) {
 	src := unsafe.Add(panel, t.PanelOffset(k0))
 	switch t {

@@ -1,5 +1,6 @@
-// Package plain is the backend without a code generator: kernels are Go, with correctly rounded arithmetic. They are the oracles
-// of all generated ones, and what runs where there is no executable memory.
+// Package plain is the backend without a code generator: kernels are Go, with correctly rounded
+// arithmetic. They are the oracles of all generated ones, and what runs where there is no
+// executable memory.
 package plain
 
 import (

@@ -12,8 +12,8 @@ import (
 // amxRows is the rows of a tile register.
 const amxRows = 16
 
-// amxArgs is what a tile function of Dot AMX gets: weights as bytes, and the sums of spans, pass through memory, since tiles are loaded from
-// there, and AMX cannot scale them.
+// amxArgs is what a tile function of Dot AMX gets: weights as bytes, and the sums of spans, pass
+// through memory, since tiles are loaded from there, and AMX cannot scale them.
 type amxArgs struct {
 	kernel.TileArgs
 	each  uintptr            // bytes from the weights of a turn to those of the next: amxTurnBytes, or 0 where each turn takes the place of the one before
@@ -28,8 +28,8 @@ type amxKept struct {
 	_ [(amxTurns - 1) * amxTurnBytes]byte // goes on where work ends
 }
 
-// The work space: for each span of k that shares scales, at most two in a turn, [16 rows][16 columns]int32 sums; then weights,
-// [8][16 columns][4 k]int8 for each turn.
+// The work space: for each span of k that shares scales, at most two in a turn, [16 rows][16
+// columns]int32 sums; then weights, [8][16 columns][4 k]int8 for each turn.
 const (
 	amxSumBytes  = 4 * amxRows * qtype.PanelWidth
 	amxTurnBytes = qtype.TurnK * qtype.PanelWidth
@@ -51,7 +51,8 @@ func runAMX(k *kernel.Tiles, g *kernel.GemmArgs) {
 	}
 }
 
-// keepsWeights says that several row tiles share the bytes of weights, and that there is room for all of them.
+// keepsWeights says that several row tiles share the bytes of weights, and that there is room for
+// all of them.
 func keepsWeights(k *kernel.Tiles, g *kernel.GemmArgs) bool {
 	return g.M > k.Spec.MR && g.K1-g.K0 <= amxTurns*qtype.TurnK
 }
@@ -65,9 +66,10 @@ func aimAMX(k *kernel.Tiles, args *amxArgs, g *kernel.GemmArgs) {
 	}
 }
 
-// amxTile generates the tile of the chain "block" on AMX: for each span of k that shares scales one product of tiles, whose exact integers
-// are the ones of the other dot products, and then the same conversion and FMAs. Numbers become bytes with a sign before they are multiplied, which
-// the first row tile does for all of a call where there is room.
+// amxTile generates the tile of the chain "block" on AMX: for each span of k that shares scales one
+// product of tiles, whose exact integers are the ones of the other dot products, and then the same
+// conversion and FMAs. Numbers become bytes with a sign before they are multiplied, which the first
+// row tile does for all of a call where there is room.
 type amxTile struct {
 	int8Tile
 	step   asm.Reg   // 64, the distance of rows of W and of sums; a single panel leaves this register free
@@ -90,20 +92,8 @@ func (s spec) amxForm() int8Form {
 	return f
 }
 
-// amxRegisters is the vector registers of a tile.
-func (s spec) amxRegisters(tile int) int {
-	b, f := s.B.Desc(), s.amxForm()
-	n := tile + 2 + f.temps + f.masks + 2*amxSideBySide
-	if b.Codebook != nil || b.ZeroPoint > 0 {
-		n++
-	}
-	if s.B.Block() > qtype.TurnK {
-		n += len(b.Halves)
-	}
-	return n
-}
-
-func emitAMX(a *asm.Asm, s spec) {
+// newAMX hands out the registers of a tile; emit generates it.
+func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &amxTile{int8Tile: int8Tile{turns: newTurns(newEmitter(a, s)), form: s.amxForm()}, step: rBS}
 	e.work, e.bytes = e.pointer(), e.pointer()
 	e.w, e.x, e.t = e.vecs(1), e.vecs(1), e.vecs(e.form.temps)
@@ -121,11 +111,14 @@ func emitAMX(a *asm.Asm, s spec) {
 		}
 		e.atHead = e.loadHeads
 	}
-	e.atEnd = e.TileRelease
-	e.function(e.begin, e.rowTile)
+	return e.emitter, func() {
+		e.atEnd = e.TileRelease
+		e.function(e.begin, e.rowTile)
+	}
 }
 
-// rowTile is all k of a row tile, in one of two loops: the first tile makes bytes of the weights, and those after it may find them.
+// rowTile is all k of a row tile, in one of two loops: the first tile makes bytes of the weights,
+// and those after it may find them.
 func (e *amxTile) rowTile() {
 	var t amxArgs
 	again, done := e.NewLabel(), e.NewLabel()
@@ -201,7 +194,8 @@ func (e *amxTile) unpack() {
 	}
 }
 
-// product multiplies the span of k from k0 on: activations, [rows][k], by weights, [k/4][16 columns][4 k].
+// product multiplies the span of k from k0 on: activations, [rows][k], by weights, [k/4][16
+// columns][4 k].
 func (e *amxTile) product(k0 int) {
 	t := asm.Tile(k0 / e.Span() * int(amxSpan))
 	e.TileLoad(t+amxA, asm.AtIndex(e.aBase[0], rLDA, 1, kernel.ActQ+k0))
@@ -214,7 +208,8 @@ func (e *amxTile) product(k0 int) {
 // sums is where in the work space the sums of row r are, for the span at k0.
 func (e *amxTile) sums(k0, r int) int { return k0/e.Span()*amxSumBytes + r*4*qtype.PanelWidth }
 
-// scaleSums adds the sums of the span at k0 to the accumulators: conversion, one FMA by the product of the scales.
+// scaleSums adds the sums of the span at k0 to the accumulators: conversion, one FMA by the product
+// of the scales.
 func (e *amxTile) scaleSums(k0 int) {
 	for r0 := 0; r0 < e.s.MR; r0 += amxSideBySide {
 		each := func(step func(i, r int)) {

@@ -7,9 +7,9 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// emitBF16 generates the tile of the chain "pair" on AVX512_BF16: for each pair of k, one VDPBF16PS for each accumulator. Panels are its
-// operand as they are packed.
-func emitBF16(a *asm.Asm, s spec) {
+// newBF16 is the tile of the chain "pair" on AVX512_BF16: for each pair of k, one VDPBF16PS for
+// each accumulator. Panels are its operand as they are packed.
+func newBF16(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &pairTile{emitter: newEmitter(a, s)}
 	if !s.pairFromMemory() {
 		e.w = e.vecs(e.v)
@@ -17,7 +17,7 @@ func emitBF16(a *asm.Asm, s spec) {
 	if s.Form == kernel.Load {
 		e.x = e.vec()
 	}
-	e.function(func() {}, e.body)
+	return e.emitter, func() { e.function(func() {}, e.body) }
 }
 
 type pairTile struct {
@@ -28,17 +28,6 @@ type pairTile struct {
 
 // pairFromMemory says that the dot product reads W from memory: worth it where W is used once.
 func (s spec) pairFromMemory() bool { return s.Form == kernel.Load && s.MR == 1 }
-
-// pairRegisters is what a tile of v vectors across takes beside its accumulators.
-func (s spec) pairRegisters(v int) int {
-	switch {
-	case s.pairFromMemory():
-		return 1
-	case s.Form == kernel.Load:
-		return v + 1
-	}
-	return v
-}
 
 func (e *pairTile) body() {
 	var t kernel.TileArgs

@@ -8,9 +8,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitFloat generates the tile of the chain "wide" for weights that have no scales: per k, a vector of W is widened and
-// multiplied by each row's element of A.
-func emitFloat(a *asm.Asm, s spec) {
+// newFloat is the tile of the chain "wide" for weights that have no scales: per k, a vector of W is
+// widened and multiplied by each row's element of A.
+func newFloat(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &floatTile{emitter: newEmitter(a, s)}
 	if !s.bFromMemory() {
 		e.w = e.vecs(e.v)
@@ -21,7 +21,7 @@ func emitFloat(a *asm.Asm, s spec) {
 	if s.Form == kernel.Load {
 		e.x = e.vec()
 	}
-	e.function(e.setup, e.body)
+	return e.emitter, func() { e.function(e.setup, e.body) }
 }
 
 type floatTile struct {
@@ -69,8 +69,8 @@ func (e *floatTile) step(k int) {
 	e.multiply(asm.VFMADD231PS, e.w, e.x, 4*k, func(j int) asm.Mem { return e.b(j, 64*k, 32) })
 }
 
-// multiply adds one k, or pair of k, to all accumulators: vectors w of W, or where there are none operands in memory, times the element of each
-// row at disp, through x where the form loads it.
+// multiply adds one k, or pair of k, to all accumulators: vectors w of W, or where there are none
+// operands in memory, times the element of each row at disp, through x where the form loads it.
 func (e *emitter) multiply(op *asm.Op, w []asm.Vec, x asm.Vec, disp int, memory func(j int) asm.Mem) {
 	for r := range e.s.MR {
 		a := e.a(r, disp)

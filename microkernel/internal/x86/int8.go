@@ -6,9 +6,10 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitInt8 generates the tile of the chain "block". Per span of k that shares scales: the exact integer dot product of every
-// accumulator, its conversion to float, and one FMA by the product of the two scales; then one FMA by the offset where weights have it.
-func emitInt8(a *asm.Asm, s spec) {
+// newInt8 is the tile of the chain "block". Per span of k that shares scales: the exact integer dot
+// product of every accumulator, its conversion to float, and one FMA by the product of the two
+// scales; then one FMA by the offset where weights have it.
+func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	e := &int8Tile{turns: newTurns(newEmitter(a, s)), form: s.int8Form()}
 	e.dot = e.vecs(s.MR * e.v)
 	e.w = e.vecs(e.v * e.form.together)
@@ -24,20 +25,13 @@ func emitInt8(a *asm.Asm, s spec) {
 	if e.form.flip {
 		e.none, e.top = e.vec(), e.vec()
 	}
-	if s.MR*e.v+e.used-len(e.acc)+len(e.Halves)*e.v <= s.ISA.Registers() && e.Turns() > 1 {
+	if e.used+len(e.Halves)*e.v <= s.ISA.Registers() && e.Turns() > 1 {
 		for range len(e.Halves) {
 			e.heads = append(e.heads, e.vecs(e.v))
 		}
 		e.atHead = e.loadHeads
 	}
-	e.function(e.setup, func() {
-		e.blocks(e.mainLoop, func() {
-			for k := 0; k < qtype.TurnK; k += e.Span() {
-				e.part(k)
-			}
-			e.advance(e.aBase, kernel.ActQ8Bytes)
-		})
-	})
+	return e.emitter, func() { e.function(e.setup, e.body) }
 }
 
 type int8Tile struct {
@@ -82,7 +76,8 @@ func (s spec) int8Form() int8Form {
 		f.abs, f.flip = s.ISA != kernel.AVX512, s.ISA == kernel.AVX512
 		return f
 	}
-	// Pairs of products of an unsigned number below 2^bits and an activation of at most 127 are summed.
+	// Pairs of products of an unsigned number below 2^bits and an activation of at most 127 are
+	// summed.
 	f.words = min(b.Span()/4, 32767/(2*127*(1<<b.Bits()-1)))
 	if f.words > 1 && f.words < b.Span()/4 {
 		f.words, f.together, f.temps = 2, 2, 2
@@ -90,28 +85,20 @@ func (s spec) int8Form() int8Form {
 	return f
 }
 
-// signedDot says that weights take part with their sign: the multiply-add of eight-bit numbers, which would overflow 16 bits, and levels
-// on AMX, which multiplies either.
+// signedDot says that weights take part with their sign: the multiply-add of eight-bit numbers,
+// which would overflow 16 bits, and levels on AMX, which multiplies either.
 func (s spec) signedDot() bool {
 	d := s.B.Desc()
 	return s.Dot == kernel.MAdd && d.WideBytes() || s.Dot == kernel.AMX && d.Codebook != nil
 }
 
-// int8Registers is what a tile of v vectors across takes: an integer and a float accumulator for each of its vectors, and what emitInt8
-// hands out besides.
-func (s spec) int8Registers(tile, v int) int {
-	f := s.int8Form()
-	n := 2*tile + (v+1)*f.together + f.temps + f.masks
-	if f.abs {
-		n += v
-	}
-	if f.flip {
-		n += 2
-	}
-	if s.B.Desc().Codebook != nil {
-		n++
-	}
-	return n
+func (e *int8Tile) body() {
+	e.blocks(e.mainLoop, func() {
+		for k := 0; k < qtype.TurnK; k += e.Span() {
+			e.part(k)
+		}
+		e.advance(e.aBase, kernel.ActQ8Bytes)
+	})
 }
 
 func (e *int8Tile) setup() {
@@ -204,7 +191,8 @@ func (e *int8Tile) scale(v asm.Vec, j, k0 int) {
 	e.I(asm.VMULPS, v, d, e.t[0])
 }
 
-// offsets adds what the weights' offsets contribute: the sum of the activations of the span, times their scale, times the offset.
+// offsets adds what the weights' offsets contribute: the sum of the activations of the span, times
+// their scale, times the offset.
 func (e *int8Tile) offsets(k0 int) {
 	for j, v := range e.w[:e.v] {
 		d := e.head(v, j, 1)

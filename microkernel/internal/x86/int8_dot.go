@@ -8,13 +8,15 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// flipMask is the opmask of the negative weights of vector j; K1 holds the columns of the last panel.
+// flipMask is the opmask of the negative weights of vector j; K1 holds the columns of the last
+// panel.
 func flipMask(j int) asm.Mask { return asm.K2 + asm.Mask(j) }
 
 // flipMasks is how many of them there are.
 const flipMasks = 6
 
-// levelTable is what four-bit numbers look up, in every 128 bits: the level, plus 128 unless the dot product is signed.
+// levelTable is what four-bit numbers look up, in every 128 bits: the level, plus 128 unless the
+// dot product is signed.
 func (e *int8Tile) levelTable() asm.Mem {
 	words := make([]uint32, e.table.Bytes()/4)
 	for i := range e.table.Bytes() {
@@ -48,7 +50,8 @@ func (e *int8Tile) everywhere(word uint32) asm.Mem {
 // ones is 1 in every 16 bits: the multiply-add by it sums pairs.
 func (e *int8Tile) ones() asm.Mem { return e.everywhere(0x00010001) }
 
-// zeroOf is the unsigned number that the dot product sees for a weight of 0, before its correction; 0 where it needs none.
+// zeroOf is the unsigned number that the dot product sees for a weight of 0, before its correction;
+// 0 where it needs none.
 func (e *int8Tile) zeroOf() int {
 	switch {
 	case e.s.signedDot():
@@ -59,7 +62,8 @@ func (e *int8Tile) zeroOf() int {
 	return e.ZeroPoint
 }
 
-// start0 sets the integer accumulators of dot products that only add: to zero, or to what undoes the stored weights' zero.
+// start0 sets the integer accumulators of dot products that only add: to zero, or to what undoes
+// the stored weights' zero.
 func (e *int8Tile) start0(k0 int) {
 	if e.s.Dot == kernel.MAdd {
 		return
@@ -101,7 +105,8 @@ func (e *int8Tile) halfSum(v asm.Vec, r, k0, factor int) {
 	e.I(asm.VPMADDWD, v, v, e.everywhere(word))
 }
 
-// bytesOf brings a piece of the numbers of four k, group g of the turn, of vector j into v, at its place in the bytes.
+// bytesOf brings a piece of the numbers of four k, group g of the turn, of vector j into v, at its
+// place in the bytes.
 func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	word, bit := e.piece(j, 4*g, plane)
 	n := -bit
@@ -122,7 +127,8 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	}
 }
 
-// weights brings the numbers of group g of the turn, of vector j, into w[i]: unsigned, or signed ones by magnitude and sign.
+// weights brings the numbers of group g of the turn, of vector j, into w[i]: unsigned, or signed
+// ones by magnitude and sign.
 func (e *int8Tile) weights(i, j, g int) {
 	const orMasked = 0xF8 // w | (t & mask)
 	w := e.w[i]
@@ -184,11 +190,13 @@ func (e *int8Tile) row(r, g int, first bool) {
 	}
 }
 
-// inWords says that the multiply-add of a whole span fits 16 bits: numbers of four bits over 32 k reach 8 * 2 * 15 * 127 = 30480.
+// inWords says that the multiply-add of a whole span fits 16 bits: numbers of four bits over 32 k
+// reach 8 * 2 * 15 * 127 = 30480.
 func (e *int8Tile) inWords() bool { return e.form.words == e.Span()/4 }
 
-// multiplyAdd is the dot product without VNNI. Pairs of products are summed in 16 bits for as long as they fit there, then widened to 32.
-// Eight-bit numbers give their sign to the activation, so that a pair reaches 2 * 128 * 127 = 32512 at the most.
+// multiplyAdd is the dot product without VNNI. Pairs of products are summed in 16 bits for as long
+// as they fit there, then widened to 32. Eight-bit numbers give their sign to the activation, so
+// that a pair reaches 2 * 128 * 127 = 32512 at the most.
 func (e *int8Tile) multiplyAdd(d asm.Vec, j int, first bool) {
 	to, w, x := e.t[0], e.w[j], e.x[0]
 	switch {
@@ -220,8 +228,8 @@ func (e *int8Tile) multiplyAdd(d asm.Vec, j int, first bool) {
 	e.I(asm.VPADDD, d, d, to)
 }
 
-// finishDots makes what the multiply-add left in the accumulators the signed dot products: 16-bit sums are widened, and zero times the sum of
-// the activations is taken off.
+// finishDots makes what the multiply-add left in the accumulators the signed dot products: 16-bit
+// sums are widened, and zero times the sum of the activations is taken off.
 func (e *int8Tile) finishDots(k0 int) {
 	if e.s.Dot != kernel.MAdd {
 		return

@@ -5,9 +5,11 @@ import (
 	"sandwich/microkernel/internal/kernel"
 )
 
-// What a test needs that runs kernels of AMX where there is none, with the tile instructions interpreted.
+// What a test needs that runs kernels of AMX where there is none, with the tile instructions
+// interpreted.
 
-// AMXRows is the rows of a tile register, AMXTurns the turns whose weights a call may keep as bytes.
+// AMXRows is the rows of a tile register, AMXTurns the turns whose weights a call may keep as
+// bytes.
 const (
 	AMXRows  = amxRows
 	AMXTurns = amxTurns
@@ -23,4 +25,7 @@ func (a *AMXArgs) Aim(k *kernel.Tiles, g *kernel.GemmArgs) *kernel.TileArgs {
 }
 
 // EmitAMX generates a tile of Dot AMX.
-func EmitAMX(a *asm.Asm, s kernel.Spec) { emitAMX(a, spec{s}) }
+func EmitAMX(a *asm.Asm, s kernel.Spec) {
+	_, emit := newAMX(a, spec{s})
+	emit()
+}

@@ -39,8 +39,9 @@ func (t *target) Peaks() map[string]kernel.Features {
 	return out
 }
 
-// Peak emits n iterations of independent multiply-adds on 12 (AVX2) or 24 (AVX-512) accumulators, more than latency times ports
-// of any core so far, with the factors in registers. Arguments: [RDI] = n.
+// Peak emits n iterations of independent multiply-adds on 12 (AVX2) or 24 (AVX-512) accumulators,
+// more than latency times ports of any core so far, with the factors in registers. Arguments: [RDI]
+// = n.
 func (t *target) Peak(typ string, f kernel.Features) (code []byte, ops int, err error) {
 	if typ == "int8" && f.Has(kernel.HasAMX) && slices.Contains(t.dots, kernel.AMX) {
 		return t.amxPeak()
@@ -84,8 +85,9 @@ func (t *target) zero(a *asm.Asm, i int) {
 	}
 }
 
-// Reader emits passes over blocks of ReaderBlock bytes that fold them into four accumulators with exclusive or, prefetching ahead: prefetches past the
-// end are harmless. Arguments: [RDI] = pointer, [RDI+8] = blocks, [RDI+16] = passes, [RDI+24] = result.
+// Reader emits passes over blocks of ReaderBlock bytes that fold them into four accumulators with
+// exclusive or, prefetching ahead: prefetches past the end are harmless. Arguments: [RDI] =
+// pointer, [RDI+8] = blocks, [RDI+16] = passes, [RDI+24] = result.
 func (t *target) Reader() ([]byte, error) {
 	xor := asm.VPXOR
 	if t.level == asm.AVX512 {
@@ -136,7 +138,8 @@ func (t *target) fold(a *asm.Asm) {
 	a.I(asm.VPXOR, asm.X(0), asm.X(0), asm.X(1))
 }
 
-// amxPeak is Peak for bytes on AMX: six tiles that products of two others are added to, as many as there are left. It gives the tiles back.
+// amxPeak is Peak for bytes on AMX: six tiles that products of two others are added to, as many as
+// there are left. It gives the tiles back.
 func (t *target) amxPeak() (code []byte, ops int, err error) {
 	const accs, x, y, k = 6, asm.Tile(6), asm.Tile(7), 64
 	code, err = t.assemble(func(a *asm.Asm) {

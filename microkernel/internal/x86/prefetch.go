@@ -10,24 +10,32 @@ import (
 
 // prefetcher is how a tile function asks for weights before their time, in one of two ways.
 //
-// Prefetch: at a distance ahead of the use, into the second-level cache, and again nearBytes before the use, into the first. Where fewer turns are left than the distance, what is ahead
-// is not behind this block of weights in memory but the block that is multiplied next: the function jumps there.
+// Prefetch: at a distance ahead of the use, into the second-level cache, and again nearBytes before
+// the use, into the first. Where fewer turns are left than the distance, what is ahead is not
+// behind this block of weights in memory but the block that is multiplied next: the function jumps
+// there.
 //
-// Spread: where several row tiles pass over the same block, only the first pass waits for memory and the memory waits during the others.
-// All of the next block is asked for while all row tiles pass over this one, a line at every period-th place, so that memory and
-// arithmetic work at the same time, and again askAgain lines later.
+// Spread: where several row tiles pass over the same block, only the first pass waits for memory
+// and the memory waits during the others. All of the next block is asked for while all row tiles
+// pass over this one, a line at every period-th place, so that memory and arithmetic work at the
+// same time, and again askAgain lines later.
 //
-// Both ask twice because a CPU drops what it is asked for while it has as many reads under way as it can: where multiplying takes less time than reading, lines are asked for faster than they come.
+// Both ask twice because a CPU drops what it is asked for while it has as many reads under way as
+// it can: where multiplying takes less time than reading, lines are asked for faster than they
+// come.
 type prefetcher struct {
 	pfBase []asm.Reg // like bBase
 	tick   asm.Reg   // Spread only
 }
 
-// askAgain is how many lines of a panel later a spread prefetch asks for a line again: long enough for reads to end, and soon enough for the line to come before it is used.
-// Measured from 1 to 64, 4 to 12 are best and 24 are too many. What lies before a block is, where k goes on, the end of the block before it, and in the cache otherwise.
+// askAgain is how many lines of a panel later a spread prefetch asks for a line again: long enough
+// for reads to end, and soon enough for the line to come before it is used. Measured from 1 to 64,
+// 4 to 12 are best and 24 are too many. What lies before a block is, where k goes on, the end of
+// the block before it, and in the cache otherwise.
 const askAgain = 8
 
-// nearBytes is the distance of the second request. Kernels that prefetch no farther ahead make one request only, into the first-level cache.
+// nearBytes is the distance of the second request. Kernels that prefetch no farther ahead make one
+// request only, into the first-level cache.
 const nearBytes = 1024
 
 func (e *emitter) newPrefetcher() (f prefetcher) {
@@ -44,25 +52,6 @@ func (e *emitter) newPrefetcher() (f prefetcher) {
 		}
 	}
 	return f
-}
-
-// pointers is how many registers of the pool a tile takes.
-func (s spec) pointers() int {
-	panels := s.NR / qtype.PanelWidth
-	n := (s.MR+pointersEach-1)/pointersEach + (panels-1)/pointersEach + (panels+pointersEach-1)/pointersEach
-	if s.B.Block() > qtype.TurnK {
-		n++
-		if panels > 1 {
-			n++
-		}
-	}
-	if s.Spread && panels > 1 {
-		n++
-	}
-	if s.Dot == kernel.AMX {
-		n++ // two of its own, and none to prefetch
-	}
-	return n
 }
 
 // startPrefetch sets the pointers for a row tile whose panel pointers are set.
@@ -89,7 +78,8 @@ func (e *emitter) stopPrefetch() {
 	}
 }
 
-// mainLoop runs body once for each turn. With a prefetch distance, the pointers jump to the next block on the way.
+// mainLoop runs body once for each turn. With a prefetch distance, the pointers jump to the next
+// block on the way.
 func (e *emitter) mainLoop(body func()) {
 	var t kernel.TileArgs
 	if e.s.Prefetch == 0 {

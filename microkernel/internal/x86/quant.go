@@ -6,22 +6,32 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// emitQuant generates the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in registers and
-// multiplied by all rows. Panels are taken il vectors at a time, turn by turn.
-func emitQuant(a *asm.Asm, s spec) {
-	e := newEmitter(a, s)
-	il := s.interleave()
-	u := newUnpacker(e, il)
-	var x asm.Vec
-	if s.Form == kernel.Load {
-		x = e.vec()
+// newQuant is the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in
+// registers and multiplied by all rows. Panels are taken several vectors at a time, turn by turn,
+// as many as there are registers for: independent chains overlap.
+func newQuant(a *asm.Asm, s spec) (_ *emitter, emit func()) {
+	const most = 4
+	for il := min(s.NR/s.ISA.Lanes(), most); ; il-- {
+		e := newEmitter(a, s)
+		u := newUnpacker(e, il)
+		var x asm.Vec
+		if s.Form == kernel.Load {
+			x = e.vec()
+		}
+		if il == 1 || e.used <= s.ISA.Registers() {
+			return e, func() { u.tile(il, x) }
+		}
 	}
-	e.function(u.setup, func() {
-		u.blocks(e.mainLoop, func() {
-			for j0 := 0; j0 < e.v; j0 += il {
-				u.turn(j0, min(il, e.v-j0), x)
+}
+
+// tile generates the function that unpacks il vectors side by side.
+func (u *unpacker) tile(il int, x asm.Vec) {
+	u.function(u.setup, func() {
+		u.blocks(u.mainLoop, func() {
+			for j0 := 0; j0 < u.v; j0 += il {
+				u.turn(j0, min(il, u.v-j0), x)
 			}
-			e.advance(e.aBase, 4*qtype.TurnK)
+			u.advance(u.aBase, 4*qtype.TurnK)
 		})
 	})
 }

@@ -1,6 +1,9 @@
 package x86
 
 import (
+	"fmt"
+
+	"sandwich/microkernel/internal/asm"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/qtype"
 )
@@ -8,52 +11,41 @@ import (
 // wide says that vectors have 512 bits.
 func (s spec) wide() bool { return s.ISA == kernel.AVX512 }
 
-// registers is the number of vector registers the tile takes; the emitters allocate exactly these.
-func (s spec) registers() int {
-	v := s.NR / s.ISA.Lanes() // vectors across the tile
-	tile := s.MR * v
+// generator is what makes the tile. It hands out the registers of a tile, and returns what then
+// generates it; without an assembler that is a dry run, by which Legal counts.
+func (s spec) generator() func(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	switch {
 	case s.Dot == kernel.AMX:
-		return s.amxRegisters(tile)
+		return newAMX
 	case s.Compute == kernel.ComputeInt8:
-		return s.int8Registers(tile, v)
+		return newInt8
 	case s.Compute == kernel.ComputeBF16:
-		return tile + s.pairRegisters(v)
+		return newBF16
 	case s.B.Quantized():
-		return tile + s.dequantFixed() + s.unpackPerVector() // one vector at a time
-	case s.Form == kernel.Embed:
-		return tile + s.wideRegisters(v)
-	case s.bFromMemory():
-		return tile + 1 // one element of A; W is a memory operand
+		return newQuant
 	}
-	return tile + s.wideRegisters(v) + 1
+	return newFloat
 }
 
-// bFromMemory says that the FMA reads W from memory, so that it needs no registers: worth it where W is used once or where
-// registers are short.
+// checkRegisters says what registers a tile lacks. A tile without prefetch leaves room for one at a
+// distance, so that whether a plan may have it is no question of its size.
+func (s spec) checkRegisters() error {
+	if !s.Prefetches() && s.Dot != kernel.AMX {
+		s.Spec = s.WithPrefetch(64)
+	}
+	e, _ := s.generator()(nil, s)
+	if have := s.ISA.Registers(); e.used > have {
+		return fmt.Errorf("the tile needs %d vector registers and %s has %d", e.used, s.ISA, have)
+	}
+	if e.pointers > len(pointerPool) {
+		return fmt.Errorf("the tile needs %d pointers and there are %d", e.pointers, len(pointerPool))
+	}
+	return nil
+}
+
+// bFromMemory says that the FMA reads W from memory, so that it needs no registers: worth it where
+// W is used once or where registers are short.
 func (s spec) bFromMemory() bool {
-	return s.B == qtype.F32 && s.Compute == kernel.ComputeF32 && s.Form == kernel.Load && (s.MR == 1 || s.ISA == kernel.AVX2 && s.NR > qtype.PanelWidth)
-}
-
-// wideRegisters is what widening v vectors of a plain float type takes.
-func (s spec) wideRegisters(v int) int {
-	if s.B == qtype.BF16 {
-		return v + 1 // and the mask of the high half
-	}
-	return v
-}
-
-// dequantFixed is the constants of unpacking and the broadcast element of A.
-func (s spec) dequantFixed() int {
-	n := s.unpackFixed()
-	if s.Form == kernel.Load {
-		n++
-	}
-	return n
-}
-
-// interleave is the number of vectors that are unpacked side by side, so that independent chains overlap.
-func (s spec) interleave() int {
-	v := s.NR / s.ISA.Lanes()
-	return max(1, min(v, 4, (s.ISA.Registers()-s.MR*v-s.dequantFixed())/s.unpackPerVector()))
+	return s.B == qtype.F32 && s.Compute == kernel.ComputeF32 && s.Form == kernel.Load &&
+		(s.MR == 1 || s.ISA == kernel.AVX2 && s.NR > qtype.PanelWidth)
 }

@@ -1,4 +1,5 @@
-// Package x86 is the backend of amd64: AVX2 and AVX-512, with VNNI, AMX and the dot product of bfloat16 on top.
+// Package x86 is the backend of amd64: AVX2 and AVX-512, with VNNI, AMX and the dot product of
+// bfloat16 on top.
 package x86
 
 import (
@@ -30,7 +31,8 @@ func init() {
 		forms: []kernel.Form{kernel.Load}, dots: []kernel.Dot{kernel.AVXVNNI, kernel.MAdd}, peaks: peaksAVX2,
 	})
 	kernel.Register(kernel.AVX512, &target{
-		name: "avx512", isa: kernel.AVX512, level: asm.AVX512, needs: kernel.HasAVX2 | kernel.HasAVX512, lanes: 16, registers: 32, ports: 2,
+		name: "avx512", isa: kernel.AVX512, level: asm.AVX512, needs: kernel.HasAVX2 | kernel.HasAVX512,
+		lanes: 16, registers: 32, ports: 2,
 		forms: []kernel.Form{kernel.Load, kernel.Embed},
 		dots:  []kernel.Dot{kernel.VNNI, kernel.MAdd, kernel.AMX, kernel.DPBF16}, peaks: peaksAVX512,
 	})
@@ -60,13 +62,7 @@ func (t *target) Legal(k kernel.Spec) error {
 	case s.Dot == kernel.MAdd && s.signedDot() && s.wide() && s.NR/qtype.PanelWidth > flipMasks:
 		return fmt.Errorf("the signs of %d panels do not fit the %d opmasks", s.NR/qtype.PanelWidth, flipMasks)
 	}
-	if need := s.registers(); need > t.registers {
-		return fmt.Errorf("the tile needs %d vector registers and %s has %d", need, t.name, t.registers)
-	}
-	if need := s.pointers(); need > len(pointerPool) {
-		return fmt.Errorf("the tile needs %d pointers and there are %d", need, len(pointerPool))
-	}
-	return nil
+	return s.checkRegisters()
 }
 
 // Worth takes the highest tile of AMX: a lower one is one of its tails.
@@ -94,22 +90,15 @@ func (t *target) Run(k *kernel.Tiles, g kernel.GemmArgs) {
 
 // Assemble generates one tile of the spec's size.
 func (t *target) Assemble(k kernel.Spec) ([]byte, error) {
-	s, emit := spec{k}, emitFloat
-	switch {
-	case s.Dot == kernel.AMX:
-		emit = emitAMX
-	case s.Compute == kernel.ComputeInt8:
-		emit = emitInt8
-	case s.Compute == kernel.ComputeBF16:
-		emit = emitBF16
-	case s.B.Quantized():
-		emit = emitQuant
-	}
-	return t.assemble(func(a *asm.Asm) { emit(a, s) })
+	s := spec{k}
+	return t.assemble(func(a *asm.Asm) {
+		_, emit := s.generator()(a, s)
+		emit()
+	})
 }
 
-// assemble runs emit on an empty function and returns its machine code. Emitting an instruction beyond the instruction set is an
-// error.
+// assemble runs emit on an empty function and returns its machine code. Emitting an instruction
+// beyond the instruction set is an error.
 func (t *target) assemble(emit func(a *asm.Asm)) ([]byte, error) {
 	a := asm.New(t.level)
 	emit(a)

@@ -20,25 +20,26 @@ const (
 
 var pointerPool = [...]asm.Reg{asm.R8, asm.R9, asm.R10, asm.R11, asm.R12, asm.R13, asm.R14, asm.R15, asm.RBX}
 
-// pointersEach is how many rows or panels share a pointer: the addresses p, p + stride and p + 2*stride need no other.
+// pointersEach is how many rows or panels share a pointer: the addresses p, p + stride and p +
+// 2*stride need no other.
 const pointersEach = 3
 
 // emitter generates one tile function. Its spec has the MR and NR of this very tile.
 type emitter struct {
 	*asm.Asm
-	s     spec
-	v     int       // vectors across the tile
-	used  int       // vector registers handed out
-	acc   []asm.Vec // acc[r*v+j]: row r, vector j
-	aBase []asm.Reg
-	bBase []asm.Reg
-	free  []asm.Reg // pointers not handed out
-	atEnd func()    // what the function does before it returns; or nil
+	s        spec
+	v        int       // vectors across the tile
+	used     int       // vector registers handed out
+	acc      []asm.Vec // acc[r*v+j]: row r, vector j
+	aBase    []asm.Reg
+	bBase    []asm.Reg
+	pointers int    // handed out
+	atEnd    func() // what the function does before it returns; or nil
 	prefetcher
 }
 
 func newEmitter(a *asm.Asm, s spec) *emitter {
-	e := &emitter{Asm: a, s: s, v: s.NR / s.ISA.Lanes(), free: pointerPool[:], bBase: []asm.Reg{rB}}
+	e := &emitter{Asm: a, s: s, v: s.NR / s.ISA.Lanes(), bBase: []asm.Reg{rB}}
 	for range (s.MR + pointersEach - 1) / pointersEach {
 		e.aBase = append(e.aBase, e.pointer())
 	}
@@ -50,13 +51,15 @@ func newEmitter(a *asm.Asm, s spec) *emitter {
 	return e
 }
 
+// pointer hands out a general register; it goes on as vec does.
 func (e *emitter) pointer() asm.Reg {
-	r := e.free[0]
-	e.free = e.free[1:]
+	r := pointerPool[min(e.pointers, len(pointerPool)-1)]
+	e.pointers++
 	return r
 }
 
-// vec hands out a vector register of the kernel's width; checkRegisters has made sure that there are enough.
+// vec hands out a vector register of the kernel's width, and goes on where there are no more:
+// checkRegisters counts.
 func (e *emitter) vec() asm.Vec {
 	n := e.used
 	e.used++
@@ -86,7 +89,8 @@ func (e *emitter) perPanel() int { return qtype.PanelWidth / e.s.ISA.Lanes() }
 // a is the operand at disp bytes into row r of A.
 func (e *emitter) a(r, disp int) asm.Mem { return strided(e.aBase, rLDA, r, disp) }
 
-// b is the operand at disp bytes into the panel of vector j; part is the size of one vector's share of the operand.
+// b is the operand at disp bytes into the panel of vector j; part is the size of one vector's share
+// of the operand.
 func (e *emitter) b(j, disp, part int) asm.Mem {
 	return strided(e.bBase, rBS, j/e.perPanel(), disp+j%e.perPanel()*part)
 }
@@ -101,7 +105,8 @@ func strided(base []asm.Reg, stride asm.Reg, i, disp int) asm.Mem {
 
 func (e *emitter) arg(offset uintptr) asm.Mem { return asm.At(rArgs, int(offset)) }
 
-// function wraps the body of one row tile in the loop over row tiles. setup runs once, before the loop.
+// function wraps the body of one row tile in the loop over row tiles. setup runs once, before the
+// loop.
 func (e *emitter) function(setup, body func()) {
 	var t kernel.TileArgs
 	if e.wide() {
@@ -222,8 +227,8 @@ func (e *emitter) store() {
 	})
 }
 
-// eachC visits the C operand of every accumulator. AVX2 has no opmasks: it branches on a whole last panel, and masks the two
-// vectors of a partial one by a register, which visit gets.
+// eachC visits the C operand of every accumulator. AVX2 has no opmasks: it branches on a whole last
+// panel, and masks the two vectors of a partial one by a register, which visit gets.
 func (e *emitter) eachC(visit func(r, j int, m asm.Mem, masked *asm.Vec)) {
 	if e.wide() {
 		e.rowsOfC(0, e.v, nil, visit)

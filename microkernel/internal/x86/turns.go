@@ -5,8 +5,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// turns walks the blocks of quantized panels. In a block of one turn the panel pointers stand at its head; in one of several they
-// stand at the present turn, and a register says how far behind them the head is.
+// turns walks the blocks of quantized panels. In a block of one turn the panel pointers stand at
+// its head; in one of several they stand at the present turn, and a register says how far behind
+// them the head is.
 type turns struct {
 	*emitter
 	*qtype.Desc
@@ -25,11 +26,8 @@ func newTurns(e *emitter) turns {
 	return t
 }
 
-// perBlock is the number of turns in a block.
-func (t turns) perBlock() int { return t.s.B.Block() / qtype.TurnK }
-
-// blocks runs body once for each turn of the blocks that loop, which calls its argument for each of them, goes through, and moves the
-// panel pointers on.
+// blocks runs body once for each turn of the blocks that loop, which calls its argument for each of
+// them, goes through, and moves the panel pointers on.
 func (t turns) blocks(loop func(func()), body func()) {
 	loop(func() {
 		n := t.Turns()
@@ -90,7 +88,8 @@ func (t turns) piece(j, k, plane int) (word asm.Mem, bit int) {
 	return t.b(j, at+k/each*64, t.reg(0).Bytes()), 8*(k%4) + k%each/4*bits
 }
 
-// linesOfTurn is the bytes of a turn that are prefetched while it is used: with the head of the block, where that is one turn.
+// linesOfTurn is the bytes of a turn that are prefetched while it is used: with the head of the
+// block, where that is one turn.
 func (t turns) linesOfTurn() int {
 	if t.Turns() == 1 {
 		return t.HeadBytes() + t.TurnBytes()

@@ -12,9 +12,10 @@ import (
 type unpackWay uint8
 
 const (
-	// byMantissa: a number u of b bits that stands in the topmost bits of the mantissa of a float whose exponent makes that 2^b is
-	// the float 2^b + u, without a conversion. One FMA then gives (2^b + u) * scale - (2^b + origin) * scale, whose operands and
-	// result are exact: origin is 2^(b-1), so that 2^b + origin has two bits, and scales have 18 at the most.
+	// byMantissa: a number u of b bits that stands in the topmost bits of the mantissa of a float
+	// whose exponent makes that 2^b is the float 2^b + u, without a conversion. One FMA then gives
+	// (2^b + u) * scale - (2^b + origin) * scale, whose operands and result are exact: origin is
+	// 2^(b-1), so that 2^b + origin has two bits, and scales have 18 at the most.
 	byMantissa unpackWay = iota
 	byTable              // at most four bits look up one of sixteen floats; bits above are ignored
 	byTables             // five bits look up one of 32
@@ -49,30 +50,6 @@ type unpacker struct {
 	mask2  asm.Vec   // AVX-512, byMantissa: of the second piece
 	one    asm.Vec   // AVX-512, byMantissa: 2^b
 	table  []asm.Vec
-}
-
-// unpackFixed is the registers that an unpacker takes besides those of each vector; newUnpacker allocates exactly these.
-func (s spec) unpackFixed() (n int) {
-	two := len(s.B.Desc().Pieces) - 1
-	switch s.unpackWay() {
-	case byMantissa:
-		if s.ISA == kernel.AVX512 {
-			n = 2 + two
-		}
-	case byTable, byShuffle:
-		n = 1
-	case byTables:
-		n = 3
-	}
-	return n + two
-}
-
-// unpackPerVector is the scale, the offset and the value of one vector that is being unpacked.
-func (s spec) unpackPerVector() int {
-	if s.B.Desc().Codebook != nil {
-		return 2
-	}
-	return 3
 }
 
 func newUnpacker(e *emitter, il int) *unpacker {
@@ -159,8 +136,8 @@ func (e *emitter) splat(v uint32) asm.Mem {
 	return e.ConstU32s(v, v, v, v, v, v, v, v)
 }
 
-// scales loads the scale of vector j for the span of element k into slot i, and its offset: for affine types what is added
-// or, in the K types, taken off.
+// scales loads the scale of vector j for the span of element k into slot i, and its offset: for
+// affine types what is added or, in the K types, taken off.
 func (u *unpacker) scales(i, j, k int) {
 	v, w := u.scale[i], u.w[i]
 	u.I(asm.VCVTPH2PS, v, u.half(j, 0))
@@ -213,13 +190,15 @@ func (e *emitter) or(dst, src asm.Vec) {
 	}
 }
 
-// shifted brings a piece of element k of vector j into v, with its lowest bit at `to`; other bits surround it.
+// shifted brings a piece of element k of vector j into v, with its lowest bit at `to`; other bits
+// surround it.
 func (u *unpacker) shifted(v asm.Vec, j, k, plane, to int) {
 	word, bit := u.piece(j, k, plane)
 	u.shiftedWord(v, word, to-bit)
 }
 
-// shiftedWord brings 32-bit words from memory into v, n bits to the left, or to the right for a negative n.
+// shiftedWord brings 32-bit words from memory into v, n bits to the left, or to the right for a
+// negative n.
 func (e *emitter) shiftedWord(v asm.Vec, word asm.Mem, n int) {
 	op := asm.VPSLLD
 	if n < 0 {
