@@ -6,9 +6,15 @@ import (
 	"sandwich/runtime/model"
 )
 
+// headUnit is what attention's kernels take heads in: a vector of the widest instruction set.
+const headUnit = 16
+
 // checkValues refuses a model with an op whose values no code here computes, by layer and name:
 // better at load than wrong numbers.
 func checkValues(m *model.Model) error {
+	if dim := m.Dims.HeadDim; dim%headUnit != 0 {
+		return fmt.Errorf("a head dimension of %d is %w: it must be a multiple of %d", dim, model.ErrUnsupported, headUnit)
+	}
 	for i := range m.Ops {
 		if lack := lacking(m, &m.Ops[i]); lack != "" {
 			return fmt.Errorf("layer %d: %s is %w", m.Ops[i].Layer, lack, model.ErrUnsupported)
