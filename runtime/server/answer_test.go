@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/runtime/sched"
+	"sandwich/runtime/api"
 )
 
 func TestChatStream(t *testing.T) {
@@ -110,7 +110,7 @@ func TestRequestFields(t *testing.T) {
 	want := &Request{
 		Messages: []Message{{Role: "system", Content: "S"}, {Role: "user", Content: "A\nB", Name: "Ann"}, {Role: "assistant"}, {Role: "tool", Content: "T"}},
 		Sampling: Sampling{TopP: .5, MinP: .1, RepeatPenalty: 1.1, FrequencyPenalty: 2, PresencePenalty: -2, Seed: math.MaxUint64, Seeded: true},
-		Stop:     []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: sched.Proactive,
+		Stop:     []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: api.Proactive,
 	}
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)

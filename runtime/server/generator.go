@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"sandwich/runtime/sched"
+	"sandwich/runtime/api"
 )
 
 // Generator produces text for requests; the engine stands behind it.
@@ -43,7 +43,7 @@ type Request struct {
 	IgnoreEOS   bool
 	Logprobs    bool // Delta.Token is wanted
 	TopLogprobs int  // 0 to MaxTopLogprobs alternatives beside it
-	Class       sched.Class
+	Class       api.Class
 	Salt        [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"sandwich/runtime/sched"
+	"sandwich/runtime/api"
 )
 
 // Bounds of what one request may ask for. They keep the work of a request
@@ -190,7 +190,7 @@ func (b *common) check() (*call, *apiError) {
 	}
 	c.IgnoreEOS = b.IgnoreEOS != nil && *b.IgnoreEOS
 	if b.ServiceTier != nil && *b.ServiceTier == "flex" {
-		c.Class = sched.Proactive
+		c.Class = api.Proactive
 	}
 	if b.CacheSalt != nil {
 		c.cacheSalt = *b.CacheSalt
