@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -29,7 +30,7 @@ func (e *Engine) loop() {
 
 // endAll tells every live request that its tokens end here, and every later one.
 func (e *Engine) endAll() {
-	failure := ErrClosed
+	failure := api.ErrClosed
 	if p := recover(); p != nil {
 		failure = internalError(p)
 	}
@@ -106,9 +107,9 @@ func (e *Engine) reject(a *sched.Action) {
 	delete(e.jobs, a.ID)
 	switch a.Reason {
 	case sched.QueueFull:
-		j.out.close("", &QueueFullError{RetryAfter: a.RetryAfter})
+		j.out.close("", &api.QueueFullError{RetryAfter: a.RetryAfter})
 	case sched.TooLong:
-		j.out.close("", &TooLongError{Prompt: len(j.req.Prompt), MaxTokens: j.limit, Context: e.context})
+		j.out.close("", &api.TooLongError{PromptTokens: len(j.req.Prompt), MaxTokens: j.limit, Context: e.context})
 	default:
 		j.out.close("", fmt.Errorf("the scheduler refused the request: %s", a.Reason))
 	}
@@ -209,19 +210,19 @@ func (e *Engine) drawAll(act *sched.Action) (failed []unsound) {
 func (e *Engine) draw(j *job, logits []float32) {
 	s := step{id: j.sampler.next(logits, e.draft), at: time.Now()}
 	if j.req.Logprobs {
-		var own TokenLogprob
-		own, s.top = e.draft.logprobs(logits, s.id, j.req.Top)
+		var own api.TokenLogprob
+		own, s.top = e.draft.logprobs(logits, s.id, j.req.TopLogprobs)
 		s.logprob = own.Logprob
 	}
 	j.made++
 	e.counts.GeneratedTokens++
 	eog := e.tok != nil && e.tok.IsEOG(s.id)
-	reason := ""
+	var reason api.Finish
 	switch {
 	case eog && !j.req.IgnoreEOS:
-		reason, s.special = "stop", true
+		reason, s.special = api.FinishStop, true
 	case j.made == j.limit:
-		reason = "length"
+		reason = api.FinishLength
 	}
 	if reason == "" {
 		e.events = append(e.events, sched.Event{Kind: sched.Sampled, ID: j.id, Token: s.id})

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/mem"
 )
 
@@ -85,12 +86,12 @@ func Fallen(places []Placement) (notes []string) {
 	return notes
 }
 
-// Placement is Runner.Placement; ErrClosed once the engine is closing.
+// Placement is Runner.Placement; api.ErrClosed once the engine is closing.
 func (e *Engine) Placement() ([]Placement, error) {
 	e.mu.Lock()
 	if e.closing {
 		e.mu.Unlock()
-		return nil, ErrClosed
+		return nil, api.ErrClosed
 	}
 	e.seers.Add(1) // Close waits
 	e.mu.Unlock()
