@@ -245,7 +245,7 @@ func (f *generateFlags) promptIDs(ctx context.Context, s *session, in io.Reader)
 		text = strings.TrimSuffix(string(data), "\n") // which echo and editors add
 	}
 	if f.chat {
-		return s.tok.ChatIDs(ctx, []tokenizer.Message{{Role: "user", Content: text}}, true)
+		return s.tok.ChatIDs(ctx, []api.Message{{Role: "user", Content: text}}, true)
 	}
 	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
 	if len(ids) == 0 {

@@ -31,11 +31,7 @@ func (g *generator) prompt(ctx context.Context, r *api.Request) ([]int32, error)
 			return g.tok.EncodeContext(ctx, nil, r.Text, o)
 		})
 	}
-	msgs := make([]tokenizer.Message, len(r.Messages))
-	for i, m := range r.Messages {
-		msgs[i] = tokenizer.Message{Role: m.Role, Content: m.Content}
-	}
-	text, err := g.tok.Chat(ctx, msgs, true)
+	text, err := g.tok.Chat(ctx, r.Messages, true)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
