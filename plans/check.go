@@ -2,7 +2,6 @@ package plans
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"sandwich/profiles"
@@ -22,7 +21,7 @@ func Check(b *Bundle, host *profiles.Profile, shape *ModelShape) error {
 		}
 	}
 	if shape != nil {
-		return b.Plan.CheckModel(shape)
+		return b.checkModel(shape)
 	}
 	return nil
 }
@@ -76,12 +75,19 @@ func (p *Plan) checkNodes(m *topotree.Machine) error {
 	return nil
 }
 
-// CheckModel compares digests, and says what differs: ErrForeignModel.
-func (p *Plan) CheckModel(s *ModelShape) error {
+// checkModel compares digests, and says what differs and what the plan was made for:
+// ErrForeignModel.
+func (b *Bundle) checkModel(s *ModelShape) error {
+	p := &b.Plan
 	if p.Model.Digest() == s.Digest() {
 		return nil
 	}
-	return fmt.Errorf("%w: the plan %s is for %s, and %s differs in %s", ErrForeignModel, p.Name, p.Model.title(), s.title(), strings.Join(modelDifferences(&p.Model, s), ", "))
+	made := p.Model.title()
+	if b.Evidence.Model != "" {
+		made = fmt.Sprintf("%q", clip(b.Evidence.Model))
+	}
+	return fmt.Errorf("%w: the plan %s is for %s, and this model differs in %s",
+		ErrForeignModel, p.Name, made, differenceText(&p.Model, s))
 }
 
 func (s ModelShape) title() string {
@@ -96,30 +102,4 @@ func clip(s string) string {
 		return s[:60] + "..."
 	}
 	return s
-}
-
-// modelDifferences names what tells two shapes apart, at most five things.
-func modelDifferences(a, b *ModelShape) []string {
-	var out []string
-	for _, f := range []struct {
-		name string
-		x, y any
-	}{
-		{"arch", a.Arch, b.Arch}, {"hidden", a.Hidden, b.Hidden}, {"layers", a.Layers, b.Layers}, {"heads", a.Heads, b.Heads}, {"kv_heads", a.KVHeads, b.KVHeads},
-		{"head_dim", a.HeadDim, b.HeadDim}, {"ffn", a.FFN, b.FFN}, {"vocab", a.Vocab, b.Vocab}, {"context", a.Context, b.Context}, {"tied", a.Tied, b.Tied},
-		{"experts", a.Experts, b.Experts}, {"experts_used", a.ExpertsUsed, b.ExpertsUsed}, {"expert_ffn", a.ExpertFFN, b.ExpertFFN},
-	} {
-		if f.x != f.y {
-			out = append(out, fmt.Sprintf("%s (%v, not %v)", f.name, f.y, f.x))
-		}
-	}
-	for _, w := range b.Weights {
-		if !slices.Contains(a.Weights, w) {
-			out = append(out, fmt.Sprintf("weight %s (%s)", clip(w.Role), w.Key()))
-		}
-	}
-	if len(out) == 0 {
-		out = []string{"the number of weights"}
-	}
-	return out[:min(len(out), 5)]
 }

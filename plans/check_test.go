@@ -106,6 +106,45 @@ func TestCheckModel(t *testing.T) {
 	}
 }
 
+// A file of the same architecture in other types is refused by what differs, and by the file that
+// the plan was made for.
+func TestCheckModelOfOtherTypes(t *testing.T) {
+	b := testBundle(t)
+	b.Evidence.Model = "llama-160m-q8_0.gguf"
+	other := llama160m("q4_0")
+	err := Check(b, nil, &other)
+	want := `plan for another model: the plan tuned on a test is for "llama-160m-q8_0.gguf", and this model differs in ` +
+		"the type of the weights embed q k v o gate up down head (q4_0, not q8_0)"
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if strings.Contains(err.Error(), "llama-160m\"") {
+		t.Errorf("it names the model that both are: %v", err)
+	}
+}
+
+// Differences of the model pair like with like, one change for each thing, all in one group.
+func TestDiffOfModels(t *testing.T) {
+	a, b := testBundle(t).Plan, testBundle(t).Plan
+	b.Model.Name, b.Model.Weights = "other", slices.Clone(b.Model.Weights)
+	b.Model.Weights[0].Type = "q4_0"
+	b.Model.Vocab++
+	want := []Change{
+		{"model.name", "model", "name", "llama-160m", "other"},
+		{"model.vocab", "model", "vocab", "32000", "32001"},
+		{"model.weight embed", "model", "weight embed", "32000x768:q8_0", "32000x768:q4_0"},
+	}
+	if got := Diff(&a, &b); !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	b = testBundle(t).Plan
+	b.Model.Weights = slices.Clone(b.Model.Weights)
+	b.Model.Weights[0].Count++
+	if got := Diff(&a, &b); len(got) != 1 || got[0].Item != "weight embed" || got[0].Old == got[0].New {
+		t.Errorf("a matrix more: %v", got)
+	}
+}
+
 func TestVerifyDir(t *testing.T) {
 	b := testBundle(t)
 	dir := writeBundle(t, b)
@@ -145,7 +184,7 @@ func TestDiff(t *testing.T) {
 			*r = append(*r, open)
 		}, nil},
 		{"a table gone", func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] }, nil}, // its ranges are listed below
-		{"another model", func(p *Plan) { p.Model.Layers = 13 }, []string{"model"}},
+		{"another model", func(p *Plan) { p.Model.Layers = 13 }, []string{"model.layers"}},
 		{"a rank more", func(p *Plan) { p.Service.Ranks = append(p.Service.Ranks, Rank{PUs: PUSet{9}}) }, []string{"service.ranks[1]"}},
 	} {
 		a, b := testBundle(t).Plan, testBundle(t).Plan
@@ -183,7 +222,8 @@ func TestShow(t *testing.T) {
 	if r := s.Decode[0].Rules[0]; r.M != "1-2" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {
 		t.Errorf("rule %+v", r)
 	}
-	if got := b.Plan.Headline(); got != "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache" {
+	want := "plan tuned on a test (tuned): prefill on PUs 0-3, decode on PUs 0,2, f16 cache"
+	if got := b.Plan.Headline(b.State()); got != want {
 		t.Errorf("headline %q", got)
 	}
 	if _, err := json.Marshal(s); err != nil {

@@ -4,15 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sandwich/profiles"
 )
 
 // Change is one difference between two plans, found by structure and not by text.
 type Change struct {
-	Path string `json:"path"` // service.decode_pus, decode 768x768:q8_0 m 1-4
-	Old  string `json:"old"`  // "" when it was not there
-	New  string `json:"new"`  // "" when it is gone
+	Path  string `json:"path"`  // service.decode_pus, decode 768x768:q8_0 m 1-4
+	Group string `json:"group"` // what Path begins with, and its neighbours too: service, decode 768x768:q8_0
+	Item  string `json:"item"`  // the rest of it: decode_pus, m 1-4
+	Old   string `json:"old"`   // "" when it was not there
+	New   string `json:"new"`   // "" when it is gone
 }
 
 // Digest is the hash of the content of plan.yaml: equal plans have equal digests however they are formatted.
@@ -21,49 +24,63 @@ func (p *Plan) Digest() string { return profiles.Digest(p) }
 // Diff lists what separates plan b from plan a, in the order of plan.yaml. Plans with equal digests have no difference, and others have at least one.
 func Diff(a, b *Plan) []Change {
 	d := &differ{}
-	d.compare("name", a.Name, b.Name)
-	d.compare("fingerprint", a.Fingerprint, b.Fingerprint)
-	d.compare("exact", strconv.FormatBool(a.Exact), strconv.FormatBool(b.Exact))
-	d.compare("tuned", strconv.FormatBool(a.Tuned), strconv.FormatBool(b.Tuned))
-	d.compare("kv", a.KV, b.KV)
-	d.compare("seq_max", strconv.Itoa(a.SeqMax), strconv.Itoa(b.SeqMax))
-	d.compare("batch_max", strconv.Itoa(a.BatchMax), strconv.Itoa(b.BatchMax))
-	d.compare("chunk", strconv.Itoa(a.Chunk), strconv.Itoa(b.Chunk))
+	d.plan(a, b)
 	d.model(&a.Model, &b.Model)
 	d.service(&a.Service, &b.Service)
 	d.weights(a.Weights, b.Weights)
 	d.phase("prefill", &a.Prefill, &b.Prefill)
 	d.phase("decode", &a.Decode, &b.Decode)
 	if len(d.changes) == 0 && a.Digest() != b.Digest() {
-		d.compare("content", a.Digest(), b.Digest())
+		d.compare("plan", "content", a.Digest(), b.Digest())
 	}
 	return d.changes
 }
 
 type differ struct{ changes []Change }
 
-func (d *differ) compare(path, x, y string) {
-	if x != y {
-		d.changes = append(d.changes, Change{path, x, y})
+// compare notes a difference. The fields of the plan itself and a range of M follow their group in
+// the path as people write them.
+func (d *differ) compare(group, item, x, y string) {
+	if x == y {
+		return
 	}
+	path := group + "." + item
+	switch {
+	case group == "plan":
+		path = item
+	case group == "weights" || strings.HasPrefix(item, "m "):
+		path = group + " " + item
+	}
+	d.changes = append(d.changes, Change{path, group, item, x, y})
+}
+
+func (d *differ) plan(a, b *Plan) {
+	d.compare("plan", "name", a.Name, b.Name)
+	d.compare("plan", "fingerprint", a.Fingerprint, b.Fingerprint)
+	d.compare("plan", "exact", strconv.FormatBool(a.Exact), strconv.FormatBool(b.Exact))
+	d.compare("plan", "tuned", strconv.FormatBool(a.Tuned), strconv.FormatBool(b.Tuned))
+	d.compare("plan", "kv", a.KV, b.KV)
+	d.compare("plan", "seq_max", strconv.Itoa(a.SeqMax), strconv.Itoa(b.SeqMax))
+	d.compare("plan", "batch_max", strconv.Itoa(a.BatchMax), strconv.Itoa(b.BatchMax))
+	d.compare("plan", "chunk", strconv.Itoa(a.Chunk), strconv.Itoa(b.Chunk))
 }
 
 func (d *differ) model(a, b *ModelShape) {
-	d.compare("model.name", a.Name, b.Name)
+	d.compare("model", "name", a.Name, b.Name)
 	if a.Digest() == b.Digest() {
 		return
 	}
-	for _, text := range modelDifferences(a, b) {
-		d.changes = append(d.changes, Change{Path: "model", Old: a.title(), New: text})
+	for _, x := range modelDifferences(a, b) {
+		d.compare("model", x.what, x.old, x.new)
 	}
 }
 
 func (d *differ) service(a, b *ServiceConfig) {
-	d.compare("service.tp", strconv.Itoa(a.TP), strconv.Itoa(b.TP))
-	d.compare("service.prefill_pus", a.PrefillPUs.String(), b.PrefillPUs.String())
-	d.compare("service.decode_pus", a.DecodePUs.String(), b.DecodePUs.String())
+	d.compare("service", "tp", strconv.Itoa(a.TP), strconv.Itoa(b.TP))
+	d.compare("service", "prefill_pus", a.PrefillPUs.String(), b.PrefillPUs.String())
+	d.compare("service", "decode_pus", a.DecodePUs.String(), b.DecodePUs.String())
 	for i := range max(len(a.Ranks), len(b.Ranks)) {
-		d.compare(fmt.Sprintf("service.ranks[%d]", i), rankText(a.Ranks, i), rankText(b.Ranks, i))
+		d.compare("service", fmt.Sprintf("ranks[%d]", i), rankText(a.Ranks, i), rankText(b.Ranks, i))
 	}
 }
 
@@ -84,7 +101,7 @@ func (d *differ) weights(a, b []WeightPlan) {
 		return ""
 	}
 	for _, k := range keysOf(a, b, func(w WeightPlan) WeightKey { return w.WeightKey }) {
-		d.compare("weights "+k.String(), text(a, k), text(b, k))
+		d.compare("weights", k.String(), text(a, k), text(b, k))
 	}
 }
 
@@ -101,7 +118,7 @@ func keysOf[T any](a, b []T, key func(T) WeightKey) []WeightKey {
 // phase compares tables where they give different schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely split
 // is no difference.
 func (d *differ) phase(name string, a, b *Phase) {
-	d.compare(name+".pus", a.PUs.String(), b.PUs.String())
+	d.compare(name, "pus", a.PUs.String(), b.PUs.String())
 	find := func(p *Phase, k WeightKey) *Table {
 		for i := range p.Tables {
 			if p.Tables[i].WeightKey == k {
@@ -115,7 +132,7 @@ func (d *differ) phase(name string, a, b *Phase) {
 	}
 }
 
-func (d *differ) table(path string, a, b *Table) {
+func (d *differ) table(group string, a, b *Table) {
 	starts := []int{1}
 	for _, r := range slices.Concat(a.Rules, b.Rules) {
 		starts = append(starts, r.MLo)
@@ -127,8 +144,7 @@ func (d *differ) table(path string, a, b *Table) {
 	flush := func(to int) {
 		if open != nil {
 			r := Rule{MLo: from, MHi: to}
-			open.Path = path + " m " + r.span()
-			d.changes = append(d.changes, *open)
+			d.compare(group, "m "+r.span(), open.Old, open.New)
 			open = nil
 		}
 	}

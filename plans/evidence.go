@@ -12,14 +12,15 @@ import (
 // never in plan.yaml, so that two plans can be compared as text.
 type Evidence struct {
 	Version   int        `yaml:"version" json:"version"`
-	Build     string     `yaml:"build" json:"build"`     // commit of the program that tuned
-	Created   string     `yaml:"created" json:"created"` // RFC 3339, UTC
+	Model     string     `yaml:"model,omitempty" json:"model,omitempty"` // file, preset or config.json
+	Build     string     `yaml:"build" json:"build"`                     // commit of the program that tuned
+	Created   string     `yaml:"created" json:"created"`                 // RFC 3339, UTC
 	Strategy  string     `yaml:"strategy" json:"strategy"`
 	Effort    string     `yaml:"effort" json:"effort"`
 	Seed      uint64     `yaml:"seed" json:"seed"`
 	Budget    float64    `yaml:"budget_s" json:"budget_s"`
 	Spent     float64    `yaml:"spent_s" json:"spent_s"`
-	Noise     float64    `yaml:"aa_noise" json:"aa_noise"`                         // A/A: relative difference of two equal arms
+	Noise     float64    `yaml:"aa_noise" json:"aa_noise"`                         // A/A: two equal arms
 	Trials    int        `yaml:"trials" json:"trials"`                             // kernels timed
 	EarlyStop string     `yaml:"early_stop,omitempty" json:"early_stop,omitempty"` // when a search of kernels reuses a schedule for all larger M
 	Searches  []Search   `yaml:"searches,omitempty" json:"searches,omitempty"`

@@ -10,6 +10,7 @@ type Summary struct {
 	Name        string         `json:"name"`
 	Version     int            `json:"version"`
 	Tuned       bool           `json:"tuned"`
+	State       State          `json:"state"`
 	Exact       bool           `json:"exact"`
 	Rounding    string         `json:"rounding,omitempty"` // why it is not exact
 	Fingerprint string         `json:"fingerprint"`
@@ -48,25 +49,27 @@ type SummaryRule struct {
 
 // EvidenceBrief is the part of the evidence that fits a screen.
 type EvidenceBrief struct {
-	Build     string  `json:"build"`
-	Created   string  `json:"created"`
-	Strategy  string  `json:"strategy"`
-	Effort    string  `json:"effort"`
-	Seed      uint64  `json:"seed"`
-	Budget    float64 `json:"budget_s"`
-	Spent     float64 `json:"spent_s"`
-	Noise     float64 `json:"aa_noise"`
-	Trials    int     `json:"trials"`
-	EarlyStop string  `json:"early_stop,omitempty"`
-	Finalists []Arm   `json:"finalists"`
-	Rejected  int     `json:"rejected"`
+	Build     string    `json:"build"`
+	Created   string    `json:"created"`
+	Strategy  string    `json:"strategy"`
+	Effort    string    `json:"effort"`
+	Seed      uint64    `json:"seed"`
+	Budget    float64   `json:"budget_s"`
+	Spent     float64   `json:"spent_s"`
+	Noise     float64   `json:"aa_noise"`
+	Trials    int       `json:"trials"`
+	EarlyStop string    `json:"early_stop,omitempty"`
+	Outcomes  []Outcome `json:"outcomes"`
+	Finalists []Arm     `json:"finalists"`
+	Rejected  int       `json:"rejected"`
 }
 
 // Show summarises the bundle.
 func (b *Bundle) Show() Summary {
 	p := &b.Plan
 	s := Summary{
-		Name: p.Name, Version: p.Version, Tuned: p.Tuned, Exact: p.Exact, Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
+		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
+		Exact: p.Exact, Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
 		KV: p.KV, SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: p.Service, Weights: slices.Clone(p.Weights),
 		Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
@@ -74,7 +77,8 @@ func (b *Bundle) Show() Summary {
 	if e := &b.Evidence; e.Version != 0 {
 		s.Evidence = &EvidenceBrief{
 			Build: e.Build, Created: e.Created, Strategy: e.Strategy, Effort: e.Effort, Seed: e.Seed, Budget: e.Budget, Spent: e.Spent,
-			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop, Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
+			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop,
+			Outcomes: e.Outcomes(), Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
 		}
 	}
 	return s
@@ -98,17 +102,14 @@ func (p *Phase) summary() []SummaryTable {
 }
 
 // Headline is the plan in one line, for logs and for serve's greeting.
-func (p *Plan) Headline() string {
-	state := "untuned"
-	if p.Tuned {
-		state = "tuned"
-	}
+func (p *Plan) Headline(state State) string {
+	how := string(state)
 	if why := p.Rounding(); why != "" {
-		state += ", " + why
+		how += ", " + why
 	}
 	ranks := ""
 	if n := len(p.Service.Ranks); n > 1 {
 		ranks = fmt.Sprintf("%d ranks, ", n)
 	}
-	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache", p.Name, state, ranks, p.Prefill.PUs, p.Decode.PUs, p.KV)
+	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache", p.Name, how, ranks, p.Prefill.PUs, p.Decode.PUs, p.KV)
 }

@@ -38,7 +38,7 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 		tuned[s] = finalist{set: set, phase: plans.Phase{PUs: set.PUs, Tables: ph.tables[s]}}
 	}
 	if t.rig == nil { // nothing but the kernels to go by
-		ph.winner, ph.set = tuned[0].phase, tuned[0].set
+		ph.winner, ph.set, ph.measured = tuned[0].phase, tuned[0].set, true
 		return nil
 	}
 	var arms []*arm
@@ -50,19 +50,19 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 		}
 		return a, err
 	}
-	base, err := add("default", def, false)
+	base, err := add(plans.ArmDefault, def, false)
 	if err != nil {
 		return err
 	}
-	same, err := add("default again", def, false)
+	same, err := add(plans.ArmAgain, def, false)
 	if err != nil {
 		return err
 	}
-	if _, err := add("unpinned", def, true); err != nil {
+	if _, err := add(plans.ArmUnpinned, def, true); err != nil {
 		return err
 	}
 	for s := range tuned {
-		if tuned[s].arm, err = add(fmt.Sprintf("tuned on %s (PUs %s)", tuned[s].set.Name, tuned[s].set.PUs), &tuned[s].phase, false); err != nil {
+		if tuned[s].arm, err = add(fmt.Sprintf("tuned on PUs %s", tuned[s].set.PUs), &tuned[s].phase, false); err != nil {
 			return err
 		}
 	}
@@ -84,35 +84,35 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 
 // judge picks the winner of a phase and writes every arm into the evidence.
 func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *arm, tuned []finalist) {
-	scores, medians := map[*arm]float64{}, map[*arm]float64{}
-	for i, s := range score(arms, tests, base, fast) {
-		scores[arms[i]] = s
+	rounds := map[*arm][]plans.Arm{}
+	for _, a := range arms {
+		for k, x := range tests {
+			rounds[a] = append(rounds[a], t.armEvidence(ph.name+", "+a.name, x, a.samples[k]))
+		}
 	}
-	for i, s := range score(arms, tests, base, median) {
-		medians[arms[i]] = s
-	}
-	noise := math.Abs(scores[same] - 1)
+	noise := plans.Noise(rounds[base], rounds[same])
 	t.noise = append(t.noise, noise)
-	margin := math.Min(0.02, noise/2)
-	if len(base.samples[0]) < minRounds { // a round or two decide nothing that is not plain
-		margin = 0.1
-	}
-	best := base
+	best, most := base, 0.0
 	for _, f := range tuned {
-		// The fast samples say what a phase can do; the median, that it does so on this machine as it is.
-		if scores[f.arm] < scores[best] && scores[f.arm] < 1-margin && medians[f.arm] < 1 {
-			best = f.arm
+		g, again := plans.GainOver(rounds[base], rounds[f.arm]), plans.GainOver(rounds[same], rounds[f.arm])
+		if g.Beats(noise) && again.Low > 0 && g.Median > most { // both equal arms are the default
+			best, most = f.arm, g.Median
 			ph.winner, ph.set = f.phase, f.set
 		}
 	}
+	ph.measured = true
 	for _, a := range arms {
-		if a == best {
-			a.name = "winner: " + a.name
-		} else if a != same {
-			t.reject(ph.name+", "+a.name, fmt.Sprintf("takes %.3f times as long as the default; two equal arms differ by %.3f", scores[a], noise))
+		for _, x := range rounds[a] {
+			if a == best {
+				x.Name = ph.name + ", " + plans.WinnerMark + a.name
+			}
+			t.evidence.Finalists = append(t.evidence.Finalists, x)
 		}
-		for k, x := range tests {
-			t.evidence.Finalists = append(t.evidence.Finalists, t.armEvidence(ph.name+", "+a.name, x, a.samples[k]))
+		if a != best && a != same {
+			g := plans.GainOver(rounds[base], rounds[a])
+			t.reject(ph.name+", "+a.name, fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; "+
+				"two equal arms differ by up to %.1f %%",
+				100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*noise))
 		}
 	}
 }

@@ -20,6 +20,7 @@ type Options struct {
 	Type    model.FileType    // of these weights
 
 	Name     string        // of the plan; "": the model's
+	Origin   string        // the file, preset or config.json, for the evidence
 	Threads  int           // at most so many PUs; 0: no such bound
 	TP       int           // tensor-parallel ranks; 0: one, or one a node where that is faster
 	ISA      string        // "": the widest

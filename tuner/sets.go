@@ -241,8 +241,6 @@ func (t *tuning) undecided(rounds int) error {
 
 func fast(samples []float64) float64 { return search.Sample{Seconds: samples}.Fast() }
 
-func median(samples []float64) float64 { return search.Sample{Seconds: samples}.Median() }
-
 // score is, for each arm, the geometric mean over the tests of its time, as of tells it from the samples, over that of the reference arm: below 1 is faster.
 func score(arms []*arm, tests []*test, reference *arm, of func([]float64) float64) []float64 {
 	out := make([]float64, len(arms))

@@ -85,6 +85,8 @@ type phaseTuning struct {
 	tables [][]plans.Table // by set
 	winner plans.Phase
 	set    service.Set // of the winner
+
+	measured bool // the winner was chosen by measurement; false where the budget was over before
 }
 
 const (
@@ -136,7 +138,8 @@ func (t *tuning) describe() (err error) {
 	}
 	t.isa = exec.PlanISA(t.def)
 	t.phases[prefill].name, t.phases[decode].name = "prefill", "decode"
-	t.evidence = plans.Evidence{Version: t.def.Version, Build: t.o.Build, Created: t.began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
+	t.evidence = plans.Evidence{Version: t.def.Version, Model: t.o.Origin,
+		Build: t.o.Build, Created: t.began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
 		Effort: t.o.Effort, Seed: t.o.Seed, Budget: t.o.Budget.Seconds()}
 	if !search.PerShape(t.o.Strategy) {
 		t.evidence.EarlyStop = search.ReuseCriterion()
@@ -250,7 +253,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	if p.Name == "" {
 		p.Name = planName(t.shape.Name)
 	}
-	p.Tuned = true
+	p.Tuned = t.phases[prefill].measured || t.phases[decode].measured
 	p.Service = service.Config(t.o.Profile, t.phases[prefill].set, t.phases[decode].set)
 	if len(t.def.Service.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
 		p.Service.Ranks, p.Service.TP = t.def.Service.Ranks, t.def.Service.TP

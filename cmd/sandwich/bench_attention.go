@@ -63,7 +63,7 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.BoolVar(&f.hot, "hot", false, "let decode steps read the same blocks again")
-	fs.DurationVar(&f.least, "least", 300*time.Millisecond, "least time for each figure")
+	durationFlag(fs, &f.least, "least", 300*time.Millisecond, "least time for each figure")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(c.Flags().Changed); err != nil {

@@ -73,7 +73,7 @@ both sides can be made in turn.`,
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
 	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level cache holds")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
-	fs.DurationVar(&f.least, "least", 150*time.Millisecond, "least time for each product")
+	durationFlag(fs, &f.least, "least", 150*time.Millisecond, "least time for each product")
 	fs.StringVar(&f.peers, "peers", "", "CSV of other libraries to compare with")
 	fs.StringVar(&f.ours, "ours", "", "CSV of earlier runs to take our figures from instead of measuring")
 	format := formatFlag(c, "table", "json", "csv", "svg")

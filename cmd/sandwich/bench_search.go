@@ -38,8 +38,9 @@ its sliding window.
 	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one on every core)")
 	fs.IntVar(&o.MaxM, "seq-max", 2048, "most rows to search for")
-	fs.DurationVar(&o.Budget, "budget", 90*time.Second, "time of each strategy")
-	fs.DurationVar(&o.PerM, "budget-per-m", time.Minute, "time of each held-out M for strategies that search every M by itself")
+	durationFlag(fs, &o.Budget, "budget", 90*time.Second, "time of each strategy")
+	durationFlag(fs, &o.PerM, "budget-per-m", time.Minute,
+		"time of each held-out M for strategies that search every M by itself")
 	fs.StringVar(&o.Effort, "effort", "standard", "quick, standard or full")
 	fs.StringSliceVar(&o.Strategies, "strategies", search.Strategies(), "strategies to compare")
 	fs.IntSliceVar(&o.Sigmas, "sigma", []int{search.DefaultSigma}, "sizes of the sliding window")

@@ -33,22 +33,23 @@ type choice struct {
 	plan    *plans.Plan
 	path    string // of its bundle; "" for the untuned default
 	paths   string // why the untuned default multiplies bf16 weights as it does; "" where there is nothing to say
+	state   plans.State
 	verdict plans.Verdict
 }
 
 func bundleChoice(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *choice {
-	return &choice{plan: &b.Plan, path: path, verdict: plans.Verify(b, host, shape)}
+	return &choice{plan: &b.Plan, path: path, state: b.State(), verdict: plans.Verify(b, host, shape)}
 }
 
 // String names the plan on one line, with what to do about it.
 func (c *choice) String() string {
 	switch {
 	case c.path == "":
-		return c.plan.Headline() + "; `sandwich tune` makes a tuned one"
+		return c.plan.Headline(c.state) + "; `sandwich tune` makes a tuned one"
 	case c.verdict.Judgement == plans.Retune:
-		return c.path + ": " + c.plan.Headline() + "; tune again: " + c.verdict.Reasons[0]
+		return c.path + ": " + c.plan.Headline(c.state) + "; tune again: " + c.verdict.Reasons[0]
 	}
-	return c.path + ": " + c.plan.Headline()
+	return c.path + ": " + c.plan.Headline(c.state)
 }
 
 // choosePlan returns the plan to run under: the one asked for, else the newest of the data folder for this host and
@@ -71,7 +72,7 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 	if err != nil {
 		return nil, usageError(err)
 	}
-	return &choice{plan: plan, paths: paths, verdict: plans.Verdict{Judgement: plans.Suboptimal}}, nil
+	return &choice{plan: plan, paths: paths, state: plans.Untuned, verdict: plans.Verdict{Judgement: plans.Suboptimal}}, nil
 }
 
 // untuned is the plan that runs where there is no other, and why it multiplies bf16 weights as it does: by this machine's rates where the flags leave that open.

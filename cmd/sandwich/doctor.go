@@ -48,9 +48,9 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 		if f.Level == doctor.Costs {
 			costs++
 		}
-		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, f.Found)
+		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, hanging(f.Found, 24))
 		if f.Remedy != "" {
-			fmt.Fprintf(w, "%-5s  %-15s  -> %s\n", "", "", f.Remedy)
+			fmt.Fprintf(w, "%-5s  %-15s  -> %s\n", "", "", hanging(f.Remedy, 27))
 		}
 	}
 	switch costs {

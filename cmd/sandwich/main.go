@@ -102,9 +102,9 @@ language model on it, writes the answer down as a plan, and serves with it.`,
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError(fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(verbs()...)
 	return root
 }

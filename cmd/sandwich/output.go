@@ -45,16 +45,35 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// printTable writes rows under a header: names to the left, numbers to the right.
+// printTable writes rows under a header, names to the left, numbers to the right, in lines that
+// the terminal does not break.
 func printTable(w io.Writer, header []string, rows [][]string, numbers ...int) error {
-	align := make([]tw.Align, len(header))
+	clean := make([][]string, len(rows)) // here, so that columns are as wide as what is shown
+	for i, r := range rows {
+		for _, cell := range r {
+			clean[i] = append(clean[i], printable(cell))
+		}
+	}
+	for i, t := range (table{header, clean, numbers}).fit(outputWidth()) {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := t.render(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t table) render(w io.Writer) error {
+	align := make([]tw.Align, len(t.header))
 	for i := range align {
 		align[i] = tw.AlignLeft
-		if slices.Contains(numbers, i) {
+		if slices.Contains(t.numbers, i) {
 			align[i] = tw.AlignRight
 		}
 	}
-	t := tablewriter.NewTable(w,
+	out := tablewriter.NewTable(w,
 		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
 			Borders: tw.BorderNone,
 			Settings: tw.Settings{
@@ -68,17 +87,39 @@ func printTable(w io.Writer, header []string, rows [][]string, numbers ...int) e
 		tablewriter.WithRowAutoWrap(tw.WrapNone),
 		tablewriter.WithTrimSpace(tw.Off),
 	)
-	t.Header(header)
-	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i := range r {
-			cells[i] = printable(r[i]) // here, so that columns stay as wide as their cells
-		}
-		if err := t.Append(cells); err != nil {
+	out.Header(t.header)
+	for _, r := range t.rows {
+		if err := out.Append(r); err != nil {
 			return err
 		}
 	}
-	return t.Render()
+	return out.Render()
+}
+
+// printFields writes names with their values.
+func printFields(w io.Writer, rows [][]string) {
+	for _, r := range rows {
+		fmt.Fprintf(w, "  %-12s %s\n", r[0], hanging(r[1], 15))
+	}
+}
+
+// hanging folds a text that begins at a column so that its other lines begin there too. A hash
+// stays whole, to be copied.
+func hanging(text string, column int) string {
+	limit := outputWidth()
+	if limit == 0 || !strings.Contains(text, " ") {
+		return text
+	}
+	return strings.ReplaceAll(fold(text, max(limit-column, leastFold)), "\n", "\n"+strings.Repeat(" ", column))
+}
+
+// printSentence writes prose.
+func printSentence(w io.Writer, text string) error {
+	if limit := outputWidth(); limit > 0 {
+		text = fold(text, limit)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
 }
 
 // csvCell quotes a value where CSV needs it.

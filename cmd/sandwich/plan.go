@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +46,7 @@ func newPlanShow() *cobra.Command {
 		if *format == "json" {
 			return printJSON(c.OutOrStdout(), b.Show())
 		}
-		return printPlan(c.OutOrStdout(), b.Show())
+		return printPlan(c.OutOrStdout(), b)
 	}
 	return c
 }
@@ -159,74 +158,6 @@ func printVerdict(w io.Writer, v *verified) {
 	}
 }
 
-func newPlanDiff() *cobra.Command {
-	var exit bool
-	c := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Print what separates two plans",
-		Example: `  sandwich plan diff old.plan new.plan
-  sandwich plan diff old.plan new.plan --exit-code --format markdown`,
-		Args: exactArgs(2, "two plans"),
-	}
-	c.Flags().BoolVar(&exit, "exit-code", false, "exit with 1 where the plans differ")
-	format := formatFlag(c, "text", "json", "markdown")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		a, err := plans.Read(args[0])
-		if err != nil {
-			return planError(err)
-		}
-		b, err := plans.Read(args[1])
-		if err != nil {
-			return planError(err)
-		}
-		changes := plans.Diff(&a.Plan, &b.Plan)
-		if err := printChanges(c.OutOrStdout(), changes, *format); err != nil {
-			return err
-		}
-		if exit && len(changes) > 0 {
-			return silent(exitFailed)
-		}
-		return nil
-	}
-	return c
-}
-
-func printChanges(w io.Writer, changes []plans.Change, format string) error {
-	switch format {
-	case "json":
-		if changes == nil {
-			changes = []plans.Change{}
-		}
-		return printJSON(w, map[string]any{"changes": changes})
-	case "markdown":
-		if len(changes) == 0 {
-			fmt.Fprintln(w, "The plans are equal.")
-			return nil
-		}
-		fmt.Fprintln(w, "| what | before | after |\n|---|---|---|")
-		for _, c := range changes {
-			fmt.Fprintf(w, "| %s | %s | %s |\n", markdownCell(c.Path), markdownCell(c.Old), markdownCell(c.New))
-		}
-		return nil
-	}
-	if len(changes) == 0 {
-		fmt.Fprintln(w, "the plans are equal")
-		return nil
-	}
-	for _, c := range changes {
-		fmt.Fprintln(w, c.Path)
-		if c.Old != "" {
-			fmt.Fprintf(w, "  - %s\n", c.Old)
-		}
-		if c.New != "" {
-			fmt.Fprintf(w, "  + %s\n", c.New)
-		}
-	}
-	return nil
-}
-
-func markdownCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-
 // ranksText names the PUs and the memory node of each rank.
 func ranksText(s plans.ServiceConfig) string {
 	var out []string
@@ -241,16 +172,13 @@ func ranksText(s plans.ServiceConfig) string {
 }
 
 // printPlan is plan show for people.
-func printPlan(w io.Writer, s plans.Summary) error {
-	state := "untuned"
-	if s.Tuned {
-		state = "tuned"
-	}
+func printPlan(w io.Writer, b *plans.Bundle) error {
+	s := b.Show()
 	exact := "bit-equal logits in any company"
 	if s.Rounding != "" {
 		exact = s.Rounding
 	}
-	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, state, exact)
+	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
 	rows := [][]string{
 		{"model", s.Model},
 		{"ranks", ranksText(s.Service)},
@@ -269,93 +197,50 @@ func printPlan(w io.Writer, s plans.Summary) error {
 			rows = append(rows, []string{"early stop", e.EarlyStop})
 		}
 	}
-	for _, r := range rows {
-		fmt.Fprintf(w, "  %-12s %s\n", r[0], r[1])
-	}
+	printFields(w, rows)
 	if err := printSchedules(w, s); err != nil {
 		return err
 	}
-	return printFinalists(w, s.Evidence)
+	return printRaces(w, b)
 }
 
+// printSchedules shows the kernel tables: a weight with what its kernels share, then a rule a row.
 func printSchedules(w io.Writer, s plans.Summary) error {
 	var rows [][]string
-	for _, phase := range []struct {
-		name   string
-		tables []plans.SummaryTable
-	}{{"prefill", s.Prefill}, {"decode", s.Decode}} {
-		for _, t := range phase.tables {
-			for i, r := range t.Rules {
-				row := []string{phase.name, t.Weight, t.Compute, r.M, r.Kernel, r.Slice, r.Ways, ""}
-				if i > 0 {
-					row[0], row[1], row[2] = "", "", ""
+	add := func(phase string, tables []plans.SummaryTable) {
+		for _, t := range tables {
+			family := kernelFamily(t.Rules)
+			rows = append(rows, []string{phase + " " + t.Weight, strings.TrimSuffix(family, "/"), "", "", ""})
+			for _, r := range t.Rules {
+				var packing []string
+				if r.Pack {
+					packing = append(packing, "packed")
 				}
-				switch {
-				case r.Pack && r.Widen:
-					row[7] = "packed, widened"
-				case r.Pack:
-					row[7] = "packed"
-				case r.Widen:
-					row[7] = "widened"
+				if r.Widen {
+					packing = append(packing, "widened")
 				}
-				rows = append(rows, row)
+				kernel := strings.TrimPrefix(r.Kernel, family)
+				rows = append(rows, []string{"  M " + r.M, kernel, r.Slice, r.Ways, strings.Join(packing, ", ")})
 			}
 		}
 	}
+	add("prefill", s.Prefill)
+	add("decode", s.Decode)
 	fmt.Fprintln(w)
-	return printTable(w, []string{"phase", "weight NxK", "compute", "rows M", "kernel", "slice", "ways", ""}, rows)
+	return printTable(w, []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}, rows)
 }
 
-// printFinalists shows what was measured on whole forwards: a table a phase, an arm a row, a test a column.
-func printFinalists(w io.Writer, e *plans.EvidenceBrief) error {
-	if e == nil {
-		return nil
+// kernelFamily is the instruction set, arithmetic and weight type that the kernels of a table
+// share, with a slash behind; "" where they are of several kinds.
+func kernelFamily(rules []plans.SummaryRule) string {
+	family := ""
+	for i, r := range rules {
+		parts := strings.SplitAfterN(r.Kernel, "/", 4)
+		own := strings.Join(parts[:min(3, len(parts)-1)], "")
+		if i > 0 && own != family {
+			return ""
+		}
+		family = own
 	}
-	for _, phase := range []string{"prefill", "decode"} {
-		header, rows := finalistTable(e.Finalists, phase)
-		if len(rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if err := printTable(w, header, rows, numbersFrom(1, len(header))...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// finalistTable pivots the arms of one phase; each cell is the median and half the range of its samples.
-func finalistTable(arms []plans.Arm, phase string) (header []string, rows [][]string) {
-	header = []string{phase + ", tokens/s"}
-	row := map[string]int{}
-	for _, a := range arms {
-		name, ok := strings.CutPrefix(a.Name, phase+", ")
-		f := summarize(a.Samples)
-		if !ok || f == nil {
-			continue
-		}
-		col := slices.Index(header, a.Test)
-		if col < 0 {
-			col = len(header)
-			header = append(header, a.Test)
-		}
-		if _, ok := row[name]; !ok {
-			row[name] = len(rows)
-			rows = append(rows, []string{name})
-		}
-		r := &rows[row[name]]
-		for len(*r) <= col {
-			*r = append(*r, "")
-		}
-		(*r)[col] = fmt.Sprintf("%.0f ± %.0f", f.median, (f.max-f.min)/2)
-	}
-	return header, rows
-}
-
-// numbersFrom is the columns from first to before end.
-func numbersFrom(first, end int) (columns []int) {
-	for i := first; i < end; i++ {
-		columns = append(columns, i)
-	}
-	return columns
+	return family
 }

@@ -13,8 +13,14 @@ import (
 	"sandwich/topotree/draw"
 )
 
-// textWidth is the width of what is drawn in text.
-const textWidth = 110
+// drawingWidth is the width of what is drawn in text.
+func drawingWidth() int {
+	const most = 110
+	if n := outputWidth(); n > 0 {
+		return min(n, most)
+	}
+	return most
+}
 
 // printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings folded into one
 // line, and what was measured.

@@ -35,7 +35,7 @@ it and this machine is there already, and serve it over the OpenAI-compatible AP
 	}
 	f.serve.session.addModel(c)
 	c.Flags().IntVarP(&f.serve.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
-	c.Flags().DurationVar(&f.budget, "budget", 40*time.Second, "time to tune; 0 serves untuned")
+	durationFlag(c.Flags(), &f.budget, "budget", 40*time.Second, "time to tune; 0 serves untuned")
 	f.serve.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) }
 	return c
@@ -84,8 +84,11 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 		notice(err.Error() + "; serving untuned")
 		return nil
 	}
-	if hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
+	if f.hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
 		return nil
+	}
+	if err := t.settle(s.profile, subject, false); err != nil {
+		return err
 	}
 	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.name, f.budget)
 	s.loading.at("measuring the machine", 0)
@@ -94,7 +97,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 	}
 	s.loading.at("tuning", 0)
 	t.options = tuner.Options{Budget: f.budget, Seed: 1}
-	b, err := t.tune(ctx, subject, s.profile)
+	b, _, err := t.tune(ctx, subject, s.profile)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -102,15 +105,17 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 		notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
-	return printFinalists(w, b.Show().Evidence)
+	return printRaces(w, b)
 }
 
-// hasPlan says whether the data folder holds a plan for this host and model that need not be tuned again.
-func hasPlan(dir string, host *profiles.Profile, shape plans.ModelShape) bool {
+// hasPlan says whether the data folder holds a plan for this host and model that need not be tuned
+// again: a tuned one, or one for which as much time was too little.
+func (f *runFlags) hasPlan(dir string, host *profiles.Profile, shape plans.ModelShape) bool {
 	_, b, err := plans.FindNewest(dir, host.Fingerprint(), shape.Digest())
 	if err != nil {
 		return false
 	}
 	v := plans.Verify(b, host, &shape).Judgement
-	return b.Plan.Tuned && (v == plans.Optimal || v == plans.Suboptimal)
+	done := b.Plan.Tuned || b.Evidence.Budget >= f.budget.Seconds()
+	return done && (v == plans.Optimal || v == plans.Suboptimal)
 }

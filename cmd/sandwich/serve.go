@@ -77,8 +77,9 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what the model was trained for)")
 	fs.IntVar(&f.sizes.queue, "queue", 64, "requests that may wait")
 	fs.IntVar(&f.sizes.mixedCap, "mixed-cap", 3, "rows of a decode batch that holds proactive (service_tier flex) and other requests")
-	fs.DurationVar(&f.sizes.aging, "aging", 30*time.Second, "a proactive request without progress for this long becomes urgent")
-	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
+	durationFlag(fs, &f.sizes.aging, "aging", 30*time.Second,
+		"a proactive request without progress for this long becomes urgent")
+	durationFlag(fs, &f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
 	f.access.add(c)
 }
 

@@ -52,7 +52,8 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto (the faster by the rates of this CPU), f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")
-	fs.DurationVar(&f.spin, "spin", 50*time.Microsecond, "how long a waiting worker spins before it sleeps; 0 sleeps at once")
+	durationFlag(fs, &f.spin, "spin", 50*time.Microsecond,
+		"how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }
 
 // session is an opened model with the plan that it runs under.

@@ -56,7 +56,7 @@ func printStructure(w io.Writer, p *profiles.Profile) error {
 	}
 	if m := p.Matrix(profiles.LatencyMatrix); m != nil && len(m.Items) >= 4 {
 		fmt.Fprintln(w)
-		if err := heatOf(*m).WriteText(w, textWidth); err != nil {
+		if err := heatOf(*m).WriteText(w, drawingWidth()); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
 		_, err = w.Write(text)
 		return err
 	}
-	return heatOf(*m).WriteText(w, textWidth)
+	return heatOf(*m).WriteText(w, drawingWidth())
 }
 
 // hiddenSets are the innermost clusters that were found and the tree does not show, to be drawn in it.

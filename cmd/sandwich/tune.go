@@ -17,6 +17,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/runtime/demo"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/tuner"
@@ -31,6 +32,7 @@ type tuneFlags struct {
 	out     string
 	resume  bool
 	explain bool
+	force   bool
 	format  string
 	options tuner.Options
 }
@@ -42,7 +44,9 @@ func newTune() *cobra.Command {
 		Short: "Search for the best plan for a model on this machine",
 		Long: `Search for the best plan for a model on this machine: which PUs work in each phase, and which kernel, slice and layout run
 which shape. Everything is timed on the code that serves. The plan is written to -o, else to the data folder, where
-serve, generate and bench find it.
+serve, generate and bench find it. The untuned default is measured in turn with every candidate and stays in a phase
+where none is faster by more than two equal arms differ. A plan at -o for the same host and model that was measured
+better than the new one stays, and the new one is written beside it as PLAN.1; --force replaces it.
 
 The model is a GGUF file, a config.json of Hugging Face, or the name of a preset: shapes are enough to tune for.
 Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume.`,
@@ -59,13 +63,15 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs.StringVarP(&f.out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
 	fs.IntVar(&f.options.SeqMax, "seq-max", 2048, "most rows of a prefill to tune for")
 	fs.IntVar(&f.options.BatchMax, "batch-max", 16, "most rows of a decode batch to tune for")
-	fs.DurationVar(&f.options.Budget, "budget", tuner.DefaultBudget, "time for everything")
+	durationFlag(fs, &f.options.Budget, "budget", tuner.DefaultBudget, "time for everything")
 	fs.StringVar(&f.options.Effort, "effort", "", "quick, standard or full (default: what suits the budget)")
 	fs.IntVar(&f.options.TopK, "top-k", 10, "sets of active PUs that are measured for each phase")
 	fs.StringVar(&f.options.Strategy, "strategy", "sandwich", strings.Join(search.Strategies(), ", "))
 	fs.Uint64Var(&f.options.Seed, "seed", 1, "seed of the search")
 	fs.BoolVar(&f.resume, "resume", false, "go on with the journal of an interrupted run with the same flags")
 	fs.BoolVar(&f.explain, "explain", false, "print the whole plan, and what was rejected and why")
+	fs.BoolVar(&f.force, "force", false,
+		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.format = *format
@@ -86,7 +92,8 @@ func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
 		return usageError(err)
 	}
 	defer subject.close()
-	if f.out == "" {
+	named := f.out != ""
+	if !named {
 		if f.out, err = subject.planPath(); err != nil {
 			return err
 		}
@@ -94,15 +101,21 @@ func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
 	if err := checkPlanPath(f.out); err != nil {
 		return usageError(err)
 	}
-	host, err := f.host(ctx)
+	host, err := f.live()
 	if err != nil {
 		return err
 	}
-	b, err := f.tune(ctx, subject, host)
-	if err != nil {
+	if err := f.settle(host, subject, named); err != nil {
 		return err
 	}
-	return f.report(w, b)
+	if host, err = f.host(ctx, host); err != nil {
+		return err
+	}
+	b, path, err := f.tune(ctx, subject, host)
+	if b == nil {
+		return err
+	}
+	return errors.Join(f.report(w, b, path), err)
 }
 
 func (f *tuneFlags) check() error {
@@ -126,15 +139,17 @@ func (f *tuneFlags) check() error {
 	return f.session.check()
 }
 
-// host is the profile to tune on: this machine, with measured ceilings.
-func (f *tuneFlags) host(ctx context.Context) (*profiles.Profile, error) {
+// live is this machine, if it can follow the flags.
+func (f *tuneFlags) live() (*profiles.Profile, error) {
 	live, err := profiles.Live()
 	if err != nil {
 		return nil, err
 	}
-	if err := f.session.checkISA(live); err != nil {
-		return nil, usageError(err)
-	}
+	return live, usageError(f.session.checkISA(live))
+}
+
+// host is the profile to tune on: this machine, with measured ceilings.
+func (f *tuneFlags) host(ctx context.Context, live *profiles.Profile) (*profiles.Profile, error) {
 	if f.profile == "" {
 		return live, measureRoofs(ctx, live, calibrate.Options{})
 	}
@@ -142,11 +157,12 @@ func (f *tuneFlags) host(ctx context.Context) (*profiles.Profile, error) {
 	return p, usageError(err)
 }
 
-// tune searches, writes the plan and removes the journal.
-func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.Profile) (*plans.Bundle, error) {
+// tune searches, writes the plan and removes the journal. A plan comes with an error where an older
+// one stays at -o.
+func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.Profile) (*plans.Bundle, string, error) {
 	o := f.options
 	o.Profile, o.File, o.Config, o.Type = host, subject.file, subject.config, subject.typ
-	o.Name = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix)
+	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix), modelOrigin(f.session.model)
 	o.Threads, o.TP, o.ISA, o.Compute, o.KV = f.session.threads, f.session.ranks, f.session.isa, f.session.compute, f.session.kv
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
 	line, done := lineProgress()
@@ -158,38 +174,18 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	done()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("interrupted; finished trials are kept in %s: the same command with --resume goes on", o.Journal)
+		return nil, "", fmt.Errorf("interrupted; finished trials are kept in %s: "+
+			"the same command with --resume goes on", o.Journal)
 	case errors.Is(err, tuner.ErrJournal):
-		return nil, usageError(err)
+		return nil, "", usageError(err)
 	case err != nil:
-		return nil, modelError(err)
+		return nil, "", modelError(err)
 	}
-	if err := b.Write(f.out); err != nil {
-		return nil, err
+	path, kept := f.save(b, host)
+	if path == "" {
+		return nil, "", kept
 	}
-	return b, tuner.RemoveJournal(o.Journal)
-}
-
-func (f *tuneFlags) report(w io.Writer, b *plans.Bundle) error {
-	s := b.Show()
-	if f.format == "json" {
-		return printJSON(w, struct {
-			Path string `json:"path"`
-			plans.Summary
-			Rejected []plans.Rejected `json:"rejected_candidates"`
-		}{f.out, s, b.Evidence.Rejected})
-	}
-	fmt.Fprintf(w, "%s: %s\n", f.out, b.Plan.Headline())
-	if !f.explain {
-		return printFinalists(w, s.Evidence)
-	}
-	if err := printPlan(w, s); err != nil {
-		return err
-	}
-	for _, r := range b.Evidence.Rejected {
-		fmt.Fprintf(w, "rejected %s: %s\n", r.Candidate, r.Reason)
-	}
-	return nil
+	return b, path, errors.Join(kept, tuner.RemoveJournal(o.Journal))
 }
 
 // subject is what is tuned for: a file with weights, or shapes alone.
@@ -226,6 +222,14 @@ func openSubject(arg, typ string) (*subject, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// modelOrigin is how a plan names the model that it was made for.
+func modelOrigin(arg string) string {
+	if arg == "" {
+		return demo.Name() + " (embedded)"
+	}
+	return filepath.Base(arg)
 }
 
 // shapesOnly reads a preset or a config.json; nil for anything else.

@@ -17,10 +17,16 @@ func newVersion() *cobra.Command {
 		Short: "Print version, commit, Go version and platform",
 		Args:  exactArgs(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
-			fmt.Fprintf(c.OutOrStdout(), "sandwich %s commit %s %s %s/%s\n", version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
+			_, err := fmt.Fprintln(c.OutOrStdout(), versionLine())
+			return err
 		},
 	}
+}
+
+// versionLine is what the verb version and the flag --version print.
+func versionLine() string {
+	return fmt.Sprintf("sandwich %s commit %s %s %s/%s",
+		version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func buildCommit() string {

@@ -37,20 +37,20 @@ func checkAllocations(t *testing.T, o Options) {
 			}
 			jobs = append(jobs, e.enter(t, req))
 		}
-		turn := func() {
-			e.turn(l)
+		batch := func() {
+			e.forward(l)
 			for _, j := range jobs {
 				j.out.take()
 			}
 		}
 		for range 600 { // tables, queues and mailboxes have grown to their sizes
-			turn()
+			batch()
 		}
 		const steps = 100
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for range steps {
-			turn()
+			batch()
 		}
 		runtime.ReadMemStats(&after)
 		if n := after.Mallocs - before.Mallocs; n > steps/10 { // the token lists of the requests double now and then

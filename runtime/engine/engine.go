@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sandwich/runtime/api"
@@ -41,14 +40,9 @@ type Engine struct {
 
 	mu       sync.Mutex // guards everything below
 	sched    *sched.Scheduler
+	driver   *sched.Driver
 	jobs     map[sched.ID]*job
 	lastID   sched.ID
-	events   []sched.Event
-	busy     bool         // a forward is in flight ...
-	forward  sched.Action // ... this one
-	running  *job         // the one job of a prefill in flight
-	held     halted       // the prefill that was halted for somebody else, if there is one
-	ids      []sched.ID
 	closing  bool
 	failed   error
 	counts   Counts
@@ -56,19 +50,13 @@ type Engine struct {
 	teams    [2]team  // under it
 	refusal  error    // of new requests under it
 
+	cores cores         // what the driver has forwards run on
 	wake  chan struct{} // capacity 1
-	stop  atomic.Bool   // halts the forward in flight at the next op
 	ended chan struct{}
 	begin time.Time
 	batch kvcache.Batch
 	once  sync.Once      // of Close
 	seers sync.WaitGroup // goroutines beside the loop that look at the pool
-}
-
-// halted is where a prefill goes on: its activations are held by the runner. The zero value is none.
-type halted struct {
-	id   sched.ID
-	next int // op
 }
 
 // job is a live request.
@@ -82,6 +70,8 @@ type job struct {
 	arrived time.Time
 	started time.Time // of its first forward; set before the first token
 	cached  int       // positions that were there before it
+	drawn   [1]int32  // on its way to the scheduler
+	halted  int       // op at which its prefill goes on when it is resumed
 }
 
 // New starts an engine. Errors are those of Open, and sizes below one.
@@ -110,14 +100,22 @@ func newEngine(o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
-	return &Engine{
+	scheduler, err := sched.New(sched.Config{Blocks: o.Blocks, MaxRunning: o.Parallel, Queue: o.Queue,
+		Chunk: o.Plan.Chunk, MixedCap: o.MixedCap, Aging: o.Aging})
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	e := &Engine{
 		runner: r, tok: o.Tokenizer, context: o.Context, note: o.Note, displaced: o.Displaced,
 		see:   func() (standing, error) { return standingOf(r.pool) },
 		draft: newDraft(r.vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
-		sched: sched.New(sched.Config{Blocks: o.Blocks, MaxRunning: o.Parallel, Queue: o.Queue,
-			Chunk: o.Plan.Chunk, MixedCap: o.MixedCap, Aging: o.Aging}),
-	}, nil
+		sched: scheduler,
+	}
+	e.cores.Engine = e
+	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, &e.cores)
+	return e, nil
 }
 
 // Runner gives access to what the engine runs on, for its statistics.
@@ -133,7 +131,7 @@ func (e *Engine) shut() {
 	e.mu.Lock()
 	e.closing = true
 	e.mu.Unlock()
-	e.stop.Store(true)
+	e.cores.stop.Store(true)
 	e.poke()
 	<-e.ended
 	e.seers.Wait()
@@ -194,9 +192,7 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 	return limit, nil
 }
 
-// submit hands a job to the scheduler. While a forward is in flight the scheduler is stepped here, so that a refusal
-// does not wait for its end, and a prefill that nobody waits for makes room at the next op for one that somebody does;
-// otherwise the loop does it.
+// submit hands a job to the scheduler, which may refuse it before this returns.
 func (e *Engine) submit(j *job) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -214,22 +210,14 @@ func (e *Engine) submit(j *job) error {
 	e.jobs[j.id] = j
 	e.counts.Requests++
 	e.counts.PromptTokens += int64(len(j.req.Prompt))
-	e.events = append(e.events, sched.Event{
+	e.driver.Post(sched.Event{
 		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit, Salt: j.req.Salt,
 	})
-	if !e.busy {
-		e.poke()
-		return nil
-	}
-	// What was cancelled meanwhile is among the events, so that it takes no place in the queue.
-	e.handle(e.step())
-	if e.jobs[j.id] == j && j.req.Class == sched.Reactive && e.forward.Interruptible {
-		e.stop.Store(true)
-	}
+	e.poke()
 	return nil
 }
 
-// cancel withdraws a job that is still live; a prefill that runs for it alone halts at the next op.
+// cancel withdraws a job that is still live.
 func (e *Engine) cancel(j *job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -237,12 +225,6 @@ func (e *Engine) cancel(j *job) {
 		return
 	}
 	delete(e.jobs, j.id)
-	e.events = append(e.events, sched.Event{Kind: sched.Cancel, ID: j.id})
-	if e.held.id == j.id {
-		e.held = halted{}
-	}
-	if e.running == j {
-		e.stop.Store(true)
-	}
+	e.driver.Post(sched.Event{Kind: sched.Cancel, ID: j.id})
 	e.poke()
 }

@@ -113,10 +113,10 @@ func TestCancelHaltsPrefill(t *testing.T) {
 	e := byHand(t, tinyOptions(t))
 	e.runner.Lead(func(l *pool.Leader) {
 		j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 100)})
-		act, _ := e.plan()
+		act := e.driver.Next()
 		e.cancel(j)
 		e.run(l, act)
-		if act := e.turn(l); act != nil {
+		if act := e.forward(l); act != nil {
 			t.Errorf("after the only client hung up there is still %+v to do", act)
 		}
 	})

@@ -25,6 +25,9 @@ func TestHeldForward(t *testing.T) {
 			file := smallModel(t, c.arch, c.typ)
 			r := openTestRunner(t, file, plans.DefaultOptions{Compute: c.compute, Threads: 2}, 64)
 			defer r.Close()
+			if err := r.Reserve(); err != nil {
+				t.Fatal(err)
+			}
 			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, r.Ops()-1) })
 			if held, once := r.Memory().Activations, int64(r.sets[0].Bytes()); held != 2*once {
 				t.Errorf("activations of %d bytes, not two sets of %d", held, once)
@@ -43,7 +46,7 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 	}
 	b := kvcache.Batch{Prefill: true, Tokens: exactPrompt(1)[:50], LogitRows: []int32{7, 49},
 		Spans: []kvcache.Span{{Rows: 50, Table: table(0, 1)}}}
-	if _, err := r.Forward(l, &b, 0, nil); err != nil {
+	if _, err := r.Forward(l, &b, 0, nil); err != nil { // on set 0; halted and resumed on set 1
 		t.Error(err)
 		return
 	}
@@ -55,6 +58,7 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 64, Table: table(1, 3)}}}
 	halts := 0
 	for at := 0; at < r.Ops(); {
+		r.Use(1)
 		next, err := r.Forward(l, &b, at, &stop)
 		if err != nil || next <= at {
 			t.Errorf("from op %d to op %d: %v", at, next, err)
@@ -64,9 +68,7 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 			break
 		}
 		halts++
-		if err := r.Hold(); err != nil {
-			t.Error(err)
-		}
+		r.Use(0)
 		for _, between := range []*kvcache.Batch{&other, &step} {
 			if next, err := r.Forward(l, between, 0, nil); next != r.Ops() {
 				t.Errorf("a forward in between ended at op %d: %v", next, err)
@@ -91,23 +93,24 @@ func TestReactiveInterrupts(t *testing.T) {
 	e = byHand(t, tinyOptions(t))
 	e.runner.Lead(func(l *pool.Leader) {
 		slow := e.enter(t, background)
-		e.turn(l) // the first chunk
-		act, _ := e.plan()
-		if act == nil || act.ID != slow.id || !act.Interruptible {
-			t.Errorf("in flight is %+v, not an interruptible prefill", act)
+		e.forward(l) // the first chunk
+		act := e.driver.Next()
+		if act == nil || act.ID != slow.id || act.Kind != sched.Prefill {
+			t.Errorf("in flight is %+v, not the background's prefill", act)
 			return
 		}
+		set := act.Set
 		quick := e.enter(t, urgent)
 		e.run(l, act)
-		if e.held != (halted{id: slow.id, next: 1}) {
-			t.Errorf("held is %+v, want request %d at op 1", e.held, slow.id)
+		if slow.halted != 1 {
+			t.Errorf("the prefill halted at op %d, want 1", slow.halted)
 		}
-		if act := e.turn(l); act == nil || act.Kind != sched.Prefill || act.ID != quick.id {
-			t.Errorf("then ran %+v, not the urgent prefill", act)
+		if act := e.forward(l); act == nil || act.Kind != sched.Prefill || act.ID != quick.id || act.Set == set {
+			t.Errorf("then ran %+v, not the urgent prefill on another set than %d", act, set)
 		}
 		resumed := false
-		for act := e.turn(l); act != nil; act = e.turn(l) {
-			resumed = resumed || act.Kind == sched.Resume && act.ID == slow.id
+		for act := e.forward(l); act != nil; act = e.forward(l) {
+			resumed = resumed || act.Kind == sched.Resume && act.ID == slow.id && act.Set == set
 		}
 		if !resumed {
 			t.Error("the halted prefill was not resumed")
@@ -127,8 +130,8 @@ func TestReactiveInterrupts(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// TestHeldIsDropped: the activations of a halted prefill are given up when its client hangs up or its blocks are taken,
-// and the request that lost its blocks still gets its tokens.
+// TestHeldIsDropped: a halted prefill does not go on when its client hangs up, and begins again
+// when its blocks are taken: the request that lost them still gets its tokens.
 func TestHeldIsDropped(t *testing.T) {
 	background := api.Request{Prompt: tinyPrompt(1, 150), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive}
 	o := tinyOptions(t)
@@ -136,11 +139,11 @@ func TestHeldIsDropped(t *testing.T) {
 	want, _, _ := generate(t, open(t, o), background)
 	halt := func(e *Engine, l *pool.Leader, urgent api.Request) *job {
 		slow := e.enter(t, background)
-		act, _ := e.plan()
+		act := e.driver.Next()
 		e.enter(t, urgent)
 		e.run(l, act)
-		if e.held.id != slow.id {
-			t.Errorf("held is %+v, want request %d", e.held, slow.id)
+		if slow.halted != 1 {
+			t.Errorf("the prefill halted at op %d, want 1", slow.halted)
 		}
 		return slow
 	}
@@ -151,13 +154,10 @@ func TestHeldIsDropped(t *testing.T) {
 	e.runner.Lead(func(l *pool.Leader) {
 		slow := halt(e, l, short)
 		e.cancel(slow)
-		if e.held.id != 0 {
-			t.Error("the prefill of a client that hung up is still held")
-		}
-		for e.turn(l) != nil {
-		}
-		if e.runner.held {
-			t.Error("its activations are still held")
+		for act := e.forward(l); act != nil; act = e.forward(l) {
+			if act.ID == slow.id {
+				t.Errorf("the prefill of a client that hung up went on: %+v", act)
+			}
 		}
 	})
 	checkIdle(t, e)
@@ -165,11 +165,10 @@ func TestHeldIsDropped(t *testing.T) {
 	e = byHand(t, o)
 	e.runner.Lead(func(l *pool.Leader) {
 		slow := halt(e, l, long)
-		e.turn(l)
-		if e.held.id != 0 {
-			t.Error("the prefill that lost its blocks is still held")
-		}
-		for e.turn(l) != nil {
+		for act := e.forward(l); act != nil; act = e.forward(l) {
+			if act.Kind == sched.Resume {
+				t.Errorf("the prefill that lost its blocks was resumed: %+v", act)
+			}
 		}
 		if got, _ := slow.drained(); !slices.Equal(got, want) {
 			t.Errorf("computed again: %v, want %v", got, want)

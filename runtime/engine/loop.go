@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"sandwich/runtime/api"
@@ -14,18 +15,23 @@ func (e *Engine) loop() {
 	defer close(e.ended)
 	defer e.endAll()
 	e.runner.Lead(func(l *pool.Leader) {
-		for {
-			act, ok := e.plan()
-			if !ok {
-				return
-			}
-			if act == nil {
-				<-e.wake
-				continue
-			}
-			e.run(l, act)
-		}
+		e.cores.leader = l
+		e.driver.Drive()
 	})
+}
+
+// wall is the clock of an engine: time since its start.
+type wall struct{ e *Engine }
+
+func (w wall) Now() time.Duration { return time.Since(w.e.begin) }
+
+func (w wall) Wait(idle bool) bool {
+	if idle {
+		<-w.e.wake
+	}
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	return !w.e.closing
 }
 
 // endAll tells every live request that its tokens end here, and every later one.
@@ -51,52 +57,67 @@ func internalError(p any) error {
 	return &InternalError{Value: p}
 }
 
-// step takes in what happened and returns what the scheduler decides.
-func (e *Engine) step() []sched.Action {
-	actions := e.sched.Step(time.Since(e.begin), e.events)
-	clear(e.events) // prompts were copied
-	e.events = e.events[:0]
-	return actions
+// cores is the lane of the cores: it runs forwards on the runner, from worker 0's thread.
+type cores struct {
+	*Engine
+	leader *pool.Leader
+	stop   atomic.Bool   // halts the forward in flight at the next op
+	next   int           // op at which the forward goes on, and where it ended
+	took   time.Duration // the last forward
 }
 
-// plan returns the next forward, nil where there is nothing to compute, and false at the end.
-func (e *Engine) plan() (*sched.Action, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing {
-		return nil, false
+// Carry carries refusals and halts out. Of who was preempted nothing has to be forgotten:
+// it begins again.
+func (c *cores) Carry(a *sched.Action) {
+	switch a.Kind {
+	case sched.Halt:
+		c.stop.Store(true)
+	case sched.Reject:
+		c.reject(a)
 	}
-	next := e.handle(e.step())
-	if next == nil {
-		return nil, true
-	}
-	e.forward = *next // an arrival may step the scheduler meanwhile, which takes its slices back
-	e.forward.IDs = append(e.ids[:0], next.IDs...)
-	e.ids = e.forward.IDs
-	e.busy = true
-	e.stop.Store(false)
-	e.sched.Fill(&e.batch)
-	e.runner.Restrict(e.teams)
-	e.begun(&e.forward)
-	return &e.forward, true
 }
 
-// handle carries refusals and evictions out and returns the forward among the actions, if there is one.
-func (e *Engine) handle(actions []sched.Action) *sched.Action {
-	for i := range actions {
-		a := &actions[i]
-		switch a.Kind {
-		case sched.Prefill, sched.Resume, sched.Decode:
-			return a
-		case sched.Preempt:
-			if a.ID == e.held.id {
-				e.held = halted{} // its blocks are gone: it begins again
-			}
-		case sched.Reject:
-			e.reject(a)
+// Begin makes the batch of a forward and notes when the first one of a request starts.
+func (c *cores) Begin(act *sched.Action) {
+	c.stop.Store(false)
+	c.sched.Fill(&c.batch)
+	c.runner.Restrict(c.teams)
+	c.runner.Use(int(act.Set))
+	c.next = 0
+	if act.Kind == sched.Decode {
+		return
+	}
+	if j := c.jobs[act.ID]; j != nil {
+		if act.Kind == sched.Resume {
+			c.next = j.halted
+		}
+		if j.started.IsZero() {
+			j.started, j.cached = time.Now(), min(act.Pos, len(j.req.Prompt))
 		}
 	}
-	return nil
+}
+
+// Run executes a forward from the op at which it halted, or from the first.
+func (c *cores) Run(*sched.Action) (done bool) {
+	began := time.Now()
+	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.stop)
+	if err != nil {
+		panic(err) // batches come from the scheduler and tokens were checked: this is a bug, not an input
+	}
+	c.next, c.took = next, time.Since(began)
+	return next == c.runner.Ops()
+}
+
+// End notes where a forward halted, or draws the tokens it gives.
+func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
+	c.counts.add(act, c.took)
+	if !done {
+		if j := c.jobs[act.ID]; j != nil {
+			j.halted = c.next
+		}
+		return events
+	}
+	return c.drawAll(act, events)
 }
 
 func (e *Engine) reject(a *sched.Action) {
@@ -115,99 +136,32 @@ func (e *Engine) reject(a *sched.Action) {
 	}
 }
 
-// begun notes when a request's first forward starts, and whose prefill a cancel may halt.
-func (e *Engine) begun(act *sched.Action) {
-	e.running = nil
-	if act.Kind == sched.Decode {
-		return
-	}
-	if j := e.jobs[act.ID]; j != nil {
-		e.running = j
-		if j.started.IsZero() {
-			j.started, j.cached = time.Now(), min(act.Pos, len(j.req.Prompt))
-		}
-	}
-}
-
-// run executes a forward and draws the tokens it gives.
-func (e *Engine) run(l *pool.Leader, act *sched.Action) {
-	began := time.Now()
-	next, err := e.runner.Forward(l, &e.batch, e.from(act), &e.stop)
-	for err == nil && next < e.runner.Ops() && !e.halt(act, next) {
-		next, err = e.runner.Forward(l, &e.batch, next, nil)
-	}
-	e.fail(l, e.settle(act, next, time.Since(began), err))
-}
-
-// settle reports a forward that ran up to op next, and returns the jobs that must fail.
-func (e *Engine) settle(act *sched.Action, next int, took time.Duration, err error) []unsound {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.busy, e.running = false, nil
-	if err != nil {
-		panic(err) // batches come from the scheduler and tokens were checked: this is a bug, not an input
-	}
-	e.counts.add(act, took)
-	if next < e.runner.Ops() {
-		e.events = append(e.events, sched.Event{Kind: sched.Stopped})
-		return nil
-	}
-	e.events = append(e.events, sched.Event{Kind: sched.Done})
-	return e.drawAll(act)
-}
-
-// from is the op a forward begins at: where it halted, if its activations are still held.
-func (e *Engine) from(act *sched.Action) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if act.Kind == sched.Resume && act.ID == e.held.id {
-		next := e.held.next
-		e.held = halted{}
-		return next
-	}
-	if e.held.id == 0 {
-		e.runner.Drop()
-	}
-	return 0
-}
-
-// halt notes where a forward halted, and keeps its activations if its request is still wanted. It answers false where
-// there is no memory for that: the forward then goes on to its end.
-func (e *Engine) halt(act *sched.Action, next int) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing || e.jobs[act.ID] == nil {
-		return true
-	}
-	if err := e.runner.Hold(); err != nil {
-		return false
-	}
-	e.held = halted{id: act.ID, next: next}
-	return true
-}
-
-// drawAll draws a token for each request of the forward that ended its known tokens, and returns
-// those for which there is none, because its numbers overflowed.
-func (e *Engine) drawAll(act *sched.Action) (failed []unsound) {
-	for i, row := range e.batch.LogitRows {
+// drawAll draws a token for each request of the forward that ended its known tokens, and fails those
+// for which there is none, because its numbers overflowed.
+func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
+	var failed []unsound
+	for i, row := range c.batch.LogitRows {
 		id := act.ID
 		if act.Kind == sched.Decode {
-			id = act.IDs[i]
+			id = act.Rows[i].ID // one row each: the engine drafts nothing
 		}
-		j := e.jobs[id]
+		j := c.jobs[id]
 		switch {
 		case j == nil:
-		case !e.runner.Sound(i):
-			e.drop(j)
-			failed = append(failed, unsound{j, int(row)})
+		case c.runner.Sound(i):
+			events = append(events, c.draw(j, c.runner.Logits(i)))
 		default:
-			e.draw(j, e.runner.Logits(i))
+			delete(c.jobs, j.id)
+			events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
+			failed = append(failed, unsound{j, int(row)})
 		}
 	}
-	return failed
+	c.fail(failed) // last: looking for the place takes the activations of the others
+	return events
 }
 
-func (e *Engine) draw(j *job, logits []float32) {
+// draw draws a request's next token, which it goes on with or ends.
+func (e *Engine) draw(j *job, logits []float32) sched.Event {
 	s := step{id: j.sampler.next(logits, e.draft), at: time.Now()}
 	if j.req.Logprobs {
 		var own api.TokenLogprob
@@ -225,12 +179,12 @@ func (e *Engine) draw(j *job, logits []float32) {
 		reason = api.FinishLength
 	}
 	if reason == "" {
-		e.events = append(e.events, sched.Event{Kind: sched.Sampled, ID: j.id, Token: s.id})
 		j.out.put(s)
-		return
+		j.drawn[0] = s.id
+		return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.drawn[:]}
 	}
 	delete(e.jobs, j.id)
-	e.events = append(e.events, sched.Event{Kind: sched.Finish, ID: j.id})
 	j.out.put(s)
 	j.out.close(reason, nil)
+	return sched.Event{Kind: sched.Finish, ID: j.id}
 }

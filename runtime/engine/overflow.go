@@ -9,7 +9,6 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
-	"sandwich/runtime/sched"
 )
 
 // OverflowError ends a request whose numbers leave the range that they are computed or cached in:
@@ -90,30 +89,25 @@ type unsound struct {
 }
 
 // fail ends the jobs whose numbers overflowed, each with the place. Their sequences hold their
-// blocks until the next step of the scheduler.
-func (e *Engine) fail(l *pool.Leader, list []unsound) {
+// blocks until the next step of the scheduler, for which the lock is kept meanwhile: some
+// milliseconds that only a broken model costs.
+func (c *cores) fail(list []unsound) {
 	for _, u := range list {
-		for i := range e.batch.Spans {
-			s := &e.batch.Spans[i]
+		for i := range c.batch.Spans {
+			s := &c.batch.Spans[i]
 			if u.row < s.Row || u.row >= s.Row+s.Rows {
 				continue
 			}
 			token := func(pos int) (int32, bool) {
 				if at := s.Row + pos - s.Pos; at >= s.Row && at < s.Row+s.Rows {
-					return e.batch.Tokens[at], true
+					return c.batch.Tokens[at], true
 				}
 				if pos < len(u.job.req.Prompt) {
 					return u.job.req.Prompt[pos], true
 				}
 				return 0, false
 			}
-			u.job.out.close("", e.runner.overflow(l, s.Table, s.Pos+u.row-s.Row, token))
+			u.job.out.close("", c.runner.overflow(c.leader, s.Table, s.Pos+u.row-s.Row, token))
 		}
 	}
-}
-
-// drop takes an unsound job from the scheduler.
-func (e *Engine) drop(j *job) {
-	delete(e.jobs, j.id)
-	e.events = append(e.events, sched.Event{Kind: sched.Finish, ID: j.id})
 }

@@ -19,14 +19,14 @@ func TestServingAllocatesNoBuffers(t *testing.T) {
 	e.runner.Lead(func(l *pool.Leader) {
 		for round := range 3 {
 			e.enter(t, api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive})
-			act, _ := e.plan()
+			act := e.driver.Next()
 			e.enter(t, api.Request{Prompt: tinyPrompt(2, 200), MaxTokens: 20, IgnoreEOS: true})
 			e.run(l, act)
-			held = held || e.held.id != 0
+			held = held || act.Kind == sched.Prefill && e.cores.next < e.runner.Ops()
 			for i := range 5 {
 				e.enter(t, api.Request{Prompt: tinyPrompt(uint64(round+i), 30*(i+1)), MaxTokens: 9, IgnoreEOS: true})
 			}
-			for act := e.turn(l); act != nil; act = e.turn(l) {
+			for act := e.forward(l); act != nil; act = e.forward(l) {
 				continue
 			}
 		}

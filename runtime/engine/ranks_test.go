@@ -164,6 +164,9 @@ func TestRanksHeld(t *testing.T) {
 					places++
 				}
 			}
+			if err := r.Reserve(); err != nil {
+				t.Fatal(err)
+			}
 			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places) })
 		})
 	}

@@ -53,7 +53,7 @@ func TestReplan(t *testing.T) {
 	answer := func() (ids []int32) {
 		e.runner.Lead(func(l *pool.Leader) {
 			j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
-			for e.turn(l) != nil {
+			for e.forward(l) != nil {
 			}
 			ids, _ = j.drained()
 		})
@@ -122,7 +122,7 @@ func TestNoPlaceLeft(t *testing.T) {
 	}
 	e.runner.Lead(func(l *pool.Leader) {
 		j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 4), MaxTokens: 2, IgnoreEOS: true})
-		for e.turn(l) != nil {
+		for e.forward(l) != nil {
 		}
 		if ids, _ := j.drained(); len(ids) != 2 {
 			t.Errorf("%d tokens, want 2", len(ids))

@@ -14,6 +14,7 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
 )
 
 // RunnerOptions say what a Runner loads and how much it must hold at once.
@@ -43,9 +44,8 @@ type Runner struct {
 	pool    *pool.Pool
 	weights *exec.Weights
 	kv      exec.KVStores
-	sets    [2]*exec.Buffers // activations; the second set is made when a halted forward first has to be kept
-	use     int              // the set of the next forward
-	held    bool             // the other set keeps a halted forward
+	sets    [sched.Sets]*exec.Buffers // activations; all but the first are made by Reserve
+	use     int                       // the set of the next forward
 	rows    bufferRows
 	phases  [2]phase // prefill, decode
 	last    *exec.Executor
@@ -147,15 +147,18 @@ func (r *Runner) open(o RunnerOptions) error {
 	return r.notePlaces()
 }
 
-// Reserve makes the second set of activations, which Hold would make when it is first needed: an engine does so at its start,
-// since serving allocates no buffers. Not to be called inside Lead.
-func (r *Runner) Reserve() error {
-	set, err := r.newBuffers()
-	if err != nil {
-		return err
+// Reserve makes every set of activations that a scheduler may name: an engine does so at its
+// start, since serving allocates no buffers. Not to be called inside Lead.
+func (r *Runner) Reserve() (err error) {
+	for i := range r.sets {
+		if r.sets[i] != nil {
+			continue
+		}
+		if r.sets[i], err = r.newBuffers(); err != nil {
+			return err
+		}
+		exec.Touch(r.pool, r.config.Groups, r.sets[i].Memory)
 	}
-	r.sets[1] = set
-	exec.Touch(r.pool, r.config.Groups, set.Memory)
 	return nil
 }
 
@@ -217,8 +220,8 @@ func (r *Runner) Lead(loop func(l *pool.Leader)) { r.pool.Lead(loop) }
 
 // Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when stop was set. A
 // batch of the other phase than the last one makes the hot switch first: it changes which workers are active and which
-// schedules run, and moves no weight. To go on with a halted forward, call it with the same batch and the index it
-// returned, at once or, after Hold, when others have run.
+// schedules run, and moves no weight. To go on with a halted forward, call it with the same batch,
+// set of activations and the index it returned, at once or when others have run on another set.
 func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
 	p := &r.phases[1]
 	if b.Prefill {
@@ -227,31 +230,14 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	if _, err := l.SetActive(p.active); err != nil {
 		return from, err
 	}
-	if from > 0 && r.held {
-		r.use, r.held = 1-r.use, false
-	}
 	r.last, r.active = p.executor, p.active
 	p.executor.Use(r.sets[r.use])
 	return p.executor.Run(l, b, from, stop)
 }
 
-// Hold keeps the activations of the forward that was just halted until it goes on or Drop is called: others run on a
-// second set, which is allocated the first time. One forward can be held.
-func (r *Runner) Hold() error {
-	other := 1 - r.use
-	if r.sets[other] == nil {
-		set, err := r.newBuffers()
-		if err != nil {
-			return err
-		}
-		r.sets[other] = set
-	}
-	r.use, r.held = other, true
-	return nil
-}
-
-// Drop forgets the forward that is held, if there is one.
-func (r *Runner) Drop() { r.held = false }
+// Use names the set of activations of the following forwards: the first one, or any of them
+// after Reserve.
+func (r *Runner) Use(set int) { r.use = set }
 
 // Span returns when the last of the workers of the last Forward began its first op, and when its last op ended: the pause of a
 // hot switch is between two of them.

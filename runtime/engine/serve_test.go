@@ -150,7 +150,7 @@ func TestQueueFull(t *testing.T) {
 	o.Parallel, o.Queue = 1, 2
 	e := byHand(t, o)
 	e.enter(t, api.Request{Prompt: tinyPrompt(1, 40)})
-	act, _ := e.plan()
+	act := e.driver.Next()
 	if act == nil || act.Kind != sched.Prefill {
 		t.Fatalf("no prefill is in flight but %+v", act)
 	}
@@ -260,7 +260,7 @@ func TestFinishedGivesPlace(t *testing.T) {
 	e.runner.Lead(func(l *pool.Leader) {
 		first := e.enter(t, api.Request{Prompt: tinyPrompt(1, 200), MaxTokens: 1, IgnoreEOS: true})
 		var end *ending
-		for end == nil && e.turn(l) != nil {
+		for end == nil && e.forward(l) != nil {
 			_, end = first.drained()
 		}
 		if end == nil || e.sched.Live() != 1 {
@@ -270,7 +270,7 @@ func TestFinishedGivesPlace(t *testing.T) {
 			e.enter(t, api.Request{Prompt: tinyPrompt(2, 200), MaxTokens: 2, IgnoreEOS: true}),
 			e.enter(t, api.Request{Prompt: tinyPrompt(3, 200), MaxTokens: 2, IgnoreEOS: true}),
 		}
-		for e.turn(l) != nil {
+		for e.forward(l) != nil {
 		}
 		for i, j := range jobs {
 			if ids, end := j.drained(); len(ids) != 2 || end == nil || end.err != nil {
@@ -287,9 +287,9 @@ func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
 	for range 20000 {
 		e.mu.Lock()
-		left := e.sched.Live() + len(e.events)
+		idle := e.driver.Idle()
 		e.mu.Unlock()
-		if left == 0 {
+		if idle {
 			break
 		}
 		time.Sleep(time.Millisecond)

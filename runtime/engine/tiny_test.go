@@ -87,13 +87,19 @@ func byHand(t testing.TB, o Options) *Engine {
 	return e
 }
 
-// turn plans and runs one forward and returns it; nil where there is nothing to compute.
-func (e *Engine) turn(l *pool.Leader) *sched.Action {
-	act, _ := e.plan()
+// forward plans and runs one forward and returns it; nil where there is nothing to compute.
+func (e *Engine) forward(l *pool.Leader) *sched.Action {
+	act := e.driver.Next()
 	if act != nil {
 		e.run(l, act)
 	}
 	return act
+}
+
+// run runs the forward that the driver planned.
+func (e *Engine) run(l *pool.Leader, act *sched.Action) {
+	e.cores.leader = l
+	e.driver.Run(act)
 }
 
 // enter submits a request to an engine driven by hand.

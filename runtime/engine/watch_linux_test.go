@@ -28,7 +28,7 @@ func TestShrinkingCpuset(t *testing.T) {
 	answer := func(active int) (ids []int32) {
 		e.runner.Lead(func(l *pool.Leader) {
 			j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
-			for e.turn(l) != nil {
+			for e.forward(l) != nil {
 				if got := e.Stats().Pool.Active; len(got) != active {
 					t.Errorf("workers %v are active, want %d", got, active)
 				}

@@ -94,7 +94,7 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 		}()
 		select {
 		case err := <-done:
-			if err == nil || !strings.Contains(err.Error(), "is no regular file; name a .gguf file") {
+			if err == nil || err.Error() != path+" is no regular file; name a .gguf file" {
 				t.Errorf("%s: %v", path, err)
 			}
 		case <-time.After(10 * time.Second):

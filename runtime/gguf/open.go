@@ -97,21 +97,22 @@ func mapFile(path string) (*mapping, error) {
 // pipe waits for a writer and opening a device may do anything; and once more behind it, in case
 // the name changed hands in between.
 func openRegular(path string) (*os.File, error) {
-	st, err := os.Stat(path)
+	refused := fmt.Errorf("%s is no regular file; name a .gguf file", path)
+	if st, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !st.Mode().IsRegular() {
+		return nil, refused
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	var file *os.File
-	if st.Mode().IsRegular() {
-		if file, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
-			return nil, err
-		}
-		if st, err = file.Stat(); err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
+	st, err := file.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = refused
 	}
-	if !st.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is no regular file; name a .gguf file", path), file.Close())
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }

@@ -98,26 +98,14 @@ func (s *Scheduler) takeSlot() int {
 	return slot
 }
 
-// preemptBelow preempts the newest sequence that is less urgent than r.
+// preemptBelow preempts a sequence that is less urgent than r.
 func (s *Scheduler) preemptBelow(r *request) bool {
-	v := s.victim()
+	v := s.policy.victim(s)
 	if v == nil || v.urgency() <= r.urgency() {
 		return false
 	}
 	s.preempt(v)
 	return true
-}
-
-// victim is the newest resident sequence of the lowest class present, leaving
-// out those in flight; nil where there is none.
-func (s *Scheduler) victim() *request {
-	var v *request
-	for _, r := range s.running {
-		if !r.inFlight && (v == nil || v.before(r)) {
-			v = r
-		}
-	}
-	return v
 }
 
 // preempt takes a sequence's blocks and puts it back at its place of the queue.

@@ -8,7 +8,7 @@ import (
 
 // Fill describes the forward in flight as a batch, into b's own memory: tokens,
 // tables, positions, and the rows that want logits (the last row of a prompt,
-// every row of a decode batch). Without a forward in flight b is empty. Tokens
+// every row of a decode batch, drafts included). Without a forward in flight b is empty. Tokens
 // of requests that arrived without ids are zero.
 func (s *Scheduler) Fill(b *kvcache.Batch) {
 	b.Reset()
@@ -18,16 +18,16 @@ func (s *Scheduler) Fill(b *kvcache.Batch) {
 	b.Prefill = s.flight.prefill
 	for _, r := range s.flight.reqs {
 		pos, row := r.seq.Len(), len(b.Tokens)
-		b.Spans = append(b.Spans, kvcache.Span{Seq: r.slot, Row: row, Rows: s.flight.rows, Pos: pos, Table: r.seq.Table()})
-		for p := pos; p < pos+s.flight.rows; p++ {
+		b.Spans = append(b.Spans, kvcache.Span{Seq: r.slot, Row: row, Rows: r.rows, Pos: pos, Table: r.seq.Table()})
+		for p := pos; p < pos+r.rows; p++ {
 			var t int32
 			if r.named {
 				t = r.tokens[p]
 			}
 			b.Tokens = append(b.Tokens, t)
-		}
-		if pos+s.flight.rows == r.known {
-			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+			if p+1 >= r.known {
+				b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+			}
 		}
 	}
 }

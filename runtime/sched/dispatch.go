@@ -1,10 +1,5 @@
 package sched
 
-import (
-	"cmp"
-	"slices"
-)
-
 // work is what could run now, by urgency.
 type work struct {
 	prefill [2]*request // the next prefill
@@ -21,114 +16,114 @@ func (s *Scheduler) work() (w work) {
 			w.prefill[u] = r
 		}
 	}
-	// Each urgency has one set of activations: a halted proactive prefill must
-	// end before the next one starts.
-	if s.suspended != nil && s.suspended.urgency() == Proactive {
-		w.prefill[Proactive] = s.suspended
+	// One prefill can be kept halted: it must end before the next one that may halt
+	// starts, aged or not.
+	if r := s.suspended; r != nil {
+		w.prefill[Proactive] = nil
+		if r.urgency() == Proactive {
+			w.prefill[Proactive] = r
+		}
 	}
 	return w
 }
 
-// dispatch starts the next forward. Prefill and decode take turns, so that
-// neither a long prompt nor a full decode batch starves the other; reactive
-// prefill waits only for reactive decoding; proactive prefill fills the slack.
+func (w work) none() bool { return w == work{} }
+
+// dispatch starts the next forward, if there is anything to compute.
 func (s *Scheduler) dispatch() {
 	w := s.work()
-	decoding := w.decode[Reactive]+w.decode[Proactive] > 0
-	switch {
-	case w.prefill[Reactive] != nil:
-		if w.decode[Reactive] > 0 && s.sinceTurn < s.cfg.DecodesPerChunk {
-			s.startDecode()
-		} else {
-			s.startPrefill(w.prefill[Reactive])
-		}
-	case w.prefill[Proactive] != nil:
-		turns := s.cfg.DecodesPerChunk
-		if w.decode[Reactive] > 0 {
-			turns = s.cfg.DecodesPerProactiveChunk
-		}
-		if decoding && s.sinceTurn < turns {
-			s.startDecode()
-		} else {
-			s.startPrefill(w.prefill[Proactive])
-		}
-	case decoding:
+	if w.none() {
+		return
+	}
+	if r := s.policy.next(s, w); r != nil {
+		s.startPrefill(r)
+	} else {
 		s.startDecode()
 	}
 }
 
 func (s *Scheduler) startPrefill(r *request) {
 	f := &s.flight
-	kind := Prefill
+	kind, set := Prefill, s.free(r.urgency())
 	if r == s.suspended {
 		// The halted chunk goes on as it was cut; tokens do not arrive meanwhile.
-		kind, s.suspended = Resume, nil
+		kind, set, s.suspended = Resume, r.set, nil
 	}
 	n := min(r.pending(), s.cfg.Chunk)
-	*f = flight{active: true, prefill: true, rows: n, reqs: append(f.reqs[:0], r), interruptible: r.urgency() == Proactive}
-	r.inFlight = true
-	s.sinceTurn = 0
+	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.urgency() == Proactive}
+	r.inFlight, r.set, r.rows = true, set, n
+	s.sinceChunk = 0
 	s.actions = append(s.actions, Action{
-		Kind: kind, ID: r.id, Pos: r.seq.Len(), N: n,
-		Last: n == r.pending(), Interruptible: f.interruptible,
+		Kind: kind, Lane: f.lane, Set: set, ID: r.id, Pos: r.seq.Len(), N: n, Last: n == r.pending(),
 	})
+}
+
+// free is the set of activations for a forward of an urgency: each has its own,
+// but for the one in which a halted prefill waits.
+func (s *Scheduler) free(u Class) uint8 {
+	set := uint8(u)
+	if s.suspended != nil && s.suspended.set == set {
+		return 1 - set
+	}
+	return set
 }
 
 // startDecode runs the decode batch. Every row gets its block first, the most
 // urgent ones at the cost of the least urgent.
 func (s *Scheduler) startDecode() {
-	s.choose()
+	most := s.choose()
 	for _, r := range s.batch {
 		for r.seq != nil && !s.cache.Reserve(r.seq, r.seq.Len()+1) {
-			s.preempt(s.victim())
+			s.preempt(s.policy.victim(s))
 		}
 	}
 	f := &s.flight
-	*f = flight{active: true, rows: 1, reqs: f.reqs[:0]}
-	s.ids = s.ids[:0]
+	*f = flight{active: true, reqs: f.reqs[:0]}
 	for _, r := range s.batch {
 		if r.seq != nil {
-			r.inFlight = true
+			r.inFlight, r.rows = true, 1
 			f.reqs = append(f.reqs, r)
-			s.ids = append(s.ids, r.id)
 		}
 	}
-	if len(s.ids) == 0 {
+	if len(f.reqs) == 0 {
 		// Everybody ready gave way to sequences in prefill: those run now. This
 		// ends, because each time round at least one sequence was preempted.
 		f.active = false
 		s.dispatch()
 		return
 	}
-	s.sinceTurn++
-	s.actions = append(s.actions, Action{Kind: Decode, IDs: s.ids})
+	s.sinceChunk++
+	s.widen(most - len(f.reqs))
+	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].urgency()), Rows: s.rows})
 }
 
-// choose fills s.batch, in order of precedence. A batch of one class takes
-// everybody it has rows for. Where reactive and proactive sequences meet, the
-// batch is cut to MixedCap by evicting proactive ones, the longest first, then the
-// newest; aged ones stay (Agent.xpu section 4.5, adaptive decode batching). Who is
-// left out pauses: it keeps its blocks and joins a later batch.
-func (s *Scheduler) choose() {
+// widen gives the rows that a decode batch leaves free to drafts, as far as there are
+// blocks: nobody pauses or is preempted for a guess.
+func (s *Scheduler) widen(free int) {
+	s.rows = s.rows[:0]
+	for _, r := range s.flight.reqs {
+		n := max(0, min(r.draft, free))
+		if n > 0 && s.cache.Reserve(r.seq, r.seq.Len()+1+n) {
+			r.rows += n
+			free -= n
+		}
+		s.rows = append(s.rows, Rows{r.id, r.rows})
+	}
+}
+
+// choose fills s.batch, in order of precedence, and returns how many rows it may have.
+// Who is left out pauses: it keeps its blocks and joins a later batch.
+func (s *Scheduler) choose() (rows int) {
 	s.batch = s.batch[:0]
-	mixed := false
 	for _, r := range s.running {
 		if r.pending() == 1 {
 			s.batch = append(s.batch, r)
-			mixed = mixed || r.class == Reactive
 		}
 	}
-	slices.SortFunc(s.batch, func(a, b *request) int {
-		if c := cmp.Compare(a.urgency(), b.urgency()); c != 0 || a.urgency() == Reactive || !mixed {
-			return cmp.Or(c, cmp.Compare(a.order, b.order))
-		}
-		return cmp.Or(cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
-	})
-	n := len(s.batch)
-	for mixed && n > s.cfg.MixedCap && s.batch[n-1].urgency() == Proactive {
-		n--
-	}
-	n = min(n, s.cfg.MaxRunning)
-	s.stats.Evictions += int64(len(s.batch) - n)
-	s.batch = s.batch[:n]
+	ready := len(s.batch)
+	s.batch, rows = s.policy.batch(s, s.batch)
+	rows = min(rows, s.cfg.MaxRunning)
+	s.batch = s.batch[:min(len(s.batch), s.cfg.MaxRunning)]
+	s.stats.Evictions += int64(ready - len(s.batch))
+	return rows
 }

@@ -3,18 +3,21 @@
 // cache, two classes of requests, preemption and aging (Agent.xpu sections 4.4
 // and 4.5; one forward is one prefill chunk or one decode batch, never both).
 //
-// The driver owns the clock and the work. It calls Step with the time and what
-// has happened, carries out the actions, and reports back:
+// A Scheduler is told the time and what has happened, and decides everything: what
+// runs next, on which lane and set of activations, who gives way, what halts.
 //
 //	acts := s.Step(now, events)   // at most one of them is a forward
 //	s.Fill(&batch)                // rows, tables and positions of that forward
 //	... run it ...
 //	events = append(events[:0], Event{Kind: Done})
-//	events = append(events, Event{Kind: Sampled, ID: id, Token: t}, ...)
+//	events = append(events, Event{Kind: Sampled, ID: id, Tokens: t}, ...)
 //
-// The engine does so in real time, the trace simulator in virtual time. There is
-// no goroutine, no clock and no I/O here, and Step allocates only where a request
-// arrives.
+// A Driver is the loop that does so, with a Clock and an Executor: the engine's are
+// real, the trace simulator's virtual. There is no goroutine, no clock and no I/O
+// here, and Step allocates only where a request arrives.
+//
+// What a service may decide otherwise (the next forward, the rows of a batch, the
+// victim, the leave to halt) is a policy, one file each, named by Config.Policy.
 //
 // What holds at every time (tests check it on random histories):
 //

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,13 +24,19 @@ type driver struct {
 	batch    kvcache.Batch
 	events   []Event
 	flight   *Action
+	open     bool // it is a prefill that gives way to reactive arrivals
+	halting  bool // it was told to stop
 	ends     time.Duration
 	stopped  ID // request whose prefill halted at an op
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
+	record   io.Writer // hears of every action
 
 	recomputed int // positions of live requests
+
+	drafts         *rand.Rand // of which guesses are made; nil: of none
+	guessed, right int        // rows of guesses, and of right ones
 }
 
 type client struct {
@@ -43,14 +50,24 @@ type client struct {
 	progress  time.Duration
 	forwards  int // forwards of anybody since arrival
 	preempted int
+	draft     []int32 // behind the text
+}
+
+func mustNew(cfg Config) *Scheduler {
+	s, err := New(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func newDriver(cfg Config, rng *rand.Rand) *driver {
-	s := New(cfg)
+	s := mustNew(cfg)
 	return &driver{
 		s: s, cfg: s.cfg, rng: rng, live: map[ID]*client{}, sinceEnd: map[ID]string{},
 		content: make([][]int32, cfg.Blocks),
 		cost:    func(*Action) time.Duration { return time.Millisecond },
+		record:  io.Discard,
 	}
 }
 
@@ -73,18 +90,17 @@ func (d *driver) land() {
 	a := d.flight
 	d.flight = nil
 	d.events = append(d.events, Event{Kind: Done})
-	ids := a.IDs
-	if a.Kind != Decode {
-		ids = []ID{a.ID}
-	}
-	for _, id := range ids {
+	for _, rows := range a.rows() {
+		id, n := rows.ID, rows.N
 		c := d.live[id]
 		if c == nil {
 			continue // cancelled meanwhile
 		}
-		n := 1
-		if a.Kind != Decode {
-			n = a.N
+		held := 0 // guesses that were right
+		if a.Kind == Decode && n > 1 {
+			held = min(d.drafts.IntN(n), c.want-(len(c.text)-c.prompt)-1)
+			d.guessed, d.right = d.guessed+n-1, d.right+held
+			n = 1 + held
 		}
 		d.recomputed += max(0, min(c.reached, c.computed+n)-c.computed)
 		c.computed += n
@@ -92,7 +108,8 @@ func (d *driver) land() {
 		if c.computed < len(c.text) {
 			continue
 		}
-		c.text = append(c.text, int32(d.rng.IntN(2)))
+		c.text = append(append(c.text, c.draft[:held]...), int32(d.rng.IntN(2)))
+		c.draft = nil
 		c.progress = d.now
 		if len(c.text)-c.prompt >= c.want {
 			delete(d.live, id)
@@ -100,8 +117,20 @@ func (d *driver) land() {
 			d.events = append(d.events, Event{Kind: Finish, ID: id})
 			continue
 		}
-		d.events = append(d.events, Event{Kind: Sampled, ID: id, Token: c.text[len(c.text)-1]})
+		if d.drafts != nil {
+			c.draft = prompt(ID(d.drafts.IntN(2)), 1+d.drafts.IntN(5))
+		}
+		drawn := slices.Clone(c.text[len(c.text)-held-1:])
+		d.events = append(d.events, Event{Kind: Sampled, ID: id, Tokens: drawn, Draft: slices.Clone(c.draft)})
 	}
+}
+
+// rows are the rows of a forward by request.
+func (a *Action) rows() []Rows {
+	if a.Kind == Decode {
+		return a.Rows
+	}
+	return []Rows{{a.ID, a.N}}
 }
 
 // halt stops the prefill in flight at an op.
@@ -109,20 +138,25 @@ func (d *driver) halt() {
 	a := d.flight
 	d.flight = nil
 	d.events = append(d.events, Event{Kind: Stopped})
-	if a.Interruptible && d.live[a.ID] != nil {
+	if d.open && d.live[a.ID] != nil {
 		d.stopped, d.halted = a.ID, *a
 	}
 }
 
 // step calls Step with what has gathered and checks what comes back.
 func (d *driver) step() error {
-	acts := d.s.Step(d.now, d.events)
-	d.events = d.events[:0]
+	acts, before := d.s.Step(d.now, d.events), d.flight
+	told := d.halting
 	for i := range acts {
+		io.WriteString(d.record, describe(d.s, &acts[i]))
 		if err := d.act(&acts[i], i == len(acts)-1); err != nil {
 			return err
 		}
 	}
+	if before != nil && !told && d.halting != d.dueHalt() {
+		return fmt.Errorf("told to halt %+v: %v, due: %v", *before, d.halting, d.dueHalt())
+	}
+	d.events = d.events[:0]
 	if d.flight == nil && len(d.live) > 0 {
 		return fmt.Errorf("%d requests live and nothing runs", len(d.live))
 	}
@@ -135,8 +169,28 @@ func (d *driver) step() error {
 	return d.s.Check()
 }
 
+// dueHalt says whether the forward in flight has to halt for what has gathered: a
+// prefill that nobody wants any more, or that is open to somebody who arrived and
+// was not refused.
+func (d *driver) dueHalt() bool {
+	if d.flight.Kind == Decode {
+		return false
+	}
+	due := d.live[d.flight.ID] == nil
+	for _, e := range d.events {
+		due = due || d.open && d.sandwich() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
+	}
+	return due
+}
+
 func (d *driver) act(a *Action, last bool) error {
 	switch a.Kind {
+	case Halt:
+		if d.flight == nil || d.halting || a.ID != d.flight.ID || a.Lane != d.flight.Lane {
+			return fmt.Errorf("%+v while %+v is in flight", *a, d.flight)
+		}
+		d.halting = true
+		return nil
 	case Reject:
 		if d.live[a.ID] == nil {
 			return fmt.Errorf("rejected %d, which is %q", a.ID, d.sinceEnd[a.ID])
@@ -149,7 +203,7 @@ func (d *driver) act(a *Action, last bool) error {
 		if c == nil {
 			return fmt.Errorf("preempted %d, which is %q", a.ID, d.sinceEnd[a.ID])
 		}
-		c.computed = 0
+		c.computed, c.draft = 0, nil
 		c.preempted++
 		if d.stopped == a.ID {
 			d.stopped = 0
@@ -160,8 +214,8 @@ func (d *driver) act(a *Action, last bool) error {
 		return fmt.Errorf("a second forward %+v", *a)
 	}
 	f := *a
-	f.IDs = slices.Clone(a.IDs)
-	d.flight = &f
+	f.Rows = slices.Clone(a.Rows)
+	d.flight, d.open, d.halting = &f, d.s.flight.interruptible, false
 	d.ends = d.now + d.cost(a)
 	d.forwards++
 	for _, c := range d.live {
@@ -170,6 +224,9 @@ func (d *driver) act(a *Action, last bool) error {
 	if err := d.checkClasses(a); err != nil {
 		return err
 	}
+	if d.stopped != 0 && a.Set == d.halted.Set {
+		return fmt.Errorf("%+v runs on the activations of the halted %d", *a, d.stopped)
+	}
 	return d.checkBatch(a)
 }
 
@@ -177,40 +234,41 @@ func (d *driver) act(a *Action, last bool) error {
 func (d *driver) checkClasses(a *Action) error {
 	switch a.Kind {
 	case Decode:
-		if len(a.IDs) > d.cfg.MaxRunning {
-			return fmt.Errorf("batch of %d, most are %d", len(a.IDs), d.cfg.MaxRunning)
-		}
-		reactive := 0
-		for _, id := range a.IDs {
-			if d.live[id].class == Reactive {
+		reactive, young, rows := 0, 0, 0
+		for _, r := range a.Rows {
+			switch c := d.live[r.ID]; {
+			case c.class == Reactive:
 				reactive++
-			}
-		}
-		young := 0
-		for _, id := range a.IDs {
-			if c := d.live[id]; c.class == Proactive && !d.aged(c) {
+			case !d.aged(c):
 				young++
 			}
+			rows += r.N
 		}
-		if reactive > 0 && young > 0 && len(a.IDs) > d.cfg.MixedCap && d.stats().Promotions == 0 {
-			return fmt.Errorf("mixed batch of %d, cap %d", len(a.IDs), d.cfg.MixedCap)
+		if rows > d.cfg.MaxRunning {
+			return fmt.Errorf("batch of %d rows, most are %d", rows, d.cfg.MaxRunning)
+		}
+		if d.sandwich() && reactive > 0 && young > 0 && rows > d.cfg.MixedCap && d.stats().Promotions == 0 {
+			return fmt.Errorf("mixed batch of %d rows, cap %d", rows, d.cfg.MixedCap)
 		}
 	case Prefill, Resume:
 		if a.Kind == Resume != (d.stopped == a.ID) {
 			return fmt.Errorf("%+v while %d is halted", *a, d.stopped)
 		}
 		if a.Kind == Resume {
-			if a.Pos != d.halted.Pos || a.N != d.halted.N || a.Last != d.halted.Last {
+			if a.Pos != d.halted.Pos || a.N != d.halted.N || a.Last != d.halted.Last || a.Set != d.halted.Set {
 				return fmt.Errorf("resumed %+v as %+v", d.halted, *a)
 			}
 			d.stopped = 0
 		}
-		if a.Interruptible && d.stopped != 0 {
+		if d.open && d.stopped != 0 {
 			return fmt.Errorf("two proactive prefills are open: %d and %d", d.stopped, a.ID)
 		}
 	}
 	return nil
 }
+
+// sandwich says whether the scheduler keeps what that policy promises beyond the rest.
+func (d *driver) sandwich() bool { return d.cfg.Policy == "" }
 
 func (d *driver) stats() Stats { return d.s.Stats() }
 
@@ -222,40 +280,40 @@ func (d *driver) aged(c *client) bool { return d.cfg.Aging >= 0 && d.now-c.progr
 func (d *driver) checkBatch(a *Action) error {
 	d.s.Fill(&d.batch)
 	b := &d.batch
-	ids := a.IDs
-	if a.Kind != Decode {
-		ids = []ID{a.ID}
-	}
-	if b.Prefill != (a.Kind != Decode) || len(b.Spans) != len(ids) || len(ids) == 0 {
+	of := a.rows()
+	if b.Prefill != (a.Kind != Decode) || len(b.Spans) != len(of) || len(of) == 0 {
 		return fmt.Errorf("batch %+v for %+v", *b, *a)
 	}
 	row, logits := 0, 0
 	for i, span := range b.Spans {
-		c := d.live[ids[i]]
+		id, n := of[i].ID, of[i].N
+		c := d.live[id]
 		if c == nil {
-			return fmt.Errorf("forward for %d, which is %q", ids[i], d.sinceEnd[ids[i]])
+			return fmt.Errorf("forward for %d, which is %q", id, d.sinceEnd[id])
 		}
+		text := slices.Concat(c.text, c.draft)
 		if c.computed == 0 && span.Pos > 0 {
 			c.computed = span.Pos // prefix reuse, verified by content below
 		}
 		switch {
 		case span.Row != row || span.Pos != c.computed:
-			return fmt.Errorf("span %+v of %d, computed so far %d", span, ids[i], c.computed)
-		case a.Kind == Decode && (span.Rows != 1 || span.Pos != len(c.text)-1):
+			return fmt.Errorf("span %+v of %d, computed so far %d", span, id, c.computed)
+		case a.Kind == Decode && (span.Rows != n || n > 1+len(c.draft) || span.Pos != len(c.text)-1),
+			a.Kind == Decode && span.Pos+n > c.prompt+c.want:
 			return fmt.Errorf("decode of span %+v, %d tokens known", span, len(c.text))
 		case a.Kind != Decode && (span.Rows != a.N || a.N > d.cfg.Chunk || span.Pos != a.Pos || a.Last != (a.Pos+a.N == len(c.text))):
 			return fmt.Errorf("prefill %+v of span %+v, %d tokens known", *a, span, len(c.text))
-		case !slices.Equal(b.Tokens[row:row+span.Rows], c.text[span.Pos:span.Pos+span.Rows]):
-			return fmt.Errorf("tokens of span %+v are not those of %d", span, ids[i])
+		case !slices.Equal(b.Tokens[row:row+span.Rows], text[span.Pos:span.Pos+span.Rows]):
+			return fmt.Errorf("tokens of span %+v are not those of %d", span, id)
 		}
-		if span.Pos+span.Rows == len(c.text) {
-			if logits >= len(b.LogitRows) || b.LogitRows[logits] != int32(row+span.Rows-1) {
-				return fmt.Errorf("no logits for %d in %v", ids[i], b.LogitRows)
+		for pos := max(span.Pos, len(c.text)-1); pos < span.Pos+span.Rows; pos++ {
+			if logits >= len(b.LogitRows) || b.LogitRows[logits] != int32(row+pos-span.Pos) {
+				return fmt.Errorf("no logits for %d in %v", id, b.LogitRows)
 			}
 			logits++
 		}
-		if err := d.checkTable(span, c); err != nil {
-			return fmt.Errorf("request %d: %w", ids[i], err)
+		if err := d.checkTable(span, text); err != nil {
+			return fmt.Errorf("request %d: %w", id, err)
 		}
 		row += span.Rows
 	}
@@ -265,16 +323,16 @@ func (d *driver) checkBatch(a *Action) error {
 	return nil
 }
 
-func (d *driver) checkTable(span kvcache.Span, c *client) error {
+func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 	for p := 0; p < span.Pos; p += kvcache.BlockTokens {
 		end := min(p+kvcache.BlockTokens, span.Pos)
-		if got := d.content[span.Table[p/kvcache.BlockTokens]]; len(got) < end || !slices.Equal(got[:end], c.text[:end]) {
+		if got := d.content[span.Table[p/kvcache.BlockTokens]]; len(got) < end || !slices.Equal(got[:end], text[:end]) {
 			return fmt.Errorf("block %d of positions %d..%d holds another text", span.Table[p/kvcache.BlockTokens], p, end-1)
 		}
 	}
 	for p := span.Pos; p < span.Pos+span.Rows; {
 		end := min((p/kvcache.BlockTokens+1)*kvcache.BlockTokens, span.Pos+span.Rows)
-		d.content[span.Table[p/kvcache.BlockTokens]] = c.text[:end]
+		d.content[span.Table[p/kvcache.BlockTokens]] = text[:end]
 		p = end
 	}
 	return nil

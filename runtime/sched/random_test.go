@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -9,11 +10,21 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
+// history is a random history: its seed, whether blocks suffice, and the policy. record,
+// if there is one, hears of every action.
+type history struct {
+	seed   uint64
+	room   bool
+	policy string
+	drafts bool // guesses are made at what follows
+	record io.Writer
+}
+
 // randomHistory drives one scheduler through a random history of arrivals,
 // hang-ups, halted prefills and Steps in mid-flight, and then lets it drain: under
 // a cache so small that sequences fight for blocks, or under one with blocks for all.
-func randomHistory(seed uint64, room bool) (Stats, error) {
-	rng := rand.New(rand.NewPCG(seed, 1))
+func randomHistory(h history) (*driver, error) {
+	rng := rand.New(rand.NewPCG(h.seed, 1))
 	cfg := Config{
 		Blocks:     3 + rng.IntN(6),
 		MaxRunning: 1 + rng.IntN(6),
@@ -21,15 +32,22 @@ func randomHistory(seed uint64, room bool) (Stats, error) {
 		Chunk:      []int{1, 7, 64, 100}[rng.IntN(4)],
 		MixedCap:   1 + rng.IntN(3),
 		Aging:      time.Duration(rng.IntN(60)-1) * time.Millisecond,
+		Policy:     h.policy,
 	}
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
-	if room {
+	if h.room {
 		const longest = 2*kvcache.BlockTokens + 4 + 6
 		cfg.Blocks = cfg.residents()*kvcache.BlocksFor(longest) + cfg.MaxRunning
 	}
 	d := newDriver(cfg, rng)
+	if h.drafts {
+		d.drafts = rand.New(rand.NewPCG(h.seed, 3))
+	}
+	if h.record != nil {
+		d.record = h.record
+	}
 	next := ID(1)
 	for range 6 + rng.IntN(30) {
 		if rng.IntN(3) == 0 && next < 24 {
@@ -60,18 +78,18 @@ func randomHistory(seed uint64, room bool) (Stats, error) {
 		}
 		d.now += time.Duration(rng.IntN(3)) * time.Millisecond / 2
 		if err := d.step(); err != nil {
-			return Stats{}, fmt.Errorf("seed %d: %w", seed, err)
+			return nil, fmt.Errorf("seed %d: %w", h.seed, err)
 		}
 	}
 	if err := d.drain(4000); err != nil {
-		return Stats{}, fmt.Errorf("seed %d, draining: %w", seed, err)
+		return nil, fmt.Errorf("seed %d, draining: %w", h.seed, err)
 	}
 	for id := ID(1); id < next; id++ {
 		if d.sinceEnd[id] == "" {
-			return Stats{}, fmt.Errorf("seed %d: request %d was lost", seed, id)
+			return nil, fmt.Errorf("seed %d: request %d was lost", h.seed, id)
 		}
 	}
-	return d.stats(), nil
+	return d, nil
 }
 
 // TestRandomHistories is the property test of the design: whatever happens, no
@@ -79,10 +97,11 @@ func randomHistory(seed uint64, room bool) (Stats, error) {
 func TestRandomHistories(t *testing.T) {
 	var all Stats
 	for seed := range manyHistories() {
-		st, err := randomHistory(seed, false)
+		d, err := randomHistory(history{seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
+		st := d.stats()
 		all.Preemptions += st.Preemptions
 		all.RecomputedTokens += st.RecomputedTokens
 	}
@@ -96,10 +115,11 @@ func TestRandomHistories(t *testing.T) {
 func TestNothingIsComputedTwice(t *testing.T) {
 	evictions := int64(0)
 	for seed := range manyHistories() / 4 {
-		st, err := randomHistory(seed, true)
+		d, err := randomHistory(history{seed: seed, room: true})
 		if err != nil {
 			t.Fatal(err)
 		}
+		st := d.stats()
 		if st.Preemptions != 0 || st.RecomputedTokens != 0 {
 			t.Fatalf("seed %d: %d sequences lost their blocks and %d positions were computed again",
 				seed, st.Preemptions, st.RecomputedTokens)
@@ -108,6 +128,27 @@ func TestNothingIsComputedTwice(t *testing.T) {
 	}
 	if evictions == 0 {
 		t.Error("no batch was full: the test tests nothing")
+	}
+}
+
+// TestDrafts: rows for guesses at what follows change nothing of all that, whether the
+// guesses are right or wrong, and nobody loses blocks for one.
+func TestDrafts(t *testing.T) {
+	guessed, right := 0, 0
+	for seed := range manyHistories() / 4 {
+		for _, room := range []bool{false, true} {
+			d, err := randomHistory(history{seed: seed, room: room, drafts: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st := d.stats(); room && st.Preemptions != 0 {
+				t.Fatalf("seed %d: %d sequences lost their blocks", seed, st.Preemptions)
+			}
+			guessed, right = guessed+d.guessed, right+d.right
+		}
+	}
+	if right == 0 || right == guessed {
+		t.Errorf("of %d guesses that ran %d were right: the test tests nothing", guessed, right)
 	}
 }
 

@@ -26,7 +26,11 @@ type request struct {
 	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
 	salt     kvcache.Salt
+	draft    int // guesses that stand in tokens behind the known ones
+	rows     int // of the last forward
+	checked  int // of them, computed guesses that no Sampled has confirmed
 	slot     int
+	set      uint8 // of activations of its last forward
 	seq      *kvcache.Sequence
 }
 
@@ -55,13 +59,15 @@ type flight struct {
 	active        bool
 	prefill       bool
 	interruptible bool
-	rows          int // of a prefill
+	halting       bool // it was told to stop
+	lane          Lane
 	reqs          []*request
 }
 
 // Scheduler is the state machine; New makes one, Step drives it.
 type Scheduler struct {
 	cfg     Config
+	policy  policy
 	cache   *kvcache.Cache
 	byID    map[ID]*request
 	queue   [2][]*request // waiting, by urgency, each in order of arrival
@@ -71,9 +77,9 @@ type Scheduler struct {
 	arrived []*request    // in this Step
 	fresh   [2]int        // waiting requests by class that never ran
 
-	flight    flight
-	suspended *request // its prefill halted at an op and can be resumed
-	sinceTurn int      // decode batches since the last prefill chunk
+	flight     flight
+	suspended  *request // its prefill halted at an op and can be resumed
+	sinceChunk int      // decode batches since the last prefill chunk
 
 	blocked  *request // head of the queue that did not fit ...
 	blockedN uint64   // ... when this many releases had happened
@@ -83,19 +89,25 @@ type Scheduler struct {
 	stats    Stats
 
 	actions []Action
-	ids     []ID
+	rows    []Rows
 	batch   []*request
 }
 
-// New returns a scheduler over an empty cache of cfg.Blocks blocks.
-func New(cfg Config) *Scheduler {
+// New returns a scheduler over an empty cache of cfg.Blocks blocks. A policy that
+// nobody knows is refused with the list of those there are.
+func New(cfg Config) (*Scheduler, error) {
+	p, err := policyNamed(cfg.Policy)
+	if err != nil {
+		return nil, err
+	}
 	cfg = cfg.withDefaults()
 	return &Scheduler{
-		cfg:       cfg,
-		cache:     kvcache.New(cfg.Blocks),
-		byID:      make(map[ID]*request),
-		sinceTurn: max(cfg.DecodesPerChunk, cfg.DecodesPerProactiveChunk),
-	}
+		policy:     p,
+		cfg:        cfg,
+		cache:      kvcache.New(cfg.Blocks),
+		byID:       make(map[ID]*request),
+		sinceChunk: max(cfg.DecodesBetweenChunks, cfg.DecodesBetweenProactiveChunks),
+	}, nil
 }
 
 // Step takes in what happened up to now and returns what to do, ending with the
@@ -111,10 +123,28 @@ func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
 	s.promote(now)
 	s.admit(now)
 	s.rejectOverflow()
-	if !s.flight.active {
+	if s.flight.active {
+		s.halt()
+	} else {
 		s.dispatch()
 	}
 	return s.actions
+}
+
+// halt stops the prefill in flight at its next op where nobody wants it any more,
+// and where somebody arrived who, says the policy, does not wait for its end.
+func (s *Scheduler) halt() {
+	f := &s.flight
+	if !f.prefill || f.halting {
+		return
+	}
+	f.halting = f.reqs[0].dead
+	for _, r := range s.arrived {
+		f.halting = f.halting || f.interruptible && s.byID[r.id] == r && s.policy.halts(s, r)
+	}
+	if f.halting {
+		s.actions = append(s.actions, Action{Kind: Halt, Lane: f.lane, ID: f.reqs[0].id})
+	}
 }
 
 func (s *Scheduler) apply(now time.Duration, e *Event) {
@@ -122,12 +152,12 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 	case Arrive:
 		s.arrive(now, e)
 	case Done:
-		s.land(true)
+		s.land(e.Lane, true)
 	case Stopped:
-		s.land(false)
+		s.land(e.Lane, false)
 	case Sampled:
 		if r := s.byID[e.ID]; r != nil {
-			s.sampled(now, r, e.Token)
+			s.sampled(now, r, e)
 		}
 	case Cancel:
 		if r := s.byID[e.ID]; r != nil {
@@ -185,8 +215,8 @@ func (s *Scheduler) newRequest() *request {
 
 // land ends the forward in flight. A forward that ended has filled its
 // positions; one that halted has filled none and may be resumed.
-func (s *Scheduler) land(done bool) {
-	if !s.flight.active {
+func (s *Scheduler) land(lane Lane, done bool) {
+	if !s.flight.active || s.flight.lane != lane {
 		return
 	}
 	f := &s.flight
@@ -206,7 +236,9 @@ func (s *Scheduler) land(done bool) {
 		}
 		switch {
 		case done:
-			s.computed(r, f.rows)
+			n := min(r.rows, r.pending())
+			s.computed(r, n)
+			r.checked = r.rows - n
 		case f.interruptible:
 			s.suspended = r
 		}
@@ -225,18 +257,38 @@ func (s *Scheduler) computed(r *request, n int) {
 	}
 }
 
-func (s *Scheduler) sampled(now time.Duration, r *request, token int32) {
-	if r.known == r.limit {
-		id := r.id
-		s.leave(r)
-		s.reject(id, TooLong)
+// sampled goes on with new tokens. All but the last are guesses that the forward has
+// computed; the rest of the draft is forgotten, and its positions are written again.
+func (s *Scheduler) sampled(now time.Duration, r *request, e *Event) {
+	n := len(e.Tokens)
+	why := TooLong
+	switch {
+	case n == 0 && r.named:
+		why = Invalid
+	case r.known+max(n, 1) <= r.limit:
+		s.extend(r, e.Tokens, e.Draft)
+		r.progress = now
 		return
 	}
+	id := r.id
+	s.leave(r)
+	s.reject(id, why)
+}
+
+func (s *Scheduler) extend(r *request, tokens, draft []int32) {
+	n := max(len(tokens), 1)
 	if r.named {
-		r.tokens = append(r.tokens, token)
+		r.tokens = append(r.tokens[:r.known], tokens...)
 	}
-	r.known++
-	r.progress = now
+	r.known += n
+	if held := min(n-1, r.checked); held > 0 {
+		s.computed(r, held)
+	}
+	r.checked, r.draft = 0, 0
+	if r.named {
+		r.draft = min(len(draft), r.limit-r.known)
+		r.tokens = append(r.tokens, draft[:r.draft]...)
+	}
 }
 
 // served keeps the moving mean of how long a request stays resident.
@@ -269,7 +321,7 @@ func (s *Scheduler) leave(r *request) {
 // release takes the blocks and the slot from a resident request.
 func (s *Scheduler) release(r *request) {
 	s.cache.Free(r.seq)
-	r.seq = nil
+	r.seq, r.draft, r.checked = nil, 0, 0
 	s.slots = append(s.slots, r.slot)
 	i := slices.Index(s.running, r)
 	s.running = slices.Delete(s.running, i, i+1)

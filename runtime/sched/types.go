@@ -19,6 +19,13 @@ const (
 	Proactive = api.Proactive
 )
 
+// Lane is one stream of forwards: the cores are lane 0, the only one there is.
+type Lane uint8
+
+// Sets is the number of sets of activations that a lane has: one keeps the prefill
+// that halted while forwards run on the other.
+const Sets = 2
+
 // Config is fixed for the life of a scheduler. A zero field takes the default
 // named beside it.
 type Config struct {
@@ -27,14 +34,15 @@ type Config struct {
 	Queue      int // requests of each class that may wait; more are rejected
 	Chunk      int // tokens of a prefill chunk at most; 512
 
+	Policy   string        // who decides what runs next, of Policies(); DefaultPolicy
 	MixedCap int           // rows of a decode batch that mixes the classes; 3
 	Aging    time.Duration // without progress this long, proactive becomes urgent; 30 s, negative: never
 
 	// Decode batches that run between two prefill chunks while there is decode
 	// work: behind a reactive chunk, and behind a proactive one while reactive
 	// sequences decode.
-	DecodesPerChunk          int // 1
-	DecodesPerProactiveChunk int // 4
+	DecodesBetweenChunks          int // 1
+	DecodesBetweenProactiveChunks int // 4
 }
 
 func (c Config) withDefaults() Config {
@@ -46,8 +54,8 @@ func (c Config) withDefaults() Config {
 	set(&c.MaxRunning, 1)
 	set(&c.Chunk, 512)
 	set(&c.MixedCap, 3)
-	set(&c.DecodesPerChunk, 1)
-	set(&c.DecodesPerProactiveChunk, 4)
+	set(&c.DecodesBetweenChunks, 1)
+	set(&c.DecodesBetweenProactiveChunks, 4)
 	c.Blocks, c.Queue = max(c.Blocks, 0), max(c.Queue, 0)
 	if c.Aging == 0 {
 		c.Aging = 30 * time.Second
@@ -66,9 +74,9 @@ type EventKind uint8
 const (
 	Arrive  EventKind = iota // a new request: ID, Class, Prompt or PromptTokens, MaxTokens
 	Cancel                   // nobody wants ID any more
-	Done                     // the forward in flight ended; precedes its Sampled and Finish
-	Stopped                  // the forward in flight halted at an op boundary
-	Sampled                  // ID goes on with Token, which was not computed yet
+	Done                     // the forward on Lane ended; precedes its Sampled and Finish
+	Stopped                  // the forward on Lane halted at an op boundary
+	Sampled                  // ID goes on with Tokens, of which the last was not computed yet
 	Finish                   // ID is complete
 )
 
@@ -76,6 +84,7 @@ const (
 type Event struct {
 	Kind  EventKind
 	Class Class
+	Lane  Lane
 	ID    ID
 
 	Prompt       []int32      // Arrive: token ids, copied; nil in a simulation
@@ -83,7 +92,8 @@ type Event struct {
 	MaxTokens    int          // Arrive: tokens that will be sampled at most, at least 1
 	NoReuse      bool         // Arrive: compute every position (logits of the prompt are wanted)
 	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
-	Token        int32        // Sampled
+	Tokens       []int32      // Sampled: copied; nil in a simulation, which means one
+	Draft        []int32      // Sampled: guesses at what follows, copied; the next decode checks them if it has rows left
 }
 
 // ActionKind says what the driver has to do.
@@ -92,8 +102,9 @@ type ActionKind uint8
 const (
 	Prefill ActionKind = iota // run tokens Pos .. Pos+N-1 of ID
 	Resume                    // go on with the stopped prefill of ID at the op it halted at
-	Decode                    // run one token of each of IDs
-	Preempt                   // forget what is kept of ID's stopped forward; it is computed again later
+	Decode                    // run the next tokens of each of Rows
+	Halt                      // stop the forward on Lane at the next op; it is Done where it ends first
+	Preempt                   // ID lost its blocks and what is kept of its halted forward; it is computed again later
 	Reject                    // refuse ID; it is forgotten here
 )
 
@@ -110,17 +121,30 @@ func (r Reason) String() string {
 	return [...]string{"queue is full", "longer than the KV cache", "invalid request"}[r]
 }
 
+// Rows are the rows of one request in a decode batch: its last token and N-1 of a
+// draft. Each gives logits. Who draws the token that the draft has there keeps the row
+// and reports it with the token that follows.
+type Rows struct {
+	ID ID
+	N  int
+}
+
+// Forward says whether an action is work to run.
+func (k ActionKind) Forward() bool { return k <= Decode }
+
 // Action is one decision. Of the forwards (Prefill, Resume, Decode) a Step
-// returns at most one, as the last action, and none while one is in flight.
+// returns at most one, as the last action, and none while one is in flight; it
+// halts a forward once.
 type Action struct {
-	Kind          ActionKind
-	Last          bool // Prefill, Resume: the chunk ends the known tokens, so logits are wanted
-	Interruptible bool // Prefill, Resume: a reactive arrival may stop it at the next op
-	Reason        Reason
-	ID            ID
-	Pos, N        int           // Prefill, Resume
-	IDs           []ID          // Decode; valid until the next Step
-	RetryAfter    time.Duration // Reject for QueueFull
+	Kind       ActionKind
+	Last       bool  // Prefill, Resume: the chunk ends the known tokens, so logits are wanted
+	Lane       Lane  // of a forward, and of the one that halts
+	Set        uint8 // of activations that a forward runs on
+	Reason     Reason
+	ID         ID
+	Pos, N     int           // Prefill, Resume
+	Rows       []Rows        // Decode; valid until the next Step
+	RetryAfter time.Duration // Reject for QueueFull
 }
 
 // Stats is a snapshot for metrics.

@@ -86,8 +86,8 @@ func prompt(id ID, n int) []int32 {
 
 func testDriver(cfg Config) *driver { return newDriver(cfg, rand.New(rand.NewPCG(1, 1))) }
 
-// A long prompt and a running decode take turns: neither starves.
-func TestPrefillAndDecodeTakeTurns(t *testing.T) {
+// A long prompt and a running decode alternate: neither starves.
+func TestPrefillAndDecodeAlternate(t *testing.T) {
 	d := testDriver(roomy())
 	d.arrive(1, Reactive, prompt(1, 10), 50)
 	d.run(t, 1)
@@ -114,7 +114,7 @@ func TestReactiveGoesFirst(t *testing.T) {
 	d.run(t, 1)
 	d.arrive(9, Reactive, prompt(9, 64*2), 5)
 	acts := d.run(t, 3)
-	if acts[0].ID != 9 || acts[1].ID != 9 || !acts[1].Last || acts[2].Kind != Decode || acts[2].IDs[0] != 9 {
+	if acts[0].ID != 9 || acts[1].ID != 9 || !acts[1].Last || acts[2].Kind != Decode || acts[2].Rows[0].ID != 9 {
 		t.Fatalf("after the reactive arrival ran %+v", acts)
 	}
 	if st := d.stats(); st.Preemptions != 0 || st.Running != [2]int{1, 2} {
@@ -138,7 +138,7 @@ func TestPausedKeepTheirBlocks(t *testing.T) {
 	seen := map[ID]bool{}
 	for d.live[8] != nil {
 		for _, a := range d.run(t, 1) {
-			for _, id := range a.IDs {
+			for _, id := range a.ids() {
 				seen[id] = true
 			}
 		}
@@ -159,14 +159,17 @@ func TestHaltAndResume(t *testing.T) {
 	d := testDriver(roomy())
 	d.arrive(1, Proactive, prompt(1, 100), 3)
 	first := d.run(t, 1)[0]
-	if !first.Interruptible {
-		t.Fatalf("%+v cannot be interrupted", first)
-	}
 	d.arrive(2, Reactive, prompt(2, 10), 1)
+	if err := d.step(); err != nil || !d.halting {
+		t.Fatalf("the reactive arrival does not halt %+v: %v", first, err)
+	}
 	d.halt()
 	acts := d.run(t, 2)
-	if acts[0].ID != 2 || acts[0].Interruptible || acts[1].Kind != Resume || acts[1].ID != 1 || acts[1].N != first.N {
+	if acts[0].ID != 2 || acts[0].Set == first.Set {
 		t.Fatalf("after the halt ran %+v", acts)
+	}
+	if next := acts[1]; next.Kind != Resume || next.ID != 1 || next.N != first.N || next.Set != first.Set {
+		t.Fatalf("%+v went on as %+v", first, next)
 	}
 	if err := d.drain(100); err != nil {
 		t.Fatal(err)
@@ -183,18 +186,18 @@ func TestMixedCap(t *testing.T) {
 		d.arrive(ID(i+1), Proactive, prompt(ID(i+1), n), 400)
 	}
 	acts := d.run(t, 30)
-	if got := len(acts[len(acts)-1].IDs); got != 5 {
+	if got := len(acts[len(acts)-1].Rows); got != 5 {
 		t.Fatalf("a proactive batch has %d rows, want 5", got)
 	}
 	d.arrive(9, Reactive, prompt(9, 5), 400)
 	acts = d.run(t, 6)
-	got := acts[len(acts)-1].IDs
+	got := acts[len(acts)-1].ids()
 	if len(got) != 3 || got[0] != 9 || got[1] != 2 || got[2] != 4 {
 		t.Fatalf("mixed batch is %v, want 9 and the shortest and oldest two", got)
 	}
 	d.now += 2 * time.Hour
 	d.ends = d.now
-	got = d.run(t, 1)[0].IDs
+	got = d.run(t, 1)[0].ids()
 	if len(got) != 4 || got[0] != 1 || got[1] != 3 || got[2] != 5 || got[3] != 9 {
 		t.Fatalf("after aging the batch is %v, want the aged 1, 3, 5 and the reactive 9", got)
 	}
@@ -240,53 +243,6 @@ func TestNewestOfLowestClassIsPreempted(t *testing.T) {
 	}
 }
 
-func TestRejections(t *testing.T) {
-	cfg := Config{Blocks: 2, MaxRunning: 1, Queue: 1, Chunk: 64}
-	s := New(cfg)
-	reasons := func(acts []Action) (out []Reason) {
-		for _, a := range acts {
-			if a.Kind == Reject {
-				out = append(out, a.Reason)
-				if (a.RetryAfter > 0) != (a.Reason == QueueFull) {
-					t.Fatalf("retry after %v for %v", a.RetryAfter, a.Reason)
-				}
-			}
-		}
-		return out
-	}
-	acts := s.Step(0, []Event{
-		{Kind: Arrive, ID: 1, PromptTokens: 100, MaxTokens: 28},
-		{Kind: Arrive, ID: 2, PromptTokens: 100, MaxTokens: 29},
-		{Kind: Arrive, ID: 3, PromptTokens: 0, MaxTokens: 1},
-		{Kind: Arrive, ID: 1, PromptTokens: 1, MaxTokens: 1},
-		{Kind: Arrive, ID: 4, PromptTokens: 1 << 62, MaxTokens: 1 << 62},
-		{Kind: Arrive, ID: 5, PromptTokens: 1, MaxTokens: 1},
-	})
-	if got := reasons(acts); len(got) != 4 || got[0] != TooLong || got[1] != Invalid || got[2] != Invalid || got[3] != TooLong {
-		t.Fatalf("rejected for %v", got)
-	}
-	// One runs, one waits; a flood of the other class has its own queue.
-	acts = s.Step(0, []Event{
-		{Kind: Arrive, ID: 6, PromptTokens: 1, MaxTokens: 1},
-		{Kind: Arrive, ID: 7, Class: Proactive, PromptTokens: 1, MaxTokens: 1},
-		{Kind: Arrive, ID: 8, Class: Proactive, PromptTokens: 1, MaxTokens: 1},
-	})
-	if got := reasons(acts); len(got) != 2 || got[0] != QueueFull || got[1] != QueueFull || s.Live() != 3 {
-		t.Fatalf("rejected for %v, %d live", got, s.Live())
-	}
-}
-
-// A driver that samples beyond MaxTokens cannot wedge the scheduler.
-func TestTooManySamplesAreRejected(t *testing.T) {
-	s := New(Config{Blocks: 1, MaxRunning: 1})
-	s.Step(0, []Event{{Kind: Arrive, ID: 1, PromptTokens: 63, MaxTokens: 1}})
-	s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1}})
-	acts := s.Step(0, []Event{{Kind: Done}, {Kind: Sampled, ID: 1}})
-	if len(acts) != 1 || acts[0].Kind != Reject || s.Live() != 0 {
-		t.Fatalf("got %+v with %d live", acts, s.Live())
-	}
-}
-
 // Thousands of clients that hang up leave nothing behind.
 func TestHangUps(t *testing.T) {
 	cfg := roomy()
@@ -322,8 +278,8 @@ func TestStepDoesNotAllocate(t *testing.T) {
 // steady returns a scheduler with n endless decodes and a function that runs one
 // token of each.
 func steady(n int) (*Scheduler, func()) {
-	s := New(Config{Blocks: 100_000, MaxRunning: n, Chunk: 64})
-	events := []Event{}
+	s := mustNew(Config{Blocks: 100_000, MaxRunning: n, Chunk: 64})
+	events, token := []Event{}, []int32{7}
 	for i := range n {
 		events = append(events, Event{Kind: Arrive, ID: ID(i), Prompt: prompt(ID(i), 64), MaxTokens: 1 << 18})
 	}
@@ -332,12 +288,12 @@ func steady(n int) (*Scheduler, func()) {
 		events = append(events[:0], Event{Kind: Done})
 		switch a := acts[len(acts)-1]; a.Kind {
 		case Decode:
-			for _, id := range a.IDs {
-				events = append(events, Event{Kind: Sampled, ID: id, Token: 7})
+			for _, r := range a.Rows {
+				events = append(events, Event{Kind: Sampled, ID: r.ID, Tokens: token})
 			}
 		case Prefill:
 			if a.Last {
-				events = append(events, Event{Kind: Sampled, ID: a.ID, Token: 7})
+				events = append(events, Event{Kind: Sampled, ID: a.ID, Tokens: token})
 			}
 		}
 		acts = s.Step(0, events)

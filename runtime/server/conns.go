@@ -21,12 +21,13 @@ const (
 	connStates  = connBusy
 )
 
-// patience is how long a connection may wait in a state before it has to give
-// way. A client that sends its header at once never does: what it sent may lie
-// unread in the socket for as long as this machine is busy.
-var patience = [connStates]time.Duration{
-	connIdle: 100 * time.Millisecond, connHeader: time.Second, connLingers: time.Second,
-}
+// patience is how long a connection may wait in a state before it has to give way
+// to another client's. One of nothing but silence gives way at once, one whose
+// request lies unread in the socket never does, for as long as this machine is busy.
+var patience = [connStates]time.Duration{connHeader: time.Second, connLingers: time.Second}
+
+// soon is when to look again whether somebody can give way.
+const soon = 100 * time.Millisecond
 
 // conns is a listener that bounds how many connections are open, of all clients
 // and of each. Where a place is needed, the connection that has been idle for
@@ -100,7 +101,7 @@ func (t *conns) admit(raw net.Conn) *conn {
 			raw.Close()
 			return nil
 		}
-		again := time.AfterFunc(patience[connIdle], t.changed.Broadcast) // somebody's patience may have ended
+		again := time.AfterFunc(soon, t.changed.Broadcast) // somebody's patience may have ended
 		t.changed.Wait()
 		again.Stop()
 	}
@@ -122,25 +123,36 @@ func clientOf(a net.Addr) netip.Prefix {
 	return p
 }
 
-// makeRoom closes the connection that has to give way, of one client or (with the
-// zero client) of all; false: there is none. The caller holds the lock.
+// makeRoom closes the connection that has to give way, of one client to another of
+// its own or (with the zero client) of all; false: there is none. The caller holds
+// the lock.
 func (t *conns) makeRoom(client netip.Prefix) bool {
-	now := time.Now()
+	now, looks := time.Now(), 0
 	for state := range t.waiting {
 		for e := t.waiting[state].Front(); e != nil; e = e.Next() {
 			c := e.Value.(*conn)
-			if now.Sub(c.since) < patience[state] {
+			if !client.IsValid() && now.Sub(c.since) < patience[state] {
 				break // so are all behind it
 			}
-			if !client.IsValid() || c.client == client {
-				t.drop(c)
-				c.Conn.Close()
-				return true
+			if client.IsValid() && c.client != client {
+				continue
 			}
+			if state == connIdle && c.hasRequest() {
+				if looks++; looks == mostLooks {
+					break
+				}
+				continue
+			}
+			t.drop(c)
+			c.Conn.Close()
+			return true
 		}
 	}
 	return false
 }
+
+// mostLooks bounds how many sockets are looked into for one newcomer.
+const mostLooks = 64
 
 // move brings a connection into a state. The caller holds the lock.
 func (t *conns) move(c *conn, state int) {

@@ -69,9 +69,11 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 	time.Sleep(patience[connHeader])
 	for i, next := range []net.Conn{silent, kept, slow} {
-		if code := ask(t, dial(t, url), getHealth, 20*time.Second); code != 200 {
+		newcomer := dial(t, url)
+		if code := ask(t, newcomer, getHealth, 20*time.Second); code != 200 {
 			t.Fatalf("newcomer %d: status %d", i, code)
 		}
+		io.WriteString(newcomer, "GET /health HT") // it is not idle
 		if !closed(next) {
 			t.Fatalf("newcomer %d: the connection that had to give way is open", i)
 		}
@@ -100,6 +102,27 @@ func TestConnectionBound(t *testing.T) {
 	third.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if answer, err := io.ReadAll(third); err != nil || !strings.Contains(string(answer), "200 OK") {
 		t.Fatalf("after two had their answers: %q %v", answer, err)
+	}
+}
+
+// A client that opens many connections at once is served on the newest, whether the
+// others are silent or have begun a header, and one whose request is there is never
+// the one that gives way.
+func TestBurstOfOneClient(t *testing.T) {
+	url, _ := start(t, &fake{}, Options{MaxConns: 100, ClientConns: 8})
+	asked := dial(t, url)
+	io.WriteString(asked, getHealth)
+	for i := range 40 {
+		if c := dial(t, url); i%2 == 0 {
+			io.WriteString(c, "GET /he")
+		}
+		if code := ask(t, dial(t, url), getHealth, 20*time.Second); code != 200 {
+			t.Fatalf("behind %d others: status %d", i+1, code)
+		}
+	}
+	asked.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if resp, err := http.ReadResponse(bufio.NewReader(asked), nil); err != nil || resp.StatusCode != 200 {
+		t.Fatalf("the first request: %v", err)
 	}
 }
 
@@ -174,7 +197,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	if code := ask(t, idle, getHealth, 20*time.Second); code != 200 {
 		t.Fatalf("status %d", code)
 	}
-	time.Sleep(2 * patience[connIdle])
+	time.Sleep(2 * soon)
 	l.fails.Store(1)
 	dial(t, url)
 	if !closed(idle) {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"sandwich/runtime/sched"
@@ -43,28 +44,37 @@ func Replay(t Trace, c Cost, o Options) (*Report, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("the trace has no request")
 	}
-	r := &replay{trace: t, cost: c, o: o, sched: sched.New(o.Sched), out: make([]Outcome, len(t))}
+	s, err := sched.New(o.Sched)
+	if err != nil {
+		return nil, err
+	}
+	r := &replay{cost: c, o: o, sched: s, out: make([]Outcome, len(t)), left: make([]time.Duration, len(t))}
+	r.driver = sched.NewDriver(s, &r.mu, r, r)
 	for i, x := range t {
 		r.out[i].Request = x
 	}
-	if err := r.run(); err != nil {
-		return nil, err
+	r.driver.Drive()
+	if r.err != nil {
+		return nil, r.err
 	}
 	return r.report(), nil
 }
 
-// replay is one run under way. Request i has the ID i+1.
+// replay is one run under way: the virtual clock of a sched.Driver and the machine that it
+// drives. Request i has the ID i+1.
 type replay struct {
-	trace  Trace
 	cost   Cost
 	o      Options
+	mu     sync.Mutex // what the driver asks for; there is one goroutine
 	sched  *sched.Scheduler
+	driver *sched.Driver
 	out    []Outcome
+	left   []time.Duration // by request, of its halted prefill
 	now    time.Duration
 	next   int // first request that has not arrived
 	live   int
-	events []sched.Event
 	seen   []int // positions before each row of a decode, reused
+	err    error
 
 	forward  forward
 	last     sched.ActionKind // of the forward before
@@ -77,133 +87,141 @@ type replay struct {
 
 // forward is the forward in flight.
 type forward struct {
-	active  bool
-	act     sched.Action
-	ids     []sched.ID
+	began   time.Duration
 	end     time.Duration
 	quantum time.Duration // between op boundaries
-	left    time.Duration // of a halted prefill, to be resumed
-	halted  sched.ID
+	halted  bool          // it ends at an op boundary
 }
 
-func (r *replay) run() error {
-	for {
+// Now implements sched.Clock.
+func (r *replay) Now() time.Duration { return r.now }
+
+// Wait implements sched.Clock: where nothing runs, the time is that of the next arrival.
+func (r *replay) Wait(idle bool) bool {
+	switch {
+	case r.o.MaxTime > 0 && r.now > r.o.MaxTime:
+		return false
+	case !idle:
+		return true
+	case r.next < len(r.out):
+		r.now = max(r.now, r.out[r.next].At)
 		r.arrivals()
-		r.act(r.sched.Step(r.now, r.events))
-		r.events = r.events[:0]
-		if r.o.MaxTime > 0 && r.now > r.o.MaxTime {
-			return nil
-		}
-		switch {
-		case r.forward.active:
-			r.advance()
-		case r.next < len(r.trace):
-			r.now = max(r.now, r.out[r.next].At)
-		case r.live > 0:
-			return fmt.Errorf("replay: %d requests wait at %s and nothing runs: the scheduler is stuck", r.live, r.now)
-		default:
-			return nil
-		}
+		return true
+	case r.live > 0:
+		r.err = fmt.Errorf("replay: %d requests wait at %s and nothing runs: the scheduler is stuck", r.live, r.now)
+	}
+	return false
+}
+
+// due says whether the next request of the trace comes before a time.
+func (r *replay) due(before time.Duration) bool {
+	if r.next == len(r.out) {
+		return false
+	}
+	if r.o.Sequential {
+		return r.live == 0
+	}
+	return r.out[r.next].At < before
+}
+
+// arrival is the next request of the trace.
+func (r *replay) arrival() sched.Event {
+	x := &r.out[r.next]
+	if r.o.Sequential {
+		x.At = r.now
+	}
+	r.next++
+	r.live++
+	return sched.Event{
+		Kind: sched.Arrive, ID: sched.ID(r.next), Class: x.Class, PromptTokens: x.Prompt, MaxTokens: x.Output,
 	}
 }
 
-// arrivals tells the scheduler of every request that has come up to now.
+// arrivals posts every request that has come up to now.
 func (r *replay) arrivals() {
-	for r.next < len(r.trace) {
-		x := &r.out[r.next]
-		if r.o.Sequential {
-			if r.live > 0 {
-				return
-			}
-			x.At = r.now
-		} else if x.At > r.now {
-			return
-		}
-		r.events = append(r.events, sched.Event{Kind: sched.Arrive, ID: sched.ID(r.next + 1), Class: x.Class, PromptTokens: x.Prompt, MaxTokens: x.Output})
-		r.next++
-		r.live++
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.due(r.now + 1) {
+		r.driver.Post(r.arrival())
 	}
 }
 
-// act carries out what the scheduler decided.
-func (r *replay) act(actions []sched.Action) {
-	for i := range actions {
-		a := &actions[i]
-		switch a.Kind {
-		case sched.Reject:
-			r.out[a.ID-1].Rejected = true
-			r.live--
-		case sched.Preempt:
-			if a.ID == r.forward.halted {
-				r.forward.halted = 0
-			}
-		default:
-			r.start(a)
-		}
+// Carry implements sched.Executor.
+func (r *replay) Carry(a *sched.Action) {
+	switch a.Kind {
+	case sched.Reject:
+		r.out[a.ID-1].Rejected = true
+		r.live--
+	case sched.Halt:
+		r.halt(a.ID)
 	}
 }
 
-// start begins a forward: it lasts what the cost says, or what was left of it when it was halted.
-func (r *replay) start(a *sched.Action) {
+// halt ends the forward in flight at the next op boundary, if it does not end before.
+func (r *replay) halt(id sched.ID) {
 	f := &r.forward
-	f.active, f.act = true, *a
+	boundary := r.now + f.quantum - (r.now-f.began)%f.quantum
+	if boundary < f.end {
+		r.left[id-1], f.end, f.halted = f.end-boundary, boundary, true
+	}
+}
+
+// Begin implements sched.Executor: a forward lasts what the cost says, or what was left of it
+// when it was halted.
+func (r *replay) Begin(a *sched.Action) {
 	var d time.Duration
-	if a.Kind == sched.Decode {
-		f.ids = append(f.ids[:0], a.IDs...)
+	switch a.Kind {
+	case sched.Decode:
 		r.seen = r.seen[:0]
-		for _, id := range a.IDs {
-			x := &r.out[id-1]
+		for _, rows := range a.Rows {
+			x := &r.out[rows.ID-1]
 			r.seen = append(r.seen, x.Prompt+x.Tokens-1)
 		}
 		d = r.cost.Decode(r.seen)
 		r.decodes++
-	} else {
+	case sched.Prefill:
 		d = r.cost.Prefill(a.Pos, a.N, a.Last)
-		if a.Kind == sched.Resume && f.halted == a.ID {
-			d = f.left
-			f.halted = 0
-		}
+		r.prefills++
+	case sched.Resume:
+		d = r.left[a.ID-1]
 		r.prefills++
 	}
-	f.quantum = max(1, d/time.Duration(max(1, r.cost.Ops())))
+	quantum := max(1, d/time.Duration(max(1, r.cost.Ops())))
 	if r.any && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
 		d += r.o.Switch
 		r.switches++
 	}
 	r.last, r.any = a.Kind, true
-	f.end = r.now + max(1, d)
+	r.forward = forward{began: r.now, end: r.now + max(1, d), quantum: quantum}
 }
 
-// advance moves the clock to the end of the forward, or to the op boundary at which a reactive arrival halts a prefill that may be halted, or just to an arrival, which the
-// scheduler hears of while the forward runs.
-func (r *replay) advance() {
+// Run implements sched.Executor: the clock moves to the end of the forward, and the scheduler
+// hears on the way of who arrives.
+func (r *replay) Run(*sched.Action) (done bool) {
 	f := &r.forward
-	if !r.o.Sequential && r.next < len(r.trace) && r.out[r.next].At < f.end {
-		x := &r.out[r.next]
-		if f.act.Interruptible && x.Class == sched.Reactive {
-			began := r.now
-			boundary := x.At + f.quantum - (x.At-began)%f.quantum
-			if boundary < f.end {
-				f.left, f.halted, f.active = f.end-boundary, f.act.ID, false
-				r.pass(boundary)
-				r.events = append(r.events, sched.Event{Kind: sched.Stopped})
-				return
-			}
-		} else {
-			r.pass(x.At)
-			return
-		}
+	for !r.o.Sequential && r.due(f.end) {
+		r.pass(r.out[r.next].At)
+		r.arrivals()
 	}
 	r.pass(f.end)
-	f.active = false
-	r.events = append(r.events, sched.Event{Kind: sched.Done})
-	if f.act.Kind == sched.Decode {
-		for _, id := range f.ids {
-			r.token(id)
+	return !f.halted
+}
+
+// End implements sched.Executor: each request whose known tokens are computed gets its next one.
+func (r *replay) End(a *sched.Action, done bool, events []sched.Event) []sched.Event {
+	switch {
+	case !done:
+	case a.Kind == sched.Decode:
+		for _, rows := range a.Rows {
+			events = append(events, r.token(rows.ID))
 		}
-	} else if f.act.Last {
-		r.token(f.act.ID)
+	case a.Last:
+		events = append(events, r.token(a.ID))
 	}
+	for r.due(r.now + 1) {
+		events = append(events, r.arrival())
+	}
+	return events
 }
 
 // pass lets the clock run with the cores at work.
@@ -212,18 +230,17 @@ func (r *replay) pass(to time.Duration) {
 	r.now = to
 }
 
-// token gives a request its next token.
-func (r *replay) token(id sched.ID) {
+// token gives a request its next token, with which it goes on or ends.
+func (r *replay) token(id sched.ID) sched.Event {
 	x := &r.out[id-1]
 	x.Tokens++
 	if x.Tokens == 1 {
 		x.First = r.now
 	}
 	if x.Tokens < x.Output {
-		r.events = append(r.events, sched.Event{Kind: sched.Sampled, ID: id})
-		return
+		return sched.Event{Kind: sched.Sampled, ID: id}
 	}
 	x.End = r.now
 	r.live--
-	r.events = append(r.events, sched.Event{Kind: sched.Finish, ID: id})
+	return sched.Event{Kind: sched.Finish, ID: id}
 }

@@ -318,3 +318,12 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestUnknownPolicy(t *testing.T) {
+	o := options()
+	o.Sched.Policy = "beauty"
+	_, err := Replay(Trace{{Prompt: 1, Output: 1}}, flat{}, o)
+	if err == nil || !strings.Contains(err.Error(), sched.DefaultPolicy) {
+		t.Errorf("an unknown policy: %v", err)
+	}
+}

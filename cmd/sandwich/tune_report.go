@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sandwich/plans"
+)
+
+func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
+	s := b.Show()
+	if f.format == "json" {
+		return printJSON(w, struct {
+			Path string `json:"path"`
+			plans.Summary
+			Rejected []plans.Rejected `json:"rejected_candidates"`
+		}{path, s, b.Evidence.Rejected})
+	}
+	fmt.Fprintf(w, "%s: %s\n", path, b.Plan.Headline(b.State()))
+	if !f.explain {
+		return printRaces(w, b)
+	}
+	if err := printPlan(w, b); err != nil {
+		return err
+	}
+	for _, r := range b.Evidence.Rejected {
+		fmt.Fprintf(w, "rejected %s: %s\n", r.Candidate, r.Reason)
+	}
+	return nil
+}
+
+// printRaces shows what was measured on whole forwards, a table a phase, and what that came to.
+func printRaces(w io.Writer, b *plans.Bundle) error {
+	for _, phase := range []string{"prefill", "decode"} {
+		header, rows := raceTable(&b.Evidence, phase)
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := printTable(w, header, rows, numbersFrom(1, len(header))...); err != nil {
+			return err
+		}
+	}
+	if b.Evidence.Strategy == "" { // made by no search
+		return nil
+	}
+	fmt.Fprintln(w)
+	return printSentence(w, verdictText(b))
+}
+
+// raceTable has an arm a row, the one that entered the plan first and marked, the others by their
+// gain over the default; a cell is the median and half the range of its samples.
+func raceTable(e *plans.Evidence, phase string) (header []string, rows [][]string) {
+	names, arms := e.Race(phase)
+	winner := ""
+	for _, o := range e.Outcomes() {
+		if o.Phase == phase {
+			winner = o.Arm
+		}
+	}
+	base := arms[plans.ArmDefault]
+	gain := func(name string) float64 { return plans.GainOver(base, arms[name]).Median }
+	slices.SortStableFunc(names, func(a, b string) int {
+		if (a == winner) != (b == winner) {
+			return map[bool]int{true: -1, false: 1}[a == winner]
+		}
+		return cmp.Compare(gain(b), gain(a))
+	})
+	header = []string{phase + ", tokens/s"}
+	for i, name := range names {
+		if i == 0 {
+			for _, a := range arms[name] {
+				header = append(header, strings.TrimPrefix(a.Test, "tg "))
+			}
+			header = append(header, "n", "gain")
+		}
+		row := []string{"  " + name}
+		if name == winner {
+			row[0] = "* " + name
+		}
+		n := math.MaxInt
+		for _, a := range arms[name] {
+			row, n = append(row, sampleText(a.Samples)), min(n, len(a.Samples))
+		}
+		if len(row)+2 != len(header) {
+			continue // a test less than the others, by somebody's hand
+		}
+		over := ""
+		if name != plans.ArmDefault {
+			over = percent(gain(name))
+		}
+		rows = append(rows, append(row, strconv.Itoa(n), over))
+	}
+	return header, rows
+}
+
+// sampleText is the median and half the range, which one sample does not have.
+func sampleText(samples []float64) string {
+	f := summarize(samples)
+	if len(samples) < 2 {
+		return fmt.Sprintf("%.0f", f.median)
+	}
+	return fmt.Sprintf("%.0f ± %.0f", f.median, (f.max-f.min)/2)
+}
+
+// verdictText is the outcome of a tune in one sentence.
+func verdictText(b *plans.Bundle) string {
+	outcomes := b.Evidence.Outcomes()
+	switch {
+	case b.State() == plans.Untuned:
+		return "untuned: the budget was over before anything could be compared with the default, " +
+			"which stays; give a larger --budget"
+	case len(outcomes) == 0:
+		return "whole forwards could not be measured: the schedules are those that won as kernels"
+	}
+	var parts []string
+	for _, o := range outcomes {
+		parts = append(parts, outcomeText(o, b.State()))
+	}
+	for _, phase := range []string{"prefill", "decode"} {
+		if !slices.ContainsFunc(outcomes, func(o plans.Outcome) bool { return o.Phase == phase }) {
+			parts = append(parts, phase+": default kept, not measured, the budget was over")
+		}
+	}
+	text := strings.Join(parts, "; ")
+	if b.State() == plans.DefaultKept {
+		text = "no measurable gain over the default, which stays: " + text
+	}
+	return text
+}
+
+// outcomeText is what became of a phase and why.
+func outcomeText(o plans.Outcome, state plans.State) string {
+	g := o.Gain
+	interval := fmt.Sprintf("n=%d", g.Rounds)
+	if g.Rounds > 1 {
+		interval = fmt.Sprintf("%s to %s, n=%d", strings.TrimSuffix(percent(g.Low), " %"), percent(g.High), g.Rounds)
+	}
+	if !o.Kept {
+		return fmt.Sprintf("%s %.0f %% faster than the default (%s), noise %.0f %%",
+			o.Phase, 100*g.Median, interval, 100*o.Noise)
+	}
+	text := "no candidate finished"
+	if g.Rounds > 0 {
+		text = fmt.Sprintf("at best %s (%s), noise %.0f %%", percent(g.Median), interval, 100*o.Noise)
+	}
+	if state == plans.DefaultKept { // which the sentence begins with
+		return o.Phase + " " + text
+	}
+	return o.Phase + ": default kept, measured; " + text
+}
+
+// percent is a gain with its sign, which nothing has none of.
+func percent(x float64) string {
+	if p := math.Round(100 * x); p != 0 {
+		return fmt.Sprintf("%+.0f %%", p)
+	}
+	return "0 %"
+}
+
+// numbersFrom is the columns from first to before end.
+func numbersFrom(first, end int) (columns []int) {
+	for i := first; i < end; i++ {
+		columns = append(columns, i)
+	}
+	return columns
+}

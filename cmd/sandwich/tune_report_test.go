@@ -1,0 +1,170 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+)
+
+// racedPlan is a plan for this host that was raced: its speeds in both phases over those of the
+// default, by round.
+func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.Bundle, *profiles.Profile) {
+	t.Helper()
+	host, err := profiles.Live()
+	if err != nil {
+		t.Skip(err)
+	}
+	shape, err := shapeOfFile("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plans.Default(host, shape, plans.DefaultOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Tuned = true
+	e := plans.Evidence{Version: 1, Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Build: "abc", Noise: 0.02}
+	for phase, gains := range map[string][]float64{"prefill": prefill, "decode": decode} {
+		for _, name := range []string{plans.ArmDefault, plans.ArmAgain, "tuned on PUs 0-1"} {
+			a := plans.Arm{Name: phase + ", " + name, Test: "tg batch 1", Unit: "tokens/s"}
+			if name == winner {
+				a.Name = phase + ", " + plans.WinnerMark + name
+			}
+			for i, g := range gains {
+				speed := 1000 * (1 + 0.01*float64(i%2))
+				if strings.HasPrefix(name, "tuned") {
+					speed *= 1 + g
+				}
+				a.Samples = append(a.Samples, speed)
+			}
+			e.Finalists = append(e.Finalists, a)
+		}
+	}
+	return &plans.Bundle{Plan: *p, Host: *host, Evidence: e}, host
+}
+
+const (
+	byDefault = plans.ArmDefault
+	byTuned   = "tuned on PUs 0-1"
+)
+
+// The winner stands first and is marked, whatever its speed, and one sample has no interval.
+func TestRaceTable(t *testing.T) {
+	b, _ := racedPlan(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
+	_, rows := raceTable(&b.Evidence, "prefill")
+	want := []string{"  tuned on PUs 0-1", rows[1][1], "3", "+2 %"}
+	if len(rows) != 3 || rows[0][0] != "* default" || !slices.Equal(rows[1], want) {
+		t.Errorf("%q", rows)
+	}
+	if _, rows = raceTable(&b.Evidence, "decode"); rows[0][1] != "1000" || rows[0][2] != "1" {
+		t.Errorf("one sample: %q", rows)
+	}
+	header, rows := raceTable(&plans.Evidence{}, "decode")
+	if len(rows) != 0 {
+		t.Errorf("nothing measured: %q %q", header, rows)
+	}
+}
+
+func TestVerdictText(t *testing.T) {
+	gain := []float64{0.12, 0.11, 0.13, 0.12, 0.12, 0.12, 0.12, 0.12}
+	small := []float64{0.01, -0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01}
+	b, _ := racedPlan(t, gain, gain, byTuned)
+	want := "prefill 12 % faster than the default (+11 to +13 %, n=8), noise 0 %; decode 12 %"
+	if got := verdictText(b); !strings.HasPrefix(got, want) {
+		t.Errorf("tuned: %q", got)
+	}
+	b, _ = racedPlan(t, small, small, byDefault)
+	want = "no measurable gain over the default, which stays: prefill at best +1 % (-1 to +1 %, n=8), noise 0 %; decode"
+	if got := verdictText(b); !strings.HasPrefix(got, want) {
+		t.Errorf("kept: %q", got)
+	}
+	b.Plan.Tuned = false
+	if got := verdictText(b); !strings.HasPrefix(got, "untuned: the budget was over") {
+		t.Errorf("untuned: %q", got)
+	}
+	b.Plan.Tuned, b.Evidence.Finalists = true, nil
+	if got := verdictText(b); !strings.Contains(got, "won as kernels") {
+		t.Errorf("no forwards: %q", got)
+	}
+}
+
+// A plan that was measured better stays at -o unless --force says otherwise, and the new one is not
+// lost.
+func TestSaveKeepsTheBetterPlan(t *testing.T) {
+	gain, nothing := []float64{0.12, 0.12, 0.12}, []float64{0, 0, 0}
+	good, host := racedPlan(t, gain, gain, byTuned)
+	poor, _ := racedPlan(t, nothing, nothing, byDefault)
+	f := tuneFlags{out: filepath.Join(t.TempDir(), "x.plan")}
+	save := func(b *plans.Bundle, want string, words ...string) {
+		t.Helper()
+		path, err := f.save(b, host)
+		if path != want || (err == nil) != (len(words) == 0) {
+			t.Fatalf("saved at %s (%v), want %s", path, err, want)
+		}
+		for _, w := range words {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%q does not say %q", err, w)
+			}
+		}
+	}
+	save(poor, f.out)
+	save(good, f.out) // a better one replaces
+	save(poor, f.out+".1",
+		"12 % in prefill and 12 % in decode faster", "the new plan 0 % in prefill", f.out+".1", "--force")
+	save(poor, f.out+".2", "12 %")
+	undecided := *poor
+	undecided.Plan.Tuned = false
+	save(&undecided, f.out+".3", "was not, for lack of time")
+	if back, err := plans.Read(f.out); err != nil || back.State() != plans.Tuned {
+		t.Errorf("the better plan is gone: %v", err)
+	}
+	later := *poor
+	later.Evidence.Build = "def"
+	save(&later, f.out) // whose default may be another
+	f.force = true
+	save(good, f.out)
+	save(poor, f.out)
+}
+
+// In the data folder a plan of another host leaves its name to it and takes the next one.
+func TestSettleInTheDataFolder(t *testing.T) {
+	b, host := racedPlan(t, []float64{0}, []float64{0}, byDefault)
+	subject := &subject{shape: b.Plan.Model}
+	dir := t.TempDir()
+	f := tuneFlags{out: filepath.Join(dir, "x.plan")}
+	if err := f.settle(host, subject, false); err != nil || f.out != filepath.Join(dir, "x.plan") {
+		t.Fatalf("%s %v", f.out, err)
+	}
+	if err := b.Write(f.out); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(f.out, "plan.yaml"), []byte("no plan"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.settle(host, subject, true); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("over a damaged one: %v", err)
+	}
+	if err := f.settle(host, subject, false); err != nil || f.out != filepath.Join(dir, "x-1.plan") {
+		t.Errorf("%s %v", f.out, err)
+	}
+}
+
+// A default that was measured and kept is a state of its own in serve's notice, and verify accepts
+// it as tuning's answer.
+func TestNoticeOfAKeptDefault(t *testing.T) {
+	b, host := racedPlan(t, []float64{0, 0, 0}, []float64{0, 0, 0}, byDefault)
+	c := bundleChoice("x.plan", b, host, &b.Plan.Model)
+	strict := c.plan.Tuned && c.verdict.Judgement == plans.Optimal
+	if !strings.Contains(c.String(), "(default kept, measured): prefill on") || !strict {
+		t.Errorf("%s: %s", c, c.verdict.Judgement)
+	}
+	b, _ = racedPlan(t, []float64{0.2, 0.2, 0.2}, []float64{0.2, 0.2, 0.2}, byTuned)
+	if c = bundleChoice("x.plan", b, host, &b.Plan.Model); !strings.Contains(c.String(), "(tuned): prefill on") {
+		t.Errorf("%s", c)
+	}
+}

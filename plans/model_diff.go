@@ -1,0 +1,130 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// modelDifference is one thing that tells two shapes apart, as both have it; "" on the side that
+// lacks it.
+type modelDifference struct {
+	what, old, new string
+	role           string // of a weight; "" for a dimension
+}
+
+// modelDifferences lists dimensions and then weights, a role a line. It is not empty where the
+// digests differ.
+func modelDifferences(a, b *ModelShape) []modelDifference {
+	out := dimensionDifferences(a, b)
+	if weights := weightDifferences(a, b, false); len(weights) > 0 || len(out) > 0 {
+		return append(out, weights...) // how many there are of each follows from the layers
+	}
+	if out = weightDifferences(a, b, true); len(out) > 0 {
+		return out
+	}
+	return []modelDifference{{"list of weights", a.Digest(), b.Digest(), ""}}
+}
+
+func dimensionDifferences(a, b *ModelShape) (out []modelDifference) {
+	for _, f := range []struct {
+		name string
+		x, y any
+	}{
+		{"arch", clip(a.Arch), clip(b.Arch)}, {"hidden", a.Hidden, b.Hidden}, {"layers", a.Layers, b.Layers},
+		{"heads", a.Heads, b.Heads}, {"kv_heads", a.KVHeads, b.KVHeads}, {"head_dim", a.HeadDim, b.HeadDim},
+		{"ffn", a.FFN, b.FFN}, {"vocab", a.Vocab, b.Vocab}, {"context", a.Context, b.Context}, {"tied", a.Tied, b.Tied},
+		{"experts", a.Experts, b.Experts}, {"experts_used", a.ExpertsUsed, b.ExpertsUsed},
+		{"expert_ffn", a.ExpertFFN, b.ExpertFFN},
+	} {
+		if f.x != f.y {
+			out = append(out, modelDifference{what: f.name, old: fmt.Sprint(f.x), new: fmt.Sprint(f.y)})
+		}
+	}
+	return out
+}
+
+func weightDifferences(a, b *ModelShape, counted bool) (out []modelDifference) {
+	var roles []string
+	for _, w := range slices.Concat(a.Weights, b.Weights) {
+		if !slices.Contains(roles, w.Role) {
+			roles = append(roles, w.Role)
+		}
+	}
+	for _, role := range roles {
+		x, y := roleText(a, role, counted), roleText(b, role, counted)
+		if x != y {
+			out = append(out, modelDifference{"weight " + clip(role), x, y, clip(role)})
+		}
+	}
+	return out
+}
+
+// roleText is the shapes and types of a role: one, or more in a file of mixed types.
+func roleText(s *ModelShape, role string, counted bool) string {
+	var out []string
+	for _, w := range s.Weights {
+		if w.Role != role {
+			continue
+		}
+		text := w.Key().String()
+		if counted {
+			text = fmt.Sprintf("%d of %s", w.Count, text)
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ", ")
+}
+
+// differenceText is a sentence's list of what differs, at most five things; roles that went from
+// the same type to the same other one are one thing.
+func differenceText(a, b *ModelShape) string {
+	var out []string
+	roles := map[string][]string{} // by the types of both sides
+	var types []string
+	for _, d := range modelDifferences(a, b) {
+		if change, ok := typeChange(d); ok {
+			if roles[change] == nil {
+				types = append(types, change)
+			}
+			roles[change] = append(roles[change], d.role)
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s (%s, not %s)", d.what, orNone(d.new), orNone(d.old)))
+	}
+	for _, change := range types {
+		out = append(out, fmt.Sprintf("the type of the weights %s (%s)", strings.Join(roles[change], " "), change))
+	}
+	if n := len(out) - 5; n > 0 {
+		out = append(out[:5], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// typeChange is "q4_0, not q8_0" for a role whose shape stayed.
+func typeChange(d modelDifference) (string, bool) {
+	oldShape, oldTypes := shapeAndTypes(d.old)
+	newShape, newTypes := shapeAndTypes(d.new)
+	if d.role == "" || oldShape != newShape || oldTypes == newTypes {
+		return "", false
+	}
+	return fmt.Sprintf("%s, not %s", newTypes, oldTypes), true
+}
+
+// shapeAndTypes takes a roleText apart.
+func shapeAndTypes(text string) (shape, types string) {
+	var shapes, names []string
+	for _, one := range strings.Split(text, ", ") {
+		s, t, _ := strings.Cut(one, ":")
+		shapes, names = append(shapes, s), append(names, t)
+	}
+	return strings.Join(slices.Compact(shapes), ", "), strings.Join(names, " and ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -1,0 +1,120 @@
+package plans
+
+import (
+	"math"
+	"testing"
+)
+
+// raceOf is the evidence of one phase: each arm's speed in rounds, in the order of the map's owner.
+func raceOf(phase, winner string, names []string, samples map[string][]float64) Evidence {
+	var e Evidence
+	for _, n := range names {
+		name := n
+		if n == winner {
+			name = WinnerMark + n
+		}
+		e.Finalists = append(e.Finalists, Arm{Name: phase + ", " + name, Test: "pp64", Unit: "tokens/s", Samples: samples[n]})
+	}
+	return e
+}
+
+var raceNames = []string{ArmDefault, ArmAgain, ArmUnpinned, "tuned on PUs 0-1"}
+
+func TestOutcomes(t *testing.T) {
+	samples := map[string][]float64{
+		ArmDefault:         {100, 90, 110, 100, 95, 100, 100, 80},
+		ArmAgain:           {101, 91, 108, 100, 96, 99, 100, 81},
+		ArmUnpinned:        {50, 50, 50, 50, 50, 50, 50, 50},
+		"tuned on PUs 0-1": {112, 101, 122, 113, 107, 112, 112, 90},
+	}
+	e := raceOf("prefill", "tuned on PUs 0-1", raceNames, samples)
+	o := e.Outcomes()
+	if len(o) != 1 || o[0].Kept || o[0].Arm != "tuned on PUs 0-1" || o[0].Gain.Rounds != 8 {
+		t.Fatalf("%+v", o)
+	}
+	g := o[0].Gain
+	if math.Abs(g.Median-0.12) > 0.01 || g.Low < 0.1 || g.High > 0.14 || !g.Beats(o[0].Noise) || o[0].Noise > 0.02 {
+		t.Errorf("%+v", o[0])
+	}
+	e = raceOf("decode", ArmDefault, raceNames, samples)
+	if o = e.Outcomes(); len(o) != 1 || !o[0].Kept || math.Abs(o[0].Gain.Median-0.12) > 0.01 || o[0].Over() != 0 {
+		t.Errorf("the default kept: %+v", o)
+	}
+}
+
+// One round says nothing about the noise, and few say little: only a plain gain counts.
+func TestFewRoundsDecideLittle(t *testing.T) {
+	arm := func(samples ...float64) []Arm { return []Arm{{Test: "pp64", Samples: samples}} }
+	noise := Noise(arm(100), arm(100))
+	if g := GainOver(arm(100), arm(107)); g.Rounds != 1 || g.Beats(noise) {
+		t.Errorf("one round: %+v beats %v", g, noise)
+	}
+	if g := GainOver(arm(100), arm(120)); !g.Beats(noise) {
+		t.Errorf("one round of 20 %%: %+v does not beat %v", g, noise)
+	}
+	noise = Noise(arm(100, 100, 100, 100), arm(101, 99, 100, 102))
+	if g := GainOver(arm(100, 100, 100, 100), arm(105, 106, 104, 99)); g.Beats(noise) {
+		t.Errorf("slower in a round of four: %+v beats %v", g, noise)
+	}
+}
+
+// Evidence of a stranger does not make figures that JSON cannot hold.
+func TestGainOfHostileSamples(t *testing.T) {
+	arm := func(samples ...float64) []Arm { return []Arm{{Test: "pp64", Samples: samples}} }
+	for name, g := range map[string]Gain{
+		"zero":     GainOver(arm(0, 0), arm(1, 1)),
+		"negative": GainOver(arm(-1, 1), arm(1, 1)),
+		"huge":     GainOver(arm(1e-300, 1e-300), arm(1e300, 1e300)),
+		"nothing":  GainOver(arm(), arm()),
+		"no arm":   GainOver(nil, arm(1)),
+		"unlike":   GainOver(append(arm(1), arm(1)...), arm(1)),
+	} {
+		for _, x := range []float64{g.Median, g.Low, g.High} {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				t.Errorf("%s: %+v", name, g)
+			}
+		}
+	}
+}
+
+// medianRank is checked by counting: how many of the 2^n ways to fall on both sides of the median
+// the interval misses.
+func TestMedianRank(t *testing.T) {
+	for n := 1; n <= 15; n++ {
+		k := medianRank(n)
+		missed := func(k int) float64 {
+			count := 0
+			for ways := range 1 << n {
+				below := 0
+				for i := range n {
+					below += ways >> i & 1
+				}
+				if below <= k || below >= n-k {
+					count++
+				}
+			}
+			return float64(count) / float64(int(1)<<n)
+		}
+		if n >= 6 && missed(k) > 0.05 {
+			t.Errorf("n %d: leaving %d out misses the median %.3f of the time", n, k, missed(k))
+		}
+		if missed(k+1) <= 0.05 {
+			t.Errorf("n %d: more than %d may be left out", n, k)
+		}
+	}
+}
+
+func TestState(t *testing.T) {
+	b := testBundle(t)
+	if b.State() != Tuned {
+		t.Errorf("tuned without whole forwards: %s", b.State())
+	}
+	b.Evidence = raceOf("decode", ArmDefault, []string{ArmDefault, ArmAgain},
+		map[string][]float64{ArmDefault: {1}, ArmAgain: {1}})
+	if b.State() != DefaultKept {
+		t.Errorf("nothing beat the default: %s", b.State())
+	}
+	if b.Plan.Tuned = false; b.State() != Untuned {
+		t.Errorf("never tuned: %s", b.State())
+	}
+}

@@ -1,0 +1,116 @@
+package sched
+
+import (
+	"sync"
+	"time"
+)
+
+// Clock is the time in which a Driver lives.
+type Clock interface {
+	// Now is the time of a Step and never goes backwards. The lock may be held.
+	Now() time.Duration
+	// Wait says, without the lock, whether to go on: before each forward, and, idle,
+	// where there is nothing to run. Then it first waits for something to be posted.
+	Wait(idle bool) bool
+}
+
+// Executor carries out what a Scheduler decides. The lock is held in all but Run.
+type Executor interface {
+	// Carry is told of a Halt, a Preempt or a Reject.
+	Carry(a *Action)
+	// Begin makes a forward ready. From here on it may be told to halt.
+	Begin(f *Action)
+	// Run computes a forward to its end and answers true, or halts and answers false.
+	Run(f *Action) (done bool)
+	// End takes in what Run left; of a forward that is done it appends Sampled and Finish.
+	End(f *Action, done bool, events []Event) []Event
+}
+
+// Driver is the loop around a Scheduler: it takes events, steps, has actions carried
+// out and forwards run, and reports how they ended. An engine drives with the wall
+// clock, a simulation with a virtual one; both obey and decide nothing.
+type Driver struct {
+	sched   *Scheduler
+	lock    sync.Locker
+	clock   Clock
+	exec    Executor
+	events  []Event // since the last Step
+	flying  bool
+	forward Action // in flight; a Step meanwhile takes the scheduler's slices back
+}
+
+// NewDriver returns a driver of s. The lock guards s, the driver and whatever else its
+// owner wants to change together with them.
+func NewDriver(s *Scheduler, lock sync.Locker, c Clock, e Executor) *Driver {
+	return &Driver{sched: s, lock: lock, clock: c, exec: e}
+}
+
+// Drive runs forwards until the clock says that it is over.
+func (d *Driver) Drive() {
+	for {
+		f := d.Next()
+		if !d.clock.Wait(f == nil) {
+			return
+		}
+		if f != nil {
+			d.Run(f)
+		}
+	}
+}
+
+// Next returns the next forward, which Run has to run, nil where there is nothing to compute.
+func (d *Driver) Next() *Action {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	f := d.step()
+	if f == nil {
+		return nil
+	}
+	rows := append(d.forward.Rows[:0], f.Rows...)
+	d.forward, d.flying = *f, true
+	d.forward.Rows = rows
+	d.exec.Begin(&d.forward)
+	return &d.forward
+}
+
+// Run runs the forward that Next returned and takes in what it gave.
+func (d *Driver) Run(f *Action) {
+	done := d.exec.Run(f)
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.flying = false
+	kind := Stopped
+	if done {
+		kind = Done
+	}
+	d.events = d.exec.End(f, done, append(d.events, Event{Kind: kind, Lane: f.Lane}))
+}
+
+// Post takes an event in; the lock is held. While a forward is in flight the
+// scheduler is stepped at once, so that a refusal does not wait for its end and the
+// forward halts for what is more urgent. Otherwise Next does it, and is to be woken.
+func (d *Driver) Post(e Event) {
+	d.events = append(d.events, e)
+	if d.flying {
+		d.step()
+	}
+}
+
+// Idle says that nothing is live, in flight or to be taken in; the lock is held.
+func (d *Driver) Idle() bool { return !d.flying && len(d.events) == 0 && d.sched.Live() == 0 }
+
+// step takes in what happened, has what is no forward carried out, and returns the
+// forward, if there is one.
+func (d *Driver) step() (forward *Action) {
+	actions := d.sched.Step(d.clock.Now(), d.events)
+	clear(d.events) // prompts were copied
+	d.events = d.events[:0]
+	for i := range actions {
+		if a := &actions[i]; a.Kind.Forward() {
+			forward = a
+		} else {
+			d.exec.Carry(a)
+		}
+	}
+	return forward
+}

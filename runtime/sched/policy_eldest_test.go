@@ -1,0 +1,72 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func init() { policies["eldest"] = eldest{} }
+
+// eldest is a policy in one file: prompts first, in order of arrival whatever their
+// class; nobody halts for anybody; the youngest gives way.
+type eldest struct{}
+
+func (eldest) next(_ *Scheduler, w work) *request {
+	a, b := w.prefill[Reactive], w.prefill[Proactive]
+	if a == nil || b != nil && b.order < a.order {
+		return b
+	}
+	return a
+}
+
+func (eldest) batch(s *Scheduler, ready []*request) ([]*request, int) {
+	slices.SortFunc(ready, func(a, b *request) int { return cmp.Compare(a.order, b.order) })
+	return ready, s.cfg.MaxRunning
+}
+
+func (eldest) victim(s *Scheduler) *request {
+	for _, r := range slices.Backward(s.running) {
+		if !r.inFlight {
+			return r
+		}
+	}
+	return nil
+}
+
+func (eldest) halts(*Scheduler, *request) bool { return false }
+
+// TestAPolicyIsOneFile: under another policy, too, no request is lost, blocks balance,
+// batches are right and nothing deadlocks; and it does decide otherwise.
+func TestAPolicyIsOneFile(t *testing.T) {
+	for seed := range manyHistories() / 10 {
+		for _, room := range []bool{false, true} {
+			if _, err := randomHistory(history{seed: seed, room: room, policy: "eldest"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, halts := range map[string]bool{"": true, DefaultPolicy: true, "eldest": false} {
+		cfg := roomy()
+		cfg.Policy = name
+		s := mustNew(cfg)
+		s.Step(0, []Event{{Kind: Arrive, ID: 1, Class: Proactive, PromptTokens: 640, MaxTokens: 1}})
+		acts := s.Step(0, []Event{{Kind: Arrive, ID: 2, PromptTokens: 64, MaxTokens: 1}})
+		if got := len(acts) == 1 && acts[0].Kind == Halt; got != halts {
+			t.Errorf("policy %q: a reactive arrival gave %+v", name, acts)
+		}
+	}
+}
+
+func TestUnknownPolicy(t *testing.T) {
+	_, err := New(Config{Policy: "beauty"})
+	if err == nil {
+		t.Fatal("an unknown policy is not refused")
+	}
+	for _, name := range append(Policies(), "beauty") {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%q does not name %s", err, name)
+		}
+	}
+}
