@@ -9,6 +9,8 @@ import (
 
 	"sandwich/microkernel/internal/asm"
 	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/x86"
 )
 
 // tileMachine runs kernels of Dot AMX on a CPU without AMX. Every tile instruction in the machine code is replaced by a call, of five bytes as
@@ -32,7 +34,7 @@ type tileSite struct {
 // tileState is the arguments of the kernel, and its registers while Go does the work of a tile instruction. It is on no stack, which might
 // grow, and so move, between two instructions of the kernel; and the generated code knows its address.
 var tileState struct {
-	args  amxKept
+	args  x86.AMXArgs
 	reg   [16]uint64 // by number; the stack pointer and the frame pointer stay
 	mask  [8]uint64
 	vec   [32][64]byte
@@ -131,16 +133,16 @@ func (m *tileMachine) kernel(s Spec) *Kernel {
 	m.t.Helper()
 	leave := leaveCode(m.t)
 	codes := [][]byte{resumeCode(m.t)}
-	_ = s.eachTile(func(tile Spec) error {
+	_ = s.EachTile(func(tile Spec) error {
 		codes = append(codes, m.patch(tile, leave))
 		return nil
 	})
-	funcs, err := load(codes...)
+	funcs, err := jit.Load(codes...)
 	if err != nil {
 		m.t.Skip(err)
 	}
 	m.resume = funcs[0]
-	return &Kernel{spec: s, tiles: funcs[1:]}
+	return &Kernel{tiles: kernel.Tiles{Spec: s, Funcs: funcs[1:]}, target: s.ISA.Target()}
 }
 
 // patch is the machine code of a tile function that calls in place of its tile instructions.
@@ -158,7 +160,7 @@ func (m *tileMachine) patch(s Spec, leave []byte) []byte {
 		}
 		end = a.Pos()
 	})
-	emitAMX(a, s)
+	x86.EmitAMX(a, s)
 	code, err := a.Finish()
 	if err != nil {
 		m.t.Fatal(err)
@@ -206,13 +208,13 @@ func tileLength(b []byte) int {
 // run is Kernel.Run.
 func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 	return func(g *GemmArgs) {
-		args := &tileState.args.amxArgs
+		args := &tileState.args
 		for i := range unsafe.Slice((*byte)(unsafe.Pointer(&tileState.args)), unsafe.Sizeof(tileState.args)) {
 			*(*byte)(unsafe.Add(unsafe.Pointer(args), i)) = 0xA5
 		}
-		k.aimAMX(args, g)
+		rows := args.Aim(&k.tiles, g)
 		for _, higher := range []bool{true, false} {
-			f := k.rowTiles(&args.tileArgs, g, 1, higher)
+			f := k.tiles.RowTiles(rows, g, 1, higher)
 			if !f.Valid() {
 				continue
 			}
@@ -220,12 +222,12 @@ func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 			for f.Call(unsafe.Pointer(args)); tileState.site != 0; m.resume.Call(unsafe.Pointer(&tileState)) {
 				site := m.sites[tileState.site-1]
 				if err := m.step(site); err != nil {
-					m.t.Fatalf("%s: %s: %v", k.spec, site.text, err)
+					m.t.Fatalf("%s: %s: %v", k.Spec(), site.text, err)
 				}
 				tileState.site = 0
 			}
 			if m.config[0] != 0 {
-				m.t.Fatalf("%s returned without tilerelease", k.spec)
+				m.t.Fatalf("%s returned without tilerelease", k.Spec())
 			}
 		}
 	}

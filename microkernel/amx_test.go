@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/x86"
 )
 
 func amxSpec(b WeightType, mr int) Spec {
@@ -27,22 +29,22 @@ func amxTypes() (out []WeightType) {
 // TestAMX runs the machine code of the kernels of every type against the oracle: odd sizes, blocks of k, guard pages, poisoned output. Where the CPU
 // has no AMX the tile instructions, and only they, are interpreted.
 func TestAMX(t *testing.T) {
-	if !Host().Has(HasAVX512) || raceEnabled {
+	if !Host().Has(HasAVX512) || jit.Race {
 		t.Skip("needs AVX-512")
 	}
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, b := range amxTypes() {
 		m := &tileMachine{t: t}
-		k := m.kernel(amxSpec(b, amxRows))
+		k := m.kernel(amxSpec(b, x86.AMXRows))
 		run := m.run(k)
 		for range 6 {
 			blocks := 1 + r.IntN(3)
-			p := newProblem(t, r, k.spec, 1+r.IntN(40), 1+r.IntN(40), blocks*b.Block())
+			p := newProblem(t, r, k.Spec(), 1+r.IntN(40), 1+r.IntN(40), blocks*b.Block())
 			p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
 		}
-		long := newProblem(t, r, k.spec, 2*amxRows+1, PanelWidth, amxTurns*turnK+b.Block()) // more than is kept as bytes
+		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXTurns*turnK+b.Block()) // more than is kept as bytes
 		long.checkRun(run, nil)
-		if err := k.proven(run); err != nil {
+		if err := proven(k.Spec(), run, "vnni"); err != nil {
 			t.Error(err)
 		}
 		if m.release == 0 {
@@ -51,21 +53,21 @@ func TestAMX(t *testing.T) {
 	}
 	if Host().Has(HasAMX) {
 		for _, b := range amxTypes() {
-			checkSpec(t, r, amxSpec(b, amxRows))
+			checkSpec(t, r, amxSpec(b, x86.AMXRows))
 		}
 	}
 }
 
 // TestAMXSpecialValues: scales that are not finite, and denormals, come out as the oracle has them.
 func TestAMXSpecialValues(t *testing.T) {
-	if !Host().Has(HasAVX512) || raceEnabled {
+	if !Host().Has(HasAVX512) || jit.Race {
 		t.Skip("needs AVX-512")
 	}
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, b := range []WeightType{Q8_0, Q4_0, Q4_1, IQ4_NL, Q2_K, Q6_K} {
 		m := &tileMachine{t: t}
 		k := m.kernel(amxSpec(b, 5))
-		p := newProblem(t, r, k.spec, 7, 19, max(64, b.Block()))
+		p := newProblem(t, r, k.Spec(), 7, 19, max(64, b.Block()))
 		p.spoil(r)
 		p.checkSpecial(m.run(k))
 	}
@@ -73,7 +75,7 @@ func TestAMXSpecialValues(t *testing.T) {
 
 // TestAMXProof: a tile product that is wrong in the lowest bit of one number does not pass for a kernel.
 func TestAMXProof(t *testing.T) {
-	if !Host().Has(HasAVX512) || raceEnabled {
+	if !Host().Has(HasAVX512) || jit.Race {
 		t.Skip("needs AVX-512")
 	}
 	m := &tileMachine{t: t}
@@ -83,7 +85,7 @@ func TestAMXProof(t *testing.T) {
 			m.sites[i].code[2] ^= 1 // F2 to F3: weights without sign
 		}
 	}
-	if err := k.proven(m.run(k)); err == nil {
+	if err := proven(k.Spec(), m.run(k), "vnni"); err == nil {
 		t.Error("a wrong kernel was taken for right")
 	}
 }
@@ -94,7 +96,7 @@ func TestAMXCode(t *testing.T) {
 		Q8_0: {"c4e27b49c0", "c4e26b5ec1"},                             // tilezero tmm0; tdpbssd tmm0, tmm1, tmm2
 		Q6_K: {"c4e27b49c0", "c4e26b5ec1", "c4e27b49d8", "c4e2535edc"}, // tilezero tmm3; tdpbssd tmm3, tmm4, tmm5
 	} {
-		code, err := amxSpec(b, amxRows).Assemble()
+		code, err := amxSpec(b, x86.AMXRows).Assemble()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +124,7 @@ func TestAMXRefused(t *testing.T) {
 		{func(s *Spec) { s.B = F16 }, "quantized"},
 		{func(s *Spec) { s.MR = 17 }, "16 rows"},
 		{func(s *Spec) { s.NR = 32 }, "16 columns"},
-		{func(s *Spec) { s.ISA = AVX2 }, "amx goes with avx512"},
+		{func(s *Spec) { s.ISA = AVX2 }, "amx does not exist on avx2"},
 		{func(s *Spec) { s.Prefetch = 1024 }, "prefetch"},
 		{func(s *Spec) { s.Form = Embed }, "embedded"},
 		{func(s *Spec) { s.KU = 16 }, "KU"},
@@ -148,7 +150,7 @@ func TestAMXRefused(t *testing.T) {
 
 // TestAMXPeak: the compute roof of a machine with AMX is that of its tiles.
 func TestAMXPeak(t *testing.T) {
-	code, ops, err := peakCode(PeakSpec{AVX512, "int8"}, HasAVX2|HasAVX512|HasVNNI|HasAMX)
+	code, ops, err := AVX512.Target().Peak("int8", HasAVX2|HasAVX512|HasVNNI|HasAMX)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"unsafe"
 
-	"sandwich/microkernel/internal/asm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/vecgen"
 )
@@ -101,30 +100,18 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 	return a, nil
 }
 
-// fusedOf is the generator of an instruction set, and the most rows it takes.
-func fusedOf(isa ISA) (generate func(vecgen.Fused) ([]byte, error), rows int) {
-	if isa == NEON {
-		return vecgen.GenerateFusedNEON, vecgen.NEONMaxRows
-	}
-	level := asm.AVX2
-	if isa == AVX512 {
-		level = asm.AVX512
-	}
-	return func(f vecgen.Fused) ([]byte, error) { return vecgen.GenerateFused(level, f) }, vecgen.MaxRows(level)
-}
-
 // loadAttention generates the kernels of a layout of attention for every number of rows.
 func loadAttention(isa ISA, l KVLayout) ([]jit.Func, error) {
 	var codes [][]byte
-	generate, most := fusedOf(isa)
-	for rows := range most {
-		code, err := generate(l.kernel(rows + 1))
+	target := isa.Target()
+	for rows := range target.FusedRows() {
+		code, err := target.Fused(l.kernel(rows + 1))
 		if err != nil {
 			return nil, err
 		}
 		codes = append(codes, code)
 	}
-	return load(codes...)
+	return jit.Load(codes...)
 }
 
 // wide is the layout of a block widened to float32.

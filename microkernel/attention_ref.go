@@ -1,6 +1,10 @@
 package microkernel
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/plain"
+)
 
 // refAttention is the definition of fused attention, row by row.
 func refAttention(l KVLayout, job *AttentionJob) {
@@ -36,7 +40,7 @@ func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scal
 	var p [KVBlock]float32
 	for pos := range n {
 		for d, e := range q {
-			p[pos] = FMA32(e, l.getK(k, pos, d), p[pos])
+			p[pos] = plain.FMA32(e, l.getK(k, pos, d), p[pos])
 		}
 	}
 	valid, mb, sb := int32(n), float32(0), float32(0)
@@ -44,7 +48,7 @@ func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scal
 	block := make([]float32, l.HeadDim)
 	for pos := range n {
 		for d := range block {
-			block[d] = FMA32(p[pos], l.getV(v, pos, d), block[d])
+			block[d] = plain.FMA32(p[pos], l.getV(v, pos, d), block[d])
 		}
 	}
 	refMergeBlock(&out[0], 0, m, s, &block[0], 0, &mb, &sb, 1, l.HeadDim)
@@ -53,7 +57,7 @@ func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scal
 // get reads element i of a block of floats.
 func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
 	if l.Elem == KVF16 {
-		return floatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
+		return plain.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
 	}
 	return *(*float32)(unsafe.Add(block, 4*i))
 }

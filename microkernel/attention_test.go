@@ -20,7 +20,7 @@ type attentionCase struct {
 func newAttentionCase(t testing.TB, rng *rand.Rand, l KVLayout, tokens, group, pos int) *attentionCase {
 	c := &attentionCase{layout: l, tokens: tokens, group: group, pos: pos}
 	c.q = make([]float32, tokens*group*l.HeadDim+7*tokens)
-	draw(rng, c.q, plain)
+	draw(rng, c.q, ordinary)
 	blocks := (pos + tokens + KVBlock - 1) / KVBlock
 	pair := l.KBytes() + l.VBytes()
 	c.kv = make([]byte, (blocks+2)*pair)
@@ -36,7 +36,7 @@ func newAttentionCase(t testing.TB, rng *rand.Rand, l KVLayout, tokens, group, p
 	}
 	x := make([]float32, 2*l.HeadDim)
 	for p := range pos + tokens {
-		draw(rng, x, plain)
+		draw(rng, x, ordinary)
 		k := unsafe.Pointer(&c.kv[int(c.table[p/KVBlock])*pair])
 		v.StoreK(l, k, p%KVBlock, p0(x), 1, l.HeadDim)
 		v.StoreV(l, unsafe.Add(k, l.KBytes()), p%KVBlock, p0(x[l.HeadDim:]), 1, l.HeadDim)

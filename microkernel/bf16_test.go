@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
 )
@@ -24,7 +26,7 @@ func TestRoundBF16(t *testing.T) {
 		0x7F800001: 0x7FC0, 0xFFA00000: 0xFFE0, 0x7FFFFFFF: 0x7FFF, // a NaN
 		0x00000001: 0, 0x807FFFFF: 0x8000, 0x00800000: 0x0080, // zeros
 	} {
-		if got := roundBF16(math.Float32frombits(in)); got != want {
+		if got := plain.RoundBF16(math.Float32frombits(in)); got != want {
 			t.Errorf("%#08x becomes %#04x, want %#04x", in, got, want)
 		}
 	}
@@ -77,7 +79,7 @@ func TestPairsAgainstRef(t *testing.T) {
 	r := rand.New(rand.NewPCG(50, 51))
 	r.Shuffle(len(specs), func(i, j int) { specs[i], specs[j] = specs[j], specs[i] })
 	switch {
-	case raceEnabled:
+	case jit.Race:
 		specs = specs[:2]
 	case !*long:
 		specs = specs[:min(len(specs), 60)]
@@ -97,11 +99,11 @@ func TestPairsAgainstRef(t *testing.T) {
 // overflow, underflow and cancel, and at one place where it matters whether a tiny result is told before or after rounding.
 func TestPairInstruction(t *testing.T) {
 	specs := bf16Specs(t)
-	if raceEnabled {
+	if jit.Race {
 		t.Skip("no instructions under the race detector")
 	}
 	for _, s := range specs {
-		if s.MR != 1 && s.MR != 2 || s.NR != PanelWidth || s.KU != bf16Lanes {
+		if s.MR != 1 && s.MR != 2 || s.NR != PanelWidth || s.KU != 8 {
 			continue
 		}
 		kernel, err := Build(s)
@@ -120,9 +122,9 @@ func TestPairInstruction(t *testing.T) {
 // tryPairs adds four pairs, or one, to sums that are there already.
 func tryPairs(kernel *Kernel, r *rand.Rand, mode int) error {
 	s := kernel.Spec()
-	k := []int{2, bf16Lanes}[r.IntN(2)]
-	a := make([]uint16, s.MR*bf16Lanes)
-	w := make([]uint16, PanelWidth*bf16Lanes)
+	k := []int{2, 8}[r.IntN(2)]
+	a := make([]uint16, s.MR*8)
+	w := make([]uint16, PanelWidth*8)
 	got, want := make([]float32, s.MR*PanelWidth), make([]float32, s.MR*PanelWidth)
 	for i := range a {
 		a[i] = drawBF16(r, mode)
@@ -141,7 +143,7 @@ func tryPairs(kernel *Kernel, r *rand.Rand, mode int) error {
 		got[0] = 0x1p-126
 	}
 	copy(want, got)
-	args := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: 2 * bf16Lanes, B: unsafe.Pointer(&w[0]), BStride: 64, C: unsafe.Pointer(&got[0]), CStride: 4 * PanelWidth,
+	args := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: 2 * 8, B: unsafe.Pointer(&w[0]), BStride: 64, C: unsafe.Pointer(&got[0]), CStride: 4 * PanelWidth,
 		M: s.MR, N: PanelWidth, K1: k, Accumulate: true}
 	before := append([]float32(nil), got...)
 	kernel.Run(&args)

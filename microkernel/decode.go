@@ -1,48 +1,10 @@
 package microkernel
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
-	"unsafe"
+
+	"sandwich/microkernel/internal/plain"
 )
-
-// panelRow is one k of a panel: sixteen columns.
-type panelRow = [PanelWidth]float32
-
-// unpackRows writes the exact float32 values of the elements [k0, k0+len(dst)) of a panel. k0 is a multiple of KStep or of a turn, and
-// len(dst) too, or it ends at K. It is the oracle of Widen and what RunRef reads weights through.
-func unpackRows(t WeightType, panel unsafe.Pointer, k0 int, dst []panelRow) {
-	src := unsafe.Add(panel, PanelOffset(t, k0))
-	switch t {
-	case F32:
-		copy(dst, unsafe.Slice((*panelRow)(src), len(dst)))
-	case F16:
-		for i, row := range unsafe.Slice((*[PanelWidth]uint16)(src), len(dst)) {
-			for c, h := range row {
-				dst[i][c] = floatFromHalf(h)
-			}
-		}
-	case BF16:
-		pairs := unsafe.Slice((*[PanelWidth][2]uint16)(src), (len(dst)+1)/2)
-		for i := range dst {
-			for c := range PanelWidth {
-				dst[i][c] = math.Float32frombits(uint32(pairs[i/2][c][i%2]) << 16)
-			}
-		}
-	default:
-		for k := 0; k < len(dst); k += turnK {
-			turnAt(t, panel, k0+k).values(dst[k : k+turnK])
-		}
-	}
-}
-
-// turnAt is the turn of a quantized panel that begins at element k.
-func turnAt(t WeightType, panel unsafe.Pointer, k int) blockTurn {
-	info := &weightInfos[t]
-	block := unsafe.Slice((*byte)(unsafe.Add(panel, k/info.block*info.panelBytes)), info.panelBytes)
-	return turnOf(t, block, k%info.block/turnK)
-}
 
 // Unpack writes the elements [k0, k1) of column n of a packed matrix, row n of the tensor, as
 // float32: the bits that dequantizing that row gives. k0 is a multiple of KStep, and k1 too unless
@@ -60,32 +22,6 @@ func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
 		return fmt.Errorf("unpack: %d bytes of %d, room for %d of %d values", len(packed), l.Bytes(), len(dst), k1-k0)
 	}
 	panel := packed[n/PanelWidth*l.PanelStride():][:l.PanelStride()]
-	unpackColumn(l.Type, panel[PanelOffset(l.Type, k0):], n%PanelWidth, dst[:k1-k0])
+	plain.Column(l.Type, panel[PanelOffset(l.Type, k0):], n%PanelWidth, dst[:k1-k0])
 	return nil
-}
-
-// unpackColumn is Unpack of column c of a panel from its first element on.
-func unpackColumn(t WeightType, panel []byte, c int, dst []float32) {
-	switch t {
-	case F32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(panel[64*i+4*c:]))
-		}
-	case F16:
-		for i := range dst {
-			dst[i] = floatFromHalf(binary.LittleEndian.Uint16(panel[32*i+2*c:]))
-		}
-	case BF16:
-		for i := range dst {
-			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(panel[64*(i/2)+4*c+2*(i%2):])) << 16)
-		}
-	default:
-		info := &weightInfos[t]
-		for at := 0; at < len(dst); at += info.block {
-			block := panel[at/info.block*info.panelBytes:][:info.panelBytes]
-			for turn := range info.block / turnK {
-				turnOf(t, block, turn).column(c, (*[turnK]float32)(dst[at+turn*turnK:]))
-			}
-		}
-	}
 }

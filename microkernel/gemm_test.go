@@ -7,6 +7,11 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // problem is a GEMM whose operands end where inaccessible memory begins.
@@ -69,13 +74,13 @@ func randomBF16(r *rand.Rand, row []byte, k int) {
 		case 1:
 			v *= 1e37
 		}
-		binary.LittleEndian.PutUint16(row[2*j:], roundBF16(v))
+		binary.LittleEndian.PutUint16(row[2*j:], plain.RoundBF16(v))
 	}
 }
 
 func randomActQ8(r *rand.Rand, row []byte) {
 	for b := range len(row) / ActQ8Bytes {
-		q := actQ8At(unsafe.Pointer(&row[0]), b)
+		q := kernel.ActQ8At(unsafe.Pointer(&row[0]), b)
 		q.Scale = r.Float32() * 0.1
 		for i := range q.Q {
 			q.Q[i] = int8(r.IntN(255) - 127)
@@ -83,7 +88,7 @@ func randomActQ8(r *rand.Rand, row []byte) {
 				q.Q[i] = []int8{-127, 127}[r.IntN(2)] // the extremes, where 16-bit sums are fullest
 			}
 		}
-		q.setSums()
+		q.SetSums()
 	}
 }
 
@@ -158,8 +163,8 @@ func (p *problem) checkRun(run func(*GemmArgs), cuts []int) {
 func spaces(seed uint64) []Spec {
 	var all []Spec
 	for _, isa := range Host().ISAs() {
-		for c := range computes {
-			for wt := range weightTypes {
+		for c := range kernel.Computes {
+			for _, wt := range qtype.All() {
 				all = append(all, Space(Host(), isa, c, wt)...)
 			}
 		}
@@ -175,7 +180,7 @@ func TestKernelsAgainstRef(t *testing.T) {
 	specs := spaces(12)
 	n := len(specs)
 	switch {
-	case raceEnabled:
+	case jit.Race:
 		n = min(n, 40) // plain Go under the race detector: few types, no tiles
 	case !*long:
 		n = min(n, 400)
@@ -193,11 +198,11 @@ func TestKernelsAgainstRef(t *testing.T) {
 
 func checkSpec(t *testing.T, r *rand.Rand, s Spec) {
 	t.Helper()
-	kernel, err := Build(s)
+	built, err := Build(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.ISA != Go && !raceEnabled && !kernel.Native() {
+	if s.ISA != Go && !jit.Race && !built.Native() {
 		t.Fatalf("%s runs in plain Go", s)
 	}
 	for range 2 {
@@ -213,6 +218,6 @@ func checkSpec(t *testing.T, r *rand.Rand, s Spec) {
 		if cut > 0 && cut < k {
 			cuts = append(cuts, cut)
 		}
-		p.check(kernel, cuts)
+		p.check(built, cuts)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/pprof"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/x86"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,7 +32,7 @@ func hammerSpecs(isas []ISA) (specs []Spec) {
 	for _, s := range []Spec{
 		{ISA: NEON, B: F32, MR: 8, NR: PanelWidth, KU: 16, Form: Outer},
 		{ISA: NEON, Compute: ComputeInt8, B: Q8_0, MR: 8, NR: PanelWidth, KU: 32, Form: Outer, Dot: MOPA},
-		amxSpec(Q8_0, amxRows),
+		amxSpec(Q8_0, x86.AMXRows),
 	} {
 		if Host().Has(s.Needs()) {
 			specs = append(specs, s)
@@ -43,7 +45,7 @@ func hammerSpecs(isas []ISA) (specs []Spec) {
 // samples: generated code must survive being interrupted anywhere.
 func TestHammer(t *testing.T) {
 	isas := Host().ISAs()
-	if raceEnabled || len(Space(Host(), isas[0], ComputeF32, F32)) < 2 {
+	if jit.Race || len(Space(Host(), isas[0], ComputeF32, F32)) < 2 {
 		t.Skip("no generated kernels here")
 	}
 	if err := pprof.StartCPUProfile(io.Discard); err == nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"unsafe"
 
+	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -149,7 +150,7 @@ func refStoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, st
 
 func (l KVLayout) put(block unsafe.Pointer, i int, e float32) {
 	if l.Elem == KVF16 {
-		*(*uint16)(unsafe.Add(block, 2*i)) = halfFromFloat(e)
+		*(*uint16)(unsafe.Add(block, 2*i)) = plain.HalfFromFloat(e)
 		return
 	}
 	*(*float32)(unsafe.Add(block, 4*i)) = e

@@ -3,6 +3,7 @@ package microkernel
 import (
 	"unsafe"
 
+	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/internal/vecgen"
 )
 
@@ -35,7 +36,7 @@ func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tok
 		v.QuantizeRowQ8(at(x, t*stride), l.HeadDim, unsafe.Pointer(&row))
 		for g := range l.HeadDim / kvScaleDims {
 			d := g * kvScaleDims
-			*(*uint16)(unsafe.Add(block, l.scaleOf(pos+t, d))) = halfFromFloat(row[g].Scale)
+			*(*uint16)(unsafe.Add(block, l.scaleOf(pos+t, d))) = plain.HalfFromFloat(row[g].Scale)
 			for half := 0; half < kvScaleDims; half += Lanes {
 				to := unsafe.Add(block, index(pos+t, d+half))
 				for i, q := range row[g].Q[half : half+Lanes] {
@@ -48,7 +49,7 @@ func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tok
 
 // getQ8 reads an element as attention sees it.
 func getQ8(block unsafe.Pointer, element, scale int) float32 {
-	return float32(*(*int8)(unsafe.Add(block, element))) * floatFromHalf(*(*uint16)(unsafe.Add(block, scale)))
+	return float32(*(*int8)(unsafe.Add(block, element))) * plain.FloatFromHalf(*(*uint16)(unsafe.Add(block, scale)))
 }
 
 // getK reads dimension d of position pos of a K block.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
 )
@@ -22,7 +23,7 @@ func TestKVQ8(t *testing.T) {
 			}
 			pos := rng.IntN(KVBlock)
 			tokens, stride := 1+rng.IntN(KVBlock-pos), dim+rng.IntN(4)
-			x := guardedF32(t, rng, (tokens-1)*stride+dim, plain)
+			x := guardedF32(t, rng, (tokens-1)*stride+dim, ordinary)
 			clear(x[:min(32, len(x))]) // a block of zeros
 			pair := guardedBytes(t, l.KBytes()+l.VBytes())
 			for i := range pair {
@@ -37,7 +38,7 @@ func TestKVQ8(t *testing.T) {
 			if !v.native {
 				continue
 			}
-			wide := guardedF32(t, rng, l.wideBytes()/4, plain)
+			wide := guardedF32(t, rng, l.wideBytes()/4, ordinary)
 			v.widenPair(l, unsafe.Pointer(&wide[0]), k)
 			w := l.wide()
 			for p := range KVBlock {
@@ -54,7 +55,7 @@ func TestKVQ8(t *testing.T) {
 
 func checkQ8Values(t *testing.T, l KVLayout, x []float32, pos, tokens, stride int, get func(pos, d int) float32) {
 	t.Helper()
-	untouched := float32(0x3c) * floatFromHalf(0x3c3c)
+	untouched := float32(0x3c) * plain.FloatFromHalf(0x3c3c)
 	for p := range KVBlock {
 		for d0 := 0; d0 < l.HeadDim; d0 += kvScaleDims {
 			if p < pos || p >= pos+tokens {
@@ -70,7 +71,7 @@ func checkQ8Values(t *testing.T, l KVLayout, x []float32, pos, tokens, stride in
 			for _, e := range row {
 				amax = max(amax, math.Abs(float64(e)))
 			}
-			scale := float64(floatFromHalf(halfFromFloat(float32(amax / 127))))
+			scale := float64(plain.FloatFromHalf(plain.HalfFromFloat(float32(amax / 127))))
 			for i, e := range row {
 				got := float64(get(p, d0+i))
 				if q := got / scale; amax > 0 && (math.Abs(q-math.Round(q)) > 1e-6 || math.Abs(q) > 127 || math.Abs(float64(e)*127/amax-q) > 0.50001) {

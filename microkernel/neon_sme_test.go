@@ -4,7 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/internal/arm"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // outerSpecs is every kernel of SME that the features allow.
@@ -22,7 +24,7 @@ func outerSpecs(f Features, c Compute) (specs []Spec) {
 // TestOuterProducts checks every kernel of SME that the streaming vectors of this host allow, rows and columns beyond a tile, accumulation
 // and special values included.
 func TestOuterProducts(t *testing.T) {
-	if raceEnabled || !Host().Has(HasSME) {
+	if jit.Race || !Host().Has(HasSME) {
 		t.Skip("no SME here")
 	}
 	r := rand.New(rand.NewPCG(50, 51))
@@ -45,34 +47,22 @@ func TestOuterProducts(t *testing.T) {
 	}
 }
 
-// rowByRow does with dot products what one outer product of bytes does, for emulators that do not know it.
-func rowByRow(e *smeInt8) {
-	sum, row := smeD[0], smeD[1]
-	for r := range e.s.MR {
-		off := e.at(r)
-		e.I(a64.ROW, sum, smeAll, smeSums, off)
-		e.I(a64.ZDUPS, row, smeT, a64.Imm(r))
-		e.I(a64.ZSDOT, sum, smeW, row)
-		e.I(a64.TOROW, smeSums, off, smeAll, sum)
-	}
-}
-
 // TestOuterProductsOfBytes checks everything of the int8 kernels but SMOPA itself, whose work dot products do here, on any host with SME.
 func TestOuterProductsOfBytes(t *testing.T) {
-	if raceEnabled || !Host().Has(HasSME) {
+	if jit.Race || !Host().Has(HasSME) {
 		t.Skip("no SME here")
 	}
 	r := rand.New(rand.NewPCG(52, 53))
 	for _, s := range outerSpecs(Host()|HasSMEInt8, ComputeInt8) {
-		k := &Kernel{spec: s}
+		k := &Kernel{tiles: kernel.Tiles{Spec: s}, target: s.ISA.Target()}
 		var codes [][]byte
-		err := s.eachTile(func(tile Spec) error {
-			code, err := assembleNEON(a64.SME, func(a *a64.Asm) { emitSMEInt8With(a, tile, rowByRow) })
+		err := s.EachTile(func(tile Spec) error {
+			code, err := arm.AssembleByRows(tile)
 			codes = append(codes, code)
 			return err
 		})
 		if err == nil {
-			k.tiles, err = load(codes...)
+			k.tiles.Funcs, err = jit.Load(codes...)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +88,7 @@ func TestOuterProductCode(t *testing.T) {
 				n++
 			}
 		}
-		if want := 8 * PanelWidth / s.smeLanes(); n != want {
+		if want := 8 * PanelWidth / min(16, max(8, s.MR)); n != want {
 			t.Errorf("%s: %d outer products in a turn, want %d", s, n, want)
 		}
 	}

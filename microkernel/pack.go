@@ -2,13 +2,17 @@ package microkernel
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
+
+	"sandwich/microkernel/qtype"
 )
 
-// Pack packs rows [n0, n1) of a weight matrix into dst, which holds the whole packed matrix of l.Bytes() bytes. raw begins at
-// the first element of row n0 and its rows are rowStride bytes apart (0: dense), so that a cut along k is packed by offsetting raw and
-// keeping the stride of the whole tensor. n0 is a multiple of PanelWidth, and n1 too unless it is N: different calls
-// then write different panels, and may run on different threads. Columns beyond N become zeros.
+// Pack packs rows [n0, n1) of a weight matrix into dst, which holds the whole packed matrix of
+// l.Bytes() bytes. raw begins at the first element of row n0 and its rows are rowStride bytes apart
+// (0: dense), so that a cut along k is packed by offsetting raw and keeping the stride of the whole
+// tensor. n0 is a multiple of PanelWidth, and n1 too unless it is N: different calls then write
+// different panels, and may run on different threads. Columns beyond N become zeros.
 func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -30,31 +34,37 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 		panel := dst[n/PanelWidth*stride:][:stride]
 		src := raw[(n-n0)*rowStride:]
 		columns := min(PanelWidth, n1-n)
-		switch l.Type {
-		case F32:
-			packElements[uint32](panel, src, rowStride, columns, l.K)
-		case F16:
-			packElements[uint16](panel, src, rowStride, columns, l.K)
-		case BF16:
-			packPairs(panel, src, rowStride, columns, l.K)
-		case Q8_0:
-			packQ8(panel, src, rowStride, columns, l.K)
-		case Q4_0, IQ4_NL:
-			packQ4(panel, src, rowStride, columns, l.K)
-		default:
-			packTurns(l.Type, panel, src, rowStride, columns, l.K)
-		}
+		pack(l.Type.Desc(), panel, src, rowStride, columns, l.K)
 		clear(panel[l.panelBytes(l.K):])
 	}
 	return nil
 }
 
-// packTile is how many k of one row are moved before the next row's turn: sixteen rows of source lines and the lines they
-// scatter to then stay in the first-level cache.
+// pack packs up to sixteen rows into a panel. Two layouts are packed faster than turn by turn.
+func pack(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
+	switch {
+	case d.Float == qtype.Single:
+		packElements[uint32](panel, src, rowStride, columns, k)
+	case d.Float == qtype.Half:
+		packElements[uint16](panel, src, rowStride, columns, k)
+	case d.Float == qtype.Brain:
+		packPairs(panel, src, rowStride, columns, k)
+	case d.Block == turnK && d.Signed && d.Bytes == q8Row:
+		packQ8(d, panel, src, rowStride, columns, k)
+	case d.Block == turnK && slices.Equal(d.Pieces, q4Pieces) && d.Bytes == q4Row:
+		packQ4(d, panel, src, rowStride, columns, k)
+	default:
+		packTurns(d, panel, src, rowStride, columns, k)
+	}
+}
+
+// packTile is how many k of one row are moved before the next row's turn: sixteen rows of source
+// lines and the lines they scatter to then stay in the first-level cache.
 const packTile = 64
 
-// packElements transposes rows of plain elements: panel[k][c] = src[c][k]. An element is moved in one piece, which needs no
-// alignment where kernels are generated, and elsewhere has that of its tensor.
+// packElements transposes rows of plain elements: panel[k][c] = src[c][k]. An element is moved in
+// one piece, which needs no alignment where kernels are generated, and elsewhere has that of its
+// tensor.
 func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k int) {
 	size := int(unsafe.Sizeof(T(0)))
 	if columns < PanelWidth {
@@ -76,7 +86,8 @@ func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k in
 	}
 }
 
-// packPairs transposes rows of 16-bit elements two at a time: panel[k/2][c] = src[c][k], src[c][k+1].
+// packPairs transposes rows of 16-bit elements two at a time: panel[k/2][c] = src[c][k],
+// src[c][k+1].
 func packPairs(panel, src []byte, rowStride, columns, k int) {
 	if k%2 == 0 {
 		packElements[uint32](panel, src, rowStride, columns, k/2)

@@ -1,53 +1,60 @@
 package microkernel
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sandwich/microkernel/qtype"
+)
 
 const (
 	q8Row = 34 // bytes of a q8_0 block in a row: scale, 32 int8
 	q4Row = 18 // bytes of a q4_0 block in a row: scale, 32 nibbles, k and k+16 in one byte
 )
 
+// q4Pieces is how q4Row is laid out behind its scale.
+var q4Pieces = []qtype.Piece{{At: 2, Bits: 4, Run: 16}}
+
 // packQ8 packs sixteen rows of q8_0 blocks.
-func packQ8(panel, src []byte, rowStride, columns, k int) {
+func packQ8(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 	if columns < PanelWidth {
 		clear(panel)
 	}
 	const flip = 0x8080808080808080 // adding 128 to an int8 is flipping its sign bit
-	out := weightInfos[Q8_0].panelBytes
+	out := d.PanelBytes()
 	for b := range k / 32 {
 		block := panel[b*out:][:out:out]
 		for c := range columns {
 			s := src[c*rowStride+b*q8Row:][:q8Row:q8Row]
 			block[2*c], block[2*c+1] = s[0], s[1]
-			d := block[32+4*c:]
+			to := block[32+4*c:]
 			for g := range 4 {
 				w := binary.LittleEndian.Uint64(s[2+8*g:]) ^ flip
-				binary.LittleEndian.PutUint32(d[128*g:], uint32(w))
-				binary.LittleEndian.PutUint32(d[128*g+64:], uint32(w>>32))
+				binary.LittleEndian.PutUint32(to[128*g:], uint32(w))
+				binary.LittleEndian.PutUint32(to[128*g+64:], uint32(w>>32))
 			}
 		}
 	}
 }
 
-// packQ4 packs sixteen rows of q4_0 blocks. A raw byte holds k in its low and k+16 in its high nibble; a packed one holds k
-// and k+4, so that a 32-bit word is eight consecutive k.
-func packQ4(panel, src []byte, rowStride, columns, k int) {
+// packQ4 packs sixteen rows of q4_0 blocks. A raw byte holds k in its low and k+16 in its high
+// nibble; a packed one holds k and k+4, so that a 32-bit word is eight consecutive k.
+func packQ4(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 	if columns < PanelWidth {
 		clear(panel)
 	}
 	const nibbles = 0x0F0F0F0F
-	out := weightInfos[Q4_0].panelBytes
+	out := d.PanelBytes()
 	for b := range k / 32 {
 		block := panel[b*out:][:out:out]
 		for c := range columns {
 			s := src[c*rowStride+b*q4Row:][:q4Row:q4Row]
 			block[2*c], block[2*c+1] = s[0], s[1]
-			d := block[32+4*c:]
+			to := block[32+4*c:]
 			for g := range 2 { // eight raw bytes: k 8g to 8g+7 in the low nibbles, 16 above in the high ones
 				w := binary.LittleEndian.Uint64(s[2+8*g:])
 				near, far := uint32(w), uint32(w>>32)
-				binary.LittleEndian.PutUint32(d[64*g:], near&nibbles|far&nibbles<<4)
-				binary.LittleEndian.PutUint32(d[64*g+128:], near>>4&nibbles|far&^nibbles)
+				binary.LittleEndian.PutUint32(to[64*g:], near&nibbles|far&nibbles<<4)
+				binary.LittleEndian.PutUint32(to[64*g+128:], near>>4&nibbles|far&^nibbles)
 			}
 		}
 	}

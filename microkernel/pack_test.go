@@ -6,6 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // rawWeights makes a random row-major tensor as GGUF stores it, and its exact values.
@@ -23,9 +26,9 @@ func rawWeights(r *rand.Rand, t WeightType, n, k int) (raw []byte, value func(n,
 		}
 	case F16:
 		for i := range n * k {
-			binary.LittleEndian.PutUint16(raw[2*i:], halfFromFloat(r.Float32()*2-1))
+			binary.LittleEndian.PutUint16(raw[2*i:], plain.HalfFromFloat(r.Float32()*2-1))
 		}
-		value = func(n, k int) float32 { return floatFromHalf(u16(n*row + 2*k)) }
+		value = func(n, k int) float32 { return plain.FloatFromHalf(u16(n*row + 2*k)) }
 	case BF16:
 		for i := range n * k {
 			binary.LittleEndian.PutUint16(raw[2*i:], uint16(math.Float32bits(r.Float32()*2-1)>>16))
@@ -40,7 +43,8 @@ func rawWeights(r *rand.Rand, t WeightType, n, k int) (raw []byte, value func(n,
 	return raw, value
 }
 
-// fillBlocks fills quantized blocks: any integers, halves between about 0.001 and 0.1, now and then zero, negative or denormal.
+// fillBlocks fills quantized blocks: any integers, halves between about 0.001 and 0.1, now and then
+// zero, negative or denormal.
 func fillBlocks(r *rand.Rand, t WeightType, raw []byte) {
 	size := t.RowBytes(t.Block())
 	for b := 0; b < len(raw); b += size {
@@ -57,14 +61,14 @@ func fillBlocks(r *rand.Rand, t WeightType, raw []byte) {
 			case 2:
 				scale = 3e-7
 			}
-			binary.LittleEndian.PutUint16(raw[b+at:], halfFromFloat(scale))
+			binary.LittleEndian.PutUint16(raw[b+at:], plain.HalfFromFloat(scale))
 		}
 	}
 }
 
 func allWeightTypes() []WeightType {
 	var out []WeightType
-	for t := range weightTypes {
+	for _, t := range qtype.All() {
 		out = append(out, t)
 	}
 	return out
@@ -164,7 +168,7 @@ func TestPackRefusals(t *testing.T) {
 		"dst too short":    Pack(dst[1:], l, 0, 40, raw, 0),
 		"stride too short": Pack(dst, l, 0, 40, raw, 8),
 		"no columns":       Pack(dst, Layout{Q8_0, 0, 64}, 0, 0, raw, 0),
-		"unknown type":     Pack(dst, Layout{weightTypes, 40, 64}, 0, 40, raw, 0),
+		"unknown type":     Pack(dst, Layout{qtype.Type(255), 40, 64}, 0, 40, raw, 0),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)

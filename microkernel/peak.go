@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // PeakSpec names a compute roof: the fastest multiply-add of one instruction set on one data type.
@@ -32,22 +33,13 @@ func PeakSpecs(f Features) []PeakSpec {
 	return out
 }
 
-// peakNeeds is what a CPU must have for each compute roof.
-var peakNeeds = map[PeakSpec]Features{
-	{AVX512, "f32"}:  HasAVX512,
-	{AVX512, "int8"}: HasAVX512 | HasVNNI,
-	{AVX512, "bf16"}: HasAVX512 | HasBF16,
-	{AVX2, "f32"}:    HasAVX2,
-	{AVX2, "int8"}:   HasAVX2 | HasAVXVNNI,
-	{NEON, "f32"}:    HasNEON,
-	{NEON, "int8"}:   HasNEON | HasDotProd,
-	{NEON, "bf16"}:   HasNEON | HasArmBF16,
-	{Go, "f32"}:      0,
-}
-
 func (s PeakSpec) supported(f Features) bool {
-	needs, known := peakNeeds[s]
-	return known && f.Has(needs)
+	t := s.ISA.Target()
+	if t == nil {
+		return false
+	}
+	needs, known := t.Peaks()[s.Type]
+	return known && f.Has(t.Needs()|needs)
 }
 
 // Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and reads no memory. It is safe for concurrent use.
@@ -62,14 +54,14 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	if !s.supported(f) {
 		return nil, fmt.Errorf("no %s multiply-add with the features %q", s, f)
 	}
-	if s.ISA == Go || raceEnabled {
+	if !s.ISA.Generates() || jit.Race {
 		return &Peak{Spec: s, Ops: goPeakOps}, nil
 	}
-	code, ops, err := peakCode(s, f)
+	code, ops, err := s.ISA.Target().Peak(s.Type, f)
 	if err != nil {
 		return nil, err
 	}
-	fs, err := load(code)
+	fs, err := jit.Load(code)
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Peak{Spec: PeakSpec{Go, "f32"}, Ops: goPeakOps}, nil
 	}
@@ -116,14 +108,14 @@ func NewReader(isa ISA, f Features) (*Reader, error) {
 	if !f.Supports(isa) {
 		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
 	}
-	if isa == Go || raceEnabled {
+	if !isa.Generates() || jit.Race {
 		return &Reader{ISA: isa}, nil
 	}
-	code, err := readerCode(isa)
+	code, err := isa.Target().Reader()
 	if err != nil {
 		return nil, err
 	}
-	fs, err := load(code)
+	fs, err := jit.Load(code)
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Reader{ISA: Go}, nil
 	}
@@ -133,20 +125,17 @@ func NewReader(isa ISA, f Features) (*Reader, error) {
 	return &Reader{ISA: isa, code: fs[0]}, nil
 }
 
-// readerBlock is the unit of Read in bytes.
-const readerBlock = 1024
-
 // Read reads the whole blocks of 1024 bytes in b the given number of times; b must live off the Go heap or be kept alive. It returns a word made of all that was
 // read, which is 0 after an even number of passes. Go cannot preempt it: keep passes*len(b) below what 200 microseconds can read.
 func (r *Reader) Read(b []byte, passes int) uint64 {
-	n := len(b) / readerBlock
+	n := len(b) / kernel.ReaderBlock
 	if n == 0 || passes <= 0 {
 		return 0
 	}
 	if !r.code.Valid() {
 		var out uint64
 		for range passes {
-			out ^= goRead(b[:n*readerBlock])
+			out ^= goRead(b[:n*kernel.ReaderBlock])
 		}
 		return out
 	}

@@ -3,11 +3,13 @@ package microkernel
 import (
 	"math/rand/v2"
 	"testing"
+
+	"sandwich/microkernel/internal/kernel"
 )
 
 func TestReaderReadsEveryByte(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	buf := make([]byte, 7*readerBlock+100)
+	buf := make([]byte, 7*kernel.ReaderBlock+100)
 	for i := range buf {
 		buf[i] = byte(r.Uint32())
 	}
@@ -16,17 +18,17 @@ func TestReaderReadsEveryByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range []int{0, readerBlock - 1, readerBlock, 3 * readerBlock, len(buf)} {
+		for _, n := range []int{0, kernel.ReaderBlock - 1, kernel.ReaderBlock, 3 * kernel.ReaderBlock, len(buf)} {
 			var want uint64
-			if n >= readerBlock {
-				want = goRead(buf[:n/readerBlock*readerBlock])
+			if n >= kernel.ReaderBlock {
+				want = goRead(buf[:n/kernel.ReaderBlock*kernel.ReaderBlock])
 			}
 			if got := rd.Read(buf[:n], 1); got != want {
 				t.Errorf("%s: %d bytes fold to %x, want %x", isa, n, got, want)
 			}
 		}
 		before := rd.Read(buf, 3)
-		for i := range buf[:7*readerBlock] {
+		for i := range buf[:7*kernel.ReaderBlock] {
 			buf[i] ^= 0x10
 			if rd.Read(buf, 3) == before {
 				t.Fatalf("%s: a change of byte %d goes unseen", isa, i)

@@ -1,6 +1,9 @@
 package microkernel
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sandwich/microkernel/internal/plain"
+)
 
 // rawForm is the definition of a quantized type in a GGUF row, element by element: the oracle of the packers.
 type rawForm struct {
@@ -8,7 +11,9 @@ type rawForm struct {
 	value  func(b []byte, k int) float32
 }
 
-func rawHalf(b []byte, at int) float32 { return floatFromHalf(binary.LittleEndian.Uint16(b[at:])) }
+func rawHalf(b []byte, at int) float32 {
+	return plain.FloatFromHalf(binary.LittleEndian.Uint16(b[at:]))
+}
 
 // rawNibble is element k of 16 bytes that hold 32 numbers, k and k+16 in one byte.
 func rawNibble(b []byte, k int) int { return int(b[k%16] >> (k / 16 * 4) & 15) }

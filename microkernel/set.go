@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // tileCache holds every tile function of the process, keyed by its spec with MR and NR of the tile itself: kernels that
@@ -28,9 +29,9 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	}
 	out := make([]*Kernel, len(specs))
 	for i, s := range specs {
-		out[i] = &Kernel{spec: s}
+		out[i] = &Kernel{tiles: kernel.Tiles{Spec: s}, target: s.ISA.Target()}
 	}
-	if raceEnabled {
+	if jit.Race {
 		return out, nil
 	}
 	tileCache.Lock()
@@ -42,27 +43,14 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 		return nil, err
 	}
 	for _, k := range out {
-		if k.tiles = k.spec.cachedTiles(); k.spec.Dot == AMX {
-			if err := k.proven(k.Run); err != nil {
+		k.tiles.Funcs = cachedTiles(k.tiles.Spec)
+		if advice := k.target.Doubt(k.tiles.Spec); advice != "" {
+			if err := proven(k.tiles.Spec, k.Run, advice); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return out, nil
-}
-
-// eachTile visits the specs of the tile and of every smaller one, rows outermost.
-func (s Spec) eachTile(visit func(Spec) error) error {
-	for mr := 1; mr <= s.MR; mr++ {
-		for nr := PanelWidth; nr <= s.NR; nr += PanelWidth {
-			t := s
-			t.MR, t.NR = mr, nr
-			if err := visit(t); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // loadTiles generates what the specs need and the cache lacks, and loads it in one piece.
@@ -71,10 +59,10 @@ func loadTiles(specs []Spec) error {
 	var codes [][]byte
 	seen := map[Spec]bool{}
 	for _, s := range specs {
-		if s.ISA == Go {
+		if !s.ISA.Generates() {
 			continue
 		}
-		err := s.eachTile(func(t Spec) error {
+		err := s.EachTile(func(t Spec) error {
 			if _, have := tileCache.funcs[t]; have || seen[t] {
 				return nil
 			}
@@ -93,7 +81,7 @@ func loadTiles(specs []Spec) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	funcs, err := load(codes...)
+	funcs, err := jit.Load(codes...)
 	if err != nil {
 		return err
 	}
@@ -107,12 +95,12 @@ func loadTiles(specs []Spec) error {
 }
 
 // cachedTiles is the table of tile functions of a spec whose tiles are loaded; nil for plain Go.
-func (s Spec) cachedTiles() []jit.Func {
-	if s.ISA == Go {
+func cachedTiles(s Spec) []jit.Func {
+	if !s.ISA.Generates() {
 		return nil
 	}
 	var out []jit.Func
-	_ = s.eachTile(func(t Spec) error {
+	_ = s.EachTile(func(t Spec) error {
 		out = append(out, tileCache.funcs[t])
 		return nil
 	})

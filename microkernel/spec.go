@@ -1,210 +1,128 @@
 package microkernel
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/plain"
+
+	// The backends. To add one is to add its line here.
+	_ "sandwich/microkernel/internal/arm"
+	_ "sandwich/microkernel/internal/x86"
 )
 
-// Compute is the arithmetic of a weight. It belongs to the weight and never to the number of rows, a phase or a thread
-// count (rule 6), because it decides the bits of the result.
-type Compute uint8
+// What a kernel is, what a CPU has and what a call looks like: shared with the backends, and documented where they are declared.
+type (
+	ISA      = kernel.ISA
+	Features = kernel.Features
+	Compute  = kernel.Compute
+	Form     = kernel.Form
+	Dot      = kernel.Dot
+	Spec     = kernel.Spec
+	GemmArgs = kernel.GemmArgs
+	ActQ8    = kernel.ActQ8
+)
+
+// The instruction sets, narrow to wide within an architecture. Outside the backends they are names: what one can do is asked.
+const (
+	Go     = kernel.Go
+	AVX2   = kernel.AVX2
+	AVX512 = kernel.AVX512
+	NEON   = kernel.NEON
+)
+
+// The features.
+const (
+	HasAVX2    = kernel.HasAVX2
+	HasAVX512  = kernel.HasAVX512
+	HasNEON    = kernel.HasNEON
+	HasVNNI    = kernel.HasVNNI
+	HasAVXVNNI = kernel.HasAVXVNNI
+	HasBF16    = kernel.HasBF16
+	HasVBMI    = kernel.HasVBMI
+	HasFP16    = kernel.HasFP16
+	HasDotProd = kernel.HasDotProd
+	HasI8MM    = kernel.HasI8MM
+	HasAMX     = kernel.HasAMX
+	HasSME     = kernel.HasSME
+	HasSME512  = kernel.HasSME512
+	HasArmBF16 = kernel.HasArmBF16
+	HasSMEInt8 = kernel.HasSMEInt8
+)
 
 // The compute paths.
 const (
-	// ComputeF32 is the chain "wide": C[m,n] is one chain of float32 FMAs over k ascending, of A[m,k] and the exactly
-	// dequantized W[n,k].
-	ComputeF32 Compute = iota
-	// ComputeInt8 is the chain "block": activations are quantized per block of 32 (ActQ8), each block's integer dot product
-	// is exact, and one FMA by the product of the two scales adds it, blocks ascending.
-	ComputeInt8
-	// ComputeBF16 is the chain "pair": activations are rounded to bfloat16, and each pair of k is added by a dot product of the CPU, pairs
-	// ascending. Its rounding is that of the instruction (bf16.go), so that a plan with it is not exact.
-	ComputeBF16
-	computes
+	ComputeF32  = kernel.ComputeF32
+	ComputeInt8 = kernel.ComputeInt8
+	ComputeBF16 = kernel.ComputeBF16
 )
-
-var computeNames = [...]string{"f32", "int8", "bf16"}
-
-func (c Compute) String() string {
-	if c < computes {
-		return computeNames[c]
-	}
-	return fmt.Sprintf("compute(%d)", uint8(c))
-}
-
-// ParseCompute is the inverse of String.
-func ParseCompute(s string) (Compute, error) {
-	for i, n := range computeNames {
-		if n == s {
-			return Compute(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown compute path %q (known: %s)", s, strings.Join(computeNames[:], ", "))
-}
-
-// MarshalText and UnmarshalText let plan files spell a compute path by name.
-func (c Compute) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText parses the name of a compute path.
-func (c *Compute) UnmarshalText(b []byte) (err error) {
-	*c, err = ParseCompute(string(b))
-	return err
-}
-
-// Form is how a kernel brings an element of A into all lanes, a tuning axis.
-type Form uint8
 
 // The forms.
 const (
-	Load  Form = iota // broadcast into a register, then multiply from registers
-	Embed             // multiply by a memory operand with embedded broadcast (AVX-512 only)
-	Lane              // load several k of a row into a register, then multiply by one of its lanes (NEON only)
-	Outer             // outer products in the ZA array of SME (arm64 with HasSME)
+	Load  = kernel.Load
+	Embed = kernel.Embed
+	Lane  = kernel.Lane
+	Outer = kernel.Outer
 )
 
-var formNames = [...]string{"load", "embed", "lane", "outer"}
+// The dot products.
+const (
+	NoDot   = kernel.NoDot
+	VNNI    = kernel.VNNI
+	AVXVNNI = kernel.AVXVNNI
+	MAdd    = kernel.MAdd
+	MMLA    = kernel.MMLA
+	SDot    = kernel.SDot
+	MulL    = kernel.MulL
+	AMX     = kernel.AMX
+	MOPA    = kernel.MOPA
+	DPBF16  = kernel.DPBF16
+	BFMMLA  = kernel.BFMMLA
+	BFDot   = kernel.BFDot
+)
 
-// Spec says everything about a kernel: equal specs give equal machine code. It is what plans store in place of code.
-type Spec struct {
-	ISA     ISA
-	Compute Compute
-	B       WeightType
-	MR, NR  int // register tile: rows of A by columns of W; NR is a multiple of PanelWidth
-	KU      int // elements of k per turn of the inner loop
-	Form    Form
-	Dot     Dot
-	// Prefetch is the distance in bytes, in each panel, at which the packed weight is prefetched ahead of its use; 0 leaves it to the
-	// hardware. On amd64 a distance beyond 1 KiB is that of a first request, which a second one follows.
-	Prefetch int
-	// Spread prefetches the next block of weights (GemmArgs.Next) while all row tiles pass over this one, in place of Prefetch.
-	Spread bool
+// The blocks of quantized activations, see ActQ8.
+const (
+	ActQ8Bytes = kernel.ActQ8Bytes
+	ActQ8Block = kernel.ActQ8Block
+)
+
+// ParseISA is the inverse of ISA.String. The error lists what it knows.
+func ParseISA(s string) (ISA, error) { return kernel.ParseISA(s) }
+
+// ParseFeatures is the inverse of Features.String.
+func ParseFeatures(s string) (Features, error) { return kernel.ParseFeatures(s) }
+
+// ParseCompute is the inverse of Compute.String.
+func ParseCompute(s string) (Compute, error) { return kernel.ParseCompute(s) }
+
+// ParseSpec is the inverse of Spec.String: each spec has one spelling. It does not validate.
+func ParseSpec(text string) (Spec, error) { return kernel.ParseSpec(text) }
+
+// Space lists the kernels of one instruction set, compute path and weight type that the features allow, in a fixed order.
+func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
+	return kernel.Space(host, isa, c, b)
 }
 
-// String is the spec on one line, as plans store it: isa/compute/weight/MRxNR/kuKU/form and, where they apply, /dot and
-// /pfBYTES or /spread.
-func (s Spec) String() string {
-	form := fmt.Sprintf("form(%d)", uint8(s.Form))
-	if int(s.Form) < len(formNames) {
-		form = formNames[s.Form]
-	}
-	t := fmt.Sprintf("%s/%s/%s/%dx%d/ku%d/%s", s.ISA, s.Compute, s.B, s.MR, s.NR, s.KU, form)
-	if name := s.Dot.info().name; name != "" {
-		t += "/" + name
-	}
-	if s.Prefetch != 0 {
-		t += "/pf" + strconv.Itoa(s.Prefetch)
-	}
-	if s.Spread {
-		t += "/spread"
-	}
-	return t
-}
+// ActQ8RowBytes is the length of a row of k quantized activations; k is a multiple of 32.
+func ActQ8RowBytes(k int) int { return kernel.ActQ8RowBytes(k) }
 
-// ParseSpec is the inverse of String: each spec has one spelling. It does not validate.
-func ParseSpec(text string) (Spec, error) {
-	s, err := parseSpec(strings.Split(text, "/"))
-	if err == nil && s.String() != text {
-		err = fmt.Errorf("that is written %s", s)
-	}
-	if err != nil {
-		return Spec{}, fmt.Errorf("kernel spec %q: %w", text, err)
-	}
-	return s, nil
-}
+// ActBF16RowBytes is the length of a row of k bfloat16 activations.
+func ActBF16RowBytes(k int) int { return kernel.ActBF16RowBytes(k) }
 
-func parseSpec(f []string) (s Spec, err error) {
-	if len(f) < 6 {
-		return s, fmt.Errorf("want isa/compute/weight/MRxNR/kuKU/form")
-	}
-	if s.ISA, err = ParseISA(f[0]); err != nil {
-		return s, err
-	}
-	if s.Compute, err = ParseCompute(f[1]); err != nil {
-		return s, err
-	}
-	if s.B, err = ParseWeightType(f[2]); err != nil {
-		return s, err
-	}
-	mr, nr, _ := strings.Cut(f[3], "x")
-	if s.MR, err = strconv.Atoi(mr); err != nil {
-		return s, fmt.Errorf("tile %q is not MRxNR", f[3])
-	}
-	if s.NR, err = strconv.Atoi(nr); err != nil {
-		return s, fmt.Errorf("tile %q is not MRxNR", f[3])
-	}
-	if s.KU, err = number(f[4], "ku"); err != nil {
-		return s, err
-	}
-	form := indexOf(formNames[:], f[5])
-	if form < 0 {
-		return s, fmt.Errorf("unknown form %q (known: %s)", f[5], strings.Join(formNames[:], ", "))
-	}
-	s.Form = Form(form)
-	for _, x := range f[6:] {
-		if d := dotNamed(x); d != NoDot {
-			s.Dot = d
-		} else if x == "spread" {
-			s.Spread = true
-		} else if s.Prefetch, err = number(x, "pf"); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
+// HostVariable names the environment variable that makes this machine a lesser one: the features in it, separated by commas, are
+// all that Host reports of those the machine has.
+const HostVariable = host.Variable
 
-func number(s, prefix string) (int, error) {
-	rest, ok := strings.CutPrefix(s, prefix)
-	n, err := strconv.Atoi(rest)
-	if !ok || err != nil {
-		return 0, fmt.Errorf("%q is not %s and a number", s, prefix)
-	}
-	return n, nil
-}
+// Host is what this machine can run, within what HostVariable leaves of it. A value that cannot be read leaves all; HostError says
+// so.
+func Host() Features { return host.Features() }
 
-func indexOf(list []string, s string) int {
-	for i, x := range list {
-		if x == s {
-			return i
-		}
-	}
-	return -1
-}
+// HostError says what is wrong with the value of HostVariable; nil where nothing is, or it is not set.
+func HostError() error { return host.Error() }
 
-// MarshalText and UnmarshalText store a spec as its String.
-func (s Spec) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+// RunRef computes a call in plain Go with correctly rounded arithmetic, for the compute path and weight type of the spec. It is the
+// oracle of every kernel, and the kernel itself where no code can be generated.
+func RunRef(s Spec, g *GemmArgs) { plain.RunRef(s, g) }
 
-// UnmarshalText parses a spec and validates it.
-func (s *Spec) UnmarshalText(b []byte) error {
-	p, err := ParseSpec(string(b))
-	if err == nil {
-		err = p.Validate()
-	}
-	if err == nil {
-		*s = p
-	}
-	return err
-}
-
-// Needs is the set of features a host must have to run the kernel.
-func (s Spec) Needs() Features {
-	var f Features
-	switch s.ISA {
-	case AVX2:
-		f = HasAVX2
-	case AVX512:
-		f = HasAVX2 | HasAVX512
-	case NEON:
-		f = HasNEON
-	}
-	if s.Form == Outer {
-		f |= HasSME
-		if s.smeLanes() == 16 {
-			f |= HasSME512
-		}
-	}
-	return f | s.Dot.info().needs
-}
-
-// Exact says that the chain has the same bits on every machine (rule 6).
-func (c Compute) Exact() bool { return c != ComputeBF16 }
+// FMA32 is the correctly rounded float32 of a*b + c: what VFMADD and FMLA compute, on any machine.
+func FMA32(a, b, c float32) float32 { return plain.FMA32(a, b, c) }

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
 )
 
 func TestSpecRoundTrip(t *testing.T) {
@@ -89,8 +93,8 @@ func TestDeterministic(t *testing.T) {
 	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 | HasSMEInt8 | HasAMX | HasBF16 | HasArmBF16
 	var specs []Spec
 	for _, isa := range features.ISAs() {
-		for c := range computes {
-			for wt := range weightTypes {
+		for c := range kernel.Computes {
+			for _, wt := range qtype.All() {
 				if sp := Space(features, isa, c, wt); len(sp) > 0 && isa != Go {
 					specs = append(specs, sp[0], sp[len(sp)/2])
 				}
@@ -111,13 +115,13 @@ func TestDeterministic(t *testing.T) {
 // eachValid visits every spec that is valid, on whatever machine.
 func eachValid(visit func(Spec)) {
 	for _, isa := range []ISA{AVX2, AVX512, NEON} {
-		for c := range computes {
-			for b := range weightTypes {
-				for d := range dots {
-					for f := range formNames {
-						for ku := 1; ku <= maxKU; ku *= 2 {
-							s := Spec{ISA: isa, Compute: c, B: b, MR: 1, NR: PanelWidth, KU: ku, Form: Form(f), Dot: Dot(d)}
-							if s.validate() == nil { // then larger tiles may be too: there are only upper limits
+		for c := range kernel.Computes {
+			for _, b := range qtype.All() {
+				for d := range kernel.Dots {
+					for f := range kernel.Forms {
+						for ku := 1; ku <= kernel.MaxKU; ku *= 2 {
+							s := Spec{ISA: isa, Compute: c, B: b, MR: 1, NR: PanelWidth, KU: ku, Form: f, Dot: d}
+							if s.Validate() == nil { // then larger tiles may be too: there are only upper limits
 								eachValidTile(s, visit)
 							}
 						}
@@ -129,10 +133,10 @@ func eachValid(visit func(Spec)) {
 }
 
 func eachValidTile(s Spec, visit func(Spec)) {
-	for s.NR = PanelWidth; s.NR <= maxNR; s.NR += PanelWidth {
-		for s.MR = 1; s.MR <= maxMR; s.MR++ {
-			for _, s := range []Spec{s, s.WithPrefetch(maxPrefetch), s.WithSpread()} {
-				if s.validate() == nil {
+	for s.NR = PanelWidth; s.NR <= kernel.MaxNR; s.NR += PanelWidth {
+		for s.MR = 1; s.MR <= kernel.MaxMR; s.MR++ {
+			for _, s := range []Spec{s, s.WithPrefetch(kernel.MaxPrefetch), s.WithSpread()} {
+				if s.Validate() == nil {
 					visit(s)
 				}
 			}
@@ -161,7 +165,7 @@ func TestValidSpecsAssemble(t *testing.T) {
 // TestBuildShares: a kernel built twice, or as the tail of another, is one function.
 func TestBuildShares(t *testing.T) {
 	host := Host()
-	if raceEnabled || !host.Has(HasAVX2) {
+	if jit.Race || !host.Has(HasAVX2) {
 		t.Skip("no generated kernels here")
 	}
 	big := Spec{ISA: AVX2, B: F32, MR: 6, NR: 16, KU: 1}
@@ -171,7 +175,7 @@ func TestBuildShares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ks[0].tiles[3] != ks[1].tiles[3] || ks[0].tiles[5] != ks[2].tiles[5] {
+	if ks[0].tiles.Funcs[3] != ks[1].tiles.Funcs[3] || ks[0].tiles.Funcs[5] != ks[2].tiles.Funcs[5] {
 		t.Error("equal tiles are different functions")
 	}
 }
@@ -181,7 +185,7 @@ func BenchmarkBuildAll(b *testing.B) {
 	for b.Loop() {
 		n := 0
 		for _, s := range specs[:10] {
-			_ = s.eachTile(func(t Spec) error {
+			_ = s.EachTile(func(t Spec) error {
 				code, err := t.Assemble()
 				n += len(code)
 				return err

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
 )
@@ -14,7 +16,7 @@ func TestSpecialValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 31))
 	var specs []Spec
 	for _, isa := range Host().ISAs() {
-		for c := range computes {
+		for c := range kernel.Computes {
 			for _, wt := range allWeightTypes() {
 				if sp := Space(Host(), isa, c, wt); len(sp) > 0 {
 					specs = append(specs, sp[r.IntN(len(sp))], sp[r.IntN(len(sp))])
@@ -61,9 +63,9 @@ func (p *problem) spoil(r *rand.Rand) {
 	switch p.s.Compute {
 	case ComputeInt8:
 		for b, scale := range []float32{float32(math.Inf(1)), 1e-45} {
-			q := actQ8At(unsafe.Pointer(&p.a[0]), b)
+			q := kernel.ActQ8At(unsafe.Pointer(&p.a[0]), b)
 			q.Scale = scale
-			q.setSums()
+			q.SetSums()
 		}
 	case ComputeBF16:
 		for range 3 {
@@ -81,11 +83,11 @@ func (p *problem) spoil(r *rand.Rand) {
 		case F32:
 			binary.LittleEndian.PutUint32(panel[64*k+4*column:], math.Float32bits(draw()))
 		case F16:
-			binary.LittleEndian.PutUint16(panel[32*k+2*column:], halfFromFloat(draw()))
+			binary.LittleEndian.PutUint16(panel[32*k+2*column:], plain.HalfFromFloat(draw()))
 		case BF16:
 			binary.LittleEndian.PutUint16(panel[64*(k/2)+4*column+2*(k%2):], uint16(math.Float32bits(draw())>>16))
 		default:
-			binary.LittleEndian.PutUint16(panel[2*column:], halfFromFloat(draw()))
+			binary.LittleEndian.PutUint16(panel[2*column:], plain.HalfFromFloat(draw()))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
 
@@ -14,7 +15,7 @@ import (
 // the file, zeros with their signs: a model whose head is its embedding looks its tokens up there.
 func TestUnpackGivesTheRowsOfTheFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for typ := microkernel.F32; typ <= microkernel.Q6_K; typ++ {
+	for _, typ := range qtype.All() {
 		for _, shape := range [][2]int{{1, 256}, {17, 512}, {50, 1024}} {
 			n, k := shape[0], shape[1]
 			if typ.Block() == 1 {

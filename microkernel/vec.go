@@ -6,7 +6,6 @@ import (
 	"sync"
 	"unsafe"
 
-	"sandwich/microkernel/internal/asm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/vecgen"
 )
@@ -35,27 +34,15 @@ func NewVec(isa ISA) (*Vec, error) {
 	if !Host().Supports(isa) {
 		return nil, fmt.Errorf("vector kernels: this host cannot run %s (it has %s)", isa, Host())
 	}
-	switch {
-	case raceEnabled:
-	case isa == AVX2:
-		return vecAVX2()
-	case isa == AVX512:
-		return vecAVX512()
-	case isa == NEON:
-		return vecNEON()
+	if jit.Race || !isa.Generates() {
+		return RefVec(), nil
 	}
-	return RefVec(), nil
+	build := sync.OnceValues(func() (*Vec, error) { return buildVec(isa, isa.Target().Vector) })
+	once, _ := vecs.LoadOrStore(isa, build)
+	return once.(func() (*Vec, error))()
 }
 
-var (
-	vecAVX2   = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX2, onAMD64(asm.AVX2)) })
-	vecAVX512 = sync.OnceValues(func() (*Vec, error) { return buildVec(AVX512, onAMD64(asm.AVX512)) })
-	vecNEON   = sync.OnceValues(func() (*Vec, error) { return buildVec(NEON, vecgen.GenerateNEON) })
-)
-
-func onAMD64(level asm.Level) func(vecgen.Kernel) ([]byte, error) {
-	return func(k vecgen.Kernel) ([]byte, error) { return vecgen.Generate(level, k) }
-}
+var vecs sync.Map // ISA -> func() (*Vec, error)
 
 func buildVec(isa ISA, generate func(vecgen.Kernel) ([]byte, error)) (*Vec, error) {
 	var codes [][]byte
@@ -66,7 +53,7 @@ func buildVec(isa ISA, generate func(vecgen.Kernel) ([]byte, error)) (*Vec, erro
 		}
 		codes = append(codes, code)
 	}
-	fs, err := load(codes...)
+	fs, err := jit.Load(codes...)
 	if errors.Is(err, jit.ErrNoExec) {
 		return RefVec(), nil
 	}

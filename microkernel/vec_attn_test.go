@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
 )
@@ -11,7 +12,7 @@ import (
 func TestSoftmaxBlock(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, width := range vecLengths {
-			for d := plain; d <= specials; d++ {
+			for d := ordinary; d <= specials; d++ {
 				const rows = 5
 				stride := width + rng.IntN(5)
 				got := guardedF32(t, rng, (rows-1)*stride+width, d)
@@ -40,7 +41,7 @@ func TestSoftmaxBlock(t *testing.T) {
 func TestMergeAndFinish(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, dim := range vecLengths {
-			for d := plain; d <= specials; d++ {
+			for d := ordinary; d <= specials; d++ {
 				const rows = 7
 				oStride, bStride := dim+rng.IntN(4), dim+rng.IntN(4)
 				o, m, s := guardedF32(t, rng, (rows-1)*oStride+dim, d), guardedF32(t, rng, rows, d), guardedF32(t, rng, rows, d)
@@ -72,7 +73,7 @@ func TestBlockwiseSoftmaxIsSoftmax(t *testing.T) {
 		for i := range score {
 			score[i] = float32(8 * rng.NormFloat64())
 		}
-		draw(rng, val, plain)
+		draw(rng, val, ordinary)
 		const scale = 0.5
 		want, z := make([]float64, dim), 0.0
 		for i, s := range score {
@@ -106,7 +107,7 @@ func TestBlockwiseSoftmaxIsSoftmax(t *testing.T) {
 func TestSampling(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range append(vecLengths, 32003) {
-			for d := plain; d <= specials; d++ {
+			for d := ordinary; d <= specials; d++ {
 				x := guardedF32(t, rng, n, d)
 				if rng.IntN(3) == 0 { // ties
 					for i := range x {
@@ -169,7 +170,7 @@ func TestKVLayout(t *testing.T) {
 					}
 				} else {
 					h := *(*uint16)(unsafe.Pointer(&vb[2*l.VIndex(pos+tokens-1, last)]))
-					if h != halfFromFloat(x[(tokens-1)*stride+last]) {
+					if h != plain.HalfFromFloat(x[(tokens-1)*stride+last]) {
 						t.Fatalf("last V element is %#04x", h)
 					}
 				}

@@ -15,7 +15,7 @@ func BenchmarkVec(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	buf := func(n int) []float32 {
 		x := make([]float32, n)
-		draw(rng, x, plain)
+		draw(rng, x, ordinary)
 		return x
 	}
 	x, y, w := buf(n), buf(n), buf(n)
@@ -65,8 +65,8 @@ func BenchmarkVec(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				draw(rng, x, plain)
-				draw(rng, scores, plain)
+				draw(rng, x, ordinary)
+				draw(rng, scores, ordinary)
 				b.SetBytes(int64(c.elems * c.size))
 				for b.Loop() {
 					c.run(v)

@@ -1,6 +1,10 @@
 package microkernel
 
-import "math"
+import (
+	"math"
+
+	"sandwich/microkernel/internal/plain"
+)
 
 // Lanes is the number of virtual lanes of every reduction over a row: element i belongs to lane i mod 16 whatever the
 // width of the vectors, so that a sum has the same bits on AVX-512, AVX2, NEON and in plain Go (DESIGN.md rule 6).
@@ -62,16 +66,16 @@ func exp32(x float32) float32 {
 	if expLo > x {
 		x = expLo
 	}
-	z := FMA32(x, log2E, expMagic)
+	z := plain.FMA32(x, log2E, expMagic)
 	n := z - expMagic
-	r := FMA32(-n, ln2Hi, x)
-	r = FMA32(-n, ln2Lo, r)
-	p := FMA32(expC6, r, expC5)
-	p = FMA32(p, r, expC4)
-	p = FMA32(p, r, expC3)
-	p = FMA32(p, r, expC2)
-	p = FMA32(p, r, 1)
-	p = FMA32(p, r, 1)
+	r := plain.FMA32(-n, ln2Hi, x)
+	r = plain.FMA32(-n, ln2Lo, r)
+	p := plain.FMA32(expC6, r, expC5)
+	p = plain.FMA32(p, r, expC4)
+	p = plain.FMA32(p, r, expC3)
+	p = plain.FMA32(p, r, expC2)
+	p = plain.FMA32(p, r, 1)
+	p = plain.FMA32(p, r, 1)
 	return scaleByPow2(p, n)
 }
 

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/plain"
 	"testing"
 )
 
@@ -54,7 +56,7 @@ func TestExpError(t *testing.T) {
 		}
 	}
 	step := uint32(37)
-	if raceEnabled || testing.Short() {
+	if jit.Race || testing.Short() {
 		step = 1999
 	}
 	for b := uint32(0x30000000); b < 0x42d20000; b += step {
@@ -79,8 +81,8 @@ func TestExpError(t *testing.T) {
 // TestHalfRoundTrip: all halves survive, and rounding agrees with a search of the nearest half.
 func TestHalfRoundTrip(t *testing.T) {
 	for h := 0; h < 1<<16; h++ {
-		f := floatFromHalf(uint16(h))
-		back := halfFromFloat(f)
+		f := plain.FloatFromHalf(uint16(h))
+		back := plain.HalfFromFloat(f)
 		if f != f {
 			if back != uint16(h)|0x200 {
 				t.Fatalf("NaN %#04x comes back as %#04x", h, back)
@@ -94,17 +96,17 @@ func TestHalfRoundTrip(t *testing.T) {
 			continue
 		}
 		// Half way to the next half: the even one; a step of float32 beyond it: the next.
-		mid := (float64(f) + float64(floatFromHalf(uint16(h+1)))) / 2
+		mid := (float64(f) + float64(plain.FloatFromHalf(uint16(h+1)))) / 2
 		even := uint16(h) + uint16(h)&1
-		if got := halfFromFloat(float32(mid)); got != even {
+		if got := plain.HalfFromFloat(float32(mid)); got != even {
 			t.Fatalf("midpoint above %#04x rounds to %#04x", h, got)
 		}
 		up := math.Nextafter32(float32(mid), float32(math.Copysign(math.Inf(1), mid)))
-		if got := halfFromFloat(up); got != uint16(h)+1 {
+		if got := plain.HalfFromFloat(up); got != uint16(h)+1 {
 			t.Fatalf("above the midpoint of %#04x rounds to %#04x", h, got)
 		}
 	}
-	if halfFromFloat(65520) != 0x7c00 || halfFromFloat(math.Nextafter32(65520, 0)) != 0x7bff {
+	if plain.HalfFromFloat(65520) != 0x7c00 || plain.HalfFromFloat(math.Nextafter32(65520, 0)) != 0x7bff {
 		t.Error("overflow begins at 65520")
 	}
 }

@@ -1,5 +1,9 @@
 package microkernel
 
+import ()
+
+import "sandwich/microkernel/internal/plain"
+
 func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
 	nv, ms, ss := vecOf(valid, rows), vecOf(max, rows), vecOf(sum, rows)
 	for r := 0; r < rows; r++ {
@@ -33,9 +37,9 @@ func refMergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride
 		}
 		top := maxLane(ms[r], mbs[r])
 		a, b := exp32(ms[r]-top), exp32(mbs[r]-top)
-		ms[r], ss[r] = top, FMA32(ss[r], a, float32(sbs[r]*b))
+		ms[r], ss[r] = top, plain.FMA32(ss[r], a, float32(sbs[r]*b))
 		for i, e := range blk {
-			out[i] = FMA32(out[i], a, float32((e+0)*b))
+			out[i] = plain.FMA32(out[i], a, float32((e+0)*b))
 		}
 	}
 }

@@ -2,6 +2,8 @@ package microkernel
 
 import (
 	"math"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/plain"
 	"unsafe"
 )
 
@@ -20,7 +22,7 @@ func refRMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, 
 func refRMSNorm(dst, x, weight []float32, eps float32) {
 	var l [Lanes]float32
 	for i, e := range x {
-		l[i%Lanes] = FMA32(e, e, l[i%Lanes])
+		l[i%Lanes] = plain.FMA32(e, e, l[i%Lanes])
 	}
 	mean := treeSum(&l) / float32(len(x))
 	scale := 1 / sqrt32(mean+eps)
@@ -44,8 +46,8 @@ func refRoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool
 		for i := 0; i < half; i++ {
 			a, b := head[i*step], head[i*step+dist]
 			c, s := cs[i], cs[half+i]
-			head[i*step] = FMA32(a, c, -float32(b*s))
-			head[i*step+dist] = FMA32(a, s, float32(b*c))
+			head[i*step] = plain.FMA32(a, c, -float32(b*s))
+			head[i*step+dist] = plain.FMA32(a, s, float32(b*c))
 		}
 	}
 }
@@ -84,7 +86,7 @@ func refAddBias(dst *float32, stride, rows int, bias *float32, n int) {
 func refAddScaled(dst, a *float32, s float32, n int) {
 	d, x := vecOf(dst, n), vecOf(a, n)
 	for i := range d {
-		d[i] = FMA32(x[i], s, d[i])
+		d[i] = plain.FMA32(x[i], s, d[i])
 	}
 }
 
@@ -98,23 +100,23 @@ func refScale(dst *float32, s float32, n int) {
 func refF32ToF16(dst *uint16, src *float32, n int) {
 	d, s := vecOf(dst, n), vecOf(src, n)
 	for i := range d {
-		d[i] = halfFromFloat(s[i])
+		d[i] = plain.HalfFromFloat(s[i])
 	}
 }
 
 func refF16ToF32(dst *float32, src *uint16, n int) {
 	d, s := vecOf(dst, n), vecOf(src, n)
 	for i := range d {
-		d[i] = floatFromHalf(s[i])
+		d[i] = plain.FloatFromHalf(s[i])
 	}
 }
 
 func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	xs := vecOf(x, k)
 	for i := range k / ActQ8Block {
-		b := actQ8At(row, i)
+		b := kernel.ActQ8At(row, i)
 		b.Scale = quantizeBlockQ8(xs[i*ActQ8Block:][:ActQ8Block], b.Q[:])
-		b.setSums()
+		b.SetSums()
 	}
 }
 
@@ -143,4 +145,15 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 		q[i] = int8(math.RoundToEven(float64(float32(e * inv))))
 	}
 	return amax / 127
+}
+
+// refRoundRowBF16 is the definition of Vec.RoundRowBF16.
+func refRoundRowBF16(x *float32, k int, row unsafe.Pointer) {
+	out := unsafe.Slice((*uint16)(row), k+k%2)
+	for i, v := range vecOf(x, k) {
+		out[i] = plain.RoundBF16(v)
+	}
+	if k%2 == 1 {
+		out[k] = 0
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sandwich/microkernel/internal/jit"
 	"testing"
 	"unsafe"
 )
@@ -12,7 +13,7 @@ import (
 func eachVec(t *testing.T, f func(t *testing.T, v *Vec, rng *rand.Rand)) {
 	t.Helper()
 	for _, isa := range Host().ISAs() {
-		if raceEnabled && isa != Go {
+		if jit.Race && isa != Go {
 			continue
 		}
 		t.Run(isa.String(), func(t *testing.T) {
@@ -34,7 +35,7 @@ var vecLengths = []int{1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 
 type drawing int
 
 const (
-	plain    drawing = iota // normal numbers of moderate size
+	ordinary drawing = iota // normal numbers of moderate size
 	wild                    // every magnitude, denormals, zeros of both signs
 	specials                // infinities and NaN among them
 )
@@ -109,11 +110,11 @@ func p0[T any](x []T) *T { return unsafe.SliceData(x) }
 func TestRMSNorm(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range vecLengths {
-			for d := plain; d <= specials; d++ {
+			for d := ordinary; d <= specials; d++ {
 				const rows = 3
 				stride := n + rng.IntN(5)
 				x := guardedF32(t, rng, (rows-1)*stride+n, d)
-				w := guardedF32(t, rng, n, plain)
+				w := guardedF32(t, rng, n, ordinary)
 				got, want := poison(guarded[float32](t, len(x))), poison(make([]float32, len(x)))
 				v.RMSNormRows(p0(got), stride, p0(x), stride, rows, p0(w), n, 1e-5)
 				refRMSNormRows(p0(want), stride, p0(x), stride, rows, p0(w), n, 1e-5)
@@ -132,10 +133,10 @@ func TestRoPE(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, dim := range []int{2, 6, 16, 30, 32, 48, 64, 80, 96, 128, 130, 256} {
 			for _, neox := range []bool{false, true} {
-				for d := plain; d <= specials; d++ {
+				for d := ordinary; d <= specials; d++ {
 					heads, stride := 1+rng.IntN(4), dim+rng.IntN(9)
 					got := guardedF32(t, rng, (heads-1)*stride+dim, d)
-					cs := guardedF32(t, rng, dim, plain)
+					cs := guardedF32(t, rng, dim, ordinary)
 					want := append([]float32(nil), got...)
 					v.RoPE(p0(got), dim, heads, stride, p0(cs), neox)
 					refRoPE(p0(want), dim, heads, stride, p0(cs), neox)
@@ -151,7 +152,7 @@ func TestRoPERotates(t *testing.T) {
 	const dim = 8
 	for _, neox := range []bool{false, true} {
 		x, cs := make([]float32, dim), make([]float32, dim)
-		draw(rand.New(rand.NewPCG(1, 1)), x, plain)
+		draw(rand.New(rand.NewPCG(1, 1)), x, ordinary)
 		in := append([]float32(nil), x...)
 		for i := range dim / 2 {
 			s, c := math.Sincos(float64(i + 1))
@@ -175,7 +176,7 @@ func TestRoPERotates(t *testing.T) {
 func TestElementwise(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range vecLengths {
-			for d := plain; d <= specials; d++ {
+			for d := ordinary; d <= specials; d++ {
 				a, b := guardedF32(t, rng, n, d), guardedF32(t, rng, n, d)
 				s := float32(rng.NormFloat64())
 				run := func(name string, native, ref func(dst *float32)) {
@@ -209,7 +210,7 @@ func TestSum(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range vecLengths {
 			for _, count := range []int{1, 2, 3, 8} {
-				for d := plain; d <= specials; d++ {
+				for d := ordinary; d <= specials; d++ {
 					parts := make([]*float32, count)
 					for i := range parts {
 						parts[i] = p0(guardedF32(t, rng, n, d))
@@ -268,7 +269,7 @@ func TestHalfRows(t *testing.T) {
 func TestQuantizeRowQ8(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, k := range []int{32, 64, 96, 4096} {
-			for d := plain; d <= specials; d++ {
+			for d := ordinary; d <= specials; d++ {
 				x := guardedF32(t, rng, k, d)
 				switch rng.IntN(4) {
 				case 0:
@@ -288,7 +289,7 @@ func TestQuantizeRowQ8(t *testing.T) {
 				for i := range x {
 					block := got[i/32*ActQ8Bytes:]
 					scale := *(*float32)(unsafe.Pointer(&block[0]))
-					if d != plain || scale == 0 { // zero: a block below the smallest scale
+					if d != ordinary || scale == 0 { // zero: a block below the smallest scale
 						continue
 					}
 					q := int8(block[8+i%32])

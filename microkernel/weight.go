@@ -2,111 +2,39 @@ package microkernel
 
 import (
 	"fmt"
-	"strings"
+
+	"sandwich/microkernel/qtype"
 )
 
-// WeightType is the type in which a weight matrix is stored. The names are those of GGUF.
-type WeightType uint8
+// WeightType is the type in which a weight matrix is stored. What it looks like is in its row of qtype.
+type WeightType = qtype.Type
 
 // The weight types. The zero value is F32.
 const (
-	F32 WeightType = iota
-	F16
-	BF16
-	Q8_0   // blocks of 32: one f16 scale, 32 int8
-	Q4_0   // blocks of 32: one f16 scale, 32 four-bit numbers minus 8
-	Q4_1   // blocks of 32: f16 scale and offset, 32 four-bit numbers
-	Q5_0   // blocks of 32: one f16 scale, 32 five-bit numbers minus 16
-	Q5_1   // blocks of 32: f16 scale and offset, 32 five-bit numbers
-	IQ4_NL // blocks of 32: one f16 scale, 32 indices of sixteen uneven levels
-	Q2_K   // blocks of 256: two f16; per 16 a scale and an offset of four bits; two-bit numbers
-	Q3_K   // blocks of 256: one f16; per 16 a scale of six bits; three-bit numbers minus 4
-	Q4_K   // blocks of 256: two f16; per 32 a scale and an offset of six bits; four-bit numbers
-	Q5_K   // blocks of 256: two f16; per 32 a scale and an offset of six bits; five-bit numbers
-	Q6_K   // blocks of 256: one f16; per 16 a scale of eight bits; six-bit numbers minus 32
-	weightTypes
+	F32    = qtype.F32
+	F16    = qtype.F16
+	BF16   = qtype.BF16
+	Q8_0   = qtype.Q8_0
+	Q4_0   = qtype.Q4_0
+	Q4_1   = qtype.Q4_1
+	Q5_0   = qtype.Q5_0
+	Q5_1   = qtype.Q5_1
+	IQ4_NL = qtype.IQ4_NL
+	Q2_K   = qtype.Q2_K
+	Q3_K   = qtype.Q3_K
+	Q4_K   = qtype.Q4_K
+	Q5_K   = qtype.Q5_K
+	Q6_K   = qtype.Q6_K
 )
 
-// weightInfo is what a type looks like in a GGUF row and in a packed panel.
-type weightInfo struct {
-	name       string
-	block      int // elements of k in one block; 1 for plain floats
-	rowBytes   int // bytes of one block in a row of the raw tensor
-	panelBytes int // bytes of one block of a packed panel, all 16 columns
-}
+// ParseWeightType is the inverse of WeightType's String. The error lists the types kernels exist for.
+func ParseWeightType(s string) (WeightType, error) { return qtype.Parse(s) }
 
-var weightInfos = [weightTypes]weightInfo{
-	F32:    {"f32", 1, 4, 64},
-	F16:    {"f16", 1, 2, 32},
-	BF16:   {"bf16", 1, 2, 32}, // stored in pairs of k, see Layout
-	Q8_0:   {"q8_0", 32, 34, 32 + 512},
-	Q4_0:   {"q4_0", 32, 18, 32 + 256},
-	Q4_1:   {"q4_1", 32, 20, 64 + 256},
-	Q5_0:   {"q5_0", 32, 22, 32 + 320},
-	Q5_1:   {"q5_1", 32, 24, 64 + 320},
-	IQ4_NL: {"iq4_nl", 32, 18, 32 + 256},
-	Q2_K:   {"q2_k", 256, 84, 64 + 8*160},
-	Q3_K:   {"q3_k", 256, 110, 32 + 8*224},
-	Q4_K:   {"q4_k", 256, 144, 64 + 8*288},
-	Q5_K:   {"q5_k", 256, 176, 64 + 8*352},
-	Q6_K:   {"q6_k", 256, 210, 32 + 8*416},
-}
-
-func (t WeightType) known() bool { return t < weightTypes }
-
-func (t WeightType) String() string {
-	if t.known() {
-		return weightInfos[t].name
-	}
-	return fmt.Sprintf("weight(%d)", uint8(t))
-}
-
-// ParseWeightType is the inverse of String. The error lists the types kernels exist for.
-func ParseWeightType(s string) (WeightType, error) {
-	var names []string
-	for t := range weightTypes {
-		if t.String() == s {
-			return t, nil
-		}
-		names = append(names, t.String())
-	}
-	return 0, fmt.Errorf("no kernels for weight type %q (known: %s)", s, strings.Join(names, ", "))
-}
-
-// MarshalText and UnmarshalText let plan files spell a weight type by name.
-func (t WeightType) MarshalText() ([]byte, error) {
-	if !t.known() {
-		return nil, fmt.Errorf("%s is no weight type", t)
-	}
-	return []byte(t.String()), nil
-}
-
-// UnmarshalText parses the name of a weight type.
-func (t *WeightType) UnmarshalText(b []byte) (err error) {
-	*t, err = ParseWeightType(string(b))
-	return err
-}
-
-// Quantized says whether values share a scale per block.
-func (t WeightType) Quantized() bool { return weightInfos[t].block > 1 }
-
-// Block is the number of consecutive k of a quantization block: 1 for f32, f16 and bf16. K is a multiple of it, and so is every
-// cut along k.
-func (t WeightType) Block() int { return weightInfos[t].block }
-
-// KStep is what a cut along k must be a multiple of in the packed layout: the block, or 2 for bf16, which is packed in pairs.
-func (t WeightType) KStep() int {
-	if t == BF16 {
-		return 2
-	}
-	return t.Block()
-}
-
-// RowBytes is the length of a row of k elements in the raw GGUF tensor.
-func (t WeightType) RowBytes(k int) int { return k / weightInfos[t].block * weightInfos[t].rowBytes }
+// turnK is the elements of k that a kernel takes in one turn of its loop over a quantized panel.
+const turnK = qtype.TurnK
 
 // PanelWidth is the number of columns (rows of the weight matrix) of one packed panel: one AVX-512 vector.
-const PanelWidth = 16
+const PanelWidth = qtype.PanelWidth
 
 // Layout describes a weight matrix W[N, K] packed for the kernels. Panel p holds the rows 16p to 16p+15 of W, rows beyond N
 // as zeros, at offset p*PanelStride. Within a panel k ascends:
@@ -123,7 +51,7 @@ const PanelWidth = 16
 //	q4_k   [K/256]{ [16]float16 d, dmin; [8]{ [16]uint8 scale; [16]uint8 offset; 4 bits } }    q5_k has 1 bit more
 //	q6_k   [K/256]{ [16]float16 d; [8]{ [2][16]int8 scale; 4 bits; 2 bits } }
 //
-// "b bits" is a plane of b bits of 32 k, see blockForm. Four consecutive k of a column in one 32-bit word is what the integer dot
+// "b bits" is a plane of b bits of 32 k, see qtype. Four consecutive k of a column in one 32-bit word is what the integer dot
 // products read; numbers without sign are the operand they want. The scales of the K types take whole bytes, which makes q3_k, q4_k and
 // q5_k 2 to 4 percent longer than in the file and lets one instruction load sixteen of them.
 type Layout struct {
@@ -134,7 +62,7 @@ type Layout struct {
 // Validate says what is wrong with the layout.
 func (l Layout) Validate() error {
 	switch {
-	case !l.Type.known():
+	case !l.Type.Known():
 		return fmt.Errorf("%s is no weight type", l.Type)
 	case l.N < 1 || l.K < 1:
 		return fmt.Errorf("a weight matrix of %d x %d has no elements", l.N, l.K)
@@ -151,9 +79,7 @@ func (l Layout) Panels() int { return (l.N + PanelWidth - 1) / PanelWidth }
 func (l Layout) panelBytes(k int) int { return PanelOffset(l.Type, k+k%l.Type.KStep()) }
 
 // PanelOffset is the byte offset of element k of a panel; k is a multiple of KStep.
-func PanelOffset(t WeightType, k int) int {
-	return k / weightInfos[t].block * weightInfos[t].panelBytes
-}
+func PanelOffset(t WeightType, k int) int { return t.PanelOffset(k) }
 
 // PanelStride is the distance in bytes between panels. It is a multiple of 64, and never close to a multiple of 4096: kernels
 // read several panels in step, and equal low address bits would throw them all into one set of the first-level cache.

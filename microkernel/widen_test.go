@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
 )
@@ -46,8 +47,8 @@ func checkWiden(t *testing.T, r *rand.Rand, isa ISA, wt WeightType, k, k0 int) {
 	for i := range got {
 		got[i] = 0xEE
 	}
-	want := make([]panelRow, k-k0)
-	unpackRows(wt, unsafe.Pointer(&panel[0]), k0, want)
+	want := make([]plain.Row, k-k0)
+	plain.Rows(wt, unsafe.Pointer(&panel[0]), k0, want)
 	w.Run(unsafe.Pointer(&got[0]), unsafe.Pointer(&panel[0]), k0, k)
 	for i := range want {
 		for c, x := range want[i] {

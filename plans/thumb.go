@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -87,7 +88,7 @@ func (th thumb) integers(t microkernel.WeightType) bool {
 	case th.features.Has(microkernel.HasVNNI), th.features.Has(microkernel.HasAVXVNNI), th.features.Has(microkernel.HasDotProd):
 		return true
 	case th.features.Has(microkernel.HasAVX512):
-		return t != microkernel.Q8_0
+		return t.Desc().Bits() < 8
 	}
 	return th.features.Has(microkernel.HasAVX2)
 }
@@ -103,7 +104,7 @@ func widenFrom(t microkernel.WeightType) int {
 	switch {
 	case t.Quantized():
 		return streamTo + 1
-	case t == microkernel.F16:
+	case t.Desc().Float == qtype.Half:
 		return 97
 	}
 	return 257
@@ -134,7 +135,7 @@ func (th thumb) rules(k WeightKey, t microkernel.WeightType, c microkernel.Compu
 
 // schedule is the rule of thumb for m rows.
 func (th thumb) schedule(k WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (Schedule, error) {
-	s := Schedule{Widen: c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && th.isa != microkernel.Go}
+	s := Schedule{Widen: c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && th.isa.Generates()}
 	b := t
 	if s.Widen {
 		b = microkernel.F32
@@ -187,13 +188,9 @@ func (th thumb) isas() []microkernel.ISA {
 // plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of them, a turn, and broadcasts into registers, or lanes of
 // registers where the multiply-add takes them; and tile registers, which nobody has timed: a search may take them.
 func plain(s microkernel.Spec) bool {
-	form := microkernel.Load
-	if s.ISA == microkernel.NEON {
-		form = microkernel.Lane
-	}
 	ku := 4
 	if s.Compute == microkernel.ComputeBF16 {
 		ku = 8 // four pairs
 	}
-	return s.Form == form && s.Dot != microkernel.AMX && (s.B.Quantized() || s.ISA == microkernel.Go || s.KU == ku)
+	return s.Form == s.ISA.PlainForm() && !s.MatrixUnit() && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
 }

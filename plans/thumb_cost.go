@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
 )
 
 // streamBytes is what one core reads from memory in a cycle: 4.5 to 5.3 where it was measured (Skylake-SP, Emerald Rapids).
@@ -32,10 +33,10 @@ const (
 // in each of them, and over one panel wants 8. A second request for each line gains 5 to 7 % at M = 1 in f16, q4_0 to q6_K and 11 % at M = 8 in f32; it gains nothing where multiplying is a small
 // part of reading (f32 and q8_0 at M = 1), and costs 5 % where the weights lie in the third-level cache, 10 to 28 % in the second.
 func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
-	if widen || s.ISA == microkernel.Go || s.WithPrefetch(prefetchOnce).Validate() != nil { // matrix units have none
+	if widen || !s.CanPrefetch() {
 		return s
 	}
-	if p := s.WithSpread(); m > s.MR && m <= spreadTo && p.Validate() == nil {
+	if p := s.WithSpread(); m > s.MR && m <= spreadTo && s.CanSpread() {
 		return p
 	}
 	if m > s.MR {
@@ -49,7 +50,7 @@ func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 
 // ThumbForm is the kernel with the prefetch that the rules of thumb choose for m rows, widened or not.
 func ThumbForm(s microkernel.Spec, m int, widen bool) microkernel.Spec {
-	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.ISA != microkernel.Go && p.Validate() == nil {
+	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.CanSpread() {
 		return p // see resident
 	}
 	return prefetched(s, m, widen)
@@ -102,8 +103,8 @@ func tileCycles(s microkernel.Spec, h int) float64 {
 	}
 	unpack, row := work(s)
 	ports := 2.0
-	if s.ISA == microkernel.AVX2 && s.Compute == microkernel.ComputeInt8 {
-		ports = 3
+	if s.Compute == microkernel.ComputeInt8 {
+		ports = float64(s.ISA.IntegerPorts())
 	}
 	arithmetic := vectors * (unpack + rows*row) / ports
 	share := sharing(s, rows, panels*vectors)
@@ -124,31 +125,24 @@ func sharing(s microkernel.Spec, rows, vectors float64) float64 {
 	if s.Compute != microkernel.ComputeF32 || !s.B.Quantized() {
 		return 1 / vectors
 	}
-	registers := 16.0
-	if s.ISA != microkernel.AVX2 {
-		registers = 32
-	}
+	registers := float64(s.ISA.Registers())
 	return 1 / max(1, min(vectors, 4, math.Floor((registers-rows*vectors-3)/3)))
 }
 
 // work is the vector instructions for 32 k of one vector of columns: unpack once, row for each row.
 func work(s microkernel.Spec) (unpack, row float64) {
-	planes, subs := 0.0, 0.0 // beyond the first; scales inside a block
-	switch s.B {
-	case microkernel.Q5_0, microkernel.Q5_1:
-		planes = 1
-	case microkernel.Q3_K, microkernel.Q5_K, microkernel.Q6_K:
-		planes, subs = 1, 1
-	case microkernel.Q2_K, microkernel.Q4_K:
+	d := s.B.Desc()
+	planes, subs := float64(len(d.Pieces)-1), 0.0 // beyond the first; scales inside a block
+	if d.Subs != qtype.NoSubs {
 		subs = 1
 	}
 	if s.Compute == microkernel.ComputeF32 {
-		switch {
-		case s.B == microkernel.F32:
+		switch d.Float {
+		case qtype.Single:
 			return 16, 32 // the loads of W, which only count when rows are few
-		case s.B == microkernel.F16:
+		case qtype.Half:
 			return 64, 32
-		case !s.B.Quantized():
+		case qtype.Brain:
 			return 32, 32
 		}
 		return 96 + 64*planes + 8*subs, 32
@@ -157,14 +151,13 @@ func work(s microkernel.Spec) (unpack, row float64) {
 		return 8, 32 // half as many dot products, each of which takes both ports, or twice the time of one
 	}
 	unpack = 4
-	if s.B != microkernel.Q8_0 {
+	if d.Bits() < 8 {
 		unpack = 14 + 16*planes + 10*subs
 	}
-	signed := s.B == microkernel.Q8_0 || s.B == microkernel.IQ4_NL
 	switch {
-	case s.Dot != microkernel.MAdd:
+	case !s.Dot.SumsWords():
 		return unpack, 11 + subs
-	case signed:
+	case d.WideBytes():
 		return unpack + 16, 35
 	}
 	return unpack, 19 + 4*planes + 2*subs

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 	"unsafe"
@@ -232,13 +233,16 @@ func (b *attentionBench) decode(a *exec.Attention, positions int) float64 {
 		began := time.Now()
 		a.Begin(spans)
 		b.lead.Run(func(w *pool.Worker) {
-			a.Run(w, b.layer, q, out)
+			a.Run(w, b.layer, b.scale(), q, out)
 			w.Barrier()
 		})
 		total += time.Since(began)
 	}
 	return total.Seconds() / float64(steps)
 }
+
+// scale is that of the scores.
+func (b *attentionBench) scale() float32 { return float32(1 / math.Sqrt(float64(b.HeadDim))) }
 
 // window is a batch of one-row spans over the next blocks of the store.
 func (b *attentionBench) window(positions int) []kvcache.Span {
@@ -268,7 +272,7 @@ func (b *attentionBench) prefill(a *exec.Attention, tokens int) float64 {
 	for pos := 0; pos < tokens; pos += b.Chunk {
 		a.Begin([]kvcache.Span{{Rows: min(b.Chunk, tokens-pos), Pos: pos, Table: table}})
 		b.lead.Run(func(w *pool.Worker) {
-			a.Run(w, 0, q, out)
+			a.Run(w, 0, b.scale(), q, out)
 			w.Barrier()
 		})
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -76,11 +77,14 @@ var opWords = map[string]string{
 func placeOf(op *model.Op) string {
 	rest, inLayer := strings.CutPrefix(op.Name, "blk.")
 	if !inLayer {
-		return opWords[op.Name]
+		return wordsOf(op.Name)
 	}
 	layer, name, _ := strings.Cut(rest, ".")
-	return fmt.Sprintf("layer %s (%s)", layer, opWords[name])
+	return fmt.Sprintf("layer %s (%s)", layer, wordsOf(name))
 }
+
+// wordsOf is the op's own name where a family calls it by one that is not listed.
+func wordsOf(name string) string { return cmp.Or(opWords[name], name) }
 
 // unsound is a job whose row of the last forward holds what is no number.
 type unsound struct {

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -19,7 +18,7 @@ type Rows struct {
 
 func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+col) }
 
-// Attention computes softmax(Q K^T / sqrt(headDim)) V of a batch over the KV heads of one KVStore: those of a model, or of
+// Attention computes softmax(scale * Q K^T) V of a batch over the KV heads of one KVStore: those of a model, or of
 // one rank. An Executor runs it for OpAttention, `sandwich bench attention` alone. Begin and Run of one Attention follow
 // each other; its workers share one barrier.
 type Attention struct {
@@ -84,17 +83,18 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 	}
 }
 
-// Run is one worker's part in the attention of a layer: row r of q and out is row r of the batch, the heads of a KV head
-// side by side. Keys and values come in blocks of 64 positions counted from position 0; each block has its own maximum,
+// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale: row r of q and out is row r of
+// the batch, the heads of a KV head side by side. Keys and values come in blocks of 64 positions counted from position 0; each block has its own maximum,
 // sum and output, merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks, company or
 // threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must follow.
-func (a *Attention) Run(w *pool.Worker, layer int, q, out Rows) {
+func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
 	units := len(a.cut.pieces) * a.kv.kvHeads
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
 		for u := lo; u < hi; u++ {
 			p := &a.cut.pieces[u/a.kv.kvHeads]
 			job := a.job(&a.cut.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
+			job.Scale = scale
 			job.Next = a.firstBlock(layer, u+a.cut.team)
 			if p.split < 0 {
 				a.fused.Run(&job, scratch)
@@ -137,6 +137,5 @@ func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.Att
 		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
 		Tokens: t.n, Group: n, Pos: t.pos,
 		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.span.Table)),
-		Scale: float32(1 / math.Sqrt(float64(dim))),
 	}
 }

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -111,7 +112,7 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 		width := kv.kvHeads * group * kv.layout.HeadDim
 		clear(unsafe.Slice(out.Base, len(spans)*width))
 		p.Run(func(w *pool.Worker) {
-			a.Run(w, 0, q, out)
+			a.Run(w, 0, float32(1/math.Sqrt(float64(kv.layout.HeadDim))), q, out)
 			w.Barrier()
 		})
 	}

@@ -16,7 +16,7 @@ import (
 // fall into one cache set.
 type Buffers struct {
 	ranks     []rankBuffers
-	rotations unsafe.Pointer // [rows][headDim]float32: cosines, then sines, of each row's position
+	rotations unsafe.Pointer // [ropes][rows][headDim]float32: cosines, then sines, of each row's position
 	routes    routes
 	rows      int
 	logitRows int
@@ -86,7 +86,7 @@ func (p *part) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
 		}
 	}
 	if p.first {
-		l.rotations = l.reserve(4 * rows * m.Dims.HeadDim)
+		l.rotations = l.reserve(4 * len(m.Ropes()) * rows * m.Dims.HeadDim)
 		l.routes = l.reserve(routeBytes(m.Experts, rows))
 	}
 	for c, longest := range k {
@@ -169,9 +169,9 @@ func (b *rankBuffers) row(buf model.Buf, r int) *float32 {
 // rowsOf is a buffer as rows.
 func (b *rankBuffers) rowsOf(buf model.Buf) Rows { return Rows{(*float32)(b.base[buf]), b.stride[buf]} }
 
-// rotation points at the cosines and sines of a row's position.
-func (b *Buffers) rotation(r, headDim int) *float32 {
-	return (*float32)(unsafe.Add(b.rotations, 4*r*headDim))
+// rotation points at the cosines and sines of a row's position, by one of the model's ropes.
+func (b *Buffers) rotation(rope, r, headDim int) *float32 {
+	return (*float32)(unsafe.Add(b.rotations, 4*(rope*b.rows+r)*headDim))
 }
 
 func addElems(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }

@@ -49,7 +49,7 @@ type Executor struct {
 	groups    *Groups // nil with one rank
 	bufs      *Buffers
 	vec       *microkernel.Vec
-	rotate    rotation
+	rotations []rotation // of model.Ropes
 	scratch   []workerScratch
 	memory    []*mem.Buffer          // scratch, by rank
 	sum       *AllReduce             // of Y over the ranks; nil with one rank
@@ -82,7 +82,7 @@ func New(c Config) (*Executor, error) {
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed,
 		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()), groups: c.Groups,
-		bufs: c.Buffers, vec: c.Kernels.Vec, rotate: newRotation(m.Rope), positions: make([]int32, c.Buffers.rows),
+		bufs: c.Buffers, vec: c.Kernels.Vec, rotations: newRotations(m), positions: make([]int32, c.Buffers.rows),
 	}
 	e.body = e.walk
 	if err := e.compile(c); err != nil {
@@ -167,7 +167,7 @@ func (r *rank) gemmScratch(rows int) (most int) {
 		}
 	}
 	for i := range r.part.model.Ops {
-		if op := &r.part.model.Ops[i]; op.SwiGLU {
+		if op := &r.part.model.Ops[i]; op.Act != model.NoActivation {
 			most = max(most, r.pairScratch(op, rows))
 		} else if op.Kind == model.OpMatMul {
 			most = max(most, r.sumScratch(op, rows))
@@ -319,15 +319,15 @@ func (e *Executor) do(g *group, i int) {
 	op, s := &g.part.model.Ops[i], e.steps[i]
 	switch op.Kind {
 	case model.OpEmbed:
-		e.embed(g)
+		e.embed(g, op.Scale)
 	case model.OpNorm:
 		e.norm(g, op)
 	case model.OpMatMul:
 		e.matMul(g, op, s.adds)
 	case model.OpRotate:
-		e.rotateHeads(g, op)
+		e.rotateHeads(g, op, s.rope)
 	case model.OpAttention:
-		g.rank.attend.Run(g.w, op.Layer, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt))
+		g.rank.attend.Run(g.w, op.Layer, op.Attn.Scale, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt))
 	case model.OpAddNorm:
 		if s.adds {
 			e.norm(g, op)
@@ -335,7 +335,7 @@ func (e *Executor) do(g *group, i int) {
 			e.addNorm(g, op)
 		}
 	case model.OpGather:
-		e.gather(g)
+		e.gather(g, op.Scale)
 	case model.OpRoute:
 		e.route(g)
 	case model.OpDispatch:

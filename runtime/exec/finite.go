@@ -3,29 +3,25 @@ package exec
 import (
 	"encoding/binary"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
 
-// scaleOffsets are where a block of a quantized type keeps its float16 scales, in bytes; all other bytes are integers.
-var scaleOffsets = map[gguf.Type][]int{
-	gguf.Q8_0: {0}, gguf.Q4_0: {0}, gguf.Q5_0: {0}, gguf.IQ4_NL: {0}, gguf.Q4_1: {0, 2}, gguf.Q5_1: {0, 2},
-	gguf.Q2_K: {80, 82}, gguf.Q3_K: {108}, gguf.Q4_K: {0, 2}, gguf.Q5_K: {0, 2}, gguf.Q6_K: {208},
-}
-
-// finite says whether raw weights hold neither NaN nor infinity: every float of a plain type, the scales of a quantized
-// one. Damaged files are refused when they are loaded, since a NaN that reaches the residual stream silences the model.
+// finite says whether raw weights hold neither NaN nor infinity: every float of a plain type, the
+// scales of a quantized one. Damaged files are refused when they are loaded, since a NaN that
+// reaches the residual stream silences the model.
 func finite(t gguf.Type, raw []byte) bool {
-	switch t {
-	case gguf.F32:
+	d := t.Desc()
+	switch d.Float {
+	case qtype.Single:
 		return finiteWords(raw)
-	case gguf.F16:
+	case qtype.Half:
 		return finiteHalves(raw, 0x7C00)
-	case gguf.BF16:
+	case qtype.Brain:
 		return finiteHalves(raw, 0x7F80)
 	}
-	scales := scaleOffsets[t]
-	for _, block := t.Block(); len(raw) >= block; raw = raw[block:] {
-		for _, at := range scales {
+	for ; len(raw) >= d.Bytes; raw = raw[d.Bytes:] {
+		for _, at := range d.Halves {
 			if binary.LittleEndian.Uint16(raw[at:])&0x7C00 == 0x7C00 {
 				return false
 			}

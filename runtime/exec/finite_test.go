@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
 
@@ -55,7 +56,11 @@ func TestFinite(t *testing.T) {
 // TestFiniteScales does the same with the scales of quantized blocks, found by their effect on the dequantized values;
 // no other byte may matter.
 func TestFiniteScales(t *testing.T) {
-	for typ, offsets := range scaleOffsets {
+	for _, w := range qtype.All() {
+		if !w.Quantized() {
+			continue
+		}
+		typ, offsets := gguf.Type(w), w.Desc().Halves
 		elems, size := typ.Block()
 		const blocks = 3
 		clean := make([]byte, blocks*size)

@@ -35,7 +35,7 @@ func NewKernels(isa microkernel.ISA, plan *plans.Plan) (*Kernels, error) {
 func PlanISA(plan *plans.Plan) microkernel.ISA {
 	isa := microkernel.Go
 	for _, s := range plan.Kernels() {
-		isa = max(isa, s.ISA)
+		isa = isa.Wider(s.ISA)
 	}
 	return isa
 }

@@ -64,7 +64,7 @@ func (g *group) findTask(op *model.Op, m, t int) (i, task int) {
 	panic("exec: task number beyond the op")
 }
 
-// product is product i of an op; with SwiGLU there is one of both weights.
+// product is product i of an op; with an activation there is one of both weights.
 func (g *group) product(op *model.Op, i, m int) product {
 	w := g.rank.weights.At(op.W[i])
 	p := product{gemm: g.rank.gemms[op.W[i]].of(m), o: Operands{
@@ -73,7 +73,7 @@ func (g *group) product(op *model.Op, i, m int) product {
 		C: g.bufs.base[op.Outs[i]], CStride: 4 * g.bufs.stride[op.Outs[i]],
 		Bias: biasOf(op, i), Rounded: g.bufs.rounded[w.Compute],
 	}}
-	if op.SwiGLU {
+	if op.Act != model.NoActivation {
 		p.up, p.upO = g.rank.gemms[op.W[1]].of(m), p.o
 		p.upO.W, p.upO.Bias = g.rank.weights.At(op.W[1]), biasOf(op, 1)
 		p.upO.Rounded = g.bufs.rounded[p.upO.W.Compute]

@@ -1,6 +1,10 @@
 package exec
 
-import "sandwich/runtime/model"
+import (
+	"slices"
+
+	"sandwich/runtime/model"
+)
 
 // Mode says on what an op works under tensor parallelism, and with whom (ArcLight section 3 and appendix A).
 type Mode uint8
@@ -38,6 +42,7 @@ type step struct {
 	mode  Mode
 	local bool // the barrier behind it is the group's own
 	adds  bool // one rank: a product adds to X what it would write to Y, and the AddNorm behind it only normalizes
+	rope  int  // which of the model's ropes it turns heads by; -1 for none
 	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
 }
 
@@ -45,9 +50,13 @@ type step struct {
 // everything serial. m is a rank's share of the model.
 func steps(m *model.Model, ranks int, sync Sync) []step {
 	out := make([]step, len(m.Ops))
+	ropes := m.Ropes()
+	for i := range out {
+		out[i].rope = slices.Index(ropes, m.Ops[i].Rope)
+	}
 	if ranks == 1 {
 		for i := 1; i < len(out); i++ {
-			if before := &m.Ops[i-1]; m.Ops[i].Kind == model.OpAddNorm && before.Kind == model.OpMatMul && before.Outs[0] == model.BufY {
+			if addsPlainly(&m.Ops[i-1], &m.Ops[i]) {
 				out[i-1].adds, out[i].adds = true, true
 			}
 		}
@@ -69,6 +78,12 @@ func steps(m *model.Model, ranks int, sync Sync) []step {
 		}
 	}
 	return out
+}
+
+// addsPlainly tells whether a product's sums may go to X as they are.
+func addsPlainly(product, sum *model.Op) bool {
+	return product.Kind == model.OpMatMul && product.Outs[0] == model.BufY &&
+		sum.Kind == model.OpAddNorm && sum.Post == nil && sum.Scale == 1
 }
 
 func modeOf(m *model.Model, op *model.Op) Mode {

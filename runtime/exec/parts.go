@@ -27,8 +27,12 @@ type part struct {
 	first bool // computes what is not cut
 }
 
-// Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole.
+// Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole. A model that
+// asks for what no op here computes is refused by name.
 func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
+	if err := checkValues(m); err != nil {
+		return nil, err
+	}
 	p := &Parts{Whole: m}
 	ranks := plan.Service.Ranks
 	if len(ranks) <= 1 {
@@ -139,10 +143,10 @@ func (p *part) tableBytes() int {
 	return tableBytes(p.model)
 }
 
-// PackedBytes is what LoadWeights allocates for a model of one rank.
-func PackedBytes(m *model.Model) int64 {
+// PackedBytes is what LoadWeights allocates for a model of one rank, and why Divide would refuse it.
+func PackedBytes(m *model.Model) (int64, error) {
 	p := part{model: m, first: true}
-	return p.packedBytes()
+	return p.packedBytes(), checkValues(m)
 }
 
 // KVBytesPerToken is what one cached position costs in all layers, a KV head that two ranks share counted twice.

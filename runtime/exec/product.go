@@ -21,7 +21,7 @@ type product struct {
 // stripBytes is how much of a factor or a summand a worker holds at a time.
 const stripBytes = 256 << 10
 
-// pairScratch is the memory one worker needs for an op with SwiGLU in a forward of so many rows: a strip, and the widened panels of either weight.
+// pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip, and the widened panels of either weight.
 func (r *rank) pairScratch(op *model.Op, rows int) int {
 	gate, up := r.gemms[op.W[0]], r.gemms[op.W[1]]
 	strip := 0

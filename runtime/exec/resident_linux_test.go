@@ -50,7 +50,8 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	defer w.Free()
 	debug.FreeOSMemory()
 	nowAnonymous, nowMapped := resident(t)
-	packed := PackedBytes(m)
+	packed, err := PackedBytes(m)
+	must(err)
 	if grown := nowAnonymous - anonymous; grown > packed+packed/50 {
 		t.Errorf("%d bytes of anonymous memory for %d of packed weights, %.3f times", grown, packed, float64(grown)/float64(packed))
 	}

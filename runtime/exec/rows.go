@@ -12,8 +12,8 @@ import (
 // out costs nothing beside the work.
 const rowChunk = 4
 
-// embed fills X with the embedding rows of the batch's tokens, and the rotations of their positions.
-func (e *Executor) embed(g *group) {
+// embed fills X with the scaled embedding rows of the batch's tokens, and the rotations of their positions.
+func (e *Executor) embed(g *group, scale float32) {
 	d := e.model.Dims
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
@@ -22,23 +22,46 @@ func (e *Executor) embed(g *group) {
 			if err := e.embedding.row(dst, token); err != nil {
 				panic(err) // Load checked type and shape
 			}
-			e.rotate.angles(unsafe.Slice(e.bufs.rotation(r, d.HeadDim), d.HeadDim), int(e.positions[r]))
+			scaleRow(dst, scale)
+			for i, t := range e.rotations {
+				t.angles(unsafe.Slice(e.bufs.rotation(i, r, d.HeadDim), d.HeadDim), int(e.positions[r]))
+			}
 		}
 	}
 }
 
-// rotation holds the frequency of each rotated pair: position p turns pair i by p*freq[i].
-type rotation struct{ freq []float64 }
+// scaleRow multiplies a row where an architecture does.
+func scaleRow(x []float32, scale float32) {
+	if scale == 1 {
+		return
+	}
+	for i := range x {
+		x[i] *= scale
+	}
+}
 
-func newRotation(r model.Rope) rotation {
+// rotation holds the frequency of each rotated pair: position p turns pair i by p*freq[i].
+type rotation struct {
+	freq []float64
+	neox bool
+}
+
+func newRotations(m *model.Model) (list []rotation) {
+	for _, r := range m.Ropes() {
+		list = append(list, newRotation(r))
+	}
+	return list
+}
+
+func newRotation(r *model.Rope) rotation {
 	freq := make([]float64, r.Dim/2)
 	for i := range freq {
 		freq[i] = r.Scale * math.Pow(r.Base, -float64(2*i)/float64(r.Dim))
 		if r.Factors != nil {
-			freq[i] /= float64(r.Factors[i])
+			freq[i] /= float64(r.Factors.Data[i])
 		}
 	}
-	return rotation{freq}
+	return rotation{freq, r.Neox}
 }
 
 // angles writes the cosines and then the sines of one position, computed in float64 so that long contexts keep their
@@ -76,8 +99,21 @@ func (e *Executor) addNorm(g *group, op *model.Op) {
 func (e *Executor) addNormRows(op *model.Op, row0, row1 int) {
 	b := &e.bufs.ranks[0]
 	for r := row0; r < row1; r++ {
-		e.vec.Add(b.row(model.BufX, r), b.row(model.BufY, r), e.model.Dims.Hidden)
+		e.addRow(b, r, op)
 		e.normRow(b, r, op.Norm)
+	}
+}
+
+// addRow is X += Scale * Y, of a Y that is normalized first where the op has a norm for it.
+func (e *Executor) addRow(b *rankBuffers, r int, op *model.Op) {
+	x, y, hidden := b.row(model.BufX, r), b.row(model.BufY, r), e.model.Dims.Hidden
+	if op.Post != nil {
+		e.vec.RMSNorm(y, y, &op.Post.Data[0], hidden, e.model.Eps)
+	}
+	if op.Scale == 1 {
+		e.vec.Add(x, y, hidden)
+	} else {
+		e.vec.AddScaled(x, y, op.Scale, hidden)
 	}
 }
 
@@ -85,14 +121,15 @@ func (e *Executor) normRow(b *rankBuffers, r int, weight *model.Vector) {
 	e.vec.RMSNorm(b.row(model.BufH, r), b.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
 }
 
-// gather copies the rows of H whose logits are wanted to the top of Y, where the head reads them.
-func (e *Executor) gather(g *group) {
+// gather copies the scaled rows of H whose logits are wanted to the top of Y, where the head reads them.
+func (e *Executor) gather(g *group, scale float32) {
 	wanted := e.batch.LogitRows
 	hidden := e.model.Dims.Hidden
 	for lo, hi, ok := g.next(len(wanted), rowChunk); ok; lo, hi, ok = g.next(len(wanted), rowChunk) {
 		for i := lo; i < hi; i++ {
 			dst := unsafe.Slice(g.row(model.BufY, i), hidden)
 			copy(dst, unsafe.Slice(g.row(model.BufH, int(wanted[i])), hidden))
+			scaleRow(dst, scale)
 		}
 	}
 }
@@ -118,9 +155,9 @@ func cutRuns(dst []run, spans []kvcache.Span) []run {
 	return dst
 }
 
-// rotateHeads normalizes (where the model does) and rotates the heads of Q and K, and stores K and V. A unit is the query heads of some
+// rotateHeads normalizes and rotates the heads of Q and K (where the layer does), and stores K and V. A unit is the query heads of some
 // KV heads over one run: of as many as leave every worker two units, since a call for all heads of a row costs little more than one for a single head.
-func (e *Executor) rotateHeads(g *group, op *model.Op) {
+func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
 	kvHeads := g.part.model.Dims.KVHeads
 	each := min(kvHeads, max(1, len(e.runs)*kvHeads/(2*g.n)))
 	pieces := (kvHeads + each - 1) / each
@@ -128,20 +165,19 @@ func (e *Executor) rotateHeads(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(units, 1); ok; lo, hi, ok = g.next(units, 1) {
 		for u := lo; u < hi; u++ {
 			head := u % pieces * each
-			e.rotateRun(g, op, &e.runs[u/pieces], head, min(head+each, kvHeads))
+			e.rotateRun(g, op, rope, &e.runs[u/pieces], head, min(head+each, kvHeads))
 		}
 	}
 }
 
 // rotateRun is KV heads [lo, hi) of a run.
-func (e *Executor) rotateRun(g *group, op *model.Op, r *run, lo, hi int) {
+func (e *Executor) rotateRun(g *group, op *model.Op, rope int, r *run, lo, hi int) {
 	dim := e.model.Dims.HeadDim
 	first, _ := g.rank.attend.queries(lo)
 	last, n := g.rank.attend.queries(hi - 1)
 	for row := r.row; row < r.row+r.n; row++ {
-		angles := e.bufs.rotation(row, dim)
-		e.rotateVectors(addElems(g.row(model.BufQ, row), first*dim), last+n-first, op.QNorm, angles)
-		e.rotateVectors(addElems(g.row(model.BufK, row), lo*dim), hi-lo, op.KNorm, angles)
+		e.rotateVectors(addElems(g.row(model.BufQ, row), first*dim), last+n-first, op.QNorm, rope, row)
+		e.rotateVectors(addElems(g.row(model.BufK, row), lo*dim), hi-lo, op.KNorm, rope, row)
 	}
 	at := r.pos % kvcache.BlockTokens
 	for head := lo; head < hi; head++ {
@@ -153,10 +189,12 @@ func (e *Executor) rotateRun(g *group, op *model.Op, r *run, lo, hi int) {
 	}
 }
 
-func (e *Executor) rotateVectors(x *float32, heads int, norm *model.Vector, angles *float32) {
+func (e *Executor) rotateVectors(x *float32, heads int, norm *model.Vector, rope, row int) {
 	dim := e.model.Dims.HeadDim
 	if norm != nil {
 		e.vec.RMSNormRows(x, dim, x, dim, heads, &norm.Data[0], dim, e.model.Eps)
 	}
-	e.vec.RoPE(x, dim, heads, dim, angles, e.model.Rope.Neox)
+	if rope >= 0 {
+		e.vec.RoPE(x, dim, heads, dim, e.bufs.rotation(rope, row, dim), e.rotations[rope].neox)
+	}
 }

@@ -64,9 +64,9 @@ func TestDequantizeReference(t *testing.T) {
 
 // readable lists all types that Block knows.
 func readable() (all []Type) {
-	for id := range types {
-		if n, _ := Type(id).Block(); n > 0 {
-			all = append(all, Type(id))
+	for id := range Type(256) {
+		if n, _ := id.Block(); n > 0 {
+			all = append(all, id)
 		}
 	}
 	return all

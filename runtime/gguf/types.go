@@ -2,62 +2,59 @@ package gguf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"sandwich/microkernel/qtype"
 )
 
-// Type is a ggml tensor type id, as stored in a GGUF file.
+// Type is a ggml tensor type id, as stored in a GGUF file. What those that are read look like is in
+// qtype.
 type Type uint32
 
 // The tensor types this package reads.
 const (
-	F32    Type = 0
-	F16    Type = 1
-	Q4_0   Type = 2
-	Q4_1   Type = 3
-	Q5_0   Type = 6
-	Q5_1   Type = 7
-	Q8_0   Type = 8
-	Q2_K   Type = 10
-	Q3_K   Type = 11
-	Q4_K   Type = 12
-	Q5_K   Type = 13
-	Q6_K   Type = 14
-	IQ4_NL Type = 20
-	BF16   Type = 30
+	F32    = Type(qtype.F32)
+	F16    = Type(qtype.F16)
+	Q4_0   = Type(qtype.Q4_0)
+	Q4_1   = Type(qtype.Q4_1)
+	Q5_0   = Type(qtype.Q5_0)
+	Q5_1   = Type(qtype.Q5_1)
+	Q8_0   = Type(qtype.Q8_0)
+	Q2_K   = Type(qtype.Q2_K)
+	Q3_K   = Type(qtype.Q3_K)
+	Q4_K   = Type(qtype.Q4_K)
+	Q5_K   = Type(qtype.Q5_K)
+	Q6_K   = Type(qtype.Q6_K)
+	IQ4_NL = Type(qtype.IQ4_NL)
+	BF16   = Type(qtype.BF16)
 )
 
-// typeInfo describes one type id; elems is 0 for a type that is known by name only.
-type typeInfo struct {
-	name  string
-	elems int // elements of one block
-	bytes int // bytes of one block
+// unread are the types that are known by name only. Ids without a name were withdrawn from the
+// format before any file used them.
+var unread = map[Type]string{
+	4: "q4_2", 5: "q4_3", 9: "q8_1", 15: "q8_k",
+	16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 21: "iq3_s", 22: "iq2_s",
+	23: "iq4_xs", 24: "i8", 25: "i16", 26: "i32", 27: "i64", 28: "f64", 29: "iq1_m",
+	31: "q4_0_4_4", 32: "q4_0_4_8", 33: "q4_0_8_8", 34: "tq1_0", 35: "tq2_0",
+	36: "iq4_nl_4_4", 37: "iq4_nl_4_8", 38: "iq4_nl_8_8", 39: "mxfp4", 40: "nvfp4",
 }
 
-// types is indexed by type id. Ids without a name were withdrawn from the format before any file used them.
-var types = [...]typeInfo{
-	F32: {"f32", 1, 4}, F16: {"f16", 1, 2}, BF16: {"bf16", 1, 2},
-	Q4_0: {"q4_0", 32, 18}, Q4_1: {"q4_1", 32, 20}, Q5_0: {"q5_0", 32, 22}, Q5_1: {"q5_1", 32, 24}, Q8_0: {"q8_0", 32, 34},
-	Q2_K: {"q2_k", 256, 84}, Q3_K: {"q3_k", 256, 110}, Q4_K: {"q4_k", 256, 144}, Q5_K: {"q5_k", 256, 176}, Q6_K: {"q6_k", 256, 210},
-	IQ4_NL: {"iq4_nl", 32, 18},
-
-	4: {name: "q4_2"}, 5: {name: "q4_3"}, 9: {name: "q8_1"}, 15: {name: "q8_k"},
-	16: {name: "iq2_xxs"}, 17: {name: "iq2_xs"}, 18: {name: "iq3_xxs"}, 19: {name: "iq1_s"}, 21: {name: "iq3_s"}, 22: {name: "iq2_s"},
-	23: {name: "iq4_xs"}, 24: {name: "i8"}, 25: {name: "i16"}, 26: {name: "i32"}, 27: {name: "i64"}, 28: {name: "f64"}, 29: {name: "iq1_m"},
-	31: {name: "q4_0_4_4"}, 32: {name: "q4_0_4_8"}, 33: {name: "q4_0_8_8"}, 34: {name: "tq1_0"}, 35: {name: "tq2_0"},
-	36: {name: "iq4_nl_4_4"}, 37: {name: "iq4_nl_4_8"}, 38: {name: "iq4_nl_8_8"}, 39: {name: "mxfp4"}, 40: {name: "nvfp4"},
-}
-
-// info returns what is known about t; the zero typeInfo for an unknown id.
-func (t Type) info() typeInfo {
-	if int64(t) < int64(len(types)) {
-		return types[t]
+// Desc is the row of a type that is read, and nil for all others.
+func (t Type) Desc() *qtype.Desc {
+	if w := qtype.Type(t); Type(w) == t && w.Known() {
+		return w.Desc()
 	}
-	return typeInfo{}
+	return nil
 }
 
-// String returns the type's name in lower case, as flags and plan files write it: "q8_0", "bf16". An id this package has never heard of is "type 99".
+// String returns the type's name in lower case, as flags and plan files write it: "q8_0", "bf16".
+// An id this package has never heard of is "type 99".
 func (t Type) String() string {
-	if n := t.info().name; n != "" {
+	if d := t.Desc(); d != nil {
+		return d.Name
+	}
+	if n := unread[t]; n != "" {
 		return n
 	}
 	return fmt.Sprintf("type %d", uint32(t))
@@ -65,26 +62,27 @@ func (t Type) String() string {
 
 // ParseType is the inverse of String for the types this package reads; case is ignored.
 func ParseType(s string) (Type, error) {
-	var readable []string
-	for id, inf := range types {
-		if inf.elems == 0 {
-			continue
+	readable := slices.Sorted(slices.Values(qtype.All())) // by id
+	names := make([]string, len(readable))
+	for i, w := range readable {
+		if names[i] = w.String(); strings.EqualFold(s, names[i]) {
+			return Type(w), nil
 		}
-		if strings.EqualFold(s, inf.name) {
-			return Type(id), nil
-		}
-		readable = append(readable, inf.name)
 	}
-	return 0, fmt.Errorf("tensor type %q is not supported; use one of %s", s, strings.Join(readable, ", "))
+	return 0, fmt.Errorf("tensor type %q is not supported; use one of %s", s, strings.Join(names, ", "))
 }
 
-// Block returns the elements and bytes of one block of t: 1, 4 for f32 and 32, 34 for q8_0. Both are 0 for a type this package does not read.
+// Block returns the elements and bytes of one block of t: 1, 4 for f32 and 32, 34 for q8_0. Both
+// are 0 for a type this package does not read.
 func (t Type) Block() (elems, bytes int) {
-	inf := t.info()
-	return inf.elems, inf.bytes
+	if d := t.Desc(); d != nil {
+		return d.Block, d.Bytes
+	}
+	return 0, 0
 }
 
-// RowBytes returns the bytes of a row of k elements. k must be a multiple of the block's elements; for a type that is not read the result is 0.
+// RowBytes returns the bytes of a row of k elements. k must be a multiple of the block's elements;
+// for a type that is not read the result is 0.
 func (t Type) RowBytes(k int) int {
 	elems, bytes := t.Block()
 	if elems == 0 {

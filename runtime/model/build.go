@@ -1,115 +1,196 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+	"math"
+)
 
-// build writes the decoder out: embedding, layers, head. Shapes stand beside each line; T is the number of rows.
-func (b *builder) build() {
-	d := b.m.Dims
-	b.op(Op{Kind: OpEmbed, Name: "embed"}) //                       X [T, hidden]
-	b.op(Op{Kind: OpNorm, Name: "blk.0.attn_norm", Norm: b.vector("blk.0.attn_norm.weight", d.Hidden)})
-	for layer := range d.Layers {
-		b.attention(layer)
-		if b.arch.experts {
-			b.mixture(layer)
-		} else {
-			b.feedForward(layer)
+// embedTensor holds the rows of tokens, and is the head of a tied model; headTensor is the head of
+// any other.
+const (
+	embedTensor = "token_embd.weight"
+	headTensor  = "output.weight"
+)
+
+// Builder is what an architecture writes its decoder with. T is the number of rows of a forward.
+// Tensors are named as in GGUF, without "blk.N." and ".weight".
+type Builder struct {
+	Config
+	m     *Model
+	layer int // that is being written; outside before and after the layers
+	// What the next norm adds to the residual stream: Y of layer from, if anything wrote it.
+	pending bool
+	from    int
+	sum     Residual
+}
+
+const outside = -1
+
+// Model writes the configuration out: ops with the names and shapes of their tensors, and no values.
+func (c Config) Model() (*Model, error) {
+	arch, err := archOf(c.Arch)
+	if err != nil {
+		return nil, err
+	}
+	b := &Builder{Config: c, layer: outside,
+		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.Tied}}
+	arch.Decoder(b)
+	return b.m, nil
+}
+
+// Layers counts the layers; what is written meanwhile belongs to the one at hand.
+func (b *Builder) Layers() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for b.layer = range b.Config.Layers {
+			if !yield(b.layer) {
+				break
+			}
 		}
-		b.op(Op{Kind: OpAddNorm, Layer: layer, Name: b.nextNorm(layer), Norm: b.vector(b.nextNorm(layer)+".weight", d.Hidden)})
-		if b.err != nil {
-			return
-		}
+		b.layer = outside
 	}
-	b.head()
 }
 
-func (b *builder) attention(layer int) {
-	d := b.m.Dims
-	name := func(s string) string { return fmt.Sprintf("blk.%d.%s", layer, s) }
-	qWidth, kvWidth := d.Heads*d.HeadDim, d.KVHeads*d.HeadDim
-	qkv := Op{Kind: OpMatMul, Layer: layer, Name: name("qkv"), In: BufH, Outs: []Buf{BufQ, BufK, BufV}}
-	for i, role := range []string{"q", "k", "v"} { //                Q [T, heads*headDim], K and V [T, kvHeads*headDim]
-		n := []int{qWidth, kvWidth, kvWidth}[i]
-		qkv.W = append(qkv.W, b.weight(role, layer, name("attn_"+role+".weight"), n, d.Hidden))
-		qkv.Bias = append(qkv.Bias, b.bias(name("attn_"+role+".bias"), n))
+// name is that of an op or a tensor of the layer at hand.
+func (b *Builder) name(s string) string {
+	if b.layer == outside {
+		return s
 	}
-	b.op(qkv)
-	rotate := Op{Kind: OpRotate, Layer: layer, Name: name("rotate")}
-	if b.arch.qkNorm {
-		rotate.QNorm = b.vector(name("attn_q_norm.weight"), d.HeadDim)
-		rotate.KNorm = b.vector(name("attn_k_norm.weight"), d.HeadDim)
-	}
-	b.op(rotate)
-	b.op(Op{Kind: OpAttention, Layer: layer, Name: name("attention")}) // Att [T, heads*headDim]
-	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("o"), In: BufAtt, Outs: []Buf{BufY}, Bias: []*Vector{nil},
-		W: []int{b.weight("o", layer, name("attn_output.weight"), d.Hidden, qWidth)}})
-	b.op(Op{Kind: OpAddNorm, Layer: layer, Name: name("ffn_norm"), Norm: b.vector(name("ffn_norm.weight"), d.Hidden)})
+	return fmt.Sprintf("blk.%d.%s", b.layer, s)
 }
 
-func (b *builder) feedForward(layer int) {
-	d := b.m.Dims
-	name := func(s string) string { return fmt.Sprintf("blk.%d.%s", layer, s) }
-	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("gate_up"), In: BufH, Outs: []Buf{BufGate}, SwiGLU: true, Bias: []*Vector{nil, nil},
-		W: []int{ //                                                 Gate [T, ffn]
-			b.weight("gate", layer, name("ffn_gate.weight"), d.FFN, d.Hidden),
-			b.weight("up", layer, name("ffn_up.weight"), d.FFN, d.Hidden),
-		}})
-	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("down"), In: BufGate, Outs: []Buf{BufY}, Bias: []*Vector{nil},
-		W: []int{b.weight("down", layer, name("ffn_down.weight"), d.Hidden, d.FFN)}})
+func (b *Builder) op(kind Kind, name string, o Op) {
+	o.Kind, o.Name, o.Layer = kind, b.name(name), max(0, b.layer)
+	b.m.Ops = append(b.m.Ops, o)
 }
 
-// mixture is the feed-forward of a mixture of experts; P is the number of (row, expert) pairs, used for each row.
-func (b *builder) mixture(layer int) {
-	d, e := b.m.Dims, b.m.Experts
-	name := func(s string) string { return fmt.Sprintf("blk.%d.%s", layer, s) }
-	b.op(Op{Kind: OpMatMul, Layer: layer, Name: name("router"), In: BufH, Outs: []Buf{BufRouter}, Bias: []*Vector{nil}, // Router [T, experts]
-		W: []int{b.weight("router", layer, name("ffn_gate_inp.weight"), e.Count, d.Hidden)}})
-	b.op(Op{Kind: OpRoute, Layer: layer, Name: name("route")})
-	b.op(Op{Kind: OpDispatch, Layer: layer, Name: name("dispatch")}) //  Expert [P, hidden]
-	b.op(Op{Kind: OpExperts, Layer: layer, Name: name("experts.gate_up"), In: BufExpert, Outs: []Buf{BufGate}, SwiGLU: true,
-		W: []int{ //                                                  Gate [P, expert ffn]
-			b.weight("gate", layer, name("ffn_gate_exps.weight"), e.FFN, d.Hidden, e.Count),
-			b.weight("up", layer, name("ffn_up_exps.weight"), e.FFN, d.Hidden, e.Count),
-		}})
-	b.op(Op{Kind: OpExperts, Layer: layer, Name: name("experts.down"), In: BufGate, Outs: []Buf{BufExpert},
-		W: []int{b.weight("down", layer, name("ffn_down_exps.weight"), d.Hidden, e.FFN, e.Count)}}) // Expert [P, hidden]
-	b.op(Op{Kind: OpCombine, Layer: layer, Name: name("combine")}) // Y [T, hidden]
-}
+// wroteY notes that Y waits to be added to the residual stream.
+func (b *Builder) wroteY() { b.pending, b.from, b.sum = true, b.layer, Residual{Scale: 1} }
 
-// nextNorm is the norm that follows a layer: the next layer's, or the output norm.
-func (b *builder) nextNorm(layer int) string {
-	if layer+1 < b.m.Dims.Layers {
-		return fmt.Sprintf("blk.%d.attn_norm", layer+1)
-	}
-	return "output_norm"
-}
-
-func (b *builder) head() {
-	d := b.m.Dims
-	b.op(Op{Kind: OpGather, Name: "gather"}) //                     Y [wanted rows, hidden]
-	tensor := "output.weight"
-	if !b.has(tensor) {
-		b.m.Tied, tensor = true, "token_embd.weight"
-	}
-	b.op(Op{Kind: OpMatMul, Name: "head", In: BufY, Outs: []Buf{BufLogits}, Bias: []*Vector{nil},
-		W: []int{b.weight("head", -1, tensor, d.Vocab, d.Hidden)}})
-}
-
-func (b *builder) op(o Op) { b.m.Ops = append(b.m.Ops, o) }
-
-func (b *builder) weight(role string, layer int, tensor string, n, k int, stack ...int) int {
-	t := b.matrix(tensor, n, k, stack...)
-	w := Weight{Role: role, Layer: layer, Tensor: t, N: n, K: k}
-	if len(stack) > 0 {
-		w.Stack = stack[0]
-	}
-	b.m.Weights = append(b.m.Weights, w)
-	return len(b.m.Weights) - 1
-}
-
-// bias returns a projection's bias: required where the architecture has it, taken where the file happens to carry it.
-func (b *builder) bias(name string, n int) *Vector {
-	if !b.has(name) && !b.arch.qkvBias {
+func (b *Builder) vector(tensor string, n int, need Need) *Vector {
+	if tensor == "" || need == Never {
 		return nil
 	}
-	return b.vector(name, n)
+	return &Vector{Name: b.name(tensor), N: n, Optional: need == IfPresent}
+}
+
+// Embed is X [T, hidden] = scale * the rows of the batch's tokens.
+func (b *Builder) Embed(scale float32) { b.op(OpEmbed, "embed", Op{Scale: scale}) }
+
+// Residual is how the output of a block joins the residual stream: X += Scale * norm(Y), with a norm
+// where Post names its weight [hidden].
+type Residual struct {
+	Post  string
+	Scale float32
+}
+
+// Residual changes it for the block just written, where the sum is not plain.
+func (b *Builder) Residual(r Residual) { b.sum = r }
+
+// Norm is H [T, hidden] = RMSNorm(X), with weight [hidden]. What the block before wrote to Y is added
+// to X in the same op.
+func (b *Builder) Norm(tensor string) {
+	o := Op{Norm: b.vector(tensor+".weight", b.Hidden, Always)}
+	if !b.pending {
+		b.op(OpNorm, tensor, o)
+		return
+	}
+	o.Kind, o.Name, o.Layer, o.Scale = OpAddNorm, b.name(tensor), b.from, b.sum.Scale
+	if b.sum.Post != "" {
+		o.Post = &Vector{Name: fmt.Sprintf("blk.%d.%s.weight", b.from, b.sum.Post), N: b.Hidden}
+	}
+	b.m.Ops = append(b.m.Ops, o)
+	b.pending = false
+}
+
+// Product is one matrix product, Out = In * W^T + bias with W [N, K], or [Stack, N, K] where there is
+// one matrix for each expert.
+type Product struct {
+	Role        string // by which types are chosen and matrices are cut: q k v o gate up down router
+	Tensor      string // whose name ends in .weight, and that of its bias [N] in .bias
+	N, K, Stack int
+	Bias        Need
+	Out         Buf
+}
+
+// MatMul is one product for each of those that read In, together.
+func (b *Builder) MatMul(name string, in Buf, products ...Product) {
+	b.product(name, Op{In: in}, products)
+}
+
+// Gated is Out = act(gate, up), of the two products' one output buffer.
+func (b *Builder) Gated(name string, act Activation, in Buf, gate, up Product) {
+	b.product(name, Op{In: in, Act: act}, []Product{gate, up})
+}
+
+func (b *Builder) product(name string, o Op, products []Product) {
+	kind := OpMatMul
+	for i, p := range products {
+		o.W = append(o.W, len(b.m.Weights))
+		o.Bias = append(o.Bias, b.vector(p.Tensor+".bias", p.N, p.Bias))
+		if o.Act == NoActivation || i == 0 {
+			o.Outs = append(o.Outs, p.Out)
+		}
+		if p.Stack > 0 {
+			kind = OpExperts
+		}
+		b.m.Weights = append(b.m.Weights, Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
+			N: p.N, K: p.K, Stack: p.Stack})
+	}
+	b.op(kind, name, o)
+	if o.Outs[0] == BufY {
+		b.wroteY()
+	}
+}
+
+// Rope is the configuration's rotation with the values that r gives in its place. Layers share one
+// by sharing the pointer.
+func (b *Builder) Rope(r Rope) *Rope {
+	if r.Base == 0 {
+		r.Base = b.RopeBase
+	}
+	if r.Scale == 0 {
+		r.Scale = b.ropeScale()
+	}
+	r.Dim, r.Rule = b.ropeDim(), b.RopeRule
+	r.Factors = &Vector{Name: "rope_freqs.weight", N: r.Dim / 2, Optional: true}
+	if b.Llama3 != nil {
+		r.Factors.Data = b.Llama3.Factors(r.Base, r.Dim)
+	}
+	return &r
+}
+
+// Rotation is what happens to the heads of Q and K before attention.
+type Rotation struct {
+	Rope         *Rope  // nil: nothing
+	QNorm, KNorm string // tensors [headDim] of a norm of each head before it is rotated; "" for none
+}
+
+// Rotate turns Q and K, and puts K and V into the cache.
+func (b *Builder) Rotate(r Rotation) {
+	o := Op{Rope: r.Rope}
+	if r.QNorm != "" {
+		o.QNorm = b.vector(r.QNorm+".weight", b.HeadDim, Always)
+	}
+	if r.KNorm != "" {
+		o.KNorm = b.vector(r.KNorm+".weight", b.HeadDim, Always)
+	}
+	b.op(OpRotate, "rotate", o)
+}
+
+// HeadScale is 1/sqrt(headDim), the usual scale of attention scores.
+func (c Config) HeadScale() float32 { return float32(1 / math.Sqrt(float64(c.HeadDim))) }
+
+// Attend is Att [T, heads*headDim].
+func (b *Builder) Attend(a Attn) { b.op(OpAttention, "attention", Op{Attn: a}) }
+
+// Head is Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden].
+func (b *Builder) Head(scale float32) {
+	b.op(OpGather, "gather", Op{Scale: scale}) // Y [wanted rows, hidden]
+	tensor := headTensor
+	if b.Tied {
+		tensor = embedTensor
+	}
+	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden})
+	b.op(OpMatMul, "head", Op{In: BufY, Outs: []Buf{BufLogits}, Bias: []*Vector{nil}, W: []int{len(b.m.Weights) - 1}})
 }

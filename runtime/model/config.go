@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -9,13 +10,16 @@ import (
 // configurations and GGUF metadata all become one.
 type Config struct {
 	Name string
-	Arch string // llama, qwen2, qwen3, qwen3moe
+	Arch string // as GGUF names it
 	Dims
-	Eps      float64 // of the RMS norms
-	RopeBase float64
-	Llama3   *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
-	Tied     bool        // the head is the embedding
-	Experts  Experts
+	Eps       float64 // of the RMS norms
+	RopeBase  float64
+	RopeDim   int         // leading dimensions of a head that rotate; 0: all
+	RopeScale float64     // of positions (linear scaling); 0: 1
+	RopeRule  string      // another rule of scaling by its name, which nothing here computes
+	Llama3    *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
+	Tied      bool        // the head is the embedding
+	Experts   Experts
 }
 
 // Experts are the sizes of a mixture-of-experts feed-forward; all zero in a dense model.
@@ -25,48 +29,13 @@ type Experts struct {
 	FFN   int // width of one
 }
 
-// Llama3Rope is the rule by which Llama 3.1 stretches its context: waves longer than Original/Low are slowed by Factor, those shorter than Original/High kept, the ones between interpolated.
-type Llama3Rope struct {
-	Factor, Low, High float64
-	Original          int // context of the first training, tokens
-}
-
-// Factors returns the divisors of the angles of a head's dim/2 pairs, for rotation base base.
-func (r Llama3Rope) Factors(base float64, dim int) []float32 {
-	out := make([]float32, dim/2)
-	for i := range out {
-		wave := 2 * math.Pi * math.Pow(base, float64(2*i)/float64(dim))
-		switch {
-		case wave < float64(r.Original)/r.High:
-			out[i] = 1
-		case wave > float64(r.Original)/r.Low:
-			out[i] = float32(r.Factor)
-		default:
-			smooth := (float64(r.Original)/wave - r.Low) / (r.High - r.Low)
-			out[i] = float32(1 / ((1-smooth)/r.Factor + smooth))
-		}
-	}
-	return out
-}
-
-// moeArch is the architecture with experts.
-const moeArch = "qwen3moe"
-
 // maxExperts is more than any model has.
 const maxExperts = 1 << 12
 
-// archOf returns what is special about an architecture that this program runs.
-func archOf(name string) (architecture, error) {
-	a, ok := architectures[name]
-	if !ok {
-		return a, fmt.Errorf("architecture %q is %w: use a llama, qwen2, qwen3 or qwen3moe model", name, ErrUnsupported)
-	}
-	return a, nil
-}
-
 // Check refuses a configuration that cannot be a model, naming the size at fault.
 func (c Config) Check() error {
-	if _, err := archOf(c.Arch); err != nil {
+	arch, err := archOf(c.Arch)
+	if err != nil {
 		return err
 	}
 	for _, s := range []struct {
@@ -88,22 +57,27 @@ func (c Config) Check() error {
 	if !(c.Eps > 0 && c.Eps < 1) || !(c.RopeBase > 0) || math.IsInf(c.RopeBase, 0) {
 		return fmt.Errorf("norm epsilon %g and rotation base %g must be positive numbers", c.Eps, c.RopeBase)
 	}
-	if r := c.Llama3; r != nil && (!(r.Factor > 0) || !(r.Low > 0) || !(r.High > r.Low) || r.Original < 1) {
-		return fmt.Errorf("RoPE scaling %+v is no Llama 3 rule: it needs factor > 0, 0 < low < high and an original context", *r)
+	if dim := c.ropeDim(); dim < 2 || dim > c.HeadDim || dim%2 != 0 {
+		return fmt.Errorf("%d of %d head dimensions cannot rotate in pairs", dim, c.HeadDim)
 	}
-	return c.checkExperts()
+	if c.Llama3 != nil {
+		if err := c.Llama3.check(); err != nil {
+			return err
+		}
+	}
+	return arch.Check(c)
 }
 
-func (c Config) checkExperts() error {
-	e := c.Experts
-	if c.Arch != moeArch {
-		if e != (Experts{}) {
-			return fmt.Errorf("architecture %s has no experts, yet %d are given", c.Arch, e.Count)
-		}
-		return nil
-	}
+// check refuses sizes that no mixture has.
+func (e Experts) check() error {
 	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 {
 		return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
 	}
 	return nil
 }
+
+// ropeDim is how many dimensions of a head rotate.
+func (c Config) ropeDim() int { return cmp.Or(c.RopeDim, c.HeadDim) }
+
+// ropeScale is what positions are multiplied by.
+func (c Config) ropeScale() float64 { return cmp.Or(c.RopeScale, 1) }

@@ -128,6 +128,7 @@ func TestFromHFRefuses(t *testing.T) {
 		`{"model_type":"qwen3","rope_scaling":{"type":"yarn"},` + sizes + `}`:   "yarn",
 		`{"model_type":"llama","rope_scaling":{"type":"llama3"},` + sizes + `}`: "no Llama 3 rule",
 		`{"model_type":"qwen3_moe","decoder_sparse_step":2,` + sizes + `}`:      "dense layers",
+		`{"model_type":"qwen3_moe","norm_topk_prob":false,` + sizes + `}`:       "norm_topk_prob",
 	} {
 		if c, _, err := FromHF([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %+v, %v; want an error about %s", text, c, err, want)
@@ -196,4 +197,39 @@ func TestShapeOfRefuses(t *testing.T) {
 	if _, err := archOf("mamba"); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("unknown architecture: %v", err)
 	}
+}
+
+// TestConfigRoundTrip: a file says of its configuration what the configuration said.
+func TestConfigRoundTrip(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"llama":    func(*Config) {},
+		"qwen2":    func(c *Config) { c.RopeScale = 0.25 },
+		"qwen3":    func(c *Config) { c.RopeDim, c.Tied = 16, true },
+		"qwen3moe": func(c *Config) { c.RopeBase = 5e5 },
+	} {
+		want := small(name)
+		change(&want)
+		f, err := gguf.Parse(synth(t, want, gguf.F32, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ConfigOf(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Name, want.Eps = got.Name, float64(float32(want.Eps))
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// TestRegisterTwice: two files of one name are a mistake that a program shows when it starts.
+func TestRegisterTwice(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("llama was registered twice")
+		}
+	}()
+	Register(Architecture{Name: "llama"})
 }

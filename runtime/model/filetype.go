@@ -14,12 +14,6 @@ type FileType struct {
 	name       string
 }
 
-// fileTypes are the numbers that general.file_type gives to files of one matrix type.
-var fileTypes = map[gguf.Type]uint32{
-	gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q4_1: 3, gguf.Q8_0: 7, gguf.Q5_0: 8, gguf.Q5_1: 9, gguf.Q2_K: 10, gguf.Q3_K: 12,
-	gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.BF16: 32,
-}
-
 // mixes are the files that llama-quantize names after two sizes.
 var mixes = []FileType{
 	{gguf.Q4_K, gguf.Q6_K, 15, "q4_K_M"},
@@ -27,11 +21,11 @@ var mixes = []FileType{
 }
 
 // Uniform is a file whose matrices are all of type t.
-func Uniform(t gguf.Type) FileType { return FileType{t, t, fileTypes[t], t.String()} }
+func Uniform(t gguf.Type) FileType { return FileType{t, t, t.Desc().FileType, t.String()} }
 
 // Mix is a file of two types: the head, and attn_v and ffn_down of some layers, are of type more, so that products which share their input have unlike weights.
 func Mix(base, more gguf.Type) FileType {
-	return FileType{base, more, fileTypes[base], base.String() + "+" + more.String()}
+	return FileType{base, more, base.Desc().FileType, base.String() + "+" + more.String()}
 }
 
 // ParseFileType reads the name of a tensor type or of a mix; case is ignored.

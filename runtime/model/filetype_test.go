@@ -13,7 +13,7 @@ import (
 
 // TestMixTypes compares the types of a mix with those that llama-quantize gave to a float32 file of the same sizes.
 func TestMixTypes(t *testing.T) {
-	wide, tied, odd, moe := small("llama"), small("qwen3"), small("qwen2"), small(moeArch)
+	wide, tied, odd, moe := small("llama"), small("qwen3"), small("qwen2"), small("qwen3moe")
 	wide.Layers = 12
 	tied.Layers, tied.Tied = 13, true
 	odd.Layers, odd.Tied, odd.Hidden, odd.FFN = 9, true, 192, 544

@@ -8,8 +8,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// hfConfig are the fields of a Hugging Face config.json that matter for shapes.
-type hfConfig struct {
+// HF is the part of a Hugging Face config.json that a configuration is read from.
+type HF struct {
 	ModelType    string   `json:"model_type"`
 	Name         string   `json:"_name_or_path"`
 	Hidden       int      `json:"hidden_size"`
@@ -35,6 +35,7 @@ type hfConfig struct {
 	Experts      int      `json:"num_experts"`
 	ExpertsUsed  int      `json:"num_experts_per_tok"`
 	ExpertFFN    int      `json:"moe_intermediate_size"`
+	NormTopK     *bool    `json:"norm_topk_prob"`
 	SparseStep   *int     `json:"decoder_sparse_step"`
 	DenseLayers  []int    `json:"mlp_only_layers"`
 	Architecture []string `json:"architectures"`
@@ -50,24 +51,21 @@ type hfRope struct {
 	Original int     `json:"original_max_position_embeddings"`
 }
 
-// hfArchs maps model_type to the name that GGUF uses.
-var hfArchs = map[string]string{"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": moeArch}
-
 // FromHF reads a Hugging Face config.json. The type is what the checkpoint is stored in, bf16 where the file does not say. What
 // the shapes do not show but this program could not run (sliding windows, other activations, other RoPE scalings) is refused by name.
 func FromHF(data []byte) (Config, gguf.Type, error) {
-	var h hfConfig
+	var h HF
 	if err := json.Unmarshal(data, &h); err != nil {
 		return Config{}, 0, fmt.Errorf("no valid config.json: %w", err)
 	}
-	arch, ok := hfArchs[h.ModelType]
-	if !ok {
-		return Config{}, 0, fmt.Errorf("model_type %q (architectures %q) is %w: use llama, mistral, qwen2, qwen3 or qwen3_moe", h.ModelType, h.Architecture, ErrUnsupported)
+	arch, err := archOfHF(&h)
+	if err != nil {
+		return Config{}, 0, err
 	}
 	if err := h.check(); err != nil {
 		return Config{}, 0, err
 	}
-	c := Config{Name: h.Name, Arch: arch, Eps: h.Eps, RopeBase: h.RopeTheta, Tied: h.Tied != nil && *h.Tied,
+	c := Config{Name: h.Name, Arch: arch.Name, Eps: h.Eps, RopeBase: h.RopeTheta, Tied: h.Tied != nil && *h.Tied,
 		Dims: Dims{Hidden: h.Hidden, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim, FFN: h.FFN, Vocab: h.Vocab, Context: h.Context}}
 	if c.Name == "" {
 		c.Name = h.ModelType
@@ -78,8 +76,10 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 	if c.HeadDim == 0 && c.Heads > 0 {
 		c.HeadDim = c.Hidden / c.Heads
 	}
-	if arch == moeArch {
-		c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN}
+	if arch.ReadHF != nil {
+		if err := arch.ReadHF(&h, &c); err != nil {
+			return Config{}, 0, err
+		}
 	}
 	if err := h.rope(&c); err != nil {
 		return Config{}, 0, err
@@ -88,7 +88,7 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 }
 
 // check refuses what is outside the architectures as this program runs them.
-func (h hfConfig) check() error {
+func (h HF) check() error {
 	sliding := h.Sliding != nil && *h.Sliding < h.Context
 	if h.UseSliding != nil {
 		sliding = *h.UseSliding
@@ -107,7 +107,7 @@ func (h hfConfig) check() error {
 }
 
 // rope fills in base and scaling of the rotation.
-func (h hfConfig) rope(c *Config) error {
+func (h HF) rope(c *Config) error {
 	r := h.RopeScaling
 	if h.Rope != nil {
 		r = h.Rope
@@ -134,7 +134,7 @@ func (h hfConfig) rope(c *Config) error {
 }
 
 // dtype is the tensor type of the checkpoint.
-func (h hfConfig) dtype() gguf.Type {
+func (h HF) dtype() gguf.Type {
 	switch strings.TrimPrefix(h.DTypeNew+h.DType, "torch.") {
 	case "float32":
 		return gguf.F32

@@ -46,9 +46,9 @@ type TensorEntry struct {
 }
 
 // Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. packed
-// says what memory the weights of a model take: exec's answer, who allocates it. The error is a
-// file that was written to meanwhile.
-func Inspect(f *gguf.File, packed func(*Model) int64) (Report, error) {
+// says what memory the weights of a model take, and why it would not run: exec's answers, who
+// allocates and runs it. The error is a file that was written to meanwhile.
+func Inspect(f *gguf.File, packed func(*Model) (int64, error)) (Report, error) {
 	r := Report{Arch: f.Architecture(), Bytes: f.Size()}
 	r.Name, _ = f.String("general.name")
 	for _, k := range f.Keys() {
@@ -64,13 +64,14 @@ func Inspect(f *gguf.File, packed func(*Model) int64) (Report, error) {
 		r.Shape, r.KVPerToken = &shape, shape.KVBytesPerToken(plans.KVF16)
 	}
 	m, err := Load(f)
+	if err == nil {
+		r.Packed, err = packed(m)
+	}
 	switch {
 	case errors.Is(err, gguf.ErrChanged):
 		return r, err
 	case err != nil:
-		r.Refused = err.Error()
-	default:
-		r.Packed = packed(m)
+		r.Packed, r.Refused = 0, err.Error()
 	}
 	return r, nil
 }

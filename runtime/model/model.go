@@ -1,6 +1,10 @@
 package model
 
-import "sandwich/runtime/gguf"
+import (
+	"slices"
+
+	"sandwich/runtime/gguf"
+)
 
 // Dims are the sizes of a decoder, in elements.
 type Dims struct {
@@ -14,21 +18,13 @@ type Dims struct {
 	Context int // positions the model was trained for
 }
 
-// Rope says how positions rotate queries and keys.
-type Rope struct {
-	Base    float64
-	Neox    bool      // pairs (i, i+d/2) instead of (2i, 2i+1)
-	Dim     int       // leading dimensions of a head that rotate; pairs = Dim/2
-	Factors []float32 // [Dim/2] divisors of the angles (Llama 3 frequency scaling), or nil
-	Scale   float64   // positions are multiplied by this (linear scaling); 1 otherwise
-}
-
 // Weight is one matrix of the model, W[N,K] row by row as the file stores it, or a stack of such matrices, one for each
 // expert; in a rank's share of the model a part of it.
 type Weight struct {
-	Role     string // q k v o gate up down router head
-	Layer    int    // -1 for the head
-	Tensor   *gguf.Tensor
+	Name     string       // of the tensor
+	Role     string       // q k v o gate up down router head
+	Layer    int          // -1 for the head
+	Tensor   *gguf.Tensor // nil until it is loaded
 	N, K     int
 	Stack    int  // matrices; 0 and 1 are one
 	Row, Col int  // of the tensor's matrices, where this begins
@@ -38,19 +34,29 @@ type Weight struct {
 // Matrices is the number of matrices in the stack.
 func (w *Weight) Matrices() int { return max(1, w.Stack) }
 
-// Model is an architecture written out as a flat list of ops over weights that still lie in the file. It executes
-// nothing: exec packs the weights and runs the ops. Load makes it; it is immutable afterwards.
+// Model is a configuration written out by its architecture as a flat list of ops over weights that
+// still lie in the file. It executes nothing: exec packs the weights and runs the ops.
+// Config.Model makes it from sizes alone, Load binds it to a file; it is immutable afterwards.
 type Model struct {
 	Arch    string
 	Name    string
 	Dims    Dims
 	Experts Experts // zero in a dense model
-	Rope    Rope
 	Eps     float32
 	Tied    bool         // the head is the embedding
 	Embed   *gguf.Tensor // [vocab, hidden]
 	Weights []Weight
 	Ops     []Op
+}
+
+// Ropes lists the rotations of the model's layers, each once, in the order of first use.
+func (m *Model) Ropes() (list []*Rope) {
+	for i := range m.Ops {
+		if r := m.Ops[i].Rope; r != nil && !slices.Contains(list, r) {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // Width returns how many float32 elements one row of a buffer has, 0 for a buffer that the model does not use.

@@ -24,20 +24,23 @@ type Kind uint8
 
 // The ops of a decoder. Each is one step between two barriers; an index into Model.Ops is a place to stop and to resume.
 const (
-	// OpEmbed reads the embedding rows of the batch's tokens: X = E[token].
+	// OpEmbed reads the embedding rows of the batch's tokens: X = Scale * E[token].
 	OpEmbed Kind = iota
 	// OpNorm is H = RMSNorm(X, Norm).
 	OpNorm
-	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are one op (q, k and v). With SwiGLU it is
-	// Outs[0] = silu(In * gate^T) * (In * up^T), with gate W[0] and up W[1].
+	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are one op
+	// (q, k and v). With an activation it is Outs[0] = act(In * gate^T, In * up^T), with gate W[0] and
+	// up W[1].
 	OpMatMul
-	// OpRotate normalizes the heads of Q and K where the model does, rotates both by position, and stores K and V in the cache.
+	// OpRotate normalizes the heads of Q and K where the model does, rotates both by position where the
+	// layer does, and stores K and V in the cache.
 	OpRotate
-	// OpAttention is Att = softmax(Q K^T / sqrt(headDim)) V, causal, over the cached positions of each row's sequence.
+	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each row's
+	// sequence that the layer sees.
 	OpAttention
-	// OpAddNorm is X += Y; H = RMSNorm(X, Norm).
+	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm). With Post, Y is normalized before it is added.
 	OpAddNorm
-	// OpGather copies the rows of H whose logits are wanted, in order, to the top of Y.
+	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of Y.
 	OpGather
 	// OpRoute takes the best experts of each row by Router, with weights softmax(their logits), and orders (row, expert) pairs by expert.
 	OpRoute
@@ -58,19 +61,26 @@ func (k Kind) String() string { return kindNames[k] }
 type Op struct {
 	Kind   Kind
 	Layer  int
-	Name   string    // "blk.3.qkv", for traces and profiles
-	In     Buf       // OpMatMul, OpExperts
-	W      []int     // OpMatMul, OpExperts: indices into Model.Weights
-	SwiGLU bool      // OpMatMul, OpExperts: the two weights are a gate and an up projection with one output
-	Outs   []Buf     // OpMatMul, OpExperts: one buffer per product
-	Bias   []*Vector // OpMatMul: one per weight, nil where there is none
-	Norm   *Vector   // OpNorm, OpAddNorm: weight [hidden]
-	QNorm  *Vector   // OpRotate: weight [headDim] or nil
-	KNorm  *Vector   // OpRotate: weight [headDim] or nil
+	Name   string     // "blk.3.qkv", for traces and profiles
+	In     Buf        // OpMatMul, OpExperts
+	W      []int      // OpMatMul, OpExperts: indices into Model.Weights
+	Act    Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output
+	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product
+	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
+	Scale  float32    // OpEmbed, OpAddNorm, OpGather
+	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden]
+	Post   *Vector    // OpAddNorm: weight [hidden] or nil
+	QNorm  *Vector    // OpRotate: weight [headDim] or nil
+	KNorm  *Vector    // OpRotate: weight [headDim] or nil
+	Rope   *Rope      // OpRotate: nil in a layer without positions
+	Attn   Attn       // OpAttention
+	Router Router     // OpRoute
 }
 
 // Vector is a small float32 parameter: a norm weight or a bias.
 type Vector struct {
-	Name string
-	Data []float32
+	Name     string
+	N        int
+	Optional bool      // a file may lack it
+	Data     []float32 // [N]; nil until it is loaded, unless the configuration gives its values
 }

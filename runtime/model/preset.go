@@ -16,7 +16,7 @@ var presets = []Config{
 	llama3Preset("llama-3.1-8b", false, 8, Dims{Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336, Vocab: 128256, Context: 131072}),
 	qwen3Preset("qwen3-0.6b", Dims{Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072, Vocab: 151936, Context: 40960}),
 	qwen3Preset("qwen3-4b", Dims{Hidden: 2560, Layers: 36, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 9728, Vocab: 151936, Context: 40960}),
-	{Name: "qwen3-30b-a3b", Arch: moeArch, Eps: 1e-6, RopeBase: 1e6, Experts: Experts{Count: 128, Used: 8, FFN: 768},
+	{Name: "qwen3-30b-a3b", Arch: "qwen3moe", Eps: 1e-6, RopeBase: 1e6, Experts: Experts{Count: 128, Used: 8, FFN: 768},
 		Dims: Dims{Hidden: 2048, Layers: 48, Heads: 32, KVHeads: 4, HeadDim: 128, FFN: 6144, Vocab: 151936, Context: 40960}},
 }
 

@@ -18,6 +18,9 @@ func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 	}
 	typeOf := func(s spec) (gguf.Type, error) {
 		t, ok := f.Tensor(s.name)
+		if !ok && s.optional {
+			return gguf.F32, nil
+		}
 		if !ok {
 			return 0, fmt.Errorf("the file has no tensor %s: it is not a complete %s model", s.name, c.Arch)
 		}
@@ -67,30 +70,4 @@ func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, e
 		}
 	}
 	return shape, nil
-}
-
-// ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows, and a model without an output matrix is tied.
-func ConfigOf(f *gguf.File) (Config, error) {
-	arch, err := archOf(f.Architecture())
-	if err != nil {
-		return Config{}, err
-	}
-	b := &builder{file: f, arch: arch, m: &Model{Arch: f.Architecture()}}
-	b.readDims()
-	c := Config{Arch: b.m.Arch, Dims: b.m.Dims, Experts: b.m.Experts, Eps: float64(b.m.Eps), RopeBase: 10000}
-	c.Name, _ = f.String("general.name")
-	if v, ok := f.Float(b.key("rope.freq_base")); ok {
-		c.RopeBase = v
-	}
-	if b.err != nil {
-		return Config{}, b.err
-	}
-	embed, ok := f.Tensor("token_embd.weight")
-	if !ok || len(embed.Dims) != 2 {
-		return Config{}, fmt.Errorf("the file has no matrix token_embd.weight: it is not a complete %s model", c.Arch)
-	}
-	c.Vocab = embed.Dims[1]
-	_, untied := f.Tensor("output.weight")
-	c.Tied = !untied
-	return c, c.Check()
 }

@@ -28,7 +28,7 @@ func (m *Model) Share(sh plans.Share) *Model {
 		for j, b := range op.Bias {
 			if b != nil {
 				n := rows[op.W[j]]
-				op.Bias[j] = &Vector{Name: b.Name, Data: b.Data[n.Lo:n.Hi]}
+				op.Bias[j] = &Vector{Name: b.Name, N: n.Len(), Data: b.Data[n.Lo:n.Hi]}
 			}
 		}
 		part.Ops[i] = op

@@ -70,9 +70,13 @@ func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 	w.SetUint32(key("attention.key_length"), uint32(c.HeadDim))
 	w.SetUint32(key("attention.value_length"), uint32(c.HeadDim))
 	w.SetFloat32(key("attention.layer_norm_rms_epsilon"), float32(c.Eps))
-	w.SetUint32(key("rope.dimension_count"), uint32(c.HeadDim))
+	w.SetUint32(key("rope.dimension_count"), uint32(c.ropeDim()))
 	w.SetFloat32(key("rope.freq_base"), float32(c.RopeBase))
 	w.SetUint32(key("vocab_size"), uint32(c.Vocab))
+	if c.RopeScale != 0 {
+		w.SetString(key("rope.scaling.type"), "linear")
+		w.SetFloat32(key("rope.scaling.factor"), float32(1/c.RopeScale))
+	}
 	if e := c.Experts; e.Count > 0 {
 		w.SetUint32(key("expert_count"), uint32(e.Count))
 		w.SetUint32(key("expert_used_count"), uint32(e.Used))

@@ -22,7 +22,7 @@ import (
 func small(arch string) Config {
 	c := Config{Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 1e4,
 		Dims: Dims{Hidden: 256, Layers: 2, Heads: 8, KVHeads: 2, HeadDim: 32, FFN: 512, Vocab: 600, Context: 128}}
-	if arch == moeArch {
+	if arch == "qwen3moe" {
 		c.Experts = Experts{Count: 4, Used: 2, FFN: 256}
 	}
 	return c
@@ -43,7 +43,7 @@ var allTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, 
 
 // TestSynthShape writes each architecture in each type: the shape read back is the shape announced, and Load takes what it can run.
 func TestSynthShape(t *testing.T) {
-	for _, arch := range []string{"llama", "qwen2", "qwen3", moeArch} {
+	for _, arch := range []string{"llama", "qwen2", "qwen3", "qwen3moe"} {
 		for _, typ := range allTypes {
 			c := small(arch)
 			c.Tied = typ == gguf.Q8_0
@@ -79,7 +79,7 @@ func TestSynthShape(t *testing.T) {
 // TestSynthLoads demands that the types exec runs do load, with the dimensions asked for.
 func TestSynthLoads(t *testing.T) {
 	for arch := range architectures {
-		for _, typ := range weightTypes {
+		for _, typ := range allTypes {
 			c := small(arch)
 			f, err := gguf.Parse(synth(t, c, typ, 1))
 			if err != nil {
@@ -262,7 +262,7 @@ func TestSynthFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := Inspect(f, func(m *Model) int64 { return int64(len(m.Weights)) })
+	r, err := Inspect(f, func(m *Model) (int64, error) { return int64(len(m.Weights)), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

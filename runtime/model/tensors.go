@@ -1,21 +1,25 @@
 package model
 
 import (
-	"fmt"
-	"math"
+	"slices"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/runtime/gguf"
 )
 
 // spec is one tensor that a configuration asks for.
 type spec struct {
-	name  string
-	role  string // q k v o gate up down router head embed; "" for vectors, which stay float32
-	layer int    // -1 outside the layers
-	dims  []int  // ggml order: K, N, experts
-	mean  float32
-	std   float32 // of random values
-	fixed []float32
+	name     string
+	role     string // q k v o gate up down router head embed; "" for vectors, which stay float32
+	layer    int    // -1 outside the layers
+	dims     []int  // ggml order: K, N, experts
+	optional bool   // files may lack it
+	mean     float32
+	std      float32 // of random values
+	fixed    []float32
+	// What a file's tensor is bound to: one of both.
+	matrix **gguf.Tensor
+	vector **Vector
 }
 
 // rows is the number of rows of the tensor's first dimension.
@@ -34,17 +38,8 @@ func (s spec) typeFor(t gguf.Type) gguf.Type {
 		return gguf.F32
 	}
 	fits := func(t gguf.Type) bool { elems, _ := t.Block(); return elems > 0 && s.dims[0]%elems == 0 }
-	if !fits(t) {
-		switch t {
-		case gguf.Q2_K, gguf.Q3_K:
-			t = gguf.Q4_0
-		case gguf.Q4_K:
-			t = gguf.Q5_0
-		case gguf.Q5_K:
-			t = gguf.Q5_1
-		case gguf.Q6_K:
-			t = gguf.Q8_0
-		}
+	if d := t.Desc(); !fits(t) && d.Fallback != qtype.F32 {
+		t = gguf.Type(d.Fallback)
 	}
 	if !fits(t) {
 		t = gguf.F16
@@ -52,89 +47,86 @@ func (s spec) typeFor(t gguf.Type) gguf.Type {
 	return t
 }
 
-// Random weights are scaled so that a forward pass behaves: activations of every layer near 1, attention neither flat nor one-hot, and logits
-// with this standard deviation, so that a softmax has a clear top.
-const logitStd = 6
-
-// tensors lists every tensor of the configuration in the order of the file. It is the one place that spells shapes out for synth, inspection and shapes.
+// tensors lists the tensors of a file of the configuration, in their order there.
 func (c Config) tensors() []spec {
-	arch, err := archOf(c.Arch)
+	m, err := c.Model()
 	if err != nil {
 		return nil
 	}
-	l := &lister{c: c, arch: arch}
-	embedStd := float32(0.5)
-	outNorm := float32(1)
-	if c.Tied {
-		// A tied head gets its scale from the last norm, so that the input embedding can stay small.
-		embedStd = 0.12
-		outNorm = logitStd / (embedStd * float32(math.Sqrt(float64(c.Hidden))))
+	return slices.DeleteFunc(m.tensors(), func(s spec) bool { return s.optional && s.fixed == nil })
+}
+
+// tensors lists what the ops of the model ask for in the order of a file: the embedding, then block
+// by block its norm, its matrices and its small vectors. A head that is the embedding is no tensor of
+// its own. The specs point at where Load puts what the file has.
+func (m *Model) tensors() []spec {
+	l := &lister{m: m, init: newInit(m)}
+	l.specs = append(l.specs, spec{name: embedTensor, role: "embed", layer: outside,
+		dims: []int{m.Dims.Hidden, m.Dims.Vocab}, std: l.init.embed, matrix: &m.Embed})
+	seen := map[*Vector]bool{}
+	for _, r := range m.Ropes() {
+		if r.Factors != nil && !seen[r.Factors] {
+			seen[r.Factors] = true
+			l.vector(outside, &r.Factors, 0, 0)
+		}
 	}
-	l.add(spec{name: "token_embd.weight", role: "embed", layer: -1, dims: []int{c.Hidden, c.Vocab}, std: embedStd})
-	if c.Llama3 != nil {
-		l.add(spec{name: "rope_freqs.weight", layer: -1, dims: []int{c.HeadDim / 2}, fixed: c.Llama3.Factors(c.RopeBase, c.HeadDim)})
+	for i := range m.Ops {
+		l.op(i)
 	}
-	for layer := range c.Layers {
-		l.attention(layer)
-		l.feedForward(layer)
-	}
-	l.norm("output_norm.weight", -1, c.Hidden, outNorm)
-	if !c.Tied {
-		l.matrix("output.weight", "head", -1, c.Hidden, c.Vocab, logitStd)
-	}
-	return l.specs
+	return append(l.specs, l.small...)
 }
 
 // lister collects specs.
 type lister struct {
-	c     Config
-	arch  architecture
+	m     *Model
+	init  initial
 	specs []spec
+	small []spec // vectors that wait for the block's last matrix
 }
 
-func (l *lister) add(s spec) { l.specs = append(l.specs, s) }
-
-func (l *lister) norm(name string, layer, n int, mean float32) {
-	l.add(spec{name: name, layer: layer, dims: []int{n}, mean: mean, std: 0.1 * mean})
-}
-
-// matrix adds a weight [n, k], gain being the factor from input to output standard deviation.
-func (l *lister) matrix(name, role string, layer, k, n int, gain float64, experts ...int) {
-	l.add(spec{name: name, role: role, layer: layer, dims: append([]int{k, n}, experts...), std: float32(gain / math.Sqrt(float64(k)))})
-}
-
-func (l *lister) attention(layer int) {
-	c := l.c
-	name := func(s string) string { return fmt.Sprintf("blk.%d.%s", layer, s) }
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	l.norm(name("attn_norm.weight"), layer, c.Hidden, 1)
-	l.matrix(name("attn_q.weight"), "q", layer, c.Hidden, q, 1.2)
-	l.matrix(name("attn_k.weight"), "k", layer, c.Hidden, kv, 1.2)
-	l.matrix(name("attn_v.weight"), "v", layer, c.Hidden, kv, 1)
-	l.matrix(name("attn_output.weight"), "o", layer, q, c.Hidden, 1.5)
-	if l.arch.qkvBias {
-		l.add(spec{name: name("attn_q.bias"), layer: layer, dims: []int{q}, std: 0.5})
-		l.add(spec{name: name("attn_k.bias"), layer: layer, dims: []int{kv}, std: 0.5})
-		l.add(spec{name: name("attn_v.bias"), layer: layer, dims: []int{kv}, std: 0.3})
+func (l *lister) op(i int) {
+	op := &l.m.Ops[i]
+	for j, wi := range op.W {
+		w := &l.m.Weights[wi]
+		if w.Name == embedTensor {
+			continue
+		}
+		dims := []int{w.K, w.N}
+		if w.Stack > 0 {
+			dims = append(dims, w.Stack)
+		}
+		l.specs = append(l.specs, spec{name: w.Name, role: w.Role, layer: w.Layer, dims: dims,
+			std: l.init.matrix(w), matrix: &w.Tensor})
+		l.later(op.Layer, &op.Bias[j], 0, l.init.bias(w.Role))
 	}
-	if l.arch.qkNorm {
-		l.norm(name("attn_q_norm.weight"), layer, c.HeadDim, 1.2)
-		l.norm(name("attn_k_norm.weight"), layer, c.HeadDim, 1.2)
+	l.laterNorm(op.Layer, &op.QNorm, headNorm)
+	l.laterNorm(op.Layer, &op.KNorm, headNorm)
+	l.laterNorm(op.Layer, &op.Post, 1)
+	if op.Norm != nil {
+		mean := float32(1)
+		if i+1 < len(l.m.Ops) && l.m.Ops[i+1].Kind == OpGather {
+			mean = l.init.outNorm
+		}
+		l.specs = append(l.specs, l.small...)
+		l.small = nil
+		l.vector(op.Layer, &op.Norm, mean, spread*mean)
 	}
 }
 
-func (l *lister) feedForward(layer int) {
-	c := l.c
-	name := func(s string) string { return fmt.Sprintf("blk.%d.%s", layer, s) }
-	l.norm(name("ffn_norm.weight"), layer, c.Hidden, 1)
-	if e := c.Experts; e.Count > 0 {
-		l.matrix(name("ffn_gate_inp.weight"), "router", layer, c.Hidden, e.Count, 2)
-		l.matrix(name("ffn_gate_exps.weight"), "gate", layer, c.Hidden, e.FFN, 1, e.Count)
-		l.matrix(name("ffn_up_exps.weight"), "up", layer, c.Hidden, e.FFN, 1.5, e.Count)
-		l.matrix(name("ffn_down_exps.weight"), "down", layer, e.FFN, c.Hidden, 1.5, e.Count)
-		return
+// later adds a vector, if there is one, behind the block's matrices.
+func (l *lister) later(layer int, v **Vector, mean, std float32) {
+	if *v != nil {
+		l.small = append(l.small, vectorSpec(layer, v, mean, std))
 	}
-	l.matrix(name("ffn_gate.weight"), "gate", layer, c.Hidden, c.FFN, 1)
-	l.matrix(name("ffn_up.weight"), "up", layer, c.Hidden, c.FFN, 1.5)
-	l.matrix(name("ffn_down.weight"), "down", layer, c.FFN, c.Hidden, 1.5)
+}
+
+func (l *lister) laterNorm(layer int, v **Vector, mean float32) { l.later(layer, v, mean, spread*mean) }
+
+func (l *lister) vector(layer int, v **Vector, mean, std float32) {
+	l.specs = append(l.specs, vectorSpec(layer, v, mean, std))
+}
+
+func vectorSpec(layer int, v **Vector, mean, std float32) spec {
+	return spec{name: (*v).Name, layer: layer, dims: []int{(*v).N}, optional: (*v).Optional, mean: mean, std: std,
+		fixed: (*v).Data, vector: v}
 }

@@ -38,24 +38,16 @@ func (v *vocabulary) add(typ int32, tokens ...string) {
 // minVocab is the smallest vocabulary that can be invented: bytes, letters, special tokens and some merges.
 const minVocab = 320
 
-// writeVocabulary sets the tokenizer's metadata: SentencePiece for llama models with small vocabularies, byte-level BPE for Llama 3 and Qwen.
+// writeVocabulary sets the tokenizer's metadata, of the kind that the architecture's models have.
 func writeVocabulary(w *gguf.Writer, c Config) error {
 	if c.Vocab < minVocab {
 		return fmt.Errorf("a vocabulary of %d is too small to invent; at least %d tokens are needed", c.Vocab, minVocab)
 	}
-	switch {
-	case c.Arch != "llama":
-		writeBPE(w, c.Vocab, "qwen2", chatML, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, 0, 2, false)
-	case c.Vocab >= 1<<16:
-		special := []string{"<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|reserved_special_token_1|>",
-			"<|finetune_right_pad_id|>", "<|reserved_special_token_2|>", "<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>"}
-		for i := 3; len(special) < 256; i++ {
-			special = append(special, fmt.Sprintf("<|reserved_special_token_%d|>", i))
-		}
-		writeBPE(w, c.Vocab, "llama-bpe", chatLlama3, special, 0, 9, true)
-	default:
-		writeSPM(w, c.Vocab)
+	arch, err := archOf(c.Arch)
+	if err != nil {
+		return err
 	}
+	arch.Vocabulary(w, c.Vocab)
 	return nil
 }
 

@@ -31,7 +31,7 @@ type driver struct {
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
-	record   io.Writer // hears of every action
+	record   io.Writer // hears of every action; may be nil
 
 	recomputed int // positions of live requests
 
@@ -67,7 +67,6 @@ func newDriver(cfg Config, rng *rand.Rand) *driver {
 		s: s, cfg: s.cfg, rng: rng, live: map[ID]*client{}, sinceEnd: map[ID]string{},
 		content: make([][]int32, cfg.Blocks),
 		cost:    func(*Action) time.Duration { return time.Millisecond },
-		record:  io.Discard,
 	}
 }
 
@@ -148,7 +147,9 @@ func (d *driver) step() error {
 	acts, before := d.s.Step(d.now, d.events), d.flight
 	told := d.halting
 	for i := range acts {
-		io.WriteString(d.record, describe(d.s, &acts[i]))
+		if d.record != nil {
+			io.WriteString(d.record, describe(d.s, &acts[i]))
+		}
 		if err := d.act(&acts[i], i == len(acts)-1); err != nil {
 			return err
 		}
@@ -291,7 +292,10 @@ func (d *driver) checkBatch(a *Action) error {
 		if c == nil {
 			return fmt.Errorf("forward for %d, which is %q", id, d.sinceEnd[id])
 		}
-		text := slices.Concat(c.text, c.draft)
+		text := c.text
+		if len(c.draft) > 0 {
+			text = slices.Concat(c.text, c.draft)
+		}
 		if c.computed == 0 && span.Pos > 0 {
 			c.computed = span.Pos // prefix reuse, verified by content below
 		}

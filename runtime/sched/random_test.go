@@ -45,9 +45,7 @@ func randomHistory(h history) (*driver, error) {
 	if h.drafts {
 		d.drafts = rand.New(rand.NewPCG(h.seed, 3))
 	}
-	if h.record != nil {
-		d.record = h.record
-	}
+	d.record = h.record
 	next := ID(1)
 	for range 6 + rng.IntN(30) {
 		if rng.IntN(3) == 0 && next < 24 {
@@ -135,7 +133,7 @@ func TestNothingIsComputedTwice(t *testing.T) {
 // guesses are right or wrong, and nobody loses blocks for one.
 func TestDrafts(t *testing.T) {
 	guessed, right := 0, 0
-	for seed := range manyHistories() / 4 {
+	for seed := range manyHistories() / 8 {
 		for _, room := range []bool{false, true} {
 			d, err := randomHistory(history{seed: seed, room: room, drafts: true})
 			if err != nil {

@@ -21,7 +21,7 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 	for _, s := range microkernel.Space(host, isa, c, t) {
 		n := len(out)
 		for _, p := range []microkernel.Spec{s.WithPrefetch(prefetch), s.WithSpread()} {
-			if isa != microkernel.Go && p.Validate() == nil {
+			if isa.Generates() && p.Validate() == nil {
 				out = append(out, MicroKernel{Spec: p})
 			}
 		}
@@ -29,7 +29,7 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 			out = append(out, MicroKernel{Spec: s})
 		}
 	}
-	if c == microkernel.ComputeF32 && t != microkernel.F32 && isa != microkernel.Go {
+	if c == microkernel.ComputeF32 && t != microkernel.F32 && isa.Generates() {
 		for _, s := range microkernel.Space(host, isa, c, microkernel.F32) {
 			out = append(out, MicroKernel{Spec: s, Widen: true})
 		}
@@ -70,7 +70,7 @@ func (k MicroKernel) cost(rows int) float64 {
 	const latency = 4
 	fma := m * v
 	loads, other := v+m, 0.0
-	if s.Form == microkernel.Embed {
+	if s.EmbedsLoads() {
 		loads = v + fma
 	}
 	switch {
@@ -80,13 +80,13 @@ func (k MicroKernel) cost(rows int) float64 {
 		other = 2.5 * v // unpacking, once per tile and vector
 		if s.Compute == microkernel.ComputeInt8 {
 			fma, loads, other = fma/2, (v+m)/2, (m*v+v)/8 // four products a lane, and the scales of each block
-		}
-		if s.Dot == microkernel.AMX || s.Dot == microkernel.MOPA {
-			fma /= 8 // a matrix unit has the products
+			if s.MatrixUnit() {
+				fma /= 8 // a matrix unit has the products
+			}
 		}
 	}
 	issue := fma + loads + other
-	if s.Form == microkernel.Embed {
+	if s.EmbedsLoads() {
 		issue -= fma // load and multiply are one instruction
 	}
 	cycles := max((fma+other)/2, loads/2, issue/5, latency)
@@ -112,7 +112,7 @@ func (k MicroKernel) fits(m int, columns int) bool {
 	if k.Spec.NR > microkernel.PanelWidth && k.Spec.NR >= 2*columns {
 		return false
 	}
-	if k.Spec.ISA == microkernel.Go || m > 4*k.Spec.MR {
+	if !k.Spec.ISA.Generates() || m > 4*k.Spec.MR {
 		return true
 	}
 	tiles := (m + k.Spec.MR - 1) / k.Spec.MR

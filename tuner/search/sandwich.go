@@ -156,7 +156,7 @@ func (a *anchor) tryPrefetches(until float64) error {
 		}
 		next := base
 		next.Kernel = k
-		if next.Kernel.ISA == microkernel.Go || next.Kernel.Validate() != nil {
+		if !next.Kernel.ISA.Generates() || next.Kernel.Validate() != nil {
 			continue
 		}
 		if _, err := a.time(next, "finetune", searching); err != nil {

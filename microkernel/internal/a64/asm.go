@@ -48,18 +48,10 @@ func (v V) operand() (class, int)   { return vector, int(v) }
 func (x X) operand() (class, int)   { return general, int(x) }
 func (i Imm) operand() (class, int) { return number, int(i) }
 
-type fixup struct {
-	at     int // offset of the instruction
-	target int // label, or offset in the pool
-	field  branchField
-}
-
 // Asm collects the code of one function. The zero value is not ready; use New.
 type Asm struct {
 	code.Function
-	level  Level
-	jumps  []fixup
-	consts []fixup
+	level Level
 }
 
 // New starts an empty function that may use the given extensions.
@@ -102,7 +94,7 @@ func (a *Asm) Align(n int) {
 
 // ConstQ loads sixteen constant bytes into a vector register.
 func (a *Asm) ConstQ(v V, data [16]byte) {
-	a.consts = append(a.consts, fixup{at: len(a.Bytes), target: a.Constant(data[:]), field: literal})
+	a.Load(a.Constant(data[:]), literal.fixup(len(a.Bytes)))
 	a.put(0x9C000000 | a.register(uint8(v)))
 }
 
@@ -122,30 +114,17 @@ func (a *Asm) Splat(v V, word uint32) {
 // SplatF puts a float32 into every lane of a vector register.
 func (a *Asm) SplatF(v V, f float32) { a.Splat(v, math.Float32bits(f)) }
 
-// Finish resolves labels and constants and returns the machine code. The code is position independent and wants an address
-// that is a multiple of 64. The error names the first instruction that could not be encoded.
-func (a *Asm) Finish() ([]byte, error) {
-	for _, f := range a.jumps {
-		a.patch(f, a.Target(Label(f.target)))
-	}
-	pool := a.ClosePool(0, 0, 0, 0) // UDF #0
-	for _, f := range a.consts {
-		a.patch(f, pool+f.target)
-	}
-	if err := a.Err(); err != nil {
-		return nil, err
-	}
-	return a.Bytes, nil
-}
+// Finish resolves labels and constants and returns the machine code.
+func (a *Asm) Finish() ([]byte, error) { return a.Function.Finish(a.patch, 0, 0, 0, 0) } // UDF #0
 
 // patch puts the distance to an offset of the code into an instruction.
-func (a *Asm) patch(f fixup, to int) {
-	d := (to - f.at) / 4
-	if limit := 1 << (f.field.bits - 1); d < -limit || d >= limit {
+func (a *Asm) patch(f code.Fixup, to int) {
+	d := (to - f.At) / 4
+	if limit := 1 << (f.Bits - 1); d < -limit || d >= limit {
 		a.Fail("a branch or load of %d bytes does not reach", 4*d)
 		return
 	}
-	w := binary.LittleEndian.Uint32(a.Bytes[f.at:])
-	w |= uint32(d) & (1<<f.field.bits - 1) << f.field.at
-	binary.LittleEndian.PutUint32(a.Bytes[f.at:], w)
+	w := binary.LittleEndian.Uint32(a.Bytes[f.At:])
+	w |= uint32(d) & (1<<f.Bits - 1) << f.Shift
+	binary.LittleEndian.PutUint32(a.Bytes[f.At:], w)
 }

@@ -1,5 +1,7 @@
 package a64
 
+import "sandwich/microkernel/internal/code"
+
 // Cond is the condition of a branch.
 type Cond uint8
 
@@ -21,6 +23,10 @@ const (
 // branchField is where an instruction keeps the distance to its target, in words.
 type branchField struct{ bits, at int }
 
+func (f branchField) fixup(at int) code.Fixup {
+	return code.Fixup{At: at, End: at, Bits: f.bits, Shift: f.at}
+}
+
 var (
 	literal = branchField{19, 5} // conditional branches and loads of constants
 	far     = branchField{26, 0} // branches
@@ -28,7 +34,7 @@ var (
 )
 
 func (a *Asm) jump(word uint32, l Label, f branchField) {
-	a.jumps = append(a.jumps, fixup{at: len(a.Bytes), target: int(l), field: f})
+	a.Jump(l, f.fixup(len(a.Bytes)))
 	a.put(word)
 }
 

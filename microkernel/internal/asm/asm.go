@@ -20,17 +20,10 @@ const (
 // Label is a place in the code that jumps may name before or after it is bound.
 type Label = code.Label
 
-type fixup struct {
-	at, end int // offset of the 32-bit field, and of the byte after its instruction
-	target  int // label, or offset in the pool
-}
-
 // Asm collects the code of one function. The zero value is not ready; use New.
 type Asm struct {
 	code.Function
-	level  Level
-	jumps  []fixup
-	consts []fixup
+	level Level
 }
 
 // New starts an empty function for the given level.
@@ -84,25 +77,12 @@ func (a *Asm) ConstU32s(v ...uint32) Mem {
 	return a.Const(b)
 }
 
-// Finish resolves labels and constants and returns the machine code. The code is position independent and wants an address
-// that is a multiple of 64. The error names the first instruction that could not be encoded.
-func (a *Asm) Finish() ([]byte, error) {
-	for _, f := range a.jumps {
-		a.patch(f, a.Target(Label(f.target)))
-	}
-	pool := a.ClosePool(0xCC) // int3
-	for _, f := range a.consts {
-		a.patch(f, pool+f.target)
-	}
-	if err := a.Err(); err != nil {
-		return nil, err
-	}
-	return a.Bytes, nil
-}
+// Finish resolves labels and constants and returns the machine code.
+func (a *Asm) Finish() ([]byte, error) { return a.Function.Finish(a.patch, 0xCC) } // int3
 
 // patch adds the distance from the end of an instruction to an offset of the code into its 32-bit field, which holds what the
 // operand adds to it.
-func (a *Asm) patch(f fixup, to int) {
-	field := a.Bytes[f.at:]
-	binary.LittleEndian.PutUint32(field, binary.LittleEndian.Uint32(field)+uint32(int32(to-f.end)))
+func (a *Asm) patch(f code.Fixup, to int) {
+	field := a.Bytes[f.At:]
+	binary.LittleEndian.PutUint32(field, binary.LittleEndian.Uint32(field)+uint32(int32(to-f.End)))
 }

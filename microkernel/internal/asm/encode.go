@@ -1,5 +1,7 @@
 package asm
 
+import "sandwich/microkernel/internal/code"
+
 // fields are the operands of an instruction sorted into the fields of its encoding.
 type fields struct {
 	reg, vvvv uint8
@@ -228,7 +230,7 @@ func (a *Asm) modRM(f *fields, unit int32) {
 func (a *Asm) modMem(reg uint8, m *Mem, unit int32) {
 	if m.pool != 0 {
 		a.put(reg | 5)
-		a.consts = append(a.consts, fixup{at: len(a.Bytes), target: int(m.pool - 1)})
+		a.Load(int(m.pool-1), code.Fixup{At: len(a.Bytes)})
 		a.put32(m.disp)
 		return
 	}
@@ -264,7 +266,7 @@ func (a *Asm) modMem(reg uint8, m *Mem, unit int32) {
 // closePool notes where the instruction of the newest pool reference ends, which is what its displacement counts from.
 func (a *Asm) closePool(f *fields) {
 	if f.isMem && f.mem.pool != 0 {
-		a.consts[len(a.consts)-1].end = len(a.Bytes)
+		a.EndLoad()
 	}
 }
 

@@ -1,6 +1,10 @@
 package asm
 
-import "strconv"
+import (
+	"strconv"
+
+	"sandwich/microkernel/internal/code"
+)
 
 // Cond is the condition of a jump.
 type Cond uint8
@@ -47,7 +51,7 @@ func (a *Asm) Jmp(l Label) {
 func (a *Asm) jump32(l Label) {
 	at := len(a.Bytes)
 	a.put32(0)
-	a.jumps = append(a.jumps, fixup{at: at, end: len(a.Bytes), target: int(l)})
+	a.Jump(l, code.Fixup{At: at, End: len(a.Bytes)})
 }
 
 // nops[n] is the recommended no-operation of n bytes.

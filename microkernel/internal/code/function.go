@@ -14,6 +14,8 @@ type Function struct {
 	encoder string
 	labels  []int // offset of each label, -1 while unbound
 	pool    []byte
+	jumps   []Fixup // to labels
+	loads   []Fixup // from the pool
 	err     error
 	trace   func(text string)
 }
@@ -70,8 +72,8 @@ func (f *Function) Bound(l Label) (offset int, ok bool) {
 	return offset, offset >= 0
 }
 
-// Target is the offset of a label once all code is there. A label that is still unbound is a failure.
-func (f *Function) Target(l Label) int {
+// target is the offset of a label once all code is there. A label that is still unbound is a failure.
+func (f *Function) target(l Label) int {
 	offset, ok := f.Bound(l)
 	if !ok {
 		f.Fail("label %d is never bound", l)
@@ -95,9 +97,47 @@ func (f *Function) Constant(data []byte) int {
 	return len(f.pool) - n
 }
 
-// ClosePool ends the code: where there are constants it pads to a multiple of 64 bytes and puts them there. It returns the
-// offset of the pool. The filler is an instruction that traps, so that nothing runs into the pool.
-func (f *Function) ClosePool(filler ...byte) (offset int) {
+// Fixup is an instruction that names a place whose offset is not known yet.
+type Fixup struct {
+	At, End     int // offset of the field that holds the distance, and of where the distance counts from
+	Bits, Shift int // of the field, where the encoder has several kinds
+	target      int // label, or offset in the pool
+}
+
+// Jump records that an instruction goes to a label.
+func (f *Function) Jump(l Label, x Fixup) {
+	x.target = int(l)
+	f.jumps = append(f.jumps, x)
+}
+
+// Load records that an instruction reads the constant at an offset in the pool.
+func (f *Function) Load(pool int, x Fixup) {
+	x.target = pool
+	f.loads = append(f.loads, x)
+}
+
+// EndLoad says that the instruction of the newest load ends here, where its distance counts from.
+func (f *Function) EndLoad() { f.loads[len(f.loads)-1].End = len(f.Bytes) }
+
+// Finish ends the code and returns it: patch puts the distance to an offset into an instruction. The code is position independent
+// and wants an address that is a multiple of 64. The error names the first instruction that could not be encoded. The filler
+// before the constants is an instruction that traps, so that nothing runs into them.
+func (f *Function) Finish(patch func(x Fixup, to int), filler ...byte) ([]byte, error) {
+	for _, x := range f.jumps {
+		patch(x, f.target(Label(x.target)))
+	}
+	pool := f.closePool(filler)
+	for _, x := range f.loads {
+		patch(x, pool+x.target)
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.Bytes, nil
+}
+
+// closePool pads to a multiple of 64 bytes and puts the constants there, if there are any. It returns the offset of the pool.
+func (f *Function) closePool(filler []byte) (offset int) {
 	if len(f.pool) == 0 {
 		return len(f.Bytes)
 	}

@@ -19,7 +19,7 @@ func TestPool(t *testing.T) {
 			t.Errorf("constant %d is at %d of the pool, want %d", i, got, c.want)
 		}
 	}
-	if at := f.ClosePool(0xCC); at != 64 || len(f.Bytes) != 64+128 {
+	if at := f.closePool([]byte{0xCC}); at != 64 || len(f.Bytes) != 64+128 {
 		t.Errorf("a pool at %d, %d bytes", at, len(f.Bytes))
 	}
 	if f.Bytes[2] != 3 || f.Bytes[3] != 0xCC || f.Bytes[63] != 0xCC || !bytes.Equal(f.Bytes[80:96], line) {
@@ -34,7 +34,7 @@ func TestPool(t *testing.T) {
 func TestNoPool(t *testing.T) {
 	f := New("test")
 	f.Bytes = []byte{1, 2, 3}
-	if at := f.ClosePool(0xCC); at != 3 || len(f.Bytes) != 3 {
+	if at := f.closePool([]byte{0xCC}); at != 3 || len(f.Bytes) != 3 {
 		t.Errorf("a pool at %d, %d bytes", at, len(f.Bytes))
 	}
 }
@@ -46,11 +46,11 @@ func TestLabels(t *testing.T) {
 		t.Error("a new label is bound")
 	}
 	f.Bytes = append(f.Bytes, 1, 2)
-	if at := f.Target(f.Here()); at != 2 {
+	if at := f.target(f.Here()); at != 2 {
 		t.Errorf("here is %d", at)
 	}
 	f.Bind(ahead)
-	if at := f.Target(ahead); at != 2 || f.Err() != nil {
+	if at := f.target(ahead); at != 2 || f.Err() != nil {
 		t.Errorf("the label is %d, %v", at, f.Err())
 	}
 }
@@ -60,8 +60,31 @@ func TestFirstFailure(t *testing.T) {
 	f := New("test")
 	f.Bytes = []byte{1, 2}
 	f.Bind(f.Here())
-	f.Target(f.NewLabel())
+	f.target(f.NewLabel())
 	if err := f.Err(); err == nil || !strings.Contains(err.Error(), "test: offset 2: label 0 bound twice") {
 		t.Error(err)
+	}
+}
+
+// TestFixups: jumps get the distance to their label, loads that to their constant behind the padding, each from where its
+// instruction ends; an unbound label is an error.
+func TestFixups(t *testing.T) {
+	f := New("test")
+	end := f.NewLabel()
+	f.Bytes = append(f.Bytes, 0)
+	f.Jump(end, Fixup{At: 0, End: 1})
+	f.Bytes = append(f.Bytes, 0, 0)
+	f.Load(f.Constant([]byte{7, 7, 7, 7}), Fixup{At: 1})
+	f.EndLoad()
+	f.Bind(end)
+	patch := func(x Fixup, to int) { f.Bytes[x.At] = byte(to - x.End) }
+	code, err := f.Finish(patch, 0xCC)
+	if err != nil || len(code) != 68 || code[0] != 2 || code[1] != 64-3 || code[64] != 7 {
+		t.Errorf("% x, %v", code, err)
+	}
+	f = New("test")
+	f.Jump(f.NewLabel(), Fixup{})
+	if _, err := f.Finish(func(Fixup, int) {}); err == nil || !strings.Contains(err.Error(), "never bound") {
+		t.Errorf("an unbound label: %v", err)
 	}
 }

@@ -1,0 +1,127 @@
+package arm
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// emitQuant generates the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in registers and
+// multiplied by the lanes of all rows.
+func emitQuant(a *a64.Asm, s spec) {
+	e := newTile(a, s)
+	rows := e.vecs(s.MR)
+	u := newUnpacker(e)
+	var t kernel.TileArgs
+	e.function(u.setup, func() {
+		u.blocks(unsafe.Offsetof(t.Main), func() {
+			bytes := u.TurnBytes()
+			for j := range e.v {
+				u.each(j, func(k int, w a64.V) {
+					if k%4 == 0 {
+						for r, a := range rows {
+							e.I(a64.LDRQ, a, e.aBase[r], a64.Imm(4*k))
+						}
+						if j == 0 {
+							e.prefetch(bytes*k/qtype.TurnK, bytes*(k+4)/qtype.TurnK)
+						}
+					}
+					for r, a := range rows {
+						e.I(a64.FMLAL, e.acc[r*e.v+j], w, a, a64.Imm(k%4))
+					}
+				})
+			}
+			e.advance(e.aBase, 4*qtype.TurnK)
+		})
+	})
+}
+
+// unpacker turns the numbers of blocks into float32, four columns and one k at a time. A number is brought to the top byte of
+// its word, from where one conversion makes it a float; one FMA by the scale and the offset makes that the weight, exactly.
+type unpacker struct {
+	turns
+	index         [3]a64.V // bytes 1, 2 and 3 of every word, moved to the top of it
+	bytes         a64.V    // four k of four columns
+	scale, offset a64.V
+	w             []a64.V // numbers and values, in turn
+}
+
+// unpackRegisters is the registers that an unpacker takes at least.
+func (s spec) unpackRegisters() int {
+	n := s.turnsFixed() + 3 + 1 + 1 + 2
+	if s.B.Desc().Codebook == nil {
+		n++
+	}
+	return n
+}
+
+func newUnpacker(e *tile) *unpacker {
+	u := &unpacker{turns: newTurns(e)}
+	copy(u.index[:], e.vecs(3))
+	u.bytes, u.scale = e.vec(), e.vec()
+	if u.Codebook == nil {
+		u.offset = e.vec()
+	}
+	u.w = e.vecs(min(6, e.left()/2*2))
+	return u
+}
+
+func (u *unpacker) setup() {
+	u.constants()
+	for k, v := range u.index {
+		var b [16]byte
+		for i := range b {
+			b[i] = 0xFF // no such byte: zero
+			if i%4 == 3 {
+				b[i] = byte(i/4*4 + k + 1)
+			}
+		}
+		u.ConstQ(v, b)
+	}
+}
+
+// each emits the 32 values of vector j in the present turn, k ascending, each followed by what use makes of it.
+func (u *unpacker) each(j int, use func(k int, w a64.V)) {
+	for k := range qtype.TurnK {
+		if k%u.Span() == 0 {
+			u.spanScales(j, k)
+		}
+		if k%4 == 0 {
+			u.numbers(u.bytes, j, k/4)
+		}
+		use(k, u.value(k))
+	}
+}
+
+// value converts byte k%4 of the words in bytes.
+func (u *unpacker) value(k int) a64.V {
+	pair := 2 * k % len(u.w)
+	w, out := u.w[pair], u.w[pair+1]
+	if i := k % 4; i == 0 {
+		u.I(a64.SHL4S, w, u.bytes, a64.Imm(24))
+	} else {
+		u.I(a64.TBL, w, u.bytes, u.index[i-1])
+	}
+	if u.Codebook != nil {
+		u.I(a64.SCVTFX, w, w, a64.Imm(24))
+		u.I(a64.FMUL, w, w, u.scale)
+		return w
+	}
+	u.I(a64.UCVTFX, w, w, a64.Imm(24))
+	u.Move(out, u.offset)
+	u.I(a64.FMLA, out, w, u.scale)
+	return out
+}
+
+// spanScales loads the scale and the offset of vector j for the span of element k. Where numbers have a common zero, the offset takes
+// it off.
+func (u *unpacker) spanScales(j, k int) {
+	t := u.w[1]
+	u.scales(u.scale, u.offset, u.w[0], t, j, k)
+	if u.Codebook == nil && !u.Affine() {
+		u.SplatF(t, -float32(u.ZeroPoint))
+		u.I(a64.FMUL, u.offset, u.scale, t)
+	}
+}

@@ -1,0 +1,238 @@
+package arm
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// pointers are the general registers that serve row and panel pointers; x0 holds the arguments, x1 to x3 are at the disposal
+// of the code, x18 and x28 to x30 belong to the system and to Go.
+var pointers = [...]a64.X{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27}
+
+const (
+	nArgs  = a64.X(0)
+	nCount = a64.X(1)
+	nTmp   = a64.X(2)
+	nTmp2  = a64.X(3)
+)
+
+// tile generates one tile function for arm64. Its spec has the MR and NR of this very tile. It keeps a pointer to each row of
+// A and to each panel; vector j of the tile is four columns.
+type tile struct {
+	*a64.Asm
+	s     spec
+	v     int // vectors across the tile
+	used  int // vector registers handed out
+	acc   []a64.V
+	aBase []a64.X
+	bBase []a64.X
+	free  []a64.X
+}
+
+func newTile(a *a64.Asm, s spec) *tile {
+	e := &tile{Asm: a, s: s, v: s.NR / lanes, free: pointers[:]}
+	for range s.MR {
+		e.aBase = append(e.aBase, e.pointer())
+	}
+	for range s.NR / qtype.PanelWidth {
+		e.bBase = append(e.bBase, e.pointer())
+	}
+	e.acc = e.vecs(s.MR * e.v)
+	return e
+}
+
+func (e *tile) pointer() a64.X {
+	x := e.free[0]
+	e.free = e.free[1:]
+	return x
+}
+
+// vec hands out a vector register; checkRegisters has made sure that there are enough.
+func (e *tile) vec() a64.V {
+	e.used++
+	return a64.V(e.used - 1)
+}
+
+func (e *tile) vecs(n int) []a64.V {
+	out := make([]a64.V, n)
+	for i := range out {
+		out[i] = e.vec()
+	}
+	return out
+}
+
+// left is the vector registers that nothing has claimed yet.
+func (e *tile) left() int { return registers - e.used }
+
+const perPanel = qtype.PanelWidth / 4 // vectors across one panel
+
+// panelOf is the pointer to the panel of vector j.
+func (e *tile) panelOf(j int) a64.X { return e.bBase[j/perPanel] }
+
+func (e *tile) getArg(x a64.X, offset uintptr) { e.I(a64.LDRX, x, nArgs, a64.Imm(offset)) }
+
+// function wraps the body of one row tile in the loop over row tiles. setup runs once, before the loop.
+func (e *tile) function(setup, body func()) {
+	var t kernel.TileArgs
+	setup()
+	e.Align(16)
+	top := e.Here()
+	e.start()
+	e.loadPointers(e.aBase, unsafe.Offsetof(t.A), unsafe.Offsetof(t.LDA))
+	e.loadPointers(e.bBase, unsafe.Offsetof(t.B), unsafe.Offsetof(t.BStride))
+	body()
+	e.store()
+	nextTile(e.Asm, nTmp, nTmp2, top)
+	e.Ret()
+}
+
+// nextTile moves the arguments on by a row tile and goes to top unless that was the last. It clobbers x and y.
+func nextTile(a *a64.Asm, x, y a64.X, top a64.Label) {
+	var t kernel.TileArgs
+	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C), unsafe.Offsetof(t.CStep)}} {
+		a.I(a64.LDRX, x, nArgs, a64.Imm(f[0]))
+		a.I(a64.LDRX, y, nArgs, a64.Imm(f[1]))
+		a.I(a64.ADD, x, x, y)
+		a.I(a64.STRX, x, nArgs, a64.Imm(f[0]))
+	}
+	tiles := a64.Imm(unsafe.Offsetof(t.Tiles))
+	a.I(a64.LDRX, x, nArgs, tiles)
+	a.I(a64.SUBSI, x, x, a64.Imm(1))
+	a.I(a64.STRX, x, nArgs, tiles)
+	a.BC(a64.NotEqual, top)
+}
+
+func (e *tile) loadPointers(base []a64.X, first, step uintptr) {
+	e.getArg(base[0], first)
+	if len(base) > 1 {
+		e.getArg(nTmp, step)
+	}
+	for i := 1; i < len(base); i++ {
+		e.I(a64.ADD, base[i], base[i-1], nTmp)
+	}
+}
+
+func (e *tile) advance(base []a64.X, bytes int) {
+	for _, p := range base {
+		e.AddImm(p, p, bytes)
+	}
+}
+
+// loop runs body as often as the argument says, not at all for zero.
+func (e *tile) loop(count uintptr, body func()) {
+	done := e.NewLabel()
+	e.getArg(nCount, count)
+	e.CBZ(nCount, done)
+	e.Loop(nCount, body)
+	e.Bind(done)
+}
+
+// start zeroes the accumulators or loads them from C.
+func (e *tile) start() {
+	zero, ready := e.NewLabel(), e.NewLabel()
+	var t kernel.TileArgs
+	e.getArg(nTmp, unsafe.Offsetof(t.Load))
+	e.CBZ(nTmp, zero)
+	e.eachC(a64.LDRQ, false)
+	e.B(ready)
+	e.Bind(zero)
+	for _, acc := range e.acc {
+		e.Zero(acc)
+	}
+	e.Bind(ready)
+}
+
+// store writes the accumulators to C, the last panel up to its columns.
+func (e *tile) store() { e.eachC(a64.STRQ, true) }
+
+// eachC loads or stores every accumulator. The columns of a partial last panel go through scratch in the arguments, word by word.
+func (e *tile) eachC(move *a64.Op, storing bool) {
+	var t kernel.TileArgs
+	c, ldc, scratch, columns := e.aBase[0], nTmp2, e.bBase[0], nTmp
+	partial, done := e.NewLabel(), e.NewLabel()
+	e.getArg(c, unsafe.Offsetof(t.C))
+	e.getArg(ldc, unsafe.Offsetof(t.LDC))
+	e.getArg(columns, unsafe.Offsetof(t.Columns))
+	row := func(r, n int) {
+		for j, acc := range e.acc[r*e.v:][:n] {
+			e.I(move, acc, c, a64.Imm(16*j))
+		}
+	}
+	e.Cmp(columns, qtype.PanelWidth)
+	e.BC(a64.NotEqual, partial)
+	for r := range e.s.MR {
+		row(r, e.v)
+		e.I(a64.ADD, c, c, ldc)
+	}
+	e.B(done)
+	e.Bind(partial)
+	whole := e.v - perPanel
+	last := func(r int) {
+		e.AddImm(scratch, nArgs, int(unsafe.Offsetof(t.Lanes)))
+		for j, acc := range e.acc[r*e.v+whole:][:perPanel] {
+			e.I(move, acc, scratch, a64.Imm(16*j))
+		}
+	}
+	for r := range e.s.MR {
+		row(r, whole)
+		if storing {
+			last(r)
+		}
+		e.copyColumns(c, 16*whole, columns, storing)
+		if !storing {
+			last(r)
+		}
+		e.I(a64.ADD, c, c, ldc)
+	}
+	e.Bind(done)
+}
+
+// copyColumns copies as many words as there are columns between C at the given bytes and scratch.
+func (e *tile) copyColumns(c a64.X, at int, columns a64.X, storing bool) {
+	var t kernel.TileArgs
+	from, to, n := e.free[0], e.free[1], nCount
+	e.AddImm(from, c, at)
+	e.AddImm(to, nArgs, int(unsafe.Offsetof(t.Lanes)))
+	if storing {
+		from, to = to, from
+	}
+	e.MovX(n, columns)
+	word := e.free[2]
+	e.Loop(n, func() {
+		e.I(a64.LDRWP, word, from, a64.Imm(4))
+		e.I(a64.STRWP, word, to, a64.Imm(4))
+	})
+}
+
+// prefetch asks for the panel bytes [from, to) of the present turn, ahead by the distance of the spec.
+func (e *tile) prefetch(from, to int) {
+	if e.s.Prefetch == 0 {
+		return
+	}
+	for at := (from + 63) &^ 63; at < to; at += 64 {
+		for _, p := range e.bBase {
+			e.I(a64.PRFM1, p, a64.Imm(at+e.s.Prefetch))
+		}
+	}
+}
+
+// registers is the number of vector registers the tile takes at least.
+func (s spec) registers() int {
+	tile := s.MR * s.NR / lanes
+	switch {
+	case s.Form == kernel.Outer && s.Compute == kernel.ComputeInt8:
+		return s.smeInt8Registers()
+	case s.Form == kernel.Outer:
+		return 1 + s.NR/s.smeLanes()
+	case s.Compute == kernel.ComputeInt8:
+		return tile + s.int8Registers()
+	case s.Compute == kernel.ComputeBF16:
+		return tile + s.pairRegisters()
+	case s.B.Quantized():
+		return tile + s.MR + s.unpackRegisters()
+	}
+	return tile + s.MR + s.floatFixed() + 2
+}

@@ -1,0 +1,176 @@
+package arm
+
+import (
+	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/qtype"
+)
+
+// turns walks the blocks of quantized panels and unpacks their numbers. In a block of one turn the panel pointers stand at its
+// head; in one of several they stand at the present turn, and a register says how far behind them the head is.
+type turns struct {
+	*tile
+	*qtype.Desc
+	head, turn a64.X // K types only
+	mask       a64.V // of the last piece of a number, in every byte; none for whole bytes
+	high       a64.V // the piece of the second plane
+	table      a64.V // of levels
+}
+
+func newTurns(e *tile) turns {
+	t := turns{tile: e, Desc: e.s.B.Desc()}
+	if t.Turns() > 1 {
+		t.head, t.turn = e.pointer(), e.pointer()
+	}
+	if t.Bits() < 8 {
+		t.mask = e.vec()
+	}
+	if len(t.Pieces) > 1 {
+		t.high = e.vec()
+	}
+	if t.Codebook != nil {
+		t.table = e.vec()
+	}
+	return t
+}
+
+// turnsFixed is the registers that newTurns takes.
+func (s spec) turnsFixed() (n int) {
+	f := s.B.Desc()
+	if f.Bits() < 8 {
+		n++
+	}
+	if f.Codebook != nil {
+		n++
+	}
+	return n + len(f.Pieces) - 1
+}
+
+// constants loads what unpacking needs.
+func (t turns) constants() {
+	if t.Bits() < 8 {
+		t.I(a64.MOVI, t.mask, a64.Imm(1<<t.Pieces[len(t.Pieces)-1].Bits-1))
+	}
+	if t.Codebook != nil {
+		var levels [16]byte
+		for i, l := range t.Codebook {
+			levels[i] = byte(l)
+		}
+		t.ConstQ(t.table, levels)
+	}
+}
+
+// perBlock is the number of turns in a block.
+func (t turns) perBlock() int { return t.s.B.Block() / qtype.TurnK }
+
+// blocks runs body once for each turn of as many blocks as the argument says, and moves the panel pointers on.
+func (t turns) blocks(count uintptr, body func()) {
+	t.loop(count, func() {
+		n := t.Turns()
+		if n == 1 {
+			body()
+			t.advance(t.bBase, t.HeadBytes()+t.TurnBytes())
+			return
+		}
+		t.advance(t.bBase, t.HeadBytes())
+		t.MovImm(t.head, -t.HeadBytes())
+		t.MovImm(t.turn, n)
+		t.Loop(t.turn, func() {
+			body()
+			t.advance(t.bBase, t.TurnBytes())
+			t.AddImm(t.head, t.head, -t.TurnBytes())
+		})
+	})
+}
+
+// half loads half n of the head of the block, for vector j, as float32.
+func (t turns) half(v a64.V, j, n int) {
+	p := t.panelOf(j)
+	if t.Turns() > 1 {
+		t.I(a64.ADD, nTmp, p, t.head)
+		p = nTmp
+	}
+	t.I(a64.LDRD, v, p, a64.Imm(2*qtype.PanelWidth*n+8*(j%perPanel)))
+	t.I(a64.FCVTL, v, v)
+}
+
+// sub loads the bytes of scales number n of the turn, for vector j, as 32-bit integers.
+func (t turns) sub(v a64.V, j, n int) {
+	t.I(a64.LDRS, v, t.panelOf(j), a64.Imm(qtype.PanelWidth*n+4*(j%perPanel)))
+	bytes, words := a64.USHLL8B, a64.USHLL4H
+	if t.Subs == qtype.SignedSubs {
+		bytes, words = a64.SSHLL8B, a64.SSHLL4H
+	}
+	t.I(bytes, v, v, a64.Imm(0))
+	t.I(words, v, v, a64.Imm(0))
+}
+
+// piece finds bits of group g of the turn, four k: where the words of vector j begin in its panel, and the bit in each byte.
+func (t turns) piece(j, g, plane int) (at, bit int) {
+	at, bit = t.Place(g, plane)
+	if t.Turns() == 1 {
+		at += t.HeadBytes()
+	}
+	return at + 16*(j%perPanel), bit
+}
+
+// numbers brings group g of the turn, of vector j, into v: four bytes for each of four columns, without sign, or the levels.
+func (t turns) numbers(v a64.V, j, g int) {
+	last := len(t.Pieces) - 1
+	t.bytesOf(v, j, g, 0, last == 0)
+	if last == 1 {
+		// What lies above the first piece in a byte is overwritten, so that only the last piece needs a mask.
+		t.bytesOf(t.high, j, g, 1, t.Bits() < 8)
+		t.I(a64.SLI16B, v, t.high, a64.Imm(t.Pieces[0].Bits))
+	}
+	if t.Codebook != nil {
+		t.I(a64.TBL, v, t.table, v)
+	}
+}
+
+// bytesOf brings a piece of the numbers to the bottom of the bytes.
+func (t turns) bytesOf(v a64.V, j, g, plane int, masked bool) {
+	at, bit := t.piece(j, g, plane)
+	t.I(a64.LDRQ, v, t.panelOf(j), a64.Imm(at))
+	if bit > 0 {
+		t.I(a64.USHR16B, v, v, a64.Imm(bit))
+	}
+	if masked && bit+t.Pieces[plane].Bits < 8 {
+		t.I(a64.ANDV, v, v, t.mask)
+	}
+}
+
+// scales loads the scale of vector j for the span of element k, and where weights have one their offset, ready to be added. w and x
+// are overwritten.
+func (t turns) scales(scale, offset, w, x a64.V, j, k int) {
+	t.half(scale, j, 0)
+	switch t.Subs {
+	case qtype.PairSubs:
+		t.sub(w, j, 0)
+		t.times(scale, w)
+		t.sub(w, j, 1)
+	case qtype.NibbleSubs:
+		t.sub(w, j, k/16)
+		t.I(a64.SHL4S, x, w, a64.Imm(28))
+		t.I(a64.USHR4S, x, x, a64.Imm(28))
+		t.times(scale, x)
+		t.I(a64.USHR4S, w, w, a64.Imm(4))
+	case qtype.SignedSubs:
+		t.sub(w, j, k/16)
+		t.I(a64.SCVTF, w, w)
+		t.I(a64.FMUL, scale, scale, w)
+	}
+	if !t.Affine() {
+		return
+	}
+	t.half(offset, j, 1)
+	if t.Subs != qtype.NoSubs {
+		t.times(offset, w)
+		t.I(a64.FNEG, offset, offset) // the K types take their offset off
+	}
+}
+
+// times multiplies v by the unsigned integers in w.
+func (t turns) times(v, w a64.V) {
+	t.I(a64.UCVTF, w, w)
+	t.I(a64.FMUL, v, v, w)
+}

@@ -1,0 +1,68 @@
+package arm
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// emitWiden generates the widener of a weight type.
+func emitWiden(a *a64.Asm, b qtype.Type) {
+	var t kernel.WidenArgs
+	e := &tile{Asm: a, s: spec{kernel.Spec{ISA: kernel.NEON, B: b, MR: 1, NR: qtype.PanelWidth}}, v: perPanel, free: pointers[:]}
+	dst := e.pointer()
+	e.bBase = []a64.X{e.pointer()}
+	e.getArg(e.bBase[0], unsafe.Offsetof(t.Src))
+	e.getArg(dst, unsafe.Offsetof(t.Dst))
+	put := func(j, k int, w a64.V) { e.I(a64.STRQ, w, dst, a64.Imm(64*k+16*j)) }
+	if b.Quantized() {
+		u := newUnpacker(e)
+		u.setup()
+		u.blocks(unsafe.Offsetof(t.Main), func() {
+			for j := range e.v {
+				u.each(j, func(k int, w a64.V) { put(j, k, w) })
+			}
+			e.AddImm(dst, dst, 64*qtype.TurnK)
+		})
+	} else {
+		f := &floatTile{tile: e}
+		f.high = e.vec()
+		w := e.vecs(8)
+		f.setup()
+		turn := func(n int) {
+			for i := range n * e.v {
+				x := w[i%len(w)]
+				f.widen(x, i%e.v, i/e.v)
+				put(i%e.v, i/e.v, x)
+			}
+			e.advance(e.bBase, b.PanelOffset(n))
+			e.AddImm(dst, dst, 64*n)
+		}
+		e.loop(unsafe.Offsetof(t.Main), func() { turn(kernel.WidenStep(b)) })
+		e.widenRest(turn)
+	}
+	e.Ret()
+}
+
+// widenRest is the k after the last whole turn: singly, or for pairs of bf16 two at a time and the last alone.
+func (e *tile) widenRest(turn func(n int)) {
+	var t kernel.WidenArgs
+	if e.s.B != qtype.BF16 {
+		e.loop(unsafe.Offsetof(t.Rest), func() { turn(1) })
+		return
+	}
+	last, done := e.NewLabel(), e.NewLabel()
+	e.getArg(nCount, unsafe.Offsetof(t.Rest))
+	top := e.Here()
+	e.Cmp(nCount, 2)
+	e.BC(a64.Below, last)
+	turn(2)
+	e.AddImm(nCount, nCount, -2)
+	e.B(top)
+	e.Bind(last)
+	e.CBZ(nCount, done)
+	turn(1)
+	e.Bind(done)
+}

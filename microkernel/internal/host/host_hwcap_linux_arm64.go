@@ -1,0 +1,39 @@
+package host
+
+import "golang.org/x/sys/unix"
+
+// Bits of AT_HWCAP2.
+const (
+	hwcap2BF16    = 1 << 14
+	hwcap2SME     = 1 << 23
+	hwcap2SMEInt8 = 1 << 26 // HWCAP2_SME_I8I32
+)
+
+// hwcap2 is the second word of what the system says the processor has; 0 where it says nothing.
+func hwcap2() uintptr {
+	const tag = 26 // AT_HWCAP2
+	aux, err := unix.Auxv()
+	if err != nil {
+		return 0
+	}
+	for _, a := range aux {
+		if a[0] == tag {
+			return a[1]
+		}
+	}
+	return 0
+}
+
+// streamingBits is the length of the vectors in the streaming mode of SME that the system gives a thread; 0 without SME.
+func streamingBits() int {
+	const getVL, bytes = 64, 0xFFFF // PR_SME_GET_VL
+	const longest = 128             // the ZA array of longer vectors, 64 KiB, does not fit the stacks on which Go takes signals
+	if hwcap2()&hwcap2SME == 0 {
+		return 0
+	}
+	vl, err := unix.PrctlRetInt(getVL, 0, 0, 0, 0)
+	if vl &= bytes; err != nil || vl > longest {
+		return 0
+	}
+	return 8 * vl
+}

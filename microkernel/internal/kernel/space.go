@@ -1,0 +1,69 @@
+package kernel
+
+import "sandwich/microkernel/qtype"
+
+// Space lists the kernels of one instruction set, compute path and weight type that the features allow: every register tile
+// that does not spill and is worth trying, in every form. The order is deterministic. Tiles are listed without software
+// prefetch; its distance is an axis of its own, see WithPrefetch.
+func Space(host Features, isa ISA, c Compute, b qtype.Type) []Spec {
+	if !isa.Generates() {
+		s := Spec{ISA: isa, Compute: c, B: b, MR: 4, NR: qtype.PanelWidth, KU: min(b.Block(), MaxKU)}
+		if s.Validate() != nil {
+			return nil
+		}
+		return []Spec{s}
+	}
+	var out []Spec
+	for dot := range Dots {
+		for form := range Forms {
+			for ku := 1; ku <= MaxKU; ku *= 2 {
+				for nr := qtype.PanelWidth; nr <= MaxNR; nr += qtype.PanelWidth {
+					for mr := 1; mr <= MaxMR; mr++ {
+						s := Spec{ISA: isa, Compute: c, B: b, MR: mr, NR: nr, KU: ku, Form: form, Dot: dot}
+						if host.Has(s.Needs()) && s.worthTrying() && s.validate() == nil {
+							out = append(out, s)
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// worthTrying leaves out what cannot win: panel counts that no matrix divides into well, unrolling beyond the instruction
+// cache, and tiles that keep so few accumulators that every FMA waits for the one before.
+func (s Spec) worthTrying() bool {
+	v := s.NR / qtype.PanelWidth
+	if v > 4 && v != 6 && v != 8 {
+		return false
+	}
+	if s.MatrixUnit() {
+		return s.ISA.Target().Worth(s)
+	}
+	if !s.B.Quantized() && (s.steps() > 8 || s.steps()*s.MR*s.NR/s.ISA.Lanes() > 256) {
+		return false
+	}
+	const latency, ports = 4, 2
+	return s.MR*s.NR/s.ISA.Lanes() >= latency*ports || s.MR <= 4
+}
+
+// steps is the multiply-adds of an accumulator in a turn of the main loop.
+func (s Spec) steps() int {
+	if s.Compute == ComputeBF16 {
+		return s.KU / 2
+	}
+	return s.KU
+}
+
+// WithPrefetch returns the spec with a software prefetch of the packed weight at the given distance in bytes.
+func (s Spec) WithPrefetch(bytes int) Spec {
+	s.Prefetch, s.Spread = bytes, false
+	return s
+}
+
+// WithSpread returns the spec with its prefetch spread over all row tiles.
+func (s Spec) WithSpread() Spec {
+	s.Prefetch, s.Spread = 0, true
+	return s
+}

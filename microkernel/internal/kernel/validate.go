@@ -1,0 +1,80 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/microkernel/qtype"
+)
+
+// Limits on what a spec may ask for, beyond the number of registers.
+const (
+	MaxMR       = 24
+	MaxNR       = 128
+	MaxKU       = 32
+	MaxPrefetch = 8192
+)
+
+// Validate says what is wrong with the spec, or nil when a kernel can be generated for it. It does not ask whether this
+// host can run it: that is Needs.
+func (s Spec) Validate() error {
+	if err := s.validate(); err != nil {
+		return fmt.Errorf("kernel spec %s: %w", s, err)
+	}
+	return nil
+}
+
+func (s Spec) validate() error {
+	switch {
+	case s.ISA.Target() == nil:
+		return fmt.Errorf("unknown instruction set")
+	case s.Compute >= Computes:
+		return fmt.Errorf("unknown compute path")
+	case !s.B.Known():
+		return fmt.Errorf("unknown weight type")
+	case s.Form >= Forms || !s.Dot.known():
+		return fmt.Errorf("unknown form or dot product")
+	case s.MR < 1 || s.MR > MaxMR:
+		return fmt.Errorf("MR %d is not within 1 and %d", s.MR, MaxMR)
+	case s.NR < qtype.PanelWidth || s.NR > MaxNR || s.NR%qtype.PanelWidth != 0:
+		return fmt.Errorf("NR %d is not a multiple of %d within %d", s.NR, qtype.PanelWidth, MaxNR)
+	case s.KU < 1 || s.KU > MaxKU || s.KU&(s.KU-1) != 0:
+		return fmt.Errorf("KU %d is not a power of two within %d", s.KU, MaxKU)
+	case s.Prefetch < 0 || s.Prefetch > MaxPrefetch || s.Prefetch%64 != 0:
+		return fmt.Errorf("prefetch distance %d is not a multiple of 64 within %d", s.Prefetch, MaxPrefetch)
+	case s.Spread && s.Prefetch > 0:
+		return fmt.Errorf("a kernel that spreads its prefetch has no prefetch distance")
+	case !slices.Contains(s.ISA.Target().Forms(), s.Form):
+		return fmt.Errorf("only %s has kernels of form %s", withForm(s.Form), formNames[s.Form])
+	}
+	if err := s.validateCompute(); err != nil {
+		return err
+	}
+	return s.ISA.Target().Legal(s)
+}
+
+// validateCompute is what a compute path asks of the weight, and of generated code.
+func (s Spec) validateCompute() error {
+	dot, generates := s.Dot.info(), s.ISA.Generates()
+	switch {
+	case s.Compute == ComputeInt8 && !s.B.Quantized():
+		return fmt.Errorf("the int8 path is for quantized weights")
+	case s.Compute == ComputeBF16 && s.B != qtype.BF16:
+		return fmt.Errorf("the bf16 path is for bf16 weights")
+	case s.Compute == ComputeF32 && s.Dot != NoDot:
+		return fmt.Errorf("an f32 kernel has no dot product")
+	case !generates && s.Dot != NoDot:
+		return fmt.Errorf("plain Go has no dot product instruction")
+	case s.Compute == ComputeInt8 && generates && dot.compute != ComputeInt8:
+		return fmt.Errorf("an int8 kernel needs a dot product of integers")
+	case s.Compute == ComputeBF16 && dot.compute != ComputeBF16:
+		return fmt.Errorf("a bf16 kernel needs a dot product of bfloat16")
+	case s.Dot != NoDot && !s.Dot.on(s.ISA):
+		return fmt.Errorf("dot product %s does not exist on %s", s.Dot, s.ISA)
+	case generates && s.B.Quantized() && s.KU != qtype.TurnK:
+		return fmt.Errorf("KU of a kernel for quantized weights is their block of %d", qtype.TurnK)
+	case generates && s.B == qtype.BF16 && s.KU < 2:
+		return fmt.Errorf("KU must be even for bf16, which is packed in pairs")
+	}
+	return nil
+}

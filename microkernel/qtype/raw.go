@@ -1,0 +1,155 @@
+package qtype
+
+import "encoding/binary"
+
+// Piece is some bits of the numbers of a block as a file stores them. Runs of Run elements lie in
+// as many bytes; as many runs as fit lie in the bits of the same bytes, the first in the lowest.
+type Piece struct {
+	At   int // first byte
+	Bits int // 1, 2, 4 or 8
+	Run  int // 1, 16, or a multiple of 32
+}
+
+// SubLayout is how a file stores the scales inside a block.
+type SubLayout struct {
+	At, Bytes int
+	Most      int                                  // the largest scale, with a sign the largest negative one
+	Get       func(p []byte, turn int) [2]uint8    // the two bytes of a turn, of the kind that Subs says
+	Put       func(p []byte, turn int, s [2]uint8) // the inverse, into zeros
+}
+
+// Turn is 32 elements of one row, with their scales.
+type Turn struct {
+	Halves [2]uint16    // of the block, as float16
+	Subs   [2]uint8     // the scales of the turn, see SubScales
+	U      [TurnK]uint8 // the stored numbers
+}
+
+const eachByte = 0x0101010101010101
+
+// Read takes turn n out of a block of a file.
+func (d *Desc) Read(t *Turn, block []byte, n int) {
+	for i, at := range d.Halves {
+		t.Halves[i] = binary.LittleEndian.Uint16(block[at:])
+	}
+	if d.Subs != NoSubs {
+		t.Subs = d.SubRaw.Get(block[d.SubRaw.At:], n)
+	}
+	low := 0
+	for i := range d.Pieces {
+		d.Pieces[i].read(t, block, n, low)
+		low += d.Pieces[i].Bits
+	}
+	if d.Signed {
+		t.flip()
+	}
+}
+
+// flip changes the sign bits: between two's complement and numbers with 128 added.
+func (t *Turn) flip() {
+	for i := 0; i < TurnK; i += 8 {
+		u := t.U[i:]
+		binary.LittleEndian.PutUint64(u, binary.LittleEndian.Uint64(u)^128*eachByte)
+	}
+}
+
+// place is where run r begins, and at which bit of the bytes.
+func (p *Piece) place(r int) (at, shift int) {
+	each := 8 / p.Bits
+	return p.At + r/each*p.Run, r % each * p.Bits
+}
+
+// read brings the bits of turn n to bit `to` of the numbers; the piece at bit 0 comes first.
+func (p *Piece) read(t *Turn, block []byte, n, to int) {
+	if p.Run == 1 {
+		p.readWord(t, block, n, to)
+		return
+	}
+	mask := uint64(1<<p.Bits-1) * eachByte
+	for i := 0; i < TurnK; i += 8 {
+		k := n*TurnK + i
+		at, shift := p.place(k / p.Run)
+		x := binary.LittleEndian.Uint64(block[at+k%p.Run:]) >> shift & mask << to
+		if to > 0 {
+			x |= binary.LittleEndian.Uint64(t.U[i:])
+		}
+		binary.LittleEndian.PutUint64(t.U[i:], x)
+	}
+}
+
+// readWord is read for single bits side by side.
+func (p *Piece) readWord(t *Turn, block []byte, n, to int) {
+	const diagonal, round = 0x8040201008040201, 0x7F * eachByte
+	for i := 0; i < TurnK; i += 8 {
+		x := uint64(block[p.At+(n*TurnK+i)/8]) * eachByte & diagonal
+		x = (x + round) >> 7 & eachByte << to
+		if to > 0 {
+			x |= binary.LittleEndian.Uint64(t.U[i:])
+		}
+		binary.LittleEndian.PutUint64(t.U[i:], x)
+	}
+}
+
+// Write is the inverse of Read, into a block of zeros.
+func (d *Desc) Write(block []byte, t Turn, n int) {
+	if d.Signed {
+		t.flip()
+	}
+	for i, at := range d.Halves {
+		binary.LittleEndian.PutUint16(block[at:], t.Halves[i])
+	}
+	if d.Subs != NoSubs {
+		d.SubRaw.Put(block[d.SubRaw.At:], n, t.Subs)
+	}
+	low := 0
+	for _, p := range d.Pieces {
+		for i, u := range t.U {
+			k := n*TurnK + i
+			at, shift := p.place(k / p.Run)
+			block[at+k%p.Run] |= u >> low & (1<<p.Bits - 1) << shift
+		}
+		low += p.Bits
+	}
+}
+
+func getBytes(p []byte, n int) [2]uint8    { return [2]uint8{p[2*n], p[2*n+1]} }
+func putBytes(p []byte, n int, s [2]uint8) { p[2*n], p[2*n+1] = s[0], s[1] }
+
+// getSixBits is two of sixteen 6-bit scales minus 32: low nibbles in bytes 0 to 7, first the low
+// then the high ones, upper pairs of bits in bytes 8 to 11.
+func getSixBits(p []byte, n int) (s [2]uint8) {
+	for i := range s {
+		g := 2*n + i
+		s[i] = (p[g%8]>>(g/8*4)&15 | p[8+g%4]>>(g/4*2)&3<<4) - 32
+	}
+	return s
+}
+
+func putSixBits(p []byte, n int, s [2]uint8) {
+	for i := range s {
+		g, u := 2*n+i, s[i]+32
+		p[g%8] |= u & 15 << (g / 8 * 4)
+		p[8+g%4] |= u >> 4 & 3 << (g / 4 * 2)
+	}
+}
+
+// getSixBitPairs is pair j of the eight 6-bit scales and offsets: pairs 0 to 3 fill the low six
+// bits of bytes 0 to 3 and 4 to 7, pairs 4 to 7 the nibbles of bytes 8 to 11 and the upper two bits
+// of the others.
+func getSixBitPairs(p []byte, j int) [2]uint8 {
+	if j < 4 {
+		return [2]uint8{p[j] & 63, p[j+4] & 63}
+	}
+	return [2]uint8{p[j+4]&15 | p[j-4]>>6<<4, p[j+4]>>4 | p[j]>>6<<4}
+}
+
+func putSixBitPairs(p []byte, j int, s [2]uint8) {
+	if j < 4 {
+		p[j] |= s[0] & 63
+		p[j+4] |= s[1] & 63
+		return
+	}
+	p[j-4] |= s[0] >> 4 << 6
+	p[j] |= s[1] >> 4 << 6
+	p[j+4] |= s[0]&15 | s[1]&15<<4
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"math"
+
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+)
+
+// oracle runs the ops of a dense model over one sequence in float64, one formula an op.
+type oracle struct {
+	m *model.Model
+	x [model.NumBufs][][]float64 // [T, width]
+}
+
+func newOracle(m *model.Model) *oracle { return &oracle{m: m} }
+
+// forward returns the logits behind the last token.
+func (o *oracle) forward(tokens []int32) []float64 {
+	for i := range o.m.Ops {
+		o.op(&o.m.Ops[i], tokens)
+	}
+	return o.x[model.BufLogits][0]
+}
+
+func (o *oracle) op(op *model.Op, tokens []int32) {
+	switch op.Kind {
+	case model.OpEmbed:
+		for _, token := range tokens {
+			row := values(o.m.Embed, int(token))
+			o.x[model.BufX] = append(o.x[model.BufX], scaled(row, op.Scale))
+		}
+	case model.OpMatMul:
+		o.matMul(op)
+	case model.OpRotate:
+		o.rotate(op.Rope, op.QNorm, o.x[model.BufQ])
+		o.rotate(op.Rope, op.KNorm, o.x[model.BufK])
+	case model.OpAttention:
+		o.attention(op)
+	case model.OpNorm, model.OpAddNorm:
+		o.norm(op)
+	case model.OpGather:
+		h := o.x[model.BufH]
+		o.x[model.BufY] = [][]float64{scaled(h[len(h)-1], op.Scale)}
+	}
+}
+
+// values are row r of a matrix.
+func values(t *gguf.Tensor, r int) []float64 {
+	k := t.Dims[0]
+	row, size := make([]float32, k), t.Type.RowBytes(k)
+	if err := gguf.Dequantize(row, t.Type, t.Data[r*size:][:size]); err != nil {
+		panic(err)
+	}
+	out := make([]float64, k)
+	for i, v := range row {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+func scaled(x []float64, by float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = v * float64(by)
+	}
+	return out
+}
+
+// product is In * W^T + bias.
+func (o *oracle) product(op *model.Op, i int) [][]float64 {
+	w := &o.m.Weights[op.W[i]]
+	out := make([][]float64, len(o.x[op.In]))
+	for r := range out {
+		out[r] = make([]float64, w.N)
+	}
+	for n := range w.N {
+		row := values(w.Tensor, n)
+		for r, x := range o.x[op.In] {
+			sum := 0.0
+			for k := range x {
+				sum += x[k] * row[k]
+			}
+			if op.Bias[i] != nil {
+				sum += float64(op.Bias[i].Data[n])
+			}
+			out[r][n] = sum
+		}
+	}
+	return out
+}
+
+func (o *oracle) matMul(op *model.Op) {
+	if op.Act == model.NoActivation {
+		for i, out := range op.Outs {
+			o.x[out] = o.product(op, i)
+		}
+		return
+	}
+	gate, up := o.product(op, 0), o.product(op, 1)
+	for r := range gate {
+		for i, g := range gate[r] {
+			gate[r][i] = g / (1 + math.Exp(-g)) * up[r][i]
+		}
+	}
+	o.x[op.Outs[0]] = gate
+}
+
+func (o *oracle) rotate(rope *model.Rope, norm *model.Vector, rows [][]float64) {
+	dim := o.m.Dims.HeadDim
+	for pos, row := range rows {
+		for at := 0; at < len(row); at += dim {
+			head := row[at:][:dim]
+			if norm != nil {
+				copy(head, o.normed(head, norm))
+			}
+			if rope == nil {
+				continue
+			}
+			for i := range dim / 2 {
+				a, b := &head[2*i], &head[2*i+1]
+				if rope.Neox {
+					a, b = &head[i], &head[i+dim/2]
+				}
+				sin, cos := math.Sincos(float64(pos) * rope.Scale * math.Pow(rope.Base, -float64(2*i)/float64(dim)))
+				*a, *b = *a*cos-*b*sin, *a*sin+*b*cos
+			}
+		}
+	}
+}
+
+func (o *oracle) attention(op *model.Op) {
+	d := o.m.Dims
+	q, k, v := o.x[model.BufQ], o.x[model.BufK], o.x[model.BufV]
+	out := make([][]float64, len(q))
+	for pos := range q {
+		out[pos] = make([]float64, d.Heads*d.HeadDim)
+		for h := range d.Heads {
+			kv, sum := h/(d.Heads/d.KVHeads)*d.HeadDim, 0.0
+			att := out[pos][h*d.HeadDim:][:d.HeadDim]
+			for p := range pos + 1 {
+				score := 0.0
+				for i := range d.HeadDim {
+					score += q[pos][h*d.HeadDim+i] * k[p][kv+i]
+				}
+				e := math.Exp(score * float64(op.Attn.Scale))
+				sum += e
+				for i := range att {
+					att[i] += e * v[p][kv+i]
+				}
+			}
+			for i := range att {
+				att[i] /= sum
+			}
+		}
+	}
+	o.x[model.BufAtt] = out
+}
+
+// norm is OpNorm and OpAddNorm.
+func (o *oracle) norm(op *model.Op) {
+	o.x[model.BufH] = nil
+	for r, x := range o.x[model.BufX] {
+		if op.Kind == model.OpAddNorm {
+			y := o.x[model.BufY][r]
+			if op.Post != nil {
+				y = o.normed(y, op.Post)
+			}
+			for i, v := range scaled(y, op.Scale) {
+				x[i] += v
+			}
+		}
+		o.x[model.BufH] = append(o.x[model.BufH], o.normed(x, op.Norm))
+	}
+}
+
+// normed is RMSNorm.
+func (o *oracle) normed(x []float64, weight *model.Vector) []float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	by := 1 / math.Sqrt(sum/float64(len(x))+float64(o.m.Eps))
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = v * by * float64(weight.Data[i])
+	}
+	return out
+}

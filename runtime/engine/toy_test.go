@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+)
+
+// A toy family in one file, and nothing of it anywhere else: the embedding, the sums of the residual
+// stream and the logits are scaled, blocks are normalized behind as well, every second layer knows no
+// positions, and the last one turns by a base of its own.
+func init() {
+	model.Register(model.Architecture{Name: "toy", Decoder: toy})
+	for name, spoil := range toyLacks {
+		model.Register(model.Architecture{Name: "toy-" + name, Decoder: spoil})
+	}
+}
+
+func toy(b *model.Builder) {
+	wide, near := b.Rope(model.Rope{Neox: true}), b.Rope(model.Rope{Base: 500})
+	scale := float32(math.Sqrt(float64(b.Hidden)))
+	b.Embed(scale / 8) // X [T, hidden]
+	for i := range b.Layers() {
+		rope := []*model.Rope{wide, nil, near}[i%3]
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(model.Always) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(model.Rotation{Rope: rope, KNorm: "attn_k_norm"})
+		b.Attend(model.Attn{Scale: 0.3 * b.HeadScale()}) // Att [T, heads*headDim]
+		b.AttnOut()                                      // Y [T, hidden]
+		b.Residual(model.Residual{Scale: 0.5, Post: "post_attention_norm"})
+		b.Norm("ffn_norm")  // H [T, hidden]
+		b.FFN(model.SwiGLU) // Gate [T, ffn], Y [T, hidden]
+		b.Residual(model.Residual{Scale: 0.75})
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(0.25)          // Logits [wanted rows, vocab]
+}
+
+// toyLacks are families of one layer with a value that exec lacks.
+var toyLacks = map[string]func(*model.Builder){
+	"attention with a window":      func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Window: 64}, model.SwiGLU) },
+	"attention with capped scores": func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Softcap: 50}, model.SwiGLU) },
+	"attention with sinks":         func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Sinks: true}, model.SwiGLU) },
+	"the activation GeGLU":         func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1}, model.GeGLU) },
+}
+
+func toyLayer(b *model.Builder, a model.Attn, act model.Activation) {
+	b.Embed(1)
+	for i := range b.Layers() {
+		b.Norm("attn_norm")
+		b.QKV(model.Never)
+		b.Rotate(model.Rotation{})
+		if i == 0 {
+			b.Attend(model.Attn{Scale: 1})
+		} else {
+			b.Attend(a)
+		}
+		b.AttnOut()
+		b.Norm("ffn_norm")
+		if i == 0 {
+			b.FFN(model.SwiGLU)
+		} else {
+			b.FFN(act)
+		}
+	}
+	b.Norm("output_norm")
+	b.Head(1)
+}
+
+func toyConfig(arch string) model.Config {
+	return model.Config{Name: "toy", Arch: arch, Eps: 1e-5, RopeBase: 10000, Dims: model.Dims{
+		Hidden: 96, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 16, FFN: 112, Vocab: 1003, Context: 1024}}
+}
+
+// toyFile is a model of random weights with some more metadata.
+func toyFile(t *testing.T, c model.Config, metadata ...func(*gguf.Writer)) *gguf.File {
+	t.Helper()
+	var out bytes.Buffer
+	w := gguf.NewWriter(&out)
+	for _, set := range metadata {
+		set(w)
+	}
+	if err := model.SynthTo(context.Background(), w, c, model.Uniform(gguf.F32), 11, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestToyBitEqual: rule 6 holds for values that no real family here has yet.
+func TestToyBitEqual(t *testing.T) {
+	skipUnderRace(t)
+	file := toyFile(t, toyConfig("toy"))
+	for _, ranks := range [][]int{{1}, {1, 1}} {
+		o := plans.DefaultOptions{Compute: "f32", KV: "f32", Threads: 1}
+		two := o
+		two.Threads = 2
+		if len(ranks) > 1 {
+			o.Service, two.Service = crews(1, 1), crews(2, 2) // of the same shares
+		}
+		want := logitsAlone(t, file, o, 512)
+		for _, chunk := range []int{7, 64} {
+			same(t, fmt.Sprintf("%d ranks, chunk %d", len(ranks), chunk), want, logitsAlone(t, file, o, chunk))
+		}
+		same(t, fmt.Sprintf("%d ranks, more threads", len(ranks)), want, logitsAlone(t, file, two, 64))
+		same(t, fmt.Sprintf("%d ranks, batch of 8", len(ranks)), want, logitsInBatch(t, file, o, 8))
+	}
+}
+
+// TestToyOracle compares with the ops in plain Go and float64.
+func TestToyOracle(t *testing.T) {
+	skipUnderRace(t)
+	file := toyFile(t, toyConfig("toy"))
+	m, err := model.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := newOracle(m).forward(exactPrompt(1))
+	for _, ranks := range [][]int{{1}, {1, 1}, {1, 2}} {
+		o := plans.DefaultOptions{Compute: "f32", KV: "f32", Threads: 2}
+		if len(ranks) > 1 {
+			o.Service = crews(ranks...)
+		}
+		got := logitsAlone(t, file, o, 64)[0]
+		for i, w := range want {
+			if d := math.Abs(float64(got[i]) - w); d > 1e-3*max(1, math.Abs(w)) {
+				t.Fatalf("ranks %v: logit %d is %v, the oracle's %v", ranks, i, got[i], w)
+			}
+		}
+	}
+}
+
+// TestToyRefused: a value that exec lacks is refused when the model is opened, by layer and name, and
+// so does inspection say.
+func TestToyRefused(t *testing.T) {
+	files := map[string]*gguf.File{}
+	for name := range toyLacks {
+		files["layer 1: "+name] = toyFile(t, toyConfig("toy-"+name))
+	}
+	partial := toyConfig("llama")
+	partial.RopeDim = 8
+	files["layer 0: rotating 8 of 16 head dimensions"] = toyFile(t, partial)
+	files[`layer 0: RoPE scaling "yarn"`] = toyFile(t, toyConfig("llama"), func(w *gguf.Writer) {
+		w.SetString("llama.rope.scaling.type", "yarn")
+	})
+	for want, file := range files {
+		want += " is not supported"
+		plan, err := planFor(t, file, plans.DefaultOptions{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(RunnerOptions{File: file, Plan: plan, Blocks: 9, LogitRows: 1})
+		if !errors.Is(err, model.ErrUnsupported) || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if report, err := model.Inspect(file, exec.PackedBytes); err != nil || report.Refused != want || report.Shape == nil {
+			t.Errorf("inspection says %q, %v; want %q and a shape", report.Refused, err, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"sandwich/runtime/gguf"
+)
+
+func init() {
+	Register(Architecture{Name: "llama", HF: []string{"llama", "mistral"}, Decoder: llama, Vocabulary: llamaVocabulary})
+}
+
+// llama is Touvron et al., LLaMA: Open and Efficient Foundation Language Models, 2023; Llama 3 adds
+// the frequency factors of its rotation.
+func llama(b *Builder) {
+	rope := b.Rope(Rope{})
+	b.Embed(1) // X [T, hidden]
+	for range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope})
+		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
+		b.AttnOut()                          // Y [T, hidden]
+		b.Norm("ffn_norm")                   // H [T, hidden]
+		b.FFN(SwiGLU)                        // Gate [T, ffn], Y [T, hidden]
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}
+
+// Llama3Rope is the rule by which Llama 3.1 stretches its context: waves longer than Original/Low
+// are slowed by Factor, those shorter than Original/High kept, the ones between interpolated.
+type Llama3Rope struct {
+	Factor, Low, High float64
+	Original          int // context of the first training, tokens
+}
+
+// Factors returns the divisors of the angles of a head's dim/2 pairs, for rotation base base.
+func (r Llama3Rope) Factors(base float64, dim int) []float32 {
+	out := make([]float32, dim/2)
+	for i := range out {
+		wave := 2 * math.Pi * math.Pow(base, float64(2*i)/float64(dim))
+		switch {
+		case wave < float64(r.Original)/r.High:
+			out[i] = 1
+		case wave > float64(r.Original)/r.Low:
+			out[i] = float32(r.Factor)
+		default:
+			smooth := (float64(r.Original)/wave - r.Low) / (r.High - r.Low)
+			out[i] = float32(1 / ((1-smooth)/r.Factor + smooth))
+		}
+	}
+	return out
+}
+
+func (r *Llama3Rope) check() error {
+	if !(r.Factor > 0) || !(r.Low > 0) || !(r.High > r.Low) || r.Original < 1 {
+		return fmt.Errorf("RoPE scaling %+v is no Llama 3 rule: "+
+			"it needs factor > 0, 0 < low < high and an original context", *r)
+	}
+	return nil
+}
+
+// llamaVocabulary is SentencePiece for small vocabularies, Llama 3's byte-level BPE for large ones.
+func llamaVocabulary(w *gguf.Writer, tokens int) {
+	if tokens < 1<<16 {
+		writeSPM(w, tokens)
+		return
+	}
+	special := []string{"<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>",
+		"<|reserved_special_token_1|>", "<|finetune_right_pad_id|>", "<|reserved_special_token_2|>",
+		"<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>"}
+	for i := 3; len(special) < 256; i++ {
+		special = append(special, fmt.Sprintf("<|reserved_special_token_%d|>", i))
+	}
+	writeBPE(w, tokens, "llama-bpe", chatLlama3, special, 0, 9, true)
+}

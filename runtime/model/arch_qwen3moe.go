@@ -1,0 +1,37 @@
+package model
+
+import "fmt"
+
+func init() {
+	Register(Architecture{Name: "qwen3moe", HF: []string{"qwen3_moe"}, Decoder: qwen3moe, Vocabulary: qwenVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			c.Experts = Experts{Count: m.Size("expert_count", maxExperts), Used: m.Size("expert_used_count", maxExperts),
+				FFN: m.Size("expert_feed_forward_length", 1<<20)}
+		},
+		ReadHF: func(h *HF, c *Config) error {
+			c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN}
+			if h.NormTopK != nil && !*h.NormTopK {
+				return fmt.Errorf("experts whose weights do not add up to 1 (norm_topk_prob) are %w", ErrUnsupported)
+			}
+			return nil
+		},
+		Check: func(c Config) error { return c.Experts.check() },
+	})
+}
+
+// qwen3moe is qwen3 with a mixture of experts in the place of each feed-forward.
+func qwen3moe(b *Builder) {
+	rope := b.Rope(Rope{Neox: true})
+	b.Embed(1) // X [T, hidden]
+	for range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
+		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
+		b.AttnOut()                          // Y [T, hidden]
+		b.Norm("ffn_norm")                   // H [T, hidden]
+		b.Mixture(SwiGLU, SoftmaxOfChosen)   // Router [T, experts], Gate [pairs, expert ffn], Y [T, hidden]
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}

@@ -1,0 +1,126 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"sandwich/runtime/gguf"
+)
+
+// Metadata reads the keys of one architecture from a GGUF file. The first error is kept, so that a
+// configuration is read line by line.
+type Metadata struct {
+	file *gguf.File
+	arch string
+	err  error
+}
+
+func (m *Metadata) fail(format string, args ...any) {
+	if m.err == nil {
+		m.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (m *Metadata) key(suffix string) string { return m.arch + "." + suffix }
+
+// Size reads a required positive count and refuses the absurd.
+func (m *Metadata) Size(suffix string, most uint64) int {
+	v, ok := m.file.Uint(m.key(suffix))
+	if !ok {
+		m.fail("the file has no %s: it is not a complete %s model", m.key(suffix), m.arch)
+		return 1
+	}
+	if v == 0 || v > most {
+		m.fail("%s is %d, outside 1..%d", m.key(suffix), v, most)
+		return 1
+	}
+	return int(v)
+}
+
+// SizeOr is Size where the file may lack the key.
+func (m *Metadata) SizeOr(suffix string, most uint64, otherwise int) int {
+	if _, ok := m.file.Uint(m.key(suffix)); !ok {
+		return otherwise
+	}
+	return m.Size(suffix, most)
+}
+
+// PositiveOr reads a positive number that the file may lack.
+func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
+	v, ok := m.file.Float(m.key(suffix))
+	if !ok {
+		return otherwise
+	}
+	if !(v > 0) || math.IsInf(v, 0) {
+		m.fail("%s is %v, not a positive number", m.key(suffix), v)
+		return otherwise
+	}
+	return v
+}
+
+// ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows,
+// and a model without an output matrix is tied.
+func ConfigOf(f *gguf.File) (Config, error) {
+	arch, err := archOf(f.Architecture())
+	if err != nil {
+		return Config{}, err
+	}
+	m := &Metadata{file: f, arch: arch.Name}
+	c := Config{Arch: arch.Name}
+	c.Name, _ = f.String("general.name")
+	m.dims(&c)
+	m.rope(&c)
+	if arch.Read != nil {
+		arch.Read(m, &c)
+	}
+	if m.err != nil {
+		return Config{}, m.err
+	}
+	embed, ok := f.Tensor(embedTensor)
+	if !ok || len(embed.Dims) != 2 {
+		return Config{}, fmt.Errorf("the file has no matrix %s: it is not a complete %s model", embedTensor, c.Arch)
+	}
+	c.Vocab = embed.Dims[1]
+	_, untied := f.Tensor(headTensor)
+	c.Tied = !untied
+	return c, c.Check()
+}
+
+func (m *Metadata) dims(c *Config) {
+	c.Hidden = m.Size("embedding_length", 1<<17)
+	c.Layers = m.Size("block_count", 1<<10)
+	c.Heads = m.Size("attention.head_count", 1<<12)
+	c.KVHeads = m.SizeOr("attention.head_count_kv", 1<<12, c.Heads)
+	c.HeadDim = m.SizeOr("attention.key_length", 1<<12, max(1, c.Hidden/c.Heads))
+	c.FFN = m.Size("feed_forward_length", 1<<20)
+	c.Context = m.Size("context_length", 1<<26)
+	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim {
+		m.fail("value heads of %d beside key heads of %d are %w", v, c.HeadDim, ErrUnsupported)
+	}
+	const eps = "attention.layer_norm_rms_epsilon"
+	if c.Eps = m.PositiveOr(eps, 0); !(c.Eps > 0 && c.Eps < 1) {
+		m.fail("%s is missing or outside (0, 1)", m.key(eps))
+	}
+}
+
+// rope reads base and scaling of the rotation.
+func (m *Metadata) rope(c *Config) {
+	c.RopeBase = m.PositiveOr("rope.freq_base", 10000)
+	if dim := m.SizeOr("rope.dimension_count", 1<<12, c.HeadDim); dim != c.HeadDim {
+		c.RopeDim = dim
+	}
+	switch rule, _ := m.file.String(m.key("rope.scaling.type")); rule {
+	case "", "none":
+	case "linear":
+		c.RopeScale = 1 / m.PositiveOr("rope.scaling.factor", 0)
+		if math.IsInf(c.RopeScale, 0) {
+			m.fail("the file has no %s, which linear scaling needs", m.key("rope.scaling.factor"))
+		}
+	case "llama3":
+		c.Llama3 = &Llama3Rope{Factor: m.PositiveOr("rope.scaling.factor", 8),
+			Low: m.PositiveOr("rope.scaling.low_freq_factor", 1), High: m.PositiveOr("rope.scaling.high_freq_factor", 4),
+			Original: m.SizeOr("rope.scaling.original_context_length", 1<<26, 8192)}
+	default:
+		c.RopeRule = rule
+	}
+}
