@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
 )
@@ -158,7 +159,8 @@ func timed(ctx context.Context, prompts [][]int32, n int, ask func(context.Conte
 }
 
 func askEngine(ctx context.Context, e *engine.Engine, prompt []int32, n int) error {
-	res, err := e.Generate(ctx, engine.Request{Prompt: prompt, MaxTokens: n, IgnoreEOS: true}, func(engine.Token) error { return nil })
+	res, err := e.Generate(ctx, api.Request{Prompt: prompt, MaxTokens: n, IgnoreEOS: true},
+		func(api.Token) error { return nil })
 	if err == nil && res.Tokens != n {
 		err = fmt.Errorf("a request got %d tokens of %d", res.Tokens, n)
 	}

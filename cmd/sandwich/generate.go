@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/runtime/engine"
+	"sandwich/runtime/api"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -33,7 +33,7 @@ type generateFlags struct {
 	ignoreEOS bool
 	stop      []string
 	logits    string
-	sampling  engine.Sampling
+	sampling  api.Sampling
 }
 
 func newGenerate() *cobra.Command {
@@ -74,7 +74,7 @@ number of positions, the logits behind every position of the prompt as little-en
 }
 
 // addSampling adds the flags of how tokens are drawn.
-func addSampling(c *cobra.Command, s *engine.Sampling) {
+func addSampling(c *cobra.Command, s *api.Sampling) {
 	fs := c.Flags()
 	fs.Float32Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token; larger values spread the choice")
 	fs.IntVar(&s.TopK, "top-k", 0, "draw from the k likeliest tokens only; 0 is off")
@@ -84,7 +84,7 @@ func addSampling(c *cobra.Command, s *engine.Sampling) {
 	fs.Uint64Var(&s.Seed, "seed", 1, "seed of the draws")
 }
 
-func checkSampling(s engine.Sampling) error {
+func checkSampling(s api.Sampling) error {
 	in := func(v, lo, hi float32) bool { return v >= lo && v <= hi } // false for NaN
 	switch {
 	case !in(s.Temperature, 0, 100):
@@ -155,11 +155,11 @@ func (f *generateFlags) run(ctx context.Context, in io.Reader, out io.Writer, fo
 
 // generated is the stable JSON of generate.
 type generated struct {
-	Prompt  []int32 `json:"prompt_tokens"`
-	Tokens  []int32 `json:"tokens"`
-	Text    string  `json:"text"`
-	Finish  string  `json:"finish_reason,omitempty"`
-	Timings timings `json:"timings"`
+	Prompt  []int32    `json:"prompt_tokens"`
+	Tokens  []int32    `json:"tokens"`
+	Text    string     `json:"text"`
+	Finish  api.Finish `json:"finish_reason,omitempty"`
+	Timings timings    `json:"timings"`
 }
 
 type timings struct {
@@ -182,21 +182,23 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	var text strings.Builder
 	out = rawText(out)
 	w := bufio.NewWriter(out)
-	res, err := e.Generate(ctx, engine.Request{Prompt: a.Prompt, MaxTokens: f.count, Sampling: f.sampling, Stop: f.stop, IgnoreEOS: f.ignoreEOS},
-		func(t engine.Token) error {
-			if t.ID >= 0 {
-				a.Tokens = append(a.Tokens, t.ID)
-			}
-			text.WriteString(t.Text)
-			if !stream {
-				return nil
-			}
-			if s.tok == nil {
-				fmt.Fprintf(w, "%d ", t.ID)
-			}
-			_, _ = w.WriteString(t.Text) // Flush tells
-			return w.Flush()
-		})
+	req := api.Request{
+		Prompt: a.Prompt, MaxTokens: f.count, Sampling: f.sampling, Stop: f.stop, IgnoreEOS: f.ignoreEOS,
+	}
+	res, err := e.Generate(ctx, req, func(t api.Token) error {
+		if t.ID != api.NoToken {
+			a.Tokens = append(a.Tokens, t.ID)
+		}
+		text.WriteString(t.Text)
+		if !stream {
+			return nil
+		}
+		if s.tok == nil {
+			fmt.Fprintf(w, "%d ", t.ID)
+		}
+		_, _ = w.WriteString(t.Text) // Flush tells
+		return w.Flush()
+	})
 	if stream && len(a.Tokens) > 0 && !strings.HasSuffix(text.String(), "\n") {
 		fmt.Fprintln(out)
 	}
@@ -211,7 +213,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	return nil
 }
 
-func (t *timings) set(r engine.Result) {
+func (t *timings) set(r api.Result) {
 	t.PromptCount, t.DecodeCount = r.PromptTokens, r.Tokens
 	t.FirstToken = r.FirstToken.Seconds()
 	t.Decode = (r.Total - r.FirstToken).Seconds()
@@ -243,7 +245,7 @@ func (f *generateFlags) promptIDs(ctx context.Context, s *session, in io.Reader)
 		text = strings.TrimSuffix(string(data), "\n") // which echo and editors add
 	}
 	if f.chat {
-		return s.tok.ChatIDs(ctx, []tokenizer.Message{{Role: "user", Content: text}}, true)
+		return s.tok.ChatIDs(ctx, []api.Message{{Role: "user", Content: text}}, true)
 	}
 	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
 	if len(ids) == 0 {

@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
 	"sandwich/runtime/tokenizer"
@@ -39,67 +38,13 @@ func (g *generator) Models() []server.ModelInfo {
 }
 
 // Generate runs one request of the API on the engine.
-func (g *generator) Generate(ctx context.Context, r *server.Request, emit func(server.Delta) error) (*server.Final, error) {
-	prompt, err := g.prompt(ctx, r)
-	if err != nil {
-		return nil, err
+func (g *generator) Generate(
+	ctx context.Context, r api.Request, emit func(api.Token) error,
+) (res api.Result, err error) {
+	if r.Prompt, err = g.prompt(ctx, &r); err != nil {
+		return res, err
 	}
-	req := engine.Request{
-		Prompt: prompt, MaxTokens: r.MaxTokens, Sampling: sampling(r.Sampling), Stop: r.Stop, IgnoreEOS: r.IgnoreEOS,
-		Logprobs: r.Logprobs, Top: r.TopLogprobs, Class: r.Class, Salt: r.Salt,
-	}
-	res, err := g.engine.Generate(ctx, req, func(t engine.Token) error { return emit(g.delta(t, r.Logprobs)) })
-	if err != nil {
-		return nil, serverError(err)
-	}
-	return &server.Final{
-		FinishReason: res.Finish, PromptTokens: res.PromptTokens, CachedTokens: res.CachedTokens,
-		CompletionTokens: res.Tokens, Queued: res.Queued,
-	}, nil
-}
-
-func sampling(s server.Sampling) engine.Sampling {
-	if !s.Seeded {
-		s.Seed = rand.Uint64()
-	}
-	return engine.Sampling{
-		Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, MinP: s.MinP, Seed: s.Seed,
-		RepeatPenalty: s.RepeatPenalty, FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty,
-	}
-}
-
-// delta is a token as the API shows it. A token without an id carries text that was held back for a stop string.
-func (g *generator) delta(t engine.Token, logprobs bool) server.Delta {
-	d := server.Delta{Text: t.Text}
-	if !logprobs || t.ID < 0 {
-		return d
-	}
-	d.Token = &server.TokenLogprob{Text: string(g.tok.Piece(t.ID)), Logprob: t.Logprob}
-	for _, top := range t.Top {
-		d.Token.Top = append(d.Token.Top, server.TokenLogprob{Text: string(g.tok.Piece(top.ID)), Logprob: top.Logprob})
-	}
-	return d
-}
-
-// serverError gives the engine's refusals the types that the API has answers for.
-func serverError(err error) error {
-	var full *engine.QueueFullError
-	var long *engine.TooLongError
-	var token *engine.InvalidTokenError
-	var place *engine.NoPlaceError
-	switch {
-	case errors.As(err, &full):
-		return &server.QueueFullError{RetryAfter: full.RetryAfter}
-	case errors.As(err, &long):
-		return &server.TooLongError{PromptTokens: long.Prompt, MaxTokens: long.MaxTokens, Context: long.Context}
-	case errors.As(err, &token), errors.Is(err, engine.ErrEmptyPrompt):
-		return &server.InvalidError{Message: err.Error()}
-	case errors.As(err, &place):
-		return &server.UnavailableError{Reason: place.Error()}
-	case errors.Is(err, engine.ErrClosed):
-		return server.ErrClosed
-	}
-	return err
+	return g.engine.Generate(ctx, r, emit)
 }
 
 // Metrics are the engine's counters and gauges for /metrics.
@@ -134,9 +79,11 @@ func (g *generator) Metrics() []server.Metric {
 	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
-	for i, class := range []string{"reactive", "proactive"} {
-		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[i]), [2]string{"class", class})
-		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.", float64(s.Scheduler.Running[i]), [2]string{"class", class})
+	for _, class := range []api.Class{api.Reactive, api.Proactive} {
+		of := [2]string{"class", class.String()}
+		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[class]), of)
+		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
+			float64(s.Scheduler.Running[class]), of)
 	}
 	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
 	gauge("kv_blocks_free", "KV blocks that nobody holds.", float64(s.Scheduler.Free))

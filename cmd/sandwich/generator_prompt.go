@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"sandwich/runtime/server"
+	"sandwich/runtime/api"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -13,45 +13,41 @@ import (
 const largeText = 256 << 10
 
 // prompt turns the request into tokens, unless ctx ends.
-func (g *generator) prompt(ctx context.Context, r *server.Request) ([]int32, error) {
-	if r.Tokens != nil {
-		for _, id := range r.Tokens {
+func (g *generator) prompt(ctx context.Context, r *api.Request) ([]int32, error) {
+	if r.Prompt != nil {
+		for _, id := range r.Prompt {
 			if id < 0 || int(id) >= g.tok.Vocab() {
-				return nil, &server.InvalidError{Param: "prompt", Message: "holds a token id outside the vocabulary"}
+				return nil, &api.InvalidError{Param: "prompt", Message: "holds a token id outside the vocabulary"}
 			}
 		}
-		return r.Tokens, nil
+		return r.Prompt, nil
 	}
 	// Counts are exact up to twice the context; beyond that a client has to shorten the prompt by
 	// more than half anyhow.
 	limit := 2 * g.engine.Context()
 	if !r.Chat() {
-		return g.encode(ctx, r, r.Prompt, func() ([]int32, error) {
+		return g.encode(ctx, r, r.Text, func() ([]int32, error) {
 			o := tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true, Limit: limit}
-			return g.tok.EncodeContext(ctx, nil, r.Prompt, o)
+			return g.tok.EncodeContext(ctx, nil, r.Text, o)
 		})
 	}
-	msgs := make([]tokenizer.Message, len(r.Messages))
-	for i, m := range r.Messages {
-		msgs[i] = tokenizer.Message{Role: m.Role, Content: m.Content}
-	}
-	text, err := g.tok.Chat(ctx, msgs, true)
+	text, err := g.tok.Chat(ctx, r.Messages, true)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, tokenizer.ErrMessages):
-		return nil, &server.InvalidError{Param: "messages", Message: "cannot be used: " + printable(err.Error())}
+		return nil, &api.InvalidError{Param: "messages", Message: "cannot be used: " + printable(err.Error())}
 	case err != nil:
-		return nil, &server.InvalidError{Message: printable(err.Error())} // the template's fault, which other messages may avoid
+		return nil, &api.InvalidError{Message: printable(err.Error())} // the template's fault, which other messages may avoid
 	}
 	return g.encode(ctx, r, text, func() ([]int32, error) { return g.tok.EncodeChat(ctx, text, limit) })
 }
 
 // encode calls how for a text that may fit the context. One that cannot, by its length, is refused
 // unread.
-func (g *generator) encode(ctx context.Context, r *server.Request, text string,
+func (g *generator) encode(ctx context.Context, r *api.Request, text string,
 	how func() ([]int32, error)) ([]int32, error) {
-	tooLong := &server.TooLongError{MaxTokens: r.MaxTokens, Context: g.engine.Context(), AtLeast: true}
+	tooLong := &api.TooLongError{MaxTokens: r.MaxTokens, Context: g.engine.Context(), AtLeast: true}
 	if widest := g.tok.WidestToken(); widest > 0 {
 		tooLong.PromptTokens = (len(text) + widest - 1) / widest
 	}

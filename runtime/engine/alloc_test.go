@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/pool"
 )
@@ -30,9 +31,9 @@ func checkAllocations(t *testing.T, o Options) {
 	e.runner.Lead(func(l *pool.Leader) {
 		var jobs []*job
 		for i := range o.Parallel {
-			req := Request{Prompt: tinyPrompt(uint64(i), 10), IgnoreEOS: true}
+			req := api.Request{Prompt: tinyPrompt(uint64(i), 10), IgnoreEOS: true}
 			if i%2 == 1 {
-				req.Sampling = Sampling{Temperature: 1, TopK: 40, TopP: 0.9, MinP: 0.01, Seed: 3}
+				req.Sampling = api.Sampling{Temperature: 1, TopK: 40, TopP: 0.9, MinP: 0.01, Seed: 3}
 			}
 			jobs = append(jobs, e.enter(t, req))
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/tokenizer"
@@ -22,7 +23,7 @@ type Options struct {
 	MixedCap  int // sched.Config.MixedCap
 	Aging     time.Duration
 	Note      func(text string) // hears, in one sentence, what changed on the machine while serving; may be nil
-	Displaced func(err error)   // hears a *NoPlaceError once no PU of the plan is left; may be nil
+	Displaced func(err error)   // hears an *api.UnavailableError once no PU of the plan is left; may be nil
 }
 
 // Engine runs many requests at once on one Runner: one goroutine, on worker 0's thread, drives the pure scheduler with
@@ -54,7 +55,7 @@ type Engine struct {
 // job is a live request.
 type job struct {
 	id      sched.ID
-	req     *Request
+	req     *api.Request
 	sampler *sampler
 	out     mailbox
 	made    int
@@ -126,7 +127,7 @@ func (e *Engine) Runner() *Runner { return e.runner }
 // Context is the most tokens of one request.
 func (e *Engine) Context() int { return e.context }
 
-// Close ends what is live with ErrClosed, ends the loop and frees everything. Further calls wait for the first one.
+// Close ends what is live with api.ErrClosed, ends the loop and frees everything. Further calls wait for the first one.
 func (e *Engine) Close() { e.once.Do(e.shut) }
 
 func (e *Engine) shut() {
@@ -149,40 +150,42 @@ func (e *Engine) poke() {
 
 // Generate runs one request and calls emit for each token in order, from the caller's goroutine. It returns when the
 // answer is complete; when ctx ends, at the next op of the model, with ctx's error; or with emit's error. MaxTokens beyond
-// the context is cut to what the context leaves. Refusals are *QueueFullError, *TooLongError, *InvalidTokenError,
-// ErrEmptyPrompt, ErrClosed, *NoPlaceError while no PU of the plan may be used, and *InternalError
-// once the engine failed; *OverflowError ends a request whose numbers overflow.
-func (e *Engine) Generate(ctx context.Context, req Request, emit func(Token) error) (Result, error) {
+// the context is cut to what the context leaves; of its prompt only the token ids are read. Refusals are
+// *api.QueueFullError, *api.TooLongError, *api.InvalidError, api.ErrClosed, *api.UnavailableError
+// while no PU of the plan may be used, and *InternalError once the engine failed; *OverflowError
+// ends a request whose numbers overflow.
+func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.Token) error) (api.Result, error) {
 	limit, err := e.admissible(&req)
 	if err != nil {
-		return Result{}, err
+		return api.Result{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return Result{}, err
+		return api.Result{}, err
 	}
 	req.Prompt = slices.Clone(req.Prompt) // the scheduler may read it after this call
 	j := &job{req: &req, sampler: newSampler(req.Sampling, req.Prompt), limit: limit, arrived: time.Now()}
 	j.out.ready = make(chan struct{}, 1)
 	if err := e.submit(j); err != nil {
-		return Result{}, err
+		return api.Result{}, err
 	}
 	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
 	return e.follow(ctx, j, emit)
 }
 
 // admissible checks a request against the context and returns how many tokens it may generate.
-func (e *Engine) admissible(req *Request) (limit int, err error) {
+func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 	n := len(req.Prompt)
 	if n == 0 {
-		return 0, ErrEmptyPrompt
+		return 0, &api.InvalidError{Message: "the prompt is empty: give at least one token"}
 	}
 	if n >= e.context {
-		return 0, &TooLongError{Prompt: n, MaxTokens: req.MaxTokens, Context: e.context}
+		return 0, &api.TooLongError{PromptTokens: n, MaxTokens: req.MaxTokens, Context: e.context}
 	}
 	vocab := e.runner.Model.Dims.Vocab
 	for i, id := range req.Prompt {
 		if id < 0 || int(id) >= vocab {
-			return 0, &InvalidTokenError{Index: i, Token: id, Vocab: vocab}
+			const text = "token %d of the prompt has id %d, outside the vocabulary of %d"
+			return 0, &api.InvalidError{Message: fmt.Sprintf(text, i, id, vocab)}
 		}
 	}
 	limit = e.context - n
@@ -200,7 +203,7 @@ func (e *Engine) submit(j *job) error {
 		return e.failed
 	}
 	if e.closing {
-		return ErrClosed
+		return api.ErrClosed
 	}
 	if err := e.watch.refused(); err != nil {
 		return err

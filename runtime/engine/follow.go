@@ -1,11 +1,15 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"sandwich/runtime/api"
+)
 
 // follow passes a job's tokens on until it ends, or until nobody wants more of them.
-func (e *Engine) follow(ctx context.Context, j *job, emit func(Token) error) (Result, error) {
-	text := newTranscript(e.tok, j.req.Stop)
-	res := Result{PromptTokens: len(j.req.Prompt)}
+func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error) (api.Result, error) {
+	text := newTranscript(e.tok, j.req)
+	res := api.Result{PromptTokens: len(j.req.Prompt)}
 	for {
 		select {
 		case <-ctx.Done():
@@ -24,7 +28,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(Token) error) (Re
 				return res, err
 			}
 			if stopped {
-				return e.finish(res, j, "stop"), nil
+				return e.finish(res, j, api.FinishStop), nil
 			}
 		}
 		if end == nil {
@@ -35,10 +39,10 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(Token) error) (Re
 		}
 		rest, stopped := text.flush()
 		if stopped {
-			end.reason = "stop"
+			end.reason = api.FinishStop
 		}
 		if rest != "" {
-			if err := emit(Token{ID: -1, Text: rest}); err != nil {
+			if err := emit(api.Token{TokenLogprob: api.TokenLogprob{ID: api.NoToken}, Text: rest}); err != nil {
 				return res, err
 			}
 		}
@@ -46,7 +50,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(Token) error) (Re
 	}
 }
 
-func (e *Engine) finish(res Result, j *job, reason string) Result {
+func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 	res.Finish = reason
 	res.CachedTokens = j.cached
 	res.Queued = j.started.Sub(j.arrived)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
-	"sandwich/runtime/sched"
 )
 
 var errHungUp = errors.New("the client hung up")
@@ -26,8 +26,9 @@ func TestRandomCancels(t *testing.T) {
 		clients = 20
 	}
 	var want [kinds][]int32
-	request := func(i int) Request {
-		return Request{Prompt: tinyPrompt(uint64(i%kinds), 20+30*(i%kinds)), MaxTokens: 15, IgnoreEOS: true, Class: sched.Class(i / kinds % 2)}
+	request := func(i int) api.Request {
+		prompt := tinyPrompt(uint64(i%kinds), 20+30*(i%kinds))
+		return api.Request{Prompt: prompt, MaxTokens: 15, IgnoreEOS: true, Class: api.Class(i / kinds % 2)}
 	}
 	for i := range want {
 		want[i], _, _ = generate(t, e, request(i))
@@ -44,7 +45,7 @@ func TestRandomCancels(t *testing.T) {
 				time.AfterFunc(time.Duration(rng.IntN(3000))*time.Microsecond, cancel)
 			}
 			var got []int32
-			_, err := e.Generate(ctx, request(i), func(tok Token) error {
+			_, err := e.Generate(ctx, request(i), func(tok api.Token) error {
 				if len(got) == quit {
 					return errHungUp
 				}
@@ -90,7 +91,8 @@ func TestThousandHangups(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_, err := e.Generate(ctx, Request{Prompt: prompt, Class: sched.Class(i % 2)}, func(Token) error { return errHungUp })
+			req := api.Request{Prompt: prompt, Class: api.Class(i % 2)}
+			_, err := e.Generate(ctx, req, func(api.Token) error { return errHungUp })
 			if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errHungUp) {
 				t.Errorf("client %d: %v", i, err)
 			}
@@ -101,7 +103,7 @@ func TestThousandHangups(t *testing.T) {
 	if st := e.Stats(); st.Prefills == 0 || st.Requests < 10 {
 		t.Errorf("%d prefills for %d requests: the test tests nothing", st.Prefills, st.Requests)
 	}
-	if ids, _, _ := generate(t, e, Request{Prompt: tinyPrompt(1, 8), MaxTokens: 4, IgnoreEOS: true}); len(ids) != 4 {
+	if ids, _, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 8), MaxTokens: 4, IgnoreEOS: true}); len(ids) != 4 {
 		t.Errorf("the engine gave %d tokens afterwards", len(ids))
 	}
 }
@@ -110,7 +112,7 @@ func TestThousandHangups(t *testing.T) {
 func TestCancelHaltsPrefill(t *testing.T) {
 	e := byHand(t, tinyOptions(t))
 	e.runner.Lead(func(l *pool.Leader) {
-		j := e.enter(t, Request{Prompt: tinyPrompt(1, 100)})
+		j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 100)})
 		act := e.driver.Next()
 		e.cancel(j)
 		e.run(l, act)
@@ -124,7 +126,7 @@ func TestCancelHaltsPrefill(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// TestCloseDuringWork: every request of an engine that closes gets its whole answer or ErrClosed.
+// TestCloseDuringWork: every request of an engine that closes gets its whole answer or api.ErrClosed.
 func TestCloseDuringWork(t *testing.T) {
 	for round := range 5 {
 		o := tinyOptions(t)
@@ -136,8 +138,9 @@ func TestCloseDuringWork(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(uint64(i), 150), IgnoreEOS: true}, func(Token) error { return nil })
-				if err != nil && !errors.Is(err, ErrClosed) {
+				req := api.Request{Prompt: tinyPrompt(uint64(i), 150), IgnoreEOS: true}
+				_, err := e.Generate(context.Background(), req, func(api.Token) error { return nil })
+				if err != nil && !errors.Is(err, api.ErrClosed) {
 					t.Error(err)
 				}
 			})
@@ -164,12 +167,13 @@ func TestPanicFailsAll(t *testing.T) {
 	}
 	for i := range 6 {
 		all.Go(func() {
-			_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(uint64(i), 40), IgnoreEOS: true}, func(Token) error { return nil })
+			req := api.Request{Prompt: tinyPrompt(uint64(i), 40), IgnoreEOS: true}
+			_, err := e.Generate(context.Background(), req, func(api.Token) error { return nil })
 			check(err)
 		})
 	}
 	all.Wait()
-	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 4)}, nil)
+	_, err := e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(1, 4)}, nil)
 	check(err)
 	check(e.Stats().Failed)
 }
@@ -179,7 +183,7 @@ func TestPanicOnWorker(t *testing.T) {
 	e := open(t, tinyOptions(t))
 	ops := e.runner.Model.Ops
 	ops[len(ops)-3].Norm = nil // the output norm
-	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 4)}, nil)
+	_, err := e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(1, 4)}, nil)
 	var internal *InternalError
 	if !errors.As(err, &internal) || len(internal.Stack) == 0 || len(err.Error()) > 200 {
 		t.Errorf("after a panic: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
@@ -83,8 +84,8 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 // TestReactiveInterrupts: somebody who waits does not wait for the chunk of a prompt that nobody waits for. That prefill
 // halts at the next op, goes on there afterwards, and gives the tokens it gives alone.
 func TestReactiveInterrupts(t *testing.T) {
-	background := Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive}
-	urgent := Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}
+	background := api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive}
+	urgent := api.Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}
 	e := open(t, tinyOptions(t))
 	wantBackground, _, _ := generate(t, e, background)
 	wantUrgent, _, _ := generate(t, e, urgent)
@@ -132,11 +133,11 @@ func TestReactiveInterrupts(t *testing.T) {
 // TestHeldIsDropped: a halted prefill does not go on when its client hangs up, and begins again
 // when its blocks are taken: the request that lost them still gets its tokens.
 func TestHeldIsDropped(t *testing.T) {
-	background := Request{Prompt: tinyPrompt(1, 150), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive}
+	background := api.Request{Prompt: tinyPrompt(1, 150), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive}
 	o := tinyOptions(t)
 	o.Blocks = 5 // of 64: background needs 3, the urgent one below 4
 	want, _, _ := generate(t, open(t, o), background)
-	halt := func(e *Engine, l *pool.Leader, urgent Request) *job {
+	halt := func(e *Engine, l *pool.Leader, urgent api.Request) *job {
 		slow := e.enter(t, background)
 		act := e.driver.Next()
 		e.enter(t, urgent)
@@ -146,8 +147,8 @@ func TestHeldIsDropped(t *testing.T) {
 		}
 		return slow
 	}
-	short := Request{Prompt: tinyPrompt(2, 9), MaxTokens: 2, IgnoreEOS: true}
-	long := Request{Prompt: tinyPrompt(2, 230), MaxTokens: 2, IgnoreEOS: true}
+	short := api.Request{Prompt: tinyPrompt(2, 9), MaxTokens: 2, IgnoreEOS: true}
+	long := api.Request{Prompt: tinyPrompt(2, 230), MaxTokens: 2, IgnoreEOS: true}
 
 	e := byHand(t, o)
 	e.runner.Lead(func(l *pool.Leader) {

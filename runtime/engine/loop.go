@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -35,7 +36,7 @@ func (w wall) Wait(idle bool) bool {
 
 // endAll tells every live request that its tokens end here, and every later one.
 func (e *Engine) endAll() {
-	failure := ErrClosed
+	failure := api.ErrClosed
 	if p := recover(); p != nil {
 		failure = internalError(p)
 	}
@@ -127,9 +128,9 @@ func (e *Engine) reject(a *sched.Action) {
 	delete(e.jobs, a.ID)
 	switch a.Reason {
 	case sched.QueueFull:
-		j.out.close("", &QueueFullError{RetryAfter: a.RetryAfter})
+		j.out.close("", &api.QueueFullError{RetryAfter: a.RetryAfter})
 	case sched.TooLong:
-		j.out.close("", &TooLongError{Prompt: len(j.req.Prompt), MaxTokens: j.limit, Context: e.context})
+		j.out.close("", &api.TooLongError{PromptTokens: len(j.req.Prompt), MaxTokens: j.limit, Context: e.context})
 	default:
 		j.out.close("", fmt.Errorf("the scheduler refused the request: %s", a.Reason))
 	}
@@ -163,19 +164,19 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 func (e *Engine) draw(j *job, logits []float32) sched.Event {
 	s := step{id: j.sampler.next(logits, e.draft), at: time.Now()}
 	if j.req.Logprobs {
-		var own TokenLogprob
-		own, s.top = e.draft.logprobs(logits, s.id, j.req.Top)
+		var own api.TokenLogprob
+		own, s.top = e.draft.logprobs(logits, s.id, j.req.TopLogprobs)
 		s.logprob = own.Logprob
 	}
 	j.made++
 	e.counts.GeneratedTokens++
 	eog := e.tok != nil && e.tok.IsEOG(s.id)
-	reason := ""
+	var reason api.Finish
 	switch {
 	case eog && !j.req.IgnoreEOS:
-		reason, s.special = "stop", true
+		reason, s.special = api.FinishStop, true
 	case j.made == j.limit:
-		reason = "length"
+		reason = api.FinishLength
 	}
 	if reason == "" {
 		j.out.put(s)

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -13,12 +14,12 @@ type step struct {
 	at      time.Time // when it was drawn
 	special bool      // not part of the text: an end-of-generation token
 	logprob float32
-	top     []TokenLogprob
+	top     []api.TokenLogprob
 }
 
 // ending says why a job's tokens end.
 type ending struct {
-	reason string
+	reason api.Finish
 	err    error
 }
 
@@ -39,7 +40,7 @@ func (m *mailbox) put(s step) {
 	m.ring()
 }
 
-func (m *mailbox) close(reason string, err error) {
+func (m *mailbox) close(reason api.Finish, err error) {
 	m.mu.Lock()
 	if m.end == nil {
 		m.end = &ending{reason, err}
@@ -68,18 +69,28 @@ func (m *mailbox) take() ([]step, *ending) {
 type transcript struct {
 	stream *tokenizer.Stream
 	stop   *stopper
+	pieces *tokenizer.Tokenizer // names tokens where their log probabilities are wanted
 }
 
-func newTranscript(t *tokenizer.Tokenizer, stops []string) *transcript {
-	out := &transcript{stop: newStopper(stops)}
+func newTranscript(t *tokenizer.Tokenizer, r *api.Request) *transcript {
+	out := &transcript{stop: newStopper(r.Stop)}
 	if t != nil {
 		out.stream = t.NewStream()
+	}
+	if r.Logprobs {
+		out.pieces = t
 	}
 	return out
 }
 
-func (t *transcript) push(s step) (Token, bool) {
-	out := Token{ID: s.id, Logprob: s.logprob, Top: s.top}
+func (t *transcript) push(s step) (api.Token, bool) {
+	out := api.Token{TokenLogprob: api.TokenLogprob{ID: s.id, Logprob: s.logprob}, Top: s.top}
+	if t.pieces != nil {
+		out.Piece = string(t.pieces.Piece(s.id))
+		for i := range s.top {
+			s.top[i].Piece = string(t.pieces.Piece(s.top[i].ID))
+		}
+	}
 	if s.special || t.stream == nil {
 		return out, false
 	}

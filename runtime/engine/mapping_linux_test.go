@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 )
@@ -53,7 +54,7 @@ func TestServingNeverReadsTheFile(t *testing.T) {
 				o.Plan, o.Unpinned = plan, true
 			}
 			e := open(t, o)
-			req := Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true}
+			req := api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true}
 			before, _, _ := generate(t, e, req)
 			size := f.Size()
 			if err := os.Truncate(path, 0); err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
@@ -102,8 +103,8 @@ func checkOverflow(t *testing.T, f *gguf.File, ranks []int, want string) {
 	e := open(t, o)
 	for _, n := range []int{1, 20, 100} {
 		var over *OverflowError
-		req := Request{Prompt: tinyPrompt(uint64(n), n), MaxTokens: 4}
-		_, err := e.Generate(context.Background(), req, func(Token) error { return nil })
+		req := api.Request{Prompt: tinyPrompt(uint64(n), n), MaxTokens: 4}
+		_, err := e.Generate(context.Background(), req, func(api.Token) error { return nil })
 		if !errors.As(err, &over) || !strings.HasPrefix(err.Error(), "the model's numbers overflow "+want) {
 			t.Errorf("a prompt of %d tokens: %v", n, err)
 		}
@@ -142,9 +143,9 @@ func TestOverflowLeavesOthersAlone(t *testing.T) {
 			set(t, f, fmt.Sprintf("blk.%d.%s.weight", layer, name), 0, func(n, _ int) bool { return n == 5 })
 		}
 	}
-	reqs := make([]Request, 4)
+	reqs := make([]api.Request, 4)
 	for i := range reqs {
-		reqs[i] = Request{Prompt: tinyPrompt(uint64(10+i), 40+i), MaxTokens: 40, IgnoreEOS: true}
+		reqs[i] = api.Request{Prompt: tinyPrompt(uint64(10+i), 40+i), MaxTokens: 40, IgnoreEOS: true}
 	}
 	sound, seen := answers(t, f, reqs), map[int32]int{}
 	for i, ids := range sound {
@@ -168,7 +169,8 @@ func TestOverflowLeavesOthersAlone(t *testing.T) {
 	e := open(t, optionsFor(t, f))
 	long := tinyPrompt(5, 100)
 	long[3] = sound[0][at]
-	_, err := e.Generate(context.Background(), Request{Prompt: long, MaxTokens: 4}, func(Token) error { return nil })
+	req := api.Request{Prompt: long, MaxTokens: 4}
+	_, err := e.Generate(context.Background(), req, func(api.Token) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "in layer 1 (ffn gate and up)") {
 		t.Errorf("an early token of a long prompt: %v", err)
 	}
@@ -182,14 +184,14 @@ func TestOverflowLeavesOthersAlone(t *testing.T) {
 
 // answers runs requests at once and returns what each drew, until its end or an overflow in layer
 // 1.
-func answers(t *testing.T, f *gguf.File, reqs []Request) [][]int32 {
+func answers(t *testing.T, f *gguf.File, reqs []api.Request) [][]int32 {
 	t.Helper()
 	e := open(t, optionsFor(t, f))
 	out := make([][]int32, len(reqs))
 	var all sync.WaitGroup
 	for i := range reqs {
 		all.Go(func() {
-			_, err := e.Generate(context.Background(), reqs[i], func(tok Token) error {
+			_, err := e.Generate(context.Background(), reqs[i], func(tok api.Token) error {
 				if tok.ID >= 0 {
 					out[i] = append(out[i], tok.ID)
 				}

@@ -85,5 +85,5 @@ func Fallen(places []Placement) (notes []string) {
 	return notes
 }
 
-// Placement is Runner.Placement; ErrClosed once the engine is closing.
+// Placement is Runner.Placement; api.ErrClosed once the engine is closing.
 func (e *Engine) Placement() ([]Placement, error) { return e.watch.placement() }

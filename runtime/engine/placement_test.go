@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
@@ -17,13 +18,13 @@ func TestServingAllocatesNoBuffers(t *testing.T) {
 	held := false
 	e.runner.Lead(func(l *pool.Leader) {
 		for round := range 3 {
-			e.enter(t, Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive})
+			e.enter(t, api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive})
 			act := e.driver.Next()
-			e.enter(t, Request{Prompt: tinyPrompt(2, 200), MaxTokens: 20, IgnoreEOS: true})
+			e.enter(t, api.Request{Prompt: tinyPrompt(2, 200), MaxTokens: 20, IgnoreEOS: true})
 			e.run(l, act)
 			held = held || act.Kind == sched.Prefill && e.cores.next < e.runner.Ops()
 			for i := range 5 {
-				e.enter(t, Request{Prompt: tinyPrompt(uint64(round+i), 30*(i+1)), MaxTokens: 9, IgnoreEOS: true})
+				e.enter(t, api.Request{Prompt: tinyPrompt(uint64(round+i), 30*(i+1)), MaxTokens: 9, IgnoreEOS: true})
 			}
 			for act := e.forward(l); act != nil; act = e.forward(l) {
 				continue
@@ -58,7 +59,7 @@ func TestPlacementOfClosedEngine(t *testing.T) {
 		t.Errorf("%d places, %v", len(places), err)
 	}
 	e.Close()
-	if _, err := e.Placement(); !errors.Is(err, ErrClosed) {
+	if _, err := e.Placement(); !errors.Is(err, api.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/internal/testdata"
@@ -192,8 +193,8 @@ func TestRanksServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := open(t, ranksOptions(t, file, 1, 2))
-	request := func(i int) Request {
-		return Request{Prompt: tinyPrompt(uint64(i), 20+15*i), MaxTokens: 6, IgnoreEOS: true}
+	request := func(i int) api.Request {
+		return api.Request{Prompt: tinyPrompt(uint64(i), 20+15*i), MaxTokens: 6, IgnoreEOS: true}
 	}
 	want := make([][]int32, 4)
 	for i := range want {
@@ -221,7 +222,7 @@ func TestRanksPanic(t *testing.T) {
 	ops := e.runner.Model.Ops
 	i := slices.IndexFunc(ops, func(op model.Op) bool { return op.Kind == model.OpAddNorm })
 	ops[i].Norm.Data = nil
-	_, err = e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 40)}, nil)
+	_, err = e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(1, 40)}, nil)
 	var internal *InternalError
 	if !errors.As(err, &internal) {
 		t.Errorf("after a panic: %v", err)

@@ -8,6 +8,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
 )
 
@@ -51,7 +52,7 @@ func TestReplan(t *testing.T) {
 	e.watch.see = func() (standing, error) { return now, nil }
 	answer := func() (ids []int32) {
 		e.runner.Lead(func(l *pool.Leader) {
-			j := e.enter(t, Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
+			j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
 			for e.forward(l) != nil {
 			}
 			ids, _ = j.drained()
@@ -106,8 +107,9 @@ func TestNoPlaceLeft(t *testing.T) {
 	now := standing{places: pool.Places{Allowed: []int{7}, Lost: []int{0, 1, 2}}}
 	e.watch.see = func() (standing, error) { return now, nil }
 	e.watch.look()
-	var gone *NoPlaceError
-	if err := e.submit(&job{req: &Request{Prompt: tinyPrompt(1, 4)}}); !errors.As(err, &gone) || !strings.Contains(err.Error(), "[0 1 2]") {
+	var gone *api.UnavailableError
+	err := e.submit(&job{req: &api.Request{Prompt: tinyPrompt(1, 4)}})
+	if !errors.As(err, &gone) || !strings.Contains(err.Error(), "[0 1 2]") {
 		t.Errorf("without a PU: %v", err)
 	}
 	if err := e.Ready(); err == nil || len(displaced) != 1 {
@@ -119,7 +121,7 @@ func TestNoPlaceLeft(t *testing.T) {
 		t.Errorf("with a PU back: %v", err)
 	}
 	e.runner.Lead(func(l *pool.Leader) {
-		j := e.enter(t, Request{Prompt: tinyPrompt(1, 4), MaxTokens: 2, IgnoreEOS: true})
+		j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 4), MaxTokens: 2, IgnoreEOS: true})
 		for e.forward(l) != nil {
 		}
 		if ids, _ := j.drained(); len(ids) != 2 {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"sandwich/runtime/api"
 )
 
 // rowMath is what sampling needs of the vector kernels (microkernel.Vec), over a row as wide as the vocabulary.
@@ -14,33 +16,14 @@ type rowMath interface {
 	SelectAbove(x *float32, n int, t float32, idx *int32, room int) int
 }
 
-// Sampling says how the next token is drawn from the logits. The zero value is greedy. Order: penalties, top-k,
-// top-p, min-p, temperature; a limit of 0 (or 1 for TopP) is off.
-type Sampling struct {
-	Temperature      float32 // 0 or less: the most likely token
-	TopK             int     // keep the k most likely
-	TopP             float32 // keep the least set whose probability reaches p
-	MinP             float32 // keep tokens at least p times as likely as the most likely one
-	Seed             uint64  // equal seeds give equal draws
-	RepeatPenalty    float32 // divides positive and multiplies negative logits of tokens in the prompt and the answer; 0 or 1: off
-	FrequencyPenalty float32 // subtracted once for every time a token was generated
-	PresencePenalty  float32 // subtracted once from every token that was generated
-}
-
-// TokenLogprob is a token and the natural logarithm of its probability before sampling limits.
-type TokenLogprob struct {
-	ID      int32
-	Logprob float32
-}
-
 // sampler draws the tokens of one request. It remembers what was drawn where penalties ask for it.
 type sampler struct {
-	Sampling
+	api.Sampling
 	rng   *rand.Rand
 	count map[int32]int // how often a token was generated, 0 for those of the prompt alone; nil while no penalty is set
 }
 
-func newSampler(s Sampling, prompt []int32) *sampler {
+func newSampler(s api.Sampling, prompt []int32) *sampler {
 	out := &sampler{Sampling: s, rng: rand.New(rand.NewPCG(s.Seed, 0x5a4d))}
 	repeat := s.RepeatPenalty != 0 && s.RepeatPenalty != 1
 	if repeat || s.FrequencyPenalty != 0 || s.PresencePenalty != 0 {
@@ -230,16 +213,16 @@ func (s *sampler) draw(c []candidate) int32 {
 }
 
 // logprobs returns the log probability of a token and of the n most likely ones.
-func (d *draft) logprobs(logits []float32, id int32, n int) (TokenLogprob, []TokenLogprob) {
+func (d *draft) logprobs(logits []float32, id int32, n int) (api.TokenLogprob, []api.TokenLogprob) {
 	best := d.vec.Max(&logits[0], len(logits))
 	norm := best + float32(math.Log(float64(d.vec.ExpSum(&logits[0], len(logits), 1, best))))
-	own := TokenLogprob{ID: id, Logprob: logits[id] - norm}
+	own := api.TokenLogprob{ID: id, Logprob: logits[id] - norm}
 	if n == 0 {
 		return own, nil
 	}
-	var top []TokenLogprob
+	var top []api.TokenLogprob
 	for _, c := range d.largest(logits, n) {
-		top = append(top, TokenLogprob{ID: c.id, Logprob: c.logit - norm})
+		top = append(top, api.TokenLogprob{ID: c.id, Logprob: c.logit - norm})
 	}
 	return own, top
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/api"
 )
 
 func testDraft(t testing.TB, vocab int) *draft {
@@ -24,14 +25,14 @@ func TestPenalties(t *testing.T) {
 	d := testDraft(t, len(logits))
 	for _, c := range []struct {
 		name string
-		s    Sampling
+		s    api.Sampling
 		want []float32 // with prompt 0, 1 and answer 1, 4, 4
 	}{
-		{"none", Sampling{}, logits},
-		{"repeat", Sampling{RepeatPenalty: 2}, []float32{1, -4, 1, 0.5, 1.5, -1, 0, 4}},
-		{"frequency", Sampling{FrequencyPenalty: 0.5}, []float32{2, -2.5, 1, 0.5, 2, -1, 0, 4}},
-		{"presence", Sampling{PresencePenalty: 0.5}, []float32{2, -2.5, 1, 0.5, 2.5, -1, 0, 4}},
-		{"all", Sampling{RepeatPenalty: 2, FrequencyPenalty: 1, PresencePenalty: 0.5}, []float32{1, -5.5, 1, 0.5, -1, -1, 0, 4}},
+		{"none", api.Sampling{}, logits},
+		{"repeat", api.Sampling{RepeatPenalty: 2}, []float32{1, -4, 1, 0.5, 1.5, -1, 0, 4}},
+		{"frequency", api.Sampling{FrequencyPenalty: 0.5}, []float32{2, -2.5, 1, 0.5, 2, -1, 0, 4}},
+		{"presence", api.Sampling{PresencePenalty: 0.5}, []float32{2, -2.5, 1, 0.5, 2.5, -1, 0, 4}},
+		{"all", api.Sampling{RepeatPenalty: 2, FrequencyPenalty: 1, PresencePenalty: 0.5}, []float32{1, -5.5, 1, 0.5, -1, -1, 0, 4}},
 	} {
 		s := newSampler(c.s, []int32{0, 1})
 		for _, id := range []int32{1, 4, 4} {
@@ -50,7 +51,7 @@ func TestPenalties(t *testing.T) {
 func TestPenaltyTurnsLoops(t *testing.T) {
 	logits := []float32{1, 1.5, 1.4, 0}
 	d := testDraft(t, len(logits))
-	s := newSampler(Sampling{PresencePenalty: 0.3}, nil)
+	s := newSampler(api.Sampling{PresencePenalty: 0.3}, nil)
 	var got []int32
 	for range 3 {
 		got = append(got, s.next(logits, d))
@@ -129,18 +130,18 @@ func TestLimits(t *testing.T) {
 	logits := logOf(0.05, 0.5, 0.15, 0.3)
 	d := testDraft(t, len(logits))
 	for _, c := range []struct {
-		s    Sampling
+		s    api.Sampling
 		want []int32
 	}{
-		{Sampling{}, []int32{1, 3, 2, 0}},
-		{Sampling{TopK: 2}, []int32{1, 3}},
-		{Sampling{TopP: 0.5}, []int32{1}},
-		{Sampling{TopP: 0.79}, []int32{1, 3}},
-		{Sampling{TopP: 0.81}, []int32{1, 3, 2}},
-		{Sampling{TopP: 1}, []int32{1, 3, 2, 0}},
-		{Sampling{MinP: 0.2}, []int32{1, 3, 2}},
-		{Sampling{MinP: 0.7}, []int32{1}},
-		{Sampling{TopP: 0.81, MinP: 0.5}, []int32{1, 3}},
+		{api.Sampling{}, []int32{1, 3, 2, 0}},
+		{api.Sampling{TopK: 2}, []int32{1, 3}},
+		{api.Sampling{TopP: 0.5}, []int32{1}},
+		{api.Sampling{TopP: 0.79}, []int32{1, 3}},
+		{api.Sampling{TopP: 0.81}, []int32{1, 3, 2}},
+		{api.Sampling{TopP: 1}, []int32{1, 3, 2, 0}},
+		{api.Sampling{MinP: 0.2}, []int32{1, 3, 2}},
+		{api.Sampling{MinP: 0.7}, []int32{1}},
+		{api.Sampling{TopP: 0.81, MinP: 0.5}, []int32{1, 3}},
 	} {
 		s := newSampler(c.s, nil)
 		var got []int32
@@ -158,7 +159,7 @@ func TestDrawFollowsProbabilities(t *testing.T) {
 	logits := []float32{0, 1, 2, -1}
 	d := testDraft(t, len(logits))
 	for _, temperature := range []float32{0.7, 1.5} {
-		s := newSampler(Sampling{Temperature: temperature, Seed: 1}, nil)
+		s := newSampler(api.Sampling{Temperature: temperature, Seed: 1}, nil)
 		const draws = 40000
 		var counts [4]int
 		for range draws {
@@ -182,13 +183,13 @@ func TestDrawOfNothing(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, logits := range [][]float32{{nan, nan, nan}, {inf, inf, inf}} {
 		d := testDraft(t, 3)
-		for _, s := range []Sampling{{}, {Temperature: 1}, {Temperature: 1, TopK: 2, TopP: 0.5, MinP: 0.5}} {
+		for _, s := range []api.Sampling{{}, {Temperature: 1}, {Temperature: 1, TopK: 2, TopP: 0.5, MinP: 0.5}} {
 			if id := newSampler(s, nil).next(logits, d); id < 0 || id > 2 {
 				t.Errorf("%v with %+v gave token %d", logits, s, id)
 			}
 		}
 	}
-	if id := newSampler(Sampling{Temperature: -1}, nil).next([]float32{0, 3, 1}, testDraft(t, 3)); id != 1 {
+	if id := newSampler(api.Sampling{Temperature: -1}, nil).next([]float32{0, 3, 1}, testDraft(t, 3)); id != 1 {
 		t.Errorf("a negative temperature drew %d, not the best", id)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
@@ -23,22 +24,24 @@ func TestCompany(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue = 9, 16
 	e := open(t, o)
-	request := func(i int) Request {
-		r := Request{Prompt: tinyPrompt(uint64(i), 5+17*i), MaxTokens: 12, IgnoreEOS: true, Logprobs: true, Top: 3}
+	request := func(i int) api.Request {
+		r := api.Request{
+			Prompt: tinyPrompt(uint64(i), 5+17*i), MaxTokens: 12, IgnoreEOS: true, Logprobs: true, TopLogprobs: 3,
+		}
 		if i%2 == 1 {
 			r.Class = sched.Proactive
 		}
 		if i%3 == 2 {
-			r.Sampling = Sampling{Temperature: 0.9, TopK: 50, TopP: 0.95, Seed: uint64(i)}
+			r.Sampling = api.Sampling{Temperature: 0.9, TopK: 50, TopP: 0.95, Seed: uint64(i)}
 		}
 		return r
 	}
 	type answer struct {
-		tokens []Token
+		tokens []api.Token
 		err    error
 	}
 	ask := func(i int) (a answer) {
-		_, a.err = e.Generate(context.Background(), request(i), func(tok Token) error {
+		_, a.err = e.Generate(context.Background(), request(i), func(tok api.Token) error {
 			a.tokens = append(a.tokens, tok)
 			return nil
 		})
@@ -66,7 +69,8 @@ func TestCompany(t *testing.T) {
 
 func TestSeed(t *testing.T) {
 	e := open(t, tinyOptions(t))
-	req := Request{Prompt: tinyPrompt(1, 9), MaxTokens: 40, IgnoreEOS: true, Sampling: Sampling{Temperature: 1.2, Seed: 5}}
+	req := api.Request{Prompt: tinyPrompt(1, 9), MaxTokens: 40, IgnoreEOS: true}
+	req.Sampling = api.Sampling{Temperature: 1.2, Seed: 5}
 	first, text, _ := generate(t, e, req)
 	again, same, _ := generate(t, e, req)
 	if !slices.Equal(first, again) || text != same {
@@ -82,15 +86,15 @@ func TestSeed(t *testing.T) {
 func TestResultCounts(t *testing.T) {
 	e := open(t, tinyOptions(t))
 	prompt := tinyPrompt(2, 130)
-	_, _, cold := generate(t, e, Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
+	_, _, cold := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
 	if cold.Finish != "length" || cold.Tokens != 3 || cold.PromptTokens != 130 || cold.CachedTokens != 0 {
 		t.Errorf("first answer: %+v", cold)
 	}
-	_, _, warm := generate(t, e, Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
+	_, _, warm := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true})
 	if warm.CachedTokens != 128 {
 		t.Errorf("%d tokens of the same prompt were reused, not its two full blocks", warm.CachedTokens)
 	}
-	salted := Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true, Salt: kvcache.Salt{1}}
+	salted := api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true, Salt: kvcache.Salt{1}}
 	if _, _, foreign := generate(t, e, salted); foreign.CachedTokens != 0 {
 		t.Errorf("%d tokens cached under another salt were reused", foreign.CachedTokens)
 	}
@@ -98,7 +102,7 @@ func TestResultCounts(t *testing.T) {
 		t.Errorf("%d tokens cached under the same salt were reused, not 128", own.CachedTokens)
 	}
 	// max_tokens beyond the context is cut to it.
-	_, _, cut := generate(t, e, Request{Prompt: prompt, MaxTokens: 100000, IgnoreEOS: true})
+	_, _, cut := generate(t, e, api.Request{Prompt: prompt, MaxTokens: 100000, IgnoreEOS: true})
 	if cut.Finish != "length" || cut.Tokens != 256-130 {
 		t.Errorf("a limit beyond the context: %+v", cut)
 	}
@@ -109,28 +113,31 @@ func TestResultCounts(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	e := open(t, tinyOptions(t))
-	var long *TooLongError
-	var invalid *InvalidTokenError
+	var long *api.TooLongError
+	var invalid *api.InvalidError
 	for _, c := range []struct {
 		prompt []int32
 		is     func(error) bool
 	}{
-		{nil, func(err error) bool { return errors.Is(err, ErrEmptyPrompt) }},
-		{tinyPrompt(1, 256), func(err error) bool { return errors.As(err, &long) && long.Prompt == 256 && long.Context == 256 }},
-		{tinyPrompt(1, 100000), func(err error) bool { return errors.As(err, &long) && long.Prompt == 100000 }},
-		{[]int32{5, tinyVocab}, func(err error) bool {
-			return errors.As(err, &invalid) && *invalid == InvalidTokenError{Index: 1, Token: tinyVocab, Vocab: tinyVocab}
+		{nil, func(err error) bool { return errors.As(err, &invalid) && strings.Contains(err.Error(), "empty") }},
+		{tinyPrompt(1, 256), func(err error) bool {
+			return errors.As(err, &long) && long.PromptTokens == 256 && long.Context == 256
 		}},
-		{[]int32{-1}, func(err error) bool { return errors.As(err, &invalid) && invalid.Token == -1 }},
+		{tinyPrompt(1, 100000), func(err error) bool { return errors.As(err, &long) && long.PromptTokens == 100000 }},
+		{[]int32{5, tinyVocab}, func(err error) bool {
+			at := fmt.Sprintf("token 1 of the prompt has id %d, outside the vocabulary of %d", tinyVocab, tinyVocab)
+			return errors.As(err, &invalid) && err.Error() == at
+		}},
+		{[]int32{-1}, func(err error) bool { return errors.As(err, &invalid) && strings.Contains(err.Error(), "id -1") }},
 	} {
-		_, err := e.Generate(context.Background(), Request{Prompt: c.prompt}, nil)
+		_, err := e.Generate(context.Background(), api.Request{Prompt: c.prompt}, nil)
 		if !c.is(err) {
 			t.Errorf("a prompt of %d tokens: %v", len(c.prompt), err)
 		}
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := e.Generate(ended, Request{Prompt: tinyPrompt(1, 3)}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := e.Generate(ended, api.Request{Prompt: tinyPrompt(1, 3)}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that was cancelled before it began: %v", err)
 	}
 	checkIdleSoon(t, e)
@@ -142,19 +149,19 @@ func TestQueueFull(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue = 1, 2
 	e := byHand(t, o)
-	e.enter(t, Request{Prompt: tinyPrompt(1, 40)})
+	e.enter(t, api.Request{Prompt: tinyPrompt(1, 40)})
 	act := e.driver.Next()
 	if act == nil || act.Kind != sched.Prefill {
 		t.Fatalf("no prefill is in flight but %+v", act)
 	}
-	waiting := []*job{e.enter(t, Request{Prompt: tinyPrompt(2, 4)}), e.enter(t, Request{Prompt: tinyPrompt(3, 4)})}
-	var full *QueueFullError
-	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(4, 4)}, nil)
+	waiting := []*job{e.enter(t, api.Request{Prompt: tinyPrompt(2, 4)}), e.enter(t, api.Request{Prompt: tinyPrompt(3, 4)})}
+	var full *api.QueueFullError
+	_, err := e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(4, 4)}, nil)
 	if !errors.As(err, &full) || full.RetryAfter <= 0 {
 		t.Errorf("the third in a queue of two: %v", err)
 	}
 	e.cancel(waiting[0])
-	next := e.enter(t, Request{Prompt: tinyPrompt(5, 4)})
+	next := e.enter(t, api.Request{Prompt: tinyPrompt(5, 4)})
 	if _, end := next.drained(); end != nil {
 		t.Errorf("a place was free, but: %v", end.err)
 	}
@@ -163,7 +170,7 @@ func TestQueueFull(t *testing.T) {
 // TestStopString: the answer ends before a stop string wherever the borders of tokens fall, and nothing of it is sent.
 func TestStopString(t *testing.T) {
 	e := open(t, tinyOptions(t))
-	req := Request{Prompt: tinyPrompt(4, 6), MaxTokens: 60, IgnoreEOS: true}
+	req := api.Request{Prompt: tinyPrompt(4, 6), MaxTokens: 60, IgnoreEOS: true}
 	_, whole, _ := generate(t, e, req)
 	runes := []rune(whole)
 	if len(runes) < 20 {
@@ -186,12 +193,17 @@ func TestStopString(t *testing.T) {
 	checkIdleSoon(t, e)
 }
 
-// TestLogprobs: they are log probabilities, the drawn token's is among the likeliest at temperature 0.
+// TestLogprobs: they are log probabilities, the drawn token's is among the likeliest at temperature
+// 0, and each token is named by its bytes.
 func TestLogprobs(t *testing.T) {
-	e := open(t, tinyOptions(t))
-	var tokens []Token
-	_, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(7, 5), MaxTokens: 8, IgnoreEOS: true, Logprobs: true, Top: tinyVocab},
-		func(tok Token) error { tokens = append(tokens, tok); return nil })
+	o := tinyOptions(t)
+	e := open(t, o)
+	var tokens []api.Token
+	req := api.Request{
+		Prompt: tinyPrompt(7, 5), MaxTokens: 8, IgnoreEOS: true, Logprobs: true, TopLogprobs: tinyVocab,
+	}
+	_, err := e.Generate(context.Background(), req,
+		func(tok api.Token) error { tokens = append(tokens, tok); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +214,9 @@ func TestLogprobs(t *testing.T) {
 		sum := 0.0
 		for i, c := range tok.Top {
 			sum += math.Exp(float64(c.Logprob))
+			if piece := string(o.Tokenizer.Piece(c.ID)); c.Piece != piece {
+				t.Fatalf("token %d is %q, not %q", c.ID, c.Piece, piece)
+			}
 			if i > 0 && c.Logprob > tok.Top[i-1].Logprob {
 				t.Errorf("token %d: alternative %d is likelier than the one before", tok.ID, i)
 			}
@@ -209,7 +224,7 @@ func TestLogprobs(t *testing.T) {
 		if len(tok.Top) != tinyVocab || math.Abs(sum-1) > 1e-4 {
 			t.Errorf("token %d: %d probabilities with sum %v", tok.ID, len(tok.Top), sum)
 		}
-		if tok.Top[0] != (TokenLogprob{tok.ID, tok.Logprob}) {
+		if tok.Top[0] != tok.TokenLogprob {
 			t.Errorf("the likeliest token is %v, drawn was %d with %v", tok.Top[0], tok.ID, tok.Logprob)
 		}
 	}
@@ -226,10 +241,11 @@ func TestCloseTwice(t *testing.T) {
 		both.Go(e.Close)
 	}
 	both.Wait()
-	if _, err := e.Generate(context.Background(), Request{Prompt: tinyPrompt(1, 3)}, nil); !errors.Is(err, ErrClosed) {
+	_, err = e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(1, 3)}, nil)
+	if !errors.Is(err, api.ErrClosed) {
 		t.Errorf("a closed engine answered %v", err)
 	}
-	if !errors.Is(e.Stats().Failed, ErrClosed) {
+	if !errors.Is(e.Stats().Failed, api.ErrClosed) {
 		t.Errorf("its state is %v", e.Stats().Failed)
 	}
 }
@@ -242,7 +258,7 @@ func TestFinishedGivesPlace(t *testing.T) {
 	o.Parallel, o.Queue, o.Blocks = 1, 1, 4
 	e := byHand(t, o)
 	e.runner.Lead(func(l *pool.Leader) {
-		first := e.enter(t, Request{Prompt: tinyPrompt(1, 200), MaxTokens: 1, IgnoreEOS: true})
+		first := e.enter(t, api.Request{Prompt: tinyPrompt(1, 200), MaxTokens: 1, IgnoreEOS: true})
 		var end *ending
 		for end == nil && e.forward(l) != nil {
 			_, end = first.drained()
@@ -251,8 +267,8 @@ func TestFinishedGivesPlace(t *testing.T) {
 			t.Errorf("the first ended with %+v, %d requests are live: want an ending of one still there", end, e.sched.Live())
 		}
 		jobs := []*job{
-			e.enter(t, Request{Prompt: tinyPrompt(2, 200), MaxTokens: 2, IgnoreEOS: true}),
-			e.enter(t, Request{Prompt: tinyPrompt(3, 200), MaxTokens: 2, IgnoreEOS: true}),
+			e.enter(t, api.Request{Prompt: tinyPrompt(2, 200), MaxTokens: 2, IgnoreEOS: true}),
+			e.enter(t, api.Request{Prompt: tinyPrompt(3, 200), MaxTokens: 2, IgnoreEOS: true}),
 		}
 		for e.forward(l) != nil {
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
 )
@@ -69,7 +70,9 @@ func (s standing) refusal(pus []int) error {
 	if len(s.places.Lost) < len(pus) {
 		return nil
 	}
-	return &NoPlaceError{Plan: slices.Clone(pus), Allowed: slices.Clone(s.places.Allowed)}
+	const text = "the system took every PU of the plan (%v) away and leaves %v: " +
+		"widen the cpuset, or serve again under a plan for what is left"
+	return &api.UnavailableError{Reason: fmt.Sprintf(text, pus, s.places.Allowed)}
 }
 
 // note says in one sentence what changed since before.
@@ -106,11 +109,4 @@ func placesNote(p pool.Places, pus []int) string {
 	}
 	return fmt.Sprintf("the system took PU %s of the plan away, this process may use %v; widen the cpuset, or make a plan for it with sandwich tune",
 		strings.Join(lost, ", "), p.Allowed)
-}
-
-// NoPlaceError refuses requests while this process may use no PU of its plan.
-type NoPlaceError struct{ Plan, Allowed []int }
-
-func (e *NoPlaceError) Error() string {
-	return fmt.Sprintf("the system took every PU of the plan (%v) away and leaves %v: widen the cpuset, or serve again under a plan for what is left", e.Plan, e.Allowed)
 }

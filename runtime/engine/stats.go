@@ -32,7 +32,7 @@ type Stats struct {
 	Memory    Memory
 	Places    pool.Places // where the workers may run; Lost is empty unless the system took PUs away
 	Quota     float64     // CPU time per time that cgroups grant; 0 when unlimited
-	Failed    error       // why no request is taken any more: ErrClosed or *InternalError
+	Failed    error       // why no request is taken any more: api.ErrClosed or *InternalError
 }
 
 // Stats may be called at any time.

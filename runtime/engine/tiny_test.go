@@ -9,6 +9,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -104,7 +105,7 @@ func (e *Engine) run(l *pool.Leader, act *sched.Action) {
 }
 
 // enter submits a request to an engine driven by hand.
-func (e *Engine) enter(t testing.TB, req Request) *job {
+func (e *Engine) enter(t testing.TB, req api.Request) *job {
 	t.Helper()
 	limit, err := e.admissible(&req)
 	if err != nil {
@@ -137,9 +138,9 @@ func tinyPrompt(seed uint64, n int) []int32 {
 }
 
 // generate runs a request to its end and returns its tokens and text.
-func generate(t testing.TB, e *Engine, req Request) (ids []int32, text string, res Result) {
+func generate(t testing.TB, e *Engine, req api.Request) (ids []int32, text string, res api.Result) {
 	t.Helper()
-	res, err := e.Generate(context.Background(), req, func(tok Token) error {
+	res, err := e.Generate(context.Background(), req, func(tok api.Token) error {
 		if tok.ID >= 0 {
 			ids = append(ids, tok.ID)
 		}

@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // watchEvery is how often the system is asked what it leaves to the engine.
@@ -101,7 +103,7 @@ func (w *watch) placement() ([]Placement, error) {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
-		return nil, ErrClosed
+		return nil, api.ErrClosed
 	}
 	w.seers.Add(1)
 	w.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
 )
 
@@ -26,7 +27,7 @@ func TestShrinkingCpuset(t *testing.T) {
 	lost := pus[len(pus)-1]
 	answer := func(active int) (ids []int32) {
 		e.runner.Lead(func(l *pool.Leader) {
-			j := e.enter(t, Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
+			j := e.enter(t, api.Request{Prompt: tinyPrompt(1, 40), MaxTokens: 8, IgnoreEOS: true})
 			for e.forward(l) != nil {
 				if got := e.Stats().Pool.Active; len(got) != active {
 					t.Errorf("workers %v are active, want %d", got, active)

@@ -3,26 +3,21 @@ package sched
 import (
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/kvcache"
 )
 
 // ID names a request; the driver chooses it, unique among the live ones.
 type ID uint64
 
-// Class is the urgency of a request (Agent.xpu section 2).
-type Class uint8
+// Class is the urgency of a request, as its sender states it.
+type Class = api.Class
 
+// The classes, under the scheduler's own name.
 const (
-	Reactive  Class = iota // somebody waits for it
-	Proactive              // best effort, fills the slack
+	Reactive  = api.Reactive
+	Proactive = api.Proactive
 )
-
-func (c Class) String() string {
-	if c == Proactive {
-		return "proactive"
-	}
-	return "reactive"
-}
 
 // Lane is one stream of forwards: the cores are lane 0, the only one there is.
 type Lane uint8

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"strconv"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // answer holds what all chunks of one answer have in common.
@@ -32,45 +34,46 @@ func (a *answer) appendHead(b []byte, object string) []byte {
 
 // gathered is the answer to a request that is not streamed.
 type gathered struct {
-	text   []byte
-	tokens []TokenLogprob
+	logprobs bool // wanted
+	text     []byte
+	tokens   []api.Token // where logprobs
 }
 
-func (g *gathered) add(d Delta) error {
-	g.text = append(g.text, d.Text...)
-	if d.Token != nil {
-		g.tokens = append(g.tokens, *d.Token)
+func (g *gathered) add(t api.Token) error {
+	g.text = append(g.text, t.Text...)
+	if g.logprobs && t.ID != api.NoToken {
+		g.tokens = append(g.tokens, t)
 	}
 	return nil
 }
 
 // whole is the one JSON object of an answer that is not streamed.
-func (a *answer) whole(g *gathered, f *Final, logprobs bool) []byte {
+func (a *answer) whole(g *gathered, r *api.Result) []byte {
 	text := string(g.text)
 	if a.chat {
 		b := a.appendHead(nil, "chat.completion")
 		b = append(b, `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
 		b = append(appendString(b, text), `,"refusal":null},"logprobs":`...)
-		if logprobs {
+		if g.logprobs {
 			b = appendChatLogprobs(b, g.tokens)
 		} else {
 			b = append(b, "null"...)
 		}
-		return a.appendEnd(b, f)
+		return a.appendEnd(b, r)
 	}
 	b := a.appendHead(nil, "text_completion")
 	b = appendString(append(b, `,"choices":[{"index":0,"text":`...), text)
 	b = append(b, `,"logprobs":`...)
-	if logprobs {
+	if g.logprobs {
 		b = appendTextLogprobs(b, g.tokens, 0)
 	} else {
 		b = append(b, "null"...)
 	}
-	return a.appendEnd(b, f)
+	return a.appendEnd(b, r)
 }
 
-func (a *answer) appendEnd(b []byte, f *Final) []byte {
-	b = appendString(append(b, `,"finish_reason":`...), f.FinishReason)
-	b = appendUsage(append(b, `}],"usage":`...), f)
+func (a *answer) appendEnd(b []byte, r *api.Result) []byte {
+	b = appendString(append(b, `,"finish_reason":`...), string(r.Finish))
+	b = appendUsage(append(b, `}],"usage":`...), r)
 	return append(b, '}')
 }

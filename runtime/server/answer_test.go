@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/runtime/sched"
+	"sandwich/runtime/api"
 )
 
 func TestChatStream(t *testing.T) {
@@ -80,7 +80,7 @@ func TestCompletionLogprobs(t *testing.T) {
 		at(lp, "top_logprobs", 1, "bcx") != -1.0 || at(v, "choices", 0, "text") != "abcd" {
 		t.Fatalf("logprobs %v", lp)
 	}
-	if r := f.request(); r.Chat() || !reflect.DeepEqual(r.Tokens, []int32{1, 2, 3}) || r.TopLogprobs != 2 {
+	if r := f.request(); r.Chat() || !reflect.DeepEqual(r.Prompt, []int32{1, 2, 3}) || r.TopLogprobs != 2 {
 		t.Fatalf("request %+v", r)
 	}
 	var offsets []any
@@ -107,22 +107,34 @@ func TestRequestFields(t *testing.T) {
 	if w.Code != 200 {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
-	want := &Request{
-		Messages: []Message{{Role: "system", Content: "S"}, {Role: "user", Content: "A\nB", Name: "Ann"}, {Role: "assistant"}, {Role: "tool", Content: "T"}},
-		Sampling: Sampling{TopP: .5, MinP: .1, RepeatPenalty: 1.1, FrequencyPenalty: 2, PresencePenalty: -2, Seed: math.MaxUint64, Seeded: true},
-		Stop:     []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: sched.Proactive,
+	want := &api.Request{
+		Messages: []api.Message{
+			{Role: "system", Content: "S"}, {Role: "user", Content: "A\nB"}, {Role: "assistant"},
+			{Role: "tool", Content: "T"},
+		},
+		Sampling: api.Sampling{
+			TopP: .5, MinP: .1, RepeatPenalty: 1.1, FrequencyPenalty: 2, PresencePenalty: -2, Seed: math.MaxUint64,
+		},
+		Stop: []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: api.Proactive,
 	}
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
 
 	post(t, New(f, Options{}), "/v1/completions", `{"prompt":["p"],"stop":"s"}`)
-	want = &Request{Prompt: "p", Stop: []string{"s"}, MaxTokens: 16, Sampling: Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1}}
+	drawn := f.request().Sampling.Seed // for lack of one
+	want = &api.Request{
+		Text: "p", Stop: []string{"s"}, MaxTokens: 16,
+		Sampling: api.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1, Seed: drawn},
+	}
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
+	if post(t, New(f, Options{}), "/v1/completions", `{"prompt":"p"}`); f.request().Sampling.Seed == drawn {
+		t.Fatalf("two requests without a seed got the same, %d", drawn)
+	}
 	post(t, New(f, Options{}), "/v1/completions", `{"prompt":[ [4, 5] ], "max_tokens": 1}`)
-	if got := f.request(); !reflect.DeepEqual(got.Tokens, []int32{4, 5}) {
+	if got := f.request(); !reflect.DeepEqual(got.Prompt, []int32{4, 5}) {
 		t.Fatalf("got %+v", got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"sandwich/runtime/api"
 )
 
 // The answers are appended to byte slices field by field: a stream writes one
@@ -73,8 +75,8 @@ func appendBytes(b []byte, s string) []byte {
 }
 
 // appendChatToken appends one element of a chat's logprobs.content.
-func appendChatToken(b []byte, t *TokenLogprob) []byte {
-	b = appendTokenFields(append(b, '{'), t)
+func appendChatToken(b []byte, t *api.Token) []byte {
+	b = appendTokenFields(append(b, '{'), &t.TokenLogprob)
 	b = append(b, `,"top_logprobs":[`...)
 	for i := range t.Top {
 		if i > 0 {
@@ -85,13 +87,13 @@ func appendChatToken(b []byte, t *TokenLogprob) []byte {
 	return append(b, "]}"...)
 }
 
-func appendTokenFields(b []byte, t *TokenLogprob) []byte {
-	b = appendString(append(b, `"token":`...), t.Text)
+func appendTokenFields(b []byte, t *api.TokenLogprob) []byte {
+	b = appendString(append(b, `"token":`...), t.Piece)
 	b = appendLogprob(append(b, `,"logprob":`...), t.Logprob)
-	return appendBytes(append(b, `,"bytes":`...), t.Text)
+	return appendBytes(append(b, `,"bytes":`...), t.Piece)
 }
 
-func appendChatLogprobs(b []byte, tokens []TokenLogprob) []byte {
+func appendChatLogprobs(b []byte, tokens []api.Token) []byte {
 	b = append(b, `{"content":[`...)
 	for i := range tokens {
 		if i > 0 {
@@ -104,8 +106,8 @@ func appendChatLogprobs(b []byte, tokens []TokenLogprob) []byte {
 
 // appendTextLogprobs appends the logprobs of a completion. offset is where the
 // first token begins in the answer, in bytes.
-func appendTextLogprobs(b []byte, tokens []TokenLogprob, offset int) []byte {
-	list := func(name string, f func(t *TokenLogprob)) {
+func appendTextLogprobs(b []byte, tokens []api.Token, offset int) []byte {
+	list := func(name string, f func(t *api.Token)) {
 		b = append(append(b, name...), `:[`...)
 		for i := range tokens {
 			if i > 0 {
@@ -115,24 +117,24 @@ func appendTextLogprobs(b []byte, tokens []TokenLogprob, offset int) []byte {
 		}
 		b = append(b, ']')
 	}
-	list(`{"tokens"`, func(t *TokenLogprob) { b = appendString(b, t.Text) })
-	list(`,"token_logprobs"`, func(t *TokenLogprob) { b = appendLogprob(b, t.Logprob) })
-	list(`,"top_logprobs"`, func(t *TokenLogprob) { b = appendTop(b, t.Top) })
-	list(`,"text_offset"`, func(t *TokenLogprob) {
+	list(`{"tokens"`, func(t *api.Token) { b = appendString(b, t.Piece) })
+	list(`,"token_logprobs"`, func(t *api.Token) { b = appendLogprob(b, t.Logprob) })
+	list(`,"top_logprobs"`, func(t *api.Token) { b = appendTop(b, t.Top) })
+	list(`,"text_offset"`, func(t *api.Token) {
 		b = appendInt(b, offset)
-		offset += len(t.Text)
+		offset += len(t.Piece)
 	})
 	return append(b, '}')
 }
 
 // appendTop appends alternatives as one object, whose keys must differ: the
 // likeliest of tokens that look alike stays.
-func appendTop(b []byte, top []TokenLogprob) []byte {
+func appendTop(b []byte, top []api.TokenLogprob) []byte {
 	b = append(b, '{')
 	for i := range top {
 		seen := false
 		for j := range i {
-			seen = seen || top[j].Text == top[i].Text
+			seen = seen || top[j].Piece == top[i].Piece
 		}
 		if seen {
 			continue
@@ -140,16 +142,16 @@ func appendTop(b []byte, top []TokenLogprob) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, top[i].Text)
+		b = appendString(b, top[i].Piece)
 		b = appendLogprob(append(b, ':'), top[i].Logprob)
 	}
 	return append(b, '}')
 }
 
-func appendUsage(b []byte, f *Final) []byte {
-	b = appendInt(append(b, `{"prompt_tokens":`...), f.PromptTokens)
-	b = appendInt(append(b, `,"completion_tokens":`...), f.CompletionTokens)
-	b = appendInt(append(b, `,"total_tokens":`...), f.PromptTokens+f.CompletionTokens)
-	b = appendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), f.CachedTokens)
+func appendUsage(b []byte, r *api.Result) []byte {
+	b = appendInt(append(b, `{"prompt_tokens":`...), r.PromptTokens)
+	b = appendInt(append(b, `,"completion_tokens":`...), r.Tokens)
+	b = appendInt(append(b, `,"total_tokens":`...), r.PromptTokens+r.Tokens)
+	b = appendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), r.CachedTokens)
 	return append(b, "}}"...)
 }

@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+
+	"sandwich/runtime/api"
 )
 
 // apiError is an answer in OpenAI's error shape.
@@ -53,15 +55,15 @@ func asAPIError(err error, chat bool) *apiError {
 		prompt = "messages"
 	}
 	var (
-		api     *apiError
-		full    *QueueFullError
-		long    *TooLongError
-		refused *InvalidError
-		away    *UnavailableError
+		own     *apiError
+		full    *api.QueueFullError
+		long    *api.TooLongError
+		refused *api.InvalidError
+		away    *api.UnavailableError
 	)
 	switch {
-	case errors.As(err, &api):
-		return api
+	case errors.As(err, &own):
+		return own
 	case errors.As(err, &full):
 		e := newError(http.StatusTooManyRequests, typeLimit, "queue_full", "the server is busy and its queue is full; try again later")
 		e.retryAfter = max(1, int(math.Ceil(full.RetryAfter.Seconds())))
@@ -80,8 +82,8 @@ func asAPIError(err error, chat bool) *apiError {
 		e := newError(http.StatusServiceUnavailable, typeServer, "unavailable", "%s", away.Reason)
 		e.retryAfter = 10
 		return e
-	case errors.Is(err, ErrClosed):
-		return newError(http.StatusServiceUnavailable, typeServer, "shutting_down", "%s", ErrClosed.Error())
+	case errors.Is(err, api.ErrClosed):
+		return newError(http.StatusServiceUnavailable, typeServer, "shutting_down", "%s", api.ErrClosed.Error())
 	}
 	return newError(http.StatusInternalServerError, typeServer, "", "generation failed: %v", err)
 }
@@ -119,5 +121,5 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 // hungUp reports whether the client of the request left, as opposed to the
 // server cutting it.
 func hungUp(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrClosed)
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), api.ErrClosed)
 }

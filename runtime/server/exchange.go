@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // exchange is one request and its answer: the ResponseWriter of its handlers,
@@ -23,8 +25,8 @@ type exchange struct {
 
 	// Of a generation.
 	stream      bool
-	final       *Final // nil where it did not end well
-	tokens      int    // so far
+	result      *api.Result // nil where it did not end well
+	tokens      int         // so far
 	first, last time.Time
 }
 
@@ -94,10 +96,10 @@ func (x *exchange) log(l *slog.Logger) {
 			a = append(a, slog.String("param", *e.Param))
 		}
 	}
-	if f := x.final; f != nil {
-		a = append(a, slog.Int("prompt_tokens", f.PromptTokens), slog.Int("cached_tokens", f.CachedTokens),
-			slog.Int("completion_tokens", f.CompletionTokens), slog.String("finish", f.FinishReason),
-			millis("queue_ms", f.Queued))
+	if r := x.result; r != nil {
+		a = append(a, slog.Int("prompt_tokens", r.PromptTokens), slog.Int("cached_tokens", r.CachedTokens),
+			slog.Int("completion_tokens", r.Tokens), slog.String("finish", string(r.Finish)),
+			millis("queue_ms", r.Queued))
 	} else if x.tokens > 0 {
 		a = append(a, slog.Int("completion_tokens", x.tokens))
 	}

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // fake is a Generator that says what it is told to.
@@ -25,7 +27,7 @@ type fake struct {
 	ready  error         // what Ready says
 
 	mu       sync.Mutex
-	last     *Request
+	last     *api.Request
 	started  chan struct{} // gets one for each Generate, where not nil
 	cancels  atomic.Int64
 	running  atomic.Int64
@@ -34,9 +36,9 @@ type fake struct {
 
 func (f *fake) Ready() error { return f.ready }
 
-func (f *fake) Generate(ctx context.Context, r *Request, emit func(Delta) error) (*Final, error) {
+func (f *fake) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
 	f.mu.Lock()
-	f.last = r
+	f.last = &r
 	f.mu.Unlock()
 	f.running.Add(1)
 	defer f.running.Add(-1)
@@ -44,11 +46,11 @@ func (f *fake) Generate(ctx context.Context, r *Request, emit func(Delta) error)
 		f.started <- struct{}{}
 	}
 	if f.err != nil {
-		return nil, f.err
+		return api.Result{}, f.err
 	}
-	gone := func(err error) (*Final, error) {
+	gone := func(err error) (api.Result, error) {
 		f.cancels.Add(1)
-		return nil, err
+		return api.Result{}, err
 	}
 	if f.first != nil {
 		select {
@@ -57,9 +59,9 @@ func (f *fake) Generate(ctx context.Context, r *Request, emit func(Delta) error)
 			return gone(ctx.Err())
 		}
 	}
-	out, reason := f.words, "stop"
+	out, end := f.words, api.FinishStop
 	if r.MaxTokens > 0 && r.MaxTokens < len(out) {
-		out, reason = out[:r.MaxTokens], "length"
+		out, end = out[:r.MaxTokens], api.FinishLength
 	}
 	for _, w := range out {
 		if f.delay > 0 {
@@ -69,22 +71,22 @@ func (f *fake) Generate(ctx context.Context, r *Request, emit func(Delta) error)
 				return gone(ctx.Err())
 			}
 		}
-		d := Delta{Text: w}
+		t := api.Token{Text: w}
 		if r.Logprobs {
-			d.Token = &TokenLogprob{Text: w, Logprob: -0.5}
+			t.Piece, t.Logprob = w, -0.5
 			for i := range r.TopLogprobs {
-				d.Token.Top = append(d.Token.Top, TokenLogprob{Text: w + strings.Repeat("x", i), Logprob: float32(-i)})
+				t.Top = append(t.Top, api.TokenLogprob{Piece: w + strings.Repeat("x", i), Logprob: float32(-i)})
 			}
 		}
-		if err := emit(d); err != nil {
+		if err := emit(t); err != nil {
 			return gone(err)
 		}
 	}
 	if f.endErr != nil {
-		return nil, f.endErr
+		return api.Result{}, f.endErr
 	}
 	f.finished.Add(1)
-	return &Final{FinishReason: reason, PromptTokens: 7, CachedTokens: 3, CompletionTokens: len(out)}, nil
+	return api.Result{Finish: end, PromptTokens: 7, CachedTokens: 3, Tokens: len(out)}, nil
 }
 
 func (f *fake) Models() []ModelInfo {
@@ -95,7 +97,7 @@ func (f *fake) Metrics() []Metric {
 	return []Metric{{Name: "sandwich_switches_total", Help: "Hot switches.", Counter: true, Value: 3}}
 }
 
-func (f *fake) request() *Request {
+func (f *fake) request() *api.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last

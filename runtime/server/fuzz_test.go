@@ -47,7 +47,7 @@ func FuzzBodies(f *testing.F) {
 					t.Fatalf("stop string of %d bytes", len(stop))
 				}
 			}
-			for _, id := range c.Tokens {
+			for _, id := range c.Prompt {
 				if id < 0 {
 					t.Fatalf("token id %d", id)
 				}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // generate is the handler of a generation endpoint.
@@ -66,28 +68,28 @@ func (s *Server) note(x *exchange, c *call, body int) {
 		"class", c.Class.String(),
 		slog.Group("sampling", "temperature", p.Temperature, "top_p", p.TopP, "min_p", p.MinP, "top_k", p.TopK,
 			"repeat_penalty", p.RepeatPenalty, "frequency_penalty", p.FrequencyPenalty,
-			"presence_penalty", p.PresencePenalty, "seeded", p.Seeded),
+			"presence_penalty", p.PresencePenalty, "seeded", c.seeded),
 		"stops", len(c.Stop), "ignore_eos", c.IgnoreEOS, "logprobs", c.Logprobs, "top_logprobs", c.TopLogprobs)
 }
 
 func (s *Server) stream(x *exchange, r *http.Request, a *answer, c *call) {
 	out := newStream(a, x, c, &s.opts)
 	defer out.close()
-	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(x, out.token))
+	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, out.token))
 	switch {
 	case hungUp(r.Context()):
 		x.status = statusHungUp
 	case err != nil:
 		x.status = out.fail(asAPIError(causeOf(r.Context(), err), a.chat))
 	default:
-		s.finished(x, final)
-		_ = out.finish(final) // a client that left after the last token has what it wanted
+		s.finished(x, &result)
+		_ = out.finish(&result) // a client that left after the last token has what it wanted
 	}
 }
 
 func (s *Server) whole(x *exchange, r *http.Request, a *answer, c *call) {
-	var g gathered
-	final, err := s.gen.Generate(r.Context(), &c.Request, s.timed(x, g.add))
+	g := gathered{logprobs: c.Logprobs}
+	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, g.add))
 	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
 	switch {
 	case hungUp(r.Context()):
@@ -95,27 +97,27 @@ func (s *Server) whole(x *exchange, r *http.Request, a *answer, c *call) {
 	case err != nil:
 		asAPIError(causeOf(r.Context(), err), a.chat).write(x)
 	default:
-		s.finished(x, final)
-		writeJSON(x, http.StatusOK, a.whole(&g, final, c.Logprobs))
+		s.finished(x, &result)
+		writeJSON(x, http.StatusOK, a.whole(&g, &result))
 	}
 }
 
-func (s *Server) finished(x *exchange, f *Final) {
-	x.final = f
-	s.counters.finished(f, time.Since(x.begun))
+func (s *Server) finished(x *exchange, r *api.Result) {
+	x.result = r
+	s.counters.finished(r, time.Since(x.begun))
 }
 
 // timed wraps emit to observe the times between tokens. What comes behind the
 // last token is text that was held back, and counts as one for lack of an id.
-func (s *Server) timed(x *exchange, emit func(Delta) error) func(Delta) error {
-	return func(d Delta) error {
+func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) error {
+	return func(t api.Token) error {
 		wait, first := x.token()
 		if first {
 			s.counters.observe(&s.counters.ttft, wait)
 		} else {
 			s.counters.observe(&s.counters.gap, wait)
 		}
-		return emit(d)
+		return emit(t)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // journal is a log that a test reads.
@@ -55,12 +57,10 @@ func (j *journal) lines(t *testing.T, msg string) (out []map[string]any) {
 // timedFake says how long a request waited.
 type timedFake struct{ fake }
 
-func (f *timedFake) Generate(ctx context.Context, r *Request, emit func(Delta) error) (*Final, error) {
-	final, err := f.fake.Generate(ctx, r, emit)
-	if final != nil {
-		final.Queued = 1500 * time.Microsecond
-	}
-	return final, err
+func (f *timedFake) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
+	result, err := f.fake.Generate(ctx, r, emit)
+	result.Queued = 1500 * time.Microsecond
+	return result, err
 }
 
 // TestRequestLog: one line a request, with figures and without a word of prompt, answer or key.

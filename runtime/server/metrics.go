@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // Metric is one sample of the Generator for /metrics.
@@ -69,10 +71,10 @@ func (c *counters) observe(h *histogram, d time.Duration) {
 	h.observe(d)
 }
 
-func (c *counters) finished(f *Final, took time.Duration) {
-	c.prompt.Add(int64(f.PromptTokens))
-	c.cached.Add(int64(f.CachedTokens))
-	c.tokens.Add(int64(f.CompletionTokens))
+func (c *counters) finished(r *api.Result, took time.Duration) {
+	c.prompt.Add(int64(r.PromptTokens))
+	c.cached.Add(int64(r.CachedTokens))
+	c.tokens.Add(int64(r.Tokens))
 	c.observe(&c.latency, took)
 }
 

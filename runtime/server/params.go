@@ -3,9 +3,10 @@ package server
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"strings"
 
-	"sandwich/runtime/sched"
+	"sandwich/runtime/api"
 )
 
 // Bounds of what one request may ask for. They keep the work of a request
@@ -71,10 +72,11 @@ type completionBody struct {
 
 // call is a checked request and how its answer is wanted.
 type call struct {
-	Request
+	api.Request
 	stream bool
 	usage  bool // a last chunk with the usage
 
+	seeded    bool     // Sampling.Seed is the client's
 	cacheSalt string   // parts the prefix cache further than keys do
 	unknown   []string // fields that were ignored
 }
@@ -185,12 +187,13 @@ func (b *common) check() (*call, *apiError) {
 	if c.Sampling, e = b.sampling(); e != nil {
 		return nil, e
 	}
+	c.seeded = b.Seed != nil
 	if c.Stop, e = parseStop(b.Stop); e != nil {
 		return nil, e
 	}
 	c.IgnoreEOS = b.IgnoreEOS != nil && *b.IgnoreEOS
 	if b.ServiceTier != nil && *b.ServiceTier == "flex" {
-		c.Class = sched.Proactive
+		c.Class = api.Proactive
 	}
 	if b.CacheSalt != nil {
 		c.cacheSalt = *b.CacheSalt
@@ -221,7 +224,7 @@ func (b *common) limit() (int, *apiError) {
 	return limit, nil
 }
 
-func (b *common) sampling() (s Sampling, e *apiError) {
+func (b *common) sampling() (s api.Sampling, e *apiError) {
 	penalty, name := b.RepetitionPenalty, "repetition_penalty"
 	if penalty == nil {
 		penalty, name = b.RepeatPenalty, "repeat_penalty"
@@ -248,8 +251,9 @@ func (b *common) sampling() (s Sampling, e *apiError) {
 		return s, e
 	}
 	s.TopK = max(s.TopK, 0)
+	s.Seed = rand.Uint64()
 	if b.Seed != nil {
-		s.Seed, s.Seeded = uint64(*b.Seed), true
+		s.Seed = uint64(*b.Seed)
 	}
 	return s, nil
 }

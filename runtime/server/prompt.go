@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"sandwich/runtime/api"
 )
 
 type messageBody struct {
 	Role      *string         `json:"role"`
 	Content   json.RawMessage `json:"content"`
-	Name      *string         `json:"name"`
+	Name      *string         `json:"name"` // has to be a string; no template shows it
 	ToolCalls json.RawMessage `json:"tool_calls"`
 }
 
@@ -20,11 +22,11 @@ var roles = map[string]string{
 	"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool", "function": "tool",
 }
 
-func parseMessages(raw json.RawMessage) ([]Message, *apiError) {
+func parseMessages(raw json.RawMessage) ([]api.Message, *apiError) {
 	if isNull(raw) {
 		return nil, invalid("messages", "is missing; send a list of messages")
 	}
-	var out []Message
+	var out []api.Message
 	e := each(raw, "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
 		at := fmt.Sprintf("messages[%d]", i)
 		var b messageBody
@@ -44,10 +46,7 @@ func parseMessages(raw json.RawMessage) ([]Message, *apiError) {
 		if !isEmpty(b.ToolCalls) {
 			return invalid(at+".tool_calls", "are not supported; leave them out")
 		}
-		m := Message{Role: role}
-		if b.Name != nil {
-			m.Name = *b.Name
-		}
+		m := api.Message{Role: role}
 		var e *apiError
 		if m.Content, e = parseContent(b.Content, at+".content", role); e != nil {
 			return e
@@ -104,14 +103,14 @@ func parseContent(raw json.RawMessage, at, role string) (string, *apiError) {
 
 // parsePrompt takes a string, a list of token ids, or a list of exactly one of
 // these.
-func parsePrompt(raw json.RawMessage, r *Request) *apiError {
+func parsePrompt(raw json.RawMessage, r *api.Request) *apiError {
 	const accepted = "must be a string or a list of token ids"
 	if isNull(raw) {
 		return invalid("prompt", "is missing")
 	}
 	switch raw[0] {
 	case '"':
-		return decode(raw, &r.Prompt, "prompt")
+		return decode(raw, &r.Text, "prompt")
 	case '[':
 	default:
 		return invalid("prompt", accepted)
@@ -127,18 +126,18 @@ func parsePrompt(raw json.RawMessage, r *Request) *apiError {
 			return invalid("prompt", "holds several prompts and only one is supported; send a request for each")
 		}
 		if first[0] == '"' {
-			return decode(first, &r.Prompt, "prompt")
+			return decode(first, &r.Text, "prompt")
 		}
 		raw = first
 	}
 	// encoding/json would read null as 0.
-	if e := decode(raw, &r.Tokens, "prompt"); e != nil || bytes.IndexByte(raw, 'n') >= 0 {
+	if e := decode(raw, &r.Prompt, "prompt"); e != nil || bytes.IndexByte(raw, 'n') >= 0 {
 		return invalid("prompt", accepted)
 	}
-	if len(r.Tokens) == 0 {
+	if len(r.Prompt) == 0 {
 		return invalid("prompt", "is empty")
 	}
-	for _, t := range r.Tokens {
+	for _, t := range r.Prompt {
 		if t < 0 {
 			return invalid("prompt", "holds the token id %d; ids are not negative", t)
 		}

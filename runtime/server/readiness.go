@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+
+	"sandwich/runtime/api"
 )
 
 // readiness is where a server stands between its start and its end: it loads,
@@ -46,7 +48,7 @@ func (r *readiness) enter() *apiError {
 	defer r.mu.Unlock()
 	switch {
 	case r.draining:
-		return asAPIError(ErrClosed, false)
+		return asAPIError(api.ErrClosed, false)
 	case !r.ready:
 		e := newError(http.StatusServiceUnavailable, typeServer, "loading", "the model is loading; try again later")
 		e.retryAfter = 2

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 func serve(h http.Handler, method, path, authorization string) *httptest.ResponseRecorder {
@@ -134,15 +136,18 @@ func TestGeneratorErrors(t *testing.T) {
 		has    string
 		retry  string
 	}{
-		{&QueueFullError{RetryAfter: 2500 * time.Millisecond}, 429, `"code":"queue_full"`, "3"},
-		{&UnavailableError{Reason: "every PU is gone"}, 503, `"message":"every PU is gone"`, "10"},
-		{&QueueFullError{}, 429, `rate_limit_error`, "1"},
-		{fmt.Errorf("engine: %w", &TooLongError{PromptTokens: 5000, MaxTokens: 10, Context: 4096}), 400, "5000 tokens and the context holds 4096", ""},
-		{&TooLongError{PromptTokens: 4000, MaxTokens: 100, Context: 4096}, 400, "4000 tokens and max_tokens asks for 100 more, 4100 together, but the context holds 4096", ""},
-		{&TooLongError{PromptTokens: 9000, Context: 4096, AtLeast: true}, 400,
+		{&api.QueueFullError{RetryAfter: 2500 * time.Millisecond}, 429, `"code":"queue_full"`, "3"},
+		{&api.UnavailableError{Reason: "every PU is gone"}, 503, `"message":"every PU is gone"`, "10"},
+		{&api.QueueFullError{}, 429, `rate_limit_error`, "1"},
+		{fmt.Errorf("engine: %w", &api.TooLongError{PromptTokens: 5000, MaxTokens: 10, Context: 4096}), 400,
+			"5000 tokens and the context holds 4096", ""},
+		{&api.TooLongError{PromptTokens: 4000, MaxTokens: 100, Context: 4096}, 400,
+			"4000 tokens and max_tokens asks for 100 more, 4100 together, but the context holds 4096", ""},
+		{&api.TooLongError{PromptTokens: 9000, Context: 4096, AtLeast: true}, 400,
 			"at least 9000 tokens and the context holds 4096", ""},
-		{&InvalidError{Param: "prompt", Message: "holds an id that is not in the vocabulary"}, 400, `"param":"prompt"`, ""},
-		{ErrClosed, 503, "shutting_down", ""},
+		{&api.InvalidError{Param: "prompt", Message: "holds an id that is not in the vocabulary"}, 400,
+			`"param":"prompt"`, ""},
+		{api.ErrClosed, 503, "shutting_down", ""},
 		{errors.New("boom"), 500, `"type":"server_error"`, ""},
 	} {
 		for _, stream := range []string{"}", `,"stream":true}`} {
@@ -161,7 +166,7 @@ func TestGeneratorErrors(t *testing.T) {
 
 // TestNotReady asks for the health of a server whose Generator takes no requests.
 func TestNotReady(t *testing.T) {
-	s := New(&fake{ready: &UnavailableError{Reason: `no "PU" is left`}}, Options{})
+	s := New(&fake{ready: &api.UnavailableError{Reason: `no "PU" is left`}}, Options{})
 	if w := serve(s, "GET", "/health", ""); w.Code != 503 || w.Body.String() != `{"status":"unavailable","reason":"no \"PU\" is left"}` {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // lastWord is what a handler that was cut has to tell its client, and a socket to
@@ -34,7 +36,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 
 	select {
 	case err := <-failed:
-		cut(ErrClosed)
+		cut(api.ErrClosed)
 		srv.Close()
 		return err
 	case <-ctx.Done():
@@ -54,7 +56,7 @@ func (s *Server) drain(srv *http.Server, table *conns, cut context.CancelCauseFu
 	select {
 	case <-ended:
 	case <-time.After(s.opts.Grace):
-		cut(ErrClosed) // ends every Generate; the handlers then say so to their clients
+		cut(api.ErrClosed) // ends every Generate; the handlers then say so to their clients
 		select {
 		case <-ended:
 		case <-time.After(lastWord):

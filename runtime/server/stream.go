@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // stream writes an answer as server-sent events. Nothing is written before the
@@ -43,27 +45,27 @@ func newStream(a *answer, w http.ResponseWriter, c *call, o *Options) *stream {
 }
 
 // token writes one token; the error says that the client cannot be reached.
-func (s *stream) token(d Delta) error {
-	if d.Text == "" && d.Token == nil {
+func (s *stream) token(t api.Token) error {
+	if t.Text == "" && !s.logprobs {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin()
-	s.appendChoice(&d, "")
+	s.appendChoice(&t, "")
 	return s.flush()
 }
 
 // finish writes the finish reason, the usage where it is wanted, and the end.
-func (s *stream) finish(f *Final) error {
+func (s *stream) finish(r *api.Result) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end()
 	s.begin()
-	s.appendChoice(&Delta{}, f.FinishReason)
+	s.appendChoice(&api.Token{}, r.Finish)
 	if s.usage {
 		s.buf = append(append(s.buf, s.head...), `],"usage":`...)
-		s.buf = append(appendUsage(s.buf, f), "}\n\n"...)
+		s.buf = append(appendUsage(s.buf, r), "}\n\n"...)
 	}
 	s.buf = append(s.buf, "data: [DONE]\n\n"...)
 	return s.flush()
@@ -121,32 +123,32 @@ func (s *stream) header() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-func (s *stream) appendChoice(d *Delta, reason string) {
+func (s *stream) appendChoice(t *api.Token, end api.Finish) {
 	b := append(s.buf, s.head...)
 	switch {
 	case !s.chat:
-		b = appendString(append(b, `{"index":0,"text":`...), d.Text)
-	case reason != "":
+		b = appendString(append(b, `{"index":0,"text":`...), t.Text)
+	case end != "":
 		b = append(b, `{"index":0,"delta":{}`...)
 	default:
-		b = append(appendString(append(b, `{"index":0,"delta":{"content":`...), d.Text), '}')
+		b = append(appendString(append(b, `{"index":0,"delta":{"content":`...), t.Text), '}')
 	}
 	b = append(b, `,"logprobs":`...)
 	switch {
-	case !s.logprobs || d.Token == nil:
+	case !s.logprobs || end != "" || t.ID == api.NoToken:
 		b = append(b, "null"...)
 	case s.chat:
-		b = appendChatToken(append(b, `{"content":[`...), d.Token)
+		b = appendChatToken(append(b, `{"content":[`...), t)
 		b = append(b, `],"refusal":null}`...)
 	default:
-		b = appendTextLogprobs(b, []TokenLogprob{*d.Token}, s.offset)
-		s.offset += len(d.Token.Text)
+		b = appendTextLogprobs(b, []api.Token{*t}, s.offset)
+		s.offset += len(t.Piece)
 	}
 	b = append(b, `,"finish_reason":`...)
-	if reason == "" {
+	if end == "" {
 		b = append(b, "null}]"...)
 	} else {
-		b = append(appendString(b, reason), "}]"...)
+		b = append(appendString(b, string(end)), "}]"...)
 	}
 	s.buf = b
 	s.closeChunk()

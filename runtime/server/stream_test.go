@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sandwich/runtime/api"
 )
 
 // sink is a connection that takes everything.
@@ -26,11 +28,11 @@ func tokenWriter(logprobs bool) (func() error, *stream) {
 	c.Logprobs = logprobs
 	o := Options{}.withDefaults()
 	s := newStream(newAnswer("tales-6m", true), &sink{http.Header{}}, c, &o)
-	d := Delta{Text: " token"}
+	t := api.Token{Text: " token"}
 	if logprobs {
-		d.Token = &TokenLogprob{Text: d.Text, Logprob: -1, Top: make([]TokenLogprob, 5)}
+		t.Piece, t.Logprob, t.Top = t.Text, -1, make([]api.TokenLogprob, 5)
 	}
-	return func() error { return s.token(d) }, s
+	return func() error { return s.token(t) }, s
 }
 
 func TestTokenDoesNotAllocate(t *testing.T) {

@@ -7,11 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/jinja"
 )
-
-// Message is one turn of a conversation. Role is system, user or assistant; templates may know more.
-type Message struct{ Role, Content string }
 
 // ErrMessages is wrapped by errors that say that the template refuses this conversation (raise_exception), for example
 // because roles do not alternate. The fault lies with the caller of the API, not with the model.
@@ -29,7 +27,7 @@ const (
 // ChatFormat names if the model has none. With addGenerationPrompt the text ends where the assistant's reply starts. The
 // text may start with BOS spelled out; ChatIDs takes care of that. A rendering ends soon after ctx does, with its cause.
 // Called by ChatIDs and by tools that show prompts.
-func (t *Tokenizer) Chat(ctx context.Context, msgs []Message, addGenerationPrompt bool) (string, error) {
+func (t *Tokenizer) Chat(ctx context.Context, msgs []api.Message, addGenerationPrompt bool) (string, error) {
 	if err := checkMessages(msgs); err != nil {
 		return "", err
 	}
@@ -43,7 +41,7 @@ func (t *Tokenizer) Chat(ctx context.Context, msgs []Message, addGenerationPromp
 // ChatIDs is Chat encoded: special tokens that the template spells are recognized, BOS stands in front once if the model asks
 // for it (whether or not the template writes it), EOS is not added. A message that spells a special token is not told apart
 // from the template, as everywhere in the field. Called by engine and server for every chat request.
-func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []Message, addGenerationPrompt bool) ([]int32, error) {
+func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []api.Message, addGenerationPrompt bool) ([]int32, error) {
 	text, err := t.Chat(ctx, msgs, addGenerationPrompt)
 	if err != nil {
 		return nil, err
@@ -60,7 +58,7 @@ func (t *Tokenizer) ChatFormat() string {
 	return format.name
 }
 
-func checkMessages(msgs []Message) error {
+func checkMessages(msgs []api.Message) error {
 	if len(msgs) == 0 {
 		return fmt.Errorf("%w: there are none", ErrMessages)
 	}
@@ -80,7 +78,7 @@ func checkMessages(msgs []Message) error {
 // chatFormat renders conversations one way.
 type chatFormat struct {
 	name   string
-	render func(ctx context.Context, t *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error)
+	render func(ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool) (string, error)
 }
 
 // readChat decides on the format. A template is compiled when it is first used: most programs that load a tokenizer never chat.
@@ -123,8 +121,8 @@ func (t *Tokenizer) fallbackFormat() *chatFormat {
 }
 
 // turns is a format whose turns all look the same: an opening with the role, the text, a closing.
-func turns(opening, closing string) func(context.Context, *Tokenizer, []Message, bool) (string, error) {
-	return func(_ context.Context, _ *Tokenizer, msgs []Message, addGenerationPrompt bool) (string, error) {
+func turns(opening, closing string) func(context.Context, *Tokenizer, []api.Message, bool) (string, error) {
+	return func(_ context.Context, _ *Tokenizer, msgs []api.Message, addGenerationPrompt bool) (string, error) {
 		var text strings.Builder
 		for _, m := range msgs {
 			fmt.Fprintf(&text, opening, m.Role)
@@ -140,7 +138,7 @@ func turns(opening, closing string) func(context.Context, *Tokenizer, []Message,
 
 // renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first instruction, every exchange
 // between <s> and </s>.
-func renderLlama2(_ context.Context, _ *Tokenizer, msgs []Message, _ bool) (string, error) {
+func renderLlama2(_ context.Context, _ *Tokenizer, msgs []api.Message, _ bool) (string, error) {
 	var text strings.Builder
 	system := ""
 	for _, m := range msgs {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sandwich/runtime/api"
 )
 
 func chatty(t *testing.T, template string) *Tokenizer {
@@ -21,7 +23,15 @@ func chatty(t *testing.T, template string) *Tokenizer {
 	return tok
 }
 
-var talk = []Message{{"system", "Be <brief>."}, {"user", " Hi \n"}, {"assistant", "It's me"}, {"user", "Why?"}}
+// said makes a conversation of roles and texts in turn.
+func said(words ...string) (msgs []api.Message) {
+	for i := 0; i < len(words); i += 2 {
+		msgs = append(msgs, api.Message{Role: words[i], Content: words[i+1]})
+	}
+	return msgs
+}
+
+var talk = said("system", "Be <brief>.", "user", " Hi \n", "assistant", "It's me", "user", "Why?")
 
 func TestChatTemplate(t *testing.T) {
 	for _, c := range []struct{ name, template, want string }{
@@ -98,7 +108,7 @@ func TestChatHostile(t *testing.T) {
 func TestChatLong(t *testing.T) {
 	tok := chatty(t, "{% for m in messages %}{% set ns = namespace(n=0) %}{% for j in range(loop.index0 - 1, -1, -1) %}"+
 		"{% if messages[j].role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.n }} {% endfor %}")
-	msgs := slices.Repeat([]Message{{"user", "Go on."}, {"assistant", "Yes."}}, 400)
+	msgs := slices.Repeat(said("user", "Go on.", "assistant", "Yes."), 400)
 	if text, err := tok.Chat(t.Context(), msgs, true); err != nil || !strings.HasSuffix(text, " 399 399 400 ") {
 		t.Errorf("got %.100q, %v", text, err)
 	}
@@ -118,7 +128,7 @@ func TestChatAbandoned(t *testing.T) {
 func TestChatIDs(t *testing.T) {
 	spelled := chatty(t, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}")
 	silent := chatty(t, "{{ messages[0].content }}{{ eos_token }}")
-	msgs := []Message{{"user", "a"}}
+	msgs := said("user", "a")
 	for name, c := range map[string]struct {
 		tok    *Tokenizer
 		addBOS bool
@@ -138,7 +148,7 @@ func TestChatIDs(t *testing.T) {
 }
 
 func TestChatFallbacks(t *testing.T) {
-	msgs := []Message{{"system", "S"}, {"user", "U"}, {"assistant", "A"}, {"user", "V"}}
+	msgs := said("system", "S", "user", "U", "assistant", "A", "user", "V")
 	for _, c := range []struct {
 		name string
 		meta fields
@@ -165,7 +175,7 @@ func TestChatConcurrent(t *testing.T) {
 	done := make(chan string)
 	for i := range 8 {
 		go func() {
-			text, err := tok.Chat(t.Context(), []Message{{"user", string(rune('a' + i))}, {"user", string(rune('a' + i))}}, false)
+			text, err := tok.Chat(t.Context(), said("user", string(rune('a'+i)), "user", string(rune('a'+i))), false)
 			if err != nil {
 				text = err.Error()
 			}
@@ -185,12 +195,12 @@ func TestChatConcurrent(t *testing.T) {
 // TestDemoChat renders the embedded model's own template.
 func TestDemoChat(t *testing.T) {
 	tok := load(t, testData(t, "demo", "tales-6m-q8_0.gguf"))
-	got, err := tok.Chat(t.Context(), []Message{{"user", "Tell me a story about a fox. "}, {"assistant", "Once."}, {"user", "Go on."}}, true)
+	got, err := tok.Chat(t.Context(), said("user", "Tell me a story about a fox. ", "assistant", "Once.", "user", "Go on."), true)
 	want := "<|user|>\nTell me a story about a fox.\n<|assistant|>\nOnce.<|endoftext|><|user|>\nGo on.\n<|assistant|>\n"
 	if err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)
 	}
-	ids, err := tok.ChatIDs(t.Context(), []Message{{"user", "Hi"}}, true)
+	ids, err := tok.ChatIDs(t.Context(), said("user", "Hi"), true)
 	if err != nil || ids[0] != 4093 || ids[1] != 4094 || slices.Contains(ids[1:], 4093) || !slices.Contains(ids, 4095) {
 		t.Errorf("ids %v, %v", ids, err)
 	}

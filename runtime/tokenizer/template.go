@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sandwich/runtime/api"
 	"sandwich/runtime/jinja"
 )
 
@@ -33,7 +34,7 @@ type chatTemplate struct{ *jinja.Template }
 
 // render runs the template over a conversation.
 func (c chatTemplate) render(
-	ctx context.Context, t *Tokenizer, msgs []Message, addGenerationPrompt bool,
+	ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool,
 ) (string, error) {
 	input := 0
 	turns := make([]any, len(msgs))

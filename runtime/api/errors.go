@@ -1,0 +1,55 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrClosed says that whoever takes requests is going down.
+var ErrClosed = errors.New("the server is shutting down")
+
+// QueueFullError refuses a request that may come again later.
+type QueueFullError struct{ RetryAfter time.Duration }
+
+func (e *QueueFullError) Error() string {
+	return fmt.Sprintf("the queue is full: try again in %v", e.RetryAfter)
+}
+
+// TooLongError refuses a request that exceeds the context.
+type TooLongError struct {
+	PromptTokens, MaxTokens, Context int
+	AtLeast                          bool // PromptTokens is a lower bound, at least Context
+}
+
+func (e *TooLongError) Error() string {
+	if e.PromptTokens >= e.Context {
+		atLeast := ""
+		if e.AtLeast {
+			atLeast = "at least "
+		}
+		const text = "the prompt has %s%d tokens and the context holds %d, the answer included; shorten the prompt"
+		return fmt.Sprintf(text, atLeast, e.PromptTokens, e.Context)
+	}
+	const text = "the prompt has %d tokens and max_tokens asks for %d more, %d together, " +
+		"but the context holds %d; shorten the prompt or lower max_tokens"
+	return fmt.Sprintf(text, e.PromptTokens, e.MaxTokens, e.PromptTokens+e.MaxTokens, e.Context)
+}
+
+// InvalidError refuses a request for what it holds.
+type InvalidError struct {
+	Param   string // the field at fault, which Message goes on from; empty where Message says it all
+	Message string
+}
+
+func (e *InvalidError) Error() string {
+	if e.Param == "" {
+		return e.Message
+	}
+	return e.Param + " " + e.Message
+}
+
+// UnavailableError refuses every request until the machine is as it was.
+type UnavailableError struct{ Reason string }
+
+func (e *UnavailableError) Error() string { return e.Reason }

@@ -1,0 +1,59 @@
+package api
+
+import "crypto/sha256"
+
+// Request is one generation. Its prompt comes as one of Messages, Text and Prompt; what runs it
+// reads Prompt alone, which is made of the other two before.
+type Request struct {
+	Messages []Message // a chat
+	Text     string    // to continue
+	Prompt   []int32   // token ids
+
+	MaxTokens   int // to generate at most, cut to what the context leaves; 0: just that
+	Sampling    Sampling
+	Stop        []string // the answer ends before the first that appears
+	IgnoreEOS   bool
+	Logprobs    bool // log probabilities are wanted in every Token
+	TopLogprobs int  // so many of the likeliest tokens beside each, where Logprobs
+	Class       Class
+	Salt        [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
+}
+
+// Chat tells a chat from a text to continue.
+func (r *Request) Chat() bool { return r.Messages != nil }
+
+// Message is one turn of a chat.
+type Message struct {
+	Role    string // system, user, assistant, tool; templates may know more
+	Content string
+}
+
+// Sampling says how the next token is drawn from the logits. Limits apply in the order penalties,
+// top-k, top-p, min-p, temperature. The zero value takes the likeliest token; a zero switches any
+// field off, and so does 1 for TopP and RepeatPenalty.
+type Sampling struct {
+	Temperature      float32 // 0 or less: the likeliest token
+	TopK             int     // keep the k likeliest
+	TopP             float32 // keep the least set whose probability reaches p
+	MinP             float32 // keep tokens at least p times as likely as the likeliest one
+	RepeatPenalty    float32 // divides positive and multiplies negative logits of tokens in the prompt and the answer
+	FrequencyPenalty float32 // subtracted once for every time a token was generated
+	PresencePenalty  float32 // subtracted once from every token that was generated
+	Seed             uint64  // equal seeds give equal draws
+}
+
+// Class is the urgency of a request (Agent.xpu section 2): its sender states it, the scheduler acts
+// on it.
+type Class uint8
+
+const (
+	Reactive  Class = iota // somebody waits for it
+	Proactive              // best effort, fills the slack
+)
+
+func (c Class) String() string {
+	if c == Proactive {
+		return "proactive"
+	}
+	return "reactive"
+}
