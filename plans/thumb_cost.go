@@ -4,11 +4,7 @@ import (
 	"math"
 
 	"sandwich/microkernel"
-	"sandwich/microkernel/qtype"
 )
-
-// streamBytes is what one core reads from memory in a cycle: 4.5 to 5.3 where it was measured (Skylake-SP, Emerald Rapids).
-const streamBytes = 5
 
 // spreadTo is the last M for which the next block of weights is prefetched while all row tiles pass over one: beyond it reading is a small part of the time.
 const spreadTo = residentFrom - 1
@@ -78,87 +74,11 @@ func rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 
 // readCycles is the cycles that 32 k of one panel take to come from memory.
 func readCycles(s microkernel.Spec) float64 {
-	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / streamBytes
+	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / core.streamBytes
 }
 
 // overlap is how long reading and multiplying take together: the third root of the sum of their cubes. Measured with prefetches that ask twice, in times of M = 1: 1.04 at M = 8 (f32, 48 columns in
 // one pass, multiplying alone 0.35), 1.07 at M = 6 (q8_0), 1.13 at M = 12 (f32; 0.53), 1.12 at M = 16 (f32, spread; 0.7), 1.43 at M = 32 (spread; 1.4).
 func overlap(memory, work float64) float64 {
 	return math.Cbrt(memory*memory*memory + work*work*work)
-}
-
-// tileCycles is the cycles of one tile of h rows for 32 k of one of its panels: the busiest of the arithmetic ports, the load ports and the chains of
-// dependent multiply-adds.
-func tileCycles(s microkernel.Spec, h int) float64 {
-	const loadPorts, latency = 1.7, 4.5 // two ports, which no kernel keeps busy all the time
-	panels := float64(s.NR / microkernel.PanelWidth)
-	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
-	rows := float64(h)
-	steps, scales := 32.0, 0.0 // operands along k; what a block of activations has besides
-	switch s.Compute {
-	case microkernel.ComputeInt8:
-		steps, scales = 8, 2
-	case microkernel.ComputeBF16:
-		steps = 16
-	}
-	unpack, row := work(s)
-	ports := 2.0
-	if s.Compute == microkernel.ComputeInt8 {
-		ports = float64(s.ISA.IntegerPorts())
-	}
-	arithmetic := vectors * (unpack + rows*row) / ports
-	share := sharing(s, rows, panels*vectors)
-	if s.Compute == microkernel.ComputeF32 && s.B.Quantized() {
-		arithmetic *= 1 + share/4 // few chains at a time
-	}
-	loads := vectors * (steps + (steps+scales)*rows*share) / loadPorts
-	chain := steps * latency / panels
-	if s.Compute == microkernel.ComputeInt8 {
-		chain /= 2 // blocks overlap
-	}
-	return max(arithmetic, loads, chain)
-}
-
-// sharing is how often an activation is broadcast for each vector that it meets: once for all of the tile, but where weights are unpacked to float32 in registers, once for the
-// vectors that are unpacked side by side, as many as find room.
-func sharing(s microkernel.Spec, rows, vectors float64) float64 {
-	if s.Compute != microkernel.ComputeF32 || !s.B.Quantized() {
-		return 1 / vectors
-	}
-	registers := float64(s.ISA.Registers())
-	return 1 / max(1, min(vectors, 4, math.Floor((registers-rows*vectors-3)/3)))
-}
-
-// work is the vector instructions for 32 k of one vector of columns: unpack once, row for each row.
-func work(s microkernel.Spec) (unpack, row float64) {
-	d := s.B.Desc()
-	planes, subs := float64(len(d.Pieces)-1), 0.0 // beyond the first; scales inside a block
-	if d.Subs != qtype.NoSubs {
-		subs = 1
-	}
-	if s.Compute == microkernel.ComputeF32 {
-		switch d.Float {
-		case qtype.Single:
-			return 16, 32 // the loads of W, which only count when rows are few
-		case qtype.Half:
-			return 64, 32
-		case qtype.Brain:
-			return 32, 32
-		}
-		return 96 + 64*planes + 8*subs, 32
-	}
-	if s.Compute == microkernel.ComputeBF16 {
-		return 8, 32 // half as many dot products, each of which takes both ports, or twice the time of one
-	}
-	unpack = 4
-	if d.Bits() < 8 {
-		unpack = 14 + 16*planes + 10*subs
-	}
-	switch {
-	case !s.Dot.SumsWords():
-		return unpack, 11 + subs
-	case d.WideBytes():
-		return unpack + 16, 35
-	}
-	return unpack, 19 + 4*planes + 2*subs
 }

@@ -115,7 +115,7 @@ func (f *full) measurePeaks(ctx context.Context, until time.Time) error {
 		if err != nil {
 			return err
 		}
-		if spec.ISA == microkernel.Go && len(trials) > 0 {
+		if !spec.ISA.Generates() && len(trials) > 0 {
 			continue // plain Go counts only where there is nothing else
 		}
 		for _, set := range f.peakSets() {

@@ -61,48 +61,15 @@ type tileKey struct {
 
 func (k MicroKernel) tile() tileKey { return tileKey{k.Spec.MR, k.Spec.NR, k.Widen} }
 
-// cost estimates the cycles per multiply-add of a tile of the given height: the busiest of the multiply, load and issue ports, and the latency of a chain. It only orders
-// candidates before they are timed.
-func (k MicroKernel) cost(rows int) float64 {
-	s := k.Spec
-	v := float64(s.NR) / float64(max(1, s.ISA.Lanes()))
-	m := float64(rows)
-	const latency = 4
-	fma := m * v
-	loads, other := v+m, 0.0
-	if s.EmbedsLoads() {
-		loads = v + fma
-	}
-	switch {
-	case s.Compute == microkernel.ComputeBF16:
-		loads /= 2 // pairs of k, as they are packed
-	case s.B != microkernel.F32:
-		other = 2.5 * v // unpacking, once per tile and vector
-		if s.Compute == microkernel.ComputeInt8 {
-			fma, loads, other = fma/2, (v+m)/2, (m*v+v)/8 // four products a lane, and the scales of each block
-			if s.MatrixUnit() {
-				fma /= 8 // a matrix unit has the products
-			}
-		}
-	}
-	issue := fma + loads + other
-	if s.EmbedsLoads() {
-		issue -= fma // load and multiply are one instruction
-	}
-	cycles := max((fma+other)/2, loads/2, issue/5, latency)
-	loop := 1 / float64(max(1, s.KU))
-	return (cycles + loop) / (m * float64(s.NR))
-}
-
 // score estimates the cycles of m rows on the micro-kernel per row and column: tiles of nearly equal height, as the executor cuts them.
 func (k MicroKernel) score(m int) float64 {
 	tiles := (m + k.Spec.MR - 1) / k.Spec.MR
 	low, high := m/tiles, m%tiles
 	sum := 0.0
 	if high > 0 {
-		sum += float64(high) * float64(low+1) * k.cost(low+1)
+		sum += float64(high) * float64(low+1) * plans.CyclesPerOp(k.Spec, low+1)
 	}
-	sum += float64(tiles-high) * float64(low) * k.cost(low)
+	sum += float64(tiles-high) * float64(low) * plans.CyclesPerOp(k.Spec, low)
 	return sum / float64(m)
 }
 
