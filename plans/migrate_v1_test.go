@@ -1,6 +1,8 @@
 package plans
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,6 +42,80 @@ func TestVersion1Reads(t *testing.T) {
 	}
 }
 
+// TestVersion1Twice: what version 1 stored twice must agree, and its content hash still guards it.
+func TestVersion1Twice(t *testing.T) {
+	dir := filepath.Join("testdata", "v1", "two-ranks.plan")
+	text, err := os.ReadFile(filepath.Join(dir, planFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string][2]string{
+		"degree 3 on 2 ranks":                {"tp: 2", "tp: 3"},
+		"prefill: pus are 0-191":             {"prefill_pus: 0-191", "prefill_pus: 0-190"},
+		"decode: pus are 0-191":              {"decode_pus: 0-191", "decode_pus: 0-190"},
+		"exact is true":                      {"exact: false", "exact: true"},
+		`chain is "pair"`:                    {"chain: block", "chain: pair"},
+		"widen":                              {"kernel:", "widen: true, kernel:"},
+		"version 2 in a bundle of version 1": {"version: 1", "version: 2"},
+		"unknown field class":                {"weight: 256x2048:q4_0", "weight: 256x2048:q4_0\n      class: big"},
+		"has the content":                    {"chunk: 512", "chunk: 256"},
+	} {
+		changed := strings.ReplaceAll(string(text), c[0], c[1])
+		if changed == string(text) {
+			t.Fatalf("%q does not occur", c[0])
+		}
+		_, err := decode(func(name string, _ int64) ([]byte, error) {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			switch name {
+			case planFile:
+				data = []byte(changed)
+			case manifestFile:
+				data = bytes.Replace(data, []byte(profiles.DigestBytes(text)), []byte(profiles.DigestBytes([]byte(changed))), 1)
+			}
+			return data, err
+		})
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want a refusal that names %q, got %v", want, err)
+		}
+	}
+}
+
+// TestOtherVersions: a bundle is refused by the number in its manifest, before anything else of it is
+// read; the builds before version 2 do the same.
+func TestOtherVersions(t *testing.T) {
+	for _, version := range []int{0, 3, -1} {
+		manifest, err := profiles.EncodeYAML(Manifest{Format: manifestFormat, Version: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = decode(inMemory(map[string][]byte{manifestFile: manifest}))
+		want := fmt.Sprintf("has version %d; this build reads versions 1 and 2", version)
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("version %d: %v", version, err)
+		}
+	}
+}
+
+// TestVersion1IsWrittenAsVersion2: reading and writing migrates, and loses nothing.
+func TestVersion1IsWrittenAsVersion2(t *testing.T) {
+	for _, name := range v1Bundles {
+		old, err := Read(filepath.Join("testdata", "v1", name+".plan"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read(writeBundle(t, old))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Manifest.Version != bundleVersion || len(Diff(&old.Plan, &again.Plan)) != 0 {
+			t.Errorf("%s: version %d, %v", name, again.Manifest.Version, Diff(&old.Plan, &again.Plan))
+		}
+		if factsOf(t, old) != factsOf(t, again) || profiles.Digest(old.Evidence) != profiles.Digest(again.Evidence) {
+			t.Errorf("%s: the facts or the evidence changed", name)
+		}
+	}
+}
+
 // factsOf is what a build does with a bundle: its kernels, the schedule of every weight for 1 to 600
 // rows, and what verify says on its own host, after an update of the kernel, and elsewhere.
 func factsOf(t *testing.T, b *Bundle) string {
@@ -48,7 +124,7 @@ func factsOf(t *testing.T, b *Bundle) string {
 	p := &b.Plan
 	fmt.Fprintf(&out, "%s for %s, kv %s, seq_max %d, batch_max %d, chunk %d, tuned %v\n",
 		p.Name, p.Model.Digest(), p.KV, p.SeqMax, p.BatchMax, p.Chunk, p.Tuned)
-	for _, r := range p.Service.Ranks {
+	for _, r := range p.Ranks {
 		fmt.Fprintf(&out, "rank on PUs %s, node %d\n", r.PUs, r.NUMANode)
 	}
 	for _, k := range p.Kernels() {

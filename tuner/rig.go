@@ -67,11 +67,7 @@ func newRig(ctx context.Context, p *pool.Pool, file *gguf.File, part string, pla
 	if r.weights, err = exec.LoadWeights(r.parts, plan, p, nil); err != nil {
 		return r, err
 	}
-	elem, err := exec.ParseKV(plan.KV)
-	if err != nil {
-		return r, err
-	}
-	if r.kv, err = exec.NewKVStores(r.parts, elem, size.blocks()); err != nil {
+	if r.kv, err = exec.NewKVStores(r.parts, plan.KV, size.blocks()); err != nil {
 		return r, err
 	}
 	if r.bufs, err = exec.NewBuffers(r.parts, max(size.rows, size.batch), size.batch, r.weights.RoundedK()); err != nil {

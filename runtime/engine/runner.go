@@ -115,11 +115,7 @@ func (r *Runner) open(o RunnerOptions) error {
 		return err
 	}
 	r.ranks = rankWorkers(o.Plan, pus)
-	elem, err := exec.ParseKV(o.Plan.KV)
-	if err != nil {
-		return err
-	}
-	if r.kv, err = exec.NewKVStores(r.parts, elem, o.Blocks); err != nil {
+	if r.kv, err = exec.NewKVStores(r.parts, o.Plan.KV, o.Blocks); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -165,11 +161,7 @@ const spareMemory = 16
 
 // checkMemory says before loading when the model and its cache cannot fit, with the numbers.
 func (r *Runner) checkMemory(o RunnerOptions) error {
-	elem, err := exec.ParseKV(o.Plan.KV)
-	if err != nil {
-		return err
-	}
-	perBlock := int64(r.parts.KVBytesPerToken(elem)) * kvcache.BlockTokens
+	perBlock := int64(r.parts.KVBytesPerToken(o.Plan.KV)) * kvcache.BlockTokens
 	if o.Blocks < 1 || int64(o.Blocks) > math.MaxInt64/4/perBlock || o.LogitRows > 1<<30 {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: lower --ctx or --parallel", o.Blocks, o.LogitRows)
 	}

@@ -30,7 +30,7 @@ type part struct {
 // Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole.
 func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 	p := &Parts{Whole: m}
-	ranks := plan.Service.Ranks
+	ranks := plan.Ranks
 	if len(ranks) <= 1 {
 		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads}, Vocab: plans.Span{Hi: m.Dims.Vocab}}
 		p.list = []part{{share: whole, model: m, node: mem.AnyNode, first: true}}

@@ -42,7 +42,7 @@ func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
 		return nil, fmt.Errorf("predicting forwards: %w", err)
 	}
 	c := &RoofCost{plan: plan, ops: len(ops), barrier: assumedBarrier, near: assumedNear}
-	for i, pus := range []plans.PUSet{plan.Service.PrefillPUs, plan.Service.DecodePUs} {
+	for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
 		if c.phases[i], err = roofline.ByType(p, plan.Widest(), plan.Arithmetics(), len(pus)); err != nil {
 			return nil, fmt.Errorf("predicting forwards: %w", err)
 		}
