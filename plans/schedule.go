@@ -29,7 +29,7 @@ const wholeK = "all"
 type scheduleYAML struct {
 	Kernel string `yaml:"kernel"`
 	Slice  string `yaml:"slice"`          // BMxBNxBK, with "all" for the whole of K
-	Ways   string `yaml:"ways,omitempty"` // WaysM x WaysN; absent: dynamic
+	Ways   string `yaml:"ways,omitempty"` // WaysM x WaysN, and x1 for k; absent: dynamic
 	Pack   bool   `yaml:"pack,omitempty"`
 }
 
@@ -67,11 +67,23 @@ func (y scheduleYAML) schedule() (Schedule, error) {
 	}
 	ways := []int{0, 0}
 	if y.Ways != "" {
-		if ways, err = dims("ways", y.Ways, 2); err != nil {
+		if ways, err = parseWays(y.Ways); err != nil {
 			return Schedule{}, err
 		}
 	}
 	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Pack: y.Pack}, nil
+}
+
+// parseWays reads the ways over M and N, and over k where somebody spells them.
+func parseWays(text string) ([]int, error) {
+	if strings.Count(text, "x") < 2 {
+		return dims("ways", text, 2)
+	}
+	ways, err := dims("ways", text, 3)
+	if err != nil {
+		return nil, err
+	}
+	return ways[:2], checkWaysK(text, ways[2])
 }
 
 // dims reads n numbers joined by x.
@@ -175,11 +187,14 @@ type Table struct {
 
 type tableDoc struct {
 	Weight keyText `yaml:"weight"`
+	Class  *string `yaml:"class,omitempty"` // of workers; absent: all
 	Rules  []Rule  `yaml:"rules"`
 }
 
 // MarshalYAML writes the rules one a line.
-func (t Table) MarshalYAML() (any, error) { return tableDoc{keyText(t.WeightKey), t.Rules}, nil }
+func (t Table) MarshalYAML() (any, error) {
+	return tableDoc{Weight: keyText(t.WeightKey), Rules: t.Rules}, nil
+}
 
 // UnmarshalYAML reads what MarshalYAML writes.
 func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
@@ -188,6 +203,9 @@ func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	*t = Table{WeightKey(d.Weight), d.Rules}
+	if err := checkTarget(d.Class); err != nil {
+		return fmt.Errorf("table %s: %w", t.WeightKey, err)
+	}
 	for i := range t.Rules {
 		s := &t.Rules[i].Schedule
 		s.Widen = s.widens(t.WeightKey)

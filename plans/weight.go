@@ -48,13 +48,14 @@ func ChainOf(c microkernel.Compute) Chain {
 
 // weightPlanDoc is the one-line form in plan.yaml.
 type weightPlanDoc struct {
-	Weight  keyText             `yaml:"weight"`
-	Compute microkernel.Compute `yaml:"compute"`
+	Weight         keyText             `yaml:"weight"`
+	Compute        microkernel.Compute `yaml:"compute"`
+	weightReserved `yaml:",inline"`
 }
 
 // MarshalYAML writes the weight on one line.
 func (w WeightPlan) MarshalYAML() (any, error) {
-	return profiles.FlowYAML(weightPlanDoc{keyText(w.WeightKey), w.Compute})
+	return profiles.FlowYAML(weightPlanDoc{Weight: keyText(w.WeightKey), Compute: w.Compute})
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.
@@ -64,5 +65,8 @@ func (w *WeightPlan) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	*w = WeightPlan{WeightKey(d.Weight), d.Compute}
+	if err := d.weightReserved.check(d.Compute); err != nil {
+		return fmt.Errorf("weight %s: %w", w.WeightKey, err)
+	}
 	return nil
 }
