@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"math"
@@ -288,13 +289,20 @@ func FuzzReadBundle(f *testing.F) {
 		files[i], _ = os.ReadFile(filepath.Join(dir, name))
 	}
 	f.Add(files[0], files[1], files[2], files[3], true)
+	for i, name := range []string{planFile, hostFile, evidenceFile, manifestFile} {
+		files[i], _ = os.ReadFile(filepath.Join("testdata", "v1", "two-ranks.plan", name))
+	}
+	f.Add(files[0], files[1], files[2], files[3], true)
 	f.Add([]byte("version: 1\n"), []byte("a: &a [*a]"), []byte("{"), []byte(""), true)
 	f.Fuzz(func(t *testing.T, plan, host, evidence, manifest []byte, reseal bool) {
 		files := map[string][]byte{planFile: plan, hostFile: host, evidenceFile: evidence, manifestFile: manifest}
 		if reseal { // so that mutations get past the hashes
 			m := Manifest{Format: manifestFormat, Version: bundleVersion}
+			if bytes.HasPrefix(plan, []byte("version: 1\n")) {
+				m.Version = versionOne
+			}
 			for _, name := range []string{planFile, hostFile, evidenceFile} {
-				m.Files = append(m.Files, ManifestFile{Name: name, SHA256: profiles.DigestBytes(files[name]), Content: contentOf(name, files[name])})
+				m.Files = append(m.Files, ManifestFile{Name: name, SHA256: profiles.DigestBytes(files[name]), Content: contentOf(name, files[name], m.Version)})
 			}
 			files[manifestFile], _ = profiles.EncodeYAML(m)
 		}
@@ -331,12 +339,14 @@ func inMemory(files map[string][]byte) opener {
 }
 
 // contentOf is the content hash that a manifest would hold, "" for what cannot be read.
-func contentOf(name string, data []byte) string {
+func contentOf(name string, data []byte, version int) string {
 	var v any
-	switch name {
-	case planFile:
+	switch {
+	case name == planFile && version == versionOne:
+		v = new(planV1)
+	case name == planFile:
 		v = new(Plan)
-	case hostFile:
+	case name == hostFile:
 		v = new(profiles.Profile)
 	default:
 		v = new(Evidence)

@@ -135,7 +135,8 @@ func (v *planV1) checkTwice(p *Plan) error {
 	}
 	for _, w := range v.Weights {
 		if want := ChainOf(w.Compute).String(); w.Chain != want {
-			return fmt.Errorf("weight %s: chain is %.40q; the compute path %s has the chain %s", w.WeightKey, w.Chain, w.Compute, want)
+			return fmt.Errorf("weight %s: chain is %.40q; the compute path %s has the chain %s",
+				w.WeightKey, w.Chain, w.Compute, want)
 		}
 	}
 	return nil

@@ -125,9 +125,13 @@ func (root *schema) checkObject(s *schema, at string, v map[string]any) error {
 }
 
 // TestSchemaNamesTheFields: each mapping of the schema has the fields of the Go type that reads it, no
-// more and no fewer, and requires those that are always written.
+// more and no fewer, and requires those that are always written; FORMAT.md explains each.
 func TestSchemaNamesTheFields(t *testing.T) {
 	root := planSchema(t)
+	format, err := os.ReadFile("FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, typ := range map[string]any{
 		"": planDoc{}, "model": ModelShape{}, "weight_shape": weightShapeDoc{}, "rank": Rank{},
 		"weight": weightPlanDoc{}, "phase": Phase{}, "table": tableDoc{}, "rule": ruleYAML{},
@@ -147,6 +151,11 @@ func TestSchemaNamesTheFields(t *testing.T) {
 		}
 		if !slices.Equal(have, all) || !slices.Equal(required, always) || string(s.Additional) != "false" {
 			t.Errorf("%q has the fields %v, requires %v; %T has %v and always writes %v", name, have, required, typ, all, always)
+		}
+		for _, field := range all {
+			if !regexp.MustCompile("`([a-z]+\\[\\]\\.)?" + field + "`").Match(format) {
+				t.Errorf("FORMAT.md does not explain %s of %q", field, name)
+			}
 		}
 	}
 }
