@@ -30,6 +30,25 @@ func (t KVType) String() string {
 	return fmt.Sprintf("kv(%d)", uint8(t))
 }
 
+// ParseKVType is the inverse of String.
+func ParseKVType(s string) (KVType, error) {
+	for i, n := range kvNames {
+		if n == s {
+			return KVType(i), nil
+		}
+	}
+	return 0, fmt.Errorf("KV cache type %.40q is not supported: use f16, f32 or q8_0", s)
+}
+
+// MarshalText lets plan files spell a type by name.
+func (t KVType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText parses the name of a type.
+func (t *KVType) UnmarshalText(b []byte) (err error) {
+	*t, err = ParseKVType(string(b))
+	return err
+}
+
 // bytes is the size of one element, scales aside.
 func (t KVType) bytes() int { return [kvTypes]int{KVF16: 2, KVF32: 4, KVQ8: 1}[t] }
 

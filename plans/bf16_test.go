@@ -28,15 +28,15 @@ func mixedShape() ModelShape {
 func TestDefaultPairs(t *testing.T) {
 	for _, isa := range [][]string{bf16Host, {"neon", "dotprod", "i8mm", "bf16"}} {
 		h := testHost(t, 4, isa...)
-		if p := mustDefault(t, h, mixedShape(), DefaultOptions{}); !p.Exact || p.Rounding() != "" {
+		if p := mustDefault(t, h, mixedShape(), DefaultOptions{}); !p.Exact() || p.Rounding() != "" {
 			t.Errorf("%v: the default plan is not exact: %s", isa, p.Rounding())
 		}
 		p := mustDefault(t, h, mixedShape(), DefaultOptions{Compute: "bf16"})
-		if p.Exact || p.Rounding() != "rounding depends on bf16 instructions" {
-			t.Errorf("%v: exact %v, %s", isa, p.Exact, p.Rounding())
+		if p.Exact() || p.Rounding() != "rounding depends on bf16 instructions" {
+			t.Errorf("%v: exact %v, %s", isa, p.Exact(), p.Rounding())
 		}
 		for _, w := range p.Weights {
-			want := map[string]WeightPlan{"bf16": {w.WeightKey, ComputeBF16, ChainPair}, "q8_0": {w.WeightKey, ComputeInt8, ChainBlock}}[w.Type]
+			want := map[string]WeightPlan{"bf16": {w.WeightKey, microkernel.ComputeBF16}, "q8_0": {w.WeightKey, microkernel.ComputeInt8}}[w.Type]
 			if w != want {
 				t.Errorf("%v: weight %v, want %v", isa, w, want)
 			}
@@ -70,7 +70,7 @@ func rated(t *testing.T, f32, bf16 float64, isa ...string) *profiles.Profile {
 	t.Helper()
 	h := testHost(t, 2, isa...)
 	for pus := 1; pus <= 2; pus++ {
-		for typ, rate := range map[string]float64{ComputeF32: f32, ComputeBF16: bf16} {
+		for typ, rate := range map[string]float64{"f32": f32, "bf16": bf16} {
 			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: h.Features().Best().String(), Type: typ, PUs: pus,
 				Figure: profiles.Figure{Median: float64(pus) * rate, N: 9, Unit: "FLOP/s"}})
 		}
@@ -84,16 +84,16 @@ func TestPairsByMeasuredRates(t *testing.T) {
 	for name, c := range map[string]struct {
 		f32, bf16 float64
 		isa       []string
-		want      string
+		want      microkernel.Compute
 	}{
-		"Zen 5, twice the rate":          {205.5e9, 405.6e9, bf16Host, ComputeBF16},
-		"Emerald Rapids, half the rate":  {117e9, 58.4e9, bf16Host, ComputeF32},
-		"just enough":                    {100e9, 130e9, bf16Host, ComputeBF16},
-		"not quite":                      {100e9, 129e9, bf16Host, ComputeF32},
-		"arm64":                          {80e9, 300e9, neon, ComputeBF16},
-		"rates of a CPU without kernels": {100e9, 200e9, []string{"avx2", "avx512"}, ComputeF32},
-		"one rate":                       {0, 405.6e9, bf16Host, ComputeF32},
-		"no rate":                        {0, 0, bf16Host, ComputeF32},
+		"Zen 5, twice the rate":          {205.5e9, 405.6e9, bf16Host, microkernel.ComputeBF16},
+		"Emerald Rapids, half the rate":  {117e9, 58.4e9, bf16Host, microkernel.ComputeF32},
+		"just enough":                    {100e9, 130e9, bf16Host, microkernel.ComputeBF16},
+		"not quite":                      {100e9, 129e9, bf16Host, microkernel.ComputeF32},
+		"arm64":                          {80e9, 300e9, neon, microkernel.ComputeBF16},
+		"rates of a CPU without kernels": {100e9, 200e9, []string{"avx2", "avx512"}, microkernel.ComputeF32},
+		"one rate":                       {0, 405.6e9, bf16Host, microkernel.ComputeF32},
+		"no rate":                        {0, 0, bf16Host, microkernel.ComputeF32},
 	} {
 		h := rated(t, c.f32, c.bf16, c.isa...)
 		p := mustDefault(t, h, mixedShape(), DefaultOptions{})
@@ -102,16 +102,16 @@ func TestPairsByMeasuredRates(t *testing.T) {
 				t.Errorf("%s: %v, want %s", name, w, c.want)
 			}
 		}
-		if p.Exact != (c.want == ComputeF32) {
-			t.Errorf("%s: exact is %v", name, p.Exact)
+		if p.Exact() != (c.want == microkernel.ComputeF32) {
+			t.Errorf("%s: exact is %v", name, p.Exact())
 		}
-		if p := mustDefault(t, h, mixedShape(), DefaultOptions{Compute: "f32"}); !p.Exact {
+		if p := mustDefault(t, h, mixedShape(), DefaultOptions{Compute: "f32"}); !p.Exact() {
 			t.Errorf("%s: --compute f32 is not exact", name)
 		}
 		for i := range h.Ceilings { // what somebody assumed is no reason to round
 			h.Ceilings[i].N, h.Ceilings[i].Assumed = 0, true
 		}
-		if p := mustDefault(t, h, mixedShape(), DefaultOptions{}); !p.Exact {
+		if p := mustDefault(t, h, mixedShape(), DefaultOptions{}); !p.Exact() {
 			t.Errorf("%s: assumed rates chose bf16", name)
 		}
 	}
@@ -124,7 +124,7 @@ func TestPathsAreKept(t *testing.T) {
 		plan := mustDefault(t, first, mixedShape(), DefaultOptions{})
 		for _, later := range []*profiles.Profile{fast, slow} {
 			again := mustDefault(t, later, mixedShape(), DefaultOptions{Weights: plan.Weights, Threads: 1})
-			if !slices.Equal(again.Weights, plan.Weights) || again.Exact != plan.Exact {
+			if !slices.Equal(again.Weights, plan.Weights) || again.Exact() != plan.Exact() {
 				t.Errorf("paths %v became %v", plan.Weights, again.Weights)
 			}
 		}
@@ -133,13 +133,11 @@ func TestPathsAreKept(t *testing.T) {
 
 func second(_ *Plan, err error) error { return err }
 
-// TestPairsAreNotExact: a bundle may claim anything.
-func TestPairsAreNotExact(t *testing.T) {
+// TestPairsKeepTheirKernels: a bundle may claim anything.
+func TestPairsKeepTheirKernels(t *testing.T) {
 	h := testHost(t, 2, bf16Host...)
 	for want, spoil := range map[string]func(*Plan){
-		"exact is true and weight":        func(p *Plan) { p.Exact = true },
-		`chain is "wide"`:                 func(p *Plan) { p.Weights[0].Chain = ChainWide },
-		"computes in bf16 and the weight": func(p *Plan) { p.Weights[0].Compute, p.Weights[0].Chain = ComputeF32, ChainWide },
+		"computes in bf16 and the weight": func(p *Plan) { p.Weights[0].Compute = microkernel.ComputeF32 },
 		"computes in f32 and the weight in": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.Kernel = microkernel.Space(h.Features(), microkernel.AVX512, microkernel.ComputeF32, microkernel.BF16)[0]
 		},
@@ -162,7 +160,7 @@ func TestPairsAreShown(t *testing.T) {
 	if err != nil || v.Rounding != "rounding depends on bf16 instructions" {
 		t.Errorf("verdict %+v, %v", v, err)
 	}
-	if s := read.Show(); s.Exact || s.Rounding != v.Rounding || s.Weights[0].Compute != ComputeBF16 {
+	if s := read.Show(); s.Exact || s.Rounding != v.Rounding || s.Weights[0].Compute != microkernel.ComputeBF16 {
 		t.Errorf("shown as %+v", s)
 	}
 	b.Host = *rated(t, 205.5e9, 405.6e9, bf16Host...)

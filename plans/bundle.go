@@ -46,25 +46,36 @@ func decode(open opener) (*Bundle, error) {
 		return nil, damaged("%s lists %d files, a bundle has 3", manifestFile, len(m.Files))
 	}
 	b := &Bundle{Manifest: *m}
+	parts := b.parts()
+	var old planV1
+	if m.Version == versionOne {
+		parts[0].value = &old
+	}
 	var data [3][]byte
-	for i, part := range b.parts() {
+	for i, part := range parts {
 		if data[i], err = m.bytes(open, part.name); err != nil {
 			return nil, err
 		}
 	}
-	for i, part := range b.parts() { // nothing is decoded before every byte was found intact
+	for i, part := range parts { // nothing is decoded before every byte was found intact
 		if err := profiles.DecodeYAML(data[i], part.value); err != nil {
 			return nil, damaged("%s: %v", part.name, err)
 		}
 	}
-	if err := b.validate(); err != nil {
+	if m.Version == versionOne {
+		if b.Plan, err = old.migrate(); err != nil {
+			return nil, damaged("%s: %v", planFile, err)
+		}
+	}
+	if err := b.validate(m.Version); err != nil {
 		return nil, err
 	}
-	for _, part := range b.parts() {
+	for _, part := range parts {
 		if err := m.checkContent(part.name, part.value); err != nil {
 			return nil, err
 		}
 	}
+	b.Evidence.Version = bundleVersion
 	return b, nil
 }
 
@@ -78,15 +89,15 @@ func (b *Bundle) parts() [3]part {
 	return [3]part{{planFile, &b.Plan}, {hostFile, &b.Host}, {evidenceFile, &b.Evidence}}
 }
 
-// validate checks the parts and that they belong together.
-func (b *Bundle) validate() error {
+// validate checks the parts of a bundle of a version and that they belong together.
+func (b *Bundle) validate(version int) error {
 	if err := b.Plan.Validate(); err != nil {
 		return damaged("%s: %v", planFile, err)
 	}
 	if err := b.Host.Check(); err != nil {
 		return damaged("%s: %v", hostFile, err)
 	}
-	if err := b.Evidence.check(); err != nil {
+	if err := b.Evidence.check(version); err != nil {
 		return damaged("%s: %v", evidenceFile, err)
 	}
 	if got := b.Host.Fingerprint(); got != b.Plan.Fingerprint {
@@ -105,7 +116,7 @@ func (b *Bundle) Write(dir string) error {
 }
 
 func (b *Bundle) write(dir string) (err error) {
-	if err := b.validate(); err != nil {
+	if err := b.validate(bundleVersion); err != nil {
 		return err
 	}
 	files, err := b.render()

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"math"
@@ -20,10 +21,10 @@ func testBundle(t testing.TB) *Bundle {
 	h.Ceilings = []profiles.Ceiling{{Kind: profiles.Compute, ISA: "avx512", Type: "f32", PUs: 1, Figure: profiles.NewFigure("FLOP/s", []float64{1.8e11, 1.9e11})}}
 	p := mustDefault(t, h, llama160m("q8_0"), DefaultOptions{})
 	p.Name, p.Tuned = "tuned on a test", true
-	p.Service.DecodePUs, p.Decode.PUs = PUSet{0, 2}, PUSet{0, 2}
+	p.Decode.PUs = PUSet{0, 2}
 	p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 1, 2
 	return &Bundle{Plan: *p, Host: *h, Evidence: Evidence{
-		Version: 1, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick", Seed: 1, Budget: 60, Spent: 59.5, Noise: 0.01, Trials: 10,
+		Version: bundleVersion, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick", Seed: 1, Budget: 60, Spent: 59.5, Noise: 0.01, Trials: 10,
 		EarlyStop: "after three M that one schedule wins",
 		Searches: []Search{{Phase: "decode", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}, Lengths: 9, Trials: 10, Noise: 0.01, Reopened: []int{8}, Reused: 16, Cut: 1},
 			{Phase: "prefill", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}}},
@@ -223,10 +224,16 @@ func TestHostilePlansAreRefusedByName(t *testing.T) {
 		"MR 40":                   {kernel, strings.Replace(kernel, "3x", "40x", 1)},
 		"unknown instruction set": {kernel, strings.Replace(kernel, "avx512/", "avx9000/", 1)},
 		"bk 0":                    {slice, "slice: 1x64x0"},
-		"PU":                      {"prefill_pus: 0-3", "prefill_pus: 0-1000000000"},
-		"negative":                {"prefill_pus: 0-3", "prefill_pus: \"-3\""},
-		"unknown field shell":     {"exact: true", "exact: true\nshell: rm"},
-		"anchor":                  {"service:", "service: &a"},
+		"PU":                      {"pus: 0-3", "pus: 0-1000000000"},
+		"negative":                {"pus: 0-3", "pus: \"-3\""},
+		"unknown field shell":     {"tuned: true", "tuned: true\nshell: rm"},
+		"anchor":                  {"ranks:", "ranks: &a"},
+		"unknown field service":   {"ranks:", "service: {tp: 1}\nranks:"}, // what follows from other fields
+		"unknown field exact":     {"tuned: true", "tuned: true\nexact: true"},
+		"unknown field chain":     {"compute: int8", "compute: int8, chain: block"},
+		"unknown field widen":     {slice, slice + ", widen: false"},
+		"unknown compute":         {"compute: int8", "compute: fp4"},
+		"KV cache type":           {"kv: f16", "kv: f8"},
 		"9999999999":              {slice, "slice: 99999999999999999999x64xall"},
 		"q2_K":                    {":q8_0", ":q2_K"},
 	} {
@@ -308,13 +315,20 @@ func FuzzReadBundle(f *testing.F) {
 		files[i], _ = os.ReadFile(filepath.Join(dir, name))
 	}
 	f.Add(files[0], files[1], files[2], files[3], true)
+	for i, name := range []string{planFile, hostFile, evidenceFile, manifestFile} {
+		files[i], _ = os.ReadFile(filepath.Join("testdata", "v1", "two-ranks.plan", name))
+	}
+	f.Add(files[0], files[1], files[2], files[3], true)
 	f.Add([]byte("version: 1\n"), []byte("a: &a [*a]"), []byte("{"), []byte(""), true)
 	f.Fuzz(func(t *testing.T, plan, host, evidence, manifest []byte, reseal bool) {
 		files := map[string][]byte{planFile: plan, hostFile: host, evidenceFile: evidence, manifestFile: manifest}
 		if reseal { // so that mutations get past the hashes
 			m := Manifest{Format: manifestFormat, Version: bundleVersion}
+			if bytes.HasPrefix(plan, []byte("version: 1\n")) {
+				m.Version = versionOne
+			}
 			for _, name := range []string{planFile, hostFile, evidenceFile} {
-				m.Files = append(m.Files, ManifestFile{Name: name, SHA256: profiles.DigestBytes(files[name]), Content: contentOf(name, files[name])})
+				m.Files = append(m.Files, ManifestFile{Name: name, SHA256: profiles.DigestBytes(files[name]), Content: contentOf(name, files[name], m.Version)})
 			}
 			files[manifestFile], _ = profiles.EncodeYAML(m)
 		}
@@ -351,12 +365,14 @@ func inMemory(files map[string][]byte) opener {
 }
 
 // contentOf is the content hash that a manifest would hold, "" for what cannot be read.
-func contentOf(name string, data []byte) string {
+func contentOf(name string, data []byte, version int) string {
 	var v any
-	switch name {
-	case planFile:
+	switch {
+	case name == planFile && version == versionOne:
+		v = new(planV1)
+	case name == planFile:
 		v = new(Plan)
-	case hostFile:
+	case name == hostFile:
 		v = new(profiles.Profile)
 	default:
 		v = new(Evidence)

@@ -63,7 +63,7 @@ func (p *Plan) checkNodes(m *topotree.Machine) error {
 			nodes = append(nodes, n.ID)
 		}
 	}
-	for i, r := range p.Service.Ranks {
+	for i, r := range p.Ranks {
 		switch {
 		case r.NUMANode < 0 || len(nodes) == 0 || m.MayUse(r.NUMANode):
 		case m.Node(r.NUMANode) == nil:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
@@ -171,9 +172,9 @@ func TestDiff(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", func(*Plan) {}, nil},
-		{"decode PUs", func(p *Plan) { p.Service.DecodePUs, p.Decode.PUs = PUSet{1}, PUSet{1} }, []string{"service.decode_pus", "decode.pus"}},
+		{"decode PUs", func(p *Plan) { p.Decode.PUs = PUSet{1} }, []string{"service.decode_pus"}},
 		{"chunk", func(p *Plan) { p.Chunk = 64 }, []string{"chunk"}},
-		{"compute", func(p *Plan) { p.Weights[1].Compute = ComputeF32 }, []string{"weights 768x3072:q8_0"}},
+		{"compute", func(p *Plan) { p.Weights[1].Compute = microkernel.ComputeF32 }, []string{"weights 768x3072:q8_0"}},
 		{"one schedule", func(p *Plan) { p.Decode.Tables[0].Rules[1].Schedule.BN *= 2 }, []string{"decode 768x768:q8_0 m " + testBundle(t).Plan.Decode.Tables[0].Rules[1].span()}},
 		{"a split rule", func(p *Plan) {
 			r := &p.Prefill.Tables[2].Rules
@@ -185,7 +186,7 @@ func TestDiff(t *testing.T) {
 		}, nil},
 		{"a table gone", func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] }, nil}, // its ranges are listed below
 		{"another model", func(p *Plan) { p.Model.Layers = 13 }, []string{"model.layers"}},
-		{"a rank more", func(p *Plan) { p.Service.Ranks = append(p.Service.Ranks, Rank{PUs: PUSet{9}}) }, []string{"service.ranks[1]"}},
+		{"a rank more", func(p *Plan) { p.Ranks = append(p.Ranks, Rank{PUs: PUSet{9}}) }, []string{"exact", "service.tp", "service.ranks[1]"}},
 	} {
 		a, b := testBundle(t).Plan, testBundle(t).Plan
 		c.change(&b)

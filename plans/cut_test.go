@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 )
 
@@ -167,8 +168,8 @@ func TestRanksOfAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Exact || plan.Service.TP != 4 || len(plan.Weights) != len(s.Unique()) || len(plan.Decode.Tables) <= len(plan.Weights) {
-		t.Errorf("exact %v, degree %d, %d weights, %d tables", plan.Exact, plan.Service.TP, len(plan.Weights), len(plan.Decode.Tables))
+	if plan.Exact() || plan.TP() != 4 || len(plan.Weights) != len(s.Unique()) || len(plan.Decode.Tables) <= len(plan.Weights) {
+		t.Errorf("exact %v, degree %d, %d weights, %d tables", plan.Exact(), plan.TP(), len(plan.Weights), len(plan.Decode.Tables))
 	}
 	b := testBundle(t)
 	b.Plan, b.Host = *plan, *p
@@ -183,16 +184,12 @@ func TestRanksOfAPlan(t *testing.T) {
 		t.Errorf("a token takes %d bytes in four ranks, %d in one: two of seven KV heads are shared by two ranks", got, one)
 	}
 	for want, change := range map[string]func(*Plan){
-		"must be the number of ranks": func(p *Plan) { p.Service.TP = 2 },
-		"exact is true on 4 ranks":    func(p *Plan) { p.Exact = true },
 		"rank 1 (PUs 48-95) has no PU that works in decode": func(p *Plan) {
 			p.Decode.PUs = slices.DeleteFunc(slices.Clone(p.Decode.PUs), func(pu int) bool { return pu/48 == 1 })
-			p.Service.DecodePUs = p.Decode.PUs
 		},
-		"14 heads": func(p *Plan) { p.Service.Ranks = oneEach(15); p.Service.TP = 15; onAll(p) },
+		"14 heads": func(p *Plan) { p.Ranks = oneEach(15); onAll(p) },
 		"more than 16384 pieces": func(p *Plan) {
-			p.Service.Ranks = oneEach(1024)
-			p.Service.TP = 1024
+			p.Ranks = oneEach(1024)
 			for len(p.Model.Weights) < 20 {
 				p.Model.Weights = append(p.Model.Weights, p.Model.Weights[0])
 			}
@@ -202,7 +199,7 @@ func TestRanksOfAPlan(t *testing.T) {
 	} {
 		p := *plan
 		p.Weights, p.Model.Weights = slices.Clone(p.Weights), slices.Clone(p.Model.Weights)
-		p.Service.Ranks = slices.Clone(p.Service.Ranks)
+		p.Ranks = slices.Clone(p.Ranks)
 		change(&p)
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -213,11 +210,11 @@ func TestRanksOfAPlan(t *testing.T) {
 // TestRanksShareATable: two matrices whose pieces have one shape must have one compute path.
 func TestRanksShareATable(t *testing.T) {
 	q, k := WeightKey{448, 256, "q8_0"}, WeightKey{224, 256, "q8_0"}
-	p := Plan{Weights: []WeightPlan{{q, ComputeF32, ChainWide}, {k, ComputeInt8, ChainBlock}}}
+	p := Plan{Weights: []WeightPlan{{q, microkernel.ComputeF32}, {k, microkernel.ComputeInt8}}}
 	if _, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{k, q}}); err == nil || !strings.Contains(err.Error(), "compute in int8 and in f32") {
 		t.Error(err)
 	}
-	if path, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{q, q}}); path != ComputeF32 || err != nil {
+	if path, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{q, q}}); path != microkernel.ComputeF32 || err != nil {
 		t.Error(path, err)
 	}
 }
@@ -232,10 +229,10 @@ func oneEach(n int) (out []Rank) {
 
 func onAll(p *Plan) {
 	var all PUSet
-	for _, r := range p.Service.Ranks {
+	for _, r := range p.Ranks {
 		all = append(all, r.PUs...)
 	}
-	p.Service.PrefillPUs, p.Service.DecodePUs, p.Prefill.PUs, p.Decode.PUs = all, all, all, all
+	p.Prefill.PUs, p.Decode.PUs = all, all
 }
 
 // TestFewThreadsOfManyRanks: each rank keeps a node of its own when there are fewer threads than cores.

@@ -37,12 +37,14 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 		return nil, err
 	}
 	plan := &Plan{
-		Version: bundleVersion, Name: "default", Fingerprint: p.Fingerprint(), KV: o.KV,
+		Version: bundleVersion, Name: "default", Fingerprint: p.Fingerprint(),
 		SeqMax: o.SeqMax, BatchMax: o.BatchMax, Model: s,
-		Service: service, Prefill: Phase{PUs: service.PrefillPUs}, Decode: Phase{PUs: service.DecodePUs},
 	}
-	if plan.KV == "" {
-		plan.KV = KVF16
+	plan.Use(service)
+	if o.KV != "" {
+		if plan.KV, err = microkernel.ParseKVType(o.KV); err != nil {
+			return nil, err
+		}
 	}
 	if plan.SeqMax == 0 {
 		plan.SeqMax = 2048
@@ -60,8 +62,6 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 	if err := plan.addDefaults(o, th); err != nil {
 		return nil, err
 	}
-	_, inexact := plan.inexactWeight()
-	plan.Exact = len(service.Ranks) == 1 && !inexact
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("no default plan for %s: %w", s.Name, err)
 	}
@@ -75,9 +75,9 @@ func (p *Plan) addDefaults(o DefaultOptions, th thumb) error {
 		if err != nil {
 			return fmt.Errorf("weight %s: %w", k, err)
 		}
-		p.Weights = append(p.Weights, WeightPlan{WeightKey: k, Compute: c.String(), Chain: chainOf(c)})
+		p.Weights = append(p.Weights, WeightPlan{WeightKey: k, Compute: c})
 	}
-	pieces, err := p.Pieces(p.Service.PrefillPUs)
+	pieces, err := p.Pieces(p.Prefill.PUs)
 	if err != nil {
 		return err
 	}
@@ -94,23 +94,19 @@ func (p *Plan) addDefaults(o DefaultOptions, th thumb) error {
 
 // defaultRules makes the table of a piece for the largest group of threads that works on it.
 func (c Piece) defaultRules(th thumb) ([]Rule, error) {
-	compute, err := microkernel.ParseCompute(c.Compute)
-	if err != nil {
-		return nil, err
-	}
 	t, err := microkernel.ParseWeightType(c.Type)
 	if err != nil {
 		return nil, err
 	}
 	th.Threads = c.Threads
-	return th.rules(c.WeightKey, t, compute)
+	return th.rules(c.WeightKey, t, c.Compute)
 }
 
 // pathOf is the path that a weight keeps, or a new one.
 func (o DefaultOptions) pathOf(k WeightKey, th thumb) (microkernel.Compute, error) {
 	for _, w := range o.Weights {
 		if w.WeightKey == k {
-			return microkernel.ParseCompute(w.Compute)
+			return w.Compute, nil
 		}
 	}
 	t, err := microkernel.ParseWeightType(k.Type)
@@ -147,7 +143,7 @@ func defaultCompute(option string, t microkernel.WeightType, th thumb) (microker
 
 // checkCompute refuses bf16 where the model or the CPU has none.
 func (th thumb) checkCompute(option string, s ModelShape) error {
-	if option != ComputeBF16 {
+	if option != microkernel.ComputeBF16.String() {
 		return nil
 	}
 	if !s.has(microkernel.BF16) {
@@ -179,7 +175,7 @@ func (o DefaultOptions) service(p *profiles.Profile) (ServiceConfig, error) {
 		}
 		slices.Sort(pus)
 	}
-	return ServiceConfig{Ranks: ranks, TP: len(ranks), PrefillPUs: pus, DecodePUs: pus}, nil
+	return NewService(ranks, pus, pus)
 }
 
 // ranks divides the PUs. Fewer threads than cores do not change where ranks are: they are made of the whole machine, each on a node of its own where

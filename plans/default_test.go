@@ -92,21 +92,21 @@ func TestDefaultComputePath(t *testing.T) {
 		isa     []string
 		typ     string
 		option  string
-		compute string
-		chain   string
+		compute microkernel.Compute
+		chain   Chain
 	}{
-		{[]string{"avx2", "avx512"}, "q8_0", "", ComputeF32, ChainWide},
-		{[]string{"avx2", "avx512"}, "q4_0", "auto", ComputeInt8, ChainBlock},
-		{[]string{"avx2"}, "q8_0", "", ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx512", "avx512_vnni"}, "q8_0", "auto", ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx512", "avx512_vnni"}, "q4_0", "f32", ComputeF32, ChainWide},
-		{[]string{"avx2"}, "q4_0", "int8", ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx_vnni"}, "q4_0", "", ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx512", "avx512_vnni"}, "f16", "int8", ComputeF32, ChainWide},
+		{[]string{"avx2", "avx512"}, "q8_0", "", microkernel.ComputeF32, ChainWide},
+		{[]string{"avx2", "avx512"}, "q4_0", "auto", microkernel.ComputeInt8, ChainBlock},
+		{[]string{"avx2"}, "q8_0", "", microkernel.ComputeInt8, ChainBlock},
+		{[]string{"avx2", "avx512", "avx512_vnni"}, "q8_0", "auto", microkernel.ComputeInt8, ChainBlock},
+		{[]string{"avx2", "avx512", "avx512_vnni"}, "q4_0", "f32", microkernel.ComputeF32, ChainWide},
+		{[]string{"avx2"}, "q4_0", "int8", microkernel.ComputeInt8, ChainBlock},
+		{[]string{"avx2", "avx_vnni"}, "q4_0", "", microkernel.ComputeInt8, ChainBlock},
+		{[]string{"avx2", "avx512", "avx512_vnni"}, "f16", "int8", microkernel.ComputeF32, ChainWide},
 	} {
 		p := mustDefault(t, testHost(t, 2, c.isa...), llama160m(c.typ), DefaultOptions{Compute: c.option})
 		for _, w := range p.Weights {
-			if w.Compute != c.compute || w.Chain != c.chain {
+			if w.Compute != c.compute || ChainOf(w.Compute) != c.chain {
 				t.Errorf("%v %s %q: %+v", c.isa, c.typ, c.option, w)
 			}
 		}
@@ -116,7 +116,7 @@ func TestDefaultComputePath(t *testing.T) {
 func TestDefaultOptions(t *testing.T) {
 	h := testHost(t, 8, "avx2", "avx512")
 	p := mustDefault(t, h, llama160m("f32"), DefaultOptions{ISA: "avx2", Threads: 3, KV: "f32", SeqMax: 100, BatchMax: 4})
-	if len(p.Decode.PUs) != 3 || p.KV != "f32" || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 || p.Needs() != microkernel.HasAVX2 {
+	if len(p.Decode.PUs) != 3 || p.KV != microkernel.KVF32 || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 || p.Needs() != microkernel.HasAVX2 {
 		t.Errorf("options were not taken: %s kv %s seq %d batch %d chunk %d needs %v", p.Decode.PUs, p.KV, p.SeqMax, p.BatchMax, p.Chunk, p.Needs())
 	}
 	for name, c := range map[string]struct {
@@ -166,9 +166,9 @@ func TestValidateNames(t *testing.T) {
 		"bn is -64":     func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BN = -64 },
 		"bk is 7":       func(p *Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = 7 },
 		"bk is -32":     func(p *Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = -32 },
-		"PU 1000000000": func(p *Plan) { p.Service.Ranks[0].PUs = PUSet{0, 1e9} },
-		"PU -1":         func(p *Plan) { p.Service.PrefillPUs = PUSet{-1} },
-		"belong to no":  func(p *Plan) { p.Service.DecodePUs = PUSet{5} },
+		"PU 1000000000": func(p *Plan) { p.Ranks[0].PUs = PUSet{0, 1e9} },
+		"PU -1":         func(p *Plan) { p.Prefill.PUs = PUSet{-1} },
+		"belong to no":  func(p *Plan) { p.Decode.PUs = PUSet{5} },
 		"ways 3x1": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 3, 1
 		},
@@ -178,26 +178,23 @@ func TestValidateNames(t *testing.T) {
 		"seq_max is 0":    func(p *Plan) { p.SeqMax = 0 },
 		"batch_max":       func(p *Plan) { p.BatchMax = 1 << 30 },
 		"chunk is -1":     func(p *Plan) { p.Chunk = -1 },
-		"kv is":           func(p *Plan) { p.KV = "f8" },
-		"version 2":       func(p *Plan) { p.Version = 2 },
+		"KV cache type":   func(p *Plan) { p.KV = 9 },
+		"version 3":       func(p *Plan) { p.Version = 3 },
 		"the name":        func(p *Plan) { p.Name = "../../x" },
-		"0 ranks":         func(p *Plan) { p.Service.Ranks = nil },
-		"degree 3":        func(p *Plan) { p.Service.TP = 3 },
+		"0 ranks":         func(p *Plan) { p.Ranks = nil },
 		"tables for":      func(p *Plan) { p.Prefill.Tables = p.Prefill.Tables[1:] },
 		"table of":        func(p *Plan) { p.Prefill.Tables[0], p.Prefill.Tables[1] = p.Prefill.Tables[1], p.Prefill.Tables[0] },
 		"is not above":    func(p *Plan) { p.Prefill.Tables[0].Rules[1].MLo = 1 },
 		"last rule":       func(p *Plan) { p.Prefill.Tables[0].Rules[len(p.Prefill.Tables[0].Rules)-1].MHi = 1 << 19 },
 		"0 rules":         func(p *Plan) { p.Prefill.Tables[0].Rules = nil },
-		"chain is":        func(p *Plan) { p.Weights[0].Chain = ChainBlock },
-		"unknown compute": func(p *Plan) { p.Weights[0].Compute = "fp4" },
+		"unknown compute": func(p *Plan) { p.Weights[0].Compute = 9 },
 		"reads f16":       func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.B = microkernel.F16 },
 		"widen":           func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Widen = true },
 		"pack: a slice": func(p *Plan) {
 			s := &p.Prefill.Tables[0].Rules[0].Schedule
 			s.Pack, s.BM = true, s.Kernel.MR<<15
 		},
-		"hidden":  func(p *Plan) { p.Model.Hidden = -5 },
-		"pus are": func(p *Plan) { p.Prefill.PUs = PUSet{0} },
+		"hidden": func(p *Plan) { p.Model.Hidden = -5 },
 	} {
 		p := mustDefault(t, h, llama160m("f32"), DefaultOptions{})
 		change(p)
@@ -216,9 +213,13 @@ func TestScheduleText(t *testing.T) {
 			for _, pack := range []bool{false, true} {
 				s := r.Schedule
 				s.Pack, s.WaysM, s.WaysN = pack, 1, 2
-				got, err := s.toYAML().schedule()
-				if err != nil || got != s {
-					t.Fatalf("%s reads back as %s, %v", s, got, err)
+				text, err := profiles.EncodeYAML(Table{table.WeightKey, []Rule{{1, 0, s}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got Table
+				if err := profiles.DecodeYAML(text, &got); err != nil || got.Rules[0].Schedule != s {
+					t.Fatalf("%s reads back as %+v, %v", s, got.Rules, err)
 				}
 			}
 		}

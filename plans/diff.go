@@ -26,7 +26,7 @@ func Diff(a, b *Plan) []Change {
 	d := &differ{}
 	d.plan(a, b)
 	d.model(&a.Model, &b.Model)
-	d.service(&a.Service, &b.Service)
+	d.service(a.Service(), b.Service())
 	d.weights(a.Weights, b.Weights)
 	d.phase("prefill", &a.Prefill, &b.Prefill)
 	d.phase("decode", &a.Decode, &b.Decode)
@@ -57,9 +57,9 @@ func (d *differ) compare(group, item, x, y string) {
 func (d *differ) plan(a, b *Plan) {
 	d.compare("plan", "name", a.Name, b.Name)
 	d.compare("plan", "fingerprint", a.Fingerprint, b.Fingerprint)
-	d.compare("plan", "exact", strconv.FormatBool(a.Exact), strconv.FormatBool(b.Exact))
+	d.compare("plan", "exact", strconv.FormatBool(a.Exact()), strconv.FormatBool(b.Exact()))
 	d.compare("plan", "tuned", strconv.FormatBool(a.Tuned), strconv.FormatBool(b.Tuned))
-	d.compare("plan", "kv", a.KV, b.KV)
+	d.compare("plan", "kv", a.KV.String(), b.KV.String())
 	d.compare("plan", "seq_max", strconv.Itoa(a.SeqMax), strconv.Itoa(b.SeqMax))
 	d.compare("plan", "batch_max", strconv.Itoa(a.BatchMax), strconv.Itoa(b.BatchMax))
 	d.compare("plan", "chunk", strconv.Itoa(a.Chunk), strconv.Itoa(b.Chunk))
@@ -75,8 +75,8 @@ func (d *differ) model(a, b *ModelShape) {
 	}
 }
 
-func (d *differ) service(a, b *ServiceConfig) {
-	d.compare("service", "tp", strconv.Itoa(a.TP), strconv.Itoa(b.TP))
+func (d *differ) service(a, b ServiceConfig) {
+	d.compare("service", "tp", strconv.Itoa(a.TP()), strconv.Itoa(b.TP()))
 	d.compare("service", "prefill_pus", a.PrefillPUs.String(), b.PrefillPUs.String())
 	d.compare("service", "decode_pus", a.DecodePUs.String(), b.DecodePUs.String())
 	for i := range max(len(a.Ranks), len(b.Ranks)) {
@@ -95,7 +95,7 @@ func (d *differ) weights(a, b []WeightPlan) {
 	text := func(list []WeightPlan, k WeightKey) string {
 		for _, w := range list {
 			if w.WeightKey == k {
-				return w.Compute + "/" + w.Chain
+				return w.Compute.String() + "/" + ChainOf(w.Compute).String()
 			}
 		}
 		return ""
@@ -115,10 +115,9 @@ func keysOf[T any](a, b []T, key func(T) WeightKey) []WeightKey {
 	return slices.Compact(keys)
 }
 
-// phase compares tables where they give different schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely split
+// phase compares the tables of a phase, whose PUs are the service's, where they give different schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely split
 // is no difference.
 func (d *differ) phase(name string, a, b *Phase) {
-	d.compare(name, "pus", a.PUs.String(), b.PUs.String())
 	find := func(p *Phase, k WeightKey) *Table {
 		for i := range p.Tables {
 			if p.Tables[i].WeightKey == k {

@@ -126,9 +126,9 @@ type Rejected struct {
 }
 
 // check wants a version, sane totals and a date that sorts as text.
-func (e *Evidence) check() error {
-	if e.Version != bundleVersion {
-		return fmt.Errorf("evidence has version %d; this build reads version %d", e.Version, bundleVersion)
+func (e *Evidence) check(version int) error {
+	if e.Version != version {
+		return fmt.Errorf("evidence has version %d in a bundle of version %d", e.Version, version)
 	}
 	if t, err := time.Parse(time.RFC3339, e.Created); err != nil || t.Location() != time.UTC {
 		return fmt.Errorf("evidence was created at %.40q, which is no UTC time as in 2026-01-31T12:00:00Z", e.Created)

@@ -2,13 +2,6 @@ package plans
 
 import "fmt"
 
-// KV cache types.
-const (
-	KVF16 = "f16"
-	KVF32 = "f32"
-	KVQ8  = "q8_0"
-)
-
 // check refuses shapes that no weight has.
 func (k WeightKey) check() error {
 	if k.N < 1 || k.N > maxDim || k.K < 1 || k.K > maxDim {
@@ -20,5 +13,6 @@ func (k WeightKey) check() error {
 	return nil
 }
 
-// bundleVersion is the schema version of a bundle and of each of its files. Readers refuse others by name.
-const bundleVersion = 1
+// bundleVersion is the schema version of the bundles that this build writes, and of each of their
+// files. It reads version 1 besides (migrate_v1.go) and refuses others by their number.
+const bundleVersion = 2

@@ -17,7 +17,7 @@ func (p *Plan) UseKernel(host *profiles.Profile, kernel microkernel.Spec) error 
 		return fmt.Errorf("%w: kernel %s needs %s, this host has %s", ErrISA, kernel, kernel.Needs(), have)
 	}
 	for _, w := range p.Weights {
-		if t, err := microkernel.ParseWeightType(w.Type); err != nil || t != kernel.B || w.Compute != kernel.Compute.String() {
+		if t, err := microkernel.ParseWeightType(w.Type); err != nil || t != kernel.B || w.Compute != kernel.Compute {
 			return fmt.Errorf("kernel %s is for %s weights in %s, not for %s in %s", kernel, kernel.B, kernel.Compute, w.WeightKey, w.Compute)
 		}
 	}

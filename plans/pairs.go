@@ -30,9 +30,9 @@ func Pairs(p *profiles.Profile, isa microkernel.ISA) (PairRates, bool) {
 			rates[c.PUs] = &PairRates{PUs: c.PUs}
 		}
 		switch c.Type {
-		case ComputeF32:
+		case microkernel.ComputeF32.String():
 			rates[c.PUs].F32 = max(c.Median, c.Max)
-		case ComputeBF16:
+		case microkernel.ComputeBF16.String():
 			rates[c.PUs].BF16 = max(c.Median, c.Max)
 		}
 	}
@@ -89,7 +89,7 @@ func (th thumb) hasPairs() bool {
 // Rounding is that of the plan, with the rates behind a path of bf16 where the host's profile has them.
 func (b *Bundle) Rounding() string {
 	why := b.Plan.Rounding()
-	if w, ok := b.Plan.inexactWeight(); !ok || w.Compute != ComputeBF16 {
+	if w, ok := b.Plan.inexactWeight(); !ok || w.Compute != microkernel.ComputeBF16 {
 		return why
 	}
 	for _, k := range b.Plan.Kernels() {

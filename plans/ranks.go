@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"slices"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/topotree"
 )
 
 // Shares is what each rank of the plan holds of its model: a rank with more PUs holds more.
 func (p *Plan) Shares() ([]Share, error) {
-	weights := make([]int, len(p.Service.Ranks))
-	for i, r := range p.Service.Ranks {
+	weights := make([]int, len(p.Ranks))
+	for i, r := range p.Ranks {
 		weights[i] = len(r.PUs)
 	}
 	return p.Model.Cut(weights)
@@ -43,9 +44,9 @@ func (p *Plan) KeyOf(rank int, w WeightShape) WeightKey {
 // Piece is a shape that each phase keeps a table for.
 type Piece struct {
 	WeightKey
-	Compute string // of the whole matrices (rule 6)
-	Threads int    // most PUs that work on one such product
-	Apart   bool   // each rank has products of its own; else all compute them together
+	Compute microkernel.Compute // of the whole matrices (rule 6)
+	Threads int                 // most PUs that work on one such product
+	Apart   bool                // each rank has products of its own; else all compute them together
 }
 
 // Pieces lists the tables that each phase needs, in their order, for a set of active PUs.
@@ -60,7 +61,7 @@ func (p *Plan) Pieces(active PUSet) ([]Piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Piece{WeightKey: c.WeightKey, Compute: compute, Threads: slices.Max(p.Service.threads(c, active)), Apart: !c.together})
+		out = append(out, Piece{WeightKey: c.WeightKey, Compute: compute, Threads: slices.Max(p.threads(c, active)), Apart: !c.together})
 	}
 	return out, nil
 }
@@ -92,31 +93,19 @@ func (s ModelShape) pieces(shares []Share) []piece {
 }
 
 // computeOf is the path that the plan gives the matrices of a piece.
-func (p *Plan) computeOf(c piece) (string, error) {
-	path := ""
-	for _, k := range c.of {
+func (p *Plan) computeOf(c piece) (path microkernel.Compute, err error) {
+	for i, k := range c.of {
 		w, ok := p.Weight(k)
 		switch {
 		case !ok:
-			return "", fmt.Errorf("weights says nothing of %s", k)
-		case path != "" && w.Compute != path:
-			return "", fmt.Errorf("the ranks hold pieces %s of %s and of %s, which compute in %s and in %s: one table cannot serve both", c.WeightKey, c.of[0], k, path, w.Compute)
+			return path, fmt.Errorf("weights says nothing of %s", k)
+		case i > 0 && w.Compute != path:
+			return path, fmt.Errorf("the ranks hold pieces %s of %s and of %s, which compute in %s and in %s: "+
+				"one table cannot serve both", c.WeightKey, c.of[0], k, path, w.Compute)
 		}
 		path = w.Compute
 	}
 	return path, nil
-}
-
-// threads are the numbers of workers that products of a piece may run on in a phase: those of a rank, or all.
-func (s *ServiceConfig) threads(c piece, active PUSet) []int {
-	var out []int
-	if c.together {
-		out = append(out, len(active))
-	}
-	for _, r := range c.ranks {
-		out = append(out, len(s.Ranks[r].PUs.intersect(active)))
-	}
-	return out
 }
 
 // intersect is what two sets have in common.
@@ -127,25 +116,6 @@ func (s PUSet) intersect(o PUSet) (out PUSet) {
 		}
 	}
 	return out
-}
-
-// checkRanks wants all ranks to share every weight, and each of them to take part in both phases: its part of the weights has
-// no other owner.
-func (s *ServiceConfig) checkRanks() error {
-	if s.TP != len(s.Ranks) {
-		return fmt.Errorf("service has the tensor-parallel degree %d on %d ranks: it must be the number of ranks", s.TP, len(s.Ranks))
-	}
-	for i, r := range s.Ranks {
-		for _, ph := range []struct {
-			name string
-			pus  PUSet
-		}{{"prefill", s.PrefillPUs}, {"decode", s.DecodePUs}} {
-			if len(r.PUs.intersect(ph.pus)) == 0 {
-				return fmt.Errorf("service: rank %d (PUs %s) has no PU that works in %s (PUs %s), and nobody else holds its part of the weights", i, r.PUs, ph.name, ph.pus)
-			}
-		}
-	}
-	return nil
 }
 
 // MakeRanks divides PUs among n ranks: along the sections of the machine's tree where one has n parts of these PUs (Sandwich 5.3), else into

@@ -29,9 +29,8 @@ const wholeK = "all"
 type scheduleYAML struct {
 	Kernel string `yaml:"kernel"`
 	Slice  string `yaml:"slice"`          // BMxBNxBK, with "all" for the whole of K
-	Ways   string `yaml:"ways,omitempty"` // WaysM x WaysN; absent: dynamic
+	Ways   string `yaml:"ways,omitempty"` // WaysM x WaysN, and x1 for k; absent: dynamic
 	Pack   bool   `yaml:"pack,omitempty"`
-	Widen  bool   `yaml:"widen,omitempty"`
 }
 
 func (s Schedule) toYAML() scheduleYAML {
@@ -39,7 +38,7 @@ func (s Schedule) toYAML() scheduleYAML {
 	if s.BK != 0 {
 		depth = strconv.Itoa(s.BK)
 	}
-	y := scheduleYAML{Kernel: s.Kernel.String(), Slice: fmt.Sprintf("%dx%dx%s", s.BM, s.BN, depth), Pack: s.Pack, Widen: s.Widen}
+	y := scheduleYAML{Kernel: s.Kernel.String(), Slice: fmt.Sprintf("%dx%dx%s", s.BM, s.BN, depth), Pack: s.Pack}
 	if s.WaysM != 0 || s.WaysN != 0 {
 		y.Ways = fmt.Sprintf("%dx%d", s.WaysM, s.WaysN)
 	}
@@ -68,11 +67,23 @@ func (y scheduleYAML) schedule() (Schedule, error) {
 	}
 	ways := []int{0, 0}
 	if y.Ways != "" {
-		if ways, err = dims("ways", y.Ways, 2); err != nil {
+		if ways, err = parseWays(y.Ways); err != nil {
 			return Schedule{}, err
 		}
 	}
-	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Pack: y.Pack, Widen: y.Widen}, nil
+	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Pack: y.Pack}, nil
+}
+
+// parseWays reads the ways over M and N, and over k where somebody spells them.
+func parseWays(text string) ([]int, error) {
+	if strings.Count(text, "x") < 2 {
+		return dims("ways", text, 2)
+	}
+	ways, err := dims("ways", text, 3)
+	if err != nil {
+		return nil, err
+	}
+	return ways[:2], checkWaysK(text, ways[2])
 }
 
 // dims reads n numbers joined by x.
@@ -102,7 +113,7 @@ func (s Schedule) String() string {
 	if y.Pack {
 		text += " packed"
 	}
-	if y.Widen {
+	if s.Widen {
 		text += " widened"
 	}
 	return text
@@ -128,17 +139,21 @@ func (r Rule) MarshalYAML() (any, error) {
 // UnmarshalYAML reads what MarshalYAML writes.
 func (r *Rule) UnmarshalYAML(unmarshal func(any) error) error {
 	var y ruleYAML
-	if err := unmarshal(&y); err != nil {
+	err := unmarshal(&y)
+	if err != nil {
 		return err
 	}
-	s, err := y.schedule()
-	if err != nil {
-		return fmt.Errorf("rule for m %.20q: %w", y.M, err)
+	*r, err = y.rule()
+	return err
+}
+
+func (y ruleYAML) rule() (r Rule, err error) {
+	if r.Schedule, err = y.schedule(); err != nil {
+		return r, fmt.Errorf("rule for m %.20q: %w", y.M, err)
 	}
-	r.Schedule = s
 	lo, hi, isRange := strings.Cut(y.M, "-")
 	if r.MLo, err = strconv.Atoi(lo); err != nil {
-		return fmt.Errorf("rule for m %.20q: %.20q is not a number", y.M, lo)
+		return r, fmt.Errorf("rule for m %.20q: %.20q is not a number", y.M, lo)
 	}
 	switch {
 	case !isRange:
@@ -147,10 +162,10 @@ func (r *Rule) UnmarshalYAML(unmarshal func(any) error) error {
 		r.MHi = 0
 	default:
 		if r.MHi, err = strconv.Atoi(hi); err != nil {
-			return fmt.Errorf("rule for m %.20q: %.20q is not a number", y.M, hi)
+			return r, fmt.Errorf("rule for m %.20q: %.20q is not a number", y.M, hi)
 		}
 	}
-	return nil
+	return r, nil
 }
 
 // span is the range of M in text: "5", "1-4", or "512-".
@@ -172,11 +187,14 @@ type Table struct {
 
 type tableDoc struct {
 	Weight keyText `yaml:"weight"`
+	Class  *string `yaml:"class,omitempty"` // of workers; absent: all
 	Rules  []Rule  `yaml:"rules"`
 }
 
 // MarshalYAML writes the rules one a line.
-func (t Table) MarshalYAML() (any, error) { return tableDoc{keyText(t.WeightKey), t.Rules}, nil }
+func (t Table) MarshalYAML() (any, error) {
+	return tableDoc{Weight: keyText(t.WeightKey), Rules: t.Rules}, nil
+}
 
 // UnmarshalYAML reads what MarshalYAML writes.
 func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
@@ -185,7 +203,20 @@ func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	*t = Table{WeightKey(d.Weight), d.Rules}
+	if err := checkTarget(d.Class); err != nil {
+		return fmt.Errorf("table %s: %w", t.WeightKey, err)
+	}
+	for i := range t.Rules {
+		s := &t.Rules[i].Schedule
+		s.Widen = s.widens(t.WeightKey)
+	}
 	return nil
+}
+
+// widens says that the kernel reads float32 where the weight is something else, which a file says by
+// naming both.
+func (s Schedule) widens(k WeightKey) bool {
+	return s.Kernel.B == microkernel.F32 && k.Type != microkernel.F32.String()
 }
 
 // find returns the schedule for m rows: of the rule that covers m, else of the nearest one; false without rules.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 )
 
@@ -128,12 +129,12 @@ func (s ModelShape) Digest() string {
 }
 
 // KVBytesPerToken is the size of the keys and values of one token over all layers for a cache of the given type, in bytes.
-func (s ModelShape) KVBytesPerToken(kv string) int64 {
+func (s ModelShape) KVBytesPerToken(kv microkernel.KVType) int64 {
 	values := 2 * int64(s.Layers) * int64(s.KVHeads) * int64(s.HeadDim)
 	switch kv {
-	case KVF32:
+	case microkernel.KVF32:
 		return values * 4
-	case KVQ8:
+	case microkernel.KVQ8:
 		return values * 34 / 32
 	}
 	return values * 2

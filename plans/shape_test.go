@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sandwich/microkernel"
 )
 
 // llama160m is the preset of that name: a small llama with an untied head.
@@ -78,7 +80,7 @@ func TestModelShapeCheck(t *testing.T) {
 
 func TestKVBytesPerToken(t *testing.T) {
 	s := llama160m("f32")
-	for kv, want := range map[string]int64{KVF16: 2 * 12 * 768 * 2, KVF32: 2 * 12 * 768 * 4, KVQ8: 2 * 12 * 768 * 34 / 32} {
+	for kv, want := range map[microkernel.KVType]int64{microkernel.KVF16: 2 * 12 * 768 * 2, microkernel.KVF32: 2 * 12 * 768 * 4, microkernel.KVQ8: 2 * 12 * 768 * 34 / 32} {
 		if got := s.KVBytesPerToken(kv); got != want {
 			t.Errorf("%s: %d bytes, want %d", kv, got, want)
 		}

@@ -7,27 +7,41 @@ import (
 
 // Summary is what `plan show` prints: the bundle in the words of a person, and as stable JSON.
 type Summary struct {
-	Name        string         `json:"name"`
-	Version     int            `json:"version"`
-	Tuned       bool           `json:"tuned"`
-	State       State          `json:"state"`
-	Exact       bool           `json:"exact"`
-	Rounding    string         `json:"rounding,omitempty"` // why it is not exact
-	Fingerprint string         `json:"fingerprint"`
-	Content     string         `json:"content"` // hash of plan.yaml's content
-	CPU         string         `json:"cpu"`
-	ISA         []string       `json:"isa"` // what the kernels need
-	Model       string         `json:"model"`
-	ModelDigest string         `json:"model_digest"`
-	KV          string         `json:"kv"`
-	SeqMax      int            `json:"seq_max"`
-	BatchMax    int            `json:"batch_max"`
-	Chunk       int            `json:"chunk"`
-	Service     ServiceConfig  `json:"service"`
-	Weights     []WeightPlan   `json:"weights"`
-	Prefill     []SummaryTable `json:"prefill"`
-	Decode      []SummaryTable `json:"decode"`
-	Evidence    *EvidenceBrief `json:"evidence,omitempty"` // nil for a default plan
+	Name        string          `json:"name"`
+	Version     int             `json:"version"`
+	Tuned       bool            `json:"tuned"`
+	State       State           `json:"state"`
+	Exact       bool            `json:"exact"`
+	Rounding    string          `json:"rounding,omitempty"` // why it is not exact
+	Fingerprint string          `json:"fingerprint"`
+	Content     string          `json:"content"` // hash of plan.yaml's content
+	CPU         string          `json:"cpu"`
+	ISA         []string        `json:"isa"` // what the kernels need
+	Model       string          `json:"model"`
+	ModelDigest string          `json:"model_digest"`
+	KV          string          `json:"kv"`
+	SeqMax      int             `json:"seq_max"`
+	BatchMax    int             `json:"batch_max"`
+	Chunk       int             `json:"chunk"`
+	Service     SummaryService  `json:"service"`
+	Weights     []SummaryWeight `json:"weights"`
+	Prefill     []SummaryTable  `json:"prefill"`
+	Decode      []SummaryTable  `json:"decode"`
+	Evidence    *EvidenceBrief  `json:"evidence,omitempty"` // nil for a default plan
+}
+
+// SummaryService is the service configuration with what follows from it.
+type SummaryService struct {
+	Ranks      []Rank `json:"ranks"`
+	TP         int    `json:"tp"`
+	PrefillPUs PUSet  `json:"prefill_pus"`
+	DecodePUs  PUSet  `json:"decode_pus"`
+}
+
+// SummaryWeight is a weight's path and the chain that follows from it.
+type SummaryWeight struct {
+	WeightPlan
+	Chain Chain `json:"chain"`
 }
 
 // SummaryTable is one kernel table in text.
@@ -69,10 +83,13 @@ func (b *Bundle) Show() Summary {
 	p := &b.Plan
 	s := Summary{
 		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
-		Exact: p.Exact, Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
+		Exact: p.Exact(), Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
-		KV: p.KV, SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: p.Service, Weights: slices.Clone(p.Weights),
+		KV: p.KV.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: SummaryService{p.Ranks, p.TP(), p.Prefill.PUs, p.Decode.PUs},
 		Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
+	}
+	for _, w := range p.Weights {
+		s.Weights = append(s.Weights, SummaryWeight{w, ChainOf(w.Compute)})
 	}
 	if e := &b.Evidence; e.Version != 0 {
 		s.Evidence = &EvidenceBrief{
@@ -94,7 +111,7 @@ func (p *Phase) summary() []SummaryTable {
 			if y.Ways == "" {
 				y.Ways = "dynamic"
 			}
-			st.Rules = append(st.Rules, SummaryRule{M: r.span(), Kernel: y.Kernel, Slice: y.Slice, Ways: y.Ways, Pack: y.Pack, Widen: y.Widen})
+			st.Rules = append(st.Rules, SummaryRule{M: r.span(), Kernel: y.Kernel, Slice: y.Slice, Ways: y.Ways, Pack: y.Pack, Widen: r.Schedule.Widen})
 		}
 		out = append(out, st)
 	}
@@ -108,7 +125,7 @@ func (p *Plan) Headline(state State) string {
 		how += ", " + why
 	}
 	ranks := ""
-	if n := len(p.Service.Ranks); n > 1 {
+	if n := p.TP(); n > 1 {
 		ranks = fmt.Sprintf("%d ranks, ", n)
 	}
 	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache", p.Name, how, ranks, p.Prefill.PUs, p.Decode.PUs, p.KV)

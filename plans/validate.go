@@ -16,6 +16,7 @@ const (
 	maxTables  = 256
 	maxRules   = 4096
 	maxRanks   = 1024
+	maxNode    = 1 << 16    // of NUMA
 	maxPieces  = 1 << 14    // weights times ranks
 	maxWidened = 16 << 20   // float32 values of a widened slice: 64 MiB per thread
 	maxPacked  = maxWidened // activations of a packed slice
@@ -38,26 +39,21 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("%s is %d, not in 1..%d", f.name, f.v, maxTokens)
 		}
 	}
-	if p.KV != KVF16 && p.KV != KVF32 && p.KV != KVQ8 {
-		return fmt.Errorf("kv is %.40q, not one of %s, %s and %s", p.KV, KVF16, KVF32, KVQ8)
+	if _, err := microkernel.ParseKVType(p.KV.String()); err != nil {
+		return fmt.Errorf("kv: %w", err)
 	}
 	if err := p.Model.Check(); err != nil {
 		return err
 	}
-	if err := p.Service.check(); err != nil {
+	service := p.Service()
+	if err := service.check(); err != nil {
 		return err
-	}
-	if p.Exact && p.Service.TP > 1 {
-		return fmt.Errorf("exact is true on %d ranks: sums over k that are cut round differently, so that it must be false", p.Service.TP)
-	}
-	if w, ok := p.inexactWeight(); p.Exact && ok {
-		return fmt.Errorf("exact is true and weight %s computes in %s, whose rounding is that of the CPU's instruction, so that it must be false", w.WeightKey, w.Compute)
 	}
 	if err := p.checkWeights(); err != nil {
 		return err
 	}
-	if n := len(p.Model.Weights) * len(p.Service.Ranks); n > maxPieces {
-		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d pieces", len(p.Model.Weights), len(p.Service.Ranks), maxPieces)
+	if n := len(p.Model.Weights) * p.TP(); n > maxPieces {
+		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d pieces", len(p.Model.Weights), p.TP(), maxPieces)
 	}
 	shares, err := p.Shares()
 	if err != nil {
@@ -65,7 +61,7 @@ func (p *Plan) Validate() error {
 	}
 	pieces := p.Model.pieces(shares)
 	for _, ph := range p.phases() {
-		if err := p.checkPhase(ph.phase, ph.service, pieces); err != nil {
+		if err := p.checkPhase(ph.phase, pieces); err != nil {
 			return fmt.Errorf("%s: %w", ph.name, err)
 		}
 	}
@@ -73,13 +69,12 @@ func (p *Plan) Validate() error {
 }
 
 type namedPhase struct {
-	name    string
-	phase   *Phase
-	service PUSet
+	name  string
+	phase *Phase
 }
 
 func (p *Plan) phases() [2]namedPhase {
-	return [2]namedPhase{{"prefill", &p.Prefill, p.Service.PrefillPUs}, {"decode", &p.Decode, p.Service.DecodePUs}}
+	return [2]namedPhase{{"prefill", &p.Prefill}, {"decode", &p.Decode}}
 }
 
 // checkName keeps names printable and harmless in paths and metrics.
@@ -95,45 +90,7 @@ func checkName(name string) error {
 	return nil
 }
 
-func (s *ServiceConfig) check() error {
-	if len(s.Ranks) < 1 || len(s.Ranks) > maxRanks {
-		return fmt.Errorf("service has %d ranks, not 1..%d", len(s.Ranks), maxRanks)
-	}
-	var all PUSet
-	for i, r := range s.Ranks {
-		if err := r.PUs.check(); err != nil {
-			return fmt.Errorf("rank %d: %w", i, err)
-		}
-		if len(r.PUs) == 0 {
-			return fmt.Errorf("rank %d has no PU", i)
-		}
-		if r.NUMANode < -1 || r.NUMANode > 1<<16 {
-			return fmt.Errorf("rank %d is on NUMA node %d", i, r.NUMANode)
-		}
-		all = append(all, r.PUs...)
-	}
-	slices.Sort(all)
-	if err := all.check(); err != nil {
-		return fmt.Errorf("ranks share a PU: %w", err)
-	}
-	for _, ph := range []struct {
-		name string
-		pus  PUSet
-	}{{"prefill", s.PrefillPUs}, {"decode", s.DecodePUs}} {
-		if err := ph.pus.check(); err != nil {
-			return fmt.Errorf("service: %s: %w", ph.name, err)
-		}
-		if len(ph.pus) == 0 {
-			return fmt.Errorf("service: no PU works in %s", ph.name)
-		}
-		if extra := ph.pus.missing(all); len(extra) > 0 {
-			return fmt.Errorf("service: %s uses the PUs %s, which belong to no rank", ph.name, extra)
-		}
-	}
-	return s.checkRanks()
-}
-
-// checkWeights wants one entry for each weight of the model, with a compute path and chain that exist (rule 6).
+// checkWeights wants one entry for each weight of the model, with a compute path that exists (rule 6).
 func (p *Plan) checkWeights() error {
 	unique := p.Model.Unique()
 	if len(p.Weights) != len(unique) {
@@ -146,60 +103,46 @@ func (p *Plan) checkWeights() error {
 		if _, err := microkernel.ParseWeightType(w.Type); err != nil {
 			return fmt.Errorf("weight %s: %w", w.WeightKey, err)
 		}
-		c, err := microkernel.ParseCompute(w.Compute)
-		if err != nil {
+		if _, err := microkernel.ParseCompute(w.Compute.String()); err != nil {
 			return fmt.Errorf("weight %s: %w", w.WeightKey, err)
-		}
-		if want := chainOf(c); w.Chain != want {
-			return fmt.Errorf("weight %s: chain is %.40q; the compute path %s has the chain %s", w.WeightKey, w.Chain, c, want)
 		}
 	}
 	return nil
 }
 
-// chainOf is the chain of additions that a compute path implies.
-func chainOf(c microkernel.Compute) string {
-	switch c {
-	case microkernel.ComputeInt8:
-		return ChainBlock
-	case microkernel.ComputeBF16:
-		return ChainPair
-	}
-	return ChainWide
-}
-
 // inexactWeight is the first weight whose compute path has other bits on other machines (rule 6).
 func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	for _, w := range p.Weights {
-		if c, err := microkernel.ParseCompute(w.Compute); err == nil && !c.Exact() {
+		if !w.Compute.Exact() {
 			return w, true
 		}
 	}
 	return WeightPlan{}, false
 }
 
+// Exact says that rule 6 holds in full: the bits are those of any machine, on one rank and with
+// paths whose rounding no instruction decides.
+func (p *Plan) Exact() bool {
+	_, inexact := p.inexactWeight()
+	return p.TP() == 1 && !inexact
+}
+
 // Rounding says in words why the plan is not exact; "" where it is.
 func (p *Plan) Rounding() string {
-	if p.Exact {
+	if p.Exact() {
 		return ""
 	}
 	var why []string
 	if w, ok := p.inexactWeight(); ok {
-		why = append(why, w.Compute+" instructions")
+		why = append(why, w.Compute.String()+" instructions")
 	}
-	if p.Service.TP > 1 {
+	if p.TP() > 1 {
 		why = append(why, "the partition")
-	}
-	if why == nil {
-		return "rounding is not promised"
 	}
 	return "rounding depends on " + strings.Join(why, " and ")
 }
 
-func (p *Plan) checkPhase(ph *Phase, service PUSet, pieces []piece) error {
-	if !slices.Equal(ph.PUs, service) {
-		return fmt.Errorf("pus are %s and service says %s", ph.PUs, service)
-	}
+func (p *Plan) checkPhase(ph *Phase, pieces []piece) error {
 	if len(ph.Tables) != len(pieces) || len(ph.Tables) > maxTables {
 		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(pieces))
 	}
@@ -212,7 +155,7 @@ func (p *Plan) checkPhase(ph *Phase, service PUSet, pieces []piece) error {
 		if err != nil {
 			return err
 		}
-		if err := t.check(compute, p.Service.threads(c, ph.PUs)); err != nil {
+		if err := t.check(compute, p.threads(c, ph.PUs)); err != nil {
 			return fmt.Errorf("table %s: %w", t.WeightKey, err)
 		}
 	}
@@ -220,7 +163,7 @@ func (p *Plan) checkPhase(ph *Phase, service PUSet, pieces []piece) error {
 }
 
 // check wants rules in ascending order without overlap, the last one open.
-func (t *Table) check(compute string, threads []int) error {
+func (t *Table) check(compute microkernel.Compute, threads []int) error {
 	if len(t.Rules) < 1 || len(t.Rules) > maxRules {
 		return fmt.Errorf("%d rules, not 1..%d", len(t.Rules), maxRules)
 	}
@@ -244,12 +187,12 @@ func (t *Table) check(compute string, threads []int) error {
 }
 
 // check tells whether the schedule can run the weight on one of the numbers of threads.
-func (s Schedule) check(k WeightKey, compute string, threads []int) error {
+func (s Schedule) check(k WeightKey, compute microkernel.Compute, threads []int) error {
 	if err := s.Kernel.Validate(); err != nil {
 		return err
 	}
-	if got := s.Kernel.Compute.String(); got != compute {
-		return fmt.Errorf("kernel %s computes in %s and the weight in %.20q", s.Kernel, got, compute)
+	if got := s.Kernel.Compute; got != compute {
+		return fmt.Errorf("kernel %s computes in %s and the weight in %s", s.Kernel, got, compute)
 	}
 	if err := s.checkWiden(k); err != nil {
 		return err

@@ -279,8 +279,8 @@ func (b *bench) roundInput(c microkernel.Compute, m, k int) {
 }
 
 // roundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0 where it reads float32.
-func roundedBytes(compute string, m, k int) int {
-	if c, err := microkernel.ParseCompute(compute); err == nil && c != microkernel.ComputeF32 {
+func roundedBytes(c microkernel.Compute, m, k int) int {
+	if c != microkernel.ComputeF32 {
 		return m * exec.RoundedRowBytes(c, k)
 	}
 	return 0

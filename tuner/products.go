@@ -87,21 +87,17 @@ func (b *bench) timeRows(key plans.WeightKey, o ProductOptions, visit func(Produ
 	if !ok {
 		return fmt.Errorf("the plan does not know the weight %s", key)
 	}
-	compute, err := microkernel.ParseCompute(w.Compute)
-	if err != nil {
-		return err
-	}
 	for _, m := range o.Rows {
 		schedule, ok := o.Plan.Prefill.Lookup(key, m)
 		if !ok {
 			return fmt.Errorf("the plan has no schedule for %s", key)
 		}
-		sample, err := b.Time(search.Trial{Key: key, Compute: compute, M: m, Columns: key.N, Schedule: schedule,
+		sample, err := b.Time(search.Trial{Key: key, Compute: w.Compute, M: m, Columns: key.N, Schedule: schedule,
 			Limit: search.Limit{MinReps: 5, MaxReps: 2000, Time: o.Least}})
 		if err != nil {
 			return fmt.Errorf("%s with %d rows under %s: %w", key, m, schedule, err)
 		}
-		visit(ProductTime{Key: key, Compute: compute, M: m, Schedule: schedule, Threads: len(o.Plan.Prefill.PUs), Seconds: sample.Seconds})
+		visit(ProductTime{Key: key, Compute: w.Compute, M: m, Schedule: schedule, Threads: len(o.Plan.Prefill.PUs), Seconds: sample.Seconds})
 	}
 	return nil
 }

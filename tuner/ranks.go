@@ -88,7 +88,7 @@ func forwardSeconds(ctx context.Context, o Options, out *chosenRanks) ([]float64
 
 // forwards samples both phases and notes what it found.
 func (t *tuning) forwards(l *pool.Leader, out *chosenRanks) ([]float64, error) {
-	name := fmt.Sprintf("%d ranks", t.def.Service.TP)
+	name := fmt.Sprintf("%d ranks", t.def.TP())
 	prompt, step := t.rig.prefillTest(min(t.def.Chunk, 128)), t.rig.decodeTest(1, min(decodeDepth, max(1, t.shape.Context-1)))
 	var seconds []float64
 	for i, x := range []*test{prefill: &prompt, decode: &step} {

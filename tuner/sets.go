@@ -50,11 +50,11 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 
 // withEveryRank keeps the sets in which each rank has a PU: what a rank holds of the weights nobody else can work on.
 func (t *tuning) withEveryRank(sets []service.Set) (out []service.Set) {
-	if len(t.def.Service.Ranks) == 1 {
+	if len(t.def.Ranks) == 1 {
 		return sets
 	}
 	for _, s := range sets {
-		if slices.ContainsFunc(t.def.Service.Ranks, func(r plans.Rank) bool {
+		if slices.ContainsFunc(t.def.Ranks, func(r plans.Rank) bool {
 			return !slices.ContainsFunc(r.PUs, func(pu int) bool { return slices.Contains(s.PUs, pu) })
 		}) {
 			t.reject("PUs "+s.PUs.String()+" ("+s.Name+")", "they leave a rank without a PU")

@@ -103,7 +103,7 @@ func (t *tuning) holds(w plans.WeightShape, k plans.WeightKey) bool {
 	if w.Role == plans.RoleEmbed {
 		return false
 	}
-	for r := range t.def.Service.Ranks {
+	for r := range t.def.Ranks {
 		if t.def.KeyOf(r, w) == k {
 			return true
 		}
@@ -155,10 +155,7 @@ func (t *tuning) searchTable(b *bench, j *job, earlier []*job, budget time.Durat
 func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, error) {
 	ph := &t.phases[j.phase]
 	set := ph.sets[j.set]
-	compute, err := microkernel.ParseCompute(j.piece.Compute)
-	if err != nil {
-		return search.Problem{}, err
-	}
+	compute := j.piece.Compute
 	wt, err := microkernel.ParseWeightType(j.key.Type)
 	if err != nil {
 		return search.Problem{}, err
@@ -330,7 +327,7 @@ func (t *tuning) caches(set service.Set) (l1, l2 int) {
 
 // benchSize plans the operands: weights to go round that are as cold as the model's own are in serving, within a quarter of the memory that is left.
 func (t *tuning) benchSize() benchSize {
-	s := benchSize{spare: scratchBytes, ranks: len(t.def.Service.Ranks), groups: t.workers.Grouping()}
+	s := benchSize{spare: scratchBytes, ranks: len(t.def.Ranks), groups: t.workers.Grouping()}
 	room := int64(4 << 30)
 	if free := mem.Available(); free > 0 {
 		room = free / 4

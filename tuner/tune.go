@@ -156,7 +156,7 @@ func shapeOf(o Options) (plans.ModelShape, error) {
 
 // usable is the PUs that candidates are made of.
 func (t *tuning) usable() []int {
-	if t.o.Threads > 0 || len(t.def.Service.Ranks) > 1 { // the user has chosen, or each PU has its rank
+	if t.o.Threads > 0 || len(t.def.Ranks) > 1 { // the user has chosen, or each PU has its rank
 		return t.def.PUs()
 	}
 	return t.o.Profile.UsablePUs()
@@ -254,11 +254,12 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 		p.Name = planName(t.shape.Name)
 	}
 	p.Tuned = t.phases[prefill].measured || t.phases[decode].measured
-	p.Service = service.Config(t.o.Profile, t.phases[prefill].set, t.phases[decode].set)
-	if len(t.def.Service.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
-		p.Service.Ranks, p.Service.TP = t.def.Service.Ranks, t.def.Service.TP
-	}
 	p.Prefill, p.Decode = t.phases[prefill].winner, t.phases[decode].winner
+	s, err := t.service()
+	if err != nil {
+		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
+	}
+	p.Use(s)
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
 	}
@@ -267,6 +268,15 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	}
 	t.evidence.Spent = t.elapsed().Seconds()
 	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
+}
+
+// service joins the PUs that won each phase.
+func (t *tuning) service() (plans.ServiceConfig, error) {
+	sets := [2]service.Set{t.phases[prefill].set, t.phases[decode].set}
+	if len(t.def.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
+		return plans.NewService(t.def.Ranks, sets[prefill].PUs, sets[decode].PUs)
+	}
+	return service.Config(t.o.Profile, sets[prefill], sets[decode])
 }
 
 // planName makes a name that a plan may have.

@@ -112,7 +112,7 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	if len(microkernel.Space(o.Profile.Features(), isa, microkernel.ComputeBF16, microkernel.BF16)) == 0 {
 		t.Skip("this CPU has no dot products of bf16")
 	}
-	for typ, rate := range map[string]float64{plans.ComputeF32: 200e9, plans.ComputeBF16: 400e9} {
+	for typ, rate := range map[string]float64{"f32": 200e9, "bf16": 400e9} {
 		o.Profile.Ceilings = append(o.Profile.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: isa.String(), Type: typ, PUs: 1,
 			Figure: profiles.Figure{Median: rate, N: 9, Unit: "FLOP/s"}})
 	}
@@ -124,7 +124,7 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 		t.Errorf("exact %v: %s", s.Exact, s.Rounding)
 	}
 	for _, w := range b.Plan.Weights {
-		if w.Compute != plans.ComputeBF16 {
+		if w.Compute != microkernel.ComputeBF16 {
 			t.Errorf("weight %v", w)
 		}
 	}
@@ -142,8 +142,8 @@ func TestTuneForRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &b.Plan
-	if p.Exact || p.Service.TP != 2 || len(p.Service.Ranks) != 2 {
-		t.Errorf("plan of %d ranks, exact %v, tuned %v", p.Service.TP, p.Exact, p.Tuned)
+	if p.Exact() || p.TP() != 2 {
+		t.Errorf("plan of %d ranks, exact %v, tuned %v", p.TP(), p.Exact(), p.Tuned)
 	}
 	if _, ok := p.Decode.Table(plans.WeightKey{N: 64, K: 48, Type: "q8_0"}); ok {
 		t.Error("down is cut in the middle of a block")

@@ -12,7 +12,6 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/tuner"
 )
@@ -119,7 +118,7 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 		return errors.New("--kv is empty: give f16, f32 or q8_0")
 	}
 	for _, name := range f.kv {
-		kv, err := exec.ParseKV(name)
+		kv, err := microkernel.ParseKVType(name)
 		if err != nil {
 			return fmt.Errorf("--kv: %w", err)
 		}
@@ -188,7 +187,7 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 func (f *attentionFlags) options(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA, kv string, dim int) tuner.AttentionOptions {
 	o := tuner.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups, Decode: f.decode, Prefill: f.prefill,
 		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
-	o.KV, _ = exec.ParseKV(kv) // checked
+	o.KV, _ = microkernel.ParseKVType(kv) // checked
 	if !f.hot {
 		o.Cold = int(tuner.ColdBytes(host, plan.Decode.PUs))
 	}

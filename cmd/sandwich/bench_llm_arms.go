@@ -39,14 +39,14 @@ func (f *llmFlags) chooseArms(s *session) (chosen []*llmArm, err error) {
 		return nil, err
 	}
 	plan := s.plan
-	if plan.Service.TP == 1 {
+	if plan.TP() == 1 {
 		chosen = []*llmArm{{name: armName(plan), plan: plan}}
 	} else {
 		for _, sync := range f.sync {
-			chosen = append(chosen, &llmArm{name: fmt.Sprintf("%s, %d ranks, sync %s", armName(plan), plan.Service.TP, sync), plan: plan, sync: syncs[sync]})
+			chosen = append(chosen, &llmArm{name: fmt.Sprintf("%s, %d ranks, sync %s", armName(plan), plan.TP(), sync), plan: plan, sync: syncs[sync]})
 		}
 	}
-	if f.compare && (plan.Tuned || plan.Service.TP > 1) {
+	if f.compare && (plan.Tuned || plan.TP() > 1) {
 		flags := f.session
 		flags.ranks = 1
 		untuned, _, err := flags.untuned(s.profile, s.shape)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
@@ -42,7 +43,7 @@ func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
 				continue
 			}
 			unit := "FLOP/s"
-			if task.Compute == plans.ComputeInt8 {
+			if task.Compute == microkernel.ComputeInt8.String() {
 				unit = "OP/s"
 			}
 			out.made[isa+" "+task.Compute+" "+formatRate(r.Targets[0].Peak, unit)] = true

@@ -38,7 +38,7 @@ func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
 	pus := a.phasePUs(t)
 	sp := summarize(samples)
 	r := llmRow{Test: t.name, Threads: len(pus), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max, Samples: samples,
-		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, TP: a.plan.Service.TP, KV: a.plan.KV, PUs: pus.String(), CPU: s.profile.Host.CPUModel}
+		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, TP: a.plan.TP(), KV: a.plan.KV.String(), PUs: pus.String(), CPU: s.profile.Host.CPUModel}
 	if roof, err := roofOf(s.profile, a.plan, t); err == nil {
 		r.Roof, r.RoofOf = roof.rate, roof.String()
 		r.Above = roof.above(r.Rate)

@@ -45,15 +45,19 @@ func fewerForDecode(plan *plans.Plan) (*plans.Plan, error) {
 		return plan, nil
 	}
 	p := *plan
-	p.Decode.PUs = nil
-	for _, r := range p.Service.Ranks {
-		p.Decode.PUs = append(p.Decode.PUs, r.PUs[0])
+	var fewer plans.PUSet
+	for _, r := range p.Ranks {
+		fewer = append(fewer, r.PUs[0])
 	}
-	slices.Sort(p.Decode.PUs)
-	if len(p.Decode.PUs) == len(p.Prefill.PUs) {
+	slices.Sort(fewer)
+	if len(fewer) == len(p.Prefill.PUs) {
 		return nil, errors.New("--switch needs more PUs for prefill than for decode: give --threads more than --tp, or a plan that has them")
 	}
-	p.Service.DecodePUs = p.Decode.PUs
+	s, err := plans.NewService(p.Ranks, p.Prefill.PUs, fewer)
+	if err != nil {
+		return nil, err
+	}
+	p.Use(s)
 	return &p, nil
 }
 

@@ -202,11 +202,15 @@ func (f *sessionFlags) adapt(p, asked *plans.Plan) error {
 			}
 		}
 	}
-	if f.ranks > 0 && f.ranks != p.Service.TP {
-		return fmt.Errorf("the plan %s is for %s, not for --tp %d", p.Name, plural(p.Service.TP, "rank"), f.ranks)
+	if f.ranks > 0 && f.ranks != p.TP() {
+		return fmt.Errorf("the plan %s is for %s, not for --tp %d", p.Name, plural(p.TP(), "rank"), f.ranks)
 	}
 	if f.kv != "" {
-		p.KV = f.kv
+		kv, err := microkernel.ParseKVType(f.kv)
+		if err != nil {
+			return err
+		}
+		p.KV = kv
 	}
 	if f.threads > 0 {
 		return cutThreads(p, f.threads)
@@ -220,21 +224,30 @@ func cutThreads(p *plans.Plan, n int) error {
 	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
 		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
 	}
-	if ranks := len(p.Service.Ranks); n < ranks {
+	if ranks := p.TP(); n < ranks {
 		return fmt.Errorf("the plan %s has %d ranks, which --threads %d leaves without a thread of their own", p.Name, ranks, n)
+	}
+	keep := func(pus plans.PUSet) plans.PUSet {
+		if len(pus) <= n {
+			return pus
+		}
+		return plans.FirstOfEach(p.Ranks, pus, n)
+	}
+	s, err := plans.NewService(p.Ranks, keep(p.Prefill.PUs), keep(p.Decode.PUs))
+	if err != nil {
+		return err
 	}
 	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
 		if len(phase.PUs) <= n {
 			continue
 		}
-		phase.PUs = plans.FirstOfEach(p.Service.Ranks, phase.PUs, n)
 		for _, t := range phase.Tables {
 			for i := range t.Rules {
 				t.Rules[i].Schedule.WaysM, t.Rules[i].Schedule.WaysN = 0, 0
 			}
 		}
 	}
-	p.Service.PrefillPUs, p.Service.DecodePUs = p.Prefill.PUs, p.Decode.PUs
+	p.Use(s)
 	return nil
 }
 

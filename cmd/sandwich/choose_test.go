@@ -11,7 +11,7 @@ import (
 // TestCutThreads: fewer threads than a plan has PUs are taken from all of its ranks in turn.
 func TestCutThreads(t *testing.T) {
 	plan := func() *plans.Plan {
-		p := &plans.Plan{Name: "x", Service: plans.ServiceConfig{Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1, 2}}, {PUs: plans.PUSet{3, 4}}}}}
+		p := &plans.Plan{Name: "x", Ranks: []plans.Rank{{PUs: plans.PUSet{0, 1, 2}}, {PUs: plans.PUSet{3, 4}}}}
 		p.Prefill.PUs, p.Decode.PUs = plans.PUSet{0, 1, 2, 3, 4}, plans.PUSet{1, 3}
 		p.Prefill.Tables = []plans.Table{{Rules: []plans.Rule{{Schedule: plans.Schedule{WaysM: 1, WaysN: 5}}}}}
 		return p
@@ -21,7 +21,7 @@ func TestCutThreads(t *testing.T) {
 		if err := cutThreads(p, n); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(p.Prefill.PUs, want) || !slices.Equal(p.Decode.PUs, plans.PUSet{1, 3}) || !slices.Equal(p.Service.PrefillPUs, want) {
+		if !slices.Equal(p.Prefill.PUs, want) || !slices.Equal(p.Decode.PUs, plans.PUSet{1, 3}) {
 			t.Errorf("%d threads: prefill on %v, decode on %v", n, p.Prefill.PUs, p.Decode.PUs)
 		}
 		if static := p.Prefill.Tables[0].Rules[0].Schedule.WaysN > 0; static != (n == 5) {

@@ -159,9 +159,9 @@ func printVerdict(w io.Writer, v *verified) {
 }
 
 // ranksText names the PUs and the memory node of each rank.
-func ranksText(s plans.ServiceConfig) string {
+func ranksText(ranks []plans.Rank) string {
 	var out []string
-	for _, r := range s.Ranks {
+	for _, r := range ranks {
 		text := "PUs " + r.PUs.String()
 		if r.NUMANode >= 0 {
 			text += " on node " + strconv.Itoa(r.NUMANode)
@@ -181,7 +181,7 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
 	rows := [][]string{
 		{"model", s.Model},
-		{"ranks", ranksText(s.Service)},
+		{"ranks", ranksText(s.Service.Ranks)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, orNone(strings.Join(s.ISA, " ")))},
 		{"prefill", fmt.Sprintf("PUs %s, up to %d rows, chunks of %d tokens", s.Service.PrefillPUs, s.SeqMax, s.Chunk)},
 		{"decode", fmt.Sprintf("PUs %s, up to %d rows", s.Service.DecodePUs, s.BatchMax)},

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
@@ -25,7 +26,7 @@ func rated(host *profiles.Profile) (*profiles.Profile, error) {
 		}
 	}
 	var err error
-	p.Ceilings, err = calibrate.Peaks(context.Background(), host, isa, plans.ComputeF32, plans.ComputeBF16)
+	p.Ceilings, err = calibrate.Peaks(context.Background(), host, isa, microkernel.ComputeF32.String(), microkernel.ComputeBF16.String())
 	if err == nil && path != "" {
 		_ = keepRates(path, &p) // where this fails the next start measures again
 	}

@@ -31,8 +31,8 @@ func tinyllama(t *testing.T, typ gguf.Type) plans.ModelShape {
 func pathsOf(p *plans.Plan) []string {
 	var out []string
 	for _, w := range p.Weights {
-		if !slices.Contains(out, w.Compute) {
-			out = append(out, w.Compute)
+		if path := w.Compute.String(); !slices.Contains(out, path) {
+			out = append(out, path)
 		}
 	}
 	return out
@@ -52,7 +52,7 @@ func zen5(t *testing.T) *profiles.Profile {
 func TestRecordedMachineTakesPairs(t *testing.T) {
 	p := zen5(t)
 	plan, err := plans.Default(p, tinyllama(t, gguf.BF16), plans.DefaultOptions{})
-	if err != nil || plan.Exact || !slices.Equal(pathsOf(plan), []string{"bf16"}) {
+	if err != nil || plan.Exact() || !slices.Equal(pathsOf(plan), []string{"bf16"}) {
 		t.Errorf("paths %v: %v", pathsOf(plan), err)
 	}
 	for i, c := range p.Ceilings { // an Emerald Rapids makes every other cycle one dot product of 512 bits
@@ -61,7 +61,7 @@ func TestRecordedMachineTakesPairs(t *testing.T) {
 		}
 	}
 	plan, err = plans.Default(p, tinyllama(t, gguf.BF16), plans.DefaultOptions{})
-	if err != nil || !plan.Exact || !slices.Equal(pathsOf(plan), []string{"f32"}) {
+	if err != nil || !plan.Exact() || !slices.Equal(pathsOf(plan), []string{"f32"}) {
 		t.Errorf("at half the rate: paths %v: %v", pathsOf(plan), err)
 	}
 }
@@ -88,7 +88,8 @@ func TestRatesAreKept(t *testing.T) {
 	if err := s.choose(&f); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.replan(&s.plan.Service); err != nil || !slices.Equal(pathsOf(again), []string{"bf16"}) {
+	service := s.plan.Service()
+	if again, err := s.replan(&service); err != nil || !slices.Equal(pathsOf(again), []string{"bf16"}) {
 		t.Errorf("the plan that is made when PUs go away has other bits: %v", err)
 	}
 	for i := range kept.Ceilings {

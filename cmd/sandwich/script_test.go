@@ -59,7 +59,7 @@ func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	p, err := plans.Default(host, shape, plans.DefaultOptions{})
 	ts.Check(err)
-	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: 1, Created: "2026-01-31T12:00:00Z"}}
+	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: p.Version, Created: "2026-01-31T12:00:00Z"}}
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(filepath.Dir(dir), 0o755))
 	ts.Check(b.Write(dir))

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/pool"
@@ -18,7 +19,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	t.Run("dense", func(t *testing.T) { checkAllocations(t, tinyOptions(t)) })
 	t.Run("q8_0 cache", func(t *testing.T) {
 		o := optionsFor(t, smallModel(t, "qwen3", gguf.Q8_0))
-		o.Plan.KV = "q8_0"
+		o.Plan.KV = microkernel.KVQ8
 		checkAllocations(t, o)
 	})
 	t.Run("ranks", func(t *testing.T) { checkAllocations(t, ranksOptions(t, smallModel(t, "qwen3", gguf.Q8_0), 1, 1)) })

@@ -55,11 +55,7 @@ func overflowAt(found *exec.Overflow, plan *plans.Plan) *OverflowError {
 	case found == nil:
 		return &OverflowError{}
 	case found.Cached:
-		kv := plan.KV
-		if kv == "" {
-			kv = plans.KVF16
-		}
-		return &OverflowError{Place: fmt.Sprintf("layer %d (KV cache)", found.Op.Layer), Narrow: kv}
+		return &OverflowError{Place: fmt.Sprintf("layer %d (KV cache)", found.Op.Layer), Narrow: plan.KV.String()}
 	}
 	return &OverflowError{Place: placeOf(found.Op)}
 }

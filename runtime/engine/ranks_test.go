@@ -22,7 +22,7 @@ import (
 // crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that need not be there: the workers of
 // these tests are bound to nothing.
 func crews(workers ...int) *plans.ServiceConfig {
-	s := &plans.ServiceConfig{TP: len(workers)}
+	s := &plans.ServiceConfig{}
 	for _, n := range workers {
 		r := plans.Rank{NUMANode: -1}
 		for range n {

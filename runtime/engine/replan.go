@@ -52,7 +52,11 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 	if r.replanner == nil || len(r.again) == maxReplanned || r.assembly.Parts.Ranks() > 1 {
 		return executors, fmt.Errorf("no others are made")
 	}
-	plan, err := r.replanner(r.serviceOf(prefill, decode))
+	service, err := r.serviceOf(prefill, decode)
+	if err != nil {
+		return executors, err
+	}
+	plan, err := r.replanner(&service)
 	if err != nil {
 		return executors, err
 	}
@@ -70,7 +74,7 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 }
 
 // serviceOf is the plan's service configuration without the PUs of workers that do not run.
-func (r *Runner) serviceOf(prefill, decode []int) *plans.ServiceConfig {
+func (r *Runner) serviceOf(prefill, decode []int) (plans.ServiceConfig, error) {
 	pus := r.Pool().PUs()
 	on := func(workers []int) (set plans.PUSet) {
 		for _, w := range workers {
@@ -79,19 +83,14 @@ func (r *Runner) serviceOf(prefill, decode []int) *plans.ServiceConfig {
 		slices.Sort(set)
 		return set
 	}
-	c := r.Plan.Service
-	c.PrefillPUs, c.DecodePUs = on(prefill), on(decode)
-	c.Ranks = slices.Clone(c.Ranks)
-	for i := range c.Ranks {
-		var kept plans.PUSet
-		for _, pu := range c.Ranks[i].PUs {
-			if slices.Contains(c.PrefillPUs, pu) || slices.Contains(c.DecodePUs, pu) {
-				kept = append(kept, pu)
-			}
-		}
-		c.Ranks[i].PUs = kept
+	pre, dec := on(prefill), on(decode)
+	ranks := slices.Clone(r.Plan.Ranks)
+	for i := range ranks {
+		ranks[i].PUs = slices.DeleteFunc(slices.Clone(ranks[i].PUs), func(pu int) bool {
+			return !slices.Contains(pre, pu) && !slices.Contains(dec, pu)
+		})
 	}
-	return &c
+	return plans.NewService(ranks, pre, dec)
 }
 
 // Restrict makes the following forwards run on these teams. Not to be called during one.

@@ -26,7 +26,7 @@ func wideOptions(t *testing.T) Options {
 	}
 	profile.Host = live.Host // its caches and kernels, this machine's instructions
 	service := func(pus ...int) *plans.ServiceConfig {
-		return &plans.ServiceConfig{Ranks: []plans.Rank{{PUs: pus, NUMANode: -1}}, TP: 1, PrefillPUs: pus, DecodePUs: pus}
+		return &plans.ServiceConfig{Ranks: []plans.Rank{{PUs: pus, NUMANode: -1}}, PrefillPUs: pus, DecodePUs: pus}
 	}
 	shape := o.Plan.Model
 	plan, err := plans.Default(profile, shape, plans.DefaultOptions{Service: service(0, 1, 2)})

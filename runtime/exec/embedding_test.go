@@ -33,7 +33,7 @@ func smallFile(t *testing.T, typ gguf.Type, tied bool, ranks int) (*gguf.File, *
 	must(err)
 	var o plans.DefaultOptions
 	if ranks > 1 {
-		o.Service = &plans.ServiceConfig{TP: ranks}
+		o.Service = &plans.ServiceConfig{}
 		for r := range ranks {
 			o.Service.Ranks = append(o.Service.Ranks, plans.Rank{NUMANode: -1, PUs: plans.PUSet{r}})
 			o.Service.PrefillPUs = append(o.Service.PrefillPUs, r)

@@ -56,11 +56,7 @@ func BuildPlan(plan *plans.Plan) error {
 			}
 		}
 	}
-	elem, err := ParseKV(plan.KV)
-	if err != nil {
-		return err
-	}
-	_, err = microkernel.NewAttention(k.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: elem})
+	_, err = microkernel.NewAttention(k.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV})
 	return err
 }
 

@@ -21,19 +21,6 @@ type KVStore struct {
 	pair    int // bytes of a K block and its V block
 }
 
-// ParseKV reads the element type of a KV cache from a flag or a plan.
-func ParseKV(name string) (microkernel.KVType, error) {
-	switch name {
-	case "", "f16":
-		return microkernel.KVF16, nil
-	case "f32":
-		return microkernel.KVF32, nil
-	case "q8_0":
-		return microkernel.KVQ8, nil
-	}
-	return 0, fmt.Errorf("KV cache type %q is not supported: use f16, f32 or q8_0", name)
-}
-
 // NewKVStore reserves the cache of `blocks` blocks for a model, or for a share of it, on a NUMA node (mem.AnyNode: wherever it is first
 // written from).
 func NewKVStore(d model.Dims, elem microkernel.KVType, blocks, node int) (*KVStore, error) {

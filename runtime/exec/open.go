@@ -79,11 +79,7 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	elem, err := ParseKV(o.Plan.KV)
-	if err != nil {
-		return err
-	}
-	if a.KV, err = NewKVStores(a.Parts, elem, o.Blocks); err != nil {
+	if a.KV, err = NewKVStores(a.Parts, o.Plan.KV, o.Blocks); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -144,11 +140,7 @@ const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
 
 // checkMemory says before loading when the model and its cache cannot fit, with the numbers.
 func (a *Assembly) checkMemory(blocks int) error {
-	elem, err := ParseKV(a.Plan.KV)
-	if err != nil {
-		return err
-	}
-	perBlock := int64(a.Parts.KVBytesPerToken(elem)) * kvcache.BlockTokens
+	perBlock := int64(a.Parts.KVBytesPerToken(a.Plan.KV)) * kvcache.BlockTokens
 	if blocks < 1 || int64(blocks) > math.MaxInt64/4/perBlock || a.logits > 1<<30 {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)

@@ -33,7 +33,7 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 		return nil, err
 	}
 	p := &Parts{Whole: m}
-	ranks := plan.Service.Ranks
+	ranks := plan.Ranks
 	if len(ranks) <= 1 {
 		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads}, Vocab: plans.Span{Hi: m.Dims.Vocab}}
 		p.list = []part{{share: whole, model: m, node: mem.AnyNode, first: true}}

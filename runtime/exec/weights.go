@@ -164,7 +164,7 @@ func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
 func computeOf(plan *plans.Plan, t *gguf.Tensor) (microkernel.Compute, error) {
 	key := plans.WeightKey{N: t.Dims[1], K: t.Dims[0], Type: t.Type.String()}
 	if w, ok := plan.Weight(key); ok {
-		return microkernel.ParseCompute(w.Compute)
+		return w.Compute, nil
 	}
 	return 0, fmt.Errorf("the plan says nothing of weight %s (%s): it was made for another model", key, t.Name)
 }

@@ -36,7 +36,7 @@ func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 		}
 		m.Weights = append(m.Weights, model.Weight{Role: "q", N: c.n, K: c.k,
 			Tensor: &gguf.Tensor{Name: fmt.Sprintf("w%d", i), Type: c.typ, Dims: []int{c.k, c.n}, Data: raw}})
-		plan.Weights = append(plan.Weights, plans.WeightPlan{WeightKey: plans.WeightKey{N: c.n, K: c.k, Type: c.typ.String()}, Compute: "f32"})
+		plan.Weights = append(plan.Weights, plans.WeightPlan{WeightKey: plans.WeightKey{N: c.n, K: c.k, Type: c.typ.String()}, Compute: microkernel.ComputeF32})
 	}
 	return m, plan
 }

@@ -24,7 +24,7 @@ type WorkerOptions struct {
 
 // PlanWorkers are the workers that a plan is served by.
 func PlanWorkers(plan *plans.Plan) WorkerOptions {
-	return WorkerOptions{PUs: planPUs(plan), ISA: PlanISA(plan), Plan: plan, Ranks: plan.Service.Ranks}
+	return WorkerOptions{PUs: planPUs(plan), ISA: PlanISA(plan), Plan: plan, Ranks: plan.Ranks}
 }
 
 // planPUs lists the PUs of both phases, those that work in both first: worker 0, whose thread runs

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 )
@@ -61,7 +62,7 @@ func Inspect(f *gguf.File, packed func(*Model) (int64, error)) (Report, error) {
 	}
 	slices.SortStableFunc(r.Types, func(a, b TypeUse) int { return int(min(1, max(-1, b.Bytes-a.Bytes))) })
 	if shape, err := ShapeOf(f); err == nil {
-		r.Shape, r.KVPerToken = &shape, shape.KVBytesPerToken(plans.KVF16)
+		r.Shape, r.KVPerToken = &shape, shape.KVBytesPerToken(microkernel.KVF16)
 	}
 	m, err := Load(f)
 	if err == nil {

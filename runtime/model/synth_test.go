@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/microkernel"
 	"sandwich/runtime/gguf"
 )
 
@@ -266,7 +266,7 @@ func TestSynthFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total || r.KVPerToken != r.Shape.KVBytesPerToken(plans.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
+	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total || r.KVPerToken != r.Shape.KVBytesPerToken(microkernel.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
 		t.Errorf("report %+v", r)
 	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/roofline"
 )
@@ -40,18 +41,18 @@ func Work(p *plans.Plan, rows Rows) []Task {
 		if m == 0 {
 			continue
 		}
-		path := plans.ComputeF32
+		path := microkernel.ComputeF32
 		if chosen, ok := p.Weight(w.Key()); ok {
 			path = chosen.Compute
 		}
 		values := float64(w.N) * float64(w.K)
-		out = append(out, Task{path, roofline.Work{
+		out = append(out, Task{path.String(), roofline.Work{
 			FLOP:  2 * float64(m) * values * s.PerRow(w),
 			Bytes: values * roofline.Bits(w.Type) / 8 * s.Read(w, m),
 		}})
 	}
 	for _, span := range rows.Spans {
-		out = append(out, Task{plans.ComputeF32, attention(p, span)})
+		out = append(out, Task{microkernel.ComputeF32.String(), attention(p, span)})
 	}
 	return out
 }

@@ -142,9 +142,12 @@ func Top(ranked []Set, k int) []Set {
 }
 
 // Config joins the sets of both phases into a service configuration of one rank.
-func Config(p *profiles.Profile, prefill, decode Set) plans.ServiceConfig {
-	all := append(slices.Clone(prefill.PUs), decode.PUs...)
+func Config(p *profiles.Profile, prefill, decode Set) (plans.ServiceConfig, error) {
+	all := slices.Concat(prefill.PUs, decode.PUs)
 	slices.Sort(all)
-	all = slices.Compact(all)
-	return plans.ServiceConfig{Ranks: []plans.Rank{{PUs: all, NUMANode: p.Machine.CommonNode(topotree.NewCPUSet(all...))}}, TP: 1, PrefillPUs: prefill.PUs, DecodePUs: decode.PUs}
+	ranks, err := plans.MakeRanks(p, slices.Compact(all), 1)
+	if err != nil {
+		return plans.ServiceConfig{}, err
+	}
+	return plans.NewService(ranks, prefill.PUs, decode.PUs)
 }

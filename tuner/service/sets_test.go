@@ -108,8 +108,8 @@ func TestRanking(t *testing.T) {
 	if len(sizes) != 4 {
 		t.Errorf("the top 4 of 4 sizes are of %d sizes", len(sizes))
 	}
-	c := Config(p, pre[0], Decode(p, sets)[0])
-	if len(c.Ranks) != 1 || len(c.Ranks[0].PUs) != 4 || c.TP != 1 || len(c.DecodePUs) != 3 {
-		t.Errorf("%+v", c)
+	c, err := Config(p, pre[0], Decode(p, sets)[0])
+	if err != nil || c.TP() != 1 || len(c.Ranks[0].PUs) != 4 || len(c.DecodePUs) != 3 {
+		t.Errorf("%+v %v", c, err)
 	}
 }

@@ -41,7 +41,7 @@ func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
 	}
 	c := &RoofCost{plan: plan, ops: len(ops), near: assumedNear}
 	machine := roofline.NewMachine(p)
-	for i, pus := range []plans.PUSet{plan.Service.PrefillPUs, plan.Service.DecodePUs} {
+	for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
 		set := topotree.NewCPUSet(pus...)
 		if c.phases[i], err = machine.CoreRoofs(set, plan.Widest(), plan.Arithmetics()); err != nil {
 			return nil, fmt.Errorf("predicting forwards: %w", err)

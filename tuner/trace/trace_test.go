@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/sched"
@@ -218,7 +219,7 @@ func machine() *profiles.Profile {
 func roofed(t *testing.T) *RoofCost {
 	t.Helper()
 	p := machine()
-	plan := &plans.Plan{KV: plans.KVF16, Service: plans.ServiceConfig{PrefillPUs: plans.PUSet{0, 1}, DecodePUs: plans.PUSet{0}},
+	plan := &plans.Plan{Prefill: plans.Phase{PUs: plans.PUSet{0, 1}}, Decode: plans.Phase{PUs: plans.PUSet{0}},
 		Model: plans.ModelShape{Arch: "llama", Layers: 10, Heads: 8, KVHeads: 8, HeadDim: 64, Weights: []plans.WeightShape{{Role: "q", N: 4096, K: 4096, Type: "f32", Count: 10}, {Role: "head", N: 1000, K: 4096, Type: "f32", Count: 1}, {Role: plans.RoleEmbed, N: 1000, K: 4096, Type: "f32", Count: 1}}}}
 	c, err := NewRoofCost(p, plan)
 	if err != nil {
@@ -289,7 +290,7 @@ func TestAttentionIsFloat32(t *testing.T) {
 	p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "go", Type: "int8", PUs: 1, Figure: profiles.Figure{Median: 800e9, Assumed: true}})
 	plan := *roofed(t).plan
 	plan.Model.Weights = []plans.WeightShape{{Role: "q", N: 4096, K: 4096, Type: "q8_0", Count: 10}}
-	plan.Weights = []plans.WeightPlan{{WeightKey: plan.Model.Weights[0].Key(), Compute: plans.ComputeInt8}}
+	plan.Weights = []plans.WeightPlan{{WeightKey: plan.Model.Weights[0].Key(), Compute: microkernel.ComputeInt8}}
 	c, err := NewRoofCost(p, &plan)
 	if err != nil {
 		t.Fatal(err)

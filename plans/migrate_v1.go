@@ -1,0 +1,143 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/microkernel"
+)
+
+// versionOne is the schema of the bundles that stored some facts twice: the PUs of a phase, the
+// degree, the chains, exactness, and that a slice is widened. Its evidence is that of version 2.
+const versionOne = 1
+
+// planV1 is plan.yaml as version 1 spelled it. Its JSON is what the content hash of a version 1
+// manifest was taken over.
+type planV1 struct {
+	Version     int                `yaml:"version" json:"version"`
+	Name        string             `yaml:"name" json:"name"`
+	Fingerprint string             `yaml:"fingerprint" json:"fingerprint"`
+	Exact       bool               `yaml:"exact" json:"exact"`
+	Tuned       bool               `yaml:"tuned" json:"tuned"`
+	KV          microkernel.KVType `yaml:"kv" json:"kv"`
+	SeqMax      int                `yaml:"seq_max" json:"seq_max"`
+	BatchMax    int                `yaml:"batch_max" json:"batch_max"`
+	Chunk       int                `yaml:"chunk" json:"chunk"`
+	Model       ModelShape         `yaml:"model" json:"model"`
+	Service     serviceV1          `yaml:"service" json:"service"`
+	Weights     []weightV1         `yaml:"weights" json:"weights"`
+	Prefill     phaseV1            `yaml:"prefill" json:"prefill"`
+	Decode      phaseV1            `yaml:"decode" json:"decode"`
+}
+
+type serviceV1 struct {
+	Ranks      []Rank `yaml:"ranks" json:"ranks"`
+	TP         int    `yaml:"tp" json:"tp"`
+	PrefillPUs PUSet  `yaml:"prefill_pus" json:"prefill_pus"`
+	DecodePUs  PUSet  `yaml:"decode_pus" json:"decode_pus"`
+}
+
+type weightV1 struct {
+	WeightPlan
+	Chain string `json:"chain"`
+}
+
+// UnmarshalYAML reads the one-line form of version 1.
+func (w *weightV1) UnmarshalYAML(unmarshal func(any) error) error {
+	var d struct {
+		Weight  keyText             `yaml:"weight"`
+		Compute microkernel.Compute `yaml:"compute"`
+		Chain   string              `yaml:"chain"`
+	}
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	*w = weightV1{WeightPlan{WeightKey(d.Weight), d.Compute}, d.Chain}
+	return nil
+}
+
+type phaseV1 struct {
+	PUs    PUSet     `yaml:"pus" json:"pus"`
+	Tables []tableV1 `yaml:"tables" json:"tables"`
+}
+
+type tableV1 Table
+
+// UnmarshalYAML reads rules that say themselves whether a slice is widened.
+func (t *tableV1) UnmarshalYAML(unmarshal func(any) error) error {
+	var d struct {
+		Weight keyText  `yaml:"weight"`
+		Rules  []ruleV1 `yaml:"rules"`
+	}
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	*t = tableV1{WeightKey: WeightKey(d.Weight)}
+	for _, r := range d.Rules {
+		t.Rules = append(t.Rules, Rule(r))
+	}
+	return nil
+}
+
+type ruleV1 Rule
+
+// UnmarshalYAML reads a rule of version 1.
+func (r *ruleV1) UnmarshalYAML(unmarshal func(any) error) error {
+	var d struct {
+		ruleYAML `yaml:",inline"`
+		Widen    bool `yaml:"widen"`
+	}
+	if err := unmarshal(&d); err != nil {
+		return err
+	}
+	rule, err := d.rule()
+	rule.Schedule.Widen = d.Widen
+	*r = ruleV1(rule)
+	return err
+}
+
+// migrate is the same plan in version 2. What version 1 stored twice must agree, as its own readers
+// wanted. An exact plan that did not say so becomes exact: nothing else was ever promised by it.
+func (v *planV1) migrate() (Plan, error) {
+	if v.Version != versionOne {
+		return Plan{}, fmt.Errorf("version %d in a bundle of version %d", v.Version, versionOne)
+	}
+	p := Plan{
+		Version: bundleVersion, Name: v.Name, Fingerprint: v.Fingerprint, Tuned: v.Tuned, KV: v.KV,
+		SeqMax: v.SeqMax, BatchMax: v.BatchMax, Chunk: v.Chunk, Model: v.Model, Ranks: v.Service.Ranks,
+		Prefill: v.Prefill.phase(), Decode: v.Decode.phase(),
+	}
+	for _, w := range v.Weights {
+		p.Weights = append(p.Weights, w.WeightPlan)
+	}
+	return p, v.checkTwice(&p)
+}
+
+func (v *phaseV1) phase() Phase {
+	ph := Phase{PUs: v.PUs}
+	for _, t := range v.Tables {
+		ph.Tables = append(ph.Tables, Table(t))
+	}
+	return ph
+}
+
+// checkTwice compares what version 1 stored twice.
+func (v *planV1) checkTwice(p *Plan) error {
+	switch s := v.Service; {
+	case s.TP != len(s.Ranks):
+		return fmt.Errorf("service has the tensor-parallel degree %d on %d ranks", s.TP, len(s.Ranks))
+	case !slices.Equal(s.PrefillPUs, v.Prefill.PUs):
+		return fmt.Errorf("prefill: pus are %s and service says %s", v.Prefill.PUs, s.PrefillPUs)
+	case !slices.Equal(s.DecodePUs, v.Decode.PUs):
+		return fmt.Errorf("decode: pus are %s and service says %s", v.Decode.PUs, s.DecodePUs)
+	case v.Exact && !p.Exact():
+		return fmt.Errorf("exact is true and %s", p.Rounding())
+	}
+	for _, w := range v.Weights {
+		if want := ChainOf(w.Compute).String(); w.Chain != want {
+			return fmt.Errorf("weight %s: chain is %.40q; the compute path %s has the chain %s",
+				w.WeightKey, w.Chain, w.Compute, want)
+		}
+	}
+	return nil
+}

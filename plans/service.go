@@ -1,0 +1,119 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ServiceConfig is the service configuration of Sandwich section 5: ranks, which share every weight,
+// and the PUs of each phase. NewService makes one.
+type ServiceConfig struct {
+	Ranks                 []Rank
+	PrefillPUs, DecodePUs PUSet
+}
+
+// Rank is a group of threads bound to PUs and to the memory of one NUMA node.
+type Rank struct {
+	PUs      PUSet `yaml:"pus" json:"pus"`
+	NUMANode int   `yaml:"numa_node" json:"numa_node"` // -1: the machine has no nodes, or memory is not bound
+}
+
+// NewService is the only place that joins ranks and the PUs of both phases, so that nothing which
+// Validate would refuse goes further.
+func NewService(ranks []Rank, prefill, decode PUSet) (ServiceConfig, error) {
+	s := ServiceConfig{Ranks: ranks, PrefillPUs: prefill, DecodePUs: decode}
+	return s, s.check()
+}
+
+// TP is the tensor-parallel degree: the ranks that share a weight, 1 where one has all of it.
+func (s ServiceConfig) TP() int { return len(s.Ranks) }
+
+// Service is the service configuration that the plan stores in parts.
+func (p *Plan) Service() ServiceConfig {
+	return ServiceConfig{Ranks: p.Ranks, PrefillPUs: p.Prefill.PUs, DecodePUs: p.Decode.PUs}
+}
+
+// Use gives the plan another service configuration. Its tables stay as they are.
+func (p *Plan) Use(s ServiceConfig) {
+	p.Ranks, p.Prefill.PUs, p.Decode.PUs = s.Ranks, s.PrefillPUs, s.DecodePUs
+}
+
+// TP is the tensor-parallel degree of the plan's service configuration.
+func (p *Plan) TP() int { return p.Service().TP() }
+
+type namedPUs struct {
+	name string
+	pus  PUSet
+}
+
+func (s *ServiceConfig) phases() [2]namedPUs {
+	return [2]namedPUs{{"prefill", s.PrefillPUs}, {"decode", s.DecodePUs}}
+}
+
+func (s *ServiceConfig) check() error {
+	if len(s.Ranks) < 1 || len(s.Ranks) > maxRanks {
+		return fmt.Errorf("service has %d ranks, not 1..%d", len(s.Ranks), maxRanks)
+	}
+	var all PUSet
+	for i, r := range s.Ranks {
+		if err := r.check(); err != nil {
+			return fmt.Errorf("rank %d %w", i, err)
+		}
+		all = append(all, r.PUs...)
+	}
+	slices.Sort(all)
+	if err := all.check(); err != nil {
+		return fmt.Errorf("ranks share a PU: %w", err)
+	}
+	for _, ph := range s.phases() {
+		if err := ph.pus.check(); err != nil {
+			return fmt.Errorf("service: %s: %w", ph.name, err)
+		}
+		if len(ph.pus) == 0 {
+			return fmt.Errorf("service: no PU works in %s", ph.name)
+		}
+		if extra := ph.pus.missing(all); len(extra) > 0 {
+			return fmt.Errorf("service: %s uses the PUs %s, which belong to no rank", ph.name, extra)
+		}
+	}
+	return s.checkWork()
+}
+
+func (r Rank) check() error {
+	if err := r.PUs.check(); err != nil {
+		return fmt.Errorf("names PUs wrongly: %w", err)
+	}
+	if len(r.PUs) == 0 {
+		return fmt.Errorf("has no PU")
+	}
+	if r.NUMANode < -1 || r.NUMANode > maxNode {
+		return fmt.Errorf("is on NUMA node %d, not in -1..%d", r.NUMANode, maxNode)
+	}
+	return nil
+}
+
+// checkWork wants each rank to take part in both phases: its part of the weights has no other owner.
+func (s *ServiceConfig) checkWork() error {
+	for i, r := range s.Ranks {
+		for _, ph := range s.phases() {
+			if len(r.PUs.intersect(ph.pus)) == 0 {
+				return fmt.Errorf("service: rank %d (PUs %s) has no PU that works in %s (PUs %s), "+
+					"and nobody else holds its part of the weights", i, r.PUs, ph.name, ph.pus)
+			}
+		}
+	}
+	return nil
+}
+
+// threads are the numbers of workers that products of a piece may run on in a phase: those of a rank,
+// or all.
+func (p *Plan) threads(c piece, active PUSet) []int {
+	var out []int
+	if c.together {
+		out = append(out, len(active))
+	}
+	for _, r := range c.ranks {
+		out = append(out, len(p.Ranks[r].PUs.intersect(active)))
+	}
+	return out
+}
