@@ -7,8 +7,9 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// costFigures is what cycle estimates take a core for. They are constants until rates of the machine at hand stand for them; what
-// differs between instruction sets (registers, ports of integers) is asked of the instruction set.
+// costFigures is what cycle estimates take a core for. They are constants until rates of the
+// machine at hand stand for them; what differs between instruction sets (registers, ports of
+// integers) is asked of the instruction set.
 type costFigures struct {
 	ports       float64 // vector multiply-adds a cycle: two in every server core since Haswell and Neoverse V1
 	loadPorts   float64 // vector loads a cycle, as built
@@ -21,11 +22,13 @@ type costFigures struct {
 	streamBytes float64 // of memory that one core reads in a cycle: 4.5 to 5.3 measured (Skylake-SP, Emerald Rapids)
 }
 
-var core = costFigures{ports: 2, loadPorts: 2, loads: 1.7, issue: 5, chain: 4, latency: 4.5, unpacking: 2.5, matrix: 8, streamBytes: 5}
+var core = costFigures{ports: 2, loadPorts: 2, loads: 1.7, issue: 5, chain: 4, latency: 4.5,
+	unpacking: 2.5, matrix: 8, streamBytes: 5}
 
-// CyclesPerOp estimates the cycles per multiply-add of a tile of so many rows of any form, unrolled or not: the busiest of the
-// multiply, load and issue ports, and the latency of a chain. It only orders the candidates of a search before they are timed.
-// tileCycles knows types better, and knows neither forms nor unrolling.
+// CyclesPerOp estimates the cycles per multiply-add of a tile of so many rows of any form, unrolled
+// or not: the busiest of the multiply, load and issue ports, and the latency of a chain. It only
+// orders the candidates of a search before they are timed. tileCycles knows types better, and knows
+// neither forms nor unrolling.
 func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 	v := float64(s.NR) / float64(max(1, s.ISA.Lanes()))
 	m := float64(rows)
@@ -55,8 +58,8 @@ func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 	return (cycles + loop) / (m * float64(s.NR))
 }
 
-// tileCycles is the cycles of one tile of so many rows for 32 k of one of its panels: the busiest of the arithmetic ports, the load
-// ports and the chains of dependent multiply-adds.
+// tileCycles is the cycles of one tile of so many rows for 32 k of one of its panels: the busiest
+// of the arithmetic ports, the load ports and the chains of dependent multiply-adds.
 func tileCycles(s microkernel.Spec, height int) float64 {
 	panels := float64(s.NR / microkernel.PanelWidth)
 	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
@@ -86,8 +89,9 @@ func tileCycles(s microkernel.Spec, height int) float64 {
 	return max(arithmetic, loads, chain)
 }
 
-// sharing is how often an activation is broadcast for each vector that it meets: once for all of the tile, but where weights are unpacked to float32 in registers, once for the
-// vectors that are unpacked side by side, as many as find room.
+// sharing is how often an activation is broadcast for each vector that it meets: once for all of
+// the tile, but where weights are unpacked to float32 in registers, once for the vectors that are
+// unpacked side by side, as many as find room.
 func sharing(s microkernel.Spec, rows, vectors float64) float64 {
 	if s.Compute != microkernel.ComputeF32 || !s.B.Quantized() {
 		return 1 / vectors

@@ -9,7 +9,8 @@ import (
 	"sandwich/topotree"
 )
 
-// machineDoc is a topotree.Machine in a file: its description, and the digest of the tree that must come out when it is built again.
+// machineDoc is a topotree.Machine in a file: its description, and the digest of the tree that must
+// come out when it is built again.
 type machineDoc struct {
 	topotree.Description `yaml:",inline"`
 	Tree                 string `yaml:"tree_digest" json:"tree_digest"`
@@ -56,8 +57,9 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// UnmarshalYAML reads the form of host.yaml and builds the tree. The version is looked at before anything else; what an older
-// one lacks is made up for here, so that nobody else knows of versions.
+// UnmarshalYAML reads the form of host.yaml and builds the tree. The version is looked at before
+// anything else; what an older one lacks is made up for here, so that nobody else knows of
+// versions.
 func (p *Profile) UnmarshalYAML(unmarshal func(any) error) error {
 	var d document
 	if err := unmarshal(&d); err != nil {

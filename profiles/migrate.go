@@ -7,9 +7,10 @@ import (
 	"sandwich/topotree"
 )
 
-// fromVersion1 makes a profile of version 1 one of this version. Version 1 said of a ceiling how many PUs were at work and not
-// which: they were the first ones in the order in which PUs are put to work. It named saturation domains after the level of
-// the tree, and it had none of the other figures of sets: what it does not say stays unknown.
+// fromVersion1 makes a profile of version 1 one of this version. Version 1 said of a ceiling how
+// many PUs were at work and not which: they were the first ones in the order in which PUs are put
+// to work. It named saturation domains after the level of the tree, and it had none of the other
+// figures of sets: what it does not say stays unknown.
 func (p *Profile) fromVersion1() {
 	if content, err := CanonicalJSON(p); err == nil { // what has no JSON, such as NaN, Check refuses
 		p.read = DigestBytes(content)
@@ -28,7 +29,8 @@ func (p *Profile) fromVersion1() {
 	}
 }
 
-// version1Domain translates "numa 3", "l3 7" and "l3 of PU 8"; a name that it does not know is left for Check to refuse.
+// version1Domain translates "numa 3", "l3 7" and "l3 of PU 8"; a name that it does not know is left
+// for Check to refuse.
 func version1Domain(m *topotree.Machine, f *SetFigure) string {
 	kind, number, _ := strings.Cut(f.Domain, " ")
 	switch kind {
@@ -47,6 +49,7 @@ func version1Domain(m *topotree.Machine, f *SetFigure) string {
 	return f.Domain
 }
 
-// ReadDigest is the digest of the content of the file that the profile was decoded from, where that is of an older version:
-// what the manifest of its bundle holds. It is "" where the profile itself has the digest.
+// ReadDigest is the digest of the content of the file that the profile was decoded from, where that
+// is of an older version: what the manifest of its bundle holds. It is "" where the profile itself
+// has the digest.
 func (p *Profile) ReadDigest() string { return p.read }

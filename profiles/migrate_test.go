@@ -9,7 +9,8 @@ import (
 	"sandwich/topotree"
 )
 
-// version1 is a file as the build before this version wrote it, of two nodes whose PUs are numbered in turn.
+// version1 is a file as the build before this version wrote it, of two nodes whose PUs are numbered
+// in turn.
 const version1 = `version: 1
 host:
   arch: amd64
@@ -60,13 +61,15 @@ func digested(t *testing.T, text string) string {
 	return strings.Replace(text, "DIGEST", digest, 1)
 }
 
-// TestVersion1: which PUs a ceiling was measured with is what version 1 meant, and domains get their names of today.
+// TestVersion1: which PUs a ceiling was measured with is what version 1 meant, and domains get
+// their names of today.
 func TestVersion1(t *testing.T) {
 	p, err := Parse([]byte(digested(t, version1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Version != Version || p.Ceilings[0].CPUs.String() != "0" || p.Ceilings[1].CPUs.String() != "0,2" || !p.Ceilings[2].CPUs.IsEmpty() {
+	if p.Version != Version || p.Ceilings[0].CPUs.String() != "0" || p.Ceilings[1].CPUs.String() != "0,2" ||
+		!p.Ceilings[2].CPUs.IsEmpty() {
 		t.Errorf("ceilings %+v", p.Ceilings)
 	}
 	for i, want := range []string{"node 1", "cluster of PU 1", "cluster of PU 1", "l3 4"} {
@@ -85,7 +88,8 @@ func TestVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if !strings.HasPrefix(string(text), "version: 2\n") || q.ReadDigest() != "" || Digest(q) != Digest(p) || q.Fingerprint() != p.Fingerprint() {
+	if !strings.HasPrefix(string(text), "version: 2\n") || q.ReadDigest() != "" ||
+		Digest(q) != Digest(p) || q.Fingerprint() != p.Fingerprint() {
 		t.Errorf("written as\n%s", text)
 	}
 	bad := strings.Replace(digested(t, version1), "numa 1", "socket 1", 1)
@@ -138,7 +142,8 @@ func TestSetFigureRefused(t *testing.T) {
 		}
 	}
 	p := structured(t)
-	p.Ceilings = []Ceiling{{Kind: Compute, ISA: "avx2", Type: "f32", PUs: 2, CPUs: cpus(0), Figure: assumedFigure(1, "FLOP/s")}}
+	p.Ceilings = []Ceiling{{Kind: Compute, ISA: "avx2", Type: "f32", PUs: 2, CPUs: cpus(0),
+		Figure: assumedFigure(1, "FLOP/s")}}
 	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "its cpus are 0") {
 		t.Errorf("two PUs of which one is named: %v", err)
 	}

@@ -88,8 +88,8 @@ func (s *schema) walk(path string, visit func(path string, s *schema)) {
 // row is a line of a table of FORMAT.md: `path` | type | unit | meaning.
 var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([a-z ]+) \\| ([^|]*) \\| ([^|]+) \\|$")
 
-// TestSchema: FORMAT.md has every field with its type, its unit and what it means, and nothing else; schema.json is made of the Go
-// types and of these texts. -update writes it anew.
+// TestSchema: FORMAT.md has every field with its type, its unit and what it means, and nothing
+// else; schema.json is made of the Go types and of these texts. -update writes it anew.
 func TestSchema(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
 	if err != nil {
@@ -104,7 +104,8 @@ func TestSchema(t *testing.T) {
 		documented[m[1]] = told{m[2], strings.TrimSpace(m[3]), m[4]}
 	}
 	s := schemaOf(reflect.TypeFor[document]())
-	s.Dialect, s.Title = "https://json-schema.org/draft/2020-12/schema", fmt.Sprintf("sandwich host profile, version %d", Version)
+	s.Dialect = "https://json-schema.org/draft/2020-12/schema"
+	s.Title = fmt.Sprintf("sandwich host profile, version %d", Version)
 	s.walk("", func(path string, field *schema) {
 		d, ok := documented[path]
 		if !ok {

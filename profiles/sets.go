@@ -20,7 +20,8 @@ const (
 // Interleaved is the node of a flow whose pages lie on all nodes in turn.
 const Interleaved = -1
 
-// SetFigure is a figure of one set of PUs at work. Which fields it has beside domain and cpus depends on its name.
+// SetFigure is a figure of one set of PUs at work. Which fields it has beside domain and cpus
+// depends on its name.
 type SetFigure struct {
 	Name   string          `yaml:"name" json:"name"`
 	Domain string          `yaml:"domain" json:"domain"` // what the PUs are part of
@@ -51,11 +52,12 @@ const MachineDomain = "machine"
 // NodeDomain is the PUs of a memory node.
 func NodeDomain(id int) string { return "node " + strconv.Itoa(id) }
 
-// ClusterDomain is the PUs that share a last-level cache. They are named by the lowest of them, since caches have no number
-// that every system tells.
+// ClusterDomain is the PUs that share a last-level cache. They are named by the lowest of them,
+// since caches have no number that every system tells.
 func ClusterDomain(cpus topotree.CPUSet) string { return clusterPrefix + strconv.Itoa(cpus.First()) }
 
-// GroupDomain is PUs of which a measurement found that they belong together, named by the lowest of them.
+// GroupDomain is PUs of which a measurement found that they belong together, named by the lowest of
+// them.
 func GroupDomain(cpus topotree.CPUSet) string { return groupPrefix + strconv.Itoa(cpus.First()) }
 
 const (
@@ -63,7 +65,8 @@ const (
 	groupPrefix   = "group of PU "
 )
 
-// checkDomain refuses a domain of a saturation curve that has none of the fixed names: readers find curves by them.
+// checkDomain refuses a domain of a saturation curve that has none of the fixed names: readers find
+// curves by them.
 func checkDomain(name string) error {
 	if name == MachineDomain {
 		return nil

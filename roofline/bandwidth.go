@@ -22,9 +22,10 @@ type domain struct {
 	pus  topotree.CPUSet
 }
 
-// Bandwidth is what a set of PUs reads together, in B/s, from a memory node, from the nearest one (Local), or from pages that
-// lie on all nodes in turn (Interleaved). It is never above the sum of what the domains of the set (nodes, last-level caches,
-// found groups) were seen to reach. More PUs may read less: they contend.
+// Bandwidth is what a set of PUs reads together, in B/s, from a memory node, from the nearest one
+// (Local), or from pages that lie on all nodes in turn (Interleaved). It is never above the sum of
+// what the domains of the set (nodes, last-level caches, found groups) were seen to reach. More PUs
+// may read less: they contend.
 func (m *Machine) Bandwidth(set topotree.CPUSet, node int) Answer {
 	if set.IsEmpty() {
 		return Answer{}
@@ -38,8 +39,8 @@ func (m *Machine) Bandwidth(set topotree.CPUSet, node int) Answer {
 	return m.remote(set, node)
 }
 
-// local is the figure of the set itself, else the sum over its memory nodes where saturation was recorded, else by the number
-// of PUs.
+// local is the figure of the set itself, else the sum over its memory nodes where saturation was
+// recorded, else by the number of PUs.
 func (m *Machine) local(set topotree.CPUSet) Answer {
 	for _, r := range m.memory {
 		if r.set.Equal(set) {
@@ -52,8 +53,8 @@ func (m *Machine) local(set topotree.CPUSet) Answer {
 	return m.capped(set, m.byCount(memoryLevel, set.Count()))
 }
 
-// byNodes adds up the nodes of a set; unknown where nothing was recorded within any one of them. A node without a figure is
-// taken for the slowest of the others.
+// byNodes adds up the nodes of a set; unknown where nothing was recorded within any one of them. A
+// node without a figure is taken for the slowest of the others.
 func (m *Machine) byNodes(set topotree.CPUSet) Answer {
 	var out Answer
 	left := set
@@ -88,7 +89,8 @@ func (m *Machine) within(d domain, part topotree.CPUSet) Answer {
 	return m.alike(d, m.look(d, part))
 }
 
-// look is what of a set decides how fast it reads: how many PUs, and how they are spread over last-level caches and cores.
+// look is what of a set decides how fast it reads: how many PUs, and how they are spread over
+// last-level caches and cores.
 type look struct {
 	pus           int
 	caches, perPU float64
@@ -99,8 +101,8 @@ func (m *Machine) look(d domain, set topotree.CPUSet) look {
 	return look{n, m.spread(d, set), float64(m.coresOf(set)) / float64(n)}
 }
 
-// alike is linear in the number of PUs between recorded sets of a domain, of each size the one that is spread most alike. It
-// is unknown beyond the largest set, unless that is all of the domain.
+// alike is linear in the number of PUs between recorded sets of a domain, of each size the one that
+// is spread most alike. It is unknown beyond the largest set, unless that is all of the domain.
 func (m *Machine) alike(d domain, want look) Answer {
 	far := func(r recorded) float64 {
 		have := m.look(d, r.set)
@@ -179,7 +181,8 @@ func (m *Machine) byCount(level string, pus int) Answer {
 	return a
 }
 
-// Read is what a set of PUs reads from a level of the caches (l1, l2, l3), each PU its own data, or from memory.
+// Read is what a set of PUs reads from a level of the caches (l1, l2, l3), each PU its own data, or
+// from memory.
 func (m *Machine) Read(set topotree.CPUSet, level string) Answer {
 	if level == memoryLevel {
 		return m.Bandwidth(set, Local)
@@ -192,8 +195,9 @@ func (m *Machine) Read(set topotree.CPUSet, level string) Answer {
 	return m.byCount(level, set.Count())
 }
 
-// Saturation is the most that PUs of a domain, or parts of it, were seen to read together from the memory nearest to them. The
-// domain is named as in a profile: node N, cluster of PU P, group of PU P.
+// Saturation is the most that PUs of a domain, or parts of it, were seen to read together from the
+// memory nearest to them. The domain is named as in a profile: node N, cluster of PU P, group of PU
+// P.
 func (m *Machine) Saturation(name string) Answer {
 	for _, d := range slices.Concat(m.nodes, m.clusters, m.groups) {
 		if d.name == name {
@@ -213,8 +217,9 @@ func (m *Machine) saturation(d domain) Answer {
 	return most
 }
 
-// capped bounds an answer by the sum over the domains of a set, for each way of dividing it into domains of which all were
-// saturated: only a figure of all PUs of a domain says what it cannot exceed.
+// capped bounds an answer by the sum over the domains of a set, for each way of dividing it into
+// domains of which all were saturated: only a figure of all PUs of a domain says what it cannot
+// exceed.
 func (m *Machine) capped(set topotree.CPUSet, a Answer) Answer {
 	for _, parts := range [][]domain{m.nodes, m.clusters, m.groups} {
 		sum, assumed, left := 0.0, false, set

@@ -11,8 +11,8 @@ type curve struct {
 	y []float64
 }
 
-// add keeps the larger of two figures of one x: of rates since what else runs on a machine never speeds it up, of times since
-// the farther of two sets of one size bounds both.
+// add keeps the larger of two figures of one x: of rates since what else runs on a machine never
+// speeds it up, of times since the farther of two sets of one size bounds both.
 func (c *curve) add(x, y float64) {
 	i, found := slices.BinarySearch(c.x, x)
 	if found {
@@ -24,8 +24,9 @@ func (c *curve) add(x, y float64) {
 
 func (c *curve) known() bool { return len(c.x) > 0 }
 
-// at is linear between two points, which is exact for compute and near for bandwidth; below the first point proportional to x;
-// beyond the last point flat, since nothing says that more PUs are faster.
+// at is linear between two points, which is exact for compute and near for bandwidth; below the
+// first point proportional to x; beyond the last point flat, since nothing says that more PUs are
+// faster.
 func (c *curve) at(x float64) float64 {
 	if len(c.x) == 0 || x <= 0 {
 		return 0
@@ -48,8 +49,8 @@ func (c *curve) between(i int, x float64) float64 {
 	return c.y[i-1] + share*(c.y[i]-c.y[i-1])
 }
 
-// growing is at, but it keeps the slope of the last two points beyond them and the first point below it: for times, which
-// start at some latency and go on growing.
+// growing is at, but it keeps the slope of the last two points beyond them and the first point
+// below it: for times, which start at some latency and go on growing.
 func (c *curve) growing(x float64) float64 {
 	switch n := len(c.x); {
 	case n == 0:

@@ -8,9 +8,9 @@ import (
 	"sandwich/topotree"
 )
 
-// remote is what a set reads from one node: the PUs of each node reach what the matrix of nodes has for the pair, or less if
-// they read less from their own memory; together no more than the node gives to anybody. Where the matrix was not measured
-// remote reads are taken as local ones.
+// remote is what a set reads from one node: the PUs of each node reach what the matrix of nodes has
+// for the pair, or less if they read less from their own memory; together no more than the node
+// gives to anybody. Where the matrix was not measured remote reads are taken as local ones.
 func (m *Machine) remote(set topotree.CPUSet, node int) Answer {
 	if m.nodeIndex(node) < 0 && !slices.Contains(m.items(), node) {
 		return Answer{}
@@ -73,8 +73,9 @@ func (m *Machine) gives(node int) float64 {
 	return most
 }
 
-// interleaved is the figure of such a flow. Where none was recorded it is the harmonic mean over the nodes: a core has so many
-// line-fill buffers, and keeps them busy longer with pages that are far away.
+// interleaved is the figure of such a flow. Where none was recorded it is the harmonic mean over
+// the nodes: a core has so many line-fill buffers, and keeps them busy longer with pages that are
+// far away.
 func (m *Machine) interleaved(set topotree.CPUSet) Answer {
 	if r := m.flow([]profiles.Flow{{CPUs: set, Node: Interleaved}}); r != nil {
 		return r.answer()
@@ -94,9 +95,10 @@ func (m *Machine) interleaved(set topotree.CPUSet) Answer {
 	return Answer{float64(n) / slowness, assumed || n > 1, "the harmonic mean over the nodes"}
 }
 
-// Flows is what several flows read at once, all together, in B/s. It is the figure of these very flows where there is one; else
-// the sum of each alone, no more from any node than it gives, less what the recorded combination among them that loses most was
-// seen to lose: links are shared by flows of unlike ends, and only a measurement tells which.
+// Flows is what several flows read at once, all together, in B/s. It is the figure of these very
+// flows where there is one; else the sum of each alone, no more from any node than it gives, less
+// what the recorded combination among them that loses most was seen to lose: links are shared by
+// flows of unlike ends, and only a measurement tells which.
 func (m *Machine) Flows(flows ...profiles.Flow) Answer {
 	if r := m.flow(flows); r != nil {
 		return r.answer()

@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Answer is what a Machine says, and how far it can be trusted. The zero Answer says that nothing is known.
+// Answer is what a Machine says, and how far it can be trusted. The zero Answer says that nothing
+// is known.
 type Answer struct {
 	Value   float64
 	Assumed bool   // it rests on a figure that is quoted or assumed, or on a rule where nothing was measured
@@ -19,9 +21,9 @@ type Answer struct {
 // Known tells whether there is an answer.
 func (a Answer) Known() bool { return a.From != "" }
 
-// Machine says what a set of PUs can do. Each answer is a measurement where the profile has one of that very set; else it comes
-// from the nearest recorded sets, by the rule that the method states. It only reads the profile that it was made of, and may be
-// asked by several goroutines at once.
+// Machine says what a set of PUs can do. Each answer is a measurement where the profile has one of
+// that very set; else it comes from the nearest recorded sets, by the rule that the method states.
+// It only reads the profile that it was made of, and may be asked by several goroutines at once.
 type Machine struct {
 	profile  *profiles.Profile
 	core     map[int]int // by PU the lowest PU of its core
@@ -48,17 +50,18 @@ func (r recorded) answer() Answer {
 	return Answer{Value: r.value, Assumed: !r.figure.Measured(), From: r.figure.Provenance() + " with these PUs"}
 }
 
-// Class is a kind of worker: PUs that the system or a measurement says to be of one speed. Classes are numbered from the
-// fastest.
+// Class is a kind of worker: PUs that the system or a measurement says to be of one speed. Classes
+// are numbered from the fastest.
 type Class struct {
 	ID   int
 	Name string // "" where all PUs are of one class
 }
 
-// NewMachine reads a profile. It takes any profile that Check accepts, and one without a description of the machine: there
-// every PU is a core of its own.
+// NewMachine reads a profile. It takes any profile that Check accepts, and one without a
+// description of the machine: there every PU is a core of its own.
 func NewMachine(p *profiles.Profile) *Machine {
-	m := &Machine{profile: p, core: map[int]int{}, class: map[int]int{}, peaks: map[Path]*peaks{}, reads: map[string]*curve{}}
+	m := &Machine{profile: p, core: map[int]int{}, class: map[int]int{},
+		peaks: map[Path]*peaks{}, reads: map[string]*curve{}}
 	if p.Machine != nil {
 		m.describe(p.Machine)
 	}
@@ -125,7 +128,7 @@ func (m *Machine) classify(t *topotree.Machine) {
 		}
 		sets[k] = append(sets[k], pu)
 	}
-	slices.SortFunc(keys, func(a, b key) int { return slices.Compare([]int{a.core, a.measured}, []int{b.core, b.measured}) })
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(a.core-b.core, a.measured-b.measured) })
 	for i, k := range keys {
 		var names []string
 		if k.core >= 0 {
@@ -205,9 +208,10 @@ func (m *Machine) readCeilings() {
 
 const memoryLevel = "memory"
 
-// Roof is the roof of a set of PUs on one path: the memory bandwidth that they share, their vector units first, and the
-// profile's devices (sme, gpu, npu) behind them; a mixed ceiling bounds what all reach together. It fails when the profile lacks
-// the memory bandwidth or the peak, naming what to do.
+// Roof is the roof of a set of PUs on one path: the memory bandwidth that they share, their vector
+// units first, and the profile's devices (sme, gpu, npu) behind them; a mixed ceiling bounds what
+// all reach together. It fails when the profile lacks the memory bandwidth or the peak, naming what
+// to do.
 func (m *Machine) Roof(set topotree.CPUSet, path Path) (Roof, error) {
 	r, err := m.CoreRoof(set, path)
 	if err != nil {
@@ -231,12 +235,14 @@ func (m *Machine) Roof(set topotree.CPUSet, path Path) (Roof, error) {
 func (m *Machine) CoreRoof(set topotree.CPUSet, path Path) (Roof, error) {
 	bandwidth, peak := m.Bandwidth(set, Local), m.Peak(set, path)
 	if !bandwidth.Known() || !peak.Known() {
-		return Roof{}, fmt.Errorf("the profile has no ceiling of memory and of %s; measure them with `sandwich probe --measure quick`", path)
+		return Roof{}, fmt.Errorf("the profile has no ceiling of memory and of %s; "+
+			"measure them with `sandwich probe --measure quick`", path)
 	}
 	return Roof{Bandwidth: bandwidth.Value, Targets: []Target{{Name: path.String(), Peak: peak.Value}}}, nil
 }
 
-// CoreRoofs are the roofs of a set of PUs for some data types on one instruction set, without devices.
+// CoreRoofs are the roofs of a set of PUs for some data types on one instruction set, without
+// devices.
 func (m *Machine) CoreRoofs(set topotree.CPUSet, isa string, types []string) (map[string]Roof, error) {
 	out := map[string]Roof{}
 	for _, typ := range types {

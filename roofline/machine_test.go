@@ -12,12 +12,14 @@ import (
 )
 
 func point(kind, isa, typ, level string, pus int, v float64) profiles.Ceiling {
-	return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, Level: level, PUs: pus, Figure: profiles.Figure{Median: v, Assumed: true}}
+	return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, Level: level, PUs: pus,
+		Figure: profiles.Figure{Median: v, Assumed: true}}
 }
 
 func cpus(pus ...int) topotree.CPUSet { return topotree.NewCPUSet(pus...) }
 
-// eight is a machine without a description, with peaks at 1 and 8 PUs and a bandwidth that saturates at 4.
+// eight is a machine without a description, with peaks at 1 and 8 PUs and a bandwidth that
+// saturates at 4.
 func eight() *profiles.Profile {
 	return &profiles.Profile{Ceilings: []profiles.Ceiling{
 		point(profiles.Compute, "avx2", "f32", "", 8, 800), point(profiles.Compute, "avx2", "f32", "", 1, 100),
@@ -47,7 +49,8 @@ func TestByCount(t *testing.T) {
 		}
 	}
 	r, err := m.Roof(topotree.CPURange(0, 3), f32)
-	if err != nil || r.Bandwidth != 38 || len(r.Targets) != 2 || r.Targets[0] != (Target{"avx2/f32", 400}) || r.Targets[1].Peak != 2000 {
+	if err != nil || r.Bandwidth != 38 || len(r.Targets) != 2 ||
+		r.Targets[0] != (Target{"avx2/f32", 400}) || r.Targets[1].Peak != 2000 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := m.Roof(cpus(0), Path{"neon", "f32"}); err == nil || !strings.Contains(err.Error(), "probe") {
@@ -55,7 +58,8 @@ func TestByCount(t *testing.T) {
 	}
 }
 
-// TestMixedCeilingIsNoUnit: SME and cores of an M4 Pro reach 4.27 TFLOP/s together, less than the sum of what each reaches alone.
+// TestMixedCeilingIsNoUnit: SME and cores of an M4 Pro reach 4.27 TFLOP/s together, less than the
+// sum of what each reaches alone.
 func TestMixedCeilingIsNoUnit(t *testing.T) {
 	p, err := profiles.Builtin("m4pro")
 	if err != nil {
@@ -74,7 +78,8 @@ func TestMixedCeilingIsNoUnit(t *testing.T) {
 	if got, want := r.Place(batched).Seconds, r.Seconds(r.Targets[1], batched); got != want {
 		t.Errorf("batched decode in %g s, want %g", got, want)
 	}
-	gpu := profiles.Ceiling{Kind: profiles.Compute, Device: "gpu", Type: "f16", PUs: 1, Figure: profiles.Figure{Median: 7e12, Assumed: true}}
+	gpu := profiles.Ceiling{Kind: profiles.Compute, Device: "gpu", Type: "f16", PUs: 1,
+		Figure: profiles.Figure{Median: 7e12, Assumed: true}}
 	p.Ceilings = append(p.Ceilings, gpu)
 	if r, err := NewMachine(p).Roof(pus, Path{"neon", "f16"}); err != nil || len(r.Targets) != 3 || r.Mixed != 0 {
 		t.Errorf("two of three units bound all: %+v, %v", r, err)
@@ -85,7 +90,8 @@ func TestMixedCeilingIsNoUnit(t *testing.T) {
 	}
 }
 
-// byCount is what roofs were before they went by set: the best figure of a number of PUs, linear between, flat beyond.
+// byCount is what roofs were before they went by set: the best figure of a number of PUs, linear
+// between, flat beyond.
 func byCount(p *profiles.Profile, n int, match func(*profiles.Ceiling) bool) float64 {
 	best := map[int]float64{}
 	for i := range p.Ceilings {
@@ -113,7 +119,8 @@ func byCount(p *profiles.Profile, n int, match func(*profiles.Ceiling) bool) flo
 	return best[below] + (best[above]-best[below])*float64(n-below)/float64(above-below)
 }
 
-// TestSameRoofsAsBefore: the PUs that a profile of version 1 counted have the roofs that their number had.
+// TestSameRoofsAsBefore: the PUs that a profile of version 1 counted have the roofs that their
+// number had.
 func TestSameRoofsAsBefore(t *testing.T) {
 	hosts := map[string]*profiles.Profile{}
 	for _, name := range profiles.BuiltinNames() {
@@ -154,9 +161,11 @@ func TestSameRoofsAsBefore(t *testing.T) {
 	}
 }
 
-// TestSpreadDecides: of two recorded sets of one size the one that is spread alike answers for others.
+// TestSpreadDecides: of two recorded sets of one size the one that is spread alike answers for
+// others.
 func TestSpreadDecides(t *testing.T) {
-	h := &truth{nodes: 1, clusters: 4, cores: 4, smt: 1, speed: slices.Repeat([]float64{100}, 16), link: []float64{96}, names: upTo(0, 16)}
+	h := &truth{nodes: 1, clusters: 4, cores: 4, smt: 1, speed: slices.Repeat([]float64{100}, 16),
+		link: []float64{96}, names: upTo(0, 16)}
 	p := h.profile(t, exact)
 	fig := func(v float64) profiles.Figure { return profiles.Figure{Median: v, N: 9} }
 	p.Ceilings = nil
@@ -169,7 +178,8 @@ func TestSpreadDecides(t *testing.T) {
 	for _, c := range []struct {
 		set  topotree.CPUSet
 		want float64
-	}{{topotree.CPURange(4, 7), 10}, {cpus(1, 5, 9, 13), 30}, {topotree.CPURange(0, 15), 40}, {cpus(1, 5, 9, 13, 14, 10, 6, 2, 3, 7), 35}} {
+	}{{topotree.CPURange(4, 7), 10}, {cpus(1, 5, 9, 13), 30}, {topotree.CPURange(0, 15), 40},
+		{cpus(1, 5, 9, 13, 14, 10, 6, 2, 3, 7), 35}} {
 		if got := m.Bandwidth(c.set, Local); got.Value != c.want || got.Assumed {
 			t.Errorf("%s: %+v, want %g", c.set, got, c.want)
 		}
@@ -178,9 +188,11 @@ func TestSpreadDecides(t *testing.T) {
 
 // TestFlows: a shared link shows in every combination that holds it.
 func TestFlows(t *testing.T) {
-	h := &truth{nodes: 3, clusters: 1, cores: 2, smt: 1, speed: slices.Repeat([]float64{100}, 6), link: []float64{12, 12, 12}, names: upTo(0, 6)}
+	h := &truth{nodes: 3, clusters: 1, cores: 2, smt: 1, speed: slices.Repeat([]float64{100}, 6),
+		link: []float64{12, 12, 12}, names: upTo(0, 6)}
 	p := h.profile(t, exact)
-	p.Matrices = []profiles.Matrix{{Name: profiles.NodeMatrix, Items: []int{0, 1, 2}, N: 9, Rows: []profiles.MatrixRow{{12, 6, 4}, {6, 12, 4}, {4, 4, 12}}}}
+	p.Matrices = []profiles.Matrix{{Name: profiles.NodeMatrix, Items: []int{0, 1, 2}, N: 9,
+		Rows: []profiles.MatrixRow{{12, 6, 4}, {6, 12, 4}, {4, 4, 12}}}}
 	m := NewMachine(p)
 	node := func(i int) topotree.CPUSet { return cpus(2*i, 2*i+1) }
 	if a := m.Bandwidth(node(0), 2); a.Value != 4 || a.Assumed {
@@ -193,8 +205,10 @@ func TestFlows(t *testing.T) {
 		t.Errorf("two flows that end at one node: %+v", a)
 	}
 	both := []profiles.Flow{{CPUs: node(0), Node: 2}, {CPUs: node(1), Node: 2}}
-	p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Flows, CPUs: topotree.CPURange(0, 3), Flows: both, Figure: profiles.Figure{Median: 5, N: 9}},
-		profiles.SetFigure{Name: profiles.Flows, CPUs: node(0), Flows: []profiles.Flow{{CPUs: node(0), Node: Interleaved}}, Figure: profiles.Figure{Median: 7, N: 9}})
+	p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Flows, CPUs: topotree.CPURange(0, 3), Flows: both,
+		Figure: profiles.Figure{Median: 5, N: 9}},
+		profiles.SetFigure{Name: profiles.Flows, CPUs: node(0), Flows: []profiles.Flow{{CPUs: node(0), Node: Interleaved}},
+			Figure: profiles.Figure{Median: 7, N: 9}})
 	m = NewMachine(p)
 	if a := m.Flows(both...); a.Value != 5 || a.Assumed {
 		t.Errorf("the recorded flows: %+v", a)
@@ -218,17 +232,21 @@ func TestWaits(t *testing.T) {
 		t.Errorf("no all-reduce was measured: %+v", a)
 	}
 	p.Sets = []profiles.SetFigure{
-		{Name: profiles.Barrier, CPUs: topotree.CPURange(0, 1), Figure: fig(1)}, {Name: profiles.Barrier, CPUs: topotree.CPURange(0, 3), Figure: fig(2)},
+		{Name: profiles.Barrier, CPUs: topotree.CPURange(0, 1), Figure: fig(1)},
+		{Name: profiles.Barrier, CPUs: topotree.CPURange(0, 3), Figure: fig(2)},
 		{Name: profiles.Barrier, CPUs: cpus(0, 4), Figure: fig(1.5)},
-		{Name: profiles.AllReduce, Ranks: 2, Bytes: 100, CPUs: cpus(0, 1), Figure: fig(10)}, {Name: profiles.AllReduce, Ranks: 2, Bytes: 300, CPUs: cpus(0, 1), Figure: fig(30)},
-		{Name: profiles.AllReduce, Ranks: 4, Bytes: 100, CPUs: cpus(0, 1), Figure: fig(20)}, {Name: profiles.AllReduce, Ranks: 4, Bytes: 300, CPUs: cpus(0, 1), Figure: fig(60)},
+		{Name: profiles.AllReduce, Ranks: 2, Bytes: 100, CPUs: cpus(0, 1), Figure: fig(10)},
+		{Name: profiles.AllReduce, Ranks: 2, Bytes: 300, CPUs: cpus(0, 1), Figure: fig(30)},
+		{Name: profiles.AllReduce, Ranks: 4, Bytes: 100, CPUs: cpus(0, 1), Figure: fig(20)},
+		{Name: profiles.AllReduce, Ranks: 4, Bytes: 300, CPUs: cpus(0, 1), Figure: fig(60)},
 	}
 	m := NewMachine(p)
 	for _, c := range []struct {
 		set  topotree.CPUSet
 		want float64
 		told bool
-	}{{cpus(0), 0, false}, {cpus(0, 1), 1, false}, {cpus(0, 4), 1.5, false}, {topotree.CPURange(0, 2), 1.75, false}, {topotree.CPURange(0, 7), 3, true}} {
+	}{{cpus(0), 0, false}, {cpus(0, 1), 1, false}, {cpus(0, 4), 1.5, false}, {topotree.CPURange(0, 2), 1.75, false},
+		{topotree.CPURange(0, 7), 3, true}} {
 		if got := m.Barrier(c.set); math.Abs(got.Value-c.want) > 1e-9 || got.Assumed != c.told {
 			t.Errorf("barrier of %s: %+v, want %g", c.set, got, c.want)
 		}
@@ -238,7 +256,8 @@ func TestWaits(t *testing.T) {
 		ranks int
 		want  float64
 		told  bool
-	}{{100, 2, 10, false}, {200, 2, 20, false}, {50, 2, 10, false}, {500, 2, 50, false}, {200, 3, 30, false}, {300, 8, 120, true}, {300, 1, 0, false}} {
+	}{{100, 2, 10, false}, {200, 2, 20, false}, {50, 2, 10, false}, {500, 2, 50, false},
+		{200, 3, 30, false}, {300, 8, 120, true}, {300, 1, 0, false}} {
 		if got := m.AllReduce(c.bytes, c.ranks); math.Abs(got.Value-c.want) > 1e-9 || got.Assumed != c.told {
 			t.Errorf("all-reduce of %d bytes on %d ranks: %+v, want %g", c.bytes, c.ranks, got, c.want)
 		}

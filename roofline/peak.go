@@ -27,10 +27,11 @@ type peaks struct {
 	measured bool            // all points were
 }
 
-// Peak is the multiply-add rate of a set of PUs in FLOP/s or OP/s. A core counts by the speed of its class. The rate is linear
-// between the recorded numbers of such cores and flat beyond; SMT siblings add what they added where they were recorded. It
-// is never below that of a recorded part of the set, and never above that of a recorded set around it, so that the peak of a
-// superset is never below that of a subset.
+// Peak is the multiply-add rate of a set of PUs in FLOP/s or OP/s. A core counts by the speed of
+// its class. The rate is linear between the recorded numbers of such cores and flat beyond; SMT
+// siblings add what they added where they were recorded. It is never below that of a recorded part
+// of the set, and never above that of a recorded set around it, so that the peak of a superset is
+// never below that of a subset.
 func (m *Machine) Peak(set topotree.CPUSet, path Path) Answer {
 	p := m.peaks[path]
 	if p == nil || !p.cores.known() || set.IsEmpty() {
@@ -50,7 +51,7 @@ func (m *Machine) Peak(set topotree.CPUSet, path Path) Answer {
 	}
 	cores, siblings := m.weigh(set, p.weight)
 	rate := p.cores.at(cores) + p.siblings.at(siblings)
-	a := Answer{Value: math.Max(low, math.Min(rate, high)), Assumed: !p.measured || p.unlike, From: "by cores and their class"}
+	a := Answer{math.Max(low, math.Min(rate, high)), !p.measured || p.unlike, "by cores and their class"}
 	switch {
 	case cores > p.cores.last()*(1+1e-9):
 		a.Assumed, a.From = true, fmt.Sprintf("flat beyond the %.3g cores that a figure is of", p.cores.last())
@@ -103,7 +104,8 @@ func (m *Machine) readPeaks() {
 	}
 }
 
-// recordedPeaks lists the figures of named sets by path; the path of a ceiling without a named set has an empty list.
+// recordedPeaks lists the figures of named sets by path; the path of a ceiling without a named set
+// has an empty list.
 func (m *Machine) recordedPeaks() map[Path][]recorded {
 	out := map[Path][]recorded{}
 	for _, c := range m.profile.Ceilings {
@@ -138,7 +140,8 @@ func (m *Machine) fit(path Path, p *peaks) {
 		p.measured = p.measured && r.figure.Measured()
 	}
 	for _, c := range m.profile.Ceilings { // of a number of PUs, one on each core first
-		if c.Kind == profiles.Compute && c.Device == "" && (Path{c.ISA, c.Type}) == path && c.CPUs.IsEmpty() && c.Median > 0 {
+		ours := c.Kind == profiles.Compute && c.Device == "" && (Path{c.ISA, c.Type}) == path
+		if ours && c.CPUs.IsEmpty() && c.Median > 0 {
 			cores := float64(c.PUs)
 			if m.cores > 0 {
 				cores = min(cores, float64(m.cores))
@@ -172,8 +175,8 @@ func (m *Machine) fit(path Path, p *peaks) {
 	p.siblings.rise()
 }
 
-// order lets values rise from a set to a larger one around it: what disturbed the measurement of the larger set did not
-// disturb that of its part.
+// order lets values rise from a set to a larger one around it: what disturbed the measurement of
+// the larger set did not disturb that of its part.
 func (p *peaks) order() {
 	slices.SortStableFunc(p.recorded, func(a, b recorded) int { return cmp.Compare(a.set.Count(), b.set.Count()) })
 	for i := range p.recorded {
@@ -186,9 +189,10 @@ func (p *peaks) order() {
 	}
 }
 
-// weights are the speeds of cores over that of the fastest class: by the figure of the core itself, else by those of its
-// class, both with one PU at work. Where this path has no figure of some class, the path that has figures of most classes
-// speaks for it, since a slow clock slows them all.
+// weights are the speeds of cores over that of the fastest class: by the figure of the core itself,
+// else by those of its class, both with one PU at work. Where this path has no figure of some
+// class, the path that has figures of most classes speaks for it, since a slow clock slows them
+// all.
 func (m *Machine) weights(path Path, singles map[Path]map[int][]float64) (weight map[int]float64, unlike bool) {
 	covered := func(p Path) int {
 		classes := map[int]bool{}
@@ -198,7 +202,8 @@ func (m *Machine) weights(path Path, singles map[Path]map[int][]float64) (weight
 		return len(classes)
 	}
 	from := path
-	for _, other := range slices.SortedFunc(maps.Keys(singles), func(a, b Path) int { return cmp.Compare(a.String(), b.String()) }) {
+	byName := func(a, b Path) int { return cmp.Compare(a.String(), b.String()) }
+	for _, other := range slices.SortedFunc(maps.Keys(singles), byName) {
 		if covered(other) > covered(from) {
 			from = other
 		}

@@ -88,7 +88,8 @@ func (h *truth) profile(t testing.TB, noise func() float64) *profiles.Profile {
 		}
 		return sets
 	}
-	d.Levels = []topotree.LevelData{{Kind: topotree.KindL3, Bytes: 1 << 20, Sets: cut(h.cores * h.smt)}, {Kind: topotree.KindCore, Sets: cut(h.smt)}}
+	d.Levels = []topotree.LevelData{{Kind: topotree.KindL3, Bytes: 1 << 20, Sets: cut(h.cores * h.smt)},
+		{Kind: topotree.KindCore, Sets: cut(h.smt)}}
 	for i, set := range cut(n / h.nodes) {
 		d.Memory = append(d.Memory, topotree.MemoryNode{ID: i, CPUs: set, Bytes: 1 << 30})
 	}
@@ -124,21 +125,26 @@ func (h *truth) profile(t testing.TB, noise func() float64) *profiles.Profile {
 			}
 		}
 		p.Ceilings = append(p.Ceilings,
-			profiles.Ceiling{Kind: profiles.Compute, ISA: "avx2", Type: "f32", PUs: k, CPUs: h.set(first), Figure: fig(h.peak(first))},
-			profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: k, CPUs: h.set(first), Figure: fig(h.read(first))})
+			profiles.Ceiling{Kind: profiles.Compute, ISA: "avx2", Type: "f32", PUs: k, CPUs: h.set(first),
+				Figure: fig(h.peak(first))},
+			profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: k, CPUs: h.set(first),
+				Figure: fig(h.read(first))})
 	}
 	for _, v := range speeds {
 		one := bySpeed[v][:1]
-		p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Peak, Domain: "class", ISA: "avx2", Type: "f32", CPUs: h.set(one), Figure: fig(h.peak(one))})
+		p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Peak, Domain: "class", ISA: "avx2", Type: "f32",
+			CPUs: h.set(one), Figure: fig(h.peak(one))})
 	}
 	for node := range h.nodes {
 		for k := 1; k <= n/h.nodes; k++ {
 			part := upTo(node*n/h.nodes, k)
-			p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Saturation, Domain: profiles.NodeDomain(node), CPUs: h.set(part), Figure: fig(h.read(part))})
+			p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Saturation, Domain: profiles.NodeDomain(node),
+				CPUs: h.set(part), Figure: fig(h.read(part))})
 		}
 	}
 	whole := upTo(0, n)
-	p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Barrier, Domain: "machine", CPUs: h.set(whole), Figure: fig(1e-7 * float64(n))},
+	p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Barrier, Domain: "machine", CPUs: h.set(whole),
+		Figure: fig(1e-7 * float64(n))},
 		profiles.SetFigure{Name: profiles.Barrier, Domain: "pair", CPUs: h.set(whole[:min(2, n)]), Figure: fig(1e-7)})
 	return p
 }

@@ -11,9 +11,9 @@ import (
 // assumedBarrier is the seconds of a barrier of some threads where none was measured.
 const assumedBarrier = 2e-6
 
-// Barrier is the seconds from one barrier of a set of PUs to the next. Between recorded numbers of PUs it is linear, and beyond
-// the last it grows as it did before; it is never below that of a recorded part of the set nor above that of a recorded set
-// around it. One PU waits for nobody.
+// Barrier is the seconds from one barrier of a set of PUs to the next. Between recorded numbers of
+// PUs it is linear, and beyond the last it grows as it did before; it is never below that of a
+// recorded part of the set nor above that of a recorded set around it. One PU waits for nobody.
 func (m *Machine) Barrier(set topotree.CPUSet) Answer {
 	if set.Count() < 2 {
 		return Answer{From: "one PU waits for nobody"}
@@ -48,10 +48,10 @@ func (m *Machine) Barrier(set topotree.CPUSet) Answer {
 	return a
 }
 
-// AllReduce is the seconds in which some ranks sum a matrix of so many bytes from each of them and have the sum. Between recorded
-// sizes and numbers of ranks it is linear; below the smallest size it is that of the smallest, beyond the largest it grows as
-// it did before. Without a record it is two barriers of a PU of each rank, and all matrices read once at the bandwidth of as
-// many PUs.
+// AllReduce is the seconds in which some ranks sum a matrix of so many bytes from each of them and
+// have the sum. Between recorded sizes and numbers of ranks it is linear; below the smallest size
+// it is that of the smallest, beyond the largest it grows as it did before. Without a record it is
+// two barriers of a PU of each rank, and all matrices read once at the bandwidth of as many PUs.
 func (m *Machine) AllReduce(bytes int64, ranks int) Answer {
 	if ranks < 2 || bytes <= 0 {
 		return Answer{From: "there is nothing to sum"}

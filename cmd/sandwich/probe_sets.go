@@ -10,7 +10,8 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// printSets shows the figures of PU sets: the saturation curve of each domain on one line, each other figure on a line of its own.
+// printSets shows the figures of PU sets: the saturation curve of each domain on one line, each
+// other figure on a line of its own.
 func printSets(w io.Writer, sets []profiles.SetFigure) {
 	printSaturation(w, sets)
 	for _, part := range []struct {
@@ -33,7 +34,8 @@ func printSets(w io.Writer, sets []profiles.SetFigure) {
 			if what := part.what(f); what != "" {
 				domain += ", " + what
 			}
-			fmt.Fprintf(w, "%s  %-22s  %s  %s%s\n", title, domain, plural(f.CPUs.Count(), "PU"), formatRate(f.Median, f.Unit), setRange(f))
+			fmt.Fprintf(w, "%s  %-22s  %s  %s%s\n",
+				title, domain, plural(f.CPUs.Count(), "PU"), formatRate(f.Median, f.Unit), setRange(f))
 			title = ""
 		}
 	}
@@ -60,7 +62,8 @@ func flowText(f profiles.SetFigure) string {
 	return strings.Join(out, " + ")
 }
 
-// printSaturation shows the curve of each domain, by the number of PUs. Where two sets have one size both stand with their PUs.
+// printSaturation shows the curve of each domain, by the number of PUs. Where two sets have one
+// size both stand with their PUs.
 func printSaturation(w io.Writer, sets []profiles.SetFigure) {
 	curves, order := map[string][]profiles.SetFigure{}, []string{}
 	for _, f := range sets {

@@ -75,7 +75,8 @@ func (b *bench) run(f *figure) (float64, error) {
 	return done / last.Sub(first).Seconds(), nil
 }
 
-// counts are the numbers of PUs that are measured: all of them up to eight, then powers of two, and the whole.
+// counts are the numbers of PUs that are measured: all of them up to eight, then powers of two, and
+// the whole.
 func counts(n int) []int {
 	var out []int
 	for c := 1; c < n; {
@@ -89,8 +90,8 @@ func counts(n int) []int {
 	return append(out, n)
 }
 
-// counts are the numbers of workers that are measured: those of their number, and one on every core, where a curve bends since
-// siblings share multipliers.
+// counts are the numbers of workers that are measured: those of their number, and one on every
+// core, where a curve bends since siblings share multipliers.
 func (b *bench) counts() []int {
 	out := counts(b.pool.Size())
 	if cores := len(b.profile.CorePUs()); cores > 0 && cores < b.pool.Size() && !slices.Contains(out, cores) {

@@ -16,7 +16,8 @@ import (
 // domainWindow is how long a set of PUs reads for one sample.
 const domainWindow = 4 * time.Millisecond
 
-// measureNodes fills NodeMatrix: all PUs of node i read the memory of node j. Items are the nodes that were reached; a row of a node without PUs stays 0.
+// measureNodes fills NodeMatrix: all PUs of node i read the memory of node j. Items are the nodes
+// that were reached; a row of a node without PUs stays 0.
 func (f *full) measureNodes(ctx context.Context, until time.Time) error {
 	regions := f.memory.regions
 	if len(regions) == 0 || regions[0].node < 0 {
@@ -74,7 +75,8 @@ type domain struct {
 // maxDomains of one kind are measured, evenly over the machine.
 const maxDomains = 16
 
-// saturationDomains are the NUMA nodes, and the last-level caches where they hold other PUs than a node.
+// saturationDomains are the NUMA nodes, and the last-level caches where they hold other PUs than a
+// node.
 func (f *full) saturationDomains() []domain {
 	var out []domain
 	seen := map[string]bool{}
@@ -131,8 +133,8 @@ func (f *full) hiddenGroups() []topotree.CPUSet {
 	return nil
 }
 
-// spreadSets are, for each node of several last-level caches, one PU and two PUs of each: sets of one size with the first PUs of
-// the node, which share fewer caches.
+// spreadSets are, for each node of several last-level caches, one PU and two PUs of each: sets of
+// one size with the first PUs of the node, which share fewer caches.
 func (f *full) spreadSets() []domain {
 	var out []domain
 	for _, n := range memoryNodes(f.profile.Machine) {
@@ -151,7 +153,8 @@ func (f *full) spreadSets() []domain {
 	return out
 }
 
-// bendLimit is by how much of its height a curve may miss the line through its neighbors before more points are taken.
+// bendLimit is by how much of its height a curve may miss the line through its neighbors before
+// more points are taken.
 const bendLimit = 0.05
 
 // bends are the numbers of PUs in the middle of the gaps beside each point at which a curve bends.
@@ -180,8 +183,8 @@ func objectName(k topotree.Kind, id int, cpus topotree.CPUSet) string {
 	return k.String() + " of PU " + strconv.Itoa(cpus.First())
 }
 
-// measureSaturation takes the curve of each domain: what 1 to n of its PUs read from the memory nearest to them; then more
-// points where it bends.
+// measureSaturation takes the curve of each domain: what 1 to n of its PUs read from the memory
+// nearest to them; then more points where it bends.
 func (f *full) measureSaturation(ctx context.Context, until time.Time) error {
 	if err := f.memory.reason; err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
@@ -264,8 +267,8 @@ func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string
 	return err
 }
 
-// barrierSets are, for each level of the tree, the PUs of its first node and one PU of each of its nodes, and the first PUs of the
-// machine in growing numbers.
+// barrierSets are, for each level of the tree, the PUs of its first node and one PU of each of its
+// nodes, and the first PUs of the machine in growing numbers.
 func (f *full) barrierSets() []domain {
 	var out []domain
 	seen := map[string]bool{}
@@ -317,7 +320,8 @@ func (f *full) measureBarriers(ctx context.Context, until time.Time) error {
 	return f.figuresOf(ctx, until, profiles.Barrier, "s", sets, f.barrier)
 }
 
-// barrier samples the seconds from one barrier to the next: as many as barrierTime holds, judged by the first ten.
+// barrier samples the seconds from one barrier to the next: as many as barrierTime holds, judged by
+// the first ten.
 func (f *full) barrier(workers []int) (float64, error) {
 	if _, err := f.pool.SetActive(workers); err != nil {
 		return 0, err

@@ -17,9 +17,11 @@ type FullOptions struct {
 	Progress func(done, total float64, figure string) // seconds; called between samples, never at the same time; may be nil
 }
 
-// FullBudget is the time of the measurements of a full probe on that many PUs, without the preparation of memory: 15 s on 2 PUs, 110 s on 192 and on any
-// larger machine. Where not all pairs fit, whole domains of the machine are sampled. A machine that is disturbed, so that not every figure has a sample by
-// then, may take as long again; what is missing after that stays unmeasured and is noted.
+// FullBudget is the time of the measurements of a full probe on that many PUs, without the
+// preparation of memory: 15 s on 2 PUs, 110 s on 192 and on any larger machine. Where not all pairs
+// fit, whole domains of the machine are sampled. A machine that is disturbed, so that not every
+// figure has a sample by then, may take as long again; what is missing after that stays unmeasured
+// and is noted.
 func FullBudget(pus int) time.Duration {
 	return min(14*time.Second+time.Duration(pus)*time.Second/2, 110*time.Second)
 }
@@ -45,11 +47,13 @@ type stage struct {
 // errUnmeasured ends a stage that cannot be measured here; its text becomes a note.
 var errUnmeasured = errors.New("not measured")
 
-// Full measures everything that Measure does, and the structure of the machine: cache-line round trips between PUs, contention of pairs for the multiply-add units, for
-// last-level caches and for memory, bandwidth from each NUMA node to each and of several such flows at once, peaks by class and
-// set, saturation curves, barriers and all-reduces. Structure found in the matrices is
-// added to the profile as candidates for group, speeds that differ as colors. It runs on allowed PUs only. When ctx ends it stops between two samples,
-// keeps what it has, marks the profile as partial and returns ctx's error.
+// Full measures everything that Measure does, and the structure of the machine: cache-line round
+// trips between PUs, contention of pairs for the multiply-add units, for last-level caches and for
+// memory, bandwidth from each NUMA node to each and of several such flows at once, peaks by class
+// and set, saturation curves, barriers and all-reduces. Structure found in the matrices is added to
+// the profile as candidates for group, speeds that differ as colors. It runs on allowed PUs only.
+// When ctx ends it stops between two samples, keeps what it has, marks the profile as partial and
+// returns ctx's error.
 func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 	began := time.Now()
 	if o.Budget <= 0 {
@@ -100,7 +104,8 @@ func structure(ctx context.Context, p *profiles.Profile, budget time.Duration, t
 	return err
 }
 
-// stages runs one after the other until ctx ends. A stage that cannot be measured here leaves a note.
+// stages runs one after the other until ctx ends. A stage that cannot be measured here leaves a
+// note.
 func (f *full) stages(ctx context.Context, budget time.Duration) error {
 	list := []stage{
 		{"cache line round trips", 0.28, true, f.measureLatency},

@@ -20,7 +20,8 @@ const reduceWidth = 4096
 
 var reduceRows = []int{1, 16, 256}
 
-// reduceRanks are the numbers of ranks that are measured: powers of two up to eight, the memory nodes, no more than PUs.
+// reduceRanks are the numbers of ranks that are measured: powers of two up to eight, the memory
+// nodes, no more than PUs.
 func (f *full) reduceRanks(pus int) []int {
 	ranks := []int{2, 4, 8, len(memoryNodes(f.profile.Machine))}
 	slices.Sort(ranks)
@@ -35,7 +36,8 @@ type reduction struct {
 	ranks   int
 }
 
-// measureReduces times the sum that serving makes between ranks, each of which has as many of the cores.
+// measureReduces times the sum that serving makes between ranks, each of which has as many of the
+// cores.
 func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	workers := f.workersOf(f.onePerCore())
 	all := f.reduceRanks(len(workers))
@@ -77,14 +79,15 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	for _, t := range trials {
 		if r := of[t]; len(t.a) > 0 {
 			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.AllReduce, Domain: profiles.MachineDomain,
-				CPUs: f.pusOf(workers), Ranks: r.ranks, Bytes: int64(4 * r.job.Rows * reduceWidth), Figure: profiles.NewFigure("s", t.a)})
+				CPUs: f.pusOf(workers), Ranks: r.ranks, Bytes: int64(4 * r.job.Rows * reduceWidth),
+				Figure: profiles.NewFigure("s", t.a)})
 		}
 	}
 	return err
 }
 
-// reduce takes one sample, from the start of the first worker to the end of the last. Before it each worker writes its part of
-// its rank's matrix, as a product would have.
+// reduce takes one sample, from the start of the first worker to the end of the last. Before it
+// each worker writes its part of its rank's matrix, as a product would have.
 func (f *full) reduce(vec *microkernel.Vec, r *reduction) (float64, error) {
 	if _, err := f.pool.SetActive(r.workers); err != nil {
 		return 0, err

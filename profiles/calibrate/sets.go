@@ -11,12 +11,15 @@ import (
 	"sandwich/topotree"
 )
 
-// classSets are the allowed PUs by core type and by the speed that was measured so far, the fastest first.
+// classSets are the allowed PUs by core type and by the speed that was measured so far, the fastest
+// first.
 func (f *full) classSets() []topotree.CPUSet {
 	m := f.profile.Machine
 	var nodes *profiles.Matrix
-	if i := slices.IndexFunc(f.matrices, func(m profiles.Matrix) bool { return m.Name == profiles.NodeMatrix }); i >= 0 {
-		nodes = &f.matrices[i]
+	for i := range f.matrices {
+		if f.matrices[i].Name == profiles.NodeMatrix {
+			nodes = &f.matrices[i]
+		}
 	}
 	var out []topotree.CPUSet
 	for _, class := range speedClasses(f.solo, nodes, m) {
@@ -33,8 +36,8 @@ func (f *full) classSets() []topotree.CPUSet {
 	return out
 }
 
-// peakSets are of each class one PU, one core with its siblings, and one PU of each core; one PU of each last-level cache; and
-// all PUs.
+// peakSets are of each class one PU, one core with its siblings, and one PU of each core; one PU of
+// each last-level cache; and all PUs.
 func (f *full) peakSets() []domain {
 	var out []domain
 	seen := map[string]bool{}
@@ -133,8 +136,10 @@ func (f *full) measurePeaks(ctx context.Context, until time.Time) error {
 	})
 	for _, t := range trials {
 		if s := of[t]; len(t.a) > 0 {
-			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.Peak, Domain: s.set.name, CPUs: topotree.NewCPUSet(s.set.pus...),
-				ISA: s.kind.Spec.ISA.String(), Type: s.kind.Spec.Type, Figure: profiles.NewFigure(peakUnit(s.kind.Spec.Type), t.a)})
+			spec := s.kind.Spec
+			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.Peak, Domain: s.set.name,
+				CPUs: topotree.NewCPUSet(s.set.pus...), ISA: spec.ISA.String(), Type: spec.Type,
+				Figure: profiles.NewFigure(peakUnit(spec.Type), t.a)})
 		}
 	}
 	return err
@@ -143,8 +148,8 @@ func (f *full) measurePeaks(ctx context.Context, until time.Time) error {
 // maxFlowNodes bounds the nodes between which flows are measured: their pairs grow with the square.
 const maxFlowNodes = 8
 
-// flowSets are what shares links: for each pair of nodes both ways at once, for each node all others at once, and the PUs of each
-// node and of all nodes on pages that lie on all of them.
+// flowSets are what shares links: for each pair of nodes both ways at once, for each node all
+// others at once, and the PUs of each node and of all nodes on pages that lie on all of them.
 func (f *full) flowSets() [][]profiles.Flow {
 	var nodes []profiles.Flow // of each node its own
 	for _, r := range f.memory.regions {
@@ -200,15 +205,15 @@ func (f *full) measureFlows(ctx context.Context, until time.Time) error {
 	})
 	for _, t := range trials {
 		if len(t.a) > 0 {
-			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.Flows, Domain: profiles.MachineDomain, CPUs: f.pusOf(t.workers),
-				Flows: of[t], Figure: profiles.NewFigure("B/s", t.a)})
+			f.sets = append(f.sets, profiles.SetFigure{Name: profiles.Flows, Domain: profiles.MachineDomain,
+				CPUs: f.pusOf(t.workers), Flows: of[t], Figure: profiles.NewFigure("B/s", t.a)})
 		}
 	}
 	return err
 }
 
-// readFlows divides the memory among the workers of flows. Pages that lie on all nodes are read as a chunk of each node's
-// region in turn, which is what a chunk of as many pages is.
+// readFlows divides the memory among the workers of flows. Pages that lie on all nodes are read as
+// a chunk of each node's region in turn, which is what a chunk of as many pages is.
 func (f *full) readFlows(flows []profiles.Flow) func(int) float64 {
 	mixed := map[int]bool{}
 	ends := map[int][]int{}
