@@ -35,7 +35,7 @@ func Peaks(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 			if s != (microkernel.PeakSpec{ISA: isa, Type: t}) {
 				continue
 			}
-			more, err := b.peakFigures(s, shortSample)
+			more, _, err := b.peakFigures(s, shortSample)
 			if err != nil {
 				return nil, fmt.Errorf("calibrate: %w", err)
 			}
