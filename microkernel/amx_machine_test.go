@@ -13,9 +13,11 @@ import (
 	"sandwich/microkernel/internal/x86"
 )
 
-// tileMachine runs kernels of Dot AMX on a CPU without AMX. Every tile instruction in the machine code is replaced by a call, of five bytes as
-// the shortest of them, of code that saves all registers and leaves the kernel; then Go decodes the instruction that stood there from its bytes,
-// does its work as the manual says (Intel SDM volume 2, the instructions; volume 1, 18.2), faults included, and goes on behind it.
+// tileMachine runs kernels of Dot AMX on a CPU without AMX. Every tile instruction in the machine
+// code is replaced by a call, of five bytes as the shortest of them, of code that saves all
+// registers and leaves the kernel; then Go decodes the instruction that stood there from its bytes,
+// does its work as the manual says (Intel SDM volume 2, the instructions; volume 1, 18.2), faults
+// included, and goes on behind it.
 type tileMachine struct {
 	t       testing.TB
 	resume  jit.Func
@@ -31,8 +33,9 @@ type tileSite struct {
 	text string // what the assembler calls it
 }
 
-// tileState is the arguments of the kernel, and its registers while Go does the work of a tile instruction. It is on no stack, which might
-// grow, and so move, between two instructions of the kernel; and the generated code knows its address.
+// tileState is the arguments of the kernel, and its registers while Go does the work of a tile
+// instruction. It is on no stack, which might grow, and so move, between two instructions of the
+// kernel; and the generated code knows its address.
 var tileState struct {
 	args  x86.AMXArgs
 	reg   [16]uint64 // by number; the stack pointer and the frame pointer stay
@@ -78,7 +81,8 @@ func pieces(t testing.TB, parts ...any) (code []byte) {
 	return code
 }
 
-// leaveCode saves the registers and returns to Go. On the stack are the number of the instruction and the address behind the call.
+// leaveCode saves the registers and returns to Go. On the stack are the number of the instruction
+// and the address behind the call.
 func leaveCode(t testing.TB) []byte {
 	parts := []any{func(a *asm.Asm) {
 		a.Push(asm.RAX)
@@ -283,7 +287,8 @@ type stridedAddress struct{ base, stride uint64 }
 func (m *tileMachine) address(b []byte, rows bool) (a stridedAddress) {
 	high := func(bit uint) int { return int(^b[1]>>bit&1) << 3 }
 	mod, rm, rest := b[4]>>6, int(b[4]&7), b[5:]
-	if mod == 0 && rm == 5 { // from the end of the instruction, which is the address behind the call, moved by the padding
+	// from the end of the instruction, which is the address behind the call, moved by the padding
+	if mod == 0 && rm == 5 {
 		d := int32(binary.LittleEndian.Uint32(rest))
 		return stridedAddress{base: tileState.next - 5 + uint64(len(b)) + uint64(int64(d))}
 	}
@@ -309,7 +314,8 @@ func (m *tileMachine) address(b []byte, rows bool) (a stridedAddress) {
 	return a
 }
 
-// memory is n bytes of the process. Inlined, it makes the compiler of Go 1.26 panic: a copy of known length from a number.
+// memory is n bytes of the process. Inlined, it makes the compiler of Go 1.26 panic: a copy of
+// known length from a number.
 //
 //go:noinline
 func memory(address uint64, n int) []byte {

@@ -26,8 +26,9 @@ func amxTypes() (out []WeightType) {
 	return out
 }
 
-// TestAMX runs the machine code of the kernels of every type against the oracle: odd sizes, blocks of k, guard pages, poisoned output. Where the CPU
-// has no AMX the tile instructions, and only they, are interpreted.
+// TestAMX runs the machine code of the kernels of every type against the oracle: odd sizes, blocks
+// of k, guard pages, poisoned output. Where the CPU has no AMX the tile instructions, and only
+// they, are interpreted.
 func TestAMX(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
 		t.Skip("needs AVX-512")
@@ -42,7 +43,8 @@ func TestAMX(t *testing.T) {
 			p := newProblem(t, r, k.Spec(), 1+r.IntN(40), 1+r.IntN(40), blocks*b.Block())
 			p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
 		}
-		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXTurns*turnK+b.Block()) // more than is kept as bytes
+		// more than is kept as bytes
+		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXTurns*turnK+b.Block())
 		long.checkRun(run, nil)
 		if err := proven(k.Spec(), run, "vnni"); err != nil {
 			t.Error(err)
@@ -73,7 +75,8 @@ func TestAMXSpecialValues(t *testing.T) {
 	}
 }
 
-// TestAMXProof: a tile product that is wrong in the lowest bit of one number does not pass for a kernel.
+// TestAMXProof: a tile product that is wrong in the lowest bit of one number does not pass for a
+// kernel.
 func TestAMXProof(t *testing.T) {
 	if !Host().Has(HasAVX512) || jit.Race {
 		t.Skip("needs AVX-512")

@@ -10,10 +10,11 @@ import (
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// Attention is the fused attention of one KV layout: scores, softmax, value product and merge of whole blocks in one
-// generated function. It gives the bits of the chain it stands for (score GEMM, SoftmaxBlock, value GEMM up to the last
-// position that a row sees, MergeBlock in ascending order, FinishAttention), whatever rows share a call. It is immutable
-// and safe for concurrent use: what a call writes beside its output is in the caller's scratch.
+// Attention is the fused attention of one KV layout: scores, softmax, value product and merge of
+// whole blocks in one generated function. It gives the bits of the chain it stands for (score GEMM,
+// SoftmaxBlock, value GEMM up to the last position that a row sees, MergeBlock in ascending order,
+// FinishAttention), whatever rows share a call. It is immutable and safe for concurrent use: what a
+// call writes beside its output is in the caller's scratch.
 type Attention struct {
 	layout KVLayout
 	vec    *Vec
@@ -21,7 +22,8 @@ type Attention struct {
 	wide   []jit.Func // the same over a block of float32, into which a narrow block is widened for several tiles
 }
 
-// AttentionJob is the attention of consecutive tokens of one sequence for the query heads that share one KV head.
+// AttentionJob is the attention of consecutive tokens of one sequence for the query heads that
+// share one KV head.
 type AttentionJob struct {
 	Q         *float32 // [Tokens][Group][HeadDim], tokens QStride elements apart
 	QStride   int
@@ -30,13 +32,15 @@ type AttentionJob struct {
 	Tokens    int
 	Group     int // query heads of the KV head
 	Pos       int // position of the first token; a token sees every position up to its own
-	// KV is where block 0 of the KV head would begin: a K block and the V block behind it. Blocks of consecutive ids are
-	// Pitch bytes apart. Table holds the ids of the sequence's blocks in order, (Pos+Tokens+63)/64 of them.
+	// KV is where block 0 of the KV head would begin: a K block and the V block behind it. Blocks
+	// of consecutive ids are Pitch bytes apart. Table holds the ids of the sequence's blocks in
+	// order, (Pos+Tokens+63)/64 of them.
 	KV    unsafe.Pointer
 	Pitch int
 	Table *int32
 	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
-	// Next is the block that this worker will likely read first after the job, or nil: it is prefetched during the job's last block.
+	// Next is the block that this worker will likely read first after the job, or nil: it is
+	// prefetched during the job's last block.
 	Next unsafe.Pointer
 }
 
@@ -48,9 +52,10 @@ func (j *AttentionJob) after(to int) unsafe.Pointer {
 	return unsafe.Add(j.KV, int(*at(j.Table, to-1))*j.Pitch)
 }
 
-// tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache for all tiles but the
-// first. From wideTiles tiles on a half-precision block is first widened to float32: the conversion costs a seventh of
-// a tile's time. Fewer tiles get callBlocks blocks a call, which lasts at most some 100 microseconds.
+// tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache
+// for all tiles but the first. From wideTiles tiles on a half-precision block is first widened to
+// float32: the conversion costs a seventh of a tile's time. Fewer tiles get callBlocks blocks a
+// call, which lasts at most some 100 microseconds.
 const (
 	tileGroup  = 12
 	wideTiles  = 3
@@ -64,9 +69,9 @@ type attentionKey struct {
 
 var attentions sync.Map // attentionKey -> func() (*Attention, error)
 
-// NewAttention returns the fused attention for an instruction set; it is generated once per process. As with NewVec it
-// is plain Go where there is no generator or no executable memory, and the error says that the host cannot run the
-// instruction set or the layout makes no sense.
+// NewAttention returns the fused attention for an instruction set; it is generated once per
+// process. As with NewVec it is plain Go where there is no generator or no executable memory, and
+// the error says that the host cannot run the instruction set or the layout makes no sense.
 func NewAttention(isa ISA, l KVLayout) (*Attention, error) {
 	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l) })
 	once, _ := attentions.LoadOrStore(attentionKey{isa, l}, build)
@@ -136,8 +141,8 @@ func (a *Attention) ScratchBytes() int {
 	return n
 }
 
-// tileAt is where in scratch the memory of tile i begins: its queries, then its state. The scratch of the calls comes first,
-// the widened block behind the last tile.
+// tileAt is where in scratch the memory of tile i begins: its queries, then its state. The scratch
+// of the calls comes first, the widened block behind the last tile.
 func (a *Attention) tileAt(i int) int {
 	k := a.layout.kernel(len(a.code))
 	return (k.ScratchBytes()+63)&^63 + i*(k.StateBytes()+a.queryBytes())
@@ -155,12 +160,14 @@ func (a *Attention) Run(job *AttentionJob, scratch unsafe.Pointer) {
 	rows := job.Tokens * job.Group
 	tiles := a.tilesOf(rows)
 	for first := 0; first < tiles; first += tileGroup {
-		g := attentionGroup{a: a, job: job, scratch: scratch, rows: rows, tiles: tiles, first: first, count: min(tileGroup, tiles-first)}
+		g := attentionGroup{a: a, job: job, scratch: scratch, rows: rows, tiles: tiles, first: first,
+			count: min(tileGroup, tiles-first)}
 		g.run()
 	}
 }
 
-// attentionGroup is some tiles of a job. Tile i takes the rows from i*rows/tiles on, so that tiles differ by one row at most.
+// attentionGroup is some tiles of a job. Tile i takes the rows from i*rows/tiles on, so that tiles
+// differ by one row at most.
 type attentionGroup struct {
 	a                         *Attention
 	job                       *AttentionJob
@@ -209,7 +216,8 @@ func (g *attentionGroup) direct(total int) {
 		for i := range g.count {
 			if n := min(callBlocks, g.blocksOf(i)-from); n > 0 {
 				g.blocks(g.a.code, i, vecgen.FusedArgs{
-					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: n, Last: ptr(at(g.job.Table, total-1)), After: g.job.after(total),
+					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: n,
+					Last: ptr(at(g.job.Table, total-1)), After: g.job.after(total),
 				})
 			}
 		}
@@ -224,7 +232,8 @@ func (g *attentionGroup) widened(total int) {
 		g.a.vec.widenPair(g.a.layout, block, unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch))
 		for i := range g.count {
 			if b < g.blocksOf(i) {
-				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first), After: block, Blocks: 1})
+				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first),
+					After: block, Blocks: 1})
 			}
 		}
 	}

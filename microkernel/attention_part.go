@@ -6,10 +6,10 @@ import (
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// AttentionParts is memory for the blocks of a job that several callers compute: where there are fewer KV heads than workers,
-// one sequence's context is cut into ranges of blocks. The first range goes on into one state, as Run does; every block
-// behind it leaves a state of its own, and Merge folds them in ascending order, so that the bits are those of Run
-// wherever the context is cut.
+// AttentionParts is memory for the blocks of a job that several callers compute: where there are
+// fewer KV heads than workers, one sequence's context is cut into ranges of blocks. The first range
+// goes on into one state, as Run does; every block behind it leaves a state of its own, and Merge
+// folds them in ascending order, so that the bits are those of Run wherever the context is cut.
 type AttentionParts struct {
 	Memory unsafe.Pointer // PartBytes for the first range, then for each block behind it; aligned to 64 bytes
 	First  int            // blocks of the first range, at least 1
@@ -67,7 +67,8 @@ func (a *Attention) RunPart(job *AttentionJob, parts *AttentionParts, from, to i
 	}
 }
 
-// part computes the blocks [from, to) of the group's one tile into a state, of those up to number `end` that follow each other here.
+// part computes the blocks [from, to) of the group's one tile into a state, of those up to number
+// `end` that follow each other here.
 func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int) {
 	lo, hi := g.span(0)
 	g.reset(state, lo, hi, from)
@@ -78,8 +79,10 @@ func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int) {
 	_, _, q, _ := g.tile(0)
 	last := ptr(at(g.job.Table, end-1))
 	for ; from < to; from += callBlocks {
-		g.a.code[hi-lo-1].Call(unsafe.Pointer(&vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch, Scale: g.job.Scale,
-			KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from), Last: last, After: g.job.after(end)}))
+		g.a.code[hi-lo-1].Call(unsafe.Pointer(&vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch,
+			Scale: g.job.Scale,
+			KV:    g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from),
+			Last: last, After: g.job.after(end)}))
 	}
 }
 
@@ -102,5 +105,6 @@ func (a *Attention) MergeParts(job *AttentionJob, parts *AttentionParts) {
 
 // stateFields are the running outputs, maxima and sums of a state.
 func stateFields(state unsafe.Pointer) (out, maxima, sums *float32) {
-	return (*float32)(unsafe.Add(state, vecgen.StateOut)), (*float32)(unsafe.Add(state, vecgen.StateMax)), (*float32)(unsafe.Add(state, vecgen.StateSum))
+	return (*float32)(unsafe.Add(state, vecgen.StateOut)), (*float32)(unsafe.Add(state, vecgen.StateMax)),
+		(*float32)(unsafe.Add(state, vecgen.StateSum))
 }

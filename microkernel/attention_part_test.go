@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// TestAttentionParts: a context cut into ranges of blocks gives the bits of the whole, wherever it is cut and in whatever order the
-// ranges are computed.
+// TestAttentionParts: a context cut into ranges of blocks gives the bits of the whole, wherever it
+// is cut and in whatever order the ranges are computed.
 func TestAttentionParts(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, dim := range []int{64, 20, 128, 96} {
@@ -24,7 +24,8 @@ func TestAttentionParts(t *testing.T) {
 				if a.code == nil && i > 1 {
 					continue // the oracle is slow
 				}
-				for _, size := range [][3]int{{1, 1 + rng.IntN(4), rng.IntN(700)}, {1, 8, 63}, {1, 17, 300}, {3, 5, 190}} {
+				for _, size := range [][3]int{{1, 1 + rng.IntN(4), rng.IntN(700)}, {1, 8, 63}, {1, 17, 300},
+					{3, 5, 190}} {
 					c := newAttentionCase(t, rng, l, size[0], size[1], size[2])
 					scratch := make([]byte, a.ScratchBytes())
 					want, got := c.out(), c.out()

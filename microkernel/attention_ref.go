@@ -30,13 +30,16 @@ func refPart(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from, 
 		row := vecOf(at(out, (r-lo)*l.paddedDim()), l.HeadDim)
 		for b, sees := from, job.Pos+token+1; b < to && b*KVBlock < sees; b++ {
 			k := unsafe.Add(job.KV, int(*at(job.Table, b))*job.Pitch)
-			refAttentionBlock(l, q, k, unsafe.Add(k, l.KBytes()), min(sees-b*KVBlock, KVBlock), job.Scale, row, at(m, r-lo), at(s, r-lo))
+			refAttentionBlock(l, q, k, unsafe.Add(k, l.KBytes()), min(sees-b*KVBlock, KVBlock), job.Scale, row,
+				at(m, r-lo), at(s, r-lo))
 		}
 	}
 }
 
-// refAttentionBlock merges one block, of which the row sees n positions, into the running output, maximum and sum.
-func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scale float32, out []float32, m, s *float32) {
+// refAttentionBlock merges one block, of which the row sees n positions, into the running output,
+// maximum and sum.
+func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scale float32, out []float32, m,
+	s *float32) {
 	var p [KVBlock]float32
 	for pos := range n {
 		for d, e := range q {

@@ -73,7 +73,8 @@ func TestAttention(t *testing.T) {
 				if a.code == nil && i > 2 {
 					continue // the oracle against itself: only that it runs
 				}
-				for _, size := range [][3]int{{1, 1 + rng.IntN(16), rng.IntN(300)}, {1 + rng.IntN(70), 1 + i%8, rng.IntN(200)}, {3, 1, 62}, {1, 1, 0}} {
+				for _, size := range [][3]int{{1, 1 + rng.IntN(16), rng.IntN(300)}, {1 + rng.IntN(70), 1 + i%8,
+					rng.IntN(200)}, {3, 1, 62}, {1, 1, 0}} {
 					c := newAttentionCase(t, rng, a.Layout(), size[0], size[1], size[2])
 					scratch := guardedBytes(t, a.ScratchBytes())
 					for i := range scratch {
@@ -114,8 +115,8 @@ func TestAttentionCompany(t *testing.T) {
 	})
 }
 
-// TestAttentionIsTheChain: the fused kernel has the bits of score GEMM, SoftmaxBlock, value GEMM, MergeBlock and
-// FinishAttention on the same blocks, so that a runtime may use either.
+// TestAttentionIsTheChain: the fused kernel has the bits of score GEMM, SoftmaxBlock, value GEMM,
+// MergeBlock and FinishAttention on the same blocks, so that a runtime may use either.
 func TestAttentionIsTheChain(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		l := KVLayout{HeadDim: 96, Elem: KVF16}
@@ -134,8 +135,9 @@ func TestAttentionIsTheChain(t *testing.T) {
 		a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
 		gemm := func(a *float32, lda int, b unsafe.Pointer, panel int, out *float32, ldc, rows, n, k int) {
 			for from := 0; from < n; from += spec.NR {
-				kernels[0].Run(&GemmArgs{A: ptr(a), AStride: 4 * lda, B: unsafe.Add(b, from/PanelWidth*panel), BStride: panel,
-					C: ptr(at(out, from)), CStride: 4 * ldc, M: rows, N: min(spec.NR, n-from), K1: k})
+				kernels[0].Run(&GemmArgs{A: ptr(a), AStride: 4 * lda, B: unsafe.Add(b, from/PanelWidth*panel),
+					BStride: panel,
+					C:       ptr(at(out, from)), CStride: 4 * ldc, M: rows, N: min(spec.NR, n-from), K1: k})
 			}
 		}
 		job := c.job(0, c.tokens, want)
@@ -155,7 +157,8 @@ func TestAttentionIsTheChain(t *testing.T) {
 				}
 				gemm(at(job.Q, token*job.QStride), l.HeadDim, k, l.KPanelBytes(), p0(p), KVBlock, rows, n, l.HeadDim)
 				v.SoftmaxBlock(p0(p), KVBlock, rows, KVBlock, p0(valid), job.Scale, p0(mb), p0(sb))
-				gemm(p0(p), KVBlock, unsafe.Add(k, l.KBytes()), l.VPanelBytes(), p0(block), l.HeadDim, rows, l.HeadDim, n)
+				gemm(p0(p), KVBlock, unsafe.Add(k, l.KBytes()), l.VPanelBytes(), p0(block), l.HeadDim, rows,
+					l.HeadDim, n)
 				v.MergeBlock(p0(o), l.HeadDim, p0(m), p0(s), p0(block), l.HeadDim, p0(mb), p0(sb), rows, l.HeadDim)
 			}
 			v.FinishAttention(at(job.Out, token*job.OutStride), l.HeadDim, p0(o), l.HeadDim, p0(s), rows, l.HeadDim)
@@ -195,9 +198,10 @@ func TestAttentionMeaning(t *testing.T) {
 	}
 }
 
-// BenchmarkAttention: decode is one token of `group` query heads against a long context, over so many KV heads that the
-// cache does not fit the processor's; prefill is the last chunk of a prompt of that length. The roof of decode is the
-// bandwidth of memory (MB/s here counts K and V once), that of prefill the FMA peak.
+// BenchmarkAttention: decode is one token of `group` query heads against a long context, over so
+// many KV heads that the cache does not fit the processor's; prefill is the last chunk of a prompt
+// of that length. The roof of decode is the bandwidth of memory (MB/s here counts K and V once),
+// that of prefill the FMA peak.
 func BenchmarkAttention(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, c := range []struct {

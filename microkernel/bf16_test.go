@@ -11,7 +11,8 @@ import (
 )
 
 // edges are the words around which rounding to bfloat16 and the dot products change their ways.
-var edges = []uint32{0, 1, 0x007FFFFF, 0x00800000, 0x00807FFF, 0x00808000, 0x00808001, 0x3F800000, 0x3F808000, 0x3F818000,
+var edges = []uint32{0, 1, 0x007FFFFF, 0x00800000, 0x00807FFF, 0x00808000, 0x00808001, 0x3F800000,
+	0x3F808000, 0x3F818000,
 	0x7F7FFFFF, 0x7F7F7FFF, 0x7F7F8000, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 0x7FFFFFFF}
 
 func edge(r *rand.Rand) float32 {
@@ -21,8 +22,10 @@ func edge(r *rand.Rand) float32 {
 // TestRoundBF16 pins the definition itself: nearest, ties to even, and what is special.
 func TestRoundBF16(t *testing.T) {
 	for in, want := range map[uint32]uint16{
-		0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80, 0x3F808001: 0x3F81, 0x3F818000: 0x3F82, 0xBF818000: 0xBF82,
-		0x7F7F7FFF: 0x7F7F, 0x7F7F8000: 0x7F80, 0xFF7FFFFF: 0xFF80, 0x7F800000: 0x7F80, 0xFF800000: 0xFF80, // an infinity
+		0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80, 0x3F808001: 0x3F81, 0x3F818000: 0x3F82,
+		0xBF818000: 0xBF82,
+		// an infinity
+		0x7F7F7FFF: 0x7F7F, 0x7F7F8000: 0x7F80, 0xFF7FFFFF: 0xFF80, 0x7F800000: 0x7F80, 0xFF800000: 0xFF80,
 		0x7F800001: 0x7FC0, 0xFFA00000: 0xFFE0, 0x7FFFFFFF: 0x7FFF, // a NaN
 		0x00000001: 0, 0x807FFFFF: 0x8000, 0x00800000: 0x0080, // zeros
 	} {
@@ -60,7 +63,8 @@ func TestRoundRowBF16(t *testing.T) {
 	})
 }
 
-// bf16Specs are the kernels of the bf16 path that this host can run; a test that wants them is skipped where there are none.
+// bf16Specs are the kernels of the bf16 path that this host can run; a test that wants them is
+// skipped where there are none.
 func bf16Specs(t *testing.T) []Spec {
 	t.Helper()
 	var out []Spec
@@ -95,8 +99,9 @@ func TestPairsAgainstRef(t *testing.T) {
 	t.Logf("%d specs", len(specs))
 }
 
-// TestPairInstruction holds the definitions of the dot products against the instruction of this CPU: at random, where sums and products
-// overflow, underflow and cancel, and at one place where it matters whether a tiny result is told before or after rounding.
+// TestPairInstruction holds the definitions of the dot products against the instruction of this
+// CPU: at random, where sums and products overflow, underflow and cancel, and at one place where it
+// matters whether a tiny result is told before or after rounding.
 func TestPairInstruction(t *testing.T) {
 	specs := bf16Specs(t)
 	if jit.Race {
@@ -143,7 +148,8 @@ func tryPairs(kernel *Kernel, r *rand.Rand, mode int) error {
 		got[0] = 0x1p-126
 	}
 	copy(want, got)
-	args := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: 2 * 8, B: unsafe.Pointer(&w[0]), BStride: 64, C: unsafe.Pointer(&got[0]), CStride: 4 * PanelWidth,
+	args := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: 2 * 8, B: unsafe.Pointer(&w[0]), BStride: 64,
+		C: unsafe.Pointer(&got[0]), CStride: 4 * PanelWidth,
 		M: s.MR, N: PanelWidth, K1: k, Accumulate: true}
 	before := append([]float32(nil), got...)
 	kernel.Run(&args)
@@ -152,7 +158,8 @@ func tryPairs(kernel *Kernel, r *rand.Rand, mode int) error {
 	for i := range got {
 		g, x := math.Float32bits(got[i]), math.Float32bits(want[i])
 		if g != x && (got[i] == got[i] || want[i] == want[i]) {
-			return fmt.Errorf("%s, mode %d, k %d: element %d of %#08x is %#08x, want %#08x; a %04x", s, mode, k, i, math.Float32bits(before[i]), g, x, a)
+			return fmt.Errorf("%s, mode %d, k %d: element %d of %#08x is %#08x, want %#08x; a %04x", s, mode, k, i,
+				math.Float32bits(before[i]), g, x, a)
 		}
 	}
 	return nil

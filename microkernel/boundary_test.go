@@ -20,7 +20,8 @@ const comparison = `(==|!=|<|>|case|switch) *([a-z.A-Z]*\.(ISA|Dot|Form)\b *\{|[
 // one is a backend's affair alone.
 func TestOnlyBackendsCompare(t *testing.T) {
 	forbidden := regexp.MustCompile(comparison)
-	for _, line := range []string{"if s.ISA == microkernel.Go {", "case microkernel.VNNI:", "if s.Form != f {", "switch s.Dot {"} {
+	for _, line := range []string{"if s.ISA == microkernel.Go {", "case microkernel.VNNI:", "if s.Form != f {",
+		"switch s.Dot {"} {
 		if !forbidden.MatchString(line) {
 			t.Errorf("%q is not found", line)
 		}

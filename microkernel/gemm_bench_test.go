@@ -13,7 +13,8 @@ import (
 
 var benchSpec = flag.String("spec", "", "specs to benchmark in place of the built-in choice, separated by commas")
 
-// candidates are the specs a benchmark runs: the one of -spec, or those of the list this host can run.
+// candidates are the specs a benchmark runs: the one of -spec, or those of the list this host can
+// run.
 func candidates(b *testing.B, texts ...string) []Spec {
 	if *benchSpec != "" {
 		texts = strings.Split(*benchSpec, ",")
@@ -34,8 +35,8 @@ func candidates(b *testing.B, texts ...string) []Spec {
 	return out
 }
 
-// benchGEMM runs M x N x K with the panels of W visited in groups, over a W of the given number of copies so that it can be
-// made larger than any cache. One op is the whole of M x N x K.
+// benchGEMM runs M x N x K with the panels of W visited in groups, over a W of the given number of
+// copies so that it can be made larger than any cache. One op is the whole of M x N x K.
 func benchGEMM(b *testing.B, s Spec, m, n, k int) {
 	kernel, err := Build(s)
 	if err != nil {
@@ -80,34 +81,43 @@ func benchGEMM(b *testing.B, s Spec, m, n, k int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkTile is the arithmetic of the register tiles: M = 512 rows against one group of panels that stays in the
-// second-level cache. The roof is the FMA peak (BenchmarkPeak).
+// BenchmarkTile is the arithmetic of the register tiles: M = 512 rows against one group of panels
+// that stays in the second-level cache. The roof is the FMA peak (BenchmarkPeak).
 func BenchmarkTile(b *testing.B) {
 	for _, s := range candidates(b,
-		"avx512/f32/f32/14x32/ku1/load", "avx512/f32/f32/14x32/ku2/load", "avx512/f32/f32/14x32/ku4/load", "avx512/f32/f32/14x32/ku4/embed",
-		"avx512/f32/f32/9x48/ku4/load", "avx512/f32/f32/6x64/ku4/load", "avx512/f32/f32/24x16/ku4/embed", "avx512/f32/f32/8x32/ku4/load",
-		"avx512/f32/f16/14x32/ku4/load", "avx512/f32/bf16/13x32/ku4/load", "avx512/f32/q8_0/12x32/ku32/load", "avx512/f32/q8_0/8x32/ku32/load",
+		"avx512/f32/f32/14x32/ku1/load", "avx512/f32/f32/14x32/ku2/load", "avx512/f32/f32/14x32/ku4/load",
+		"avx512/f32/f32/14x32/ku4/embed",
+		"avx512/f32/f32/9x48/ku4/load", "avx512/f32/f32/6x64/ku4/load", "avx512/f32/f32/24x16/ku4/embed",
+		"avx512/f32/f32/8x32/ku4/load",
+		"avx512/f32/f16/14x32/ku4/load", "avx512/f32/bf16/13x32/ku4/load", "avx512/f32/q8_0/12x32/ku32/load",
+		"avx512/f32/q8_0/8x32/ku32/load",
 		"avx512/f32/q4_0/11x32/ku32/load",
-		"avx512/int8/q8_0/6x32/ku32/load/vnni", "avx512/int8/q8_0/7x32/ku32/load/vnni", "avx512/int8/q8_0/12x16/ku32/embed/vnni", "avx512/int8/q8_0/3x64/ku32/load/vnni",
+		"avx512/int8/q8_0/6x32/ku32/load/vnni", "avx512/int8/q8_0/7x32/ku32/load/vnni",
+		"avx512/int8/q8_0/12x16/ku32/embed/vnni", "avx512/int8/q8_0/3x64/ku32/load/vnni",
 		"avx512/int8/q4_0/6x32/ku32/load/vnni", "avx512/int8/q4_0/6x32/ku32/load/madd",
-		"avx2/f32/f32/6x16/ku4/load", "avx2/f32/f32/3x32/ku4/load", "avx2/f32/f16/6x16/ku4/load", "avx2/int8/q8_0/3x16/ku32/load/avxvnni", "avx2/int8/q8_0/2x16/ku32/load/madd", "avx2/int8/q4_0/2x16/ku32/load/madd",
+		"avx2/f32/f32/6x16/ku4/load", "avx2/f32/f32/3x32/ku4/load", "avx2/f32/f16/6x16/ku4/load",
+		"avx2/int8/q8_0/3x16/ku32/load/avxvnni", "avx2/int8/q8_0/2x16/ku32/load/madd",
+		"avx2/int8/q4_0/2x16/ku32/load/madd",
 	) {
 		b.Run(s.String(), func(b *testing.B) { benchGEMM(b, s, 512, s.NR, 512) })
 	}
 }
 
-// BenchmarkStream is decode: few rows against 512 MiB of packed weights, read from memory once. The roof is the read
-// bandwidth (BenchmarkReader).
+// BenchmarkStream is decode: few rows against 512 MiB of packed weights, read from memory once. The
+// roof is the read bandwidth (BenchmarkReader).
 func BenchmarkStream(b *testing.B) {
 	for _, m := range []int{1, 4, 8} {
 		for _, s := range candidates(b,
-			"avx512/f32/f32/1x128/ku1/load", "avx512/f32/f32/1x64/ku2/load", "avx512/f32/f32/1x32/ku4/load", "avx512/f32/f32/1x16/ku4/load",
+			"avx512/f32/f32/1x128/ku1/load", "avx512/f32/f32/1x64/ku2/load", "avx512/f32/f32/1x32/ku4/load",
+			"avx512/f32/f32/1x16/ku4/load",
 			"avx512/f32/f16/1x128/ku1/load", "avx512/f32/f16/1x64/ku2/load",
 			"avx512/f32/bf16/1x128/ku2/load", "avx512/f32/bf16/1x64/ku2/load",
 			"avx512/f32/q8_0/1x64/ku32/load", "avx512/f32/q8_0/1x128/ku32/embed",
 			"avx512/f32/q4_0/1x64/ku32/load", "avx512/f32/q4_0/1x32/ku32/load",
-			"avx512/int8/q8_0/1x128/ku32/load/vnni", "avx512/int8/q8_0/1x64/ku32/embed/vnni", "avx512/int8/q8_0/1x32/ku32/embed/vnni",
-			"avx512/int8/q4_0/1x128/ku32/load/vnni", "avx512/int8/q4_0/1x64/ku32/embed/vnni", "avx512/int8/q4_0/1x64/ku32/load/madd",
+			"avx512/int8/q8_0/1x128/ku32/load/vnni", "avx512/int8/q8_0/1x64/ku32/embed/vnni",
+			"avx512/int8/q8_0/1x32/ku32/embed/vnni",
+			"avx512/int8/q4_0/1x128/ku32/load/vnni", "avx512/int8/q4_0/1x64/ku32/embed/vnni",
+			"avx512/int8/q4_0/1x64/ku32/load/madd",
 		) {
 			s.MR = m
 			for s.Validate() != nil {

@@ -132,7 +132,8 @@ func (p *problem) diff(what string) error {
 		got, want := binary.LittleEndian.Uint32(p.c[i:]), binary.LittleEndian.Uint32(p.want[i:])
 		if got != want {
 			m, n := i/p.cStride, i%p.cStride/4
-			return fmt.Errorf("%s %s: M=%d N=%d K=%d: C[%d,%d] = %v (%#x), want %v (%#x)", p.s, what, p.m, p.l.N, p.l.K, m, n,
+			return fmt.Errorf("%s %s: M=%d N=%d K=%d: C[%d,%d] = %v (%#x), want %v (%#x)", p.s, what, p.m,
+				p.l.N, p.l.K, m, n,
 				math.Float32frombits(got), got, math.Float32frombits(want), want)
 		}
 	}
@@ -173,8 +174,9 @@ func spaces(seed uint64) []Spec {
 	return all
 }
 
-// TestKernelsAgainstRef checks specs against the oracle, bit for bit, on fresh data with poisoned outputs, guard pages behind
-// every operand, odd sizes and k-blocks. Short runs take a sample, -long all.
+// TestKernelsAgainstRef checks specs against the oracle, bit for bit, on fresh data with poisoned
+// outputs, guard pages behind every operand, odd sizes and k-blocks. Short runs take a sample,
+// -long all.
 func TestKernelsAgainstRef(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 11))
 	specs := spaces(12)

@@ -35,7 +35,8 @@ func mapBench(b *testing.B, n int) []byte {
 	return m
 }
 
-// threadTime is the processor time of the calling thread: what other processes take away does not count.
+// threadTime is the processor time of the calling thread: what other processes take away does not
+// count.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

@@ -15,7 +15,8 @@ import (
 
 var garbage atomic.Pointer[[]byte]
 
-// hammerSpecs is two kernels of each instruction set, and those of matrix units, whose state is saved apart from the vector registers.
+// hammerSpecs is two kernels of each instruction set, and those of matrix units, whose state is
+// saved apart from the vector registers.
 func hammerSpecs(isas []ISA) (specs []Spec) {
 	for _, isa := range isas {
 		s := Spec{ISA: isa, B: F32, MR: 4, NR: PanelWidth, KU: 4}
@@ -41,8 +42,8 @@ func hammerSpecs(isas []ISA) (specs []Spec) {
 	return specs
 }
 
-// TestHammer runs kernels on every processor while the collector runs without pause, preemption signals fly and the profiler
-// samples: generated code must survive being interrupted anywhere.
+// TestHammer runs kernels on every processor while the collector runs without pause, preemption
+// signals fly and the profiler samples: generated code must survive being interrupted anywhere.
 func TestHammer(t *testing.T) {
 	isas := Host().ISAs()
 	if jit.Race || len(Space(Host(), isas[0], ComputeF32, F32)) < 2 {

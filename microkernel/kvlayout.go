@@ -52,20 +52,22 @@ func (t *KVType) UnmarshalText(b []byte) (err error) {
 // bytes is the size of one element, scales aside.
 func (t KVType) bytes() int { return [kvTypes]int{KVF16: 2, KVF32: 4, KVQ8: 1}[t] }
 
-// KVBlock is the number of positions in a block of the KV cache, and the constant length of an attention block
-// (DESIGN.md rule 6): block b of a sequence holds the positions 64b to 64b+63.
+// KVBlock is the number of positions in a block of the KV cache, and the constant length of an
+// attention block (DESIGN.md rule 6): block b of a sequence holds the positions 64b to 64b+63.
 const KVBlock = 64
 
-// KVLayout says how a block, 64 positions of one KV head of one layer, lies in memory. Both halves are packed GEMM
-// weights (panels of 16 columns, k-major), so that scores and value products run on the register tiles of GEMM:
+// KVLayout says how a block, 64 positions of one KV head of one layer, lies in memory. Both halves
+// are packed GEMM weights (panels of 16 columns, k-major), so that scores and value products run on
+// the register tiles of GEMM:
 //
 //	K block  [64/16 panels of positions][headDim][16 positions]   weight of N = positions, K = headDim
 //	V block  [headDim/16 panels of dims][64 positions][16 dims]   weight of N = headDim, K = positions
 //
-// The head dimension is rounded up to whole panels in V, and the extra columns are zero. KVQ8 has the scales of the
-// block behind its elements: kvq8.go. Positions that were never
-// stored hold anything: scores of them are ignored by SoftmaxBlock (valid), and the value product must end at the
-// last position that any of its rows may see, since zero times an infinity is not zero.
+// The head dimension is rounded up to whole panels in V, and the extra columns are zero. KVQ8 has
+// the scales of the block behind its elements: kvq8.go. Positions that were never
+// stored hold anything: scores of them are ignored by SoftmaxBlock (valid), and the value product
+// must end at the last position that any of its rows may see, since zero times an infinity is not
+// zero.
 type KVLayout struct {
 	HeadDim int
 	Elem    KVType
@@ -82,7 +84,8 @@ func (l KVLayout) Check() error {
 		return fmt.Errorf("kv layout: unknown element type %d", l.Elem)
 	}
 	if l.Elem == KVQ8 && l.HeadDim%kvScaleDims != 0 {
-		return fmt.Errorf("a %s KV cache needs a head dimension that is a multiple of %d, not %d: use f16", l.Elem, kvScaleDims, l.HeadDim)
+		return fmt.Errorf("a %s KV cache needs a head dimension that is a multiple of %d, not %d: use f16", l.Elem,
+			kvScaleDims, l.HeadDim)
 	}
 	return nil
 }
@@ -95,7 +98,8 @@ func (l KVLayout) VBytes() int { return KVBlock*l.paddedDim()*l.Elem.bytes() + l
 
 func (l KVLayout) paddedDim() int { return (l.HeadDim + Lanes - 1) / Lanes * Lanes }
 
-// KPanelBytes is the distance between panels of 16 positions in a K block, VPanelBytes that of 16 dims in a V block.
+// KPanelBytes is the distance between panels of 16 positions in a K block, VPanelBytes that of 16
+// dims in a V block.
 func (l KVLayout) KPanelBytes() int { return Lanes * l.HeadDim * l.Elem.bytes() }
 
 // VPanelBytes: see KPanelBytes.
@@ -111,8 +115,8 @@ func (l KVLayout) VIndex(pos, d int) int {
 	return (d/Lanes*KVBlock+pos)*Lanes + d%Lanes
 }
 
-// StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1, ... of one K block
-// (pos + tokens <= 64), rounding to the element type.
+// StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1,
+// ... of one K block (pos + tokens <= 64), rounding to the element type.
 func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
 	if l.Elem == KVQ8 {
 		v.storeQ8(l, block, pos, x, tokens, stride, l.KIndex)

@@ -7,13 +7,14 @@ import (
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// A KVQ8 block has one byte for each element, in the order of KIndex or VIndex, and then a float16 scale for every
-// position and 32 of its dimensions:
+// A KVQ8 block has one byte for each element, in the order of KIndex or VIndex, and then a float16
+// scale for every position and 32 of its dimensions:
 //
 //	K block  [64/16 panels][headDim][16 positions]int8   [headDim/32][64 positions]float16
 //	V block  [headDim/16 panels][64 positions][16 dims]int8   [headDim/32][64 positions]float16
 //
-// A value is scale * integer, which float32 holds exactly: the bits of attention are those over these values in float32.
+// A value is scale * integer, which float32 holds exactly: the bits of attention are those over
+// these values in float32.
 const kvScaleDims = 32
 
 // scaleBytes is the size of the scales of a K or V block.
@@ -27,9 +28,10 @@ func (l KVLayout) scaleBytes() int {
 // scaleOf is where the scale of element (pos, d) is, in bytes from the start of a block.
 func (l KVLayout) scaleOf(pos, d int) int { return KVBlock*l.HeadDim + 2*(d/kvScaleDims*KVBlock+pos) }
 
-// storeQ8 rounds the vectors of tokens to int8. Sixteen dimensions follow each other at equal distances in a block of either
-// kind; index is KIndex or VIndex.
-func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int, index func(pos, d int) int) {
+// storeQ8 rounds the vectors of tokens to int8. Sixteen dimensions follow each other at equal
+// distances in a block of either kind; index is KIndex or VIndex.
+func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int, index func(pos,
+	d int) int) {
 	var row [maxKVDim / kvScaleDims]ActQ8
 	step := index(0, 1) - index(0, 0)
 	for t := range tokens {
@@ -68,13 +70,15 @@ func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
 	return l.get(block, l.VIndex(pos, d))
 }
 
-// wideBytes is what widenPair writes: a K block and a V block of float32, and the scales on the way.
+// wideBytes is what widenPair writes: a K block and a V block of float32, and the scales on the
+// way.
 func (l KVLayout) wideBytes() int {
 	w := l.wide()
 	return w.KBytes() + w.VBytes() + 2*l.scaleBytes()
 }
 
-// widenPair writes a narrow K block and the V block behind it as float32 to dst, of wideBytes bytes. Native code only.
+// widenPair writes a narrow K block and the V block behind it as float32 to dst, of wideBytes
+// bytes. Native code only.
 func (v *Vec) widenPair(l KVLayout, dst, src unsafe.Pointer) {
 	if l.Elem == KVF16 {
 		v.F16ToF32((*float32)(dst), (*uint16)(src), (l.KBytes()+l.VBytes())/2)
@@ -87,7 +91,8 @@ func (v *Vec) widenPair(l KVLayout, dst, src unsafe.Pointer) {
 	v.F16ToF32(scales, (*uint16)(unsafe.Add(src, KVBlock*l.HeadDim)), KVBlock*groups)
 	for panel := range KVBlock / Lanes {
 		args := vecgen.Args{N: [6]int{groups}, P: [10]unsafe.Pointer{
-			unsafe.Add(dst, panel*w.KPanelBytes()), unsafe.Add(src, panel*l.KPanelBytes()), ptr(at(scales, panel*Lanes))}}
+			unsafe.Add(dst, panel*w.KPanelBytes()), unsafe.Add(src, panel*l.KPanelBytes()),
+			ptr(at(scales, panel*Lanes))}}
 		v.call(vecgen.WidenK8, &args)
 	}
 

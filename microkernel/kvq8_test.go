@@ -9,8 +9,9 @@ import (
 	"unsafe"
 )
 
-// TestKVQ8 stores vectors into int8 blocks: every element is the nearest multiple of its block's scale, as q8_0 rounds; no byte
-// beside those of the stored positions changes; and widening gives exactly the stored values.
+// TestKVQ8 stores vectors into int8 blocks: every element is the nearest multiple of its block's
+// scale, as q8_0 rounds; no byte beside those of the stored positions changes; and widening gives
+// exactly the stored values.
 func TestKVQ8(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, dim := range []int{32, 64, 96, 128, 256} {
@@ -45,7 +46,8 @@ func TestKVQ8(t *testing.T) {
 				for d := range dim {
 					gotK, gotV := wide[w.KIndex(p, d)], wide[w.KBytes()/4+w.VIndex(p, d)]
 					if gotK != l.getK(k, p, d) || gotV != l.getV(vb, p, d) {
-						t.Fatalf("dim %d: element %d of position %d widens to %g and %g, want %g and %g", dim, d, p, gotK, gotV, l.getK(k, p, d), l.getV(vb, p, d))
+						t.Fatalf("dim %d: element %d of position %d widens to %g and %g, want %g and %g", dim, d, p,
+							gotK, gotV, l.getK(k, p, d), l.getV(vb, p, d))
 					}
 				}
 			}
@@ -74,7 +76,8 @@ func checkQ8Values(t *testing.T, l KVLayout, x []float32, pos, tokens, stride in
 			scale := float64(plain.FloatFromHalf(plain.HalfFromFloat(float32(amax / 127))))
 			for i, e := range row {
 				got := float64(get(p, d0+i))
-				if q := got / scale; amax > 0 && (math.Abs(q-math.Round(q)) > 1e-6 || math.Abs(q) > 127 || math.Abs(float64(e)*127/amax-q) > 0.50001) {
+				if q := got / scale; amax > 0 && (math.Abs(q-math.Round(q)) > 1e-6 || math.Abs(q) > 127 ||
+					math.Abs(float64(e)*127/amax-q) > 0.50001) {
 					t.Fatalf("position %d, element %d: %g became %g with a scale of %g", p, d0+i, e, got, scale)
 				}
 				if amax == 0 && got != 0 {
@@ -85,7 +88,8 @@ func checkQ8Values(t *testing.T, l KVLayout, x []float32, pos, tokens, stride in
 	}
 }
 
-// BenchmarkAttentionKV compares the cache types in decode at a long context: bytes are those of the cache, read once.
+// BenchmarkAttentionKV compares the cache types in decode at a long context: bytes are those of the
+// cache, read once.
 func BenchmarkAttentionKV(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, group := range []int{1, 4} {

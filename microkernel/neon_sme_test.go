@@ -21,8 +21,8 @@ func outerSpecs(f Features, c Compute) (specs []Spec) {
 	return specs
 }
 
-// TestOuterProducts checks every kernel of SME that the streaming vectors of this host allow, rows and columns beyond a tile, accumulation
-// and special values included.
+// TestOuterProducts checks every kernel of SME that the streaming vectors of this host allow, rows
+// and columns beyond a tile, accumulation and special values included.
 func TestOuterProducts(t *testing.T) {
 	if jit.Race || !Host().Has(HasSME) {
 		t.Skip("no SME here")
@@ -47,7 +47,8 @@ func TestOuterProducts(t *testing.T) {
 	}
 }
 
-// TestOuterProductsOfBytes checks everything of the int8 kernels but SMOPA itself, whose work dot products do here, on any host with SME.
+// TestOuterProductsOfBytes checks everything of the int8 kernels but SMOPA itself, whose work dot
+// products do here, on any host with SME.
 func TestOuterProductsOfBytes(t *testing.T) {
 	if jit.Race || !Host().Has(HasSME) {
 		t.Skip("no SME here")

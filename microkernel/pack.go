@@ -27,7 +27,8 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 	case len(dst) < l.Bytes():
 		return fmt.Errorf("pack: destination of %d bytes, the packed matrix has %d", len(dst), l.Bytes())
 	case rowStride < row || len(raw) < (n1-n0-1)*rowStride+row:
-		return fmt.Errorf("pack: %d bytes are too few for %d rows of %d bytes, %d apart", len(raw), n1-n0, row, rowStride)
+		return fmt.Errorf("pack: %d bytes are too few for %d rows of %d bytes, %d apart", len(raw), n1-n0,
+			row, rowStride)
 	}
 	stride := l.PanelStride()
 	for n := n0; n < n1; n += PanelWidth {

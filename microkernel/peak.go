@@ -93,7 +93,8 @@ const goPeakOps = 16
 // goPeak is eight independent chains in plain Go; architectures with a fused multiply-add use it.
 // The result is kept so that the compiler keeps the work.
 func goPeak(iters int) {
-	a, b, c, d, e, f, g, h := float32(0), float32(.1), float32(.2), float32(.3), float32(.4), float32(.5), float32(.6), float32(.7)
+	a, b, c, d := float32(0), float32(.1), float32(.2), float32(.3)
+	e, f, g, h := float32(.4), float32(.5), float32(.6), float32(.7)
 	const x, y = float32(0.999), float32(0.001)
 	for range iters {
 		a, b, c, d = a*x+y, b*x+y, c*x+y, d*x+y

@@ -32,7 +32,8 @@ func proven(s Spec, run func(*GemmArgs), advice string) error {
 		a[i].SetSums()
 	}
 	got, want := make([]float32, rows*cols), make([]float32, rows*cols)
-	g := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: each * ActQ8Bytes, B: unsafe.Pointer(&panel[0]), C: unsafe.Pointer(&want[0]),
+	g := GemmArgs{A: unsafe.Pointer(&a[0]), AStride: each * ActQ8Bytes, B: unsafe.Pointer(&panel[0]),
+		C:       unsafe.Pointer(&want[0]),
 		CStride: 4 * cols, M: rows, N: cols, K1: blocks * t.Block()}
 	RunRef(s, &g)
 	g.C = unsafe.Pointer(&got[0])

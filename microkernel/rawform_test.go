@@ -5,7 +5,8 @@ import (
 	"sandwich/microkernel/internal/plain"
 )
 
-// rawForm is the definition of a quantized type in a GGUF row, element by element: the oracle of the packers.
+// rawForm is the definition of a quantized type in a GGUF row, element by element: the oracle of
+// the packers.
 type rawForm struct {
 	halves []int // where float16 numbers stand
 	value  func(b []byte, k int) float32
@@ -23,7 +24,10 @@ func rawBit(b []byte, k int) int { return int(b[k/8] >> (k % 8) & 1) }
 var rawForms = map[WeightType]rawForm{
 	Q8_0: {[]int{0}, func(b []byte, k int) float32 { return rawHalf(b, 0) * float32(int8(b[2+k])) }},
 	Q4_0: {[]int{0}, func(b []byte, k int) float32 { return rawHalf(b, 0) * float32(rawNibble(b[2:], k)-8) }},
-	Q4_1: {[]int{0, 2}, func(b []byte, k int) float32 { return rawHalf(b, 0)*float32(rawNibble(b[4:], k)) + rawHalf(b, 2) }},
+	Q4_1: {[]int{0, 2}, func(b []byte, k int) float32 {
+		return rawHalf(b, 0)*float32(rawNibble(b[4:], k)) +
+			rawHalf(b, 2)
+	}},
 	Q5_0: {[]int{0}, func(b []byte, k int) float32 {
 		return rawHalf(b, 0) * float32(rawNibble(b[6:], k)+16*rawBit(b[2:], k)-16)
 	}},
@@ -31,7 +35,8 @@ var rawForms = map[WeightType]rawForm{
 		return rawHalf(b, 0)*float32(rawNibble(b[8:], k)+16*rawBit(b[4:], k)) + rawHalf(b, 2)
 	}},
 	IQ4_NL: {[]int{0}, func(b []byte, k int) float32 {
-		return rawHalf(b, 0) * []float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}[rawNibble(b[2:], k)]
+		return rawHalf(b, 0) * []float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89,
+			113}[rawNibble(b[2:], k)]
 	}},
 	Q2_K: {[]int{80, 82}, func(b []byte, k int) float32 {
 		q := b[16+k/128*32+k%32] >> (k % 128 / 32 * 2) & 3

@@ -28,7 +28,8 @@ func TestSpecRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSpecRefusals: a bundle may name anything; what cannot be built is refused by name before any code exists.
+// TestSpecRefusals: a bundle may name anything; what cannot be built is refused by name before any
+// code exists.
 func TestSpecRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		"avx512/f32/f32/40x16/ku1/load":             "MR 40",
@@ -90,7 +91,8 @@ func TestSpecRefusals(t *testing.T) {
 
 // TestDeterministic: equal specs give equal bytes.
 func TestDeterministic(t *testing.T) {
-	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 | HasSMEInt8 | HasAMX | HasBF16 | HasArmBF16
+	const features = HasAVX2 | HasAVX512 | HasVNNI | HasAVXVNNI | HasNEON | HasDotProd | HasI8MM | HasSME | HasSME512 |
+		HasSMEInt8 | HasAMX | HasBF16 | HasArmBF16
 	var specs []Spec
 	for _, isa := range features.ISAs() {
 		for c := range kernel.Computes {
@@ -144,8 +146,8 @@ func eachValidTile(s Spec, visit func(Spec)) {
 	}
 }
 
-// TestValidSpecsAssemble: a bundle of a stranger may ask for any kernel that is valid, so that each has its registers and an encoding.
-// Short runs take every eighth, -long all.
+// TestValidSpecsAssemble: a bundle of a stranger may ask for any kernel that is valid, so that each
+// has its registers and an encoding. Short runs take every eighth, -long all.
 func TestValidSpecsAssemble(t *testing.T) {
 	n := 0
 	eachValid(func(s Spec) {

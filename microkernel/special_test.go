@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// TestSpecialValues: infinities, NaN, denormals and products that overflow or underflow come out as the oracle has them. Which
-// NaN it is may differ; that it is one may not.
+// TestSpecialValues: infinities, NaN, denormals and products that overflow or underflow come out as
+// the oracle has them. Which NaN it is may differ; that it is one may not.
 func TestSpecialValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 31))
 	var specs []Spec
@@ -43,12 +43,14 @@ func (p *problem) checkSpecial(run func(*GemmArgs)) {
 	p.run(run, p.c)
 	nans := 0
 	for i := 0; i+4 <= len(p.c); i += 4 {
-		got, want := math.Float32frombits(binary.LittleEndian.Uint32(p.c[i:])), math.Float32frombits(binary.LittleEndian.Uint32(p.want[i:]))
+		got := math.Float32frombits(binary.LittleEndian.Uint32(p.c[i:]))
+		want := math.Float32frombits(binary.LittleEndian.Uint32(p.want[i:]))
 		if want != want {
 			nans++
 		}
 		if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
-			p.t.Fatalf("%s: C at byte %d of rows of %d is %v (%x), want %v", p.s, i, p.cStride, got, math.Float32bits(got), want)
+			p.t.Fatalf("%s: C at byte %d of rows of %d is %v (%x), want %v", p.s, i, p.cStride, got,
+				math.Float32bits(got), want)
 		}
 	}
 	if nans == len(p.c)/4 {
@@ -58,7 +60,8 @@ func (p *problem) checkSpecial(run func(*GemmArgs)) {
 
 // spoil puts special values into a few places of A and W.
 func (p *problem) spoil(r *rand.Rand) {
-	special := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-45, -1e-40, 3e38, -3e38, float32(math.Copysign(0, -1))}
+	special := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 1e-45, -1e-40, 3e38, -3e38,
+		float32(math.Copysign(0, -1))}
 	draw := func() float32 { return special[r.IntN(len(special))] }
 	switch p.s.Compute {
 	case ComputeInt8:

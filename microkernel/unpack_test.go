@@ -57,7 +57,8 @@ func checkUnpack(t *testing.T, rng *rand.Rand, typ microkernel.WeightType, n, k 
 		}
 		for i, g := range got {
 			if w := want[row*k+i]; math.Float32bits(g) != math.Float32bits(w) {
-				t.Fatalf("row %d k %d: %v (%x), the file has %v (%x)", row, i, g, math.Float32bits(g), w, math.Float32bits(w))
+				t.Fatalf("row %d k %d: %v (%x), the file has %v (%x)", row, i, g, math.Float32bits(g), w,
+					math.Float32bits(w))
 			}
 		}
 	}
@@ -65,7 +66,8 @@ func checkUnpack(t *testing.T, rng *rand.Rand, typ microkernel.WeightType, n, k 
 
 // BenchmarkUnpack reads the rows of 512 tokens of llama-160m's width.
 func BenchmarkUnpack(b *testing.B) {
-	for _, typ := range []microkernel.WeightType{microkernel.F32, microkernel.F16, microkernel.Q8_0, microkernel.Q4_K, microkernel.Q6_K} {
+	for _, typ := range []microkernel.WeightType{microkernel.F32, microkernel.F16, microkernel.Q8_0, microkernel.Q4_K,
+		microkernel.Q6_K} {
 		b.Run(typ.String(), func(b *testing.B) {
 			l := microkernel.Layout{Type: typ, N: 32000, K: 768}
 			packed, row := make([]byte, l.Bytes()), make([]float32, l.K)

@@ -84,12 +84,14 @@ func (v *Vec) RMSNorm(dst, x, weight *float32, n int, eps float32) {
 
 // RMSNormRows is RMSNorm of `rows` rows with one weight: a chunk of tokens, or the heads of a token
 // (q and k norms).
-func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int, eps float32) {
+func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int,
+	eps float32) {
 	if !v.native {
 		refRMSNormRows(dst, dstStride, x, xStride, rows, weight, n, eps)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight)}, N: [6]int{dstStride, xStride, rows, n}, F: [4]float32{eps, float32(n)}}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight)}, N: [6]int{dstStride, xStride, rows, n},
+		F: [4]float32{eps, float32(n)}}
 	v.call(vecgen.RMSNorm, &args)
 }
 
@@ -106,7 +108,8 @@ func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neo
 	if neox {
 		kernel, length = vecgen.RoPEHalves, dim/2
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(cosSin), ptr(at(cosSin, dim/2))}, N: [6]int{length, nHeads, headStride}}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(cosSin), ptr(at(cosSin, dim/2))}, N: [6]int{length,
+		nHeads, headStride}}
 	v.call(kernel, &args)
 }
 
@@ -118,14 +121,16 @@ func (v *Vec) SwiGLU(dst, gate, up *float32, n int) {
 
 // SwiGLURows is SwiGLU of n columns of `rows` rows: the epilogue of a slice of the gate and up
 // projections.
-func (v *Vec) SwiGLURows(dst *float32, dstStride int, gate *float32, gateStride int, up *float32, upStride, rows, n int) {
+func (v *Vec) SwiGLURows(dst *float32, dstStride int, gate *float32, gateStride int, up *float32, upStride,
+	rows, n int) {
 	if !v.native {
 		for r := range rows {
 			refSwiGLU(at(dst, r*dstStride), at(gate, r*gateStride), at(up, r*upStride), n)
 		}
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(gate), ptr(up)}, N: [6]int{dstStride, gateStride, upStride, rows, n}}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(gate), ptr(up)}, N: [6]int{dstStride, gateStride,
+		upStride, rows, n}}
 	v.call(vecgen.SwiGLU, &args)
 }
 

@@ -7,33 +7,39 @@ import (
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and in place. Row r has
-// valid[r] scores (0 to width) of its `width` elements; with x = s*scale it leaves max[r] = max(x) (NaN passed over),
-// p = exp(x - max[r]) in their place, zeros in the rest of the width, and sum[r] = the sum of p by sixteen lanes and
-// the tree. A row without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and
-// width = vocabulary it is the softmax of a sampler.
+// SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and
+// in place. Row r has valid[r] scores (0 to width) of its `width` elements; with x = s*scale it
+// leaves max[r] = max(x) (NaN passed over), p = exp(x - max[r]) in their place, zeros in the rest
+// of the width, and sum[r] = the sum of p by sixteen lanes and the tree. A row without valid scores
+// gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and width = vocabulary it is the
+// softmax of a sampler.
 func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
 	if !v.native {
 		refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(scores), ptr(valid), ptr(max), ptr(sum)}, N: [6]int{stride, rows, width}, F: [4]float32{scale}}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(scores), ptr(valid), ptr(max), ptr(sum)}, N: [6]int{stride, rows,
+		width}, F: [4]float32{scale}}
 	v.call(vecgen.Softmax, &args)
 }
 
-// MergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim], into the running m, s
-// and o of the same rows. The caller starts a row with m = -Inf; s and o may then hold anything. A block with
-// mb = -Inf changes nothing. Milakov, Gimelshein: Online normalizer calculation for softmax, 2018.
-func (v *Vec) MergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows, headDim int) {
+// MergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim],
+// into the running m, s and o of the same rows. The caller starts a row with m = -Inf; s and o may
+// then hold anything. A block with mb = -Inf changes nothing. Milakov, Gimelshein: Online
+// normalizer calculation for softmax, 2018.
+func (v *Vec) MergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows,
+	headDim int) {
 	if !v.native {
 		refMergeBlock(o, oStride, m, s, ob, obStride, mb, sb, rows, headDim)
 		return
 	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(o), ptr(m), ptr(s), ptr(ob), ptr(mb), ptr(sb)}, N: [6]int{oStride, obStride, rows, headDim}}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(o), ptr(m), ptr(s), ptr(ob), ptr(mb), ptr(sb)}, N: [6]int{oStride,
+		obStride, rows, headDim}}
 	v.call(vecgen.Merge, &args)
 }
 
-// FinishAttention writes dst = o * (1/s) for each row; a row whose sum is zero (no block at all) becomes zeros.
+// FinishAttention writes dst = o * (1/s) for each row; a row whose sum is zero (no block at all)
+// becomes zeros.
 func (v *Vec) FinishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
 	if !v.native {
 		refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
@@ -43,7 +49,8 @@ func (v *Vec) FinishAttention(dst *float32, dstStride int, o *float32, oStride i
 	v.call(vecgen.Finish, &args)
 }
 
-// Max returns the largest of n values; NaN is passed over, and -Inf is the answer where nothing is left.
+// Max returns the largest of n values; NaN is passed over, and -Inf is the answer where nothing is
+// left.
 func (v *Vec) Max(x *float32, n int) float32 {
 	if !v.native {
 		return refMax(x, n)
@@ -53,7 +60,8 @@ func (v *Vec) Max(x *float32, n int) float32 {
 	return math.Float32frombits(uint32(args.R[0]))
 }
 
-// Argmax returns the index of the first of the largest values; NaN is passed over. It is 0 where nothing exceeds -Inf.
+// Argmax returns the index of the first of the largest values; NaN is passed over. It is 0 where
+// nothing exceeds -Inf.
 func (v *Vec) Argmax(x *float32, n int) int {
 	if !v.native {
 		return refArgmax(x, n)
@@ -67,8 +75,8 @@ func (v *Vec) Argmax(x *float32, n int) int {
 	return int(args.R[0])
 }
 
-// ExpSum returns the sum of exp(x[i]*scale - max*scale) by sixteen lanes and the tree, and changes nothing: with
-// max = Max(x, n) the log of it is the logarithm of the softmax denominator.
+// ExpSum returns the sum of exp(x[i]*scale - max*scale) by sixteen lanes and the tree, and changes
+// nothing: with max = Max(x, n) the log of it is the logarithm of the softmax denominator.
 func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
 	if !v.native {
 		return refExpSum(x, n, scale, max)
@@ -78,8 +86,9 @@ func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
 	return math.Float32frombits(uint32(args.R[0]))
 }
 
-// SelectAbove writes the indices of the values that are at least t, ascending, into idx and returns how many there
-// are; only the first `room` of them are written, so that a sampler sees when its guess was too low.
+// SelectAbove writes the indices of the values that are at least t, ascending, into idx and returns
+// how many there are; only the first `room` of them are written, so that a sampler sees when its
+// guess was too low.
 func (v *Vec) SelectAbove(x *float32, n int, t float32, idx *int32, room int) int {
 	if !v.native {
 		return refSelectAbove(x, n, t, idx, room)

@@ -44,8 +44,10 @@ func TestMergeAndFinish(t *testing.T) {
 			for d := ordinary; d <= specials; d++ {
 				const rows = 7
 				oStride, bStride := dim+rng.IntN(4), dim+rng.IntN(4)
-				o, m, s := guardedF32(t, rng, (rows-1)*oStride+dim, d), guardedF32(t, rng, rows, d), guardedF32(t, rng, rows, d)
-				ob, mb, sb := guardedF32(t, rng, (rows-1)*bStride+dim, d), guardedF32(t, rng, rows, d), guardedF32(t, rng, rows, d)
+				o, m, s := guardedF32(t, rng, (rows-1)*oStride+dim, d), guardedF32(t, rng, rows, d), guardedF32(t,
+					rng, rows, d)
+				ob, mb, sb := guardedF32(t, rng, (rows-1)*bStride+dim, d), guardedF32(t, rng, rows, d), guardedF32(t,
+					rng, rows, d)
 				m[0], mb[1], s[2] = negInf, negInf, 0
 				m[3], mb[3] = negInf, negInf
 				ow, mw, sw := append([]float32(nil), o...), append([]float32(nil), m...), append([]float32(nil), s...)
@@ -120,11 +122,13 @@ func TestSampling(t *testing.T) {
 				if got, want := v.Argmax(p0(x), n), refArgmax(p0(x), n); got != want {
 					t.Fatalf("%sargmax %d (%g), want %d (%g)", what, got, x[got], want, x[want])
 				}
-				wantSame(t, what+"exp sum", []float32{v.ExpSum(p0(x), n, 0.7, top)}, []float32{refExpSum(p0(x), n, 0.7, top)})
+				wantSame(t, what+"exp sum", []float32{v.ExpSum(p0(x), n, 0.7, top)},
+					[]float32{refExpSum(p0(x), n, 0.7, top)})
 				room := rng.IntN(20)
 				threshold := x[rng.IntN(n)]
 				idx, idxw := guarded[int32](t, room), make([]int32, room)
-				k, kw := v.SelectAbove(p0(x), n, threshold, p0(idx), room), refSelectAbove(p0(x), n, threshold, p0(idxw), room)
+				k, kw := v.SelectAbove(p0(x), n, threshold, p0(idx), room), refSelectAbove(p0(x), n, threshold,
+					p0(idxw), room)
 				if k != kw {
 					t.Fatalf("%s%d above %g, want %d", what, k, threshold, kw)
 				}
@@ -177,7 +181,8 @@ func TestKVLayout(t *testing.T) {
 			}
 		}
 	})
-	for _, bad := range []KVLayout{{HeadDim: 0}, {HeadDim: 1 << 30}, {HeadDim: 64, Elem: 9}, {HeadDim: 48, Elem: KVQ8}} {
+	for _, bad := range []KVLayout{{HeadDim: 0}, {HeadDim: 1 << 30}, {HeadDim: 64, Elem: 9},
+		{HeadDim: 48, Elem: KVQ8}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v is accepted", bad)
 		}

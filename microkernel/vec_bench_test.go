@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// BenchmarkVec measures each vector kernel on data that lives in L1 or L2, per instruction set, in elements per
-// nanosecond and bytes read and written per second. The go set is the oracle.
+// BenchmarkVec measures each vector kernel on data that lives in L1 or L2, per instruction set, in
+// elements per nanosecond and bytes read and written per second. The go set is the oracle.
 func BenchmarkVec(b *testing.B) {
 	const n = 4096
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -46,9 +46,18 @@ func BenchmarkVec(b *testing.B) {
 		{"RoPEHalves", n, 8, func(v *Vec) { v.RoPE(p0(x), dim, n/dim, dim, p0(cs), true) }},
 		{"SwiGLU", n, 12, func(v *Vec) { v.SwiGLU(p0(y), p0(x), p0(w), n) }},
 		{"Add", n, 12, func(v *Vec) { v.Add(p0(y), p0(x), n) }},
-		{"SoftmaxBlock", rows * KVBlock, 8, func(v *Vec) { v.SoftmaxBlock(p0(scores), KVBlock, rows, KVBlock, p0(valid), 0.1, p0(m), p0(s)) }},
-		{"MergeBlock", rows * dim, 12, func(v *Vec) { v.MergeBlock(p0(out), dim, p0(m), p0(s), p0(blk), dim, p0(mb), p0(sb), rows, dim) }},
-		{"FinishAttention", rows * dim, 8, func(v *Vec) { v.FinishAttention(p0(blk), dim, p0(out), dim, p0(s), rows, dim) }},
+		{"SoftmaxBlock", rows * KVBlock, 8, func(v *Vec) {
+			v.SoftmaxBlock(p0(scores), KVBlock, rows, KVBlock, p0(valid),
+				0.1, p0(m), p0(s))
+		}},
+		{"MergeBlock", rows * dim, 12, func(v *Vec) {
+			v.MergeBlock(p0(out), dim, p0(m), p0(s), p0(blk), dim, p0(mb),
+				p0(sb), rows, dim)
+		}},
+		{"FinishAttention", rows * dim, 8, func(v *Vec) {
+			v.FinishAttention(p0(blk), dim, p0(out), dim, p0(s),
+				rows, dim)
+		}},
 		{"QuantizeRowQ8", n, 5, func(v *Vec) { v.QuantizeRowQ8(p0(x), n, unsafe.Pointer(&q[0])) }},
 		{"F32ToF16", n, 6, func(v *Vec) { v.F32ToF16(p0(h), p0(x), n) }},
 		{"F16ToF32", n, 6, func(v *Vec) { v.F16ToF32(p0(y), p0(h), n) }},

@@ -6,11 +6,13 @@ import (
 	"sandwich/microkernel/internal/plain"
 )
 
-// Lanes is the number of virtual lanes of every reduction over a row: element i belongs to lane i mod 16 whatever the
-// width of the vectors, so that a sum has the same bits on AVX-512, AVX2, NEON and in plain Go (DESIGN.md rule 6).
+// Lanes is the number of virtual lanes of every reduction over a row: element i belongs to lane i
+// mod 16 whatever the width of the vectors, so that a sum has the same bits on AVX-512, AVX2, NEON
+// and in plain Go (DESIGN.md rule 6).
 const Lanes = 16
 
-// treeSum adds the sixteen lanes in the one order that all targets use: lane i takes lane i+8, then i+4, i+2, i+1.
+// treeSum adds the sixteen lanes in the one order that all targets use: lane i takes lane i+8, then
+// i+4, i+2, i+1.
 func treeSum(l *[Lanes]float32) float32 {
 	for h := Lanes / 2; h > 0; h /= 2 {
 		for i := 0; i < h; i++ {
@@ -30,7 +32,8 @@ func treeMax(l *[Lanes]float32) float32 {
 	return l[0]
 }
 
-// maxLane is vmaxps with x as its first source: a NaN x is passed over, and of two zeros the old one stays.
+// maxLane is vmaxps with x as its first source: a NaN x is passed over, and of two zeros the old
+// one stays.
 func maxLane(old, x float32) float32 {
 	if x > old {
 		return x
@@ -40,8 +43,9 @@ func maxLane(old, x float32) float32 {
 
 var negInf = float32(math.Inf(-1))
 
-// Constants of exp32: exp(x) = 2^n exp(r), n = round(x log2 e), |r| <= ln2/2, exp(r) = 1 + r + r^2 q(r) with q of
-// degree 4 through the Chebyshev nodes of that range (relative error of the polynomial 1.1e-8).
+// Constants of exp32: exp(x) = 2^n exp(r), n = round(x log2 e), |r| <= ln2/2, exp(r) = 1 + r + r^2
+// q(r) with q of degree 4 through the Chebyshev nodes of that range (relative error of the
+// polynomial 1.1e-8).
 const (
 	expLo    = -104 // below, exp rounds to zero: 2^-150 and less
 	expHi    = 89   // above, exp is beyond the largest float32
@@ -56,8 +60,8 @@ const (
 	expMagic = 0x1.8p23 // adding it rounds a small float32 to an integer, ties to even
 )
 
-// exp32 is the exponential of every kernel: fixed steps, at most 2 ulp from the true value, 1 at 0, 0 at -Inf and
-// below -104, denormals where they belong, +Inf on overflow and NaN for NaN.
+// exp32 is the exponential of every kernel: fixed steps, at most 2 ulp from the true value, 1 at 0,
+// 0 at -Inf and below -104, denormals where they belong, +Inf on overflow and NaN for NaN.
 func exp32(x float32) float32 {
 	// The order of the operands is that of vminps and vmaxps with x second: NaN stays NaN.
 	if expHi < x {
@@ -79,8 +83,9 @@ func exp32(x float32) float32 {
 	return scaleByPow2(p, n)
 }
 
-// scaleByPow2 returns p*2^n rounded once, n an integer in [-150, 128] (or NaN, and then p is NaN). vscalefps does it in
-// one instruction; elsewhere it is two products, of which the first, by half the exponent, is exact.
+// scaleByPow2 returns p*2^n rounded once, n an integer in [-150, 128] (or NaN, and then p is NaN).
+// vscalefps does it in one instruction; elsewhere it is two products, of which the first, by half
+// the exponent, is exact.
 func scaleByPow2(p, n float32) float32 {
 	if p != p {
 		return p

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestFMA32IsExact compares with exact arithmetic on operands chosen so that double rounding would show.
+// TestFMA32IsExact compares with exact arithmetic on operands chosen so that double rounding would
+// show.
 func TestFMA32IsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	bits := func(lo, hi int) float32 { // a float32 of few random bits with an exponent in [lo, hi]
@@ -34,12 +35,14 @@ func TestFMA32IsExact(t *testing.T) {
 	if FMA32(inf, 1, -inf) == FMA32(inf, 1, -inf) || FMA32(inf, 1, 1) != inf || FMA32(math.MaxFloat32, 2, 0) != inf {
 		t.Error("infinities: want NaN for inf-inf, inf for inf+1 and for overflow")
 	}
-	if z := FMA32(-1, 0, 0); math.Signbit(float64(z)) || !math.Signbit(float64(FMA32(-1, 0, float32(math.Copysign(0, -1))))) {
+	if z := FMA32(-1, 0, 0); math.Signbit(float64(z)) ||
+		!math.Signbit(float64(FMA32(-1, 0, float32(math.Copysign(0, -1))))) {
 		t.Error("sign of an exact zero")
 	}
 }
 
-// TestExpError walks every 37th float32 in the range of exp (fewer where that is slow) and bounds the error in units of the last place.
+// TestExpError walks every 37th float32 in the range of exp (fewer where that is slow) and bounds
+// the error in units of the last place.
 func TestExpError(t *testing.T) {
 	worst, where := 0.0, float32(0)
 	check := func(x float32) {
@@ -68,7 +71,8 @@ func TestExpError(t *testing.T) {
 	}
 	t.Logf("worst error %.3f ulp at %g", worst, where)
 	inf := math.Inf(1)
-	for _, c := range []struct{ x, want float64 }{{0, 1}, {math.Copysign(0, -1), 1}, {-inf, 0}, {inf, inf}, {89, inf}, {1e30, inf}, {-104, 0}, {-1e30, 0}} {
+	for _, c := range []struct{ x, want float64 }{{0, 1}, {math.Copysign(0, -1), 1}, {-inf, 0}, {inf, inf}, {89, inf},
+		{1e30, inf}, {-104, 0}, {-1e30, 0}} {
 		if got := exp32(float32(c.x)); float64(got) != c.want {
 			t.Errorf("exp32(%g) = %g, want %g", c.x, got, c.want)
 		}

@@ -21,7 +21,8 @@ func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, sca
 	}
 }
 
-func refMergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows, headDim int) {
+func refMergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows,
+	headDim int) {
 	ms, ss, mbs, sbs := vecOf(m, rows), vecOf(s, rows), vecOf(mb, rows), vecOf(sb, rows)
 	for r := 0; r < rows; r++ {
 		if mbs[r] == negInf {

@@ -6,9 +6,10 @@ import (
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// QuantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32, the rows of ActQ8 blocks that integer
-// GEMM kernels read: scale = amax/127, q = round to nearest even of x * (127/amax), bias = -128 times the sum of the
-// block's q. A block with amax < 2^-120 becomes scale 0 and zeros, one with an infinity or a NaN scale NaN and zeros.
+// QuantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32, the rows of ActQ8
+// blocks that integer GEMM kernels read: scale = amax/127, q = round to nearest even of x *
+// (127/amax), bias = -128 times the sum of the block's q. A block with amax < 2^-120 becomes scale
+// 0 and zeros, one with an infinity or a NaN scale NaN and zeros.
 func (v *Vec) QuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	if !v.native {
 		refQuantizeRowQ8(x, k, row)
@@ -18,8 +19,9 @@ func (v *Vec) QuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	v.call(vecgen.QuantizeQ8, &args)
 }
 
-// RoundRowBF16 rounds k activations to bfloat16, ties to even, and puts a zero behind an odd k: the rows that kernels of ComputeBF16 read.
-// Subnormal numbers become zeros of their sign, a NaN becomes quiet.
+// RoundRowBF16 rounds k activations to bfloat16, ties to even, and puts a zero behind an odd k: the
+// rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign, a NaN
+// becomes quiet.
 func (v *Vec) RoundRowBF16(x *float32, k int, row unsafe.Pointer) {
 	if !v.native {
 		refRoundRowBF16(x, k, row)
@@ -32,7 +34,8 @@ func (v *Vec) RoundRowBF16(x *float32, k int, row unsafe.Pointer) {
 	}
 }
 
-// RoundRow brings k activations into the form that a compute path reads: ActQ8 blocks, or bfloat16. ComputeF32 reads them as they are.
+// RoundRow brings k activations into the form that a compute path reads: ActQ8 blocks, or bfloat16.
+// ComputeF32 reads them as they are.
 func (v *Vec) RoundRow(c Compute, x *float32, k int, row unsafe.Pointer) {
 	switch c {
 	case ComputeInt8:

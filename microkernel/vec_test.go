@@ -9,7 +9,8 @@ import (
 	"unsafe"
 )
 
-// eachVec runs a test on the kernels of every instruction set of this host; under the race detector they are all plain Go.
+// eachVec runs a test on the kernels of every instruction set of this host; under the race detector
+// they are all plain Go.
 func eachVec(t *testing.T, f func(t *testing.T, v *Vec, rng *rand.Rand)) {
 	t.Helper()
 	for _, isa := range Host().ISAs() {
@@ -29,7 +30,8 @@ func eachVec(t *testing.T, f func(t *testing.T, v *Vec, rng *rand.Rand)) {
 }
 
 // vecLengths are the sizes around every boundary of the loops, and some large ones.
-var vecLengths = []int{1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 63, 64, 65, 100, 128, 160, 255, 1000, 2049}
+var vecLengths = []int{1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 63, 64, 65, 100, 128, 160,
+	255, 1000, 2049}
 
 // drawing says what kind of values a test draws.
 type drawing int
@@ -187,20 +189,28 @@ func TestElementwise(t *testing.T) {
 					ref(p0(want))
 					wantSame(t, fmt.Sprintf("%s n=%d drawing %d", name, n, d), got, want)
 				}
-				run("SwiGLU", func(p *float32) { v.SwiGLU(p, p0(a), p0(b), n) }, func(p *float32) { refSwiGLU(p, p0(a), p0(b), n) })
+				run("SwiGLU", func(p *float32) { v.SwiGLU(p, p0(a), p0(b), n) }, func(p *float32) {
+					refSwiGLU(p,
+						p0(a), p0(b), n)
+				})
 				run("Add", func(p *float32) { v.Add(p, p0(a), n) }, func(p *float32) { refAdd(p, p0(a), n) })
-				run("AddScaled", func(p *float32) { v.AddScaled(p, p0(a), s, n) }, func(p *float32) { refAddScaled(p, p0(a), s, n) })
+				run("AddScaled", func(p *float32) { v.AddScaled(p, p0(a), s, n) }, func(p *float32) {
+					refAddScaled(p,
+						p0(a), s, n)
+				})
 				run("Scale", func(p *float32) { v.Scale(p, s, n) }, func(p *float32) { refScale(p, s, n) })
 				half := n / 2
-				run("SwiGLURows", func(p *float32) { v.SwiGLURows(p, n-half, p0(a), n-half, p0(b), half, 2, half) }, func(p *float32) {
-					refSwiGLU(p, p0(a), p0(b), half)
-					refSwiGLU(at(p, n-half), at(p0(a), n-half), at(p0(b), half), half)
-				})
+				run("SwiGLURows", func(p *float32) { v.SwiGLURows(p, n-half, p0(a), n-half, p0(b), half, 2, half) },
+					func(p *float32) {
+						refSwiGLU(p, p0(a), p0(b), half)
+						refSwiGLU(at(p, n-half), at(p0(a), n-half), at(p0(b), half), half)
+					})
 				run("AddRows", func(p *float32) { v.AddRows(p, n-half, p0(a), n-half, 2, half) }, func(p *float32) {
 					refAdd(p, p0(a), half)
 					refAdd(at(p, n-half), at(p0(a), n-half), half)
 				})
-				run("AddBias", func(p *float32) { v.AddBias(p, n-half, 2, p0(a), half) }, func(p *float32) { refAddBias(p, n-half, 2, p0(a), half) })
+				run("AddBias", func(p *float32) { v.AddBias(p, n-half, 2, p0(a), half) },
+					func(p *float32) { refAddBias(p, n-half, 2, p0(a), half) })
 			}
 		}
 	})
@@ -220,7 +230,8 @@ func TestSum(t *testing.T) {
 					refSum(p0(want), parts, n)
 					wantSame(t, fmt.Sprintf("%d parts of %d drawing %d", count, n, d), got, want)
 					v.Sum(parts[0], parts, n)
-					wantSame(t, fmt.Sprintf("%d parts of %d drawing %d, in place", count, n, d), vecOf(parts[0], n), want)
+					wantSame(t, fmt.Sprintf("%d parts of %d drawing %d, in place", count, n, d),
+						vecOf(parts[0], n), want)
 				}
 			}
 		}

@@ -6,7 +6,8 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// WeightType is the type in which a weight matrix is stored. What it looks like is in its row of qtype.
+// WeightType is the type in which a weight matrix is stored. What it looks like is in its row of
+// qtype.
 type WeightType = qtype.Type
 
 // The weight types. The zero value is F32.
@@ -27,17 +28,19 @@ const (
 	Q6_K   = qtype.Q6_K
 )
 
-// ParseWeightType is the inverse of WeightType's String. The error lists the types kernels exist for.
+// ParseWeightType is the inverse of WeightType's String. The error lists the types kernels exist
+// for.
 func ParseWeightType(s string) (WeightType, error) { return qtype.Parse(s) }
 
 // turnK is the elements of k that a kernel takes in one turn of its loop over a quantized panel.
 const turnK = qtype.TurnK
 
-// PanelWidth is the number of columns (rows of the weight matrix) of one packed panel: one AVX-512 vector.
+// PanelWidth is the number of columns (rows of the weight matrix) of one packed panel: one AVX-512
+// vector.
 const PanelWidth = qtype.PanelWidth
 
-// Layout describes a weight matrix W[N, K] packed for the kernels. Panel p holds the rows 16p to 16p+15 of W, rows beyond N
-// as zeros, at offset p*PanelStride. Within a panel k ascends:
+// Layout describes a weight matrix W[N, K] packed for the kernels. Panel p holds the rows 16p to
+// 16p+15 of W, rows beyond N as zeros, at offset p*PanelStride. Within a panel k ascends:
 //
 //	f32    [K][16]float32
 //	f16    [K][16]float16
@@ -51,9 +54,10 @@ const PanelWidth = qtype.PanelWidth
 //	q4_k   [K/256]{ [16]float16 d, dmin; [8]{ [16]uint8 scale; [16]uint8 offset; 4 bits } }    q5_k has 1 bit more
 //	q6_k   [K/256]{ [16]float16 d; [8]{ [2][16]int8 scale; 4 bits; 2 bits } }
 //
-// "b bits" is a plane of b bits of 32 k, see qtype. Four consecutive k of a column in one 32-bit word is what the integer dot
-// products read; numbers without sign are the operand they want. The scales of the K types take whole bytes, which makes q3_k, q4_k and
-// q5_k 2 to 4 percent longer than in the file and lets one instruction load sixteen of them.
+// "b bits" is a plane of b bits of 32 k, see qtype. Four consecutive k of a column in one 32-bit
+// word is what the integer dot products read; numbers without sign are the operand they want. The
+// scales of the K types take whole bytes, which makes q3_k, q4_k and q5_k 2 to 4 percent longer
+// than in the file and lets one instruction load sixteen of them.
 type Layout struct {
 	Type WeightType
 	N, K int
@@ -81,8 +85,9 @@ func (l Layout) panelBytes(k int) int { return PanelOffset(l.Type, k+k%l.Type.KS
 // PanelOffset is the byte offset of element k of a panel; k is a multiple of KStep.
 func PanelOffset(t WeightType, k int) int { return t.PanelOffset(k) }
 
-// PanelStride is the distance in bytes between panels. It is a multiple of 64, and never close to a multiple of 4096: kernels
-// read several panels in step, and equal low address bits would throw them all into one set of the first-level cache.
+// PanelStride is the distance in bytes between panels. It is a multiple of 64, and never close to a
+// multiple of 4096: kernels read several panels in step, and equal low address bits would throw
+// them all into one set of the first-level cache.
 func (l Layout) PanelStride() int {
 	const page, near, shift = 4096, 320, 576
 	n := (l.panelBytes(l.K) + 63) &^ 63

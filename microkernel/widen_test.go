@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// TestWiden compares with the oracle, bit for bit, between guard pages and with nothing written beyond the range.
+// TestWiden compares with the oracle, bit for bit, between guard pages and with nothing written
+// beyond the range.
 func TestWiden(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 21))
 	for _, isa := range Host().ISAs() {
@@ -53,7 +54,8 @@ func checkWiden(t *testing.T, r *rand.Rand, isa ISA, wt WeightType, k, k0 int) {
 	for i := range want {
 		for c, x := range want[i] {
 			if g := binary.LittleEndian.Uint32(got[64*i+4*c:]); g != math.Float32bits(x) {
-				t.Fatalf("%s %s k %d of [%d,%d), column %d: %#x, want %#x", isa, wt, k0+i, k0, k, c, g, math.Float32bits(x))
+				t.Fatalf("%s %s k %d of [%d,%d), column %d: %#x, want %#x", isa, wt, k0+i, k0, k, c, g,
+					math.Float32bits(x))
 			}
 		}
 	}

@@ -24,7 +24,8 @@ func mixedShape() ModelShape {
 	return s
 }
 
-// TestDefaultPairs: the path is taken where it is asked for, by bf16 weights alone, and such a plan is not exact.
+// TestDefaultPairs: the path is taken where it is asked for, by bf16 weights alone, and such a plan
+// is not exact.
 func TestDefaultPairs(t *testing.T) {
 	for _, isa := range [][]string{bf16Host, {"neon", "dotprod", "i8mm", "bf16"}} {
 		h := testHost(t, 4, isa...)
@@ -36,7 +37,8 @@ func TestDefaultPairs(t *testing.T) {
 			t.Errorf("%v: exact %v, %s", isa, p.Exact(), p.Rounding())
 		}
 		for _, w := range p.Weights {
-			want := map[string]WeightPlan{"bf16": {w.WeightKey, microkernel.ComputeBF16}, "q8_0": {w.WeightKey, microkernel.ComputeInt8}}[w.Type]
+			want := map[string]WeightPlan{"bf16": {w.WeightKey, microkernel.ComputeBF16}, "q8_0": {w.WeightKey,
+				microkernel.ComputeInt8}}[w.Type]
 			if w != want {
 				t.Errorf("%v: weight %v, want %v", isa, w, want)
 			}
@@ -54,10 +56,14 @@ func TestDefaultPairsRefused(t *testing.T) {
 		err  error
 		want string
 	}{
-		"no such weights":    {second(Default(with, llama160m("q8_0"), DefaultOptions{Compute: "bf16"})), "models with bf16 weights"},
-		"no such CPU":        {second(Default(without, llama160m("bf16"), DefaultOptions{Compute: "bf16"})), "needs a dot product of bfloat16"},
-		"no such vectors":    {second(Default(with, llama160m("bf16"), DefaultOptions{Compute: "bf16", ISA: "avx2"})), "avx2 on this CPU"},
-		"not the plan's CPU": {mustDefault(t, with, llama160m("bf16"), DefaultOptions{Compute: "bf16"}).CheckHost(without), "avx512_bf16"},
+		"no such weights": {second(Default(with, llama160m("q8_0"), DefaultOptions{Compute: "bf16"})),
+			"models with bf16 weights"},
+		"no such CPU": {second(Default(without, llama160m("bf16"), DefaultOptions{Compute: "bf16"})),
+			"needs a dot product of bfloat16"},
+		"no such vectors": {second(Default(with, llama160m("bf16"), DefaultOptions{Compute: "bf16", ISA: "avx2"})),
+			"avx2 on this CPU"},
+		"not the plan's CPU": {mustDefault(t, with, llama160m("bf16"),
+			DefaultOptions{Compute: "bf16"}).CheckHost(without), "avx512_bf16"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", name, c.err, c.want)
@@ -65,20 +71,23 @@ func TestDefaultPairsRefused(t *testing.T) {
 	}
 }
 
-// rated is a machine whose compute ceilings were measured: on one PU, and on two at twice the rates.
+// rated is a machine whose compute ceilings were measured: on one PU, and on two at twice the
+// rates.
 func rated(t *testing.T, f32, bf16 float64, isa ...string) *profiles.Profile {
 	t.Helper()
 	h := testHost(t, 2, isa...)
 	for pus := 1; pus <= 2; pus++ {
 		for typ, rate := range map[string]float64{"f32": f32, "bf16": bf16} {
-			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: h.Features().Best().String(), Type: typ, PUs: pus,
+			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: h.Features().Best().String(),
+				Type: typ, PUs: pus,
 				Figure: profiles.Figure{Median: float64(pus) * rate, N: 9, Unit: "FLOP/s"}})
 		}
 	}
 	return h
 }
 
-// TestPairsByMeasuredRates: the default path of bf16 weights follows the rates that were measured, of whatever CPU.
+// TestPairsByMeasuredRates: the default path of bf16 weights follows the rates that were measured,
+// of whatever CPU.
 func TestPairsByMeasuredRates(t *testing.T) {
 	neon := []string{"neon", "dotprod", "i8mm", "bf16"}
 	for name, c := range map[string]struct {
@@ -117,7 +126,8 @@ func TestPairsByMeasuredRates(t *testing.T) {
 	}
 }
 
-// TestPathsAreKept: a plan that is made again on the same machine keeps its bits, whatever was measured since.
+// TestPathsAreKept: a plan that is made again on the same machine keeps its bits, whatever was
+// measured since.
 func TestPathsAreKept(t *testing.T) {
 	fast, slow := rated(t, 200e9, 400e9, bf16Host...), rated(t, 200e9, 100e9, bf16Host...)
 	for _, first := range []*profiles.Profile{fast, slow} {
@@ -139,7 +149,8 @@ func TestPairsKeepTheirKernels(t *testing.T) {
 	for want, spoil := range map[string]func(*Plan){
 		"computes in bf16 and the weight": func(p *Plan) { p.Weights[0].Compute = microkernel.ComputeF32 },
 		"computes in f32 and the weight in": func(p *Plan) {
-			p.Decode.Tables[0].Rules[0].Schedule.Kernel = microkernel.Space(h.Features(), microkernel.AVX512, microkernel.ComputeF32, microkernel.BF16)[0]
+			p.Decode.Tables[0].Rules[0].Schedule.Kernel = microkernel.Space(h.Features(), microkernel.AVX512,
+				microkernel.ComputeF32, microkernel.BF16)[0]
 		},
 	} {
 		p := mustDefault(t, h, llama160m("bf16"), DefaultOptions{Compute: "bf16"})
@@ -164,11 +175,13 @@ func TestPairsAreShown(t *testing.T) {
 		t.Errorf("shown as %+v", s)
 	}
 	b.Host = *rated(t, 205.5e9, 405.6e9, bf16Host...)
-	const want = "rounding depends on bf16 instructions: bf16 reaches 405.6 GFLOP/s on 1 PU, 1.97 times the 205.5 of f32"
+	const want = "rounding depends on bf16 instructions: bf16 reaches 405.6 GFLOP/s on 1 PU, 1.97 times the " +
+		"205.5 of f32"
 	if s := b.Show(); s.Rounding != want || Verify(b, nil, nil).Rounding != want {
 		t.Errorf("shown as %q, want %q", s.Rounding, want)
 	}
-	if v := Verify(read, testHost(t, 4, "avx2", "avx512"), nil); !errors.Is(v.Err, ErrISA) || v.ExitCode() != 4 || v.Rounding != "" {
+	if v := Verify(read, testHost(t, 4, "avx2", "avx512"), nil); !errors.Is(v.Err, ErrISA) || v.ExitCode() != 4 ||
+		v.Rounding != "" {
 		t.Errorf("on another CPU: %+v", v)
 	}
 }

@@ -17,8 +17,9 @@ type Bundle struct {
 	Manifest Manifest // of the files as read; Write makes its own
 }
 
-// Read reads a bundle and checks everything that can be checked without a host or a model: hashes, limits, and that its parts belong together. Every
-// refusal is ErrDamaged, except that a folder which does not exist stays fs.ErrNotExist.
+// Read reads a bundle and checks everything that can be checked without a host or a model: hashes,
+// limits, and that its parts belong together. Every refusal is ErrDamaged, except that a folder
+// which does not exist stays fs.ErrNotExist.
 func Read(dir string) (*Bundle, error) {
 	if st, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("read plan: %w", err)
@@ -106,8 +107,9 @@ func (b *Bundle) validate(version int) error {
 	return nil
 }
 
-// Write writes the bundle to dir, which must be absent or an older bundle, which is replaced. All files are written and synced in a folder beside dir and
-// renamed last, so that a full disk or a kill leaves what was there before. Equal bundles give equal bytes.
+// Write writes the bundle to dir, which must be absent or an older bundle, which is replaced. All
+// files are written and synced in a folder beside dir and renamed last, so that a full disk or a
+// kill leaves what was there before. Equal bundles give equal bytes.
 func (b *Bundle) Write(dir string) error {
 	if err := b.write(filepath.Clean(dir)); err != nil {
 		return fmt.Errorf("write plan %s: %w", dir, err)
@@ -200,8 +202,9 @@ func replaceable(dir string) error {
 	return fmt.Errorf("the folder is not empty and holds no plan; name another one")
 }
 
-// swapIn puts tmp in the place of dir. Where dir exists, it is set aside first, since no portable rename replaces a folder that has files; a kill between
-// the two renames leaves both complete under their temporary names.
+// swapIn puts tmp in the place of dir. Where dir exists, it is set aside first, since no portable
+// rename replaces a folder that has files; a kill between the two renames leaves both complete
+// under their temporary names.
 func swapIn(tmp, dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return os.Rename(tmp, dir)

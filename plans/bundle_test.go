@@ -18,17 +18,21 @@ import (
 func testBundle(t testing.TB) *Bundle {
 	t.Helper()
 	h := testHost(t, 4, "avx2", "avx512", "avx512_vnni")
-	h.Ceilings = []profiles.Ceiling{{Kind: profiles.Compute, ISA: "avx512", Type: "f32", PUs: 1, Figure: profiles.NewFigure("FLOP/s", []float64{1.8e11, 1.9e11})}}
+	h.Ceilings = []profiles.Ceiling{{Kind: profiles.Compute, ISA: "avx512", Type: "f32", PUs: 1,
+		Figure: profiles.NewFigure("FLOP/s", []float64{1.8e11, 1.9e11})}}
 	p := mustDefault(t, h, llama160m("q8_0"), DefaultOptions{})
 	p.Name, p.Tuned = "tuned on a test", true
 	p.Decode.PUs = PUSet{0, 2}
 	p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 1, 2
 	return &Bundle{Plan: *p, Host: *h, Evidence: Evidence{
-		Version: bundleVersion, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick", Seed: 1, Budget: 60, Spent: 59.5, Noise: 0.01, Trials: 10,
+		Version: bundleVersion, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick",
+		Seed: 1, Budget: 60, Spent: 59.5, Noise: 0.01, Trials: 10,
 		EarlyStop: "after three M that one schedule wins",
-		Searches: []Search{{Phase: "decode", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}, Lengths: 9, Trials: 10, Noise: 0.01, Reopened: []int{8}, Reused: 16, Cut: 1},
+		Searches: []Search{{Phase: "decode", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}, Lengths: 9, Trials: 10,
+			Noise: 0.01, Reopened: []int{8}, Reused: 16, Cut: 1},
 			{Phase: "prefill", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}}},
-		Kernels:   []Trial{{Phase: "decode", Weight: WeightKey{768, 768, "q8_0"}, M: 1, Schedule: "x", Tried: 3, Seconds: profiles.NewFigure("s", []float64{1e-5, 2e-5})}},
+		Kernels: []Trial{{Phase: "decode", Weight: WeightKey{768, 768, "q8_0"}, M: 1, Schedule: "x", Tried: 3,
+			Seconds: profiles.NewFigure("s", []float64{1e-5, 2e-5})}},
 		Finalists: []Arm{{Name: "winner", Test: "pp512", Unit: "tokens/s", Samples: []float64{100.5, 101}}},
 		Rejected:  []Rejected{{Candidate: "all PUs in decode", Reason: "slower by 3 %"}},
 	}}
@@ -175,7 +179,8 @@ func TestReadRefusesWhatIsNoBundle(t *testing.T) {
 	}
 }
 
-// TestBundleOfAnOlderProfile: a plan that was made when profiles had version 1 is read, and its host is one of today.
+// TestBundleOfAnOlderProfile: a plan that was made when profiles had version 1 is read, and its
+// host is one of today.
 func TestBundleOfAnOlderProfile(t *testing.T) {
 	b := testBundle(t)
 	b.Host.Version = 1
@@ -210,7 +215,8 @@ func resealed(t *testing.T, old, new string) error {
 	if text == files[planFile] {
 		t.Fatalf("%q does not occur in\n%s", old, text)
 	}
-	manifest := strings.Replace(files[manifestFile], profiles.DigestBytes([]byte(files[planFile])), profiles.DigestBytes([]byte(text)), 1)
+	manifest := strings.Replace(files[manifestFile], profiles.DigestBytes([]byte(files[planFile])),
+		profiles.DigestBytes([]byte(text)), 1)
 	os.WriteFile(filepath.Join(dir, planFile), []byte(text), 0o644)
 	os.WriteFile(filepath.Join(dir, manifestFile), []byte(manifest), 0o644)
 	_, err := Read(dir)
@@ -249,7 +255,8 @@ func TestHostilePlansAreRefusedByName(t *testing.T) {
 		}
 	}
 	// A change that is legal in itself is found by the content hash.
-	if err := resealed(t, "chunk: 512", "chunk: 256"); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "content") {
+	if err := resealed(t, "chunk: 512", "chunk: 256"); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(),
+		"content") {
 		t.Errorf("a changed chunk: %v", err)
 	}
 }
@@ -288,7 +295,8 @@ func TestFindNewest(t *testing.T) {
 	if _, _, err := FindNewest(dir, b.Plan.Fingerprint, digest); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in an empty folder: %v", err)
 	}
-	for name, created := range map[string]string{"b.plan": "2026-01-01T00:00:00Z", "a.plan": "2026-03-01T00:00:00Z", "c.plan": "2026-02-01T00:00:00Z", "damaged.plan": "2026-09-01T00:00:00Z"} {
+	for name, created := range map[string]string{"b.plan": "2026-01-01T00:00:00Z", "a.plan": "2026-03-01T00:00:00Z",
+		"c.plan": "2026-02-01T00:00:00Z", "damaged.plan": "2026-09-01T00:00:00Z"} {
 		b.Evidence.Created = created
 		if err := b.Write(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -328,7 +336,8 @@ func FuzzReadBundle(f *testing.F) {
 				m.Version = versionOne
 			}
 			for _, name := range []string{planFile, hostFile, evidenceFile} {
-				m.Files = append(m.Files, ManifestFile{Name: name, SHA256: profiles.DigestBytes(files[name]), Content: contentOf(name, files[name], m.Version)})
+				m.Files = append(m.Files, ManifestFile{Name: name, SHA256: profiles.DigestBytes(files[name]),
+					Content: contentOf(name, files[name], m.Version)})
 			}
 			files[manifestFile], _ = profiles.EncodeYAML(m)
 		}

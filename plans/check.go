@@ -8,9 +8,11 @@ import (
 	"sandwich/topotree"
 )
 
-// Check tells whether the bundle may run here: whether this is the machine it was made on, with every instruction and every PU that it uses, and whether the model has
-// the shape it was made for. host and shape may be nil where they are not known yet. The kinds of refusal are ErrISA, ErrForeignHost and ErrForeignModel;
-// Read has refused what is damaged. What only costs speed is for Verify to say.
+// Check tells whether the bundle may run here: whether this is the machine it was made on, with
+// every instruction and every PU that it uses, and whether the model has the shape it was made for.
+// host and shape may be nil where they are not known yet. The kinds of refusal are ErrISA,
+// ErrForeignHost and ErrForeignModel; Read has refused what is damaged. What only costs speed is
+// for Verify to say.
 func Check(b *Bundle, host *profiles.Profile, shape *ModelShape) error {
 	if host != nil {
 		if err := b.Plan.CheckHost(host); err != nil {
@@ -40,17 +42,20 @@ func sameMachine(made, here *profiles.Profile) error {
 	return nil
 }
 
-// CheckHost wants every instruction, every PU and every memory node that the plan uses: ErrISA or ErrForeignHost.
+// CheckHost wants every instruction, every PU and every memory node that the plan uses: ErrISA or
+// ErrForeignHost.
 func (p *Plan) CheckHost(host *profiles.Profile) error {
 	if need := p.Needs(); !host.Features().Has(need) {
-		return fmt.Errorf("%w: the plan %s needs %s, which this CPU (%s) lacks", ErrISA, p.Name, strings.Join(lacking(need, host.Features()), ", "), host.Host.CPUModel)
+		return fmt.Errorf("%w: the plan %s needs %s, which this CPU (%s) lacks", ErrISA, p.Name,
+			strings.Join(lacking(need, host.Features()), ", "), host.Host.CPUModel)
 	}
 	allowed := host.Allowed().Slice()
 	if missing := p.PUs().missing(allowed); len(missing) > 0 {
 		return foreignHost("the plan %s uses the PUs %s and this process may use %s", p.Name, missing, PUSet(allowed))
 	}
 	if q := host.QuotaPUs(); q > 0 && max(len(p.Prefill.PUs), len(p.Decode.PUs)) > q {
-		return foreignHost("the plan %s uses %d PUs at once and the CPU quota pays for %d", p.Name, max(len(p.Prefill.PUs), len(p.Decode.PUs)), q)
+		return foreignHost("the plan %s uses %d PUs at once and the CPU quota pays for %d", p.Name,
+			max(len(p.Prefill.PUs), len(p.Decode.PUs)), q)
 	}
 	return p.checkNodes(host.Machine)
 }
@@ -67,9 +72,11 @@ func (p *Plan) checkNodes(m *topotree.Machine) error {
 		switch {
 		case r.NUMANode < 0 || len(nodes) == 0 || m.MayUse(r.NUMANode):
 		case m.Node(r.NUMANode) == nil:
-			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and this machine has the nodes %s", i, p.Name, r.NUMANode, nodes)
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and this machine has "+
+				"the nodes %s", i, p.Name, r.NUMANode, nodes)
 		default:
-			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and the cpuset of this process leaves the nodes %s: widen it", i, p.Name, r.NUMANode, nodes)
+			return foreignHost("rank %d of the plan %s keeps its memory on NUMA node %d and the cpuset of this "+
+				"process leaves the nodes %s: widen it", i, p.Name, r.NUMANode, nodes)
 		}
 	}
 	return nil

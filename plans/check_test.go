@@ -38,22 +38,38 @@ func TestVerify(t *testing.T) {
 		reason string
 	}{
 		{"nothing", func(*topotree.Description, *profiles.Identity) {}, Optimal, nil, 0, ""},
-		{"governor", func(_ *topotree.Description, id *profiles.Identity) { id.Governor = "powersave" }, Optimal, nil, 0, ""}, // unknown before
-		{"an instruction less", func(_ *topotree.Description, id *profiles.Identity) { id.ISA = []string{"avx2", "avx512"} }, Invalid, ErrISA, 4, "avx512_vnni"},
-		{"an instruction more", func(_ *topotree.Description, id *profiles.Identity) { id.ISA = append(id.ISA, "avx512_bf16") }, Retune, nil, 1, "avx512_bf16"},
-		{"another CPU", func(_ *topotree.Description, id *profiles.Identity) { id.CPUModel = "Other" }, Invalid, ErrForeignHost, 4, "Other"},
-		{"another architecture", func(_ *topotree.Description, id *profiles.Identity) { id.Arch = "arm64" }, Invalid, ErrForeignHost, 4, "arm64"},
-		{"another topology", func(d *topotree.Description, _ *profiles.Identity) { d.Levels = d.Levels[:1] }, Invalid, ErrForeignHost, 4, "topology"},
-		{"a PU less", func(d *topotree.Description, _ *profiles.Identity) { d.Allowed = topotree.CPURange(0, 2) }, Invalid, ErrForeignHost, 4, "PUs 3"},
-		{"its node is gone", func(d *topotree.Description, _ *profiles.Identity) { d.Memory[0].ID = 1 }, Invalid, ErrForeignHost, 4, "NUMA node 0 and this machine has the nodes 1"},
+		// unknown before
+		{"governor", func(_ *topotree.Description, id *profiles.Identity) { id.Governor = "powersave" },
+			Optimal, nil, 0, ""},
+		{"an instruction less", func(_ *topotree.Description, id *profiles.Identity) {
+			id.ISA = []string{"avx2",
+				"avx512"}
+		}, Invalid, ErrISA, 4, "avx512_vnni"},
+		{"an instruction more", func(_ *topotree.Description, id *profiles.Identity) {
+			id.ISA = append(id.ISA,
+				"avx512_bf16")
+		}, Retune, nil, 1, "avx512_bf16"},
+		{"another CPU", func(_ *topotree.Description, id *profiles.Identity) { id.CPUModel = "Other" }, Invalid,
+			ErrForeignHost, 4, "Other"},
+		{"another architecture", func(_ *topotree.Description, id *profiles.Identity) { id.Arch = "arm64" }, Invalid,
+			ErrForeignHost, 4, "arm64"},
+		{"another topology", func(d *topotree.Description, _ *profiles.Identity) { d.Levels = d.Levels[:1] }, Invalid,
+			ErrForeignHost, 4, "topology"},
+		{"a PU less", func(d *topotree.Description, _ *profiles.Identity) { d.Allowed = topotree.CPURange(0, 2) },
+			Invalid, ErrForeignHost, 4, "PUs 3"},
+		{"its node is gone", func(d *topotree.Description, _ *profiles.Identity) { d.Memory[0].ID = 1 }, Invalid,
+			ErrForeignHost, 4, "NUMA node 0 and this machine has the nodes 1"},
 		{"its node is forbidden", func(d *topotree.Description, _ *profiles.Identity) {
 			d.Memory, d.Mems = append(d.Memory, topotree.MemoryNode{ID: 1, Bytes: 1 << 30}), topotree.NewCPUSet(1)
 		}, Invalid, ErrForeignHost, 4, "NUMA node 0 and the cpuset of this process leaves the nodes 1"},
-		{"a small quota", func(d *topotree.Description, _ *profiles.Identity) { d.QuotaCPUs = 2 }, Invalid, ErrForeignHost, 4, "quota"},
+		{"a small quota", func(d *topotree.Description, _ *profiles.Identity) { d.QuotaCPUs = 2 }, Invalid,
+			ErrForeignHost, 4, "quota"},
 	} {
 		v := Verify(b, rehost(t, b, c.change), &b.Plan.Model)
-		if v.Judgement != c.want || v.ExitCode() != c.exit || c.kind != nil && !errors.Is(v.Err, c.kind) || !strings.Contains(strings.Join(v.Reasons, "\n"), c.reason) {
-			t.Errorf("%s: %s (exit %d) %v, want %s naming %q", c.name, v.Judgement, v.ExitCode(), v.Reasons, c.want, c.reason)
+		if v.Judgement != c.want || v.ExitCode() != c.exit || c.kind != nil && !errors.Is(v.Err, c.kind) ||
+			!strings.Contains(strings.Join(v.Reasons, "\n"), c.reason) {
+			t.Errorf("%s: %s (exit %d) %v, want %s naming %q", c.name, v.Judgement, v.ExitCode(), v.Reasons,
+				c.want, c.reason)
 		}
 		if (len(v.Reasons) == 0) != (v.Judgement == Optimal) {
 			t.Errorf("%s: %s with the reasons %q", c.name, v.Judgement, v.Reasons)
@@ -65,7 +81,8 @@ func TestVerifySettingsAndCeilings(t *testing.T) {
 	b := testBundle(t)
 	b.Host.Host.Governor, b.Host.Host.THP = "performance", "always"
 	h := rehost(t, b, func(_ *topotree.Description, id *profiles.Identity) { id.Governor = "powersave" })
-	if v := Verify(b, h, nil); v.Judgement != Suboptimal || v.ExitCode() != 0 || !strings.Contains(v.Reasons[0], "powersave") {
+	if v := Verify(b, h, nil); v.Judgement != Suboptimal || v.ExitCode() != 0 || !strings.Contains(v.Reasons[0],
+		"powersave") {
 		t.Errorf("another governor: %+v", v)
 	}
 	h = rehost(t, b, func(*topotree.Description, *profiles.Identity) {})
@@ -92,7 +109,8 @@ func TestCheckModel(t *testing.T) {
 	other := llama160m("q8_0")
 	other.Hidden, other.Weights[3].N = 1024, 1024
 	err := Check(b, nil, &other)
-	if !errors.Is(err, ErrForeignModel) || ExitCode(err) != 4 || !strings.Contains(err.Error(), "hidden (1024, not 768)") || !strings.Contains(err.Error(), "weight v") {
+	if !errors.Is(err, ErrForeignModel) || ExitCode(err) != 4 || !strings.Contains(err.Error(),
+		"hidden (1024, not 768)") || !strings.Contains(err.Error(), "weight v") {
 		t.Errorf("%v", err)
 	}
 	renamed := llama160m("q8_0")
@@ -175,7 +193,8 @@ func TestDiff(t *testing.T) {
 		{"decode PUs", func(p *Plan) { p.Decode.PUs = PUSet{1} }, []string{"service.decode_pus"}},
 		{"chunk", func(p *Plan) { p.Chunk = 64 }, []string{"chunk"}},
 		{"compute", func(p *Plan) { p.Weights[1].Compute = microkernel.ComputeF32 }, []string{"weights 768x3072:q8_0"}},
-		{"one schedule", func(p *Plan) { p.Decode.Tables[0].Rules[1].Schedule.BN *= 2 }, []string{"decode 768x768:q8_0 m " + testBundle(t).Plan.Decode.Tables[0].Rules[1].span()}},
+		{"one schedule", func(p *Plan) { p.Decode.Tables[0].Rules[1].Schedule.BN *= 2 },
+			[]string{"decode 768x768:q8_0 m " + testBundle(t).Plan.Decode.Tables[0].Rules[1].span()}},
 		{"a split rule", func(p *Plan) {
 			r := &p.Prefill.Tables[2].Rules
 			last := len(*r) - 1
@@ -186,7 +205,8 @@ func TestDiff(t *testing.T) {
 		}, nil},
 		{"a table gone", func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] }, nil}, // its ranges are listed below
 		{"another model", func(p *Plan) { p.Model.Layers = 13 }, []string{"model.layers"}},
-		{"a rank more", func(p *Plan) { p.Ranks = append(p.Ranks, Rank{PUs: PUSet{9}}) }, []string{"exact", "service.tp", "service.ranks[1]"}},
+		{"a rank more", func(p *Plan) { p.Ranks = append(p.Ranks, Rank{PUs: PUSet{9}}) }, []string{"exact",
+			"service.tp", "service.ranks[1]"}},
 	} {
 		a, b := testBundle(t).Plan, testBundle(t).Plan
 		c.change(&b)
@@ -217,7 +237,8 @@ func TestDiff(t *testing.T) {
 func TestShow(t *testing.T) {
 	b := testBundle(t)
 	s := b.Show()
-	if s.Model != "llama-160m" || !slices.Contains(s.ISA, "avx512_vnni") || s.Evidence == nil || s.Evidence.Rejected != 1 || len(s.Prefill) != 4 {
+	if s.Model != "llama-160m" || !slices.Contains(s.ISA, "avx512_vnni") || s.Evidence == nil ||
+		s.Evidence.Rejected != 1 || len(s.Prefill) != 4 {
 		t.Errorf("%+v", s)
 	}
 	if r := s.Decode[0].Rules[0]; r.M != "1-2" || r.Ways != "1x2" || s.Prefill[0].Rules[0].Ways != "dynamic" {

@@ -14,8 +14,9 @@ func (s Span) Len() int { return s.Hi - s.Lo }
 // times is the span in units that are n times as small.
 func (s Span) times(n int) Span { return Span{s.Lo * n, s.Hi * n} }
 
-// Share is what one tensor-parallel rank holds of a model (ArcLight section 3). Of the KV heads it holds those that its
-// query heads read, so that neighbouring ranks may both hold one and compute it alike; everything else is in one share only.
+// Share is what one tensor-parallel rank holds of a model (ArcLight section 3). Of the KV heads it
+// holds those that its query heads read, so that neighbouring ranks may both hold one and compute
+// it alike; everything else is in one share only.
 type Share struct {
 	Heads   Span // query heads: rows of q, columns of o
 	KVHeads Span // rows of k and v, and the cache
@@ -23,9 +24,9 @@ type Share struct {
 	Vocab   Span // rows of the head
 }
 
-// Cut divides the model among ranks, in proportion to their weights (the numbers of their PUs). Where columns of a
-// matrix are cut, o and down, blocks of its type stay whole, so that shares may be uneven. The error is one sentence on what cannot be
-// divided so often.
+// Cut divides the model among ranks, in proportion to their weights (the numbers of their PUs).
+// Where columns of a matrix are cut, o and down, blocks of its type stay whole, so that shares may
+// be uneven. The error is one sentence on what cannot be divided so often.
 func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	ranks := len(weights)
 	if ranks < 1 {
@@ -42,7 +43,8 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	unit = s.ffnUnit(ranks)
 	ffn := divide(s.ffnWidth(), unit, weights)
 	if ffn == nil {
-		return nil, fmt.Errorf("%d ranks: the ffn width %d has %d blocks of %d", ranks, s.ffnWidth(), s.ffnWidth()/unit, unit)
+		return nil, fmt.Errorf("%d ranks: the ffn width %d has %d blocks of %d", ranks, s.ffnWidth(),
+			s.ffnWidth()/unit, unit)
 	}
 	vocab := divide(s.Vocab, lineUnit, weights)
 	if vocab == nil {
@@ -52,13 +54,14 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	shares := make([]Share, ranks)
 	for i := range shares {
 		h := heads[i]
-		shares[i] = Share{Heads: h, KVHeads: Span{h.Lo / group, (h.Hi + group - 1) / group}, FFN: ffn[i], Vocab: vocab[i]}
+		shares[i] = Share{Heads: h, KVHeads: Span{h.Lo / group, (h.Hi + group - 1) / group}, FFN: ffn[i],
+			Vocab: vocab[i]}
 	}
 	return shares, nil
 }
 
-// Matrix tells which rows and columns of an n x k matrix of a role the share has. cut is false for a matrix that stays
-// whole, the router: all ranks compute it together.
+// Matrix tells which rows and columns of an n x k matrix of a role the share has. cut is false for
+// a matrix that stays whole, the router: all ranks compute it together.
 func (sh Share) Matrix(role string, headDim, n, k int) (rows, cols Span, cut bool) {
 	rows, cols = Span{0, n}, Span{0, k}
 	switch role {
@@ -93,7 +96,8 @@ func (s ModelShape) headUnit() int { return lcm(s.HeadDim, s.blockOf("o")) / s.H
 
 func (s ModelShape) tooFewHeads(ranks, unit int) error {
 	if whole := s.Heads / unit; unit > 1 {
-		return fmt.Errorf("%d ranks: the %d heads can be cut in %d places only, since blocks of %d columns of o must stay whole", ranks, s.Heads, max(0, whole-1), s.blockOf("o"))
+		return fmt.Errorf("%d ranks: the %d heads can be cut in %d places only, since blocks of %d columns of o "+
+			"must stay whole", ranks, s.Heads, max(0, whole-1), s.blockOf("o"))
 	}
 	return fmt.Errorf("%d ranks: the model has %d heads", ranks, s.Heads)
 }
@@ -101,8 +105,8 @@ func (s ModelShape) tooFewHeads(ranks, unit int) error {
 // lineUnit is the float32 values of a cache line: what is not bound to larger blocks is cut there.
 const lineUnit = 16
 
-// ffnUnit is the number of ffn columns between two places where down may be cut: its block, and whole cache lines of activations
-// where the width has enough of them.
+// ffnUnit is the number of ffn columns between two places where down may be cut: its block, and
+// whole cache lines of activations where the width has enough of them.
 func (s ModelShape) ffnUnit(ranks int) int {
 	block := s.blockOf("down")
 	if unit := lcm(block, lineUnit); s.ffnWidth()/unit >= ranks {
@@ -111,7 +115,8 @@ func (s ModelShape) ffnUnit(ranks int) int {
 	return block
 }
 
-// divide cuts n into one span for each weight, in proportion, at multiples of unit; nil where a span would be empty.
+// divide cuts n into one span for each weight, in proportion, at multiples of unit; nil where a
+// span would be empty.
 func divide(n, unit int, weights []int) []Span {
 	units, sum := n/unit, 0
 	if units < len(weights) {
@@ -142,7 +147,8 @@ type RankWeight struct {
 	Together  bool      // the matrix is not cut: all ranks compute it together
 }
 
-// RankWeights lists what runs as GEMM under a cut, each pair of piece and matrix once, sorted by the piece.
+// RankWeights lists what runs as GEMM under a cut, each pair of piece and matrix once, sorted by
+// the piece.
 func (s ModelShape) RankWeights(shares []Share) []RankWeight {
 	var out []RankWeight
 	for _, w := range s.Weights {
@@ -156,7 +162,10 @@ func (s ModelShape) RankWeights(shares []Share) []RankWeight {
 				rows, cols, cut = sh.Matrix(w.Role, s.HeadDim, w.N, w.K)
 				key.N, key.K = rows.Len(), cols.Len()
 			}
-			at := slices.IndexFunc(out, func(o RankWeight) bool { return o.WeightKey == key && o.Of == w.Key() && o.Together == !cut })
+			at := slices.IndexFunc(out, func(o RankWeight) bool {
+				return o.WeightKey == key && o.Of == w.Key() &&
+					o.Together == !cut
+			})
 			if at < 0 {
 				at = len(out)
 				out = append(out, RankWeight{WeightKey: key, Of: w.Key(), Together: !cut})

@@ -11,14 +11,16 @@ import (
 	"sandwich/profiles"
 )
 
-// randomShape is a model that may exist: any heads that share KV heads evenly, any widths that its types allow.
+// randomShape is a model that may exist: any heads that share KV heads evenly, any widths that its
+// types allow.
 func randomShape(rng *rand.Rand) ModelShape {
 	types := []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q6_k"}
 	pick := func() string { return types[rng.IntN(len(types))] }
 	kv := 1 + rng.IntN(8)
 	s := ModelShape{
-		Arch: "llama", Layers: 2, KVHeads: kv, Heads: kv * (1 + rng.IntN(8)), HeadDim: 16 * (1 + rng.IntN(8)), Hidden: 256 * (1 + rng.IntN(4)),
-		FFN: 256 * (1 + rng.IntN(12)), Vocab: 64 + rng.IntN(5000),
+		Arch: "llama", Layers: 2, KVHeads: kv, Heads: kv * (1 + rng.IntN(8)), HeadDim: 16 * (1 + rng.IntN(8)),
+		Hidden: 256 * (1 + rng.IntN(4)),
+		FFN:    256 * (1 + rng.IntN(12)), Vocab: 64 + rng.IntN(5000),
 	}
 	if rng.IntN(4) == 0 {
 		s.Experts, s.ExpertsUsed, s.ExpertFFN = 8, 2, 256*(1+rng.IntN(6))
@@ -29,8 +31,10 @@ func randomShape(rng *rand.Rand) ModelShape {
 		o = pick()
 	}
 	for _, w := range []WeightShape{
-		{Role: "q", N: q, K: s.Hidden, Type: pick()}, {Role: "k", N: kvWidth, K: s.Hidden, Type: pick()}, {Role: "v", N: kvWidth, K: s.Hidden, Type: pick()},
-		{Role: "o", N: s.Hidden, K: q, Type: o}, {Role: "gate", N: ffn, K: s.Hidden, Type: pick()}, {Role: "up", N: ffn, K: s.Hidden, Type: pick()},
+		{Role: "q", N: q, K: s.Hidden, Type: pick()}, {Role: "k", N: kvWidth, K: s.Hidden, Type: pick()},
+		{Role: "v", N: kvWidth, K: s.Hidden, Type: pick()},
+		{Role: "o", N: s.Hidden, K: q, Type: o}, {Role: "gate", N: ffn, K: s.Hidden, Type: pick()}, {Role: "up", N: ffn,
+			K: s.Hidden, Type: pick()},
 		{Role: "down", N: s.Hidden, K: ffn, Type: pick()}, {Role: "down", N: s.Hidden, K: ffn, Type: pick()},
 		{Role: "head", N: s.Vocab, K: s.Hidden, Type: pick()}, {Role: "router", N: 8, K: s.Hidden, Type: "f32"},
 	} {
@@ -40,8 +44,9 @@ func randomShape(rng *rand.Rand) ModelShape {
 	return s
 }
 
-// TestCutIsAPartition: over random models, numbers of ranks and of their PUs, every row and column of what is cut belongs to one rank, cuts
-// along columns fall on blocks, and a rank has the KV heads that its queries read and no others.
+// TestCutIsAPartition: over random models, numbers of ranks and of their PUs, every row and column
+// of what is cut belongs to one rank, cuts along columns fall on blocks, and a rank has the KV
+// heads that its queries read and no others.
 func TestCutIsAPartition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	cut := 0
@@ -75,7 +80,8 @@ func checkShares(t *testing.T, s ModelShape, shares []Share) {
 	var heads, ffn, vocab int // where the next share begins
 	group := s.Heads / s.KVHeads
 	for _, sh := range shares {
-		if sh.Heads.Lo != heads || sh.FFN.Lo != ffn || sh.Vocab.Lo != vocab || min(sh.Heads.Len(), sh.FFN.Len(), sh.Vocab.Len()) < 1 {
+		if sh.Heads.Lo != heads || sh.FFN.Lo != ffn || sh.Vocab.Lo != vocab || min(sh.Heads.Len(), sh.FFN.Len(),
+			sh.Vocab.Len()) < 1 {
 			t.Errorf("share %+v does not follow the one before it", sh)
 		}
 		heads, ffn, vocab = sh.Heads.Hi, sh.FFN.Hi, sh.Vocab.Hi
@@ -100,12 +106,14 @@ func checkShares(t *testing.T, s ModelShape, shares []Share) {
 
 // TestCutFollowsPUs: a rank with twice the PUs has about twice the work.
 func TestCutFollowsPUs(t *testing.T) {
-	s := ModelShape{Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 11008, Vocab: 32000, Weights: []WeightShape{{Role: "down", N: 4096, K: 11008, Type: "q4_0"}}}
+	s := ModelShape{Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 11008, Vocab: 32000, Weights: []WeightShape{{Role: "down",
+		N: 4096, K: 11008, Type: "q4_0"}}}
 	shares, err := s.Cut([]int{2, 1, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := []int{shares[0].Heads.Len(), shares[1].Heads.Len(), shares[2].Heads.Len()}; !slices.Equal(got, []int{16, 8, 8}) {
+	if got := []int{shares[0].Heads.Len(), shares[1].Heads.Len(), shares[2].Heads.Len()}; !slices.Equal(got,
+		[]int{16, 8, 8}) {
 		t.Errorf("heads %v", got)
 	}
 	if n := shares[0].FFN.Len(); n != 5504 {
@@ -113,7 +121,8 @@ func TestCutFollowsPUs(t *testing.T) {
 	}
 }
 
-// TestMakeRanks: ranks follow the nodes of a machine where they divide so, and are ranges of neighbours otherwise.
+// TestMakeRanks: ranks follow the nodes of a machine where they divide so, and are ranges of
+// neighbours otherwise.
 func TestMakeRanks(t *testing.T) {
 	p, err := profiles.Builtin("kunpeng920")
 	if err != nil {
@@ -152,15 +161,19 @@ func TestMakeRanks(t *testing.T) {
 	}
 }
 
-// TestRanksOfAPlan writes a plan of four uneven ranks, reads it again, and refuses it with each thing that its ranks cannot have.
+// TestRanksOfAPlan writes a plan of four uneven ranks, reads it again, and refuses it with each
+// thing that its ranks cannot have.
 func TestRanksOfAPlan(t *testing.T) {
 	p, err := profiles.Builtin("kunpeng920")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := ModelShape{Arch: "llama", Name: "seven heads", Hidden: 256, Layers: 2, Heads: 14, KVHeads: 7, HeadDim: 32, FFN: 416, Vocab: 1003, Context: 512}
-	for _, w := range []WeightShape{{Role: "q", N: 448, K: 256}, {Role: "k", N: 224, K: 256}, {Role: "o", N: 256, K: 448}, {Role: "gate", N: 416, K: 256},
-		{Role: "up", N: 416, K: 256}, {Role: "down", N: 256, K: 416}, {Role: "head", N: 1003, K: 256}, {Role: RoleEmbed, N: 1003, K: 256}} {
+	s := ModelShape{Arch: "llama", Name: "seven heads", Hidden: 256, Layers: 2, Heads: 14, KVHeads: 7, HeadDim: 32,
+		FFN: 416, Vocab: 1003, Context: 512}
+	for _, w := range []WeightShape{{Role: "q", N: 448, K: 256}, {Role: "k", N: 224, K: 256}, {Role: "o", N: 256,
+		K: 448}, {Role: "gate", N: 416, K: 256},
+		{Role: "up", N: 416, K: 256}, {Role: "down", N: 256, K: 416}, {Role: "head", N: 1003, K: 256}, {Role: RoleEmbed,
+			N: 1003, K: 256}} {
 		w.Type, w.Count = "q8_0", 1
 		s.Weights = append(s.Weights, w)
 	}
@@ -168,8 +181,10 @@ func TestRanksOfAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Exact() || plan.TP() != 4 || len(plan.Weights) != len(s.Unique()) || len(plan.Decode.Tables) <= len(plan.Weights) {
-		t.Errorf("exact %v, degree %d, %d weights, %d tables", plan.Exact(), plan.TP(), len(plan.Weights), len(plan.Decode.Tables))
+	if plan.Exact() || plan.TP() != 4 || len(plan.Weights) != len(s.Unique()) ||
+		len(plan.Decode.Tables) <= len(plan.Weights) {
+		t.Errorf("exact %v, degree %d, %d weights, %d tables", plan.Exact(), plan.TP(), len(plan.Weights),
+			len(plan.Decode.Tables))
 	}
 	b := testBundle(t)
 	b.Plan, b.Host = *plan, *p
@@ -181,7 +196,8 @@ func TestRanksOfAPlan(t *testing.T) {
 		t.Errorf("read again: %v", d)
 	}
 	if got, one := plan.KVBytesPerToken(), s.KVBytesPerToken(plan.KV); got != one/7*9 {
-		t.Errorf("a token takes %d bytes in four ranks, %d in one: two of seven KV heads are shared by two ranks", got, one)
+		t.Errorf("a token takes %d bytes in four ranks, %d in one: two of seven KV heads are shared by two "+
+			"ranks", got, one)
 	}
 	for want, change := range map[string]func(*Plan){
 		"rank 1 (PUs 48-95) has no PU that works in decode": func(p *Plan) {
@@ -211,10 +227,12 @@ func TestRanksOfAPlan(t *testing.T) {
 func TestRanksShareATable(t *testing.T) {
 	q, k := WeightKey{448, 256, "q8_0"}, WeightKey{224, 256, "q8_0"}
 	p := Plan{Weights: []WeightPlan{{q, microkernel.ComputeF32}, {k, microkernel.ComputeInt8}}}
-	if _, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{k, q}}); err == nil || !strings.Contains(err.Error(), "compute in int8 and in f32") {
+	if _, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{k, q}}); err == nil || !strings.Contains(err.Error(),
+		"compute in int8 and in f32") {
 		t.Error(err)
 	}
-	if path, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{q, q}}); path != microkernel.ComputeF32 || err != nil {
+	if path, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{q, q}}); path != microkernel.ComputeF32 ||
+		err != nil {
 		t.Error(path, err)
 	}
 }
@@ -235,7 +253,8 @@ func onAll(p *Plan) {
 	p.Prefill.PUs, p.Decode.PUs = all, all
 }
 
-// TestFewThreadsOfManyRanks: each rank keeps a node of its own when there are fewer threads than cores.
+// TestFewThreadsOfManyRanks: each rank keeps a node of its own when there are fewer threads than
+// cores.
 func TestFewThreadsOfManyRanks(t *testing.T) {
 	host, err := profiles.Builtin("kunpeng920")
 	if err != nil {
@@ -251,7 +270,8 @@ func TestFewThreadsOfManyRanks(t *testing.T) {
 		}
 		for i, r := range s.Ranks {
 			if len(r.PUs) != c.want[i] || r.NUMANode != i {
-				t.Errorf("%d threads: rank %d has the PUs %s on node %d, want %d on node %d", c.threads, i, r.PUs, r.NUMANode, c.want[i], i)
+				t.Errorf("%d threads: rank %d has the PUs %s on node %d, want %d on node %d", c.threads, i, r.PUs,
+					r.NUMANode, c.want[i], i)
 			}
 		}
 		if len(s.PrefillPUs) != c.threads || !slices.Equal(s.PrefillPUs, s.DecodePUs) {

@@ -22,11 +22,14 @@ type DefaultOptions struct {
 	BatchMax int            // 0: 16
 }
 
-// defaultChunk is the prefill chunk in tokens: long enough for the compute roof, short enough to let decode in several times a second.
+// defaultChunk is the prefill chunk in tokens: long enough for the compute roof, short enough to
+// let decode in several times a second.
 const defaultChunk = 512
 
-// Default is the untuned plan: one PU of every core that may be used, in both phases, one rank unless asked for more, slices handed out dynamically, and schedules by rule of thumb
-// from the sizes of the caches. The errors are about the model (a weight type without kernels) and about options (an instruction set that the host lacks).
+// Default is the untuned plan: one PU of every core that may be used, in both phases, one rank
+// unless asked for more, slices handed out dynamically, and schedules by rule of thumb from the
+// sizes of the caches. The errors are about the model (a weight type without kernels) and about
+// options (an instruction set that the host lacks).
 func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error) {
 	th, err := newThumb(p, o)
 	if err != nil {
@@ -68,7 +71,8 @@ func Default(p *profiles.Profile, s ModelShape, o DefaultOptions) (*Plan, error)
 	return plan, nil
 }
 
-// addDefaults adds the weights, and the tables of what the ranks hold of them. Both phases get the same rules: without measurement nothing tells them apart but M.
+// addDefaults adds the weights, and the tables of what the ranks hold of them. Both phases get the
+// same rules: without measurement nothing tells them apart but M.
 func (p *Plan) addDefaults(o DefaultOptions, th thumb) error {
 	for _, k := range p.Model.Unique() {
 		c, err := o.pathOf(k, th)
@@ -116,7 +120,8 @@ func (o DefaultOptions) pathOf(k WeightKey, th thumb) (microkernel.Compute, erro
 	return defaultCompute(o.Compute, t, th)
 }
 
-// defaultCompute picks the path of a weight where nobody says: int8 for quantized weights and bf16 for weights of that type where it is the faster path, else f32.
+// defaultCompute picks the path of a weight where nobody says: int8 for quantized weights and bf16
+// for weights of that type where it is the faster path, else f32.
 func defaultCompute(option string, t microkernel.WeightType, th thumb) (microkernel.Compute, error) {
 	switch option {
 	case "", "auto":
@@ -147,10 +152,12 @@ func (th thumb) checkCompute(option string, s ModelShape) error {
 		return nil
 	}
 	if !s.has(microkernel.BF16) {
-		return fmt.Errorf("compute %s is for models with bf16 weights, and %s has none: leave it out", option, s.title())
+		return fmt.Errorf("compute %s is for models with bf16 weights, and %s has none: leave it out",
+			option, s.title())
 	}
 	if !th.hasPairs() {
-		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), and %s on this CPU (%s) has none: leave it out", option, th.isa, th.features)
+		return fmt.Errorf("compute %s needs a dot product of bfloat16 (avx512_bf16, or bf16 on arm64), and %s "+
+			"on this CPU (%s) has none: leave it out", option, th.isa, th.features)
 	}
 	return nil
 }
@@ -178,8 +185,9 @@ func (o DefaultOptions) service(p *profiles.Profile) (ServiceConfig, error) {
 	return NewService(ranks, pus, pus)
 }
 
-// ranks divides the PUs. Fewer threads than cores do not change where ranks are: they are made of the whole machine, each on a node of its own where
-// there are enough, and keep their first PUs in turn.
+// ranks divides the PUs. Fewer threads than cores do not change where ranks are: they are made of
+// the whole machine, each on a node of its own where there are enough, and keep their first PUs in
+// turn.
 func (o DefaultOptions) ranks(p *profiles.Profile, pus PUSet) ([]Rank, error) {
 	cores := PUSet(p.CorePUs())
 	if o.TP <= 1 || o.TP > len(pus) || len(pus) >= len(cores) {
@@ -209,7 +217,8 @@ func defaultPUs(p *profiles.Profile, threads int) (PUSet, error) {
 	}
 	usable := p.UsablePUs()
 	if threads > len(usable) {
-		return nil, foreignHost("%d threads do not fit the %d PUs that may be used (%s)", threads, len(usable), PUSet(usable))
+		return nil, foreignHost("%d threads do not fit the %d PUs that may be used (%s)", threads, len(usable),
+			PUSet(usable))
 	}
 	return p.FirstPUs(threads), nil
 }

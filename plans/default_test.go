@@ -40,8 +40,8 @@ func mustDefault(t testing.TB, h *profiles.Profile, s ModelShape, o DefaultOptio
 	return p
 }
 
-// hosts are instruction sets as they occur: none, AVX2, AVX-512 as on Skylake, as on Cascade Lake, and as on Sapphire Rapids, whose
-// tile registers a guest may lack.
+// hosts are instruction sets as they occur: none, AVX2, AVX-512 as on Skylake, as on Cascade Lake,
+// and as on Sapphire Rapids, whose tile registers a guest may lack.
 var hosts = [][]string{
 	nil,
 	{"avx2"},
@@ -54,7 +54,8 @@ var hosts = [][]string{
 
 func TestDefaultFitsEveryHost(t *testing.T) {
 	for _, isa := range hosts {
-		for _, typ := range []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "iq4_nl", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k"} {
+		for _, typ := range []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "iq4_nl", "q2_k", "q3_k",
+			"q4_k", "q5_k", "q6_k"} {
 			for _, cores := range []int{1, 2, 7, 64} {
 				h := testHost(t, cores, isa...)
 				p := mustDefault(t, h, llama160m(typ), DefaultOptions{})
@@ -70,7 +71,8 @@ func TestDefaultFitsEveryHost(t *testing.T) {
 	}
 }
 
-// checkDefaultWork asks that rows are not wasted and that every thread gets a slice wherever there are enough columns.
+// checkDefaultWork asks that rows are not wasted and that every thread gets a slice wherever there
+// are enough columns.
 func checkDefaultWork(t *testing.T, p *Plan, threads int) {
 	t.Helper()
 	for _, table := range p.Prefill.Tables {
@@ -115,9 +117,12 @@ func TestDefaultComputePath(t *testing.T) {
 
 func TestDefaultOptions(t *testing.T) {
 	h := testHost(t, 8, "avx2", "avx512")
-	p := mustDefault(t, h, llama160m("f32"), DefaultOptions{ISA: "avx2", Threads: 3, KV: "f32", SeqMax: 100, BatchMax: 4})
-	if len(p.Decode.PUs) != 3 || p.KV != microkernel.KVF32 || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 || p.Needs() != microkernel.HasAVX2 {
-		t.Errorf("options were not taken: %s kv %s seq %d batch %d chunk %d needs %v", p.Decode.PUs, p.KV, p.SeqMax, p.BatchMax, p.Chunk, p.Needs())
+	p := mustDefault(t, h, llama160m("f32"), DefaultOptions{ISA: "avx2", Threads: 3, KV: "f32", SeqMax: 100,
+		BatchMax: 4})
+	if len(p.Decode.PUs) != 3 || p.KV != microkernel.KVF32 || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 ||
+		p.Needs() != microkernel.HasAVX2 {
+		t.Errorf("options were not taken: %s kv %s seq %d batch %d chunk %d needs %v", p.Decode.PUs, p.KV, p.SeqMax,
+			p.BatchMax, p.Chunk, p.Needs())
 	}
 	for name, c := range map[string]struct {
 		o    DefaultOptions
@@ -144,8 +149,10 @@ func TestLookup(t *testing.T) {
 	p := mustDefault(t, h, llama160m("f32"), DefaultOptions{})
 	k := p.Model.Unique()[0]
 	s := func(bm int) Schedule { return Schedule{BM: bm} }
-	ph := Phase{Tables: []Table{{WeightKey: k, Rules: []Rule{{2, 4, s(1)}, {5, 5, s(2)}, {10, 20, s(3)}, {100, 0, s(4)}}}}}
-	for m, want := range map[int]int{1: 1, 2: 1, 4: 1, 5: 2, 6: 2, 7: 2, 8: 3, 10: 3, 20: 3, 59: 3, 61: 4, 100: 4, 1 << 20: 4} {
+	ph := Phase{Tables: []Table{{WeightKey: k, Rules: []Rule{{2, 4, s(1)}, {5, 5, s(2)}, {10, 20, s(3)},
+		{100, 0, s(4)}}}}}
+	for m, want := range map[int]int{1: 1, 2: 1, 4: 1, 5: 2, 6: 2, 7: 2, 8: 3, 10: 3, 20: 3, 59: 3, 61: 4, 100: 4,
+		1 << 20: 4} {
 		if got, ok := ph.Lookup(k, m); !ok || got.BM != want {
 			t.Errorf("m=%d: rule %d, want %d", m, got.BM, want)
 		}
@@ -175,15 +182,18 @@ func TestValidateNames(t *testing.T) {
 		"ways are -1x-2": func(p *Plan) {
 			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = -1, -2
 		},
-		"seq_max is 0":    func(p *Plan) { p.SeqMax = 0 },
-		"batch_max":       func(p *Plan) { p.BatchMax = 1 << 30 },
-		"chunk is -1":     func(p *Plan) { p.Chunk = -1 },
-		"KV cache type":   func(p *Plan) { p.KV = 9 },
-		"version 3":       func(p *Plan) { p.Version = 3 },
-		"the name":        func(p *Plan) { p.Name = "../../x" },
-		"0 ranks":         func(p *Plan) { p.Ranks = nil },
-		"tables for":      func(p *Plan) { p.Prefill.Tables = p.Prefill.Tables[1:] },
-		"table of":        func(p *Plan) { p.Prefill.Tables[0], p.Prefill.Tables[1] = p.Prefill.Tables[1], p.Prefill.Tables[0] },
+		"seq_max is 0":  func(p *Plan) { p.SeqMax = 0 },
+		"batch_max":     func(p *Plan) { p.BatchMax = 1 << 30 },
+		"chunk is -1":   func(p *Plan) { p.Chunk = -1 },
+		"KV cache type": func(p *Plan) { p.KV = 9 },
+		"version 3":     func(p *Plan) { p.Version = 3 },
+		"the name":      func(p *Plan) { p.Name = "../../x" },
+		"0 ranks":       func(p *Plan) { p.Ranks = nil },
+		"tables for":    func(p *Plan) { p.Prefill.Tables = p.Prefill.Tables[1:] },
+		"table of": func(p *Plan) {
+			p.Prefill.Tables[0], p.Prefill.Tables[1] = p.Prefill.Tables[1],
+				p.Prefill.Tables[0]
+		},
 		"is not above":    func(p *Plan) { p.Prefill.Tables[0].Rules[1].MLo = 1 },
 		"last rule":       func(p *Plan) { p.Prefill.Tables[0].Rules[len(p.Prefill.Tables[0].Rules)-1].MHi = 1 << 19 },
 		"0 rules":         func(p *Plan) { p.Prefill.Tables[0].Rules = nil },

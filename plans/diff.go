@@ -18,10 +18,12 @@ type Change struct {
 	New   string `json:"new"`   // "" when it is gone
 }
 
-// Digest is the hash of the content of plan.yaml: equal plans have equal digests however they are formatted.
+// Digest is the hash of the content of plan.yaml: equal plans have equal digests however they are
+// formatted.
 func (p *Plan) Digest() string { return profiles.Digest(p) }
 
-// Diff lists what separates plan b from plan a, in the order of plan.yaml. Plans with equal digests have no difference, and others have at least one.
+// Diff lists what separates plan b from plan a, in the order of plan.yaml. Plans with equal digests
+// have no difference, and others have at least one.
 func Diff(a, b *Plan) []Change {
 	d := &differ{}
 	d.plan(a, b)
@@ -115,8 +117,9 @@ func keysOf[T any](a, b []T, key func(T) WeightKey) []WeightKey {
 	return slices.Compact(keys)
 }
 
-// phase compares the tables of a phase, whose PUs are the service's, where they give different schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely split
-// is no difference.
+// phase compares the tables of a phase, whose PUs are the service's, where they give different
+// schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely
+// split is no difference.
 func (d *differ) phase(name string, a, b *Phase) {
 	find := func(p *Phase, k WeightKey) *Table {
 		for i := range p.Tables {

@@ -8,21 +8,23 @@ import (
 	"sandwich/profiles"
 )
 
-// Evidence is why a plan says what it says: raw samples, noise, what was tried and rejected. Measured numbers live here and in the host profile,
-// never in plan.yaml, so that two plans can be compared as text.
+// Evidence is why a plan says what it says: raw samples, noise, what was tried and rejected.
+// Measured numbers live here and in the host profile, never in plan.yaml, so that two plans can be
+// compared as text.
 type Evidence struct {
-	Version   int        `yaml:"version" json:"version"`
-	Model     string     `yaml:"model,omitempty" json:"model,omitempty"` // file, preset or config.json
-	Build     string     `yaml:"build" json:"build"`                     // commit of the program that tuned
-	Created   string     `yaml:"created" json:"created"`                 // RFC 3339, UTC
-	Strategy  string     `yaml:"strategy" json:"strategy"`
-	Effort    string     `yaml:"effort" json:"effort"`
-	Seed      uint64     `yaml:"seed" json:"seed"`
-	Budget    float64    `yaml:"budget_s" json:"budget_s"`
-	Spent     float64    `yaml:"spent_s" json:"spent_s"`
-	Noise     float64    `yaml:"aa_noise" json:"aa_noise"`                         // A/A: two equal arms
-	Trials    int        `yaml:"trials" json:"trials"`                             // kernels timed
-	EarlyStop string     `yaml:"early_stop,omitempty" json:"early_stop,omitempty"` // when a search of kernels reuses a schedule for all larger M
+	Version  int     `yaml:"version" json:"version"`
+	Model    string  `yaml:"model,omitempty" json:"model,omitempty"` // file, preset or config.json
+	Build    string  `yaml:"build" json:"build"`                     // commit of the program that tuned
+	Created  string  `yaml:"created" json:"created"`                 // RFC 3339, UTC
+	Strategy string  `yaml:"strategy" json:"strategy"`
+	Effort   string  `yaml:"effort" json:"effort"`
+	Seed     uint64  `yaml:"seed" json:"seed"`
+	Budget   float64 `yaml:"budget_s" json:"budget_s"`
+	Spent    float64 `yaml:"spent_s" json:"spent_s"`
+	Noise    float64 `yaml:"aa_noise" json:"aa_noise"` // A/A: two equal arms
+	Trials   int     `yaml:"trials" json:"trials"`     // kernels timed
+	// when a search of kernels reuses a schedule for all larger M
+	EarlyStop string     `yaml:"early_stop,omitempty" json:"early_stop,omitempty"`
 	Searches  []Search   `yaml:"searches,omitempty" json:"searches,omitempty"`
 	Kernels   []Trial    `yaml:"kernels,omitempty" json:"kernels,omitempty"`
 	Finalists []Arm      `yaml:"finalists,omitempty" json:"finalists,omitempty"`
@@ -34,12 +36,13 @@ type Search struct {
 	Phase    string    `json:"phase"` // prefill or decode
 	PUs      string    `json:"pus"`
 	Weight   WeightKey `json:"weight"`
-	Lengths  int       `json:"lengths"`               // M that were searched, or taken over from an equal search
-	Trials   int       `json:"trials"`                // kernels timed
-	Noise    float64   `json:"aa_noise"`              // A/A: median relative difference of the incumbent timed twice
-	Reopened []int     `json:"reopened,omitempty"`    // M at which a crossed regime let all micro-kernels compete again
-	Reused   int       `json:"reused_from,omitempty"` // first M that the early stop left to the schedule of smaller ones; 0: none
-	Cut      int       `json:"cut,omitempty"`         // lengths that the budget left to the untuned default
+	Lengths  int       `json:"lengths"`            // M that were searched, or taken over from an equal search
+	Trials   int       `json:"trials"`             // kernels timed
+	Noise    float64   `json:"aa_noise"`           // A/A: median relative difference of the incumbent timed twice
+	Reopened []int     `json:"reopened,omitempty"` // M at which a crossed regime let all micro-kernels compete again
+	// first M that the early stop left to the schedule of smaller ones; 0: none
+	Reused int `json:"reused_from,omitempty"`
+	Cut    int `json:"cut,omitempty"` // lengths that the budget left to the untuned default
 }
 
 // searchDoc is the one-line form in evidence.yaml.
@@ -57,7 +60,8 @@ type searchDoc struct {
 
 // MarshalYAML writes a search on one line.
 func (s Search) MarshalYAML() (any, error) {
-	return profiles.FlowYAML(searchDoc{s.Phase, s.PUs, keyText(s.Weight), s.Lengths, s.Trials, s.Noise, s.Reopened, s.Reused, s.Cut})
+	return profiles.FlowYAML(searchDoc{s.Phase, s.PUs, keyText(s.Weight), s.Lengths, s.Trials, s.Noise, s.Reopened,
+		s.Reused, s.Cut})
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.

@@ -15,8 +15,9 @@ func (s ModelShape) PerRow(w WeightShape) float64 {
 	return float64(w.Count) * float64(s.ExpertsUsed) / float64(s.Experts)
 }
 
-// Read is how many matrices of a weight a forward of m rows is expected to read. Of E experts of which each row takes k, m rows reach E*(1-(1-k/E)^m) where they choose evenly and
-// each for itself; real routers are less even and read fewer.
+// Read is how many matrices of a weight a forward of m rows is expected to read. Of E experts of
+// which each row takes k, m rows reach E*(1-(1-k/E)^m) where they choose evenly and each for
+// itself; real routers are less even and read fewer.
 func (s ModelShape) Read(w WeightShape, m int) float64 {
 	if !s.Routed(w) {
 		return float64(w.Count)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestExpertsThatAreNotRoutedCostNothing counts the matrices of qwen3-30b-a3b: 48 layers of 128 experts, 8 a row.
+// TestExpertsThatAreNotRoutedCostNothing counts the matrices of qwen3-30b-a3b: 48 layers of 128
+// experts, 8 a row.
 func TestExpertsThatAreNotRoutedCostNothing(t *testing.T) {
 	s := ModelShape{Layers: 48, Experts: 128, ExpertsUsed: 8}
 	up := WeightShape{Role: "up", N: 768, K: 2048, Type: "q4_k", Count: 48 * 128}

@@ -16,8 +16,8 @@ const (
 	manifestFile = "MANIFEST.yaml"
 )
 
-// Manifest lists the files of a bundle with two hashes each: of the bytes, which finds damage, and of the content as canonical JSON, by which bundles are
-// told apart whatever their formatting.
+// Manifest lists the files of a bundle with two hashes each: of the bytes, which finds damage, and
+// of the content as canonical JSON, by which bundles are told apart whatever their formatting.
 type Manifest struct {
 	Format  string         `yaml:"format" json:"format"` // always sandwich-plan
 	Version int            `yaml:"version" json:"version"`
@@ -43,8 +43,9 @@ func (m *Manifest) Content(name string) string {
 	return ""
 }
 
-// readManifest reads and checks the manifest. A manifest that is not byte for byte what this program writes counts as damaged: there is
-// nobody else who writes one, and nothing else protects the manifest itself.
+// readManifest reads and checks the manifest. A manifest that is not byte for byte what this
+// program writes counts as damaged: there is nobody else who writes one, and nothing else protects
+// the manifest itself.
 func readManifest(open opener) (*Manifest, error) {
 	data, err := open(manifestFile, 64<<10)
 	if err != nil {
@@ -58,7 +59,8 @@ func readManifest(open opener) (*Manifest, error) {
 		return nil, damaged("%s has the format %.40q, not %s", manifestFile, m.Format, manifestFormat)
 	}
 	if m.Version != bundleVersion && m.Version != versionOne {
-		return nil, damaged("%s has version %d; this build reads versions %d and %d, make the plan again with `sandwich tune`",
+		return nil, damaged("%s has version %d; this build reads versions %d and %d, make the plan again with "+
+			"`sandwich tune`",
 			manifestFile, m.Version, versionOne, bundleVersion)
 	}
 	if again, err := profiles.EncodeYAML(m); err != nil || !bytes.Equal(again, data) {
@@ -78,12 +80,14 @@ func (m *Manifest) bytes(open opener, name string) ([]byte, error) {
 		return nil, damaged("%s cannot be read: %v", name, err)
 	}
 	if got := profiles.DigestBytes(data); got != m.Files[i].SHA256 {
-		return nil, damaged("%s was changed after it was written (%s, the manifest says %.80s)", name, got, m.Files[i].SHA256)
+		return nil, damaged("%s was changed after it was written (%s, the manifest says %.80s)", name, got,
+			m.Files[i].SHA256)
 	}
 	return data, nil
 }
 
-// checkContent compares the content hash of a decoded file. A profile of an older version has that of what was on file.
+// checkContent compares the content hash of a decoded file. A profile of an older version has that
+// of what was on file.
 func (m *Manifest) checkContent(name string, v any) error {
 	var got string
 	if host, ok := v.(*profiles.Profile); ok {

@@ -70,7 +70,8 @@ func TestVersion1Twice(t *testing.T) {
 			case planFile:
 				data = []byte(changed)
 			case manifestFile:
-				data = bytes.Replace(data, []byte(profiles.DigestBytes(text)), []byte(profiles.DigestBytes([]byte(changed))), 1)
+				data = bytes.Replace(data, []byte(profiles.DigestBytes(text)),
+					[]byte(profiles.DigestBytes([]byte(changed))), 1)
 			}
 			return data, err
 		})
@@ -80,8 +81,8 @@ func TestVersion1Twice(t *testing.T) {
 	}
 }
 
-// TestOtherVersions: a bundle is refused by the number in its manifest, before anything else of it is
-// read; the builds before version 2 do the same.
+// TestOtherVersions: a bundle is refused by the number in its manifest, before anything else of it
+// is read; the builds before version 2 do the same.
 func TestOtherVersions(t *testing.T) {
 	for _, version := range []int{0, 3, -1} {
 		manifest, err := profiles.EncodeYAML(Manifest{Format: manifestFormat, Version: version})
@@ -116,8 +117,8 @@ func TestVersion1IsWrittenAsVersion2(t *testing.T) {
 	}
 }
 
-// factsOf is what a build does with a bundle: its kernels, the schedule of every weight for 1 to 600
-// rows, and what verify says on its own host, after an update of the kernel, and elsewhere.
+// factsOf is what a build does with a bundle: its kernels, the schedule of every weight for 1 to
+// 600 rows, and what verify says on its own host, after an update of the kernel, and elsewhere.
 func factsOf(t *testing.T, b *Bundle) string {
 	t.Helper()
 	var out strings.Builder

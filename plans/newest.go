@@ -15,8 +15,10 @@ const Suffix = ".plan"
 // maxCandidates bounds how many bundles of one folder are looked at.
 const maxCandidates = 4096
 
-// FindNewest returns the newest bundle in dir that was made for a host with this fingerprint and a model with this digest, and its path. Bundles that are damaged, or
-// for others, are passed over. The age is that of the evidence; ties go to the name that sorts last. The error is fs.ErrNotExist when there is none.
+// FindNewest returns the newest bundle in dir that was made for a host with this fingerprint and a
+// model with this digest, and its path. Bundles that are damaged, or for others, are passed over.
+// The age is that of the evidence; ties go to the name that sorts last. The error is fs.ErrNotExist
+// when there is none.
 func FindNewest(dir, fingerprint, modelDigest string) (string, *Bundle, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -30,7 +32,8 @@ func FindNewest(dir, fingerprint, modelDigest string) (string, *Bundle, error) {
 			continue
 		}
 		if seen++; seen > maxCandidates {
-			return "", nil, fmt.Errorf("%s holds more than %d plans; remove old ones or name one with --plan", dir, maxCandidates)
+			return "", nil, fmt.Errorf("%s holds more than %d plans; remove old ones or name one with --plan", dir,
+				maxCandidates)
 		}
 		candidate := filepath.Join(dir, e.Name())
 		b, err := Read(candidate)

@@ -7,8 +7,8 @@ import (
 	"sandwich/profiles"
 )
 
-// UseKernel gives every rule of a plan one micro-kernel, with slices by the rules of thumb: for benchmarks that compare kernels. All weights must be of the kernel's type and
-// compute path.
+// UseKernel gives every rule of a plan one micro-kernel, with slices by the rules of thumb: for
+// benchmarks that compare kernels. All weights must be of the kernel's type and compute path.
 func (p *Plan) UseKernel(host *profiles.Profile, kernel microkernel.Spec) error {
 	if err := kernel.Validate(); err != nil {
 		return err
@@ -18,7 +18,8 @@ func (p *Plan) UseKernel(host *profiles.Profile, kernel microkernel.Spec) error 
 	}
 	for _, w := range p.Weights {
 		if t, err := microkernel.ParseWeightType(w.Type); err != nil || t != kernel.B || w.Compute != kernel.Compute {
-			return fmt.Errorf("kernel %s is for %s weights in %s, not for %s in %s", kernel, kernel.B, kernel.Compute, w.WeightKey, w.Compute)
+			return fmt.Errorf("kernel %s is for %s weights in %s, not for %s in %s", kernel, kernel.B, kernel.Compute,
+				w.WeightKey, w.Compute)
 		}
 	}
 	cores := coresOf(host)

@@ -37,7 +37,8 @@ func TestUseKernel(t *testing.T) {
 	} {
 		p := mustDefault(t, h, llama160m("q4_k"), DefaultOptions{})
 		err := p.UseKernel(h, spec(text))
-		if err == nil || !strings.Contains(err.Error(), say) || strings.Contains(say, "needs") != errors.Is(err, ErrISA) {
+		if err == nil || !strings.Contains(err.Error(), say) || strings.Contains(say, "needs") != errors.Is(err,
+			ErrISA) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

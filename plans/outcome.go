@@ -124,7 +124,8 @@ func (e *Evidence) Outcomes() (out []Outcome) {
 		}
 		for _, name := range names {
 			candidate := name != ArmDefault && name != ArmAgain && name != ArmUnpinned
-			if g := GainOver(base, arms[name]); o.Kept && candidate && (o.Gain.Rounds == 0 || g.Median > o.Gain.Median) {
+			if g := GainOver(base, arms[name]); o.Kept && candidate && (o.Gain.Rounds == 0 ||
+				g.Median > o.Gain.Median) {
 				o.Gain = g
 			}
 		}

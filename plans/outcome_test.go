@@ -13,7 +13,8 @@ func raceOf(phase, winner string, names []string, samples map[string][]float64) 
 		if n == winner {
 			name = WinnerMark + n
 		}
-		e.Finalists = append(e.Finalists, Arm{Name: phase + ", " + name, Test: "pp64", Unit: "tokens/s", Samples: samples[n]})
+		e.Finalists = append(e.Finalists, Arm{Name: phase + ", " + name, Test: "pp64", Unit: "tokens/s",
+			Samples: samples[n]})
 	}
 	return e
 }

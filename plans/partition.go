@@ -7,8 +7,8 @@ import (
 	"sandwich/microkernel"
 )
 
-// Partition tells whether the model can be cut for a number of equal tensor-parallel ranks: nil, or one sentence why not.
-// sandwich tree --sections --model asks it.
+// Partition tells whether the model can be cut for a number of equal tensor-parallel ranks: nil, or
+// one sentence why not. sandwich tree --sections --model asks it.
 func (s ModelShape) Partition(ranks int) error {
 	if ranks > maxRanks {
 		return fmt.Errorf("%d ranks: %d at most", ranks, maxRanks)
@@ -18,7 +18,8 @@ func (s ModelShape) Partition(ranks int) error {
 	return err
 }
 
-// blockOf is what a cut along the columns of a role must be a multiple of: the blocks of all types that its weights have.
+// blockOf is what a cut along the columns of a role must be a multiple of: the blocks of all types
+// that its weights have.
 func (s ModelShape) blockOf(role string) int {
 	block := 1
 	for _, w := range s.Weights {
@@ -29,7 +30,8 @@ func (s ModelShape) blockOf(role string) int {
 	return block
 }
 
-// typeBlock is what a cut along k of a GGUF type must be a multiple of; types without kernels go by the rule of their names.
+// typeBlock is what a cut along k of a GGUF type must be a multiple of; types without kernels go by
+// the rule of their names.
 func typeBlock(name string) int {
 	t, err := microkernel.ParseWeightType(name)
 	switch lower := strings.ToLower(name); {

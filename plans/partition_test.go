@@ -7,10 +7,12 @@ import (
 
 func TestPartition(t *testing.T) {
 	s := ModelShape{Hidden: 2048, Heads: 32, KVHeads: 4, HeadDim: 64, FFN: 5632, Vocab: 32000, Weights: []WeightShape{
-		{Role: "o", N: 2048, K: 2048, Type: "q8_0", Count: 22}, {Role: "down", N: 2048, K: 5632, Type: "q8_0", Count: 22},
+		{Role: "o", N: 2048, K: 2048, Type: "q8_0", Count: 22}, {Role: "down", N: 2048, K: 5632,
+			Type: "q8_0", Count: 22},
 	}}
 	k := s
-	k.Weights = []WeightShape{{Role: "o", N: 2048, K: 2048, Type: "q4_k", Count: 22}, {Role: "down", N: 2048, K: 5632, Type: "q8_0", Count: 22}}
+	k.Weights = []WeightShape{{Role: "o", N: 2048, K: 2048, Type: "q4_k", Count: 22}, {Role: "down", N: 2048, K: 5632,
+		Type: "q8_0", Count: 22}}
 	narrow := s
 	narrow.FFN = 96
 	experts := narrow

@@ -6,7 +6,8 @@ import (
 	"sandwich/microkernel"
 )
 
-// Plan says what to do: which PUs work in which phase and which schedule runs which shape. It holds no measured number, so that plans can be compared as text.
+// Plan says what to do: which PUs work in which phase and which schedule runs which shape. It holds
+// no measured number, so that plans can be compared as text.
 type Plan struct {
 	Version     int                `yaml:"version" json:"version"`
 	Name        string             `yaml:"name" json:"name"`
@@ -39,8 +40,9 @@ func (p *Phase) Table(k WeightKey) (*Table, bool) {
 	return nil, false
 }
 
-// Lookup returns the schedule of weight k for m rows: of the rule that covers m, else of the nearest one. It is false for a
-// weight that the plan does not know. It allocates nothing; the executor calls it for each operator.
+// Lookup returns the schedule of weight k for m rows: of the rule that covers m, else of the
+// nearest one. It is false for a weight that the plan does not know. It allocates nothing; the
+// executor calls it for each operator.
 func (p *Phase) Lookup(k WeightKey, m int) (Schedule, bool) {
 	if t, ok := p.Table(k); ok {
 		return t.find(m)
@@ -48,7 +50,8 @@ func (p *Phase) Lookup(k WeightKey, m int) (Schedule, bool) {
 	return Schedule{}, false
 }
 
-// Weight returns what the plan says about a weight in both phases; false for a weight that it does not know.
+// Weight returns what the plan says about a weight in both phases; false for a weight that it does
+// not know.
 func (p *Plan) Weight(k WeightKey) (WeightPlan, bool) {
 	for _, w := range p.Weights {
 		if w.WeightKey == k {
@@ -58,7 +61,8 @@ func (p *Plan) Weight(k WeightKey) (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// Arithmetic is the data type of most of the arithmetic, as ceilings name it: the compute path that is not f32 where a weight has one.
+// Arithmetic is the data type of most of the arithmetic, as ceilings name it: the compute path that
+// is not f32 where a weight has one.
 func (p *Plan) Arithmetic() string {
 	for _, w := range p.Weights {
 		if w.Compute != microkernel.ComputeF32 {
@@ -68,7 +72,8 @@ func (p *Plan) Arithmetic() string {
 	return microkernel.ComputeF32.String()
 }
 
-// Arithmetics lists the data types of all arithmetic: float32, which attention has in any case, and the other paths of the weights.
+// Arithmetics lists the data types of all arithmetic: float32, which attention has in any case, and
+// the other paths of the weights.
 func (p *Plan) Arithmetics() []string {
 	out := []string{microkernel.ComputeF32.String()}
 	for _, w := range p.Weights {

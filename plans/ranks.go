@@ -18,8 +18,8 @@ func (p *Plan) Shares() ([]Share, error) {
 	return p.Model.Cut(weights)
 }
 
-// KVBytesPerToken is the size of the keys and values of one token over all layers and ranks, in bytes: a KV head that ranks share counts for
-// each of them.
+// KVBytesPerToken is the size of the keys and values of one token over all layers and ranks, in
+// bytes: a KV head that ranks share counts for each of them.
 func (p *Plan) KVBytesPerToken() int64 {
 	s := p.Model
 	if shares, err := p.Shares(); err == nil {
@@ -61,7 +61,8 @@ func (p *Plan) Pieces(active PUSet) ([]Piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Piece{WeightKey: c.WeightKey, Compute: compute, Threads: slices.Max(p.threads(c, active)), Apart: !c.together})
+		out = append(out, Piece{WeightKey: c.WeightKey, Compute: compute, Threads: slices.Max(p.threads(c, active)),
+			Apart: !c.together})
 	}
 	return out, nil
 }
@@ -118,11 +119,13 @@ func (s PUSet) intersect(o PUSet) (out PUSet) {
 	return out
 }
 
-// MakeRanks divides PUs among n ranks: along the sections of the machine's tree where one has n parts of these PUs (Sandwich 5.3), else into
-// contiguous ranges of its leaves. Each rank is bound to the NUMA node that holds all of its PUs, if one does.
+// MakeRanks divides PUs among n ranks: along the sections of the machine's tree where one has n
+// parts of these PUs (Sandwich 5.3), else into contiguous ranges of its leaves. Each rank is bound
+// to the NUMA node that holds all of its PUs, if one does.
 func MakeRanks(p *profiles.Profile, pus PUSet, n int) ([]Rank, error) {
 	if n < 1 || n > len(pus) {
-		return nil, fmt.Errorf("%d ranks on %d PUs (%s): each rank needs a PU of its own, and there must be at least one", n, len(pus), pus)
+		return nil, fmt.Errorf("%d ranks on %d PUs (%s): each rank needs a PU of its own, and there must be at "+
+			"least one", n, len(pus), pus)
 	}
 	if n == 1 {
 		return []Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, nil
@@ -185,7 +188,8 @@ func leaves(tree *topotree.Tree, pus PUSet) (out PUSet) {
 	return out
 }
 
-// FirstOfEach takes n of the active PUs: the first of each rank, then the second of each, and so on.
+// FirstOfEach takes n of the active PUs: the first of each rank, then the second of each, and so
+// on.
 func FirstOfEach(ranks []Rank, active PUSet, n int) (out PUSet) {
 	for turn := 0; len(out) < n; turn++ {
 		for _, r := range ranks {

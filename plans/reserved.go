@@ -9,8 +9,9 @@ import (
 )
 
 // Version 2 has places for what builds to come will do, so that their plans need no third version.
-// This build reads and checks them. What says no more than leaving the place out is dropped, so that
-// plans of one meaning have one digest; what this build cannot follow is refused. FORMAT.md lists them.
+// This build reads and checks them. What says no more than leaving the place out is dropped, so
+// that plans of one meaning have one digest; what this build cannot follow is refused. FORMAT.md
+// lists them.
 
 // activationBlock is how many values of a row of activations share a scale on the path int8.
 const activationBlock = 32

@@ -9,17 +9,21 @@ import (
 	"sandwich/profiles"
 )
 
-// Schedule says how one GEMM C[M,N] = A[M,K] W[N,K]^T runs (Sandwich section 4): the micro-kernel, the slice that a thread works on at a time, and how
-// slices are laid on threads.
+// Schedule says how one GEMM C[M,N] = A[M,K] W[N,K]^T runs (Sandwich section 4): the micro-kernel,
+// the slice that a thread works on at a time, and how slices are laid on threads.
 type Schedule struct {
 	Kernel microkernel.Spec `json:"kernel"` // register tile MR x NR with its ISA, compute path and weight type
 	BM     int              `json:"bm"`     // slice rows, a multiple of MR; the last slice may be shorter
 	BN     int              `json:"bn"`     // slice columns, a multiple of NR
-	BK     int              `json:"bk"`     // slice depth, a multiple of 16 and of the quantization block; 0 is the whole of K
-	WaysM  int              `json:"ways_m"` // polymerization: ways over M and N; their product is the number of active threads.
-	WaysN  int              `json:"ways_n"` // 0 and 0: slices are handed out dynamically
-	Pack   bool             `json:"pack"`   // the A slice is copied to rows that lie side by side, once for its BN columns
-	Widen  bool             `json:"widen"`  // the B slice is dequantized once per slice into a float32 panel, and Kernel.B is f32
+	// slice depth, a multiple of 16 and of the quantization block; 0 is the whole of K
+	BK int `json:"bk"`
+	// polymerization: ways over M and N; their product is the number of active threads.
+	WaysM int `json:"ways_m"`
+	WaysN int `json:"ways_n"` // 0 and 0: slices are handed out dynamically
+	// the A slice is copied to rows that lie side by side, once for its BN columns
+	Pack bool `json:"pack"`
+	// the B slice is dequantized once per slice into a float32 panel, and Kernel.B is f32
+	Widen bool `json:"widen"`
 }
 
 // wholeK stands for BK = 0 in files.
@@ -71,7 +75,8 @@ func (y scheduleYAML) schedule() (Schedule, error) {
 			return Schedule{}, err
 		}
 	}
-	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Pack: y.Pack}, nil
+	return Schedule{Kernel: spec, BM: slice[0], BN: slice[1], BK: depth, WaysM: ways[0], WaysN: ways[1], Pack: y.Pack},
+		nil
 }
 
 // parseWays reads the ways over M and N, and over k where somebody spells them.
@@ -213,13 +218,14 @@ func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// widens says that the kernel reads float32 where the weight is something else, which a file says by
-// naming both.
+// widens says that the kernel reads float32 where the weight is something else, which a file says
+// by naming both.
 func (s Schedule) widens(k WeightKey) bool {
 	return s.Kernel.B == microkernel.F32 && k.Type != microkernel.F32.String()
 }
 
-// find returns the schedule for m rows: of the rule that covers m, else of the nearest one; false without rules.
+// find returns the schedule for m rows: of the rule that covers m, else of the nearest one; false
+// without rules.
 func (t *Table) find(m int) (Schedule, bool) {
 	if len(t.Rules) == 0 {
 		return Schedule{}, false

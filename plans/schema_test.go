@@ -124,8 +124,8 @@ func (root *schema) checkObject(s *schema, at string, v map[string]any) error {
 	return nil
 }
 
-// TestSchemaNamesTheFields: each mapping of the schema has the fields of the Go type that reads it, no
-// more and no fewer, and requires those that are always written; FORMAT.md explains each.
+// TestSchemaNamesTheFields: each mapping of the schema has the fields of the Go type that reads it,
+// no more and no fewer, and requires those that are always written; FORMAT.md explains each.
 func TestSchemaNamesTheFields(t *testing.T) {
 	root := planSchema(t)
 	format, err := os.ReadFile("FORMAT.md")
@@ -150,7 +150,8 @@ func TestSchemaNamesTheFields(t *testing.T) {
 			slices.Sort(list)
 		}
 		if !slices.Equal(have, all) || !slices.Equal(required, always) || string(s.Additional) != "false" {
-			t.Errorf("%q has the fields %v, requires %v; %T has %v and always writes %v", name, have, required, typ, all, always)
+			t.Errorf("%q has the fields %v, requires %v; %T has %v and always writes %v", name, have, required,
+				typ, all, always)
 		}
 		for _, field := range all {
 			if !regexp.MustCompile("`([a-z]+\\[\\]\\.)?" + field + "`").Match(format) {
@@ -217,8 +218,8 @@ func TestWhatIsWrittenFitsTheSchema(t *testing.T) {
 }
 
 // TestReservedPlaces: what only spells out the default is read and has the same digest; what this
-// build cannot follow is in the schema and is refused with what it can; what is neither is refused by
-// both.
+// build cannot follow is in the schema and is refused with what it can; what is neither is refused
+// by both.
 func TestReservedPlaces(t *testing.T) {
 	root := planSchema(t)
 	text, err := profiles.EncodeYAML(&testBundle(t).Plan)
@@ -234,7 +235,8 @@ func TestReservedPlaces(t *testing.T) {
 		{weight, weight + ", block: 64", "block 64: this build quantizes activations in blocks of 32", true},
 		{weight, weight + ", block: 48", "block is 48, not one of [16 32 64 128 256]", false},
 		{weight, weight + ", paths: {}", "", true},
-		{weight, weight + ", paths: {big: int8, gpu: bf16}", "paths by class of workers: this build has one class", true},
+		{weight, weight + ", paths: {big: int8, gpu: bf16}", "paths by class of workers: this build has one " +
+			"class", true},
 		{weight, weight + ", paths: {Big: int8}", `class "Big" is not`, false},
 		{weight, weight + ", paths: {big: fp4}", `unknown compute path "fp4"`, false},
 		{table, table + "\n      class: big", "class big: this build has one class: leave class out", true},

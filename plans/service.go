@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ServiceConfig is the service configuration of Sandwich section 5: ranks, which share every weight,
-// and the PUs of each phase. NewService makes one.
+// ServiceConfig is the service configuration of Sandwich section 5: ranks, which share every
+// weight, and the PUs of each phase. NewService makes one.
 type ServiceConfig struct {
 	Ranks                 []Rank
 	PrefillPUs, DecodePUs PUSet
@@ -92,7 +92,8 @@ func (r Rank) check() error {
 	return nil
 }
 
-// checkWork wants each rank to take part in both phases: its part of the weights has no other owner.
+// checkWork wants each rank to take part in both phases: its part of the weights has no other
+// owner.
 func (s *ServiceConfig) checkWork() error {
 	for i, r := range s.Ranks {
 		for _, ph := range s.phases() {
@@ -105,8 +106,8 @@ func (s *ServiceConfig) checkWork() error {
 	return nil
 }
 
-// threads are the numbers of workers that products of a piece may run on in a phase: those of a rank,
-// or all.
+// threads are the numbers of workers that products of a piece may run on in a phase: those of a
+// rank, or all.
 func (p *Plan) threads(c piece, active PUSet) []int {
 	var out []int
 	if c.together {

@@ -36,8 +36,8 @@ func TestNewServiceChecks(t *testing.T) {
 	}
 }
 
-// TestServiceHasOneMaker: no code but service.go joins ranks and PUs by itself. An empty one, beside
-// an error, is none; tests may make what they like.
+// TestServiceHasOneMaker: no code but service.go joins ranks and PUs by itself. An empty one,
+// beside an error, is none; tests may make what they like.
 func TestServiceHasOneMaker(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

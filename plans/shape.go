@@ -10,7 +10,8 @@ import (
 	"sandwich/profiles"
 )
 
-// ModelShape is what tuning must know of a model: dimensions and the shapes of its weights, no value of any weight.
+// ModelShape is what tuning must know of a model: dimensions and the shapes of its weights, no
+// value of any weight.
 type ModelShape struct {
 	Arch        string        `yaml:"arch" json:"arch"` // llama, qwen2, qwen3, qwen3moe
 	Name        string        `yaml:"name" json:"name"` // for people; no part of the digest
@@ -63,7 +64,8 @@ func (w *WeightShape) UnmarshalYAML(unmarshal func(any) error) error {
 // Key is what tuning tells weights apart by.
 func (w WeightShape) Key() WeightKey { return WeightKey{w.N, w.K, w.Type} }
 
-// RoleEmbed is the role of the token embedding: rows are looked up, no GEMM runs over it. A tied head is listed as role head beside it.
+// RoleEmbed is the role of the token embedding: rows are looked up, no GEMM runs over it. A tied
+// head is listed as role head beside it.
 const RoleEmbed = "embed"
 
 // WeightKey names a GEMM problem C[M,N] = A[M,K] W[N,K]^T up to M: what a kernel table is kept for.
@@ -90,7 +92,8 @@ func ParseWeightKey(text string) (WeightKey, error) {
 	return k, k.check()
 }
 
-// keyText is a WeightKey that files spell as text. It is a type of its own, since methods of WeightKey would be those of every struct that embeds it.
+// keyText is a WeightKey that files spell as text. It is a type of its own, since methods of
+// WeightKey would be those of every struct that embeds it.
 type keyText WeightKey
 
 func (k keyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
@@ -118,7 +121,8 @@ func (s ModelShape) Unique() []WeightKey {
 	return slices.Compact(keys)
 }
 
-// Digest is the sha256 over the canonical JSON of dimensions and weights. The name is left out, and the order of the weights does not count.
+// Digest is the sha256 over the canonical JSON of dimensions and weights. The name is left out, and
+// the order of the weights does not count.
 func (s ModelShape) Digest() string {
 	s.Name = ""
 	s.Weights = slices.Clone(s.Weights)
@@ -128,7 +132,8 @@ func (s ModelShape) Digest() string {
 	return profiles.Digest(s)
 }
 
-// KVBytesPerToken is the size of the keys and values of one token over all layers for a cache of the given type, in bytes.
+// KVBytesPerToken is the size of the keys and values of one token over all layers for a cache of
+// the given type, in bytes.
 func (s ModelShape) KVBytesPerToken(kv microkernel.KVType) int64 {
 	values := 2 * int64(s.Layers) * int64(s.KVHeads) * int64(s.HeadDim)
 	switch kv {
@@ -140,7 +145,8 @@ func (s ModelShape) KVBytesPerToken(kv microkernel.KVType) int64 {
 	return values * 2
 }
 
-// Bounds of a model that this program can address; beyond them a number is an attack or a typing error.
+// Bounds of a model that this program can address; beyond them a number is an attack or a typing
+// error.
 const (
 	maxDim    = 1 << 24
 	maxLayers = 1 << 12

@@ -11,10 +11,13 @@ import (
 // llama160m is the preset of that name: a small llama with an untied head.
 func llama160m(typ string) ModelShape {
 	return ModelShape{
-		Arch: "llama", Name: "llama-160m", Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 32000, Context: 2048,
+		Arch: "llama", Name: "llama-160m", Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072,
+		Vocab: 32000, Context: 2048,
 		Weights: []WeightShape{
-			{"embed", 32000, 768, typ, 1}, {"q", 768, 768, typ, 12}, {"k", 768, 768, typ, 12}, {"v", 768, 768, typ, 12}, {"o", 768, 768, typ, 12},
-			{"gate", 3072, 768, typ, 12}, {"up", 3072, 768, typ, 12}, {"down", 768, 3072, typ, 12}, {"head", 32000, 768, typ, 1},
+			{"embed", 32000, 768, typ, 1}, {"q", 768, 768, typ, 12}, {"k", 768, 768, typ, 12}, {"v", 768, 768, typ, 12},
+			{"o", 768, 768, typ, 12},
+			{"gate", 3072, 768, typ, 12}, {"up", 3072, 768, typ, 12}, {"down", 768, 3072, typ, 12}, {"head", 32000,
+				768, typ, 1},
 		},
 	}
 }
@@ -80,7 +83,8 @@ func TestModelShapeCheck(t *testing.T) {
 
 func TestKVBytesPerToken(t *testing.T) {
 	s := llama160m("f32")
-	for kv, want := range map[microkernel.KVType]int64{microkernel.KVF16: 2 * 12 * 768 * 2, microkernel.KVF32: 2 * 12 * 768 * 4, microkernel.KVQ8: 2 * 12 * 768 * 34 / 32} {
+	for kv, want := range map[microkernel.KVType]int64{microkernel.KVF16: 2 * 12 * 768 * 2, microkernel.KVF32: 2 * 12 *
+		768 * 4, microkernel.KVQ8: 2 * 12 * 768 * 34 / 32} {
 		if got := s.KVBytesPerToken(kv); got != want {
 			t.Errorf("%s: %d bytes, want %d", kv, got, want)
 		}

@@ -85,7 +85,8 @@ func (b *Bundle) Show() Summary {
 		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
 		Exact: p.Exact(), Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
-		KV: p.KV.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: SummaryService{p.Ranks, p.TP(), p.Prefill.PUs, p.Decode.PUs},
+		KV: p.KV.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: SummaryService{p.Ranks,
+			p.TP(), p.Prefill.PUs, p.Decode.PUs},
 		Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
 	}
 	for _, w := range p.Weights {
@@ -93,7 +94,8 @@ func (b *Bundle) Show() Summary {
 	}
 	if e := &b.Evidence; e.Version != 0 {
 		s.Evidence = &EvidenceBrief{
-			Build: e.Build, Created: e.Created, Strategy: e.Strategy, Effort: e.Effort, Seed: e.Seed, Budget: e.Budget, Spent: e.Spent,
+			Build: e.Build, Created: e.Created, Strategy: e.Strategy, Effort: e.Effort, Seed: e.Seed, Budget: e.Budget,
+			Spent: e.Spent,
 			Noise: e.Noise, Trials: e.Trials, EarlyStop: e.EarlyStop,
 			Outcomes: e.Outcomes(), Finalists: slices.Clone(e.Finalists), Rejected: len(e.Rejected),
 		}
@@ -111,7 +113,8 @@ func (p *Phase) summary() []SummaryTable {
 			if y.Ways == "" {
 				y.Ways = "dynamic"
 			}
-			st.Rules = append(st.Rules, SummaryRule{M: r.span(), Kernel: y.Kernel, Slice: y.Slice, Ways: y.Ways, Pack: y.Pack, Widen: r.Schedule.Widen})
+			st.Rules = append(st.Rules, SummaryRule{M: r.span(), Kernel: y.Kernel, Slice: y.Slice, Ways: y.Ways,
+				Pack: y.Pack, Widen: r.Schedule.Widen})
 		}
 		out = append(out, st)
 	}
@@ -128,5 +131,6 @@ func (p *Plan) Headline(state State) string {
 	if n := p.TP(); n > 1 {
 		ranks = fmt.Sprintf("%d ranks, ", n)
 	}
-	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache", p.Name, how, ranks, p.Prefill.PUs, p.Decode.PUs, p.KV)
+	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache", p.Name, how, ranks,
+		p.Prefill.PUs, p.Decode.PUs, p.KV)
 }

@@ -9,7 +9,8 @@ import (
 	"sandwich/topotree"
 )
 
-// coresOf reads the caches of the first usable PU; where the machine does not tell, it assumes what every server core of the last decade has.
+// coresOf reads the caches of the first usable PU; where the machine does not tell, it assumes what
+// every server core of the last decade has.
 func coresOf(p *profiles.Profile) Cores {
 	c := Cores{L1: 32 << 10, L2: 512 << 10}
 	if p.Host.L1D > 0 {
@@ -42,7 +43,8 @@ type thumb struct {
 	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
 }
 
-// newThumb looks at a machine under the instruction set that the options ask for, the widest where they do not.
+// newThumb looks at a machine under the instruction set that the options ask for, the widest where
+// they do not.
 func newThumb(p *profiles.Profile, o DefaultOptions) (thumb, error) {
 	host := p.Features()
 	th := thumb{Cores: coresOf(p), features: host, isa: host.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
@@ -79,13 +81,17 @@ func (th thumb) candidates(k spaceKey) []microkernel.Spec {
 	return list
 }
 
-// integers says that int8 arithmetic serves a quantized type better than float32 on this CPU: at M = 1 it must keep up with the memory, at M = 512 with float32.
-// With VPDPBUSD, and with SDOT of arm64, it does both for every type. The multiply-add of AVX-512 takes more instructions for eight-bit weights, whose signs it must move, than float32 does: q8_0 reaches
-// 0.79 of float32 at M = 512, the other types 0.77 (iq4_nl) to 1.45 (q4_0), and at M = 1 they need it. AVX2 has a third port for integers. It asks the CPU and not the instruction set
-// of the plan, so that --isa changes no bits.
+// integers says that int8 arithmetic serves a quantized type better than float32 on this CPU: at M
+// = 1 it must keep up with the memory, at M = 512 with float32. With VPDPBUSD, and with SDOT of
+// arm64, it does both for every type. The multiply-add of AVX-512 takes more instructions for
+// eight-bit weights, whose signs it must move, than float32 does: q8_0 reaches 0.79 of float32 at M
+// = 512, the other types 0.77 (iq4_nl) to 1.45 (q4_0), and at M = 1 they need it. AVX2 has a third
+// port for integers. It asks the CPU and not the instruction set of the plan, so that --isa changes
+// no bits.
 func (th thumb) integers(t microkernel.WeightType) bool {
 	switch {
-	case th.features.Has(microkernel.HasVNNI), th.features.Has(microkernel.HasAVXVNNI), th.features.Has(microkernel.HasDotProd):
+	case th.features.Has(microkernel.HasVNNI), th.features.Has(microkernel.HasAVXVNNI),
+		th.features.Has(microkernel.HasDotProd):
 		return true
 	case th.features.Has(microkernel.HasAVX512):
 		return t.Desc().Bits() < 8
@@ -98,8 +104,10 @@ var rangeEnds = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32,
 
 const openM = 1024
 
-// widenFrom is the M from which a slice of narrow weights is widened once instead of in every tile. Measured on 2048x2048, one core, weights from memory: q8_0 and q4_0
-// gain 3 % at 40 rows and 25 % at 64; f16, which one instruction converts, breaks even at 96; bf16, which is widened by shifts, still loses 14 % at 128.
+// widenFrom is the M from which a slice of narrow weights is widened once instead of in every tile.
+// Measured on 2048x2048, one core, weights from memory: q8_0 and q4_0 gain 3 % at 40 rows and 25 %
+// at 64; f16, which one instruction converts, breaks even at 96; bf16, which is widened by shifts,
+// still loses 14 % at 128.
 func widenFrom(t microkernel.WeightType) int {
 	switch {
 	case t.Quantized():
@@ -149,12 +157,15 @@ func (th thumb) schedule(k WeightKey, t microkernel.WeightType, c microkernel.Co
 	return s, nil
 }
 
-// maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of older cores follow beside the activations.
+// maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of
+// older cores follow beside the activations.
 const maxThumbNR = 4 * microkernel.PanelWidth
 
-// kernel picks the tile for m rows among the legal ones: by estimated time, then the most rows that fit, since a kernel runs fewer rows as well.
-// Where the instruction set has no such kernel, narrower ones are asked.
-func (th thumb) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec, error) {
+// kernel picks the tile for m rows among the legal ones: by estimated time, then the most rows that
+// fit, since a kernel runs fewer rows as well. Where the instruction set has no such kernel,
+// narrower ones are asked.
+func (th thumb) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
+	error) {
 	for _, isa := range th.isas() {
 		best, least := microkernel.Spec{}, 0.0
 		for _, s := range th.candidates(spaceKey{isa, c, b}) {
@@ -185,8 +196,9 @@ func (th thumb) isas() []microkernel.ISA {
 	return []microkernel.ISA{th.isa}
 }
 
-// plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of them, a turn, and broadcasts into registers, or lanes of
-// registers where the multiply-add takes them; and tile registers, which nobody has timed: a search may take them.
+// plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of
+// them, a turn, and broadcasts into registers, or lanes of registers where the multiply-add takes
+// them; and tile registers, which nobody has timed: a search may take them.
 func plain(s microkernel.Spec) bool {
 	ku := 4
 	if s.Compute == microkernel.ComputeBF16 {

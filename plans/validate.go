@@ -8,7 +8,8 @@ import (
 	"sandwich/microkernel"
 )
 
-// Limits of what a plan may ask for. They lie far beyond any machine, and far below what would exhaust one.
+// Limits of what a plan may ask for. They lie far beyond any machine, and far below what would
+// exhaust one.
 const (
 	maxTokens  = 1 << 20 // seq_max, batch_max, chunk
 	maxSlice   = 1 << 20 // bm, bn, bk
@@ -22,8 +23,9 @@ const (
 	maxPacked  = maxWidened // activations of a packed slice
 )
 
-// Validate refuses plans that no machine can run, naming what is wrong, before anything is built from them. It asks neither whether this host can run the plan nor
-// whether it fits a model: that is Check.
+// Validate refuses plans that no machine can run, naming what is wrong, before anything is built
+// from them. It asks neither whether this host can run the plan nor whether it fits a model: that
+// is Check.
 func (p *Plan) Validate() error {
 	if p.Version != bundleVersion {
 		return fmt.Errorf("version %d; this build reads version %d", p.Version, bundleVersion)
@@ -53,7 +55,8 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	if n := len(p.Model.Weights) * p.TP(); n > maxPieces {
-		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d pieces", len(p.Model.Weights), p.TP(), maxPieces)
+		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d pieces", len(p.Model.Weights),
+			p.TP(), maxPieces)
 	}
 	shares, err := p.Shares()
 	if err != nil {
@@ -90,7 +93,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkWeights wants one entry for each weight of the model, with a compute path that exists (rule 6).
+// checkWeights wants one entry for each weight of the model, with a compute path that exists (rule
+// 6).
 func (p *Plan) checkWeights() error {
 	unique := p.Model.Unique()
 	if len(p.Weights) != len(unique) {
@@ -210,7 +214,8 @@ func (s Schedule) check(k WeightKey, compute microkernel.Compute, threads []int)
 	return nil
 }
 
-// checkWiden compares the weight type of kernel and weight: they differ exactly when the slice is widened.
+// checkWiden compares the weight type of kernel and weight: they differ exactly when the slice is
+// widened.
 func (s Schedule) checkWiden(k WeightKey) error {
 	if !s.Widen {
 		if got := s.Kernel.B.String(); got != k.Type {
@@ -234,7 +239,8 @@ func (s Schedule) checkWiden(k WeightKey) error {
 	return nil
 }
 
-// checkSlice wants bm and bn to be multiples of the tile, and bk of 16 and of the quantization block.
+// checkSlice wants bm and bn to be multiples of the tile, and bk of 16 and of the quantization
+// block.
 func (s Schedule) checkSlice(k WeightKey) error {
 	for _, d := range []struct {
 		name    string

@@ -28,7 +28,8 @@ type Verdict struct {
 	Err       error     `json:"-"`                  // the refusal behind INVALID
 }
 
-// ExitCode is 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 when damaged and 4 when the plan does not fit.
+// ExitCode is 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 when damaged and 4 when
+// the plan does not fit.
 func (v Verdict) ExitCode() int {
 	switch v.Judgement {
 	case Retune:
@@ -39,7 +40,8 @@ func (v Verdict) ExitCode() int {
 	return 0
 }
 
-// VerifyDir reads the bundle in dir and verifies it; a damaged one is INVALID. The error is for folders that do not exist or cannot be opened.
+// VerifyDir reads the bundle in dir and verifies it; a damaged one is INVALID. The error is for
+// folders that do not exist or cannot be opened.
 func VerifyDir(dir string, host *profiles.Profile, shape *ModelShape) (Verdict, *Bundle, error) {
 	b, err := Read(dir)
 	switch {
@@ -51,8 +53,8 @@ func VerifyDir(dir string, host *profiles.Profile, shape *ModelShape) (Verdict, 
 	return Verify(b, host, shape), b, nil
 }
 
-// Verify judges a bundle against a host and a model without reading a weight; either may be nil. It looks at identities and settings, and at the ceilings of both profiles
-// where both were measured.
+// Verify judges a bundle against a host and a model without reading a weight; either may be nil. It
+// looks at identities and settings, and at the ceilings of both profiles where both were measured.
 func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 	if err := Check(b, host, shape); err != nil {
 		return Verdict{Judgement: Invalid, Reasons: []string{err.Error()}, Err: err}
@@ -76,11 +78,13 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 	return v
 }
 
-// drift names what the search would have looked at and has changed: the PUs it could choose from, and instructions it did not have.
+// drift names what the search would have looked at and has changed: the PUs it could choose from,
+// and instructions it did not have.
 func drift(p *Plan, made, here *profiles.Profile) []string {
 	var out []string
 	if a, b := made.UsablePUs(), here.UsablePUs(); !slices.Equal(a, b) {
-		out = append(out, fmt.Sprintf("the plan was tuned with the PUs %s to choose from and this process may use %s", PUSet(a), PUSet(b)))
+		out = append(out, fmt.Sprintf("the plan was tuned with the PUs %s to choose from and this process may "+
+			"use %s", PUSet(a), PUSet(b)))
 	}
 	if gained := lacking(here.Features(), made.Features()); here.Features()&^made.Features() != 0 {
 		out = append(out, fmt.Sprintf("this host has %s, which the tuned one lacked", strings.Join(gained, ", ")))
@@ -88,20 +92,24 @@ func drift(p *Plan, made, here *profiles.Profile) []string {
 	return out
 }
 
-// driftLimit is the relative change of a measured ceiling, beyond its noise, from which a plan should be tuned again.
+// driftLimit is the relative change of a measured ceiling, beyond its noise, from which a plan
+// should be tuned again.
 const driftLimit = 0.15
 
-// ceilingDrift compares ceilings that were measured in both profiles. Slower and faster both count: either moves the ridge between the regimes.
+// ceilingDrift compares ceilings that were measured in both profiles. Slower and faster both count:
+// either moves the ridge between the regimes.
 func ceilingDrift(made, here *profiles.Profile) []string {
 	var out []string
 	for _, a := range made.Ceilings {
 		for _, b := range here.Ceilings {
-			same := a.Kind == b.Kind && a.Device == b.Device && a.ISA == b.ISA && a.Type == b.Type && a.Level == b.Level && a.PUs == b.PUs && a.CPUs.Equal(b.CPUs)
+			same := a.Kind == b.Kind && a.Device == b.Device && a.ISA == b.ISA && a.Type == b.Type &&
+				a.Level == b.Level && a.PUs == b.PUs && a.CPUs.Equal(b.CPUs)
 			if !same || !a.Measured() || !b.Measured() || a.Median == 0 {
 				continue
 			}
 			if change := b.Median/a.Median - 1; max(change, -change) > driftLimit+a.Noise+b.Noise {
-				out = append(out, fmt.Sprintf("%s %s with %d PUs is %+.0f %% against what was measured when the plan was tuned", a.Kind, a.Name(), a.PUs, change*100))
+				out = append(out, fmt.Sprintf("%s %s with %d PUs is %+.0f %% against what was measured when the "+
+					"plan was tuned", a.Kind, a.Name(), a.PUs, change*100))
 			}
 		}
 	}
@@ -112,7 +120,8 @@ func ceilingDrift(made, here *profiles.Profile) []string {
 func settingDrift(made, here profiles.Identity) []string {
 	var out []string
 	for _, f := range []struct{ name, was, is string }{
-		{"kernel", made.Kernel, here.Kernel}, {"microcode", made.Microcode, here.Microcode}, {"NUMA balancing", made.NUMABalancing, here.NUMABalancing},
+		{"kernel", made.Kernel, here.Kernel}, {"microcode", made.Microcode, here.Microcode}, {"NUMA balancing",
+			made.NUMABalancing, here.NUMABalancing},
 		{"transparent huge pages", made.THP, here.THP}, {"CPU frequency governor", made.Governor, here.Governor},
 	} {
 		if f.was != f.is && f.was != "" && f.is != "" {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile writes data to path so that, whatever happens (a full disk, a kill), path holds either what it held before or all of data: a temporary
-// file beside it is written, synced and renamed.
+// WriteFile writes data to path so that, whatever happens (a full disk, a kill), path holds either
+// what it held before or all of data: a temporary file beside it is written, synced and renamed.
 func WriteFile(path string, data []byte) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
@@ -32,7 +32,8 @@ func WriteFile(path string, data []byte) (err error) {
 	return SyncDir(dir)
 }
 
-// SyncDir makes renames in dir durable. File systems that cannot sync a folder are taken at their word.
+// SyncDir makes renames in dir durable. File systems that cannot sync a folder are taken at their
+// word.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"sandwich/topotree"
 )
 
-// builtin is a machine of the papers. Counts of packages, nodes and cores come from where its notes say; what no source gives is assumed, and said to be.
+// builtin is a machine of the papers. Counts of packages, nodes and cores come from where its notes
+// say; what no source gives is assumed, and said to be.
 type builtin struct {
 	arch, model string // uname's architecture; CPU model
 	isa         []string
@@ -35,7 +36,8 @@ type part struct {
 	coreType   string // "" on machines with one type; types are listed from the fastest
 }
 
-// numbering gives the PU of thread t of core c of package p, where a package has cores cores and there are packages of them.
+// numbering gives the PU of thread t of core c of package p, where a package has cores cores and
+// there are packages of them.
 type numbering func(packages, cores, p, c, t int) int
 
 // blockwise numbers package by package, second threads after all first ones, as most firmware does.
@@ -47,7 +49,8 @@ func interleaved(packages, cores, p, c, t int) int { return t*packages*cores + c
 // BuiltinNames lists the built-in machines, sorted.
 func BuiltinNames() []string { return slices.Sorted(maps.Keys(builtins)) }
 
-// Builtin returns a built-in machine by name. Its figures are quoted or assumed, never measured. The error lists the names.
+// Builtin returns a built-in machine by name. Its figures are quoted or assumed, never measured.
+// The error lists the names.
 func Builtin(name string) (*Profile, error) {
 	b, ok := builtins[name]
 	if !ok {
@@ -96,7 +99,8 @@ func (b *builtin) machine(name string) (*topotree.Machine, error) {
 	}
 	for _, p := range b.parts {
 		if p.coreType != "" && len(w.types[p.coreType]) > 0 {
-			d.CoreTypes = append(d.CoreTypes, topotree.CoreType{Name: p.coreType, CPUs: topotree.NewCPUSet(w.types[p.coreType]...)})
+			d.CoreTypes = append(d.CoreTypes, topotree.CoreType{Name: p.coreType,
+				CPUs: topotree.NewCPUSet(w.types[p.coreType]...)})
 			delete(w.types, p.coreType)
 		}
 	}

@@ -28,7 +28,8 @@ func TestBuiltins(t *testing.T) {
 			continue
 		}
 		s := p.Machine.Summary()
-		if s.Packages != want.packages || s.NUMANodes != want.nodes || s.L3 != want.l3 || s.L2 != want.l2 || s.Cores != want.cores || s.PUs != want.pus {
+		if s.Packages != want.packages || s.NUMANodes != want.nodes || s.L3 != want.l3 || s.L2 != want.l2 ||
+			s.Cores != want.cores || s.PUs != want.pus {
 			t.Errorf("%s: %+v, want %+v", name, s, want)
 		}
 		if err := p.Check(); err != nil {
@@ -59,7 +60,8 @@ func TestBuiltins(t *testing.T) {
 	}
 }
 
-// TestBuiltinsAreTheSyntheticMachines compares trees with hwloc's exports of machines of the same shape.
+// TestBuiltinsAreTheSyntheticMachines compares trees with hwloc's exports of machines of the same
+// shape.
 func TestBuiltinsAreTheSyntheticMachines(t *testing.T) {
 	root := os.Getenv("SANDWICH_TESTDATA")
 	if root == "" {

@@ -8,8 +8,9 @@ import (
 	"fmt"
 )
 
-// CanonicalJSON renders v as JSON with sorted keys, no white space and no HTML escapes. Hashes are taken over this text and never over YAML, so that a
-// file may be reformatted, or its struct fields reordered, without becoming another one.
+// CanonicalJSON renders v as JSON with sorted keys, no white space and no HTML escapes. Hashes are
+// taken over this text and never over YAML, so that a file may be reformatted, or its struct fields
+// reordered, without becoming another one.
 func CanonicalJSON(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -30,8 +31,9 @@ func CanonicalJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// Digest is the sha256 of the canonical JSON of v, as "sha256:" and 64 hexadecimal digits. It panics when v cannot be rendered as JSON, which for the plain
-// data of this program is a programming error.
+// Digest is the sha256 of the canonical JSON of v, as "sha256:" and 64 hexadecimal digits. It
+// panics when v cannot be rendered as JSON, which for the plain data of this program is a
+// programming error.
 func Digest(v any) string {
 	b, err := CanonicalJSON(v)
 	if err != nil {

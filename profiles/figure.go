@@ -11,15 +11,17 @@ import (
 	"sandwich/topotree"
 )
 
-// Figure is one number about a machine and where it comes from. Exactly one of three holds: it was measured (N samples, N > 0), it is quoted
-// (Source names the publication), or it is Assumed. Nothing assumed is ever printed as measured.
+// Figure is one number about a machine and where it comes from. Exactly one of three holds: it was
+// measured (N samples, N > 0), it is quoted (Source names the publication), or it is Assumed.
+// Nothing assumed is ever printed as measured.
 type Figure struct {
-	Median  float64 `yaml:"median" json:"median"`
-	Min     float64 `yaml:"min,omitempty" json:"min,omitempty"`
-	Max     float64 `yaml:"max,omitempty" json:"max,omitempty"`
-	N       int     `yaml:"n,omitempty" json:"n,omitempty"`         // samples
-	Noise   float64 `yaml:"noise,omitempty" json:"noise,omitempty"` // half the interquartile range over the median, 0.02 = 2 %
-	Unit    string  `yaml:"unit" json:"unit"`                       // FLOP/s, OP/s, B/s, s
+	Median float64 `yaml:"median" json:"median"`
+	Min    float64 `yaml:"min,omitempty" json:"min,omitempty"`
+	Max    float64 `yaml:"max,omitempty" json:"max,omitempty"`
+	N      int     `yaml:"n,omitempty" json:"n,omitempty"` // samples
+	// half the interquartile range over the median, 0.02 = 2 %
+	Noise   float64 `yaml:"noise,omitempty" json:"noise,omitempty"`
+	Unit    string  `yaml:"unit" json:"unit"` // FLOP/s, OP/s, B/s, s
 	Source  string  `yaml:"source,omitempty" json:"source,omitempty"`
 	Assumed bool    `yaml:"assumed,omitempty" json:"assumed,omitempty"`
 }
@@ -60,7 +62,8 @@ func round4(x float64) float64 {
 // Measured tells whether the figure was measured on the machine that it describes.
 func (f Figure) Measured() bool { return f.N > 0 }
 
-// Provenance says in a word or two where the figure comes from: "measured", "assumed", or the source.
+// Provenance says in a word or two where the figure comes from: "measured", "assumed", or the
+// source.
 func (f Figure) Provenance() string {
 	switch {
 	case f.Measured():
@@ -98,13 +101,15 @@ const (
 
 // Ceiling is one roof of the machine with a number of PUs at work.
 type Ceiling struct {
-	Kind   string          `yaml:"kind" json:"kind"`
-	Device string          `yaml:"device,omitempty" json:"device,omitempty"` // "" is the vector units; else sme, amx, npu, gpu
-	ISA    string          `yaml:"isa,omitempty" json:"isa,omitempty"`       // compute: avx512, avx2, neon, go
-	Type   string          `yaml:"type,omitempty" json:"type,omitempty"`     // compute: f32, f16, bf16, int8
-	Level  string          `yaml:"level,omitempty" json:"level,omitempty"`   // bandwidth: l1, l2, l3, memory
-	PUs    int             `yaml:"pus" json:"pus"`                           // at work, one per core first; of a device its units
-	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"`      // which ones; empty where no source says
+	Kind string `yaml:"kind" json:"kind"`
+	// "" is the vector units; else sme, amx, npu, gpu
+	Device string `yaml:"device,omitempty" json:"device,omitempty"`
+	ISA    string `yaml:"isa,omitempty" json:"isa,omitempty"`     // compute: avx512, avx2, neon, go
+	Type   string `yaml:"type,omitempty" json:"type,omitempty"`   // compute: f32, f16, bf16, int8
+	Level  string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l2, l3, memory
+	// at work, one per core first; of a device its units
+	PUs    int             `yaml:"pus" json:"pus"`
+	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"` // which ones; empty where no source says
 	Figure `yaml:",inline"`
 }
 
@@ -130,16 +135,18 @@ func (c Ceiling) check() error {
 	return c.Figure.Check(what)
 }
 
-// Matrix is a square table between parts of the machine, row i column j: bandwidth of the cores of node i reading memory of node j, or the
-// cache-line round trip between PUs i and j.
+// Matrix is a square table between parts of the machine, row i column j: bandwidth of the cores of
+// node i reading memory of node j, or the cache-line round trip between PUs i and j.
 type Matrix struct {
-	Name    string      `yaml:"name" json:"name"`        // NodeMatrix, LatencyMatrix, ComputeMatrix, CacheMatrix, MemoryMatrix
-	Items   []int       `yaml:"items,flow" json:"items"` // OS indexes of nodes or PUs, in the order of rows and columns
-	Unit    string      `yaml:"unit" json:"unit"`
-	Rows    []MatrixRow `yaml:"rows" json:"rows"`
-	N       int         `yaml:"n,omitempty" json:"n,omitempty"`
-	Noise   float64     `yaml:"noise,omitempty" json:"noise,omitempty"`   // the median of Noises
-	Noises  []MatrixRow `yaml:"noises,omitempty" json:"noises,omitempty"` // of each value: half the interquartile range over the median
+	// NodeMatrix, LatencyMatrix, ComputeMatrix, CacheMatrix, MemoryMatrix
+	Name  string      `yaml:"name" json:"name"`
+	Items []int       `yaml:"items,flow" json:"items"` // OS indexes of nodes or PUs, in the order of rows and columns
+	Unit  string      `yaml:"unit" json:"unit"`
+	Rows  []MatrixRow `yaml:"rows" json:"rows"`
+	N     int         `yaml:"n,omitempty" json:"n,omitempty"`
+	Noise float64     `yaml:"noise,omitempty" json:"noise,omitempty"` // the median of Noises
+	// of each value: half the interquartile range over the median
+	Noises  []MatrixRow `yaml:"noises,omitempty" json:"noises,omitempty"`
 	Source  string      `yaml:"source,omitempty" json:"source,omitempty"`
 	Assumed bool        `yaml:"assumed,omitempty" json:"assumed,omitempty"`
 }
@@ -181,7 +188,8 @@ func (m Matrix) checkRows(rows []MatrixRow) error {
 // MaxPU is the highest PU number that any file of ours may name: one less than topotree.MaxPUs.
 const MaxPU = 16383
 
-// Units are the devices at work, the vector units as "cpu" among others. A mixed ceiling, of more than one, bounds them together and is no unit beside them.
+// Units are the devices at work, the vector units as "cpu" among others. A mixed ceiling, of more
+// than one, bounds them together and is no unit beside them.
 func (c Ceiling) Units() []string { return strings.Split(c.Device, "+") }
 
 // Name says what the ceiling is of: avx512/f32, sme/f16, memory, l2.

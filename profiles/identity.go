@@ -9,21 +9,28 @@ import (
 	"strings"
 )
 
-// Identity is what a machine calls itself and the settings of it that change speed. "" means that the machine does not say.
+// Identity is what a machine calls itself and the settings of it that change speed. "" means that
+// the machine does not say.
 type Identity struct {
-	Arch          string   `yaml:"arch" json:"arch"`           // as in GOARCH: amd64, arm64
-	CPUModel      string   `yaml:"cpu_model" json:"cpu_model"` // for people and for the fingerprint; never decides what code runs
-	ISA           []string `yaml:"isa,flow" json:"isa"`        // sorted features by CPUID and XCR0, or HWCAP
-	Kernel        string   `yaml:"kernel,omitempty" json:"kernel,omitempty"`
-	Microcode     string   `yaml:"microcode,omitempty" json:"microcode,omitempty"`
-	NUMABalancing string   `yaml:"numa_balancing,omitempty" json:"numa_balancing,omitempty"` // kernel.numa_balancing: 0 off, 1 on, 2 tiering
-	THP           string   `yaml:"thp,omitempty" json:"thp,omitempty"`                       // always, madvise, never
-	Governor      string   `yaml:"governor,omitempty" json:"governor,omitempty"`             // cpufreq governors in use, sorted, joined by "+"
-	L1D           int64    `yaml:"l1d,omitempty" json:"l1d,omitempty"`                       // bytes of the first core's L1 data cache
-	Hypervisor    bool     `yaml:"hypervisor,omitempty" json:"hypervisor,omitempty"`         // topology and caches may be made up
+	Arch string `yaml:"arch" json:"arch"` // as in GOARCH: amd64, arm64
+	// for people and for the fingerprint; never decides what code runs
+	CPUModel  string   `yaml:"cpu_model" json:"cpu_model"`
+	ISA       []string `yaml:"isa,flow" json:"isa"` // sorted features by CPUID and XCR0, or HWCAP
+	Kernel    string   `yaml:"kernel,omitempty" json:"kernel,omitempty"`
+	Microcode string   `yaml:"microcode,omitempty" json:"microcode,omitempty"`
+	// kernel.numa_balancing: 0 off, 1 on, 2 tiering
+	NUMABalancing string `yaml:"numa_balancing,omitempty" json:"numa_balancing,omitempty"`
+	THP           string `yaml:"thp,omitempty" json:"thp,omitempty"` // always, madvise, never
+	// cpufreq governors in use, sorted, joined by "+"
+	Governor string `yaml:"governor,omitempty" json:"governor,omitempty"`
+	// bytes of the first core's L1 data cache
+	L1D int64 `yaml:"l1d,omitempty" json:"l1d,omitempty"`
+	// topology and caches may be made up
+	Hypervisor bool `yaml:"hypervisor,omitempty" json:"hypervisor,omitempty"`
 }
 
-// LiveIdentity describes the machine that this program runs on. root is its file system, os.DirFS("/") outside tests.
+// LiveIdentity describes the machine that this program runs on. root is its file system,
+// os.DirFS("/") outside tests.
 func LiveIdentity(root fs.FS) Identity {
 	id := Identity{Arch: runtime.GOARCH, ISA: liveISA()}
 	readSettings(root, &id)
@@ -33,15 +40,16 @@ func LiveIdentity(root fs.FS) Identity {
 	return id
 }
 
-// SavedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no instruction set, since
-// files do not prove what the operating system enabled.
+// SavedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no
+// instruction set, since files do not prove what the operating system enabled.
 func SavedIdentity(root fs.FS) Identity {
 	var id Identity
 	readSettings(root, &id)
 	return id
 }
 
-// readSettings fills in what procfs and sysfs under root say. Missing files leave fields empty: containers and other kernels hide many of them.
+// readSettings fills in what procfs and sysfs under root say. Missing files leave fields empty:
+// containers and other kernels hide many of them.
 func readSettings(root fs.FS, id *Identity) {
 	cpuinfo(read(root, "proc/cpuinfo"), id)
 	id.Kernel = line(read(root, "proc/sys/kernel/osrelease"))
@@ -57,7 +65,8 @@ func firstL1D(root fs.FS) int64 {
 	for _, d := range dirs {
 		typ := line(read(root, d+"/type"))
 		kib, ok := strings.CutSuffix(line(read(root, d+"/size")), "K")
-		if n, err := strconv.Atoi(kib); ok && err == nil && n > 0 && n < 1<<20 && typ == "Data" && line(read(root, d+"/level")) == "1" {
+		if n, err := strconv.Atoi(kib); ok && err == nil && n > 0 && n < 1<<20 && typ == "Data" &&
+			line(read(root, d+"/level")) == "1" {
 			return int64(n) << 10
 		}
 	}
@@ -99,11 +108,14 @@ func setOnce(dst *string, v string) {
 	}
 }
 
-// armModel names the server cores that people meet; others keep their numbers, which tell machines apart as well.
+// armModel names the server cores that people meet; others keep their numbers, which tell machines
+// apart as well.
 func armModel(implementer, part string) string {
 	names := map[string]string{
-		"0x41/0xd0c": "Neoverse-N1", "0x41/0xd40": "Neoverse-V1", "0x41/0xd49": "Neoverse-N2", "0x41/0xd4f": "Neoverse-V2",
-		"0x41/0xd84": "Neoverse-V3", "0x41/0xd8e": "Neoverse-N3", "0x48/0xd01": "Kunpeng-920", "0x48/0xd02": "Kunpeng-920-V2",
+		"0x41/0xd0c": "Neoverse-N1", "0x41/0xd40": "Neoverse-V1", "0x41/0xd49": "Neoverse-N2",
+		"0x41/0xd4f": "Neoverse-V2",
+		"0x41/0xd84": "Neoverse-V3", "0x41/0xd8e": "Neoverse-N3", "0x48/0xd01": "Kunpeng-920",
+		"0x48/0xd02": "Kunpeng-920-V2",
 		"0xc0/0xac3": "Ampere-1", "0xc0/0xac4": "Ampere-1a",
 	}
 	key := implementer + "/" + part
@@ -142,7 +154,8 @@ func read(root fs.FS, name string) []byte {
 	return data
 }
 
-// line is the first line without surrounding blanks and NUL bytes, which some kernels leave in sysfs.
+// line is the first line without surrounding blanks and NUL bytes, which some kernels leave in
+// sysfs.
 func line(b []byte) string {
 	if i := bytes.IndexByte(b, '\n'); i >= 0 {
 		b = b[:i]

@@ -9,8 +9,8 @@ import (
 	"sandwich/microkernel"
 )
 
-// liveISA lists what this processor can do and this operating system lets it do, sorted: the features that kernels are gated on, and the
-// matrix extensions that are only reported.
+// liveISA lists what this processor can do and this operating system lets it do, sorted: the
+// features that kernels are gated on, and the matrix extensions that are only reported.
 func liveISA() []string {
 	set := map[string]bool{}
 	for name := range strings.SplitSeq(microkernel.Host().String(), ",") {
@@ -26,7 +26,8 @@ func liveISA() []string {
 	return sortedKeys(set)
 }
 
-// features translates names to the set that kernels are gated on. Names it does not know (amx_tile, sme) gate nothing and are passed over.
+// features translates names to the set that kernels are gated on. Names it does not know (amx_tile,
+// sme) gate nothing and are passed over.
 func features(names []string) microkernel.Features {
 	var f microkernel.Features
 	for _, n := range names {

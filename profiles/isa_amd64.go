@@ -6,8 +6,8 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// matrixExtensions names the AMX features that CPUID reports. They are told to people; kernels are gated on what the operating system
-// lets this process use of them.
+// matrixExtensions names the AMX features that CPUID reports. They are told to people; kernels are
+// gated on what the operating system lets this process use of them.
 func matrixExtensions() []string {
 	var names []string
 	for id, name := range map[cpuid.FeatureID]string{

@@ -11,8 +11,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Version is the schema version of host.yaml that is written. Version 1 is read too (see fromVersion1); readers refuse others
-// by name. FORMAT.md describes the fields.
+// Version is the schema version of host.yaml that is written. Version 1 is read too (see
+// fromVersion1); readers refuse others by name. FORMAT.md describes the fields.
 const Version = 2
 
 // Profile is a machine and what it can do: host.yaml.
@@ -52,7 +52,8 @@ func Live() (*Profile, error) {
 	return New(m, LiveIdentity(os.DirFS("/"))), nil
 }
 
-// New makes a profile of a machine that a reader described, without any ceiling. What the identity does not say is taken from the machine.
+// New makes a profile of a machine that a reader described, without any ceiling. What the identity
+// does not say is taken from the machine.
 func New(m *topotree.Machine, id Identity) *Profile {
 	setOnce(&id.Arch, goArch(m.Arch))
 	setOnce(&id.CPUModel, m.Model)
@@ -79,7 +80,8 @@ func Load(path string) (*Profile, error) {
 	}
 	p, err := Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("host profile %s: %w; make a new one with `sandwich probe -o %s`", path, err, filepath.Base(path))
+		return nil, fmt.Errorf("host profile %s: %w; make a new one with `sandwich probe -o %s`", path, err,
+			filepath.Base(path))
 	}
 	return p, nil
 }
@@ -133,8 +135,9 @@ func errVersion(v int) error {
 	return fmt.Errorf("version %d; this build reads versions 1 and %d", v, Version)
 }
 
-// Fingerprint is the hash by which a plan knows its host: over the architecture, CPU model, instruction set, tree digest, allowed PUs and quota. Settings, everything
-// measured and the kernel's version do not count.
+// Fingerprint is the hash by which a plan knows its host: over the architecture, CPU model,
+// instruction set, tree digest, allowed PUs and quota. Settings, everything measured and the
+// kernel's version do not count.
 func (p *Profile) Fingerprint() string {
 	return Digest(struct {
 		Arch    string   `json:"arch"`
@@ -143,10 +146,12 @@ func (p *Profile) Fingerprint() string {
 		Tree    string   `json:"tree"`
 		Allowed string   `json:"allowed"`
 		Quota   int      `json:"quota"`
-	}{p.Host.Arch, p.Host.CPUModel, slices.Sorted(slices.Values(p.Host.ISA)), p.treeDigest(), p.Machine.Allowed.String(), p.Machine.QuotaPUs()})
+	}{p.Host.Arch, p.Host.CPUModel, slices.Sorted(slices.Values(p.Host.ISA)), p.treeDigest(),
+		p.Machine.Allowed.String(), p.Machine.QuotaPUs()})
 }
 
-// Features is the set that kernels are gated on, from the recorded instruction set; never from the CPU model.
+// Features is the set that kernels are gated on, from the recorded instruction set; never from the
+// CPU model.
 func (p *Profile) Features() microkernel.Features { return features(p.Host.ISA) }
 
 // Allowed is the set of PUs that this process may use.
@@ -155,11 +160,12 @@ func (p *Profile) Allowed() topotree.CPUSet { return p.Machine.Allowed }
 // QuotaPUs is how many PUs the CPU quota pays for, 0 without a quota.
 func (p *Profile) QuotaPUs() int { return p.Machine.QuotaPUs() }
 
-// UsablePUs lists the allowed PUs, cut to the quota: one PU of each core first, of fast cores before slow ones, and SMT siblings only when a quota leaves room for
-// them. The result is sorted.
+// UsablePUs lists the allowed PUs, cut to the quota: one PU of each core first, of fast cores
+// before slow ones, and SMT siblings only when a quota leaves room for them. The result is sorted.
 func (p *Profile) UsablePUs() []int { return p.FirstPUs(0) }
 
-// CorePUs is UsablePUs with one PU per core: what dense arithmetic wants, since SMT siblings share the multipliers.
+// CorePUs is UsablePUs with one PU per core: what dense arithmetic wants, since SMT siblings share
+// the multipliers.
 func (p *Profile) CorePUs() []int {
 	ranked := p.rankedPUs()
 	n := 0
@@ -233,7 +239,8 @@ func (p *Profile) rankedPUs() []rankedPU {
 		return true
 	})
 	slices.SortFunc(ranked, func(a, b rankedPU) int {
-		return cmp.Or(cmp.Compare(a.sibling, b.sibling), cmp.Compare(a.coreType, b.coreType), cmp.Compare(a.place, b.place))
+		return cmp.Or(cmp.Compare(a.sibling, b.sibling), cmp.Compare(a.coreType, b.coreType),
+			cmp.Compare(a.place, b.place))
 	})
 	return ranked
 }

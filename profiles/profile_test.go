@@ -23,7 +23,8 @@ func twoBySMT(t *testing.T, change func(*topotree.Machine)) *Profile {
 	}
 	for p, pus := range [][]int{{0, 1, 4, 5}, {2, 3, 6, 7}} {
 		set := topotree.NewCPUSet(pus...)
-		m.Objects = append(m.Objects, topotree.Object{Kind: topotree.KindPackage, ID: p, CPUs: set}, topotree.Object{Kind: topotree.KindL3, ID: p, CPUs: set, Bytes: 16 << 20})
+		m.Objects = append(m.Objects, topotree.Object{Kind: topotree.KindPackage, ID: p, CPUs: set},
+			topotree.Object{Kind: topotree.KindL3, ID: p, CPUs: set, Bytes: 16 << 20})
 		m.Memory = append(m.Memory, topotree.MemoryNode{ID: p, CPUs: set, Bytes: 8 << 30})
 	}
 	m.Distances = &topotree.Distances{Nodes: []int{0, 1}, Matrix: [][]int{{10, 21}, {21, 10}}}
@@ -46,12 +47,16 @@ func TestUsablePUs(t *testing.T) {
 		first3 []int
 	}{
 		{"all", nil, []int{0, 1, 2, 3, 4, 5, 6, 7}, []int{0, 1, 2, 3}, []int{0, 1, 2}},
-		{"quota of 2.05 stays in one package", func(m *topotree.Machine) { m.QuotaCPUs = 2.05 }, []int{0, 1}, []int{0, 1}, []int{0, 1}},
-		{"quota of 5 takes one sibling", func(m *topotree.Machine) { m.QuotaCPUs = 5 }, []int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3}, []int{0, 1, 2}},
+		{"quota of 2.05 stays in one package", func(m *topotree.Machine) { m.QuotaCPUs = 2.05 }, []int{0, 1},
+			[]int{0, 1}, []int{0, 1}},
+		{"quota of 5 takes one sibling", func(m *topotree.Machine) { m.QuotaCPUs = 5 }, []int{0, 1, 2, 3, 4},
+			[]int{0, 1, 2, 3}, []int{0, 1, 2}},
 		{"quota below one", func(m *topotree.Machine) { m.QuotaCPUs = 0.2 }, []int{0}, []int{0}, []int{0}},
-		{"a cpuset that leaves siblings", func(m *topotree.Machine) { m.Allowed = topotree.NewCPUSet(1, 5, 6) }, []int{1, 5, 6}, []int{1, 6}, []int{1, 5, 6}},
+		{"a cpuset that leaves siblings", func(m *topotree.Machine) { m.Allowed = topotree.NewCPUSet(1, 5, 6) },
+			[]int{1, 5, 6}, []int{1, 6}, []int{1, 5, 6}},
 		{"fast cores first", func(m *topotree.Machine) {
-			m.CoreTypes = []topotree.CoreType{{Name: "P", CPUs: topotree.NewCPUSet(2, 3, 6, 7)}, {Name: "E", CPUs: topotree.NewCPUSet(0, 1, 4, 5)}}
+			m.CoreTypes = []topotree.CoreType{{Name: "P", CPUs: topotree.NewCPUSet(2, 3, 6, 7)},
+				{Name: "E", CPUs: topotree.NewCPUSet(0, 1, 4, 5)}}
 			m.QuotaCPUs = 3
 		}, []int{0, 2, 3}, []int{0, 2, 3}, []int{0, 2, 3}},
 	} {
@@ -71,10 +76,13 @@ func TestUsablePUs(t *testing.T) {
 func TestProfileRoundTrip(t *testing.T) {
 	p := twoBySMT(t, func(m *topotree.Machine) { m.Allowed, m.QuotaCPUs = topotree.CPURange(0, 5), 3.5 })
 	p.Ceilings = []Ceiling{
-		{Kind: Compute, ISA: "avx512", Type: "f32", PUs: 1, Figure: NewFigure("FLOP/s", []float64{1.8e11, 1.9e11, 1.85e11})},
-		{Kind: Bandwidth, Level: "memory", PUs: 2, Figure: Figure{Median: 1e11, Unit: "B/s", Source: "a paper, table 1"}},
+		{Kind: Compute, ISA: "avx512", Type: "f32", PUs: 1, Figure: NewFigure("FLOP/s", []float64{1.8e11,
+			1.9e11, 1.85e11})},
+		{Kind: Bandwidth, Level: "memory", PUs: 2, Figure: Figure{Median: 1e11, Unit: "B/s",
+			Source: "a paper, table 1"}},
 	}
-	p.Matrices = []Matrix{{Name: "node-bandwidth", Items: []int{0, 1}, Unit: "B/s", Rows: []MatrixRow{{1e11, 2e10}, {2e10, 1e11}}, Assumed: true}}
+	p.Matrices = []Matrix{{Name: "node-bandwidth", Items: []int{0, 1}, Unit: "B/s", Rows: []MatrixRow{{1e11, 2e10},
+		{2e10, 1e11}}, Assumed: true}}
 	p.Notes = []string{"one note: with a colon"}
 	path := filepath.Join(t.TempDir(), "host.yaml")
 	if err := p.Save(path); err != nil {
@@ -178,7 +186,9 @@ func TestLiveProfile(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("version: 1\n"))
-	f.Add([]byte("version: 1\nhost: {arch: amd64, cpu_model: x, isa: [avx2]}\nmachine:\n  source: x\n  online: 0-3\n  offline: \"\"\n  allowed: 0-3\n  tree_digest: \"\"\n  levels:\n    - {kind: core, sets: [0-1, 2-3]}\n  memory: []\n"))
+	f.Add([]byte("version: 1\nhost: {arch: amd64, cpu_model: x, isa: [avx2]}\nmachine:\n  source: x\n  online: " +
+		"0-3\n  offline: \"\"\n  allowed: 0-3\n  tree_digest: \"\"\n  levels:\n    - {kind: core, sets: [0-1, " +
+		"2-3]}\n  memory: []\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse(data)
 		if err != nil {

@@ -11,11 +11,12 @@ import (
 
 // Names of the matrices that calibrate measures.
 const (
-	LatencyMatrix = "pu-latency"           // ns of a cache line from PU i to PU j and back
-	ComputeMatrix = "pu-contention-fma"    // share of its multiply-add speed that a PU keeps while the other works
-	CacheMatrix   = "pu-contention-cache"  // the same for reads of 0.6 of a last-level cache: two PUs that share one do not fit
-	MemoryMatrix  = "pu-contention-memory" // the same for reads of memory
-	NodeMatrix    = "node-bandwidth"       // B/s that all PUs of node i read from the memory of node j
+	LatencyMatrix = "pu-latency"        // ns of a cache line from PU i to PU j and back
+	ComputeMatrix = "pu-contention-fma" // share of its multiply-add speed that a PU keeps while the other works
+	// the same for reads of 0.6 of a last-level cache: two PUs that share one do not fit
+	CacheMatrix  = "pu-contention-cache"
+	MemoryMatrix = "pu-contention-memory" // the same for reads of memory
+	NodeMatrix   = "node-bandwidth"       // B/s that all PUs of node i read from the memory of node j
 )
 
 // More than any probe writes is refused.
@@ -24,22 +25,28 @@ const (
 	maxSetFigures = 4096
 )
 
-// Latent is structure that a measured matrix shows, whether the tree knows it or not: a candidate for group, or the name of the level that it is.
+// Latent is structure that a measured matrix shows, whether the tree knows it or not: a candidate
+// for group, or the name of the level that it is.
 type Latent struct {
-	Matrix   string            `yaml:"matrix" json:"matrix"`
-	Sets     []topotree.CPUSet `yaml:"sets,flow" json:"sets"`
-	Contrast float64           `yaml:"contrast,omitempty" json:"contrast,omitempty"` // typical value between clusters over the one within
-	Effect   float64           `yaml:"effect,omitempty" json:"effect,omitempty"`     // the same difference in standard deviations of the residue
-	Known    string            `yaml:"known,omitempty" json:"known,omitempty"`       // the level of the tree that shows it already
-	Group    string            `yaml:"group,omitempty" json:"group,omitempty"`       // the transform that makes it, as text
-	Text     string            `yaml:"text" json:"text"`                             // one sentence for people
+	Matrix string            `yaml:"matrix" json:"matrix"`
+	Sets   []topotree.CPUSet `yaml:"sets,flow" json:"sets"`
+	// typical value between clusters over the one within
+	Contrast float64 `yaml:"contrast,omitempty" json:"contrast,omitempty"`
+	// the same difference in standard deviations of the residue
+	Effect float64 `yaml:"effect,omitempty" json:"effect,omitempty"`
+	// the level of the tree that shows it already
+	Known string `yaml:"known,omitempty" json:"known,omitempty"`
+	// the transform that makes it, as text
+	Group string `yaml:"group,omitempty" json:"group,omitempty"`
+	Text  string `yaml:"text" json:"text"` // one sentence for people
 }
 
 // Probe says how the measured figures came about.
 type Probe struct {
 	Mode    string  `yaml:"mode" json:"mode"` // quick, full
 	Seconds float64 `yaml:"seconds" json:"seconds"`
-	Partial bool    `yaml:"partial,omitempty" json:"partial,omitempty"` // it was stopped: what is missing was not measured
+	// it was stopped: what is missing was not measured
+	Partial bool `yaml:"partial,omitempty" json:"partial,omitempty"`
 }
 
 func (l Latent) check() error {
@@ -63,7 +70,8 @@ func (l Latent) check() error {
 // checkStructure refuses what no measurement can have found.
 func (p *Profile) checkStructure() error {
 	if len(p.Sets) > maxSetFigures || len(p.Latent) > maxLatents {
-		return fmt.Errorf("%d figures of PU sets and %d clusterings are more than any probe writes", len(p.Sets), len(p.Latent))
+		return fmt.Errorf("%d figures of PU sets and %d clusterings are more than any probe writes", len(p.Sets),
+			len(p.Latent))
 	}
 	for _, f := range p.Sets {
 		if err := f.check(); err != nil {
@@ -87,7 +95,8 @@ func (p *Profile) Matrix(name string) *Matrix {
 	return &p.Matrices[i]
 }
 
-// Groups lists the group transforms that measurements propose and the tree does not show yet, the best supported first: what an enumeration tries first.
+// Groups lists the group transforms that measurements propose and the tree does not show yet, the
+// best supported first: what an enumeration tries first.
 func (p *Profile) Groups() []topotree.Transform {
 	found := slices.Clone(p.Latent)
 	slices.SortStableFunc(found, func(a, b Latent) int { return cmp.Compare(b.Effect, a.Effect) })
@@ -100,7 +109,8 @@ func (p *Profile) Groups() []topotree.Transform {
 	return out
 }
 
-// treeDigest is the digest of the machine as the system describes it: colors that a measurement gave do not make it another host.
+// treeDigest is the digest of the machine as the system describes it: colors that a measurement
+// gave do not make it another host.
 func (p *Profile) treeDigest() string {
 	if len(p.Machine.Measured) > 0 {
 		if plain, err := p.Machine.WithMeasured(nil); err == nil {

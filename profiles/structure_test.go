@@ -16,11 +16,15 @@ func structured(t *testing.T) *Profile {
 	}
 	p := New(m, Identity{CPUModel: "test"})
 	p.Probe = &Probe{Mode: "full", Seconds: 12.5, Partial: true}
-	p.Matrices = []Matrix{{Name: NodeMatrix, Items: []int{0, 1}, Unit: "B/s", Rows: []MatrixRow{{2, 1}, {1, 2}}, N: 5, Noise: 0.1, Noises: []MatrixRow{{0.1, 0.1}, {0.1, 0.2}}}}
-	p.Sets = []SetFigure{{Name: Saturation, Domain: NodeDomain(0), CPUs: topotree.CPURange(0, 3), Figure: NewFigure("B/s", []float64{1e10, 2e10})}}
+	p.Matrices = []Matrix{{Name: NodeMatrix, Items: []int{0, 1}, Unit: "B/s", Rows: []MatrixRow{{2, 1}, {1, 2}}, N: 5,
+		Noise: 0.1, Noises: []MatrixRow{{0.1, 0.1}, {0.1, 0.2}}}}
+	p.Sets = []SetFigure{{Name: Saturation, Domain: NodeDomain(0), CPUs: topotree.CPURange(0, 3),
+		Figure: NewFigure("B/s", []float64{1e10, 2e10})}}
 	p.Latent = []Latent{
-		{Matrix: LatencyMatrix, Sets: []topotree.CPUSet{topotree.CPURange(0, 1), topotree.CPURange(2, 3)}, Contrast: 2, Effect: 3, Group: "group(2,1,2)", Text: "pairs"},
-		{Matrix: CacheMatrix, Sets: []topotree.CPUSet{topotree.NewCPUSet(0, 2), topotree.NewCPUSet(1, 3)}, Effect: 9, Group: "group(2,2,2)", Text: "others"},
+		{Matrix: LatencyMatrix, Sets: []topotree.CPUSet{topotree.CPURange(0, 1), topotree.CPURange(2, 3)}, Contrast: 2,
+			Effect: 3, Group: "group(2,1,2)", Text: "pairs"},
+		{Matrix: CacheMatrix, Sets: []topotree.CPUSet{topotree.NewCPUSet(0, 2), topotree.NewCPUSet(1, 3)}, Effect: 9,
+			Group: "group(2,2,2)", Text: "others"},
 		{Matrix: CacheMatrix, Sets: []topotree.CPUSet{topotree.CPURange(0, 3)}, Known: "numa", Text: "nodes"},
 	}
 	return p
@@ -43,7 +47,8 @@ func TestStructureInFile(t *testing.T) {
 	if string(again) != string(text) {
 		t.Errorf("a profile changed on its way through a file:\n%s\n%s", text, again)
 	}
-	if !q.Probe.Partial || q.Latent[0].Sets[1].String() != "2-3" || q.Sets[0].Median != 1.5e10 || q.Matrix(NodeMatrix).Noises[1][1] != 0.2 || q.Matrix("x") != nil {
+	if !q.Probe.Partial || q.Latent[0].Sets[1].String() != "2-3" || q.Sets[0].Median != 1.5e10 ||
+		q.Matrix(NodeMatrix).Noises[1][1] != 0.2 || q.Matrix("x") != nil {
 		t.Errorf("read back %+v", q)
 	}
 	if g := q.Groups(); len(g) != 2 || g[0] != topotree.Group(2, 2, 2) || g[1] != topotree.Group(2, 1, 2) {
@@ -54,7 +59,8 @@ func TestStructureInFile(t *testing.T) {
 func TestMeasuredColorsKeepTheFingerprint(t *testing.T) {
 	p := structured(t)
 	before := p.Fingerprint()
-	m, err := p.Machine.WithMeasured([]topotree.MeasuredClass{{Name: "fast", CPUs: topotree.CPURange(0, 3)}, {Name: "slow", CPUs: topotree.CPURange(4, 7)}})
+	m, err := p.Machine.WithMeasured([]topotree.MeasuredClass{{Name: "fast", CPUs: topotree.CPURange(0, 3)},
+		{Name: "slow", CPUs: topotree.CPURange(4, 7)}})
 	if err != nil {
 		t.Fatal(err)
 	}

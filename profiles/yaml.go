@@ -13,8 +13,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Limits on a YAML document that may come from a stranger. A yaml.v3 node costs about 160 bytes of memory, so the
-// bound that matters is the number of nodes; each node needs one of the separators counted by separators.
+// Limits on a YAML document that may come from a stranger. A yaml.v3 node costs about 160 bytes of
+// memory, so the bound that matters is the number of nodes; each node needs one of the separators
+// counted by separators.
 const (
 	// MaxYAMLBytes is the largest document DecodeYAML reads.
 	MaxYAMLBytes = 16 << 20
@@ -25,9 +26,10 @@ const (
 // ErrYAML is wrapped by every refusal of DecodeYAML.
 var ErrYAML = errors.New("unusable YAML")
 
-// DecodeYAML decodes one document into out. Documents that are too large, have anchors or aliases, are nested absurdly, have fields that
-// out does not know, keys that occur twice, or a second document are refused with ErrYAML. Memory stays within some hundred
-// bytes per node and maxYAMLNodes nodes, whatever the input.
+// DecodeYAML decodes one document into out. Documents that are too large, have anchors or aliases,
+// are nested absurdly, have fields that out does not know, keys that occur twice, or a second
+// document are refused with ErrYAML. Memory stays within some hundred bytes per node and
+// maxYAMLNodes nodes, whatever the input.
 func DecodeYAML(data []byte, out any) error {
 	if len(data) > MaxYAMLBytes {
 		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrYAML, len(data), MaxYAMLBytes)
@@ -57,10 +59,12 @@ func DecodeYAML(data []byte, out any) error {
 	return nil
 }
 
-// unknownField is how the YAML package says that a field has no place in a Go type, whose name means nothing to a reader.
+// unknownField is how the YAML package says that a field has no place in a Go type, whose name
+// means nothing to a reader.
 var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
-// oneLine joins the lines of an error of the YAML package, which may list one for each field, and keeps the first few.
+// oneLine joins the lines of an error of the YAML package, which may list one for each field, and
+// keeps the first few.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
 	text = unknownField.ReplaceAllString(text, "unknown field $1")
@@ -70,7 +74,8 @@ func oneLine(err error) string {
 	return text
 }
 
-// separators bounds the number of nodes of a document from above: a node starts at the beginning of the text, or after one of these.
+// separators bounds the number of nodes of a document from above: a node starts at the beginning of
+// the text, or after one of these.
 func separators(data []byte) int {
 	n := 1
 	for _, c := range data {
@@ -82,7 +87,8 @@ func separators(data []byte) int {
 	return n
 }
 
-// plainNode refuses anchors, aliases, custom tags and deep nesting: no file of ours has them, and they are what YAML bombs are made of.
+// plainNode refuses anchors, aliases, custom tags and deep nesting: no file of ours has them, and
+// they are what YAML bombs are made of.
 func plainNode(n *yaml.Node, depth int) error {
 	switch {
 	case depth > maxYAMLDepth:
@@ -114,7 +120,8 @@ func EncodeYAML(v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// FlowYAML encodes v as a node in flow style, one line in the file: for rows of tables. v must not have a MarshalYAML method itself.
+// FlowYAML encodes v as a node in flow style, one line in the file: for rows of tables. v must not
+// have a MarshalYAML method itself.
 func FlowYAML(v any) (*yaml.Node, error) {
 	var n yaml.Node
 	if err := n.Encode(v); err != nil {

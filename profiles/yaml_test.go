@@ -94,7 +94,8 @@ func TestReadRegularRefusesFolders(t *testing.T) {
 
 func TestFigure(t *testing.T) {
 	f := NewFigure("B/s", []float64{5, 1, 3, 2, 4})
-	if f.Median != 3 || f.Min != 1 || f.Max != 5 || f.N != 5 || f.Noise != 0.3333 || !f.Measured() || f.Provenance() != "measured" {
+	if f.Median != 3 || f.Min != 1 || f.Max != 5 || f.N != 5 || f.Noise != 0.3333 || !f.Measured() ||
+		f.Provenance() != "measured" {
 		t.Errorf("%+v", f)
 	}
 	for name, bad := range map[string]Figure{

@@ -83,7 +83,8 @@ func TestPeakOfExactFigures(t *testing.T) {
 		h := randomTruth(r)
 		m := NewMachine(h.profile(t, exact))
 		positions := subset(r, h.pus())
-		if got, want := m.Peak(h.set(positions), avx2), h.peak(positions); math.Abs(got.Value/want-1) > 1e-9 || got.Assumed {
+		if got, want := m.Peak(h.set(positions), avx2), h.peak(positions); math.Abs(got.Value/want-1) > 1e-9 ||
+			got.Assumed {
 			t.Errorf("seed %d: %+v %v: %+v, want %g", seed, h, positions, got, want)
 		}
 	}

@@ -26,7 +26,8 @@ func eight() *profiles.Profile {
 		point(profiles.Compute, "avx512", "f32", "", 1, 190),
 		point(profiles.Bandwidth, "", "", "memory", 1, 10), point(profiles.Bandwidth, "", "", "memory", 2, 20),
 		point(profiles.Bandwidth, "", "", "memory", 4, 38), point(profiles.Bandwidth, "", "", "memory", 8, 40),
-		{Kind: profiles.Compute, Device: "sme", Type: "f32", PUs: 2, Figure: profiles.Figure{Median: 2000, Assumed: true}},
+		{Kind: profiles.Compute, Device: "sme", Type: "f32", PUs: 2, Figure: profiles.Figure{Median: 2000,
+			Assumed: true}},
 	}}
 }
 
@@ -85,7 +86,8 @@ func TestMixedCeilingIsNoUnit(t *testing.T) {
 		t.Errorf("two of three units bound all: %+v, %v", r, err)
 	}
 	cores, err := NewMachine(p).CoreRoofs(pus, "neon", []string{"f16", "f32"})
-	if err != nil || len(cores["f16"].Targets) != 1 || cores["f16"].Mixed != 0 || cores["f32"].Targets[0].Peak != 8*115e9 {
+	if err != nil || len(cores["f16"].Targets) != 1 || cores["f16"].Mixed != 0 || cores["f32"].Targets[0].Peak != 8*
+		115e9 {
 		t.Errorf("the cores alone: %+v, %v", cores, err)
 	}
 }
@@ -152,7 +154,10 @@ func TestSameRoofsAsBefore(t *testing.T) {
 				} else {
 					got = m.Read(set, c.Level)
 				}
-				want := byCount(p, n, func(o *profiles.Ceiling) bool { return o.Kind == c.Kind && o.Name() == c.Name() })
+				want := byCount(p, n, func(o *profiles.Ceiling) bool {
+					return o.Kind == c.Kind &&
+						o.Name() == c.Name()
+				})
 				if math.Abs(got.Value/want-1) > 1e-12 || got.Assumed && p.Probe != nil {
 					t.Errorf("%s: %s of %d PUs is %+v and was %g", name, c.Name(), n, got, want)
 				}
@@ -207,7 +212,8 @@ func TestFlows(t *testing.T) {
 	both := []profiles.Flow{{CPUs: node(0), Node: 2}, {CPUs: node(1), Node: 2}}
 	p.Sets = append(p.Sets, profiles.SetFigure{Name: profiles.Flows, CPUs: topotree.CPURange(0, 3), Flows: both,
 		Figure: profiles.Figure{Median: 5, N: 9}},
-		profiles.SetFigure{Name: profiles.Flows, CPUs: node(0), Flows: []profiles.Flow{{CPUs: node(0), Node: Interleaved}},
+		profiles.SetFigure{Name: profiles.Flows, CPUs: node(0), Flows: []profiles.Flow{{CPUs: node(0),
+			Node: Interleaved}},
 			Figure: profiles.Figure{Median: 7, N: 9}})
 	m = NewMachine(p)
 	if a := m.Flows(both...); a.Value != 5 || a.Assumed {

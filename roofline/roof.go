@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Work is what an operator does: W floating-point (or integer) operations and Q bytes between memory and cores (Agent.xpu appendix B).
+// Work is what an operator does: W floating-point (or integer) operations and Q bytes between
+// memory and cores (Agent.xpu appendix B).
 type Work struct {
 	FLOP  float64
 	Bytes float64
@@ -22,16 +23,18 @@ func (w Work) Intensity() float64 {
 // Add is the work of two operators that run after each other.
 func (w Work) Add(o Work) Work { return Work{w.FLOP + o.FLOP, w.Bytes + o.Bytes} }
 
-// MatMul is the work of C[m,n] = A[m,k] B[n,k]^T with A and C in float32 and weights of bits per value (32 f32, 16 f16 and bf16, 8.5 q8_0, 4.5 q4_0). Each
-// operand moves once: caches are taken as large enough, which is what a good schedule reaches.
+// MatMul is the work of C[m,n] = A[m,k] B[n,k]^T with A and C in float32 and weights of bits per
+// value (32 f32, 16 f16 and bf16, 8.5 q8_0, 4.5 q4_0). Each operand moves once: caches are taken as
+// large enough, which is what a good schedule reaches.
 func MatMul(m, n, k int, bits float64) Work {
 	fm, fn, fk := float64(m), float64(n), float64(k)
 	return Work{FLOP: 2 * fm * fn * fk, Bytes: fn*fk*bits/8 + 4*fm*fk + 4*fm*fn}
 }
 
-// Attention is the work of rows query positions over context positions before and including them, heads query heads of dim values that share kvHeads
-// key and value heads, cached with kvBits per value. causal says that the rows are the last ones of the context, so that the
-// masked triangle is skipped.
+// Attention is the work of rows query positions over context positions before and including them,
+// heads query heads of dim values that share kvHeads key and value heads, cached with kvBits per
+// value. causal says that the rows are the last ones of the context, so that the masked triangle is
+// skipped.
 func Attention(rows, context, heads, kvHeads, dim int, kvBits float64, causal bool) Work {
 	pairs := float64(rows) * float64(context)
 	if causal {
@@ -78,7 +81,8 @@ type Regime uint8
 const (
 	// MemoryBound operators lie below every ridge: no target is faster than the memory.
 	MemoryBound Regime = iota
-	// RidgeCrossing operators are compute-bound on the slowest target and memory-bound on the fastest.
+	// RidgeCrossing operators are compute-bound on the slowest target and memory-bound on the
+	// fastest.
 	RidgeCrossing
 	// ComputeBound operators lie above every ridge.
 	ComputeBound
@@ -97,7 +101,8 @@ func (g Regime) String() string {
 	return fmt.Sprintf("regime %d", uint8(g))
 }
 
-// Regime places w between the ridges of the targets. A point on a ridge counts as compute-bound there.
+// Regime places w between the ridges of the targets. A point on a ridge counts as compute-bound
+// there.
 func (r Roof) Regime(w Work) Regime {
 	i := w.Intensity()
 	below, above := 0, 0
@@ -125,9 +130,10 @@ type Placement struct {
 	Roof    string   // "memory" or "compute": which roof the placement hits
 }
 
-// Place decides after the three regimes of SMEPilot section 3.2: memory-bound work stays on the first target (the cores: matrix units use the
-// memory worse), ridge-crossing work goes to the fastest target alone, and compute-bound work is spread over all targets. Their throughputs
-// add up, as far as the mixed ceiling lets them. It panics on a roof without targets.
+// Place decides after the three regimes of SMEPilot section 3.2: memory-bound work stays on the
+// first target (the cores: matrix units use the memory worse), ridge-crossing work goes to the
+// fastest target alone, and compute-bound work is spread over all targets. Their throughputs add
+// up, as far as the mixed ceiling lets them. It panics on a roof without targets.
 func (r Roof) Place(w Work) Placement {
 	p := Placement{Regime: r.Regime(w)}
 	switch p.Regime {

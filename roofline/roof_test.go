@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// m4 is the machine of SMEPilot figure 3: 8 CPU workers 1.85, 2 SME units 2.92 TFLOP/s, 247 GB/s shared.
+// m4 is the machine of SMEPilot figure 3: 8 CPU workers 1.85, 2 SME units 2.92 TFLOP/s, 247 GB/s
+// shared.
 var m4 = Roof{Bandwidth: 247e9, Targets: []Target{{"cpu", 1.85e12}, {"sme", 2.92e12}}}
 
 func TestRegimesOfSMEPilot(t *testing.T) {
@@ -75,14 +76,16 @@ func TestCalibrate(t *testing.T) {
 	if p, _, _ := Calibrate(1e11, 1e11, mem, comp); p != 1e11 {
 		t.Errorf("P_eff %v is not clipped to the peak", p)
 	}
-	// The closed form (7) agrees with the roof built from the effective ceilings on both sides of the knee (4).
+	// The closed form (7) agrees with the roof built from the effective ceilings on both sides of
+	// the knee (4).
 	for _, i := range []float64{0.5, 6.24, 6.26, 100} {
 		got := Utilization(i, mem, comp) * 1e11
 		if want := math.Min(b, p/i); math.Abs(got-want) > 1 {
 			t.Errorf("I=%v: %v B/s, want %v", i, got, want)
 		}
 	}
-	for _, bad := range [][2]Anchor{{{1, 0}, comp}, {{1, 1.1}, comp}, {{1, math.NaN()}, comp}, {comp, mem}, {{0, 0.5}, comp}} {
+	for _, bad := range [][2]Anchor{{{1, 0}, comp}, {{1, 1.1}, comp}, {{1, math.NaN()}, comp}, {comp, mem},
+		{{0, 0.5}, comp}} {
 		if _, _, err := Calibrate(1e12, 1e11, bad[0], bad[1]); err == nil {
 			t.Errorf("anchors %v were accepted", bad)
 		}

@@ -8,9 +8,11 @@ type Side struct {
 	Tile int     // its kernel's tile along the split dimension, at least 1
 }
 
-// Split divides n outputs between a and b in the ratio of their rates (SMEPilot equation 1), rounded to the tiles: a gets the first na outputs, a multiple of
-// its tile, b the rest, cut into its own tiles (the last may be short and costs a whole one). Among the boundaries near
-// the ideal point it takes the one whose later completion is least; ties go to the larger na. na is 0 or n when one side alone is fastest.
+// Split divides n outputs between a and b in the ratio of their rates (SMEPilot equation 1),
+// rounded to the tiles: a gets the first na outputs, a multiple of its tile, b the rest, cut into
+// its own tiles (the last may be short and costs a whole one). Among the boundaries near the ideal
+// point it takes the one whose later completion is least; ties go to the larger na. na is 0 or n
+// when one side alone is fastest.
 func Split(n int, a, b Side) (na, nb int) {
 	if n <= 0 || a.Rate <= 0 {
 		return 0, max(n, 0)

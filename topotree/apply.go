@@ -12,8 +12,8 @@ import (
 // verify makes every transform check the tree it made. Tests of this package turn it on.
 var verify = os.Getenv("SANDWICH_VERIFY") == "1"
 
-// Apply returns the tree that a transform makes of t, or one sentence on why it does not fit. Nodes that did not
-// change are shared.
+// Apply returns the tree that a transform makes of t, or one sentence on why it does not fit. Nodes
+// that did not change are shared.
 func (t *Tree) Apply(x Transform) (*Tree, error) {
 	if err := x.check(); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (t *Tree) setRoot(root *Node) {
 	t.root, t.digest, t.pus = root, root.digest, root.CPUs.Count()
 }
 
-// materialize builds the nodes of a tree that Enumerate described by its transforms alone. Enumerate offers only
-// transforms that fit, so there is no error to return.
+// materialize builds the nodes of a tree that Enumerate described by its transforms alone.
+// Enumerate offers only transforms that fit, so there is no error to return.
 func (t *Tree) materialize() {
 	root := t.base.Root()
 	for _, x := range t.transforms() {
@@ -103,7 +103,8 @@ func (e editor) fits(t *Tree) error {
 		if x.Op == OpRemove && e.touches(parent) {
 			touched++
 			if x.N >= n {
-				return fmt.Errorf("%s: a %s at depth %d has %d children and must keep at least one", x, parent.Kind, x.D-1, n)
+				return fmt.Errorf("%s: a %s at depth %d has %d children and must keep at least one", x,
+					parent.Kind, x.D-1, n)
 			}
 		}
 	}
@@ -128,7 +129,8 @@ func colorsOf(level []*Node) string {
 
 func (e editor) touches(parent *Node) bool { return e.x.Color == "" || e.x.Color == parent.Color }
 
-// edit returns the transformed node; n itself when nothing below it changes, nil when all its PUs go.
+// edit returns the transformed node; n itself when nothing below it changes, nil when all its PUs
+// go.
 func (e editor) edit(n *Node, depth int) *Node {
 	switch {
 	case e.x.Op == OpOnly:
@@ -153,7 +155,8 @@ func (e editor) edit(n *Node, depth int) *Node {
 	return e.withChildren(n, children)
 }
 
-// withChildren copies a node with other children. The color stays: it names the class the node came from.
+// withChildren copies a node with other children. The color stays: it names the class the node came
+// from.
 func (e editor) withChildren(n *Node, children []*Node) *Node {
 	out := *n
 	out.Children = slices.Clone(children)
@@ -192,8 +195,8 @@ func (e editor) group(children []*Node) []*Node {
 	return out
 }
 
-// sealGroup completes a group node whose children are set: color, PUs, and the positions of the fundamental
-// children it holds, through nested groups.
+// sealGroup completes a group node whose children are set: color, PUs, and the positions of the
+// fundamental children it holds, through nested groups.
 func (e editor) sealGroup(g *Node) *Node {
 	var positions []int
 	for _, c := range g.Children {
@@ -210,7 +213,8 @@ func (e editor) sealGroup(g *Node) *Node {
 	return e.tree.seal(g)
 }
 
-// positions returns where a node, or the fundamental nodes a group took, stood among the fundamental siblings.
+// positions returns where a node, or the fundamental nodes a group took, stood among the
+// fundamental siblings.
 func (n *Node) positions() []int {
 	if n.offsets == nil {
 		return []int{n.pos}
@@ -279,8 +283,8 @@ func checkAlike(level []*Node, depth int) error {
 	return nil
 }
 
-// compareNodes is the canonical order of siblings: color, digest, then the place in the fundamental tree, where
-// equals stand by their lowest PU.
+// compareNodes is the canonical order of siblings: color, digest, then the place in the fundamental
+// tree, where equals stand by their lowest PU.
 func compareNodes(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.pos, b.pos))
 }
@@ -302,9 +306,10 @@ func (t *Tree) Full() *Tree {
 	return full
 }
 
-// Interchangeable returns the fundamental tree marked so that groups of unlike strides count as one: for machines where
-// a measurement proved siblings interchangeable. Without it a group node hashes which siblings it took, since telling
-// group(4,1,d) from group(4,6,d) is the point of latent structure.
+// Interchangeable returns the fundamental tree marked so that groups of unlike strides count as
+// one: for machines where a measurement proved siblings interchangeable. Without it a group node
+// hashes which siblings it took, since telling group(4,1,d) from group(4,6,d) is the point of
+// latent structure.
 func (t *Tree) Interchangeable() *Tree {
 	base := t.Base()
 	info := *base.info

@@ -26,13 +26,16 @@ func TestSysfsRefuses(t *testing.T) {
 	}{
 		"empty root":     {mapRoot(nil), "no sys/devices/system/cpu"},
 		"no cpu folders": {mapRoot(map[string]string{cpuDir + "/kernel_max": "255"}), "describes no online CPU"},
-		"half a copy":    {mapRoot(map[string]string{cpuDir + "/online": "0-3", cpuDir + "/cpu0/topology/core_id": "0"}), "CPUs 1-3 are online but have no folder"},
-		"huge list":      {mapRoot(map[string]string{cpuDir + "/online": "0-99999999"}), "beyond the limit"},
-		"huge folder":    {mapRoot(map[string]string{cpuDir + "/cpu99999/topology/core_id": "0"}), "beyond the limit"},
-		"garbage list":   {mapRoot(map[string]string{cpuDir + "/online": "zero"}), "not a CPU number"},
-		"garbage mask":   {mapRoot(map[string]string{cpuDir + "/online": "0", cpuDir + "/cpu0/topology/core_siblings": "xyz"}), "not a 32-bit hexadecimal word"},
+		"half a copy": {mapRoot(map[string]string{cpuDir + "/online": "0-3",
+			cpuDir + "/cpu0/topology/core_id": "0"}), "CPUs 1-3 are online but have no folder"},
+		"huge list":    {mapRoot(map[string]string{cpuDir + "/online": "0-99999999"}), "beyond the limit"},
+		"huge folder":  {mapRoot(map[string]string{cpuDir + "/cpu99999/topology/core_id": "0"}), "beyond the limit"},
+		"garbage list": {mapRoot(map[string]string{cpuDir + "/online": "zero"}), "not a CPU number"},
+		"garbage mask": {mapRoot(map[string]string{cpuDir + "/online": "0",
+			cpuDir + "/cpu0/topology/core_siblings": "xyz"}), "not a 32-bit hexadecimal word"},
 		"two nodes": {mapRoot(map[string]string{
-			cpuDir + "/online": "0", cpuDir + "/cpu0/topology/core_id": "0", nodeDir + "/node0/cpulist": "0", nodeDir + "/node1/cpulist": "0",
+			cpuDir + "/online": "0", cpuDir + "/cpu0/topology/core_id": "0", nodeDir + "/node0/cpulist": "0",
+			nodeDir + "/node1/cpulist": "0",
 		}), "in two NUMA nodes"},
 		"overlap": {mapRoot(map[string]string{
 			cpuDir + "/online":                            "0-2",
@@ -58,8 +61,9 @@ func TestSysfsRefuses(t *testing.T) {
 func TestWideMask(t *testing.T) {
 	mask := "80000000" + strings.Repeat(",00000000", 127)
 	m, err := ReadSysfs(mapRoot(map[string]string{
-		cpuDir + "/online": "4095", cpuDir + "/cpu4095/topology/core_siblings": mask, cpuDir + "/cpu4095/topology/thread_siblings": mask,
-		nodeDir + "/node0/cpumap": mask,
+		cpuDir + "/online": "4095", cpuDir + "/cpu4095/topology/core_siblings": mask,
+		cpuDir + "/cpu4095/topology/thread_siblings": mask,
+		nodeDir + "/node0/cpumap":                    mask,
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -97,12 +101,15 @@ func TestCgroups(t *testing.T) {
 			"sys/fs/cgroup/a/cpuset.cpus.effective": "2-5\n",
 		}), "2-5", 2.5, 3},
 		"v2 fraction": {with(map[string]string{
-			"proc/mounts": "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "50000 100000\n",
+			"proc/mounts": "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", "proc/self/cgroup": "0::/\n",
+			"sys/fs/cgroup/cpu.max": "50000 100000\n",
 		}), "0-7", 0.5, 1},
 		"v1": {with(map[string]string{
-			"proc/mounts":                      "c /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\nc /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n",
+			"proc/mounts": "c /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\nc " +
+				"/sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n",
 			"proc/self/cgroup":                 "4:cpuset:/docker/x\n3:cpu,cpuacct:/docker/x\n",
-			"sys/fs/cgroup/cpuset/cpuset.cpus": "0,1,6\n", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "300000", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
+			"sys/fs/cgroup/cpuset/cpuset.cpus": "0,1,6\n", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "300000",
+			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000",
 		}), "0-1,6", 3, 3},
 		"affinity": {with(map[string]string{"proc/self/status": "Name:\tx\nCpus_allowed_list:\t3-4\n"}), "3-4", 0, 0},
 	} {
@@ -114,7 +121,8 @@ func TestCgroups(t *testing.T) {
 			t.Errorf("%s: the quota alone is read as %g, want %g", name, q, c.quota)
 		}
 		if m.Allowed.String() != c.allow || m.QuotaCPUs != c.quota || m.QuotaPUs() != c.pus {
-			t.Errorf("%s: allowed %s, quota %g = %d PUs; want %s, %g, %d", name, m.Allowed, m.QuotaCPUs, m.QuotaPUs(), c.allow, c.quota, c.pus)
+			t.Errorf("%s: allowed %s, quota %g = %d PUs; want %s, %g, %d", name, m.Allowed, m.QuotaCPUs, m.QuotaPUs(),
+				c.allow, c.quota, c.pus)
 		}
 		if m.Tree.PUs() != 8 {
 			t.Errorf("%s: the tree lost PUs: %d", name, m.Tree.PUs())
@@ -122,7 +130,8 @@ func TestCgroups(t *testing.T) {
 	}
 }
 
-// repeated yields a document of unlimited size without holding it: a head, then the same element n times.
+// repeated yields a document of unlimited size without holding it: a head, then the same element n
+// times.
 type repeated struct {
 	head, body string
 	n          int
@@ -162,14 +171,21 @@ func TestXMLRefuses(t *testing.T) {
 		"cut off":          {strings.NewReader(xmlHead + `<object type="Machine" cpuset="0x3">`), "not well-formed"},
 		"billion laughs":   {strings.NewReader(laughs), "not well-formed"},
 		"deep":             {&repeated{head: xmlHead, body: `<object type="Misc">`, n: 1e6}, "nest deeper"},
-		"many objects":     {&repeated{head: xmlHead, body: `<object type="Misc"/>`, n: 1e6}, "more than 131072 objects"},
-		"many caches":      {&repeated{head: xmlHead, body: `<object type="L2Cache" cpuset="0x1"/>`, n: 1e6}, "more than 49152"},
-		"endless":          {&repeated{head: xmlHead, body: strings.Repeat(" ", 1<<16), n: 1e9}, "larger than 64 MiB"},
-		"PU twice":         {strings.NewReader(xmlHead + `<object type="PU" os_index="0"/><object type="PU" os_index="0"/></topology>`), "occurs twice"},
-		"PU far away":      {strings.NewReader(xmlHead + `<object type="PU" os_index="99999999"/></topology>`), "not in 0 to"},
-		"wrong PU":         {strings.NewReader(xmlHead + `<object type="PU" os_index="1" cpuset="0x1"/></topology>`), "contradicts itself"},
-		"bad mask":         {strings.NewReader(xmlHead + `<object type="Core" cpuset="0xzz"/></topology>`), "not a 32-bit hexadecimal word"},
-		"infinite set":     {strings.NewReader(xmlHead + `<object type="Machine" cpuset="0xf...f"/></topology>`), "not a 32-bit hexadecimal word"},
+		"many objects": {&repeated{head: xmlHead, body: `<object type="Misc"/>`, n: 1e6},
+			"more than 131072 objects"},
+		"many caches": {&repeated{head: xmlHead, body: `<object type="L2Cache" cpuset="0x1"/>`, n: 1e6},
+			"more than 49152"},
+		"endless": {&repeated{head: xmlHead, body: strings.Repeat(" ", 1<<16), n: 1e9}, "larger than 64 MiB"},
+		"PU twice": {strings.NewReader(xmlHead +
+			`<object type="PU" os_index="0"/><object type="PU" os_index="0"/></topology>`), "occurs twice"},
+		"PU far away": {strings.NewReader(xmlHead + `<object type="PU" os_index="99999999"/></topology>`),
+			"not in 0 to"},
+		"wrong PU": {strings.NewReader(xmlHead + `<object type="PU" os_index="1" cpuset="0x1"/></topology>`),
+			"contradicts itself"},
+		"bad mask": {strings.NewReader(xmlHead + `<object type="Core" cpuset="0xzz"/></topology>`),
+			"not a 32-bit hexadecimal word"},
+		"infinite set": {strings.NewReader(xmlHead + `<object type="Machine" cpuset="0xf...f"/></topology>`),
+			"not a 32-bit hexadecimal word"},
 	}
 	for name, c := range cases {
 		var before, after runtime.MemStats
@@ -187,11 +203,15 @@ func TestXMLRefuses(t *testing.T) {
 
 func TestSyntheticRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "no level", "pack:0": "at least 1", "pack:-1": "at least 1", "pack:x": "at least 1", "blob:2 pu:2": "is not a level",
+		"": "no level", "pack:0": "at least 1", "pack:-1": "at least 1", "pack:x": "at least 1",
+		"blob:2 pu:2":          "is not a level",
 		"core:1000000000 pu:1": "more than 16384 PUs", "pack:1000 numa:1000 core:1000": "more than 16384 PUs",
-		"pu:2 core:2": "below the PUs", "core:2 core:2 pu:1": "occurs twice", "pack:2 pu:2(indexes=0,1)": "2 indexes for 4",
-		"pu:2(indexes=1,1)": "one number twice", "pu:2(indexes=0,-1)": "list of numbers", "pu:2(": "parentheses", "pu:2)": "parentheses",
-		"l3:1(size=abc) pu:1": "not a size", "[numa pu:2": "no closing bracket", strings.Repeat("group:1 ", 40) + "pu:1": "more than 32 levels",
+		"pu:2 core:2": "below the PUs", "core:2 core:2 pu:1": "occurs twice",
+		"pack:2 pu:2(indexes=0,1)": "2 indexes for 4",
+		"pu:2(indexes=1,1)":        "one number twice", "pu:2(indexes=0,-1)": "list of numbers", "pu:2(": "parentheses",
+		"pu:2)":               "parentheses",
+		"l3:1(size=abc) pu:1": "not a size", "[numa pu:2": "no closing bracket", strings.Repeat("group:1 ",
+			40) + "pu:1": "more than 32 levels",
 		strings.Repeat("a", maxSyntheticText+1): "longer than",
 	} {
 		if m, err := ReadSynthetic(text); err == nil || !strings.Contains(err.Error(), want) {

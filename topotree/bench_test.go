@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// benchEnumerate walks the whole default space of a machine and reports its counts and the heap that the walk held.
+// benchEnumerate walks the whole default space of a machine and reports its counts and the heap
+// that the walk held.
 func benchEnumerate(b *testing.B, m *Machine) {
 	b.Helper()
 	verify = false
@@ -51,7 +52,8 @@ func BenchmarkEnumerate(b *testing.B) {
 
 // BenchmarkEnumerateTwoClasses walks kunpeng920 when a measurement told fast nodes from slow ones.
 func BenchmarkEnumerateTwoClasses(b *testing.B) {
-	m, err := mustSynthetic(b, kunpeng920).WithMeasured([]MeasuredClass{{"fast", CPURange(0, 95)}, {"slow", CPURange(96, 191)}})
+	m, err := mustSynthetic(b, kunpeng920).WithMeasured([]MeasuredClass{{"fast", CPURange(0, 95)},
+		{"slow", CPURange(96, 191)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// finish turns what a reader filled in (Online, Objects, Memory, CoreTypes, Distances) into a complete Machine: it
-// cleans the objects, orders the levels, colors and builds the tree. Every reader ends here, so that the same
-// machine gives the same tree whoever describes it.
+// finish turns what a reader filled in (Online, Objects, Memory, CoreTypes, Distances) into a
+// complete Machine: it cleans the objects, orders the levels, colors and builds the tree. Every
+// reader ends here, so that the same machine gives the same tree whoever describes it.
 func finish(m *Machine) (*Machine, error) {
 	if m.Online.IsEmpty() {
 		return nil, fmt.Errorf("the description names no online CPU")
@@ -29,8 +29,8 @@ func finish(m *Machine) (*Machine, error) {
 	return m, nil
 }
 
-// cleanObjects drops what is offline or said twice, dies and clusters that add nothing, and refuses objects of one
-// kind that overlap without being equal.
+// cleanObjects drops what is offline or said twice, dies and clusters that add nothing, and refuses
+// objects of one kind that overlap without being equal.
 func cleanObjects(objects []Object, memory []MemoryNode, online CPUSet) ([]Object, error) {
 	byKind := map[Kind][]Object{}
 	seen := map[Kind]map[string]bool{KindNUMA: {}}
@@ -64,7 +64,8 @@ func cleanObjects(objects []Object, memory []MemoryNode, online CPUSet) ([]Objec
 	return out, nil
 }
 
-// redundant reports whether an object of a kind that firmware makes up freely has the set of a better known one.
+// redundant reports whether an object of a kind that firmware makes up freely has the set of a
+// better known one.
 func redundant(o Object, seen map[Kind]map[string]bool, online CPUSet) bool {
 	key := o.CPUs.Key()
 	if o.CPUs.Count() == 1 || o.CPUs.Equal(online) {
@@ -143,8 +144,8 @@ func levelsOf(m *Machine, keep CPUSet) []levelSet {
 	return levels
 }
 
-// numaLevel returns the NUMA nodes that can be a level: non-empty, no set twice, and no set that holds another's
-// (memory attached to a whole package beside its nodes).
+// numaLevel returns the NUMA nodes that can be a level: non-empty, no set twice, and no set that
+// holds another's (memory attached to a whole package beside its nodes).
 func numaLevel(memory []MemoryNode, keep CPUSet) []Object {
 	var out []Object
 	for _, n := range memory {
@@ -207,9 +208,10 @@ func (b builder) node(o Object, level int, virtual bool) *Node {
 	return n
 }
 
-// childAt returns the object of a level that holds PU c, cut to rest. Where this part of the machine lacks the level
-// (CPUs in no NUMA node, cores without an L3), a virtual object takes its place so that depths stay aligned: it
-// covers all such PUs of the parent at the level of a cache or node, and a single core below.
+// childAt returns the object of a level that holds PU c, cut to rest. Where this part of the
+// machine lacks the level (CPUs in no NUMA node, cores without an L3), a virtual object takes its
+// place so that depths stay aligned: it covers all such PUs of the parent at the level of a cache
+// or node, and a single core below.
 func (b builder) childAt(c, level int, rest CPUSet) (Object, bool) {
 	objects, owner := b.levels[level].objects, b.owners[level]
 	if i := owner[c]; i >= 0 {
@@ -239,7 +241,8 @@ func (b builder) coreOf(c int) CPUSet {
 	return NewCPUSet(c)
 }
 
-// sortObjects puts objects and memory nodes in tree order, ties by kind and id, for reports that compare equal.
+// sortObjects puts objects and memory nodes in tree order, ties by kind and id, for reports that
+// compare equal.
 func sortObjects(m *Machine) {
 	order := map[int]int{}
 	var walk func(n *Node)

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// class stands for all nodes of one depth and color: they are isomorphic, so whatever a transform does to one it does
-// to each. A tree of a thousand PUs has some ten classes, and Enumerate works on classes alone.
+// class stands for all nodes of one depth and color: they are isomorphic, so whatever a transform
+// does to one it does to each. A tree of a thousand PUs has some ten classes, and Enumerate works
+// on classes alone.
 type class struct {
 	label
 	digest Digest
@@ -67,7 +68,8 @@ func (q classTree) labelOf(c *class) label {
 	return l
 }
 
-// levels returns the distinct classes of every depth, each level in the order of first sight from the left.
+// levels returns the distinct classes of every depth, each level in the order of first sight from
+// the left.
 func (q classTree) levels() [][]*class {
 	levels := [][]*class{{q.root}}
 	for {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Clustering is one partition that a measured matrix supports: the latent structure that firmware does not show
-// (Kunpeng's clusters of four, hidden SMT, EPYC's CCX under a hypervisor).
+// Clustering is one partition that a measured matrix supports: the latent structure that firmware
+// does not show (Kunpeng's clusters of four, hidden SMT, EPYC's CCX under a hypervisor).
 type Clustering struct {
 	Sets     []CPUSet `json:"sets"`     // at least two PUs each, ordered by lowest PU
 	Contrast float64  `json:"contrast"` // typical value between neighboring clusters / within a cluster
@@ -24,15 +24,15 @@ func (c Clustering) Size() int {
 	return c.Sets[0].Count()
 }
 
-// FindClusters looks for clusters in a symmetric matrix between PUs, where a smaller value means closer: cache-line
-// round trips, or the share of its speed that a PU keeps while the other works. It returns the partitions that stand
-// out of the noise, the innermost first, each made of whole clusters of the one before; none when the matrix is noise.
-// m[i][j] belongs to pus[i] and pus[j]; the diagonal is not looked at; values that are NaN or not positive were
-// not measured.
+// FindClusters looks for clusters in a symmetric matrix between PUs, where a smaller value means
+// closer: cache-line round trips, or the share of its speed that a PU keeps while the other works.
+// It returns the partitions that stand out of the noise, the innermost first, each made of whole
+// clusters of the one before; none when the matrix is noise. m[i][j] belongs to pus[i] and pus[j];
+// the diagonal is not looked at; values that are NaN or not positive were not measured.
 //
-// Method: average-linkage clustering of the logarithms; of the cuts before the largest jumps of the linkage the finest
-// is taken in which every cluster has two members and stands apart, by an effect that noise does not reach (see
-// effectNeeded).
+// Method: average-linkage clustering of the logarithms; of the cuts before the largest jumps of the
+// linkage the finest is taken in which every cluster has two members and stands apart, by an effect
+// that noise does not reach (see effectNeeded).
 func FindClusters(pus []int, m [][]float64) ([]Clustering, error) {
 	if len(m) != len(pus) {
 		return nil, fmt.Errorf("a matrix of %d rows for %d PUs", len(m), len(pus))
@@ -77,7 +77,8 @@ func FindClusters(pus []int, m [][]float64) ([]Clustering, error) {
 	}
 }
 
-// logMatrix takes logarithms, since noise and contrast are both relative, and averages the two directions.
+// logMatrix takes logarithms, since noise and contrast are both relative, and averages the two
+// directions.
 func logMatrix(m [][]float64) [][]float64 {
 	usable := func(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 	out := make([][]float64, len(m))
@@ -102,15 +103,16 @@ func logMatrix(m [][]float64) [][]float64 {
 	return out
 }
 
-// effectNeeded is how many standard deviations clusters among n things must stand apart. Clustering picks the closest
-// pairs, so it sees an effect in pure noise too, the more the fewer things there are. With this bound and minContrast,
-// TestNoiseHasNoClusters finds clusters in none of its random matrices.
+// effectNeeded is how many standard deviations clusters among n things must stand apart. Clustering
+// picks the closest pairs, so it sees an effect in pure noise too, the more the fewer things there
+// are. With this bound and minContrast, TestNoiseHasNoClusters finds clusters in none of its random
+// matrices.
 func effectNeeded(n int) float64 { return 2.25 + 10/float64(n) + 80/float64(n*n) }
 
 const minContrast = 1.1 // a difference of less is nobody's bottleneck, however significant
 
-// finestCut clusters groups further and returns the finest partition of them (lists of group indexes) that stands out,
-// with its effect and contrast; nil when none does.
+// finestCut clusters groups further and returns the finest partition of them (lists of group
+// indexes) that stands out, with its effect and contrast; nil when none does.
 func finestCut(logs [][]float64, groups [][]int) (part [][]int, effect, contrast float64) {
 	if len(groups) < 4 {
 		return nil, 0, 0 // with three things, two pairs are impossible

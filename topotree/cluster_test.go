@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// latencies simulates a measured matrix: near(i,j) times noise of the given relative standard deviation.
+// latencies simulates a measured matrix: near(i,j) times noise of the given relative standard
+// deviation.
 func latencies(r *rand.Rand, n int, noise float64, near func(i, j int) float64) [][]float64 {
 	m := make([][]float64, n)
 	for i := range m {
@@ -30,8 +31,8 @@ func indexes(n int) []int {
 	return out
 }
 
-// TestClustersOfFour plants Kunpeng's clusters of four cores in nodes of 24 and finds exactly them under 10 % noise,
-// with the transform that makes them.
+// TestClustersOfFour plants Kunpeng's clusters of four cores in nodes of 24 and finds exactly them
+// under 10 % noise, with the transform that makes them.
 func TestClustersOfFour(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	m := mustSynthetic(t, "pack:2 numa:2 l3:1 l2:24 core:1 pu:1")
@@ -83,13 +84,15 @@ func TestNoiseHasNoClusters(t *testing.T) {
 			}
 		}
 	}
-	if found, err := FindClusters(indexes(192), latencies(r, 192, 0.1, func(i, j int) float64 { return 80 })); err != nil || len(found) > 0 {
+	if found, err := FindClusters(indexes(192), latencies(r, 192, 0.1,
+		func(i, j int) float64 { return 80 })); err != nil || len(found) > 0 {
 		t.Fatalf("192 PUs: %+v, %v", found, err)
 	}
 }
 
-// TestHiddenSMT finds hyper-threads that a hypervisor hides, from pairwise contention: siblings keep 55 % of their
-// speed beside each other, others 97 %. The second threads are numbered after all first ones.
+// TestHiddenSMT finds hyper-threads that a hypervisor hides, from pairwise contention: siblings
+// keep 55 % of their speed beside each other, others 97 %. The second threads are numbered after
+// all first ones.
 func TestHiddenSMT(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	m := mustSynthetic(t, "core:16")
@@ -142,10 +145,12 @@ func TestClustersRefuse(t *testing.T) {
 	}
 }
 
-// TestMeasuredClasses colors slow nodes that no distance table shows, so that the fast ones alone become a plan.
+// TestMeasuredClasses colors slow nodes that no distance table shows, so that the fast ones alone
+// become a plan.
 func TestMeasuredClasses(t *testing.T) {
 	m := mustSynthetic(t, "numa:4 core:4")
-	colored, err := m.WithMeasured([]MeasuredClass{{"fast", CPURange(4, 11)}, {"slow", NewCPUSet(0, 1, 2, 3, 12, 13, 14, 15)}})
+	colored, err := m.WithMeasured([]MeasuredClass{{"fast", CPURange(4, 11)}, {"slow", NewCPUSet(0, 1, 2, 3, 12,
+		13, 14, 15)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Color is a set of basic colors, kept as a comparable value: a node's color is the set of the colors of the PUs
-// under it, so that a node made by group inherits the set of its children's colors (Sandwich 5.2.1). A basic color
-// is an index into Tree.Palette. Colors order by their basic colors, the lowest first; basic colors are numbered
-// from the fastest class to the slowest.
+// Color is a set of basic colors, kept as a comparable value: a node's color is the set of the
+// colors of the PUs under it, so that a node made by group inherits the set of its children's
+// colors (Sandwich 5.2.1). A basic color is an index into Tree.Palette. Colors order by their basic
+// colors, the lowest first; basic colors are numbered from the fastest class to the slowest.
 type Color string
 
 // BasicColor returns the color that holds index alone; index must be in [0, 65535].
@@ -60,7 +60,8 @@ func ParseColor(text string) (Color, error) {
 	for part := range strings.SplitSeq(text, "+") {
 		index, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
 		if err != nil {
-			return "", fmt.Errorf("color %q: write the numbers of the palette joined by plus signs, as in 0 or 0+1", clip(text))
+			return "", fmt.Errorf("color %q: write the numbers of the palette joined by plus signs, as in 0 or "+
+				"0+1", clip(text))
 		}
 		c = c.Union(BasicColor(int(index)))
 	}
@@ -87,8 +88,8 @@ func (c *Color) UnmarshalText(text []byte) error {
 // ColorOrigin says why a color exists.
 type ColorOrigin string
 
-// The origins of colors. Architecture and measured classes are what remove may single out; a shape color exists only
-// because offline, disallowed or unlike PUs broke the symmetry of a class.
+// The origins of colors. Architecture and measured classes are what remove may single out; a shape
+// color exists only because offline, disallowed or unlike PUs broke the symmetry of a class.
 const (
 	OriginUniform  ColorOrigin = "uniform"   // the only class
 	OriginCoreType ColorOrigin = "core-type" // fast and slow cores

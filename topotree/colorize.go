@@ -16,10 +16,10 @@ type painter struct {
 	splits []string
 }
 
-// colorTree colors a freshly built tree and seals it: first by core type and NUMA distance class, then split
-// wherever nodes of one depth and color differ in shape, the deepest level first, until each color is
-// symmetric and tileable (Sandwich 5.2). Colors are numbered by what they are, never by PU number, so that a
-// renumbered machine gets the same colors.
+// colorTree colors a freshly built tree and seals it: first by core type and NUMA distance class,
+// then split wherever nodes of one depth and color differ in shape, the deepest level first, until
+// each color is symmetric and tileable (Sandwich 5.2). Colors are numbered by what they are, never
+// by PU number, so that a renumbered machine gets the same colors.
 func colorTree(m *Machine, root *Node) (*Tree, error) {
 	t := &Tree{root: root, pus: root.CPUs.Count(), info: &treeInfo{}}
 	t.once.Do(func() {})
@@ -28,7 +28,8 @@ func colorTree(m *Machine, root *Node) (*Tree, error) {
 	return t, p.finish()
 }
 
-// finish refines the colors to a fixed point, sorts children into the canonical order and publishes the tree.
+// finish refines the colors to a fixed point, sorts children into the canonical order and publishes
+// the tree.
 func (p *painter) finish() error {
 	for {
 		p.paint(p.tree.root)
@@ -48,8 +49,8 @@ func (p *painter) finish() error {
 	return p.tree.Check()
 }
 
-// baseKey is what colors a PU before shapes are looked at: indexes of its core type, NUMA distance class and
-// measured class, each counted from the fastest.
+// baseKey is what colors a PU before shapes are looked at: indexes of its core type, NUMA distance
+// class and measured class, each counted from the fastest.
 type baseKey struct{ coreType, distance, measured int }
 
 // base gives each PU the color of its classes.
@@ -73,7 +74,8 @@ func (p *painter) base(m *Machine, keep CPUSet) {
 		}
 	}
 	slices.SortFunc(used, func(a, b baseKey) int {
-		return cmp.Or(cmp.Compare(a.coreType, b.coreType), cmp.Compare(a.distance, b.distance), cmp.Compare(a.measured, b.measured))
+		return cmp.Or(cmp.Compare(a.coreType, b.coreType), cmp.Compare(a.distance, b.distance),
+			cmp.Compare(a.measured, b.measured))
 	})
 	for c, k := range keys {
 		p.color[c] = slices.Index(used, k)
@@ -130,8 +132,8 @@ type shapeClass struct {
 	nodes  int
 }
 
-// split finds the deepest level on which nodes of one color differ and gives their PUs colors of their own. It
-// reports whether it split anything.
+// split finds the deepest level on which nodes of one color differ and gives their PUs colors of
+// their own. It reports whether it split anything.
 func (p *painter) split() bool {
 	for depth := p.tree.Depth(); depth >= 0; depth-- {
 		level := p.tree.Level(depth)
@@ -171,7 +173,8 @@ func (p *painter) rankShapes(level []*Node, color Color, list []shapeClass, rank
 		}
 		text += fmt.Sprintf("%d with %d PUs", s.nodes, s.pus)
 	}
-	p.splits = append(p.splits, fmt.Sprintf("%s nodes of color %s are not alike (%s): each shape got a color of its own", level[0].Kind, color, text))
+	p.splits = append(p.splits, fmt.Sprintf("%s nodes of color %s are not alike (%s): each shape got a color of "+
+		"its own", level[0].Kind, color, text))
 	for _, n := range level {
 		if n.Color != color {
 			continue
@@ -212,10 +215,12 @@ func (p *painter) recolor(rank map[int]int) {
 	p.infos = infos
 }
 
-// canonical sorts children by (color, digest, lowest PU) and numbers them: the order that group and remove count in.
+// canonical sorts children by (color, digest, lowest PU) and numbers them: the order that group and
+// remove count in.
 func canonical(n *Node) {
 	slices.SortFunc(n.Children, func(a, b *Node) int {
-		return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.CPUs.First(), b.CPUs.First()))
+		return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]),
+			cmp.Compare(a.CPUs.First(), b.CPUs.First()))
 	})
 	for i, c := range n.Children {
 		c.pos = i

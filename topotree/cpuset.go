@@ -6,11 +6,12 @@ import (
 	"math/bits"
 )
 
-// MaxPUs bounds the PU numbers that any reader accepts. Linux stops at 8192; the bound keeps one set at 2 KiB.
+// MaxPUs bounds the PU numbers that any reader accepts. Linux stops at 8192; the bound keeps one
+// set at 2 KiB.
 const MaxPUs = 16384
 
-// CPUSet is a set of PU numbers in [0, MaxPUs). The zero value is empty. A CPUSet is never changed after it was
-// made: every operation returns a new one, so sets may be shared between trees.
+// CPUSet is a set of PU numbers in [0, MaxPUs). The zero value is empty. A CPUSet is never changed
+// after it was made: every operation returns a new one, so sets may be shared between trees.
 type CPUSet struct {
 	words []uint64 // no trailing zero words, so that equal sets have equal words
 }

@@ -31,13 +31,15 @@ func TestCPUSetAgainstMap(t *testing.T) {
 		union, both, rest := a.Union(b), a.Intersect(b), a.Minus(b)
 		inside, touches := true, false
 		for c := range 260 {
-			if union.Contains(c) != (ma[c] || mb[c]) || both.Contains(c) != (ma[c] && mb[c]) || rest.Contains(c) != (ma[c] && !mb[c]) {
+			if union.Contains(c) != (ma[c] || mb[c]) || both.Contains(c) != (ma[c] && mb[c]) ||
+				rest.Contains(c) != (ma[c] && !mb[c]) {
 				t.Fatalf("a=%s b=%s: wrong at %d", a, b, c)
 			}
 			inside = inside && (!ma[c] || mb[c])
 			touches = touches || ma[c] && mb[c]
 		}
-		if a.In(b) != inside || a.Intersects(b) != touches || a.Count() != len(ma) || a.Equal(b) != (a.Key() == b.Key()) {
+		if a.In(b) != inside || a.Intersects(b) != touches || a.Count() != len(ma) ||
+			a.Equal(b) != (a.Key() == b.Key()) {
 			t.Fatalf("a=%s b=%s: wrong relation", a, b)
 		}
 		if !both.Union(rest).Equal(a) {
@@ -56,7 +58,8 @@ func TestCPUSetText(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"0-3,8": "0-3,8", "8,0-3\n\x00": "0-3,8", " ": "", "0-31:2/8": "0-1,8-9,16-17,24-25", "3,3,3": "3", "16383": "16383",
+		"0-3,8": "0-3,8", "8,0-3\n\x00": "0-3,8", " ": "", "0-31:2/8": "0-1,8-9,16-17,24-25", "3,3,3": "3",
+		"16383": "16383",
 	} {
 		if s, err := ParseCPUSet(text); err != nil || s.String() != want {
 			t.Errorf("list %q = %s, %v; want %s", text, s, err, want)
@@ -64,13 +67,15 @@ func TestCPUSetText(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"ff": "0-7", "0x00010000,0x0": "48", "0x3ffff000,,0x03ffff00": "8-25,76-93", "00000000,00000001\n\n": "0",
-		"ffffffffffffffff": "0-63", strings.Repeat("0,", 127) + "80000000": "31", "1" + strings.Repeat(",0", 127): "4064",
+		"ffffffffffffffff": "0-63", strings.Repeat("0,", 127) + "80000000": "31", "1" + strings.Repeat(",0",
+			127): "4064",
 	} {
 		if s, err := ParseCPUMask(text); err != nil || s.String() != want {
 			t.Errorf("mask %q = %s, %v; want %s", text, s, err, want)
 		}
 	}
-	for _, text := range []string{"a", "3-", "3-1", "-1", "99999999999999999999", "16384", "0-3:0/0", "0-3:4/2", "0-9:3", strings.Repeat("1,", maxSetText)} {
+	for _, text := range []string{"a", "3-", "3-1", "-1", "99999999999999999999", "16384", "0-3:0/0", "0-3:4/2",
+		"0-9:3", strings.Repeat("1,", maxSetText)} {
 		if s, err := ParseCPUSet(text); err == nil {
 			t.Errorf("list %q was taken as %s", clip(text), s)
 		}

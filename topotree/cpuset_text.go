@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// maxSetText bounds the text of one set. The kernel's longest list (every second of 8192 PUs) has 24 KiB.
+// maxSetText bounds the text of one set. The kernel's longest list (every second of 8192 PUs) has
+// 24 KiB.
 const maxSetText = 1 << 17
 
 // String returns the set as the kernel writes lists: "0-3,8". The empty set is "".
@@ -38,15 +39,16 @@ func (s CPUSet) String() string {
 	return b.String()
 }
 
-// ParseCPUSet reads a list such as "0-3,8" or "0-31:2/8" (the kernel's used:group stride). Blank text is the
-// empty set.
+// ParseCPUSet reads a list such as "0-3,8" or "0-31:2/8" (the kernel's used:group stride). Blank
+// text is the empty set.
 func ParseCPUSet(text string) (CPUSet, error) {
 	text = trimKernel(text)
 	if text == "" {
 		return CPUSet{}, nil
 	}
 	if len(text) > maxSetText {
-		return CPUSet{}, fmt.Errorf("CPU list of %d bytes is longer than any machine needs (limit %d)", len(text), maxSetText)
+		return CPUSet{}, fmt.Errorf("CPU list of %d bytes is longer than any machine needs (limit %d)",
+			len(text), maxSetText)
 	}
 	words := make([]uint64, MaxPUs/64)
 	for part := range strings.SplitSeq(text, ",") {
@@ -107,16 +109,17 @@ func parsePU(text string) (int, error) {
 	return n, nil
 }
 
-// ParseCPUMask reads a bitmap in 32-bit hexadecimal words, the highest first: the kernel's "00ff,ffffffff" and
-// hwloc's "0x00010000,,0x0", where an empty word is zero. hwloc's infinite "0xf...f" is refused: a machine's
-// sets are finite.
+// ParseCPUMask reads a bitmap in 32-bit hexadecimal words, the highest first: the kernel's
+// "00ff,ffffffff" and hwloc's "0x00010000,,0x0", where an empty word is zero. hwloc's infinite
+// "0xf...f" is refused: a machine's sets are finite.
 func ParseCPUMask(text string) (CPUSet, error) {
 	text = trimKernel(text)
 	if text == "" {
 		return CPUSet{}, nil
 	}
 	if len(text) > maxSetText {
-		return CPUSet{}, fmt.Errorf("CPU mask of %d bytes is longer than any machine needs (limit %d)", len(text), maxSetText)
+		return CPUSet{}, fmt.Errorf("CPU mask of %d bytes is longer than any machine needs (limit %d)",
+			len(text), maxSetText)
 	}
 	parts := strings.Split(text, ",")
 	words := make([]uint64, (len(parts)+1)/2)
@@ -160,8 +163,8 @@ func (s *CPUSet) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// trimKernel drops what surrounds a value in sysfs: blanks, newlines, and the NUL byte that some kernels leave
-// behind the newline.
+// trimKernel drops what surrounds a value in sysfs: blanks, newlines, and the NUL byte that some
+// kernels leave behind the newline.
 func trimKernel(text string) string {
 	return strings.Trim(text, " \t\r\n\x00")
 }

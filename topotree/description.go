@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Description is a machine as plain data, for host.yaml and built-in machines: Machine.Describe writes it and
-// Description.Machine reads it back through the same checks as any other reader. The tree itself is not stored; it
-// follows from the objects.
+// Description is a machine as plain data, for host.yaml and built-in machines: Machine.Describe
+// writes it and Description.Machine reads it back through the same checks as any other reader. The
+// tree itself is not stored; it follows from the objects.
 type Description struct {
 	Source    string          `json:"source" yaml:"source"`
 	Arch      string          `json:"arch" yaml:"arch"`
@@ -70,10 +70,12 @@ func (d Description) Machine() (*Machine, error) {
 	}
 	for _, l := range d.Levels {
 		if l.Kind == KindMachine || l.Kind == KindNUMA || l.Kind >= KindPU {
-			return nil, fmt.Errorf("machine description: %s is not a level to list: NUMA nodes belong under memory, PUs under online", l.Kind)
+			return nil, fmt.Errorf("machine description: %s is not a level to list: NUMA nodes belong under "+
+				"memory, PUs under online", l.Kind)
 		}
 		if len(l.IDs) != 0 && len(l.IDs) != len(l.Sets) {
-			return nil, fmt.Errorf("machine description: level %s has %d ids for %d sets", l.Kind, len(l.IDs), len(l.Sets))
+			return nil, fmt.Errorf("machine description: level %s has %d ids for %d sets", l.Kind,
+				len(l.IDs), len(l.Sets))
 		}
 		for i, set := range l.Sets {
 			o := Object{Kind: l.Kind, ID: i, CPUs: set, Bytes: l.Bytes}

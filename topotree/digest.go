@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Digest is the Merkle hash of a tree or subtree: blind to sibling order and to PU numbers, sensitive to kind, color,
-// shape, and to which siblings a group took (Sandwich 5.2.3).
+// Digest is the Merkle hash of a tree or subtree: blind to sibling order and to PU numbers,
+// sensitive to kind, color, shape, and to which siblings a group took (Sandwich 5.2.3).
 type Digest [16]byte
 
 // String returns the digest in hexadecimal.
@@ -46,7 +46,8 @@ type label struct {
 	offsets []int // nil for hardware
 }
 
-// merkle hashes one node from its label and the multiset of its children's digests. It sorts children in place.
+// merkle hashes one node from its label and the multiset of its children's digests. It sorts
+// children in place.
 func merkle(l label, children []childCount) Digest {
 	if len(children) > 1 {
 		slices.SortFunc(children, func(a, b childCount) int { return bytes.Compare(a.digest[:], b.digest[:]) })

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// distanceClasses sorts the NUMA nodes that have PUs into classes of equal standing, the best first: nodes whose
-// rows and columns of the distance table hold the same values, and whose local memory firmware rates alike. One
-// class (or none) means that distance tells nothing apart.
+// distanceClasses sorts the NUMA nodes that have PUs into classes of equal standing, the best
+// first: nodes whose rows and columns of the distance table hold the same values, and whose local
+// memory firmware rates alike. One class (or none) means that distance tells nothing apart.
 func distanceClasses(m *Machine) []CPUSet {
 	type standing struct {
 		key  string
@@ -55,8 +55,8 @@ func compareText(a, b string) int {
 	return 0
 }
 
-// distanceKey returns the sorted row and column of a node as text, and their sum. Nodes without PUs are left out:
-// what is far from a GPU's memory is no slower for the CPU's.
+// distanceKey returns the sorted row and column of a node as text, and their sum. Nodes without PUs
+// are left out: what is far from a GPU's memory is no slower for the CPU's.
 func distanceKey(m *Machine, id int) (string, int) {
 	d := m.Distances
 	if d == nil {
@@ -82,7 +82,8 @@ func distanceKey(m *Machine, id int) (string, int) {
 	return fmt.Sprint(row, col), sum
 }
 
-// localAccess returns the bandwidth (MB/s) and latency (ns) that HMAT states for a node reached from itself.
+// localAccess returns the bandwidth (MB/s) and latency (ns) that HMAT states for a node reached
+// from itself.
 func localAccess(n MemoryNode) (mbps, ns int) {
 	for _, a := range n.Access {
 		if slices.Contains(a.Initiators, n.ID) && a.ReadMBps > 0 {

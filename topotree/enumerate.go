@@ -9,12 +9,13 @@ import (
 type Bounds struct {
 	// MaxGroups is how many group levels a tree may have; 0 means 2, -1 means none.
 	MaxGroups int
-	// MaxColors is how many classes of one depth remove may treat separately; 0 means 3. Where a depth has more, remove
-	// acts on all of them alike.
+	// MaxColors is how many classes of one depth remove may treat separately; 0 means 3. Where a
+	// depth has more, remove acts on all of them alike.
 	MaxColors int
 	// MinPUs leaves out trees with fewer PUs.
 	MinPUs int
-	// MaxTrees ends the walk after so many trees; 0 means no limit. Stats.Truncated says whether it did.
+	// MaxTrees ends the walk after so many trees; 0 means no limit. Stats.Truncated says whether it
+	// did.
 	MaxTrees int
 	// First are group transforms to try before all others, those that a measurement proposed.
 	First []Transform
@@ -31,10 +32,11 @@ type Stats struct {
 	Truncated  bool `json:"truncated,omitempty"`
 }
 
-// Enumerate walks every tree that transforms make of t, each equivalence class once (Sandwich 5.2.2): groups first,
-// then only and remove, until no new candidate emerges. Every tree it offers is remove-derived; the empty remove
-// counts, so t itself comes first. Trees are described by their transforms and built when first looked at, so that
-// only digests accumulate. t must have nothing removed yet.
+// Enumerate walks every tree that transforms make of t, each equivalence class once (Sandwich
+// 5.2.2): groups first, then only and remove, until no new candidate emerges. Every tree it offers
+// is remove-derived; the empty remove counts, so t itself comes first. Trees are described by their
+// transforms and built when first looked at, so that only digests accumulate. t must have nothing
+// removed yet.
 func Enumerate(t *Tree, b Bounds) iter.Seq[*Tree] {
 	return func(yield func(*Tree) bool) {
 		w := newWalk(t, b, yield)
@@ -101,8 +103,8 @@ func (w *walk) groups(start classTree) {
 	}
 }
 
-// groupsOf returns every group of q that fits, the measured ones first. A group of all children of every parent is
-// left out: it is the parent again.
+// groupsOf returns every group of q that fits, the measured ones first. A group of all children of
+// every parent is left out: it is the parent again.
 func (w *walk) groupsOf(q classTree) []classTree {
 	levels := q.levels()
 	var out []classTree
@@ -159,7 +161,8 @@ func (w *walk) removes(q classTree) {
 		if root == nil {
 			continue
 		}
-		alone := classTree{root: root, ops: append(slices.Clone(q.ops), Only(color)), interchangeable: q.interchangeable}
+		alone := classTree{root: root, ops: append(slices.Clone(q.ops), Only(color)),
+			interchangeable: q.interchangeable}
 		newRemoval(w, alone).walk()
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// form is the canonical form of a tree as text: the oracle's notion of equivalence, with no hash in it.
+// form is the canonical form of a tree as text: the oracle's notion of equivalence, with no hash in
+// it.
 func form(n *Node) string {
 	var kids []string
 	for _, c := range n.Children {
@@ -18,8 +19,9 @@ func form(n *Node) string {
 	return fmt.Sprintf("%s/%v/%s/%v[%s]", n.Kind, n.Virtual, n.Color, n.offsets, strings.Join(kids, " "))
 }
 
-// oracle walks the space by brute force: every group that fits on top of every tree, then every remove on every
-// tree in every order, until nothing new comes out. It returns canonical form -> number of PUs.
+// oracle walks the space by brute force: every group that fits on top of every tree, then every
+// remove on every tree in every order, until nothing new comes out. It returns canonical form ->
+// number of PUs.
 func oracle(t *testing.T, base *Tree, maxGroups int) map[string]int {
 	t.Helper()
 	grouped := map[string]*Tree{form(base.Root()): base}
@@ -67,8 +69,8 @@ func oracle(t *testing.T, base *Tree, maxGroups int) map[string]int {
 	return found
 }
 
-// oracleRemoves lists every remove worth trying on a tree: on all colors, on each color where a depth of the
-// fundamental classes has at most three, and each color alone.
+// oracleRemoves lists every remove worth trying on a tree: on all colors, on each color where a
+// depth of the fundamental classes has at most three, and each color alone.
 func oracleRemoves(tree *Tree) []Transform {
 	var out []Transform
 	full := tree.Full()
@@ -98,7 +100,8 @@ func oracleRemoves(tree *Tree) []Transform {
 	return out
 }
 
-// TestEnumerateAgainstOracle compares the walk over classes with brute force over nodes on small machines.
+// TestEnumerateAgainstOracle compares the walk over classes with brute force over nodes on small
+// machines.
 func TestEnumerateAgainstOracle(t *testing.T) {
 	for name, m := range smallMachines(t) {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,8 @@ var (
 // Kunpeng920 is kunpeng920.
 const Kunpeng920 = kunpeng920
 
-// WithoutVerify switches the checks of every transform off, and returns what switches them on again.
+// WithoutVerify switches the checks of every transform off, and returns what switches them on
+// again.
 func WithoutVerify() (again func()) {
 	verify = false
 	return func() { verify = true }

@@ -38,7 +38,8 @@ func checkFacts(t *testing.T, m *Machine, f fact) {
 		{"packages", s.Packages, f.Packages}, {"numa_nodes", s.NUMANodes, f.NUMANodes},
 		{"numa_localities", s.NUMALocalities, f.NUMALocalities}, {"dies", s.Dies, f.Dies},
 		{"clusters", s.Clusters, f.Clusters}, {"l4", s.L4, f.L4}, {"l3", s.L3, f.L3}, {"l2", s.L2, f.L2},
-		{"cores", s.Cores, f.Cores}, {"pus", s.PUs, f.PUs}, {"llc_level", s.LLCLevel, f.LLCLevel}, {"llc", s.LLC, f.LLC},
+		{"cores", s.Cores, f.Cores}, {"pus", s.PUs, f.PUs}, {"llc_level", s.LLCLevel, f.LLCLevel},
+		{"llc", s.LLC, f.LLC},
 		{"memory_side_caches", s.MemorySideCaches, f.MemCaches}, {"leaves", len(m.Tree.Level(m.Tree.Depth())), f.PUs},
 	} {
 		if c.got != c.want {

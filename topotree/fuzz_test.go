@@ -57,7 +57,8 @@ func FuzzXML(f *testing.F) {
 
 func FuzzSynthetic(f *testing.F) {
 	for _, text := range []string{
-		"pack:2 numa:2(memory=64GiB) l3:4(size=16MiB) core:4 pu:2", "[numa] core:4", "pu:4(indexes=6,4,2,0)", "group:2 group:2 l2:1 core:2", "die:2 cluster:2 l1d:1 pu:3",
+		"pack:2 numa:2(memory=64GiB) l3:4(size=16MiB) core:4 pu:2", "[numa] core:4", "pu:4(indexes=6,4,2,0)",
+		"group:2 group:2 l2:1 core:2", "die:2 cluster:2 l1d:1 pu:3",
 	} {
 		f.Add(text)
 	}
@@ -72,13 +73,16 @@ func FuzzSynthetic(f *testing.F) {
 
 // FuzzSysfs builds a machine of two described CPUs and whatever else the lists name.
 func FuzzSysfs(f *testing.F) {
-	f.Add("0-1", "0-1", "3", "0-1", "3", "0", "1", "10 20", "0::/a\n4:cpuset:/b", "cgroup2 /c cgroup2 rw 0 0", "50000 100000")
+	f.Add("0-1", "0-1", "3", "0-1", "3", "0", "1", "10 20", "0::/a\n4:cpuset:/b", "cgroup2 /c cgroup2 rw 0 0",
+		"50000 100000")
 	f.Add("", "1", "ffff,0", "0,1\n\x00", "", "0-1", "", "x", "", "d /dev/cpuset cpuset rw", "max 1")
-	f.Fuzz(func(t *testing.T, online, threads, siblings, die, shared, node0, node1, distance, cgroup, mounts, cpuMax string) {
+	f.Fuzz(func(t *testing.T, online, threads, siblings, die, shared, node0, node1, distance, cgroup, mounts,
+		cpuMax string) {
 		files := map[string]string{
 			cpuDir + "/online": online, nodeDir + "/node0/cpulist": node0, nodeDir + "/node1/cpumap": node1,
 			nodeDir + "/node0/distance": distance, nodeDir + "/node1/distance": distance,
-			"proc/self/cgroup": cgroup, "proc/mounts": mounts, "c/a/cpu.max": cpuMax, "c/cpuset.cpus": node0, "proc/self/status": "Cpus_allowed_list:" + threads,
+			"proc/self/cgroup": cgroup, "proc/mounts": mounts, "c/a/cpu.max": cpuMax, "c/cpuset.cpus": node0,
+			"proc/self/status":                      "Cpus_allowed_list:" + threads,
 			cpuDir + "/cpu1/topology/core_siblings": siblings, cpuDir + "/cpu1/cpu_capacity": cpuMax,
 		}
 		for _, c := range []string{"cpu0", "cpu1"} {

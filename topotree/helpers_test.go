@@ -31,7 +31,8 @@ func mustApply(t testing.TB, tree *Tree, texts ...string) *Tree {
 	return tree
 }
 
-// describe makes a machine of cores whose L2 groups, NUMA nodes and packages are given as lists of sets.
+// describe makes a machine of cores whose L2 groups, NUMA nodes and packages are given as lists of
+// sets.
 func describe(t testing.TB, d Description) *Machine {
 	t.Helper()
 	m, err := d.Machine()
@@ -46,7 +47,8 @@ func smallMachines(t testing.TB) map[string]*Machine {
 	t.Helper()
 	out := map[string]*Machine{}
 	for _, text := range []string{
-		"pu:1", "core:4", "core:8", "core:12", "core:4 pu:2", "pack:2 core:4", "pack:2 numa:2 core:3", "numa:2 l3:2 core:3",
+		"pu:1", "core:4", "core:8", "core:12", "core:4 pu:2", "pack:2 core:4", "pack:2 numa:2 core:3",
+		"numa:2 l3:2 core:3",
 		"l3:3 core:2 pu:2", "pack:3 core:4", "pack:2 l3:1 l2:1 core:6", "l2:2 core:6",
 	} {
 		out[text] = mustSynthetic(t, text)
@@ -55,7 +57,8 @@ func smallMachines(t testing.TB) map[string]*Machine {
 		Online: CPURange(0, 11), Memory: []MemoryNode{{CPUs: CPURange(0, 11)}},
 		Levels: []LevelData{
 			{Kind: KindL2, Sets: []CPUSet{CPURange(0, 1), CPURange(2, 3), CPURange(4, 7), CPURange(8, 11)}},
-			{Kind: KindCore, Sets: []CPUSet{CPURange(0, 1), CPURange(2, 3), CPURange(4, 4), CPURange(5, 5), CPURange(6, 6), CPURange(7, 7), CPURange(8, 8), CPURange(9, 9), CPURange(10, 10), CPURange(11, 11)}},
+			{Kind: KindCore, Sets: []CPUSet{CPURange(0, 1), CPURange(2, 3), CPURange(4, 4), CPURange(5, 5),
+				CPURange(6, 6), CPURange(7, 7), CPURange(8, 8), CPURange(9, 9), CPURange(10, 10), CPURange(11, 11)}},
 		},
 		CoreTypes: []CoreType{{Name: "P", CPUs: CPURange(0, 3)}, {Name: "E", CPUs: CPURange(4, 11)}},
 	}
@@ -71,14 +74,16 @@ func smallMachines(t testing.TB) map[string]*Machine {
 		Levels: []LevelData{{Kind: KindPackage, Sets: []CPUSet{CPURange(0, 5), CPURange(6, 10)}}},
 	})
 	out["far node"] = describe(t, Description{
-		Online:    CPURange(0, 8),
-		Memory:    []MemoryNode{{ID: 0, CPUs: CPURange(0, 2)}, {ID: 1, CPUs: CPURange(3, 5)}, {ID: 2, CPUs: CPURange(6, 8)}},
+		Online: CPURange(0, 8),
+		Memory: []MemoryNode{{ID: 0, CPUs: CPURange(0, 2)}, {ID: 1, CPUs: CPURange(3, 5)},
+			{ID: 2, CPUs: CPURange(6, 8)}},
 		Distances: &Distances{Nodes: []int{0, 1, 2}, Matrix: [][]int{{10, 12, 30}, {12, 10, 30}, {30, 30, 10}}},
 	})
 	return out
 }
 
-// renumbered returns the same machine with PU c called perm[c], and its objects listed in another order.
+// renumbered returns the same machine with PU c called perm[c], and its objects listed in another
+// order.
 func renumbered(t testing.TB, m *Machine, r *rand.Rand) *Machine {
 	t.Helper()
 	pus := m.Online.Slice()

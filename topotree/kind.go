@@ -5,8 +5,9 @@ import "fmt"
 // Kind is what a node of a tree stands for.
 type Kind uint8
 
-// The kinds, in the nesting order that most machines have. The builder reorders levels where a machine differs.
-// KindGroup is a latent structure: made by group, or a Group that hwloc could not name.
+// The kinds, in the nesting order that most machines have. The builder reorders levels where a
+// machine differs. KindGroup is a latent structure: made by group, or a Group that hwloc could not
+// name.
 const (
 	KindMachine Kind = iota
 	KindPackage
@@ -22,7 +23,8 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"machine", "package", "die", "numa", "l4", "l3", "group", "cluster", "l2", "core", "pu"}
+var kindNames = [numKinds]string{"machine", "package", "die", "numa", "l4", "l3", "group", "cluster", "l2",
+	"core", "pu"}
 
 // String returns the name used in JSON, YAML and text.
 func (k Kind) String() string {

@@ -12,8 +12,9 @@ type merge struct {
 	height     float64
 }
 
-// averageLinkage clusters agglomeratively by mean distance over the measured pairs and returns the merges from the
-// closest to the farthest. Each step looks only at cached nearest neighbors, some n^2 work in all.
+// averageLinkage clusters agglomeratively by mean distance over the measured pairs and returns the
+// merges from the closest to the farthest. Each step looks only at cached nearest neighbors, some
+// n^2 work in all.
 func averageLinkage(d [][]float64) []merge {
 	n := len(d)
 	sum, count := make([][]float64, n), make([][]float64, n)
@@ -77,7 +78,8 @@ func averageLinkage(d [][]float64) []merge {
 	return out
 }
 
-// candidateCuts returns after how many merges to stop: before each of the largest jumps of the linkage.
+// candidateCuts returns after how many merges to stop: before each of the largest jumps of the
+// linkage.
 func candidateCuts(merges []merge, n int) []int {
 	const most = 12
 	type jump struct {
@@ -113,11 +115,11 @@ func partitionAt(merges []merge, n, cut int) [][]int {
 	return slices.DeleteFunc(members, func(c []int) bool { return len(c) == 0 })
 }
 
-// separation measures how far clusters stand apart: the mean over clusters of (mean distance to the nearest other
-// cluster - mean distance within), in standard deviations of the values around their block's mean, and the same
-// difference as a ratio. Both are 0 when one cluster stands apart by less than half the mean: it is a part of another,
-// cut off by chance. Blocks between far clusters have means of their own, so that an outer structure (NUMA) does
-// not drown an inner one.
+// separation measures how far clusters stand apart: the mean over clusters of (mean distance to the
+// nearest other cluster - mean distance within), in standard deviations of the values around their
+// block's mean, and the same difference as a ratio. Both are 0 when one cluster stands apart by
+// less than half the mean: it is a part of another, cut off by chance. Blocks between far clusters
+// have means of their own, so that an outer structure (NUMA) does not drown an inner one.
 func separation(d [][]float64, part [][]int) (effect, contrast float64) {
 	block := func(a, b []int) (mean, squares, n float64) {
 		var sum float64

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadLive reads the machine this process runs on and narrows Allowed by the process's affinity mask.
+// ReadLive reads the machine this process runs on and narrows Allowed by the process's affinity
+// mask.
 func ReadLive() (*Machine, error) {
 	m, err := ReadSysfs(os.DirFS("/"))
 	if err != nil {
@@ -30,11 +31,12 @@ func ReadLive() (*Machine, error) {
 	return m, nil
 }
 
-// affinity reads the mask of a process as it was started. x/sys has a fixed mask of 1024 CPUs, which the kernel
-// refuses on larger machines; this one holds MaxPUs.
+// affinity reads the mask of a process as it was started. x/sys has a fixed mask of 1024 CPUs,
+// which the kernel refuses on larger machines; this one holds MaxPUs.
 func affinity(pid int) (CPUSet, error) {
 	words := make([]uint64, MaxPUs/64)
-	n, _, errno := unix.Syscall(unix.SYS_SCHED_GETAFFINITY, uintptr(pid), uintptr(len(words)*8), uintptr(unsafe.Pointer(&words[0])))
+	n, _, errno := unix.Syscall(unix.SYS_SCHED_GETAFFINITY, uintptr(pid), uintptr(len(words)*8),
+		uintptr(unsafe.Pointer(&words[0])))
 	if errno != 0 {
 		return CPUSet{}, fmt.Errorf("cannot read the CPU affinity of this process: %w", errno)
 	}

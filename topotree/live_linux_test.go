@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLive reads the machine that runs the test: whatever it is, the tree must be sound and this process must be
-// allowed somewhere.
+// TestLive reads the machine that runs the test: whatever it is, the tree must be sound and this
+// process must be allowed somewhere.
 func TestLive(t *testing.T) {
 	m, err := ReadLive()
 	if err != nil {

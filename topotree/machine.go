@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// Object is one thing a reader found: a package, die, NUMA node, cache, cluster or core with the online PUs in it.
+// Object is one thing a reader found: a package, die, NUMA node, cache, cluster or core with the
+// online PUs in it.
 type Object struct {
 	Kind  Kind   `json:"kind" yaml:"kind"`
 	ID    int    `json:"id" yaml:"id"` // the system's number, -1 when it has none
@@ -28,7 +29,8 @@ type MemoryCache struct {
 	Bytes int64 `json:"bytes" yaml:"bytes"`
 }
 
-// MemoryAccess is what firmware (ACPI HMAT) promises for the best initiators of a node. Zero means not stated.
+// MemoryAccess is what firmware (ACPI HMAT) promises for the best initiators of a node. Zero means
+// not stated.
 type MemoryAccess struct {
 	Class      int   `json:"class" yaml:"class"`
 	Initiators []int `json:"initiators" yaml:"initiators,flow"` // node ids
@@ -38,13 +40,15 @@ type MemoryAccess struct {
 	WriteNs    int   `json:"write_ns,omitempty" yaml:"write_ns,omitempty"`
 }
 
-// Distances is the node-by-node table firmware states (ACPI SLIT): Matrix[i][j] from Nodes[i] to Nodes[j], 10 local.
+// Distances is the node-by-node table firmware states (ACPI SLIT): Matrix[i][j] from Nodes[i] to
+// Nodes[j], 10 local.
 type Distances struct {
 	Nodes  []int   `json:"nodes" yaml:"nodes,flow"`
 	Matrix [][]int `json:"matrix" yaml:"matrix,flow"`
 }
 
-// CoreType is one class of unlike cores. A machine with one class lists none. Types are ordered from the fastest.
+// CoreType is one class of unlike cores. A machine with one class lists none. Types are ordered
+// from the fastest.
 type CoreType struct {
 	Name     string `json:"name" yaml:"name"`
 	CPUs     CPUSet `json:"cpus" yaml:"cpus"`
@@ -53,8 +57,9 @@ type CoreType struct {
 	BaseMHz  int    `json:"base_mhz,omitempty" yaml:"base_mhz,omitempty"`
 }
 
-// MeasuredClass is a class of PUs that a measurement told apart by speed (fast and slow NUMA nodes). Classes are ordered
-// from the fastest; PUs in no class form the last one. Clusters of equal speed are no classes: they are Clusterings.
+// MeasuredClass is a class of PUs that a measurement told apart by speed (fast and slow NUMA
+// nodes). Classes are ordered from the fastest; PUs in no class form the last one. Clusters of
+// equal speed are no classes: they are Clusterings.
 type MeasuredClass struct {
 	Name string `json:"name" yaml:"name"`
 	CPUs CPUSet `json:"cpus" yaml:"cpus"`
@@ -92,8 +97,9 @@ type Machine struct {
 	Tree *Tree // all online PUs
 }
 
-// Usable returns the tree of the PUs a plan may use: Tree itself when all are allowed, else Tree without the
-// disallowed PUs, with colors refined where they broke the symmetry. It fails when nothing is allowed.
+// Usable returns the tree of the PUs a plan may use: Tree itself when all are allowed, else Tree
+// without the disallowed PUs, with colors refined where they broke the symmetry. It fails when
+// nothing is allowed.
 func (m *Machine) Usable() (*Tree, error) {
 	if m.Online.In(m.Allowed) {
 		return m.Tree, nil
@@ -117,7 +123,8 @@ func (m *Machine) MayUse(node int) bool {
 	return m.Node(node) != nil && (m.Mems.IsEmpty() || m.Mems.Contains(node))
 }
 
-// CommonNode returns the memory node that holds all of the PUs and that may be used, -1 when there is none.
+// CommonNode returns the memory node that holds all of the PUs and that may be used, -1 when there
+// is none.
 func (m *Machine) CommonNode(pus CPUSet) int {
 	for _, n := range m.Memory {
 		if pus.In(n.CPUs) && m.MayUse(n.ID) {

@@ -28,7 +28,8 @@ func TestMemsOfTheCpuset(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Mems.String() != c.mems || m.CommonNode(CPURange(2, 3)) != c.common || m.CommonNode(CPURange(1, 2)) != -1 {
-			t.Errorf("of Mems_allowed_list %s comes %q, and node %d for the PUs 2-3, want %q and %d", c.list, m.Mems, m.CommonNode(CPURange(2, 3)), c.mems, c.common)
+			t.Errorf("of Mems_allowed_list %s comes %q, and node %d for the PUs 2-3, want %q and %d", c.list, m.Mems,
+				m.CommonNode(CPURange(2, 3)), c.mems, c.common)
 		}
 		text, err := json.Marshal(m.Describe())
 		if err != nil {

@@ -95,12 +95,14 @@ func TestModules(t *testing.T) {
 		{"old kernel, nothing shared", edits{rewrite(l1i, alone), rewrite(l2, alone)}, 64, 32, 64},
 		{"no caches", edits{noCaches}, 64, 32, 0},
 		{"no caches, one core number", edits{noCaches, sameID}, 32, 0, 0},
-		{"no caches, no core number", edits{noCaches, rewrite("topology/core_id", func(int) string { return "" })}, 32, 0, 0},
+		{"no caches, no core number", edits{noCaches, rewrite("topology/core_id", func(int) string { return "" })}, 32,
+			0, 0},
 		{"no caches, another family", edits{noCaches, family("AuthenticAMD", 23)}, 32, 0, 0},
 		{"hyperthreads with numbers of their own", edits{rewrite(l1d, pair), family("AuthenticAMD", 23)}, 32, 0, 32},
 		{"hyperthreads of a guest of this family", edits{rewrite(l1d, pair)}, 32, 0, 32},
 		{"guest that invents caches", edits{rewrite(l1i, alone), sameID, family("GenuineIntel", 6)}, 32, 0, 32},
-		{"guest that invents caches and core numbers", edits{rewrite(l1i, alone), family("GenuineIntel", 6)}, 32, 0, 32},
+		{"guest that invents caches and core numbers", edits{rewrite(l1i, alone), family("GenuineIntel", 6)}, 32, 0,
+			32},
 	} {
 		files := opteron()
 		for _, edit := range c.edit {
@@ -152,7 +154,8 @@ func opteronXML() string {
 		for c := index * size; c < (index+1)*size; c++ {
 			words[c/32] |= 1 << (c % 32)
 		}
-		fmt.Fprintf(&b, `<object type="%s" os_index="%d" cpuset="0x%08x,0x%08x" %s`, kind, index, words[1], words[0], more)
+		fmt.Fprintf(&b, `<object type="%s" os_index="%d" cpuset="0x%08x,0x%08x" %s`, kind, index, words[1],
+			words[0], more)
 	}
 	b.WriteString(`<topology version="3.0">`)
 	object("Machine", 0, 64, ">")

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// orderLevels sorts levels so that each one's objects lie inside the objects of the level above. Levels start in the
-// usual order and move only where the machine differs: an L3 over two NUMA nodes goes above them, a node that
-// holds several packages goes above those. Where no order works, the inner objects are cut at the borders of the
-// outer ones. Each departure is recorded; no PU is lost either way.
+// orderLevels sorts levels so that each one's objects lie inside the objects of the level above.
+// Levels start in the usual order and move only where the machine differs: an L3 over two NUMA
+// nodes goes above them, a node that holds several packages goes above those. Where no order works,
+// the inner objects are cut at the borders of the outer ones. Each departure is recorded; no PU is
+// lost either way.
 func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
 	var crossings []Crossing
 	for i := 1; i < len(levels); i++ {
@@ -33,7 +34,8 @@ func orderLevels(levels []levelSet) ([]levelSet, []Crossing) {
 			}
 			crossings = append(crossings, Crossing{
 				Outer: levels[j].kind, Inner: levels[i].kind, Cut: true,
-				Text: fmt.Sprintf("%s crosses %s and was cut at its borders: %s", levels[i].kind, levels[j].kind, spanText(levels[i], levels[j])),
+				Text: fmt.Sprintf("%s crosses %s and was cut at its borders: %s", levels[i].kind, levels[j].kind,
+					spanText(levels[i], levels[j])),
 			})
 			levels[i].objects = cut(levels[i].objects, levels[j].objects)
 		}
@@ -86,7 +88,8 @@ func spanText(big, small levelSet) string {
 	return fmt.Sprintf("%s does not nest in %s", small.kind, big.kind)
 }
 
-// cut splits each inner object at the borders of the outer ones. Pieces keep the id of the object they came from.
+// cut splits each inner object at the borders of the outer ones. Pieces keep the id of the object
+// they came from.
 func cut(inner, outer []Object) []Object {
 	owner := ownersOf(outer, lastOf(outer)+1)
 	var out []Object

@@ -4,13 +4,15 @@ import "fmt"
 
 // Proposal says what a measured clustering means for a tree.
 type Proposal struct {
-	Known Kind      `json:"known,omitempty"` // the tree shows the clusters already, as this kind of node; KindMachine when not
-	Group Transform `json:"group,omitzero"`  // the group transform that makes exactly these clusters; zero when none does
-	Text  string    `json:"text"`            // one sentence for people
+	// the tree shows the clusters already, as this kind of node; KindMachine when not
+	Known Kind `json:"known,omitempty"`
+	// the group transform that makes exactly these clusters; zero when none does
+	Group Transform `json:"group,omitzero"`
+	Text  string    `json:"text"` // one sentence for people
 }
 
-// Propose finds out whether t shows the clusters already, and if not which group transform makes exactly them. PUs
-// that the measurement left out (not allowed, or not sampled) count neither way.
+// Propose finds out whether t shows the clusters already, and if not which group transform makes
+// exactly them. PUs that the measurement left out (not allowed, or not sampled) count neither way.
 func Propose(t *Tree, c Clustering) Proposal {
 	var measured CPUSet
 	want := map[string]bool{}
@@ -38,7 +40,8 @@ func Propose(t *Tree, c Clustering) Proposal {
 	}
 	for d := 1; d <= t.Depth(); d++ {
 		if level := t.Level(d); matches(level) {
-			return Proposal{Known: level[0].Kind, Text: fmt.Sprintf("%s are the %s nodes at depth %d", about, level[0].Kind, d)}
+			return Proposal{Known: level[0].Kind, Text: fmt.Sprintf("%s are the %s nodes at depth %d", about,
+				level[0].Kind, d)}
 		}
 	}
 	for d := 1; d <= t.Depth(); d++ {

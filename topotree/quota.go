@@ -5,12 +5,13 @@ import (
 	"math"
 )
 
-// idleQuota is how much of a CPU a quota must grant beyond whole ones before another PU is put to work for it: what it is throttled by would
-// cost more than it brings.
+// idleQuota is how much of a CPU a quota must grant beyond whole ones before another PU is put to
+// work for it: what it is throttled by would cost more than it brings.
 const idleQuota = 0.1
 
-// QuotaPUs returns how many PUs the CPU quota pays for, at least 1; 0 when there is no quota. A fraction counts as a PU: all of them are throttled
-// together for a part of each period, and still do more than one less without pauses (measured: 1.4 times at 150 %, 1.1 times at 120 %).
+// QuotaPUs returns how many PUs the CPU quota pays for, at least 1; 0 when there is no quota. A
+// fraction counts as a PU: all of them are throttled together for a part of each period, and still
+// do more than one less without pauses (measured: 1.4 times at 150 %, 1.1 times at 120 %).
 func QuotaPUs(cpus float64) int {
 	if cpus <= 0 {
 		return 0
@@ -21,7 +22,8 @@ func QuotaPUs(cpus float64) int {
 // QuotaPUs is QuotaPUs of the machine's quota.
 func (m *Machine) QuotaPUs() int { return QuotaPUs(m.QuotaCPUs) }
 
-// ReadQuota reads what cgroups grant to this process at present: CPU time per time, 0 when unlimited. fsys holds sys/ and proc/.
+// ReadQuota reads what cgroups grant to this process at present: CPU time per time, 0 when
+// unlimited. fsys holds sys/ and proc/.
 func ReadQuota(fsys fs.FS) float64 {
 	r := sysfs{fsys: fsys, m: &Machine{}}
 	groups := r.cgroupPaths()

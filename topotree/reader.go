@@ -5,8 +5,8 @@ import (
 	"io/fs"
 )
 
-// Reader turns one description of a machine into a Machine. Whatever the format, equal machines give trees of equal
-// digest.
+// Reader turns one description of a machine into a Machine. Whatever the format, equal machines
+// give trees of equal digest.
 type Reader interface {
 	// ReadMachine returns the machine, or one sentence on why the description cannot be used.
 	ReadMachine() (*Machine, error)

@@ -37,7 +37,8 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 		for tree := range topotree.Enumerate(base, topotree.Bounds{Stats: &stats}) {
 			plans[tree.Digest()] = tree
 		}
-		fmt.Fprintf(w, "generated %d, duplicates %d, kept %d, from %d groupings\n", stats.Generated, stats.Duplicates, stats.Kept, stats.Groups)
+		fmt.Fprintf(w, "generated %d, duplicates %d, kept %d, from %d groupings\n", stats.Generated, stats.Duplicates,
+			stats.Kept, stats.Groups)
 		for _, ops := range [][]string{
 			{"group(4,1,4)", "remove(1,5)"}, {"remove(6,4)"}, {"group(4,1,4)"}, {"group(4,6,4)"},
 		} {
@@ -52,31 +53,35 @@ var tour = map[string]func(t *testing.T, w *strings.Builder){
 	"growth": func(t *testing.T, w *strings.Builder) {
 		fmt.Fprintf(w, "%-46s %5s %10s %10s %10s\n", "machine", "PUs", "generated", "duplicates", "kept")
 		for _, text := range []string{
-			"numa:2 l3:2 core:4", "pack:2 l3:4 core:4 pu:2", topotree.Kunpeng920, "pack:2 numa:1 l3:16 core:4 pu:2", "pack:4 numa:4 l3:2 core:16 pu:2",
+			"numa:2 l3:2 core:4", "pack:2 l3:4 core:4 pu:2", topotree.Kunpeng920, "pack:2 numa:1 l3:16 core:4 pu:2",
+			"pack:4 numa:4 l3:2 core:16 pu:2",
 		} {
 			m := topotree.MustSynthetic(t, text)
 			var stats topotree.Stats
 			for range topotree.Enumerate(m.Tree, topotree.Bounds{Stats: &stats}) {
 			}
-			fmt.Fprintf(w, "%-46s %5d %10d %10d %10d\n", shortName(text), m.Tree.PUs(), stats.Generated, stats.Duplicates, stats.Kept)
+			fmt.Fprintf(w, "%-46s %5d %10d %10d %10d\n", shortName(text), m.Tree.PUs(), stats.Generated,
+				stats.Duplicates, stats.Kept)
 		}
 	},
 	"measured": func(t *testing.T, w *strings.Builder) {
 		r := rand.New(rand.NewPCG(920, 0))
-		found, err := topotree.FindClusters(topotree.Indexes(192), topotree.Latencies(r, 192, 0.1, func(i, j int) float64 {
-			switch {
-			case i/4 == j/4:
-				return 35
-			case i/24 == j/24:
-				return 70
-			}
-			return 180
-		}))
+		found, err := topotree.FindClusters(topotree.Indexes(192), topotree.Latencies(r, 192, 0.1,
+			func(i, j int) float64 {
+				switch {
+				case i/4 == j/4:
+					return 35
+				case i/24 == j/24:
+					return 70
+				}
+				return 180
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range found {
-			fmt.Fprintf(w, "contrast %.2f, effect %.1f: %s\n", c.Contrast, c.Effect, topotree.Propose(kunpengTree(t), c).Text)
+			fmt.Fprintf(w, "contrast %.2f, effect %.1f: %s\n", c.Contrast, c.Effect,
+				topotree.Propose(kunpengTree(t), c).Text)
 		}
 	},
 	"crossing": func(t *testing.T, w *strings.Builder) {

@@ -2,10 +2,10 @@ package topotree
 
 import "slices"
 
-// removal walks all combinations of removes on one classTree, the deepest level outermost: since children of one
-// color are isomorphic, the right-most n in canonical order are the same whatever else is removed, so removes of
-// different depths commute and n + m removes at one depth are remove(n+m). The product over the levels is therefore
-// the whole closure.
+// removal walks all combinations of removes on one classTree, the deepest level outermost: since
+// children of one color are isomorphic, the right-most n in canonical order are the same whatever
+// else is removed, so removes of different depths commute and n + m removes at one depth are
+// remove(n+m). The product over the levels is therefore the whole closure.
 type removal struct {
 	w      *walk
 	q      classTree
@@ -17,8 +17,8 @@ type removal struct {
 	taken  uint64         // bit per class, as in index: loses children under the current choice
 }
 
-// maxTracked is how many classes the bit sets can tell apart; machines with more (none symmetric enough to have many
-// plans) do without the short cut of emit.
+// maxTracked is how many classes the bit sets can tell apart; machines with more (none symmetric
+// enough to have many plans) do without the short cut of emit.
 const maxTracked = 64
 
 // classAt names a class by the depth and color of its nodes.
@@ -86,7 +86,8 @@ func (r *removal) bit(d, i int) uint64 {
 
 func (r *removal) walk() { r.choose(len(r.levels)-2, 0) }
 
-// choose sets how many children class i at depth d loses, then goes on to the next class, then to the depth above.
+// choose sets how many children class i at depth d loses, then goes on to the next class, then to
+// the depth above.
 func (r *removal) choose(d, i int) {
 	if d < 0 {
 		r.emit()
@@ -113,7 +114,8 @@ func (r *removal) choose(d, i int) {
 	}
 }
 
-// rebuild makes class i of depth d from the current classes below it, without its n right-most kids.
+// rebuild makes class i of depth d from the current classes below it, without its n right-most
+// kids.
 func (r *removal) rebuild(d, i, n int) {
 	l, below := &r.levels[d], &r.levels[d+1]
 	bit := r.bit(d, i)
@@ -141,8 +143,8 @@ func (r *removal) rebuild(d, i, n int) {
 	}
 }
 
-// futile reports whether the current choice takes children from nodes that are gone altogether: the same tree comes
-// out of the choice that leaves them alone.
+// futile reports whether the current choice takes children from nodes that are gone altogether: the
+// same tree comes out of the choice that leaves them alone.
 func (r *removal) futile() bool { return r.taken&^r.levels[0].reach[0] != 0 }
 
 func (r *removal) emit() {

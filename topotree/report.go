@@ -1,7 +1,8 @@
 package topotree
 
-// Report is the stable JSON of `sandwich probe --format json`: counts and CPU sets with the meanings that hwloc gives
-// them. Sets are the objects as the machine has them, before any level was reordered or cut.
+// Report is the stable JSON of `sandwich probe --format json`: counts and CPU sets with the
+// meanings that hwloc gives them. Sets are the objects as the machine has them, before any level
+// was reordered or cut.
 type Report struct {
 	Summary   Summary      `json:"summary"`
 	Sets      Sets         `json:"sets"`

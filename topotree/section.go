@@ -11,8 +11,9 @@ type Rank struct {
 	Color   Color    `json:"color"`
 }
 
-// Section is a level-wise horizontal cut of a tree (Sandwich 5.3): its nodes are the ranks of one parallel scheme that
-// both phases share. Prefill runs on the full PUs of each rank, decode on those that remove left.
+// Section is a level-wise horizontal cut of a tree (Sandwich 5.3): its nodes are the ranks of one
+// parallel scheme that both phases share. Prefill runs on the full PUs of each rank, decode on
+// those that remove left.
 type Section struct {
 	Depth   int    `json:"depth"`
 	Kind    Kind   `json:"kind"`
@@ -36,8 +37,9 @@ func (s Section) union(of func(Rank) CPUSet) CPUSet {
 	return all
 }
 
-// Sections cuts the pair (full tree, t) at every depth, from the root down. A node that lost all its PUs is no rank
-// and serves neither phase: without PUs in decode its share of the weights would have no owner there.
+// Sections cuts the pair (full tree, t) at every depth, from the root down. A node that lost all
+// its PUs is no rank and serves neither phase: without PUs in decode its share of the weights would
+// have no owner there.
 func (t *Tree) Sections() []Section {
 	full := t.Full()
 	c := cutter{numa: full.LevelOf(KindNUMA), llc: full.lastCacheLevel(), full: full}
@@ -54,7 +56,10 @@ func (t *Tree) Sections() []Section {
 }
 
 func sameCut(a, b Section) bool {
-	return slices.EqualFunc(a.Ranks, b.Ranks, func(x, y Rank) bool { return x.Prefill.Equal(y.Prefill) && x.Decode.Equal(y.Decode) })
+	return slices.EqualFunc(a.Ranks, b.Ranks, func(x, y Rank) bool {
+		return x.Prefill.Equal(y.Prefill) &&
+			x.Decode.Equal(y.Decode)
+	})
 }
 
 // lastCacheLevel returns the depth of the largest cache that the tree shows, -1 when it shows none.

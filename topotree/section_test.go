@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestPaperKunpeng rebuilds figure 3(a) and section 5.3 of the Sandwich paper: SC-RM takes one core of each cluster
-// of four, NUMA-RM the last six of each node.
+// TestPaperKunpeng rebuilds figure 3(a) and section 5.3 of the Sandwich paper: SC-RM takes one core
+// of each cluster of four, NUMA-RM the last six of each node.
 func TestPaperKunpeng(t *testing.T) {
 	m := mustSynthetic(t, kunpeng920)
 	scrm := mustApply(t, m.Tree, "group(4,1,4)", "remove(1,5)")
@@ -25,7 +25,8 @@ func TestPaperKunpeng(t *testing.T) {
 	if got := strided.Full().Level(4)[0].CPUs.String(); got != "0,6,12,18" {
 		t.Errorf("group(4,6,4) takes %s first, want 0,6,12,18", got)
 	}
-	want := map[Digest]string{scrm.Digest(): "SC-RM", numarm.Digest(): "NUMA-RM", strided.Digest(): "stride 6", m.Tree.Digest(): "fundamental"}
+	want := map[Digest]string{scrm.Digest(): "SC-RM", numarm.Digest(): "NUMA-RM", strided.Digest(): "stride 6",
+		m.Tree.Digest(): "fundamental"}
 	if len(want) != 4 {
 		t.Fatal("different plans share a digest")
 	}
@@ -62,11 +63,13 @@ func TestRanks(t *testing.T) {
 		first := s.Ranks[0]
 		switch s.Kind {
 		case KindPackage:
-			if len(first.NUMA) != 2 || len(first.LLC) != 4 || first.Prefill.String() != "0-15" || first.Decode.Count() != 12 {
+			if len(first.NUMA) != 2 || len(first.LLC) != 4 || first.Prefill.String() != "0-15" ||
+				first.Decode.Count() != 12 {
 				t.Errorf("package rank %+v", first)
 			}
 		case KindL3:
-			if len(first.NUMA) != 1 || len(first.LLC) != 1 || first.Prefill.String() != "0-3" || first.Decode.String() != "0-2" {
+			if len(first.NUMA) != 1 || len(first.LLC) != 1 || first.Prefill.String() != "0-3" ||
+				first.Decode.String() != "0-2" {
 				t.Errorf("l3 rank %+v", first)
 			}
 		case KindCore:

@@ -21,10 +21,10 @@ type synthLevel struct {
 	indexes []int
 }
 
-// ReadSynthetic reads an hwloc synthetic string: levels from the package down, "type:count", where count is per
-// parent, with optional attributes: "pack:2 numa:2(memory=64GiB) l3:4(size=16MiB) core:4 pu:2(indexes=0,8,1,9)".
-// A node in brackets, "[numa]", is attached to the level before it. The string must end in PUs; "core:4" alone
-// stands for one PU per core.
+// ReadSynthetic reads an hwloc synthetic string: levels from the package down, "type:count", where
+// count is per parent, with optional attributes: "pack:2 numa:2(memory=64GiB) l3:4(size=16MiB)
+// core:4 pu:2(indexes=0,8,1,9)". A node in brackets, "[numa]", is attached to the level before it.
+// The string must end in PUs; "core:4" alone stands for one PU per core.
 func ReadSynthetic(text string) (*Machine, error) {
 	levels, err := parseSynthetic(text)
 	if err != nil {
@@ -138,7 +138,8 @@ func parseSynthLevel(word string) (synthLevel, error) {
 	}
 	var ok bool
 	if level.kind, level.skip, ok = synthKind(name); !ok {
-		return level, fmt.Errorf("%q is not a level: use pack, die, numa, l4, l3, group, cluster, l2, l1, core or pu", clip(name))
+		return level, fmt.Errorf("%q is not a level: use pack, die, numa, l4, l3, group, cluster, l2, l1, core "+
+			"or pu", clip(name))
 	}
 	return level, nil
 }

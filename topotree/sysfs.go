@@ -19,10 +19,12 @@ const (
 )
 
 // ErrNotLinux is returned for a root that holds no Linux CPU description.
-var ErrNotLinux = errors.New("no sys/devices/system/cpu below this root: name the folder that holds sys/ and proc/ of a live or saved Linux machine")
+var ErrNotLinux = errors.New("no sys/devices/system/cpu below this root: name the folder that holds sys/ and " +
+	"proc/ of a live or saved Linux machine")
 
-// ReadSysfs reads a Linux machine from the sysfs and procfs below the root of fsys: the live system when that is
-// os.DirFS("/"), or a saved copy. It reads no file of more than a few MiB and follows no absolute path.
+// ReadSysfs reads a Linux machine from the sysfs and procfs below the root of fsys: the live system
+// when that is os.DirFS("/"), or a saved copy. It reads no file of more than a few MiB and follows
+// no absolute path.
 func ReadSysfs(fsys fs.FS) (*Machine, error) {
 	r := sysfs{fsys: fsys, m: &Machine{Source: "linux sysfs"}}
 	if !r.exists(cpuDir) {
@@ -48,8 +50,8 @@ type sysfs struct {
 	modular bool // the CPU is of the family whose thread siblings are cores
 }
 
-// text returns the trimmed content of a file, "" when it is missing, dangling or unreadable: sysfs of different
-// kernels differ in almost every file, so absence is never an error here.
+// text returns the trimmed content of a file, "" when it is missing, dangling or unreadable: sysfs
+// of different kernels differ in almost every file, so absence is never an error here.
 func (r *sysfs) text(path string) string { return r.bounded(path, maxSysfsFile) }
 
 func (r *sysfs) bounded(path string, limit int64) string {
@@ -113,8 +115,8 @@ func (r *sysfs) numbered(path, prefix string) []int {
 	return out
 }
 
-// set reads a CPU set from the first of the named files that has content. A name that ends in "list" holds a list,
-// any other a mask.
+// set reads a CPU set from the first of the named files that has content. A name that ends in
+// "list" holds a list, any other a mask.
 func (r *sysfs) set(dir string, names ...string) (CPUSet, error) {
 	for _, name := range names {
 		path := dir + "/" + name

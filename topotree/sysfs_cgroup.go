@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// readAllowed finds the PUs that this process may use: the cpuset of its cgroup (v2, v1, or the older cpuset file
-// system), its affinity as /proc/self/status has it, and the CPU quota; and the memory nodes of the cpuset.
+// readAllowed finds the PUs that this process may use: the cpuset of its cgroup (v2, v1, or the
+// older cpuset file system), its affinity as /proc/self/status has it, and the CPU quota; and the
+// memory nodes of the cpuset.
 func (r *sysfs) readAllowed() error {
 	r.m.Allowed = r.m.Online
 	groups := r.cgroupPaths()
@@ -43,8 +44,8 @@ func (r *sysfs) restrictMems(list string) {
 	}
 }
 
-// restrict narrows Allowed by a list; a list that cannot be read or leaves nothing is ignored, since a cpuset
-// without CPUs means that its parent's holds.
+// restrict narrows Allowed by a list; a list that cannot be read or leaves nothing is ignored,
+// since a cpuset without CPUs means that its parent's holds.
 func (r *sysfs) restrict(list string) bool {
 	set, err := ParseCPUSet(list)
 	if err != nil || !set.Intersects(r.m.Online) {
@@ -103,8 +104,8 @@ func (r *sysfs) cgroupPaths() map[string]string {
 	return out
 }
 
-// ancestors lists the folders of a group from the mount's root down. In a container the path may be the host's and
-// lead nowhere below the mount; then only the root of the mount is there to read.
+// ancestors lists the folders of a group from the mount's root down. In a container the path may be
+// the host's and lead nowhere below the mount; then only the root of the mount is there to read.
 func (m cgroupMount) ancestors(group string) []string {
 	dirs := []string{m.dir}
 	at := m.dir
@@ -117,8 +118,9 @@ func (m cgroupMount) ancestors(group string) []string {
 	return dirs
 }
 
-// allow narrows Allowed by the deepest group that names CPUs. Version 1 is read as configured: its effective_cpus
-// lags behind hotplug, and for a live process the affinity mask has the last word anyway.
+// allow narrows Allowed by the deepest group that names CPUs. Version 1 is read as configured: its
+// effective_cpus lags behind hotplug, and for a live process the affinity mask has the last word
+// anyway.
 func (r *sysfs) allow(m cgroupMount, group string) {
 	dirs := m.ancestors(group)
 	for i := len(dirs) - 1; i >= 0; i-- {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readOnline finds the PUs. Where the kernel keeps no list of online CPUs, those count that have a topology and are
-// not switched off.
+// readOnline finds the PUs. Where the kernel keeps no list of online CPUs, those count that have a
+// topology and are not switched off.
 func (r *sysfs) readOnline() error {
 	folders := r.numbered(cpuDir, "cpu")
 	slices.Sort(folders)
@@ -45,8 +45,8 @@ func (r *sysfs) readOnline() error {
 	return nil
 }
 
-// cpuSets collects, per kind, the sets found so far and the PUs they cover, so that files of a PU that a sibling
-// already described are not read again.
+// cpuSets collects, per kind, the sets found so far and the PUs they cover, so that files of a PU
+// that a sibling already described are not read again.
 type cpuSets struct {
 	objects []Object
 	covered map[Kind]CPUSet
@@ -79,13 +79,15 @@ func (r *sysfs) readCPUs() error {
 		sets.add(Object{Kind: KindPackage, ID: -1, CPUs: r.m.Online})
 	}
 	if bare > 0 {
-		r.m.Notes = append(r.m.Notes, fmt.Sprintf("the kernel describes no topology for %d of %d CPUs: each of these counts as a core", bare, r.m.Online.Count()))
+		r.m.Notes = append(r.m.Notes, fmt.Sprintf("the kernel describes no topology for %d of %d CPUs: each of "+
+			"these counts as a core", bare, r.m.Online.Count()))
 	}
 	r.m.Objects = sets.objects
 	return nil
 }
 
-// topologyFile is one sharing set of a PU's topology folder; its file names differ by kernel age, lists first.
+// topologyFile is one sharing set of a PU's topology folder; its file names differ by kernel age,
+// lists first.
 type topologyFile struct {
 	kind    Kind
 	id      string
@@ -94,7 +96,8 @@ type topologyFile struct {
 }
 
 var topologyFiles = []topologyFile{
-	{KindPackage, "physical_package_id", []string{"package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings"}, false},
+	{KindPackage, "physical_package_id", []string{"package_cpus_list", "core_siblings_list", "package_cpus",
+		"core_siblings"}, false},
 	{KindDie, "die_id", []string{"die_cpus_list", "die_cpus"}, true},
 	{KindGroup, "book_id", []string{"book_siblings_list", "book_siblings"}, true}, // s390
 	{KindCluster, "cluster_id", []string{"cluster_cpus_list", "cluster_cpus"}, true},
@@ -124,8 +127,8 @@ func (r *sysfs) readTopology(sets *cpuSets, c int, dir string) error {
 	return nil
 }
 
-// withSelf cuts a sharing set to the online PUs. A set that does not name its own PU (all-zero masks of old kernels)
-// means this PU alone.
+// withSelf cuts a sharing set to the online PUs. A set that does not name its own PU (all-zero
+// masks of old kernels) means this PU alone.
 func (r *sysfs) withSelf(set CPUSet, c int) CPUSet {
 	if !set.Contains(c) {
 		return NewCPUSet(c)
@@ -153,9 +156,10 @@ func (r *sysfs) readCaches(sets *cpuSets, c int, dir string) error {
 	return nil
 }
 
-// sharers reads which online PUs share a cache of PU c. The kernel prints list and mask from one set.
-// Where a saved copy has them disagree, a set without c is no set of c's, and else the narrower knows
-// less (dumps list c alone for caches that their masks show as shared), so that the wider holds.
+// sharers reads which online PUs share a cache of PU c. The kernel prints list and mask from one
+// set. Where a saved copy has them disagree, a set without c is no set of c's, and else the
+// narrower knows less (dumps list c alone for caches that their masks show as shared), so that the
+// wider holds.
 func (r *sysfs) sharers(at string, c int) (CPUSet, error) {
 	list, err := r.set(at, "shared_cpu_list")
 	if err != nil {
@@ -172,7 +176,8 @@ func (r *sysfs) sharers(at string, c int) (CPUSet, error) {
 	return list, nil
 }
 
-// cacheKind maps a cache level to a kind; first-level caches belong to a core and are no level of the tree.
+// cacheKind maps a cache level to a kind; first-level caches belong to a core and are no level of
+// the tree.
 func cacheKind(level int) (Kind, bool) {
 	switch level {
 	case 2:

@@ -9,8 +9,8 @@ import (
 
 const maxNodes = 4096
 
-// readNodes reads the NUMA nodes, their memory, caches, HMAT access classes and distances. A machine without node
-// folders has one implicit node.
+// readNodes reads the NUMA nodes, their memory, caches, HMAT access classes and distances. A
+// machine without node folders has one implicit node.
 func (r *sysfs) readNodes() error {
 	ids := r.numbered(nodeDir, "node")
 	slices.Sort(ids)
@@ -109,8 +109,8 @@ func (r *sysfs) memoryAccess(dir string) []MemoryAccess {
 	return out
 }
 
-// readDistances reads the distance rows. The columns are the online nodes in ascending order; a table that does not
-// fit (hotplug during the copy) is left out with a note.
+// readDistances reads the distance rows. The columns are the online nodes in ascending order; a
+// table that does not fit (hotplug during the copy) is left out with a note.
 func (r *sysfs) readDistances(ids []int) {
 	var matrix [][]int
 	for _, id := range ids {
@@ -125,7 +125,8 @@ func (r *sysfs) readDistances(ids []int) {
 		}
 		if len(row) != len(ids) {
 			if len(ids) > 1 {
-				r.m.Notes = append(r.m.Notes, fmt.Sprintf("the distance row of node %d does not name %d nodes: distances are not used", id, len(ids)))
+				r.m.Notes = append(r.m.Notes, fmt.Sprintf("the distance row of node %d does not name %d nodes: "+
+					"distances are not used", id, len(ids)))
 			}
 			return
 		}

@@ -27,7 +27,8 @@ func sharedDir(t testing.TB) string {
 	return dir
 }
 
-// dumpFS unpacks a saved machine into memory, rooted at its folder. The files of each tarball stay few MiB.
+// dumpFS unpacks a saved machine into memory, rooted at its folder. The files of each tarball stay
+// few MiB.
 func dumpFS(t testing.TB, dir, tarball, folder string) fstest.MapFS {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, tarball))

@@ -16,13 +16,15 @@ const (
 	OpOnly   Op = "only"
 )
 
-// Transform is one step from a tree to another, with the text forms group(n,t,d), remove(n,d), remove(n,d,color)
-// and only(color). The root is depth 0.
+// Transform is one step from a tree to another, with the text forms group(n,t,d), remove(n,d),
+// remove(n,d,color) and only(color). The root is depth 0.
 //
-// group(n,t,d): inside each parent at depth d-1, children are taken in blocks of n*t; the r-th new node of a block
-// takes children r, r+t, r+2t, ..., n of them. New nodes stand at depth d and push the old ones down.
+// group(n,t,d): inside each parent at depth d-1, children are taken in blocks of n*t; the r-th new
+// node of a block takes children r, r+t, r+2t, ..., n of them. New nodes stand at depth d and push
+// the old ones down.
 //
-// remove(n,d): every node at depth d-1 (of the color, when one is named) loses its n right-most children.
+// remove(n,d): every node at depth d-1 (of the color, when one is named) loses its n right-most
+// children.
 type Transform struct {
 	Op    Op
 	N     int   // group: nodes taken together; remove: children that go

@@ -20,8 +20,10 @@ func TestTransformText(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "group", "group()", "group(4,1)", "group(4,1,3", "group(4,1,3,0)", "remove(1)", "remove(1,2,x)", "remove(a,b)", "cut(1,2)",
-		"group(1,1,1)", "group(2,0,1)", "group(2,1,0)", "remove(0,1)", "remove(1,0)", "only()", "only(99999)", "group(-2,1,1)", "group(99999999999999999999,1,1)",
+		"", "group", "group()", "group(4,1)", "group(4,1,3", "group(4,1,3,0)", "remove(1)", "remove(1,2,x)",
+		"remove(a,b)", "cut(1,2)",
+		"group(1,1,1)", "group(2,0,1)", "group(2,1,0)", "remove(0,1)", "remove(1,0)", "only()", "only(99999)",
+		"group(-2,1,1)", "group(99999999999999999999,1,1)",
 	} {
 		if x, err := ParseTransform(text); err == nil {
 			t.Errorf("%q was taken as %s", text, x)
@@ -51,7 +53,8 @@ func TestTransformsThatDoNotFit(t *testing.T) {
 		}
 	}
 	removed := mustApply(t, m.Tree, "remove(1,4)")
-	if _, err := removed.Apply(Group(3, 1, 4)); err == nil || !strings.Contains(err.Error(), "groups come before removes") {
+	if _, err := removed.Apply(Group(3, 1, 4)); err == nil || !strings.Contains(err.Error(),
+		"groups come before removes") {
 		t.Errorf("group after remove: %v", err)
 	}
 	if m.Tree.PUs() != 64 || m.Tree.CPUs().Count() != 64 {
@@ -86,7 +89,8 @@ func TestDigest(t *testing.T) {
 	m := mustSynthetic(t, "numa:2 core:12")
 	seen := map[Digest]string{m.Tree.Digest(): "fundamental"}
 	for _, text := range []string{
-		"group(4,1,2)", "group(4,3,2)", "group(2,1,2)", "group(2,2,2)", "group(2,3,2)", "group(2,6,2)", "group(6,1,2)", "group(6,2,2)", "group(3,1,2)",
+		"group(4,1,2)", "group(4,3,2)", "group(2,1,2)", "group(2,2,2)", "group(2,3,2)", "group(2,6,2)", "group(6,1,2)",
+		"group(6,2,2)", "group(3,1,2)",
 		"group(3,2,2)", "group(3,4,2)", "group(2,1,3)", "remove(1,2)", "remove(2,2)", "remove(1,1)", "group(12,1,2)",
 	} {
 		x, _ := ParseTransform(text)
@@ -136,8 +140,9 @@ func TestInterchangeable(t *testing.T) {
 	}
 }
 
-// TestDigestMeansAutomorphism compares equality of digests with the definition, on trees that only lost PUs: a
-// permutation of PUs that maps the fundamental tree to itself and one set of PUs to the other.
+// TestDigestMeansAutomorphism compares equality of digests with the definition, on trees that only
+// lost PUs: a permutation of PUs that maps the fundamental tree to itself and one set of PUs to the
+// other.
 func TestDigestMeansAutomorphism(t *testing.T) {
 	for _, text := range []string{"pack:2 core:3", "numa:2 l3:2 core:2", "pack:3 core:2", "core:6"} {
 		m := mustSynthetic(t, text)
@@ -172,7 +177,8 @@ func TestDigestMeansAutomorphism(t *testing.T) {
 					}
 				}
 				if same != (plans[i].digest == plans[j].digest) {
-					t.Fatalf("%s: %s and %s: automorphic %v, digests equal %v", text, plans[i].cpus, plans[j].cpus, same, !same)
+					t.Fatalf("%s: %s and %s: automorphic %v, digests equal %v", text, plans[i].cpus,
+						plans[j].cpus, same, !same)
 				}
 			}
 		}

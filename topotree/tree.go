@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Node is one node of a tree: a shared resource, or a PU at the leaves. Nodes are immutable: nothing may write to a
-// node after its tree was made, since trees share them.
+// Node is one node of a tree: a shared resource, or a PU at the leaves. Nodes are immutable:
+// nothing may write to a node after its tree was made, since trees share them.
 type Node struct {
 	Kind     Kind    `json:"kind"`
 	ID       int     `json:"id"` // the system's number; -1 where it has none
@@ -23,8 +23,8 @@ type Node struct {
 	digest  Digest
 }
 
-// Tree is a TopoTree: a fundamental tree read from a machine, or what transforms made of one. It is immutable and
-// safe for use by many goroutines.
+// Tree is a TopoTree: a fundamental tree read from a machine, or what transforms made of one. It is
+// immutable and safe for use by many goroutines.
 type Tree struct {
 	base   *Tree // the fundamental tree; nil on the fundamental tree itself
 	info   *treeInfo
@@ -121,8 +121,8 @@ func (t *Tree) LevelOf(kind Kind) int {
 	}
 }
 
-// Walk calls visit for every node with its depth, parents first. It does not descend below a node for which visit
-// returns false.
+// Walk calls visit for every node with its depth, parents first. It does not descend below a node
+// for which visit returns false.
 func (t *Tree) Walk(visit func(n *Node, depth int) bool) {
 	var walk func(n *Node, depth int)
 	walk = func(n *Node, depth int) {
@@ -137,9 +137,9 @@ func (t *Tree) Walk(visit func(n *Node, depth int) bool) {
 }
 
 // Check returns an error that names the first broken invariant, nil for a sound tree:
-// the root is a machine; children part their parent's PUs; leaves are single PUs, all of one depth; one depth holds
-// one kind; a node's color holds its children's colors; nodes of one depth and color are isomorphic
-// ("symmetric and tileable", Sandwich 5.2).
+// the root is a machine; children part their parent's PUs; leaves are single PUs, all of one depth;
+// one depth holds one kind; a node's color holds its children's colors; nodes of one depth and
+// color are isomorphic ("symmetric and tileable", Sandwich 5.2).
 func (t *Tree) Check() error {
 	root := t.Root()
 	if root.Kind != KindMachine {

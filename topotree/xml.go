@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Bounds of an XML description. The largest machine Linux runs on has some 60,000 objects in some 20 MiB.
+// Bounds of an XML description. The largest machine Linux runs on has some 60,000 objects in some
+// 20 MiB.
 const (
 	maxXMLBytes   = 64 << 20
 	maxXMLObjects = 1 << 17
@@ -18,8 +19,9 @@ const (
 	maxXMLText    = 1 << 20
 )
 
-// ReadXML reads an hwloc XML export of format 1.x, 2.x or 3.x. Document type declarations are skipped and no entity
-// but the five of XML is expanded; size, depth and number of objects are bounded.
+// ReadXML reads an hwloc XML export of format 1.x, 2.x or 3.x. Document type declarations are
+// skipped and no entity but the five of XML is expanded; size, depth and number of objects are
+// bounded.
 func ReadXML(in io.Reader) (*Machine, error) {
 	x := xmlReader{m: &Machine{}}
 	if err := x.read(&limited{in: in, left: maxXMLBytes}); err != nil {
@@ -150,7 +152,8 @@ func (x *xmlReader) open(t xml.StartElement) error {
 			return fmt.Errorf("the root element is %q, not a topology", clip(name))
 		}
 		x.started, x.version = true, a.get("version")
-		if v := x.version; v != "" && !strings.HasPrefix(v, "1.") && !strings.HasPrefix(v, "2.") && !strings.HasPrefix(v, "3.") {
+		if v := x.version; v != "" && !strings.HasPrefix(v, "1.") && !strings.HasPrefix(v, "2.") &&
+			!strings.HasPrefix(v, "3.") {
 			return fmt.Errorf("format version %q is none of 1.x, 2.x and 3.x", clip(v))
 		}
 		x.m.Source = "hwloc xml " + x.formatName()
@@ -165,7 +168,8 @@ func (x *xmlReader) open(t xml.StartElement) error {
 	case "cpukind":
 		return x.openKind(a)
 	case "distances2", "distances":
-		x.table = xmlDistances{kind: a.get("type"), by: a.get("indexing"), base: a.get("latency_base"), count: a.number("nbobjs", 0)}
+		x.table = xmlDistances{kind: a.get("type"), by: a.get("indexing"), base: a.get("latency_base"),
+			count: a.number("nbobjs", 0)}
 	case "latency":
 		x.table.latency(a.get("value"))
 	}
@@ -196,7 +200,8 @@ func (x *xmlReader) close() error {
 	return nil
 }
 
-// info takes a name and value from an object, a CPU kind or the topology (3.0 moved most of them there).
+// info takes a name and value from an object, a CPU kind or the topology (3.0 moved most of them
+// there).
 func (x *xmlReader) info(name, value string) {
 	if len(x.stack) > 1 && x.stack[len(x.stack)-2].name == "cpukind" {
 		x.coreTypes[len(x.coreTypes)-1].info(name, value)
@@ -208,7 +213,8 @@ func (x *xmlReader) info(name, value string) {
 	case "OSRelease":
 		x.m.Kernel = value
 	case "CPUVendor":
-		if x.m.Arch == "" && (strings.HasSuffix(value, "Intel") || strings.HasSuffix(value, "AMD") || value == "HygonGenuine") {
+		if x.m.Arch == "" && (strings.HasSuffix(value, "Intel") || strings.HasSuffix(value, "AMD") ||
+			value == "HygonGenuine") {
 			x.m.Arch = "x86_64" // exports of a CPUID dump do not say it
 		}
 	case "CPUModel":

@@ -48,14 +48,16 @@ func (d *xmlDistances) addValues(text string) error {
 func (d *xmlDistances) latency(text string) {
 	v, err := strconv.ParseFloat(text, 64)
 	base, err2 := strconv.ParseFloat(d.base, 64)
-	if err != nil || err2 != nil || !(v*base >= 0 && v*base < 1e6) || len(d.values) > maxDistanceNodes*maxDistanceNodes {
+	if err != nil || err2 != nil || !(v*base >= 0 && v*base < 1e6) || len(d.values) > maxDistanceNodes*
+		maxDistanceNodes {
 		v, base = 0, 0
 	}
 	d.values = append(d.values, int(v*base+0.5))
 }
 
-// finish keeps the table when it is one between all NUMA nodes. Format 1.x names no nodes: the order is that of the
-// document, where the table itself comes before them, so the nodes are filled in by bind.
+// finish keeps the table when it is one between all NUMA nodes. Format 1.x names no nodes: the
+// order is that of the document, where the table itself comes before them, so the nodes are filled
+// in by bind.
 func (d *xmlDistances) finish(m *Machine) {
 	n := len(d.indexes)
 	if d.kind == "" && d.by == "" && d.base != "" {
@@ -73,8 +75,8 @@ func (d *xmlDistances) finish(m *Machine) {
 	m.Distances = out
 }
 
-// bindDistances gives a table of format 1.x its nodes, in the order of the document; a table that does not fit them
-// is dropped.
+// bindDistances gives a table of format 1.x its nodes, in the order of the document; a table that
+// does not fit them is dropped.
 func bindDistances(m *Machine) {
 	d := m.Distances
 	if d == nil || len(d.Nodes) > 0 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// objectNames maps the type of an object to a kind. Types that are not here (I/O devices, Misc, first-level caches)
-// are no part of the tree.
+// objectNames maps the type of an object to a kind. Types that are not here (I/O devices, Misc,
+// first-level caches) are no part of the tree.
 var objectNames = map[string]Kind{
 	"Package": KindPackage, "Socket": KindPackage, "Die": KindDie, "Group": KindGroup, "Core": KindCore,
 	"L2Cache": KindL2, "L3Cache": KindL3, "L4Cache": KindL4,
@@ -31,7 +31,8 @@ func (x *xmlReader) openObject(a attrs) error {
 	case "PU":
 		return x.openPU(a)
 	case "MemCache":
-		top.caches = append(slices.Clone(x.memCaches()), MemoryCache{Level: int(a.number("depth", 1)), Bytes: a.number("cache_size", 0)})
+		top.caches = append(slices.Clone(x.memCaches()), MemoryCache{Level: int(a.number("depth", 1)),
+			Bytes: a.number("cache_size", 0)})
 		return nil
 	case "NUMANode":
 		return x.openNode(a)
@@ -168,8 +169,8 @@ func (x *xmlReader) complete() error {
 	return nil
 }
 
-// innermostGroups keeps, among groups that nest (books in drawers, groups by distance), the innermost: a tree has one
-// level of fundamental groups.
+// innermostGroups keeps, among groups that nest (books in drawers, groups by distance), the
+// innermost: a tree has one level of fundamental groups.
 func innermostGroups(objects []Object) []Object {
 	groups := slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return o.Kind != KindGroup })
 	slices.SortStableFunc(groups, func(a, b Object) int { return a.CPUs.Count() - b.CPUs.Count() })
@@ -227,8 +228,8 @@ func (k *xmlCoreType) info(name, value string) {
 	}
 }
 
-// rankCoreTypes orders the kinds from the fastest and names them as the Linux reader does. Fewer than two kinds with
-// PUs mean that all cores are alike.
+// rankCoreTypes orders the kinds from the fastest and names them as the Linux reader does. Fewer
+// than two kinds with PUs mean that all cores are alike.
 func rankCoreTypes(kinds []xmlCoreType, online CPUSet) []CoreType {
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k xmlCoreType) bool { return !k.CPUs.Intersects(online) })
 	if len(kinds) < 2 {

@@ -33,8 +33,8 @@ func TestXMLFacts(t *testing.T) {
 	}
 }
 
-// TestSameMachineSameDigest reads one machine in two formats: the Linux dump of a 2 x Xeon 6230 in SNC2 and hwloc's
-// XML of a machine of that shape, and every XML of a dump that the test data has.
+// TestSameMachineSameDigest reads one machine in two formats: the Linux dump of a 2 x Xeon 6230 in
+// SNC2 and hwloc's XML of a machine of that shape, and every XML of a dump that the test data has.
 func TestSameMachineSameDigest(t *testing.T) {
 	dir := sharedDir(t)
 	facts := readFacts(t, dir, "facts.json")

@@ -41,8 +41,8 @@ func (o *AttentionOptions) blockBytes() int {
 	return o.KVHeads * (l.KBytes() + l.VBytes())
 }
 
-// AttentionTime is the attention of one layer: a decode step of Batch sequences of Context positions each, or a whole prompt of
-// Context tokens, chunk by chunk from an empty cache.
+// AttentionTime is the attention of one layer: a decode step of Batch sequences of Context
+// positions each, or a whole prompt of Context tokens, chunk by chunk from an empty cache.
 type AttentionTime struct {
 	Prefill bool
 	Group   int
@@ -55,7 +55,8 @@ type AttentionTime struct {
 	Peak    []float64 // FLOP/s of their multiply-adds, in turn with the calls
 }
 
-// ColdBytes is what a benchmark goes round on some PUs so that what it reads comes from memory, within a quarter of what is free.
+// ColdBytes is what a benchmark goes round on some PUs so that what it reads comes from memory,
+// within a quarter of what is free.
 func ColdBytes(host *profiles.Profile, pus plans.PUSet) int64 {
 	n := leavesCache * max(lastLevel(host, pus), leastCache)
 	if free := mem.Available(); free > 0 {
@@ -64,8 +65,9 @@ func ColdBytes(host *profiles.Profile, pus plans.PUSet) int64 {
 	return n
 }
 
-// TimeAttention times exec.Attention on the KV store and pinned workers that serving uses (rule 2), in turn with the roofs, and gives
-// each figure to visit as it is known. `sandwich bench attention` prints them.
+// TimeAttention times exec.Attention on the KV store and pinned workers that serving uses (rule 2),
+// in turn with the roofs, and gives each figure to visit as it is known. `sandwich bench attention`
+// prints them.
 func TimeAttention(ctx context.Context, o AttentionOptions, visit func(AttentionTime)) error {
 	b, err := newAttentionBench(ctx, o)
 	if err != nil {
@@ -84,8 +86,8 @@ func TimeAttention(ctx context.Context, o AttentionOptions, visit func(Attention
 	return err
 }
 
-// attentionBench is a KV store with room for the longest context, as many layers of it as make it cold, and the rows of Q and of
-// the output.
+// attentionBench is a KV store with room for the longest context, as many layers of it as make it
+// cold, and the rows of Q and of the output.
 type attentionBench struct {
 	AttentionOptions
 	ctx    context.Context
@@ -113,7 +115,8 @@ func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBen
 	if b.reader, err = microkernel.NewReader(o.ISA, microkernel.Host()); err != nil {
 		return nil, err
 	}
-	if b.peak, err = microkernel.NewPeak(microkernel.PeakSpec{ISA: o.ISA, Type: "f32"}, microkernel.Host()); err != nil {
+	if b.peak, err = microkernel.NewPeak(microkernel.PeakSpec{ISA: o.ISA, Type: "f32"},
+		microkernel.Host()); err != nil {
 		return nil, err
 	}
 	longest, group := 0, 0
@@ -181,7 +184,8 @@ func (b *attentionBench) timeGroup(a *exec.Attention, group int, visit func(Atte
 	heads := float64(group * b.KVHeads * b.HeadDim)
 	perPosition := b.blockBytes() / kvcache.BlockTokens
 	for _, n := range b.Decode {
-		t := AttentionTime{Group: group, Context: n, Bytes: float64(b.Batch * n * perPosition), FLOP: 4 * heads * float64(b.Batch*n)}
+		t := AttentionTime{Group: group, Context: n, Bytes: float64(b.Batch * n * perPosition),
+			FLOP: 4 * heads * float64(b.Batch*n)}
 		if err := b.sample(&t, func() float64 { return b.decode(a, n) }); err != nil {
 			return err
 		}
@@ -220,7 +224,8 @@ func (b *attentionBench) output() (q, out exec.Rows) {
 	return at(0), at(1)
 }
 
-// decode runs decode steps, each on other blocks of the store, for callSeconds at least, and returns the seconds of one.
+// decode runs decode steps, each on other blocks of the store, for callSeconds at least, and
+// returns the seconds of one.
 func (b *attentionBench) decode(a *exec.Attention, positions int) float64 {
 	q, out := b.output()
 	total, steps := time.Duration(0), 0
@@ -275,7 +280,8 @@ func (b *attentionBench) prefill(a *exec.Attention, tokens int) float64 {
 	return time.Since(began).Seconds()
 }
 
-// stream reads at least the given number of bytes of the store with all workers and returns the B/s.
+// stream reads at least the given number of bytes of the store with all workers and returns the
+// B/s.
 func (b *attentionBench) stream(bytes int) float64 {
 	const piece = 1 << 18
 	all := b.kv.Memory()

@@ -17,10 +17,11 @@ import (
 	"sandwich/tuner/search"
 )
 
-// bench times schedules on the GEMM that serving uses (rule 2): the same executor, packed weights and pinned pool. It implements search.Timer, for use on the thread that
-// leads the pool.
+// bench times schedules on the GEMM that serving uses (rule 2): the same executor, packed weights
+// and pinned pool. It implements search.Timer, for use on the thread that leads the pool.
 //
-// Weights are as cold as in serving: calls go round a run of panels as long as the model's weights are, or as long as it takes to leave the last-level cache.
+// Weights are as cold as in serving: calls go round a run of panels as long as the model's weights
+// are, or as long as it takes to leave the last-level cache.
 type bench struct {
 	ctx     context.Context
 	lead    *pool.Leader
@@ -37,11 +38,13 @@ type bench struct {
 	rows    int // of activations that are filled
 	width   int // K they are filled for
 	form    microkernel.Compute
-	ready   int            // of them, rows that are there in that compute path's form too
-	each    int            // bytes of scratch a worker has
-	groups  *pool.Grouping // of the ranks, which all run their product at once; nil with one rank, or for a product of all together
-	next    []pool.Counter // by rank
-	at      int            // panel that the next call starts at
+	ready   int // of them, rows that are there in that compute path's form too
+	each    int // bytes of scratch a worker has
+	// of the ranks, which all run their product at once; nil with one rank, or for a product of all
+	// together
+	groups *pool.Grouping
+	next   []pool.Counter // by rank
+	at     int            // panel that the next call starts at
 }
 
 // benchSize says how large the operands of a bench may get.
@@ -56,7 +59,8 @@ type benchSize struct {
 	spare   int            // bytes of scratch a worker
 }
 
-// scratchBytes is what a worker may use for widened panels: the search's limit of a million values with the padding of its panels.
+// scratchBytes is what a worker may use for widened panels: the search's limit of a million values
+// with the padding of its panels.
 const scratchBytes = 4<<20 + 256<<10
 
 // outputCells bounds C of a trial, in values.
@@ -92,7 +96,8 @@ func (b *bench) free() {
 	}
 }
 
-// callSeconds is the shortest stretch that the clock is read around: shorter calls are repeated within it.
+// callSeconds is the shortest stretch that the clock is read around: shorter calls are repeated
+// within it.
 const callSeconds = 200e-6
 
 // longCall is a call to which new code makes no difference: its first one counts.
@@ -148,7 +153,8 @@ type product struct {
 	times  int // products a call
 }
 
-// call runs the product times over, on every rank at once and each with the next weights of the round, and returns the seconds of one.
+// call runs the product times over, on every rank at once and each with the next weights of the
+// round, and returns the seconds of one.
 func (p *product) call() float64 {
 	began := time.Now()
 	ranks := len(p.next)
@@ -185,7 +191,8 @@ func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout
 	if err := l.Validate(); err != nil {
 		return l, fmt.Errorf("%w: %w", search.ErrUnfit, err)
 	}
-	if l.Bytes() > b.weights.Len() || 4*t.M*exec.RowStride(key.N) > b.output.Len()/len(b.next) || 4*t.M*exec.RowStride(key.K) > b.input.Len() {
+	if l.Bytes() > b.weights.Len() || 4*t.M*exec.RowStride(key.N) > b.output.Len()/len(b.next) ||
+		4*t.M*exec.RowStride(key.K) > b.input.Len() {
 		return l, fmt.Errorf("%w: operands of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
 	}
 	if shape := (plans.WeightKey{K: key.K, Type: key.Type}); b.filled != shape {
@@ -200,7 +207,8 @@ func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout
 	}
 	if t.Compute != microkernel.ComputeF32 && (b.form != t.Compute || b.ready < t.M) {
 		if t.M*exec.RoundedRowBytes(t.Compute, key.K) > b.rounded.Len() {
-			return l, fmt.Errorf("%w: rounded activations of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
+			return l, fmt.Errorf("%w: rounded activations of m %d and %s are larger than was planned for",
+				search.ErrUnfit, t.M, key)
 		}
 		b.roundInput(t.Compute, t.M, key.K)
 	}
@@ -278,7 +286,8 @@ func (b *bench) roundInput(c microkernel.Compute, m, k int) {
 	b.form, b.ready = c, m
 }
 
-// roundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0 where it reads float32.
+// roundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0
+// where it reads float32.
 func roundedBytes(c microkernel.Compute, m, k int) int {
 	if c != microkernel.ComputeF32 {
 		return m * exec.RoundedRowBytes(c, k)
@@ -287,7 +296,8 @@ func roundedBytes(c microkernel.Compute, m, k int) int {
 }
 
 func (b *bench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
-	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * exec.RowStride(l.K), C: b.output.Pointer(), CStride: 4 * exec.RowStride(l.N)}
+	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * exec.RowStride(l.K), C: b.output.Pointer(),
+		CStride: 4 * exec.RowStride(l.N)}
 	o.SetRounded(t.Compute, b.rounded.Pointer(), exec.RoundedRowBytes(t.Compute, l.K))
 	return o
 }

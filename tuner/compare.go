@@ -13,7 +13,8 @@ import (
 	"sandwich/tuner/service"
 )
 
-// CompareOptions say which searches are compared on one weight shape: the ablation of Sandwich section 8.3.
+// CompareOptions say which searches are compared on one weight shape: the ablation of Sandwich
+// section 8.3.
 type CompareOptions struct {
 	Options
 	Key        plans.WeightKey
@@ -21,26 +22,28 @@ type CompareOptions struct {
 	HeldOut    []int    // M at which the tables are judged; nil: 8 of them, between the anchors
 	Strategies []string // nil: all
 	Sigmas     []int    // of the strategy sandwich, one row each; nil: 16
-	// PerM is the time that strategies which search each M by itself have for each held-out M; 0: a minute.
+	// PerM is the time that strategies which search each M by itself have for each held-out M; 0: a
+	// minute.
 	PerM time.Duration
 }
 
 // CompareRow is the outcome of one strategy, all strategies timed at the held-out M in turn.
 type CompareRow struct {
-	Strategy     string      `json:"strategy"`
-	Sigma        int         `json:"sigma,omitempty"`
-	GFLOPS       float64     `json:"gflops"`                  // geometric mean over the held-out M
-	Mean         float64     `json:"mean_gflops"`             // arithmetic mean over them
-	OfBest       float64     `json:"of_best"`                 // GFLOPS of the best row's
-	OfExhaustive float64     `json:"of_exhaustive,omitempty"` // Mean of the row exhaustive's
-	Seconds      float64     `json:"seconds"`                 // of searching
-	AllM         float64     `json:"seconds_all_m,omitempty"` // extrapolated to every M, for strategies that search each by itself
-	Trials       int         `json:"trials"`
-	Trial        float64     `json:"trial_seconds,omitempty"` // median
-	Rules        int         `json:"rules"`
-	Unfinished   []int       `json:"unfinished,omitempty"` // held-out M at which the time ended before the grid did
-	Held         []HeldPoint `json:"held_out"`
-	rules        []plans.Rule
+	Strategy     string  `json:"strategy"`
+	Sigma        int     `json:"sigma,omitempty"`
+	GFLOPS       float64 `json:"gflops"`                  // geometric mean over the held-out M
+	Mean         float64 `json:"mean_gflops"`             // arithmetic mean over them
+	OfBest       float64 `json:"of_best"`                 // GFLOPS of the best row's
+	OfExhaustive float64 `json:"of_exhaustive,omitempty"` // Mean of the row exhaustive's
+	Seconds      float64 `json:"seconds"`                 // of searching
+	// extrapolated to every M, for strategies that search each by itself
+	AllM       float64     `json:"seconds_all_m,omitempty"`
+	Trials     int         `json:"trials"`
+	Trial      float64     `json:"trial_seconds,omitempty"` // median
+	Rules      int         `json:"rules"`
+	Unfinished []int       `json:"unfinished,omitempty"` // held-out M at which the time ended before the grid did
+	Held       []HeldPoint `json:"held_out"`
+	rules      []plans.Rule
 }
 
 // HeldPoint is a table's speed at one held-out M.
@@ -49,14 +52,17 @@ type HeldPoint struct {
 	GFLOPS float64 `json:"gflops"`
 }
 
-// Compare searches one weight shape with each strategy, each with the whole budget and without the untuned default to lean on, and judges the tables on held-out M. Strategies that search
-// every M by itself are asked for the held-out M only. The row "default" is the untuned one.
+// Compare searches one weight shape with each strategy, each with the whole budget and without the
+// untuned default to lean on, and judges the tables on held-out M. Strategies that search every M
+// by itself are asked for the held-out M only. The row "default" is the untuned one.
 func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
 	o.Options.SeqMax = o.MaxM
 	k := o.Key
-	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 1, Vocab: 1,
-		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: min(maxCompared, 1+compareBytes/max(1, packedBytes(k)))}}}
+	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1,
+		HeadDim: 64, FFN: 1, Vocab: 1,
+		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: min(maxCompared,
+			1+compareBytes/max(1, packedBytes(k)))}}}
 	t := &tuning{ctx: ctx, o: o.Options, began: time.Now(), shape: shape}
 	defer t.close()
 	if err := o.checkCompare(); err != nil {
@@ -128,7 +134,8 @@ func (o *CompareOptions) checkCompare() error {
 	return o.checkHost()
 }
 
-// journalKey is what a comparison shares with one that it goes on with: everything that is timed, whichever strategies ask for it.
+// journalKey is what a comparison shares with one that it goes on with: everything that is timed,
+// whichever strategies ask for it.
 func (o *CompareOptions) journalKey(shape plans.ModelShape) journalKey {
 	return journalKey{Fingerprint: o.Profile.Fingerprint(), Build: o.Build, Model: shape.Digest(), Seed: o.Seed,
 		Flags: fmt.Sprintf("%s budget-per-m=%s held-out=%v", o.flags(), o.PerM, o.HeldOut)}
@@ -139,7 +146,8 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
 	}
-	if t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, ISA: t.o.ISA, Threads: t.o.Threads, SeqMax: maxM}); err != nil {
+	if t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, ISA: t.o.ISA,
+		Threads: t.o.Threads, SeqMax: maxM}); err != nil {
 		return err
 	}
 	t.def.Chunk = maxM // every M is searched
@@ -196,12 +204,14 @@ func (t *tuning) compareOne(p search.Problem, o CompareOptions, strategy string,
 	}
 	t.rec.set = fmt.Sprintf("%s for %s %d", t.phases[prefill].sets[0].PUs, strategy, sigma) // each its own trials
 	began := t.elapsed()
-	r, err := search.Search(t.ctx, p, t.rec, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma, Seed: t.o.Seed, Budget: budget, Alone: true, Clock: t.elapsed,
+	r, err := search.Search(t.ctx, p, t.rec, search.Options{Strategy: strategy, Effort: t.effort, Sigma: sigma,
+		Seed: t.o.Seed, Budget: budget, Alone: true, Clock: t.elapsed,
 		Progress: func(e search.Event) { t.say(strategy, eventText(e), false) }})
 	if err != nil {
 		return CompareRow{}, err
 	}
-	row := CompareRow{Strategy: strategy, Sigma: sigma, Seconds: (t.elapsed() - began).Seconds(), Trials: r.Trials, Trial: r.Trial,
+	row := CompareRow{Strategy: strategy, Sigma: sigma, Seconds: (t.elapsed() - began).Seconds(), Trials: r.Trials,
+		Trial: r.Trial,
 		Rules: len(r.Rules), Unfinished: r.Unfinished, rules: r.Rules}
 	if search.PerShape(strategy) {
 		row.AllM = allM(strategy, row, o)
@@ -209,7 +219,8 @@ func (t *tuning) compareOne(p search.Problem, o CompareOptions, strategy string,
 	return row, nil
 }
 
-// allM extrapolates a search of the held-out M to every M: static tuning by its number of trials and the median of one, others by the time they took.
+// allM extrapolates a search of the held-out M to every M: static tuning by its number of trials
+// and the median of one, others by the time they took.
 func allM(strategy string, row CompareRow, o CompareOptions) float64 {
 	if strategy == "static" {
 		return row.Trial * search.StaticTrials * float64(o.MaxM)

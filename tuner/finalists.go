@@ -17,8 +17,10 @@ type finalist struct {
 	arm   *arm
 }
 
-// chooseWinners measures whole forwards of each phase under its finalists: the default, the tuned tables on every surviving set of PUs, the default once more, which gives the A/A noise, and
-// the default on threads that are bound to nothing. The default wins unless something beats it by more than the noise.
+// chooseWinners measures whole forwards of each phase under its finalists: the default, the tuned
+// tables on every surviving set of PUs, the default once more, which gives the A/A noise, and the
+// default on threads that are bound to nothing. The default wins unless something beats it by more
+// than the noise.
 func (t *tuning) chooseWinners(l *pool.Leader) error {
 	for i := range t.phases {
 		end := kernelsEnd + (finalistsEnd-kernelsEnd)*float64(i+1)/2
@@ -62,7 +64,8 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 		return err
 	}
 	for s := range tuned {
-		if tuned[s].arm, err = add(fmt.Sprintf("tuned on PUs %s", tuned[s].set.PUs), &tuned[s].phase, false); err != nil {
+		if tuned[s].arm, err = add(fmt.Sprintf("tuned on PUs %s", tuned[s].set.PUs), &tuned[s].phase,
+			false); err != nil {
 			return err
 		}
 	}

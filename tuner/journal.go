@@ -24,7 +24,8 @@ func JournalPath(out string) string {
 	return strings.TrimRight(out, string(filepath.Separator)) + ".journal"
 }
 
-// RemoveJournal deletes a journal once its plan is written. A journal that is not there is no error.
+// RemoveJournal deletes a journal once its plan is written. A journal that is not there is no
+// error.
 func RemoveJournal(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the journal: %w", err)
@@ -32,7 +33,8 @@ func RemoveJournal(path string) error {
 	return nil
 }
 
-// journalKey is what two runs must have in common for one to go on where the other stopped. Each field has the flag or the cause by which a refusal names it.
+// journalKey is what two runs must have in common for one to go on where the other stopped. Each
+// field has the flag or the cause by which a refusal names it.
 type journalKey struct {
 	Fingerprint string `json:"fingerprint"`
 	Build       string `json:"build"`
@@ -64,8 +66,9 @@ type journalLine struct {
 	Cost    float64   `json:"cost"` // wall seconds it took in all
 }
 
-// journal keeps the finished trials of a run on disk, so that a killed run goes on where it stopped. Every line is written as its trial ends and synced about once a
-// second; a line that a kill tore is ignored.
+// journal keeps the finished trials of a run on disk, so that a killed run goes on where it
+// stopped. Every line is written as its trial ends and synced about once a second; a line that a
+// kill tore is ignored.
 type journal struct {
 	file     *os.File
 	finished map[string][]journalLine // of the earlier run, by trial
@@ -73,7 +76,8 @@ type journal struct {
 	synced   time.Time
 }
 
-// openJournal begins the journal at path, or with resume goes on with the one that is there. It refuses one of another run by what differs.
+// openJournal begins the journal at path, or with resume goes on with the one that is there. It
+// refuses one of another run by what differs.
 func openJournal(path string, key journalKey, resume bool) (*journal, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
@@ -158,7 +162,8 @@ func (j *journal) load(key journalKey) error {
 	return err
 }
 
-// readLine returns a whole line without its end, and its length with it; io.EOF for a torn or missing one.
+// readLine returns a whole line without its end, and its length with it; io.EOF for a torn or
+// missing one.
 func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -181,7 +186,8 @@ func checkHead(line []byte, want journalKey) error {
 		return errNoJournal
 	}
 	if h.Version != journalVersion {
-		return fmt.Errorf("%w: it has version %d and this build writes %d; start over without --resume, or remove it", ErrJournal, h.Version, journalVersion)
+		return fmt.Errorf("%w: it has version %d and this build writes %d; start over without --resume, or "+
+			"remove it", ErrJournal, h.Version, journalVersion)
 	}
 	for _, f := range []struct{ what, has, want string }{
 		{"host (fingerprint)", h.Key.Fingerprint, want.Fingerprint},
@@ -191,7 +197,8 @@ func checkHead(line []byte, want journalKey) error {
 		{"set of flags", h.Key.Flags, want.Flags},
 	} {
 		if f.has != f.want {
-			return fmt.Errorf("%w: it was made with another %s (%.80s, now %.80s); use the same again, or start over: without --resume, or with the file removed", ErrJournal, f.what, f.has, f.want)
+			return fmt.Errorf("%w: it was made with another %s (%.80s, now %.80s); use the same again, or start "+
+				"over: without --resume, or with the file removed", ErrJournal, f.what, f.has, f.want)
 		}
 	}
 	return nil
@@ -255,5 +262,6 @@ func (r *recorder) Time(t search.Trial) (search.Sample, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, r.journal.write(journalLine{Trial: name, Nth: nth, Seconds: s.Seconds, Stopped: s.Stopped, Cost: time.Since(began).Seconds()})
+	return s, r.journal.write(journalLine{Trial: name, Nth: nth, Seconds: s.Seconds, Stopped: s.Stopped,
+		Cost: time.Since(began).Seconds()})
 }

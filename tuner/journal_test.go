@@ -43,16 +43,19 @@ func (c *counter) Time(t search.Trial) (search.Sample, error) {
 func smallProblem() search.Problem {
 	key := plans.WeightKey{N: 256, K: 256, Type: "f32"}
 	return search.Problem{Phase: "decode", Key: key, Threads: 2, Anchors: []int{1, 4, 16},
-		Kernels: search.Candidates(microkernel.HasAVX2|microkernel.HasAVX512, microkernel.AVX512, microkernel.ComputeF32, microkernel.F32),
+		Kernels: search.Candidates(microkernel.HasAVX2|microkernel.HasAVX512, microkernel.AVX512,
+			microkernel.ComputeF32, microkernel.F32),
 		Incumbent: func(int) plans.Schedule {
-			return plans.Schedule{Kernel: microkernel.Spec{ISA: microkernel.AVX512, MR: 4, NR: 16, KU: 4}, BM: 4, BN: 32}
+			return plans.Schedule{Kernel: microkernel.Spec{ISA: microkernel.AVX512, MR: 4, NR: 16, KU: 4},
+				BM: 4, BN: 32}
 		}}
 }
 
 func searchWith(j *journal, c *counter) (*search.Result, *recorder, error) {
 	rec := newRecorder(c, j)
 	c.rec = rec
-	r, err := search.Search(context.Background(), smallProblem(), rec, search.Options{Effort: search.Quick, Budget: time.Hour})
+	r, err := search.Search(context.Background(), smallProblem(), rec, search.Options{Effort: search.Quick,
+		Budget: time.Hour})
 	return r, rec, err
 }
 

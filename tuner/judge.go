@@ -8,7 +8,8 @@ import (
 	"sandwich/tuner/search"
 )
 
-// judgeRows times every table at every held-out M, in turn, on the whole weight where its output fits.
+// judgeRows times every table at every held-out M, in turn, on the whole weight where its output
+// fits.
 func (t *tuning) judgeRows(b *bench, p search.Problem, o CompareOptions, rows []CompareRow) error {
 	const long = 256 // M from which a call lasts so long that seven say enough
 	for _, m := range o.HeldOut {
@@ -22,7 +23,8 @@ func (t *tuning) judgeRows(b *bench, p search.Problem, o CompareOptions, rows []
 			for i := range rows {
 				ph := plans.Phase{Tables: []plans.Table{{WeightKey: o.Key, Rules: rows[i].rules}}}
 				s, _ := ph.Lookup(o.Key, m)
-				one, err := b.Time(search.Trial{Key: o.Key, Compute: p.Compute, M: m, Columns: columns, Schedule: s, Limit: search.Limit{MinReps: 1, MaxReps: 1}})
+				one, err := b.Time(search.Trial{Key: o.Key, Compute: p.Compute, M: m, Columns: columns, Schedule: s,
+					Limit: search.Limit{MinReps: 1, MaxReps: 1}})
 				if err != nil {
 					return err
 				}

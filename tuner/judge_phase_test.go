@@ -6,8 +6,8 @@ import (
 	"sandwich/plans"
 )
 
-// TestJudge: a candidate enters the plan only where it stands out of what two equal arms differ by, and the
-// evidence tells the same afterwards.
+// TestJudge: a candidate enters the plan only where it stands out of what two equal arms differ by,
+// and the evidence tells the same afterwards.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -15,7 +15,8 @@ func TestJudge(t *testing.T) {
 		kept             bool
 	}{
 		{"faster in quiet", []float64{1, 1.01, 0.99, 1, 1, 1}, []float64{0.9, 0.91, 0.9, 0.9, 0.89, 0.9}, false},
-		{"inside the noise", []float64{1.1, 0.9, 1.05, 0.95, 1.1, 0.9}, []float64{0.97, 0.95, 0.96, 0.97, 0.98, 0.96}, true},
+		{"inside the noise", []float64{1.1, 0.9, 1.05, 0.95, 1.1, 0.9}, []float64{0.97, 0.95, 0.96, 0.97, 0.98, 0.96},
+			true},
 		{"slower", []float64{1, 1, 1, 1, 1, 1}, []float64{1.1, 1.1, 1.1, 1.1, 1.1, 1.1}, true},
 		{"the fastest sample alone", []float64{1, 1, 1, 1, 1, 1}, []float64{0.5, 1.1, 1.1, 0.5, 1.1, 1.1}, true},
 		{"one round, little", []float64{1}, []float64{0.95}, true},

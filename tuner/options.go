@@ -111,14 +111,16 @@ func effortFor(budget time.Duration) string {
 	return search.Full.Name
 }
 
-// checkHost refuses a profile of another machine: what is timed here would be written down as that machine's.
+// checkHost refuses a profile of another machine: what is timed here would be written down as that
+// machine's.
 func (o *Options) checkHost() error {
 	here, err := profiles.Live()
 	if err != nil {
 		return err
 	}
 	if here.Fingerprint() != o.Profile.Fingerprint() {
-		return fmt.Errorf("%w: the profile describes %s with PUs %s, this is %s with PUs %s; make one here with `sandwich probe -o host.yaml`",
+		return fmt.Errorf("%w: the profile describes %s with PUs %s, this is %s with PUs %s; make one here with "+
+			"`sandwich probe -o host.yaml`",
 			plans.ErrForeignHost, o.Profile.Host.CPUModel, o.Profile.Allowed(), here.Host.CPUModel, here.Allowed())
 	}
 	return nil
@@ -126,6 +128,7 @@ func (o *Options) checkHost() error {
 
 // flags is every option that changes what is timed, as the journal compares it.
 func (o *Options) flags() string {
-	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s seq-max=%d batch-max=%d budget=%s effort=%s strategy=%s top-k=%d",
+	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s seq-max=%d batch-max=%d budget=%s effort=%s "+
+		"strategy=%s top-k=%d",
 		o.Threads, o.TP, o.ISA, o.Compute, o.KV, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK)
 }

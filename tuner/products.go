@@ -32,8 +32,8 @@ type ProductTime struct {
 	Seconds  []float64
 }
 
-// TimeProducts times single products on the GEMM, packed weights and pinned workers that serving uses (rule 2), and gives
-// each to visit as it is known. `sandwich bench gemm` prints them.
+// TimeProducts times single products on the GEMM, packed weights and pinned workers that serving
+// uses (rule 2), and gives each to visit as it is known. `sandwich bench gemm` prints them.
 func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)) error {
 	w := exec.PlanWorkers(o.Plan)
 	w.PUs, w.Ranks = o.Plan.Prefill.PUs, nil // all of them on each product
@@ -68,7 +68,8 @@ func productSize(key plans.WeightKey, o ProductOptions) benchSize {
 	for _, m := range o.Rows {
 		rows = max(rows, m)
 	}
-	s := benchSize{spare: scratchBytes, copy: packedBytes(key), input: rows * exec.RowStride(key.K), cells: rows * exec.RowStride(key.N)}
+	s := benchSize{spare: scratchBytes, copy: packedBytes(key), input: rows * exec.RowStride(key.K),
+		cells: rows * exec.RowStride(key.N)}
 	s.round = s.copy
 	if o.Cold {
 		s.round = max(2*s.copy, o.Round)
@@ -97,7 +98,8 @@ func (b *bench) timeRows(key plans.WeightKey, o ProductOptions, visit func(Produ
 		if err != nil {
 			return fmt.Errorf("%s with %d rows under %s: %w", key, m, schedule, err)
 		}
-		visit(ProductTime{Key: key, Compute: w.Compute, M: m, Schedule: schedule, Threads: len(o.Plan.Prefill.PUs), Seconds: sample.Seconds})
+		visit(ProductTime{Key: key, Compute: w.Compute, M: m, Schedule: schedule, Threads: len(o.Plan.Prefill.PUs),
+			Seconds: sample.Seconds})
 	}
 	return nil
 }

@@ -11,13 +11,15 @@ import (
 	"sandwich/tuner/service"
 )
 
-// worthRanks is how much of the time of one rank several may take: they cost the bit-equality of rule 6, and must gain for it.
+// worthRanks is how much of the time of one rank several may take: they cost the bit-equality of
+// rule 6, and must gain for it.
 const worthRanks = 0.9
 
 // ranksEnd is the part of the budget in which numbers of ranks are compared.
 const ranksEnd = 0.1
 
-// chosenRanks is the tensor-parallel degree that a plan is made for, and what was measured to choose it.
+// chosenRanks is the tensor-parallel degree that a plan is made for, and what was measured to
+// choose it.
 type chosenRanks struct {
 	tp       int
 	rejected []plans.Rejected
@@ -25,8 +27,9 @@ type chosenRanks struct {
 	samples  []float64 // seconds over those of one rank
 }
 
-// chooseRanks measures whole forwards of the default plans of one rank and of each number in counts, one after the other since each has its
-// weights cut in its own way. Where a model cannot be run one rank stays.
+// chooseRanks measures whole forwards of the default plans of one rank and of each number in
+// counts, one after the other since each has its weights cut in its own way. Where a model cannot
+// be run one rank stays.
 func chooseRanks(ctx context.Context, o Options, counts []int) (out chosenRanks, err error) {
 	out.tp = 1
 	if len(counts) == 0 {
@@ -38,7 +41,8 @@ func chooseRanks(ctx context.Context, o Options, counts []int) (out chosenRanks,
 	began := time.Now()
 	for _, n := range append([]int{1}, counts...) {
 		if one != nil && time.Since(began).Seconds() > ranksEnd*o.Budget.Seconds() {
-			out.rejected = append(out.rejected, plans.Rejected{Candidate: fmt.Sprintf("%d ranks", n), Reason: "not measured: the budget has no time for it; give a larger --budget, or --tp"})
+			out.rejected = append(out.rejected, plans.Rejected{Candidate: fmt.Sprintf("%d ranks", n),
+				Reason: "not measured: the budget has no time for it; give a larger --budget, or --tp"})
 			continue
 		}
 		o.TP = n
@@ -58,19 +62,22 @@ func chooseRanks(ctx context.Context, o Options, counts []int) (out chosenRanks,
 	for _, a := range out.arms {
 		if len(a.Samples) < minRounds && out.tp > 1 {
 			out.tp = 1
-			out.rejected = append(out.rejected, plans.Rejected{Candidate: "several ranks", Reason: "the budget has no time to compare them with one; give a larger --budget, or --tp"})
+			out.rejected = append(out.rejected, plans.Rejected{Candidate: "several ranks",
+				Reason: "the budget has no time to compare them with one; give a larger --budget, or --tp"})
 		}
 	}
 	for i, n := range append([]int{1}, counts...)[:len(out.samples)] {
 		if n != out.tp {
 			out.rejected = append(out.rejected, plans.Rejected{Candidate: fmt.Sprintf("%d ranks", n),
-				Reason: fmt.Sprintf("takes %.2f times as long as one rank with the default schedules; more than one must take less than %.2f", out.samples[i], worthRanks)})
+				Reason: fmt.Sprintf("takes %.2f times as long as one rank with the default schedules; more than "+
+					"one must take less than %.2f", out.samples[i], worthRanks)})
 		}
 	}
 	return out, nil
 }
 
-// forwardSeconds is what a prefill and a decode forward of the default plan take; nil where the model cannot be run.
+// forwardSeconds is what a prefill and a decode forward of the default plan take; nil where the
+// model cannot be run.
 func forwardSeconds(ctx context.Context, o Options, out *chosenRanks) ([]float64, error) {
 	t := &tuning{ctx: ctx, o: o, began: time.Now()}
 	defer t.close()
@@ -89,7 +96,8 @@ func forwardSeconds(ctx context.Context, o Options, out *chosenRanks) ([]float64
 // forwards samples both phases and notes what it found.
 func (t *tuning) forwards(l *pool.Leader, out *chosenRanks) ([]float64, error) {
 	name := fmt.Sprintf("%d ranks", t.def.TP())
-	prompt, step := t.rig.prefillTest(min(t.def.Chunk, 128)), t.rig.decodeTest(1, min(decodeDepth, max(1, t.shape.Context-1)))
+	prompt, step := t.rig.prefillTest(min(t.def.Chunk, 128)), t.rig.decodeTest(1, min(decodeDepth,
+		max(1, t.shape.Context-1)))
 	var seconds []float64
 	for i, x := range []*test{prefill: &prompt, decode: &step} {
 		a, err := t.rig.newArm(name, phaseOf(t.def, i), false)
@@ -107,7 +115,8 @@ func (t *tuning) forwards(l *pool.Leader, out *chosenRanks) ([]float64, error) {
 	return seconds, nil
 }
 
-// sampleAlone repeats a test until it has enough samples or its time is over; the first one counts where there is time for no more.
+// sampleAlone repeats a test until it has enough samples or its time is over; the first one counts
+// where there is time for no more.
 func (t *tuning) sampleAlone(l *pool.Leader, a *arm, x *test) (samples []float64, err error) {
 	t.say("ranks", a.name+", "+x.name, true)
 	began := time.Now()

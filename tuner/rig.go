@@ -15,8 +15,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// rig runs whole forwards of the model under any phase of any plan: the assembly that serves, on the
-// workers that time the kernels. The finalists are measured on it.
+// rig runs whole forwards of the model under any phase of any plan: the assembly that serves, on
+// the workers that time the kernels. The finalists are measured on it.
 type rig struct {
 	ctx   context.Context
 	model *exec.Assembly
@@ -56,9 +56,11 @@ func (r *rig) close() {
 	r.model.Close()
 }
 
-// random weights of a model's shapes, in memory. Where the whole model has more than most bytes, it is cut to as few layers as have that many: layers are alike, so that
-// the arms compare as they would on the whole.
-func randomModel(ctx context.Context, c model.Config, t model.FileType, most int64, seed uint64) (f *gguf.File, part string, err error) {
+// random weights of a model's shapes, in memory. Where the whole model has more than most bytes, it
+// is cut to as few layers as have that many: layers are alike, so that the arms compare as they
+// would on the whole.
+func randomModel(ctx context.Context, c model.Config, t model.FileType, most int64, seed uint64) (f *gguf.File,
+	part string, err error) {
 	shape, err := c.Shape(t)
 	if err != nil {
 		return nil, "", err
@@ -87,7 +89,8 @@ type arm struct {
 	samples  [][]float64 // seconds, by test
 }
 
-// newArm compiles a phase, for workers that are bound to its PUs or to nothing. All its PUs must have a worker.
+// newArm compiles a phase, for workers that are bound to its PUs or to nothing. All its PUs must
+// have a worker.
 func (r *rig) newArm(name string, phase *plans.Phase, unpinned bool) (a *arm, err error) {
 	on := r.model.Workers
 	if unpinned {
@@ -164,7 +167,8 @@ func (r *rig) sample(l *pool.Leader, a *arm, t *test) (float64, error) {
 	return time.Since(began).Seconds() / float64(t.times), nil
 }
 
-// sampleSeconds is about what one sample of a finalist takes: long enough to average over the ticks of the system.
+// sampleSeconds is about what one sample of a finalist takes: long enough to average over the ticks
+// of the system.
 const sampleSeconds = 0.02
 
 // calibrate runs a test once to warm up and sets how many forwards make a sample.

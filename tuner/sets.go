@@ -13,8 +13,9 @@ import (
 	"sandwich/tuner/service"
 )
 
-// chooseSets measures the candidate sets of active PUs of each phase on whole forwards under the untuned default, and keeps the best few for the kernel search: Sandwich
-// section 5.3 ranks by simulation with a default schedule, which on the machine itself a forward does better.
+// chooseSets measures the candidate sets of active PUs of each phase on whole forwards under the
+// untuned default, and keeps the best few for the kernel search: Sandwich section 5.3 ranks by
+// simulation with a default schedule, which on the machine itself a forward does better.
 func (t *tuning) chooseSets(l *pool.Leader) error {
 	sets, err := service.Sets(t.o.Profile)
 	if err != nil {
@@ -25,14 +26,16 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 	}
 	sets = t.withEveryRank(sets)
 	isa, typ := t.isa.String(), t.computeType()
-	ranked := [2][]service.Set{prefill: service.Prefill(t.o.Profile, isa, typ, sets), decode: service.Decode(t.o.Profile, sets)}
+	ranked := [2][]service.Set{prefill: service.Prefill(t.o.Profile, isa, typ, sets),
+		decode: service.Decode(t.o.Profile, sets)}
 	for i := range t.phases {
 		ph := &t.phases[i]
 		candidates := service.Top(ranked[i], t.o.TopK)
 		candidates = withDefault(candidates, phaseOf(t.def, i).PUs)
 		for _, s := range ranked[i] {
 			if !slices.ContainsFunc(candidates, func(c service.Set) bool { return c.Name == s.Name }) {
-				t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best by the ceilings of the profile", t.o.TopK))
+				t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best by the ceilings of the "+
+					"profile", t.o.TopK))
 			}
 		}
 		if t.rig == nil || len(candidates) == 1 {
@@ -48,7 +51,8 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 	return nil
 }
 
-// withEveryRank keeps the sets in which each rank has a PU: what a rank holds of the weights nobody else can work on.
+// withEveryRank keeps the sets in which each rank has a PU: what a rank holds of the weights nobody
+// else can work on.
 func (t *tuning) withEveryRank(sets []service.Set) (out []service.Set) {
 	if len(t.def.Ranks) == 1 {
 		return sets
@@ -73,8 +77,9 @@ func withDefault(sets []service.Set, pus plans.PUSet) []service.Set {
 	return append([]service.Set{{Name: "default", PUs: pus}}, sets...)
 }
 
-// survivors is how many sets a phase may keep, and how much slower than the best they may be. The set of the default plan stays besides unless it is clearly slower: a
-// disturbance while sets are measured must not cost the plan half of the machine.
+// survivors is how many sets a phase may keep, and how much slower than the best they may be. The
+// set of the default plan stays besides unless it is clearly slower: a disturbance while sets are
+// measured must not cost the plan half of the machine.
 func (t *tuning) survivors() (n int, within float64) {
 	switch t.o.Effort {
 	case search.Quick.Name:
@@ -122,18 +127,21 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	var out []service.Set
 	for rank, i := range order {
 		isDefault := slices.Equal(sets[i].PUs, phaseOf(t.def, phase).PUs)
-		if rank == 0 || rank < keep && scores[i] <= within*scores[order[0]] || isDefault && scores[i] <= clearlySlower*scores[order[0]] {
+		if rank == 0 || rank < keep && scores[i] <= within*scores[order[0]] || isDefault && scores[i] <= clearlySlower*
+			scores[order[0]] {
 			out = append(out, sets[i])
 			continue
 		}
 		t.reject(fmt.Sprintf("%s on %s (PUs %s)", name, sets[i].Name, sets[i].PUs),
-			fmt.Sprintf("takes %.2f times as long as %s with the default schedules", scores[i]/scores[order[0]], sets[order[0]].Name))
+			fmt.Sprintf("takes %.2f times as long as %s with the default schedules", scores[i]/scores[order[0]],
+				sets[order[0]].Name))
 	}
 	return out, nil
 }
 
-// tests are the forwards that arms of a phase are compared on, few and small ones to choose sets by. A short forward tells how long others take; those that would not fit
-// the time are made shorter or left out.
+// tests are the forwards that arms of a phase are compared on, few and small ones to choose sets
+// by. A short forward tells how long others take; those that would not fit the time are made
+// shorter or left out.
 func (t *tuning) tests(l *pool.Leader, phase int, small bool, a *arm, arms int, end float64) ([]*test, error) {
 	depth := min(decodeDepth, max(1, t.shape.Context-1))
 	left := t.until(end).Seconds() / float64(arms*(minRounds+1)) // for one forward of each test
@@ -195,8 +203,9 @@ const (
 	maxRounds = 15
 )
 
-// race samples every arm on every test in turn, round after round, each round beginning with another arm, so that a disturbance meets all of them. It ends with the
-// part of the budget or after maxRounds; minRounds are run unless the whole budget is used up.
+// race samples every arm on every test in turn, round after round, each round beginning with
+// another arm, so that a disturbance meets all of them. It ends with the part of the budget or
+// after maxRounds; minRounds are run unless the whole budget is used up.
 func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, stage, what string) error {
 	for i, a := range arms {
 		a.samples = make([][]float64, len(tests))
@@ -222,7 +231,8 @@ func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, s
 					return err
 				}
 				a.samples[k] = append(a.samples[k], s)
-				t.say(stage, fmt.Sprintf("%s, %s: %s %.4g tokens/s", what, a.name, x.name, float64(x.tokens)/fast(a.samples[k])), false)
+				t.say(stage, fmt.Sprintf("%s, %s: %s %.4g tokens/s", what, a.name, x.name,
+					float64(x.tokens)/fast(a.samples[k])), false)
 			}
 		}
 	}
@@ -241,7 +251,8 @@ func (t *tuning) undecided(rounds int) error {
 
 func fast(samples []float64) float64 { return search.Sample{Seconds: samples}.Fast() }
 
-// score is, for each arm, the geometric mean over the tests of its time, as of tells it from the samples, over that of the reference arm: below 1 is faster.
+// score is, for each arm, the geometric mean over the tests of its time, as of tells it from the
+// samples, over that of the reference arm: below 1 is faster.
 func score(arms []*arm, tests []*test, reference *arm, of func([]float64) float64) []float64 {
 	out := make([]float64, len(arms))
 	for i, a := range arms {

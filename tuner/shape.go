@@ -5,7 +5,8 @@ import (
 	"sandwich/plans"
 )
 
-// modelBytes is the size of a model's weights as they are packed; types without kernels count as nothing, embeddings only as heads.
+// modelBytes is the size of a model's weights as they are packed; types without kernels count as
+// nothing, embeddings only as heads.
 func modelBytes(s plans.ModelShape) (total int64) {
 	for _, w := range s.Weights {
 		if w.Role != plans.RoleEmbed {

@@ -9,11 +9,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/roofline"
-	"sandwich/runtime/exec"
-	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
-	"sandwich/topotree"
 	"sandwich/tuner/search"
 	"sandwich/tuner/service"
 )
@@ -28,7 +24,8 @@ type job struct {
 	result *search.Result
 }
 
-// searchTables finds a kernel table for every weight shape on every surviving set of PUs. Decode comes first: what it finds for few rows holds for prefill on the same PUs.
+// searchTables finds a kernel table for every weight shape on every surviving set of PUs. Decode
+// comes first: what it finds for few rows holds for prefill on the same PUs.
 func (t *tuning) searchTables(l *pool.Leader) error {
 	jobs := t.jobs()
 	b, err := newBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
@@ -74,7 +71,8 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 	return nil
 }
 
-// jobs lists the searches with their share of the time: half of it evenly, half by what the shape costs in a forward of its phase.
+// jobs lists the searches with their share of the time: half of it evenly, half by what the shape
+// costs in a forward of its phase.
 func (t *tuning) jobs() []*job {
 	var jobs []*job
 	for _, phase := range []int{decode, prefill} {
@@ -88,10 +86,14 @@ func (t *tuning) jobs() []*job {
 				panic(err) // the default plan is valid
 			}
 			// Shapes of one K follow each other: they share packed weights, and hints.
-			slices.SortStableFunc(pieces, func(a, b plans.Piece) int { return cmp.Or(cmp.Compare(a.K, b.K), cmp.Compare(a.Type, b.Type)) })
+			slices.SortStableFunc(pieces, func(a, b plans.Piece) int {
+				return cmp.Or(cmp.Compare(a.K, b.K),
+					cmp.Compare(a.Type, b.Type))
+			})
 			for _, c := range pieces {
 				even := 1 / float64(len(pieces))
-				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, piece: c, weight: even + t.cost(phase, c.WeightKey)/total})
+				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, piece: c, weight: even + t.cost(phase,
+					c.WeightKey)/total})
 			}
 		}
 	}
@@ -111,7 +113,8 @@ func (t *tuning) holds(w plans.WeightShape, k plans.WeightKey) bool {
 	return false
 }
 
-// cost of a weight shape in one forward, on a rank that holds it: bytes of one row in decode, multiplications in prefill, where the head sees one row.
+// cost of a weight shape in one forward, on a rank that holds it: bytes of one row in decode,
+// multiplications in prefill, where the head sees one row.
 func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 	sum := 0.0
 	for _, w := range t.shape.Weights {
@@ -162,7 +165,8 @@ func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, erro
 	}
 	p := search.Problem{
 		Phase: ph.name, Key: j.key, Compute: compute, Threads: j.piece.Threads, Anchors: t.anchors(j),
-		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt), Ways: search.Polymerizations(j.piece.Threads), Roof: t.roof(compute, set.PUs, j.piece.Threads),
+		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt),
+		Ways:    search.Polymerizations(j.piece.Threads), Roof: t.roof(compute, set.PUs, j.piece.Threads),
 		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
@@ -173,11 +177,13 @@ func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, erro
 	}
 	p.CacheL1, p.CacheL2 = t.caches(set)
 	// Filling the operands is not the first trial's fault.
-	_, err = b.prepare(plans.WeightKey{N: microkernel.PanelWidth, K: j.key.K, Type: j.key.Type}, search.Trial{M: p.Anchors[len(p.Anchors)-1], Compute: compute})
+	_, err = b.prepare(plans.WeightKey{N: microkernel.PanelWidth, K: j.key.K, Type: j.key.Type},
+		search.Trial{M: p.Anchors[len(p.Anchors)-1], Compute: compute})
 	return p, err
 }
 
-// eventText is what a search does: the best so far first, since a terminal cuts the end of a line off.
+// eventText is what a search does: the best so far first, since a terminal cuts the end of a line
+// off.
 func eventText(e search.Event) string {
 	text := fmt.Sprintf("%s %s m %d, best %.4g GFLOP/s", e.Phase, e.Key, e.M, e.GFLOPS)
 	if e.OfRoof > 0 {
@@ -192,12 +198,15 @@ func (t *tuning) record(j *job, set service.Set) {
 	name := fmt.Sprintf("%s %s on PUs %s", t.phases[j.phase].name, j.key, set.PUs)
 	for _, a := range r.Anchors {
 		if len(a.Seconds) > 0 && j.set == 0 {
-			t.evidence.Kernels = append(t.evidence.Kernels, plans.Trial{Phase: t.phases[j.phase].name, Weight: j.key, M: a.M,
+			t.evidence.Kernels = append(t.evidence.Kernels, plans.Trial{Phase: t.phases[j.phase].name,
+				Weight: j.key, M: a.M,
 				Schedule: a.Schedule.String(), Tried: a.Tried, Seconds: profiles.NewFigure("s", a.Seconds)})
 		}
 	}
-	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: set.PUs.String(), Weight: j.key,
-		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: round(r.Noise), Reopened: r.Reopened, Reused: r.Reused, Cut: r.Cut})
+	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: set.PUs.String(),
+		Weight:  j.key,
+		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: round(r.Noise), Reopened: r.Reopened,
+		Reused: r.Reused, Cut: r.Cut})
 	if t.rig == nil {
 		t.noise = append(t.noise, r.Noise)
 	}
@@ -209,7 +218,8 @@ func (t *tuning) record(j *job, set service.Set) {
 	}
 }
 
-// anchors of a job: M to batch-max in decode and to seq-max in prefill, where the head, which sees the last token alone unless all logits are wanted, has few.
+// anchors of a job: M to batch-max in decode and to seq-max in prefill, where the head, which sees
+// the last token alone unless all logits are wanted, has few.
 func (t *tuning) anchors(j *job) []int {
 	if j.phase == decode {
 		return search.AnchorLengths(t.def.BatchMax, t.effort.Octave)
@@ -225,12 +235,14 @@ func (t *tuning) anchors(j *job) []int {
 		out = append(out, chunk)
 	}
 	if t.def.SeqMax > chunk {
-		out = append(out, t.def.SeqMax) // forwards have at most a chunk of rows; one length beyond bounds the open range
+		// forwards have at most a chunk of rows; one length beyond bounds the open range
+		out = append(out, t.def.SeqMax)
 	}
 	return out
 }
 
-// incumbent is the default schedule, its static scheme dropped where it was laid out for another number of threads.
+// incumbent is the default schedule, its static scheme dropped where it was laid out for another
+// number of threads.
 func (t *tuning) incumbent(j *job, m int) plans.Schedule {
 	ph := phaseOf(t.def, j.phase)
 	s, _ := ph.Lookup(j.key, m)
@@ -240,7 +252,8 @@ func (t *tuning) incumbent(j *job, m int) plans.Schedule {
 	return s
 }
 
-// hints are the winners for m of shapes with the same K and type, in the same phase and on the same PUs: most of a schedule does not depend on N.
+// hints are the winners for m of shapes with the same K and type, in the same phase and on the same
+// PUs: most of a schedule does not depend on N.
 func hints(j *job, earlier []*job, m int) []plans.Schedule {
 	var out []plans.Schedule
 	for _, e := range slices.Backward(earlier) {
@@ -264,121 +277,11 @@ func known(phases [2]phaseTuning, j *job, earlier []*job) []search.Anchor {
 		return nil
 	}
 	for _, e := range earlier {
-		if e.phase == decode && e.key == j.key && slices.Equal(phases[decode].sets[e.set].PUs, phases[prefill].sets[j.set].PUs) {
-			return slices.DeleteFunc(slices.Clone(e.result.Anchors), func(a search.Anchor) bool { return len(a.Seconds) == 0 })
+		if e.phase == decode && e.key == j.key && slices.Equal(phases[decode].sets[e.set].PUs,
+			phases[prefill].sets[j.set].PUs) {
+			return slices.DeleteFunc(slices.Clone(e.result.Anchors),
+				func(a search.Anchor) bool { return len(a.Seconds) == 0 })
 		}
 	}
 	return nil
-}
-
-// computeType is the data type of most of the arithmetic, as ceilings name it.
-func (t *tuning) computeType() string {
-	return t.def.Arithmetic()
-}
-
-// roof of n of some PUs that work at once; the zero Roof where the profile lacks a ceiling. A model that fits the last-level
-// cache has its bandwidth for a roof.
-func (t *tuning) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Roof {
-	level := "memory"
-	if modelBytes(t.shape) <= t.lastLevel() {
-		level = "l3"
-	}
-	set, path := topotree.NewCPUSet(pus...), roofline.Path{ISA: t.isa.String(), Type: c.String()}
-	m := roofline.NewMachine(t.o.Profile)
-	read, peak := m.Read(set, level), m.Peak(set, path)
-	if !read.Known() || !peak.Known() {
-		return roofline.Roof{}
-	}
-	part := float64(n) / float64(len(pus))
-	return roofline.Roof{Bandwidth: part * read.Value, Targets: []roofline.Target{{Name: path.String(), Peak: part * peak.Value}}}
-}
-
-// lastLevel is lastLevel of the PUs that may be used.
-func (t *tuning) lastLevel() int64 { return lastLevel(t.o.Profile, t.usable()) }
-
-// lastLevel is the size of all last-level caches that some PUs share, 0 when the machine does not tell.
-func lastLevel(host *profiles.Profile, pus []int) int64 {
-	usable := topotree.NewCPUSet(pus...)
-	for _, kind := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
-		var sum int64
-		for _, o := range host.Machine.Objects {
-			if o.Kind == kind && o.CPUs.Intersects(usable) {
-				sum += o.Bytes
-			}
-		}
-		if sum > 0 {
-			return sum
-		}
-	}
-	return 0
-}
-
-// caches are the bytes of L1 and L2 that one PU of a set may count on; 0 for what the machine does not tell.
-func (t *tuning) caches(set service.Set) (l1, l2 int) {
-	l1 = int(min(t.o.Profile.Host.L1D, 1<<20))
-	for _, o := range t.o.Profile.Machine.Objects {
-		if o.Kind == topotree.KindL2 && o.CPUs.Contains(set.PUs[0]) {
-			sharers := o.CPUs.Intersect(topotree.NewCPUSet(set.PUs...)).Count()
-			l2 = int(min(o.Bytes, 64<<20)) / max(1, sharers)
-		}
-	}
-	return l1, l2
-}
-
-// benchSize plans the operands: weights to go round that are as cold as the model's own are in serving, within a quarter of the memory that is left.
-func (t *tuning) benchSize() benchSize {
-	s := benchSize{spare: scratchBytes, ranks: len(t.def.Ranks), groups: t.workers.Grouping()}
-	room := int64(4 << 30)
-	if free := mem.Available(); free > 0 {
-		room = free / 4
-	}
-	s.round = int(min(t.coldBytes(20<<20), room))
-	most := 0
-	for _, w := range t.pieces {
-		s.copy = max(s.copy, min(packedBytes(w.WeightKey), maxCopy))
-		for _, phase := range []int{prefill, decode} {
-			a := t.anchors(&job{phase: phase, key: w.WeightKey})
-			m := a[len(a)-1]
-			s.input = max(s.input, m*exec.RowStride(w.K))
-			s.rounded = max(s.rounded, roundedBytes(w.Compute, m, w.K))
-			s.cells = max(s.cells, m*exec.RowStride(w.N))
-			most = max(most, m)
-		}
-	}
-	s.cells = max(min(s.cells, outputCells), most*exec.RowStride(microkernel.PanelWidth))
-	return s
-}
-
-// maxCopy bounds the weights of one trial, in bytes: reading them takes milliseconds on any machine.
-const maxCopy = 256 << 20
-
-// widestOutput is how many columns the output of m rows may have.
-func (t *tuning) widestOutput(m int) int {
-	return max(microkernel.PanelWidth, outputCells/m-2*microkernel.PanelWidth)
-}
-
-// randomBytes is how large a model with random weights is made.
-func (t *tuning) randomBytes() int64 {
-	most := t.coldBytes(8 << 20)
-	if free := mem.Available(); free > 0 {
-		most = min(most, free/4)
-	}
-	return most
-}
-
-// leavesCache times the last-level cache is what a round must be for nothing of the last one to be left there.
-const (
-	leavesCache = 4
-	leastCache  = 64 << 20 // where the machine does not tell
-)
-
-// coldBytes is how many bytes of weights forwards and trials go round so that the weights are as cold as in serving: all of the model's, or as many as leave nothing of the
-// last round in the last-level cache. Measured: going round 1.5 times that cache, every third byte was still found in it. rate is how many bytes may be made for each
-// second of the budget.
-func (t *tuning) coldBytes(rate float64) int64 {
-	all := modelBytes(t.shape)
-	if last := t.lastLevel(); all > last {
-		all = min(all, leavesCache*max(last, leastCache))
-	}
-	return min(all, max(64<<20, int64(rate*t.o.Budget.Seconds())))
 }

@@ -14,16 +14,19 @@ import (
 	"sandwich/tuner/service"
 )
 
-// Parts of the budget at which the stages end. Loading the model counts; what a stage leaves over, the next one has.
+// Parts of the budget at which the stages end. Loading the model counts; what a stage leaves over,
+// the next one has.
 const (
 	setsEnd      = 0.15
 	kernelsEnd   = 0.80
 	finalistsEnd = 0.97
 )
 
-// Tune makes the best plan it can find for the model on this machine within the budget: it measures candidate sets of active PUs for each phase with the untuned default,
-// searches kernel tables for the best ones, and measures whole forwards under the finalists, interleaved with the default, which wins wherever it is not beaten. When
-// ctx ends, the error is its cause and the journal keeps what was timed.
+// Tune makes the best plan it can find for the model on this machine within the budget: it measures
+// candidate sets of active PUs for each phase with the untuned default, searches kernel tables for
+// the best ones, and measures whole forwards under the finalists, interleaved with the default,
+// which wins wherever it is not beaten. When ctx ends, the error is its cause and the journal keeps
+// what was timed.
 func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	began := time.Now()
 	if err := o.complete(); err != nil {
@@ -98,7 +101,8 @@ func (t *tuning) prepare() error {
 		return err
 	}
 	if t.o.Journal != "" {
-		key := journalKey{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(), Seed: t.o.Seed, Flags: t.flags}
+		key := journalKey{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(),
+			Seed: t.o.Seed, Flags: t.flags}
 		var err error
 		if t.journal, err = openJournal(t.o.Journal, key, t.o.Resume); err != nil {
 			return err
@@ -127,7 +131,8 @@ func (t *tuning) describe() (err error) {
 	if t.shape, err = shapeOf(t.o); err != nil {
 		return err
 	}
-	t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, KV: t.o.KV, ISA: t.o.ISA,
+	t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, KV: t.o.KV,
+		ISA:     t.o.ISA,
 		Threads: t.o.Threads, TP: t.o.TP, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
 	if err != nil {
 		return err
@@ -165,7 +170,8 @@ func (t *tuning) usable() []int {
 // decodeDepth is how many positions each sequence of a decode forward has before it.
 const decodeDepth = 128
 
-// load brings the model, or random weights of its shapes, into the rig. A model that does not fit in memory is tuned without finalists.
+// load brings the model, or random weights of its shapes, into the rig. A model that does not fit
+// in memory is tuned without finalists.
 func (t *tuning) load() error {
 	t.say("loading", "the weights of "+t.shape.Name, true)
 	file, part := t.o.File, ""
@@ -208,7 +214,8 @@ func (t *tuning) work(l *pool.Leader) error {
 	return t.chooseWinners(l)
 }
 
-// elapsed is the time that counts against the budget: that of this run, and what the trials took that a resumed journal answered.
+// elapsed is the time that counts against the budget: that of this run, and what the trials took
+// that a resumed journal answered.
 func (t *tuning) elapsed() time.Duration { return time.Since(t.began) + t.rec.replayed }
 
 // until is the time left before a part of the budget is used up.
@@ -222,7 +229,8 @@ func (t *tuning) say(stage, text string, must bool) {
 		return
 	}
 	t.said = time.Now()
-	t.o.Progress(Progress{Stage: stage, Text: text, Elapsed: t.elapsed(), Budget: t.o.Budget, Trials: t.evidence.Trials})
+	t.o.Progress(Progress{Stage: stage, Text: text, Elapsed: t.elapsed(), Budget: t.o.Budget,
+		Trials: t.evidence.Trials})
 }
 
 // maxRejected keeps evidence readable on machines with very many candidates.

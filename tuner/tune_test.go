@@ -27,7 +27,8 @@ func tiny(t *testing.T) Options {
 	}
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Vocab: 400, Context: 256}}
-	return Options{Profile: p, Config: &c, Type: model.Uniform(gguf.Q8_0), Budget: 3 * time.Second, SeqMax: 64, BatchMax: 4, Seed: 1, Build: "test"}
+	return Options{Profile: p, Config: &c, Type: model.Uniform(gguf.Q8_0), Budget: 3 * time.Second, SeqMax: 64,
+		BatchMax: 4, Seed: 1, Build: "test"}
 }
 
 func TestTuneMakesAValidPlan(t *testing.T) {
@@ -67,13 +68,17 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	if !b.Plan.Tuned || len(ev.Outcomes()) != 2 {
 		t.Errorf("tuned %v, outcomes %+v", b.Plan.Tuned, ev.Outcomes())
 	}
-	if ev.Trials == 0 || len(ev.Kernels) == 0 || len(ev.Finalists) == 0 || ev.Strategy != "sandwich" || ev.Effort != "quick" || ev.Spent <= 0 {
+	if ev.Trials == 0 || len(ev.Kernels) == 0 || len(ev.Finalists) == 0 || ev.Strategy != "sandwich" ||
+		ev.Effort != "quick" || ev.Spent <= 0 {
 		t.Errorf("evidence %+v", ev)
 	}
 	tables := 0
 	for i, ph := range []string{"prefill", "decode"} {
 		for _, table := range phaseOf(&b.Plan, i).Tables {
-			if tables++; !slices.ContainsFunc(ev.Searches, func(s plans.Search) bool { return s.Phase == ph && s.Weight == table.WeightKey && s.Lengths+s.Cut > 0 }) {
+			if tables++; !slices.ContainsFunc(ev.Searches, func(s plans.Search) bool {
+				return s.Phase == ph &&
+					s.Weight == table.WeightKey && s.Lengths+s.Cut > 0
+			}) {
 				t.Errorf("the evidence does not say how the %s table of %s was found", ph, table.WeightKey)
 			}
 			if last := table.Rules[len(table.Rules)-1]; last.MHi != 0 {
@@ -104,7 +109,8 @@ func TestTuneMakesAValidPlan(t *testing.T) {
 	}
 }
 
-// TestTuneKeepsThePathOfTheRates: bf16 weights are tuned in the path that their measured rates give, and the bundle says so.
+// TestTuneKeepsThePathOfTheRates: bf16 weights are tuned in the path that their measured rates
+// give, and the bundle says so.
 func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	o := tiny(t)
 	o.Type = model.Uniform(gguf.BF16)
@@ -113,14 +119,16 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 		t.Skip("this CPU has no dot products of bf16")
 	}
 	for typ, rate := range map[string]float64{"f32": 200e9, "bf16": 400e9} {
-		o.Profile.Ceilings = append(o.Profile.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: isa.String(), Type: typ, PUs: 1,
+		o.Profile.Ceilings = append(o.Profile.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: isa.String(),
+			Type: typ, PUs: 1,
 			Figure: profiles.Figure{Median: rate, N: 9, Unit: "FLOP/s"}})
 	}
 	b, err := Tune(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := b.Show(); s.Exact || !strings.Contains(s.Rounding, "bf16 reaches 400 GFLOP/s on 1 PU, 2.00 times the 200 of f32") {
+	if s := b.Show(); s.Exact || !strings.Contains(s.Rounding, "bf16 reaches 400 GFLOP/s on 1 PU, 2.00 times "+
+		"the 200 of f32") {
 		t.Errorf("exact %v: %s", s.Exact, s.Rounding)
 	}
 	for _, w := range b.Plan.Weights {
@@ -130,7 +138,8 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	}
 }
 
-// TestTuneForRanks: tables are those of the pieces that ranks hold, and the plan keeps the ranks whichever of their PUs work.
+// TestTuneForRanks: tables are those of the pieces that ranks hold, and the plan keeps the ranks
+// whichever of their PUs work.
 func TestTuneForRanks(t *testing.T) {
 	o := tiny(t)
 	o.TP = 2
@@ -171,11 +180,13 @@ func TestChooseRanks(t *testing.T) {
 	if len(r.samples) == 1 {
 		t.Skip("this machine is too busy to compare ranks in 6 s")
 	}
-	if len(r.arms) != 4 || len(r.samples) != 2 || len(r.rejected) < 1 || r.samples[0] != 1 || r.tp == 2 && r.samples[1] >= worthRanks {
+	if len(r.arms) != 4 || len(r.samples) != 2 || len(r.rejected) < 1 || r.samples[0] != 1 || r.tp == 2 &&
+		r.samples[1] >= worthRanks {
 		t.Errorf("%+v", r)
 	}
 	o.Budget = time.Nanosecond
-	if r, err = chooseRanks(context.Background(), o, []int{2}); err != nil || r.tp != 1 || len(r.rejected) != 1 || !strings.Contains(r.rejected[0].Reason, "no time") {
+	if r, err = chooseRanks(context.Background(), o, []int{2}); err != nil || r.tp != 1 || len(r.rejected) != 1 ||
+		!strings.Contains(r.rejected[0].Reason, "no time") {
 		t.Errorf("without time: %+v, %v", r, err)
 	}
 }
@@ -247,7 +258,8 @@ func TestTuneRefusals(t *testing.T) {
 }
 
 func TestCompareStrategies(t *testing.T) {
-	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 32, Sigmas: []int{2, 16}}
+	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 32,
+		Sigmas: []int{2, 16}}
 	o.Budget, o.PerM = 200*time.Millisecond, 50*time.Millisecond
 	rows, err := Compare(context.Background(), o)
 	if err != nil {
@@ -260,7 +272,8 @@ func TestCompareStrategies(t *testing.T) {
 	best := 0.0
 	for i, r := range rows {
 		best = max(best, r.OfBest)
-		if r.Strategy != want[i] || r.GFLOPS <= 0 || r.OfBest <= 0 || r.OfBest > 1 || r.Rules == 0 || r.OfExhaustive <= 0 {
+		if r.Strategy != want[i] || r.GFLOPS <= 0 || r.OfBest <= 0 || r.OfBest > 1 || r.Rules == 0 ||
+			r.OfExhaustive <= 0 {
 			t.Errorf("row %d: %+v", i, r)
 		}
 		if search.PerShape(r.Strategy) != (r.AllM > r.Seconds) {
@@ -280,9 +293,11 @@ func TestCompareStrategies(t *testing.T) {
 	}
 }
 
-// A comparison with a journal times what it holds not again, whichever strategies join, and refuses one of another seed.
+// A comparison with a journal times what it holds not again, whichever strategies join, and refuses
+// one of another seed.
 func TestCompareGoesOn(t *testing.T) {
-	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 8, Strategies: []string{"cost-model"}}
+	o := CompareOptions{Options: tiny(t), Key: plans.WeightKey{N: 192, K: 128, Type: "q4_0"}, MaxM: 8,
+		Strategies: []string{"cost-model"}}
 	o.Budget, o.Journal = 5*time.Second, filepath.Join(t.TempDir(), "search.journal")
 	trials := func() int {
 		t.Helper()

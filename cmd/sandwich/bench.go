@@ -14,6 +14,7 @@ func newBench() *cobra.Command {
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchLLM(), newBenchPerplexity(), newBenchSearch())
+	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchLLM(), newBenchPerplexity(),
+		newBenchSearch())
 	return c
 }

@@ -83,7 +83,8 @@ func (f *reduceFlags) check() ([]reduceSize, error) {
 		rows, err1 := strconv.Atoi(m)
 		width, err2 := strconv.Atoi(n)
 		if !ok || err1 != nil || err2 != nil || rows < 1 || width < 1 || rows > 1<<16 || width > 1<<20 {
-			return nil, fmt.Errorf("--sizes %s: give matrices as ROWSxWIDTH, such as 512x4096, of at most %dx%d", clip(text, 40), 1<<16, 1<<20)
+			return nil, fmt.Errorf("--sizes %s: give matrices as ROWSxWIDTH, such as 512x4096, of at most %dx%d",
+				clip(text, 40), 1<<16, 1<<20)
 		}
 		sizes = append(sizes, reduceSize{rows, width})
 	}
@@ -107,7 +108,8 @@ func (f *reduceFlags) check() ([]reduceSize, error) {
 
 const maxReduceRanks = 256
 
-// ranksUpTo are powers of two up to the PUs and the PUs themselves; 2 at least, since one rank has nothing to add.
+// ranksUpTo are powers of two up to the PUs and the PUs themselves; 2 at least, since one rank has
+// nothing to add.
 func ranksUpTo(pus int) []int {
 	out := []int{2}
 	for r := 4; r <= pus; r *= 2 {
@@ -139,7 +141,8 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]reduceRow,
 	defer done()
 	for _, r := range ranks {
 		for _, size := range sizes {
-			b := reduceBench{size: size, ranks: r, pus: reducePUs(pus, max(r, f.threads), f.threads), chunk: f.chunk << 10}
+			b := reduceBench{size: size, ranks: r, pus: reducePUs(pus, max(r, f.threads), f.threads),
+				chunk: f.chunk << 10}
 			samples, err := b.run(ctx, f.reps)
 			if errors.Is(err, mem.ErrNoMemory) {
 				return nil, usageError(fmt.Errorf("%w: give smaller --sizes or fewer --ranks", err))
@@ -156,8 +159,8 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]reduceRow,
 	return rows, nil
 }
 
-// reducePUs are the PUs of the workers: all of them, or as many as were asked for, again from the first where that is more
-// than there are. least is the number of ranks: each has a worker.
+// reducePUs are the PUs of the workers: all of them, or as many as were asked for, again from the
+// first where that is more than there are. least is the number of ranks: each has a worker.
 func reducePUs(pus []int, least, asked int) []int {
 	n := max(least, asked)
 	if asked == 0 {
@@ -193,7 +196,8 @@ type reduceRow struct {
 func newReduceRow(host *profiles.Profile, b *reduceBench, way string, seconds []float64) reduceRow {
 	s := slices.Sorted(slices.Values(seconds))
 	unique := slices.Compact(slices.Sorted(slices.Values(b.pus)))
-	r := reduceRow{Way: way, Rows: b.size.rows, Width: b.size.width, Ranks: b.ranks, Threads: len(b.pus), PUs: len(unique),
+	r := reduceRow{Way: way, Rows: b.size.rows, Width: b.size.width, Ranks: b.ranks, Threads: len(b.pus),
+		PUs:   len(unique),
 		Bytes: 4 * int64(b.size.rows) * int64(b.size.width) * int64(b.ranks+1), Median: summarize(s).median, Min: s[0],
 		P10: s[len(s)/10], P90: s[len(s)*9/10], Reps: len(s), CPU: host.Host.CPUModel}
 	r.Rate = float64(r.Bytes) / r.Median
@@ -201,8 +205,8 @@ func newReduceRow(host *profiles.Profile, b *reduceBench, way string, seconds []
 	return r
 }
 
-// reduceRoof is the bandwidth of what lies between the ranks: the L3, or memory where it does not hold the matrices or there
-// is none. What a worker finds in its own cache may exceed it.
+// reduceRoof is the bandwidth of what lies between the ranks: the L3, or memory where it does not
+// hold the matrices or there is none. What a worker finds in its own cache may exceed it.
 func reduceRoof(host *profiles.Profile, bytes int64, pus []int) (float64, string) {
 	level := "memory"
 	for _, o := range host.Machine.Objects {
@@ -226,12 +230,15 @@ var reduceReport = report[reduceRow]{
 		if r.Roof > 0 {
 			ofRoof = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
 		}
-		return []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads, plural(r.PUs, "PU")), r.Way,
-			mem.FormatBytes(r.Bytes), formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90), fmt.Sprintf("%.2f", r.Rate/1e9), ofRoof, r.RoofOf}
+		return []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads,
+			plural(r.PUs, "PU")), r.Way,
+			mem.FormatBytes(r.Bytes), formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90),
+			fmt.Sprintf("%.2f", r.Rate/1e9), ofRoof, r.RoofOf}
 	},
 	header: "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second",
 	line: func(r *reduceRow) string {
-		return fmt.Sprintf("%s,%d,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%d,%.0f,%.0f", r.Way, r.Rows, r.Width, r.Ranks, r.Threads, r.PUs,
+		return fmt.Sprintf("%s,%d,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%d,%.0f,%.0f", r.Way, r.Rows, r.Width, r.Ranks,
+			r.Threads, r.PUs,
 			r.Bytes, r.Median, r.Min, r.P10, r.P90, r.Reps, r.Rate, r.Roof)
 	},
 }

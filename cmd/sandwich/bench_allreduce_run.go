@@ -56,7 +56,8 @@ func (b *reduceBench) run(ctx context.Context, reps int) (samples [][]float64, e
 	return samples, err
 }
 
-// repeat runs the ways in turn, from the thread of worker 0: no other thread has to wake in between.
+// repeat runs the ways in turn, from the thread of worker 0: no other thread has to wake in
+// between.
 func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader, reps int) ([][]float64, error) {
 	arms := []func(w *pool.Worker, s *reduceSlot){b.shifted, b.barrier, b.blocking}
 	samples := make([][]float64, len(arms))
@@ -171,8 +172,9 @@ func (b *reduceBench) barrier(w *pool.Worker, s *reduceSlot) {
 	w.Barrier()
 }
 
-// blocking takes chunks of fixed size in the same order on every rank, each between two barriers, as shared-memory all-reduce
-// with buffers of fixed size does (Sandwich section 7 names it as the rival).
+// blocking takes chunks of fixed size in the same order on every rank, each between two barriers,
+// as shared-memory all-reduce with buffers of fixed size does (Sandwich section 7 names it as the
+// rival).
 func (b *reduceBench) blocking(w *pool.Worker, s *reduceSlot) {
 	width := min(b.size.width, max(16, b.chunk/4))
 	rows := max(1, b.chunk/4/width)
@@ -217,7 +219,8 @@ func (b *reduceBench) verify(way string) error {
 				want += rowOf(part, row, col, 1)[0]
 			}
 			if math.Float32bits(got) != math.Float32bits(want) {
-				return fmt.Errorf("the sum of way %s is wrong at row %d, column %d: %g instead of %g; please report this bug", way, row, col, got, want)
+				return fmt.Errorf("the sum of way %s is wrong at row %d, column %d: %g instead of %g; please "+
+					"report this bug", way, row, col, got, want)
 			}
 		}
 		clear(rowOf(b.job.Into, row, 0, b.size.width))

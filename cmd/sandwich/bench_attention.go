@@ -95,8 +95,10 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 		flag       string
 		values     []int
 		least, top int
-	}{{"--head-dim", f.dims, 1, 1024}, {"--group", f.groups, 1, 256}, {"--kv-heads", []int{f.kvHeads}, 1, 1024}, {"--decode", f.decode, 0, longestContext},
-		{"--prefill", f.prefill, 0, longestContext}, {"--batch", []int{f.batch}, 1, maxParallel}, {"--chunk", []int{f.chunk}, 1, 1 << 16}, {"--threads", f.threads, 0, profiles.MaxPU}} {
+	}{{"--head-dim", f.dims, 1, 1024}, {"--group", f.groups, 1, 256}, {"--kv-heads", []int{f.kvHeads}, 1, 1024},
+		{"--decode", f.decode, 0, longestContext},
+		{"--prefill", f.prefill, 0, longestContext}, {"--batch", []int{f.batch}, 1, maxParallel},
+		{"--chunk", []int{f.chunk}, 1, 1 << 16}, {"--threads", f.threads, 0, profiles.MaxPU}} {
 		if len(list.values) == 0 {
 			return fmt.Errorf("%s is empty: give a number from %d to %d", list.flag, list.least, list.top)
 		}
@@ -154,7 +156,8 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 	if f.isa != "" {
 		isa, _ = microkernel.ParseISA(f.isa) // checked
 	}
-	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1}) // of whose plan only the PUs are used
+	// of whose plan only the PUs are used
+	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1})
 	var rows []attentionRow
 	cases := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * (len(f.decode) + len(f.prefill))
 	step, done := countProgress("bench attention", cases)
@@ -173,7 +176,8 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 					step()
 				})
 				if errors.Is(err, mem.ErrNoMemory) {
-					return nil, usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller --batch", err))
+					return nil, usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller "+
+						"--batch", err))
 				}
 				if err != nil {
 					return nil, err
@@ -184,8 +188,10 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 	return rows, nil
 }
 
-func (f *attentionFlags) options(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA, kv string, dim int) tuner.AttentionOptions {
-	o := tuner.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups, Decode: f.decode, Prefill: f.prefill,
+func (f *attentionFlags) options(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA, kv string,
+	dim int) tuner.AttentionOptions {
+	o := tuner.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups,
+		Decode: f.decode, Prefill: f.prefill,
 		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
 	o.KV, _ = microkernel.ParseKVType(kv) // checked
 	if !f.hot {

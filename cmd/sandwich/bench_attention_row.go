@@ -36,8 +36,10 @@ type attentionRow struct {
 
 func newAttentionRow(host *profiles.Profile, o tuner.AttentionOptions, t tuner.AttentionTime) attentionRow {
 	sp := summarize(t.Seconds)
-	r := attentionRow{Test: "decode", KV: o.KV.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads, Group: t.Group, Context: t.Context, Batch: o.Batch,
-		Threads: t.Threads, ISA: o.ISA.String(), Cold: o.Cold > 0, Median: sp.median, Min: sp.min, Max: sp.max, Reps: len(t.Seconds),
+	r := attentionRow{Test: "decode", KV: o.KV.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads, Group: t.Group,
+		Context: t.Context, Batch: o.Batch,
+		Threads: t.Threads, ISA: o.ISA.String(), Cold: o.Cold > 0, Median: sp.median, Min: sp.min, Max: sp.max,
+		Reps:   len(t.Seconds),
 		GFLOPS: t.FLOP / sp.median / 1e9, Peak: summarize(t.Peak).median / 1e9, CPU: host.Host.CPUModel}
 	r.OfPeak = r.GFLOPS / r.Peak
 	if t.Prefill {
@@ -52,13 +54,16 @@ func newAttentionRow(host *profiles.Profile, o tuner.AttentionOptions, t tuner.A
 }
 
 var attentionReport = report[attentionRow]{
-	columns: []string{"test", "heads", "kv", "threads", "median", "min", "max", "tokens/s", "GB/s", "of streaming", "GFLOP/s", "of peak"},
+	columns: []string{"test", "heads", "kv", "threads", "median", "min", "max", "tokens/s", "GB/s", "of streaming",
+		"GFLOP/s", "of peak"},
 	numbers: []int{3, 4, 5, 6, 7, 8, 9, 10, 11},
 	cells:   (*attentionRow).cells,
 	header:  "test,kv,head_dim,kv_heads,group,context,batch,threads,isa,med_s,min_s,max_s,reps,tokens_per_second,gb_per_second,stream_gb_per_second,gflops,peak_gflops",
 	line: func(r *attentionRow) string {
-		return fmt.Sprintf("%s,%s,%d,%d,%d,%d,%d,%d,%s,%.9f,%.9f,%.9f,%d,%.1f,%.2f,%.2f,%.2f,%.2f", r.Test, r.KV, r.HeadDim, r.KVHeads, r.Group,
-			r.Context, r.Batch, r.Threads, r.ISA, r.Median, r.Min, r.Max, r.Reps, r.Rate, r.GBs, r.Stream, r.GFLOPS, r.Peak)
+		return fmt.Sprintf("%s,%s,%d,%d,%d,%d,%d,%d,%s,%.9f,%.9f,%.9f,%d,%.1f,%.2f,%.2f,%.2f,%.2f", r.Test, r.KV,
+			r.HeadDim, r.KVHeads, r.Group,
+			r.Context, r.Batch, r.Threads, r.ISA, r.Median, r.Min, r.Max, r.Reps, r.Rate, r.GBs, r.Stream,
+			r.GFLOPS, r.Peak)
 	},
 }
 
@@ -71,7 +76,8 @@ func (r *attentionRow) cells() []string {
 	if r.Stream > 0 {
 		bandwidth, ofStream = fmt.Sprintf("%.1f", r.GBs), fmt.Sprintf("%.0f %% of %.1f", 100*r.OfRead, r.Stream)
 	}
-	return []string{test, fmt.Sprintf("%dx%d of %d", r.KVHeads, r.Group, r.HeadDim), r.KV, strconv.Itoa(r.Threads), formatSeconds(r.Median),
+	return []string{test, fmt.Sprintf("%dx%d of %d", r.KVHeads, r.Group, r.HeadDim), r.KV, strconv.Itoa(r.Threads),
+		formatSeconds(r.Median),
 		formatSeconds(r.Min), formatSeconds(r.Max), fmt.Sprintf("%.0f", r.Rate), bandwidth, ofStream,
 		fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.0f %% of %.0f", 100*r.OfPeak, r.Peak)}
 }

@@ -38,7 +38,8 @@ type gemmFlags struct {
 }
 
 // gemmShapes are the linear layers of the models that ../peers compares with.
-var gemmShapes = []string{"768x768", "3072x768", "2048x2048", "5632x2048", "2048x5632", "4096x4096", "14336x4096", "4096x14336"}
+var gemmShapes = []string{"768x768", "3072x768", "2048x2048", "5632x2048", "2048x5632", "4096x4096", "14336x4096",
+	"4096x14336"}
 
 func newBenchGEMM() *cobra.Command {
 	var f gemmFlags
@@ -67,11 +68,14 @@ both sides can be made in turn.`,
 	fs.IntSliceVar(&f.rowsOf, "m", []int{1, 16, 128, 512}, "rows M")
 	fs.StringSliceVar(&f.types, "type", []string{"f32"}, "types of the weights")
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
-	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones) or bf16 (those of bf16)")
+	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones) or "+
+		"bf16 (those of bf16)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
-	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the rules of thumb choose, as plans spell it")
+	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the rules of thumb "+
+		"choose, as plans spell it")
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
-	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level cache holds")
+	fs.IntVar(&f.round, "cold-mib", 256, "MiB of weights that cold calls go round; more than the last-level "+
+		"cache holds")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
 	durationFlag(fs, &f.least, "least", 150*time.Millisecond, "least time for each product")
 	fs.StringVar(&f.peers, "peers", "", "CSV of other libraries to compare with")
@@ -101,7 +105,8 @@ func (f *gemmFlags) check() (peers, ours []gemmRow, err error) {
 			return nil, nil, err
 		}
 		if peers = slices.DeleteFunc(peers, func(r gemmRow) bool { return r.ours() }); len(peers) == 0 {
-			return nil, nil, fmt.Errorf("--peers %s has no line of another library: the columns are %s", clip(f.peers, 200), gemmHeader)
+			return nil, nil, fmt.Errorf("--peers %s has no line of another library: the columns are %s",
+				clip(f.peers, 200), gemmHeader)
 		}
 	}
 	if f.ours != "" {
@@ -109,7 +114,8 @@ func (f *gemmFlags) check() (peers, ours []gemmRow, err error) {
 			return nil, nil, err
 		}
 		if ours = slices.DeleteFunc(ours, func(r gemmRow) bool { return !r.ours() }); len(ours) == 0 {
-			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv", clip(f.ours, 200))
+			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv",
+				clip(f.ours, 200))
 		}
 	}
 	return peers, ours, nil
@@ -157,7 +163,8 @@ func (f *gemmFlags) checkNumbers() error {
 
 // benchShape is a model of some weights, for default plans of benchmarks.
 func benchShape(name string, weights ...plans.WeightShape) plans.ModelShape {
-	return plans.ModelShape{Arch: "bench", Name: name, Hidden: 64, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64, FFN: 64, Vocab: 64, Weights: weights}
+	return plans.ModelShape{Arch: "bench", Name: name, Hidden: 64, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 64,
+		FFN: 64, Vocab: 64, Weights: weights}
 }
 
 // model is a model that consists of the shapes to measure, each once, in one weight type.
@@ -168,7 +175,8 @@ func (f *gemmFlags) model(typ string) (plans.ModelShape, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Weights = append(s.Weights, plans.WeightShape{Role: fmt.Sprintf("w%d", i), N: key.N, K: key.K, Type: key.Type, Count: 1})
+		s.Weights = append(s.Weights, plans.WeightShape{Role: fmt.Sprintf("w%d", i), N: key.N, K: key.K,
+			Type: key.Type, Count: 1})
 	}
 	return s, nil
 }
@@ -183,7 +191,8 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 	N, err1 := strconv.Atoi(n)
 	K, err2 := strconv.Atoi(k)
 	if !ok || err1 != nil || err2 != nil || N < 1 || K < 1 || N > 1<<20 || K > 1<<20 {
-		return plans.WeightKey{}, fmt.Errorf("%s %q: give a weight as NxK, such as 4096x4096, of at most %d a side", flag, clip(shape, 40), 1<<20)
+		return plans.WeightKey{}, fmt.Errorf("%s %q: give a weight as NxK, such as 4096x4096, of at most %d a "+
+			"side", flag, clip(shape, 40), 1<<20)
 	}
 	if block, _ := t.Block(); K%block != 0 {
 		return plans.WeightKey{}, fmt.Errorf("%s %s: K must be a multiple of %d for %s", flag, shape, block, t)
@@ -228,7 +237,8 @@ func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRo
 }
 
 // measure appends the products of one weight type on one number of threads.
-func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs, session sessionFlags, typ string) ([]gemmRow, error) {
+func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs, session sessionFlags,
+	typ string) ([]gemmRow, error) {
 	shape, err := f.model(typ)
 	if err != nil {
 		return nil, err

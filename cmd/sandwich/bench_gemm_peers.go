@@ -16,7 +16,8 @@ type gemmCell struct {
 
 func (r *gemmRow) cell() gemmCell { return gemmCell{r.Threads, r.M, r.N, r.K, r.Weights} }
 
-// compareGEMM joins the rounds of our products, in the order of their first rounds, and puts the figures of the peers beside them.
+// compareGEMM joins the rounds of our products, in the order of their first rounds, and puts the
+// figures of the peers beside them.
 func compareGEMM(ours, peers []gemmRow) []gemmRow {
 	byCell := map[gemmCell]map[string][]float64{}
 	for i := range peers {
@@ -79,9 +80,10 @@ func (r *gemmRow) join(ours []float64, peers map[string][]float64) {
 	}
 }
 
-// medianInterval is the 95 % interval of the median by order statistics, which assumes nothing about how noise is distributed;
-// 0 and 0 below the six values that it needs. With n values, the median lies outside the i-th smallest and the i-th largest with
-// probability 2 * P(Binomial(n, 1/2) < i).
+// medianInterval is the 95 % interval of the median by order statistics, which assumes nothing
+// about how noise is distributed; 0 and 0 below the six values that it needs. With n values, the
+// median lies outside the i-th smallest and the i-th largest with probability 2 * P(Binomial(n,
+// 1/2) < i).
 func medianInterval(values []float64) (low, high float64) {
 	n := len(values)
 	tail, term, i := 0.0, math.Pow(0.5, float64(n)), 0 // term is P(Binomial = i)
@@ -96,21 +98,26 @@ func medianInterval(values []float64) (low, high float64) {
 	return s[i-1], s[n-i]
 }
 
-// knownPeers are the libraries that ../shared/peers can measure; a comparison says which of them are missing.
-var knownPeers = []string{"openblas", "blis", "dnnl_sgemm", "dnnl_matmul_any", "dnnl_ip_any", "xsmm_brgemm", "mkl", "mkl_pack"}
+// knownPeers are the libraries that ../shared/peers can measure; a comparison says which of them
+// are missing.
+var knownPeers = []string{"openblas", "blis", "dnnl_sgemm", "dnnl_matmul_any", "dnnl_ip_any", "xsmm_brgemm",
+	"mkl", "mkl_pack"}
 
 // lowest is the ratio that no product may be surely below.
 const lowest = 0.95
 
-// summarizeGEMM writes what a comparison comes to: geometric means over the products, per number of threads, and the products below
-// the mark.
+// summarizeGEMM writes what a comparison comes to: geometric means over the products, per number of
+// threads, and the products below the mark.
 func summarizeGEMM(w io.Writer, rows []gemmRow, peers []gemmRow) error {
 	var b strings.Builder
 	absent := slices.DeleteFunc(slices.Clone(knownPeers), func(name string) bool {
 		return slices.ContainsFunc(peers, func(r gemmRow) bool { return r.Peer == name })
 	})
 	for _, threads := range threadsOf(rows) {
-		at := slices.DeleteFunc(slices.Clone(rows), func(r gemmRow) bool { return r.Threads != threads || r.Best == "" })
+		at := slices.DeleteFunc(slices.Clone(rows), func(r gemmRow) bool {
+			return r.Threads != threads ||
+				r.Best == ""
+		})
 		if len(at) == 0 {
 			continue
 		}

@@ -20,7 +20,8 @@ func newGEMMRoofs(host *profiles.Profile, isa string) gemmRoofs {
 	return gemmRoofs{host: host, machine: roofline.NewMachine(host), isa: isa}
 }
 
-// weightBytes is the length of the weights of a product in a model file; 0 where the type is not known. Figures from a file are those of float32 libraries.
+// weightBytes is the length of the weights of a product in a model file; 0 where the type is not
+// known. Figures from a file are those of float32 libraries.
 func (r *gemmRow) weightBytes() float64 {
 	t, err := gguf.ParseType(cmp.Or(r.Type, "f32"))
 	if err != nil {
@@ -29,7 +30,8 @@ func (r *gemmRow) weightBytes() float64 {
 	return float64(t.RowBytes(r.K)) * float64(r.N)
 }
 
-// fill sets what follows from the figures of all products of a run: how fast cold weights were read, and what the roofs allow.
+// fill sets what follows from the figures of all products of a run: how fast cold weights were
+// read, and what the roofs allow.
 func (g *gemmRoofs) fill(rows []gemmRow) {
 	g.streams = map[int]float64{}
 	for i := range rows {
@@ -53,13 +55,15 @@ func (g gemmRoofs) peak(compute string, threads int) float64 {
 	return g.machine.Peak(g.machine.First(threads), roofline.Path{ISA: g.isa, Type: compute}).Value
 }
 
-// memory is the bandwidth in bytes a second: the calibrated one, or what a product of this run reached if that is more; 0 where it is not known.
+// memory is the bandwidth in bytes a second: the calibrated one, or what a product of this run
+// reached if that is more; 0 where it is not known.
 func (g gemmRoofs) memory(threads int) float64 {
 	return max(g.machine.Bandwidth(g.machine.First(threads), roofline.Local).Value, g.streams[threads])
 }
 
-// of is what the multiply-add peak and, for cold weights, the memory bandwidth allow a product, in FLOP/s; 0 where a roof is
-// not known. Hot weights may lie in any cache, whose bandwidth is no bound that can be named.
+// of is what the multiply-add peak and, for cold weights, the memory bandwidth allow a product, in
+// FLOP/s; 0 where a roof is not known. Hot weights may lie in any cache, whose bandwidth is no
+// bound that can be named.
 func (g gemmRoofs) of(r *gemmRow) float64 {
 	peak, bytes := g.peak(cmp.Or(r.Compute, "f32"), r.Threads), r.weightBytes()
 	switch {

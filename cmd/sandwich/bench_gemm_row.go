@@ -13,7 +13,8 @@ import (
 	"sandwich/tuner"
 )
 
-// gemmRow is one product of bench gemm or of a peer; the first twelve fields are the columns of the CSV. Its JSON is stable.
+// gemmRow is one product of bench gemm or of a peer; the first twelve fields are the columns of the
+// CSV. Its JSON is stable.
 type gemmRow struct {
 	Peer    string  `json:"peer"`
 	Threads int     `json:"threads"`
@@ -55,7 +56,8 @@ func (r *gemmRow) ours() bool { return r.Peer == ourName || strings.HasPrefix(r.
 
 func newGEMMRow(peer string, p tuner.ProductTime, fromMemory bool) gemmRow {
 	sp := summarize(p.Seconds)
-	r := gemmRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: hot, Median: sp.median, Min: sp.min, Max: sp.max,
+	r := gemmRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: hot, Median: sp.median,
+		Min: sp.min, Max: sp.max,
 		Reps: len(p.Seconds), Packed: 1, Type: p.Key.Type, Compute: p.Compute.String(), Schedule: p.Schedule.String()}
 	r.GFLOPS = r.flop() / r.Median / 1e9
 	if fromMemory {
@@ -90,16 +92,19 @@ func readGEMM(flag, path string) ([]gemmRow, error) {
 		r, err := parseGEMM(record)
 		if err != nil {
 			line, _ := in.FieldPos(0)
-			return nil, fmt.Errorf("%s %s, line %d: %w; the columns are %s", flag, clip(path, 200), line, err, gemmHeader)
+			return nil, fmt.Errorf("%s %s, line %d: %w; the columns are %s", flag, clip(path, 200), line,
+				err, gemmHeader)
 		}
 		rows = append(rows, r)
 	}
 }
 
-// parseGEMM reads one line. Times may be 0, where they were too short for the digits that tools print.
+// parseGEMM reads one line. Times may be 0, where they were too short for the digits that tools
+// print.
 func parseGEMM(record []string) (gemmRow, error) {
 	r := gemmRow{Peer: record[0], Weights: record[6]}
-	if r.Peer == "" || len(r.Peer) > 64 || strings.ContainsFunc(r.Peer, func(c rune) bool { return !unicode.IsPrint(c) }) {
+	if r.Peer == "" || len(r.Peer) > 64 || strings.ContainsFunc(r.Peer,
+		func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return r, fmt.Errorf("the peer %.40q is no name of 1 to 64 printable characters", r.Peer)
 	}
 	if r.Weights != cold && r.Weights != hot {
@@ -112,7 +117,8 @@ func parseGEMM(record []string) (gemmRow, error) {
 	}{{1, 1, &r.Threads}, {2, 1, &r.M}, {3, 1, &r.N}, {4, 1, &r.K}, {10, 0, &r.Reps}, {11, 0, &r.Packed}} {
 		n, err := strconv.Atoi(record[f.column])
 		if err != nil || n < f.least || n > 1<<30 {
-			return r, fmt.Errorf("%s is %.40q, not a number from %d to %d", names[f.column], record[f.column], f.least, 1<<30)
+			return r, fmt.Errorf("%s is %.40q, not a number from %d to %d", names[f.column], record[f.column],
+				f.least, 1<<30)
 		}
 		*f.to = n
 	}

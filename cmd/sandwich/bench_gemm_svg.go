@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Sizes of the picture, in pixels: one plot for each shape and number of threads, in rows of plotColumns.
+// Sizes of the picture, in pixels: one plot for each shape and number of threads, in rows of
+// plotColumns.
 const (
 	plotWidth, plotHeight = 300.0, 210.0
 	plotLeft, plotBottom  = 40.0, 34.0
@@ -19,7 +20,8 @@ const (
 	plotColumns           = 4
 )
 
-// peerColors tell series apart, also for color-blind people (Okabe, Ito: Color universal design); ours is drawn thicker.
+// peerColors tell series apart, also for color-blind people (Okabe, Ito: Color universal design);
+// ours is drawn thicker.
 var (
 	peerColors = []string{"#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#7a7a7a", "#8c6d1f", "#000000"}
 	ourColors  = []string{"#c0392b", "#e67e22", "#8e44ad", "#27692b"}
@@ -79,7 +81,10 @@ func escapeXML(text string) string {
 func gemmPlots(rows []gemmRow, roofs gemmRoofs) (plots []gemmPlot) {
 	for i := range rows {
 		r := &rows[i]
-		at := slices.IndexFunc(plots, func(g gemmPlot) bool { return g.threads == r.Threads && g.n == r.N && g.k == r.K })
+		at := slices.IndexFunc(plots, func(g gemmPlot) bool {
+			return g.threads == r.Threads && g.n == r.N &&
+				g.k == r.K
+		})
 		if at < 0 {
 			plots = append(plots, gemmPlot{threads: r.Threads, n: r.N, k: r.K})
 			at = len(plots) - 1
@@ -172,13 +177,16 @@ func (p *gemmPicture) legend(lines [][]string) {
 		for _, entry := range line {
 			switch entry {
 			case legendPeak:
-				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="#555555" stroke-dasharray="6 3"/>`, x, y-3, x+22, y-3)
+				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="#555555" stroke-dasharray="6 3"/>`, x,
+					y-3, x+22, y-3)
 			case legendMemory:
-				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="#555555" stroke-dasharray="2 2"/>`, x, y-3, x+22, y-3)
+				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="#555555" stroke-dasharray="2 2"/>`, x,
+					y-3, x+22, y-3)
 			case legendMarks:
 				p.f(`<circle cx="%.0f" cy="%.0f" r="3" fill="#555555"/><circle cx="%.0f" cy="%.0f" r="3" fill="#ffffff" stroke="#555555"/>`, x+6, y-3, x+17, y-3)
 			default:
-				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="%s" stroke-width="%.1f"/>`, x, y-3, x+22, y-3, p.colors[entry], strokeOf(entry))
+				p.f(`<line x1="%.0f" y1="%.0f" x2="%.0f" y2="%.0f" stroke="%s" stroke-width="%.1f"/>`, x, y-3, x+22,
+					y-3, p.colors[entry], strokeOf(entry))
 			}
 			p.f(`<text x="%.0f" y="%.0f">%s</text>`, x+27, y, escapeXML(entry))
 			x += legendWidth(entry)
@@ -207,7 +215,8 @@ func (a *axes) py(rate float64) float64 {
 }
 
 func (g *gemmPlot) axes(x, y float64) axes {
-	a := axes{x: x + plotLeft, y: y + plotTop, w: plotWidth - plotLeft - plotRight, h: plotHeight - plotTop - plotBottom, firstM: math.MaxInt}
+	a := axes{x: x + plotLeft, y: y + plotTop, w: plotWidth - plotLeft - plotRight,
+		h: plotHeight - plotTop - plotBottom, firstM: math.MaxInt}
 	a.top = g.peak
 	for _, s := range g.series {
 		a.firstM, a.end = min(a.firstM, s.m[0]), max(a.end, s.m[len(s.m)-1])
@@ -270,7 +279,8 @@ func (p *gemmPicture) grid(g *gemmPlot, a *axes) {
 // roofs draws the multiply-add peak and what memory allows below it.
 func (p *gemmPicture) roofs(g *gemmPlot, a *axes) {
 	if g.peak > 0 {
-		p.f(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#555555" stroke-dasharray="6 3"/>`, a.x, a.py(g.peak), a.x+a.w, a.py(g.peak))
+		p.f(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#555555" stroke-dasharray="6 3"/>`, a.x,
+			a.py(g.peak), a.x+a.w, a.py(g.peak))
 	}
 	if g.memory == 0 {
 		return

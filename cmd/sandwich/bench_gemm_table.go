@@ -10,12 +10,14 @@ import (
 // gemmReport prints products, with columns for what they are compared with where there are peers.
 func gemmReport(peers bool) *report[gemmRow] {
 	p := &report[gemmRow]{
-		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max", "roof", "of roof", "GB/s", "of M=1"},
+		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max",
+			"roof", "of roof", "GB/s", "of M=1"},
 		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16},
 		cells:   func(r *gemmRow) []string { return r.cells(peers) },
 		header:  gemmHeader,
 		line: func(r *gemmRow) string {
-			return fmt.Sprintf("%s,%d,%d,%d,%d,%.2f,%s,%.9f,%.9f,%.9f,%d,%d", r.Peer, r.Threads, r.M, r.N, r.K, r.GFLOPS, r.Weights,
+			return fmt.Sprintf("%s,%d,%d,%d,%d,%.2f,%s,%.9f,%.9f,%.9f,%d,%d", r.Peer, r.Threads, r.M, r.N, r.K,
+				r.GFLOPS, r.Weights,
 				r.Median, r.Min, r.Max, r.Reps, r.Packed)
 		},
 	}
@@ -40,15 +42,18 @@ func printGEMM(w io.Writer, ours, peers []gemmRow, roofs gemmRoofs, format strin
 		return err
 	}
 	if !slices.ContainsFunc(rows, func(r gemmRow) bool { return r.Best != "" }) {
-		_, err := fmt.Fprintln(w, "\nnone of these products is among those of the peers: compare the columns threads, M, N, K and wmode")
+		_, err := fmt.Fprintln(w, "\nnone of these products is among those of the peers: compare the columns "+
+			"threads, M, N, K and wmode")
 		return err
 	}
 	return summarizeGEMM(w, rows, peers)
 }
 
 func (r *gemmRow) cells(peers bool) []string {
-	line := []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, strconv.Itoa(r.Threads), strconv.Itoa(r.M), r.Weights,
-		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max), "", "", "", ""}
+	line := []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, strconv.Itoa(r.Threads),
+		strconv.Itoa(r.M), r.Weights,
+		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max),
+		"", "", "", ""}
 	if r.Roof > 0 {
 		line[10], line[11] = fmt.Sprintf("%.0f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Roof)
 	}

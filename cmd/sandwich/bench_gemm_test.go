@@ -11,7 +11,8 @@ import (
 	"sandwich/profiles"
 )
 
-// The interval of the median takes six values, and leaves out one at each end from nine on (2 * 10/512 is below 5 %).
+// The interval of the median takes six values, and leaves out one at each end from nine on (2 *
+// 10/512 is below 5 %).
 func TestMedianInterval(t *testing.T) {
 	values := []float64{9, 3, 7, 1, 5, 2, 8, 6, 4, 10, 11, 12}
 	for n, want := range map[int][2]float64{0: {}, 5: {}, 6: {1, 9}, 8: {1, 9}, 9: {2, 8}, 12: {3, 10}} {
@@ -25,12 +26,15 @@ func TestMedianInterval(t *testing.T) {
 // What is wrong with a line of figures is named by its column.
 func TestParseGEMM(t *testing.T) {
 	const line = "someblas,1,16,64,128,12.5,cold,0.001,0.001,0.002,5,1"
-	if r, err := parseGEMM(strings.Split(line, ",")); err != nil || r.Peer != "someblas" || r.cell() != (gemmCell{1, 16, 64, 128, cold}) || r.GFLOPS != 12.5 || r.Reps != 5 {
+	if r, err := parseGEMM(strings.Split(line, ",")); err != nil || r.Peer != "someblas" || r.cell() != (gemmCell{1, 16,
+		64, 128, cold}) || r.GFLOPS != 12.5 || r.Reps != 5 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for column, bad := range map[string][]string{
-		"peer": {"", "a\x1b[31m", strings.Repeat("x", 65)}, "threads": {"0", "-1", "1.5"}, "M": {"0", "x", "99999999999999999999"}, "N": {"2147483648"}, "K": {""},
-		"gflops": {"NaN", "-1", "0", "Inf", "+Inf", "1e400"}, "wmode": {"warm", ""}, "med_s": {"NaN", "-1"}, "min_s": {"Inf"}, "max_s": {"x"}, "reps": {"-1"}, "packed": {"yes"},
+		"peer": {"", "a\x1b[31m", strings.Repeat("x", 65)}, "threads": {"0", "-1", "1.5"}, "M": {"0", "x",
+			"99999999999999999999"}, "N": {"2147483648"}, "K": {""},
+		"gflops": {"NaN", "-1", "0", "Inf", "+Inf", "1e400"}, "wmode": {"warm", ""}, "med_s": {"NaN", "-1"},
+		"min_s": {"Inf"}, "max_s": {"x"}, "reps": {"-1"}, "packed": {"yes"},
 	} {
 		i := slices.Index(strings.Split(gemmHeader, ","), column)
 		for _, value := range bad {
@@ -69,7 +73,8 @@ func TestDrawGEMM(t *testing.T) {
 	}
 }
 
-// The roof of cold products follows the fastest product of one row where that beats the calibrated bandwidth, and times are compared with those of one row.
+// The roof of cold products follows the fastest product of one row where that beats the calibrated
+// bandwidth, and times are compared with those of one row.
 func TestRoofsFollowTheRun(t *testing.T) {
 	ceiling := func(kind, isa, typ, unit string, v float64) profiles.Ceiling {
 		return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, PUs: 1, Figure: profiles.NewFigure(unit, []float64{v})}
@@ -77,12 +82,14 @@ func TestRoofsFollowTheRun(t *testing.T) {
 	f32 := ceiling(profiles.Compute, "avx512", "f32", "FLOP/s", 100e9)
 	roofs := newGEMMRoofs(&profiles.Profile{Ceilings: []profiles.Ceiling{f32}}, "avx512")
 	row := func(m int, rate float64) gemmRow {
-		return gemmRow{Peer: ourName, Threads: 1, M: m, N: 64, K: 128, GFLOPS: rate, Weights: cold, Type: "f32", Compute: "f32"}
+		return gemmRow{Peer: ourName, Threads: 1, M: m, N: 64, K: 128, GFLOPS: rate, Weights: cold, Type: "f32",
+			Compute: "f32"}
 	}
 	rows := []gemmRow{row(1, 5), row(8, 32), row(64, 90)} // 5 GFLOP/s with one row of float32 are 10 GB/s
 	roofs.fill(rows)
 	overOneRow(rows)
-	for i, want := range []struct{ roof, rate, one float64 }{{5, 10, 0}, {40, 8, 1.25}, {100, 90.0 / 32, 64 * 5 / 90.0}} {
+	for i, want := range []struct{ roof, rate, one float64 }{{5, 10, 0}, {40, 8, 1.25}, {100, 90.0 / 32,
+		64 * 5 / 90.0}} {
 		if r := rows[i]; r.Roof != want.roof || r.Rate != want.rate || r.OneRow != want.one {
 			t.Errorf("M %d: roof %v, %v GB/s, %v times one row, want %+v", r.M, r.Roof, r.Rate, r.OneRow, want)
 		}

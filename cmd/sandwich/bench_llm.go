@@ -72,14 +72,19 @@ and activations were at another address or node afterwards.`,
 	fs.IntSliceVarP(&f.gen, "tg", "n", []int{64}, "numbers of generated tokens; 0 leaves them out")
 	fs.IntVar(&f.batch, "batch", 1, "sequences that generate at the same time")
 	fs.IntVarP(&f.reps, "reps", "r", 5, "samples of each test")
-	fs.StringSliceVar(&f.sync, "sync", []string{"b"}, "how tensor-parallel ranks wait: b, for their own workers, or a, for all after each op; a,b compares")
-	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan, or one of several ranks, measure the untuned one of one rank, in turn")
+	fs.StringSliceVar(&f.sync, "sync", []string{"b"}, "how tensor-parallel ranks wait: b, for their own "+
+		"workers, or a, for all after each op; a,b compares")
+	fs.BoolVar(&f.compare, "compare", true, "beside a tuned plan, or one of several ranks, measure the untuned "+
+		"one of one rank, in turn")
 	fs.BoolVar(&f.roof, "roof", true, "measure the roofs first (about 2 s)")
-	fs.BoolVar(&f.counters, "counters", false, "count what the processor does: instructions per cycle, cache, TLB, remote and memory accesses of each test")
+	fs.BoolVar(&f.counters, "counters", false, "count what the processor does: instructions per cycle, cache, "+
+		"TLB, remote and memory accesses of each test")
 	f.source = counters.System{}
-	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, in turn with as many requests in this process")
+	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, in "+
+		"turn with as many requests in this process")
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
-	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on a part of them")
+	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on a "+
+		"part of them")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
@@ -135,9 +140,11 @@ func (f *llmFlags) check() error {
 	case f.clients < 0 || f.clients > maxParallel:
 		return fmt.Errorf("--clients %d: give a number from 1 to %d", f.clients, maxParallel)
 	case f.clients > 0 && (f.counters || f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
-		return errors.New("--clients goes without --batch, --counters and --neighbour, and with one number of --threads")
+		return errors.New("--clients goes without --batch, --counters and --neighbour, and with one number of " +
+			"--threads")
 	case f.swap && (f.counters || f.neighbour != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1):
-		return errors.New("--switch goes without --batch, --counters, --clients and --neighbour, and with one number of --threads")
+		return errors.New("--switch goes without --batch, --counters, --clients and --neighbour, and with one " +
+			"number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}

@@ -33,7 +33,8 @@ func (a *llmArm) close() {
 	a.runner.Close()
 }
 
-// chooseArms is the chosen plan, with each way to wait where it has several ranks, and to compare with it the untuned one of one rank.
+// chooseArms is the chosen plan, with each way to wait where it has several ranks, and to compare
+// with it the untuned one of one rank.
 func (f *llmFlags) chooseArms(s *session) (chosen []*llmArm, err error) {
 	if err := s.choose(&f.session); err != nil {
 		return nil, err
@@ -43,7 +44,8 @@ func (f *llmFlags) chooseArms(s *session) (chosen []*llmArm, err error) {
 		chosen = []*llmArm{{name: armName(plan), plan: plan}}
 	} else {
 		for _, sync := range f.sync {
-			chosen = append(chosen, &llmArm{name: fmt.Sprintf("%s, %d ranks, sync %s", armName(plan), plan.TP(), sync), plan: plan, sync: syncs[sync]})
+			chosen = append(chosen, &llmArm{name: fmt.Sprintf("%s, %d ranks, sync %s", armName(plan), plan.TP(), sync),
+				plan: plan, sync: syncs[sync]})
 		}
 	}
 	if f.compare && (plan.Tuned || plan.TP() > 1) {

@@ -20,10 +20,12 @@ import (
 // lossGoal is how much of the tokens per second of the engine its server may cost.
 const lossGoal = 0.05
 
-// clientPrompt is the length of each client's prompt: short, so that generation is what is measured.
+// clientPrompt is the length of each client's prompt: short, so that generation is what is
+// measured.
 const clientPrompt = 8
 
-// clientsRow is what many streaming clients get through the server, beside as many requests made to the engine in this process.
+// clientsRow is what many streaming clients get through the server, beside as many requests made to
+// the engine in this process.
 type clientsRow struct {
 	Test    string    `json:"test"`
 	Clients int       `json:"clients"`
@@ -41,8 +43,8 @@ type clientsRow struct {
 	CPU     string    `json:"cpu"`
 }
 
-// runClients measures the first length of -n with f.clients requests at once, in turn in this process and through the server on the
-// loopback interface.
+// runClients measures the first length of -n with f.clients requests at once, in turn in this
+// process and through the server on the loopback interface.
 func (f *llmFlags) runClients(ctx context.Context) ([]clientsRow, error) {
 	s, err := f.session.load()
 	if err != nil {
@@ -72,8 +74,9 @@ func (f *llmFlags) runClients(ctx context.Context) ([]clientsRow, error) {
 }
 
 func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*clientsRow, error) {
-	e, err := s.engine(ctx, serving{context: clientPrompt + n + 1, parallel: f.clients, queue: f.clients, mixedCap: f.clients,
-		aging: time.Minute})
+	e, err := s.engine(ctx, serving{context: clientPrompt + n + 1, parallel: f.clients, queue: f.clients,
+		mixedCap: f.clients,
+		aging:    time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +86,9 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*clie
 		return nil, err
 	}
 	defer stop()
-	row := &clientsRow{Test: fmt.Sprintf("tg%d", n), Clients: f.clients, Goal: lossGoal, Model: s.name, Plan: armName(s.plan),
-		PUs: s.plan.Decode.PUs.String(), CPU: s.profile.Host.CPUModel}
+	row := &clientsRow{Test: fmt.Sprintf("tg%d", n), Clients: f.clients, Goal: lossGoal, Model: s.name,
+		Plan: armName(s.plan),
+		PUs:  s.plan.Decode.PUs.String(), CPU: s.profile.Host.CPUModel}
 	prompts := clientPrompts(f.clients, s.shape.Vocab)
 	var losses []float64
 	step, done := countProgress("bench llm --clients", f.reps+1)
@@ -94,11 +98,17 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*clie
 		if rep == 1 {
 			pauses = countPauses()
 		}
-		direct, err := timed(ctx, prompts, n, func(ctx context.Context, prompt []int32) error { return askEngine(ctx, e, prompt, n) })
+		direct, err := timed(ctx, prompts, n, func(ctx context.Context, prompt []int32) error {
+			return askEngine(ctx, e,
+				prompt, n)
+		})
 		if err != nil {
 			return nil, err
 		}
-		served, err := timed(ctx, prompts, n, func(ctx context.Context, prompt []int32) error { return askServer(ctx, addr, prompt, n) })
+		served, err := timed(ctx, prompts, n, func(ctx context.Context, prompt []int32) error {
+			return askServer(ctx,
+				addr, prompt, n)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +120,8 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*clie
 	}
 	count, longest := pauses.since()
 	row.Pauses, row.Longest = count, longest.Seconds()
-	row.Engine, row.Server, row.Loss = summarize(row.Engines).median, summarize(row.Servers).median, summarize(losses).median
+	row.Engine, row.Server = summarize(row.Engines).median, summarize(row.Servers).median
+	row.Loss = summarize(losses).median
 	return row, nil
 }
 
@@ -167,10 +178,11 @@ func askEngine(ctx context.Context, e *engine.Engine, prompt []int32, n int) err
 	return err
 }
 
-// askServer streams one completion over a connection of its own. It only reads what arrives and looks at it at the end: the client's work is not
-// the server's cost.
+// askServer streams one completion over a connection of its own. It only reads what arrives and
+// looks at it at the end: the client's work is not the server's cost.
 func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
-	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": n, "ignore_eos": true, "temperature": 0, "stream": true,
+	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": n, "ignore_eos": true, "temperature": 0,
+		"stream":         true,
 		"stream_options": map[string]bool{"include_usage": true}})
 	if err != nil {
 		return err
@@ -182,7 +194,8 @@ func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err := fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	if _, err := fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nConnection: "+
+		"close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		len(body), body); err != nil {
 		return err
 	}
@@ -198,19 +211,23 @@ func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 }
 
 var clientsReport = report[clientsRow]{
-	title:   func(r *clientsRow) string { return r.Model + " on " + r.CPU },
-	columns: []string{"test", "clients", "plan", "in process, tokens/s", "server, tokens/s", "loss", "goal: at most", "GC pauses"},
+	title: func(r *clientsRow) string { return r.Model + " on " + r.CPU },
+	columns: []string{"test", "clients", "plan", "in process, tokens/s", "server, tokens/s", "loss", "goal: at most",
+		"GC pauses"},
 	numbers: []int{1, 3, 4, 5},
 	cells: func(r *clientsRow) []string {
 		verdict := "met"
 		if r.Loss > r.Goal {
 			verdict = "missed"
 		}
-		return []string{r.Test, fmt.Sprint(r.Clients), r.Plan, fmt.Sprintf("%.1f", r.Engine), fmt.Sprintf("%.1f", r.Server), fmt.Sprintf("%.1f %%", 100*r.Loss),
-			fmt.Sprintf("%.0f %% (%s)", 100*r.Goal, verdict), fmt.Sprintf("%d, longest %.2f ms", r.Pauses, 1000*r.Longest)}
+		return []string{r.Test, fmt.Sprint(r.Clients), r.Plan, fmt.Sprintf("%.1f", r.Engine), fmt.Sprintf("%.1f",
+			r.Server), fmt.Sprintf("%.1f %%", 100*r.Loss),
+			fmt.Sprintf("%.0f %% (%s)", 100*r.Goal, verdict), fmt.Sprintf("%d, longest %.2f ms", r.Pauses,
+				1000*r.Longest)}
 	},
 	header: "test,model,clients,plan,engine_tokens_per_second,server_tokens_per_second,loss,gc_pauses,gc_longest_pause_seconds",
 	line: func(r *clientsRow) string {
-		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, csvCell(r.Model), r.Clients, csvCell(r.Plan), r.Engine, r.Server, r.Loss, r.Pauses, r.Longest)
+		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, csvCell(r.Model), r.Clients, csvCell(r.Plan),
+			r.Engine, r.Server, r.Loss, r.Pauses, r.Longest)
 	},
 }

@@ -29,7 +29,8 @@ func (s *llmSamples) figures(t llmTest) []counters.Figure {
 	return counters.Figures(s.counts, s.seconds, t.tokens*t.batch*len(s.alone))
 }
 
-// printCounters prints a line for each figure and a column for each test. What is not available has its reason below the table.
+// printCounters prints a line for each figure and a column for each test. What is not available has
+// its reason below the table.
 func printCounters(w io.Writer, rows []llmRow) error {
 	if len(rows) == 0 || rows[0].Counters == nil {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"sandwich/runtime/counters"
 )
 
-// fakeCounters count a thousand instructions and 500 cycles with every reading, and know nothing of caches.
+// fakeCounters count a thousand instructions and 500 cycles with every reading, and know nothing of
+// caches.
 type fakeCounters struct{ reads float64 }
 
 func (f *fakeCounters) Open([]int) counters.Set { return f }
@@ -34,7 +35,8 @@ func TestCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		if len(r.Counters) == 0 || r.Counters[0].Name != "ipc" || r.Counters[0].Value == nil || *r.Counters[0].Value != 2 {
+		if len(r.Counters) == 0 || r.Counters[0].Name != "ipc" || r.Counters[0].Value == nil ||
+			*r.Counters[0].Value != 2 {
 			t.Errorf("%s: %+v", r.Test, r.Counters)
 		}
 	}
@@ -42,7 +44,8 @@ func TestCounters(t *testing.T) {
 	if err := printLLM(&out, rows, "table"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ipc ", "not available here: l3lpki, llc_miss, dtlb_miss, remote,", ": no caches here"} {
+	for _, want := range []string{"ipc ", "not available here: l3lpki, llc_miss, dtlb_miss, remote,",
+		": no caches here"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

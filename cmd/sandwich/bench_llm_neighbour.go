@@ -39,7 +39,8 @@ type neighbourRow struct {
 // settling is how long the neighbour runs before a sample begins, so that the kernel knows it.
 const settling = 60 * time.Millisecond
 
-// sample measures a test once, and then once beside the neighbour where there is one. The first sample only warms up.
+// sample measures a test once, and then once beside the neighbour where there is one. The first
+// sample only warms up.
 func (f *llmFlags) sample(ctx context.Context, s *session, a *llmArm, t llmTest, warming bool, to *llmSamples) error {
 	before, began := a.counted(), time.Now()
 	rate, err := a.measure(ctx, s, t)
@@ -80,7 +81,8 @@ func (a *llmArm) phasePUs(t llmTest) plans.PUSet {
 func (r *llmRow) addNeighbour(n neighbour, pus []int, s *llmSamples) {
 	sp := summarize(s.disturbed)
 	fair := r.Rate * n.fairPart(pus)
-	r.Neighbour = &neighbourRow{PU: n.pu, Asked: n.part, Taken: summarize(s.taken).median, Rate: sp.median, Min: sp.min, Max: sp.max,
+	r.Neighbour = &neighbourRow{PU: n.pu, Asked: n.part, Taken: summarize(s.taken).median, Rate: sp.median,
+		Min: sp.min, Max: sp.max,
 		Samples: s.disturbed, FairShare: fair, Share: sp.median / fair, Goal: shareGoal}
 }
 
@@ -95,13 +97,16 @@ func printNeighbours(w io.Writer, rows []llmRow) error {
 		if n.Share >= n.Goal {
 			verdict = "met"
 		}
-		table = append(table, []string{r.label(), fmt.Sprint(r.Threads), r.Plan, fmt.Sprint(n.PU), fmt.Sprintf("%.0f %%", 100*n.Taken), fmt.Sprintf("%.2f", n.Rate),
-			fmt.Sprintf("%.2f", n.Min), fmt.Sprintf("%.2f", n.Max), fmt.Sprintf("%.2f", n.FairShare), fmt.Sprintf("%.0f %%", 100*n.Share),
+		table = append(table, []string{r.label(), fmt.Sprint(r.Threads), r.Plan, fmt.Sprint(n.PU),
+			fmt.Sprintf("%.0f %%", 100*n.Taken), fmt.Sprintf("%.2f", n.Rate),
+			fmt.Sprintf("%.2f", n.Min), fmt.Sprintf("%.2f", n.Max), fmt.Sprintf("%.2f", n.FairShare),
+			fmt.Sprintf("%.0f %%", 100*n.Share),
 			fmt.Sprintf("%.0f %% (%s)", 100*n.Goal, verdict)})
 	}
 	if table == nil {
 		return nil
 	}
 	fmt.Fprintln(w, "\nbeside a neighbour:")
-	return printTable(w, []string{"test", "threads", "plan", "its PU", "took", "tokens/s", "min", "max", "fair share", "of it", "goal"}, table, 1, 3, 4, 5, 6, 7, 8, 9)
+	return printTable(w, []string{"test", "threads", "plan", "its PU", "took", "tokens/s", "min", "max", "fair share",
+		"of it", "goal"}, table, 1, 3, 4, 5, 6, 7, 8, 9)
 }

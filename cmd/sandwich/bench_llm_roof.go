@@ -56,7 +56,8 @@ func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
 	return out, nil
 }
 
-// forwards are those of a prompt, chunk by chunk, or one step of generation in the middle of the text: reading the cache grows evenly with the steps.
+// forwards are those of a prompt, chunk by chunk, or one step of generation in the middle of the
+// text: reading the cache grows evenly with the steps.
 func (t llmTest) forwards(chunk int) []model.Rows {
 	if !t.prefill {
 		step := model.Rows{Heads: t.batch}

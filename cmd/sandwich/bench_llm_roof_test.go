@@ -23,12 +23,14 @@ func roofHost(t *testing.T) *profiles.Profile {
 		return c
 	}
 	host.Sets = nil
-	host.Ceilings = []profiles.Ceiling{ceiling(profiles.Compute, "int8", "", 1e12), ceiling(profiles.Compute, "f32", "", 200e9),
+	host.Ceilings = []profiles.Ceiling{ceiling(profiles.Compute, "int8", "", 1e12), ceiling(profiles.Compute,
+		"f32", "", 200e9),
 		ceiling(profiles.Bandwidth, "", "memory", 20e9)}
 	return host
 }
 
-// TestRoofIsTheSumOfItsOps: long prompts slow down by their attention, experts that no row takes cost nothing, and generation reads its keys.
+// TestRoofIsTheSumOfItsOps: long prompts slow down by their attention, experts that no row takes
+// cost nothing, and generation reads its keys.
 func TestRoofIsTheSumOfItsOps(t *testing.T) {
 	host := roofHost(t)
 	roof := func(shape plans.ModelShape, test llmTest) llmRoof {
@@ -49,12 +51,15 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 	if want := 22 * 4 * (16384 - 512) / 2 * 32 * 64 / 200e9; math.Abs(perToken/want-1) > 0.02 {
 		t.Errorf("a token of 16384 takes %g s more than one of 512, its attention %g", perToken, want)
 	}
-	if s := short.String(); !strings.Contains(s, "avx512 int8 1 TOP/s") || !strings.Contains(s, "avx512 f32 200 GFLOP/s") {
+	if s := short.String(); !strings.Contains(s, "avx512 int8 1 TOP/s") || !strings.Contains(s,
+		"avx512 f32 200 GFLOP/s") {
 		t.Errorf("the roof of a prompt is made of %s", s)
 	}
 	one, far := roof(dense, llmTest{"", false, 1, 1}), roof(dense, llmTest{"", false, 8191, 1})
-	if got, want := 1/far.rate-1/one.rate, 4095*22*2*4*64*2/20e9; math.Abs(got/want-1) > 0.02 || one.String() != "memory 20 GB/s" {
-		t.Errorf("in the middle of 8191 tokens a step takes %g s more than the first, its keys and values %g; %s", got, want, one)
+	if got, want := 1/far.rate-1/one.rate, 4095*22*2*4*64*2/20e9; math.Abs(got/want-1) > 0.02 ||
+		one.String() != "memory 20 GB/s" {
+		t.Errorf("in the middle of 8191 tokens a step takes %g s more than the first, its keys and values %g; "+
+			"%s", got, want, one)
 	}
 	config, err := model.Preset("qwen3-30b-a3b")
 	if err != nil {
@@ -82,7 +87,8 @@ func TestAboveTheRoof(t *testing.T) {
 		want string
 	}{
 		{llmRow{Rate: 50, Roof: 100}, "50 %"},
-		{llmRow{Rate: 145, Roof: 100, Above: llmRoof{rate: 100, memory: 1}.above(145)}, "above the memory roof: weights lie in cache"},
+		{llmRow{Rate: 145, Roof: 100, Above: llmRoof{rate: 100, memory: 1}.above(145)}, "above the memory roof: " +
+			"weights lie in cache"},
 		{llmRow{Rate: 101, Roof: 100, Above: llmRoof{rate: 100}.above(101)}, "above the compute roof"},
 	} {
 		cells := strings.Join(llmReport.cells(&c.r), "|")

@@ -37,8 +37,10 @@ type llmRow struct {
 func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
 	pus := a.phasePUs(t)
 	sp := summarize(samples)
-	r := llmRow{Test: t.name, Threads: len(pus), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max, Samples: samples,
-		Model: s.name, Plan: a.name, Tuned: a.plan.Tuned, TP: a.plan.TP(), KV: a.plan.KV.String(), PUs: pus.String(), CPU: s.profile.Host.CPUModel}
+	r := llmRow{Test: t.name, Threads: len(pus), Batch: t.batch, Rate: sp.median, Min: sp.min, Max: sp.max,
+		Samples: samples,
+		Model:   s.name, Plan: a.name, Tuned: a.plan.Tuned, TP: a.plan.TP(), KV: a.plan.KV.String(), PUs: pus.String(),
+		CPU: s.profile.Host.CPUModel}
 	if roof, err := roofOf(s.profile, a.plan, t); err == nil {
 		r.Roof, r.RoofOf = roof.rate, roof.String()
 		r.Above = roof.above(r.Rate)
@@ -55,7 +57,8 @@ var llmReport = report[llmRow]{
 		if r.Roof > 0 {
 			roof, ofRoof = fmt.Sprintf("%.1f", r.Roof), cmp.Or(r.Above, fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof))
 		}
-		return []string{r.label(), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f", r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofRoof, r.RoofOf}
+		return []string{r.label(), strconv.Itoa(r.Threads), r.Plan, fmt.Sprintf("%.2f", r.Rate), fmt.Sprintf("%.2f",
+			r.Min), fmt.Sprintf("%.2f", r.Max), roof, ofRoof, r.RoofOf}
 	},
 	header: "model,test,threads,batch,plan,tokens_per_second,min,max,roof,samples",
 	line: func(r *llmRow) string {
@@ -63,7 +66,8 @@ var llmReport = report[llmRow]{
 		for _, s := range r.Samples {
 			samples = append(samples, fmt.Sprintf("%.3f", s))
 		}
-		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s", csvCell(r.Model), r.Test, r.Threads, r.Batch, csvCell(r.Plan),
+		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s", csvCell(r.Model), r.Test, r.Threads, r.Batch,
+			csvCell(r.Plan),
 			r.Rate, r.Min, r.Max, r.Roof, strings.Join(samples, ";"))
 	},
 }

@@ -38,8 +38,8 @@ type switchRow struct {
 // switchGoals are what the medians are held against: 10 microseconds down, 100 up.
 var switchGoals = [2]float64{10e-6, 100e-6}
 
-// fewerForDecode is the plan with decode on a part of the PUs of prefill: as it is where it says so, else on the first PU of each
-// rank.
+// fewerForDecode is the plan with decode on a part of the PUs of prefill: as it is where it says
+// so, else on the first PU of each rank.
 func fewerForDecode(plan *plans.Plan) (*plans.Plan, error) {
 	if !slices.Equal(plan.Prefill.PUs, plan.Decode.PUs) {
 		return plan, nil
@@ -51,7 +51,8 @@ func fewerForDecode(plan *plans.Plan) (*plans.Plan, error) {
 	}
 	slices.Sort(fewer)
 	if len(fewer) == len(p.Prefill.PUs) {
-		return nil, errors.New("--switch needs more PUs for prefill than for decode: give --threads more than --tp, or a plan that has them")
+		return nil, errors.New("--switch needs more PUs for prefill than for decode: give --threads more than " +
+			"--tp, or a plan that has them")
 	}
 	s, err := plans.NewService(p.Ranks, p.Prefill.PUs, fewer)
 	if err != nil {
@@ -84,9 +85,11 @@ func (f *llmFlags) runSwitch(ctx context.Context) ([]switchRow, error) {
 	var rows []switchRow
 	for i, test := range []string{"switch down", "switch up"} {
 		sorted := slices.Sorted(slices.Values(b.samples[i]))
-		rows = append(rows, switchRow{Test: test, Median: summarize(sorted).median, P10: sorted[len(sorted)/10], P90: sorted[len(sorted)*9/10],
-			Samples: b.samples[i], Switches: b.switches, Moved: b.moved, Prefill: s.plan.Prefill.PUs.String(), Decode: s.plan.Decode.PUs.String(),
-			Model: s.name, Plan: armName(s.plan), Goal: switchGoals[i], CPU: s.profile.Host.CPUModel})
+		rows = append(rows, switchRow{Test: test, Median: summarize(sorted).median, P10: sorted[len(sorted)/10],
+			P90:     sorted[len(sorted)*9/10],
+			Samples: b.samples[i], Switches: b.switches, Moved: b.moved, Prefill: s.plan.Prefill.PUs.String(),
+			Decode: s.plan.Decode.PUs.String(),
+			Model:  s.name, Plan: armName(s.plan), Goal: switchGoals[i], CPU: s.profile.Host.CPUModel})
 	}
 	return rows, nil
 }
@@ -106,8 +109,10 @@ func (b *switchBench) run(ctx context.Context, r *engine.Runner, l *pool.Leader,
 	b.runner, b.leader = r, l
 	table := []kvcache.BlockID{0, 1}
 	prompt := make([]int32, switchPrompt)
-	prefill := kvcache.Batch{Prefill: true, Tokens: prompt, LogitRows: []int32{switchPrompt - 1}, Spans: []kvcache.Span{{Rows: switchPrompt, Table: table}}}
-	decode := kvcache.Batch{Tokens: []int32{0}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: switchPrompt, Table: table}}}
+	prefill := kvcache.Batch{Prefill: true, Tokens: prompt, LogitRows: []int32{switchPrompt - 1},
+		Spans: []kvcache.Span{{Rows: switchPrompt, Table: table}}}
+	decode := kvcache.Batch{Tokens: []int32{0}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1,
+		Pos: switchPrompt, Table: table}}}
 	step, done := countProgress("bench llm --switch", reps+1)
 	defer done()
 	if _, err := b.forward(&prefill); err != nil {
@@ -144,8 +149,8 @@ func (b *switchBench) run(ctx context.Context, r *engine.Runner, l *pool.Leader,
 	return err
 }
 
-// forward returns the pause before it: from the end of the last forward's last op to the start of this one's first op on the last
-// of its workers.
+// forward returns the pause before it: from the end of the last forward's last op to the start of
+// this one's first op on the last of its workers.
 func (b *switchBench) forward(batch *kvcache.Batch) (pause time.Duration, err error) {
 	last := b.ended
 	if _, err = b.runner.Forward(b.leader, batch, 0, nil); err != nil {
@@ -157,16 +162,19 @@ func (b *switchBench) forward(batch *kvcache.Batch) (pause time.Duration, err er
 }
 
 var switchReport = report[switchRow]{
-	title:   func(r *switchRow) string { return r.Model + " on " + r.CPU },
-	columns: []string{"test", "plan", "prefill PUs", "decode PUs", "median", "p10", "p90", "goal", "samples", "bytes moved"},
+	title: func(r *switchRow) string { return r.Model + " on " + r.CPU },
+	columns: []string{"test", "plan", "prefill PUs", "decode PUs", "median", "p10", "p90", "goal", "samples",
+		"bytes moved"},
 	numbers: []int{4, 5, 6, 7, 8, 9},
 	cells: func(r *switchRow) []string {
-		return []string{r.Test, r.Plan, r.Prefill, r.Decode, formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90), formatSeconds(r.Goal),
+		return []string{r.Test, r.Plan, r.Prefill, r.Decode, formatSeconds(r.Median), formatSeconds(r.P10),
+			formatSeconds(r.P90), formatSeconds(r.Goal),
 			fmt.Sprint(len(r.Samples)), fmt.Sprint(r.Moved)}
 	},
 	header: "test,model,plan,prefill_pus,decode_pus,median_s,p10_s,p90_s,reps,switches,moved_bytes",
 	line: func(r *switchRow) string {
-		return fmt.Sprintf("%s,%s,%s,%s,%s,%.9f,%.9f,%.9f,%d,%d,%d", r.Test, csvCell(r.Model), csvCell(r.Plan), csvCell(r.Prefill), csvCell(r.Decode),
+		return fmt.Sprintf("%s,%s,%s,%s,%s,%.9f,%.9f,%.9f,%d,%d,%d", r.Test, csvCell(r.Model), csvCell(r.Plan),
+			csvCell(r.Prefill), csvCell(r.Decode),
 			r.Median, r.P10, r.P90, len(r.Samples), r.Switches, r.Moved)
 	},
 }

@@ -34,7 +34,8 @@ its sliding window.
 	fs := c.Flags()
 	shape := fs.String("shape", "2048x2048", "weight as NxK")
 	typ := fs.String("type", "f32", "type of the weight")
-	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones) or bf16 (those of bf16)")
+	fs.StringVar(&o.Compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones) or "+
+		"bf16 (those of bf16)")
 	fs.StringVar(&o.ISA, "isa", "", "instruction set of the kernels (default: the widest)")
 	fs.IntVarP(&o.Threads, "threads", "t", 0, "worker threads (default: one on every core)")
 	fs.IntVar(&o.MaxM, "seq-max", 2048, "most rows to search for")
@@ -44,7 +45,8 @@ its sliding window.
 	fs.StringVar(&o.Effort, "effort", "standard", "quick, standard or full")
 	fs.StringSliceVar(&o.Strategies, "strategies", search.Strategies(), "strategies to compare")
 	fs.IntSliceVar(&o.Sigmas, "sigma", []int{search.DefaultSigma}, "sizes of the sliding window")
-	fs.StringVar(&o.Journal, "journal", "", "file that keeps finished trials: the same command, with more strategies or after an interruption, goes on with it")
+	fs.StringVar(&o.Journal, "journal", "", "file that keeps finished trials: the same command, with more "+
+		"strategies or after an interruption, goes on with it")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -123,7 +125,8 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 }
 
 var searchReport = report[tuner.CompareRow]{
-	columns: []string{"strategy", "sigma", "geomean", "mean GFLOP/s", "of best", "of exhaustive", "search", "all M", "trials", "rules"},
+	columns: []string{"strategy", "sigma", "geomean", "mean GFLOP/s", "of best", "of exhaustive", "search", "all M",
+		"trials", "rules"},
 	numbers: []int{1, 2, 3, 4, 5, 6, 7, 8, 9},
 	cells:   searchCells,
 	header:  "strategy,sigma,gflops,mean_gflops,of_best,of_exhaustive,seconds,seconds_all_m,trials,trial_seconds,rules",
@@ -144,7 +147,8 @@ func searchCells(r *tuner.CompareRow) []string {
 	if len(r.Unfinished) > 0 {
 		trials += fmt.Sprintf(" (cut at m %s)", strings.Trim(fmt.Sprint(r.Unfinished), "[]"))
 	}
-	return []string{r.Strategy, or(r.Sigma > 0, strconv.Itoa(r.Sigma)), fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.1f", r.Mean),
+	return []string{r.Strategy, or(r.Sigma > 0, strconv.Itoa(r.Sigma)), fmt.Sprintf("%.1f", r.GFLOPS),
+		fmt.Sprintf("%.1f", r.Mean),
 		fmt.Sprintf("%.1f %%", 100*r.OfBest), or(r.OfExhaustive > 0, fmt.Sprintf("%.1f %%", 100*r.OfExhaustive)),
 		formatSeconds(r.Seconds), or(r.AllM > 0, formatSeconds(r.AllM)), trials, strconv.Itoa(r.Rules)}
 }

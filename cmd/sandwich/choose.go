@@ -15,8 +15,8 @@ import (
 // dataFolderText is how help and messages name the data folder.
 const dataFolderText = "the data folder"
 
-// dataFolder is where tune leaves plans and where the other verbs look for them: $XDG_DATA_HOME/sandwich, else
-// ~/.local/share/sandwich.
+// dataFolder is where tune leaves plans and where the other verbs look for them:
+// $XDG_DATA_HOME/sandwich, else ~/.local/share/sandwich.
 func dataFolder() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "sandwich"), nil
@@ -52,8 +52,8 @@ func (c *choice) String() string {
 	return c.path + ": " + c.plan.Headline(c.state)
 }
 
-// choosePlan returns the plan to run under: the one asked for, else the newest of the data folder for this host and
-// model that the other flags allow, else the untuned default.
+// choosePlan returns the plan to run under: the one asked for, else the newest of the data folder
+// for this host and model that the other flags allow, else the untuned default.
 func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape) (*choice, error) {
 	if err := f.checkISA(host); err != nil {
 		return nil, usageError(err)
@@ -72,15 +72,19 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 	if err != nil {
 		return nil, usageError(err)
 	}
-	return &choice{plan: plan, paths: paths, state: plans.Untuned, verdict: plans.Verdict{Judgement: plans.Suboptimal}}, nil
+	return &choice{plan: plan, paths: paths, state: plans.Untuned, verdict: plans.Verdict{Judgement: plans.Suboptimal}},
+		nil
 }
 
-// untuned is the plan that runs where there is no other, and why it multiplies bf16 weights as it does: by this machine's rates where the flags leave that open.
-func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan, paths string, err error) {
+// untuned is the plan that runs where there is no other, and why it multiplies bf16 weights as it
+// does: by this machine's rates where the flags leave that open.
+func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
+	paths string, err error) {
 	if plans.PairsOpen(host, shape, f.defaults()) {
 		var failed error
 		if host, failed = rated(host); failed != nil {
-			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " + failed.Error()
+			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " +
+				failed.Error()
 		}
 		if r, ok := plans.Pairs(host, host.Features().Best()); ok {
 			paths = r.Choice()
@@ -105,7 +109,8 @@ func (f *sessionFlags) byDefault(host *profiles.Profile, shape plans.ModelShape)
 	return plans.Default(host, shape, f.defaults())
 }
 
-// checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not suffice for.
+// checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not
+// suffice for.
 func (f *sessionFlags) checkRanks(host *profiles.Profile, shape plans.ModelShape) error {
 	if f.ranks <= 1 {
 		return nil
@@ -118,7 +123,8 @@ func (f *sessionFlags) checkRanks(host *profiles.Profile, shape plans.ModelShape
 		pus = len(host.CorePUs())
 	}
 	if f.ranks > pus {
-		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller number, or more --threads", f.ranks, plural(pus, "PU"))
+		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller "+
+			"number, or more --threads", f.ranks, plural(pus, "PU"))
 	}
 	return nil
 }
@@ -137,7 +143,8 @@ func (f *sessionFlags) checkOn(host *profiles.Profile) error {
 // checkThreads refuses more workers than PUs.
 func (f *sessionFlags) checkThreads(host *profiles.Profile) error {
 	if usable := host.UsablePUs(); f.threads > len(usable) {
-		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", f.threads, len(usable), plans.PUSet(usable))
+		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", f.threads, len(usable),
+			plans.PUSet(usable))
 	}
 	return nil
 }
@@ -158,7 +165,8 @@ func (f *sessionFlags) checkISA(host *profiles.Profile) error {
 }
 
 // namedPlan reads and checks the plan of --plan.
-func (f *sessionFlags) namedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*choice, error) {
+func (f *sessionFlags) namedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*choice,
+	error) {
 	b, err := plans.Read(f.plan)
 	if err != nil {
 		return nil, planError(err)
@@ -173,7 +181,8 @@ func (f *sessionFlags) namedPlan(host *profiles.Profile, shape plans.ModelShape,
 	return c, nil
 }
 
-// storedPlan looks into the data folder. Whatever is wrong with what lies there, the default plan runs instead.
+// storedPlan looks into the data folder. Whatever is wrong with what lies there, the default plan
+// runs instead.
 func (f *sessionFlags) storedPlan(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) *choice {
 	dir, err := dataFolder()
 	if err != nil {
@@ -190,7 +199,8 @@ func (f *sessionFlags) storedPlan(host *profiles.Profile, shape plans.ModelShape
 	return c
 }
 
-// adapt applies the flags that a plan can follow and refuses those that contradict what it was tuned for.
+// adapt applies the flags that a plan can follow and refuses those that contradict what it was
+// tuned for.
 func (f *sessionFlags) adapt(p, asked *plans.Plan) error {
 	if f.compute != "auto" && f.compute != "" && !slices.Equal(p.Weights, asked.Weights) {
 		return fmt.Errorf("the plan %s does not compute in %s throughout", p.Name, f.compute)
@@ -218,14 +228,15 @@ func (f *sessionFlags) adapt(p, asked *plans.Plan) error {
 	return nil
 }
 
-// cutThreads keeps n PUs of each phase, the first ones of each rank in turn. Slices are then handed out dynamically, since a
-// static scheme is made for its number of threads.
+// cutThreads keeps n PUs of each phase, the first ones of each rank in turn. Slices are then handed
+// out dynamically, since a static scheme is made for its number of threads.
 func cutThreads(p *plans.Plan, n int) error {
 	if most := max(len(p.Prefill.PUs), len(p.Decode.PUs)); n > most {
 		return fmt.Errorf("the plan %s uses %d PUs, fewer than --threads %d", p.Name, most, n)
 	}
 	if ranks := p.TP(); n < ranks {
-		return fmt.Errorf("the plan %s has %d ranks, which --threads %d leaves without a thread of their own", p.Name, ranks, n)
+		return fmt.Errorf("the plan %s has %d ranks, which --threads %d leaves without a thread of their own",
+			p.Name, ranks, n)
 	}
 	keep := func(pus plans.PUSet) plans.PUSet {
 		if len(pus) <= n {

@@ -15,7 +15,8 @@ import (
 	"sandwich/runtime/server"
 )
 
-// doors are what clients reach of a server, from before its model is loaded until its last answer has ended.
+// doors are what clients reach of a server, from before its model is loaded until its last answer
+// has ended.
 type doors struct {
 	server   *server.Server
 	main     net.Listener
@@ -26,7 +27,8 @@ type doors struct {
 	noHealth context.CancelFunc
 }
 
-// openDoors binds the addresses and reads the keys, so that a busy port or a bad file shows before anything is loaded.
+// openDoors binds the addresses and reads the keys, so that a busy port or a bad file shows before
+// anything is loaded.
 func (f *serveFlags) openDoors() (*doors, error) {
 	d := &doors{keyFile: f.keys, hangUps: make(chan os.Signal, 1), noHealth: func() {}}
 	signal.Notify(d.hangUps, syscall.SIGHUP)
@@ -55,7 +57,8 @@ func (f *serveFlags) openDoors() (*doors, error) {
 	return d, nil
 }
 
-// open serves until ctx ends and the answers under way are done; what comes out then is the error of the listener.
+// open serves until ctx ends and the answers under way are done; what comes out then is the error
+// of the listener.
 func (d *doors) open(ctx context.Context) <-chan error {
 	go d.reloadKeys()
 	if d.health != nil {

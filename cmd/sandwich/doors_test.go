@@ -58,7 +58,8 @@ func TestServeHangUp(t *testing.T) {
 	defer res.Body.Close()
 	write("new\nnewer\n")
 	hangUp("SIGHUP: 2 keys of")
-	for key, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusOK, "newer": http.StatusOK} {
+	for key, want := range map[string]int{"old": http.StatusUnauthorized, "new": http.StatusOK,
+		"newer": http.StatusOK} {
 		if code, _, _ := s.do("GET", "/v1/models", "", key); code != want {
 			t.Errorf("key %q after SIGHUP: status %d, want %d", key, code, want)
 		}
@@ -153,7 +154,8 @@ func health(url string) (code int, status, stage string) {
 	return res.StatusCode, h.Status, h.Stage
 }
 
-// TestHealthWhileLoading holds that a server answers from the start, on both doors, and says how far loading is.
+// TestHealthWhileLoading holds that a server answers from the start, on both doors, and says how
+// far loading is.
 func TestHealthWhileLoading(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "m.gguf")
 	synth := exec.Command("sandwich", "model", "synth", "--preset", "llama-160m", "-o", model)

@@ -28,8 +28,9 @@ func countPauses() (g gcPauses) {
 	return g
 }
 
-// since returns how often the program was stopped since countPauses, and the upper end of the histogram's bucket that the longest pause fell
-// into (the lower end of the last bucket, which has no upper one).
+// since returns how often the program was stopped since countPauses, and the upper end of the
+// histogram's bucket that the longest pause fell into (the lower end of the last bucket, which has
+// no upper one).
 func (g gcPauses) since() (count uint64, longest time.Duration) {
 	h := readPauses()
 	if h == nil || len(h.Counts) != len(g.before) {

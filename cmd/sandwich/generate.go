@@ -80,7 +80,8 @@ func addSampling(c *cobra.Command, s *api.Sampling) {
 	fs.IntVar(&s.TopK, "top-k", 0, "draw from the k likeliest tokens only; 0 is off")
 	fs.Float32Var(&s.TopP, "top-p", 1, "draw from the likeliest tokens that make up this probability; 1 is off")
 	fs.Float32Var(&s.MinP, "min-p", 0, "leave out tokens less likely than this share of the likeliest; 0 is off")
-	fs.Float32Var(&s.RepeatPenalty, "repeat-penalty", 1, "divides the logits of tokens that were generated before; 1 is off")
+	fs.Float32Var(&s.RepeatPenalty, "repeat-penalty", 1, "divides the logits of tokens that were generated "+
+		"before; 1 is off")
 	fs.Uint64Var(&s.Seed, "seed", 1, "seed of the draws")
 }
 
@@ -172,7 +173,8 @@ type timings struct {
 	DecodeCount int     `json:"decode_n"`
 }
 
-func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, out io.Writer, stream bool, began time.Time) error {
+func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, out io.Writer, stream bool,
+	began time.Time) error {
 	e, err := s.engine(ctx, serving{context: len(a.Prompt) + f.count, parallel: 1, queue: 1})
 	if err != nil {
 		return err
@@ -208,7 +210,8 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	a.Text, a.Finish = text.String(), res.Finish
 	a.Timings.set(res)
 	if stream && stderrIsTerminal() {
-		fmt.Fprintf(os.Stderr, "[%d prompt tokens at %.1f/s, %d generated at %.1f/s]\n", res.PromptTokens, a.Timings.PromptRate, res.Tokens, a.Timings.DecodeRate)
+		fmt.Fprintf(os.Stderr, "[%d prompt tokens at %.1f/s, %d generated at %.1f/s]\n", res.PromptTokens,
+			a.Timings.PromptRate, res.Tokens, a.Timings.DecodeRate)
 	}
 	return nil
 }
@@ -259,14 +262,16 @@ func parseTokens(list string, vocab int) ([]int32, error) {
 	for word := range strings.SplitSeq(list, ",") {
 		id, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || id < 0 || id >= vocab {
-			return nil, fmt.Errorf("--tokens: %q is not a token of this model: give numbers from 0 to %d, separated by commas", clip(word, 20), vocab-1)
+			return nil, fmt.Errorf("--tokens: %q is not a token of this model: give numbers from 0 to %d, "+
+				"separated by commas", clip(word, 20), vocab-1)
 		}
 		ids = append(ids, int32(id))
 	}
 	return ids, nil
 }
 
-// fits refuses a prompt that leaves no room, and says when the model is used beyond what it was trained for.
+// fits refuses a prompt that leaves no room, and says when the model is used beyond what it was
+// trained for.
 func (f *generateFlags) fits(s *session, prompt int) error {
 	if f.context > 0 && prompt >= f.context {
 		return fmt.Errorf("the prompt has %d tokens but --ctx is %d: shorten it or raise --ctx", prompt, f.context)
@@ -275,7 +280,8 @@ func (f *generateFlags) fits(s *session, prompt int) error {
 		f.count = min(f.count, f.context-prompt)
 	}
 	if all := prompt + f.count; s.shape.Context > 0 && all > s.shape.Context {
-		fmt.Fprintf(os.Stderr, "note: %d tokens are more than the %d this model was trained for\n", all, s.shape.Context)
+		fmt.Fprintf(os.Stderr, "note: %d tokens are more than the %d this model was trained for\n", all,
+			s.shape.Context)
 	}
 	return nil
 }

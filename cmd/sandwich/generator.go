@@ -21,7 +21,8 @@ type generator struct {
 }
 
 func newGenerator(s *session, e *engine.Engine) *generator {
-	return &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e, session: s, large: make(chan struct{}, 1)}
+	return &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e, session: s,
+		large: make(chan struct{}, 1)}
 }
 
 func (g *generator) close() {
@@ -61,14 +62,18 @@ func (g *generator) Metrics() []server.Metric {
 	counter("engine_requests_total", "Requests submitted to the engine.", float64(s.Requests))
 	counter("engine_prompt_tokens_total", "Prompt tokens submitted.", float64(s.PromptTokens))
 	counter("engine_generated_tokens_total", "Tokens generated.", float64(s.GeneratedTokens))
-	counter("engine_reused_tokens_total", "Prompt tokens taken from the prefix cache instead of computed.", float64(s.Scheduler.ReusedTokens))
+	counter("engine_reused_tokens_total", "Prompt tokens taken from the prefix cache instead of computed.",
+		float64(s.Scheduler.ReusedTokens))
 	counter("engine_forwards_total", "Forward passes.", float64(s.Prefills), phase("prefill"))
 	counter("engine_forwards_total", "Forward passes.", float64(s.Decodes), phase("decode"))
 	counter("engine_forward_seconds_total", "Time in forward passes.", s.PrefillTime.Seconds(), phase("prefill"))
 	counter("engine_forward_seconds_total", "Time in forward passes.", s.DecodeTime.Seconds(), phase("decode"))
-	counter("engine_evictions_total", "Sequences left out of a decode batch, with their KV blocks, once for each batch.", float64(s.Scheduler.Evictions))
-	counter("engine_preemptions_total", "Sequences that lost their KV blocks for want of free ones.", float64(s.Scheduler.Preemptions))
-	counter("engine_recomputed_tokens_total", "Positions computed again after their blocks were lost.", float64(s.Scheduler.RecomputedTokens))
+	counter("engine_evictions_total", "Sequences left out of a decode batch, with their KV blocks, once for "+
+		"each batch.", float64(s.Scheduler.Evictions))
+	counter("engine_preemptions_total", "Sequences that lost their KV blocks for want of free ones.",
+		float64(s.Scheduler.Preemptions))
+	counter("engine_recomputed_tokens_total", "Positions computed again after their blocks were lost.",
+		float64(s.Scheduler.RecomputedTokens))
 	counter("engine_prefill_stops_total", "Prefills halted between two ops.", float64(s.Scheduler.Stops))
 	counter("engine_promotions_total", "Proactive requests promoted by age.", float64(s.Scheduler.Promotions))
 	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))

@@ -38,7 +38,8 @@ func (g *generator) prompt(ctx context.Context, r *api.Request) ([]int32, error)
 	case errors.Is(err, tokenizer.ErrMessages):
 		return nil, &api.InvalidError{Param: "messages", Message: "cannot be used: " + printable(err.Error())}
 	case err != nil:
-		return nil, &api.InvalidError{Message: printable(err.Error())} // the template's fault, which other messages may avoid
+		// the template's fault, which other messages may avoid
+		return nil, &api.InvalidError{Message: printable(err.Error())}
 	}
 	return g.encode(ctx, r, text, func() ([]int32, error) { return g.tok.EncodeChat(ctx, text, limit) })
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // fourClusters is one arm64 package of two nodes, each with two clusters of two cores.
-var fourClusters = guest.Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 640, Distances: [][]int{{10, 15}, {15, 10}}}
+var fourClusters = guest.Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 640,
+	Distances: [][]int{{10, 15}, {15, 10}}}
 
 // TestGuestClusters runs sandwich on an arm64 machine of four clusters in two nodes.
 func TestGuestClusters(t *testing.T) {
@@ -19,7 +20,8 @@ func TestGuestClusters(t *testing.T) {
 		probeStep(),
 		exactly("tp1", ref, ""),
 		exactly("tp2", ref, "--tp 2"),
-		step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 -o /tmp/tuned.plan"+exactFlags),
+		step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 -o /tmp/tuned.plan"+
+			exactFlags),
 		exactly("tuned", ref, "--plan /tmp/tuned.plan"),
 	})
 	g.expectMachine(&fourClusters)

@@ -28,9 +28,9 @@ func inside(w guest.Walls, s guest.Step) guest.Step {
 	return s
 }
 
-// TestGuestFourNodes runs sandwich on an amd64 machine of four NUMA nodes: what probe finds, tokens and logits of 1, 2
-// and 4 ranks, a plan tuned for one node and refused without it, and a server whose pages and threads are looked at from
-// outside, before and after it loses a node's CPUs.
+// TestGuestFourNodes runs sandwich on an amd64 machine of four NUMA nodes: what probe finds, tokens
+// and logits of 1, 2 and 4 ranks, a plan tuned for one node and refused without it, and a server
+// whose pages and threads are looked at from outside, before and after it loses a node's CPUs.
 func TestGuestFourNodes(t *testing.T) {
 	ref := guestReference(t)
 	full := exactly("node-full", ref, "--tp 4 --threads 4")
@@ -40,7 +40,8 @@ func TestGuestFourNodes(t *testing.T) {
 		exactly("tp1", ref, "--threads 4"),
 		exactly("tp2", ref, "--tp 2 --threads 4"),
 		exactly("tp4", ref, "--tp 4"),
-		inside(nodeThree, step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 -o /tmp/node3.plan"+exactFlags)),
+		inside(nodeThree, step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 "+
+			"-o /tmp/node3.plan"+exactFlags)),
 		exactly("tuned", ref, "--plan /tmp/node3.plan"),
 		inside(threeNodes, exactly("cpus-gone", ref, "--plan /tmp/node3.plan")),
 		inside(threeMems, exactly("node-forbidden", ref, "--plan /tmp/node3.plan")),
@@ -52,7 +53,8 @@ func TestGuestFourNodes(t *testing.T) {
 	for _, name := range []string{"tp2", "tp4", "tuned", "node-full"} {
 		g.expectExact(name, ref)
 	}
-	if said := g.results["node-full"].Stderr; !strings.Contains(said, "warning: ") || !strings.Contains(said, "node 3") {
+	if said := g.results["node-full"].Stderr; !strings.Contains(said, "warning: ") ||
+		!strings.Contains(said, "node 3") {
 		t.Errorf("with node 3 full: %s, want a warning that names it", said)
 	}
 	t.Logf("node-full: %s", strings.TrimSpace(g.results["node-full"].Stderr))
@@ -97,8 +99,8 @@ func shrinkingServer(t *testing.T, ref answer) guest.Step {
 	return s
 }
 
-// rankWeightsKiB is a quarter of the matrices of the model: per layer 256 by 256 five times and 128 by 256 twice, and the
-// output head of 320 by 256, all float32.
+// rankWeightsKiB is a quarter of the matrices of the model: per layer 256 by 256 five times and 128
+// by 256 twice, and the output head of 320 by 256, all float32.
 const rankWeightsKiB = (2*(5*256*256+2*128*256) + 320*256) * 4 / 4 >> 10
 
 // checkServer holds what shrinkingServer must have done.
@@ -119,7 +121,8 @@ func (g *guestRun) checkServer(text string) {
 	kib := boundPages(t, r.Seen[lookedFirst].Process)
 	for node := range 4 {
 		if on := kib[node]; len(on) != 1 || on[node] < rankWeightsKiB {
-			t.Errorf("what is bound to node %d lies by node in KiB: %v, want all of it there and more than the %d of its weights", node, on, rankWeightsKiB)
+			t.Errorf("what is bound to node %d lies by node in KiB: %v, want all of it there and more than the "+
+				"%d of its weights", node, on, rankWeightsKiB)
 		}
 	}
 	t.Logf("KiB bound to each node, by the node they are on: %v", kib)

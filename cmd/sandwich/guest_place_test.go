@@ -13,8 +13,8 @@ import (
 	"sandwich/topotree"
 )
 
-// expectPinned holds that each of the first PUs of the machine has one thread that may run there and nowhere else, and
-// that was last seen there; and that no further PU has one.
+// expectPinned holds that each of the first PUs of the machine has one thread that may run there
+// and nowhere else, and that was last seen there; and that no further PU has one.
 func expectPinned(t *testing.T, p guest.Process, pus int) {
 	t.Helper()
 	pinned := map[int]int{}
@@ -41,7 +41,8 @@ func expectPinned(t *testing.T, p guest.Process, pus int) {
 	}
 }
 
-// boundPages sums the memory of a process that is bound to one node: KiB by the node it is bound to and the node it is on.
+// boundPages sums the memory of a process that is bound to one node: KiB by the node it is bound to
+// and the node it is on.
 func boundPages(t *testing.T, p guest.Process) map[int]map[int]int {
 	t.Helper()
 	all, err := guest.ParseNumaMaps(p.NumaMaps)

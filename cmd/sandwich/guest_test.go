@@ -24,7 +24,8 @@ import (
 const (
 	guestProgram = "/sandwich"
 	guestModel   = "/llama-f32.gguf"
-	// guestLimit bounds one step. Guests are slow and their host may be busy: it only ends what would hang.
+	// guestLimit bounds one step. Guests are slow and their host may be busy: it only ends what
+	// would hang.
 	guestLimit = 4 * time.Minute
 	// guestTokens is how many tokens are generated: each costs a second or so.
 	guestTokens = 8
@@ -36,8 +37,8 @@ type guestRun struct {
 	results map[string]guest.Result
 }
 
-// bootGuest runs the steps in the machine, with the llama reference model, and returns what became of them. The test
-// is skipped where qemu, a kernel or the reference data is missing.
+// bootGuest runs the steps in the machine, with the llama reference model, and returns what became
+// of them. The test is skipped where qemu, a kernel or the reference data is missing.
 func bootGuest(t *testing.T, m *guest.Machine, steps []guest.Step) *guestRun {
 	t.Helper()
 	tools, err := guest.Find(m)
@@ -78,7 +79,8 @@ func bootGuest(t *testing.T, m *guest.Machine, steps []guest.Step) *guestRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s guest under %s: %d steps in %.0f s, %.0f s of CPU time", m.Arch, filepath.Base(tools.Kernel), len(steps), time.Since(began).Seconds(), busy.Seconds())
+	t.Logf("%s guest under %s: %d steps in %.0f s, %.0f s of CPU time", m.Arch, filepath.Base(tools.Kernel), len(steps),
+		time.Since(began).Seconds(), busy.Seconds())
 	return g
 }
 
@@ -138,19 +140,22 @@ func guestReference(t *testing.T) answer {
 	}
 	for _, s := range ref.Sequences {
 		if want := s.Refs["ref_f32_dequant"]; s.Length == 33 && len(want.Greedy) >= guestTokens {
-			return answer{prompt: s.Tokens, greedy: want.Greedy[:guestTokens], vocab: ref.NVocab, stored: s.Shape[0], logits: filepath.Join(root, want.File)}
+			return answer{prompt: s.Tokens, greedy: want.Greedy[:guestTokens], vocab: ref.NVocab, stored: s.Shape[0],
+				logits: filepath.Join(root, want.File)}
 		}
 	}
 	t.Fatal("the reference has no sequence of length 33")
 	return answer{}
 }
 
-// exactFlags make the arithmetic the reference's, and let no worker spin: there are more of them than the host has cores.
+// exactFlags make the arithmetic the reference's, and let no worker spin: there are more of them
+// than the host has cores.
 const exactFlags = " --model " + guestModel + " --compute f32 --kv f32 --spin 0 "
 
 // exactly is a step that generates what the reference has.
 func exactly(name string, a answer, flags string) guest.Step {
-	s := step(name, fmt.Sprintf("generate %s --tokens %s -n %d --ignore-eos --format json --logits /tmp/%s.logits %s", exactFlags, joinTokens(a.prompt), guestTokens, name, flags))
+	s := step(name, fmt.Sprintf("generate %s --tokens %s -n %d --ignore-eos --format json --logits "+
+		"/tmp/%s.logits %s", exactFlags, joinTokens(a.prompt), guestTokens, name, flags))
 	s.Read = []string{"/tmp/" + name + ".logits"}
 	return s
 }
@@ -171,7 +176,8 @@ func (g *guestRun) expectExact(name string, a answer) string {
 	return got.Text
 }
 
-// expectRefused holds that a step ended with this exit code, one line on stderr that names what is wrong, and nothing on stdout.
+// expectRefused holds that a step ended with this exit code, one line on stderr that names what is
+// wrong, and nothing on stdout.
 func (g *guestRun) expectRefused(name string, code int, words string) {
 	g.t.Helper()
 	r := g.result(name, code)
@@ -188,13 +194,16 @@ func probeStep() guest.Step {
 	return s
 }
 
-// expectMachine holds that probe found the nodes of m with their CPUs, memory and distances, in JSON and in host.yaml.
+// expectMachine holds that probe found the nodes of m with their CPUs, memory and distances, in
+// JSON and in host.yaml.
 func (g *guestRun) expectMachine(m *guest.Machine) *profiles.Profile {
 	g.t.Helper()
 	var got probe
 	g.decode("probe", &got)
-	if s := got.Summary; s.NUMANodes != m.Nodes || s.PUs != m.Nodes*m.CPUsPerNode || s.Cores != s.PUs || len(got.Sets.NUMA) != m.Nodes {
-		g.t.Errorf("probe found %+v with the nodes %+v, want %d nodes of %d cores", s, got.Sets.NUMA, m.Nodes, m.CPUsPerNode)
+	if s := got.Summary; s.NUMANodes != m.Nodes || s.PUs != m.Nodes*m.CPUsPerNode || s.Cores != s.PUs ||
+		len(got.Sets.NUMA) != m.Nodes {
+		g.t.Errorf("probe found %+v with the nodes %+v, want %d nodes of %d cores", s, got.Sets.NUMA, m.Nodes,
+			m.CPUsPerNode)
 	}
 	host, err := profiles.Parse(g.results["probe"].Files["/tmp/host.yaml"])
 	if err != nil {
@@ -205,7 +214,8 @@ func (g *guestRun) expectMachine(m *guest.Machine) *profiles.Profile {
 		if n.OS != i || n.CPUs != want.String() {
 			g.t.Errorf("node %d is %+v, want the CPUs %s", i, n, want)
 		}
-		if mib := host.Machine.Node(i).Bytes >> 20; mib < int64(m.MiBPerNode)/2 || mib > int64(m.MiBPerNode) { // the kernel keeps some
+		// the kernel keeps some
+		if mib := host.Machine.Node(i).Bytes >> 20; mib < int64(m.MiBPerNode)/2 || mib > int64(m.MiBPerNode) {
 			g.t.Errorf("node %d has %d MiB, want not much less than %d", i, mib, m.MiBPerNode)
 		}
 	}

@@ -16,8 +16,8 @@ type listedPackage struct {
 	Imports    []string
 }
 
-// TestImportDirection holds the layout: the imports of every package of the module must be in the golden list, and
-// a few packages of the world may only be imported by the one room that owns them.
+// TestImportDirection holds the layout: the imports of every package of the module must be in the
+// golden list, and a few packages of the world may only be imported by the one room that owns them.
 func TestImportDirection(t *testing.T) {
 	allowed := readAllowedImports(t, "testdata/imports.golden")
 	for _, p := range listModule(t) {

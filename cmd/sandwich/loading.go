@@ -2,7 +2,8 @@ package main
 
 import "errors"
 
-// loading hears which stage of loading a model is under way, and which share of it is done; nil: nobody asks.
+// loading hears which stage of loading a model is under way, and which share of it is done; nil:
+// nobody asks.
 type loading func(stage string, share float64)
 
 func (l loading) at(stage string, share float64) {

@@ -9,14 +9,15 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// TestLoadingEndsWithItsContext ends a server's loading while it packs the weights: it stops there, and
-// gives back what it took.
+// TestLoadingEndsWithItsContext ends a server's loading while it packs the weights: it stops there,
+// and gives back what it took.
 func TestLoadingEndsWithItsContext(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir()) // no plan of somebody's
 	before := mem.Total()
 	ctx, end := context.WithCancel(t.Context())
 	furthest := 0.0
-	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{parallel: 1, mixedCap: 1, aging: time.Minute}}
+	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{parallel: 1, mixedCap: 1,
+		aging: time.Minute}}
 	f.session.loading = func(stage string, share float64) {
 		if stage == "packing weights" && share > 0 {
 			furthest = max(furthest, share)

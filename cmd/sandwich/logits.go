@@ -11,12 +11,12 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// logitRows is how many positions of a prompt are computed at a time where all their logits are wanted: the rows of a
-// vocabulary of 150,000 take 600 KB each.
+// logitRows is how many positions of a prompt are computed at a time where all their logits are
+// wanted: the rows of a vocabulary of 150,000 take 600 KB each.
 const logitRows = 64
 
-// dumpLogits writes one line of JSON and then the logits behind every position of the prompt, little-endian float32. The
-// file appears when it is complete.
+// dumpLogits writes one line of JSON and then the logits behind every position of the prompt,
+// little-endian float32. The file appears when it is complete.
 func dumpLogits(ctx context.Context, s *session, prompt []int32, path string) error {
 	file, err := createOutput(path)
 	if err != nil {

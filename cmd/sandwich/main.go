@@ -1,4 +1,5 @@
-// Command sandwich probes a machine, tunes a plan for a model on it, and serves the model with that plan.
+// Command sandwich probes a machine, tunes a plan for a model on it, and serves the model with that
+// plan.
 package main
 
 import (

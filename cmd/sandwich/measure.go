@@ -16,10 +16,12 @@ type measureFlag string
 
 func (m *measureFlag) add(c *cobra.Command) {
 	c.Flags().StringVar((*string)(m), "measure", "",
-		"none; quick: roofs, about 2 s; full: also structure between PUs and nodes, 15 s on 2 PUs, 2 minutes on 192 or more (default quick for this machine)")
+		"none; quick: roofs, about 2 s; full: also structure between PUs and nodes, 15 s on 2 PUs, 2 minutes on "+
+			"192 or more (default quick for this machine)")
 }
 
-// apply measures the profile's machine, if it is this one. When it is interrupted the profile holds what was measured until then.
+// apply measures the profile's machine, if it is this one. When it is interrupted the profile holds
+// what was measured until then.
 func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) error {
 	switch m {
 	case "none":
@@ -32,7 +34,8 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 		if m == "" {
 			return nil
 		}
-		return usageError(errors.New("only the machine this runs on can be measured: leave --measure out, or the flag that names another machine"))
+		return usageError(errors.New("only the machine this runs on can be measured: leave --measure out, or " +
+			"the flag that names another machine"))
 	}
 	if m == "full" {
 		update, done := fractionProgress("measuring")
@@ -42,7 +45,8 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 	return measureRoofs(ctx, p, calibrate.Options{})
 }
 
-// measureRoofs adds the ceilings of this machine to its profile. Ctrl-C keeps what was measured until then.
+// measureRoofs adds the ceilings of this machine to its profile. Ctrl-C keeps what was measured
+// until then.
 func measureRoofs(ctx context.Context, p *profiles.Profile, o calibrate.Options) error {
 	update, done := fractionProgress("measuring")
 	defer done()

@@ -61,7 +61,8 @@ func printReport(w io.Writer, r model.Report) error {
 	fmt.Fprintf(w, "%s  %s  %s in file%s, %.1f million parameters\n",
 		clip(r.Name, 80), clip(r.Arch, 80), mem.FormatBytes(r.Bytes), packed, float64(r.Parameters)/1e6)
 	if s := r.Shape; s != nil {
-		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied head %v\n",
+		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied "+
+			"head %v\n",
 			s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab, s.Context, s.Tied)
 		fmt.Fprintf(w, "KV cache: %s a token (f16)\n", mem.FormatBytes(r.KVPerToken))
 	}
@@ -70,7 +71,8 @@ func printReport(w io.Writer, r model.Report) error {
 	}
 	var rows [][]string
 	for _, t := range r.Types {
-		rows = append(rows, []string{t.Type, strconv.Itoa(t.Tensors), fmt.Sprintf("%.2f M", float64(t.Parameters)/1e6), mem.FormatBytes(t.Bytes)})
+		rows = append(rows, []string{t.Type, strconv.Itoa(t.Tensors), fmt.Sprintf("%.2f M", float64(t.Parameters)/1e6),
+			mem.FormatBytes(t.Bytes)})
 	}
 	fmt.Fprintln(w)
 	if err := printTable(w, []string{"type", "tensors", "parameters", "bytes"}, rows, 1, 2, 3); err != nil {
@@ -99,18 +101,22 @@ func newModelSynth() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "synth --preset NAME -o MODEL.gguf",
 		Short: "Write a valid GGUF file of random weights, to tune and benchmark without a download",
-		Long: "Write a valid GGUF file of random weights, the same bytes for the same preset, type and seed.\n\nPresets: " +
+		Long: "Write a valid GGUF file of random weights, the same bytes for the same preset, type and " +
+			"seed.\n\nPresets: " +
 			strings.Join(model.PresetNames(), ", "),
-		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf",
-		Args:    exactArgs(0, ""),
+		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model " +
+			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf",
+		Args: exactArgs(0, ""),
 	}
 	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(model.PresetNames(), ", "))
-	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as llama-quantize makes it: q4_K_M, q5_K_M")
+	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as llama-quantize makes "+
+		"it: q4_K_M, q5_K_M")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if preset == "" || out == "" {
-			return usageError(fmt.Errorf("give --preset and -o; presets are %s", strings.Join(model.PresetNames(), ", ")))
+			return usageError(fmt.Errorf("give --preset and -o; presets are %s",
+				strings.Join(model.PresetNames(), ", ")))
 		}
 		config, err := model.Preset(preset)
 		if err != nil {

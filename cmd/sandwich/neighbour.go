@@ -26,7 +26,8 @@ const neighbourPeriod = 20 * time.Millisecond
 // parseNeighbour reads PU:PART%[/PERIOD], such as 1:50% or 1:50%/5ms.
 func parseNeighbour(s string) (neighbour, error) {
 	n := neighbour{period: neighbourPeriod}
-	wrong := fmt.Errorf("--neighbour %s: give PU:PART%%, such as 1:50%%, with a period if you like, 1:50%%/5ms", clip(s, 40))
+	wrong := fmt.Errorf("--neighbour %s: give PU:PART%%, such as 1:50%%, with a period if you like, 1:50%%/5ms",
+		clip(s, 40))
 	pu, rest, ok := strings.Cut(s, ":")
 	if !ok {
 		return n, wrong
@@ -38,7 +39,8 @@ func parseNeighbour(s string) (neighbour, error) {
 	}
 	n.part = percent / 100
 	if timed {
-		if n.period, err = time.ParseDuration(period); err != nil || n.period < 100*time.Microsecond || n.period > 10*time.Second {
+		if n.period, err = time.ParseDuration(period); err != nil || n.period < 100*time.Microsecond ||
+			n.period > 10*time.Second {
 			return n, wrong
 		}
 	}
@@ -54,8 +56,8 @@ func (n neighbour) String() string {
 	return fmt.Sprintf("%d:%g%%/%s", n.pu, 100*n.part, n.period)
 }
 
-// fairPart is what is left to a team of PUs beside the neighbour: 0.75 where it takes half of one of two. One that wants more than half
-// gets half where the team wants the PU all the time.
+// fairPart is what is left to a team of PUs beside the neighbour: 0.75 where it takes half of one
+// of two. One that wants more than half gets half where the team wants the PU all the time.
 func (n neighbour) fairPart(pus []int) float64 {
 	for _, pu := range pus {
 		if pu == n.pu {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newNeighbour is the child process of bench llm --neighbour. It is told "begin" and "end" on its input, answers with the part of the
-// PU's time that it took in between, and ends with its input.
+// newNeighbour is the child process of bench llm --neighbour. It is told "begin" and "end" on its
+// input, answers with the part of the PU's time that it took in between, and ends with its input.
 func newNeighbour() *cobra.Command {
 	return &cobra.Command{
 		Use:   "neighbour PU:PART%/PERIOD",
@@ -58,8 +58,8 @@ func (n neighbour) serve(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// take burns the neighbour's part of each period, by the time that the kernel gave the thread, until the next order. It returns the
-// part that it got, and whether there was an order.
+// take burns the neighbour's part of each period, by the time that the kernel gave the thread,
+// until the next order. It returns the part that it got, and whether there was an order.
 func (n neighbour) take(orders <-chan string) (part float64, open bool) {
 	began, used := time.Now(), threadTime()
 	target := time.Duration(float64(n.period) * n.part)

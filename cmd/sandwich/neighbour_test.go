@@ -20,7 +20,8 @@ func TestParseNeighbour(t *testing.T) {
 			t.Errorf("%s is read as %v, %v", got, again, err)
 		}
 	}
-	for _, text := range []string{"", "1", "1:", "-1:50%", "x:50%", "1:0%", "1:101%", "1:NaN%", "1:50%/", "1:50%/1ns", "1:50%/1h"} {
+	for _, text := range []string{"", "1", "1:", "-1:50%", "x:50%", "1:0%", "1:101%", "1:NaN%", "1:50%/", "1:50%/1ns",
+		"1:50%/1h"} {
 		if n, err := parseNeighbour(text); err == nil || !strings.Contains(err.Error(), "1:50%") {
 			t.Errorf("%q: %v, %v", text, n, err)
 		}

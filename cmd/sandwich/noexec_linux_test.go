@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutExecName is the name under which the test binary is that program, and noSeccomp its exit code where there is no such filter.
+// withoutExecName is the name under which the test binary is that program, and noSeccomp its exit
+// code where there is no such filter.
 const (
 	withoutExecName = "sandwich-without-exec"
 	noSeccomp       = 99
@@ -23,8 +24,8 @@ const (
 
 func init() { programs[withoutExecName] = withoutExec }
 
-// withoutExec is the program on a machine that forbids executable memory: a seccomp filter refuses PROT_EXEC to mmap and mprotect on every
-// thread, as hardened sandboxes do.
+// withoutExec is the program on a machine that forbids executable memory: a seccomp filter refuses
+// PROT_EXEC to mmap and mprotect on every thread, as hardened sandboxes do.
 func withoutExec() {
 	if err := forbidExec(); err != nil {
 		fmt.Fprintln(os.Stderr, "seccomp:", err)
@@ -36,10 +37,12 @@ func withoutExec() {
 func forbidExec() error {
 	const (
 		filterMode, allThreads = 1, 1
-		atNumber, atProt       = 0, 16 + 2*8 // of struct seccomp_data: the system call, and the low word of its third argument
+		// of struct seccomp_data: the system call, and the low word of its third argument
+		atNumber, atProt       = 0, 16 + 2*8
 		allow, refuse          = 0x7fff0000, 0x00050000 | uint32(unix.EPERM)
 		load                   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		ifEqual, ifSet, answer = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+		ifEqual, ifSet, answer = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET |
+			unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	)
 	code := []unix.SockFilter{
 		{Code: load, K: atNumber},
@@ -55,16 +58,18 @@ func forbidExec() error {
 		return err
 	}
 	filter := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, filterMode, allThreads, uintptr(unsafe.Pointer(&filter))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, filterMode, allThreads,
+		uintptr(unsafe.Pointer(&filter))); errno != 0 {
 		return errno
 	}
 	return nil
 }
 
-// TestWithoutExec: where executable memory is forbidden, plain Go computes the same tokens, one warning is given, and what measures this machine
-// measures plain Go.
+// TestWithoutExec: where executable memory is forbidden, plain Go computes the same tokens, one
+// warning is given, and what measures this machine measures plain Go.
 func TestWithoutExec(t *testing.T) {
-	prompt := []string{"generate", "--tokens", "1,22,333", "-n", "6", "--ignore-eos", "--threads", "1", "--format", "json"}
+	prompt := []string{"generate", "--tokens", "1,22,333", "-n", "6", "--ignore-eos", "--threads", "1",
+		"--format", "json"}
 	var tokens [2]string
 	for i, program := range []string{"sandwich", withoutExecName} {
 		out, warnings := outputOf(t, program, prompt...)
@@ -83,13 +88,15 @@ func TestWithoutExec(t *testing.T) {
 		t.Errorf("tokens %s, and %s without executable memory", tokens[0], tokens[1])
 	}
 	out, _ := outputOf(t, withoutExecName, "probe", "--measure", "quick")
-	if !bytes.Contains(out, []byte("forbids executable memory")) || !bytes.Contains(out, []byte("go f32")) || bytes.Contains(out, []byte("avx2 f32")) {
+	if !bytes.Contains(out, []byte("forbids executable memory")) || !bytes.Contains(out, []byte("go f32")) ||
+		bytes.Contains(out, []byte("avx2 f32")) {
 		t.Errorf("a probe without executable memory does not say so, or did not measure plain Go alone: %s", out)
 	}
 	outputOf(t, withoutExecName, "bench", "llm", "-p", "4", "-n", "2", "-r", "1", "--threads", "1")
 }
 
-// outputOf runs the program under one of the names that TestMain knows, and counts the warnings about executable memory.
+// outputOf runs the program under one of the names that TestMain knows, and counts the warnings
+// about executable memory.
 func outputOf(t *testing.T, program string, args ...string) (out []byte, warnings int) {
 	t.Helper()
 	exe, err := os.Executable()

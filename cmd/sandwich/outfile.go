@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// outFile is a file that appears under its name only when it is complete. What is no regular file (a pipe, /dev/null)
-// is written to as it comes.
+// outFile is a file that appears under its name only when it is complete. What is no regular file
+// (a pipe, /dev/null) is written to as it comes.
 type outFile struct {
 	*os.File
 	path string // "" once committed, or where there is nothing to rename

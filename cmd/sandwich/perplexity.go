@@ -29,8 +29,9 @@ func newBenchPerplexity() *cobra.Command {
 tokenized as a whole and cut into windows of --ctx tokens, an incomplete last one being dropped. Each window starts
 with the token that starts a text and from an empty cache; the second half of it is scored. The answer is the
 exponential of the mean negative log-likelihood.`,
-		Example: "  sandwich bench perplexity book.txt\n  sandwich bench perplexity wiki.txt --model llama.gguf --ctx 512 --format json",
-		Args:    exactArgs(1, "a text file"),
+		Example: "  sandwich bench perplexity book.txt\n  sandwich bench perplexity wiki.txt --model llama.gguf " +
+			"--ctx 512 --format json",
+		Args: exactArgs(1, "a text file"),
 	}
 	f.add(c)
 	c.Flags().IntVar(&window, "ctx", 256, "tokens of a window")
@@ -94,7 +95,8 @@ func perplexity(ctx context.Context, s *session, text string, window int) (*scor
 	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true})
 	out := &score{Model: s.name, Window: window, Windows: len(ids) / window}
 	if out.Windows == 0 {
-		return nil, usageError(fmt.Errorf("the text has %d tokens, less than one window of %d: take a longer text or a smaller --ctx", len(ids), window))
+		return nil, usageError(fmt.Errorf("the text has %d tokens, less than one window of %d: take a longer "+
+			"text or a smaller --ctx", len(ids), window))
 	}
 	bos, hasBOS := s.tok.BOS()
 	rows := min(logitRows, s.plan.Chunk)
@@ -172,11 +174,13 @@ func (o *score) print(w io.Writer, format string) error {
 	case "json":
 		return printJSON(w, o)
 	case "csv":
-		_, err := fmt.Fprintf(w, "model,ctx,windows,tokens,nll,nll_error,perplexity,tokens_per_second\n%s,%d,%d,%d,%.6f,%.6f,%.6f,%.1f\n",
+		_, err := fmt.Fprintf(w,
+			"model,ctx,windows,tokens,nll,nll_error,perplexity,tokens_per_second\n%s,%d,%d,%d,%.6f,%.6f,%.6f,%.1f\n",
 			csvCell(o.Model), o.Window, o.Windows, o.Tokens, o.NLL, o.Error, o.Perplexity, o.Rate)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s: perplexity %.4f ± %.4f\n%d tokens scored in %d windows of %d, negative log-likelihood %.5f; %.0f tokens/s\n",
+	_, err := fmt.Fprintf(w, "%s: perplexity %.4f ± %.4f\n%d tokens scored in %d windows of %d, negative "+
+		"log-likelihood %.5f; %.0f tokens/s\n",
 		o.Model, o.Perplexity, o.Perplexity*o.Error, o.Tokens, o.Windows, o.Window, o.NLL, o.Rate)
 	return err
 }

@@ -31,7 +31,8 @@ func (s *session) noticeFallen(r *engine.Runner) {
 	}
 }
 
-// newlyFallen is engine.Fallen without what was told before: a session may load its model several times.
+// newlyFallen is engine.Fallen without what was told before: a session may load its model several
+// times.
 func (s *session) newlyFallen(places []engine.Placement) []string {
 	if s.fallen == nil {
 		s.fallen = map[fallenMemory]bool{}
@@ -88,11 +89,13 @@ func placementMetrics(places []engine.Placement) (out []server.Metric) {
 			fallen++
 		}
 		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}
-		gauge("moved_bytes", "Memory that is at another address or node than at the start, from a sample of pages: hot switches move none.", float64(p.Moved), labels...)
+		gauge("moved_bytes", "Memory that is at another address or node than at the start, from a sample of "+
+			"pages: hot switches move none.", float64(p.Moved), labels...)
 		if p.Node == mem.AnyNode {
 			continue
 		}
-		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a sample of pages.", p.Remote, labels...)
+		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a "+
+			"sample of pages.", p.Remote, labels...)
 	}
 	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(fallen),
 		Help: "Buffers that the node they were bound to had no room for, in whole or in part."})

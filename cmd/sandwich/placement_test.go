@@ -13,7 +13,8 @@ import (
 var twoNodes = []engine.Placement{
 	{Rank: 0, What: "weights", Node: 0, Bytes: 2 << 30, On: map[int]int64{0: 2 << 30}},
 	{Rank: 0, What: "kv", Node: 0, Bytes: 1 << 30, On: map[int]int64{0: 1 << 30}},
-	{Rank: 1, What: "weights", Node: 1, Bytes: 2 << 30, On: map[int]int64{0: 1 << 30, 1: 1 << 30}, Remote: 0.5, Fell: true, Moved: 4096},
+	{Rank: 1, What: "weights", Node: 1, Bytes: 2 << 30, On: map[int]int64{0: 1 << 30, 1: 1 << 30}, Remote: 0.5,
+		Fell: true, Moved: 4096},
 }
 
 func TestPlacementReport(t *testing.T) {
@@ -31,10 +32,12 @@ rank 1 on node 1: weights node 0 1.0 GiB, node 1 1.0 GiB, 50.0 % remote
 	}
 }
 
-// A session that loads its model twice, as generate --logits does, tells once what its node had no room for.
+// A session that loads its model twice, as generate --logits does, tells once what its node had no
+// room for.
 func TestFallenMemoryIsToldOnce(t *testing.T) {
 	s := &session{plan: &plans.Plan{}}
-	other := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 1, What: "kv", Node: 1, Remote: 1, Fell: true})
+	other := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 1, What: "kv", Node: 1,
+		Remote: 1, Fell: true})
 	for i, load := range []struct {
 		plan   *plans.Plan
 		places []engine.Placement
@@ -48,7 +51,8 @@ func TestFallenMemoryIsToldOnce(t *testing.T) {
 }
 
 func TestPlacementMetrics(t *testing.T) {
-	places := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 2, What: "weights", Node: mem.AnyNode})
+	places := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 2, What: "weights",
+		Node: mem.AnyNode})
 	remote, moved := 0, 0.0
 	for _, m := range placementMetrics(places) {
 		switch m.Name {

@@ -191,8 +191,10 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 	}
 	if e := s.Evidence; e != nil && e.Created != "" {
 		rows = append(rows,
-			[]string{"made", fmt.Sprintf("%s by %s, strategy %s, effort %s, seed %d", e.Created, orUnknown(e.Build), orNone(e.Strategy), orNone(e.Effort), e.Seed)},
-			[]string{"search", fmt.Sprintf("%d kernel trials in %s of %s, A/A noise %.1f %%, %d candidates rejected", e.Trials, formatSeconds(e.Spent), formatSeconds(e.Budget), 100*e.Noise, e.Rejected)})
+			[]string{"made", fmt.Sprintf("%s by %s, strategy %s, effort %s, seed %d", e.Created, orUnknown(e.Build),
+				orNone(e.Strategy), orNone(e.Effort), e.Seed)},
+			[]string{"search", fmt.Sprintf("%d kernel trials in %s of %s, A/A noise %.1f %%, %d candidates "+
+				"rejected", e.Trials, formatSeconds(e.Spent), formatSeconds(e.Budget), 100*e.Noise, e.Rejected)})
 		if e.EarlyStop != "" {
 			rows = append(rows, []string{"early stop", e.EarlyStop})
 		}

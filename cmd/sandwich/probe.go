@@ -101,7 +101,8 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 	return printMachineTree(w, p)
 }
 
-// probeReport is the stable JSON of probe: the machine as topotree reports it, then what the profile adds.
+// probeReport is the stable JSON of probe: the machine as topotree reports it, then what the
+// profile adds.
 type probeReport struct {
 	topotree.Report
 	Host        profiles.Identity    `json:"host"`

@@ -22,8 +22,8 @@ func drawingWidth() int {
 	return most
 }
 
-// printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings folded into one
-// line, and what was measured.
+// printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings
+// folded into one line, and what was measured.
 func printMachineTree(w io.Writer, p *profiles.Profile) error {
 	printHost(w, p)
 	fmt.Fprintln(w)
@@ -44,7 +44,8 @@ func printMachineTree(w io.Writer, p *profiles.Profile) error {
 func printHost(w io.Writer, p *profiles.Profile) {
 	m, s := p.Machine, p.Machine.Summary()
 	fmt.Fprintf(w, "%s (%s)\n", orUnknown(p.Host.CPUModel), orUnknown(p.Host.Arch))
-	fmt.Fprintf(w, "  %s, %s, %s, %s\n", plural(s.Packages, "package"), plural(s.NUMANodes, "NUMA node"), plural(s.Cores, "core"), plural(s.PUs, "PU"))
+	fmt.Fprintf(w, "  %s, %s, %s, %s\n", plural(s.Packages, "package"), plural(s.NUMANodes, "NUMA node"),
+		plural(s.Cores, "core"), plural(s.PUs, "PU"))
 	cores := topotree.NewCPUSet(p.CorePUs()...)
 	line := fmt.Sprintf("  allowed PUs %s", orNone(m.Allowed.Brief()))
 	if q := p.QuotaPUs(); q > 0 {
@@ -77,7 +78,8 @@ func hostSettings(id profiles.Identity) string {
 	return strings.Join(out, ", ")
 }
 
-// printRemarks lists what does not fit into a tree: crossings, splits of colors, memory without PUs, assumptions.
+// printRemarks lists what does not fit into a tree: crossings, splits of colors, memory without
+// PUs, assumptions.
 func printRemarks(w io.Writer, p *profiles.Profile) {
 	var lines []string
 	for _, n := range p.Machine.Memory {
@@ -134,7 +136,8 @@ func printCeilings(w io.Writer, ceilings []profiles.Ceiling) error {
 		if c.Device != "" {
 			what = c.Device + " " + what
 		}
-		rows = append(rows, []string{c.Kind, strings.Join(strings.Fields(what), " "), strconv.Itoa(c.PUs), formatRate(c.Median, c.Unit),
+		rows = append(rows, []string{c.Kind, strings.Join(strings.Fields(what), " "), strconv.Itoa(c.PUs),
+			formatRate(c.Median, c.Unit),
 			formatRange(c.Figure), c.Provenance()})
 	}
 	return printTable(w, []string{"roof", "of", "PUs", "median", "min to max", "source"}, rows, 2, 3, 4)

@@ -13,15 +13,17 @@ import (
 // stderrIsTerminal says whether a person watches: progress goes to stderr and only to a terminal.
 func stderrIsTerminal() bool { return isatty.IsTerminal(os.Stderr.Fd()) }
 
-// byteProgress shows a bar over bytes; without a terminal it shows nothing. The returned function may be called from
-// several goroutines; done clears the bar.
+// byteProgress shows a bar over bytes; without a terminal it shows nothing. The returned function
+// may be called from several goroutines; done clears the bar.
 func byteProgress(what string) (update func(done, total int64), done func()) {
 	if !stderrIsTerminal() {
 		return func(int64, int64) {}, func() {}
 	}
 	bar := progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)), progressbar.OptionShowBytes(true),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)),
+		progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetWidth(30))
 	return func(n, total int64) {
 			if bar.GetMax64() != total {
 				bar.ChangeMax64(total)
@@ -38,8 +40,10 @@ func countProgress(what string, total int) (step, done func()) {
 		return func() {}, func() {}
 	}
 	bar := progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)), progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)),
+		progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetWidth(30))
 	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }
 
@@ -48,8 +52,10 @@ func fractionProgress(what string) (update func(done, total float64, now string)
 	if !stderrIsTerminal() {
 		return func(float64, float64, string) {}, func() {}
 	}
-	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(printable(what)),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
+	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr),
+		progressbar.OptionSetDescription(printable(what)),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetWidth(30),
 		progressbar.OptionSetPredictTime(false))
 	return func(n, total float64, now string) {
 		bar.Describe(printable(what + " " + now))

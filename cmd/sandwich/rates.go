@@ -12,8 +12,10 @@ import (
 	"sandwich/profiles/calibrate"
 )
 
-// rated is the host with the two rates that the path of bf16 weights depends on, and with no other ceiling. They are measured once, within some 50 ms, and kept in the data folder:
-// a rate near the threshold must not give a model other bits at every start. Where nothing can be kept they are measured each time.
+// rated is the host with the two rates that the path of bf16 weights depends on, and with no other
+// ceiling. They are measured once, within some 50 ms, and kept in the data folder: a rate near the
+// threshold must not give a model other bits at every start. Where nothing can be kept they are
+// measured each time.
 func rated(host *profiles.Profile) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
@@ -26,7 +28,8 @@ func rated(host *profiles.Profile) (*profiles.Profile, error) {
 		}
 	}
 	var err error
-	p.Ceilings, err = calibrate.Peaks(context.Background(), host, isa, microkernel.ComputeF32.String(), microkernel.ComputeBF16.String())
+	p.Ceilings, err = calibrate.Peaks(context.Background(), host, isa, microkernel.ComputeF32.String(),
+		microkernel.ComputeBF16.String())
 	if err == nil && path != "" {
 		_ = keepRates(path, &p) // where this fails the next start measures again
 	}

@@ -48,7 +48,8 @@ func zen5(t *testing.T) *profiles.Profile {
 	return p
 }
 
-// TestRecordedMachineTakesPairs: by the rates that were measured on a Zen 5, and not because of its name.
+// TestRecordedMachineTakesPairs: by the rates that were measured on a Zen 5, and not because of its
+// name.
 func TestRecordedMachineTakesPairs(t *testing.T) {
 	p := zen5(t)
 	plan, err := plans.Default(p, tinyllama(t, gguf.BF16), plans.DefaultOptions{})
@@ -66,7 +67,8 @@ func TestRecordedMachineTakesPairs(t *testing.T) {
 	}
 }
 
-// TestRatesAreKept: the choice that the rates made at the first start is that of every later one, whatever is measured then.
+// TestRatesAreKept: the choice that the rates made at the first start is that of every later one,
+// whatever is measured then.
 func TestRatesAreKept(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	host, shape := zen5(t), tinyllama(t, gguf.BF16)

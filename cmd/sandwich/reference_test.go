@@ -30,7 +30,8 @@ func sandwichJSON(t *testing.T, out any, args ...string) {
 	}
 }
 
-// TestPerplexityOfTheEmbeddedModel holds the figures that the makers of the model publish, within 0.5 %.
+// TestPerplexityOfTheEmbeddedModel holds the figures that the makers of the model publish, within
+// 0.5 %.
 func TestPerplexityOfTheEmbeddedModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scores 13,462 tokens")
@@ -58,8 +59,9 @@ type sidecar struct {
 	}
 }
 
-// TestGenerateReproducesTheReference holds greedy tokens and logits of the exact path for every reference model, from
-// the command line to the file: all lengths of prompt, or one a model with -short.
+// TestGenerateReproducesTheReference holds greedy tokens and logits of the exact path for every
+// reference model, from the command line to the file: all lengths of prompt, or one a model with
+// -short.
 func TestGenerateReproducesTheReference(t *testing.T) {
 	root := referenceFolder(t, "parity")
 	files, err := filepath.Glob(filepath.Join(root, "ref", "*.json"))
@@ -84,9 +86,11 @@ func TestGenerateReproducesTheReference(t *testing.T) {
 				want := seq.Refs["ref_f32_dequant"]
 				logits := filepath.Join(t.TempDir(), "logits.f32")
 				var got generated
-				sandwichJSON(t, &got, "generate", "--model", filepath.Join(root, ref.Model), "--tokens", joinTokens(seq.Tokens), "-n", "48", "--ignore-eos",
+				sandwichJSON(t, &got, "generate", "--model", filepath.Join(root, ref.Model), "--tokens",
+					joinTokens(seq.Tokens), "-n", "48", "--ignore-eos",
 					"--compute", "f32", "--kv", "f32", "--logits", logits, "--format", "json")
-				if len(want.Greedy) != 48 || !slices.Equal(got.Tokens, want.Greedy) || !slices.Equal(got.Prompt, seq.Tokens) {
+				if len(want.Greedy) != 48 || !slices.Equal(got.Tokens, want.Greedy) || !slices.Equal(got.Prompt,
+					seq.Tokens) {
 					t.Errorf("greedy tokens of %d are %v, want %v", seq.Length, got.Tokens, want.Greedy)
 				}
 				compareLogits(t, logits, filepath.Join(root, want.File), ref.NVocab, seq.Length, seq.Shape[0])
@@ -103,8 +107,8 @@ func joinTokens(ids []int32) string {
 	return strings.Join(words, ",")
 }
 
-// compareLogits holds the header of a logits file, its size, and its last rows against a reference without a header, to
-// the tolerances of exact arithmetic.
+// compareLogits holds the header of a logits file, its size, and its last rows against a reference
+// without a header, to the tolerances of exact arithmetic.
 func compareLogits(t *testing.T, path, reference string, vocab, positions, stored int) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -121,7 +125,8 @@ func compareLogits(t *testing.T, path, reference string, vocab, positions, store
 		t.Fatal(err)
 	}
 	if len(rows) != 4*vocab*positions || len(want) != 4*vocab*stored {
-		t.Fatalf("%d bytes of logits for %d positions, and %d of reference for %d", len(rows), positions, len(want), stored)
+		t.Fatalf("%d bytes of logits for %d positions, and %d of reference for %d", len(rows), positions,
+			len(want), stored)
 	}
 	rows = rows[len(rows)-len(want):]
 	worst, squares := 0.0, 0.0
@@ -135,11 +140,13 @@ func compareLogits(t *testing.T, path, reference string, vocab, positions, store
 		worst, squares = max(worst, d), squares+d*d
 	}
 	if rms := math.Sqrt(squares / float64(len(want)/4)); worst > 5e-4 || rms > 5e-5 {
-		t.Errorf("logits of %d positions differ by %g, rms %g; at most 5e-4 and 5e-5 is exact arithmetic", positions, worst, rms)
+		t.Errorf("logits of %d positions differ by %g, rms %g; at most 5e-4 and 5e-5 is exact arithmetic",
+			positions, worst, rms)
 	}
 }
 
-// referenceFolder is a folder of the reference data: under SANDWICH_TESTDATA, else under ../shared beside the repository.
+// referenceFolder is a folder of the reference data: under SANDWICH_TESTDATA, else under ../shared
+// beside the repository.
 func referenceFolder(t *testing.T, name string) string {
 	t.Helper()
 	root := os.Getenv("SANDWICH_TESTDATA")

@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// report is how the rows of a benchmark are printed: as JSON, whose names their types hold, as CSV, or as a table.
+// report is how the rows of a benchmark are printed: as JSON, whose names their types hold, as CSV,
+// or as a table.
 type report[R any] struct {
 	title func(first *R) string // a line above the table; may be nil
 

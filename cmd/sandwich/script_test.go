@@ -25,7 +25,8 @@ import (
 // programs are what the test binary is under other names.
 var programs = map[string]func(){"sandwich": main}
 
-// TestMain makes this test binary stand in for the program, so that scripts run the real command tree.
+// TestMain makes this test binary stand in for the program, so that scripts run the real command
+// tree.
 func TestMain(m *testing.M) { testscript.Main(m, programs) }
 
 // TestScripts runs the command-line sessions of testdata/script.
@@ -48,7 +49,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// makePlan writes the untuned plan of the embedded model for this host as a bundle: mkplan DIR [foreign-host].
+// makePlan writes the untuned plan of the embedded model for this host as a bundle: mkplan DIR
+// [foreign-host].
 func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	host, err := profiles.Live()
 	ts.Check(err)
@@ -59,7 +61,8 @@ func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	p, err := plans.Default(host, shape, plans.DefaultOptions{})
 	ts.Check(err)
-	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: p.Version, Created: "2026-01-31T12:00:00Z"}}
+	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: p.Version,
+		Created: "2026-01-31T12:00:00Z"}}
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(filepath.Dir(dir), 0o755))
 	ts.Check(b.Write(dir))
@@ -98,7 +101,8 @@ func smallModel(name string, huge ...string) ([]byte, error) {
 	c := model.Config{Name: name, Arch: "llama", Eps: 1e-5, RopeBase: 10000,
 		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: 384, Context: 256}}
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 1, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 1,
+		nil); err != nil {
 		return nil, err
 	}
 	f, err := gguf.Parse(out.Bytes())
@@ -126,8 +130,8 @@ func flipByte(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(path, data, 0o644))
 }
 
-// TestEveryVerbHelps holds that each verb says what it is for, with an example, and refuses unknown flags and arguments
-// with exit code 2.
+// TestEveryVerbHelps holds that each verb says what it is for, with an example, and refuses unknown
+// flags and arguments with exit code 2.
 func TestEveryVerbHelps(t *testing.T) {
 	var walk func(path []string)
 	walk = func(path []string) {

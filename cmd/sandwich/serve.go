@@ -60,7 +60,8 @@ keys share nothing of the prefix cache.`,
 	}
 	f.session.add(c)
 	f.add(c)
-	c.Flags().BoolVar(&f.strict, "strict", false, "refuse to serve without a tuned plan that plan verify calls OPTIMAL or SUBOPTIMAL")
+	c.Flags().BoolVar(&f.strict, "strict", false, "refuse to serve without a tuned plan that plan verify calls "+
+		"OPTIMAL or SUBOPTIMAL")
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout(), f.open) }
 	return c
 }
@@ -69,14 +70,17 @@ keys share nothing of the prefix cache.`,
 func (f *serveFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
-	fs.StringVar(&f.health, "health-listen", "", "address and port of a second door that answers /health and nothing else")
+	fs.StringVar(&f.health, "health-listen", "", "address and port of a second door that answers /health and "+
+		"nothing else")
 	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line; any of them opens everything but /health")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
 		"connections of one client address; its idle ones give way (default 1024, or twice --parallel and --queue)")
 	fs.IntVar(&f.sizes.parallel, "parallel", 8, "requests that run at the same time")
-	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what the model was trained for)")
+	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
+		"the model was trained for)")
 	fs.IntVar(&f.sizes.queue, "queue", 64, "requests that may wait")
-	fs.IntVar(&f.sizes.mixedCap, "mixed-cap", 3, "rows of a decode batch that holds proactive (service_tier flex) and other requests")
+	fs.IntVar(&f.sizes.mixedCap, "mixed-cap", 3, "rows of a decode batch that holds proactive (service_tier "+
+		"flex) and other requests")
 	durationFlag(fs, &f.sizes.aging, "aging", 30*time.Second,
 		"a proactive request without progress for this long becomes urgent")
 	durationFlag(fs, &f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
@@ -172,8 +176,8 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	return nil
 }
 
-// load opens the session and starts the engine over it. Packing the weights, which takes minutes where
-// they are large, ends with ctx.
+// load opens the session and starts the engine over it. Packing the weights, which takes minutes
+// where they are large, ends with ctx.
 func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*generator, error) {
 	s, err := open(ctx)
 	if err != nil {
@@ -209,7 +213,8 @@ func (f *serveFlags) engine(ctx context.Context, s *session) (*engine.Engine, er
 // report says on stderr what was loaded, and on a machine of several nodes where it lies.
 func (f *serveFlags) report(s *session, e *engine.Engine) {
 	m := e.Stats().Memory
-	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name, mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
+	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name,
+		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
 		f.sizes.parallel, f.sizes.context)
 	notice(joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
 	if s.profile.Machine.Summary().NUMALocalities < 2 {

@@ -109,7 +109,8 @@ func (s *served) stop() {
 
 func TestServe(t *testing.T) {
 	s := startServe(t)
-	code, text, _ := s.do("POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"Hello!"}],"temperature":0,"max_tokens":60}`, "")
+	code, text, _ := s.do("POST", "/v1/chat/completions",
+		`{"messages":[{"role":"user","content":"Hello!"}],"temperature":0,"max_tokens":60}`, "")
 	var answer struct {
 		Choices []struct {
 			Message struct{ Content string }
@@ -131,27 +132,31 @@ func TestServe(t *testing.T) {
 		t.Errorf("chat: usage %+v", u)
 	}
 
-	_, text, _ = s.do("POST", "/v1/completions", `{"prompt":"Once upon a time","max_tokens":4,"temperature":0,"stream":true,"logprobs":2}`, "")
+	_, text, _ = s.do("POST", "/v1/completions",
+		`{"prompt":"Once upon a time","max_tokens":4,"temperature":0,"stream":true,"logprobs":2}`, "")
 	if n := strings.Count(text, "data: {"); n < 4 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
 		t.Errorf("stream of %d events: %s", n, text)
 	}
-	for path, want := range map[string]string{"/v1/models": `"tales-6m-q8_0"`, "/health": `ok`, "/metrics": "sandwich_memory_moved_bytes{rank=\"0\",what=\"weights\"} 0"} {
+	for path, want := range map[string]string{"/v1/models": `"tales-6m-q8_0"`, "/health": `ok`,
+		"/metrics": "sandwich_memory_moved_bytes{rank=\"0\",what=\"weights\"} 0"} {
 		if code, text, _ := s.do("GET", path, "", ""); code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: status %d: %s", path, code, text)
 		}
 	}
 	long := fmt.Sprintf(`{"prompt":%q}`, strings.Repeat("the king ", 600))
-	if code, text, _ := s.do("POST", "/v1/completions", long, ""); code != http.StatusBadRequest || !strings.Contains(text, "512") {
+	if code, text, _ := s.do("POST", "/v1/completions", long, ""); code != http.StatusBadRequest ||
+		!strings.Contains(text, "512") {
 		t.Errorf("prompt beyond the context: status %d: %s", code, text)
 	}
-	if code, text, _ := s.do("POST", "/v1/completions", `{"prompt":[1,99999]}`, ""); code != http.StatusBadRequest || !strings.Contains(text, "vocabulary") {
+	if code, text, _ := s.do("POST", "/v1/completions", `{"prompt":[1,99999]}`, ""); code != http.StatusBadRequest ||
+		!strings.Contains(text, "vocabulary") {
 		t.Errorf("token outside the vocabulary: status %d: %s", code, text)
 	}
 	s.stop()
 }
 
-// TestServeCompany holds that equal requests get equal answers whoever else is served, and that a full queue says when
-// to come back.
+// TestServeCompany holds that equal requests get equal answers whoever else is served, and that a
+// full queue says when to come back.
 func TestServeCompany(t *testing.T) {
 	s := startServe(t, "--parallel", "4", "--queue", "2")
 	const body = `{"prompt":"Once upon a time","max_tokens":120,"temperature":0,"ignore_eos":true}`
@@ -307,7 +312,8 @@ func TestServeDrains(t *testing.T) {
 	if code, _, _ := s.do("GET", "/health", "", ""); code != http.StatusOK {
 		t.Errorf("/health without a key: status %d", code)
 	}
-	req, err := http.NewRequest("POST", s.url+"/v1/completions", strings.NewReader(`{"prompt":"Once","max_tokens":400,"ignore_eos":true,"stream":true}`))
+	req, err := http.NewRequest("POST", s.url+"/v1/completions",
+		strings.NewReader(`{"prompt":"Once","max_tokens":400,"ignore_eos":true,"stream":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}

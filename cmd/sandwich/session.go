@@ -26,7 +26,8 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// sessionFlags are what the verbs that run a model share: which model, under which plan, with which overrides.
+// sessionFlags are what the verbs that run a model share: which model, under which plan, with which
+// overrides.
 type sessionFlags struct {
 	model, plan      string
 	isa, kv, compute string
@@ -43,17 +44,20 @@ func (f *sessionFlags) add(c *cobra.Command) {
 // addPlan adds all of them but --threads.
 func (f *sessionFlags) addPlan(c *cobra.Command) {
 	f.addModel(c)
-	c.Flags().StringVar(&f.plan, "plan", "", "plan bundle (default: the newest one for this host and model in "+dataFolderText+", else an untuned plan)")
+	c.Flags().StringVar(&f.plan, "plan", "", "plan bundle (default: the newest one for this host and model in "+
+		dataFolderText+", else an untuned plan)")
 }
 
 // addModel adds all of them but --plan and --threads.
 func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
-	fs.IntVar(&f.ranks, "tp", 0, "tensor-parallel ranks, each with PUs and memory of its own (default: as the plan says, 1 without one)")
+	fs.IntVar(&f.ranks, "tp", 0, "tensor-parallel ranks, each with PUs and memory of its own (default: as the "+
+		"plan says, 1 without one)")
 	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
-	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto (the faster by the rates of this CPU), f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")
+	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto (the faster by the rates of this "+
+		"CPU), f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")
 	durationFlag(fs, &f.spin, "spin", 50*time.Microsecond,
 		"how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }
@@ -102,7 +106,8 @@ func (s *session) choose(f *sessionFlags) error {
 		return plans.Default(s.profile, s.shape, o)
 	}
 	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
-		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota, s.profile.QuotaPUs()))
+		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
+			s.profile.QuotaPUs()))
 	}
 	notice(c.String())
 	if c.paths != "" {
@@ -184,8 +189,8 @@ func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 		Spin: s.spinLimit(), Progress: update}, Replan: s.replan}, done
 }
 
-// withRunner opens a runner with room for the given number of positions, calls fn on its leading thread, and closes it.
-// logitRows is how many positions of one forward may be asked for.
+// withRunner opens a runner with room for the given number of positions, calls fn on its leading
+// thread, and closes it. logitRows is how many positions of one forward may be asked for.
 func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 	fn func(r *engine.Runner, l *pool.Leader) error) error {
 	o, done := s.runnerOptions(kvcache.BlocksFor(positions), logitRows)
@@ -208,9 +213,9 @@ type serving struct {
 	displaced                          func(err error)   // engine.Options.Displaced
 }
 
-// engine loads the model for many requests at once. The KV cache holds the whole context of every parallel request
-// where that takes no more than half of the memory that is left, else as many blocks as fit there, and one context at
-// least: requests then wait for blocks.
+// engine loads the model for many requests at once. The KV cache holds the whole context of every
+// parallel request where that takes no more than half of the memory that is left, else as many
+// blocks as fit there, and one context at least: requests then wait for blocks.
 func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.context)
 	blocks := need * v.parallel
@@ -219,8 +224,9 @@ func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error)
 		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
 	}
 	o, done := s.runnerOptions(blocks, v.parallel)
-	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context, Parallel: v.parallel,
-		Queue: v.queue, MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
+	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
+		Parallel: v.parallel,
+		Queue:    v.queue, MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())
@@ -236,13 +242,15 @@ func (s *session) contextLimit(most int) int {
 	return most
 }
 
-// modelError gives errors of loading their exit code: a model or plan that this program cannot run is an input.
+// modelError gives errors of loading their exit code: a model or plan that this program cannot run
+// is an input.
 func modelError(err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, mem.ErrNoNode) {
-		return withCode(exitForeign, fmt.Errorf("%w: the plan was made for other nodes, make one for this host with `sandwich tune`", err))
+		return withCode(exitForeign, fmt.Errorf("%w: the plan was made for other nodes, make one for this host "+
+			"with `sandwich tune`", err))
 	}
 	if code := plans.ExitCode(err); code != exitFailed {
 		return withCode(code, err)

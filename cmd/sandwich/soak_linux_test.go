@@ -16,10 +16,10 @@ import (
 
 var soakTime = flag.Duration("soak", 3*time.Second, "how long TestSoak keeps its load up")
 
-// TestSoak keeps twelve clients of both classes asking a server; a fifth of the requests are hung up
-// on. Every greedy answer must be the one its prompt gets alone, nothing may be computed twice while
-// KV blocks are free, and between loads nothing may be left: memory, goroutines and descriptors stay
-// where they were after the warm-up.
+// TestSoak keeps twelve clients of both classes asking a server; a fifth of the requests are hung
+// up on. Every greedy answer must be the one its prompt gets alone, nothing may be computed twice
+// while KV blocks are free, and between loads nothing may be left: memory, goroutines and
+// descriptors stay where they were after the warm-up.
 func TestSoak(t *testing.T) {
 	s := startServe(t)
 	load := newSoakLoad(t, s)
@@ -94,7 +94,8 @@ func (l *soakLoad) footprint() footprint {
 		l.http.CloseIdleConnections()
 		f := l.look(text)
 		busy := metric(l.t, text, "engine_running") + metric(l.t, text, "engine_waiting") +
-			metric(l.t, text, "http_requests_in_flight") + metric(l.t, text, "kv_blocks") - metric(l.t, text, "kv_blocks_free")
+			metric(l.t, text, "http_requests_in_flight") + metric(l.t, text, "kv_blocks") - metric(l.t, text,
+			"kv_blocks_free")
 		if busy == 0 && f.goroutines == last.goroutines && f.files == last.files {
 			return f
 		}

@@ -75,7 +75,8 @@ func (m *machineFlags) readDescription() (*topotree.Machine, error) {
 		return topotree.ReadSynthetic(m.synthetic)
 	}
 	if st, err := os.Stat(m.hwloc); err == nil && st.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ and proc/", m.hwloc)
+		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ "+
+			"and proc/", m.hwloc)
 	}
 	f, err := profiles.OpenRegular(m.hwloc)
 	if err != nil {

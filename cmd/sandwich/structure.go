@@ -15,7 +15,8 @@ import (
 )
 
 // matrixNames are what --matrix takes.
-var matrixNames = []string{profiles.LatencyMatrix, profiles.ComputeMatrix, profiles.CacheMatrix, profiles.MemoryMatrix, profiles.NodeMatrix}
+var matrixNames = []string{profiles.LatencyMatrix, profiles.ComputeMatrix, profiles.CacheMatrix, profiles.MemoryMatrix,
+	profiles.NodeMatrix}
 
 // matrixMeaning says what a matrix holds, for people.
 var matrixMeaning = map[string]string{
@@ -45,7 +46,8 @@ func printStructure(w io.Writer, p *profiles.Profile) error {
 	}
 	if m := p.Matrix(profiles.ComputeMatrix); m != nil {
 		if v := values(*m); len(v) > 0 && v[0] >= calibrate.SharedCore {
-			fmt.Fprintf(w, "found: every PU has the multipliers of a core to itself: any two keep at least %.0f %% of their speed\n", 100*min(v[0], 1))
+			fmt.Fprintf(w, "found: every PU has the multipliers of a core to itself: any two keep at least %.0f "+
+				"%% of their speed\n", 100*min(v[0], 1))
 		}
 	}
 	if len(p.Latent) == 0 {
@@ -87,7 +89,8 @@ func printMatrices(w io.Writer, matrices []profiles.Matrix) error {
 		case m.Assumed:
 			source = "assumed"
 		}
-		rows = append(rows, []string{m.Name, orUnknown(matrixMeaning[m.Name]), formatEntry(v[0], m.Unit), formatEntry(v[len(v)/2], m.Unit), formatEntry(v[len(v)-1], m.Unit), source})
+		rows = append(rows, []string{m.Name, orUnknown(matrixMeaning[m.Name]), formatEntry(v[0], m.Unit),
+			formatEntry(v[len(v)/2], m.Unit), formatEntry(v[len(v)-1], m.Unit), source})
 	}
 	return printTable(w, []string{"matrix", "what", "least", "median", "most", "source"}, rows, 2, 3, 4)
 }
@@ -144,7 +147,8 @@ func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
 		for _, other := range p.Matrices {
 			have = append(have, other.Name)
 		}
-		return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name, orNone(strings.Join(have, ", "))))
+		return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name,
+			orNone(strings.Join(have, ", "))))
 	}
 	switch format {
 	case "svg":
@@ -162,7 +166,8 @@ func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
 	return heatOf(*m).WriteText(w, drawingWidth())
 }
 
-// hiddenSets are the innermost clusters that were found and the tree does not show, to be drawn in it.
+// hiddenSets are the innermost clusters that were found and the tree does not show, to be drawn in
+// it.
 func hiddenSets(p *profiles.Profile) []topotree.CPUSet {
 	for _, l := range p.Latent {
 		if l.Known == "" {

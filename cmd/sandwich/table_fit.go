@@ -191,8 +191,8 @@ func cloneRows(rows [][]string) (out [][]string) {
 	return out
 }
 
-// fold breaks lines behind spaces, commas, slashes and colons so that none is wider than limit, else
-// behind a hyphen; what has none of them is broken where it is.
+// fold breaks lines behind spaces, commas, slashes and colons so that none is wider than limit,
+// else behind a hyphen; what has none of them is broken where it is.
 func fold(s string, limit int) string {
 	var out []string
 	for _, line := range strings.Split(s, "\n") {

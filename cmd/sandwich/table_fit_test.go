@@ -31,12 +31,13 @@ func TestTablesFit(t *testing.T) {
 		"bench attention":  {header: attentionReport.columns, numbers: attentionReport.numbers},
 		"bench allreduce":  {header: reduceReport.columns, numbers: reduceReport.numbers},
 		"bench search":     {header: searchReport.columns, numbers: searchReport.numbers},
-		"probe":            {header: []string{"roof", "of", "PUs", "median", "min to max", "source"}, numbers: []int{2, 3, 4}},
-		"probe objects":    {header: []string{"object", "id", "size", "cpus"}, numbers: []int{1, 2}},
-		"tree walk":        {header: []string{"PUs", "transforms", "digest"}, numbers: []int{0}},
-		"model inspect":    {header: []string{"key", "value"}},
-		"plan show":        {header: []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}},
-		"plan diff":        {header: []string{"prefill 128256x4096:q4_K", "a/long/path/to/before.plan", "after.plan"}},
+		"probe": {header: []string{"roof", "of", "PUs", "median", "min to max", "source"},
+			numbers: []int{2, 3, 4}},
+		"probe objects": {header: []string{"object", "id", "size", "cpus"}, numbers: []int{1, 2}},
+		"tree walk":     {header: []string{"PUs", "transforms", "digest"}, numbers: []int{0}},
+		"model inspect": {header: []string{"key", "value"}},
+		"plan show":     {header: []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}},
+		"plan diff":     {header: []string{"prefill 128256x4096:q4_K", "a/long/path/to/before.plan", "after.plan"}},
 		"tune": {header: []string{"decode, tokens/s", "batch 1, 4 of 32 layers", "batch 16", "n", "gain"},
 			numbers: []int{1, 2, 3, 4}},
 	}
@@ -44,7 +45,8 @@ func TestTablesFit(t *testing.T) {
 		for i := range 3 {
 			row := make([]string, len(table.header))
 			for c := range row {
-				row[c] = fmt.Sprintf("avx512/int8/q4_K/14x32/ku32/load/vnni/pf16384 slice 132x%dxall, PUs 0-23,48-71", i)
+				row[c] = fmt.Sprintf("avx512/int8/q4_K/14x32/ku32/load/vnni/pf16384 slice 132x%dxall, PUs "+
+					"0-23,48-71", i)
 				if slices.Contains(table.numbers, c) {
 					row[c] = fmt.Sprintf("1280%d ± 1%d60", i, c)
 				}

@@ -56,12 +56,15 @@ first. Of the PUs that removes leave, decode runs on those, and prefill on all.`
 	fs.StringArrayVar(&f.apply, "apply", nil, "transform to apply, such as group(4,1,3); may be given several times")
 	fs.BoolVar(&f.enumerate, "enumerate", false, "walk all trees that transforms make of it")
 	fs.BoolVar(&f.sections, "sections", false, "list the cuts into ranks")
-	fs.StringVar(&f.model, "model", "", "with --sections: GGUF file, config.json or preset that the ranks must be able to share")
+	fs.StringVar(&f.model, "model", "", "with --sections: GGUF file, config.json or preset that the ranks must "+
+		"be able to share")
 	fs.StringVar(&f.typ, "type", "q8_0", "weight type of a preset, or a mix such as q4_K_M")
 	fs.IntVar(&f.ranks, "ranks", 0, "with --format svg: outline the nodes of this depth as ranks")
-	fs.IntVar(&f.limit, "limit", 0, fmt.Sprintf("list this many trees, 0 all of them; counts are complete (default %d, all in JSON)", listed))
+	fs.IntVar(&f.limit, "limit", 0, fmt.Sprintf("list this many trees, 0 all of them; counts are complete "+
+		"(default %d, all in JSON)", listed))
 	fs.IntVar(&f.bounds.MaxGroups, "max-groups", 2, "with --enumerate: levels of groups, 0 for none")
-	fs.IntVar(&f.bounds.MaxColors, "max-colors", 3, "with --enumerate: classes of one depth that remove treats separately")
+	fs.IntVar(&f.bounds.MaxColors, "max-colors", 3, "with --enumerate: classes of one depth that remove treats "+
+		"separately")
 	fs.IntVar(&f.bounds.MinPUs, "min-pus", 0, "with --enumerate: leave out trees with fewer PUs")
 	fs.IntVar(&f.bounds.MaxTrees, "max-trees", 0, "with --enumerate: end the walk after this many trees; 0 is no end")
 	format := formatFlag(c, "tree", "table", "json", "svg")
@@ -90,7 +93,8 @@ func (f *treeFlags) check() error {
 	case f.ranks != 0 && f.format != "svg":
 		return errors.New("--ranks outlines ranks in a picture: give --format svg too")
 	}
-	for name, v := range map[string]int{"limit": f.limit, "ranks": f.ranks, "max-groups": f.bounds.MaxGroups, "min-pus": f.bounds.MinPUs, "max-trees": f.bounds.MaxTrees} {
+	for name, v := range map[string]int{"limit": f.limit, "ranks": f.ranks, "max-groups": f.bounds.MaxGroups,
+		"min-pus": f.bounds.MinPUs, "max-trees": f.bounds.MaxTrees} {
 		if v < 0 {
 			return fmt.Errorf("--%s %d: give 0 or more", name, v)
 		}
@@ -141,7 +145,8 @@ func depthsText(t *topotree.Tree) string {
 	return strings.Join(words, ", ")
 }
 
-// read returns the profile, and its tree of the PUs that a plan may use with the transforms applied.
+// read returns the profile, and its tree of the PUs that a plan may use with the transforms
+// applied.
 func (f *treeFlags) read() (*profiles.Profile, *topotree.Tree, error) {
 	p, err := f.source.read()
 	if err != nil {
@@ -187,7 +192,8 @@ func printLevels(w io.Writer, t *topotree.Tree) error {
 		if slices.Max(sizes) > 0 {
 			size = formatSize(int64(slices.Max(sizes)) << 10)
 		}
-		rows = append(rows, []string{strconv.Itoa(d), level[0].Kind.String(), strconv.Itoa(len(level)), distinct(pus), size, note})
+		rows = append(rows, []string{strconv.Itoa(d), level[0].Kind.String(), strconv.Itoa(len(level)),
+			distinct(pus), size, note})
 	}
 	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(t.Transforms()), t.PUs())
 	return printTable(w, []string{"depth", "kind", "nodes", "PUs a node", "size", ""}, rows, 0, 2, 4)

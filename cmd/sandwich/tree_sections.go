@@ -43,7 +43,8 @@ func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 		rows = append(rows, sectionRow(s))
 	}
 	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(tree.Transforms()), tree.PUs())
-	if err := printTable(w, []string{"depth", "cut at", "ranks", "prefill PUs a rank", "decode PUs a rank", ""}, rows, 0, 2); err != nil {
+	if err := printTable(w, []string{"depth", "cut at", "ranks", "prefill PUs a rank", "decode PUs a rank", ""}, rows,
+		0, 2); err != nil {
 		return err
 	}
 	for _, s := range out {
@@ -76,5 +77,6 @@ func sectionRow(s topotree.Section) []string {
 	if s.Repeats {
 		notes = append(notes, "same ranks as above")
 	}
-	return []string{strconv.Itoa(s.Depth), s.Kind.String(), strconv.Itoa(s.TP), distinct(prefill), distinct(decode), strings.Join(notes, ", ")}
+	return []string{strconv.Itoa(s.Depth), s.Kind.String(), strconv.Itoa(s.TP), distinct(prefill), distinct(decode),
+		strings.Join(notes, ", ")}
 }

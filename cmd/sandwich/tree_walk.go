@@ -13,10 +13,12 @@ import (
 	"sandwich/topotree"
 )
 
-// walk enumerates the space of trees twice: once to count and time it, once to list it, so that no tree has to be kept however many there are.
+// walk enumerates the space of trees twice: once to count and time it, once to list it, so that no
+// tree has to be kept however many there are.
 func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) error {
 	if len(tree.Full().Transforms()) != len(tree.Transforms()) {
-		return usageError(fmt.Errorf("--enumerate starts from a tree that has all its PUs: leave out the removes of --apply"))
+		return usageError(fmt.Errorf("--enumerate starts from a tree that has all its PUs: leave out the " +
+			"removes of --apply"))
 	}
 	var stats topotree.Stats
 	bounds := f.bounds
@@ -58,7 +60,8 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 }
 
 // streamTrees writes the JSON of an enumeration tree by tree.
-func streamTrees(ctx context.Context, w io.Writer, tree *topotree.Tree, bounds topotree.Bounds, stats topotree.Stats, seconds float64) error {
+func streamTrees(ctx context.Context, w io.Writer, tree *topotree.Tree, bounds topotree.Bounds, stats topotree.Stats,
+	seconds float64) error {
 	head, err := json.MarshalIndent(struct {
 		topotree.Stats
 		Seconds float64 `json:"seconds"`

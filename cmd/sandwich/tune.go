@@ -59,7 +59,8 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs := c.Flags()
 	fs.IntVarP(&f.session.threads, "threads", "t", 0, "most PUs to use (default: all that are allowed)")
 	fs.StringVar(&f.profile, "profile", "", "host.yaml of this machine (default: a quick probe)")
-	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices, or a mix such as q4_K_M, where the model is a preset")
+	fs.StringVar(&f.typ, "type", "q8_0", "tensor type of the matrices, or a mix such as q4_K_M, where the model "+
+		"is a preset")
 	fs.StringVarP(&f.out, "output", "o", "", "plan to write, such as llama.plan (default: in the data folder)")
 	fs.IntVar(&f.options.SeqMax, "seq-max", 2048, "most rows of a prefill to tune for")
 	fs.IntVar(&f.options.BatchMax, "batch-max", 16, "most rows of a decode batch to tune for")
@@ -163,7 +164,8 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	o := f.options
 	o.Profile, o.File, o.Config, o.Type = host, subject.file, subject.config, subject.typ
 	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix), modelOrigin(f.session.model)
-	o.Threads, o.TP, o.ISA, o.Compute, o.KV = f.session.threads, f.session.ranks, f.session.isa, f.session.compute, f.session.kv
+	o.Threads, o.TP = f.session.threads, f.session.ranks
+	o.ISA, o.Compute, o.KV = f.session.isa, f.session.compute, f.session.kv
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
 	line, done := lineProgress()
 	o.Progress = func(p tuner.Progress) {
@@ -251,7 +253,8 @@ func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 	}
 	config, err := model.Preset(arg)
 	if err != nil {
-		return nil, none, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg, strings.Join(model.PresetNames(), ", "))
+		return nil, none, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg,
+			strings.Join(model.PresetNames(), ", "))
 	}
 	t, err := model.ParseFileType(typ)
 	if err != nil {
@@ -260,8 +263,8 @@ func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 	return &config, t, nil
 }
 
-// planPath is where the plan of a model lies in the data folder: by the model's name and the shape's digest, so that
-// files of equal name keep plans of their own.
+// planPath is where the plan of a model lies in the data folder: by the model's name and the
+// shape's digest, so that files of equal name keep plans of their own.
 func (s *subject) planPath() (string, error) {
 	dir, err := dataFolder()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestTuneIsInterrupted holds that a tune that is stopped keeps its journal, leaves no plan and nothing half-written, and
-// goes on with --resume.
+// TestTuneIsInterrupted holds that a tune that is stopped keeps its journal, leaves no plan and
+// nothing half-written, and goes on with --resume.
 func TestTuneIsInterrupted(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,8 @@ func TestTuneIsInterrupted(t *testing.T) {
 			if cmd.Wait() == nil {
 				t.Error("an interrupted tune succeeded")
 			}
-			if signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "--resume goes on")) {
+			if signal == syscall.SIGINT && (cmd.ProcessState.ExitCode() != exitFailed ||
+				!strings.Contains(stderr.String(), "--resume goes on")) {
 				t.Errorf("exit code %d, stderr %q", cmd.ProcessState.ExitCode(), stderr)
 			}
 			if left := names(t, dir); len(left) != 1 || left[0] != "x.plan.journal" {
@@ -46,12 +47,14 @@ func TestTuneIsInterrupted(t *testing.T) {
 	}
 }
 
-// tuneUntilTrials starts a search of three seconds and returns once its journal holds some finished trials. On a machine that stood still meanwhile such a search may end without
-// one; then one of half a minute is started.
+// tuneUntilTrials starts a search of three seconds and returns once its journal holds some finished
+// trials. On a machine that stood still meanwhile such a search may end without one; then one of
+// half a minute is started.
 func tuneUntilTrials(t *testing.T, dir, host string) (cmd *exec.Cmd, args []string, stderr *bytes.Buffer) {
 	t.Helper()
 	for _, budget := range []string{"3s", "30s"} {
-		args = []string{"tune", "--profile", host, "--budget", budget, "--seq-max", "32", "--batch-max", "1", "-o", "x.plan"}
+		args = []string{"tune", "--profile", host, "--budget", budget, "--seq-max", "32", "--batch-max", "1",
+			"-o", "x.plan"}
 		cmd, stderr = exec.Command("sandwich", args...), &bytes.Buffer{}
 		cmd.Dir, cmd.Stderr = dir, stderr
 		if err := cmd.Start(); err != nil {
@@ -71,7 +74,8 @@ func tuneUntilTrials(t *testing.T, dir, host string) (cmd *exec.Cmd, args []stri
 	return nil, nil, nil
 }
 
-// journalGrows waits until a journal beside plan holds some finished trials, and says no where the search ends before.
+// journalGrows waits until a journal beside plan holds some finished trials, and says no where the
+// search ends before.
 func journalGrows(plan string) bool {
 	for range 1200 {
 		if data, err := os.ReadFile(plan + ".journal"); err == nil && bytes.Count(data, []byte("\n")) > 3 {

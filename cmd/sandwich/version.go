@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Set by the Makefile through -ldflags; a plain `go build` falls back to what the toolchain recorded.
+// Set by the Makefile through -ldflags; a plain `go build` falls back to what the toolchain
+// recorded.
 var version, commit = "dev", ""
 
 func newVersion() *cobra.Command {

@@ -136,14 +136,26 @@ func multiplyToy(t *testing.T, rng *rand.Rand, specs []microkernel.Spec, packed 
 func TestAddRefuses(t *testing.T) {
 	good := func() qtype.Desc { return *qtype.Q6_K.Desc() }
 	for name, spoil := range map[string]func(*qtype.Desc){
-		"no name":             func(d *qtype.Desc) { d.Name = "" },
-		"odd block":           func(d *qtype.Desc) { d.Block = 40 },
-		"three halves":        func(d *qtype.Desc) { d.Halves = []int{0, 2, 4} },
-		"half outside":        func(d *qtype.Desc) { d.Halves = []int{209} },
-		"scales outside":      func(d *qtype.Desc) { d.SubRaw.At = 200 },
-		"three bits":          func(d *qtype.Desc) { d.Pieces = []qtype.Piece{{At: 0, Bits: 3, Run: 32}}; d.ZeroPoint = 4 },
-		"piece outside":       func(d *qtype.Desc) { d.Pieces = []qtype.Piece{{At: 100, Bits: 4, Run: 64}}; d.ZeroPoint = 8 },
-		"run of seven":        func(d *qtype.Desc) { d.Pieces = []qtype.Piece{{At: 0, Bits: 4, Run: 7}}; d.ZeroPoint = 8 },
+		"no name":        func(d *qtype.Desc) { d.Name = "" },
+		"odd block":      func(d *qtype.Desc) { d.Block = 40 },
+		"three halves":   func(d *qtype.Desc) { d.Halves = []int{0, 2, 4} },
+		"half outside":   func(d *qtype.Desc) { d.Halves = []int{209} },
+		"scales outside": func(d *qtype.Desc) { d.SubRaw.At = 200 },
+		"three bits": func(d *qtype.Desc) {
+			d.Pieces = []qtype.Piece{{At: 0, Bits: 3,
+				Run: 32}}
+			d.ZeroPoint = 4
+		},
+		"piece outside": func(d *qtype.Desc) {
+			d.Pieces = []qtype.Piece{{At: 100, Bits: 4,
+				Run: 64}}
+			d.ZeroPoint = 8
+		},
+		"run of seven": func(d *qtype.Desc) {
+			d.Pieces = []qtype.Piece{{At: 0, Bits: 4,
+				Run: 7}}
+			d.ZeroPoint = 8
+		},
 		"zero-point":          func(d *qtype.Desc) { d.ZeroPoint = 3 },
 		"no offsets in pairs": func(d *qtype.Desc) { d.Subs = qtype.PairSubs },
 		"no layout of scales": func(d *qtype.Desc) { d.SubRaw.Get = nil },

@@ -14,7 +14,9 @@ import (
 
 // Options of Measure. The zero value is the quick probe.
 type Options struct {
-	Budget   time.Duration                            // 0: 1.5 s with the preparation; at least three samples of each figure are taken whatever it says
+	// 0: 1.5 s with the preparation; at least three samples of each figure are taken whatever it
+	// says
+	Budget   time.Duration
 	Samples  int                                      // of each figure at most; 0: 9
 	Progress func(done, total float64, figure string) // called between samples, never at the same time; may be nil
 }
@@ -27,9 +29,11 @@ const (
 
 var errNoPU = errors.New("calibrate: this process may use no PU")
 
-// Measure replaces the measured ceilings of a profile of this machine: the multiply-add peak of every instruction set and data type, and read bandwidth of caches and
-// memory, for 1 to n PUs. Quoted and assumed figures of other kinds stay. When ctx ends it stops between two samples and keeps what it has,
-// returning ctx's error. It fails when a worker cannot be bound to its PU: figures of unpinned threads say nothing about the machine.
+// Measure replaces the measured ceilings of a profile of this machine: the multiply-add peak of
+// every instruction set and data type, and read bandwidth of caches and memory, for 1 to n PUs.
+// Quoted and assumed figures of other kinds stay. When ctx ends it stops between two samples and
+// keeps what it has, returning ctx's error. It fails when a worker cannot be bound to its PU:
+// figures of unpinned threads say nothing about the machine.
 func Measure(ctx context.Context, p *profiles.Profile, o Options) error {
 	began := time.Now()
 	pus := p.RankedPUs()
@@ -77,10 +81,12 @@ func busyNotes(ceilings []profiles.Ceiling) []string {
 	if worst.Noise < busyLimit {
 		return nil
 	}
-	return []string{fmt.Sprintf("something else was running: %s with %d PUs varied by %.0f %% around its median; measure again on a quiet machine", worst.Name(), worst.PUs, worst.Noise*100)}
+	return []string{fmt.Sprintf("something else was running: %s with %d PUs varied by %.0f %% around its "+
+		"median; measure again on a quiet machine", worst.Name(), worst.PUs, worst.Noise*100)}
 }
 
-// sample takes samples round by round until each figure has enough or the budget is spent. The first round warms clocks and caches and is thrown away.
+// sample takes samples round by round until each figure has enough or the budget is spent. The
+// first round warms clocks and caches and is thrown away.
 func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began time.Time) error {
 	if o.Budget <= 0 {
 		o.Budget = defaultBudget

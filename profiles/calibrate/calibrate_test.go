@@ -14,7 +14,8 @@ import (
 	"sandwich/topotree"
 )
 
-// narrow is this machine with at most two of its PUs allowed, so that the test is quick on a large one.
+// narrow is this machine with at most two of its PUs allowed, so that the test is quick on a large
+// one.
 func narrow(t *testing.T) *profiles.Profile {
 	t.Helper()
 	p, err := profiles.Live()
@@ -35,11 +36,14 @@ func narrow(t *testing.T) *profiles.Profile {
 
 func TestMeasure(t *testing.T) {
 	p := narrow(t)
-	quoted := profiles.Ceiling{Kind: profiles.Compute, Device: "npu", Type: "int8", PUs: 1, Figure: profiles.Figure{Median: 1e12, Unit: "OP/s", Source: "a data sheet"}}
-	old := profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: 1, Figure: profiles.NewFigure("B/s", []float64{1})}
+	quoted := profiles.Ceiling{Kind: profiles.Compute, Device: "npu", Type: "int8", PUs: 1,
+		Figure: profiles.Figure{Median: 1e12, Unit: "OP/s", Source: "a data sheet"}}
+	old := profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: 1, Figure: profiles.NewFigure("B/s",
+		[]float64{1})}
 	p.Ceilings = []profiles.Ceiling{quoted, old}
 	calls := 0
-	err := Measure(context.Background(), p, Options{Budget: time.Millisecond, Samples: 3, Progress: func(done, total float64, figure string) {
+	err := Measure(context.Background(), p, Options{Budget: time.Millisecond, Samples: 3, Progress: func(done,
+		total float64, figure string) {
 		if calls++; done < 0 || done >= total || figure == "" {
 			t.Errorf("progress %v of %v at %q", done, total, figure)
 		}
@@ -57,7 +61,8 @@ func TestMeasure(t *testing.T) {
 	var names []string
 	for _, c := range p.Ceilings[1:] {
 		names = append(names, c.Name())
-		if !c.Measured() || c.N != 3 || !(c.Median > 1) || c.Min > c.Median || c.Max < c.Median || c.PUs < 1 || c.PUs > n {
+		if !c.Measured() || c.N != 3 || !(c.Median > 1) || c.Min > c.Median || c.Max < c.Median ||
+			c.PUs < 1 || c.PUs > n {
 			t.Errorf("%s: %+v", c.Name(), c)
 		}
 	}
@@ -115,7 +120,8 @@ func TestMeasureRefusesForeignPUs(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	for n, want := range map[int][]int{1: {1}, 2: {1, 2}, 8: {1, 2, 3, 4, 5, 6, 7, 8}, 24: {1, 2, 3, 4, 5, 6, 7, 8, 16, 24}} {
+	for n, want := range map[int][]int{1: {1}, 2: {1, 2}, 8: {1, 2, 3, 4, 5, 6, 7, 8}, 24: {1, 2, 3, 4, 5, 6, 7,
+		8, 16, 24}} {
 		if got := counts(n); !slices.Equal(got, want) {
 			t.Errorf("counts(%d) = %v, want %v", n, got, want)
 		}
@@ -123,17 +129,21 @@ func TestCounts(t *testing.T) {
 }
 
 func TestBusyNotes(t *testing.T) {
-	quiet := profiles.Ceiling{Kind: profiles.Compute, ISA: "avx2", Type: "f32", PUs: 1, Figure: profiles.NewFigure("FLOP/s", []float64{100, 101, 99})}
-	busy := profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: 2, Figure: profiles.NewFigure("B/s", []float64{100, 10, 50, 90})}
+	quiet := profiles.Ceiling{Kind: profiles.Compute, ISA: "avx2", Type: "f32", PUs: 1,
+		Figure: profiles.NewFigure("FLOP/s", []float64{100, 101, 99})}
+	busy := profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: 2, Figure: profiles.NewFigure("B/s",
+		[]float64{100, 10, 50, 90})}
 	if got := busyNotes([]profiles.Ceiling{quiet}); got != nil {
 		t.Errorf("a quiet machine: %q", got)
 	}
-	if got := busyNotes([]profiles.Ceiling{quiet, busy}); len(got) != 1 || !strings.Contains(got[0], "memory with 2 PUs") {
+	if got := busyNotes([]profiles.Ceiling{quiet, busy}); len(got) != 1 || !strings.Contains(got[0],
+		"memory with 2 PUs") {
 		t.Errorf("a busy machine: %q", got)
 	}
 }
 
-// TestPeaks: every type that was asked for and that the CPU has, on one PU, quickly, and nothing else.
+// TestPeaks: every type that was asked for and that the CPU has, on one PU, quickly, and nothing
+// else.
 func TestPeaks(t *testing.T) {
 	p := narrow(t)
 	isa := microkernel.Host().Best()

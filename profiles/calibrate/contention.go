@@ -27,9 +27,10 @@ func (f *full) measureCompute(ctx context.Context, until time.Time) error {
 		return err
 	}
 	work := peakWork(k, computeWindow)
-	return f.pairs(ctx, until, pairing{name: profiles.ComputeMatrix, unit: "share", share: true, take: func(t *trial) error {
-		return f.sides(t, &figure{workers: t.workers, work: work})
-	}})
+	return f.pairs(ctx, until, pairing{name: profiles.ComputeMatrix, unit: "share", share: true,
+		take: func(t *trial) error {
+			return f.sides(t, &figure{workers: t.workers, work: work})
+		}})
 }
 
 // measureMemory fills MemoryMatrix: PUs behind one narrow link to memory keep less.
@@ -38,10 +39,11 @@ func (f *full) measureMemory(ctx context.Context, until time.Time) error {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
 	}
 	work := f.readFor(memoryWindow)
-	return f.pairs(ctx, until, pairing{name: profiles.MemoryMatrix, unit: "share", share: true, take: func(t *trial) error {
-		f.memory.assign(f.pool.PUs(), t.workers)
-		return f.sides(t, &figure{workers: t.workers, work: work})
-	}})
+	return f.pairs(ctx, until, pairing{name: profiles.MemoryMatrix, unit: "share", share: true,
+		take: func(t *trial) error {
+			f.memory.assign(f.pool.PUs(), t.workers)
+			return f.sides(t, &figure{workers: t.workers, work: work})
+		}})
 }
 
 // cachePart is how much of a last-level cache each of two PUs reads: one fits, two do not.
@@ -57,7 +59,8 @@ func (f *full) measureCache(ctx context.Context, until time.Time) error {
 	for _, pu := range pus {
 		part[pu] = int(cachePart*float64(min(lastCache(f.profile.Machine, pu), maxCache))) &^ (readChunk - 1)
 		if r := f.memory.of(pu); part[pu] == 0 || r == nil || 2*part[pu] > len(r.bytes()) {
-			return fmt.Errorf("%w: the last-level cache of PU %d is not described, or there is too little memory for it", errUnmeasured, pu)
+			return fmt.Errorf("%w: the last-level cache of PU %d is not described, or there is too little "+
+				"memory for it", errUnmeasured, pu)
 		}
 	}
 	pass := func(w int) float64 {
@@ -67,15 +70,16 @@ func (f *full) measureCache(ctx context.Context, until time.Time) error {
 		}
 		return float64(len(region))
 	}
-	return f.pairs(ctx, until, pairing{name: profiles.CacheMatrix, unit: "share", share: true, take: func(t *trial) error {
-		f.memory.assign(pus, t.workers)
-		for i, w := range t.workers {
-			region := f.memory.of(pus[w]).bytes()
-			lo := i * (len(region) / 2) &^ (readChunk - 1)
-			f.memory.slices[w] = region[lo:][:part[pus[w]]]
-		}
-		return f.sides(t, &figure{workers: t.workers, work: pass, warm: func(w int) { pass(w) }})
-	}})
+	return f.pairs(ctx, until, pairing{name: profiles.CacheMatrix, unit: "share", share: true,
+		take: func(t *trial) error {
+			f.memory.assign(pus, t.workers)
+			for i, w := range t.workers {
+				region := f.memory.of(pus[w]).bytes()
+				lo := i * (len(region) / 2) &^ (readChunk - 1)
+				f.memory.slices[w] = region[lo:][:part[pus[w]]]
+			}
+			return f.sides(t, &figure{workers: t.workers, work: pass, warm: func(w int) { pass(w) }})
+		}})
 }
 
 // maxCache bounds what is read of one cache.
@@ -97,7 +101,8 @@ func (f *full) sides(t *trial, fig *figure) error {
 	return nil
 }
 
-// readFor reads the worker's slice for a while, going on where the sample before ended, so that caches do not hold what is read.
+// readFor reads the worker's slice for a while, going on where the sample before ended, so that
+// caches do not hold what is read.
 func (f *full) readFor(window time.Duration) func(int) float64 {
 	return func(w int) float64 {
 		region, at, done := f.memory.slices[w], &f.stamps[w].at, 0

@@ -243,7 +243,8 @@ func (f *full) curveOf(d domain) (n []int, y []float64) {
 }
 
 // figuresOf samples a figure of each set of PUs and adds those that got a sample.
-func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string, sets []domain, take func(workers []int) (float64, error)) error {
+func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string, sets []domain,
+	take func(workers []int) (float64, error)) error {
 	trials := make([]*trial, len(sets))
 	for i, s := range sets {
 		trials[i] = &trial{workers: f.workersOf(s.pus)}
@@ -259,10 +260,12 @@ func (f *full) figuresOf(ctx context.Context, until time.Time, name, unit string
 			missing++
 			continue
 		}
-		f.sets = append(f.sets, profiles.SetFigure{Name: name, Domain: sets[i].name, CPUs: topotree.NewCPUSet(sets[i].pus...), Figure: profiles.NewFigure(unit, t.a)})
+		f.sets = append(f.sets, profiles.SetFigure{Name: name, Domain: sets[i].name,
+			CPUs: topotree.NewCPUSet(sets[i].pus...), Figure: profiles.NewFigure(unit, t.a)})
 	}
 	if missing > 0 && err == nil {
-		f.notes = append(f.notes, fmt.Sprintf("%s: there was no time for %d of %d sets of PUs", name, missing, len(sets)))
+		f.notes = append(f.notes, fmt.Sprintf("%s: there was no time for %d of %d sets of PUs", name,
+			missing, len(sets)))
 	}
 	return err
 }

@@ -21,10 +21,12 @@ func (b *bench) figures() ([]*figure, error) {
 	return append(out, bw...), err
 }
 
-// peakTime is how long a worker multiplies for one sample: long against the skew between workers, short against a scheduler's time slice.
+// peakTime is how long a worker multiplies for one sample: long against the skew between workers,
+// short against a scheduler's time slice.
 const peakTime = 3 * time.Millisecond
 
-// computeFigures are the multiply-add peaks. Plain Go counts only where there is nothing else, as where the system forbids executable memory.
+// computeFigures are the multiply-add peaks. Plain Go counts only where there is nothing else, as
+// where the system forbids executable memory.
 func (b *bench) computeFigures() ([]*figure, error) {
 	var out []*figure
 	for _, s := range microkernel.PeakSpecs(microkernel.Host()) {
@@ -39,20 +41,22 @@ func (b *bench) computeFigures() ([]*figure, error) {
 	return out, nil
 }
 
-// peakFigures are one peak with each number of PUs; that of plain Go, which is not generated code, where the system
-// forbids executable memory.
+// peakFigures are one peak with each number of PUs; that of plain Go, which is not generated code,
+// where the system forbids executable memory.
 func (b *bench) peakFigures(s microkernel.PeakSpec, window time.Duration) (out []*figure, generated bool, err error) {
 	k, err := microkernel.NewPeak(s, microkernel.Host())
 	if err != nil {
 		return nil, false, err
 	}
 	if k.Spec != s && len(b.notes) == 0 {
-		b.notes = append(b.notes, "this system forbids executable memory to the process: the figures are those of plain Go")
+		b.notes = append(b.notes, "this system forbids executable memory to the process: the figures are those "+
+			"of plain Go")
 	}
 	unit := peakUnit(k.Spec.Type)
 	add := func(workers []int) {
 		out = append(out, &figure{
-			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type, PUs: len(workers),
+			ceiling: profiles.Ceiling{Kind: profiles.Compute, ISA: k.Spec.ISA.String(), Type: k.Spec.Type,
+				PUs:  len(workers),
 				CPUs: b.pusOf(workers), Figure: profiles.Figure{Unit: unit}},
 			workers: workers, work: peakWork(k, window),
 		})
@@ -105,7 +109,8 @@ type level struct {
 	total int // bytes a worker reads for one sample
 }
 
-// bandwidthFigures are reads of each worker's own region of one buffer, sized for a level of the hierarchy.
+// bandwidthFigures are reads of each worker's own region of one buffer, sized for a level of the
+// hierarchy.
 func (b *bench) bandwidthFigures() ([]*figure, error) {
 	host := microkernel.Host()
 	reader, err := microkernel.NewReader(host.Best(), host)
@@ -123,7 +128,8 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 		work := b.readWork(reader, l, share)
 		for _, c := range b.counts() {
 			out = append(out, &figure{
-				ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: c, CPUs: b.pusOf(firstWorkers(c)),
+				ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: c,
+					CPUs:   b.pusOf(firstWorkers(c)),
 					Figure: profiles.Figure{Unit: "B/s"}},
 				workers: firstWorkers(c), work: work,
 			})
@@ -162,8 +168,9 @@ func (b *bench) readWork(r *microkernel.Reader, l level, share int) func(int) fl
 	}
 }
 
-// levels allocates the buffer and says what is read of it. Memory is a region three times the last-level caches, which samples walk through
-// one after the other, so that none finds in a cache what another has read.
+// levels allocates the buffer and says what is read of it. Memory is a region three times the
+// last-level caches, which samples walk through one after the other, so that none finds in a cache
+// what another has read.
 func (b *bench) levels() ([]level, error) {
 	c := b.cacheSizes()
 	n := b.pool.Size()
@@ -174,7 +181,8 @@ func (b *bench) levels() ([]level, error) {
 	}
 	total := min(want, limit, 1<<30+n*(8<<20))
 	if total < 2*c.llc {
-		b.notes = append(b.notes, "memory bandwidth was read from "+mem.FormatBytes(int64(total))+", which the last-level caches partly hold: the figure is an upper bound")
+		b.notes = append(b.notes, "memory bandwidth was read from "+mem.FormatBytes(int64(total))+
+			", which the last-level caches partly hold: the figure is an upper bound")
 	}
 	buf, err := mem.Alloc(total, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {

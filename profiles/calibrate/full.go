@@ -13,8 +13,9 @@ import (
 
 // FullOptions of Full. The zero value is the full probe.
 type FullOptions struct {
-	Budget   time.Duration                            // 0: FullBudget of the allowed PUs
-	Progress func(done, total float64, figure string) // seconds; called between samples, never at the same time; may be nil
+	Budget time.Duration // 0: FullBudget of the allowed PUs
+	// seconds; called between samples, never at the same time; may be nil
+	Progress func(done, total float64, figure string)
 }
 
 // FullBudget is the time of the measurements of a full probe on that many PUs, without the
@@ -69,7 +70,10 @@ func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 		tell(roofs.Seconds()*done/total, figure)
 	}})
 	if err == nil {
-		err = structure(ctx, p, o.Budget-roofs, func(seconds float64, figure string) { tell(roofs.Seconds()+seconds, figure) })
+		err = structure(ctx, p, o.Budget-roofs, func(seconds float64, figure string) {
+			tell(roofs.Seconds()+seconds,
+				figure)
+		})
 	}
 	p.Probe = newProbe("full", began, err)
 	return err

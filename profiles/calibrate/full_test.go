@@ -20,7 +20,8 @@ func TestFull(t *testing.T) {
 	allowed := p.Allowed()
 	print := p.Fingerprint()
 	seen := map[string]bool{}
-	err := Full(context.Background(), p, FullOptions{Budget: 400 * time.Millisecond, Progress: func(done, total float64, figure string) {
+	err := Full(context.Background(), p, FullOptions{Budget: 400 * time.Millisecond, Progress: func(done, total float64,
+		figure string) {
 		if done < 0 || total <= 0 {
 			t.Errorf("progress %v of %v", done, total)
 		}
@@ -156,7 +157,8 @@ func TestLatentFindsHiddenClusters(t *testing.T) {
 func TestSharedCoresOnSmallMachines(t *testing.T) {
 	m := described(t, "pack:1 core:2")
 	pair := func(v float64) profiles.Matrix {
-		return profiles.Matrix{Name: profiles.ComputeMatrix, Items: []int{0, 1}, Rows: []profiles.MatrixRow{{0, v}, {v, 0}}}
+		return profiles.Matrix{Name: profiles.ComputeMatrix, Items: []int{0, 1}, Rows: []profiles.MatrixRow{{0, v},
+			{v, 0}}}
 	}
 	found, err := latent(m.Tree, pair(0.52))
 	if err != nil || len(found) != 1 || len(found[0].Sets) != 1 || found[0].Sets[0].String() != "0-1" {
@@ -180,7 +182,8 @@ func TestSpeedClasses(t *testing.T) {
 		t.Errorf("a disturbed PU made a class: %+v", got)
 	}
 	solo[3] = samples(1.9e11)
-	nodes := &profiles.Matrix{Items: []int{0, 1}, Rows: []profiles.MatrixRow{{4e10, 1e10}, {1e10, 2e10}}, Noises: []profiles.MatrixRow{{0.01, 0}, {0, 0.02}}}
+	nodes := &profiles.Matrix{Items: []int{0, 1}, Rows: []profiles.MatrixRow{{4e10, 1e10}, {1e10, 2e10}},
+		Noises: []profiles.MatrixRow{{0.01, 0}, {0, 0.02}}}
 	if got = speedClasses(solo, nodes, m); len(got) != 2 || got[0].CPUs.String() != "0-1" {
 		t.Errorf("a slow node: %+v", got)
 	}
@@ -231,8 +234,8 @@ func TestFullBudget(t *testing.T) {
 	}
 }
 
-// TestManyWorkers runs the stages of a large machine with unpinned workers, as many as it has PUs: that nothing hangs, and that the time is kept by leaving out
-// pairs, is all that can be seen.
+// TestManyWorkers runs the stages of a large machine with unpinned workers, as many as it has PUs:
+// that nothing hangs, and that the time is kept by leaving out pairs, is all that can be seen.
 func TestManyWorkers(t *testing.T) {
 	m := described(t, "pack:2 numa:2 l3:1(size=4MiB) l2:1(size=64KiB) core:12")
 	workers, err := pool.New(m.Online.Slice(), pool.Options{Spin: pool.NoSpin})
@@ -288,7 +291,8 @@ func TestBends(t *testing.T) {
 	}
 }
 
-// workersFor are unpinned workers on a machine of text: what is measured means nothing, of what it is measured does.
+// workersFor are unpinned workers on a machine of text: what is measured means nothing, of what it
+// is measured does.
 func workersFor(t *testing.T, m *topotree.Machine) *full {
 	t.Helper()
 	workers, err := pool.New(m.Allowed.Slice(), pool.Options{Spin: pool.NoSpin})
@@ -296,7 +300,8 @@ func workersFor(t *testing.T, m *topotree.Machine) *full {
 		t.Fatal(err)
 	}
 	t.Cleanup(workers.Close)
-	f := &full{bench: newBench(workers, profiles.New(m, profiles.Identity{})), tell: func(float64, string) {}, solo: map[int][]float64{}}
+	f := &full{bench: newBench(workers, profiles.New(m, profiles.Identity{})), tell: func(float64, string) {},
+		solo: map[int][]float64{}}
 	if f.memory, err = f.prepareMemory(); err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +326,8 @@ func TestSetsOfOneSize(t *testing.T) {
 			f.solo[pu] = []float64{50, 50, 50}
 		}
 	}
-	want := []string{"class of PU 0 0", "core of PU 0 0-1", "class of PU 0 0,2,4,6", "class of PU 8 8", "core of PU 8 8-9",
+	want := []string{"class of PU 0 0", "core of PU 0 0-1", "class of PU 0 0,2,4,6", "class of PU 8 8",
+		"core of PU 8 8-9",
 		"class of PU 8 8,10,12,14", "machine 0,4,8,12", "machine 0-15"}
 	if got := names(f.peakSets()); !slices.Equal(got, want) {
 		t.Errorf("peaks of %q", got)
@@ -335,7 +341,8 @@ func TestSetsOfOneSize(t *testing.T) {
 	}
 }
 
-// TestFlowsAndReduces: the combinations that share links, and sums by ranks and bytes, are in the profile as Check wants them.
+// TestFlowsAndReduces: the combinations that share links, and sums by ranks and bytes, are in the
+// profile as Check wants them.
 func TestFlowsAndReduces(t *testing.T) {
 	f := workersFor(t, described(t, "numa:2(memory=1GiB) l3:1(size=1MiB) core:2"))
 	until := time.Now().Add(200 * time.Millisecond)
@@ -344,7 +351,8 @@ func TestFlowsAndReduces(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else {
-		f.memory.regions = []*region{f.memory.regions[0], {node: 1, cpus: topotree.CPURange(2, 3), buf: f.memory.regions[0].buf}}
+		f.memory.regions = []*region{f.memory.regions[0], {node: 1, cpus: topotree.CPURange(2, 3),
+			buf: f.memory.regions[0].buf}}
 		if err := f.measureFlows(t.Context(), until); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,8 @@ const (
 	looksPerLook = 1 << 12 // looks at the line between two looks at the clock
 )
 
-// line is a cache line that two workers write in turn. The neighbors stay empty: prefetchers fetch lines in pairs.
+// line is a cache line that two workers write in turn. The neighbors stay empty: prefetchers fetch
+// lines in pairs.
 type line struct {
 	_    [128]byte
 	turn atomic.Uint32
@@ -64,7 +65,8 @@ func (l *line) bounce(side uint32, from, trips uint32) bool {
 	return true
 }
 
-// measureLatency fills LatencyMatrix: nanoseconds for a cache line to go from PU i to PU j and back.
+// measureLatency fills LatencyMatrix: nanoseconds for a cache line to go from PU i to PU j and
+// back.
 func (f *full) measureLatency(ctx context.Context, until time.Time) error {
 	return f.pairs(ctx, until, pairing{name: profiles.LatencyMatrix, unit: "ns", take: f.roundTrip})
 }

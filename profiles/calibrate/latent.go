@@ -10,7 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// interpret looks for structure in what was measured: clusters in the matrices, PUs that share a core, PUs and nodes of unlike speed.
+// interpret looks for structure in what was measured: clusters in the matrices, PUs that share a
+// core, PUs and nodes of unlike speed.
 func (f *full) interpret() error {
 	p := f.profile
 	tree, err := p.Machine.Usable()
@@ -52,7 +53,8 @@ func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
 	var out []profiles.Latent
 	for _, c := range clusterings {
 		q := topotree.Propose(tree, c)
-		l := profiles.Latent{Matrix: m.Name, Sets: c.Sets, Contrast: round3(c.Contrast), Effect: round3(c.Effect), Text: q.Text}
+		l := profiles.Latent{Matrix: m.Name, Sets: c.Sets, Contrast: round3(c.Contrast), Effect: round3(c.Effect),
+			Text: q.Text}
 		if q.Known != topotree.KindMachine {
 			l.Known = q.Known.String()
 		}
@@ -64,10 +66,12 @@ func latent(tree *topotree.Tree, m profiles.Matrix) ([]profiles.Latent, error) {
 	return out, nil
 }
 
-// SharedCore is the share of multiply-add speed below which two PUs are on one core: siblings keep about half, cores of their own nearly all.
+// SharedCore is the share of multiply-add speed below which two PUs are on one core: siblings keep
+// about half, cores of their own nearly all.
 const SharedCore = 0.75
 
-// sharedCores finds PUs that share multipliers where a matrix is too small, or a core too rare, for clustering to tell them from noise.
+// sharedCores finds PUs that share multipliers where a matrix is too small, or a core too rare, for
+// clustering to tell them from noise.
 func sharedCores(m profiles.Matrix) []topotree.Clustering {
 	var sets []topotree.CPUSet
 	var within, between []float64
@@ -101,17 +105,20 @@ func sharedCores(m profiles.Matrix) []topotree.Clustering {
 	return []topotree.Clustering{c}
 }
 
-// classStep is by how much speeds must differ at least to be another class: less is nobody's reason to treat PUs apart.
+// classStep is by how much speeds must differ at least to be another class: less is nobody's reason
+// to treat PUs apart.
 const classStep = 1.12
 
-// noiseStep is how many times the noise of a speed the difference must be: on a disturbed machine nothing is told apart.
+// noiseStep is how many times the noise of a speed the difference must be: on a disturbed machine
+// nothing is told apart.
 const noiseStep = 4
 
 // speed is the measured speed of a PU or of its memory.
 type speed struct{ rate, noise float64 }
 
-// speedClasses are the PUs of equal speed, the fastest first: by the multiply-add rate of single PUs, then by the bandwidth of their memory node. A PU of which
-// nothing is known puts an end to telling PUs apart by that speed.
+// speedClasses are the PUs of equal speed, the fastest first: by the multiply-add rate of single
+// PUs, then by the bandwidth of their memory node. A PU of which nothing is known puts an end to
+// telling PUs apart by that speed.
 func speedClasses(solo map[int][]float64, nodes *profiles.Matrix, m *topotree.Machine) []topotree.MeasuredClass {
 	compute := map[int]speed{}
 	for pu, samples := range solo {
@@ -159,8 +166,9 @@ func speedClasses(solo map[int][]float64, nodes *profiles.Matrix, m *topotree.Ma
 	return out
 }
 
-// steps numbers speeds from the fastest class down: a new class begins where the next slower one is slower by classStep and beyond the noise. nil when all
-// are of one class, or the speed of some PU is not known.
+// steps numbers speeds from the fastest class down: a new class begins where the next slower one is
+// slower by classStep and beyond the noise. nil when all are of one class, or the speed of some PU
+// is not known.
 func steps(speeds map[int]speed, pus topotree.CPUSet) map[int]int {
 	order := pus.Slice()
 	for _, pu := range order {

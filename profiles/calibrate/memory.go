@@ -12,7 +12,8 @@ import (
 	"sandwich/topotree"
 )
 
-// memory is a region on each NUMA node, larger than the last-level caches of its PUs, and who reads what of it.
+// memory is a region on each NUMA node, larger than the last-level caches of its PUs, and who reads
+// what of it.
 type memory struct {
 	machine *topotree.Machine
 	reader  *microkernel.Reader
@@ -36,7 +37,8 @@ const (
 	worthRegion = 16 << 20 // less than this measures caches
 )
 
-// prepareMemory maps the regions and faults them in. What cannot be had is told by reason and in notes: the rest of the probe goes on.
+// prepareMemory maps the regions and faults them in. What cannot be had is told by reason and in
+// notes: the rest of the probe goes on.
 func (f *full) prepareMemory() (*memory, error) {
 	host := microkernel.Host()
 	reader, err := microkernel.NewReader(host.Best(), host)
@@ -52,7 +54,8 @@ func (f *full) prepareMemory() (*memory, error) {
 			continue
 		}
 		if caches := nodeCaches(m.machine, n.CPUs); size < 2*caches {
-			f.notes = append(f.notes, fmt.Sprintf("memory of node %d was read from %s, which its last-level caches partly hold: figures of it are upper bounds",
+			f.notes = append(f.notes, fmt.Sprintf("memory of node %d was read from %s, which its last-level "+
+				"caches partly hold: figures of it are upper bounds",
 				n.ID, mem.FormatBytes(int64(size))))
 		}
 		buf, err := mem.Alloc(size, mem.Options{Node: n.ID, Huge: true})
@@ -77,7 +80,8 @@ func (f *full) prepareMemory() (*memory, error) {
 	return m, nil
 }
 
-// memoryNodes are the nodes that hold memory of the machine; one of unknown place where the machine describes none.
+// memoryNodes are the nodes that hold memory of the machine; one of unknown place where the machine
+// describes none.
 func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
 	var out []topotree.MemoryNode
 	for _, n := range m.Memory {
@@ -91,7 +95,8 @@ func memoryNodes(m *topotree.Machine) []topotree.MemoryNode {
 	return out
 }
 
-// regionSize is two and a half times the last-level caches that could hold the region, within what is free.
+// regionSize is two and a half times the last-level caches that could hold the region, within what
+// is free.
 func regionSize(m *topotree.Machine, n topotree.MemoryNode, nodes int) int {
 	cpus := n.CPUs
 	if cpus.IsEmpty() {
@@ -203,7 +208,8 @@ func nodeCaches(m *topotree.Machine, cpus topotree.CPUSet) int {
 	return 0
 }
 
-// coresFirst orders PUs so that one of each core comes before the second of any, and cuts them to the CPU quota.
+// coresFirst orders PUs so that one of each core comes before the second of any, and cuts them to
+// the CPU quota.
 func (f *full) coresFirst(set topotree.CPUSet) []int {
 	m := f.profile.Machine
 	sibling := map[int]int{}

@@ -11,17 +11,20 @@ import (
 	"sandwich/topotree"
 )
 
-// maxItems bounds the PUs of a matrix between pairs, so that a profile stays a file that a person can open.
+// maxItems bounds the PUs of a matrix between pairs, so that a profile stays a file that a person
+// can open.
 const maxItems = 192
 
 // pairing is a quantity between two PUs.
 type pairing struct {
 	name, unit string
 	take       func(t *trial) error // samples a trial of two workers into t.a and t.b, or of one worker into t.a
-	share      bool                 // the value is the share of the single rate that both keep; singles are measured too
+	// the value is the share of the single rate that both keep; singles are measured too
+	share bool
 }
 
-// pairs measures a quantity between all allowed PUs, or between those of whole domains where there is no time for all, and adds its matrix.
+// pairs measures a quantity between all allowed PUs, or between those of whole domains where there
+// is no time for all, and adds its matrix.
 func (f *full) pairs(ctx context.Context, until time.Time, q pairing) error {
 	pus := f.pool.PUs()
 	fit, err := f.pairsThatFit(until, q)
@@ -30,7 +33,8 @@ func (f *full) pairs(ctx context.Context, until time.Time, q pairing) error {
 	}
 	items := sampled(f.profile.Machine, min(maxItems, itemsOfPairs(fit)))
 	if len(items) < len(pus) {
-		f.notes = append(f.notes, fmt.Sprintf("%s was measured between %d of %d PUs: %s", q.name, len(items), len(pus), topotree.NewCPUSet(items...)))
+		f.notes = append(f.notes, fmt.Sprintf("%s was measured between %d of %d PUs: %s", q.name, len(items), len(pus),
+			topotree.NewCPUSet(items...)))
 	}
 	var trials []*trial
 	if q.share {
@@ -48,7 +52,8 @@ func (f *full) pairs(ctx context.Context, until time.Time, q pairing) error {
 	return err
 }
 
-// pairsThatFit estimates how many pairs the time allows with the least number of samples, from a few pairs far and near.
+// pairsThatFit estimates how many pairs the time allows with the least number of samples, from a
+// few pairs far and near.
 func (f *full) pairsThatFit(until time.Time, q pairing) (int, error) {
 	n := f.pool.Size()
 	probes := [][]int{{0, 1}, {0, n - 1}, {n / 2, n - 1}, {0, n / 2}}
@@ -135,8 +140,9 @@ func shares(t *trial, single map[int]float64) []float64 {
 	return out
 }
 
-// sampled picks at most n allowed PUs: all of them where they fit, else whole nodes of the highest level of which two or more fit, evenly over the machine, so that
-// structure within a node and between nodes can both be seen; ascending.
+// sampled picks at most n allowed PUs: all of them where they fit, else whole nodes of the highest
+// level of which two or more fit, evenly over the machine, so that structure within a node and
+// between nodes can both be seen; ascending.
 func sampled(m *topotree.Machine, n int) []int {
 	all := m.Allowed.Slice()
 	if len(all) <= n {

@@ -16,8 +16,9 @@ const (
 	shortSamples = 15
 )
 
-// Peaks is the multiply-add peaks of one instruction set in some data types, on the first PU alone and in turn, so that clocks and neighbours bear on all alike: for a choice between
-// them that cannot wait for Measure. What the CPU lacks is left out. It fails where Measure does.
+// Peaks is the multiply-add peaks of one instruction set in some data types, on the first PU alone
+// and in turn, so that clocks and neighbours bear on all alike: for a choice between them that
+// cannot wait for Measure. What the CPU lacks is left out. It fails where Measure does.
 func Peaks(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling, error) {
 	pus := p.FirstPUs(1)
 	if len(pus) == 0 {
@@ -42,7 +43,8 @@ func Peaks(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 			figures = append(figures, more...)
 		}
 	}
-	// Three samples of each are taken whatever the budget says; this one is spent only where the PU is taken away.
+	// Three samples of each are taken whatever the budget says; this one is spent only where the PU
+	// is taken away.
 	err = b.sample(ctx, figures, Options{Samples: shortSamples, Budget: 10 * shortSamples * shortSample}, time.Now())
 	return replaced(nil, figures), err
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// trial is one thing that is sampled again and again: a pair of PUs, one PU, a set of PUs. take returns up to two values; samples of a disturbed machine may be NaN.
+// trial is one thing that is sampled again and again: a pair of PUs, one PU, a set of PUs. take
+// returns up to two values; samples of a disturbed machine may be NaN.
 type trial struct {
 	workers []int
 	a, b    []float64
@@ -17,8 +18,10 @@ const (
 	fewTrials   = 64 // so few get one sample each even when the time is up, within as much time again
 )
 
-// rounds takes one sample of each trial after the other, in an order that changes, so that a disturbance of the machine does not look like structure
-// of neighbors. With few trials a first round warms up. It ends when every trial has its samples, when the time is up, or with ctx's error.
+// rounds takes one sample of each trial after the other, in an order that changes, so that a
+// disturbance of the machine does not look like structure of neighbors. With few trials a first
+// round warms up. It ends when every trial has its samples, when the time is up, or with ctx's
+// error.
 func (f *full) rounds(ctx context.Context, trials []*trial, until time.Time, take func(*trial) error) error {
 	few := len(trials) <= fewTrials
 	late := until.Add(max(0, time.Until(until))) // nothing goes on after that

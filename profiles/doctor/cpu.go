@@ -15,7 +15,8 @@ func checkISA(h Host) []Finding {
 	case !h.Live:
 		return nil
 	case len(id.ISA) == 0:
-		return one("instructions", Costs, "no vector instruction set that sandwich generates code for: the plain-Go kernels run",
+		return one("instructions", Costs, "no vector instruction set that sandwich generates code for: the "+
+			"plain-Go kernels run",
 			"use a CPU with AVX2 and FMA, AVX-512 or NEON; in a virtual machine pass the host's CPU model through")
 	case id.Arch == "amd64" && !has("avx512"):
 		return one("instructions", Note, strings.Join(id.ISA, " ")+": no AVX-512, the AVX2 kernels run", "")
@@ -28,14 +29,18 @@ func checkQuota(h Host) []Finding {
 	if m.QuotaCPUs == 0 {
 		return one("CPU quota", OK, "none", "")
 	}
-	found := fmt.Sprintf("cgroups grant %.4g CPUs of %d allowed: plans use %d", m.QuotaCPUs, m.Allowed.Count(), h.Profile.QuotaPUs())
+	found := fmt.Sprintf("cgroups grant %.4g CPUs of %d allowed: plans use %d", m.QuotaCPUs, m.Allowed.Count(),
+		h.Profile.QuotaPUs())
 	switch {
 	case m.QuotaCPUs < 1:
-		return one("CPU quota", Costs, found+", and it is throttled in every period", "raise cpu.max (docker --cpus, Kubernetes limits.cpu) to a whole number of CPUs")
+		return one("CPU quota", Costs, found+", and it is throttled in every period", "raise cpu.max (docker "+
+			"--cpus, Kubernetes limits.cpu) to a whole number of CPUs")
 	case m.QuotaCPUs != math.Trunc(m.QuotaCPUs):
-		return one("CPU quota", Costs, found+", throttled for a part of every period", "set cpu.max (docker --cpus, Kubernetes limits.cpu) to a whole number, better a cpuset of that many CPUs")
+		return one("CPU quota", Costs, found+", throttled for a part of every period", "set cpu.max (docker "+
+			"--cpus, Kubernetes limits.cpu) to a whole number, better a cpuset of that many CPUs")
 	case int(m.QuotaCPUs) < m.Allowed.Count():
-		return one("CPU quota", Costs, found, "give the container a cpuset of as many CPUs instead (docker --cpuset-cpus, the static CPU manager of Kubernetes), so that threads stay where their caches are")
+		return one("CPU quota", Costs, found, "give the container a cpuset of as many CPUs instead (docker "+
+			"--cpuset-cpus, the static CPU manager of Kubernetes), so that threads stay where their caches are")
 	}
 	return one("CPU quota", OK, found, "")
 }
@@ -46,7 +51,8 @@ func checkAllowed(h Host) []Finding {
 	if out.IsEmpty() {
 		return one("allowed PUs", OK, "all "+strconv.Itoa(m.Online.Count()), "")
 	}
-	return one("allowed PUs", Note, fmt.Sprintf("cpuset and affinity leave %s of %d; not allowed: %s", m.Allowed.Brief(), m.Online.Count(), out.Brief()),
+	return one("allowed PUs", Note, fmt.Sprintf("cpuset and affinity leave %s of %d; not allowed: %s",
+		m.Allowed.Brief(), m.Online.Count(), out.Brief()),
 		"if that is not meant, start sandwich without taskset or numactl, or widen the cpuset")
 }
 
@@ -86,5 +92,6 @@ func checkHypervisor(h Host) []Finding {
 	if !h.Profile.Host.Hypervisor {
 		return nil
 	}
-	return one("virtual machine", Note, "the hypervisor may hide SMT siblings, shared caches and nodes", "sandwich probe --measure full finds them by measurement")
+	return one("virtual machine", Note, "the hypervisor may hide SMT siblings, shared caches and nodes",
+		"sandwich probe --measure full finds them by measurement")
 }

@@ -1,5 +1,5 @@
-// Package doctor says what on a host costs speed beside its hardware, with the remedy for each. It changes nothing and
-// measures nothing: it reads a host profile and the system's own files.
+// Package doctor says what on a host costs speed beside its hardware, with the remedy for each. It
+// changes nothing and measures nothing: it reads a host profile and the system's own files.
 package doctor
 
 import (

@@ -12,7 +12,8 @@ func checkHugePages(h Host) []Finding {
 	case "":
 		return one("huge pages", Note, "the system does not say", "")
 	case "never":
-		return one("huge pages", Costs, "transparent huge pages are off: weights lie on 4 KiB pages", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled")
+		return one("huge pages", Costs, "transparent huge pages are off: weights lie on 4 KiB pages",
+			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled")
 	default:
 		return one("huge pages", OK, thp, "")
 	}
@@ -29,7 +30,8 @@ func checkNUMABalancing(h Host) []Finding {
 	case b == "0":
 		return one(check, OK, "off", "")
 	}
-	return one(check, Costs, "the kernel unmaps pages to watch who uses them, and moves weights between nodes", "sysctl kernel.numa_balancing=0")
+	return one(check, Costs, "the kernel unmaps pages to watch who uses them, and moves weights between nodes",
+		"sysctl kernel.numa_balancing=0")
 }
 
 // checkMemory says how much memory each node has, and what this process may still take.
@@ -58,13 +60,15 @@ func checkMemory(h Host) []Finding {
 	}
 	if h.Live {
 		if free := mem.Available(); free >= 0 {
-			out = append(out, Finding{Check: "memory", Level: OK, Found: "this process may still take " + mem.FormatBytes(free)})
+			out = append(out, Finding{Check: "memory", Level: OK, Found: "this process may still take " +
+				mem.FormatBytes(free)})
 		}
 	}
 	return out
 }
 
-// nodeless lists the online CPUs that no memory node holds, none where the machine describes no nodes.
+// nodeless lists the online CPUs that no memory node holds, none where the machine describes no
+// nodes.
 func nodeless(m *topotree.Machine) []topotree.CPUSet {
 	var held topotree.CPUSet
 	for _, n := range m.Memory {
@@ -80,5 +84,6 @@ func checkZoneReclaim(h Host) []Finding {
 	if mode := readWord(h.Root, "proc/sys/vm/zone_reclaim_mode"); mode == "" || mode == "0" {
 		return nil
 	}
-	return one("zone reclaim", Costs, "a full node drops the page cache of the model instead of using another node", "sysctl vm.zone_reclaim_mode=0")
+	return one("zone reclaim", Costs, "a full node drops the page cache of the model instead of using another "+
+		"node", "sysctl vm.zone_reclaim_mode=0")
 }

@@ -42,6 +42,7 @@ func checkSteal(h Host) []Finding {
 	if total == 0 || steal/total < 0.02 {
 		return nil
 	}
-	return one("stolen time", Costs, fmt.Sprintf("the hypervisor gave %.0f %% of the busy time since boot to other machines", 100*steal/total),
+	return one("stolen time", Costs, fmt.Sprintf("the hypervisor gave %.0f %% of the busy time since boot to "+
+		"other machines", 100*steal/total),
 		"use dedicated CPUs; tune with a larger --budget, since the noise is not yours")
 }

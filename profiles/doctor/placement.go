@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/mem"
 )
 
-// checkPlacement looks at sandwich processes of this machine: on which nodes what they bound to a node lies. Nothing to say
-// where there is one node.
+// checkPlacement looks at sandwich processes of this machine: on which nodes what they bound to a
+// node lies. Nothing to say where there is one node.
 func checkPlacement(h Host) []Finding {
 	if h.Profile.Machine.Summary().NUMALocalities < 2 {
 		return nil
@@ -33,7 +33,8 @@ func checkPlacement(h Host) []Finding {
 		f := Finding{Check: "placement", Level: OK, Found: fmt.Sprintf("process %s: %s", pid, b)}
 		if b.remoteFraction() >= 0.01 {
 			f.Level = Costs
-			f.Remedy = "a node had no room for what was bound to it: free memory there (numactl -H) or lower --ctx, then start the process again"
+			f.Remedy = "a node had no room for what was bound to it: free memory there (numactl -H) or lower " +
+				"--ctx, then start the process again"
 		}
 		out = append(out, f)
 	}

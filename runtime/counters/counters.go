@@ -1,5 +1,6 @@
-// Package counters reads what the processor counts while threads run: instructions, cache and TLB misses, remote and bus accesses. It makes the
-// figures of Sandwich section 2.1 of them. What this machine does not count, or does not let this process see, has its reason instead of a value.
+// Package counters reads what the processor counts while threads run: instructions, cache and TLB
+// misses, remote and bus accesses. It makes the figures of Sandwich section 2.1 of them. What this
+// machine does not count, or does not let this process see, has its reason instead of a value.
 package counters
 
 import "errors"
@@ -7,7 +8,8 @@ import "errors"
 // Event is something that a processor or the kernel counts.
 type Event uint8
 
-// The events that figures are made of. The first ones are counted per thread, the last two by the memory controllers of the machine.
+// The events that figures are made of. The first ones are counted per thread, the last two by the
+// memory controllers of the machine.
 const (
 	Instructions Event = iota
 	Cycles
@@ -64,7 +66,8 @@ func (c Counts) Add(o Counts) Counts {
 
 // Source opens counters for threads of this process.
 type Source interface {
-	// Open begins to count for the given threads (the system's numbers). What cannot be counted is missing in the Counts, never an error.
+	// Open begins to count for the given threads (the system's numbers). What cannot be counted is
+	// missing in the Counts, never an error.
 	Open(threads []int) Set
 }
 

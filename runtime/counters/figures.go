@@ -15,7 +15,8 @@ type ratio struct {
 	each       float64 // units of per: 1000 for "per thousand instructions"
 }
 
-// ratios are the figures of Sandwich section 2.1, the share of loads that miss the last level, and what a neighbour shows up as.
+// ratios are the figures of Sandwich section 2.1, the share of loads that miss the last level, and
+// what a neighbour shows up as.
 var ratios = []ratio{
 	{"ipc", "instructions per cycle", Instructions, Cycles, 1},
 	{"l3lpki", "last-level cache loads per 1000 instructions", CacheLoads, Instructions, 1000},
@@ -23,7 +24,8 @@ var ratios = []ratio{
 	{"dtlb_miss", "of data TLB loads, those that miss", TLBMisses, TLBLoads, 1},
 	{"remote", "of loads from memory, those from another node", NodeMisses, NodeLoads, 1},
 	{"mclpki", "memory controller reads per 1000 instructions", MemoryReads, Instructions, 1000},
-	{"mcipki", "busiest less idlest memory controller, reads per 1000 instructions", MemoryReadSpread, Instructions, 1000},
+	{"mcipki", "busiest less idlest memory controller, reads per 1000 instructions", MemoryReadSpread,
+		Instructions, 1000},
 	{"buspki", "bus cycles per 1000 instructions", BusCycles, Instructions, 1000},
 }
 

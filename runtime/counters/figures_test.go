@@ -8,7 +8,8 @@ import (
 
 // sample is a machine that counts everything.
 func sample() (c Counts) {
-	for e, n := range map[Event]float64{Instructions: 4000, Cycles: 2000, BusCycles: 100, CacheLoads: 40, CacheMisses: 10, TLBLoads: 1000, TLBMisses: 5,
+	for e, n := range map[Event]float64{Instructions: 4000, Cycles: 2000, BusCycles: 100, CacheLoads: 40,
+		CacheMisses: 10, TLBLoads: 1000, TLBMisses: 5,
 		NodeLoads: 20, NodeMisses: 4, ContextSwitches: 6, PageFaults: 2, MemoryReads: 80, MemoryReadSpread: 8} {
 		c[e].Count = n
 	}
@@ -25,7 +26,8 @@ func byName(figures []Figure) map[string]Figure {
 
 func TestFigures(t *testing.T) {
 	got := byName(Figures(sample(), 2, 10))
-	for name, want := range map[string]float64{"ipc": 2, "l3lpki": 10, "llc_miss": 0.25, "dtlb_miss": 0.005, "remote": 0.2, "mclpki": 20, "mcipki": 2, "buspki": 25,
+	for name, want := range map[string]float64{"ipc": 2, "l3lpki": 10, "llc_miss": 0.25, "dtlb_miss": 0.005,
+		"remote": 0.2, "mclpki": 20, "mcipki": 2, "buspki": 25,
 		"read_gbps": 80 * 64 / 2e9, "switches": 0.6, "faults": 0.2} {
 		f, ok := got[name]
 		if !ok || f.Why != "" || f.Value == nil || math.Abs(*f.Value-want) > 1e-12 {
@@ -37,7 +39,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestMissing takes events away one by one: each figure made of them has the reason, and the others their values.
+// TestMissing takes events away one by one: each figure made of them has the reason, and the others
+// their values.
 func TestMissing(t *testing.T) {
 	gone := errors.New("not here")
 	c := sample()

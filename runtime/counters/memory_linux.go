@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory are the read counters of the machine's memory controllers, one file each. They count for everybody, which takes privileges.
+// memory are the read counters of the machine's memory controllers, one file each. They count for
+// everybody, which takes privileges.
 type memory struct {
 	files   []int
 	missing error
@@ -45,8 +46,8 @@ func openMemory(fsys fs.FS) *memory {
 	return m
 }
 
-// controllers lists the memory controllers of Intel servers with the event that counts read lines, one for each CPU that the kernel names, which
-// is one a package.
+// controllers lists the memory controllers of Intel servers with the event that counts read lines,
+// one for each CPU that the kernel names, which is one a package.
 func controllers(fsys fs.FS) (out []imcEvent) {
 	entries, _ := fs.ReadDir(fsys, deviceDir)
 	for _, e := range entries {

@@ -22,7 +22,8 @@ func cache(which, result uint64) uint64 {
 	return which | unix.PERF_COUNT_HW_CACHE_OP_READ<<8 | result<<16
 }
 
-// groups are events whose counters are on the processor at the same time, so that their ratios hold where the kernel shares the counters out.
+// groups are events whose counters are on the processor at the same time, so that their ratios hold
+// where the kernel shares the counters out.
 var groups = [][]counter{
 	{
 		{Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
@@ -30,16 +31,22 @@ var groups = [][]counter{
 		{BusCycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BUS_CYCLES},
 	},
 	{
-		{CacheLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_LL, unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
-		{CacheMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_LL, unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
+		{CacheLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_LL,
+			unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
+		{CacheMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_LL,
+			unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
 	},
 	{
-		{TLBLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_DTLB, unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
-		{TLBMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_DTLB, unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
+		{TLBLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_DTLB,
+			unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
+		{TLBMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_DTLB,
+			unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
 	},
 	{
-		{NodeLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_NODE, unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
-		{NodeMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_NODE, unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
+		{NodeLoads, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_NODE,
+			unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS)},
+		{NodeMisses, unix.PERF_TYPE_HW_CACHE, cache(unix.PERF_COUNT_HW_CACHE_NODE,
+			unix.PERF_COUNT_HW_CACHE_RESULT_MISS)},
 	},
 	{
 		{ContextSwitches, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CONTEXT_SWITCHES},
@@ -106,7 +113,8 @@ func openGroup(thread int, counters []counter) *group {
 	return g
 }
 
-// openEvent opens a counter for user code of a thread anywhere, or, with thread -1, for everything on a CPU. fd is -1 with an error.
+// openEvent opens a counter for user code of a thread anywhere, or, with thread -1, for everything
+// on a CPU. fd is -1 with an error.
 func openEvent(kind uint32, config uint64, thread, cpu, leader int) (fd int, err error) {
 	attr := unix.PerfEventAttr{Type: kind, Config: config,
 		Read_format: unix.PERF_FORMAT_GROUP | unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING}
@@ -130,8 +138,10 @@ func reason(err error) error {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		level, _ := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
-		return fmt.Errorf("not permitted (kernel.perf_event_paranoid is %s): set it to 2 or lower, or give the capability CAP_PERFMON", strings.TrimSpace(string(level)))
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("not permitted (kernel.perf_event_paranoid is %s): set it to 2 or lower, or give the "+
+			"capability CAP_PERFMON", strings.TrimSpace(string(level)))
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV), errors.Is(err,
+		unix.EINVAL):
 		if !hasPMU() {
 			return errors.New("this machine shows no hardware counters (no PMU, as in most virtual machines)")
 		}
@@ -144,7 +154,8 @@ func reason(err error) error {
 	return err
 }
 
-// hasPMU looks for the processor's counters: the kernel names them cpu, cpu_core, armv8_pmuv3_0 and the like, and gives them the events of a core.
+// hasPMU looks for the processor's counters: the kernel names them cpu, cpu_core, armv8_pmuv3_0 and
+// the like, and gives them the events of a core.
 func hasPMU() bool {
 	entries, _ := os.ReadDir("/sys/bus/event_source/devices")
 	for _, e := range entries {
@@ -174,7 +185,8 @@ func (g *group) addTo(total *Counts) {
 	}
 }
 
-// read returns the counts of the group's open events, scaled up by the part of the time in which the group was on the processor.
+// read returns the counts of the group's open events, scaled up by the part of the time in which
+// the group was on the processor.
 func (g *group) read() ([]float64, error) {
 	leader := -1
 	for _, fd := range g.files {

@@ -16,7 +16,8 @@ func words(w ...uint64) (b []byte) {
 	return b
 }
 
-// TestScaled reads the kernel's group format: counts of a group that was on the processor for a part of the time are scaled up.
+// TestScaled reads the kernel's group format: counts of a group that was on the processor for a
+// part of the time are scaled up.
 func TestScaled(t *testing.T) {
 	for _, c := range []struct {
 		raw  []byte
@@ -68,7 +69,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestSystem counts this thread: whatever is not counted has a reason, and where the processor's counters are there, work shows.
+// TestSystem counts this thread: whatever is not counted has a reason, and where the processor's
+// counters are there, work shows.
 func TestSystem(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

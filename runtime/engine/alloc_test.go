@@ -10,8 +10,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// TestDecodeAllocatesNothing: planning, the forward, drawing and handing out the tokens of a decode batch take no memory
-// from the Go heap, greedy or sampled, with and without experts.
+// TestDecodeAllocatesNothing: planning, the forward, drawing and handing out the tokens of a decode
+// batch take no memory from the Go heap, greedy or sampled, with and without experts.
 func TestDecodeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

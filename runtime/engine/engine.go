@@ -26,8 +26,8 @@ type Options struct {
 	Displaced func(err error)   // hears an *api.UnavailableError once no PU of the plan is left; may be nil
 }
 
-// Engine runs many requests at once on one Runner: one goroutine, on worker 0's thread, drives the pure scheduler with
-// the wall clock and runs the forwards it asks for.
+// Engine runs many requests at once on one Runner: one goroutine, on worker 0's thread, drives the
+// pure scheduler with the wall clock and runs the forwards it asks for.
 type Engine struct {
 	runner  *Runner
 	tok     *tokenizer.Tokenizer
@@ -81,7 +81,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 // newEngine makes an engine whose loop does not run yet.
 func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	if o.Parallel < 1 || o.Context < 1 {
-		return nil, fmt.Errorf("an engine needs at least one parallel request and one token of context, got %d and %d", o.Parallel, o.Context)
+		return nil, fmt.Errorf("an engine needs at least one parallel request and one token of context, got %d "+
+			"and %d", o.Parallel, o.Context)
 	}
 	o.LogitRows = max(o.LogitRows, o.Parallel)
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context))
@@ -127,7 +128,8 @@ func (e *Engine) Runner() *Runner { return e.runner }
 // Context is the most tokens of one request.
 func (e *Engine) Context() int { return e.context }
 
-// Close ends what is live with api.ErrClosed, ends the loop and frees everything. Further calls wait for the first one.
+// Close ends what is live with api.ErrClosed, ends the loop and frees everything. Further calls
+// wait for the first one.
 func (e *Engine) Close() { e.once.Do(e.shut) }
 
 func (e *Engine) shut() {
@@ -148,12 +150,12 @@ func (e *Engine) poke() {
 	}
 }
 
-// Generate runs one request and calls emit for each token in order, from the caller's goroutine. It returns when the
-// answer is complete; when ctx ends, at the next op of the model, with ctx's error; or with emit's error. MaxTokens beyond
-// the context is cut to what the context leaves; of its prompt only the token ids are read. Refusals are
-// *api.QueueFullError, *api.TooLongError, *api.InvalidError, api.ErrClosed, *api.UnavailableError
-// while no PU of the plan may be used, and *InternalError once the engine failed; *OverflowError
-// ends a request whose numbers overflow.
+// Generate runs one request and calls emit for each token in order, from the caller's goroutine. It
+// returns when the answer is complete; when ctx ends, at the next op of the model, with ctx's
+// error; or with emit's error. MaxTokens beyond the context is cut to what the context leaves; of
+// its prompt only the token ids are read. Refusals are *api.QueueFullError, *api.TooLongError,
+// *api.InvalidError, api.ErrClosed, *api.UnavailableError while no PU of the plan may be used, and
+// *InternalError once the engine failed; *OverflowError ends a request whose numbers overflow.
 func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.Token) error) (api.Result, error) {
 	limit, err := e.admissible(&req)
 	if err != nil {

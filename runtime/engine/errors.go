@@ -2,7 +2,8 @@ package engine
 
 import "fmt"
 
-// InternalError ends every request of an engine in which a forward or the loop panicked; the engine takes no more.
+// InternalError ends every request of an engine in which a forward or the loop panicked; the engine
+// takes no more.
 type InternalError struct {
 	Value any    // what it panicked with
 	Stack []byte // where; nil when unknown

@@ -15,7 +15,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// smallModel is a random model in memory: uneven sizes, grouped heads, rows that are no multiple of a tile.
+// smallModel is a random model in memory: uneven sizes, grouped heads, rows that are no multiple of
+// a tile.
 func smallModel(t testing.TB, arch string, typ gguf.Type) *gguf.File {
 	t.Helper()
 	return smallFile(t, arch, typ, model.Uniform(typ))
@@ -27,7 +28,8 @@ func smallFile(t testing.TB, arch string, typ gguf.Type, file model.FileType) *g
 	var out bytes.Buffer
 	c := model.Config{
 		Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 10000,
-		Dims: model.Dims{Hidden: 192, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 352, Vocab: 1003, Context: 1024},
+		Dims: model.Dims{Hidden: 192, Layers: 2, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 352, Vocab: 1003,
+			Context: 1024},
 	}
 	if block, _ := typ.Block(); block > 64 {
 		c.Dims.Hidden, c.Dims.Heads, c.Dims.FFN = 256, 8, 512
@@ -47,8 +49,9 @@ func smallFile(t testing.TB, arch string, typ gguf.Type, file model.FileType) *g
 
 const exactTokens = 530 // longer than the largest chunk, and more than eight KV blocks
 
-// TestBitEqual is rule 6: the logits of a request do not depend on threads, chunks, company in the batch, or vector
-// width. One arm is the reference; every other must match it to the bit, in prefill and in the decode steps behind it.
+// TestBitEqual is rule 6: the logits of a request do not depend on threads, chunks, company in the
+// batch, or vector width. One arm is the reference; every other must match it to the bit, in
+// prefill and in the decode steps behind it.
 func TestBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
@@ -57,9 +60,11 @@ func TestBitEqual(t *testing.T) {
 		compute []string
 		kv      string
 	}{
-		{"qwen3", gguf.F32, []string{"f32"}, "f32"}, {"qwen3", gguf.F16, []string{"f32"}, ""}, {"qwen3", gguf.BF16, []string{"f32"}, ""},
+		{"qwen3", gguf.F32, []string{"f32"}, "f32"}, {"qwen3", gguf.F16, []string{"f32"}, ""}, {"qwen3", gguf.BF16,
+			[]string{"f32"}, ""},
 		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}, "q8_0"},
-		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q6_K, []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Q6_K, []string{"f32", "int8"}, ""},
 		{"qwen3moe", gguf.F32, []string{"f32"}, ""}, {"qwen3moe", gguf.Q8_0, []string{"int8"}, ""},
 	} {
 		for _, compute := range c.compute {
@@ -82,7 +87,8 @@ func TestBitEqual(t *testing.T) {
 	}
 }
 
-// skipUnderRace leaves out what takes minutes where kernels are plain Go, and whose threads other tests run as well.
+// skipUnderRace leaves out what takes minutes where kernels are plain Go, and whose threads other
+// tests run as well.
 func skipUnderRace(t *testing.T) {
 	if raceEnabled {
 		t.Skip("too slow with the plain-Go kernels of a race build")
@@ -98,8 +104,8 @@ func exactPrompt(seed uint64) []int32 {
 	return out
 }
 
-// logitsAlone feeds a prompt in chunks, then 4 decode steps with fixed tokens, and returns the logits behind the prompt
-// and behind each step.
+// logitsAlone feeds a prompt in chunks, then 4 decode steps with fixed tokens, and returns the
+// logits behind the prompt and behind each step.
 func logitsAlone(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk int) (out [][]float32) {
 	t.Helper()
 	r := openTestRunner(t, file, o, 512)
@@ -131,7 +137,8 @@ func logitsOf(t *testing.T, r *Runner, chunk int) (out [][]float32) {
 	return out
 }
 
-// logitsInBatch gives the prompt seven neighbours of other prompts and lengths, and decodes all of them together.
+// logitsInBatch gives the prompt seven neighbours of other prompts and lengths, and decodes all of
+// them together.
 func logitsInBatch(t *testing.T, file *gguf.File, o plans.DefaultOptions, n int) (out [][]float32) {
 	t.Helper()
 	const perSequence = 10 // blocks

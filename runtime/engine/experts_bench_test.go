@@ -12,9 +12,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// BenchmarkExperts is two layers of qwen3-30b-a3b with a quarter of its experts: a prefill of 512 tokens, which spreads them over
-// all experts, and a decode step, which reads the weights of eight. The roof of decode is memory bandwidth; MB/s counts the
-// weights that a step reads.
+// BenchmarkExperts is two layers of qwen3-30b-a3b with a quarter of its experts: a prefill of 512
+// tokens, which spreads them over all experts, and a decode step, which reads the weights of eight.
+// The roof of decode is memory bandwidth; MB/s counts the weights that a step reads.
 func BenchmarkExperts(b *testing.B) {
 	c, err := model.Preset("qwen3-30b-a3b")
 	if err != nil {
@@ -22,14 +22,16 @@ func BenchmarkExperts(b *testing.B) {
 	}
 	c.Layers, c.Vocab, c.Experts.Count = 2, 1024, 32
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.Q8_0), 7, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.Q8_0), 7,
+		nil); err != nil {
 		b.Fatal(err)
 	}
 	file, err := gguf.Parse(out.Bytes())
 	if err != nil {
 		b.Fatal(err)
 	}
-	perToken := int64(c.Layers) * int64(3*c.Experts.Used*c.Experts.FFN*c.Hidden+2*(c.Heads+c.KVHeads)*c.HeadDim*c.Hidden) * 34 / 32
+	perToken := int64(c.Layers) * int64(3*c.Experts.Used*c.Experts.FFN*c.Hidden+2*(c.Heads+c.KVHeads)*c.HeadDim*
+		c.Hidden) * 34 / 32
 	for _, threads := range []int{1, 2} {
 		r := openTestRunner(b, file, plans.DefaultOptions{Threads: threads}, 512)
 		r.Lead(func(l *pool.Leader) {

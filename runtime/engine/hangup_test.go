@@ -15,7 +15,8 @@ import (
 
 var errHungUp = errors.New("the client hung up")
 
-// TestRandomCancels: many clients at once, some of which hang up at random moments; the others get exactly their tokens.
+// TestRandomCancels: many clients at once, some of which hang up at random moments; the others get
+// exactly their tokens.
 func TestRandomCancels(t *testing.T) {
 	o := tinyOptions(t)
 	o.Queue = 100
@@ -55,7 +56,8 @@ func TestRandomCancels(t *testing.T) {
 				return nil
 			})
 			switch {
-			case err == nil && len(got) != 15, err != nil && !errors.Is(err, errHungUp) && !errors.Is(err, context.Canceled):
+			case err == nil && len(got) != 15, err != nil && !errors.Is(err, errHungUp) && !errors.Is(err,
+				context.Canceled):
 				t.Errorf("client %d: %d tokens, %v", i, len(got), err)
 			case err == nil:
 				whole.Add(1)
@@ -75,8 +77,8 @@ func TestRandomCancels(t *testing.T) {
 	checkIdleSoon(t, e)
 }
 
-// TestThousandHangups: after a thousand clients that hang up while their prompts are worked on or wait, the queue is
-// empty, every KV block is free, and the engine serves on.
+// TestThousandHangups: after a thousand clients that hang up while their prompts are worked on or
+// wait, the queue is empty, every KV block is free, and the engine serves on.
 func TestThousandHangups(t *testing.T) {
 	o := tinyOptions(t)
 	o.Queue = 1000
@@ -103,12 +105,14 @@ func TestThousandHangups(t *testing.T) {
 	if st := e.Stats(); st.Prefills == 0 || st.Requests < 10 {
 		t.Errorf("%d prefills for %d requests: the test tests nothing", st.Prefills, st.Requests)
 	}
-	if ids, _, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 8), MaxTokens: 4, IgnoreEOS: true}); len(ids) != 4 {
+	if ids, _, _ := generate(t, e, api.Request{Prompt: tinyPrompt(1, 8), MaxTokens: 4,
+		IgnoreEOS: true}); len(ids) != 4 {
 		t.Errorf("the engine gave %d tokens afterwards", len(ids))
 	}
 }
 
-// TestCancelHaltsPrefill: a prefill whose client hung up ends at the next op, and its blocks are free then.
+// TestCancelHaltsPrefill: a prefill whose client hung up ends at the next op, and its blocks are
+// free then.
 func TestCancelHaltsPrefill(t *testing.T) {
 	e := byHand(t, tinyOptions(t))
 	e.runner.Lead(func(l *pool.Leader) {
@@ -126,7 +130,8 @@ func TestCancelHaltsPrefill(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// TestCloseDuringWork: every request of an engine that closes gets its whole answer or api.ErrClosed.
+// TestCloseDuringWork: every request of an engine that closes gets its whole answer or
+// api.ErrClosed.
 func TestCloseDuringWork(t *testing.T) {
 	for round := range 5 {
 		o := tinyOptions(t)
@@ -151,8 +156,8 @@ func TestCloseDuringWork(t *testing.T) {
 	}
 }
 
-// TestPanicFailsAll: a panic inside a forward ends every request, running and waiting, with an error that says so; later
-// ones are refused with it, and Close still works.
+// TestPanicFailsAll: a panic inside a forward ends every request, running and waiting, with an
+// error that says so; later ones are refused with it, and Close still works.
 func TestPanicFailsAll(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel = 2

@@ -13,14 +13,15 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestHeldForward halts a prefill after every single op, runs forwards of another sequence in between, and expects the
-// logits of one that ran through, to the bit.
+// TestHeldForward halts a prefill after every single op, runs forwards of another sequence in
+// between, and expects the logits of one that ran through, to the bit.
 func TestHeldForward(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
 		arch, compute string
 		typ           gguf.Type
-	}{{"qwen3", "f32", gguf.F32}, {"qwen3", "f32", gguf.Q8_0}, {"qwen3", "int8", gguf.Q8_0}, {"qwen3moe", "f32", gguf.F32}, {"qwen3moe", "int8", gguf.Q8_0}} {
+	}{{"qwen3", "f32", gguf.F32}, {"qwen3", "f32", gguf.Q8_0}, {"qwen3", "int8", gguf.Q8_0}, {"qwen3moe", "f32",
+		gguf.F32}, {"qwen3moe", "int8", gguf.Q8_0}} {
 		t.Run(c.arch+"/"+c.typ.String()+"/"+c.compute, func(t *testing.T) {
 			file := smallModel(t, c.arch, c.typ)
 			r := openTestRunner(t, file, plans.DefaultOptions{Compute: c.compute, Threads: 2}, 64)
@@ -54,8 +55,10 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 
 	var stop atomic.Bool
 	stop.Store(true)
-	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:64], LogitRows: []int32{63}, Spans: []kvcache.Span{{Rows: 64, Table: table(1, 3)}}}
-	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 64, Table: table(1, 3)}}}
+	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:64], LogitRows: []int32{63},
+		Spans: []kvcache.Span{{Rows: 64, Table: table(1, 3)}}}
+	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 64,
+		Table: table(1, 3)}}}
 	halts := 0
 	for at := 0; at < r.Ops(); {
 		r.Use(1)
@@ -81,8 +84,9 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 	same(t, "halted after every op", want, [][]float32{r.Logits(0), r.Logits(1)})
 }
 
-// TestReactiveInterrupts: somebody who waits does not wait for the chunk of a prompt that nobody waits for. That prefill
-// halts at the next op, goes on there afterwards, and gives the tokens it gives alone.
+// TestReactiveInterrupts: somebody who waits does not wait for the chunk of a prompt that nobody
+// waits for. That prefill halts at the next op, goes on there afterwards, and gives the tokens it
+// gives alone.
 func TestReactiveInterrupts(t *testing.T) {
 	background := api.Request{Prompt: tinyPrompt(1, 90), MaxTokens: 6, IgnoreEOS: true, Class: sched.Proactive}
 	urgent := api.Request{Prompt: tinyPrompt(2, 40), MaxTokens: 6, IgnoreEOS: true}

@@ -7,8 +7,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Line is one sequence on a runner of its own, without a scheduler: what perplexity, benchmarks and logits dumps use.
-// Methods are called inside Runner.Lead.
+// Line is one sequence on a runner of its own, without a scheduler: what perplexity, benchmarks and
+// logits dumps use. Methods are called inside Runner.Lead.
 type Line struct {
 	r     *Runner
 	l     *pool.Leader
@@ -43,8 +43,8 @@ const (
 	NoLogits
 )
 
-// Feed appends tokens in prefill chunks of at most the given size and calls visit for each wanted position with its
-// logits, which are valid during the call.
+// Feed appends tokens in prefill chunks of at most the given size and calls visit for each wanted
+// position with its logits, which are valid during the call.
 func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
 	for len(tokens) > 0 {
 		n := min(chunk, len(tokens))
@@ -63,7 +63,8 @@ func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, 
 	return nil
 }
 
-// Step appends one token in the decode phase and returns the logits behind it, valid until the next forward.
+// Step appends one token in the decode phase and returns the logits behind it, valid until the next
+// forward.
 func (s *Line) Step(token int32) ([]float32, error) {
 	if err := s.forward([]int32{token}, false, false, true); err != nil {
 		return nil, err

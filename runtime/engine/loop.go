@@ -136,8 +136,8 @@ func (e *Engine) reject(a *sched.Action) {
 	}
 }
 
-// drawAll draws a token for each request of the forward that ended its known tokens, and fails those
-// for which there is none, because its numbers overflowed.
+// drawAll draws a token for each request of the forward that ended its known tokens, and fails
+// those for which there is none, because its numbers overflowed.
 func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 	var failed []unsound
 	for i, row := range c.batch.LogitRows {

@@ -23,8 +23,8 @@ type ending struct {
 	err    error
 }
 
-// mailbox carries a job's tokens from the loop to the goroutine that asked for them, so that a slow client never
-// holds the loop up. It holds at most as many as the request may generate.
+// mailbox carries a job's tokens from the loop to the goroutine that asked for them, so that a slow
+// client never holds the loop up. It holds at most as many as the request may generate.
 type mailbox struct {
 	mu    sync.Mutex
 	steps []step

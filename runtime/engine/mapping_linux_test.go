@@ -22,7 +22,8 @@ func onDisk(t *testing.T, typ gguf.Type, tied bool) (path string, f *gguf.File) 
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "m.gguf")
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000, Tied: tied,
-		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 128, Vocab: tinyVocab, Context: 256}}
+		Dims: model.Dims{Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 128, Vocab: tinyVocab,
+			Context: 256}}
 	if err := model.Synth(context.Background(), path, c, model.Uniform(typ), 3, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func (e *OverflowError) Error() string {
 		in = " in " + e.Place
 	}
 	if e.Narrow != "" {
-		return fmt.Sprintf("the model's numbers overflow%s: its keys or values do not fit a KV cache of %s, run it with --kv f32",
+		return fmt.Sprintf("the model's numbers overflow%s: its keys or values do not fit a KV cache of %s, run "+
+			"it with --kv f32",
 			in, e.Narrow)
 	}
 	return fmt.Sprintf("the model's numbers overflow%s: its weights are damaged or beyond what float32 can hold, "+

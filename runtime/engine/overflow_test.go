@@ -23,12 +23,14 @@ import (
 func pliable(t *testing.T, arch string) *gguf.File {
 	t.Helper()
 	c := model.Config{Name: "pliable", Arch: arch, Eps: 1e-5, RopeBase: 10000,
-		Dims: model.Dims{Hidden: 32, Layers: 3, Heads: 2, KVHeads: 2, HeadDim: 16, FFN: 48, Vocab: tinyVocab, Context: 1024}}
+		Dims: model.Dims{Hidden: 32, Layers: 3, Heads: 2, KVHeads: 2, HeadDim: 16, FFN: 48, Vocab: tinyVocab,
+			Context: 1024}}
 	if arch == "qwen3moe" {
 		c.Experts = model.Experts{Count: 4, Used: 2, FFN: 32}
 	}
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 3, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 3,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())
@@ -65,7 +67,8 @@ func TestOverflowNamesTheLayer(t *testing.T) {
 	}{
 		{"token_embd.weight", 1e30, "in the embedding:"},
 		{"blk.0.attn_v.weight", 3e38, "in layer 0 (attention q, k and v):"},
-		{"blk.2.attn_v.weight", 1e6, "in layer 2 (KV cache): its keys or values do not fit a KV cache of f16, run it with"},
+		{"blk.2.attn_v.weight", 1e6, "in layer 2 (KV cache): its keys or values do not fit a KV cache of f16, " +
+			"run it with"},
 		{"blk.1.attn_output.weight", 3e38, "in layer 1 (attention output):"},
 		{"blk.2.ffn_norm.weight", 3e38, "in layer 2 (ffn norm):"},
 		{"blk.1.ffn_up.weight", 3e38, "in layer 1 (ffn gate and up):"},
@@ -153,7 +156,10 @@ func TestOverflowLeavesOthersAlone(t *testing.T) {
 			seen[id] |= 1 << i
 		}
 	}
-	at := slices.IndexFunc(sound[0], func(id int32) bool { return seen[id] == 1 && !slices.Contains(reqs[0].Prompt, id) })
+	at := slices.IndexFunc(sound[0], func(id int32) bool {
+		return seen[id] == 1 && !slices.Contains(reqs[0].Prompt,
+			id)
+	})
 	if at < 0 || at == len(sound[0])-1 {
 		t.Fatal("the first request draws no token that is its own: change the seeds")
 	}

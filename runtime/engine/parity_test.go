@@ -40,7 +40,9 @@ type reference struct {
 type tolerance struct {
 	max, rms, kl, argmax float64
 	margin               float64 // greedy tokens must agree while every margin is above this
-	median               float64 // of the positions' maxima, where two nearly equal experts make max, rms and kl say nothing; else 0
+	// of the positions' maxima, where two nearly equal experts make max, rms and kl say nothing;
+	// else 0
+	median float64
 }
 
 var (
@@ -52,14 +54,17 @@ var (
 	moeTolerance   = tolerance{math.Inf(1), math.Inf(1), math.Inf(1), 0.88, 1.2, 1.2} // int8 with experts
 )
 
-// TestParity runs every model of the reference set that this program has kernels for, exactly (float32 everywhere)
-// and on the default path, against logits and greedy tokens of an independent implementation.
+// TestParity runs every model of the reference set that this program has kernels for, exactly
+// (float32 everywhere) and on the default path, against logits and greedy tokens of an independent
+// implementation.
 func TestParity(t *testing.T) {
 	skipUnderRace(t)
 	root := testdata.Folder(t, "parity")
 	for _, name := range []string{
-		"llama-f32", "llama-f16", "llama-bf16", "llama-q8_0", "llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1", "llama-iq4_nl",
-		"llama-q2_k", "llama-q3_k", "llama-q4_k", "llama-q5_k", "llama-q6_k", "llama-tied-f32", "qwen2-f32", "qwen3-f32", "qwen3-q8_0", "qwen3-q4_k_m",
+		"llama-f32", "llama-f16", "llama-bf16", "llama-q8_0", "llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1",
+		"llama-iq4_nl",
+		"llama-q2_k", "llama-q3_k", "llama-q4_k", "llama-q5_k", "llama-q6_k", "llama-tied-f32", "qwen2-f32",
+		"qwen3-f32", "qwen3-q8_0", "qwen3-q4_k_m",
 		"qwen3moe-f32", "qwen3moe-q8_0", "qwen3moe-q4_k_m",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +90,8 @@ func TestParity(t *testing.T) {
 				if arm.o.Compute == "bf16" && (name != "llama-bf16" || !hasPairs()) {
 					continue
 				}
-				if strings.HasPrefix(name, "qwen3moe-q") && arm.tol == int8Tolerance || strings.HasPrefix(name, "qwen3moe") && arm.tol == q8KVTolerance {
+				if strings.HasPrefix(name, "qwen3moe-q") && arm.tol == int8Tolerance || strings.HasPrefix(name,
+					"qwen3moe") && arm.tol == q8KVTolerance {
 					arm.tol = moeTolerance
 				}
 				t.Run(arm.name, func(t *testing.T) {
@@ -111,7 +117,8 @@ func readReference(t *testing.T, root, name string) reference {
 	return ref
 }
 
-// openTestRunner opens a model under the default plan of this host with options, room for 576 positions.
+// openTestRunner opens a model under the default plan of this host with options, room for 576
+// positions.
 func openTestRunner(t testing.TB, file *gguf.File, o plans.DefaultOptions, chunk int) *Runner {
 	t.Helper()
 	return openTestRunnerBlocks(t, file, o, chunk, 9)
@@ -128,8 +135,9 @@ func openTestRunnerBlocks(t testing.TB, file *gguf.File, o plans.DefaultOptions,
 	}
 	plan.Chunk = chunk
 	// Workers that a test chose are more than there are PUs.
-	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: blocks, LogitRows: chunk,
-		Unpinned: o.Service != nil, Sync: testSync}})
+	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: blocks,
+		LogitRows: chunk,
+		Unpinned:  o.Service != nil, Sync: testSync}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +197,8 @@ func checkGreedy(t *testing.T, line *Line, length int, next int32, want []int32,
 			return
 		}
 		if next != w {
-			t.Errorf("sequence of %d: greedy token %d is %d, the reference has %d (margin %.3f)", length, i, next, w, margins[i])
+			t.Errorf("sequence of %d: greedy token %d is %d, the reference has %d (margin %.3f)", length, i, next,
+				w, margins[i])
 			return
 		}
 		logits, err := line.Step(next)
@@ -234,7 +243,8 @@ func (d *distance) check(t *testing.T, tol tolerance) {
 	t.Logf("%d rows: max %.2g rms %.2g KL %.2g same %.3f", d.rows, d.max, rms, kl, same)
 	enough := d.same >= int(tol.argmax*float64(d.rows)) // of few rows one may differ, unless none may
 	if !(d.max <= tol.max && rms <= tol.rms && kl <= tol.kl && enough) {
-		t.Errorf("logits differ from the reference: max %.3g (allowed %.3g), rms %.3g (%.3g), mean KL %.3g (%.3g), equal argmax %.3f (%.3f)",
+		t.Errorf("logits differ from the reference: max %.3g (allowed %.3g), rms %.3g (%.3g), mean KL %.3g "+
+			"(%.3g), equal argmax %.3f (%.3f)",
 			d.max, tol.max, rms, tol.rms, kl, tol.kl, same, tol.argmax)
 	}
 	slices.Sort(d.worst)

@@ -49,8 +49,8 @@ func (r *Runner) notePlaces() error {
 	return nil
 }
 
-// Placement tells where the memory of each rank lies now, and what of it moved since the start: a sample of pages of each
-// buffer is looked up.
+// Placement tells where the memory of each rank lies now, and what of it moved since the start: a
+// sample of pages of each buffer is looked up.
 func (r *Runner) Placement() ([]Placement, error) {
 	out := make([]Placement, 0, len(r.placed))
 	for _, p := range r.placed {
@@ -64,8 +64,8 @@ func (r *Runner) Placement() ([]Placement, error) {
 	return out, nil
 }
 
-// Huge is how many bytes of weights, KV cache and activations lie on transparent huge pages, -1 where the system does not
-// tell. It takes some milliseconds per gigabyte.
+// Huge is how many bytes of weights, KV cache and activations lie on transparent huge pages, -1
+// where the system does not tell. It takes some milliseconds per gigabyte.
 func (r *Runner) Huge() (int64, error) {
 	var all []*mem.Buffer
 	for _, p := range r.placed {
@@ -78,7 +78,8 @@ func (r *Runner) Huge() (int64, error) {
 func Fallen(places []Placement) (notes []string) {
 	for _, p := range places {
 		if p.Fell {
-			notes = append(notes, fmt.Sprintf("%.0f %% of the %s of rank %d (%s) are not on node %d, which had no room: free memory there or lower --ctx; until then this rank waits for another node's memory",
+			notes = append(notes, fmt.Sprintf("%.0f %% of the %s of rank %d (%s) are not on node %d, which had "+
+				"no room: free memory there or lower --ctx; until then this rank waits for another node's memory",
 				100*p.Remote, p.What, p.Rank, mem.FormatBytes(p.Bytes), p.Node))
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestServingAllocatesNoBuffers: everything off the heap is there and touched when an engine starts. Prompts, decode
-// batches, full queues and a prefill that is halted for somebody else take nothing more.
+// TestServingAllocatesNoBuffers: everything off the heap is there and touched when an engine
+// starts. Prompts, decode batches, full queues and a prefill that is halted for somebody else take
+// nothing more.
 func TestServingAllocatesNoBuffers(t *testing.T) {
 	e := byHand(t, tinyOptions(t))
 	before, total := mem.Allocations(), mem.Total()

@@ -19,8 +19,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that need not be there: the workers of
-// these tests are bound to nothing.
+// crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that
+// need not be there: the workers of these tests are bound to nothing.
 func crews(workers ...int) *plans.ServiceConfig {
 	s := &plans.ServiceConfig{}
 	for _, n := range workers {
@@ -35,7 +35,8 @@ func crews(workers ...int) *plans.ServiceConfig {
 	return s
 }
 
-// TestRanksParity runs the reference models in several ranks: against the same logits and greedy tokens, in the same tolerance, as one.
+// TestRanksParity runs the reference models in several ranks: against the same logits and greedy
+// tokens, in the same tolerance, as one.
 func TestRanksParity(t *testing.T) {
 	skipUnderRace(t)
 	root := testdata.Folder(t, "parity")
@@ -87,15 +88,16 @@ func TestRanksParity(t *testing.T) {
 	}
 }
 
-// TestRanksBitEqual is rule 6 inside one partition: whoever works for the ranks, in what chunks and company, and however they wait for each
-// other, the logits are the same bits.
+// TestRanksBitEqual is rule 6 inside one partition: whoever works for the ranks, in what chunks and
+// company, and however they wait for each other, the logits are the same bits.
 func TestRanksBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range []struct {
 		arch string
 		typ  gguf.Type
 		kv   string
-	}{{"qwen3", gguf.F32, "f32"}, {"qwen3", gguf.Q8_0, ""}, {"qwen3", gguf.Q4_0, "q8_0"}, {"qwen2", gguf.BF16, ""}, {"qwen3moe", gguf.F32, ""}, {"qwen3moe", gguf.Q8_0, ""}} {
+	}{{"qwen3", gguf.F32, "f32"}, {"qwen3", gguf.Q8_0, ""}, {"qwen3", gguf.Q4_0, "q8_0"}, {"qwen2", gguf.BF16, ""},
+		{"qwen3moe", gguf.F32, ""}, {"qwen3moe", gguf.Q8_0, ""}} {
 		for _, tp := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s/%s/%d", c.arch, c.typ, tp), func(t *testing.T) {
 				file := smallModel(t, c.arch, c.typ)
@@ -124,7 +126,8 @@ func TestRanksBitEqual(t *testing.T) {
 	}
 }
 
-// TestRanksStatic lays slices on the workers of a rank beforehand, where it has as many as the scheme is for; the same bits come out.
+// TestRanksStatic lays slices on the workers of a rank beforehand, where it has as many as the
+// scheme is for; the same bits come out.
 func TestRanksStatic(t *testing.T) {
 	skipUnderRace(t)
 	file := smallModel(t, "qwen3", gguf.Q8_0)
@@ -151,7 +154,8 @@ func TestRanksStatic(t *testing.T) {
 	same(t, "static schemes", want, logitsOf(t, r, 64))
 }
 
-// TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do not, and runs others in between.
+// TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do not, and
+// runs others in between.
 func TestRanksHeld(t *testing.T) {
 	skipUnderRace(t)
 	for _, arch := range []string{"qwen3", "qwen3moe"} {
@@ -161,7 +165,8 @@ func TestRanksHeld(t *testing.T) {
 			places := 0
 			for i, op := range r.Model.Ops {
 				router := op.Kind == model.OpMatMul && r.Model.Weights[op.W[0]].Role == "router"
-				if router || slices.Contains([]model.Kind{model.OpEmbed, model.OpNorm, model.OpAddNorm, model.OpRoute}, op.Kind) && i+1 < r.Ops() {
+				if router || slices.Contains([]model.Kind{model.OpEmbed, model.OpNorm, model.OpAddNorm, model.OpRoute},
+					op.Kind) && i+1 < r.Ops() {
 					places++
 				}
 			}

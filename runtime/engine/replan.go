@@ -14,17 +14,20 @@ type team struct {
 	executor *exec.Executor
 }
 
-// replanned keeps the executors for one pair of teams, so that a cpuset that comes and goes plans once.
+// replanned keeps the executors for one pair of teams, so that a cpuset that comes and goes plans
+// once.
 type replanned struct {
 	prefill, decode []int // workers
 	executors       [2]*exec.Executor
 }
 
-// maxReplanned bounds how many pairs of teams are kept; beyond them, slices made for the plan are handed out to whoever is left.
+// maxReplanned bounds how many pairs of teams are kept; beyond them, slices made for the plan are
+// handed out to whoever is left.
 const maxReplanned = 16
 
-// teamsFor gives both phases their teams under what the system leaves, and says in words whether they work under schedules made for them. It may
-// be called while a forward runs; the teams are for Restrict.
+// teamsFor gives both phases their teams under what the system leaves, and says in words whether
+// they work under schedules made for them. It may be called while a forward runs; the teams are for
+// Restrict.
 func (r *Runner) teamsFor(s standing) (teams [2]team, said string) {
 	ranks := r.assembly.Workers.Ranks()
 	for i, p := range r.phases {
@@ -38,10 +41,12 @@ func (r *Runner) teamsFor(s standing) (teams [2]team, said string) {
 		return teams, fmt.Sprintf(" (requests go on under the old schedules: %v)", err)
 	}
 	teams[0].executor, teams[1].executor = executors[0], executors[1]
-	return teams, fmt.Sprintf(" (planned again: prefill on %d, decode on %d workers)", len(teams[0].workers), len(teams[1].workers))
+	return teams, fmt.Sprintf(" (planned again: prefill on %d, decode on %d workers)", len(teams[0].workers),
+		len(teams[1].workers))
 }
 
-// replan compiles schedules for teams smaller than the plan's. Layout and arithmetic of the weights stay as they are.
+// replan compiles schedules for teams smaller than the plan's. Layout and arithmetic of the weights
+// stay as they are.
 func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err error) {
 	for _, old := range r.again {
 		if slices.Equal(old.prefill, prefill) && slices.Equal(old.decode, decode) {

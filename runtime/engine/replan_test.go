@@ -12,7 +12,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// wideOptions are an engine of three workers on whatever PUs there are, with schedules made again for fewer.
+// wideOptions are an engine of three workers on whatever PUs there are, with schedules made again
+// for fewer.
 func wideOptions(t *testing.T) Options {
 	t.Helper()
 	o := tinyOptions(t)
@@ -41,8 +42,8 @@ func wideOptions(t *testing.T) Options {
 	return o
 }
 
-// TestReplan takes PUs and quota away from a serving engine and gives them back: the tokens stay the same, the teams shrink and grow, and each change is said
-// once.
+// TestReplan takes PUs and quota away from a serving engine and gives them back: the tokens stay
+// the same, the teams shrink and grow, and each change is said once.
 func TestReplan(t *testing.T) {
 	o := wideOptions(t)
 	var notes []string
@@ -98,7 +99,8 @@ func TestReplan(t *testing.T) {
 	}
 }
 
-// TestNoPlaceLeft takes every PU of the plan away: new requests are refused with the reason until one is back.
+// TestNoPlaceLeft takes every PU of the plan away: new requests are refused with the reason until
+// one is back.
 func TestNoPlaceLeft(t *testing.T) {
 	o := wideOptions(t)
 	var displaced []error

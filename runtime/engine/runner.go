@@ -17,8 +17,8 @@ import (
 type RunnerOptions struct {
 	exec.Options
 
-	// Replan makes the schedules for fewer PUs than the plan's, where the system takes some away while
-	// serving; nil: the plan's are kept, and their slices handed out to whoever is left.
+	// Replan makes the schedules for fewer PUs than the plan's, where the system takes some away
+	// while serving; nil: the plan's are kept, and their slices handed out to whoever is left.
 	Replan func(service *plans.ServiceConfig) (*plans.Plan, error)
 }
 
@@ -54,7 +54,8 @@ func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [sched.Sets]*exec.Buffers{a.Buffers}, replanner: o.Replan}
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [sched.Sets]*exec.Buffers{a.Buffers},
+		replanner: o.Replan}
 	if err := r.compile(); err != nil {
 		r.Close()
 		return nil, err
@@ -95,14 +96,15 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 	return nil
 }
 
-// Lead runs loop on worker 0's own thread, from where forwards reach the other workers without waking a thread.
-// Forward may be called only from inside it.
+// Lead runs loop on worker 0's own thread, from where forwards reach the other workers without
+// waking a thread. Forward may be called only from inside it.
 func (r *Runner) Lead(loop func(l *pool.Leader)) { r.Pool().Lead(loop) }
 
-// Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when stop was set. A
-// batch of the other phase than the last one makes the hot switch first: it changes which workers are active and which
-// schedules run, and moves no weight. To go on with a halted forward, call it with the same batch,
-// set of activations and the index it returned, at once or when others have run on another set.
+// Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when
+// stop was set. A batch of the other phase than the last one makes the hot switch first: it changes
+// which workers are active and which schedules run, and moves no weight. To go on with a halted
+// forward, call it with the same batch, set of activations and the index it returned, at once or
+// when others have run on another set.
 func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
 	p := &r.phases[1]
 	if b.Prefill {
@@ -120,8 +122,8 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 // after Reserve.
 func (r *Runner) Use(set int) { r.use = set }
 
-// Span returns when the last of the workers of the last Forward began its first op, and when its last op ended: the pause of a
-// hot switch is between two of them.
+// Span returns when the last of the workers of the last Forward began its first op, and when its
+// last op ended: the pause of a hot switch is between two of them.
 func (r *Runner) Span() (began, ended time.Time) {
 	return r.last.Span(r.active)
 }

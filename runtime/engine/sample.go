@@ -8,7 +8,8 @@ import (
 	"sandwich/runtime/api"
 )
 
-// rowMath is what sampling needs of the vector kernels (microkernel.Vec), over a row as wide as the vocabulary.
+// rowMath is what sampling needs of the vector kernels (microkernel.Vec), over a row as wide as the
+// vocabulary.
 type rowMath interface {
 	Max(x *float32, n int) float32
 	Argmax(x *float32, n int) int
@@ -94,8 +95,9 @@ func (s *sampler) penalize(logits []float32, d *draft) []float32 {
 	return d.logits
 }
 
-// rank returns the candidates with the largest logits, largest first (ties by id), at most k (0: any number). Tokens
-// exp(-20) times less likely than the best at this temperature cannot matter and are left out.
+// rank returns the candidates with the largest logits, largest first (ties by id), at most k (0:
+// any number). Tokens exp(-20) times less likely than the best at this temperature cannot matter
+// and are left out.
 func (d *draft) rank(logits []float32, k int, temperature float32) []candidate {
 	best := d.vec.Max(&logits[0], len(logits))
 	for _, width := range []float32{4, 8, 20} {

@@ -19,7 +19,8 @@ func testDraft(t testing.TB, vocab int) *draft {
 	return newDraft(vec, vocab)
 }
 
-// TestPenalties: each penalty moves the logits by its definition, of the tokens it is about, and of no others.
+// TestPenalties: each penalty moves the logits by its definition, of the tokens it is about, and of
+// no others.
 func TestPenalties(t *testing.T) {
 	logits := []float32{2, -2, 1, 0.5, 3, -1, 0, 4}
 	d := testDraft(t, len(logits))
@@ -32,7 +33,8 @@ func TestPenalties(t *testing.T) {
 		{"repeat", api.Sampling{RepeatPenalty: 2}, []float32{1, -4, 1, 0.5, 1.5, -1, 0, 4}},
 		{"frequency", api.Sampling{FrequencyPenalty: 0.5}, []float32{2, -2.5, 1, 0.5, 2, -1, 0, 4}},
 		{"presence", api.Sampling{PresencePenalty: 0.5}, []float32{2, -2.5, 1, 0.5, 2.5, -1, 0, 4}},
-		{"all", api.Sampling{RepeatPenalty: 2, FrequencyPenalty: 1, PresencePenalty: 0.5}, []float32{1, -5.5, 1, 0.5, -1, -1, 0, 4}},
+		{"all", api.Sampling{RepeatPenalty: 2, FrequencyPenalty: 1, PresencePenalty: 0.5}, []float32{1, -5.5, 1, 0.5,
+			-1, -1, 0, 4}},
 	} {
 		s := newSampler(c.s, []int32{0, 1})
 		for _, id := range []int32{1, 4, 4} {
@@ -47,7 +49,8 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltyTurnsLoops: with a penalty, greedy drawing leaves a token it would else repeat for ever.
+// TestPenaltyTurnsLoops: with a penalty, greedy drawing leaves a token it would else repeat for
+// ever.
 func TestPenaltyTurnsLoops(t *testing.T) {
 	logits := []float32{1, 1.5, 1.4, 0}
 	d := testDraft(t, len(logits))
@@ -61,7 +64,8 @@ func TestPenaltyTurnsLoops(t *testing.T) {
 	}
 }
 
-// TestRankAgainstSort compares the selected candidates with those of a sort of the whole vocabulary.
+// TestRankAgainstSort compares the selected candidates with those of a sort of the whole
+// vocabulary.
 func TestRankAgainstSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
@@ -91,7 +95,8 @@ func TestRankAgainstSort(t *testing.T) {
 			}
 			for i := range got {
 				if got[i].id != all[i].id {
-					t.Fatalf("vocabulary %d, spread %g, k %d: candidate %d is %v, want %v", vocab, spread, k, i, got[i], all[i])
+					t.Fatalf("vocabulary %d, spread %g, k %d: candidate %d is %v, want %v", vocab, spread, k, i,
+						got[i], all[i])
 				}
 			}
 		}
@@ -119,7 +124,8 @@ func reference64(logits []float32) (out []candidate) {
 	return out
 }
 
-// TestLimits: top-p keeps the least set that reaches p, min-p those at least p times as likely as the best.
+// TestLimits: top-p keeps the least set that reaches p, min-p those at least p times as likely as
+// the best.
 func TestLimits(t *testing.T) {
 	logOf := func(p ...float64) (out []float32) {
 		for _, x := range p {
@@ -154,7 +160,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDrawFollowsProbabilities draws often and compares the counts with the probabilities at two temperatures.
+// TestDrawFollowsProbabilities draws often and compares the counts with the probabilities at two
+// temperatures.
 func TestDrawFollowsProbabilities(t *testing.T) {
 	logits := []float32{0, 1, 2, -1}
 	d := testDraft(t, len(logits))
@@ -172,13 +179,15 @@ func TestDrawFollowsProbabilities(t *testing.T) {
 		for i, l := range logits {
 			p := math.Exp(float64(l/temperature)) / sum
 			if sigma := math.Sqrt(p * (1 - p) * draws); math.Abs(float64(counts[i])-p*draws) > 5*sigma {
-				t.Errorf("temperature %v: token %d was drawn %d times, expected %.0f +- %.0f", temperature, i, counts[i], p*draws, sigma)
+				t.Errorf("temperature %v: token %d was drawn %d times, expected %.0f +- %.0f", temperature, i,
+					counts[i], p*draws, sigma)
 			}
 		}
 	}
 }
 
-// TestDrawOfNothing: rows without a finite logit give token 0 rather than a panic, negative temperatures are greedy.
+// TestDrawOfNothing: rows without a finite logit give token 0 rather than a panic, negative
+// temperatures are greedy.
 func TestDrawOfNothing(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, logits := range [][]float32{{nan, nan, nan}, {inf, inf, inf}} {

@@ -18,8 +18,8 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// TestCompany: at temperature 0, and with a seed, a request gives the same tokens and log probabilities alone and among
-// eight others of other lengths and classes.
+// TestCompany: at temperature 0, and with a seed, a request gives the same tokens and log
+// probabilities alone and among eight others of other lengths and classes.
 func TestCompany(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue = 9, 16
@@ -128,7 +128,10 @@ func TestRefusals(t *testing.T) {
 			at := fmt.Sprintf("token 1 of the prompt has id %d, outside the vocabulary of %d", tinyVocab, tinyVocab)
 			return errors.As(err, &invalid) && err.Error() == at
 		}},
-		{[]int32{-1}, func(err error) bool { return errors.As(err, &invalid) && strings.Contains(err.Error(), "id -1") }},
+		{[]int32{-1}, func(err error) bool {
+			return errors.As(err, &invalid) && strings.Contains(err.Error(),
+				"id -1")
+		}},
 	} {
 		_, err := e.Generate(context.Background(), api.Request{Prompt: c.prompt}, nil)
 		if !c.is(err) {
@@ -143,8 +146,8 @@ func TestRefusals(t *testing.T) {
 	checkIdleSoon(t, e)
 }
 
-// TestQueueFull: who finds no place hears so while a forward is still in flight, and a place that a hung-up client left
-// is free at once.
+// TestQueueFull: who finds no place hears so while a forward is still in flight, and a place that a
+// hung-up client left is free at once.
 func TestQueueFull(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue = 1, 2
@@ -154,7 +157,8 @@ func TestQueueFull(t *testing.T) {
 	if act == nil || act.Kind != sched.Prefill {
 		t.Fatalf("no prefill is in flight but %+v", act)
 	}
-	waiting := []*job{e.enter(t, api.Request{Prompt: tinyPrompt(2, 4)}), e.enter(t, api.Request{Prompt: tinyPrompt(3, 4)})}
+	waiting := []*job{e.enter(t, api.Request{Prompt: tinyPrompt(2, 4)}),
+		e.enter(t, api.Request{Prompt: tinyPrompt(3, 4)})}
 	var full *api.QueueFullError
 	_, err := e.Generate(context.Background(), api.Request{Prompt: tinyPrompt(4, 4)}, nil)
 	if !errors.As(err, &full) || full.RetryAfter <= 0 {
@@ -167,7 +171,8 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-// TestStopString: the answer ends before a stop string wherever the borders of tokens fall, and nothing of it is sent.
+// TestStopString: the answer ends before a stop string wherever the borders of tokens fall, and
+// nothing of it is sent.
 func TestStopString(t *testing.T) {
 	e := open(t, tinyOptions(t))
 	req := api.Request{Prompt: tinyPrompt(4, 6), MaxTokens: 60, IgnoreEOS: true}
@@ -251,8 +256,8 @@ func TestCloseTwice(t *testing.T) {
 }
 
 // TestFinishedGivesPlace: a client hears the end of its answer before the scheduler, which takes it
-// in with the next step. No arrival is judged before that, so that whoever asks next finds the place
-// and the blocks free.
+// in with the next step. No arrival is judged before that, so that whoever asks next finds the
+// place and the blocks free.
 func TestFinishedGivesPlace(t *testing.T) {
 	o := tinyOptions(t)
 	o.Parallel, o.Queue, o.Blocks = 1, 1, 4
@@ -264,7 +269,8 @@ func TestFinishedGivesPlace(t *testing.T) {
 			_, end = first.drained()
 		}
 		if end == nil || e.sched.Live() != 1 {
-			t.Errorf("the first ended with %+v, %d requests are live: want an ending of one still there", end, e.sched.Live())
+			t.Errorf("the first ended with %+v, %d requests are live: want an ending of one still there", end,
+				e.sched.Live())
 		}
 		jobs := []*job{
 			e.enter(t, api.Request{Prompt: tinyPrompt(2, 200), MaxTokens: 2, IgnoreEOS: true}),
@@ -281,8 +287,8 @@ func TestFinishedGivesPlace(t *testing.T) {
 	checkIdle(t, e)
 }
 
-// checkIdleSoon is checkIdle of an engine whose loop runs: what finished or was cancelled leaves with
-// its next step.
+// checkIdleSoon is checkIdle of an engine whose loop runs: what finished or was cancelled leaves
+// with its next step.
 func checkIdleSoon(t testing.TB, e *Engine) {
 	t.Helper()
 	for range 20000 {
@@ -297,7 +303,8 @@ func checkIdleSoon(t testing.TB, e *Engine) {
 	checkIdle(t, e)
 }
 
-// TestTooBig: sizes that memory cannot hold are refused before anything is loaded, with the numbers.
+// TestTooBig: sizes that memory cannot hold are refused before anything is loaded, with the
+// numbers.
 func TestTooBig(t *testing.T) {
 	if mem.Available() <= 0 {
 		t.Skip("this system does not tell how much memory is free")
@@ -315,7 +322,8 @@ func TestTooBig(t *testing.T) {
 			e.Close()
 			t.Fatal("an engine larger than any memory was made")
 		}
-		if !strings.Contains(err.Error(), "GiB") && !strings.Contains(err.Error(), "no machine") || !strings.Contains(err.Error(), "--parallel") {
+		if !strings.Contains(err.Error(), "GiB") && !strings.Contains(err.Error(), "no machine") ||
+			!strings.Contains(err.Error(), "--parallel") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -19,7 +19,8 @@ type standing struct {
 }
 
 func (s standing) equal(o standing) bool {
-	return slices.Equal(s.places.Lost, o.places.Lost) && slices.Equal(s.places.Allowed, o.places.Allowed) && s.quota == o.quota
+	return slices.Equal(s.places.Lost, o.places.Lost) && slices.Equal(s.places.Allowed, o.places.Allowed) &&
+		s.quota == o.quota
 }
 
 // standingOf asks the system.
@@ -28,8 +29,9 @@ func standingOf(p *pool.Pool) (standing, error) {
 	return standing{places, topotree.ReadQuota(os.DirFS("/"))}, err
 }
 
-// team chooses the workers of a phase that are worth running: those on their own PUs, and of the others, which now share what is left, as many as
-// there are PUs for them; no more than the quota pays for, and at least one of each rank that has any.
+// team chooses the workers of a phase that are worth running: those on their own PUs, and of the
+// others, which now share what is left, as many as there are PUs for them; no more than the quota
+// pays for, and at least one of each rank that has any.
 func (s standing) team(workers []int, ranks [][]int) []int {
 	var left []int
 	for _, w := range workers {
@@ -94,7 +96,8 @@ func (s standing) quotaNote(workers int) string {
 	case s.quota == 0:
 		return "there is no CPU quota any more"
 	case pays < workers:
-		return fmt.Sprintf("the CPU quota is %.0f %% now, which pays for %d of the plan's %d PUs: raise it, or make a plan for it with sandwich tune", 100*s.quota, pays, workers)
+		return fmt.Sprintf("the CPU quota is %.0f %% now, which pays for %d of the plan's %d PUs: raise it, or "+
+			"make a plan for it with sandwich tune", 100*s.quota, pays, workers)
 	}
 	return fmt.Sprintf("the CPU quota is %.0f %% now, enough for the plan's %d PUs", 100*s.quota, workers)
 }
@@ -107,6 +110,7 @@ func placesNote(p pool.Places, pus []int) string {
 	for _, w := range p.Lost {
 		lost = append(lost, strconv.Itoa(pus[w]))
 	}
-	return fmt.Sprintf("the system took PU %s of the plan away, this process may use %v; widen the cpuset, or make a plan for it with sandwich tune",
+	return fmt.Sprintf("the system took PU %s of the plan away, this process may use %v; widen the cpuset, or "+
+		"make a plan for it with sandwich tune",
 		strings.Join(lost, ", "), p.Allowed)
 }

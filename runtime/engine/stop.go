@@ -2,7 +2,8 @@ package engine
 
 import "strings"
 
-// stopper holds text back while it could still become a stop string, so that no part of one is ever sent.
+// stopper holds text back while it could still become a stop string, so that no part of one is ever
+// sent.
 type stopper struct {
 	stops   []string
 	longest int
@@ -20,8 +21,9 @@ func newStopper(stops []string) *stopper {
 	return s
 }
 
-// push takes new text and returns what can be sent, and whether a stop string was found: the text then ends before it.
-// Of several, the one that is complete first counts, so that the answer does not depend on where tokens are cut.
+// push takes new text and returns what can be sent, and whether a stop string was found: the text
+// then ends before it. Of several, the one that is complete first counts, so that the answer does
+// not depend on where tokens are cut.
 func (s *stopper) push(text string) (send string, stopped bool) {
 	if len(s.stops) == 0 {
 		return text, false

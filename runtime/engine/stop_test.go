@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStopper cuts random texts into random pieces and compares with a search in the whole text; what was sent on the way
-// is a beginning of it at any time.
+// TestStopper cuts random texts into random pieces and compares with a search in the whole text;
+// what was sent on the way is a beginning of it at any time.
 func TestStopper(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	random := func(n int) string {
@@ -51,7 +51,8 @@ func TestStopper(t *testing.T) {
 	}
 }
 
-// cutAtStop reads a text byte by byte until some stop string is complete, and returns what stands before it.
+// cutAtStop reads a text byte by byte until some stop string is complete, and returns what stands
+// before it.
 func cutAtStop(text string, stops []string) string {
 	for end := range len(text) + 1 {
 		best := -1

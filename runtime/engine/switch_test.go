@@ -32,13 +32,15 @@ func switchingRunner(t testing.TB) *Runner {
 // oneOfEach is a prefill chunk and a decode step behind it.
 func oneOfEach() (prefill, decode kvcache.Batch) {
 	table := []kvcache.BlockID{0, 1, 2, 3}
-	prefill = kvcache.Batch{Prefill: true, Tokens: tinyPrompt(1, 32), LogitRows: []int32{31}, Spans: []kvcache.Span{{Rows: 32, Table: table}}}
-	decode = kvcache.Batch{Tokens: []int32{300}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 32, Table: table}}}
+	prefill = kvcache.Batch{Prefill: true, Tokens: tinyPrompt(1, 32), LogitRows: []int32{31},
+		Spans: []kvcache.Span{{Rows: 32, Table: table}}}
+	decode = kvcache.Batch{Tokens: []int32{300}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 32,
+		Table: table}}}
 	return prefill, decode
 }
 
-// TestSwitchMovesNothing: after many switches every weight lies where it lay, byte for byte and page for page, and the
-// logits of both phases are what they were.
+// TestSwitchMovesNothing: after many switches every weight lies where it lay, byte for byte and
+// page for page, and the logits of both phases are what they were.
 func TestSwitchMovesNothing(t *testing.T) {
 	r := switchingRunner(t)
 	type state struct {

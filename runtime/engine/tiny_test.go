@@ -23,17 +23,20 @@ const tinyVocab = 384
 var tinyFile = sync.OnceValues(func() (*gguf.File, error) {
 	var out bytes.Buffer
 	c := model.Config{Name: "tiny", Arch: "llama", Eps: 1e-5, RopeBase: 10000,
-		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: tinyVocab, Context: 1024}}
+		Dims: model.Dims{Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 48, Vocab: tinyVocab,
+			Context: 1024}}
 	if raceEnabled {
 		c.Hidden, c.Layers, c.FFN = 16, 1, 32
 	}
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 3, nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.F32), 3,
+		nil); err != nil {
 		return nil, err
 	}
 	return gguf.Parse(out.Bytes())
 })
 
-// tinyOptions are the sizes of an engine over a model that is quick even where kernels are plain Go.
+// tinyOptions are the sizes of an engine over a model that is quick even where kernels are plain
+// Go.
 func tinyOptions(t testing.TB) Options {
 	t.Helper()
 	file, err := tinyFile()

@@ -15,9 +15,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// A toy family in one file, and nothing of it anywhere else: the embedding, the sums of the residual
-// stream and the logits are scaled, blocks are normalized behind as well, every second layer knows no
-// positions, and the last one turns by a base of its own.
+// A toy family in one file, and nothing of it anywhere else: the embedding, the sums of the
+// residual stream and the logits are scaled, blocks are normalized behind as well, every second
+// layer knows no positions, and the last one turns by a base of its own.
 func init() {
 	model.Register(model.Architecture{Name: "toy", Decoder: toy})
 	for name, spoil := range toyLacks {
@@ -47,10 +47,16 @@ func toy(b *model.Builder) {
 
 // toyLacks are families of one layer with a value that exec lacks.
 var toyLacks = map[string]func(*model.Builder){
-	"attention with a window":      func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Window: 64}, model.SwiGLU) },
-	"attention with capped scores": func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Softcap: 50}, model.SwiGLU) },
-	"attention with sinks":         func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Sinks: true}, model.SwiGLU) },
-	"the activation GeGLU":         func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1}, model.GeGLU) },
+	"attention with a window": func(b *model.Builder) {
+		toyLayer(b, model.Attn{Scale: 1, Window: 64},
+			model.SwiGLU)
+	},
+	"attention with capped scores": func(b *model.Builder) {
+		toyLayer(b, model.Attn{Scale: 1, Softcap: 50},
+			model.SwiGLU)
+	},
+	"attention with sinks": func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Sinks: true}, model.SwiGLU) },
+	"the activation GeGLU": func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1}, model.GeGLU) },
 }
 
 func toyLayer(b *model.Builder, a model.Attn, act model.Activation) {
@@ -142,8 +148,8 @@ func TestToyOracle(t *testing.T) {
 	}
 }
 
-// TestToyRefused: a value that exec lacks is refused when the model is opened, by layer and name, and
-// so does inspection say.
+// TestToyRefused: a value that exec lacks is refused when the model is opened, by layer and name,
+// and so does inspection say.
 func TestToyRefused(t *testing.T) {
 	files := map[string]*gguf.File{}
 	for name := range toyLacks {
@@ -164,11 +170,13 @@ func TestToyRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: 9, LogitRows: 1}})
+		_, err = Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: 9,
+			LogitRows: 1}})
 		if !errors.Is(err, model.ErrUnsupported) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		if report, err := model.Inspect(file, exec.PackedBytes); err != nil || !strings.HasPrefix(report.Refused, want) || report.Shape == nil {
+		if report, err := model.Inspect(file, exec.PackedBytes); err != nil || !strings.HasPrefix(report.Refused,
+			want) || report.Shape == nil {
 			t.Errorf("inspection says %q, %v; want %q and a shape", report.Refused, err, want)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 // watchEvery is how often the system is asked what it leaves to the engine.
 const watchEvery = time.Second
 
-// watch follows the system: a cpuset that shrinks takes PUs away from workers while they serve, and a
-// lowered quota their time. The runner goes on with those that are left, under schedules for their
-// number, since results do not depend on it; the watch says so once; and the plan holds again when
-// they return. Methods may be called from any goroutine.
+// watch follows the system: a cpuset that shrinks takes PUs away from workers while they serve, and
+// a lowered quota their time. The runner goes on with those that are left, under schedules for
+// their number, since results do not depend on it; the watch says so once; and the plan holds again
+// when they return. Methods may be called from any goroutine.
 type watch struct {
 	runner    *Runner
 	see       func() (standing, error) // asks the system
@@ -49,8 +49,8 @@ func (w *watch) follow(ended <-chan struct{}) {
 	})
 }
 
-// look compares what the system leaves with the last time, and plans again where it changed. The next
-// forward runs under the new teams.
+// look compares what the system leaves with the last time, and plans again where it changed. The
+// next forward runs under the new teams.
 func (w *watch) look() {
 	now, err := w.see()
 	if err != nil {

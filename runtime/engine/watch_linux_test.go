@@ -13,8 +13,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// TestShrinkingCpuset takes a PU away from a serving engine as the kernel does when a cpuset shrinks: the requests go on
-// with the same tokens on what is left, it is said once, and the PU is used again when it comes back.
+// TestShrinkingCpuset takes a PU away from a serving engine as the kernel does when a cpuset
+// shrinks: the requests go on with the same tokens on what is left, it is said once, and the PU is
+// used again when it comes back.
 func TestShrinkingCpuset(t *testing.T) {
 	var notes []string
 	o := tinyOptions(t)
@@ -61,7 +62,8 @@ func TestShrinkingCpuset(t *testing.T) {
 
 var wholeSet unix.CPUSet
 
-// shrink takes a PU from every thread of the process; a thread that has no other gets what the process has left.
+// shrink takes a PU from every thread of the process; a thread that has no other gets what the
+// process has left.
 func shrink(t *testing.T, pu int) {
 	t.Helper()
 	if err := unix.SchedGetaffinity(unix.Getpid(), &wholeSet); err != nil {

@@ -7,26 +7,32 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// AllReduce adds up what the ranks of tensor parallelism made: every rank has a partial matrix [rows, width], the sum goes
-// to one matrix that all of them read. Sandwich section 7: each rank starts at an offset of its own, chunks adapt to
-// the size, workers wait only for the chunks they need, and small sums take few threads.
+// AllReduce adds up what the ranks of tensor parallelism made: every rank has a partial matrix
+// [rows, width], the sum goes to one matrix that all of them read. Sandwich section 7: each rank
+// starts at an offset of its own, chunks adapt to the size, workers wait only for the chunks they
+// need, and small sums take few threads.
 //
-// Each worker calls Publish for every rank it computes for, then Finish. In between no barrier is passed:
+// Each worker calls Publish for every rank it computes for, then Finish. In between no barrier is
+// passed:
 //
 //   - Publish raises a "ready" flag per chunk once all workers of the rank have called it.
-//   - Finish hands chunks out, those of the worker's own rank first, then those that other ranks have not come to. Who has
-//     a chunk waits for its ready flags, adds the partials in ascending rank order, ((p0+p1)+p2)+..., and raises the
-//     chunk's "done" flag. A sum of a single chunk is made by the last worker to publish, which need not wait at all.
-//   - Finish returns when every chunk is done. So all workers have published by then, and it stands for a global barrier:
-//     what any worker wrote before its Publish may be read after Finish, and pool.Counters may be used again.
+//   - Finish hands chunks out, those of the worker's own rank first, then those that other ranks
+//     have not come to. Who has a chunk waits for its ready flags, adds the partials in ascending
+//     rank order, ((p0+p1)+p2)+..., and raises the chunk's "done" flag. A sum of a single chunk is
+//     made by the last worker to publish, which need not wait at all.
+//   - Finish returns when every chunk is done. So all workers have published by then, and it stands
+//     for a global barrier: what any worker wrote before its Publish may be read after Finish, and
+//     pool.Counters may be used again.
 //
-// The bits of the result depend neither on the chunks nor on who adds them. When one buffer may be used for the next product:
-// a partial is read by nobody once Finish has returned on any worker; the sum may be read until the reader's next
-// Publish, or in after alone where it takes the place of Parts[0]. A rank therefore never overwrites what another one still
-// reads, and partials need no second buffer.
+// The bits of the result depend neither on the chunks nor on who adds them. When one buffer may be
+// used for the next product: a partial is read by nobody once Finish has returned on any worker;
+// the sum may be read until the reader's next Publish, or in after alone where it takes the place
+// of Parts[0]. A rank therefore never overwrites what another one still reads, and partials need no
+// second buffer.
 //
-// Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run that a panic cut short.
-// An AllReduce is used by one run of its pool at a time. It allocates nothing.
+// Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run
+// that a panic cut short. An AllReduce is used by one run of its pool at a time. It allocates
+// nothing.
 type AllReduce struct {
 	vec     *microkernel.Vec
 	ranks   int
@@ -65,7 +71,8 @@ func (m Matrix32) at(row, col int) *float32 {
 	return (*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col)))
 }
 
-// NewAllReduce prepares sums over the given number of ranks by workers of p. Not to be called from inside a run of it.
+// NewAllReduce prepares sums over the given number of ranks by workers of p. Not to be called from
+// inside a run of it.
 func NewAllReduce(p *pool.Pool, vec *microkernel.Vec, ranks int) *AllReduce {
 	a := &AllReduce{
 		vec: vec, ranks: ranks,
@@ -79,8 +86,8 @@ func NewAllReduce(p *pool.Pool, vec *microkernel.Vec, ranks int) *AllReduce {
 	return a
 }
 
-// Publish tells that this worker has written all that it writes of a rank's partial. size is the number of workers that
-// do so for this rank.
+// Publish tells that this worker has written all that it writes of a rank's partial. size is the
+// number of workers that do so for this rank.
 func (a *AllReduce) Publish(w *pool.Worker, rank, size int, o *AllReduceJob) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
@@ -102,8 +109,9 @@ func (a *AllReduce) publish(r *reducer, rank, size int, number uint64, chunk int
 	a.ready.Raise(i, number)
 }
 
-// Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns when all are done. after, if it
-// is not nil, is called by one worker or another for each range of finished rows, before Finish returns anywhere.
+// Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns
+// when all are done. after, if it is not nil, is called by one worker or another for each range of
+// finished rows, before Finish returns anywhere.
 func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob, after func(row0, row1 int)) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
@@ -127,7 +135,8 @@ func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob, after func
 }
 
 // region adds up units of one rank's region until none is left.
-func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, rank int, number uint64, after func(row0, row1 int)) {
+func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, rank int, number uint64,
+	after func(row0, row1 int)) {
 	c := &r.cutting
 	first, end := pool.Split(c.units, a.ranks, rank, 1)
 	for {

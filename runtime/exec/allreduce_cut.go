@@ -15,9 +15,9 @@ const (
 	unitsPerWorker  = 4         // so that who is disturbed leaves units to others
 )
 
-// sumCut is how a sum is cut: chunks of whole rows, and where rows are few and long, pieces of a row. A unit, one piece of
-// one chunk, is what a worker takes at a time. Units are as equal as can be, and their number is a multiple of the
-// workers where there are enough of them.
+// sumCut is how a sum is cut: chunks of whole rows, and where rows are few and long, pieces of a
+// row. A unit, one piece of one chunk, is what a worker takes at a time. Units are as equal as can
+// be, and their number is a multiple of the workers where there are enough of them.
 type sumCut struct {
 	rows, width, workers int
 
@@ -65,7 +65,8 @@ func (r *reducer) cut(w *pool.Worker, o *AllReduceJob) *sumCut {
 
 const sumBits = 18 // sums in one run
 
-// number tells the worker's present sum from all others of the process's life: the same on every worker.
+// number tells the worker's present sum from all others of the process's life: the same on every
+// worker.
 func (r *reducer) number(w *pool.Worker) uint64 {
 	if r.run != w.Run() {
 		r.run, r.sums, r.last = w.Run(), 0, false
@@ -76,8 +77,8 @@ func (r *reducer) number(w *pool.Worker) uint64 {
 	return r.run<<sumBits | r.sums
 }
 
-// tally counts within one sum. It needs no reset: the word holds the number of the sum it was last used in beside the count,
-// and who comes first with a newer number starts it over.
+// tally counts within one sum. It needs no reset: the word holds the number of the sum it was last
+// used in beside the count, and who comes first with a newer number starts it over.
 type tally struct{ word atomic.Uint64 }
 
 // lineTally is a tally that many workers use at once.
@@ -88,7 +89,8 @@ type lineTally struct {
 
 const tallyBits = 16
 
-// add returns the count before this call, -1 where the tally is already in use by a later sum: the caller's is over.
+// add returns the count before this call, -1 where the tally is already in use by a later sum: the
+// caller's is over.
 func (t *tally) add(number uint64) int {
 	number &= 1<<(64-tallyBits) - 1
 	for {

@@ -14,7 +14,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// summing is a run of all-reduces whose partials are functions of their position, so that any worker can tell what a sum must be.
+// summing is a run of all-reduces whose partials are functions of their position, so that any
+// worker can tell what a sum must be.
 type summing struct {
 	t      *testing.T
 	reduce *AllReduce
@@ -65,7 +66,8 @@ func (s *summing) pause(rng *rand.Rand) {
 	}
 }
 
-// work is one worker's part: it writes its share of its ranks' partials, sums, spoils its share at once, and checks.
+// work is one worker's part: it writes its share of its ranks' partials, sums, spoils its share at
+// once, and checks.
 func (s *summing) work(w *pool.Worker) {
 	rng := rand.New(rand.NewPCG(w.Run(), uint64(w.ID())))
 	for op := range s.jobs {
@@ -100,7 +102,8 @@ func (s *summing) work(w *pool.Worker) {
 	}
 }
 
-// share calls visit with the rows of each chunk, or of all of them as chunk -1, that one of size members writes.
+// share calls visit with the rows of each chunk, or of all of them as chunk -1, that one of size
+// members writes.
 func (s *summing) share(w *pool.Worker, o *AllReduceJob, size, member int, visit func(chunk, row0, row1 int)) {
 	if !s.single {
 		lo, hi := pool.Split(o.Rows, size, member, 1)
@@ -147,7 +150,8 @@ func (s *summing) check(o *AllReduceJob, op int, rng *rand.Rand) {
 		row := rng.IntN(o.Rows)
 		for col, got := range o.Into.row(row, o.Width) {
 			if want := s.want(op, row, col); math.Float32bits(got) != math.Float32bits(want) {
-				s.t.Errorf("op %d, %d ranks, [%d,%d]: element (%d,%d) is %x, want %x", op, s.ranks, o.Rows, o.Width, row, col, got, want)
+				s.t.Errorf("op %d, %d ranks, [%d,%d]: element (%d,%d) is %x, want %x", op, s.ranks, o.Rows, o.Width,
+					row, col, got, want)
 				return
 			}
 		}
@@ -161,7 +165,8 @@ func (s *summing) check(o *AllReduceJob, op int, rng *rand.Rand) {
 }
 
 // sumShapes reach one chunk, many, pieces of rows, odd tails and nothing at all.
-var sumShapes = [][2]int{{1, 1}, {1, 768}, {3, 77}, {0, 64}, {1, 20000}, {2, 33333}, {40, 257}, {64, 768}, {300, 100}, {9, 4099}}
+var sumShapes = [][2]int{{1, 1}, {1, 768}, {3, 77}, {0, 64}, {1, 20000}, {2, 33333}, {40, 257}, {64, 768},
+	{300, 100}, {9, 4099}}
 
 func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *summing {
 	vec, err := microkernel.NewVec(microkernel.Host().ISAs()[len(microkernel.Host().ISAs())-1])
@@ -197,7 +202,8 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 				for row := row0; row < row1; row++ {
 					for col, got := range o.Into.row(row, width) {
 						if got != s.want(op, row, col) {
-							t.Errorf("op %d in place: element (%d,%d) is %x, want %x", op, row, col, got, s.want(op, row, col))
+							t.Errorf("op %d in place: element (%d,%d) is %x, want %x", op, row, col, got,
+								s.want(op, row, col))
 							return
 						}
 					}
@@ -219,8 +225,8 @@ func sumPool(t testing.TB, workers int, spin time.Duration) *pool.Pool {
 	return p
 }
 
-// Sums by any number of ranks and workers have the bits of a plain loop, partials may be overwritten as soon as Finish
-// returns, and sums until the next Publish.
+// Sums by any number of ranks and workers have the bits of a plain loop, partials may be
+// overwritten as soon as Finish returns, and sums until the next Publish.
 func TestAllReduceEqualsPlainSum(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -265,7 +271,8 @@ func TestAllReduceAfterCoversEveryRow(t *testing.T) {
 	}
 }
 
-// A worker that fails in the middle of a sum releases the others, and the next run is not misled by what it left.
+// A worker that fails in the middle of a sum releases the others, and the next run is not misled by
+// what it left.
 func TestAllReduceUnwindsFailedRun(t *testing.T) {
 	const workers, ranks = 5, 3
 	p := sumPool(t, workers, 0)

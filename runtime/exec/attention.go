@@ -18,9 +18,9 @@ type Rows struct {
 
 func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+col) }
 
-// Attention computes softmax(scale * Q K^T) V of a batch over the KV heads of one KVStore: those of a model, or of
-// one rank. An Executor runs it for OpAttention, `sandwich bench attention` alone. Begin and Run of one Attention follow
-// each other; its workers share one barrier.
+// Attention computes softmax(scale * Q K^T) V of a batch over the KV heads of one KVStore: those of
+// a model, or of one rank. An Executor runs it for OpAttention, `sandwich bench attention` alone.
+// Begin and Run of one Attention follow each other; its workers share one barrier.
 type Attention struct {
 	kv      *KVStore
 	group   int // query heads of a KV head
@@ -35,15 +35,17 @@ type Attention struct {
 	parts   unsafe.Pointer // states of split tiles
 }
 
-// NewAttention prepares attention with `group` query heads for every KV head of the store, for pools of at most `workers` workers
-// of which `team` share the work. It fails where this host cannot run the instruction set.
+// NewAttention prepares attention with `group` query heads for every KV head of the store, for
+// pools of at most `workers` workers of which `team` share the work. It fails where this host
+// cannot run the instruction set.
 func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers, team int) (*Attention, error) {
 	fused, err := microkernel.NewAttention(isa, kv.layout)
 	if err != nil {
 		return nil, err
 	}
-	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused, scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096,
-		cut: cutter{team: team, kvHeads: kv.kvHeads, group: group}}
+	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused,
+		scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096,
+		cut:     cutter{team: team, kvHeads: kv.kvHeads, group: group}}
 	if team > 1 {
 		a.cut.state = fused.PartBytes(group)
 		a.cut.room = min(kv.blocks, maxPartBytes/(a.cut.state*kv.kvHeads))
@@ -60,8 +62,8 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers, team int) (*
 // maxPartBytes bounds the states of split tiles.
 const maxPartBytes = 256 << 20
 
-// leave leaves some query heads of the first and of the last KV head to other ranks, which hold these KV heads too: `heads` in all remain, beginning
-// with number `before` of the first KV head.
+// leave leaves some query heads of the first and of the last KV head to other ranks, which hold
+// these KV heads too: `heads` in all remain, beginning with number `before` of the first KV head.
 func (a *Attention) leave(before, heads int) { a.before, a.heads = before, heads }
 
 // queries are the query heads that read a KV head: the first of them, and how many.
@@ -73,7 +75,8 @@ func (a *Attention) queries(kvHead int) (first, n int) {
 // Free returns the scratch; no Run may be under way.
 func (a *Attention) Free() error { return a.memory.Free() }
 
-// Begin takes on the spans of a batch, before the workers start. It keeps them until the next Begin.
+// Begin takes on the spans of a batch, before the workers start. It keeps them until the next
+// Begin.
 func (a *Attention) Begin(spans []kvcache.Span) {
 	a.cut.spans(spans)
 	for i := range a.cut.splits {
@@ -83,10 +86,12 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 	}
 }
 
-// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale: row r of q and out is row r of
-// the batch, the heads of a KV head side by side. Keys and values come in blocks of 64 positions counted from position 0; each block has its own maximum,
-// sum and output, merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks, company or
-// threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must follow.
+// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale: row r
+// of q and out is row r of the batch, the heads of a KV head side by side. Keys and values come in
+// blocks of 64 positions counted from position 0; each block has its own maximum, sum and output,
+// merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks,
+// company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
+// follow.
 func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
 	units := len(a.cut.pieces) * a.kv.kvHeads
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
@@ -105,8 +110,9 @@ func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
 	}
 }
 
-// firstBlock is where the keys and values of a unit begin, or nil where there is no such unit. Units go to workers one by one, so that a worker's
-// next is likely as many further on as there are workers.
+// firstBlock is where the keys and values of a unit begin, or nil where there is no such unit.
+// Units go to workers one by one, so that a worker's next is likely as many further on as there are
+// workers.
 func (a *Attention) firstBlock(layer, unit int) unsafe.Pointer {
 	i := unit / a.kv.kvHeads
 	if i >= len(a.cut.pieces) {
@@ -120,7 +126,8 @@ func (a *Attention) firstBlock(layer, unit int) unsafe.Pointer {
 // runPiece computes a range of blocks; whoever ends the last range of a tile merges all of them.
 func (a *Attention) runPiece(p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
 	s := &a.cut.splits[p.split]
-	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts, (s.at*a.kv.kvHeads+kvHead*s.states)*a.cut.state)}
+	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts,
+		(s.at*a.kv.kvHeads+kvHead*s.states)*a.cut.state)}
 	a.fused.RunPart(job, &parts, p.from, p.to, scratch)
 	left := &a.left[p.split*a.kv.kvHeads+kvHead]
 	if left.Add(-1) == 0 {

@@ -8,16 +8,17 @@ import (
 	"sandwich/runtime/kvcache"
 )
 
-// attentionTile is the most tokens of one sequence whose attention is one unit of work: enough for a block of keys to
-// serve many queries while it is cached. Where that makes few units, tiles get smaller down to leastTileRows query rows.
-// Results do not depend on it.
+// attentionTile is the most tokens of one sequence whose attention is one unit of work: enough for
+// a block of keys to serve many queries while it is cached. Where that makes few units, tiles get
+// smaller down to leastTileRows query rows. Results do not depend on it.
 const (
 	attentionTile = 64
 	leastTileRows = 48
 )
 
-// A piece of a split tile has at least leastPiece blocks. Tiles are split only where there are no more than fewUnits of them (times KV
-// heads) for each worker: beyond that the units are small enough beside the whole.
+// A piece of a split tile has at least leastPiece blocks. Tiles are split only where there are no
+// more than fewUnits of them (times KV heads) for each worker: beyond that the units are small
+// enough beside the whole.
 const (
 	leastPiece = 4
 	fewUnits   = 8
@@ -78,19 +79,22 @@ func (c *cutter) spans(spans []kvcache.Span) {
 			continue
 		}
 		for k := range n {
-			c.pieces = append(c.pieces, piece{tile: i, from: pieceEdge(blocks, n, k), to: pieceEdge(blocks, n, k+1), split: len(c.splits)})
+			c.pieces = append(c.pieces, piece{tile: i, from: pieceEdge(blocks, n, k), to: pieceEdge(blocks, n, k+1),
+				split: len(c.splits)})
 		}
 		c.splits = append(c.splits, split{first: first, pieces: int32(n), at: used, states: 1 + blocks - first})
 		used += 1 + blocks - first
 	}
-	// The longest are handed out first. Sorting allocates nothing, and the order of equal pieces does not matter.
+	// The longest are handed out first. Sorting allocates nothing, and the order of equal pieces
+	// does not matter.
 	slices.SortFunc(c.pieces, func(a, b piece) int { return cmp.Compare(b.work(c.tiles), a.work(c.tiles)) })
 }
 
 // work is what a piece costs, in blocks times tokens.
 func (p *piece) work(tiles []tile) int { return (p.to - p.from) * tiles[p.tile].n }
 
-// pieceEdge is where piece k of n begins: pieces differ by one block at most, the first is the longest.
+// pieceEdge is where piece k of n begins: pieces differ by one block at most, the first is the
+// longest.
 func pieceEdge(blocks, n, k int) int { return (k*blocks + n - 1) / n }
 
 // tileTokens is the most tokens of a tile, such that the team has a few units each.
@@ -116,9 +120,10 @@ func cutTiles(dst []tile, spans []kvcache.Span, most int) []tile {
 	return dst
 }
 
-// pieceBlocks is the most blocks of a piece: those of the longest tile, unless cutting tiles lets the team end sooner. Handed out one by one,
-// pieces of at most b blocks, n of them and `all` blocks together, are done after ceil(n/team)*b, or (all-b)/team + b, whichever is
-// less; every cut costs a little for the states it leaves.
+// pieceBlocks is the most blocks of a piece: those of the longest tile, unless cutting tiles lets
+// the team end sooner. Handed out one by one, pieces of at most b blocks, n of them and `all`
+// blocks together, are done after ceil(n/team)*b, or (all-b)/team + b, whichever is less; every cut
+// costs a little for the states it leaves.
 func (c *cutter) pieceBlocks() int {
 	longest, all := 0, 0
 	for i := range c.tiles {

@@ -55,8 +55,8 @@ func decodeSpans(rng *rand.Rand, n, longest, blocks int) (spans []kvcache.Span) 
 	return spans
 }
 
-// TestAttentionSplit: one sequence's context is shared by any number of workers, alone and among others, and the bits are those of one
-// worker.
+// TestAttentionSplit: one sequence's context is shared by any number of workers, alone and among
+// others, and the bits are those of one worker.
 func TestAttentionSplit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	const dim, blocks = 32, 24
@@ -65,7 +65,8 @@ func TestAttentionSplit(t *testing.T) {
 		longest, step = 520, 4 // plain Go
 	}
 	isa := microkernel.Host().Best()
-	for _, c := range []struct{ kvHeads, group, sequences int }{{1, 4, 1}, {3, 1, 1}, {2, 14, 1}, {1, 2, 3}, {4, 8, 2}} {
+	for _, c := range []struct{ kvHeads, group, sequences int }{{1, 4, 1}, {3, 1, 1}, {2, 14, 1},
+		{1, 2, 3}, {4, 8, 2}} {
 		for _, elem := range []microkernel.KVType{microkernel.KVF16, microkernel.KVQ8} {
 			if raceEnabled && c.group*c.kvHeads > 4 {
 				continue
@@ -94,8 +95,10 @@ func TestAttentionSplit(t *testing.T) {
 	}
 }
 
-// attendWith runs attention three times with a pool of its own, as layers follow each other, and tells whether a context was split.
-func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers int, spans []kvcache.Span, q, out Rows) bool {
+// attendWith runs attention three times with a pool of its own, as layers follow each other, and
+// tells whether a context was split.
+func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers int, spans []kvcache.Span, q,
+	out Rows) bool {
 	pus := make([]int, workers)
 	p, err := pool.New(pus, pool.Options{Spin: pool.NoSpin})
 	if err != nil {
@@ -119,13 +122,14 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 	return len(a.cut.splits) > 0
 }
 
-// TestSplitCuts: pieces cover every block of every tile once and in order, stay inside the memory for states, and no team waits
-// longer for pieces than for whole tiles.
+// TestSplitCuts: pieces cover every block of every tile once and in order, stay inside the memory
+// for states, and no team waits longer for pieces than for whole tiles.
 func TestSplitCuts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	splits := 0
 	for range 3000 {
-		c := cutter{team: 1 + rng.IntN(20), kvHeads: 1 + rng.IntN(8), group: 1 + rng.IntN(8), state: 64, room: rng.IntN(200)}
+		c := cutter{team: 1 + rng.IntN(20), kvHeads: 1 + rng.IntN(8), group: 1 + rng.IntN(8), state: 64,
+			room: rng.IntN(200)}
 		spans, _ := randomSpans(rng)
 		c.spans(spans)
 		next := make([]int, len(c.tiles))
@@ -138,7 +142,8 @@ func TestSplitCuts(t *testing.T) {
 				continue
 			}
 			s := c.splits[p.split]
-			if s.at+s.states > c.room || s.states != 1+c.tiles[p.tile].blocks()-s.first || p.from == 0 && p.to != s.first {
+			if s.at+s.states > c.room || s.states != 1+c.tiles[p.tile].blocks()-s.first || p.from == 0 &&
+				p.to != s.first {
 				t.Fatalf("split %+v of piece %+v of %d blocks with room for %d", s, p, c.tiles[p.tile].blocks(), c.room)
 			}
 		}

@@ -11,9 +11,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Buffers are the activations of one forward: a row per token, off the Go heap, allocated once. Prefill and decode
-// share them, since a forward is one or the other. Rows are strided so that equal columns of neighbouring rows do not
-// fall into one cache set.
+// Buffers are the activations of one forward: a row per token, off the Go heap, allocated once.
+// Prefill and decode share them, since a forward is one or the other. Rows are strided so that
+// equal columns of neighbouring rows do not fall into one cache set.
 type Buffers struct {
 	ranks     []rankBuffers
 	rotations unsafe.Pointer // [ropes][rows][headDim]float32: cosines, then sines, of each row's position
@@ -22,8 +22,8 @@ type Buffers struct {
 	logitRows int
 }
 
-// rankBuffers are the activations as one rank sees them: its own, and views of those that all share, which are in the first
-// rank's memory.
+// rankBuffers are the activations as one rank sees them: its own, and views of those that all
+// share, which are in the first rank's memory.
 type rankBuffers struct {
 	memory  *mem.Buffer
 	base    [model.NumBufs]unsafe.Pointer
@@ -31,16 +31,17 @@ type rankBuffers struct {
 	rounded [paths]roundedRows
 }
 
-// shared tells which buffers all ranks read, and write in turn: what is as wide as the model. BufLogits is shared too, each
-// rank writing its own columns.
+// shared tells which buffers all ranks read, and write in turn: what is as wide as the model.
+// BufLogits is shared too, each rank writing its own columns.
 func shared(b model.Buf) bool {
 	return b == model.BufX || b == model.BufH || b == model.BufRouter || b == model.BufLogits
 }
 
 const cacheLine = 64
 
-// RowStride is the distance in elements between rows of float32 activations: whole cache lines, off multiples of 1 KiB. The
-// tuner lays its operands out by it too, so that what it times is what serves.
+// RowStride is the distance in elements between rows of float32 activations: whole cache lines, off
+// multiples of 1 KiB. The tuner lays its operands out by it too, so that what it times is what
+// serves.
 func RowStride(width int) int {
 	const perLine = cacheLine / 4
 	if width == 0 {
@@ -113,8 +114,8 @@ func (p *Parts) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64)
 	return total
 }
 
-// NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows want logits, each rank's
-// on its node. k is the longest rows that weights read in rounded form.
+// NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows
+// want logits, each rank's on its node. k is the longest rows that weights read in rounded form.
 func NewBuffers(p *Parts, rows, logitRows int, k RoundedK) (*Buffers, error) {
 	b := &Buffers{rows: rows, logitRows: logitRows}
 	for r := range p.list {
@@ -127,7 +128,8 @@ func NewBuffers(p *Parts, rows, logitRows int, k RoundedK) (*Buffers, error) {
 		at := func(off int) unsafe.Pointer { return unsafe.Add(memory.Pointer(), off) }
 		own := rankBuffers{memory: memory, stride: l.stride}
 		for c := range own.rounded {
-			own.rounded[c] = roundedRows{compute: microkernel.Compute(c), base: at(l.rounded[c]), stride: l.roundedStride[c]}
+			own.rounded[c] = roundedRows{compute: microkernel.Compute(c), base: at(l.rounded[c]),
+				stride: l.roundedStride[c]}
 		}
 		for i := range model.NumBufs {
 			own.base[i] = at(l.offset[i])

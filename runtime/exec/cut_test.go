@@ -24,8 +24,8 @@ func randomSpans(rng *rand.Rand) (spans []kvcache.Span, rows int) {
 	return spans, n
 }
 
-// TestCuts: runs and tiles cover every row exactly once, in order, with its own position; a run stays inside the block
-// that the table names, a tile inside its span and below the size of a tile.
+// TestCuts: runs and tiles cover every row exactly once, in order, with its own position; a run
+// stays inside the block that the table names, a tile inside its span and below the size of a tile.
 func TestCuts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var runs []run
@@ -45,7 +45,8 @@ func TestCuts(t *testing.T) {
 		at := 0
 		for _, r := range runs {
 			span, pos := posOf(r.row)
-			if r.row != at || r.n < 1 || r.pos != pos || r.pos/kvcache.BlockTokens != (r.pos+r.n-1)/kvcache.BlockTokens ||
+			if r.row != at || r.n < 1 || r.pos != pos || r.pos/kvcache.BlockTokens != (r.pos+
+				r.n-1)/kvcache.BlockTokens ||
 				r.block != span.Table[r.pos/kvcache.BlockTokens] {
 				t.Fatalf("run %+v at row %d, position %d of spans %+v", r, at, pos, spans)
 			}
@@ -59,7 +60,8 @@ func TestCuts(t *testing.T) {
 		at = 0
 		for _, x := range tiles {
 			span, pos := posOf(x.row)
-			if x.row != at || x.n < 1 || x.n > most || x.pos != pos || x.span != span || x.row+x.n > span.Row+span.Rows {
+			if x.row != at || x.n < 1 || x.n > most || x.pos != pos || x.span != span ||
+				x.row+x.n > span.Row+span.Rows {
 				t.Fatalf("tile %+v at row %d, position %d of spans %+v", x, at, pos, spans)
 			}
 			at += x.n
@@ -70,7 +72,8 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// Rows of a buffer that the model does not use take no memory; others begin on a cache line, and not all in one set of the cache.
+// Rows of a buffer that the model does not use take no memory; others begin on a cache line, and
+// not all in one set of the cache.
 func TestPaddedStride(t *testing.T) {
 	if s := RowStride(0); s != 0 {
 		t.Errorf("a row of nothing has stride %d", s)

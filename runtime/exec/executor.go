@@ -16,7 +16,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Team runs a function on every active worker: a *pool.Pool, or the *pool.Leader of an engine's loop.
+// Team runs a function on every active worker: a *pool.Pool, or the *pool.Leader of an engine's
+// loop.
 type Team interface{ Run(fn func(*pool.Worker)) }
 
 // Config is what an Executor works on. Two executors, one a phase, share everything but the phase.
@@ -30,9 +31,9 @@ type Config struct {
 	Phase   *plans.Phase
 }
 
-// Executor runs forwards of one phase under its plan: every active worker of the pool walks the op list, takes chunks
-// of each op and meets the others at a barrier after it. Nothing is allocated by Run. One Run at a time over
-// the same Buffers.
+// Executor runs forwards of one phase under its plan: every active worker of the pool walks the op
+// list, takes chunks of each op and meets the others at a barrier after it. Nothing is allocated by
+// Run. One Run at a time over the same Buffers.
 type Executor struct {
 	model     *model.Model
 	steps     []step // of model.Ops
@@ -57,9 +58,11 @@ type Executor struct {
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
 	next      int
-	halt      [2]bool   // what worker 0 read from stop before a global barrier, by parity: it is never two of them ahead of the others
-	ended     time.Time // worker 0 passed the last barrier
-	body      func(*pool.Worker)
+	// what worker 0 read from stop before a global barrier, by parity: it is never two of them
+	// ahead of the others
+	halt  [2]bool
+	ended time.Time // worker 0 passed the last barrier
+	body  func(*pool.Worker)
 }
 
 type workerScratch struct {
@@ -67,14 +70,15 @@ type workerScratch struct {
 	began time.Time // the worker's part of the last Run
 }
 
-// New compiles the phase's schedules for every weight of the model. It fails where the plan has none for a weight, or
-// names a kernel that this host cannot build.
+// New compiles the phase's schedules for every weight of the model. It fails where the plan has
+// none for a weight, or names a kernel that this host cannot build.
 func New(c Config) (*Executor, error) {
 	m := c.Parts.Whole
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed,
 		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()),
-		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m), positions: make([]int32, c.Buffers.rows),
+		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m),
+		positions: make([]int32, c.Buffers.rows),
 	}
 	e.body = e.walk
 	if err := c.Workers.Kernels.buildPhase(c.Phase); err != nil {
@@ -186,7 +190,8 @@ func (e *Executor) allocateScratch(p *Parts, pus []int) error {
 				workers = append(workers, index)
 			}
 		}
-		memory, err := mem.Alloc(each*len(workers), mem.Options{Node: p.list[r].node, Huge: true, Touch: p.list[r].node != mem.AnyNode})
+		memory, err := mem.Alloc(each*len(workers), mem.Options{Node: p.list[r].node, Huge: true,
+			Touch: p.list[r].node != mem.AnyNode})
 		if err != nil {
 			return err
 		}
@@ -214,13 +219,14 @@ func (e *Executor) Close() (err error) {
 // Ops is the number of ops of a forward: Run has finished one when it returns this.
 func (e *Executor) Ops() int { return len(e.model.Ops) }
 
-// Use makes b, which has the sizes of Config.Buffers, the activations of the following Runs: a forward that was halted keeps
-// its own while another one runs. No Run may be under way.
+// Use makes b, which has the sizes of Config.Buffers, the activations of the following Runs: a
+// forward that was halted keeps its own while another one runs. No Run may be under way.
 func (e *Executor) Use(b *Buffers) { e.bufs = b }
 
-// Run executes ops from index `from` on the batch and returns the index of the first op not executed: Ops() when done,
-// less when stop was set meanwhile. To resume, call it again with the same batch and Buffers and that index. The logits of
-// batch.LogitRows are then in Logits. A batch that does not fit the buffers, or a token outside the vocabulary, is an error.
+// Run executes ops from index `from` on the batch and returns the index of the first op not
+// executed: Ops() when done, less when stop was set meanwhile. To resume, call it again with the
+// same batch and Buffers and that index. The logits of batch.LogitRows are then in Logits. A batch
+// that does not fit the buffers, or a token outside the vocabulary, is an error.
 func (e *Executor) Run(team Team, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
 	if err := e.prepare(b); err != nil {
 		return from, err
@@ -264,8 +270,8 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	return nil
 }
 
-// walk is what each worker does. Between two gathers the ranks wait for nobody but their own; at a gather they meet by the flags of
-// the sum.
+// walk is what each worker does. Between two gathers the ranks wait for nobody but their own; at a
+// gather they meet by the flags of the sum.
 func (e *Executor) walk(w *pool.Worker) {
 	e.scratch[w.Index()].began = time.Now()
 	if w.ID() == 0 {
@@ -342,8 +348,8 @@ func (e *Executor) do(g *group, i int) {
 	}
 }
 
-// Span returns when the last of the active workers (indices) began the first op of the last Run, and when its last op
-// ended: what the gap between two forwards is measured by.
+// Span returns when the last of the active workers (indices) began the first op of the last Run,
+// and when its last op ended: what the gap between two forwards is measured by.
 func (e *Executor) Span(active []int) (began, ended time.Time) {
 	for _, w := range active {
 		if t := e.scratch[w].began; t.After(began) {
@@ -353,7 +359,8 @@ func (e *Executor) Span(active []int) (began, ended time.Time) {
 	return began, e.ended
 }
 
-// Logits returns the logits of batch.LogitRows[i] of the last finished Run, valid until the next one.
+// Logits returns the logits of batch.LogitRows[i] of the last finished Run, valid until the next
+// one.
 func (e *Executor) Logits(i int) []float32 {
 	return unsafe.Slice(e.bufs.ranks[0].row(model.BufLogits, i), e.model.Dims.Vocab)
 }

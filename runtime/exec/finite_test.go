@@ -9,7 +9,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// TestFinite damages one number of every type at every place a number can stand, and expects to be told.
+// TestFinite damages one number of every type at every place a number can stand, and expects to be
+// told.
 func TestFinite(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, c := range []struct {
@@ -18,7 +19,8 @@ func TestFinite(t *testing.T) {
 		bad   []uint32 // as bits
 		good  []uint32 // the largest that are numbers
 	}{
-		{gguf.F32, 4, []uint32{math.Float32bits(nan), math.Float32bits(inf), 0x7F800001}, []uint32{0x7F7FFFFF, 0xFF7FFFFF, 0, 1}},
+		{gguf.F32, 4, []uint32{math.Float32bits(nan), math.Float32bits(inf), 0x7F800001}, []uint32{0x7F7FFFFF,
+			0xFF7FFFFF, 0, 1}},
 		{gguf.F16, 2, []uint32{0x7C00, 0xFC00, 0x7E00, 0x7C01}, []uint32{0x7BFF, 0xFBFF, 0, 1, 0x03FF}},
 		{gguf.BF16, 2, []uint32{0x7F80, 0xFF80, 0x7FC0, 0x7F81}, []uint32{0x7F7F, 0xFF7F, 0, 1, 0x7C00}},
 	} {
@@ -53,8 +55,8 @@ func TestFinite(t *testing.T) {
 	}
 }
 
-// TestFiniteScales does the same with the scales of quantized blocks, found by their effect on the dequantized values;
-// no other byte may matter.
+// TestFiniteScales does the same with the scales of quantized blocks, found by their effect on the
+// dequantized values; no other byte may matter.
 func TestFiniteScales(t *testing.T) {
 	for _, w := range qtype.All() {
 		if !w.Quantized() {
@@ -86,7 +88,8 @@ func TestFiniteScales(t *testing.T) {
 				broken = broken || math.IsNaN(float64(x)) || math.IsInf(float64(x), 0)
 			}
 			if finite(typ, raw) == broken {
-				t.Errorf("%s: with a NaN at byte %d of a block, values that are not numbers: %v, and finite says otherwise", typ, at, broken)
+				t.Errorf("%s: with a NaN at byte %d of a block, values that are not numbers: %v, and finite "+
+					"says otherwise", typ, at, broken)
 			}
 		}
 		if len(offsets) == 0 {

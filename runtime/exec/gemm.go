@@ -9,8 +9,8 @@ import (
 	"sandwich/plans"
 )
 
-// Operands are the addresses of one product C[M,N] = A[M,K] * W[N,K]^T (+ Bias). Strides are bytes between rows. For a
-// weight whose compute path rounds activations A is read from Rounded.
+// Operands are the addresses of one product C[M,N] = A[M,K] * W[N,K]^T (+ Bias). Strides are bytes
+// between rows. For a weight whose compute path rounds activations A is read from Rounded.
 type Operands struct {
 	M       int
 	W       *Packed
@@ -19,20 +19,22 @@ type Operands struct {
 	C       unsafe.Pointer
 	CStride int
 	Bias    unsafe.Pointer // [N]float32 or nil
-	Then    unsafe.Pointer // weights that the worker will likely read after the slice at hand, for kernels to prefetch; or nil
+	// weights that the worker will likely read after the slice at hand, for kernels to prefetch; or
+	// nil
+	Then    unsafe.Pointer
 	Rounded roundedRows
 }
 
-// callWork bounds one kernel call to some 100 microseconds, because generated code cannot be preempted: multiply-adds
-// where arithmetic limits, weight bytes where memory does.
+// callWork bounds one kernel call to some 100 microseconds, because generated code cannot be
+// preempted: multiply-adds where arithmetic limits, weight bytes where memory does.
 const (
 	callWork  = 8 << 20
 	callBytes = 1 << 20
 )
 
-// Gemm runs products of one weight shape under one schedule: the GEMM that serving and tuning share (DESIGN rule 2). It
-// cuts C into slices of BM x BN, the tasks that workers take; each walks k in steps of BK and adds to the stored C.
-// It is immutable and safe for concurrent use.
+// Gemm runs products of one weight shape under one schedule: the GEMM that serving and tuning share
+// (DESIGN rule 2). It cuts C into slices of BM x BN, the tasks that workers take; each walks k in
+// steps of BK and adds to the stored C. It is immutable and safe for concurrent use.
 type Gemm struct {
 	s      plans.Schedule
 	layout microkernel.Layout
@@ -142,7 +144,8 @@ func (g *Gemm) first(o *Operands, task int) unsafe.Pointer {
 
 // block is where the weights of columns n, a multiple of the panel width, begin at k.
 func (g *Gemm) block(o *Operands, n, k int) unsafe.Pointer {
-	return unsafe.Add(o.W.Data, n/microkernel.PanelWidth*g.layout.PanelStride()+microkernel.PanelOffset(g.layout.Type, k))
+	return unsafe.Add(o.W.Data, n/microkernel.PanelWidth*g.layout.PanelStride()+microkernel.PanelOffset(g.layout.Type,
+		k))
 }
 
 // patch is the rows and columns of C that a slice covers.
@@ -151,7 +154,8 @@ type patch struct{ m0, m1, n0, n1 int }
 // patch is what slice number task of a product of m rows covers.
 func (g *Gemm) patch(m, task int) patch {
 	rows, _ := g.grid(m)
-	// Neighbouring tasks share columns, so that workers side by side read the same panels from the shared cache.
+	// Neighbouring tasks share columns, so that workers side by side read the same panels from the
+	// shared cache.
 	i, j := task%rows, task/rows
 	p := patch{m0: 0, m1: m, n0: j * g.bn}
 	if g.bm > 0 {
@@ -162,16 +166,18 @@ func (g *Gemm) patch(m, task int) patch {
 	return p
 }
 
-// compute fills a patch that begins on a panel, at most BN columns at a time, and BM rows where they are packed; c is its first element. The kernel prefetches
-// then at the end.
-func (g *Gemm) compute(scratch unsafe.Pointer, o *Operands, p patch, c unsafe.Pointer, stride int, then unsafe.Pointer) {
+// compute fills a patch that begins on a panel, at most BN columns at a time, and BM rows where
+// they are packed; c is its first element. The kernel prefetches then at the end.
+func (g *Gemm) compute(scratch unsafe.Pointer, o *Operands, p patch, c unsafe.Pointer, stride int,
+	then unsafe.Pointer) {
 	rows := max(1, p.m1-p.m0)
 	if g.s.Pack {
 		rows = g.bm
 	}
 	for n := p.n0; n < p.n1; n += g.bn {
 		for m := p.m0; m < p.m1; m += rows {
-			s := slice{patch: patch{m, min(m+rows, p.m1), n, min(n+g.bn, p.n1)}, c: at(c, stride, m-p.m0, n-p.n0), cStride: stride}
+			s := slice{patch: patch{m, min(m+rows, p.m1), n, min(n+g.bn, p.n1)}, c: at(c, stride, m-p.m0, n-p.n0),
+				cStride: stride}
 			switch {
 			case s.m1 < p.m1:
 				s.then = g.block(o, n, 0)

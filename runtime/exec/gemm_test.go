@@ -113,7 +113,8 @@ func (p *problem) oracle(l microkernel.Layout) {
 	}
 	for panel := range l.Panels() {
 		at := panel * microkernel.PanelWidth
-		microkernel.RunRef(spec, &microkernel.GemmArgs{A: a, AStride: stride, B: unsafe.Add(p.o.W.Data, panel*l.PanelStride()), BStride: l.PanelStride(),
+		microkernel.RunRef(spec, &microkernel.GemmArgs{A: a, AStride: stride, B: unsafe.Add(p.o.W.Data,
+			panel*l.PanelStride()), BStride: l.PanelStride(),
 			C: unsafe.Pointer(&p.want[at]), CStride: 4 * p.n, M: p.m, N: min(microkernel.PanelWidth, p.n-at), K1: p.k})
 	}
 }
@@ -162,8 +163,10 @@ func (p *problem) compare(t testing.TB) {
 	}
 }
 
-// randomSchedule is any legal schedule of a kernel: slices smaller and larger than the problem, cut along every dimension.
-func randomSchedule(rng *rand.Rand, spec microkernel.Spec, typ microkernel.WeightType, widen bool, p *problem) plans.Schedule {
+// randomSchedule is any legal schedule of a kernel: slices smaller and larger than the problem, cut
+// along every dimension.
+func randomSchedule(rng *rand.Rand, spec microkernel.Spec, typ microkernel.WeightType, widen bool,
+	p *problem) plans.Schedule {
 	s := plans.Schedule{Kernel: spec, Widen: widen}
 	pick := func(unit, most int) int { // a multiple of unit, at times 0
 		if rng.IntN(4) == 0 {
@@ -177,8 +180,8 @@ func randomSchedule(rng *rand.Rand, spec microkernel.Spec, typ microkernel.Weigh
 	return s
 }
 
-// TestGemmSlices: whatever the schedule, every product has the bits of one chain per element over the whole of k, and
-// nothing beside it is touched.
+// TestGemmSlices: whatever the schedule, every product has the bits of one chain per element over
+// the whole of k, and nothing beside it is touched.
 func TestGemmSlices(t *testing.T) {
 	rounds := 12
 	if raceEnabled {
@@ -191,7 +194,8 @@ func TestGemmSlices(t *testing.T) {
 		}
 		for _, typ := range []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0} {
 			weightType, _ := microkernel.ParseWeightType(typ.String())
-			for _, compute := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8, microkernel.ComputeBF16} {
+			for _, compute := range []microkernel.Compute{microkernel.ComputeF32, microkernel.ComputeInt8,
+				microkernel.ComputeBF16} {
 				for _, widen := range []bool{false, true} {
 					b := weightType
 					if widen {
@@ -234,15 +238,16 @@ func TestGemmRefuses(t *testing.T) {
 		s   plans.Schedule
 		key plans.WeightKey
 	}{
-		"width":     {plans.Schedule{Kernel: spec(microkernel.Q8_0), BN: 24}, q8},
-		"depth":     {plans.Schedule{Kernel: spec(microkernel.Q8_0), BK: 16}, q8},
-		"negative":  {plans.Schedule{Kernel: spec(microkernel.Q8_0), BM: -4}, q8},
-		"kernel":    {plans.Schedule{Kernel: spec(microkernel.F16)}, q8},
-		"widened":   {plans.Schedule{Kernel: spec(microkernel.Q8_0), Widen: true}, q8},
-		"widen f32": {plans.Schedule{Kernel: spec(microkernel.F32), Widen: true}, plans.WeightKey{N: 64, K: 64, Type: "f32"}},
-		"type":      {plans.Schedule{Kernel: spec(microkernel.F32)}, plans.WeightKey{N: 64, K: 64, Type: "q9_9"}},
-		"shape":     {plans.Schedule{Kernel: spec(microkernel.Q8_0)}, plans.WeightKey{N: 64, K: 40, Type: "q8_0"}},
-		"empty":     {plans.Schedule{Kernel: spec(microkernel.Q8_0)}, plans.WeightKey{N: 0, K: 64, Type: "q8_0"}},
+		"width":    {plans.Schedule{Kernel: spec(microkernel.Q8_0), BN: 24}, q8},
+		"depth":    {plans.Schedule{Kernel: spec(microkernel.Q8_0), BK: 16}, q8},
+		"negative": {plans.Schedule{Kernel: spec(microkernel.Q8_0), BM: -4}, q8},
+		"kernel":   {plans.Schedule{Kernel: spec(microkernel.F16)}, q8},
+		"widened":  {plans.Schedule{Kernel: spec(microkernel.Q8_0), Widen: true}, q8},
+		"widen f32": {plans.Schedule{Kernel: spec(microkernel.F32), Widen: true}, plans.WeightKey{N: 64, K: 64,
+			Type: "f32"}},
+		"type":  {plans.Schedule{Kernel: spec(microkernel.F32)}, plans.WeightKey{N: 64, K: 64, Type: "q9_9"}},
+		"shape": {plans.Schedule{Kernel: spec(microkernel.Q8_0)}, plans.WeightKey{N: 64, K: 40, Type: "q8_0"}},
+		"empty": {plans.Schedule{Kernel: spec(microkernel.Q8_0)}, plans.WeightKey{N: 0, K: 64, Type: "q8_0"}},
 	} {
 		if _, err := NewGemm(kernels, c.s, c.key); err == nil {
 			t.Errorf("%s: %s was accepted", name, c.s)

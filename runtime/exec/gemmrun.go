@@ -6,8 +6,8 @@ import (
 	"sandwich/microkernel"
 )
 
-// runDirect multiplies packed panels as they lie, NR columns at a time: all rows of the slice pass over one group of
-// panels while it is in the first-level cache.
+// runDirect multiplies packed panels as they lie, NR columns at a time: all rows of the slice pass
+// over one group of panels while it is in the first-level cache.
 func (g *Gemm) runDirect(o *Operands, a activations, s *slice) {
 	nr := g.s.Kernel.NR
 	stride := g.layout.PanelStride()
@@ -47,7 +47,8 @@ func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, a activations, s *sl
 	for p := first; p < last; p++ {
 		g.widen.Run(unsafe.Add(scratch, (p-first)*wide), unsafe.Add(o.W.Data, p*stride), s.k0, s.k1)
 	}
-	args := microkernel.GemmArgs{A: a.base, AStride: a.stride, CStride: s.cStride, BStride: wide, K1: s.k1 - s.k0, Accumulate: s.k0 > 0}
+	args := microkernel.GemmArgs{A: a.base, AStride: a.stride, CStride: s.cStride, BStride: wide, K1: s.k1 - s.k0,
+		Accumulate: s.k0 > 0}
 	for n := s.n0; n < s.n1; n += nr {
 		args.B = unsafe.Add(scratch, (n/microkernel.PanelWidth-first)*wide)
 		args.C = at(s.c, s.cStride, 0, n-s.n0)
@@ -56,7 +57,8 @@ func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, a activations, s *sl
 	}
 }
 
-// activations are the rows of A that a slice reads: where they begin, at its first k, and the bytes between them.
+// activations are the rows of A that a slice reads: where they begin, at its first k, and the bytes
+// between them.
 type activations struct {
 	base   unsafe.Pointer
 	stride int
@@ -74,7 +76,8 @@ func (g *Gemm) activations(scratch unsafe.Pointer, o *Operands, s *slice) activa
 	bytes := g.rowBytes(s.k1 - s.k0)
 	packed := activations{scratch, packedStride(bytes)}
 	for r := range s.m1 - s.m0 {
-		copy(unsafe.Slice((*byte)(unsafe.Add(packed.base, r*packed.stride)), bytes), unsafe.Slice((*byte)(unsafe.Add(a.base, r*a.stride)), bytes))
+		copy(unsafe.Slice((*byte)(unsafe.Add(packed.base, r*packed.stride)), bytes),
+			unsafe.Slice((*byte)(unsafe.Add(a.base, r*a.stride)), bytes))
 	}
 	return packed
 }

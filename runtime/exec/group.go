@@ -5,8 +5,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// group is the workers that share an op and its operands, as one of them sees it: all active workers in a serial op and in a gather, those
-// of one rank between.
+// group is the workers that share an op and its operands, as one of them sees it: all active
+// workers in a serial op and in a gather, those of one rank between.
 type group struct {
 	w     *pool.Worker
 	id, n int // the worker's number in the group, and how many there are
@@ -36,7 +36,8 @@ func (e *Executor) together(w *pool.Worker) group {
 func (e *Executor) apart(w *pool.Worker) group {
 	g := w.Group()
 	r := g.ID()
-	return group{w: w, id: w.GroupRank(), n: g.Size(), local: true, part: e.ranks[r].part, bufs: &e.bufs.ranks[r], rank: &e.ranks[r]}
+	return group{w: w, id: w.GroupRank(), n: g.Size(), local: true, part: e.ranks[r].part, bufs: &e.bufs.ranks[r],
+		rank: &e.ranks[r]}
 }
 
 // next hands out the chunks of the group's op.

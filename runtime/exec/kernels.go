@@ -8,8 +8,8 @@ import (
 	"sandwich/plans"
 )
 
-// Kernels builds and keeps the kernels that a process runs: those a plan names, and the vector kernels of one
-// instruction set. Safe for concurrent use.
+// Kernels builds and keeps the kernels that a process runs: those a plan names, and the vector
+// kernels of one instruction set. Safe for concurrent use.
 type Kernels struct {
 	Vec *microkernel.Vec
 	isa microkernel.ISA
@@ -18,7 +18,8 @@ type Kernels struct {
 	built map[microkernel.Spec]*microkernel.Kernel
 }
 
-// NewKernels prepares the kernels of an instruction set and builds everything a plan (or nil) names in one go.
+// NewKernels prepares the kernels of an instruction set and builds everything a plan (or nil) names
+// in one go.
 func NewKernels(isa microkernel.ISA, plan *plans.Plan) (*Kernels, error) {
 	vec, err := microkernel.NewVec(isa)
 	if err != nil {
@@ -31,7 +32,8 @@ func NewKernels(isa microkernel.ISA, plan *plans.Plan) (*Kernels, error) {
 	return k, err
 }
 
-// PlanISA is the widest instruction set that a plan's kernels use: the one for the work outside GEMM.
+// PlanISA is the widest instruction set that a plan's kernels use: the one for the work outside
+// GEMM.
 func PlanISA(plan *plans.Plan) microkernel.ISA {
 	isa := microkernel.Go
 	for _, s := range plan.Kernels() {
@@ -40,8 +42,8 @@ func PlanISA(plan *plans.Plan) microkernel.ISA {
 	return isa
 }
 
-// BuildPlan builds all code that forwards under a plan run, as loading it does piece by piece: the kernels of its products, what widens their
-// weights, the row-wise kernels and attention.
+// BuildPlan builds all code that forwards under a plan run, as loading it does piece by piece: the
+// kernels of its products, what widens their weights, the row-wise kernels and attention.
 func BuildPlan(plan *plans.Plan) error {
 	k, err := NewKernels(PlanISA(plan), plan)
 	if err != nil {
@@ -116,7 +118,8 @@ type phaseRule struct {
 	gemm *Gemm
 }
 
-func newPhaseGemm(k *Kernels, phase *plans.Phase, key plans.WeightKey, compute microkernel.Compute) (*phaseGemm, error) {
+func newPhaseGemm(k *Kernels, phase *plans.Phase, key plans.WeightKey, compute microkernel.Compute) (*phaseGemm,
+	error) {
 	table, ok := phase.Table(key)
 	if !ok || len(table.Rules) == 0 {
 		return nil, fmt.Errorf("the plan has no schedule for %s: it was made for another model", key)

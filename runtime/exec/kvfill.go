@@ -11,8 +11,8 @@ import (
 // Memory is the whole cache, for benchmarks that read it as fast as they can.
 func (s *KVStore) Memory() []byte { return unsafe.Slice((*byte)(s.memory.Pointer()), s.memory.Len()) }
 
-// FillRandom gives every block of every layer the same 64 random positions, so that a benchmark may attend to a context
-// that no forward wrote. Values lie between -1 and 1.
+// FillRandom gives every block of every layer the same 64 random positions, so that a benchmark may
+// attend to a context that no forward wrote. Values lie between -1 and 1.
 func (s *KVStore) FillRandom(v *microkernel.Vec, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	x := make([]float32, 2*kvcache.BlockTokens*s.layout.HeadDim)

@@ -11,8 +11,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// KVStore is the memory behind the block ids of kvcache: for every layer, block and KV head, of the model or of one rank's
-// share of it, a K block and a V block of 64 positions in microkernel.KVLayout.
+// KVStore is the memory behind the block ids of kvcache: for every layer, block and KV head, of the
+// model or of one rank's share of it, a K block and a V block of 64 positions in
+// microkernel.KVLayout.
 type KVStore struct {
 	layout  microkernel.KVLayout
 	memory  *mem.Buffer
@@ -21,8 +22,8 @@ type KVStore struct {
 	pair    int // bytes of a K block and its V block
 }
 
-// NewKVStore reserves the cache of `blocks` blocks for a model, or for a share of it, on a NUMA node (mem.AnyNode: wherever it is first
-// written from).
+// NewKVStore reserves the cache of `blocks` blocks for a model, or for a share of it, on a NUMA
+// node (mem.AnyNode: wherever it is first written from).
 func NewKVStore(d model.Dims, elem microkernel.KVType, blocks, node int) (*KVStore, error) {
 	l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
 	if err := l.Check(); err != nil {
@@ -31,7 +32,8 @@ func NewKVStore(d model.Dims, elem microkernel.KVType, blocks, node int) (*KVSto
 	s := &KVStore{layout: l, blocks: blocks, kvHeads: d.KVHeads, pair: l.KBytes() + l.VBytes()}
 	memory, err := mem.Alloc(d.Layers*blocks*d.KVHeads*s.pair, mem.Options{Node: node, Huge: true})
 	if err != nil {
-		return nil, fmt.Errorf("the KV cache of %d tokens does not fit, lower the context or the number of parallel requests: %w",
+		return nil, fmt.Errorf("the KV cache of %d tokens does not fit, lower the context or the number of "+
+			"parallel requests: %w",
 			blocks*kvcache.BlockTokens, err)
 	}
 	s.memory = memory

@@ -6,8 +6,8 @@ import (
 	"sandwich/runtime/model"
 )
 
-// matMul is Outs[i] = In * W[i]^T + Bias[i] or, where it adds, X += In * W[0]^T. The slices of all its weights form one list of tasks, so that small
-// weights (k and v) fill the gaps of large ones.
+// matMul is Outs[i] = In * W[i]^T + Bias[i] or, where it adds, X += In * W[0]^T. The slices of all
+// its weights form one list of tasks, so that small weights (k and v) fill the gaps of large ones.
 func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
 	m := e.rows
 	if op.In == model.BufY { // the head reads the gathered rows
@@ -47,8 +47,8 @@ func (p *product) addTo(g *group, adds bool) {
 	}
 }
 
-// findTask says which product of the op a task number belongs to, and which of its slices it is. Products whose slices are laid on the workers beforehand are
-// not counted.
+// findTask says which product of the op a task number belongs to, and which of its slices it is.
+// Products whose slices are laid on the workers beforehand are not counted.
 func (g *group) findTask(op *model.Op, m, t int) (i, task int) {
 	for i := range op.Outs {
 		gemm := g.rank.gemms[op.W[i]].of(m)

@@ -6,13 +6,15 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Mode says on what an op works under tensor parallelism, and with whom (ArcLight section 3 and appendix A).
+// Mode says on what an op works under tensor parallelism, and with whom (ArcLight section 3 and
+// appendix A).
 type Mode uint8
 
 const (
 	// Serial: all workers on one set of operands.
 	Serial Mode = iota
-	// Scatter: the first op of a parallel subgraph. Each rank reads the one input of all in place, and writes its own output.
+	// Scatter: the first op of a parallel subgraph. Each rank reads the one input of all in place,
+	// and writes its own output.
 	Scatter
 	// Parallel: each rank on its own operands.
 	Parallel
@@ -31,7 +33,8 @@ func (m Mode) Apart() bool { return m == Scatter || m == Parallel }
 type Sync uint8
 
 const (
-	// SyncB: not at all. Inside a subgraph the workers of a rank wait for each other only (ArcLight's asynchronous subgraphs).
+	// SyncB: not at all. Inside a subgraph the workers of a rank wait for each other only
+	// (ArcLight's asynchronous subgraphs).
 	SyncB Sync = iota
 	// SyncA: a barrier of all workers behind every op, for comparison.
 	SyncA
@@ -46,8 +49,8 @@ type step struct {
 	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
 }
 
-// steps gives every op of a model its mode: those whose operands are cut run apart, those that need all of a row run together. One rank makes
-// everything serial. m is a rank's share of the model.
+// steps gives every op of a model its mode: those whose operands are cut run apart, those that need
+// all of a row run together. One rank makes everything serial. m is a rank's share of the model.
 func steps(m *model.Model, ranks int, sync Sync) []step {
 	out := make([]step, len(m.Ops))
 	ropes := m.Ropes()

@@ -30,8 +30,8 @@ type Options struct {
 	Workers *Workers
 }
 
-// Assembly is a model made ready to run: what an engine serves with and what the tuner measures whole
-// forwards on are the same assembly of the same parts. Compile gives it executors.
+// Assembly is a model made ready to run: what an engine serves with and what the tuner measures
+// whole forwards on are the same assembly of the same parts. Compile gives it executors.
 type Assembly struct {
 	Model   *model.Model
 	Plan    *plans.Plan
@@ -48,9 +48,9 @@ type Assembly struct {
 	borrowed bool
 }
 
-// Open loads the model under the plan. Errors name what does not fit: the architecture, a weight that
-// the plan does not know, a kernel this host cannot run, or memory, with how much is missing. Loading
-// ends with the cause of ctx soon after ctx does, and leaves nothing behind.
+// Open loads the model under the plan. Errors name what does not fit: the architecture, a weight
+// that the plan does not know, a kernel this host cannot run, or memory, with how much is missing.
+// Loading ends with the cause of ctx soon after ctx does, and leaves nothing behind.
 func Open(ctx context.Context, o Options) (*Assembly, error) {
 	m, err := model.Load(o.File)
 	if err != nil {
@@ -96,8 +96,8 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	return a.Touch(ctx, a.Buffers)
 }
 
-// NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one is
-// kept.
+// NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
+// is kept.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
 	return NewBuffers(a.Parts, a.rows, a.logits, a.Weights.RoundedK())
 }
@@ -107,8 +107,8 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 	return a.Workers.touch(ctx, b.Memory)
 }
 
-// Compile prepares a phase of any plan that cuts and computes the weights as the opened one does, to
-// run on these workers: the assembly's, or others over the same PUs.
+// Compile prepares a phase of any plan that cuts and computes the weights as the opened one does,
+// to run on these workers: the assembly's, or others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
 	return New(Config{Parts: a.Parts, Weights: a.Weights, KV: a.KV, Buffers: a.Buffers, Workers: on,
 		Sync: a.sync, Phase: phase})

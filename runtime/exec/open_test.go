@@ -19,8 +19,8 @@ func smallOptions(t *testing.T, ranks int) Options {
 	return Options{File: file, Plan: plan, Blocks: 1, LogitRows: 1, Unpinned: true}
 }
 
-// TestOpenEndsWithItsContext: whoever ends the program while the weights are packed waits for no more
-// than the piece that each worker is at, and nothing stays allocated.
+// TestOpenEndsWithItsContext: whoever ends the program while the weights are packed waits for no
+// more than the piece that each worker is at, and nothing stays allocated.
 func TestOpenEndsWithItsContext(t *testing.T) {
 	reason := errors.New("the program is to end")
 	for _, ranks := range []int{1, 2} {
@@ -49,8 +49,8 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestOpenOnWorkersThatAreThere: an assembly over borrowed workers leaves them running, and compiles
-// for them and for others over the same PUs.
+// TestOpenOnWorkersThatAreThere: an assembly over borrowed workers leaves them running, and
+// compiles for them and for others over the same PUs.
 func TestOpenOnWorkersThatAreThere(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		o := smallOptions(t, ranks)
@@ -98,7 +98,8 @@ func TestOpenRefusesMemory(t *testing.T) {
 	if mem.Available() <= 0 {
 		t.Skip("this system does not tell how much memory is free")
 	}
-	for blocks, want := range map[int]string{0: "no machine has", 1 << 30: "is free for them", 1 << 60: "no machine has"} {
+	for blocks, want := range map[int]string{0: "no machine has", 1 << 30: "is free for them",
+		1 << 60: "no machine has"} {
 		o := smallOptions(t, 1)
 		o.Blocks = blocks
 		o.Progress = func(int64, int64) { t.Error("weights were packed") }

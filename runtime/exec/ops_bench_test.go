@@ -18,8 +18,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// BenchmarkOps shows where the time of a forward goes: the time of each kind of op on llama-160m (random weights), in microseconds of a
-// whole forward on one worker, at the median.
+// BenchmarkOps shows where the time of a forward goes: the time of each kind of op on llama-160m
+// (random weights), in microseconds of a whole forward on one worker, at the median.
 func BenchmarkOps(b *testing.B) {
 	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
 		for _, rows := range []int{1, 512} {
@@ -122,7 +122,8 @@ func BenchmarkEmbedding(b *testing.B) {
 				head := len(e.model.Weights) - 1
 				packed := e.ranks[0].weights.At(head)
 				table.table = nil
-				table.heads = []headPiece{{layout: packed.Layout, packed: unsafe.Slice((*byte)(packed.Data), packed.Layout.Bytes())}}
+				table.heads = []headPiece{{layout: packed.Layout, packed: unsafe.Slice((*byte)(packed.Data),
+					packed.Layout.Bytes())}}
 			}
 			row := make([]float32, e.model.Dims.Hidden)
 			for b.Loop() {

@@ -148,8 +148,8 @@ func (l *loading) copyTable(worker *pool.Worker) {
 	}
 }
 
-// pack packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all their values are
-// finite.
+// pack packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all
+// their values are finite.
 func (w *rankWeights) pack(part *part, i, lo, hi int) bool {
 	l, weight := w.At(i).Layout, &part.model.Weights[i]
 	t := weight.Tensor

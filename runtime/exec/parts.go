@@ -10,8 +10,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Parts is a model divided among the tensor-parallel ranks of a plan: who holds what, and in which node's memory. Everything that a rank reads or
-// writes alone (weights, KV cache, activations) is one buffer per rank.
+// Parts is a model divided among the tensor-parallel ranks of a plan: who holds what, and in which
+// node's memory. Everything that a rank reads or writes alone (weights, KV cache, activations) is
+// one buffer per rank.
 type Parts struct {
 	Whole *model.Model
 	list  []part
@@ -26,8 +27,8 @@ type part struct {
 	first bool // computes what is not cut
 }
 
-// Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole. A model that
-// asks for what no op here computes is refused by name.
+// Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole. A
+// model that asks for what no op here computes is refused by name.
 func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 	if err := checkValues(m); err != nil {
 		return nil, err
@@ -35,7 +36,8 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 	p := &Parts{Whole: m}
 	ranks := plan.Ranks
 	if len(ranks) <= 1 {
-		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads}, Vocab: plans.Span{Hi: m.Dims.Vocab}}
+		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads},
+			Vocab: plans.Span{Hi: m.Dims.Vocab}}
 		p.list = []part{{share: whole, model: m, node: mem.AnyNode, first: true}}
 		for _, r := range ranks {
 			p.list[0].node, p.list[0].pus = r.NUMANode, r.PUs
@@ -43,7 +45,8 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 		return p, nil
 	}
 	d, s := m.Dims, plan.Model
-	if s.Heads != d.Heads || s.KVHeads != d.KVHeads || s.HeadDim != d.HeadDim || s.FFN != d.FFN || s.Vocab != d.Vocab || s.ExpertFFN != m.Experts.FFN {
+	if s.Heads != d.Heads || s.KVHeads != d.KVHeads || s.HeadDim != d.HeadDim || s.FFN != d.FFN || s.Vocab != d.Vocab ||
+		s.ExpertFFN != m.Experts.FFN {
 		return nil, fmt.Errorf("the plan %s was made for a model of other sizes", plan.Name)
 	}
 	shares, err := plan.Shares()
@@ -51,7 +54,8 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 		return nil, fmt.Errorf("the plan %s cannot be used: %w", plan.Name, err)
 	}
 	for i, s := range shares {
-		p.list = append(p.list, part{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs, first: i == 0})
+		p.list = append(p.list, part{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs,
+			first: i == 0})
 	}
 	return p, nil
 }
@@ -59,7 +63,8 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 // Ranks is the number of parts.
 func (p *Parts) Ranks() int { return len(p.list) }
 
-// holds tells whether the rank has a piece of weight i. What is not cut is with the first rank, and all of them compute it together.
+// holds tells whether the rank has a piece of weight i. What is not cut is with the first rank, and
+// all of them compute it together.
 func (p *part) holds(i int) bool { return p.first || p.model.Weights[i].Cut }
 
 // rankOf is the rank that a PU works for, -1 for none; a single rank has all.
@@ -95,13 +100,15 @@ func (p *part) tableBytes() int {
 	return tableBytes(p.model)
 }
 
-// PackedBytes is what LoadWeights allocates for a model of one rank, and why Divide would refuse it.
+// PackedBytes is what LoadWeights allocates for a model of one rank, and why Divide would refuse
+// it.
 func PackedBytes(m *model.Model) (int64, error) {
 	p := part{model: m, first: true}
 	return p.packedBytes(), checkValues(m)
 }
 
-// KVBytesPerToken is what one cached position costs in all layers, a KV head that two ranks share counted twice.
+// KVBytesPerToken is what one cached position costs in all layers, a KV head that two ranks share
+// counted twice.
 func (p *Parts) KVBytesPerToken(elem microkernel.KVType) (total int) {
 	for r := range p.list {
 		d := p.list[r].model.Dims

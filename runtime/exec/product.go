@@ -8,8 +8,9 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// product is a list of slices to compute: C = A W^T (+ bias) or, where up is set, C = silu(A W^T) * (A up^T) without ever
-// storing the two factors (Shazeer: GLU Variants Improve Transformer, 2020). An epilogue works on strips of a slice while they are in the second-level cache.
+// product is a list of slices to compute: C = A W^T (+ bias) or, where up is set, C = silu(A W^T) *
+// (A up^T) without ever storing the two factors (Shazeer: GLU Variants Improve Transformer, 2020).
+// An epilogue works on strips of a slice while they are in the second-level cache.
 type product struct {
 	gemm *Gemm
 	o    Operands
@@ -21,7 +22,8 @@ type product struct {
 // stripBytes is how much of a factor or a summand a worker holds at a time.
 const stripBytes = 256 << 10
 
-// pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip, and the widened panels of either weight.
+// pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip,
+// and the widened panels of either weight.
 func (r *rank) pairScratch(op *model.Op, rows int) int {
 	gate, up := r.gemms[op.W[0]], r.gemms[op.W[1]]
 	strip := 0

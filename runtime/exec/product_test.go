@@ -10,7 +10,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// hostKernels are the kernels of this host's widest instruction set, and how many random products a test tries.
+// hostKernels are the kernels of this host's widest instruction set, and how many random products a
+// test tries.
 func hostKernels(t *testing.T) (k *Kernels, isa microkernel.ISA, rounds int) {
 	t.Helper()
 	isa = microkernel.Host().Best()
@@ -24,8 +25,8 @@ func hostKernels(t *testing.T) (k *Kernels, isa microkernel.ISA, rounds int) {
 	return k, isa, 40
 }
 
-// TestPair: gate and up in one pass have the bits of two products and SwiGLU over them, whatever the schedules of the two and however
-// many strips a slice takes, and nothing beside C is touched.
+// TestPair: gate and up in one pass have the bits of two products and SwiGLU over them, whatever
+// the schedules of the two and however many strips a slice takes, and nothing beside C is touched.
 func TestPair(t *testing.T) {
 	kernels, isa, rounds := hostKernels(t)
 	for _, typ := range []gguf.Type{gguf.F32, gguf.Q8_0} {
@@ -76,7 +77,8 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// check runs every slice once, in any order, and compares C and its guards with what the problem wants.
+// check runs every slice once, in any order, and compares C and its guards with what the problem
+// wants.
 func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
 	t.Helper()
 	for i := range want.c {

@@ -53,7 +53,8 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	packed, err := PackedBytes(m)
 	must(err)
 	if grown := nowAnonymous - anonymous; grown > packed+packed/50 {
-		t.Errorf("%d bytes of anonymous memory for %d of packed weights, %.3f times", grown, packed, float64(grown)/float64(packed))
+		t.Errorf("%d bytes of anonymous memory for %d of packed weights, %.3f times", grown, packed,
+			float64(grown)/float64(packed))
 	}
 	if grown := nowMapped - mapped; grown > 8<<20 {
 		t.Errorf("%d bytes of the file are still in this process's memory", grown)

@@ -20,14 +20,16 @@ func (r *RoundedK) count(c microkernel.Compute, k int) {
 	}
 }
 
-// roundedRows are activations in the form that a compute path reads: rows of microkernel.ActQ8 blocks for int8, of bfloat16 for bf16.
+// roundedRows are activations in the form that a compute path reads: rows of microkernel.ActQ8
+// blocks for int8, of bfloat16 for bf16.
 type roundedRows struct {
 	compute microkernel.Compute
 	base    unsafe.Pointer
 	stride  int // bytes between rows
 }
 
-// RoundedRowBytes is the distance in bytes between rows of k activations in the form of a compute path.
+// RoundedRowBytes is the distance in bytes between rows of k activations in the form of a compute
+// path.
 func RoundedRowBytes(c microkernel.Compute, k int) int { return 4 * RowStride((c.ActRowBytes(k)+3)/4) }
 
 // row points at element k of row r; k is where a block or a pair begins.
@@ -45,8 +47,9 @@ func (g *group) roundings(op *model.Op) (need [paths]bool, any bool) {
 	return need, any
 }
 
-// round makes of the m rows that an op reads what its weights want, if any does, and waits until all of it is there. A unit is a piece of a row, so that the
-// one row of a decode step is shared too; pieces end where blocks of 32 do, which makes them independent.
+// round makes of the m rows that an op reads what its weights want, if any does, and waits until
+// all of it is there. A unit is a piece of a row, so that the one row of a decode step is shared
+// too; pieces end where blocks of 32 do, which makes them independent.
 func (e *Executor) round(g *group, op *model.Op, m int) {
 	need, any := g.roundings(op)
 	if !any {

@@ -6,9 +6,10 @@ import (
 	"sandwich/runtime/model"
 )
 
-// routes is which experts the rows of a forward go to. A row and one of its experts are a pair; the rows of BufExpert
-// and BufGate are the pairs, those of one expert together, each expert's in the order of the batch. It lies beside the
-// activations, because a halted forward needs it when it goes on.
+// routes is which experts the rows of a forward go to. A row and one of its experts are a pair; the
+// rows of BufExpert and BufGate are the pairs, those of one expert together, each expert's in the
+// order of the batch. It lies beside the activations, because a halted forward needs it when it
+// goes on.
 type routes struct {
 	used   int
 	choice []int32   // [rows][used] the experts of a row, best first
@@ -84,8 +85,8 @@ func (r *routes) group(rows int) {
 	r.start[0] = 0
 }
 
-// route chooses the experts of every row. Their weights are the softmax over the chosen logits, which equals the softmax
-// over all of them scaled to sum 1.
+// route chooses the experts of every row. Their weights are the softmax over the chosen logits,
+// which equals the softmax over all of them scaled to sum 1.
 func (e *Executor) route(g *group) {
 	r := &e.bufs.routes
 	experts := e.model.Experts.Count
@@ -117,8 +118,8 @@ func (e *Executor) dispatch(g *group) {
 	}
 }
 
-// combine sums the outputs of each row's experts, best first: one chain of fused multiply-adds an element. A unit is a piece
-// of a row, so that the one row of a decode step is shared too.
+// combine sums the outputs of each row's experts, best first: one chain of fused multiply-adds an
+// element. A unit is a piece of a row, so that the one row of a decode step is shared too.
 func (e *Executor) combine(g *group) {
 	const piece = 1024
 	r := &e.bufs.routes

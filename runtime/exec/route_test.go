@@ -11,8 +11,9 @@ import (
 	"sandwich/runtime/model"
 )
 
-// TestRoutes compares the choice of experts with a sort, ties and values that are no numbers included, and checks that the
-// grouped pairs are each row's experts, every pair once, by expert and then in the order of the rows.
+// TestRoutes compares the choice of experts with a sort, ties and values that are no numbers
+// included, and checks that the grouped pairs are each row's experts, every pair once, by expert
+// and then in the order of the rows.
 func TestRoutes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	for range 300 {
@@ -53,7 +54,8 @@ func TestRoutes(t *testing.T) {
 				row := int(r.source[at])
 				mine := slices.Index(r.choice[row*e.Used:][:e.Used], int32(expert))
 				if mine < 0 || r.place[row*e.Used+mine] != int32(at) || at > first && r.source[at-1] >= r.source[at] {
-					t.Fatalf("pair %d of expert %d is row %d, which chose %v", at, expert, row, r.choice[row*e.Used:][:e.Used])
+					t.Fatalf("pair %d of expert %d is row %d, which chose %v", at, expert, row,
+						r.choice[row*e.Used:][:e.Used])
 				}
 			}
 		}
@@ -69,7 +71,8 @@ func TestRouteOfNoNumbers(t *testing.T) {
 	memory := make([]byte, routeBytes(e, 1))
 	r := newRoutes(e, 1, unsafe.Pointer(&memory[0]))
 	nan := float32(math.NaN())
-	for _, logits := range [][]float32{{nan, nan, nan, nan, nan}, {1, nan, 2, nan, 3}, {float32(math.Inf(-1)), nan, nan, nan, 0}} {
+	for _, logits := range [][]float32{{nan, nan, nan, nan, nan}, {1, nan, 2, nan, 3}, {float32(math.Inf(-1)), nan,
+		nan, nan, 0}} {
 		r.choose(0, logits)
 		got := slices.Sorted(slices.Values(r.choice))
 		if got[0] < 0 || got[2] >= 5 || len(slices.Compact(got)) != 3 {

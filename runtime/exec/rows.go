@@ -8,11 +8,12 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Row chunks of the row-wise ops: small enough that a slow worker holds nobody up for long, large enough that handing
-// out costs nothing beside the work.
+// Row chunks of the row-wise ops: small enough that a slow worker holds nobody up for long, large
+// enough that handing out costs nothing beside the work.
 const rowChunk = 4
 
-// embed fills X with the scaled embedding rows of the batch's tokens, and the rotations of their positions.
+// embed fills X with the scaled embedding rows of the batch's tokens, and the rotations of their
+// positions.
 func (e *Executor) embed(g *group, scale float32) {
 	d := e.model.Dims
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
@@ -64,8 +65,8 @@ func newRotation(r *model.Rope) rotation {
 	return rotation{freq, r.Neox}
 }
 
-// angles writes the cosines and then the sines of one position, computed in float64 so that long contexts keep their
-// precision.
+// angles writes the cosines and then the sines of one position, computed in float64 so that long
+// contexts keep their precision.
 func (t rotation) angles(dst []float32, pos int) {
 	half := len(t.freq)
 	for i, f := range t.freq {
@@ -82,8 +83,9 @@ func (e *Executor) norm(g *group, op *model.Op) {
 	}
 }
 
-// addNorm adds what the ops before made of Y to X, and normalizes. With several ranks it is the gather of their subgraph, where they
-// have met at a barrier: each row is summed in ascending order of ranks, as AllReduce does.
+// addNorm adds what the ops before made of Y to X, and normalizes. With several ranks it is the
+// gather of their subgraph, where they have met at a barrier: each row is summed in ascending order
+// of ranks, as AllReduce does.
 func (e *Executor) addNorm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
@@ -121,7 +123,8 @@ func (e *Executor) normRow(b *rankBuffers, r int, weight *model.Vector) {
 	e.vec.RMSNorm(b.row(model.BufH, r), b.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
 }
 
-// gather copies the scaled rows of H whose logits are wanted to the top of Y, where the head reads them.
+// gather copies the scaled rows of H whose logits are wanted to the top of Y, where the head reads
+// them.
 func (e *Executor) gather(g *group, scale float32) {
 	wanted := e.batch.LogitRows
 	hidden := e.model.Dims.Hidden
@@ -134,7 +137,8 @@ func (e *Executor) gather(g *group, scale float32) {
 	}
 }
 
-// run is a piece of a span that lies in one KV block: rows [row, row+n) of the batch at positions [pos, pos+n).
+// run is a piece of a span that lies in one KV block: rows [row, row+n) of the batch at positions
+// [pos, pos+n).
 type run struct {
 	row, n, pos int
 	block       kvcache.BlockID
@@ -155,8 +159,9 @@ func cutRuns(dst []run, spans []kvcache.Span) []run {
 	return dst
 }
 
-// rotateHeads normalizes and rotates the heads of Q and K (where the layer does), and stores K and V. A unit is the query heads of some
-// KV heads over one run: of as many as leave every worker two units, since a call for all heads of a row costs little more than one for a single head.
+// rotateHeads normalizes and rotates the heads of Q and K (where the layer does), and stores K and
+// V. A unit is the query heads of some KV heads over one run: of as many as leave every worker two
+// units, since a call for all heads of a row costs little more than one for a single head.
 func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
 	kvHeads := g.part.model.Dims.KVHeads
 	each := min(kvHeads, max(1, len(e.runs)*kvHeads/(2*g.n)))

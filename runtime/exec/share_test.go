@@ -44,8 +44,10 @@ func TestSchemesGiveEqualBits(t *testing.T) {
 	a, _ := floats(m * k)
 	want, wantC := floats(m * n)
 	for p := range layout.Panels() {
-		microkernel.RunRef(spec, &microkernel.GemmArgs{A: a.Pointer(), AStride: 4 * k, B: unsafe.Add(weights.Pointer(), p*layout.PanelStride()),
-			BStride: layout.PanelStride(), C: unsafe.Add(want.Pointer(), 64*p), CStride: 4 * n, M: m, N: min(16, n-16*p), K1: k})
+		microkernel.RunRef(spec, &microkernel.GemmArgs{A: a.Pointer(), AStride: 4 * k, B: unsafe.Add(weights.Pointer(),
+			p*layout.PanelStride()),
+			BStride: layout.PanelStride(), C: unsafe.Add(want.Pointer(), 64*p), CStride: 4 * n, M: m,
+			N: min(16, n-16*p), K1: k})
 	}
 	for _, workers := range []int{1, 3} {
 		team, err := pool.New(make([]int, workers), pool.Options{})
@@ -63,7 +65,8 @@ func TestSchemesGiveEqualBits(t *testing.T) {
 				for i := range got {
 					got[i] = float32(math.NaN())
 				}
-				o := Operands{M: m, W: &Packed{Layout: layout, Data: weights.Pointer()}, A: a.Pointer(), AStride: 4 * k, C: c.Pointer(), CStride: 4 * n}
+				o := Operands{M: m, W: &Packed{Layout: layout, Data: weights.Pointer()}, A: a.Pointer(), AStride: 4 * k,
+					C: c.Pointer(), CStride: 4 * n}
 				var next pool.Counter
 				team.Run(func(w *pool.Worker) { g.Work(w, &next, nil, &o) })
 				if !slices.Equal(got, wantC) {

@@ -13,7 +13,8 @@ const headUnit = 16
 // better at load than wrong numbers.
 func checkValues(m *model.Model) error {
 	if dim := m.Dims.HeadDim; dim%headUnit != 0 {
-		return fmt.Errorf("a head dimension of %d is %w: it must be a multiple of %d", dim, model.ErrUnsupported, headUnit)
+		return fmt.Errorf("a head dimension of %d is %w: it must be a multiple of %d", dim, model.ErrUnsupported,
+			headUnit)
 	}
 	for i := range m.Ops {
 		if lack := lacking(m, &m.Ops[i]); lack != "" {

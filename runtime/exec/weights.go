@@ -23,7 +23,8 @@ type Packed struct {
 // roundsInput says that products read activations in a form of the compute path's own.
 func (p *Packed) roundsInput() bool { return p.Compute != microkernel.ComputeF32 }
 
-// Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5): each rank's pieces in memory of its own.
+// Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5): each
+// rank's pieces in memory of its own.
 type Weights struct {
 	ranks []rankWeights
 	embed embedding
@@ -31,9 +32,10 @@ type Weights struct {
 
 // rankWeights are the pieces of one rank.
 type rankWeights struct {
-	packed []Packed       // the matrices of a stack follow each other
-	first  []int          // by Model.Weights: its first matrix in packed, -1 where the rank holds nothing of it
-	table  unsafe.Pointer // the embedding as the file has it, behind the packed matrices of the first rank; nil elsewhere
+	packed []Packed // the matrices of a stack follow each other
+	first  []int    // by Model.Weights: its first matrix in packed, -1 where the rank holds nothing of it
+	// the embedding as the file has it, behind the packed matrices of the first rank; nil elsewhere
+	table  unsafe.Pointer
 	memory *mem.Buffer
 }
 
@@ -43,7 +45,8 @@ func (w *rankWeights) At(i int) *Packed { return &w.packed[w.first[i]] }
 // InStack returns matrix j of the stack Model.Weights[i].
 func (w *rankWeights) InStack(i, j int) *Packed { return &w.packed[w.first[i]+j] }
 
-// At returns what a rank holds of Model.Weights[i], the first matrix of a stack; nil where it holds nothing of it.
+// At returns what a rank holds of Model.Weights[i], the first matrix of a stack; nil where it holds
+// nothing of it.
 func (w *Weights) At(rank, i int) *Packed {
 	if w.ranks[rank].first[i] < 0 {
 		return nil
@@ -77,7 +80,8 @@ func (w *Weights) Free() (err error) {
 	return err
 }
 
-// RoundedK is the longest row of activations that a compute path rounds for itself, by Compute; 0 where no weight has that path.
+// RoundedK is the longest row of activations that a compute path rounds for itself, by Compute; 0
+// where no weight has that path.
 func (w *Weights) RoundedK() (k RoundedK) {
 	for r := range w.ranks {
 		for i := range w.ranks[r].packed {
@@ -104,9 +108,9 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 // copies the embedding where the head is another matrix: forwards read nothing of the file. The
 // pages of a raw tensor are given back as soon as it is packed, so that weights are in memory once.
 // A weight with a value that is not finite is refused by name, and so is a file that another
-// program writes to meanwhile (gguf.ErrChanged). When ctx ends, each worker finishes the piece it is
-// at, and the error is ctx's cause. progress, where given, hears of finished bytes and may be called
-// from several threads.
+// program writes to meanwhile (gguf.ErrChanged). When ctx ends, each worker finishes the piece it
+// is at, and the error is ctx's cause. progress, where given, hears of finished bytes and may be
+// called from several threads.
 func LoadWeights(ctx context.Context, parts *Parts, plan *plans.Plan, on *Workers,
 	progress func(done, total int64)) (*Weights, error) {
 	w := &Weights{ranks: make([]rankWeights, len(parts.list))}
@@ -115,7 +119,8 @@ func LoadWeights(ctx context.Context, parts *Parts, plan *plans.Plan, on *Worker
 			return nil, errors.Join(err, w.Free())
 		}
 	}
-	l := loading{ctx: ctx, parts: parts, weights: w, groups: on.Grouping(), total: parts.PackedBytes(), progress: progress}
+	l := loading{ctx: ctx, parts: parts, weights: w, groups: on.Grouping(), total: parts.PackedBytes(),
+		progress: progress}
 	if err := l.run(on.Pool); err != nil {
 		return nil, errors.Join(err, w.Free())
 	}
@@ -160,7 +165,8 @@ func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
 	return nil
 }
 
-// computeOf looks up which arithmetic the plan gives a matrix: that of the whole, whatever a rank holds of it (rule 6).
+// computeOf looks up which arithmetic the plan gives a matrix: that of the whole, whatever a rank
+// holds of it (rule 6).
 func computeOf(plan *plans.Plan, t *gguf.Tensor) (microkernel.Compute, error) {
 	key := plans.WeightKey{N: t.Dims[1], K: t.Dims[0], Type: t.Type.String()}
 	if w, ok := plan.Weight(key); ok {

@@ -17,7 +17,8 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// looseModel is weights alone, of sizes that fill no panel and no vector, and a plan that names their arithmetic.
+// looseModel is weights alone, of sizes that fill no panel and no vector, and a plan that names
+// their arithmetic.
 func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -25,7 +26,8 @@ func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 	for i, c := range []struct {
 		typ  gguf.Type
 		n, k int
-	}{{gguf.F32, 1, 1}, {gguf.F32, 17, 33}, {gguf.F16, 15, 7}, {gguf.BF16, 33, 5}, {gguf.BF16, 16, 64}, {gguf.Q8_0, 31, 32}, {gguf.Q4_0, 200, 96}} {
+	}{{gguf.F32, 1, 1}, {gguf.F32, 17, 33}, {gguf.F16, 15, 7}, {gguf.BF16, 33, 5}, {gguf.BF16, 16, 64}, {gguf.Q8_0, 31,
+		32}, {gguf.Q4_0, 200, 96}} {
 		values := make([]float32, c.n*c.k)
 		for i := range values {
 			values[i] = float32(rng.NormFloat64())
@@ -36,7 +38,8 @@ func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 		}
 		m.Weights = append(m.Weights, model.Weight{Role: "q", N: c.n, K: c.k,
 			Tensor: &gguf.Tensor{Name: fmt.Sprintf("w%d", i), Type: c.typ, Dims: []int{c.k, c.n}, Data: raw}})
-		plan.Weights = append(plan.Weights, plans.WeightPlan{WeightKey: plans.WeightKey{N: c.n, K: c.k, Type: c.typ.String()}, Compute: microkernel.ComputeF32})
+		plan.Weights = append(plan.Weights, plans.WeightPlan{WeightKey: plans.WeightKey{N: c.n, K: c.k,
+			Type: c.typ.String()}, Compute: microkernel.ComputeF32})
 	}
 	return m, plan
 }
@@ -61,7 +64,8 @@ func testWorkers(t *testing.T, workers int) *Workers {
 	return &Workers{Pool: p}
 }
 
-// TestWeightsPackEveryTensor compares what several workers packed with one call over the whole matrix, panel by panel.
+// TestWeightsPackEveryTensor compares what several workers packed with one call over the whole
+// matrix, panel by panel.
 func TestWeightsPackEveryTensor(t *testing.T) {
 	m, plan := looseModel(t)
 	var last, calls int64
@@ -101,7 +105,8 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 	}
 }
 
-// TestWeightsRefuse: a value that is no number, and a plan for another model, are refused with the tensor's name.
+// TestWeightsRefuse: a value that is no number, and a plan for another model, are refused with the
+// tensor's name.
 func TestWeightsRefuse(t *testing.T) {
 	m, plan := looseModel(t)
 	load := func(workers int) (*Weights, error) {

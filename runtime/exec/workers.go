@@ -44,8 +44,8 @@ func planPUs(plan *plans.Plan) (pus []int) {
 	return pus
 }
 
-// Workers run ops: the threads of a pool, the code that they call, and their groups where a model is
-// cut. Open makes its own or is given them; kernels are timed on them without a model, too.
+// Workers run ops: the threads of a pool, the code that they call, and their groups where a model
+// is cut. Open makes its own or is given them; kernels are timed on them without a model, too.
 type Workers struct {
 	Pool    *pool.Pool
 	Kernels *Kernels
@@ -75,8 +75,8 @@ func startWorkers(k *Kernels, ranks []plans.Rank, pus []int, o pool.Options) (*W
 	return w, nil
 }
 
-// Unbound starts as many workers with the same code and the same ranks that are bound to no PU: what
-// binding is worth is measured against them.
+// Unbound starts as many workers with the same code and the same ranks that are bound to no PU:
+// what binding is worth is measured against them.
 func (w *Workers) Unbound() (*Workers, error) {
 	return startWorkers(w.Kernels, w.ranks, w.Pool.PUs(), pool.Options{})
 }
@@ -155,9 +155,9 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 	return out
 }
 
-// touch faults in a buffer of each rank, by the rank's own workers, so that no request waits for that
-// and that the pages of buffers without a node come to lie near who uses them. Where ctx ends before
-// that is done, the error is its cause. Not to be called inside Lead.
+// touch faults in a buffer of each rank, by the rank's own workers, so that no request waits for
+// that and that the pages of buffers without a node come to lie near who uses them. Where ctx ends
+// before that is done, the error is its cause. Not to be called inside Lead.
 func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) error {
 	const (
 		hugePage = 2 << 20

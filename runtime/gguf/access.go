@@ -8,7 +8,8 @@ import (
 // Keys returns the metadata keys in the order of the file.
 func (f *File) Keys() []string { return append([]string(nil), f.keys...) }
 
-// Text returns the value of key for a human reader: scalars in full, strings quoted, an array as "32000 x string". It is empty if the key is absent.
+// Text returns the value of key for a human reader: scalars in full, strings quoted, an array as
+// "32000 x string". It is empty if the key is absent.
 func (f *File) Text(key string) string {
 	v, ok := f.meta[key]
 	if !ok {
@@ -26,13 +27,15 @@ func (f *File) String(key string) (s string, ok bool) {
 	return string(v.raw), true
 }
 
-// Architecture returns the value of general.architecture, "llama" for example, or "" if there is none.
+// Architecture returns the value of general.architecture, "llama" for example, or "" if there is
+// none.
 func (f *File) Architecture() string {
 	s, _ := f.String("general.architecture")
 	return s
 }
 
-// Uint returns the integer of any width under key; ok is false if the key is absent, no integer, or negative.
+// Uint returns the integer of any width under key; ok is false if the key is absent, no integer, or
+// negative.
 func (f *File) Uint(key string) (u uint64, ok bool) {
 	v, ok := f.meta[key]
 	if !ok {
@@ -48,7 +51,8 @@ func (f *File) Uint(key string) (u uint64, ok bool) {
 	return u, true
 }
 
-// Int returns the integer of any width under key; ok is false if the key is absent, no integer, or above the range of int64.
+// Int returns the integer of any width under key; ok is false if the key is absent, no integer, or
+// above the range of int64.
 func (f *File) Int(key string) (i int64, ok bool) {
 	v, ok := f.meta[key]
 	if !ok {
@@ -79,14 +83,16 @@ func (f *File) Bool(key string) (b, ok bool) {
 	return v.raw[0] != 0, true
 }
 
-// Strings returns the array of strings under key; ok is false if the key is absent or something else. The strings are a copy and
-// outlive the file; each call copies anew, so callers keep what they get.
+// Strings returns the array of strings under key; ok is false if the key is absent or something
+// else. The strings are a copy and outlive the file; each call copies anew, so callers keep what
+// they get.
 func (f *File) Strings(key string) (s []string, ok bool) {
 	v, ok := f.meta[key]
 	if !ok || v.kind != kindArray || v.elem != kindString {
 		return nil, false
 	}
-	// One copy of the whole region, lengths included, and slices of it: two allocations for any vocabulary.
+	// One copy of the whole region, lengths included, and slices of it: two allocations for any
+	// vocabulary.
 	all := string(v.raw)
 	s = make([]string, v.count)
 	pos := 0
@@ -98,7 +104,8 @@ func (f *File) Strings(key string) (s []string, ok bool) {
 	return s, true
 }
 
-// Floats returns the array of floats under key, as float32; ok is false if the key is absent or something else.
+// Floats returns the array of floats under key, as float32; ok is false if the key is absent or
+// something else.
 func (f *File) Floats(key string) (x []float32, ok bool) {
 	v, ok := f.meta[key]
 	if !ok || v.kind != kindArray || (v.elem != kindF32 && v.elem != kindF64) {
@@ -112,7 +119,8 @@ func (f *File) Floats(key string) (x []float32, ok bool) {
 	return x, true
 }
 
-// Ints returns the array of integers (of any width) or bools under key; ok is false if the key is absent, something else, or an element does not fit int32.
+// Ints returns the array of integers (of any width) or bools under key; ok is false if the key is
+// absent, something else, or an element does not fit int32.
 func (f *File) Ints(key string) (x []int32, ok bool) {
 	v, ok := f.meta[key]
 	if !ok || v.kind != kindArray {

@@ -6,13 +6,15 @@ import (
 	"fmt"
 )
 
-// The two ways a file can be refused. Every error of [Open] and [Parse] that concerns the file's content wraps one of them.
+// The two ways a file can be refused. Every error of [Open] and [Parse] that concerns the file's
+// content wraps one of them.
 var (
 	ErrDamaged     = errors.New("damaged GGUF file")     // the bytes contradict the format or each other
 	ErrUnsupported = errors.New("unsupported GGUF file") // a sound file of a kind this program does not read
 )
 
-// cursor reads little-endian values from a header. The first failure sticks: later reads return zeros, and err tells the position of the first one.
+// cursor reads little-endian values from a header. The first failure sticks: later reads return
+// zeros, and err tells the position of the first one.
 type cursor struct {
 	data []byte
 	pos  int
@@ -35,7 +37,8 @@ func (c *cursor) take(n uint64, what string) []byte {
 		return nil
 	}
 	if n > c.left() {
-		c.fail(ErrDamaged, c.pos, "%s needs %d bytes but the file ends after %d; copy or download it again", what, n, c.left())
+		c.fail(ErrDamaged, c.pos, "%s needs %d bytes but the file ends after %d; copy or download it again",
+			what, n, c.left())
 		return nil
 	}
 	b := c.data[c.pos : c.pos+int(n) : c.pos+int(n)]
@@ -66,8 +69,8 @@ func (c *cursor) str(what string) []byte {
 	return c.take(n, what)
 }
 
-// count reads a number of things that take at least least bytes each, and refuses a number that the rest of the file cannot hold, so that no
-// loop and no allocation is ever larger than the file.
+// count reads a number of things that take at least least bytes each, and refuses a number that the
+// rest of the file cannot hold, so that no loop and no allocation is ever larger than the file.
 func (c *cursor) count(what string, least uint64) int {
 	at := c.pos
 	n := c.u64(what)

@@ -72,7 +72,8 @@ func checkBlocks(verb string, t Type, n, size int) (int, error) {
 		return 0, fmt.Errorf("cannot %s type %s: it is not supported", verb, t)
 	}
 	if n%elems != 0 || size%bytes != 0 || n/elems != size/bytes {
-		return 0, fmt.Errorf("cannot %s %s: %d elements in %d bytes are not the same number of whole blocks (%d elements in %d bytes each)", verb, t, n, size, elems, bytes)
+		return 0, fmt.Errorf("cannot %s %s: %d elements in %d bytes are not the same number of whole blocks (%d "+
+			"elements in %d bytes each)", verb, t, n, size, elems, bytes)
 	}
 	return n / elems, nil
 }

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestDequantizeReference compares every quantized tensor of the reference models with the bits that llama.cpp's dequantizer gave.
+// TestDequantizeReference compares every quantized tensor of the reference models with the bits
+// that llama.cpp's dequantizer gave.
 func TestDequantizeReference(t *testing.T) {
 	dir := filepath.Join(testdata(t), "parity")
 	raw, err := os.ReadFile(filepath.Join(dir, "dequant.json"))
@@ -72,7 +73,8 @@ func readable() (all []Type) {
 	return all
 }
 
-// TestF16Exhaustive sends every half through float32 and back, and checks rounding at and around every midpoint between two halves.
+// TestF16Exhaustive sends every half through float32 and back, and checks rounding at and around
+// every midpoint between two halves.
 func TestF16Exhaustive(t *testing.T) {
 	for h := range 1 << 16 {
 		f := F16ToF32(uint16(h))

@@ -9,13 +9,14 @@ func F16ToF32(h uint16) float32 {
 	if mag >= 0x7c00 { // infinity or NaN
 		return math.Float32frombits(sign | 0x7f800000 | (mag&0x3ff)<<13)
 	}
-	// The half's exponent and mantissa sit 13 bits lower than a float32's; the biases differ by 112. Scaling by 2^112 also
-	// normalizes subnormal halves, exactly.
+	// The half's exponent and mantissa sit 13 bits lower than a float32's; the biases differ by
+	// 112. Scaling by 2^112 also normalizes subnormal halves, exactly.
 	f := math.Float32frombits(mag<<13) * 0x1p112
 	return math.Float32frombits(sign | math.Float32bits(f))
 }
 
-// F32ToF16 converts to an IEEE 754 half, rounding to nearest, ties to even. What is too large becomes infinity; a NaN stays a (quiet) NaN.
+// F32ToF16 converts to an IEEE 754 half, rounding to nearest, ties to even. What is too large
+// becomes infinity; a NaN stays a (quiet) NaN.
 func F32ToF16(f float32) uint16 {
 	b := math.Float32bits(f)
 	sign := uint16(b >> 16 & 0x8000)
@@ -25,7 +26,9 @@ func F32ToF16(f float32) uint16 {
 		return sign | 0x7e00 | uint16(b>>13&0x3ff)
 	case b >= 0x47800000: // 65536 and above; 65520..65535 reach infinity by rounding below
 		return sign | 0x7c00
-	case b < 0x38800000: // below 2^-14 the result is subnormal: the spacing of float32 at 0.5 is the spacing of halves here
+	// below 2^-14 the result is subnormal: the spacing of float32 at 0.5 is the spacing of halves
+	// here
+	case b < 0x38800000:
 		return sign | uint16(math.Float32bits(math.Float32frombits(b)+0.5)-0x3f000000)
 	}
 	b += 0xfff + b>>13&1

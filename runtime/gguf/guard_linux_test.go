@@ -39,7 +39,8 @@ func TestGuardSurvivesTruncation(t *testing.T) {
 	read := func() error { return Dequantize(values, tensor.Type, tensor.Data) }
 	for _, guard := range []func(func() error) error{f.Guard, tensor.Guard} {
 		err := guard(read)
-		if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), path+": the file was truncated or overwritten while it was read: ") {
+		if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), path+": the file was truncated or "+
+			"overwritten while it was read: ") {
 			t.Errorf("reading a truncated file: %v", err)
 		}
 	}

@@ -47,7 +47,8 @@ func written(t testing.TB, fill func(w *Writer)) []byte {
 
 func partFile(no, count int) string { return fmt.Sprintf("m-%05d-of-%05d.gguf", no+1, count) }
 
-// partBytes is part no of a file of count parts: one tensor "tNO" of 32 q8_0 elements, filled with the byte NO.
+// partBytes is part no of a file of count parts: one tensor "tNO" of 32 q8_0 elements, filled with
+// the byte NO.
 func partBytes(t testing.TB, no, count int) []byte {
 	return written(t, func(w *Writer) {
 		if no == 0 {

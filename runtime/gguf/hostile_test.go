@@ -37,49 +37,66 @@ var hostile = map[string]struct {
 	file *raw
 	want string
 }{
-	"no magic":           {&raw{b: []byte("PK\x03\x04 a zip file")}, `begins with "GGUF"`},
-	"three bytes":        {&raw{b: []byte("GGU")}, "begins with"},
-	"only magic":         {&raw{b: []byte("GGUF")}, "the version needs 4 bytes"},
-	"version 1":          {preamble(1, 0, 0), "version 1"},
-	"version 99":         {preamble(99, 0, 0), "version 99"},
-	"big-endian":         {preamble(3<<24, 0, 0), "big-endian (version 3)"},
-	"no counts":          {(&raw{b: []byte("GGUF")}).u32(3), "the tensor count needs 8 bytes"},
-	"2^60 keys":          {preamble(3, 0, 1<<60).zeros(64), "the number of metadata entries is 1152921504606846976"},
-	"2^60 tensors":       {preamble(3, 1<<60, 0).zeros(64), "1152921504606846976 tensors"},
-	"key length 2^63":    {preamble(3, 0, 1).u64(1 << 63).zeros(16), "9223372036854775808 bytes long"},
-	"key length 2^64-1":  {preamble(3, 0, 1).u64(math.MaxUint64).zeros(16), "bytes long"},
-	"string length 2^63": {preamble(3, 0, 1).key("general.name", kindString).u64(1 << 63).zeros(16), `"general.name" says it is 9223372036854775808 bytes long`},
-	"array of 2^60":      {preamble(3, 0, 1).key("a.b", kindArray).u32(uint32(kindU32)).u64(1 << 60).zeros(16), `"a.b" is 1152921504606846976`},
-	"array of 2^60 strings": {preamble(3, 0, 1).key("tokenizer.ggml.tokens", kindArray).u32(uint32(kindString)).u64(1 << 60).zeros(99),
+	"no magic":          {&raw{b: []byte("PK\x03\x04 a zip file")}, `begins with "GGUF"`},
+	"three bytes":       {&raw{b: []byte("GGU")}, "begins with"},
+	"only magic":        {&raw{b: []byte("GGUF")}, "the version needs 4 bytes"},
+	"version 1":         {preamble(1, 0, 0), "version 1"},
+	"version 99":        {preamble(99, 0, 0), "version 99"},
+	"big-endian":        {preamble(3<<24, 0, 0), "big-endian (version 3)"},
+	"no counts":         {(&raw{b: []byte("GGUF")}).u32(3), "the tensor count needs 8 bytes"},
+	"2^60 keys":         {preamble(3, 0, 1<<60).zeros(64), "the number of metadata entries is 1152921504606846976"},
+	"2^60 tensors":      {preamble(3, 1<<60, 0).zeros(64), "1152921504606846976 tensors"},
+	"key length 2^63":   {preamble(3, 0, 1).u64(1 << 63).zeros(16), "9223372036854775808 bytes long"},
+	"key length 2^64-1": {preamble(3, 0, 1).u64(math.MaxUint64).zeros(16), "bytes long"},
+	"string length 2^63": {preamble(3, 0, 1).key("general.name", kindString).u64(1 << 63).zeros(16),
+		`"general.name" says it is 9223372036854775808 bytes long`},
+	"array of 2^60": {preamble(3, 0, 1).key("a.b", kindArray).u32(uint32(kindU32)).u64(1 << 60).zeros(16),
+		`"a.b" is 1152921504606846976`},
+	"array of 2^60 strings": {preamble(3, 0, 1).key("tokenizer.ggml.tokens",
+		kindArray).u32(uint32(kindString)).u64(1 << 60).zeros(99),
 		`"tokenizer.ggml.tokens" is 1152921504606846976`},
-	"array whose bytes overflow": {preamble(3, 0, 1).key("a.b", kindArray).u32(uint32(kindU64)).u64(1<<61 + 1).zeros(16), "more than the 16 bytes left"},
-	"string in array too long":   {preamble(3, 0, 1).key("a", kindArray).u32(uint32(kindString)).u64(2).str("x").u64(1 << 40).zeros(8), "element 1 of key"},
-	"array ends early":           {preamble(3, 0, 1).key("a", kindArray).u32(uint32(kindString)).u64(2).str("0123456789abcdef"), "ends in element 1 of 2"},
-	"nested array":               {preamble(3, 0, 1).key("deep", kindArray).u32(uint32(kindArray)).u64(1).zeros(16), "array of arrays"},
-	"unknown value type":         {preamble(3, 0, 1).key("k", 13).zeros(16), `"k" has the unknown value type 13`},
-	"array of unknown":           {preamble(3, 0, 1).key("k", kindArray).u32(77).u64(1).zeros(16), "array of the unknown value type 77"},
-	"key twice":                  {preamble(3, 0, 2).key("k", kindU32).u32(1).key("k", kindU32).u32(2), `"k" appears twice`},
-	"alignment 0":                {preamble(3, 0, 1).key(keyAlignment, kindU32).u32(0), "must be a power of two"},
-	"alignment 24":               {preamble(3, 0, 1).key(keyAlignment, kindU32).u32(24), "must be a power of two"},
-	"alignment a string":         {preamble(3, 0, 1).key(keyAlignment, kindString).str("32"), "must be a uint32"},
-	"alignment 2^31":             {preamble(3, 1, 1).key(keyAlignment, kindU32).u32(1<<31).tensor("t", F32, 0, 1).zeros(64), "the file ends at byte"},
-	"no dimensions":              {preamble(3, 1, 0).tensor("t", F32, 0).zeros(64), "has 0 dimensions"},
-	"2^31 dimensions":            {preamble(3, 1, 0).str("t").u32(1 << 31).zeros(64), "has 2147483648 dimensions"},
-	"five dimensions":            {preamble(3, 1, 0).tensor("t", F32, 0, 1, 1, 1, 1, 1).zeros(64), "has 5 dimensions"},
-	"zero dimension":             {preamble(3, 1, 0).tensor("t", F32, 0, 4, 0).zeros(64), "impossible dimensions [4 0]"},
-	"2^60 rows":                  {preamble(3, 1, 0).tensor("blk.0.x", F32, 0, 1, 1<<60).zeros(64), `"blk.0.x" has impossible dimensions`},
-	"product overflows to small": {preamble(3, 1, 0).tensor("t", F32, 0, 1<<32, 1<<32, 1).zeros(64), "impossible dimensions"},
-	"bytes would overflow":       {preamble(3, 1, 0).tensor("t", F32, 0, 1<<62).zeros(64), "impossible dimensions"},
-	"part of a block":            {preamble(3, 1, 0).tensor("t", Q4_K, 0, 128).zeros(999), "rows of 128 elements, which are no whole blocks of 256"},
-	"type not supported":         {preamble(3, 1, 0).tensor("t", 16, 0, 256).zeros(999), "type iq2_xxs"},
-	"type unknown":               {preamble(3, 1, 0).tensor("t", 4711, 0, 256).zeros(999), "type type 4711"},
-	"outside":                    {preamble(3, 1, 0).tensor("t", F32, 0, 64).zeros(64), `"t" needs 256 bytes`},
-	"far outside":                {preamble(3, 1, 0).tensor("t", F32, 1<<40, 1).zeros(64), "at offset 1099511627776"},
-	"offset wraps into header":   {preamble(3, 1, 0).tensor("t", F32, 1<<64-64, 8).zeros(64), "at offset 18446744073709551552"},
-	"misaligned":                 {preamble(3, 1, 0).tensor("t", F32, 4, 1).zeros(64), "no multiple of the alignment 32"},
-	"tensor twice":               {preamble(3, 2, 0).tensor("t", F32, 0, 1).tensor("t", F32, 32, 1).zeros(99), `"t" appears twice`},
-	"tensors overlap":            {preamble(3, 2, 0).tensor("a", F32, 32, 1).tensor("b", F32, 0, 16).zeros(128), `"a" overlaps tensor "b"`},
-	"header ends in tensors":     {preamble(3, 2, 0).tensor("a", F32, 0, 1).zeros(60), "tensor"},
+	"array whose bytes overflow": {preamble(3, 0, 1).key("a.b", kindArray).u32(uint32(kindU64)).u64(1<<61 +
+		1).zeros(16), "more than the 16 bytes left"},
+	"string in array too long": {preamble(3, 0, 1).key("a",
+		kindArray).u32(uint32(kindString)).u64(2).str("x").u64(1 << 40).zeros(8), "element 1 of key"},
+	"array ends early": {preamble(3, 0, 1).key("a",
+		kindArray).u32(uint32(kindString)).u64(2).str("0123456789abcdef"), "ends in element 1 of 2"},
+	"nested array": {preamble(3, 0, 1).key("deep", kindArray).u32(uint32(kindArray)).u64(1).zeros(16),
+		"array of arrays"},
+	"unknown value type": {preamble(3, 0, 1).key("k", 13).zeros(16), `"k" has the unknown value type 13`},
+	"array of unknown": {preamble(3, 0, 1).key("k", kindArray).u32(77).u64(1).zeros(16),
+		"array of the unknown value type 77"},
+	"key twice": {preamble(3, 0, 2).key("k", kindU32).u32(1).key("k", kindU32).u32(2),
+		`"k" appears twice`},
+	"alignment 0":        {preamble(3, 0, 1).key(keyAlignment, kindU32).u32(0), "must be a power of two"},
+	"alignment 24":       {preamble(3, 0, 1).key(keyAlignment, kindU32).u32(24), "must be a power of two"},
+	"alignment a string": {preamble(3, 0, 1).key(keyAlignment, kindString).str("32"), "must be a uint32"},
+	"alignment 2^31": {preamble(3, 1, 1).key(keyAlignment, kindU32).u32(1<<31).tensor("t", F32, 0,
+		1).zeros(64), "the file ends at byte"},
+	"no dimensions":   {preamble(3, 1, 0).tensor("t", F32, 0).zeros(64), "has 0 dimensions"},
+	"2^31 dimensions": {preamble(3, 1, 0).str("t").u32(1 << 31).zeros(64), "has 2147483648 dimensions"},
+	"five dimensions": {preamble(3, 1, 0).tensor("t", F32, 0, 1, 1, 1, 1, 1).zeros(64), "has 5 dimensions"},
+	"zero dimension": {preamble(3, 1, 0).tensor("t", F32, 0, 4, 0).zeros(64),
+		"impossible dimensions [4 0]"},
+	"2^60 rows": {preamble(3, 1, 0).tensor("blk.0.x", F32, 0, 1, 1<<60).zeros(64),
+		`"blk.0.x" has impossible dimensions`},
+	"product overflows to small": {preamble(3, 1, 0).tensor("t", F32, 0, 1<<32, 1<<32, 1).zeros(64),
+		"impossible dimensions"},
+	"bytes would overflow": {preamble(3, 1, 0).tensor("t", F32, 0, 1<<62).zeros(64), "impossible dimensions"},
+	"part of a block": {preamble(3, 1, 0).tensor("t", Q4_K, 0, 128).zeros(999),
+		"rows of 128 elements, which are no whole blocks of 256"},
+	"type not supported": {preamble(3, 1, 0).tensor("t", 16, 0, 256).zeros(999), "type iq2_xxs"},
+	"type unknown":       {preamble(3, 1, 0).tensor("t", 4711, 0, 256).zeros(999), "type type 4711"},
+	"outside":            {preamble(3, 1, 0).tensor("t", F32, 0, 64).zeros(64), `"t" needs 256 bytes`},
+	"far outside":        {preamble(3, 1, 0).tensor("t", F32, 1<<40, 1).zeros(64), "at offset 1099511627776"},
+	"offset wraps into header": {preamble(3, 1, 0).tensor("t", F32, 1<<64-64, 8).zeros(64),
+		"at offset 18446744073709551552"},
+	"misaligned": {preamble(3, 1, 0).tensor("t", F32, 4, 1).zeros(64), "no multiple of the alignment 32"},
+	"tensor twice": {preamble(3, 2, 0).tensor("t", F32, 0, 1).tensor("t", F32, 32, 1).zeros(99),
+		`"t" appears twice`},
+	"tensors overlap": {preamble(3, 2, 0).tensor("a", F32, 32, 1).tensor("b", F32, 0, 16).zeros(128),
+		`"a" overlaps tensor "b"`},
+	"header ends in tensors": {preamble(3, 2, 0).tensor("a", F32, 0, 1).zeros(60), "tensor"},
 }
 
 // TestHostile demands a refusal with a position or a name in one sentence, for each crafted file.
@@ -103,7 +120,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts a sound file at every length: no cut may be accepted, except inside the padding behind the last tensor.
+// TestTruncated cuts a sound file at every length: no cut may be accepted, except inside the
+// padding behind the last tensor.
 func TestTruncated(t *testing.T) {
 	whole := written(t, fillSample)
 	f, err := Parse(whole)
@@ -118,7 +136,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestHostileMemory checks that refusing a file of a megabyte of lies costs memory in proportion to it.
+// TestHostileMemory checks that refusing a file of a megabyte of lies costs memory in proportion to
+// it.
 func TestHostileMemory(t *testing.T) {
 	file := preamble(3, 1<<14, 1<<16).zeros(1 << 20).b
 	many := preamble(3, 0, 1<<15)
@@ -179,7 +198,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkOpenLargeVocabulary opens a header with the vocabulary and merges of a 152,000-token model and reads them.
+// BenchmarkOpenLargeVocabulary opens a header with the vocabulary and merges of a 152,000-token
+// model and reads them.
 func BenchmarkOpenLargeVocabulary(b *testing.B) {
 	tokens, merges := make([]string, 151936), make([]string, 151387)
 	for i := range tokens {

@@ -13,8 +13,9 @@ func mapBytes(file *os.File, size int64) (data []byte, unmap func() error, err e
 	return data, func() error { return unix.Munmap(data) }, err
 }
 
-// Release drops the tensor's pages from this process's memory; reading Data again reads the file again. The loader calls it for each
-// tensor it has packed, so that the weights are resident once. It does nothing for a file made by Parse.
+// Release drops the tensor's pages from this process's memory; reading Data again reads the file
+// again. The loader calls it for each tensor it has packed, so that the weights are resident once.
+// It does nothing for a file made by Parse.
 func (t *Tensor) Release() error {
 	if t.part == nil || len(t.Data) == 0 {
 		return nil

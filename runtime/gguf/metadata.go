@@ -26,7 +26,8 @@ const (
 	kindF64
 )
 
-var kindNames = [...]string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array", "uint64", "int64", "float64"}
+var kindNames = [...]string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array",
+	"uint64", "int64", "float64"}
 
 func (k kind) String() string {
 	if int64(k) < int64(len(kindNames)) {
@@ -50,7 +51,8 @@ func (k kind) size() int {
 	return 0
 }
 
-// value is one metadata value, still in the file. raw holds a scalar's bytes, a string's bytes, or an array's elements as stored (strings with their lengths).
+// value is one metadata value, still in the file. raw holds a scalar's bytes, a string's bytes, or
+// an array's elements as stored (strings with their lengths).
 type value struct {
 	kind  kind
 	elem  kind // of an array
@@ -58,7 +60,8 @@ type value struct {
 	raw   []byte
 }
 
-// readValue reads the value of the named key and checks everything in it, so that the accessors below cannot fail.
+// readValue reads the value of the named key and checks everything in it, so that the accessors
+// below cannot fail.
 func readValue(c *cursor, key string) value {
 	at := c.pos
 	v := value{kind: kind(c.u32("the value type of key " + show(key)))}
@@ -86,7 +89,8 @@ func readArray(c *cursor, key string, v *value) {
 	case c.err != nil:
 		return
 	case v.elem == kindArray:
-		c.fail(ErrUnsupported, at, "key %s holds an array of arrays; no model that this program runs needs one", show(key))
+		c.fail(ErrUnsupported, at, "key %s holds an array of arrays; no model that this program runs needs one",
+			show(key))
 		return
 	case v.elem == kindString:
 		v.count = c.count("the length of "+what, 8)
@@ -104,7 +108,8 @@ func readArray(c *cursor, key string, v *value) {
 	v.raw = c.take(uint64(v.count)*uint64(v.elem.size()), what)
 }
 
-// skipStrings walks n strings by their lengths alone: a vocabulary of 150,000 tokens costs that many additions and no allocation.
+// skipStrings walks n strings by their lengths alone: a vocabulary of 150,000 tokens costs that
+// many additions and no allocation.
 func skipStrings(c *cursor, n int, key string) {
 	for i := range n {
 		if c.left() < 8 {
@@ -115,14 +120,16 @@ func skipStrings(c *cursor, n int, key string) {
 		}
 		size := binary.LittleEndian.Uint64(c.data[c.pos:])
 		if size > c.left()-8 {
-			c.fail(ErrDamaged, c.pos, "element %d of key %s says it is %d bytes long but only %d are left in the file", i, show(key), size, c.left()-8)
+			c.fail(ErrDamaged, c.pos, "element %d of key %s says it is %d bytes long but only %d are left in "+
+				"the file", i, show(key), size, c.left()-8)
 			return
 		}
 		c.pos += 8 + int(size)
 	}
 }
 
-// integer returns the i-th integer of kind k in raw. ok is false if k is no integer kind or the value does not fit int64; bits is the value as stored.
+// integer returns the i-th integer of kind k in raw. ok is false if k is no integer kind or the
+// value does not fit int64; bits is the value as stored.
 func integer(k kind, raw []byte, i int) (v int64, bits uint64, ok bool) {
 	switch le := binary.LittleEndian; k {
 	case kindU8:
@@ -159,7 +166,8 @@ func float(k kind, raw []byte, i int) (v float64, ok bool) {
 	return 0, false
 }
 
-// text is the value for a human reader: scalars in full, a string quoted, an array as its length and element kind.
+// text is the value for a human reader: scalars in full, a string quoted, an array as its length
+// and element kind.
 func (v value) text() string {
 	switch v.kind {
 	case kindString:

@@ -17,8 +17,9 @@ const (
 	keySplitTensors = "split.tensors.count"
 )
 
-// Open maps the file at path, read-only, and checks its header. A part of a multi-part file (NAME-00001-of-00003.gguf; any of the
-// parts may be named) opens all of them, which must lie in one folder; the metadata is the first part's.
+// Open maps the file at path, read-only, and checks its header. A part of a multi-part file
+// (NAME-00001-of-00003.gguf; any of the parts may be named) opens all of them, which must lie in
+// one folder; the metadata is the first part's.
 //
 // The errors: those of the file system, and errors that wrap [ErrDamaged], [ErrUnsupported] or
 // [ErrChanged]. The header is copied: metadata and the list of tensors never touch the file again.
@@ -123,7 +124,8 @@ var partName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
 func openParts(path string, count uint64) (*File, error) {
 	m := partName.FindStringSubmatch(filepath.Base(path))
 	if m == nil || m[3] != fmt.Sprintf("%05d", count) {
-		return nil, fmt.Errorf("%s: it is one of %d parts and must be named like NAME-00001-of-%05d.gguf, so that the others can be found", path, count, count)
+		return nil, fmt.Errorf("%s: it is one of %d parts and must be named like NAME-00001-of-%05d.gguf, so "+
+			"that the others can be found", path, count, count)
 	}
 	var whole *File
 	for i := range count {
@@ -143,7 +145,8 @@ func openParts(path string, count uint64) (*File, error) {
 		}
 	}
 	if n, ok := whole.Uint(keySplitTensors); ok && n != uint64(len(whole.tensors)) {
-		err := fmt.Errorf("%s: %w: key %q says %d tensors, the %d parts hold %d", path, ErrDamaged, keySplitTensors, n, count, len(whole.tensors))
+		err := fmt.Errorf("%s: %w: key %q says %d tensors, the %d parts hold %d", path, ErrDamaged, keySplitTensors, n,
+			count, len(whole.tensors))
 		return nil, errors.Join(err, whole.Close())
 	}
 	return whole, nil
@@ -154,7 +157,8 @@ func checkPart(f *File, path string, no, count uint64) error {
 	gotNo, _ := f.Uint(keySplitNo)
 	gotCount, _ := f.Uint(keySplitCount)
 	if gotNo != no || gotCount != count {
-		return fmt.Errorf("%s: %w: its header says part %d of %d, its name part %d of %d", path, ErrDamaged, gotNo+1, gotCount, no+1, count)
+		return fmt.Errorf("%s: %w: its header says part %d of %d, its name part %d of %d", path, ErrDamaged, gotNo+1,
+			gotCount, no+1, count)
 	}
 	return nil
 }
@@ -177,7 +181,8 @@ func join(whole, part *File, path string) (*File, error) {
 	return whole, nil
 }
 
-// Close unmaps the file. Metadata that was handed out stays valid; Tensor.Data does not, and reading it afterwards faults. Closing twice, or a nil File, does nothing.
+// Close unmaps the file. Metadata that was handed out stays valid; Tensor.Data does not, and
+// reading it afterwards faults. Closing twice, or a nil File, does nothing.
 func (f *File) Close() error {
 	if f == nil {
 		return nil

@@ -83,9 +83,12 @@ func TestPartsRefused(t *testing.T) {
 		spoil func(t *testing.T, dir string)
 		want  string
 	}{
-		"missing":   {func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, partFile(1, 3)))) }, "part 2 of 3 is missing"},
-		"wrong no":  {func(t *testing.T, dir string) { copyFile(t, dir, partFile(2, 3), partFile(1, 3)) }, "its header says part 3 of 3"},
-		"truncated": {func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, partFile(2, 3)), 60)) }, "m-00003-of-00003.gguf"},
+		"missing": {func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, partFile(1, 3)))) },
+			"part 2 of 3 is missing"},
+		"wrong no": {func(t *testing.T, dir string) { copyFile(t, dir, partFile(2, 3), partFile(1, 3)) },
+			"its header says part 3 of 3"},
+		"truncated": {func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, partFile(2, 3)), 60)) },
+			"m-00003-of-00003.gguf"},
 		"renamed": {func(t *testing.T, dir string) {
 			must(t, os.Rename(filepath.Join(dir, partFile(0, 3)), filepath.Join(dir, "model.gguf")))
 		}, "must be named like"},

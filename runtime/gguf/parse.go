@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// File is an open GGUF file. Its methods may be called from several goroutines; Close ends the life of every Tensor.Data.
+// File is an open GGUF file. Its methods may be called from several goroutines; Close ends the life
+// of every Tensor.Data.
 type File struct {
 	keys    []string
 	meta    map[string]value
@@ -23,7 +24,9 @@ type File struct {
 type Tensor struct {
 	Name string
 	Type Type
-	Dims []int  // ggml order: Dims[0] is the row length (K), Dims[1] the number of rows (N); one to four of them, none zero
+	// ggml order: Dims[0] is the row length (K), Dims[1] the number of rows (N); one to four of
+	// them, none zero
+	Dims []int
 	Data []byte // the blocks as stored, rows one after the other; points into the file and is read-only
 
 	part *mapping // that Data lies in; nil for a file made by Parse
@@ -50,8 +53,8 @@ func (f *File) Tensors() []*Tensor { return slices.Clone(f.tensors) }
 // Size returns the bytes of all parts.
 func (f *File) Size() int64 { return f.size }
 
-// Parse reads a GGUF file that is in memory: the embedded model, or a test's. Tensor data and metadata stay slices of data, which must
-// not change. Close has nothing to do then.
+// Parse reads a GGUF file that is in memory: the embedded model, or a test's. Tensor data and
+// metadata stay slices of data, which must not change. Close has nothing to do then.
 func Parse(data []byte) (*File, error) {
 	f, err := parsePart(data, data)
 	if err != nil {
@@ -69,8 +72,8 @@ const (
 	defaultAlignment = 32
 	maxDims          = 4
 
-	// The fewest bytes that a metadata entry (key length, key, value type, value) and a tensor entry (name length, name, dimension
-	// count, one dimension, type, offset) can take.
+	// The fewest bytes that a metadata entry (key length, key, value type, value) and a tensor
+	// entry (name length, name, dimension count, one dimension, type, offset) can take.
 	leastEntry  = 8 + 1 + 4 + 1
 	leastTensor = 8 + 1 + 4 + 8 + 4 + 8
 )
@@ -83,7 +86,8 @@ func parsePart(header, data []byte) (*File, error) {
 	f := &File{meta: map[string]value{}, byName: map[string]*Tensor{}, size: int64(len(data))}
 	f.readMetadata(c, nKeys)
 	if c.err == nil && nTensors > c.left()/leastTensor {
-		c.fail(ErrDamaged, 8, "the file says it has %d tensors, more than its %d bytes can describe", nTensors, len(data))
+		c.fail(ErrDamaged, 8, "the file says it has %d tensors, more than its %d bytes can describe",
+			nTensors, len(data))
 	}
 	alignment := f.alignment(c)
 	infos := f.readTensorInfos(c, int(nTensors))
@@ -109,10 +113,12 @@ func readPreamble(c *cursor) (nTensors uint64, nKeys int) {
 		return 0, 0
 	case version == 2 || version == 3:
 	case version&0xffff == 0:
-		c.fail(ErrUnsupported, 4, "it is big-endian (version %d); convert it to little-endian", bits.ReverseBytes32(version))
+		c.fail(ErrUnsupported, 4, "it is big-endian (version %d); convert it to little-endian",
+			bits.ReverseBytes32(version))
 		return 0, 0
 	default:
-		c.fail(ErrUnsupported, 4, "GGUF version %d; versions 2 and 3 are read, so convert the model again with current tools", version)
+		c.fail(ErrUnsupported, 4, "GGUF version %d; versions 2 and 3 are read, so convert the model again with "+
+			"current tools", version)
 		return 0, 0
 	}
 	nTensors = c.u64("the tensor count")
@@ -204,7 +210,8 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 	}
 	elems, blockBytes := t.Type.Block()
 	if elems == 0 {
-		c.fail(ErrUnsupported, at, "tensor %s is of type %s, which is not supported; use a file quantized to q8_0, q4_0 or a q*_k type", show(name), t.Type)
+		c.fail(ErrUnsupported, at, "tensor %s is of type %s, which is not supported; use a file quantized to "+
+			"q8_0, q4_0 or a q*_k type", show(name), t.Type)
 		return info
 	}
 	n, ok := product(dims[:nDims])
@@ -213,7 +220,8 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 		return info
 	}
 	if dims[0]%uint64(elems) != 0 {
-		c.fail(ErrDamaged, at, "tensor %s has rows of %d elements, which are no whole blocks of %d (type %s)", show(name), dims[0], elems, t.Type)
+		c.fail(ErrDamaged, at, "tensor %s has rows of %d elements, which are no whole blocks of %d (type %s)",
+			show(name), dims[0], elems, t.Type)
 		return info
 	}
 	t.Dims = make([]int, nDims)
@@ -237,17 +245,20 @@ func product(dims []uint64) (n uint64, ok bool) {
 	return n, true
 }
 
-// placeTensors gives each tensor its bytes. header is the length of the header, behind which, aligned, the data section begins.
+// placeTensors gives each tensor its bytes. header is the length of the header, behind which,
+// aligned, the data section begins.
 func (f *File) placeTensors(data []byte, infos []tensorInfo, alignment uint64, header int) error {
 	base := (uint64(header) + alignment - 1) &^ (alignment - 1)
 	end := uint64(len(data))
 	for _, in := range infos {
 		name := show(in.tensor.Name)
 		if in.offset%alignment != 0 {
-			return fmt.Errorf("%w: at byte %d: tensor %s begins at offset %d, no multiple of the alignment %d", ErrDamaged, in.at, name, in.offset, alignment)
+			return fmt.Errorf("%w: at byte %d: tensor %s begins at offset %d, no multiple of the alignment %d",
+				ErrDamaged, in.at, name, in.offset, alignment)
 		}
 		if base > end || in.offset > end-base || in.bytes > end-base-in.offset {
-			return fmt.Errorf("%w: at byte %d: tensor %s needs %d bytes at offset %d of the data section, which begins at byte %d, but the file ends at byte %d; copy or download it again",
+			return fmt.Errorf("%w: at byte %d: tensor %s needs %d bytes at offset %d of the data section, which "+
+				"begins at byte %d, but the file ends at byte %d; copy or download it again",
 				ErrDamaged, in.at, name, in.bytes, in.offset, base, end)
 		}
 		lo, hi := base+in.offset, base+in.offset+in.bytes
@@ -256,7 +267,8 @@ func (f *File) placeTensors(data []byte, infos []tensorInfo, alignment uint64, h
 	return checkOverlap(infos)
 }
 
-// checkOverlap refuses tensors that share bytes: harmless to read, but a small file could unpack to any size that way.
+// checkOverlap refuses tensors that share bytes: harmless to read, but a small file could unpack to
+// any size that way.
 func checkOverlap(infos []tensorInfo) error {
 	slices.SortFunc(infos, func(a, b tensorInfo) int {
 		if a.offset != b.offset {
@@ -269,7 +281,8 @@ func checkOverlap(infos []tensorInfo) error {
 	})
 	for i := 1; i < len(infos); i++ {
 		if p, q := infos[i-1], infos[i]; q.offset-p.offset < p.bytes {
-			return fmt.Errorf("%w: at byte %d: tensor %s overlaps tensor %s", ErrDamaged, q.at, show(q.tensor.Name), show(p.tensor.Name))
+			return fmt.Errorf("%w: at byte %d: tensor %s overlaps tensor %s", ErrDamaged, q.at, show(q.tensor.Name),
+				show(p.tensor.Name))
 		}
 	}
 	return nil

@@ -8,12 +8,15 @@ import (
 	"testing"
 )
 
-// TestQuantizeRoundTrip bounds the error of each type by what its quants can resolve, on normal random data, on zeros and on constants.
+// TestQuantizeRoundTrip bounds the error of each type by what its quants can resolve, on normal
+// random data, on zeros and on constants.
 func TestQuantizeRoundTrip(t *testing.T) {
-	// Worst error over the largest magnitude of the 256 values: half a step of the whole range, plus the coarseness of sub-block scales.
+	// Worst error over the largest magnitude of the 256 values: half a step of the whole range,
+	// plus the coarseness of sub-block scales.
 	bound := map[Type]float64{
-		F32: 0, F16: 0x1p-11, BF16: 0x1p-8, Q8_0: 0.0045, Q4_0: 0.13, Q4_1: 0.07, Q5_0: 0.065, Q5_1: 0.035, IQ4_NL: 0.12,
-		Q2_K: 0.45, Q3_K: 0.3, Q4_K: 0.1, Q5_K: 0.06, Q6_K: 0.04,
+		F32: 0, F16: 0x1p-11, BF16: 0x1p-8, Q8_0: 0.0045, Q4_0: 0.13, Q4_1: 0.07, Q5_0: 0.065, Q5_1: 0.035,
+		IQ4_NL: 0.12,
+		Q2_K:   0.45, Q3_K: 0.3, Q4_K: 0.1, Q5_K: 0.06, Q6_K: 0.04,
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	fills := map[string]func(i int) float32{
@@ -48,7 +51,8 @@ func TestQuantizeRoundTrip(t *testing.T) {
 	}
 }
 
-// TestQuantizeLikeReference compares our blocks with those that llama.cpp's quantizer made of the same model.
+// TestQuantizeLikeReference compares our blocks with those that llama.cpp's quantizer made of the
+// same model.
 func TestQuantizeLikeReference(t *testing.T) {
 	dir := filepath.Join(testdata(t), "parity", "models")
 	plain, err := Open(filepath.Join(dir, "llama-f32.gguf"))

@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 )
 
-// Writer streams a GGUF v3 file: metadata and tensor entries first, in any order, then the bytes of the tensors, in the order of the entries,
-// through Write; padding is added between them. Equal calls give equal bytes. The first error sticks and comes back from Close.
+// Writer streams a GGUF v3 file: metadata and tensor entries first, in any order, then the bytes of
+// the tensors, in the order of the entries, through Write; padding is added between them. Equal
+// calls give equal bytes. The first error sticks and comes back from Close.
 //
 //	w, err := gguf.Create(path)
 //	...
@@ -44,7 +45,8 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: bufio.NewWriterSize(w, 1<<20), keys: map[string]bool{}, names: map[string]bool{}}
 }
 
-// Create returns a Writer whose file appears at path, whole, when Close succeeds. Until then it is a hidden file in the same folder.
+// Create returns a Writer whose file appears at path, whole, when Close succeeds. Until then it is
+// a hidden file in the same folder.
 func Create(path string) (*Writer, error) {
 	dir, base := filepath.Split(path)
 	temp := filepath.Join(dir, fmt.Sprintf(".%s.%08x.part", base, rand.Uint32()))
@@ -163,7 +165,8 @@ func (w *Writer) AddTensor(name string, t Type, dims ...int) {
 		w.fail(fmt.Errorf("tensor %s: type %s is not supported", show(name), t))
 		return
 	case len(dims) == 0 || len(dims) > maxDims || dims[0]%elems != 0:
-		w.fail(fmt.Errorf("tensor %s: dimensions %d do not fit type %s, whose blocks have %d elements", show(name), dims, t, elems))
+		w.fail(fmt.Errorf("tensor %s: dimensions %d do not fit type %s, whose blocks have %d elements", show(name),
+			dims, t, elems))
 		return
 	}
 	wide := make([]uint64, len(dims))
@@ -223,7 +226,8 @@ func (w *Writer) pad(n uint64) {
 	w.emit(zeros[:padding(n)])
 }
 
-// Write appends tensor data: the bytes of all tensors one after the other, in the order of AddTensor, in pieces of any size.
+// Write appends tensor data: the bytes of all tensors one after the other, in the order of
+// AddTensor, in pieces of any size.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.begin()
 	done := 0
@@ -245,8 +249,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return done, w.err
 }
 
-// Close completes the file and gives it its name. It fails, and leaves nothing, if anything failed before or tensor data is missing.
-// It does not wait for the disk: a killed process leaves no half file behind, and after a power cut a synthetic model is made again.
+// Close completes the file and gives it its name. It fails, and leaves nothing, if anything failed
+// before or tensor data is missing. It does not wait for the disk: a killed process leaves no half
+// file behind, and after a power cut a synthetic model is made again.
 func (w *Writer) Close() error {
 	w.begin()
 	if w.err == nil && w.current < len(w.sizes) {

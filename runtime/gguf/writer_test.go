@@ -92,8 +92,13 @@ func TestWriterRoundTrip(t *testing.T) {
 // TestWriterRefuses covers each misuse, and that a failed file does not appear.
 func TestWriterRefuses(t *testing.T) {
 	for name, fill := range map[string]func(w *Writer){
-		"key twice":      func(w *Writer) { w.SetBool("k", true); w.SetBool("k", true) },
-		"tensor twice":   func(w *Writer) { w.AddTensor("t", F32, 1); w.AddTensor("t", F32, 1); w.Write(make([]byte, 8)) },
+		"key twice": func(w *Writer) { w.SetBool("k", true); w.SetBool("k", true) },
+		"tensor twice": func(w *Writer) {
+			w.AddTensor("t", F32, 1)
+			w.AddTensor("t", F32,
+				1)
+			w.Write(make([]byte, 8))
+		},
 		"part of block":  func(w *Writer) { w.AddTensor("t", Q8_0, 33); w.Write(make([]byte, 34)) },
 		"unknown type":   func(w *Writer) { w.AddTensor("t", 16, 256) },
 		"zero dimension": func(w *Writer) { w.AddTensor("t", F32, 4, 0) },

@@ -190,8 +190,9 @@ func TestAbandoned(t *testing.T) {
 // TestRaised: raise_exception's message comes out whole, or clipped, on one line.
 func TestRaised(t *testing.T) {
 	for source, want := range map[string]string{
-		"{{ raise_exception('Roles  must\n alternate') }}":                             "Roles must alternate",
-		"{% if true %}{{ raise_exception('é' * 1000) }}{% endif %}":                    strings.Repeat("é", 150) + "...",
+		"{{ raise_exception('Roles  must\n alternate') }}": "Roles must alternate",
+		"{% if true %}{{ raise_exception('é' * 1000) }}{% endif %}": strings.Repeat("é",
+			150) + "...",
 		"{% macro f() %}{{ raise_exception(none) }}{% endmacro %}{{ f()|upper|trim }}": "None",
 	} {
 		_, err := render(t, source, &Dict{})

@@ -49,7 +49,8 @@ func (c *Cache) checkIdle() error {
 		}
 	}
 	if seen != c.idle || before != c.last || seen+held != len(c.blocks) {
-		return fmt.Errorf("kvcache: %d blocks listed idle, %d counted idle, %d held, %d in all", seen, c.idle, held, len(c.blocks))
+		return fmt.Errorf("kvcache: %d blocks listed idle, %d counted idle, %d held, %d in all", seen, c.idle, held,
+			len(c.blocks))
 	}
 	return nil
 }

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Available is the memory in bytes that this process may still use: what the kernel can free without swapping, less
-// where a memory cgroup allows less. -1 if it cannot be told.
+// Available is the memory in bytes that this process may still use: what the kernel can free
+// without swapping, less where a memory cgroup allows less. -1 if it cannot be told.
 func Available() int64 { return availableIn(os.DirFS("/")) }
 
-// AvailableOn is the free memory in bytes of one NUMA node, its page cache included, which the kernel gives up on
-// demand. -1 if it cannot be told.
+// AvailableOn is the free memory in bytes of one NUMA node, its page cache included, which the
+// kernel gives up on demand. -1 if it cannot be told.
 func AvailableOn(node int) int64 { return availableOn(os.DirFS("/"), node) }
 
 func availableIn(root fs.FS) int64 {
@@ -45,9 +45,9 @@ func availableOn(root fs.FS, node int) int64 {
 // cgroup is one folder of a memory controller, with its file names.
 type cgroup struct{ dir, limit, usage, cache string }
 
-// cgroups are the folders that limit this process: its own and all above it. In a container the path that
-// /proc/self/cgroup names is often not mounted; its upper folders then do not exist, and the mount's root,
-// which is the container's own group, remains.
+// cgroups are the folders that limit this process: its own and all above it. In a container the
+// path that /proc/self/cgroup names is often not mounted; its upper folders then do not exist, and
+// the mount's root, which is the container's own group, remains.
 func cgroups(root fs.FS) []cgroup {
 	var out []cgroup
 	for line := range strings.Lines(read(root, "proc/self/cgroup")) {

@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// AnyNode as Options.Node leaves the placement to the system. Note that the zero value of Options names node 0.
+// AnyNode as Options.Node leaves the placement to the system. Note that the zero value of Options
+// names node 0.
 const AnyNode = -1
 
 // ErrNoMemory is wrapped by errors of Alloc that say how much was asked for and how much there is.
@@ -21,7 +22,9 @@ var ErrNoNode = errors.New("no such memory node")
 
 // Options of Alloc.
 type Options struct {
-	Node  int  // NUMA node (operating system number) to prefer; AnyNode for none. A full node falls back to others: check Residency
+	// NUMA node (operating system number) to prefer; AnyNode for none. A full node falls back to
+	// others: check Residency
+	Node  int
 	Huge  bool // ask for transparent huge pages; Note tells if they are switched off
 	Touch bool // fault every page in now, on the calling thread, instead of at first use
 }
@@ -43,9 +46,10 @@ func Total() int64 { return live.Load() }
 // Allocations is the number of buffers ever made: serving makes none.
 func Allocations() int64 { return made.Load() }
 
-// Alloc maps at least size bytes (0 counts as 1) of zeroed memory. It fails with ErrNoMemory when the memory available
-// to this process is less, and with ErrNoNode for a node that is not there. What was asked for and only advisory
-// (placement in a sandbox that forbids it, huge pages) never fails; Note tells.
+// Alloc maps at least size bytes (0 counts as 1) of zeroed memory. It fails with ErrNoMemory when
+// the memory available to this process is less, and with ErrNoNode for a node that is not there.
+// What was asked for and only advisory (placement in a sandbox that forbids it, huge pages) never
+// fails; Note tells.
 func Alloc(size int, o Options) (*Buffer, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("a buffer of %d bytes cannot be made", size)
@@ -74,7 +78,8 @@ const (
 	sizeLimit = 1 << 46  // beyond what 64-bit machines map; keeps the arithmetic on sizes from overflowing
 )
 
-// checkRoom refuses what would be granted by the system's overcommitment and paid with a kill at first use.
+// checkRoom refuses what would be granted by the system's overcommitment and paid with a kill at
+// first use.
 func checkRoom(size int) error {
 	if size < roomCheck {
 		return nil
@@ -91,14 +96,16 @@ func noMemory(size int, there int64, cause error) error {
 	if there >= 0 {
 		text = FormatBytes(there) + " are"
 	}
-	err := fmt.Errorf("%w: %s were asked for and %s available to this process", ErrNoMemory, FormatBytes(int64(size)), text)
+	err := fmt.Errorf("%w: %s were asked for and %s available to this process", ErrNoMemory, FormatBytes(int64(size)),
+		text)
 	if cause != nil {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}
 	return err
 }
 
-// Bytes is the memory, at least as long as was asked for: whole pages. It must not be used after Free.
+// Bytes is the memory, at least as long as was asked for: whole pages. It must not be used after
+// Free.
 func (b *Buffer) Bytes() []byte { return b.data }
 
 // Float32s is the memory seen as floats.
@@ -116,9 +123,10 @@ func (b *Buffer) Node() int { return b.node }
 // Note says in one sentence what was asked for and could not be had, or is empty.
 func (b *Buffer) Note() string { return b.note }
 
-// Touch faults the pages of bytes lo to hi in without changing them. The pages of a buffer without a node come to be on
-// the node of the thread that touches them first, so workers may each touch their own range of a shared buffer before
-// anything is written to it. Ranges of different callers that share a page must not be written to meanwhile.
+// Touch faults the pages of bytes lo to hi in without changing them. The pages of a buffer without
+// a node come to be on the node of the thread that touches them first, so workers may each touch
+// their own range of a shared buffer before anything is written to it. Ranges of different callers
+// that share a page must not be written to meanwhile.
 func (b *Buffer) Touch(lo, hi int) {
 	if lo < hi && !populate(b.data[lo:hi]) {
 		for at := lo &^ (pageSize - 1); at < hi; at += pageSize {
@@ -128,8 +136,8 @@ func (b *Buffer) Touch(lo, hi int) {
 	}
 }
 
-// Free returns the memory to the system; further calls do nothing. That nobody uses it any more is the caller's to
-// know: a later access ends the process.
+// Free returns the memory to the system; further calls do nothing. That nobody uses it any more is
+// the caller's to know: a later access ends the process.
 func (b *Buffer) Free() error {
 	if b.freed.Swap(true) {
 		return nil
@@ -139,8 +147,8 @@ func (b *Buffer) Free() error {
 	return b.unmap()
 }
 
-// Float32s is b seen as floats; a tail shorter than a float is left out. b starts at a multiple of 4, as all memory of
-// this package does.
+// Float32s is b seen as floats; a tail shorter than a float is left out. b starts at a multiple of
+// 4, as all memory of this package does.
 func Float32s(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
@@ -160,8 +168,8 @@ func FormatBytes(n int64) string {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// FormatNodes writes bytes by node and the share that lies on another node than asked for: node 0 1.2 GiB, node 1
-// 1.1 GiB, 0.0 % remote.
+// FormatNodes writes bytes by node and the share that lies on another node than asked for: node 0
+// 1.2 GiB, node 1 1.1 GiB, 0.0 % remote.
 func FormatNodes(on map[int]int64, remote float64) string {
 	var parts []string
 	for _, node := range slices.Sorted(maps.Keys(on)) {

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// HugeBytes is how many bytes of the buffers lie on transparent huge pages, -1 where the system does not tell. It reads
-// /proc/self/smaps, some milliseconds per gigabyte: for a report at start, not for every scrape.
+// HugeBytes is how many bytes of the buffers lie on transparent huge pages, -1 where the system
+// does not tell. It reads /proc/self/smaps, some milliseconds per gigabyte: for a report at start,
+// not for every scrape.
 func HugeBytes(buffers ...*Buffer) (int64, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -25,8 +26,8 @@ func HugeBytes(buffers ...*Buffer) (int64, error) {
 	return hugeIn(f, buffers)
 }
 
-// hugeIn adds up the huge pages of the mappings that buffers lie in. The kernel joins neighbouring mappings of one kind: of such
-// a one no more is counted than its buffers take.
+// hugeIn adds up the huge pages of the mappings that buffers lie in. The kernel joins neighbouring
+// mappings of one kind: of such a one no more is counted than its buffers take.
 func hugeIn(smaps io.Reader, buffers []*Buffer) (total int64, err error) {
 	var inside int64 // bytes of the present mapping that buffers take
 	lines := bufio.NewScanner(smaps)

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// Mapped tells whether buffers are mappings of their own: not under the race detector, nor where there is no mmap.
+// Mapped tells whether buffers are mappings of their own: not under the race detector, nor where
+// there is no mmap.
 const Mapped = false
 
 var pageSize = os.Getpagesize()

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapped tells whether buffers are mappings of their own: not under the race detector, nor where there is no mmap.
+// Mapped tells whether buffers are mappings of their own: not under the race detector, nor where
+// there is no mmap.
 const Mapped = true
 
 var pageSize = os.Getpagesize()
 
-// mapMemory maps size bytes, rounded up to pages, zeroed. With huge the mapping starts at a huge page border and is
-// whole huge pages long if it is at least one; the spare ends are given back.
+// mapMemory maps size bytes, rounded up to pages, zeroed. With huge the mapping starts at a huge
+// page border and is whole huge pages long if it is at least one; the spare ends are given back.
 func mapMemory(size int, huge bool) ([]byte, func() error, error) {
 	unit := pageSize
 	if huge && size >= hugeSize {
@@ -24,7 +25,8 @@ func mapMemory(size int, huge bool) ([]byte, func() error, error) {
 	}
 	size = roundUp(size, unit)
 	spare := unit - pageSize
-	base, err := unix.MmapPtr(-1, 0, nil, uintptr(size+spare), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	base, err := unix.MmapPtr(-1, 0, nil, uintptr(size+spare), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -93,7 +93,8 @@ func TestRemote(t *testing.T) {
 }
 
 func TestFormatBytes(t *testing.T) {
-	for want, n := range map[string]int64{"0 B": 0, "1023 B": 1023, "1.5 KiB": 1536, "3.0 GiB": 3 << 30, "1024.0 TiB": 1 << 50} {
+	for want, n := range map[string]int64{"0 B": 0, "1023 B": 1023, "1.5 KiB": 1536, "3.0 GiB": 3 << 30,
+		"1024.0 TiB": 1 << 50} {
 		if got := FormatBytes(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
@@ -101,7 +102,8 @@ func TestFormatBytes(t *testing.T) {
 }
 
 func BenchmarkAllocTouch(b *testing.B) {
-	for name, o := range map[string]Options{"base": {Node: AnyNode, Touch: true}, "huge": {Node: AnyNode, Huge: true, Touch: true}} {
+	for name, o := range map[string]Options{"base": {Node: AnyNode, Touch: true}, "huge": {Node: AnyNode, Huge: true,
+		Touch: true}} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(64 << 20)
 			for b.Loop() {

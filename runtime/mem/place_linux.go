@@ -22,8 +22,8 @@ const (
 	nodeFolderFormat = "/sys/devices/system/node/node%d"
 )
 
-// place asks for huge pages and binds the memory to the node before the first page exists. MPOL_PREFERRED, not
-// MPOL_BIND: a full node must cost speed and a warning, never a kill.
+// place asks for huge pages and binds the memory to the node before the first page exists.
+// MPOL_PREFERRED, not MPOL_BIND: a full node must cost speed and a warning, never a kill.
 func place(data []byte, o Options) (note string, err error) {
 	if o.Huge && len(data) >= hugeSize {
 		note = adviseHuge(data)

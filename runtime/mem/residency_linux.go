@@ -10,8 +10,8 @@ import (
 
 const residencyBatch = 4096 // pages asked about in one call
 
-// ResidencyOf looks up where each page of b is, by move_pages without targets; b may also be a mapped file. In a
-// sandbox that forbids the call, Known is false.
+// ResidencyOf looks up where each page of b is, by move_pages without targets; b may also be a
+// mapped file. In a sandbox that forbids the call, Known is false.
 func ResidencyOf(b []byte) (Residency, error) {
 	r := Residency{Pages: map[int]int{}, Known: true}
 	if len(b) == 0 {
@@ -44,8 +44,8 @@ func ResidencyOf(b []byte) (Residency, error) {
 	return r, nil
 }
 
-// nodesOf returns the node of each page, -1 for those not faulted in (or swapped out). known is false in a sandbox that
-// forbids the question; all are -1 then.
+// nodesOf returns the node of each page, -1 for those not faulted in (or swapped out). known is
+// false in a sandbox that forbids the question; all are -1 then.
 func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {
 	nodes = make([]int32, len(pages))
 	for lo := 0; lo < len(pages); lo += residencyBatch {
@@ -68,7 +68,8 @@ func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {
 		case unix.Errno(-n) == unix.ENOENT, unix.Errno(-n) == unix.EFAULT: // never touched; the shared zero page
 			nodes[i] = -1
 		case unix.Errno(-n) == unix.EACCES:
-			return nil, false, errors.New("the pages are mapped by several processes, whose placement only root may see")
+			return nil, false, errors.New("the pages are mapped by several processes, whose placement only root " +
+				"may see")
 		default:
 			return nil, false, unix.Errno(-n)
 		}

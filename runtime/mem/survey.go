@@ -2,8 +2,8 @@ package mem
 
 import "fmt"
 
-// Survey is where the memory of some buffers was found at one time: their addresses, and the NUMA node of pages taken evenly
-// over each. Two surveys of the same buffers tell what moved in between.
+// Survey is where the memory of some buffers was found at one time: their addresses, and the NUMA
+// node of pages taken evenly over each. Two surveys of the same buffers tell what moved in between.
 type Survey struct {
 	Known bool // false where the system cannot tell nodes; addresses are compared all the same
 	list  []surveyed
@@ -16,8 +16,8 @@ type surveyed struct {
 	nodes  []int32 // of the sampled pages; negative: not faulted in
 }
 
-// SurveyOf looks up to `pages` pages of each buffer (0: all of them) up, about 0.1 microseconds each. The buffers must not be
-// freed meanwhile. nil buffers are passed over.
+// SurveyOf looks up to `pages` pages of each buffer (0: all of them) up, about 0.1 microseconds
+// each. The buffers must not be freed meanwhile. nil buffers are passed over.
 func SurveyOf(pages int, buffers ...*Buffer) (Survey, error) {
 	s := Survey{Known: true}
 	for _, b := range buffers {
@@ -53,8 +53,8 @@ func (s Survey) Bytes() (total int64) {
 	return total
 }
 
-// On returns how many bytes lie on each node, extrapolated from the pages that were looked up; those not faulted in are left
-// out. nil where the system cannot tell.
+// On returns how many bytes lie on each node, extrapolated from the pages that were looked up;
+// those not faulted in are left out. nil where the system cannot tell.
 func (s Survey) On() map[int]int64 {
 	if !s.Known {
 		return nil
@@ -70,8 +70,8 @@ func (s Survey) On() map[int]int64 {
 	return out
 }
 
-// Remote is the fraction of the present memory that is not on the node its buffer was asked for; buffers of AnyNode are
-// nowhere remote. 0 where the system cannot tell.
+// Remote is the fraction of the present memory that is not on the node its buffer was asked for;
+// buffers of AnyNode are nowhere remote. 0 where the system cannot tell.
 func (s Survey) Remote() float64 {
 	var present, remote int64
 	for i := range s.list {
@@ -92,13 +92,14 @@ func (s Survey) Remote() float64 {
 	return float64(remote) / float64(present)
 }
 
-// Moved is how many bytes are not where an earlier survey of the same buffers, with as many pages, found them: at another
-// address, or on another node. Pages that one of the two did not find in memory do not count. A buffer that the earlier one
-// does not have counts whole.
+// Moved is how many bytes are not where an earlier survey of the same buffers, with as many pages,
+// found them: at another address, or on another node. Pages that one of the two did not find in
+// memory do not count. A buffer that the earlier one does not have counts whole.
 func (s Survey) Moved(before Survey) (bytes int64) {
 	for i := range s.list {
 		now := &s.list[i]
-		if i >= len(before.list) || before.list[i].buffer != now.buffer || before.list[i].at != now.at || len(before.list[i].nodes) != len(now.nodes) {
+		if i >= len(before.list) || before.list[i].buffer != now.buffer || before.list[i].at != now.at ||
+			len(before.list[i].nodes) != len(now.nodes) {
 			bytes += int64(now.bytes)
 			continue
 		}

@@ -68,13 +68,15 @@ func TestHugeBytes(t *testing.T) {
 	}
 	at := uint64(uintptr(b.Pointer()))
 	hex := func(v uint64) string { return strconv.FormatUint(v, 16) }
-	smaps := hex(at-1<<20) + "-" + hex(at+1<<20) + " rw-p 00000000 00:00 0\nSize: 2048 kB\nAnonHugePages:      2048 kB\n" +
+	smaps := hex(at-1<<20) + "-" + hex(at+1<<20) + " rw-p 00000000 00:00 0\nSize: 2048 kB\nAnonHugePages:      " +
+		"2048 kB\n" +
 		hex(at+1<<20) + "-" + hex(at+4<<20) + " rw-p 00000000 00:00 0\nAnonHugePages:         0 kB\n" +
 		hex(at+64<<20) + "-" + hex(at+68<<20) + " rw-p 00000000 00:00 0\nAnonHugePages:      4096 kB\n"
 	if n, err := hugeIn(strings.NewReader(smaps), []*Buffer{nil, b}); err != nil || n != 1<<20 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := hugeIn(strings.NewReader(hex(at)+"-"+hex(at+1)+" x\nAnonHugePages: many kB\n"), []*Buffer{b}); err == nil {
+	if _, err := hugeIn(strings.NewReader(hex(at)+"-"+hex(at+1)+" x\nAnonHugePages: many kB\n"),
+		[]*Buffer{b}); err == nil {
 		t.Error("a word instead of a number passed")
 	}
 }

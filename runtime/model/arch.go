@@ -10,7 +10,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// ErrUnsupported is wrapped by every refusal of a model that is valid but that this program cannot run.
+// ErrUnsupported is wrapped by every refusal of a model that is valid but that this program cannot
+// run.
 var ErrUnsupported = errors.New("not supported")
 
 // Architecture is one family of models: how its configuration is read, and its decoder as ops with
@@ -24,8 +25,8 @@ type Architecture struct {
 	// nothing.
 	Read   func(*Metadata, *Config)
 	ReadHF func(*HF, *Config) error
-	// Check refuses configurations that the family cannot have; nil for a dense family, which has no
-	// experts.
+	// Check refuses configurations that the family cannot have; nil for a dense family, which has
+	// no experts.
 	Check func(Config) error
 
 	// Decoder writes a forward out, from the embedding to the head.

@@ -5,8 +5,9 @@ import "fmt"
 func init() {
 	Register(Architecture{Name: "qwen3moe", HF: []string{"qwen3_moe"}, Decoder: qwen3moe, Vocabulary: qwenVocabulary,
 		Read: func(m *Metadata, c *Config) {
-			c.Experts = Experts{Count: m.Size("expert_count", maxExperts), Used: m.Size("expert_used_count", maxExperts),
-				FFN: m.Size("expert_feed_forward_length", 1<<20)}
+			c.Experts = Experts{Count: m.Size("expert_count", maxExperts),
+				Used: m.Size("expert_used_count", maxExperts),
+				FFN:  m.Size("expert_feed_forward_length", 1<<20)}
 		},
 		ReadHF: func(h *HF, c *Config) error {
 			c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN}

@@ -1,7 +1,7 @@
 package model
 
-// The blocks that most families share. P is the number of (row, expert) pairs of a mixture, used for
-// each row.
+// The blocks that most families share. P is the number of (row, expert) pairs of a mixture, used
+// for each row.
 
 // QKV reads H [T, hidden]: Q [T, heads*headDim], K and V [T, kvHeads*headDim].
 func (b *Builder) QKV(bias Need) {
@@ -25,8 +25,8 @@ func (b *Builder) FFN(act Activation) {
 	b.MatMul("down", BufGate, Product{Role: "down", Tensor: "ffn_down", N: b.Hidden, K: b.Config.FFN, Out: BufY})
 }
 
-// Mixture reads H [T, hidden]: Router [T, experts], Expert [P, hidden], Gate [P, expert ffn], Expert
-// [P, hidden], then Y [T, hidden].
+// Mixture reads H [T, hidden]: Router [T, experts], Expert [P, hidden], Gate [P, expert ffn],
+// Expert [P, hidden], then Y [T, hidden].
 func (b *Builder) Mixture(act Activation, router Router) {
 	e := b.Experts
 	b.MatMul("router", BufH, Product{Role: "router", Tensor: "ffn_gate_inp", N: e.Count, K: b.Hidden, Out: BufRouter})

@@ -27,7 +27,8 @@ type Builder struct {
 
 const outside = -1
 
-// Model writes the configuration out: ops with the names and shapes of their tensors, and no values.
+// Model writes the configuration out: ops with the names and shapes of their tensors, and no
+// values.
 func (c Config) Model() (*Model, error) {
 	arch, err := archOf(c.Arch)
 	if err != nil {
@@ -77,8 +78,8 @@ func (b *Builder) vector(tensor string, n int, need Need) *Vector {
 // Embed is X [T, hidden] = scale * the rows of the batch's tokens.
 func (b *Builder) Embed(scale float32) { b.op(OpEmbed, "embed", Op{Scale: scale}) }
 
-// Residual is how the output of a block joins the residual stream: X += Scale * norm(Y), with a norm
-// where Post names its weight [hidden].
+// Residual is how the output of a block joins the residual stream: X += Scale * norm(Y), with a
+// norm where Post names its weight [hidden].
 type Residual struct {
 	Post  string
 	Scale float32
@@ -87,8 +88,8 @@ type Residual struct {
 // Residual changes it for the block just written, where the sum is not plain.
 func (b *Builder) Residual(r Residual) { b.sum = r }
 
-// Norm is H [T, hidden] = RMSNorm(X), with weight [hidden]. What the block before wrote to Y is added
-// to X in the same op.
+// Norm is H [T, hidden] = RMSNorm(X), with weight [hidden]. What the block before wrote to Y is
+// added to X in the same op.
 func (b *Builder) Norm(tensor string) {
 	o := Op{Norm: b.vector(tensor+".weight", b.Hidden, Always)}
 	if !b.pending {
@@ -103,8 +104,8 @@ func (b *Builder) Norm(tensor string) {
 	b.pending = false
 }
 
-// Product is one matrix product, Out = In * W^T + bias with W [N, K], or [Stack, N, K] where there is
-// one matrix for each expert.
+// Product is one matrix product, Out = In * W^T + bias with W [N, K], or [Stack, N, K] where there
+// is one matrix for each expert.
 type Product struct {
 	Role        string // by which types are chosen and matrices are cut: q k v o gate up down router
 	Tensor      string // whose name ends in .weight, and that of its bias [N] in .bias

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Config is a model by its sizes alone: enough to tune for it, and, with random weights, to run it. Presets, Hugging Face
-// configurations and GGUF metadata all become one.
+// Config is a model by its sizes alone: enough to tune for it, and, with random weights, to run it.
+// Presets, Hugging Face configurations and GGUF metadata all become one.
 type Config struct {
 	Name string
 	Arch string // as GGUF names it
@@ -43,8 +43,10 @@ func (c Config) Check() error {
 		value int
 		most  int
 	}{
-		{"hidden size", c.Hidden, 1 << 17}, {"number of layers", c.Layers, 1 << 10}, {"number of heads", c.Heads, 1 << 12},
-		{"number of KV heads", c.KVHeads, 1 << 12}, {"head dimension", c.HeadDim, 1 << 12}, {"feed-forward width", c.FFN, 1 << 20},
+		{"hidden size", c.Hidden, 1 << 17}, {"number of layers", c.Layers, 1 << 10}, {"number of heads",
+			c.Heads, 1 << 12},
+		{"number of KV heads", c.KVHeads, 1 << 12}, {"head dimension", c.HeadDim, 1 << 12}, {"feed-forward width",
+			c.FFN, 1 << 20},
 		{"vocabulary size", c.Vocab, 1 << 24}, {"context length", c.Context, 1 << 26},
 	} {
 		if s.value < 1 || s.value > s.most {

@@ -20,12 +20,15 @@ func parameters(c Config) (n int64) {
 	return n
 }
 
-// TestPresets compares the presets with the parameter counts of the real checkpoints, an independent sum over the same shapes.
+// TestPresets compares the presets with the parameter counts of the real checkpoints, an
+// independent sum over the same shapes.
 func TestPresets(t *testing.T) {
 	published := map[string]int64{
-		"llama-160m": 162_417_408, "tinyllama-1.1b": 1_100_048_384, "llama-3.2-1b": 1_235_814_400, "llama-3.2-3b": 3_212_749_824,
-		"llama-3.1-8b": 8_030_261_248, "qwen3-0.6b": 596_049_920, "qwen3-4b": 4_022_468_096, "qwen3-30b-a3b": 30_532_122_624,
-		"llama-1.3b": 1_345_423_360,
+		"llama-160m": 162_417_408, "tinyllama-1.1b": 1_100_048_384, "llama-3.2-1b": 1_235_814_400,
+		"llama-3.2-3b": 3_212_749_824,
+		"llama-3.1-8b": 8_030_261_248, "qwen3-0.6b": 596_049_920, "qwen3-4b": 4_022_468_096,
+		"qwen3-30b-a3b": 30_532_122_624,
+		"llama-1.3b":    1_345_423_360,
 	}
 	for _, name := range PresetNames() {
 		c, err := Preset(strings.ToUpper(name))
@@ -139,7 +142,8 @@ func TestFromHFRefuses(t *testing.T) {
 	}
 }
 
-// TestShapeOfReference reads the reference models, all types and architectures, and looks at the matrices of one by hand.
+// TestShapeOfReference reads the reference models, all types and architectures, and looks at the
+// matrices of one by hand.
 func TestShapeOfReference(t *testing.T) {
 	dir := os.Getenv("SANDWICH_TESTDATA")
 	if dir == "" {
@@ -185,7 +189,8 @@ func TestShapeOfReference(t *testing.T) {
 func TestShapeOfRefuses(t *testing.T) {
 	c := small("llama")
 	raw := synth(t, c, gguf.F32, 1)
-	for from, to := range map[string]string{"blk.1.ffn_up.weight": "blk.1.ffn_xx.weight", "llama.feed_forward_length": "llama.feed_forward_xength"} {
+	for from, to := range map[string]string{"blk.1.ffn_up.weight": "blk.1.ffn_xx.weight",
+		"llama.feed_forward_length": "llama.feed_forward_xength"} {
 		f, err := gguf.Parse([]byte(strings.Replace(string(raw), from, to, 1)))
 		if err != nil {
 			t.Fatal(err)

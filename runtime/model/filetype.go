@@ -7,10 +7,13 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// FileType says which tensor type each matrix of a synthetic file takes: one for all, or a mix of two as llama-quantize makes them.
+// FileType says which tensor type each matrix of a synthetic file takes: one for all, or a mix of
+// two as llama-quantize makes them.
 type FileType struct {
-	base, more gguf.Type // more is what the head, and in some layers attn_v and ffn_down, take; equal to base without a mix
-	number     uint32    // general.file_type
+	// more is what the head, and in some layers attn_v and ffn_down, take; equal to base without a
+	// mix
+	base, more gguf.Type
+	number     uint32 // general.file_type
 	name       string
 }
 
@@ -23,7 +26,8 @@ var mixes = []FileType{
 // Uniform is a file whose matrices are all of type t.
 func Uniform(t gguf.Type) FileType { return FileType{t, t, t.Desc().FileType, t.String()} }
 
-// Mix is a file of two types: the head, and attn_v and ffn_down of some layers, are of type more, so that products which share their input have unlike weights.
+// Mix is a file of two types: the head, and attn_v and ffn_down of some layers, are of type more,
+// so that products which share their input have unlike weights.
 func Mix(base, more gguf.Type) FileType {
 	return FileType{base, more, base.Desc().FileType, base.String() + "+" + more.String()}
 }
@@ -47,8 +51,9 @@ func ParseFileType(s string) (FileType, error) {
 // String is the name that ParseFileType reads.
 func (f FileType) String() string { return f.name }
 
-// of is the type of one tensor of a model with c's sizes, by the rules of llama-quantize: in a mix the head takes the larger
-// type, and so do attn_v and ffn_down in the first and last eighth of the layers and in every third between.
+// of is the type of one tensor of a model with c's sizes, by the rules of llama-quantize: in a mix
+// the head takes the larger type, and so do attn_v and ffn_down in the first and last eighth of the
+// layers and in every third between.
 func (f FileType) of(s spec, c Config) gguf.Type {
 	t := f.base
 	switch s.role {

@@ -11,7 +11,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// TestMixTypes compares the types of a mix with those that llama-quantize gave to a float32 file of the same sizes.
+// TestMixTypes compares the types of a mix with those that llama-quantize gave to a float32 file of
+// the same sizes.
 func TestMixTypes(t *testing.T) {
 	wide, tied, odd, moe := small("llama"), small("qwen3"), small("qwen2"), small("qwen3moe")
 	wide.Layers = 12
@@ -23,10 +24,14 @@ func TestMixTypes(t *testing.T) {
 		config    Config
 		want      map[string]string // role: the type where it is not the base, and the layers that have it
 	}{
-		{"wide", "q4_K_M", wide, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 9 10 11]", "down": "q6_k [0 3 6 9 10 11]"}},
-		{"wide", "Q5_K_M", wide, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 9 10 11]", "down": "q6_k [0 3 6 9 10 11]"}},
-		{"tied", "q4_k_m", tied, map[string]string{"embed": "q6_k [-1]", "v": "q6_k [0 3 6 9 11 12]", "down": "q6_k [0 3 6 9 11 12]"}},
-		{"experts", "q4_k_m", moe, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 8 9]", "down": "q6_k [0 3 6 8 9]", "router": "f32 [0 1 2 3 4 5 6 7 8 9]"}},
+		{"wide", "q4_K_M", wide, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 9 10 11]",
+			"down": "q6_k [0 3 6 9 10 11]"}},
+		{"wide", "Q5_K_M", wide, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 9 10 11]",
+			"down": "q6_k [0 3 6 9 10 11]"}},
+		{"tied", "q4_k_m", tied, map[string]string{"embed": "q6_k [-1]", "v": "q6_k [0 3 6 9 11 12]",
+			"down": "q6_k [0 3 6 9 11 12]"}},
+		{"experts", "q4_k_m", moe, map[string]string{"head": "q6_k [-1]", "v": "q6_k [0 3 6 8 9]",
+			"down": "q6_k [0 3 6 8 9]", "router": "f32 [0 1 2 3 4 5 6 7 8 9]"}},
 		{"rows that are no whole blocks", "q4_k_m", odd, map[string]string{
 			"embed": "q8_0 [-1]", "v": "q8_0 [0 3 6 7 8]", "down": "q8_0 [0 3 6 7 8]"}},
 	} {
@@ -50,7 +55,8 @@ func TestMixTypes(t *testing.T) {
 	}
 }
 
-// TestMixShape: a mix has the shape of the file that Synth writes of it, so that it can be tuned for without a file.
+// TestMixShape: a mix has the shape of the file that Synth writes of it, so that it can be tuned
+// for without a file.
 func TestMixShape(t *testing.T) {
 	for _, mix := range mixes {
 		c := small("llama")

@@ -51,8 +51,9 @@ type hfRope struct {
 	Original int     `json:"original_max_position_embeddings"`
 }
 
-// FromHF reads a Hugging Face config.json. The type is what the checkpoint is stored in, bf16 where the file does not say. What
-// the shapes do not show but this program could not run (sliding windows, other activations, other RoPE scalings) is refused by name.
+// FromHF reads a Hugging Face config.json. The type is what the checkpoint is stored in, bf16 where
+// the file does not say. What the shapes do not show but this program could not run (sliding
+// windows, other activations, other RoPE scalings) is refused by name.
 func FromHF(data []byte) (Config, gguf.Type, error) {
 	var h HF
 	if err := json.Unmarshal(data, &h); err != nil {
@@ -66,7 +67,8 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 		return Config{}, 0, err
 	}
 	c := Config{Name: h.Name, Arch: arch.Name, Eps: h.Eps, RopeBase: h.RopeTheta, Tied: h.Tied != nil && *h.Tied,
-		Dims: Dims{Hidden: h.Hidden, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim, FFN: h.FFN, Vocab: h.Vocab, Context: h.Context}}
+		Dims: Dims{Hidden: h.Hidden, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
+			FFN: h.FFN, Vocab: h.Vocab, Context: h.Context}}
 	if c.Name == "" {
 		c.Name = h.ModelType
 	}

@@ -11,17 +11,20 @@ import (
 
 // Report is what `model inspect` prints about a file. Its JSON form is stable.
 type Report struct {
-	Arch       string            `json:"arch"`
-	Name       string            `json:"name"`
-	Bytes      int64             `json:"bytes"`      // of all parts
-	Parameters int64             `json:"parameters"` // elements of all tensors
-	Types      []TypeUse         `json:"types"`
-	Shape      *plans.ModelShape `json:"shape,omitempty"`    // absent if the architecture is unknown or the file incomplete
+	Arch       string    `json:"arch"`
+	Name       string    `json:"name"`
+	Bytes      int64     `json:"bytes"`      // of all parts
+	Parameters int64     `json:"parameters"` // elements of all tensors
+	Types      []TypeUse `json:"types"`
+	// absent if the architecture is unknown or the file incomplete
+	Shape      *plans.ModelShape `json:"shape,omitempty"`
 	KVPerToken int64             `json:"kv_bytes_per_token"` // of an f16 cache; 0 without a shape
-	Packed     int64             `json:"packed_bytes"`       // of memory that its weights take when it runs; 0 if it does not
-	Refused    string            `json:"refused,omitempty"`  // why this program would not run the file; empty if it would
-	Metadata   []Entry           `json:"metadata"`           // in the order of the file
-	Tensors    []TensorEntry     `json:"tensors"`
+	// of memory that its weights take when it runs; 0 if it does not
+	Packed int64 `json:"packed_bytes"`
+	// why this program would not run the file; empty if it would
+	Refused  string        `json:"refused,omitempty"`
+	Metadata []Entry       `json:"metadata"` // in the order of the file
+	Tensors  []TensorEntry `json:"tensors"`
 }
 
 // TypeUse sums up the tensors of one type.

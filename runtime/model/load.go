@@ -49,7 +49,8 @@ func load(f *gguf.File) (*Model, error) {
 	return m, nil
 }
 
-// checkFactors drops factors that the file lacks, and refuses those that no angle can be divided by.
+// checkFactors drops factors that the file lacks, and refuses those that no angle can be divided
+// by.
 func (r *Rope) checkFactors() error {
 	if r.Factors == nil || r.Factors.Data == nil {
 		r.Factors = nil

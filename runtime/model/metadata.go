@@ -118,7 +118,8 @@ func (m *Metadata) rope(c *Config) {
 		}
 	case "llama3":
 		c.Llama3 = &Llama3Rope{Factor: m.PositiveOr("rope.scaling.factor", 8),
-			Low: m.PositiveOr("rope.scaling.low_freq_factor", 1), High: m.PositiveOr("rope.scaling.high_freq_factor", 4),
+			Low: m.PositiveOr("rope.scaling.low_freq_factor", 1), High: m.PositiveOr("rope.scaling.high_freq_factor",
+				4),
 			Original: m.SizeOr("rope.scaling.original_context_length", 1<<26, 8192)}
 	default:
 		c.RopeRule = rule

@@ -18,8 +18,8 @@ type Dims struct {
 	Context int // positions the model was trained for
 }
 
-// Weight is one matrix of the model, W[N,K] row by row as the file stores it, or a stack of such matrices, one for each
-// expert; in a rank's share of the model a part of it.
+// Weight is one matrix of the model, W[N,K] row by row as the file stores it, or a stack of such
+// matrices, one for each expert; in a rank's share of the model a part of it.
 type Weight struct {
 	Name     string       // of the tensor
 	Role     string       // q k v o gate up down router head
@@ -59,7 +59,8 @@ func (m *Model) Ropes() (list []*Rope) {
 	return list
 }
 
-// Width returns how many float32 elements one row of a buffer has, 0 for a buffer that the model does not use.
+// Width returns how many float32 elements one row of a buffer has, 0 for a buffer that the model
+// does not use.
 func (m *Model) Width(b Buf) int {
 	d := m.Dims
 	switch b {
@@ -84,8 +85,8 @@ func (m *Model) Width(b Buf) int {
 	return d.Hidden
 }
 
-// RowsOf returns how many rows a buffer has in a forward of the given number of rows: what experts work on has one for
-// each row and expert used. It does not apply to BufLogits.
+// RowsOf returns how many rows a buffer has in a forward of the given number of rows: what experts
+// work on has one for each row and expert used. It does not apply to BufLogits.
 func (m *Model) RowsOf(b Buf, rows int) int {
 	if m.Experts.Count > 0 && (b == BufGate || b == BufExpert) {
 		return rows * m.Experts.Used

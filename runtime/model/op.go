@@ -22,31 +22,36 @@ const (
 // Kind is what an op computes.
 type Kind uint8
 
-// The ops of a decoder. Each is one step between two barriers; an index into Model.Ops is a place to stop and to resume.
+// The ops of a decoder. Each is one step between two barriers; an index into Model.Ops is a place
+// to stop and to resume.
 const (
 	// OpEmbed reads the embedding rows of the batch's tokens: X = Scale * E[token].
 	OpEmbed Kind = iota
 	// OpNorm is H = RMSNorm(X, Norm).
 	OpNorm
-	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are one op
-	// (q, k and v). With an activation it is Outs[0] = act(In * gate^T, In * up^T), with gate W[0] and
-	// up W[1].
+	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are
+	// one op (q, k and v). With an activation it is Outs[0] = act(In * gate^T, In * up^T), with
+	// gate W[0] and up W[1].
 	OpMatMul
-	// OpRotate normalizes the heads of Q and K where the model does, rotates both by position where the
-	// layer does, and stores K and V in the cache.
+	// OpRotate normalizes the heads of Q and K where the model does, rotates both by position where
+	// the layer does, and stores K and V in the cache.
 	OpRotate
-	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each row's
-	// sequence that the layer sees.
+	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each
+	// row's sequence that the layer sees.
 	OpAttention
-	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm). With Post, Y is normalized before it is added.
+	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm). With Post, Y is normalized before it is
+	// added.
 	OpAddNorm
-	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of Y.
+	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of
+	// Y.
 	OpGather
-	// OpRoute takes the best experts of each row by Router, with weights softmax(their logits), and orders (row, expert) pairs by expert.
+	// OpRoute takes the best experts of each row by Router, with weights softmax(their logits), and
+	// orders (row, expert) pairs by expert.
 	OpRoute
 	// OpDispatch copies H to Expert: one row for each pair.
 	OpDispatch
-	// OpExperts is OpMatMul with as many matrices as there are experts: each multiplies its own pairs.
+	// OpExperts is OpMatMul with as many matrices as there are experts: each multiplies its own
+	// pairs.
 	OpExperts
 	// OpCombine is Y = the weighted sum of each row's pairs in Expert, best expert first.
 	OpCombine

@@ -16,8 +16,9 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestPinned holds what is stored outside this program and is found again by it: the digests of
-// shapes that plans name, the bytes of synthetic models that recorded figures belong to, and the ops
-// of a forward in their order. A new architecture adds lines; a changed line orphans stored plans.
+// shapes that plans name, the bytes of synthetic models that recorded figures belong to, and the
+// ops of a forward in their order. A new architecture adds lines; a changed line orphans stored
+// plans.
 func TestPinned(t *testing.T) {
 	var got strings.Builder
 	for _, name := range PresetNames() {

@@ -3,8 +3,8 @@ package model
 import "math"
 
 // Random weights are scaled so that a forward pass behaves: activations of every layer near 1,
-// attention neither flat nor one-hot, and logits with this standard deviation, so that a softmax has
-// a clear top.
+// attention neither flat nor one-hot, and logits with this standard deviation, so that a softmax
+// has a clear top.
 const logitStd = 6
 
 // gains are the factors from the standard deviation of a product's input to that of its output, by

@@ -8,9 +8,10 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// ShapeOf reads the shape of the model in f: dimensions from the metadata, weight shapes and types from the tensor entries. It reads no
-// weight, and knows every type that gguf reads, also those that Load refuses. A missing tensor or one of another
-// shape than the metadata asks for is refused by name.
+// ShapeOf reads the shape of the model in f: dimensions from the metadata, weight shapes and types
+// from the tensor entries. It reads no weight, and knows every type that gguf reads, also those
+// that Load refuses. A missing tensor or one of another shape than the metadata asks for is refused
+// by name.
 func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 	c, err := ConfigOf(f)
 	if err != nil {
@@ -40,14 +41,20 @@ func (c Config) Shape(t FileType) (plans.ModelShape, error) {
 	return c.shape(func(s spec) (gguf.Type, error) { return t.of(s, c), nil })
 }
 
-// shape lists the configuration's matrices with the types that typeOf gives them; vectors are asked for too, so that a missing one is found.
+// shape lists the configuration's matrices with the types that typeOf gives them; vectors are asked
+// for too, so that a missing one is found.
 func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, error) {
 	shape := plans.ModelShape{
-		Arch: c.Arch, Name: c.Name, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, FFN: c.FFN,
-		Vocab: c.Vocab, Context: c.Context, Tied: c.Tied, Experts: c.Experts.Count, ExpertsUsed: c.Experts.Used, ExpertFFN: c.Experts.FFN,
+		Arch: c.Arch, Name: c.Name, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
+		HeadDim: c.HeadDim, FFN: c.FFN,
+		Vocab: c.Vocab, Context: c.Context, Tied: c.Tied, Experts: c.Experts.Count, ExpertsUsed: c.Experts.Used,
+		ExpertFFN: c.Experts.FFN,
 	}
 	add := func(w plans.WeightShape) {
-		at := slices.IndexFunc(shape.Weights, func(o plans.WeightShape) bool { return o.Role == w.Role && o.Key() == w.Key() })
+		at := slices.IndexFunc(shape.Weights, func(o plans.WeightShape) bool {
+			return o.Role == w.Role &&
+				o.Key() == w.Key()
+		})
 		if at < 0 {
 			shape.Weights = append(shape.Weights, w)
 			return

@@ -2,10 +2,11 @@ package model
 
 import "sandwich/plans"
 
-// Share returns what one tensor-parallel rank holds of the model (plans.ModelShape.Cut): the same ops over fewer heads, a narrower
-// feed-forward and a part of the head's rows. It shares the tensors; Weight.Row and Weight.Col say where its pieces begin in them. What is not cut is as
-// it was. The definitions of models know nothing of ranks: this is where the bundle of one operand per rank comes from
-// (ArcLight appendix A.1).
+// Share returns what one tensor-parallel rank holds of the model (plans.ModelShape.Cut): the same
+// ops over fewer heads, a narrower feed-forward and a part of the head's rows. It shares the
+// tensors; Weight.Row and Weight.Col say where its pieces begin in them. What is not cut is as it
+// was. The definitions of models know nothing of ranks: this is where the bundle of one operand per
+// rank comes from (ArcLight appendix A.1).
 func (m *Model) Share(sh plans.Share) *Model {
 	part := *m
 	part.Dims.Heads, part.Dims.KVHeads = sh.Heads.Len(), sh.KVHeads.Len()

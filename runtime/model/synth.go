@@ -11,10 +11,13 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Synth writes a valid GGUF file of random weights for c at path: the same bytes for the same configuration, type and seed, on every machine. The file appears
-// only when it is complete. Memory stays below some megabytes per core whatever the model's size. progress, if not nil, is called with the tensor bytes
-// written so far and in all, from one goroutine. Matrices take the types of t (routers float32, and a simpler type where rows are no whole blocks), vectors float32.
-func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, progress func(done, total int64)) error {
+// Synth writes a valid GGUF file of random weights for c at path: the same bytes for the same
+// configuration, type and seed, on every machine. The file appears only when it is complete. Memory
+// stays below some megabytes per core whatever the model's size. progress, if not nil, is called
+// with the tensor bytes written so far and in all, from one goroutine. Matrices take the types of t
+// (routers float32, and a simpler type where rows are no whole blocks), vectors float32.
+func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, progress func(done,
+	total int64)) error {
 	// Refuse before a file is made.
 	if err := c.Check(); err != nil {
 		return err
@@ -27,8 +30,10 @@ func Synth(ctx context.Context, path string, c Config, t FileType, seed uint64, 
 	return SynthTo(ctx, w, c, t, seed, progress)
 }
 
-// SynthTo is Synth into a fresh gguf.Writer, which it closes if all went well. Tests make small models in memory with it.
-func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uint64, progress func(done, total int64)) error {
+// SynthTo is Synth into a fresh gguf.Writer, which it closes if all went well. Tests make small
+// models in memory with it.
+func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uint64, progress func(done,
+	total int64)) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -49,7 +54,8 @@ func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uin
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
-	if err := writeTensors(ctx, w, chunksOf(specs, func(s spec) gguf.Type { return t.of(s, c) }, seed), func(done int64) { progress(done, total) }); err != nil {
+	if err := writeTensors(ctx, w, chunksOf(specs, func(s spec) gguf.Type { return t.of(s, c) }, seed),
+		func(done int64) { progress(done, total) }); err != nil {
 		return err
 	}
 	return w.Close()
@@ -92,7 +98,8 @@ type chunk struct {
 	lo, hi int    // rows
 }
 
-// chunkElems is about how many elements a chunk has: enough to hide the hand-over, little enough that all buffers stay small.
+// chunkElems is about how many elements a chunk has: enough to hide the hand-over, little enough
+// that all buffers stay small.
 const chunkElems = 1 << 18
 
 // chunksOf yields all chunks in the order of the file.
@@ -111,7 +118,8 @@ func chunksOf(specs []spec, typeOf func(spec) gguf.Type, seed uint64) func(yield
 	}
 }
 
-// tensorSeed depends on seed and name only, so that a tensor's values do not change with the rest of the model.
+// tensorSeed depends on seed and name only, so that a tensor's values do not change with the rest
+// of the model.
 func tensorSeed(seed uint64, name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name)) // never fails
@@ -119,10 +127,12 @@ func tensorSeed(seed uint64, name string) uint64 {
 }
 
 // writeTensors makes chunks on all cores and writes them in order.
-func writeTensors(ctx context.Context, w io.Writer, chunks func(yield func(chunk) bool), progress func(done int64)) error {
+func writeTensors(ctx context.Context, w io.Writer, chunks func(yield func(chunk) bool),
+	progress func(done int64)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	workers := runtime.GOMAXPROCS(0)
-	// A job's result travels in its own channel; queue keeps these in the order of the file and bounds what is in memory.
+	// A job's result travels in its own channel; queue keeps these in the order of the file and
+	// bounds what is in memory.
 	type job struct {
 		chunk
 		result chan result
@@ -193,15 +203,17 @@ func (c chunk) make() ([]byte, error) {
 	return out, nil
 }
 
-// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+// generators, OOPSLA 2014).
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-// draw fills row with nearly normal numbers: each is the sum of the four 16-bit parts of a SplitMix64 number (Irwin-Hall), scaled. All steps are exact or
-// rounded once, so that every platform draws the same.
+// draw fills row with nearly normal numbers: each is the sum of the four 16-bit parts of a
+// SplitMix64 number (Irwin-Hall), scaled. All steps are exact or rounded once, so that every
+// platform draws the same.
 func draw(row []float32, state uint64, mean, std float32) {
 	const gamma = 0x9e3779b97f4a7c15
 	const center = 2 * 65535

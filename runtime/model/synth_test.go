@@ -38,10 +38,12 @@ func synth(t testing.TB, c Config, typ gguf.Type, seed uint64) []byte {
 	return buf.Bytes()
 }
 
-var allTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.IQ4_NL,
+var allTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_1, gguf.Q5_0,
+	gguf.Q5_1, gguf.IQ4_NL,
 	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
 
-// TestSynthShape writes each architecture in each type: the shape read back is the shape announced, and Load takes what it can run.
+// TestSynthShape writes each architecture in each type: the shape read back is the shape announced,
+// and Load takes what it can run.
 func TestSynthShape(t *testing.T) {
 	for _, arch := range []string{"llama", "qwen2", "qwen3", "qwen3moe"} {
 		for _, typ := range allTypes {
@@ -98,7 +100,8 @@ func TestSynthLoads(t *testing.T) {
 
 // TestLoadRefusesNaN damages each kind of small parameter, where a file's last bytes of it stand.
 func TestLoadRefusesNaN(t *testing.T) {
-	for name, arch := range map[string]string{"output_norm.weight": "llama", "blk.1.attn_norm.weight": "llama", "blk.0.attn_q.bias": "qwen2",
+	for name, arch := range map[string]string{"output_norm.weight": "llama", "blk.1.attn_norm.weight": "llama",
+		"blk.0.attn_q.bias":        "qwen2",
 		"blk.1.attn_k_norm.weight": "qwen3"} {
 		for _, bits := range []uint32{0x7FC00000, 0xFF800000} {
 			f, err := gguf.Parse(synth(t, small(arch), gguf.F32, 1))
@@ -110,14 +113,16 @@ func TestLoadRefusesNaN(t *testing.T) {
 				t.Fatalf("%s has no %s", arch, name)
 			}
 			binary.LittleEndian.PutUint32(tensor.Data[len(tensor.Data)-4:], bits)
-			if _, err := Load(f); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "damaged") {
+			if _, err := Load(f); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(),
+				"damaged") {
 				t.Errorf("%s ending in %08x: %v", name, bits, err)
 			}
 		}
 	}
 }
 
-// TestSynthDeterministic: equal seeds give equal bytes, other seeds others; the hash holds it over time and platforms.
+// TestSynthDeterministic: equal seeds give equal bytes, other seeds others; the hash holds it over
+// time and platforms.
 func TestSynthDeterministic(t *testing.T) {
 	c := small("llama")
 	c.Llama3 = &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 64}
@@ -130,11 +135,13 @@ func TestSynthDeterministic(t *testing.T) {
 	}
 	const want = "f5820b05309214658cbe43e52112930733cf9a87598c0e49457e6bcc0131373b"
 	if sum := sha256.Sum256(one); hex.EncodeToString(sum[:]) != want {
-		t.Errorf("sha256 %x, want %s: synthetic models changed, so recorded figures no longer belong to them", sum, want)
+		t.Errorf("sha256 %x, want %s: synthetic models changed, so recorded figures no longer belong to them", sum,
+			want)
 	}
 }
 
-// TestSynthWeights looks at the distribution: matrices have the variance they are meant to have, and nothing repeats between tensors.
+// TestSynthWeights looks at the distribution: matrices have the variance they are meant to have,
+// and nothing repeats between tensors.
 func TestSynthWeights(t *testing.T) {
 	c := small("llama")
 	f, err := gguf.Parse(synth(t, c, gguf.F32, 7))
@@ -160,16 +167,20 @@ func TestSynthWeights(t *testing.T) {
 		n := float64(len(x))
 		mean := sum / n
 		std := math.Sqrt(squares/n - mean*mean)
-		if tol := 5 * float64(s.std) / math.Sqrt(n); math.Abs(mean-float64(s.mean)) > tol || math.Abs(std-float64(s.std)) > tol {
+		if tol := 5 * float64(s.std) / math.Sqrt(n); math.Abs(mean-float64(s.mean)) > tol ||
+			math.Abs(std-float64(s.std)) > tol {
 			t.Errorf("%s: mean %g, std %g; want %g, %g within %g", s.name, mean, std, s.mean, s.std, tol)
 		}
 	}
 }
 
-// TestVocabularies checks what a tokenizer relies on: the right size, no token twice, and merges of earlier tokens.
+// TestVocabularies checks what a tokenizer relies on: the right size, no token twice, and merges of
+// earlier tokens.
 func TestVocabularies(t *testing.T) {
-	for name, c := range map[string]Config{"spm": {Arch: "llama"}, "llama-bpe": {Arch: "llama"}, "qwen2": {Arch: "qwen3"}} {
-		for _, size := range map[string][]int{"spm": {minVocab, 5000, 32000}, "llama-bpe": {128256}, "qwen2": {minVocab, 151936}}[name] {
+	for name, c := range map[string]Config{"spm": {Arch: "llama"}, "llama-bpe": {Arch: "llama"},
+		"qwen2": {Arch: "qwen3"}} {
+		for _, size := range map[string][]int{"spm": {minVocab, 5000, 32000}, "llama-bpe": {128256}, "qwen2": {minVocab,
+			151936}}[name] {
 			c.Vocab = size
 			var buf bytes.Buffer
 			w := gguf.NewWriter(&buf)
@@ -186,7 +197,8 @@ func TestVocabularies(t *testing.T) {
 			checkVocabulary(t, name, size, f)
 		}
 	}
-	if err := writeVocabulary(gguf.NewWriter(&bytes.Buffer{}), Config{Arch: "llama", Dims: Dims{Vocab: minVocab - 1}}); err == nil {
+	if err := writeVocabulary(gguf.NewWriter(&bytes.Buffer{}), Config{Arch: "llama",
+		Dims: Dims{Vocab: minVocab - 1}}); err == nil {
 		t.Error("too small a vocabulary was accepted")
 	}
 }
@@ -266,7 +278,8 @@ func TestSynthFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total || r.KVPerToken != r.Shape.KVBytesPerToken(microkernel.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
+	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total ||
+		r.KVPerToken != r.Shape.KVBytesPerToken(microkernel.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
 		t.Errorf("report %+v", r)
 	}
 }

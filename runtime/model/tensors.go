@@ -31,8 +31,9 @@ func (s spec) rows() int {
 	return n
 }
 
-// typeFor is the type of the tensor in a file whose matrices are of type t. Routers stay float32, as in every converter; a row
-// that is no whole number of blocks takes the next simpler type, as llama-quantize does.
+// typeFor is the type of the tensor in a file whose matrices are of type t. Routers stay float32,
+// as in every converter; a row that is no whole number of blocks takes the next simpler type, as
+// llama-quantize does.
 func (s spec) typeFor(t gguf.Type) gguf.Type {
 	if s.role == "" || s.role == "router" {
 		return gguf.F32
@@ -57,8 +58,8 @@ func (c Config) tensors() []spec {
 }
 
 // tensors lists what the ops of the model ask for in the order of a file: the embedding, then block
-// by block its norm, its matrices and its small vectors. A head that is the embedding is no tensor of
-// its own. The specs point at where Load puts what the file has.
+// by block its norm, its matrices and its small vectors. A head that is the embedding is no tensor
+// of its own. The specs point at where Load puts what the file has.
 func (m *Model) tensors() []spec {
 	l := &lister{m: m, init: newInit(m)}
 	l.specs = append(l.specs, spec{name: embedTensor, role: "embed", layer: outside,

@@ -6,8 +6,9 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// Synthetic vocabularies: real tokenizers of the right kind and size over invented pieces. Every piece is reached by merging two earlier ones, so that
-// any text tokenizes, any token is text, and a header is as large as a real model's.
+// Synthetic vocabularies: real tokenizers of the right kind and size over invented pieces. Every
+// piece is reached by merging two earlier ones, so that any text tokenizes, any token is text, and
+// a header is as large as a real model's.
 
 // Token types of GGUF.
 const (
@@ -35,7 +36,8 @@ func (v *vocabulary) add(typ int32, tokens ...string) {
 	}
 }
 
-// minVocab is the smallest vocabulary that can be invented: bytes, letters, special tokens and some merges.
+// minVocab is the smallest vocabulary that can be invented: bytes, letters, special tokens and some
+// merges.
 const minVocab = 320
 
 // writeVocabulary sets the tokenizer's metadata, of the kind that the architecture's models have.
@@ -51,7 +53,8 @@ func writeVocabulary(w *gguf.Writer, c Config) error {
 	return nil
 }
 
-// writeSPM invents a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then pieces, merged ones first and with the better scores.
+// writeSPM invents a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then pieces, merged
+// ones first and with the better scores.
 func writeSPM(w *gguf.Writer, n int) {
 	var v vocabulary
 	v.add(tokenUnknown, "<unk>")
@@ -81,7 +84,8 @@ func writeSPM(w *gguf.Writer, n int) {
 	w.SetString("tokenizer.chat_template", chatPlain)
 }
 
-// writeBPE invents a byte-level BPE vocabulary: the bytes, merges, and the special tokens at the end, of which number bos begins and number eos ends a text.
+// writeBPE invents a byte-level BPE vocabulary: the bytes, merges, and the special tokens at the
+// end, of which number bos begins and number eos ends a text.
 func writeBPE(w *gguf.Writer, n int, pre, template string, special []string, bos, eos int, addBOS bool) {
 	var v vocabulary
 	space := ""
@@ -110,7 +114,8 @@ func writeBPE(w *gguf.Writer, n int, pre, template string, special []string, bos
 	w.SetString("tokenizer.chat_template", template)
 }
 
-// byteRune is the character that stands for a byte in byte-level BPE: printable ones for themselves, the others from U+0100 on, in order.
+// byteRune is the character that stands for a byte in byte-level BPE: printable ones for
+// themselves, the others from U+0100 on, in order.
 func byteRune(b byte) rune {
 	printable := func(c int) bool { return c >= 33 && c < 127 || c >= 161 && c < 173 || c >= 174 }
 	if printable(int(b)) {
@@ -137,8 +142,9 @@ func pieceLetters(space string) []string {
 // piece is a merge of two earlier pieces.
 type piece struct{ left, right string }
 
-// pieces invents n merges: pairs of letters (the first may be the word mark), then pairs of such pairs, the commoner the earlier. A
-// pair that begins with the word mark stands only in front. All results differ. n is at most about 470,000.
+// pieces invents n merges: pairs of letters (the first may be the word mark), then pairs of such
+// pairs, the commoner the earlier. A pair that begins with the word mark stands only in front. All
+// results differ. n is at most about 470,000.
 func pieces(space string, n int) []piece {
 	singles := pieceLetters(space)
 	pairs := diagonal(singles, singles[1:], n)
@@ -155,7 +161,8 @@ func pieces(space string, n int) []piece {
 	return append(pairs, diagonal(front, inner, n-len(pairs))...)
 }
 
-// diagonal lists up to n combinations of a left and a right part, those with the smallest sum of indices first.
+// diagonal lists up to n combinations of a left and a right part, those with the smallest sum of
+// indices first.
 func diagonal(left, right []string, n int) []piece {
 	var out []piece
 	for sum := range len(left) + len(right) - 1 {

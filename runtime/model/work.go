@@ -21,8 +21,10 @@ type Task struct {
 	roofline.Work
 }
 
-// Work lists what a forward does under a plan: the products of each weight in the arithmetic of its path, and attention, which is float32 whatever the weights are, in all layers. Bytes
-// are those that must come from memory, weights and cached keys and values: activations stay in caches. What else there is (norms, rotations) does little and is left out.
+// Work lists what a forward does under a plan: the products of each weight in the arithmetic of its
+// path, and attention, which is float32 whatever the weights are, in all layers. Bytes are those
+// that must come from memory, weights and cached keys and values: activations stay in caches. What
+// else there is (norms, rotations) does little and is left out.
 func Work(p *plans.Plan, rows Rows) []Task {
 	s := p.Model
 	all := 0

@@ -7,7 +7,8 @@ import (
 	"sandwich/plans"
 )
 
-// TestWork counts what one row and many do: every matrix in its own arithmetic, experts as far as rows reach them, attention in float32 over all that is cached.
+// TestWork counts what one row and many do: every matrix in its own arithmetic, experts as far as
+// rows reach them, attention in float32 over all that is cached.
 func TestWork(t *testing.T) {
 	up := plans.WeightShape{Role: "up", N: 768, K: 2048, Type: "q8_0", Count: 2 * 16}
 	head := plans.WeightShape{Role: "head", N: 1000, K: 2048, Type: "f32", Count: 1}

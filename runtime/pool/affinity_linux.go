@@ -14,15 +14,17 @@ const affinitySupported = true
 // allowedPUs returns the PUs the calling thread may run on, ascending.
 func allowedPUs() ([]int, error) { return threadPUs(0) }
 
-// processPUs returns the PUs of the main thread, which stand for the process's: workers bind other threads.
+// processPUs returns the PUs of the main thread, which stand for the process's: workers bind other
+// threads.
 func processPUs() ([]int, error) { return threadPUs(unix.Getpid()) }
 
-// threadPUs returns the PUs a thread may run on, ascending; thread 0 is the calling one. The mask grows until the kernel
-// accepts it, so machines beyond 1024 CPUs work.
+// threadPUs returns the PUs a thread may run on, ascending; thread 0 is the calling one. The mask
+// grows until the kernel accepts it, so machines beyond 1024 CPUs work.
 func threadPUs(thread int) ([]int, error) {
 	for words := 16; words <= 1<<14; words *= 2 {
 		mask := make([]uint64, words)
-		n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(thread), uintptr(words*8), uintptr(unsafe.Pointer(&mask[0])))
+		n, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(thread), uintptr(words*8),
+			uintptr(unsafe.Pointer(&mask[0])))
 		if errno == unix.EINVAL {
 			continue
 		}
@@ -46,12 +48,13 @@ func maskPUs(mask []uint64) []int {
 	return pus
 }
 
-// pinThread binds a thread to one PU and reads the binding back: some sandboxes accept the call and ignore it. Thread 0 is
-// the calling one.
+// pinThread binds a thread to one PU and reads the binding back: some sandboxes accept the call and
+// ignore it. Thread 0 is the calling one.
 func pinThread(thread, pu int) error {
 	mask := make([]uint64, pu/64+1)
 	mask[pu/64] = 1 << (pu % 64)
-	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(thread), uintptr(len(mask)*8), uintptr(unsafe.Pointer(&mask[0]))); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETAFFINITY, uintptr(thread), uintptr(len(mask)*8),
+		uintptr(unsafe.Pointer(&mask[0]))); errno != 0 {
 		return fmt.Errorf("binding a worker to PU %d: %w", pu, errno)
 	}
 	got, err := threadPUs(thread)
@@ -59,7 +62,8 @@ func pinThread(thread, pu int) error {
 		return fmt.Errorf("reading back the binding to PU %d: %w", pu, err)
 	}
 	if !slices.Equal(got, []int{pu}) {
-		return fmt.Errorf("a worker bound to PU %d may run on %s: the system ignores affinity; start without pinning", pu, formatSet(got))
+		return fmt.Errorf("a worker bound to PU %d may run on %s: the system ignores affinity; start without "+
+			"pinning", pu, formatSet(got))
 	}
 	return nil
 }

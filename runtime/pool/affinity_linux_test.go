@@ -44,7 +44,8 @@ func TestMaskPUs(t *testing.T) {
 	}
 }
 
-// A worker whose PU the process loses is reported, keeps working, and is bound again when the PU comes back.
+// A worker whose PU the process loses is reported, keeps working, and is bound again when the PU
+// comes back.
 func TestPlacesFollowTheSystem(t *testing.T) {
 	p := open(t, 2, Options{Pin: true})
 	pus := p.PUs()

@@ -12,10 +12,10 @@ type node struct {
 	_      [cacheLine - 12]byte
 }
 
-// barrier is a combining tree: neighbours meet at a leaf, the last of them goes on to its parent, and the last at the
-// root advances the event that everybody watches. Up to fanIn workers it is one counter beside the event, so that
-// the last arrival finds both in one cache line. Counters are back at zero before the event advances, so the
-// barrier can be entered again at once.
+// barrier is a combining tree: neighbours meet at a leaf, the last of them goes on to its parent,
+// and the last at the root advances the event that everybody watches. Up to fanIn workers it is one
+// counter beside the event, so that the last arrival finds both in one cache line. Counters are
+// back at zero before the event advances, so the barrier can be entered again at once.
 type barrier struct {
 	_     [cacheLine]byte
 	root  atomic.Int32
@@ -78,8 +78,8 @@ func (b *barrier) reset() {
 	}
 }
 
-// pass enters the barrier as member and returns when all have entered. It panics with errAborted, to unwind the run,
-// when some worker failed: that one advances the event without having arrived.
+// pass enters the barrier as member and returns when all have entered. It panics with errAborted,
+// to unwind the run, when some worker failed: that one advances the event without having arrived.
 func (b *barrier) pass(w *Worker, member int) {
 	old := b.epoch.v.Load()
 	if w.pool.aborting.Load() { // after the load: a later abort advances past old

@@ -116,7 +116,8 @@ func (s *stamps) probe(w *Worker) {
 	at.end = w.waiter.pool.now()
 }
 
-// gap is the time from the end of the last op on any worker of from to the start of the next one on all of to.
+// gap is the time from the end of the last op on any worker of from to the start of the next one on
+// all of to.
 func gap(before, after *stamps, from, to int) time.Duration {
 	var end, begin time.Duration
 	for i := range from {
@@ -128,8 +129,9 @@ func gap(before, after *stamps, from, to int) time.Duration {
 	return begin - end
 }
 
-// benchSwitch measures the hot switch the way it is promised: one worker decodes, all prefill, the others parked for
-// 100 ms before each switch up; from the end of the last op to the start of the next on all workers.
+// benchSwitch measures the hot switch the way it is promised: one worker decodes, all prefill, the
+// others parked for 100 ms before each switch up; from the end of the last op to the start of the
+// next on all workers.
 func benchSwitch(b *testing.B, p *Pool, run func(func(*Worker)), set func([]int) (time.Duration, error)) {
 	var down, up []time.Duration
 	one := []int{0}
@@ -168,8 +170,8 @@ func BenchmarkSwitchLead(b *testing.B) {
 	p.Lead(func(l *Leader) { benchSwitch(b, p, l.Run, l.SetActive) })
 }
 
-// The pauses that spinning workers cause the garbage collector, with all workers but one in a barrier and that one in
-// a loop of Go code.
+// The pauses that spinning workers cause the garbage collector, with all workers but one in a
+// barrier and that one in a loop of Go code.
 func BenchmarkCollectWhileSpinning(b *testing.B) {
 	p := allCPUs(b)
 	for _, w := range p.workers {

@@ -5,9 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Split cuts n items into parts contiguous ranges whose inner borders are multiples of align, as equal as that allows
-// (sizes differ by at most one align, before the tail), and returns range i: a static partition, the same on every
-// call. Late ranges may be empty when there are fewer blocks of align than parts. align below 1 means 1.
+// Split cuts n items into parts contiguous ranges whose inner borders are multiples of align, as
+// equal as that allows (sizes differ by at most one align, before the tail), and returns range i: a
+// static partition, the same on every call. Late ranges may be empty when there are fewer blocks of
+// align than parts. align below 1 means 1.
 func Split(n, parts, i, align int) (lo, hi int) {
 	if align < 1 {
 		align = 1
@@ -30,20 +31,20 @@ const (
 	localMask = 1<<localBits - 1
 )
 
-// Counter hands out the chunks of one op to whichever worker comes next, so that a worker on a slow or disturbed core
-// takes fewer of them. The zero value is ready, and it needs no reset: the word holds the barrier phase it was last used
-// in beside the number of chunks given out, and the first worker to come with a newer phase starts it over. The workers
-// that share a Counter must therefore pass a barrier they share between two uses of it; inside one phase it counts
-// one loop.
+// Counter hands out the chunks of one op to whichever worker comes next, so that a worker on a slow
+// or disturbed core takes fewer of them. The zero value is ready, and it needs no reset: the word
+// holds the barrier phase it was last used in beside the number of chunks given out, and the first
+// worker to come with a newer phase starts it over. The workers that share a Counter must therefore
+// pass a barrier they share between two uses of it; inside one phase it counts one loop.
 type Counter struct {
 	_    [cacheLine / 2]byte
 	word atomic.Uint64 // phase << chunkBits | chunks given out
 	_    [cacheLine / 2]byte
 }
 
-// Next takes the next chunk of total items: the range [lo, hi), at most chunk long, and ok false when none is left.
-// All workers of the loop pass the same total and chunk. Every item is handed out exactly once. A loop of more than
-// 524,288 chunks gets larger ones.
+// Next takes the next chunk of total items: the range [lo, hi), at most chunk long, and ok false
+// when none is left. All workers of the loop pass the same total and chunk. Every item is handed
+// out exactly once. A loop of more than 524,288 chunks gets larger ones.
 func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 	if chunk < 1 {
 		chunk = 1
@@ -58,8 +59,8 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 	return lo, min(lo+chunk, total), true
 }
 
-// take returns the number of chunks given out before this call in phase tag. Everybody else in the phase writes only
-// the same tag, so once it stands there an addition is enough.
+// take returns the number of chunks given out before this call in phase tag. Everybody else in the
+// phase writes only the same tag, so once it stands there an addition is enough.
 func (c *Counter) take(tag uint64) uint64 {
 	tag &= 1<<(64-chunkBits) - 1
 	for {
@@ -73,8 +74,8 @@ func (c *Counter) take(tag uint64) uint64 {
 	}
 }
 
-// nextGlobal is the phase after a global barrier: the same for workers whose groups passed different numbers of
-// local ones.
+// nextGlobal is the phase after a global barrier: the same for workers whose groups passed
+// different numbers of local ones.
 func nextGlobal(tag uint64) uint64 { return (tag>>localBits + 1) << localBits }
 
 // nextLocal is the phase after a local barrier.

@@ -46,7 +46,8 @@ func TestChunksAfterUnevenLocalBarriers(t *testing.T) {
 		var sum, local atomic.Int64
 		p.Run(func(w *Worker) {
 			for range 5 + 11*w.Group().ID() {
-				for lo, hi, ok := w.Next(&own[w.Group().ID()], 9, 2); ok; lo, hi, ok = w.Next(&own[w.Group().ID()], 9, 2) {
+				for lo, hi, ok := w.Next(&own[w.Group().ID()], 9, 2); ok; lo, hi, ok = w.Next(&own[w.Group().ID()], 9,
+					2) {
 					local.Add(int64(hi - lo))
 				}
 				w.LocalBarrier()

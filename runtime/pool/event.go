@@ -2,9 +2,10 @@ package pool
 
 import "sync/atomic"
 
-// event is a word that threads wait on. Its value only ever counts up; a waiter waits for it to differ from the value
-// it saw. Who changes v calls wake afterwards. Because both sides use sequentially consistent atomics (sleepers is
-// raised before v is looked at again, v is changed before sleepers is looked at) no wake-up is lost.
+// event is a word that threads wait on. Its value only ever counts up; a waiter waits for it to
+// differ from the value it saw. Who changes v calls wake afterwards. Because both sides use
+// sequentially consistent atomics (sleepers is raised before v is looked at again, v is changed
+// before sleepers is looked at) no wake-up is lost.
 type event struct {
 	v        atomic.Uint32
 	sleepers atomic.Int32

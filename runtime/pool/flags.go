@@ -2,9 +2,10 @@ package pool
 
 import "sync/atomic"
 
-// Flags are numbered words that workers raise and wait on: synchronization between those that share data, where a barrier would
-// make everybody wait. A flag holds the highest number it was raised to and is never lowered, so that it needs no reset
-// between uses; numbers made from Worker.Run are higher in every later run, also after one that a panic cut short.
+// Flags are numbered words that workers raise and wait on: synchronization between those that share
+// data, where a barrier would make everybody wait. A flag holds the highest number it was raised to
+// and is never lowered, so that it needs no reset between uses; numbers made from Worker.Run are
+// higher in every later run, also after one that a panic cut short.
 type Flags struct{ list []flag }
 
 type flag struct {
@@ -12,7 +13,8 @@ type flag struct {
 	event
 }
 
-// NewFlags makes n flags, all at 0. Like a Grouping they stay with the pool. Not to be called from inside a Run or Lead.
+// NewFlags makes n flags, all at 0. Like a Grouping they stay with the pool. Not to be called from
+// inside a Run or Lead.
 func (p *Pool) NewFlags(n int) *Flags {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -21,16 +23,17 @@ func (p *Pool) NewFlags(n int) *Flags {
 	return f
 }
 
-// Raise sets flag i to the given number, which is higher than any before it, and releases those who wait for it. What
-// the caller wrote before is visible to them.
+// Raise sets flag i to the given number, which is higher than any before it, and releases those who
+// wait for it. What the caller wrote before is visible to them.
 func (f *Flags) Raise(i int, to uint64) {
 	e := &f.list[i]
 	e.at.Store(to)
 	e.advance()
 }
 
-// Wait returns when flag i has been raised to the given number or beyond. It waits as a barrier does: it spins up to the
-// pool's limit, then sleeps, and it unwinds the run when another worker failed.
+// Wait returns when flag i has been raised to the given number or beyond. It waits as a barrier
+// does: it spins up to the pool's limit, then sleeps, and it unwinds the run when another worker
+// failed.
 func (f *Flags) Wait(w *Worker, i int, number uint64) {
 	e := &f.list[i]
 	for e.at.Load() < number {
@@ -52,6 +55,6 @@ func (f *Flags) abort() {
 	}
 }
 
-// Met tells that all active workers are known to have come to this point of the run, by flags instead of by Barrier: all of
-// them call it. Counters may then be used again, as after Barrier.
+// Met tells that all active workers are known to have come to this point of the run, by flags
+// instead of by Barrier: all of them call it. Counters may then be used again, as after Barrier.
 func (w *Worker) Met() { w.tag = nextGlobal(w.tag) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A flag orders plain writes before Raise with reads after Wait; the race detector watches this test. Workers form a
-// ring, each waiting for its neighbour alone.
+// A flag orders plain writes before Raise with reads after Wait; the race detector watches this
+// test. Workers form a ring, each waiting for its neighbour alone.
 func TestFlagsOrderMemory(t *testing.T) {
 	for _, n := range sizes {
 		for _, spin := range []time.Duration{NoSpin, DefaultSpin} {

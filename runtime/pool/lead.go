@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Leader is the right to run and reconfigure the pool from worker 0's own thread. It is valid only inside the function
-// given to Lead and on its goroutine.
+// Leader is the right to run and reconfigure the pool from worker 0's own thread. It is valid only
+// inside the function given to Lead and on its goroutine.
 type Leader struct {
 	p      *Pool
 	fn     func(*Leader)
@@ -14,9 +14,10 @@ type Leader struct {
 	done   sync.WaitGroup
 }
 
-// Lead runs fn on the thread of worker 0 and returns when it returns. From there Leader.Run reaches the other workers
-// without waking or displacing a thread: the engine's loop. fn may block like any goroutine. The pool is held
-// meanwhile: other calls of Run, Lead and the setters wait. A panic of fn comes back as a panic with a *Panic.
+// Lead runs fn on the thread of worker 0 and returns when it returns. From there Leader.Run reaches
+// the other workers without waking or displacing a thread: the engine's loop. fn may block like any
+// goroutine. The pool is held meanwhile: other calls of Run, Lead and the setters wait. A panic of
+// fn comes back as a panic with a *Panic.
 func (p *Pool) Lead(fn func(l *Leader)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,8 @@ func (l *Leader) fail(w *Worker, value any) {
 	}
 }
 
-// Run is Pool.Run with the leader as one of the workers. If worker 0 is not active the leader only waits.
+// Run is Pool.Run with the leader as one of the workers. If worker 0 is not active the leader only
+// waits.
 func (l *Leader) Run(fn func(w *Worker)) {
 	p, w := l.p, l.p.workers[0]
 	began := p.now()

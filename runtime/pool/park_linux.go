@@ -16,8 +16,9 @@ const (
 	futexWakePrivate = 1 | 128 // FUTEX_WAKE | FUTEX_PRIVATE_FLAG
 )
 
-// parking blocks threads in a futex. The calls go through Syscall6, not RawSyscall6: a thread that sleeps must give
-// its scheduler slot (P) back, or the rest of the process and the garbage collector would wait for it.
+// parking blocks threads in a futex. The calls go through Syscall6, not RawSyscall6: a thread that
+// sleeps must give its scheduler slot (P) back, or the rest of the process and the garbage
+// collector would wait for it.
 type parking struct{}
 
 func (*parking) block(v *atomic.Uint32, old uint32) {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// parking blocks threads on a condition variable, for systems without futexes. The tag portablepark selects it on
-// Linux, so that it can be tested there.
+// parking blocks threads on a condition variable, for systems without futexes. The tag portablepark
+// selects it on Linux, so that it can be tested there.
 type parking struct {
 	mu   sync.Mutex
 	cond *sync.Cond

@@ -13,7 +13,8 @@ import (
 // DefaultSpin is how long a waiting worker spins before it sleeps when Options.Spin is zero.
 const DefaultSpin = 50 * time.Microsecond
 
-// NoSpin as Options.Spin makes waiting workers sleep at once: for emulated and for oversubscribed machines.
+// NoSpin as Options.Spin makes waiting workers sleep at once: for emulated and for oversubscribed
+// machines.
 const NoSpin time.Duration = -1
 
 // ErrClosed is the value Run, Lead and the setters refuse with once the pool is closed.
@@ -21,13 +22,15 @@ var ErrClosed = errors.New("the worker pool is closed")
 
 // Options of New. The zero value is an unpinned pool of the default spin limit.
 type Options struct {
-	Spin  time.Duration // longest spin of a waiting worker; 0 means DefaultSpin, negative (NoSpin) none
-	Pin   bool          // bind worker i to PU pus[i]; ignored, and said by Note, where the system has no affinity calls
-	Class []int         // opaque class of each worker (exec maps it to an ISA and a throughput); nil means class 0 for all
+	Spin time.Duration // longest spin of a waiting worker; 0 means DefaultSpin, negative (NoSpin) none
+	Pin  bool          // bind worker i to PU pus[i]; ignored, and said by Note, where the system has no affinity calls
+	// opaque class of each worker (exec maps it to an ISA and a throughput); nil means class 0 for
+	// all
+	Class []int
 }
 
-// Pool is a team of worker threads. Its methods may be called from any goroutine that is not inside one of the pool's
-// own functions; calls that run or reconfigure are serialised.
+// Pool is a team of worker threads. Its methods may be called from any goroutine that is not inside
+// one of the pool's own functions; calls that run or reconfigure are serialised.
 type Pool struct {
 	mu      sync.Mutex // held for the whole of a Run, a Lead or a reconfiguration
 	workers []*Worker
@@ -67,10 +70,11 @@ type Pool struct {
 
 const cacheLine = 128 // two 64-byte lines: adjacent lines are fetched in pairs
 
-// New starts one worker per entry of pus and, with o.Pin, binds worker i to PU pus[i] and reads the binding back. A PU
-// may appear more than once; workers then never spin, nor do they when there are more of them than CPUs this process
-// may use. GOMAXPROCS becomes len(pus)+2 (never less than an earlier pool needed), so that two goroutines can run
-// beside spinning workers. Errors name the PU that cannot be used and the ones that can.
+// New starts one worker per entry of pus and, with o.Pin, binds worker i to PU pus[i] and reads the
+// binding back. A PU may appear more than once; workers then never spin, nor do they when there are
+// more of them than CPUs this process may use. GOMAXPROCS becomes len(pus)+2 (never less than an
+// earlier pool needed), so that two goroutines can run beside spinning workers. Errors name the PU
+// that cannot be used and the ones that can.
 func New(pus []int, o Options) (*Pool, error) {
 	if len(pus) == 0 {
 		return nil, errors.New("a worker pool needs at least one PU")
@@ -122,15 +126,16 @@ func checkPUs(pus, allowed []int) error {
 	}
 	for _, pu := range pus {
 		if !slices.Contains(allowed, pu) {
-			return fmt.Errorf("PU %d is not among the PUs this process may use (%s); choose from those or widen its cpuset", pu, formatSet(allowed))
+			return fmt.Errorf("PU %d is not among the PUs this process may use (%s); choose from those or widen "+
+				"its cpuset", pu, formatSet(allowed))
 		}
 	}
 	return nil
 }
 
-// spinLimits gives the spin limits of the workers and of the goroutine that waits in Run. Spinning on a CPU that
-// another worker needs only delays that worker, so a pool with more workers than CPUs never spins and the caller
-// spins only where a CPU is left for it.
+// spinLimits gives the spin limits of the workers and of the goroutine that waits in Run. Spinning
+// on a CPU that another worker needs only delays that worker, so a pool with more workers than CPUs
+// never spins and the caller spins only where a CPU is left for it.
 func spinLimits(pus []int, allowed int, asked time.Duration) (worker, caller time.Duration) {
 	spin := asked
 	switch {
@@ -156,8 +161,8 @@ var procs struct {
 	reserved int
 }
 
-// reserveProcs sets GOMAXPROCS to n, once: a later pool can only raise it. An explicit value also ends Go's own
-// updates of it, each of which stops the world.
+// reserveProcs sets GOMAXPROCS to n, once: a later pool can only raise it. An explicit value also
+// ends Go's own updates of it, each of which stops the world.
 func reserveProcs(n int) {
 	procs.Lock()
 	defer procs.Unlock()
@@ -196,7 +201,8 @@ func (p *Pool) dismiss() {
 	p.exited.Wait()
 }
 
-// Close ends the workers and waits for them. A second call does nothing. It waits for a Run or Lead under way.
+// Close ends the workers and waits for them. A second call does nothing. It waits for a Run or Lead
+// under way.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +217,8 @@ func (p *Pool) Size() int { return len(p.workers) }
 // PUs returns the PU of each worker, by worker index.
 func (p *Pool) PUs() []int { return slices.Clone(p.pus) }
 
-// Threads returns the system's number of each worker's thread, by worker index; zeros where threads have none.
+// Threads returns the system's number of each worker's thread, by worker index; zeros where threads
+// have none.
 func (p *Pool) Threads() []int {
 	var out []int
 	for _, w := range p.workers {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// open makes a pool of n workers on the PUs this process may use, round robin, and closes it with the test.
+// open makes a pool of n workers on the PUs this process may use, round robin, and closes it with
+// the test.
 func open(t testing.TB, n int, o Options) *Pool {
 	t.Helper()
 	allowed, err := allowedPUs()
@@ -166,7 +167,8 @@ func TestSetActiveThousandsOfTimes(t *testing.T) {
 	}
 	s := p.Stats()
 	if s.Switches != switched || len(s.Durations) != switchHistory || !slices.Equal(s.Active, prev) {
-		t.Errorf("%d switches counted of %d, %d durations, active %v of %v", s.Switches, switched, len(s.Durations), s.Active, prev)
+		t.Errorf("%d switches counted of %d, %d durations, active %v of %v", s.Switches, switched, len(s.Durations),
+			s.Active, prev)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // errAborted unwinds the workers of a run in which another worker failed.
 var errAborted = errors.New("another worker of the run failed")
 
-// Panic is the value that Run, Lead and Leader.Run panic with when the function panicked on a worker. The pool stays
-// usable.
+// Panic is the value that Run, Lead and Leader.Run panic with when the function panicked on a
+// worker. The pool stays usable.
 type Panic struct {
 	Value  any    // what the function panicked with; of several workers, the first one's
 	Worker int    // index of the worker
@@ -62,9 +62,9 @@ func (f *failure) take() *Panic {
 	return e
 }
 
-// Run executes fn on every active worker at once and returns when all have returned. It allocates nothing. If fn
-// panics on a worker the others are released from their barriers, and Run panics with a *Panic. Not to be called from
-// inside fn or Lead; those would wait for themselves.
+// Run executes fn on every active worker at once and returns when all have returned. It allocates
+// nothing. If fn panics on a worker the others are released from their barriers, and Run panics
+// with a *Panic. Not to be called from inside fn or Lead; those would wait for themselves.
 func (p *Pool) Run(fn func(w *Worker)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,8 +83,8 @@ func (p *Pool) mustBeOpen() {
 	}
 }
 
-// dispatch starts fn on the active workers except the one with index self, which takes part by its own doing. It
-// returns the value of done before the run.
+// dispatch starts fn on the active workers except the one with index self, which takes part by its
+// own doing. It returns the value of done before the run.
 func (p *Pool) dispatch(fn func(*Worker), self int) (before uint32) {
 	p.fn = fn
 	p.runs++
@@ -127,7 +127,8 @@ func (w *Worker) fail(value any) {
 	}
 }
 
-// settle closes the run that began at the given time, after its last worker, and returns the panic that cut it short.
+// settle closes the run that began at the given time, after its last worker, and returns the panic
+// that cut it short.
 func (p *Pool) settle(began time.Duration) *Panic {
 	p.fn = nil
 	top := p.tag

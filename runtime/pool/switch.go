@@ -9,7 +9,8 @@ import (
 
 const switchHistory = 256 // latest switches whose durations Stats returns
 
-// switchRecord counts hot switches. Its lock is separate from the pool's, so that metrics can be read during a run.
+// switchRecord counts hot switches. Its lock is separate from the pool's, so that metrics can be
+// read during a run.
 type switchRecord struct {
 	mu     sync.Mutex
 	count  uint64
@@ -19,10 +20,11 @@ type switchRecord struct {
 	span   time.Duration // what SetActive took of the switch under way
 }
 
-// SetActive chooses the workers (indices) that take part from the next run on; nil means all. Their IDs follow the
-// order of the list. The hot switch: the others sleep at once and are not woken by runs, the chosen ones are woken now,
-// and nothing is moved or allocated if the set was active before. It returns how long the call took. A run under way is
-// waited for, so it is not to be called from inside one.
+// SetActive chooses the workers (indices) that take part from the next run on; nil means all. Their
+// IDs follow the order of the list. The hot switch: the others sleep at once and are not woken by
+// runs, the chosen ones are woken now, and nothing is moved or allocated if the set was active
+// before. It returns how long the call took. A run under way is waited for, so it is not to be
+// called from inside one.
 func (p *Pool) SetActive(workers []int) (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,8 +72,8 @@ func (p *Pool) adopt(t *team) {
 	p.switches.active = t.active
 }
 
-// timeSwitch records the first run after a switch: what SetActive took plus the time from the dispatch of the run,
-// which began at the given time, to its start on the last worker.
+// timeSwitch records the first run after a switch: what SetActive took plus the time from the
+// dispatch of the run, which began at the given time, to its start on the last worker.
 func (p *Pool) timeSwitch(began time.Duration) {
 	p.timed = false
 	var last time.Duration
@@ -85,12 +87,15 @@ func (p *Pool) timeSwitch(began time.Duration) {
 	s.timed++
 }
 
-// Stats is what the pool counted since it was made. Worker counts are as of the end of each worker's last run.
+// Stats is what the pool counted since it was made. Worker counts are as of the end of each
+// worker's last run.
 type Stats struct {
-	Switches  uint64          // changes of the active set
-	Durations []time.Duration // of the latest switches, oldest first: SetActive itself plus dispatch to the last worker's start
-	Active    []int           // workers of the present set
-	Workers   []WorkerStats   // by worker index
+	Switches uint64 // changes of the active set
+	// of the latest switches, oldest first: SetActive itself plus dispatch to the last worker's
+	// start
+	Durations []time.Duration
+	Active    []int         // workers of the present set
+	Workers   []WorkerStats // by worker index
 }
 
 // WorkerStats are the counts of one worker.
@@ -104,7 +109,8 @@ type WorkerStats struct {
 func (p *Pool) Stats() Stats {
 	var out Stats
 	for _, w := range p.workers {
-		out.Workers = append(out.Workers, WorkerStats{w.seen.barriers.Load(), w.seen.parks.Load(), w.seen.backoffs.Load()})
+		out.Workers = append(out.Workers, WorkerStats{w.seen.barriers.Load(), w.seen.parks.Load(),
+			w.seen.backoffs.Load()})
 	}
 	s := &p.switches
 	s.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// team is one set of active workers with everything a run by it needs, made once and kept: a switch to a set that was
-// used before exchanges a pointer.
+// team is one set of active workers with everything a run by it needs, made once and kept: a switch
+// to a set that was used before exchanges a pointer.
 type team struct {
 	active  []int   // worker index by ID
 	idOf    []int32 // ID by worker index, -1 for workers that do not take part
@@ -15,7 +15,8 @@ type team struct {
 	layouts []layout // by Grouping.id
 }
 
-// Grouping is a way to divide the workers into groups; made by Pool.NewGrouping and good for every active set.
+// Grouping is a way to divide the workers into groups; made by Pool.NewGrouping and good for every
+// active set.
 type Grouping struct {
 	id     int
 	groups [][]int // worker indices
@@ -34,8 +35,8 @@ type Group struct {
 	barrier  *barrier
 }
 
-// ID is the position of the group in the list given to SetGroups or NewGrouping. Active workers that the list does not
-// name form one further group.
+// ID is the position of the group in the list given to SetGroups or NewGrouping. Active workers
+// that the list does not name form one further group.
 func (g *Group) ID() int { return g.id }
 
 // Size is the number of its workers that are active.
@@ -139,8 +140,9 @@ func (p *Pool) checkIndices(indices ...int) error {
 	return nil
 }
 
-// NewGrouping prepares a division of the workers (groups of worker indices, each worker in at most one) for
-// Worker.Use or SetGroups. Equal divisions share one value. Not to be called from inside a Run or Lead.
+// NewGrouping prepares a division of the workers (groups of worker indices, each worker in at most
+// one) for Worker.Use or SetGroups. Equal divisions share one value. Not to be called from inside a
+// Run or Lead.
 func (p *Pool) NewGrouping(groups [][]int) (*Grouping, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +169,8 @@ func (p *Pool) newGrouping(groups [][]int) (*Grouping, error) {
 	return g, nil
 }
 
-// SetGroups makes groups the division that every following run starts with; nil means one group of all workers.
+// SetGroups makes groups the division that every following run starts with; nil means one group of
+// all workers.
 func (p *Pool) SetGroups(groups [][]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

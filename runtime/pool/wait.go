@@ -13,10 +13,11 @@ const (
 	maxBackoff = 8 * time.Millisecond
 )
 
-// waiter is the wait policy of one thread: spin up to a limit, then sleep in the kernel. A thread that loses its CPU
-// while it spins, seen as a gap in the clock and confirmed by the kernel's count of involuntary context switches,
-// sleeps at once for the next while: somebody needs that CPU, perhaps the very worker being waited for, and a thread
-// that slept is scheduled before one that burned its share. Only its owner touches the plain fields.
+// waiter is the wait policy of one thread: spin up to a limit, then sleep in the kernel. A thread
+// that loses its CPU while it spins, seen as a gap in the clock and confirmed by the kernel's count
+// of involuntary context switches, sleeps at once for the next while: somebody needs that CPU,
+// perhaps the very worker being waited for, and a thread that slept is scheduled before one that
+// burned its share. Only its owner touches the plain fields.
 type waiter struct {
 	pool    *Pool
 	limit   atomic.Int64 // longest spin in nanoseconds; SetActive lowers it to 0 while the worker is not needed
@@ -51,8 +52,8 @@ func (t *waiter) wait(e *event, old uint32) {
 	}
 }
 
-// spinOn reports whether e changed within the limit. The loop calls functions, so the garbage collector can stop a
-// spinning worker as fast as any other goroutine.
+// spinOn reports whether e changed within the limit. The loop calls functions, so the garbage
+// collector can stop a spinning worker as fast as any other goroutine.
 func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
 	if t.backing {
 		if t.pool.now() < t.calm {
@@ -86,8 +87,9 @@ func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
 	}
 }
 
-// preempted asks the kernel whether this thread lost its CPU to another one since the last look and, if so, starts a
-// period without spinning, twice as long as the one before if that ended only just now.
+// preempted asks the kernel whether this thread lost its CPU to another one since the last look
+// and, if so, starts a period without spinning, twice as long as the one before if that ended only
+// just now.
 func (t *waiter) preempted(now time.Duration) bool {
 	n := involuntarySwitches()
 	rose := n > t.nivcsw

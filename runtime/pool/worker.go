@@ -15,8 +15,8 @@ const (
 	cmdExit
 )
 
-// Worker is one thread of the pool as the function of a run sees it. It is valid only inside that function and only on
-// the goroutine it was given to.
+// Worker is one thread of the pool as the function of a run sees it. It is valid only inside that
+// function and only on the goroutine it was given to.
 type Worker struct {
 	waiter
 	index int
@@ -59,7 +59,8 @@ func (w *Worker) Class() int { return w.class }
 // Group is the worker's group under the grouping in use.
 func (w *Worker) Group() *Group { return w.group }
 
-// Run is the number of the present run: the same for all its workers, and higher than that of any earlier one.
+// Run is the number of the present run: the same for all its workers, and higher than that of any
+// earlier one.
 func (w *Worker) Run() uint64 { return w.run }
 
 // GroupRank is the worker's number inside its group, 0 to Group().Size()-1.
@@ -77,8 +78,9 @@ func (w *Worker) LocalBarrier() {
 	w.tag = nextLocal(w.tag)
 }
 
-// Use changes to another grouping for the rest of the run. All active workers do so between the same two global
-// barriers; it costs no synchronization of its own, because each grouping has barriers of its own.
+// Use changes to another grouping for the rest of the run. All active workers do so between the
+// same two global barriers; it costs no synchronization of its own, because each grouping has
+// barriers of its own.
 func (w *Worker) Use(g *Grouping) {
 	w.layout = &w.team.layouts[g.id]
 	w.group = w.layout.groups[w.layout.of[w.id]]
@@ -91,9 +93,9 @@ func (w *Worker) ring(c command) {
 	w.door.advance()
 }
 
-// start gives the worker a thread of its own, never the main one: that thread's affinity is what /proc and other
-// programs take for the process's, it could not end with the worker, and a later reading of the machine would believe
-// that only the worker's PU is allowed.
+// start gives the worker a thread of its own, never the main one: that thread's affinity is what
+// /proc and other programs take for the process's, it could not end with the worker, and a later
+// reading of the machine would believe that only the worker's PU is allowed.
 func (w *Worker) start(ready chan<- error) {
 	runtime.LockOSThread()
 	if !onMainThread() {
@@ -110,8 +112,8 @@ func (w *Worker) start(ready chan<- error) {
 	runtime.UnlockOSThread()
 }
 
-// loop is the worker's goroutine, locked to its thread. The thread is not unlocked at the end, so that the system thread
-// with its changed affinity ends too.
+// loop is the worker's goroutine, locked to its thread. The thread is not unlocked at the end, so
+// that the system thread with its changed affinity ends too.
 func (w *Worker) loop(ready chan<- error) {
 	w.thread.Store(int64(threadID()))
 	if w.pool.pinned {
@@ -153,7 +155,8 @@ func (w *Worker) replace(at uint32) {
 	runtime.LockOSThread()
 	w.thread.Store(int64(threadID()))
 	if w.pool.pinned {
-		// It succeeded for this PU before. If the cpuset shrank since, the worker runs wherever the system lets it.
+		// It succeeded for this PU before. If the cpuset shrank since, the worker runs wherever the
+		// system lets it.
 		_ = pinThread(0, w.pu)
 	}
 	w.serve(at)

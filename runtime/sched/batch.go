@@ -59,7 +59,8 @@ func (s *Scheduler) Check() error {
 		open[i] = r.seq
 		switch {
 		case slots[r.slot] || r.slot < 0 || r.slot >= s.cfg.residents():
-			return fmt.Errorf("sched: slot %d of request %d is taken or outside 0..%d", r.slot, r.id, s.cfg.residents()-1)
+			return fmt.Errorf("sched: slot %d of request %d is taken or outside 0..%d", r.slot, r.id,
+				s.cfg.residents()-1)
 		case i > 0 && s.running[i-1].order >= r.order:
 			return fmt.Errorf("sched: running requests are out of order at %d", r.id)
 		case r.inFlight != (s.flight.active && contains(s.flight.reqs, r)):

@@ -71,7 +71,8 @@ func newDriver(cfg Config, rng *rand.Rand) *driver {
 }
 
 func (d *driver) arrive(id ID, class Class, prompt []int32, want int) {
-	d.live[id] = &client{class: class, text: slices.Clone(prompt), prompt: len(prompt), want: want, arrived: d.now, progress: d.now}
+	d.live[id] = &client{class: class, text: slices.Clone(prompt), prompt: len(prompt), want: want, arrived: d.now,
+		progress: d.now}
 	d.events = append(d.events, Event{Kind: Arrive, ID: id, Class: class, Prompt: prompt, MaxTokens: want})
 }
 
@@ -305,7 +306,8 @@ func (d *driver) checkBatch(a *Action) error {
 		case a.Kind == Decode && (span.Rows != n || n > 1+len(c.draft) || span.Pos != len(c.text)-1),
 			a.Kind == Decode && span.Pos+n > c.prompt+c.want:
 			return fmt.Errorf("decode of span %+v, %d tokens known", span, len(c.text))
-		case a.Kind != Decode && (span.Rows != a.N || a.N > d.cfg.Chunk || span.Pos != a.Pos || a.Last != (a.Pos+a.N == len(c.text))):
+		case a.Kind != Decode && (span.Rows != a.N || a.N > d.cfg.Chunk || span.Pos != a.Pos ||
+			a.Last != (a.Pos+a.N == len(c.text))):
 			return fmt.Errorf("prefill %+v of span %+v, %d tokens known", *a, span, len(c.text))
 		case !slices.Equal(b.Tokens[row:row+span.Rows], text[span.Pos:span.Pos+span.Rows]):
 			return fmt.Errorf("tokens of span %+v are not those of %d", span, id)
@@ -331,7 +333,8 @@ func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 	for p := 0; p < span.Pos; p += kvcache.BlockTokens {
 		end := min(p+kvcache.BlockTokens, span.Pos)
 		if got := d.content[span.Table[p/kvcache.BlockTokens]]; len(got) < end || !slices.Equal(got[:end], text[:end]) {
-			return fmt.Errorf("block %d of positions %d..%d holds another text", span.Table[p/kvcache.BlockTokens], p, end-1)
+			return fmt.Errorf("block %d of positions %d..%d holds another text", span.Table[p/kvcache.BlockTokens], p,
+				end-1)
 		}
 	}
 	for p := span.Pos; p < span.Pos+span.Rows; {

@@ -29,7 +29,8 @@ func TestRejections(t *testing.T) {
 		{Kind: Arrive, ID: 4, PromptTokens: 1 << 62, MaxTokens: 1 << 62},
 		{Kind: Arrive, ID: 5, PromptTokens: 1, MaxTokens: 1},
 	})
-	if got := reasons(acts); len(got) != 4 || got[0] != TooLong || got[1] != Invalid || got[2] != Invalid || got[3] != TooLong {
+	if got := reasons(acts); len(got) != 4 || got[0] != TooLong || got[1] != Invalid || got[2] != Invalid ||
+		got[3] != TooLong {
 		t.Fatalf("rejected for %v", got)
 	}
 	// One runs, one waits; a flood of the other class has its own queue.

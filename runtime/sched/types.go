@@ -93,7 +93,8 @@ type Event struct {
 	NoReuse      bool         // Arrive: compute every position (logits of the prompt are wanted)
 	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
 	Tokens       []int32      // Sampled: copied; nil in a simulation, which means one
-	Draft        []int32      // Sampled: guesses at what follows, copied; the next decode checks them if it has rows left
+	// Sampled: guesses at what follows, copied; the next decode checks them if it has rows left
+	Draft []int32
 }
 
 // ActionKind says what the driver has to do.

@@ -47,7 +47,8 @@ func TestBoundedWaits(t *testing.T) {
 			}
 			for id, c := range d.live {
 				if c.forwards > bound {
-					t.Fatalf("seed %d: %s request %d waits since %d forwards, bound %d", seed, c.class, id, c.forwards, bound)
+					t.Fatalf("seed %d: %s request %d waits since %d forwards, bound %d", seed, c.class, id,
+						c.forwards, bound)
 				}
 			}
 		}

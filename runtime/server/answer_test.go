@@ -20,7 +20,8 @@ func TestChatStream(t *testing.T) {
 	got := chunks(t, w.Body)
 	text := ""
 	for i, c := range got {
-		if at(c, "object") != "chat.completion.chunk" || at(c, "id") != at(got[0], "id") || at(c, "model") != "tales-6m" {
+		if at(c, "object") != "chat.completion.chunk" || at(c, "id") != at(got[0], "id") ||
+			at(c, "model") != "tales-6m" {
 			t.Fatalf("chunk %d: %v", i, c)
 		}
 		usage, has := c["usage"]
@@ -37,11 +38,13 @@ func TestChatStream(t *testing.T) {
 	if at(got[0], "choices", 0, "delta", "role") != "assistant" {
 		t.Fatalf("first chunk %v", got[0])
 	}
-	if end := got[len(got)-2]; at(end, "choices", 0, "finish_reason") != "stop" || len(at(end, "choices", 0, "delta").(map[string]any)) != 0 {
+	if end := got[len(got)-2]; at(end, "choices", 0, "finish_reason") != "stop" || len(at(end, "choices", 0,
+		"delta").(map[string]any)) != 0 {
 		t.Fatalf("last choice %v", end)
 	}
 	u := got[len(got)-1]
-	if len(at(u, "choices").([]any)) != 0 || at(u, "usage", "prompt_tokens") != 7.0 || at(u, "usage", "completion_tokens") != 4.0 ||
+	if len(at(u, "choices").([]any)) != 0 || at(u, "usage", "prompt_tokens") != 7.0 || at(u, "usage",
+		"completion_tokens") != 4.0 ||
 		at(u, "usage", "total_tokens") != 11.0 || at(u, "usage", "prompt_tokens_details", "cached_tokens") != 3.0 {
 		t.Fatalf("usage chunk %v", u)
 	}
@@ -58,7 +61,8 @@ func TestStreamWithoutUsage(t *testing.T) {
 
 func TestChatWhole(t *testing.T) {
 	f := &fake{words: []string{"a", "b", "c"}}
-	w := post(t, New(f, Options{}), "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"logprobs":true,"top_logprobs":2}`)
+	w := post(t, New(f, Options{}), "/v1/chat/completions",
+		`{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"logprobs":true,"top_logprobs":2}`)
 	v := parsed(t, w.Body.Bytes())
 	if at(v, "object") != "chat.completion" || at(v, "choices", 0, "message", "content") != "ab" ||
 		at(v, "choices", 0, "message", "role") != "assistant" || at(v, "choices", 0, "finish_reason") != "length" ||
@@ -66,7 +70,8 @@ func TestChatWhole(t *testing.T) {
 		t.Fatalf("answer %s", w.Body)
 	}
 	lp := at(v, "choices", 0, "logprobs", "content", 1)
-	if at(lp, "token") != "b" || at(lp, "logprob") != -0.5 || at(lp, "bytes", 0) != 98.0 || at(lp, "top_logprobs", 1, "logprob") != -1.0 {
+	if at(lp, "token") != "b" || at(lp, "logprob") != -0.5 || at(lp, "bytes", 0) != 98.0 || at(lp, "top_logprobs", 1,
+		"logprob") != -1.0 {
 		t.Fatalf("logprobs %v", lp)
 	}
 }
@@ -76,7 +81,8 @@ func TestCompletionLogprobs(t *testing.T) {
 	body := `{"prompt":[1,2,3],"logprobs":2,"max_tokens":3`
 	v := parsed(t, post(t, New(f, Options{}), "/v1/completions", body+`}`).Body.Bytes())
 	lp := at(v, "choices", 0, "logprobs")
-	if !reflect.DeepEqual(at(lp, "text_offset"), []any{0.0, 1.0, 3.0}) || !reflect.DeepEqual(at(lp, "tokens"), []any{"a", "bc", "d"}) ||
+	if !reflect.DeepEqual(at(lp, "text_offset"), []any{0.0, 1.0, 3.0}) || !reflect.DeepEqual(at(lp, "tokens"),
+		[]any{"a", "bc", "d"}) ||
 		at(lp, "top_logprobs", 1, "bcx") != -1.0 || at(v, "choices", 0, "text") != "abcd" {
 		t.Fatalf("logprobs %v", lp)
 	}
@@ -177,8 +183,9 @@ func TestModelsHealthAndMethods(t *testing.T) {
 func TestAPIKeys(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{APIKeys: []string{"sk-one", "sk-two"}})
 	for header, ok := range map[string]bool{
-		"": false, "Bearer": false, "Bearer ": false, "Bearer sk-on": false, "Bearer sk-one2": false, "Basic sk-one": false,
-		"sk-one": false, "Bearer sk-one": true, "bearer  sk-two": true,
+		"": false, "Bearer": false, "Bearer ": false, "Bearer sk-on": false, "Bearer sk-one2": false,
+		"Basic sk-one": false,
+		"sk-one":       false, "Bearer sk-one": true, "bearer  sk-two": true,
 	} {
 		for _, path := range []string{"/v1/models", "/metrics", "/nothing"} {
 			w := serve(s, "GET", path, header)

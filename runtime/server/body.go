@@ -45,7 +45,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		if !s.bodies.take(step) {
 			release()
 			w.Header().Set("Connection", "close")
-			e := newError(http.StatusServiceUnavailable, typeLimit, "busy", "too many large requests at once; try again later")
+			e := newError(http.StatusServiceUnavailable, typeLimit, "busy", "too many large requests at once; "+
+				"try again later")
 			e.retryAfter = 1
 			return nil, nil, e
 		}
@@ -63,7 +64,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		case errors.As(err, &over):
 			return nil, nil, tooLarge
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, nil, newError(http.StatusRequestTimeout, typeInvalid, "", "the body did not arrive within %v", s.opts.BodyTimeout)
+			return nil, nil, newError(http.StatusRequestTimeout, typeInvalid, "", "the body did not arrive within %v",
+				s.opts.BodyTimeout)
 		}
 		return nil, nil, newError(http.StatusBadRequest, typeInvalid, "", "the body cannot be read: %v", err)
 	}

@@ -27,11 +27,13 @@ func decode(data []byte, v any, within string) *apiError {
 		// encoding/json names embedded structs in the path; clients know only fields.
 		name := join(within, strings.TrimPrefix(wrong.Field, "common."))
 		if name == "" {
-			return newError(http.StatusBadRequest, typeInvalid, "", "the body must be a JSON object, not %s", article(wrong.Value))
+			return newError(http.StatusBadRequest, typeInvalid, "", "the body must be a JSON object, not %s",
+				article(wrong.Value))
 		}
 		return invalid(name, "must be %s, not %s", wanted(wrong.Type), article(wrong.Value))
 	case errors.As(err, &syntax):
-		return newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid JSON: %v (byte %d)", syntax, syntax.Offset)
+		return newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid JSON: %v (byte %d)", syntax,
+			syntax.Offset)
 	}
 	return newError(http.StatusBadRequest, typeInvalid, "", "the body is not valid JSON: %v", err)
 }

@@ -65,7 +65,8 @@ func asAPIError(err error, chat bool) *apiError {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &full):
-		e := newError(http.StatusTooManyRequests, typeLimit, "queue_full", "the server is busy and its queue is full; try again later")
+		e := newError(http.StatusTooManyRequests, typeLimit, "queue_full", "the server is busy and its queue is "+
+			"full; try again later")
 		e.retryAfter = max(1, int(math.Ceil(full.RetryAfter.Seconds())))
 		return e
 	case errors.As(err, &long):

@@ -20,7 +20,8 @@ func FuzzBodies(f *testing.F) {
 		`{"messages":[{"role":"user","content":"x"}],"temprature":0}`, `{"prompt":"p","grammar":"x","Grammar":"y"}`,
 		`{"prompt":"p","n_predict":-1,"cache_salt":"s","mirostat":0.0,"frobnicate":{"a":[1]}}`,
 		`{"prompt":"p","\ud800":1,"N":2}`,
-		`{"prompt":["\ud800"],"max_tokens":1e2}`, `{"prompt":[1e3]}`, `[`, `null`, `{"messages":[{}]}`, `{"stop":[[[[[[`,
+		`{"prompt":["\ud800"],"max_tokens":1e2}`, `{"prompt":[1e3]}`, `[`, `null`, `{"messages":[{}]}`,
+		`{"stop":[[[[[[`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -34,12 +35,14 @@ func FuzzBodies(f *testing.F) {
 				continue
 			}
 			s := c.Sampling
-			for _, v := range []float32{s.Temperature, s.TopP, s.MinP, s.RepeatPenalty, s.FrequencyPenalty, s.PresencePenalty} {
+			for _, v := range []float32{s.Temperature, s.TopP, s.MinP, s.RepeatPenalty, s.FrequencyPenalty,
+				s.PresencePenalty} {
 				if math.IsNaN(float64(v)) || v < -2 || v > 10 {
 					t.Fatalf("sampling %+v", s)
 				}
 			}
-			if s.RepeatPenalty <= 0 || s.TopK < 0 || c.MaxTokens < 0 || c.TopLogprobs < 0 || c.TopLogprobs > MaxTopLogprobs || len(c.Stop) > MaxStops {
+			if s.RepeatPenalty <= 0 || s.TopK < 0 || c.MaxTokens < 0 || c.TopLogprobs < 0 ||
+				c.TopLogprobs > MaxTopLogprobs || len(c.Stop) > MaxStops {
 				t.Fatalf("request %+v", c.Request)
 			}
 			for _, stop := range c.Stop {
@@ -58,7 +61,8 @@ func FuzzBodies(f *testing.F) {
 
 // FuzzString checks the JSON string writer against encoding/json.
 func FuzzString(f *testing.F) {
-	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "né \u2028 \U0001f600", "\xff\xc3", "a\xffb\xe2\x82"} {
+	for _, seed := range []string{"", "plain", "\"\\\n\r\t\x00\x1f\x7f", "né \u2028 \U0001f600", "\xff\xc3",
+		"a\xffb\xe2\x82"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -84,7 +84,8 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for l, n := range c.requests {
-		out = append(out, Metric{"sandwich_http_requests_total", "HTTP requests answered; 499 are clients that hung up.", true,
+		out = append(out, Metric{"sandwich_http_requests_total", "HTTP requests answered; 499 are clients that " +
+			"hung up.", true,
 			[][2]string{{"path", l.path}, {"code", strconv.Itoa(l.status)}}, float64(n)})
 	}
 	add := func(name, help string, counter bool, v float64) {
@@ -93,11 +94,13 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 	add("sandwich_http_requests_in_flight", "Generation requests being answered.", false, float64(c.inFlight.Load()))
 	add("sandwich_http_body_bytes", "Memory held by request bodies.", false, float64(bodyBytes))
 	add("sandwich_prompt_tokens_total", "Prompt tokens of finished requests.", true, float64(c.prompt.Load()))
-	add("sandwich_cached_prompt_tokens_total", "Prompt tokens that were reused, not computed.", true, float64(c.cached.Load()))
+	add("sandwich_cached_prompt_tokens_total", "Prompt tokens that were reused, not computed.", true,
+		float64(c.cached.Load()))
 	add("sandwich_completion_tokens_total", "Tokens generated for finished requests.", true, float64(c.tokens.Load()))
 
 	samples := []metrics.Sample{
-		{Name: "/sched/goroutines:goroutines"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/sched/goroutines:goroutines"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
 	}
 	metrics.Read(samples)
 	value := func(i int) float64 {

@@ -91,7 +91,8 @@ func TestConcurrentStreams(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
-			resp, err := send(t, t.Context(), url, chatStream[:len(chatStream)-1]+`,"stream_options":{"include_usage":true}}`)
+			resp, err := send(t, t.Context(), url, chatStream[:len(chatStream)-1]+
+				`,"stream_options":{"include_usage":true}}`)
 			if err != nil {
 				t.Error(err)
 				return
@@ -141,7 +142,8 @@ func TestHugeBody(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for _, length := range []int64{1 << 30, -1} {
 		src := &endless{}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/completions", io.LimitReader(src, 1<<30))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/completions",
+			io.LimitReader(src, 1<<30))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +170,8 @@ func TestHugeBody(t *testing.T) {
 
 	// Without a network between, the status is certain.
 	for _, body := range []string{strings.Repeat(" ", 1<<20) + chatOnce} {
-		if w := post(t, srv, "/v1/chat/completions", body); w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "1048576 bytes") {
+		if w := post(t, srv, "/v1/chat/completions", body); w.Code != http.StatusRequestEntityTooLarge ||
+			!strings.Contains(w.Body.String(), "1048576 bytes") {
 			t.Errorf("status %d %s", w.Code, w.Body)
 		}
 	}
@@ -211,7 +214,8 @@ func TestSlowClients(t *testing.T) {
 	})
 	const post = "POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
 	for name, text := range map[string]string{
-		"nothing": "", "header": post + "X-Slow", "body": post + "Content-Length: 100\r\n\r\n{", "idle": "GET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+		"nothing": "", "header": post + "X-Slow", "body": post + "Content-Length: 100\r\n\r\n{",
+		"idle":    "GET /health HTTP/1.1\r\nHost: x\r\n\r\n",
 		"refused": strings.Replace(post, "/v1/completions", "/nothing", 1) + "Content-Length: 100\r\n\r\n{",
 		"chunked": post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
 	} {
@@ -316,7 +320,8 @@ func TestHeartbeat(t *testing.T) {
 
 // Two requests on one connection: deadlines of the first do not reach the second.
 func TestKeepAlive(t *testing.T) {
-	url, _ := start(t, &fake{words: []string{"x"}, delay: 30 * time.Millisecond}, Options{WriteTimeout: 60 * time.Millisecond, BodyTimeout: 40 * time.Millisecond})
+	url, _ := start(t, &fake{words: []string{"x"}, delay: 30 * time.Millisecond},
+		Options{WriteTimeout: 60 * time.Millisecond, BodyTimeout: 40 * time.Millisecond})
 	for i := range 5 {
 		resp, err := send(t, t.Context(), url, []string{chatOnce, chatStream}[i%2])
 		if err != nil {

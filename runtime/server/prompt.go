@@ -19,7 +19,8 @@ type messageBody struct {
 // roles maps what a client may say to what templates know: developer is the
 // newer name of system, function the older one of tool.
 var roles = map[string]string{
-	"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool", "function": "tool",
+	"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool",
+	"function": "tool",
 }
 
 func parseMessages(raw json.RawMessage) ([]api.Message, *apiError) {

@@ -49,11 +49,16 @@ func TestBadBodies(t *testing.T) {
 		{"chat", `{"messages":[{"role":"user"}]}`, "messages[0].content", "is missing"},
 		{"chat", `{"messages":[{"role":"user","content":{}}]}`, "messages[0].content", "must be a string or a list"},
 		{"chat", `{"messages":[{"role":"user","content":["x"]}]}`, "messages[0].content[0]", "must be an object"},
-		{"chat", `{"messages":[{"role":"user","content":[{"text":"x"}]}]}`, "messages[0].content[0].type", "is missing"},
-		{"chat", `{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages[0].content[0].text", "is missing"},
-		{"chat", `{"messages":[{"role":"user","content":[{"type":"text","text":1}]}]}`, "messages[0].content[0].text", "must be a string"},
-		{"chat", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`, "messages[0].content[0].type", "only text"},
-		{"chat", `{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1"}]}]}`, "messages[0].tool_calls", "not supported"},
+		{"chat", `{"messages":[{"role":"user","content":[{"text":"x"}]}]}`, "messages[0].content[0].type",
+			"is missing"},
+		{"chat", `{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "messages[0].content[0].text",
+			"is missing"},
+		{"chat", `{"messages":[{"role":"user","content":[{"type":"text","text":1}]}]}`, "messages[0].content[0].text",
+			"must be a string"},
+		{"chat", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`,
+			"messages[0].content[0].type", "only text"},
+		{"chat", `{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1"}]}]}`, "messages[0].tool_calls",
+			"not supported"},
 		{"chat", `{"messages":` + many(MaxMessages+1, `{"role":"user","content":""}`) + `}`, "messages", "more than"},
 		{"chat", chat(`"temperature":"hot"`), "temperature", "must be a number, not a string"},
 		{"chat", chat(`"temperature":1e999`), "temperature", "must be a number"},
@@ -78,7 +83,8 @@ func TestBadBodies(t *testing.T) {
 		{"chat", chat(`"seed":1e400`), "seed", "must be an integer"},
 		{"chat", chat(`"stream":"yes"`), "stream", "must be true or false"},
 		{"chat", chat(`"stream_options":{"include_usage":true}`), "stream_options", "only allowed where stream"},
-		{"chat", chat(`"stream":true,"stream_options":{"include_usage":1}`), "stream_options.include_usage", "true or false"},
+		{"chat", chat(`"stream":true,"stream_options":{"include_usage":1}`), "stream_options.include_usage",
+			"true or false"},
 		{"chat", chat(`"stream":true,"stream_options":7`), "stream_options", "must be an object"},
 		{"chat", chat(`"stop":5`), "stop", "a string or a list"},
 		{"chat", chat(`"stop":[1]`), "stop", "a string or a list"},
@@ -122,7 +128,8 @@ func TestBadBodies(t *testing.T) {
 		}
 		e := at(parsed(t, w.Body.Bytes()), "error")
 		param, _ := at(e, "param").(string)
-		if m, _ := at(e, "message").(string); param != c.param || !strings.Contains(m, c.has) || at(e, "type") != "invalid_request_error" {
+		if m, _ := at(e, "message").(string); param != c.param || !strings.Contains(m, c.has) ||
+			at(e, "type") != "invalid_request_error" {
 			t.Errorf("%s: %s", show, w.Body)
 		}
 	}
@@ -152,14 +159,17 @@ func TestGeneratorErrors(t *testing.T) {
 	} {
 		for _, stream := range []string{"}", `,"stream":true}`} {
 			w := post(t, New(&fake{err: c.err}, Options{}), "/v1/chat/completions", body+stream)
-			if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) || w.Header().Get("Retry-After") != c.retry {
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) ||
+				w.Header().Get("Retry-After") != c.retry {
 				t.Errorf("%v: status %d, retry %q, %s", c.err, w.Code, w.Header().Get("Retry-After"), w.Body)
 			}
 		}
 	}
 	// After the first token the status is out; the error is the last event.
-	w := post(t, New(&fake{words: []string{"a"}, endErr: errors.New("boom")}, Options{}), "/v1/chat/completions", body+`,"stream":true}`)
-	if w.Code != 200 || !strings.HasSuffix(w.Body.String(), `"param":null,"code":null}}`+"\n\n") || strings.Contains(w.Body.String(), "[DONE]") {
+	w := post(t, New(&fake{words: []string{"a"}, endErr: errors.New("boom")}, Options{}), "/v1/chat/completions",
+		body+`,"stream":true}`)
+	if w.Code != 200 || !strings.HasSuffix(w.Body.String(), `"param":null,"code":null}}`+"\n\n") ||
+		strings.Contains(w.Body.String(), "[DONE]") {
 		t.Errorf("broken stream: %d %s", w.Code, w.Body)
 	}
 }
@@ -167,7 +177,8 @@ func TestGeneratorErrors(t *testing.T) {
 // TestNotReady asks for the health of a server whose Generator takes no requests.
 func TestNotReady(t *testing.T) {
 	s := New(&fake{ready: &api.UnavailableError{Reason: `no "PU" is left`}}, Options{})
-	if w := serve(s, "GET", "/health", ""); w.Code != 503 || w.Body.String() != `{"status":"unavailable","reason":"no \"PU\" is left"}` {
+	if w := serve(s, "GET", "/health", ""); w.Code != 503 ||
+		w.Body.String() != `{"status":"unavailable","reason":"no \"PU\" is left"}` {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 }

@@ -31,7 +31,8 @@ type stream struct {
 }
 
 func newStream(a *answer, w http.ResponseWriter, c *call, o *Options) *stream {
-	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, usage: c.usage, logprobs: c.Logprobs, last: time.Now()}
+	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, usage: c.usage, logprobs: c.Logprobs,
+		last: time.Now()}
 	object := "text_completion"
 	if a.chat {
 		object = "chat.completion.chunk"
@@ -105,7 +106,8 @@ func (s *stream) begin() {
 	}
 	s.header()
 	if s.chat {
-		s.buf = append(append(s.buf, s.head...), `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
+		s.buf = append(append(s.buf, s.head...),
+			`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
 		s.closeChunk()
 	}
 	s.started = true

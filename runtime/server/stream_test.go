@@ -82,7 +82,8 @@ func BenchmarkStreams(b *testing.B) {
 		var wg sync.WaitGroup
 		for range 32 {
 			wg.Go(func() {
-				resp, err := http.Post("http://"+ln.Addr().String()+"/v1/chat/completions", "application/json", strings.NewReader(chatStream))
+				resp, err := http.Post("http://"+ln.Addr().String()+"/v1/chat/completions", "application/json",
+					strings.NewReader(chatStream))
 				if err != nil {
 					b.Error(err)
 					return

@@ -70,7 +70,8 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkMergeWord is the two ways of merging by the length of the word; shortWord is where they cross.
+// BenchmarkMergeWord is the two ways of merging by the length of the word; shortWord is where they
+// cross.
 func BenchmarkMergeWord(b *testing.B) {
 	tok := vocab(b, "gpt-2")
 	text := strings.ReplaceAll(english(b)[:1<<16], " ", "")

@@ -24,20 +24,23 @@ var preTokenizers = map[string]preTokenizer{
 	"deepseek-r1-qwen": {scan: scanQwen2},
 }
 
-// loadBPE reads a byte-level BPE vocabulary: tokens in the byte spelling of bytelevel.go, and merge rules "left right" in
-// order of rank (Sennrich et al. 2016; Radford et al. 2019).
+// loadBPE reads a byte-level BPE vocabulary: tokens in the byte spelling of bytelevel.go, and merge
+// rules "left right" in order of rank (Sennrich et al. 2016; Radford et al. 2019).
 func (t *Tokenizer) loadBPE(meta Metadata, texts []string) error {
 	name, ok := meta.String(keyPre)
 	if !ok {
-		return fmt.Errorf("the model does not name its pre-tokenizer (%s): convert it again with a current converter", keyPre)
+		return fmt.Errorf("the model does not name its pre-tokenizer (%s): convert it again with a current "+
+			"converter", keyPre)
 	}
 	pre, ok := preTokenizers[name]
 	if !ok {
-		return fmt.Errorf("pre-tokenizer %q (%s) is not supported: only gpt-2, llama-bpe, qwen2 and their aliases are", name, keyPre)
+		return fmt.Errorf("pre-tokenizer %q (%s) is not supported: only gpt-2, llama-bpe, qwen2 and their "+
+			"aliases are", name, keyPre)
 	}
 	rules, ok := meta.Strings(keyMerges)
 	if !ok {
-		return fmt.Errorf("the BPE vocabulary has no merge rules (%s): use a GGUF file converted with its tokenizer", keyMerges)
+		return fmt.Errorf("the BPE vocabulary has no merge rules (%s): use a GGUF file converted with its "+
+			"tokenizer", keyMerges)
 	}
 	t.scan, t.wholeWord, t.addBOS = pre.scan, pre.wholeWord, pre.addBOS
 	t.bos, t.eos, t.unknown = -1, -1, -1
@@ -86,7 +89,8 @@ func (t *Tokenizer) loadMerges(rules []string) error {
 			cut = strings.IndexByte(rule[1:], ' ') + 1
 		}
 		if cut <= 0 || cut+1 >= len(rule) {
-			return fmt.Errorf("merge rule %d of the vocabulary, %.40q, does not have two parts: the file is damaged", rank, rule)
+			return fmt.Errorf("merge rule %d of the vocabulary, %.40q, does not have two parts: the file is "+
+				"damaged", rank, rule)
 		}
 		var leftOK, rightOK bool
 		pair, leftOK = appendByteLevel(pair[:0], rule[:cut])

@@ -2,8 +2,9 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Byte-level BPE (GPT-2) spells every byte as one printable character, so that a vocabulary is plain text: the printable
-// bytes of Latin-1 stand for themselves, the other 68 are numbered upwards from U+0100.
+// Byte-level BPE (GPT-2) spells every byte as one printable character, so that a vocabulary is
+// plain text: the printable bytes of Latin-1 stand for themselves, the other 68 are numbered
+// upwards from U+0100.
 
 // byteOfRune is the inverse of that spelling: byteOfRune[r] is the byte that r spells, or -1.
 var byteOfRune = func() (table [0x144]int16) {
@@ -26,8 +27,8 @@ func printableLatin1(b int) bool {
 	return b >= '!' && b <= '~' || b >= 0xA1 && b <= 0xAC || b >= 0xAE
 }
 
-// appendByteLevel appends the bytes that text spells. ok is false if text holds a character outside the spelling; dst is
-// then unchanged.
+// appendByteLevel appends the bytes that text spells. ok is false if text holds a character outside
+// the spelling; dst is then unchanged.
 func appendByteLevel(dst []byte, text string) (_ []byte, ok bool) {
 	mark := len(dst)
 	for i := 0; i < len(text); {

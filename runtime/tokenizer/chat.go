@@ -11,8 +11,9 @@ import (
 	"sandwich/runtime/jinja"
 )
 
-// ErrMessages is wrapped by errors that say that the template refuses this conversation (raise_exception), for example
-// because roles do not alternate. The fault lies with the caller of the API, not with the model.
+// ErrMessages is wrapped by errors that say that the template refuses this conversation
+// (raise_exception), for example because roles do not alternate. The fault lies with the caller of
+// the API, not with the model.
 var ErrMessages = errors.New("the chat template refuses the messages")
 
 // Limits of a conversation and of its rendered text.
@@ -23,10 +24,11 @@ const (
 	messageBytes = 256 // what a message counts for beside its text
 )
 
-// Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or by the format that
-// ChatFormat names if the model has none. With addGenerationPrompt the text ends where the assistant's reply starts. The
-// text may start with BOS spelled out; ChatIDs takes care of that. A rendering ends soon after ctx does, with its cause.
-// Called by ChatIDs and by tools that show prompts.
+// Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or
+// by the format that ChatFormat names if the model has none. With addGenerationPrompt the text ends
+// where the assistant's reply starts. The text may start with BOS spelled out; ChatIDs takes care
+// of that. A rendering ends soon after ctx does, with its cause. Called by ChatIDs and by tools
+// that show prompts.
 func (t *Tokenizer) Chat(ctx context.Context, msgs []api.Message, addGenerationPrompt bool) (string, error) {
 	if err := checkMessages(msgs); err != nil {
 		return "", err
@@ -38,9 +40,10 @@ func (t *Tokenizer) Chat(ctx context.Context, msgs []api.Message, addGenerationP
 	return format.render(ctx, t, msgs, addGenerationPrompt)
 }
 
-// ChatIDs is Chat encoded: special tokens that the template spells are recognized, BOS stands in front once if the model asks
-// for it (whether or not the template writes it), EOS is not added. A message that spells a special token is not told apart
-// from the template, as everywhere in the field. Called by engine and server for every chat request.
+// ChatIDs is Chat encoded: special tokens that the template spells are recognized, BOS stands in
+// front once if the model asks for it (whether or not the template writes it), EOS is not added. A
+// message that spells a special token is not told apart from the template, as everywhere in the
+// field. Called by engine and server for every chat request.
 func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []api.Message, addGenerationPrompt bool) ([]int32, error) {
 	text, err := t.Chat(ctx, msgs, addGenerationPrompt)
 	if err != nil {
@@ -49,7 +52,8 @@ func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []api.Message, addGenerati
 	return t.EncodeChat(context.Background(), text, 0)
 }
 
-// ChatFormat names how Chat renders: "template" for the model's own, else "chatml", "llama-3", "llama-2" or "plain".
+// ChatFormat names how Chat renders: "template" for the model's own, else "chatml", "llama-3",
+// "llama-2" or "plain".
 func (t *Tokenizer) ChatFormat() string {
 	format, err := t.chat()
 	if err != nil {
@@ -81,7 +85,8 @@ type chatFormat struct {
 	render func(ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool) (string, error)
 }
 
-// readChat decides on the format. A template is compiled when it is first used: most programs that load a tokenizer never chat.
+// readChat decides on the format. A template is compiled when it is first used: most programs that
+// load a tokenizer never chat.
 func (t *Tokenizer) readChat(meta Metadata) {
 	source, ok := meta.String(keyTemplate)
 	if ok && source != "" {
@@ -136,8 +141,8 @@ func turns(opening, closing string) func(context.Context, *Tokenizer, []api.Mess
 	}
 }
 
-// renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first instruction, every exchange
-// between <s> and </s>.
+// renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first
+// instruction, every exchange between <s> and </s>.
 func renderLlama2(_ context.Context, _ *Tokenizer, msgs []api.Message, _ bool) (string, error) {
 	var text strings.Builder
 	system := ""

@@ -35,23 +35,40 @@ var talk = said("system", "Be <brief>.", "user", " Hi \n", "assistant", "It's me
 
 func TestChatTemplate(t *testing.T) {
 	for _, c := range []struct{ name, template, want string }{
-		{"trim and strip blocks", "{% for m in messages %}\n  {% if m.role == 'user' %}\n[{{ m.content }}]\n  {% endif %}\n{% endfor %}\n", "[ Hi \n]\n[Why?]\n"},
-		{"filters bind tighter than +", "{% for m in messages %}{{ '<' + m['content'] | trim + '>' }}{% endfor %}", "<Be <brief>.><Hi><It's me><Why?>"},
-		{"bos, eos, prompt", "{{ bos_token }}{{ messages[-1]['content'] }}{{ eos_token }}{% if add_generation_prompt %}GO{% endif %}", "<s>Why?</s>GO"},
+		{"trim and strip blocks", "{% for m in messages %}\n  {% if m.role == 'user' %}\n[{{ m.content }}]\n  " +
+			"{% endif %}\n{% endfor %}\n", "[ Hi \n]\n[Why?]\n"},
+		{"filters bind tighter than +", "{% for m in messages %}{{ '<' + m['content'] | trim + '>' }}{% endfor " +
+			"%}", "<Be <brief>.><Hi><It's me><Why?>"},
+		{"bos, eos, prompt", "{{ bos_token }}{{ messages[-1]['content'] }}{{ eos_token }}{% if " +
+			"add_generation_prompt %}GO{% endif %}", "<s>Why?</s>GO"},
 		{"tojson as Python writes it", "{{ messages[2] | tojson }}", `{"role": "assistant", "content": "It's me"}`},
-		{"tojson indented", `{{ {"a": [1, 2.5, none, true], "b": "<é` + "\u2028" + `"} | tojson(indent=2) }}`, "{\n  \"a\": [\n    1,\n    2.5,\n    null,\n    true\n  ],\n  \"b\": \"<é\u2028\"\n}"},
-		{"namespace", "{% set ns = namespace(n=0, s='') %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% set ns.s = ns.s + m.role[0] %}{% endfor %}{{ ns.n }}{{ ns.s }}", "4suau"},
-		{"slices and loop", "{% set rest = messages[1:] %}{% for m in rest %}{{ loop.index0 }}{{ m.role }}{% if not loop.last %},{% endif %}{% endfor %}", "0user,1assistant,2user"},
+		{"tojson indented", `{{ {"a": [1, 2.5, none, true], "b": "<é` + "\u2028" + `"} | tojson(indent=2) }}`,
+			"{\n  \"a\": [\n    1,\n    2.5,\n    null,\n    true\n  ],\n  \"b\": \"<é\u2028\"\n}"},
+		{"namespace", "{% set ns = namespace(n=0, s='') %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% " +
+			"set ns.s = ns.s + m.role[0] %}{% endfor %}{{ ns.n }}{{ ns.s }}", "4suau"},
+		{"slices and loop", "{% set rest = messages[1:] %}{% for m in rest %}{{ loop.index0 }}{{ m.role }}{% if " +
+			"not loop.last %},{% endif %}{% endfor %}", "0user,1assistant,2user"},
 		{"one message, from the end", "{% set one = messages[:1] %}{{ one[-1].role }}", "system"},
-		{"undefined is false", "{% if tools %}T{% endif %}{% if tools is defined %}D{% endif %}{% if x is none %}N{% endif %}{{ x }}", ""},
-		{"string methods", "{{ messages[1].content.strip() }}|{{ 'a, b'.split(', ')[-1] }}|{{ 'a</t>b'.split('</t>', 1)[1] }}|{{ 'x'.split('y')[-1] }}|{{ 'abc'.replace('b', '') }}|{{ '\\n\\na'.lstrip('\\n') }}", "Hi|b|b|x|ac|a"},
-		{"macro", "{% macro turn(m, end='.') %}{{ m.role }}{{ end }}{% endmacro %}{{ turn(messages[0]) }}{{ turn(messages[1], end='!') }}", "system.user!"},
-		{"generation tag", "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}{% endif %}{% endfor %}", "It's me"},
-		{"range", "{% for i in range(1, 6, 2) %}{{ i }}{% endfor %}{% for i in range(2, 0, -1) %}{{ i }}{% endfor %}", "13521"},
-		{"join and select", "{{ messages | map(attribute='role') | join('+') }} {{ messages | selectattr('role', 'equalto', 'user') | list | length }}", "system+user+assistant+user 2"},
+		{"undefined is false", "{% if tools %}T{% endif %}{% if tools is defined %}D{% endif %}{% if x is none " +
+			"%}N{% endif %}{{ x }}", ""},
+		{"string methods", "{{ messages[1].content.strip() }}|{{ 'a, b'.split(', ')[-1] }}|{{ " +
+			"'a</t>b'.split('</t>', 1)[1] }}|{{ 'x'.split('y')[-1] }}|{{ 'abc'.replace('b', '') }}|{{ " +
+			"'\\n\\na'.lstrip('\\n') }}", "Hi|b|b|x|ac|a"},
+		{"macro", "{% macro turn(m, end='.') %}{{ m.role }}{{ end }}{% endmacro %}{{ turn(messages[0]) }}{{ " +
+			"turn(messages[1], end='!') }}", "system.user!"},
+		{"generation tag", "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content " +
+			"}}{% endgeneration %}{% endif %}{% endfor %}", "It's me"},
+		{"range", "{% for i in range(1, 6, 2) %}{{ i }}{% endfor %}{% for i in range(2, 0, -1) %}{{ i }}{% " +
+			"endfor %}", "13521"},
+		{"join and select", "{{ messages | map(attribute='role') | join('+') }} {{ messages | " +
+			"selectattr('role', 'equalto', 'user') | list | length }}", "system+user+assistant+user 2"},
 		{"whitespace control", "a\n  {%- if true -%}\n  b\n  {%- endif -%}\n c", "abc"},
 		{"format", "{{ '{} of {1}, {x}, {{}}'.format(1, 2, x=3) }}", "1 of 2, 3, {}"},
-		{"conditionals anywhere", "{{ ('a' if add_generation_prompt else 'b') + ('c' if x else 'd') }}{{ ['e' if x else 'f', 1][0] }}{% set y = 'g' if x else 'h' if not add_generation_prompt else 'i' %}{{ y }}{{ '(if x else y)' }}{% raw %}{{ (1 if 2 else 3) }}{% endraw %}{# (1 if 2) #}{{ (namespace(v='' if x else 'n')).v }}{{ ('' if true else 'o') }}{{ ('z' if x) }}", "adfi(if x else y){{ (1 if 2 else 3) }}n"},
+		{"conditionals anywhere", "{{ ('a' if add_generation_prompt else 'b') + ('c' if x else 'd') }}{{ ['e' " +
+			"if x else 'f', 1][0] }}{% set y = 'g' if x else 'h' if not add_generation_prompt else 'i' %}{{ y " +
+			"}}{{ '(if x else y)' }}{% raw %}{{ (1 if 2 else 3) }}{% endraw %}{# (1 if 2) #}{{ (namespace(v='' " +
+			"if x else 'n')).v }}{{ ('' if true else 'o') }}{{ ('z' if x) }}", "adfi(if x else y){{ (1 if 2 " +
+			"else 3) }}n"},
 		{"the last newline of the source is not written", "x\n", "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,7 +84,8 @@ func TestChatTemplate(t *testing.T) {
 }
 
 func TestChatRefusal(t *testing.T) {
-	tok := chatty(t, "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}ok")
+	tok := chatty(t, "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% "+
+		"endif %}ok")
 	_, err := tok.Chat(t.Context(), talk, true)
 	if !errors.Is(err, ErrMessages) || !strings.Contains(err.Error(), "System role not supported") {
 		t.Errorf("got %v", err)
@@ -106,7 +124,8 @@ func TestChatHostile(t *testing.T) {
 // TestChatLong: templates that look at all messages before each message still render a long
 // conversation.
 func TestChatLong(t *testing.T) {
-	tok := chatty(t, "{% for m in messages %}{% set ns = namespace(n=0) %}{% for j in range(loop.index0 - 1, -1, -1) %}"+
+	tok := chatty(t, "{% for m in messages %}{% set ns = namespace(n=0) %}{% for j in range(loop.index0 - 1, "+
+		"-1, -1) %}"+
 		"{% if messages[j].role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.n }} {% endfor %}")
 	msgs := slices.Repeat(said("user", "Go on.", "assistant", "Yes."), 400)
 	if text, err := tok.Chat(t.Context(), msgs, true); err != nil || !strings.HasSuffix(text, " 399 399 400 ") {
@@ -154,8 +173,10 @@ func TestChatFallbacks(t *testing.T) {
 		meta fields
 		want string
 	}{
-		{"chatml", bytesBPE(nil, "<|im_start|>", "<|im_end|>"), "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n"},
-		{"llama-3", bytesBPE(nil, "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"), "<|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nV<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
+		{"chatml", bytesBPE(nil, "<|im_start|>", "<|im_end|>"),
+			"<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n"},
+		{"llama-3", bytesBPE(nil, "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+			"<|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nV<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
 		{"llama-2", pieceSPM("▁"), "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A </s><s>[INST] V [/INST]"},
 		{"plain", bytesBPE(nil), "system: S\nuser: U\nassistant: A\nuser: V\nassistant:"},
 	} {
@@ -171,7 +192,8 @@ func TestChatFallbacks(t *testing.T) {
 }
 
 func TestChatConcurrent(t *testing.T) {
-	tok := chatty(t, "{% set ns = namespace(s='') %}{% for m in messages %}{% set ns.s = ns.s + m.content %}{% endfor %}{{ ns.s }}")
+	tok := chatty(t, "{% set ns = namespace(s='') %}{% for m in messages %}{% set ns.s = ns.s + m.content %}{% "+
+		"endfor %}{{ ns.s }}")
 	done := make(chan string)
 	for i := range 8 {
 		go func() {
@@ -195,7 +217,8 @@ func TestChatConcurrent(t *testing.T) {
 // TestDemoChat renders the embedded model's own template.
 func TestDemoChat(t *testing.T) {
 	tok := load(t, testData(t, "demo", "tales-6m-q8_0.gguf"))
-	got, err := tok.Chat(t.Context(), said("user", "Tell me a story about a fox. ", "assistant", "Once.", "user", "Go on."), true)
+	got, err := tok.Chat(t.Context(), said("user", "Tell me a story about a fox. ", "assistant", "Once.", "user",
+		"Go on."), true)
 	want := "<|user|>\nTell me a story about a fox.\n<|assistant|>\nOnce.<|endoftext|><|user|>\nGo on.\n<|assistant|>\n"
 	if err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)

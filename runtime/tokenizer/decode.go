@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Piece returns the bytes of one token, special tokens written out; nil for an id outside the vocabulary. They may be part
-// of a UTF-8 sequence. The caller must not change them.
+// Piece returns the bytes of one token, special tokens written out; nil for an id outside the
+// vocabulary. They may be part of a UTF-8 sequence. The caller must not change them.
 func (t *Tokenizer) Piece(id int32) []byte {
 	if !t.known(id) {
 		return nil
@@ -14,8 +14,9 @@ func (t *Tokenizer) Piece(id int32) []byte {
 	return t.syms.bytes(id)
 }
 
-// Decode is the inverse of Encode: the joined pieces of ids, with control tokens only if special is set, and without the
-// space that SPM puts before a text. The bytes are exact, so that the result need not be UTF-8; Stream makes text.
+// Decode is the inverse of Encode: the joined pieces of ids, with control tokens only if special is
+// set, and without the space that SPM puts before a text. The bytes are exact, so that the result
+// need not be UTF-8; Stream makes text.
 func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	var text strings.Builder
 	strip := t.isSPM && t.addSpace
@@ -33,9 +34,10 @@ func (t *Tokenizer) Decode(ids []int32, special bool) string {
 	return text.String()
 }
 
-// Stream turns the tokens of one running reply into text, piece by piece. It is UTF-8 at every point: bytes of a character
-// that is not complete are held back, and bytes that are no UTF-8 become U+FFFD, one each. Control tokens yield nothing
-// unless Special is set. The space that starts a first SPM piece is kept, since a reply continues a text.
+// Stream turns the tokens of one running reply into text, piece by piece. It is UTF-8 at every
+// point: bytes of a character that is not complete are held back, and bytes that are no UTF-8
+// become U+FFFD, one each. Control tokens yield nothing unless Special is set. The space that
+// starts a first SPM piece is kept, since a reply continues a text.
 type Stream struct {
 	// Special writes out control tokens.
 	Special bool
@@ -60,7 +62,8 @@ func (s *Stream) Push(id int32) string {
 	return s.take(false)
 }
 
-// Flush returns what is held back, as U+FFFD, when the reply is over. The stream can then be used for another one.
+// Flush returns what is held back, as U+FFFD, when the reply is over. The stream can then be used
+// for another one.
 func (s *Stream) Flush() string { return s.take(true) }
 
 // take removes whole characters from pending; with all, everything.

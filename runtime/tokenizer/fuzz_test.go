@@ -9,9 +9,11 @@ import (
 
 // fuzzBPE has enough rules to merge text of the seeds, over all three pre-tokenizers.
 func fuzzBPE(f *testing.F) (toks []*Tokenizer) {
-	rules := []string{"a b", "ab c", "Ġ a", "Ġ Ġ", "ĠĠ ĠĠ", "e r", "h e", "t he", "Ġ the", "Ċ Ċ", "a a", "aa aa", "Ã ©", "ä ½", "ä½ ł", "< |", "1 2"}
+	rules := []string{"a b", "ab c", "Ġ a", "Ġ Ġ", "ĠĠ ĠĠ", "e r", "h e", "t he", "Ġ the", "Ċ Ċ", "a a", "aa aa", "Ã ©",
+		"ä ½", "ä½ ł", "< |", "1 2"}
 	for _, pre := range []string{"gpt-2", "llama-bpe", "qwen2"} {
-		meta := bytesBPE(rules, "<|end|>", "<s>", "<think>").with(fields{keyPre: pre, keyBOS: uint64(274), keyAddBOS: true})
+		meta := bytesBPE(rules, "<|end|>", "<s>", "<think>").with(fields{keyPre: pre, keyBOS: uint64(274),
+			keyAddBOS: true})
 		types := slices.Clone(meta[keyTypes].([]int32))
 		types[len(types)-1] = 4
 		tok, err := New(meta.with(fields{keyTypes: types}))
@@ -27,12 +29,14 @@ func addTexts(f *testing.F) {
 	for _, text := range scanSeeds {
 		f.Add(text)
 	}
-	for _, text := range []string{"abcabc the there ", "aaaaaaaa    aaaa", "<|end|><s>a<think>b<|en", "<|e<|end|>", strings.Repeat("ab", 40), "▁a▁ b", "<0x41>"} {
+	for _, text := range []string{"abcabc the there ", "aaaaaaaa    aaaa", "<|end|><s>a<think>b<|en", "<|e<|end|>",
+		strings.Repeat("ab", 40), "▁a▁ b", "<0x41>"} {
 		f.Add(text)
 	}
 }
 
-// FuzzRoundTrip: byte-level BPE gives every text back, whole and streamed, with and without special tokens.
+// FuzzRoundTrip: byte-level BPE gives every text back, whole and streamed, with and without special
+// tokens.
 func FuzzRoundTrip(f *testing.F) {
 	toks := fuzzBPE(f)
 	addTexts(f)
@@ -52,7 +56,8 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// checkStream: what a stream yields is the decoded text with each invalid byte replaced, and is UTF-8 at every step.
+// checkStream: what a stream yields is the decoded text with each invalid byte replaced, and is
+// UTF-8 at every step.
 func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 	t.Helper()
 	s := tok.NewStream()
@@ -77,11 +82,13 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []int32) {
 
 // FuzzSPM: SPM gives text back where it can (a space mark in it is a space), cut or not.
 func FuzzSPM(f *testing.F) {
-	tok, err := New(pieceSPM("▁the", "▁a", "ab", "▁▁", "▁▁▁▁", "the", "er", "▁", "a", "b", "t", "h", "e", "r", "é", "你"))
+	tok, err := New(pieceSPM("▁the", "▁a", "ab", "▁▁", "▁▁▁▁", "the", "er", "▁", "a", "b", "t", "h", "e",
+		"r", "é", "你"))
 	if err != nil {
 		f.Fatal(err)
 	}
-	whole, err := New(pieceSPM("▁the", "▁a", "ab", "▁▁", "▁▁▁▁", "the", "er", "▁", "a", "b", "t", "h", "e", "r", "é", "你"))
+	whole, err := New(pieceSPM("▁the", "▁a", "ab", "▁▁", "▁▁▁▁", "the", "er", "▁", "a", "b", "t", "h", "e",
+		"r", "é", "你"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -103,10 +110,12 @@ func FuzzSPM(f *testing.F) {
 // FuzzVocabulary: no vocabulary panics, and what New accepts encodes and decodes.
 func FuzzVocabulary(f *testing.F) {
 	f.Add("gpt2", "gpt-2", "a\nb\nab\n<s>", "a b\nab a", "\x01\x01\x01\x03", "ab<s>a", uint64(3))
-	f.Add("llama", "default", "<unk>\n<s>\n</s>\n<0x41>\n▁a\na\nb", "", "\x02\x03\x03\x06\x01\x01\x01", "a b A", uint64(1))
+	f.Add("llama", "default", "<unk>\n<s>\n</s>\n<0x41>\n▁a\na\nb", "", "\x02\x03\x03\x06\x01\x01\x01",
+		"a b A", uint64(1))
 	f.Add("gpt2", "qwen2", "Ġ\nĠĠ\n</s>\nĠ", "Ġ Ġ\nĠ Ġ\nx y", "\x01\x04\x01\x05", "  </s> ", uint64(9))
 	f.Fuzz(func(t *testing.T, model, pre, tokens, merges, types, text string, bos uint64) {
-		meta := fields{keyModel: model, keyPre: pre, keyTokens: strings.Split(tokens, "\n"), keyMerges: strings.Split(merges, "\n"), keyBOS: bos}
+		meta := fields{keyModel: model, keyPre: pre, keyTokens: strings.Split(tokens, "\n"),
+			keyMerges: strings.Split(merges, "\n"), keyBOS: bos}
 		kinds, scores := make([]int32, len(types)), make([]float32, len(types))
 		for i := range kinds {
 			kinds[i], scores[i] = int32(int8(types[i])), float32(types[i]>>3)

@@ -9,9 +9,10 @@ import (
 // noRank is the rank of a pair that does not merge.
 const noRank = ^uint32(0)
 
-// mergeTable says which pairs of neighbouring symbols join to one, and in which order: the pair of lowest rank first, the
-// left-most first among equal ranks. Both BPE (rank: number of the merge rule) and SPM (rank: position of the joined
-// token's score, best first) are this one procedure. Built once, then only read.
+// mergeTable says which pairs of neighbouring symbols join to one, and in which order: the pair of
+// lowest rank first, the left-most first among equal ranks. Both BPE (rank: number of the merge
+// rule) and SPM (rank: position of the joined token's score, best first) are this one procedure.
+// Built once, then only read.
 type mergeTable struct {
 	slots []mergeSlot // open addressing, a power of two; key 0 is free
 	used  int
@@ -34,7 +35,8 @@ func newMergeTable(capacity int) *mergeTable {
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left)+1)<<32 | uint64(uint32(right)) }
 
-// home is the first slot to look at for key. The seed keeps a hostile vocabulary from choosing its collisions.
+// home is the first slot to look at for key. The seed keeps a hostile vocabulary from choosing its
+// collisions.
 func (m *mergeTable) home(key uint64) uint64 {
 	hi, lo := bits.Mul64(key^m.seed, 0x9E3779B97F4A7C15)
 	return (hi ^ lo) & uint64(len(m.slots)-1)
@@ -76,11 +78,13 @@ func (m *mergeTable) look(left, right int32) (rank uint32, joined int32) {
 	return noRank, -1
 }
 
-// shortWord is the length in symbols up to which looking through all pairs beats a heap. By BenchmarkMergeWord on GPT-2's rules
-// it takes two thirds of the time at 8 to 48 symbols; words are hardly ever longer.
+// shortWord is the length in symbols up to which looking through all pairs beats a heap. By
+// BenchmarkMergeWord on GPT-2's rules it takes two thirds of the time at 8 to 48 symbols; words are
+// hardly ever longer.
 const shortWord = 48
 
-// merge joins the symbols of one word until no pair is left and returns what remains, in the same memory.
+// merge joins the symbols of one word until no pair is left and returns what remains, in the same
+// memory.
 func (m *mergeTable) merge(sc *scratch, word []int32) []int32 {
 	if len(word) <= shortWord {
 		return m.mergeShort(word)

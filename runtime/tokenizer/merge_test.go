@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// mergeByHand is the definition: again and again, join the pair of lowest rank, the left-most of equals.
+// mergeByHand is the definition: again and again, join the pair of lowest rank, the left-most of
+// equals.
 func mergeByHand(m *mergeTable, word []int32) []int32 {
 	word = slices.Clone(word)
 	for {

@@ -31,8 +31,8 @@ func (m fields) with(changes fields) fields {
 	return out
 }
 
-// bytesBPE is a byte-level vocabulary: all bytes (ids 0 to 255), the joins given as "left right" in the byte spelling, and the
-// special tokens.
+// bytesBPE is a byte-level vocabulary: all bytes (ids 0 to 255), the joins given as "left right" in
+// the byte spelling, and the special tokens.
 func bytesBPE(rules []string, special ...string) fields {
 	var texts []string
 	for b := range 256 {
@@ -64,7 +64,8 @@ func bytesBPE(rules []string, special ...string) fields {
 	}
 }
 
-// pieceSPM is an SPM vocabulary: <unk> <s> </s>, all bytes (ids 3 to 258), then the pieces, the first ones best.
+// pieceSPM is an SPM vocabulary: <unk> <s> </s>, all bytes (ids 3 to 258), then the pieces, the
+// first ones best.
 func pieceSPM(pieces ...string) fields {
 	texts := []string{"<unk>", "<s>", "</s>"}
 	types := []int32{2, 3, 3}

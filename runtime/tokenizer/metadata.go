@@ -1,7 +1,7 @@
 package tokenizer
 
-// Metadata is the part of a GGUF file the tokenizer reads; *gguf.File satisfies it and tests feed maps.
-// Each method returns false when the key is absent or holds another type.
+// Metadata is the part of a GGUF file the tokenizer reads; *gguf.File satisfies it and tests feed
+// maps. Each method returns false when the key is absent or holds another type.
 type Metadata interface {
 	String(key string) (string, bool)
 	Uint(key string) (uint64, bool)
@@ -30,7 +30,8 @@ const (
 	keyTemplate = "tokenizer.chat_template"
 )
 
-// attr is a set of token attributes; the values are the ones of llama.cpp, so that its reference data can be compared.
+// attr is a set of token attributes; the values are the ones of llama.cpp, so that its reference
+// data can be compared.
 type attr uint8
 
 const (
@@ -45,7 +46,8 @@ const (
 	attrSpecial = attrUnknown | attrControl | attrUser
 )
 
-// attrOfType maps tokenizer.ggml.token_type (1 to 6) to attributes. Other values are treated as undefined: never produced.
+// attrOfType maps tokenizer.ggml.token_type (1 to 6) to attributes. Other values are treated as
+// undefined: never produced.
 func attrOfType(typ int32) attr {
 	switch typ {
 	case 1:

@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// The pre-tokenizers cut text into words; merging never crosses a word. They are written by hand because the published
-// regular expressions need a look-ahead that Go's regexp lacks, and because they run over every prompt. Each takes the rest
-// of a text, which must not be empty, and returns the length in bytes of its first word; all of them only look ahead.
-// Characters are classed by Go's Unicode tables (15.0; llama.cpp's, 15.1, have 622 more letters, the ideographs of extension I).
-// A byte that is no UTF-8 is classed as U+FFFD is: a symbol.
+// The pre-tokenizers cut text into words; merging never crosses a word. They are written by hand
+// because the published regular expressions need a look-ahead that Go's regexp lacks, and because
+// they run over every prompt. Each takes the rest of a text, which must not be empty, and returns
+// the length in bytes of its first word; all of them only look ahead. Characters are classed by
+// Go's Unicode tables (15.0; llama.cpp's, 15.1, have 622 more letters, the ideographs of extension
+// I). A byte that is no UTF-8 is classed as U+FFFD is: a symbol.
 
 // scanner returns the length in bytes, at least 1, of the first word of text.
 type scanner func(text string) int
@@ -25,7 +26,8 @@ const (
 	space               // \s: White_Space
 )
 
-// classes of all runes; built when the first character outside ASCII is met. Pages without letters stay untouched memory.
+// classes of all runes; built when the first character outside ASCII is met. Pages without letters
+// stay untouched memory.
 var classes = sync.OnceValue(func() *[unicode.MaxRune + 1]class {
 	table := new([unicode.MaxRune + 1]class)
 	mark := func(ranges *unicode.RangeTable, c class) {
@@ -60,7 +62,8 @@ var asciiClasses = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
-// classAt returns the class and the length in bytes of the character at i; length 0 at the end of text.
+// classAt returns the class and the length in bytes of the character at i; length 0 at the end of
+// text.
 func classAt(text string, i int) (class, int) {
 	if i >= len(text) {
 		return other, 0
@@ -105,7 +108,8 @@ func scanGPT2(text string) int {
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 func scanLlama3(text string) int { return scanSplit(text, 3) }
 
-// scanQwen2 is the pre-tokenizer of Qwen 2 and 3: that of Llama 3 with \p{N} in place of \p{N}{1,3}.
+// scanQwen2 is the pre-tokenizer of Qwen 2 and 3: that of Llama 3 with \p{N} in place of
+// \p{N}{1,3}.
 func scanQwen2(text string) int { return scanSplit(text, 1) }
 
 func scanSplit(text string, maxDigits int) int {
@@ -145,8 +149,9 @@ func scanSplit(text string, maxDigits int) int {
 	return linesOrSpaces(text)
 }
 
-// contraction returns the length of 's 't 're 've 'm 'll 'd at the start of text, else 0. With fold the letters may be
-// capitals; only ASCII ones, as in llama.cpp (full case folding would add the long s, U+017F).
+// contraction returns the length of 's 't 're 've 'm 'll 'd at the start of text, else 0. With fold
+// the letters may be capitals; only ASCII ones, as in llama.cpp (full case folding would add the
+// long s, U+017F).
 func contraction(text string, fold bool) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0
@@ -171,7 +176,8 @@ func contraction(text string, fold bool) int {
 	return 0
 }
 
-// spaces is \s+(?!\S)|\s+ at the start of text: white space before a word leaves its last character to that word.
+// spaces is \s+(?!\S)|\s+ at the start of text: white space before a word leaves its last character
+// to that word.
 func spaces(text string) int {
 	end, last := 0, 0
 	for {
@@ -190,7 +196,8 @@ func spaces(text string) int {
 	return end
 }
 
-// linesOrSpaces is \s*[\r\n]+|\s+(?!\S)|\s+ at the start of text: white space up to and with its last line end, if any.
+// linesOrSpaces is \s*[\r\n]+|\s+(?!\S)|\s+ at the start of text: white space up to and with its
+// last line end, if any.
 func linesOrSpaces(text string) int {
 	lines := 0
 	for end := 0; ; {

@@ -69,10 +69,14 @@ func checkScanners(tb testing.TB, text string) {
 // scanSeeds are texts where the pre-tokenizers differ from each other or look ahead.
 var scanSeeds = []string{
 	"", " ", "  ", "\n", " \n", "\n ", "a", " a", "  a", "   a b", "\ta", "\t\ta", "\n\na", " \n \n a", "\r\n\r\nx",
-	"I'm you're HE'S they'LL we'Ve 'D 'x ' '", "'s", "''s", "' s", "'ſ 'K", "don't", "1", "12", "1234567", " 12 345", "1a2b",
-	"a.b", ".a", "..a", " ..a", "...\n\n", "... \n\n", " ...\r\n a", "!?\n", "(a) [b]", "-1", "\u00a0a", "\u00a0\u00a0a", "a\u00a0\u3000b",
-	"\u2028\u2029x", "\u0085a", "é è", "e\u0301a", "\u0301", "你好，世界", "١٢٣٤", "½²Ⅷ", "_a_", "a_b", "🙂🙂 a", "\x00a", "\ufeffx", "\ufffd",
-	"\xff\xfe", "a\xffb", " \xff", "\xe4\xbd", "x  \xf0\x9f", "\U0010ffff", "ǅ ʰ ª", "\u200bx", "\u180ex", " \u2003\u2003a",
+	"I'm you're HE'S they'LL we'Ve 'D 'x ' '", "'s", "''s", "' s", "'ſ 'K", "don't", "1", "12", "1234567",
+	" 12 345", "1a2b",
+	"a.b", ".a", "..a", " ..a", "...\n\n", "... \n\n", " ...\r\n a", "!?\n", "(a) [b]", "-1", "\u00a0a",
+	"\u00a0\u00a0a", "a\u00a0\u3000b",
+	"\u2028\u2029x", "\u0085a", "é è", "e\u0301a", "\u0301", "你好，世界", "١٢٣٤", "½²Ⅷ", "_a_", "a_b", "🙂🙂 a", "\x00a",
+	"\ufeffx", "\ufffd",
+	"\xff\xfe", "a\xffb", " \xff", "\xe4\xbd", "x  \xf0\x9f", "\U0010ffff", "ǅ ʰ ª", "\u200bx", "\u180ex",
+	" \u2003\u2003a",
 }
 
 func TestScanners(t *testing.T) {

@@ -2,8 +2,8 @@ package tokenizer
 
 import "strings"
 
-// matcher finds the special tokens that a text spells out: the left-most, and of those that start there the longest. It is
-// a trie whose nodes are numbered from 1; a node's children form a list.
+// matcher finds the special tokens that a text spells out: the left-most, and of those that start
+// there the longest. It is a trie whose nodes are numbered from 1; a node's children form a list.
 type matcher struct {
 	nodes  []matchNode
 	starts [256]bool // bytes that start a token
@@ -57,8 +57,8 @@ func (m *matcher) child(at int32, b byte) int32 {
 	return 0
 }
 
-// find returns the first special token in text: where it starts, its length in bytes and its id. Without one it returns
-// (len(text), 0, -1).
+// find returns the first special token in text: where it starts, its length in bytes and its id.
+// Without one it returns (len(text), 0, -1).
 func (m *matcher) find(text string) (at, n int, token int32) {
 	if len(m.nodes) == 1 {
 		return len(text), 0, -1
@@ -95,15 +95,16 @@ func (m *matcher) prefix(text string) (n int, token int32) {
 	return n, token
 }
 
-// endTexts are the spellings of tokens that end a reply. GGUF names only one or two of them by id, and models stop with
-// others as well; the list is the one of llama.cpp (for the vocabularies read here), so that generation ends at the same
-// token.
+// endTexts are the spellings of tokens that end a reply. GGUF names only one or two of them by id,
+// and models stop with others as well; the list is the one of llama.cpp (for the vocabularies read
+// here), so that generation ends at the same token.
 var endTexts = []string{
 	"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>",
 	"<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<｜end▁of▁sentence｜>",
 }
 
-// infillEndTexts end a reply too (they start the next file of a fill-in-the-middle prompt) but keep their attributes.
+// infillEndTexts end a reply too (they start the next file of a fill-in-the-middle prompt) but keep
+// their attributes.
 var infillEndTexts = []string{
 	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
 	"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>",

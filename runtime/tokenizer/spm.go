@@ -11,19 +11,22 @@ import (
 // spaceMark is how SPM vocabularies write a space. Symbols and text are kept with plain spaces.
 const spaceMark = "▁"
 
-// maxSPMPiece bounds the length in bytes of a mergeable token, so that the ways to cut all of them stay countable. The
-// longest in use are runs of sixteen spaces.
+// maxSPMPiece bounds the length in bytes of a mergeable token, so that the ways to cut all of them
+// stay countable. The longest in use are runs of sixteen spaces.
 const maxSPMPiece = 1024
 
-// loadSPM reads a SentencePiece vocabulary (Kudo and Richardson 2018) of BPE type: tokens with scores. Two neighbouring
-// symbols join if together they are a token; the join of the best score comes first.
+// loadSPM reads a SentencePiece vocabulary (Kudo and Richardson 2018) of BPE type: tokens with
+// scores. Two neighbouring symbols join if together they are a token; the join of the best score
+// comes first.
 func (t *Tokenizer) loadSPM(meta Metadata, texts []string) error {
 	scores, ok := meta.Floats(keyScores)
 	if !ok {
-		return fmt.Errorf("the SPM vocabulary has no scores (%s): use a GGUF file converted with its tokenizer", keyScores)
+		return fmt.Errorf("the SPM vocabulary has no scores (%s): use a GGUF file converted with its tokenizer",
+			keyScores)
 	}
 	if len(scores) < len(texts) {
-		return fmt.Errorf("the SPM vocabulary has %d tokens but %d scores: the file is damaged", len(texts), len(scores))
+		return fmt.Errorf("the SPM vocabulary has %d tokens but %d scores: the file is damaged",
+			len(texts), len(scores))
 	}
 	t.isSPM, t.addSpace, t.addBOS = true, true, true
 	t.unknown, t.bos, t.eos = 0, 1, 2 // SentencePiece's own numbers
@@ -52,7 +55,8 @@ func (t *Tokenizer) loadSpacedPieces(texts []string, scores []float32) (mergeabl
 		case a&attrByte != 0:
 			b, ok := byteToken(text)
 			if !ok {
-				return nil, fmt.Errorf("token %d of the vocabulary, %.40q, is typed as a byte but not spelled <0xXX>: the file is damaged", i, text)
+				return nil, fmt.Errorf("token %d of the vocabulary, %.40q, is typed as a byte but not spelled "+
+					"<0xXX>: the file is damaged", i, text)
 			}
 			t.syms.add([]byte{b})
 			t.byteSyms[b] = id
@@ -60,10 +64,12 @@ func (t *Tokenizer) loadSpacedPieces(texts []string, scores []float32) (mergeabl
 			t.syms.add([]byte(text))
 		case a&attrNormal != 0:
 			if scores[i] != scores[i] {
-				return nil, fmt.Errorf("the score of token %d of the vocabulary, %.40q, is not a number: the file is damaged", i, text)
+				return nil, fmt.Errorf("the score of token %d of the vocabulary, %.40q, is not a number: the "+
+					"file is damaged", i, text)
 			}
 			if len(text) > maxSPMPiece {
-				return nil, fmt.Errorf("token %d of the vocabulary has %d bytes, more than the %d that an SPM token may have: the file is damaged", i, len(text), maxSPMPiece)
+				return nil, fmt.Errorf("token %d of the vocabulary has %d bytes, more than the %d that an SPM "+
+					"token may have: the file is damaged", i, len(text), maxSPMPiece)
 			}
 			t.syms.add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
 			t.syms.enter(id)
@@ -98,7 +104,8 @@ func rankScores(ids []int32, scores []float32) map[int32]uint32 {
 	return ranks
 }
 
-// joinPieces enters every cut of every token into two symbols: tokens, or single characters that are none.
+// joinPieces enters every cut of every token into two symbols: tokens, or single characters that
+// are none.
 func (t *Tokenizer) joinPieces(ids []int32, ranks map[int32]uint32) {
 	t.merge = newMergeTable(4 * len(ids))
 	t.cutSpaces = true
@@ -131,8 +138,8 @@ func (t *Tokenizer) joinPieces(ids []int32, ranks map[int32]uint32) {
 	}
 }
 
-// encodeSPM appends the tokens of text, which holds no special tokens. SPM has no words: merging runs over the whole text,
-// which is cut only where no token can cross.
+// encodeSPM appends the tokens of text, which holds no special tokens. SPM has no words: merging
+// runs over the whole text, which is cut only where no token can cross.
 func (t *Tokenizer) encodeSPM(dst []int32, sc *scratch, text string, afterSpecial bool) []int32 {
 	if strings.Contains(text, spaceMark) {
 		text = strings.ReplaceAll(text, spaceMark, " ")
@@ -154,7 +161,8 @@ func (t *Tokenizer) encodeSPM(dst []int32, sc *scratch, text string, afterSpecia
 	return t.flushSPM(dst, sc)
 }
 
-// pushSPM adds one character to the word; one that no token has ends the word and falls back to bytes.
+// pushSPM adds one character to the word; one that no token has ends the word and falls back to
+// bytes.
 func (t *Tokenizer) pushSPM(dst []int32, sc *scratch, char string) []int32 {
 	id := t.spaceSym
 	if char != " " {

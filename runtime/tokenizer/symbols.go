@@ -5,14 +5,14 @@ import (
 	"hash/maphash"
 )
 
-// symbols are byte strings numbered from 0: first the tokens of the vocabulary in order, then the inner symbols, strings
-// that occur while merging but are no token. All bytes lie in one block.
+// symbols are byte strings numbered from 0: first the tokens of the vocabulary in order, then the
+// inner symbols, strings that occur while merging but are no token. All bytes lie in one block.
 type symbols struct {
 	blob  []byte
 	start []uint32 // symbol i is blob[start[i]:start[i+1]]
 
-	// index is a hash table of symbol number + 1 by bytes (open addressing, a power of two slots, 0 is free). Only
-	// symbols that merging may produce are in it.
+	// index is a hash table of symbol number + 1 by bytes (open addressing, a power of two slots, 0
+	// is free). Only symbols that merging may produce are in it.
 	index []int32
 	used  int
 	seed  maphash.Seed
@@ -47,7 +47,8 @@ func (s *symbols) add(b []byte) int32 {
 	return int32(s.count() - 1)
 }
 
-// enter makes symbol id findable by its bytes. Where two symbols have the same bytes the first one stays.
+// enter makes symbol id findable by its bytes. Where two symbols have the same bytes the first one
+// stays.
 func (s *symbols) enter(id int32) {
 	if 2*s.used >= len(s.index) {
 		s.grow()

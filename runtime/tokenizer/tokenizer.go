@@ -6,20 +6,23 @@ import (
 	"sync"
 )
 
-// Tokenizer turns text into token ids and back as llama.cpp does on the same GGUF file. It is safe for concurrent use.
+// Tokenizer turns text into token ids and back as llama.cpp does on the same GGUF file. It is safe
+// for concurrent use.
 type Tokenizer struct {
 	syms  *symbols // the tokens, spelled as they are written out, and the inner symbols of merging
 	attrs []attr   // by token id
 	merge *mergeTable
 
 	encode    func(t *Tokenizer, dst []int32, sc *scratch, text string, afterSpecial bool) []int32
-	scan      scanner    // BPE: the pre-tokenizer
-	wholeWord bool       // BPE: a word that is a token is taken as it is, without merging (Llama 3)
-	isSPM     bool       // SPM: pieces start with their space
-	addSpace  bool       // SPM: a space is put before text that starts the input or follows a special token
-	cutSpaces bool       // SPM: no token holds a space after something else, so that text may be cut before spaces
-	spaceSym  int32      // SPM: the symbol of a space, or -1
-	byteSyms  [256]int32 // symbol of a single byte: what BPE starts from and SPM falls back to; -1 if the vocabulary has none
+	scan      scanner // BPE: the pre-tokenizer
+	wholeWord bool    // BPE: a word that is a token is taken as it is, without merging (Llama 3)
+	isSPM     bool    // SPM: pieces start with their space
+	addSpace  bool    // SPM: a space is put before text that starts the input or follows a special token
+	cutSpaces bool    // SPM: no token holds a space after something else, so that text may be cut before spaces
+	spaceSym  int32   // SPM: the symbol of a space, or -1
+	// symbol of a single byte: what BPE starts from and SPM falls back to; -1 if the vocabulary has
+	// none
+	byteSyms [256]int32
 
 	user    *matcher // tokens recognized in any text
 	special *matcher // all tokens that text spells out whole
@@ -41,12 +44,14 @@ type EncodeOptions struct {
 	Limit        int  // stop soon after so many tokens, when it is known that they are too many; 0: none
 }
 
-// New reads the vocabulary of a model. It fails, naming what it met, on an unknown tokenizer.ggml.model or .pre, an SPM
-// vocabulary without scores, and metadata that contradict themselves. Called by engine and cmd, once per model.
+// New reads the vocabulary of a model. It fails, naming what it met, on an unknown
+// tokenizer.ggml.model or .pre, an SPM vocabulary without scores, and metadata that contradict
+// themselves. Called by engine and cmd, once per model.
 func New(meta Metadata) (*Tokenizer, error) {
 	texts, ok := meta.Strings(keyTokens)
 	if !ok || len(texts) == 0 {
-		return nil, fmt.Errorf("the model has no vocabulary (%s): use a GGUF file converted with its tokenizer", keyTokens)
+		return nil, fmt.Errorf("the model has no vocabulary (%s): use a GGUF file converted with its tokenizer",
+			keyTokens)
 	}
 	if len(texts) > maxTokens || totalBytes(texts) > maxVocabBytes {
 		return nil, fmt.Errorf("the vocabulary has %d tokens, more than any model has: the file is damaged", len(texts))
@@ -63,9 +68,11 @@ func New(meta Metadata) (*Tokenizer, error) {
 	case "gpt2":
 		err = t.loadBPE(meta, texts)
 	case "":
-		err = fmt.Errorf("the model does not name its tokenizer (%s): use a GGUF file converted with its tokenizer", keyModel)
+		err = fmt.Errorf("the model does not name its tokenizer (%s): use a GGUF file converted with its "+
+			"tokenizer", keyModel)
 	default:
-		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM) and gpt2 (byte-level BPE) are", model, keyModel)
+		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM) and gpt2 (byte-level BPE) are",
+			model, keyModel)
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +87,8 @@ func New(meta Metadata) (*Tokenizer, error) {
 	return t, nil
 }
 
-// maxTokens and maxVocabBytes bound what a vocabulary may take; the largest in use have a few hundred thousand tokens.
+// maxTokens and maxVocabBytes bound what a vocabulary may take; the largest in use have a few
+// hundred thousand tokens.
 const (
 	maxTokens     = 1 << 24
 	maxVocabBytes = 1 << 30
@@ -90,7 +98,8 @@ func readAttrs(meta Metadata, n int) ([]attr, error) {
 	attrs := make([]attr, n)
 	types, ok := meta.Ints(keyTypes)
 	if ok && len(types) < n {
-		return nil, fmt.Errorf("the vocabulary has %d tokens but %d entries in %s: the file is damaged", n, len(types), keyTypes)
+		return nil, fmt.Errorf("the vocabulary has %d tokens but %d entries in %s: the file is damaged", n,
+			len(types), keyTypes)
 	}
 	for i := range attrs {
 		attrs[i] = attrNormal
@@ -101,7 +110,8 @@ func readAttrs(meta Metadata, n int) ([]attr, error) {
 	return attrs, nil
 }
 
-// readSpecial reads the ids and flags of BOS, EOS and unknown, over the defaults that the load function has set.
+// readSpecial reads the ids and flags of BOS, EOS and unknown, over the defaults that the load
+// function has set.
 func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
 	for key, id := range map[string]*int32{keyBOS: &t.bos, keyEOS: &t.eos, keyUnknown: &t.unknown} {
 		v, ok := meta.Uint(key)
@@ -130,7 +140,8 @@ func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
 	return nil
 }
 
-// readEnds collects the tokens that end a reply. One known by its spelling becomes a control token if the file says otherwise.
+// readEnds collects the tokens that end a reply. One known by its spelling becomes a control token
+// if the file says otherwise.
 func (t *Tokenizer) readEnds(meta Metadata, texts []string) {
 	byText := make(map[string]bool)
 	for _, text := range endTexts {
@@ -168,7 +179,8 @@ func (t *Tokenizer) fillMatchers(texts []string) {
 	}
 }
 
-// appendMerged merges the symbols of one word and appends what remains. Inner symbols, which are no tokens, are spelled by bytes.
+// appendMerged merges the symbols of one word and appends what remains. Inner symbols, which are no
+// tokens, are spelled by bytes.
 func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32 {
 	if len(word) > 1 {
 		word = t.merge.merge(sc, word)
@@ -189,8 +201,8 @@ func (t *Tokenizer) appendMerged(dst []int32, sc *scratch, word []int32) []int32
 	return dst
 }
 
-// appendByte appends the token of a byte that nothing else spells, or unknown where the vocabulary has none. A vocabulary
-// with neither drops the byte.
+// appendByte appends the token of a byte that nothing else spells, or unknown where the vocabulary
+// has none. A vocabulary with neither drops the byte.
 func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
 	if id := t.byteSyms[b]; id >= 0 && int(id) < len(t.attrs) {
 		return append(dst, id)
@@ -227,13 +239,15 @@ func (t *Tokenizer) WidestToken() int { return t.widest }
 // Vocab is the number of tokens; ids run from 0 to Vocab()-1.
 func (t *Tokenizer) Vocab() int { return len(t.attrs) }
 
-// BOS is the token that starts a text; false if the model has none. It says nothing about whether Encode adds it.
+// BOS is the token that starts a text; false if the model has none. It says nothing about whether
+// Encode adds it.
 func (t *Tokenizer) BOS() (int32, bool) { return t.bos, t.bos >= 0 }
 
 // EOS is the token that ends a text; false if the model has none.
 func (t *Tokenizer) EOS() (int32, bool) { return t.eos, t.eos >= 0 }
 
-// IsEOG reports whether generation ends with this token (EOS, end of turn, end of message and their like).
+// IsEOG reports whether generation ends with this token (EOS, end of turn, end of message and their
+// like).
 func (t *Tokenizer) IsEOG(id int32) bool { return t.ends[id] }
 
 // IsControl reports whether the token steers the model and is no part of the text.

@@ -59,7 +59,8 @@ func TestInnerSymbols(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string][]int32{"abcd": {258}, "ab": {'a', 'b'}, "abab": {'a', 'b', 'a', 'b'}, "xabcdcd": {'x', 258, 'c', 'd'}} {
+	for text, want := range map[string][]int32{"abcd": {258}, "ab": {'a', 'b'}, "abab": {'a', 'b', 'a', 'b'},
+		"xabcdcd": {'x', 258, 'c', 'd'}} {
 		if got := tok.Encode(nil, text, EncodeOptions{}); !slices.Equal(got, want) {
 			t.Errorf("%q gives %v, want %v", text, got, want)
 		}
@@ -70,7 +71,8 @@ func TestSpecialTokens(t *testing.T) {
 	meta := bytesBPE([]string{"< |"}, "<|>", "<|>y", "<end>", "<u>")
 	types := slices.Clone(meta[keyTypes].([]int32))
 	types[260] = 4 // <u> is user-defined
-	tok, err := New(meta.with(fields{keyTypes: types, keyBOS: uint64(257), keyEOS: uint64(259), keyAddBOS: true, keyAddEOS: true}))
+	tok, err := New(meta.with(fields{keyTypes: types, keyBOS: uint64(257), keyEOS: uint64(259), keyAddBOS: true,
+		keyAddEOS: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,8 @@ func TestSpecialTokens(t *testing.T) {
 }
 
 func TestEndsByName(t *testing.T) {
-	tok, err := New(bytesBPE(nil, "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|fim_pad|>").with(fields{keyEOT: uint64(256)}))
+	tok, err := New(bytesBPE(nil, "<|im_start|>", "<|im_end|>", "<|endoftext|>",
+		"<|fim_pad|>").with(fields{keyEOT: uint64(256)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +138,8 @@ func TestMissingBytes(t *testing.T) {
 	if got := spm.Encode(nil, "aéa", EncodeOptions{}); !slices.Equal(got, []int32{3, 4, 0, 0, 4}) {
 		t.Errorf("SPM: %v", got)
 	}
-	bpe, err := New(fields{keyModel: "gpt2", keyPre: "gpt-2", keyTokens: []string{"a", "b", "ab"}, keyMerges: []string{"a b"}})
+	bpe, err := New(fields{keyModel: "gpt2", keyPre: "gpt-2", keyTokens: []string{"a", "b", "ab"},
+		keyMerges: []string{"a b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +148,8 @@ func TestMissingBytes(t *testing.T) {
 	}
 }
 
-// TestCutSpaces checks that cutting SPM text before spaces changes nothing, and is not done where a token holds a space inside.
+// TestCutSpaces checks that cutting SPM text before spaces changes nothing, and is not done where a
+// token holds a space inside.
 func TestCutSpaces(t *testing.T) {
 	tok := vocab(t, "llama-spm")
 	if !tok.cutSpaces {

@@ -15,7 +15,8 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// vocabs are the reference vocabularies and whether their pieces join to the text without a space in front.
+// vocabs are the reference vocabularies and whether their pieces join to the text without a space
+// in front.
 var vocabs = []string{"llama-spm", "llama-bpe", "qwen2", "gpt-2"}
 
 // testData is the folder of reference data, or skips.
@@ -120,7 +121,8 @@ func TestReferenceStrings(t *testing.T) {
 						ids = c.Special
 					}
 					want := append(slices.Clone(ref.Prefix), ids...)
-					if got := tok.Encode(nil, c.Text, EncodeOptions{AddSpecial: true, ParseSpecial: parse}); !same(got, want) {
+					if got := tok.Encode(nil, c.Text, EncodeOptions{AddSpecial: true, ParseSpecial: parse}); !same(got,
+						want) {
 						t.Errorf("%q with special tokens added: got %v, want %v", c.Text, got, want)
 					}
 				}
@@ -204,7 +206,8 @@ func TestReferenceParity(t *testing.T) {
 			for _, c := range ref.Tokenize {
 				c.check(t, tok)
 				if c.WithBOS != nil {
-					if got := tok.Encode(nil, c.Text, EncodeOptions{AddSpecial: true, ParseSpecial: true}); !same(got, c.WithBOS) {
+					if got := tok.Encode(nil, c.Text, EncodeOptions{AddSpecial: true, ParseSpecial: true}); !same(got,
+						c.WithBOS) {
 						t.Errorf("%q with BOS: got %v, want %v", c.Text, got, c.WithBOS)
 					}
 				}

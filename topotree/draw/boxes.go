@@ -10,7 +10,8 @@ import (
 	"sandwich/topotree"
 )
 
-// Options says what a drawing shows beside the tree. The zero value draws the tree with its removed PUs.
+// Options says what a drawing shows beside the tree. The zero value draws the tree with its removed
+// PUs.
 type Options struct {
 	Title   string            // heading; "" leaves only the transforms
 	Ranks   int               // depth whose nodes are outlined as ranks; 0 outlines none
@@ -65,7 +66,8 @@ func newBox(n *topotree.Node, depth int, kept topotree.CPUSet) *box {
 		return b
 	}
 	children := slices.Clone(n.Children)
-	if len(labels) > 1 && slices.IndexFunc(children, func(c *topotree.Node) bool { return c.Kind != topotree.KindPU }) < 0 {
+	if len(labels) > 1 && slices.IndexFunc(children,
+		func(c *topotree.Node) bool { return c.Kind != topotree.KindPU }) < 0 {
 		labels = labels[len(labels)-1:] // a core is small: its cache is in the legend
 	}
 	b.label = strings.Join(labels, " · ")
@@ -120,8 +122,8 @@ func byteText(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, units[u])
 }
 
-// layout gives every box its size and its children their places relative to it. All PUs have one width, so that alike
-// boxes are of one size.
+// layout gives every box its size and its children their places relative to it. All PUs have one
+// width, so that alike boxes are of one size.
 func (b *box) layout(puWide float64) {
 	if b.pu >= 0 {
 		b.w, b.h = puWide, puHeight

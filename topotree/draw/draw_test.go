@@ -75,7 +75,8 @@ func svgOf(t *testing.T, tree *topotree.Tree, o Options) string {
 	return b.String()
 }
 
-// TestSVG checks what a drawing shows: every PU once, removed ones greyed, groups and ranks outlined.
+// TestSVG checks what a drawing shows: every PU once, removed ones greyed, groups and ranks
+// outlined.
 func TestSVG(t *testing.T) {
 	m := mustSynthetic(t, kunpeng920)
 	tree := mustApply(t, m.Tree, "group(4,1,4)", "remove(1,5)")
@@ -93,11 +94,13 @@ func TestSVG(t *testing.T) {
 	if strings.Count(svg, `fill="#b5b5b5">`) < 8 || !strings.Contains(svg, "hybrid &lt;&#34;&amp;&#34;&gt;") {
 		t.Errorf("eight E cores should be grey, the title escaped: %s", svg)
 	}
-	svg = svgOf(t, m.Tree, Options{Title: "domains", Domains: []topotree.CPUSet{topotree.CPURange(0, 3), topotree.CPURange(4, 7)}})
+	svg = svgOf(t, m.Tree, Options{Title: "domains", Domains: []topotree.CPUSet{topotree.CPURange(0, 3),
+		topotree.CPURange(4, 7)}})
 	if strings.Count(svg, fills[1]) != 4 {
 		t.Error("the second cluster is not filled")
 	}
-	for _, text := range []string{"pu:1", "pack:2 numa:1 l3:16(size=16MiB) l2:4(size=512KiB) core:1 pu:2", "pack:4 numa:4 l3:2 core:16 pu:2"} {
+	for _, text := range []string{"pu:1", "pack:2 numa:1 l3:16(size=16MiB) l2:4(size=512KiB) core:1 pu:2",
+		"pack:4 numa:4 l3:2 core:16 pu:2"} {
 		svgOf(t, mustSynthetic(t, text).Tree, Options{Title: text})
 	}
 	if err := SVG(failingWriter{}, tree, Options{}); err == nil {
@@ -111,10 +114,12 @@ func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestText(t *testing.T) {
 	var alone strings.Builder
-	if err := Text(&alone, mustSynthetic(t, "pack:1 numa:1(memory=8GiB) l3:1(size=1536KiB) core:2 pu:2").Tree); err != nil {
+	if err := Text(&alone, mustSynthetic(t,
+		"pack:1 numa:1(memory=8GiB) l3:1(size=1536KiB) core:2 pu:2").Tree); err != nil {
 		t.Fatal(err)
 	}
-	if want := "machine · Package 0 · NUMA 0 8 GiB · L3 1.5 MiB  0-3  (4 PUs)\n└─ 2 × core  0-1 | 2-3\n   └─ 2 × PU  0 | 1\n"; alone.String() != want {
+	if want := "machine · Package 0 · NUMA 0 8 GiB · L3 1.5 MiB  0-3  (4 PUs)\n└─ 2 × core  0-1 | 2-3\n " +
+		"  └─ 2 × PU  0 | 1\n"; alone.String() != want {
 		t.Errorf("got %s, want %s", alone.String(), want)
 	}
 	m := mustSynthetic(t, "pack:2 numa:2(memory=32GiB) l3:1(size=24MiB) core:8 pu:1")

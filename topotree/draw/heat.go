@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Heat is a measured matrix to look at: Values[i][j] between Labels[i] and Labels[j]; NaN was not measured.
+// Heat is a measured matrix to look at: Values[i][j] between Labels[i] and Labels[j]; NaN was not
+// measured.
 type Heat struct {
 	Title  string
 	Unit   string
@@ -16,7 +17,8 @@ type Heat struct {
 	Values [][]float64
 }
 
-// ramp are the steps of the map, from the smallest value to the largest; distinguishable in grey too.
+// ramp are the steps of the map, from the smallest value to the largest; distinguishable in grey
+// too.
 var ramp = []string{"#f7fcf0", "#e0f3db", "#ccebc5", "#a8ddb5", "#7bccc4", "#4eb3d3", "#2b8cbe", "#0868ac", "#084081"}
 
 // scale returns the smallest and largest measured value; off-diagonal only when there is any.
@@ -32,7 +34,8 @@ func (h Heat) scale() (lo, hi float64) {
 	return lo, hi
 }
 
-// step maps a value to one of n steps, by logarithm where the values span more than a factor of four.
+// step maps a value to one of n steps, by logarithm where the values span more than a factor of
+// four.
 func step(v, lo, hi float64, n int) int {
 	if lo > 0 && hi/lo > 4 {
 		v, lo, hi = math.Log(v), math.Log(lo), math.Log(hi)
@@ -62,7 +65,8 @@ func (h Heat) WriteSVG(w io.Writer) error {
 			y := 28 + margin + cell*(float64(i)+0.5) + 3.5
 			fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n", margin-4, y, escape(h.Labels[i]))
 			x := margin + cell*(float64(i)+0.5) + 3.5
-			fmt.Fprintf(b, `<text x="%.1f" y="%.1f" transform="rotate(-90 %.1f %.1f)">%s</text>`+"\n", x, 24+margin, x, 24+margin, escape(h.Labels[i]))
+			fmt.Fprintf(b, `<text x="%.1f" y="%.1f" transform="rotate(-90 %.1f %.1f)">%s</text>`+"\n", x, 24+margin, x,
+				24+margin, escape(h.Labels[i]))
 		}
 		for j, v := range h.Values[i] {
 			fill, what := "#eeeeee", "not measured"
@@ -81,12 +85,13 @@ func (h Heat) WriteSVG(w io.Writer) error {
 	for i, c := range ramp {
 		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="18" height="10" fill="%s"/>`+"\n", margin+float64(i)*18, y, c)
 	}
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f">%.4g to %.4g %s</text>`+"\n</svg>\n", margin+float64(len(ramp))*18+6, y+9, lo, hi, escape(h.Unit))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f">%.4g to %.4g %s</text>`+"\n</svg>\n", margin+float64(len(ramp))*18+6, y+9,
+		lo, hi, escape(h.Unit))
 	return b.Flush()
 }
 
-// WriteText draws the matrix for a terminal with five shades, several PUs to a cell when it is wider than the
-// terminal's columns (0 means 100).
+// WriteText draws the matrix for a terminal with five shades, several PUs to a cell when it is
+// wider than the terminal's columns (0 means 100).
 func (h Heat) WriteText(w io.Writer, columns int) error {
 	if columns <= 0 {
 		columns = 100
@@ -125,7 +130,8 @@ func (h Heat) WriteText(w io.Writer, columns int) error {
 		b.WriteString("nothing was measured\n")
 		return b.Flush()
 	}
-	fmt.Fprintf(b, "%s %s %.4g to %s %.4g %s%s\n", strings.Repeat(" ", label), shades[0], lo, shades[len(shades)-1], hi, h.Unit, fold1)
+	fmt.Fprintf(b, "%s %s %.4g to %s %.4g %s%s\n", strings.Repeat(" ", label), shades[0], lo, shades[len(shades)-1], hi,
+		h.Unit, fold1)
 	return b.Flush()
 }
 

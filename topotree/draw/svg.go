@@ -10,18 +10,21 @@ import (
 	"sandwich/topotree"
 )
 
-// fills are the colors of basic colors and of measured clusters, distinguishable in print and by color-blind people
-// when neighbors differ.
+// fills are the colors of basic colors and of measured clusters, distinguishable in print and by
+// color-blind people when neighbors differ.
 var fills = []string{"#9ecae1", "#fdae6b", "#a1d99b", "#bcbddc", "#fdd0a2", "#80cdc1", "#f4a9c4", "#d9d27a"}
 
 // kindFills are the grounds of the boxes, from the machine inwards.
 var kindFills = map[topotree.Kind]string{
-	topotree.KindMachine: "#ffffff", topotree.KindPackage: "#f4f4f0", topotree.KindDie: "#eceff1", topotree.KindNUMA: "#e8eef5", topotree.KindL4: "#f3ecdf", topotree.KindL3: "#f7f3e8",
-	topotree.KindGroup: "#fffdf5", topotree.KindCluster: "#fffdf5", topotree.KindL2: "#fbfbf8", topotree.KindCore: "#f7f7f7",
+	topotree.KindMachine: "#ffffff", topotree.KindPackage: "#f4f4f0", topotree.KindDie: "#eceff1",
+	topotree.KindNUMA: "#e8eef5", topotree.KindL4: "#f3ecdf", topotree.KindL3: "#f7f3e8",
+	topotree.KindGroup: "#fffdf5", topotree.KindCluster: "#fffdf5", topotree.KindL2: "#fbfbf8",
+	topotree.KindCore: "#f7f7f7",
 }
 
-// SVG draws the tree as nested boxes, as lstopo does: what transforms removed is greyed in its place, groups have
-// dashed outlines, ranks thick ones, and PUs are filled by color or by measured cluster.
+// SVG draws the tree as nested boxes, as lstopo does: what transforms removed is greyed in its
+// place, groups have dashed outlines, ranks thick ones, and PUs are filled by color or by measured
+// cluster.
 func SVG(w io.Writer, t *topotree.Tree, o Options) error {
 	root := boxes(t)
 	root.layout(charWidth*float64(len(fmt.Sprint(t.Base().CPUs().Last()))) + 9)
@@ -111,14 +114,16 @@ func (d *drawing) box(b *box, dx, dy float64) {
 	if b.pu >= 0 {
 		fill = d.puFill(b)
 	}
-	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" fill="%s" stroke="%s" stroke-width="%.1f"%s/>`+"\n",
+	d.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" fill="%s" stroke="%s" stroke-width="%.1f"%s/>`+
+		"\n",
 		x, y, b.w, b.h, fill, stroke, line, dash)
 	if b.pu >= 0 {
 		ink := "#222222"
 		if b.removed {
 			ink = "#b5b5b5"
 		}
-		d.printf(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%d</text>`+"\n", x+b.w/2, y+b.h/2+3.5, ink, b.pu)
+		d.printf(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%d</text>`+"\n", x+b.w/2,
+			y+b.h/2+3.5, ink, b.pu)
 		return
 	}
 	if b.label != "" {
@@ -155,7 +160,8 @@ func (d *drawing) legend() []legendEntry {
 	var out []legendEntry
 	switch palette := d.tree.Palette(); {
 	case len(d.o.Domains) > 0:
-		out = append(out, legendEntry{fills[0], "#9a9a9a", "", fmt.Sprintf("filled by measured cluster (%d)", len(d.o.Domains))})
+		out = append(out, legendEntry{fills[0], "#9a9a9a", "", fmt.Sprintf("filled by measured cluster (%d)",
+			len(d.o.Domains))})
 	case len(palette) <= len(fills):
 		for i, info := range palette {
 			name := info.Name
@@ -196,7 +202,8 @@ func (d *drawing) coreCache() string {
 		if n.Virtual {
 			continue
 		}
-		if deepest, _ := chain(n); deepest.Kind != topotree.KindPU && deepest.Kind != topotree.KindCore || size != 0 && n.Bytes != size {
+		if deepest, _ := chain(n); deepest.Kind != topotree.KindPU && deepest.Kind != topotree.KindCore || size != 0 &&
+			n.Bytes != size {
 			return "" // shared, or of unlike sizes: the boxes say it
 		}
 		size = n.Bytes
@@ -218,7 +225,8 @@ func legendWidthText(entries []legendEntry) string {
 func (d *drawing) drawLegend(entries []legendEntry, y float64) {
 	x := padding
 	for _, e := range entries {
-		d.printf(`<rect x="%.1f" y="%.1f" width="16" height="11" fill="%s" stroke="%s"%s/>`+"\n", x, y-9, e.fill, e.stroke, e.dash)
+		d.printf(`<rect x="%.1f" y="%.1f" width="16" height="11" fill="%s" stroke="%s"%s/>`+"\n", x, y-9, e.fill,
+			e.stroke, e.dash)
 		d.printf(`<text x="%.1f" y="%.1f">%s</text>`+"\n", x+21, y, escape(e.text))
 		x += 34 + charWidth*1.15*float64(len([]rune(e.text)))
 	}

@@ -9,13 +9,14 @@ import (
 	"sandwich/topotree"
 )
 
-// Text draws the tree for a terminal. Nodes that hold the same PUs share a line, siblings of one shape are drawn
-// once with the PUs of each, and what transforms removed is named.
+// Text draws the tree for a terminal. Nodes that hold the same PUs share a line, siblings of one
+// shape are drawn once with the PUs of each, and what transforms removed is named.
 func Text(w io.Writer, t *topotree.Tree) error {
 	b := bufio.NewWriter(w)
 	p := textPrinter{w: b, kept: t.CPUs(), full: t.Full()}
 	root, names := chain(p.full.Root())
-	fmt.Fprintf(b, "%s%s\n", strings.Join(append([]string{"machine"}, names...), " · "), p.pus([]*topotree.Node{p.full.Root()}))
+	fmt.Fprintf(b, "%s%s\n", strings.Join(append([]string{"machine"}, names...), " · "),
+		p.pus([]*topotree.Node{p.full.Root()}))
 	p.children(root, "")
 	return b.Flush()
 }

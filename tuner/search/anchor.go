@@ -42,14 +42,17 @@ type entry struct {
 func (e *entry) fast() float64 { return e.sample.Fast() }
 
 func (r *run) newAnchor(m int, share time.Duration) *anchor {
-	return &anchor{run: r, m: m, rows: r.rows(m), columns: r.columns(m), inside: r.insideOf(m), began: r.o.Clock(), share: share, entries: map[plans.Schedule]*entry{}}
+	return &anchor{run: r, m: m, rows: r.rows(m), columns: r.columns(m), inside: r.insideOf(m), began: r.o.Clock(),
+		share: share, entries: map[plans.Schedule]*entry{}}
 }
 
-// columnUnit is the widest slice of the rules of thumb: a sub-problem gives every thread as many columns, again and again, so that no thread waits for a last slice more than it would on
-// the whole weight.
+// columnUnit is the widest slice of the rules of thumb: a sub-problem gives every thread as many
+// columns, again and again, so that no thread waits for a last slice more than it would on the
+// whole weight.
 const columnUnit = 512
 
-// mostRows is how many rows of C a trial computes at most until finalists are decided: more of them only add slices of the same kind.
+// mostRows is how many rows of C a trial computes at most until finalists are decided: more of them
+// only add slices of the same kind.
 const mostRows = 512
 
 func (r *run) rows(m int) int {
@@ -59,8 +62,9 @@ func (r *run) rows(m int) int {
 	return min(m, mostRows)
 }
 
-// columns is how many columns of C a trial computes. A call that the roof says takes longer than a few milliseconds is timed on a narrower
-// weight. Widths are doublings of the unit, so that a roof measured once more hardly moves them: a resumed search wants the same trials.
+// columns is how many columns of C a trial computes. A call that the roof says takes longer than a
+// few milliseconds is timed on a narrower weight. Widths are doublings of the unit, so that a roof
+// measured once more hardly moves them: a resumed search wants the same trials.
 func (r *run) columns(m int) int {
 	const most = 6e-3
 	t := r.p.roofSeconds(m)
@@ -120,8 +124,8 @@ func (a *anchor) limit(level int) Limit {
 	return l
 }
 
-// time times a schedule unless this anchor knows it already. It returns nil and no error for a schedule that does not run, and errSpent when the
-// budget is over.
+// time times a schedule unless this anchor knows it already. It returns nil and no error for a
+// schedule that does not run, and errSpent when the budget is over.
 func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error) {
 	if e, ok := a.entries[s]; ok {
 		return e, nil
@@ -129,7 +133,8 @@ func (a *anchor) time(s plans.Schedule, stage string, level int) (*entry, error)
 	sample, err := a.call(s, a.limit(level))
 	if errors.Is(err, ErrUnfit) {
 		a.entries[s] = nil
-		a.res.Rejected = append(a.res.Rejected, plans.Rejected{Candidate: fmt.Sprintf("%s m %d: %s", a.p.Key, a.m, s), Reason: err.Error()})
+		a.res.Rejected = append(a.res.Rejected, plans.Rejected{Candidate: fmt.Sprintf("%s m %d: %s", a.p.Key, a.m, s),
+			Reason: err.Error()})
 		return nil, nil
 	}
 	if err != nil {
@@ -156,7 +161,8 @@ func (a *anchor) callAt(m int, s plans.Schedule, l Limit) (Sample, error) {
 	}
 	a.res.Trials++
 	began := a.o.Clock()
-	sample, err := a.timer.Time(Trial{Key: a.p.Key, Compute: a.p.Compute, M: m, Columns: a.columns, Schedule: s, Limit: l})
+	sample, err := a.timer.Time(Trial{Key: a.p.Key, Compute: a.p.Compute, M: m, Columns: a.columns,
+		Schedule: s, Limit: l})
 	a.calls = append(a.calls, (a.o.Clock() - began).Seconds())
 	return sample, err
 }
@@ -175,8 +181,8 @@ func (a *anchor) again(reps int, list ...*entry) error {
 	return nil
 }
 
-// gains says whether x is faster than y. A near tie is measured again, both in turn; where schedules settle, once is enough and less than half of what
-// counts there is no gain.
+// gains says whether x is faster than y. A near tie is measured again, both in turn; where
+// schedules settle, once is enough and less than half of what counts there is no gain.
 func (a *anchor) gains(x, y *entry) (bool, error) {
 	if x == nil || x == y {
 		return false, nil
@@ -199,7 +205,8 @@ func (a *anchor) gains(x, y *entry) (bool, error) {
 	}
 }
 
-// anchorIncumbents times what is known before any search: the incumbent, twice, which gives the A/A noise, and the winners of the anchors before.
+// anchorIncumbents times what is known before any search: the incumbent, twice, which gives the A/A
+// noise, and the winners of the anchors before.
 func (a *anchor) anchorIncumbents() error {
 	if err := a.timeIncumbent(); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"sandwich/plans"
 )
 
-// Every strategy knows the axes of the prefetch; the paper's finds the better kind while it screens and keeps it in its window.
+// Every strategy knows the axes of the prefetch; the paper's finds the better kind while it screens
+// and keeps it in its window.
 func TestPrefetchIsAnAxisFromTheStart(t *testing.T) {
 	for _, strategy := range Strategies() {
 		h := newMachine(11)
@@ -31,7 +32,8 @@ func TestPrefetchIsAnAxisFromTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(spread) == 0 || distance == 0 && strategy != "cost-model" { // whose few fixed kernels are those of the largest M
+		// whose few fixed kernels are those of the largest M
+		if len(spread) == 0 || distance == 0 && strategy != "cost-model" {
 			t.Errorf("%s tried %v spread prefetches and %d at a distance", strategy, spread, distance)
 		}
 		if strategy != Strategies()[0] {
@@ -48,7 +50,8 @@ func TestPrefetchIsAnAxisFromTheStart(t *testing.T) {
 	}
 }
 
-// A search for every M costs a thousandth of what tuning each M with a fixed number of trials would, on the clock of the simulated machine.
+// A search for every M costs a thousandth of what tuning each M with a fixed number of trials
+// would, on the clock of the simulated machine.
 func TestSearchCostsAThousandthOfStaticTuning(t *testing.T) {
 	const most = 2048
 	for _, sigma := range []int{4, 8, 16} {
@@ -98,17 +101,20 @@ func TestFinalistsAreJudgedOverTheirRange(t *testing.T) {
 
 func TestInsideOf(t *testing.T) {
 	r := &run{}
-	for _, c := range []struct{ before, m, from, inside int }{{0, 4, 4, 0}, {7, 8, 8, 0}, {8, 10, 9, 9}, {24, 32, 25, 29}, {96, 128, 97, 113}, {768, 1024, 769, 0}} {
+	for _, c := range []struct{ before, m, from, inside int }{{0, 4, 4, 0}, {7, 8, 8, 0}, {8, 10, 9, 9},
+		{24, 32, 25, 29}, {96, 128, 97, 113}, {768, 1024, 769, 0}} {
 		if r.res.Anchors = nil; c.before > 0 {
 			r.res.Anchors = []Anchor{{M: c.before}}
 		}
 		if from, inside := r.rangeFrom(c.m), r.insideOf(c.m); from != c.from || inside != c.inside {
-			t.Errorf("anchors %d and %d: from %d, inside %d, want %d, %d", c.before, c.m, from, inside, c.from, c.inside)
+			t.Errorf("anchors %d and %d: from %d, inside %d, want %d, %d", c.before, c.m, from, inside,
+				c.from, c.inside)
 		}
 	}
 }
 
-// A roof that was measured once more moves no sub-problem: a resumed search asks for the trials that it made.
+// A roof that was measured once more moves no sub-problem: a resumed search asks for the trials
+// that it made.
 func TestSubProblems(t *testing.T) {
 	h := newMachine(1)
 	p := h.problem(square, 2048, Standard)

@@ -15,8 +15,8 @@ type finalist struct {
 	uneven float64 // how much less evenly than at these M its slices lie on the threads over the range, see unevenness
 }
 
-// cost of a finalist in seconds: the geometric mean over the anchor's own M and the one inside its range, once all finalists were timed there, times what the other M of the
-// range lose.
+// cost of a finalist in seconds: the geometric mean over the anchor's own M and the one inside its
+// range, once all finalists were timed there, times what the other M of the range lose.
 func (f *finalist) cost() float64 {
 	if len(f.inside.Seconds) == 0 {
 		return f.fast() * f.uneven
@@ -24,8 +24,9 @@ func (f *finalist) cost() float64 {
 	return math.Sqrt(f.fast()*f.inside.Fast()) * f.uneven
 }
 
-// unevenness is how much longer the busiest thread works over a range of M, on average, than at the M that are measured. A slice of 36 rows and two ways along M share 128 rows evenly, but 100
-// two to one, which no single M shows.
+// unevenness is how much longer the busiest thread works over a range of M, on average, than at the
+// M that are measured. A slice of 36 rows and two ways along M share 128 rows evenly, but 100 two
+// to one, which no single M shows.
 func (s space) unevenness(c plans.Schedule, from, to int, measured ...int) float64 {
 	const most = 64 // M looked at
 	at := func(m int) float64 {
@@ -53,10 +54,12 @@ func (s space) busiest(c plans.Schedule) float64 {
 	return float64(most*s.threads) / float64(rows*cols)
 }
 
-// insideMost is the last anchor that is decided inside its range too: beyond it a remainder of rows is a small part.
+// insideMost is the last anchor that is decided inside its range too: beyond it a remainder of rows
+// is a small part.
 const insideMost = 512
 
-// insideOf is an odd M in the middle of the range that the rule of anchor m will cover, 0 where larger M behave alike or the range is m alone. Anchors are round numbers, which low register
+// insideOf is an odd M in the middle of the range that the rule of anchor m will cover, 0 where
+// larger M behave alike or the range is m alone. Anchors are round numbers, which low register
 // tiles divide: without the other M they would be chosen for their remainders.
 func (r *run) insideOf(m int) int {
 	from := r.rangeFrom(m)
@@ -75,8 +78,9 @@ func (r *run) rangeFrom(m int) int {
 	return r.res.Anchors[n-1].M + 1
 }
 
-// decide measures the best few again, in turn, on the whole weight if the time allows that: on a narrower one the last, partly filled round of slices weighs more. The
-// incumbent and the schedule of the anchor before take part, since they keep their place unless they are beaten.
+// decide measures the best few again, in turn, on the whole weight if the time allows that: on a
+// narrower one the last, partly filled round of slices weighs more. The incumbent and the schedule
+// of the anchor before take part, since they keep their place unless they are beaten.
 func (a *anchor) decide() error {
 	chosen := a.chooseFinalists()
 	if len(chosen) < 2 {
@@ -101,14 +105,16 @@ func (a *anchor) decide() error {
 	return a.settle()
 }
 
-// rounds is how often finalists are called in turn: half of the effort's calls, and more where a call is so short that a disturbance spoils several.
+// rounds is how often finalists are called in turn: half of the effort's calls, and more where a
+// call is so short that a disturbance spoils several.
 func (a *anchor) rounds(list []*finalist) int {
 	const enough, more = 20e-3, 4
 	least := (a.o.Effort.Reps + 1) / 2
 	return min(max(least, int(enough/(list[0].fast()*a.scale()))), more*least)
 }
 
-// chooseFinalists takes the three fastest, the fastest of two other tiles where that may matter inside the range, the incumbent and the schedule of the anchor before.
+// chooseFinalists takes the three fastest, the fastest of two other tiles where that may matter
+// inside the range, the incumbent and the schedule of the anchor before.
 func (a *anchor) chooseFinalists() []*finalist {
 	const fastest, tiles, near = 3, 2, 1.1
 	measured := []int{a.m}
@@ -141,7 +147,8 @@ func (a *anchor) chooseFinalists() []*finalist {
 	return out
 }
 
-// measureWide times the finalists afresh on all rows and more columns: samples of different widths do not mix. Those that the budget has time for stay.
+// measureWide times the finalists afresh on all rows and more columns: samples of different widths
+// do not mix. Those that the budget has time for stay.
 func (a *anchor) measureWide(chosen []*finalist, columns int) error {
 	rows, narrow := a.rows, a.columns
 	a.rows, a.columns = a.m, columns
@@ -159,7 +166,8 @@ func (a *anchor) measureWide(chosen []*finalist, columns int) error {
 	return nil
 }
 
-// againFinalists times finalists once more in turn, inside the range too when they were timed there before.
+// againFinalists times finalists once more in turn, inside the range too when they were timed there
+// before.
 func (a *anchor) againFinalists(list []*finalist) error {
 	for _, f := range list {
 		if err := a.again(1, f.entry); err != nil {
@@ -198,7 +206,8 @@ func (a *anchor) timeInside(reps int) error {
 	return nil
 }
 
-// settle measures the finalists that are still as fast as the fastest, within the noise, some more times: once on a quiet machine, more where their calls scatter.
+// settle measures the finalists that are still as fast as the fastest, within the noise, some more
+// times: once on a quiet machine, more where their calls scatter.
 func (a *anchor) settle() error {
 	const quiet, scattered = 1, 3
 	list := a.finalists
@@ -225,8 +234,9 @@ func sortFinalists(list []*finalist) {
 	slices.SortStableFunc(list, func(x, y *finalist) int { return cmp.Compare(x.cost(), y.cost()) })
 }
 
-// affordable is how many columns of all rows can be computed in what is left of the anchor's share when each finalist is called the given number of times; 0 where that is no better than
-// what was timed before.
+// affordable is how many columns of all rows can be computed in what is left of the anchor's share
+// when each finalist is called the given number of times; 0 where that is no better than what was
+// timed before.
 func (a *anchor) affordable(finalists []*finalist, calls int) int {
 	widest := a.widest(a.m)
 	if a.columns >= widest && a.rows == a.m {
@@ -253,8 +263,9 @@ func (a *anchor) affordable(finalists []*finalist, calls int) int {
 	return 0
 }
 
-// outcome picks the winner: the fastest, unless the schedule of the anchor before, or else the incumbent, is as fast within the noise. Few schedules make a small
-// table, and a change must be worth something.
+// outcome picks the winner: the fastest, unless the schedule of the anchor before, or else the
+// incumbent, is as fast within the noise. Few schedules make a small table, and a change must be
+// worth something.
 func (a *anchor) outcome() Anchor {
 	out := Anchor{M: a.m, Schedule: a.p.Incumbent(a.m), Stage: "budget", Tried: len(a.entries)}
 	list := a.finalists
@@ -274,7 +285,8 @@ func (a *anchor) outcome() Anchor {
 	if incumbent != nil && incumbent.cost() <= win.cost()*(1+a.margin()/2) {
 		win = incumbent
 	}
-	if before != nil && before.cost() <= list[0].cost()*(1+within) && (incumbent == nil || before.cost() <= incumbent.cost()*(1+a.margin()/2)) {
+	if before != nil && before.cost() <= list[0].cost()*(1+within) && (incumbent == nil ||
+		before.cost() <= incumbent.cost()*(1+a.margin()/2)) {
 		win = before
 	}
 	scale := a.scale()

@@ -8,15 +8,19 @@ import (
 	"sandwich/plans"
 )
 
-// MicroKernel is a candidate MK: a register tile, and whether it reads the packed weight or a panel that was widened to float32 once per slice.
+// MicroKernel is a candidate MK: a register tile, and whether it reads the packed weight or a panel
+// that was widened to float32 once per slice.
 type MicroKernel struct {
 	Spec  microkernel.Spec
 	Widen bool
 }
 
-// Candidates lists the micro-kernels of a weight on one instruction set: those that read its type, with a prefetch at a distance and with a spread one where the instruction set has
-// it, and for weights narrower than float32 on the f32 path those over widened panels too. All compute the same bits (rule 6).
-func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Compute, t microkernel.WeightType) []MicroKernel {
+// Candidates lists the micro-kernels of a weight on one instruction set: those that read its type,
+// with a prefetch at a distance and with a spread one where the instruction set has it, and for
+// weights narrower than float32 on the f32 path those over widened panels too. All compute the same
+// bits (rule 6).
+func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Compute,
+	t microkernel.WeightType) []MicroKernel {
 	var out []MicroKernel
 	for _, s := range microkernel.Space(host, isa, c, t) {
 		n := len(out)
@@ -37,14 +41,17 @@ func Candidates(host microkernel.Features, isa microkernel.ISA, c microkernel.Co
 	return out
 }
 
-// prefetch is the distance in bytes that stands for all distances among the candidates: weights come from memory, and a page ends most hardware prefetches (plans has the
-// measurement). At an anchor it is the distance that the rules of thumb choose there; finetune tries the others. Widened panels are in the cache.
+// prefetch is the distance in bytes that stands for all distances among the candidates: weights
+// come from memory, and a page ends most hardware prefetches (plans has the measurement). At an
+// anchor it is the distance that the rules of thumb choose there; finetune tries the others.
+// Widened panels are in the cache.
 const prefetch = 4096
 
 // prefetches are the distances that finetune tries.
 var prefetches = []int{0, 512, 1024, 2048, 4096, 8192}
 
-// at is the micro-kernel as it is first tried for m rows, and whether its prefetch is of the kind that the rules of thumb choose.
+// at is the micro-kernel as it is first tried for m rows, and whether its prefetch is of the kind
+// that the rules of thumb choose.
 func (k MicroKernel) at(m int) (MicroKernel, bool) {
 	f := plans.ThumbForm(k.Spec, m, k.Widen)
 	if f.Spread == k.Spec.Spread {
@@ -61,7 +68,8 @@ type tileKey struct {
 
 func (k MicroKernel) tile() tileKey { return tileKey{k.Spec.MR, k.Spec.NR, k.Widen} }
 
-// score estimates the cycles of m rows on the micro-kernel per row and column: tiles of nearly equal height, as the executor cuts them.
+// score estimates the cycles of m rows on the micro-kernel per row and column: tiles of nearly
+// equal height, as the executor cuts them.
 func (k MicroKernel) score(m int) float64 {
 	tiles := (m + k.Spec.MR - 1) / k.Spec.MR
 	low, high := m/tiles, m%tiles
@@ -73,8 +81,8 @@ func (k MicroKernel) score(m int) float64 {
 	return sum / float64(m)
 }
 
-// fits says whether a micro-kernel is worth a trial for m rows: a higher tile that would be cut to the same heights as a lower one is not, since both run
-// the same code.
+// fits says whether a micro-kernel is worth a trial for m rows: a higher tile that would be cut to
+// the same heights as a lower one is not, since both run the same code.
 func (k MicroKernel) fits(m int, columns int) bool {
 	if k.Spec.NR > microkernel.PanelWidth && k.Spec.NR >= 2*columns {
 		return false
@@ -86,15 +94,16 @@ func (k MicroKernel) fits(m int, columns int) bool {
 	return (m+tiles-1)/tiles == k.Spec.MR
 }
 
-// tileGroup is a register tile with its variants: first the one with the prefetch that the rules of thumb choose, then the same with the other prefetch, then all others.
+// tileGroup is a register tile with its variants: first the one with the prefetch that the rules of
+// thumb choose, then the same with the other prefetch, then all others.
 type tileGroup struct {
 	key      tileKey
 	variants []MicroKernel
 	score    float64
 }
 
-// groupTiles sorts the micro-kernels that fit m rows into tiles, cheapest first. The first of each width stands before the second of any, so that a cut after a
-// few tiles still holds unlike ones.
+// groupTiles sorts the micro-kernels that fit m rows into tiles, cheapest first. The first of each
+// width stands before the second of any, so that a cut after a few tiles still holds unlike ones.
 func groupTiles(kernels []MicroKernel, m, columns int) []tileGroup {
 	index := map[tileKey]int{}
 	var groups []tileGroup

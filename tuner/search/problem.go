@@ -12,19 +12,22 @@ import (
 
 // Problem is one weight shape in one phase: which schedule runs it, for every M?
 type Problem struct {
-	Phase     string // prefill or decode, for reports
-	Key       plans.WeightKey
-	Compute   microkernel.Compute // fixed before the tables are searched (rule 6)
-	Threads   int                 // active PUs of the phase
-	Anchors   []int               // the M to search at, ascending; see AnchorLengths
-	Kernels   []MicroKernel       // all candidates; see Candidates
-	Ways      [][2]int            // polymerization schemes; see Polymerizations
-	Roof      roofline.Roof       // of the active PUs; without bandwidth or targets nothing is said of roofs and no regime is crossed
-	CacheL1   int                 // bytes one thread may count on
+	Phase   string // prefill or decode, for reports
+	Key     plans.WeightKey
+	Compute microkernel.Compute // fixed before the tables are searched (rule 6)
+	Threads int                 // active PUs of the phase
+	Anchors []int               // the M to search at, ascending; see AnchorLengths
+	Kernels []MicroKernel       // all candidates; see Candidates
+	Ways    [][2]int            // polymerization schemes; see Polymerizations
+	// of the active PUs; without bandwidth or targets nothing is said of roofs and no regime is
+	// crossed
+	Roof      roofline.Roof
+	CacheL1   int // bytes one thread may count on
 	CacheL2   int
 	Incumbent func(m int) plans.Schedule   // what runs without tuning; always a candidate
 	Hints     func(m int) []plans.Schedule // schedules that won elsewhere and are worth a trial; nil: none
-	// MaxColumns is how many columns a trial of m rows may have, for a Timer whose operands are bounded; nil: all.
+	// MaxColumns is how many columns a trial of m rows may have, for a Timer whose operands are
+	// bounded; nil: all.
 	MaxColumns func(m int) int
 	Known      []Anchor // results for some anchors from an equal problem: taken over, not searched again
 }
@@ -69,8 +72,9 @@ func ParseEffort(name string) (Effort, error) {
 	return Effort{}, fmt.Errorf("unknown effort %q; choose quick, standard or full", name)
 }
 
-// AnchorLengths are the M that are searched between 1 and most: small ones closely, since decode batches and kernels differ most there, then octave per
-// doubling (1, 2 or 4). most itself is always one.
+// AnchorLengths are the M that are searched between 1 and most: small ones closely, since decode
+// batches and kernels differ most there, then octave per doubling (1, 2 or 4). most itself is
+// always one.
 func AnchorLengths(most, octave int) []int {
 	var out []int
 	for m := 1; m < most; {
@@ -88,7 +92,8 @@ func AnchorLengths(most, octave int) []int {
 	return append(out, most)
 }
 
-// Polymerizations lists the schemes that lay slices on threads: handed out dynamically (0, 0), and every static m ways x n ways with product threads.
+// Polymerizations lists the schemes that lay slices on threads: handed out dynamically (0, 0), and
+// every static m ways x n ways with product threads.
 func Polymerizations(threads int) [][2]int {
 	out := [][2]int{{0, 0}}
 	for w := 1; w <= threads; w++ {

@@ -7,8 +7,9 @@ import (
 	"sandwich/plans"
 )
 
-// scaleUp is the scale-up-and-out of Roller: bottom-up, in fixed steps. A micro-kernel is repeated along the dimension that gains most until a cache level is saturated; the result is the step of the next
-// level; what stands at the last one is handed out to the cores as it is.
+// scaleUp is the scale-up-and-out of Roller: bottom-up, in fixed steps. A micro-kernel is repeated
+// along the dimension that gains most until a cache level is saturated; the result is the step of
+// the next level; what stands at the last one is handed out to the cores as it is.
 type scaleUp struct{}
 
 func (scaleUp) anchor(a *anchor) error {
@@ -52,7 +53,8 @@ func (a *anchor) screenTiles(groups []tileGroup) ([]*entry, error) {
 	return out, nil
 }
 
-// saturate repeats the program cur along the dimension that gains most, in steps of its size at the start, until nothing gains.
+// saturate repeats the program cur along the dimension that gains most, in steps of its size at the
+// start, until nothing gains.
 func (a *anchor) saturate(s space, cur *entry) (*entry, error) {
 	var step [dims]int
 	for d := range dims {
@@ -76,7 +78,8 @@ func (a *anchor) saturate(s space, cur *entry) (*entry, error) {
 	}
 }
 
-// costModel is DietCode and MikPoly: a few micro-kernels of fixed shape are measured once, and every shape is laid out by a model from these measurements alone.
+// costModel is DietCode and MikPoly: a few micro-kernels of fixed shape are measured once, and
+// every shape is laid out by a model from these measurements alone.
 type costModel struct {
 	kernels []MicroKernel
 	flop    []float64 // FLOP/s of one thread in each of them
@@ -121,7 +124,8 @@ func (c *costModel) measure(a *anchor) error {
 		}
 		if e != nil {
 			c.kernels = append(c.kernels, k)
-			c.flop = append(c.flop, 2*float64(a.rows)*float64(a.columns)*float64(a.p.Key.K)/e.fast()/float64(a.p.Threads))
+			c.flop = append(c.flop, 2*float64(a.rows)*float64(a.columns)*
+				float64(a.p.Key.K)/e.fast()/float64(a.p.Threads))
 		}
 	}
 	return nil
@@ -135,7 +139,8 @@ func (c *costModel) predict(s space, cand plans.Schedule, flop float64) float64 
 	return float64(waves) * (work/flop + float64(passes)*sliceOverhead)
 }
 
-// grid is 64 slices: four sizes of each dimension, spread over powers of four from one tile to the whole.
+// grid is 64 slices: four sizes of each dimension, spread over powers of four from one tile to the
+// whole.
 func (s space) grid() []plans.Schedule {
 	var out []plans.Schedule
 	base := s.tile()
@@ -160,7 +165,8 @@ func (s space) grid() []plans.Schedule {
 	return out
 }
 
-// random draws legal schedules until the anchor's share of the budget is used up or the draws are many.
+// random draws legal schedules until the anchor's share of the budget is used up or the draws are
+// many.
 type random struct{}
 
 const randomDraws = 1000
@@ -186,7 +192,8 @@ func (random) anchor(a *anchor) error {
 	return nil
 }
 
-// draw is a schedule whose slice is uniform in the logarithm of each dimension. The axes that other strategies try at the end are drawn too: the prefetch distance and packing.
+// draw is a schedule whose slice is uniform in the logarithm of each dimension. The axes that other
+// strategies try at the end are drawn too: the prefetch distance and packing.
 func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
 	k := fit[a.rng.IntN(len(fit))]
 	if k.Spec.Prefetch > 0 {
@@ -204,7 +211,8 @@ func (a *anchor) draw(fit []MicroKernel) plans.Schedule {
 	return c
 }
 
-// static is what a compiler of static shapes does for one M: a fixed number of trials on the whole weight.
+// static is what a compiler of static shapes does for one M: a fixed number of trials on the whole
+// weight.
 type static struct{ random }
 
 // StaticTrials is how many trials static tuning gives each M.
@@ -215,8 +223,9 @@ func (s static) anchor(a *anchor) error {
 	return s.random.anchor(a)
 }
 
-// exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each, all polymerization schemes. One call on a narrow weight
-// sorts out the most of them; the best are timed again.
+// exhaustive times the whole stated grid: the 32 micro-kernels that screen best, 64 slices of each,
+// all polymerization schemes. One call on a narrow weight sorts out the most of them; the best are
+// timed again.
 type exhaustive struct{}
 
 const (

@@ -6,8 +6,9 @@ import (
 	"sandwich/microkernel"
 )
 
-// fastStartFinetune is the search of Sandwich section 6: fast start expands slices by doubling, finetune walks every polymerization scheme in fine steps, and a sliding
-// window of winners keeps the micro-kernels few once sigma shapes are known.
+// fastStartFinetune is the search of Sandwich section 6: fast start expands slices by doubling,
+// finetune walks every polymerization scheme in fine steps, and a sliding window of winners keeps
+// the micro-kernels few once sigma shapes are known.
 type fastStartFinetune struct {
 	searched int
 }
@@ -34,7 +35,8 @@ func (f *fastStartFinetune) anchor(a *anchor) error {
 	return a.finetune(finetuneEnds)
 }
 
-// candidates is all micro-kernels for the first sigma shapes and where a roofline regime is crossed, and the window's winners elsewhere.
+// candidates is all micro-kernels for the first sigma shapes and where a roofline regime is
+// crossed, and the window's winners elsewhere.
 func (f *fastStartFinetune) candidates(a *anchor) ([]tileGroup, int) {
 	e := a.o.Effort
 	crossed := len(a.res.Anchors) > 0 && a.regime(a.m) != a.last
@@ -61,8 +63,9 @@ func (f *fastStartFinetune) candidates(a *anchor) ([]tileGroup, int) {
 	return groups, 0
 }
 
-// fastStart expands the slice of a micro-kernel from one tile: each dimension doubles in turn until a doubling brings nothing, which is undone and ends the
-// dimension, or until fewer slices would be left than threads.
+// fastStart expands the slice of a micro-kernel from one tile: each dimension doubles in turn until
+// a doubling brings nothing, which is undone and ends the dimension, or until fewer slices would be
+// left than threads.
 func (a *anchor) fastStart(s space, until float64) error {
 	cur, err := a.time(s.tile(), "fast start", screening)
 	if err != nil || cur == nil {
@@ -94,8 +97,9 @@ func (a *anchor) fastStart(s space, until float64) error {
 	return nil
 }
 
-// finetune takes the best programs so far, lays each on the threads in every way, and improves every one of these by fine steps along the dimension that
-// gains most. The best program overall then stands in the list.
+// finetune takes the best programs so far, lays each on the threads in every way, and improves
+// every one of these by fine steps along the dimension that gains most. The best program overall
+// then stands in the list.
 func (a *anchor) finetune(until float64) error {
 	const programs = 2
 	bases := a.ranked()
@@ -124,7 +128,8 @@ func (a *anchor) finetune(until float64) error {
 	return a.tryPacking(until)
 }
 
-// tryPacking copies the activations of the best program's slices to rows that lie side by side, where more than one register tile reads them.
+// tryPacking copies the activations of the best program's slices to rows that lie side by side,
+// where more than one register tile reads them.
 func (a *anchor) tryPacking(until float64) error {
 	ranked := a.ranked()
 	if len(ranked) == 0 || a.spent() > until {
@@ -139,7 +144,8 @@ func (a *anchor) tryPacking(until float64) error {
 	return err
 }
 
-// tryPrefetches varies the prefetch of the best program: its distance, and whether it is spread over all row tiles.
+// tryPrefetches varies the prefetch of the best program: its distance, and whether it is spread
+// over all row tiles.
 func (a *anchor) tryPrefetches(until float64) error {
 	ranked := a.ranked()
 	if len(ranked) == 0 || ranked[0].schedule.Widen {
@@ -166,8 +172,8 @@ func (a *anchor) tryPrefetches(until float64) error {
 	return nil
 }
 
-// fineSteps climbs from one program: of the steps by about a quarter up and down each dimension it takes the one that gains most, and goes on along
-// it until it gains no more.
+// fineSteps climbs from one program: of the steps by about a quarter up and down each dimension it
+// takes the one that gains most, and goes on along it until it gains no more.
 func (a *anchor) fineSteps(s space, cur *entry, end float64) error {
 	for range a.o.Effort.Fine {
 		var best *entry

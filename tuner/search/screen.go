@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// screen times one call or two of every tile at the slice that the rules of thumb suggest, with the prefetch that they choose; then the other prefetch and, with the better of both, all
-// other variants of the best tiles. It returns what ran, fastest first, and takes at most the given part of the anchor's share.
+// screen times one call or two of every tile at the slice that the rules of thumb suggest, with the
+// prefetch that they choose; then the other prefetch and, with the better of both, all other
+// variants of the best tiles. It returns what ran, fastest first, and takes at most the given part
+// of the anchor's share.
 func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*entry, error) {
 	var heads []*entry
 	byTile := map[tileKey]tileGroup{}
@@ -36,7 +38,8 @@ func (a *anchor) screen(groups []tileGroup, variants int, until float64) ([]*ent
 	return all, nil
 }
 
-// screenVariants times the head of a tile with the other prefetch, and then the variants that have the better of both.
+// screenVariants times the head of a tile with the other prefetch, and then the variants that have
+// the better of both.
 func (a *anchor) screenVariants(head *entry, g tileGroup, until float64) (out []*entry, err error) {
 	best := head
 	try := func(k MicroKernel) error {
@@ -53,7 +56,8 @@ func (a *anchor) screenVariants(head *entry, g tileGroup, until float64) (out []
 		return err
 	}
 	for _, k := range g.variants[1:] {
-		if k.Spec.Spread != head.schedule.Kernel.Spread && k.Spec.WithPrefetch(0) == head.schedule.Kernel.WithPrefetch(0) {
+		if k.Spec.Spread != head.schedule.Kernel.Spread &&
+			k.Spec.WithPrefetch(0) == head.schedule.Kernel.WithPrefetch(0) {
 			if err := try(k); err != nil {
 				return out, err
 			}

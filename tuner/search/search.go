@@ -14,9 +14,10 @@ import (
 // DefaultSigma is the length of the sliding window; Sandwich section 6 finds 16 the best.
 const DefaultSigma = 16
 
-// Search finds a kernel table for the problem. The table always covers every M from 1 on, its last rule is open, and no schedule in it was measured to be slower
-// than the incumbent at its anchor. A budget that ends early leaves incumbents where nothing was searched. When ctx ends, the error is its cause and the result is
-// nil; so is it for an error of the Timer other than ErrUnfit.
+// Search finds a kernel table for the problem. The table always covers every M from 1 on, its last
+// rule is open, and no schedule in it was measured to be slower than the incumbent at its anchor. A
+// budget that ends early leaves incumbents where nothing was searched. When ctx ends, the error is
+// its cause and the result is nil; so is it for an error of the Timer other than ErrUnfit.
 func Search(ctx context.Context, p Problem, t Timer, o Options) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -93,12 +94,14 @@ func newRun(ctx context.Context, p *Problem, t Timer, o Options) *run {
 	if len(p.Ways) == 0 {
 		p.Ways = Polymerizations(p.Threads)
 	}
-	r := &run{ctx: ctx, p: p, o: o, timer: t, isolated: PerShape(o.Strategy), rng: rand.New(rand.NewPCG(o.Seed, 0x5a6d))}
+	r := &run{ctx: ctx, p: p, o: o, timer: t, isolated: PerShape(o.Strategy),
+		rng: rand.New(rand.NewPCG(o.Seed, 0x5a6d))}
 	r.deadline = o.Clock() + o.Budget
 	return r
 }
 
-// search works on one anchor with an equal share of the time that is left for the anchors still to come: what easy ones leave over, later ones get.
+// search works on one anchor with an equal share of the time that is left for the anchors still to
+// come: what easy ones leave over, later ones get.
 func (r *run) search(s strategy, m, anchorsLeft int) error {
 	if err := context.Cause(r.ctx); err != nil {
 		return err
@@ -143,8 +146,9 @@ func (r *run) regime(m int) roofline.Regime {
 	return r.p.Roof.Regime(r.p.work(m))
 }
 
-// Schedule reuse, the early-stop criterion: the last reuseAnchors anchors were all best, within the noise or reuseGain, with one schedule; they lie at M of at least reuseFrom; and
-// GFLOP/s between them differ by less than reuseSteady. A larger M then only adds slices of the same kind.
+// Schedule reuse, the early-stop criterion: the last reuseAnchors anchors were all best, within the
+// noise or reuseGain, with one schedule; they lie at M of at least reuseFrom; and GFLOP/s between
+// them differ by less than reuseSteady. A larger M then only adds slices of the same kind.
 const (
 	reuseAnchors = 3
 	reuseFrom    = 128
@@ -154,7 +158,8 @@ const (
 
 // ReuseCriterion states the early stop in one sentence, for evidence and documents.
 func ReuseCriterion() string {
-	return fmt.Sprintf("searching ends after %d anchors in a row, at M of %d or more, that one schedule wins, within the noise or %g %%, with GFLOP/s inside %g %%; larger M reuse it",
+	return fmt.Sprintf("searching ends after %d anchors in a row, at M of %d or more, that one schedule wins, "+
+		"within the noise or %g %%, with GFLOP/s inside %g %%; larger M reuse it",
 		reuseAnchors, reuseFrom, 100*reuseGain, 100*reuseSteady)
 }
 
@@ -192,8 +197,9 @@ func (r *run) noise() float64 {
 // margin is the relative difference below which two schedules are a near tie.
 func (r *run) margin() float64 { return min(0.05, max(0.01, r.noise())) }
 
-// mergeRules makes the table of the anchors: neighbours with one schedule share a rule (outcome keeps the schedule of the anchor before wherever it is within the noise of the
-// best). A rule covers the M above the anchor before it up to its own, and the last one all that follow.
+// mergeRules makes the table of the anchors: neighbours with one schedule share a rule (outcome
+// keeps the schedule of the anchor before wherever it is within the noise of the best). A rule
+// covers the M above the anchor before it up to its own, and the last one all that follow.
 func mergeRules(anchors []Anchor) []plans.Rule {
 	var rules []plans.Rule
 	lo := 1

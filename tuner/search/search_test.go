@@ -39,7 +39,8 @@ func TestSearchFindsNearOptimalSchedules(t *testing.T) {
 			t.Errorf("m %d: %s takes %.3g s, the grid's best %.3g s", m, lookup(r.Rules, m), got, best)
 		}
 	}
-	t.Logf("%d trials, %v on the clock, %d rules, noise %.3f, reused from %d, reopened %v", r.Trials, h.clock, len(r.Rules), r.Noise, r.Reused, r.Reopened)
+	t.Logf("%d trials, %v on the clock, %d rules, noise %.3f, reused from %d, reopened %v", r.Trials, h.clock,
+		len(r.Rules), r.Noise, r.Reused, r.Reopened)
 }
 
 func TestSearchIsDeterministicBySeed(t *testing.T) {
@@ -226,7 +227,8 @@ func TestErrorsOfTheTimer(t *testing.T) {
 		}
 	}
 	b.after = h.calls + 20
-	if _, err := Search(context.Background(), h.problem(square, 64, Quick), b, h.options(Quick, time.Minute)); !errors.Is(err, errGone) {
+	if _, err := Search(context.Background(), h.problem(square, 64, Quick), b, h.options(Quick,
+		time.Minute)); !errors.Is(err, errGone) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -269,9 +271,11 @@ func TestAnchorLengths(t *testing.T) {
 	}
 }
 
-// TestMatrixUnitsAreCandidates: where a machine has a matrix unit the search measures it among the first, and nowhere else.
+// TestMatrixUnitsAreCandidates: where a machine has a matrix unit the search measures it among the
+// first, and nowhere else.
 func TestMatrixUnitsAreCandidates(t *testing.T) {
-	const x86, arm = microkernel.HasAVX2 | microkernel.HasAVX512 | microkernel.HasVNNI, microkernel.HasNEON | microkernel.HasDotProd
+	const x86, arm = microkernel.HasAVX2 | microkernel.HasAVX512 | microkernel.HasVNNI, microkernel.HasNEON |
+		microkernel.HasDotProd
 	for _, c := range []struct {
 		isa  microkernel.ISA
 		host microkernel.Features
@@ -281,7 +285,8 @@ func TestMatrixUnitsAreCandidates(t *testing.T) {
 		{microkernel.AVX512, x86, microkernel.HasAMX, microkernel.AMX},
 		{microkernel.NEON, arm, microkernel.HasSME | microkernel.HasSME512 | microkernel.HasSMEInt8, microkernel.MOPA},
 	} {
-		for _, b := range []microkernel.WeightType{microkernel.Q8_0, microkernel.Q4_0, microkernel.Q4_K, microkernel.Q6_K} {
+		for _, b := range []microkernel.WeightType{microkernel.Q8_0, microkernel.Q4_0, microkernel.Q4_K,
+			microkernel.Q6_K} {
 			first := func(host microkernel.Features) (at int) {
 				for i, g := range groupTiles(Candidates(host, c.isa, microkernel.ComputeInt8, b), 512, 4096) {
 					for _, k := range g.variants {
@@ -309,9 +314,11 @@ func TestPolymerizations(t *testing.T) {
 	}
 }
 
-// Every schedule that any strategy proposes is legal for plans: Default-like checks are there, so a table made of them must validate.
+// Every schedule that any strategy proposes is legal for plans: Default-like checks are there, so a
+// table made of them must validate.
 func TestProposalsAreLegal(t *testing.T) {
-	for _, key := range []plans.WeightKey{{N: 768, K: 768, Type: "q8_0"}, {N: 40, K: 96, Type: "q4_0"}, {N: 1000, K: 288, Type: "f16"}, {N: 4096, K: 11008, Type: "bf16"}} {
+	for _, key := range []plans.WeightKey{{N: 768, K: 768, Type: "q8_0"}, {N: 40, K: 96, Type: "q4_0"},
+		{N: 1000, K: 288, Type: "f16"}, {N: 4096, K: 11008, Type: "bf16"}} {
 		for _, strategy := range Strategies() {
 			h := newMachine(9)
 			p := h.problem(key, 96, Quick)
@@ -341,8 +348,8 @@ func TestProposalsAreLegal(t *testing.T) {
 	}
 }
 
-// TestFormsOfCandidatesAreKernels: the prefetch that the rules of thumb give a candidate at its first trial is one that
-// it can have. Matrix units have none.
+// TestFormsOfCandidatesAreKernels: the prefetch that the rules of thumb give a candidate at its
+// first trial is one that it can have. Matrix units have none.
 func TestFormsOfCandidatesAreKernels(t *testing.T) {
 	hosts := map[microkernel.ISA]microkernel.Features{
 		microkernel.AVX512: microkernel.HasAVX2 | microkernel.HasAVX512 | microkernel.HasVNNI | microkernel.HasAMX,

@@ -11,15 +11,18 @@ import (
 	"sandwich/roofline"
 )
 
-// machine is a simulated host: an analytic cost of every schedule, noise, and a clock that the trials advance.
+// machine is a simulated host: an analytic cost of every schedule, noise, and a clock that the
+// trials advance.
 type machine struct {
-	threads  int
-	peak     float64 // FLOP/s of a thread
-	bandw    float64 // B/s shared
-	l1, l2   int
-	noise    float64 // of one call, relative
-	spikes   float64 // probability of a call disturbed to twice its time
-	waits    float64 // part of its time that a kernel without a spread prefetch takes longer where several row tiles pass over a block
+	threads int
+	peak    float64 // FLOP/s of a thread
+	bandw   float64 // B/s shared
+	l1, l2  int
+	noise   float64 // of one call, relative
+	spikes  float64 // probability of a call disturbed to twice its time
+	// part of its time that a kernel without a spread prefetch takes longer where several row tiles
+	// pass over a block
+	waits    float64
 	rng      *rand.Rand
 	clock    time.Duration
 	calls    int
@@ -53,7 +56,8 @@ func (h *machine) exact(key plans.WeightKey, columns, m int, s plans.Schedule) f
 	}
 	passes := ceilDiv(key.K, bk)
 	work := 2 * float64(m) / float64(rows) * float64(s.BN) * float64(key.K)
-	// A pass is a call of the kernel with its part of C read and written: some 0.1 us were measured.
+	// A pass is a call of the kernel with its part of C read and written: some 0.1 us were
+	// measured.
 	compute := waves * (work/(h.peak*eff) + float64(passes)*0.2e-6)
 	bits := float64(32)
 	if t, err := microkernel.ParseWeightType(key.Type); err == nil {
@@ -87,7 +91,8 @@ func (h *machine) Time(t Trial) (Sample, error) {
 }
 
 func (h *machine) roof() roofline.Roof {
-	return roofline.Roof{Bandwidth: h.bandw, Targets: []roofline.Target{{Name: "cores", Peak: h.peak * float64(h.threads)}}}
+	return roofline.Roof{Bandwidth: h.bandw, Targets: []roofline.Target{{Name: "cores",
+		Peak: h.peak * float64(h.threads)}}}
 }
 
 // problem is a search on the machine with an incumbent that is legal but poor.
@@ -98,8 +103,10 @@ func (h *machine) problem(key plans.WeightKey, most int, e Effort) Problem {
 	}
 	host := microkernel.HasAVX2 | microkernel.HasAVX512
 	return Problem{
-		Phase: "prefill", Key: key, Compute: microkernel.ComputeF32, Threads: h.threads, Anchors: AnchorLengths(most, e.Octave),
-		Kernels: Candidates(host, microkernel.AVX512, microkernel.ComputeF32, t), Ways: Polymerizations(h.threads), Roof: h.roof(),
+		Phase: "prefill", Key: key, Compute: microkernel.ComputeF32, Threads: h.threads,
+		Anchors: AnchorLengths(most, e.Octave),
+		Kernels: Candidates(host, microkernel.AVX512, microkernel.ComputeF32, t), Ways: Polymerizations(h.threads),
+		Roof:    h.roof(),
 		CacheL1: h.l1, CacheL2: h.l2,
 		Incumbent: func(m int) plans.Schedule {
 			spec := microkernel.Spec{ISA: microkernel.AVX512, B: t, MR: 4, NR: 16, KU: 8}

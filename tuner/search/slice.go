@@ -25,7 +25,8 @@ type space struct {
 	unitK   int
 }
 
-// maxWiden keeps a widened slice of B within what a thread's scratch may be, in float32 values; far below the limit of plans.
+// maxWiden keeps a widened slice of B within what a thread's scratch may be, in float32 values; far
+// below the limit of plans.
 const maxWiden = 1 << 20
 
 func newSpace(p *Problem, k MicroKernel, m, columns int) space {
@@ -69,8 +70,9 @@ func (s space) size(c plans.Schedule, d dim) int {
 	return c.BK
 }
 
-// legal rounds a slice to multiples of the tile and of the quantization block and cuts it to the problem. Slices that run alike get the same name: the
-// executor spreads rows evenly over the slices along M.
+// legal rounds a slice to multiples of the tile and of the quantization block and cuts it to the
+// problem. Slices that run alike get the same name: the executor spreads rows evenly over the
+// slices along M.
 func (s space) legal(c plans.Schedule) plans.Schedule {
 	mr, nr := c.Kernel.MR, c.Kernel.NR
 	rows := max(1, ceilDiv(s.m, max(1, c.BM)))
@@ -96,13 +98,15 @@ func (s space) slices(c plans.Schedule) int {
 	return ceilDiv(s.m, c.BM) * ceilDiv(s.columns, c.BN)
 }
 
-// parallel says whether every active thread finds a slice, or whether the problem has too few tiles for that at all.
+// parallel says whether every active thread finds a slice, or whether the problem has too few tiles
+// for that at all.
 func (s space) parallel(c plans.Schedule) bool {
 	most := ceilDiv(s.m, c.Kernel.MR) * ceilDiv(s.columns, c.Kernel.NR)
 	return s.slices(c) >= min(s.threads, most)
 }
 
-// packs says whether copying the activations of a slice to rows that lie side by side may gain: more than one register tile reads them, and often.
+// packs says whether copying the activations of a slice to rows that lie side by side may gain:
+// more than one register tile reads them, and often.
 func (s space) packs(c plans.Schedule) bool { return c.BN >= 4*c.Kernel.NR && s.m > c.Kernel.MR }
 
 // scheme lays the slices of c on threads and cuts them to the share of one thread.
@@ -115,7 +119,8 @@ func (s space) scheme(c plans.Schedule, ways [2]int) plans.Schedule {
 	return s.legal(c)
 }
 
-// guess is the slice that the rules of thumb lay out for the micro-kernel on the whole weight: where screening compares micro-kernels.
+// guess is the slice that the rules of thumb lay out for the micro-kernel on the whole weight:
+// where screening compares micro-kernels.
 func (s space) guess(l1, l2 int) plans.Schedule {
 	c, err := plans.Cores{Threads: s.threads, L1: l1, L2: l2}.Slice(s.kernel.Spec, s.kernel.Widen, s.key, s.m)
 	if err != nil { // a type without kernels has no candidates

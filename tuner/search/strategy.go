@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// strategy proposes and times schedules at one anchor after the other. errSpent from a trial is passed on.
+// strategy proposes and times schedules at one anchor after the other. errSpent from a trial is
+// passed on.
 type strategy interface {
 	anchor(a *anchor) error
 }
@@ -16,12 +17,17 @@ var strategies = []struct {
 	perShape    bool
 	make        func(r *run) strategy
 }{
-	{"sandwich", "fast start, then finetune, with a sliding window over M and schedule reuse (Sandwich section 6)", false, func(r *run) strategy { return &fastStartFinetune{} }},
-	{"scale-up", "grow one micro-kernel greedily through the cache levels, then replicate it (Roller)", false, func(r *run) strategy { return &scaleUp{} }},
-	{"cost-model", "a few fixed micro-kernels, measured once, laid out by a model of their cost (DietCode, MikPoly)", false, func(r *run) strategy { return &costModel{} }},
+	{"sandwich", "fast start, then finetune, with a sliding window over M and schedule reuse (Sandwich section " +
+		"6)", false, func(r *run) strategy { return &fastStartFinetune{} }},
+	{"scale-up", "grow one micro-kernel greedily through the cache levels, then replicate it (Roller)", false,
+		func(r *run) strategy { return &scaleUp{} }},
+	{"cost-model", "a few fixed micro-kernels, measured once, laid out by a model of their cost (DietCode, " +
+		"MikPoly)", false, func(r *run) strategy { return &costModel{} }},
 	{"random", "legal schedules drawn at random", false, func(r *run) strategy { return &random{} }},
-	{"exhaustive", "the 32 best micro-kernels times 64 slices times all polymerization schemes, each M by itself", true, func(r *run) strategy { return &exhaustive{} }},
-	{"static", "1000 trials on the whole weight for every M, as a compiler of static shapes must", true, func(r *run) strategy { return &static{} }},
+	{"exhaustive", "the 32 best micro-kernels times 64 slices times all polymerization schemes, each M by " +
+		"itself", true, func(r *run) strategy { return &exhaustive{} }},
+	{"static", "1000 trials on the whole weight for every M, as a compiler of static shapes must", true,
+		func(r *run) strategy { return &static{} }},
 }
 
 // Strategies lists the names that Options.Strategy knows, the default first.
@@ -43,8 +49,8 @@ func About(name string) string {
 	return ""
 }
 
-// PerShape says whether a strategy searches every M for itself: its table holds only the M it was asked for, and a table for
-// every M takes as many searches.
+// PerShape says whether a strategy searches every M for itself: its table holds only the M it was
+// asked for, and a table for every M takes as many searches.
 func PerShape(name string) bool {
 	for _, s := range strategies {
 		if s.name == name {

@@ -10,16 +10,19 @@ import (
 	"sandwich/plans"
 )
 
-// ErrUnfit is wrapped by a Timer's error when only this schedule cannot run (its kernel cannot be built, its scratch does not fit): the search records it as
-// rejected and goes on. Any other error ends the search.
+// ErrUnfit is wrapped by a Timer's error when only this schedule cannot run (its kernel cannot be
+// built, its scratch does not fit): the search records it as rejected and goes on. Any other error
+// ends the search.
 var ErrUnfit = errors.New("schedule does not run")
 
 // Trial is one thing to time: a schedule on C[M,N] = A[M,K] W[N,K]^T.
 type Trial struct {
-	Key      plans.WeightKey
-	Compute  microkernel.Compute
-	M        int
-	Columns  int // columns of C to compute, at most Key.N: a sub-problem stands for the whole where a whole call is long
+	Key     plans.WeightKey
+	Compute microkernel.Compute
+	M       int
+	// columns of C to compute, at most Key.N: a sub-problem stands for the whole where a whole call
+	// is long
+	Columns  int
 	Schedule plans.Schedule
 	Limit    Limit
 }
@@ -45,8 +48,10 @@ func (s Sample) Median() float64 {
 	return (x[(n-1)/2] + x[n/2]) / 2
 }
 
-// Fast is the mean of the fastest third of the calls, in seconds: what schedules are compared by. Whatever disturbs a call (another process, an interrupt, a neighbour on the memory
-// bus) only makes it longer, so that the fast ones say more about the schedule than the median does. Infinite without any call.
+// Fast is the mean of the fastest third of the calls, in seconds: what schedules are compared by.
+// Whatever disturbs a call (another process, an interrupt, a neighbour on the memory bus) only
+// makes it longer, so that the fast ones say more about the schedule than the median does. Infinite
+// without any call.
 func (s Sample) Fast() float64 {
 	if len(s.Seconds) == 0 {
 		return math.Inf(1)
@@ -84,8 +89,9 @@ type Limit struct {
 	GiveUp           float64       // seconds of a call beyond which the schedule has lost: racing (0: never)
 }
 
-// Repeat calls run, which makes one call and returns its seconds, until the limit says enough: at least MinReps and at most MaxReps times, fewer when
-// even the best call so far lies beyond GiveUp. Timers are built on it so that all of them treat noise alike.
+// Repeat calls run, which makes one call and returns its seconds, until the limit says enough: at
+// least MinReps and at most MaxReps times, fewer when even the best call so far lies beyond GiveUp.
+// Timers are built on it so that all of them treat noise alike.
 func (l Limit) Repeat(run func() (float64, error)) (Sample, error) {
 	var s Sample
 	best, sum := math.Inf(1), 0.0
@@ -97,7 +103,8 @@ func (l Limit) Repeat(run func() (float64, error)) (Sample, error) {
 		s.Seconds = append(s.Seconds, t)
 		best, sum = min(best, t), sum+t
 		n := len(s.Seconds)
-		// One disturbed call must not sink a good schedule: a single loss only counts when it is a clear one.
+		// One disturbed call must not sink a good schedule: a single loss only counts when it is a
+		// clear one.
 		if l.GiveUp > 0 && (best > 2*l.GiveUp || n >= 2 && best > l.GiveUp) {
 			s.Stopped = true
 			return s, nil

@@ -8,16 +8,18 @@ import (
 	"sandwich/topotree"
 )
 
-// RankCounts lists the tensor-parallel degrees above one that are worth a measurement, ascending: the sections of the machine's tree whose
-// ranks have memory nodes of their own (Sandwich 5.3, step 1) and that the model can be cut for. Ranks that share a node read the same
-// memory as one rank would, and cost the bit-equality of rule 6.
+// RankCounts lists the tensor-parallel degrees above one that are worth a measurement, ascending:
+// the sections of the machine's tree whose ranks have memory nodes of their own (Sandwich 5.3, step
+// 1) and that the model can be cut for. Ranks that share a node read the same memory as one rank
+// would, and cost the bit-equality of rule 6.
 func RankCounts(p *profiles.Profile, shape plans.ModelShape) (out []int) {
 	tree, err := p.Machine.Usable()
 	if err != nil {
 		return nil
 	}
 	for _, s := range tree.Sections() {
-		if s.TP > 1 && s.TP <= len(p.CorePUs()) && ownNodes(s) && shape.Partition(s.TP) == nil && !slices.Contains(out, s.TP) {
+		if s.TP > 1 && s.TP <= len(p.CorePUs()) && ownNodes(s) && shape.Partition(s.TP) == nil &&
+			!slices.Contains(out, s.TP) {
 			out = append(out, s.TP)
 		}
 	}

@@ -15,14 +15,19 @@ import (
 type Set struct {
 	Name string // where it comes from: "all", "one per core", "remove(1,5)", "numa 1 alone"
 	PUs  plans.PUSet
-	Rate float64 // what the ceilings of the profile promise for the phase it was ranked for, B/s or FLOP/s; 0 when the profile has none
+	// what the ceilings of the profile promise for the phase it was ranked for, B/s or FLOP/s; 0
+	// when the profile has none
+	Rate float64
 }
 
-// maxTrees bounds how many trees of the enumeration are looked at. Their sets are few beside that: trees that group differently and remove alike share them.
+// maxTrees bounds how many trees of the enumeration are looked at. Their sets are few beside that:
+// trees that group differently and remove alike share them.
 const maxTrees = 5000
 
-// Sets lists the candidate sets of active PUs, largest first: the usable PUs, one PU of each core, what the removes of the enumerated trees leave, every color and every
-// first node of a level alone, and halves. Each set is inside the PUs that this process may use and the quota pays for, and appears once under its first name.
+// Sets lists the candidate sets of active PUs, largest first: the usable PUs, one PU of each core,
+// what the removes of the enumerated trees leave, every color and every first node of a level
+// alone, and halves. Each set is inside the PUs that this process may use and the quota pays for,
+// and appears once under its first name.
 func Sets(p *profiles.Profile) ([]Set, error) {
 	tree, err := p.Machine.Usable()
 	if err != nil {
@@ -66,7 +71,8 @@ func (c *collector) add(name string, pus []int) {
 	c.sets = append(c.sets, Set{Name: name, PUs: set})
 }
 
-// removes adds what each remove-derived tree leaves (Sandwich 5.2): this is where one core less per cluster comes from. Groups that a measurement proposed come first.
+// removes adds what each remove-derived tree leaves (Sandwich 5.2): this is where one core less per
+// cluster comes from. Groups that a measurement proposed come first.
 func (c *collector) removes(tree *topotree.Tree, measured []topotree.Transform) {
 	for t := range topotree.Enumerate(tree, topotree.Bounds{MaxTrees: maxTrees, First: measured}) {
 		var name string
@@ -102,14 +108,18 @@ func (c *collector) parts(tree *topotree.Tree) {
 	}
 }
 
-// Prefill ranks sets by their peak, Decode by the memory bandwidth; best first, larger sets first where the profile tells no
-// difference. Equal ranks keep the order of Sets.
+// Prefill ranks sets by their peak, Decode by the memory bandwidth; best first, larger sets first
+// where the profile tells no difference. Equal ranks keep the order of Sets.
 func Prefill(p *profiles.Profile, isa, typ string, sets []Set) []Set {
 	m := roofline.NewMachine(p)
-	return rank(sets, func(set topotree.CPUSet) float64 { return m.Peak(set, roofline.Path{ISA: isa, Type: typ}).Value })
+	return rank(sets, func(set topotree.CPUSet) float64 {
+		return m.Peak(set, roofline.Path{ISA: isa,
+			Type: typ}).Value
+	})
 }
 
-// Decode ranks sets for the decode phase; see Prefill. Of sets that reach the same bandwidth the smaller is better: the others contend.
+// Decode ranks sets for the decode phase; see Prefill. Of sets that reach the same bandwidth the
+// smaller is better: the others contend.
 func Decode(p *profiles.Profile, sets []Set) []Set {
 	m := roofline.NewMachine(p)
 	return rank(sets, func(set topotree.CPUSet) float64 { return m.Bandwidth(set, roofline.Local).Value })
@@ -124,7 +134,8 @@ func rank(sets []Set, rate func(topotree.CPUSet) float64) []Set {
 	return out
 }
 
-// Top takes k of ranked sets: the best of each size in turn, then the second of each, since the ceilings tell sizes apart and only measurement tells sets of one size.
+// Top takes k of ranked sets: the best of each size in turn, then the second of each, since the
+// ceilings tell sizes apart and only measurement tells sets of one size.
 func Top(ranked []Set, k int) []Set {
 	round := map[int]int{}
 	order := make([]int, len(ranked))

@@ -59,7 +59,8 @@ func TestSetsOfSmallMachines(t *testing.T) {
 	}
 }
 
-// One core of each four-core cluster removed, and the same number from the end of each node, are both candidates on Kunpeng 920.
+// One core of each four-core cluster removed, and the same number from the end of each node, are
+// both candidates on Kunpeng 920.
 func TestSetsOfKunpeng(t *testing.T) {
 	p, err := profiles.Builtin("kunpeng920")
 	if err != nil {
@@ -87,8 +88,10 @@ func TestSetsOfKunpeng(t *testing.T) {
 func TestRanking(t *testing.T) {
 	p := profileOf(t, "core:4")
 	for n, bw := range map[int]float64{1: 10, 2: 18, 3: 20, 4: 19} {
-		p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: n, Figure: profiles.Figure{Median: bw, Assumed: true}},
-			profiles.Ceiling{Kind: profiles.Compute, ISA: "avx2", Type: "f32", PUs: n, Figure: profiles.Figure{Median: float64(n), Assumed: true}})
+		p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: n,
+			Figure: profiles.Figure{Median: bw, Assumed: true}},
+			profiles.Ceiling{Kind: profiles.Compute, ISA: "avx2", Type: "f32", PUs: n,
+				Figure: profiles.Figure{Median: float64(n), Assumed: true}})
 	}
 	sets, err := Sets(p)
 	if err != nil {

@@ -13,15 +13,18 @@ import (
 
 // Cost says how long forwards take.
 type Cost interface {
-	// Prefill is the time of n rows of one sequence that follow pos earlier ones; head says that the logits of the last row are computed.
+	// Prefill is the time of n rows of one sequence that follow pos earlier ones; head says that
+	// the logits of the last row are computed.
 	Prefill(pos, n int, head bool) time.Duration
-	// Decode is the time of one row of each of several sequences, each with as many positions before it.
+	// Decode is the time of one row of each of several sequences, each with as many positions
+	// before it.
 	Decode(context []int) time.Duration
 	// Ops is how many boundaries a forward has at which a prefill can be stopped.
 	Ops() int
 }
 
-// RoofCost predicts forwards from the ceilings of a profile (DESIGN tuner step 2): every operator at the roof of its own arithmetic, times how near to it kernels come.
+// RoofCost predicts forwards from the ceilings of a profile (DESIGN tuner step 2): every operator
+// at the roof of its own arithmetic, times how near to it kernels come.
 type RoofCost struct {
 	plan    *plans.Plan
 	phases  [2]map[string]roofline.Roof // prefill, decode; by data type
@@ -33,7 +36,8 @@ type RoofCost struct {
 // assumedNear is the share of the roof that the default schedules reach. Assumed.
 const assumedNear = 0.8
 
-// NewRoofCost is the cost of a model under a plan's service configuration on the machine of a profile. It fails where the profile lacks a ceiling.
+// NewRoofCost is the cost of a model under a plan's service configuration on the machine of a
+// profile. It fails where the profile lacks a ceiling.
 func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
 	ops, err := model.Outline(plan.Model)
 	if err != nil {

@@ -39,7 +39,8 @@ func (o *Outcome) TPOT() time.Duration {
 // Finished says whether the request got all its tokens.
 func (o *Outcome) Finished() bool { return o.End > 0 }
 
-// Replay runs the trace to its end and reports. It is deterministic: equal traces, costs and options give equal reports.
+// Replay runs the trace to its end and reports. It is deterministic: equal traces, costs and
+// options give equal reports.
 func Replay(t Trace, c Cost, o Options) (*Report, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("the trace has no request")

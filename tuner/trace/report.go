@@ -20,7 +20,8 @@ type Report struct {
 }
 
 func (r *replay) report() *Report {
-	out := &Report{Outcomes: r.out, Busy: r.busy, Prefills: r.prefills, Decodes: r.decodes, Switches: r.switches, Sched: r.sched.Stats()}
+	out := &Report{Outcomes: r.out, Busy: r.busy, Prefills: r.prefills, Decodes: r.decodes, Switches: r.switches,
+		Sched: r.sched.Stats()}
 	out.Elapsed = r.now - r.out[0].At
 	return out
 }
@@ -119,8 +120,8 @@ func (r *Report) Score(objective string, s SLO) (float64, error) {
 	return 0, fmt.Errorf("unknown objective %q; choose %s, %s or %s", objective, Latency, Throughput, Attainment)
 }
 
-// Goodput is the highest rate, in requests a second within lo and hi, at which a share of the requests attains the service level, found by bisection to one per cent: 0 when not
-// even lo does.
+// Goodput is the highest rate, in requests a second within lo and hi, at which a share of the
+// requests attains the service level, found by bisection to one per cent: 0 when not even lo does.
 func Goodput(w Workload, n int, seed uint64, c Cost, o Options, s SLO, share, lo, hi float64) (float64, error) {
 	attains := func(rate float64) (bool, error) {
 		r, err := Replay(w.Poisson(n, rate, seed), c, o)

@@ -37,7 +37,8 @@ type record struct {
 	Output int     `json:"output"`
 }
 
-// Read reads a trace of JSON lines: {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64}. The class may be left out. Errors name the line.
+// Read reads a trace of JSON lines: {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64}.
+// The class may be left out. Errors name the line.
 func Read(in io.Reader) (Trace, error) {
 	var t Trace
 	lines := bufio.NewScanner(in)

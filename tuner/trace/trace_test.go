@@ -78,7 +78,8 @@ func TestNoRequestIsLost(t *testing.T) {
 func TestReactiveHaltsProactivePrefill(t *testing.T) {
 	o := options()
 	o.Sched.Chunk = 1000
-	r := mustReplay(t, Trace{{Class: sched.Proactive, Prompt: 1000, Output: 1}, {At: 250 * time.Millisecond, Prompt: 10, Output: 1}}, o)
+	r := mustReplay(t, Trace{{Class: sched.Proactive, Prompt: 1000, Output: 1}, {At: 250 * time.Millisecond, Prompt: 10,
+		Output: 1}}, o)
 	// The chunk of a second has boundaries every 100 ms; the arrival waits for the next one.
 	if got := r.Outcomes[1].TTFT(); got != 60*time.Millisecond {
 		t.Errorf("the reactive request waited %s for its first token", got)
@@ -220,7 +221,9 @@ func roofed(t *testing.T) *RoofCost {
 	t.Helper()
 	p := machine()
 	plan := &plans.Plan{Prefill: plans.Phase{PUs: plans.PUSet{0, 1}}, Decode: plans.Phase{PUs: plans.PUSet{0}},
-		Model: plans.ModelShape{Arch: "llama", Layers: 10, Heads: 8, KVHeads: 8, HeadDim: 64, Weights: []plans.WeightShape{{Role: "q", N: 4096, K: 4096, Type: "f32", Count: 10}, {Role: "head", N: 1000, K: 4096, Type: "f32", Count: 1}, {Role: plans.RoleEmbed, N: 1000, K: 4096, Type: "f32", Count: 1}}}}
+		Model: plans.ModelShape{Arch: "llama", Layers: 10, Heads: 8, KVHeads: 8, HeadDim: 64,
+			Weights: []plans.WeightShape{{Role: "q", N: 4096, K: 4096, Type: "f32", Count: 10}, {Role: "head", N: 1000,
+				K: 4096, Type: "f32", Count: 1}, {Role: plans.RoleEmbed, N: 1000, K: 4096, Type: "f32", Count: 1}}}}
 	c, err := NewRoofCost(p, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +254,8 @@ func TestRoofCost(t *testing.T) {
 	}
 }
 
-// TestRoofCostOfExperts: of the experts those count that rows reach, and ops are those of the architecture.
+// TestRoofCostOfExperts: of the experts those count that rows reach, and ops are those of the
+// architecture.
 func TestRoofCostOfExperts(t *testing.T) {
 	c := roofed(t)
 	if got := c.Ops(); got != 10*8+4 {
@@ -287,7 +291,8 @@ func TestRoofCostOfExperts(t *testing.T) {
 // TestAttentionIsFloat32: beside products in integers attention keeps the peak of float32.
 func TestAttentionIsFloat32(t *testing.T) {
 	p := machine()
-	p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "go", Type: "int8", PUs: 1, Figure: profiles.Figure{Median: 800e9, Assumed: true}})
+	p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "go", Type: "int8", PUs: 1,
+		Figure: profiles.Figure{Median: 800e9, Assumed: true}})
 	plan := *roofed(t).plan
 	plan.Model.Weights = []plans.WeightShape{{Role: "q", N: 4096, K: 4096, Type: "q8_0", Count: 10}}
 	plan.Weights = []plans.WeightPlan{{WeightKey: plan.Model.Weights[0].Key(), Compute: microkernel.ComputeInt8}}
@@ -297,8 +302,10 @@ func TestAttentionIsFloat32(t *testing.T) {
 	}
 	products := 10 * 2 * 512 * 4096 * 4096 / 800e9
 	attention := 10 * 4 * (512*16384 - 512*511/2) * 8 * 64 / 100e9
-	if got, want := c.Prefill(16384-512, 512, false).Seconds(), (products+attention)/0.8; got < want || got > 1.02*want {
-		t.Errorf("the last chunk of 16384 tokens takes %.3f s, want %.3f, of which attention %.3f", got, want, attention/0.8)
+	if got, want := c.Prefill(16384-512, 512, false).Seconds(), (products+attention)/0.8; got < want ||
+		got > 1.02*want {
+		t.Errorf("the last chunk of 16384 tokens takes %.3f s, want %.3f, of which attention %.3f", got, want,
+			attention/0.8)
 	}
 }
 

@@ -33,9 +33,11 @@ type Workload struct {
 
 // workloads by name. The lengths are assumed: shapes of public chat logs, not samples of them.
 var workloads = []Workload{
-	{"chat", "short questions, answers of some hundred tokens (assumed lengths of public chat logs)", Lengths{60, 1.1, 4, 2048}, Lengths{180, 0.9, 4, 1024}, 0},
+	{"chat", "short questions, answers of some hundred tokens (assumed lengths of public chat logs)", Lengths{60, 1.1,
+		4, 2048}, Lengths{180, 0.9, 4, 1024}, 0},
 	{"summarize", "long prompts, short answers (assumed)", Lengths{1200, 0.5, 128, 4096}, Lengths{90, 0.5, 16, 256}, 0},
-	{"agent", "prompts of an assistant with tools, a third of them in the background (assumed)", Lengths{700, 0.7, 64, 4096}, Lengths{120, 0.7, 8, 512}, 1. / 3},
+	{"agent", "prompts of an assistant with tools, a third of them in the background (assumed)", Lengths{700, 0.7, 64,
+		4096}, Lengths{120, 0.7, 8, 512}, 1. / 3},
 	{"fixed", "512 tokens in, 64 out", Lengths{512, 0, 512, 512}, Lengths{64, 0, 64, 64}, 0},
 }
 
@@ -55,10 +57,12 @@ func Named(name string) (Workload, error) {
 			return w, nil
 		}
 	}
-	return Workload{}, fmt.Errorf("unknown trace %q; name a file of JSON lines or one of %s", name, strings.Join(Workloads(), ", "))
+	return Workload{}, fmt.Errorf("unknown trace %q; name a file of JSON lines or one of %s", name,
+		strings.Join(Workloads(), ", "))
 }
 
-// Poisson draws n arrivals with rate requests a second. Equal seeds give requests of equal lengths at every rate, so that a sweep over rates changes nothing else.
+// Poisson draws n arrivals with rate requests a second. Equal seeds give requests of equal lengths
+// at every rate, so that a sweep over rates changes nothing else.
 func (w Workload) Poisson(n int, rate float64, seed uint64) Trace {
 	times, sizes := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	t := make(Trace, n)
@@ -70,7 +74,8 @@ func (w Workload) Poisson(n int, rate float64, seed uint64) Trace {
 	return t
 }
 
-// Sequential draws n requests that come one after the other; Replay with Sequential set starts each when the one before has ended.
+// Sequential draws n requests that come one after the other; Replay with Sequential set starts each
+// when the one before has ended.
 func (w Workload) Sequential(n int, seed uint64) Trace {
 	sizes := rand.New(rand.NewPCG(seed, 2))
 	t := make(Trace, n)

@@ -12,7 +12,8 @@ import (
 
 const every = DotProd | I8MM | BF16 | SME
 
-// draw is random operands for the op. Registers differ: a load must not write its own address, nor a pair one register twice.
+// draw is random operands for the op. Registers differ: a load must not write its own address, nor
+// a pair one register twice.
 func draw(r *rand.Rand, o *Op) []Operand {
 	var out []Operand
 	regs := r.Perm(31)
@@ -50,7 +51,8 @@ func encodings(t *testing.T, seed uint64, n int) (lines []string, codes [][]byte
 	return lines, codes
 }
 
-// TestGolden pins the bytes of three draws of every instruction. The file was compared with llvm-mc when it was written.
+// TestGolden pins the bytes of three draws of every instruction. The file was compared with llvm-mc
+// when it was written.
 func TestGolden(t *testing.T) {
 	lines, codes := encodings(t, 3, 3)
 	var got strings.Builder
@@ -91,11 +93,13 @@ func TestFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []uint32{
-		0xb4000161, 0x9c0001e0, 0x9c0001c1, 0x4f026442, 0x91404842, 0x910d1442, 0xd1004043, 0xf1000421, 0x54ffff21, 0x36180044, 0x17fffff7,
+		0xb4000161, 0x9c0001e0, 0x9c0001c1, 0x4f026442, 0x91404842, 0x910d1442, 0xd1004043, 0xf1000421, 0x54ffff21,
+		0x36180044, 0x17fffff7,
 		0x92800045, 0xd28000e6, 0xf2ca0006, 0xd65f03c0,
 	}
 	for i, w := range want {
-		if got := uint32(code[4*i]) | uint32(code[4*i+1])<<8 | uint32(code[4*i+2])<<16 | uint32(code[4*i+3])<<24; got != w {
+		if got := uint32(code[4*i]) | uint32(code[4*i+1])<<8 | uint32(code[4*i+2])<<16 |
+			uint32(code[4*i+3])<<24; got != w {
 			t.Errorf("word %d is %08x, want %08x", i, got, w)
 		}
 	}

@@ -15,7 +15,8 @@ const (
 	predicate
 )
 
-// field is one operand of an instruction: how its value becomes bits, how it is spelled, and which values there are.
+// field is one operand of an instruction: how its value becomes bits, how it is spelled, and which
+// values there are.
 type field struct {
 	class  class
 	prefix string // of the register or number in the text
@@ -36,7 +37,8 @@ type Op struct {
 // all lists every op, for tests.
 var all []*Op
 
-// def makes an instruction of Armv8.0-A out of its fixed bits and its syntax, in which operands stand as
+// def makes an instruction of Armv8.0-A out of its fixed bits and its syntax, in which operands
+// stand as
 //
 //	%Vd %Qd %Dd %Sd %Hd   vector register in field d, spelled v, q, d, s, h
 //	%Xd %Wd               general register, 31 is the zero register;  %Yd  31 is the stack pointer
@@ -134,7 +136,8 @@ func signed(bits, scale, at int) field {
 	}
 }
 
-// shifted is a vector shift by n of elements of the given bits: to the right it is stored as 2*bits - n, to the left as bits + n.
+// shifted is a vector shift by n of elements of the given bits: to the right it is stored as 2*bits
+// - n, to the left as bits + n.
 func shifted(bits int, right bool) field {
 	f := field{values: []int{1, bits / 2, bits - 1}}
 	f.encode = func(v int) (uint32, bool) {
@@ -146,7 +149,8 @@ func shifted(bits int, right bool) field {
 	return f
 }
 
-// element is the lane of a vector in the five bits from 16 on: the lane's number above a one that stands for its size.
+// element is the lane of a vector in the five bits from 16 on: the lane's number above a one that
+// stands for its size.
 func element(log int) field {
 	lanes := 16 >> log
 	return field{
@@ -158,8 +162,9 @@ func element(log int) field {
 // numbers are the fields of numbers by the name they have in a syntax.
 var numbers = map[string]field{
 	"i12": unsigned(12, 1, 10), "i16": unsigned(16, 1, 5), "i6": unsigned(6, 1, 10), "hw": unsigned(2, 16, 21),
-	"o1": unsigned(12, 1, 10), "o2": unsigned(12, 2, 10), "o4": unsigned(12, 4, 10), "o8": unsigned(12, 8, 10), "o16": unsigned(12, 16, 10),
-	"p8": signed(7, 8, 15), "p16": signed(7, 16, 15), "s9": signed(9, 1, 12),
+	"o1": unsigned(12, 1, 10), "o2": unsigned(12, 2, 10), "o4": unsigned(12, 4, 10), "o8": unsigned(12, 8, 10),
+	"o16": unsigned(12, 16, 10),
+	"p8":  signed(7, 8, 15), "p16": signed(7, 16, 15), "s9": signed(9, 1, 12),
 	"r8": shifted(8, true), "r16": shifted(16, true), "r32": shifted(32, true), "r64": shifted(64, true),
 	"l8": shifted(8, false), "l16": shifted(16, false), "l32": shifted(32, false), "l64": shifted(64, false),
 	"eb": element(0), "eh": element(1), "es": element(2), "ed": element(3),

@@ -23,7 +23,8 @@ func (target) Peak(typ string, f kernel.Features) (code []byte, ops int, err err
 	op, perInstruction, level, xv, yv := a64.FMLA, 8, a64.Base, math.Float32bits(0.999), math.Float32bits(0.001)
 	switch typ {
 	case "bf16":
-		op, perInstruction, level, xv, yv = a64.BFMMLA, 32, a64.BF16, 0x3f7f3f7f, 0xba833a83 // 0.996 times minus and plus 0.001
+		// 0.996 times minus and plus 0.001
+		op, perInstruction, level, xv, yv = a64.BFMMLA, 32, a64.BF16, 0x3f7f3f7f, 0xba833a83
 	case "int8":
 		op, perInstruction, level, xv, yv = a64.SDOT, 32, a64.DotProd, 0x5a3c6921, 0x1ee5372d
 		if f.Has(kernel.HasI8MM) {

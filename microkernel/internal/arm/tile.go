@@ -99,7 +99,8 @@ func (e *tile) function(setup, body func()) {
 // clobbers x and y.
 func nextTile(a *a64.Asm, x, y a64.X, top a64.Label) {
 	var t kernel.TileArgs
-	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C), unsafe.Offsetof(t.CStep)}} {
+	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C),
+		unsafe.Offsetof(t.CStep)}} {
 		a.I(a64.LDRX, x, nArgs, a64.Imm(f[0]))
 		a.I(a64.LDRX, y, nArgs, a64.Imm(f[1]))
 		a.I(a64.ADD, x, x, y)

@@ -11,7 +11,8 @@ import (
 // emitWiden generates the widener of a weight type.
 func emitWiden(a *a64.Asm, b qtype.Type) {
 	var t kernel.WidenArgs
-	e := &tile{Asm: a, s: spec{kernel.Spec{ISA: kernel.NEON, B: b, MR: 1, NR: qtype.PanelWidth}}, v: perPanel, free: pointers[:]}
+	e := &tile{Asm: a, s: spec{kernel.Spec{ISA: kernel.NEON, B: b, MR: 1, NR: qtype.PanelWidth}}, v: perPanel,
+		free: pointers[:]}
 	dst := e.pointer()
 	e.bBase = []a64.X{e.pointer()}
 	e.getArg(e.bBase[0], unsafe.Offsetof(t.Src))

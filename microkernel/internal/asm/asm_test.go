@@ -10,7 +10,8 @@ import (
 	"sandwich/microkernel/internal/asmtest"
 )
 
-// TestGolden pins the bytes of three draws of every instruction. The file was compared with llvm-mc when it was written.
+// TestGolden pins the bytes of three draws of every instruction. The file was compared with llvm-mc
+// when it was written.
 func TestGolden(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(3, 4))}
 	var got strings.Builder

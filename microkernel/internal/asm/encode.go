@@ -14,13 +14,15 @@ type fields struct {
 	zero      bool
 }
 
-// I emits one vector instruction: its operands in Intel order. The shorter VEX encoding is taken wherever it can say the same.
+// I emits one vector instruction: its operands in Intel order. The shorter VEX encoding is taken
+// wherever it can say the same.
 func (a *Asm) I(o *Op, ops ...Operand) {
 	f, opcode, ok := a.sort(o, ops)
 	if !ok {
 		return
 	}
-	needEVEX := f.l == l512 || f.mask != K0 || f.zero || f.reg > 15 || f.vvvv > 15 || f.rmReg > 15 || f.isMem && (f.mem.bcast || o.form == vmi)
+	needEVEX := f.l == l512 || f.mask != K0 || f.zero || f.reg > 15 || f.vvvv > 15 || f.rmReg > 15 || f.isMem &&
+		(f.mem.bcast || o.form == vmi)
 	switch {
 	case o.has&vex != 0 && !needEVEX:
 		if o.store != 0 && o.form == rm && o.tup == full && !f.isMem && f.rmReg > 7 && f.reg < 8 {
@@ -30,7 +32,8 @@ func (a *Asm) I(o *Op, ops ...Operand) {
 		a.put(opcode)
 		a.modRM(&f, 1)
 	case o.has&evex == 0:
-		a.Fail("%s has no encoding for these operands (512 bits, a mask, a broadcast, a register above 15, or memory)", o.name)
+		a.Fail("%s has no encoding for these operands (512 bits, a mask, a broadcast, a register above 15, or "+
+			"memory)", o.name)
 		return
 	case a.level < AVX512:
 		a.Fail("%s with these operands needs AVX-512", o.name)
@@ -217,7 +220,8 @@ func (a *Asm) evexPrefix(o *Op, f *fields) {
 	a.put(0x62, p0, p1, p2)
 }
 
-// modRM emits ModRM, SIB and displacement; unit is what an 8-bit displacement counts in (1 outside EVEX).
+// modRM emits ModRM, SIB and displacement; unit is what an 8-bit displacement counts in (1 outside
+// EVEX).
 func (a *Asm) modRM(f *fields, unit int32) {
 	reg := f.reg & 7 << 3
 	if !f.isMem {
@@ -263,7 +267,8 @@ func (a *Asm) modMem(reg uint8, m *Mem, unit int32) {
 	}
 }
 
-// closePool notes where the instruction of the newest pool reference ends, which is what its displacement counts from.
+// closePool notes where the instruction of the newest pool reference ends, which is what its
+// displacement counts from.
 func (a *Asm) closePool(f *fields) {
 	if f.isMem && f.mem.pool != 0 {
 		a.EndLoad()

@@ -24,7 +24,8 @@ const (
 	Greater      Cond = 0xF // signed >
 )
 
-// Jcc jumps to the label when the condition holds. Backward jumps take the short form where it reaches.
+// Jcc jumps to the label when the condition holds. Backward jumps take the short form where it
+// reaches.
 func (a *Asm) Jcc(c Cond, l Label) {
 	if to, ok := a.Bound(l); ok {
 		if d := to - (len(a.Bytes) + 2); d >= -128 {
@@ -77,7 +78,8 @@ func (a *Asm) Align(n int) {
 
 func itoa(v int64) string { return strconv.FormatInt(v, 10) }
 
-// wide, reg32 and wordMem exist for listings only: a 64-bit constant, a register by its 32-bit name, a 16-bit operand.
+// wide, reg32 and wordMem exist for listings only: a 64-bit constant, a register by its 32-bit
+// name, a 16-bit operand.
 type wide uint64
 
 func (w wide) text() string { return strconv.FormatUint(uint64(w), 10) }

@@ -15,7 +15,8 @@ const (
 	mvr              // rm, vvvv, reg (masked stores)
 )
 
-// tuple says how many bytes the memory operand of an instruction covers, which is what EVEX divides 8-bit displacements by.
+// tuple says how many bytes the memory operand of an instruction covers, which is what EVEX divides
+// 8-bit displacements by.
 type tuple uint8
 
 const (
@@ -52,7 +53,8 @@ const (
 	m0F3A = 3
 )
 
-// Op describes one vector instruction. The ops are package variables named as the manual names them.
+// Op describes one vector instruction. The ops are package variables named as the manual names
+// them.
 type Op struct {
 	name   string
 	has    avail

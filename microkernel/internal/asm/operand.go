@@ -1,6 +1,7 @@
-// Package asm encodes x86-64 instructions: the VEX and EVEX vector instructions that the generated kernels are made of, and
-// the few scalar ones that drive their loops. Operands are written in Intel order, destination first. It is plain Go
-// and builds everywhere; nothing here runs what it encodes.
+// Package asm encodes x86-64 instructions: the VEX and EVEX vector instructions that the generated
+// kernels are made of, and the few scalar ones that drive their loops. Operands are written in
+// Intel order, destination first. It is plain Go and builds everywhere; nothing here runs what it
+// encodes.
 package asm
 
 import "fmt"
@@ -18,8 +19,8 @@ func (wide) operand()    {}
 func (reg32) operand()   {}
 func (wordMem) operand() {}
 
-// textOf spells an operand. A switch over the types rather than a method of the interface lets the compiler keep the operands
-// of an instruction on the stack.
+// textOf spells an operand. A switch over the types rather than a method of the interface lets the
+// compiler keep the operands of an instruction on the stack.
 func textOf(x Operand) string {
 	switch x := x.(type) {
 	case Reg:
@@ -71,8 +72,10 @@ const (
 )
 
 var (
-	regNames   = [...]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
-	reg32Names = [...]string{"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "r8d", "r9d", "r10d", "r11d", "r12d", "r13d", "r14d", "r15d"}
+	regNames = [...]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",
+		"r13", "r14", "r15"}
+	reg32Names = [...]string{"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "r8d", "r9d", "r10d", "r11d",
+		"r12d", "r13d", "r14d", "r15d"}
 )
 
 func (r Reg) text() string { return regNames[r&15] }
@@ -110,7 +113,8 @@ const (
 
 func (l length) bytes() int32 { return 16 << l }
 
-// Vec is a vector register at one of its three lengths, with an optional opmask when it is a destination.
+// Vec is a vector register at one of its three lengths, with an optional opmask when it is a
+// destination.
 type Vec struct {
 	n    uint8
 	l    length
@@ -127,7 +131,8 @@ func Y(n int) Vec { return Vec{n: uint8(n), l: l256} }
 // Z is the 512-bit register n (0 to 31).
 func Z(n int) Vec { return Vec{n: uint8(n), l: l512} }
 
-// K returns the register as a destination merged under mask k: lanes with a zero bit keep their value.
+// K returns the register as a destination merged under mask k: lanes with a zero bit keep their
+// value.
 func (v Vec) K(k Mask) Vec { v.mask, v.zero = k, false; return v }
 
 // KZ returns the register as a destination zeroed under mask k: lanes with a zero bit become zero.
@@ -180,7 +185,8 @@ func AtIndex(base, index Reg, scale, disp int) Mem {
 // Off returns the operand moved by disp bytes.
 func (m Mem) Off(disp int) Mem { m.disp += int32(disp); return m }
 
-// Bcast returns the operand as an embedded broadcast: one element is loaded and repeated in every lane (AVX-512).
+// Bcast returns the operand as an embedded broadcast: one element is loaded and repeated in every
+// lane (AVX-512).
 func (m Mem) Bcast() Mem { m.bcast = true; return m }
 
 // K returns the operand as a store destination under mask k.

@@ -12,7 +12,8 @@ func (a *Asm) rr(opcode byte, reg, rm Reg) {
 	a.put(opcode, 0xC0|uint8(reg)&7<<3|uint8(rm)&7)
 }
 
-// rmem emits an instruction of a register and memory; w is the operand size bit, mandatory bytes come before REX-less opcode.
+// rmem emits an instruction of a register and memory; w is the operand size bit, mandatory bytes
+// come before REX-less opcode.
 func (a *Asm) rmem(w uint8, reg uint8, m Mem, opcode ...byte) {
 	index, base := uint8(0), uint8(0)
 	if m.index != noReg {
@@ -94,7 +95,8 @@ func (a *Asm) MovImm(dst Reg, v uint64) {
 	a.note("movabs", dst, wide(v))
 }
 
-// The arithmetic group: 64-bit add, or, and, sub, xor and compare share one encoding, told apart by a number.
+// The arithmetic group: 64-bit add, or, and, sub, xor and compare share one encoding, told apart by
+// a number.
 const (
 	aluAdd = 0
 	aluOr  = 1
@@ -130,7 +132,8 @@ func (a *Asm) alu(ext byte, dst Reg, src Operand) {
 	a.note(aluNames[ext], dst, src)
 }
 
-// Add adds a register, memory or Imm32 to a register (64 bits), and sets the flags, as do the next five.
+// Add adds a register, memory or Imm32 to a register (64 bits), and sets the flags, as do the next
+// five.
 func (a *Asm) Add(dst Reg, src Operand) { a.alu(aluAdd, dst, src) }
 
 // Sub subtracts.
@@ -243,7 +246,8 @@ func (a *Asm) kmov(k Mask, r Reg, w, pp uint8, name string, shown Operand) {
 	a.note(name, k, shown)
 }
 
-// VZeroUpper clears the upper halves of the vector registers; every function that touched them ends with it.
+// VZeroUpper clears the upper halves of the vector registers; every function that touched them ends
+// with it.
 func (a *Asm) VZeroUpper() {
 	a.put(0xC5, 0xF8, 0x77)
 	a.note("vzeroupper")

@@ -2,19 +2,20 @@ package asm
 
 // Moves, broadcasts, gathers of lanes.
 var (
-	VMOVUPS     = def(Op{"vmovups", both, pNone, m0F, 0x10, rm, full, 4, 0, 0x11})
-	VMOVAPS     = def(Op{"vmovaps", both, pNone, m0F, 0x28, rm, full, 4, 0, 0x29})
-	VMOVDQU     = def(Op{"vmovdqu", vex, pF3, m0F, 0x6F, rm, full, 4, 0, 0x7F})
-	VMOVDQA     = def(Op{"vmovdqa", vex, p66, m0F, 0x6F, rm, full, 4, 0, 0x7F})
-	VMOVDQU8    = def(Op{"vmovdqu8", evex, pF2, m0F, 0x6F, rm, full, 1, 0, 0x7F})
-	VMOVDQU16   = def(Op{"vmovdqu16", evex | ew1, pF2, m0F, 0x6F, rm, full, 2, 0, 0x7F})
-	VMOVDQU32   = def(Op{"vmovdqu32", evex, pF3, m0F, 0x6F, rm, full, 4, 0, 0x7F})
-	VMOVDQU64   = def(Op{"vmovdqu64", evex | ew1, pF3, m0F, 0x6F, rm, full, 8, 0, 0x7F})
-	VMOVDQA32   = def(Op{"vmovdqa32", evex, p66, m0F, 0x6F, rm, full, 4, 0, 0x7F})
-	VMOVNTPS    = def(Op{"vmovntps", both, pNone, m0F, 0x2B, mr, full, 4, 0, 0x2B})
-	VMOVSS      = def(Op{"vmovss", both, pF3, m0F, 0x10, rm, scalar, 4, 0, 0x11}) // memory forms only
-	VMOVSD      = def(Op{"vmovsd", both | ew1, pF2, m0F, 0x10, rm, scalar, 8, 0, 0x11})
-	VMOVD       = def(Op{"vmovd", both, p66, m0F, 0x6E, rm, scalar, 4, 0, 0x7E}) // r32 or memory; a Reg destination stores too
+	VMOVUPS   = def(Op{"vmovups", both, pNone, m0F, 0x10, rm, full, 4, 0, 0x11})
+	VMOVAPS   = def(Op{"vmovaps", both, pNone, m0F, 0x28, rm, full, 4, 0, 0x29})
+	VMOVDQU   = def(Op{"vmovdqu", vex, pF3, m0F, 0x6F, rm, full, 4, 0, 0x7F})
+	VMOVDQA   = def(Op{"vmovdqa", vex, p66, m0F, 0x6F, rm, full, 4, 0, 0x7F})
+	VMOVDQU8  = def(Op{"vmovdqu8", evex, pF2, m0F, 0x6F, rm, full, 1, 0, 0x7F})
+	VMOVDQU16 = def(Op{"vmovdqu16", evex | ew1, pF2, m0F, 0x6F, rm, full, 2, 0, 0x7F})
+	VMOVDQU32 = def(Op{"vmovdqu32", evex, pF3, m0F, 0x6F, rm, full, 4, 0, 0x7F})
+	VMOVDQU64 = def(Op{"vmovdqu64", evex | ew1, pF3, m0F, 0x6F, rm, full, 8, 0, 0x7F})
+	VMOVDQA32 = def(Op{"vmovdqa32", evex, p66, m0F, 0x6F, rm, full, 4, 0, 0x7F})
+	VMOVNTPS  = def(Op{"vmovntps", both, pNone, m0F, 0x2B, mr, full, 4, 0, 0x2B})
+	VMOVSS    = def(Op{"vmovss", both, pF3, m0F, 0x10, rm, scalar, 4, 0, 0x11}) // memory forms only
+	VMOVSD    = def(Op{"vmovsd", both | ew1, pF2, m0F, 0x10, rm, scalar, 8, 0, 0x11})
+	// r32 or memory; a Reg destination stores too
+	VMOVD       = def(Op{"vmovd", both, p66, m0F, 0x6E, rm, scalar, 4, 0, 0x7E})
 	VMOVQ       = def(Op{"vmovq", both | vw1 | ew1, p66, m0F, 0x6E, rm, scalar, 8, 0, 0x7E})
 	VMOVSHDUP   = def(Op{"vmovshdup", both, pF3, m0F, 0x16, rm, full, 4, 0, 0})
 	VMOVSLDUP   = def(Op{"vmovsldup", both, pF3, m0F, 0x12, rm, full, 4, 0, 0})

@@ -32,14 +32,15 @@ var (
 	VPMAXSD    = def(Op{"vpmaxsd", both | bc, p66, m0F38, 0x3D, rvm, full, 4, 0, 0})
 	VPMINSD    = def(Op{"vpminsd", both | bc, p66, m0F38, 0x39, rvm, full, 4, 0, 0})
 	VPMAXUD    = def(Op{"vpmaxud", both | bc, p66, m0F38, 0x3F, rvm, full, 4, 0, 0})
-	VPDPBUSD   = def(Op{"vpdpbusd", evex | bc, p66, m0F38, 0x50, rvm, full, 4, 0, 0}) // AVX512_VNNI; dst += unsigned(src1) . signed(src2)
-	VPDPWSSD   = def(Op{"vpdpwssd", evex | bc, p66, m0F38, 0x52, rvm, full, 4, 0, 0})
-	VPDPBUSDV  = def(Op{"{vex} vpdpbusd", vex, p66, m0F38, 0x50, rvm, full, 4, 0, 0}) // AVX-VNNI
-	VPCMPEQD   = def(Op{"vpcmpeqd", vex, p66, m0F, 0x76, rvm, full, 4, 0, 0})
-	VPCMPGTD   = def(Op{"vpcmpgtd", vex, p66, m0F, 0x66, rvm, full, 4, 0, 0})
-	VPCMPDK    = def(Op{"vpcmpd", evex | bc, p66, m0F3A, 0x1F, rvmi, full, 4, 0, 0}) // dst is a Mask
-	VPMOVB2M   = def(Op{"vpmovb2m", evex, pF3, m0F38, 0x29, rm, full, 1, 0, 0})      // dst is a Mask
-	VPTESTMD   = def(Op{"vptestmd", evex | bc, p66, m0F38, 0x27, rvm, full, 4, 0, 0})
+	// AVX512_VNNI; dst += unsigned(src1) . signed(src2)
+	VPDPBUSD  = def(Op{"vpdpbusd", evex | bc, p66, m0F38, 0x50, rvm, full, 4, 0, 0})
+	VPDPWSSD  = def(Op{"vpdpwssd", evex | bc, p66, m0F38, 0x52, rvm, full, 4, 0, 0})
+	VPDPBUSDV = def(Op{"{vex} vpdpbusd", vex, p66, m0F38, 0x50, rvm, full, 4, 0, 0}) // AVX-VNNI
+	VPCMPEQD  = def(Op{"vpcmpeqd", vex, p66, m0F, 0x76, rvm, full, 4, 0, 0})
+	VPCMPGTD  = def(Op{"vpcmpgtd", vex, p66, m0F, 0x66, rvm, full, 4, 0, 0})
+	VPCMPDK   = def(Op{"vpcmpd", evex | bc, p66, m0F3A, 0x1F, rvmi, full, 4, 0, 0}) // dst is a Mask
+	VPMOVB2M  = def(Op{"vpmovb2m", evex, pF3, m0F38, 0x29, rm, full, 1, 0, 0})      // dst is a Mask
+	VPTESTMD  = def(Op{"vptestmd", evex | bc, p66, m0F38, 0x27, rvm, full, 4, 0, 0})
 
 	VPSLLD = def(Op{"vpslld", both | bc, p66, m0F, 0x72, vmi, full, 4, 6, 0})
 	VPSRLD = def(Op{"vpsrld", both | bc, p66, m0F, 0x72, vmi, full, 4, 2, 0})

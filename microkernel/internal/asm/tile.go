@@ -2,14 +2,16 @@ package asm
 
 import "fmt"
 
-// Tile is a tile register of AMX, tmm0 to tmm7. What it holds, rows of up to 64 bytes, is set by LdTileCfg.
+// Tile is a tile register of AMX, tmm0 to tmm7. What it holds, rows of up to 64 bytes, is set by
+// LdTileCfg.
 type Tile uint8
 
 func (Tile) operand() {}
 
 func (t Tile) text() string { return fmt.Sprintf("tmm%d", uint8(t)) }
 
-// TileConfig is the memory operand of LdTileCfg: palette 1 with the rows and the bytes of a row of each tile (Intel SDM volume 1, 18.2).
+// TileConfig is the memory operand of LdTileCfg: palette 1 with the rows and the bytes of a row of
+// each tile (Intel SDM volume 1, 18.2).
 func TileConfig(rows, rowBytes [8]uint8) (c [64]byte) {
 	c[0] = 1
 	for i := range rows {
@@ -26,7 +28,8 @@ func (a *Asm) LdTileCfg(m Mem) {
 	a.note("ldtilecfg", m)
 }
 
-// TileRelease gives the tiles back; a function that configured them ends with it, so that the system need not save them.
+// TileRelease gives the tiles back; a function that configured them ends with it, so that the
+// system need not save them.
 func (a *Asm) TileRelease() {
 	a.tileVEX(pNone, 0x49, &fields{})
 	a.note("tilerelease")
@@ -38,7 +41,8 @@ func (a *Asm) TileZero(t Tile) {
 	a.note("tilezero", t)
 }
 
-// TileLoad reads the rows of a tile from memory; the index register of m is the distance of rows in bytes, its scale 1.
+// TileLoad reads the rows of a tile from memory; the index register of m is the distance of rows in
+// bytes, its scale 1.
 func (a *Asm) TileLoad(t Tile, m Mem) { a.tileMove(pF2, "tileloadd", t, m, t, m) }
 
 // TileStore writes the rows of a tile; see TileLoad.
@@ -53,13 +57,15 @@ func (a *Asm) tileMove(pp uint8, name string, t Tile, m Mem, shown ...Operand) {
 	a.note(name, shown...)
 }
 
-// TileDot is a dot product of tiles: dst[m][n] += the sum over k of x[m][k] times y[k][n], four bytes or two bfloat16 of k at a time.
+// TileDot is a dot product of tiles: dst[m][n] += the sum over k of x[m][k] times y[k][n], four
+// bytes or two bfloat16 of k at a time.
 type TileDot struct {
 	name       string
 	pp, opcode uint8
 }
 
-// The dot products of tiles. Of the integers, the first letter is the sign of x, the second that of y.
+// The dot products of tiles. Of the integers, the first letter is the sign of x, the second that of
+// y.
 var (
 	TDPBSSD   = TileDot{"tdpbssd", pF2, 0x5E}
 	TDPBSUD   = TileDot{"tdpbsud", pF3, 0x5E}

@@ -1,5 +1,5 @@
-// Package asmtest holds what the tests of the two encoders share: golden listings, and llvm-mc as the second opinion on every
-// encoding. Only tests import it.
+// Package asmtest holds what the tests of the two encoders share: golden listings, and llvm-mc as
+// the second opinion on every encoding. Only tests import it.
 package asmtest
 
 import (
@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Golden compares got with the file at path, line by line, and ends the test at the first that differs. With -update it
-// writes the file first.
+// Golden compares got with the file at path, line by line, and ends the test at the first that
+// differs. With -update it writes the file first.
 func Golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -44,8 +44,9 @@ type LLVM struct {
 	args         []string
 }
 
-// FindLLVM looks for llvm-mc. The header is put before the instructions. Without llvm-mc, which only developers have, the
-// test is skipped: the golden bytes, which were compared when they were written, stand in for it.
+// FindLLVM looks for llvm-mc. The header is put before the instructions. Without llvm-mc, which
+// only developers have, the test is skipped: the golden bytes, which were compared when they were
+// written, stand in for it.
 func FindLLVM(t *testing.T, header string, args ...string) LLVM {
 	t.Helper()
 	for _, name := range []string{"llvm-mc", "llvm-mc-14"} {
@@ -60,7 +61,8 @@ func FindLLVM(t *testing.T, header string, args ...string) LLVM {
 // maxListed is how many wrong encodings one comparison prints: one wrong field makes hundreds.
 const maxListed = 30
 
-// Compare encodes the lines, one instruction each, and reports every one whose bytes are not those in want.
+// Compare encodes the lines, one instruction each, and reports every one whose bytes are not those
+// in want.
 func (l LLVM) Compare(t *testing.T, lines []string, want [][]byte) {
 	t.Helper()
 	got, errs := l.encode(t, lines)

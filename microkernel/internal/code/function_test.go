@@ -15,7 +15,8 @@ func TestPool(t *testing.T) {
 	for i, c := range []struct {
 		data []byte
 		want int
-	}{{word, 0}, {line, 16}, {word, 0}, {[]byte{3, 3, 3, 3}, 32}, {line, 16}, {[]byte{2, 2, 2, 2}, 16}, {bytes.Repeat([]byte{4}, 64), 64}} {
+	}{{word, 0}, {line, 16}, {word, 0}, {[]byte{3, 3, 3, 3}, 32}, {line, 16}, {[]byte{2, 2, 2, 2}, 16},
+		{bytes.Repeat([]byte{4}, 64), 64}} {
 		if got := f.Constant(c.data); got != c.want {
 			t.Errorf("constant %d is at %d of the pool, want %d", i, got, c.want)
 		}

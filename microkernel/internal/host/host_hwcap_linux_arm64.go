@@ -28,7 +28,8 @@ func hwcap2() uintptr {
 // thread; 0 without SME.
 func streamingBits() int {
 	const getVL, bytes = 64, 0xFFFF // PR_SME_GET_VL
-	const longest = 128             // the ZA array of longer vectors, 64 KiB, does not fit the stacks on which Go takes signals
+	// the ZA array of longer vectors, 64 KiB, does not fit the stacks on which Go takes signals
+	const longest = 128
 	if hwcap2()&hwcap2SME == 0 {
 		return 0
 	}

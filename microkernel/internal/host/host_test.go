@@ -12,11 +12,13 @@ import (
 // Features fall with what they stand on.
 func TestFeaturesClosed(t *testing.T) {
 	for have, want := range map[kernel.Features]kernel.Features{
-		kernel.HasAVX512 | kernel.HasVNNI:                                       0,
-		kernel.HasAVX2 | kernel.HasVNNI | kernel.HasAVXVNNI:                     kernel.HasAVX2 | kernel.HasAVXVNNI,
-		kernel.HasAVX2 | kernel.HasAVX512 | kernel.HasVNNI | kernel.HasDotProd:  kernel.HasAVX2 | kernel.HasAVX512 | kernel.HasVNNI,
-		kernel.HasNEON | kernel.HasDotProd | kernel.HasI8MM | kernel.HasAVXVNNI: kernel.HasNEON | kernel.HasDotProd | kernel.HasI8MM,
-		kernel.HasNEON | kernel.HasSME512 | kernel.HasSMEInt8:                   kernel.HasNEON,
+		kernel.HasAVX512 | kernel.HasVNNI:                   0,
+		kernel.HasAVX2 | kernel.HasVNNI | kernel.HasAVXVNNI: kernel.HasAVX2 | kernel.HasAVXVNNI,
+		kernel.HasAVX2 | kernel.HasAVX512 | kernel.HasVNNI | kernel.HasDotProd: kernel.HasAVX2 | kernel.HasAVX512 |
+			kernel.HasVNNI,
+		kernel.HasNEON | kernel.HasDotProd | kernel.HasI8MM | kernel.HasAVXVNNI: kernel.HasNEON | kernel.HasDotProd |
+			kernel.HasI8MM,
+		kernel.HasNEON | kernel.HasSME512 | kernel.HasSMEInt8: kernel.HasNEON,
 	} {
 		if got := have.Closed(); got != want {
 			t.Errorf("%s: %s, want %s", have, got, want)

@@ -2,7 +2,8 @@ package jit
 
 import "unsafe"
 
-// trapByte fills what lies between functions: a word of zeros is a permanently undefined instruction.
+// trapByte fills what lies between functions: a word of zeros is a permanently undefined
+// instruction.
 const trapByte = 0
 
 // call runs the code at entry with args in R0.
@@ -10,7 +11,8 @@ const trapByte = 0
 //go:noescape
 func call(entry uintptr, args unsafe.Pointer)
 
-// cleanRange makes instruction fetches see what was written to [from, to): data cache cleaned, instruction cache invalidated.
+// cleanRange makes instruction fetches see what was written to [from, to): data cache cleaned,
+// instruction cache invalidated.
 //
 //go:noescape
 func cleanRange(from, to unsafe.Pointer)

@@ -9,7 +9,8 @@ import (
 // mapFixed maps the file, executable and not writable, over the given pages.
 func mapFixed(pages []byte, fd int) error {
 	addr := unsafe.Pointer(&pages[0])
-	got, err := unix.MmapPtr(fd, 0, addr, uintptr(len(pages)), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_SHARED|unix.MAP_FIXED)
+	got, err := unix.MmapPtr(fd, 0, addr, uintptr(len(pages)), unix.PROT_READ|unix.PROT_EXEC,
+		unix.MAP_SHARED|unix.MAP_FIXED)
 	if err != nil {
 		return err
 	}

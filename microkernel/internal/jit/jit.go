@@ -1,8 +1,9 @@
 // Package jit puts machine code into executable memory and calls it.
 //
-// Memory is written while it is writable and sealed executable before anything may call it; a page is never both, and never
-// becomes writable again (W^X). Where the kernel of the system forbids turning written pages executable, a memfd mapping is
-// tried; where that fails too, Load returns ErrNoExec and the caller falls back to plain Go.
+// Memory is written while it is writable and sealed executable before anything may call it; a page
+// is never both, and never becomes writable again (W^X). Where the kernel of the system forbids
+// turning written pages executable, a memfd mapping is tried; where that fails too, Load returns
+// ErrNoExec and the caller falls back to plain Go.
 package jit
 
 import (
@@ -14,20 +15,21 @@ import (
 // ErrNoExec says that this system lets the process have no executable memory of its own.
 var ErrNoExec = errors.New("this system forbids executable memory to the process")
 
-// Func is a generated function in executable memory. It takes one pointer to its arguments and follows the rules of the
-// package microkernel: it preserves RSP, RBP, the direction flag and MXCSR, pushes at most 64 bytes and ends with VZEROUPPER.
-// The zero Func is not callable.
+// Func is a generated function in executable memory. It takes one pointer to its arguments and
+// follows the rules of the package microkernel: it preserves RSP, RBP, the direction flag and
+// MXCSR, pushes at most 64 bytes and ends with VZEROUPPER. The zero Func is not callable.
 type Func struct{ entry uintptr }
 
 // Valid says whether the function can be called.
 func (f Func) Valid() bool { return f.entry != 0 }
 
-// Call runs the function. Whatever the arguments point at beyond the struct itself must live off the Go heap or be kept
-// alive by the caller. Go cannot preempt the call, so it must be short: about 200 microseconds at most.
+// Call runs the function. Whatever the arguments point at beyond the struct itself must live off
+// the Go heap or be kept alive by the caller. Go cannot preempt the call, so it must be short:
+// about 200 microseconds at most.
 func (f Func) Call(args unsafe.Pointer) { call(f.entry, args) }
 
-// Arena is executable memory shared by many functions. Functions stay where they are until Close. It is safe for
-// concurrent use.
+// Arena is executable memory shared by many functions. Functions stay where they are until Close.
+// It is safe for concurrent use.
 type Arena struct {
 	mu     sync.Mutex
 	chunks []chunk
@@ -44,8 +46,9 @@ const (
 	chunkBytes = 64 << 20 // address space, not memory: pages are taken as they are written
 )
 
-// Load copies functions into the arena and returns them in the order given. One call seals whole pages, so that many
-// functions should be loaded together. The error wraps ErrNoExec where executable memory is forbidden.
+// Load copies functions into the arena and returns them in the order given. One call seals whole
+// pages, so that many functions should be loaded together. The error wraps ErrNoExec where
+// executable memory is forbidden.
 func (a *Arena) Load(codes ...[]byte) ([]Func, error) {
 	total := 0
 	for _, c := range codes {

@@ -83,7 +83,8 @@ func TestWXorX(t *testing.T) {
 	}
 }
 
-// TestUnderMDWE runs this test binary again under PR_SET_MDWE, where written pages may not become executable.
+// TestUnderMDWE runs this test binary again under PR_SET_MDWE, where written pages may not become
+// executable.
 func TestUnderMDWE(t *testing.T) {
 	const env = "SANDWICH_TEST_MDWE"
 	if os.Getenv(env) == "" {
@@ -121,7 +122,8 @@ func TestUnderMDWE(t *testing.T) {
 	}
 }
 
-// TestSchedulerLives: a goroutine that does nothing but call generated code must not keep the garbage collector out.
+// TestSchedulerLives: a goroutine that does nothing but call generated code must not keep the
+// garbage collector out.
 func TestSchedulerLives(t *testing.T) {
 	var a Arena
 	defer func() { _ = a.Close() }()

@@ -20,8 +20,9 @@ func reserve(n int) ([]byte, error) {
 
 func release(mem []byte) error { return unix.Munmap(mem) }
 
-// seal fills pages with image and makes them executable: first by writing and then protecting them, and where that is
-// forbidden (PR_SET_MDWE, SELinux execmem) by mapping a memfd that holds the image over them.
+// seal fills pages with image and makes them executable: first by writing and then protecting them,
+// and where that is forbidden (PR_SET_MDWE, SELinux execmem) by mapping a memfd that holds the
+// image over them.
 func seal(pages, image []byte) error {
 	if err := unix.Mprotect(pages, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 		return fmt.Errorf("%w: mprotect: %w", ErrNoExec, err)

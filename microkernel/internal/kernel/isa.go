@@ -70,7 +70,8 @@ const (
 	HasSMEInt8                      // outer products of bytes in SME, whose sums were checked
 )
 
-var featureNames = [...]string{"avx2", "avx512", "neon", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_vbmi", "avx512_fp16", "dotprod", "i8mm", "amx_int8", "sme", "sme512", "bf16", "sme_i8i32"}
+var featureNames = [...]string{"avx2", "avx512", "neon", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_vbmi",
+	"avx512_fp16", "dotprod", "i8mm", "amx_int8", "sme", "sme512", "bf16", "sme_i8i32"}
 
 // Has says whether all of g are in f.
 func (f Features) Has(g Features) bool { return f&g == g }

@@ -31,7 +31,8 @@ type Target interface {
 	Worth(s Spec) bool         // leaves out legal specs that cannot win
 	SpecNeeds(s Spec) Features // beyond Needs and those of the dot product
 	Assemble(s Spec) ([]byte, error)
-	// Doubt is what to use in place of a spec whose instructions a CPU may get wrong; "" where none does.
+	// Doubt is what to use in place of a spec whose instructions a CPU may get wrong; "" where none
+	// does.
 	Doubt(s Spec) (advice string)
 	Run(t *Tiles, g GemmArgs) // one call of at least one row and column
 

@@ -49,7 +49,8 @@ func emitSoftmax(g *gen) {
 	})
 }
 
-// rowMax leaves the maximum of n elements in lane 0 of acc (acc+1 is used with AVX2). x and t are clobbered.
+// rowMax leaves the maximum of n elements in lane 0 of acc (acc+1 is used with AVX2). x and t are
+// clobbered.
 func (g *gen) rowMax(row, n asm.Reg, acc, x, t int) {
 	for h := range g.parts {
 		g.setF(g.v(acc+h), negInf)

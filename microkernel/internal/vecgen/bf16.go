@@ -44,7 +44,8 @@ func emitRoundBF16(g *gen) {
 	})
 }
 
-// roundBF16 makes the words of register t the bfloat16 nearest to the float32 of x, and overwrites the registers behind t.
+// roundBF16 makes the words of register t the bfloat16 nearest to the float32 of x, and overwrites
+// the registers behind t.
 func (g *gen) roundBF16(x, t int) {
 	in, out, size, special := g.v(x), g.v(t), g.v(t+1), g.v(t+2)
 	g.I(asm.VPSRLD, out, in, asm.Imm(16))
@@ -59,7 +60,8 @@ func (g *gen) roundBF16(x, t int) {
 	g.I(asm.VPSRLD, out, out, asm.Imm(16))
 }
 
-// whereAbove makes dst the lanes of yes where the integers of size are above bound, and those of no elsewhere.
+// whereAbove makes dst the lanes of yes where the integers of size are above bound, and those of no
+// elsewhere.
 func (g *gen) whereAbove(dst, yes, no, size asm.Vec, bound uint32) {
 	if g.wide {
 		const k, greater = asm.K3, 6
@@ -103,7 +105,8 @@ const neonRound = a64.V(16)
 
 // roundBF16 makes the upper halves of the words of out the bfloat16 nearest to the float32 of in.
 func (g neonGen) roundBF16(in, out a64.V) {
-	const one, half, quiet, sign, inf, least = neonRound, neonRound + 1, neonRound + 2, neonRound + 3, neonRound + 4, neonRound + 5
+	const one, half, quiet, sign, inf, least = neonRound, neonRound + 1, neonRound + 2, neonRound + 3, neonRound +
+		4, neonRound + 5
 	const size, where, special = neonRound + 6, neonRound + 7, neonRound + 8
 	g.I(a64.USHR4S, out, in, a64.Imm(16))
 	g.I(a64.ANDV, out, out, one)

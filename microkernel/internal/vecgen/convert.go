@@ -8,8 +8,8 @@ const (
 	nanBits  = 0x7fc00000
 )
 
-// emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32. A block is 48 bytes: scale, -128 times the sum of the
-// integers, the integers, the sums of their halves, the sum times the scale.
+// emitQuantizeQ8: P x, row of ActQ8 blocks; N blocks of 32. A block is 48 bytes: scale, -128 times
+// the sum of the integers, the integers, the sums of their halves, the sum times the scale.
 func emitQuantizeQ8(g *gen) {
 	const x, a, inv, sgn = 0, 4, 5, 6 // x takes 32 elements: two registers, or four
 	regs := 32 / group * g.parts
@@ -80,8 +80,8 @@ const (
 	minus128   = 0xff80ff80
 )
 
-// halfSums adds up the first and the last sixteen of 32 integers in the registers from x on, which fit eight bits each; the 16-bit lanes
-// 0 and 1 of a are the sums. t is overwritten.
+// halfSums adds up the first and the last sixteen of 32 integers in the registers from x on, which
+// fit eight bits each; the 16-bit lanes 0 and 1 of a are the sums. t is overwritten.
 func (g *gen) halfSums(x, a, t int) {
 	first, last := asm.X(a), asm.X(t)
 	for h, sum := range []int{a, t} {
@@ -183,7 +183,8 @@ func emitToF32(g *gen) {
 	})
 }
 
-// tailByElement runs body for each element of the partial group, once for both parts: AVX2 has no masks for 16-bit elements.
+// tailByElement runs body for each element of the partial group, once for both parts: AVX2 has no
+// masks for 16-bit elements.
 func (g *gen) tailByElement(h int, body func()) {
 	if h > 0 {
 		return
@@ -195,8 +196,8 @@ func (g *gen) tailByElement(h int, body func()) {
 	g.Jcc(asm.Less, loop)
 }
 
-// emitStoreK16: P the address of (position, dimension 0) in a K block, x; N headDim. One token: dimension d goes 32 bytes
-// behind dimension d-1.
+// emitStoreK16: P the address of (position, dimension 0) in a K block, x; N headDim. One token:
+// dimension d goes 32 bytes behind dimension d-1.
 func emitStoreK16(g *gen) {
 	const x = 0
 	const pitch = group * 2
@@ -217,8 +218,8 @@ func emitStoreK16(g *gen) {
 	})
 }
 
-// emitStoreV16: P the address of (position, panel 0) in a V block, x; N headDim, tokens, stride. A token fills 32 bytes of
-// each panel, zeros behind the head dimension.
+// emitStoreV16: P the address of (position, panel 0) in a V block, x; N headDim, tokens, stride. A
+// token fills 32 bytes of each panel, zeros behind the head dimension.
 func emitStoreV16(g *gen) {
 	const x = 0
 	const panel = 64 * group * 2

@@ -2,7 +2,8 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// The constants of exp, which are those of microkernel's exp32 (a test holds them equal by comparing every result).
+// The constants of exp, which are those of microkernel's exp32 (a test holds them equal by
+// comparing every result).
 const (
 	expLo    = -104
 	expHi    = 89
@@ -18,7 +19,8 @@ const (
 	bias     = 127 << 23 // the exponent field of 1.0
 )
 
-// expRange holds the registers of a kernel that keep the clamps of exp; hi is -1 where the argument is never positive.
+// expRange holds the registers of a kernel that keep the clamps of exp; hi is -1 where the argument
+// is never positive.
 type expRange struct{ lo, hi int }
 
 // setExpRange loads the clamps once, before the loop.
@@ -50,8 +52,8 @@ func (g *gen) expAt(dst, p, x, n, z, lo asm.Vec, hi *asm.Vec) {
 // expRegs are the registers of one exponential; dst is p, or p with an opmask for the result.
 type expRegs struct{ dst, p, x, n, z asm.Vec }
 
-// expMany computes several exponentials step by step side by side: one alone is a chain of some fifteen instructions, of
-// which each waits for the one before it.
+// expMany computes several exponentials step by step side by side: one alone is a chain of some
+// fifteen instructions, of which each waits for the one before it.
 func (g *gen) expMany(lo asm.Vec, hi *asm.Vec, of ...expRegs) {
 	each := func(step func(e expRegs)) {
 		for _, e := range of {
@@ -81,8 +83,9 @@ func (g *gen) expMany(lo asm.Vec, hi *asm.Vec, of ...expRegs) {
 		each(func(e expRegs) { g.I(asm.VSCALEFPS, e.dst, e.p, e.n) })
 		return
 	}
-	// The integer k = n sits in the low bits of z above an even constant: 2^(k>>1) and 2^(k-(k>>1)) are built from it
-	// by shifts that push the constant out, and of the two products only the second can round.
+	// The integer k = n sits in the low bits of z above an even constant: 2^(k>>1) and 2^(k-(k>>1))
+	// are built from it by shifts that push the constant out, and of the two products only the
+	// second can round.
 	each(func(e expRegs) {
 		g.I(asm.VPSRAD, e.n, e.z, asm.Imm(1))
 		g.I(asm.VPSUBD, e.z, e.z, e.n)

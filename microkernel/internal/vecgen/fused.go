@@ -7,8 +7,8 @@ import (
 	"sandwich/microkernel/internal/asm"
 )
 
-// Fused describes a fused attention kernel: Rows query vectors against blocks of 64 positions of one KV head, scores,
-// softmax, value product and the merge into the running state in one call.
+// Fused describes a fused attention kernel: Rows query vectors against blocks of 64 positions of
+// one KV head, scores, softmax, value product and the merge into the running state in one call.
 type Fused struct {
 	Rows    int  // query vectors, 1 to MaxRows(level)
 	HeadDim int  // elements of a query vector
@@ -19,11 +19,12 @@ type Fused struct {
 // FusedArgs is what the trampoline hands to a fused kernel.
 type FusedArgs struct {
 	Q, State, Scratch, KV, Table unsafe.Pointer
-	Blocks                       int            // how many entries of Table to go through
-	Pitch                        int            // bytes between the blocks of consecutive ids
-	Last                         unsafe.Pointer // last entry of Table that there is, behind Blocks too: what is prefetched
-	Scale                        float32
-	After                        unsafe.Pointer // the block that is prefetched during the one that Last names
+	Blocks                       int // how many entries of Table to go through
+	Pitch                        int // bytes between the blocks of consecutive ids
+	// last entry of Table that there is, behind Blocks too: what is prefetched
+	Last  unsafe.Pointer
+	Scale float32
+	After unsafe.Pointer // the block that is prefetched during the one that Last names
 }
 
 const (
@@ -39,8 +40,9 @@ const (
 	offAfter
 )
 
-// A state has sixteen entries each of the running maxima, the running sums and the positions still to be seen (int32),
-// then the output rows. Before the first block: -Inf, 0, the positions each row sees, and zeros.
+// A state has sixteen entries each of the running maxima, the running sums and the positions still
+// to be seen (int32), then the output rows. Before the first block: -Inf, 0, the positions each row
+// sees, and zeros.
 const (
 	StateRows   = 16 // entries
 	StateMax    = 0
@@ -61,7 +63,8 @@ const (
 	unroll      = 8 // k-steps in a turn of the inner loop
 )
 
-// MaxRows is the largest Fused.Rows at a level: what fits the registers beside two panels of columns, or one with AVX2.
+// MaxRows is the largest Fused.Rows at a level: what fits the registers beside two panels of
+// columns, or one with AVX2.
 func MaxRows(level asm.Level) int {
 	if level == asm.AVX512 {
 		return 12
@@ -88,8 +91,8 @@ func (f Fused) size() int {
 	return 4
 }
 
-// panels is how many panels of sixteen columns a register tile holds: as many as fit, so that few rows still have enough
-// independent chains to hide the latency of the multiply-add.
+// panels is how many panels of sixteen columns a register tile holds: as many as fit, so that few
+// rows still have enough independent chains to hide the latency of the multiply-add.
 func (g *gen) panels(rows int) int {
 	registers := 16
 	if g.wide {
@@ -105,7 +108,8 @@ func (g *gen) panels(rows int) int {
 // GenerateFused returns the code of a fused attention kernel.
 func GenerateFused(level asm.Level, f Fused) ([]byte, error) {
 	if f.Rows < 1 || f.Rows > MaxRows(level) || f.HeadDim < 1 {
-		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows, f.HeadDim, MaxRows(level))
+		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows, f.HeadDim,
+			MaxRows(level))
 	}
 	g := &fused{gen: newGen(level), Fused: f}
 	g.emit()
@@ -165,7 +169,8 @@ func (g *fused) emit() {
 	g.Bind(done)
 }
 
-// next sets the prefetch pointer to the block that the table names after this one, or to the one that the caller wants where the table ends.
+// next sets the prefetch pointer to the block that the table names after this one, or to the one
+// that the caller wants where the table ends.
 func (g *fused) next() {
 	last := g.NewLabel()
 	g.Mov(ahead, asm.At(args, offAfter))
@@ -176,7 +181,8 @@ func (g *fused) next() {
 	g.Bind(last)
 }
 
-// blockAddress computes the address of the block whose id stands `entry` places behind the current one. It clobbers count.
+// blockAddress computes the address of the block whose id stands `entry` places behind the current
+// one. It clobbers count.
 func (g *fused) blockAddress(dst asm.Reg, entry int) {
 	g.MovSXD(dst, asm.At(table, 4*entry))
 	g.Mov(count, asm.At(args, offPitch))
@@ -184,8 +190,8 @@ func (g *fused) blockAddress(dst asm.Reg, entry int) {
 	g.Add(dst, asm.At(args, offKV))
 }
 
-// seen stores how many positions of the block each row sees, takes a block off what is left, and leaves the largest of
-// them in count with the flags set on it.
+// seen stores how many positions of the block each row sees, takes a block off what is left, and
+// leaves the largest of them in count with the flags set on it.
 func (g *fused) seen() {
 	left, n, t := g.v(0), g.v(1), g.v(2)
 	g.I(asm.VMOVUPS, left, asm.At(stateReg, StateLeft))

@@ -2,9 +2,10 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// A block of int8 keys or values has a float16 scale for every position and scaleDims of its dimensions, behind the elements:
-// [HeadDim/scaleDims][64 positions]. They are widened into the scratch before the block is used, those of the keys and
-// then those of the values, and every element is multiplied by its scale, exactly, before it enters the chain.
+// A block of int8 keys or values has a float16 scale for every position and scaleDims of its
+// dimensions, behind the elements: [HeadDim/scaleDims][64 positions]. They are widened into the
+// scratch before the block is used, those of the keys and then those of the values, and every
+// element is multiplied by its scale, exactly, before it enters the chain.
 const scaleDims = 32
 
 // scaleFloats is the number of scales of a block of keys, and of one of values.
@@ -55,8 +56,8 @@ func (g *fused) widenScales() {
 	}
 }
 
-// loadInt8 loads vector j of k-step i into register first+j, scaled. Scores lie under their keys' scales, at the same
-// distance for every panel, and probabilities under their values'.
+// loadInt8 loads vector j of k-step i into register first+j, scaled. Scores lie under their keys'
+// scales, at the same distance for every panel, and probabilities under their values'.
 func (g *fused) loadInt8(p product, i, j, first int, m asm.Mem) {
 	x := g.v(first + j)
 	g.I(asm.VPMOVSXBD, x, m)

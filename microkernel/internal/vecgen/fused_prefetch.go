@@ -2,8 +2,8 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// prefetchPart asks for what k-step i of a turn has to: its share of the lines of the next block, and the lines of this one that
-// come some k-steps later.
+// prefetchPart asks for what k-step i of a turn has to: its share of the lines of the next block,
+// and the lines of this one that come some k-steps later.
 func (g *fused) prefetchPart(p product, i int) {
 	for l := p.lines * i / unroll; l < p.lines*(i+1)/unroll; l++ {
 		g.Prefetch(asm.T1, asm.At(ahead, 64*l))
@@ -15,15 +15,16 @@ func (g *fused) prefetchPart(p product, i int) {
 	}
 }
 
-// Prefetches into L2 are dropped when too many reads are under way, and a load that then goes to memory stalls everything behind
-// it: up to nearRows rows, what memory limits, lines are asked for again shortly before they are needed.
+// Prefetches into L2 are dropped when too many reads are under way, and a load that then goes to
+// memory stalls everything behind it: up to nearRows rows, what memory limits, lines are asked for
+// again shortly before they are needed.
 const (
 	nearRows  = 8
 	nearBytes = 512
 )
 
-// prefetch asks for the next lines of the block that comes after this one, into L2: from there it is quick enough, and
-// a block ahead would crowd the L1 cache.
+// prefetch asks for the next lines of the block that comes after this one, into L2: from there it
+// is quick enough, and a block ahead would crowd the L1 cache.
 func (g *fused) prefetch(lines int) {
 	for i := range lines {
 		g.Prefetch(asm.T1, asm.At(ahead, 64*i))
@@ -33,8 +34,9 @@ func (g *fused) prefetch(lines int) {
 	}
 }
 
-// The prefetches of a block are spread evenly over its time, since only so many reads can be under way: the products
-// take theirs with each turn of the loop, the softmax those that are left, divided among its rows.
+// The prefetches of a block are spread evenly over its time, since only so many reads can be under
+// way: the products take theirs with each turn of the loop, the softmax those that are left,
+// divided among its rows.
 
 // linesPerTurn is the share of one turn of a product.
 func (g *fused) linesPerTurn(columns int) int {
@@ -48,8 +50,8 @@ func (g *fused) lines() int {
 	return (positions*(g.HeadDim+g.PaddedDim())*g.size() + 4*g.scaleFloats()) / 64
 }
 
-// productShare is how much of a block's time the products take, counted in vector instructions: widening and multiplying keys and
-// values, against the softmax and the merge of each row.
+// productShare is how much of a block's time the products take, counted in vector instructions:
+// widening and multiplying keys and values, against the softmax and the merge of each row.
 func (g *fused) productShare() float64 {
 	rows, dim, widen := float64(g.Rows), float64(g.HeadDim), 2.0
 	if g.Int8 {

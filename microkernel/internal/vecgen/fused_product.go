@@ -47,8 +47,9 @@ func (g *fused) step(p product, i int) {
 	}
 }
 
-// embeds says whether each multiply-add repeats the element of A itself: one instruction less for every two lets the core look further
-// ahead while lines are on their way. Elements that need no widening leave no room for the additional loads.
+// embeds says whether each multiply-add repeats the element of A itself: one instruction less for
+// every two lets the core look further ahead while lines are on their way. Elements that need no
+// widening leave no room for the additional loads.
 func (g *fused) embeds(p product) bool { return g.wide && g.size() < 4 && p.columns <= 2 }
 
 // steps emits n k-steps and moves the pointers behind them.
@@ -72,8 +73,8 @@ func (g *fused) clear(p product) {
 	}
 }
 
-// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass may be narrower. Where the
-// code of a pass depends on its first panel, each is emitted.
+// overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass
+// may be narrower. Where the code of a pass depends on its first panel, each is emitted.
 func (g *fused) overPasses(panels, columns int, pass func(first, columns int)) {
 	if g.Int8 {
 		for first := 0; first < panels; first += columns {
@@ -97,8 +98,8 @@ func (g *fused) loopPasses(pass func()) {
 	g.Jcc(asm.NotZero, loop)
 }
 
-// scores computes the products of the rows with the keys up to the last one that any row sees, in whole passes, one chain
-// over the head dimension each, into scratch.
+// scores computes the products of the rows with the keys up to the last one that any row sees, in
+// whole passes, one chain over the head dimension each, into scratch.
 func (g *fused) scores() {
 	panel := group * g.HeadDim * g.size()
 	columns := g.panels(g.Rows)
@@ -141,8 +142,8 @@ func (g *fused) overDims(p product, n int) {
 	}
 }
 
-// values computes the products of the probabilities with the values, one chain over the positions that any row sees, and
-// merges them into the running output.
+// values computes the products of the probabilities with the values, one chain over the positions
+// that any row sees, and merges them into the running output.
 func (g *fused) values() {
 	panel := group * positions * g.size()
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
@@ -175,7 +176,8 @@ func (g *fused) values() {
 	})
 }
 
-// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc + 0)*new.
+// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc +
+// 0)*new.
 func (g *fused) mergeRows(columns int) {
 	vectors := columns * g.parts
 	first := g.Rows * vectors

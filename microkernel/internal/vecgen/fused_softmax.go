@@ -2,8 +2,9 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the last are seen whole by
-// its last token: when every row sees all 64 positions there is code without masks.
+// softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the
+// last are seen whole by its last token: when every row sees all 64 positions there is code without
+// masks.
 func (g *fused) softmaxRows() {
 	g.Lea(smRow, asm.At(scrReg, scrP))
 	g.Mov(smLane, scrReg)
@@ -41,8 +42,8 @@ func (g *fused) softmaxWhole() {
 	}
 }
 
-// wholeRows emits n rows side by side: x in registers 0 to 7, then n of exp in 8 to 15 and p in 16 to 23; the first of
-// each is scratch of the reductions before and after.
+// wholeRows emits n rows side by side: x in registers 0 to 7, then n of exp in 8 to 15 and p in 16
+// to 23; the first of each is scratch of the reductions before and after.
 func (g *fused) wholeRows(n int, scale, lo asm.Vec) {
 	const perRow = positions / group
 	x, t, p, top := func(r, j int) asm.Vec { return asm.Z(perRow*r + j) }, 8, 16, 24
@@ -137,8 +138,9 @@ const (
 	smT     = 15
 )
 
-// softmaxEach takes one row after the other, two vectors side by side. Masked, the lanes behind the last position that
-// the row sees stay out of maximum and sum and become zero; unmasked it is for AVX2.
+// softmaxEach takes one row after the other, two vectors side by side. Masked, the lanes behind the
+// last position that the row sees stay out of maximum and sum and become zero; unmasked it is for
+// AVX2.
 func (g *fused) softmaxEach(masked bool) {
 	vectors := positions / group * g.parts
 	g.I(asm.VBROADCASTSS, g.v(smScale), asm.At(args, offScale))
@@ -234,8 +236,9 @@ func (g *fused) laneIndex(j int) asm.Mem {
 	return g.ConstU32s(w...)
 }
 
-// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the running output and the
-// block's output are multiplied by. Rows whose block maximum is -Inf keep what they have.
+// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the
+// running output and the block's output are multiplied by. Rows whose block maximum is -Inf keep
+// what they have.
 func (g *fused) mergeSums() {
 	const m, mb, top, s, a, b, n, z, x, mask = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 	r := expRange{lo: 10, hi: -1}

@@ -1,10 +1,11 @@
-// Package vecgen emits the code of the vector kernels: for x86-64, AVX2+FMA+F16C and AVX-512 from one description, and for arm64
-// (the files neon_*.go).
+// Package vecgen emits the code of the vector kernels: for x86-64, AVX2+FMA+F16C and AVX-512 from
+// one description, and for arm64 (the files neon_*.go).
 //
-// A kernel works on groups of sixteen float32. With AVX-512 a group is one register; with AVX2 it is two, and the body
-// of a loop is emitted once for each half (a "part"). The sixteen virtual lanes of a reduction are then the lanes of
-// one accumulator, or of two, so that both levels do the same arithmetic in the same order: element i always goes to
-// lane i mod 16, and the lanes are added by one tree. Package microkernel holds the plain-Go definition of each kernel.
+// A kernel works on groups of sixteen float32. With AVX-512 a group is one register; with AVX2 it
+// is two, and the body of a loop is emitted once for each half (a "part"). The sixteen virtual
+// lanes of a reduction are then the lanes of one accumulator, or of two, so that both levels do the
+// same arithmetic in the same order: element i always goes to lane i mod 16, and the lanes are
+// added by one tree. Package microkernel holds the plain-Go definition of each kernel.
 package vecgen
 
 import (
@@ -13,8 +14,8 @@ import (
 	"sandwich/microkernel/internal/asm"
 )
 
-// Args is what the trampoline hands to a kernel, its address in RDI. Which field means what stands at each kernel;
-// lengths and strides in N are in elements unless it says bytes.
+// Args is what the trampoline hands to a kernel, its address in RDI. Which field means what stands
+// at each kernel; lengths and strides in N are in elements unless it says bytes.
 type Args struct {
 	P [10]unsafe.Pointer
 	N [6]int
@@ -47,7 +48,8 @@ const (
 	tailHalf = asm.K2
 )
 
-// scratch is the vector register that masked stores of AVX2 and constants that must be in a register may overwrite.
+// scratch is the vector register that masked stores of AVX2 and constants that must be in a
+// register may overwrite.
 const scratch = 15
 
 type gen struct {
@@ -68,7 +70,8 @@ func newGen(level asm.Level) *gen {
 		g.masks = g.ConstU32s(bits[:]...)
 		return g
 	}
-	// Sixteen set words and sixteen clear ones, back to back: a window that starts 4n bytes before the middle has n set.
+	// Sixteen set words and sixteen clear ones, back to back: a window that starts 4n bytes before
+	// the middle has n set.
 	var ones [64]byte
 	for i := range ones {
 		ones[i] = 0xff
@@ -99,7 +102,8 @@ func (g *gen) pointers(to ...asm.Reg) {
 	}
 }
 
-// splat is a memory operand that has the word in every lane, for any instruction that reads a whole vector.
+// splat is a memory operand that has the word in every lane, for any instruction that reads a whole
+// vector.
 func (g *gen) splat(w uint32) asm.Mem {
 	if g.wide {
 		return g.ConstU32(w).Bcast()
@@ -116,7 +120,8 @@ func (g *gen) setF(dst asm.Vec, f float32) { g.I(asm.VBROADCASTSS, dst, g.ConstF
 // zero clears a register.
 func (g *gen) zero(n int) { g.I(asm.VXORPS, asm.X(n), asm.X(n), asm.X(n)) }
 
-// part returns the bytes between the start of a group and its part h, for elements of the given size.
+// part returns the bytes between the start of a group and its part h, for elements of the given
+// size.
 func (g *gen) part(h, size int) int { return h * 8 * size }
 
 // elem is the operand of part h of the running group of float32 at base.
@@ -124,7 +129,8 @@ func (g *gen) elem(base asm.Reg, h int) asm.Mem {
 	return asm.AtIndex(base, index, 4, g.part(h, 4))
 }
 
-// load reads float32 lanes; in the partial group the lanes beyond the end are zero and their memory is not touched.
+// load reads float32 lanes; in the partial group the lanes beyond the end are zero and their memory
+// is not touched.
 func (g *gen) load(dst asm.Vec, m asm.Mem, h int, tail bool) {
 	switch {
 	case !tail:
@@ -137,7 +143,8 @@ func (g *gen) load(dst asm.Vec, m asm.Mem, h int, tail bool) {
 	}
 }
 
-// store writes float32 lanes, in the partial group only those before the end. AVX2 clobbers scratch.
+// store writes float32 lanes, in the partial group only those before the end. AVX2 clobbers
+// scratch.
 func (g *gen) store(m asm.Mem, src asm.Vec, h int, tail bool) {
 	switch {
 	case !tail:
@@ -153,7 +160,8 @@ func (g *gen) store(m asm.Mem, src asm.Vec, h int, tail bool) {
 // loadMask reads the lane mask of part h of the partial group (AVX2).
 func (g *gen) loadMask(dst asm.Vec, h int) { g.I(asm.VMOVUPS, dst, asm.At(maskPtr, 32*h)) }
 
-// setTail prepares the masks for a partial group of `left` elements (1 to 15). It clobbers left and maskPtr.
+// setTail prepares the masks for a partial group of `left` elements (1 to 15). It clobbers left and
+// maskPtr.
 func (g *gen) setTail() {
 	g.Lea(maskPtr, g.masks)
 	if g.wide {
@@ -166,8 +174,9 @@ func (g *gen) setTail() {
 	g.Sub(maskPtr, left)
 }
 
-// overGroups runs body over the groups of n elements, index counting elements: whole groups in a loop, then the partial
-// one with tail set. The body is emitted for each part of a group. n is kept; index, full, left, maskPtr are clobbered.
+// overGroups runs body over the groups of n elements, index counting elements: whole groups in a
+// loop, then the partial one with tail set. The body is emitted for each part of a group. n is
+// kept; index, full, left, maskPtr are clobbered.
 func (g *gen) overGroups(n asm.Reg, body func(h int, tail bool)) {
 	g.Xor(index, index)
 	g.overRest(n, body)
@@ -220,13 +229,14 @@ func (g *gen) advance(p asm.Reg, i int, tmp asm.Reg) {
 	g.Lea(p, asm.AtIndex(p, tmp, 4, 0))
 }
 
-// sumLanes adds the sixteen lanes of the accumulator (registers acc, and acc+1 with AVX2) by the tree of the oracle and
-// leaves the sum in lane 0 of acc. tmp is clobbered.
+// sumLanes adds the sixteen lanes of the accumulator (registers acc, and acc+1 with AVX2) by the
+// tree of the oracle and leaves the sum in lane 0 of acc. tmp is clobbered.
 func (g *gen) sumLanes(acc, tmp int) {
 	g.fold(acc, tmp, func(dst, lo, hi asm.Vec) { g.I(asm.VADDPS, dst, lo, hi) })
 }
 
-// maxLanes is sumLanes for the maximum; the upper lane is the first source, so that NaN is passed over.
+// maxLanes is sumLanes for the maximum; the upper lane is the first source, so that NaN is passed
+// over.
 func (g *gen) maxLanes(acc, tmp int) {
 	g.fold(acc, tmp, func(dst, lo, hi asm.Vec) { g.I(asm.VMAXPS, dst, hi, lo) })
 }

@@ -2,10 +2,11 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// Blocks of a KV cache of int8 (see KVQ8 of package microkernel) are widened to float32 panels: 16 lanes, rows of 64 bytes.
+// Blocks of a KV cache of int8 (see KVQ8 of package microkernel) are widened to float32 panels: 16
+// lanes, rows of 64 bytes.
 
-// emitWidenK8: P dst, src, scales; N sets of 32 rows, one panel. The rows of a set share their scales, one for each lane, which
-// lie 64 positions apart.
+// emitWidenK8: P dst, src, scales; N sets of 32 rows, one panel. The rows of a set share their
+// scales, one for each lane, which lie 64 positions apart.
 func emitWidenK8(g *gen) {
 	const x, scale, unroll = 0, 8, 4
 	turns := asm.R13
@@ -33,7 +34,8 @@ func emitWidenK8(g *gen) {
 	})
 }
 
-// emitWidenV8: P dst, src, scales; N pairs of panels of 64 rows. A row has one scale, the same in both panels of a pair.
+// emitWidenV8: P dst, src, scales; N pairs of panels of 64 rows. A row has one scale, the same in
+// both panels of a pair.
 func emitWidenV8(g *gen) {
 	const x, scale, unroll = 0, 8, 2
 	turns := asm.R13

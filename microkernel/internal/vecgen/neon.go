@@ -6,11 +6,12 @@ import (
 	"sandwich/microkernel/internal/a64"
 )
 
-// The NEON kernels hold a group of sixteen float32 in four registers, a block, so that the sixteen virtual lanes of a reduction are
-// the lanes of one block. A partial group goes through 64 bytes below the stack pointer, word by word.
+// The NEON kernels hold a group of sixteen float32 in four registers, a block, so that the sixteen
+// virtual lanes of a reduction are the lanes of one block. A partial group goes through 64 bytes
+// below the stack pointer, word by word.
 
-// General registers. Cursor nC0 moves along the row that begins at base nB0, nC1 along that of nB1, and so on; the trampoline has
-// the arguments in x0.
+// General registers. Cursor nC0 moves along the row that begins at base nB0, nC1 along that of nB1,
+// and so on; the trampoline has the arguments in x0.
 const (
 	nArgs = a64.X(0)
 	nC0   = a64.X(1)
@@ -143,7 +144,8 @@ func floats(x ...a64.X) []cursor {
 	return out
 }
 
-// groups runs body over the groups of n elements: whole ones in a loop, then the partial one with tail set. n is kept.
+// groups runs body over the groups of n elements: whole ones in a loop, then the partial one with
+// tail set. n is kept.
 func (g neonGen) groups(n a64.X, cursors []cursor, body func(tail bool)) {
 	rest, done := g.NewLabel(), g.NewLabel()
 	g.I(a64.LSRI, nTurn, n, a64.Imm(4))
@@ -170,7 +172,8 @@ func (g neonGen) overRows(rows a64.X, body func()) {
 	g.Bind(done)
 }
 
-// load reads a group; in the partial one the lanes beyond the end are zero and their memory is not touched.
+// load reads a group; in the partial one the lanes beyond the end are zero and their memory is not
+// touched.
 func (g neonGen) load(b block, p a64.X, tail bool) { g.loadOr(b, p, tail, 0) }
 
 // loadOr is load with another word in the lanes beyond the end.
@@ -214,7 +217,8 @@ func (g neonGen) copyLeft() {
 	})
 }
 
-// overRow puts the cursors at the start of their rows of float32, then runs body over the groups of nLen elements.
+// overRow puts the cursors at the start of their rows of float32, then runs body over the groups of
+// nLen elements.
 func (g neonGen) overRow(cursors []a64.X, body func(tail bool)) {
 	for _, c := range cursors {
 		g.MovX(c, c-nC0+nB0)
@@ -235,7 +239,8 @@ func (g neonGen) nextRow(p a64.X, i int) {
 	g.I(a64.ADDL, p, p, nT0, a64.Imm(2))
 }
 
-// sumLanes adds the sixteen lanes by the tree of the oracle; every lane of the block's first register is then the sum.
+// sumLanes adds the sixteen lanes by the tree of the oracle; every lane of the block's first
+// register is then the sum.
 func (g neonGen) sumLanes(b block) {
 	g.fold(b, func(low, high a64.V) { g.I(a64.FADD, low, low, high) })
 }
@@ -254,7 +259,8 @@ func (g neonGen) fold(b block, op func(low, high a64.V)) {
 	g.I(a64.DUPS, b.v(0), b.v(0), a64.Imm(0))
 }
 
-// max replaces the lanes of old by those of x that are greater: NaN is passed over, and of two zeros the old one stays.
+// max replaces the lanes of old by those of x that are greater: NaN is passed over, and of two
+// zeros the old one stays.
 func (g neonGen) max(old, x, mask a64.V) {
 	g.I(a64.FCMGT, mask, x, old)
 	g.I(a64.BIT, old, x, mask)

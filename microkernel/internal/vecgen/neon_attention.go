@@ -47,7 +47,8 @@ func (g neonGen) zeroRest(row, from, to a64.X) {
 	g.Bind(done)
 }
 
-// rowMax leaves the maximum of n elements in all lanes of acc's first register. The cursor moves; x is clobbered.
+// rowMax leaves the maximum of n elements in all lanes of acc's first register. The cursor moves; x
+// is clobbered.
 func (g neonGen) rowMax(row, n a64.X, acc, x block) {
 	each(func(i int) { g.Splat(acc.v(i), negInfBits) })
 	g.groups(n, floats(row), func(tail bool) {
@@ -57,8 +58,8 @@ func (g neonGen) rowMax(row, n a64.X, acc, x block) {
 	g.maxLanes(acc)
 }
 
-// addLanes adds p to the accumulator. Of the partial group, which store has just left in scratch, only the lanes before the end
-// are added; p is clobbered.
+// addLanes adds p to the accumulator. Of the partial group, which store has just left in scratch,
+// only the lanes before the end are added; p is clobbered.
 func (g neonGen) addLanes(acc, p block, tail bool) {
 	if tail {
 		g.zero(p)
@@ -67,7 +68,8 @@ func (g neonGen) addLanes(acc, p block, tail bool) {
 	g.op3(a64.FADD, acc, acc, p)
 }
 
-// partial replaces the lanes of b before the end of the partial group by the words in scratch. The others keep theirs.
+// partial replaces the lanes of b before the end of the partial group by the words in scratch. The
+// others keep theirs.
 func (g neonGen) partial(b block) {
 	const old = block(5)
 	g.I(a64.LDPQ, old.v(0), old.v(1), a64.SP, a64.Imm(0))

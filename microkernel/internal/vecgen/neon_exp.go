@@ -12,7 +12,8 @@ func expOf(p, x, n, z block) []neonExp {
 	return out
 }
 
-// exp computes several exponentials side by side. Where the argument is never positive its upper clamp is left out.
+// exp computes several exponentials side by side. Where the argument is never positive its upper
+// clamp is left out.
 func (g neonGen) exp(positive bool, of []neonExp) {
 	all := func(step func(e neonExp)) {
 		for _, e := range of {
@@ -34,7 +35,8 @@ func (g neonGen) exp(positive bool, of []neonExp) {
 	with(ln2Hi, func(e neonExp) { g.I(a64.FMLS, e.x, e.n, nConst) })
 	with(ln2Lo, func(e neonExp) { g.I(a64.FMLS, e.x, e.n, nConst) })
 	with(expC6, func(e neonExp) { g.Move(e.p, nConst) })
-	// The sum of a multiply-add is its destination: p and n take turns, and after an even number of steps it is p's.
+	// The sum of a multiply-add is its destination: p and n take turns, and after an even number of
+	// steps it is p's.
 	for i, c := range []float32{expC5, expC4, expC3, expC2, 1, 1} {
 		with(c, func(e neonExp) {
 			from, to := e.p, e.n
@@ -45,8 +47,9 @@ func (g neonGen) exp(positive bool, of []neonExp) {
 			g.I(a64.FMLA, to, from, e.x)
 		})
 	}
-	// The integer k = n sits in the low bits of z above an even constant: 2^(k>>1) and 2^(k-(k>>1)) are built from it
-	// by shifts that push the constant out, and of the two products only the second can round.
+	// The integer k = n sits in the low bits of z above an even constant: 2^(k>>1) and 2^(k-(k>>1))
+	// are built from it by shifts that push the constant out, and of the two products only the
+	// second can round.
 	g.Splat(nConst, bias)
 	all(func(e neonExp) {
 		g.I(a64.SSHR4S, e.n, e.z, a64.Imm(1))

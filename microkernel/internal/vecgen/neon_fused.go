@@ -7,10 +7,12 @@ import (
 	"sandwich/microkernel/internal/a64"
 )
 
-// NEONMaxRows is the largest Fused.Rows on arm64: a lane of one register each, and four accumulators for a panel.
+// NEONMaxRows is the largest Fused.Rows on arm64: a lane of one register each, and four
+// accumulators for a panel.
 const NEONMaxRows = 4
 
-// neonUnroll is the k-steps in a turn of the inner loop: as many as there are lanes in a register of A.
+// neonUnroll is the k-steps in a turn of the inner loop: as many as there are lanes in a register
+// of A.
 const neonUnroll = 4
 
 // neonFused emits a fused attention kernel for arm64, step by step what fused does for x86-64.
@@ -23,7 +25,8 @@ type neonFused struct {
 // GenerateFusedNEON returns the code of a fused attention kernel.
 func GenerateFusedNEON(f Fused) ([]byte, error) {
 	if f.Rows < 1 || f.Rows > NEONMaxRows || f.HeadDim < 1 {
-		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows, f.HeadDim, NEONMaxRows)
+		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows,
+			f.HeadDim, NEONMaxRows)
 	}
 	g := &neonFused{neonGen{a64.New(a64.Base)}, f, 1 << (bits.Len(uint(NEONMaxRows/f.Rows)) - 1)}
 	g.emit()
@@ -35,7 +38,8 @@ func GenerateFusedNEON(f Fused) ([]byte, error) {
 	return code, nil
 }
 
-// Registers of the fused kernel. Rows of A are at fA0 and the registers after it, panels of B at fB0 and after.
+// Registers of the fused kernel. Rows of A are at fA0 and the registers after it, panels of B at
+// fB0 and after.
 const (
 	fState  = a64.X(1)
 	fScr    = a64.X(2)
@@ -83,7 +87,8 @@ func (g *neonFused) emit() {
 	g.Bind(done)
 }
 
-// next sets the prefetch pointer to the block that the table names after this one, or to the one that the caller wants where the table ends.
+// next sets the prefetch pointer to the block that the table names after this one, or to the one
+// that the caller wants where the table ends.
 func (g *neonFused) next() {
 	last := g.NewLabel()
 	g.arg(fAhead, offAfter)
@@ -94,7 +99,8 @@ func (g *neonFused) next() {
 	g.Bind(last)
 }
 
-// blockAddress computes the address of the block whose id stands `entry` places behind the current one.
+// blockAddress computes the address of the block whose id stands `entry` places behind the current
+// one.
 func (g *neonFused) blockAddress(dst a64.X, entry int) {
 	g.I(a64.LDRSW, dst, fTable, a64.Imm(4*entry))
 	g.arg(fTmp2, offPitch)
@@ -103,7 +109,8 @@ func (g *neonFused) blockAddress(dst a64.X, entry int) {
 	g.I(a64.ADD, dst, dst, fTmp2)
 }
 
-// seen stores how many positions of the block each row sees, takes a block off what is left, and goes to `none` where no row sees any.
+// seen stores how many positions of the block each row sees, takes a block off what is left, and
+// goes to `none` where no row sees any.
 func (g *neonFused) seen(none a64.Label) {
 	left, n, t, block := a64.V(0), a64.V(1), a64.V(2), a64.V(3)
 	g.I(a64.LDRQ, left, fState, a64.Imm(StateLeft))
@@ -138,8 +145,8 @@ func (g *neonFused) prefetch(lines int) {
 	}
 }
 
-// neonProduct is a register tile: rows of A, k-major panels of B, `columns` panels wide. Accumulators come first, row by row, then the
-// rows' elements of A, then vectors of B in turn.
+// neonProduct is a register tile: rows of A, k-major panels of B, `columns` panels wide.
+// Accumulators come first, row by row, then the rows' elements of A, then vectors of B in turn.
 type neonProduct struct {
 	columns int
 	value   bool // int8: scales are one for each k-step; otherwise one for each lane
@@ -214,8 +221,8 @@ func (g *neonFused) clear(p neonProduct) {
 	}
 }
 
-// scores computes the products of the rows with the keys up to the last one that any row sees, in whole passes, one chain
-// over the head dimension each, into scratch.
+// scores computes the products of the rows with the keys up to the last one that any row sees, in
+// whole passes, one chain over the head dimension each, into scratch.
 func (g *neonFused) scores() {
 	panel := group * g.HeadDim * g.size()
 	p := neonProduct{columns: g.columns}
@@ -260,8 +267,8 @@ func (g *neonFused) overDims(p neonProduct, n int) {
 	}
 }
 
-// values computes the products of the probabilities with the values, one chain over the positions that any row sees, and
-// merges them into the running output.
+// values computes the products of the probabilities with the values, one chain over the positions
+// that any row sees, and merges them into the running output.
 func (g *neonFused) values() {
 	panels := g.PaddedDim() / group
 	g.AddImm(fOut, fState, StateOut)
@@ -308,7 +315,8 @@ func (g *neonFused) valuePass(p neonProduct) {
 	g.AddImm(fOut, fOut, 64*p.columns)
 }
 
-// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc + 0)*new.
+// mergeRows folds the accumulators of a value pass into the output rows: out = out*old + (acc +
+// 0)*new.
 func (g *neonFused) mergeRows(p neonProduct) {
 	oldMul, newMul, zero, out := a64.V(24), a64.V(25), a64.V(26), a64.V(27)
 	g.Zero(zero)

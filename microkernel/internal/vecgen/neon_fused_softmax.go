@@ -26,8 +26,9 @@ func (g *neonFused) widenScales() {
 	}
 }
 
-// softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the last are seen whole by
-// its last token: when every row sees all 64 positions there is code without masks.
+// softmaxRows is the Softmax kernel for rows of 64 in scratch. All blocks of a sequence but the
+// last are seen whole by its last token: when every row sees all 64 positions there is code without
+// masks.
 func (g *neonFused) softmaxRows() {
 	done, partial := g.NewLabel(), g.NewLabel()
 	g.I(a64.LDRW, fTmp, fScr, a64.Imm(scrSmallest))
@@ -51,8 +52,8 @@ const (
 	fInf  = a64.V(28)
 )
 
-// softmaxEach takes one row after the other. Masked, the lanes behind the last position that the row sees stay out of maximum
-// and sum and become zero.
+// softmaxEach takes one row after the other. Masked, the lanes behind the last position that the
+// row sees stay out of maximum and sum and become zero.
 func (g *neonFused) softmaxEach(masked bool) {
 	const x, n, z, p, acc = block(0), block(1), block(2), block(3), block(4)
 	g.AddImm(fTmp, nArgs, offScale)
@@ -111,10 +112,12 @@ func (g *neonFused) laneMask(position int) {
 	g.I(a64.CMGT4S, fMask, fSeen, fMask)
 }
 
-// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the running output and the
-// block's output are multiplied by. Rows whose block maximum is -Inf keep what they have.
+// mergeSums merges the maxima and sums of all rows, one lane a row, and leaves in scratch what the
+// running output and the block's output are multiplied by. Rows whose block maximum is -Inf keep
+// what they have.
 func (g *neonFused) mergeSums() {
-	m, mb, top, s, a, b, x, y, keep := a64.V(0), a64.V(1), a64.V(2), a64.V(3), a64.V(4), a64.V(5), a64.V(6), a64.V(7), a64.V(8)
+	m, mb, top, s, a := a64.V(0), a64.V(1), a64.V(2), a64.V(3), a64.V(4)
+	b, x, y, keep := a64.V(5), a64.V(6), a64.V(7), a64.V(8)
 	g.I(a64.LDRQ, m, fState, a64.Imm(StateMax))
 	g.I(a64.LDRQ, mb, fScr, a64.Imm(scrMax))
 	g.I(a64.LDRQ, s, fState, a64.Imm(StateSum))

@@ -33,7 +33,8 @@ func neonExpSum(g neonGen) {
 	g.I(a64.STRS, acc.v(0), nArgs, a64.Imm(offR))
 }
 
-// anyLane branches to the label when a comparison of the sixteen elements at the cursor with the value is true somewhere.
+// anyLane branches to the label when a comparison of the sixteen elements at the cursor with the
+// value is true somewhere.
 func (g neonGen) anyLane(o *a64.Op, value a64.V, p a64.X, to a64.Label) {
 	const x = block(0)
 	g.load(x, p, false)

@@ -2,8 +2,8 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// emitRoPEHalves: P x, cos, sin; N dim/2, heads, headStride. Rotates element i with element i + dim/2. The angles of a
-// group are loaded once for all heads.
+// emitRoPEHalves: P x, cos, sin; N dim/2, heads, headStride. Rotates element i with element i +
+// dim/2. The angles of a group are loaded once for all heads.
 func emitRoPEHalves(g *gen) {
 	const c, s, a, b, t = 0, 2, 4, 5, 6 // c and s take two registers with AVX2
 	head, upper := p0, asm.R13
@@ -31,8 +31,9 @@ func emitRoPEHalves(g *gen) {
 	g.overGroups(n0, perGroup)
 }
 
-// emitRoPEPairs: P x, cos, sin; N dim (a multiple of 16), heads, headStride. Rotates element 2i with element 2i+1: with
-// A and B the even and the odd elements in both places of a pair, the result is A*(c,s) + B*(-s,c).
+// emitRoPEPairs: P x, cos, sin; N dim (a multiple of 16), heads, headStride. Rotates element 2i
+// with element 2i+1: with A and B the even and the odd elements in both places of a pair, the
+// result is A*(c,s) + B*(-s,c).
 func emitRoPEPairs(g *gen) {
 	const cs, sc, x, b, t = 0, 1, 2, 3, 4
 	const even = 5 // sign bit in the even lanes

@@ -32,14 +32,16 @@ func emitExpSum(g *gen) {
 	g.I(asm.VMOVSS, argR(0), asm.X(acc))
 }
 
-// The two searches below look at eight elements a step at both levels: they are bound by memory, and vmovmskps needs no
-// opmask. Comparison predicates: 0 is equal (ordered), 13 greater or equal (ordered, NaN is false).
+// The two searches below look at eight elements a step at both levels: they are bound by memory,
+// and vmovmskps needs no opmask. Comparison predicates: 0 is equal (ordered), 13 greater or equal
+// (ordered, NaN is false).
 const (
 	cmpEqual   = 0
 	cmpAtLeast = 13
 )
 
-// overEights runs body for each whole step of eight elements and single for each element of the rest.
+// overEights runs body for each whole step of eight elements and single for each element of the
+// rest.
 func (g *gen) overEights(n asm.Reg, body, single func()) {
 	rest, last, done := g.NewLabel(), g.NewLabel(), g.NewLabel()
 	g.Xor(index, index)
@@ -62,7 +64,8 @@ func (g *gen) overEights(n asm.Reg, body, single func()) {
 	g.Bind(done)
 }
 
-// compareEight leaves the lanes of the step at index that satisfy the predicate against Y0 as bits in left.
+// compareEight leaves the lanes of the step at index that satisfy the predicate against Y0 as bits
+// in left.
 func (g *gen) compareEight(predicate uint8) {
 	g.I(asm.VMOVUPS, asm.Y(1), asm.AtIndex(p0, index, 4, 0))
 	g.I(asm.VCMPPS, asm.Y(1), asm.Y(1), asm.Y(0), asm.Imm(predicate))
@@ -78,7 +81,8 @@ func (g *gen) compareOne(predicate uint8) {
 	g.And(left, asm.Imm32(1))
 }
 
-// emitFindEqual: P x; N n; F value. R[0] is the index of the first element equal to it, n where there is none.
+// emitFindEqual: P x; N n; F value. R[0] is the index of the first element equal to it, n where
+// there is none.
 func emitFindEqual(g *gen) {
 	out, first := g.NewLabel(), g.NewLabel()
 	g.pointers(p0)
@@ -98,7 +102,8 @@ func emitFindEqual(g *gen) {
 	g.Store32(argR(0), index)
 }
 
-// eachBit runs body with index at each element whose bit is set in left, ascending; index ends behind the last of them.
+// eachBit runs body with index at each element whose bit is set in left, ascending; index ends
+// behind the last of them.
 func (g *gen) eachBit(body func()) {
 	loop, skip, done := g.NewLabel(), g.NewLabel(), g.NewLabel()
 	g.Bind(loop)

@@ -7,8 +7,9 @@ import (
 	"sandwich/microkernel/internal/asm"
 )
 
-// TestGenerate: every kernel can be emitted for both levels of x86-64 and for NEON, the same bytes each time. What the code computes is tested in
-// package microkernel, against the plain-Go definition.
+// TestGenerate: every kernel can be emitted for both levels of x86-64 and for NEON, the same bytes
+// each time. What the code computes is tested in package microkernel, against the plain-Go
+// definition.
 func TestGenerate(t *testing.T) {
 	for name, generate := range map[string]func(Kernel) ([]byte, error){
 		"avx2":   func(k Kernel) ([]byte, error) { return Generate(asm.AVX2, k) },

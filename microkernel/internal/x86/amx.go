@@ -16,7 +16,9 @@ const amxRows = 16
 // through memory, since tiles are loaded from there, and AMX cannot scale them.
 type amxArgs struct {
 	kernel.TileArgs
-	each  uintptr            // bytes from the weights of a turn to those of the next: amxTurnBytes, or 0 where each turn takes the place of the one before
+	// bytes from the weights of a turn to those of the next: amxTurnBytes, or 0 where each turn
+	// takes the place of the one before
+	each  uintptr
 	keep  uintptr            // 1: they stay for the row tiles after the first
 	ready uintptr            // 1: they are there
 	work  [amxWork + 64]byte // of which the function takes what begins at a multiple of 64

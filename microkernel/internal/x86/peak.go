@@ -18,7 +18,8 @@ type peak struct {
 }
 
 var (
-	floatPeak = peak{0, asm.VFMADD213PS, 2, math.Float32bits(0.999), math.Float32bits(0.001)} // acc = acc*x + y, which stays near 1
+	// acc = acc*x + y, which stays near 1
+	floatPeak = peak{0, asm.VFMADD213PS, 2, math.Float32bits(0.999), math.Float32bits(0.001)}
 	peaksAVX2 = map[string]peak{
 		"f32":  floatPeak,
 		"int8": {kernel.HasAVXVNNI, asm.VPDPBUSDV, 8, 0x5a3c6921, 0x1ee5372d},

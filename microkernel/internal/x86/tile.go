@@ -123,7 +123,8 @@ func (e *emitter) function(setup, body func()) {
 	e.stopPrefetch()
 	e.store()
 	p := e.aBase[0]
-	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C), unsafe.Offsetof(t.CStep)}} {
+	for _, f := range [][2]uintptr{{unsafe.Offsetof(t.A), unsafe.Offsetof(t.AStep)}, {unsafe.Offsetof(t.C),
+		unsafe.Offsetof(t.CStep)}} {
 		e.Mov(p, e.arg(f[0]))
 		e.Add(p, e.arg(f[1]))
 		e.Mov(e.arg(f[0]), p)

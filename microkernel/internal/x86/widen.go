@@ -12,7 +12,8 @@ import (
 func emitWiden(a *asm.Asm, isa kernel.ISA, b qtype.Type) {
 	const rDst = asm.R8
 	var t kernel.WidenArgs
-	e := &emitter{Asm: a, s: spec{kernel.Spec{ISA: isa, B: b, MR: 1, NR: qtype.PanelWidth}}, v: qtype.PanelWidth / isa.Lanes(), bBase: []asm.Reg{rB}, pointers: 1}
+	e := &emitter{Asm: a, s: spec{kernel.Spec{ISA: isa, B: b, MR: 1, NR: qtype.PanelWidth}},
+		v: qtype.PanelWidth / isa.Lanes(), bBase: []asm.Reg{rB}, pointers: 1}
 	e.Mov(rB, e.arg(unsafe.Offsetof(t.Src)))
 	e.Mov(rDst, e.arg(unsafe.Offsetof(t.Dst)))
 	put := func(j, k int, w asm.Vec) { e.I(asm.VMOVUPS, asm.At(rDst, 64*k+j*w.Bytes()), w) }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Folder returns a folder of the reference data: under SANDWICH_TESTDATA, else under ../shared beside the repository. The
-// test is skipped with a message where it is absent.
+// Folder returns a folder of the reference data: under SANDWICH_TESTDATA, else under ../shared
+// beside the repository. The test is skipped with a message where it is absent.
 func Folder(t testing.TB, name string) string {
 	t.Helper()
 	root := os.Getenv("SANDWICH_TESTDATA")

@@ -134,7 +134,8 @@ func TestOpenAIClient(t *testing.T) {
 		if got.Choices[0].Message.Content == "" || got.Choices[0].FinishReason == "" {
 			t.Fatalf("answer %+v", got.Choices[0])
 		}
-		if u.PromptTokens < 1 || u.CompletionTokens < 1 || u.CompletionTokens > 24 || u.TotalTokens != u.PromptTokens+u.CompletionTokens {
+		if u.PromptTokens < 1 || u.CompletionTokens < 1 || u.CompletionTokens > 24 || u.TotalTokens != u.PromptTokens+
+			u.CompletionTokens {
 			t.Fatalf("usage %+v", u)
 		}
 		answer = got.Choices[0].Message.Content

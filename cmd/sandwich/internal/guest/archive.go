@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Archive collects the files of an initramfs in the cpio format "newc" (Documentation/driver-api/early-userspace/buffer-format.rst
-// of the kernel). The zero value is ready.
+// Archive collects the files of an initramfs in the cpio format "newc"
+// (Documentation/driver-api/early-userspace/buffer-format.rst of the kernel). The zero value is
+// ready.
 type Archive struct {
 	out  bytes.Buffer
 	made map[string]bool
@@ -39,7 +40,8 @@ func (a *Archive) folders(dir string) {
 	a.entry(dir, modeFolder, nil)
 }
 
-// entry writes a header of 13 hexadecimal numbers, the name with a NUL and the data, the latter two padded to 4 bytes.
+// entry writes a header of 13 hexadecimal numbers, the name with a NUL and the data, the latter two
+// padded to 4 bytes.
 func (a *Archive) entry(name string, mode int, data []byte) {
 	inode := a.out.Len() // offsets differ, and that is all that inode numbers must do
 	a.out.WriteString("070701")

@@ -20,12 +20,13 @@ func (e *MissingError) Error() string { return e.What + ": " + e.Remedy }
 // Tools are the programs and files of the host that a guest needs.
 type Tools struct{ Qemu, Kernel string }
 
-// Find looks for qemu in PATH and for a kernel in the file that SANDWICH_GUEST_KERNEL_AMD64 or _ARM64 names, else in
-// /boot. Where one of them is missing the error is a MissingError.
+// Find looks for qemu in PATH and for a kernel in the file that SANDWICH_GUEST_KERNEL_AMD64 or
+// _ARM64 names, else in /boot. Where one of them is missing the error is a MissingError.
 func Find(m *Machine) (Tools, error) {
 	qemu, err := exec.LookPath(m.program())
 	if err != nil {
-		return Tools{}, &MissingError{m.program() + " is not installed", "install Debian's qemu-system-x86 and qemu-system-arm"}
+		return Tools{}, &MissingError{m.program() + " is not installed", "install Debian's qemu-system-x86 and " +
+			"qemu-system-arm"}
 	}
 	kernel, err := findKernel(m.Arch, "/boot")
 	return Tools{Qemu: qemu, Kernel: kernel}, err
@@ -59,8 +60,8 @@ func modified(path string) int {
 	return int(st.ModTime().Unix())
 }
 
-// kernelArch tells the architecture of a kernel image from its header: x86's boot protocol, or arm64's booting.rst with
-// or without gzip around it. "" for any other file.
+// kernelArch tells the architecture of a kernel image from its header: x86's boot protocol, or
+// arm64's booting.rst with or without gzip around it. "" for any other file.
 func kernelArch(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

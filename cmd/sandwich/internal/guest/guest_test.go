@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// TestArchiveFormat reads an archive back by the format's own rules: magic, thirteen fields of eight digits, padding to 4.
+// TestArchiveFormat reads an archive back by the format's own rules: magic, thirteen fields of
+// eight digits, padding to 4.
 func TestArchiveFormat(t *testing.T) {
 	var a Archive
 	a.Add("/a/b/one", []byte("12345"))
@@ -45,23 +46,27 @@ func TestArchiveFormat(t *testing.T) {
 		got = append(got, fmt.Sprintf("%o %s %q", mode, name, data[at:at+size]))
 		data = data[(at+size+3)&^3:]
 	}
-	want := []string{`40755 a ""`, `40755 a/b ""`, `100755 a/b/one "12345"`, `100755 a/two ""`, `100755 three "\x00\x01"`, `0 TRAILER!!! ""`}
+	want := []string{`40755 a ""`, `40755 a/b ""`, `100755 a/b/one "12345"`, `100755 a/two ""`,
+		`100755 three "\x00\x01"`, `0 TRAILER!!! ""`}
 	if !slices.Equal(got, want) {
 		t.Errorf("entries %q, want %q", got, want)
 	}
 }
 
 func TestConsole(t *testing.T) {
-	line, err := json.Marshal(Result{Name: "probe", Exit: 3, Stdout: "a\n@result b", Files: map[string][]byte{"/x": {0, 255}}})
+	line, err := json.Marshal(Result{Name: "probe", Exit: 3, Stdout: "a\n@result b",
+		Files: map[string][]byte{"/x": {0, 255}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []Result
-	count, tail, err := readConsole(strings.NewReader("Booting\r\n\x1b[c"+Mark+string(line)+"\r\npower down\r\n"), func(r Result) { got = append(got, r) })
+	count, tail, err := readConsole(strings.NewReader("Booting\r\n\x1b[c"+Mark+string(line)+"\r\npower down\r\n"),
+		func(r Result) { got = append(got, r) })
 	if err != nil || count != 1 || len(got) != 1 {
 		t.Fatalf("%d results %v: %v", count, got, err)
 	}
-	if r := got[0]; r.Name != "probe" || r.Exit != 3 || r.Stdout != "a\n@result b" || !bytes.Equal(r.Files["/x"], []byte{0, 255}) {
+	if r := got[0]; r.Name != "probe" || r.Exit != 3 || r.Stdout != "a\n@result b" || !bytes.Equal(r.Files["/x"],
+		[]byte{0, 255}) {
 		t.Errorf("result %+v", r)
 	}
 	if !slices.Equal(tail, []string{"Booting", "power down"}) {
@@ -89,10 +94,12 @@ func TestNumaMaps(t *testing.T) {
 	if err != nil || len(maps) != 3 {
 		t.Fatalf("%v: %v", maps, err)
 	}
-	if m := maps[0]; m.Start != 0x400000 || m.Policy != "default" || m.File != "/bin/true" || m.Pages[0] != 4 || m.Pages[3] != 5 || m.KiB != 4 {
+	if m := maps[0]; m.Start != 0x400000 || m.Policy != "default" || m.File != "/bin/true" || m.Pages[0] != 4 ||
+		m.Pages[3] != 5 || m.KiB != 4 {
 		t.Errorf("first %+v", m)
 	}
-	if m := maps[1]; m.Policy != "prefer:2" || m.File != "" || m.Pages[2] != 2 || m.Pages[12] != 1 || len(m.Pages) != 2 || m.KiB != 2048 {
+	if m := maps[1]; m.Policy != "prefer:2" || m.File != "" || m.Pages[2] != 2 || m.Pages[12] != 1 ||
+		len(m.Pages) != 2 || m.KiB != 2048 {
 		t.Errorf("second %+v", m)
 	}
 	for _, bad := range []string{"00400000\n", "zz default\n", "00400000 default N1=x\n", "00400000 default Nx=1\n"} {
@@ -133,9 +140,11 @@ func TestKernelIsKnownByItsHeader(t *testing.T) {
 }
 
 func TestMachineArguments(t *testing.T) {
-	m := Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 512, Distances: [][]int{{10, 15}, {15, 10}}}
+	m := Machine{Arch: "arm64", Nodes: 2, CPUsPerNode: 4, Clusters: 2, MiBPerNode: 512,
+		Distances: [][]int{{10, 15}, {15, 10}}}
 	line := strings.Join(m.arguments("/k", "/i"), " ")
-	for _, want := range []string{"-m 1024 ", "clusters=4,cores=2", "node,nodeid=1,memdev=m1,cpus=4-7", "dist,src=1,dst=0,val=15", "console=ttyAMA0"} {
+	for _, want := range []string{"-m 1024 ", "clusters=4,cores=2", "node,nodeid=1,memdev=m1,cpus=4-7",
+		"dist,src=1,dst=0,val=15", "console=ttyAMA0"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}

@@ -23,7 +23,8 @@ func (m *Machine) program() string {
 	return "qemu-system-x86_64"
 }
 
-// arguments are the command line of qemu: no device but processors, memory and a serial console on standard output.
+// arguments are the command line of qemu: no device but processors, memory and a serial console on
+// standard output.
 func (m *Machine) arguments(kernel, initramfs string) []string {
 	cpus := m.Nodes * m.CPUsPerNode
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
@@ -32,8 +33,10 @@ func (m *Machine) arguments(kernel, initramfs string) []string {
 	switch m.Arch {
 	case "arm64":
 		console = "ttyAMA0"
-		args = append(args, "-machine", "virt,gic-version=3", "-cpu", "max,pauth-impdef=on", // the architected pointer hash costs a fifth of the time
-			"-smp", fmt.Sprintf("%d,sockets=1,clusters=%d,cores=%d,threads=1", cpus, m.Nodes*m.Clusters, m.CPUsPerNode/m.Clusters))
+		// the architected pointer hash costs a fifth of the time
+		args = append(args, "-machine", "virt,gic-version=3", "-cpu", "max,pauth-impdef=on",
+			"-smp", fmt.Sprintf("%d,sockets=1,clusters=%d,cores=%d,threads=1", cpus, m.Nodes*m.Clusters,
+				m.CPUsPerNode/m.Clusters))
 	default:
 		args = append(args, "-machine", "q35", "-cpu", "max",
 			"-smp", fmt.Sprintf("%d,sockets=%d,cores=%d,threads=1", cpus, m.Nodes, m.CPUsPerNode))
@@ -41,7 +44,8 @@ func (m *Machine) arguments(kernel, initramfs string) []string {
 	for n := range m.Nodes {
 		id := strconv.Itoa(n)
 		args = append(args, "-object", fmt.Sprintf("memory-backend-ram,id=m%s,size=%dM", id, m.MiBPerNode),
-			"-numa", fmt.Sprintf("node,nodeid=%s,memdev=m%s,cpus=%d-%d", id, id, n*m.CPUsPerNode, (n+1)*m.CPUsPerNode-1))
+			"-numa", fmt.Sprintf("node,nodeid=%s,memdev=m%s,cpus=%d-%d", id, id, n*m.CPUsPerNode,
+				(n+1)*m.CPUsPerNode-1))
 	}
 	for i, row := range m.Distances {
 		for j, d := range row {

@@ -17,10 +17,11 @@ import (
 // maxLine bounds a line of the console: a result with the files that came back, in base64.
 const maxLine = 64 << 20
 
-// Run boots the machine with the archive, to which it adds the steps, and hands on each result as it comes. It returns
-// when the guest has powered off; ctx ends it before. folder holds the initramfs for the while. busy is the CPU time that
-// the emulation took.
-func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step, folder string, got func(Result)) (busy time.Duration, err error) {
+// Run boots the machine with the archive, to which it adds the steps, and hands on each result as
+// it comes. It returns when the guest has powered off; ctx ends it before. folder holds the
+// initramfs for the while. busy is the CPU time that the emulation took.
+func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step, folder string,
+	got func(Result)) (busy time.Duration, err error) {
 	text, err := json.Marshal(steps)
 	if err != nil {
 		return 0, err
@@ -52,7 +53,8 @@ func Run(ctx context.Context, m *Machine, tools Tools, a *Archive, steps []Step,
 		err = errors.New("the guest stopped early")
 	}
 	if err != nil {
-		return busy, fmt.Errorf("after %d of %d steps: %w; the console ended with:\n%s", count, len(steps), err, strings.Join(tail, "\n"))
+		return busy, fmt.Errorf("after %d of %d steps: %w; the console ended with:\n%s", count, len(steps), err,
+			strings.Join(tail, "\n"))
 	}
 	return busy, nil
 }

@@ -8,7 +8,8 @@ const StepsFile = "/steps.json"
 // Mark begins a line of the console that holds a Result as JSON.
 const Mark = "@result "
 
-// Step is one command that the guest runs to its end, or a server that runs while things are done to it.
+// Step is one command that the guest runs to its end, or a server that runs while things are done
+// to it.
 type Step struct {
 	Name  string
 	Args  []string // the first is a path

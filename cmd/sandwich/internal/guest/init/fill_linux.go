@@ -15,12 +15,13 @@ const (
 	mpolDefault   = 0
 	mpolPreferred = 1
 
-	// fillExtra is written beyond what a node has free: it goes to other nodes, and shows that this one takes no more.
+	// fillExtra is written beyond what a node has free: it goes to other nodes, and shows that this
+	// one takes no more.
 	fillExtra = 16 << 20
 )
 
-// fill uses up the memory of a node with a file in memory, until release removes it. Nothing is killed: the node is
-// preferred, not bound to.
+// fill uses up the memory of a node with a file in memory, until release removes it. Nothing is
+// killed: the node is preferred, not bound to.
 func fill(node int) (release func(), err error) {
 	free, err := freeBytes(node)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // cgroups is where version 2 of the control groups is mounted.
 const cgroups = "/sys/fs/cgroup"
 
-// furnish makes of a bare kernel a system that programs expect: mounts, a loopback interface, a home.
+// furnish makes of a bare kernel a system that programs expect: mounts, a loopback interface, a
+// home.
 func furnish() error {
 	for _, m := range []struct{ kind, at string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"cgroup2", cgroups}, {"tmpfs", "/tmp"},

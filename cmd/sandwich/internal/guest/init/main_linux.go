@@ -1,5 +1,5 @@
-// Command init is the first process of a guest: it runs the steps of guest.StepsFile, prints their results on the
-// console, and switches the machine off.
+// Command init is the first process of a guest: it runs the steps of guest.StepsFile, prints their
+// results on the console, and switches the machine off.
 package main
 
 import (
