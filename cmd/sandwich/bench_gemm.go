@@ -13,6 +13,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/gguf"
@@ -250,7 +251,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs
 	if f.kernel != "" {
 		kernel, err := microkernel.ParseSpec(f.kernel)
 		if err == nil {
-			err = plan.UseKernel(roofs.host, kernel)
+			err = thumb.UseKernel(plan, roofs.host, kernel)
 		}
 		if err != nil {
 			return nil, usageError(fmt.Errorf("--kernel: %w", err))
