@@ -29,8 +29,8 @@ func testHost(t testing.TB, cores int, isa ...string) *profiles.Profile {
 	return profiles.New(m, profiles.Identity{ISA: isa, L1D: 48 << 10})
 }
 
-// MakeDefault is thumb.Default, as untuned_test.go fills it in: tests within this package cannot import
-// what imports it. Empty and zero options are the default's.
+// MakeDefault is thumb.Default, as untuned_test.go fills it in: tests within this package cannot
+// import what imports it. Empty and zero options are the default's.
 var MakeDefault func(h *profiles.Profile, s ModelShape, compute, isa string, ranks int) (*Plan, error)
 
 func mustDefault(t testing.TB, h *profiles.Profile, s ModelShape, compute string) *Plan {

@@ -7,7 +7,8 @@ import (
 )
 
 func init() {
-	plans.MakeDefault = func(h *profiles.Profile, s plans.ModelShape, compute, isa string, ranks int) (*plans.Plan, error) {
+	plans.MakeDefault = func(h *profiles.Profile, s plans.ModelShape, compute, isa string, ranks int) (*plans.Plan,
+		error) {
 		return thumb.Default(h, s, thumb.Options{Compute: compute, ISA: isa, TP: ranks})
 	}
 }

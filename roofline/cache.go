@@ -34,7 +34,8 @@ func (m *Machine) L2(pu int) Answer {
 	}
 	for _, o := range m.profile.Machine.Objects {
 		if o.Kind == topotree.KindL2 && o.Bytes > 0 && o.CPUs.Contains(pu) {
-			out = Answer{Value: float64(int(min(o.Bytes, mostL2)) / max(1, coresIn(m.profile, o.CPUs))), From: "the host"}
+			share := int(min(o.Bytes, mostL2)) / max(1, coresIn(m.profile, o.CPUs))
+			out = Answer{Value: float64(share), From: "the host"}
 		}
 	}
 	return out

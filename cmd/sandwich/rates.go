@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"sandwich/microkernel"
-	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 )

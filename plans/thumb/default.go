@@ -218,8 +218,8 @@ func defaultPUs(p *profiles.Profile, threads int) (plans.PUSet, error) {
 	}
 	usable := p.UsablePUs()
 	if threads > len(usable) {
-		return nil, fmt.Errorf("%w: %d threads do not fit the %d PUs that may be used (%s)", plans.ErrForeignHost, threads, len(usable),
-			plans.PUSet(usable))
+		return nil, fmt.Errorf("%w: %d threads do not fit the %d PUs that may be used (%s)", plans.ErrForeignHost,
+			threads, len(usable), plans.PUSet(usable))
 	}
 	return p.FirstPUs(threads), nil
 }

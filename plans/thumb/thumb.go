@@ -127,8 +127,10 @@ func (h host) rules(k plans.WeightKey, t microkernel.WeightType, c microkernel.C
 }
 
 // schedule is the rule of thumb for m rows.
-func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (plans.Schedule, error) {
-	s := plans.Schedule{Widen: c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && h.isa.Generates()}
+func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (plans.Schedule,
+	error) {
+	widen := c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && h.isa.Generates()
+	s := plans.Schedule{Widen: widen}
 	b := t
 	if s.Widen {
 		b = microkernel.F32
