@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"bufio"
@@ -6,9 +6,12 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+
+	"sandwich/tuner/measure"
 )
 
 // Sizes of the picture, in pixels: one plot for each shape and number of threads, in rows of
@@ -27,31 +30,31 @@ var (
 	ourColors  = []string{"#c0392b", "#e67e22", "#8e44ad", "#27692b"}
 )
 
-// gemmPlot is GFLOP/s over M of one shape on one number of threads.
-type gemmPlot struct {
+// plot is GFLOP/s over M of one shape on one number of threads.
+type plot struct {
 	threads, n, k int
-	series        []gemmSeries
+	series        []series
 	peak          float64 // GFLOP/s; 0 where it is not known
 	memory        float64 // GFLOP/s that each row of M adds while weights come from memory
 }
 
-// gemmSeries is one library with cold or with hot weights.
-type gemmSeries struct {
+// series is one library with cold or with hot weights.
+type series struct {
 	name, weights string
 	m             []int
 	rate          []float64
 }
 
-type gemmPicture struct {
+type picture struct {
 	w      *bufio.Writer
 	colors map[string]string
 	order  []string // names in the legend
 }
 
-// drawGEMM writes GFLOP/s over M with the roofs, one plot for each shape and number of threads.
-func drawGEMM(w io.Writer, rows []gemmRow, roofs gemmRoofs) error {
-	plots := gemmPlots(rows, roofs)
-	p := gemmPicture{w: bufio.NewWriter(w), colors: map[string]string{}}
+// Products writes GFLOP/s over M with the roofs, one plot for each shape and number of threads.
+func Products(w io.Writer, rows []measure.ProductRow, roofs measure.ProductRoofs) error {
+	plots := plotsOf(rows, roofs)
+	p := picture{w: bufio.NewWriter(w), colors: map[string]string{}}
 	p.assignColors(plots)
 	columns := min(plotColumns, len(plots))
 	lines := (len(plots) + columns - 1) / columns
@@ -60,7 +63,7 @@ func drawGEMM(w io.Writer, rows []gemmRow, roofs gemmRoofs) error {
 	width, height := max(560, float64(columns)*plotWidth), top+float64(lines)*plotHeight+8
 	p.f(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">`, width, height, width, height)
 	p.f(`<rect width="100%%" height="100%%" fill="#ffffff"/>`)
-	p.f(`<text x="10" y="20" font-size="13" font-weight="bold">GFLOP/s of C[M,N] = A[M,K] W[N,K]&#7488; over M: %s</text>`, escapeXML(roofs.host.Host.CPUModel))
+	p.f(`<text x="10" y="20" font-size="13" font-weight="bold">GFLOP/s of C[M,N] = A[M,K] W[N,K]&#7488; over M: %s</text>`, escapeXML(roofs.Host.Host.CPUModel))
 	p.legend(legend)
 	for i := range plots {
 		p.plot(&plots[i], float64(i%columns)*plotWidth, top+float64(i/columns)*plotHeight)
@@ -69,7 +72,14 @@ func drawGEMM(w io.Writer, rows []gemmRow, roofs gemmRoofs) error {
 	return p.w.Flush()
 }
 
-func (p *gemmPicture) f(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+func threadsText(n int) string {
+	if n == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", n)
+}
+
+func (p *picture) f(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
 
 func escapeXML(text string) string {
 	var b strings.Builder
@@ -77,46 +87,38 @@ func escapeXML(text string) string {
 	return b.String()
 }
 
-// gemmPlots sorts the figures into plots: by threads, then in the order of the shapes.
-func gemmPlots(rows []gemmRow, roofs gemmRoofs) (plots []gemmPlot) {
+// plotsOf sorts the figures into plots: by threads, then in the order of the shapes.
+func plotsOf(rows []measure.ProductRow, roofs measure.ProductRoofs) (plots []plot) {
 	for i := range rows {
 		r := &rows[i]
-		at := slices.IndexFunc(plots, func(g gemmPlot) bool {
+		at := slices.IndexFunc(plots, func(g plot) bool {
 			return g.threads == r.Threads && g.n == r.N &&
 				g.k == r.K
 		})
 		if at < 0 {
-			plots = append(plots, gemmPlot{threads: r.Threads, n: r.N, k: r.K})
+			plots = append(plots, plot{threads: r.Threads, n: r.N, k: r.K})
 			at = len(plots) - 1
 		}
 		g := &plots[at]
 		g.add(r.Peer, r, r.GFLOPS)
-		for _, name := range sortedNames(r.rates) {
-			g.add(name, r, r.rates[name])
+		for _, name := range slices.Sorted(maps.Keys(r.Rates)) {
+			g.add(name, r, r.Rates[name])
 		}
-		if peak := roofs.peak(cmp.Or(r.Compute, "f32"), r.Threads) / 1e9; peak > 0 {
+		if peak := roofs.Peak(cmp.Or(r.Compute, "f32"), r.Threads) / 1e9; peak > 0 {
 			g.peak = max(g.peak, peak)
-			if r.Weights == cold {
-				g.memory = max(g.memory, roofs.perRow(r)/1e9)
+			if r.Weights == measure.Cold {
+				g.memory = max(g.memory, roofs.PerRow(r)/1e9)
 			}
 		}
 	}
-	slices.SortStableFunc(plots, func(a, b gemmPlot) int { return cmp.Compare(a.threads, b.threads) })
+	slices.SortStableFunc(plots, func(a, b plot) int { return cmp.Compare(a.threads, b.threads) })
 	return plots
 }
 
-func sortedNames(rates map[string]float64) (out []string) {
-	for name := range rates {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func (g *gemmPlot) add(name string, r *gemmRow, rate float64) {
-	at := slices.IndexFunc(g.series, func(s gemmSeries) bool { return s.name == name && s.weights == r.Weights })
+func (g *plot) add(name string, r *measure.ProductRow, rate float64) {
+	at := slices.IndexFunc(g.series, func(s series) bool { return s.name == name && s.weights == r.Weights })
 	if at < 0 {
-		g.series = append(g.series, gemmSeries{name: name, weights: r.Weights})
+		g.series = append(g.series, series{name: name, weights: r.Weights})
 		at = len(g.series) - 1
 	}
 	s := &g.series[at]
@@ -125,13 +127,13 @@ func (g *gemmPlot) add(name string, r *gemmRow, rate float64) {
 }
 
 // assignColors gives every library its color, ours first.
-func (p *gemmPicture) assignColors(plots []gemmPlot) {
+func (p *picture) assignColors(plots []plot) {
 	var peers []string
 	for _, g := range plots {
 		for _, s := range g.series {
-			r := gemmRow{Peer: s.name}
+			r := measure.ProductRow{Peer: s.name}
 			list := &peers
-			if r.ours() {
+			if r.Ours() {
 				list = &p.order
 			}
 			if !slices.Contains(*list, s.name) {
@@ -157,7 +159,7 @@ const (
 )
 
 // legendLines breaks the legend into lines of the picture's width.
-func (p *gemmPicture) legendLines(width float64) (lines [][]string) {
+func (p *picture) legendLines(width float64) (lines [][]string) {
 	used := math.Inf(1)
 	for _, entry := range append(slices.Clone(p.order), legendPeak, legendMemory, legendMarks) {
 		if need := legendWidth(entry); used+need > width {
@@ -171,7 +173,7 @@ func (p *gemmPicture) legendLines(width float64) (lines [][]string) {
 
 func legendWidth(entry string) float64 { return 50 + 6.4*float64(len(entry)) }
 
-func (p *gemmPicture) legend(lines [][]string) {
+func (p *picture) legend(lines [][]string) {
 	for i, line := range lines {
 		x, y := 10.0, 38+16*float64(i)
 		for _, entry := range line {
@@ -195,7 +197,7 @@ func (p *gemmPicture) legend(lines [][]string) {
 }
 
 func strokeOf(name string) float64 {
-	if r := (gemmRow{Peer: name}); r.ours() {
+	if r := (measure.ProductRow{Peer: name}); r.Ours() {
 		return 2.4
 	}
 	return 1.2
@@ -214,7 +216,7 @@ func (a *axes) py(rate float64) float64 {
 	return a.y + a.h*(1-rate/a.top)
 }
 
-func (g *gemmPlot) axes(x, y float64) axes {
+func (g *plot) axes(x, y float64) axes {
 	a := axes{x: x + plotLeft, y: y + plotTop, w: plotWidth - plotLeft - plotRight,
 		h: plotHeight - plotTop - plotBottom, firstM: math.MaxInt}
 	a.top = g.peak
@@ -230,9 +232,9 @@ func (g *gemmPlot) axes(x, y float64) axes {
 	return a
 }
 
-func (p *gemmPicture) plot(g *gemmPlot, x, y float64) {
+func (p *picture) plot(g *plot, x, y float64) {
 	a := g.axes(x, y)
-	p.f(`<text x="%.1f" y="%.1f" font-weight="bold">%dx%d, %s</text>`, a.x, y+14, g.n, g.k, plural(g.threads, "thread"))
+	p.f(`<text x="%.1f" y="%.1f" font-weight="bold">%dx%d, %s</text>`, a.x, y+14, g.n, g.k, threadsText(g.threads))
 	p.f(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#fcfcfc" stroke="#999999"/>`, a.x, a.y, a.w, a.h)
 	p.grid(g, &a)
 	p.roofs(g, &a)
@@ -246,7 +248,7 @@ func (p *gemmPicture) plot(g *gemmPlot, x, y float64) {
 }
 
 // grid draws the marks of both axes.
-func (p *gemmPicture) grid(g *gemmPlot, a *axes) {
+func (p *picture) grid(g *plot, a *axes) {
 	step := math.Pow(10, math.Floor(math.Log10(a.top)))
 	for _, f := range []float64{0.1, 0.2, 0.5, 1} {
 		if a.top/(step*f) <= 6 {
@@ -277,7 +279,7 @@ func (p *gemmPicture) grid(g *gemmPlot, a *axes) {
 }
 
 // roofs draws the multiply-add peak and what memory allows below it.
-func (p *gemmPicture) roofs(g *gemmPlot, a *axes) {
+func (p *picture) roofs(g *plot, a *axes) {
 	if g.peak > 0 {
 		p.f(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#555555" stroke-dasharray="6 3"/>`, a.x,
 			a.py(g.peak), a.x+a.w, a.py(g.peak))
@@ -298,7 +300,7 @@ func (p *gemmPicture) roofs(g *gemmPlot, a *axes) {
 	p.f(`<polyline points="%s" fill="none" stroke="#555555" stroke-dasharray="2 2"/>`, strings.Join(points, " "))
 }
 
-func (p *gemmPicture) line(s *gemmSeries, a *axes) {
+func (p *picture) line(s *series, a *axes) {
 	color, stroke := p.colors[s.name], strokeOf(s.name)
 	var points []string
 	for i, m := range s.m {
@@ -306,7 +308,7 @@ func (p *gemmPicture) line(s *gemmSeries, a *axes) {
 	}
 	p.f(`<polyline points="%s" fill="none" stroke="%s" stroke-width="%.1f"/>`, strings.Join(points, " "), color, stroke)
 	fill := color
-	if s.weights != cold {
+	if s.weights != measure.Cold {
 		fill = "#ffffff"
 	}
 	for i, m := range s.m {

@@ -1,4 +1,4 @@
-package tuner
+package measure
 
 import (
 	"context"
@@ -46,15 +46,18 @@ func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)
 	return err
 }
 
+// coldBytes is what cold products go round where nothing else is said.
+const coldBytes = 256 << 20
+
 func timeProducts(ctx context.Context, o ProductOptions, w *exec.Workers, l *pool.Leader,
 	visit func(ProductTime)) error {
 	for _, t := range o.Plan.Prefill.Tables {
-		b, err := newBench(ctx, l, w, productSize(t.WeightKey, o), o.Seed)
+		b, err := NewGemmBench(ctx, l, w, productSize(t.WeightKey, o), o.Seed)
 		if err != nil {
 			return err
 		}
 		err = b.timeRows(t.WeightKey, o, visit)
-		b.free()
+		b.Free()
 		if err != nil {
 			return err
 		}
@@ -63,27 +66,27 @@ func timeProducts(ctx context.Context, o ProductOptions, w *exec.Workers, l *poo
 }
 
 // productSize is the operands of one weight's products.
-func productSize(key plans.WeightKey, o ProductOptions) benchSize {
+func productSize(key plans.WeightKey, o ProductOptions) GemmSize {
 	rows := 1
 	for _, m := range o.Rows {
 		rows = max(rows, m)
 	}
-	s := benchSize{spare: scratchBytes, copy: packedBytes(key), input: rows * exec.RowStride(key.K),
-		cells: rows * exec.RowStride(key.N)}
-	s.round = s.copy
+	s := GemmSize{Spare: ScratchBytes, Copy: PackedBytes(key), Input: rows * exec.RowStride(key.K),
+		Cells: rows * exec.RowStride(key.N)}
+	s.Round = s.Copy
 	if o.Cold {
-		s.round = max(2*s.copy, o.Round)
+		s.Round = max(2*s.Copy, o.Round)
 		if o.Round == 0 {
-			s.round = max(2*s.copy, coldBytes)
+			s.Round = max(2*s.Copy, coldBytes)
 		}
 	}
 	if w, ok := o.Plan.Weight(key); ok {
-		s.rounded = roundedBytes(w.Compute, rows, key.K)
+		s.Rounded = RoundedBytes(w.Compute, rows, key.K)
 	}
 	return s
 }
 
-func (b *bench) timeRows(key plans.WeightKey, o ProductOptions, visit func(ProductTime)) error {
+func (b *GemmBench) timeRows(key plans.WeightKey, o ProductOptions, visit func(ProductTime)) error {
 	w, ok := o.Plan.Weight(key)
 	if !ok {
 		return fmt.Errorf("the plan does not know the weight %s", key)

@@ -1,9 +1,6 @@
-package main
+package measure
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +13,7 @@ import (
 func TestMedianInterval(t *testing.T) {
 	values := []float64{9, 3, 7, 1, 5, 2, 8, 6, 4, 10, 11, 12}
 	for n, want := range map[int][2]float64{0: {}, 5: {}, 6: {1, 9}, 8: {1, 9}, 9: {2, 8}, 12: {3, 10}} {
-		low, high := medianInterval(values[:n])
+		low, high := MedianInterval(values[:n])
 		if low != want[0] || high != want[1] {
 			t.Errorf("%d values: %v to %v, want %v", n, low, high, want)
 		}
@@ -24,10 +21,10 @@ func TestMedianInterval(t *testing.T) {
 }
 
 // What is wrong with a line of figures is named by its column.
-func TestParseGEMM(t *testing.T) {
+func TestParseProduct(t *testing.T) {
 	const line = "someblas,1,16,64,128,12.5,cold,0.001,0.001,0.002,5,1"
-	if r, err := parseGEMM(strings.Split(line, ",")); err != nil || r.Peer != "someblas" || r.cell() != (gemmCell{1, 16,
-		64, 128, cold}) || r.GFLOPS != 12.5 || r.Reps != 5 {
+	if r, err := parseProduct(strings.Split(line, ",")); err != nil || r.Peer != "someblas" ||
+		r.cell() != (productCell{1, 16, 64, 128, Cold}) || r.GFLOPS != 12.5 || r.Reps != 5 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for column, bad := range map[string][]string{
@@ -36,39 +33,13 @@ func TestParseGEMM(t *testing.T) {
 		"gflops": {"NaN", "-1", "0", "Inf", "+Inf", "1e400"}, "wmode": {"warm", ""}, "med_s": {"NaN", "-1"},
 		"min_s": {"Inf"}, "max_s": {"x"}, "reps": {"-1"}, "packed": {"yes"},
 	} {
-		i := slices.Index(strings.Split(gemmHeader, ","), column)
+		i := slices.Index(strings.Split(ProductHeader, ","), column)
 		for _, value := range bad {
 			record := strings.Split(line, ",")
 			record[i] = value
-			if _, err := parseGEMM(record); err == nil || !strings.Contains(err.Error(), column+" ") {
+			if _, err := parseProduct(record); err == nil || !strings.Contains(err.Error(), column+" ") {
 				t.Errorf("%s %q: %v", column, value, err)
 			}
-		}
-	}
-}
-
-// The picture is well-formed XML whatever the names and however few the figures.
-func TestDrawGEMM(t *testing.T) {
-	one := gemmRow{Peer: ourName, Threads: 1, M: 7, N: 48, K: 64, GFLOPS: 3, Weights: hot}
-	odd := one
-	odd.rates = map[string]float64{`<&">`: 5}
-	for name, rows := range map[string][]gemmRow{"one point": {one}, "names": {one, odd}} {
-		var out strings.Builder
-		if err := drawGEMM(&out, rows, newGEMMRoofs(&profiles.Profile{}, "avx2")); err != nil {
-			t.Fatal(err)
-		}
-		d := xml.NewDecoder(strings.NewReader(out.String()))
-		for {
-			_, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, out.String())
-			}
-		}
-		if strings.Contains(out.String(), "NaN") || strings.Contains(out.String(), "Inf") {
-			t.Errorf("%s: the picture has places that are no numbers", name)
 		}
 	}
 }
@@ -80,13 +51,13 @@ func TestRoofsFollowTheRun(t *testing.T) {
 		return profiles.Ceiling{Kind: kind, ISA: isa, Type: typ, PUs: 1, Figure: profiles.NewFigure(unit, []float64{v})}
 	}
 	f32 := ceiling(profiles.Compute, "avx512", "f32", "FLOP/s", 100e9)
-	roofs := newGEMMRoofs(&profiles.Profile{Ceilings: []profiles.Ceiling{f32}}, "avx512")
-	row := func(m int, rate float64) gemmRow {
-		return gemmRow{Peer: ourName, Threads: 1, M: m, N: 64, K: 128, GFLOPS: rate, Weights: cold, Type: "f32",
+	roofs := NewProductRoofs(&profiles.Profile{Ceilings: []profiles.Ceiling{f32}}, "avx512")
+	row := func(m int, rate float64) ProductRow {
+		return ProductRow{Peer: OurName, Threads: 1, M: m, N: 64, K: 128, GFLOPS: rate, Weights: Cold, Type: "f32",
 			Compute: "f32"}
 	}
-	rows := []gemmRow{row(1, 5), row(8, 32), row(64, 90)} // 5 GFLOP/s with one row of float32 are 10 GB/s
-	roofs.fill(rows)
+	rows := []ProductRow{row(1, 5), row(8, 32), row(64, 90)} // 5 GFLOP/s with one row of float32 are 10 GB/s
+	roofs.Fill(rows)
 	overOneRow(rows)
 	for i, want := range []struct{ roof, rate, one float64 }{{5, 10, 0}, {40, 8, 1.25}, {100, 90.0 / 32,
 		64 * 5 / 90.0}} {

@@ -1,4 +1,4 @@
-package tuner
+package measure
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
@@ -53,16 +52,6 @@ type AttentionTime struct {
 	FLOP    float64   // of the score and value products
 	Stream  []float64 // B/s at which the same workers read the same memory, in turn with the calls of decode
 	Peak    []float64 // FLOP/s of their multiply-adds, in turn with the calls
-}
-
-// ColdBytes is what a benchmark goes round on some PUs so that what it reads comes from memory,
-// within a quarter of what is free.
-func ColdBytes(host *profiles.Profile, pus plans.PUSet) int64 {
-	n := leavesCache * max(lastLevel(host, pus), leastCache)
-	if free := mem.Available(); free > 0 {
-		n = min(n, free/4)
-	}
-	return n
 }
 
 // TimeAttention times exec.Attention on the KV store and pinned workers that serving uses (rule 2),

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"encoding/csv"
@@ -8,14 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"sandwich/profiles"
-	"sandwich/tuner"
 )
 
-// gemmRow is one product of bench gemm or of a peer; the first twelve fields are the columns of the
+// ProductRow is one product, of ours or of a peer; the first twelve fields are the columns of the
 // CSV. Its JSON is stable.
-type gemmRow struct {
+type ProductRow struct {
 	Peer    string  `json:"peer"`
 	Threads int     `json:"threads"`
 	M       int     `json:"M"`
@@ -42,75 +39,73 @@ type gemmRow struct {
 	Low      float64 `json:"ratio_low,omitempty"` // 95 % interval, absent below six rounds
 	High     float64 `json:"ratio_high,omitempty"`
 
-	rates map[string]float64 // of every peer, at the median
+	Rates map[string]float64 `json:"-"` // of every peer, at the median
 }
 
+// ProductHeader names the columns of the CSV.
+const ProductHeader = "peer,threads,M,N,K,gflops,wmode,med_s,min_s,max_s,reps,packed"
+
 const (
-	gemmHeader = "peer,threads,M,N,K,gflops,wmode,med_s,min_s,max_s,reps,packed"
-	ourName    = "sandwich"
-	cold, hot  = "cold", "hot" // whether weights come from memory at each call
+	OurName   = "sandwich"    // the peer of our figures, alone or before a slash
+	Cold, Hot = "cold", "hot" // whether weights come from memory at each call
 )
 
-// ours tells whether the figure is sandwich's.
-func (r *gemmRow) ours() bool { return r.Peer == ourName || strings.HasPrefix(r.Peer, ourName+"/") }
+// Ours tells whether the figure is sandwich's.
+func (r *ProductRow) Ours() bool { return r.Peer == OurName || strings.HasPrefix(r.Peer, OurName+"/") }
 
-func newGEMMRow(peer string, p tuner.ProductTime, fromMemory bool) gemmRow {
-	sp := summarize(p.Seconds)
-	r := gemmRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: hot, Median: sp.median,
-		Min: sp.min, Max: sp.max,
+// Row is the product under the name of a library, with weights that came from memory or not.
+func (p *ProductTime) Row(peer string, fromMemory bool) ProductRow {
+	sp := Summarize(p.Seconds)
+	r := ProductRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: Hot, Median: sp.Median,
+		Min: sp.Min, Max: sp.Max,
 		Reps: len(p.Seconds), Packed: 1, Type: p.Key.Type, Compute: p.Compute.String(), Schedule: p.Schedule.String()}
 	r.GFLOPS = r.flop() / r.Median / 1e9
 	if fromMemory {
-		r.Weights = cold
+		r.Weights = Cold
 	}
 	return r
 }
 
-func (r *gemmRow) flop() float64 { return 2 * float64(r.M) * float64(r.N) * float64(r.K) }
+func (r *ProductRow) flop() float64 { return 2 * float64(r.M) * float64(r.N) * float64(r.K) }
 
-// readGEMM reads figures in the columns of gemmHeader.
-func readGEMM(flag, path string) ([]gemmRow, error) {
-	f, err := profiles.OpenRegular(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	defer f.Close()
-	in := csv.NewReader(io.LimitReader(f, 64<<20))
-	in.FieldsPerRecord = strings.Count(gemmHeader, ",") + 1
-	var rows []gemmRow
+// ReadProducts reads figures in the columns of ProductHeader; errors begin with the name of what is
+// read and say which line and column is wrong.
+func ReadProducts(name string, r io.Reader) ([]ProductRow, error) {
+	in := csv.NewReader(io.LimitReader(r, 64<<20))
+	in.FieldsPerRecord = strings.Count(ProductHeader, ",") + 1
+	var rows []ProductRow
 	for {
 		record, err := in.Read()
 		if errors.Is(err, io.EOF) {
 			return rows, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w; the columns are %s", flag, clip(path, 200), err, gemmHeader)
+			return nil, fmt.Errorf("%s: %w; the columns are %s", name, err, ProductHeader)
 		}
-		if strings.Join(record, ",") == gemmHeader {
+		if strings.Join(record, ",") == ProductHeader {
 			continue
 		}
-		r, err := parseGEMM(record)
+		row, err := parseProduct(record)
 		if err != nil {
 			line, _ := in.FieldPos(0)
-			return nil, fmt.Errorf("%s %s, line %d: %w; the columns are %s", flag, clip(path, 200), line,
-				err, gemmHeader)
+			return nil, fmt.Errorf("%s, line %d: %w; the columns are %s", name, line, err, ProductHeader)
 		}
-		rows = append(rows, r)
+		rows = append(rows, row)
 	}
 }
 
-// parseGEMM reads one line. Times may be 0, where they were too short for the digits that tools
+// parseProduct reads one line. Times may be 0, where they were too short for the digits that tools
 // print.
-func parseGEMM(record []string) (gemmRow, error) {
-	r := gemmRow{Peer: record[0], Weights: record[6]}
+func parseProduct(record []string) (ProductRow, error) {
+	r := ProductRow{Peer: record[0], Weights: record[6]}
 	if r.Peer == "" || len(r.Peer) > 64 || strings.ContainsFunc(r.Peer,
 		func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return r, fmt.Errorf("the peer %.40q is no name of 1 to 64 printable characters", r.Peer)
 	}
-	if r.Weights != cold && r.Weights != hot {
-		return r, fmt.Errorf("wmode is %.40q, not %s or %s", r.Weights, cold, hot)
+	if r.Weights != Cold && r.Weights != Hot {
+		return r, fmt.Errorf("wmode is %.40q, not %s or %s", r.Weights, Cold, Hot)
 	}
-	names := strings.Split(gemmHeader, ",")
+	names := strings.Split(ProductHeader, ",")
 	for _, f := range []struct {
 		column, least int
 		to            *int

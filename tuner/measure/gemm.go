@@ -1,4 +1,4 @@
-package tuner
+package measure
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 	"sandwich/tuner/search"
 )
 
-// bench times schedules on the GEMM that serving uses (rule 2): the same executor, packed weights
-// and pinned pool. It implements search.Timer, for use on the thread that leads the pool.
+// GemmBench times schedules on the GEMM that serving uses (rule 2): the same executor, packed
+// weights and pinned pool. It implements search.Timer, for use on the thread that leads the pool.
 //
 // Weights are as cold as in serving: calls go round a run of panels as long as the model's weights
 // are, or as long as it takes to leave the last-level cache.
-type bench struct {
+type GemmBench struct {
 	ctx     context.Context
 	lead    *pool.Leader
 	kernels *exec.Kernels
@@ -47,40 +47,42 @@ type bench struct {
 	at     int            // panel that the next call starts at
 }
 
-// benchSize says how large the operands of a bench may get.
-type benchSize struct {
-	round   int            // bytes of weights to go round
-	copy    int            // bytes of the largest weight of a trial
-	input   int            // largest M times padded K of an activation, in float32 values
-	rounded int            // the same for rows that a compute path rounds, in bytes; 0 without such weights
-	cells   int            // values of one C
-	ranks   int            // that run a product at the same time; 0 counts as 1
-	groups  *pool.Grouping // of their workers; nil with one
-	spare   int            // bytes of scratch a worker
+// GemmSize says how large the operands of a bench may get.
+type GemmSize struct {
+	Round   int            // bytes of weights to go round
+	Copy    int            // bytes of the largest weight of a trial
+	Input   int            // largest M times padded K of an activation, in float32 values
+	Rounded int            // the same for rows that a compute path rounds, in bytes; 0 without such weights
+	Cells   int            // values of one C
+	Ranks   int            // that run a product at the same time; 0 counts as 1
+	Groups  *pool.Grouping // of their workers; nil with one
+	Spare   int            // bytes of scratch a worker
 }
 
-// scratchBytes is what a worker may use for widened panels: the search's limit of a million values
+// ScratchBytes is what a worker may use for widened panels: the search's limit of a million values
 // with the padding of its panels.
-const scratchBytes = 4<<20 + 256<<10
+const ScratchBytes = 4<<20 + 256<<10
 
-// outputCells bounds C of a trial, in values.
-const outputCells = 24 << 20
+// OutputCells bounds C of a trial, in values.
+const OutputCells = 24 << 20
 
-func newBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s benchSize, seed uint64) (b *bench, err error) {
-	s.ranks = max(1, s.ranks)
-	b = &bench{ctx: ctx, lead: lead, kernels: w.Kernels, seed: seed, round: s.round, each: s.spare,
-		next: make([]pool.Counter, s.ranks), groups: s.groups}
+// NewGemmBench allocates the operands of trials; an error is mem.ErrNoMemory. Trials end with ctx.
+func NewGemmBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s GemmSize, seed uint64) (b *GemmBench,
+	err error) {
+	s.Ranks = max(1, s.Ranks)
+	b = &GemmBench{ctx: ctx, lead: lead, kernels: w.Kernels, seed: seed, round: s.Round, each: s.Spare,
+		next: make([]pool.Counter, s.Ranks), groups: s.Groups}
 	made := b
 	defer func() {
 		if err != nil {
-			made.free()
+			made.Free()
 		}
 	}()
 	for _, x := range []struct {
 		buffer **mem.Buffer
 		bytes  int
-	}{{&b.weights, s.round + s.copy}, {&b.input, 4 * s.input}, {&b.rounded, s.rounded},
-		{&b.output, 4 * s.cells * s.ranks}, {&b.scratch, s.spare * w.Pool.Size()}} {
+	}{{&b.weights, s.Round + s.Copy}, {&b.input, 4 * s.Input}, {&b.rounded, s.Rounded},
+		{&b.output, 4 * s.Cells * s.Ranks}, {&b.scratch, s.Spare * w.Pool.Size()}} {
 		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
 			return nil, fmt.Errorf("no memory to time kernels in: %w", err)
 		}
@@ -88,12 +90,27 @@ func newBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s benchSi
 	return b, nil
 }
 
-func (b *bench) free() {
+// Free gives the operands back.
+func (b *GemmBench) Free() {
 	for _, x := range []*mem.Buffer{b.weights, b.input, b.rounded, b.output, b.scratch} {
 		if x != nil {
 			x.Free()
 		}
 	}
+}
+
+// Use lets each of the groups of workers run the product at once; nil lets all of them share it.
+func (b *GemmBench) Use(groups *pool.Grouping) { b.groups = groups }
+
+// WeightBytes is how many bytes of weights there is room for.
+func (b *GemmBench) WeightBytes() int { return b.weights.Len() }
+
+// Prepare fills the operands for trials of up to m rows of a weight, so that the first of them does
+// not pay for it.
+func (b *GemmBench) Prepare(key plans.WeightKey, m int, c microkernel.Compute) error {
+	key.N = microkernel.PanelWidth
+	_, err := b.prepare(key, search.Trial{M: m, Compute: c})
+	return err
 }
 
 // callSeconds is the shortest stretch that the clock is read around: shorter calls are repeated
@@ -104,7 +121,7 @@ const callSeconds = 200e-6
 const longCall = 1e-3
 
 // Time implements search.Timer.
-func (b *bench) Time(t search.Trial) (search.Sample, error) {
+func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
 	if err := context.Cause(b.ctx); err != nil {
 		return search.Sample{}, err
 	}
@@ -116,7 +133,7 @@ func (b *bench) Time(t search.Trial) (search.Sample, error) {
 	if g.ScratchBytes() > b.each {
 		return search.Sample{}, fmt.Errorf("%w: a slice needs %d bytes of scratch", search.ErrUnfit, g.ScratchBytes())
 	}
-	p := product{bench: b, gemm: g, copies: 1}
+	p := product{GemmBench: b, gemm: g, copies: 1}
 	if p.layout, err = b.prepare(key, t); err != nil {
 		return search.Sample{}, err
 	}
@@ -143,7 +160,7 @@ func (b *bench) Time(t search.Trial) (search.Sample, error) {
 
 // product is a trial under way.
 type product struct {
-	*bench
+	*GemmBench
 	gemm   *exec.Gemm
 	layout microkernel.Layout
 	packed exec.Packed
@@ -182,7 +199,7 @@ func (p *product) call() float64 {
 const cacheLine = 64
 
 // prepare fills the operands for a trial where they hold something else.
-func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout, error) {
+func (b *GemmBench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout, error) {
 	wt, err := microkernel.ParseWeightType(key.Type)
 	if err != nil {
 		return microkernel.Layout{}, fmt.Errorf("%w: %w", search.ErrUnfit, err)
@@ -216,7 +233,7 @@ func (b *bench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout
 }
 
 // fillWeights packs some rows of random values and repeats their panels through the whole buffer.
-func (b *bench) fillWeights(l microkernel.Layout) error {
+func (b *GemmBench) fillWeights(l microkernel.Layout) error {
 	const panels = 16
 	l.N = panels * microkernel.PanelWidth
 	raw, err := randomRows(l, b.seed)
@@ -266,7 +283,7 @@ func randomRows(l microkernel.Layout, seed uint64) ([]byte, error) {
 	return raw, nil
 }
 
-func (b *bench) fillInput(m, k int) {
+func (b *GemmBench) fillInput(m, k int) {
 	rng := rand.New(rand.NewPCG(b.seed, 2))
 	x := b.input.Float32s()
 	stride := exec.RowStride(k)
@@ -277,7 +294,7 @@ func (b *bench) fillInput(m, k int) {
 }
 
 // roundInput makes of the first m rows what a compute path reads.
-func (b *bench) roundInput(c microkernel.Compute, m, k int) {
+func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 	x := b.input.Float32s()
 	stride, rows := exec.RowStride(k), exec.RoundedRowBytes(c, k)
 	for r := range m {
@@ -286,16 +303,16 @@ func (b *bench) roundInput(c microkernel.Compute, m, k int) {
 	b.form, b.ready = c, m
 }
 
-// roundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0
+// RoundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0
 // where it reads float32.
-func roundedBytes(c microkernel.Compute, m, k int) int {
+func RoundedBytes(c microkernel.Compute, m, k int) int {
 	if c != microkernel.ComputeF32 {
 		return m * exec.RoundedRowBytes(c, k)
 	}
 	return 0
 }
 
-func (b *bench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
+func (b *GemmBench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
 	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * exec.RowStride(l.K), C: b.output.Pointer(),
 		CStride: 4 * exec.RowStride(l.N)}
 	o.SetRounded(t.Compute, b.rounded.Pointer(), exec.RoundedRowBytes(t.Compute, l.K))

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -14,15 +14,21 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// reduceArms are the ways of bench allreduce, in the order in which they take turns.
+// reduceArms are the ways to add partial results up, in the order in which they take turns.
 var reduceArms = []string{"shifted", "barrier", "blocking"}
+
+// AllReduceOptions are one matrix a rank, and the workers that add these up.
+type AllReduceOptions struct {
+	Rows, Width int
+	Ranks       int
+	PUs         []int // by worker; each rank has one at least
+	Chunk       int   // bytes, of the blocking way
+	Reps        int
+}
 
 // reduceBench measures one size with one number of ranks.
 type reduceBench struct {
-	size  reduceSize
-	ranks int
-	pus   []int // by worker
-	chunk int   // bytes, of the blocking way
+	AllReduceOptions
 
 	vec     *microkernel.Vec
 	reduce  *exec.AllReduce
@@ -40,9 +46,9 @@ type reduceSlot struct {
 }
 
 // run returns seconds per way and repetition.
-func (b *reduceBench) run(ctx context.Context, reps int) (samples [][]float64, err error) {
+func (b *reduceBench) run(ctx context.Context) (samples [][]float64, err error) {
 	isas := microkernel.Host().ISAs()
-	w, err := exec.NewWorkers(exec.WorkerOptions{PUs: b.pus, ISA: isas[len(isas)-1]})
+	w, err := exec.NewWorkers(exec.WorkerOptions{PUs: b.PUs, ISA: isas[len(isas)-1]})
 	if err != nil {
 		return nil, err
 	}
@@ -52,17 +58,17 @@ func (b *reduceBench) run(ctx context.Context, reps int) (samples [][]float64, e
 		return nil, err
 	}
 	defer free()
-	w.Pool.Lead(func(l *pool.Leader) { samples, err = b.repeat(ctx, l, reps) })
+	w.Pool.Lead(func(l *pool.Leader) { samples, err = b.repeat(ctx, l) })
 	return samples, err
 }
 
 // repeat runs the ways in turn, from the thread of worker 0: no other thread has to wake in
 // between.
-func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader, reps int) ([][]float64, error) {
+func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader) ([][]float64, error) {
 	arms := []func(w *pool.Worker, s *reduceSlot){b.shifted, b.barrier, b.blocking}
 	samples := make([][]float64, len(arms))
 	begin := time.Now()
-	for rep := range reps + 1 {
+	for rep := range b.Reps + 1 {
 		for k := range arms {
 			i := (rep + k) % len(arms)
 			if ctx.Err() != nil {
@@ -91,26 +97,26 @@ func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader, reps int) ([][
 // prepare makes the matrices, each worker touching its share first.
 func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 	b.vec = on.Kernels.Vec
-	b.reduce = exec.NewAllReduce(on.Pool, b.vec, b.ranks)
-	b.slots = make([]reduceSlot, len(b.pus))
-	for rank := range b.ranks {
-		lo, hi := pool.Split(len(b.pus), b.ranks, rank, 1)
+	b.reduce = exec.NewAllReduce(on.Pool, b.vec, b.Ranks)
+	b.slots = make([]reduceSlot, len(b.PUs))
+	for rank := range b.Ranks {
+		lo, hi := pool.Split(len(b.PUs), b.Ranks, rank, 1)
 		b.members = append(b.members, [2]int{lo, hi})
 		for i := lo; i < hi; i++ {
-			b.slots[i] = reduceSlot{rank: rank, member: i - lo, parts: make([]*float32, b.ranks)}
+			b.slots[i] = reduceSlot{rank: rank, member: i - lo, parts: make([]*float32, b.Ranks)}
 		}
 	}
-	stride := exec.RowStride(b.size.width)
-	bytes := (4*b.size.rows*stride + mem.PageSize() - 1) / mem.PageSize() * mem.PageSize()
-	buf, err := mem.Alloc((b.ranks+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
+	stride := exec.RowStride(b.Width)
+	bytes := (4*b.Rows*stride + mem.PageSize() - 1) / mem.PageSize() * mem.PageSize()
+	buf, err := mem.Alloc((b.Ranks+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
-		return nil, fmt.Errorf("%d matrices of %dx%d: %w", b.ranks+1, b.size.rows, b.size.width, err)
+		return nil, fmt.Errorf("%d matrices of %dx%d: %w", b.Ranks+1, b.Rows, b.Width, err)
 	}
 	matrix := func(i int) exec.Matrix32 {
 		return exec.Matrix32{Base: unsafe.Add(buf.Pointer(), i*bytes), Stride: stride}
 	}
-	b.job = exec.AllReduceJob{Rows: b.size.rows, Width: b.size.width, Into: matrix(b.ranks)}
-	for rank := range b.ranks {
+	b.job = exec.AllReduceJob{Rows: b.Rows, Width: b.Width, Into: matrix(b.Ranks)}
+	for rank := range b.Ranks {
 		b.job.Parts = append(b.job.Parts, matrix(rank))
 	}
 	on.Pool.Run(func(w *pool.Worker) {
@@ -133,15 +139,15 @@ func rowOf(m exec.Matrix32, row, col, n int) []float32 {
 // overShare visits the worker's share of its rank's partial: what a product would have written.
 func (b *reduceBench) overShare(s *reduceSlot, visit func(row []float32)) {
 	size := b.members[s.rank][1] - b.members[s.rank][0]
-	if b.size.rows >= size {
-		lo, hi := pool.Split(b.size.rows, size, s.member, 1)
+	if b.Rows >= size {
+		lo, hi := pool.Split(b.Rows, size, s.member, 1)
 		for row := lo; row < hi; row++ {
-			visit(rowOf(b.job.Parts[s.rank], row, 0, b.size.width))
+			visit(rowOf(b.job.Parts[s.rank], row, 0, b.Width))
 		}
 		return
 	}
-	lo, hi := pool.Split(b.size.width, size, s.member, 16)
-	for row := range b.size.rows {
+	lo, hi := pool.Split(b.Width, size, s.member, 16)
+	for row := range b.Rows {
 		if lo < hi {
 			visit(rowOf(b.job.Parts[s.rank], row, lo, hi-lo))
 		}
@@ -162,12 +168,12 @@ func (b *reduceBench) shifted(w *pool.Worker, s *reduceSlot) {
 // barrier meets, sums each worker's rows or columns, and meets again.
 func (b *reduceBench) barrier(w *pool.Worker, s *reduceSlot) {
 	w.Barrier()
-	if b.size.rows >= w.N() {
-		lo, hi := pool.Split(b.size.rows, w.N(), w.ID(), 1)
-		b.sum(s, lo, hi, 0, b.size.width)
+	if b.Rows >= w.N() {
+		lo, hi := pool.Split(b.Rows, w.N(), w.ID(), 1)
+		b.sum(s, lo, hi, 0, b.Width)
 	} else {
-		lo, hi := pool.Split(b.size.width, w.N(), w.ID(), 16)
-		b.sum(s, 0, b.size.rows, lo, hi)
+		lo, hi := pool.Split(b.Width, w.N(), w.ID(), 16)
+		b.sum(s, 0, b.Rows, lo, hi)
 	}
 	w.Barrier()
 }
@@ -176,13 +182,13 @@ func (b *reduceBench) barrier(w *pool.Worker, s *reduceSlot) {
 // as shared-memory all-reduce with buffers of fixed size does (Sandwich section 7 names it as the
 // rival).
 func (b *reduceBench) blocking(w *pool.Worker, s *reduceSlot) {
-	width := min(b.size.width, max(16, b.chunk/4))
-	rows := max(1, b.chunk/4/width)
-	for row := 0; row < b.size.rows; row += rows {
-		for col := 0; col < b.size.width; col += width {
-			lo, hi := pool.Split(min(width, b.size.width-col), w.N(), w.ID(), 16)
+	width := min(b.Width, max(16, b.Chunk/4))
+	rows := max(1, b.Chunk/4/width)
+	for row := 0; row < b.Rows; row += rows {
+		for col := 0; col < b.Width; col += width {
+			lo, hi := pool.Split(min(width, b.Width-col), w.N(), w.ID(), 16)
 			w.Barrier()
-			b.sum(s, row, min(row+rows, b.size.rows), col+lo, col+hi)
+			b.sum(s, row, min(row+rows, b.Rows), col+lo, col+hi)
 			w.Barrier()
 		}
 	}
@@ -212,8 +218,8 @@ func (b *reduceBench) took() time.Duration {
 
 // verify compares the sum with a plain loop, and spoils it so that the next way must make its own.
 func (b *reduceBench) verify(way string) error {
-	for row := range b.size.rows {
-		for col, got := range rowOf(b.job.Into, row, 0, b.size.width) {
+	for row := range b.Rows {
+		for col, got := range rowOf(b.job.Into, row, 0, b.Width) {
 			want := rowOf(b.job.Parts[0], row, col, 1)[0]
 			for _, part := range b.job.Parts[1:] {
 				want += rowOf(part, row, col, 1)[0]
@@ -223,7 +229,7 @@ func (b *reduceBench) verify(way string) error {
 					"report this bug", way, row, col, got, want)
 			}
 		}
-		clear(rowOf(b.job.Into, row, 0, b.size.width))
+		clear(rowOf(b.job.Into, row, 0, b.Width))
 	}
 	return nil
 }
