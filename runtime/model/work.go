@@ -25,9 +25,9 @@ type Task struct {
 
 // Work is what forwards of a model do under a plan, as its ops say it: the products of each weight
 // in the arithmetic of its path, as often as rows reach its experts, and attention, which is
-// float32 whatever the weights are, over the positions that each layer sees. Bytes are those that must come
-// from memory, weights and cached keys and values: activations stay in caches. What else there is
-// (norms, rotations) does little and is left out. Ops of one shape are one task.
+// float32 whatever the weights are, over the positions that each layer sees. Bytes are those that
+// must come from memory, weights and cached keys and values: activations stay in caches. What else
+// there is (norms, rotations) does little and is left out. Ops of one shape are one task.
 type Work struct {
 	products []product
 	attends  []attend
