@@ -19,8 +19,25 @@ type llmRoof struct {
 	memory float64         // share of the time that is bound by memory
 }
 
+// roof is that of the session's model, whose file says more than its shape (windows of layers).
+func (s *session) roof(p *plans.Plan, t llmTest) (llmRoof, error) {
+	c, err := model.ConfigOf(s.file)
+	if err != nil {
+		return llmRoof{}, err
+	}
+	m, err := c.Model()
+	if err != nil {
+		return llmRoof{}, err
+	}
+	return roofOf(s.profile, m, p, t)
+}
+
 // roofOf fails where the profile lacks a ceiling.
-func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
+func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t llmTest) (llmRoof, error) {
+	work, err := model.NewWork(m, p)
+	if err != nil {
+		return llmRoof{}, err
+	}
 	pus := p.Decode.PUs
 	if t.prefill {
 		pus = p.Prefill.PUs
@@ -33,7 +50,7 @@ func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
 	out := llmRoof{made: map[string]bool{}}
 	seconds, memory := 0.0, 0.0
 	for _, rows := range t.forwards(p.Chunk) {
-		for _, task := range model.Work(p, rows) {
+		for _, task := range work.Of(rows) {
 			r := roofs[task.Compute]
 			took := r.Seconds(r.Targets[0], task.Work)
 			seconds += took

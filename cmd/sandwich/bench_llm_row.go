@@ -41,7 +41,7 @@ func newLLMRow(s *session, a *llmArm, t llmTest, samples []float64) llmRow {
 		Samples: samples,
 		Model:   s.name, Plan: a.name, Tuned: a.plan.Tuned, TP: a.plan.TP(), KV: a.plan.KV.String(), PUs: pus.String(),
 		CPU: s.profile.Host.CPUModel}
-	if roof, err := roofOf(s.profile, a.plan, t); err == nil {
+	if roof, err := s.roof(a.plan, t); err == nil {
 		r.Roof, r.RoofOf = roof.rate, roof.String()
 		r.Above = roof.above(r.Rate)
 	}
