@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
@@ -144,7 +145,7 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
 	}
-	if t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, ISA: t.o.ISA,
+	if t.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, ISA: t.o.ISA,
 		Threads: t.o.Threads, SeqMax: maxM}); err != nil {
 		return err
 	}

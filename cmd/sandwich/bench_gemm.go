@@ -13,6 +13,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/gguf"
@@ -258,7 +259,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roof
 	if f.kernel != "" {
 		kernel, err := microkernel.ParseSpec(f.kernel)
 		if err == nil {
-			err = plan.UseKernel(roofs.Host, kernel)
+			err = thumb.UseKernel(plan, roofs.Host, kernel)
 		}
 		if err != nil {
 			return nil, usageError(fmt.Errorf("--kernel: %w", err))

@@ -1,4 +1,4 @@
-package plans
+package thumb
 
 import (
 	"math"
@@ -50,9 +50,9 @@ func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	return s.WithPrefetch(min(prefetchBytes, prefetchShared/(s.NR/microkernel.PanelWidth)&^63))
 }
 
-// ThumbForm is the kernel with the prefetch that the rules of thumb choose for m rows, widened or
+// Form is the kernel with the prefetch that the rules of thumb choose for m rows, widened or
 // not.
-func ThumbForm(s microkernel.Spec, m int, widen bool) microkernel.Spec {
+func Form(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.CanSpread() {
 		return p // see resident
 	}

@@ -1,7 +1,8 @@
-package plans
+package thumb
 
 import (
 	"sandwich/microkernel"
+	"sandwich/plans"
 )
 
 // Cores is what rules of thumb for slices look at: the threads that share a product, and the bytes
@@ -15,16 +16,16 @@ const streamTo = 32
 // Slice lays out m rows of a weight of n columns of k for one micro-kernel as the rules of thumb
 // do, widened or not, and in the form of prefetch that it has: where a search of schedules starts.
 // tuner/search legalises it for its sub-problem.
-func (c Cores) Slice(kernel microkernel.Spec, widen bool, k WeightKey, m int) (Schedule, error) {
+func (c Cores) Slice(kernel microkernel.Spec, widen bool, k plans.WeightKey, m int) (plans.Schedule, error) {
 	t, err := microkernel.ParseWeightType(k.Type)
-	s := Schedule{Kernel: kernel, Widen: widen}
+	s := plans.Schedule{Kernel: kernel, Widen: widen}
 	if err == nil {
 		c.layOut(&s, k, t, m)
 	}
 	return s, err
 }
 
-func (c Cores) layOut(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
+func (c Cores) layOut(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
 	switch {
 	case m <= streamTo || s.Kernel.Spread && m < residentFrom:
 		c.stream(s, k, t, m)
@@ -47,7 +48,7 @@ const sliceBytes = 1 << 20
 
 // stream lays out few rows: all of them in one slice, columns in chunks, and the whole of K in one
 // chain. Under a spread prefetch K is cut into blocks that stay in a cache.
-func (c Cores) stream(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
+func (c Cores) stream(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
 	s.BM = roundUp(max(m, streamTo), s.Kernel.MR)
 	s.BK = 0
 	columns := k.N / (c.Threads * 2 * chunksPerThread)
@@ -80,7 +81,7 @@ const maxRows = 512
 // pass over them. Measured on one core with 2 MiB of L2 (f32, f16, q8_0 and q4_0 weights of
 // 3072x768 to 2048x5632, M = 128 and 512): 95 % of the multiply-add peak and more; 512 columns in
 // one slice cost 5 to 12 %, cutting K at 256 cost 3 to 8 %.
-func (c Cores) block(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
+func (c Cores) block(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
 	rows := (m + maxRows - 1) / maxRows
 	s.BM = roundUp((m+rows-1)/rows, mr)
@@ -101,9 +102,9 @@ func (c Cores) block(s *Schedule, k WeightKey, t microkernel.WeightType, m int) 
 
 // share makes slices smaller, columns first, until every thread finds several, and the last ones
 // end together.
-func (c Cores) share(s *Schedule, k WeightKey, m int) {
+func (c Cores) share(s *plans.Schedule, k plans.WeightKey, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
-	for want := c.Threads * chunksPerThread; s.slices(k.N, m) < want && (s.BN > nr || s.BM > 4*mr); {
+	for want := c.Threads * chunksPerThread; slicesOf(*s, k.N, m) < want && (s.BN > nr || s.BM > 4*mr); {
 		if s.BN > nr {
 			s.BN = max(nr, s.BN/2/nr*nr)
 		} else {
@@ -120,13 +121,13 @@ const allowedWaste = 1.02
 // even narrows slices, to no less than half, where threads that take them in turn would not end
 // together: 11 of 512 columns on two threads leave one of them idle for 8 % of the time (5632x2048,
 // M = 128).
-func (c Cores) even(s *Schedule, n, m int) {
+func (c Cores) even(s *plans.Schedule, n, m int) {
 	nr := s.Kernel.NR
-	best := s.waste(n, m, c.Threads)
+	best := waste(*s, n, m, c.Threads)
 	for bn := s.BN - nr; bn >= max(nr, s.BN/2) && best > allowedWaste; bn -= nr {
 		narrow := *s
 		narrow.BN = bn
-		if w := narrow.waste(n, m, c.Threads); w < best {
+		if w := waste(narrow, n, m, c.Threads); w < best {
 			best, *s = w, narrow
 		}
 	}
@@ -134,9 +135,9 @@ func (c Cores) even(s *Schedule, n, m int) {
 
 // waste is the columns of the busiest of the threads that take the slices of m rows of n columns in
 // turn, over its fair share of them.
-func (s Schedule) waste(n, m, threads int) float64 {
+func waste(s plans.Schedule, n, m, threads int) float64 {
 	rows := (m + s.BM - 1) / s.BM
-	slices := s.slices(n, m)
+	slices := slicesOf(s, n, m)
 	before := (slices - 1) / threads // slices that every thread has done before the last turn
 	last := s.BN
 	if slices-before*threads <= rows { // all of the last turn are of the last columns
@@ -163,7 +164,7 @@ const (
 // half, cost 1 to 3 % on two cores); 2 to 4 % with int8 arithmetic, where spread prefetches gain at
 // 128 rows what they lose at 256. Widened slices lose 10 %, since each block of rows widens them
 // again.
-func (c Cores) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m int) {
+func (c Cores) resident(s *plans.Schedule, k plans.WeightKey, t microkernel.WeightType, m int) {
 	mr, nr := s.Kernel.MR, s.Kernel.NR
 	bytes := 4 // of an activation
 	if s.Kernel.Compute != microkernel.ComputeF32 {
@@ -180,8 +181,8 @@ func (c Cores) resident(s *Schedule, k WeightKey, t microkernel.WeightType, m in
 	c.share(s, k, m)
 }
 
-// slices is how many slices m rows of n columns make.
-func (s Schedule) slices(n, m int) int { return (m + s.BM - 1) / s.BM * ((n + s.BN - 1) / s.BN) }
+// slicesOf is how many slices m rows of n columns make.
+func slicesOf(s plans.Schedule, n, m int) int { return (m + s.BM - 1) / s.BM * ((n + s.BN - 1) / s.BN) }
 
 // roundUp is v rounded up to a multiple of unit.
 func roundUp(v, unit int) int { return (v + unit - 1) / unit * unit }

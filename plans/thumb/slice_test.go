@@ -1,9 +1,10 @@
-package plans
+package thumb
 
 import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
 )
 
 // TestSlicesEndTogether lays out weights whose width divides badly: no thread may be left with much
@@ -15,11 +16,11 @@ func TestSlicesEndTogether(t *testing.T) {
 	}
 	for _, threads := range []int{1, 2, 3, 8, 24} {
 		c := Cores{Threads: threads, L1: 32 << 10, L2: 1 << 20}
-		th := thumb{Cores: c, features: features, isa: microkernel.AVX512, spaces: map[spaceKey][]microkernel.Spec{}}
-		for _, key := range []WeightKey{{N: 5632, K: 2048, Type: "f32"}, {N: 11008, K: 4096, Type: "f32"},
+		h := host{Cores: c, features: features, isa: microkernel.AVX512, spaces: map[spaceKey][]microkernel.Spec{}}
+		for _, key := range []plans.WeightKey{{N: 5632, K: 2048, Type: "f32"}, {N: 11008, K: 4096, Type: "f32"},
 			{N: 4864, K: 896, Type: "f32"}, {N: 151936, K: 1024, Type: "f32"}} {
 			for _, m := range []int{1, 16, 64, 128, 300, 1024} {
-				s, err := th.schedule(key, microkernel.F32, microkernel.ComputeF32, m)
+				s, err := h.schedule(key, microkernel.F32, microkernel.ComputeF32, m)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -35,10 +36,10 @@ func TestSlicesEndTogether(t *testing.T) {
 }
 
 // busiest hands out slices in turn, rows first, and gives the most columns that one thread gets.
-func busiest(s Schedule, n, m, threads int) int {
+func busiest(s plans.Schedule, n, m, threads int) int {
 	rows := (m + s.BM - 1) / s.BM
 	columns := make([]int, threads)
-	for task := range s.slices(n, m) {
+	for task := range slicesOf(s, n, m) {
 		from := task / rows * s.BN
 		columns[task%threads] += min(s.BN, n-from)
 	}

@@ -1,8 +1,6 @@
 package plans
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -31,122 +29,22 @@ func testHost(t testing.TB, cores int, isa ...string) *profiles.Profile {
 	return profiles.New(m, profiles.Identity{ISA: isa, L1D: 48 << 10})
 }
 
-func mustDefault(t testing.TB, h *profiles.Profile, s ModelShape, o DefaultOptions) *Plan {
+// MakeDefault is thumb.Default, as untuned_test.go fills it in: tests within this package cannot
+// import what imports it. Empty and zero options are the default's.
+var MakeDefault func(h *profiles.Profile, s ModelShape, compute, isa string, ranks int) (*Plan, error)
+
+func mustDefault(t testing.TB, h *profiles.Profile, s ModelShape, compute string) *Plan {
 	t.Helper()
-	p, err := Default(h, s, o)
+	p, err := MakeDefault(h, s, compute, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// hosts are instruction sets as they occur: none, AVX2, AVX-512 as on Skylake, as on Cascade Lake,
-// and as on Sapphire Rapids, whose tile registers a guest may lack.
-var hosts = [][]string{
-	nil,
-	{"avx2"},
-	{"avx2", "avx_vnni"},
-	{"avx2", "avx512"},
-	{"avx2", "avx512", "avx512_vnni"},
-	{"avx2", "avx512", "avx512_bf16", "avx512_vnni", "avx_vnni"},
-	{"amx_int8", "avx2", "avx512", "avx512_bf16", "avx512_vnni", "avx_vnni"},
-}
-
-func TestDefaultFitsEveryHost(t *testing.T) {
-	for _, isa := range hosts {
-		for _, typ := range []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "iq4_nl", "q2_k", "q3_k",
-			"q4_k", "q5_k", "q6_k"} {
-			for _, cores := range []int{1, 2, 7, 64} {
-				h := testHost(t, cores, isa...)
-				p := mustDefault(t, h, llama160m(typ), DefaultOptions{})
-				if need := p.Needs(); !h.Features().Has(need) || need.Has(microkernel.HasAMX) {
-					t.Errorf("%v %s: needs %v", isa, typ, need)
-				}
-				if len(p.Prefill.PUs) != cores || !slices.Equal(p.Prefill.PUs, p.Decode.PUs) {
-					t.Errorf("%v %s: PUs %s and %s on %d cores", isa, typ, p.Prefill.PUs, p.Decode.PUs, cores)
-				}
-				checkDefaultWork(t, p, cores)
-			}
-		}
-	}
-}
-
-// checkDefaultWork asks that rows are not wasted and that every thread gets a slice wherever there
-// are enough columns.
-func checkDefaultWork(t *testing.T, p *Plan, threads int) {
-	t.Helper()
-	for _, table := range p.Prefill.Tables {
-		for _, m := range []int{1, 2, 3, 4, 8, 14, 16, 17, 32, 33, 64, 100, 512, 5000} {
-			s, ok := p.Prefill.Lookup(table.WeightKey, m)
-			if !ok {
-				t.Fatalf("no schedule for %s m=%d", table.WeightKey, m)
-			}
-			slices := (m + s.BM - 1) / s.BM * ((table.N + s.BN - 1) / s.BN)
-			if panels := table.N / microkernel.PanelWidth; slices < threads && panels >= 4*threads {
-				t.Errorf("%s m=%d: %d slices of %s for %d threads", table.WeightKey, m, slices, s, threads)
-			}
-		}
-	}
-}
-
-func TestDefaultComputePath(t *testing.T) {
-	for _, c := range []struct {
-		isa     []string
-		typ     string
-		option  string
-		compute microkernel.Compute
-		chain   Chain
-	}{
-		{[]string{"avx2", "avx512"}, "q8_0", "", microkernel.ComputeF32, ChainWide},
-		{[]string{"avx2", "avx512"}, "q4_0", "auto", microkernel.ComputeInt8, ChainBlock},
-		{[]string{"avx2"}, "q8_0", "", microkernel.ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx512", "avx512_vnni"}, "q8_0", "auto", microkernel.ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx512", "avx512_vnni"}, "q4_0", "f32", microkernel.ComputeF32, ChainWide},
-		{[]string{"avx2"}, "q4_0", "int8", microkernel.ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx_vnni"}, "q4_0", "", microkernel.ComputeInt8, ChainBlock},
-		{[]string{"avx2", "avx512", "avx512_vnni"}, "f16", "int8", microkernel.ComputeF32, ChainWide},
-	} {
-		p := mustDefault(t, testHost(t, 2, c.isa...), llama160m(c.typ), DefaultOptions{Compute: c.option})
-		for _, w := range p.Weights {
-			if w.Compute != c.compute || ChainOf(w.Compute) != c.chain {
-				t.Errorf("%v %s %q: %+v", c.isa, c.typ, c.option, w)
-			}
-		}
-	}
-}
-
-func TestDefaultOptions(t *testing.T) {
-	h := testHost(t, 8, "avx2", "avx512")
-	p := mustDefault(t, h, llama160m("f32"), DefaultOptions{ISA: "avx2", Threads: 3, KV: "f32", SeqMax: 100,
-		BatchMax: 4})
-	if len(p.Decode.PUs) != 3 || p.KV != microkernel.KVF32 || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 ||
-		p.Needs() != microkernel.HasAVX2 {
-		t.Errorf("options were not taken: %s kv %s seq %d batch %d chunk %d needs %v", p.Decode.PUs, p.KV, p.SeqMax,
-			p.BatchMax, p.Chunk, p.Needs())
-	}
-	for name, c := range map[string]struct {
-		o    DefaultOptions
-		s    ModelShape
-		kind error
-	}{
-		"more threads than PUs": {DefaultOptions{Threads: 9}, llama160m("f32"), ErrForeignHost},
-		"an ISA it lacks":       {DefaultOptions{ISA: "neon"}, llama160m("f32"), ErrISA},
-		"an unknown ISA":        {DefaultOptions{ISA: "mmx"}, llama160m("f32"), nil},
-		"an unknown path":       {DefaultOptions{Compute: "fp4"}, llama160m("f32"), nil},
-		"an unknown cache":      {DefaultOptions{KV: "f8"}, llama160m("f32"), nil},
-		"a type without kernel": {DefaultOptions{}, llama160m("q2_K"), nil},
-		"negative threads":      {DefaultOptions{Threads: -1}, llama160m("f32"), nil},
-	} {
-		_, err := Default(h, c.s, c.o)
-		if err == nil || c.kind != nil && !errors.Is(err, c.kind) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 func TestLookup(t *testing.T) {
 	h := testHost(t, 2, "avx2")
-	p := mustDefault(t, h, llama160m("f32"), DefaultOptions{})
+	p := mustDefault(t, h, llama160m("f32"), "")
 	k := p.Model.Unique()[0]
 	s := func(bm int) Schedule { return Schedule{BM: bm} }
 	ph := Phase{Tables: []Table{{WeightKey: k, Rules: []Rule{{2, 4, s(1)}, {5, 5, s(2)}, {10, 20, s(3)},
@@ -206,7 +104,7 @@ func TestValidateNames(t *testing.T) {
 		},
 		"hidden": func(p *Plan) { p.Model.Hidden = -5 },
 	} {
-		p := mustDefault(t, h, llama160m("f32"), DefaultOptions{})
+		p := mustDefault(t, h, llama160m("f32"), "")
 		change(p)
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want a refusal that names %q, got %v", want, err)
@@ -217,7 +115,7 @@ func TestValidateNames(t *testing.T) {
 // A schedule reads back as it was written, whichever of its parts are set.
 func TestScheduleText(t *testing.T) {
 	h := testHost(t, 2, "avx2", "avx512")
-	p := mustDefault(t, h, llama160m("q8_0"), DefaultOptions{})
+	p := mustDefault(t, h, llama160m("q8_0"), "")
 	for _, table := range p.Prefill.Tables {
 		for _, r := range table.Rules {
 			for _, pack := range []bool{false, true} {

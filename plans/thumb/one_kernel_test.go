@@ -1,4 +1,4 @@
-package plans
+package thumb
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
 )
 
 func TestUseKernel(t *testing.T) {
@@ -18,8 +19,8 @@ func TestUseKernel(t *testing.T) {
 		return s
 	}
 	amx := spec("avx512/int8/q4_k/16x16/ku32/load/amx")
-	p := mustDefault(t, h, llama160m("q4_k"), DefaultOptions{})
-	if err := p.UseKernel(h, amx); err != nil {
+	p := mustDefault(t, h, llama160m("q4_k"), Options{})
+	if err := UseKernel(p, h, amx); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range p.Prefill.Tables {
@@ -35,10 +36,10 @@ func TestUseKernel(t *testing.T) {
 		"avx512/int8/q4_k/40x16/ku32/load/amx": "MR 40",
 		"neon/int8/q4_k/4x16/ku32/lane/sdot":   "needs neon",
 	} {
-		p := mustDefault(t, h, llama160m("q4_k"), DefaultOptions{})
-		err := p.UseKernel(h, spec(text))
+		p := mustDefault(t, h, llama160m("q4_k"), Options{})
+		err := UseKernel(p, h, spec(text))
 		if err == nil || !strings.Contains(err.Error(), say) || strings.Contains(say, "needs") != errors.Is(err,
-			ErrISA) {
+			plans.ErrISA) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

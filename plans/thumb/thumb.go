@@ -1,64 +1,49 @@
-package plans
+package thumb
 
 import (
 	"fmt"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/qtype"
+	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/topotree"
+	"sandwich/roofline"
 )
 
-// coresOf reads the caches of the first usable PU; where the machine does not tell, it assumes what
-// every server core of the last decade has.
-func coresOf(p *profiles.Profile) Cores {
-	c := Cores{L1: 32 << 10, L2: 512 << 10}
-	if p.Host.L1D > 0 {
-		c.L1 = int(min(p.Host.L1D, 1<<20))
-	}
-	usable := p.UsablePUs()
-	if len(usable) == 0 {
-		return c
-	}
-	for _, o := range p.Machine.Objects {
-		if o.Kind == topotree.KindL2 && o.Bytes > 0 && o.CPUs.Contains(usable[0]) {
-			sharers := 0 // cores that share the cache: clusters of efficient cores do
-			for _, core := range p.Machine.Objects {
-				if core.Kind == topotree.KindCore && core.CPUs.In(o.CPUs) {
-					sharers++
-				}
-			}
-			c.L2 = int(min(o.Bytes, 64<<20)) / max(1, sharers)
-		}
-	}
-	return c
-}
-
-// thumb is what the rules of thumb look at.
-type thumb struct {
+// host is what the rules of thumb look at.
+type host struct {
 	Cores
 	features microkernel.Features
 	isa      microkernel.ISA
-	pairs    PairRates                       // zero where they were not measured
+	pairs    profiles.PairRates              // zero where they were not measured
 	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
 }
 
-// newThumb looks at a machine under the instruction set that the options ask for, the widest where
+// newHost looks at a machine under the instruction set that the options ask for, the widest where
 // they do not.
-func newThumb(p *profiles.Profile, o DefaultOptions) (thumb, error) {
-	host := p.Features()
-	th := thumb{Cores: coresOf(p), features: host, isa: host.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
+func newHost(p *profiles.Profile, o Options) (host, error) {
+	have := p.Features()
+	h := host{Cores: coresOf(p), features: have, isa: have.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
 	if o.ISA != "" {
 		var err error
-		if th.isa, err = microkernel.ParseISA(o.ISA); err != nil {
-			return th, err
+		if h.isa, err = microkernel.ParseISA(o.ISA); err != nil {
+			return h, err
 		}
-		if !host.Supports(th.isa) {
-			return th, fmt.Errorf("%w: this host has no %s, it has %v", ErrISA, th.isa, host.ISAs())
+		if !have.Supports(h.isa) {
+			return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
 		}
 	}
-	th.pairs, _ = Pairs(p, th.isa)
-	return th, nil
+	h.pairs, _ = p.PairRates(h.isa)
+	return h, nil
+}
+
+// coresOf asks for the caches of the first usable PU.
+func coresOf(p *profiles.Profile) Cores {
+	m, first := roofline.NewMachine(p), -1
+	if usable := p.UsablePUs(); len(usable) > 0 {
+		first = usable[0]
+	}
+	return Cores{L1: int(m.L1().Value), L2: int(m.L2(first).Value)}
 }
 
 type spaceKey struct {
@@ -68,15 +53,15 @@ type spaceKey struct {
 }
 
 // candidates lists the tiles that kernel chooses from.
-func (th thumb) candidates(k spaceKey) []microkernel.Spec {
-	list, ok := th.spaces[k]
+func (h host) candidates(k spaceKey) []microkernel.Spec {
+	list, ok := h.spaces[k]
 	if !ok {
-		for _, s := range microkernel.Space(th.features, k.isa, k.compute, k.b) {
+		for _, s := range microkernel.Space(h.features, k.isa, k.compute, k.b) {
 			if s.NR <= maxThumbNR && plain(s) {
 				list = append(list, s)
 			}
 		}
-		th.spaces[k] = list
+		h.spaces[k] = list
 	}
 	return list
 }
@@ -88,15 +73,15 @@ func (th thumb) candidates(k spaceKey) []microkernel.Spec {
 // = 512, the other types 0.77 (iq4_nl) to 1.45 (q4_0), and at M = 1 they need it. AVX2 has a third
 // port for integers. It asks the CPU and not the instruction set of the plan, so that --isa changes
 // no bits.
-func (th thumb) integers(t microkernel.WeightType) bool {
+func (h host) integers(t microkernel.WeightType) bool {
 	switch {
-	case th.features.Has(microkernel.HasVNNI), th.features.Has(microkernel.HasAVXVNNI),
-		th.features.Has(microkernel.HasDotProd):
+	case h.features.Has(microkernel.HasVNNI), h.features.Has(microkernel.HasAVXVNNI),
+		h.features.Has(microkernel.HasDotProd):
 		return true
-	case th.features.Has(microkernel.HasAVX512):
+	case h.features.Has(microkernel.HasAVX512):
 		return t.Desc().Bits() < 8
 	}
-	return th.features.Has(microkernel.HasAVX2)
+	return h.features.Has(microkernel.HasAVX2)
 }
 
 // rangeEnds are the last M of the ranges below the open one, which is laid out for openM rows.
@@ -119,22 +104,22 @@ func widenFrom(t microkernel.WeightType) int {
 }
 
 // rules makes the table of a weight: adjacent ranges of one schedule are one rule.
-func (th thumb) rules(k WeightKey, t microkernel.WeightType, c microkernel.Compute) ([]Rule, error) {
-	var rules []Rule
+func (h host) rules(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute) ([]plans.Rule, error) {
+	var rules []plans.Rule
 	lo := 1
 	for i := 0; i <= len(rangeEnds); i++ {
 		hi, m := 0, openM
 		if i < len(rangeEnds) {
 			hi, m = rangeEnds[i], rangeEnds[i]
 		}
-		s, err := th.schedule(k, t, c, m)
+		s, err := h.schedule(k, t, c, m)
 		if err != nil {
 			return nil, err
 		}
 		if n := len(rules); n > 0 && rules[n-1].Schedule == s {
 			rules[n-1].MHi = hi
 		} else {
-			rules = append(rules, Rule{MLo: lo, MHi: hi, Schedule: s})
+			rules = append(rules, plans.Rule{MLo: lo, MHi: hi, Schedule: s})
 		}
 		lo = hi + 1
 	}
@@ -142,18 +127,20 @@ func (th thumb) rules(k WeightKey, t microkernel.WeightType, c microkernel.Compu
 }
 
 // schedule is the rule of thumb for m rows.
-func (th thumb) schedule(k WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (Schedule, error) {
-	s := Schedule{Widen: c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && th.isa.Generates()}
+func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (plans.Schedule,
+	error) {
+	widen := c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && h.isa.Generates()
+	s := plans.Schedule{Widen: widen}
 	b := t
 	if s.Widen {
 		b = microkernel.F32
 	}
 	var err error
-	if s.Kernel, err = th.kernel(b, c, m, k.N, s.Widen); err != nil {
+	if s.Kernel, err = h.kernel(b, c, m, k.N, s.Widen); err != nil {
 		return s, err
 	}
-	s.Kernel = ThumbForm(s.Kernel, m, s.Widen)
-	th.layOut(&s, k, t, m)
+	s.Kernel = Form(s.Kernel, m, s.Widen)
+	h.layOut(&s, k, t, m)
 	return s, nil
 }
 
@@ -164,11 +151,11 @@ const maxThumbNR = 4 * microkernel.PanelWidth
 // kernel picks the tile for m rows among the legal ones: by estimated time, then the most rows that
 // fit, since a kernel runs fewer rows as well. Where the instruction set has no such kernel,
 // narrower ones are asked.
-func (th thumb) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
+func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
 	error) {
-	for _, isa := range th.isas() {
+	for _, isa := range h.isas() {
 		best, least := microkernel.Spec{}, 0.0
-		for _, s := range th.candidates(spaceKey{isa, c, b}) {
+		for _, s := range h.candidates(spaceKey{isa, c, b}) {
 			if s.NR >= n+microkernel.PanelWidth {
 				continue // a panel of the tile would never be filled
 			}
@@ -182,18 +169,18 @@ func (th thumb) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int
 			return best, nil
 		}
 	}
-	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", th.isa, b, c)
+	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, b, c)
 }
 
 // isas is the instruction set and the ones below it that the host has, widest first.
-func (th thumb) isas() []microkernel.ISA {
-	all := th.features.ISAs()
+func (h host) isas() []microkernel.ISA {
+	all := h.features.ISAs()
 	for i, isa := range all {
-		if isa == th.isa {
+		if isa == h.isa {
 			return all[i:]
 		}
 	}
-	return []microkernel.ISA{th.isa}
+	return []microkernel.ISA{h.isa}
 }
 
 // plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of
