@@ -30,9 +30,9 @@ func (f *llmFlags) chooseArms(s *session) (chosen []*measure.Arm, err error) {
 	if f.compare && (plan.Tuned || plan.TP() > 1) {
 		flags := f.session
 		flags.ranks = 1
-		untuned, _, err := flags.untuned(s.profile, s.shape)
+		untuned, err := flags.untuned(s.profile, s.shape)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, err
 		}
 		chosen = append(chosen, &measure.Arm{Name: "untuned", Plan: untuned})
 	}
