@@ -71,7 +71,7 @@ func (f *llmFlags) openArms(ctx context.Context, s *session) ([]*llmArm, error) 
 	for _, a := range chosen {
 		s.plan = a.plan
 		o, done := s.runnerOptions(kvcache.BlocksFor(positions(tests)), f.batch)
-		o.Sync = a.sync
+		o.Sync, o.Sequences = a.sync, f.batch
 		runner, err := engine.Open(ctx, o)
 		done()
 		if err != nil {
@@ -136,11 +136,12 @@ func (a *llmArm) prefill(ctx context.Context, l *pool.Leader, tokens []int32) er
 // generate decodes t.tokens steps of t.batch sequences, each from an empty cache.
 func (a *llmArm) generate(ctx context.Context, l *pool.Leader, t llmTest, tokens []int32) error {
 	var b kvcache.Batch
-	blocks := kvcache.BlocksFor(t.tokens)
-	tables := make([][]kvcache.BlockID, t.batch)
-	for i := range tables {
-		for j := range blocks {
-			tables[i] = append(tables[i], kvcache.BlockID(i*blocks+j))
+	cache := a.runner.NewCache()
+	seqs := make([]*kvcache.Sequence, t.batch)
+	for i := range seqs {
+		seqs[i] = cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seqs[i], t.tokens) {
+			return fmt.Errorf("%d sequences of %d tokens do not fit the KV cache", t.batch, t.tokens)
 		}
 	}
 	for pos := range t.tokens {
@@ -150,11 +151,15 @@ func (a *llmArm) generate(ctx context.Context, l *pool.Leader, t llmTest, tokens
 		b.Reset()
 		for i := range t.batch {
 			b.Tokens = append(b.Tokens, tokens[(pos+i)%len(tokens)])
-			b.Spans = append(b.Spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos, Table: tables[i]})
+			cache.Cover(seqs[i], pos+1)
+			b.AddSpan(seqs[i], kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos})
 			b.LogitRows = append(b.LogitRows, int32(i))
 		}
 		if _, err := a.runner.Forward(l, &b, 0, nil); err != nil {
 			return err
+		}
+		for _, s := range seqs {
+			cache.Advance(s, 1)
 		}
 	}
 	return nil

@@ -107,12 +107,17 @@ type switchBench struct {
 
 func (b *switchBench) run(ctx context.Context, r *engine.Runner, l *pool.Leader, reps int) error {
 	b.runner, b.leader = r, l
-	table := []kvcache.BlockID{0, 1}
+	cache := r.NewCache()
+	seq := cache.Open(kvcache.Salt{})
+	if !cache.Reserve(seq, switchPrompt+1) {
+		return fmt.Errorf("%d tokens do not fit the KV cache", switchPrompt+1)
+	}
+	cache.Cover(seq, switchPrompt+1)
 	prompt := make([]int32, switchPrompt)
-	prefill := kvcache.Batch{Prefill: true, Tokens: prompt, LogitRows: []int32{switchPrompt - 1},
-		Spans: []kvcache.Span{{Rows: switchPrompt, Table: table}}}
-	decode := kvcache.Batch{Tokens: []int32{0}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1,
-		Pos: switchPrompt, Table: table}}}
+	prefill := kvcache.Batch{Prefill: true, Tokens: prompt, LogitRows: []int32{switchPrompt - 1}}
+	prefill.AddSpan(seq, kvcache.Span{Rows: switchPrompt})
+	decode := kvcache.Batch{Tokens: []int32{0}, LogitRows: []int32{0}}
+	decode.AddSpan(seq, kvcache.Span{Rows: 1, Pos: switchPrompt})
 	step, done := countProgress("bench llm --switch", reps+1)
 	defer done()
 	if _, err := b.forward(&prefill); err != nil {
