@@ -28,9 +28,9 @@ func (s *served) chatAnswer(fields string) (int, formatAnswer) {
 	return status, a
 }
 
-// TestFormats: answers of a model that never saw JSON are valid under a schema, alike in company and
-// alone; a grammar that allows everything changes no token; what cannot be used is a 400 with the
-// path of the keyword.
+// TestFormats: answers of a model that never saw JSON are valid under a schema, alike in company
+// and alone; a grammar that allows everything changes no token; what cannot be used is a 400 with
+// the path of the keyword.
 func TestFormats(t *testing.T) {
 	s := startServe(t)
 	const schema = `"response_format":{"type":"json_schema","json_schema":{"name":"fox","strict":true,"schema":{
@@ -52,7 +52,8 @@ func TestFormats(t *testing.T) {
 		var f fox
 		d := json.NewDecoder(strings.NewReader(a.Choices[0].Message.Content))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&f); err != nil || f.Name == nil || f.Age < 1 || f.Age > 99 || f.Tags == nil || len(f.Tags) > 3 {
+		if err := d.Decode(&f); err != nil || f.Name == nil || f.Age < 1 || f.Age > 99 || f.Tags == nil ||
+			len(f.Tags) > 3 {
 			t.Errorf("%q: %v", a.Choices[0].Message.Content, err)
 		}
 		return a.Choices[0].Message.Content
