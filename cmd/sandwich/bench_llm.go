@@ -9,6 +9,7 @@ import (
 
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/counters"
+	"sandwich/runtime/model"
 	"sandwich/tuner/measure"
 )
 
@@ -193,9 +194,17 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]measure.LLMRow
 	if err != nil {
 		return nil, err
 	}
+	config, err := model.ConfigOf(s.file) // which says more than the shape: windows of layers
+	if err != nil {
+		return nil, err
+	}
+	ops, err := config.Model()
+	if err != nil {
+		return nil, err
+	}
 	tests := f.tests()
 	step, done := countProgress("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
-	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.name,
+	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.name, Ops: ops,
 		Vocab: s.shape.Vocab, Host: s.profile, Beside: f.beside, Step: step})
 }

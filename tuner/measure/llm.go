@@ -8,6 +8,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/counters"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
 )
 
 // Test is one kind of work of a model: a prompt from an empty cache, or tokens generated one by
@@ -50,6 +51,7 @@ type LLMOptions struct {
 	Reps  int
 
 	Model string
+	Ops   *model.Model // whose work roofs are reckoned of; nil: there are none
 	Vocab int
 	Host  *profiles.Profile // with the ceilings of roofs, where they are known
 
@@ -111,9 +113,11 @@ func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
 	r := LLMRow{Test: t.Name, Threads: len(pus), Batch: t.Batch, Rate: sp.Median, Min: sp.Min, Max: sp.Max,
 		Samples: s.alone, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned, TP: a.Plan.TP(), KV: a.Plan.KV.String(),
 		PUs: pus.String(), CPU: o.Host.Host.CPUModel}
-	if roof, err := roofOf(o.Host, a.Plan, t); err == nil {
-		r.Roof, r.RoofOf = roof.rate, roof.String()
-		r.Above = roof.above(r.Rate)
+	if o.Ops != nil {
+		if roof, err := roofOf(o.Host, o.Ops, a.Plan, t); err == nil {
+			r.Roof, r.RoofOf = roof.rate, roof.String()
+			r.Above = roof.above(r.Rate)
+		}
 	}
 	if a.counting != nil {
 		r.Counters = counters.Figures(s.counts, s.seconds, t.Tokens*t.Batch*len(s.alone))

@@ -22,7 +22,11 @@ type llmRoof struct {
 }
 
 // roofOf fails where the profile lacks a ceiling.
-func roofOf(host *profiles.Profile, p *plans.Plan, t Test) (llmRoof, error) {
+func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmRoof, error) {
+	work, err := model.NewWork(m, p)
+	if err != nil {
+		return llmRoof{}, err
+	}
 	pus := p.Decode.PUs
 	if t.Prefill {
 		pus = p.Prefill.PUs
@@ -35,7 +39,7 @@ func roofOf(host *profiles.Profile, p *plans.Plan, t Test) (llmRoof, error) {
 	out := llmRoof{made: map[string]bool{}}
 	seconds, memory := 0.0, 0.0
 	for _, rows := range t.forwards(p.Chunk) {
-		for _, task := range model.Work(p, rows) {
+		for _, task := range work.Of(rows) {
 			r := roofs[task.Compute]
 			took := r.Seconds(r.Targets[0], task.Work)
 			seconds += took

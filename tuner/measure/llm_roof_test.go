@@ -56,7 +56,11 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := roofOf(host, p, test)
+		m, err := model.Outline(shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := roofOf(host, m, p, test)
 		if err != nil {
 			t.Fatal(err)
 		}
