@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/grammar"
 	"sandwich/runtime/server"
 )
 
@@ -15,11 +17,15 @@ type generator struct {
 	name    string
 	created time.Time
 	engine  *engine.Engine
-	session *session // over which the engine runs
+	session *session      // over which the engine runs
+	large   chan struct{} // capacity 1: whoever reads a large grammar
+	// vocab is what grammars spell answers with, made for the first request that needs it.
+	vocab func() *grammar.Vocab
 }
 
 func newGenerator(s *session, e *engine.Engine) *generator {
-	return &generator{name: s.name, created: time.Now(), engine: e, session: s}
+	return &generator{name: s.name, created: time.Now(), engine: e, session: s,
+		large: make(chan struct{}, 1), vocab: sync.OnceValue(func() *grammar.Vocab { return grammarVocab(s.tok) })}
 }
 
 func (g *generator) close() {
@@ -44,6 +50,9 @@ func (g *generator) Generate(
 		if errors.As(err, &invalid) { // it may quote the template, which is the model file's
 			invalid.Message = printable(invalid.Message)
 		}
+		return res, err
+	}
+	if r.Constraint, err = g.constraint(ctx, r.Format); err != nil {
 		return res, err
 	}
 	return g.engine.Generate(ctx, r, emit)
