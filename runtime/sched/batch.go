@@ -38,11 +38,11 @@ func (s *Scheduler) Stats() Stats {
 	st.Blocks, st.Free = s.cache.Blocks(), s.cache.Available()
 	for _, q := range s.queue {
 		for _, r := range q {
-			st.Waiting[r.class]++
+			st.Waiting[r.stated]++
 		}
 	}
 	for _, r := range s.running {
-		st.Running[r.class]++
+		st.Running[r.stated]++
 	}
 	return st
 }
@@ -74,13 +74,13 @@ func (s *Scheduler) Check() error {
 	for u, q := range s.queue {
 		for i, r := range q {
 			switch {
-			case r.seq != nil || r.urgency() != Class(u) || s.byID[r.id] != r:
+			case r.seq != nil || r.class != Class(u) || s.byID[r.id] != r:
 				return fmt.Errorf("sched: waiting request %d is in the wrong place", r.id)
 			case i > 0 && q[i-1].order >= r.order:
 				return fmt.Errorf("sched: waiting requests are out of order at %d", r.id)
 			}
 			if !r.resumed {
-				fresh[r.class]++
+				fresh[r.stated]++
 			}
 		}
 	}

@@ -18,6 +18,9 @@ type history struct {
 	policy string
 	drafts bool // guesses are made at what follows
 	record io.Writer
+
+	reactive bool    // every request is
+	forecast float64 // predicted by really; 0: nothing is predicted
 }
 
 // randomHistory drives one scheduler through a random history of arrivals,
@@ -33,6 +36,13 @@ func randomHistory(h history) (*driver, error) {
 		MixedCap:   1 + rng.IntN(3),
 		Aging:      time.Duration(rng.IntN(60)-1) * time.Millisecond,
 		Policy:     h.policy,
+	}
+	if h.forecast != 0 {
+		// A step of a millisecond, predicted right or wrong.
+		cfg.TPOT = time.Duration(rng.IntN(3)) * time.Millisecond
+		cfg.Forecast = func(rows, positions int) time.Duration {
+			return time.Duration(h.forecast * float64(rows) * float64(time.Millisecond) / 2)
+		}
 	}
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
@@ -55,7 +65,11 @@ func randomHistory(h history) (*driver, error) {
 			if rng.IntN(2) == 0 {
 				prompt[len(prompt)-1] = 1
 			}
-			d.arrive(next, Class(rng.IntN(2)), prompt, 1+rng.IntN(6))
+			class := Class(rng.IntN(2))
+			if h.reactive {
+				class = Reactive
+			}
+			d.arrive(next, class, prompt, 1+rng.IntN(6))
 			next++
 		}
 		if rng.IntN(12) == 0 {
@@ -68,7 +82,7 @@ func randomHistory(h history) (*driver, error) {
 		}
 		if d.flight != nil && rng.IntN(3) > 0 {
 			d.now = d.ends
-			if d.flight.Kind != Decode && rng.IntN(3) == 0 {
+			if d.flight.Kind != Decode && (rng.IntN(3) == 0 || d.flight.Quantum > 0 && rng.IntN(2) == 0) {
 				d.halt()
 			} else {
 				d.land()
