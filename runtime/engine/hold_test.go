@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"sandwich/plans"
@@ -53,8 +52,8 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 	}
 	want := [][]float32{slices.Clone(r.Logits(0)), slices.Clone(r.Logits(1))}
 
-	var stop atomic.Bool
-	stop.Store(true)
+	stop := &pace{}
+	stop.stop.Store(true)
 	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:64], LogitRows: []int32{63},
 		Spans: []kvcache.Span{{Rows: 64, Table: table(1, 3)}}}
 	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 64,
@@ -62,7 +61,7 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 	halts := 0
 	for at := 0; at < r.Ops(); {
 		r.Use(1)
-		next, err := r.Forward(l, &b, at, &stop)
+		next, err := r.Forward(l, &b, at, stop)
 		if err != nil || next <= at {
 			t.Errorf("from op %d to op %d: %v", at, next, err)
 			return

@@ -93,10 +93,22 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 // company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
 // follow.
 func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
-	units := len(a.cut.pieces) * a.kv.kvHeads
+	a.run(w, layer, scale, q, out, whole)
+}
+
+// run is Run, or the units that a cut of it has: all of them are the first one's where tiles are
+// split, because what a split tile has gathered lasts as long as a Run of the executor.
+func (a *Attention) run(w *pool.Worker, layer int, scale float32, q, out Rows, c cut) {
+	if len(a.cut.splits) > 0 && c.of > 1 {
+		if c.at > 0 {
+			return
+		}
+		c = whole
+	}
+	first, units := c.share(len(a.cut.pieces) * a.kv.kvHeads)
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
-		for u := lo; u < hi; u++ {
+		for u := first + lo; u < first+hi; u++ {
 			p := &a.cut.pieces[u/a.kv.kvHeads]
 			job := a.job(&a.cut.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
 			job.Scale = scale
