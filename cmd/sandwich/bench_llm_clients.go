@@ -75,8 +75,7 @@ func (f *llmFlags) runClients(ctx context.Context) ([]clientsRow, error) {
 
 func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*clientsRow, error) {
 	e, err := s.engine(ctx, serving{context: clientPrompt + n + 1, parallel: f.clients, queue: f.clients,
-		mixedCap: f.clients,
-		aging:    time.Minute})
+		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
 	if err != nil {
 		return nil, err
 	}

@@ -209,8 +209,8 @@ func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 type serving struct {
 	context, parallel, queue int
 	engine.Service
-	note                               func(text string) // engine.Options.Note
-	displaced                          func(err error)   // engine.Options.Displaced
+	note      func(text string) // engine.Options.Note
+	displaced func(err error)   // engine.Options.Displaced
 }
 
 // engine loads the model for many requests at once. The KV cache holds the whole context of every
