@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 
-	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/roofline"
@@ -18,6 +17,9 @@ const (
 	unknownPeak      = 1e10
 	unknownBandwidth = 5e9
 )
+
+// exactPath is the arithmetic of attention, and of weights for which the plan names none.
+const exactPath = "f32"
 
 // newCosts is a table of the model's ops that believes in the roofs of the profile (nil, or without
 // ceilings: in rates that every machine has) until it learns.
@@ -65,24 +67,24 @@ func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string
 
 // priorOf is what the roofs say of an op.
 func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]roofline.Roof) (p cost.Prior) {
-	roof := func(path microkernel.Compute) (peak, bandwidth float64) {
-		if r, ok := roofs[path.String()]; ok && r.Targets[0].Peak > 0 && r.Bandwidth > 0 {
+	roof := func(path string) (peak, bandwidth float64) {
+		if r, ok := roofs[path]; ok && r.Targets[0].Peak > 0 && r.Bandwidth > 0 {
 			return r.Targets[0].Peak, r.Bandwidth
 		}
 		return unknownPeak, unknownBandwidth
 	}
 	d := m.Dims
 	if op.Kind == model.OpAttention {
-		peak, bandwidth := roof(microkernel.ComputeF32)
+		peak, bandwidth := roof(exactPath)
 		p.Position = max(4*float64(d.Heads*d.HeadDim)/peak, 4*float64(d.KVHeads*d.HeadDim)/bandwidth/float64(d.Heads))
 		return p
 	}
 	for _, wi := range op.W {
 		w := &m.Weights[wi]
 		key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
-		path := microkernel.ComputeF32
+		path := exactPath
 		if chosen, ok := plan.Weight(key); ok {
-			path = chosen.Compute
+			path = chosen.Compute.String()
 		}
 		peak, bandwidth := roof(path)
 		values := float64(w.N) * float64(w.K)
