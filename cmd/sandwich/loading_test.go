@@ -19,7 +19,8 @@ func TestLoadingEndsWithItsContext(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	furthest := 0.0
 	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{parallel: 1,
-		Service: engine.Service{Policy: sched.DefaultPolicy, Quantum: 1, Bound: time.Second, MixedCap: 1, Aging: time.Minute}}}
+		Service: engine.Service{Policy: sched.DefaultPolicy, Quantum: 1, Bound: time.Second, MixedCap: 1,
+			Aging: time.Minute}}}
 	f.session.loading = func(stage string, share float64) {
 		if stage == "packing weights" && share > 0 {
 			furthest = max(furthest, share)

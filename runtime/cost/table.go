@@ -26,7 +26,8 @@ type Load struct {
 // Span is the load of n rows of a sequence behind pos earlier ones.
 func Span(pos, n int) Load { return Load{Rows: n, Positions: n*pos + n*(n+1)/2} }
 
-// Prior is what is believed of an op before it ran: seconds, max(Row*rows + Position*positions, Fixed).
+// Prior is what is believed of an op before it ran, in seconds: the larger of
+// Row*rows + Position*positions and of Fixed.
 type Prior struct{ Row, Position, Fixed float64 }
 
 // Class is ops that take equal times. Those of the head work on the rows whose logits are wanted.

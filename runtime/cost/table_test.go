@@ -83,7 +83,8 @@ func TestPriorsHoldAtFirst(t *testing.T) {
 		t.Errorf("a head without rows is predicted at %s", got)
 	}
 	c := table.Clone()
-	run(table, Prefill, Load{Rows: 100}, func(int, Load) time.Duration { return time.Second }, func() float64 { return 1 })
+	run(table, Prefill, Load{Rows: 100}, func(int, Load) time.Duration { return time.Second },
+		func() float64 { return 1 })
 	if got := c.Op(Prefill, 0, Load{Rows: 100}); got != time.Millisecond {
 		t.Errorf("a clone learns what the original sees: %s", got)
 	}

@@ -18,8 +18,8 @@ import (
 func TestCompanyChangesNothing(t *testing.T) {
 	var requests []api.Request
 	for i := range 7 {
-		requests = append(requests, api.Request{Prompt: tinyPrompt(uint64(i), 20+31*i%100), MaxTokens: 8, IgnoreEOS: true,
-			Logprobs: true, Class: sched.Class(min(i%3, 1)), Sampling: api.Sampling{Temperature: 1, Seed: uint64(i)}})
+		requests = append(requests, api.Request{Prompt: tinyPrompt(uint64(i), 20+31*i%100), MaxTokens: 8,
+			IgnoreEOS: true, Logprobs: true, Class: sched.Class(min(i%3, 1)), Sampling: api.Sampling{Temperature: 1, Seed: uint64(i)}})
 	}
 	alone := byHand(t, tinyOptions(t))
 	var want [][]step
@@ -64,8 +64,8 @@ func TestCompanyChangesNothing(t *testing.T) {
 				}
 				for k, s := range steps {
 					if w := want[i][k]; s.id != w.id || math.Float32bits(s.logprob) != math.Float32bits(w.logprob) {
-						t.Fatalf("seed %d, %s: token %d of request %d is %d (%v), alone %d (%v)", seed, o.Policy, k, i, s.id,
-							s.logprob, w.id, w.logprob)
+						t.Fatalf("seed %d, %s: token %d of request %d is %d (%v), alone %d (%v)", seed, o.Policy, k, i,
+							s.id, s.logprob, w.id, w.logprob)
 					}
 				}
 			}
@@ -86,7 +86,8 @@ func TestQuantaEnd(t *testing.T) {
 		for range 20 {
 			e.forward(l)
 		}
-		slow := e.enter(t, api.Request{Prompt: tinyPrompt(2, 120), MaxTokens: 4, IgnoreEOS: true, Class: sched.Proactive})
+		slow := e.enter(t, api.Request{Prompt: tinyPrompt(2, 120), MaxTokens: 4, IgnoreEOS: true,
+			Class: sched.Proactive})
 		for act := e.forward(l); act != nil; act = e.forward(l) {
 			if act.ID == slow.id && act.Kind != sched.Decode && e.jobs[quick.id] != nil && act.Quantum <= 0 {
 				t.Errorf("a prefill beside a reactive request has no quantum: %+v", act)

@@ -186,6 +186,9 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	if err := e.submit(j); err != nil {
 		return api.Result{}, err
 	}
+	if req.Queued != nil {
+		req.Queued(e.place(j))
+	}
 	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
 	return e.follow(ctx, j, emit)
 }
@@ -211,6 +214,13 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 		limit = min(limit, req.MaxTokens)
 	}
 	return limit, nil
+}
+
+// place is how a job that was submitted stands.
+func (e *Engine) place(j *job) (ahead int, wait time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sched.Place(j.id)
 }
 
 // submit hands a job to the scheduler, which may refuse it before this returns.

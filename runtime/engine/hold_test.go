@@ -98,7 +98,8 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int, cuts []uint1
 	if halts != places {
 		t.Errorf("halted %d times, want %d, in %d ops", halts, places, r.Ops())
 	}
-	same(t, fmt.Sprintf("halted after every op, cuts %d", slices.Max(append(cuts, 0))), want, [][]float32{r.Logits(0), r.Logits(1)})
+	same(t, fmt.Sprintf("halted after every op, cuts %d", slices.Max(append(cuts, 0))), want,
+		[][]float32{r.Logits(0), r.Logits(1)})
 }
 
 // TestReactiveInterrupts: somebody who waits does not wait for the chunk of a prompt that nobody

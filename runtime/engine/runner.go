@@ -100,10 +100,10 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 func (r *Runner) Lead(loop func(l *pool.Leader)) { r.Pool().Lead(loop) }
 
 // Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when
-// the gate halted it. A batch of the other phase than the last one makes the hot switch first: it changes
-// which workers are active and which schedules run, and moves no weight. To go on with a halted
-// forward, call it with the same batch, set of activations and the index it returned, at once or
-// when others have run on another set.
+// the gate halted it. A batch of the other phase than the last one makes the hot switch first: it
+// changes which workers are active and which schedules run, and moves no weight. To go on with a
+// halted forward, call it with the same batch, set of activations and the index it returned, at
+// once or when others have run on another set.
 func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
 	p := &r.phases[1]
 	if b.Prefill {

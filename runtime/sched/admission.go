@@ -223,18 +223,23 @@ func (s *Scheduler) rejectOverflow() {
 		if s.byID[r.id] != r || r.seq != nil || r.resumed || s.fresh[r.stated] <= s.cfg.Queue {
 			continue
 		}
-		id := r.id
 		s.leave(r)
-		s.reject(id, QueueFull)
+		s.rejectFull(r)
 	}
+}
+
+// rejectFull refuses r until a place of its queue is free: when one of its class goes on from
+// there, which waits for the reactive ones before it.
+func (s *Scheduler) rejectFull(r *request) {
+	places := 1
+	if r.class == Proactive {
+		places += len(s.queue[Reactive])
+	}
+	s.reject(r.id, QueueFull)
+	s.actions[len(s.actions)-1].RetryAfter = max(s.wait(places), time.Second).Round(time.Second)
 }
 
 func (s *Scheduler) reject(id ID, why Reason) {
 	s.stats.Rejections++
-	a := Action{Kind: Reject, ID: id, Reason: why}
-	if why == QueueFull {
-		// A place is free when the next resident request has finished.
-		a.RetryAfter = max(s.service/time.Duration(s.cfg.MaxRunning), time.Second).Round(time.Second)
-	}
-	s.actions = append(s.actions, a)
+	s.actions = append(s.actions, Action{Kind: Reject, ID: id, Reason: why})
 }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"time"
 
 	"sandwich/runtime/kvcache"
 )
@@ -45,6 +46,28 @@ func (s *Scheduler) Stats() Stats {
 		st.Running[r.stated]++
 	}
 	return st
+}
+
+// Place is how many requests wait before one that waits, and how long it will wait if they
+// take as long as those before did; 0 where that is not known yet, or it does not wait.
+func (s *Scheduler) Place(id ID) (ahead int, wait time.Duration) {
+	r := s.byID[id]
+	if r == nil || r.seq != nil {
+		return 0, 0
+	}
+	for c, q := range s.queue {
+		for _, o := range q {
+			if Class(c) < r.class || Class(c) == r.class && o.order < r.order {
+				ahead++
+			}
+		}
+	}
+	return ahead, s.wait(ahead + 1)
+}
+
+// wait is how long it takes until so many places are free: one is when a request has finished.
+func (s *Scheduler) wait(places int) time.Duration {
+	return time.Duration(places) * s.service / time.Duration(s.cfg.MaxRunning)
 }
 
 // Live is the number of requests that have not ended.
