@@ -19,7 +19,8 @@ func TestCompanyChangesNothing(t *testing.T) {
 	var requests []api.Request
 	for i := range 7 {
 		requests = append(requests, api.Request{Prompt: tinyPrompt(uint64(i), 20+31*i%100), MaxTokens: 8,
-			IgnoreEOS: true, Logprobs: true, Class: sched.Class(min(i%3, 1)), Sampling: api.Sampling{Temperature: 1, Seed: uint64(i)}})
+			IgnoreEOS: true, Logprobs: true, Class: sched.Class(min(i%3, 1)),
+			Sampling: api.Sampling{Temperature: 1, Seed: uint64(i)}})
 	}
 	alone := byHand(t, tinyOptions(t))
 	var want [][]step

@@ -134,6 +134,7 @@ func TestRequestFields(t *testing.T) {
 		Text: "p", Stop: []string{"s"}, MaxTokens: 16,
 		Sampling: api.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1, Seed: drawn},
 	}
+	f.request().Queued = nil
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
