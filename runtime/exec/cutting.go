@@ -15,17 +15,17 @@ type everywhere struct{}
 
 func (everywhere) Passed(int) bool { return true }
 
-// cut is one of several steps in which an op runs, because the whole of it would keep somebody who
-// waits for its end too long. No step changes what is computed: an element of a product is one
+// portion is one of several steps in which an op runs, because the whole of it would keep somebody
+// who waits for its end too long. No step changes what is computed: an element of a product is one
 // chain over k whoever computes it, with what beside it (DESIGN rule 6).
-type cut struct{ at, of int }
+type portion struct{ at, of int }
 
-var whole = cut{0, 1}
+var whole = portion{0, 1}
 
-func (c cut) last() bool { return c.at+1 == c.of }
+func (c portion) last() bool { return c.at+1 == c.of }
 
-// share is what the cut has of n units: which is the first, and how many there are.
-func (c cut) share(n int) (first, units int) {
+// share is what the portion has of n units: which is the first, and how many there are.
+func (c portion) share(n int) (first, units int) {
 	first = n * c.at / c.of
 	return first, n*(c.at+1)/c.of - first
 }
@@ -54,19 +54,19 @@ func (b *Buffers) of(i int) int {
 }
 
 // locate is the op and the cut of it that step number index is.
-func (b *Buffers) locate(index int) (i int, c cut) {
+func (b *Buffers) locate(index int) (i int, c portion) {
 	for i = 0; index >= b.of(i); i++ {
 		index -= b.of(i)
 	}
-	return i, cut{index, b.of(i)}
+	return i, portion{index, b.of(i)}
 }
 
 // after is the step behind another.
-func (b *Buffers) after(i int, c cut) (int, cut) {
+func (b *Buffers) after(i int, c portion) (int, portion) {
 	if !c.last() {
-		return i, cut{c.at + 1, c.of}
+		return i, portion{c.at + 1, c.of}
 	}
-	return i + 1, cut{0, b.of(i + 1)}
+	return i + 1, portion{0, b.of(i + 1)}
 }
 
 // Steps is what Run returns for the buffers in use when a forward is done: the number of ops, and
@@ -80,7 +80,7 @@ func (e *Executor) Steps() (n int) {
 
 // cutMatMul is matMul for the share that a cut has of the columns of each weight. Its patches are
 // smaller than slices where that gives every worker some.
-func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c cut) {
+func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c portion) {
 	m := e.rows
 	if op.In == model.BufY { // the head reads the gathered rows
 		m = len(e.batch.LogitRows)
@@ -101,7 +101,7 @@ func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c cut) {
 }
 
 // runPatch computes patch t of those that a cut has in all products of the op.
-func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c cut, scratch unsafe.Pointer, m, t int) {
+func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, scratch unsafe.Pointer, m, t int) {
 	for i := range op.Outs {
 		grid := g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n)
 		if n := grid.count(); t >= n {
@@ -122,7 +122,7 @@ type patches struct {
 }
 
 // cut lays patches over the columns of a cut, several for each of so many workers.
-func (g *Gemm) cut(m int, c cut, workers int) patches {
+func (g *Gemm) cut(m int, c portion, workers int) patches {
 	nr := g.s.Kernel.NR
 	p := patches{m: m, n1: g.layout.N}
 	p.rows, _ = g.grid(m)

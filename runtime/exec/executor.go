@@ -35,6 +35,7 @@ type Config struct {
 // Run. One Run at a time over the same Buffers.
 type Executor struct {
 	model     *model.Model
+	layers    Layers
 	steps     []step // of model.Ops
 	embedding *embedding
 	ranks     []rank
@@ -51,7 +52,7 @@ type Executor struct {
 	batch     *kvcache.Batch
 	rows      int
 	positions []int32
-	runs      []run
+	runs      [][]run // of each store
 	partials  AllReduceJob
 	gate      Gate
 	from      int
@@ -77,7 +78,8 @@ func New(c Config) (*Executor, error) {
 		model: m, embedding: &c.Weights.embed,
 		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()),
 		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m),
-		positions: make([]int32, c.Buffers.rows),
+		layers: c.Parts.Layers, positions: make([]int32, c.Buffers.rows),
+		runs: make([][]run, len(c.Parts.Layers.Kinds)),
 	}
 	e.body = e.walk
 	if err := c.Workers.Kernels.buildPhase(c.Phase); err != nil {
@@ -256,7 +258,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 		}
 	}
 	e.batch, e.rows = b, b.Rows()
-	e.runs = cutRuns(e.runs, b.Spans)
+	for i := range e.runs {
+		e.runs[i] = cutRuns(e.runs[i], b.Spans, i)
+	}
 	if e.sum != nil {
 		e.layPartials()
 	}
@@ -319,7 +323,7 @@ func (e *Executor) walk(w *pool.Worker) {
 }
 
 // do is the group's part in op i, or in a cut of it.
-func (e *Executor) do(g *group, i int, c cut) {
+func (e *Executor) do(g *group, i int, c portion) {
 	op, s := &g.part.model.Ops[i], e.steps[i]
 	switch op.Kind {
 	case model.OpEmbed:

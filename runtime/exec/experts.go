@@ -9,7 +9,7 @@ import (
 // experts is Outs[i] = In * W[i]^T where W[i] is a stack of matrices, one for each expert, which
 // multiplies the rows that were sent to it. The slices of all products form one list of tasks,
 // expert by expert.
-func (e *Executor) experts(g *group, op *model.Op, c cut) {
+func (e *Executor) experts(g *group, op *model.Op, c portion) {
 	if c.at == 0 {
 		e.round(g, op, e.rows*e.bufs.routes.used)
 	}
