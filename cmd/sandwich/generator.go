@@ -85,7 +85,8 @@ func (g *generator) Metrics() []server.Metric {
 	counter("engine_recomputed_tokens_total", "Positions computed again after their blocks were lost.",
 		float64(s.Scheduler.RecomputedTokens))
 	counter("engine_prefill_stops_total", "Prefills halted between two ops.", float64(s.Scheduler.Stops))
-	counter("engine_promotions_total", "Proactive requests promoted by age.", float64(s.Scheduler.Promotions))
+	counter("engine_quanta_total", "Quanta of proactive prefill beside reactive work.", float64(s.Scheduler.Quanta))
+	counter("engine_promotions_total", "Proactive requests that aged.", float64(s.Scheduler.Promotions))
 	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))
 	counter("plan_switches_total", "Hot switches between the prefill and the decode plan.", float64(s.Pool.Switches))
 	if n := len(s.Pool.Durations); n > 0 {
