@@ -85,6 +85,8 @@ var hostile = map[string]struct {
 	"bytes would overflow": {preamble(3, 1, 0).tensor("t", F32, 0, 1<<62).zeros(64), "impossible dimensions"},
 	"part of a block": {preamble(3, 1, 0).tensor("t", Q4_K, 0, 128).zeros(999),
 		"rows of 128 elements, which are no whole blocks of 256"},
+	"part of a codebook block": {preamble(3, 1, 0).tensor("t", 17, 0, 288, 2).zeros(999),
+		`"t" has rows of 288 elements, which are no whole blocks of 256 (type iq2_xs)`},
 	"type not supported": {preamble(3, 1, 0).tensor("t", 24, 0, 256).zeros(999),
 		`"t" is of type i8, which is not supported; those that are: bf16, f16`},
 	"type unknown": {preamble(3, 1, 0).tensor("t", 4711, 0, 256).zeros(999), "type type 4711"},
