@@ -39,11 +39,11 @@ const assumedNear = 0.8
 // NewRoofCost is the cost of a model under a plan's service configuration on the machine of a
 // profile. It fails where the profile lacks a ceiling.
 func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
-	ops, err := model.Outline(plan.Model)
+	m, err := model.Outline(plan.Model)
 	if err != nil {
 		return nil, fmt.Errorf("predicting forwards: %w", err)
 	}
-	c := &RoofCost{plan: plan, ops: len(ops), near: assumedNear}
+	c := &RoofCost{plan: plan, ops: len(m.Ops), near: assumedNear}
 	machine := roofline.NewMachine(p)
 	for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
 		set := topotree.NewCPUSet(pus...)
