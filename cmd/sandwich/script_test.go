@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 			"flip":     flipByte,
 			"exits":    exits,
 			"mkmodel":  makeModel,
+			"variant":  makeVariant,
 		},
 		RequireExplicitExec: true,
 	})

@@ -54,13 +54,13 @@ type RowVerdict struct {
 // Options of Judge.
 type Options struct {
 	MaxRegress float64 // 0.03: the median may be 3 % lower
-	Ceiling    float64 // of the A/A spread; 0: DefaultCeiling
+	Ceiling    float64 // of the A/A spread: DefaultCeiling
 	InTurn     bool    // samples of a round were taken in the same moments
 	Waivers    []Waiver
 	Now        time.Time // for the expiry of waivers
 }
 
-// DefaultCeiling is the A/A spread from which a row is unmeasurable.
+// DefaultCeiling is the A/A spread above which a row is unmeasurable where nobody says otherwise.
 const DefaultCeiling = 0.07
 
 // level is the chance of a false alarm that is accepted for all rows together.
@@ -114,9 +114,6 @@ func (r *Row) Spread(inTurn bool) (spread float64, cause string) {
 
 // Judge concludes from the samples of all rows.
 func Judge(rows []Row, o Options) []RowVerdict {
-	if o.Ceiling == 0 {
-		o.Ceiling = DefaultCeiling
-	}
 	out := make([]RowVerdict, len(rows))
 	p := make([]float64, len(rows))
 	for i := range rows {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -23,7 +24,9 @@ type Interval struct {
 }
 
 // scaled multiplies an interval.
-func (i Interval) scaled(by float64) Interval { return Interval{i.Median * by, i.Low * by, i.High * by} }
+func (i Interval) scaled(by float64) Interval {
+	return Interval{i.Median * by, i.Low * by, i.High * by}
+}
 
 // Narrow says that the interval reaches no further than by from its estimate.
 func (i Interval) Narrow(by float64) bool {
@@ -61,6 +64,50 @@ func (a arm) all() (out []float64) {
 	return out
 }
 
+// drawn is a sample and the round that it is drawn with.
+type drawn struct {
+	value float64
+	round int
+}
+
+// sorted lists the samples in order, so that the median of a draw is found by counting.
+func (a arm) sorted() (out []drawn) {
+	for i, r := range a {
+		for _, v := range r {
+			out = append(out, drawn{v, i})
+		}
+	}
+	slices.SortFunc(out, func(a, b drawn) int { return cmp.Compare(a.value, b.value) })
+	return out
+}
+
+// draw takes as many rounds as there are, with replacement: how often each.
+func draw(rng *rand.Rand, times []int) {
+	clear(times)
+	for range times {
+		times[rng.IntN(len(times))]++
+	}
+}
+
+// medianOf is the median of sorted samples, each as often as its round was drawn.
+func medianOf(list []drawn, times []int) float64 {
+	total := 0
+	for _, d := range list {
+		total += times[d.round]
+	}
+	seen, low := 0, math.NaN()
+	for _, d := range list {
+		seen += times[d.round]
+		if math.IsNaN(low) && seen > (total-1)/2 {
+			low = d.value
+		}
+		if seen > total/2 {
+			return (low + d.value) / 2
+		}
+	}
+	return math.NaN()
+}
+
 // ratio is the median of y over that of x with its percentile bootstrap interval (Efron 1979). In
 // turn says that round i of both was taken in the same moments: rounds are then drawn for both
 // alike, so that what disturbs the machine for some of them leaves the ratio alone. Equal samples
@@ -70,26 +117,18 @@ func ratio(x, y arm, inTurn bool) Interval {
 	if len(x) == 0 || len(y) == 0 {
 		return Interval{}
 	}
-	n := min(len(x), len(y))
-	rng := rand.New(rand.NewPCG(2026, uint64(n)))
+	rng := rand.New(rand.NewPCG(2026, uint64(min(len(x), len(y)))))
 	draws := make([]float64, resamples)
-	var bx, by []float64
+	sx, sy := x.sorted(), y.sorted()
+	timesX, timesY := make([]int, len(x)), make([]int, len(y))
 	for i := range draws {
-		bx, by = bx[:0], by[:0]
-		for range len(x) {
-			bx = append(bx, x[rng.IntN(len(x))]...)
+		draw(rng, timesX)
+		if inTurn && len(x) == len(y) {
+			copy(timesY, timesX)
+		} else {
+			draw(rng, timesY)
 		}
-		for range len(y) {
-			by = append(by, y[rng.IntN(len(y))]...)
-		}
-		if inTurn {
-			bx, by = bx[:0], by[:0]
-			for range n {
-				k := rng.IntN(n)
-				bx, by = append(bx, x[k]...), append(by, y[k]...)
-			}
-		}
-		draws[i] = median(by) / median(bx)
+		draws[i] = medianOf(sy, timesY) / medianOf(sx, timesX)
 	}
 	slices.Sort(draws)
 	const tail = resamples / 40
@@ -130,9 +169,8 @@ const exactRanks = 40
 // t equal values.
 func rankSum(x, y []float64) (u, ties float64) {
 	type value struct {
-		v    float64
-		ofX  bool
-		rank float64
+		v   float64
+		ofX bool
 	}
 	var all []value
 	for _, v := range x {
@@ -141,15 +179,7 @@ func rankSum(x, y []float64) (u, ties float64) {
 	for _, v := range y {
 		all = append(all, value{v: v})
 	}
-	slices.SortFunc(all, func(a, b value) int {
-		switch {
-		case a.v < b.v:
-			return -1
-		case a.v > b.v:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b value) int { return cmp.Compare(a.v, b.v) })
 	sum := 0.0
 	for i := 0; i < len(all); {
 		j := i
@@ -202,15 +232,7 @@ func holm(p []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case p[a] < p[b]:
-			return -1
-		case p[a] > p[b]:
-			return 1
-		}
-		return a - b
-	})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(p[a], p[b]), a-b) })
 	out := make([]float64, len(p))
 	most := 0.0
 	for k, i := range order {

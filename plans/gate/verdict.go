@@ -55,7 +55,8 @@ func Decide(checks []Check, rows []RowVerdict, equal bool) Verdict {
 	case slower > 0:
 		v.Result, v.Exit, v.Text = "regressed", ExitFailed, count(slower, "row")+" regressed"
 	case open > 0:
-		v.Result, v.Exit, v.Text = "undecidable", ExitUndecided, count(open, "row")+" could not be decided on this runner"
+		v.Result, v.Exit, v.Text = "undecidable", ExitUndecided, count(open,
+			"row")+" could not be decided on this runner"
 	case len(rows) == 0 && !equal:
 		v.Result, v.Exit, v.Text = "undecidable", ExitUndecided,
 			"the plans differ and share no samples to compare; use --measure on the host they are for"

@@ -9,8 +9,8 @@ import (
 	"sandwich/profiles"
 )
 
-// Waiver lets a row stay undecided on a runner where it is known to be noisy: up to a ceiling, until
-// a day, for a reason. It never waives a proven regression.
+// Waiver lets a row stay undecided on a runner where it is known to be noisy: up to a ceiling,
+// until a day, for a reason. It never waives a proven regression.
 type Waiver struct {
 	Row     string
 	Ceiling float64 // of the A/A spread

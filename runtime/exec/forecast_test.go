@@ -30,7 +30,8 @@ func TestForeseeIsWhatOpenHolds(t *testing.T) {
 				held *mem.Buffer
 			}{{"weights", f.Weights, a.Weights.Memory(r)}, {"KV cache", f.KV, a.KV.Memory(r)},
 				{"activations", f.Activations, a.Buffers.Memory(r)}} {
-				// buffers end with a page; what ranks round for themselves is at most as long as the row
+				// buffers end with a page; what ranks round for themselves is at most as long as
+				// the row
 				held, page := int64(x.held.Len()), int64(mem.PageSize())
 				if x.said <= held-page || x.said > held+held/8 {
 					t.Errorf("%d ranks, rank %d: %s: %d bytes foreseen, %d held", ranks, r, x.what, x.said, held)
