@@ -36,7 +36,8 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 		if side.Plan.Fingerprint != host.Fingerprint() {
 			return nil, withCode(exitForeign,
 				fmt.Errorf("--measure needs the host of both plans, and %s is of another"+
-					" one (%s): run it there, or leave --measure out", side.Plan.Name, clip(side.Host.Host.CPUModel, 60)))
+					" one (%s): run it there, or leave --measure out", side.Plan.Name,
+					clip(side.Host.Host.CPUModel, 60)))
 		}
 	}
 	file, _, err := openModel(f.model)
