@@ -12,6 +12,8 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
+	"sandwich/runtime/model"
+	"sandwich/tuner/measure"
 )
 
 // checkFlags are what plan check asks for.
@@ -273,15 +275,16 @@ func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 			}
 			continue
 		}
-		t, ok := parseTest(row.Name)
-		if !ok {
+		c, ok := gate.ParseCase(row.Name)
+		m, err := model.Outline(a.Plan.Model)
+		if !ok || err != nil {
 			continue
 		}
 		// of one plan on both hosts: what is left is the machine
-		x, errX := roofOf(&a.Host, &a.Plan, t)
-		y, errY := roofOf(&b.Host, &a.Plan, t)
+		x, errX := measure.RoofRate(&a.Host, m, &a.Plan, measure.CaseTest(c))
+		y, errY := measure.RoofRate(&b.Host, m, &a.Plan, measure.CaseTest(c))
 		if errX == nil && errY == nil {
-			row.BaselineRoof, row.CandidateRoof = x.rate, y.rate
+			row.BaselineRoof, row.CandidateRoof = x, y
 		}
 	}
 	if a.Plan.Fingerprint != b.Plan.Fingerprint {
@@ -289,16 +292,4 @@ func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
 			b.Host.Host.CPUModel)
 	}
 	return rows
-}
-
-// parseTest understands the names of rows.
-func parseTest(name string) (llmTest, bool) {
-	n := 0
-	if _, err := fmt.Sscanf(name, "pp%d", &n); err == nil && n > 0 && n <= maxContext {
-		return llmTest{name, true, n, 1}, true
-	}
-	if _, err := fmt.Sscanf(name, "tg batch %d", &n); err == nil && n > 0 && n <= maxParallel {
-		return llmTest{name, false, 2*caseDepth + 1, n}, true
-	}
-	return llmTest{}, false
 }

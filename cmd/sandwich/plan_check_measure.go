@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,15 +13,15 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/model"
+	"sandwich/tuner/measure"
 )
 
 // racer runs forwards of two plans of one model: side 0 is the baseline, 1 the candidate.
 type racer interface {
-	// warm runs a case under both plans before anything of it is measured.
-	warm(ctx context.Context, c gate.Case) error
-	// sample runs a case and returns its rate in tokens per second.
-	sample(ctx context.Context, side int, c gate.Case) (float64, error)
-	close()
+	// Warm runs a case under both plans before anything of it is measured.
+	Warm(ctx context.Context, c gate.Case) error
+	// Sample runs a case and returns its rate in tokens per second.
+	Sample(ctx context.Context, side int, c gate.Case) (float64, error)
 }
 
 // measured runs both plans in turn on this host.
@@ -63,21 +64,27 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 	if f.selfTest {
 		candidate = &a.Plan
 	}
-	two, err := openTwoPlans(ctx, file, &a.Plan, candidate, cases)
-	if err != nil {
-		return nil, err
+	two, err := measure.OpenTwoPlans(ctx, file, &a.Plan, candidate, cases)
+	if errors.Is(err, measure.ErrNoRoom) {
+		return nil, withCode(exitNoisy, err)
 	}
-	defer two.close()
+	if err != nil {
+		return nil, modelError(err)
+	}
+	defer two.Close()
 	var arms racer = two
 	if f.selfTest {
 		arms = &slowed{two, planted(float64(f.maxRegress))}
 	}
 	rows, err := f.race(ctx, arms, cases)
+	whole, outline := model.Outline(a.Plan.Model)
 	for i := range rows {
-		if t, ok := parseTest(rows[i].Name); ok {
-			if roof, err := roofOf(host, &a.Plan, t); err == nil {
-				rows[i].BaselineRoof, rows[i].CandidateRoof = roof.rate, roof.rate
-			}
+		roof, err := 0.0, outline
+		if err == nil {
+			roof, err = measure.RoofRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
+		}
+		if err == nil {
+			rows[i].BaselineRoof, rows[i].CandidateRoof = roof, roof
 		}
 	}
 	return rows, err
@@ -89,8 +96,8 @@ type slowed struct {
 	by float64
 }
 
-func (s *slowed) sample(ctx context.Context, side int, c gate.Case) (float64, error) {
-	rate, err := s.racer.sample(ctx, side, c)
+func (s *slowed) Sample(ctx context.Context, side int, c gate.Case) (float64, error) {
+	rate, err := s.racer.Sample(ctx, side, c)
 	if side == 1 {
 		rate /= 1 + s.by
 	}
@@ -112,7 +119,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 	rows := make([]gate.Row, len(cases))
 	for i, c := range cases {
 		rows[i] = gate.Row{Name: c.Name(), Phase: c.Phase(), Unit: "tokens/s", Why: c.Why}
-		if err := arms.warm(ctx, c); err != nil {
+		if err := arms.Warm(ctx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -147,7 +154,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 func (f *checkFlags) round(ctx context.Context, arms racer, c gate.Case, row *gate.Row, rng *rand.Rand) error {
 	lists := []*[]float64{&row.Baseline, &row.Again, &row.Candidate}
 	for _, k := range rng.Perm(len(lists)) {
-		rate, err := arms.sample(ctx, armSides[k], c)
+		rate, err := arms.Sample(ctx, armSides[k], c)
 		if err != nil {
 			return err
 		}

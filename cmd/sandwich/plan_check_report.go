@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sandwich/plans/gate"
+	"sandwich/tuner/measure"
 )
 
 func (r *checkReport) print(w io.Writer, format string) error {
@@ -44,14 +45,14 @@ var checkColumns = []string{"row", "baseline", "candidate", "ratio", "95 %", "A/
 // cells of a row of the table.
 func checkCells(v *gate.RowVerdict) []string {
 	roof := "-"
-	base, candidate := summarize(v.Row.Baseline), summarize(v.Row.Candidate)
-	if base == nil || candidate == nil {
+	base, candidate := measure.Summarize(v.Row.Baseline), measure.Summarize(v.Row.Candidate)
+	if len(v.Row.Baseline) == 0 || len(v.Row.Candidate) == 0 {
 		return []string{v.Name, "-", "-", "-", "-", "-", "-", string(v.Finding)}
 	}
 	if v.CandidateRoof > 0 {
-		roof = fmt.Sprintf("%.0f %%", 100*candidate.median/v.CandidateRoof)
+		roof = fmt.Sprintf("%.0f %%", 100*candidate.Median/v.CandidateRoof)
 	}
-	return []string{v.Name, fmt.Sprintf("%.1f", base.median), fmt.Sprintf("%.1f", candidate.median),
+	return []string{v.Name, fmt.Sprintf("%.1f", base.Median), fmt.Sprintf("%.1f", candidate.Median),
 		fmt.Sprintf("%.3f", v.Ratio.Median), fmt.Sprintf("%.3f..%.3f", v.Ratio.Low, v.Ratio.High), share(v.Spread),
 		roof,
 		string(v.Finding)}
@@ -200,12 +201,12 @@ func (r *checkReport) printCSV(w io.Writer) error {
 		"ratio",
 		"low", "high", "p", "aa_noise", "baseline_roof", "candidate_roof", "rounds", "finding"}}
 	for _, v := range r.Rows {
-		base, candidate := summarize(v.Row.Baseline), summarize(v.Row.Candidate)
-		if base == nil || candidate == nil {
+		base, candidate := measure.Summarize(v.Row.Baseline), measure.Summarize(v.Row.Candidate)
+		if len(v.Row.Baseline) == 0 || len(v.Row.Candidate) == 0 {
 			continue
 		}
 		lines = append(lines, []string{r.Baseline.Content, r.Candidate.Content, r.Mode, v.Name, v.Phase,
-			number(base.median), number(candidate.median), number(v.Ratio.Median), number(v.Ratio.Low),
+			number(base.Median), number(candidate.Median), number(v.Ratio.Median), number(v.Ratio.Low),
 			number(v.Ratio.High), number(v.P), number(v.Spread), number(v.BaselineRoof), number(v.CandidateRoof),
 			strconv.Itoa(len(v.Row.Candidate)), string(v.Finding)})
 	}

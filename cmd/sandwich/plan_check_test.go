@@ -77,10 +77,9 @@ type fakeRacer struct {
 	noise, candidate float64
 }
 
-func (r *fakeRacer) warm(context.Context, gate.Case) error { return nil }
-func (r *fakeRacer) close()                                {}
+func (r *fakeRacer) Warm(context.Context, gate.Case) error { return nil }
 
-func (r *fakeRacer) sample(_ context.Context, side int, _ gate.Case) (float64, error) {
+func (r *fakeRacer) Sample(_ context.Context, side int, _ gate.Case) (float64, error) {
 	rate := 100 * math.Exp(r.noise*r.rng.NormFloat64())
 	if side == 1 {
 		rate *= r.candidate

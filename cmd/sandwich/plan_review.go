@@ -7,6 +7,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
+	"sandwich/tuner/measure"
 )
 
 // review is a diff as a person reads it; Changes are those of the plan itself, whose JSON is
@@ -279,8 +280,10 @@ func (r *review) expectations(a, b *plans.Bundle) {
 	for _, v := range rows {
 		switch v.Finding {
 		case gate.Regressed, gate.Improved, gate.HostChanged:
-			lines = append(lines, reviewLine{v.Name, fmt.Sprintf("%.1f %s", summarize(v.Row.Baseline).median, v.Unit),
-				fmt.Sprintf("%.1f %s (%+.1f %%)", summarize(v.Row.Candidate).median, v.Unit, 100*(v.Ratio.Median-1))})
+			lines = append(lines, reviewLine{v.Name, fmt.Sprintf("%.1f %s", measure.Summarize(v.Row.Baseline).Median,
+				v.Unit),
+				fmt.Sprintf("%.1f %s (%+.1f %%)", measure.Summarize(v.Row.Candidate).Median, v.Unit,
+					100*(v.Ratio.Median-1))})
 		}
 	}
 	r.add("expectations", lines...)

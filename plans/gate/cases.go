@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sandwich/plans"
 )
@@ -21,6 +22,19 @@ func (c Case) Name() string {
 		return fmt.Sprintf("pp%d", c.Rows)
 	}
 	return fmt.Sprintf("tg batch %d", c.Rows)
+}
+
+// ParseCase reads a name that Name wrote; false for others, which bundles may hold too.
+func ParseCase(name string) (c Case, ok bool) {
+	const most = 1 << 20
+	for _, format := range []string{"pp%d", "tg batch %d"} {
+		c = Case{Prefill: strings.HasPrefix(format, "pp")}
+		_, err := fmt.Sscanf(name, format, &c.Rows)
+		if err == nil && c.Rows > 0 && c.Rows <= most && c.Name() == name {
+			return c, true
+		}
+	}
+	return Case{}, false
 }
 
 // Phase of the case.

@@ -1,7 +1,8 @@
-package main
+package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -10,10 +11,12 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
+	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
@@ -27,9 +30,24 @@ const (
 	phasesOfAPlan = 2
 )
 
-// twoPlans holds two plans of one model ready to run, over one copy of the weights where the plans
+// CaseTest is a row of a gate as the other measurements know tests.
+func CaseTest(c gate.Case) Test {
+	if c.Prefill {
+		return Test{c.Name(), true, c.Rows, 1}
+	}
+	return Test{c.Name(), false, 2*caseDepth + 1, c.Rows}
+}
+
+// RoofRate is the rate in tokens per second at which a test would run if every op ran at the roof
+// of its arithmetic. It fails where the profile lacks a ceiling.
+func RoofRate(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
+	r, err := roofOf(host, m, p, t)
+	return r.rate, err
+}
+
+// TwoPlans holds two plans of one model ready to run, over one copy of the weights where the plans
 // allow that.
-type twoPlans struct {
+type TwoPlans struct {
 	sides  [2]onePlan
 	copies []*exec.Assembly
 	pools  []*exec.Workers
@@ -44,9 +62,9 @@ type onePlan struct {
 	active [phasesOfAPlan][]int
 }
 
-// openTwoPlans loads the model once for both plans, or twice where their weights cannot share one
+// OpenTwoPlans loads the model once for both plans, or twice where their weights cannot share one
 // copy: then both must fit.
-func openTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases []gate.Case) (t *twoPlans, err error) {
+func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases []gate.Case) (t *TwoPlans, err error) {
 	blocks, rows := 1, 1
 	for _, c := range cases {
 		n := kvcache.BlocksFor(c.Rows)
@@ -55,10 +73,10 @@ func openTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 		}
 		blocks = max(blocks, n)
 	}
-	t = &twoPlans{times: map[gate.Case]int{}}
+	t = &TwoPlans{times: map[gate.Case]int{}}
 	defer func() {
 		if err != nil {
-			t.close()
+			t.Close()
 		}
 	}()
 	groups := [][]*plans.Plan{{a, b}}
@@ -70,12 +88,12 @@ func openTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 	}
 	for _, g := range groups {
 		if err := t.load(ctx, file, g, blocks, rows); err != nil {
-			return t, modelError(err)
+			return t, err
 		}
 	}
 	for i, p := range []*plans.Plan{a, b} {
 		if err := t.sides[i].compile(p, t.copies[min(i, len(t.copies)-1)]); err != nil {
-			return t, modelError(err)
+			return t, err
 		}
 	}
 	return t, nil
@@ -89,27 +107,30 @@ func shareWeights(a, b *plans.Plan) bool {
 	return sameRanks && a.KV == b.KV && slices.Equal(a.Weights, b.Weights) && exec.PlanISA(a) == exec.PlanISA(b)
 }
 
+// ErrNoRoom: memory cannot hold two plans whose weights share no copy.
+var ErrNoRoom = errors.New("no room for two plans")
+
 // roomFor refuses plans that memory has no room for together: this runner cannot decide.
 func roomFor(groups [][]*plans.Plan, blocks, rows int) error {
 	need := int64(0)
 	for _, g := range groups {
 		list, err := exec.Foresee(g[0], blocks, rows)
 		if err != nil {
-			return usageError(err)
+			return err
 		}
 		for _, f := range list {
 			need += f.Total(1)
 		}
 	}
 	if free := mem.Available(); free > 0 && need > free {
-		return withCode(exitNoisy, fmt.Errorf("the two plans need %s of memory (%s of the weights) and %s is free: "+
-			"measure on a larger runner", mem.FormatBytes(need), plural(len(groups), "copy"), mem.FormatBytes(free)))
+		return fmt.Errorf("%w: the two plans need %s (their weights in %d copies) and %s is free; measure on a larger "+
+			"runner", ErrNoRoom, mem.FormatBytes(need), len(groups), mem.FormatBytes(free))
 	}
 	return nil
 }
 
 // load opens the model for plans that share it.
-func (t *twoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan, blocks, rows int) error {
+func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan, blocks, rows int) error {
 	first := *list[0]
 	w := exec.PlanWorkers(&first)
 	for _, p := range list[1:] {
@@ -147,7 +168,7 @@ func (s *onePlan) compile(p *plans.Plan, on *exec.Assembly) (err error) {
 	return nil
 }
 
-func (t *twoPlans) close() {
+func (t *TwoPlans) Close() {
 	for _, s := range t.sides {
 		for _, e := range s.phases {
 			if e != nil {
@@ -163,14 +184,14 @@ func (t *twoPlans) close() {
 	}
 }
 
-// warm implements racer: it runs a case under both plans and sets how many forwards a sample has,
+// Warm runs a case under both plans and sets how many forwards a sample has,
 // for both alike.
-func (t *twoPlans) warm(ctx context.Context, c gate.Case) error {
+func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
 	t.times[c] = 1
 	fastest := time.Hour
 	for range 2 { // the first time faults pages in
 		for side := range t.sides {
-			rate, err := t.sample(ctx, side, c)
+			rate, err := t.Sample(ctx, side, c)
 			if err != nil {
 				return err
 			}
@@ -181,8 +202,8 @@ func (t *twoPlans) warm(ctx context.Context, c gate.Case) error {
 	return nil
 }
 
-// sample implements racer.
-func (t *twoPlans) sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
+// Sample runs a case under the baseline (side 0) or the candidate (1): tokens per second.
+func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
 	s := &t.sides[side]
 	batches := s.batches(c)
 	phase := decodePhase
