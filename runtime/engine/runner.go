@@ -137,8 +137,8 @@ func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
 // Blocks is the number of KV blocks of all sequences together.
 func (r *Runner) Blocks() int { return r.assembly.Blocks }
 
-// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler, of
-// whom one at a time may use the runner.
+// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler,
+// of whom one at a time may use the runner.
 func (r *Runner) NewCache() *kvcache.Cache { return r.assembly.NewCache() }
 
 // Pool is the worker pool, for its statistics.

@@ -56,8 +56,8 @@ func remembered(a model.Attn, pos, p int) bool {
 	return err != nil || block == earlier || k.Reads(block, earlier)
 }
 
-// TestToyStoreBitEqual: what a row sees of a store that forgets, and the bits of it, do not depend on
-// chunks, company, threads or ranks; and it is what the oracle sees.
+// TestToyStoreBitEqual: what a row sees of a store that forgets, and the bits of it, do not depend
+// on chunks, company, threads or ranks; and it is what the oracle sees.
 func TestToyStoreBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	file := toyFile(t, toyConfig("toy-ends"))
@@ -117,7 +117,8 @@ func TestRollBackBitEqual(t *testing.T) {
 						}
 						line.Reset() // the mixed text without rolling back
 						feed(prompt[:at])
-						same(t, fmt.Sprintf("other tokens behind %d", at), [][]float32{feed(other[at:])}, [][]float32{got})
+						name := fmt.Sprintf("other tokens behind %d", at)
+						same(t, name, [][]float32{feed(other[at:])}, [][]float32{got})
 					}
 				}
 			})

@@ -78,7 +78,8 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 					checkEmbeddingRows(t, m, w)
 					whole, err := MemoryOf(m)
 					if ranks == 1 && (err != nil || parts.PackedBytes() != whole.Packed) {
-						t.Errorf("%d bytes of packed weights, the parts say %d: %v", whole.Packed, parts.PackedBytes(), err)
+						t.Errorf("%d bytes of packed weights, the parts say %d: %v", whole.Packed, parts.PackedBytes(),
+							err)
 					}
 				})
 			}

@@ -181,9 +181,9 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// TestCheckpointsAreKept: of a text longer than its store, what checkpoints and the end read is still
-// there when everything else was overwritten, and a text that branches between them goes on from the
-// last one before.
+// TestCheckpointsAreKept: of a text longer than its store, what checkpoints and the end read is
+// still there when everything else was overwritten, and a text that branches between them goes on
+// from the last one before.
 func TestCheckpointsAreKept(t *testing.T) {
 	c := New(BlockTokens, []Spec{{Window{64}, 13}}) // a block reads the one before it
 	ids := tokens(30*BlockTokens+7, 100)
@@ -209,8 +209,8 @@ func TestCheckpointsAreKept(t *testing.T) {
 	}
 }
 
-// TestBoundedMemoryIsFlat: what a kind that forgets needs does not grow with the context, and what it
-// holds stays inside what was promised.
+// TestBoundedMemoryIsFlat: what a kind that forgets needs does not grow with the context, and what
+// it holds stays inside what was promised.
 func TestBoundedMemoryIsFlat(t *testing.T) {
 	kinds := []Kind{Window{1000}, Full{}}
 	short, long := Sizes(kinds, 500, 4, 512), Sizes(kinds, 100000, 4, 512)

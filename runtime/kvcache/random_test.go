@@ -43,9 +43,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// history drives a cache with random opens, growth, checkpoints, rolling back and frees of texts over
-// a tiny alphabet, so that sharing, eviction and duplicates all happen. Its oracle remembers what text
-// was last written to every block of every store.
+// history drives a cache with random opens, growth, checkpoints, rolling back and frees of texts
+// over a tiny alphabet, so that sharing, eviction and duplicates all happen. Its oracle remembers
+// what text was last written to every block of every store.
 type history struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -207,7 +207,7 @@ func TestRandomHistories(t *testing.T) {
 			for _, rows := range []int{1, 100} {
 				t.Run(fmt.Sprintf("%d stores, %d blocks, %d rows", len(kinds), blocks, rows), func(t *testing.T) {
 					h := newHistory(t, uint64(seed), rows, Sizes(kinds, blocks, 3, rows))
-					for range 1200 {
+					for range 500 {
 						h.step()
 					}
 					if h.adopted == 0 || h.back == 0 {
