@@ -49,7 +49,7 @@ func (f *llmFlags) openArms(ctx context.Context, s *session) ([]*measure.Arm, er
 	for _, a := range chosen {
 		s.plan = a.Plan
 		o, done := s.runnerOptions(kvcache.BlocksFor(measure.Positions(f.tests())), f.batch)
-		o.Sync = a.Sync
+		o.Sync, o.Sequences = a.Sync, f.batch
 		runner, err := engine.Open(ctx, o)
 		done()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/plans/thumb"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -65,6 +66,20 @@ func TestBitEqual(t *testing.T) {
 		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}, "q8_0"},
 		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}, ""},
 		{"qwen3", gguf.Q6_K, []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ4_XS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.MXFP4), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.NVFP4), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.TQ1_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.TQ2_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.Q1_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.Q2_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ3_S), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ3_XXS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_S), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_XS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_XXS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ1_M), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ1_S), []string{"f32", "int8"}, ""},
 		{"qwen3moe", gguf.F32, []string{"f32"}, ""}, {"qwen3moe", gguf.Q8_0, []string{"int8"}, ""},
 	} {
 		for _, compute := range c.compute {
@@ -148,7 +163,10 @@ func logitsInBatch(t *testing.T, file *gguf.File, o thumb.Options, n int) (out [
 		lines := make([]*Line, n)
 		for i := range lines {
 			lines[i] = NewLine(r, l)
-			lines[i].table = lines[i].table[i*perSequence : (i+1)*perSequence]
+			if i > 0 { // of one cache
+				lines[i].cache = lines[0].cache
+				lines[i].seq = lines[0].cache.Open(kvcache.Salt{})
+			}
 			prompt := exactPrompt(uint64(1 + i))[:exactTokens-37*i]
 			err := lines[i].Feed(prompt, 512, LastLogits, func(_ int, logits []float32) error {
 				if i == 0 {
@@ -170,13 +188,19 @@ func logitsInBatch(t *testing.T, file *gguf.File, o thumb.Options, n int) (out [
 					id = int32(row*31) + token
 				}
 				b.Tokens = append(b.Tokens, id)
-				b.Spans = append(b.Spans, kvcache.Span{Row: row, Rows: 1, Pos: line.pos, Table: line.table})
+				if !line.cache.Reserve(line.seq, line.pos+1) {
+					t.Error("no block for another token")
+				}
+				line.cache.Cover(line.seq, line.pos+1)
+				b.AddSpan(line.seq, kvcache.Span{Row: row, Rows: 1, Pos: line.pos})
 				b.LogitRows = append(b.LogitRows, int32(row))
-				line.pos++
 			}
 			if _, err := r.Forward(l, &b, 0, nil); err != nil {
 				t.Error(err)
 				return
+			}
+			for _, line := range lines {
+				line.advance(1)
 			}
 			out = append(out, append([]float32(nil), r.Logits(n/2)...))
 		}

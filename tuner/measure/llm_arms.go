@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -92,11 +93,12 @@ func (a *Arm) prefill(ctx context.Context, l *pool.Leader, tokens []int32) error
 // generate decodes t.Tokens steps of t.Batch sequences, each from an empty cache.
 func (a *Arm) generate(ctx context.Context, l *pool.Leader, t Test, tokens []int32) error {
 	var b kvcache.Batch
-	blocks := kvcache.BlocksFor(t.Tokens)
-	tables := make([][]kvcache.BlockID, t.Batch)
-	for i := range tables {
-		for j := range blocks {
-			tables[i] = append(tables[i], kvcache.BlockID(i*blocks+j))
+	cache := a.Runner.NewCache()
+	seqs := make([]*kvcache.Sequence, t.Batch)
+	for i := range seqs {
+		seqs[i] = cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seqs[i], t.Tokens) {
+			return fmt.Errorf("%d sequences of %d tokens do not fit the KV cache", t.Batch, t.Tokens)
 		}
 	}
 	for pos := range t.Tokens {
@@ -106,11 +108,15 @@ func (a *Arm) generate(ctx context.Context, l *pool.Leader, t Test, tokens []int
 		b.Reset()
 		for i := range t.Batch {
 			b.Tokens = append(b.Tokens, tokens[(pos+i)%len(tokens)])
-			b.Spans = append(b.Spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos, Table: tables[i]})
+			cache.Cover(seqs[i], pos+1)
+			b.AddSpan(seqs[i], kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos})
 			b.LogitRows = append(b.LogitRows, int32(i))
 		}
 		if _, err := a.Runner.Forward(l, &b, 0, nil); err != nil {
 			return err
+		}
+		for _, s := range seqs {
+			cache.Advance(s, 1)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -97,12 +98,17 @@ type switchBench struct {
 }
 
 func (b *switchBench) run(ctx context.Context, reps int, step func()) error {
-	table := []kvcache.BlockID{0, 1}
+	cache := b.runner.NewCache()
+	seq := cache.Open(kvcache.Salt{})
+	if !cache.Reserve(seq, switchPrompt+1) {
+		return fmt.Errorf("%d tokens do not fit the KV cache", switchPrompt+1)
+	}
+	cache.Cover(seq, switchPrompt+1)
 	prompt := make([]int32, switchPrompt)
-	prefill := kvcache.Batch{Prefill: true, Tokens: prompt, LogitRows: []int32{switchPrompt - 1},
-		Spans: []kvcache.Span{{Rows: switchPrompt, Table: table}}}
-	decode := kvcache.Batch{Tokens: []int32{0}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1,
-		Pos: switchPrompt, Table: table}}}
+	prefill := kvcache.Batch{Prefill: true, Tokens: prompt, LogitRows: []int32{switchPrompt - 1}}
+	prefill.AddSpan(seq, kvcache.Span{Rows: switchPrompt})
+	decode := kvcache.Batch{Tokens: []int32{0}, LogitRows: []int32{0}}
+	decode.AddSpan(seq, kvcache.Span{Rows: 1, Pos: switchPrompt})
 	if _, err := b.forward(&prefill); err != nil {
 		return err
 	}
