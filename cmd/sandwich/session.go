@@ -204,8 +204,9 @@ func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 type serving struct {
 	context, parallel, queue int
 	engine.Service
-	note      func(text string) // engine.Options.Note
-	displaced func(err error)   // engine.Options.Displaced
+	observe   func(f engine.Forward) // engine.Options.Observe
+	note      func(text string)      // engine.Options.Note
+	displaced func(err error)        // engine.Options.Displaced
 }
 
 // engine loads the model for many requests at once. The KV cache holds the whole context of every
@@ -221,7 +222,7 @@ func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error)
 	o, done := s.runnerOptions(blocks, v.parallel)
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
-		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})
+		Queue:    v.queue, Service: v.Service, Profile: s.profile, Observe: v.observe, Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())
