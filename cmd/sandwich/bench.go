@@ -15,7 +15,8 @@ func newBench() *cobra.Command {
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchLLM(), newBenchLoad(), newBenchPerplexity(),
+	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchLLM(), newBenchLoad(),
+		newBenchPerplexity(),
 		newBenchSearch())
 	return c
 }

@@ -53,7 +53,7 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*meas
 		return nil, err
 	}
 	defer e.Close()
-	addr, stop, err := startServer(&generator{name: s.name, created: time.Now(), tok: s.tok, engine: e})
+	addr, stop, err := startServer(&generator{name: s.name, created: time.Now(), engine: e})
 	if err != nil {
 		return nil, err
 	}

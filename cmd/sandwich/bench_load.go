@@ -134,7 +134,8 @@ func (f *loadFlags) check() error {
 			return fmt.Errorf("a rate of %g: give a number of requests a minute up to 100000", r)
 		}
 	}
-	if u, err := url.Parse(f.url); f.url != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	u, err := url.Parse(f.url)
+	if f.url != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return fmt.Errorf("--url %s: give one such as http://127.0.0.1:8080", clip(f.url, 60))
 	}
 	return nil

@@ -63,8 +63,8 @@ func loadRows(run *loadRun, slo trace.SLO) (rows []loadRow) {
 			continue
 		}
 		of := func(what func(*trace.Outcome) time.Duration) loadQuantiles {
-			return loadQuantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(), r.Quantile(0.9, what).Seconds(),
-				r.Quantile(0.99, what).Seconds()}
+			return loadQuantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(),
+				r.Quantile(0.9, what).Seconds(), r.Quantile(0.99, what).Seconds()}
 		}
 		row := loadRow{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
 			Finished: r.Finished(), TTFT: of((*trace.Outcome).TTFT), TPOT: of((*trace.Outcome).TPOT),
@@ -110,8 +110,8 @@ func csvLoad(out io.Writer, rows []loadRow) error {
 			header = append(header, what+"_"+q)
 		}
 	}
-	header = append(header, "slo_attainment", "tokens_per_second", "utilization", "halts", "quanta", "aged", "preempted",
-		"joules_per_token", "goodput_per_minute")
+	header = append(header, "slo_attainment", "tokens_per_second", "utilization", "halts", "quanta", "aged",
+		"preempted", "joules_per_token", "goodput_per_minute")
 	if err := w.Write(header); err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 		}
 		cells = append(cells, append(line, whole...))
 	}
-	header := []string{"policy", "clock", "class", "done", "TTFT ms", "P50", "P90", "P99", "TPOT ms", "P50", "P90", "P99",
-		"latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s", "busy %", "halts", "quanta"}
+	header := []string{"policy", "clock", "class", "done", "TTFT ms", "P50", "P90", "P99", "TPOT ms", "P50", "P90",
+		"P99", "latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s", "busy %", "halts", "quanta"}
 	numbers := []int{}
 	for i := 4; i < len(header); i++ {
 		numbers = append(numbers, i)
@@ -162,8 +162,8 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 	if err := printTable(out, header, cells, numbers...); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nTTFT, TPOT and latency: mean, then quantiles. A token's time is latency by the tokens of prompt and "+
-		"answer.\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
+	fmt.Fprintf(out, "\nTTFT, TPOT and latency: mean, then quantiles. A token's time is latency by the tokens of prompt "+
+		"and answer.\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
 	if r := rows[0]; r.CPU != "" {
 		fmt.Fprintf(out, " %s on %s.", r.Model, r.CPU)
 	}
@@ -206,7 +206,8 @@ func compareClocks(out io.Writer, rows []loadRow) error {
 		return nil
 	}
 	fmt.Fprint(out, "\nThe virtual clock beside the wall, in per cent of the wall:\n")
-	return printTable(out, []string{"policy", "class", "TTFT mean", "TTFT P90", "TPOT mean", "TPOT P90"}, cells, 2, 3, 4, 5)
+	header := []string{"policy", "class", "TTFT mean", "TTFT P90", "TPOT mean", "TPOT P90"}
+	return printTable(out, header, cells, 2, 3, 4, 5)
 }
 
 // writeOutput writes a file that appears when it is complete.

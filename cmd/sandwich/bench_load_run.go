@@ -219,8 +219,8 @@ func simulate(real *loadRun, e *engine.Engine, v serving) (*loadRun, error) {
 	}
 	plan := e.Runner().Plan
 	o := trace.Options{Sched: sched.Config{Blocks: max(e.Runner().Blocks(), kvcache.BlocksFor(v.context)),
-		MaxRunning: v.parallel, Queue: v.queue, Chunk: plan.Chunk, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
-		Quantum: v.Quantum, Bound: v.Bound, TPOT: v.TPOT}}
+		MaxRunning: v.parallel, Queue: v.queue, Chunk: plan.Chunk, Policy: v.Policy, MixedCap: v.MixedCap,
+		Aging: v.Aging, Quantum: v.Quantum, Bound: v.Bound, TPOT: v.TPOT}}
 	report, err := trace.Replay(t, trace.Measured{Table: e.Costs()}, o)
 	if err != nil {
 		return nil, err

@@ -41,8 +41,8 @@ func (run *loadRun) timeline(to io.Writer) error {
 	}
 	top := 70
 	cores := top + svgRow*len(outcomes) + 30
-	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+
-		"\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", svgWidth, cores+110)
+	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
+		"font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", svgWidth, cores+110)
 	fmt.Fprintf(w, "<text x=\"10\" y=\"20\" font-size=\"15\">%d requests, policy %s: %d halts, %d quanta</text>\n",
 		len(outcomes), html.EscapeString(run.Policy), run.Sched.Stops, run.Sched.Quanta)
 	legend(w, 10, 42)
@@ -78,7 +78,8 @@ func (run *loadRun) timeline(to io.Writer) error {
 	}
 	for i := range 11 {
 		at := end * time.Duration(i) / 10
-		fmt.Fprintf(w, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.1f s</text>\n", x(at), cores+65, at.Seconds())
+		fmt.Fprintf(w, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.1f s</text>\n", x(at), cores+65,
+			at.Seconds())
 	}
 	fmt.Fprint(w, "</svg>\n")
 	return w.Flush()
@@ -121,8 +122,8 @@ func legend(w io.Writer, x, y int) {
 	for _, l := range [][2]string{{colorWait, "waits and prefills"}, {colorReactive, "reactive"},
 		{colorProactive, "proactive"}, {colorQuantum, "quantum"}, {colorDecode, "reactive decode"},
 		{colorMixed, "decode of both"}, {"#5aa469", "proactive decode"}} {
-		fmt.Fprintf(w, "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%d\" y=\"%d\">%s</text>\n",
-			x, y, l[0], x+16, y+11, l[1])
+		fmt.Fprintf(w, "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/>", x, y, l[0])
+		fmt.Fprintf(w, "<text x=\"%d\" y=\"%d\">%s</text>\n", x+16, y+11, l[1])
 		x += 40 + 8*len(l[1])
 	}
 	fmt.Fprintf(w, "<path d=\"M%d %d v12\" stroke=\"black\"/><text x=\"%d\" y=\"%d\">halt</text>\n", x, y, x+6, y+11)

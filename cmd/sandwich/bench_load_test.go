@@ -32,8 +32,8 @@ func execute(t *testing.T, args ...string) (out, failure string, code int) {
 }
 
 func loadArgs(more ...string) []string {
-	return append([]string{"bench", "load", "--duration", "2s", "--reactive", "120", "--proactive", "240", "--ctx", "96"},
-		more...)
+	return append([]string{"bench", "load", "--duration", "2s", "--reactive", "120", "--proactive", "240", "--ctx",
+		"96"}, more...)
 }
 
 // TestBenchLoad: real runs under two policies and the same arrivals on the virtual clock give rows
@@ -52,8 +52,8 @@ func TestBenchLoad(t *testing.T) {
 	}
 	for i, r := range rows {
 		wantClass, wantClock := []string{"reactive", "proactive"}[i%2], []string{"wall", "virtual"}[i/2%2]
-		if r.Class != wantClass || r.Clock != wantClock || r.Finished != r.Requests || r.Requests != rows[i%2].Requests ||
-			r.TTFT.Mean <= 0 || r.TTFT.P50 > r.TTFT.P99 {
+		if r.Class != wantClass || r.Clock != wantClock || r.Finished != r.Requests ||
+			r.Requests != rows[i%2].Requests || r.TTFT.Mean <= 0 || r.TTFT.P50 > r.TTFT.P99 {
 			t.Errorf("row %d is %+v", i, r)
 		}
 	}

@@ -222,7 +222,8 @@ func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error)
 	o, done := s.runnerOptions(blocks, v.parallel)
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
-		Queue:    v.queue, Service: v.Service, Profile: s.profile, Observe: v.observe, Note: v.note, Displaced: v.displaced})
+		Queue:    v.queue, Service: v.Service, Profile: s.profile, Observe: v.observe,
+		Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())

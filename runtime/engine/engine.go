@@ -46,7 +46,8 @@ type Engine struct {
 	tok     *tokenizer.Tokenizer
 	context int
 	draft   *draft
-	watch   watch // over the PUs that the system leaves
+	large   chan struct{} // capacity 1: whoever encodes a large text
+	watch   watch         // over the PUs that the system leaves
 
 	mu      sync.Mutex // guards everything below
 	sched   *sched.Scheduler
@@ -123,6 +124,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		runner: r, tok: o.Tokenizer, context: o.Context, watch: newWatch(r, o.Note, o.Displaced),
 		draft: newDraft(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
+		large: make(chan struct{}, 1),
 		sched: scheduler, observe: o.Observe,
 	}
 	e.cores.Engine, e.cores.costs = e, costs

@@ -54,7 +54,8 @@ func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, blocks: o.Blocks, sets: [sched.Sets]*exec.Buffers{a.Buffers},
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, blocks: o.Blocks,
+		sets:      [sched.Sets]*exec.Buffers{a.Buffers},
 		replanner: o.Replan}
 	if err := r.compile(); err != nil {
 		r.Close()
@@ -141,8 +142,8 @@ func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
 // Blocks is the number of KV blocks that the runner was opened with.
 func (r *Runner) Blocks() int { return r.blocks }
 
-// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler, of
-// whom one at a time may use the runner.
+// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler,
+// of whom one at a time may use the runner.
 func (r *Runner) NewCache() *kvcache.Cache { return r.assembly.NewCache() }
 
 // Pool is the worker pool, for its statistics.

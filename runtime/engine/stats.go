@@ -47,8 +47,8 @@ type Forward struct {
 
 // tell tells of the forward that ended.
 func (c *cores) tell(act *sched.Action, done bool) {
-	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Prefill: act.Kind != sched.Decode, Quantum: act.Quantum > 0,
-		Halted: !done}
+	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Prefill: act.Kind != sched.Decode,
+		Quantum: act.Quantum > 0, Halted: !done}
 	add := func(id sched.ID, n int) {
 		if j := c.jobs[id]; j != nil {
 			f.Rows[j.req.Class] += n

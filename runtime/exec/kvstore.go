@@ -24,8 +24,8 @@ type KVStore struct {
 	pair    int // bytes of a K block and its V block
 }
 
-// NewKVStore reserves the cache of `blocks` blocks for layers that remember everything, of a model or
-// of a share of it, on a NUMA node (mem.AnyNode: wherever it is first written from).
+// NewKVStore reserves the cache of `blocks` blocks for layers that remember everything, of a model
+// or of a share of it, on a NUMA node (mem.AnyNode: wherever it is first written from).
 func NewKVStore(d model.Dims, elem microkernel.KVType, blocks, node int) (*KVStore, error) {
 	return newKVStore(d, elem, full(d.Layers), kvcache.Paged(blocks), node)
 }

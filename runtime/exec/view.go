@@ -22,9 +22,10 @@ type view struct {
 	ids       []kvcache.BlockID // of the tables of stretches that see less than everything
 }
 
-// look lays out a batch. A kind that remembers everything sees each span as it is. Of others the rows
-// of one block make a stretch, since what they read is the same: the blocks before that are read, in
-// their order, and their own. So nothing of a row's result depends on what else is in the batch.
+// look lays out a batch. A kind that remembers everything sees each span as it is. Of others the
+// rows of one block make a stretch, since what they read is the same: the blocks before that are
+// read, in their order, and their own. So nothing of a row's result depends on what else is in the
+// batch.
 func (v *view) look(spans []kvcache.Span) {
 	v.stretches, v.ids = v.stretches[:0], v.ids[:0]
 	for i := range spans {

@@ -35,9 +35,9 @@ func New(rows int, specs []Spec) *Cache {
 // rest keeps what checkpoints need, least recently used first to go.
 const spareFactor = 2
 
-// Sizes are the stores for contexts of `blocks` blocks together, of at most `sequences` sequences in
-// forwards of at most `rows` rows: a kind that forgets needs no more than its sequences hold at once,
-// and as much again for checkpoints.
+// Sizes are the stores for contexts of `blocks` blocks together, of at most `sequences` sequences
+// in forwards of at most `rows` rows: a kind that forgets needs no more than its sequences hold at
+// once, and as much again for checkpoints.
 func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 	for _, k := range kinds {
 		n := blocks

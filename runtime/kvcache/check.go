@@ -3,9 +3,10 @@ package kvcache
 import "fmt"
 
 // Check verifies the invariants of the cache against the sequences that are open: every block is
-// either idle or held exactly as often as tables name it, the lists of idle ones are whole, the index
-// finds exactly the indexed blocks, no sequence holds more than was promised to it, and each has what
-// its next row reads. Tests and SANDWICH_VERIFY=1 call it; it costs time in the number of blocks.
+// either idle or held exactly as often as tables name it, the lists of idle ones are whole, the
+// index finds exactly the indexed blocks, no sequence holds more than was promised to it, and each
+// has what its next row reads. Tests and SANDWICH_VERIFY=1 call it; it costs time in the number of
+// blocks.
 func (c *Cache) Check(open []*Sequence) error {
 	for i := range c.stores {
 		st := &c.stores[i]
@@ -37,11 +38,13 @@ func (c *Cache) checkHeld(i int, open []*Sequence) error {
 				continue
 			}
 			if at := s.filled / BlockTokens; b >= at || st.kind.Reads(at, b) {
-				return fmt.Errorf("kvcache: sequence %d of %d positions lacks block %d (%s)", j, s.filled, b, st.kind.Name())
+				return fmt.Errorf("kvcache: sequence %d of %d positions lacks block %d (%s)", j, s.filled, b,
+					st.kind.Name())
 			}
 		}
 		if st.bounded() && held > m.quota {
-			return fmt.Errorf("kvcache: sequence %d holds %d blocks (%s), %d were promised", j, held, st.kind.Name(), m.quota)
+			return fmt.Errorf("kvcache: sequence %d holds %d blocks (%s), %d were promised", j, held, st.kind.Name(),
+				m.quota)
 		}
 		promised += m.quota
 	}

@@ -43,9 +43,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// history drives a cache with random opens, growth, checkpoints, rolling back and frees of texts over
-// a tiny alphabet, so that sharing, eviction and duplicates all happen. Its oracle remembers what text
-// was last written to every block of every store.
+// history drives a cache with random opens, growth, checkpoints, rolling back and frees of texts
+// over a tiny alphabet, so that sharing, eviction and duplicates all happen. Its oracle remembers
+// what text was last written to every block of every store.
 type history struct {
 	t       *testing.T
 	rng     *rand.Rand

@@ -2,8 +2,8 @@ package kvcache
 
 // Adopt shares what other sequences computed of a text that begins with these tokens, and returns
 // how many positions that filled: a multiple of BlockTokens that is less than len(tokens), because
-// the last token has to be computed to have logits. Every store must still have what the rows behind
-// them read. The sequence must be empty.
+// the last token has to be computed to have logits. Every store must still have what the rows
+// behind them read. The sequence must be empty.
 func (c *Cache) Adopt(s *Sequence, tokens []int32) int {
 	if s.filled != 0 || len(s.tokens) != 0 {
 		panic("kvcache: Adopt on a sequence that is not empty")
@@ -32,9 +32,9 @@ func (c *Cache) remembered(k *key) bool {
 
 // RollBack forgets the last n positions, and where a store cannot go on from there, as many more as
 // bring it to the next place from which all can: the caller computes those again. It returns the
-// positions that are left. What was reserved beyond them is given back. Of positions that the sequence
-// appended itself the last 64, counted from the most it had, are rolled back exactly, but into a full
-// block that another sequence shares.
+// positions that are left. What was reserved beyond them is given back. Of positions that the
+// sequence appended itself the last 64, counted from the most it had, are rolled back exactly, but
+// into a full block that another sequence shares.
 func (c *Cache) RollBack(s *Sequence, n int) int {
 	if n < 0 || n > s.filled {
 		panic("kvcache: RollBack of more positions than there are")

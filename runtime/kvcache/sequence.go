@@ -81,8 +81,8 @@ func (s *Sequence) has(st *store, i int) int {
 	return len(s.of[i].table)
 }
 
-// Cover gives the sequence the blocks that a forward up to position n writes to. They must have been
-// reserved, and n lies at most the rows of a forward behind Len.
+// Cover gives the sequence the blocks that a forward up to position n writes to. They must have
+// been reserved, and n lies at most the rows of a forward behind Len.
 func (c *Cache) Cover(s *Sequence, n int) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
@@ -159,8 +159,8 @@ func (c *Cache) trim(s *Sequence, i int) {
 	}
 }
 
-// gridFactor is how many windows lie between two checkpoints that every sequence has of itself: what
-// they keep of a long context is at most one part in so many of all of it.
+// gridFactor is how many windows lie between two checkpoints that every sequence has of itself:
+// what they keep of a long context is at most one part in so many of all of it.
 const gridFactor = 4
 
 // worth tells whether a checkpoint up to block `to` reads block b.
@@ -185,9 +185,9 @@ func (c *Cache) Checkpoint(s *Sequence, pos int) {
 	s.marks[b] = true
 }
 
-// Free closes the sequence and gives its blocks back. Full ones stay findable until they are needed:
-// its end is a checkpoint. The last blocks are given back first, so that of one chain the end is
-// overwritten before the beginning it depends on.
+// Free closes the sequence and gives its blocks back. Full ones stay findable until they are
+// needed: its end is a checkpoint. The last blocks are given back first, so that of one chain the
+// end is overwritten before the beginning it depends on.
 func (c *Cache) Free(s *Sequence) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]

@@ -83,7 +83,8 @@ func TestQuantaOnTheVirtualClock(t *testing.T) {
 func TestPoliciesOnTheVirtualClock(t *testing.T) {
 	reactive, _ := SetsOf("bfcl", sched.Reactive)
 	proactive, _ := SetsOf("samsum", sched.Proactive)
-	tr := Poisson(2*time.Minute, 3, 1024, Arrivals{sched.Reactive, 20, reactive}, Arrivals{sched.Proactive, 60, proactive})
+	tr := Poisson(2*time.Minute, 3, 1024, Arrivals{sched.Reactive, 20, reactive},
+		Arrivals{sched.Proactive, 60, proactive})
 	wait := map[string]time.Duration{}
 	for _, policy := range sched.Policies() {
 		o := options()
