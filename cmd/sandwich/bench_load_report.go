@@ -162,8 +162,8 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 	if err := printTable(out, header, cells, numbers...); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nTTFT, TPOT and latency: mean, then quantiles. A token's time is latency by the tokens of prompt "+
-		"and answer.\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
+	fmt.Fprintf(out, "\nTTFT, TPOT and latency: mean, then quantiles. A token's time is latency by the tokens of "+
+		"prompt and answer.\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
 	if r := rows[0]; r.CPU != "" {
 		fmt.Fprintf(out, " %s on %s.", r.Model, r.CPU)
 	}

@@ -101,7 +101,8 @@ func offer(ctx context.Context, t trace.Trace, seed uint64, target loadTarget) (
 	return run, nil
 }
 
-// loadPrompts are random tokens, so that nothing is shared: ids that no vocabulary uses for control.
+// loadPrompts are random tokens, so that nothing is shared: ids that no vocabulary uses for
+// control.
 func loadPrompts(t trace.Trace, seed uint64, vocab int) [][]int32 {
 	rng := rand.New(rand.NewPCG(seed, 30))
 	lo := min(vocab/2, 300)
