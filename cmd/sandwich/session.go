@@ -205,8 +205,9 @@ func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 type serving struct {
 	context, parallel, queue int
 	engine.Service
-	note      func(text string) // engine.Options.Note
-	displaced func(err error)   // engine.Options.Displaced
+	observe   func(f engine.Forward) // engine.Options.Observe
+	note      func(text string)      // engine.Options.Note
+	displaced func(err error)        // engine.Options.Displaced
 }
 
 // blocks are how many blocks of the KV cache serving will have, before anything is loaded: the
@@ -231,7 +232,8 @@ func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error)
 	o.Least = need
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
-		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})
+		Queue:    v.queue, Service: v.Service, Profile: s.profile, Observe: v.observe,
+		Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())
