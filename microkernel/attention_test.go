@@ -103,7 +103,7 @@ func TestAttention(t *testing.T) {
 func TestScoresThatOverflow(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
-			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem})
+			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem}, AttentionForm{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -86,6 +86,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	o.LogitRows = max(o.LogitRows, o.Parallel)
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context))
+	o.RunnerOptions.Context = o.Context
 	r, err := Open(ctx, o.RunnerOptions)
 	if err != nil {
 		return nil, err

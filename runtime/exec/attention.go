@@ -18,12 +18,19 @@ type Rows struct {
 
 func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+col) }
 
+// AttentionKind is what the layers have in common that one Attention computes.
+type AttentionKind struct {
+	Group   int // query heads of a KV head
+	Window  int // positions that a token sees, 0 for all
+	Softcap float32
+}
+
 // Attention computes softmax(scale * Q K^T) V of a batch over the KV heads of one KVStore: those of
 // a model, or of one rank. An Executor runs it for OpAttention, `sandwich bench attention` alone.
 // Begin and Run of one Attention follow each other; its workers share one barrier.
 type Attention struct {
+	AttentionKind
 	kv      *KVStore
-	group   int // query heads of a KV head
 	before  int // of the first KV head's query heads, those that another rank has
 	heads   int // query heads in all
 	fused   *microkernel.Attention
@@ -35,17 +42,19 @@ type Attention struct {
 	parts   unsafe.Pointer // states of split tiles
 }
 
-// NewAttention prepares attention with `group` query heads for every KV head of the store, for
-// pools of at most `workers` workers of which `team` share the work. It fails where this host
-// cannot run the instruction set.
-func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers, team int) (*Attention, error) {
-	fused, err := microkernel.NewAttention(isa, kv.layout)
+// NewAttention prepares attention of a kind over the KV heads of the store, for pools of at most
+// `workers` workers of which `team` share the work. It fails where this host cannot run the
+// instruction set.
+func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers, team int) (*Attention, error) {
+	group := kind.Group
+	fused, err := microkernel.NewAttention(isa, kv.layout,
+		microkernel.AttentionForm{Window: kind.Window > 0, Softcap: kind.Softcap > 0})
 	if err != nil {
 		return nil, err
 	}
-	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused,
+	a := &Attention{AttentionKind: kind, kv: kv, heads: group * kv.kvHeads, fused: fused,
 		scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096,
-		cut:     cutter{team: team, kvHeads: kv.kvHeads, group: group}}
+		cut:     cutter{team: team, kvHeads: kv.kvHeads, group: group, window: kind.Window}}
 	if team > 1 {
 		a.cut.state = fused.PartBytes(group)
 		a.cut.room = min(kv.blocks, maxPartBytes/(a.cut.state*kv.kvHeads))
@@ -68,8 +77,8 @@ func (a *Attention) leave(before, heads int) { a.before, a.heads = before, heads
 
 // queries are the query heads that read a KV head: the first of them, and how many.
 func (a *Attention) queries(kvHead int) (first, n int) {
-	first = max(0, kvHead*a.group-a.before)
-	return first, min(a.heads, (kvHead+1)*a.group-a.before) - first
+	first = max(0, kvHead*a.Group-a.before)
+	return first, min(a.heads, (kvHead+1)*a.Group-a.before) - first
 }
 
 // Free returns the scratch; no Run may be under way.
@@ -86,13 +95,13 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 	}
 }
 
-// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale: row r
-// of q and out is row r of the batch, the heads of a KV head side by side. Keys and values come in
+// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale, with a
+// sink for each query head unless sinks is nil: row r of q and out is row r of the batch, the heads of a KV head side by side. Keys and values come in
 // blocks of 64 positions counted from position 0; each block has its own maximum, sum and output,
 // merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks,
 // company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
 // follow.
-func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
+func (a *Attention) Run(w *pool.Worker, layer int, scale float32, sinks []float32, q, out Rows) {
 	units := len(a.cut.pieces) * a.kv.kvHeads
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
@@ -100,6 +109,10 @@ func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
 			p := &a.cut.pieces[u/a.kv.kvHeads]
 			job := a.job(&a.cut.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
 			job.Scale = scale
+			if sinks != nil {
+				first, _ := a.queries(u % a.kv.kvHeads)
+				job.Sinks = &sinks[first]
+			}
 			job.Next = a.firstBlock(layer, u+a.cut.team)
 			if p.split < 0 {
 				a.fused.Run(&job, scratch)
@@ -142,7 +155,7 @@ func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.Att
 	first, n := a.queries(kvHead)
 	return microkernel.AttentionJob{
 		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
-		Tokens: t.n, Group: n, Pos: t.pos,
+		Tokens: t.n, Group: n, Pos: t.pos, Window: a.Window, Softcap: a.Softcap,
 		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.span.Table)),
 	}
 }

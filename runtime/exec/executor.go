@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,7 @@ type Config struct {
 	Workers *Workers // that will run it
 	Sync    Sync
 	Phase   *plans.Phase
+	Context int // positions that a sequence may have; 0: what the model was trained for
 }
 
 // Executor runs forwards of one phase under its plan: every active worker of the pool walks the op
@@ -77,7 +79,7 @@ func New(c Config) (*Executor, error) {
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed,
 		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()),
-		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m),
+		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
 		positions: make([]int32, c.Buffers.rows),
 	}
 	e.body = e.walk
@@ -120,16 +122,14 @@ func (e *Executor) layPartials() {
 
 // compile prepares every rank. Pieces of one shape share their products.
 func (e *Executor) compile(c Config) error {
-	group := e.model.Dims.Heads / e.model.Dims.KVHeads
 	byKey := map[plans.WeightKey]*phaseGemm{}
 	for r := range e.ranks {
 		own, part := &e.ranks[r], &c.Parts.list[r]
 		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
 		var err error
-		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, group, c.Workers.Pool.Size(), c.team()); err != nil {
+		if err = own.prepareAttention(e, c); err != nil {
 			return err
 		}
-		own.attend.leave(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
 		own.gemms = make([]*phaseGemm, len(part.model.Weights))
 		for i, w := range part.model.Weights {
 			if !part.holds(i) {
@@ -147,6 +147,41 @@ func (e *Executor) compile(c Config) error {
 		}
 	}
 	return nil
+}
+
+// prepareAttention makes one Attention for each kind of the model's layers.
+func (r *rank) prepareAttention(e *Executor, c Config) error {
+	group := e.model.Dims.Heads / e.model.Dims.KVHeads
+	r.attend = make([]*Attention, len(e.model.Ops))
+	for i := range e.model.Ops {
+		op := &e.model.Ops[i]
+		if op.Kind != model.OpAttention {
+			continue
+		}
+		kind := AttentionKind{Group: group, Window: op.Attn.Window, Softcap: op.Attn.Softcap}
+		at := slices.IndexFunc(r.attends, func(a *Attention) bool { return a.AttentionKind == kind })
+		if at < 0 {
+			a, err := NewAttention(e.vec.ISA(), r.kv, kind, c.Workers.Pool.Size(), c.team())
+			if err != nil {
+				return err
+			}
+			a.leave(r.part.share.Heads.Lo-r.part.share.KVHeads.Lo*group, r.part.share.Heads.Len())
+			at = len(r.attends)
+			r.attends = append(r.attends, a)
+		}
+		r.attend[i] = r.attends[at]
+	}
+	return nil
+}
+
+// attention is OpAttention.
+func (e *Executor) attention(g *group, i int) {
+	op := &g.part.model.Ops[i]
+	var sinks []float32
+	if op.Sinks != nil {
+		sinks = op.Sinks.Data
+	}
+	g.rank.attend[i].Run(g.w, op.Layer, op.Attn.Scale, sinks, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt))
 }
 
 // team is how many workers share the work of a rank in this phase.
@@ -209,7 +244,7 @@ func (e *Executor) Close() (err error) {
 		err = errors.Join(err, m.Free())
 	}
 	for r := range e.ranks {
-		if a := e.ranks[r].attend; a != nil {
+		for _, a := range e.ranks[r].attends {
 			err = errors.Join(err, a.Free())
 		}
 	}
@@ -261,7 +296,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 		e.layPartials()
 	}
 	for r := range e.ranks {
-		e.ranks[r].attend.Begin(b.Spans)
+		for _, a := range e.ranks[r].attends {
+			a.Begin(b.Spans)
+		}
 	}
 	e.end = len(e.model.Ops)
 	if len(b.LogitRows) == 0 {
@@ -328,7 +365,7 @@ func (e *Executor) do(g *group, i int) {
 	case model.OpRotate:
 		e.rotateHeads(g, op, s.rope)
 	case model.OpAttention:
-		g.rank.attend.Run(g.w, op.Layer, op.Attn.Scale, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt))
+		e.attention(g, i)
 	case model.OpAddNorm:
 		if s.adds {
 			e.norm(g, op)
@@ -338,13 +375,17 @@ func (e *Executor) do(g *group, i int) {
 	case model.OpGather:
 		e.gather(g, op.Scale)
 	case model.OpRoute:
-		e.route(g)
+		e.route(g, op)
 	case model.OpDispatch:
-		e.dispatch(g)
+		e.dispatch(g, op)
 	case model.OpExperts:
 		e.experts(g, op)
 	case model.OpCombine:
-		e.combine(g)
+		e.combine(g, op)
+	case model.OpRowNorm:
+		e.rowNorm(g, op)
+	case model.OpCap:
+		e.capLogits(g, op)
 	}
 }
 

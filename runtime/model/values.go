@@ -1,5 +1,7 @@
 package model
 
+import "math"
+
 // The values by which families of models differ. An architecture gives them to its ops; exec takes
 // them as they come, and refuses by name, when a model is loaded, those that it does not compute.
 
@@ -34,6 +36,11 @@ type Temper struct {
 	Scale  float64
 	Length int // positions
 	Offset float64
+}
+
+// At is the factor at a position.
+func (t *Temper) At(pos int) float64 {
+	return 1 + t.Scale*math.Log(1+math.Floor((float64(pos)+t.Offset)/float64(t.Length)))
 }
 
 // Score is what a router's logits become before experts are chosen.

@@ -156,7 +156,7 @@ func (b *attentionBench) free() {
 func (b *attentionBench) time(v *microkernel.Vec, visit func(AttentionTime)) error {
 	b.kv.FillRandom(v, b.Seed)
 	for _, group := range b.Groups {
-		a, err := exec.NewAttention(b.ISA, b.kv, group, len(b.PUs), len(b.PUs))
+		a, err := exec.NewAttention(b.ISA, b.kv, exec.AttentionKind{Group: group}, len(b.PUs), len(b.PUs))
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (b *attentionBench) decode(a *exec.Attention, positions int) float64 {
 		began := time.Now()
 		a.Begin(spans)
 		b.lead.Run(func(w *pool.Worker) {
-			a.Run(w, b.layer, b.scale(), q, out)
+			a.Run(w, b.layer, b.scale(), nil, q, out)
 			w.Barrier()
 		})
 		total += time.Since(began)
@@ -262,7 +262,7 @@ func (b *attentionBench) prefill(a *exec.Attention, tokens int) float64 {
 	for pos := 0; pos < tokens; pos += b.Chunk {
 		a.Begin([]kvcache.Span{{Rows: min(b.Chunk, tokens-pos), Pos: pos, Table: table}})
 		b.lead.Run(func(w *pool.Worker) {
-			a.Run(w, 0, b.scale(), q, out)
+			a.Run(w, 0, b.scale(), nil, q, out)
 			w.Barrier()
 		})
 	}
