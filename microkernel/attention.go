@@ -103,8 +103,9 @@ type attentionKey struct {
 var attentions sync.Map // attentionKey -> func() (*Attention, error)
 
 // NewAttention returns the fused attention for an instruction set, a layout and a form; it is
-// generated once per process. As with NewVec it is plain Go where there is no generator or no executable memory, and
-// the error says that the host cannot run the instruction set or the layout makes no sense.
+// generated once per process. As with NewVec it is plain Go where there is no generator or no
+// executable memory, and the error says that the host cannot run the instruction set or the layout
+// makes no sense.
 func NewAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error) {
 	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form) })
 	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)

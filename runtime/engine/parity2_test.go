@@ -47,13 +47,12 @@ var (
 // family is a model of the second set.
 type family struct {
 	name    string
-	file    string // another one of which it is a context's case; "" for its own
 	experts bool
 }
 
 // families2 are those models of the second set that a file of runtime/model is there for.
 var families2 = []family{
-	{name: "gemma2"}, {name: "gemma3"}, {name: "gpt-oss", experts: true}, {name: "phi3"}, {name: "phi3-short", file: "phi3"},
+	{name: "gemma2"}, {name: "gemma3"}, {name: "gpt-oss", experts: true}, {name: "phi3"}, {name: "phi3-short"},
 	{name: "mistral3"}, {name: "llama-yarn"}, {name: "llama-linear"}, {name: "llama-moe", experts: true},
 	{name: "qwen2moe", experts: true}, {name: "smollm3"}, {name: "granite"}, {name: "granitemoe", experts: true},
 	{name: "olmo2"}, {name: "olmo3"}, {name: "glm4"},

@@ -95,12 +95,12 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 	}
 }
 
-// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale, with a
-// sink for each query head unless sinks is nil: row r of q and out is row r of the batch, the heads of a KV head side by side. Keys and values come in
-// blocks of 64 positions counted from position 0; each block has its own maximum, sum and output,
-// merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks,
-// company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
-// follow.
+// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale, with
+// a sink for each query head unless sinks is nil: row r of q and out is row r of the batch, the
+// heads of a KV head side by side. Keys and values come in blocks of 64 positions counted from
+// position 0; each block has its own maximum, sum and output, merged in ascending order, so that
+// the result of a row does not depend on tiles, pieces, chunks, company or threads (DESIGN rule 6).
+// Blocks that no row of a tile sees are skipped. A barrier must follow.
 func (a *Attention) Run(w *pool.Worker, layer int, scale float32, sinks []float32, q, out Rows) {
 	units := len(a.cut.pieces) * a.kv.kvHeads
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)

@@ -32,8 +32,8 @@ type tile struct {
 	pos  int // position of the first row
 }
 
-// blocks are those that the tile's tokens see, of which each sees `window` positions at most, or all
-// where it is 0.
+// blocks are those that the tile's tokens see, of which each sees `window` positions at most, or
+// all where it is 0.
 func (t *tile) blocks(window int) (from, to int) {
 	if window > 0 {
 		from = max(0, t.pos+1-window) / kvcache.BlockTokens

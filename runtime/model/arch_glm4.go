@@ -6,8 +6,8 @@ func init() {
 	Register(Architecture{Name: "glm4", Decoder: glm4, Vocabulary: glmVocabulary})
 }
 
-// glm4 is the GLM-4 of 2025 (Zeng et al.: ChatGLM, 2024, with norms behind the blocks): half of each
-// head rotates.
+// glm4 is the GLM-4 of 2025 (Zeng et al.: ChatGLM, 2024, with norms behind the blocks): half of
+// each head rotates.
 func glm4(b *Builder) {
 	rope := b.Rope(Rope{})
 	b.Embed(1) // X [T, hidden]
@@ -28,6 +28,7 @@ func glm4(b *Builder) {
 
 // glmVocabulary is byte-level BPE with GLM's special tokens.
 func glmVocabulary(w *gguf.Writer, tokens int) {
-	special := []string{"<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"}
+	special := []string{"<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>",
+		"<|observation|>"}
 	writeBPE(w, tokens, "glm4", chatGLM, special, 0, 0, false)
 }

@@ -19,8 +19,8 @@ func init() {
 }
 
 // olmo2 is Walsh et al.: 2 OLMo 2 Furious, 2024: norms behind the blocks alone, and of queries and
-// keys as wide as they are. OLMo 3 (2025) has windows in three of four layers, where the rotation is
-// as it was before its context was stretched.
+// keys as wide as they are. OLMo 3 (2025) has windows in three of four layers, where the rotation
+// is as it was before its context was stretched.
 func olmo2(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
 	near := b.Local(b.RopeBase, true)

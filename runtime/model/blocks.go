@@ -102,7 +102,8 @@ func (b *Builder) Mix(m Mixture) {
 	b.op(OpRoute, "route", Op{Router: m.Router})
 	b.op(OpDispatch, "dispatch", Op{Router: m.Router})
 	b.Gated("experts.gate_up", m.Act, BufExpert,
-		Product{Role: "gate", Tensor: "ffn_gate_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias, Out: BufGate},
+		Product{Role: "gate", Tensor: "ffn_gate_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias,
+			Out: BufGate},
 		Product{Role: "up", Tensor: "ffn_up_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias, Out: BufGate})
 	b.MatMul("experts.down", BufGate,
 		Product{Role: "down", Tensor: "ffn_down_exps", N: b.Hidden, K: e.FFN, Stack: e.Count, Bias: m.Bias,

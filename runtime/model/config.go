@@ -166,8 +166,8 @@ func checkWindows(c Config) error {
 
 func (w Windows) check(arch string) error {
 	if w.Size < 1 || w.Size > 1<<26 || w.Period < 0 || w.Period > 1<<10 {
-		return fmt.Errorf("layers of a %s model have windows, and one of %d positions in %d of %d layers is not possible",
-			arch, w.Size, w.Period-1, w.Period)
+		return fmt.Errorf("layers of a %s model have windows, and one of %d positions in %d of %d layers is not "+
+			"possible", arch, w.Size, w.Period-1, w.Period)
 	}
 	return nil
 }

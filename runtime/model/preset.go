@@ -28,9 +28,11 @@ var presets = []Config{
 	{Name: "qwen3-30b-a3b", Arch: "qwen3moe", Eps: 1e-6, RopeBase: 1e6, Experts: Experts{Count: 128, Used: 8, FFN: 768},
 		Dims: Dims{Hidden: 2048, Layers: 48, Heads: 32, KVHeads: 4, HeadDim: 128, FFN: 6144, Vocab: 151936,
 			Context: 40960}},
-	{Name: "gemma2-2b", Arch: "gemma2", Eps: 1e-6, RopeBase: 1e4, Tied: true, Windows: Windows{Size: 4096, Period: 2},
-		Scales: Scales{AttnCap: 50, LogitCap: 30},
-		Dims:   Dims{Hidden: 2304, Layers: 26, Heads: 8, KVHeads: 4, HeadDim: 256, FFN: 9216, Vocab: 256000, Context: 8192}},
+	{Name: "gemma2-2b", Arch: "gemma2", Eps: 1e-6, RopeBase: 1e4, Tied: true,
+		Windows: Windows{Size: 4096, Period: 2},
+		Scales:  Scales{AttnCap: 50, LogitCap: 30},
+		Dims: Dims{Hidden: 2304, Layers: 26, Heads: 8, KVHeads: 4, HeadDim: 256, FFN: 9216, Vocab: 256000,
+			Context: 8192}},
 	{Name: "gemma3-1b", Arch: "gemma3", Eps: 1e-6, RopeBase: 1e6, Tied: true,
 		Windows: Windows{Size: 512, Period: 6, Base: 1e4},
 		Dims: Dims{Hidden: 1152, Layers: 26, Heads: 4, KVHeads: 1, HeadDim: 256, FFN: 6912, Vocab: 262144,
@@ -40,7 +42,8 @@ var presets = []Config{
 		Dims: Dims{Hidden: 2880, Layers: 24, Heads: 64, KVHeads: 8, HeadDim: 64, FFN: 2880, Vocab: 201088,
 			Context: 131072}},
 	{Name: "phi-3-mini", Arch: "phi3", Eps: 1e-5, RopeBase: 1e4, Original: 4096,
-		Dims: Dims{Hidden: 3072, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 96, FFN: 8192, Vocab: 32064, Context: 4096}},
+		Dims: Dims{Hidden: 3072, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 96, FFN: 8192, Vocab: 32064,
+			Context: 4096}},
 	{Name: "ministral-3-3b", Arch: "mistral3", Eps: 1e-5, RopeBase: 1e6, Tied: true, Temper: 0.1,
 		Yarn: &Yarn{Factor: 16, Original: 16384, Fast: 32, Slow: 1, Log: 1},
 		Dims: Dims{Hidden: 3072, Layers: 26, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 9216, Vocab: 131072,
@@ -157,8 +160,8 @@ func Preset(name string) (Config, error) {
 	}
 	i := slices.IndexFunc(presets, func(c Config) bool { return strings.EqualFold(c.Name, name) })
 	if i < 0 {
-		return Config{}, fmt.Errorf("no preset is called %q; there are %s, and of %s a small one, called FAMILY-tiny", name,
-			strings.Join(PresetNames(), ", "), strings.Join(Families(), ", "))
+		return Config{}, fmt.Errorf("no preset is called %q; there are %s, and of %s a small one, called FAMILY-tiny",
+			name, strings.Join(PresetNames(), ", "), strings.Join(Families(), ", "))
 	}
 	return presets[i], nil
 }

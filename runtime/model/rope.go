@@ -18,7 +18,8 @@ type Yarn struct {
 }
 
 func (y *Yarn) check() error {
-	if !(y.Factor >= 1) || math.IsInf(y.Factor, 0) || y.Original < 1 || !(y.Fast > y.Slow) || !(y.Slow > 0) || y.Log < 0 {
+	if !(y.Factor >= 1) || math.IsInf(y.Factor, 0) || y.Original < 1 || !(y.Fast > y.Slow) || !(y.Slow > 0) ||
+		!(y.Log >= 0) || math.IsInf(y.Log, 0) {
 		return fmt.Errorf("RoPE scaling %+v is no YaRN rule: it needs a factor of 1 or more, an original context "+
 			"and beta_fast above beta_slow", *y)
 	}
