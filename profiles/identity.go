@@ -29,9 +29,9 @@ type Identity struct {
 	Hypervisor bool `yaml:"hypervisor,omitempty" json:"hypervisor,omitempty"`
 }
 
-// LiveIdentity describes the machine that this program runs on. root is its file system,
+// liveIdentity describes the machine that this program runs on. root is its file system,
 // os.DirFS("/") outside tests.
-func LiveIdentity(root fs.FS) Identity {
+func liveIdentity(root fs.FS) Identity {
 	id := Identity{Arch: runtime.GOARCH, ISA: liveISA()}
 	readSettings(root, &id)
 	if id.CPUModel == "" {

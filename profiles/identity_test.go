@@ -55,7 +55,7 @@ func TestIdentityOfEmptyRoot(t *testing.T) {
 }
 
 func TestLiveISAAgreesWithTheKernels(t *testing.T) {
-	id := LiveIdentity(os.DirFS("/"))
+	id := liveIdentity(os.DirFS("/"))
 	if got := features(id.ISA); got != microkernel.Host() {
 		t.Errorf("features of %v are %v, kernels see %v", id.ISA, got, microkernel.Host())
 	}

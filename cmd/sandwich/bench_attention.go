@@ -68,11 +68,7 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 		if err := f.check(c.Flags().Changed); err != nil {
 			return usageError(err)
 		}
-		rows, err := f.run(c.Context())
-		if err != nil {
-			return err
-		}
-		return attentionReport.print(c.OutOrStdout(), rows, *format)
+		return attentionReport.after(c, *format)(f.run(c.Context()))
 	}
 	return c
 }
@@ -164,9 +160,9 @@ func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error
 	defer done()
 	for _, threads := range f.threads {
 		session.threads = threads
-		plan, _, err := session.untuned(host, shape)
+		plan, err := session.untuned(host, shape)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, err
 		}
 		for _, name := range f.kv {
 			for _, dim := range f.dims {

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
@@ -99,20 +98,15 @@ func (s *session) choose(f *sessionFlags) error {
 	if err != nil {
 		return err
 	}
-	s.plan, s.verdict = c.plan, c.verdict
-	options := thumb.Options{Compute: f.compute, KV: f.kv, ISA: f.isa, Weights: slices.Clone(s.plan.Weights)}
-	s.replan = func(service *plans.ServiceConfig) (*plans.Plan, error) {
-		o := options
-		o.Service = service
-		return thumb.Default(s.profile, s.shape, o)
-	}
+	s.plan, s.verdict = c.Plan, c.Verdict
+	s.replan = f.asked().Replan(s.profile, s.shape, s.plan)
 	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
 		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
 			s.profile.QuotaPUs()))
 	}
 	notice(c.String())
-	if c.paths != "" {
-		notice(c.paths)
+	if c.Paths != "" {
+		notice(c.Paths)
 	}
 	return nil
 }
@@ -209,10 +203,10 @@ func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 
 // serving are the sizes of an engine.
 type serving struct {
-	context, parallel, queue, mixedCap int
-	aging                              time.Duration
-	note                               func(text string) // engine.Options.Note
-	displaced                          func(err error)   // engine.Options.Displaced
+	context, parallel, queue int
+	engine.Service
+	note      func(text string) // engine.Options.Note
+	displaced func(err error)   // engine.Options.Displaced
 }
 
 // engine loads the model for many requests at once. The KV cache holds the whole context of every
@@ -228,7 +222,7 @@ func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error)
 	o, done := s.runnerOptions(blocks, v.parallel)
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
-		Queue:    v.queue, MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
+		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,9 @@ func TestFull(t *testing.T) {
 	}
 	if allowed.Count() < 2 {
 		return
+	}
+	if out := strings.Join(p.Notes, "\n"); strings.Contains(out, "there was no time for") {
+		t.Skipf("the machine is too busy for this: %s", out)
 	}
 	for _, name := range []string{profiles.LatencyMatrix, profiles.ComputeMatrix} {
 		m := p.Matrix(name)
@@ -228,7 +232,7 @@ func TestItemsOfPairs(t *testing.T) {
 
 func TestFullBudget(t *testing.T) {
 	for pus, want := range map[int]time.Duration{2: 15 * time.Second, 192: 110 * time.Second, 4096: 110 * time.Second} {
-		if got := FullBudget(pus); got != want {
+		if got := fullBudget(pus); got != want {
 			t.Errorf("FullBudget(%d) = %s", pus, got)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"sandwich/plans/thumb"
@@ -69,15 +70,14 @@ func (f family) open2(t *testing.T) (root string, ref reference2, file *gguf.Fil
 	if err := json.Unmarshal(text, &ref); err != nil {
 		t.Fatal(err)
 	}
-	if file, err = gguf.Open(filepath.Join(root, ref.Model)); err != nil {
+	file, err = gguf.Open(filepath.Join(root, ref.Model))
+	if err != nil && strings.Contains(err.Error(), "is of type mxfp4, which is not supported") {
+		t.Skip(err)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	for _, tensor := range file.Tensors() {
-		if tensor.Type.Desc() == nil {
-			t.Skipf("no kernels for %s yet, the type of %s", tensor.Type, tensor.Name)
-		}
-	}
 	return root, ref, file
 }
 
@@ -146,20 +146,7 @@ func checkParity2(t *testing.T, root string, ref *reference2, line *Line, tol to
 func TestTokenize2(t *testing.T) {
 	for _, f := range families2 {
 		t.Run(f.name, func(t *testing.T) {
-			root := testdata.Folder(t, "parity2")
-			text, err := os.ReadFile(filepath.Join(root, "ref", f.name+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var ref reference2
-			if err := json.Unmarshal(text, &ref); err != nil {
-				t.Fatal(err)
-			}
-			file, err := gguf.Open(filepath.Join(root, ref.Model))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
+			_, ref, file := f.open2(t)
 			tok, err := tokenizer.New(file)
 			if err != nil {
 				t.Fatal(err)

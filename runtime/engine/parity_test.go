@@ -142,7 +142,7 @@ func openTestRunnerContext(t testing.TB, file *gguf.File, o thumb.Options, chunk
 	plan.Chunk = chunk
 	// Workers that a test chose are more than there are PUs.
 	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: blocks,
-		LogitRows: chunk, Context: context,
+		LogitRows: chunk, Sequences: 8, Context: context,
 		Unpinned: o.Service != nil, Sync: testSync}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,14 @@
 package exec
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
 	"sandwich/microkernel"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
@@ -20,47 +22,65 @@ func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+c
 
 // AttentionKind is what the layers have in common that one Attention computes.
 type AttentionKind struct {
-	Group   int // query heads of a KV head
-	Window  int // positions that a token sees, 0 for all
-	Softcap float32
+	Group   int  // query heads of a KV head
+	Softcap bool // scores are capped
+}
+
+// scores are the values of a layer's attention.
+type scores struct {
+	scale, softcap float32
+	sinks          []float32 // [query heads] or nil
 }
 
 // Attention computes softmax(scale * Q K^T) V of a batch over the KV heads of one KVStore: those of
 // a model, or of one rank. An Executor runs it for OpAttention, `sandwich bench attention` alone.
 // Begin and Run of one Attention follow each other; its workers share one barrier.
 type Attention struct {
-	AttentionKind
 	kv      *KVStore
-	before  int // of the first KV head's query heads, those that another rank has
-	heads   int // query heads in all
-	fused   *microkernel.Attention
-	cut     cutter
+	group   int   // query heads of a KV head
+	before  int   // of the first KV head's query heads, those that another rank has
+	heads   int   // query heads in all
+	cuts    []cut // of each store
 	chunks  pool.Counter
-	left    []atomic.Int32 // pieces that are not done, for each split and KV head
 	memory  *mem.Buffer
 	scratch int            // bytes of a worker
 	parts   unsafe.Pointer // states of split tiles
+}
+
+// cut is the attention of a batch in the layers of one store.
+type cut struct {
+	cutter
+	view  view
+	fused *microkernel.Attention
+	left  []atomic.Int32 // pieces that are not done, for each split and KV head
 }
 
 // NewAttention prepares attention of a kind over the KV heads of the store, for pools of at most
 // `workers` workers of which `team` share the work. It fails where this host cannot run the
 // instruction set.
 func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers, team int) (*Attention, error) {
-	group := kind.Group
-	fused, err := microkernel.NewAttention(isa, kv.layout,
-		microkernel.AttentionForm{Window: kind.Window > 0, Softcap: kind.Softcap > 0})
-	if err != nil {
-		return nil, err
+	a := &Attention{kv: kv, group: kind.Group, heads: kind.Group * kv.kvHeads}
+	parts := 0
+	for i, k := range kv.layers.Kinds {
+		c := cut{cutter: cutter{team: team, kvHeads: kv.kvHeads, group: kind.Group}, view: view{kind: k, store: i}}
+		form := microkernel.AttentionForm{Softcap: kind.Softcap}
+		if w, ok := k.(kvcache.Window); ok {
+			form.Window, c.window = true, w.Positions
+		}
+		var err error
+		if c.fused, err = microkernel.NewAttention(isa, kv.layout, form); err != nil {
+			return nil, err
+		}
+		a.scratch = (c.fused.ScratchBytes() + 4095) / 4096 * 4096
+		if team > 1 {
+			c.state = c.fused.PartBytes(kind.Group)
+			c.room = min(kv.longest, maxPartBytes/(c.state*kv.kvHeads))
+			c.left = make([]atomic.Int32, c.mostSplits()*kv.kvHeads)
+			parts = c.room * kv.kvHeads * c.state // the same for every form
+		}
+		a.cuts = append(a.cuts, c)
 	}
-	a := &Attention{AttentionKind: kind, kv: kv, heads: group * kv.kvHeads, fused: fused,
-		scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096,
-		cut:     cutter{team: team, kvHeads: kv.kvHeads, group: group, window: kind.Window}}
-	if team > 1 {
-		a.cut.state = fused.PartBytes(group)
-		a.cut.room = min(kv.blocks, maxPartBytes/(a.cut.state*kv.kvHeads))
-		a.left = make([]atomic.Int32, a.cut.mostSplits()*kv.kvHeads)
-	}
-	parts := a.cut.room * kv.kvHeads * a.cut.state
+	var err error
 	if a.memory, err = mem.Alloc(parts+a.scratch*workers, mem.Options{Node: kv.memory.Node(), Huge: true}); err != nil {
 		return nil, err
 	}
@@ -77,8 +97,8 @@ func (a *Attention) leave(before, heads int) { a.before, a.heads = before, heads
 
 // queries are the query heads that read a KV head: the first of them, and how many.
 func (a *Attention) queries(kvHead int) (first, n int) {
-	first = max(0, kvHead*a.Group-a.before)
-	return first, min(a.heads, (kvHead+1)*a.Group-a.before) - first
+	first = max(0, kvHead*a.group-a.before)
+	return first, min(a.heads, (kvHead+1)*a.group-a.before) - first
 }
 
 // Free returns the scratch; no Run may be under way.
@@ -87,37 +107,54 @@ func (a *Attention) Free() error { return a.memory.Free() }
 // Begin takes on the spans of a batch, before the workers start. It keeps them until the next
 // Begin.
 func (a *Attention) Begin(spans []kvcache.Span) {
-	a.cut.spans(spans)
-	for i := range a.cut.splits {
-		for h := range a.kv.kvHeads {
-			a.left[i*a.kv.kvHeads+h].Store(a.cut.splits[i].pieces)
+	for i := range a.cuts {
+		c := &a.cuts[i]
+		c.view.look(spans)
+		c.lay(c.view.stretches)
+		for i := range c.splits {
+			for h := range a.kv.kvHeads {
+				c.left[i*a.kv.kvHeads+h].Store(c.splits[i].pieces)
+			}
 		}
 	}
 }
 
-// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale, with
-// a sink for each query head unless sinks is nil: row r of q and out is row r of the batch, the
-// heads of a KV head side by side. Keys and values come in blocks of 64 positions counted from
-// position 0; each block has its own maximum, sum and output, merged in ascending order, so that
-// the result of a row does not depend on tiles, pieces, chunks, company or threads (DESIGN rule 6).
-// Blocks that no row of a tile sees are skipped. A barrier must follow.
-func (a *Attention) Run(w *pool.Worker, layer int, scale float32, sinks []float32, q, out Rows) {
-	units := len(a.cut.pieces) * a.kv.kvHeads
+// Run is one worker's part in the attention of a layer, whose scores are multiplied by scale: row r
+// of q and out is row r of the batch, the heads of a KV head side by side. Keys and values come in
+// blocks of 64 positions counted from position 0; each block has its own maximum, sum and output,
+// merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks,
+// company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
+// follow.
+func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
+	a.run(w, layer, scores{scale: scale}, q, out, whole)
+}
+
+// run is Run, or the units that a cut of it has: all of them are the first one's where tiles are
+// split, because what a split tile has gathered lasts as long as a Run of the executor.
+func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step portion) {
+	c := &a.cuts[a.kv.layers.Of[layer]]
+	if len(c.splits) > 0 && step.of > 1 {
+		if step.at > 0 {
+			return
+		}
+		step = whole
+	}
+	first, units := step.share(len(c.pieces) * a.kv.kvHeads)
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
-		for u := lo; u < hi; u++ {
-			p := &a.cut.pieces[u/a.kv.kvHeads]
-			job := a.job(&a.cut.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
-			job.Scale = scale
-			if sinks != nil {
+		for u := first + lo; u < first+hi; u++ {
+			p := &c.pieces[u/a.kv.kvHeads]
+			job := a.job(&c.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
+			job.Scale, job.Softcap, job.Window = s.scale, s.softcap, c.window
+			if s.sinks != nil {
 				first, _ := a.queries(u % a.kv.kvHeads)
-				job.Sinks = &sinks[first]
+				job.Sinks = &s.sinks[first]
 			}
-			job.Next = a.firstBlock(layer, u+a.cut.team)
+			job.Next = a.firstBlock(c, layer, u+c.team)
 			if p.split < 0 {
-				a.fused.Run(&job, scratch)
+				c.fused.Run(&job, scratch)
 			} else {
-				a.runPiece(p, &job, u%a.kv.kvHeads, scratch)
+				a.runPiece(c, p, &job, u%a.kv.kvHeads, scratch)
 			}
 		}
 	}
@@ -126,26 +163,26 @@ func (a *Attention) Run(w *pool.Worker, layer int, scale float32, sinks []float3
 // firstBlock is where the keys and values of a unit begin, or nil where there is no such unit.
 // Units go to workers one by one, so that a worker's next is likely as many further on as there are
 // workers.
-func (a *Attention) firstBlock(layer, unit int) unsafe.Pointer {
+func (a *Attention) firstBlock(c *cut, layer, unit int) unsafe.Pointer {
 	i := unit / a.kv.kvHeads
-	if i >= len(a.cut.pieces) {
+	if i >= len(c.pieces) {
 		return nil
 	}
-	p := &a.cut.pieces[i]
-	k, _ := a.kv.at(layer, a.cut.tiles[p.tile].span.Table[p.from], unit%a.kv.kvHeads)
+	p := &c.pieces[i]
+	k, _ := a.kv.at(layer, c.tiles[p.tile].of.table[p.from], unit%a.kv.kvHeads)
 	return k
 }
 
 // runPiece computes a range of blocks; whoever ends the last range of a tile merges all of them.
-func (a *Attention) runPiece(p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
-	s := &a.cut.splits[p.split]
+func (a *Attention) runPiece(c *cut, p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
+	s := &c.splits[p.split]
 	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts,
-		(s.at*a.kv.kvHeads+kvHead*s.states)*a.cut.state)}
-	a.fused.RunPart(job, &parts, p.from, p.to, scratch)
-	left := &a.left[p.split*a.kv.kvHeads+kvHead]
+		(s.at*a.kv.kvHeads+kvHead*s.states)*c.state)}
+	c.fused.RunPart(job, &parts, p.from, p.to, scratch)
+	left := &c.left[p.split*a.kv.kvHeads+kvHead]
 	if left.Add(-1) == 0 {
 		left.Store(s.pieces) // for the next layer
-		a.fused.MergeParts(job, &parts)
+		c.fused.MergeParts(job, &parts)
 	}
 }
 
@@ -155,7 +192,21 @@ func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.Att
 	first, n := a.queries(kvHead)
 	return microkernel.AttentionJob{
 		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
-		Tokens: t.n, Group: n, Pos: t.pos, Window: a.Window, Softcap: a.Softcap,
-		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.span.Table)),
+		Tokens: t.n, Group: n, Pos: t.pos,
+		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.of.table)),
 	}
+}
+
+// scoresOf are the values of an op, whose sinks are those of the rank's heads.
+func scoresOf(op *model.Op) scores {
+	s := scores{scale: op.Attn.Scale, softcap: op.Attn.Softcap}
+	if op.Sinks != nil {
+		s.sinks = op.Sinks.Data
+	}
+	return s
+}
+
+// capsScores tells whether the attention of a model caps its scores: all of its layers do, or none.
+func capsScores(m *model.Model) bool {
+	return slices.ContainsFunc(m.Ops, func(op model.Op) bool { return op.Attn.Softcap > 0 })
 }

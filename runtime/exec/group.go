@@ -21,8 +21,7 @@ type rank struct {
 	part    *part
 	weights *rankWeights
 	kv      *KVStore
-	attends []*Attention // one for each kind
-	attend  []*Attention // by op; nil for those that are no attention
+	attend  *Attention
 	gemms   []*phaseGemm // by weight index, nil for what the rank does not hold
 	chunks  pool.Counter
 	rounded pool.Counter // the rounding of activations that precedes a product shares its op with the product

@@ -77,31 +77,31 @@ func readable() (all []Type) {
 // every midpoint between two halves.
 func TestF16Exhaustive(t *testing.T) {
 	for h := range 1 << 16 {
-		f := F16ToF32(uint16(h))
+		f := f16ToF32(uint16(h))
 		if f != f {
-			if back := F32ToF16(f); back&0x7fff <= 0x7c00 || back&0x8000 != uint16(h)&0x8000 {
+			if back := f32ToF16(f); back&0x7fff <= 0x7c00 || back&0x8000 != uint16(h)&0x8000 {
 				t.Fatalf("NaN %#04x became %#04x", h, back)
 			}
 			continue
 		}
-		if back := F32ToF16(f); back != uint16(h) {
+		if back := f32ToF16(f); back != uint16(h) {
 			t.Fatalf("%#04x -> %g -> %#04x", h, f, back)
 		}
 	}
 	for h := range 0x7c00 { // positive finite halves: midpoint to the next one up
-		lo, hi := float64(F16ToF32(uint16(h))), float64(F16ToF32(uint16(h+1)))
+		lo, hi := float64(f16ToF32(uint16(h))), float64(f16ToF32(uint16(h+1)))
 		if h == 0x7bff {
 			hi = 65536
 		}
 		mid := float32((lo + hi) / 2) // exact: one more bit than a half
 		even := uint16(h + h&1)
-		if got := F32ToF16(mid); got != even {
+		if got := f32ToF16(mid); got != even {
 			t.Fatalf("midpoint above %#04x rounds to %#04x, want %#04x", h, got, even)
 		}
-		if got := F32ToF16(math.Nextafter32(mid, 0)); got != uint16(h) {
+		if got := f32ToF16(math.Nextafter32(mid, 0)); got != uint16(h) {
 			t.Fatalf("just below the midpoint above %#04x: %#04x", h, got)
 		}
-		if got := F32ToF16(-math.Nextafter32(mid, 1e6)); got != uint16(h+1)|0x8000 {
+		if got := f32ToF16(-math.Nextafter32(mid, 1e6)); got != uint16(h+1)|0x8000 {
 			t.Fatalf("minus just above the midpoint above %#04x: %#04x", h, got)
 		}
 	}
@@ -110,28 +110,28 @@ func TestF16Exhaustive(t *testing.T) {
 // TestBF16 checks all bfloat16 values and the ties between neighbours.
 func TestBF16(t *testing.T) {
 	for h := range 1 << 16 {
-		f := BF16ToF32(uint16(h))
+		f := bf16ToF32(uint16(h))
 		if f != f {
-			if b := F32ToBF16(f); b&0x7fff <= 0x7f80 {
+			if b := f32ToBF16(f); b&0x7fff <= 0x7f80 {
 				t.Fatalf("NaN %#04x became %#04x", h, b)
 			}
 			continue
 		}
-		if b := F32ToBF16(f); b != uint16(h) {
+		if b := f32ToBF16(f); b != uint16(h) {
 			t.Fatalf("%#04x -> %g -> %#04x", h, f, b)
 		}
 		if h&0x7f80 == 0x7f80 {
 			continue
 		}
 		bits := uint32(h) << 16
-		if b := F32ToBF16(math.Float32frombits(bits | 0x8000)); b != uint16(h+h&1) {
+		if b := f32ToBF16(math.Float32frombits(bits | 0x8000)); b != uint16(h+h&1) {
 			t.Fatalf("tie above %#04x rounds to %#04x", h, b)
 		}
-		if b := F32ToBF16(math.Float32frombits(bits | 0x8001)); b != uint16(h+1) {
+		if b := f32ToBF16(math.Float32frombits(bits | 0x8001)); b != uint16(h+1) {
 			t.Fatalf("above the tie over %#04x: %#04x", h, b)
 		}
 	}
-	if b := F32ToBF16(math.Float32frombits(0x7f800001)); b&0x7f == 0 {
+	if b := f32ToBF16(math.Float32frombits(0x7f800001)); b&0x7f == 0 {
 		t.Fatalf("a NaN with a low payload became infinity: %#04x", b)
 	}
 }

@@ -28,11 +28,11 @@ func Quantize(dst []byte, t Type, src []float32) error {
 		}
 	case qtype.Half:
 		for i, x := range src {
-			binary.LittleEndian.PutUint16(dst[2*i:], F32ToF16(x))
+			binary.LittleEndian.PutUint16(dst[2*i:], f32ToF16(x))
 		}
 	case qtype.Brain:
 		for i, x := range src {
-			binary.LittleEndian.PutUint16(dst[2*i:], F32ToBF16(x))
+			binary.LittleEndian.PutUint16(dst[2*i:], f32ToBF16(x))
 		}
 	default:
 		for b := range blocks {
@@ -71,8 +71,8 @@ func writeBlock(d *qtype.Desc, block []byte, src []float32) {
 
 // putHalf writes x as f16 and returns the value that a reader will see.
 func putHalf(h *uint16, x float32) float32 {
-	*h = F32ToF16(x)
-	return F16ToF32(*h)
+	*h = f32ToF16(x)
+	return f16ToF32(*h)
 }
 
 // inverse returns 1/d, or 0 for 0, so that a block of zeros quantizes to zeros.

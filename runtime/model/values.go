@@ -25,6 +25,7 @@ type Attn struct {
 	Scale   float32 // of the scores
 	Window  int     // positions that a row sees, its own included; 0: all before it
 	Softcap float32 // scores are c*tanh(score/c); 0: as they are
+	Store   string  // the kind of store that remembers for the layer; "": a window's, or a full one
 }
 
 // Heads are the sizes of a layer's attention.

@@ -20,7 +20,7 @@ type driver struct {
 	now      time.Duration
 	cost     func(a *Action) time.Duration
 	live     map[ID]*client
-	content  [][]int32 // by block: the whole text up to the last position written
+	content  [][][]int32 // by store and block: the whole text up to the last position written
 	batch    kvcache.Batch
 	events   []Event
 	flight   *Action
@@ -63,11 +63,14 @@ func mustNew(cfg Config) *Scheduler {
 
 func newDriver(cfg Config, rng *rand.Rand) *driver {
 	s := mustNew(cfg)
-	return &driver{
+	d := &driver{
 		s: s, cfg: s.cfg, rng: rng, live: map[ID]*client{}, sinceEnd: map[ID]string{},
-		content: make([][]int32, cfg.Blocks),
-		cost:    func(*Action) time.Duration { return time.Millisecond },
+		cost: func(*Action) time.Duration { return time.Millisecond },
 	}
+	for _, store := range d.cfg.Stores {
+		d.content = append(d.content, make([][]int32, store.Blocks))
+	}
+	return d
 }
 
 func (d *driver) arrive(id ID, class Class, prompt []int32, want int) {
@@ -180,7 +183,7 @@ func (d *driver) dueHalt() bool {
 	}
 	due := d.live[d.flight.ID] == nil
 	for _, e := range d.events {
-		due = due || d.open && d.sandwich() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
+		due = due || d.open && d.yields() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
 	}
 	return due
 }
@@ -236,21 +239,24 @@ func (d *driver) act(a *Action, last bool) error {
 func (d *driver) checkClasses(a *Action) error {
 	switch a.Kind {
 	case Decode:
-		reactive, young, rows := 0, 0, 0
+		reactive, proactive, rows := 0, 0, 0
 		for _, r := range a.Rows {
-			switch c := d.live[r.ID]; {
-			case c.class == Reactive:
+			if d.live[r.ID].class == Reactive {
 				reactive++
-			case !d.aged(c):
-				young++
+			} else {
+				proactive++
 			}
 			rows += r.N
 		}
-		if rows > d.cfg.MaxRunning {
-			return fmt.Errorf("batch of %d rows, most are %d", rows, d.cfg.MaxRunning)
+		if rows > d.cfg.MaxRunning+1 || reactive > d.cfg.MaxRunning {
+			return fmt.Errorf("batch of %d rows, %d reactive, most are %d", rows, reactive, d.cfg.MaxRunning)
 		}
-		if d.sandwich() && reactive > 0 && young > 0 && rows > d.cfg.MixedCap && d.stats().Promotions == 0 {
-			return fmt.Errorf("mixed batch of %d rows, cap %d", rows, d.cfg.MixedCap)
+		// One aged sequence has a place beside the cap, and a first one needs none.
+		if d.sandwich() && d.cfg.TPOT == 0 && reactive > 0 && proactive > 1 && len(a.Rows) > d.cfg.MixedCap+1 {
+			return fmt.Errorf("mixed batch of %d rows, cap %d", len(a.Rows), d.cfg.MixedCap)
+		}
+		if d.cfg.Policy == "share" && reactive > 0 && proactive > 0 {
+			return fmt.Errorf("a batch of both classes")
 		}
 	case Prefill, Resume:
 		if a.Kind == Resume != (d.stopped == a.ID) {
@@ -270,11 +276,12 @@ func (d *driver) checkClasses(a *Action) error {
 }
 
 // sandwich says whether the scheduler keeps what that policy promises beyond the rest.
-func (d *driver) sandwich() bool { return d.cfg.Policy == "" }
+func (d *driver) sandwich() bool { return d.cfg.Policy == "" || d.cfg.Policy == DefaultPolicy }
+
+// yields says whether a reactive arrival halts a proactive prefill.
+func (d *driver) yields() bool { return d.sandwich() || d.cfg.Policy == "preempt" }
 
 func (d *driver) stats() Stats { return d.s.Stats() }
-
-func (d *driver) aged(c *client) bool { return d.cfg.Aging >= 0 && d.now-c.progress >= d.cfg.Aging }
 
 // checkBatch asserts that the batch computes the right tokens at the right
 // positions, sees the right text through its tables, and writes to blocks that
@@ -330,22 +337,24 @@ func (d *driver) checkBatch(a *Action) error {
 }
 
 func (d *driver) checkTable(span kvcache.Span, text []int32) error {
-	for p := 0; p < span.Pos; p += kvcache.BlockTokens {
-		end := min(p+kvcache.BlockTokens, span.Pos)
-		if got := d.content[span.Table[p/kvcache.BlockTokens]]; len(got) < end || !slices.Equal(got[:end], text[:end]) {
-			return fmt.Errorf("block %d of positions %d..%d holds another text", span.Table[p/kvcache.BlockTokens], p,
-				end-1)
+	for i, table := range span.Tables {
+		for p := 0; p < span.Pos; p += kvcache.BlockTokens {
+			b, end := p/kvcache.BlockTokens, min(p+kvcache.BlockTokens, span.Pos)
+			if at := span.Pos / kvcache.BlockTokens; b < at && !d.cfg.Stores[i].Kind.Reads(at, b) {
+				continue
+			}
+			if got := d.content[i][table[b]]; len(got) < end || !slices.Equal(got[:end], text[:end]) {
+				return fmt.Errorf("block %d of positions %d..%d holds another text", table[b], p, end-1)
+			}
 		}
-	}
-	for p := span.Pos; p < span.Pos+span.Rows; {
-		end := min((p/kvcache.BlockTokens+1)*kvcache.BlockTokens, span.Pos+span.Rows)
-		d.content[span.Table[p/kvcache.BlockTokens]] = text[:end]
-		p = end
+		for p := span.Pos; p < span.Pos+span.Rows; {
+			end := min((p/kvcache.BlockTokens+1)*kvcache.BlockTokens, span.Pos+span.Rows)
+			d.content[i][table[p/kvcache.BlockTokens]] = text[:end]
+			p = end
+		}
 	}
 	return nil
 }
-
-// drain runs until nobody is left, for at most limit forwards.
 func (d *driver) drain(limit int) error {
 	for n := 0; len(d.live) > 0 || d.flight != nil; n++ {
 		if n > limit {

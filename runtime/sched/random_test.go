@@ -13,11 +13,15 @@ import (
 // history is a random history: its seed, whether blocks suffice, and the policy. record,
 // if there is one, hears of every action.
 type history struct {
-	seed   uint64
-	room   bool
-	policy string
-	drafts bool // guesses are made at what follows
-	record io.Writer
+	seed    uint64
+	room    bool
+	policy  string
+	drafts  bool // guesses are made at what follows
+	windows bool // some layers remember a window only
+	record  io.Writer
+
+	reactive bool    // every request is
+	forecast float64 // predicted by really; 0: nothing is predicted
 }
 
 // randomHistory drives one scheduler through a random history of arrivals,
@@ -34,12 +38,17 @@ func randomHistory(h history) (*driver, error) {
 		Aging:      time.Duration(rng.IntN(60)-1) * time.Millisecond,
 		Policy:     h.policy,
 	}
+	h.predict(&cfg, rng)
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
 	if h.room {
 		const longest = 2*kvcache.BlockTokens + 4 + 6
 		cfg.Blocks = cfg.residents()*kvcache.BlocksFor(longest) + cfg.MaxRunning
+	}
+	if h.windows {
+		kinds := []kvcache.Kind{kvcache.Window{Positions: 1 + rng.IntN(80)}, kvcache.Full{}}[:1+rng.IntN(2)]
+		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
 	}
 	d := newDriver(cfg, rng)
 	if h.drafts {
@@ -55,7 +64,11 @@ func randomHistory(h history) (*driver, error) {
 			if rng.IntN(2) == 0 {
 				prompt[len(prompt)-1] = 1
 			}
-			d.arrive(next, Class(rng.IntN(2)), prompt, 1+rng.IntN(6))
+			class := Class(rng.IntN(2))
+			if h.reactive {
+				class = Reactive
+			}
+			d.arrive(next, class, prompt, 1+rng.IntN(6))
 			next++
 		}
 		if rng.IntN(12) == 0 {
@@ -68,7 +81,7 @@ func randomHistory(h history) (*driver, error) {
 		}
 		if d.flight != nil && rng.IntN(3) > 0 {
 			d.now = d.ends
-			if d.flight.Kind != Decode && rng.IntN(3) == 0 {
+			if d.flight.Kind != Decode && (rng.IntN(3) == 0 || d.flight.Quantum > 0 && rng.IntN(2) == 0) {
 				d.halt()
 			} else {
 				d.land()
@@ -88,6 +101,32 @@ func randomHistory(h history) (*driver, error) {
 		}
 	}
 	return d, nil
+}
+
+// TestRandomHistoriesOfWindows: the same where stores forget, drafts included.
+func TestRandomHistoriesOfWindows(t *testing.T) {
+	var all Stats
+	for seed := range manyHistories() {
+		d, err := randomHistory(history{seed: seed, windows: true, drafts: seed%2 == 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Preemptions += d.stats().Preemptions
+		all.ReusedTokens += d.stats().ReusedTokens
+	}
+	if all.Preemptions == 0 || all.ReusedTokens == 0 {
+		t.Errorf("nobody fought for blocks or shared them: %+v", all)
+	}
+}
+
+// predict lets a step of half a millisecond a row be predicted, right or wrong.
+func (h *history) predict(cfg *Config, rng *rand.Rand) {
+	if h.forecast != 0 {
+		cfg.TPOT = time.Duration(rng.IntN(3)) * time.Millisecond
+		cfg.Forecast = func(rows, positions int) time.Duration {
+			return time.Duration(h.forecast * float64(rows) * float64(time.Millisecond) / 2)
+		}
+	}
 }
 
 // TestRandomHistories is the property test of the design: whatever happens, no

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -11,8 +12,9 @@ import (
 // resident otherwise.
 type request struct {
 	id       ID
-	class    Class
-	promoted bool          // aged: treated as reactive from now on
+	stated   Class         // of its sender
+	class    Class         // that the policy sees
+	promoted bool          // aged
 	named    bool          // token ids are known
 	reuse    bool          // may share blocks
 	inFlight bool          // part of the forward in flight
@@ -22,6 +24,7 @@ type request struct {
 	progress time.Duration // arrival or the last new token
 	admitted time.Duration // first time it became resident
 	tokens   []int32       // prompt and what was sampled, where named
+	ends     []int         // positions behind messages of the prompt, and behind all of it
 	known    int           // number of tokens known
 	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
@@ -30,11 +33,12 @@ type request struct {
 	rows     int // of the last forward
 	checked  int // of them, computed guesses that no Sampled has confirmed
 	slot     int
-	set      uint8 // of activations of its last forward
+	set      uint8         // of activations of its last forward
+	ahead    time.Duration // predicted time of the op at which its prefill halted
 	seq      *kvcache.Sequence
 }
 
-// urgency is the class that decides.
+// urgency is the class that decides about blocks.
 func (r *request) urgency() Class {
 	if r.promoted {
 		return Reactive
@@ -62,15 +66,19 @@ type flight struct {
 	halting       bool // it was told to stop
 	lane          Lane
 	reqs          []*request
+	began         time.Duration
+	step          time.Duration // what quanta are a share of, where it earns them; 0 where not
+	quantum       bool          // it is paid for by them
 }
 
 // Scheduler is the state machine; New makes one, Step drives it.
 type Scheduler struct {
 	cfg     Config
 	policy  policy
+	rules   rules
 	cache   *kvcache.Cache
 	byID    map[ID]*request
-	queue   [2][]*request // waiting, by urgency, each in order of arrival
+	queue   [2][]*request // waiting, by class, each in order of arrival
 	running []*request    // resident, in order of arrival
 	slots   []int         // free slots
 	spare   []*request    // for their memory
@@ -78,8 +86,12 @@ type Scheduler struct {
 	fresh   [2]int        // waiting requests by class that never ran
 
 	flight     flight
-	suspended  *request // its prefill halted at an op and can be resumed
-	sinceChunk int      // decode batches since the last prefill chunk
+	suspended  *request         // its prefill halted at an op and can be resumed
+	sinceChunk int              // decode batches since the last prefill chunk
+	credit     time.Duration    // that proactive prefill has beside reactive work; below 0: a debt
+	used       [2]time.Duration // by forwards of each class, where the policy shares time out
+	lives      [2]int           // requests that have not ended, by class
+	now        time.Duration
 
 	blocked  *request // head of the queue that did not fit ...
 	blockedN uint64   // ... when this many releases had happened
@@ -93,7 +105,7 @@ type Scheduler struct {
 	batch   []*request
 }
 
-// New returns a scheduler over an empty cache of cfg.Blocks blocks. A policy that
+// New returns a scheduler over an empty cache. A policy that
 // nobody knows is refused with the list of those there are.
 func New(cfg Config) (*Scheduler, error) {
 	p, err := policyNamed(cfg.Policy)
@@ -103,24 +115,28 @@ func New(cfg Config) (*Scheduler, error) {
 	cfg = cfg.withDefaults()
 	return &Scheduler{
 		policy:     p,
+		rules:      p.rules(),
 		cfg:        cfg,
-		cache:      kvcache.New(cfg.Blocks),
+		cache:      kvcache.New(max(cfg.Chunk, cfg.MaxRunning), cfg.Stores),
 		byID:       make(map[ID]*request),
-		sinceChunk: max(cfg.DecodesBetweenChunks, cfg.DecodesBetweenProactiveChunks),
+		sinceChunk: cfg.DecodesBetweenChunks,
 	}, nil
 }
 
 // Step takes in what happened up to now and returns what to do, ending with the
 // next forward where none is in flight and there is something to compute. The
-// returned slice is valid until the next Step. now must not go backwards. Events
+// returned slice is valid until the next Step. A now that goes backwards stands still. Events
 // of requests that are gone are ignored. Step may also be called while a forward
 // is in flight, so that a rejection does not wait for the forward's end.
 func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
 	s.actions, s.arrived = s.actions[:0], s.arrived[:0]
+	now = max(now, s.now)
+	s.now = now
 	for i := range events {
 		s.apply(now, &events[i])
 	}
 	s.promote(now)
+	s.expel()
 	s.admit(now)
 	s.rejectOverflow()
 	if s.flight.active {
@@ -152,9 +168,9 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 	case Arrive:
 		s.arrive(now, e)
 	case Done:
-		s.land(e.Lane, true)
+		s.land(e, true)
 	case Stopped:
-		s.land(e.Lane, false)
+		s.land(e, false)
 	case Sampled:
 		if r := s.byID[e.ID]; r != nil {
 			s.sampled(now, r, e)
@@ -179,26 +195,30 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	if e.Prompt != nil {
 		prompt = len(e.Prompt)
 	}
-	most := s.cfg.Blocks * kvcache.BlockTokens
 	switch {
 	case s.byID[e.ID] != nil || prompt < 1 || e.MaxTokens < 1 || e.Class > Proactive:
 		s.reject(e.ID, Invalid)
 		return
-	case prompt > most || e.MaxTokens > most-prompt:
+	case e.MaxTokens > math.MaxInt-prompt || !s.cache.Fits(prompt+e.MaxTokens):
 		s.reject(e.ID, TooLong)
 		return
 	}
 	r := s.newRequest()
-	r.id, r.class, r.progress, r.order = e.ID, e.Class, now, s.arrivals
+	r.id, r.stated, r.class, r.progress, r.order = e.ID, e.Class, e.Class, now, s.arrivals
+	if s.rules.blind {
+		r.class = Reactive
+	}
 	r.known, r.limit, r.salt = prompt, prompt+e.MaxTokens, e.Salt
 	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.NoReuse
 	if r.named {
 		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)
 	}
+	r.ends = append(r.ends[:0], e.Ends...)
 	s.arrivals++
 	s.byID[r.id] = r
 	s.queue[r.class] = append(s.queue[r.class], r)
-	s.fresh[r.class]++
+	s.fresh[r.stated]++
+	s.lives[r.class]++
 	s.arrived = append(s.arrived, r)
 }
 
@@ -209,14 +229,14 @@ func (s *Scheduler) newRequest() *request {
 	}
 	r := s.spare[n-1]
 	s.spare = s.spare[:n-1]
-	*r = request{tokens: r.tokens[:0]}
+	*r = request{tokens: r.tokens[:0], ends: r.ends[:0]}
 	return r
 }
 
 // land ends the forward in flight. A forward that ended has filled its
 // positions; one that halted has filled none and may be resumed.
-func (s *Scheduler) land(lane Lane, done bool) {
-	if !s.flight.active || s.flight.lane != lane {
+func (s *Scheduler) land(e *Event, done bool) {
+	if !s.flight.active || s.flight.lane != e.Lane {
 		return
 	}
 	f := &s.flight
@@ -224,6 +244,7 @@ func (s *Scheduler) land(lane Lane, done bool) {
 	if !done {
 		s.stats.Stops++
 	}
+	s.settle(f)
 	for _, r := range f.reqs {
 		r.inFlight = false
 		if s.blocked != nil && s.blocked.urgency() < r.urgency() {
@@ -240,7 +261,7 @@ func (s *Scheduler) land(lane Lane, done bool) {
 			s.computed(r, n)
 			r.checked = r.rows - n
 		case f.interruptible:
-			s.suspended = r
+			s.suspended, r.ahead = r, e.Ahead
 		}
 	}
 	f.reqs = f.reqs[:0]
@@ -303,6 +324,7 @@ func (s *Scheduler) served(d time.Duration) {
 // its blocks until the forward lands, because workers write to them.
 func (s *Scheduler) leave(r *request) {
 	delete(s.byID, r.id)
+	s.lives[r.class]--
 	if r.inFlight {
 		r.dead = true
 		return

@@ -6,7 +6,6 @@ package tokenizer
 // cased is such a pre-tokenizer.
 type cased struct {
 	upper, lower func(r rune) bool // a word is some of the one and then some of the other
-	lead         func(r rune) bool // that a word may take one of in front, besides its own letters
 	contractions bool              // a word ends with them
 	digits       int               // most of a number
 	slashes      bool              // symbols take those behind them, as they do line ends

@@ -26,7 +26,7 @@ type Cost interface {
 // RoofCost predicts forwards from the ceilings of a profile (DESIGN tuner step 2): every operator
 // at the roof of its own arithmetic, times how near to it kernels come.
 type RoofCost struct {
-	plan    *plans.Plan
+	work    *model.Work
 	phases  [2]map[string]roofline.Roof // prefill, decode; by data type
 	ops     int
 	barrier [2]float64 // seconds between operators, by phase
@@ -37,13 +37,20 @@ type RoofCost struct {
 const assumedNear = 0.8
 
 // NewRoofCost is the cost of a model under a plan's service configuration on the machine of a
-// profile. It fails where the profile lacks a ceiling.
-func NewRoofCost(p *profiles.Profile, plan *plans.Plan) (*RoofCost, error) {
-	ops, err := model.Outline(plan.Model)
+// profile. m is the model as its file describes it; nil where only its shape is known, the plan's,
+// which says nothing of windows. It fails where the profile lacks a ceiling.
+func NewRoofCost(p *profiles.Profile, plan *plans.Plan, m *model.Model) (*RoofCost, error) {
+	if m == nil {
+		var err error
+		if m, err = model.Outline(plan.Model); err != nil {
+			return nil, fmt.Errorf("predicting forwards: %w", err)
+		}
+	}
+	work, err := model.NewWork(m, plan)
 	if err != nil {
 		return nil, fmt.Errorf("predicting forwards: %w", err)
 	}
-	c := &RoofCost{plan: plan, ops: len(ops), near: assumedNear}
+	c := &RoofCost{work: work, ops: len(m.Ops), near: assumedNear}
 	machine := roofline.NewMachine(p)
 	for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
 		set := topotree.NewCPUSet(pus...)
@@ -79,7 +86,7 @@ func (c *RoofCost) Decode(context []int) time.Duration {
 // forward is all tasks one after the other, with a barrier after each operator.
 func (c *RoofCost) forward(phase int, rows model.Rows) time.Duration {
 	seconds := float64(c.ops) * c.barrier[phase]
-	for _, t := range model.Work(c.plan, rows) {
+	for _, t := range c.work.Of(rows) {
 		r := c.phases[phase][t.Compute]
 		seconds += r.Seconds(r.Targets[0], t.Work) / c.near
 	}

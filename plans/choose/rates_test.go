@@ -1,0 +1,160 @@
+package choose
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+)
+
+// tinyllama is the shape of a model whose weights are all of one type.
+func tinyllama(t *testing.T, typ gguf.Type) plans.ModelShape {
+	t.Helper()
+	config, err := model.Preset("tinyllama-1.1b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := config.Shape(model.Uniform(typ))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
+}
+
+// pathsOf lists the compute paths of a plan's weights, each once.
+func pathsOf(p *plans.Plan) []string {
+	var out []string
+	for _, w := range p.Weights {
+		if path := w.Compute.String(); !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// zen5 is a recorded machine whose dot products of bf16 run at twice the rate of float32.
+func zen5(t *testing.T) *profiles.Profile {
+	t.Helper()
+	root := os.Getenv("SANDWICH_TESTDATA")
+	if root == "" {
+		root = "../../../shared" // tests run in their own folder
+	}
+	file := filepath.Join(root, "machines", "zen5-2c", "host.yaml")
+	if _, err := os.Stat(file); err != nil {
+		t.Skipf("reference data is not here: %v (set SANDWICH_TESTDATA to the folder that holds machines)", err)
+	}
+	p, err := profiles.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestRecordedMachineTakesPairs: by the rates that were measured on a Zen 5, and not because of its
+// name.
+func TestRecordedMachineTakesPairs(t *testing.T) {
+	p := zen5(t)
+	plan, err := thumb.Default(p, tinyllama(t, gguf.BF16), thumb.Options{})
+	if err != nil || plan.Exact() || !slices.Equal(pathsOf(plan), []string{"bf16"}) {
+		t.Errorf("paths %v: %v", pathsOf(plan), err)
+	}
+	for i, c := range p.Ceilings { // an Emerald Rapids makes every other cycle one dot product of 512 bits
+		if c.Type == "bf16" {
+			p.Ceilings[i].Median, p.Ceilings[i].Min, p.Ceilings[i].Max = c.Median/4, c.Min/4, c.Max/4
+		}
+	}
+	plan, err = thumb.Default(p, tinyllama(t, gguf.BF16), thumb.Options{})
+	if err != nil || !plan.Exact() || !slices.Equal(pathsOf(plan), []string{"f32"}) {
+		t.Errorf("at half the rate: paths %v: %v", pathsOf(plan), err)
+	}
+}
+
+// TestRatesAreKept: the choice that the rates made at the first start is that of every later one,
+// whatever is measured then.
+func TestRatesAreKept(t *testing.T) {
+	host, shape := zen5(t), tinyllama(t, gguf.BF16)
+	kept := *host
+	host.Ceilings = nil
+	o := &Options{Compute: "auto", Folder: t.TempDir()}
+	choose := func(want, words string) {
+		t.Helper()
+		c, err := o.Choose(host, shape)
+		if err != nil || !slices.Equal(pathsOf(c.Plan), []string{want}) || !strings.Contains(c.Paths, words) {
+			t.Errorf("paths %v, want %s: %q, %v", pathsOf(c.Plan), want, c.Paths, err)
+		}
+	}
+	if err := keepRates(o.ratesPath(host), &kept); err != nil {
+		t.Fatal(err)
+	}
+	choose("bf16", "2.01 times the 228.6 of f32")
+	first, err := o.Choose(host, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := first.Plan.Service()
+	if again, err := o.Replan(host, shape, first.Plan)(&service); err != nil ||
+		!slices.Equal(pathsOf(again), []string{"bf16"}) {
+		t.Errorf("the plan that is made when PUs go away has other bits: %v", err)
+	}
+	for i := range kept.Ceilings {
+		if c := &kept.Ceilings[i]; c.Type == "bf16" {
+			c.Median, c.Max = c.Median/4, c.Max/4
+		}
+	}
+	if err := keepRates(o.ratesPath(host), &kept); err != nil {
+		t.Fatal(err)
+	}
+	choose("f32", "0.50 times")
+	o.Compute = "bf16"
+	choose("bf16", "")
+	o.Compute = "auto"
+
+	if err := os.WriteFile(o.ratesPath(host), []byte("version: [\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first, err = o.Choose(host, shape) // measures this machine, unless it has no PU 0
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := profiles.Load(o.ratesPath(host)); err != nil {
+		t.Skipf("this machine's rates cannot be measured under the name of another: %s", first.Paths)
+	}
+	for range 3 {
+		choose(pathsOf(first.Plan)[0], first.Paths)
+	}
+}
+
+// TestRatesAreAskedForWhereTheyCount: no start waits for a measurement that decides nothing.
+func TestRatesAreAskedForWhereTheyCount(t *testing.T) {
+	folder := t.TempDir()
+	host := zen5(t)
+	for name, c := range map[string]struct {
+		o     Options
+		typ   gguf.Type
+		lacks bool
+	}{
+		"other weights":    {o: Options{Compute: "auto"}, typ: gguf.Q8_0},
+		"a path by flag":   {o: Options{Compute: "f32"}, typ: gguf.BF16},
+		"narrower vectors": {o: Options{Compute: "auto", ISA: "avx2"}, typ: gguf.BF16},
+		"no dot products":  {o: Options{Compute: "auto"}, typ: gguf.BF16, lacks: true},
+	} {
+		h := *host
+		if c.lacks {
+			h.Host.ISA = []string{"avx2", "avx512", "avx512_vnni"}
+		}
+		c.o.Folder = folder
+		if got, err := c.o.Choose(&h, tinyllama(t, c.typ)); err != nil || got.Paths != "" {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if _, err := os.Stat(c.o.ratesPath(&h)); err == nil {
+			t.Errorf("%s: rates were measured", name)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/tokenizer"
+)
+
+// largeText is the length in bytes from which texts are encoded one at a time: long words take up
+// to twenty times their length meanwhile, and PUs on which others' tokens are computed.
+const largeText = 256 << 10
+
+// Prompt turns the text or the messages of a request into tokens, unless ctx ends. It needs
+// Options.Tokenizer. Errors are api.InvalidError, whose message may quote a template, and
+// api.TooLongError.
+func (e *Engine) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
+	if r.Prompt != nil {
+		for _, id := range r.Prompt {
+			if id < 0 || int(id) >= e.tok.Vocab() {
+				return nil, &api.InvalidError{Param: "prompt", Message: "holds a token id outside the vocabulary"}
+			}
+		}
+		return r.Prompt, nil
+	}
+	// Counts are exact up to twice the context; beyond that a client has to shorten the prompt by
+	// more than half anyhow.
+	limit := 2 * e.context
+	if !r.Chat() {
+		return e.encode(ctx, r, r.Text, func() ([]int32, error) {
+			o := tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true, Limit: limit}
+			return e.tok.EncodeContext(ctx, nil, r.Text, o)
+		})
+	}
+	text, err := e.tok.Chat(ctx, r.Messages, true)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, tokenizer.ErrMessages):
+		return nil, &api.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
+	case err != nil:
+		// the template's fault, which other messages may avoid
+		return nil, &api.InvalidError{Message: err.Error()}
+	}
+	return e.encode(ctx, r, text, func() ([]int32, error) { return e.tok.EncodeChat(ctx, text, limit) })
+}
+
+// encode calls how for a text that may fit the context. One that cannot, by its length, is refused
+// unread.
+func (e *Engine) encode(ctx context.Context, r *api.Request, text string,
+	how func() ([]int32, error)) ([]int32, error) {
+	tooLong := &api.TooLongError{MaxTokens: r.MaxTokens, Context: e.context, AtLeast: true}
+	if widest := e.tok.WidestToken(); widest > 0 {
+		tooLong.PromptTokens = (len(text) + widest - 1) / widest
+	}
+	if tooLong.PromptTokens >= tooLong.Context {
+		return nil, tooLong
+	}
+	if len(text) >= largeText {
+		select {
+		case e.large <- struct{}{}:
+			defer func() { <-e.large }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	ids, err := how()
+	if err == nil && len(ids) > 2*tooLong.Context {
+		tooLong.PromptTokens = len(ids)
+		return nil, tooLong
+	}
+	return ids, err
+}

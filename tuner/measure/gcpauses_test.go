@@ -1,0 +1,19 @@
+package measure
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestGCPauses(t *testing.T) {
+	g := countPauses()
+	runtime.GC()
+	count, longest := g.since()
+	if count == 0 || longest <= 0 || longest > time.Minute {
+		t.Errorf("after a collection: %d pauses, the longest %s", count, longest)
+	}
+	if again, _ := countPauses().since(); again > count { // others may collect meanwhile, but not that often
+		t.Errorf("%d pauses without a collection", again)
+	}
+}
