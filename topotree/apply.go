@@ -289,8 +289,12 @@ func compareNodes(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.pos, b.pos))
 }
 
-// Full returns the tree that t was before anything was removed: its groups alone.
+// Full returns the tree that t was before anything was removed: its groups alone. Trees out of
+// Enumerate that were grouped alike share it.
 func (t *Tree) Full() *Tree {
+	if t.choice != nil {
+		return t.choice.of.skeleton().full
+	}
 	ops := t.transforms()
 	groups := slices.DeleteFunc(slices.Clone(ops), func(x Transform) bool { return x.Op != OpGroup })
 	if len(groups) == len(ops) {
