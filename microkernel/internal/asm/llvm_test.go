@@ -165,6 +165,11 @@ func (g generator) instruction(o *Op) []Operand {
 		}
 		regOp = v
 	}
+	return g.arrange(o, l, high, toMem, deco, regOp, rmOp)
+}
+
+// arrange puts the operands into the order of the op and draws those that are left.
+func (g generator) arrange(o *Op, l length, high, toMem bool, deco func(Vec) Vec, regOp, rmOp Operand) []Operand {
 	imm := Imm(g.r.IntN(256))
 	if o == VCMPPS || o == VCMPPSK {
 		imm = Imm(1 + g.r.IntN(7))

@@ -72,24 +72,30 @@ func neonQuantizeQ8(g neonGen) {
 		g.B(done)
 
 		g.Bind(special)
-		finite := g.NewLabel()
-		g.Zero(t.v(0))
-		g.I(a64.STURQ, t.v(0), out, a64.Imm(8))
-		g.I(a64.STURQ, t.v(0), out, a64.Imm(24))
-		g.I(a64.STRW, a64.ZR, out, a64.Imm(4))
-		g.I(a64.STRW, a64.ZR, out, a64.Imm(40))
-		g.MovX(nT1, a64.ZR)
-		g.CmpX(bits, tiny)
-		g.BC(a64.Below, finite)
-		g.MovImm(nT1, nanBits)
-		g.Bind(finite)
-		g.I(a64.STRW, nT1, out, a64.Imm(0))
-		g.I(a64.STRW, nT1, out, a64.Imm(44))
+		g.quantizeNothing(t, out, bits, tiny)
 
 		g.Bind(done)
 		g.AddImm(xp, xp, 128)
 		g.AddImm(out, out, 48)
 	})
+}
+
+// quantizeNothing writes the block of a row without a scale: zeros, whose scale is zero where the
+// values are too small for one, and NaN where one of them is not finite.
+func (g neonGen) quantizeNothing(t block, out, bits, tiny a64.X) {
+	finite := g.NewLabel()
+	g.Zero(t.v(0))
+	g.I(a64.STURQ, t.v(0), out, a64.Imm(8))
+	g.I(a64.STURQ, t.v(0), out, a64.Imm(24))
+	g.I(a64.STRW, a64.ZR, out, a64.Imm(4))
+	g.I(a64.STRW, a64.ZR, out, a64.Imm(40))
+	g.MovX(nT1, a64.ZR)
+	g.CmpX(bits, tiny)
+	g.BC(a64.Below, finite)
+	g.MovImm(nT1, nanBits)
+	g.Bind(finite)
+	g.I(a64.STRW, nT1, out, a64.Imm(0))
+	g.I(a64.STRW, nT1, out, a64.Imm(44))
 }
 
 // narrow rounds a block of float32 to halves in its first and third register.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a line, a file and a function may have (DESIGN: layout). A tab counts as four columns.
+const (
+	codeColumns    = 120
+	commentColumns = 100
+	fileLines      = 400
+	functionLines  = 80
+	// longText is a word that nobody breaks: a line of CSV, a request, a path of a picture.
+	longText = 60
+)
+
+// TestWidth holds the width of lines and the length of files and functions. Excused are lines that
+// a raw string or a long string without a place to break reaches into, and drawn comments (tables,
+// formulas), which begin with more than one space.
+func TestWidth(t *testing.T) {
+	for _, name := range moduleFiles(t) {
+		text, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, name, text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(text), "\n")
+		if n := len(lines) - 1; n > fileLines {
+			t.Errorf("%s has %d lines, above %d: a file is one idea", name, n, fileLines)
+		}
+		checkFunctions(t, fset, f)
+		texts := linesOfTexts(fset, f)
+		for i, line := range lines {
+			if most := columnsOf(line, texts[i+1]); columns(line) > most {
+				t.Errorf("%s:%d has %d columns, above %d", name, i+1, columns(line), most)
+			}
+		}
+	}
+}
+
+// columnsOf is how wide the line may be.
+func columnsOf(line string, text bool) int {
+	comment, ok := strings.CutPrefix(strings.TrimSpace(line), "//")
+	switch {
+	case text, strings.HasPrefix(comment, "go:"), strings.HasPrefix(comment, "  "), strings.HasPrefix(comment, "\t"):
+		return 1 << 30
+	case ok:
+		return commentColumns
+	}
+	return codeColumns
+}
+
+func columns(line string) int { return len([]rune(strings.ReplaceAll(line, "\t", "    "))) }
+
+// linesOfTexts are the lines that a raw string or a long string reaches into.
+func linesOfTexts(fset *token.FileSet, f *ast.File) map[int]bool {
+	at := map[int]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING || lit.Value[0] != '`' && widestWord(lit.Value) < longText {
+			return true
+		}
+		for l := fset.Position(lit.Pos()).Line; l <= fset.Position(lit.End()).Line; l++ {
+			at[l] = true
+		}
+		return true
+	})
+	return at
+}
+
+func widestWord(text string) int {
+	longest := 0
+	for _, w := range strings.Fields(text) {
+		longest = max(longest, len(w))
+	}
+	return longest
+}
+
+func checkFunctions(t *testing.T, fset *token.FileSet, f *ast.File) {
+	t.Helper()
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		from, to := fset.Position(fn.Pos()), fset.Position(fn.End())
+		if n := to.Line - from.Line + 1; n > functionLines {
+			t.Errorf("%s:%d: %s has %d lines, above %d", from.Filename, from.Line, fn.Name.Name, n, functionLines)
+		}
+	}
+}
