@@ -86,7 +86,7 @@ func (m *Machine) within(d domain, part topotree.CPUSet) Answer {
 			return r.answer()
 		}
 	}
-	return m.alike(d, m.look(d, part))
+	return m.byDemand(d, part, m.alike(d, m.look(d, part)))
 }
 
 // look is what of a set decides how fast it reads: how many PUs, and how they are spread over
@@ -104,6 +104,11 @@ func (m *Machine) look(d domain, set topotree.CPUSet) look {
 // alike is linear in the number of PUs between recorded sets of a domain, of each size the one that
 // is spread most alike. It is unknown beyond the largest set, unless that is all of the domain.
 func (m *Machine) alike(d domain, want look) Answer {
+	return m.alikeOf(d, want, func(r recorded) float64 { return r.value })
+}
+
+// alikeOf is alike of another value of the recorded sets.
+func (m *Machine) alikeOf(d domain, want look, of func(recorded) float64) Answer {
 	far := func(r recorded) float64 {
 		have := m.look(d, r.set)
 		return math.Abs(have.caches-want.caches) + math.Abs(have.perPU-want.perPU)
@@ -121,7 +126,7 @@ func (m *Machine) alike(d domain, want look) Answer {
 	var c curve
 	assumed := false
 	for size, r := range bySize {
-		c.add(float64(size), r.value)
+		c.add(float64(size), of(r))
 		assumed = assumed || !r.figure.Measured()
 	}
 	if !c.known() || float64(want.pus) > c.last() && !m.saturated(d) {
