@@ -284,7 +284,7 @@ func (t *tuning) service() (plans.ServiceConfig, error) {
 	if len(t.def.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
 		return plans.NewService(t.def.Ranks, sets[prefill].PUs, sets[decode].PUs)
 	}
-	return service.Config(t.o.Profile, sets[prefill], sets[decode])
+	return service.Join(t.o.Profile, sets[prefill], sets[decode])
 }
 
 // planName makes a name that a plan may have.

@@ -35,6 +35,8 @@ type tuneFlags struct {
 	force   bool
 	format  string
 	options tuner.Options
+
+	simulation simulateFlags
 }
 
 func newTune() *cobra.Command {
@@ -52,7 +54,8 @@ The model is a GGUF file, a config.json of Hugging Face, or the name of a preset
 Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume.`,
 		Example: `  sandwich tune --model llama.gguf
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
-  sandwich tune --model llama.gguf -o llama.plan --resume`,
+  sandwich tune --model llama.gguf -o llama.plan --resume
+  sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
 		Args: exactArgs(0, ""),
 	}
 	f.session.addModel(c)
@@ -73,9 +76,13 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs.BoolVar(&f.explain, "explain", false, "print the whole plan, and what was rejected and why")
 	fs.BoolVar(&f.force, "force", false,
 		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
+	f.simulation.add(fs)
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.format = *format
+		if err := f.simulation.check(c.Flags().Changed); err != nil {
+			return usageError(err)
+		}
 		if !c.Flags().Changed("seq-max") {
 			f.options.SeqMax = 0 // 2048, or the model's context where that is less
 		}
@@ -87,6 +94,9 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
 	if err := f.check(); err != nil {
 		return usageError(err)
+	}
+	if f.simulation.simulate {
+		return f.runSimulation(ctx, w)
 	}
 	subject, err := openSubject(f.session.model, f.typ)
 	if err != nil {

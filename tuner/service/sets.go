@@ -152,8 +152,8 @@ func Top(ranked []Set, k int) []Set {
 	return out
 }
 
-// Config joins the sets of both phases into a service configuration of one rank.
-func Config(p *profiles.Profile, prefill, decode Set) (plans.ServiceConfig, error) {
+// Join joins the sets of both phases into a service configuration of one rank.
+func Join(p *profiles.Profile, prefill, decode Set) (plans.ServiceConfig, error) {
 	all := slices.Concat(prefill.PUs, decode.PUs)
 	slices.Sort(all)
 	ranks, err := plans.MakeRanks(p, slices.Compact(all), 1)

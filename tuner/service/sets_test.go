@@ -111,7 +111,7 @@ func TestRanking(t *testing.T) {
 	if len(sizes) != 4 {
 		t.Errorf("the top 4 of 4 sizes are of %d sizes", len(sizes))
 	}
-	c, err := Config(p, pre[0], Decode(p, sets)[0])
+	c, err := Join(p, pre[0], Decode(p, sets)[0])
 	if err != nil || c.TP() != 1 || len(c.Ranks[0].PUs) != 4 || len(c.DecodePUs) != 3 {
 		t.Errorf("%+v %v", c, err)
 	}

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"sandwich/microkernel"
-	"sandwich/plans"
-	"sandwich/profiles"
 	"sandwich/runtime/sched"
 )
 
@@ -110,7 +107,7 @@ func TestSequential(t *testing.T) {
 func TestGoodput(t *testing.T) {
 	w, _ := Named("fixed")
 	slo := SLO{TTFT: 3 * time.Second, TPOT: 100 * time.Millisecond}
-	rate, err := Goodput(w, 100, 1, flat{}, options(), slo, 0.9, 0.01, 100)
+	rate, err := HighestRate(w, 100, 1, flat{}, options(), slo, 0.9, 0.01, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,10 +124,10 @@ func TestGoodput(t *testing.T) {
 			t.Errorf("at %.2f requests a second the level is attained: %v", c.rate, got)
 		}
 	}
-	if rate, err := Goodput(w, 20, 1, flat{}, options(), SLO{}, 0.9, 0.01, 1); err != nil || rate != 0 {
+	if rate, err := HighestRate(w, 20, 1, flat{}, options(), SLO{}, 0.9, 0.01, 1); err != nil || rate != 0 {
 		t.Errorf("an impossible level: %v, %v", rate, err)
 	}
-	if _, err := Goodput(w, 20, 1, flat{}, options(), slo, 0.9, 2, 1); err == nil {
+	if _, err := HighestRate(w, 20, 1, flat{}, options(), slo, 0.9, 2, 1); err == nil {
 		t.Error("an empty range of rates is not refused")
 	}
 }
@@ -204,108 +201,6 @@ func TestPoisson(t *testing.T) {
 				t.Fatalf("%s: %+v", name, tr[i])
 			}
 		}
-	}
-}
-
-// machine has 100 GFLOP/s of float32 and 10 GB/s of memory.
-func machine() *profiles.Profile {
-	fig := func(v float64) profiles.Figure { return profiles.Figure{Median: v, Assumed: true} }
-	return &profiles.Profile{Ceilings: []profiles.Ceiling{
-		{Kind: profiles.Compute, ISA: "go", Type: "f32", PUs: 1, Figure: fig(100e9)},
-		{Kind: profiles.Bandwidth, Level: "memory", PUs: 1, Figure: fig(10e9)},
-	}}
-}
-
-// roofed is a plan of one matrix on that machine.
-func roofed(t *testing.T) *RoofCost {
-	t.Helper()
-	p := machine()
-	plan := &plans.Plan{Prefill: plans.Phase{PUs: plans.PUSet{0, 1}}, Decode: plans.Phase{PUs: plans.PUSet{0}},
-		Model: plans.ModelShape{Arch: "llama", Layers: 10, Heads: 8, KVHeads: 8, HeadDim: 64,
-			Weights: []plans.WeightShape{{Role: "q", N: 4096, K: 4096, Type: "f32", Count: 10}, {Role: "head", N: 1000,
-				K: 4096, Type: "f32", Count: 1}, {Role: plans.RoleEmbed, N: 1000, K: 4096, Type: "f32", Count: 1}}}}
-	c, err := NewRoofCost(p, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewRoofCost(&profiles.Profile{}, plan); err == nil {
-		t.Error("a profile without ceilings is not refused")
-	}
-	return c
-}
-
-func TestRoofCost(t *testing.T) {
-	c := roofed(t)
-	// One row reads all weights: 10 x 64 MiB and 16 MB at 10 GB/s, at 0.8 of the roof.
-	one := c.Decode([]int{0}).Seconds()
-	if want := (10*4096*4096*4 + 1000*4096*4) / 10e9 / 0.8; one < want || one > 1.01*want {
-		t.Errorf("a decode step takes %.4f s, want a little over %.4f", one, want)
-	}
-	if eight := c.Decode(make([]int, 8)).Seconds(); eight > 1.1*one {
-		t.Errorf("eight rows take %.4f s and one %.4f: both read the weights once", eight, one)
-	}
-	// 1024 rows are bound by arithmetic.
-	many := c.Prefill(0, 1024, false).Seconds()
-	if want := 10 * 2 * 1024 * 4096 * 4096 / 100e9 / 0.8; many < want || many > 1.1*want {
-		t.Errorf("a chunk takes %.3f s, want a little over %.3f", many, want)
-	}
-	if c.Prefill(100000, 64, false) <= c.Prefill(0, 64, false) || c.Prefill(0, 64, true) <= c.Prefill(0, 64, false) {
-		t.Error("context and head cost nothing")
-	}
-}
-
-// TestRoofCostOfExperts: of the experts those count that rows reach, and ops are those of the
-// architecture.
-func TestRoofCostOfExperts(t *testing.T) {
-	c := roofed(t)
-	if got := c.Ops(); got != 10*8+4 {
-		t.Errorf("a dense model of 10 layers has %d ops, want 84", got)
-	}
-	s := plans.ModelShape{Arch: "qwen3moe", Layers: 48, Heads: 1, KVHeads: 1, HeadDim: 64, Experts: 128, ExpertsUsed: 8}
-	for _, role := range []string{"gate", "up", "down"} {
-		s.Weights = append(s.Weights, plans.WeightShape{Role: role, N: 768, K: 2048, Type: "q4_0", Count: 48 * 128})
-	}
-	plan := *c.plan
-	plan.Model = s
-	cost, err := NewRoofCost(machine(), &plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := cost.Ops(); got != 48*12+4 {
-		t.Errorf("a mixture of 48 layers has %d ops, want 580", got)
-	}
-	experts := 3 * 48 * 8 * 768 * 2048 * 4.5 / 8 / 10e9 / 0.8
-	if got := cost.Decode([]int{0}).Seconds(); got < experts || got > 1.01*experts {
-		t.Errorf("a decode step takes %.4f s, want a little over %.4f", got, experts)
-	}
-	products := 1024 * 2 * 3 * 48 * 8 * 768 * 2048 / 100e9 / 0.8
-	if got := cost.Prefill(0, 1024, false).Seconds(); got < products || got > 1.1*products {
-		t.Errorf("a chunk takes %.3f s, want a little over %.3f", got, products)
-	}
-	plan.Model.Arch = "gpt-j"
-	if _, err := NewRoofCost(machine(), &plan); err == nil {
-		t.Error("an architecture without ops is not refused")
-	}
-}
-
-// TestAttentionIsFloat32: beside products in integers attention keeps the peak of float32.
-func TestAttentionIsFloat32(t *testing.T) {
-	p := machine()
-	p.Ceilings = append(p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "go", Type: "int8", PUs: 1,
-		Figure: profiles.Figure{Median: 800e9, Assumed: true}})
-	plan := *roofed(t).plan
-	plan.Model.Weights = []plans.WeightShape{{Role: "q", N: 4096, K: 4096, Type: "q8_0", Count: 10}}
-	plan.Weights = []plans.WeightPlan{{WeightKey: plan.Model.Weights[0].Key(), Compute: microkernel.ComputeInt8}}
-	c, err := NewRoofCost(p, &plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	products := 10 * 2 * 512 * 4096 * 4096 / 800e9
-	attention := 10 * 4 * (512*16384 - 512*511/2) * 8 * 64 / 100e9
-	if got, want := c.Prefill(16384-512, 512, false).Seconds(), (products+attention)/0.8; got < want ||
-		got > 1.02*want {
-		t.Errorf("the last chunk of 16384 tokens takes %.3f s, want %.3f, of which attention %.3f", got, want,
-			attention/0.8)
 	}
 }
 
