@@ -90,6 +90,38 @@ func TestAttention(t *testing.T) {
 	})
 }
 
+// TestScoresThatOverflow: a row whose scores leave float32 in any block gives NaN and nothing finite,
+// while its neighbours keep their bits; in generated code as in the oracle.
+func TestScoresThatOverflow(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
+			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sign := range []float32{1, -1} {
+				c := newAttentionCase(t, rng, a.Layout(), 5, 3, 190)
+				sound := c.out()
+				refAttention(a.layout, c.job(0, c.tokens, sound))
+				row := 2*(c.group*64+7) + 64 // token 2, query head 1
+				for d := range 64 {
+					c.q[row+d] = sign * 3e38
+				}
+				got, want := c.out(), c.out()
+				scratch := make([]byte, a.ScratchBytes())
+				a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
+				refAttention(a.layout, c.job(0, c.tokens, want))
+				wantSame(t, elem.String(), got, want)
+				for i := range got {
+					if hit := i/64 == 2*c.group+1; hit != (got[i] != got[i]) || !hit && !same(got[i], sound[i]) {
+						t.Fatalf("%s: element %d is %g, in a sound job %g", elem, i, got[i], sound[i])
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestAttentionCompany: a token's output has the same bits whatever the chunks it came in.
 func TestAttentionCompany(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {

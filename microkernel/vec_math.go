@@ -43,6 +43,12 @@ func maxLane(old, x float32) float32 {
 
 var negInf = float32(math.Inf(-1))
 
+// lowestScore is what the maximum of a row's scores begins from. A block of which a row sees
+// something so never looks like one that it does not see, whose maximum is -Inf: scores that are
+// NaN leave a NaN in the sum of the block, those all below have a sum of zero, and neither can be
+// divided by. It is far below any score of a model, and times any scale above -Inf.
+const lowestScore = -0x1p100
+
 // Constants of exp32: exp(x) = 2^n exp(r), n = round(x log2 e), |r| <= ln2/2, exp(r) = 1 + r + r^2
 // q(r) with q of degree 4 through the Chebyshev nodes of that range (relative error of the
 // polynomial 1.1e-8).

@@ -1,7 +1,5 @@
 package microkernel
 
-import ()
-
 import "sandwich/microkernel/internal/plain"
 
 func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
@@ -9,7 +7,11 @@ func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, sca
 	for r := 0; r < rows; r++ {
 		row := vecOf(at(scores, r*stride), width)
 		n := int(nv[r])
-		m := float32(refMax(at(scores, r*stride), n) * scale)
+		m := refMax(at(scores, r*stride), n)
+		if n > 0 {
+			m = maxLane(m, lowestScore)
+		}
+		m = float32(m * scale)
 		var l [Lanes]float32
 		for i := range row[:n] {
 			p := exp32(float32(row[i]*scale) - m)
@@ -48,10 +50,6 @@ func refMergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride
 func refFinishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
 	for r, sum := range vecOf(s, rows) {
 		d, x := vecOf(at(dst, r*dstStride), headDim), vecOf(at(o, r*oStride), headDim)
-		if sum == 0 {
-			clear(d)
-			continue
-		}
 		inv := 1 / sum
 		for i := range d {
 			d[i] = x[i] * inv

@@ -76,7 +76,7 @@ func decode(open opener) (*Bundle, error) {
 			return nil, err
 		}
 	}
-	b.Evidence.Version = bundleVersion
+	b.Evidence.Version = Version
 	return b, nil
 }
 
@@ -118,7 +118,7 @@ func (b *Bundle) Write(dir string) error {
 }
 
 func (b *Bundle) write(dir string) (err error) {
-	if err := b.validate(bundleVersion); err != nil {
+	if err := b.validate(Version); err != nil {
 		return err
 	}
 	files, err := b.render()
@@ -165,7 +165,7 @@ type file struct {
 
 // render gives the files of the bundle, the manifest last.
 func (b *Bundle) render() ([]file, error) {
-	m := Manifest{Format: manifestFormat, Version: bundleVersion}
+	m := Manifest{Format: manifestFormat, Version: Version}
 	var files []file
 	for _, part := range b.parts() {
 		e, data, err := entry(part.name, part.value)

@@ -20,12 +20,12 @@ func testBundle(t testing.TB) *Bundle {
 	h := testHost(t, 4, "avx2", "avx512", "avx512_vnni")
 	h.Ceilings = []profiles.Ceiling{{Kind: profiles.Compute, ISA: "avx512", Type: "f32", PUs: 1,
 		Figure: profiles.NewFigure("FLOP/s", []float64{1.8e11, 1.9e11})}}
-	p := mustDefault(t, h, llama160m("q8_0"), DefaultOptions{})
+	p := mustDefault(t, h, llama160m("q8_0"), "")
 	p.Name, p.Tuned = "tuned on a test", true
 	p.Decode.PUs = PUSet{0, 2}
 	p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 1, 2
 	return &Bundle{Plan: *p, Host: *h, Evidence: Evidence{
-		Version: bundleVersion, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick",
+		Version: Version, Build: "abc", Created: "2026-01-31T12:00:00Z", Strategy: "sandwich", Effort: "quick",
 		Seed: 1, Budget: 60, Spent: 59.5, Noise: 0.01, Trials: 10,
 		EarlyStop: "after three M that one schedule wins",
 		Searches: []Search{{Phase: "decode", PUs: "0-1", Weight: WeightKey{768, 768, "q8_0"}, Lengths: 9, Trials: 10,
@@ -331,7 +331,7 @@ func FuzzReadBundle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, plan, host, evidence, manifest []byte, reseal bool) {
 		files := map[string][]byte{planFile: plan, hostFile: host, evidenceFile: evidence, manifestFile: manifest}
 		if reseal { // so that mutations get past the hashes
-			m := Manifest{Format: manifestFormat, Version: bundleVersion}
+			m := Manifest{Format: manifestFormat, Version: Version}
 			if bytes.HasPrefix(plan, []byte("version: 1\n")) {
 				m.Version = versionOne
 			}

@@ -89,7 +89,7 @@ func (b *Bundle) checkModel(s *ModelShape) error {
 	if p.Model.Digest() == s.Digest() {
 		return nil
 	}
-	made := p.Model.title()
+	made := p.Model.Title()
 	if b.Evidence.Model != "" {
 		made = fmt.Sprintf("%q", clip(b.Evidence.Model))
 	}
@@ -97,7 +97,8 @@ func (b *Bundle) checkModel(s *ModelShape) error {
 		ErrForeignModel, p.Name, made, differenceText(&p.Model, s))
 }
 
-func (s ModelShape) title() string {
+// Title is the model as messages name it.
+func (s ModelShape) Title() string {
 	if s.Name != "" {
 		return fmt.Sprintf("%q", clip(s.Name))
 	}

@@ -13,6 +13,6 @@ func (k WeightKey) check() error {
 	return nil
 }
 
-// bundleVersion is the schema version of the bundles that this build writes, and of each of their
-// files. It reads version 1 besides (migrate_v1.go) and refuses others by their number.
-const bundleVersion = 2
+// Version is the schema version of the bundles that this build writes, and of each of their files.
+// It reads version 1 besides (migrate_v1.go) and refuses others by their number.
+const Version = 2

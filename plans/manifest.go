@@ -58,10 +58,10 @@ func readManifest(open opener) (*Manifest, error) {
 	if m.Format != manifestFormat {
 		return nil, damaged("%s has the format %.40q, not %s", manifestFile, m.Format, manifestFormat)
 	}
-	if m.Version != bundleVersion && m.Version != versionOne {
+	if m.Version != Version && m.Version != versionOne {
 		return nil, damaged("%s has version %d; this build reads versions %d and %d, make the plan again with "+
 			"`sandwich tune`",
-			manifestFile, m.Version, versionOne, bundleVersion)
+			manifestFile, m.Version, versionOne, Version)
 	}
 	if again, err := profiles.EncodeYAML(m); err != nil || !bytes.Equal(again, data) {
 		return nil, damaged("%s was changed after it was written", manifestFile)

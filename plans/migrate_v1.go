@@ -103,7 +103,7 @@ func (v *planV1) migrate() (Plan, error) {
 		return Plan{}, fmt.Errorf("version %d in a bundle of version %d", v.Version, versionOne)
 	}
 	p := Plan{
-		Version: bundleVersion, Name: v.Name, Fingerprint: v.Fingerprint, Tuned: v.Tuned, KV: v.KV,
+		Version: Version, Name: v.Name, Fingerprint: v.Fingerprint, Tuned: v.Tuned, KV: v.KV,
 		SeqMax: v.SeqMax, BatchMax: v.BatchMax, Chunk: v.Chunk, Model: v.Model, Ranks: v.Service.Ranks,
 		Prefill: v.Prefill.phase(), Decode: v.Decode.phase(),
 	}

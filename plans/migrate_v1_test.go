@@ -108,7 +108,7 @@ func TestVersion1IsWrittenAsVersion2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again.Manifest.Version != bundleVersion || len(Diff(&old.Plan, &again.Plan)) != 0 {
+		if again.Manifest.Version != Version || len(Diff(&old.Plan, &again.Plan)) != 0 {
 			t.Errorf("%s: version %d, %v", name, again.Manifest.Version, Diff(&old.Plan, &again.Plan))
 		}
 		if factsOf(t, old) != factsOf(t, again) || profiles.Digest(old.Evidence) != profiles.Digest(again.Evidence) {

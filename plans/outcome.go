@@ -51,15 +51,15 @@ func GainOver(base, arm []Arm) Gain {
 		gains[r] = math.Expm1(min(logs/float64(len(base)), 100))
 	}
 	slices.Sort(gains)
-	k := medianRank(rounds)
+	k := MedianRank(rounds)
 	median := (gains[(rounds-1)/2] + gains[rounds/2]) / 2
 	return Gain{Median: median, Low: gains[k], High: gains[rounds-1-k], Rounds: rounds}
 }
 
-// medianRank is how many of n sorted samples may be left out at either end for the rest to hold the
+// MedianRank is how many of n sorted samples may be left out at either end for the rest to hold the
 // median with 95 % confidence: each sample is above it with an even chance, whatever their
 // distribution.
-func medianRank(n int) int {
+func MedianRank(n int) int {
 	p := math.Pow(0.5, float64(n)) // that exactly k samples lie below the median
 	sum := p
 	k := 0

@@ -78,11 +78,11 @@ func TestGainOfHostileSamples(t *testing.T) {
 	}
 }
 
-// medianRank is checked by counting: how many of the 2^n ways to fall on both sides of the median
+// MedianRank is checked by counting: how many of the 2^n ways to fall on both sides of the median
 // the interval misses.
 func TestMedianRank(t *testing.T) {
 	for n := 1; n <= 15; n++ {
-		k := medianRank(n)
+		k := MedianRank(n)
 		missed := func(k int) float64 {
 			count := 0
 			for ways := range 1 << n {

@@ -12,7 +12,7 @@ type Plan struct {
 	Version     int                `yaml:"version" json:"version"`
 	Name        string             `yaml:"name" json:"name"`
 	Fingerprint string             `yaml:"fingerprint" json:"fingerprint"` // of the host profile
-	Tuned       bool               `yaml:"tuned" json:"tuned"`             // false: made by Default
+	Tuned       bool               `yaml:"tuned" json:"tuned"`             // false: made by plans/thumb
 	KV          microkernel.KVType `yaml:"kv" json:"kv"`                   // f16, f32, q8_0
 	SeqMax      int                `yaml:"seq_max" json:"seq_max"`         // prefill rows that were tuned for
 	BatchMax    int                `yaml:"batch_max" json:"batch_max"`     // decode rows that were tuned for

@@ -54,3 +54,13 @@ func (s PUSet) missing(host []int) PUSet {
 	}
 	return out
 }
+
+// Intersect is what two sets have in common.
+func (s PUSet) Intersect(o PUSet) (out PUSet) {
+	for _, pu := range s {
+		if slices.Contains(o, pu) {
+			out = append(out, pu)
+		}
+	}
+	return out
+}

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
-	"sandwich/profiles"
-	"sandwich/topotree"
 )
 
 // Shares is what each rank of the plan holds of its model: a rank with more PUs holds more.
@@ -107,104 +105,4 @@ func (p *Plan) computeOf(c piece) (path microkernel.Compute, err error) {
 		path = w.Compute
 	}
 	return path, nil
-}
-
-// intersect is what two sets have in common.
-func (s PUSet) intersect(o PUSet) (out PUSet) {
-	for _, pu := range s {
-		if slices.Contains(o, pu) {
-			out = append(out, pu)
-		}
-	}
-	return out
-}
-
-// MakeRanks divides PUs among n ranks: along the sections of the machine's tree where one has n
-// parts of these PUs (Sandwich 5.3), else into contiguous ranges of its leaves. Each rank is bound
-// to the NUMA node that holds all of its PUs, if one does.
-func MakeRanks(p *profiles.Profile, pus PUSet, n int) ([]Rank, error) {
-	if n < 1 || n > len(pus) {
-		return nil, fmt.Errorf("%d ranks on %d PUs (%s): each rank needs a PU of its own, and there must be at "+
-			"least one", n, len(pus), pus)
-	}
-	if n == 1 {
-		return []Rank{{PUs: pus, NUMANode: commonNode(p.Machine, pus)}}, nil
-	}
-	parts := alongTree(p.Machine, pus, n)
-	out := make([]Rank, n)
-	for i, part := range parts {
-		slices.Sort(part)
-		out[i] = Rank{PUs: part, NUMANode: commonNode(p.Machine, part)}
-	}
-	return out, nil
-}
-
-// alongTree cuts PUs in n parts, none of them empty.
-func alongTree(m *topotree.Machine, pus PUSet, n int) []PUSet {
-	order := pus
-	if tree, err := m.Usable(); err == nil {
-		for _, s := range tree.Sections() {
-			if parts := partsOf(s, pus); s.TP == n && len(parts) == n {
-				return parts
-			}
-		}
-		order = leaves(tree, pus)
-	}
-	out := make([]PUSet, n)
-	for i := range out {
-		out[i] = slices.Clone(order[i*len(order)/n : (i+1)*len(order)/n])
-	}
-	return out
-}
-
-// partsOf is what each rank of a section has of the PUs; nil where some are in none.
-func partsOf(s topotree.Section, pus PUSet) (out []PUSet) {
-	found := 0
-	for _, r := range s.Ranks {
-		if part := pus.intersect(PUSet(r.Prefill.Slice())); len(part) > 0 {
-			out = append(out, part)
-			found += len(part)
-		}
-	}
-	if found < len(pus) {
-		return nil
-	}
-	return out
-}
-
-// leaves orders PUs as the tree does, so that neighbours in the list share caches and nodes.
-func leaves(tree *topotree.Tree, pus PUSet) (out PUSet) {
-	tree.Walk(func(n *topotree.Node, _ int) bool {
-		if n.Kind == topotree.KindPU {
-			out = append(out, pus.intersect(PUSet(n.CPUs.Slice()))...)
-		}
-		return true
-	})
-	for _, pu := range pus {
-		if !slices.Contains(out, pu) {
-			out = append(out, pu)
-		}
-	}
-	return out
-}
-
-// FirstOfEach takes n of the active PUs: the first of each rank, then the second of each, and so
-// on.
-func FirstOfEach(ranks []Rank, active PUSet, n int) (out PUSet) {
-	for turn := 0; len(out) < n; turn++ {
-		for _, r := range ranks {
-			seen := 0
-			for _, pu := range active {
-				if !slices.Contains(r.PUs, pu) {
-					continue
-				}
-				if seen == turn && len(out) < n {
-					out = append(out, pu)
-				}
-				seen++
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }

@@ -97,7 +97,7 @@ func (r Rank) check() error {
 func (s *ServiceConfig) checkWork() error {
 	for i, r := range s.Ranks {
 		for _, ph := range s.phases() {
-			if len(r.PUs.intersect(ph.pus)) == 0 {
+			if len(r.PUs.Intersect(ph.pus)) == 0 {
 				return fmt.Errorf("service: rank %d (PUs %s) has no PU that works in %s (PUs %s), "+
 					"and nobody else holds its part of the weights", i, r.PUs, ph.name, ph.pus)
 			}
@@ -114,7 +114,7 @@ func (p *Plan) threads(c piece, active PUSet) []int {
 		out = append(out, len(active))
 	}
 	for _, r := range c.ranks {
-		out = append(out, len(p.Ranks[r].PUs.intersect(active)))
+		out = append(out, len(p.Ranks[r].PUs.Intersect(active)))
 	}
 	return out
 }

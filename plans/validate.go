@@ -27,8 +27,8 @@ const (
 // from them. It asks neither whether this host can run the plan nor whether it fits a model: that
 // is Check.
 func (p *Plan) Validate() error {
-	if p.Version != bundleVersion {
-		return fmt.Errorf("version %d; this build reads version %d", p.Version, bundleVersion)
+	if p.Version != Version {
+		return fmt.Errorf("version %d; this build reads version %d", p.Version, Version)
 	}
 	if err := checkName(p.Name); err != nil {
 		return err

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
 	"sandwich/tuner/service"
 )
@@ -62,7 +64,7 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1,
 		HeadDim: 64, FFN: 1, Vocab: 1,
 		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: min(maxCompared,
-			1+compareBytes/max(1, packedBytes(k)))}}}
+			1+compareBytes/max(1, measure.PackedBytes(k)))}}}
 	t := &tuning{ctx: ctx, o: o.Options, began: time.Now(), shape: shape}
 	defer t.close()
 	if err := o.checkCompare(); err != nil {
@@ -77,11 +79,8 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	return rows, err
 }
 
-// Bytes of weights that a comparison goes round, and timed products at least.
-const (
-	compareBytes = 1 << 30
-	coldBytes    = 256 << 20
-)
+// compareBytes is how many bytes of weights a comparison goes round.
+const compareBytes = 1 << 30
 
 // maxCompared bounds how often the weight of a comparison occurs in its model: plans take no more.
 const maxCompared = 1 << 20
@@ -146,7 +145,7 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
 	}
-	if t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, ISA: t.o.ISA,
+	if t.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, ISA: t.o.ISA,
 		Threads: t.o.Threads, SeqMax: maxM}); err != nil {
 		return err
 	}
@@ -167,11 +166,11 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 }
 
 func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error) {
-	b, err := newBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
+	b, err := measure.NewGemmBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
 	if err != nil {
 		return nil, err
 	}
-	defer b.free()
+	defer b.Free()
 	t.rec.timer = b
 	ph := phaseOf(t.def, prefill)
 	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}

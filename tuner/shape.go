@@ -1,8 +1,8 @@
 package tuner
 
 import (
-	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/tuner/measure"
 )
 
 // modelBytes is the size of a model's weights as they are packed; types without kernels count as
@@ -10,18 +10,10 @@ import (
 func modelBytes(s plans.ModelShape) (total int64) {
 	for _, w := range s.Weights {
 		if w.Role != plans.RoleEmbed {
-			total += int64(w.Count) * int64(packedBytes(w.Key()))
+			total += int64(w.Count) * int64(measure.PackedBytes(w.Key()))
 		}
 	}
 	return total
-}
-
-func packedBytes(k plans.WeightKey) int {
-	t, err := microkernel.ParseWeightType(k.Type)
-	if err != nil {
-		return 0
-	}
-	return microkernel.Layout{Type: t, N: k.N, K: k.K}.Bytes()
 }
 
 // phaseOf is one of the two phases of a plan.

@@ -10,6 +10,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/pool"
+	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
 	"sandwich/tuner/service"
 )
@@ -28,11 +29,11 @@ type job struct {
 // comes first: what it finds for few rows holds for prefill on the same PUs.
 func (t *tuning) searchTables(l *pool.Leader) error {
 	jobs := t.jobs()
-	b, err := newBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
+	b, err := measure.NewGemmBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
 	if err != nil {
 		return err
 	}
-	defer b.free()
+	defer b.Free()
 	t.rec.timer = b
 	left := 0.0
 	for _, j := range jobs {
@@ -48,9 +49,11 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 			return err
 		}
 		t.rec.set = set.PUs.String()
-		if b.groups = nil; j.piece.Apart {
-			b.groups = t.workers.Grouping()
+		var groups *pool.Grouping
+		if j.piece.Apart {
+			groups = t.workers.Grouping()
 		}
+		b.Use(groups)
 		budget := time.Duration(float64(t.until(kernelsEnd)) * j.weight / left)
 		left -= j.weight
 		if err := t.searchTable(b, j, jobs[:i], max(0, budget)); err != nil {
@@ -121,7 +124,7 @@ func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 		if !t.holds(w, k) {
 			continue
 		}
-		one := t.shape.Read(w, 1) * float64(packedBytes(k))
+		one := t.shape.Read(w, 1) * float64(measure.PackedBytes(k))
 		if phase == prefill {
 			one = t.shape.PerRow(w) * float64(k.N) * float64(k.K)
 			if w.Role == "head" {
@@ -133,7 +136,7 @@ func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 	return sum
 }
 
-func (t *tuning) searchTable(b *bench, j *job, earlier []*job, budget time.Duration) error {
+func (t *tuning) searchTable(b *measure.GemmBench, j *job, earlier []*job, budget time.Duration) error {
 	p, err := t.problem(b, j, earlier)
 	if err != nil {
 		return err
@@ -155,7 +158,7 @@ func (t *tuning) searchTable(b *bench, j *job, earlier []*job, budget time.Durat
 }
 
 // problem states the search of a job.
-func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, error) {
+func (t *tuning) problem(b *measure.GemmBench, j *job, earlier []*job) (search.Problem, error) {
 	ph := &t.phases[j.phase]
 	set := ph.sets[j.set]
 	compute := j.piece.Compute
@@ -171,15 +174,13 @@ func (t *tuning) problem(b *bench, j *job, earlier []*job) (search.Problem, erro
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
 			panel := microkernel.Layout{Type: wt, N: microkernel.PanelWidth, K: j.key.K}.PanelStride()
-			return min(t.widestOutput(m), b.weights.Len()/panel*microkernel.PanelWidth)
+			return min(t.widestOutput(m), b.WeightBytes()/panel*microkernel.PanelWidth)
 		},
 		Known: known(t.phases, j, earlier),
 	}
 	p.CacheL1, p.CacheL2 = t.caches(set)
 	// Filling the operands is not the first trial's fault.
-	_, err = b.prepare(plans.WeightKey{N: microkernel.PanelWidth, K: j.key.K, Type: j.key.Type},
-		search.Trial{M: p.Anchors[len(p.Anchors)-1], Compute: compute})
-	return p, err
+	return p, b.Prepare(j.key, p.Anchors[len(p.Anchors)-1], compute)
 }
 
 // eventText is what a search does: the best so far first, since a terminal cuts the end of a line

@@ -3,11 +3,11 @@ package tuner
 import (
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
+	"sandwich/tuner/measure"
 	"sandwich/tuner/service"
 )
 
@@ -34,26 +34,8 @@ func (t *tuning) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Ro
 		Peak: part * peak.Value}}}
 }
 
-// lastLevel is lastLevel of the PUs that may be used.
-func (t *tuning) lastLevel() int64 { return lastLevel(t.o.Profile, t.usable()) }
-
-// lastLevel is the size of all last-level caches that some PUs share, 0 when the machine does not
-// tell.
-func lastLevel(host *profiles.Profile, pus []int) int64 {
-	usable := topotree.NewCPUSet(pus...)
-	for _, kind := range []topotree.Kind{topotree.KindL4, topotree.KindL3, topotree.KindL2} {
-		var sum int64
-		for _, o := range host.Machine.Objects {
-			if o.Kind == kind && o.CPUs.Intersects(usable) {
-				sum += o.Bytes
-			}
-		}
-		if sum > 0 {
-			return sum
-		}
-	}
-	return 0
-}
+// lastLevel is measure.LastLevel of the PUs that may be used.
+func (t *tuning) lastLevel() int64 { return measure.LastLevel(t.o.Profile, t.usable()) }
 
 // caches are the bytes of L1 and L2 that one PU of a set may count on; 0 for what the machine does
 // not tell.
@@ -70,26 +52,26 @@ func (t *tuning) caches(set service.Set) (l1, l2 int) {
 
 // benchSize plans the operands: weights to go round that are as cold as the model's own are in
 // serving, within a quarter of the memory that is left.
-func (t *tuning) benchSize() benchSize {
-	s := benchSize{spare: scratchBytes, ranks: len(t.def.Ranks), groups: t.workers.Grouping()}
+func (t *tuning) benchSize() measure.GemmSize {
+	s := measure.GemmSize{Spare: measure.ScratchBytes, Ranks: len(t.def.Ranks), Groups: t.workers.Grouping()}
 	room := int64(4 << 30)
 	if free := mem.Available(); free > 0 {
 		room = free / 4
 	}
-	s.round = int(min(t.coldBytes(20<<20), room))
+	s.Round = int(min(t.coldBytes(20<<20), room))
 	most := 0
 	for _, w := range t.pieces {
-		s.copy = max(s.copy, min(packedBytes(w.WeightKey), maxCopy))
+		s.Copy = max(s.Copy, min(measure.PackedBytes(w.WeightKey), maxCopy))
 		for _, phase := range []int{prefill, decode} {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})
 			m := a[len(a)-1]
-			s.input = max(s.input, m*exec.RowStride(w.K))
-			s.rounded = max(s.rounded, roundedBytes(w.Compute, m, w.K))
-			s.cells = max(s.cells, m*exec.RowStride(w.N))
+			s.Input = max(s.Input, m*exec.RowStride(w.K))
+			s.Rounded = max(s.Rounded, measure.RoundedBytes(w.Compute, m, w.K))
+			s.Cells = max(s.Cells, m*exec.RowStride(w.N))
 			most = max(most, m)
 		}
 	}
-	s.cells = max(min(s.cells, outputCells), most*exec.RowStride(microkernel.PanelWidth))
+	s.Cells = max(min(s.Cells, measure.OutputCells), most*exec.RowStride(microkernel.PanelWidth))
 	return s
 }
 
@@ -99,7 +81,7 @@ const maxCopy = 256 << 20
 
 // widestOutput is how many columns the output of m rows may have.
 func (t *tuning) widestOutput(m int) int {
-	return max(microkernel.PanelWidth, outputCells/m-2*microkernel.PanelWidth)
+	return max(microkernel.PanelWidth, measure.OutputCells/m-2*microkernel.PanelWidth)
 }
 
 // randomBytes is how large a model with random weights is made.
@@ -111,13 +93,6 @@ func (t *tuning) randomBytes() int64 {
 	return most
 }
 
-// leavesCache times the last-level cache is what a round must be for nothing of the last one to be
-// left there.
-const (
-	leavesCache = 4
-	leastCache  = 64 << 20 // where the machine does not tell
-)
-
 // coldBytes is how many bytes of weights forwards and trials go round so that the weights are as
 // cold as in serving: all of the model's, or as many as leave nothing of the last round in the
 // last-level cache. Measured: going round 1.5 times that cache, every third byte was still found in
@@ -125,7 +100,7 @@ const (
 func (t *tuning) coldBytes(rate float64) int64 {
 	all := modelBytes(t.shape)
 	if last := t.lastLevel(); all > last {
-		all = min(all, leavesCache*max(last, leastCache))
+		all = min(all, measure.RoundBytes(t.o.Profile, t.usable()))
 	}
 	return min(all, max(64<<20, int64(rate*t.o.Budget.Seconds())))
 }

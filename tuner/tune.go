@@ -7,6 +7,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
@@ -131,7 +132,7 @@ func (t *tuning) describe() (err error) {
 	if t.shape, err = shapeOf(t.o); err != nil {
 		return err
 	}
-	t.def, err = plans.Default(t.o.Profile, t.shape, plans.DefaultOptions{Compute: t.o.Compute, KV: t.o.KV,
+	t.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, KV: t.o.KV,
 		ISA:     t.o.ISA,
 		Threads: t.o.Threads, TP: t.o.TP, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,9 +12,8 @@ import (
 
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
-	"sandwich/roofline"
 	"sandwich/runtime/mem"
-	"sandwich/topotree"
+	"sandwich/tuner/measure"
 )
 
 // reduceFlags are what bench allreduce measures.
@@ -108,20 +106,7 @@ func (f *reduceFlags) check() ([]reduceSize, error) {
 
 const maxReduceRanks = 256
 
-// ranksUpTo are powers of two up to the PUs and the PUs themselves; 2 at least, since one rank has
-// nothing to add.
-func ranksUpTo(pus int) []int {
-	out := []int{2}
-	for r := 4; r <= pus; r *= 2 {
-		out = append(out, r)
-	}
-	if last := out[len(out)-1]; pus > last {
-		out = append(out, pus)
-	}
-	return out
-}
-
-func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]reduceRow, error) {
+func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]measure.AllReduceRow, error) {
 	host, err := profiles.Live()
 	if err != nil {
 		return nil, err
@@ -134,98 +119,35 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]reduceRow,
 	pus := host.CorePUs()
 	ranks := f.ranks
 	if len(ranks) == 0 {
-		ranks = ranksUpTo(len(pus))
+		ranks = measure.RanksUpTo(len(pus))
 	}
-	var rows []reduceRow
+	var rows []measure.AllReduceRow
 	step, done := countProgress("bench allreduce", len(ranks)*len(sizes))
 	defer done()
 	for _, r := range ranks {
 		for _, size := range sizes {
-			b := reduceBench{size: size, ranks: r, pus: reducePUs(pus, max(r, f.threads), f.threads),
-				chunk: f.chunk << 10}
-			samples, err := b.run(ctx, f.reps)
+			more, err := measure.AllReduce(ctx, host, measure.AllReduceOptions{Rows: size.rows, Width: size.width,
+				Ranks: r, PUs: measure.ReduceWorkers(pus, r, f.threads), Chunk: f.chunk << 10, Reps: f.reps})
 			if errors.Is(err, mem.ErrNoMemory) {
 				return nil, usageError(fmt.Errorf("%w: give smaller --sizes or fewer --ranks", err))
 			}
 			if err != nil {
 				return nil, err
 			}
-			for arm, times := range samples {
-				rows = append(rows, newReduceRow(host, &b, reduceArms[arm], times))
-			}
+			rows = append(rows, more...)
 			step()
 		}
 	}
 	return rows, nil
 }
 
-// reducePUs are the PUs of the workers: all of them, or as many as were asked for, again from the
-// first where that is more than there are. least is the number of ranks: each has a worker.
-func reducePUs(pus []int, least, asked int) []int {
-	n := max(least, asked)
-	if asked == 0 {
-		n = max(least, len(pus))
-	}
-	out := make([]int, n)
-	for i := range out {
-		out[i] = pus[i%len(pus)]
-	}
-	return out
-}
-
-// reduceRow is one line of bench allreduce; its JSON is stable.
-type reduceRow struct {
-	Way     string  `json:"way"` // shifted, barrier or blocking
-	Rows    int     `json:"rows"`
-	Width   int     `json:"width"`
-	Ranks   int     `json:"ranks"`
-	Threads int     `json:"threads"`
-	PUs     int     `json:"pus"`   // different ones
-	Bytes   int64   `json:"bytes"` // partials read and sum written
-	Median  float64 `json:"median_s"`
-	Min     float64 `json:"min_s"`
-	P10     float64 `json:"p10_s"`
-	P90     float64 `json:"p90_s"`
-	Reps    int     `json:"reps"`
-	Rate    float64 `json:"bytes_per_second"` // of the median
-	Roof    float64 `json:"roof_bytes_per_second,omitempty"`
-	RoofOf  string  `json:"roof,omitempty"`
-	CPU     string  `json:"cpu"`
-}
-
-func newReduceRow(host *profiles.Profile, b *reduceBench, way string, seconds []float64) reduceRow {
-	s := slices.Sorted(slices.Values(seconds))
-	unique := slices.Compact(slices.Sorted(slices.Values(b.pus)))
-	r := reduceRow{Way: way, Rows: b.size.rows, Width: b.size.width, Ranks: b.ranks, Threads: len(b.pus),
-		PUs:   len(unique),
-		Bytes: 4 * int64(b.size.rows) * int64(b.size.width) * int64(b.ranks+1), Median: summarize(s).median, Min: s[0],
-		P10: s[len(s)/10], P90: s[len(s)*9/10], Reps: len(s), CPU: host.Host.CPUModel}
-	r.Rate = float64(r.Bytes) / r.Median
-	r.Roof, r.RoofOf = reduceRoof(host, r.Bytes, unique)
-	return r
-}
-
-// reduceRoof is the bandwidth of what lies between the ranks: the L3, or memory where it does not
-// hold the matrices or there is none. What a worker finds in its own cache may exceed it.
-func reduceRoof(host *profiles.Profile, bytes int64, pus []int) (float64, string) {
-	level := "memory"
-	for _, o := range host.Machine.Objects {
-		if o.Kind == topotree.KindL3 && bytes <= o.Bytes/2 {
-			level = "l3"
-		}
-	}
-	a := roofline.NewMachine(host).Read(topotree.NewCPUSet(pus...), level)
-	if !a.Known() {
-		return 0, ""
-	}
-	return a.Value, level + " " + formatRate(a.Value, "B/s")
-}
-
-var reduceReport = report[reduceRow]{
-	title:   func(r *reduceRow) string { return r.CPU + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC") },
+var reduceReport = report[measure.AllReduceRow]{
+	title: func(r *measure.AllReduceRow) string {
+		return r.CPU + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC")
+	},
 	columns: []string{"size", "ranks", "threads", "way", "bytes", "median", "p10", "p90", "GB/s", "of roof", "roof"},
 	numbers: []int{1, 4, 5, 6, 7, 8, 9},
-	cells: func(r *reduceRow) []string {
+	cells: func(r *measure.AllReduceRow) []string {
 		ofRoof := ""
 		if r.Roof > 0 {
 			ofRoof = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
@@ -236,7 +158,7 @@ var reduceReport = report[reduceRow]{
 			fmt.Sprintf("%.2f", r.Rate/1e9), ofRoof, r.RoofOf}
 	},
 	header: "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second",
-	line: func(r *reduceRow) string {
+	line: func(r *measure.AllReduceRow) string {
 		return fmt.Sprintf("%s,%d,%d,%d,%d,%d,%d,%.9f,%.9f,%.9f,%.9f,%d,%.0f,%.0f", r.Way, r.Rows, r.Width, r.Ranks,
 			r.Threads, r.PUs,
 			r.Bytes, r.Median, r.Min, r.P10, r.P90, r.Reps, r.Rate, r.Roof)

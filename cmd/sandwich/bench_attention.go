@@ -13,7 +13,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
-	"sandwich/tuner"
+	"sandwich/tuner/measure"
 )
 
 // attentionFlags are what bench attention measures.
@@ -143,7 +143,7 @@ func (f *attentionFlags) readModel() error {
 	return nil
 }
 
-func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
+func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error) {
 	host, err := profiles.Live()
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 	}
 	// of whose plan only the PUs are used
 	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1})
-	var rows []attentionRow
+	var rows []measure.AttentionRow
 	cases := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * (len(f.decode) + len(f.prefill))
 	step, done := countProgress("bench attention", cases)
 	defer done()
@@ -171,8 +171,8 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 		for _, name := range f.kv {
 			for _, dim := range f.dims {
 				o := f.options(host, plan, isa, name, dim)
-				err := tuner.TimeAttention(ctx, o, func(t tuner.AttentionTime) {
-					rows = append(rows, newAttentionRow(host, o, t))
+				err := measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
+					rows = append(rows, t.Row(host, o))
 					step()
 				})
 				if errors.Is(err, mem.ErrNoMemory) {
@@ -189,13 +189,13 @@ func (f *attentionFlags) run(ctx context.Context) ([]attentionRow, error) {
 }
 
 func (f *attentionFlags) options(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA, kv string,
-	dim int) tuner.AttentionOptions {
-	o := tuner.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups,
+	dim int) measure.AttentionOptions {
+	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups,
 		Decode: f.decode, Prefill: f.prefill,
 		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
 	o.KV, _ = microkernel.ParseKVType(kv) // checked
 	if !f.hot {
-		o.Cold = int(tuner.ColdBytes(host, plan.Decode.PUs))
+		o.Cold = int(measure.ColdBytes(host, plan.Decode.PUs))
 	}
 	return o
 }

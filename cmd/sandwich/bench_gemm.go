@@ -13,11 +13,12 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
-	"sandwich/tuner"
+	"sandwich/tuner/measure"
 )
 
 // gemmFlags are what bench gemm measures.
@@ -96,29 +97,39 @@ both sides can be made in turn.`,
 }
 
 // check reads the files that the flags name: figures of peers, and ours.
-func (f *gemmFlags) check() (peers, ours []gemmRow, err error) {
+func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 	if err := f.checkNumbers(); err != nil {
 		return nil, nil, err
 	}
 	if f.peers != "" {
-		if peers, err = readGEMM("--peers", f.peers); err != nil {
+		if peers, err = readProducts("--peers", f.peers); err != nil {
 			return nil, nil, err
 		}
-		if peers = slices.DeleteFunc(peers, func(r gemmRow) bool { return r.ours() }); len(peers) == 0 {
+		if peers = slices.DeleteFunc(peers, func(r measure.ProductRow) bool { return r.Ours() }); len(peers) == 0 {
 			return nil, nil, fmt.Errorf("--peers %s has no line of another library: the columns are %s",
-				clip(f.peers, 200), gemmHeader)
+				clip(f.peers, 200), measure.ProductHeader)
 		}
 	}
 	if f.ours != "" {
-		if ours, err = readGEMM("--ours", f.ours); err != nil {
+		if ours, err = readProducts("--ours", f.ours); err != nil {
 			return nil, nil, err
 		}
-		if ours = slices.DeleteFunc(ours, func(r gemmRow) bool { return !r.ours() }); len(ours) == 0 {
+		if ours = slices.DeleteFunc(ours, func(r measure.ProductRow) bool { return !r.Ours() }); len(ours) == 0 {
 			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv",
 				clip(f.ours, 200))
 		}
 	}
 	return peers, ours, nil
+}
+
+// readProducts reads a CSV of figures.
+func readProducts(flag, path string) ([]measure.ProductRow, error) {
+	f, err := profiles.OpenRegular(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	defer f.Close()
+	return measure.ReadProducts(flag+" "+clip(path, 200), f)
 }
 
 func (f *gemmFlags) checkNumbers() error {
@@ -201,29 +212,27 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 }
 
 // rows are our figures, measured unless they were read, and the roofs of this machine.
-func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRoofs, error) {
+func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]measure.ProductRow,
+	measure.ProductRoofs, error) {
 	host, err := profiles.Live()
 	if err != nil {
-		return nil, gemmRoofs{}, err
+		return nil, measure.ProductRoofs{}, err
 	}
 	session := sessionFlags{isa: f.isa, compute: f.compute}
 	if err := session.checkOn(host); err != nil {
-		return nil, gemmRoofs{}, usageError(err)
+		return nil, measure.ProductRoofs{}, usageError(err)
 	}
 	if f.roof {
 		if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
-			return nil, gemmRoofs{}, err
+			return nil, measure.ProductRoofs{}, err
 		}
 	}
-	roofs := newGEMMRoofs(host, f.isa)
-	if f.isa == "" {
-		roofs.isa = host.Features().Best().String()
-	}
+	roofs := measure.NewProductRoofs(host, f.isa)
 	if read != nil {
-		roofs.fill(read)
+		roofs.Fill(read)
 		return read, roofs, nil
 	}
-	var rows []gemmRow
+	var rows []measure.ProductRow
 	for _, typ := range f.types {
 		for _, t := range f.threads {
 			session.threads = t
@@ -232,39 +241,39 @@ func (f *gemmFlags) rows(ctx context.Context, read []gemmRow) ([]gemmRow, gemmRo
 			}
 		}
 	}
-	roofs.fill(rows)
+	roofs.Fill(rows)
 	return rows, roofs, nil
 }
 
 // measure appends the products of one weight type on one number of threads.
-func (f *gemmFlags) measure(ctx context.Context, rows []gemmRow, roofs gemmRoofs, session sessionFlags,
-	typ string) ([]gemmRow, error) {
+func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roofs measure.ProductRoofs,
+	session sessionFlags, typ string) ([]measure.ProductRow, error) {
 	shape, err := f.model(typ)
 	if err != nil {
 		return nil, err
 	}
-	plan, _, err := session.untuned(roofs.host, shape)
+	plan, _, err := session.untuned(roofs.Host, shape)
 	if err != nil {
 		return nil, usageError(err)
 	}
 	if f.kernel != "" {
 		kernel, err := microkernel.ParseSpec(f.kernel)
 		if err == nil {
-			err = plan.UseKernel(roofs.host, kernel)
+			err = thumb.UseKernel(plan, roofs.Host, kernel)
 		}
 		if err != nil {
 			return nil, usageError(fmt.Errorf("--kernel: %w", err))
 		}
 	}
-	peer := ourName
+	peer := measure.OurName
 	if len(f.types) > 1 {
 		peer += "/" + typ
 	}
-	o := tuner.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least, Seed: 1}
+	o := measure.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least, Seed: 1}
 	step, done := countProgress("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
 	defer done()
-	err = tuner.TimeProducts(ctx, o, func(p tuner.ProductTime) {
-		rows = append(rows, newGEMMRow(peer, p, f.cold))
+	err = measure.TimeProducts(ctx, o, func(p measure.ProductTime) {
+		rows = append(rows, p.Row(peer, f.cold))
 		step()
 	})
 	if errors.Is(err, mem.ErrNoMemory) {

@@ -5,17 +5,21 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
+
+	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/chart"
 )
 
 // gemmReport prints products, with columns for what they are compared with where there are peers.
-func gemmReport(peers bool) *report[gemmRow] {
-	p := &report[gemmRow]{
+func gemmReport(peers bool) *report[measure.ProductRow] {
+	p := &report[measure.ProductRow]{
 		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max",
 			"roof", "of roof", "GB/s", "of M=1"},
 		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16},
-		cells:   func(r *gemmRow) []string { return r.cells(peers) },
-		header:  gemmHeader,
-		line: func(r *gemmRow) string {
+		cells:   func(r *measure.ProductRow) []string { return productCells(r, peers) },
+		header:  measure.ProductHeader,
+		line: func(r *measure.ProductRow) string {
 			return fmt.Sprintf("%s,%d,%d,%d,%d,%.2f,%s,%.9f,%.9f,%.9f,%d,%d", r.Peer, r.Threads, r.M, r.N, r.K,
 				r.GFLOPS, r.Weights,
 				r.Median, r.Min, r.Max, r.Reps, r.Packed)
@@ -28,28 +32,27 @@ func gemmReport(peers bool) *report[gemmRow] {
 }
 
 // printGEMM writes our products, as they were measured in CSV, else compared with those of peers.
-func printGEMM(w io.Writer, ours, peers []gemmRow, roofs gemmRoofs, format string) error {
+func printGEMM(w io.Writer, ours, peers []measure.ProductRow, roofs measure.ProductRoofs, format string) error {
 	p := gemmReport(len(peers) > 0)
 	if format == "csv" {
 		return p.print(w, ours, format)
 	}
-	rows := compareGEMM(ours, peers)
-	overOneRow(rows)
+	rows := measure.CompareProducts(ours, peers)
 	if format == "svg" {
-		return drawGEMM(w, rows, roofs)
+		return chart.Products(w, rows, roofs)
 	}
 	if err := p.print(w, rows, format); err != nil || format != "table" || len(peers) == 0 {
 		return err
 	}
-	if !slices.ContainsFunc(rows, func(r gemmRow) bool { return r.Best != "" }) {
+	if !slices.ContainsFunc(rows, func(r measure.ProductRow) bool { return r.Best != "" }) {
 		_, err := fmt.Fprintln(w, "\nnone of these products is among those of the peers: compare the columns "+
 			"threads, M, N, K and wmode")
 		return err
 	}
-	return summarizeGEMM(w, rows, peers)
+	return printPeers(w, rows, peers)
 }
 
-func (r *gemmRow) cells(peers bool) []string {
+func productCells(r *measure.ProductRow, peers bool) []string {
 	line := []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, strconv.Itoa(r.Threads),
 		strconv.Itoa(r.M), r.Weights,
 		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max),
@@ -74,4 +77,31 @@ func (r *gemmRow) cells(peers bool) []string {
 		interval = fmt.Sprintf("%.2f to %.2f", r.Low, r.High)
 	}
 	return append(line, r.Best, fmt.Sprintf("%.1f", r.BestRate), fmt.Sprintf("%.2f", r.Ratio), interval)
+}
+
+// printPeers writes what a comparison comes to: geometric means over the products, per number of
+// threads, and the products below the mark.
+func printPeers(w io.Writer, rows, peers []measure.ProductRow) error {
+	for _, s := range measure.SummarizePeers(rows, peers) {
+		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", plural(s.Threads, "thread"))
+		for _, m := range s.Means {
+			fmt.Fprintf(w, "  %-18s %5.2f  over %d products, least %.2f\n", m.Name, m.Mean, m.Products, m.Least)
+		}
+		var names []string
+		for _, r := range s.Below {
+			names = append(names, fmt.Sprintf("%dx%d at M=%d (%.2f to %.2f)", r.N, r.K, r.M, r.Low, r.High))
+		}
+		switch {
+		case s.Judged == 0:
+			fmt.Fprintln(w, "  no intervals: they take six rounds of both sides")
+		case len(names) == 0:
+			fmt.Fprintf(w, "  no product has its 95 %% interval below %.2f\n", measure.LowestRatio)
+		default:
+			fmt.Fprintf(w, "  95 %% interval below %.2f: %s\n", measure.LowestRatio, strings.Join(names, ", "))
+		}
+	}
+	if absent := measure.AbsentPeers(peers); len(absent) > 0 {
+		fmt.Fprintf(w, "not among the peers: %s\n", strings.Join(absent, ", "))
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -35,7 +36,7 @@ func TestRoofIsTheSumOfItsOps(t *testing.T) {
 	host := roofHost(t)
 	roof := func(shape plans.ModelShape, test llmTest) llmRoof {
 		t.Helper()
-		p, err := plans.Default(host, shape, plans.DefaultOptions{SeqMax: 2048})
+		p, err := thumb.Default(host, shape, thumb.Options{SeqMax: 2048})
 		if err != nil {
 			t.Fatal(err)
 		}

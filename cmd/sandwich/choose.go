@@ -9,6 +9,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 )
 
@@ -80,22 +81,22 @@ func (f *sessionFlags) choosePlan(host *profiles.Profile, shape plans.ModelShape
 // does: by this machine's rates where the flags leave that open.
 func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
-	if plans.PairsOpen(host, shape, f.defaults()) {
+	if thumb.PairsOpen(host, shape, f.defaults()) {
 		var failed error
 		if host, failed = rated(host); failed != nil {
 			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " +
 				failed.Error()
 		}
-		if r, ok := plans.Pairs(host, host.Features().Best()); ok {
-			paths = r.Choice()
+		if r, ok := host.PairRates(host.Features().Best()); ok {
+			paths = thumb.Choice(r)
 		}
 	}
 	plan, err = f.byDefault(host, shape)
 	return plan, paths, err
 }
 
-func (f *sessionFlags) defaults() plans.DefaultOptions {
-	return plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads, TP: f.ranks}
+func (f *sessionFlags) defaults() thumb.Options {
+	return thumb.Options{Compute: f.compute, KV: f.kv, ISA: f.isa, Threads: f.threads, TP: f.ranks}
 }
 
 // byDefault is the default plan under the flags, by the ceilings that the profile has.
@@ -106,7 +107,7 @@ func (f *sessionFlags) byDefault(host *profiles.Profile, shape plans.ModelShape)
 	if err := f.checkRanks(host, shape); err != nil {
 		return nil, err
 	}
-	return plans.Default(host, shape, f.defaults())
+	return thumb.Default(host, shape, f.defaults())
 }
 
 // checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not
@@ -242,7 +243,7 @@ func cutThreads(p *plans.Plan, n int) error {
 		if len(pus) <= n {
 			return pus
 		}
-		return plans.FirstOfEach(p.Ranks, pus, n)
+		return thumb.FirstOfEach(p.Ranks, pus, n)
 	}
 	s, err := plans.NewService(p.Ranks, keep(p.Prefill.PUs), keep(p.Decode.PUs))
 	if err != nil {

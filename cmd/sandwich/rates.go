@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"sandwich/microkernel"
-	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 )
@@ -22,7 +21,7 @@ func rated(host *profiles.Profile) (*profiles.Profile, error) {
 	isa := host.Features().Best()
 	path := ratesPath(host)
 	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
-		if _, ok := plans.Pairs(kept, isa); ok {
+		if _, ok := kept.PairRates(isa); ok {
 			p.Ceilings = kept.Ceilings
 			return &p, nil
 		}

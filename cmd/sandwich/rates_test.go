@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -52,7 +53,7 @@ func zen5(t *testing.T) *profiles.Profile {
 // name.
 func TestRecordedMachineTakesPairs(t *testing.T) {
 	p := zen5(t)
-	plan, err := plans.Default(p, tinyllama(t, gguf.BF16), plans.DefaultOptions{})
+	plan, err := thumb.Default(p, tinyllama(t, gguf.BF16), thumb.Options{})
 	if err != nil || plan.Exact() || !slices.Equal(pathsOf(plan), []string{"bf16"}) {
 		t.Errorf("paths %v: %v", pathsOf(plan), err)
 	}
@@ -61,7 +62,7 @@ func TestRecordedMachineTakesPairs(t *testing.T) {
 			p.Ceilings[i].Median, p.Ceilings[i].Min, p.Ceilings[i].Max = c.Median/4, c.Min/4, c.Max/4
 		}
 	}
-	plan, err = plans.Default(p, tinyllama(t, gguf.BF16), plans.DefaultOptions{})
+	plan, err = thumb.Default(p, tinyllama(t, gguf.BF16), thumb.Options{})
 	if err != nil || !plan.Exact() || !slices.Equal(pathsOf(plan), []string{"f32"}) {
 		t.Errorf("at half the rate: paths %v: %v", pathsOf(plan), err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -59,7 +60,7 @@ func makePlan(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	shape, err := shapeOfFile("")
 	ts.Check(err)
-	p, err := plans.Default(host, shape, plans.DefaultOptions{})
+	p, err := thumb.Default(host, shape, thumb.Options{})
 	ts.Check(err)
 	b := plans.Bundle{Plan: *p, Host: *host, Evidence: plans.Evidence{Version: p.Version,
 		Created: "2026-01-31T12:00:00Z"}}

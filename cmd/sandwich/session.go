@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
@@ -99,11 +100,11 @@ func (s *session) choose(f *sessionFlags) error {
 		return err
 	}
 	s.plan, s.verdict = c.plan, c.verdict
-	options := plans.DefaultOptions{Compute: f.compute, KV: f.kv, ISA: f.isa, Weights: slices.Clone(s.plan.Weights)}
+	options := thumb.Options{Compute: f.compute, KV: f.kv, ISA: f.isa, Weights: slices.Clone(s.plan.Weights)}
 	s.replan = func(service *plans.ServiceConfig) (*plans.Plan, error) {
 		o := options
 		o.Service = service
-		return plans.Default(s.profile, s.shape, o)
+		return thumb.Default(s.profile, s.shape, o)
 	}
 	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
 		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,

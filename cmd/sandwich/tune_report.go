@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sandwich/plans"
+	"sandwich/tuner/measure"
 )
 
 func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
@@ -101,11 +102,11 @@ func raceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 
 // sampleText is the median and half the range, which one sample does not have.
 func sampleText(samples []float64) string {
-	f := summarize(samples)
+	f := measure.Summarize(samples)
 	if len(samples) < 2 {
-		return fmt.Sprintf("%.0f", f.median)
+		return fmt.Sprintf("%.0f", f.Median)
 	}
-	return fmt.Sprintf("%.0f ± %.0f", f.median, (f.max-f.min)/2)
+	return fmt.Sprintf("%.0f ± %.0f", f.Median, (f.Max-f.Min)/2)
 }
 
 // verdictText is the outcome of a tune in one sentence.

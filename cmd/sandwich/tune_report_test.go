@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 )
 
@@ -23,7 +24,7 @@ func racedPlan(t *testing.T, prefill, decode []float64, winner string) (*plans.B
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plans.Default(host, shape, plans.DefaultOptions{})
+	p, err := thumb.Default(host, shape, thumb.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

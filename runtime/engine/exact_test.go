@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -70,7 +70,7 @@ func TestBitEqual(t *testing.T) {
 		for _, compute := range c.compute {
 			t.Run(fmt.Sprintf("%s/%s/%s", c.arch, c.typ, compute), func(t *testing.T) {
 				file := smallModel(t, c.arch, c.typ)
-				o := plans.DefaultOptions{Compute: compute, KV: c.kv, Threads: 1}
+				o := thumb.Options{Compute: compute, KV: c.kv, Threads: 1}
 				want := logitsAlone(t, file, o, 512)
 				for _, chunk := range []int{1, 7, 64} {
 					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
@@ -106,7 +106,7 @@ func exactPrompt(seed uint64) []int32 {
 
 // logitsAlone feeds a prompt in chunks, then 4 decode steps with fixed tokens, and returns the
 // logits behind the prompt and behind each step.
-func logitsAlone(t *testing.T, file *gguf.File, o plans.DefaultOptions, chunk int) (out [][]float32) {
+func logitsAlone(t *testing.T, file *gguf.File, o thumb.Options, chunk int) (out [][]float32) {
 	t.Helper()
 	r := openTestRunner(t, file, o, 512)
 	defer r.Close()
@@ -139,7 +139,7 @@ func logitsOf(t *testing.T, r *Runner, chunk int) (out [][]float32) {
 
 // logitsInBatch gives the prompt seven neighbours of other prompts and lengths, and decodes all of
 // them together.
-func logitsInBatch(t *testing.T, file *gguf.File, o plans.DefaultOptions, n int) (out [][]float32) {
+func logitsInBatch(t *testing.T, file *gguf.File, o thumb.Options, n int) (out [][]float32) {
 	t.Helper()
 	const perSequence = 10 // blocks
 	r := openTestRunnerBlocks(t, file, o, 512, n*perSequence)

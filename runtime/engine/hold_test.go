@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -24,7 +24,7 @@ func TestHeldForward(t *testing.T) {
 		gguf.F32}, {"qwen3moe", "int8", gguf.Q8_0}} {
 		t.Run(c.arch+"/"+c.typ.String()+"/"+c.compute, func(t *testing.T) {
 			file := smallModel(t, c.arch, c.typ)
-			r := openTestRunner(t, file, plans.DefaultOptions{Compute: c.compute, Threads: 2}, 64)
+			r := openTestRunner(t, file, thumb.Options{Compute: c.compute, Threads: 2}, 64)
 			defer r.Close()
 			if err := r.Reserve(t.Context()); err != nil {
 				t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -85,6 +85,14 @@ func TestOverflowNamesTheLayer(t *testing.T) {
 			})
 		}
 	}
+	for _, sign := range []float32{1, -1} {
+		t.Run(fmt.Sprintf("scores/%g", sign), func(t *testing.T) {
+			f := pliable(t, "llama")
+			set(t, f, "blk.1.attn_q.weight", 1e36, everywhere)
+			set(t, f, "blk.1.attn_k.weight", sign*1e3, everywhere)
+			checkOverflow(t, f, nil, "in layer 1 (attention):")
+		})
+	}
 	t.Run("experts", func(t *testing.T) {
 		f := pliable(t, "qwen3moe")
 		set(t, f, "blk.1.ffn_down_exps.weight", 3e38, everywhere)
@@ -96,7 +104,7 @@ func checkOverflow(t *testing.T, f *gguf.File, ranks []int, want string) {
 	t.Helper()
 	o := optionsFor(t, f)
 	if len(ranks) > 0 {
-		plan, err := planFor(t, f, plans.DefaultOptions{Service: crews(ranks...)})
+		plan, err := planFor(t, f, thumb.Options{Service: crews(ranks...)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -76,16 +77,16 @@ func TestParity(t *testing.T) {
 			defer file.Close()
 			for _, arm := range []struct {
 				name string
-				o    plans.DefaultOptions
+				o    thumb.Options
 				tol  tolerance
 			}{
-				{"exact", plans.DefaultOptions{Compute: "f32", KV: "f32"}, exactTolerance},
-				{"avx2", plans.DefaultOptions{Compute: "f32", KV: "f32", ISA: "avx2"}, exactTolerance},
-				{"f16kv", plans.DefaultOptions{Compute: "f32"}, f16KVTolerance},
-				{"q8kv", plans.DefaultOptions{Compute: "f32", KV: "q8_0"}, q8KVTolerance},
-				{"default", plans.DefaultOptions{}, int8Tolerance},
-				{"int8", plans.DefaultOptions{Compute: "int8"}, int8Tolerance},
-				{"bf16", plans.DefaultOptions{Compute: "bf16"}, bf16Tolerance},
+				{"exact", thumb.Options{Compute: "f32", KV: "f32"}, exactTolerance},
+				{"avx2", thumb.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exactTolerance},
+				{"f16kv", thumb.Options{Compute: "f32"}, f16KVTolerance},
+				{"q8kv", thumb.Options{Compute: "f32", KV: "q8_0"}, q8KVTolerance},
+				{"default", thumb.Options{}, int8Tolerance},
+				{"int8", thumb.Options{Compute: "int8"}, int8Tolerance},
+				{"bf16", thumb.Options{Compute: "bf16"}, bf16Tolerance},
 			} {
 				if arm.o.Compute == "bf16" && (name != "llama-bf16" || !hasPairs()) {
 					continue
@@ -119,12 +120,12 @@ func readReference(t *testing.T, root, name string) reference {
 
 // openTestRunner opens a model under the default plan of this host with options, room for 576
 // positions.
-func openTestRunner(t testing.TB, file *gguf.File, o plans.DefaultOptions, chunk int) *Runner {
+func openTestRunner(t testing.TB, file *gguf.File, o thumb.Options, chunk int) *Runner {
 	t.Helper()
 	return openTestRunnerBlocks(t, file, o, chunk, 9)
 }
 
-func openTestRunnerBlocks(t testing.TB, file *gguf.File, o plans.DefaultOptions, chunk, blocks int) *Runner {
+func openTestRunnerBlocks(t testing.TB, file *gguf.File, o thumb.Options, chunk, blocks int) *Runner {
 	t.Helper()
 	plan, err := planFor(t, file, o)
 	if errors.Is(err, plans.ErrISA) {
@@ -148,7 +149,7 @@ func openTestRunnerBlocks(t testing.TB, file *gguf.File, o plans.DefaultOptions,
 var testSync = exec.SyncB
 
 // planFor is the default plan of this host for a model.
-func planFor(t testing.TB, file *gguf.File, o plans.DefaultOptions) (*plans.Plan, error) {
+func planFor(t testing.TB, file *gguf.File, o thumb.Options) (*plans.Plan, error) {
 	t.Helper()
 	profile, err := profiles.Live()
 	if err != nil {
@@ -158,7 +159,7 @@ func planFor(t testing.TB, file *gguf.File, o plans.DefaultOptions) (*plans.Plan
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plans.Default(profile, shape, o)
+	return thumb.Default(profile, shape, o)
 }
 
 func checkParity(t *testing.T, root string, ref reference, line *Line, tol tolerance) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
@@ -40,11 +41,11 @@ func crews(workers ...int) *plans.ServiceConfig {
 func TestRanksParity(t *testing.T) {
 	skipUnderRace(t)
 	root := testdata.Folder(t, "parity")
-	exact := plans.DefaultOptions{Compute: "f32", KV: "f32"}
+	exact := thumb.Options{Compute: "f32", KV: "f32"}
 	for _, c := range []struct {
 		name   string
 		ranks  []int
-		o      plans.DefaultOptions
+		o      thumb.Options
 		tol    tolerance
 		refuse string
 	}{
@@ -54,10 +55,10 @@ func TestRanksParity(t *testing.T) {
 		{"llama-tied-f32", []int{1, 1, 1}, exact, exactTolerance, ""}, // 8 heads and ffn 160 in three
 		{"llama-bf16", []int{1, 2, 1}, exact, exactTolerance, ""},
 		{"llama-q8_0", []int{1, 1, 1, 1, 1}, exact, exactTolerance, ""},
-		{"llama-q8_0", []int{2, 2}, plans.DefaultOptions{}, int8Tolerance, ""},
+		{"llama-q8_0", []int{2, 2}, thumb.Options{}, int8Tolerance, ""},
 		{"llama-q4_0", []int{1, 1}, exact, exactTolerance, ""},
 		{"qwen2-f32", []int{1, 1, 1, 1}, exact, exactTolerance, ""}, // biases; two ranks share each KV head
-		{"qwen2-f32", []int{1, 1, 1}, plans.DefaultOptions{Compute: "f32"}, f16KVTolerance, ""},
+		{"qwen2-f32", []int{1, 1, 1}, thumb.Options{Compute: "f32"}, f16KVTolerance, ""},
 		{"qwen3-f32", []int{1, 1, 1, 1}, exact, exactTolerance, ""},
 		{"qwen3-q8_0", []int{1, 1, 1}, exact, exactTolerance, ""},
 		{"qwen3moe-f32", []int{1, 1}, exact, exactTolerance, ""},
@@ -101,7 +102,7 @@ func TestRanksBitEqual(t *testing.T) {
 		for _, tp := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s/%s/%d", c.arch, c.typ, tp), func(t *testing.T) {
 				file := smallModel(t, c.arch, c.typ)
-				one := plans.DefaultOptions{KV: c.kv, Service: crews(slices.Repeat([]int{1}, tp)...)}
+				one := thumb.Options{KV: c.kv, Service: crews(slices.Repeat([]int{1}, tp)...)}
 				want := logitsAlone(t, file, one, 512)
 				same(t, "chunk 7", want, logitsAlone(t, file, one, 7))
 				two := one
@@ -131,7 +132,7 @@ func TestRanksBitEqual(t *testing.T) {
 func TestRanksStatic(t *testing.T) {
 	skipUnderRace(t)
 	file := smallModel(t, "qwen3", gguf.Q8_0)
-	o := plans.DefaultOptions{Service: crews(2, 1)}
+	o := thumb.Options{Service: crews(2, 1)}
 	want := logitsAlone(t, file, o, 64)
 	plan, err := planFor(t, file, o)
 	if err != nil {
@@ -160,7 +161,7 @@ func TestRanksHeld(t *testing.T) {
 	skipUnderRace(t)
 	for _, arch := range []string{"qwen3", "qwen3moe"} {
 		t.Run(arch, func(t *testing.T) {
-			r := openTestRunner(t, smallModel(t, arch, gguf.F32), plans.DefaultOptions{Service: crews(1, 2, 1)}, 64)
+			r := openTestRunner(t, smallModel(t, arch, gguf.F32), thumb.Options{Service: crews(1, 2, 1)}, 64)
 			defer r.Close()
 			places := 0
 			for i, op := range r.Model.Ops {
@@ -182,7 +183,7 @@ func TestRanksHeld(t *testing.T) {
 func ranksOptions(t testing.TB, file *gguf.File, workers ...int) Options {
 	t.Helper()
 	o := optionsFor(t, file)
-	plan, err := planFor(t, file, plans.DefaultOptions{Service: crews(workers...)})
+	plan, err := planFor(t, file, thumb.Options{Service: crews(workers...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/pool"
@@ -30,14 +31,14 @@ func wideOptions(t *testing.T) Options {
 		return &plans.ServiceConfig{Ranks: []plans.Rank{{PUs: pus, NUMANode: -1}}, PrefillPUs: pus, DecodePUs: pus}
 	}
 	shape := o.Plan.Model
-	plan, err := plans.Default(profile, shape, plans.DefaultOptions{Service: service(0, 1, 2)})
+	plan, err := thumb.Default(profile, shape, thumb.Options{Service: service(0, 1, 2)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	plan.Chunk = 32
 	o.Plan, o.Unpinned = plan, true
 	o.Replan = func(s *plans.ServiceConfig) (*plans.Plan, error) {
-		return plans.Default(profile, shape, plans.DefaultOptions{Service: s})
+		return thumb.Default(profile, shape, thumb.Options{Service: s})
 	}
 	return o
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/exec"
@@ -56,7 +56,7 @@ func optionsFor(t testing.TB, file *gguf.File) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := plans.Default(profile, shape, plans.DefaultOptions{})
+	plan, err := thumb.Default(profile, shape, thumb.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -110,7 +110,7 @@ func TestToyBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	file := toyFile(t, toyConfig("toy"))
 	for _, ranks := range [][]int{{1}, {1, 1}} {
-		o := plans.DefaultOptions{Compute: "f32", KV: "f32", Threads: 1}
+		o := thumb.Options{Compute: "f32", KV: "f32", Threads: 1}
 		two := o
 		two.Threads = 2
 		if len(ranks) > 1 {
@@ -135,7 +135,7 @@ func TestToyOracle(t *testing.T) {
 	}
 	want := newOracle(m).forward(exactPrompt(1))
 	for _, ranks := range [][]int{{1}, {1, 1}, {1, 2}} {
-		o := plans.DefaultOptions{Compute: "f32", KV: "f32", Threads: 2}
+		o := thumb.Options{Compute: "f32", KV: "f32", Threads: 2}
 		if len(ranks) > 1 {
 			o.Service = crews(ranks...)
 		}
@@ -166,7 +166,7 @@ func TestToyRefused(t *testing.T) {
 	files["a head dimension of 24"] = toyFile(t, odd)
 	for want, file := range files {
 		want += " is not supported"
-		plan, err := planFor(t, file, plans.DefaultOptions{Threads: 1})
+		plan, err := planFor(t, file, thumb.Options{Threads: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -31,7 +32,7 @@ func smallFile(t *testing.T, typ gguf.Type, tied bool, ranks int) (*gguf.File, *
 	must(err)
 	shape, err := model.ShapeOf(f)
 	must(err)
-	var o plans.DefaultOptions
+	var o thumb.Options
 	if ranks > 1 {
 		o.Service = &plans.ServiceConfig{}
 		for r := range ranks {
@@ -40,7 +41,7 @@ func smallFile(t *testing.T, typ gguf.Type, tied bool, ranks int) (*gguf.File, *
 		}
 		o.Service.DecodePUs = o.Service.PrefillPUs
 	}
-	plan, err := plans.Default(host, shape, o)
+	plan, err := thumb.Default(host, shape, o)
 	must(err)
 	return f, plan
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
@@ -40,7 +40,7 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	must(err)
 	shape, err := model.ShapeOf(f)
 	must(err)
-	plan, err := plans.Default(host, shape, plans.DefaultOptions{Threads: 1})
+	plan, err := thumb.Default(host, shape, thumb.Options{Threads: 1})
 	must(err)
 	parts, workers := divide(t, m, plan), testWorkers(t, 1)
 	debug.FreeOSMemory()

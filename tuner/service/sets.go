@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/roofline"
 	"sandwich/topotree"
@@ -156,7 +157,7 @@ func Top(ranked []Set, k int) []Set {
 func Join(p *profiles.Profile, prefill, decode Set) (plans.ServiceConfig, error) {
 	all := slices.Concat(prefill.PUs, decode.PUs)
 	slices.Sort(all)
-	ranks, err := plans.MakeRanks(p, slices.Compact(all), 1)
+	ranks, err := thumb.MakeRanks(p, slices.Compact(all), 1)
 	if err != nil {
 		return plans.ServiceConfig{}, err
 	}

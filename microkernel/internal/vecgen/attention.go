@@ -10,6 +10,9 @@ const negInfBits = 0xff800000
 
 var negInf = float32(math.Inf(-1))
 
+// lowest is what the maximum of a row's scores begins from, microkernel's lowestScore.
+const lowest = -0x1p100
+
 // emitSoftmax: P scores, valid, max, sum; N stride, rows, width; F scale.
 func emitSoftmax(g *gen) {
 	const acc, t, x, p, n, z, scale, top, zero = 0, 2, 3, 4, 5, 6, 7, 8, 9
@@ -25,6 +28,11 @@ func emitSoftmax(g *gen) {
 	g.overRows(rows, func() {
 		g.MovSXD(nv, asm.At(valid, 0))
 		g.rowMax(s, nv, acc, x, t)
+		unseen := g.NewLabel()
+		g.Cmp(nv, asm.Imm32(0))
+		g.Jcc(asm.Zero, unseen)
+		g.I(asm.VMAXSS, asm.X(acc), asm.X(acc), g.ConstF32(lowest))
+		g.Bind(unseen)
 		g.I(asm.VMULSS, asm.X(acc), asm.X(acc), asm.X(scale))
 		g.I(asm.VMOVSS, asm.At(maxP, 0), asm.X(acc))
 		g.I(asm.VBROADCASTSS, g.v(top), asm.X(acc))
@@ -156,10 +164,6 @@ func emitFinish(g *gen) {
 	g.Mov(rows, argN(2))
 	g.Mov(n0, argN(3))
 	g.overRows(rows, func() {
-		empty, next := g.NewLabel(), g.NewLabel()
-		g.Mov32(tmp, asm.At(p2, 0))
-		g.And(tmp, asm.Imm32(0x7fffffff))
-		g.Jcc(asm.Zero, empty)
 		g.I(asm.VMOVSS, asm.X(inv), g.ConstF32(1))
 		g.I(asm.VDIVSS, asm.X(inv), asm.X(inv), asm.At(p2, 0))
 		g.I(asm.VBROADCASTSS, g.v(inv), asm.X(inv))
@@ -168,11 +172,6 @@ func emitFinish(g *gen) {
 			g.I(asm.VMULPS, g.v(x), g.v(x), g.v(inv))
 			g.store(g.elem(p0, h), g.v(x), h, tail)
 		})
-		g.Jmp(next)
-		g.Bind(empty)
-		g.zero(x)
-		g.overGroups(n0, func(h int, tail bool) { g.store(g.elem(p0, h), g.v(x), h, tail) })
-		g.Bind(next)
 		g.advance(p0, 0, tmp)
 		g.advance(p1, 1, tmp)
 		g.Add(p2, asm.Imm32(4))

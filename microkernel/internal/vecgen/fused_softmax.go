@@ -62,7 +62,7 @@ func (g *fused) wholeRows(n int, scale, lo asm.Vec) {
 		quarter++
 	}
 	for r := range n {
-		g.setF(asm.Z(top+r), negInf)
+		g.setF(asm.Z(top+r), lowest)
 	}
 	all(func(r, j int) {
 		g.I(asm.VMOVUPS, x(r, j), at(r, j))
@@ -140,12 +140,15 @@ const (
 
 // softmaxEach takes one row after the other, two vectors side by side. Masked, the lanes behind the
 // last position that the row sees stay out of maximum and sum and become zero; unmasked it is for
-// AVX2.
+// AVX2. A row that sees something has a maximum of at least `lowest`: one that sees nothing has -Inf.
 func (g *fused) softmaxEach(masked bool) {
 	vectors := positions / group * g.parts
 	g.I(asm.VBROADCASTSS, g.v(smScale), asm.At(args, offScale))
 	g.setF(g.v(smLo), expLo)
 	g.setF(g.v(smInf), negInf)
+	if !masked {
+		g.setF(g.v(smInf), lowest)
+	}
 	g.MovImm(passes, uint64(g.Rows))
 	g.loopPasses(func() {
 		for h := range g.parts {
@@ -193,6 +196,7 @@ func (g *fused) rowMaxStep(j int, masked bool) {
 	dst := acc
 	if masked {
 		k := g.laneMask(j)
+		g.I(asm.VMAXPS, x, x, g.splatF(lowest))
 		if g.wide {
 			dst = acc.K(k)
 		} else {

@@ -53,7 +53,8 @@ const (
 )
 
 // softmaxEach takes one row after the other. Masked, the lanes behind the last position that the
-// row sees stay out of maximum and sum and become zero.
+// row sees stay out of maximum and sum and become zero. A row that sees something has a maximum of at
+// least `lowest`, one that sees nothing -Inf.
 func (g *neonFused) softmaxEach(masked bool) {
 	const x, n, z, p, acc = block(0), block(1), block(2), block(3), block(4)
 	g.AddImm(fTmp, nArgs, offScale)
@@ -67,13 +68,23 @@ func (g *neonFused) softmaxEach(masked bool) {
 			g.AddImm(fTmp, fLane, scrSeen)
 			g.I(a64.LD1R, fSeen, fTmp)
 		}
-		each(func(i int) { g.Move(acc.v(i), fInf) })
+		g.SplatF(fTop, lowest)
+		each(func(i int) {
+			if masked {
+				g.Move(acc.v(i), fInf)
+			} else {
+				g.Move(acc.v(i), fTop)
+			}
+		})
 		for j := range positions / group {
 			g.AddImm(fTmp, fRow, 4*group*j)
 			g.load(x, fTmp, false)
 			each(func(i int) {
 				v := x.v(i)
 				if masked {
+					g.Move(z.v(i), fTop)
+					g.max(z.v(i), v, nConst)
+					v = z.v(i)
 					g.laneMask(group*j + 4*i)
 					g.I(a64.BIF, v, fInf, fMask)
 				}

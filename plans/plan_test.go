@@ -1,0 +1,135 @@
+package plans
+
+import (
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// testHost is a machine of cores without siblings in one package, with 2 MiB of L2 each.
+func testHost(t testing.TB, cores int, isa ...string) *profiles.Profile {
+	t.Helper()
+	all := topotree.CPURange(0, cores-1)
+	d := topotree.Description{Source: "test", Arch: "x86_64", Model: "Test CPU", Online: all,
+		Memory: []topotree.MemoryNode{{ID: 0, CPUs: all, Bytes: 16 << 30}}}
+	core := topotree.LevelData{Kind: topotree.KindCore}
+	l2 := topotree.LevelData{Kind: topotree.KindL2, Bytes: 2 << 20}
+	for c := range cores {
+		core.Sets = append(core.Sets, topotree.NewCPUSet(c))
+		l2.Sets = append(l2.Sets, topotree.NewCPUSet(c))
+	}
+	d.Levels = []topotree.LevelData{{Kind: topotree.KindPackage, Sets: []topotree.CPUSet{all}}, l2, core}
+	m, err := d.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return profiles.New(m, profiles.Identity{ISA: isa, L1D: 48 << 10})
+}
+
+// MakeDefault is thumb.Default, as untuned_test.go fills it in: tests within this package cannot
+// import what imports it. Empty and zero options are the default's.
+var MakeDefault func(h *profiles.Profile, s ModelShape, compute, isa string, ranks int) (*Plan, error)
+
+func mustDefault(t testing.TB, h *profiles.Profile, s ModelShape, compute string) *Plan {
+	t.Helper()
+	p, err := MakeDefault(h, s, compute, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestLookup(t *testing.T) {
+	h := testHost(t, 2, "avx2")
+	p := mustDefault(t, h, llama160m("f32"), "")
+	k := p.Model.Unique()[0]
+	s := func(bm int) Schedule { return Schedule{BM: bm} }
+	ph := Phase{Tables: []Table{{WeightKey: k, Rules: []Rule{{2, 4, s(1)}, {5, 5, s(2)}, {10, 20, s(3)},
+		{100, 0, s(4)}}}}}
+	for m, want := range map[int]int{1: 1, 2: 1, 4: 1, 5: 2, 6: 2, 7: 2, 8: 3, 10: 3, 20: 3, 59: 3, 61: 4, 100: 4,
+		1 << 20: 4} {
+		if got, ok := ph.Lookup(k, m); !ok || got.BM != want {
+			t.Errorf("m=%d: rule %d, want %d", m, got.BM, want)
+		}
+	}
+	if _, ok := ph.Lookup(WeightKey{1, 2, "f32"}, 1); ok {
+		t.Error("an unknown weight has a schedule")
+	}
+	if n := testing.AllocsPerRun(100, func() { p.Decode.Lookup(k, 7) }); n != 0 {
+		t.Errorf("Lookup allocates %v times", n)
+	}
+}
+
+func TestValidateNames(t *testing.T) {
+	h := testHost(t, 2, "avx2", "avx512")
+	for want, change := range map[string]func(*Plan){
+		"MR 40":         func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.MR = 40 },
+		"bm is 0":       func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BM = 0 },
+		"bn is -64":     func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BN = -64 },
+		"bk is 7":       func(p *Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = 7 },
+		"bk is -32":     func(p *Plan) { p.Decode.Tables[0].Rules[0].Schedule.BK = -32 },
+		"PU 1000000000": func(p *Plan) { p.Ranks[0].PUs = PUSet{0, 1e9} },
+		"PU -1":         func(p *Plan) { p.Prefill.PUs = PUSet{-1} },
+		"belong to no":  func(p *Plan) { p.Decode.PUs = PUSet{5} },
+		"ways 3x1": func(p *Plan) {
+			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = 3, 1
+		},
+		"ways are -1x-2": func(p *Plan) {
+			p.Decode.Tables[0].Rules[0].Schedule.WaysM, p.Decode.Tables[0].Rules[0].Schedule.WaysN = -1, -2
+		},
+		"seq_max is 0":  func(p *Plan) { p.SeqMax = 0 },
+		"batch_max":     func(p *Plan) { p.BatchMax = 1 << 30 },
+		"chunk is -1":   func(p *Plan) { p.Chunk = -1 },
+		"KV cache type": func(p *Plan) { p.KV = 9 },
+		"version 3":     func(p *Plan) { p.Version = 3 },
+		"the name":      func(p *Plan) { p.Name = "../../x" },
+		"0 ranks":       func(p *Plan) { p.Ranks = nil },
+		"tables for":    func(p *Plan) { p.Prefill.Tables = p.Prefill.Tables[1:] },
+		"table of": func(p *Plan) {
+			p.Prefill.Tables[0], p.Prefill.Tables[1] = p.Prefill.Tables[1],
+				p.Prefill.Tables[0]
+		},
+		"is not above":    func(p *Plan) { p.Prefill.Tables[0].Rules[1].MLo = 1 },
+		"last rule":       func(p *Plan) { p.Prefill.Tables[0].Rules[len(p.Prefill.Tables[0].Rules)-1].MHi = 1 << 19 },
+		"0 rules":         func(p *Plan) { p.Prefill.Tables[0].Rules = nil },
+		"unknown compute": func(p *Plan) { p.Weights[0].Compute = 9 },
+		"reads f16":       func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.B = microkernel.F16 },
+		"widen":           func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Widen = true },
+		"pack: a slice": func(p *Plan) {
+			s := &p.Prefill.Tables[0].Rules[0].Schedule
+			s.Pack, s.BM = true, s.Kernel.MR<<15
+		},
+		"hidden": func(p *Plan) { p.Model.Hidden = -5 },
+	} {
+		p := mustDefault(t, h, llama160m("f32"), "")
+		change(p)
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want a refusal that names %q, got %v", want, err)
+		}
+	}
+}
+
+// A schedule reads back as it was written, whichever of its parts are set.
+func TestScheduleText(t *testing.T) {
+	h := testHost(t, 2, "avx2", "avx512")
+	p := mustDefault(t, h, llama160m("q8_0"), "")
+	for _, table := range p.Prefill.Tables {
+		for _, r := range table.Rules {
+			for _, pack := range []bool{false, true} {
+				s := r.Schedule
+				s.Pack, s.WaysM, s.WaysN = pack, 1, 2
+				text, err := profiles.EncodeYAML(Table{table.WeightKey, []Rule{{1, 0, s}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got Table
+				if err := profiles.DecodeYAML(text, &got); err != nil || got.Rules[0].Schedule != s {
+					t.Fatalf("%s reads back as %+v, %v", s, got.Rules, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package plans
+
+import "sandwich/microkernel"
+
+// Rounding is that of the plan, with the rates behind a path of bf16 where the host's profile has
+// them.
+func (b *Bundle) Rounding() string {
+	why := b.Plan.Rounding()
+	if w, ok := b.Plan.inexactWeight(); !ok || w.Compute != microkernel.ComputeBF16 {
+		return why
+	}
+	for _, k := range b.Plan.Kernels() {
+		if k.Compute != microkernel.ComputeBF16 {
+			continue
+		}
+		if r, ok := b.Host.PairRates(k.ISA); ok {
+			return why + ": " + r.String()
+		}
+	}
+	return why
+}

@@ -1,0 +1,195 @@
+package thumb
+
+import (
+	"fmt"
+
+	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+)
+
+// host is what the rules of thumb look at.
+type host struct {
+	Cores
+	features microkernel.Features
+	isa      microkernel.ISA
+	pairs    profiles.PairRates              // zero where they were not measured
+	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
+}
+
+// newHost looks at a machine under the instruction set that the options ask for, the widest where
+// they do not.
+func newHost(p *profiles.Profile, o Options) (host, error) {
+	have := p.Features()
+	h := host{Cores: coresOf(p), features: have, isa: have.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
+	if o.ISA != "" {
+		var err error
+		if h.isa, err = microkernel.ParseISA(o.ISA); err != nil {
+			return h, err
+		}
+		if !have.Supports(h.isa) {
+			return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
+		}
+	}
+	h.pairs, _ = p.PairRates(h.isa)
+	return h, nil
+}
+
+// coresOf asks for the caches of the first usable PU.
+func coresOf(p *profiles.Profile) Cores {
+	m, first := roofline.NewMachine(p), -1
+	if usable := p.UsablePUs(); len(usable) > 0 {
+		first = usable[0]
+	}
+	return Cores{L1: int(m.L1().Value), L2: int(m.L2(first).Value)}
+}
+
+type spaceKey struct {
+	isa     microkernel.ISA
+	compute microkernel.Compute
+	b       microkernel.WeightType
+}
+
+// candidates lists the tiles that kernel chooses from.
+func (h host) candidates(k spaceKey) []microkernel.Spec {
+	list, ok := h.spaces[k]
+	if !ok {
+		for _, s := range microkernel.Space(h.features, k.isa, k.compute, k.b) {
+			if s.NR <= maxThumbNR && plain(s) {
+				list = append(list, s)
+			}
+		}
+		h.spaces[k] = list
+	}
+	return list
+}
+
+// integers says that int8 arithmetic serves a quantized type better than float32 on this CPU: at M
+// = 1 it must keep up with the memory, at M = 512 with float32. With VPDPBUSD, and with SDOT of
+// arm64, it does both for every type. The multiply-add of AVX-512 takes more instructions for
+// eight-bit weights, whose signs it must move, than float32 does: q8_0 reaches 0.79 of float32 at M
+// = 512, the other types 0.77 (iq4_nl) to 1.45 (q4_0), and at M = 1 they need it. AVX2 has a third
+// port for integers. It asks the CPU and not the instruction set of the plan, so that --isa changes
+// no bits.
+func (h host) integers(t microkernel.WeightType) bool {
+	switch {
+	case h.features.Has(microkernel.HasVNNI), h.features.Has(microkernel.HasAVXVNNI),
+		h.features.Has(microkernel.HasDotProd):
+		return true
+	case h.features.Has(microkernel.HasAVX512):
+		return t.Desc().Bits() < 8
+	}
+	return h.features.Has(microkernel.HasAVX2)
+}
+
+// rangeEnds are the last M of the ranges below the open one, which is laid out for openM rows.
+var rangeEnds = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 64, 96, 128, 192, 256, 384, 512}
+
+const openM = 1024
+
+// widenFrom is the M from which a slice of narrow weights is widened once instead of in every tile.
+// Measured on 2048x2048, one core, weights from memory: q8_0 and q4_0 gain 3 % at 40 rows and 25 %
+// at 64; f16, which one instruction converts, breaks even at 96; bf16, which is widened by shifts,
+// still loses 14 % at 128.
+func widenFrom(t microkernel.WeightType) int {
+	switch {
+	case t.Quantized():
+		return streamTo + 1
+	case t.Desc().Float == qtype.Half:
+		return 97
+	}
+	return 257
+}
+
+// rules makes the table of a weight: adjacent ranges of one schedule are one rule.
+func (h host) rules(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute) ([]plans.Rule, error) {
+	var rules []plans.Rule
+	lo := 1
+	for i := 0; i <= len(rangeEnds); i++ {
+		hi, m := 0, openM
+		if i < len(rangeEnds) {
+			hi, m = rangeEnds[i], rangeEnds[i]
+		}
+		s, err := h.schedule(k, t, c, m)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(rules); n > 0 && rules[n-1].Schedule == s {
+			rules[n-1].MHi = hi
+		} else {
+			rules = append(rules, plans.Rule{MLo: lo, MHi: hi, Schedule: s})
+		}
+		lo = hi + 1
+	}
+	return rules, nil
+}
+
+// schedule is the rule of thumb for m rows.
+func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkernel.Compute, m int) (plans.Schedule,
+	error) {
+	widen := c == microkernel.ComputeF32 && t != microkernel.F32 && m >= widenFrom(t) && h.isa.Generates()
+	s := plans.Schedule{Widen: widen}
+	b := t
+	if s.Widen {
+		b = microkernel.F32
+	}
+	var err error
+	if s.Kernel, err = h.kernel(b, c, m, k.N, s.Widen); err != nil {
+		return s, err
+	}
+	s.Kernel = Form(s.Kernel, m, s.Widen)
+	h.layOut(&s, k, t, m)
+	return s, nil
+}
+
+// maxThumbNR bounds the columns of a tile: four panels are as many streams as the prefetchers of
+// older cores follow beside the activations.
+const maxThumbNR = 4 * microkernel.PanelWidth
+
+// kernel picks the tile for m rows among the legal ones: by estimated time, then the most rows that
+// fit, since a kernel runs fewer rows as well. Where the instruction set has no such kernel,
+// narrower ones are asked.
+func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
+	error) {
+	for _, isa := range h.isas() {
+		best, least := microkernel.Spec{}, 0.0
+		for _, s := range h.candidates(spaceKey{isa, c, b}) {
+			if s.NR >= n+microkernel.PanelWidth {
+				continue // a panel of the tile would never be filled
+			}
+			s = prefetched(s, m, widen)
+			cycles := rowCycles(s, m, widen)
+			if least == 0 || cycles < least || cycles == least && s.NR == best.NR && s.MR > best.MR {
+				best, least = s, cycles
+			}
+		}
+		if least > 0 {
+			return best, nil
+		}
+	}
+	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, b, c)
+}
+
+// isas is the instruction set and the ones below it that the host has, widest first.
+func (h host) isas() []microkernel.ISA {
+	all := h.features.ISAs()
+	for i, isa := range all {
+		if isa == h.isa {
+			return all[i:]
+		}
+	}
+	return []microkernel.ISA{h.isa}
+}
+
+// plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of
+// them, a turn, and broadcasts into registers, or lanes of registers where the multiply-add takes
+// them; and tile registers, which nobody has timed: a search may take them.
+func plain(s microkernel.Spec) bool {
+	ku := 4
+	if s.Compute == microkernel.ComputeBF16 {
+		ku = 8 // four pairs
+	}
+	return s.OrdinaryForm() && !s.MatrixUnit() && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
+}

@@ -1,0 +1,53 @@
+package roofline
+
+import (
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// Sizes of caches where the machine does not tell: what every server core of the last decade has.
+const (
+	assumedL1 = 32 << 10
+	assumedL2 = 512 << 10
+)
+
+// More than any core has: larger sizes are somebody's typing error.
+const (
+	mostL1 = 1 << 20
+	mostL2 = 64 << 20
+)
+
+// L1 is the bytes of first-level data cache of a core.
+func (m *Machine) L1() Answer {
+	if size := m.profile.Host.L1D; size > 0 {
+		return Answer{Value: float64(min(size, mostL1)), From: "the host"}
+	}
+	return Answer{assumedL1, true, "assumed of any core"}
+}
+
+// L2 is the bytes of second-level cache that the core of a PU may count on: of one that several
+// cores share, as clusters of efficient cores do, its part.
+func (m *Machine) L2(pu int) Answer {
+	out := Answer{assumedL2, true, "assumed of any core"}
+	if m.profile.Machine == nil {
+		return out
+	}
+	for _, o := range m.profile.Machine.Objects {
+		if o.Kind == topotree.KindL2 && o.Bytes > 0 && o.CPUs.Contains(pu) {
+			share := int(min(o.Bytes, mostL2)) / max(1, coresIn(m.profile, o.CPUs))
+			out = Answer{Value: float64(share), From: "the host"}
+		}
+	}
+	return out
+}
+
+// coresIn counts the cores within a set.
+func coresIn(p *profiles.Profile, set topotree.CPUSet) int {
+	n := 0
+	for _, o := range p.Machine.Objects {
+		if o.Kind == topotree.KindCore && o.CPUs.In(set) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,236 @@
+package grammar
+
+import (
+	"math/big"
+	"strings"
+)
+
+// bounds limit a number; nil where there is no bound.
+type bounds struct {
+	least, most          *big.Rat
+	overLeast, belowMost bool     // the bound itself is left out
+	multiple             *big.Int // integers only: they are multiples of it; nil: of any
+	integer              bool
+}
+
+func (n bounds) none() bool { return n.least == nil && n.most == nil && n.multiple == nil }
+
+// holds tells whether a number is inside.
+func (n bounds) holds(x *big.Rat) bool {
+	if n.least != nil {
+		if c := x.Cmp(n.least); c < 0 || c == 0 && n.overLeast {
+			return false
+		}
+	}
+	if n.most != nil {
+		if c := x.Cmp(n.most); c > 0 || c == 0 && n.belowMost {
+			return false
+		}
+	}
+	if n.integer && !x.IsInt() {
+		return false
+	}
+	return n.multiple == nil || x.IsInt() && new(big.Int).Rem(x.Num(), n.multiple).Sign() == 0
+}
+
+// boundDigits is how many digits a bound may have before or behind its point.
+const boundDigits = 18
+
+// expr spells the decimal numbers inside the bounds, without exponents: the negative ones behind
+// a sign, as the mirror image of positive ones.
+func (n bounds) expr(path string) (expr, error) {
+	var out choice
+	zero := new(big.Rat)
+	if n.holds(zero) {
+		out = append(out, literal("0"))
+	}
+	positive := n
+	if positive.least == nil || positive.least.Sign() < 0 {
+		positive.least, positive.overLeast = zero, true
+	} else if positive.least.Sign() == 0 {
+		positive.overLeast = true
+	}
+	negative := bounds{multiple: n.multiple, integer: n.integer, overLeast: n.belowMost, belowMost: n.overLeast}
+	if n.most != nil {
+		negative.least = new(big.Rat).Neg(n.most)
+	}
+	if n.least != nil {
+		negative.most = new(big.Rat).Neg(n.least)
+	}
+	if negative.least == nil || negative.least.Sign() <= 0 {
+		negative.least, negative.overLeast = zero, true
+	}
+	for sign, half := range []bounds{positive, negative} {
+		e, err := half.positive(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, sequence{literal("-"[:sign]), e})
+	}
+	return out, nil
+}
+
+// positive spells the positive numbers inside the bounds, whose lower one is never missing.
+func (n bounds) positive(path string) (expr, error) {
+	if n.most != nil && (n.most.Sign() <= 0 || n.most.Cmp(n.least) < 0) {
+		return nothing{}, nil
+	}
+	lo, err := decimal(path, n.least)
+	if err != nil {
+		return nil, err
+	}
+	hi, err := decimal(path, n.most)
+	if err != nil {
+		return nil, err
+	}
+	longest := max(integerDigits, len(lo.whole))
+	if n.most != nil {
+		longest = len(hi.whole)
+	}
+	var out choice
+	for size := len(lo.whole); size <= longest; size++ {
+		out = append(out, automaton(func(b *builder, from, to int32) {
+			w := &digitWriter{b: b, n: n, size: size, end: to, at: map[digitState]int32{}}
+			w.lo, w.fraction = lo.padded(size), len(lo.part)
+			if n.most != nil && size == len(hi.whole) {
+				w.hi, w.fraction = hi.padded(size), max(len(lo.part), len(hi.part))
+				w.hi += strings.Repeat("0", size+w.fraction-len(w.hi))
+			}
+			w.lo += strings.Repeat("0", size+w.fraction-len(w.lo))
+			b.eps(from, w.state(digitState{low: true, high: w.hi != ""}))
+		}))
+	}
+	return out, nil
+}
+
+// decimals are the digits of a number before and behind its point.
+type decimals struct{ whole, part string }
+
+// padded are the digits, with zeros in front to have so many before the point.
+func (d decimals) padded(size int) string {
+	return strings.Repeat("0", size-len(d.whole)) + d.whole + d.part
+}
+
+func decimal(path string, x *big.Rat) (decimals, error) {
+	if x == nil {
+		return decimals{}, nil
+	}
+	n, exact := x.FloatPrec()
+	if !exact || n > boundDigits || x.Num().BitLen() > 200 {
+		return decimals{}, refuse(path, "a bound has more than %d digits behind the point", boundDigits)
+	}
+	whole, part, _ := strings.Cut(x.FloatString(n), ".")
+	if len(whole) > boundDigits {
+		return decimals{}, refuse(path, "a bound has more than %d digits", boundDigits)
+	}
+	return decimals{whole, part}, nil
+}
+
+// digitState is a place in a number of a given length: how many digits were read, whether they are
+// those of the bounds so far, what they leave when divided, and whether one of those behind the
+// bounds' digits was not zero.
+type digitState struct {
+	pos       int
+	low, high bool
+	rest      int64
+	point     bool // the point was just read, or digits behind it
+	more      bool // a digit behind those of the bounds is not zero
+}
+
+// digitWriter writes the numbers of one length before the point between two bounds, whose digits
+// are lo and hi, fraction of them behind the point.
+type digitWriter struct {
+	b              *builder
+	n              bounds
+	lo, hi         string
+	size, fraction int
+	end            int32
+	at             map[digitState]int32
+}
+
+func (w *digitWriter) state(s digitState) int32 {
+	if at, ok := w.at[s]; ok {
+		return at
+	}
+	at := w.b.state()
+	w.at[s] = at
+	w.expand(s, at)
+	return at
+}
+
+func (w *digitWriter) expand(s digitState, at int32) {
+	if s.pos >= w.size && w.inside(s) {
+		w.b.eps(at, w.end)
+	}
+	if s.pos == w.size && !s.point {
+		if !w.n.integer {
+			next := s
+			next.point = true
+			w.b.edge(at, w.pointed(next), byteRange{'.', '.'})
+		}
+		return
+	}
+	w.digits(s, at)
+}
+
+// pointed is the state behind the point, where the number must not end.
+func (w *digitWriter) pointed(s digitState) int32 {
+	at := w.b.state()
+	w.digits(s, at)
+	return at
+}
+
+// digits writes the ways of one more digit.
+func (w *digitWriter) digits(s digitState, at int32) {
+	if s.pos >= w.size+max(w.fraction, fractionDigits) {
+		return
+	}
+	for d := byte('0'); d <= '9'; d++ {
+		if d == '0' && s.pos == 0 && (w.size > 1 || w.n.integer) {
+			continue // zero itself is spelled elsewhere
+		}
+		next, ok := w.with(s, d)
+		if ok {
+			w.b.edge(at, w.state(next), byteRange{d, d})
+		}
+	}
+}
+
+// with is the state behind a digit; not ok where it leaves the bounds.
+func (w *digitWriter) with(s digitState, d byte) (digitState, bool) {
+	next := s
+	if s.pos < len(w.lo) {
+		if s.low && d < w.lo[s.pos] || s.high && w.hi != "" && d > w.hi[s.pos] {
+			return s, false
+		}
+		next.low = s.low && d == w.lo[s.pos]
+		next.high = s.high && w.hi != "" && d == w.hi[s.pos]
+	} else {
+		if s.high && d != '0' {
+			return s, false
+		}
+		next.more = s.low && (s.more || d != '0')
+	}
+	next.pos++
+	if w.n.multiple != nil {
+		next.rest = (s.rest*10 + int64(d-'0')) % w.n.multiple.Int64()
+	}
+	return next, true
+}
+
+// inside tells whether a number that ends here is inside the bounds.
+func (w *digitWriter) inside(s digitState) bool {
+	if s.rest != 0 {
+		return false
+	}
+	if s.low {
+		left := strings.Trim(w.lo[min(s.pos, len(w.lo)):], "0") // missing digits are zeros
+		if left != "" || w.n.overLeast && !s.more {
+			return false
+		}
+	}
+	if s.high && w.n.belowMost {
+		return strings.Trim(w.hi[min(s.pos, len(w.hi)):], "0") != ""
+	}
+	return true
+}

@@ -1,0 +1,312 @@
+package grammar
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// FromGBNF reads a grammar in GBNF, the notation of llama.cpp: rules `name ::= alternatives`, of
+// which root is where answers begin; strings, classes of characters, a dot for any character,
+// groups, and the repetitions *, +, ?, {n}, {n,} and {n,m}.
+func FromGBNF(text string) (*Grammar, error) {
+	if !utf8.ValidString(text) {
+		return nil, refuse("", "the grammar is not valid UTF-8")
+	}
+	p := &gbnf{text: text, builder: newBuilder(newBudget()), names: map[string]ruleID{}, defined: map[string]bool{}}
+	if err := p.rules(); err != nil {
+		return nil, err
+	}
+	for name := range p.names {
+		if !p.defined[name] {
+			return nil, refuse("rule "+name, "it is used and not defined")
+		}
+	}
+	if !p.defined["root"] {
+		return nil, refuse("", "there is no rule root, where answers begin")
+	}
+	prog, err := p.link(p.names["root"])
+	if err != nil {
+		return nil, err
+	}
+	return &Grammar{program: prog}, nil
+}
+
+// gbnf reads a grammar from left to right.
+type gbnf struct {
+	*builder
+	text    string
+	at      int
+	depth   int
+	names   map[string]ruleID
+	defined map[string]bool
+}
+
+func (p *gbnf) fail(format string, args ...any) error {
+	return refuse("line "+strconv.Itoa(1+strings.Count(p.text[:p.at], "\n")), format, args...)
+}
+
+func (p *gbnf) name(name string) ruleID {
+	r, ok := p.names[name]
+	if !ok {
+		r = p.rule("rule " + name)
+		p.names[name] = r
+	}
+	return r
+}
+
+func (p *gbnf) rules() error {
+	for p.blanks(true); p.at < len(p.text); p.blanks(true) {
+		name := p.word()
+		p.blanks(false)
+		if name == "" || !strings.HasPrefix(p.text[p.at:], "::=") {
+			return p.fail("a rule begins with its name and ::=")
+		}
+		p.at += 3
+		if p.defined[name] {
+			return p.fail("rule %s is defined twice", clip(name))
+		}
+		r := p.name(name)
+		p.defined[name] = true
+		e, err := p.alternatives(false)
+		if err != nil {
+			return err
+		}
+		p.define(r, e)
+		if p.at < len(p.text) && p.text[p.at] != '\n' && p.text[p.at] != '\r' {
+			return p.fail("%q is not understood here", clip(p.text[p.at:]))
+		}
+	}
+	return nil
+}
+
+// blanks passes over white space and comments; over ends of lines where lines is set.
+func (p *gbnf) blanks(lines bool) {
+	for p.at < len(p.text) {
+		switch c := p.text[p.at]; {
+		case c == ' ' || c == '\t' || lines && (c == '\n' || c == '\r'):
+			p.at++
+		case c == '#':
+			for p.at < len(p.text) && p.text[p.at] != '\n' {
+				p.at++
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (p *gbnf) word() string {
+	from := p.at
+	for p.at < len(p.text) {
+		c := p.text[p.at]
+		if !(c == '-' || c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z') {
+			break
+		}
+		p.at++
+	}
+	return p.text[from:p.at]
+}
+
+// alternatives reads up to the end of the rule, or of the group.
+func (p *gbnf) alternatives(group bool) (expr, error) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, p.fail("groups are nested more than %d deep", maxDepth)
+	}
+	defer func() { p.depth-- }()
+	var out choice
+	for {
+		p.blanks(true)
+		e, err := p.sequence(group)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+		if p.at >= len(p.text) || p.text[p.at] != '|' {
+			return out, nil
+		}
+		p.at++
+	}
+}
+
+func (p *gbnf) sequence(group bool) (expr, error) {
+	var out sequence
+	for {
+		p.blanks(group)
+		e, err := p.element()
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			return out, nil
+		}
+		if e, err = p.repetitions(e); err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+}
+
+// element reads one thing that may be repeated; nil where there is none.
+func (p *gbnf) element() (expr, error) {
+	if p.at >= len(p.text) {
+		return nil, nil
+	}
+	switch c := p.text[p.at]; c {
+	case '"':
+		p.at++
+		return p.literal()
+	case '[':
+		p.at++
+		return p.class()
+	case '.':
+		p.at++
+		return anyRune, nil
+	case '(':
+		p.at++
+		e, err := p.alternatives(true)
+		if err != nil {
+			return nil, err
+		}
+		if p.at >= len(p.text) || p.text[p.at] != ')' {
+			return nil, p.fail("a group is not closed")
+		}
+		p.at++
+		return e, nil
+	}
+	if w := p.word(); w != "" {
+		return call{p.name(w)}, nil
+	}
+	return nil, nil
+}
+
+func (p *gbnf) literal() (expr, error) {
+	var out []byte
+	for p.at < len(p.text) && p.text[p.at] != '"' {
+		r, err := p.char()
+		if err != nil {
+			return nil, err
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	if p.at >= len(p.text) {
+		return nil, p.fail("a string is not closed")
+	}
+	p.at++
+	return literal(out), nil
+}
+
+// char reads a character of a string or a class, an escape for one.
+func (p *gbnf) char() (rune, error) {
+	r, n := utf8.DecodeRuneInString(p.text[p.at:])
+	p.at += n
+	if r != '\\' {
+		return r, nil
+	}
+	if p.at >= len(p.text) {
+		return 0, p.fail("a backslash ends the grammar")
+	}
+	c := p.text[p.at]
+	p.at++
+	switch c {
+	case 'n':
+		return '\n', nil
+	case 'r':
+		return '\r', nil
+	case 't':
+		return '\t', nil
+	case 'x', 'u', 'U':
+		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
+		v, err := strconv.ParseUint(p.text[p.at:min(p.at+digits, len(p.text))], 16, 32)
+		if err != nil || p.at+digits > len(p.text) || !utf8.ValidRune(rune(v)) {
+			return 0, p.fail(`\%c is followed by %d hexadecimal digits of a character`, c, digits)
+		}
+		p.at += digits
+		return rune(v), nil
+	case '"', '\\', '[', ']', '^', '-', '/', '.':
+		return rune(c), nil
+	}
+	return 0, p.fail(`the escape \%c is not known`, c)
+}
+
+func (p *gbnf) class() (expr, error) {
+	not := strings.HasPrefix(p.text[p.at:], "^")
+	if not {
+		p.at++
+	}
+	var out runes
+	for p.at < len(p.text) && p.text[p.at] != ']' {
+		lo, err := p.char()
+		if err != nil {
+			return nil, err
+		}
+		hi := lo
+		if rest := p.text[p.at:]; len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+			p.at++
+			if hi, err = p.char(); err != nil {
+				return nil, err
+			}
+		}
+		if lo > hi {
+			return nil, p.fail("a range of characters runs backwards")
+		}
+		out = append(out, runeRange{lo, hi})
+	}
+	if p.at >= len(p.text) {
+		return nil, p.fail("a class of characters is not closed")
+	}
+	p.at++
+	out = out.inOrder()
+	if not {
+		return anyRune.except(out), nil
+	}
+	return out.both(anyRune), nil
+}
+
+// repetitions reads what stands behind an element.
+func (p *gbnf) repetitions(e expr) (expr, error) {
+	for p.at < len(p.text) {
+		switch p.text[p.at] {
+		case '*':
+			e = star(e)
+		case '+':
+			e = repeat{e, 1, -1}
+		case '?':
+			e = optional(e)
+		case '{':
+			least, most, err := p.counts()
+			if err != nil {
+				return nil, err
+			}
+			e = repeat{e, least, most}
+			continue
+		default:
+			return e, nil
+		}
+		p.at++
+	}
+	return e, nil
+}
+
+// counts reads {n}, {n,} or {n,m}.
+func (p *gbnf) counts() (least, most int, err error) {
+	end := strings.IndexByte(p.text[p.at:], '}')
+	if end < 0 {
+		return 0, 0, p.fail("a repetition is not closed")
+	}
+	from, to, two := strings.Cut(p.text[p.at+1:p.at+end], ",")
+	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
+	least, err = strconv.Atoi(from)
+	most = least
+	if err == nil && two {
+		most = -1
+		if to != "" {
+			most, err = strconv.Atoi(to)
+		}
+	}
+	if err != nil || least < 0 || least > maxCount || most > maxCount || most >= 0 && most < least {
+		return 0, 0, p.fail("a repetition is {n}, {n,} or {n,m}, counted to %d at most", maxCount)
+	}
+	p.at += end + 1
+	return least, most, nil
+}

@@ -1,0 +1,159 @@
+package grammar
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// measure sets for every state how many bytes the shortest way to the end of its rule takes: a
+// shortest path whose steps over a call cost what the rule costs (Knuth's generalization of
+// Dijkstra's algorithm to grammars).
+func (b *builder) measure() {
+	n := len(b.states)
+	into := make([][]reverse, n)   // ways into a state, of one byte or none
+	waiting := make([][]waiter, n) // states that cross the rule that starts here
+	for i := range b.states {
+		s := &b.states[i]
+		s.dist = math.Inf(1)
+		from := int32(i)
+		for _, e := range s.edges {
+			into[e.to] = append(into[e.to], reverse{from, 1})
+		}
+		for _, e := range s.eps {
+			into[e] = append(into[e], reverse{from, 0})
+		}
+		for _, c := range s.calls {
+			w := waiter{from, c.start, c.back, 1}
+			waiting[c.start], waiting[c.back] = append(waiting[c.start], w), append(waiting[c.back], w)
+		}
+		if l := s.loop; l != nil {
+			w := waiter{from, l.body, l.next, float64(l.least)}
+			waiting[l.next] = append(waiting[l.next], w)
+			if l.least > 0 {
+				waiting[l.body] = append(waiting[l.body], w)
+			}
+		}
+	}
+	var q distances
+	done := make([]bool, n)
+	for i := range b.states {
+		if b.states[i].final {
+			heap.Push(&q, distance{int32(i), 0})
+		}
+	}
+	for len(q) > 0 {
+		d := heap.Pop(&q).(distance)
+		if done[d.state] {
+			continue
+		}
+		done[d.state] = true
+		b.states[d.state].dist = d.bytes
+		for _, r := range into[d.state] {
+			heap.Push(&q, distance{r.from, d.bytes + r.bytes})
+		}
+		for _, w := range waiting[d.state] {
+			if cost := w.cost(b.states); !math.IsInf(cost, 1) {
+				heap.Push(&q, distance{w.from, cost})
+			}
+		}
+	}
+}
+
+type reverse struct {
+	from  int32
+	bytes float64
+}
+
+// waiter is a state that crosses a rule some times and goes on behind it.
+type waiter struct {
+	from, rule, back int32
+	times            float64
+}
+
+func (w waiter) cost(s []pstate) float64 {
+	if w.times == 0 {
+		return s[w.back].dist
+	}
+	return w.times*s[w.rule].dist + s[w.back].dist
+}
+
+type distance struct {
+	state int32
+	bytes float64
+}
+
+// distances is a heap, the shortest on top.
+type distances []distance
+
+func (d distances) Len() int           { return len(d) }
+func (d distances) Less(i, j int) bool { return d[i].bytes < d[j].bytes }
+func (d distances) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *distances) Push(x any)        { *d = append(*d, x.(distance)) }
+func (d *distances) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}
+
+// prune drops the ways that lead nowhere, so that an answer never walks into a dead end.
+func (b *builder) prune() {
+	dead := func(s int32) bool { return math.IsInf(b.states[s].dist, 1) }
+	for i := range b.states {
+		s := &b.states[i]
+		s.edges = slices.DeleteFunc(s.edges, func(e edge) bool { return dead(e.to) })
+		s.eps = slices.DeleteFunc(s.eps, dead)
+		s.calls = slices.DeleteFunc(s.calls, func(c callEdge) bool { return dead(c.start) || dead(c.back) })
+	}
+}
+
+// leftRecursion refuses rules that enter themselves before a byte is read: their stacks would have
+// no end.
+func (b *builder) leftRecursion() error {
+	mark := make([]uint8, len(b.states)) // 1: on the way, 2: done
+	var visit func(s int32) bool
+	visit = func(s int32) bool {
+		if mark[s] != 0 {
+			return mark[s] == 1
+		}
+		mark[s] = 1
+		bad := false
+		st := &b.states[s]
+		for _, e := range st.eps {
+			bad = bad || mark[e] != 1 && visit(e)
+		}
+		for _, c := range st.calls {
+			bad = bad || visit(c.start) || b.states[c.start].dist == 0 && mark[c.back] != 1 && visit(c.back)
+		}
+		if l := st.loop; l != nil {
+			bad = bad || visit(l.body) || (l.least == 0 || b.states[l.body].dist == 0) && mark[l.next] != 1 &&
+				visit(l.next)
+		}
+		mark[s] = 2
+		return bad
+	}
+	for i := range b.rules {
+		if visit(b.rules[i].start) {
+			return refuse(b.rules[i].path, "it begins with itself, which no answer could end")
+		}
+	}
+	return nil
+}
+
+// emptyRounds is how often what may be empty can be counted: each position of an answer keeps the
+// counts of all rounds that may have been empty.
+const emptyRounds = 64
+
+// checkLoops takes care of loops whose body may be empty.
+func (b *builder) checkLoops() error {
+	for i := range b.states {
+		l := b.states[i].loop
+		if l == nil || b.states[l.body].dist > 0 {
+			continue
+		}
+		if l.least = 0; l.most > emptyRounds {
+			return refuse("", "what may be empty is repeated %d times at most, not %d", emptyRounds, l.most)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package grammar
+
+import (
+	"math"
+	"slices"
+)
+
+// program is a grammar as automata: one for each rule, and one for the body of each loop.
+type program struct {
+	states []pstate
+	start  int32
+	bytes  int64 // that the states take, about
+}
+
+// pstate is a state of the automaton of a rule.
+type pstate struct {
+	edges []edge
+	eps   []int32
+	calls []callEdge
+	loop  *loopState
+	final bool
+	dist  float64 // bytes of the shortest way to the end of its rule; +Inf: there is none
+}
+
+type edge struct {
+	byteRange
+	to int32
+}
+
+// callEdge enters a rule and goes on at back.
+type callEdge struct{ start, back int32 }
+
+// loopState counts: while fewer than most rounds are done it may enter body, which comes back to
+// it, and from least on it may leave to next. Rounds of an endless loop are counted up to least.
+type loopState struct {
+	body, next  int32
+	least, most int32 // most < 0: endless
+	plain       bool  // a round is one character inside a JSON string
+}
+
+const maxCount = 1 << 24
+
+// builder writes a program. Rules are named first and given their expressions later, so that they
+// may call each other.
+type builder struct {
+	program
+	rules  []ruleDef
+	budget *budget
+	// Rules that are written once: one character inside a JSON string, white space, any value; -1
+	// before they are.
+	plain, blank, free ruleID
+}
+
+type ruleDef struct {
+	path  string
+	body  expr
+	start int32
+}
+
+func newBuilder(b *budget) *builder { return &builder{budget: b, plain: -1, blank: -1, free: -1} }
+
+func (b *builder) rule(path string) ruleID {
+	b.rules = append(b.rules, ruleDef{path: path, body: nothing{}})
+	return ruleID(len(b.rules) - 1)
+}
+
+func (b *builder) define(r ruleID, e expr) { b.rules[r].body = e }
+
+// link writes all rules and makes the program that starts with root.
+func (b *builder) link(root ruleID) (p *program, err error) {
+	defer func() {
+		if over, ok := recover().(*Error); ok {
+			p, err = nil, over
+		}
+	}()
+	for i := range b.rules {
+		b.rules[i].start = b.state()
+	}
+	for i := range b.rules {
+		end := b.state()
+		b.states[end].final = true
+		b.write(b.rules[i].body, b.rules[i].start, end)
+	}
+	b.measure()
+	if err := b.checkLoops(); err != nil {
+		return nil, err
+	}
+	start := b.rules[root].start
+	if math.IsInf(b.states[start].dist, 1) {
+		return nil, refuse(b.rules[root].path, "nothing satisfies it")
+	}
+	if err := b.leftRecursion(); err != nil {
+		return nil, err
+	}
+	b.prune()
+	b.start = start
+	out := b.program
+	return &out, nil
+}
+
+func (b *builder) state() int32 {
+	b.grow(96)
+	b.states = append(b.states, pstate{})
+	return int32(len(b.states) - 1)
+}
+
+// grow counts bytes of the program against the budget of the request.
+func (b *builder) grow(n int64) {
+	b.bytes += n
+	if err := b.budget.take(n); err != nil {
+		panic(err)
+	}
+}
+
+func (b *builder) edge(from, to int32, r byteRange) {
+	b.grow(8)
+	b.states[from].edges = append(b.states[from].edges, edge{r, to})
+}
+
+func (b *builder) eps(from, to int32) {
+	b.grow(4)
+	b.states[from].eps = append(b.states[from].eps, to)
+}
+
+// write makes ways from one state to the other that spell e.
+func (b *builder) write(e expr, from, to int32) {
+	switch e := e.(type) {
+	case empty:
+		b.eps(from, to)
+	case nothing:
+	case literal:
+		b.writeWords([]string{string(e)}, from, to)
+	case words:
+		b.writeWords(e, from, to)
+	case runes:
+		b.writeRunes(e, from, to)
+	case sequence:
+		for i, x := range e {
+			next := to
+			if i < len(e)-1 {
+				next = b.state()
+			}
+			b.write(x, from, next)
+			from = next
+		}
+		if len(e) == 0 {
+			b.eps(from, to)
+		}
+	case choice:
+		for _, x := range e {
+			b.write(x, from, to)
+		}
+	case repeat:
+		b.writeRepeat(e, from, to)
+	case automaton:
+		e(b, from, to)
+	case call:
+		b.grow(8)
+		b.states[from].calls = append(b.states[from].calls, callEdge{b.rules[e.rule].start, to})
+	}
+}
+
+// writeWords makes a trie of the words.
+func (b *builder) writeWords(w []string, from, to int32) {
+	w = slices.Clone(w)
+	slices.Sort(w)
+	w = slices.Compact(w)
+	if len(w) > 0 && w[0] == "" {
+		b.eps(from, to)
+		w = w[1:]
+	}
+	for i := 0; i < len(w); {
+		j := i
+		for j < len(w) && w[j][0] == w[i][0] {
+			j++
+		}
+		next := to
+		if j-i > 1 || len(w[i]) > 1 {
+			next = b.state()
+		}
+		b.edge(from, next, byteRange{w[i][0], w[i][0]})
+		if next != to {
+			rest := make([]string, 0, j-i)
+			for _, x := range w[i:j] {
+				rest = append(rest, x[1:])
+			}
+			b.writeWords(rest, next, to)
+		}
+		i = j
+	}
+}
+
+func (b *builder) writeRunes(r runes, from, to int32) {
+	for _, x := range r {
+		utf8Ranges(x.lo, x.hi, func(seq []byteRange) {
+			at := from
+			for i, br := range seq {
+				next := to
+				if i < len(seq)-1 {
+					next = b.state()
+				}
+				b.edge(at, next, br)
+				at = next
+			}
+		})
+	}
+}
+
+// unrolled is how many rounds of a small body are written out instead of counted.
+const unrolled = 4
+
+func (b *builder) writeRepeat(e repeat, from, to int32) {
+	switch {
+	case e.most == 0:
+		b.eps(from, to)
+		return
+	case e.most == 1 && e.least == 0:
+		b.eps(from, to)
+		b.write(e.body, from, to)
+		return
+	case e.most == 1:
+		b.write(e.body, from, to)
+		return
+	}
+	c, isCall := e.body.(call)
+	plain := isCall && c.rule == b.plain
+	if e.most < 0 && e.least <= unrolled && !plain {
+		for range e.least {
+			next := b.state()
+			b.write(e.body, from, next)
+			from = next
+		}
+		loop := b.state()
+		b.eps(from, loop)
+		b.write(e.body, loop, loop)
+		b.eps(loop, to)
+		return
+	}
+	if e.least > maxCount || e.most > maxCount {
+		panic(refuse("", "a repetition is counted to %d at most", maxCount))
+	}
+	body, end, loop := b.state(), b.state(), b.state()
+	b.states[end].final = true
+	if isCall {
+		body = b.rules[c.rule].start
+	} else {
+		b.write(e.body, body, end)
+	}
+	b.states[loop].loop = &loopState{body: body, next: to, least: int32(e.least), most: int32(e.most), plain: plain}
+	b.eps(from, loop)
+}

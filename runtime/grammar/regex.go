@@ -1,0 +1,189 @@
+package grammar
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"unicode"
+)
+
+// pattern is the JSON strings of least to most characters (most < 0: without end) that an
+// expression of ECMA-262 matches somewhere, unless its anchors say where. What RE2 lacks
+// (look-around, references) and boundaries of words are refused.
+func (b *builder) pattern(path, text string, least, most int) (expr, error) {
+	re, err := syntax.Parse(fromECMA(text), syntax.Perl)
+	if err != nil {
+		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+	}
+	for _, in := range prog.Inst {
+		const words = syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
+		if in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg)&words != 0 {
+			return nil, refuse(path, `the expression %q is not supported: \b and \B are not`, clip(text))
+		}
+	}
+	any := b.char()
+	return automaton(func(b *builder, from, to int32) {
+		w := &patternWriter{b: b, prog: prog, any: any, least: least, most: most, at: map[patternState]int32{}}
+		w.cap = max(1, least)
+		if most >= 0 {
+			w.cap = most
+		}
+		first, last := b.state(), b.state()
+		b.edge(from, first, byteRange{'"', '"'})
+		b.edge(last, to, byteRange{'"', '"'})
+		w.end = last
+		w.write(first)
+	}), nil
+}
+
+// hexEscape is how ECMA spells a character by its number.
+var hexEscape = regexp.MustCompile(`(\\\\)|\\u\{?([0-9A-Fa-f]{4,6})\}?`)
+
+func fromECMA(text string) string {
+	return hexEscape.ReplaceAllStringFunc(text, func(m string) string {
+		if m == `\\` {
+			return m
+		}
+		return `\x{` + hexEscape.FindStringSubmatch(m)[2] + `}`
+	})
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}
+
+// patternState is a place of the expression and how many characters were read, up to what matters.
+type patternState struct {
+	kind  patternKind
+	pc    uint32
+	count int
+}
+
+type patternKind uint8
+
+const (
+	before patternKind = iota // the match has not begun
+	inside                    // at an instruction
+	ended                     // at an instruction behind the end of the text
+	behind                    // the match is over
+)
+
+// patternWriter writes the states of an expression, each when it is first met.
+type patternWriter struct {
+	b           *builder
+	prog        *syntax.Prog
+	any         expr
+	least, most int
+	cap         int // counts stop here
+	end         int32
+	at          map[patternState]int32
+	todo        []patternState
+}
+
+func (w *patternWriter) write(first int32) {
+	w.b.eps(first, w.state(patternState{kind: before}))
+	for len(w.todo) > 0 {
+		s := w.todo[len(w.todo)-1]
+		w.todo = w.todo[:len(w.todo)-1]
+		w.expand(s, w.at[s])
+	}
+}
+
+func (w *patternWriter) state(s patternState) int32 {
+	if at, ok := w.at[s]; ok {
+		return at
+	}
+	at := w.b.state()
+	w.at[s] = at
+	w.todo = append(w.todo, s)
+	return at
+}
+
+// expand writes the ways out of a state.
+func (w *patternWriter) expand(s patternState, at int32) {
+	switch s.kind {
+	case before:
+		w.b.eps(at, w.state(patternState{inside, uint32(w.prog.Start), s.count}))
+		w.read(at, s, w.any, patternState{kind: before})
+	case behind:
+		if s.count >= w.least {
+			w.b.eps(at, w.end)
+		}
+		w.read(at, s, w.any, patternState{kind: behind})
+	default:
+		w.instruction(s, at, &w.prog.Inst[s.pc])
+	}
+}
+
+// read goes on behind one more character, if there may be one.
+func (w *patternWriter) read(at int32, s patternState, char expr, next patternState) {
+	if w.most >= 0 && s.count >= w.most {
+		return
+	}
+	next.count = min(s.count+1, w.cap)
+	w.b.write(char, at, w.state(next))
+}
+
+func (w *patternWriter) instruction(s patternState, at int32, in *syntax.Inst) {
+	same := func(pc uint32) patternState { return patternState{s.kind, pc, s.count} }
+	switch in.Op {
+	case syntax.InstAlt, syntax.InstAltMatch:
+		w.b.eps(at, w.state(same(in.Out)))
+		w.b.eps(at, w.state(same(in.Arg)))
+	case syntax.InstCapture, syntax.InstNop:
+		w.b.eps(at, w.state(same(in.Out)))
+	case syntax.InstEmptyWidth:
+		w.anchor(s, at, in)
+	case syntax.InstMatch:
+		if s.kind == inside {
+			w.b.eps(at, w.state(patternState{behind, 0, s.count}))
+		} else if s.count >= w.least {
+			w.b.eps(at, w.end)
+		}
+	case syntax.InstFail:
+	default:
+		if s.kind == inside {
+			w.read(at, s, inString(instRunes(in)), patternState{kind: inside, pc: in.Out})
+		}
+	}
+}
+
+func (w *patternWriter) anchor(s patternState, at int32, in *syntax.Inst) {
+	op := syntax.EmptyOp(in.Arg)
+	if op&(syntax.EmptyBeginText|syntax.EmptyBeginLine) != 0 && s.count > 0 {
+		return
+	}
+	if op&(syntax.EmptyEndText|syntax.EmptyEndLine) != 0 {
+		s.kind = ended
+	}
+	w.b.eps(at, w.state(patternState{s.kind, in.Out, s.count}))
+}
+
+// instRunes are the characters that an instruction reads.
+func instRunes(in *syntax.Inst) runes {
+	switch in.Op {
+	case syntax.InstRuneAny:
+		return anyRune
+	case syntax.InstRuneAnyNotNL:
+		return anyRune.except(runes{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}})
+	}
+	var r runes
+	if len(in.Rune) == 1 {
+		r = append(r, runeRange{in.Rune[0], in.Rune[0]})
+		if syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
+			for c := unicode.SimpleFold(in.Rune[0]); c != in.Rune[0]; c = unicode.SimpleFold(c) {
+				r = append(r, runeRange{c, c})
+			}
+		}
+	}
+	for i := 0; i+1 < len(in.Rune); i += 2 {
+		r = append(r, runeRange{in.Rune[i], in.Rune[i+1]})
+	}
+	return r.inOrder().both(anyRune)
+}

@@ -1,0 +1,250 @@
+package grammar
+
+import (
+	"strconv"
+	"strings"
+)
+
+// FromSchema reads a JSON Schema (draft 2020-12; items, definitions and dependencies of draft 7 are
+// understood, too). Answers have the members of objects in the order in which the schema has its
+// properties, additional ones last. What is not supported is refused by the path of its keyword;
+// keywords that only describe are passed over, as are formats that are not known.
+func FromSchema(schema []byte) (*Grammar, error) {
+	root, err := parseValue(schema)
+	if err != nil {
+		return nil, err
+	}
+	c := &compiler{builder: newBuilder(newBudget()), root: root, at: map[string]ruleID{}}
+	g, err := c.grammar("")
+	if err != nil {
+		return nil, c.where(err)
+	}
+	return g, nil
+}
+
+// AnyObject is the grammar of all JSON objects (the response format json_object).
+func AnyObject() *Grammar {
+	g, err := FromSchema([]byte(`{"type":"object"}`))
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	return g
+}
+
+// compiler writes the rules of a schema, one for each of its parts, named by its path.
+type compiler struct {
+	*builder
+	root  *value
+	at    map[string]ruleID
+	todo  []string
+	made  int // schemas that were made by merging, under names of their own in place of a path
+	extra map[string]*value
+	// origin is the path of the schema that a merged one was made for.
+	origin map[string]string
+}
+
+func (c *compiler) grammar(path string) (*Grammar, error) {
+	e, err := c.refer(path)
+	if err != nil {
+		return nil, err
+	}
+	for len(c.todo) > 0 {
+		path := c.todo[len(c.todo)-1]
+		c.todo = c.todo[:len(c.todo)-1]
+		s, err := c.find(path)
+		if err != nil {
+			return nil, err
+		}
+		e, err := c.expr(s, path)
+		if err != nil {
+			return nil, err
+		}
+		c.define(c.at[path], e)
+	}
+	p, err := c.link(e.rule)
+	if err != nil {
+		return nil, err
+	}
+	return &Grammar{program: p}, nil
+}
+
+// refer is the rule of the schema at a path, which is written in its time.
+func (c *compiler) refer(path string) (call, error) {
+	if r, ok := c.at[path]; ok {
+		return call{r}, nil
+	}
+	if err := c.budget.take(256); err != nil {
+		return call{}, err
+	}
+	r := c.rule(show(path))
+	c.at[path] = r
+	c.todo = append(c.todo, path)
+	return call{r}, nil
+}
+
+// show is a path as errors have it.
+func show(path string) string { return "#" + path }
+
+// find is the schema at a path: a JSON pointer into the root, or into a merged one.
+func (c *compiler) find(path string) (*value, error) {
+	v := c.root
+	rest := path
+	if strings.HasPrefix(path, "!") {
+		name, tail, _ := strings.Cut(path, "/")
+		v, rest = c.extra[name], ""
+		if tail != "" {
+			rest = "/" + tail
+		}
+	}
+	for rest != "" {
+		token, tail, more := strings.Cut(rest[1:], "/")
+		rest = ""
+		if more {
+			rest = "/" + tail
+		}
+		v = child(v, pointerText.Replace(token))
+		if v == nil {
+			return nil, refuse(show(path), "there is no such place in the schema")
+		}
+	}
+	return v, nil
+}
+
+var pointerText = strings.NewReplacer("~1", "/", "~0", "~")
+
+func child(v *value, name string) *value {
+	switch v.kind {
+	case kindObject:
+		return v.get(name)
+	case kindArray:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v.list) {
+			return v.list[i]
+		}
+	}
+	return nil
+}
+
+// part is the rule of a schema below another one.
+func (c *compiler) part(path string, names ...string) (expr, error) {
+	for _, n := range names {
+		path += "/" + escapePointer(n)
+	}
+	return c.refer(path)
+}
+
+// expr is what a schema allows.
+func (c *compiler) expr(s *value, path string) (expr, error) {
+	switch {
+	case s.isTrue():
+		return c.any(), nil
+	case s.isFalse():
+		return nothing{}, nil
+	case s.kind != kindObject:
+		return nil, refuse(show(path), "a schema must be an object, true or false")
+	}
+	if err := checkKeywords(s, path); err != nil {
+		return nil, err
+	}
+	for _, combine := range []func(*value, string) (expr, bool, error){c.reference, c.allOf, c.choices, c.constants} {
+		if e, done, err := combine(s, path); done || err != nil {
+			return e, err
+		}
+	}
+	return c.typed(s, path)
+}
+
+// unsupported are keywords that decide what is valid and cannot be generated.
+var unsupported = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
+	"contains", "minContains", "maxContains", "propertyNames", "$dynamicRef", "$recursiveRef"}
+
+func checkKeywords(s *value, path string) error {
+	for _, k := range unsupported {
+		if s.get(k) != nil {
+			return refuse(show(path)+"/"+k, "this keyword is not supported")
+		}
+	}
+	for _, k := range []string{"unevaluatedProperties", "unevaluatedItems"} {
+		if v := s.get(k); v != nil && !v.isTrue() {
+			return refuse(show(path)+"/"+k, "this keyword is not supported")
+		}
+	}
+	if s.get("uniqueItems").isTrue() {
+		if n := s.get("maxItems"); n == nil || n.text != "1" && n.text != "0" {
+			return refuse(show(path)+"/uniqueItems", "this keyword is not supported")
+		}
+	}
+	return nil
+}
+
+// typeNames are the types that JSON Schema knows; every number is a "number".
+var typeNames = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
+
+// types are the types that a schema allows: those of its keyword, or all.
+func types(s *value, path string) ([]string, error) {
+	t := s.get("type")
+	if t == nil {
+		return []string{"object", "array", "string", "number", "boolean", "null"}, nil
+	}
+	list := t.list
+	if t.kind == kindString {
+		list = []*value{t}
+	}
+	if len(list) == 0 {
+		return nil, refuse(show(path)+"/type", "it must be the name of a type or a list of them")
+	}
+	var out []string
+	for _, x := range list {
+		if x.text == neverType {
+			return nil, nil
+		}
+		if x.kind != kindString || !contains(typeNames, x.text) {
+			return nil, refuse(show(path)+"/type", "%q is no type: there are %s", clip(x.text), strings.Join(typeNames,
+				", "))
+		}
+		out = append(out, x.text)
+	}
+	return out, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// typed is what the keywords of each type allow.
+func (c *compiler) typed(s *value, path string) (expr, error) {
+	names, err := types(s, path)
+	if err != nil {
+		return nil, err
+	}
+	var out choice
+	for _, t := range names {
+		var e expr
+		switch t {
+		case "object":
+			e, err = c.object(s, path)
+		case "array":
+			e, err = c.array(s, path)
+		case "string":
+			e, err = c.stringType(s, path)
+		case "number", "integer":
+			if t == "integer" && contains(names, "number") {
+				continue
+			}
+			e, err = c.numberType(s, path, t == "integer")
+		case "boolean":
+			e = words{"true", "false"}
+		case "null":
+			e = literal("null")
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}

@@ -1,0 +1,239 @@
+package grammar
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// describing are keywords that say nothing about what is valid.
+var describing = []string{"title", "description", "default", "examples", "example", "deprecated", "readOnly",
+	"writeOnly", "nullable", "discriminator", "$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "strict"}
+
+// without is a schema without some of its keywords; nil where only describing ones are left.
+func (v *value) without(keys ...string) *value {
+	out := &value{kind: kindObject}
+	asserts := false
+	for _, m := range v.members {
+		if slices.Contains(keys, m.name) {
+			continue
+		}
+		out.members = append(out.members, m)
+		asserts = asserts || !slices.Contains(describing, m.name)
+	}
+	if !asserts {
+		return nil
+	}
+	return out
+}
+
+// reference follows $ref; keywords beside it hold, too.
+func (c *compiler) reference(s *value, path string) (expr, bool, error) {
+	r := s.get("$ref")
+	if r == nil {
+		return nil, false, nil
+	}
+	target, err := c.resolve(r, path)
+	if err != nil {
+		return nil, false, err
+	}
+	rest := s.without("$ref")
+	if rest == nil {
+		e, err := c.refer(target)
+		return e, true, err
+	}
+	v, err := c.find(target)
+	if err != nil {
+		return nil, false, err
+	}
+	e, err := c.merged(path, located{v, target}, located{rest, path})
+	return e, true, err
+}
+
+// resolve is the path that a reference means.
+func (c *compiler) resolve(r *value, path string) (string, error) {
+	at := show(path) + "/$ref"
+	ref, ok := strings.CutPrefix(r.text, "#")
+	if r.kind != kindString || !ok {
+		return "", refuse(at, "%q is outside of the schema; only references that begin with # are followed",
+			clip(r.text))
+	}
+	if ref != "" && ref[0] != '/' {
+		if found := findAnchor(c.root, "", ref); found != nil {
+			return *found, nil
+		}
+		return "", refuse(at, "there is no anchor %q in the schema", clip(ref))
+	}
+	ref = percent.Replace(ref)
+	if _, err := c.find(ref); err != nil {
+		return "", refuse(at, "%q does not exist in the schema", clip(r.text))
+	}
+	return ref, nil
+}
+
+// percent undoes the escapes of URIs that names in schemas have.
+var percent = strings.NewReplacer("%20", " ", "%25", "%", "%22", `"`, "%24", "$")
+
+func findAnchor(v *value, path, name string) *string {
+	if a := v.get("$anchor"); a != nil && a.kind == kindString && a.text == name {
+		return &path
+	}
+	for _, m := range v.members {
+		if f := findAnchor(m.value, path+"/"+escapePointer(m.name), name); f != nil {
+			return f
+		}
+	}
+	for i, x := range v.list {
+		if f := findAnchor(x, path+"/"+itoa(i), name); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// allOf merges its schemas and the keywords beside them into one.
+func (c *compiler) allOf(s *value, path string) (expr, bool, error) {
+	list := s.get("allOf")
+	if list == nil {
+		return nil, false, nil
+	}
+	if list.kind != kindArray || len(list.list) == 0 {
+		return nil, false, refuse(show(path)+"/allOf", "it must be a list of schemas")
+	}
+	var all []located
+	if rest := s.without("allOf"); rest != nil {
+		all = append(all, located{rest, path})
+	}
+	for i, x := range list.list {
+		all = append(all, located{x, path + "/allOf/" + itoa(i)})
+	}
+	e, err := c.merged(path, all...)
+	return e, true, err
+}
+
+// choices are anyOf, and oneOf where no value can be in two of its schemas.
+func (c *compiler) choices(s *value, path string) (expr, bool, error) {
+	key := "anyOf"
+	list := s.get(key)
+	if list == nil {
+		if list = s.get("oneOf"); list == nil {
+			return nil, false, nil
+		}
+		key = "oneOf"
+	} else if s.get("oneOf") != nil {
+		return nil, false, refuse(show(path)+"/oneOf", "it is not supported beside anyOf")
+	}
+	if list.kind != kindArray || len(list.list) == 0 {
+		return nil, false, refuse(show(path)+"/"+key, "it must be a list of schemas")
+	}
+	if key == "oneOf" {
+		if err := c.checkDisjoint(list, path); err != nil {
+			return nil, false, err
+		}
+	}
+	rest := s.without(key)
+	var out choice
+	for i, x := range list.list {
+		at := path + "/" + key + "/" + itoa(i)
+		var e expr
+		var err error
+		if rest == nil {
+			e, err = c.refer(at)
+		} else {
+			e, err = c.merged(path, located{rest, path}, located{x, at})
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		out = append(out, e)
+	}
+	return out, true, nil
+}
+
+// constants are enum and const: the values among them that the schema's type and bounds allow.
+func (c *compiler) constants(s *value, path string) (expr, bool, error) {
+	list := s.get("enum")
+	if k := s.get("const"); k != nil {
+		if list != nil && !slices.ContainsFunc(list.list, func(x *value) bool { return x.equal(k) }) {
+			return nothing{}, true, nil
+		}
+		list = &value{kind: kindArray, list: []*value{k}}
+	}
+	if list == nil {
+		return nil, false, nil
+	}
+	if list.kind != kindArray {
+		return nil, false, refuse(show(path)+"/enum", "it must be a list of values")
+	}
+	names, err := types(s, path)
+	if err != nil {
+		return nil, false, err
+	}
+	if rest := s.without("enum", "const", "type"); rest != nil {
+		for _, m := range rest.members {
+			if !slices.Contains(describing, m.name) && slices.Contains(asserting, m.name) {
+				return nil, false, refuse(show(path)+"/"+escapePointer(m.name), "it is not supported beside "+
+					"enum or const")
+			}
+		}
+	}
+	var w words
+	for _, x := range list.list {
+		if x.hasType(names) {
+			w = append(w, string(x.write(nil)))
+		}
+	}
+	return w, true, nil
+}
+
+// asserting are the keywords that would have to be checked for each constant.
+var asserting = []string{"properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
+	"additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum",
+	"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"}
+
+// hasType tells whether a value has one of the types.
+func (v *value) hasType(names []string) bool {
+	switch v.kind {
+	case kindNull:
+		return slices.Contains(names, "null")
+	case kindBool:
+		return slices.Contains(names, "boolean")
+	case kindString:
+		return slices.Contains(names, "string")
+	case kindObject:
+		return slices.Contains(names, "object")
+	case kindArray:
+		return slices.Contains(names, "array")
+	}
+	if slices.Contains(names, "number") {
+		return true
+	}
+	x, ok := rational(v)
+	return ok && x.IsInt() && slices.Contains(names, "integer")
+}
+
+// equal tells whether two values are the same; numbers by what they are worth.
+func (v *value) equal(w *value) bool {
+	if v.kind != w.kind || len(v.list) != len(w.list) || len(v.members) != len(w.members) {
+		return false
+	}
+	if v.kind == kindNumber {
+		a, ok1 := rational(v)
+		b, ok2 := rational(w)
+		return v.text == w.text || ok1 && ok2 && (*big.Rat).Cmp(a, b) == 0
+	}
+	for i := range v.list {
+		if !v.list[i].equal(w.list[i]) {
+			return false
+		}
+	}
+	for _, m := range v.members {
+		if x := w.get(m.name); x == nil || !m.value.equal(x) {
+			return false
+		}
+	}
+	return v.text == w.text
+}

@@ -1,0 +1,154 @@
+package grammar
+
+import (
+	"math/big"
+	"strconv"
+)
+
+// count is a keyword that counts; or what is said where it is missing.
+func count(s *value, path, key string, missing int) (int, error) {
+	v := s.get(key)
+	if v == nil {
+		return missing, nil
+	}
+	x, ok := new(big.Rat).SetString(v.text)
+	if v.kind != kindNumber || len(v.text) > 30 || !ok || !x.IsInt() || x.Sign() < 0 {
+		return 0, refuse(show(path)+"/"+key, "it must be a whole number, not negative")
+	}
+	if !x.Num().IsInt64() || x.Num().Int64() > maxCount {
+		if missing >= 0 {
+			return 0, refuse(show(path)+"/"+key, "%s is above the %d that are counted", clip(v.text), maxCount)
+		}
+		return -1, nil // an upper bound that nothing reaches
+	}
+	return int(x.Num().Int64()), nil
+}
+
+// span is a pair of keywords for the least and the most; most is -1 where there is no end.
+func span(s *value, path, least, most string) (lo, hi int, err error) {
+	if lo, err = count(s, path, least, 0); err != nil {
+		return 0, 0, err
+	}
+	if hi, err = count(s, path, most, -1); err != nil {
+		return 0, 0, err
+	}
+	if hi >= 0 && lo > hi {
+		return 0, 0, refuse(show(path)+"/"+most, "nothing satisfies it: %s is %d", least, lo)
+	}
+	return lo, hi, nil
+}
+
+// formats are expressions for formats of strings whose matches every reader takes.
+var formats = map[string]string{
+	"date":      "^" + dateText + "$",
+	"time":      "^" + timeText + "$",
+	"date-time": "^" + dateText + "T" + timeText + "$",
+	"duration":  `^P(\d{1,4}W|\d{1,3}Y(\d{1,2}M(\d{1,2}D)?)?|\d{1,2}M(\d{1,2}D)?|\d{1,3}D(T\d{1,2}H)?|T\d{1,2}H(\d{1,2}M)?)$`,
+	"email":     `^[a-z0-9]{1,16}([._+-][a-z0-9]{1,16}){0,3}@` + hostText + "$",
+	"hostname":  "^" + hostText + "$",
+	"ipv4":      `^` + octet + `(\.` + octet + `){3}$`,
+	"ipv6":      `^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}$`,
+	"uri":       `^https?://` + hostText + `(/[A-Za-z0-9._~-]{1,24}){0,8}$`,
+	"uuid":      `^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
+}
+
+const (
+	dateText = `[12]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))`
+	timeText = `([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)`
+	hostText = `[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?){0,2}\.[a-z]{2,6}`
+	octet    = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
+)
+
+func (c *compiler) stringType(s *value, path string) (expr, error) {
+	least, most, err := span(s, path, "minLength", "maxLength")
+	if err != nil {
+		return nil, err
+	}
+	p, f := s.get("pattern"), s.get("format")
+	known := ""
+	if f != nil && f.kind == kindString {
+		known = formats[f.text]
+	}
+	switch {
+	case p != nil && p.kind != kindString:
+		return nil, refuse(show(path)+"/pattern", "it must be a string")
+	case p != nil && known != "":
+		return nil, refuse(show(path)+"/format", "a format beside a pattern is not supported")
+	case p != nil:
+		return c.pattern(show(path)+"/pattern", p.text, least, most)
+	case known != "":
+		return c.pattern(show(path)+"/format", known, least, most)
+	}
+	return c.text(least, most), nil
+}
+
+// mostMultiple is the greatest number whose multiples are told from others.
+const mostMultiple = 4096
+
+func (c *compiler) numberType(s *value, path string, integer bool) (expr, error) {
+	n := bounds{integer: integer}
+	var err error
+	for _, k := range []struct {
+		key   string
+		lower bool
+		open  bool
+	}{{"minimum", true, false}, {"exclusiveMinimum", true, true}, {"maximum", false, false},
+		{"exclusiveMaximum", false, true}} {
+		v := s.get(k.key)
+		if v == nil {
+			continue
+		}
+		x, ok := rational(v)
+		if !ok {
+			return nil, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
+		}
+		n.tighten(x, k.lower, k.open)
+	}
+	if n.multiple, err = multipleOf(s, path); err != nil {
+		return nil, err
+	}
+	if n.multiple != nil {
+		n.integer = true // multiples of a whole number are whole
+	}
+	switch {
+	case n.none() && integer:
+		return c.integer(), nil
+	case n.none():
+		return c.number(), nil
+	}
+	return n.expr(show(path))
+}
+
+// tighten adds a bound.
+func (n *bounds) tighten(x *big.Rat, lower, open bool) {
+	if lower && (n.least == nil || x.Cmp(n.least) > 0 || x.Cmp(n.least) == 0 && open) {
+		n.least, n.overLeast = x, open
+	}
+	if !lower && (n.most == nil || x.Cmp(n.most) < 0 || x.Cmp(n.most) == 0 && open) {
+		n.most, n.belowMost = x, open
+	}
+}
+
+// rational reads a number whose digits and exponent are few enough to reckon with.
+func rational(v *value) (*big.Rat, bool) {
+	if v.kind != kindNumber || len(v.text) > 40 {
+		return nil, false
+	}
+	if f, err := strconv.ParseFloat(v.text, 64); err != nil || f > 1e30 || f < -1e30 || f != 0 && f < 1e-30 &&
+		f > -1e-30 {
+		return nil, false
+	}
+	return new(big.Rat).SetString(v.text)
+}
+
+func multipleOf(s *value, path string) (*big.Int, error) {
+	v := s.get("multipleOf")
+	if v == nil {
+		return nil, nil
+	}
+	x, ok := rational(v)
+	if !ok || !x.IsInt() || x.Sign() <= 0 || x.Num().Cmp(big.NewInt(mostMultiple)) > 0 {
+		return nil, refuse(show(path)+"/multipleOf", "only whole numbers from 1 to %d are supported", mostMultiple)
+	}
+	return x.Num(), nil
+}

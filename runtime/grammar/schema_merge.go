@@ -1,0 +1,357 @@
+package grammar
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// located is a schema and its path.
+type located struct {
+	schema *value
+	path   string
+}
+
+// mostMerged is how many schemas one grammar may merge; a cycle of allOf reaches it.
+const mostMerged = 2000
+
+// merged is the rule of what all of the schemas allow: one schema that is made of them.
+func (c *compiler) merged(path string, all ...located) (expr, error) {
+	var sum *value
+	for _, x := range all {
+		flat, err := c.flat(x, 0)
+		if err != nil {
+			return nil, err
+		}
+		if sum == nil {
+			sum = flat
+		} else if sum, err = c.merge(sum, flat, path); err != nil {
+			return nil, err
+		}
+	}
+	if c.made++; c.made > mostMerged {
+		return nil, refuse(show(path), "it merges schemas without end")
+	}
+	name := "!" + itoa(c.made)
+	if c.extra == nil {
+		c.extra, c.origin = map[string]*value{}, map[string]string{}
+	}
+	c.extra[name], c.origin[name] = sum, path
+	return c.refer(name)
+}
+
+// flat is a schema without $ref and allOf at its top.
+func (c *compiler) flat(x located, depth int) (*value, error) {
+	if depth > 64 {
+		return nil, refuse(show(x.path), "it refers to itself without end")
+	}
+	if x.schema.kind != kindObject {
+		return x.schema, nil
+	}
+	var parts []located
+	if r := x.schema.get("$ref"); r != nil {
+		target, err := c.resolve(r, x.path)
+		if err != nil {
+			return nil, err
+		}
+		v, err := c.find(target)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, located{v, target})
+	}
+	if l := x.schema.get("allOf"); l != nil {
+		for i, y := range l.list {
+			parts = append(parts, located{y, x.path + "/allOf/" + itoa(i)})
+		}
+	}
+	sum := x.schema
+	if len(parts) > 0 {
+		if sum = x.schema.without("$ref", "allOf"); sum == nil {
+			sum = &value{kind: kindBool, text: "true"}
+		}
+	}
+	for _, p := range parts {
+		v, err := c.flat(p, depth+1)
+		if err == nil {
+			sum, err = c.merge(sum, v, x.path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sum, nil
+}
+
+// merge is a schema of what both allow.
+func (c *compiler) merge(a, b *value, path string) (*value, error) {
+	switch {
+	case a.isTrue() || b.isFalse():
+		return b, nil
+	case b.isTrue() || a.isFalse():
+		return a, nil
+	case a.kind != kindObject || b.kind != kindObject:
+		return nil, refuse(show(path), "a schema must be an object, true or false")
+	}
+	out := &value{kind: kindObject}
+	for _, m := range a.members {
+		if m.name != "properties" {
+			out.members = append(out.members, m)
+		}
+	}
+	for _, m := range b.members {
+		if m.name == "properties" {
+			continue
+		}
+		i := slices.IndexFunc(out.members, func(x member) bool { return x.name == m.name })
+		if i < 0 {
+			out.members = append(out.members, m)
+			continue
+		}
+		v, err := mergeKeyword(m.name, out.members[i].value, m.value, path)
+		if err != nil {
+			return nil, err
+		}
+		out.members[i] = member{m.name, v}
+	}
+	if p := mergeProperties(a, b); p != nil {
+		out.members = append(out.members, member{"properties", p})
+	}
+	return out, nil
+}
+
+// mergeProperties are the properties of both; one that only one schema declares must be what the
+// other says of additional ones.
+func mergeProperties(a, b *value) *value {
+	pa, pb := a.get("properties"), b.get("properties")
+	if pa == nil && pb == nil {
+		return nil
+	}
+	out := &value{kind: kindObject}
+	add := func(p *value, other *value, others *value, skip bool) {
+		if p == nil {
+			return
+		}
+		for _, m := range p.members {
+			var beside *value
+			if others != nil {
+				beside = others.get(m.name)
+			}
+			if beside != nil && skip {
+				continue
+			}
+			if beside == nil {
+				beside = other.get("additionalProperties")
+			}
+			out.members = append(out.members, member{m.name, both(m.value, beside)})
+		}
+	}
+	add(pa, b, pb, false)
+	add(pb, a, pa, true)
+	return out
+}
+
+// both is the schema allOf of two; nil stands for one that allows all.
+func both(a, b *value) *value {
+	if b == nil || b.isTrue() {
+		return a
+	}
+	if a == nil || a.isTrue() {
+		return b
+	}
+	return &value{kind: kindObject, members: []member{{"allOf", &value{kind: kindArray, list: []*value{a, b}}}}}
+}
+
+// mergeKeyword is a keyword that both schemas have.
+func mergeKeyword(key string, a, b *value, path string) (*value, error) {
+	switch key {
+	case "type":
+		return mergeTypes(a, b), nil
+	case "required":
+		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
+	case "additionalProperties", "items":
+		if a.kind != kindArray && b.kind != kindArray {
+			return both(a, b), nil
+		}
+	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
+		return extreme(a, b, 1), nil
+	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
+		return extreme(a, b, -1), nil
+	case "enum":
+		in := func(x *value) bool { return !slices.ContainsFunc(b.list, x.equal) }
+		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
+	case "anyOf":
+		out := &value{kind: kindArray}
+		for _, x := range a.list {
+			for _, y := range b.list {
+				out.list = append(out.list, both(x, y))
+			}
+		}
+		return out, nil
+	}
+	if slices.Contains(describing, key) || a.equal(b) {
+		return a, nil
+	}
+	return nil, refuse(show(path)+"/"+escapePointer(key), "two schemas that must both hold say different things, "+
+		"which is not supported for this keyword")
+}
+
+func mergeTypes(a, b *value) *value {
+	names := func(v *value) (out []string) {
+		if v.kind == kindString {
+			return []string{v.text}
+		}
+		for _, x := range v.list {
+			out = append(out, x.text)
+		}
+		return out
+	}
+	out := &value{kind: kindArray}
+	na, nb := names(a), names(b)
+	for _, t := range typeNames {
+		inA := slices.Contains(na, t) || t == "integer" && slices.Contains(na, "number")
+		inB := slices.Contains(nb, t) || t == "integer" && slices.Contains(nb, "number")
+		if inA && inB {
+			out.list = append(out.list, &value{kind: kindString, text: t})
+		}
+	}
+	if len(out.list) == 0 {
+		return &value{kind: kindString, text: neverType}
+	}
+	return out
+}
+
+// neverType is the type of a schema that no value has.
+const neverType = "(none)"
+
+func extreme(a, b *value, sign int) *value {
+	x, ok1 := rational(a)
+	y, ok2 := rational(b)
+	if ok1 && ok2 && (*big.Rat).Cmp(x, y)*sign < 0 {
+		return b
+	}
+	return a
+}
+
+// checkDisjoint refuses a oneOf some of whose values might be in two of its schemas: schemas must
+// differ in type, or be objects that must have a property whose constants differ.
+func (c *compiler) checkDisjoint(list *value, path string) error {
+	flat := make([]*value, len(list.list))
+	for i, x := range list.list {
+		v, err := c.flat(located{x, path + "/oneOf/" + itoa(i)}, 0)
+		if err != nil {
+			return err
+		}
+		flat[i] = v
+	}
+	if len(flat) > 400 {
+		return refuse(show(path)+"/oneOf", "more than 400 schemas are not compared; anyOf takes any number")
+	}
+	for i, a := range flat {
+		for j := range flat[:i] {
+			if !c.disjoint(a, flat[j], 0) {
+				return refuse(show(path)+"/oneOf", "schemas %d and %d might both hold; use anyOf, or give them "+
+					"types or "+
+					"constants that differ", j, i)
+			}
+		}
+	}
+	return nil
+}
+
+// disjoint tells that no value is in both schemas; false where it is not known.
+func (c *compiler) disjoint(a, b *value, depth int) bool {
+	if a.isFalse() || b.isFalse() {
+		return true
+	}
+	if a.kind != kindObject || b.kind != kindObject || depth > 4 {
+		return false
+	}
+	ka, kb := constantsOf(a), constantsOf(b)
+	if ka != nil && kb != nil {
+		return !slices.ContainsFunc(ka, func(x *value) bool { return slices.ContainsFunc(kb, x.equal) })
+	}
+	if ka != nil {
+		ka, kb, a, b = kb, ka, b, a
+	}
+	ta, err1 := types(a, "")
+	tb, err2 := types(b, "")
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	if kb != nil {
+		return !slices.ContainsFunc(kb, func(x *value) bool { return x.hasType(ta) })
+	}
+	if !overlap(ta, tb) {
+		return true
+	}
+	if !slices.Equal(ta, []string{"object"}) || !slices.Equal(tb, []string{"object"}) {
+		return false
+	}
+	return c.disjointObjects(a, b, depth) || c.disjointNames(a, b) || c.disjointNames(b, a)
+}
+
+// disjointObjects looks for a property that both must have and that cannot be the same.
+func (c *compiler) disjointObjects(a, b *value, depth int) bool {
+	pa, pb := a.get("properties"), b.get("properties")
+	if pa == nil || pb == nil {
+		return false
+	}
+	for _, m := range pa.members {
+		other := pb.get(m.name)
+		if other == nil || !requires(a, m.name) && !requires(b, m.name) {
+			continue
+		}
+		x, err1 := c.flat(located{m.value, ""}, 0)
+		y, err2 := c.flat(located{other, ""}, 0)
+		if err1 == nil && err2 == nil && c.disjoint(x, y, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// disjointNames tells that a must have a property that b does not allow.
+func (c *compiler) disjointNames(a, b *value) bool {
+	r := a.get("required")
+	if r == nil || !b.get("additionalProperties").isFalse() || b.get("patternProperties") != nil {
+		return false
+	}
+	p := b.get("properties")
+	return slices.ContainsFunc(r.list, func(n *value) bool { return p == nil || p.get(n.text) == nil })
+}
+
+func requires(s *value, name string) bool {
+	r := s.get("required")
+	return r != nil && slices.ContainsFunc(r.list, func(x *value) bool { return x.text == name })
+}
+
+func constantsOf(s *value) []*value {
+	if k := s.get("const"); k != nil {
+		return []*value{k}
+	}
+	if e := s.get("enum"); e != nil {
+		return e.list
+	}
+	return nil
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(t string) bool {
+		return slices.Contains(b, t) || t == "integer" && slices.Contains(b, "number") ||
+			t == "number" && slices.Contains(b, "integer")
+	})
+}
+
+// where gives an error about a merged schema the path of the schema that it was made for.
+func (c *compiler) where(err error) error {
+	e, ok := err.(*Error)
+	if !ok || !strings.HasPrefix(e.Path, "#!") {
+		return err
+	}
+	name, rest, _ := strings.Cut(e.Path[1:], "/")
+	if rest != "" {
+		rest = "/" + rest
+	}
+	return c.where(&Error{Path: show(c.origin[name] + rest), Message: e.Message})
+}

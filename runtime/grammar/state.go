@@ -1,0 +1,288 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// node is a stack of the program: the state on top, the rounds of its loop that are done, and what
+// lies below. Equal stacks are one node, so that they compare as pointers.
+type node struct {
+	state, count int32
+	parent       *node
+	id           uint32
+	mark         uint32  // the closure that last met it
+	cost         float64 // bytes of the shortest way to the end of everything
+}
+
+type nodeKey struct {
+	state, count int32
+	parent       *node
+}
+
+// state is a position of an answer: the stacks that the bytes so far allow, each at a state with
+// edges.
+type state struct {
+	items  []*node
+	end    bool // the answer may end here
+	cost   float64
+	next   *[256]*state
+	run    int32   // characters inside a JSON string that may follow whatever they are; endless: maxRun
+	alone  bool    // and nothing else of those may
+	after  float64 // what the shortest end behind such characters costs at most
+	mask   *Mask
+	masked float64 // the greatest cost behind a token of mask
+}
+
+const maxRun = 1 << 30
+
+// machine makes states as they are met and keeps them.
+type machine struct {
+	p      *program
+	nodes  map[nodeKey]*node
+	states map[string]*state
+	bytes  int64
+	marks  uint32
+	ids    uint32
+	key    []byte
+	stack  []*node
+	dead   *state
+}
+
+func newMachine(p *program) *machine {
+	return &machine{p: p, nodes: map[nodeKey]*node{}, states: map[string]*state{}, dead: &state{}}
+}
+
+func (m *machine) start() *state { return m.closure(m.node(m.p.start, 0, nil)) }
+
+// node finds or makes a stack.
+func (m *machine) node(s, count int32, parent *node) *node {
+	k := nodeKey{s, count, parent}
+	if n := m.nodes[k]; n != nil {
+		return n
+	}
+	m.ids++
+	n := &node{state: s, count: count, parent: parent, id: m.ids}
+	n.cost = m.p.distance(s, count)
+	if parent != nil {
+		n.cost += parent.cost
+	}
+	m.nodes[k] = n
+	m.bytes += 120
+	return n
+}
+
+// distance is how many bytes the shortest way to the end of the rule takes.
+func (p *program) distance(s, count int32) float64 {
+	l := p.states[s].loop
+	if l == nil || count == 0 {
+		return p.states[s].dist
+	}
+	d := p.states[l.next].dist
+	if rounds := l.least - count; rounds > 0 {
+		d += float64(rounds) * p.states[l.body].dist
+	}
+	return d
+}
+
+// closure is the state of all stacks that the given ones lead to without a byte.
+func (m *machine) closure(from ...*node) *state {
+	m.marks++
+	m.stack = m.stack[:0]
+	var items []*node
+	end := false
+	for _, n := range from {
+		m.push(n)
+	}
+	for len(m.stack) > 0 {
+		n := m.stack[len(m.stack)-1]
+		m.stack = m.stack[:len(m.stack)-1]
+		s := &m.p.states[n.state]
+		if len(s.edges) > 0 {
+			items = append(items, n)
+		}
+		if s.final {
+			if n.parent == nil {
+				end = true
+			} else {
+				m.push(n.parent)
+			}
+		}
+		for _, e := range s.eps {
+			m.push(m.node(e, 0, n.parent))
+		}
+		for _, c := range s.calls {
+			m.push(m.node(c.start, 0, m.back(c.back, n.parent)))
+		}
+		if s.loop != nil {
+			m.around(n, s.loop)
+		}
+	}
+	return m.intern(items, end)
+}
+
+func (m *machine) push(n *node) {
+	if n.mark != m.marks {
+		n.mark = m.marks
+		m.stack = append(m.stack, n)
+	}
+}
+
+// back is where a call returns to: the caller's caller where nothing is left to do in the caller,
+// so that lists written as recursion do not grow the stack.
+func (m *machine) back(s int32, parent *node) *node {
+	st := &m.p.states[s]
+	if st.final && len(st.edges)+len(st.eps)+len(st.calls) == 0 && st.loop == nil {
+		return parent
+	}
+	return m.node(s, 0, parent)
+}
+
+// around goes once more round a loop, out of it, or both.
+func (m *machine) around(n *node, l *loopState) {
+	if n.count >= l.least {
+		m.push(m.node(l.next, 0, n.parent))
+	}
+	if l.most >= 0 && n.count >= l.most {
+		return
+	}
+	count := n.count + 1
+	if l.most < 0 {
+		count = min(count, l.least)
+	}
+	m.push(m.node(l.body, 0, m.node(n.state, count, n.parent)))
+}
+
+// intern finds or makes the state of the items.
+func (m *machine) intern(items []*node, end bool) *state {
+	if len(items) == 0 && !end {
+		return m.dead
+	}
+	slices.SortFunc(items, func(a, b *node) int { return int(a.id) - int(b.id) })
+	m.key = m.key[:0]
+	if end {
+		m.key = append(m.key, 1)
+	}
+	for _, n := range items {
+		m.key = binary.LittleEndian.AppendUint32(m.key, n.id)
+	}
+	if s := m.states[string(m.key)]; s != nil {
+		return s
+	}
+	s := &state{items: items, end: end, cost: math.Inf(1)}
+	if end {
+		s.cost = 0
+	}
+	for _, n := range items {
+		s.cost = min(s.cost, n.cost)
+	}
+	m.findRun(s)
+	m.states[string(m.key)] = s
+	m.bytes += int64(160 + 2*len(m.key) + 8*len(items))
+	return s
+}
+
+// findRun tells how many characters of a JSON string may follow, and whether any other stack takes
+// bytes of them.
+func (m *machine) findRun(s *state) {
+	s.alone, s.after = true, math.Inf(1)
+	for _, n := range s.items {
+		if left := m.rounds(n); left > 0 {
+			if left > s.run {
+				s.after = math.Inf(1)
+			}
+			if left >= s.run {
+				s.run, s.after = left, min(s.after, n.cost)
+			}
+			continue
+		}
+		for _, e := range m.p.states[n.state].edges {
+			s.alone = s.alone && !plainBytes(e.byteRange)
+		}
+	}
+}
+
+// rounds is how many characters of a JSON string may follow this stack; 0 where it stands
+// elsewhere.
+func (m *machine) rounds(n *node) int32 {
+	if n.parent == nil {
+		return 0
+	}
+	l := m.p.states[n.parent.state].loop
+	switch {
+	case l == nil || !l.plain || l.body != n.state:
+		return 0
+	case l.most < 0:
+		return maxRun
+	}
+	return l.most - n.parent.count + 1
+}
+
+// plainBytes tells whether a character that needs no escape in a JSON string may begin with one of
+// the bytes.
+func plainBytes(r byteRange) bool {
+	for c := int(r.lo); c <= int(r.hi); c++ {
+		if c >= 0x20 && c != '"' && c != '\\' {
+			return true
+		}
+	}
+	return false
+}
+
+// after is the state behind one more byte; m.dead where none allows it.
+func (m *machine) after(s *state, b byte) *state {
+	if s.next != nil {
+		if t := s.next[b]; t != nil {
+			return t
+		}
+	}
+	return m.step(s, b)
+}
+
+func (m *machine) step(s *state, b byte) *state {
+	if s == m.dead {
+		return s
+	}
+	var to []*node
+	for _, n := range s.items {
+		for _, e := range m.p.states[n.state].edges {
+			if e.lo <= b && b <= e.hi {
+				to = append(to, m.node(e.to, 0, n.parent))
+			}
+		}
+	}
+	t := m.dead
+	if len(to) > 0 {
+		t = m.closure(to...)
+	}
+	if s.next == nil {
+		s.next = new([256]*state)
+		m.bytes += 2048
+	}
+	s.next[b] = t
+	return t
+}
+
+// shrink forgets all states but s where they take too much; it returns s made anew.
+func (m *machine) shrink(s *state) *state {
+	if m.bytes <= stateBytes {
+		return s
+	}
+	m.bytes = 0
+	m.nodes, m.states = map[nodeKey]*node{}, map[string]*state{}
+	moved := map[*node]*node{}
+	var move func(n *node) *node
+	move = func(n *node) *node {
+		if n == nil || moved[n] != nil {
+			return moved[n]
+		}
+		moved[n] = m.node(n.state, n.count, move(n.parent))
+		return moved[n]
+	}
+	items := make([]*node, len(s.items))
+	for i, n := range s.items {
+		items[i] = move(n)
+	}
+	return m.intern(items, s.end)
+}

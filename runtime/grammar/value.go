@@ -1,0 +1,180 @@
+package grammar
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// value is a JSON value with the members of objects in the order given.
+type value struct {
+	kind    byte // one of "nbds{[", as kindOf says
+	text    string
+	list    []*value
+	members []member
+}
+
+type member struct {
+	name  string
+	value *value
+}
+
+const (
+	kindNull   = 'n'
+	kindBool   = 'b'
+	kindNumber = 'd'
+	kindString = 's'
+	kindObject = '{'
+	kindArray  = '['
+)
+
+// maxDepth is how deep a schema may be nested.
+const maxDepth = 256
+
+// parseValue reads one JSON value and nothing behind it.
+func parseValue(text []byte) (*value, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	v, err := readValue(d, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, refuse("", "something follows the schema")
+	}
+	return v, nil
+}
+
+func readValue(d *json.Decoder, path string, depth int) (*value, error) {
+	if depth > maxDepth {
+		return nil, refuse(path, "it is nested more than %d deep", maxDepth)
+	}
+	t, err := d.Token()
+	if err != nil {
+		return nil, badJSON(path, err)
+	}
+	switch t := t.(type) {
+	case nil:
+		return &value{kind: kindNull, text: "null"}, nil
+	case bool:
+		return &value{kind: kindBool, text: strconv.FormatBool(t)}, nil
+	case json.Number:
+		return &value{kind: kindNumber, text: t.String()}, nil
+	case string:
+		return &value{kind: kindString, text: t}, nil
+	case json.Delim:
+		if t == '[' {
+			return readList(d, path, depth)
+		}
+		return readObject(d, path, depth)
+	}
+	return nil, refuse(path, "not valid JSON")
+}
+
+func badJSON(path string, err error) error {
+	if errors.Is(err, io.EOF) {
+		return refuse(path, "not valid JSON: it ends too soon")
+	}
+	return refuse(path, "not valid JSON: %v", err)
+}
+
+func readList(d *json.Decoder, path string, depth int) (*value, error) {
+	v := &value{kind: kindArray}
+	for d.More() {
+		x, err := readValue(d, path+"/"+strconv.Itoa(len(v.list)), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		v.list = append(v.list, x)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, badJSON(path, err)
+	}
+	return v, nil
+}
+
+func readObject(d *json.Decoder, path string, depth int) (*value, error) {
+	v := &value{kind: kindObject}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return nil, refuse(path, "not valid JSON: %v", err)
+		}
+		at := path + "/" + escapePointer(name)
+		if seen[name] {
+			return nil, refuse(at, "given twice")
+		}
+		seen[name] = true
+		x, err := readValue(d, at, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		v.members = append(v.members, member{name, x})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, badJSON(path, err)
+	}
+	return v, nil
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(name string) string { return pointerEscapes.Replace(name) }
+
+// get is a member of an object; nil where there is none.
+func (v *value) get(name string) *value {
+	for i := range v.members {
+		if v.members[i].name == name {
+			return v.members[i].value
+		}
+	}
+	return nil
+}
+
+// isTrue tells the value true.
+func (v *value) isTrue() bool { return v != nil && v.kind == kindBool && v.text == "true" }
+
+// isFalse tells the value false.
+func (v *value) isFalse() bool { return v != nil && v.kind == kindBool && v.text == "false" }
+
+// write appends the value as compact JSON: the one spelling in which constants are generated.
+func (v *value) write(to []byte) []byte {
+	switch v.kind {
+	case kindString:
+		return appendQuoted(to, v.text)
+	case kindArray:
+		to = append(to, '[')
+		for i, x := range v.list {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = x.write(to)
+		}
+		return append(to, ']')
+	case kindObject:
+		to = append(to, '{')
+		for i, m := range v.members {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = append(appendQuoted(to, m.name), ':')
+			to = m.value.write(to)
+		}
+		return append(to, '}')
+	}
+	return append(to, v.text...)
+}
+
+// appendQuoted writes a string with the escapes that it needs and no others.
+func appendQuoted(to []byte, s string) []byte {
+	to = append(to, '"')
+	for _, r := range s {
+		to = appendChar(to, r)
+	}
+	return append(to, '"')
+}

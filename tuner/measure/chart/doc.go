@@ -1,0 +1,2 @@
+// Package chart draws what tuner/measure found as SVG.
+package chart

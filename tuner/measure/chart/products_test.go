@@ -1,0 +1,38 @@
+package chart
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"sandwich/profiles"
+	"sandwich/tuner/measure"
+)
+
+// The picture is well-formed XML whatever the names and however few the figures.
+func TestProducts(t *testing.T) {
+	one := measure.ProductRow{Peer: measure.OurName, Threads: 1, M: 7, N: 48, K: 64, GFLOPS: 3, Weights: measure.Hot}
+	odd := one
+	odd.Rates = map[string]float64{`<&">`: 5}
+	for name, rows := range map[string][]measure.ProductRow{"one point": {one}, "names": {one, odd}} {
+		var out strings.Builder
+		if err := Products(&out, rows, measure.NewProductRoofs(&profiles.Profile{}, "avx2")); err != nil {
+			t.Fatal(err)
+		}
+		d := xml.NewDecoder(strings.NewReader(out.String()))
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, out.String())
+			}
+		}
+		if strings.Contains(out.String(), "NaN") || strings.Contains(out.String(), "Inf") {
+			t.Errorf("%s: the picture has places that are no numbers", name)
+		}
+	}
+}

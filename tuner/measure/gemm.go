@@ -1,0 +1,320 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/search"
+)
+
+// GemmBench times schedules on the GEMM that serving uses (rule 2): the same executor, packed
+// weights and pinned pool. It implements search.Timer, for use on the thread that leads the pool.
+//
+// Weights are as cold as in serving: calls go round a run of panels as long as the model's weights
+// are, or as long as it takes to leave the last-level cache.
+type GemmBench struct {
+	ctx     context.Context
+	lead    *pool.Leader
+	kernels *exec.Kernels
+	seed    uint64
+
+	weights *mem.Buffer // panels of the present weight shape, again and again
+	round   int         // bytes of weights that calls go round, without the slack of the last one
+	filled  plans.WeightKey
+	input   *mem.Buffer // rows of activations
+	rounded *mem.Buffer // the same, as a compute path reads them
+	output  *mem.Buffer
+	scratch *mem.Buffer
+	rows    int // of activations that are filled
+	width   int // K they are filled for
+	form    microkernel.Compute
+	ready   int // of them, rows that are there in that compute path's form too
+	each    int // bytes of scratch a worker has
+	// of the ranks, which all run their product at once; nil with one rank, or for a product of all
+	// together
+	groups *pool.Grouping
+	next   []pool.Counter // by rank
+	at     int            // panel that the next call starts at
+}
+
+// GemmSize says how large the operands of a bench may get.
+type GemmSize struct {
+	Round   int            // bytes of weights to go round
+	Copy    int            // bytes of the largest weight of a trial
+	Input   int            // largest M times padded K of an activation, in float32 values
+	Rounded int            // the same for rows that a compute path rounds, in bytes; 0 without such weights
+	Cells   int            // values of one C
+	Ranks   int            // that run a product at the same time; 0 counts as 1
+	Groups  *pool.Grouping // of their workers; nil with one
+	Spare   int            // bytes of scratch a worker
+}
+
+// ScratchBytes is what a worker may use for widened panels: the search's limit of a million values
+// with the padding of its panels.
+const ScratchBytes = 4<<20 + 256<<10
+
+// OutputCells bounds C of a trial, in values.
+const OutputCells = 24 << 20
+
+// NewGemmBench allocates the operands of trials; an error is mem.ErrNoMemory. Trials end with ctx.
+func NewGemmBench(ctx context.Context, lead *pool.Leader, w *exec.Workers, s GemmSize, seed uint64) (b *GemmBench,
+	err error) {
+	s.Ranks = max(1, s.Ranks)
+	b = &GemmBench{ctx: ctx, lead: lead, kernels: w.Kernels, seed: seed, round: s.Round, each: s.Spare,
+		next: make([]pool.Counter, s.Ranks), groups: s.Groups}
+	made := b
+	defer func() {
+		if err != nil {
+			made.Free()
+		}
+	}()
+	for _, x := range []struct {
+		buffer **mem.Buffer
+		bytes  int
+	}{{&b.weights, s.Round + s.Copy}, {&b.input, 4 * s.Input}, {&b.rounded, s.Rounded},
+		{&b.output, 4 * s.Cells * s.Ranks}, {&b.scratch, s.Spare * w.Pool.Size()}} {
+		if *x.buffer, err = mem.Alloc(x.bytes, mem.Options{Node: mem.AnyNode, Huge: true}); err != nil {
+			return nil, fmt.Errorf("no memory to time kernels in: %w", err)
+		}
+	}
+	return b, nil
+}
+
+// Free gives the operands back.
+func (b *GemmBench) Free() {
+	for _, x := range []*mem.Buffer{b.weights, b.input, b.rounded, b.output, b.scratch} {
+		if x != nil {
+			x.Free()
+		}
+	}
+}
+
+// Use lets each of the groups of workers run the product at once; nil lets all of them share it.
+func (b *GemmBench) Use(groups *pool.Grouping) { b.groups = groups }
+
+// WeightBytes is how many bytes of weights there is room for.
+func (b *GemmBench) WeightBytes() int { return b.weights.Len() }
+
+// Prepare fills the operands for trials of up to m rows of a weight, so that the first of them does
+// not pay for it.
+func (b *GemmBench) Prepare(key plans.WeightKey, m int, c microkernel.Compute) error {
+	key.N = microkernel.PanelWidth
+	_, err := b.prepare(key, search.Trial{M: m, Compute: c})
+	return err
+}
+
+// callSeconds is the shortest stretch that the clock is read around: shorter calls are repeated
+// within it.
+const callSeconds = 200e-6
+
+// longCall is a call to which new code makes no difference: its first one counts.
+const longCall = 1e-3
+
+// Time implements search.Timer.
+func (b *GemmBench) Time(t search.Trial) (search.Sample, error) {
+	if err := context.Cause(b.ctx); err != nil {
+		return search.Sample{}, err
+	}
+	key := plans.WeightKey{N: t.Columns, K: t.Key.K, Type: t.Key.Type}
+	g, err := exec.NewGemm(b.kernels, t.Schedule, key)
+	if err != nil {
+		return search.Sample{}, fmt.Errorf("%w: %w", search.ErrUnfit, err)
+	}
+	if g.ScratchBytes() > b.each {
+		return search.Sample{}, fmt.Errorf("%w: a slice needs %d bytes of scratch", search.ErrUnfit, g.ScratchBytes())
+	}
+	p := product{GemmBench: b, gemm: g, copies: 1}
+	if p.layout, err = b.prepare(key, t); err != nil {
+		return search.Sample{}, err
+	}
+	p.ops = b.operands(t, p.layout)
+	p.packed = exec.Packed{Layout: p.layout, Compute: t.Compute}
+	p.panels = p.layout.Panels()
+	p.copies = max(1, b.round/(p.panels*p.layout.PanelStride()))
+	p.times = 1
+	warm := p.call() // also the call that meets new code
+	switch {
+	case warm < callSeconds:
+		p.times = min(1000, int(callSeconds/math.Max(warm, 1e-7))+1)
+	case t.Limit.GiveUp > 0 && warm > 3*t.Limit.GiveUp:
+		return search.Sample{Seconds: []float64{warm}, Stopped: true}, nil
+	}
+	return t.Limit.Repeat(func() (float64, error) {
+		seconds := warm
+		if warm = 0; seconds < longCall {
+			seconds = p.call()
+		}
+		return seconds, context.Cause(b.ctx)
+	})
+}
+
+// product is a trial under way.
+type product struct {
+	*GemmBench
+	gemm   *exec.Gemm
+	layout microkernel.Layout
+	packed exec.Packed
+	ops    exec.Operands
+	panels int
+	copies int
+	times  int // products a call
+}
+
+// call runs the product times over, on every rank at once and each with the next weights of the
+// round, and returns the seconds of one.
+func (p *product) call() float64 {
+	began := time.Now()
+	ranks := len(p.next)
+	p.lead.Run(func(w *pool.Worker) {
+		rank := 0
+		if p.groups != nil {
+			w.Use(p.groups)
+			rank = w.Group().ID()
+		}
+		scratch := unsafe.Add(p.scratch.Pointer(), w.Index()*p.each)
+		packed, ops := p.packed, p.ops
+		ops.W, ops.C = &packed, unsafe.Add(ops.C, rank*p.output.Len()/ranks/cacheLine*cacheLine)
+		for i := range p.times {
+			copyOf := (p.at + i*ranks + rank) % p.copies
+			packed.Data = unsafe.Add(p.weights.Pointer(), copyOf*p.panels*p.layout.PanelStride())
+			p.gemm.Work(w, &p.next[rank], scratch, &ops)
+			w.Barrier()
+		}
+	})
+	seconds := time.Since(began).Seconds() / float64(p.times)
+	p.at = (p.at + p.times*ranks) % p.copies
+	return seconds
+}
+
+const cacheLine = 64
+
+// prepare fills the operands for a trial where they hold something else.
+func (b *GemmBench) prepare(key plans.WeightKey, t search.Trial) (microkernel.Layout, error) {
+	wt, err := microkernel.ParseWeightType(key.Type)
+	if err != nil {
+		return microkernel.Layout{}, fmt.Errorf("%w: %w", search.ErrUnfit, err)
+	}
+	l := microkernel.Layout{Type: wt, N: key.N, K: key.K}
+	if err := l.Validate(); err != nil {
+		return l, fmt.Errorf("%w: %w", search.ErrUnfit, err)
+	}
+	if l.Bytes() > b.weights.Len() || 4*t.M*exec.RowStride(key.N) > b.output.Len()/len(b.next) ||
+		4*t.M*exec.RowStride(key.K) > b.input.Len() {
+		return l, fmt.Errorf("%w: operands of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
+	}
+	if shape := (plans.WeightKey{K: key.K, Type: key.Type}); b.filled != shape {
+		if err := b.fillWeights(l); err != nil {
+			return l, err
+		}
+		b.filled = shape
+	}
+	if b.width != key.K || b.rows < t.M {
+		b.fillInput(t.M, key.K)
+		b.ready = 0
+	}
+	if t.Compute != microkernel.ComputeF32 && (b.form != t.Compute || b.ready < t.M) {
+		if t.M*exec.RoundedRowBytes(t.Compute, key.K) > b.rounded.Len() {
+			return l, fmt.Errorf("%w: rounded activations of m %d and %s are larger than was planned for",
+				search.ErrUnfit, t.M, key)
+		}
+		b.roundInput(t.Compute, t.M, key.K)
+	}
+	return l, nil
+}
+
+// fillWeights packs some rows of random values and repeats their panels through the whole buffer.
+func (b *GemmBench) fillWeights(l microkernel.Layout) error {
+	const panels = 16
+	l.N = panels * microkernel.PanelWidth
+	raw, err := randomRows(l, b.seed)
+	if err != nil {
+		return err
+	}
+	size := l.Bytes()
+	if size > b.weights.Len() {
+		l.N = b.weights.Len() / l.PanelStride() * microkernel.PanelWidth
+		size = l.Bytes()
+	}
+	data := b.weights.Bytes()
+	if err := microkernel.Pack(data[:size], l, 0, l.N, raw, 0); err != nil {
+		return fmt.Errorf("packing random weights: %w", err)
+	}
+	const piece = 1 << 20
+	pieces := (len(data) - size + piece - 1) / piece
+	b.lead.Run(func(w *pool.Worker) {
+		for lo, hi, ok := w.Next(&b.next[0], pieces, 4); ok; lo, hi, ok = w.Next(&b.next[0], pieces, 4) {
+			from, to := size+lo*piece, min(size+hi*piece, len(data))
+			for from < to {
+				from += copy(data[from:to], data[from%size:size])
+			}
+		}
+	})
+	return nil
+}
+
+// randomRows is rows of a weight as a model file holds them.
+func randomRows(l microkernel.Layout, seed uint64) ([]byte, error) {
+	t, err := gguf.ParseType(l.Type.String())
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(seed, uint64(l.K)))
+	values := make([]float32, l.K)
+	row := t.RowBytes(l.K)
+	raw := make([]byte, l.N*row)
+	for r := range l.N {
+		for i := range values {
+			values[i] = float32(rng.NormFloat64()) * 0.05
+		}
+		if err := gguf.Quantize(raw[r*row:(r+1)*row], t, values); err != nil {
+			return nil, fmt.Errorf("making random weights: %w", err)
+		}
+	}
+	return raw, nil
+}
+
+func (b *GemmBench) fillInput(m, k int) {
+	rng := rand.New(rand.NewPCG(b.seed, 2))
+	x := b.input.Float32s()
+	stride := exec.RowStride(k)
+	for i := range min(len(x), m*stride) {
+		x[i] = float32(rng.NormFloat64())
+	}
+	b.rows, b.width = m, k
+}
+
+// roundInput makes of the first m rows what a compute path reads.
+func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
+	x := b.input.Float32s()
+	stride, rows := exec.RowStride(k), exec.RoundedRowBytes(c, k)
+	for r := range m {
+		b.kernels.Vec.RoundRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
+	}
+	b.form, b.ready = c, m
+}
+
+// RoundedBytes is the size of m rows of k activations as a weight's compute path reads them; 0
+// where it reads float32.
+func RoundedBytes(c microkernel.Compute, m, k int) int {
+	if c != microkernel.ComputeF32 {
+		return m * exec.RoundedRowBytes(c, k)
+	}
+	return 0
+}
+
+func (b *GemmBench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
+	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * exec.RowStride(l.K), C: b.output.Pointer(),
+		CStride: 4 * exec.RowStride(l.N)}
+	o.SetRounded(t.Compute, b.rounded.Pointer(), exec.RoundedRowBytes(t.Compute, l.K))
+	return o
+}

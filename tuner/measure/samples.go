@@ -1,0 +1,32 @@
+package measure
+
+import (
+	"slices"
+
+	"sandwich/plans"
+)
+
+// Spread is the middle and the ends of some samples.
+type Spread struct{ Median, Min, Max, P10, P90 float64 }
+
+// Summarize returns the spread of samples, zeros for none.
+func Summarize(samples []float64) Spread {
+	if len(samples) == 0 {
+		return Spread{}
+	}
+	s := slices.Sorted(slices.Values(samples))
+	n := len(s)
+	return Spread{(s[(n-1)/2] + s[n/2]) / 2, s[0], s[n-1], s[n/10], s[n*9/10]}
+}
+
+// MedianInterval is the 95 % interval of the median by order statistics (plans.MedianRank), which
+// assumes nothing about how noise is distributed; 0 and 0 below the six values that it needs.
+func MedianInterval(samples []float64) (low, high float64) {
+	const least = 6
+	n := len(samples)
+	if n < least {
+		return 0, 0
+	}
+	s, rank := slices.Sorted(slices.Values(samples)), plans.MedianRank(n)
+	return s[rank], s[n-1-rank]
+}
