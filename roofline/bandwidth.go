@@ -56,6 +56,9 @@ func (m *Machine) local(set topotree.CPUSet) Answer {
 // byNodes adds up the nodes of a set; unknown where nothing was recorded within any one of them. A
 // node without a figure is taken for the slowest of the others.
 func (m *Machine) byNodes(set topotree.CPUSet) Answer {
+	if len(m.memory) == 0 {
+		return Answer{}
+	}
 	var out Answer
 	left := set
 	for _, d := range m.nodes {

@@ -80,8 +80,8 @@ func (m *Machine) reach(c domain, part topotree.CPUSet, peers []domain) float64 
 	return values[len(values)/2]
 }
 
-// curved tells whether a domain was measured with all its cores and with no more PUs than n: between
-// such figures its curve is known, below the least one only that there is one.
+// curved tells whether a domain was measured with all its cores and with no more PUs than n:
+// between such figures its curve is known, below the least one only that there is one.
 func (m *Machine) curved(d domain, n int) bool {
 	return m.saturated(d) && slices.ContainsFunc(m.memory, func(r recorded) bool {
 		return r.set.In(d.pus) && r.set.Count() <= n

@@ -35,6 +35,9 @@ func (m *Machine) Spread(set topotree.CPUSet, nodes []int) Answer {
 		a.Value *= around.value / whole.Value
 		a.From = "by the rule, as far off as it is for the PUs that were measured"
 	}
+	if near := m.local(around.set); near.Value > 0 { // fewer PUs lose no more to the links than all do
+		a.Value = math.Max(a.Value, m.local(set).Value*math.Min(1, around.value/near.Value))
+	}
 	return a
 }
 

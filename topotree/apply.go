@@ -166,17 +166,11 @@ func (e editor) withChildren(n *Node, children []*Node) *Node {
 }
 
 func unionOf(nodes []*Node) CPUSet {
-	size := 0
-	for _, n := range nodes {
-		size = max(size, len(n.CPUs.words))
+	sets := make([]CPUSet, len(nodes))
+	for i, n := range nodes {
+		sets[i] = n.CPUs
 	}
-	words := make([]uint64, size)
-	for _, n := range nodes {
-		for i, w := range n.CPUs.words {
-			words[i] |= w
-		}
-	}
-	return CPUSet{words}
+	return UnionOf(sets)
 }
 
 // group makes the new nodes of one parent.

@@ -65,7 +65,9 @@ func (h *planted) rates(set topotree.CPUSet, from func(pu int) []int) map[int]fl
 			}, 0, func(int) float64 { return h.link })
 		}
 	}
-	h.bound(out, from, 0, func(j int) float64 { return past(h.nodeCap[j], len(readers[j]), h.nodeKnee*h.smt, h.nodeLoss) })
+	h.bound(out, from, 0, func(j int) float64 {
+		return past(h.nodeCap[j], len(readers[j]), h.nodeKnee*h.smt, h.nodeLoss)
+	})
 	return out
 }
 

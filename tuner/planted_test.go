@@ -46,8 +46,9 @@ func plant(seed uint64) *planted {
 	r := rand.New(rand.NewPCG(seed, 77))
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
 	kinds := []string{"clusters", "snc", "ccx", "hybrid", "slow node", "holes", "throttled"}
-	h := &planted{kind: kinds[int(seed)%len(kinds)], nodes: 1 + r.IntN(4), clusters: 1 + r.IntN(4), cores: 2 + r.IntN(3),
-		smt: 1, shown: r.IntN(2) == 0, barrier: between(0.5e-6, 2e-6), perLevel: between(0.2e-6, 1.5e-6)}
+	h := &planted{kind: kinds[int(seed)%len(kinds)], nodes: 1 + r.IntN(4), clusters: 1 + r.IntN(4),
+		cores: 2 + r.IntN(3), smt: 1, shown: r.IntN(2) == 0, barrier: between(0.5e-6, 2e-6),
+		perLevel: between(0.2e-6, 1.5e-6)}
 	switch h.kind {
 	case "clusters", "ccx":
 		h.clusters, h.cores = 3+r.IntN(3), 4
@@ -193,8 +194,8 @@ func (w *probeWriter) peaks() {
 	for _, class := range w.p.Machine.Measured {
 		if set := class.CPUs.Intersect(w.p.Allowed()); !set.IsEmpty() {
 			one := topotree.NewCPUSet(set.First())
-			w.p.Sets = append(w.p.Sets, profiles.SetFigure{Name: profiles.Peak, Domain: "class " + class.Name, ISA: "avx2",
-				Type: "f32", CPUs: one, Figure: w.fig(w.h.peak(one), "FLOP/s")})
+			w.p.Sets = append(w.p.Sets, profiles.SetFigure{Name: profiles.Peak, Domain: "class " + class.Name,
+				ISA: "avx2", Type: "f32", CPUs: one, Figure: w.fig(w.h.peak(one), "FLOP/s")})
 		}
 	}
 }
@@ -237,8 +238,8 @@ func (w *probeWriter) saturation() {
 	}
 	if !w.h.shown && w.h.clusters > 1 {
 		x := topotree.Group(w.h.cores, 1, w.p.Machine.Tree.LevelOf(topotree.KindCore))
-		w.p.Latent = append(w.p.Latent, profiles.Latent{Matrix: profiles.CacheMatrix, Sets: latent, Contrast: 2, Effect: 5,
-			Group: x.String(), Text: "planted"})
+		w.p.Latent = append(w.p.Latent, profiles.Latent{Matrix: profiles.CacheMatrix, Sets: latent, Contrast: 2,
+			Effect: 5, Group: x.String(), Text: "planted"})
 	}
 	for node := range w.h.nodes {
 		pus := ofNode[node]

@@ -59,8 +59,8 @@ func (s *simulation) goodput(load Load) error {
 		o := s.options(r, load)
 		o.Sequential = false
 		top := 4 * float64(len(load.Trace)) * float64(s.o.Parallel) / r.estimate
-		rate, err := trace.HighestRate(load.Workload, min(len(load.Trace), paperRequests), load.Seed, r.Cost, o, s.o.SLO,
-			attained, top/1000, top)
+		n := min(len(load.Trace), paperRequests)
+		rate, err := trace.HighestRate(load.Workload, n, load.Seed, r.Cost, o, s.o.SLO, attained, top/1000, top)
 		if err != nil {
 			return err
 		}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
@@ -87,7 +87,7 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	plan, err := plans.Default(o.Profile, o.Shape, plans.DefaultOptions{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
+	plan, err := thumb.Default(o.Profile, o.Shape, thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +253,6 @@ func (r *Ranking) String() string {
 	if r.Truncated {
 		more = " of more"
 	}
-	return strconv.Itoa(r.Trees) + " trees" + more + fmt.Sprintf(", %d configurations, %d of unlike cost, %d replayed, in %.1f s",
-		r.Configs, r.Costs, len(r.Ranked), r.Seconds)
+	return fmt.Sprintf("%d trees%s, %d configurations, %d of unlike cost, %d replayed, in %.1f s",
+		r.Trees, more, r.Configs, r.Costs, len(r.Ranked), r.Seconds)
 }

@@ -54,7 +54,8 @@ type latencyJSON struct {
 
 func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 	out := rankingJSON{Trees: r.Trees, Configurations: r.Configs, UnlikeCosts: r.Costs, Simulated: len(r.Ranked),
-		Seconds: r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(), Assumed: append([]string{}, r.Assumed...)}
+		Seconds: r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
+		Assumed: append([]string{}, r.Assumed...)}
 	nodes := tuner.NodeIDs(host)
 	for _, c := range r.Shown() {
 		j := candidateJSON{Name: c.Names[0], Names: c.Names, Section: c.Config.Origin.Section, TP: c.Config.TP(),

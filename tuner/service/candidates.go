@@ -2,6 +2,9 @@ package service
 
 import (
 	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
 
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -24,10 +27,12 @@ type Space struct {
 	Refused   map[string]int // how many configurations were refused, by reason
 }
 
-// Walks end where the PUs that they looked at, tree by tree, are so many: a tenth of a minute.
+// Walks end where the PUs that they looked at are so many, tree by tree and configuration by
+// configuration: 260,000 trees of 192 PUs, 12,000 of 4,096.
 const (
-	maxTreePUs = 2e8
-	maxConfigs = 300000
+	maxTreePUs   = 5e7
+	maxConfigPUs = 4e7
+	maxDegree    = 512 // nodes of a section; no model is cut more finely
 )
 
 // Candidates walks every enumerated tree (Sandwich 5.2) and every section of it (5.3), and offers
@@ -51,7 +56,7 @@ func Candidates(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space,
 	bounds := topotree.Bounds{First: p.Groups(), Stats: &stats, MaxTrees: max(1000, int(maxTreePUs)/tree.PUs())}
 	for t := range topotree.Enumerate(tree, bounds) {
 		w.tree(t)
-		if len(w.space.Configs) >= maxConfigs {
+		if len(w.space.Configs) >= max(2000, int(maxConfigPUs)/tree.PUs()) {
 			stats.Truncated = true
 			break
 		}
@@ -73,7 +78,6 @@ type walk struct {
 	seen  map[string]bool
 	cuts  map[*topotree.Tree][]cut // by the tree before removing
 	met   map[meeting]bool
-	kept  map[string]int // number of a set of PUs
 	space *Space
 }
 
@@ -83,12 +87,9 @@ type cut struct {
 	nodes []topotree.CPUSet
 }
 
-// meeting is a section and the PUs that are kept, by number: most trees of an enumeration bring
-// none that was not there before.
-type meeting struct {
-	cut  string
-	kept string
-}
+// meeting is a partition and the PUs that are kept: most trees of an enumeration bring none that
+// was not there before.
+type meeting struct{ cut, kept string }
 
 // cutsOf are the sections of a full tree, each partition once.
 func (w *walk) cutsOf(full *topotree.Tree) []cut {
@@ -99,8 +100,8 @@ func (w *walk) cutsOf(full *topotree.Tree) []cut {
 	seen := 0
 	for d := 0; d <= full.Depth(); d++ {
 		level := full.Level(d)
-		if len(level) == seen {
-			continue // it repeats the section above
+		if len(level) == seen || len(level) > maxDegree {
+			continue // it repeats the section above, or is too fine for any model
 		}
 		seen = len(level)
 		c := cut{name: level[0].Kind.String()}
@@ -118,55 +119,69 @@ func (w *walk) cutsOf(full *topotree.Tree) []cut {
 
 // tree offers the configurations of one tree.
 func (w *walk) tree(t *topotree.Tree) {
-	decode, full := t.CPUs(), t.Full()
+	decode, cuts := t.CPUs(), w.cutsOf(t.Full())
 	kept := decode.Key()
-	for _, c := range w.cutsOf(full) {
-		var ranks []topotree.CPUSet
-		var prefill topotree.CPUSet
-		var id []byte
+	alive := make([][]topotree.CPUSet, len(cuts)) // by section, the nodes that kept a PU
+	fills := make([]topotree.CPUSet, len(cuts))   // and all their PUs
+	for i, c := range cuts {
 		for _, n := range c.nodes {
-			if !n.Intersects(decode) {
-				continue
+			if n.Intersects(decode) {
+				alive[i] = append(alive[i], n)
 			}
-			if len(ranks) == maxDegree {
-				ranks = nil
-				break
-			}
-			ranks = append(ranks, n)
-			prefill = prefill.Union(n)
-			id = append(append(id, n.Key()...), '/')
 		}
-		if len(ranks) == 0 || !w.cuttable(len(ranks)) {
+		fills[i] = topotree.UnionOf(alive[i])
+	}
+	for i, c := range cuts {
+		if !w.cuttable(len(alive[i])) {
 			continue
 		}
-		m := meeting{string(id), kept}
+		m := meeting{partitionKey(alive[i]), kept}
 		if w.met[m] {
 			continue
 		}
 		w.met[m] = true
-		w.variants(ranks, prefill, decode, Origin{Tree: t, Section: c.name})
+		w.variants(alive[i], fills[i:], decode, Origin{Tree: t, Section: c.name})
 	}
 }
 
-// maxDegree is the largest tensor-parallel degree that is looked at.
-const maxDegree = 256
-
-// variants offers a section with its choices of prefill PUs.
-func (w *walk) variants(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o Origin) {
-	w.offer(ranks, prefill, decode, o)
-	if cores := prefill.Intersect(w.site.cores); !cores.Equal(prefill) && !cores.Equal(decode) {
-		o.Variant = "prefill on one PU of each core"
-		w.offer(ranks, cores, decode, o)
+// partitionKey tells partitions apart.
+func partitionKey(nodes []topotree.CPUSet) string {
+	h := fnv.New128a()
+	for _, n := range nodes {
+		_, _ = io.WriteString(h, n.Key())
+		_, _ = h.Write([]byte{0xff, 0xfe})
 	}
-	if !prefill.Equal(decode) {
-		o.Variant = "prefill as decode"
-		w.offer(ranks, decode, decode, o)
+	return string(h.Sum(nil))
+}
+
+// variants offers a section with its choices of prefill PUs: all of its nodes first, then what the
+// nodes of the sections below have, and decode's. What prefill runs on need not change with how
+// often the model is cut.
+func (w *walk) variants(ranks, fills []topotree.CPUSet, decode topotree.CPUSet, o Origin) {
+	last := topotree.CPUSet{}
+	for i, prefill := range append(slices.Clip(fills), decode) {
+		if prefill.Equal(last) {
+			continue
+		}
+		last = prefill
+		switch {
+		case i > 0 && prefill.Equal(decode):
+			o.Variant = "prefill as decode"
+		case i > 0:
+			o.Variant = fmt.Sprintf("prefill on %d PUs", prefill.Count())
+		}
+		w.offer(ranks, prefill, decode, o)
+		if cores := prefill.Intersect(w.site.cores); !cores.Equal(prefill) && !cores.Equal(decode) {
+			o.Variant = "prefill on one PU of each core"
+			w.offer(ranks, cores, decode, o)
+		}
 	}
 }
 
 // cuttable tells whether the model can be cut for so many ranks.
 func (w *walk) cuttable(ranks int) bool {
 	if w.o.TP > 0 && ranks != w.o.TP {
+		w.space.Refused[fmt.Sprintf("no section has %d ranks", w.o.TP)]++
 		return false
 	}
 	err, known := w.tps[ranks]

@@ -61,7 +61,8 @@ func (c *completion) stated() {
 			continue
 		}
 		if !f.Measured() && f.Median > 0 {
-			c.note("%s with %d PUs: %.4g %s, %s in the profile", f.Name(), f.PUs, f.Median, f.Unit, provenance(f.Figure))
+			c.note("%s with %d PUs: %.4g %s, %s in the profile", f.Name(), f.PUs, f.Median, f.Unit,
+				provenance(f.Figure))
 		}
 	}
 	for _, m := range c.p.Matrices {
@@ -154,7 +155,8 @@ func (c *completion) memory() {
 		c.p.Ceilings = append(c.p.Ceilings, profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: n,
 			Figure: assumed(assumedRead*float64(min(n, knee)), "B/s")})
 	}
-	c.note("the profile has no bandwidth of memory; assumed %.3g B/s of a PU up to %d PUs a node", assumedRead, assumedKnee)
+	c.note("the profile has no bandwidth of memory; assumed %.3g B/s of a PU up to %d PUs a node", assumedRead,
+		assumedKnee)
 }
 
 // remote adds the bandwidth between nodes: by the table of distances, which firmware states, else

@@ -58,7 +58,8 @@ func (p *Predictor) share(c *Config, active topotree.CPUSet, rates []float64) {
 	}
 }
 
-// together bounds the sum of all ranks by what the PUs at work read from the memory nearest to them.
+// together bounds the sum of all ranks by what the PUs at work read from the memory nearest to
+// them.
 func (p *Predictor) together(active topotree.CPUSet, rates []float64) {
 	sum := 0.0
 	for _, v := range rates {

@@ -45,8 +45,8 @@ var workloads = []Workload{
 		4096}, Lengths{120, 0.7, 8, 512}, 1. / 3},
 	{"sharegpt", "conversations with ChatGPT: means of 161.31 tokens in and 337.99 out (vLLM, SOSP 2023, figure 11); " +
 		"log-normal with assumed spread", meanOf(161.31, 1.2, 4, 1024), meanOf(337.99, 0.9, 4, 1024), 0},
-	{"lmsys-chat", "LMSYS-Chat-1M: means of 69.5 tokens a prompt and 214.5 an answer (its paper, table 1); log-normal " +
-		"with assumed spread", meanOf(69.5, 1.2, 4, 1024), meanOf(214.5, 0.9, 4, 1024), 0},
+	{"lmsys-chat", "LMSYS-Chat-1M: means of 69.5 tokens a prompt and 214.5 an answer (its paper, table 1); " +
+		"log-normal with assumed spread", meanOf(69.5, 1.2, 4, 1024), meanOf(214.5, 0.9, 4, 1024), 0},
 	{"gsm8k", "school mathematics: means of 92 tokens in and 100 out (SMEPilot, table of workloads); assumed spread",
 		meanOf(92, 0.4, 24, 400), meanOf(100, 0.5, 16, 400), 0},
 	{"ruler", "questions about long texts, RULER of 4k: means of 3324 tokens in and 4 out (SMEPilot, table of " +
