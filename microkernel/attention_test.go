@@ -90,8 +90,8 @@ func TestAttention(t *testing.T) {
 	})
 }
 
-// TestScoresThatOverflow: a row whose scores leave float32 in any block gives NaN and nothing finite,
-// while its neighbours keep their bits; in generated code as in the oracle.
+// TestScoresThatOverflow: a row whose scores leave float32 in any block gives NaN and nothing
+// finite, while its neighbours keep their bits; in generated code as in the oracle.
 func TestScoresThatOverflow(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {

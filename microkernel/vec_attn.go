@@ -9,10 +9,10 @@ import (
 
 // SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and
 // in place. Row r has valid[r] scores (0 to width) of its `width` elements; with x = s*scale it
-// leaves max[r] = max(x, lowestScore*scale) (NaN passed over), p = exp(x - max[r]) in their place, zeros in the rest
-// of the width, and sum[r] = the sum of p by sixteen lanes and the tree. A row without valid scores
-// gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and width = vocabulary it is the
-// softmax of a sampler.
+// leaves max[r] = max(x, lowestScore*scale) (NaN passed over), p = exp(x - max[r]) in their place,
+// zeros in the rest of the width, and sum[r] = the sum of p by sixteen lanes and the tree. A row
+// without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and width =
+// vocabulary it is the softmax of a sampler.
 func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
 	if !v.native {
 		refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
@@ -38,8 +38,8 @@ func (v *Vec) MergeBlock(o *float32, oStride int, m, s *float32, ob *float32, ob
 	v.call(vecgen.Merge, &args)
 }
 
-// FinishAttention writes dst = o * (1/s) for each row. A row sees its own position at least, so that
-// its sum is 1 or more; where scores overflowed it is NaN or zero, and the row becomes NaN.
+// FinishAttention writes dst = o * (1/s) for each row. A row sees its own position at least, so
+// that its sum is 1 or more; where scores overflowed it is NaN or zero, and the row becomes NaN.
 func (v *Vec) FinishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
 	if !v.native {
 		refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)

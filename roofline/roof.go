@@ -31,19 +31,22 @@ func MatMul(m, n, k int, bits float64) Work {
 	return Work{FLOP: 2 * fm * fn * fk, Bytes: fn*fk*bits/8 + 4*fm*fk + 4*fm*fn}
 }
 
-// Attention is the work of rows query positions over context positions before and including them,
-// heads query heads of dim values that share kvHeads key and value heads, cached with kvBits per
-// value. causal says that the rows are the last ones of the context, so that the masked triangle is
-// skipped.
-func Attention(rows, context, heads, kvHeads, dim int, kvBits float64, causal bool) Work {
-	pairs := float64(rows) * float64(context)
-	if causal {
-		pairs -= float64(rows) * float64(rows-1) / 2
+// Attention is the work of the last rows of a context, each over the positions before and including
+// it, of which a layer with a window sees that many (0: all); heads query heads of dim values share
+// kvHeads key and value heads, cached with kvBits per value. Bytes are the cached keys and values
+// that any of the rows sees, once.
+func Attention(rows, context, window, heads, kvHeads, dim int, kvBits float64) Work {
+	if window == 0 {
+		window = context
 	}
-	return Work{
-		FLOP:  4 * pairs * float64(heads) * float64(dim),
-		Bytes: 2*float64(context)*float64(kvHeads)*float64(dim)*kvBits/8 + 8*float64(rows)*float64(heads)*float64(dim),
+	pairs := float64(rows) * float64(window)
+	if short := window - (context - rows + 1); short > 0 { // that the first row lacks of a full window
+		n := min(short, rows)
+		pairs -= float64(n) * float64(2*short-n+1) / 2
 	}
+	seen := min(context, window+rows-1)
+	return Work{FLOP: 4 * pairs * float64(heads) * float64(dim),
+		Bytes: 2 * float64(seen) * float64(kvHeads) * float64(dim) * kvBits / 8}
 }
 
 // Target is one way to execute: a compute ceiling under the shared memory roof.

@@ -22,7 +22,7 @@ func TestRegimesOfSMEPilot(t *testing.T) {
 		{"batched decode", MatMul(10, 4096, 4096, 16), RidgeCrossing, 1, "sme", "memory"},
 		{"prefill", MatMul(512, 14336, 4096, 16), ComputeBound, 2, "cpu", "compute"},
 		{"just above the highest ridge", Work{FLOP: 12, Bytes: 1}, ComputeBound, 2, "cpu", "memory"},
-		{"decode attention", Attention(1, 4096, 32, 8, 128, 16, true), MemoryBound, 1, "cpu", "memory"},
+		{"decode attention", Attention(1, 4096, 0, 32, 8, 128, 16), MemoryBound, 1, "cpu", "memory"},
 		{"nothing moves", Work{FLOP: 1e9}, ComputeBound, 2, "cpu", "compute"},
 	} {
 		p := m4.Place(c.work)
@@ -43,11 +43,25 @@ func TestMatMulWork(t *testing.T) {
 	}
 }
 
-func TestCausalAttentionSkipsTheTriangle(t *testing.T) {
-	full := Attention(4, 4, 1, 1, 8, 32, false)
-	causal := Attention(4, 4, 1, 1, 8, 32, true)
-	if full.FLOP != 4*16*8 || causal.FLOP != 4*10*8 { // 4+3+2+1 pairs of 16
-		t.Errorf("full %v causal %v", full.FLOP, causal.FLOP)
+// TestAttentionSeesItsWindow counts the pairs and the positions one by one.
+func TestAttentionSeesItsWindow(t *testing.T) {
+	for rows := 1; rows < 9; rows++ {
+		for context := rows; context < 20; context++ {
+			for window := range 24 {
+				pairs, first := 0, context
+				for at := context - rows; at < context; at++ {
+					from := 0
+					if window > 0 {
+						from = max(0, at+1-window)
+					}
+					pairs, first = pairs+at+1-from, min(first, from)
+				}
+				want := Work{FLOP: float64(4 * pairs * 6 * 8), Bytes: float64(2 * (context - first) * 2 * 8 * 4)}
+				if got := Attention(rows, context, window, 6, 2, 8, 32); got != want {
+					t.Fatalf("%d rows of %d, window %d: %+v, want %+v", rows, context, window, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *ser
 		t.Fatal(err)
 	}
 	whole, _ := service.Complete(p, plan.Widest(), plan.Arithmetics())
-	out, err := service.NewPredictor(whole, plan, service.Options{})
+	out, err := service.NewPredictor(whole, plan, nil, service.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

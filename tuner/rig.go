@@ -39,7 +39,7 @@ func (s rigSize) blocks(chunk int) int {
 // newRig loads the model. The workers must not be led meanwhile.
 func newRig(ctx context.Context, w *exec.Workers, file *gguf.File, plan *plans.Plan, size rigSize) (*rig, error) {
 	a, err := exec.Open(ctx, exec.Options{File: file, Plan: plan, Blocks: size.blocks(plan.Chunk),
-		LogitRows: size.batch, Workers: w})
+		LogitRows: size.batch, Sequences: size.batch, Workers: w})
 	if err != nil {
 		return nil, err
 	}
@@ -115,16 +115,16 @@ type test struct {
 // prefillTest is a prompt of n tokens.
 func (r *rig) prefillTest(n int) test {
 	b := kvcache.Batch{Tokens: r.tokens(n), LogitRows: []int32{int32(n - 1)}, Prefill: true}
-	b.Spans = []kvcache.Span{{Rows: n, Table: table(0, kvcache.BlocksFor(n))}}
+	r.addSpan(&b, r.model.NewCache(), kvcache.Span{Rows: n})
 	return test{name: fmt.Sprintf("pp%d", n), batch: b, tokens: n, times: 1}
 }
 
 // decodeTest is one step of n sequences that have depth positions each.
 func (r *rig) decodeTest(n, depth int) test {
 	b := kvcache.Batch{Tokens: r.tokens(n)}
-	each := kvcache.BlocksFor(depth + 1)
+	cache := r.model.NewCache()
 	for i := range n {
-		b.Spans = append(b.Spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: depth, Table: table(i*each, each)})
+		r.addSpan(&b, cache, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: depth})
 		b.LogitRows = append(b.LogitRows, int32(i))
 	}
 	return test{name: fmt.Sprintf("tg batch %d", n), batch: b, tokens: n, times: 1}
@@ -139,12 +139,16 @@ func (r *rig) tokens(n int) []int32 {
 	return out
 }
 
-func table(first, n int) []kvcache.BlockID {
-	out := make([]kvcache.BlockID, n)
-	for i := range out {
-		out[i] = kvcache.BlockID(first + i)
+// addSpan adds rows of a new sequence, whose positions before them hold whatever the blocks do. The
+// rig was opened for all of its tests.
+func (r *rig) addSpan(b *kvcache.Batch, c *kvcache.Cache, span kvcache.Span) {
+	seq := c.Open(kvcache.Salt{})
+	if !c.Reserve(seq, span.Pos+span.Rows) {
+		panic("tuner: a test needs more blocks than the rig has")
 	}
-	return out
+	c.Advance(seq, span.Pos)
+	c.Cover(seq, span.Pos+span.Rows)
+	b.AddSpan(seq, span)
 }
 
 // sample runs a test on an arm and returns the seconds of one forward.

@@ -14,6 +14,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/service"
 	"sandwich/tuner/trace"
@@ -23,7 +24,8 @@ import (
 type SimulateOptions struct {
 	Profile *profiles.Profile // of any machine
 	Shape   plans.ModelShape
-	Compute string // as Options has it, and so on
+	Model   *model.Model // as its file or configuration describes it; nil where only the shape is known
+	Compute string       // as Options has it, and so on
 	KV      string
 	ISA     string
 	TP      int // only this degree; 0: all
@@ -97,7 +99,7 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := service.NewPredictor(profile, plan, so)
+	predictor, err := service.NewPredictor(profile, plan, o.Model, so)
 	if err != nil {
 		return nil, err
 	}

@@ -164,9 +164,9 @@ func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error
 	defer done()
 	for _, threads := range f.threads {
 		session.threads = threads
-		plan, _, err := session.untuned(host, shape)
+		plan, err := session.untuned(host, shape)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, err
 		}
 		for _, name := range f.kv {
 			for _, dim := range f.dims {

@@ -252,9 +252,9 @@ func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roof
 	if err != nil {
 		return nil, err
 	}
-	plan, _, err := session.untuned(roofs.Host, shape)
+	plan, err := session.untuned(roofs.Host, shape)
 	if err != nil {
-		return nil, usageError(err)
+		return nil, err
 	}
 	if f.kernel != "" {
 		kernel, err := microkernel.ParseSpec(f.kernel)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/counters"
-	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/tuner/measure"
 )
 
 // llmFlags are what bench llm measures.
@@ -30,8 +30,8 @@ type llmFlags struct {
 	source    counters.Source
 	clients   int
 	neighbour string
-	beside    *neighbourProcess // runs while there is a neighbour
-	stranger  neighbour
+	beside    *measure.NeighbourProcess // runs while there is a neighbour
+	stranger  measure.Neighbour
 }
 
 func newBenchLLM() *cobra.Command {
@@ -156,39 +156,9 @@ func (f *llmFlags) check() error {
 	return nil
 }
 
-// llmTest is one row's work.
-type llmTest struct {
-	name    string
-	prefill bool
-	tokens  int // of the prompt, or generated a sequence
-	batch   int
-}
+func (f *llmFlags) tests() []measure.Test { return measure.Tests(f.prompt, f.gen, f.batch) }
 
-func (f *llmFlags) tests() []llmTest {
-	var out []llmTest
-	for _, n := range f.prompt {
-		if n > 0 {
-			out = append(out, llmTest{"pp" + strconv.Itoa(n), true, n, 1})
-		}
-	}
-	for _, n := range f.gen {
-		if n > 0 {
-			out = append(out, llmTest{"tg" + strconv.Itoa(n), false, n, f.batch})
-		}
-	}
-	return out
-}
-
-// positions is how many KV positions the largest test needs, over all its sequences.
-func positions(tests []llmTest) int {
-	most := 1
-	for _, t := range tests {
-		most = max(most, kvcache.BlocksFor(t.tokens)*kvcache.BlockTokens*t.batch)
-	}
-	return most
-}
-
-func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
+func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 	s, err := f.session.load()
 	if err != nil {
 		return nil, err
@@ -200,16 +170,16 @@ func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
 		}
 	}
 	if f.neighbour != "" {
-		if f.beside, err = f.stranger.start(ctx); err != nil {
+		if f.beside, err = startNeighbour(ctx, f.stranger); err != nil {
 			return nil, err
 		}
-		defer f.beside.stop()
+		defer f.beside.Stop()
 	}
 	threads := f.threads
 	if len(threads) == 0 {
 		threads = []int{0}
 	}
-	var rows []llmRow
+	var rows []measure.LLMRow
 	for _, n := range threads {
 		f.session.threads = n
 		more, err := f.runThreads(ctx, s)
@@ -222,46 +192,27 @@ func (f *llmFlags) run(ctx context.Context) ([]llmRow, error) {
 }
 
 // runThreads measures every test with the plans for one number of threads.
-func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]llmRow, error) {
+func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]measure.LLMRow, error) {
 	arms, err := f.openArms(ctx, s)
 	defer func() {
 		for _, a := range arms {
-			a.close()
+			a.Close()
 		}
 	}()
 	if err != nil {
 		return nil, err
 	}
+	config, err := model.ConfigOf(s.file) // which says more than the shape: windows of layers
+	if err != nil {
+		return nil, err
+	}
+	ops, err := config.Model()
+	if err != nil {
+		return nil, err
+	}
 	tests := f.tests()
-	samples := make([][]llmSamples, len(tests))
 	step, done := countProgress("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
-	for i, t := range tests {
-		samples[i] = make([]llmSamples, len(arms))
-		for rep := range f.reps + 1 {
-			for j, a := range arms {
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				if err := f.sample(ctx, s, a, t, rep == 0, &samples[i][j]); err != nil {
-					return nil, err
-				}
-				step()
-			}
-		}
-	}
-	var rows []llmRow
-	for i, t := range tests {
-		for j, a := range arms {
-			row := newLLMRow(s, a, t, samples[i][j].alone)
-			if f.counters {
-				row.Counters = samples[i][j].figures(t)
-			}
-			if f.beside != nil {
-				row.addNeighbour(f.stranger, a.phasePUs(t), &samples[i][j])
-			}
-			rows = append(rows, row)
-		}
-	}
-	return rows, nil
+	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.name, Ops: ops,
+		Vocab: s.shape.Vocab, Host: s.profile, Beside: f.beside, Step: step})
 }

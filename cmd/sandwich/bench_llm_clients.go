@@ -9,43 +9,15 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
-	"sandwich/runtime/api"
-	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
+	"sandwich/tuner/measure"
 )
-
-// lossGoal is how much of the tokens per second of the engine its server may cost.
-const lossGoal = 0.05
-
-// clientPrompt is the length of each client's prompt: short, so that generation is what is
-// measured.
-const clientPrompt = 8
-
-// clientsRow is what many streaming clients get through the server, beside as many requests made to
-// the engine in this process.
-type clientsRow struct {
-	Test    string    `json:"test"`
-	Clients int       `json:"clients"`
-	Engine  float64   `json:"engine_tokens_per_second"`
-	Server  float64   `json:"server_tokens_per_second"`
-	Loss    float64   `json:"loss"` // median over neighbouring samples
-	Goal    float64   `json:"goal"`
-	Engines []float64 `json:"engine_samples"`
-	Servers []float64 `json:"server_samples"`
-	Pauses  uint64    `json:"gc_pauses"` // while the samples were taken
-	Longest float64   `json:"gc_longest_pause_seconds"`
-	Model   string    `json:"model"`
-	Plan    string    `json:"plan"`
-	PUs     string    `json:"pus"`
-	CPU     string    `json:"cpu"`
-}
 
 // runClients measures the first length of -n with f.clients requests at once, in turn in this
 // process and through the server on the loopback interface.
-func (f *llmFlags) runClients(ctx context.Context) ([]clientsRow, error) {
+func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error) {
 	s, err := f.session.load()
 	if err != nil {
 		return nil, err
@@ -60,7 +32,7 @@ func (f *llmFlags) runClients(ctx context.Context) ([]clientsRow, error) {
 	if err := s.needTokenizer(); err != nil {
 		return nil, err
 	}
-	var rows []clientsRow
+	var rows []measure.ClientsRow
 	for _, n := range f.gen {
 		if n > 0 {
 			row, err := f.measureClients(ctx, s, n)
@@ -73,8 +45,8 @@ func (f *llmFlags) runClients(ctx context.Context) ([]clientsRow, error) {
 	return rows, nil
 }
 
-func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*clientsRow, error) {
-	e, err := s.engine(ctx, serving{context: clientPrompt + n + 1, parallel: f.clients, queue: f.clients,
+func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*measure.ClientsRow, error) {
+	e, err := s.engine(ctx, serving{context: measure.ClientPrompt + n + 1, parallel: f.clients, queue: f.clients,
 		mixedCap: f.clients,
 		aging:    time.Minute})
 	if err != nil {
@@ -86,42 +58,16 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*clie
 		return nil, err
 	}
 	defer stop()
-	row := &clientsRow{Test: fmt.Sprintf("tg%d", n), Clients: f.clients, Goal: lossGoal, Model: s.name,
-		Plan: armName(s.plan),
-		PUs:  s.plan.Decode.PUs.String(), CPU: s.profile.Host.CPUModel}
-	prompts := clientPrompts(f.clients, s.shape.Vocab)
-	var losses []float64
 	step, done := countProgress("bench llm --clients", f.reps+1)
 	defer done()
-	pauses := countPauses()
-	for rep := range f.reps + 1 {
-		if rep == 1 {
-			pauses = countPauses()
-		}
-		direct, err := timed(ctx, prompts, n, func(ctx context.Context, prompt []int32) error {
-			return askEngine(ctx, e,
-				prompt, n)
-		})
-		if err != nil {
-			return nil, err
-		}
-		served, err := timed(ctx, prompts, n, func(ctx context.Context, prompt []int32) error {
-			return askServer(ctx,
-				addr, prompt, n)
-		})
-		if err != nil {
-			return nil, err
-		}
-		if rep > 0 { // the first one warms up
-			row.Engines, row.Servers = append(row.Engines, direct), append(row.Servers, served)
-			losses = append(losses, 1-served/direct)
-		}
-		step()
+	row, err := measure.Clients(ctx, measure.ClientsOptions{Clients: f.clients, Tokens: n, Vocab: s.shape.Vocab,
+		Reps: f.reps, Engine: e, Step: step,
+		Server: func(ctx context.Context, prompt []int32) error { return askServer(ctx, addr, prompt, n) }})
+	if err != nil {
+		return nil, err
 	}
-	count, longest := pauses.since()
-	row.Pauses, row.Longest = count, longest.Seconds()
-	row.Engine, row.Server = summarize(row.Engines).median, summarize(row.Servers).median
-	row.Loss = summarize(losses).median
+	row.Model, row.Plan, row.PUs, row.CPU = s.name, measure.PlanName(s.plan), s.plan.Decode.PUs.String(),
+		s.profile.Host.CPUModel
 	return row, nil
 }
 
@@ -138,44 +84,6 @@ func startServer(g *generator) (addr string, stop func(), err error) {
 		_ = server.New(g, server.Options{Grace: time.Second}).Serve(ctx, ln) // clients see its failures
 	}()
 	return ln.Addr().String(), func() { cancel(); <-ended }, nil
-}
-
-// clientPrompts are different from their first token on, so that nothing is shared.
-func clientPrompts(clients, vocab int) [][]int32 {
-	out := make([][]int32, clients)
-	for i := range out {
-		out[i] = make([]int32, clientPrompt)
-		for j := range out[i] {
-			out[i][j] = int32((1 + i*clientPrompt + j) % vocab)
-		}
-	}
-	return out
-}
-
-// timed asks for every prompt at once and returns the tokens per second of all.
-func timed(ctx context.Context, prompts [][]int32, n int, ask func(context.Context, []int32) error) (float64, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var all sync.WaitGroup
-	began := time.Now()
-	for _, prompt := range prompts {
-		all.Go(func() {
-			if err := ask(ctx, prompt); err != nil {
-				cancel(err) // the first one counts
-			}
-		})
-	}
-	all.Wait()
-	return float64(n*len(prompts)) / time.Since(began).Seconds(), context.Cause(ctx)
-}
-
-func askEngine(ctx context.Context, e *engine.Engine, prompt []int32, n int) error {
-	res, err := e.Generate(ctx, api.Request{Prompt: prompt, MaxTokens: n, IgnoreEOS: true},
-		func(api.Token) error { return nil })
-	if err == nil && res.Tokens != n {
-		err = fmt.Errorf("a request got %d tokens of %d", res.Tokens, n)
-	}
-	return err
 }
 
 // askServer streams one completion over a connection of its own. It only reads what arrives and
@@ -210,12 +118,12 @@ func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 	return nil
 }
 
-var clientsReport = report[clientsRow]{
-	title: func(r *clientsRow) string { return r.Model + " on " + r.CPU },
+var clientsReport = report[measure.ClientsRow]{
+	title: func(r *measure.ClientsRow) string { return r.Model + " on " + r.CPU },
 	columns: []string{"test", "clients", "plan", "in process, tokens/s", "server, tokens/s", "loss", "goal: at most",
 		"GC pauses"},
 	numbers: []int{1, 3, 4, 5},
-	cells: func(r *clientsRow) []string {
+	cells: func(r *measure.ClientsRow) []string {
 		verdict := "met"
 		if r.Loss > r.Goal {
 			verdict = "missed"
@@ -226,7 +134,7 @@ var clientsReport = report[clientsRow]{
 				1000*r.Longest)}
 	},
 	header: "test,model,clients,plan,engine_tokens_per_second,server_tokens_per_second,loss,gc_pauses,gc_longest_pause_seconds",
-	line: func(r *clientsRow) string {
+	line: func(r *measure.ClientsRow) string {
 		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, csvCell(r.Model), r.Clients, csvCell(r.Plan),
 			r.Engine, r.Server, r.Loss, r.Pauses, r.Longest)
 	},

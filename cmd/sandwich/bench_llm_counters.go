@@ -5,40 +5,20 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
-	"sandwich/runtime/counters"
+	"sandwich/tuner/measure"
 )
-
-// counted reads the counters of an arm; zeros without --counters.
-func (a *llmArm) counted() counters.Counts {
-	if a.counting == nil {
-		return counters.Counts{}
-	}
-	return a.counting.Read()
-}
-
-// count adds what one sample counted.
-func (s *llmSamples) count(c counters.Counts, took time.Duration) {
-	s.counts = s.counts.Add(c)
-	s.seconds += took.Seconds()
-}
-
-// figures are those of all samples of a test.
-func (s *llmSamples) figures(t llmTest) []counters.Figure {
-	return counters.Figures(s.counts, s.seconds, t.tokens*t.batch*len(s.alone))
-}
 
 // printCounters prints a line for each figure and a column for each test. What is not available has
 // its reason below the table.
-func printCounters(w io.Writer, rows []llmRow) error {
+func printCounters(w io.Writer, rows []measure.LLMRow) error {
 	if len(rows) == 0 || rows[0].Counters == nil {
 		return nil
 	}
 	header := []string{"figure", "what it is"}
 	var right []int
 	for i := range rows {
-		label := rows[i].label()
+		label := testLabel(&rows[i])
 		if rows[i].Tuned {
 			label += " (" + rows[i].Plan + ")"
 		}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/grammar"
 	"sandwich/runtime/server"
 	"sandwich/runtime/tokenizer"
 )
@@ -18,11 +20,13 @@ type generator struct {
 	engine  *engine.Engine
 	session *session      // over which the engine runs
 	large   chan struct{} // capacity 1: whoever encodes a large text
+	// vocab is what grammars spell answers with, made for the first request that needs it.
+	vocab func() *grammar.Vocab
 }
 
 func newGenerator(s *session, e *engine.Engine) *generator {
 	return &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e, session: s,
-		large: make(chan struct{}, 1)}
+		large: make(chan struct{}, 1), vocab: sync.OnceValue(func() *grammar.Vocab { return grammarVocab(s.tok) })}
 }
 
 func (g *generator) close() {
@@ -43,6 +47,9 @@ func (g *generator) Generate(
 	ctx context.Context, r api.Request, emit func(api.Token) error,
 ) (res api.Result, err error) {
 	if r.Prompt, err = g.prompt(ctx, &r); err != nil {
+		return res, err
+	}
+	if r.Constraint, err = g.constraint(ctx, r.Format); err != nil {
 		return res, err
 	}
 	return g.engine.Generate(ctx, r, emit)

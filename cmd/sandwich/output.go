@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -129,6 +128,3 @@ func csvCell(s string) string {
 	}
 	return s
 }
-
-// sortedKeys lists the members of a set in order.
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/tokenizer"
+	"sandwich/tuner/measure"
 )
 
 // maxTextBytes bounds the text of a perplexity run.
@@ -53,7 +53,7 @@ exponential of the mean negative log-likelihood.`,
 		if err != nil {
 			return err
 		}
-		return score.print(c.OutOrStdout(), *format)
+		return printScore(c.OutOrStdout(), score, *format)
 	}
 	return c
 }
@@ -74,102 +74,36 @@ func readText(path string) (string, error) {
 	return strings.TrimSuffix(string(data), "\n"), nil
 }
 
-// score is the stable JSON of bench perplexity.
-type score struct {
-	Model      string  `json:"model"`
-	Window     int     `json:"ctx"`
-	Windows    int     `json:"windows"`
-	Tokens     int     `json:"tokens"` // scored
-	NLL        float64 `json:"nll"`    // mean negative log-likelihood of them
-	Error      float64 `json:"nll_error"`
-	Perplexity float64 `json:"perplexity"`
-	Rate       float64 `json:"tokens_per_second"` // evaluated, not only scored
-	sum, sum2  float64
-}
-
 // perplexity scores the second half of each window of a text.
-func perplexity(ctx context.Context, s *session, text string, window int) (*score, error) {
+func perplexity(ctx context.Context, s *session, text string, window int) (score *measure.Score, err error) {
 	if err := s.needTokenizer(); err != nil {
 		return nil, err
 	}
 	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true})
-	out := &score{Model: s.name, Window: window, Windows: len(ids) / window}
-	if out.Windows == 0 {
+	if len(ids) < window {
 		return nil, usageError(fmt.Errorf("the text has %d tokens, less than one window of %d: take a longer "+
 			"text or a smaller --ctx", len(ids), window))
 	}
-	bos, hasBOS := s.tok.BOS()
-	rows := min(logitRows, s.plan.Chunk)
-	step, done := countProgress("perplexity", out.Windows)
+	o := measure.ScoreOptions{Window: window, Start: -1, Chunk: s.plan.Chunk, Rows: min(logitRows, s.plan.Chunk)}
+	if bos, ok := s.tok.BOS(); ok {
+		o.Start = bos
+	}
+	step, done := countProgress("perplexity", len(ids)/window)
 	defer done()
+	o.Step = step
 	began := time.Now()
-	err := s.withRunner(ctx, window, rows, func(r *engine.Runner, l *pool.Leader) error {
-		line := engine.NewLine(r, l)
-		for w := range out.Windows {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			part := ids[w*window : (w+1)*window]
-			if hasBOS {
-				part[0] = bos
-			}
-			if err := out.add(ctx, line, part, s.plan.Chunk, rows); err != nil {
-				return err
-			}
-			step()
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	out.finish(time.Since(began))
-	return out, nil
-}
-
-// add scores the ids behind the middle of a window, each from the logits one position before.
-func (o *score) add(ctx context.Context, line *engine.Line, ids []int32, chunk, rows int) error {
-	first := len(ids) / 2
-	line.Reset()
-	if err := line.Feed(ids[:first], chunk, engine.NoLogits, nil); err != nil {
+	err = s.withRunner(ctx, window, o.Rows, func(r *engine.Runner, l *pool.Leader) (err error) {
+		score, err = measure.ScoreText(ctx, engine.NewLine(r, l), ids, o)
 		return err
-	}
-	return line.Feed(ids[first:len(ids)-1], rows, engine.AllLogits, func(pos int, logits []float32) error {
-		nll := negativeLogLikelihood(logits, ids[pos+1])
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		o.Tokens++
-		o.sum += nll
-		o.sum2 += nll * nll
-		return nil
 	})
+	if err == nil {
+		score.Model = s.name
+		score.Rate = float64(score.Windows*window) / time.Since(began).Seconds()
+	}
+	return score, err
 }
 
-// negativeLogLikelihood is -log softmax(logits)[id].
-func negativeLogLikelihood(logits []float32, id int32) float64 {
-	best := float64(math.Inf(-1))
-	for _, v := range logits {
-		best = max(best, float64(v))
-	}
-	sum := 0.0
-	for _, v := range logits {
-		sum += math.Exp(float64(v) - best)
-	}
-	return best + math.Log(sum) - float64(logits[id])
-}
-
-func (o *score) finish(took time.Duration) {
-	n := float64(o.Tokens)
-	o.NLL = o.sum / n
-	o.Perplexity = math.Exp(o.NLL)
-	if o.Tokens > 1 {
-		o.Error = math.Sqrt(max(0, o.sum2/n-o.NLL*o.NLL) / (n - 1))
-	}
-	o.Rate = float64(o.Windows*o.Window) / took.Seconds()
-}
-
-func (o *score) print(w io.Writer, format string) error {
+func printScore(w io.Writer, o *measure.Score, format string) error {
 	switch format {
 	case "json":
 		return printJSON(w, o)

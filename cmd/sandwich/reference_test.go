@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"sandwich/tuner/measure"
 )
 
 // sandwichJSON runs the program and decodes what it prints.
@@ -37,7 +39,7 @@ func TestPerplexityOfTheEmbeddedModel(t *testing.T) {
 		t.Skip("scores 13,462 tokens")
 	}
 	text := filepath.Join(referenceFolder(t, "demo"), "val.txt")
-	var s score
+	var s measure.Score
 	sandwichJSON(t, &s, "bench", "perplexity", text, "--format", "json")
 	if want := 55.6133; s.Tokens != 13462 || math.Abs(s.Perplexity/want-1) > 0.005 {
 		t.Errorf("perplexity %.4f over %d tokens, want %.4f over 13462", s.Perplexity, s.Tokens, want)

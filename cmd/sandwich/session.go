@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/plans"
-	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
@@ -99,20 +98,15 @@ func (s *session) choose(f *sessionFlags) error {
 	if err != nil {
 		return err
 	}
-	s.plan, s.verdict = c.plan, c.verdict
-	options := thumb.Options{Compute: f.compute, KV: f.kv, ISA: f.isa, Weights: slices.Clone(s.plan.Weights)}
-	s.replan = func(service *plans.ServiceConfig) (*plans.Plan, error) {
-		o := options
-		o.Service = service
-		return thumb.Default(s.profile, s.shape, o)
-	}
+	s.plan, s.verdict = c.Plan, c.Verdict
+	s.replan = f.asked().Replan(s.profile, s.shape, s.plan)
 	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
 		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
 			s.profile.QuotaPUs()))
 	}
 	notice(c.String())
-	if c.paths != "" {
-		notice(c.paths)
+	if c.Paths != "" {
+		notice(c.Paths)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sandwich/plans"
+	"sandwich/plans/choose"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 )
@@ -159,13 +160,13 @@ func TestSettleInTheDataFolder(t *testing.T) {
 // it as tuning's answer.
 func TestNoticeOfAKeptDefault(t *testing.T) {
 	b, host := racedPlan(t, []float64{0, 0, 0}, []float64{0, 0, 0}, byDefault)
-	c := bundleChoice("x.plan", b, host, &b.Plan.Model)
-	strict := c.plan.Tuned && c.verdict.Judgement == plans.Optimal
+	c := choose.FromBundle("x.plan", b, host, &b.Plan.Model)
+	strict := c.Plan.Tuned && c.Verdict.Judgement == plans.Optimal
 	if !strings.Contains(c.String(), "(default kept, measured): prefill on") || !strict {
-		t.Errorf("%s: %s", c, c.verdict.Judgement)
+		t.Errorf("%s: %s", c, c.Verdict.Judgement)
 	}
 	b, _ = racedPlan(t, []float64{0.2, 0.2, 0.2}, []float64{0.2, 0.2, 0.2}, byTuned)
-	if c = bundleChoice("x.plan", b, host, &b.Plan.Model); !strings.Contains(c.String(), "(tuned): prefill on") {
+	if c = choose.FromBundle("x.plan", b, host, &b.Plan.Model); !strings.Contains(c.String(), "(tuned): prefill on") {
 		t.Errorf("%s", c)
 	}
 }

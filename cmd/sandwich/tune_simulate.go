@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sandwich/profiles"
+	"sandwich/runtime/model"
 	"sandwich/tuner"
 	"sandwich/tuner/trace"
 )
@@ -114,6 +115,18 @@ func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 	return p, usageError(err)
 }
 
+// ops are those of the subject's model, without weights.
+func (s *subject) ops() (*model.Model, error) {
+	if s.config != nil {
+		return s.config.Model()
+	}
+	c, err := model.ConfigOf(s.file)
+	if err != nil {
+		return nil, err
+	}
+	return c.Model()
+}
+
 // runSimulation ranks and prints.
 func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 	subject, err := openSubject(f.session.model, f.typ)
@@ -134,8 +147,12 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 			return usageError(err)
 		}
 	}
-	r, err := tuner.Simulate(ctx, tuner.SimulateOptions{Profile: host, Shape: subject.shape, Compute: f.session.compute,
-		KV: f.session.kv, ISA: f.session.isa, TP: f.session.ranks, Threads: f.session.threads, Load: load,
+	ops, err := subject.ops()
+	if err != nil {
+		return usageError(err)
+	}
+	r, err := tuner.Simulate(ctx, tuner.SimulateOptions{Profile: host, Shape: subject.shape, Model: ops,
+		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa, TP: f.session.ranks, Threads: f.session.threads, Load: load,
 		Objective: f.simulation.objective, SLO: trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
 		TopK: f.options.TopK})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,9 @@ func TestFull(t *testing.T) {
 	}
 	if allowed.Count() < 2 {
 		return
+	}
+	if out := strings.Join(p.Notes, "\n"); strings.Contains(out, "there was no time for") {
+		t.Skipf("the machine is too busy for this: %s", out)
 	}
 	for _, name := range []string{profiles.LatencyMatrix, profiles.ComputeMatrix} {
 		m := p.Matrix(name)

@@ -13,8 +13,10 @@ type Request struct {
 	Sampling    Sampling
 	Stop        []string // the answer ends before the first that appears
 	IgnoreEOS   bool
-	Logprobs    bool // log probabilities are wanted in every Token
-	TopLogprobs int  // so many of the likeliest tokens beside each, where Logprobs
+	Format      Format     // what the answer must be
+	Constraint  Constraint // that holds it to Format; made like Prompt, and used for this answer only
+	Logprobs    bool       // log probabilities are wanted in every Token
+	TopLogprobs int        // so many of the likeliest tokens beside each, where Logprobs
 	Class       Class
 	Salt        [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
 }

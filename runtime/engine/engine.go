@@ -86,6 +86,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	o.LogitRows = max(o.LogitRows, o.Parallel)
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context))
+	o.Sequences = sched.Residents(o.Parallel)
 	r, err := Open(ctx, o.RunnerOptions)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
-	scheduler, err := sched.New(sched.Config{Blocks: o.Blocks, MaxRunning: o.Parallel, Queue: o.Queue,
+	scheduler, err := sched.New(sched.Config{Stores: r.assembly.Stores, MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, MixedCap: o.MixedCap, Aging: o.Aging})
 	if err != nil {
 		r.Close()
@@ -217,9 +218,21 @@ func (e *Engine) submit(j *job) error {
 	e.counts.PromptTokens += int64(len(j.req.Prompt))
 	e.driver.Post(sched.Event{
 		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit, Salt: j.req.Salt,
+		Ends: e.ends(j.req.Prompt),
 	})
 	e.poke()
 	return nil
+}
+
+// ends are the positions of a prompt at which another one that begins like it may go on elsewhere:
+// behind each message, and behind all of it.
+func (e *Engine) ends(prompt []int32) (list []int) {
+	for i, id := range prompt {
+		if e.tok != nil && e.tok.IsEOG(id) {
+			list = append(list, i+1)
+		}
+	}
+	return append(list, len(prompt))
 }
 
 // cancel withdraws a job that is still live.

@@ -148,7 +148,10 @@ func logitsInBatch(t *testing.T, file *gguf.File, o thumb.Options, n int) (out [
 		lines := make([]*Line, n)
 		for i := range lines {
 			lines[i] = NewLine(r, l)
-			lines[i].table = lines[i].table[i*perSequence : (i+1)*perSequence]
+			if i > 0 { // of one cache
+				lines[i].cache = lines[0].cache
+				lines[i].seq = lines[0].cache.Open(kvcache.Salt{})
+			}
 			prompt := exactPrompt(uint64(1 + i))[:exactTokens-37*i]
 			err := lines[i].Feed(prompt, 512, LastLogits, func(_ int, logits []float32) error {
 				if i == 0 {
@@ -170,13 +173,19 @@ func logitsInBatch(t *testing.T, file *gguf.File, o thumb.Options, n int) (out [
 					id = int32(row*31) + token
 				}
 				b.Tokens = append(b.Tokens, id)
-				b.Spans = append(b.Spans, kvcache.Span{Row: row, Rows: 1, Pos: line.pos, Table: line.table})
+				if !line.cache.Reserve(line.seq, line.pos+1) {
+					t.Error("no block for another token")
+				}
+				line.cache.Cover(line.seq, line.pos+1)
+				b.AddSpan(line.seq, kvcache.Span{Row: row, Rows: 1, Pos: line.pos})
 				b.LogitRows = append(b.LogitRows, int32(row))
-				line.pos++
 			}
 			if _, err := r.Forward(l, &b, 0, nil); err != nil {
 				t.Error(err)
 				return
+			}
+			for _, line := range lines {
+				line.advance(1)
 			}
 			out = append(out, append([]float32(nil), r.Logits(n/2)...))
 		}

@@ -39,14 +39,15 @@ func TestHeldForward(t *testing.T) {
 
 // checkHeld expects so many places where a forward can halt.
 func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
-	table := func(lo, hi int) (ids []kvcache.BlockID) {
+	table := func(lo, hi int) kvcache.Tables {
+		var ids []kvcache.BlockID
 		for i := lo; i < hi; i++ {
 			ids = append(ids, kvcache.BlockID(i))
 		}
-		return ids
+		return kvcache.Tables{ids}
 	}
 	b := kvcache.Batch{Prefill: true, Tokens: exactPrompt(1)[:50], LogitRows: []int32{7, 49},
-		Spans: []kvcache.Span{{Rows: 50, Table: table(0, 1)}}}
+		Spans: []kvcache.Span{{Rows: 50, Tables: table(0, 1)}}}
 	if _, err := r.Forward(l, &b, 0, nil); err != nil { // on set 0; halted and resumed on set 1
 		t.Error(err)
 		return
@@ -56,9 +57,9 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int) {
 	var stop atomic.Bool
 	stop.Store(true)
 	other := kvcache.Batch{Prefill: true, Tokens: exactPrompt(2)[:64], LogitRows: []int32{63},
-		Spans: []kvcache.Span{{Rows: 64, Table: table(1, 3)}}}
+		Spans: []kvcache.Span{{Rows: 64, Tables: table(1, 3)}}}
 	step := kvcache.Batch{Tokens: []int32{3}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 64,
-		Table: table(1, 3)}}}
+		Tables: table(1, 3)}}}
 	halts := 0
 	for at := 0; at < r.Ops(); {
 		r.Use(1)

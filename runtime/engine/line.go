@@ -12,7 +12,8 @@ import (
 type Line struct {
 	r     *Runner
 	l     *pool.Leader
-	table []kvcache.BlockID
+	cache *kvcache.Cache
+	seq   *kvcache.Sequence
 	pos   int
 	fed   []int32 // the tokens up to pos
 	batch kvcache.Batch
@@ -20,15 +21,16 @@ type Line struct {
 
 // NewLine returns an empty sequence that may use every KV block of the runner.
 func NewLine(r *Runner, l *pool.Leader) *Line {
-	line := &Line{r: r, l: l}
-	for i := range r.Blocks() {
-		line.table = append(line.table, kvcache.BlockID(i))
-	}
+	line := &Line{r: r, l: l, cache: r.assembly.NewCache()}
+	line.seq = line.cache.Open(kvcache.Salt{})
 	return line
 }
 
 // Reset empties the sequence.
-func (s *Line) Reset() { s.pos = 0 }
+func (s *Line) Reset() {
+	s.cache.Free(s.seq)
+	s.seq, s.pos = s.cache.Open(kvcache.Salt{}), 0
+}
 
 // Pos is the number of tokens fed so far.
 func (s *Line) Pos() int { return s.pos }
@@ -57,7 +59,7 @@ func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, 
 				return err
 			}
 		}
-		s.pos += n
+		s.advance(n)
 		tokens = tokens[n:]
 	}
 	return nil
@@ -69,19 +71,26 @@ func (s *Line) Step(token int32) ([]float32, error) {
 	if err := s.forward([]int32{token}, false, false, true); err != nil {
 		return nil, err
 	}
-	s.pos++
+	s.advance(1)
 	return s.r.Logits(0), nil
 }
 
+func (s *Line) advance(n int) {
+	s.cache.Advance(s.seq, n)
+	s.pos += n
+}
+
 func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
-	if s.pos+len(tokens) > len(s.table)*kvcache.BlockTokens {
-		return fmt.Errorf("%d tokens do not fit a context of %d", s.pos+len(tokens), len(s.table)*kvcache.BlockTokens)
+	if most := s.r.Blocks() * kvcache.BlockTokens; s.pos+len(tokens) > most || !s.cache.Reserve(s.seq,
+		s.pos+len(tokens)) {
+		return fmt.Errorf("%d tokens do not fit a context of %d", s.pos+len(tokens), most)
 	}
+	s.cache.Cover(s.seq, s.pos+len(tokens))
 	b := &s.batch
 	b.Reset()
 	b.Prefill = prefill
 	b.Tokens = append(b.Tokens, tokens...)
-	b.Spans = append(b.Spans, kvcache.Span{Rows: len(tokens), Pos: s.pos, Table: s.table})
+	b.AddSpan(s.seq, kvcache.Span{Rows: len(tokens), Pos: s.pos})
 	for i := range tokens {
 		if all || last && i == len(tokens)-1 {
 			b.LogitRows = append(b.LogitRows, int32(i))
@@ -93,7 +102,10 @@ func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
 	}
 	for i, row := range b.LogitRows {
 		if !s.r.Sound(i) {
-			return s.r.overflow(s.l, s.table, s.pos+int(row), func(pos int) (int32, bool) { return s.fed[pos], true })
+			return s.r.overflow(s.l, b.Spans[0].Tables, s.pos+int(row), func(pos int) (int32, bool) {
+				return s.fed[pos],
+					true
+			})
 		}
 	}
 	return nil

@@ -162,7 +162,7 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 
 // draw draws a request's next token, which it goes on with or ends.
 func (e *Engine) draw(j *job, logits []float32) sched.Event {
-	s := step{id: j.sampler.next(logits, e.draft), at: time.Now()}
+	s := step{id: j.sampler.next(logits, j.allowed(), e.draft), at: time.Now()}
 	if j.req.Logprobs {
 		var own api.TokenLogprob
 		own, s.top = e.draft.logprobs(logits, s.id, j.req.TopLogprobs)
@@ -171,10 +171,17 @@ func (e *Engine) draw(j *job, logits []float32) sched.Event {
 	j.made++
 	e.counts.GeneratedTokens++
 	eog := e.tok != nil && e.tok.IsEOG(s.id)
+	whole, err := j.follows(s.id)
 	var reason api.Finish
 	switch {
-	case eog && !j.req.IgnoreEOS:
+	case err != nil:
+		delete(e.jobs, j.id)
+		j.out.close("", err)
+		return sched.Event{Kind: sched.Finish, ID: j.id}
+	case eog && (!j.req.IgnoreEOS || j.req.Constraint != nil):
 		reason, s.special = api.FinishStop, true
+	case whole:
+		reason = api.FinishStop
 	case j.made == j.limit:
 		reason = api.FinishLength
 	}

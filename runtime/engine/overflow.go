@@ -38,13 +38,13 @@ func (r *Runner) Sound(i int) bool { return r.last.Sound(i) }
 
 // overflow looks for the place where the token at a position of a sequence overflows. The
 // activations of the last forward are lost.
-func (r *Runner) overflow(l *pool.Leader, table []kvcache.BlockID, pos int, token func(pos int) (int32, bool)) error {
+func (r *Runner) overflow(l *pool.Leader, tables kvcache.Tables, pos int, token func(pos int) (int32, bool)) error {
 	p := &r.phases[1]
 	if _, err := l.SetActive(p.active); err != nil {
 		return err
 	}
 	p.executor.Use(r.sets[r.use])
-	found, err := p.executor.FindOverflow(l, table, pos, token)
+	found, err := p.executor.FindOverflow(l, tables, pos, token)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *cores) fail(list []unsound) {
 				}
 				return 0, false
 			}
-			u.job.out.close("", c.runner.overflow(c.leader, s.Table, s.Pos+u.row-s.Row, token))
+			u.job.out.close("", c.runner.overflow(c.leader, s.Tables, s.Pos+u.row-s.Row, token))
 		}
 	}
 }

@@ -137,8 +137,8 @@ func openTestRunnerBlocks(t testing.TB, file *gguf.File, o thumb.Options, chunk,
 	plan.Chunk = chunk
 	// Workers that a test chose are more than there are PUs.
 	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: blocks,
-		LogitRows: chunk,
-		Unpinned:  o.Service != nil, Sync: testSync}})
+		LogitRows: chunk, Sequences: 8,
+		Unpinned: o.Service != nil, Sync: testSync}})
 	if err != nil {
 		t.Fatal(err)
 	}

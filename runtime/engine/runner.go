@@ -29,6 +29,7 @@ type Runner struct {
 	Plan  *plans.Plan
 
 	assembly *exec.Assembly
+	blocks   int                       // KV blocks of all sequences together
 	sets     [sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve makes
 	use      int                       // the set of the next forward
 	phases   [2]phase                  // prefill, decode
@@ -54,7 +55,8 @@ func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [sched.Sets]*exec.Buffers{a.Buffers},
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, blocks: o.Blocks,
+		sets:      [sched.Sets]*exec.Buffers{a.Buffers},
 		replanner: o.Replan}
 	if err := r.compile(); err != nil {
 		r.Close()
@@ -134,8 +136,12 @@ func (r *Runner) Ops() int { return len(r.Model.Ops) }
 // Logits returns the logits of LogitRows[i] of the last Forward that ended.
 func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
 
-// Blocks is the number of KV blocks.
-func (r *Runner) Blocks() int { return r.assembly.KV.Blocks() }
+// Blocks is the number of KV blocks that the runner was opened with.
+func (r *Runner) Blocks() int { return r.blocks }
+
+// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler,
+// of whom one at a time may use the runner.
+func (r *Runner) NewCache() *kvcache.Cache { return r.assembly.NewCache() }
 
 // Pool is the worker pool, for its statistics.
 func (r *Runner) Pool() *pool.Pool { return r.assembly.Workers.Pool }

@@ -59,9 +59,9 @@ func newDraft(vec rowMath, vocab int) *draft {
 // selectRoom is how many candidates a draw looks at before it sorts the whole vocabulary.
 const selectRoom = 2048
 
-// next draws a token.
-func (s *sampler) next(logits []float32, d *draft) int32 {
-	logits = s.penalize(logits, d)
+// next draws a token; allowed has the bits of those that it may be, nil for all.
+func (s *sampler) next(logits []float32, allowed []uint64, d *draft) int32 {
+	logits = d.constrain(s.penalize(logits, d), allowed)
 	if !(s.Temperature > 0) || s.TopK == 1 {
 		return s.took(int32(d.vec.Argmax(&logits[0], len(logits))))
 	}

@@ -57,7 +57,7 @@ func TestPenaltyTurnsLoops(t *testing.T) {
 	s := newSampler(api.Sampling{PresencePenalty: 0.3}, nil)
 	var got []int32
 	for range 3 {
-		got = append(got, s.next(logits, d))
+		got = append(got, s.next(logits, nil, d))
 	}
 	if !slices.Equal(got, []int32{1, 2, 1}) {
 		t.Errorf("drawn %v, want 1, then 2 since 1 was there, then 1 again since both were", got)
@@ -170,7 +170,7 @@ func TestDrawFollowsProbabilities(t *testing.T) {
 		const draws = 40000
 		var counts [4]int
 		for range draws {
-			counts[s.next(logits, d)]++
+			counts[s.next(logits, nil, d)]++
 		}
 		sum := 0.0
 		for _, l := range logits {
@@ -193,12 +193,12 @@ func TestDrawOfNothing(t *testing.T) {
 	for _, logits := range [][]float32{{nan, nan, nan}, {inf, inf, inf}} {
 		d := testDraft(t, 3)
 		for _, s := range []api.Sampling{{}, {Temperature: 1}, {Temperature: 1, TopK: 2, TopP: 0.5, MinP: 0.5}} {
-			if id := newSampler(s, nil).next(logits, d); id < 0 || id > 2 {
+			if id := newSampler(s, nil).next(logits, nil, d); id < 0 || id > 2 {
 				t.Errorf("%v with %+v gave token %d", logits, s, id)
 			}
 		}
 	}
-	if id := newSampler(api.Sampling{Temperature: -1}, nil).next([]float32{0, 3, 1}, testDraft(t, 3)); id != 1 {
+	if id := newSampler(api.Sampling{Temperature: -1}, nil).next([]float32{0, 3, 1}, nil, testDraft(t, 3)); id != 1 {
 		t.Errorf("a negative temperature drew %d, not the best", id)
 	}
 }

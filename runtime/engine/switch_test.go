@@ -31,11 +31,11 @@ func switchingRunner(t testing.TB) *Runner {
 
 // oneOfEach is a prefill chunk and a decode step behind it.
 func oneOfEach() (prefill, decode kvcache.Batch) {
-	table := []kvcache.BlockID{0, 1, 2, 3}
+	tables := kvcache.Tables{{0, 1, 2, 3}}
 	prefill = kvcache.Batch{Prefill: true, Tokens: tinyPrompt(1, 32), LogitRows: []int32{31},
-		Spans: []kvcache.Span{{Rows: 32, Table: table}}}
+		Spans: []kvcache.Span{{Rows: 32, Tables: tables}}}
 	decode = kvcache.Batch{Tokens: []int32{300}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: 32,
-		Table: table}}}
+		Tables: tables}}}
 	return prefill, decode
 }
 

@@ -27,12 +27,18 @@ type Attention struct {
 	before  int // of the first KV head's query heads, those that another rank has
 	heads   int // query heads in all
 	fused   *microkernel.Attention
-	cut     cutter
+	cuts    []cut // of each store
 	chunks  pool.Counter
-	left    []atomic.Int32 // pieces that are not done, for each split and KV head
 	memory  *mem.Buffer
 	scratch int            // bytes of a worker
 	parts   unsafe.Pointer // states of split tiles
+}
+
+// cut is the attention of a batch in the layers of one store.
+type cut struct {
+	cutter
+	view view
+	left []atomic.Int32 // pieces that are not done, for each split and KV head
 }
 
 // NewAttention prepares attention with `group` query heads for every KV head of the store, for
@@ -44,14 +50,20 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers, team int) (*
 		return nil, err
 	}
 	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused,
-		scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096,
-		cut:     cutter{team: team, kvHeads: kv.kvHeads, group: group}}
+		scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096}
+	own := cutter{team: team, kvHeads: kv.kvHeads, group: group}
 	if team > 1 {
-		a.cut.state = fused.PartBytes(group)
-		a.cut.room = min(kv.blocks, maxPartBytes/(a.cut.state*kv.kvHeads))
-		a.left = make([]atomic.Int32, a.cut.mostSplits()*kv.kvHeads)
+		own.state = fused.PartBytes(group)
+		own.room = min(kv.longest, maxPartBytes/(own.state*kv.kvHeads))
 	}
-	parts := a.cut.room * kv.kvHeads * a.cut.state
+	for i, k := range kv.layers.Kinds {
+		c := cut{cutter: own, view: view{kind: k, store: i}}
+		if team > 1 {
+			c.left = make([]atomic.Int32, c.mostSplits()*kv.kvHeads)
+		}
+		a.cuts = append(a.cuts, c)
+	}
+	parts := own.room * kv.kvHeads * own.state
 	if a.memory, err = mem.Alloc(parts+a.scratch*workers, mem.Options{Node: kv.memory.Node(), Huge: true}); err != nil {
 		return nil, err
 	}
@@ -78,10 +90,14 @@ func (a *Attention) Free() error { return a.memory.Free() }
 // Begin takes on the spans of a batch, before the workers start. It keeps them until the next
 // Begin.
 func (a *Attention) Begin(spans []kvcache.Span) {
-	a.cut.spans(spans)
-	for i := range a.cut.splits {
-		for h := range a.kv.kvHeads {
-			a.left[i*a.kv.kvHeads+h].Store(a.cut.splits[i].pieces)
+	for i := range a.cuts {
+		c := &a.cuts[i]
+		c.view.look(spans)
+		c.lay(c.view.stretches)
+		for i := range c.splits {
+			for h := range a.kv.kvHeads {
+				c.left[i*a.kv.kvHeads+h].Store(c.splits[i].pieces)
+			}
 		}
 	}
 }
@@ -93,18 +109,19 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 // company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
 // follow.
 func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
-	units := len(a.cut.pieces) * a.kv.kvHeads
+	c := &a.cuts[a.kv.layers.Of[layer]]
+	units := len(c.pieces) * a.kv.kvHeads
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
 		for u := lo; u < hi; u++ {
-			p := &a.cut.pieces[u/a.kv.kvHeads]
-			job := a.job(&a.cut.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
+			p := &c.pieces[u/a.kv.kvHeads]
+			job := a.job(&c.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
 			job.Scale = scale
-			job.Next = a.firstBlock(layer, u+a.cut.team)
+			job.Next = a.firstBlock(c, layer, u+c.team)
 			if p.split < 0 {
 				a.fused.Run(&job, scratch)
 			} else {
-				a.runPiece(p, &job, u%a.kv.kvHeads, scratch)
+				a.runPiece(c, p, &job, u%a.kv.kvHeads, scratch)
 			}
 		}
 	}
@@ -113,23 +130,23 @@ func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
 // firstBlock is where the keys and values of a unit begin, or nil where there is no such unit.
 // Units go to workers one by one, so that a worker's next is likely as many further on as there are
 // workers.
-func (a *Attention) firstBlock(layer, unit int) unsafe.Pointer {
+func (a *Attention) firstBlock(c *cut, layer, unit int) unsafe.Pointer {
 	i := unit / a.kv.kvHeads
-	if i >= len(a.cut.pieces) {
+	if i >= len(c.pieces) {
 		return nil
 	}
-	p := &a.cut.pieces[i]
-	k, _ := a.kv.at(layer, a.cut.tiles[p.tile].span.Table[p.from], unit%a.kv.kvHeads)
+	p := &c.pieces[i]
+	k, _ := a.kv.at(layer, c.tiles[p.tile].of.table[p.from], unit%a.kv.kvHeads)
 	return k
 }
 
 // runPiece computes a range of blocks; whoever ends the last range of a tile merges all of them.
-func (a *Attention) runPiece(p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
-	s := &a.cut.splits[p.split]
+func (a *Attention) runPiece(c *cut, p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
+	s := &c.splits[p.split]
 	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts,
-		(s.at*a.kv.kvHeads+kvHead*s.states)*a.cut.state)}
+		(s.at*a.kv.kvHeads+kvHead*s.states)*c.state)}
 	a.fused.RunPart(job, &parts, p.from, p.to, scratch)
-	left := &a.left[p.split*a.kv.kvHeads+kvHead]
+	left := &c.left[p.split*a.kv.kvHeads+kvHead]
 	if left.Add(-1) == 0 {
 		left.Store(s.pieces) // for the next layer
 		a.fused.MergeParts(job, &parts)
@@ -143,6 +160,6 @@ func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.Att
 	return microkernel.AttentionJob{
 		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
 		Tokens: t.n, Group: n, Pos: t.pos,
-		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.span.Table)),
+		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.of.table)),
 	}
 }

@@ -24,12 +24,12 @@ const (
 	fewUnits   = 8
 )
 
-// tile is n consecutive rows of one span.
+// tile is n consecutive rows of one stretch.
 type tile struct {
-	span *kvcache.Span
-	row  int // first row in the batch
-	n    int
-	pos  int // position of the first row
+	of  *stretch
+	row int // first row in the batch
+	n   int
+	pos int // position of the first row
 }
 
 func (t *tile) blocks() int { return kvcache.BlocksFor(t.pos + t.n) }
@@ -48,7 +48,7 @@ type split struct {
 	states int   // of each KV head
 }
 
-// cutter turns the spans of a batch into units for a team of workers.
+// cutter turns what a store's layers see of a batch into units for a team of workers.
 type cutter struct {
 	team    int
 	kvHeads int
@@ -64,9 +64,9 @@ type cutter struct {
 // mostSplits is how many tiles may be split at once.
 func (c *cutter) mostSplits() int { return max(1, fewUnits*c.team/c.kvHeads) }
 
-// spans cuts a batch.
-func (c *cutter) spans(spans []kvcache.Span) {
-	c.tiles = cutTiles(c.tiles, spans, c.tileTokens(spans))
+// lay cuts a batch.
+func (c *cutter) lay(seen []stretch) {
+	c.tiles = cutTiles(c.tiles, seen, c.tileTokens(seen))
 	c.pieces, c.splits = c.pieces[:0], c.splits[:0]
 	most, used := c.pieceBlocks(), 0
 	for i := range c.tiles {
@@ -98,23 +98,23 @@ func (p *piece) work(tiles []tile) int { return (p.to - p.from) * tiles[p.tile].
 func pieceEdge(blocks, n, k int) int { return (k*blocks + n - 1) / n }
 
 // tileTokens is the most tokens of a tile, such that the team has a few units each.
-func (c *cutter) tileTokens(spans []kvcache.Span) int {
+func (c *cutter) tileTokens(seen []stretch) int {
 	const unitsEach = 4
 	rows := 0
-	for i := range spans {
-		rows += spans[i].Rows
+	for i := range seen {
+		rows += seen[i].n
 	}
 	fair := rows * c.kvHeads / (unitsEach * c.team)
 	return max(1, min(attentionTile, max(fair, (leastTileRows+c.group-1)/c.group)))
 }
 
-// cutTiles splits the spans of a batch into tiles of at most the given number of tokens.
-func cutTiles(dst []tile, spans []kvcache.Span, most int) []tile {
+// cutTiles splits stretches into tiles of at most the given number of tokens.
+func cutTiles(dst []tile, seen []stretch, most int) []tile {
 	dst = dst[:0]
-	for i := range spans {
-		s := &spans[i]
-		for done := 0; done < s.Rows; done += most {
-			dst = append(dst, tile{span: s, row: s.Row + done, n: min(most, s.Rows-done), pos: s.Pos + done})
+	for i := range seen {
+		s := &seen[i]
+		for done := 0; done < s.n; done += most {
+			dst = append(dst, tile{of: s, row: s.row + done, n: min(most, s.n-done), pos: s.pos + done})
 		}
 	}
 	return dst

@@ -50,7 +50,7 @@ func decodeSpans(rng *rand.Rand, n, longest, blocks int) (spans []kvcache.Span) 
 		for j := range table {
 			table[j] = kvcache.BlockID(rng.IntN(blocks))
 		}
-		spans = append(spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos, Table: table})
+		spans = append(spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos, Tables: kvcache.Tables{table}})
 	}
 	return spans
 }
@@ -119,7 +119,7 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 			w.Barrier()
 		})
 	}
-	return len(a.cut.splits) > 0
+	return len(a.cuts[0].splits) > 0
 }
 
 // TestSplitCuts: pieces cover every block of every tile once and in order, stay inside the memory
@@ -131,7 +131,9 @@ func TestSplitCuts(t *testing.T) {
 		c := cutter{team: 1 + rng.IntN(20), kvHeads: 1 + rng.IntN(8), group: 1 + rng.IntN(8), state: 64,
 			room: rng.IntN(200)}
 		spans, _ := randomSpans(rng)
-		c.spans(spans)
+		v := view{kind: kvcache.Full{}}
+		v.look(spans)
+		c.lay(v.stretches)
 		next := make([]int, len(c.tiles))
 		slices.SortStableFunc(c.pieces, func(a, b piece) int { return a.from - b.from })
 		for _, p := range c.pieces {

@@ -15,11 +15,11 @@ func randomSpans(rng *rand.Rand) (spans []kvcache.Span, rows int) {
 	}
 	if rng.IntN(2) == 0 {
 		n := 1 + rng.IntN(600)
-		return []kvcache.Span{{Rows: n, Pos: rng.IntN(1500), Table: table}}, n
+		return []kvcache.Span{{Rows: n, Pos: rng.IntN(1500), Tables: kvcache.Tables{table}}}, n
 	}
 	n := 1 + rng.IntN(12)
 	for i := range n {
-		spans = append(spans, kvcache.Span{Row: i, Rows: 1, Pos: rng.IntN(2000), Table: table})
+		spans = append(spans, kvcache.Span{Row: i, Rows: 1, Pos: rng.IntN(2000), Tables: kvcache.Tables{table}})
 	}
 	return spans, n
 }
@@ -41,13 +41,13 @@ func TestCuts(t *testing.T) {
 			t.Fatalf("row %d is in no span", row)
 			return nil, 0
 		}
-		runs = cutRuns(runs, spans)
+		runs = cutRuns(runs, spans, 0)
 		at := 0
 		for _, r := range runs {
 			span, pos := posOf(r.row)
 			if r.row != at || r.n < 1 || r.pos != pos || r.pos/kvcache.BlockTokens != (r.pos+
 				r.n-1)/kvcache.BlockTokens ||
-				r.block != span.Table[r.pos/kvcache.BlockTokens] {
+				r.block != span.Tables[0][r.pos/kvcache.BlockTokens] {
 				t.Fatalf("run %+v at row %d, position %d of spans %+v", r, at, pos, spans)
 			}
 			at += r.n
@@ -56,11 +56,13 @@ func TestCuts(t *testing.T) {
 			t.Fatalf("runs cover %d of %d rows", at, rows)
 		}
 		most := 1 + rng.IntN(attentionTile)
-		tiles = cutTiles(tiles, spans, most)
+		v := view{kind: kvcache.Full{}}
+		v.look(spans)
+		tiles = cutTiles(tiles, v.stretches, most)
 		at = 0
 		for _, x := range tiles {
 			span, pos := posOf(x.row)
-			if x.row != at || x.n < 1 || x.n > most || x.pos != pos || x.span != span ||
+			if x.row != at || x.n < 1 || x.n > most || x.pos != pos || x.of.row != span.Row ||
 				x.row+x.n > span.Row+span.Rows {
 				t.Fatalf("tile %+v at row %d, position %d of spans %+v", x, at, pos, spans)
 			}

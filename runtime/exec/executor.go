@@ -36,6 +36,7 @@ type Config struct {
 // Run. One Run at a time over the same Buffers.
 type Executor struct {
 	model     *model.Model
+	layers    Layers
 	steps     []step // of model.Ops
 	embedding *embedding
 	ranks     []rank
@@ -52,7 +53,7 @@ type Executor struct {
 	batch     *kvcache.Batch
 	rows      int
 	positions []int32
-	runs      []run
+	runs      [][]run // of each store
 	partials  AllReduceJob
 	stop      *atomic.Bool
 	from      int
@@ -78,7 +79,8 @@ func New(c Config) (*Executor, error) {
 		model: m, embedding: &c.Weights.embed,
 		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()),
 		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m),
-		positions: make([]int32, c.Buffers.rows),
+		layers: c.Parts.Layers, positions: make([]int32, c.Buffers.rows),
+		runs: make([][]run, len(c.Parts.Layers.Kinds)),
 	}
 	e.body = e.walk
 	if err := c.Workers.Kernels.buildPhase(c.Phase); err != nil {
@@ -256,7 +258,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 		}
 	}
 	e.batch, e.rows = b, b.Rows()
-	e.runs = cutRuns(e.runs, b.Spans)
+	for i := range e.runs {
+		e.runs[i] = cutRuns(e.runs[i], b.Spans, i)
+	}
 	if e.sum != nil {
 		e.layPartials()
 	}

@@ -18,7 +18,8 @@ import (
 type Options struct {
 	File      *gguf.File
 	Plan      *plans.Plan   // how weights are cut and computed, and what the KV cache holds
-	Blocks    int           // KV blocks of 64 positions
+	Blocks    int           // KV blocks of 64 positions, of all sequences together
+	Sequences int           // that hold blocks at once; 1
 	LogitRows int           // most rows of a forward whose logits are wanted
 	Spin      time.Duration // of the workers: pool.Options.Spin
 	Unpinned  bool          // they are bound to nothing, so that a plan may have more of them than this machine has PUs
@@ -37,7 +38,8 @@ type Assembly struct {
 	Plan    *plans.Plan
 	Parts   *Parts
 	Workers *Workers
-	Weights *Weights // packed, once for every phase
+	Weights *Weights       // packed, once for every phase
+	Stores  []kvcache.Spec // of the KV cache
 	KV      KVStores
 	Buffers *Buffers // activations of one forward
 	Packing time.Duration
@@ -62,6 +64,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Parts: parts, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
 		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows}
+	a.Stores = kvcache.Sizes(parts.Layers.Kinds, o.Blocks, max(1, o.Sequences), a.rows)
 	if err := a.checkMemory(o.Blocks); err != nil {
 		return nil, err
 	}
@@ -79,7 +82,7 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	if a.KV, err = NewKVStores(a.Parts, o.Plan.KV, o.Blocks); err != nil {
+	if a.KV, err = NewKVStores(a.Parts, o.Plan.KV, a.Stores); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -95,6 +98,9 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	}
 	return a.Touch(ctx, a.Buffers)
 }
+
+// NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler.
+func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stores) }
 
 // NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
 // is kept.
@@ -140,12 +146,12 @@ const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
 
 // checkMemory says before loading when the model and its cache cannot fit, with the numbers.
 func (a *Assembly) checkMemory(blocks int) error {
-	perBlock := int64(a.Parts.KVBytesPerToken(a.Plan.KV)) * kvcache.BlockTokens
+	perBlock := a.Parts.KVBytes(a.Plan.KV, kvcache.Sizes(a.Parts.Layers.Kinds, 1, 1, 1))
 	if blocks < 1 || int64(blocks) > math.MaxInt64/4/perBlock || a.logits > 1<<30 {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}
-	cache := perBlock * int64(blocks)
+	cache := a.Parts.KVBytes(a.Plan.KV, a.Stores)
 	weights := a.Parts.PackedBytes()
 	activations := a.Parts.BufferBytes(a.Plan, a.rows, a.logits)
 	free := mem.Available()

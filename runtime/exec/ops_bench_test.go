@@ -93,11 +93,11 @@ func openOps(b *testing.B, f *gguf.File, rows int) (*Executor, *pool.Pool) {
 	must(err)
 	b.Cleanup(func() { e.Close() })
 	batch := &kvcache.Batch{LogitRows: []int32{int32(rows - 1)}, Prefill: rows > 1}
-	span := kvcache.Span{Rows: rows}
-	for i := range kvcache.BlocksFor(rows) {
-		span.Table = append(span.Table, kvcache.BlockID(i))
-	}
-	batch.Spans = []kvcache.Span{span}
+	cache := a.NewCache()
+	seq := cache.Open(kvcache.Salt{})
+	cache.Reserve(seq, rows)
+	cache.Cover(seq, rows)
+	batch.AddSpan(seq, kvcache.Span{Rows: rows})
 	for i := range rows {
 		batch.Tokens = append(batch.Tokens, int32(i*61%shape.Vocab))
 	}

@@ -65,7 +65,7 @@ type Overflow struct {
 // to the KV cache what it holds already, so nothing changes but the activations. nil: no op
 // overflows.
 func (e *Executor) FindOverflow(
-	team Team, table []kvcache.BlockID, pos int, token func(pos int) (id int32, known bool),
+	team Team, tables kvcache.Tables, pos int, token func(pos int) (id int32, known bool),
 ) (found *Overflow, err error) {
 	for pos >= 0 {
 		id, known := token(pos)
@@ -73,12 +73,14 @@ func (e *Executor) FindOverflow(
 			break
 		}
 		b := kvcache.Batch{
-			Tokens: []int32{id}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: pos, Table: table}},
+			Tokens: []int32{id}, LogitRows: []int32{0}, Spans: []kvcache.Span{{Rows: 1, Pos: pos, Tables: tables}},
 		}
 		if found, err = e.firstOverflow(team, &b); err != nil || found == nil || found.Op.Kind != model.OpAttention {
 			break
 		}
-		pos = e.firstUnsound(found.Op.Layer, table, pos)
+		if pos = e.firstUnsound(found.Op.Layer, tables, pos); !e.remembers(tables, pos) {
+			break
+		}
 	}
 	return found, err
 }
@@ -97,7 +99,8 @@ func (e *Executor) firstOverflow(team Team, b *kvcache.Batch) (*Overflow, error)
 			if !e.opSound(i) {
 				return o, nil
 			}
-			if o.Cached = o.Op.Kind == model.OpRotate && !e.storedSound(o.Op.Layer, b.Spans[0].Table, o.Pos); o.Cached {
+			if o.Cached = o.Op.Kind == model.OpRotate && !e.storedSound(o.Op.Layer, b.Spans[0].Tables,
+				o.Pos); o.Cached {
 				return o, nil
 			}
 		}
@@ -151,11 +154,24 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 	return nil // routes and copies
 }
 
-// firstUnsound is the first position before pos whose keys or values of a layer are not finite, -1
-// where there is none.
-func (e *Executor) firstUnsound(layer int, table []kvcache.BlockID, pos int) int {
+// remembers tells whether every store still has what a row at a position reads.
+func (e *Executor) remembers(tables kvcache.Tables, pos int) bool {
+	block := max(0, pos) / kvcache.BlockTokens
+	for i, k := range e.layers.Kinds {
+		for b := range block + 1 {
+			if tables[i][b] < 0 && (b == block || k.Reads(block, b)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// firstUnsound is the first position before pos whose keys or values of a layer are there and not
+// finite, -1 where there is none.
+func (e *Executor) firstUnsound(layer int, tables kvcache.Tables, pos int) int {
 	for p := range pos {
-		if !e.storedSound(layer, table, p) {
+		if tables[e.layers.Of[layer]][p/kvcache.BlockTokens] >= 0 && !e.storedSound(layer, tables, p) {
 			return p
 		}
 	}
@@ -163,7 +179,8 @@ func (e *Executor) firstUnsound(layer int, table []kvcache.BlockID, pos int) int
 }
 
 // storedSound tells whether a position's keys and values of a layer are finite, in every rank.
-func (e *Executor) storedSound(layer int, table []kvcache.BlockID, pos int) bool {
+func (e *Executor) storedSound(layer int, tables kvcache.Tables, pos int) bool {
+	table := tables[e.layers.Of[layer]]
 	for r := range e.ranks {
 		kv := e.ranks[r].kv
 		for head := range kv.kvHeads {

@@ -6,6 +6,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
@@ -14,8 +15,9 @@ import (
 // node's memory. Everything that a rank reads or writes alone (weights, KV cache, activations) is
 // one buffer per rank.
 type Parts struct {
-	Whole *model.Model
-	list  []part
+	Whole  *model.Model
+	Layers Layers // what they remember
+	list   []part
 }
 
 // part is what one rank holds.
@@ -33,7 +35,11 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 	if err := checkValues(m); err != nil {
 		return nil, err
 	}
-	p := &Parts{Whole: m}
+	layers, err := LayersOf(m)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parts{Whole: m, Layers: layers}
 	ranks := plan.Ranks
 	if len(ranks) <= 1 {
 		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads},
@@ -107,13 +113,16 @@ func PackedBytes(m *model.Model) (int64, error) {
 	return p.packedBytes(), checkValues(m)
 }
 
-// KVBytesPerToken is what one cached position costs in all layers, a KV head that two ranks share
-// counted twice.
-func (p *Parts) KVBytesPerToken(elem microkernel.KVType) (total int) {
+// KVBytes is what the stores of these sizes take, a KV head that two ranks share counted twice.
+func (p *Parts) KVBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
+	blocks := int64(0) // of all layers
+	for _, of := range p.Layers.Of {
+		blocks += int64(specs[of].Blocks)
+	}
 	for r := range p.list {
 		d := p.list[r].model.Dims
 		l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
-		total += d.Layers * d.KVHeads * (l.KBytes() + l.VBytes()) / microkernel.KVBlock
+		total += blocks * int64(d.KVHeads*(l.KBytes()+l.VBytes()))
 	}
 	return total
 }

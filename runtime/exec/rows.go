@@ -144,15 +144,15 @@ type run struct {
 	block       kvcache.BlockID
 }
 
-// cutRuns splits the spans of a batch at block borders.
-func cutRuns(dst []run, spans []kvcache.Span) []run {
+// cutRuns splits the spans of a batch at block borders, for the layers of a store.
+func cutRuns(dst []run, spans []kvcache.Span, store int) []run {
 	dst = dst[:0]
 	for i := range spans {
 		s := &spans[i]
 		for done := 0; done < s.Rows; {
 			pos := s.Pos + done
 			n := min(s.Rows-done, kvcache.BlockTokens-pos%kvcache.BlockTokens)
-			dst = append(dst, run{row: s.Row + done, n: n, pos: pos, block: s.Table[pos/kvcache.BlockTokens]})
+			dst = append(dst, run{row: s.Row + done, n: n, pos: pos, block: s.Tables[store][pos/kvcache.BlockTokens]})
 			done += n
 		}
 	}
@@ -163,14 +163,14 @@ func cutRuns(dst []run, spans []kvcache.Span) []run {
 // V. A unit is the query heads of some KV heads over one run: of as many as leave every worker two
 // units, since a call for all heads of a row costs little more than one for a single head.
 func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
-	kvHeads := g.part.model.Dims.KVHeads
-	each := min(kvHeads, max(1, len(e.runs)*kvHeads/(2*g.n)))
+	kvHeads, runs := g.part.model.Dims.KVHeads, e.runs[e.layers.Of[op.Layer]]
+	each := min(kvHeads, max(1, len(runs)*kvHeads/(2*g.n)))
 	pieces := (kvHeads + each - 1) / each
-	units := len(e.runs) * pieces
+	units := len(runs) * pieces
 	for lo, hi, ok := g.next(units, 1); ok; lo, hi, ok = g.next(units, 1) {
 		for u := lo; u < hi; u++ {
 			head := u % pieces * each
-			e.rotateRun(g, op, rope, &e.runs[u/pieces], head, min(head+each, kvHeads))
+			e.rotateRun(g, op, rope, &runs[u/pieces], head, min(head+each, kvHeads))
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (m *Matcher) Mask(left int) *Mask {
 		s.masked = m.fill(s, s.mask, math.Inf(1))
 		m.m.bytes += int64(8*len(s.mask.bits)) + 32
 	}
-	most := float64(left - 2) // one more token ends the answer
+	most := float64(max(left-2, 0)) // one more token ends the answer
 	if most >= s.masked {
 		return s.mask
 	}
@@ -54,6 +54,9 @@ func (m *Matcher) Mask(left int) *Mask {
 	}
 	return s.mask
 }
+
+// Allowed is Mask as bits: token 64i+j is bit j of word i.
+func (m *Matcher) Allowed(left int) []uint64 { return m.Mask(left).bits }
 
 // fill adds the tokens that s allows and behind which the shortest end costs at most most bytes; it
 // returns the greatest of these costs.

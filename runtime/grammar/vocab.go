@@ -119,9 +119,6 @@ type Mask struct {
 // Has tells whether a token is in the set.
 func (m *Mask) Has(id int32) bool { return m.bits[id/64]>>(id%64)&1 != 0 }
 
-// Words are the bits of the set, token 64i+j in bit j of word i. They must not be changed.
-func (m *Mask) Words() []uint64 { return m.bits }
-
 // Count is how many tokens are in the set.
 func (m *Mask) Count() int { return m.count }
 

@@ -1,24 +1,30 @@
 package kvcache
 
+import "slices"
+
 // BlockTokens is the number of positions in one block. It equals the attention
 // block of rule 6, so that one block is one term of the attention merge.
 const BlockTokens = 64
 
-// BlockID names one physical block, 0 <= id < Cache.Blocks().
+// BlockID names one physical block of a store, from 0 on.
 type BlockID int32
 
 // Span is the part of one sequence that takes part in a forward: Rows rows of
 // the batch beginning at row Row, which stand at positions Pos, Pos+1, ... of
 // the sequence.
 type Span struct {
-	Seq   int // slot of the sequence, stable while it is resident
-	Row   int // first row in the batch
-	Rows  int // number of rows, at least 1
-	Pos   int // position of the first row
-	Table []BlockID
-	// Table covers at least the positions 0 .. Pos+Rows-1. It is the cache's
-	// own memory: read it during the forward, keep nothing of it afterwards.
+	Seq    int // slot of the sequence, stable while it is resident
+	Row    int // first row in the batch
+	Rows   int // number of rows, at least 1
+	Pos    int // position of the first row
+	Tables Tables
+	// Tables cover at least the positions 0 .. Pos+Rows-1. They are the cache's
+	// own memory: read them during the forward, keep nothing of them afterwards.
 }
+
+// Tables are the block tables of one sequence, one for each store: position p lies
+// in block [p/BlockTokens]. Only what the store's kind reads is there.
+type Tables [][]BlockID
 
 // Batch is the input of one forward: one prefill chunk of one request, or one
 // decode batch in which every span has one row; never both.
@@ -27,6 +33,14 @@ type Batch struct {
 	Spans     []Span  // rows in ascending order, no gaps
 	LogitRows []int32 // rows whose logits are wanted, ascending
 	Prefill   bool
+}
+
+// AddSpan adds rows of a sequence with its tables, which the batch keeps memory for.
+func (b *Batch) AddSpan(s *Sequence, span Span) {
+	n := len(b.Spans)
+	b.Spans = slices.Grow(b.Spans, 1)[:n+1]
+	span.Tables = s.Tables(b.Spans[n].Tables[:0])
+	b.Spans[n] = span
 }
 
 // Reset empties the batch and keeps its memory.

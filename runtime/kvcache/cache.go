@@ -1,174 +1,100 @@
 package kvcache
 
-import (
-	"crypto/sha256"
-	"encoding/binary"
-)
-
-// key is the chained hash of a block: SHA-256 over the key of the block before
-// it and its own tokens. A cryptographic hash, because a collision would hand
-// one client the context of another.
-type key [sha256.Size]byte
-
-const none BlockID = -1
-
-// block is the bookkeeping of one physical block. It is in exactly one of two
-// places: held by refs > 0 sequences, or linked into the idle list.
-type block struct {
-	refs       int32
-	indexed    bool    // key is valid and the block can be found by it
-	prev, next BlockID // idle list
-	chain      BlockID // next block of the same hash bucket
-	key        key
+// Spec is the size of one store of a cache.
+type Spec struct {
+	Kind   Kind
+	Blocks int
 }
 
-// Cache owns every block: who holds it, and which filled blocks can be shared.
+// Paged is one store that remembers everything.
+func Paged(blocks int) []Spec { return []Spec{{Full{}, blocks}} }
+
+// Cache is the bookkeeping of every sequence's memory: a list of stores, one for each kind of layer
+// that the model has.
 type Cache struct {
-	blocks  []block
-	buckets []BlockID // open hash index over indexed blocks; a power of two
-	// The idle list is the order of reuse: blocks without content stand at the
-	// front, filled ones are appended at the back when their last holder goes,
-	// so that the least recently used content is overwritten first.
-	first, last BlockID
-	idle        int
-	pool        []*Sequence // closed sequences, kept for their memory
+	stores []store
+	rows   int
+	pool   []*Sequence // closed sequences, kept for their memory
 }
 
-// New returns a cache of the given number of blocks, all idle. It panics for a
-// negative number, which is a programming error: sizes are checked by the caller
-// against the memory there is.
-func New(blocks int) *Cache {
-	if blocks < 0 {
-		panic("kvcache: negative number of blocks")
-	}
-	size := 1
-	for size < 2*blocks {
-		size *= 2
-	}
-	c := &Cache{blocks: make([]block, blocks), buckets: make([]BlockID, size), first: none, last: none}
-	for i := range c.buckets {
-		c.buckets[i] = none
-	}
-	for i := range c.blocks {
-		c.blocks[i].chain = none
-		c.pushBack(BlockID(i))
+// New returns a cache of idle blocks for forwards of at most `rows` rows of one sequence. It panics
+// for a negative number, which is a programming error: sizes are checked by the caller against the
+// memory there is.
+func New(rows int, specs []Spec) *Cache {
+	c := &Cache{rows: rows}
+	for _, s := range specs {
+		if s.Blocks < 0 {
+			panic("kvcache: negative number of blocks")
+		}
+		c.stores = append(c.stores, newStore(s))
 	}
 	return c
 }
 
-// Blocks is the number of blocks there are.
-func (c *Cache) Blocks() int { return len(c.blocks) }
+// spareFactor is how many times the blocks that running sequences need a bounded store has: the
+// rest keeps what checkpoints need, least recently used first to go.
+const spareFactor = 2
 
-// Available is the number of blocks that can be reserved now: those that hold
-// nothing and those whose content nobody uses at present.
-func (c *Cache) Available() int { return c.idle }
-
-// take removes the front of the idle list and forgets what the block held.
-func (c *Cache) take() BlockID {
-	id := c.first
-	c.unlink(id)
-	c.forget(id)
-	c.blocks[id].refs = 1
-	return id
+// Sizes are the stores for contexts of `blocks` blocks together, of at most `sequences` sequences
+// in forwards of at most `rows` rows: a kind that forgets needs no more than its sequences hold at
+// once, and as much again for checkpoints.
+func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
+	for _, k := range kinds {
+		n := blocks
+		if k.Most() != All {
+			// A block more for each, which admission wants to see beside a newcomer.
+			n = min(n, spareFactor*sequences*(mostHeld(k, rows)+1))
+		}
+		specs = append(specs, Spec{k, n})
+	}
+	return specs
 }
 
-// drop gives back one reference.
-func (c *Cache) drop(id BlockID) {
-	b := &c.blocks[id]
-	b.refs--
-	if b.refs > 0 {
-		return
+// mostHeld is how many blocks a sequence of a bounded kind holds at once: those that the block
+// before the current one reads and that block, for rolling back, and those of a forward.
+func mostHeld(k Kind, rows int) int { return k.Most() + 1 + BlocksFor(rows) + 1 }
+
+// need is how many blocks of a store n positions take at most.
+func (c *Cache) need(st *store, n int) int {
+	if st.bounded() {
+		return min(BlocksFor(n), mostHeld(st.kind, c.rows))
 	}
-	if b.indexed {
-		c.pushBack(id)
-	} else {
-		c.pushFront(id)
-	}
+	return BlocksFor(n)
 }
 
-// hold adds one reference; an idle block leaves the idle list with its content.
-func (c *Cache) hold(id BlockID) {
-	b := &c.blocks[id]
-	if b.refs == 0 {
-		c.unlink(id)
+// Blocks is the number of blocks of all stores.
+func (c *Cache) Blocks() (n int) {
+	for i := range c.stores {
+		n += len(c.stores[i].blocks)
 	}
-	b.refs++
+	return n
 }
 
-// find returns the block that holds the content of k, or none.
-func (c *Cache) find(k *key) BlockID {
-	for id := c.buckets[c.bucket(k)]; id != none; id = c.blocks[id].chain {
-		if c.blocks[id].key == *k {
-			return id
+// Idle is the number of blocks that nobody holds: those without content and those whose content
+// nobody uses at present.
+func (c *Cache) Idle() (n int) {
+	for i := range c.stores {
+		n += c.stores[i].idle
+	}
+	return n
+}
+
+// Spare tells whether each store has n blocks that can be reserved now.
+func (c *Cache) Spare(n int) bool {
+	for i := range c.stores {
+		if c.stores[i].available() < n {
+			return false
 		}
 	}
-	return none
+	return true
 }
 
-// index makes a filled block findable. Where another block holds the same
-// content already, that one stays the one to share.
-func (c *Cache) index(id BlockID, k *key) {
-	if c.find(k) != none {
-		return
+// Fits tells whether a sequence of n positions could be there alone.
+func (c *Cache) Fits(n int) bool {
+	for i := range c.stores {
+		if c.need(&c.stores[i], n) > len(c.stores[i].blocks) {
+			return false
+		}
 	}
-	b, slot := &c.blocks[id], c.bucket(k)
-	b.key, b.indexed, b.chain = *k, true, c.buckets[slot]
-	c.buckets[slot] = id
-}
-
-// forget takes a block out of the index, before it is overwritten.
-func (c *Cache) forget(id BlockID) {
-	b := &c.blocks[id]
-	if !b.indexed {
-		return
-	}
-	at := &c.buckets[c.bucket(&b.key)]
-	for *at != id {
-		at = &c.blocks[*at].chain
-	}
-	*at, b.chain, b.indexed = b.chain, none, false
-}
-
-func (c *Cache) bucket(k *key) uint64 {
-	return binary.LittleEndian.Uint64(k[:8]) & uint64(len(c.buckets)-1)
-}
-
-func (c *Cache) pushBack(id BlockID) {
-	b := &c.blocks[id]
-	b.prev, b.next = c.last, none
-	if c.last == none {
-		c.first = id
-	} else {
-		c.blocks[c.last].next = id
-	}
-	c.last = id
-	c.idle++
-}
-
-func (c *Cache) pushFront(id BlockID) {
-	b := &c.blocks[id]
-	b.prev, b.next = none, c.first
-	if c.first == none {
-		c.last = id
-	} else {
-		c.blocks[c.first].prev = id
-	}
-	c.first = id
-	c.idle++
-}
-
-func (c *Cache) unlink(id BlockID) {
-	b := &c.blocks[id]
-	if b.prev == none {
-		c.first = b.next
-	} else {
-		c.blocks[b.prev].next = b.next
-	}
-	if b.next == none {
-		c.last = b.prev
-	} else {
-		c.blocks[b.next].prev = b.prev
-	}
-	b.prev, b.next = none, none
-	c.idle--
+	return true
 }

@@ -3,18 +3,24 @@ package kvcache
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 )
 
-// Sequence is the block table of one request. Len positions are filled; the
-// table may cover more, which is what Reserve asked for.
+// Sequence is the memory of one request: Len positions, and of each store a table of the blocks
+// that hold them.
 type Sequence struct {
-	table  []BlockID
 	filled int
-	// The chain from the salt up to the last full block, and the tokens after it. A sequence
-	// that was ever advanced without token ids has no chain any more.
-	last    key
-	tail    [BlockTokens]int32
-	unnamed bool
+	salt   key
+	tokens []int32 // of the positions, as far as they were named
+	keys   []key   // of the full blocks among these
+	marks  []bool  // by block: what it reads is worth keeping
+	of     []memory
+}
+
+// memory is what a sequence has of one store.
+type memory struct {
+	table []BlockID // by number of block; none where it was freed
+	quota int       // of a bounded kind: blocks that were promised to it
 }
 
 // Salt is what the chain of a sequence starts from. Sequences share blocks only
@@ -24,115 +30,193 @@ type Salt [sha256.Size]byte
 
 // Open returns an empty sequence. Close it with Free.
 func (c *Cache) Open(salt Salt) *Sequence {
-	s := &Sequence{}
+	s := &Sequence{of: make([]memory, len(c.stores))}
 	if n := len(c.pool); n > 0 {
 		s = c.pool[n-1]
 		c.pool = c.pool[:n-1]
 	}
-	s.last = key(salt)
+	s.salt = key(salt)
 	return s
 }
 
 // Len is the number of filled positions.
 func (s *Sequence) Len() int { return s.filled }
 
-// Table is the block table; it changes with the next call on this sequence.
-func (s *Sequence) Table() []BlockID { return s.table }
-
-// Adopt shares the longest chain of filled blocks that tokens begins with and
-// returns how many positions that filled: a multiple of BlockTokens that is
-// less than len(tokens), because the last token has to be computed to have
-// logits. The sequence must be empty.
-func (c *Cache) Adopt(s *Sequence, tokens []int32) int {
-	if s.filled != 0 || len(s.table) != 0 {
-		panic("kvcache: Adopt on a sequence that is not empty")
+// Tables appends the block table of each store to dst. They change with the next call on this
+// sequence.
+func (s *Sequence) Tables(dst Tables) Tables {
+	for i := range s.of {
+		dst = append(dst, s.of[i].table)
 	}
-	for s.filled+BlockTokens < len(tokens) {
-		k := chain(&s.last, tokens[s.filled:s.filled+BlockTokens])
-		id := c.find(&k)
-		if id == none {
-			break
-		}
-		c.hold(id)
-		s.table = append(s.table, id)
-		s.last = k
-		s.filled += BlockTokens
-	}
-	return s.filled
+	return dst
 }
 
-// Fork returns a new sequence that shares the full blocks of s. The positions
-// after the last full block are not shared: the fork computes them again, so
-// that no block ever has two writers and none is copied.
-func (c *Cache) Fork(s *Sequence) *Sequence {
-	f := c.Open(Salt{}) // whose chain is replaced by that of s
-	full := s.filled / BlockTokens
-	for _, id := range s.table[:full] {
-		c.hold(id)
-	}
-	f.table = append(f.table, s.table[:full]...)
-	f.filled, f.last, f.unnamed = full*BlockTokens, s.last, s.unnamed
-	return f
-}
-
-// Reserve makes the table cover n positions in total. It reports false, and
-// changes nothing, where too few blocks are available.
+// Reserve makes sure of the blocks for n positions in total. It reports false, and changes nothing,
+// where too few are available.
 func (c *Cache) Reserve(s *Sequence, n int) bool {
-	need := BlocksFor(n) - len(s.table)
-	if need > c.idle {
-		return false
+	for i := range c.stores {
+		if st := &c.stores[i]; c.need(st, n)-s.has(st, i) > st.available() {
+			return false
+		}
 	}
-	for ; need > 0; need-- {
-		s.table = append(s.table, c.take())
+	for i := range c.stores {
+		st, m := &c.stores[i], &s.of[i]
+		if st.bounded() {
+			more := max(0, c.need(st, n)-m.quota)
+			m.quota, st.promised = m.quota+more, st.promised+more
+			continue
+		}
+		for len(m.table) < BlocksFor(n) {
+			m.table = append(m.table, st.take())
+		}
 	}
 	return true
 }
 
-// Append records that the next len(tokens) positions were computed. They must
-// have been reserved. Blocks that become full can be shared from here on.
-func (c *Cache) Append(s *Sequence, tokens []int32) {
-	s.mustCover(len(tokens))
-	for _, t := range tokens {
-		at := s.filled % BlockTokens
-		s.tail[at] = t
-		s.filled++
-		if at == BlockTokens-1 && !s.unnamed {
-			s.last = chain(&s.last, s.tail[:])
-			c.index(s.table[s.filled/BlockTokens-1], &s.last)
+// has is how many blocks of a store the sequence was given.
+func (s *Sequence) has(st *store, i int) int {
+	if st.bounded() {
+		return s.of[i].quota
+	}
+	return len(s.of[i].table)
+}
+
+// Cover gives the sequence the blocks that a forward up to position n writes to. They must have
+// been reserved, and n lies at most the rows of a forward behind Len.
+func (c *Cache) Cover(s *Sequence, n int) {
+	for i := range c.stores {
+		st, m := &c.stores[i], &s.of[i]
+		if c.need(st, n) > s.has(st, i) {
+			panic("kvcache: positions were not reserved")
+		}
+		for len(m.table) < BlocksFor(n) {
+			m.table = append(m.table, st.take())
 		}
 	}
 }
 
+// Append records that the next len(tokens) positions were computed. They must have been reserved.
+// Blocks that become full can be shared from here on, and those that nothing reads any more are
+// given back.
+func (c *Cache) Append(s *Sequence, tokens []int32) {
+	if len(s.tokens) < s.filled {
+		c.Advance(s, len(tokens)) // behind positions that nobody named
+		return
+	}
+	for len(tokens) > 0 {
+		n := min(len(tokens), BlockTokens-s.filled%BlockTokens)
+		s.tokens = append(s.tokens, tokens[:n]...)
+		c.step(s, n)
+		tokens = tokens[n:]
+	}
+}
+
 // Advance is Append for n positions whose tokens are not known, as in a
-// simulation; the blocks of such a sequence are never shared afterwards.
+// simulation; they are never shared, nor what follows them.
 func (c *Cache) Advance(s *Sequence, n int) {
-	s.mustCover(n)
+	for n > 0 {
+		now := min(n, BlockTokens-s.filled%BlockTokens)
+		c.step(s, now)
+		n -= now
+	}
+}
+
+// step fills n positions of one block.
+func (c *Cache) step(s *Sequence, n int) {
+	c.Cover(s, s.filled+n)
 	s.filled += n
-	s.unnamed = true
-}
-
-func (s *Sequence) mustCover(n int) {
-	if BlocksFor(s.filled+n) > len(s.table) {
-		panic("kvcache: positions were not reserved")
+	if s.filled%BlockTokens != 0 {
+		return
+	}
+	b := s.filled/BlockTokens - 1
+	if len(s.tokens) == s.filled {
+		s.keys = append(s.keys, chain(s.before(b), s.tokens[b*BlockTokens:]))
+		for i := range c.stores {
+			c.stores[i].index(s.of[i].table[b], &s.keys[b])
+		}
+	}
+	for i := range c.stores {
+		c.trim(s, i)
 	}
 }
 
-// Free closes the sequence and gives its blocks back. Full ones stay findable
-// until they are needed. The last blocks are given back first, so that of one
-// chain the end is overwritten before the beginning it depends on.
+// trim gives the blocks of a store back that the block before the current one does not read: one
+// block later than it could, so that a few positions can be rolled back over its border.
+func (c *Cache) trim(s *Sequence, i int) {
+	st, m := &c.stores[i], &s.of[i]
+	behind := s.filled/BlockTokens - 1
+	if !st.bounded() {
+		return
+	}
+	for b, id := range m.table[:max(0, behind)] {
+		if id != none && !st.kind.Reads(behind, b) {
+			if s.worth(st.kind, b, behind) {
+				st.blocks[id].worth = true
+			}
+			st.drop(id)
+			m.table[b] = none
+		}
+	}
+}
+
+// gridFactor is how many windows lie between two checkpoints that every sequence has of itself:
+// what they keep of a long context is at most one part in so many of all of it.
+const gridFactor = 4
+
+// worth tells whether a checkpoint up to block `to` reads block b.
+func (s *Sequence) worth(k Kind, b, to int) bool {
+	grid := gridFactor * max(1, k.Most())
+	for at := b + 1; at <= to && k.Reads(at, b); at++ {
+		if at%grid == 0 || at < len(s.marks) && s.marks[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// Checkpoint marks a position, filled already or not, as one that this text, or another one that
+// begins like it, will likely be continued from: what its block reads is kept longer than other
+// content that nobody holds.
+func (c *Cache) Checkpoint(s *Sequence, pos int) {
+	b := pos / BlockTokens
+	if b >= len(s.marks) {
+		s.marks = append(s.marks, make([]bool, b+1-len(s.marks))...)
+	}
+	s.marks[b] = true
+}
+
+// Free closes the sequence and gives its blocks back. Full ones stay findable until they are
+// needed: its end is a checkpoint. The last blocks are given back first, so that of one chain the
+// end is overwritten before the beginning it depends on.
 func (c *Cache) Free(s *Sequence) {
-	for i := len(s.table) - 1; i >= 0; i-- {
-		c.drop(s.table[i])
+	for i := range c.stores {
+		st, m := &c.stores[i], &s.of[i]
+		for _, id := range slices.Backward(m.table) {
+			if id != none {
+				st.blocks[id].worth = true
+				st.drop(id)
+			}
+		}
+		st.promised -= m.quota
+		m.table, m.quota = m.table[:0], 0
 	}
-	*s = Sequence{table: s.table[:0]}
+	*s = Sequence{tokens: s.tokens[:0], keys: s.keys[:0], marks: s.marks[:0], of: s.of}
 	c.pool = append(c.pool, s)
+}
+
+// before is the key that block b follows.
+func (s *Sequence) before(b int) *key {
+	if b == 0 {
+		return &s.salt
+	}
+	return &s.keys[b-1]
 }
 
 // chain is the key of a full block that follows the block of key before.
 func chain(before *key, tokens []int32) key {
 	var buf [len(key{}) + 4*BlockTokens]byte
 	copy(buf[:], before[:])
-	for i, t := range tokens {
+	for i, t := range tokens[:BlockTokens] {
 		binary.LittleEndian.PutUint32(buf[len(before)+4*i:], uint32(t))
 	}
 	return sha256.Sum256(buf[:])

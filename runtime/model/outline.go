@@ -2,17 +2,13 @@ package model
 
 import "sandwich/plans"
 
-// Outline writes out the ops of a model of some shape as Load does, without its weights: for
-// whoever counts boundaries and has no file. Dimensions are taken as they are; it fails for an
+// Outline writes out a model of some shape as Load does, without its weights: for whoever counts
+// boundaries or bytes and has no file. Dimensions are taken as they are; it fails for an
 // architecture that this program does not run.
-func Outline(s plans.ModelShape) ([]Op, error) {
-	m, err := Config{Arch: s.Arch, Name: s.Name, Tied: s.Tied,
+func Outline(s plans.ModelShape) (*Model, error) {
+	return Config{Arch: s.Arch, Name: s.Name, Tied: s.Tied,
 		Dims: Dims{Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 			FFN: s.FFN, Vocab: s.Vocab, Context: s.Context},
 		Experts: Experts{Count: s.Experts, Used: s.ExpertsUsed, FFN: s.ExpertFFN},
 	}.Model()
-	if err != nil {
-		return nil, err
-	}
-	return m.Ops, nil
 }

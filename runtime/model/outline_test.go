@@ -22,11 +22,11 @@ func TestOutlineIsTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ops, err := Outline(shape)
-		if err != nil || len(ops) != len(m.Ops) {
-			t.Fatalf("%s: %d ops, the model has %d: %v", arch, len(ops), len(m.Ops), err)
+		o, err := Outline(shape)
+		if err != nil || len(o.Ops) != len(m.Ops) {
+			t.Fatalf("%s: the model has %d ops and its outline others: %v", arch, len(m.Ops), err)
 		}
-		for i, op := range ops {
+		for i, op := range o.Ops {
 			if want := m.Ops[i]; op.Kind != want.Kind || op.Name != want.Name || op.Layer != want.Layer {
 				t.Errorf("%s: op %d is %s, the model's is %s", arch, i, op.Name, want.Name)
 			}

@@ -29,7 +29,10 @@ func (m *Model) Share(sh plans.Share) *Model {
 		for j, b := range op.Bias {
 			if b != nil {
 				n := rows[op.W[j]]
-				op.Bias[j] = &Vector{Name: b.Name, N: n.Len(), Data: b.Data[n.Lo:n.Hi]}
+				op.Bias[j] = &Vector{Name: b.Name, N: n.Len()}
+				if b.Data != nil { // a model of shapes alone has none
+					op.Bias[j].Data = b.Data[n.Lo:n.Hi]
+				}
 			}
 		}
 		part.Ops[i] = op

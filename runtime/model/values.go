@@ -23,6 +23,7 @@ type Attn struct {
 	Window  int     // positions that a row sees, its own included; 0: all before it
 	Softcap float32 // scores are c*tanh(score/c); 0: as they are
 	Sinks   bool    // each head has one more score, learned, that takes weight and gives no value
+	Store   string  // the kind of store that remembers for the layer; "": a window's, or a full one
 }
 
 // Router is how the logits of a mixture's router become the weights of the chosen experts.

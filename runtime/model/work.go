@@ -1,6 +1,8 @@
 package model
 
 import (
+	"fmt"
+
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/roofline"
@@ -21,48 +23,158 @@ type Task struct {
 	roofline.Work
 }
 
-// Work lists what a forward does under a plan: the products of each weight in the arithmetic of its
-// path, and attention, which is float32 whatever the weights are, in all layers. Bytes are those
-// that must come from memory, weights and cached keys and values: activations stay in caches. What
-// else there is (norms, rotations) does little and is left out.
-func Work(p *plans.Plan, rows Rows) []Task {
-	s := p.Model
+// Work is what forwards of a model do under a plan, as its ops say it: the products of each weight
+// in the arithmetic of its path, as often as rows reach its experts, and attention, which is
+// float32 whatever the weights are, over the positions that each layer sees. Bytes are those that
+// must come from memory, weights and cached keys and values: activations stay in caches. What else
+// there is (norms, rotations) does little and is left out. Ops of one shape are one task.
+type Work struct {
+	products []product
+	attends  []attend
+}
+
+// product is matrices of one shape.
+type product struct {
+	compute     string
+	flop, bytes float64 // of one matrix and one row; of reading one matrix
+	count       float64
+	used, of    int  // experts of a row, and among how many; 0 of 0: every row takes every matrix
+	head        bool // only of rows whose logits are wanted
+}
+
+// attend is layers whose attention is alike.
+type attend struct {
+	heads, kvHeads, dim, window int
+	layers                      float64
+	kvBits                      float64 // of a cached value
+}
+
+// NewWork reads the ops of a model; Load, Config.Model and Outline give one, of which Outline, who
+// knows a shape alone, leaves out what only a file's metadata say, such as windows. Types and paths
+// are the plan's. The error is a plan for another model, which lacks a weight.
+func NewWork(m *Model, p *plans.Plan) (*Work, error) {
+	w := &Work{}
+	types := newTypesOf(p)
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		if op.Kind == OpAttention {
+			w.attend(m, op, p.KV)
+		}
+		for _, at := range op.W {
+			key, err := types.next(&m.Weights[at])
+			if err != nil {
+				return nil, err
+			}
+			w.product(m, op, &m.Weights[at], key, p)
+		}
+	}
+	return w, nil
+}
+
+func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p *plans.Plan) {
+	path := microkernel.ComputeF32
+	if chosen, ok := p.Weight(key); ok {
+		path = chosen.Compute
+	}
+	values := float64(weight.N) * float64(weight.K)
+	one := product{compute: path.String(), flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
+		head: op.Outs[0] == BufLogits}
+	if op.Kind == OpExperts {
+		one.used, one.of = m.Experts.Used, m.Experts.Count
+	}
+	for i := range w.products {
+		same := w.products[i]
+		if same.count = 0; same == one {
+			w.products[i].count += float64(weight.Matrices())
+			return
+		}
+	}
+	one.count = float64(weight.Matrices())
+	w.products = append(w.products, one)
+}
+
+func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
+	d := m.Dims
+	position := plans.ModelShape{Layers: 1, KVHeads: d.KVHeads, HeadDim: d.HeadDim}.KVBytesPerToken(kv)
+	one := attend{heads: d.Heads, kvHeads: d.KVHeads, dim: d.HeadDim, window: op.Attn.Window,
+		kvBits: 8 * float64(position) / float64(2*d.KVHeads*d.HeadDim)}
+	for i := range w.attends {
+		same := w.attends[i]
+		if same.layers = 0; same == one {
+			w.attends[i].layers++
+			return
+		}
+	}
+	one.layers = 1
+	w.attends = append(w.attends, one)
+}
+
+// Of lists what a forward does.
+func (w *Work) Of(rows Rows) []Task {
 	all := 0
 	for _, span := range rows.Spans {
 		all += span.N
 	}
-	var out []Task
-	for _, w := range s.Weights {
+	out := make([]Task, 0, len(w.products)+len(w.attends)*len(rows.Spans))
+	for _, p := range w.products {
 		m := all
-		switch w.Role {
-		case plans.RoleEmbed:
-			continue
-		case "head":
+		if p.head {
 			m = rows.Heads
 		}
 		if m == 0 {
 			continue
 		}
-		path := microkernel.ComputeF32
-		if chosen, ok := p.Weight(w.Key()); ok {
-			path = chosen.Compute
+		each, read := p.count, p.count // matrices that a row is multiplied by, and that are read
+		if p.of > 0 {
+			each = p.count * float64(p.used) / float64(p.of)
+			read = p.count * plans.Reached(p.used, p.of, m)
 		}
-		values := float64(w.N) * float64(w.K)
-		out = append(out, Task{path.String(), roofline.Work{
-			FLOP:  2 * float64(m) * values * s.PerRow(w),
-			Bytes: values * roofline.Bits(w.Type) / 8 * s.Read(w, m),
-		}})
+		out = append(out, Task{p.compute, roofline.Work{FLOP: float64(m) * p.flop * each, Bytes: p.bytes * read}})
 	}
 	for _, span := range rows.Spans {
-		out = append(out, Task{microkernel.ComputeF32.String(), attention(p, span)})
+		for _, a := range w.attends {
+			out = append(out, Task{microkernel.ComputeF32.String(), a.of(span)})
+		}
 	}
 	return out
 }
 
-// attention is that of one sequence in all layers.
-func attention(p *plans.Plan, span Span) roofline.Work {
-	s := p.Model
-	layers := float64(s.Layers)
-	one := roofline.Attention(span.N, span.Pos+span.N, s.Heads, s.KVHeads, s.HeadDim, 0, true)
-	return roofline.Work{FLOP: layers * one.FLOP, Bytes: float64(span.Pos+span.N) * float64(s.KVBytesPerToken(p.KV))}
+// of is that of one sequence in all such layers.
+func (a attend) of(span Span) roofline.Work {
+	one := roofline.Attention(span.N, span.Pos+span.N, a.window, a.heads, a.kvHeads, a.dim, a.kvBits)
+	return roofline.Work{FLOP: a.layers * one.FLOP, Bytes: a.layers * one.Bytes}
+}
+
+// typesOf gives the matrices of a model the types that the plan's shape lists for their role and
+// size, each as often as it lists them.
+type typesOf map[roleShape][]plans.WeightShape
+
+type roleShape struct {
+	role string
+	n, k int
+}
+
+func newTypesOf(p *plans.Plan) typesOf {
+	t := typesOf{}
+	for _, w := range p.Model.Weights {
+		at := roleShape{w.Role, w.N, w.K}
+		t[at] = append(t[at], w)
+	}
+	return t
+}
+
+// next is the key of a weight's matrices, which are counted off.
+func (t typesOf) next(w *Weight) (plans.WeightKey, error) {
+	at := roleShape{w.Role, w.N, w.K}
+	left := t[at]
+	for len(left) > 0 && left[0].Count < w.Matrices() {
+		left = left[1:]
+	}
+	if len(left) == 0 {
+		return plans.WeightKey{}, fmt.Errorf("the plan's model has no more weights %s of %dx%d for %s: it is of "+
+			"another model", w.Role, w.N, w.K, w.Name)
+	}
+	left[0].Count -= w.Matrices()
+	t[at] = left
+	return left[0].Key(), nil
 }

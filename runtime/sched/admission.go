@@ -66,8 +66,11 @@ func (s *Scheduler) fit(r *request) bool {
 	for {
 		// One spare block for each peer, so that the newcomer is not the next to be
 		// preempted as soon as its neighbours grow; the less urgent go before it.
-		if s.cache.Reserve(seq, r.known) && s.cache.Available() >= peers {
+		if s.cache.Reserve(seq, r.known) && s.cache.Spare(peers) {
 			r.seq = seq
+			for _, end := range r.ends {
+				s.cache.Checkpoint(seq, end)
+			}
 			s.stats.ReusedTokens += int64(reused)
 			return true
 		}

@@ -18,7 +18,8 @@ func (s *Scheduler) Fill(b *kvcache.Batch) {
 	b.Prefill = s.flight.prefill
 	for _, r := range s.flight.reqs {
 		pos, row := r.seq.Len(), len(b.Tokens)
-		b.Spans = append(b.Spans, kvcache.Span{Seq: r.slot, Row: row, Rows: r.rows, Pos: pos, Table: r.seq.Table()})
+		s.cache.Cover(r.seq, pos+r.rows)
+		b.AddSpan(r.seq, kvcache.Span{Seq: r.slot, Row: row, Rows: r.rows, Pos: pos})
 		for p := pos; p < pos+r.rows; p++ {
 			var t int32
 			if r.named {
@@ -35,7 +36,7 @@ func (s *Scheduler) Fill(b *kvcache.Batch) {
 // Stats returns a snapshot.
 func (s *Scheduler) Stats() Stats {
 	st := s.stats
-	st.Blocks, st.Free = s.cache.Blocks(), s.cache.Available()
+	st.Blocks, st.Free = s.cache.Blocks(), s.cache.Idle()
 	for _, q := range s.queue {
 		for _, r := range q {
 			st.Waiting[r.class]++

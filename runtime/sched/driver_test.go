@@ -20,7 +20,7 @@ type driver struct {
 	now      time.Duration
 	cost     func(a *Action) time.Duration
 	live     map[ID]*client
-	content  [][]int32 // by block: the whole text up to the last position written
+	content  [][][]int32 // by store and block: the whole text up to the last position written
 	batch    kvcache.Batch
 	events   []Event
 	flight   *Action
@@ -63,11 +63,14 @@ func mustNew(cfg Config) *Scheduler {
 
 func newDriver(cfg Config, rng *rand.Rand) *driver {
 	s := mustNew(cfg)
-	return &driver{
+	d := &driver{
 		s: s, cfg: s.cfg, rng: rng, live: map[ID]*client{}, sinceEnd: map[ID]string{},
-		content: make([][]int32, cfg.Blocks),
-		cost:    func(*Action) time.Duration { return time.Millisecond },
+		cost: func(*Action) time.Duration { return time.Millisecond },
 	}
+	for _, store := range d.cfg.Stores {
+		d.content = append(d.content, make([][]int32, store.Blocks))
+	}
+	return d
 }
 
 func (d *driver) arrive(id ID, class Class, prompt []int32, want int) {
@@ -330,22 +333,24 @@ func (d *driver) checkBatch(a *Action) error {
 }
 
 func (d *driver) checkTable(span kvcache.Span, text []int32) error {
-	for p := 0; p < span.Pos; p += kvcache.BlockTokens {
-		end := min(p+kvcache.BlockTokens, span.Pos)
-		if got := d.content[span.Table[p/kvcache.BlockTokens]]; len(got) < end || !slices.Equal(got[:end], text[:end]) {
-			return fmt.Errorf("block %d of positions %d..%d holds another text", span.Table[p/kvcache.BlockTokens], p,
-				end-1)
+	for i, table := range span.Tables {
+		for p := 0; p < span.Pos; p += kvcache.BlockTokens {
+			b, end := p/kvcache.BlockTokens, min(p+kvcache.BlockTokens, span.Pos)
+			if at := span.Pos / kvcache.BlockTokens; b < at && !d.cfg.Stores[i].Kind.Reads(at, b) {
+				continue
+			}
+			if got := d.content[i][table[b]]; len(got) < end || !slices.Equal(got[:end], text[:end]) {
+				return fmt.Errorf("block %d of positions %d..%d holds another text", table[b], p, end-1)
+			}
 		}
-	}
-	for p := span.Pos; p < span.Pos+span.Rows; {
-		end := min((p/kvcache.BlockTokens+1)*kvcache.BlockTokens, span.Pos+span.Rows)
-		d.content[span.Table[p/kvcache.BlockTokens]] = text[:end]
-		p = end
+		for p := span.Pos; p < span.Pos+span.Rows; {
+			end := min((p/kvcache.BlockTokens+1)*kvcache.BlockTokens, span.Pos+span.Rows)
+			d.content[i][table[p/kvcache.BlockTokens]] = text[:end]
+			p = end
+		}
 	}
 	return nil
 }
-
-// drain runs until nobody is left, for at most limit forwards.
 func (d *driver) drain(limit int) error {
 	for n := 0; len(d.live) > 0 || d.flight != nil; n++ {
 		if n > limit {

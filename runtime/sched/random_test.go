@@ -13,11 +13,12 @@ import (
 // history is a random history: its seed, whether blocks suffice, and the policy. record,
 // if there is one, hears of every action.
 type history struct {
-	seed   uint64
-	room   bool
-	policy string
-	drafts bool // guesses are made at what follows
-	record io.Writer
+	seed    uint64
+	room    bool
+	policy  string
+	drafts  bool // guesses are made at what follows
+	windows bool // some layers remember a window only
+	record  io.Writer
 }
 
 // randomHistory drives one scheduler through a random history of arrivals,
@@ -40,6 +41,10 @@ func randomHistory(h history) (*driver, error) {
 	if h.room {
 		const longest = 2*kvcache.BlockTokens + 4 + 6
 		cfg.Blocks = cfg.residents()*kvcache.BlocksFor(longest) + cfg.MaxRunning
+	}
+	if h.windows {
+		kinds := []kvcache.Kind{kvcache.Window{Positions: 1 + rng.IntN(80)}, kvcache.Full{}}[:1+rng.IntN(2)]
+		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
 	}
 	d := newDriver(cfg, rng)
 	if h.drafts {
@@ -88,6 +93,22 @@ func randomHistory(h history) (*driver, error) {
 		}
 	}
 	return d, nil
+}
+
+// TestRandomHistoriesOfWindows: the same where stores forget, drafts included.
+func TestRandomHistoriesOfWindows(t *testing.T) {
+	var all Stats
+	for seed := range manyHistories() {
+		d, err := randomHistory(history{seed: seed, windows: true, drafts: seed%2 == 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Preemptions += d.stats().Preemptions
+		all.ReusedTokens += d.stats().ReusedTokens
+	}
+	if all.Preemptions == 0 || all.ReusedTokens == 0 {
+		t.Errorf("nobody fought for blocks or shared them: %+v", all)
+	}
 }
 
 // TestRandomHistories is the property test of the design: whatever happens, no

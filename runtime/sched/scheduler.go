@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type request struct {
 	progress time.Duration // arrival or the last new token
 	admitted time.Duration // first time it became resident
 	tokens   []int32       // prompt and what was sampled, where named
+	ends     []int         // positions behind messages of the prompt, and behind all of it
 	known    int           // number of tokens known
 	reached  int           // positions that were computed once, or shared
 	limit    int           // known never exceeds it
@@ -93,7 +95,7 @@ type Scheduler struct {
 	batch   []*request
 }
 
-// New returns a scheduler over an empty cache of cfg.Blocks blocks. A policy that
+// New returns a scheduler over an empty cache. A policy that
 // nobody knows is refused with the list of those there are.
 func New(cfg Config) (*Scheduler, error) {
 	p, err := policyNamed(cfg.Policy)
@@ -104,7 +106,7 @@ func New(cfg Config) (*Scheduler, error) {
 	return &Scheduler{
 		policy:     p,
 		cfg:        cfg,
-		cache:      kvcache.New(cfg.Blocks),
+		cache:      kvcache.New(max(cfg.Chunk, cfg.MaxRunning), cfg.Stores),
 		byID:       make(map[ID]*request),
 		sinceChunk: max(cfg.DecodesBetweenChunks, cfg.DecodesBetweenProactiveChunks),
 	}, nil
@@ -179,12 +181,11 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	if e.Prompt != nil {
 		prompt = len(e.Prompt)
 	}
-	most := s.cfg.Blocks * kvcache.BlockTokens
 	switch {
 	case s.byID[e.ID] != nil || prompt < 1 || e.MaxTokens < 1 || e.Class > Proactive:
 		s.reject(e.ID, Invalid)
 		return
-	case prompt > most || e.MaxTokens > most-prompt:
+	case e.MaxTokens > math.MaxInt-prompt || !s.cache.Fits(prompt+e.MaxTokens):
 		s.reject(e.ID, TooLong)
 		return
 	}
@@ -195,6 +196,7 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	if r.named {
 		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)
 	}
+	r.ends = append(r.ends[:0], e.Ends...)
 	s.arrivals++
 	s.byID[r.id] = r
 	s.queue[r.class] = append(s.queue[r.class], r)
@@ -209,7 +211,7 @@ func (s *Scheduler) newRequest() *request {
 	}
 	r := s.spare[n-1]
 	s.spare = s.spare[:n-1]
-	*r = request{tokens: r.tokens[:0]}
+	*r = request{tokens: r.tokens[:0], ends: r.ends[:0]}
 	return r
 }
 

@@ -29,10 +29,11 @@ const Sets = 2
 // Config is fixed for the life of a scheduler. A zero field takes the default
 // named beside it.
 type Config struct {
-	Blocks     int // KV blocks there are; see kvcache.BlockTokens
-	MaxRunning int // sequences of one urgency that run at once, hence rows of a decode batch; 1
-	Queue      int // requests of each class that may wait; more are rejected
-	Chunk      int // tokens of a prefill chunk at most; 512
+	Blocks     int            // KV blocks there are, of one store that remembers everything; see kvcache.BlockTokens
+	Stores     []kvcache.Spec // the stores there are, instead of Blocks
+	MaxRunning int            // sequences of one urgency that run at once, hence rows of a decode batch; 1
+	Queue      int            // requests of each class that may wait; more are rejected
+	Chunk      int            // tokens of a prefill chunk at most; 512
 
 	Policy   string        // who decides what runs next, of Policies(); DefaultPolicy
 	MixedCap int           // rows of a decode batch that mixes the classes; 3
@@ -57,16 +58,22 @@ func (c Config) withDefaults() Config {
 	set(&c.DecodesBetweenChunks, 1)
 	set(&c.DecodesBetweenProactiveChunks, 4)
 	c.Blocks, c.Queue = max(c.Blocks, 0), max(c.Queue, 0)
+	if c.Stores == nil {
+		c.Stores = kvcache.Paged(c.Blocks)
+	}
 	if c.Aging == 0 {
 		c.Aging = 30 * time.Second
 	}
 	return c
 }
 
-// residents bounds the sequences that hold blocks at once. A proactive one is
-// admitted beside fewer than MaxRunning others, so that no more of them are there;
-// an urgent one beside fewer than MaxRunning urgent ones, whatever pauses for it.
-func (c Config) residents() int { return 2 * c.MaxRunning }
+func (c Config) residents() int { return Residents(c.MaxRunning) }
+
+// Residents bounds the sequences that hold blocks at once where maxRunning of one
+// urgency run. A proactive one is admitted beside fewer than so many others, so that
+// no more of them are there; an urgent one beside fewer than so many urgent ones,
+// whatever pauses for it.
+func Residents(maxRunning int) int { return 2 * maxRunning }
 
 // EventKind says what happened.
 type EventKind uint8
@@ -92,6 +99,7 @@ type Event struct {
 	MaxTokens    int          // Arrive: tokens that will be sampled at most, at least 1
 	NoReuse      bool         // Arrive: compute every position (logits of the prompt are wanted)
 	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
+	Ends         []int        // Arrive: positions behind messages of the prompt, copied: it may be branched there
 	Tokens       []int32      // Sampled: copied; nil in a simulation, which means one
 	// Sampled: guesses at what follows, copied; the next decode checks them if it has rows left
 	Draft []int32

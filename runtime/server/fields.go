@@ -20,14 +20,9 @@ const maxFields = 256
 // unsupported are fields of this API's relatives that change what is answered,
 // with the value under which they do not; "" stands for false.
 var unsupported = map[string]string{
-	"grammar":                    "",
-	"json_schema":                "",
 	"structured_outputs":         "",
 	"format":                     "",
-	"guided_json":                "",
 	"guided_regex":               "",
-	"guided_choice":              "",
-	"guided_grammar":             "",
 	"structural_tag":             "",
 	"guided_whitespace_pattern":  "",
 	"logits_processors":          "",

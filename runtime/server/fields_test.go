@@ -14,12 +14,7 @@ import (
 func TestFieldsRefused(t *testing.T) {
 	s := New(&fake{words: []string{"x"}}, Options{})
 	for field, has := range map[string]string{
-		`"grammar":"root ::= \"a\""`:                       "grammar is not supported",
-		`"json_schema":{"type":"object"}`:                  "json_schema is not supported",
-		`"guided_json":{"a":1}`:                            "guided_json",
 		`"guided_regex":"a+"`:                              "guided_regex",
-		`"guided_choice":["a"]`:                            "guided_choice",
-		`"guided_grammar":"x"`:                             "guided_grammar",
 		`"structured_outputs":{"regex":"a"}`:               "structured_outputs",
 		`"format":"json"`:                                  "format",
 		`"min_tokens":5`:                                   "min_tokens",
@@ -60,9 +55,6 @@ func TestFieldsRefused(t *testing.T) {
 				t.Errorf("%s %s: status %d %s", path, field, w.Code, w.Body)
 			}
 		}
-	}
-	if w := post(t, s, "/v1/completions", `{"prompt":"p","response_format":{"type":"json_object"}}`); w.Code != 400 {
-		t.Errorf("a format asked of a completion: status %d", w.Code)
 	}
 	var flood strings.Builder
 	for i := range maxFields {

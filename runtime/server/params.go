@@ -48,13 +48,16 @@ type common struct {
 	Tools               json.RawMessage `json:"tools"`
 	Functions           json.RawMessage `json:"functions"`
 	ToolChoice          json.RawMessage `json:"tool_choice"`
-	ResponseFormat      *struct {
-		Type string `json:"type"`
-	} `json:"response_format"`
-	Modalities []string `json:"modalities"`
-	Echo       *bool    `json:"echo"`
-	BestOf     *int64   `json:"best_of"`
-	Suffix     *string  `json:"suffix"`
+	ResponseFormat      json.RawMessage `json:"response_format"`
+	JSONSchema          json.RawMessage `json:"json_schema"`
+	Grammar             *string         `json:"grammar"`
+	GuidedJSON          json.RawMessage `json:"guided_json"`
+	GuidedGrammar       *string         `json:"guided_grammar"`
+	GuidedChoice        []string        `json:"guided_choice"`
+	Modalities          []string        `json:"modalities"`
+	Echo                *bool           `json:"echo"`
+	BestOf              *int64          `json:"best_of"`
+	Suffix              *string         `json:"suffix"`
 }
 
 type chatBody struct {
@@ -151,8 +154,6 @@ func (b *common) offered() *apiError {
 		return invalid("tools", "are not supported; leave the field out")
 	case !isEmpty(b.Functions):
 		return invalid("functions", "are not supported; leave the field out")
-	case b.ResponseFormat != nil && b.ResponseFormat.Type != "text" && b.ResponseFormat.Type != "":
-		return invalid("response_format", "%q is not supported; the answer is text", clip(b.ResponseFormat.Type))
 	case b.N != nil && *b.N != 1:
 		return invalid("n", "is %d and only 1 is supported; send the request several times", *b.N)
 	case !isEmpty(b.LogitBias):
@@ -189,6 +190,9 @@ func (b *common) check() (*call, *apiError) {
 	}
 	c.seeded = b.Seed != nil
 	if c.Stop, e = parseStop(b.Stop); e != nil {
+		return nil, e
+	}
+	if c.Format, e = b.format(); e != nil {
 		return nil, e
 	}
 	c.IgnoreEOS = b.IgnoreEOS != nil && *b.IgnoreEOS

@@ -246,7 +246,7 @@ func (b *attentionBench) window(positions int) []kvcache.Span {
 		for j := range table {
 			table[j] = kvcache.BlockID(b.block + i*blocks + j)
 		}
-		spans[i] = kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: positions - 1, Table: table}
+		spans[i] = kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: positions - 1, Tables: kvcache.Tables{table}}
 	}
 	return spans
 }
@@ -260,7 +260,7 @@ func (b *attentionBench) prefill(a *exec.Attention, tokens int) float64 {
 	}
 	began := time.Now()
 	for pos := 0; pos < tokens; pos += b.Chunk {
-		a.Begin([]kvcache.Span{{Rows: min(b.Chunk, tokens-pos), Pos: pos, Table: table}})
+		a.Begin([]kvcache.Span{{Rows: min(b.Chunk, tokens-pos), Pos: pos, Tables: kvcache.Tables{table}}})
 		b.lead.Run(func(w *pool.Worker) {
 			a.Run(w, 0, b.scale(), q, out)
 			w.Barrier()

@@ -26,6 +26,7 @@ type Predictor struct {
 	room    *room
 	shape   plans.ModelShape
 	plan    *plans.Plan // types and paths of the weights; its service configuration is not looked at
+	model   *model.Model
 	isa     string
 	types   []string
 	ops     int
@@ -43,14 +44,20 @@ type sumKey struct {
 }
 
 // NewPredictor reads a profile that Complete filled up, for a model whose weights have the types
-// and paths of a plan.
-func NewPredictor(p *profiles.Profile, plan *plans.Plan, o Options) (*Predictor, error) {
-	ops, err := model.Outline(plan.Model)
-	if err != nil {
+// and paths of a plan; m is nil where only its shape is known, the plan's, which says nothing of
+// windows.
+func NewPredictor(p *profiles.Profile, plan *plans.Plan, m *model.Model, o Options) (*Predictor, error) {
+	if m == nil {
+		var err error
+		if m, err = model.Outline(plan.Model); err != nil {
+			return nil, fmt.Errorf("predicting forwards: %w", err)
+		}
+	}
+	if _, err := model.NewWork(m, plan); err != nil {
 		return nil, fmt.Errorf("predicting forwards: %w", err)
 	}
 	return &Predictor{machine: roofline.NewMachine(p), site: newSite(p), room: newRoom(p, plan.Model, o),
-		shape: plan.Model, plan: plan, isa: plan.Widest(), types: plan.Arithmetics(), ops: len(ops),
+		shape: plan.Model, plan: plan, model: m, isa: plan.Widest(), types: plan.Arithmetics(), ops: len(m.Ops),
 		local: map[string]float64{}, peaks: map[string][]float64{}, waits: map[string]float64{},
 		works: map[shareKey]*work{}, sums: map[sumKey]float64{}}, nil
 }
@@ -94,6 +101,11 @@ func (p *Predictor) Cost(c *Config) (*Cost, error) {
 	out := &Cost{of: p, memo: map[forwardKey]float64{}}
 	for i, set := range []topotree.CPUSet{c.Prefill, c.Decode} {
 		out.phases[i] = p.phase(c, shares, set)
+		for _, r := range out.phases[i].ranks {
+			if r.work.err != nil {
+				return nil, r.work.err
+			}
+		}
 	}
 	return out, nil
 }

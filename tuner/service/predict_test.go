@@ -53,7 +53,7 @@ func costOn(t *testing.T, shape plans.ModelShape, prefill, decode topotree.CPUSe
 	if err != nil {
 		t.Fatal(err)
 	}
-	predictor, err := NewPredictor(p, plan, Options{})
+	predictor, err := NewPredictor(p, plan, nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

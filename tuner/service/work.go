@@ -12,7 +12,8 @@ type shareKey struct{ heads, kvHeads, ffn, vocab int }
 
 // work is a rank's share of the model, and what it does in the forwards that were asked for.
 type work struct {
-	plan  *plans.Plan
+	model *model.Work
+	err   error
 	tasks map[forwardKey][]task
 }
 
@@ -27,7 +28,12 @@ func (p *Predictor) work(s plans.Share, ranks int) *work {
 	k := shareKey{s.Heads.Len(), s.KVHeads.Len(), s.FFN.Len(), s.Vocab.Len()}
 	w, ok := p.works[k]
 	if !ok {
-		w = &work{plan: p.planOf(s, ranks), tasks: map[forwardKey][]task{}}
+		m := p.model
+		if ranks > 1 {
+			m = m.Share(s)
+		}
+		w = &work{tasks: map[forwardKey][]task{}}
+		w.model, w.err = model.NewWork(m, p.planOf(s, ranks))
 		p.works[k] = w
 	}
 	return w
@@ -77,7 +83,7 @@ func (p *Predictor) tasks(w *work, k forwardKey) []task {
 		}
 	}
 	var out []task
-	for _, t := range model.Work(w.plan, rows) {
+	for _, t := range w.model.Of(rows) {
 		typ := slices.Index(p.types, t.Compute)
 		out = append(out, task{typ, t.FLOP, t.Bytes})
 	}

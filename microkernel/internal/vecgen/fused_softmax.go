@@ -140,7 +140,8 @@ const (
 
 // softmaxEach takes one row after the other, two vectors side by side. Masked, the lanes behind the
 // last position that the row sees stay out of maximum and sum and become zero; unmasked it is for
-// AVX2. A row that sees something has a maximum of at least `lowest`: one that sees nothing has -Inf.
+// AVX2. A row that sees something has a maximum of at least `lowest`: one that sees nothing has
+// -Inf.
 func (g *fused) softmaxEach(masked bool) {
 	vectors := positions / group * g.parts
 	g.I(asm.VBROADCASTSS, g.v(smScale), asm.At(args, offScale))

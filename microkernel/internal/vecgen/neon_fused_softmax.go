@@ -53,8 +53,8 @@ const (
 )
 
 // softmaxEach takes one row after the other. Masked, the lanes behind the last position that the
-// row sees stay out of maximum and sum and become zero. A row that sees something has a maximum of at
-// least `lowest`, one that sees nothing -Inf.
+// row sees stay out of maximum and sum and become zero. A row that sees something has a maximum of
+// at least `lowest`, one that sees nothing -Inf.
 func (g *neonFused) softmaxEach(masked bool) {
 	const x, n, z, p, acc = block(0), block(1), block(2), block(3), block(4)
 	g.AddImm(fTmp, nArgs, offScale)

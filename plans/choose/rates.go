@@ -1,4 +1,4 @@
-package main
+package choose
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 )
 
 // rated is the host with the two rates that the path of bf16 weights depends on, and with no other
-// ceiling. They are measured once, within some 50 ms, and kept in the data folder: a rate near the
+// ceiling. They are measured once, within some 50 ms, and kept in the folder: a rate near the
 // threshold must not give a model other bits at every start. Where nothing can be kept they are
 // measured each time.
-func rated(host *profiles.Profile) (*profiles.Profile, error) {
+func (o *Options) rated(host *profiles.Profile) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
 	isa := host.Features().Best()
-	path := ratesPath(host)
+	path := o.ratesPath(host)
 	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
 		if _, ok := kept.PairRates(isa); ok {
 			p.Ceilings = kept.Ceilings
@@ -35,13 +35,12 @@ func rated(host *profiles.Profile) (*profiles.Profile, error) {
 	return &p, err
 }
 
-// ratesPath is where the rates of a host are kept; "" where there is no data folder.
-func ratesPath(host *profiles.Profile) string {
-	dir, err := dataFolder()
-	if err != nil {
+// ratesPath is where the rates of a host are kept; "" where there is no folder.
+func (o *Options) ratesPath(host *profiles.Profile) string {
+	if o.Folder == "" {
 		return ""
 	}
-	return filepath.Join(dir, "rates-"+strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16]+".yaml")
+	return filepath.Join(o.Folder, "rates-"+strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16]+".yaml")
 }
 
 func keepRates(path string, p *profiles.Profile) error {

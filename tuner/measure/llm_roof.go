@@ -1,7 +1,9 @@
-package main
+package measure
 
 import (
-	"fmt"
+	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"sandwich/microkernel"
@@ -20,9 +22,13 @@ type llmRoof struct {
 }
 
 // roofOf fails where the profile lacks a ceiling.
-func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
+func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmRoof, error) {
+	work, err := model.NewWork(m, p)
+	if err != nil {
+		return llmRoof{}, err
+	}
 	pus := p.Decode.PUs
-	if t.prefill {
+	if t.Prefill {
 		pus = p.Prefill.PUs
 	}
 	isa := p.Widest()
@@ -33,24 +39,24 @@ func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
 	out := llmRoof{made: map[string]bool{}}
 	seconds, memory := 0.0, 0.0
 	for _, rows := range t.forwards(p.Chunk) {
-		for _, task := range model.Work(p, rows) {
+		for _, task := range work.Of(rows) {
 			r := roofs[task.Compute]
 			took := r.Seconds(r.Targets[0], task.Work)
 			seconds += took
 			if task.Intensity() < r.Ridge(r.Targets[0]) {
 				memory += took
-				out.made["memory "+formatRate(r.Bandwidth, "B/s")] = true
+				out.made["memory "+profiles.FormatRate(r.Bandwidth, "B/s")] = true
 				continue
 			}
 			unit := "FLOP/s"
 			if task.Compute == microkernel.ComputeInt8.String() {
 				unit = "OP/s"
 			}
-			out.made[isa+" "+task.Compute+" "+formatRate(r.Targets[0].Peak, unit)] = true
+			out.made[isa+" "+task.Compute+" "+profiles.FormatRate(r.Targets[0].Peak, unit)] = true
 		}
 	}
 	if seconds == 0 {
-		return llmRoof{}, fmt.Errorf("the model has no products")
+		return llmRoof{}, errors.New("the model has no products")
 	}
 	out.rate, out.memory = t.counted()/seconds, memory/seconds
 	return out, nil
@@ -58,32 +64,32 @@ func roofOf(host *profiles.Profile, p *plans.Plan, t llmTest) (llmRoof, error) {
 
 // forwards are those of a prompt, chunk by chunk, or one step of generation in the middle of the
 // text: reading the cache grows evenly with the steps.
-func (t llmTest) forwards(chunk int) []model.Rows {
-	if !t.prefill {
-		step := model.Rows{Heads: t.batch}
-		for range t.batch {
-			step.Spans = append(step.Spans, model.Span{Pos: (t.tokens - 1) / 2, N: 1})
+func (t Test) forwards(chunk int) []model.Rows {
+	if !t.Prefill {
+		step := model.Rows{Heads: t.Batch}
+		for range t.Batch {
+			step.Spans = append(step.Spans, model.Span{Pos: (t.Tokens - 1) / 2, N: 1})
 		}
 		return []model.Rows{step}
 	}
 	var out []model.Rows
-	for pos := 0; pos < t.tokens; pos += chunk {
-		out = append(out, model.Rows{Spans: []model.Span{{Pos: pos, N: min(chunk, t.tokens-pos)}}})
+	for pos := 0; pos < t.Tokens; pos += chunk {
+		out = append(out, model.Rows{Spans: []model.Span{{Pos: pos, N: min(chunk, t.Tokens-pos)}}})
 	}
 	out[len(out)-1].Heads = 1
 	return out
 }
 
 // counted is the tokens of these forwards.
-func (t llmTest) counted() float64 {
-	if t.prefill {
-		return float64(t.tokens)
+func (t Test) counted() float64 {
+	if t.Prefill {
+		return float64(t.Tokens)
 	}
-	return float64(t.batch)
+	return float64(t.Batch)
 }
 
 // String lists what the roof is made of.
-func (r llmRoof) String() string { return strings.Join(sortedKeys(r.made), " + ") }
+func (r llmRoof) String() string { return strings.Join(slices.Sorted(maps.Keys(r.made)), " + ") }
 
 // above says why a rate is higher than the roof; "" where it is not.
 func (r llmRoof) above(rate float64) string {

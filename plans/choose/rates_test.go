@@ -1,4 +1,4 @@
-package main
+package choose
 
 import (
 	"os"
@@ -42,7 +42,15 @@ func pathsOf(p *plans.Plan) []string {
 // zen5 is a recorded machine whose dot products of bf16 run at twice the rate of float32.
 func zen5(t *testing.T) *profiles.Profile {
 	t.Helper()
-	p, err := profiles.Load(filepath.Join(referenceFolder(t, "machines"), "zen5-2c", "host.yaml"))
+	root := os.Getenv("SANDWICH_TESTDATA")
+	if root == "" {
+		root = "../../../shared" // tests run in their own folder
+	}
+	file := filepath.Join(root, "machines", "zen5-2c", "host.yaml")
+	if _, err := os.Stat(file); err != nil {
+		t.Skipf("reference data is not here: %v (set SANDWICH_TESTDATA to the folder that holds machines)", err)
+	}
+	p, err := profiles.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,28 +79,28 @@ func TestRecordedMachineTakesPairs(t *testing.T) {
 // TestRatesAreKept: the choice that the rates made at the first start is that of every later one,
 // whatever is measured then.
 func TestRatesAreKept(t *testing.T) {
-	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	host, shape := zen5(t), tinyllama(t, gguf.BF16)
 	kept := *host
 	host.Ceilings = nil
-	f := sessionFlags{compute: "auto"}
+	o := &Options{Compute: "auto", Folder: t.TempDir()}
 	choose := func(want, words string) {
 		t.Helper()
-		c, err := f.choosePlan(host, shape)
-		if err != nil || !slices.Equal(pathsOf(c.plan), []string{want}) || !strings.Contains(c.paths, words) {
-			t.Errorf("paths %v, want %s: %q, %v", pathsOf(c.plan), want, c.paths, err)
+		c, err := o.Choose(host, shape)
+		if err != nil || !slices.Equal(pathsOf(c.Plan), []string{want}) || !strings.Contains(c.Paths, words) {
+			t.Errorf("paths %v, want %s: %q, %v", pathsOf(c.Plan), want, c.Paths, err)
 		}
 	}
-	if err := keepRates(ratesPath(host), &kept); err != nil {
+	if err := keepRates(o.ratesPath(host), &kept); err != nil {
 		t.Fatal(err)
 	}
 	choose("bf16", "2.01 times the 228.6 of f32")
-	s := session{profile: host, shape: shape}
-	if err := s.choose(&f); err != nil {
+	first, err := o.Choose(host, shape)
+	if err != nil {
 		t.Fatal(err)
 	}
-	service := s.plan.Service()
-	if again, err := s.replan(&service); err != nil || !slices.Equal(pathsOf(again), []string{"bf16"}) {
+	service := first.Plan.Service()
+	if again, err := o.Replan(host, shape, first.Plan)(&service); err != nil ||
+		!slices.Equal(pathsOf(again), []string{"bf16"}) {
 		t.Errorf("the plan that is made when PUs go away has other bits: %v", err)
 	}
 	for i := range kept.Ceilings {
@@ -100,51 +108,52 @@ func TestRatesAreKept(t *testing.T) {
 			c.Median, c.Max = c.Median/4, c.Max/4
 		}
 	}
-	if err := keepRates(ratesPath(host), &kept); err != nil {
+	if err := keepRates(o.ratesPath(host), &kept); err != nil {
 		t.Fatal(err)
 	}
 	choose("f32", "0.50 times")
-	f.compute = "bf16"
+	o.Compute = "bf16"
 	choose("bf16", "")
-	f.compute = "auto"
+	o.Compute = "auto"
 
-	if err := os.WriteFile(ratesPath(host), []byte("version: [\n"), 0o644); err != nil {
+	if err := os.WriteFile(o.ratesPath(host), []byte("version: [\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	first, err := f.choosePlan(host, shape) // measures this machine, unless it has no PU 0
+	first, err = o.Choose(host, shape) // measures this machine, unless it has no PU 0
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := profiles.Load(ratesPath(host)); err != nil {
-		t.Skipf("this machine's rates cannot be measured under the name of another: %s", first.paths)
+	if _, err := profiles.Load(o.ratesPath(host)); err != nil {
+		t.Skipf("this machine's rates cannot be measured under the name of another: %s", first.Paths)
 	}
 	for range 3 {
-		choose(pathsOf(first.plan)[0], first.paths)
+		choose(pathsOf(first.Plan)[0], first.Paths)
 	}
 }
 
 // TestRatesAreAskedForWhereTheyCount: no start waits for a measurement that decides nothing.
 func TestRatesAreAskedForWhereTheyCount(t *testing.T) {
-	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	folder := t.TempDir()
 	host := zen5(t)
 	for name, c := range map[string]struct {
-		f     sessionFlags
+		o     Options
 		typ   gguf.Type
 		lacks bool
 	}{
-		"other weights":    {f: sessionFlags{compute: "auto"}, typ: gguf.Q8_0},
-		"a path by flag":   {f: sessionFlags{compute: "f32"}, typ: gguf.BF16},
-		"narrower vectors": {f: sessionFlags{compute: "auto", isa: "avx2"}, typ: gguf.BF16},
-		"no dot products":  {f: sessionFlags{compute: "auto"}, typ: gguf.BF16, lacks: true},
+		"other weights":    {o: Options{Compute: "auto"}, typ: gguf.Q8_0},
+		"a path by flag":   {o: Options{Compute: "f32"}, typ: gguf.BF16},
+		"narrower vectors": {o: Options{Compute: "auto", ISA: "avx2"}, typ: gguf.BF16},
+		"no dot products":  {o: Options{Compute: "auto"}, typ: gguf.BF16, lacks: true},
 	} {
 		h := *host
 		if c.lacks {
 			h.Host.ISA = []string{"avx2", "avx512", "avx512_vnni"}
 		}
-		if got, err := c.f.choosePlan(&h, tinyllama(t, c.typ)); err != nil || got.paths != "" {
+		c.o.Folder = folder
+		if got, err := c.o.Choose(&h, tinyllama(t, c.typ)); err != nil || got.Paths != "" {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-		if _, err := os.Stat(ratesPath(&h)); err == nil {
+		if _, err := os.Stat(c.o.ratesPath(&h)); err == nil {
 			t.Errorf("%s: rates were measured", name)
 		}
 	}

@@ -1,0 +1,208 @@
+package choose
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+)
+
+// Options are what a person asked for beside host and model; the zero value asks for nothing.
+type Options struct {
+	Path   string // of the bundle to run under; "" takes the newest of Folder that fits, else a rule of thumb
+	Folder string // where plans and rates are kept; "" where there is none
+
+	ISA     string // of the kernels; "": the widest
+	KV      string // type of the KV cache; "": as the plan says
+	Compute string // auto (also ""), f32, int8 or bf16
+	Threads int    // 0: as the plan says
+	TP      int    // ranks; 0: as the plan says
+}
+
+// BundleError is a refusal of the bundle that was asked for; plans.ExitCode tells its kind.
+type BundleError struct{ Err error }
+
+func (e *BundleError) Error() string { return e.Err.Error() }
+func (e *BundleError) Unwrap() error { return e.Err }
+
+// Choice is the plan to run under.
+type Choice struct {
+	Plan    *plans.Plan
+	Path    string // of its bundle; "" for the untuned default
+	Paths   string // why the untuned default multiplies bf16 weights as it does; "" where there is nothing to say
+	State   plans.State
+	Verdict plans.Verdict
+}
+
+// FromBundle is the plan of a bundle, verified for a host and a model.
+func FromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
+	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: plans.Verify(b, host, shape)}
+}
+
+// String names the plan on one line, with what to do about it.
+func (c *Choice) String() string {
+	switch {
+	case c.Path == "":
+		return c.Plan.Headline(c.State) + "; `sandwich tune` makes a tuned one"
+	case c.Verdict.Judgement == plans.Retune:
+		return c.Path + ": " + c.Plan.Headline(c.State) + "; tune again: " + c.Verdict.Reasons[0]
+	}
+	return c.Path + ": " + c.Plan.Headline(c.State)
+}
+
+// Choose returns the plan to run under: the one asked for, else the newest of the data folder
+// for this host and model that the other flags allow, else the untuned default.
+func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choice, error) {
+	if err := o.CheckISA(host); err != nil {
+		return nil, err
+	}
+	fallback, err := o.byDefault(host, shape)
+	if err != nil {
+		return nil, err
+	}
+	if o.Path != "" {
+		return o.named(host, shape, fallback)
+	}
+	if c := o.stored(host, shape, fallback); c != nil {
+		return c, nil
+	}
+	plan, paths, err := o.Untuned(host, shape)
+	if err != nil {
+		return nil, err
+	}
+	return &Choice{Plan: plan, Paths: paths, State: plans.Untuned, Verdict: plans.Verdict{Judgement: plans.Suboptimal}},
+		nil
+}
+
+// Untuned is the plan that runs where there is no other, and why it multiplies bf16 weights as it
+// does: by this machine's rates where the flags leave that open.
+func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
+	paths string, err error) {
+	if thumb.PairsOpen(host, shape, o.thumb()) {
+		var failed error
+		if host, failed = o.rated(host); failed != nil {
+			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " +
+				failed.Error()
+		}
+		if r, ok := host.PairRates(host.Features().Best()); ok {
+			paths = thumb.Choice(r)
+		}
+	}
+	plan, err = o.byDefault(host, shape)
+	return plan, paths, err
+}
+
+func (o *Options) thumb() thumb.Options {
+	return thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
+}
+
+// byDefault is the default plan under the flags, by the ceilings that the profile has.
+func (o *Options) byDefault(host *profiles.Profile, shape plans.ModelShape) (*plans.Plan, error) {
+	if err := o.CheckThreads(host); err != nil {
+		return nil, err
+	}
+	if err := o.checkRanks(host, shape); err != nil {
+		return nil, err
+	}
+	return thumb.Default(host, shape, o.thumb())
+}
+
+// checkRanks refuses a number of ranks that the model cannot be cut for or that the PUs do not
+// suffice for.
+func (o *Options) checkRanks(host *profiles.Profile, shape plans.ModelShape) error {
+	if o.TP <= 1 {
+		return nil
+	}
+	if err := shape.Partition(o.TP); err != nil {
+		return fmt.Errorf("--tp %w: give a smaller number", err)
+	}
+	pus := o.Threads
+	if pus == 0 {
+		pus = len(host.CorePUs())
+	}
+	if o.TP > pus {
+		return fmt.Errorf("--tp %d: the work is for %s, and each rank needs one of its own: give a smaller "+
+			"number, or more --threads", o.TP, plural(pus, "PU"))
+	}
+	return nil
+}
+
+// CheckThreads refuses more workers than PUs.
+func (o *Options) CheckThreads(host *profiles.Profile) error {
+	if usable := host.UsablePUs(); o.Threads > len(usable) {
+		return fmt.Errorf("--threads %d: this process may use %d PUs (%s), give no more", o.Threads, len(usable),
+			plans.PUSet(usable))
+	}
+	return nil
+}
+
+// CheckISA refuses an instruction set that is unknown or that this CPU lacks.
+func (o *Options) CheckISA(host *profiles.Profile) error {
+	if o.ISA == "" {
+		return nil
+	}
+	isa, err := microkernel.ParseISA(o.ISA)
+	if err != nil {
+		return fmt.Errorf("--isa: %w", err)
+	}
+	if !host.Features().Supports(isa) {
+		return fmt.Errorf("--isa %s: this CPU runs %v", isa, host.Features().ISAs())
+	}
+	return nil
+}
+
+// named reads and checks the plan that was asked for.
+func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) (*Choice,
+	error) {
+	b, err := plans.Read(o.Path)
+	if err != nil {
+		return nil, &BundleError{err}
+	}
+	c := FromBundle(o.Path, b, host, &shape)
+	if c.Verdict.Judgement == plans.Invalid {
+		return nil, &BundleError{c.Verdict.Err}
+	}
+	if err := o.adapt(c.Plan, fallback); err != nil {
+		return nil, fmt.Errorf("%w: leave the flag out, or --plan", err)
+	}
+	return c, nil
+}
+
+// stored looks into the data folder. Whatever is wrong with what lies there, the default plan
+// runs instead.
+func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallback *plans.Plan) *Choice {
+	if o.Folder == "" {
+		return nil
+	}
+	path, b, err := plans.FindNewest(o.Folder, host.Fingerprint(), shape.Digest())
+	if err != nil {
+		return nil
+	}
+	c := FromBundle(path, b, host, &shape)
+	if c.Verdict.Judgement == plans.Invalid || o.adapt(c.Plan, fallback) != nil {
+		return nil
+	}
+	return c
+}
+
+// Replan makes plans for what is left of the PUs of a plan (engine.RunnerOptions.Replan): the
+// arithmetic of the weights stays, so that sequences under way keep their bits.
+func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
+	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {
+	options := thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA, Weights: slices.Clone(plan.Weights)}
+	return func(service *plans.ServiceConfig) (*plans.Plan, error) {
+		options := options
+		options.Service = service
+		return thumb.Default(host, shape, options)
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

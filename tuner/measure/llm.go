@@ -1,0 +1,137 @@
+package measure
+
+import (
+	"context"
+	"strconv"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/counters"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+)
+
+// Test is one kind of work of a model: a prompt from an empty cache, or tokens generated one by
+// one.
+type Test struct {
+	Name    string
+	Prefill bool
+	Tokens  int // of the prompt, or generated a sequence
+	Batch   int
+}
+
+// Tests are named as llama-bench names them: pp512, tg64. Lengths of 0 are left out.
+func Tests(prompts, generated []int, batch int) (out []Test) {
+	for _, n := range prompts {
+		if n > 0 {
+			out = append(out, Test{"pp" + strconv.Itoa(n), true, n, 1})
+		}
+	}
+	for _, n := range generated {
+		if n > 0 {
+			out = append(out, Test{"tg" + strconv.Itoa(n), false, n, batch})
+		}
+	}
+	return out
+}
+
+// Positions is how many KV positions the largest test needs, over all its sequences.
+func Positions(tests []Test) int {
+	most := 1
+	for _, t := range tests {
+		most = max(most, kvcache.BlocksFor(t.Tokens)*kvcache.BlockTokens*t.Batch)
+	}
+	return most
+}
+
+// LLMOptions say what LLM measures.
+type LLMOptions struct {
+	Arms  []*Arm
+	Tests []Test
+	Reps  int
+
+	Model string
+	Ops   *model.Model // whose work roofs are reckoned of; nil: there are none
+	Vocab int
+	Host  *profiles.Profile // with the ceilings of roofs, where they are known
+
+	Beside *NeighbourProcess // nil: nobody
+	Step   func()            // after each of len(Tests)*len(Arms)*(Reps+1) samples
+}
+
+// LLM measures each test under the arms in turn, without and with the neighbour where there is one.
+// The first sample of each warms up. `sandwich bench llm` prints the rows.
+func LLM(ctx context.Context, o LLMOptions) ([]LLMRow, error) {
+	var rows []LLMRow
+	for _, t := range o.Tests {
+		samples := make([]llmSamples, len(o.Arms))
+		for rep := range o.Reps + 1 {
+			for i, a := range o.Arms {
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				if err := o.sample(ctx, a, t, rep == 0, &samples[i]); err != nil {
+					return nil, err
+				}
+				o.Step()
+			}
+		}
+		for i, a := range o.Arms {
+			rows = append(rows, o.row(a, t, &samples[i]))
+		}
+	}
+	return rows, nil
+}
+
+// LLMRow is what one arm came to in one test; its JSON is stable.
+type LLMRow struct {
+	Test    string    `json:"test"`
+	Threads int       `json:"threads"`
+	Batch   int       `json:"batch"`
+	Rate    float64   `json:"tokens_per_second"` // median
+	Min     float64   `json:"min"`
+	Max     float64   `json:"max"`
+	Samples []float64 `json:"samples"`
+	Model   string    `json:"model"`
+	Plan    string    `json:"plan"` // untuned, or the name of the tuned plan
+	Tuned   bool      `json:"tuned"`
+	TP      int       `json:"tp"`
+	KV      string    `json:"kv"`
+	PUs     string    `json:"pus"`
+	Roof    float64   `json:"roof_tokens_per_second,omitempty"`
+	RoofOf  string    `json:"roof,omitempty"`       // what the roof is made of
+	Above   string    `json:"above_roof,omitempty"` // why the rate is higher than the roof, where it is
+	CPU     string    `json:"cpu"`
+
+	Counters  []counters.Figure `json:"counters,omitempty"`
+	Neighbour *NeighbourRow     `json:"neighbour,omitempty"`
+}
+
+func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
+	pus := a.phasePUs(t)
+	sp := Summarize(s.alone)
+	r := LLMRow{Test: t.Name, Threads: len(pus), Batch: t.Batch, Rate: sp.Median, Min: sp.Min, Max: sp.Max,
+		Samples: s.alone, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned, TP: a.Plan.TP(), KV: a.Plan.KV.String(),
+		PUs: pus.String(), CPU: o.Host.Host.CPUModel}
+	if o.Ops != nil {
+		if roof, err := roofOf(o.Host, o.Ops, a.Plan, t); err == nil {
+			r.Roof, r.RoofOf = roof.rate, roof.String()
+			r.Above = roof.above(r.Rate)
+		}
+	}
+	if a.counting != nil {
+		r.Counters = counters.Figures(s.counts, s.seconds, t.Tokens*t.Batch*len(s.alone))
+	}
+	if o.Beside != nil {
+		r.Neighbour = o.Beside.neighbour.row(r.Rate, pus, s)
+	}
+	return r
+}
+
+// PlanName is how rows name a plan.
+func PlanName(p *plans.Plan) string {
+	if p.Tuned {
+		return p.Name
+	}
+	return "untuned"
+}

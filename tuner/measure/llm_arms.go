@@ -1,0 +1,123 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/runtime/counters"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+)
+
+// Arm is one plan with the runner that holds it.
+type Arm struct {
+	Name   string
+	Plan   *plans.Plan
+	Sync   exec.Sync
+	Runner *engine.Runner
+
+	counting counters.Set // nil unless Count was called
+}
+
+// Count makes the samples of the arm come with what the processor counts on its workers.
+func (a *Arm) Count(from counters.Source) { a.counting = from.Open(a.Runner.Pool().Threads()) }
+
+// Close ends the runner.
+func (a *Arm) Close() {
+	if a.counting != nil {
+		a.counting.Close()
+	}
+	a.Runner.Close()
+}
+
+// counted reads the counters; zeros where nothing is counted.
+func (a *Arm) counted() counters.Counts {
+	if a.counting == nil {
+		return counters.Counts{}
+	}
+	return a.counting.Read()
+}
+
+// phasePUs are the PUs that run a test.
+func (a *Arm) phasePUs(t Test) plans.PUSet {
+	if t.Prefill {
+		return a.Plan.Prefill.PUs
+	}
+	return a.Plan.Decode.PUs
+}
+
+// measure runs a test once and returns tokens per second.
+func (a *Arm) measure(ctx context.Context, vocab int, t Test) (rate float64, err error) {
+	rng := rand.New(rand.NewPCG(1, 2)) // the same tokens for every arm and repetition
+	tokens := make([]int32, max(t.Tokens, t.Batch))
+	for i := range tokens {
+		tokens[i] = int32(rng.IntN(vocab))
+	}
+	a.Runner.Lead(func(l *pool.Leader) {
+		began := time.Now()
+		if t.Prefill {
+			err = a.prefill(ctx, l, tokens)
+		} else {
+			err = a.generate(ctx, l, t, tokens)
+		}
+		rate = float64(t.Tokens*t.Batch) / time.Since(began).Seconds()
+	})
+	return rate, err
+}
+
+// prefill feeds a prompt from an empty cache, chunk by chunk, and wants the logits behind it.
+func (a *Arm) prefill(ctx context.Context, l *pool.Leader, tokens []int32) error {
+	line := engine.NewLine(a.Runner, l)
+	want := engine.NoLogits
+	for len(tokens) > 0 {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n := min(a.Plan.Chunk, len(tokens))
+		if n == len(tokens) {
+			want = engine.LastLogits
+		}
+		if err := line.Feed(tokens[:n], n, want, func(int, []float32) error { return nil }); err != nil {
+			return err
+		}
+		tokens = tokens[n:]
+	}
+	return nil
+}
+
+// generate decodes t.Tokens steps of t.Batch sequences, each from an empty cache.
+func (a *Arm) generate(ctx context.Context, l *pool.Leader, t Test, tokens []int32) error {
+	var b kvcache.Batch
+	cache := a.Runner.NewCache()
+	seqs := make([]*kvcache.Sequence, t.Batch)
+	for i := range seqs {
+		seqs[i] = cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seqs[i], t.Tokens) {
+			return fmt.Errorf("%d sequences of %d tokens do not fit the KV cache", t.Batch, t.Tokens)
+		}
+	}
+	for pos := range t.Tokens {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.Reset()
+		for i := range t.Batch {
+			b.Tokens = append(b.Tokens, tokens[(pos+i)%len(tokens)])
+			cache.Cover(seqs[i], pos+1)
+			b.AddSpan(seqs[i], kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: pos})
+			b.LogitRows = append(b.LogitRows, int32(i))
+		}
+		if _, err := a.Runner.Forward(l, &b, 0, nil); err != nil {
+			return err
+		}
+		for _, s := range seqs {
+			cache.Advance(s, 1)
+		}
+	}
+	return nil
+}
