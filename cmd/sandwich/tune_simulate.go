@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (s *simulateFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.simulate, "simulate", false, "rank all service configurations by simulation and race none")
 	fs.StringVar(&s.machine, "machine", "", "with --simulate: host.yaml of any machine, or a built-in one: "+
 		strings.Join(profiles.BuiltinNames(), ", "))
-	fs.StringVar(&s.trace, "trace", "sharegpt", "requests to rank by: a file (JSON lines or CSV: at, class, prompt, "+
+	fs.StringVar(&s.trace, "trace", trace.Usual, "requests to rank by: a file (JSON lines or CSV: at, class, prompt, "+
 		"output) or one of "+strings.Join(trace.Workloads(), ", "))
 	fs.IntVar(&s.requests, "requests", 90, "requests of a built-in trace")
 	fs.Float64Var(&s.rate, "rate", 0, "requests a second of a built-in trace, as a Poisson process (default: for "+
@@ -43,15 +44,13 @@ func (s *simulateFlags) add(fs *pflag.FlagSet) {
 	durationFlag(fs, &s.tpot, "slo-tpot", trace.DefaultSLO.TPOT, "time for each token after that")
 }
 
-// listed flags mean something with --simulate alone.
+// check refuses flags that do not go together.
 func (s *simulateFlags) check(changed func(string) bool) error {
 	if !s.simulate {
-		for _, name := range []string{"machine", "trace", "requests", "rate", "objective", "slo-ttft", "slo-tpot"} {
-			if changed(name) {
-				return fmt.Errorf("--%s goes with --simulate: give that too", name)
-			}
+		if changed("machine") {
+			return errors.New("--machine goes with --simulate: a race runs on this machine alone")
 		}
-		return nil
+		return s.checkLoad()
 	}
 	for _, name := range []string{"output", "resume", "force", "budget", "effort", "strategy"} {
 		if changed(name) {
@@ -63,10 +62,20 @@ func (s *simulateFlags) check(changed func(string) bool) error {
 		return errors.New("--machine names nothing: leave it out for this machine")
 	case s.machine != "" && changed("profile"):
 		return errors.New("give either --machine or --profile")
+	}
+	return s.checkLoad()
+}
+
+// checkLoad refuses what no request can follow.
+func (s *simulateFlags) checkLoad() error {
+	switch {
 	case s.requests < 1 || s.requests > 100000:
 		return fmt.Errorf("--requests %d: give a number from 1 to 100000", s.requests)
 	case !(s.rate >= 0 && s.rate <= 1e6):
 		return fmt.Errorf("--rate %g: give requests a second, up to a million", s.rate)
+	case !slices.Contains(trace.Objectives(), s.objective):
+		return fmt.Errorf("--objective: unknown objective %q; choose one of %s", s.objective,
+			strings.Join(trace.Objectives(), ", "))
 	case s.ttft <= 0 || s.tpot <= 0:
 		return errors.New("--slo-ttft and --slo-tpot: give times above 0, such as 2s and 100ms")
 	}
@@ -152,7 +161,8 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 		return usageError(err)
 	}
 	r, err := tuner.Simulate(ctx, tuner.SimulateOptions{Profile: host, Shape: subject.shape, Model: ops,
-		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa, TP: f.session.ranks, Threads: f.session.threads, Load: load,
+		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa,
+		TP: f.session.ranks, Threads: f.session.threads, Load: load,
 		Objective: f.simulation.objective, SLO: trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
 		TopK: f.options.TopK})
 	if err != nil {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -26,6 +27,9 @@ type Space struct {
 	Configs   []*Config
 	Refused   map[string]int // how many configurations were refused, by reason
 }
+
+// ErrNoFit says that a machine has no configuration for a model.
+var ErrNoFit = errors.New("no service configuration fits")
 
 // Walks end where the PUs that they looked at are so many, tree by tree and configuration by
 // configuration: 260,000 trees of 192 PUs, 12,000 of 4,096.
@@ -63,7 +67,7 @@ func Candidates(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space,
 	}
 	w.space.Trees, w.space.Truncated = stats.Kept, stats.Truncated
 	if len(w.space.Configs) == 0 {
-		return w.space, fmt.Errorf("no service configuration fits: %s", w.space.why())
+		return w.space, fmt.Errorf("%w: %s", ErrNoFit, w.space.why())
 	}
 	return w.space, nil
 }

@@ -56,6 +56,9 @@ var workloads = []Workload{
 	{"fixed", "512 tokens in, 64 out", Lengths{512, 0, 512, 512}, Lengths{64, 0, 64, 64}, 0},
 }
 
+// Usual is the workload where nobody says another: what the paper sampled (Sandwich 8.1).
+const Usual = "sharegpt"
+
 // Workloads lists the names that Named knows.
 func Workloads() []string {
 	var names []string
