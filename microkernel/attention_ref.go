@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // refAttention is the definition of fused attention, row by row.
@@ -60,7 +61,7 @@ func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scal
 // get reads element i of a block of floats.
 func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
 	if l.Elem == KVF16 {
-		return plain.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
+		return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
 	}
 	return *(*float32)(unsafe.Add(block, 4*i))
 }

@@ -109,9 +109,6 @@ func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
 // ActQ8RowBytes is the length of a row of k quantized activations; k is a multiple of 32.
 func ActQ8RowBytes(k int) int { return kernel.ActQ8RowBytes(k) }
 
-// ActBF16RowBytes is the length of a row of k bfloat16 activations.
-func ActBF16RowBytes(k int) int { return kernel.ActBF16RowBytes(k) }
-
 // HostVariable names the environment variable that makes this machine a lesser one: the features in
 // it, separated by commas, are all that Host reports of those the machine has.
 const HostVariable = host.Variable

@@ -139,18 +139,18 @@ func divide(n, unit int, weights []int) []Span {
 	return out
 }
 
-// RankWeight is a matrix as the ranks hold it.
-type RankWeight struct {
+// rankWeight is a matrix as the ranks hold it.
+type rankWeight struct {
 	WeightKey           // of the piece: what schedules are kept for
 	Of        WeightKey // the whole matrix: what the compute path belongs to (rule 6)
 	Ranks     []int     // that hold such a piece, ascending
 	Together  bool      // the matrix is not cut: all ranks compute it together
 }
 
-// RankWeights lists what runs as GEMM under a cut, each pair of piece and matrix once, sorted by
+// rankWeights lists what runs as GEMM under a cut, each pair of piece and matrix once, sorted by
 // the piece.
-func (s ModelShape) RankWeights(shares []Share) []RankWeight {
-	var out []RankWeight
+func (s ModelShape) rankWeights(shares []Share) []rankWeight {
+	var out []rankWeight
 	for _, w := range s.Weights {
 		if w.Role == RoleEmbed {
 			continue
@@ -162,20 +162,20 @@ func (s ModelShape) RankWeights(shares []Share) []RankWeight {
 				rows, cols, cut = sh.Matrix(w.Role, s.HeadDim, w.N, w.K)
 				key.N, key.K = rows.Len(), cols.Len()
 			}
-			at := slices.IndexFunc(out, func(o RankWeight) bool {
+			at := slices.IndexFunc(out, func(o rankWeight) bool {
 				return o.WeightKey == key && o.Of == w.Key() &&
 					o.Together == !cut
 			})
 			if at < 0 {
 				at = len(out)
-				out = append(out, RankWeight{WeightKey: key, Of: w.Key(), Together: !cut})
+				out = append(out, rankWeight{WeightKey: key, Of: w.Key(), Together: !cut})
 			}
 			if !slices.Contains(out[at].Ranks, r) {
 				out[at].Ranks = append(out[at].Ranks, r)
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b RankWeight) int {
+	slices.SortStableFunc(out, func(a, b rankWeight) int {
 		if c := a.WeightKey.Compare(b.WeightKey); c != 0 {
 			return c
 		}

@@ -25,8 +25,8 @@ type Gain struct {
 	Rounds int     `json:"n"` // six rounds these are the least and the most, with one they say nothing
 }
 
-// Far is the end of the interval that is further from nothing.
-func (g Gain) Far() float64 { return max(math.Abs(g.Low), math.Abs(g.High)) }
+// far is the end of the interval that is further from nothing.
+func (g Gain) far() float64 { return max(math.Abs(g.Low), math.Abs(g.High)) }
 
 // GainOver compares arms by their tests, round by round: what disturbs the machine meets both sides
 // of a round.
@@ -80,9 +80,9 @@ const (
 func Noise(base, again []Arm) float64 {
 	g := GainOver(base, again)
 	if g.Rounds < fewRounds {
-		return max(plainGain, g.Far())
+		return max(plainGain, g.far())
 	}
-	return g.Far()
+	return g.far()
 }
 
 // Beats says whether a gain stands out of the noise.

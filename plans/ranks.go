@@ -76,7 +76,7 @@ type piece struct {
 // pieces lists the tables that each phase needs, sorted.
 func (s ModelShape) pieces(shares []Share) []piece {
 	var out []piece
-	for _, w := range s.RankWeights(shares) {
+	for _, w := range s.rankWeights(shares) {
 		if n := len(out); n == 0 || out[n-1].WeightKey != w.WeightKey {
 			out = append(out, piece{WeightKey: w.WeightKey})
 		}

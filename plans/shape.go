@@ -78,8 +78,8 @@ type WeightKey struct {
 // String is NxK:type, as in 4096x4096:q8_0.
 func (k WeightKey) String() string { return fmt.Sprintf("%dx%d:%s", k.N, k.K, k.Type) }
 
-// ParseWeightKey is the inverse of String.
-func ParseWeightKey(text string) (WeightKey, error) {
+// parseWeightKey is the inverse of String.
+func parseWeightKey(text string) (WeightKey, error) {
 	shape, typ, ok := strings.Cut(text, ":")
 	if !ok {
 		return WeightKey{}, fmt.Errorf("weight %.40q is not NxK:type", text)
@@ -99,7 +99,7 @@ type keyText WeightKey
 func (k keyText) MarshalText() ([]byte, error) { return []byte(WeightKey(k).String()), nil }
 
 func (k *keyText) UnmarshalText(text []byte) error {
-	key, err := ParseWeightKey(string(text))
+	key, err := parseWeightKey(string(text))
 	*k = keyText(key)
 	return err
 }

@@ -72,7 +72,7 @@ func TestBuiltinsAreTheSyntheticMachines(t *testing.T) {
 		if err != nil {
 			t.Skipf("test data is absent: %v", err)
 		}
-		m, err := topotree.HwlocXML{R: f}.ReadMachine()
+		m, err := topotree.ReadXML(f)
 		f.Close()
 		if err != nil {
 			t.Fatal(err)

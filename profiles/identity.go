@@ -29,9 +29,9 @@ type Identity struct {
 	Hypervisor bool `yaml:"hypervisor,omitempty" json:"hypervisor,omitempty"`
 }
 
-// LiveIdentity describes the machine that this program runs on. root is its file system,
+// liveIdentity describes the machine that this program runs on. root is its file system,
 // os.DirFS("/") outside tests.
-func LiveIdentity(root fs.FS) Identity {
+func liveIdentity(root fs.FS) Identity {
 	id := Identity{Arch: runtime.GOARCH, ISA: liveISA()}
 	readSettings(root, &id)
 	if id.CPUModel == "" {
@@ -40,9 +40,9 @@ func LiveIdentity(root fs.FS) Identity {
 	return id
 }
 
-// SavedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no
+// savedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no
 // instruction set, since files do not prove what the operating system enabled.
-func SavedIdentity(root fs.FS) Identity {
+func savedIdentity(root fs.FS) Identity {
 	var id Identity
 	readSettings(root, &id)
 	return id

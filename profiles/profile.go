@@ -49,7 +49,7 @@ func Live() (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(m, LiveIdentity(os.DirFS("/"))), nil
+	return New(m, liveIdentity(os.DirFS("/"))), nil
 }
 
 // New makes a profile of a machine that a reader described, without any ceiling. What the identity
@@ -104,7 +104,7 @@ func (p *Profile) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return WriteFile(path, data)
+	return writeFile(path, data)
 }
 
 // Check refuses profiles that describe no machine, naming what is wrong.

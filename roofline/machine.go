@@ -225,7 +225,7 @@ const memoryLevel = "memory"
 // all reach together. It fails when the profile lacks the memory bandwidth or the peak, naming what
 // to do.
 func (m *Machine) Roof(set topotree.CPUSet, path Path) (Roof, error) {
-	r, err := m.CoreRoof(set, path)
+	r, err := m.coreRoof(set, path)
 	if err != nil {
 		return r, err
 	}
@@ -243,8 +243,8 @@ func (m *Machine) Roof(set topotree.CPUSet, path Path) (Roof, error) {
 	return r, nil
 }
 
-// CoreRoof is the roof of a set of PUs without devices.
-func (m *Machine) CoreRoof(set topotree.CPUSet, path Path) (Roof, error) {
+// coreRoof is the roof of a set of PUs without devices.
+func (m *Machine) coreRoof(set topotree.CPUSet, path Path) (Roof, error) {
 	bandwidth, peak := m.Bandwidth(set, Local), m.Peak(set, path)
 	if !bandwidth.Known() || !peak.Known() {
 		return Roof{}, fmt.Errorf("the profile has no ceiling of memory and of %s; "+
@@ -258,7 +258,7 @@ func (m *Machine) CoreRoof(set topotree.CPUSet, path Path) (Roof, error) {
 func (m *Machine) CoreRoofs(set topotree.CPUSet, isa string, types []string) (map[string]Roof, error) {
 	out := map[string]Roof{}
 	for _, typ := range types {
-		r, err := m.CoreRoof(set, Path{isa, typ})
+		r, err := m.coreRoof(set, Path{isa, typ})
 		if err != nil {
 			return nil, err
 		}

@@ -65,14 +65,6 @@ type Roof struct {
 // Ridge is the intensity above which target t is bound by compute: R = P/B in FLOP per byte.
 func (r Roof) Ridge(t Target) float64 { return t.Peak / r.Bandwidth }
 
-// Attainable is min(P, B*I) in FLOP/s for target t.
-func (r Roof) Attainable(t Target, w Work) float64 {
-	if w.Bytes == 0 {
-		return t.Peak
-	}
-	return math.Min(t.Peak, r.Bandwidth*w.Intensity())
-}
-
 // Seconds is the predicted time max(W/P, Q/B) of w on target t.
 func (r Roof) Seconds(t Target, w Work) float64 {
 	return math.Max(w.FLOP/t.Peak, w.Bytes/r.Bandwidth)

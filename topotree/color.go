@@ -14,8 +14,8 @@ import (
 // colors, the lowest first; basic colors are numbered from the fastest class to the slowest.
 type Color string
 
-// BasicColor returns the color that holds index alone; index must be in [0, 65535].
-func BasicColor(index int) Color {
+// basicColor returns the color that holds index alone; index must be in [0, 65535].
+func basicColor(index int) Color {
 	return Color(binary.BigEndian.AppendUint16(nil, uint16(index)))
 }
 
@@ -54,8 +54,8 @@ func (c Color) String() string {
 	return strings.Join(parts, "+")
 }
 
-// ParseColor reads what String writes.
-func ParseColor(text string) (Color, error) {
+// parseColor reads what String writes.
+func parseColor(text string) (Color, error) {
 	var c Color
 	for part := range strings.SplitSeq(text, "+") {
 		index, err := strconv.ParseUint(strings.TrimSpace(part), 10, 16)
@@ -63,7 +63,7 @@ func ParseColor(text string) (Color, error) {
 			return "", fmt.Errorf("color %q: write the numbers of the palette joined by plus signs, as in 0 or "+
 				"0+1", clip(text))
 		}
-		c = c.Union(BasicColor(int(index)))
+		c = c.Union(basicColor(int(index)))
 	}
 	return c, nil
 }
@@ -77,7 +77,7 @@ func (c *Color) UnmarshalText(text []byte) error {
 		*c = ""
 		return nil
 	}
-	v, err := ParseColor(string(text))
+	v, err := parseColor(string(text))
 	if err != nil {
 		return err
 	}

@@ -109,10 +109,10 @@ func parsePU(text string) (int, error) {
 	return n, nil
 }
 
-// ParseCPUMask reads a bitmap in 32-bit hexadecimal words, the highest first: the kernel's
+// parseCPUMask reads a bitmap in 32-bit hexadecimal words, the highest first: the kernel's
 // "00ff,ffffffff" and hwloc's "0x00010000,,0x0", where an empty word is zero. hwloc's infinite
 // "0xf...f" is refused: a machine's sets are finite.
-func ParseCPUMask(text string) (CPUSet, error) {
+func parseCPUMask(text string) (CPUSet, error) {
 	text = trimKernel(text)
 	if text == "" {
 		return CPUSet{}, nil

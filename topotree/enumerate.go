@@ -160,7 +160,7 @@ func (w *walk) removes(q classTree) {
 		if w.done {
 			return
 		}
-		color := BasicColor(i)
+		color := basicColor(i)
 		root := q.only(q.root, color, map[*class]*class{})
 		if root == nil {
 			continue

@@ -94,7 +94,7 @@ func oracleRemoves(tree *Tree) []Transform {
 	}
 	if basics := len(tree.Palette()); basics > 1 && basics <= 3 {
 		for i := range basics {
-			out = append(out, Only(BasicColor(i)))
+			out = append(out, Only(basicColor(i)))
 		}
 	}
 	return out

@@ -155,7 +155,7 @@ func FuzzCPUSet(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, parse := range []func(string) (CPUSet, error){ParseCPUSet, ParseCPUMask} {
+		for _, parse := range []func(string) (CPUSet, error){ParseCPUSet, parseCPUMask} {
 			s, err := parse(text)
 			if err != nil {
 				continue

@@ -124,7 +124,7 @@ func (r *sysfs) set(dir string, names ...string) (CPUSet, error) {
 		if text == "" {
 			continue
 		}
-		parse := ParseCPUMask
+		parse := parseCPUMask
 		if strings.HasSuffix(name, "list") {
 			parse = ParseCPUSet
 		}

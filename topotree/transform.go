@@ -104,7 +104,7 @@ func ParseTransform(text string) (Transform, error) {
 	}
 	if len(args) > len(numbers) {
 		var err error
-		if x.Color, err = ParseColor(args[len(numbers)]); err != nil {
+		if x.Color, err = parseColor(args[len(numbers)]); err != nil {
 			return bad(err.Error())
 		}
 	}

@@ -9,7 +9,7 @@ import (
 func TestTransformText(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
-		color := BasicColor(r.IntN(5)).Union(BasicColor(r.IntN(300)))
+		color := basicColor(r.IntN(5)).Union(basicColor(r.IntN(300)))
 		for _, x := range []Transform{
 			Group(2+r.IntN(30), 1+r.IntN(30), 1+r.IntN(9)), Remove(1+r.IntN(30), 1+r.IntN(9)),
 			RemoveColor(1+r.IntN(30), 1+r.IntN(9), color), Only(color),

@@ -66,12 +66,12 @@ func (x *xmlReader) openObject(a attrs) error {
 
 // cpuset reads a set, without what 1.x marks as offline.
 func (x *xmlReader) cpuset(a attrs, name string) (CPUSet, error) {
-	set, err := ParseCPUMask(a.get(name))
+	set, err := parseCPUMask(a.get(name))
 	if err != nil {
 		return CPUSet{}, err
 	}
 	if online := a.get("online_cpuset"); online != "" {
-		on, err := ParseCPUMask(online)
+		on, err := parseCPUMask(online)
 		if err != nil {
 			return CPUSet{}, err
 		}
@@ -85,12 +85,12 @@ func (x *xmlReader) openMachine(a attrs) error {
 	if x.m.Online, err = x.cpuset(a, "cpuset"); err != nil {
 		return fmt.Errorf("machine: %w", err)
 	}
-	complete, err := ParseCPUMask(a.get("complete_cpuset"))
+	complete, err := parseCPUMask(a.get("complete_cpuset"))
 	if err != nil {
 		return fmt.Errorf("machine: %w", err)
 	}
 	x.m.Offline = complete.Minus(x.m.Online)
-	if x.allowed, err = ParseCPUMask(a.get("allowed_cpuset")); err != nil {
+	if x.allowed, err = parseCPUMask(a.get("allowed_cpuset")); err != nil {
 		return fmt.Errorf("machine: %w", err)
 	}
 	return nil
@@ -101,7 +101,7 @@ func (x *xmlReader) openPU(a attrs) error {
 	if n < 0 || n >= MaxPUs {
 		return fmt.Errorf("PU number %q is not in 0 to %d", clip(a.get("os_index")), MaxPUs-1)
 	}
-	set, err := ParseCPUMask(a.get("cpuset"))
+	set, err := parseCPUMask(a.get("cpuset"))
 	if err != nil {
 		return fmt.Errorf("PU %d: %w", n, err)
 	}
@@ -203,7 +203,7 @@ type xmlCoreType struct {
 }
 
 func (x *xmlReader) openKind(a attrs) error {
-	set, err := ParseCPUMask(a.get("cpuset"))
+	set, err := parseCPUMask(a.get("cpuset"))
 	if err != nil {
 		return fmt.Errorf("cpukind: %w", err)
 	}

@@ -62,11 +62,7 @@ memory where it does not hold the matrices; what a worker finds in its own cache
 		if err != nil {
 			return usageError(err)
 		}
-		rows, err := f.run(c.Context(), sizes)
-		if err != nil {
-			return err
-		}
-		return reduceReport.print(c.OutOrStdout(), rows, *format)
+		return reduceReport.after(c, *format)(f.run(c.Context(), sizes))
 	}
 	return c
 }

@@ -68,11 +68,7 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 		if err := f.check(c.Flags().Changed); err != nil {
 			return usageError(err)
 		}
-		rows, err := f.run(c.Context())
-		if err != nil {
-			return err
-		}
-		return attentionReport.print(c.OutOrStdout(), rows, *format)
+		return attentionReport.after(c, *format)(f.run(c.Context()))
 	}
 	return c
 }

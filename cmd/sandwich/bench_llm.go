@@ -91,18 +91,10 @@ and activations were at another address or node afterwards.`,
 			return usageError(err)
 		}
 		if f.swap {
-			rows, err := f.runSwitch(c.Context())
-			if err != nil {
-				return err
-			}
-			return switchReport.print(c.OutOrStdout(), rows, *format)
+			return switchReport.after(c, *format)(f.runSwitch(c.Context()))
 		}
 		if f.clients > 0 {
-			rows, err := f.runClients(c.Context())
-			if err != nil {
-				return err
-			}
-			return clientsReport.print(c.OutOrStdout(), rows, *format)
+			return clientsReport.after(c, *format)(f.runClients(c.Context()))
 		}
 		rows, err := f.run(c.Context())
 		if err != nil {

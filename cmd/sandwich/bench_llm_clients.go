@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
 	"sandwich/tuner/measure"
 )
@@ -47,13 +48,12 @@ func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error)
 
 func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*measure.ClientsRow, error) {
 	e, err := s.engine(ctx, serving{context: measure.ClientPrompt + n + 1, parallel: f.clients, queue: f.clients,
-		mixedCap: f.clients,
-		aging:    time.Minute})
+		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	addr, stop, err := startServer(&generator{name: s.name, created: time.Now(), tok: s.tok, engine: e})
+	addr, stop, err := startServer(&generator{name: s.name, created: time.Now(), engine: e})
 	if err != nil {
 		return nil, err
 	}

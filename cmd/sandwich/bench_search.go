@@ -58,11 +58,7 @@ its sliding window.
 			return usageError(err)
 		}
 		o.Key = key
-		rows, err := compareSearches(c.Context(), o)
-		if err != nil {
-			return err
-		}
-		return searchReport.print(c.OutOrStdout(), rows, *format)
+		return searchReport.after(c, *format)(compareSearches(c.Context(), o))
 	}
 	return c
 }

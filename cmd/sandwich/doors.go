@@ -131,7 +131,8 @@ func listen(flag, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// readKeys reads API keys, one a line; empty lines and lines that start with # do not count.
+// readKeys reads API keys, one a line, behind which may stand the class of requests that state
+// none; empty lines and lines that start with # do not count.
 func readKeys(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
@@ -141,10 +142,18 @@ func readKeys(path string) ([]string, error) {
 		return nil, fmt.Errorf("--api-key-file: %w", err)
 	}
 	var keys []string
+	n := 0
 	for line := range strings.Lines(string(data)) {
-		if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
-			keys = append(keys, key)
+		n++
+		key := strings.TrimSpace(line)
+		if key == "" || strings.HasPrefix(key, "#") {
+			continue
 		}
+		if _, _, ok := server.KeyOf(key); !ok {
+			return nil, fmt.Errorf("--api-key-file %s, line %d: behind a key may stand class=proactive, nothing else",
+				path, n)
+		}
+		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("--api-key-file %s holds no key: write one a line", path)

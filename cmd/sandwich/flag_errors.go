@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"sandwich/cmd/sandwich/internal/hint"
 )
 
 // flagError says what is wrong with a flag, and which flag was probably meant.
@@ -21,11 +23,12 @@ func flagError(c *cobra.Command, err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			name, dashes = short, "-"
 		}
-		err = fmt.Errorf("there is no flag %s%s: %s%s", dashes, clip(name, 40), remedy(c, name), help)
+		err = fmt.Errorf("there is no flag %s%s: %s%s", dashes, clip(name, 40), hint.Remedy(c.Flags(), name), help)
 	case errors.As(err, &bad):
 		f := bad.GetFlag()
-		if text := remedy(c, f.Shorthand+bad.GetValue()); f.Shorthand != "" && text != "" { // -tb 4 reads as -t b
-			err = fmt.Errorf("there is no flag -%s: %s%s", clip(f.Shorthand+bad.GetValue(), 40), text, help)
+		all := f.Shorthand + bad.GetValue() // -tb 4 reads as -t b
+		if text := hint.Remedy(c.Flags(), all); f.Shorthand != "" && text != "" {
+			err = fmt.Errorf("there is no flag -%s: %s%s", clip(all, 40), text, help)
 			break
 		}
 		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, clip(bad.GetValue(), 40), wanted(f, bad.Unwrap()), help)
@@ -51,109 +54,4 @@ func wanted(f *pflag.Flag, err error) error {
 		return errors.New("give a whole number from 0 on")
 	}
 	return errors.New("give a whole number")
-}
-
-// foreignFlags are what people type who come from other programs that serve models (llama.cpp,
-// vLLM, ollama), and the flags that stand for them here, the first that a verb has. What has no
-// flag here has a sentence.
-var foreignFlags = map[string]struct {
-	flags []string
-	say   string
-}{
-	"port": {flags: []string{"listen"}}, "host": {flags: []string{"listen"}}, "bind": {flags: []string{"listen"}},
-	"addr": {flags: []string{"listen"}}, "address": {flags: []string{"listen"}},
-	"c": {flags: []string{"ctx"}}, "ctx-size": {flags: []string{"ctx"}}, "context-length": {flags: []string{"ctx"}},
-	"max-model-len": {flags: []string{"ctx"}}, "num-ctx": {flags: []string{"ctx"}}, "num_ctx": {flags: []string{"ctx"}},
-	"np": {flags: []string{"parallel"}}, "n-parallel": {flags: []string{"parallel"}},
-	"num-parallel": {flags: []string{"parallel"}}, "max-num-seqs": {flags: []string{"parallel"}},
-	"n-predict": {flags: []string{"predict"}}, "num-predict": {flags: []string{"predict"}},
-	"num_predict": {flags: []string{"predict"}}, "max-tokens": {flags: []string{"predict"}},
-	"n-prompt": {flags: []string{"pp"}}, "n-gen": {flags: []string{"tg"}}, "repetitions": {flags: []string{"reps"}},
-	"temp": {flags: []string{"temperature"}}, "threads-batch": {flags: []string{"threads"}},
-	"tb": {flags: []string{"threads"}}, "tensor-parallel-size": {flags: []string{"tp"}},
-	"numa": {flags: []string{"tp"}},
-	"ctk":  {flags: []string{"kv"}}, "ctv": {flags: []string{"kv"}}, "cache-type-k": {flags: []string{"kv"}},
-	"cache-type-v": {flags: []string{"kv"}}, "kv-cache-dtype": {flags: []string{"kv"}},
-	"api-key": {flags: []string{"api-key-file"}}, "model-path": {flags: []string{"model"}},
-	"hf-repo": {flags: []string{"model"}}, "dtype": {flags: []string{"compute", "type"}},
-	"out": {flags: []string{"output"}}, "time": {flags: []string{"budget"}},
-	"timeout": {flags: []string{"budget", "grace"}},
-	"ngl":     {say: noGPU}, "n-gpu-layers": {say: noGPU}, "gpu-layers": {say: noGPU},
-	"b": {say: planSets}, "batch-size": {say: planSets}, "ub": {say: planSets}, "ubatch-size": {say: planSets},
-	"fa": {say: alwaysFlash}, "flash-attn": {say: alwaysFlash},
-}
-
-const (
-	noGPU       = "everything runs on CPUs"
-	planSets    = "the plan sets how many rows are computed at once"
-	alwaysFlash = "attention is always tiled with an online softmax"
-)
-
-// remedy is what to type instead of an unknown flag, as the part of a sentence; "" where nothing
-// comes near.
-func remedy(c *cobra.Command, name string) string {
-	if f, ok := foreignFlags[strings.ToLower(name)]; ok {
-		if f.say != "" {
-			return f.say + "; "
-		}
-		for _, own := range f.flags {
-			if known := c.Flags().Lookup(own); known != nil {
-				return meant(known)
-			}
-		}
-	}
-	if near := nearestFlag(c.Flags(), name); near != nil {
-		return meant(near)
-	}
-	return ""
-}
-
-// meant names a flag, with its default where that shows how the value is written.
-func meant(f *pflag.Flag) string {
-	value := ""
-	if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" {
-		value = " " + f.DefValue
-	}
-	return fmt.Sprintf("did you mean '--%s%s'? ", f.Name, value)
-}
-
-// nearestFlag is the flag that takes the fewest changes of letters to get to, nil where none is
-// near: one change of a short name, two from five letters on, since two letters exchanged are two
-// changes.
-func nearestFlag(fs *pflag.FlagSet, name string) (near *pflag.Flag) {
-	best := len(name)/5 + 2
-	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || len(name) < 2 || len(name) > 60 {
-			return
-		}
-		d := editDistance(strings.ToLower(name), f.Name)
-		if len(name) > 2 && strings.HasPrefix(f.Name, name) {
-			d = min(d, 1) // an abbreviation
-		}
-		if d < best {
-			best, near = d, f
-		}
-	})
-	return near
-}
-
-// editDistance counts the bytes to insert, to delete and to replace (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -9,23 +10,21 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
 	"sandwich/runtime/server"
-	"sandwich/runtime/tokenizer"
 )
 
 // generator is the server's Generator over an engine and its tokenizer.
 type generator struct {
 	name    string
 	created time.Time
-	tok     *tokenizer.Tokenizer
 	engine  *engine.Engine
 	session *session      // over which the engine runs
-	large   chan struct{} // capacity 1: whoever encodes a large text
+	large   chan struct{} // capacity 1: whoever reads a large grammar
 	// vocab is what grammars spell answers with, made for the first request that needs it.
 	vocab func() *grammar.Vocab
 }
 
 func newGenerator(s *session, e *engine.Engine) *generator {
-	return &generator{name: s.name, created: time.Now(), tok: s.tok, engine: e, session: s,
+	return &generator{name: s.name, created: time.Now(), engine: e, session: s,
 		large: make(chan struct{}, 1), vocab: sync.OnceValue(func() *grammar.Vocab { return grammarVocab(s.tok) })}
 }
 
@@ -46,7 +45,11 @@ func (g *generator) Models() []server.ModelInfo {
 func (g *generator) Generate(
 	ctx context.Context, r api.Request, emit func(api.Token) error,
 ) (res api.Result, err error) {
-	if r.Prompt, err = g.prompt(ctx, &r); err != nil {
+	if r.Prompt, err = g.engine.Prompt(ctx, &r); err != nil {
+		var invalid *api.InvalidError
+		if errors.As(err, &invalid) { // it may quote the template, which is the model file's
+			invalid.Message = printable(invalid.Message)
+		}
 		return res, err
 	}
 	if r.Constraint, err = g.constraint(ctx, r.Format); err != nil {
@@ -82,7 +85,8 @@ func (g *generator) Metrics() []server.Metric {
 	counter("engine_recomputed_tokens_total", "Positions computed again after their blocks were lost.",
 		float64(s.Scheduler.RecomputedTokens))
 	counter("engine_prefill_stops_total", "Prefills halted between two ops.", float64(s.Scheduler.Stops))
-	counter("engine_promotions_total", "Proactive requests promoted by age.", float64(s.Scheduler.Promotions))
+	counter("engine_quanta_total", "Quanta of proactive prefill beside reactive work.", float64(s.Scheduler.Quanta))
+	counter("engine_promotions_total", "Proactive requests that aged.", float64(s.Scheduler.Promotions))
 	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))
 	counter("plan_switches_total", "Hot switches between the prefill and the decode plan.", float64(s.Pool.Switches))
 	if n := len(s.Pool.Durations); n > 0 {

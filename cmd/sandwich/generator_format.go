@@ -23,13 +23,16 @@ func grammarVocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 	return grammar.NewVocab(text, ends)
 }
 
+// largeGrammar is the length in bytes from which grammars are compiled one at a time.
+const largeGrammar = 64 << 10
+
 // constraint holds an answer to its format; nil where any text will do. Large grammars are compiled
 // one at a time.
 func (g *generator) constraint(ctx context.Context, f api.Format) (api.Constraint, error) {
 	if f.Kind == api.FreeText {
 		return nil, nil
 	}
-	if len(f.Text) >= largeText/4 {
+	if len(f.Text) >= largeGrammar {
 		select {
 		case g.large <- struct{}{}:
 			defer func() { <-g.large }()

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/sched"
 )
 
 // TestLoadingEndsWithItsContext ends a server's loading while it packs the weights: it stops there,
@@ -16,8 +18,9 @@ func TestLoadingEndsWithItsContext(t *testing.T) {
 	before := mem.Total()
 	ctx, end := context.WithCancel(t.Context())
 	furthest := 0.0
-	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{parallel: 1, mixedCap: 1,
-		aging: time.Minute}}
+	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{parallel: 1,
+		Service: engine.Service{Policy: sched.DefaultPolicy, Quantum: 1, Bound: time.Second, MixedCap: 1,
+			Aging: time.Minute}}}
 	f.session.loading = func(stage string, share float64) {
 		if stage == "packing weights" && share > 0 {
 			furthest = max(furthest, share)

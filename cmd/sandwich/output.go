@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"sandwich/cmd/sandwich/internal/table"
 )
 
 // formatFlag adds --format with its choices, the first being the default.
@@ -53,46 +56,35 @@ func printTable(w io.Writer, header []string, rows [][]string, numbers ...int) e
 			clean[i] = append(clean[i], printable(cell))
 		}
 	}
-	for i, t := range (table{header, clean, numbers}).fit(outputWidth()) {
+	for i, t := range (table.Table{Header: header, Rows: clean, Numbers: numbers}).Fit(outputWidth()) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		if err := t.render(w); err != nil {
+		if err := t.Render(w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t table) render(w io.Writer) error {
-	align := make([]tw.Align, len(t.header))
-	for i := range align {
-		align[i] = tw.AlignLeft
-		if slices.Contains(t.numbers, i) {
-			align[i] = tw.AlignRight
-		}
+// leastWidth is the width below which nothing is readable.
+const leastWidth = 40
+
+// outputWidth is how many columns a line of text for people may have: $COLUMNS, else those of the
+// terminal. It is 0, which bounds nothing, where stdout is no terminal: a row is a line then, for
+// grep and awk.
+func outputWidth() int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return max(n, leastWidth)
 	}
-	out := tablewriter.NewTable(w,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Settings: tw.Settings{
-				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
-				Lines:      tw.Lines{ShowHeaderLine: tw.Off},
-			},
-		})),
-		tablewriter.WithHeaderAutoFormat(tw.Off),
-		tablewriter.WithHeaderAlignment(tw.AlignLeft),
-		tablewriter.WithAlignment(align),
-		tablewriter.WithRowAutoWrap(tw.WrapNone),
-		tablewriter.WithTrimSpace(tw.Off),
-	)
-	out.Header(t.header)
-	for _, r := range t.rows {
-		if err := out.Append(r); err != nil {
-			return err
-		}
+	if !isatty.IsTerminal(os.Stdout.Fd()) {
+		return 0
 	}
-	return out.Render()
+	n, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return max(n, leastWidth)
 }
 
 // printFields writes names with their values.
@@ -109,13 +101,14 @@ func hanging(text string, column int) string {
 	if limit == 0 || !strings.Contains(text, " ") {
 		return text
 	}
-	return strings.ReplaceAll(fold(text, max(limit-column, leastFold)), "\n", "\n"+strings.Repeat(" ", column))
+	text = table.Fold(text, max(limit-column, table.LeastFold))
+	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", column))
 }
 
 // printSentence writes prose.
 func printSentence(w io.Writer, text string) error {
 	if limit := outputWidth(); limit > 0 {
-		text = fold(text, limit)
+		text = table.Fold(text, limit)
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err

@@ -26,7 +26,7 @@ tune, tree and plan verify take.
 
 --measure full also finds structure that the system does not show: it measures how long a cache line takes from each PU
 to each, what two PUs at work leave each other, bandwidth from node to node, and how memory saturates. --matrix shows
-one of the matrices as a heat map, in the terminal or as a picture: ` + strings.Join(matrixNames, ", ") + `.
+one of the matrices as a heat map, in the terminal or as a picture: ` + strings.Join(profiles.MatrixNames(), ", ") + `.
 Ctrl-C stops measuring and shows what there is until then. No PU is used that this process may not use.
 
 Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at this machine.`,
@@ -94,7 +94,7 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 		_, err = w.Write(text)
 		return err
 	case "svg":
-		return draw.SVG(w, p.Machine.Tree, draw.Options{Title: p.Host.CPUModel, Domains: hiddenSets(p)})
+		return draw.SVG(w, p.Machine.Tree, draw.Options{Title: p.Host.CPUModel, Domains: p.HiddenSets()})
 	case "table":
 		return printMachineTables(w, p)
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+
+	"github.com/spf13/cobra"
 )
 
 // report is how the rows of a benchmark are printed: as JSON, whose names their types hold, as CSV,
@@ -40,4 +42,14 @@ func (p *report[R]) print(w io.Writer, rows []R, format string) error {
 		table[i] = p.cells(&rows[i])
 	}
 	return printTable(w, p.columns, table, p.numbers...)
+}
+
+// after prints the rows that a measurement ended with, unless it failed.
+func (p *report[R]) after(c *cobra.Command, format string) func(rows []R, err error) error {
+	return func(rows []R, err error) error {
+		if err != nil {
+			return err
+		}
+		return p.print(c.OutOrStdout(), rows, format)
+	}
 }

@@ -72,17 +72,15 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
 	fs.StringVar(&f.health, "health-listen", "", "address and port of a second door that answers /health and "+
 		"nothing else")
-	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line; any of them opens everything but /health")
+	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line, class=proactive behind it "+
+		"where its requests can wait; any of them opens everything but /health")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
 		"connections of one client address; its idle ones give way (default 1024, or twice --parallel and --queue)")
 	fs.IntVar(&f.sizes.parallel, "parallel", 8, "requests that run at the same time")
 	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
 		"the model was trained for)")
 	fs.IntVar(&f.sizes.queue, "queue", 64, "requests that may wait")
-	fs.IntVar(&f.sizes.mixedCap, "mixed-cap", 3, "rows of a decode batch that holds proactive (service_tier "+
-		"flex) and other requests")
-	durationFlag(fs, &f.sizes.aging, "aging", 30*time.Second,
-		"a proactive request without progress for this long becomes urgent")
+	f.sizes.addService(fs)
 	durationFlag(fs, &f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
 	f.access.add(c)
 }
@@ -96,12 +94,13 @@ func (f *serveFlags) check() error {
 		return fmt.Errorf("--ctx %d: give a number of tokens up to %d", s.context, maxContext)
 	case s.queue < 0 || s.queue > 1<<20:
 		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.queue, 1<<20)
-	case s.mixedCap < 1 || s.mixedCap > maxParallel:
-		return fmt.Errorf("--mixed-cap %d: give a number from 1 to %d", s.mixedCap, maxParallel)
 	case f.clientConns < 0 || f.clientConns > 1<<20:
 		return fmt.Errorf("--client-connections %d: give a number from 1 to %d", f.clientConns, 1<<20)
-	case s.aging <= 0 || f.grace <= 0:
-		return errors.New("--aging and --grace need a duration above 0, such as 30s")
+	case f.grace <= 0:
+		return errors.New("--grace needs a duration above 0, such as 30s")
+	}
+	if err := s.checkService(); err != nil {
+		return err
 	}
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return fmt.Errorf("--listen %s: give address:port, such as 127.0.0.1:8080", f.listen)

@@ -202,10 +202,10 @@ func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 
 // serving are the sizes of an engine.
 type serving struct {
-	context, parallel, queue, mixedCap int
-	aging                              time.Duration
-	note                               func(text string) // engine.Options.Note
-	displaced                          func(err error)   // engine.Options.Displaced
+	context, parallel, queue int
+	engine.Service
+	note      func(text string) // engine.Options.Note
+	displaced func(err error)   // engine.Options.Displaced
 }
 
 // engine loads the model for many requests at once. The KV cache holds the whole context of every
@@ -221,7 +221,7 @@ func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error)
 	o, done := s.runnerOptions(blocks, v.parallel)
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
-		Queue:    v.queue, MixedCap: v.mixedCap, Aging: v.aging, Note: v.note, Displaced: v.displaced})
+		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())

@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/profiles"
-	"sandwich/topotree"
 )
 
 // machineFlags name the machine a verb speaks of: this one, a saved one, or one described in text.
@@ -31,7 +29,11 @@ func (m *machineFlags) add(c *cobra.Command) {
 
 // live says whether the machine is the one this program runs on.
 func (m *machineFlags) live() bool {
-	return m.root == "" && m.hwloc == "" && m.synthetic == "" && m.profile == "" && m.builtin == ""
+	return m.source() == profiles.Source{}
+}
+
+func (m *machineFlags) source() profiles.Source {
+	return profiles.Source{Root: m.root, HWLoc: m.hwloc, Synthetic: m.synthetic, Profile: m.profile, Builtin: m.builtin}
 }
 
 // read returns the profile of the machine, without measuring anything.
@@ -44,48 +46,6 @@ func (m *machineFlags) read() (*profiles.Profile, error) {
 		}
 		return profiles.Live()
 	}
-	p, err := m.readForeign()
+	p, err := m.source().Read()
 	return p, usageError(err)
-}
-
-func (m *machineFlags) readForeign() (*profiles.Profile, error) {
-	switch {
-	case m.profile != "":
-		return profiles.Load(m.profile)
-	case m.builtin != "":
-		return profiles.Builtin(m.builtin)
-	}
-	if m.root != "" {
-		root := os.DirFS(m.root)
-		machine, err := topotree.ReadSysfs(root)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.root, err)
-		}
-		return profiles.New(machine, profiles.SavedIdentity(root)), nil
-	}
-	machine, err := m.readDescription()
-	if err != nil {
-		return nil, err
-	}
-	return profiles.New(machine, profiles.Identity{}), nil
-}
-
-func (m *machineFlags) readDescription() (*topotree.Machine, error) {
-	if m.synthetic != "" {
-		return topotree.ReadSynthetic(m.synthetic)
-	}
-	if st, err := os.Stat(m.hwloc); err == nil && st.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ "+
-			"and proc/", m.hwloc)
-	}
-	f, err := profiles.OpenRegular(m.hwloc)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	machine, err := topotree.ReadXML(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.hwloc, err)
-	}
-	return machine, nil
 }

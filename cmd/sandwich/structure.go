@@ -4,28 +4,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
-	"sandwich/topotree"
 	"sandwich/topotree/draw"
 )
-
-// matrixNames are what --matrix takes.
-var matrixNames = []string{profiles.LatencyMatrix, profiles.ComputeMatrix, profiles.CacheMatrix, profiles.MemoryMatrix,
-	profiles.NodeMatrix}
-
-// matrixMeaning says what a matrix holds, for people.
-var matrixMeaning = map[string]string{
-	profiles.LatencyMatrix: "cache line to another PU and back",
-	profiles.ComputeMatrix: "multiply-adds of two PUs: share each keeps",
-	profiles.CacheMatrix:   "reads of 0.6 of a last-level cache by two PUs: share each keeps",
-	profiles.MemoryMatrix:  "reads of memory by two PUs: share each keeps",
-	profiles.NodeMatrix:    "all PUs of a node read the memory of a node",
-}
 
 // printStructure shows what a full probe measured; nothing where there was none.
 func printStructure(w io.Writer, p *profiles.Profile) error {
@@ -45,7 +30,7 @@ func printStructure(w io.Writer, p *profiles.Profile) error {
 		fmt.Fprintf(w, "found: %s%s\n", l.Text, how)
 	}
 	if m := p.Matrix(profiles.ComputeMatrix); m != nil {
-		if v := values(*m); len(v) > 0 && v[0] >= calibrate.SharedCore {
+		if v := m.Values(); len(v) > 0 && v[0] >= calibrate.SharedCore {
 			fmt.Fprintf(w, "found: every PU has the multipliers of a core to itself: any two keep at least %.0f "+
 				"%% of their speed\n", 100*min(v[0], 1))
 		}
@@ -78,7 +63,7 @@ func printMatrices(w io.Writer, matrices []profiles.Matrix) error {
 	fmt.Fprintln(w)
 	var rows [][]string
 	for _, m := range matrices {
-		v := values(m)
+		v := m.Values()
 		if len(v) == 0 {
 			continue
 		}
@@ -89,24 +74,10 @@ func printMatrices(w io.Writer, matrices []profiles.Matrix) error {
 		case m.Assumed:
 			source = "assumed"
 		}
-		rows = append(rows, []string{m.Name, orUnknown(matrixMeaning[m.Name]), formatEntry(v[0], m.Unit),
+		rows = append(rows, []string{m.Name, orUnknown(m.Meaning()), formatEntry(v[0], m.Unit),
 			formatEntry(v[len(v)/2], m.Unit), formatEntry(v[len(v)-1], m.Unit), source})
 	}
 	return printTable(w, []string{"matrix", "what", "least", "median", "most", "source"}, rows, 2, 3, 4)
-}
-
-// values lists what was measured, ascending; of nodes the diagonal counts too.
-func values(m profiles.Matrix) []float64 {
-	var out []float64
-	for i, row := range m.Rows {
-		for j, v := range row {
-			if v > 0 && (i != j || m.Name == profiles.NodeMatrix) {
-				out = append(out, v)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 func formatEntry(v float64, unit string) string {
@@ -121,7 +92,7 @@ func formatEntry(v float64, unit string) string {
 
 // heatOf makes a heat map of a matrix. What was not measured stays blank.
 func heatOf(m profiles.Matrix) draw.Heat {
-	title := fmt.Sprintf("%s: %s", m.Name, matrixMeaning[m.Name])
+	title := fmt.Sprintf("%s: %s", m.Name, m.Meaning())
 	if m.N > 0 {
 		title += fmt.Sprintf(" (%s, noise %.1f %%)", m.Unit, 100*m.Noise)
 	}
@@ -164,15 +135,4 @@ func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
 		return err
 	}
 	return heatOf(*m).WriteText(w, drawingWidth())
-}
-
-// hiddenSets are the innermost clusters that were found and the tree does not show, to be drawn in
-// it.
-func hiddenSets(p *profiles.Profile) []topotree.CPUSet {
-	for _, l := range p.Latent {
-		if l.Known == "" {
-			return l.Sets
-		}
-	}
-	return nil
 }

@@ -17,7 +17,7 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 	}
 	if o.ISA != "" {
 		for _, k := range p.Kernels() {
-			if k.ISA.String() != o.ISA {
+			if name := k.ISA.String(); o.ISA != name {
 				return fmt.Errorf("the plan %s has kernels for %s", p.Name, k.ISA)
 			}
 		}

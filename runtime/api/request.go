@@ -1,6 +1,9 @@
 package api
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+	"time"
+)
 
 // Request is one generation. Its prompt comes as one of Messages, Text and Prompt; what runs it
 // reads Prompt alone, which is made of the other two before.
@@ -18,7 +21,10 @@ type Request struct {
 	Logprobs    bool       // log probabilities are wanted in every Token
 	TopLogprobs int        // so many of the likeliest tokens beside each, where Logprobs
 	Class       Class
-	Salt        [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
+	// Queued hears once, before any token, how many requests wait before this one, and how long it
+	// will wait, by what others took (0: not known). It may be nil.
+	Queued func(ahead int, wait time.Duration)
+	Salt   [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
 }
 
 // Chat tells a chat from a text to continue.

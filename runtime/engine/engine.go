@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"sandwich/profiles"
 	"sandwich/runtime/api"
+	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/tokenizer"
@@ -20,10 +22,20 @@ type Options struct {
 	Context   int // most tokens of one request, prompt and answer
 	Parallel  int // requests that run at once
 	Queue     int // requests that may wait beside them
-	MixedCap  int // sched.Config.MixedCap
-	Aging     time.Duration
+	Service
+	Profile   *profiles.Profile // whose roofs predict ops that did not run yet; may be nil
 	Note      func(text string) // hears, in one sentence, what changed on the machine while serving; may be nil
 	Displaced func(err error)   // hears an *api.UnavailableError once no PU of the plan is left; may be nil
+}
+
+// Service is how requests of two classes are served: the fields of sched.Config of these names.
+type Service struct {
+	Policy   string
+	MixedCap int
+	Aging    time.Duration
+	Quantum  float64
+	Bound    time.Duration
+	TPOT     time.Duration
 }
 
 // Engine runs many requests at once on one Runner: one goroutine, on worker 0's thread, drives the
@@ -33,7 +45,8 @@ type Engine struct {
 	tok     *tokenizer.Tokenizer
 	context int
 	draft   *draft
-	watch   watch // over the PUs that the system leaves
+	large   chan struct{} // capacity 1: whoever encodes a large text
+	watch   watch         // over the PUs that the system leaves
 
 	mu      sync.Mutex // guards everything below
 	sched   *sched.Scheduler
@@ -84,7 +97,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("an engine needs at least one parallel request and one token of context, got %d "+
 			"and %d", o.Parallel, o.Context)
 	}
-	o.LogitRows = max(o.LogitRows, o.Parallel)
+	o.LogitRows = max(o.LogitRows, o.Parallel+1) // an aged request has a place of its own
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context))
 	o.Sequences = sched.Residents(o.Parallel)
 	r, err := Open(ctx, o.RunnerOptions)
@@ -95,8 +108,12 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		r.Close()
 		return nil, err
 	}
+	costs := newCosts(r.Model, o.Plan, o.Profile)
 	scheduler, err := sched.New(sched.Config{Stores: r.assembly.Stores, MaxRunning: o.Parallel, Queue: o.Queue,
-		Chunk: o.Plan.Chunk, MixedCap: o.MixedCap, Aging: o.Aging})
+		Chunk: o.Plan.Chunk, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging, Quantum: o.Quantum, Bound: o.Bound,
+		TPOT: o.TPOT, Forecast: func(rows, positions int) time.Duration {
+			return costs.Forward(cost.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
+		}})
 	if err != nil {
 		r.Close()
 		return nil, err
@@ -105,9 +122,10 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		runner: r, tok: o.Tokenizer, context: o.Context, watch: newWatch(r, o.Note, o.Displaced),
 		draft: newDraft(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
+		large: make(chan struct{}, 1),
 		sched: scheduler,
 	}
-	e.cores.Engine = e
+	e.cores.Engine, e.cores.costs = e, costs
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, &e.cores)
 	return e, nil
 }
@@ -137,7 +155,7 @@ func (e *Engine) shut() {
 	e.mu.Lock()
 	e.closing = true
 	e.mu.Unlock()
-	e.cores.stop.Store(true)
+	e.cores.pace.stop.Store(true)
 	e.poke()
 	<-e.ended
 	e.watch.close()
@@ -171,6 +189,9 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 	if err := e.submit(j); err != nil {
 		return api.Result{}, err
 	}
+	if req.Queued != nil {
+		req.Queued(e.place(j))
+	}
 	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
 	return e.follow(ctx, j, emit)
 }
@@ -196,6 +217,13 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 		limit = min(limit, req.MaxTokens)
 	}
 	return limit, nil
+}
+
+// place is how a job that was submitted stands.
+func (e *Engine) place(j *job) (ahead int, wait time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sched.Place(j.id)
 }
 
 // submit hands a job to the scheduler, which may refuse it before this returns.

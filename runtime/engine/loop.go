@@ -2,10 +2,10 @@ package engine
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/cost"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -61,8 +61,10 @@ func internalError(p any) error {
 type cores struct {
 	*Engine
 	leader *pool.Leader
-	stop   atomic.Bool   // halts the forward in flight at the next op
-	next   int           // op at which the forward goes on, and where it ended
+	pace   pace        // of the forward in flight
+	costs  *cost.Table // of ops, as they were in this process
+	cuts   [sched.Sets][]uint16
+	next   int           // step at which the forward goes on, and where it ended
 	took   time.Duration // the last forward
 }
 
@@ -71,7 +73,7 @@ type cores struct {
 func (c *cores) Carry(a *sched.Action) {
 	switch a.Kind {
 	case sched.Halt:
-		c.stop.Store(true)
+		c.pace.stop.Store(true)
 	case sched.Reject:
 		c.reject(a)
 	}
@@ -79,10 +81,11 @@ func (c *cores) Carry(a *sched.Action) {
 
 // Begin makes the batch of a forward and notes when the first one of a request starts.
 func (c *cores) Begin(act *sched.Action) {
-	c.stop.Store(false)
+	c.pace.stop.Store(false)
 	c.sched.Fill(&c.batch)
 	c.runner.Restrict(c.watch.team())
 	c.runner.Use(int(act.Set))
+	c.plan(act)
 	c.next = 0
 	if act.Kind == sched.Decode {
 		return
@@ -100,18 +103,21 @@ func (c *cores) Begin(act *sched.Action) {
 // Run executes a forward from the op at which it halted, or from the first.
 func (c *cores) Run(*sched.Action) (done bool) {
 	began := time.Now()
-	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.stop)
+	c.pace.start(c.next)
+	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.pace)
 	if err != nil {
 		panic(err) // batches come from the scheduler and tokens were checked: this is a bug, not an input
 	}
 	c.next, c.took = next, time.Since(began)
-	return next == c.runner.Ops()
+	return next == len(c.pace.ahead)
 }
 
 // End notes where a forward halted, or draws the tokens it gives.
 func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
 	c.counts.add(act, c.took)
+	c.learn(act)
 	if !done {
+		events[len(events)-1].Ahead = c.pace.next(c.next)
 		if j := c.jobs[act.ID]; j != nil {
 			j.halted = c.next
 		}

@@ -174,7 +174,7 @@ func TestRanksHeld(t *testing.T) {
 			if err := r.Reserve(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places) })
+			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places, nil) })
 		})
 	}
 }

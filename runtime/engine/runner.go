@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"sandwich/plans"
@@ -103,11 +102,11 @@ func (r *Runner) Reserve(ctx context.Context) (err error) {
 func (r *Runner) Lead(loop func(l *pool.Leader)) { r.Pool().Lead(loop) }
 
 // Forward runs a batch from op index `from` and returns the next index: Ops() when done, less when
-// stop was set. A batch of the other phase than the last one makes the hot switch first: it changes
-// which workers are active and which schedules run, and moves no weight. To go on with a halted
-// forward, call it with the same batch, set of activations and the index it returned, at once or
-// when others have run on another set.
-func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
+// the gate halted it. A batch of the other phase than the last one makes the hot switch first: it
+// changes which workers are active and which schedules run, and moves no weight. To go on with a
+// halted forward, call it with the same batch, set of activations and the index it returned, at
+// once or when others have run on another set.
+func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.Gate) (next int, err error) {
 	p := &r.phases[1]
 	if b.Prefill {
 		p = &r.phases[0]
@@ -117,8 +116,12 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, stop *atomi
 	}
 	r.last, r.active = p.executor, p.active
 	p.executor.Use(r.sets[r.use])
-	return p.executor.Run(l, b, from, stop)
+	return p.executor.Run(l, b, from, gate)
 }
+
+// Cut cuts the ops of the forward that begins next on the set in use into steps, each a place to
+// halt: Forward then counts steps, of which a resumed forward has as many as it began with.
+func (r *Runner) Cut(steps []uint16) { r.sets[r.use].Cut(steps) }
 
 // Use names the set of activations of the following forwards: the first one, or any of them
 // after Reserve.

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"sandwich/runtime/cost"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/sched"
 )
@@ -33,6 +34,13 @@ type Stats struct {
 	Places    pool.Places // where the workers may run; Lost is empty unless the system took PUs away
 	Quota     float64     // CPU time per time that cgroups grant; 0 when unlimited
 	Failed    error       // why no request is taken any more: api.ErrClosed or *InternalError
+}
+
+// Costs is what the ops of forwards took up to now, for predictions elsewhere.
+func (e *Engine) Costs() *cost.Table {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cores.costs.Clone()
 }
 
 // Stats may be called at any time.

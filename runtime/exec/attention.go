@@ -109,11 +109,23 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 // company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
 // follow.
 func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
+	a.run(w, layer, scale, q, out, whole)
+}
+
+// run is Run, or the units that a cut of it has: all of them are the first one's where tiles are
+// split, because what a split tile has gathered lasts as long as a Run of the executor.
+func (a *Attention) run(w *pool.Worker, layer int, scale float32, q, out Rows, step portion) {
 	c := &a.cuts[a.kv.layers.Of[layer]]
-	units := len(c.pieces) * a.kv.kvHeads
+	if len(c.splits) > 0 && step.of > 1 {
+		if step.at > 0 {
+			return
+		}
+		step = whole
+	}
+	first, units := step.share(len(c.pieces) * a.kv.kvHeads)
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
-		for u := lo; u < hi; u++ {
+		for u := first + lo; u < first+hi; u++ {
 			p := &c.pieces[u/a.kv.kvHeads]
 			job := a.job(&c.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
 			job.Scale = scale

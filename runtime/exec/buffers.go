@@ -18,6 +18,7 @@ type Buffers struct {
 	ranks     []rankBuffers
 	rotations unsafe.Pointer // [ropes][rows][headDim]float32: cosines, then sines, of each row's position
 	routes    routes
+	cuts      []uint16 // of each op of the forward on them; empty: none is cut
 	rows      int
 	logitRows int
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -55,11 +54,11 @@ type Executor struct {
 	positions []int32
 	runs      [][]run // of each store
 	partials  AllReduceJob
-	stop      *atomic.Bool
+	gate      Gate
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
 	next      int
-	// what worker 0 read from stop before a global barrier, by parity: it is never two of them
+	// what the gate told worker 0 before a global barrier, by parity: it is never two of them
 	// ahead of the others
 	halt  [2]bool
 	ended time.Time // worker 0 passed the last barrier
@@ -226,14 +225,15 @@ func (e *Executor) Ops() int { return len(e.model.Ops) }
 func (e *Executor) Use(b *Buffers) { e.bufs = b }
 
 // Run executes ops from index `from` on the batch and returns the index of the first op not
-// executed: Ops() when done, less when stop was set meanwhile. To resume, call it again with the
-// same batch and Buffers and that index. The logits of batch.LogitRows are then in Logits. A batch
-// that does not fit the buffers, or a token outside the vocabulary, is an error.
-func (e *Executor) Run(team Team, b *kvcache.Batch, from int, stop *atomic.Bool) (next int, err error) {
+// executed: Ops() when done, less when the gate (nil: none) halted it. Where the ops of the buffers
+// are cut, an index counts steps, and Steps() is the last. To resume, call it again with the same
+// batch and Buffers and that index. The logits of batch.LogitRows are then in Logits. A batch that
+// does not fit the buffers, or a token outside the vocabulary, is an error.
+func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next int, err error) {
 	if err := e.prepare(b); err != nil {
 		return from, err
 	}
-	e.from, e.next, e.stop = from, len(e.model.Ops), stop
+	e.from, e.next, e.gate = from, e.Steps(), gate
 	team.Run(e.body)
 	return e.next, nil
 }
@@ -286,22 +286,25 @@ func (e *Executor) walk(w *pool.Worker) {
 		w.Use(e.groups.grouping)
 		own = e.apart(w)
 	}
-	for i, passed := e.from, 0; i < e.end; i++ {
-		s := e.steps[i]
+	i, c := e.bufs.locate(e.from)
+	for next, passed := e.from+1, 0; i < e.end; next++ {
+		s, at := e.steps[i], c
+		op := i
+		i, c = e.bufs.after(i, c)
 		if s.meet && s.mode == Gather {
-			e.sum.Finish(w, w.Group().ID(), &e.partials, e.after[i])
+			e.sum.Finish(w, w.Group().ID(), &e.partials, e.after[op])
 		} else {
 			g := &all
 			if s.mode.Apart() {
 				g = &own
 			}
-			e.do(g, i)
-			if s.local && i+1 < e.end {
+			e.do(g, op, at)
+			if s.local && i < e.end {
 				w.LocalBarrier()
 				continue
 			}
 			if w.ID() == 0 {
-				e.halt[passed&1] = e.stop != nil && e.stop.Load()
+				e.halt[passed&1] = e.gate != nil && e.gate.Passed(next)
 			}
 			if s.meet {
 				e.sum.Publish(w, w.Group().ID(), own.n, &e.partials)
@@ -310,8 +313,8 @@ func (e *Executor) walk(w *pool.Worker) {
 			w.Barrier()
 		}
 		if e.halt[passed&1] {
-			if w.ID() == 0 && i+1 < e.end {
-				e.next = i + 1
+			if w.ID() == 0 && i < e.end {
+				e.next = next
 			}
 			return
 		}
@@ -319,8 +322,8 @@ func (e *Executor) walk(w *pool.Worker) {
 	}
 }
 
-// do is the group's part in op i.
-func (e *Executor) do(g *group, i int) {
+// do is the group's part in op i, or in a cut of it.
+func (e *Executor) do(g *group, i int, c portion) {
 	op, s := &g.part.model.Ops[i], e.steps[i]
 	switch op.Kind {
 	case model.OpEmbed:
@@ -328,11 +331,15 @@ func (e *Executor) do(g *group, i int) {
 	case model.OpNorm:
 		e.norm(g, op)
 	case model.OpMatMul:
-		e.matMul(g, op, s.adds)
+		if c.of > 1 {
+			e.cutMatMul(g, op, s.adds, c)
+		} else {
+			e.matMul(g, op, s.adds)
+		}
 	case model.OpRotate:
 		e.rotateHeads(g, op, s.rope)
 	case model.OpAttention:
-		g.rank.attend.Run(g.w, op.Layer, op.Attn.Scale, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt))
+		g.rank.attend.run(g.w, op.Layer, op.Attn.Scale, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
 	case model.OpAddNorm:
 		if s.adds {
 			e.norm(g, op)
@@ -346,7 +353,7 @@ func (e *Executor) do(g *group, i int) {
 	case model.OpDispatch:
 		e.dispatch(g)
 	case model.OpExperts:
-		e.experts(g, op)
+		e.experts(g, op, c)
 	case model.OpCombine:
 		e.combine(g)
 	}

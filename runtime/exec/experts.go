@@ -9,16 +9,19 @@ import (
 // experts is Outs[i] = In * W[i]^T where W[i] is a stack of matrices, one for each expert, which
 // multiplies the rows that were sent to it. The slices of all products form one list of tasks,
 // expert by expert.
-func (e *Executor) experts(g *group, op *model.Op) {
-	e.round(g, op, e.rows*e.bufs.routes.used)
+func (e *Executor) experts(g *group, op *model.Op, c portion) {
+	if c.at == 0 {
+		e.round(g, op, e.rows*e.bufs.routes.used)
+	}
 	total := 0
 	for expert := range e.model.Experts.Count {
 		total += e.expertTasks(g, op, expert)
 	}
+	first, total := c.share(total)
 	scratch := e.scratch[g.w.Index()].gemm
 	expert, before := 0, 0 // tasks come in ascending order: those before this expert's
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
-		for t := lo; t < hi; t++ {
+		for t := first + lo; t < first+hi; t++ {
 			for t-before >= e.expertTasks(g, op, expert) {
 				before += e.expertTasks(g, op, expert)
 				expert++

@@ -36,7 +36,7 @@ func benchOps(b *testing.B, typ gguf.Type, rows int) {
 		p.Run(func(w *pool.Worker) {
 			began, g := time.Now(), e.together(w)
 			for i := range e.model.Ops {
-				e.do(&g, i)
+				e.do(&g, i, whole)
 				w.Barrier()
 				if w.ID() == 0 {
 					now := time.Now()

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"math"
-	"sync/atomic"
 	"unsafe"
 
 	"sandwich/runtime/kvcache"
@@ -87,10 +86,9 @@ func (e *Executor) FindOverflow(
 
 // firstOverflow runs a batch of one row and stops behind every op that can be stopped behind.
 func (e *Executor) firstOverflow(team Team, b *kvcache.Batch) (*Overflow, error) {
-	var always atomic.Bool
-	always.Store(true)
+	e.bufs.Cut(nil)
 	for from := 0; from < e.Ops(); {
-		next, err := e.Run(team, b, from, &always)
+		next, err := e.Run(team, b, from, everywhere{})
 		if err != nil {
 			return nil, err
 		}

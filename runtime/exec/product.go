@@ -56,11 +56,16 @@ func (g *Gemm) stripSize(rows int) int {
 
 // run computes slice number task.
 func (p *product) run(scratch unsafe.Pointer, task int) {
+	p.compute(scratch, p.gemm.patch(p.o.M, task))
+}
+
+// compute computes a patch that begins on a register tile and is no taller than a slice.
+func (p *product) compute(scratch unsafe.Pointer, whole patch) {
+	g := p.gemm
 	if p.up == nil && !p.sum {
-		p.gemm.Run(scratch, task, &p.o)
+		g.compute(scratch, &p.o, whole, at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.o.Then)
 		return
 	}
-	g, whole := p.gemm, p.gemm.patch(p.o.M, task)
 	rows, nr := whole.m1-whole.m0, g.s.Kernel.NR
 	size := g.stripSize(rows)
 	width := max(nr, size/(4*rows)/nr*nr)

@@ -2,8 +2,8 @@ package gguf
 
 import "math"
 
-// F16ToF32 converts an IEEE 754 half to float32, exactly. Infinities and NaN payloads are kept.
-func F16ToF32(h uint16) float32 {
+// f16ToF32 converts an IEEE 754 half to float32, exactly. Infinities and NaN payloads are kept.
+func f16ToF32(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	mag := uint32(h & 0x7fff)
 	if mag >= 0x7c00 { // infinity or NaN
@@ -15,9 +15,9 @@ func F16ToF32(h uint16) float32 {
 	return math.Float32frombits(sign | math.Float32bits(f))
 }
 
-// F32ToF16 converts to an IEEE 754 half, rounding to nearest, ties to even. What is too large
+// f32ToF16 converts to an IEEE 754 half, rounding to nearest, ties to even. What is too large
 // becomes infinity; a NaN stays a (quiet) NaN.
-func F32ToF16(f float32) uint16 {
+func f32ToF16(f float32) uint16 {
 	b := math.Float32bits(f)
 	sign := uint16(b >> 16 & 0x8000)
 	b &= 0x7fffffff
@@ -35,11 +35,11 @@ func F32ToF16(f float32) uint16 {
 	return sign | uint16((b-0x38000000)>>13)
 }
 
-// BF16ToF32 converts a bfloat16 to float32, exactly.
-func BF16ToF32(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
+// bf16ToF32 converts a bfloat16 to float32, exactly.
+func bf16ToF32(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
 
-// F32ToBF16 converts to a bfloat16, rounding to nearest, ties to even. A NaN stays a (quiet) NaN.
-func F32ToBF16(f float32) uint16 {
+// f32ToBF16 converts to a bfloat16, rounding to nearest, ties to even. A NaN stays a (quiet) NaN.
+func f32ToBF16(f float32) uint16 {
 	b := math.Float32bits(f)
 	if b&0x7fffffff > 0x7f800000 {
 		return uint16(b>>16) | 0x40

@@ -53,7 +53,7 @@ func partBytes(t testing.TB, no, count int) []byte {
 	return written(t, func(w *Writer) {
 		if no == 0 {
 			w.SetString("general.name", "split")
-			w.SetInt32(keySplitTensors, int32(count))
+			w.setInt32(keySplitTensors, int32(count))
 		}
 		w.SetUint32(keySplitNo, uint32(no))
 		w.SetUint32(keySplitCount, uint32(count))

@@ -13,8 +13,9 @@ import (
 //
 // The 32-element types round like the reference quantizer of ggml. The K types use plain
 // least-range scales, without its search over candidates: valid blocks, a little less accurate.
-// This is for `model synth` and tests, not for quantizing trained models. Equal input gives equal
-// bytes on every platform: products are rounded before they are added.
+// Numbers of codebook types become the nearest words. This is for `model synth` and tests, not for
+// quantizing trained models. Equal input gives equal bytes on every platform: products are rounded
+// before they are added.
 func Quantize(dst []byte, t Type, src []float32) error {
 	blocks, err := checkBlocks("quantize", t, len(src), len(dst))
 	if err != nil {
@@ -28,11 +29,11 @@ func Quantize(dst []byte, t Type, src []float32) error {
 		}
 	case qtype.Half:
 		for i, x := range src {
-			binary.LittleEndian.PutUint16(dst[2*i:], F32ToF16(x))
+			binary.LittleEndian.PutUint16(dst[2*i:], f32ToF16(x))
 		}
 	case qtype.Brain:
 		for i, x := range src {
-			binary.LittleEndian.PutUint16(dst[2*i:], F32ToBF16(x))
+			binary.LittleEndian.PutUint16(dst[2*i:], f32ToBF16(x))
 		}
 	default:
 		for b := range blocks {
@@ -46,6 +47,8 @@ func Quantize(dst []byte, t Type, src []float32) error {
 func writeBlock(d *qtype.Desc, block []byte, src []float32) {
 	clear(block)
 	switch {
+	case hasFewValues(d):
+		newFewValues(d).write(block, src)
 	case d.Subs == qtype.SignedSubs:
 		writeSignedScales(d, block, src)
 	case d.Subs != qtype.NoSubs:
@@ -71,8 +74,8 @@ func writeBlock(d *qtype.Desc, block []byte, src []float32) {
 
 // putHalf writes x as f16 and returns the value that a reader will see.
 func putHalf(h *uint16, x float32) float32 {
-	*h = F32ToF16(x)
-	return F16ToF32(*h)
+	*h = f32ToF16(x)
+	return f16ToF32(*h)
 }
 
 // inverse returns 1/d, or 0 for 0, so that a block of zeros quantizes to zeros.

@@ -100,13 +100,13 @@ func (w *Writer) SetUint32(key string, v uint32) {
 	w.set(key, kindU32, binary.LittleEndian.AppendUint32(nil, v))
 }
 
-// SetInt32 sets an int32.
-func (w *Writer) SetInt32(key string, v int32) {
+// setInt32 sets an int32.
+func (w *Writer) setInt32(key string, v int32) {
 	w.set(key, kindI32, binary.LittleEndian.AppendUint32(nil, uint32(v)))
 }
 
-// SetUint64 sets a uint64.
-func (w *Writer) SetUint64(key string, v uint64) {
+// setUint64 sets a uint64.
+func (w *Writer) setUint64(key string, v uint64) {
 	w.set(key, kindU64, binary.LittleEndian.AppendUint64(nil, v))
 }
 

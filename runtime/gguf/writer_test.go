@@ -13,8 +13,8 @@ import (
 func fillSample(w *Writer) {
 	w.SetString("general.architecture", "llama")
 	w.SetUint32("u32", math.MaxUint32)
-	w.SetInt32("i32", -7)
-	w.SetUint64("u64", math.MaxUint64)
+	w.setInt32("i32", -7)
+	w.setUint64("u64", math.MaxUint64)
 	w.SetFloat32("f32", 1e-5)
 	w.SetBool("yes", true)
 	w.SetBool("no", false)

@@ -6,25 +6,63 @@ import (
 	"time"
 )
 
-// admit makes waiting requests resident, in order of precedence and without
-// skipping one that does not fit: skipping would let small requests starve a
-// large one.
+// admit makes waiting requests resident: reactive ones first, each class in order of
+// arrival. Who finds no blocks is not passed by: that would let small requests starve a
+// large one. An aged request takes its turn for blocks by arrival among the reactive
+// ones, since memory, unlike time, is not given back at the next op.
 func (s *Scheduler) admit(now time.Duration) {
 	for {
-		r := s.head()
-		if r == nil || !s.makeResident(now, r) {
+		first, second := s.head(Reactive), s.head(Proactive)
+		if second != nil && second.promoted && (first == nil || second.order < first.order) {
+			first, second = second, first
+		}
+		if first == nil || s.full(first) {
+			first, second = second, nil // a row is no block: whoever has one goes on
+		}
+		if first == nil || s.full(first) {
+			return
+		}
+		if !s.makeResident(now, first) {
 			return
 		}
 	}
 }
 
-func (s *Scheduler) head() *request {
-	for _, q := range s.queue {
-		if len(q) > 0 {
-			return q[0]
+// head is the first request of a class that waits and may come in.
+func (s *Scheduler) head(c Class) *request {
+	if len(s.queue[c]) == 0 || c == Proactive && s.expelling() && !s.queue[c][0].promoted {
+		return nil
+	}
+	return s.queue[c][0]
+}
+
+// full says whether there is no row for r: a class has MaxRunning, and a proactive
+// request takes one of them only where all that run leave it, unless it has aged.
+func (s *Scheduler) full(r *request) bool {
+	n := 0
+	for _, o := range s.running {
+		if o.class == r.class || r.class == Proactive && !r.promoted {
+			n++
 		}
 	}
-	return nil
+	return n >= s.cfg.MaxRunning
+}
+
+// expelling says whether proactive sequences lose their blocks for reactive ones that live.
+func (s *Scheduler) expelling() bool { return s.rules.expels && s.lives[Reactive] > 0 }
+
+// expel takes the blocks from every proactive sequence where the policy wants that, for
+// good: they are computed again, as if nothing of them were cached.
+func (s *Scheduler) expel() {
+	if !s.expelling() {
+		return
+	}
+	for i := len(s.running) - 1; i >= 0; i-- {
+		if r := s.running[i]; r.class == Proactive && !r.inFlight {
+			r.reuse = false
+			s.preempt(r)
+		}
+	}
 }
 
 // makeResident gives r a slot and the blocks for every token known so far, so
@@ -51,14 +89,10 @@ func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 	return true
 }
 
-// fit finds r blocks, and a place among those at least as urgent, who go into a
-// batch before it. The less urgent pause with their blocks while a batch is full:
+// fit finds r blocks. Who has blocks and finds no row in a batch pauses with them:
 // nothing is computed twice for want of a row.
 func (s *Scheduler) fit(r *request) bool {
 	peers := s.peers(r)
-	if peers >= s.cfg.MaxRunning {
-		return false
-	}
 	seq, reused := s.cache.Open(r.salt), 0
 	if r.reuse {
 		reused = s.cache.Adopt(seq, r.tokens[:r.known])
@@ -122,55 +156,65 @@ func (s *Scheduler) preempt(r *request) {
 	s.actions = append(s.actions, Action{Kind: Preempt, ID: r.id})
 }
 
-// enqueue puts r into the queue of its urgency at its place by arrival.
+// enqueue puts r into the queue of its class at its place by arrival.
 func (s *Scheduler) enqueue(r *request) {
-	q := s.queue[r.urgency()]
+	q := s.queue[r.class]
 	at := len(q)
 	for at > 0 && q[at-1].order > r.order {
 		at--
 	}
-	s.queue[r.urgency()] = slices.Insert(q, at, r)
+	s.queue[r.class] = slices.Insert(q, at, r)
 	if !r.resumed {
-		s.fresh[r.class]++
+		s.fresh[r.stated]++
 	}
 }
 
 func (s *Scheduler) unqueue(r *request) {
-	q := s.queue[r.urgency()]
+	q := s.queue[r.class]
 	i := slices.Index(q, r)
-	s.queue[r.urgency()] = slices.Delete(q, i, i+1)
+	s.queue[r.class] = slices.Delete(q, i, i+1)
 	if !r.resumed {
-		s.fresh[r.class]--
+		s.fresh[r.stated]--
 	}
 }
 
-// promote makes proactive requests urgent that made no progress for too long
-// (Agent.xpu section 4.5, starvation prevention). The clock starts at arrival
-// and again at each new token, not at each forward: a prefill that is thrown
-// away again and again is no progress.
+// promote marks proactive requests as aged that made no progress for too long
+// (Agent.xpu section 4.5, starvation prevention). They gain quanta that are certain, a
+// place in the decode batch, and a turn for blocks; a reactive arrival still halts them.
+// The clock starts at arrival and again at each new token, not at each forward: a
+// prefill that is thrown away again and again is no progress.
 func (s *Scheduler) promote(now time.Duration) {
 	if s.cfg.Aging < 0 {
 		return
 	}
 	for _, r := range s.running {
-		if r.urgency() == Proactive && now-r.progress >= s.cfg.Aging {
-			r.promoted = true
-			s.stats.Promotions++
+		if r.class == Proactive && !r.promoted && now-r.progress >= s.cfg.Aging {
+			s.age(r)
 		}
 	}
 	for i := 0; i < len(s.queue[Proactive]); {
 		r := s.queue[Proactive][i]
-		if now-r.progress < s.cfg.Aging {
+		if r.promoted || now-r.progress < s.cfg.Aging {
 			i++
 			continue
 		}
 		s.unqueue(r)
-		r.promoted = true
+		s.age(r)
 		if s.blocked == r {
 			s.blocked = nil // it may preempt now
 		}
 		s.enqueue(r)
-		s.stats.Promotions++
+	}
+}
+
+func (s *Scheduler) age(r *request) {
+	r.promoted = true
+	s.credit = max(s.credit, 0) // what others overran is not its debt
+	s.stats.Promotions++
+	if s.rules.lifts {
+		s.lives[r.class]--
+		r.class = Reactive
+		s.lives[r.class]++
 	}
 }
 
@@ -179,21 +223,26 @@ func (s *Scheduler) promote(now time.Duration) {
 func (s *Scheduler) rejectOverflow() {
 	for i := len(s.arrived) - 1; i >= 0; i-- {
 		r := s.arrived[i]
-		if s.byID[r.id] != r || r.seq != nil || r.resumed || s.fresh[r.class] <= s.cfg.Queue {
+		if s.byID[r.id] != r || r.seq != nil || r.resumed || s.fresh[r.stated] <= s.cfg.Queue {
 			continue
 		}
-		id := r.id
 		s.leave(r)
-		s.reject(id, QueueFull)
+		s.rejectFull(r)
 	}
+}
+
+// rejectFull refuses r until a place of its queue is free: when one of its class goes on from
+// there, which waits for the reactive ones before it.
+func (s *Scheduler) rejectFull(r *request) {
+	places := 1
+	if r.class == Proactive {
+		places += len(s.queue[Reactive])
+	}
+	s.reject(r.id, QueueFull)
+	s.actions[len(s.actions)-1].RetryAfter = max(s.wait(places), time.Second).Round(time.Second)
 }
 
 func (s *Scheduler) reject(id ID, why Reason) {
 	s.stats.Rejections++
-	a := Action{Kind: Reject, ID: id, Reason: why}
-	if why == QueueFull {
-		// A place is free when the next resident request has finished.
-		a.RetryAfter = max(s.service/time.Duration(s.cfg.MaxRunning), time.Second).Round(time.Second)
-	}
-	s.actions = append(s.actions, a)
+	s.actions = append(s.actions, Action{Kind: Reject, ID: id, Reason: why})
 }

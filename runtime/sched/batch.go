@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"time"
 
 	"sandwich/runtime/kvcache"
 )
@@ -39,13 +40,35 @@ func (s *Scheduler) Stats() Stats {
 	st.Blocks, st.Free = s.cache.Blocks(), s.cache.Idle()
 	for _, q := range s.queue {
 		for _, r := range q {
-			st.Waiting[r.class]++
+			st.Waiting[r.stated]++
 		}
 	}
 	for _, r := range s.running {
-		st.Running[r.class]++
+		st.Running[r.stated]++
 	}
 	return st
+}
+
+// Place is how many requests wait before one that waits, and how long it will wait if they
+// take as long as those before did; 0 where that is not known yet, or it does not wait.
+func (s *Scheduler) Place(id ID) (ahead int, wait time.Duration) {
+	r := s.byID[id]
+	if r == nil || r.seq != nil {
+		return 0, 0
+	}
+	for c, q := range s.queue {
+		for _, o := range q {
+			if Class(c) < r.class || Class(c) == r.class && o.order < r.order {
+				ahead++
+			}
+		}
+	}
+	return ahead, s.wait(ahead + 1)
+}
+
+// wait is how long it takes until so many places are free: one is when a request has finished.
+func (s *Scheduler) wait(places int) time.Duration {
+	return time.Duration(places) * s.service / time.Duration(s.cfg.MaxRunning)
 }
 
 // Live is the number of requests that have not ended.
@@ -75,13 +98,13 @@ func (s *Scheduler) Check() error {
 	for u, q := range s.queue {
 		for i, r := range q {
 			switch {
-			case r.seq != nil || r.urgency() != Class(u) || s.byID[r.id] != r:
+			case r.seq != nil || r.class != Class(u) || s.byID[r.id] != r:
 				return fmt.Errorf("sched: waiting request %d is in the wrong place", r.id)
 			case i > 0 && q[i-1].order >= r.order:
 				return fmt.Errorf("sched: waiting requests are out of order at %d", r.id)
 			}
 			if !r.resumed {
-				fresh[r.class]++
+				fresh[r.stated]++
 			}
 		}
 	}

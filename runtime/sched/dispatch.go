@@ -1,26 +1,31 @@
 package sched
 
-// work is what could run now, by urgency.
+import "time"
+
+// work is what could run now, by class.
 type work struct {
 	prefill [2]*request // the next prefill
 	decode  [2]int      // sequences ready to decode
+	aged    int         // of the proactive ones among them
 }
 
 func (s *Scheduler) work() (w work) {
 	for _, r := range s.running {
-		u := r.urgency()
 		switch n := r.pending(); {
 		case n == 1:
-			w.decode[u]++
-		case n > 1 && w.prefill[u] == nil:
-			w.prefill[u] = r
+			w.decode[r.class]++
+			if r.class == Proactive && r.promoted {
+				w.aged++
+			}
+		case n > 1 && w.prefill[r.class] == nil:
+			w.prefill[r.class] = r
 		}
 	}
 	// One prefill can be kept halted: it must end before the next one that may halt
 	// starts, aged or not.
 	if r := s.suspended; r != nil {
 		w.prefill[Proactive] = nil
-		if r.urgency() == Proactive {
+		if r.class == Proactive {
 			w.prefill[Proactive] = r
 		}
 	}
@@ -35,33 +40,43 @@ func (s *Scheduler) dispatch() {
 	if w.none() {
 		return
 	}
-	if r := s.policy.next(s, w); r != nil {
-		s.startPrefill(r)
+	if r, quantum := s.policy.next(s, w); r != nil {
+		s.startPrefill(r, quantum)
 	} else {
 		s.startDecode()
 	}
 }
 
-func (s *Scheduler) startPrefill(r *request) {
+func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	f := &s.flight
-	kind, set := Prefill, s.free(r.urgency())
+	kind, set := Prefill, s.free(r.class)
 	if r == s.suspended {
 		// The halted chunk goes on as it was cut; tokens do not arrive meanwhile.
 		kind, set, s.suspended = Resume, r.set, nil
 	}
 	n := min(r.pending(), s.cfg.Chunk)
-	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.urgency() == Proactive}
+	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.class == Proactive,
+		began: s.now, quantum: quantum > 0}
 	r.inFlight, r.set, r.rows = true, set, n
-	s.sinceChunk = 0
-	s.actions = append(s.actions, Action{
-		Kind: kind, Lane: f.lane, Set: set, ID: r.id, Pos: r.seq.Len(), N: n, Last: n == r.pending(),
-	})
+	a := Action{Kind: kind, Lane: f.lane, Set: set, ID: r.id, Pos: r.seq.Len(), N: n, Last: n == r.pending(),
+		Quantum: quantum}
+	if f.interruptible {
+		a.Bound = s.cfg.Bound
+	} else {
+		f.step = s.predicted(1, a.Pos+n) // aged prefill waits for quanta of it
+	}
+	if f.quantum {
+		s.stats.Quanta++
+	} else {
+		s.sinceChunk = 0
+	}
+	s.actions = append(s.actions, a)
 }
 
-// free is the set of activations for a forward of an urgency: each has its own,
+// free is the set of activations for a forward of a class: each has its own,
 // but for the one in which a halted prefill waits.
-func (s *Scheduler) free(u Class) uint8 {
-	set := uint8(u)
+func (s *Scheduler) free(c Class) uint8 {
+	set := uint8(c)
 	if s.suspended != nil && s.suspended.set == set {
 		return 1 - set
 	}
@@ -78,7 +93,7 @@ func (s *Scheduler) startDecode() {
 		}
 	}
 	f := &s.flight
-	*f = flight{active: true, reqs: f.reqs[:0]}
+	*f = flight{active: true, reqs: f.reqs[:0], began: s.now}
 	for _, r := range s.batch {
 		if r.seq != nil {
 			r.inFlight, r.rows = true, 1
@@ -94,7 +109,8 @@ func (s *Scheduler) startDecode() {
 	}
 	s.sinceChunk++
 	s.widen(most - len(f.reqs))
-	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].urgency()), Rows: s.rows})
+	f.step = s.reactiveStep(f.reqs)
+	s.actions = append(s.actions, Action{Kind: Decode, Lane: f.lane, Set: s.free(f.reqs[0].class), Rows: s.rows})
 }
 
 // widen gives the rows that a decode batch leaves free to drafts, as far as there are
@@ -122,8 +138,8 @@ func (s *Scheduler) choose() (rows int) {
 	}
 	ready := len(s.batch)
 	s.batch, rows = s.policy.batch(s, s.batch)
-	rows = min(rows, s.cfg.MaxRunning)
-	s.batch = s.batch[:min(len(s.batch), s.cfg.MaxRunning)]
+	rows = min(rows, s.cfg.MaxRunning+1)
+	s.batch = s.batch[:min(len(s.batch), s.cfg.MaxRunning+1)]
 	s.stats.Evictions += int64(ready - len(s.batch))
 	return rows
 }

@@ -22,7 +22,8 @@ type Executor interface {
 	Begin(f *Action)
 	// Run computes a forward to its end and answers true, or halts and answers false.
 	Run(f *Action) (done bool)
-	// End takes in what Run left; of a forward that is done it appends Sampled and Finish.
+	// End takes in what Run left; of a forward that is done it appends Sampled and Finish. The
+	// last of events is its Done or Stopped, and of the latter Ahead may be set.
 	End(f *Action, done bool, events []Event) []Event
 }
 

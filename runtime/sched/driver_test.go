@@ -183,7 +183,7 @@ func (d *driver) dueHalt() bool {
 	}
 	due := d.live[d.flight.ID] == nil
 	for _, e := range d.events {
-		due = due || d.open && d.sandwich() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
+		due = due || d.open && d.yields() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
 	}
 	return due
 }
@@ -239,21 +239,24 @@ func (d *driver) act(a *Action, last bool) error {
 func (d *driver) checkClasses(a *Action) error {
 	switch a.Kind {
 	case Decode:
-		reactive, young, rows := 0, 0, 0
+		reactive, proactive, rows := 0, 0, 0
 		for _, r := range a.Rows {
-			switch c := d.live[r.ID]; {
-			case c.class == Reactive:
+			if d.live[r.ID].class == Reactive {
 				reactive++
-			case !d.aged(c):
-				young++
+			} else {
+				proactive++
 			}
 			rows += r.N
 		}
-		if rows > d.cfg.MaxRunning {
-			return fmt.Errorf("batch of %d rows, most are %d", rows, d.cfg.MaxRunning)
+		if rows > d.cfg.MaxRunning+1 || reactive > d.cfg.MaxRunning {
+			return fmt.Errorf("batch of %d rows, %d reactive, most are %d", rows, reactive, d.cfg.MaxRunning)
 		}
-		if d.sandwich() && reactive > 0 && young > 0 && rows > d.cfg.MixedCap && d.stats().Promotions == 0 {
-			return fmt.Errorf("mixed batch of %d rows, cap %d", rows, d.cfg.MixedCap)
+		// One aged sequence has a place beside the cap, and a first one needs none.
+		if d.sandwich() && d.cfg.TPOT == 0 && reactive > 0 && proactive > 1 && len(a.Rows) > d.cfg.MixedCap+1 {
+			return fmt.Errorf("mixed batch of %d rows, cap %d", len(a.Rows), d.cfg.MixedCap)
+		}
+		if d.cfg.Policy == "share" && reactive > 0 && proactive > 0 {
+			return fmt.Errorf("a batch of both classes")
 		}
 	case Prefill, Resume:
 		if a.Kind == Resume != (d.stopped == a.ID) {
@@ -273,11 +276,12 @@ func (d *driver) checkClasses(a *Action) error {
 }
 
 // sandwich says whether the scheduler keeps what that policy promises beyond the rest.
-func (d *driver) sandwich() bool { return d.cfg.Policy == "" }
+func (d *driver) sandwich() bool { return d.cfg.Policy == "" || d.cfg.Policy == DefaultPolicy }
+
+// yields says whether a reactive arrival halts a proactive prefill.
+func (d *driver) yields() bool { return d.sandwich() || d.cfg.Policy == "preempt" }
 
 func (d *driver) stats() Stats { return d.s.Stats() }
-
-func (d *driver) aged(c *client) bool { return d.cfg.Aging >= 0 && d.now-c.progress >= d.cfg.Aging }
 
 // checkBatch asserts that the batch computes the right tokens at the right
 // positions, sees the right text through its tables, and writes to blocks that

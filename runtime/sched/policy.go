@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // policy is what a service may decide for itself: who runs next, who gives way, who
@@ -12,12 +13,16 @@ import (
 // scheduler; blocks, queues, aging and what has halted are the scheduler's, so that
 // what the package promises holds under every policy that keeps these terms.
 type policy interface {
-	// next chooses the next forward: one of the prefills of w, or nil for a decode
-	// batch where any sequence is ready to decode. There is at least one of them.
-	next(s *Scheduler, w work) *request
+	// rules are what the policy leaves to the scheduler.
+	rules() rules
+	// next chooses the next forward: one of the prefills of w and its quantum, 0 for
+	// none, or nil for a decode batch where any sequence is ready to decode. There is at
+	// least one of them.
+	next(s *Scheduler, w work) (prefill *request, quantum time.Duration)
 	// batch orders the sequences that are ready to decode, none of them twice, by
 	// precedence for a row and for blocks, and leaves out who has to pause. At least
-	// one stays. Drafts may fill the batch up to so many rows.
+	// one stays, and no more than MaxRunning and one. Drafts may fill the batch up to
+	// so many rows.
 	batch(s *Scheduler, ready []*request) (rows []*request, most int)
 	// victim is the resident sequence that loses its blocks next where blocks are
 	// short, nil where all are in flight: the last by one lasting order, so that the
@@ -25,6 +30,13 @@ type policy interface {
 	victim(s *Scheduler) *request
 	// halts says whether the arrival of r halts the proactive prefill in flight.
 	halts(s *Scheduler, r *request) bool
+}
+
+// rules of a policy; the zero value is that of most.
+type rules struct {
+	blind  bool // to the class: every request is reactive
+	expels bool // proactive sequences lose what they have while reactive requests live
+	lifts  bool // an aged request is reactive from then on
 }
 
 // DefaultPolicy is the policy of a Config that names none.

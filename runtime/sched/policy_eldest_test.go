@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func init() { policies["eldest"] = eldest{} }
@@ -13,12 +14,14 @@ func init() { policies["eldest"] = eldest{} }
 // class; nobody halts for anybody; the youngest gives way.
 type eldest struct{}
 
-func (eldest) next(_ *Scheduler, w work) *request {
+func (eldest) rules() rules { return rules{} }
+
+func (eldest) next(_ *Scheduler, w work) (*request, time.Duration) {
 	a, b := w.prefill[Reactive], w.prefill[Proactive]
 	if a == nil || b != nil && b.order < a.order {
-		return b
+		return b, 0
 	}
-	return a
+	return a, 0
 }
 
 func (eldest) batch(s *Scheduler, ready []*request) ([]*request, int) {

@@ -19,6 +19,9 @@ type history struct {
 	drafts  bool // guesses are made at what follows
 	windows bool // some layers remember a window only
 	record  io.Writer
+
+	reactive bool    // every request is
+	forecast float64 // predicted by really; 0: nothing is predicted
 }
 
 // randomHistory drives one scheduler through a random history of arrivals,
@@ -35,6 +38,7 @@ func randomHistory(h history) (*driver, error) {
 		Aging:      time.Duration(rng.IntN(60)-1) * time.Millisecond,
 		Policy:     h.policy,
 	}
+	h.predict(&cfg, rng)
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
@@ -60,7 +64,11 @@ func randomHistory(h history) (*driver, error) {
 			if rng.IntN(2) == 0 {
 				prompt[len(prompt)-1] = 1
 			}
-			d.arrive(next, Class(rng.IntN(2)), prompt, 1+rng.IntN(6))
+			class := Class(rng.IntN(2))
+			if h.reactive {
+				class = Reactive
+			}
+			d.arrive(next, class, prompt, 1+rng.IntN(6))
 			next++
 		}
 		if rng.IntN(12) == 0 {
@@ -73,7 +81,7 @@ func randomHistory(h history) (*driver, error) {
 		}
 		if d.flight != nil && rng.IntN(3) > 0 {
 			d.now = d.ends
-			if d.flight.Kind != Decode && rng.IntN(3) == 0 {
+			if d.flight.Kind != Decode && (rng.IntN(3) == 0 || d.flight.Quantum > 0 && rng.IntN(2) == 0) {
 				d.halt()
 			} else {
 				d.land()
@@ -108,6 +116,16 @@ func TestRandomHistoriesOfWindows(t *testing.T) {
 	}
 	if all.Preemptions == 0 || all.ReusedTokens == 0 {
 		t.Errorf("nobody fought for blocks or shared them: %+v", all)
+	}
+}
+
+// predict lets a step of half a millisecond a row be predicted, right or wrong.
+func (h *history) predict(cfg *Config, rng *rand.Rand) {
+	if h.forecast != 0 {
+		cfg.TPOT = time.Duration(rng.IntN(3)) * time.Millisecond
+		cfg.Forecast = func(rows, positions int) time.Duration {
+			return time.Duration(h.forecast * float64(rows) * float64(time.Millisecond) / 2)
+		}
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // resident otherwise.
 type request struct {
 	id       ID
-	class    Class
-	promoted bool          // aged: treated as reactive from now on
+	stated   Class         // of its sender
+	class    Class         // that the policy sees
+	promoted bool          // aged
 	named    bool          // token ids are known
 	reuse    bool          // may share blocks
 	inFlight bool          // part of the forward in flight
@@ -32,11 +33,12 @@ type request struct {
 	rows     int // of the last forward
 	checked  int // of them, computed guesses that no Sampled has confirmed
 	slot     int
-	set      uint8 // of activations of its last forward
+	set      uint8         // of activations of its last forward
+	ahead    time.Duration // predicted time of the op at which its prefill halted
 	seq      *kvcache.Sequence
 }
 
-// urgency is the class that decides.
+// urgency is the class that decides about blocks.
 func (r *request) urgency() Class {
 	if r.promoted {
 		return Reactive
@@ -64,15 +66,19 @@ type flight struct {
 	halting       bool // it was told to stop
 	lane          Lane
 	reqs          []*request
+	began         time.Duration
+	step          time.Duration // what quanta are a share of, where it earns them; 0 where not
+	quantum       bool          // it is paid for by them
 }
 
 // Scheduler is the state machine; New makes one, Step drives it.
 type Scheduler struct {
 	cfg     Config
 	policy  policy
+	rules   rules
 	cache   *kvcache.Cache
 	byID    map[ID]*request
-	queue   [2][]*request // waiting, by urgency, each in order of arrival
+	queue   [2][]*request // waiting, by class, each in order of arrival
 	running []*request    // resident, in order of arrival
 	slots   []int         // free slots
 	spare   []*request    // for their memory
@@ -80,8 +86,12 @@ type Scheduler struct {
 	fresh   [2]int        // waiting requests by class that never ran
 
 	flight     flight
-	suspended  *request // its prefill halted at an op and can be resumed
-	sinceChunk int      // decode batches since the last prefill chunk
+	suspended  *request         // its prefill halted at an op and can be resumed
+	sinceChunk int              // decode batches since the last prefill chunk
+	credit     time.Duration    // that proactive prefill has beside reactive work; below 0: a debt
+	used       [2]time.Duration // by forwards of each class, where the policy shares time out
+	lives      [2]int           // requests that have not ended, by class
+	now        time.Duration
 
 	blocked  *request // head of the queue that did not fit ...
 	blockedN uint64   // ... when this many releases had happened
@@ -105,24 +115,28 @@ func New(cfg Config) (*Scheduler, error) {
 	cfg = cfg.withDefaults()
 	return &Scheduler{
 		policy:     p,
+		rules:      p.rules(),
 		cfg:        cfg,
 		cache:      kvcache.New(max(cfg.Chunk, cfg.MaxRunning), cfg.Stores),
 		byID:       make(map[ID]*request),
-		sinceChunk: max(cfg.DecodesBetweenChunks, cfg.DecodesBetweenProactiveChunks),
+		sinceChunk: cfg.DecodesBetweenChunks,
 	}, nil
 }
 
 // Step takes in what happened up to now and returns what to do, ending with the
 // next forward where none is in flight and there is something to compute. The
-// returned slice is valid until the next Step. now must not go backwards. Events
+// returned slice is valid until the next Step. A now that goes backwards stands still. Events
 // of requests that are gone are ignored. Step may also be called while a forward
 // is in flight, so that a rejection does not wait for the forward's end.
 func (s *Scheduler) Step(now time.Duration, events []Event) []Action {
 	s.actions, s.arrived = s.actions[:0], s.arrived[:0]
+	now = max(now, s.now)
+	s.now = now
 	for i := range events {
 		s.apply(now, &events[i])
 	}
 	s.promote(now)
+	s.expel()
 	s.admit(now)
 	s.rejectOverflow()
 	if s.flight.active {
@@ -154,9 +168,9 @@ func (s *Scheduler) apply(now time.Duration, e *Event) {
 	case Arrive:
 		s.arrive(now, e)
 	case Done:
-		s.land(e.Lane, true)
+		s.land(e, true)
 	case Stopped:
-		s.land(e.Lane, false)
+		s.land(e, false)
 	case Sampled:
 		if r := s.byID[e.ID]; r != nil {
 			s.sampled(now, r, e)
@@ -190,7 +204,10 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 		return
 	}
 	r := s.newRequest()
-	r.id, r.class, r.progress, r.order = e.ID, e.Class, now, s.arrivals
+	r.id, r.stated, r.class, r.progress, r.order = e.ID, e.Class, e.Class, now, s.arrivals
+	if s.rules.blind {
+		r.class = Reactive
+	}
 	r.known, r.limit, r.salt = prompt, prompt+e.MaxTokens, e.Salt
 	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.NoReuse
 	if r.named {
@@ -200,7 +217,8 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	s.arrivals++
 	s.byID[r.id] = r
 	s.queue[r.class] = append(s.queue[r.class], r)
-	s.fresh[r.class]++
+	s.fresh[r.stated]++
+	s.lives[r.class]++
 	s.arrived = append(s.arrived, r)
 }
 
@@ -217,8 +235,8 @@ func (s *Scheduler) newRequest() *request {
 
 // land ends the forward in flight. A forward that ended has filled its
 // positions; one that halted has filled none and may be resumed.
-func (s *Scheduler) land(lane Lane, done bool) {
-	if !s.flight.active || s.flight.lane != lane {
+func (s *Scheduler) land(e *Event, done bool) {
+	if !s.flight.active || s.flight.lane != e.Lane {
 		return
 	}
 	f := &s.flight
@@ -226,6 +244,7 @@ func (s *Scheduler) land(lane Lane, done bool) {
 	if !done {
 		s.stats.Stops++
 	}
+	s.settle(f)
 	for _, r := range f.reqs {
 		r.inFlight = false
 		if s.blocked != nil && s.blocked.urgency() < r.urgency() {
@@ -242,7 +261,7 @@ func (s *Scheduler) land(lane Lane, done bool) {
 			s.computed(r, n)
 			r.checked = r.rows - n
 		case f.interruptible:
-			s.suspended = r
+			s.suspended, r.ahead = r, e.Ahead
 		}
 	}
 	f.reqs = f.reqs[:0]
@@ -305,6 +324,7 @@ func (s *Scheduler) served(d time.Duration) {
 // its blocks until the forward lands, because workers write to them.
 func (s *Scheduler) leave(r *request) {
 	delete(s.byID, r.id)
+	s.lives[r.class]--
 	if r.inFlight {
 		r.dead = true
 		return

@@ -36,14 +36,20 @@ type Config struct {
 	Chunk      int            // tokens of a prefill chunk at most; 512
 
 	Policy   string        // who decides what runs next, of Policies(); DefaultPolicy
-	MixedCap int           // rows of a decode batch that mixes the classes; 3
-	Aging    time.Duration // without progress this long, proactive becomes urgent; 30 s, negative: never
+	MixedCap int           // rows of a decode batch that mixes the classes, where nothing is predicted; 3
+	Aging    time.Duration // a proactive request without progress for so long has aged; 30 s, negative: never
 
-	// Decode batches that run between two prefill chunks while there is decode
-	// work: behind a reactive chunk, and behind a proactive one while reactive
-	// sequences decode.
-	DecodesBetweenChunks          int // 1
-	DecodesBetweenProactiveChunks int // 4
+	// Decode batches that run between two prefill chunks while there is decode work; 1.
+	DecodesBetweenChunks int
+
+	Quantum float64       // share of a reactive step that proactive prefill gets after each; 0.75
+	Bound   time.Duration // ops of a prefill that may halt are cut where they are predicted to last longer; 10 ms
+	TPOT    time.Duration // objective by which decode batches of both classes are bounded; 0: by MixedCap
+	Slice   time.Duration // of a policy that shares time out; 50 ms
+
+	// Forecast predicts a decode step of so many rows, which see so many positions together;
+	// 0 where it does not know. nil: nothing is predicted, and steps are as long as the last.
+	Forecast func(rows, positions int) time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -56,7 +62,15 @@ func (c Config) withDefaults() Config {
 	set(&c.Chunk, 512)
 	set(&c.MixedCap, 3)
 	set(&c.DecodesBetweenChunks, 1)
-	set(&c.DecodesBetweenProactiveChunks, 4)
+	if !(c.Quantum > 0) {
+		c.Quantum = 0.75
+	}
+	if c.Bound <= 0 {
+		c.Bound = 10 * time.Millisecond
+	}
+	if c.Slice <= 0 {
+		c.Slice = 50 * time.Millisecond
+	}
 	c.Blocks, c.Queue = max(c.Blocks, 0), max(c.Queue, 0)
 	if c.Stores == nil {
 		c.Stores = kvcache.Paged(c.Blocks)
@@ -69,10 +83,7 @@ func (c Config) withDefaults() Config {
 
 func (c Config) residents() int { return Residents(c.MaxRunning) }
 
-// Residents bounds the sequences that hold blocks at once where maxRunning of one
-// urgency run. A proactive one is admitted beside fewer than so many others, so that
-// no more of them are there; an urgent one beside fewer than so many urgent ones,
-// whatever pauses for it.
+// Residents bounds the sequences that hold blocks at once where maxRunning of each class run.
 func Residents(maxRunning int) int { return 2 * maxRunning }
 
 // EventKind says what happened.
@@ -103,6 +114,7 @@ type Event struct {
 	Tokens       []int32      // Sampled: copied; nil in a simulation, which means one
 	// Sampled: guesses at what follows, copied; the next decode checks them if it has rows left
 	Draft []int32
+	Ahead time.Duration // Stopped: the predicted time of the op at which it goes on; 0: unknown
 }
 
 // ActionKind says what the driver has to do.
@@ -145,13 +157,18 @@ func (k ActionKind) Forward() bool { return k <= Decode }
 // returns at most one, as the last action, and none while one is in flight; it
 // halts a forward once.
 type Action struct {
-	Kind       ActionKind
-	Last       bool  // Prefill, Resume: the chunk ends the known tokens, so logits are wanted
-	Lane       Lane  // of a forward, and of the one that halts
-	Set        uint8 // of activations that a forward runs on
-	Reason     Reason
-	ID         ID
-	Pos, N     int           // Prefill, Resume
+	Kind   ActionKind
+	Last   bool  // Prefill, Resume: the chunk ends the known tokens, so logits are wanted
+	Lane   Lane  // of a forward, and of the one that halts
+	Set    uint8 // of activations that a forward runs on
+	Reason Reason
+	ID     ID
+	Pos, N int // Prefill, Resume
+	// Prefill, Resume: after this time the forward halts, without beginning an op that is
+	// predicted to end behind it; it runs at least one. 0: only for a Halt.
+	Quantum time.Duration
+	// Prefill: ops that are predicted to last longer are cut, until the forward is done; 0: none.
+	Bound      time.Duration
 	Rows       []Rows        // Decode; valid until the next Step
 	RetryAfter time.Duration // Reject for QueueFull
 }
@@ -165,6 +182,7 @@ type Stats struct {
 	RecomputedTokens int64  // positions computed again after that
 	Promotions       int64  // proactive requests that aged
 	Stops            int64  // prefills halted at an op
+	Quanta           int64  // forwards of proactive prefill beside reactive work
 	Rejections       int64
 	ReusedTokens     int64 // positions shared instead of computed
 }

@@ -123,6 +123,7 @@ func TestRequestFields(t *testing.T) {
 		},
 		Stop: []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: api.Proactive,
 	}
+	f.request().Queued = nil // functions are not compared
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
@@ -133,6 +134,7 @@ func TestRequestFields(t *testing.T) {
 		Text: "p", Stop: []string{"s"}, MaxTokens: 16,
 		Sampling: api.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1, Seed: drawn},
 	}
+	f.request().Queued = nil
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
@@ -222,7 +224,8 @@ func TestMetrics(t *testing.T) {
 		`sandwich_http_requests_total{path="other",code="404"} 2`,
 		"# TYPE sandwich_switches_total counter\nsandwich_switches_total 3\n",
 		"sandwich_completion_tokens_total 2\n", "sandwich_prompt_tokens_total 7\n",
-		`sandwich_time_to_first_token_seconds_bucket{le="+Inf"} 1`, "sandwich_time_between_tokens_seconds_count 1\n",
+		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 1`,
+		`sandwich_time_between_tokens_seconds_count{class="reactive"} 1` + "\n",
 		"sandwich_http_requests_in_flight 0\n", "sandwich_http_body_bytes 0\n",
 	} {
 		if !strings.Contains(text, want) {

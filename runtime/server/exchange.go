@@ -21,6 +21,7 @@ type exchange struct {
 	begun  time.Time
 	status int
 	salt   [sha256.Size]byte // of the key that it came with
+	class  api.Class         // of its key, then its own
 	failed *apiError         // what it was answered, if it was
 
 	// Of a generation.
@@ -87,6 +88,9 @@ func (x *exchange) log(l *slog.Logger) {
 	a := []slog.Attr{
 		slog.String("id", x.id), slog.String("method", x.method), slog.String("route", x.route),
 		slog.Int("status", x.status),
+	}
+	if x.class != api.Reactive {
+		a = append(a, slog.String("class", x.class.String()))
 	}
 	if e := x.failed; e != nil {
 		if e.Code != nil {

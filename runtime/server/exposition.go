@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/api"
 )
 
+// namedHistogram is one histogram, or one for each class of requests.
 type namedHistogram struct {
 	name, help string
-	histogram
+	of         []histogram
 }
 
 var (
@@ -39,19 +42,30 @@ func exposition(samples []Metric, hists []namedHistogram) []byte {
 	}
 	for _, h := range hists {
 		out = appendHeader(out, h.name, h.help, "histogram")
-		var n uint64
-		for i, c := range h.counts {
-			n += c
-			le := math.Inf(1)
-			if i < len(bounds) {
-				le = bounds[i]
+		for class := range h.of {
+			var labels [][2]string
+			if len(h.of) > 1 {
+				labels = [][2]string{{"class", api.Class(class).String()}}
 			}
-			out = appendSample(out, h.name+"_bucket", [][2]string{{"le", formatFloat(le)}}, float64(n))
+			out = h.of[class].appendTo(out, h.name, labels)
 		}
-		out = appendSample(out, h.name+"_sum", nil, h.sum)
-		out = appendSample(out, h.name+"_count", nil, float64(n))
 	}
 	return out
+}
+
+func (h *histogram) appendTo(out []byte, name string, labels [][2]string) []byte {
+	var n uint64
+	for i, c := range h.counts {
+		n += c
+		le := math.Inf(1)
+		if i < len(bounds) {
+			le = bounds[i]
+		}
+		out = appendSample(out, name+"_bucket", append(slices.Clip(labels),
+			[2]string{"le", formatFloat(le)}), float64(n))
+	}
+	out = appendSample(out, name+"_sum", labels, h.sum)
+	return appendSample(out, name+"_count", labels, float64(n))
 }
 
 func appendHeader(out []byte, name, help, kind string) []byte {

@@ -61,7 +61,7 @@ var harmless = fieldSet(`
 	return_tokens post_sampling_probs response_fields reasoning_format mode keep_alive
 	mirostat_tau mirostat_eta dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers
 	xtc_threshold dynatemp_exponent length_penalty early_stopping
-	spaces_between_special_tokens priority request_id guided_decoding_backend return_token_ids
+	spaces_between_special_tokens request_id guided_decoding_backend return_token_ids
 	return_tokens_as_token_ids
 	provider models transforms route usage
 `)

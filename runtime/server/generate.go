@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"sandwich/runtime/api"
@@ -31,6 +32,11 @@ func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
 			return
 		}
 		x := w.(*exchange)
+		if fail = c.classify(r.Header, x.class); fail != nil {
+			fail.write(w)
+			return
+		}
+		x.class = c.Class
 		c.Salt, x.stream = saltOf(x, c), c.stream
 		s.note(x, c, len(body))
 		a := newAnswer(s.gen.Models()[0].ID, chat)
@@ -75,6 +81,7 @@ func (s *Server) note(x *exchange, c *call, body int) {
 func (s *Server) stream(x *exchange, r *http.Request, a *answer, c *call) {
 	out := newStream(a, x, c, &s.opts)
 	defer out.close()
+	c.Queued = out.queued
 	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, out.token))
 	switch {
 	case hungUp(r.Context()):
@@ -89,6 +96,7 @@ func (s *Server) stream(x *exchange, r *http.Request, a *answer, c *call) {
 
 func (s *Server) whole(x *exchange, r *http.Request, a *answer, c *call) {
 	g := gathered{logprobs: c.Logprobs}
+	c.Queued = func(ahead int, wait time.Duration) { setQueue(x.Header(), ahead, wait) }
 	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, g.add))
 	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
 	switch {
@@ -104,7 +112,7 @@ func (s *Server) whole(x *exchange, r *http.Request, a *answer, c *call) {
 
 func (s *Server) finished(x *exchange, r *api.Result) {
 	x.result = r
-	s.counters.finished(r, time.Since(x.begun))
+	s.counters.finished(r, x.class, time.Since(x.begun))
 }
 
 // timed wraps emit to observe the times between tokens. What comes behind the
@@ -113,11 +121,19 @@ func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) 
 	return func(t api.Token) error {
 		wait, first := x.token()
 		if first {
-			s.counters.observe(&s.counters.ttft, wait)
+			s.counters.observe(&s.counters.ttft[x.class], wait)
 		} else {
-			s.counters.observe(&s.counters.gap, wait)
+			s.counters.observe(&s.counters.gap[x.class], wait)
 		}
 		return emit(t)
+	}
+}
+
+// setQueue says how a request stood when it came.
+func setQueue(h http.Header, ahead int, wait time.Duration) {
+	h.Set(queuePlace, strconv.Itoa(ahead))
+	if wait > 0 || ahead == 0 {
+		h.Set(queueWait, strconv.FormatFloat(wait.Seconds(), 'f', 3, 64))
 	}
 }
 

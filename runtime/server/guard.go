@@ -71,7 +71,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
-	h.Set("Access-Control-Expose-Headers", requestID+", Retry-After")
+	h.Set("Access-Control-Expose-Headers", requestID+", Retry-After, "+queuePlace+", "+queueWait)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
@@ -85,7 +85,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 // allowedHeaders adds what a page asks for to what the API reads: clients send
 // headers of their own, which change nothing here.
 func allowedHeaders(asked string) string {
-	own := "Authorization, Content-Type, " + requestID
+	own := "Authorization, Content-Type, " + requestID + ", " + priorityHeader
 	if asked == "" || len(asked) > 2048 {
 		return own
 	}

@@ -5,23 +5,30 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
+
+	"sandwich/runtime/api"
 )
 
 // keyring is the digests of the keys that open the API. It is never changed, only
 // replaced, so that a request sees either the old keys or the new.
-type keyring [][sha256.Size]byte
+type keyring []keyDigest
 
-// SetKeys replaces the keys; with none, no key is asked for. Requests that were
-// let in with the old ones go on.
+type keyDigest struct {
+	sum   [sha256.Size]byte
+	class api.Class // of requests that state none
+}
+
+// SetKeys replaces the keys, given as KeyOf reads them; with none, no key is asked for.
+// Requests that were let in with the old ones go on.
 func (s *Server) SetKeys(keys []string) {
 	if len(keys) == 0 {
 		s.keys.Store(nil)
 		return
 	}
 	ring := keyring{}
-	for _, k := range keys {
-		if k != "" { // a blank line of a file opens nothing
-			ring = append(ring, sha256.Sum256([]byte(k)))
+	for _, line := range keys {
+		if k, class, ok := KeyOf(line); k != "" && ok { // a blank line of a file opens nothing
+			ring = append(ring, keyDigest{sha256.Sum256([]byte(k)), class})
 		}
 	}
 	s.keys.Store(&ring)
@@ -40,7 +47,9 @@ func (s *Server) authorized(x *exchange, r *http.Request) bool {
 	x.salt = sha256.Sum256([]byte(strings.TrimSpace(key)))
 	found := 0
 	for i := range *ring {
-		found |= subtle.ConstantTimeCompare(x.salt[:], (*ring)[i][:])
+		same := subtle.ConstantTimeCompare(x.salt[:], (*ring)[i].sum[:])
+		found |= same
+		x.class |= api.Class(same) * (*ring)[i].class
 	}
 	return found == 1 && strings.EqualFold(scheme, "Bearer")
 }

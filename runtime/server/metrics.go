@@ -24,9 +24,10 @@ type Metric struct {
 type counters struct {
 	mu       sync.Mutex
 	requests map[requestLabel]uint64
-	latency  histogram // whole generation
-	ttft     histogram // to the first token
-	gap      histogram // between tokens of a stream
+	latency  histogram    // whole generation
+	ttft     [2]histogram // to the first token, by class
+	gap      [2]histogram // between tokens of a request, by class
+	queue    [2]histogram // until the first forward, by class
 
 	inFlight atomic.Int64
 	prompt   atomic.Int64
@@ -71,11 +72,12 @@ func (c *counters) observe(h *histogram, d time.Duration) {
 	h.observe(d)
 }
 
-func (c *counters) finished(r *api.Result, took time.Duration) {
+func (c *counters) finished(r *api.Result, class api.Class, took time.Duration) {
 	c.prompt.Add(int64(r.PromptTokens))
 	c.cached.Add(int64(r.CachedTokens))
 	c.tokens.Add(int64(r.Tokens))
 	c.observe(&c.latency, took)
+	c.observe(&c.queue[class], r.Queued)
 }
 
 // collect lists the server's own samples and those of the Go runtime that tell
@@ -114,9 +116,10 @@ func (c *counters) collect(bodyBytes int64) (out []Metric, hists []namedHistogra
 	add("go_gc_cycles_total", "Completed garbage collections.", true, value(2))
 
 	return out, []namedHistogram{
-		{"sandwich_request_seconds", "Time of a whole generation.", c.latency},
-		{"sandwich_time_to_first_token_seconds", "Time from the request to its first token.", c.ttft},
-		{"sandwich_time_between_tokens_seconds", "Time between two tokens of a request.", c.gap},
+		{"sandwich_request_seconds", "Time of a whole generation.", []histogram{c.latency}},
+		{"sandwich_time_to_first_token_seconds", "Time from the request to its first token.", c.ttft[:]},
+		{"sandwich_time_between_tokens_seconds", "Time between two tokens of a request.", c.gap[:]},
+		{"sandwich_queue_seconds", "Time from the request to its first forward.", c.queue[:]},
 	}
 }
 

@@ -43,6 +43,7 @@ type common struct {
 	LogitBias           json.RawMessage `json:"logit_bias"`
 	IgnoreEOS           *bool           `json:"ignore_eos"`
 	ServiceTier         *string         `json:"service_tier"`
+	Priority            json.RawMessage `json:"priority"`
 	User                *string         `json:"user"`
 	CacheSalt           *string         `json:"cache_salt"`
 	Tools               json.RawMessage `json:"tools"`
@@ -79,6 +80,7 @@ type call struct {
 	stream bool
 	usage  bool // a last chunk with the usage
 
+	stated    bool     // Class is the client's
 	seeded    bool     // Sampling.Seed is the client's
 	cacheSalt string   // parts the prefix cache further than keys do
 	unknown   []string // fields that were ignored
@@ -196,8 +198,8 @@ func (b *common) check() (*call, *apiError) {
 		return nil, e
 	}
 	c.IgnoreEOS = b.IgnoreEOS != nil && *b.IgnoreEOS
-	if b.ServiceTier != nil && *b.ServiceTier == "flex" {
-		c.Class = api.Proactive
+	if e := b.class(c); e != nil {
+		return nil, e
 	}
 	if b.CacheSalt != nil {
 		c.cacheSalt = *b.CacheSalt

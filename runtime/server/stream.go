@@ -57,6 +57,15 @@ func (s *stream) token(t api.Token) error {
 	return s.flush()
 }
 
+// queued says in the header how the request stood when it came, where that is not written yet.
+func (s *stream) queued(ahead int, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.opened {
+		setQueue(s.w.Header(), ahead, wait)
+	}
+}
+
 // finish writes the finish reason, the usage where it is wanted, and the end.
 func (s *stream) finish(r *api.Result) error {
 	s.mu.Lock()

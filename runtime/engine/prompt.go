@@ -1,4 +1,4 @@
-package main
+package engine
 
 import (
 	"context"
@@ -12,11 +12,13 @@ import (
 // to twenty times their length meanwhile, and PUs on which others' tokens are computed.
 const largeText = 256 << 10
 
-// prompt turns the request into tokens, unless ctx ends.
-func (g *generator) prompt(ctx context.Context, r *api.Request) ([]int32, error) {
+// Prompt turns the text or the messages of a request into tokens, unless ctx ends. It needs
+// Options.Tokenizer. Errors are api.InvalidError, whose message may quote a template, and
+// api.TooLongError.
+func (e *Engine) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 	if r.Prompt != nil {
 		for _, id := range r.Prompt {
-			if id < 0 || int(id) >= g.tok.Vocab() {
+			if id < 0 || int(id) >= e.tok.Vocab() {
 				return nil, &api.InvalidError{Param: "prompt", Message: "holds a token id outside the vocabulary"}
 			}
 		}
@@ -24,32 +26,32 @@ func (g *generator) prompt(ctx context.Context, r *api.Request) ([]int32, error)
 	}
 	// Counts are exact up to twice the context; beyond that a client has to shorten the prompt by
 	// more than half anyhow.
-	limit := 2 * g.engine.Context()
+	limit := 2 * e.context
 	if !r.Chat() {
-		return g.encode(ctx, r, r.Text, func() ([]int32, error) {
+		return e.encode(ctx, r, r.Text, func() ([]int32, error) {
 			o := tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true, Limit: limit}
-			return g.tok.EncodeContext(ctx, nil, r.Text, o)
+			return e.tok.EncodeContext(ctx, nil, r.Text, o)
 		})
 	}
-	text, err := g.tok.Chat(ctx, r.Messages, true)
+	text, err := e.tok.Chat(ctx, r.Messages, true)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, tokenizer.ErrMessages):
-		return nil, &api.InvalidError{Param: "messages", Message: "cannot be used: " + printable(err.Error())}
+		return nil, &api.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
 	case err != nil:
 		// the template's fault, which other messages may avoid
-		return nil, &api.InvalidError{Message: printable(err.Error())}
+		return nil, &api.InvalidError{Message: err.Error()}
 	}
-	return g.encode(ctx, r, text, func() ([]int32, error) { return g.tok.EncodeChat(ctx, text, limit) })
+	return e.encode(ctx, r, text, func() ([]int32, error) { return e.tok.EncodeChat(ctx, text, limit) })
 }
 
 // encode calls how for a text that may fit the context. One that cannot, by its length, is refused
 // unread.
-func (g *generator) encode(ctx context.Context, r *api.Request, text string,
+func (e *Engine) encode(ctx context.Context, r *api.Request, text string,
 	how func() ([]int32, error)) ([]int32, error) {
-	tooLong := &api.TooLongError{MaxTokens: r.MaxTokens, Context: g.engine.Context(), AtLeast: true}
-	if widest := g.tok.WidestToken(); widest > 0 {
+	tooLong := &api.TooLongError{MaxTokens: r.MaxTokens, Context: e.context, AtLeast: true}
+	if widest := e.tok.WidestToken(); widest > 0 {
 		tooLong.PromptTokens = (len(text) + widest - 1) / widest
 	}
 	if tooLong.PromptTokens >= tooLong.Context {
@@ -57,8 +59,8 @@ func (g *generator) encode(ctx context.Context, r *api.Request, text string,
 	}
 	if len(text) >= largeText {
 		select {
-		case g.large <- struct{}{}:
-			defer func() { <-g.large }()
+		case e.large <- struct{}{}:
+			defer func() { <-e.large }()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

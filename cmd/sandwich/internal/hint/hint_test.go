@@ -1,0 +1,25 @@
+package hint
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// What people type who come from other programs, abbreviations and slips of a letter lead to the
+// flag; nothing near leads nowhere.
+func TestRemedy(t *testing.T) {
+	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	fs.String("listen", "127.0.0.1:8080", "")
+	fs.Int("threads", 0, "")
+	fs.Int("parallel", 8, "")
+	for name, want := range map[string]string{
+		"port": "'--listen 127.0.0.1:8080'", "np": "'--parallel 8'", "thraeds": "'--threads'", "para": "'--parallel 8'",
+		"n-gpu-layers": "everything runs on CPUs; ", "xyzzy": "", "ctx-size": "", "x": "",
+	} {
+		if got := Remedy(fs, name); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("--%s: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"sandwich/runtime/sched"
+)
+
+// addService gives a verb the flags of how requests of two classes are served.
+func (v *serving) addService(fs *pflag.FlagSet) {
+	fs.StringVar(&v.Policy, "policy", sched.DefaultPolicy, "who runs next: "+strings.Join(sched.Policies(), ", "))
+	fs.Float64Var(&v.Quantum, "quantum", 0.75, "share of a reactive decode step that proactive prefill gets after each")
+	durationFlag(fs, &v.Bound, "op-bound", 10*time.Millisecond,
+		"ops of a proactive prefill that are predicted to last longer are cut")
+	durationFlag(fs, &v.TPOT, "tpot", 0, "objective of the time per token, by which decode batches of both classes "+
+		"are bounded (default: --mixed-cap bounds them)")
+	fs.IntVar(&v.MixedCap, "mixed-cap", 3, "rows of a decode batch of both classes, where --tpot says nothing")
+	durationFlag(fs, &v.Aging, "aging", 30*time.Second,
+		"a proactive request without progress for this long gets quanta and a place in the decode batch for certain")
+}
+
+func (v *serving) checkService() error {
+	switch {
+	case !slices.Contains(sched.Policies(), v.Policy):
+		return fmt.Errorf("--policy %s: choose one of %s", clip(v.Policy, 20), strings.Join(sched.Policies(), ", "))
+	case !(v.Quantum > 0 && v.Quantum <= 100):
+		return fmt.Errorf("--quantum %g: give a share above 0, such as 0.75", v.Quantum)
+	case v.Bound <= 0 || v.Aging <= 0:
+		return errors.New("--op-bound and --aging need a duration above 0, such as 10ms and 30s")
+	case v.TPOT < 0:
+		return fmt.Errorf("--tpot %s: give a duration above 0, such as 50ms", v.TPOT)
+	case v.MixedCap < 1 || v.MixedCap > maxParallel:
+		return fmt.Errorf("--mixed-cap %d: give a number from 1 to %d", v.MixedCap, maxParallel)
+	}
+	return nil
+}

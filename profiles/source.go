@@ -1,0 +1,63 @@
+package profiles
+
+import (
+	"fmt"
+	"os"
+
+	"sandwich/topotree"
+)
+
+// Source names a machine by one of its fields; none of them is the machine that the program runs
+// on.
+type Source struct {
+	Root      string // folder with the sys/ and proc/ of a saved Linux machine
+	HWLoc     string // hwloc XML export
+	Synthetic string // hwloc synthetic text
+	Profile   string // host.yaml
+	Builtin   string // name of a built-in machine
+}
+
+// Read returns the profile of the machine, without measuring anything.
+func (s Source) Read() (*Profile, error) {
+	switch {
+	case s == Source{}:
+		return Live()
+	case s.Profile != "":
+		return Load(s.Profile)
+	case s.Builtin != "":
+		return Builtin(s.Builtin)
+	}
+	if s.Root != "" {
+		root := os.DirFS(s.Root)
+		machine, err := topotree.ReadSysfs(root)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Root, err)
+		}
+		return New(machine, savedIdentity(root)), nil
+	}
+	machine, err := s.readDescription()
+	if err != nil {
+		return nil, err
+	}
+	return New(machine, Identity{}), nil
+}
+
+func (s Source) readDescription() (*topotree.Machine, error) {
+	if s.Synthetic != "" {
+		return topotree.ReadSynthetic(s.Synthetic)
+	}
+	if st, err := os.Stat(s.HWLoc); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name an hwloc XML file, or use --root for a folder with sys/ "+
+			"and proc/", s.HWLoc)
+	}
+	f, err := OpenRegular(s.HWLoc)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	machine, err := topotree.ReadXML(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.HWLoc, err)
+	}
+	return machine, nil
+}

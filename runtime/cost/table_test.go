@@ -1,0 +1,98 @@
+package cost
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// machine is what a table is told of: two classes, whose ops cost what is said here.
+func machine() (*Table, func(op int, l Load) time.Duration) {
+	t := New([]Class{
+		{Name: "product", Prior: [2]Prior{{Row: 1e-5, Fixed: 1e-4}, {Row: 1e-5, Fixed: 1e-4}}},
+		{Name: "attention", Attend: true, Prior: [2]Prior{{Position: 1e-7}, {Position: 1e-7}}},
+		{Name: "head", Head: true, Prior: [2]Prior{{Row: 1e-3}, {Row: 1e-3}}},
+	}, []int{0, 1, 0, 1, 2})
+	return t, func(op int, l Load) time.Duration {
+		switch op {
+		case 4:
+			return time.Duration(l.Heads) * 2 * time.Millisecond
+		case 1, 3:
+			return time.Duration(l.Positions) * 3 * time.Microsecond
+		}
+		return max(500*time.Microsecond, time.Duration(l.Rows)*70*time.Microsecond)
+	}
+}
+
+// run tells the table of one forward, some of whose times are off by noise.
+func run(t *Table, phase int, l Load, cost func(int, Load) time.Duration, noise func() float64) {
+	for op := range t.Ops() {
+		for range 4 {
+			t.Observe(op, 4, time.Duration(noise()*float64(cost(op, l))/4))
+		}
+	}
+	t.Learn(phase, l)
+}
+
+// TestPredictionsCorrectThemselves: whatever the prior, and after the machine became ten times
+// slower or faster, predictions are right after some forwards, though one time in fifty is a pause.
+func TestPredictionsCorrectThemselves(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	table, cost := machine()
+	within := func(when string, factor float64, l Load) {
+		t.Helper()
+		want := time.Duration(0)
+		for op := range table.Ops() {
+			want += time.Duration(factor * float64(cost(op, l)))
+		}
+		if got := table.Forward(Prefill, l); float64(got) < 0.7*float64(want) || float64(got) > 1.4*float64(want) {
+			t.Errorf("%s: %+v is predicted at %s, takes %s", when, l, got, want)
+		}
+	}
+	load := Span(512, 256)
+	load.Heads = 1
+	for _, phase := range []struct {
+		factor float64
+		n      int
+	}{{1, 1}, {10, 24}, {1, 24}, {0.1, 24}} {
+		for range phase.n {
+			run(table, Prefill, load, cost, func() float64 {
+				if phase.n > 1 && rng.IntN(50) == 0 {
+					return 3 * phase.factor
+				}
+				return phase.factor * (0.95 + 0.1*rng.Float64())
+			})
+		}
+		within("trained", phase.factor, load)
+	}
+	// A load that was not seen is predicted by the nearest one, the other phase by this one.
+	if l := Span(512, 400); table.Forward(Prefill, l) <= table.Forward(Prefill, Span(512, 100)) {
+		t.Error("more rows are not predicted to take longer")
+	}
+	if got := table.Forward(Decode, Span(100, 1)); got <= 0 {
+		t.Errorf("a decode step is predicted at %s", got)
+	}
+}
+
+func TestPriorsHoldAtFirst(t *testing.T) {
+	table, _ := machine()
+	if got, want := table.Op(Prefill, 0, Load{Rows: 100}), time.Millisecond; got != want {
+		t.Errorf("a product of 100 rows is predicted at %s, believed at %s", got, want)
+	}
+	if got := table.Op(Prefill, 4, Load{Rows: 100}); got != 0 {
+		t.Errorf("a head without rows is predicted at %s", got)
+	}
+	c := table.Clone()
+	run(table, Prefill, Load{Rows: 100}, func(int, Load) time.Duration { return time.Second },
+		func() float64 { return 1 })
+	if got := c.Op(Prefill, 0, Load{Rows: 100}); got != time.Millisecond {
+		t.Errorf("a clone learns what the original sees: %s", got)
+	}
+	if got := testing.AllocsPerRun(100, func() {
+		table.Observe(0, 1, time.Millisecond)
+		table.Learn(Decode, Load{Rows: 3})
+		table.Forward(Decode, Load{Rows: 3})
+	}); got != 0 {
+		t.Errorf("%g allocations a forward", got)
+	}
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/cost"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
+)
+
+// TestCompanyChangesNothing: a request's tokens and their log probabilities are those of the
+// request alone, to the bit, whatever the policy: halted again and again in ops that are cut, in
+// batches with others, after it lost its blocks, and aged.
+func TestCompanyChangesNothing(t *testing.T) {
+	var requests []api.Request
+	for i := range 7 {
+		requests = append(requests, api.Request{Prompt: tinyPrompt(uint64(i), 20+31*i%100), MaxTokens: 8,
+			IgnoreEOS: true, Logprobs: true, Class: sched.Class(min(i%3, 1)),
+			Sampling: api.Sampling{Temperature: 1, Seed: uint64(i)}})
+	}
+	alone := byHand(t, tinyOptions(t))
+	var want [][]step
+	alone.runner.Lead(func(l *pool.Leader) {
+		for _, r := range requests {
+			j := alone.enter(t, r)
+			for alone.forward(l) != nil {
+			}
+			steps, _ := j.out.take()
+			want = append(want, steps)
+		}
+	})
+	for seed := range uint64(12) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		o := tinyOptions(t)
+		o.Policy = sched.Policies()[seed%4]
+		o.Bound = []time.Duration{1, time.Microsecond, time.Second}[rng.IntN(3)]
+		o.Aging = []time.Duration{1, time.Hour}[rng.IntN(2)]
+		o.TPOT = []time.Duration{0, time.Microsecond, time.Hour}[rng.IntN(3)]
+		if o.Context = 160; rng.IntN(2) == 0 {
+			o.Blocks = 5
+		}
+		e := byHand(t, o)
+		e.runner.Lead(func(l *pool.Leader) {
+			var jobs []*job
+			for left := requests; len(left) > 0; {
+				act := e.driver.Next()
+				if act == nil || rng.IntN(3) == 0 { // in mid-flight, too
+					jobs = append(jobs, e.enter(t, left[0]))
+					left = left[1:]
+				}
+				if act != nil {
+					e.run(l, act)
+				}
+			}
+			for e.forward(l) != nil {
+			}
+			for i, j := range jobs {
+				steps, end := j.out.take()
+				if end == nil || end.err != nil || len(steps) != len(want[i]) {
+					t.Fatalf("seed %d, %s: request %d has %d tokens, ended by %+v", seed, o.Policy, i, len(steps), end)
+				}
+				for k, s := range steps {
+					if w := want[i][k]; s.id != w.id || math.Float32bits(s.logprob) != math.Float32bits(w.logprob) {
+						t.Fatalf("seed %d, %s: token %d of request %d is %d (%v), alone %d (%v)", seed, o.Policy, k, i,
+							s.id, s.logprob, w.id, w.logprob)
+					}
+				}
+			}
+		})
+		checkIdle(t, e)
+	}
+}
+
+// TestQuantaEnd: beside a reactive request that decodes, a proactive prompt runs in quanta, each of
+// which ends at an op, and both get to their ends. What steps take is learned on the way.
+func TestQuantaEnd(t *testing.T) {
+	o := tinyOptions(t)
+	o.Quantum, o.Bound = 0.5, 20*time.Microsecond
+	e := byHand(t, o)
+	believed := e.Costs().Forward(1, loadOfRows(2))
+	e.runner.Lead(func(l *pool.Leader) {
+		quick := e.enter(t, api.Request{Prompt: tinyPrompt(1, 20), MaxTokens: 200, IgnoreEOS: true})
+		for range 20 {
+			e.forward(l)
+		}
+		slow := e.enter(t, api.Request{Prompt: tinyPrompt(2, 120), MaxTokens: 4, IgnoreEOS: true,
+			Class: sched.Proactive})
+		for act := e.forward(l); act != nil; act = e.forward(l) {
+			if act.ID == slow.id && act.Kind != sched.Decode && e.jobs[quick.id] != nil && act.Quantum <= 0 {
+				t.Errorf("a prefill beside a reactive request has no quantum: %+v", act)
+			}
+		}
+	})
+	if st := e.Stats().Scheduler; st.Quanta == 0 || st.Stops == 0 {
+		t.Errorf("%+v", st)
+	}
+	if learned := e.Costs().Forward(1, loadOfRows(2)); learned == believed {
+		t.Errorf("a step was believed to take %s, and still is", believed)
+	}
+	checkIdle(t, e)
+}
+
+// TestAPolicyThatNobodyKnows is refused when an engine is made.
+func TestAPolicyThatNobodyKnows(t *testing.T) {
+	o := tinyOptions(t)
+	o.Policy = "beauty"
+	if e, err := newEngine(t.Context(), o); err == nil {
+		e.Close()
+		t.Error("the policy beauty is not refused")
+	}
+}
+
+// TestAnyProfilePredicts: without ceilings, or without a profile, ops are still predicted.
+func TestAnyProfilePredicts(t *testing.T) {
+	o := tinyOptions(t)
+	r, err := Open(t.Context(), o.RunnerOptions)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer r.Close()
+	table := newCosts(r.Model, o.Plan, nil)
+	for _, phase := range []int{0, 1} {
+		small, large := table.Forward(phase, loadOfRows(1)), table.Forward(phase, loadOfRows(500))
+		if small <= 0 || large <= small || table.Ops() != r.Ops() {
+			t.Errorf("phase %d: a row takes %s, 500 take %s", phase, small, large)
+		}
+	}
+}
+
+// loadOfRows is a decode batch of so many sequences.
+func loadOfRows(n int) cost.Load { return cost.Load{Rows: n, Heads: n, Positions: 50 * n} }

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"fmt"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/cost"
+	"sandwich/runtime/model"
+	"sandwich/topotree"
+)
+
+// Rates of a machine of which nothing was measured: FLOP and bytes a second. They matter until the
+// first forward has run.
+const (
+	unknownPeak      = 1e10
+	unknownBandwidth = 5e9
+)
+
+// exactPath is the arithmetic of attention, and of weights for which the plan names none.
+const exactPath = "f32"
+
+// newCosts is a table of the model's ops that believes in the roofs of the profile (nil, or without
+// ceilings: in rates that every machine has) until it learns.
+func newCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table {
+	var roofs [2]map[string]roofline.Roof
+	if p != nil {
+		machine := roofline.NewMachine(p)
+		for i, pus := range []plans.PUSet{plan.Prefill.PUs, plan.Decode.PUs} {
+			// Without a ceiling the map is nil, and what is unknown is believed.
+			roofs[i], _ = machine.CoreRoofs(topotree.NewCPUSet(pus...), plan.Widest(), plan.Arithmetics())
+		}
+	}
+	index := map[string]int{}
+	var classes []cost.Class
+	ops := make([]int, len(m.Ops))
+	for i := range m.Ops {
+		c := classOf(m, plan, &m.Ops[i], roofs)
+		at, known := index[c.Name]
+		if !known {
+			at = len(classes)
+			index[c.Name] = at
+			classes = append(classes, c)
+		}
+		ops[i] = at
+	}
+	return cost.New(classes, ops)
+}
+
+// classOf is the class of an op: its kind, and what it multiplies.
+func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string]roofline.Roof) cost.Class {
+	c := cost.Class{Name: op.Kind.String(), Attend: op.Kind == model.OpAttention,
+		Head: op.Kind == model.OpGather || op.Kind == model.OpMatMul && op.In == model.BufY}
+	if c.Attend {
+		c.Name += fmt.Sprintf(" %+v", op.Attn)
+	}
+	for phase := range c.Prior {
+		c.Prior[phase] = priorOf(m, plan, op, roofs[phase])
+	}
+	for _, wi := range op.W {
+		w := &m.Weights[wi]
+		c.Name += fmt.Sprintf(" %dx%d %s", w.N, w.K, w.Tensor.Type)
+	}
+	return c
+}
+
+// priorOf is what the roofs say of an op.
+func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]roofline.Roof) (p cost.Prior) {
+	roof := func(path string) (peak, bandwidth float64) {
+		if r, ok := roofs[path]; ok && r.Targets[0].Peak > 0 && r.Bandwidth > 0 {
+			return r.Targets[0].Peak, r.Bandwidth
+		}
+		return unknownPeak, unknownBandwidth
+	}
+	d := m.Dims
+	if op.Kind == model.OpAttention {
+		peak, bandwidth := roof(exactPath)
+		p.Position = max(4*float64(d.Heads*d.HeadDim)/peak, 4*float64(d.KVHeads*d.HeadDim)/bandwidth/float64(d.Heads))
+		return p
+	}
+	for _, wi := range op.W {
+		w := &m.Weights[wi]
+		key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
+		path := exactPath
+		if chosen, ok := plan.Weight(key); ok {
+			path = chosen.Compute.String()
+		}
+		peak, bandwidth := roof(path)
+		values := float64(w.N) * float64(w.K)
+		rows := 1.0
+		if w.Stack > 1 {
+			rows = float64(m.Experts.Used)
+		}
+		p.Row += 2 * values * rows / peak
+		p.Fixed += values * roofline.Bits(key.Type) / 8 * rows / bandwidth
+	}
+	if len(op.W) == 0 { // row by row over activations, in caches
+		p.Row = 16 * float64(d.Hidden) / unknownPeak
+	}
+	return p
+}

@@ -1,0 +1,146 @@
+package exec
+
+import (
+	"unsafe"
+
+	"sandwich/runtime/model"
+)
+
+// Gate is asked by worker 0 behind every step of a forward, before `next` begins, whether it halts
+// there. It must not block, and the others wait for it.
+type Gate interface{ Passed(next int) (halt bool) }
+
+// everywhere halts behind every step.
+type everywhere struct{}
+
+func (everywhere) Passed(int) bool { return true }
+
+// portion is one of several steps in which an op runs, because the whole of it would keep somebody
+// who waits for its end too long. No step changes what is computed: an element of a product is one
+// chain over k whoever computes it, with what beside it (DESIGN rule 6).
+type portion struct{ at, of int }
+
+var whole = portion{0, 1}
+
+func (c portion) last() bool { return c.at+1 == c.of }
+
+// share is what the portion has of n units: which is the first, and how many there are.
+func (c portion) share(n int) (first, units int) {
+	first = n * c.at / c.of
+	return first, n*(c.at+1)/c.of - first
+}
+
+// Cut cuts op i of the forward that begins next on these buffers into so many steps (0 and 1 leave
+// it whole; nil: every op). What is halted keeps its cut with its activations. Only products,
+// attention and experts are cut; under tensor parallelism nothing is, since ranks meet at gathers.
+func (b *Buffers) Cut(steps []uint16) {
+	b.cuts = b.cuts[:0]
+	if len(b.ranks) == 1 {
+		b.cuts = append(b.cuts, steps...)
+	}
+}
+
+// Cuttable says whether an op can be cut.
+func Cuttable(op *model.Op) bool {
+	return op.Kind == model.OpMatMul || op.Kind == model.OpAttention || op.Kind == model.OpExperts
+}
+
+// of is into how many steps op i is cut.
+func (b *Buffers) of(i int) int {
+	if i >= len(b.cuts) {
+		return 1
+	}
+	return max(1, int(b.cuts[i]))
+}
+
+// locate is the op and the cut of it that step number index is.
+func (b *Buffers) locate(index int) (i int, c portion) {
+	for i = 0; index >= b.of(i); i++ {
+		index -= b.of(i)
+	}
+	return i, portion{index, b.of(i)}
+}
+
+// after is the step behind another.
+func (b *Buffers) after(i int, c portion) (int, portion) {
+	if !c.last() {
+		return i, portion{c.at + 1, c.of}
+	}
+	return i + 1, portion{0, b.of(i + 1)}
+}
+
+// Steps is what Run returns for the buffers in use when a forward is done: the number of ops, and
+// of the cuts in them.
+func (e *Executor) Steps() (n int) {
+	for i := range e.model.Ops {
+		n += e.bufs.of(i)
+	}
+	return n
+}
+
+// cutMatMul is matMul for the share that a cut has of the columns of each weight. Its patches are
+// smaller than slices where that gives every worker some.
+func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c portion) {
+	m := e.rows
+	if op.In == model.BufY { // the head reads the gathered rows
+		m = len(e.batch.LogitRows)
+	}
+	if c.at == 0 {
+		e.round(g, op, m) // for the following cuts, too
+	}
+	total := 0
+	for i := range op.Outs {
+		total += g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n).count()
+	}
+	scratch := e.scratch[g.w.Index()].gemm
+	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
+		for t := lo; t < hi; t++ {
+			e.runPatch(g, op, adds, c, scratch, m, t)
+		}
+	}
+}
+
+// runPatch computes patch t of those that a cut has in all products of the op.
+func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, scratch unsafe.Pointer, m, t int) {
+	for i := range op.Outs {
+		grid := g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n)
+		if n := grid.count(); t >= n {
+			t -= n
+			continue
+		}
+		p := g.product(op, i, m)
+		p.addTo(g, adds)
+		p.compute(scratch, grid.patch(t))
+		return
+	}
+}
+
+// patches are those of a cut: heights are those of slices, or less.
+type patches struct {
+	m, n0, n1   int
+	rows, width int // rows is how many there are one below the other
+}
+
+// cut lays patches over the columns of a cut, several for each of so many workers.
+func (g *Gemm) cut(m int, c portion, workers int) patches {
+	nr := g.s.Kernel.NR
+	p := patches{m: m, n1: g.layout.N}
+	p.rows, _ = g.grid(m)
+	p.n0 = g.layout.N * c.at / c.of / nr * nr
+	if !c.last() {
+		p.n1 = g.layout.N * (c.at + 1) / c.of / nr * nr
+	}
+	const each = 2 // for a worker
+	p.width = min(g.bn, max(nr, roundUp((p.n1-p.n0)*p.rows/(each*workers), nr)))
+	if columns := (p.n1 - p.n0 + p.width - 1) / p.width; columns > 0 && columns*p.rows < workers {
+		p.rows = min(m, (workers+columns-1)/columns)
+	}
+	return p
+}
+
+func (p patches) count() int { return p.rows * ((p.n1 - p.n0 + p.width - 1) / p.width) }
+
+func (p patches) patch(t int) patch {
+	i, n := t%p.rows, p.n0+t/p.rows*p.width
+	return patch{p.m * i / p.rows, p.m * (i + 1) / p.rows, n, min(n+p.width, p.n1)}
+}

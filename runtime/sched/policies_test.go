@@ -1,0 +1,230 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestEveryPolicy: whatever happens and whatever is predicted, under each policy no request
+// is lost, blocks and sets balance, batches are right and nothing deadlocks.
+func TestEveryPolicy(t *testing.T) {
+	for _, name := range Policies() {
+		t.Run(name, func(t *testing.T) {
+			for seed := range manyHistories() / 4 {
+				h := history{seed: seed, room: seed%2 == 0, policy: name, forecast: []float64{0, 1, 10, 0.1}[seed%4]}
+				if _, err := randomHistory(h); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestPoliciesAgreeOnOneClass: without proactive requests what gives way to whom is no
+// question, and the policies that batch in order of arrival issue the same actions.
+func TestPoliciesAgreeOnOneClass(t *testing.T) {
+	for seed := range uint64(300) {
+		var want string
+		for _, name := range []string{DefaultPolicy, "fcfs", "preempt"} {
+			var got record
+			h := history{seed: seed, room: seed%2 == 0, policy: name, record: &got, reactive: true}
+			if _, err := randomHistory(h); err != nil {
+				t.Fatal(err)
+			}
+			if want == "" {
+				want = got.text
+			}
+			if got.text != want {
+				t.Fatalf("seed %d: %s acts otherwise than %s", seed, name, DefaultPolicy)
+			}
+		}
+	}
+}
+
+type record struct{ text string }
+
+func (r *record) Write(p []byte) (int, error) {
+	r.text += string(p)
+	return len(p), nil
+}
+
+// TestEveryRequestEnds: a stream of both classes that never ends starves nobody, under any
+// policy; proactive requests get there by aging where the policy knows no other way.
+func TestEveryRequestEnds(t *testing.T) {
+	for _, name := range Policies() {
+		if name == "eldest" {
+			continue // prompts first, for ever
+		}
+		for _, forecast := range []time.Duration{0, time.Millisecond} {
+			if err := flood(name, forecast); err != nil {
+				t.Errorf("%s, steps predicted at %s: %v", name, forecast, err)
+			}
+		}
+	}
+}
+
+func flood(name string, forecast time.Duration) error {
+	cfg := Config{Blocks: 60, MaxRunning: 3, Queue: 2, Chunk: 64, Aging: 60 * time.Millisecond, Policy: name}
+	if forecast > 0 {
+		cfg.Forecast = func(int, int) time.Duration { return forecast }
+	}
+	d, next, ended := testDriver(cfg), ID(1), [2]int{}
+	for range 6000 {
+		for st := d.stats(); st.Waiting[0] < cfg.Queue || st.Waiting[1] < cfg.Queue; st = d.stats() {
+			class := Reactive
+			if st.Waiting[Reactive] >= cfg.Queue {
+				class = Proactive
+			}
+			d.arrive(next, class, prompt(next, 1+int(next*37)%150), 1+int(next)%6)
+			next++
+			if err := d.step(); err != nil {
+				return err
+			}
+		}
+		if d.flight != nil {
+			d.now = d.ends
+			d.land()
+		}
+		if err := d.step(); err != nil {
+			return err
+		}
+		for id, c := range d.live {
+			if c.forwards > 2000 {
+				return fmt.Errorf("%s request %d waits since %d forwards", c.class, id, c.forwards)
+			}
+		}
+	}
+	for id := range next {
+		if d.sinceEnd[id] == "finished" {
+			ended[id%2]++
+		}
+	}
+	if ended[0] == 0 || ended[1] == 0 {
+		return fmt.Errorf("%v requests ended", ended)
+	}
+	return nil
+}
+
+// TestQuanta: beside a reactive request that decodes, a proactive prompt runs in quanta that
+// together take the share of its steps, whatever a forward was predicted to take, and whether
+// the executor halts in time or a whole op too late.
+func TestQuanta(t *testing.T) {
+	const step, op = 8 * time.Millisecond, 3 * time.Millisecond
+	for _, wrong := range []float64{0, 1, 10, 0.1} {
+		cfg := roomy()
+		cfg.Chunk, cfg.Aging = 512, time.Hour
+		if wrong > 0 {
+			cfg.Forecast = func(int, int) time.Duration { return time.Duration(wrong * float64(step)) }
+		}
+		s, now := mustNew(cfg), time.Duration(0)
+		acts := s.Step(now, []Event{
+			{Kind: Arrive, ID: 1, PromptTokens: 64, MaxTokens: 900},
+			{Kind: Arrive, ID: 2, Class: Proactive, PromptTokens: 4096, MaxTokens: 9},
+		})
+		var decode, prefill, worst time.Duration
+		for range 400 {
+			a := acts[len(acts)-1]
+			events := []Event{{Kind: Done}}
+			took := step
+			switch {
+			case a.Kind == Decode:
+				events = append(events, Event{Kind: Sampled, ID: 1})
+				decode += took
+			case a.ID == 1:
+				events = append(events, Event{Kind: Sampled, ID: 1})
+			default:
+				if a.Quantum <= 0 || a.Bound != 10*time.Millisecond {
+					t.Fatalf("a proactive prefill beside reactive work is %+v", a)
+				}
+				took = (a.Quantum + op - 1) / op * op // the last op overruns
+				events = []Event{{Kind: Stopped, Ahead: op}}
+				prefill, worst = prefill+took, max(worst, took)
+			}
+			now += took
+			acts = s.Step(now, events)
+		}
+		share := prefill.Seconds() / decode.Seconds()
+		lo, hi := 0.7, 0.8
+		if wrong == 0.1 { // less than there would be time for
+			lo, hi = 0.05, 0.1
+		}
+		if share < lo || share > hi || worst > 12*time.Millisecond {
+			t.Errorf("predicted %g times: a share of %.3f, the longest quantum %s", wrong, share, worst)
+		}
+		if st := s.Stats(); st.Quanta == 0 || st.Quanta-st.Stops > 1 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// TestAnAgedPrefillYields: an aged prompt has quanta between the chunks of a reactive one, and
+// halts for a reactive arrival like any other.
+func TestAnAgedPrefillYields(t *testing.T) {
+	cfg := roomy()
+	cfg.Aging = time.Second
+	d := testDriver(cfg)
+	d.arrive(1, Proactive, prompt(1, 64*20), 5)
+	d.run(t, 1)
+	d.now += 2 * time.Second
+	d.ends = d.now
+	d.arrive(2, Reactive, prompt(2, 64*8), 5)
+	if err := d.step(); err != nil || !d.halting || d.stats().Promotions != 1 {
+		t.Fatalf("an arrival does not halt the aged prefill: %v, %+v", err, d.stats())
+	}
+	d.halt()
+	var ids []ID
+	for _, a := range d.run(t, 8) {
+		ids = append(ids, a.ID)
+	}
+	if ids[0] != 2 || !slices.Contains(ids, 1) {
+		t.Errorf("the prefills that follow are of %v: the reactive one first, and quanta of 1 between", ids)
+	}
+}
+
+// TestTheObjectiveBoundsBatches: with an objective and a prediction a batch of both classes is
+// as large as its predicted time allows, and no larger; without either it is MixedCap.
+func TestTheObjectiveBoundsBatches(t *testing.T) {
+	for _, c := range []struct{ objective, row time.Duration }{
+		{50 * time.Millisecond, 10 * time.Millisecond}, {20 * time.Millisecond, 10 * time.Millisecond},
+		{50 * time.Millisecond, 0}, {0, 10 * time.Millisecond},
+	} {
+		cfg := roomy()
+		cfg.TPOT, cfg.Aging = c.objective, time.Hour
+		cfg.Forecast = func(rows, _ int) time.Duration { return time.Duration(rows) * c.row }
+		d := testDriver(cfg)
+		for id := range ID(8) {
+			d.arrive(id+1, Class(min(id, 1)), prompt(id+1, 10), 300)
+		}
+		want := 3
+		if c.objective > 0 && c.row > 0 {
+			want = int(c.objective / c.row)
+		}
+		acts := d.run(t, 60)
+		if last := acts[len(acts)-1]; last.Kind != Decode || len(last.Rows) != want {
+			t.Errorf("objective %s, %s a row: %+v, want %d rows", c.objective, c.row, last, want)
+		}
+	}
+}
+
+// TestTimeMayJump: a clock that goes back stands still, one that jumps an hour ahead makes
+// proactive work wait for a second at most.
+func TestTimeMayJump(t *testing.T) {
+	for _, name := range Policies() {
+		cfg := roomy()
+		cfg.Policy = name
+		d := testDriver(cfg)
+		for id := range ID(6) {
+			d.arrive(id+1, Class(id%2), prompt(id+1, 200), 40)
+		}
+		for _, jump := range []time.Duration{-time.Hour, time.Hour, -time.Hour, time.Hour} {
+			d.run(t, 5)
+			d.now += jump
+			d.ends = d.now
+		}
+		if err := d.drain(5000); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

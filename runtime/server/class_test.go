@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/runtime/api"
+)
+
+// TestClasses: a request is as urgent as its body, its header or its key says, and what one
+// request says twice it says alike.
+func TestClasses(t *testing.T) {
+	f := &fake{words: []string{"a"}}
+	s := New(f, Options{APIKeys: []string{"now", "later class=proactive", "also class=reactive"}})
+	for _, c := range []struct {
+		fields, header, key string
+		want                string // a class, or what the 400 says
+	}{
+		{``, "", "now", "reactive"}, {``, "", "later", "proactive"}, {``, "", "also", "reactive"},
+		{`"priority":0,`, "", "later", "reactive"}, {`"priority":-7,`, "", "now", "reactive"},
+		{`"priority":1,`, "", "now", "proactive"}, {`"priority":"proactive",`, "", "now", "proactive"},
+		{`"priority":null,`, "", "later", "proactive"}, {`"priority":2147483647,`, "", "now", "proactive"},
+		{`"service_tier":"flex",`, "", "now", "proactive"}, {`"service_tier":"auto",`, "", "now", "reactive"},
+		{``, "proactive", "now", "proactive"}, {``, "3", "now", "proactive"}, {``, " reactive ", "later", "reactive"},
+		{`"priority":5,"service_tier":"flex",`, "9", "now", "proactive"},
+		{`"priority":0,"service_tier":"flex",`, "", "now", "service_tier"},
+		{`"service_tier":"flex",`, "0", "now", "X-Sandwich-Priority"},
+		{`"priority":"reactive",`, "proactive", "now", "X-Sandwich-Priority"},
+		{`"priority":2147483648,`, "", "now", "priority"}, {`"priority":1.5,`, "", "now", "priority"},
+		{`"priority":"5",`, "", "now", "priority"}, {`"priority":"urgent",`, "", "now", "priority"},
+		{`"priority":true,`, "", "now", "priority"}, {`"priority":[1],`, "", "now", "priority"},
+		{`"priority":1e400,`, "", "now", "priority"}, {``, "soon", "now", "X-Sandwich-Priority"},
+		{``, strings.Repeat("9", 4000), "now", "X-Sandwich-Priority"},
+	} {
+		name := fmt.Sprintf("%.40s %.20s %s", c.fields, c.header, c.key)
+		r := httptest.NewRequest(http.MethodPost, "/v1/completions",
+			strings.NewReader(`{`+c.fields+`"prompt":"x","max_tokens":1}`))
+		r.Header.Set("Authorization", "Bearer "+c.key)
+		if c.header != "" {
+			r.Header.Set(priorityHeader, c.header)
+		}
+		w := httptest.NewRecorder()
+		f.last = nil
+		s.ServeHTTP(w, r)
+		switch {
+		case f.last == nil && (w.Code != 400 || !strings.Contains(w.Body.String(), `"param":"`+c.want+`"`)):
+			t.Errorf("%s: status %d, %s, want a 400 about %s", name, w.Code, w.Body, c.want)
+		case f.last != nil && (w.Code != 200 || f.last.Class.String() != c.want):
+			t.Errorf("%s: status %d, %s, want %s", name, w.Code, f.last.Class, c.want)
+		}
+	}
+	text := scrape(t, s, "now")
+	for _, want := range []string{
+		`sandwich_time_to_first_token_seconds_count{class="proactive"} 9`,
+		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 6`,
+		`sandwich_queue_seconds_count{class="proactive"} 9`,
+		`sandwich_time_between_tokens_seconds_count{class="reactive"} 0`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in the metrics", want)
+		}
+	}
+}
+
+func scrape(t *testing.T, s *Server, key string) string {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set("Authorization", "Bearer "+key)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Body.String()
+}
+
+// standing is a Generator that says how a request stands.
+type standing struct {
+	fake
+	ahead int
+	wait  time.Duration
+}
+
+func (g *standing) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
+	r.Queued(g.ahead, g.wait)
+	return g.fake.Generate(ctx, r, emit)
+}
+
+// TestQueueHeaders: streamed or not, an answer says how its request stood in the queue.
+func TestQueueHeaders(t *testing.T) {
+	for _, c := range []struct {
+		ahead       int
+		wait        time.Duration
+		place, time string
+	}{{0, 0, "0", "0.000"}, {7, 0, "7", ""}, {7, 1500 * time.Millisecond, "7", "1.500"}} {
+		for _, stream := range []string{"true", "false"} {
+			s := New(&standing{fake{words: []string{"a"}}, c.ahead, c.wait}, Options{})
+			w := post(t, s, "/v1/completions", `{"prompt":"x","stream":`+stream+`}`)
+			h := w.Header()
+			if w.Code != 200 || h.Get(queuePlace) != c.place || h.Get(queueWait) != c.time {
+				t.Errorf("%+v: status %d, %v", c, w.Code, h)
+			}
+		}
+	}
+}

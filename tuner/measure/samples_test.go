@@ -1,0 +1,70 @@
+package measure
+
+import (
+	"slices"
+	"testing"
+
+	"sandwich/profiles"
+)
+
+// The middle of an even number of samples is between two of them; the tenths are samples.
+func TestSummarize(t *testing.T) {
+	for _, c := range []struct {
+		samples []float64
+		want    Spread
+	}{
+		{nil, Spread{}},
+		{[]float64{3}, Spread{3, 3, 3, 3, 3}},
+		{[]float64{4, 1, 3, 2}, Spread{2.5, 1, 4, 1, 4}},
+		{[]float64{9, 1, 8, 2, 7, 3, 6, 4, 5, 10}, Spread{5.5, 1, 10, 2, 10}},
+	} {
+		before := slices.Clone(c.samples)
+		if got := Summarize(c.samples); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.samples, got, c.want)
+		}
+		if !slices.Equal(before, c.samples) {
+			t.Errorf("%v were sorted in place", before)
+		}
+	}
+}
+
+// Lengths of 0 are left out, and the largest test says how much cache it takes.
+func TestTests(t *testing.T) {
+	tests := Tests([]int{0, 100}, []int{10, 0}, 3)
+	if len(tests) != 2 || tests[0] != (Test{"pp100", true, 100, 1}) || tests[1] != (Test{"tg10", false, 10, 3}) {
+		t.Fatalf("%+v", tests)
+	}
+	if got := Positions(tests); got != 192 { // three blocks of 64 for three sequences, two for the prompt
+		t.Errorf("%d positions", got)
+	}
+}
+
+// Every way adds up to what a plain loop does (AllReduce refuses else), also where ranks share PUs
+// and a matrix has fewer rows than a rank has workers.
+func TestAllReduce(t *testing.T) {
+	host, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range [][2]int{{1, 77}, {40, 257}, {3, 16}} {
+		for _, ranks := range []int{1, 2, 3} {
+			o := AllReduceOptions{Rows: size[0], Width: size[1], Ranks: ranks, Chunk: 256, Reps: 2,
+				PUs: ReduceWorkers(host.CorePUs(), ranks, ranks+1)}
+			rows, err := AllReduce(t.Context(), host, o)
+			if err != nil || len(rows) != len(reduceArms) {
+				t.Fatalf("%v, %d ranks: %d rows, %v", size, ranks, len(rows), err)
+			}
+			for _, r := range rows {
+				if r.Reps != 2 || r.Threads != ranks+1 || r.Median <= 0 || r.Min > r.Median {
+					t.Errorf("%+v", r)
+				}
+			}
+		}
+	}
+	if got := RanksUpTo(6); !slices.Equal(got, []int{2, 4, 6}) {
+		t.Errorf("ranks up to 6 PUs: %v", got)
+	}
+	if got := RanksUpTo(1); !slices.Equal(got, []int{2}) {
+		t.Errorf("ranks on one PU: %v", got)
+	}
+}
