@@ -186,6 +186,9 @@ func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
 // when it was halted.
 func (r *replay) Begin(a *sched.Action) {
 	f := forward{first: r.now}
+	if c, ok := r.cost.(opCost); ok && r.any {
+		f.first += c.Between()
+	}
 	if r.any && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
 		f.first += r.o.Switch
 		r.switches++
