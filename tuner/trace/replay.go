@@ -20,6 +20,7 @@ type Options struct {
 type Outcome struct {
 	Request
 	Rejected bool
+	Started  time.Duration // begin of its first forward; 0 where that is not known
 	First    time.Duration // end of the forward that gave the first token; 0 before
 	End      time.Duration // of the last one; 0 when it did not finish
 	Tokens   int           // generated
@@ -205,6 +206,9 @@ func (r *replay) Begin(a *sched.Action) {
 		f.end += max(1, r.cost.Decode(r.seen))
 		r.decodes++
 	case sched.Prefill:
+		if x := &r.out[a.ID-1]; x.Started == 0 {
+			x.Started = f.first
+		}
 		f.steps = prefillSteps(r.cost, a)
 		r.prefills++
 	case sched.Resume:
