@@ -157,7 +157,8 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 		cells = append(cells, append(line, whole...))
 	}
 	header := []string{"policy", "clock", "class", "done", "wait P50", "P99", "TTFT ms", "P50", "P90", "P99",
-		"TPOT ms", "P50", "P90", "P99", "latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s", "busy %", "halts", "quanta"}
+		"TPOT ms", "P50", "P90", "P99", "latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s",
+		"busy %", "halts", "quanta"}
 	numbers := []int{}
 	for i := 4; i < len(header); i++ {
 		numbers = append(numbers, i)
@@ -166,7 +167,8 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 		return err
 	}
 	fmt.Fprintf(out, "\nWait: until the first forward. TTFT, TPOT and latency: mean, then quantiles. A token's "+
-		"time is latency by the tokens of prompt and answer.\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
+		"time is latency by the tokens of prompt and answer.\nSLO: a first token within %s, then one every %s.",
+		slo.TTFT, slo.TPOT)
 	if r := rows[0]; r.CPU != "" {
 		fmt.Fprintf(out, " %s on %s.", r.Model, r.CPU)
 	}
