@@ -69,7 +69,7 @@ func loadRows(run *loadRun, slo trace.SLO) (rows []loadRow) {
 		}
 		row := loadRow{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
 			Finished: r.Finished(), Pending: of((*trace.Outcome).Pending), TTFT: of((*trace.Outcome).TTFT),
-			TPOT: of((*trace.Outcome).TPOT),
+			TPOT:    of((*trace.Outcome).TPOT),
 			Latency: of((*trace.Outcome).Latency), Normalized: of((*trace.Outcome).Normalized),
 			Attainment: r.Attainment(slo), Tokens: run.Throughput(),
 			Halts: run.Sched.Stops, Quanta: run.Sched.Quanta, Aged: run.Sched.Promotions,
