@@ -212,7 +212,8 @@ func (s *remote) stream(ctx context.Context, prompt []int32, r trace.Request, to
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
-		return fmt.Errorf("--url: the server answers %s: %s", resp.Status, printable(strings.TrimSpace(string(text))))
+		return fmt.Errorf("--url: the server answers %s (--ctx cuts the lengths that are asked for): %s", resp.Status,
+			printable(strings.TrimSpace(string(text))))
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
