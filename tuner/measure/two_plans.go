@@ -147,7 +147,8 @@ func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan
 		return err
 	}
 	t.pools = append(t.pools, workers)
-	a, err := exec.Open(ctx, exec.Options{File: file, Plan: &first, Blocks: blocks, LogitRows: rows, Workers: workers})
+	a, err := exec.Open(ctx, exec.Options{File: file, Plan: &first, Blocks: blocks,
+		Sequences: rows, LogitRows: rows, Workers: workers})
 	if err != nil {
 		return err
 	}
@@ -205,7 +206,10 @@ func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
 // Sample runs a case under the baseline (side 0) or the candidate (1): tokens per second.
 func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
 	s := &t.sides[side]
-	batches := s.batches(c)
+	batches, err := s.batches(c)
+	if err != nil {
+		return 0, err
+	}
 	phase := decodePhase
 	if c.Prefill {
 		phase = prefillPhase
@@ -231,38 +235,54 @@ func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate floa
 }
 
 // batches are the forwards of a case: a prompt chunk by chunk, or one step of sequences.
-func (s *onePlan) batches(c gate.Case) (out []kvcache.Batch) {
+func (s *onePlan) batches(c gate.Case) (out []kvcache.Batch, err error) {
 	rng := rand.New(rand.NewPCG(1, 2)) // the same tokens for both sides
 	tokens := make([]int32, c.Rows)
 	for i := range tokens {
 		tokens[i] = int32(rng.IntN(s.plan.Model.Vocab))
 	}
+	cache := s.on.NewCache()
 	if !c.Prefill {
 		b := kvcache.Batch{Tokens: tokens}
-		each := kvcache.BlocksFor(caseDepth + 1)
 		for i := range c.Rows {
-			b.Spans = append(b.Spans, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: caseDepth, Table: blockTable(i*each,
-				each)})
+			seq, err := openAt(cache, caseDepth)
+			if err != nil {
+				return nil, err
+			}
+			b.AddSpan(seq, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: caseDepth})
 			b.LogitRows = append(b.LogitRows, int32(i))
 		}
-		return []kvcache.Batch{b}
+		return []kvcache.Batch{b}, nil
+	}
+	seq := cache.Open(kvcache.Salt{})
+	if !cache.Reserve(seq, c.Rows) {
+		return nil, fmt.Errorf("%d tokens do not fit the KV cache", c.Rows)
 	}
 	for pos := 0; pos < c.Rows; pos += s.plan.Chunk {
 		n := min(s.plan.Chunk, c.Rows-pos)
-		b := kvcache.Batch{Tokens: tokens[pos : pos+n], Prefill: true,
-			Spans: []kvcache.Span{{Rows: n, Pos: pos, Table: blockTable(0, kvcache.BlocksFor(c.Rows))}}}
+		b := kvcache.Batch{Tokens: tokens[pos : pos+n], Prefill: true}
+		cache.Cover(seq, pos+n)
+		b.AddSpan(seq, kvcache.Span{Rows: n, Pos: pos})
+		cache.Advance(seq, n)
 		if pos+n == c.Rows {
 			b.LogitRows = []int32{int32(n - 1)}
 		}
 		out = append(out, b)
 	}
-	return out
+	return out, nil
 }
 
-func blockTable(first, n int) []kvcache.BlockID {
-	out := make([]kvcache.BlockID, n)
-	for i := range out {
-		out[i] = kvcache.BlockID(first + i)
+// openAt is a sequence of so many positions, with room for one more; nobody computed them.
+func openAt(cache *kvcache.Cache, depth int) (*kvcache.Sequence, error) {
+	seq := cache.Open(kvcache.Salt{})
+	if !cache.Reserve(seq, depth+1) {
+		return nil, fmt.Errorf("%d tokens do not fit the KV cache", depth+1)
 	}
-	return out
+	for pos := 0; pos < depth; pos += kvcache.BlockTokens {
+		n := min(kvcache.BlockTokens, depth-pos)
+		cache.Cover(seq, pos+n)
+		cache.Advance(seq, n)
+	}
+	cache.Cover(seq, depth+1)
+	return seq, nil
 }
