@@ -263,6 +263,9 @@ func (s *onePlan) batches(c gate.Case) (out []kvcache.Batch, err error) {
 		b := kvcache.Batch{Tokens: tokens[pos : pos+n], Prefill: true}
 		cache.Cover(seq, pos+n)
 		b.AddSpan(seq, kvcache.Span{Rows: n, Pos: pos})
+		for i, table := range b.Spans[0].Tables { // as they are for this chunk
+			b.Spans[0].Tables[i] = slices.Clone(table)
+		}
 		cache.Advance(seq, n)
 		if pos+n == c.Rows {
 			b.LogitRows = []int32{int32(n - 1)}
