@@ -129,6 +129,9 @@ func (f *fewValues) numbers(u []uint8, src []float32, inv float32) {
 			}
 		}
 		v := float32(src[k]*inv) + nearSteps/2
+		if src[k] == 0 { // whose scale may be too small to have an inverse
+			v = nearSteps / 2
+		}
 		u[k] = near[int(max(0, min(v, nearSteps-1)))]
 	}
 }
