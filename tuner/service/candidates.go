@@ -26,6 +26,9 @@ type Space struct {
 	Truncated bool // there were more, which nobody looked at
 	Configs   []*Config
 	Refused   map[string]int // how many configurations were refused, by reason
+
+	site *site
+	room *room
 }
 
 // ErrNoFit says that a machine has no configuration for a model.
@@ -55,6 +58,7 @@ func Candidates(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space,
 	if o.Threads > 0 {
 		w.site.most = min(w.site.most, o.Threads)
 	}
+	w.space.site, w.space.room = w.site, w.room
 	w.always(p, tree)
 	var stats topotree.Stats
 	bounds := topotree.Bounds{First: p.Groups(), Stats: &stats, MaxTrees: max(1000, int(maxTreePUs)/tree.PUs())}
