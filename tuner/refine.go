@@ -7,9 +7,9 @@ import (
 	"sandwich/tuner/service"
 )
 
-// A refinement starts from the best few and goes on while a step gains that much: smaller gains are
-// the noise of a profile's figures, and a search among many neighbours finds those first. With 0.2 %
-// in place of 2 % the first candidate of planted machines was up to 7 % worse.
+// A refinement starts from the best few and goes on while a step gains that much: smaller gains
+// are the noise of a profile's figures, and a search among many neighbours finds those first. With
+// 0.2 % in place of 2 % the first candidate of planted machines was up to 7 % worse.
 const (
 	refineFrom  = 3
 	refineSteps = 12
