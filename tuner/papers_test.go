@@ -118,10 +118,10 @@ func figure3a(t *testing.T, h *planted) map[string]float64 {
 }
 
 // TestFigure3a predicts figure 3a of Sandwich at the values of docs/papers.params.yaml, and prints
-// in which share of the box around what is assumed the paper's order holds (docs/papers.md). What it
-// holds is what the model says at all: one core less in each cluster beats as many less at the end
-// of each node, all nodes beat half of them, and fast ones beat slow ones. SANDWICH_BOX says how
-// many machines are drawn.
+// in which share of the box around what is assumed the paper's order holds (docs/papers.md). It
+// holds what the model says at all: one core less in each cluster beats as many less at the end of
+// each node, all nodes beat half of them, and fast ones beat slow ones. SANDWICH_BOX says how many
+// machines are drawn.
 func TestFigure3a(t *testing.T) {
 	list := readParams(t)["kunpeng"]
 	order := []string{"SC-RM", "NUMA-RM", "NUMA", "fast NUMA", "slow NUMA"}

@@ -56,21 +56,9 @@ func (r *Report) TTFT(q float64) time.Duration { return r.quantile(q, (*Outcome)
 // TPOT is quantile q of the time per output token.
 func (r *Report) TPOT(q float64) time.Duration { return r.quantile(q, (*Outcome).TPOT) }
 
-// Mean is the mean time from arrival to the last token over the requests that finished.
-func (r *Report) Mean() time.Duration {
-	sum, n := time.Duration(0), 0
-	for i := range r.Outcomes {
-		if o := &r.Outcomes[i]; o.Finished() {
-			sum += o.End - o.At
-			n++
-		}
-	}
-	return sum / time.Duration(max(1, n))
-}
-
 // Latency is quantile q of the time from arrival to the last token.
 func (r *Report) Latency(q float64) time.Duration {
-	return r.quantile(q, func(o *Outcome) time.Duration { return o.End - o.At })
+	return r.quantile(q, (*Outcome).Latency)
 }
 
 // quantile is the smallest value that a share q of the requests do not exceed.
@@ -100,7 +88,7 @@ func (r *Report) Attainment(s SLO) float64 {
 			met++
 		}
 	}
-	return float64(met) / float64(len(r.Outcomes))
+	return float64(met) / float64(max(1, len(r.Outcomes)))
 }
 
 // Objectives that a configuration can be ranked by.
@@ -121,7 +109,7 @@ var DefaultSLO = SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond}
 func (r *Report) Score(objective string, s SLO) (float64, error) {
 	switch objective {
 	case Latency:
-		if mean := r.Mean().Seconds(); mean > 0 {
+		if mean := r.Mean((*Outcome).Latency).Seconds(); mean > 0 {
 			return 1 / mean, nil
 		}
 		return 0, nil
