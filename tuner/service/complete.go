@@ -36,6 +36,7 @@ func Complete(p *profiles.Profile, isa string, types []string) (*profiles.Profil
 	for _, typ := range types {
 		c.peak(typ)
 	}
+	c.sizes()
 	c.memory()
 	c.shares()
 	c.remote()
@@ -136,6 +137,16 @@ func (c *completion) peak(typ string) {
 
 func assumed(v float64, unit string) profiles.Figure {
 	return profiles.Figure{Median: v, Unit: unit, Assumed: true}
+}
+
+// sizes names what is not known of how much memory there is.
+func (c *completion) sizes() {
+	for _, n := range c.nodes() {
+		if n.Bytes > 0 {
+			return // a node of size 0 beside others has no memory
+		}
+	}
+	c.note("the profile has no size of memory; assumed large enough")
 }
 
 // memory adds the bandwidth by the number of PUs.
