@@ -190,6 +190,7 @@ func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 	fn func(r *engine.Runner, l *pool.Leader) error) error {
 	o, done := s.runnerOptions(kvcache.BlocksFor(positions), logitRows)
+	o.Context = positions
 	r, err := engine.Open(ctx, o)
 	done()
 	if err != nil {
