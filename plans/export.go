@@ -130,7 +130,7 @@ func toVLLM(e *export) {
 	for _, r := range p.Ranks {
 		ranks = append(ranks, r.PUs.Intersect(p.Prefill.PUs).String())
 	}
-	kv := max(1, (p.KVBytesPerToken()*8*4096+1<<30-1)>>30)
+	kv := max(1, (p.Model.KVBytesPerToken(p.KV)*8*4096+1<<30-1)>>30)
 	e.note("the cache holds 8 requests of 4096 tokens, in whole GiB, of a type of vLLM's (the plan's is %s)",
 		p.KV)
 	e.line("VLLM_CPU_OMP_THREADS_BIND='%s' \\\nVLLM_CPU_KVCACHE_SPACE=%d \\", strings.Join(ranks, "|"), kv)

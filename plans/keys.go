@@ -19,9 +19,9 @@ type KeyChange struct {
 
 // The directions of a KeyChange, as seen from the plan.
 const (
-	More  = "more"
-	Less  = "less"
-	Other = "other"
+	keyMore  = "more"
+	keyLess  = "less"
+	keyOther = "other"
 )
 
 // KeyChanges lists what differs between the host of a plan and another one: what makes a plan void
@@ -32,16 +32,16 @@ func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 			out = append(out, KeyChange{key, clip(was), clip(is), direction})
 		}
 	}
-	add("arch", made.Host.Arch, here.Host.Arch, Other)
-	add("cpu_model", made.Host.CPUModel, here.Host.CPUModel, Other)
+	add("arch", made.Host.Arch, here.Host.Arch, keyOther)
+	add("cpu_model", made.Host.CPUModel, here.Host.CPUModel, keyOther)
 	lost, gained := absent(made.Host.ISA, here.Host.ISA), absent(here.Host.ISA, made.Host.ISA)
 	if len(lost)+len(gained) > 0 {
-		direction := Other
+		direction := keyOther
 		switch {
 		case len(gained) == 0:
-			direction = Less
+			direction = keyLess
 		case len(lost) == 0:
-			direction = More
+			direction = keyMore
 		}
 		out = append(out, KeyChange{"isa", orNone(clip(strings.Join(lost, " "))), orNone(clip(strings.Join(gained,
 			" "))),
@@ -60,7 +60,7 @@ func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 	add("quota", quotaText(made.QuotaPUs()), quotaText(here.QuotaPUs()), direction(float64(quota(made)),
 		float64(quota(here))))
 	for _, s := range settings(made.Host, here.Host) {
-		add(s.key, s.was, s.is, Other)
+		add(s.key, s.was, s.is, keyOther)
 	}
 	for _, c := range ceilingPairs(made, here) {
 		add(c.name(), fmt.Sprintf("%.4g %s", c.made.Median, c.made.Unit), fmt.Sprintf("%.4g %s (%+.0f %%)",
@@ -73,11 +73,11 @@ func KeyChanges(made, here *profiles.Profile) (out []KeyChange) {
 func direction(was, is float64) string {
 	switch {
 	case is > was:
-		return More
+		return keyMore
 	case is < was:
-		return Less
+		return keyLess
 	}
-	return Other
+	return keyOther
 }
 
 // quota is the PUs that are paid for; without one, all.

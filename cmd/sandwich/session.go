@@ -209,22 +209,13 @@ type serving struct {
 	displaced func(err error)   // engine.Options.Displaced
 }
 
-// blocks are those of the KV cache: the whole context of every parallel request where that takes no
-// more than half of the memory that is left, else as many as fit there, and one context at least:
-// requests then wait for blocks.
-func (s *session) blocks(v serving) int {
-	need := kvcache.BlocksFor(v.context)
-	blocks := need * v.parallel
-	if free := mem.Available(); free > 0 {
-		perBlock := s.plan.KVBytesPerToken() * kvcache.BlockTokens
-		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
-	}
-	return blocks
-}
-
-// engine loads the model for many requests at once.
+// engine loads the model for many requests at once. The KV cache holds the whole context of every
+// parallel request where that takes no more than half of the memory that is left, else as many
+// blocks as fit there, and one context at least: requests then wait for blocks.
 func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
-	o, done := s.runnerOptions(s.blocks(v), v.parallel)
+	need := kvcache.BlocksFor(v.context)
+	o, done := s.runnerOptions(need*v.parallel, v.parallel)
+	o.Least = need
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
 		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})

@@ -73,7 +73,8 @@ func (d *Desc) checkBytes() error {
 			return fmt.Errorf("a piece of %d bits does not divide a byte", p.Bits)
 		case p.At < 0 || p.At+d.Block*p.Bits/8 > d.Bytes:
 			return fmt.Errorf("the piece at byte %d is outside the block", p.At)
-		case p.Run != 1 && p.Run != 8 && p.Run != 16 && p.Run%TurnK != 0 || p.Run == 1 && p.Bits > 2 || d.Block%(p.Run*8/p.Bits) != 0:
+		case p.Run != 1 && p.Run != 8 && p.Run != 16 && p.Run%TurnK != 0 || p.Run == 1 && p.Bits > 2 ||
+			d.Block%(p.Run*8/p.Bits) != 0:
 			return fmt.Errorf("a run of %d elements does not fit a block of %d", p.Run, d.Block)
 		}
 	}

@@ -175,7 +175,7 @@ func TestToyRefused(t *testing.T) {
 		if !errors.Is(err, model.ErrUnsupported) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		if report, err := model.Inspect(file, exec.PackedBytes); err != nil || !strings.HasPrefix(report.Refused,
+		if report, err := model.Inspect(file, exec.MemoryOf); err != nil || !strings.HasPrefix(report.Refused,
 			want) || report.Shape == nil {
 			t.Errorf("inspection says %q, %v; want %q and a shape", report.Refused, err, want)
 		}

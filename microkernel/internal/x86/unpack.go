@@ -20,7 +20,9 @@ const (
 	byTable              // at most four bits look up one of sixteen floats; bits above are ignored
 	byTables             // five bits look up one of 32
 	byConvert            // mask and convert: AVX2, whose lookups take three bits, and numbers too long for a lookup
-	byShuffle            // AVX2: at most four bits look up a byte, at the top of the word, which is shifted down with its sign
+	// AVX2: at most four bits look up a byte, at the top of the word, which is shifted down with
+	// its sign
+	byShuffle
 )
 
 func (s spec) unpackWay() unpackWay {
