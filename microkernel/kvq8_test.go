@@ -97,7 +97,7 @@ func BenchmarkAttentionKV(b *testing.B) {
 		for elem := range kvTypes {
 			b.Run(fmt.Sprintf("decode4096/dim128/group%d/%s", group, elem), func(b *testing.B) {
 				l := KVLayout{HeadDim: 128, Elem: elem}
-				a, err := NewAttention(Host().Best(), l)
+				a, err := NewAttention(Host().Best(), l, AttentionForm{})
 				if err != nil {
 					b.Fatal(err)
 				}

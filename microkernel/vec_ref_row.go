@@ -53,13 +53,6 @@ func refRoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool
 	}
 }
 
-func refSwiGLU(dst, gate, up *float32, n int) {
-	d, g, u := vecOf(dst, n), vecOf(gate, n), vecOf(up, n)
-	for i := range d {
-		d[i] = float32(g[i]/(1+exp32(-g[i]))) * u[i]
-	}
-}
-
 func refAdd(dst, a *float32, n int) {
 	d, s := vecOf(dst, n), vecOf(a, n)
 	for i := range d {

@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"sandwich/plans"
-	"sandwich/runtime/kvcache"
 )
 
 // strictness is what serve asks of its plan.
@@ -116,8 +115,7 @@ func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
 	if f.sizes.context == 0 {
 		f.sizes.context = s.contextLimit(defaultContext)
 	}
-	blocks := kvcache.BlocksFor(f.sizes.context) * f.sizes.parallel
-	rows, err := servingMemory(s.plan, blocks, f.sizes.parallel, true)
+	rows, err := servingMemory(s.plan, s.blocks(f.sizes), f.sizes.parallel, true)
 	if err != nil {
 		return usageError(err)
 	}

@@ -190,6 +190,7 @@ func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 	fn func(r *engine.Runner, l *pool.Leader) error) error {
 	o, done := s.runnerOptions(kvcache.BlocksFor(positions), logitRows)
+	o.Context = positions
 	r, err := engine.Open(ctx, o)
 	done()
 	if err != nil {
@@ -205,20 +206,35 @@ func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 type serving struct {
 	context, parallel, queue int
 	engine.Service
-	note      func(text string) // engine.Options.Note
-	displaced func(err error)   // engine.Options.Displaced
+	observe   func(f engine.Forward) // engine.Options.Observe
+	note      func(text string)      // engine.Options.Note
+	displaced func(err error)        // engine.Options.Displaced
 }
 
-// engine loads the model for many requests at once. The KV cache holds the whole context of every
-// parallel request where that takes no more than half of the memory that is left, else as many
-// blocks as fit there, and one context at least: requests then wait for blocks.
+// blocks are how many blocks of the KV cache serving will have, before anything is loaded: the
+// whole context of every parallel request where that takes no more than half of the memory that is
+// left, else as many as fit there, and one context at least: requests then wait for blocks. Layers
+// with windows take less than this.
+func (s *session) blocks(v serving) int {
+	need := kvcache.BlocksFor(v.context)
+	blocks := need * v.parallel
+	if free := mem.Available(); free > 0 {
+		perBlock := s.plan.Model.KVBytesPerToken(s.plan.KV) * kvcache.BlockTokens
+		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
+	}
+	return blocks
+}
+
+// engine loads the model for many requests at once. The memory that is left is shared as blocks
+// says.
 func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.context)
 	o, done := s.runnerOptions(need*v.parallel, v.parallel)
 	o.Least = need
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
-		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})
+		Queue:    v.queue, Service: v.Service, Profile: s.profile, Observe: v.observe,
+		Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())

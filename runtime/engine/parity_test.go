@@ -148,6 +148,11 @@ func openTestRunner(t testing.TB, file *gguf.File, o thumb.Options, chunk int) *
 
 func openTestRunnerBlocks(t testing.TB, file *gguf.File, o thumb.Options, chunk, blocks int) *Runner {
 	t.Helper()
+	return openTestRunnerContext(t, file, o, chunk, blocks, 0)
+}
+
+func openTestRunnerContext(t testing.TB, file *gguf.File, o thumb.Options, chunk, blocks, context int) *Runner {
+	t.Helper()
 	plan, err := planFor(t, file, o)
 	if errors.Is(err, plans.ErrISA) {
 		t.Skip(err)
@@ -158,7 +163,7 @@ func openTestRunnerBlocks(t testing.TB, file *gguf.File, o thumb.Options, chunk,
 	plan.Chunk = chunk
 	// Workers that a test chose are more than there are PUs.
 	r, err := Open(t.Context(), RunnerOptions{Options: exec.Options{File: file, Plan: plan, Blocks: blocks,
-		LogitRows: chunk, Sequences: 8,
+		LogitRows: chunk, Sequences: 8, Context: context,
 		Unpinned: o.Service != nil, Sync: testSync}})
 	if err != nil {
 		t.Fatal(err)

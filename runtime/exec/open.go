@@ -19,6 +19,7 @@ type Options struct {
 	Least     int           // of them, those there must be where all take more than half of the free memory; 0: all
 	Sequences int           // that hold blocks at once; 1
 	LogitRows int           // most rows of a forward whose logits are wanted
+	Context   int           // positions that a sequence may have; 0: what the model was trained for
 	Spin      time.Duration // of the workers: pool.Options.Spin
 	Unpinned  bool          // they are bound to nothing, so that a plan may have more of them than this machine has PUs
 	Sync      Sync          // how ranks wait for each other
@@ -46,6 +47,7 @@ type Assembly struct {
 	sync     Sync
 	rows     int // most of a forward
 	logits   int // most of them whose logits are wanted
+	context  int // Options.Context
 	borrowed bool
 }
 
@@ -62,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Parts: parts, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
-		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows}
+		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
 	if err := a.size(&o); err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 // to run on these workers: the assembly's, or others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
 	return New(Config{Parts: a.Parts, Weights: a.Weights, KV: a.KV, Buffers: a.Buffers, Workers: on,
-		Sync: a.sync, Phase: phase})
+		Sync: a.sync, Phase: phase, Context: a.context})
 }
 
 // Close frees everything but borrowed workers. Executors over it are closed before.

@@ -145,9 +145,14 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 	case model.OpAttention:
 		return []model.Buf{model.BufAtt}
 	case model.OpAddNorm:
+		if op.Norm == nil {
+			return []model.Buf{model.BufX}
+		}
 		return []model.Buf{model.BufX, model.BufH}
 	case model.OpCombine:
 		return []model.Buf{model.BufY}
+	case model.OpRowNorm:
+		return op.Outs
 	}
 	return nil // routes and copies
 }
