@@ -17,9 +17,16 @@ import (
 // call writes beside its output is in the caller's scratch.
 type Attention struct {
 	layout KVLayout
+	form   AttentionForm
 	vec    *Vec
 	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
 	wide   []jit.Func // the same over a block of float32, into which a narrow block is widened for several tiles
+}
+
+// AttentionForm is what a family of models does to scores, which code is generated for.
+type AttentionForm struct {
+	Window  bool // jobs have one
+	Softcap bool // jobs have one
 }
 
 // AttentionJob is the attention of consecutive tokens of one sequence for the query heads that
@@ -39,9 +46,34 @@ type AttentionJob struct {
 	Pitch int
 	Table *int32
 	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
+	// Window is how many positions a token sees at most, its own included (Beltagy, Peters, Cohan:
+	// Longformer, 2020, section 3.1); 0 where the form has none. Blocks that no token sees are not
+	// read, and their entries of Table may hold anything.
+	Window int
+	// Softcap bounds the scaled scores: Softcap*tanh(score/Softcap); 0 where the form has none.
+	Softcap float32
+	// Sinks, unless nil, has one more score for each of the Group heads, which takes weight and
+	// gives no value (Xiao et al.: Efficient Streaming Language Models with Attention Sinks, 2024).
+	Sinks *float32
 	// Next is the block that this worker will likely read first after the job, or nil: it is
 	// prefetched during the job's last block.
 	Next unsafe.Pointer
+}
+
+// skips is how many positions before those that a token sees.
+func (j *AttentionJob) skips(token int) int {
+	if j.Window == 0 {
+		return 0
+	}
+	return max(0, j.Pos+token+1-j.Window)
+}
+
+// scales sets what the kernel multiplies scores by.
+func (j *AttentionJob) scales(args *vecgen.FusedArgs) {
+	args.Scale = j.Scale
+	if j.Softcap > 0 {
+		args.Scale, args.Factor, args.SoftCap = 1, capFactor(j.Scale, j.Softcap), j.Softcap
+	}
 }
 
 // after is what is prefetched during the last of the job's blocks up to number `to`.
@@ -65,20 +97,22 @@ const (
 type attentionKey struct {
 	isa    ISA
 	layout KVLayout
+	form   AttentionForm
 }
 
 var attentions sync.Map // attentionKey -> func() (*Attention, error)
 
-// NewAttention returns the fused attention for an instruction set; it is generated once per
-// process. As with NewVec it is plain Go where there is no generator or no executable memory, and
-// the error says that the host cannot run the instruction set or the layout makes no sense.
-func NewAttention(isa ISA, l KVLayout) (*Attention, error) {
-	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l) })
-	once, _ := attentions.LoadOrStore(attentionKey{isa, l}, build)
+// NewAttention returns the fused attention for an instruction set, a layout and a form; it is
+// generated once per process. As with NewVec it is plain Go where there is no generator or no
+// executable memory, and the error says that the host cannot run the instruction set or the layout
+// makes no sense.
+func NewAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error) {
+	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form) })
+	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)
 	return once.(func() (*Attention, error))()
 }
 
-func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
+func buildAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
@@ -86,18 +120,18 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Attention{layout: l, vec: v}
+	a := &Attention{layout: l, form: form, vec: v}
 	if !v.native {
 		return a, nil
 	}
 	if l.Elem != KVF32 {
-		a.wide, err = loadAttention(isa, l.wide())
+		a.wide, err = loadAttention(isa, l.wide(), form)
 	}
 	if err == nil {
-		a.code, err = loadAttention(isa, l)
+		a.code, err = loadAttention(isa, l, form)
 	}
 	if errors.Is(err, jit.ErrNoExec) {
-		return &Attention{layout: l, vec: RefVec()}, nil
+		return &Attention{layout: l, form: form, vec: RefVec()}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("attention kernels: %w", err)
@@ -106,11 +140,13 @@ func buildAttention(isa ISA, l KVLayout) (*Attention, error) {
 }
 
 // loadAttention generates the kernels of a layout of attention for every number of rows.
-func loadAttention(isa ISA, l KVLayout) ([]jit.Func, error) {
+func loadAttention(isa ISA, l KVLayout, form AttentionForm) ([]jit.Func, error) {
 	var codes [][]byte
 	target := isa.Target()
 	for rows := range target.FusedRows() {
-		code, err := target.Fused(l.kernel(rows + 1))
+		k := l.kernel(rows + 1)
+		k.Window, k.Cap = form.Window, form.Softcap
+		code, err := target.Fused(k)
 		if err != nil {
 			return nil, err
 		}
@@ -190,20 +226,25 @@ func (g *attentionGroup) span(i int) (lo, hi int) {
 // sees is how many positions row r of the job sees.
 func (g *attentionGroup) sees(r int) int { return g.job.Pos + r/g.job.Group + 1 }
 
-// blocksOf is how many blocks the rows of tile i see.
-func (g *attentionGroup) blocksOf(i int) int {
-	_, hi := g.span(i)
-	return (g.sees(hi-1) + KVBlock - 1) / KVBlock
+// skips is how many positions before those that row r sees.
+func (g *attentionGroup) skips(r int) int { return g.job.skips(r / g.job.Group) }
+
+// blocksOf says which blocks the rows of tile i see: [from, to).
+func (g *attentionGroup) blocksOf(i int) (from, to int) {
+	lo, hi := g.span(i)
+	return g.skips(lo) / KVBlock, (g.sees(hi-1) + KVBlock - 1) / KVBlock
 }
 
 func (g *attentionGroup) run() {
 	for i := range g.count {
 		g.begin(i)
 	}
-	if total := g.blocksOf(g.count - 1); g.a.wide != nil && g.count >= wideTiles {
-		g.widened(total)
+	from, _ := g.blocksOf(0)
+	_, total := g.blocksOf(g.count - 1)
+	if g.a.wide != nil && g.count >= wideTiles {
+		g.widened(from, total)
 	} else {
-		g.direct(total)
+		g.direct(from, total)
 	}
 	for i := range g.count {
 		g.finish(i)
@@ -211,12 +252,14 @@ func (g *attentionGroup) run() {
 }
 
 // direct runs the tiles over the blocks as they are cached.
-func (g *attentionGroup) direct(total int) {
-	for from := 0; from < total; from += callBlocks {
+func (g *attentionGroup) direct(from, total int) {
+	for ; from < total; from += callBlocks {
 		for i := range g.count {
-			if n := min(callBlocks, g.blocksOf(i)-from); n > 0 {
+			lo, hi := g.blocksOf(i)
+			lo, hi = max(lo, from), min(hi, from+callBlocks)
+			if n := hi - lo; n > 0 {
 				g.blocks(g.a.code, i, vecgen.FusedArgs{
-					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: n,
+					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, lo)), Blocks: n,
 					Last: ptr(at(g.job.Table, total-1)), After: g.job.after(total),
 				})
 			}
@@ -225,13 +268,13 @@ func (g *attentionGroup) direct(total int) {
 }
 
 // widened runs all tiles over one block after the other, each widened first.
-func (g *attentionGroup) widened(total int) {
+func (g *attentionGroup) widened(from, total int) {
 	first := int32(0)
 	block := unsafe.Add(g.scratch, g.a.tileAt(tileGroup))
-	for b := range total {
+	for b := from; b < total; b++ {
 		g.a.vec.widenPair(g.a.layout, block, unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch))
 		for i := range g.count {
-			if b < g.blocksOf(i) {
+			if lo, hi := g.blocksOf(i); b >= lo && b < hi {
 				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first),
 					After: block, Blocks: 1})
 			}
@@ -243,7 +286,8 @@ func (g *attentionGroup) widened(total int) {
 func (g *attentionGroup) begin(i int) {
 	g.gather(i)
 	lo, hi, _, state := g.tile(i)
-	g.reset(state, lo, hi, 0)
+	from, _ := g.blocksOf(i)
+	g.reset(state, lo, hi, from, true)
 }
 
 // gather copies the queries of a tile to one place.
@@ -256,20 +300,27 @@ func (g *attentionGroup) gather(i int) {
 	}
 }
 
-// reset makes a state ready for the rows [lo, hi) and the blocks from number `from` on.
-func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int) {
+// reset makes a state ready for the rows [lo, hi) and the blocks from number `from` on. The first
+// state of a row begins with its head's sink.
+func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int, first bool) {
 	clear(vecOf((*byte)(state), g.a.layout.kernel(hi-lo).StateBytes()))
-	left, maxima := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*float32)(unsafe.Add(state, vecgen.StateMax))
+	_, maxima, sums := stateFields(state)
+	left, skip := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*int32)(unsafe.Add(state, vecgen.StateSkip))
 	for r := lo; r < hi; r++ {
 		*at(left, r-lo) = int32(g.sees(r) - from*KVBlock)
+		*at(skip, r-lo) = int32(g.skips(r) - from*KVBlock)
 		*at(maxima, r-lo) = negInf
+		if first && g.job.Sinks != nil {
+			*at(maxima, r-lo), *at(sums, r-lo) = *at(g.job.Sinks, r%g.job.Group), 1
+		}
 	}
 }
 
 // blocks runs tile i over the blocks that args names.
 func (g *attentionGroup) blocks(code []jit.Func, i int, args vecgen.FusedArgs) {
 	lo, hi, q, state := g.tile(i)
-	args.Q, args.State, args.Scratch, args.Scale = q, state, g.scratch, g.job.Scale
+	args.Q, args.State, args.Scratch = q, state, g.scratch
+	g.job.scales(&args)
 	code[hi-lo-1].Call(unsafe.Pointer(&args))
 }
 

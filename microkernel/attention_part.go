@@ -12,11 +12,13 @@ import (
 // folds them in ascending order, so that the bits are those of Run wherever the context is cut.
 type AttentionParts struct {
 	Memory unsafe.Pointer // PartBytes for the first range, then for each block behind it; aligned to 64 bytes
-	First  int            // blocks of the first range, at least 1
+	First  int            // the first block behind the first range
 }
 
-// Blocks is how many blocks the job's last token sees.
-func (j *AttentionJob) Blocks() int { return (j.Pos + j.Tokens + KVBlock - 1) / KVBlock }
+// Blocks says which blocks the job's tokens see: [from, to).
+func (j *AttentionJob) Blocks() (from, to int) {
+	return j.skips(0) / KVBlock, (j.Pos + j.Tokens + KVBlock - 1) / KVBlock
+}
 
 // PartBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.
 func (a *Attention) PartBytes(rows int) int {
@@ -57,21 +59,21 @@ func (a *Attention) RunPart(job *AttentionJob, parts *AttentionParts, from, to i
 		if a.code != nil {
 			g.gather(0)
 		}
-		if from == 0 {
-			g.part(a.part(job, parts, 0, i), 0, to, to)
+		if from < parts.First {
+			g.part(a.part(job, parts, 0, i), from, to, to, true)
 			continue
 		}
 		for b := from; b < to; b++ {
-			g.part(a.part(job, parts, 1+b-parts.First, i), b, b+1, to)
+			g.part(a.part(job, parts, 1+b-parts.First, i), b, b+1, to, false)
 		}
 	}
 }
 
 // part computes the blocks [from, to) of the group's one tile into a state, of those up to number
 // `end` that follow each other here.
-func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int) {
+func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int, first bool) {
 	lo, hi := g.span(0)
-	g.reset(state, lo, hi, from)
+	g.reset(state, lo, hi, from, first)
 	if g.a.code == nil {
 		refPart(g.a.layout, g.job, state, lo, hi, from, to)
 		return
@@ -79,10 +81,11 @@ func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int) {
 	_, _, q, _ := g.tile(0)
 	last := ptr(at(g.job.Table, end-1))
 	for ; from < to; from += callBlocks {
-		g.a.code[hi-lo-1].Call(unsafe.Pointer(&vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch,
-			Scale: g.job.Scale,
-			KV:    g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from),
-			Last: last, After: g.job.after(end)}))
+		args := vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch,
+			KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from),
+			Last: last, After: g.job.after(end)}
+		g.job.scales(&args)
+		g.a.code[hi-lo-1].Call(unsafe.Pointer(&args))
 	}
 }
 
@@ -95,7 +98,8 @@ func (a *Attention) MergeParts(job *AttentionJob, parts *AttentionParts) {
 		g := attentionGroup{a: a, job: job, rows: rows, tiles: tiles, first: i, count: 1}
 		lo, hi := g.span(0)
 		o, m, s := stateFields(a.part(job, parts, 0, i))
-		for b := parts.First; b < job.Blocks(); b++ {
+		_, end := job.Blocks()
+		for b := parts.First; b < end; b++ {
 			ob, mb, sb := stateFields(a.part(job, parts, 1+b-parts.First, i))
 			a.vec.MergeBlock(o, dim, m, s, ob, dim, mb, sb, hi-lo, dim)
 		}

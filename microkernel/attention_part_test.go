@@ -17,7 +17,7 @@ func TestAttentionParts(t *testing.T) {
 				if l.Check() != nil {
 					continue
 				}
-				a, err := NewAttention(v.ISA(), l)
+				a, err := NewAttention(v.ISA(), l, AttentionForm{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -40,14 +40,14 @@ func TestAttentionParts(t *testing.T) {
 
 // runParts cuts a job at random.
 func runParts(t *testing.T, rng *rand.Rand, a *Attention, job *AttentionJob, scratch []byte) {
-	blocks := job.Blocks()
-	parts := AttentionParts{First: 1 + rng.IntN(blocks)}
+	from, blocks := job.Blocks()
+	parts := AttentionParts{First: from + 1 + rng.IntN(blocks-from)}
 	memory := guardedBytes(t, (1+blocks-parts.First)*a.PartBytes(job.Tokens*job.Group))
 	for i := range memory {
 		memory[i] = 0xff
 	}
 	parts.Memory = unsafe.Pointer(&memory[0])
-	ranges := [][2]int{{0, parts.First}}
+	ranges := [][2]int{{from, parts.First}}
 	for at := parts.First; at < blocks; {
 		n := 1 + rng.IntN(blocks-at)
 		ranges = append(ranges, [2]int{at, at + n})

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // refAttention is the definition of fused attention, row by row.
@@ -13,9 +14,12 @@ func refAttention(l KVLayout, job *AttentionJob) {
 		token, head := r/job.Group, r%job.Group
 		q := vecOf(at(job.Q, token*job.QStride+head*l.HeadDim), l.HeadDim)
 		m, s := negInf, float32(0)
-		for b, sees := 0, job.Pos+token+1; b*KVBlock < sees; b++ {
-			k := unsafe.Add(job.KV, int(*at(job.Table, b))*job.Pitch)
-			refAttentionBlock(l, q, k, unsafe.Add(k, l.KBytes()), min(sees-b*KVBlock, KVBlock), job.Scale, out, &m, &s)
+		clear(out)
+		if job.Sinks != nil {
+			m, s = *at(job.Sinks, head), 1
+		}
+		for b := job.skips(token) / KVBlock; b*KVBlock < job.Pos+token+1; b++ {
+			job.refBlock(l, token, b, q, out, &m, &s)
 		}
 		refFinishAttention(at(job.Out, token*job.OutStride+head*l.HeadDim), 0, &out[0], 0, &s, 1, l.HeadDim)
 	}
@@ -28,23 +32,29 @@ func refPart(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from, 
 		token, head := r/job.Group, r%job.Group
 		q := vecOf(at(job.Q, token*job.QStride+head*l.HeadDim), l.HeadDim)
 		row := vecOf(at(out, (r-lo)*l.paddedDim()), l.HeadDim)
-		for b, sees := from, job.Pos+token+1; b < to && b*KVBlock < sees; b++ {
-			k := unsafe.Add(job.KV, int(*at(job.Table, b))*job.Pitch)
-			refAttentionBlock(l, q, k, unsafe.Add(k, l.KBytes()), min(sees-b*KVBlock, KVBlock), job.Scale, row,
-				at(m, r-lo), at(s, r-lo))
+		for b := max(from, job.skips(token)/KVBlock); b < to && b*KVBlock < job.Pos+token+1; b++ {
+			job.refBlock(l, token, b, q, row, at(m, r-lo), at(s, r-lo))
 		}
 	}
 }
 
-// refAttentionBlock merges one block, of which the row sees n positions, into the running output,
-// maximum and sum.
-func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scale float32, out []float32, m,
-	s *float32) {
+// refBlock merges block b for a row of a token into the row's running output, maximum and sum.
+func (j *AttentionJob) refBlock(l KVLayout, token, b int, q, out []float32, m, s *float32) {
+	k := unsafe.Add(j.KV, int(*at(j.Table, b))*j.Pitch)
+	v, n := unsafe.Add(k, l.KBytes()), min(j.Pos+token+1-b*KVBlock, KVBlock)
+	scale := j.Scale
 	var p [KVBlock]float32
 	for pos := range n {
 		for d, e := range q {
 			p[pos] = plain.FMA32(e, l.getK(k, pos, d), p[pos])
 		}
+	}
+	if j.Softcap > 0 {
+		refSoftCap(p[:n], capFactor(scale, j.Softcap), j.Softcap)
+		scale = 1
+	}
+	for pos := range min(n, j.skips(token)-b*KVBlock) {
+		p[pos] = negInf
 	}
 	valid, mb, sb := int32(n), float32(0), float32(0)
 	refSoftmaxBlock(&p[0], KVBlock, 1, KVBlock, &valid, scale, &mb, &sb)
@@ -60,7 +70,7 @@ func refAttentionBlock(l KVLayout, q []float32, k, v unsafe.Pointer, n int, scal
 // get reads element i of a block of floats.
 func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
 	if l.Elem == KVF16 {
-		return plain.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
+		return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
 	}
 	return *(*float32)(unsafe.Add(block, 4*i))
 }

@@ -12,6 +12,9 @@ import (
 type attentionCase struct {
 	layout             KVLayout
 	tokens, group, pos int
+	window             int
+	softcap            float32
+	sinks              []float32
 	q                  []float32
 	kv                 []byte
 	table              []int32
@@ -47,12 +50,17 @@ func newAttentionCase(t testing.TB, rng *rand.Rand, l KVLayout, tokens, group, p
 // job runs rows [from, from+n) of the tokens into out.
 func (c *attentionCase) job(from, n int, out []float32) *AttentionJob {
 	row := c.group * c.layout.HeadDim
-	return &AttentionJob{
+	job := &AttentionJob{
 		Q: p0(c.q[from*(row+7):]), QStride: row + 7, Out: p0(out[from*row:]), OutStride: row,
 		Tokens: n, Group: c.group, Pos: c.pos + from,
 		KV: unsafe.Pointer(&c.kv[0]), Pitch: c.layout.KBytes() + c.layout.VBytes(), Table: p0(c.table),
-		Scale: float32(1 / math.Sqrt(float64(c.layout.HeadDim))),
+		Scale:  float32(1 / math.Sqrt(float64(c.layout.HeadDim))),
+		Window: c.window, Softcap: c.softcap,
 	}
+	if c.sinks != nil {
+		job.Sinks = &c.sinks[0]
+	}
+	return job
 }
 
 func (c *attentionCase) out() []float32 {
@@ -66,7 +74,7 @@ func TestAttention(t *testing.T) {
 				if elem == KVQ8 && dim%kvScaleDims != 0 {
 					continue
 				}
-				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: dim, Elem: elem})
+				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: dim, Elem: elem}, AttentionForm{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +103,7 @@ func TestAttention(t *testing.T) {
 func TestScoresThatOverflow(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
-			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem})
+			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem}, AttentionForm{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +133,7 @@ func TestScoresThatOverflow(t *testing.T) {
 // TestAttentionCompany: a token's output has the same bits whatever the chunks it came in.
 func TestAttentionCompany(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: KVF16})
+		a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: KVF16}, AttentionForm{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +160,7 @@ func TestAttentionCompany(t *testing.T) {
 func TestAttentionIsTheChain(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		l := KVLayout{HeadDim: 96, Elem: KVF16}
-		a, err := NewAttention(v.ISA(), l)
+		a, err := NewAttention(v.ISA(), l, AttentionForm{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +263,7 @@ func BenchmarkAttention(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("%s/%s", c.name, isa), func(b *testing.B) {
 				l := KVLayout{HeadDim: c.dim, Elem: KVF16}
-				a, err := NewAttention(isa, l)
+				a, err := NewAttention(isa, l, AttentionForm{})
 				if err != nil {
 					b.Fatal(err)
 				}

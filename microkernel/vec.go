@@ -113,27 +113,6 @@ func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neo
 	v.call(kernel, &args)
 }
 
-// SwiGLU writes dst[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. Shazeer: GLU Variants Improve
-// Transformer, 2020.
-func (v *Vec) SwiGLU(dst, gate, up *float32, n int) {
-	v.SwiGLURows(dst, n, gate, n, up, n, 1, n)
-}
-
-// SwiGLURows is SwiGLU of n columns of `rows` rows: the epilogue of a slice of the gate and up
-// projections.
-func (v *Vec) SwiGLURows(dst *float32, dstStride int, gate *float32, gateStride int, up *float32, upStride,
-	rows, n int) {
-	if !v.native {
-		for r := range rows {
-			refSwiGLU(at(dst, r*dstStride), at(gate, r*gateStride), at(up, r*upStride), n)
-		}
-		return
-	}
-	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(gate), ptr(up)}, N: [6]int{dstStride, gateStride,
-		upStride, rows, n}}
-	v.call(vecgen.SwiGLU, &args)
-}
-
 // Add adds a to dst.
 func (v *Vec) Add(dst, a *float32, n int) {
 	if !v.native {

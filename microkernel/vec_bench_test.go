@@ -44,7 +44,8 @@ func BenchmarkVec(b *testing.B) {
 		{"RMSNormHeads", n, 8, func(v *Vec) { v.RMSNormRows(p0(y), dim, p0(x), dim, n/dim, p0(w), dim, 1e-5) }},
 		{"RoPEPairs", n, 8, func(v *Vec) { v.RoPE(p0(x), dim, n/dim, dim, p0(cs), false) }},
 		{"RoPEHalves", n, 8, func(v *Vec) { v.RoPE(p0(x), dim, n/dim, dim, p0(cs), true) }},
-		{"SwiGLU", n, 12, func(v *Vec) { v.SwiGLU(p0(y), p0(x), p0(w), n) }},
+		{"SwiGLU", n, 12, func(v *Vec) { v.GLU(SwiGLU, p0(y), p0(x), p0(w), n) }},
+		{"GeGLU", n, 12, func(v *Vec) { v.GLU(GeGLU, p0(y), p0(x), p0(w), n) }},
 		{"Add", n, 12, func(v *Vec) { v.Add(p0(y), p0(x), n) }},
 		{"SoftmaxBlock", rows * KVBlock, 8, func(v *Vec) {
 			v.SoftmaxBlock(p0(scores), KVBlock, rows, KVBlock, p0(valid),

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 	"unsafe"
 )
 
@@ -49,13 +50,6 @@ func refRoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool
 			head[i*step] = plain.FMA32(a, c, -float32(b*s))
 			head[i*step+dist] = plain.FMA32(a, s, float32(b*c))
 		}
-	}
-}
-
-func refSwiGLU(dst, gate, up *float32, n int) {
-	d, g, u := vecOf(dst, n), vecOf(gate, n), vecOf(up, n)
-	for i := range d {
-		d[i] = float32(g[i]/(1+exp32(-g[i]))) * u[i]
 	}
 }
 
@@ -107,7 +101,7 @@ func refF32ToF16(dst *uint16, src *float32, n int) {
 func refF16ToF32(dst *float32, src *uint16, n int) {
 	d, s := vecOf(dst, n), vecOf(src, n)
 	for i := range d {
-		d[i] = plain.FloatFromHalf(s[i])
+		d[i] = qtype.FloatFromHalf(s[i])
 	}
 }
 

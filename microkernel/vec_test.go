@@ -179,7 +179,7 @@ func TestElementwise(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, n := range vecLengths {
 			for d := ordinary; d <= specials; d++ {
-				a, b := guardedF32(t, rng, n, d), guardedF32(t, rng, n, d)
+				a := guardedF32(t, rng, n, d)
 				s := float32(rng.NormFloat64())
 				run := func(name string, native, ref func(dst *float32)) {
 					got := guarded[float32](t, n)
@@ -189,10 +189,6 @@ func TestElementwise(t *testing.T) {
 					ref(p0(want))
 					wantSame(t, fmt.Sprintf("%s n=%d drawing %d", name, n, d), got, want)
 				}
-				run("SwiGLU", func(p *float32) { v.SwiGLU(p, p0(a), p0(b), n) }, func(p *float32) {
-					refSwiGLU(p,
-						p0(a), p0(b), n)
-				})
 				run("Add", func(p *float32) { v.Add(p, p0(a), n) }, func(p *float32) { refAdd(p, p0(a), n) })
 				run("AddScaled", func(p *float32) { v.AddScaled(p, p0(a), s, n) }, func(p *float32) {
 					refAddScaled(p,
@@ -200,11 +196,6 @@ func TestElementwise(t *testing.T) {
 				})
 				run("Scale", func(p *float32) { v.Scale(p, s, n) }, func(p *float32) { refScale(p, s, n) })
 				half := n / 2
-				run("SwiGLURows", func(p *float32) { v.SwiGLURows(p, n-half, p0(a), n-half, p0(b), half, 2, half) },
-					func(p *float32) {
-						refSwiGLU(p, p0(a), p0(b), half)
-						refSwiGLU(at(p, n-half), at(p0(a), n-half), at(p0(b), half), half)
-					})
 				run("AddRows", func(p *float32) { v.AddRows(p, n-half, p0(a), n-half, 2, half) }, func(p *float32) {
 					refAdd(p, p0(a), half)
 					refAdd(at(p, n-half), at(p0(a), n-half), half)
@@ -236,20 +227,6 @@ func TestSum(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestSwiGLUMeaning bounds the distance of the oracle from float64.
-func TestSwiGLUMeaning(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	for range 10000 {
-		g, u := float32(10*rng.NormFloat64()), float32(rng.NormFloat64())
-		var got float32
-		refSwiGLU(&got, &g, &u, 1)
-		want := float64(g) / (1 + math.Exp(-float64(g))) * float64(u)
-		if math.Abs(float64(got)-want) > 4e-7*math.Abs(want) {
-			t.Fatalf("silu(%g)*%g = %g, want %g", g, u, got, want)
-		}
-	}
 }
 
 func TestHalfRows(t *testing.T) {

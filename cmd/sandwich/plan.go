@@ -11,6 +11,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
@@ -26,17 +27,21 @@ func newPlan() *cobra.Command {
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff())
+	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(), newPlanUnpack(),
+		newPlanSign())
 	return c
 }
 
 func newPlanShow() *cobra.Command {
+	var kernels bool
 	c := &cobra.Command{
-		Use:     "show PLAN",
-		Short:   "Print what a plan says and how it was found",
-		Example: "  sandwich plan show llama.plan\n  sandwich plan show llama.plan --format json | jq .evidence",
-		Args:    exactArgs(1, "a plan"),
+		Use:   "show PLAN",
+		Short: "Print what a plan says and how it was found",
+		Example: `  sandwich plan show llama.plan --kernels
+  sandwich plan show llama.plan --format json | jq .evidence`,
+		Args: exactArgs(1, "a plan"),
 	}
+	c.Flags().BoolVar(&kernels, "kernels", false, "list the schedules of every table")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		b, err := plans.Read(args[0])
@@ -46,19 +51,30 @@ func newPlanShow() *cobra.Command {
 		if *format == "json" {
 			return printJSON(c.OutOrStdout(), b.Show())
 		}
-		return printPlan(c.OutOrStdout(), b)
+		if err := printPlan(c.OutOrStdout(), b); err != nil {
+			return err
+		}
+		if kernels {
+			if err := printSchedules(c.OutOrStdout(), b.Show()); err != nil {
+				return err
+			}
+		}
+		return printRaces(c.OutOrStdout(), b)
 	}
 	return c
 }
 
 func newPlanVerify() *cobra.Command {
 	var host, modelArg string
+	key := requiredKey{flag: "--key"}
 	c := &cobra.Command{
 		Use:   "verify PLAN",
 		Short: "Say whether a plan is sound and fits this host and a model: OPTIMAL, SUBOPTIMAL, RETUNE or INVALID",
 		Long: `Say whether a plan is sound and fits: the hashes, this host (or the one of --host), and the model of --model.
 
-Where the plan runs on this host, its kernels are built as at load, and the time that takes is printed.
+What differs from the host that the plan was made on is listed key by key, and the memory that serving takes, by node,
+with the --ctx and --parallel that serve has by itself; nothing is loaded. Where the plan runs on this host, its kernels
+are built as at load, and the time that takes is printed.
 
 OPTIMAL and SUBOPTIMAL exit with 0, RETUNE with 1, INVALID with 2 for a damaged plan and 4 for one that is for another
 host, instruction set or model.`,
@@ -68,9 +84,10 @@ host, instruction set or model.`,
 	}
 	c.Flags().StringVar(&host, "host", "", "host.yaml to verify against (default: this machine)")
 	c.Flags().StringVar(&modelArg, "model", "", "GGUF file to verify against (default: no model)")
+	c.Flags().StringVar(&key.path, "key", "", "public key, PEM, that must have signed the plan")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		verdict, err := verifyPlan(args[0], host, modelArg)
+		verdict, err := verifyPlan(args[0], host, modelArg, key)
 		if err != nil {
 			return err
 		}
@@ -79,7 +96,9 @@ host, instruction set or model.`,
 				return err
 			}
 		} else {
-			printVerdict(c.OutOrStdout(), verdict)
+			if err := printVerdict(c.OutOrStdout(), verdict); err != nil {
+				return err
+			}
 		}
 		if code := verdict.ExitCode(); code != exitOK {
 			return silent(code)
@@ -93,6 +112,7 @@ host, instruction set or model.`,
 type verified struct {
 	plans.Verdict
 	Kernels *builtKernels `json:"kernels,omitempty"` // absent where the plan does not run on this host
+	Memory  []memoryRow   `json:"memory,omitempty"`  // that serve takes with its own --ctx and --parallel
 }
 
 // builtKernels is the time to build everything that serving under a plan runs.
@@ -101,7 +121,7 @@ type builtKernels struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func verifyPlan(dir, host, modelPath string) (*verified, error) {
+func verifyPlan(dir, host, modelPath string, key requiredKey) (*verified, error) {
 	source := machineFlags{profile: host}
 	p, err := source.read()
 	if err != nil {
@@ -120,6 +140,15 @@ func verifyPlan(dir, host, modelPath string) (*verified, error) {
 		return nil, planError(err)
 	}
 	v := &verified{Verdict: verdict}
+	if bundle != nil {
+		if err := key.check(bundle); err != nil {
+			return nil, err
+		}
+		if v.Memory, err = servingMemory(&bundle.Plan, defaultBlocks(&bundle.Plan), defaultParallel,
+			host == ""); err != nil {
+			return nil, usageError(err)
+		}
+	}
 	if host == "" && verdict.Judgement != plans.Invalid {
 		v.Kernels, err = buildKernels(&bundle.Plan)
 	}
@@ -145,10 +174,10 @@ func shapeOfFile(path string) (plans.ModelShape, error) {
 	return model.ShapeOf(f)
 }
 
-func printVerdict(w io.Writer, v *verified) {
+func printVerdict(w io.Writer, v *verified) error {
 	fmt.Fprintln(w, v.Judgement)
 	for _, r := range v.Reasons {
-		fmt.Fprintf(w, "  %s\n", r)
+		fmt.Fprintf(w, "  %s\n", hanging(r, 2))
 	}
 	if v.Rounding != "" {
 		fmt.Fprintf(w, "  not exact: %s\n", v.Rounding)
@@ -156,6 +185,21 @@ func printVerdict(w io.Writer, v *verified) {
 	if k := v.Kernels; k != nil {
 		fmt.Fprintf(w, "  %s built in %s\n", plural(k.Count, "kernel"), formatSeconds(k.Seconds))
 	}
+	if len(v.Keys) > 0 {
+		var rows [][]string
+		for _, k := range v.Keys {
+			rows = append(rows, []string{k.Key, k.Made, k.Here, k.Direction})
+		}
+		fmt.Fprintln(w)
+		if err := printTable(w, []string{"differs", "the plan's host", "here", "here is"}, rows); err != nil {
+			return err
+		}
+	}
+	if len(v.Memory) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return printMemory(w, v.Memory)
 }
 
 // ranksText names the PUs and the memory node of each rank.
@@ -171,7 +215,7 @@ func ranksText(ranks []plans.Rank) string {
 	return strings.Join(out, "; ")
 }
 
-// printPlan is plan show for people.
+// printPlan is the ten lines of a plan that a person wants.
 func printPlan(w io.Writer, b *plans.Bundle) error {
 	s := b.Show()
 	exact := "bit-equal logits in any company"
@@ -180,30 +224,43 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 	}
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
 	rows := [][]string{
-		{"model", s.Model},
-		{"ranks", ranksText(s.Service.Ranks)},
+		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, orNone(strings.Join(s.ISA, " ")))},
-		{"prefill", fmt.Sprintf("PUs %s, up to %d rows, chunks of %d tokens", s.Service.PrefillPUs, s.SeqMax, s.Chunk)},
-		{"decode", fmt.Sprintf("PUs %s, up to %d rows", s.Service.DecodePUs, s.BatchMax)},
-		{"KV cache", s.KV},
-		{"fingerprint", s.Fingerprint},
+		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", inWords(b, s.Service.PrefillPUs), s.SeqMax,
+			s.Chunk)},
+		{"decode", fmt.Sprintf("%s, up to %d rows", inWords(b, s.Service.DecodePUs), s.BatchMax)},
+		{"ranks", ranksText(s.Service.Ranks)},
+		{"memory", memoryText(&b.Plan)},
+		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", plural(len(b.Plan.Kernels()), "micro-kernel"),
+			plural(len(s.Prefill)+len(s.Decode), "table"))},
 		{"content", s.Content},
 	}
 	if e := s.Evidence; e != nil && e.Created != "" {
-		rows = append(rows,
-			[]string{"made", fmt.Sprintf("%s by %s, strategy %s, effort %s, seed %d", e.Created, orUnknown(e.Build),
-				orNone(e.Strategy), orNone(e.Effort), e.Seed)},
-			[]string{"search", fmt.Sprintf("%d kernel trials in %s of %s, A/A noise %.1f %%, %d candidates "+
-				"rejected", e.Trials, formatSeconds(e.Spent), formatSeconds(e.Budget), 100*e.Noise, e.Rejected)})
-		if e.EarlyStop != "" {
-			rows = append(rows, []string{"early stop", e.EarlyStop})
-		}
+		rows = append(rows, []string{"made", madeText(e)})
 	}
 	printFields(w, rows)
-	if err := printSchedules(w, s); err != nil {
-		return err
+	return nil
+}
+
+func memoryText(p *plans.Plan) string {
+	rows, err := servingMemory(p, defaultBlocks(p), defaultParallel, false)
+	if err != nil {
+		return "not known: " + err.Error()
 	}
-	return printRaces(w, b)
+	return fmt.Sprintf("%s to serve %d requests of up to %d tokens", mem.FormatBytes(totalMemory(rows)),
+		defaultParallel,
+		servedContext(p))
+}
+
+func madeText(e *plans.EvidenceBrief) string {
+	if e.Strategy == "" {
+		return e.Created + " by a rule of thumb"
+	}
+	text := fmt.Sprintf("%s by %s: %d kernel trials in %s of %s (strategy %s, effort %s, seed %d), A/A noise %.1f %%, "+
+		"%d candidates rejected", e.Created, orUnknown(e.Build), e.Trials, formatSeconds(e.Spent),
+		formatSeconds(e.Budget),
+		e.Strategy, e.Effort, e.Seed, 100*e.Noise, e.Rejected)
+	return joinNonEmpty("; early stop ", text, e.EarlyStop)
 }
 
 // printSchedules shows the kernel tables: a weight with what its kernels share, then a rule a row.

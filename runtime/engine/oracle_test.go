@@ -139,6 +139,9 @@ func (o *oracle) attention(op *model.Op) {
 			kv, sum := h/(d.Heads/d.KVHeads)*d.HeadDim, 0.0
 			att := out[pos][h*d.HeadDim:][:d.HeadDim]
 			for p := range pos + 1 {
+				if !remembered(op.Attn, pos, p) {
+					continue
+				}
 				score := 0.0
 				for i := range d.HeadDim {
 					score += q[pos][h*d.HeadDim+i] * k[p][kv+i]

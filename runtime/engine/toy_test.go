@@ -20,9 +20,6 @@ import (
 // layer knows no positions, and the last one turns by a base of its own.
 func init() {
 	model.Register(model.Architecture{Name: "toy", Decoder: toy})
-	for name, spoil := range toyLacks {
-		model.Register(model.Architecture{Name: "toy-" + name, Decoder: spoil})
-	}
 }
 
 func toy(b *model.Builder) {
@@ -43,43 +40,6 @@ func toy(b *model.Builder) {
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(0.25)          // Logits [wanted rows, vocab]
-}
-
-// toyLacks are families of one layer with a value that exec lacks.
-var toyLacks = map[string]func(*model.Builder){
-	"attention with a window": func(b *model.Builder) {
-		toyLayer(b, model.Attn{Scale: 1, Window: 64},
-			model.SwiGLU)
-	},
-	"attention with capped scores": func(b *model.Builder) {
-		toyLayer(b, model.Attn{Scale: 1, Softcap: 50},
-			model.SwiGLU)
-	},
-	"attention with sinks": func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1, Sinks: true}, model.SwiGLU) },
-	"the activation GeGLU": func(b *model.Builder) { toyLayer(b, model.Attn{Scale: 1}, model.GeGLU) },
-}
-
-func toyLayer(b *model.Builder, a model.Attn, act model.Activation) {
-	b.Embed(1)
-	for i := range b.Layers() {
-		b.Norm("attn_norm")
-		b.QKV(model.Never)
-		b.Rotate(model.Rotation{})
-		if i == 0 {
-			b.Attend(model.Attn{Scale: 1})
-		} else {
-			b.Attend(a)
-		}
-		b.AttnOut()
-		b.Norm("ffn_norm")
-		if i == 0 {
-			b.FFN(model.SwiGLU)
-		} else {
-			b.FFN(act)
-		}
-	}
-	b.Norm("output_norm")
-	b.Head(1)
 }
 
 func toyConfig(arch string) model.Config {
@@ -151,20 +111,14 @@ func TestToyOracle(t *testing.T) {
 // TestToyRefused: a value that exec lacks is refused when the model is opened, by layer and name,
 // and so does inspection say.
 func TestToyRefused(t *testing.T) {
-	files := map[string]*gguf.File{}
-	for name := range toyLacks {
-		files["layer 1: "+name] = toyFile(t, toyConfig("toy-"+name))
-	}
-	partial := toyConfig("llama")
-	partial.RopeDim = 8
-	files["layer 0: rotating 8 of 16 head dimensions"] = toyFile(t, partial)
-	files[`layer 0: RoPE scaling "yarn"`] = toyFile(t, toyConfig("llama"), func(w *gguf.Writer) {
-		w.SetString("llama.rope.scaling.type", "yarn")
-	})
 	odd := toyConfig("qwen2")
 	odd.HeadDim = 24
-	files["a head dimension of 24"] = toyFile(t, odd)
-	for want, file := range files {
+	for want, file := range map[string]*gguf.File{
+		`layer 0: RoPE scaling "dynamic"`: toyFile(t, toyConfig("llama"), func(w *gguf.Writer) {
+			w.SetString("llama.rope.scaling.type", "dynamic")
+		}),
+		"a head dimension of 24": toyFile(t, odd),
+	} {
 		want += " is not supported"
 		plan, err := planFor(t, file, thumb.Options{Threads: 1})
 		if err != nil {
@@ -175,8 +129,8 @@ func TestToyRefused(t *testing.T) {
 		if !errors.Is(err, model.ErrUnsupported) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		if report, err := model.Inspect(file, exec.PackedBytes); err != nil || !strings.HasPrefix(report.Refused,
-			want) || report.Shape == nil {
+		report, err := model.Inspect(file, exec.MemoryOf)
+		if err != nil || !strings.HasPrefix(report.Refused, want) || report.Shape == nil {
 			t.Errorf("inspection says %q, %v; want %q and a shape", report.Refused, err, want)
 		}
 	}

@@ -1,12 +1,14 @@
 package exec
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
 	"sandwich/microkernel"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
@@ -18,15 +20,26 @@ type Rows struct {
 
 func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+col) }
 
+// AttentionKind is what the layers have in common that one Attention computes.
+type AttentionKind struct {
+	Group   int  // query heads of a KV head
+	Softcap bool // scores are capped
+}
+
+// scores are the values of a layer's attention.
+type scores struct {
+	scale, softcap float32
+	sinks          []float32 // [query heads] or nil
+}
+
 // Attention computes softmax(scale * Q K^T) V of a batch over the KV heads of one KVStore: those of
 // a model, or of one rank. An Executor runs it for OpAttention, `sandwich bench attention` alone.
 // Begin and Run of one Attention follow each other; its workers share one barrier.
 type Attention struct {
 	kv      *KVStore
-	group   int // query heads of a KV head
-	before  int // of the first KV head's query heads, those that another rank has
-	heads   int // query heads in all
-	fused   *microkernel.Attention
+	group   int   // query heads of a KV head
+	before  int   // of the first KV head's query heads, those that another rank has
+	heads   int   // query heads in all
 	cuts    []cut // of each store
 	chunks  pool.Counter
 	memory  *mem.Buffer
@@ -37,33 +50,37 @@ type Attention struct {
 // cut is the attention of a batch in the layers of one store.
 type cut struct {
 	cutter
-	view view
-	left []atomic.Int32 // pieces that are not done, for each split and KV head
+	view  view
+	fused *microkernel.Attention
+	left  []atomic.Int32 // pieces that are not done, for each split and KV head
 }
 
-// NewAttention prepares attention with `group` query heads for every KV head of the store, for
-// pools of at most `workers` workers of which `team` share the work. It fails where this host
-// cannot run the instruction set.
-func NewAttention(isa microkernel.ISA, kv *KVStore, group, workers, team int) (*Attention, error) {
-	fused, err := microkernel.NewAttention(isa, kv.layout)
-	if err != nil {
-		return nil, err
-	}
-	a := &Attention{kv: kv, group: group, heads: group * kv.kvHeads, fused: fused,
-		scratch: (fused.ScratchBytes() + 4095) / 4096 * 4096}
-	own := cutter{team: team, kvHeads: kv.kvHeads, group: group}
-	if team > 1 {
-		own.state = fused.PartBytes(group)
-		own.room = min(kv.longest, maxPartBytes/(own.state*kv.kvHeads))
-	}
+// NewAttention prepares attention of a kind over the KV heads of the store, for pools of at most
+// `workers` workers of which `team` share the work. It fails where this host cannot run the
+// instruction set.
+func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers, team int) (*Attention, error) {
+	a := &Attention{kv: kv, group: kind.Group, heads: kind.Group * kv.kvHeads}
+	parts := 0
 	for i, k := range kv.layers.Kinds {
-		c := cut{cutter: own, view: view{kind: k, store: i}}
+		c := cut{cutter: cutter{team: team, kvHeads: kv.kvHeads, group: kind.Group}, view: view{kind: k, store: i}}
+		form := microkernel.AttentionForm{Softcap: kind.Softcap}
+		if w, ok := k.(kvcache.Window); ok {
+			form.Window, c.window = true, w.Positions
+		}
+		var err error
+		if c.fused, err = microkernel.NewAttention(isa, kv.layout, form); err != nil {
+			return nil, err
+		}
+		a.scratch = (c.fused.ScratchBytes() + 4095) / 4096 * 4096
 		if team > 1 {
+			c.state = c.fused.PartBytes(kind.Group)
+			c.room = min(kv.longest, maxPartBytes/(c.state*kv.kvHeads))
 			c.left = make([]atomic.Int32, c.mostSplits()*kv.kvHeads)
+			parts = c.room * kv.kvHeads * c.state // the same for every form
 		}
 		a.cuts = append(a.cuts, c)
 	}
-	parts := own.room * kv.kvHeads * own.state
+	var err error
 	if a.memory, err = mem.Alloc(parts+a.scratch*workers, mem.Options{Node: kv.memory.Node(), Huge: true}); err != nil {
 		return nil, err
 	}
@@ -109,12 +126,12 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 // company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
 // follow.
 func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
-	a.run(w, layer, scale, q, out, whole)
+	a.run(w, layer, scores{scale: scale}, q, out, whole)
 }
 
 // run is Run, or the units that a cut of it has: all of them are the first one's where tiles are
 // split, because what a split tile has gathered lasts as long as a Run of the executor.
-func (a *Attention) run(w *pool.Worker, layer int, scale float32, q, out Rows, step portion) {
+func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step portion) {
 	c := &a.cuts[a.kv.layers.Of[layer]]
 	if len(c.splits) > 0 && step.of > 1 {
 		if step.at > 0 {
@@ -128,10 +145,14 @@ func (a *Attention) run(w *pool.Worker, layer int, scale float32, q, out Rows, s
 		for u := first + lo; u < first+hi; u++ {
 			p := &c.pieces[u/a.kv.kvHeads]
 			job := a.job(&c.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
-			job.Scale = scale
+			job.Scale, job.Softcap, job.Window = s.scale, s.softcap, c.window
+			if s.sinks != nil {
+				first, _ := a.queries(u % a.kv.kvHeads)
+				job.Sinks = &s.sinks[first]
+			}
 			job.Next = a.firstBlock(c, layer, u+c.team)
 			if p.split < 0 {
-				a.fused.Run(&job, scratch)
+				c.fused.Run(&job, scratch)
 			} else {
 				a.runPiece(c, p, &job, u%a.kv.kvHeads, scratch)
 			}
@@ -157,11 +178,11 @@ func (a *Attention) runPiece(c *cut, p *piece, job *microkernel.AttentionJob, kv
 	s := &c.splits[p.split]
 	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts,
 		(s.at*a.kv.kvHeads+kvHead*s.states)*c.state)}
-	a.fused.RunPart(job, &parts, p.from, p.to, scratch)
+	c.fused.RunPart(job, &parts, p.from, p.to, scratch)
 	left := &c.left[p.split*a.kv.kvHeads+kvHead]
 	if left.Add(-1) == 0 {
 		left.Store(s.pieces) // for the next layer
-		a.fused.MergeParts(job, &parts)
+		c.fused.MergeParts(job, &parts)
 	}
 }
 
@@ -174,4 +195,18 @@ func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.Att
 		Tokens: t.n, Group: n, Pos: t.pos,
 		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.of.table)),
 	}
+}
+
+// scoresOf are the values of an op, whose sinks are those of the rank's heads.
+func scoresOf(op *model.Op) scores {
+	s := scores{scale: op.Attn.Scale, softcap: op.Attn.Softcap}
+	if op.Sinks != nil {
+		s.sinks = op.Sinks.Data
+	}
+	return s
+}
+
+// capsScores tells whether the attention of a model caps its scores: all of its layers do, or none.
+func capsScores(m *model.Model) bool {
+	return slices.ContainsFunc(m.Ops, func(op model.Op) bool { return op.Attn.Softcap > 0 })
 }

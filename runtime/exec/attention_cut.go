@@ -32,7 +32,14 @@ type tile struct {
 	pos int // position of the first row
 }
 
-func (t *tile) blocks() int { return kvcache.BlocksFor(t.pos + t.n) }
+// blocks are those that the tile's tokens see, of which each sees `window` positions at most, or
+// all where it is 0.
+func (t *tile) blocks(window int) (from, to int) {
+	if window > 0 {
+		from = max(0, t.pos+1-window) / kvcache.BlockTokens
+	}
+	return from, kvcache.BlocksFor(t.pos + t.n)
+}
 
 // piece is the blocks [from, to) of a tile: one unit of attention for each KV head.
 type piece struct {
@@ -42,7 +49,7 @@ type piece struct {
 
 // split is a tile of one token whose blocks several workers compute.
 type split struct {
-	first  int   // blocks of its first piece
+	first  int   // the first block behind its first piece
 	pieces int32 // of each KV head
 	at     int   // where its states begin, counted in those of all KV heads
 	states int   // of each KV head
@@ -53,6 +60,7 @@ type cutter struct {
 	team    int
 	kvHeads int
 	group   int
+	window  int // positions that a token sees, 0 for all
 	state   int // bytes of a state of `group` rows
 	room    int // states that there is memory for, counted for all KV heads
 
@@ -71,18 +79,19 @@ func (c *cutter) lay(seen []stretch) {
 	most, used := c.pieceBlocks(), 0
 	for i := range c.tiles {
 		t := &c.tiles[i]
-		blocks := t.blocks()
+		from, to := t.blocks(c.window)
+		blocks := to - from
 		n := (blocks + most - 1) / most
 		first := (blocks + n - 1) / n
 		if n == 1 || t.n > 1 || used+1+blocks-first > c.room {
-			c.pieces = append(c.pieces, piece{tile: i, to: blocks, split: -1})
+			c.pieces = append(c.pieces, piece{tile: i, from: from, to: to, split: -1})
 			continue
 		}
 		for k := range n {
-			c.pieces = append(c.pieces, piece{tile: i, from: pieceEdge(blocks, n, k), to: pieceEdge(blocks, n, k+1),
-				split: len(c.splits)})
+			c.pieces = append(c.pieces, piece{tile: i, from: from + pieceEdge(blocks, n, k),
+				to: from + pieceEdge(blocks, n, k+1), split: len(c.splits)})
 		}
-		c.splits = append(c.splits, split{first: first, pieces: int32(n), at: used, states: 1 + blocks - first})
+		c.splits = append(c.splits, split{first: from + first, pieces: int32(n), at: used, states: 1 + blocks - first})
 		used += 1 + blocks - first
 	}
 	// The longest are handed out first. Sorting allocates nothing, and the order of equal pieces
@@ -130,8 +139,9 @@ func (c *cutter) pieceBlocks() int {
 		if c.tiles[i].n > 1 {
 			return math.MaxInt32 // prefill
 		}
-		longest = max(longest, c.tiles[i].blocks())
-		all += c.tiles[i].blocks() * c.kvHeads
+		n := c.blocksOf(i)
+		longest = max(longest, n)
+		all += n * c.kvHeads
 	}
 	if c.room == 0 || len(c.tiles) > c.mostSplits() {
 		return longest
@@ -149,11 +159,17 @@ func (c *cutter) pieceBlocks() int {
 	return best
 }
 
+// blocksOf is how many blocks a tile sees.
+func (c *cutter) blocksOf(tile int) int {
+	from, to := c.tiles[tile].blocks(c.window)
+	return to - from
+}
+
 // endsAfter is when the team is done, in blocks, if pieces have at most b.
 func (c *cutter) endsAfter(b, all int) float64 {
 	n := 0
 	for i := range c.tiles {
-		n += (c.tiles[i].blocks() + b - 1) / b * c.kvHeads
+		n += (c.blocksOf(i) + b - 1) / b * c.kvHeads
 	}
 	rounds := (n + c.team - 1) / c.team
 	return min(float64(rounds*b), float64(all-b)/float64(c.team)+float64(b))

@@ -105,7 +105,7 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 		t.Fatal(err)
 	}
 	defer p.Close()
-	a, err := NewAttention(isa, kv, group, workers, workers)
+	a, err := NewAttention(isa, kv, AttentionKind{Group: group}, workers, workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,12 +129,15 @@ func TestSplitCuts(t *testing.T) {
 	splits := 0
 	for range 3000 {
 		c := cutter{team: 1 + rng.IntN(20), kvHeads: 1 + rng.IntN(8), group: 1 + rng.IntN(8), state: 64,
-			room: rng.IntN(200)}
+			room: rng.IntN(200), window: rng.IntN(2) * rng.IntN(1500)}
 		spans, _ := randomSpans(rng)
 		v := view{kind: kvcache.Full{}}
 		v.look(spans)
 		c.lay(v.stretches)
 		next := make([]int, len(c.tiles))
+		for i := range next {
+			next[i], _ = c.tiles[i].blocks(c.window)
+		}
 		slices.SortStableFunc(c.pieces, func(a, b piece) int { return a.from - b.from })
 		for _, p := range c.pieces {
 			if p.from != next[p.tile] || p.to <= p.from {
@@ -144,14 +147,14 @@ func TestSplitCuts(t *testing.T) {
 				continue
 			}
 			s := c.splits[p.split]
-			if s.at+s.states > c.room || s.states != 1+c.tiles[p.tile].blocks()-s.first || p.from == 0 &&
-				p.to != s.first {
-				t.Fatalf("split %+v of piece %+v of %d blocks with room for %d", s, p, c.tiles[p.tile].blocks(), c.room)
+			from, to := c.tiles[p.tile].blocks(c.window)
+			if s.at+s.states > c.room || s.states != 1+to-s.first || p.from == from && p.to != s.first {
+				t.Fatalf("split %+v of piece %+v of blocks %d to %d with room for %d", s, p, from, to, c.room)
 			}
 		}
 		for i := range c.tiles {
-			if next[i] != c.tiles[i].blocks() {
-				t.Fatalf("pieces end at %d of %d blocks", next[i], c.tiles[i].blocks())
+			if _, to := c.tiles[i].blocks(c.window); next[i] != to {
+				t.Fatalf("pieces end at %d of %d blocks", next[i], to)
 			}
 		}
 		if len(c.splits) > c.mostSplits() {

@@ -105,7 +105,7 @@ func (p *Parts) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64)
 	var k RoundedK
 	for i := range p.Whole.Weights {
 		w := &p.Whole.Weights[i]
-		if c, err := computeOf(plan, w.Tensor); err == nil {
+		if c, err := computeOf(plan, w); err == nil {
 			k.count(c, w.K)
 		}
 	}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ type Config struct {
 	Workers *Workers // that will run it
 	Sync    Sync
 	Phase   *plans.Phase
+	Context int // positions that a sequence may have; 0: what the model was trained for
 }
 
 // Executor runs forwards of one phase under its plan: every active worker of the pool walks the op
@@ -77,9 +79,10 @@ func New(c Config) (*Executor, error) {
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed,
 		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()),
-		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec, rotations: newRotations(m),
-		layers: c.Parts.Layers, positions: make([]int32, c.Buffers.rows),
-		runs: make([][]run, len(c.Parts.Layers.Kinds)),
+		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec,
+		rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
+		positions: make([]int32, c.Buffers.rows),
+		layers:    c.Parts.Layers, runs: make([][]run, len(c.Parts.Layers.Kinds)),
 	}
 	e.body = e.walk
 	if err := c.Workers.Kernels.buildPhase(c.Phase); err != nil {
@@ -127,7 +130,8 @@ func (e *Executor) compile(c Config) error {
 		own, part := &e.ranks[r], &c.Parts.list[r]
 		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
 		var err error
-		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, group, c.Workers.Pool.Size(), c.team()); err != nil {
+		kind := AttentionKind{Group: group, Softcap: capsScores(e.model)}
+		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, kind, c.Workers.Pool.Size(), c.team()); err != nil {
 			return err
 		}
 		own.attend.leave(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
@@ -339,7 +343,7 @@ func (e *Executor) do(g *group, i int, c portion) {
 	case model.OpRotate:
 		e.rotateHeads(g, op, s.rope)
 	case model.OpAttention:
-		g.rank.attend.run(g.w, op.Layer, op.Attn.Scale, g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
+		g.rank.attend.run(g.w, op.Layer, scoresOf(op), g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
 	case model.OpAddNorm:
 		if s.adds {
 			e.norm(g, op)
@@ -349,13 +353,17 @@ func (e *Executor) do(g *group, i int, c portion) {
 	case model.OpGather:
 		e.gather(g, op.Scale)
 	case model.OpRoute:
-		e.route(g)
+		e.route(g, op)
 	case model.OpDispatch:
-		e.dispatch(g)
+		e.dispatch(g, op)
 	case model.OpExperts:
 		e.experts(g, op, c)
 	case model.OpCombine:
-		e.combine(g)
+		e.combine(g, op)
+	case model.OpRowNorm:
+		e.rowNorm(g, op)
+	case model.OpCap:
+		e.capLogits(g, op)
 	}
 }
 

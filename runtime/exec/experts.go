@@ -62,7 +62,9 @@ func (e *Executor) runExpert(g *group, scratch unsafe.Pointer, op *model.Op, exp
 		p.o.A = unsafe.Pointer(g.row(op.In, first))
 		p.o.C = unsafe.Pointer(g.row(op.Outs[i], first))
 		p.o.Rounded.base = p.o.Rounded.row(first, 0)
+		p.o.Bias = biasOf(op, i, expert)
 		if p.up != nil {
+			p.upO.Bias = biasOf(op, 1, expert)
 			p.upO.W, p.upO.A = g.rank.weights.InStack(op.W[1], expert), p.o.A
 			p.upO.Rounded.base = p.upO.Rounded.row(first, 0)
 		}

@@ -3,6 +3,7 @@ package exec
 import (
 	"unsafe"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/model"
 )
 
@@ -71,20 +72,25 @@ func (g *group) product(op *model.Op, i, m int) product {
 		M: m, W: w,
 		A: g.bufs.base[op.In], AStride: 4 * g.bufs.stride[op.In],
 		C: g.bufs.base[op.Outs[i]], CStride: 4 * g.bufs.stride[op.Outs[i]],
-		Bias: biasOf(op, i), Rounded: g.bufs.rounded[w.Compute],
+		Bias: biasOf(op, i, 0), Rounded: g.bufs.rounded[w.Compute],
 	}}
-	if op.Act != model.NoActivation {
+	if p.act = units[op.Act]; op.Act != model.NoActivation {
 		p.up, p.upO = g.rank.gemms[op.W[1]].of(m), p.o
-		p.upO.W, p.upO.Bias = g.rank.weights.At(op.W[1]), biasOf(op, 1)
+		p.upO.W, p.upO.Bias = g.rank.weights.At(op.W[1]), biasOf(op, 1, 0)
 		p.upO.Rounded = g.bufs.rounded[p.upO.W.Compute]
 	}
 	return p
 }
 
-// biasOf is the bias of weight i of an op, nil where it has none.
-func biasOf(op *model.Op, i int) unsafe.Pointer {
+// biasOf is the bias of weight i of an op, of one expert where it is a stack, and nil where it has
+// none.
+func biasOf(op *model.Op, i, expert int) unsafe.Pointer {
 	if op.Bias == nil || op.Bias[i] == nil {
 		return nil
 	}
-	return unsafe.Pointer(&op.Bias[i].Data[0])
+	return unsafe.Pointer(&op.Bias[i].Data[expert*op.Bias[i].N])
 }
+
+// units are the gated units of the activations.
+var units = [...]microkernel.GLU{model.SwiGLU: microkernel.SwiGLU, model.GeGLU: microkernel.GeGLU,
+	model.ClampedSwiGLU: microkernel.ClampedSwiGLU}

@@ -97,8 +97,8 @@ func (e *Executor) firstOverflow(team Team, b *kvcache.Batch) (*Overflow, error)
 			if !e.opSound(i) {
 				return o, nil
 			}
-			if o.Cached = o.Op.Kind == model.OpRotate && !e.storedSound(o.Op.Layer, b.Spans[0].Tables,
-				o.Pos); o.Cached {
+			stores := o.Op.Kind == model.OpRotate
+			if o.Cached = stores && !e.storedSound(o.Op.Layer, b.Spans[0].Tables, o.Pos); o.Cached {
 				return o, nil
 			}
 		}
@@ -145,9 +145,14 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 	case model.OpAttention:
 		return []model.Buf{model.BufAtt}
 	case model.OpAddNorm:
+		if op.Norm == nil {
+			return []model.Buf{model.BufX}
+		}
 		return []model.Buf{model.BufX, model.BufH}
 	case model.OpCombine:
 		return []model.Buf{model.BufY}
+	case model.OpRowNorm:
+		return op.Outs
 	}
 	return nil // routes and copies
 }

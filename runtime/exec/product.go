@@ -8,15 +8,16 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// product is a list of slices to compute: C = A W^T (+ bias) or, where up is set, C = silu(A W^T) *
-// (A up^T) without ever storing the two factors (Shazeer: GLU Variants Improve Transformer, 2020).
+// product is a list of slices to compute: C = A W^T (+ bias) or, where up is set, C = act(A W^T, A
+// up^T) without ever storing the two factors (Shazeer: GLU Variants Improve Transformer, 2020).
 // An epilogue works on strips of a slice while they are in the second-level cache.
 type product struct {
 	gemm *Gemm
 	o    Operands
 	up   *Gemm
 	upO  Operands // its C is not used
-	sum  bool     // C += A W^T: the product is complete before it is added
+	act  microkernel.GLU
+	sum  bool // C += A W^T: the product is complete before it is added
 }
 
 // stripBytes is how much of a factor or a summand a worker holds at a time.
@@ -84,16 +85,16 @@ func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 		}
 		g.compute(panels, &p.o, strip, c, p.o.CStride, p.up.block(&p.upO, n, 0))
 		p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
-		swiglu(g.vec, (*float32)(c), p.o.CStride/4, (*float32)(scratch), rows, columns)
+		glu(p.act, g.vec, (*float32)(c), p.o.CStride/4, (*float32)(scratch), rows, columns)
 	}
 }
 
-// swiglu is gate = silu(gate) * up, in calls of bounded length.
-func swiglu(v *microkernel.Vec, gate *float32, stride int, up *float32, rows, columns int) {
+// glu is gate = act(gate, up), in calls of bounded length.
+func glu(act microkernel.GLU, v *microkernel.Vec, gate *float32, stride int, up *float32, rows, columns int) {
 	const elements = 256 << 10 // some 100 microseconds
 	for step, done := max(1, elements/columns), 0; done < rows; done += step {
 		g := addElems(gate, done*stride)
-		v.SwiGLURows(g, stride, g, stride, addElems(up, done*columns), columns, min(step, rows-done), columns)
+		v.GLURows(act, g, stride, g, stride, addElems(up, done*columns), columns, min(step, rows-done), columns)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestPair(t *testing.T) {
 						}
 					}
 					ref := microkernel.RefVec()
-					ref.SwiGLU(&gate.want[0], &gate.want[0], &up.want[0], m*n)
+					ref.GLU(microkernel.SwiGLU, &gate.want[0], &gate.want[0], &up.want[0], m*n)
 					p.check(t, rng, gate)
 				}
 			})

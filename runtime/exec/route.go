@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"math"
 	"unsafe"
 
 	"sandwich/runtime/model"
@@ -20,6 +21,7 @@ type routes struct {
 	source []int32   // [pairs] the row of the pair that stands there
 	start  []int32   // [experts+1] where the pairs of an expert begin
 	valid  int32     // used, for the softmax kernel
+	all    int32     // experts, for the same
 }
 
 // routeBytes is the memory that newRoutes divides.
@@ -43,13 +45,14 @@ func newRoutes(e model.Experts, rows int, at unsafe.Pointer) (r routes) {
 	floats := func(n int) []float32 { return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(ints(n)))), n) }
 	pairs := rows * e.Used
 	return routes{
-		used: e.Used, valid: int32(e.Used),
+		used: e.Used, valid: int32(e.Used), all: int32(e.Count),
 		choice: ints(pairs), weight: floats(pairs), sum: floats(rows), top: floats(rows),
 		place: ints(pairs), source: ints(pairs), start: ints(e.Count + 1),
 	}
 }
 
-// choose takes the best of a row's experts, best first; of equal ones the first.
+// choose takes the best of a row's experts, best first; of equal ones the first. Their weights are
+// their scores.
 func (r *routes) choose(row int, logits []float32) {
 	choice, weight := r.choice[row*r.used:][:r.used], r.weight[row*r.used:][:r.used]
 	n := 0
@@ -85,19 +88,19 @@ func (r *routes) group(rows int) {
 	r.start[0] = 0
 }
 
-// route chooses the experts of every row. Their weights are the softmax over the chosen logits,
-// which equals the softmax over all of them scaled to sum 1.
-func (e *Executor) route(g *group) {
+// route chooses the experts of every row and weighs them.
+func (e *Executor) route(g *group, op *model.Op) {
 	r := &e.bufs.routes
 	experts := e.model.Experts.Count
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for row := lo; row < hi; row++ {
-			r.choose(row, unsafe.Slice(g.row(model.BufRouter, row), experts))
-			weight := r.weight[row*r.used:][:r.used]
-			e.vec.SoftmaxBlock(&weight[0], r.used, 1, r.used, &r.valid, 1, &r.top[row], &r.sum[row])
-			for i := range weight {
-				weight[i] /= r.sum[row]
+			logits := unsafe.Slice(g.row(model.BufRouter, row), experts)
+			if op.Router.Score == model.Softmax && op.Router.Norm && op.Router.Bias == nil {
+				e.weighChosen(r, row, logits)
+			} else {
+				e.weighAll(r, row, logits, &op.Router)
 			}
+			r.finish(row, &op.Router)
 		}
 	}
 	g.barrier()
@@ -106,21 +109,89 @@ func (e *Executor) route(g *group) {
 	}
 }
 
+// weighChosen makes the weights the softmax over the chosen logits, which equals the softmax over
+// all of them scaled to sum 1.
+func (e *Executor) weighChosen(r *routes, row int, logits []float32) {
+	r.choose(row, logits)
+	weight := r.weight[row*r.used:][:r.used]
+	e.vec.SoftmaxBlock(&weight[0], r.used, 1, r.used, &r.valid, 1, &r.top[row], &r.sum[row])
+	for i := range weight {
+		weight[i] /= r.sum[row]
+	}
+}
+
+// weighAll makes scores of all logits, in their place, chooses by them with the bias, if there is
+// one, and makes the chosen's scores their weights.
+func (e *Executor) weighAll(r *routes, row int, logits []float32, by *model.Router) {
+	if by.Score == model.Sigmoid {
+		for i, l := range logits {
+			logits[i] = float32(1 / (1 + math.Exp(-float64(l))))
+		}
+	} else {
+		e.vec.SoftmaxBlock(&logits[0], len(logits), 1, len(logits), &r.all, 1, &r.top[row], &r.sum[row])
+		for i := range logits {
+			logits[i] /= r.sum[row]
+		}
+	}
+	if by.Bias != nil {
+		e.vec.Add(&logits[0], &by.Bias.Data[0], len(logits))
+	}
+	r.choose(row, logits)
+	choice, weight, sum := r.choice[row*r.used:][:r.used], r.weight[row*r.used:][:r.used], float32(0)
+	for i, expert := range choice {
+		if by.Bias != nil {
+			weight[i] -= by.Bias.Data[expert]
+		}
+		sum += weight[i]
+	}
+	for i := range weight {
+		if by.Norm {
+			weight[i] /= sum
+		}
+	}
+}
+
+// finish scales the weights of a row.
+func (r *routes) finish(row int, by *model.Router) {
+	weight := r.weight[row*r.used:][:r.used]
+	for i, expert := range r.choice[row*r.used:][:r.used] {
+		weight[i] *= by.Scale
+		if by.Gains != nil {
+			weight[i] *= by.Gains.Data[expert]
+		}
+	}
+}
+
 // dispatch copies each pair's row to where the experts read it.
-func (e *Executor) dispatch(g *group) {
+func (e *Executor) dispatch(g *group, op *model.Op) {
 	r := &e.bufs.routes
 	pairs, hidden := e.rows*r.used, e.model.Dims.Hidden
 	for lo, hi, ok := g.next(pairs, rowChunk); ok; lo, hi, ok = g.next(pairs, rowChunk) {
 		for at := lo; at < hi; at++ {
 			dst := unsafe.Slice(g.row(model.BufExpert, at), hidden)
 			copy(dst, unsafe.Slice(g.row(model.BufH, int(r.source[at])), hidden))
+			if op.Router.Inward {
+				scaleRow(dst, r.weightAt(at))
+			}
 		}
 	}
 }
 
+// weightAt is the weight of the pair that stands at a place.
+func (r *routes) weightAt(at int) float32 {
+	row := int(r.source[at]) * r.used
+	for pair := row; pair < row+r.used; pair++ {
+		if int(r.place[pair]) == at {
+			return r.weight[pair]
+		}
+	}
+	panic("exec: a pair stands nowhere") // group placed all of them
+}
+
 // combine sums the outputs of each row's experts, best first: one chain of fused multiply-adds an
-// element. A unit is a piece of a row, so that the one row of a decode step is shared too.
-func (e *Executor) combine(g *group) {
+// element, from zero or from what Y holds. A unit is a piece of a row, so that the one row of a
+// decode step is shared too.
+func (e *Executor) combine(g *group, op *model.Op) {
 	const piece = 1024
 	r := &e.bufs.routes
 	hidden := e.model.Dims.Hidden
@@ -130,10 +201,41 @@ func (e *Executor) combine(g *group) {
 			row, c := u/pieces, u%pieces*piece
 			n := min(piece, hidden-c)
 			dst := addElems(g.row(model.BufY, row), c)
-			clear(unsafe.Slice(dst, n))
+			e.beginSum(g, op, row, dst, n)
 			for pair := row * r.used; pair < (row+1)*r.used; pair++ {
-				e.vec.AddScaled(dst, addElems(g.row(model.BufExpert, int(r.place[pair])), c), r.weight[pair], n)
+				weight := r.weight[pair]
+				if op.Router.Inward {
+					weight = 1
+				}
+				e.vec.AddScaled(dst, addElems(g.row(model.BufExpert, int(r.place[pair])), c), weight, n)
 			}
 		}
 	}
+}
+
+// beginSum makes n elements of a row of Y what the experts' outputs are added to. What was computed
+// beside them is with the first rank, once.
+func (e *Executor) beginSum(g *group, op *model.Op, row int, dst *float32, n int) {
+	if !op.Onto || !g.part.first {
+		clear(unsafe.Slice(dst, n))
+		return
+	}
+	if op.Gate != nil {
+		h := unsafe.Slice(g.row(model.BufH, row), e.model.Dims.Hidden)
+		e.vec.Scale(dst, float32(1/(1+math.Exp(-dot(h, op.Gate.Data)))), n)
+	}
+}
+
+// dot is exact up to the rounding of float64 sums, in one order.
+func dot(a, b []float32) float64 {
+	var sum [4]float64
+	for ; len(a) >= 4; a, b = a[4:], b[4:] {
+		for i := range sum {
+			sum[i] += float64(a[i]) * float64(b[i])
+		}
+	}
+	for i := range a {
+		sum[i] += float64(a[i]) * float64(b[i])
+	}
+	return sum[0] + sum[1] + (sum[2] + sum[3])
 }

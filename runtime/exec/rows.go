@@ -45,24 +45,14 @@ func scaleRow(x []float32, scale float32) {
 type rotation struct {
 	freq []float64
 	neox bool
+	gain float64 // of cosines and sines
 }
 
-func newRotations(m *model.Model) (list []rotation) {
+func newRotations(m *model.Model, context int) (list []rotation) {
 	for _, r := range m.Ropes() {
-		list = append(list, newRotation(r))
+		list = append(list, rotation{freq: r.Frequencies(context), neox: r.Neox, gain: r.Gain})
 	}
 	return list
-}
-
-func newRotation(r *model.Rope) rotation {
-	freq := make([]float64, r.Dim/2)
-	for i := range freq {
-		freq[i] = r.Scale * math.Pow(r.Base, -float64(2*i)/float64(r.Dim))
-		if r.Factors != nil {
-			freq[i] /= float64(r.Factors.Data[i])
-		}
-	}
-	return rotation{freq, r.Neox}
 }
 
 // angles writes the cosines and then the sines of one position, computed in float64 so that long
@@ -71,7 +61,7 @@ func (t rotation) angles(dst []float32, pos int) {
 	half := len(t.freq)
 	for i, f := range t.freq {
 		sin, cos := math.Sincos(float64(pos) * f)
-		dst[i], dst[half+i] = float32(cos), float32(sin)
+		dst[i], dst[half+i] = float32(t.gain*cos), float32(t.gain*sin)
 	}
 }
 
@@ -102,7 +92,9 @@ func (e *Executor) addNormRows(op *model.Op, row0, row1 int) {
 	b := &e.bufs.ranks[0]
 	for r := row0; r < row1; r++ {
 		e.addRow(b, r, op)
-		e.normRow(b, r, op.Norm)
+		if op.Norm != nil {
+			e.normRow(b, r, op.Norm)
+		}
 	}
 }
 
@@ -121,6 +113,29 @@ func (e *Executor) addRow(b *rankBuffers, r int, op *model.Op) {
 
 func (e *Executor) normRow(b *rankBuffers, r int, weight *model.Vector) {
 	e.vec.RMSNorm(b.row(model.BufH, r), b.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
+}
+
+// rowNorm is OpRowNorm.
+func (e *Executor) rowNorm(g *group, op *model.Op) {
+	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
+		for r := lo; r < hi; r++ {
+			e.vec.RMSNorm(g.row(op.Outs[0], r), g.row(op.In, r), &op.Norm.Data[0], op.Norm.N, e.model.Eps)
+		}
+	}
+}
+
+// capLogits is OpCap, in pieces of a row so that the one row of a decode step is shared too.
+func (e *Executor) capLogits(g *group, op *model.Op) {
+	const piece = 1024
+	vocab := e.model.Dims.Vocab
+	pieces := (vocab + piece - 1) / piece
+	units := len(e.batch.LogitRows) * pieces
+	for lo, hi, ok := g.next(units, rowChunk); ok; lo, hi, ok = g.next(units, rowChunk) {
+		for u := lo; u < hi; u++ {
+			row, c := u/pieces, u%pieces*piece
+			e.vec.SoftCap(addElems(g.row(model.BufLogits, row), c), min(piece, vocab-c), 1, op.Cap)
+		}
+	}
 }
 
 // gather copies the scaled rows of H whose logits are wanted to the top of Y, where the head reads
@@ -181,7 +196,11 @@ func (e *Executor) rotateRun(g *group, op *model.Op, rope int, r *run, lo, hi in
 	first, _ := g.rank.attend.queries(lo)
 	last, n := g.rank.attend.queries(hi - 1)
 	for row := r.row; row < r.row+r.n; row++ {
-		e.rotateVectors(addElems(g.row(model.BufQ, row), first*dim), last+n-first, op.QNorm, rope, row)
+		q := addElems(g.row(model.BufQ, row), first*dim)
+		e.rotateVectors(q, last+n-first, op.QNorm, rope, row)
+		if t := op.Temper; t != nil {
+			e.vec.Scale(q, float32(t.At(r.pos+row-r.row)), (last+n-first)*dim)
+		}
 		e.rotateVectors(addElems(g.row(model.BufK, row), lo*dim), hi-lo, op.KNorm, rope, row)
 	}
 	at := r.pos % kvcache.BlockTokens
@@ -200,6 +219,7 @@ func (e *Executor) rotateVectors(x *float32, heads int, norm *model.Vector, rope
 		e.vec.RMSNormRows(x, dim, x, dim, heads, &norm.Data[0], dim, e.model.Eps)
 	}
 	if rope >= 0 {
-		e.vec.RoPE(x, dim, heads, dim, e.bufs.rotation(rope, row, dim), e.rotations[rope].neox)
+		t := &e.rotations[rope]
+		e.vec.RoPE(x, 2*len(t.freq), heads, dim, e.bufs.rotation(rope, row, dim), t.neox)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
@@ -140,7 +139,7 @@ func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
 		if err != nil {
 			return err
 		}
-		c, err := computeOf(plan, m.Weights[i].Tensor)
+		c, err := computeOf(plan, &m.Weights[i])
 		if err != nil {
 			return err
 		}
@@ -167,8 +166,9 @@ func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
 
 // computeOf looks up which arithmetic the plan gives a matrix: that of the whole, whatever a rank
 // holds of it (rule 6).
-func computeOf(plan *plans.Plan, t *gguf.Tensor) (microkernel.Compute, error) {
-	key := plans.WeightKey{N: t.Dims[1], K: t.Dims[0], Type: t.Type.String()}
+func computeOf(plan *plans.Plan, weight *model.Weight) (microkernel.Compute, error) {
+	t := weight.Tensor
+	key := plans.WeightKey{N: weight.Of[0], K: weight.Of[1], Type: t.Type.String()}
 	if w, ok := plan.Weight(key); ok {
 		return w.Compute, nil
 	}

@@ -36,7 +36,7 @@ func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 		if err := gguf.Quantize(raw, c.typ, values); err != nil {
 			t.Fatal(err)
 		}
-		m.Weights = append(m.Weights, model.Weight{Role: "q", N: c.n, K: c.k,
+		m.Weights = append(m.Weights, model.Weight{Role: "q", N: c.n, K: c.k, Of: [2]int{c.n, c.k},
 			Tensor: &gguf.Tensor{Name: fmt.Sprintf("w%d", i), Type: c.typ, Dims: []int{c.k, c.n}, Data: raw}})
 		plan.Weights = append(plan.Weights, plans.WeightPlan{WeightKey: plans.WeightKey{N: c.n, K: c.k,
 			Type: c.typ.String()}, Compute: microkernel.ComputeF32})

@@ -8,11 +8,18 @@ import (
 )
 
 func init() {
-	Register(Architecture{Name: "llama", HF: []string{"llama", "mistral"}, Decoder: llama, Vocabulary: llamaVocabulary})
+	Register(Architecture{Name: "llama", HF: []string{"llama", "mistral"}, Decoder: llama, Vocabulary: llamaVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			if m.Has("expert_count") {
+				m.Experts(c)
+			}
+		},
+		Check: checkMaybe,
+	})
 }
 
 // llama is Touvron et al., LLaMA: Open and Efficient Foundation Language Models, 2023; Llama 3 adds
-// the frequency factors of its rotation.
+// the frequency factors of its rotation, Mixtral (Jiang et al.: Mixtral of Experts, 2024) experts.
 func llama(b *Builder) {
 	rope := b.Rope(Rope{})
 	b.Embed(1) // X [T, hidden]
@@ -21,9 +28,13 @@ func llama(b *Builder) {
 		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope})
 		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
-		b.AttnOut()                          // Y [T, hidden]
+		b.AttnOutBias(IfPresent)             // Y [T, hidden]
 		b.Norm("ffn_norm")                   // H [T, hidden]
-		b.FFN(SwiGLU)                        // Gate [T, ffn], Y [T, hidden]
+		if b.Experts.Count > 0 {
+			b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}}) // Y [T, hidden]
+		} else {
+			b.FFN(SwiGLU) // Gate [T, ffn], Y [T, hidden]
+		}
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]

@@ -4,11 +4,7 @@ import "fmt"
 
 func init() {
 	Register(Architecture{Name: "qwen3moe", HF: []string{"qwen3_moe"}, Decoder: qwen3moe, Vocabulary: qwenVocabulary,
-		Read: func(m *Metadata, c *Config) {
-			c.Experts = Experts{Count: m.Size("expert_count", maxExperts),
-				Used: m.Size("expert_used_count", maxExperts),
-				FFN:  m.Size("expert_feed_forward_length", 1<<20)}
-		},
+		Read: func(m *Metadata, c *Config) { m.Experts(c) },
 		ReadHF: func(h *HF, c *Config) error {
 			c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN}
 			if h.NormTopK != nil && !*h.NormTopK {
@@ -16,7 +12,7 @@ func init() {
 			}
 			return nil
 		},
-		Check: func(c Config) error { return c.Experts.check() },
+		Check: checkExperts,
 	})
 }
 
@@ -28,10 +24,10 @@ func qwen3moe(b *Builder) {
 		b.Norm("attn_norm") // H [T, hidden]
 		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
-		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
-		b.AttnOut()                          // Y [T, hidden]
-		b.Norm("ffn_norm")                   // H [T, hidden]
-		b.Mixture(SwiGLU, SoftmaxOfChosen)   // Router [T, experts], Gate [pairs, expert ffn], Y [T, hidden]
+		b.Attend(Attn{Scale: b.HeadScale()})                              // Att [T, heads*headDim]
+		b.AttnOut()                                                       // Y [T, hidden]
+		b.Norm("ffn_norm")                                                // H [T, hidden]
+		b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}}) // Y [T, hidden]
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]

@@ -3,40 +3,115 @@ package model
 // The blocks that most families share. P is the number of (row, expert) pairs of a mixture, used
 // for each row.
 
+// Projection is how the inputs of attention are made, where that is not the usual way.
+type Projection struct {
+	In    Buf  // BufX or BufH, [T, hidden]
+	Bias  Need // of q, k and v
+	Fused bool // the three are rows of one tensor, attn_qkv, in that order
+}
+
 // QKV reads H [T, hidden]: Q [T, heads*headDim], K and V [T, kvHeads*headDim].
-func (b *Builder) QKV(bias Need) {
-	q, kv := b.Heads*b.HeadDim, b.KVHeads*b.HeadDim
-	b.MatMul("qkv", BufH,
-		Product{Role: "q", Tensor: "attn_q", N: q, K: b.Hidden, Bias: bias, Out: BufQ},
-		Product{Role: "k", Tensor: "attn_k", N: kv, K: b.Hidden, Bias: bias, Out: BufK},
-		Product{Role: "v", Tensor: "attn_v", N: kv, K: b.Hidden, Bias: bias, Out: BufV})
+func (b *Builder) QKV(bias Need) { b.Project(Projection{In: BufH, Bias: bias}) }
+
+// Project is QKV of any kind.
+func (b *Builder) Project(p Projection) {
+	q, kv := b.heads.Q*b.heads.Dim, b.heads.KV*b.heads.Dim
+	products := []Product{
+		{Role: "q", Tensor: "attn_q", N: q, K: b.Hidden, Bias: p.Bias, Out: BufQ},
+		{Role: "k", Tensor: "attn_k", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufK},
+		{Role: "v", Tensor: "attn_v", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufV}}
+	if p.Fused {
+		fuse("attn_qkv", products)
+	}
+	b.MatMul("qkv", p.In, products...)
+}
+
+// fuse makes products rows of one tensor.
+func fuse(tensor string, products []Product) {
+	rows := 0
+	for i := range products {
+		products[i].Tensor, products[i].Row = tensor, rows
+		rows += products[i].N
+	}
+	for i := range products {
+		products[i].Rows = rows
+	}
 }
 
 // AttnOut reads Att [T, heads*headDim]: Y [T, hidden].
-func (b *Builder) AttnOut() {
-	b.MatMul("o", BufAtt, Product{Role: "o", Tensor: "attn_output", N: b.Hidden, K: b.Heads * b.HeadDim, Out: BufY})
+func (b *Builder) AttnOut() { b.AttnOutBias(Never) }
+
+// AttnOutBias is AttnOut with a bias [hidden].
+func (b *Builder) AttnOutBias(bias Need) {
+	b.MatMul("o", BufAtt, Product{Role: "o", Tensor: "attn_output", N: b.Hidden, K: b.heads.Q * b.heads.Dim, Bias: bias,
+		Out: BufY})
+}
+
+// Feed is a feed-forward block, where it is not the usual one.
+type Feed struct {
+	In    Buf // BufX or BufH, [T, hidden]
+	Act   Activation
+	Fused bool // gate and up are rows of one tensor, ffn_up, in that order
 }
 
 // FFN reads H [T, hidden]: Gate [T, ffn], then Y [T, hidden].
-func (b *Builder) FFN(act Activation) {
-	b.Gated("gate_up", act, BufH,
-		Product{Role: "gate", Tensor: "ffn_gate", N: b.Config.FFN, K: b.Hidden, Out: BufGate},
-		Product{Role: "up", Tensor: "ffn_up", N: b.Config.FFN, K: b.Hidden, Out: BufGate})
+func (b *Builder) FFN(act Activation) { b.Feed(Feed{In: BufH, Act: act}) }
+
+// Feed is FFN of any kind.
+func (b *Builder) Feed(f Feed) {
+	gateUp := []Product{
+		{Role: "gate", Tensor: "ffn_gate", N: b.Config.FFN, K: b.Hidden, Out: BufGate},
+		{Role: "up", Tensor: "ffn_up", N: b.Config.FFN, K: b.Hidden, Out: BufGate}}
+	if f.Fused {
+		fuse("ffn_up", gateUp)
+	}
+	b.Gated("gate_up", f.Act, f.In, gateUp[0], gateUp[1])
 	b.MatMul("down", BufGate, Product{Role: "down", Tensor: "ffn_down", N: b.Hidden, K: b.Config.FFN, Out: BufY})
 }
 
-// Mixture reads H [T, hidden]: Router [T, experts], Expert [P, hidden], Gate [P, expert ffn],
-// Expert [P, hidden], then Y [T, hidden].
-func (b *Builder) Mixture(act Activation, router Router) {
+// shared begins the roles of the matrices that every row is multiplied by in a model that has
+// experts too.
+const shared = "shared_"
+
+// Shared reads H [T, hidden]: Shared [T, shared ffn], then Y [T, hidden], to which a Mixture with
+// Onto adds.
+func (b *Builder) Shared(act Activation) {
+	n := b.Experts.Shared
+	b.Gated("shared.gate_up", act, BufH,
+		Product{Role: shared + "gate", Tensor: "ffn_gate_shexp", N: n, K: b.Hidden, Out: BufShared},
+		Product{Role: shared + "up", Tensor: "ffn_up_shexp", N: n, K: b.Hidden, Out: BufShared})
+	b.MatMul("shared.down", BufShared, Product{Role: shared + "down", Tensor: "ffn_down_shexp", N: b.Hidden, K: n,
+		Out: BufY})
+}
+
+// Mixture is a block of experts.
+type Mixture struct {
+	Act    Activation
+	Router Router
+	Bias   Need   // of the router and the experts' matrices
+	Onto   bool   // Y holds what is added to: that of Shared
+	Gate   string // tensor [hidden] of a gate of what Y holds; "" for none
+}
+
+// Mix reads H [T, hidden]: Router [T, experts], Expert [P, hidden], Gate [P, expert ffn], Expert
+// [P, hidden], then Y [T, hidden].
+func (b *Builder) Mix(m Mixture) {
 	e := b.Experts
-	b.MatMul("router", BufH, Product{Role: "router", Tensor: "ffn_gate_inp", N: e.Count, K: b.Hidden, Out: BufRouter})
-	b.op(OpRoute, "route", Op{Router: router})
-	b.op(OpDispatch, "dispatch", Op{})
-	b.Gated("experts.gate_up", act, BufExpert,
-		Product{Role: "gate", Tensor: "ffn_gate_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Out: BufGate},
-		Product{Role: "up", Tensor: "ffn_up_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Out: BufGate})
+	b.MatMul("router", BufH, Product{Role: "router", Tensor: "ffn_gate_inp", N: e.Count, K: b.Hidden, Bias: m.Bias,
+		Out: BufRouter})
+	b.op(OpRoute, "route", Op{Router: m.Router})
+	b.op(OpDispatch, "dispatch", Op{Router: m.Router})
+	b.Gated("experts.gate_up", m.Act, BufExpert,
+		Product{Role: "gate", Tensor: "ffn_gate_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias,
+			Out: BufGate},
+		Product{Role: "up", Tensor: "ffn_up_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias, Out: BufGate})
 	b.MatMul("experts.down", BufGate,
-		Product{Role: "down", Tensor: "ffn_down_exps", N: b.Hidden, K: e.FFN, Stack: e.Count, Out: BufExpert})
-	b.op(OpCombine, "combine", Op{})
+		Product{Role: "down", Tensor: "ffn_down_exps", N: b.Hidden, K: e.FFN, Stack: e.Count, Bias: m.Bias,
+			Out: BufExpert})
+	o := Op{Router: m.Router, Onto: m.Onto}
+	if m.Gate != "" {
+		o.Gate = b.vector(m.Gate+".weight", b.Hidden, Always)
+	}
+	b.op(OpCombine, "combine", o)
 	b.wroteY()
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -18,7 +19,8 @@ const (
 type Builder struct {
 	Config
 	m     *Model
-	layer int // that is being written; outside before and after the layers
+	layer int   // that is being written; outside before and after the layers
+	heads Heads // of the layer at hand
 	// What the next norm adds to the residual stream: Y of layer from, if anything wrote it.
 	pending bool
 	from    int
@@ -35,7 +37,8 @@ func (c Config) Model() (*Model, error) {
 		return nil, err
 	}
 	b := &Builder{Config: c, layer: outside,
-		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.Tied}}
+		heads: Heads{c.Heads, c.KVHeads, c.HeadDim},
+		m:     &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.Tied}}
 	arch.Decoder(b)
 	return b.m, nil
 }
@@ -96,12 +99,24 @@ func (b *Builder) Norm(tensor string) {
 		b.op(OpNorm, tensor, o)
 		return
 	}
-	o.Kind, o.Name, o.Layer, o.Scale = OpAddNorm, b.name(tensor), b.from, b.sum.Scale
+	b.add(tensor, o)
+}
+
+// Sum adds what the block before wrote to Y to X, and makes no H.
+func (b *Builder) Sum(name string) { b.add(name, Op{}) }
+
+func (b *Builder) add(name string, o Op) {
+	o.Kind, o.Name, o.Layer, o.Scale = OpAddNorm, b.name(name), b.from, b.sum.Scale
 	if b.sum.Post != "" {
 		o.Post = &Vector{Name: fmt.Sprintf("blk.%d.%s.weight", b.from, b.sum.Post), N: b.Hidden}
 	}
 	b.m.Ops = append(b.m.Ops, o)
 	b.pending = false
+}
+
+// RowNorm is Buf [T, n] = RMSNorm(Buf) with weight [n].
+func (b *Builder) RowNorm(tensor string, buf Buf, n int) {
+	b.op(OpRowNorm, tensor, Op{In: buf, Outs: []Buf{buf}, Norm: b.vector(tensor+".weight", n, Always)})
 }
 
 // Product is one matrix product, Out = In * W^T + bias with W [N, K], or [Stack, N, K] where there
@@ -110,6 +125,7 @@ type Product struct {
 	Role        string // by which types are chosen and matrices are cut: q k v o gate up down router
 	Tensor      string // whose name ends in .weight, and that of its bias [N] in .bias
 	N, K, Stack int
+	Row, Rows   int // where in each matrix of the tensor this begins, and how many rows it has there; 0: it is N
 	Bias        Need
 	Out         Buf
 }
@@ -128,7 +144,11 @@ func (b *Builder) product(name string, o Op, products []Product) {
 	kind := OpMatMul
 	for i, p := range products {
 		o.W = append(o.W, len(b.m.Weights))
-		o.Bias = append(o.Bias, b.vector(p.Tensor+".bias", p.N, p.Bias))
+		bias := b.vector(p.Tensor+".bias", p.N, p.Bias)
+		if bias != nil {
+			bias.Stack = p.Stack
+		}
+		o.Bias = append(o.Bias, bias)
 		if o.Act == NoActivation || i == 0 {
 			o.Outs = append(o.Outs, p.Out)
 		}
@@ -136,7 +156,7 @@ func (b *Builder) product(name string, o Op, products []Product) {
 			kind = OpExperts
 		}
 		b.m.Weights = append(b.m.Weights, Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
-			N: p.N, K: p.K, Stack: p.Stack})
+			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), Of: [2]int{p.N, p.K}})
 	}
 	b.op(kind, name, o)
 	if o.Outs[0] == BufY {
@@ -145,36 +165,44 @@ func (b *Builder) product(name string, o Op, products []Product) {
 }
 
 // Rope is the configuration's rotation with the values that r gives in its place. Layers share one
-// by sharing the pointer.
+// by sharing the pointer. Factors that the file may have are those of the configuration's rotation:
+// another base has none.
 func (b *Builder) Rope(r Rope) *Rope {
 	if r.Base == 0 {
-		r.Base = b.RopeBase
+		r.Base, r.Yarn = b.RopeBase, b.Yarn
+		r.Factors = &Vector{Name: "rope_freqs.weight", N: b.ropeDim() / 2, Optional: true}
+		if b.Llama3 != nil {
+			r.Factors.Data = b.Llama3.Factors(r.Base, b.ropeDim())
+		}
+		r.Gain = b.ropeGain()
+		if r.Scale == 0 {
+			r.Scale = b.ropeScale()
+		}
 	}
-	if r.Scale == 0 {
-		r.Scale = b.ropeScale()
-	}
+	r.Scale, r.Gain = cmp.Or(r.Scale, 1), cmp.Or(r.Gain, 1)
 	r.Dim, r.Rule = b.ropeDim(), b.RopeRule
-	r.Factors = &Vector{Name: "rope_freqs.weight", N: r.Dim / 2, Optional: true}
-	if b.Llama3 != nil {
-		r.Factors.Data = b.Llama3.Factors(r.Base, r.Dim)
-	}
 	return &r
 }
+
+// Local is the rotation of layers with a window where that is not the configuration's: of a base of
+// its own, and not scaled.
+func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base: base, Neox: neox}) }
 
 // Rotation is what happens to the heads of Q and K before attention.
 type Rotation struct {
 	Rope         *Rope  // nil: nothing
 	QNorm, KNorm string // tensors [headDim] of a norm of each head before it is rotated; "" for none
+	Temper       *Temper
 }
 
 // Rotate turns Q and K, and puts K and V into the cache.
 func (b *Builder) Rotate(r Rotation) {
-	o := Op{Rope: r.Rope}
+	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper}
 	if r.QNorm != "" {
-		o.QNorm = b.vector(r.QNorm+".weight", b.HeadDim, Always)
+		o.QNorm = b.vector(r.QNorm+".weight", b.heads.Dim, Always)
 	}
 	if r.KNorm != "" {
-		o.KNorm = b.vector(r.KNorm+".weight", b.HeadDim, Always)
+		o.KNorm = b.vector(r.KNorm+".weight", b.heads.Dim, Always)
 	}
 	b.op(OpRotate, "rotate", o)
 }
@@ -183,7 +211,12 @@ func (b *Builder) Rotate(r Rotation) {
 func (c Config) HeadScale() float32 { return float32(1 / math.Sqrt(float64(c.HeadDim))) }
 
 // Attend is Att [T, heads*headDim].
-func (b *Builder) Attend(a Attn) { b.op(OpAttention, "attention", Op{Attn: a}) }
+func (b *Builder) Attend(a Attn) { b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads}) }
+
+// AttendSinks is Attend with one more score of each head, tensor [heads].
+func (b *Builder) AttendSinks(a Attn, tensor string) {
+	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, Sinks: b.vector(tensor+".weight", b.heads.Q, Always)})
+}
 
 // Head is Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden].
 func (b *Builder) Head(scale float32) {
@@ -192,6 +225,14 @@ func (b *Builder) Head(scale float32) {
 	if b.Tied {
 		tensor = embedTensor
 	}
-	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden})
+	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden,
+		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}})
 	b.op(OpMatMul, "head", Op{In: BufY, Outs: []Buf{BufLogits}, Bias: []*Vector{nil}, W: []int{len(b.m.Weights) - 1}})
+}
+
+// Cap bounds the logits: most*tanh(logits/most).
+func (b *Builder) Cap(most float64) {
+	if most > 0 {
+		b.op(OpCap, "cap", Op{Cap: float32(most)})
+	}
 }

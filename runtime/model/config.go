@@ -16,10 +16,46 @@ type Config struct {
 	RopeBase  float64
 	RopeDim   int         // leading dimensions of a head that rotate; 0: all
 	RopeScale float64     // of positions (linear scaling); 0: 1
+	RopeGain  float64     // of the rotation's cosines and sines, beside that of Yarn; 0: 1
 	RopeRule  string      // another rule of scaling by its name, which nothing here computes
 	Llama3    *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
+	Yarn      *Yarn       // or nil
+	Original  int         // positions of the first training, where the family asks for it; else 0
 	Tied      bool        // the head is the embedding
 	Experts   Experts
+	Windows   Windows
+	Scales    Scales
+	Temper    float64 // Temper.Scale, 0 for none
+}
+
+// Windows say which layers see how far; all zero where every layer sees everything.
+type Windows struct {
+	Size   int     // positions that a layer with a window sees
+	Period int     // of so many layers the last sees everything
+	Base   float64 // of the rotation in layers with a window; 0: that of the others
+}
+
+// Has says whether a layer has a window.
+func (w Windows) Has(layer int) bool {
+	return w.Size > 0 && (w.Period == 0 || layer%w.Period < w.Period-1)
+}
+
+// Of is the window of a layer, 0 for none.
+func (w Windows) Of(layer int) int {
+	if w.Has(layer) {
+		return w.Size
+	}
+	return 0
+}
+
+// Scales are numbers by which families multiply, and bound; 0 where one does not.
+type Scales struct {
+	Embed    float64 // rows of tokens
+	Residual float64 // what a block adds
+	Attn     float64 // scores, in the place of 1/sqrt(headDim)
+	Logits   float64 // they are divided by it
+	AttnCap  float64 // scores are capped softly
+	LogitCap float64 // so are logits
 }
 
 // Experts are the sizes of a mixture-of-experts feed-forward; all zero in a dense model.
@@ -27,6 +63,8 @@ type Experts struct {
 	Count int // experts per layer
 	Used  int // of them for each token
 	FFN   int // width of one
+	// width of the feed-forward that every token goes through beside them; 0 for none
+	Shared int
 }
 
 // maxExperts is more than any model has.
@@ -67,12 +105,18 @@ func (c Config) Check() error {
 			return err
 		}
 	}
+	if c.Yarn != nil {
+		if err := c.Yarn.check(); err != nil {
+			return err
+		}
+	}
 	return arch.Check(c)
 }
 
 // check refuses sizes that no mixture has.
 func (e Experts) check() error {
-	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 {
+	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 ||
+		e.Shared < 0 || e.Shared > 1<<20 {
 		return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
 	}
 	return nil
@@ -83,3 +127,47 @@ func (c Config) ropeDim() int { return cmp.Or(c.RopeDim, c.HeadDim) }
 
 // ropeScale is what positions are multiplied by.
 func (c Config) ropeScale() float64 { return cmp.Or(c.RopeScale, 1) }
+
+// ropeGain is what cosines and sines are multiplied by.
+func (c Config) ropeGain() float64 {
+	gain := cmp.Or(c.RopeGain, 1)
+	if c.Yarn != nil {
+		gain *= c.Yarn.Gain()
+	}
+	return gain
+}
+
+// attnScale is that of attention scores.
+func (c Config) attnScale() float32 {
+	if c.Scales.Attn > 0 {
+		return float32(c.Scales.Attn)
+	}
+	return c.HeadScale()
+}
+
+// checkExperts is the check of a family that has experts in every layer.
+func checkExperts(c Config) error { return c.Experts.check() }
+
+// checkMaybe is that of a family whose models may have experts.
+func checkMaybe(c Config) error {
+	if c.Experts == (Experts{}) {
+		return nil
+	}
+	return c.Experts.check()
+}
+
+// checkWindows is the check of a dense family whose layers have windows.
+func checkWindows(c Config) error {
+	if err := c.Windows.check(c.Arch); err != nil {
+		return err
+	}
+	return checkDense(c)
+}
+
+func (w Windows) check(arch string) error {
+	if w.Size < 1 || w.Size > 1<<26 || w.Period < 0 || w.Period > 1<<10 {
+		return fmt.Errorf("layers of a %s model have windows, and one of %d positions in %d of %d layers is not "+
+			"possible", arch, w.Size, w.Period-1, w.Period)
+	}
+	return nil
+}

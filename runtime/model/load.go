@@ -49,21 +49,6 @@ func load(f *gguf.File) (*Model, error) {
 	return m, nil
 }
 
-// checkFactors drops factors that the file lacks, and refuses those that no angle can be divided
-// by.
-func (r *Rope) checkFactors() error {
-	if r.Factors == nil || r.Factors.Data == nil {
-		r.Factors = nil
-		return nil
-	}
-	for i, f := range r.Factors.Data {
-		if !(f > 0) {
-			return fmt.Errorf("%s[%d] is %v, not a positive number", r.Factors.Name, i, f)
-		}
-	}
-	return nil
-}
-
 // bind puts what the file has of the tensor into the model.
 func (s *spec) bind(f *gguf.File, arch string) error {
 	t, ok := f.Tensor(s.name)
@@ -83,7 +68,9 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 		return fmt.Errorf("tensor %s has type %s, which is %w as a matrix: use %s",
 			s.name, t.Type, ErrUnsupported, typeList())
 	}
-	*s.matrix = t
+	for _, m := range s.matrices {
+		*m = t
+	}
 	return nil
 }
 
@@ -97,7 +84,7 @@ func typeList() string {
 
 // read copies a vector and refuses values that are no numbers.
 func (v *Vector) read(t *gguf.Tensor) error {
-	v.Data = make([]float32, v.N)
+	v.Data = make([]float32, v.N*max(1, v.Stack))
 	if err := gguf.Dequantize(v.Data, t.Type, t.Data); err != nil {
 		return fmt.Errorf("tensor %s: %w", v.Name, err)
 	}

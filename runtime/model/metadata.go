@@ -45,6 +45,17 @@ func (m *Metadata) SizeOr(suffix string, most uint64, otherwise int) int {
 	return m.Size(suffix, most)
 }
 
+// Has says whether the file has a key.
+func (m *Metadata) Has(suffix string) bool {
+	_, ok := m.file.Uint(m.key(suffix))
+	return ok
+}
+
+func (m *Metadata) hasFloat(suffix string) bool {
+	_, ok := m.file.Float(m.key(suffix))
+	return ok
+}
+
 // PositiveOr reads a positive number that the file may lack.
 func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 	v, ok := m.file.Float(m.key(suffix))
@@ -109,8 +120,14 @@ func (m *Metadata) rope(c *Config) {
 	if dim := m.SizeOr("rope.dimension_count", 1<<12, c.HeadDim); dim != c.HeadDim {
 		c.RopeDim = dim
 	}
+	if gain := m.PositiveOr("rope.scaling.attn_factor", 1); gain != 1 {
+		c.RopeGain = gain
+	}
 	switch rule, _ := m.file.String(m.key("rope.scaling.type")); rule {
 	case "", "none":
+	case "yarn":
+		c.Yarn = &Yarn{Factor: m.PositiveOr("rope.scaling.factor", 1), Fast: 32, Slow: 1,
+			Original: m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)}
 	case "linear":
 		c.RopeScale = 1 / m.PositiveOr("rope.scaling.factor", 0)
 		if math.IsInf(c.RopeScale, 0) {
@@ -123,5 +140,29 @@ func (m *Metadata) rope(c *Config) {
 			Original: m.SizeOr("rope.scaling.original_context_length", 1<<26, 8192)}
 	default:
 		c.RopeRule = rule
+	}
+}
+
+// Experts reads the sizes of a mixture of experts, which the file may give their width or that of
+// the feed-forward alone.
+func (m *Metadata) Experts(c *Config) {
+	c.Experts = Experts{Count: m.Size("expert_count", maxExperts), Used: m.Size("expert_used_count", maxExperts),
+		FFN: m.SizeOr("expert_feed_forward_length", 1<<20, c.FFN)}
+}
+
+// Windows reads the size of windows, and which layers have them where the file says so.
+func (m *Metadata) Windows(c *Config, period int) {
+	c.Windows.Size = m.Size("attention.sliding_window", 1<<26)
+	c.Windows.Period = m.SizeOr("attention.sliding_window_pattern", 1<<10, period)
+}
+
+// Scales reads the numbers by which families multiply, as many as the file has.
+func (m *Metadata) Scales(c *Config) {
+	for key, scale := range map[string]*float64{"embedding_scale": &c.Scales.Embed, "logit_scale": &c.Scales.Logits,
+		"residual_scale": &c.Scales.Residual, "attention.scale": &c.Scales.Attn,
+		"attn_logit_softcapping": &c.Scales.AttnCap, "final_logit_softcapping": &c.Scales.LogitCap} {
+		if m.hasFloat(key) {
+			*scale = m.PositiveOr(key, 1)
+		}
 	}
 }

@@ -22,13 +22,15 @@ type Dims struct {
 // matrices, one for each expert; in a rank's share of the model a part of it.
 type Weight struct {
 	Name     string       // of the tensor
-	Role     string       // q k v o gate up down router head
+	Role     string       // q k v o gate up down router head; shared_gate shared_up shared_down beside experts
 	Layer    int          // -1 for the head
 	Tensor   *gguf.Tensor // nil until it is loaded
 	N, K     int
-	Stack    int  // matrices; 0 and 1 are one
-	Row, Col int  // of the tensor's matrices, where this begins
-	Cut      bool // the ranks each have their part
+	Stack    int    // matrices; 0 and 1 are one
+	Row, Col int    // of the tensor's matrices, where this begins
+	Cut      bool   // the ranks each have their part
+	Of       [2]int // N and K of the whole product, whatever a rank has of it
+	Rows     int    // of each of the tensor's matrices: of several products where they are one tensor
 }
 
 // Matrices is the number of matrices in the stack.
@@ -62,27 +64,25 @@ func (m *Model) Ropes() (list []*Rope) {
 // Width returns how many float32 elements one row of a buffer has, 0 for a buffer that the model
 // does not use.
 func (m *Model) Width(b Buf) int {
-	d := m.Dims
 	switch b {
-	case BufQ, BufAtt:
-		return d.Heads * d.HeadDim
-	case BufK, BufV:
-		return d.KVHeads * d.HeadDim
-	case BufGate:
-		if m.Experts.Count > 0 {
-			return m.Experts.FFN
-		}
-		return d.FFN
-	case BufRouter:
-		return m.Experts.Count
-	case BufExpert:
-		if m.Experts.Count == 0 {
-			return 0
-		}
+	case BufX, BufH, BufY:
+		return m.Dims.Hidden
 	case BufLogits:
-		return d.Vocab
+		return m.Dims.Vocab
 	}
-	return d.Hidden
+	most := 0
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		if b == BufAtt && op.Kind == OpAttention {
+			most = max(most, op.Heads.Q*op.Heads.Dim)
+		}
+		for j, out := range op.Outs {
+			if out == b && len(op.W) > 0 {
+				most = max(most, m.Weights[op.W[j]].N)
+			}
+		}
+	}
+	return most
 }
 
 // RowsOf returns how many rows a buffer has in a forward of the given number of rows: what experts

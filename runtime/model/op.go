@@ -12,6 +12,7 @@ const (
 	BufV                 // values                               [rows, kvHeads*headDim]
 	BufAtt               // attention output                     [rows, heads*headDim]
 	BufGate              // silu(gate)*up                        [rows, ffn], with experts [rows*used, expert ffn]
+	BufShared            // the same of what is beside experts   [rows, shared ffn]
 	BufY                 // output of o and down                 [rows, hidden]
 	BufRouter            // logits of the router                 [rows, experts]
 	BufExpert            // input, later output, of the experts  [rows*used, hidden], rows of one expert together
@@ -33,32 +34,38 @@ const (
 	// one op (q, k and v). With an activation it is Outs[0] = act(In * gate^T, In * up^T), with
 	// gate W[0] and up W[1].
 	OpMatMul
-	// OpRotate normalizes the heads of Q and K where the model does, rotates both by position where
-	// the layer does, and stores K and V in the cache.
+	// OpRotate normalizes the heads of Q, K and V where the model does, rotates Q and K by position
+	// where the layer does, tempers Q, and stores K and V in the cache.
 	OpRotate
 	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each
 	// row's sequence that the layer sees.
 	OpAttention
-	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm). With Post, Y is normalized before it is
-	// added.
+	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm), if it has a Norm. With Post, Y is
+	// normalized before it is added.
 	OpAddNorm
 	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of
 	// Y.
 	OpGather
-	// OpRoute takes the best experts of each row by Router, with weights softmax(their logits), and
-	// orders (row, expert) pairs by expert.
+	// OpRoute takes the best experts of each row, with their weights, by Router, and orders (row,
+	// expert) pairs by expert.
 	OpRoute
-	// OpDispatch copies H to Expert: one row for each pair.
+	// OpDispatch copies H to Expert: one row for each pair, times its weight where Router says so.
 	OpDispatch
 	// OpExperts is OpMatMul with as many matrices as there are experts: each multiplies its own
 	// pairs.
 	OpExperts
-	// OpCombine is Y = the weighted sum of each row's pairs in Expert, best expert first.
+	// OpCombine is Y = the weighted sum of each row's pairs in Expert, best expert first. With Onto
+	// it is added to what Y holds, which is multiplied before by sigmoid(H * Gate) if there is a
+	// Gate.
 	OpCombine
+	// OpRowNorm is Outs[0] = RMSNorm(In, Norm), of whole rows.
+	OpRowNorm
+	// OpCap is Logits = Softcap * tanh(Logits / Softcap).
+	OpCap
 )
 
 var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "gather",
-	"route", "dispatch", "experts", "combine"}
+	"route", "dispatch", "experts", "combine", "row-norm", "cap"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -67,25 +74,32 @@ type Op struct {
 	Kind   Kind
 	Layer  int
 	Name   string     // "blk.3.qkv", for traces and profiles
-	In     Buf        // OpMatMul, OpExperts
+	In     Buf        // OpMatMul, OpExperts, OpRowNorm
 	W      []int      // OpMatMul, OpExperts: indices into Model.Weights
 	Act    Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output
-	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product
+	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm: one
 	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
 	Scale  float32    // OpEmbed, OpAddNorm, OpGather
-	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden]
+	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]
 	Post   *Vector    // OpAddNorm: weight [hidden] or nil
 	QNorm  *Vector    // OpRotate: weight [headDim] or nil
 	KNorm  *Vector    // OpRotate: weight [headDim] or nil
+	Temper *Temper    // OpRotate: nil for none
+	Heads  Heads      // OpRotate, OpAttention
 	Rope   *Rope      // OpRotate: nil in a layer without positions
 	Attn   Attn       // OpAttention
-	Router Router     // OpRoute
+	Sinks  *Vector    // OpAttention: [heads], one more score of each head, that gives no value; or nil
+	Router Router     // OpRoute, OpDispatch, OpCombine
+	Onto   bool       // OpCombine
+	Gate   *Vector    // OpCombine: [hidden] or nil
+	Cap    float32    // OpCap
 }
 
 // Vector is a small float32 parameter: a norm weight or a bias.
 type Vector struct {
-	Name     string
-	N        int
+	Name     string    // of the tensor
+	N        int       // elements, or those of each expert
+	Stack    int       // experts; 0 where it is none of theirs
 	Optional bool      // a file may lack it
-	Data     []float32 // [N]; nil until it is loaded, unless the configuration gives its values
+	Data     []float32 // [N], [Stack][N]; nil until it is loaded, unless the configuration gives its values
 }

@@ -9,6 +9,16 @@ func Outline(s plans.ModelShape) (*Model, error) {
 	return Config{Arch: s.Arch, Name: s.Name, Tied: s.Tied,
 		Dims: Dims{Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 			FFN: s.FFN, Vocab: s.Vocab, Context: s.Context},
-		Experts: Experts{Count: s.Experts, Used: s.ExpertsUsed, FFN: s.ExpertFFN},
+		Experts: Experts{Count: s.Experts, Used: s.ExpertsUsed, FFN: s.ExpertFFN, Shared: sharedFFN(s)},
 	}.Model()
+}
+
+// sharedFFN is the width of what is beside the experts, 0 where nothing is.
+func sharedFFN(s plans.ModelShape) int {
+	for _, w := range s.Weights {
+		if w.Role == shared+"up" {
+			return w.N
+		}
+	}
+	return 0
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -27,6 +28,55 @@ var presets = []Config{
 	{Name: "qwen3-30b-a3b", Arch: "qwen3moe", Eps: 1e-6, RopeBase: 1e6, Experts: Experts{Count: 128, Used: 8, FFN: 768},
 		Dims: Dims{Hidden: 2048, Layers: 48, Heads: 32, KVHeads: 4, HeadDim: 128, FFN: 6144, Vocab: 151936,
 			Context: 40960}},
+	{Name: "gemma2-2b", Arch: "gemma2", Eps: 1e-6, RopeBase: 1e4, Tied: true,
+		Windows: Windows{Size: 4096, Period: 2},
+		Scales:  Scales{AttnCap: 50, LogitCap: 30},
+		Dims: Dims{Hidden: 2304, Layers: 26, Heads: 8, KVHeads: 4, HeadDim: 256, FFN: 9216, Vocab: 256000,
+			Context: 8192}},
+	{Name: "gemma3-1b", Arch: "gemma3", Eps: 1e-6, RopeBase: 1e6, Tied: true,
+		Windows: Windows{Size: 512, Period: 6, Base: 1e4},
+		Dims: Dims{Hidden: 1152, Layers: 26, Heads: 4, KVHeads: 1, HeadDim: 256, FFN: 6912, Vocab: 262144,
+			Context: 32768}},
+	{Name: "gpt-oss-20b", Arch: "gpt-oss", Eps: 1e-5, RopeBase: 15e4, Windows: Windows{Size: 128, Period: 2},
+		Yarn: &Yarn{Factor: 32, Original: 4096, Fast: 32, Slow: 1}, Experts: Experts{Count: 32, Used: 4, FFN: 2880},
+		Dims: Dims{Hidden: 2880, Layers: 24, Heads: 64, KVHeads: 8, HeadDim: 64, FFN: 2880, Vocab: 201088,
+			Context: 131072}},
+	{Name: "phi-3-mini", Arch: "phi3", Eps: 1e-5, RopeBase: 1e4, Original: 4096,
+		Dims: Dims{Hidden: 3072, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 96, FFN: 8192, Vocab: 32064,
+			Context: 4096}},
+	{Name: "ministral-3-3b", Arch: "mistral3", Eps: 1e-5, RopeBase: 1e6, Tied: true, Temper: 0.1,
+		Yarn: &Yarn{Factor: 16, Original: 16384, Fast: 32, Slow: 1, Log: 1},
+		Dims: Dims{Hidden: 3072, Layers: 26, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 9216, Vocab: 131072,
+			Context: 262144}},
+	{Name: "mixtral-8x7b", Arch: "llama", Eps: 1e-5, RopeBase: 1e6, Experts: Experts{Count: 8, Used: 2, FFN: 14336},
+		Dims: Dims{Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336, Vocab: 32000,
+			Context: 32768}},
+	{Name: "qwen1.5-moe-a2.7b", Arch: "qwen2moe", Eps: 1e-6, RopeBase: 1e6,
+		Experts: Experts{Count: 60, Used: 4, FFN: 1408, Shared: 5632},
+		Dims: Dims{Hidden: 2048, Layers: 24, Heads: 16, KVHeads: 16, HeadDim: 128, FFN: 5632, Vocab: 151936,
+			Context: 8192}},
+	{Name: "smollm3-3b", Arch: "smollm3", Eps: 1e-6, RopeBase: 5e6, Tied: true,
+		Dims: Dims{Hidden: 2048, Layers: 36, Heads: 16, KVHeads: 4, HeadDim: 128, FFN: 11008, Vocab: 128256,
+			Context: 65536}},
+	{Name: "granite-3.1-2b", Arch: "granite", Eps: 1e-5, RopeBase: 5e6, Tied: true,
+		Scales: Scales{Embed: 12, Residual: 0.22, Attn: 0.015625, Logits: 8},
+		Dims: Dims{Hidden: 2048, Layers: 40, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 49155,
+			Context: 131072}},
+	{Name: "granite-3.1-1b-a400m", Arch: "granitemoe", Eps: 1e-6, RopeBase: 15e5, Tied: true,
+		Scales:  Scales{Embed: 12, Residual: 0.22, Attn: 0.015625, Logits: 6},
+		Experts: Experts{Count: 32, Used: 8, FFN: 512},
+		Dims: Dims{Hidden: 1024, Layers: 24, Heads: 16, KVHeads: 8, HeadDim: 64, FFN: 512, Vocab: 49155,
+			Context: 131072}},
+	{Name: "olmo2-1b", Arch: "olmo2", Eps: 1e-6, RopeBase: 5e5,
+		Dims: Dims{Hidden: 2048, Layers: 16, Heads: 16, KVHeads: 16, HeadDim: 128, FFN: 8192, Vocab: 100352,
+			Context: 4096}},
+	{Name: "olmo3-7b", Arch: "olmo2", Eps: 1e-6, RopeBase: 5e5, Windows: Windows{Size: 4096, Period: 4},
+		Yarn: &Yarn{Factor: 8, Original: 8192, Fast: 32, Slow: 1},
+		Dims: Dims{Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 128, FFN: 11008, Vocab: 100278,
+			Context: 65536}},
+	{Name: "glm4-9b", Arch: "glm4", Eps: 1e-5, RopeBase: 1e4, RopeDim: 64,
+		Dims: Dims{Hidden: 4096, Layers: 40, Heads: 32, KVHeads: 2, HeadDim: 128, FFN: 13696, Vocab: 151552,
+			Context: 32768}},
 }
 
 func llamaPreset(name string, d Dims) Config {
@@ -42,11 +92,76 @@ func qwen3Preset(name string, d Dims) Config {
 	return Config{Name: name, Arch: "qwen3", Dims: d, Eps: 1e-6, RopeBase: 1e6, Tied: true}
 }
 
+// families are models of our own, of a few million parameters: one of each family, with every value
+// that its real models have, for tests and first steps.
+var families = map[string]func(*Config){
+	"llama": func(*Config) {}, "qwen2": func(*Config) {}, "qwen3": func(*Config) {},
+	"qwen3moe": func(c *Config) { c.Experts = Experts{Count: 8, Used: 2, FFN: 256} },
+	"llama-moe": func(c *Config) {
+		c.Arch, c.Experts = "llama", Experts{Count: 8, Used: 2, FFN: c.FFN}
+	},
+	"llama-yarn": func(c *Config) {
+		c.Arch, c.Yarn = "llama", &Yarn{Factor: 8, Original: 512, Fast: 32, Slow: 1}
+	},
+	"gemma2": func(c *Config) {
+		c.Tied, c.Windows = true, Windows{Size: 256, Period: 2}
+		c.Scales = Scales{AttnCap: 50, LogitCap: 30}
+	},
+	"gemma3": func(c *Config) {
+		c.Tied, c.Windows = true, Windows{Size: 256, Period: 6, Base: 1e4}
+		c.RopeBase, c.RopeScale = 1e6, 0.125
+	},
+	"gpt-oss": func(c *Config) {
+		c.Windows, c.Experts = Windows{Size: 128, Period: 2}, Experts{Count: 8, Used: 4, FFN: c.FFN}
+		c.RopeBase, c.Yarn = 15e4, &Yarn{Factor: 32, Original: 512, Fast: 32, Slow: 1}
+	},
+	"phi3": func(c *Config) { c.RopeDim, c.Original, c.RopeGain = 24, 512, 1.25 },
+	"mistral3": func(c *Config) {
+		c.Tied, c.RopeBase, c.Temper = true, 1e6, 0.125
+		c.Yarn = &Yarn{Factor: 16, Original: 512, Fast: 32, Slow: 1, Log: 1}
+	},
+	"qwen2moe": func(c *Config) { c.Experts = Experts{Count: 8, Used: 4, FFN: 256, Shared: 512} },
+	"smollm3":  func(c *Config) { c.Tied, c.RopeBase = true, 5e6 },
+	"granite":  func(c *Config) { c.Tied, c.Scales = true, graniteScales },
+	"granitemoe": func(c *Config) {
+		c.Tied, c.Scales, c.Experts = true, graniteScales, Experts{Count: 8, Used: 3, FFN: 256, Shared: 512}
+	},
+	"olmo2": func(c *Config) { c.RopeBase = 5e5 },
+	"olmo3": func(c *Config) {
+		c.Arch, c.RopeBase, c.Windows, c.RopeGain = "olmo2", 5e5, Windows{Size: 256, Period: 4}, 1.25
+		c.Yarn = &Yarn{Factor: 8, Original: 512, Fast: 32, Slow: 1}
+	},
+	"glm4": func(c *Config) { c.RopeDim = 16 },
+}
+
+var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}
+
+// tiny is the small model of a family, and so is the preset FAMILY-tiny.
+func tiny(family string) (Config, bool) {
+	change, ok := families[strings.ToLower(family)]
+	if !ok {
+		return Config{}, false
+	}
+	c := Config{Name: strings.ToLower(family) + "-tiny", Arch: strings.ToLower(family), Eps: 1e-5, RopeBase: 1e4,
+		Dims: Dims{Hidden: 256, Layers: 6, Heads: 8, KVHeads: 2, HeadDim: 32, FFN: 512, Vocab: 4096, Context: 4096}}
+	change(&c)
+	return c, true
+}
+
+// familyNames lists the names that tiny knows.
+func familyNames() []string { return slices.Sorted(maps.Keys(families)) }
+
 // Preset returns a well-known model's configuration by name; case is ignored.
 func Preset(name string) (Config, error) {
+	if family, tiny := strings.CutSuffix(strings.ToLower(name), "-tiny"); tiny {
+		if c, ok := tiny(family); ok {
+			return c, nil
+		}
+	}
 	i := slices.IndexFunc(presets, func(c Config) bool { return strings.EqualFold(c.Name, name) })
 	if i < 0 {
-		return Config{}, fmt.Errorf("no preset is called %q; there are %s", name, strings.Join(PresetNames(), ", "))
+		return Config{}, fmt.Errorf("no preset is called %q; there are %s, and of %s a small one, called FAMILY-tiny",
+			name, strings.Join(PresetNames(), ", "), strings.Join(familyNames(), ", "))
 	}
 	return presets[i], nil
 }

@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // Random weights are scaled so that a forward pass behaves: activations of every layer near 1,
 // attention neither flat nor one-hot, and logits with this standard deviation, so that a softmax
@@ -35,7 +38,7 @@ func newInit(m *Model) initial {
 
 // matrix is the standard deviation of a weight's values.
 func (initial) matrix(w *Weight) float32 {
-	gain, ok := gains[w.Role]
+	gain, ok := gains[strings.TrimPrefix(w.Role, shared)]
 	if !ok {
 		gain = 1
 	}

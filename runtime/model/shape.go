@@ -69,11 +69,13 @@ func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, e
 		if s.role == "" {
 			continue
 		}
-		w := plans.WeightShape{Role: s.role, N: s.dims[1], K: s.dims[0], Type: t.String(), Count: s.rows() / s.dims[1]}
-		add(w)
-		if s.role == plans.RoleEmbed && c.Tied {
-			w.Role = "head"
+		for _, p := range s.parts {
+			w := plans.WeightShape{Role: p.role, N: p.n, K: s.dims[0], Type: t.String(), Count: s.rows() / s.dims[1]}
 			add(w)
+			if p.role == plans.RoleEmbed && c.Tied {
+				w.Role = "head"
+				add(w)
+			}
 		}
 	}
 	return shape, nil

@@ -18,21 +18,40 @@ func (m *Model) Share(sh plans.Share) *Model {
 	part.Weights = make([]Weight, len(m.Weights))
 	rows := make([]plans.Span, len(m.Weights))
 	for i, w := range m.Weights {
-		n, k, cut := sh.Matrix(w.Role, m.Dims.HeadDim, w.N, w.K)
+		n, k, cut := sh.Matrix(w.Role, m.Dims.HeadDim, w.N, w.K) // of the product, not of the tensor
 		rows[i] = n
-		w.N, w.K, w.Row, w.Col, w.Cut = n.Len(), k.Len(), n.Lo, k.Lo, cut
+		w.N, w.K, w.Row, w.Col, w.Cut = n.Len(), k.Len(), w.Row+n.Lo, k.Lo, cut
 		part.Weights[i] = w
 	}
 	part.Ops = make([]Op, len(m.Ops))
 	for i, op := range m.Ops {
 		op.Bias = append([]*Vector(nil), op.Bias...)
 		for j, b := range op.Bias {
-			if b != nil {
-				n := rows[op.W[j]]
-				op.Bias[j] = &Vector{Name: b.Name, N: n.Len(), Data: b.Data[n.Lo:n.Hi]}
+			if part.Weights[op.W[j]].Col > 0 {
+				op.Bias[j] = nil // the sum over the ranks has it once
+			} else if b != nil {
+				op.Bias[j] = b.rows(rows[op.W[j]])
 			}
+		}
+		if op.Kind == OpRotate || op.Kind == OpAttention {
+			op.Heads.Q, op.Heads.KV = sh.Heads.Len(), sh.KVHeads.Len()
+		}
+		if op.Sinks != nil {
+			op.Sinks = op.Sinks.rows(sh.Heads)
 		}
 		part.Ops[i] = op
 	}
 	return &part
+}
+
+// rows are some elements of a vector, of each expert where it has them.
+func (v *Vector) rows(of plans.Span) *Vector {
+	out := &Vector{Name: v.Name, N: of.Len(), Stack: v.Stack}
+	if v.Data == nil { // a model of shapes alone has none
+		return out
+	}
+	for i := range max(1, v.Stack) {
+		out.Data = append(out.Data, v.Data[i*v.N:][of.Lo:of.Hi]...)
+	}
+	return out
 }

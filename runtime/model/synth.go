@@ -83,10 +83,46 @@ func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 		w.SetString(key("rope.scaling.type"), "linear")
 		w.SetFloat32(key("rope.scaling.factor"), float32(1/c.RopeScale))
 	}
+	if c.RopeGain != 0 {
+		w.SetFloat32(key("rope.scaling.attn_factor"), float32(c.RopeGain))
+	}
+	if y := c.Yarn; y != nil {
+		w.SetString(key("rope.scaling.type"), "yarn")
+		w.SetFloat32(key("rope.scaling.factor"), float32(y.Factor))
+		w.SetUint32(key("rope.scaling.original_context_length"), uint32(y.Original))
+		w.SetFloat32(key("rope.scaling.yarn_log_multiplier"), float32(y.Log))
+	}
+	if c.Original > 0 {
+		w.SetUint32(key("rope.scaling.original_context_length"), uint32(c.Original))
+	}
+	writeValues(w, c, key)
 	if e := c.Experts; e.Count > 0 {
 		w.SetUint32(key("expert_count"), uint32(e.Count))
 		w.SetUint32(key("expert_used_count"), uint32(e.Used))
 		w.SetUint32(key("expert_feed_forward_length"), uint32(e.FFN))
+		if e.Shared > 0 {
+			w.SetUint32(key("expert_shared_feed_forward_length"), uint32(e.Shared))
+		}
+	}
+}
+
+// writeValues sets the values by which families differ.
+func writeValues(w *gguf.Writer, c Config, key func(string) string) {
+	if c.Windows.Size > 0 {
+		w.SetUint32(key("attention.sliding_window"), uint32(c.Windows.Size))
+	}
+	for _, s := range []struct {
+		name  string
+		value float64
+	}{
+		{"embedding_scale", c.Scales.Embed}, {"residual_scale", c.Scales.Residual}, {"attention.scale", c.Scales.Attn},
+		{"logit_scale", c.Scales.Logits}, {"attn_logit_softcapping", c.Scales.AttnCap},
+		{"final_logit_softcapping", c.Scales.LogitCap}, {"rope.freq_base_swa", c.Windows.Base},
+		{"attention.temperature_scale", c.Temper},
+	} {
+		if s.value != 0 {
+			w.SetFloat32(key(s.name), float32(s.value))
+		}
 	}
 }
 

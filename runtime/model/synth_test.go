@@ -14,15 +14,18 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/microkernel"
 	"sandwich/runtime/gguf"
 )
 
-// small returns a configuration of the architecture that takes no time.
-func small(arch string) Config {
-	c := Config{Name: "small", Arch: arch, Eps: 1e-5, RopeBase: 1e4,
-		Dims: Dims{Hidden: 256, Layers: 2, Heads: 8, KVHeads: 2, HeadDim: 32, FFN: 512, Vocab: 600, Context: 128}}
-	if arch == "qwen3moe" {
+// small returns a configuration of the family that takes no time.
+func small(family string) Config {
+	c, ok := tiny(family)
+	if !ok { // one of a test
+		c, _ = tiny("llama")
+		c.Arch = family
+	}
+	c.Name, c.Layers, c.Vocab, c.Context, c.Tied = "small", 2, 600, 128, false
+	if family == "qwen3moe" {
 		c.Experts = Experts{Count: 4, Used: 2, FFN: 256}
 	}
 	return c
@@ -42,11 +45,19 @@ var allTypes = []gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, 
 	gguf.Q5_1, gguf.IQ4_NL,
 	gguf.Q2_K, gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K}
 
+// typesFor are all types for one family, and some for the others.
+func typesFor(family string) []gguf.Type {
+	if family == "qwen3" {
+		return allTypes
+	}
+	return []gguf.Type{gguf.F32, gguf.Q8_0}
+}
+
 // TestSynthShape writes each architecture in each type: the shape read back is the shape announced,
 // and Load takes what it can run.
 func TestSynthShape(t *testing.T) {
-	for _, arch := range []string{"llama", "qwen2", "qwen3", "qwen3moe"} {
-		for _, typ := range allTypes {
+	for _, arch := range familyNames() {
+		for _, typ := range typesFor(arch) {
 			c := small(arch)
 			c.Tied = typ == gguf.Q8_0
 			f, err := gguf.Parse(synth(t, c, typ, 1))
@@ -69,7 +80,7 @@ func TestSynthShape(t *testing.T) {
 				t.Error(err)
 			}
 			_, err = Load(f)
-			if _, runs := architectures[arch]; !runs && !errors.Is(err, ErrUnsupported) {
+			if _, runs := architectures[c.Arch]; !runs && !errors.Is(err, ErrUnsupported) {
 				t.Errorf("Load of %s: %v", arch, err)
 			} else if runs && err != nil && !errors.Is(err, ErrUnsupported) {
 				t.Errorf("Load of %s %s: %v", arch, typ, err)
@@ -80,8 +91,8 @@ func TestSynthShape(t *testing.T) {
 
 // TestSynthLoads demands that the types exec runs do load, with the dimensions asked for.
 func TestSynthLoads(t *testing.T) {
-	for arch := range architectures {
-		for _, typ := range allTypes {
+	for _, arch := range familyNames() {
+		for _, typ := range typesFor(arch) {
 			c := small(arch)
 			f, err := gguf.Parse(synth(t, c, typ, 1))
 			if err != nil {
@@ -274,12 +285,14 @@ func TestSynthFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := Inspect(f, func(m *Model) (int64, error) { return int64(len(m.Weights)), nil })
+	r, err := Inspect(f, func(m *Model) (Memory, error) {
+		return Memory{Packed: int64(len(m.Weights)), PerToken: 77, Bounded: 5}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total ||
-		r.KVPerToken != r.Shape.KVBytesPerToken(microkernel.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
+		r.KVPerToken != 77 || r.KVBounded != 5 || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
 		t.Errorf("report %+v", r)
 	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 
 	"sandwich/microkernel/qtype"
@@ -11,6 +12,7 @@ import (
 type spec struct {
 	name     string
 	role     string // q k v o gate up down router head embed; "" for vectors, which stay float32
+	parts    []part // the products that read rows of it; one as a rule
 	layer    int    // -1 outside the layers
 	dims     []int  // ggml order: K, N, experts
 	optional bool   // files may lack it
@@ -18,8 +20,14 @@ type spec struct {
 	std      float32 // of random values
 	fixed    []float32
 	// What a file's tensor is bound to: one of both.
-	matrix **gguf.Tensor
-	vector **Vector
+	matrices []**gguf.Tensor
+	vector   **Vector
+}
+
+// part is a product's share of the rows of each of a tensor's matrices.
+type part struct {
+	role string
+	n    int
 }
 
 // rows is the number of rows of the tensor's first dimension.
@@ -63,12 +71,13 @@ func (c Config) tensors() []spec {
 func (m *Model) tensors() []spec {
 	l := &lister{m: m, init: newInit(m)}
 	l.specs = append(l.specs, spec{name: embedTensor, role: "embed", layer: outside,
-		dims: []int{m.Dims.Hidden, m.Dims.Vocab}, std: l.init.embed, matrix: &m.Embed})
-	seen := map[*Vector]bool{}
+		parts: []part{{"embed", m.Dims.Vocab}},
+		dims:  []int{m.Dims.Hidden, m.Dims.Vocab}, std: l.init.embed, matrices: []**gguf.Tensor{&m.Embed}})
 	for _, r := range m.Ropes() {
-		if r.Factors != nil && !seen[r.Factors] {
-			seen[r.Factors] = true
-			l.vector(outside, &r.Factors, 0, 0)
+		for _, v := range r.vectors() {
+			if *v != nil {
+				l.vector(outside, v, 0, 0)
+			}
 		}
 	}
 	for i := range m.Ops {
@@ -92,18 +101,17 @@ func (l *lister) op(i int) {
 		if w.Name == embedTensor {
 			continue
 		}
-		dims := []int{w.K, w.N}
-		if w.Stack > 0 {
-			dims = append(dims, w.Stack)
-		}
-		l.specs = append(l.specs, spec{name: w.Name, role: w.Role, layer: w.Layer, dims: dims,
-			std: l.init.matrix(w), matrix: &w.Tensor})
+		l.matrix(w)
 		l.later(op.Layer, &op.Bias[j], 0, l.init.bias(w.Role))
 	}
 	l.laterNorm(op.Layer, &op.QNorm, headNorm)
 	l.laterNorm(op.Layer, &op.KNorm, headNorm)
 	l.laterNorm(op.Layer, &op.Post, 1)
-	if op.Norm != nil {
+	l.later(op.Layer, &op.Sinks, 0, 1)
+	l.later(op.Layer, &op.Gate, 0, float32(1/math.Sqrt(float64(l.m.Dims.Hidden))))
+	if op.Kind == OpRowNorm {
+		l.laterNorm(op.Layer, &op.Norm, headNorm)
+	} else if op.Norm != nil {
 		mean := float32(1)
 		if i+1 < len(l.m.Ops) && l.m.Ops[i+1].Kind == OpGather {
 			mean = l.init.outNorm
@@ -112,6 +120,23 @@ func (l *lister) op(i int) {
 		l.small = nil
 		l.vector(op.Layer, &op.Norm, mean, spread*mean)
 	}
+}
+
+// matrix adds the tensor of a weight, or the weight to the tensor that it is a part of.
+func (l *lister) matrix(w *Weight) {
+	own := part{w.Role, w.N}
+	if w.Row > 0 {
+		at := slices.IndexFunc(l.specs, func(s spec) bool { return s.name == w.Name })
+		s := &l.specs[at]
+		s.parts, s.matrices = append(s.parts, own), append(s.matrices, &w.Tensor)
+		return
+	}
+	dims := []int{w.K, w.Rows}
+	if w.Stack > 0 {
+		dims = append(dims, w.Stack)
+	}
+	l.specs = append(l.specs, spec{name: w.Name, role: w.Role, parts: []part{own}, layer: w.Layer, dims: dims,
+		std: l.init.matrix(w), matrices: []**gguf.Tensor{&w.Tensor}})
 }
 
 // later adds a vector, if there is one, behind the block's matrices.
@@ -128,6 +153,10 @@ func (l *lister) vector(layer int, v **Vector, mean, std float32) {
 }
 
 func vectorSpec(layer int, v **Vector, mean, std float32) spec {
-	return spec{name: (*v).Name, layer: layer, dims: []int{(*v).N}, optional: (*v).Optional, mean: mean, std: std,
+	dims := []int{(*v).N}
+	if (*v).Stack > 0 {
+		dims = append(dims, (*v).Stack)
+	}
+	return spec{name: (*v).Name, layer: layer, dims: dims, optional: (*v).Optional, mean: mean, std: std,
 		fixed: (*v).Data, vector: v}
 }

@@ -1,5 +1,7 @@
 package model
 
+import "math"
+
 // The values by which families of models differ. An architecture gives them to its ops; exec takes
 // them as they come, and refuses by name, when a model is loaded, those that it does not compute.
 
@@ -8,12 +10,13 @@ type Activation uint8
 
 // Activations; x is the gate's output and y that of the up projection.
 const (
-	NoActivation Activation = iota // a product is stored as it is
-	SwiGLU                         // x*sigmoid(x) * y
-	GeGLU                          // x*Phi(x) * y, by the approximation with tanh
+	NoActivation  Activation = iota // a product is stored as it is
+	SwiGLU                          // x*sigmoid(x) * y
+	GeGLU                           // x*Phi(x) * y, by the approximation with tanh
+	ClampedSwiGLU                   // x*sigmoid(1.702x) * (y+1), of x at most 7 and y from -7 to 7
 )
 
-var activationNames = [...]string{"none", "SwiGLU", "GeGLU"}
+var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU"}
 
 func (a Activation) String() string { return activationNames[a] }
 
@@ -22,22 +25,48 @@ type Attn struct {
 	Scale   float32 // of the scores
 	Window  int     // positions that a row sees, its own included; 0: all before it
 	Softcap float32 // scores are c*tanh(score/c); 0: as they are
-	Sinks   bool    // each head has one more score, learned, that takes weight and gives no value
 	Store   string  // the kind of store that remembers for the layer; "": a window's, or a full one
 }
 
-// Router is how the logits of a mixture's router become the weights of the chosen experts.
-type Router uint8
+// Heads are the sizes of a layer's attention.
+type Heads struct{ Q, KV, Dim int }
 
-// Routers; all choose the experts with the largest logits.
+// Temper makes attention sharper as a sequence gets longer: queries at position p are multiplied by
+// 1 + Scale * ln(1 + floor((p+Offset)/Length)) (Nakanishi: Scalable-Softmax, 2025).
+type Temper struct {
+	Scale  float64
+	Length int // positions
+	Offset float64
+}
+
+// At is the factor at a position.
+func (t *Temper) At(pos int) float64 {
+	return 1 + t.Scale*math.Log(1+math.Floor((float64(pos)+t.Offset)/float64(t.Length)))
+}
+
+// Score is what a router's logits become before experts are chosen.
+type Score uint8
+
+// Scores.
 const (
-	SoftmaxOfChosen Router = iota // softmax over the chosen: their weights add up to 1
-	SoftmaxOfAll                  // softmax over all, the chosen keep their part of it
+	Softmax Score = iota // over all experts
+	Sigmoid
 )
 
-var routerNames = [...]string{"softmax of the chosen experts", "softmax of all experts"}
+var scoreNames = [...]string{"softmax", "sigmoid"}
 
-func (r Router) String() string { return routerNames[r] }
+func (s Score) String() string { return scoreNames[s] }
+
+// Router is how the logits of a mixture's router become the weights of the chosen experts, which
+// are those with the largest scores.
+type Router struct {
+	Score  Score
+	Norm   bool    // the chosen's scores are divided by their sum
+	Scale  float32 // of the weights
+	Inward bool    // the weight multiplies what the expert reads, not what it writes
+	Bias   *Vector // [experts], added to the scores for the choice alone; or nil
+	Gains  *Vector // [experts], what each expert's output counts beside its weight; or nil
+}
 
 // Rope says how positions rotate queries and keys.
 type Rope struct {
@@ -45,8 +74,18 @@ type Rope struct {
 	Neox    bool    // pairs (i, i+d/2) instead of (2i, 2i+1)
 	Dim     int     // leading dimensions of a head that rotate; pairs = Dim/2
 	Factors *Vector // [Dim/2] divisors of the angles (Llama 3 frequency scaling), or nil
+	Long    *Long   // other divisors by the length of the context, or nil
 	Scale   float64 // positions are multiplied by this (linear scaling); 1 otherwise
+	Yarn    *Yarn   // interpolation by wave length, which takes Scale's place; or nil
+	Gain    float64 // cosines and sines are multiplied by this; 1 otherwise
 	Rule    string  // a rule of scaling known by its name alone; "" for those above
+}
+
+// Long are the divisors of LongRoPE (Ding et al., 2024): Short where a sequence may have at most
+// Original positions, Long where it may have more.
+type Long struct {
+	Original    int
+	Short, Long *Vector // [Dim/2]
 }
 
 // Need is whether a file must have a tensor.

@@ -56,32 +56,49 @@ func writeVocabulary(w *gguf.Writer, c Config) error {
 // writeSPM invents a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then pieces, merged
 // ones first and with the better scores.
 func writeSPM(w *gguf.Writer, n int) {
+	spm{special: []string{"<unk>", "<s>", "</s>"}, unknown: 0, bos: 1, eos: 2, template: chatPlain}.write(w, n)
+}
+
+// spm is a SentencePiece vocabulary by its special tokens, which come first.
+type spm struct {
+	special           []string
+	unknown, bos, eos int
+	template          string
+}
+
+func (s spm) write(w *gguf.Writer, n int) {
 	var v vocabulary
-	v.add(tokenUnknown, "<unk>")
-	v.add(tokenControl, "<s>", "</s>")
+	for i, token := range s.special {
+		typ := int32(tokenControl)
+		if i == s.unknown {
+			typ = tokenUnknown
+		}
+		v.add(typ, token)
+	}
 	for b := range 256 {
 		v.add(tokenByte, fmt.Sprintf("<0x%02X>", b))
 	}
-	v.scores = make([]float32, len(v.tokens))
+	first := len(v.tokens)
+	v.scores = make([]float32, first)
 	singles := pieceLetters("▁")
 	for _, p := range pieces("▁", n-len(v.tokens)-len(singles)) {
 		v.add(tokenNormal, p.left+p.right)
 	}
 	v.add(tokenNormal, singles...)
 	for i := len(v.scores); i < n; i++ {
-		v.scores = append(v.scores, -float32(i-258))
+		v.scores = append(v.scores, -float32(i-first+1))
 	}
 	w.SetString("tokenizer.ggml.model", "llama")
 	w.SetString("tokenizer.ggml.pre", "default")
 	w.SetStrings("tokenizer.ggml.tokens", v.tokens)
 	w.SetFloats("tokenizer.ggml.scores", v.scores)
 	w.SetInts("tokenizer.ggml.token_type", v.types)
-	w.SetUint32("tokenizer.ggml.bos_token_id", 1)
-	w.SetUint32("tokenizer.ggml.eos_token_id", 2)
-	w.SetUint32("tokenizer.ggml.unknown_token_id", 0)
+	w.SetUint32("tokenizer.ggml.bos_token_id", uint32(s.bos))
+	w.SetUint32("tokenizer.ggml.eos_token_id", uint32(s.eos))
+	w.SetUint32("tokenizer.ggml.unknown_token_id", uint32(s.unknown))
 	w.SetBool("tokenizer.ggml.add_bos_token", true)
 	w.SetBool("tokenizer.ggml.add_eos_token", false)
-	w.SetString("tokenizer.chat_template", chatPlain)
+	w.SetString("tokenizer.chat_template", s.template)
 }
 
 // writeBPE invents a byte-level BPE vocabulary: the bytes, merges, and the special tokens at the
@@ -186,6 +203,17 @@ const (
 
 {{ message['content'] }}<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>
 
+{% endif %}`
+	chatGemma = `{{ bos_token }}{% for message in messages %}<start_of_turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
+{{ message['content'] }}<end_of_turn>
+{% endfor %}{% if add_generation_prompt %}<start_of_turn>model
+{% endif %}`
+	chatHarmony = `{% for message in messages %}<|start|>{{ message['role'] }}<|message|>{{ message['content'] }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`
+	chatMistral = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}{{ message['content'] }}</s>{% else %}[INST]{{ message['content'] }}[/INST]{% endif %}{% endfor %}`
+	chatGranite = `{% for message in messages %}<|start_of_role|>{{ message['role'] }}<|end_of_role|>{{ message['content'] }}<|end_of_text|>
+{% endfor %}{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}`
+	chatGLM = `[gMASK]<sop>{% for message in messages %}<|{{ message['role'] }}|>
+{{ message['content'] }}{% endfor %}{% if add_generation_prompt %}<|assistant|>
 {% endif %}`
 	chatPlain = `{{ bos_token }}{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}
 {% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`

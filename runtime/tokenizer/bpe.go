@@ -2,27 +2,10 @@ package tokenizer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
-
-// preTokenizer is what tokenizer.ggml.pre stands for.
-type preTokenizer struct {
-	scan      scanner
-	wholeWord bool // words that are tokens are not merged: some Llama 3 tokens cannot be reached by merging
-	addBOS    bool // unless the file says otherwise
-}
-
-// preTokenizers by the names that GGUF files use for them.
-var preTokenizers = map[string]preTokenizer{
-	"gpt-2":            {scan: scanGPT2},
-	"phi-2":            {scan: scanGPT2},
-	"llama-bpe":        {scan: scanLlama3, wholeWord: true, addBOS: true},
-	"llama3":           {scan: scanLlama3, wholeWord: true, addBOS: true},
-	"llama-v3":         {scan: scanLlama3, wholeWord: true, addBOS: true},
-	"qwen2":            {scan: scanQwen2},
-	"deepseek-r1-qwen": {scan: scanQwen2},
-}
 
 // loadBPE reads a byte-level BPE vocabulary: tokens in the byte spelling of bytelevel.go, and merge
 // rules "left right" in order of rank (Sennrich et al. 2016; Radford et al. 2019).
@@ -34,15 +17,15 @@ func (t *Tokenizer) loadBPE(meta Metadata, texts []string) error {
 	}
 	pre, ok := preTokenizers[name]
 	if !ok {
-		return fmt.Errorf("pre-tokenizer %q (%s) is not supported: only gpt-2, llama-bpe, qwen2 and their "+
-			"aliases are", name, keyPre)
+		return fmt.Errorf("pre-tokenizer %q (%s) is not supported: those known are %s", name, keyPre,
+			strings.Join(slices.Sorted(maps.Keys(preTokenizers)), ", "))
 	}
 	rules, ok := meta.Strings(keyMerges)
 	if !ok {
 		return fmt.Errorf("the BPE vocabulary has no merge rules (%s): use a GGUF file converted with its "+
 			"tokenizer", keyMerges)
 	}
-	t.scan, t.wholeWord, t.addBOS = pre.scan, pre.wholeWord, pre.addBOS
+	t.split, t.wholeWord, t.addBOS = pre.split, pre.wholeWord, pre.addBOS
 	t.bos, t.eos, t.unknown = -1, -1, -1
 	t.encode = (*Tokenizer).encodeBPE
 	t.loadBytePieces(texts)
@@ -114,11 +97,10 @@ func totalBytes(texts []string) (n int) {
 
 // encodeBPE appends the tokens of text, which holds no special tokens.
 func (t *Tokenizer) encodeBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
-	for len(text) > 0 && !sc.ended {
-		n := t.scan(text)
-		dst = t.encodeWord(dst, sc, text[:n])
-		text = text[n:]
-	}
+	t.split.each(text, func(word string) bool {
+		dst = t.encodeWord(dst, sc, word)
+		return !sc.ended
+	})
 	return dst
 }
 

@@ -13,7 +13,8 @@ import (
 // Go's Unicode tables (15.0; llama.cpp's, 15.1, have 622 more letters, the ideographs of extension
 // I). A byte that is no UTF-8 is classed as U+FFFD is: a symbol.
 
-// scanner returns the length in bytes, at least 1, of the first word of text.
+// scanner returns the length in bytes of the word that text begins with; 0 where none does, and -n
+// where none begins in the next n bytes either.
 type scanner func(text string) int
 
 // class is what the pre-tokenizers tell apart.
@@ -106,13 +107,16 @@ func scanGPT2(text string) int {
 // scanLlama3 is the pre-tokenizer of Llama 3 (tokenizer.json, pre_tokenizer "Split"):
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-func scanLlama3(text string) int { return scanSplit(text, 3) }
+func scanLlama3(text string) int { return scanSplit(text, 3, true) }
 
 // scanQwen2 is the pre-tokenizer of Qwen 2 and 3: that of Llama 3 with \p{N} in place of
 // \p{N}{1,3}.
-func scanQwen2(text string) int { return scanSplit(text, 1) }
+func scanQwen2(text string) int { return scanSplit(text, 1, true) }
 
-func scanSplit(text string, maxDigits int) int {
+// scanSeedCoder is scanQwen2 whose symbols leave the line ends behind them alone.
+func scanSeedCoder(text string) int { return scanSplit(text, 1, false) }
+
+func scanSplit(text string, maxDigits int, lineEnds bool) int {
 	if n := contraction(text, true); n > 0 {
 		return n
 	}
@@ -121,14 +125,7 @@ func scanSplit(text string, maxDigits int) int {
 	case letter:
 		return runOf(text, n, letter)
 	case number:
-		for range maxDigits - 1 {
-			c, more := classAt(text, n)
-			if more == 0 || c != number {
-				break
-			}
-			n += more
-		}
-		return n
+		return numbers(text, maxDigits)
 	}
 	if text[0] != '\r' && text[0] != '\n' {
 		if c, more := classAt(text, n); more > 0 && c == letter {
@@ -141,12 +138,24 @@ func scanSplit(text string, maxDigits int) int {
 	}
 	if c, n := classAt(text, at); n > 0 && c == other {
 		at = runOf(text, at+n, other)
-		for at < len(text) && (text[at] == '\r' || text[at] == '\n') {
+		for lineEnds && at < len(text) && (text[at] == '\r' || text[at] == '\n') {
 			at++
 		}
 		return at
 	}
 	return linesOrSpaces(text)
+}
+
+// numbers is \p{N}{1,most} at the start of text.
+func numbers(text string, most int) (n int) {
+	for range most {
+		c, more := classAt(text, n)
+		if more == 0 || c != number {
+			break
+		}
+		n += more
+	}
+	return n
 }
 
 // contraction returns the length of 's 't 're 've 'm 'll 'd at the start of text, else 0. With fold

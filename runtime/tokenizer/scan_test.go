@@ -28,11 +28,10 @@ var scanOracles = []struct {
 
 // words cuts text by a scanner; the lengths are in characters, an invalid byte counting as one.
 func words(scan scanner, text string) (lengths []int) {
-	for len(text) > 0 {
-		n := scan(text)
-		lengths = append(lengths, utf8.RuneCountInString(text[:n]))
-		text = text[n:]
-	}
+	scan.cut(text, func(word string) bool {
+		lengths = append(lengths, utf8.RuneCountInString(word))
+		return true
+	})
 	return lengths
 }
 

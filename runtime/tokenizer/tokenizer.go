@@ -16,12 +16,12 @@ type Tokenizer struct {
 	merge *mergeTable
 
 	encode    func(t *Tokenizer, dst []int32, sc *scratch, text string, afterSpecial bool) []int32
-	scan      scanner // BPE: the pre-tokenizer
-	wholeWord bool    // BPE: a word that is a token is taken as it is, without merging (Llama 3)
-	isSPM     bool    // SPM: pieces start with their space
-	addSpace  bool    // SPM: a space is put before text that starts the input or follows a special token
-	cutSpaces bool    // SPM: no token holds a space after something else, so that text may be cut before spaces
-	spaceSym  int32   // SPM: the symbol of a space, or -1
+	split     splitter // BPE: the pre-tokenizer
+	wholeWord bool     // BPE: a word that is a token is taken as it is, without merging (Llama 3)
+	isSPM     bool     // SPM: pieces start with their space
+	addSpace  bool     // SPM: a space is put before text that starts the input or follows a special token
+	cutSpaces bool     // SPM: no token holds a space after something else, so that text may be cut before spaces
+	spaceSym  int32    // SPM: the symbol of a space, or -1
 	// symbol of a single byte: what BPE starts from and SPM falls back to; -1 if the vocabulary has
 	// none
 	byteSyms [256]int32

@@ -23,7 +23,7 @@ func TestRefusals(t *testing.T) {
 		"no model":             {bpe.with(fields{keyModel: nil}), keyModel},
 		"other model":          {bpe.with(fields{keyModel: "rwkv"}), `"rwkv"`},
 		"no pre-tokenizer":     {bpe.with(fields{keyPre: nil}), keyPre},
-		"other pre-tokenizer":  {bpe.with(fields{keyPre: "tekken"}), `"tekken"`},
+		"other pre-tokenizer":  {bpe.with(fields{keyPre: "klingon"}), `"klingon"`},
 		"no merges":            {bpe.with(fields{keyMerges: nil}), keyMerges},
 		"half a merge":         {bpe.with(fields{keyMerges: []string{"a b", "ab"}}), "merge rule 1"},
 		"empty merge":          {bpe.with(fields{keyMerges: []string{""}}), "merge rule 0"},

@@ -74,9 +74,13 @@ func TestNoRequestIsLost(t *testing.T) {
 
 func TestReactiveHaltsProactivePrefill(t *testing.T) {
 	o := options()
-	o.Sched.Chunk = 1000
-	r := mustReplay(t, Trace{{Class: sched.Proactive, Prompt: 1000, Output: 1}, {At: 250 * time.Millisecond, Prompt: 10,
-		Output: 1}}, o)
+	o.Sched.Chunk, o.Sched.Bound = 1000, time.Second
+	tr := Trace{{Class: sched.Proactive, Prompt: 1000, Output: 1}, {At: 255 * time.Millisecond, Prompt: 10, Output: 1}}
+	if r := mustReplay(t, tr, options()); r.Outcomes[1].TTFT() > 25*time.Millisecond {
+		t.Errorf("where ops are cut after 10 ms, it waited %s", r.Outcomes[1].TTFT())
+	}
+	tr[1].At = 250 * time.Millisecond
+	r := mustReplay(t, tr, o)
 	// The chunk of a second has boundaries every 100 ms; the arrival waits for the next one.
 	if got := r.Outcomes[1].TTFT(); got != 60*time.Millisecond {
 		t.Errorf("the reactive request waited %s for its first token", got)
@@ -107,7 +111,7 @@ func TestSequential(t *testing.T) {
 func TestGoodput(t *testing.T) {
 	w, _ := Named("fixed")
 	slo := SLO{TTFT: 3 * time.Second, TPOT: 100 * time.Millisecond}
-	rate, err := Goodput(w, 100, 1, flat{}, options(), slo, 0.9, 0.01, 100)
+	rate, err := HighestRate(w, 100, 1, flat{}, options(), slo, 0.9, 0.01, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,10 +128,10 @@ func TestGoodput(t *testing.T) {
 			t.Errorf("at %.2f requests a second the level is attained: %v", c.rate, got)
 		}
 	}
-	if rate, err := Goodput(w, 20, 1, flat{}, options(), SLO{}, 0.9, 0.01, 1); err != nil || rate != 0 {
+	if rate, err := HighestRate(w, 20, 1, flat{}, options(), SLO{}, 0.9, 0.01, 1); err != nil || rate != 0 {
 		t.Errorf("an impossible level: %v, %v", rate, err)
 	}
-	if _, err := Goodput(w, 20, 1, flat{}, options(), slo, 0.9, 2, 1); err == nil {
+	if _, err := HighestRate(w, 20, 1, flat{}, options(), slo, 0.9, 2, 1); err == nil {
 		t.Error("an empty range of rates is not refused")
 	}
 }

@@ -14,6 +14,8 @@ type Fused struct {
 	HeadDim int  // elements of a query vector
 	F16     bool // elements of K and V: half precision ...
 	Int8    bool // ... or int8 with scales (fused8.go); else single precision
+	Window  bool // rows see nothing of the positions that StateSkip counts
+	Cap     bool // scores are capped softly before the softmax (fused_adjust.go)
 }
 
 // FusedArgs is what the trampoline hands to a fused kernel.
@@ -23,8 +25,10 @@ type FusedArgs struct {
 	Pitch                        int // bytes between the blocks of consecutive ids
 	// last entry of Table that there is, behind Blocks too: what is prefetched
 	Last  unsafe.Pointer
-	Scale float32
+	Scale float32        // of the scores, or of the capped ones
 	After unsafe.Pointer // the block that is prefetched during the one that Last names
+	// with Cap: a score becomes SoftCap*tanh(score*Factor/2)
+	Factor, SoftCap float32
 }
 
 const (
@@ -38,17 +42,20 @@ const (
 	offAhead
 	offScale
 	offAfter
+	offFactor
+	offSoftCap = offFactor + 4
 )
 
-// A state has sixteen entries each of the running maxima, the running sums and the positions still
-// to be seen (int32), then the output rows. Before the first block: -Inf, 0, the positions each row
-// sees, and zeros.
+// A state has sixteen entries each of the running maxima, the running sums, the positions up to the
+// last one seen and those before the first one seen (int32 both), then the output rows. Before the
+// first block: -Inf, 0, the positions from there, and zeros.
 const (
 	StateRows   = 16 // entries
 	StateMax    = 0
 	StateSum    = 64
 	StateLeft   = 128
-	StateOut    = 192
+	StateSkip   = 192
+	StateOut    = 256
 	scrSeen     = 0 // scratch: positions of the block that a row sees
 	scrOldMul   = 64
 	scrNewMul   = 128
@@ -56,7 +63,9 @@ const (
 	scrSum      = 256
 	scrLargest  = 320 // the largest of scrSeen, and the smallest of the rows that there are
 	scrSmallest = 324
-	scrP        = 384 // scores, then probabilities: [rows][64]
+	scrAnyLow   = 328 // the largest of scrLow
+	scrLow      = 384 // positions of the block before the first that a row sees
+	scrP        = 448 // scores, then probabilities: [rows][64]
 	positions   = 64  // of a block
 	rowP        = 4 * positions
 	maxColumns  = 4 // panels of a register tile
@@ -159,6 +168,7 @@ func (g *fused) emit() {
 	g.Jcc(asm.Zero, next)
 	g.widenScales()
 	g.scores()
+	g.adjustScores()
 	g.softmaxRows()
 	g.mergeSums()
 	g.values()
@@ -199,6 +209,9 @@ func (g *fused) seen() {
 	g.I(asm.VPMAXSD, n, n, left)
 	g.I(asm.VPMINSD, n, n, g.splat(positions))
 	g.I(asm.VMOVUPS, asm.At(scrReg, scrSeen), n)
+	if g.Window {
+		g.skipped(n)
+	}
 	g.I(asm.VPSUBD, t, left, g.splat(positions))
 	g.I(asm.VMOVUPS, asm.At(stateReg, StateLeft), t)
 	bound := make([]uint32, g.v(0).Bytes()/4) // lanes without a row must not be the smallest

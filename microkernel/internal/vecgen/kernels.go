@@ -15,6 +15,9 @@ const (
 	RoPEHalves
 	RoPEPairs
 	SwiGLU
+	GeGLU
+	ClampedGLU
+	SoftCap
 	Add
 	Plus
 	AddScaled
@@ -42,6 +45,9 @@ var emitters = [Count]func(*gen){
 	RoPEHalves: emitRoPEHalves,
 	RoPEPairs:  emitRoPEPairs,
 	SwiGLU:     emitSwiGLU,
+	GeGLU:      emitGeGLU,
+	ClampedGLU: emitClampedGLU,
+	SoftCap:    emitSoftCap,
 	Add:        emitAdd,
 	Plus:       emitPlus,
 	AddScaled:  emitAddScaled,

@@ -78,6 +78,7 @@ func (g *neonFused) emit() {
 		g.seen(next)
 		g.widenScales()
 		g.scores()
+		g.adjustScores()
 		g.softmaxRows()
 		g.mergeSums()
 		g.values()
@@ -118,6 +119,9 @@ func (g *neonFused) seen(none a64.Label) {
 	g.Zero(n)
 	g.I(a64.SMAX4S, n, n, left)
 	g.I(a64.SMIN4S, n, n, block)
+	if g.Window {
+		g.skipped(n, block)
+	}
 	g.I(a64.STRQ, n, fScr, a64.Imm(scrSeen))
 	g.I(a64.SUBV4S, left, left, block)
 	g.I(a64.STRQ, left, fState, a64.Imm(StateLeft))

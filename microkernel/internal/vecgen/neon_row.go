@@ -35,29 +35,6 @@ func neonRMSNorm(g neonGen) {
 	})
 }
 
-// neonSwiGLU: arguments as emitSwiGLU.
-func neonSwiGLU(g neonGen) {
-	const gate, x, n, z, p = block(0), block(1), block(2), block(3), block(4)
-	one := a64.V(28)
-	g.pointers(nB0, nB1, nB2)
-	g.argN(nRows, 3)
-	g.argN(nLen, 4)
-	g.SplatF(one, 1)
-	g.overRows(nRows, func() {
-		g.overRow([]a64.X{nC0, nC1, nC2}, func(tail bool) {
-			g.load(gate, nC1, tail)
-			g.op2(a64.FNEG, x, gate)
-			g.exp(true, expOf(p, x, n, z))
-			g.opAll(a64.FADD, p, p, one)
-			g.op3(a64.FDIV, p, gate, p)
-			g.load(x, nC2, tail)
-			g.op3(a64.FMUL, p, p, x)
-			g.store(p, nC0, tail)
-		})
-		g.nextRows(0, 1, 2)
-	})
-}
-
 // neonAdd: arguments as emitAdd.
 func neonAdd(g neonGen) {
 	const x, b = block(0), block(1)

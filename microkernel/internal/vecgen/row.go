@@ -45,31 +45,6 @@ func emitRMSNorm(g *gen) {
 	})
 }
 
-// emitSwiGLU: P dst, gate, up; N dstStride, gateStride, upStride, rows, n.
-func emitSwiGLU(g *gen) {
-	const gate, up, p, x, n, z = 0, 1, 2, 3, 4, 5
-	r := expRange{lo: 6, hi: 7}
-	g.pointers(p0, p1, p2)
-	g.Mov(rows, argN(3))
-	g.Mov(n0, argN(4))
-	g.setExpRange(r)
-	g.overRows(rows, func() {
-		g.overGroups(n0, func(h int, tail bool) {
-			g.load(g.v(gate), g.elem(p1, h), h, tail)
-			g.load(g.v(up), g.elem(p2, h), h, tail)
-			g.I(asm.VXORPS, g.v(x), g.v(gate), g.splat(1<<31))
-			g.exp(p, x, n, z, r)
-			g.I(asm.VADDPS, g.v(p), g.v(p), g.splatF(1))
-			g.I(asm.VDIVPS, g.v(p), g.v(gate), g.v(p))
-			g.I(asm.VMULPS, g.v(p), g.v(p), g.v(up))
-			g.store(g.elem(p0, h), g.v(p), h, tail)
-		})
-		g.advance(p0, 0, tmp)
-		g.advance(p1, 1, tmp)
-		g.advance(p2, 2, tmp)
-	})
-}
-
 // emitAdd: P dst, a; N stride, rows, n, stride of a: 0 adds the same row to each.
 func emitAdd(g *gen) {
 	const x, b = 0, 1

@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/plans/thumb"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/internal/testdata"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/tokenizer"
+)
+
+// reference2 is the sidecar of a model of the second set, as far as it differs from the first's.
+type reference2 struct {
+	reference
+	Context   int `json:"n_ctx"`
+	Sequences []struct {
+		Length    int
+		Tokens    []int32
+		Positions json.RawMessage `json:"stored_positions"` // "all" or a list
+		Refs      map[string]struct {
+			File          string
+			Greedy        []int32
+			GreedyMargins []float64 `json:"greedy_margins"`
+		}
+	}
+	Tokenize []struct {
+		Text    string
+		Plain   []int32 `json:"ids_plain"`
+		Special []int32 `json:"ids_with_special_parsing"`
+		Added   []int32 `json:"ids_with_special_parsing_and_added"`
+		Joined  string  `json:"pieces_joined"`
+	}
+}
+
+var (
+	exact2Tolerance = tolerance{5e-4, 5e-5, 1e-8, 1, 0, 0}
+	int82Tolerance  = tolerance{2.5, 0.4, math.Inf(1), 0.85, 1.2, 0}
+	moe2Tolerance   = tolerance{math.Inf(1), math.Inf(1), math.Inf(1), 0.85, 1.2, 1.2}
+)
+
+// family is a model of the second set.
+type family struct {
+	name    string
+	experts bool
+}
+
+// families2 are those models of the second set that a file of runtime/model is there for.
+var families2 = []family{
+	{name: "gemma2"}, {name: "gemma3"}, {name: "gpt-oss", experts: true}, {name: "phi3"}, {name: "phi3-short"},
+	{name: "mistral3"}, {name: "llama-yarn"}, {name: "llama-linear"}, {name: "llama-moe", experts: true},
+	{name: "qwen2moe", experts: true}, {name: "smollm3"}, {name: "granite"}, {name: "granitemoe", experts: true},
+	{name: "olmo2"}, {name: "olmo3"}, {name: "glm4"},
+}
+
+// open2 opens a model of the second set, or skips where a weight type is not there yet.
+func (f family) open2(t *testing.T) (root string, ref reference2, file *gguf.File) {
+	t.Helper()
+	root = testdata.Folder(t, "parity2")
+	text, err := os.ReadFile(filepath.Join(root, "ref", f.name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &ref); err != nil {
+		t.Fatal(err)
+	}
+	file, err = gguf.Open(filepath.Join(root, ref.Model))
+	if err != nil && strings.Contains(err.Error(), "is of type mxfp4, which is not supported") {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return root, ref, file
+}
+
+// TestParity2 runs the families of the second reference set exactly, in float32 everywhere, and on
+// the default path.
+func TestParity2(t *testing.T) {
+	skipUnderRace(t)
+	for _, f := range families2 {
+		t.Run(f.name, func(t *testing.T) {
+			root, ref, file := f.open2(t)
+			for _, arm := range []struct {
+				name string
+				o    thumb.Options
+				tol  tolerance
+			}{
+				{"exact", thumb.Options{Compute: "f32", KV: "f32"}, exact2Tolerance},
+				{"avx2", thumb.Options{Compute: "f32", KV: "f32", ISA: "avx2"}, exact2Tolerance},
+				{"default", thumb.Options{}, int82Tolerance},
+			} {
+				if f.experts && arm.tol == int82Tolerance {
+					arm.tol = moe2Tolerance
+				}
+				t.Run(arm.name, func(t *testing.T) {
+					r := openTestRunnerContext(t, file, arm.o, 64, 9, ref.Context)
+					defer r.Close()
+					r.Lead(func(l *pool.Leader) { checkParity2(t, root, &ref, NewLine(r, l), arm.tol) })
+				})
+			}
+		})
+	}
+}
+
+func checkParity2(t *testing.T, root string, ref *reference2, line *Line, tol tolerance) {
+	var d distance
+	for _, seq := range ref.Sequences {
+		want := seq.Refs["ref_f32_dequant"]
+		if testing.Short() && seq.Length > 33 {
+			continue // under an emulator
+		}
+		rows := readFloats(t, filepath.Join(root, want.File))
+		var positions []int
+		if json.Unmarshal(seq.Positions, &positions) != nil {
+			for i := range seq.Tokens {
+				positions = append(positions, i)
+			}
+		}
+		line.Reset()
+		var next int32
+		err := line.Feed(seq.Tokens, 64, AllLogits, func(pos int, logits []float32) error {
+			if i := slices.Index(positions, pos); i >= 0 {
+				d.add(logits, rows[i*ref.NVocab:(i+1)*ref.NVocab])
+			}
+			next = argmax(logits)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		checkGreedy(t, line, seq.Length, next, want.Greedy, want.GreedyMargins, tol.margin)
+	}
+	d.check(t, tol)
+}
+
+// TestTokenize2 compares the tokenizers of the second set with the ids of the sidecars.
+func TestTokenize2(t *testing.T) {
+	for _, f := range families2 {
+		t.Run(f.name, func(t *testing.T) {
+			_, ref, file := f.open2(t)
+			tok, err := tokenizer.New(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range ref.Tokenize {
+				for _, arm := range []struct {
+					o    tokenizer.EncodeOptions
+					want []int32
+				}{
+					{tokenizer.EncodeOptions{}, c.Plain}, {tokenizer.EncodeOptions{ParseSpecial: true}, c.Special},
+					{tokenizer.EncodeOptions{ParseSpecial: true, AddSpecial: true}, c.Added},
+				} {
+					if got := tok.Encode(nil, c.Text, arm.o); !slices.Equal(got, arm.want) {
+						t.Errorf("%q %+v: %v, want %v", c.Text, arm.o, got, arm.want)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"sandwich/runtime/gguf"
+)
+
+func init() {
+	Register(Architecture{Name: "gemma2", Decoder: gemma2, Vocabulary: gemmaVocabulary, Check: checkWindows,
+		Read: func(m *Metadata, c *Config) {
+			m.Windows(c, 2)
+			m.Scales(c)
+			if c.Layers == 46 { // the 27B model
+				c.Scales.Attn = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
+			}
+		},
+	})
+}
+
+// gemma2 is Riviere et al., Gemma 2: Improving Open Language Models at a Practical Size, 2024:
+// windows in every second layer, soft caps, norms on both sides of a block, GeGLU.
+func gemma2(b *Builder) {
+	rope := b.Rope(Rope{Neox: true})
+	b.Embed(b.rootOfHidden()) // X [T, hidden]
+	for i := range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(Never)        // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope})
+		b.Attend(Attn{Scale: b.attnScale(), Window: b.Windows.Of(i), Softcap: float32(b.Scales.AttnCap)})
+		b.AttnOut() // Y [T, hidden]
+		b.Residual(Residual{Scale: 1, Post: "post_attention_norm"})
+		b.Norm("ffn_norm") // H [T, hidden]
+		b.FFN(GeGLU)       // Gate [T, ffn], Y [T, hidden]
+		b.Residual(Residual{Scale: 1, Post: "post_ffw_norm"})
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+	b.Cap(b.Scales.LogitCap)
+}
+
+// rootOfHidden is what Gemma's embedding is multiplied by.
+func (c Config) rootOfHidden() float32 { return float32(math.Sqrt(float64(c.Hidden))) }
+
+// gemmaVocabulary is SentencePiece with Gemma's special tokens in front.
+func gemmaVocabulary(w *gguf.Writer, tokens int) {
+	v := spm{special: []string{"<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"}, unknown: 3,
+		bos: 2, eos: 1, template: chatGemma}
+	for i := 0; tokens > 1<<16 && i < 99; i++ {
+		v.special = append(v.special, fmt.Sprintf("<unused%d>", i))
+	}
+	v.write(w, tokens)
+	w.SetUint32("tokenizer.ggml.padding_token_id", 0)
+	w.SetUint32("tokenizer.ggml.eot_token_id", 5)
+	w.SetBool("tokenizer.ggml.add_space_prefix", false)
+}

@@ -1,0 +1,41 @@
+package model
+
+import "math"
+
+func init() {
+	Register(Architecture{Name: "gemma3", Decoder: gemma3, Vocabulary: gemmaVocabulary, Check: checkWindows,
+		Read: func(m *Metadata, c *Config) {
+			m.Windows(c, 6)
+			m.Scales(c)
+			c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 10000)
+			if c.Layers == 62 { // the 27B model
+				c.Scales.Attn = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
+			}
+		},
+	})
+}
+
+// gemma3 is Kamath et al., Gemma 3 Technical Report, 2025: gemma2 with norms of heads in the place
+// of its caps, five layers with windows for one without, and a rotation for each of the two.
+func gemma3(b *Builder) {
+	far, near := b.Rope(Rope{Neox: true}), b.Local(b.Windows.Base, true)
+	b.Embed(b.rootOfHidden()) // X [T, hidden]
+	for i := range b.Layers() {
+		rope := far
+		if b.Windows.Has(i) {
+			rope = near
+		}
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(Never)        // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
+		b.Attend(Attn{Scale: b.attnScale(), Window: b.Windows.Of(i), Softcap: float32(b.Scales.AttnCap)})
+		b.AttnOut() // Y [T, hidden]
+		b.Residual(Residual{Scale: 1, Post: "post_attention_norm"})
+		b.Norm("ffn_norm") // H [T, hidden]
+		b.FFN(GeGLU)       // Gate [T, ffn], Y [T, hidden]
+		b.Residual(Residual{Scale: 1, Post: "post_ffw_norm"})
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+	b.Cap(b.Scales.LogitCap)
+}

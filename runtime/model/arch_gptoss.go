@@ -1,0 +1,43 @@
+package model
+
+import "sandwich/runtime/gguf"
+
+func init() {
+	Register(Architecture{Name: "gpt-oss", Decoder: gptOSS, Vocabulary: gptOSSVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			m.Windows(c, 2)
+			m.Experts(c)
+		},
+		Check: func(c Config) error {
+			if err := c.Windows.check(c.Arch); err != nil {
+				return err
+			}
+			return c.Experts.check()
+		},
+	})
+}
+
+// gptOSS is OpenAI: gpt-oss-120b and gpt-oss-20b Model Card, 2025: experts with clamped units,
+// windows in every second layer, a sink for each head, biases everywhere.
+func gptOSS(b *Builder) {
+	rope := b.Rope(Rope{Neox: true})
+	b.Embed(1) // X [T, hidden]
+	for i := range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(Always)       // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope})
+		b.AttendSinks(Attn{Scale: b.HeadScale(), Window: b.Windows.Of(i)}, "attn_sinks")
+		b.AttnOutBias(Always)                                                                  // Y [T, hidden]
+		b.Norm("post_attention_norm")                                                          // H [T, hidden]
+		b.Mix(Mixture{Act: ClampedSwiGLU, Router: Router{Norm: true, Scale: 1}, Bias: Always}) // Y [T, hidden]
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}
+
+// gptOSSVocabulary is byte-level BPE with the special tokens of the harmony format.
+func gptOSSVocabulary(w *gguf.Writer, tokens int) {
+	special := []string{"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
+		"<|end|>", "<|message|>", "<|call|>"}
+	writeBPE(w, tokens, "gpt-4o", chatHarmony, special, 0, 2, false)
+}

@@ -1,0 +1,54 @@
+package model
+
+import (
+	"cmp"
+
+	"sandwich/runtime/gguf"
+)
+
+func init() {
+	Register(Architecture{Name: "granite", Decoder: granite, Vocabulary: graniteVocabulary,
+		Read: func(m *Metadata, c *Config) { m.Scales(c) }})
+	Register(Architecture{Name: "granitemoe", Decoder: granite, Vocabulary: graniteVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			m.Scales(c)
+			m.Experts(c)
+			c.Experts.Shared = m.SizeOr("expert_shared_feed_forward_length", 1<<20, 0)
+		},
+		Check: checkExperts,
+	})
+}
+
+// granite is IBM: Granite 3.0 Language Models, 2024: llama with four numbers to multiply by, and
+// experts in granitemoe, with a feed-forward beside them where the file has one.
+func granite(b *Builder) {
+	rope := b.Rope(Rope{})
+	residual := Residual{Scale: float32(cmp.Or(b.Scales.Residual, 1))}
+	b.Embed(float32(cmp.Or(b.Scales.Embed, 1))) // X [T, hidden]
+	for range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope})
+		b.Attend(Attn{Scale: b.attnScale()}) // Att [T, heads*headDim]
+		b.AttnOutBias(IfPresent)             // Y [T, hidden]
+		b.Residual(residual)
+		b.Norm("ffn_norm") // H [T, hidden]
+		if b.Experts.Shared > 0 {
+			b.Shared(SwiGLU) // Shared [T, shared ffn], Y [T, hidden]
+		}
+		if b.Experts.Count > 0 {
+			b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}, Onto: b.Experts.Shared > 0})
+		} else {
+			b.FFN(SwiGLU) // Gate [T, ffn], Y [T, hidden]
+		}
+		b.Residual(residual)
+	}
+	b.Norm("output_norm")                           // H [T, hidden]
+	b.Head(float32(1 / cmp.Or(b.Scales.Logits, 1))) // Logits [wanted rows, vocab]
+}
+
+// graniteVocabulary is byte-level BPE as of the Granite 3 models.
+func graniteVocabulary(w *gguf.Writer, tokens int) {
+	special := []string{"<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>"}
+	writeBPE(w, tokens, "refact", chatGranite, special, 0, 0, false)
+}

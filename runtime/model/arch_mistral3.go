@@ -1,0 +1,47 @@
+package model
+
+import "sandwich/runtime/gguf"
+
+func init() {
+	Register(Architecture{Name: "mistral3", Decoder: mistral3, Vocabulary: tekkenVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			if c.Yarn != nil {
+				c.Yarn.Fast = m.PositiveOr("rope.scaling.yarn_beta_fast", c.Yarn.Fast)
+				c.Yarn.Slow = m.PositiveOr("rope.scaling.yarn_beta_slow", c.Yarn.Slow)
+				if m.hasFloat("rope.scaling.yarn_log_multiplier") {
+					c.Yarn.Log = m.PositiveOr("rope.scaling.yarn_log_multiplier", 0)
+				}
+			}
+			if m.hasFloat("attention.temperature_scale") {
+				c.Temper = m.PositiveOr("attention.temperature_scale", 0)
+			}
+		},
+	})
+}
+
+// mistral3 is llama as Mistral AI has published it since 2025 (Ministral 3): YaRN, and queries that
+// grow with the position.
+func mistral3(b *Builder) {
+	rope := b.Rope(Rope{})
+	var temper *Temper
+	if b.Temper > 0 && b.Yarn != nil {
+		temper = &Temper{Scale: b.Temper, Length: b.Yarn.Original}
+	}
+	b.Embed(1) // X [T, hidden]
+	for range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope, Temper: temper})
+		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
+		b.AttnOutBias(IfPresent)             // Y [T, hidden]
+		b.Norm("ffn_norm")                   // H [T, hidden]
+		b.FFN(SwiGLU)                        // Gate [T, ffn], Y [T, hidden]
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}
+
+// tekkenVocabulary is Mistral's byte-level BPE.
+func tekkenVocabulary(w *gguf.Writer, tokens int) {
+	writeBPE(w, tokens, "tekken", chatMistral, []string{"<s>", "</s>", "[INST]", "[/INST]"}, 0, 1, true)
+}

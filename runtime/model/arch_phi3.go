@@ -1,0 +1,37 @@
+package model
+
+func init() {
+	Register(Architecture{Name: "phi3", Decoder: phi3, Vocabulary: llamaVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			c.Original = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
+			if c.RopeRule == "longrope" { // its factors are tensors
+				c.RopeRule = ""
+			}
+		},
+	})
+}
+
+// phi3 is Abdin et al., Phi-3 Technical Report, 2024: llama with fused matrices, and a rotation of
+// a part of the heads whose factors depend on how long the context may become.
+func phi3(b *Builder) {
+	r := Rope{Neox: true}
+	if b.Original > 0 {
+		n := b.ropeDim() / 2
+		r.Long = &Long{Original: b.Original,
+			Short: &Vector{Name: "rope_factors_short.weight", N: n, Optional: true},
+			Long:  &Vector{Name: "rope_factors_long.weight", N: n, Optional: true}}
+	}
+	rope := b.Rope(r)
+	b.Embed(1) // X [T, hidden]
+	for range b.Layers() {
+		b.Norm("attn_norm")                          // H [T, hidden]
+		b.Project(Projection{In: BufH, Fused: true}) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope})
+		b.Attend(Attn{Scale: b.HeadScale()})             // Att [T, heads*headDim]
+		b.AttnOut()                                      // Y [T, hidden]
+		b.Norm("ffn_norm")                               // H [T, hidden]
+		b.Feed(Feed{In: BufH, Act: SwiGLU, Fused: true}) // Gate [T, ffn], Y [T, hidden]
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}

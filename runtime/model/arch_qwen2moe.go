@@ -1,0 +1,30 @@
+package model
+
+func init() {
+	Register(Architecture{Name: "qwen2moe", Decoder: qwen2moe, Vocabulary: qwenVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			m.Experts(c)
+			c.Experts.Shared = m.Size("expert_shared_feed_forward_length", 1<<20)
+		},
+		Check: checkExperts,
+	})
+}
+
+// qwen2moe is qwen2 with experts, whose weights do not add up to 1, and a gated feed-forward beside
+// them (Yang et al., 2024, section 2.2.2).
+func qwen2moe(b *Builder) {
+	rope := b.Rope(Rope{Neox: true})
+	b.Embed(1) // X [T, hidden]
+	for range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		b.QKV(Always)       // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Rotate(Rotation{Rope: rope})
+		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
+		b.AttnOut()                          // Y [T, hidden]
+		b.Norm("ffn_norm")                   // H [T, hidden]
+		b.Shared(SwiGLU)                     // Shared [T, shared ffn], Y [T, hidden]
+		b.Mix(Mixture{Act: SwiGLU, Router: Router{Scale: 1}, Onto: true, Gate: "ffn_gate_inp_shexp"})
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}
