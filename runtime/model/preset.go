@@ -153,7 +153,7 @@ func familyNames() []string { return slices.Sorted(maps.Keys(families)) }
 
 // Preset returns a well-known model's configuration by name; case is ignored.
 func Preset(name string) (Config, error) {
-	if family, tiny := strings.CutSuffix(strings.ToLower(name), "-tiny"); tiny {
+	if family, small := strings.CutSuffix(strings.ToLower(name), "-tiny"); small {
 		if c, ok := tiny(family); ok {
 			return c, nil
 		}
