@@ -1,5 +1,7 @@
 package model
 
+import "sandwich/plans"
+
 // The blocks that most families share. P is the number of (row, expert) pairs of a mixture, used
 // for each row.
 
@@ -8,6 +10,7 @@ type Projection struct {
 	In    Buf  // BufX or BufH, [T, hidden]
 	Bias  Need // of q, k and v
 	Fused bool // the three are rows of one tensor, attn_qkv, in that order
+	Whole bool // heads belong together: no rank can have some of them alone
 }
 
 // QKV reads H [T, hidden]: Q [T, heads*headDim], K and V [T, kvHeads*headDim].
@@ -22,6 +25,11 @@ func (b *Builder) Project(p Projection) {
 		{Role: "v", Tensor: "attn_v", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufV}}
 	if p.Fused {
 		fuse("attn_qkv", products)
+	}
+	for i := range products {
+		if p.Whole {
+			products[i].Role = plans.RoleWhole + products[i].Role
+		}
 	}
 	b.MatMul("qkv", p.In, products...)
 }
