@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // refAttention is the definition of fused attention, row by row.
@@ -69,7 +70,7 @@ func (j *AttentionJob) refBlock(l KVLayout, token, b int, q, out []float32, m, s
 // get reads element i of a block of floats.
 func (l KVLayout) get(block unsafe.Pointer, i int) float32 {
 	if l.Elem == KVF16 {
-		return plain.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
+		return qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, 2*i)))
 	}
 	return *(*float32)(unsafe.Add(block, 4*i))
 }

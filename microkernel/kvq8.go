@@ -5,6 +5,7 @@ import (
 
 	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/internal/vecgen"
+	"sandwich/microkernel/qtype"
 )
 
 // A KVQ8 block has one byte for each element, in the order of KIndex or VIndex, and then a float16
@@ -51,7 +52,7 @@ func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tok
 
 // getQ8 reads an element as attention sees it.
 func getQ8(block unsafe.Pointer, element, scale int) float32 {
-	return float32(*(*int8)(unsafe.Add(block, element))) * plain.FloatFromHalf(*(*uint16)(unsafe.Add(block, scale)))
+	return float32(*(*int8)(unsafe.Add(block, element))) * qtype.FloatFromHalf(*(*uint16)(unsafe.Add(block, scale)))
 }
 
 // getK reads dimension d of position pos of a K block.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 	"testing"
 	"unsafe"
 )
@@ -57,7 +58,7 @@ func TestKVQ8(t *testing.T) {
 
 func checkQ8Values(t *testing.T, l KVLayout, x []float32, pos, tokens, stride int, get func(pos, d int) float32) {
 	t.Helper()
-	untouched := float32(0x3c) * plain.FloatFromHalf(0x3c3c)
+	untouched := float32(0x3c) * qtype.FloatFromHalf(0x3c3c)
 	for p := range KVBlock {
 		for d0 := 0; d0 < l.HeadDim; d0 += kvScaleDims {
 			if p < pos || p >= pos+tokens {
@@ -73,7 +74,7 @@ func checkQ8Values(t *testing.T, l KVLayout, x []float32, pos, tokens, stride in
 			for _, e := range row {
 				amax = max(amax, math.Abs(float64(e)))
 			}
-			scale := float64(plain.FloatFromHalf(plain.HalfFromFloat(float32(amax / 127))))
+			scale := float64(qtype.FloatFromHalf(plain.HalfFromFloat(float32(amax / 127))))
 			for i, e := range row {
 				got := float64(get(p, d0+i))
 				if q := got / scale; amax > 0 && (math.Abs(q-math.Round(q)) > 1e-6 || math.Abs(q) > 127 ||

@@ -9,6 +9,7 @@ import (
 
 	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/qtype"
+	"sandwich/runtime/gguf"
 )
 
 // rawWeights makes a random row-major tensor as GGUF stores it, and its exact values.
@@ -28,19 +29,61 @@ func rawWeights(r *rand.Rand, t WeightType, n, k int) (raw []byte, value func(n,
 		for i := range n * k {
 			binary.LittleEndian.PutUint16(raw[2*i:], plain.HalfFromFloat(r.Float32()*2-1))
 		}
-		value = func(n, k int) float32 { return plain.FloatFromHalf(u16(n*row + 2*k)) }
+		value = func(n, k int) float32 { return qtype.FloatFromHalf(u16(n*row + 2*k)) }
 	case BF16:
 		for i := range n * k {
 			binary.LittleEndian.PutUint16(raw[2*i:], uint16(math.Float32bits(r.Float32()*2-1)>>16))
 		}
 		value = func(n, k int) float32 { return math.Float32frombits(uint32(u16(n*row+2*k)) << 16) }
 	default:
+		f, ok := rawForms[t]
+		if !ok {
+			fillTurns(r, t, raw)
+			return raw, dequantized(t, raw, k)
+		}
 		fillBlocks(r, t, raw)
-		f := rawForms[t]
 		elems, bytes := t.Block(), t.RowBytes(t.Block())
 		value = func(n, k int) float32 { return f.value(raw[n*row+k/elems*bytes:][:bytes], k%elems) }
 	}
 	return raw, value
+}
+
+// dequantized is the values of the types whose definition is what runtime/gguf reads, bit for bit
+// that of their reference (TestDequantizeBlocks there).
+func dequantized(t WeightType, raw []byte, k int) func(n, k int) float32 {
+	all := make([]float32, len(raw)/t.RowBytes(k)*k)
+	if err := gguf.Dequantize(all, gguf.Type(t), raw); err != nil {
+		panic(err)
+	}
+	return func(n, i int) float32 { return all[n*k+i] }
+}
+
+// fillTurns is fillBlocks for them: random bytes in place of numbers and scales inside the block,
+// written once more with another scale of the block.
+func fillTurns(r *rand.Rand, t WeightType, raw []byte) {
+	d := t.Desc()
+	for ; len(raw) > 0; raw = raw[d.Bytes:] {
+		block := raw[:d.Bytes]
+		for i := range block {
+			block[i] = byte(r.Uint32())
+		}
+		if len(d.Halves) == 0 {
+			continue
+		}
+		half := someHalf(r)
+		if d.HalfRaw.Float == qtype.Brain {
+			half = uint16(118+r.IntN(8)) << 7
+		}
+		turns := make([]qtype.Turn, d.Turns())
+		for n := range turns {
+			d.Read(&turns[n], block, n)
+			turns[n].Halves[0] = half
+		}
+		clear(block)
+		for n, turn := range turns {
+			d.Write(block, turn, n)
+		}
+	}
 }
 
 // fillBlocks fills quantized blocks: any integers, halves between about 0.001 and 0.1, now and then
@@ -52,18 +95,22 @@ func fillBlocks(r *rand.Rand, t WeightType, raw []byte) {
 			raw[b+i] = byte(r.Uint32())
 		}
 		for _, at := range rawForms[t].halves {
-			scale := 0.001 + r.Float32()*0.1
-			switch r.IntN(16) {
-			case 0:
-				scale = 0
-			case 1:
-				scale = -scale
-			case 2:
-				scale = 3e-7
-			}
-			binary.LittleEndian.PutUint16(raw[b+at:], plain.HalfFromFloat(scale))
+			binary.LittleEndian.PutUint16(raw[b+at:], someHalf(r))
 		}
 	}
+}
+
+func someHalf(r *rand.Rand) uint16 {
+	scale := 0.001 + r.Float32()*0.1
+	switch r.IntN(16) {
+	case 0:
+		scale = 0
+	case 1:
+		scale = -scale
+	case 2:
+		scale = 3e-7
+	}
+	return plain.HalfFromFloat(scale)
 }
 
 func allWeightTypes() []WeightType { return qtype.All() }

@@ -2,7 +2,7 @@ package microkernel
 
 import (
 	"encoding/binary"
-	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // rawForm is the definition of a quantized type in a GGUF row, element by element: the oracle of
@@ -13,7 +13,7 @@ type rawForm struct {
 }
 
 func rawHalf(b []byte, at int) float32 {
-	return plain.FloatFromHalf(binary.LittleEndian.Uint16(b[at:]))
+	return qtype.FloatFromHalf(binary.LittleEndian.Uint16(b[at:]))
 }
 
 // rawNibble is element k of 16 bytes that hold 32 numbers, k and k+16 in one byte.

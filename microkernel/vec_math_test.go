@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 	"testing"
 )
 
@@ -85,7 +86,7 @@ func TestExpError(t *testing.T) {
 // TestHalfRoundTrip: all halves survive, and rounding agrees with a search of the nearest half.
 func TestHalfRoundTrip(t *testing.T) {
 	for h := 0; h < 1<<16; h++ {
-		f := plain.FloatFromHalf(uint16(h))
+		f := qtype.FloatFromHalf(uint16(h))
 		back := plain.HalfFromFloat(f)
 		if f != f {
 			if back != uint16(h)|0x200 {
@@ -100,7 +101,7 @@ func TestHalfRoundTrip(t *testing.T) {
 			continue
 		}
 		// Half way to the next half: the even one; a step of float32 beyond it: the next.
-		mid := (float64(f) + float64(plain.FloatFromHalf(uint16(h+1)))) / 2
+		mid := (float64(f) + float64(qtype.FloatFromHalf(uint16(h+1)))) / 2
 		even := uint16(h) + uint16(h)&1
 		if got := plain.HalfFromFloat(float32(mid)); got != even {
 			t.Fatalf("midpoint above %#04x rounds to %#04x", h, got)

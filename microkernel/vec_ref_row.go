@@ -4,6 +4,7 @@ import (
 	"math"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 	"unsafe"
 )
 
@@ -100,7 +101,7 @@ func refF32ToF16(dst *uint16, src *float32, n int) {
 func refF16ToF32(dst *float32, src *uint16, n int) {
 	d, s := vecOf(dst, n), vecOf(src, n)
 	for i := range d {
-		d[i] = plain.FloatFromHalf(s[i])
+		d[i] = qtype.FloatFromHalf(s[i])
 	}
 }
 

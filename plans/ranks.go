@@ -16,19 +16,6 @@ func (p *Plan) Shares() ([]Share, error) {
 	return p.Model.Cut(weights)
 }
 
-// KVBytesPerToken is the size of the keys and values of one token over all layers and ranks, in
-// bytes: a KV head that ranks share counts for each of them.
-func (p *Plan) KVBytesPerToken() int64 {
-	s := p.Model
-	if shares, err := p.Shares(); err == nil {
-		s.KVHeads = 0
-		for _, sh := range shares {
-			s.KVHeads += sh.KVHeads.Len()
-		}
-	}
-	return s.KVBytesPerToken(p.KV)
-}
-
 // KeyOf is what a rank holds of a weight: the key of its table.
 func (p *Plan) KeyOf(rank int, w WeightShape) WeightKey {
 	key := w.Key()

@@ -25,7 +25,9 @@ type Verdict struct {
 	Judgement Judgement `json:"verdict"`
 	Reasons   []string  `json:"reasons"`            // one sentence each; empty when optimal
 	Rounding  string    `json:"rounding,omitempty"` // why a plan that may run is not exact; "" where it is
-	Err       error     `json:"-"`                  // the refusal behind INVALID
+	// by what this host differs from the plan's; nil where no host was given
+	Keys []KeyChange `json:"keys,omitempty"`
+	Err  error       `json:"-"` // the refusal behind INVALID
 }
 
 // ExitCode is 0 for OPTIMAL and SUBOPTIMAL, 1 for RETUNE, and for INVALID 2 when damaged and 4 when
@@ -56,8 +58,12 @@ func VerifyDir(dir string, host *profiles.Profile, shape *ModelShape) (Verdict, 
 // Verify judges a bundle against a host and a model without reading a weight; either may be nil. It
 // looks at identities and settings, and at the ceilings of both profiles where both were measured.
 func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
+	var keys []KeyChange
+	if host != nil {
+		keys = KeyChanges(&b.Host, host)
+	}
 	if err := Check(b, host, shape); err != nil {
-		return Verdict{Judgement: Invalid, Reasons: []string{err.Error()}, Err: err}
+		return Verdict{Judgement: Invalid, Reasons: []string{err.Error()}, Keys: keys, Err: err}
 	}
 	var retune, sub []string
 	if !b.Plan.Tuned {
@@ -68,7 +74,7 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 		retune = append(retune, ceilingDrift(&b.Host, host)...)
 		sub = append(sub, settingDrift(b.Host.Host, host.Host)...)
 	}
-	v := Verdict{Judgement: Optimal, Reasons: []string{}, Rounding: b.Rounding()}
+	v := Verdict{Judgement: Optimal, Reasons: []string{}, Rounding: b.Rounding(), Keys: keys}
 	switch {
 	case len(retune) > 0:
 		v.Judgement, v.Reasons = Retune, append(retune, sub...)
@@ -96,10 +102,18 @@ func drift(p *Plan, made, here *profiles.Profile) []string {
 // should be tuned again.
 const driftLimit = 0.15
 
-// ceilingDrift compares ceilings that were measured in both profiles. Slower and faster both count:
+// ceilingPair is a ceiling that both profiles measured, with values that noise does not explain.
+type ceilingPair struct{ made, here profiles.Ceiling }
+
+func (c ceilingPair) name() string {
+	return fmt.Sprintf("%s %s with %d PUs", c.made.Kind, c.made.Name(), c.made.PUs)
+}
+
+func (c ceilingPair) change() float64 { return c.here.Median/c.made.Median - 1 }
+
+// ceilingPairs compares ceilings that were measured in both profiles. Slower and faster both count:
 // either moves the ridge between the regimes.
-func ceilingDrift(made, here *profiles.Profile) []string {
-	var out []string
+func ceilingPairs(made, here *profiles.Profile) (out []ceilingPair) {
 	for _, a := range made.Ceilings {
 		for _, b := range here.Ceilings {
 			same := a.Kind == b.Kind && a.Device == b.Device && a.ISA == b.ISA && a.Type == b.Type &&
@@ -107,26 +121,44 @@ func ceilingDrift(made, here *profiles.Profile) []string {
 			if !same || !a.Measured() || !b.Measured() || a.Median == 0 {
 				continue
 			}
-			if change := b.Median/a.Median - 1; max(change, -change) > driftLimit+a.Noise+b.Noise {
-				out = append(out, fmt.Sprintf("%s %s with %d PUs is %+.0f %% against what was measured when the "+
-					"plan was tuned", a.Kind, a.Name(), a.PUs, change*100))
+			c := ceilingPair{a, b}
+			if change := c.change(); max(change, -change) > driftLimit+a.Noise+b.Noise {
+				out = append(out, c)
 			}
 		}
 	}
 	return out
 }
 
-// settingDrift names settings of the operating system that differ.
-func settingDrift(made, here profiles.Identity) []string {
-	var out []string
-	for _, f := range []struct{ name, was, is string }{
-		{"kernel", made.Kernel, here.Kernel}, {"microcode", made.Microcode, here.Microcode}, {"NUMA balancing",
-			made.NUMABalancing, here.NUMABalancing},
-		{"transparent huge pages", made.THP, here.THP}, {"CPU frequency governor", made.Governor, here.Governor},
+func ceilingDrift(made, here *profiles.Profile) (out []string) {
+	for _, c := range ceilingPairs(made, here) {
+		out = append(out, fmt.Sprintf("%s is %+.0f %% against what was measured when the plan was tuned", c.name(),
+			c.change()*100))
+	}
+	return out
+}
+
+// setting is one of the operating system that differs.
+type setting struct{ key, name, was, is string }
+
+// settings lists those that both sides know.
+func settings(made, here profiles.Identity) (out []setting) {
+	for _, f := range []setting{
+		{"kernel", "kernel", made.Kernel, here.Kernel}, {"microcode", "microcode", made.Microcode, here.Microcode},
+		{"numa_balancing", "NUMA balancing", made.NUMABalancing, here.NUMABalancing},
+		{"thp", "transparent huge pages", made.THP, here.THP},
+		{"governor", "CPU frequency governor", made.Governor, here.Governor},
 	} {
 		if f.was != f.is && f.was != "" && f.is != "" {
-			out = append(out, fmt.Sprintf("%s was %q and is %q", f.name, clip(f.was), clip(f.is)))
+			out = append(out, f)
 		}
+	}
+	return out
+}
+
+func settingDrift(made, here profiles.Identity) (out []string) {
+	for _, f := range settings(made, here) {
+		out = append(out, fmt.Sprintf("%s was %q and is %q", f.name, clip(f.was), clip(f.is)))
 	}
 	return out
 }

@@ -40,9 +40,9 @@ func liveIdentity(root fs.FS) Identity {
 	return id
 }
 
-// SavedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no
+// savedIdentity describes a machine from its saved sysfs and procfs: what their files say, and no
 // instruction set, since files do not prove what the operating system enabled.
-func SavedIdentity(root fs.FS) Identity {
+func savedIdentity(root fs.FS) Identity {
 	var id Identity
 	readSettings(root, &id)
 	return id

@@ -18,7 +18,7 @@ func mapFS(files map[string]string) fstest.MapFS {
 }
 
 func TestSavedIdentityX86(t *testing.T) {
-	id := SavedIdentity(mapFS(map[string]string{
+	id := savedIdentity(mapFS(map[string]string{
 		"proc/cpuinfo": "processor\t: 0\nmodel name\t: Some CPU @ " +
 			"2GHz\nmicrocode\t: 0x2b\nflags\t\t: fpu hypervisor avx2\n\nprocessor\t: 1\nmodel name\t: Another\n",
 		"proc/sys/kernel/osrelease":                               "6.1.0-test\n",
@@ -37,19 +37,19 @@ func TestSavedIdentityX86(t *testing.T) {
 }
 
 func TestSavedIdentityARM(t *testing.T) {
-	id := SavedIdentity(mapFS(map[string]string{"proc/cpuinfo": "processor\t: 0\nCPU implementer\t: 0x48\nCPU " +
+	id := savedIdentity(mapFS(map[string]string{"proc/cpuinfo": "processor\t: 0\nCPU implementer\t: 0x48\nCPU " +
 		"part\t: 0xd01\n"}))
 	if id.CPUModel != "Kunpeng-920" {
 		t.Errorf("CPU model %q", id.CPUModel)
 	}
-	id = SavedIdentity(mapFS(map[string]string{"proc/cpuinfo": "CPU implementer\t: 0x99\nCPU part\t: 0x001\n"}))
+	id = savedIdentity(mapFS(map[string]string{"proc/cpuinfo": "CPU implementer\t: 0x99\nCPU part\t: 0x001\n"}))
 	if id.CPUModel != "ARM 0x99/0x001" {
 		t.Errorf("unknown core is called %q", id.CPUModel)
 	}
 }
 
 func TestIdentityOfEmptyRoot(t *testing.T) {
-	if id := SavedIdentity(fstest.MapFS{}); id.CPUModel != "" || id.Kernel != "" {
+	if id := savedIdentity(fstest.MapFS{}); id.CPUModel != "" || id.Kernel != "" {
 		t.Errorf("an empty root gave %+v", id)
 	}
 }

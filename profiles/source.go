@@ -33,7 +33,7 @@ func (s Source) Read() (*Profile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Root, err)
 		}
-		return New(machine, SavedIdentity(root)), nil
+		return New(machine, savedIdentity(root)), nil
 	}
 	machine, err := s.readDescription()
 	if err != nil {

@@ -41,7 +41,7 @@ func newModelInspect() *cobra.Command {
 			return usageError(err)
 		}
 		defer f.Close()
-		report, err := model.Inspect(f, exec.PackedBytes)
+		report, err := model.Inspect(f, exec.MemoryOf)
 		if err != nil {
 			return usageError(err)
 		}
@@ -64,7 +64,11 @@ func printReport(w io.Writer, r model.Report) error {
 		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied "+
 			"head %v\n",
 			s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab, s.Context, s.Tied)
-		fmt.Fprintf(w, "KV cache: %s a token (f16)\n", mem.FormatBytes(r.KVPerToken))
+		bounded := ""
+		if r.KVBounded > 0 {
+			bounded = fmt.Sprintf(" and %s a sequence for layers that forget", mem.FormatBytes(r.KVBounded))
+		}
+		fmt.Fprintf(w, "KV cache: %s a token%s (f16)\n", mem.FormatBytes(r.KVPerToken), bounded)
 	}
 	if r.Refused != "" {
 		fmt.Fprintf(w, "sandwich cannot run it: %s\n", clip(r.Refused, 400))

@@ -26,7 +26,7 @@ func newPlan() *cobra.Command {
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff())
+	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff(), newPlanCheck())
 	return c
 }
 
@@ -58,7 +58,9 @@ func newPlanVerify() *cobra.Command {
 		Short: "Say whether a plan is sound and fits this host and a model: OPTIMAL, SUBOPTIMAL, RETUNE or INVALID",
 		Long: `Say whether a plan is sound and fits: the hashes, this host (or the one of --host), and the model of --model.
 
-Where the plan runs on this host, its kernels are built as at load, and the time that takes is printed.
+What differs from the host that the plan was made on is listed key by key, and the memory that serving takes, by node,
+with the --ctx and --parallel that serve has by itself; nothing is loaded. Where the plan runs on this host, its kernels
+are built as at load, and the time that takes is printed.
 
 OPTIMAL and SUBOPTIMAL exit with 0, RETUNE with 1, INVALID with 2 for a damaged plan and 4 for one that is for another
 host, instruction set or model.`,
@@ -79,7 +81,9 @@ host, instruction set or model.`,
 				return err
 			}
 		} else {
-			printVerdict(c.OutOrStdout(), verdict)
+			if err := printVerdict(c.OutOrStdout(), verdict); err != nil {
+				return err
+			}
 		}
 		if code := verdict.ExitCode(); code != exitOK {
 			return silent(code)
@@ -93,6 +97,7 @@ host, instruction set or model.`,
 type verified struct {
 	plans.Verdict
 	Kernels *builtKernels `json:"kernels,omitempty"` // absent where the plan does not run on this host
+	Memory  []memoryRow   `json:"memory,omitempty"`  // that serve takes with its own --ctx and --parallel
 }
 
 // builtKernels is the time to build everything that serving under a plan runs.
@@ -120,6 +125,12 @@ func verifyPlan(dir, host, modelPath string) (*verified, error) {
 		return nil, planError(err)
 	}
 	v := &verified{Verdict: verdict}
+	if bundle != nil {
+		if v.Memory, err = servingMemory(&bundle.Plan, defaultBlocks(&bundle.Plan), defaultParallel,
+			host == ""); err != nil {
+			return nil, usageError(err)
+		}
+	}
 	if host == "" && verdict.Judgement != plans.Invalid {
 		v.Kernels, err = buildKernels(&bundle.Plan)
 	}
@@ -145,10 +156,10 @@ func shapeOfFile(path string) (plans.ModelShape, error) {
 	return model.ShapeOf(f)
 }
 
-func printVerdict(w io.Writer, v *verified) {
+func printVerdict(w io.Writer, v *verified) error {
 	fmt.Fprintln(w, v.Judgement)
 	for _, r := range v.Reasons {
-		fmt.Fprintf(w, "  %s\n", r)
+		fmt.Fprintf(w, "  %s\n", hanging(r, 2))
 	}
 	if v.Rounding != "" {
 		fmt.Fprintf(w, "  not exact: %s\n", v.Rounding)
@@ -156,6 +167,21 @@ func printVerdict(w io.Writer, v *verified) {
 	if k := v.Kernels; k != nil {
 		fmt.Fprintf(w, "  %s built in %s\n", plural(k.Count, "kernel"), formatSeconds(k.Seconds))
 	}
+	if len(v.Keys) > 0 {
+		var rows [][]string
+		for _, k := range v.Keys {
+			rows = append(rows, []string{k.Key, k.Made, k.Here, k.Direction})
+		}
+		fmt.Fprintln(w)
+		if err := printTable(w, []string{"differs", "the plan's host", "here", "here is"}, rows); err != nil {
+			return err
+		}
+	}
+	if len(v.Memory) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return printMemory(w, v.Memory)
 }
 
 // ranksText names the PUs and the memory node of each rank.

@@ -11,15 +11,21 @@ import (
 )
 
 func newPlanDiff() *cobra.Command {
-	var exit bool
+	var exit, kernels bool
 	c := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Print what separates two plans",
+		Short: "Print what separates two plans, for a reviewer",
+		Long: `Print what separates two plans, one line a change: the service configuration with PUs in the words of the machine, the
+kernels by weight and rows, what was expected of both when they were tuned, and their hosts. What did not change is only
+counted, and a difference within the noise of its measurement is none.`,
 		Example: `  sandwich plan diff old.plan new.plan
   sandwich plan diff old.plan new.plan --exit-code --format markdown`,
 		Args: exactArgs(2, "two plans"),
 	}
 	c.Flags().BoolVar(&exit, "exit-code", false, "exit with 1 where the plans differ")
+	c.Flags().BoolVar(&kernels, "kernels", false,
+		"list every schedule that changed, not tables that changed throughout "+
+			"in one line")
 	format := formatFlag(c, "text", "json", "markdown")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a, err := plans.Read(args[0])
@@ -30,11 +36,11 @@ func newPlanDiff() *cobra.Command {
 		if err != nil {
 			return planError(err)
 		}
-		changes := plans.Diff(&a.Plan, &b.Plan)
-		if err := printChanges(c.OutOrStdout(), changes, [2]string{args[0], args[1]}, *format); err != nil {
+		r := reviewOf(a, b, kernels)
+		if err := r.print(c.OutOrStdout(), [2]string{args[0], args[1]}, *format); err != nil {
 			return err
 		}
-		if exit && len(changes) > 0 {
+		if exit && r.count() > 0 {
 			return silent(exitFailed)
 		}
 		return nil
@@ -42,48 +48,55 @@ func newPlanDiff() *cobra.Command {
 	return c
 }
 
-func printChanges(w io.Writer, changes []plans.Change, names [2]string, format string) error {
+func (r *review) print(w io.Writer, names [2]string, format string) error {
 	if format == "json" {
-		if changes == nil {
-			changes = []plans.Change{}
-		}
-		return printJSON(w, map[string]any{"changes": changes})
+		return printJSON(w, r)
 	}
-	if len(changes) == 0 {
+	if r.count() == 0 {
 		_, err := fmt.Fprintln(w, "the plans are equal")
 		return err
 	}
-	for len(changes) > 0 {
-		n := 1
-		for n < len(changes) && changes[n].Group == changes[0].Group {
-			n++
+	if format == "markdown" {
+		r.printMarkdown(w, names)
+		return nil
+	}
+	for _, g := range r.Groups {
+		var rows [][]string
+		for _, l := range g.Lines {
+			rows = append(rows, []string{l.Item, orDash(l.Old), orDash(l.New)})
 		}
-		if err := printChangeGroup(w, changes[:n], names, format); err != nil {
+		if err := printTable(w, []string{g.Name, names[0], names[1]}, rows); err != nil {
 			return err
 		}
-		if changes = changes[n:]; len(changes) > 0 {
-			fmt.Fprintln(w)
-		}
+		fmt.Fprintln(w)
 	}
-	return nil
+	return printSentence(w, r.unchangedText())
 }
 
-// printChangeGroup prints what belongs together under one heading, both plans side by side.
-func printChangeGroup(w io.Writer, changes []plans.Change, names [2]string, format string) error {
-	header := []string{changes[0].Group, names[0], names[1]}
-	var rows [][]string
-	for _, c := range changes {
-		rows = append(rows, []string{c.Item, orDash(c.Old), orDash(c.New)})
+// printMarkdown is a comment on a pull request: a heading, a table a group, kernels folded where
+// they are many.
+func (r *review) printMarkdown(w io.Writer, names [2]string) {
+	fmt.Fprintf(w, "### Plan diff: %s\n", plural(r.count(), "change"))
+	for _, g := range r.Groups {
+		folded := len(g.Lines) > mostOpen
+		fmt.Fprintln(w)
+		if folded {
+			fmt.Fprintf(w, "<details><summary>%s: %s</summary>\n\n", markdownText(g.Name), plural(len(g.Lines),
+				"change"))
+		}
+		fmt.Fprintf(w, "%s\n|---|---|---|\n", markdownLine(g.Name, names[0], names[1]))
+		for _, l := range g.Lines {
+			fmt.Fprintln(w, markdownLine(l.Item, orDash(l.Old), orDash(l.New)))
+		}
+		if folded {
+			fmt.Fprintln(w, "\n</details>")
+		}
 	}
-	if format != "markdown" {
-		return printTable(w, header, rows)
-	}
-	fmt.Fprintf(w, "%s\n|---|---|---|\n", markdownRow(header))
-	for _, r := range rows {
-		fmt.Fprintln(w, markdownRow(r))
-	}
-	return nil
+	fmt.Fprintf(w, "\n%s\n", markdownText(r.unchangedText()))
 }
+
+// mostOpen is how many lines of a group a comment shows at once.
+const mostOpen = 12
 
 // orDash marks what one of two plans does not have.
 func orDash(s string) string {
@@ -93,10 +106,13 @@ func orDash(s string) string {
 	return s
 }
 
-func markdownRow(cells []string) string {
+func markdownLine(cells ...string) string {
 	out := "|"
 	for _, c := range cells {
-		out += " " + strings.ReplaceAll(c, "|", `\|`) + " |"
+		out += " " + markdownText(c) + " |"
 	}
 	return out
 }
+
+// markdownRow is a row of cells that this program wrote itself.
+func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }

@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			"flip":     flipByte,
 			"exits":    exits,
 			"mkmodel":  makeModel,
+			"variant":  makeVariant,
 		},
 		RequireExplicitExec: true,
 	})

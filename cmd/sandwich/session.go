@@ -214,12 +214,8 @@ type serving struct {
 // blocks as fit there, and one context at least: requests then wait for blocks.
 func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.context)
-	blocks := need * v.parallel
-	if free := mem.Available(); free > 0 {
-		perBlock := s.plan.KVBytesPerToken() * kvcache.BlockTokens
-		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
-	}
-	o, done := s.runnerOptions(blocks, v.parallel)
+	o, done := s.runnerOptions(need*v.parallel, v.parallel)
+	o.Least = need
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
 		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})

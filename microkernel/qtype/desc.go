@@ -1,9 +1,6 @@
 package qtype
 
-import (
-	"errors"
-	"fmt"
-)
+import "math"
 
 // Desc is one row: all that is known about a type.
 type Desc struct {
@@ -17,13 +14,18 @@ type Desc struct {
 
 	// Blocks of numbers. A number u stands for scale * (u - ZeroPoint), for scale * u + offset, or
 	// for scale * Codebook[u].
-	Halves    []int     // where in the block its float16 numbers are: scale, and scale of the offset
-	Subs      SubScales // scales inside the block
-	SubRaw    SubLayout // how the file stores them, where they stand
-	Pieces    []Piece   // the bits of a number, low bits first: one or two pieces
-	ZeroPoint int       // the zero-point; 0 for types with an offset or a codebook
-	Signed    bool      // numbers in the file are two's complement, u - ZeroPoint; eight bits
-	Codebook  *[16]int8 // the values that four-bit numbers look up
+	Halves    []int      // where in the block its 16-bit floats are: scale, and scale of the offset
+	HalfRaw   HalfLayout // how the file stores the scale, where that is not as a float16
+	Unit      float32    // a power of two that scales are times; 0: 1
+	Subs      SubScales  // scales inside the block
+	SubK      int        // the consecutive k that share one, 16 or 32; 0: all of the turn
+	SubRaw    SubLayout  // how the file stores them, where they stand
+	Pieces    []Piece    // the bits of a number, low bits first: one or two pieces
+	Shift     int        // bits below the first piece, which are zero: numbers are multiples of 1<<Shift
+	ZeroPoint int        // the zero-point; 0 for types with an offset or a codebook
+	Signed    bool       // numbers in the file are two's complement, u - ZeroPoint; eight bits
+	Codebook  *[16]int8  // the values that numbers of up to four bits look up
+	Raw       *RawForm   // how the file stores numbers that are no runs of bits; nil: as Pieces say
 }
 
 // Float is the element of a plain type.
@@ -41,12 +43,15 @@ const (
 type SubScales uint8
 
 // The kinds, and what value a number u has; d and m are the halves of the block, s and o bytes of
-// the turn.
+// the turn; integer is u-ZeroPoint, or what u looks up.
 const (
-	NoSubs     SubScales = iota // d*(u-ZeroPoint), or d*u + m
+	NoSubs     SubScales = iota // d*integer, or d*u + m
 	PairSubs                    // for 32 k one s and one o of up to eight bits: d*s*u - m*o
 	NibbleSubs                  // for 16 k four bits of s below four bits of o: d*s*u - m*o
-	SignedSubs                  // for 16 k one s with a sign: d*s*(u-ZeroPoint)
+	SignedSubs                  // for SubK k one s with a sign: d*s*integer
+	OddSubs                     // for 16 k an odd s of 1 to 31, two in a byte: d*s*integer
+	ParitySubs                  // for 32 k such an s, in the places that parity leaves (see Piece): d*s*integer
+	FloatSubs                   // for 16 k a float s of five bits of exponent and three of mantissa: s*integer
 )
 
 // TurnK is the elements of k that a kernel takes in one turn of its loop over a quantized panel: a
@@ -57,8 +62,12 @@ const TurnK = 32
 func (d *Desc) Turns() int { return d.Block / TurnK }
 
 // Bits is the bits of a number.
-func (d *Desc) Bits() (n int) {
-	for _, p := range d.Pieces {
+func (d *Desc) Bits() int { return d.Low(len(d.Pieces)) }
+
+// Low is the bit of a number at which a piece begins.
+func (d *Desc) Low(piece int) int {
+	n := d.Shift
+	for _, p := range d.Pieces[:piece] {
 		n += p.Bits
 	}
 	return n
@@ -69,16 +78,43 @@ func (d *Desc) Affine() bool { return len(d.Halves) == 2 }
 
 // Span is the consecutive k that share a scale, inside a turn.
 func (d *Desc) Span() int {
-	if d.Subs == NibbleSubs || d.Subs == SignedSubs {
-		return 16
+	if d.SubK != 0 {
+		return d.SubK
 	}
 	return TurnK
+}
+
+// Lift is what makes every number unsigned when it is added to what the number stands for: the
+// zero-point, or for a codebook the power of two that is not below its least entry's magnitude.
+func (d *Desc) Lift() int {
+	if d.Codebook == nil {
+		return d.ZeroPoint
+	}
+	n := 1
+	for _, v := range d.Codebook {
+		for int(v) < -n {
+			n *= 2
+		}
+	}
+	return n
+}
+
+// Largest is the largest of the unsigned numbers.
+func (d *Desc) Largest() int {
+	if d.Codebook == nil {
+		return 1<<d.Bits() - 1
+	}
+	most := 0
+	for _, v := range d.Codebook {
+		most = max(most, int(v)+d.Lift())
+	}
+	return most
 }
 
 // WideBytes says that numbers, or what they look up, fill eight bits and their sign with them: the
 // multiply-add of bytes without VNNI, whose sums of two products have sixteen bits, must see their
 // magnitudes.
-func (d *Desc) WideBytes() bool { return d.Bits() == 8 || d.Codebook != nil }
+func (d *Desc) WideBytes() bool { return d.Largest() > 127 }
 
 // Integer is the whole number that u stands for before scale and offset.
 func (d *Desc) Integer(u uint8) int {
@@ -88,17 +124,39 @@ func (d *Desc) Integer(u uint8) int {
 	return int(u) - d.ZeroPoint
 }
 
+// UnitScale is Unit, or 1 where there is none.
+func (d *Desc) UnitScale() float32 {
+	if d.Unit == 0 {
+		return 1
+	}
+	return d.Unit
+}
+
+// Half is the float32 of half n of a block, as panels hold it, in units.
+func (d *Desc) Half(h uint16, n int) float32 {
+	f := math.Float32frombits(uint32(h) << 16)
+	if d.HalfRaw.Float != Brain {
+		f = FloatFromHalf(h)
+	}
+	if n > 0 || d.Unit == 0 {
+		return f
+	}
+	return f * d.Unit
+}
+
 // Scales is the scale of element k of a turn, and the offset that is added, 0 where there is none.
-// halves are those of the block, subs the bytes of the turn. Both results are exact.
+// halves are those of the block in units, subs the bytes of the turn. Both results are exact.
 func (d *Desc) Scales(halves [2]float32, subs [2]uint8, k int) (scale, offset float32) {
-	s := subs[k/16]
+	s := subs[k/d.Span()]
 	switch d.Subs {
 	case PairSubs:
 		return halves[0] * float32(subs[0]), -(halves[1] * float32(subs[1]))
 	case NibbleSubs:
 		return halves[0] * float32(s&15), -(halves[1] * float32(s>>4))
-	case SignedSubs:
+	case SignedSubs, OddSubs, ParitySubs:
 		return halves[0] * float32(int8(s)), 0
+	case FloatSubs:
+		return math.Float32frombits(uint32(s)<<FloatSubShift) * d.Unit, 0
 	}
 	if d.Affine() {
 		return halves[0], halves[1]
@@ -106,52 +164,21 @@ func (d *Desc) Scales(halves [2]float32, subs [2]uint8, k int) (scale, offset fl
 	return halves[0], 0
 }
 
-// check says what the kernels could not make of a description.
-func (d *Desc) check() error {
-	plain := map[Float]int{Single: 4, Half: 2, Brain: 2}[d.Float]
-	switch {
-	case d.Name == "":
-		return errors.New("it has no name")
-	case d.Block == 1 && plain != 0 && d.Bytes == plain:
-		return nil
-	case d.Float != None || d.Block < TurnK || d.Block%TurnK != 0:
-		return fmt.Errorf("a block has one float or a multiple of %d numbers, not %d", TurnK, d.Block)
-	case len(d.Halves) < 1 || len(d.Halves) > 2 || len(d.Pieces) < 1 || len(d.Pieces) > 2:
-		return errors.New("a block has one or two halves, and numbers of one or two pieces")
-	case (d.Affine() || d.Codebook != nil) && d.ZeroPoint != 0 || d.Affine() && d.Codebook != nil,
-		!d.Affine() && d.Codebook == nil && d.ZeroPoint != 1<<(d.Bits()-1):
-		return errors.New("numbers have an offset, a codebook, or their zero-point in the middle")
-	case d.Codebook != nil && (d.Bits() != 4 || d.Subs != NoSubs):
-		return errors.New("a codebook has sixteen values and no scales inside the block")
-	case d.Signed && d.Bits() != 8 || d.Bits() == 8 && (d.Affine() || d.Subs != NoSubs):
-		return errors.New("eight bits have one scale, and only they have a sign")
-	case (d.Subs == PairSubs || d.Subs == NibbleSubs) != (d.Affine() && d.Subs != NoSubs):
-		return errors.New("scales in pairs or nibbles have offsets, those with a sign have none")
-	case (d.Subs != NoSubs) != (d.SubRaw.Get != nil):
-		return errors.New("scales inside a block need a layout, and only they")
-	}
-	return d.checkBytes()
-}
+// FloatSubShift makes a float32 of a byte of FloatSubs, in units.
+const FloatSubShift = 20
 
-// checkBytes says what of the description lies outside the block.
-func (d *Desc) checkBytes() error {
-	for _, at := range d.Halves {
-		if at < 0 || at+2 > d.Bytes {
-			return fmt.Errorf("the half at byte %d is outside the block", at)
+// Finite says whether no number of a block of a quantized type overflows: its scales are numbers,
+// and not too large for what they are multiplied with.
+func (d *Desc) Finite(block []byte) bool {
+	const infinity = 0x7F800000
+	for n := range d.Halves {
+		f := d.Half(d.half(block, n), n)
+		if d.HalfRaw.Float == Brain {
+			f *= float32(d.Largest() - d.Lift())
+		}
+		if math.Float32bits(f)&infinity == infinity {
+			return false
 		}
 	}
-	if end := d.SubRaw.At + d.SubRaw.Bytes; d.SubRaw.At < 0 || end > d.Bytes {
-		return errors.New("the scales are outside the block")
-	}
-	for _, p := range d.Pieces {
-		switch {
-		case p.Bits != 1 && p.Bits != 2 && p.Bits != 4 && p.Bits != 8:
-			return fmt.Errorf("a piece of %d bits does not divide a byte", p.Bits)
-		case p.At < 0 || p.At+d.Block*p.Bits/8 > d.Bytes:
-			return fmt.Errorf("the piece at byte %d is outside the block", p.At)
-		case p.Run != 1 && p.Run != 16 && p.Run%TurnK != 0 || d.Block%(p.Run*8/p.Bits) != 0:
-			return fmt.Errorf("a run of %d elements does not fit a block of %d", p.Run, d.Block)
-		}
-	}
-	return nil
+	return true
 }

@@ -11,6 +11,10 @@ const PanelWidth = 16
 // numbers. A plane of b bits holds 32/b consecutive k of a column in one 32-bit word: bits b*p and
 // up of byte i of word w of column c, at 64*w + 4*c + i, belong to k = 32/b*w + 4*p + i. Four
 // consecutive k are thus bytes of one word, as integer dot products want them, whatever the bits.
+//
+// A plane whose bits four k share holds one byte for each column, which is all four bytes of its
+// word. In the plane of signs of ParitySubs, the last of every eight k makes the number of ones
+// even and is not stored: bits 25, 27, 29 and 31 of the word hold s/2 in its place, low bit first.
 
 // PanelBytes is the length of one block of a packed panel, all columns.
 func (d *Desc) PanelBytes() int {
@@ -25,59 +29,123 @@ func (d *Desc) HeadBytes() int { return 2 * PanelWidth * len(d.Halves) }
 
 // SubBytes is the scales at the front of a turn.
 func (d *Desc) SubBytes() int {
-	if d.Subs == NoSubs {
+	switch d.Subs {
+	case NoSubs, ParitySubs:
 		return 0
+	case OddSubs:
+		return PanelWidth
+	case PairSubs:
+		return 2 * PanelWidth
 	}
-	return 2 * PanelWidth
+	return TurnK / d.Span() * PanelWidth
 }
 
 // TurnBytes is the length of a turn.
-func (d *Desc) TurnBytes() int { return d.SubBytes() + 64*d.Bits() }
+func (d *Desc) TurnBytes() int { return d.plane(len(d.Pieces)) }
+
+// plane is where in a turn the plane of a piece begins.
+func (d *Desc) plane(piece int) int {
+	at := d.SubBytes()
+	for _, p := range d.Pieces[:piece] {
+		at += p.planeBytes()
+	}
+	return at
+}
+
+func (p *Piece) planeBytes() int {
+	if p.Share != 0 {
+		return TurnK / p.Share * p.Bits / 8 * PanelWidth
+	}
+	return 64 * p.Bits
+}
+
+// Made says that the words of the last plane are not in the panel as they are used: they are made
+// once for a turn, by the rules of shared bits and of parity.
+func (d *Desc) Made() bool { return d.Pieces[len(d.Pieces)-1].Share != 0 || d.Subs == ParitySubs }
+
+// The bits of a word of signs that parity leaves, and of all others.
+const (
+	ParityBits = 0xAA000000
+	SignBits   = ^uint32(ParityBits)
+)
 
 // Place finds bits of four k, group g of a turn: where in the turn the words of the columns begin,
 // and the bit in each byte.
 func (d *Desc) Place(g, plane int) (at, bit int) {
-	at = d.SubBytes()
-	for _, p := range d.Pieces[:plane] {
-		at += 64 * p.Bits
-	}
 	bits := d.Pieces[plane].Bits
 	groups := 8 / bits // in one word
-	return at + g/groups*64, g % groups * bits
+	return d.plane(plane) + g/groups*64, g % groups * bits
 }
 
 // Pack writes the scales and the planes of one turn of column c.
 func (d *Desc) Pack(turn []byte, c int, t *Turn) {
-	if d.Subs != NoSubs {
-		turn[c], turn[PanelWidth+c] = t.Subs[0], t.Subs[1]
+	for i := range d.SubBytes() / PanelWidth {
+		turn[PanelWidth*i+c] = t.Subs[i]
 	}
-	plane, low := turn[d.SubBytes():], 0
+	if d.Subs == OddSubs {
+		turn[c] = t.Subs[0]>>1 | t.Subs[1]>>1<<4
+	}
 	for i := range d.Pieces {
-		bits := d.Pieces[i].Bits
-		mask := uint32(1<<bits-1) * 0x01010101
-		groups := 8 / bits // of four k in one word
-		for w := range bits {
+		p, at, low := &d.Pieces[i], d.plane(i), d.Low(i)
+		mask := uint32(1<<p.Bits-1) * 0x01010101
+		groups := 8 / p.Bits // of four k in one word
+		for w := range p.Bits {
 			word := uint32(0)
-			for p := range groups {
-				word |= binary.LittleEndian.Uint32(t.U[4*(w*groups+p):]) >> low & mask << (p * bits)
+			for g := range groups {
+				word |= binary.LittleEndian.Uint32(t.U[4*(w*groups+g):]) >> low & mask << (g * p.Bits)
 			}
-			binary.LittleEndian.PutUint32(plane[64*w+4*c:], word)
+			switch {
+			case p.Share != 0:
+				turn[at+c] = byte(word)
+				continue
+			case i > 0 && d.Subs == ParitySubs:
+				s := uint32(t.Subs[0] >> 1)
+				word = word&SignBits | s&1<<25 | s&2<<26 | s&4<<27 | s&8<<28
+			}
+			binary.LittleEndian.PutUint32(turn[at+64*w+4*c:], word)
 		}
-		plane, low = plane[64*bits:], low+bits
 	}
 }
 
+// Word is word w of the plane of a piece, column c of a packed turn, as it is used.
+func (d *Desc) Word(turn []byte, piece, w, c int) uint32 {
+	plane := turn[d.plane(piece):]
+	if d.Pieces[piece].Share != 0 {
+		return uint32(plane[c]) * 0x01010101
+	}
+	word := binary.LittleEndian.Uint32(plane[64*w+4*c:])
+	if piece > 0 && d.Subs == ParitySubs {
+		word &= SignBits
+		x := word ^ word>>16
+		x ^= x >> 8
+		x ^= x >> 1 // bit 2o is the parity of k 8o and the seven after it
+		word |= x & 0x55 << 25
+	}
+	return word
+}
+
 // Stored is the number of element k of a packed turn, column c.
-func (d *Desc) Stored(turn []byte, k, c int) uint8 {
-	plane := turn[d.SubBytes():]
-	u, low := uint8(0), 0
+func (d *Desc) Stored(turn []byte, k, c int) (u uint8) {
 	for i := range d.Pieces {
 		bits := d.Pieces[i].Bits
 		each := 32 / bits
-		x := plane[k/each*64+c*4+k%4] >> (k % each / 4 * bits)
-		u |= x & (1<<bits - 1) << low
-		low += bits
-		plane = plane[64*bits:]
+		x := d.Word(turn, i, k/each, c) >> (8*(k%4) + k%each/4*bits)
+		u |= uint8(x) & (1<<bits - 1) << d.Low(i)
 	}
 	return u
+}
+
+// PackedSubs is the scales of a packed turn, column c, as Scales takes them.
+func (d *Desc) PackedSubs(turn []byte, c int) (s [2]uint8) {
+	switch d.Subs {
+	case OddSubs:
+		return [2]uint8{turn[c]&15<<1 | 1, turn[c]>>4<<1 | 1}
+	case ParitySubs:
+		b := turn[d.plane(1)+4*c+3]
+		return [2]uint8{b&2 | b&8>>1 | b&32>>2 | b&128>>3 | 1}
+	}
+	for i := range d.SubBytes() / PanelWidth {
+		s[i] = turn[PanelWidth*i+c]
+	}
+	return s
 }

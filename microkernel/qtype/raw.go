@@ -7,15 +7,33 @@ import "encoding/binary"
 type Piece struct {
 	At   int // first byte
 	Bits int // 1, 2, 4 or 8
-	Run  int // 1, 16, or a multiple of 32
+	Run  int // 1, 8, 16, or a multiple of 32
+
+	// Share, where it is not 0, is how many consecutive elements have the bits in common. In panels
+	// they then stand once for all of them.
+	Share int
+}
+
+// RawForm reads and writes the numbers of a block that are no runs of bits.
+type RawForm struct {
+	Get func(t *Turn, block []byte, n int) // turn n
+	Put func(block []byte, t *Turn, n int) // the inverse, into zeros; takes the nearest numbers that the form can say
+}
+
+// HalfLayout is how a file stores the scale of a block, for panels to hold as a 16-bit float.
+type HalfLayout struct {
+	Float Float                    // Brain: a bfloat16; else a float16
+	Get   func(p []byte) uint16    // from the byte in Halves on; nil: as it is
+	Put   func(p []byte, h uint16) // the inverse, into zeros
 }
 
 // SubLayout is how a file stores the scales inside a block.
 type SubLayout struct {
-	At, Bytes int
-	Most      int                                  // the largest scale, with a sign the largest negative one
-	Get       func(p []byte, turn int) [2]uint8    // the two bytes of a turn, of the kind that Subs says
-	Put       func(p []byte, turn int, s [2]uint8) // the inverse, into zeros
+	At, Bytes     int
+	Most          int                                  // the largest scale, with a sign the largest negative one
+	Odd, Negative bool                                 // scales are odd; may be negative
+	Get           func(p []byte, turn int) [2]uint8    // the two bytes of a turn, of the kind that Subs says
+	Put           func(p []byte, turn int, s [2]uint8) // the inverse, into zeros
 }
 
 // Turn is 32 elements of one row, with their scales.
@@ -29,20 +47,30 @@ const eachByte = 0x0101010101010101
 
 // Read takes turn n out of a block of a file.
 func (d *Desc) Read(t *Turn, block []byte, n int) {
-	for i, at := range d.Halves {
-		t.Halves[i] = binary.LittleEndian.Uint16(block[at:])
+	for i := range d.Halves {
+		t.Halves[i] = d.half(block, i)
 	}
 	if d.Subs != NoSubs {
 		t.Subs = d.SubRaw.Get(block[d.SubRaw.At:], n)
 	}
-	low := 0
+	if d.Raw != nil {
+		d.Raw.Get(t, block, n)
+		return
+	}
 	for i := range d.Pieces {
-		d.Pieces[i].read(t, block, n, low)
-		low += d.Pieces[i].Bits
+		d.Pieces[i].read(t, block, n, d.Low(i), i > 0)
 	}
 	if d.Signed {
 		t.flip()
 	}
+}
+
+// half is half n of a block of a file.
+func (d *Desc) half(block []byte, n int) uint16 {
+	if d.HalfRaw.Get != nil {
+		return d.HalfRaw.Get(block[d.Halves[n]:])
+	}
+	return binary.LittleEndian.Uint16(block[d.Halves[n]:])
 }
 
 // flip changes the sign bits: between two's complement and numbers with 128 added.
@@ -59,10 +87,10 @@ func (p *Piece) place(r int) (at, shift int) {
 	return p.At + r/each*p.Run, r % each * p.Bits
 }
 
-// read brings the bits of turn n to bit `to` of the numbers; the piece at bit 0 comes first.
-func (p *Piece) read(t *Turn, block []byte, n, to int) {
+// read brings the bits of turn n to bit `to` of the numbers, beside what is there or in its place.
+func (p *Piece) read(t *Turn, block []byte, n, to int, beside bool) {
 	if p.Run == 1 {
-		p.readWord(t, block, n, to)
+		p.readBits(t, block, n, to, beside)
 		return
 	}
 	mask := uint64(1<<p.Bits-1) * eachByte
@@ -70,20 +98,28 @@ func (p *Piece) read(t *Turn, block []byte, n, to int) {
 		k := n*TurnK + i
 		at, shift := p.place(k / p.Run)
 		x := binary.LittleEndian.Uint64(block[at+k%p.Run:]) >> shift & mask << to
-		if to > 0 {
+		if beside {
 			x |= binary.LittleEndian.Uint64(t.U[i:])
 		}
 		binary.LittleEndian.PutUint64(t.U[i:], x)
 	}
 }
 
-// readWord is read for single bits side by side.
-func (p *Piece) readWord(t *Turn, block []byte, n, to int) {
+// readBits is read for bits side by side: eight or four numbers in a byte.
+func (p *Piece) readBits(t *Turn, block []byte, n, to int, beside bool) {
 	const diagonal, round = 0x8040201008040201, 0x7F * eachByte
 	for i := 0; i < TurnK; i += 8 {
-		x := uint64(block[p.At+(n*TurnK+i)/8]) * eachByte & diagonal
-		x = (x + round) >> 7 & eachByte << to
-		if to > 0 {
+		at := p.At + (n*TurnK+i)*p.Bits/8
+		x := uint64(block[at]) * eachByte & diagonal
+		x = (x + round) >> 7 & eachByte
+		if p.Bits == 2 {
+			x = uint64(binary.LittleEndian.Uint16(block[at:]))
+			x = (x | x<<24) & 0x000000FF000000FF
+			x = (x | x<<12) & 0x000F000F000F000F
+			x = (x | x<<6) & (3 * eachByte)
+		}
+		x <<= to
+		if beside {
 			x |= binary.LittleEndian.Uint64(t.U[i:])
 		}
 		binary.LittleEndian.PutUint64(t.U[i:], x)
@@ -96,19 +132,25 @@ func (d *Desc) Write(block []byte, t Turn, n int) {
 		t.flip()
 	}
 	for i, at := range d.Halves {
-		binary.LittleEndian.PutUint16(block[at:], t.Halves[i])
+		if d.HalfRaw.Put != nil {
+			d.HalfRaw.Put(block[at:], t.Halves[i])
+		} else {
+			binary.LittleEndian.PutUint16(block[at:], t.Halves[i])
+		}
 	}
 	if d.Subs != NoSubs {
 		d.SubRaw.Put(block[d.SubRaw.At:], n, t.Subs)
 	}
-	low := 0
-	for _, p := range d.Pieces {
-		for i, u := range t.U {
-			k := n*TurnK + i
+	if d.Raw != nil {
+		d.Raw.Put(block, &t, n)
+		return
+	}
+	for i, p := range d.Pieces {
+		for j, u := range t.U {
+			k := n*TurnK + j
 			at, shift := p.place(k / p.Run)
-			block[at+k%p.Run] |= u >> low & (1<<p.Bits - 1) << shift
+			block[at+k%p.Run] |= u >> d.Low(i) & (1<<p.Bits - 1) << shift
 		}
-		low += p.Bits
 	}
 }
 
@@ -152,4 +194,16 @@ func putSixBitPairs(p []byte, j int, s [2]uint8) {
 	p[j-4] |= s[0] >> 4 << 6
 	p[j] |= s[1] >> 4 << 6
 	p[j+4] |= s[0]&15 | s[1]&15<<4
+}
+
+// getSplitSix is one of eight 6-bit scales minus 32: upper pairs of bits in bytes 0 and 1, low
+// nibbles in the four bytes after them.
+func getSplitSix(p []byte, n int) [2]uint8 {
+	return [2]uint8{(p[2+n/2]>>(n%2*4)&15 | p[n/4]>>(n%4*2)&3<<4) - 32}
+}
+
+func putSplitSix(p []byte, n int, s [2]uint8) {
+	u := s[0] + 32
+	p[2+n/2] |= u & 15 << (n % 2 * 4)
+	p[n/4] |= u >> 4 & 3 << (n % 4 * 2)
 }

@@ -17,6 +17,7 @@ var kvalues = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 
 func nibbles(at int) Piece         { return Piece{At: at, Bits: 4, Run: 16} }
 func word(at int) Piece            { return Piece{At: at, Bits: 1, Run: 1} }
 func runs(at, bits, run int) Piece { return Piece{At: at, Bits: bits, Run: run} }
+func plane(bits int) Piece         { return Piece{Bits: bits} } // of a type that has a RawForm
 
 // The scales of the K types.
 var (
@@ -24,6 +25,8 @@ var (
 	q3Scales = SubLayout{At: 96, Bytes: 12, Most: 32, Get: getSixBits, Put: putSixBits}
 	q4Scales = SubLayout{At: 4, Bytes: 12, Most: 63, Get: getSixBitPairs, Put: putSixBitPairs}
 	q6Scales = SubLayout{At: 192, Bytes: 16, Most: 128, Get: getBytes, Put: putBytes}
+
+	iq4Scales = SubLayout{At: 2, Bytes: 6, Most: 32, Negative: true, Get: getSplitSix, Put: putSplitSix}
 )
 
 // rows are the types, a row each.
@@ -48,15 +51,52 @@ var rows = []struct {
 		Halves: []int{0}, Pieces: []Piece{nibbles(2)}, Codebook: &kvalues}},
 
 	{Q2_K, Desc{Name: "q2_k", FileType: 10, Block: 256, Bytes: 84, Fallback: Q4_0,
-		Halves: []int{80, 82}, Subs: NibbleSubs, SubRaw: q2Scales, Pieces: []Piece{runs(16, 2, 32)}}},
+		Halves: []int{80, 82}, Subs: NibbleSubs, SubK: 16, SubRaw: q2Scales, Pieces: []Piece{runs(16, 2, 32)}}},
 	{Q3_K, Desc{Name: "q3_k", FileType: 12, Block: 256, Bytes: 110, Fallback: Q4_0,
-		Halves: []int{108}, Subs: SignedSubs, SubRaw: q3Scales,
+		Halves: []int{108}, Subs: SignedSubs, SubK: 16, SubRaw: q3Scales,
 		Pieces: []Piece{runs(32, 2, 32), runs(0, 1, 32)}, ZeroPoint: 4}},
 	{Q4_K, Desc{Name: "q4_k", FileType: 14, Block: 256, Bytes: 144, Fallback: Q5_0,
 		Halves: []int{0, 2}, Subs: PairSubs, SubRaw: q4Scales, Pieces: []Piece{runs(16, 4, 32)}}},
 	{Q5_K, Desc{Name: "q5_k", FileType: 16, Block: 256, Bytes: 176, Fallback: Q5_1,
 		Halves: []int{0, 2}, Subs: PairSubs, SubRaw: q4Scales, Pieces: []Piece{runs(48, 4, 32), runs(16, 1, 32)}}},
 	{Q6_K, Desc{Name: "q6_k", FileType: 18, Block: 256, Bytes: 210, Fallback: Q8_0,
-		Halves: []int{208}, Subs: SignedSubs, SubRaw: q6Scales,
+		Halves: []int{208}, Subs: SignedSubs, SubK: 16, SubRaw: q6Scales,
 		Pieces: []Piece{runs(0, 4, 64), runs(128, 2, 32)}, ZeroPoint: 32}},
+
+	{IQ4_XS, Desc{Name: "iq4_xs", FileType: 30, Block: 256, Bytes: 136, Fallback: IQ4_NL,
+		Halves: []int{0}, Subs: SignedSubs, SubRaw: iq4Scales, Pieces: []Piece{nibbles(8)}, Codebook: &kvalues}},
+	{MXFP4, Desc{Name: "mxfp4", FileType: 38, Block: 32, Bytes: 17,
+		Halves: []int{0}, HalfRaw: exponentHalf, Pieces: []Piece{nibbles(1)}, Codebook: &fp4Values}},
+	{NVFP4, Desc{Name: "nvfp4", FileType: 39, Block: 64, Bytes: 36, Unit: 0x1p116,
+		Subs: FloatSubs, SubK: 16, SubRaw: fp8Scales, Pieces: []Piece{runs(4, 4, 8)}, Codebook: &fp4Values}},
+	{TQ2_0, Desc{Name: "tq2_0", FileType: 37, Block: 256, Bytes: 66, Fallback: Q4_0,
+		Halves: []int{64}, Pieces: []Piece{runs(0, 2, 32)}, ZeroPoint: 1}},
+	{TQ1_0, Desc{Name: "tq1_0", FileType: 36, Block: 256, Bytes: 54, Fallback: Q4_0,
+		Halves: []int{52}, Raw: tq1Form, Pieces: []Piece{plane(2)}, ZeroPoint: 1}},
+	{Q1_0, Desc{Name: "q1_0", FileType: 40, Block: 128, Bytes: 18,
+		Halves: []int{0}, Pieces: []Piece{runs(2, 1, 1)}, Shift: 1, ZeroPoint: 1}},
+	{Q2_0, Desc{Name: "q2_0", FileType: 41, Block: 64, Bytes: 18,
+		Halves: []int{0}, Pieces: []Piece{runs(2, 2, 1)}, ZeroPoint: 1}},
+
+	{IQ3_S, Desc{Name: "iq3_s", FileType: 26, Block: 256, Bytes: 110, Fallback: IQ4_NL,
+		Halves: []int{0}, Subs: SignedSubs, SubRaw: nibbleScales(106),
+		Raw: iq3S, Pieces: []Piece{plane(4)}, Codebook: &odds3}},
+	{IQ3_XXS, Desc{Name: "iq3_xxs", FileType: 23, Block: 256, Bytes: 98, Fallback: IQ4_NL, Unit: 1. / 4,
+		Halves: []int{0}, Subs: SignedSubs, SubRaw: scaleOfTop(66, 32, 4),
+		Raw: iq3XXS, Pieces: []Piece{plane(4)}, Codebook: &values3}},
+	{IQ2_S, Desc{Name: "iq2_s", FileType: 28, Block: 256, Bytes: 82, Fallback: IQ4_NL, Unit: 1. / 8,
+		Halves: []int{0}, Subs: OddSubs, SubK: 16, SubRaw: nibblePairs(74),
+		Raw: iq2S, Pieces: []Piece{plane(2), plane(1)}, Codebook: &values2}},
+	{IQ2_XS, Desc{Name: "iq2_xs", FileType: 20, Block: 256, Bytes: 74, Fallback: IQ4_NL, Unit: 1. / 8,
+		Halves: []int{0}, Subs: OddSubs, SubK: 16, SubRaw: nibblePairs(66),
+		Raw: iq2XS, Pieces: []Piece{plane(2), plane(1)}, Codebook: &values2}},
+	{IQ2_XXS, Desc{Name: "iq2_xxs", FileType: 19, Block: 256, Bytes: 66, Fallback: IQ4_NL, Unit: 1. / 8,
+		Halves: []int{0}, Subs: ParitySubs, SubRaw: scaleOfTop(2, 64, 8),
+		Raw: iq2XXS, Pieces: []Piece{plane(2), plane(1)}, Codebook: &values2}},
+	{IQ1_M, Desc{Name: "iq1_m", FileType: 31, Block: 256, Bytes: 56, Fallback: IQ4_NL, Unit: 1. / 8,
+		Halves: []int{48}, HalfRaw: iq1MHalf, Subs: OddSubs, SubK: 16, SubRaw: iq1MScales,
+		Raw: iq1M, Pieces: []Piece{plane(2), {Bits: 1, Share: 4}}, Codebook: &values1}},
+	{IQ1_S, Desc{Name: "iq1_s", FileType: 24, Block: 256, Bytes: 50, Fallback: IQ4_NL, Unit: 1. / 8,
+		Halves: []int{0}, Subs: SignedSubs, SubRaw: iq1Scales,
+		Raw: iq1S, Pieces: []Piece{plane(2)}, Codebook: &values1}},
 }

@@ -17,7 +17,8 @@ const toy qtype.Type = 250
 
 func init() {
 	err := qtype.Add(toy, qtype.Desc{
-		Name: "toy6", Block: 64, Bytes: 4 + 4 + 32 + 16, Halves: []int{0, 2}, Subs: qtype.NibbleSubs,
+		Name: "toy6", Block: 64, Bytes: 4 + 4 + 32 + 16, Halves: []int{0, 2},
+		Subs: qtype.NibbleSubs, SubK: 16,
 		SubRaw: qtype.SubLayout{At: 4, Bytes: 4, Most: 15,
 			Get: func(p []byte, n int) [2]uint8 { return [2]uint8{p[2*n], p[2*n+1]} },
 			Put: func(p []byte, n int, s [2]uint8) { p[2*n], p[2*n+1] = s[0], s[1] }},
@@ -159,6 +160,13 @@ func TestAddRefuses(t *testing.T) {
 		"zero-point":          func(d *qtype.Desc) { d.ZeroPoint = 3 },
 		"no offsets in pairs": func(d *qtype.Desc) { d.Subs = qtype.PairSubs },
 		"no layout of scales": func(d *qtype.Desc) { d.SubRaw.Get = nil },
+		"scales of eight":     func(d *qtype.Desc) { d.SubK = 8 },
+		"a unit of three":     func(d *qtype.Desc) { d.Unit = 3 },
+		"floats without unit": func(d *qtype.Desc) { d.Subs, d.Halves = qtype.FloatSubs, nil },
+		"a shared zero-point": func(d *qtype.Desc) {
+			d.Pieces = []qtype.Piece{{Bits: 4, Run: 64}, {Bits: 2, Run: 32,
+				Share: 4}}
+		},
 		"a float and numbers": func(d *qtype.Desc) { d.Float = qtype.Half },
 	} {
 		d := good()

@@ -29,6 +29,21 @@ const (
 	Q6_K   Type = 14
 	IQ4_NL Type = 20
 	BF16   Type = 30
+
+	IQ2_XXS Type = 16
+	IQ2_XS  Type = 17
+	IQ3_XXS Type = 18
+	IQ1_S   Type = 19
+	IQ3_S   Type = 21
+	IQ2_S   Type = 22
+	IQ4_XS  Type = 23
+	IQ1_M   Type = 29
+	TQ1_0   Type = 34
+	TQ2_0   Type = 35
+	MXFP4   Type = 39
+	NVFP4   Type = 40
+	Q1_0    Type = 41
+	Q2_0    Type = 42
 )
 
 var (

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"sandwich/microkernel/qtype"
 	"sandwich/plans/thumb"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -65,6 +66,20 @@ func TestBitEqual(t *testing.T) {
 		{"qwen3", gguf.Q8_0, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_0, []string{"f32", "int8"}, "q8_0"},
 		{"qwen3", gguf.Q5_1, []string{"f32", "int8"}, ""}, {"qwen3", gguf.Q4_K, []string{"f32", "int8"}, ""},
 		{"qwen3", gguf.Q6_K, []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ4_XS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.MXFP4), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.NVFP4), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.TQ1_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.TQ2_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.Q1_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.Q2_0), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ3_S), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ3_XXS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_S), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_XS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ2_XXS), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ1_M), []string{"f32", "int8"}, ""},
+		{"qwen3", gguf.Type(qtype.IQ1_S), []string{"f32", "int8"}, ""},
 		{"qwen3moe", gguf.F32, []string{"f32"}, ""}, {"qwen3moe", gguf.Q8_0, []string{"int8"}, ""},
 	} {
 		for _, compute := range c.compute {

@@ -11,6 +11,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
 )
 
 // familyFile is the small model of a family, as it is but for its vocabulary.
@@ -21,6 +22,11 @@ func familyFile(t testing.TB, family string, typ gguf.Type) *gguf.File {
 		t.Fatalf("no family %s", family)
 	}
 	c.Vocab, c.Context = 1003, 1024
+	return fileOf(t, c, typ)
+}
+
+func fileOf(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
+	t.Helper()
 	var out bytes.Buffer
 	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 5, nil); err != nil {
 		t.Fatal(err)
@@ -81,6 +87,46 @@ func TestFamiliesRanks(t *testing.T) {
 			}
 			o.Service = crews(2, 2)
 			same(t, fmt.Sprintf("%s in two ranks of two threads", family), cut, logitsAlone(t, file, o, 512))
+		})
+	}
+}
+
+// TestFamiliesOracle compares every dense family with its ops in plain Go and float64, far beyond
+// its windows.
+func TestFamiliesOracle(t *testing.T) {
+	skipUnderRace(t)
+	for _, family := range model.Families() {
+		t.Run(family, func(t *testing.T) {
+			c, _ := model.Tiny(family)
+			c.Hidden, c.Heads, c.FFN, c.Vocab, c.Windows.Size = 64, 4, 96, 320, min(24, c.Windows.Size)
+			file := fileOf(t, c, gguf.F32)
+			m, err := model.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Experts.Count > 0 {
+				t.Skip("the oracle knows no experts")
+			}
+			prompt := exactPrompt(1)[:140]
+			for i := range prompt {
+				prompt[i] %= 320
+			}
+			want := newOracle(m).forward(prompt)
+			r := openTestRunner(t, file, thumb.Options{Compute: "f32", KV: "f32", Threads: 2}, 64)
+			defer r.Close()
+			r.Lead(func(l *pool.Leader) {
+				err = NewLine(r, l).Feed(prompt, 64, LastLogits, func(_ int, got []float32) error {
+					for i, w := range want {
+						if d := math.Abs(float64(got[i]) - w); d > 2e-3*max(1, math.Abs(w)) {
+							return fmt.Errorf("logit %d is %v, the oracle's %v", i, got[i], w)
+						}
+					}
+					return nil
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

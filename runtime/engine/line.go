@@ -102,10 +102,8 @@ func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
 	}
 	for i, row := range b.LogitRows {
 		if !s.r.Sound(i) {
-			return s.r.overflow(s.l, b.Spans[0].Tables, s.pos+int(row), func(pos int) (int32, bool) {
-				return s.fed[pos],
-					true
-			})
+			fed := func(pos int) (int32, bool) { return s.fed[pos], true }
+			return s.r.overflow(s.l, b.Spans[0].Tables, s.pos+int(row), fed)
 		}
 	}
 	return nil

@@ -29,12 +29,33 @@ type reference struct {
 		Length int
 		Tokens []int32
 		Shape  [2]int
+		Stored stored `json:"stored_positions"`
 		Refs   map[string]struct {
 			File          string
 			Greedy        []int32
 			GreedyMargins []float64 `json:"greedy_margins"`
 		}
 	}
+}
+
+// stored is the positions whose logits a reference has. Where the text does not list them, they are
+// the last ones.
+type stored []int
+
+func (s *stored) UnmarshalJSON(b []byte) error {
+	if len(b) == 0 || b[0] != '[' {
+		return nil
+	}
+	return json.Unmarshal(b, (*[]int)(s))
+}
+
+// row is that of a position among n rows for a sequence of so many tokens; negative where the
+// reference has none.
+func (s stored) row(pos, n, tokens int) int {
+	if s == nil {
+		return pos - (tokens - n)
+	}
+	return slices.Index(s, pos)
 }
 
 // tolerance is a row of the table in the README of the parity data.
@@ -179,10 +200,9 @@ func checkParity(t *testing.T, root string, ref reference, line *Line, tol toler
 		}
 		rows := readFloats(t, filepath.Join(root, want.File))
 		line.Reset()
-		stored := seq.Shape[0]
 		var next int32
 		err := line.Feed(seq.Tokens, 64, AllLogits, func(pos int, logits []float32) error {
-			if i := pos - (len(seq.Tokens) - stored); i >= 0 {
+			if i := seq.Stored.row(pos, seq.Shape[0], len(seq.Tokens)); i >= 0 {
 				d.add(logits, rows[i*ref.NVocab:(i+1)*ref.NVocab])
 			}
 			next = argmax(logits)

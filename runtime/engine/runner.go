@@ -28,7 +28,6 @@ type Runner struct {
 	Plan  *plans.Plan
 
 	assembly *exec.Assembly
-	blocks   int                       // KV blocks of all sequences together
 	sets     [sched.Sets]*exec.Buffers // activations: the assembly's, and those that Reserve makes
 	use      int                       // the set of the next forward
 	phases   [2]phase                  // prefill, decode
@@ -54,8 +53,7 @@ func Open(ctx context.Context, o RunnerOptions) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, blocks: o.Blocks,
-		sets:      [sched.Sets]*exec.Buffers{a.Buffers},
+	r := &Runner{Model: a.Model, Plan: a.Plan, assembly: a, sets: [sched.Sets]*exec.Buffers{a.Buffers},
 		replanner: o.Replan}
 	if err := r.compile(); err != nil {
 		r.Close()
@@ -139,8 +137,8 @@ func (r *Runner) Ops() int { return len(r.Model.Ops) }
 // Logits returns the logits of LogitRows[i] of the last Forward that ended.
 func (r *Runner) Logits(i int) []float32 { return r.last.Logits(i) }
 
-// Blocks is the number of KV blocks that the runner was opened with.
-func (r *Runner) Blocks() int { return r.blocks }
+// Blocks is the number of KV blocks of all sequences together.
+func (r *Runner) Blocks() int { return r.assembly.Blocks }
 
 // NewCache makes the bookkeeping of the KV cache, all of it idle: for callers without a scheduler,
 // of whom one at a time may use the runner.

@@ -122,7 +122,7 @@ func TestToyRefused(t *testing.T) {
 	if !errors.Is(err, model.ErrUnsupported) || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}
-	report, err := model.Inspect(file, exec.PackedBytes)
+	report, err := model.Inspect(file, exec.MemoryOf)
 	if err != nil || report.Refused != want || report.Shape == nil {
 		t.Errorf("inspection says %q, %v; want %q and a shape", report.Refused, err, want)
 	}

@@ -48,7 +48,7 @@ func smallFile(t *testing.T, typ gguf.Type, tied bool, ranks int) (*gguf.File, *
 
 // TestEmbeddingGivesTheRowsOfTheFile: forwards read the very bits of the file from memory of the
 // weights, copied or packed, and from whichever rank has them; what is allocated is what
-// PackedBytes says.
+// MemoryOf says.
 func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 	for _, typ := range []gguf.Type{gguf.F32, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q6_K} {
 		for _, tied := range []bool{false, true} {
@@ -76,9 +76,10 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 					}
 					defer w.Free()
 					checkEmbeddingRows(t, m, w)
-					whole, err := PackedBytes(m)
-					if ranks == 1 && (err != nil || parts.PackedBytes() != whole) {
-						t.Errorf("%d bytes of packed weights, the parts say %d: %v", whole, parts.PackedBytes(), err)
+					whole, err := MemoryOf(m)
+					if ranks == 1 && (err != nil || parts.PackedBytes() != whole.Packed) {
+						t.Errorf("%d bytes of packed weights, the parts say %d: %v", whole.Packed, parts.PackedBytes(),
+							err)
 					}
 				})
 			}

@@ -21,10 +21,8 @@ func finite(t gguf.Type, raw []byte) bool {
 		return finiteHalves(raw, 0x7F80)
 	}
 	for ; len(raw) >= d.Bytes; raw = raw[d.Bytes:] {
-		for _, at := range d.Halves {
-			if binary.LittleEndian.Uint16(raw[at:])&0x7C00 == 0x7C00 {
-				return false
-			}
+		if !d.Finite(raw) {
+			return false
 		}
 	}
 	return true

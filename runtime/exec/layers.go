@@ -52,13 +52,3 @@ func kindOf(a model.Attn) (kvcache.Kind, error) {
 func full(layers int) Layers {
 	return Layers{Kinds: []kvcache.Kind{kvcache.Full{}}, Of: make([]int, layers)}
 }
-
-// count is how many layers a store has.
-func (l *Layers) count(store int) (n int) {
-	for _, of := range l.Of {
-		if of == store {
-			n++
-		}
-	}
-	return n
-}

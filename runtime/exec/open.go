@@ -3,14 +3,11 @@ package exec
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"time"
 
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
-	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
@@ -19,6 +16,7 @@ type Options struct {
 	File      *gguf.File
 	Plan      *plans.Plan   // how weights are cut and computed, and what the KV cache holds
 	Blocks    int           // KV blocks of 64 positions, of all sequences together
+	Least     int           // of them, those there must be where all take more than half of the free memory; 0: all
 	Sequences int           // that hold blocks at once; 1
 	LogitRows int           // most rows of a forward whose logits are wanted
 	Context   int           // positions that a sequence may have; 0: what the model was trained for
@@ -40,7 +38,8 @@ type Assembly struct {
 	Parts   *Parts
 	Workers *Workers
 	Weights *Weights       // packed, once for every phase
-	Stores  []kvcache.Spec // of the KV cache
+	Blocks  int            // KV blocks of 64 positions, of all sequences together
+	Stores  []kvcache.Spec // what layers of each kind have of them
 	KV      KVStores
 	Buffers *Buffers // activations of one forward
 	Packing time.Duration
@@ -66,8 +65,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Parts: parts, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
 		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
-	a.Stores = kvcache.Sizes(parts.Layers.Kinds, o.Blocks, max(1, o.Sequences), a.rows)
-	if err := a.checkMemory(o.Blocks); err != nil {
+	if err := a.size(&o); err != nil {
 		return nil, err
 	}
 	if err := a.assemble(ctx, &o); err != nil {
@@ -137,32 +135,4 @@ func (a *Assembly) Close() (err error) {
 		err = errors.Join(err, a.Weights.Free())
 	}
 	return err
-}
-
-// spareMemory is the part of the free memory (one in this many) that is left to page tables, the Go
-// heap and everybody else: the kernel ends whoever takes it all.
-const spareMemory = 16
-
-// lower is the remedy in the words of the verbs that serve, and of tune.
-const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
-
-// checkMemory says before loading when the model and its cache cannot fit, with the numbers.
-func (a *Assembly) checkMemory(blocks int) error {
-	perBlock := a.Parts.KVBytes(a.Plan.KV, kvcache.Sizes(a.Parts.Layers.Kinds, 1, 1, 1))
-	if blocks < 1 || int64(blocks) > math.MaxInt64/4/perBlock || a.logits > 1<<30 {
-		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
-			blocks, a.logits, lower)
-	}
-	cache := a.Parts.KVBytes(a.Plan.KV, a.Stores)
-	weights := a.Parts.PackedBytes()
-	activations := a.Parts.BufferBytes(a.Plan, a.rows, a.logits)
-	free := mem.Available()
-	free -= free / spareMemory
-	if free > 0 && cache+weights+activations > free {
-		return fmt.Errorf("the model needs %s, its KV cache of %d tokens %s and the activations of %d rows %s, "+
-			"but only %s of memory is free for them: %s, or use a smaller model",
-			mem.FormatBytes(weights), blocks*kvcache.BlockTokens, mem.FormatBytes(cache), a.rows,
-			mem.FormatBytes(activations), mem.FormatBytes(free), lower)
-	}
-	return nil
 }

@@ -3,12 +3,14 @@ package exec
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
@@ -110,5 +112,35 @@ func TestOpenRefusesMemory(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "lower --ctx") {
 			t.Errorf("%d blocks: %v", blocks, err)
 		}
+	}
+}
+
+// TestCacheFitsMemory: where all that is wanted does not fit, as much is taken as half of the free
+// memory holds, and at least what must be there.
+func TestCacheFitsMemory(t *testing.T) {
+	if mem.Available() <= 0 {
+		t.Skip("this system does not tell how much memory is free")
+	}
+	o := smallOptions(t, 1)
+	m, err := model.Load(o.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Assembly{Model: m, Plan: o.Plan, Parts: divide(t, m, o.Plan), rows: 64, logits: 1}
+	for _, want := range []int{9, 1 << 50, math.MaxInt} {
+		o.Blocks, o.Least = want, 4
+		if err := a.size(&o); err != nil {
+			t.Fatal(err)
+		}
+		bytes := a.Parts.KVBytes(o.Plan.KV, a.Stores)
+		if want == 9 && a.Blocks != 9 || a.Blocks < 4 || a.Blocks > want || a.Stores[0].Blocks != a.Blocks ||
+			bytes > mem.Available() {
+			t.Errorf("%d blocks of %d bytes for %d", a.Blocks, bytes, want)
+		}
+	}
+	takes, err := MemoryOf(m)
+	d := m.Dims
+	if per := int64(d.Layers * d.KVHeads * d.HeadDim * 4); err != nil || takes.PerToken != per || takes.Bounded != 0 {
+		t.Errorf("%+v, %v; a token of a cache of f16 takes %d bytes", takes, err, per)
 	}
 }

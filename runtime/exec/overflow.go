@@ -97,8 +97,8 @@ func (e *Executor) firstOverflow(team Team, b *kvcache.Batch) (*Overflow, error)
 			if !e.opSound(i) {
 				return o, nil
 			}
-			if o.Cached = o.Op.Kind == model.OpRotate && !e.storedSound(o.Op.Layer, b.Spans[0].Tables,
-				o.Pos); o.Cached {
+			stores := o.Op.Kind == model.OpRotate
+			if o.Cached = stores && !e.storedSound(o.Op.Layer, b.Spans[0].Tables, o.Pos); o.Cached {
 				return o, nil
 			}
 		}

@@ -106,13 +106,6 @@ func (p *part) tableBytes() int {
 	return tableBytes(p.model)
 }
 
-// PackedBytes is what LoadWeights allocates for a model of one rank, and why Divide would refuse
-// it.
-func PackedBytes(m *model.Model) (int64, error) {
-	p := part{model: m, first: true}
-	return p.packedBytes(), checkValues(m)
-}
-
 // KVBytes is what the stores of these sizes take, a KV head that two ranks share counted twice.
 func (p *Parts) KVBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
 	blocks := int64(0) // of all layers

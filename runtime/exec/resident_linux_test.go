@@ -50,8 +50,9 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	defer w.Free()
 	debug.FreeOSMemory()
 	nowAnonymous, nowMapped := resident(t)
-	packed, err := PackedBytes(m)
+	takes, err := MemoryOf(m)
 	must(err)
+	packed := takes.Packed
 	if grown := nowAnonymous - anonymous; grown > packed+packed/50 {
 		t.Errorf("%d bytes of anonymous memory for %d of packed weights, %.3f times", grown, packed,
 			float64(grown)/float64(packed))

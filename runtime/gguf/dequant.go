@@ -50,7 +50,7 @@ func readBlock(d *qtype.Desc, dst []float32, block []byte) {
 	span := d.Span()
 	for n := range d.Turns() {
 		d.Read(&t, block, n)
-		halves := [2]float32{f16ToF32(t.Halves[0]), f16ToF32(t.Halves[1])}
+		halves := [2]float32{d.Half(t.Halves[0], 0), d.Half(t.Halves[1], 1)}
 		for k0 := 0; k0 < qtype.TurnK; k0 += span {
 			scale, offset := d.Scales(halves, t.Subs, k0)
 			out, u := dst[n*qtype.TurnK+k0:][:span], t.U[k0:]

@@ -15,7 +15,20 @@ import (
 // TestDequantizeReference compares every quantized tensor of the reference models with the bits
 // that llama.cpp's dequantizer gave.
 func TestDequantizeReference(t *testing.T) {
-	dir := filepath.Join(testdata(t), "parity")
+	seen := map[Type]bool{}
+	for _, set := range []string{"parity", "parity2"} {
+		dequantizeSet(t, filepath.Join(testdata(t), set), set == "parity2", seen)
+	}
+	for _, typ := range readable() {
+		if typ != F32 && !seen[typ] && !testing.Short() {
+			t.Errorf("the reference has no tensor of type %s", typ)
+		}
+	}
+}
+
+// dequantizeSet does so with the models of one set. In the hashes of the second one a zero has no
+// sign.
+func dequantizeSet(t *testing.T, dir string, unsigned bool, seen map[Type]bool) {
 	raw, err := os.ReadFile(filepath.Join(dir, "dequant.json"))
 	if err != nil {
 		t.Skip(err)
@@ -28,7 +41,6 @@ func TestDequantizeReference(t *testing.T) {
 	if err := json.Unmarshal(raw, &models); err != nil {
 		t.Fatal(err)
 	}
-	seen := map[Type]bool{}
 	for name, tensors := range models {
 		f, err := Open(filepath.Join(dir, name))
 		if err != nil {
@@ -43,11 +55,7 @@ func TestDequantizeReference(t *testing.T) {
 			if err := Dequantize(x, ten.Type, ten.Data); err != nil {
 				t.Fatal(err)
 			}
-			buf := make([]byte, 4*len(x))
-			for i, v := range x {
-				binary.LittleEndian.PutUint32(buf[4*i:], math.Float32bits(v))
-			}
-			if sum := sha256.Sum256(buf); hex.EncodeToString(sum[:]) != want.SHA {
+			if hashOf(x, unsigned) != want.SHA {
 				t.Errorf("%s: %s (%s) differs: first values %v, want %v", name, tn, ten.Type, x[:8], want.First8)
 			}
 			seen[ten.Type] = true
@@ -56,9 +64,72 @@ func TestDequantizeReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, typ := range readable() {
-		if typ != F32 && !seen[typ] {
-			t.Errorf("the reference has no tensor of type %s", typ)
+}
+
+// hashOf is the hash of the bits of x, with the sign of zeros or without.
+func hashOf(x []float32, unsigned bool) string {
+	buf := make([]byte, 4*len(x))
+	for i, v := range x {
+		if unsigned && v == 0 {
+			v = 0
+		}
+		binary.LittleEndian.PutUint32(buf[4*i:], math.Float32bits(v))
+	}
+	sum := sha256.Sum256(buf)
+	return hex.EncodeToString(sum[:])
+}
+
+// TestDequantizeBlocks compares blocks of random bytes, in which all words, signs and scales of a
+// type occur, with the values that llama.cpp gave.
+func TestDequantizeBlocks(t *testing.T) {
+	dir := filepath.Join(testdata(t), "parity2")
+	raw, err := os.ReadFile(filepath.Join(dir, "blocks.json"))
+	if err != nil {
+		t.Skip(err)
+	}
+	var types map[string]struct {
+		Type   uint32   `json:"ggml_type"`
+		Elems  int      `json:"block_values"`
+		Bytes  int      `json:"block_bytes"`
+		Raw    string   `json:"raw"`
+		First  string   `json:"first32_f32"`
+		SHA    string   `json:"sha256_f32_all"`
+		Groups []string `json:"sha256_f32_per_64_blocks"`
+	}
+	if err := json.Unmarshal(raw, &types); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, want := range types {
+		typ := Type(want.Type)
+		if e, b := typ.Block(); typ.String() != strings.ToLower(name) || e != want.Elems || b != want.Bytes {
+			t.Errorf("type %d is %s with blocks of %d in %d bytes, want %s, %d in %d", typ, typ, e, b, name, want.Elems,
+				want.Bytes)
+			continue
+		}
+		blocks := read(want.Raw)
+		x := make([]float32, len(blocks)/want.Bytes*want.Elems)
+		if err := Dequantize(x, typ, blocks); err != nil {
+			t.Fatal(err)
+		}
+		for i, first := 0, read(want.First); i < len(first)/4; i++ {
+			if w := math.Float32frombits(binary.LittleEndian.Uint32(first[4*i:])); x[i] != w {
+				t.Fatalf("%s: element %d is %v, want %v", typ, i, x[i], w)
+			}
+		}
+		for g, sha := range want.Groups {
+			if n := 64 * want.Elems; hashOf(x[g*n:][:n], true) != sha {
+				t.Errorf("%s: blocks %d to %d differ", typ, 64*g, 64*g+63)
+			}
+		}
+		if hashOf(x, true) != want.SHA {
+			t.Errorf("%s: some blocks differ", typ)
 		}
 	}
 }
@@ -141,7 +212,7 @@ func TestDequantizeRefuses(t *testing.T) {
 	for _, c := range []struct {
 		typ      Type
 		n, bytes int
-	}{{Q8_0, 31, 34}, {Q8_0, 32, 33}, {Q8_0, 64, 34}, {Q4_K, 128, 72}, {16, 256, 66}, {Type(1000), 1, 1}} {
+	}{{Q8_0, 31, 34}, {Q8_0, 32, 33}, {Q8_0, 64, 34}, {Q4_K, 128, 72}, {24, 256, 256}, {Type(1000), 1, 1}} {
 		if err := Dequantize(make([]float32, c.n), c.typ, make([]byte, c.bytes)); err == nil {
 			t.Errorf("%s with %d elements in %d bytes was accepted", c.typ, c.n, c.bytes)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 )
 
 // File is an open GGUF file. Its methods may be called from several goroutines; Close ends the life
@@ -210,8 +211,8 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 	}
 	elems, blockBytes := t.Type.Block()
 	if elems == 0 {
-		c.fail(ErrUnsupported, at, "tensor %s is of type %s, which is not supported; use a file quantized to "+
-			"q8_0, q4_0 or a q*_k type", show(name), t.Type)
+		c.fail(ErrUnsupported, at, "tensor %s is of type %s, which is not supported; those that are: %s", show(name),
+			t.Type, strings.Join(typeNames(), ", "))
 		return info
 	}
 	n, ok := product(dims[:nDims])

@@ -13,8 +13,9 @@ import (
 //
 // The 32-element types round like the reference quantizer of ggml. The K types use plain
 // least-range scales, without its search over candidates: valid blocks, a little less accurate.
-// This is for `model synth` and tests, not for quantizing trained models. Equal input gives equal
-// bytes on every platform: products are rounded before they are added.
+// Numbers of codebook types become the nearest words. This is for `model synth` and tests, not for
+// quantizing trained models. Equal input gives equal bytes on every platform: products are rounded
+// before they are added.
 func Quantize(dst []byte, t Type, src []float32) error {
 	blocks, err := checkBlocks("quantize", t, len(src), len(dst))
 	if err != nil {
@@ -46,6 +47,8 @@ func Quantize(dst []byte, t Type, src []float32) error {
 func writeBlock(d *qtype.Desc, block []byte, src []float32) {
 	clear(block)
 	switch {
+	case hasFewValues(d):
+		newFewValues(d).write(block, src)
 	case d.Subs == qtype.SignedSubs:
 		writeSignedScales(d, block, src)
 	case d.Subs != qtype.NoSubs:

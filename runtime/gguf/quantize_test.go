@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+
+	"sandwich/microkernel/qtype"
 )
 
 // TestQuantizeRoundTrip bounds the error of each type by what its quants can resolve, on normal
@@ -17,6 +19,11 @@ func TestQuantizeRoundTrip(t *testing.T) {
 		F32: 0, F16: 0x1p-11, BF16: 0x1p-8, Q8_0: 0.0045, Q4_0: 0.13, Q4_1: 0.07, Q5_0: 0.065, Q5_1: 0.035,
 		IQ4_NL: 0.12,
 		Q2_K:   0.45, Q3_K: 0.3, Q4_K: 0.1, Q5_K: 0.06, Q6_K: 0.04,
+		Type(qtype.IQ4_XS): 0.15, Type(qtype.MXFP4): 0.3, Type(qtype.NVFP4): 0.3,
+		Type(qtype.TQ1_0): 0.55, Type(qtype.TQ2_0): 0.55, Type(qtype.Q1_0): 1, Type(qtype.Q2_0): 0.55,
+		// A word of a codebook is near to what was wanted of it, not each of its values.
+		Type(qtype.IQ3_S): 0.7, Type(qtype.IQ3_XXS): 0.7, Type(qtype.IQ2_S): 0.7, Type(qtype.IQ2_XS): 0.9,
+		Type(qtype.IQ2_XXS): 1.1, Type(qtype.IQ1_S): 1.5, Type(qtype.IQ1_M): 1.5,
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	fills := map[string]func(i int) float32{

@@ -34,10 +34,8 @@ const (
 // format before any file used them.
 var unread = map[Type]string{
 	4: "q4_2", 5: "q4_3", 9: "q8_1", 15: "q8_k",
-	16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 21: "iq3_s", 22: "iq2_s",
-	23: "iq4_xs", 24: "i8", 25: "i16", 26: "i32", 27: "i64", 28: "f64", 29: "iq1_m",
-	31: "q4_0_4_4", 32: "q4_0_4_8", 33: "q4_0_8_8", 34: "tq1_0", 35: "tq2_0",
-	36: "iq4_nl_4_4", 37: "iq4_nl_4_8", 38: "iq4_nl_8_8", 39: "mxfp4", 40: "nvfp4",
+	24: "i8", 25: "i16", 26: "i32", 27: "i64", 28: "f64", 31: "q4_0_4_4", 32: "q4_0_4_8", 33: "q4_0_8_8",
+	36: "iq4_nl_4_4", 37: "iq4_nl_4_8", 38: "iq4_nl_8_8",
 }
 
 // Desc is the row of a type that is read, and nil for all others.
@@ -62,14 +60,21 @@ func (t Type) String() string {
 
 // ParseType is the inverse of String for the types this package reads; case is ignored.
 func ParseType(s string) (Type, error) {
-	readable := slices.Sorted(slices.Values(qtype.All())) // by id
-	names := make([]string, len(readable))
-	for i, w := range readable {
-		if names[i] = w.String(); strings.EqualFold(s, names[i]) {
+	for _, w := range qtype.All() {
+		if strings.EqualFold(s, w.String()) {
 			return Type(w), nil
 		}
 	}
-	return 0, fmt.Errorf("tensor type %q is not supported; use one of %s", s, strings.Join(names, ", "))
+	return 0, fmt.Errorf("tensor type %q is not supported; use one of %s", s, strings.Join(typeNames(), ", "))
+}
+
+// typeNames lists the types this package reads, by name.
+func typeNames() (names []string) {
+	for _, w := range qtype.All() {
+		names = append(names, w.String())
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Block returns the elements and bytes of one block of t: 1, 4 for f32 and 32, 34 for q8_0. Both

@@ -180,3 +180,44 @@ func BenchmarkAppend(b *testing.B) {
 		c.Append(s, next)
 	}
 }
+
+// TestCheckpointsAreKept: of a text longer than its store, what checkpoints and the end read is
+// still there when everything else was overwritten, and a text that branches between them goes on
+// from the last one before.
+func TestCheckpointsAreKept(t *testing.T) {
+	c := New(BlockTokens, []Spec{{Window{64}, 13}}) // a block reads the one before it
+	ids := tokens(30*BlockTokens+7, 100)
+	s := c.Open(Salt{})
+	c.Checkpoint(s, 10*BlockTokens+5)
+	if !c.Reserve(s, len(ids)) {
+		t.Fatalf("no room for a window of %d positions", len(ids))
+	}
+	c.Append(s, ids)
+	check(t, c, s)
+	if held := 13 - c.Idle(); held > 4 {
+		t.Errorf("%d blocks are held for a window of one", held)
+	}
+	c.Free(s)
+	for branch, want := range map[int]int{10*BlockTokens + 9: 10, 15*BlockTokens + 9: 12, 16*BlockTokens + 1: 16,
+		30*BlockTokens + 7: 30} {
+		s := c.Open(Salt{})
+		if got := c.Adopt(s, append(slices.Clone(ids[:branch]), 7, 8)); got != want*BlockTokens {
+			t.Errorf("a text that branches at %d goes on from %d, not from %d", branch, got, want*BlockTokens)
+		}
+		check(t, c, s)
+		c.Free(s)
+	}
+}
+
+// TestBoundedMemoryIsFlat: what a kind that forgets needs does not grow with the context, and what
+// it holds stays inside what was promised.
+func TestBoundedMemoryIsFlat(t *testing.T) {
+	kinds := []Kind{Window{1000}, Full{}}
+	short, long := Sizes(kinds, 500, 4, 512), Sizes(kinds, 100000, 4, 512)
+	if short[0] != long[0] || long[1].Blocks != 100000 {
+		t.Errorf("stores of %v and of %v", short, long)
+	}
+	if one := Sizes(kinds, 3, 4, 512); one[0].Blocks != 3 {
+		t.Errorf("a context of 3 blocks is given %d", one[0].Blocks)
+	}
+}

@@ -207,7 +207,7 @@ func TestRandomHistories(t *testing.T) {
 			for _, rows := range []int{1, 100} {
 				t.Run(fmt.Sprintf("%d stores, %d blocks, %d rows", len(kinds), blocks, rows), func(t *testing.T) {
 					h := newHistory(t, uint64(seed), rows, Sizes(kinds, blocks, 3, rows))
-					for range 1200 {
+					for range 500 {
 						h.step()
 					}
 					if h.adopted == 0 || h.back == 0 {

@@ -5,8 +5,8 @@ import "sandwich/plans"
 // The blocks that most families share. P is the number of (row, expert) pairs of a mixture, used
 // for each row.
 
-// Projection is how the inputs of attention are made, where that is not the usual way.
-type Projection struct {
+// projection is how the inputs of attention are made, where that is not the usual way.
+type projection struct {
 	In    Buf  // BufX or BufH, [T, hidden]
 	Bias  Need // of q, k and v
 	Fused bool // the three are rows of one tensor, attn_qkv, in that order
@@ -14,10 +14,10 @@ type Projection struct {
 }
 
 // QKV reads H [T, hidden]: Q [T, heads*headDim], K and V [T, kvHeads*headDim].
-func (b *Builder) QKV(bias Need) { b.Project(Projection{In: BufH, Bias: bias}) }
+func (b *Builder) QKV(bias Need) { b.project(projection{In: BufH, Bias: bias}) }
 
-// Project is QKV of any kind.
-func (b *Builder) Project(p Projection) {
+// project is QKV of any kind.
+func (b *Builder) project(p projection) {
 	q, kv := b.heads.Q*b.heads.Dim, b.heads.KV*b.heads.Dim
 	products := []Product{
 		{Role: "q", Tensor: "attn_q", N: q, K: b.Hidden, Bias: p.Bias, Out: BufQ},

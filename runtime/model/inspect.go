@@ -19,6 +19,8 @@ type Report struct {
 	// absent if the architecture is unknown or the file incomplete
 	Shape      *plans.ModelShape `json:"shape,omitempty"`
 	KVPerToken int64             `json:"kv_bytes_per_token"` // of an f16 cache; 0 without a shape
+	// of an f16 cache, what layers that forget hold of a sequence at most, whatever its length
+	KVBounded int64 `json:"kv_bytes_bounded,omitempty"`
 	// of memory that its weights take when it runs; 0 if it does not
 	Packed int64 `json:"packed_bytes"`
 	// why this program would not run the file; empty if it would
@@ -49,10 +51,14 @@ type TensorEntry struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. packed
-// says what memory the weights of a model take, and why it would not run: exec's answers, who
-// allocates and runs it. The error is a file that was written to meanwhile.
-func Inspect(f *gguf.File, packed func(*Model) (int64, error)) (Report, error) {
+// Memory is what a model takes when it runs, in bytes: its packed weights, and of an f16 KV cache
+// what each token of a sequence and what each sequence adds.
+type Memory struct{ Packed, PerToken, Bounded int64 }
+
+// Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. memory
+// says what a model takes, and why it would not run: exec's answers, who allocates and runs it. The
+// error is a file that was written to meanwhile.
+func Inspect(f *gguf.File, memory func(*Model) (Memory, error)) (Report, error) {
 	r := Report{Arch: f.Architecture(), Bytes: f.Size()}
 	r.Name, _ = f.String("general.name")
 	for _, k := range f.Keys() {
@@ -69,7 +75,9 @@ func Inspect(f *gguf.File, packed func(*Model) (int64, error)) (Report, error) {
 	}
 	m, err := Load(f)
 	if err == nil {
-		r.Packed, err = packed(m)
+		var takes Memory
+		takes, err = memory(m)
+		r.Packed, r.KVPerToken, r.KVBounded = takes.Packed, takes.PerToken, takes.Bounded
 	}
 	switch {
 	case errors.Is(err, gguf.ErrChanged):

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/microkernel"
 	"sandwich/runtime/gguf"
 )
 
@@ -286,12 +285,14 @@ func TestSynthFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := Inspect(f, func(m *Model) (int64, error) { return int64(len(m.Weights)), nil })
+	r, err := Inspect(f, func(m *Model) (Memory, error) {
+		return Memory{Packed: int64(len(m.Weights)), PerToken: 77, Bounded: 5}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Packed == 0 || r.Refused != "" || r.Shape == nil || r.Bytes < total ||
-		r.KVPerToken != r.Shape.KVBytesPerToken(microkernel.KVF16) || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
+		r.KVPerToken != 77 || r.KVBounded != 5 || len(r.Types) != 2 || r.Types[0].Type != "q4_0" {
 		t.Errorf("report %+v", r)
 	}
 }

@@ -68,6 +68,7 @@ var (
 	ZDUPS    = defAt(SME, 0x05242000, "dup %Zd.s, %Zn.s[%Lane]")
 	ZTBL     = defAt(SME, 0x05203000, "tbl %Zd.b, {%Zn.b}, %Zm.b")
 	ZAND     = defAt(SME, 0x04203000, "and %Zd.d, %Zn.d, %Zm.d")
+	ZEOR     = defAt(SME, 0x04A03000, "eor %Zd.d, %Zn.d, %Zm.d")
 	ZORR     = defAt(SME, 0x04603000, "orr %Zd.d, %Zn.d, %Zm.d")
 	ZSUBB    = defAt(SME, 0x04200400, "sub %Zd.b, %Zn.b, %Zm.b")
 	ZLSRB    = defAt(SME, 0x04209400, "lsr %Zd.b, %Zn.b, %r8")

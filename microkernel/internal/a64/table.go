@@ -169,6 +169,8 @@ var (
 	UMOVX  = def(0x4E003C00, "umov %Xd, %Vn.d[%ed]")
 	SMOVW  = def(0x4E002C00, "smov %Xd, %Vn.s[%es]")
 	EXT    = def(0x6E000000, "ext %Vd.16b, %Vn.16b, %Vm.16b, %byte")
+	ZIP1B  = def(0x4E003800, "zip1 %Vd.16b, %Vn.16b, %Vm.16b")
+	ZIP1H  = def(0x4E403800, "zip1 %Vd.8h, %Vn.8h, %Vm.8h")
 	ZIP1S  = def(0x4E803800, "zip1 %Vd.4s, %Vn.4s, %Vm.4s")
 	ZIP2S  = def(0x4E807800, "zip2 %Vd.4s, %Vn.4s, %Vm.4s")
 	ZIP1D  = def(0x4EC03800, "zip1 %Vd.2d, %Vn.2d, %Vm.2d")

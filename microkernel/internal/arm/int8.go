@@ -63,6 +63,9 @@ func (e *int8Tile) setup() {
 
 // part is the span of k from k0 on, of vector j.
 func (e *int8Tile) part(j, k0 int) {
+	if e.Made() {
+		e.make(j, e.w[0], e.w[1])
+	}
 	for _, d := range e.dot {
 		e.Zero(d)
 	}

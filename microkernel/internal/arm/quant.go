@@ -80,6 +80,9 @@ func (u *unpacker) setup() {
 // each emits the 32 values of vector j in the present turn, k ascending, each followed by what use
 // makes of it.
 func (u *unpacker) each(j int, use func(k int, w a64.V)) {
+	if u.Made() {
+		u.make(j, u.w[0], u.w[1])
+	}
 	for k := range qtype.TurnK {
 		if k%u.Span() == 0 {
 			u.spanScales(j, k)

@@ -1,7 +1,9 @@
 package arm
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"sandwich/microkernel/internal/a64"
@@ -71,11 +73,12 @@ const (
 	smeW      = a64.V(16)
 	smeHigh   = a64.V(17)
 	smeOrigin = a64.V(18)
-	smeTable  = a64.V(19) // levels, or the mask of the second piece of numbers
+	smeTable  = a64.V(19) // levels
 	smeScaleA = a64.V(20)
-	smeSumA   = a64.V(21)
+	smeSumA   = a64.V(21) // sums of activations, where weights have offsets
+	smeUnit   = a64.V(21) // the unit of scales, where they have not
 	smeScale  = a64.V(22)
-	smeOffset = a64.V(23)
+	smeOffset = a64.V(23) // offsets of weights
 	smeT      = a64.V(24)
 	smeU      = a64.V(25)
 )
@@ -129,8 +132,23 @@ func (e *smeInt8) setup() {
 		e.ConstQ(smeTable, levels)
 	}
 	if len(e.Pieces) > 1 {
-		e.I(a64.ZDUPB, smeTable, a64.Imm((1<<e.Pieces[1].Bits-1)<<e.Pieces[0].Bits))
+		e.I(a64.ZDUPB, e.secondMask(), a64.Imm((1<<e.Pieces[1].Bits-1)<<e.Pieces[0].Bits))
 	}
+	if e.Unit != 0 {
+		var word [16]byte
+		binary.LittleEndian.PutUint32(word[:], math.Float32bits(e.Unit))
+		e.ConstQ(smeUnit, word)
+		e.I(a64.ZDUPS, smeUnit, smeUnit, a64.Imm(0))
+	}
+}
+
+// secondMask is the register of the mask of the second piece of numbers: that of levels, or of
+// offsets, which weights with levels do not have.
+func (e *smeInt8) secondMask() a64.V {
+	if e.Codebook != nil {
+		return smeOffset
+	}
+	return smeTable
 }
 
 // at makes smeSlice mean slice n of a tile, together with the offset that it returns.
@@ -238,6 +256,9 @@ func (e *smeInt8) column(v a64.V, word int) {
 // part is the span of k from k0 on, of vector v.
 func (e *smeInt8) part(v, k0 int) {
 	e.I(a64.ZEROTILE, smeSums)
+	if e.Made() {
+		e.make(v)
+	}
 	for g := k0 / 4; g < (k0+e.Span())/4; g++ {
 		e.numbers(v, g)
 		e.column(smeT, kernel.ActQ/4+g)
@@ -264,15 +285,11 @@ func (e *smeInt8) numbers(v, g int) {
 	if low < 8 {
 		e.I(a64.ZLSRB, smeW, smeW, a64.Imm(8-low))
 	}
+	if e.Shift > 0 {
+		e.I(a64.ZLSLB, smeW, smeW, a64.Imm(e.Shift))
+	}
 	if len(e.Pieces) > 1 {
-		bit := e.word(smeHigh, v, g, 1)
-		if bit < low {
-			e.I(a64.ZLSLB, smeHigh, smeHigh, a64.Imm(low-bit))
-		} else if bit > low {
-			e.I(a64.ZLSRB, smeHigh, smeHigh, a64.Imm(bit-low))
-		}
-		e.I(a64.ZAND, smeHigh, smeHigh, smeTable)
-		e.I(a64.ZORR, smeW, smeW, smeHigh)
+		e.second(v, g)
 	}
 	if e.Codebook != nil {
 		e.I(a64.ZTBL, smeW, smeTable, smeW)
@@ -282,6 +299,27 @@ func (e *smeInt8) numbers(v, g int) {
 	}
 }
 
+// second joins the second piece of numbers to the first.
+func (e *smeInt8) second(v, g int) {
+	from, low, bit := smeHigh, e.Low(1), 0
+	if e.Made() {
+		from = smeMade
+		_, bit = e.Place(g, 1)
+	} else {
+		bit = e.word(smeHigh, v, g, 1)
+	}
+	switch {
+	case bit < low:
+		e.I(a64.ZLSLB, smeHigh, from, a64.Imm(low-bit))
+		from = smeHigh
+	case bit > low:
+		e.I(a64.ZLSRB, smeHigh, from, a64.Imm(bit-low))
+		from = smeHigh
+	}
+	e.I(a64.ZAND, smeHigh, from, e.secondMask())
+	e.I(a64.ZORR, smeW, smeW, smeHigh)
+}
+
 // word loads the words of vector v that hold a piece of group g, and says at which bit of each
 // byte.
 func (e *smeInt8) word(z a64.V, v, g, plane int) (bit int) {
@@ -289,44 +327,6 @@ func (e *smeInt8) word(z a64.V, v, g, plane int) (bit int) {
 	e.inTurn(at + 4*e.lanes*v)
 	e.I(a64.LD1W, z, smeAll, smeTmp)
 	return bit
-}
-
-// scales loads the scale of vector v for the span at k0, and where weights have one their offset.
-func (e *smeInt8) scales(v, k0 int) {
-	half := func(z a64.V, n int) {
-		e.inHead(2 * (qtype.PanelWidth*n + e.lanes*v))
-		e.I(a64.LD1H, z, smeAll, smeTmp)
-		e.I(a64.ZFCVT, z, smeAll, z)
-	}
-	sub := func(load *a64.Op, z a64.V, n int) {
-		e.inTurn(qtype.PanelWidth*n + e.lanes*v)
-		e.I(load, z, smeAll, smeTmp)
-	}
-	times := func(z, n a64.V, convert *a64.Op) {
-		e.I(convert, n, smeAll, n)
-		e.I(a64.ZFMUL, z, z, n)
-	}
-	half(smeScale, 0)
-	if e.Affine() {
-		half(smeOffset, 1)
-	}
-	switch e.Subs {
-	case qtype.PairSubs:
-		sub(a64.LD1B, smeT, 0)
-		times(smeScale, smeT, a64.ZUCVTF)
-		sub(a64.LD1B, smeT, 1)
-		times(smeOffset, smeT, a64.ZUCVTF)
-	case qtype.NibbleSubs:
-		sub(a64.LD1B, smeT, k0/16)
-		e.I(a64.ZLSLS, smeU, smeT, a64.Imm(28))
-		e.I(a64.ZLSRS, smeU, smeU, a64.Imm(28))
-		times(smeScale, smeU, a64.ZUCVTF)
-		e.I(a64.ZLSRS, smeT, smeT, a64.Imm(4))
-		times(smeOffset, smeT, a64.ZUCVTF)
-	case qtype.SignedSubs:
-		sub(a64.LD1SB, smeT, k0/16)
-		times(smeScale, smeT, a64.ZSCVTF)
-	}
 }
 
 // sums brings the sums of the activations of the span, times their scale, into smeSumA.

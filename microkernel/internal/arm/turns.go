@@ -15,6 +15,7 @@ type turns struct {
 	mask       a64.V // of the last piece of a number, in every byte; none for whole bytes
 	high       a64.V // the piece of the second plane
 	table      a64.V // of levels
+	made       a64.V // the words of the second plane, where they are made for each turn (Desc.Made)
 }
 
 func newTurns(e *tile) turns {
@@ -31,13 +32,16 @@ func newTurns(e *tile) turns {
 	if t.Codebook != nil {
 		t.table = e.vec()
 	}
+	if t.Made() {
+		t.made = e.vec()
+	}
 	return t
 }
 
 // constants loads what unpacking needs.
 func (t turns) constants() {
 	if t.Bits() < 8 {
-		t.I(a64.MOVI, t.mask, a64.Imm(1<<t.Pieces[len(t.Pieces)-1].Bits-1))
+		t.I(a64.MOVI, t.mask, a64.Imm((1<<t.Pieces[len(t.Pieces)-1].Bits-1)<<t.Shift))
 	}
 	if t.Codebook != nil {
 		var levels [16]byte
@@ -69,7 +73,7 @@ func (t turns) blocks(count uintptr, body func()) {
 	})
 }
 
-// half loads half n of the head of the block, for vector j, as float32.
+// half loads half n of the head of the block, for vector j, as float32. It does not know units.
 func (t turns) half(v a64.V, j, n int) {
 	p := t.panelOf(j)
 	if t.Turns() > 1 {
@@ -77,7 +81,11 @@ func (t turns) half(v a64.V, j, n int) {
 		p = nTmp
 	}
 	t.I(a64.LDRD, v, p, a64.Imm(2*qtype.PanelWidth*n+8*(j%perPanel)))
-	t.I(a64.FCVTL, v, v)
+	if t.HalfRaw.Float == qtype.Brain {
+		t.I(a64.SHLL4H, v, v)
+	} else {
+		t.I(a64.FCVTL, v, v)
+	}
 }
 
 // sub loads the bytes of scales number n of the turn, for vector j, as 32-bit integers.
@@ -117,50 +125,25 @@ func (t turns) numbers(v a64.V, j, g int) {
 	}
 }
 
-// bytesOf brings a piece of the numbers to the bottom of the bytes.
+// bytesOf brings a piece of the numbers to the bottom of the bytes, or as far above as numbers are
+// shifted.
 func (t turns) bytesOf(v a64.V, j, g, plane int, masked bool) {
 	at, bit := t.piece(j, g, plane)
-	t.I(a64.LDRQ, v, t.panelOf(j), a64.Imm(at))
-	if bit > 0 {
-		t.I(a64.USHR16B, v, v, a64.Imm(bit))
+	from := v
+	if plane > 0 && t.Made() {
+		from = t.made
+	} else {
+		t.I(a64.LDRQ, v, t.panelOf(j), a64.Imm(at))
 	}
-	if masked && bit+t.Pieces[plane].Bits < 8 {
+	switch down := bit - t.Shift; {
+	case down > 0:
+		t.I(a64.USHR16B, v, from, a64.Imm(down))
+	case down < 0:
+		t.I(a64.SHL16B, v, from, a64.Imm(-down))
+	case from != v:
+		t.Move(v, from)
+	}
+	if masked && (bit+t.Pieces[plane].Bits < 8 || t.Shift > 0) {
 		t.I(a64.ANDV, v, v, t.mask)
 	}
-}
-
-// scales loads the scale of vector j for the span of element k, and where weights have one their
-// offset, ready to be added. w and x are overwritten.
-func (t turns) scales(scale, offset, w, x a64.V, j, k int) {
-	t.half(scale, j, 0)
-	switch t.Subs {
-	case qtype.PairSubs:
-		t.sub(w, j, 0)
-		t.times(scale, w)
-		t.sub(w, j, 1)
-	case qtype.NibbleSubs:
-		t.sub(w, j, k/16)
-		t.I(a64.SHL4S, x, w, a64.Imm(28))
-		t.I(a64.USHR4S, x, x, a64.Imm(28))
-		t.times(scale, x)
-		t.I(a64.USHR4S, w, w, a64.Imm(4))
-	case qtype.SignedSubs:
-		t.sub(w, j, k/16)
-		t.I(a64.SCVTF, w, w)
-		t.I(a64.FMUL, scale, scale, w)
-	}
-	if !t.Affine() {
-		return
-	}
-	t.half(offset, j, 1)
-	if t.Subs != qtype.NoSubs {
-		t.times(offset, w)
-		t.I(a64.FNEG, offset, offset) // the K types take their offset off
-	}
-}
-
-// times multiplies v by the unsigned integers in w.
-func (t turns) times(v, w a64.V) {
-	t.I(a64.UCVTF, w, w)
-	t.I(a64.FMUL, v, v, w)
 }

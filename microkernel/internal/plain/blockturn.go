@@ -23,13 +23,9 @@ func turnOf(t qtype.Type, block []byte, n int) blockTurn {
 func (b blockTurn) scale(k, c int) (scale, offset float32) {
 	var halves [2]float32
 	for n := range b.Halves {
-		halves[n] = FloatFromHalf(binary.LittleEndian.Uint16(b.head[2*(qtype.PanelWidth*n+c):]))
+		halves[n] = b.Half(binary.LittleEndian.Uint16(b.head[2*(qtype.PanelWidth*n+c):]), n)
 	}
-	var subs [2]uint8
-	if b.Subs != qtype.NoSubs {
-		subs = [2]uint8{b.turn[c], b.turn[qtype.PanelWidth+c]}
-	}
-	return b.Scales(halves, subs, k)
+	return b.Scales(halves, b.PackedSubs(b.turn, c), k)
 }
 
 // integer is the whole number that element k, column c stands for before scale and offset.

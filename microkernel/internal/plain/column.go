@@ -17,7 +17,7 @@ func Column(t qtype.Type, panel []byte, c int, dst []float32) {
 		}
 	case qtype.Half:
 		for i := range dst {
-			dst[i] = FloatFromHalf(binary.LittleEndian.Uint16(panel[32*i+2*c:]))
+			dst[i] = qtype.FloatFromHalf(binary.LittleEndian.Uint16(panel[32*i+2*c:]))
 		}
 	case qtype.Brain:
 		for i := range dst {
@@ -60,18 +60,16 @@ func (b blockTurn) column(c int, dst *[qtype.TurnK]float32) {
 
 // numbers collects the stored numbers of column c, four k in a word.
 func (b blockTurn) numbers(c int) (u [qtype.TurnK / 4]uint32) {
-	plane, low := b.turn[b.SubBytes():], 0
-	for _, p := range b.Pieces {
+	for i, p := range b.Pieces {
 		mask := uint32(1<<p.Bits-1) * 0x01010101 // in each byte
-		g := 0
+		g, low := 0, b.Low(i)
 		for w := range p.Bits {
-			word := binary.LittleEndian.Uint32(plane[64*w+4*c:])
+			word := b.Word(b.turn, i, w, c)
 			for shift := 0; shift < 8; shift += p.Bits {
 				u[g%len(u)] |= word >> shift & mask << low
 				g++
 			}
 		}
-		plane, low = plane[64*p.Bits:], low+p.Bits
 	}
 	return u
 }

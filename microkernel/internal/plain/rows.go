@@ -20,7 +20,7 @@ func Rows(t qtype.Type, panel unsafe.Pointer, k0 int, dst []Row) {
 	case qtype.F16:
 		for i, row := range unsafe.Slice((*[qtype.PanelWidth]uint16)(src), len(dst)) {
 			for c, h := range row {
-				dst[i][c] = FloatFromHalf(h)
+				dst[i][c] = qtype.FloatFromHalf(h)
 			}
 		}
 	case qtype.BF16:

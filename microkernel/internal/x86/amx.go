@@ -107,6 +107,9 @@ func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	if e.ZeroPoint > 0 {
 		e.zeros = e.vec()
 	}
+	if e.Made() {
+		e.made = e.vecs(1)
+	}
 	if e.Turns() > 1 {
 		for range len(e.Halves) {
 			e.heads = append(e.heads, e.vecs(1))
@@ -187,6 +190,9 @@ func (e *amxTile) begin() {
 
 // unpack brings the weights of a turn to memory as bytes with a sign, [8][16 columns][4 k].
 func (e *amxTile) unpack() {
+	if e.made != nil {
+		e.make(0, 0, e.x[0], e.t[0])
+	}
 	for g := range qtype.TurnK / 4 {
 		e.weights(0, 0, g)
 		if e.ZeroPoint > 0 {

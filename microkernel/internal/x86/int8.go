@@ -22,6 +22,9 @@ func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	if e.Codebook != nil {
 		e.table = e.vec()
 	}
+	if e.Made() {
+		e.made = e.vecs(e.v)
+	}
 	if e.form.flip {
 		e.none, e.top = e.vec(), e.vec()
 	}
@@ -76,9 +79,8 @@ func (s spec) int8Form() int8Form {
 		f.abs, f.flip = s.ISA != kernel.AVX512, s.ISA == kernel.AVX512
 		return f
 	}
-	// Pairs of products of an unsigned number below 2^bits and an activation of at most 127 are
-	// summed.
-	f.words = min(b.Span()/4, 32767/(2*127*(1<<b.Bits()-1)))
+	// Pairs of products of an unsigned number and an activation of at most 127 are summed.
+	f.words = min(b.Span()/4, 32767/(2*127*b.Largest()))
 	if f.words > 1 && f.words < b.Span()/4 {
 		f.words, f.together, f.temps = 2, 2, 2
 	}
@@ -116,6 +118,11 @@ func (e *int8Tile) setup() {
 
 // part is the span of k from k0 on: dot products, then their way into the accumulators.
 func (e *int8Tile) part(k0 int) {
+	if k0 == 0 {
+		for j := range e.made {
+			e.make(j, j, e.x[0], e.t[0])
+		}
+	}
 	e.start0(k0)
 	bytes := e.linesOfTurn()
 	for g := k0 / 4; g < (k0+e.Span())/4; g += e.form.together {
@@ -159,7 +166,7 @@ func (e *int8Tile) part(k0 int) {
 func (e *int8Tile) loadHeads() {
 	for n, regs := range e.heads {
 		for j, v := range regs {
-			e.I(asm.VCVTPH2PS, v, e.half(j, n))
+			e.loadHalf(v, j, n)
 		}
 	}
 }
@@ -169,12 +176,16 @@ func (e *int8Tile) head(v asm.Vec, j, n int) asm.Vec {
 	if e.heads != nil {
 		return e.heads[n][j]
 	}
-	e.I(asm.VCVTPH2PS, v, e.half(j, n))
+	e.loadHalf(v, j, n)
 	return v
 }
 
 // scale loads the scale of vector j for the span at k0.
 func (e *int8Tile) scale(v asm.Vec, j, k0 int) {
+	if e.Subs == qtype.FloatSubs {
+		e.loadFloat(v, j, k0)
+		return
+	}
 	d := e.head(v, j, 0)
 	switch e.Subs {
 	case qtype.PairSubs:
@@ -182,13 +193,21 @@ func (e *int8Tile) scale(v asm.Vec, j, k0 int) {
 	case qtype.NibbleSubs:
 		e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, k0/16))
 		e.and(e.t[0], e.t[0], 15)
-	case qtype.SignedSubs:
-		e.I(asm.VPMOVSXBD, e.t[0], e.sub(j, k0/16))
-	default:
+	case qtype.NoSubs:
+		e.move(v, d)
 		return
+	default:
+		e.loadSub(e.t[0], e.x[0], j, k0)
 	}
 	e.I(asm.VCVTDQ2PS, e.t[0], e.t[0])
 	e.I(asm.VMULPS, v, d, e.t[0])
+}
+
+// move copies a register unless it is the same.
+func (e *int8Tile) move(to, from asm.Vec) {
+	if to != from {
+		e.I(asm.VMOVAPS, to, from)
+	}
 }
 
 // offsets adds what the weights' offsets contribute: the sum of the activations of the span, times
@@ -203,6 +222,7 @@ func (e *int8Tile) offsets(k0 int) {
 			e.I(asm.VPMOVZXBD, e.t[0], e.sub(j, k0/16))
 			e.I(asm.VPSRLD, e.t[0], e.t[0], asm.Imm(4))
 		default:
+			e.move(v, d)
 			continue
 		}
 		e.I(asm.VCVTDQ2PS, e.t[0], e.t[0])

@@ -15,14 +15,14 @@ func flipMask(j int) asm.Mask { return asm.K2 + asm.Mask(j) }
 // flipMasks is how many of them there are.
 const flipMasks = 6
 
-// levelTable is what four-bit numbers look up, in every 128 bits: the level, plus 128 unless the
+// levelTable is what numbers look up, in every 128 bits: the level, lifted above zero unless the
 // dot product is signed.
 func (e *int8Tile) levelTable() asm.Mem {
 	words := make([]uint32, e.table.Bytes()/4)
 	for i := range e.table.Bytes() {
 		l := uint8(e.Codebook[i%16])
 		if !e.s.signedDot() {
-			l ^= 0x80
+			l += uint8(e.Lift())
 		}
 		words[i/4] |= uint32(l) << (i % 4 * 8)
 	}
@@ -31,11 +31,7 @@ func (e *int8Tile) levelTable() asm.Mem {
 
 // byteMask is the bits of piece i of a number, in every byte.
 func (e *int8Tile) byteMask(i int) uint32 {
-	m := uint32(1<<e.Pieces[i].Bits-1) * 0x01010101
-	if i > 0 {
-		m <<= e.Pieces[0].Bits
-	}
-	return m
+	return uint32(1<<e.Pieces[i].Bits-1) * 0x01010101 << e.Low(i)
 }
 
 // everywhere is a vector in the pool whose 32-bit words are all the same.
@@ -53,13 +49,10 @@ func (e *int8Tile) ones() asm.Mem { return e.everywhere(0x00010001) }
 // zeroOf is the unsigned number that the dot product sees for a weight of 0, before its correction;
 // 0 where it needs none.
 func (e *int8Tile) zeroOf() int {
-	switch {
-	case e.s.signedDot():
+	if e.s.signedDot() {
 		return 0
-	case e.Codebook != nil:
-		return 128
 	}
-	return e.ZeroPoint
+	return e.Lift()
 }
 
 // start0 sets the integer accumulators of dot products that only add: to zero, or to what undoes
@@ -108,11 +101,8 @@ func (e *int8Tile) halfSum(v asm.Vec, r, k0, factor int) {
 // bytesOf brings a piece of the numbers of four k, group g of the turn, of vector j into v, at its
 // place in the bytes.
 func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
-	word, bit := e.piece(j, 4*g, plane)
-	n := -bit
-	if plane > 0 {
-		n += e.Pieces[0].Bits
-	}
+	word, bit := e.piece(j, j, 4*g, plane)
+	n := e.Low(plane) - bit
 	if n == 0 && e.wide() && plane == 0 && len(e.masks) > 0 {
 		e.I(asm.VPANDD, v, e.masks[0], word)
 		return
@@ -133,7 +123,7 @@ func (e *int8Tile) weights(i, j, g int) {
 	const orMasked = 0xF8 // w | (t & mask)
 	w := e.w[i]
 	if e.form.flip && e.Codebook == nil {
-		word, _ := e.piece(j, 4*g, 0)
+		word, _ := e.piece(j, j, 4*g, 0)
 		e.I(asm.VPXORD, w, e.top, word)
 		e.split(j)
 		return

@@ -11,8 +11,9 @@ import (
 type turns struct {
 	*emitter
 	*qtype.Desc
-	head, tmp asm.Reg // K types only
-	atHead    func()  // K types only: called at the head of each block; or nil
+	head, tmp asm.Reg   // K types only
+	atHead    func()    // K types only: called at the head of each block; or nil
+	made      []asm.Vec // words of the last plane, where they are made for each turn; nil where memory has them
 }
 
 func newTurns(e *emitter) turns {
@@ -66,26 +67,27 @@ func (t turns) half(j, n int) asm.Mem {
 	return asm.AtIndex(base, t.head, 1, disp)
 }
 
-// sub is the bytes of scales number n of the turn, for vector j.
-func (t turns) sub(j, n int) asm.Mem { return t.b(j, qtype.PanelWidth*n, t.reg(0).Bytes()/4) }
-
-// quants is where the planes begin, from the panel pointer.
-func (t turns) quants() int {
+// turn is where the turn begins, from the panel pointer.
+func (t turns) turn() int {
 	if t.Turns() == 1 {
 		return t.HeadBytes()
 	}
-	return t.SubBytes()
+	return 0
 }
 
-// piece finds bits of element k of the turn: the word of the plane, and the bit in it.
-func (t turns) piece(j, k, plane int) (word asm.Mem, bit int) {
-	at := t.quants()
-	for _, b := range t.Pieces[:plane] {
-		at += 64 * b.Bits
+// sub is the bytes of scales number n of the turn, for vector j.
+func (t turns) sub(j, n int) asm.Mem {
+	return t.b(j, t.turn()+qtype.PanelWidth*n, t.reg(0).Bytes()/4)
+}
+
+// piece finds bits of element k of the turn: the word of the plane, and the bit in it. Slot i has
+// the words that were made for vector j.
+func (t turns) piece(i, j, k, plane int) (word asm.Operand, bit int) {
+	at, bit := t.Place(k/4, plane)
+	if bit += 8 * (k % 4); plane > 0 && t.made != nil {
+		return t.made[i], bit
 	}
-	bits := t.Pieces[plane].Bits
-	each := 32 / bits
-	return t.b(j, at+k/each*64, t.reg(0).Bytes()), 8*(k%4) + k%each/4*bits
+	return t.b(j, t.turn()+at, t.reg(0).Bytes()), bit
 }
 
 // linesOfTurn is the bytes of a turn that are prefetched while it is used: with the head of the

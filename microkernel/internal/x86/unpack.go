@@ -20,7 +20,9 @@ const (
 	byTable              // at most four bits look up one of sixteen floats; bits above are ignored
 	byTables             // five bits look up one of 32
 	byConvert            // mask and convert: AVX2, whose lookups take three bits, and numbers too long for a lookup
-	byShuffle            // AVX2: four bits look up a byte, at the top of the word, which is shifted down with its sign
+	// AVX2: at most four bits look up a byte, at the top of the word, which is shifted down with
+	// its sign
+	byShuffle
 )
 
 func (s spec) unpackWay() unpackWay {
@@ -65,6 +67,9 @@ func newUnpacker(e *emitter, il int) *unpacker {
 	if two {
 		u.high = e.vec()
 	}
+	if u.Made() {
+		u.made = e.vecs(il)
+	}
 	switch u.way {
 	case byMantissa:
 		if e.wide() {
@@ -74,7 +79,9 @@ func newUnpacker(e *emitter, il int) *unpacker {
 			}
 		}
 	case byTable, byShuffle:
-		u.table = e.vecs(1)
+		if u.table = e.vecs(1); two && u.way == byTable {
+			u.mask = e.vec()
+		}
 	case byTables:
 		u.table, u.mask = e.vecs(2), e.vec()
 	}
@@ -82,10 +89,12 @@ func newUnpacker(e *emitter, il int) *unpacker {
 }
 
 // Bits of a number in the mantissa, the float 2^b, and what to take off before the scale.
-func (u *unpacker) low() int               { return 23 - u.Bits() }
-func (u *unpacker) oneBits() uint32        { return uint32(127+u.Bits()) << 23 }
-func (u *unpacker) takeOff() float32       { return -float32(int(1)<<u.Bits() + u.ZeroPoint) }
-func (u *unpacker) pieceMask(p int) uint32 { return 1<<u.Pieces[p].Bits - 1 }
+func (u *unpacker) low() int         { return 23 - u.Bits() }
+func (u *unpacker) oneBits() uint32  { return uint32(127+u.Bits()) << 23 }
+func (u *unpacker) takeOff() float32 { return -float32(int(1)<<u.Bits() + u.ZeroPoint) }
+
+// pieceMask is the bits of a piece in a number.
+func (u *unpacker) pieceMask(p int) uint32 { return (1<<u.Pieces[p].Bits - 1) << u.Low(p) }
 
 func (u *unpacker) setup() {
 	all := func(v asm.Vec, bits uint32) { u.I(asm.VPBROADCASTD, v, u.ConstU32(bits)) }
@@ -95,14 +104,14 @@ func (u *unpacker) setup() {
 			all(u.mask, u.pieceMask(0)<<u.low())
 			all(u.one, u.oneBits())
 			if len(u.Pieces) == 2 {
-				all(u.mask2, u.pieceMask(1)<<(u.low()+u.Pieces[0].Bits))
+				all(u.mask2, u.pieceMask(1)<<u.low())
 			}
 		}
 	case byTable, byTables:
 		for i, t := range u.table {
 			u.I(asm.VMOVUPS, t, u.ConstU32s(u.floats(16*i)...))
 		}
-		if u.way == byTables {
+		if len(u.Pieces) == 2 {
 			all(u.mask, u.pieceMask(0))
 		}
 	case byShuffle:
@@ -119,9 +128,10 @@ func (u *unpacker) setup() {
 func (u *unpacker) floats(from int) []uint32 {
 	out := make([]uint32, 16)
 	for i := range out {
-		v := float32((from + i) & (1<<u.Bits() - 1))
+		n := (from + i) & (1<<u.Bits() - 1)
+		v := float32(n)
 		if u.Codebook != nil {
-			v = float32(u.Codebook[i])
+			v = float32(u.Codebook[n])
 		}
 		out[i] = math.Float32bits(v)
 	}
@@ -140,13 +150,20 @@ func (e *emitter) splat(v uint32) asm.Mem {
 // affine types what is added or, in the K types, taken off.
 func (u *unpacker) scales(i, j, k int) {
 	v, w := u.scale[i], u.w[i]
-	u.I(asm.VCVTPH2PS, v, u.half(j, 0))
+	if u.made != nil && k == 0 {
+		u.make(i, j, w, u.high)
+	}
+	if u.Subs == qtype.FloatSubs {
+		u.loadFloat(v, j, k)
+		return
+	}
+	u.loadHalf(v, j, 0)
 	switch u.Subs {
 	case qtype.PairSubs:
 		u.I(asm.VPMOVZXBD, w, u.sub(j, 0))
 		u.times(v, w)
 		u.I(asm.VPMOVZXBD, w, u.sub(j, 1))
-		u.I(asm.VCVTPH2PS, u.offset[i], u.half(j, 1))
+		u.loadHalf(u.offset[i], j, 1)
 		u.times(u.offset[i], w)
 	case qtype.NibbleSubs:
 		o := u.offset[i]
@@ -154,17 +171,17 @@ func (u *unpacker) scales(i, j, k int) {
 		u.and(w, o, 15)
 		u.times(v, w)
 		u.I(asm.VPSRLD, w, o, asm.Imm(4))
-		u.I(asm.VCVTPH2PS, o, u.half(j, 1))
+		u.loadHalf(o, j, 1)
 		u.times(o, w)
-	case qtype.SignedSubs:
-		u.I(asm.VPMOVSXBD, w, u.sub(j, k/16))
+	case qtype.SignedSubs, qtype.OddSubs, qtype.ParitySubs:
+		u.loadSub(w, u.high, j, k)
 		u.times(v, w)
 	}
 	switch {
 	case u.way == byMantissa:
 		u.I(asm.VMULPS, u.offset[i], v, u.splat(math.Float32bits(u.takeOff())))
 	case u.Affine() && u.Subs == qtype.NoSubs:
-		u.I(asm.VCVTPH2PS, u.offset[i], u.half(j, 1))
+		u.loadHalf(u.offset[i], j, 1)
 	}
 }
 
@@ -190,24 +207,41 @@ func (e *emitter) or(dst, src asm.Vec) {
 	}
 }
 
-// shifted brings a piece of element k of vector j into v, with its lowest bit at `to`; other bits
-// surround it.
-func (u *unpacker) shifted(v asm.Vec, j, k, plane, to int) {
-	word, bit := u.piece(j, k, plane)
-	u.shiftedWord(v, word, to-bit)
+func (e *emitter) orBits(v asm.Vec, bits uint32) {
+	if e.wide() {
+		e.I(asm.VPORD, v, v, e.splat(bits))
+	} else {
+		e.I(asm.VPOR, v, v, e.splat(bits))
+	}
 }
 
-// shiftedWord brings 32-bit words from memory into v, n bits to the left, or to the right for a
-// negative n.
-func (e *emitter) shiftedWord(v asm.Vec, word asm.Mem, n int) {
+func (e *emitter) xor(dst, src asm.Vec) {
+	if e.wide() {
+		e.I(asm.VPXORD, dst, dst, src)
+	} else {
+		e.I(asm.VPXOR, dst, dst, src)
+	}
+}
+
+// shifted brings a piece of element k of vector j, in slot i, into v, so that numbers have their
+// lowest bit at `to`; other bits surround it.
+func (u *unpacker) shifted(v asm.Vec, i, j, k, plane, to int) {
+	word, bit := u.piece(i, j, k, plane)
+	u.shiftedWord(v, word, to+u.Low(plane)-bit)
+}
+
+// shiftedWord brings 32-bit words from memory or a register into v, n bits to the left, or to the
+// right for a negative n.
+func (e *emitter) shiftedWord(v asm.Vec, word asm.Operand, n int) {
 	op := asm.VPSLLD
 	if n < 0 {
 		op, n = asm.VPSRLD, -n
 	}
+	_, loaded := word.(asm.Vec)
 	switch {
 	case n == 0:
 		e.I(asm.VMOVUPS, v, word)
-	case e.wide():
+	case e.wide() || loaded:
 		e.I(op, v, word, asm.Imm(n))
 	default: // AVX2 shifts registers only
 		e.I(asm.VMOVUPS, v, word)
@@ -220,28 +254,24 @@ func (u *unpacker) value(i, j, k int) {
 	w := u.w[i]
 	switch u.way {
 	case byMantissa:
-		u.mantissa(w, j, k)
-	case byTable:
-		u.shifted(w, j, k, 0, 0)
-		u.I(asm.VPERMPS, w, w, u.table[0])
-	case byTables:
+		u.mantissa(w, i, j, k)
+	case byTable, byTables:
 		const choose = 0xE4 // mask ? w : high
-		u.shifted(w, j, k, 0, 0)
-		u.shifted(u.high, j, k, 1, u.Pieces[0].Bits)
-		u.I(asm.VPTERNLOGD, w, u.high, u.mask, asm.Imm(choose))
-		u.I(asm.VPERMI2PS, w, u.table[0], u.table[1])
-	case byConvert:
-		u.shifted(w, j, k, 0, 0)
-		u.and(w, w, u.pieceMask(0))
+		u.shifted(w, i, j, k, 0, 0)
 		if len(u.Pieces) == 2 {
-			u.shifted(u.high, j, k, 1, u.Pieces[0].Bits)
-			u.and(u.high, u.high, u.pieceMask(1)<<u.Pieces[0].Bits)
-			u.or(w, u.high)
+			u.shifted(u.high, i, j, k, 1, 0)
+			u.I(asm.VPTERNLOGD, w, u.high, u.mask, asm.Imm(choose))
 		}
+		if u.way == byTables {
+			u.I(asm.VPERMI2PS, w, u.table[0], u.table[1])
+		} else {
+			u.I(asm.VPERMPS, w, w, u.table[0])
+		}
+	case byConvert:
+		u.masked(w, i, j, k, 0)
 		u.I(asm.VCVTDQ2PS, w, w)
 	case byShuffle:
-		u.shifted(w, j, k, 0, 24)
-		u.and(w, w, 15<<24)
+		u.masked(w, i, j, k, 24)
 		u.I(asm.VPSHUFB, w, u.table[0], w)
 		u.I(asm.VPSRAD, w, w, asm.Imm(24))
 		u.I(asm.VCVTDQ2PS, w, w)
@@ -256,25 +286,29 @@ func (u *unpacker) value(i, j, k int) {
 	}
 }
 
-// mantissa puts 2^b + u into w.
-func (u *unpacker) mantissa(w asm.Vec, j, k int) {
-	const maskThenOr, orMasked = 0xEA, 0xF8 // (w & mask) | one; w | (high & mask2)
-	u.shifted(w, j, k, 0, u.low())
-	if u.wide() {
-		u.I(asm.VPTERNLOGD, w, u.mask, u.one, asm.Imm(maskThenOr))
-	} else {
-		u.and(w, w, u.pieceMask(0)<<u.low())
-		u.I(asm.VPOR, w, w, u.splat(u.oneBits()))
+// masked puts the number into w, with its lowest bit at `to` and zeros around it.
+func (u *unpacker) masked(w asm.Vec, i, j, k, to int) {
+	u.shifted(w, i, j, k, 0, to)
+	u.and(w, w, u.pieceMask(0)<<to)
+	if len(u.Pieces) == 2 {
+		u.shifted(u.high, i, j, k, 1, to)
+		u.and(u.high, u.high, u.pieceMask(1)<<to)
+		u.or(w, u.high)
 	}
-	if len(u.Pieces) == 1 {
+}
+
+// mantissa puts 2^b + u into w.
+func (u *unpacker) mantissa(w asm.Vec, i, j, k int) {
+	const maskThenOr, orMasked = 0xEA, 0xF8 // (w & mask) | one; w | (high & mask2)
+	if !u.wide() {
+		u.masked(w, i, j, k, u.low())
+		u.I(asm.VPOR, w, w, u.splat(u.oneBits()))
 		return
 	}
-	to := u.low() + u.Pieces[0].Bits
-	u.shifted(u.high, j, k, 1, to)
-	if u.wide() {
+	u.shifted(w, i, j, k, 0, u.low())
+	u.I(asm.VPTERNLOGD, w, u.mask, u.one, asm.Imm(maskThenOr))
+	if len(u.Pieces) == 2 {
+		u.shifted(u.high, i, j, k, 1, u.low())
 		u.I(asm.VPTERNLOGD, w, u.high, u.mask2, asm.Imm(orMasked))
-	} else {
-		u.and(u.high, u.high, u.pieceMask(1)<<to)
-		u.I(asm.VPOR, w, w, u.high)
 	}
 }

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/profiles"
+	"sandwich/runtime/model"
+	"sandwich/tuner/measure"
+)
+
+// checkFlags are what plan check asks for.
+type checkFlags struct {
+	baseline, candidate string
+	model               string
+	maxRegress, ceiling percentValue
+	measure, selfTest   bool
+	budget              time.Duration
+	waivers, invariants string
+
+	began time.Time
+}
+
+func newPlanCheck() *cobra.Command {
+	f := checkFlags{maxRegress: 0.03, ceiling: gate.DefaultCeiling}
+	c := &cobra.Command{
+		Use:   "check --baseline A --candidate B",
+		Short: "Gate a plan in CI: is the candidate sound, and no slower than the baseline?",
+		Long: `Gate a plan in CI. The structure comes first: hashes, the PUs of the plan's own host, the model, and the sentences of
+--invariants. With --measure, on a host with the fingerprint of both plans, both then run in turn, the baseline twice in
+each round, until the interval of their ratio is narrow or --budget ends. Without --measure the samples that the bundles
+recorded when they were tuned are compared, and the answer says so.
+
+A row regressed where the 95 % interval of the ratio of medians excludes 1, its median is more than --max-regress lower,
+and the Mann-Whitney test agrees with Holm's correction over all rows. A row on which two equal arms differ by more than
+--ceiling is unmeasurable: a neighbour or a drift, not the plan. --waivers lets single rows be so, up to a ceiling and
+until a day. --self-test runs the baseline against itself slowed by twice --max-regress,
+	and fails if that goes unnoticed.
+
+Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot be used, 3 undecidable on this runner,
+4 --measure on another host than that of the plans.`,
+		Example: `  sandwich plan check --baseline main.plan --candidate new.plan
+  sandwich plan check --baseline main.plan --candidate new.plan --measure --model llama.gguf --format junit
+  sandwich plan check --baseline main.plan --candidate new.plan --invariants invariants.yaml --waivers waivers.yaml`,
+		Args: exactArgs(0, ""),
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.baseline, "baseline", "", "plan to compare with, as on the main branch")
+	fs.StringVar(&f.candidate, "candidate", "", "plan to judge")
+	fs.StringVarP(&f.model, "model", "m", "", "GGUF file to measure with (default: the embedded model)")
+	fs.Var(&f.maxRegress, "max-regress", "how much slower the candidate may be")
+	fs.Var(&f.ceiling, "ceiling", "A/A spread above which a row is unmeasurable")
+	fs.BoolVar(&f.measure, "measure", false, "run both plans in turn on this host")
+	fs.BoolVar(&f.selfTest, "self-test", false,
+		"plant a regression in place of the candidate, and fail if it goes unnoticed")
+	durationFlag(fs, &f.budget, "budget", 90*time.Second, "time of --measure")
+	fs.StringVar(&f.waivers, "waivers", "", "YAML file of rows that may be unmeasurable")
+	fs.StringVar(&f.invariants, "invariants", "", "YAML file of sentences that the candidate must keep")
+	format := formatFlag(c, "table", "json", "junit", "markdown", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		f.began = time.Now()
+		report, err := f.run(c.Context())
+		if err != nil {
+			return err
+		}
+		if err := report.print(c.OutOrStdout(), *format); err != nil {
+			return err
+		}
+		if report.Exit != exitOK {
+			return silent(report.Exit)
+		}
+		return nil
+	}
+	return c
+}
+
+// percentValue is a share on the command line, with its unit.
+type percentValue float64
+
+func (p *percentValue) Set(text string) (err error) {
+	v, err := gate.ParsePercent(text)
+	*p = percentValue(v)
+	return err
+}
+
+func (p *percentValue) String() string { return fmt.Sprintf("%g%%", 100*float64(*p)) }
+func (p *percentValue) Type() string   { return "share" }
+
+func (f *checkFlags) check() error {
+	switch {
+	case f.baseline == "" || f.candidate == "":
+		return errors.New("name two plans: --baseline A --candidate B")
+	case f.budget < 5*time.Second || f.budget > 24*time.Hour:
+		return fmt.Errorf("--budget %s: give a time from 5s to 24h", f.budget)
+	case !f.measure && f.model != "":
+		return errors.New("--model goes with --measure: recorded samples need none")
+	}
+	return nil
+}
+
+// checkReport is the answer of plan check; its JSON is stable.
+type checkReport struct {
+	gate.Verdict
+	Mode      string    `json:"mode"` // recorded, measured
+	SelfTest  bool      `json:"self_test"`
+	Baseline  checkSide `json:"baseline"`
+	Candidate checkSide `json:"candidate"`
+	Notes     []string  `json:"notes"`
+	Allowed   float64   `json:"max_regress"`
+	Rounds    int       `json:"rounds,omitempty"`
+	Seconds   float64   `json:"seconds"`
+}
+
+// checkSide names one of the two plans.
+type checkSide struct {
+	Path        string `json:"path"`
+	Name        string `json:"name"`
+	Content     string `json:"content"`
+	Fingerprint string `json:"fingerprint"`
+}
+
+func (f *checkFlags) run(ctx context.Context) (*checkReport, error) {
+	if err := f.check(); err != nil {
+		return nil, usageError(err)
+	}
+	a, err := plans.Read(f.baseline)
+	if err != nil {
+		return nil, planError(err)
+	}
+	b, err := plans.Read(f.candidate)
+	if err != nil {
+		return nil, planError(err)
+	}
+	checks, err := f.structure(a, b)
+	if err != nil {
+		return nil, err
+	}
+	o := gate.Options{MaxRegress: float64(f.maxRegress), Ceiling: float64(f.ceiling), InTurn: f.measure,
+		Now: time.Now()}
+	if err := readInput(f.waivers, "--waivers", func(data []byte) (err error) {
+		o.Waivers, err = gate.ParseWaivers(data, o.Now)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	r := &checkReport{Mode: "recorded", SelfTest: f.selfTest, Notes: []string{}, Allowed: o.MaxRegress,
+		Baseline: sideOf(f.baseline, a), Candidate: sideOf(f.candidate, b)}
+	var rows []gate.Row
+	if f.measure {
+		r.Mode = "measured"
+		rows, err = f.measured(ctx, a, b, r)
+	} else {
+		rows = f.recorded(a, b, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Verdict = gate.Decide(checks, gate.Judge(rows, o), a.Plan.Digest() == b.Plan.Digest())
+	for _, row := range rows {
+		r.Rounds = max(r.Rounds, len(row.Candidate))
+	}
+	if f.selfTest {
+		r.judgeSelf(planted(o.MaxRegress))
+	}
+	for _, w := range o.Waivers {
+		if !strings.Contains(rowNames(rows), "\n"+w.Row+"\n") {
+			r.Notes = append(r.Notes, fmt.Sprintf("no row is named %q, for which there is a waiver", w.Row))
+		}
+	}
+	r.Seconds = time.Since(f.began).Seconds()
+	return r, nil
+}
+
+func rowNames(rows []gate.Row) string {
+	out := "\n"
+	for _, r := range rows {
+		out += r.Name + "\n"
+	}
+	return out
+}
+
+func sideOf(path string, b *plans.Bundle) checkSide {
+	return checkSide{path, b.Plan.Name, b.Plan.Digest(), b.Plan.Fingerprint}
+}
+
+// planted is the slowdown of the self-test.
+func planted(maxRegress float64) float64 { return max(0.05, 2*maxRegress) }
+
+// judgeSelf turns the verdict on a planted regression round: silence is the failure. One loud row
+// is enough, since a neighbour may hide others.
+func (r *checkReport) judgeSelf(slowdown float64) {
+	if r.Result == "regressed" {
+		r.Result, r.Exit = "fine", gate.ExitFine
+		r.Text = fmt.Sprintf("self-test passed: a planted slowdown of %s was caught", share(slowdown))
+		return
+	}
+	r.Result, r.Exit = "undecidable", gate.ExitUndecided
+	r.Text = fmt.Sprintf("self-test failed: a planted slowdown of %s went unnoticed on this runner", share(slowdown))
+}
+
+// structure refuses plans that cannot be compared and checks what the candidate must keep.
+func (f *checkFlags) structure(a, b *plans.Bundle) ([]gate.Check, error) {
+	for _, side := range []struct {
+		path string
+		b    *plans.Bundle
+	}{{f.baseline, a}, {f.candidate, b}} {
+		if err := side.b.Plan.CheckHost(&side.b.Host); err != nil {
+			return nil,
+				usageError(fmt.Errorf("%s does not fit the host that it says it was made on: %w; make it again "+
+					"with `sandwich tune`", side.path, err))
+		}
+	}
+	if err := plans.Check(b, nil, &a.Plan.Model); err != nil {
+		return nil, usageError(fmt.Errorf("the plans cannot be compared: %w", err))
+	}
+	checks := []gate.Check{{Name: "schema and hashes", OK: true}, {Name: "PUs and instructions of its host", OK: true},
+		{Name: "model of the baseline", OK: true}}
+	var invariants []gate.Invariant
+	if err := readInput(f.invariants, "--invariants", func(data []byte) (err error) {
+		invariants, err = gate.ParseInvariants(data)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	memory, err := servingMemory(&b.Plan, defaultBlocks(&b.Plan), defaultParallel, false)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	for _, v := range invariants {
+		checks = append(checks, v.Check(&gate.Subject{Bundle: b, Memory: totalMemory(memory)}))
+	}
+	return checks, nil
+}
+
+// readInput parses a file that a flag names, if it names one.
+func readInput(path, flag string, parse func(data []byte) error) error {
+	if path == "" {
+		return nil
+	}
+	data, err := profiles.ReadRegular(path, 1<<20)
+	if err == nil {
+		err = parse(data)
+	}
+	if err != nil {
+		return usageError(fmt.Errorf("%s %s: %w", flag, path, err))
+	}
+	return nil
+}
+
+// recorded compares what the bundles carry.
+func (f *checkFlags) recorded(a, b *plans.Bundle, r *checkReport) []gate.Row {
+	r.Notes = append(r.Notes, "recorded samples were compared: each plan's own, of the day it was tuned; --measure "+
+		"runs both in turn")
+	other := b
+	if f.selfTest {
+		other = a
+	}
+	if !f.selfTest && a.Plan.Digest() == b.Plan.Digest() {
+		return nil // one plan that was measured twice
+	}
+	rows := gate.Recorded(a, other)
+	for i := range rows {
+		row := &rows[i]
+		if f.selfTest {
+			row.Candidate = nil
+			for _, v := range row.Baseline {
+				row.Candidate = append(row.Candidate, v/(1+planted(float64(f.maxRegress))))
+			}
+			continue
+		}
+		c, ok := gate.ParseCase(row.Name)
+		m, err := model.Outline(a.Plan.Model)
+		if !ok || err != nil {
+			continue
+		}
+		// of one plan on both hosts: what is left is the machine
+		x, errX := measure.RoofRate(&a.Host, m, &a.Plan, measure.CaseTest(c))
+		y, errY := measure.RoofRate(&b.Host, m, &a.Plan, measure.CaseTest(c))
+		if errX == nil && errY == nil {
+			row.BaselineRoof, row.CandidateRoof = x, y
+		}
+	}
+	if a.Plan.Fingerprint != b.Plan.Fingerprint {
+		r.Notes = append(r.Notes, "the plans are of different hosts: "+a.Host.Host.CPUModel+" and "+
+			b.Host.Host.CPUModel)
+	}
+	return rows
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/runtime/model"
+	"sandwich/tuner/measure"
+)
+
+// racer runs forwards of two plans of one model: side 0 is the baseline, 1 the candidate.
+type racer interface {
+	// Warm runs a case under both plans before anything of it is measured.
+	Warm(ctx context.Context, c gate.Case) error
+	// Sample runs a case and returns its rate in tokens per second.
+	Sample(ctx context.Context, side int, c gate.Case) (float64, error)
+}
+
+// measured runs both plans in turn on this host.
+func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkReport) ([]gate.Row, error) {
+	host, err := profiles.Live()
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range []*plans.Bundle{a, b} {
+		if err := side.Plan.CheckHost(host); err != nil {
+			return nil, planError(err)
+		}
+		if side.Plan.Fingerprint != host.Fingerprint() {
+			return nil, withCode(exitForeign,
+				fmt.Errorf("--measure needs the host of both plans, and %s is of another"+
+					" one (%s): run it there, or leave --measure out", side.Plan.Name,
+					clip(side.Host.Host.CPUModel, 60)))
+		}
+	}
+	file, _, err := openModel(f.model)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	defer file.Close()
+	shape, err := model.ShapeOf(file)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	if err := plans.Check(a, nil, &shape); err != nil {
+		return nil, withCode(exitInput, fmt.Errorf("%w; name the model with --model", err))
+	}
+	if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
+		return nil, err
+	}
+	for _, reason := range plans.Verify(a, host, nil).Reasons {
+		r.Notes = append(r.Notes, "host changed: "+reason)
+	}
+	cases := gate.Cases(&a.Plan, &b.Plan)
+	candidate := &b.Plan
+	if f.selfTest {
+		candidate = &a.Plan
+	}
+	two, err := measure.OpenTwoPlans(ctx, file, &a.Plan, candidate, cases)
+	if errors.Is(err, measure.ErrNoRoom) {
+		return nil, withCode(exitNoisy, err)
+	}
+	if err != nil {
+		return nil, modelError(err)
+	}
+	defer two.Close()
+	var arms racer = two
+	if f.selfTest {
+		arms = &slowed{two, planted(float64(f.maxRegress))}
+	}
+	rows, err := f.race(ctx, arms, cases)
+	whole, outline := model.Outline(a.Plan.Model)
+	for i := range rows {
+		roof, err := 0.0, outline
+		if err == nil {
+			roof, err = measure.RoofRate(host, whole, &a.Plan, measure.CaseTest(cases[i]))
+		}
+		if err == nil {
+			rows[i].BaselineRoof, rows[i].CandidateRoof = roof, roof
+		}
+	}
+	return rows, err
+}
+
+// slowed is a racer whose candidate takes a known share longer: the regression of the self-test.
+type slowed struct {
+	racer
+	by float64
+}
+
+func (s *slowed) Sample(ctx context.Context, side int, c gate.Case) (float64, error) {
+	rate, err := s.racer.Sample(ctx, side, c)
+	if side == 1 {
+		rate /= 1 + s.by
+	}
+	return rate, err
+}
+
+// Rounds of a race: the first look comes after leastRaceRounds, others every lookEvery.
+const (
+	leastRaceRounds = 12
+	lookEvery       = 4
+)
+
+// The arms of a round, by side: the baseline, the baseline again, the candidate.
+var armSides = []int{0, 0, 1}
+
+// race takes samples round by round, the arms of a row in a fresh order each time, until every row
+// says enough or the budget ends.
+func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([]gate.Row, error) {
+	rows := make([]gate.Row, len(cases))
+	for i, c := range cases {
+		rows[i] = gate.Row{Name: c.Name(), Phase: c.Phase(), Unit: "tokens/s", Why: c.Why}
+		if err := arms.Warm(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 13))
+	open := slices.Repeat([]bool{true}, len(rows))
+	update, done := fractionProgress("plan check")
+	defer done()
+	longest := time.Duration(0)
+	for round := 1; slices.Contains(open, true); round++ {
+		began := time.Now()
+		for i := range rows {
+			if !open[i] {
+				continue
+			}
+			if err := f.round(ctx, arms, cases[i], &rows[i], rng); err != nil {
+				return nil, err
+			}
+			if round >= leastRaceRounds && round%lookEvery == 0 {
+				open[i] = !f.enough(&rows[i])
+			}
+		}
+		spent := time.Since(f.began)
+		update(spent.Seconds(), f.budget.Seconds(), fmt.Sprintf("round %d", round))
+		longest = max(longest, time.Since(began))
+		if spent+longest > f.budget {
+			break
+		}
+	}
+	return rows, nil
+}
+
+func (f *checkFlags) round(ctx context.Context, arms racer, c gate.Case, row *gate.Row, rng *rand.Rand) error {
+	lists := []*[]float64{&row.Baseline, &row.Again, &row.Candidate}
+	for _, k := range rng.Perm(len(lists)) {
+		rate, err := arms.Sample(ctx, armSides[k], c)
+		if err != nil {
+			return err
+		}
+		*lists[k] = append(*lists[k], rate)
+	}
+	return nil
+}
+
+// enough says that more samples of a row would change nothing: its interval is narrow against what
+// is allowed, and equal arms agree. It asks for the width and not for the answer, so that looking
+// often does not make an answer likelier.
+func (f *checkFlags) enough(row *gate.Row) bool {
+	spread, _ := row.Spread(true)
+	return spread <= float64(f.ceiling) && row.Estimate(true).Narrow(max(float64(f.maxRegress)/3, 0.005))
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/topotree"
+)
+
+// makeVariant writes another plan made from one: variant FROM TO [NAME=VALUE]... with name, cpu
+// (the model of its host), chunk, decode (PUs), tuned, rate (recorded tokens per second with 1 % of
+// noise), and noise and rounds of those samples.
+func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
+	b, err := plans.Read(ts.MkAbs(args[0]))
+	ts.Check(err)
+	rate, noise, rounds := 0.0, 0.01, 30
+	for _, arg := range args[2:] {
+		name, value, _ := strings.Cut(arg, "=")
+		switch name {
+		case "name":
+			b.Plan.Name = value
+		case "cpu":
+			b.Host.Host.CPUModel = value
+			b.Plan.Fingerprint = b.Host.Fingerprint()
+		case "chunk":
+			b.Plan.Chunk, err = strconv.Atoi(value)
+		case "decode":
+			var set topotree.CPUSet
+			set, err = topotree.ParseCPUSet(value)
+			b.Plan.Decode.PUs = set.Slice()
+		case "tuned":
+			b.Plan.Tuned, err = strconv.ParseBool(value)
+		case "rate":
+			rate, err = strconv.ParseFloat(value, 64)
+		case "noise":
+			noise, err = strconv.ParseFloat(value, 64)
+		case "rounds":
+			rounds, err = strconv.Atoi(value)
+		default:
+			ts.Fatalf("variant: unknown %q", name)
+		}
+		ts.Check(err)
+	}
+	if rate > 0 {
+		b.Evidence.Finalists = recordedArms(rate, noise, rounds)
+	}
+	ts.Check(b.Write(ts.MkAbs(args[1])))
+}
+
+// recordedArms are those of a race that the tuned arm won.
+func recordedArms(rate, noise float64, rounds int) (out []plans.Arm) {
+	rng := rand.New(rand.NewPCG(uint64(rate), 5))
+	for _, test := range []struct{ phase, name string }{{"prefill", "pp512"}, {"decode", "tg batch 1"}} {
+		for _, arm := range []string{plans.ArmDefault, plans.ArmAgain, plans.WinnerMark + "tuned"} {
+			a := plans.Arm{Name: test.phase + ", " + arm, Test: test.name, Unit: "tokens/s"}
+			for range rounds {
+				a.Samples = append(a.Samples, math.Round(rate*math.Exp(noise*rng.NormFloat64())*1e3)/1e3)
+			}
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// fakeRacer is a machine whose candidate has a known speed.
+type fakeRacer struct {
+	rng              *rand.Rand
+	noise, candidate float64
+}
+
+func (r *fakeRacer) Warm(context.Context, gate.Case) error { return nil }
+
+func (r *fakeRacer) Sample(_ context.Context, side int, _ gate.Case) (float64, error) {
+	rate := 100 * math.Exp(r.noise*r.rng.NormFloat64())
+	if side == 1 {
+		rate *= r.candidate
+	}
+	return rate, nil
+}
+
+// TestRaceEnds: a quiet machine answers long before the budget ends, and a wild one is left alone
+// when it does.
+func TestRaceEnds(t *testing.T) {
+	cases := []gate.Case{{Prefill: true, Rows: 512}, {Rows: 1}}
+	for name, c := range map[string]struct {
+		noise, candidate float64
+		budget           time.Duration
+		exit             int
+	}{
+		"equal":  {0.01, 1, time.Hour, exitOK},
+		"slower": {0.01, 0.94, time.Hour, exitFailed},
+		"faster": {0.01, 1.06, time.Hour, exitOK},
+		"wild":   {0.5, 0.94, 50 * time.Millisecond, exitNoisy},
+	} {
+		f := checkFlags{maxRegress: 0.03, ceiling: gate.DefaultCeiling, budget: c.budget, began: time.Now()}
+		arms := &fakeRacer{rand.New(rand.NewPCG(3, 4)), c.noise, c.candidate}
+		rows, err := f.race(t.Context(), arms, cases)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := gate.Decide(nil, gate.Judge(rows, gate.Options{MaxRegress: 0.03, Ceiling: gate.DefaultCeiling,
+			InTurn: true}), false)
+		if v.Exit != c.exit {
+			t.Errorf("%s: exit %d after %d rounds (%s), want %d", name, v.Exit, len(rows[0].Candidate), v.Text, c.exit)
+		}
+	}
+}

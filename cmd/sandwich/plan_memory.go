@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/sched"
+)
+
+// The sizes that serve has where no flag says otherwise, and that plan verify assumes.
+const (
+	defaultParallel = 8
+	defaultContext  = 4096
+)
+
+// memoryRow is what serving takes of one rank; its JSON is stable.
+type memoryRow struct {
+	Rank        int   `json:"rank"`
+	Node        *int  `json:"numa_node"` // null: bound to none
+	Weights     int64 `json:"weights_bytes"`
+	KV          int64 `json:"kv_bytes"`
+	Activations int64 `json:"activation_bytes"`
+	Total       int64 `json:"total_bytes"`
+	Free        int64 `json:"free_bytes"` // on the node now; -1: not known, or another machine
+}
+
+// servingMemory is the table of what serving takes under a plan, before anything is loaded. Here
+// says that it is about this machine, whose free memory is looked up.
+func servingMemory(p *plans.Plan, blocks, parallel int, here bool) ([]memoryRow, error) {
+	list, err := exec.Foresee(p, blocks, parallel)
+	if err != nil {
+		return nil, err
+	}
+	var out []memoryRow
+	for _, f := range list {
+		r := memoryRow{Rank: f.Rank, Weights: f.Weights, KV: f.KV, Activations: int64(sched.Sets) * f.Activations,
+			Total: f.Total(sched.Sets), Free: -1}
+		if f.Node != mem.AnyNode {
+			r.Node = &f.Node
+		}
+		switch {
+		case here && r.Node != nil:
+			r.Free = mem.AvailableOn(f.Node)
+		case here:
+			r.Free = mem.Available()
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// defaultBlocks are the KV blocks of serve's own sizes.
+func defaultBlocks(p *plans.Plan) int {
+	context := defaultContext
+	if p.Model.Context > 0 {
+		context = min(context, p.Model.Context)
+	}
+	return kvcache.BlocksFor(context) * defaultParallel
+}
+
+// totalMemory sums the ranks up.
+func totalMemory(rows []memoryRow) (sum int64) {
+	for _, r := range rows {
+		sum += r.Total
+	}
+	return sum
+}
+
+// printMemory shows the table, a rank a row.
+func printMemory(w io.Writer, rows []memoryRow) error {
+	var table [][]string
+	add := func(name string, r memoryRow) {
+		free := "-"
+		if r.Free >= 0 {
+			free = mem.FormatBytes(r.Free)
+		}
+		table = append(table, []string{name, mem.FormatBytes(r.Weights), mem.FormatBytes(r.KV),
+			mem.FormatBytes(r.Activations), mem.FormatBytes(r.Total), free})
+	}
+	sum := memoryRow{Free: -1}
+	for _, r := range rows {
+		name := fmt.Sprintf("rank %d, any node", r.Rank)
+		if r.Node != nil {
+			name = fmt.Sprintf("rank %d, node %d", r.Rank, *r.Node)
+		}
+		add(name, r)
+		sum.Weights, sum.KV = sum.Weights+r.Weights, sum.KV+r.KV
+		sum.Activations, sum.Total = sum.Activations+r.Activations, sum.Total+r.Total
+	}
+	if len(rows) > 1 {
+		add("all", sum)
+	}
+	return printTable(w, []string{"memory", "weights", "KV cache", "activations", "together", "free there"}, table,
+		1, 2, 3, 4, 5)
+}

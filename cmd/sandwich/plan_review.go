@@ -1,0 +1,302 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/tuner/measure"
+)
+
+// review is a diff as a person reads it; Changes are those of the plan itself, whose JSON is
+// stable.
+type review struct {
+	Changes   []plans.Change `json:"changes"`
+	Groups    []reviewGroup  `json:"groups"`
+	Unchanged []string       `json:"unchanged"`
+}
+
+type reviewGroup struct {
+	Name  string       `json:"group"`
+	Lines []reviewLine `json:"lines"`
+}
+
+type reviewLine struct {
+	Item string `json:"item"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
+func (r *review) count() (n int) {
+	for _, g := range r.Groups {
+		n += len(g.Lines)
+	}
+	return n
+}
+
+func (r *review) add(name string, lines ...reviewLine) {
+	if len(lines) > 0 {
+		r.Groups = append(r.Groups, reviewGroup{name, lines})
+	}
+}
+
+func (r *review) unchangedText() string { return "unchanged: " + strings.Join(r.Unchanged, ", ") }
+
+// same counts what did not change.
+func (r *review) same(unchanged, all int, what string) {
+	switch {
+	case all == 0 || unchanged == 0:
+	case unchanged == all:
+		r.Unchanged = append(r.Unchanged, "all "+what)
+	default:
+		r.Unchanged = append(r.Unchanged, fmt.Sprintf("%d of %d %s", unchanged, all, what))
+	}
+}
+
+// reviewOf compares two bundles for a reviewer; all lists every change of a schedule.
+func reviewOf(a, b *plans.Bundle, all bool) *review {
+	r := &review{Changes: plans.Diff(&a.Plan, &b.Plan), Groups: []reviewGroup{}, Unchanged: []string{}}
+	if r.Changes == nil {
+		r.Changes = []plans.Change{}
+	}
+	by := map[string][]plans.Change{}
+	kernels := [2][]plans.Change{}
+	tables := map[string]bool{}
+	for _, c := range r.Changes {
+		switch {
+		case strings.HasPrefix(c.Group, "prefill "):
+			kernels[0], tables[c.Group] = append(kernels[0], c), true
+		case strings.HasPrefix(c.Group, "decode "):
+			kernels[1], tables[c.Group] = append(kernels[1], c), true
+		default:
+			by[c.Group] = append(by[c.Group], c)
+		}
+	}
+	r.service(a, b, by)
+	r.add("kernels, prefill", kernelLines(kernels[0], all)...)
+	r.add("kernels, decode", kernelLines(kernels[1], all)...)
+	n := tablesOf(&a.Plan.Prefill, &b.Plan.Prefill) + tablesOf(&a.Plan.Decode, &b.Plan.Decode)
+	r.same(n-len(tables), n, "kernel tables")
+	r.expectations(a, b)
+	r.add("model", plainLines(by["model"])...)
+	if len(by["model"]) == 0 {
+		r.Unchanged = append(r.Unchanged, "the model")
+	}
+	r.host(a, b)
+	return r
+}
+
+// tablesOf counts the tables that either side has.
+func tablesOf(a, b *plans.Phase) int {
+	n := len(a.Tables)
+	for _, t := range b.Tables {
+		if _, ok := a.Table(t.WeightKey); !ok {
+			n++
+		}
+	}
+	return n
+}
+
+// settings of a plan that are compared beside the service configuration.
+const planSettings = 8
+
+func (r *review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
+	var lines []reviewLine
+	for _, c := range by["service"] {
+		l := reviewLine{strings.ReplaceAll(c.Item, "_pus", " PUs"), c.Old, c.New}
+		switch c.Item {
+		case "prefill_pus":
+			l.Old, l.New = inWords(a, a.Plan.Prefill.PUs), inWords(b, b.Plan.Prefill.PUs)
+		case "decode_pus":
+			l.Old, l.New = inWords(a, a.Plan.Decode.PUs), inWords(b, b.Plan.Decode.PUs)
+		case "tp":
+			l.Item = "ranks"
+		}
+		lines = append(lines, l)
+	}
+	r.add("service configuration", lines...)
+	if len(lines) == 0 {
+		r.Unchanged = append(r.Unchanged, "the service configuration")
+	}
+	var settings []reviewLine
+	for _, c := range by["plan"] {
+		if c.Item != "fingerprint" { // which the host's lines explain
+			settings = append(settings, reviewLine{strings.ReplaceAll(c.Item, "_", " "), c.Old, c.New})
+		}
+	}
+	r.add("settings", settings...)
+	r.same(planSettings-len(by["plan"]), planSettings, "settings")
+	r.add("arithmetic of weights", plainLines(by["weights"])...)
+}
+
+func inWords(b *plans.Bundle, pus plans.PUSet) string {
+	return pus.String() + " (" + plans.PUWords(&b.Host, pus) + ")"
+}
+
+func plainLines(changes []plans.Change) (out []reviewLine) {
+	for _, c := range changes {
+		out = append(out, reviewLine{c.Item, c.Old, c.New})
+	}
+	return out
+}
+
+// mostRanges is how many ranges of M of one table are told one by one, unless all are asked for.
+const mostRanges = 3
+
+// kernelLines is a line a change of what differs only: the rows that changed alike are one line,
+// and so are weights that changed alike, named by the first of them. A table that changed in many
+// ranges is told by its micro-kernels, and one that only one plan has is one line.
+func kernelLines(changes []plans.Change, all bool) (out []reviewLine) {
+	var names []string
+	lines := map[string][]reviewLine{} // by weight
+	for len(changes) > 0 {
+		n := 1
+		for n < len(changes) && changes[n].Group == changes[0].Group {
+			n++
+		}
+		_, weight, _ := strings.Cut(changes[0].Group, " ")
+		names = append(names, weight)
+		lines[weight] = tableLines(changes[:n], all)
+		changes = changes[n:]
+	}
+	for len(names) > 0 {
+		name, first := names[0], lines[names[0]]
+		alike := 0
+		names = slices.DeleteFunc(names[1:], func(other string) bool {
+			same := slices.Equal(lines[other], first)
+			if same {
+				alike++
+			}
+			return same
+		})
+		weight := name
+		if alike > 0 {
+			weight += fmt.Sprintf(" +%d", alike)
+		}
+		for _, l := range first {
+			out = append(out, reviewLine{joinNonEmpty(", ", weight, l.Item), l.Old, l.New})
+		}
+	}
+	return out
+}
+
+// tableLines are the changes of one table.
+func tableLines(changes []plans.Change, all bool) (out []reviewLine) {
+	if c := changes[0]; c.Old == "" || c.New == "" {
+		return []reviewLine{{"", present(c.Old), present(c.New)}}
+	}
+	if len(changes) > mostRanges && !all {
+		var old, now []string
+		for _, c := range changes {
+			x, y := scheduleFields(c.Old), scheduleFields(c.New)
+			old, now = addKernel(old, x[0]), addKernel(now, y[0])
+		}
+		item := fmt.Sprintf("%d ranges of M", len(changes))
+		if slices.Equal(old, now) {
+			return []reviewLine{{item, "other slices", "of the same kernels"}}
+		}
+		return []reviewLine{{item, strings.Join(old, " "), strings.Join(now, " ")}}
+	}
+	for _, c := range changes {
+		x, y := scheduleDifference(c.Old, c.New)
+		out = append(out, reviewLine{strings.Replace(c.Item, "m ", "M ", 1), x, y})
+	}
+	return out
+}
+
+// addKernel adds a micro-kernel's tile to a list that begins with the instruction set.
+func addKernel(list []string, kernel string) []string {
+	parts := strings.Split(kernel, "/")
+	words := []string{parts[0]}
+	if len(parts) > 3 {
+		words = append(words, parts[3])
+	}
+	for _, w := range words {
+		if !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+func present(schedule string) string {
+	if schedule == "" {
+		return ""
+	}
+	return "a table"
+}
+
+// scheduleDifference leaves out of two schedules in words what both have.
+func scheduleDifference(a, b string) (string, string) {
+	x, y := scheduleFields(a), scheduleFields(b)
+	var left, right []string
+	for k := range x {
+		if x[k] != y[k] {
+			left, right = append(left, x[k]), append(right, y[k])
+		}
+	}
+	left[0], right[0] = lackingParts(left[0], right[0]), lackingParts(right[0], left[0])
+	return strings.Join(left, ", "), strings.Join(right, ", ")
+}
+
+// lackingParts are the parts of a kernel's name that another one lacks.
+func lackingParts(a, b string) string {
+	var out []string
+	other := strings.Split(b, "/")
+	for _, part := range strings.Split(a, "/") {
+		if !slices.Contains(other, part) {
+			out = append(out, part)
+		}
+	}
+	if len(out) == 0 {
+		return "plain"
+	}
+	return strings.Join(out, "/")
+}
+
+// scheduleFields are the kernel, slice, ways and copies of a schedule in words.
+func scheduleFields(text string) [4]string {
+	words := strings.Fields(text)
+	out := [4]string{words[0], "", "dynamic", "not copied"}
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "slice", "ways":
+			k := slices.Index([]string{"", "slice", "ways"}, words[i])
+			out[k] = strings.TrimPrefix(strings.Join(words[i:min(i+2, len(words))], " "), "slice ")
+			i++
+		default:
+			out[3] = strings.TrimPrefix(out[3]+" "+words[i], "not copied ")
+		}
+	}
+	return out
+}
+
+// expectations compares what both were measured at: noise is no difference.
+func (r *review) expectations(a, b *plans.Bundle) {
+	rows := gate.Judge(gate.Recorded(a, b), gate.Options{Ceiling: gate.DefaultCeiling})
+	var lines []reviewLine
+	for _, v := range rows {
+		switch v.Finding {
+		case gate.Regressed, gate.Improved, gate.HostChanged:
+			lines = append(lines, reviewLine{v.Name, fmt.Sprintf("%.1f %s", measure.Summarize(v.Row.Baseline).Median,
+				v.Unit),
+				fmt.Sprintf("%.1f %s (%+.1f %%)", measure.Summarize(v.Row.Candidate).Median, v.Unit,
+					100*(v.Ratio.Median-1))})
+		}
+	}
+	r.add("expectations", lines...)
+	r.same(len(rows)-len(lines), len(rows), "expectations within noise")
+}
+
+func (r *review) host(a, b *plans.Bundle) {
+	var lines []reviewLine
+	for _, k := range plans.KeyChanges(&a.Host, &b.Host) {
+		lines = append(lines, reviewLine{strings.ReplaceAll(k.Key, "_", " "), k.Made, k.Here})
+	}
+	r.add("host", lines...)
+	if len(lines) == 0 {
+		r.Unchanged = append(r.Unchanged, "the host")
+	}
+}

@@ -1,0 +1,67 @@
+package qtype
+
+// The types of four bits whose numbers and scales are small floats.
+
+// halves of the floats of two bits of exponent and one of mantissa, twice.
+var fp4Values = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// exponentHalf is a scale that is a power of two: byte e is 2^(e-128), half of what its exponent
+// says since the numbers are doubled; the last one is no number. A bfloat16 holds all of them,
+// subnormal ones included.
+var exponentHalf = HalfLayout{Float: Brain,
+	Get: func(p []byte) uint16 {
+		switch e := uint16(p[0]); {
+		case e == 255:
+			return 0x7FC0
+		case e < 2:
+			return 0x20 << e
+		default:
+			return (e - 1) << 7
+		}
+	},
+	Put: func(p []byte, h uint16) {
+		switch {
+		case h>>7 > 0:
+			p[0] = byte(min(h>>7+1, 254))
+		case h >= 0x40:
+			p[0] = 1
+		}
+	}}
+
+// fp8Scales is four floats of four bits of exponent, biased by seven, and three of mantissa, of
+// which two belong to a turn. FloatSubs has a bit of exponent more, so that those which are
+// subnormal in the file are not; 0x7F counts as zero, and the sign is ignored.
+var fp8Scales = SubLayout{At: 0, Bytes: 4,
+	Get: func(p []byte, n int) (s [2]uint8) {
+		for i := range s {
+			s[i] = fromFP8(p[2*n+i])
+		}
+		return s
+	},
+	Put: func(p []byte, n int, s [2]uint8) {
+		for i, x := range s {
+			for b := range byte(0x7F) {
+				if fromFP8(b) <= x { // they ascend
+					p[2*n+i] = b
+				}
+			}
+		}
+	}}
+
+// fp8Lift is what the exponents of FloatSubs are above those of fp8Scales.
+const fp8Lift = 3
+
+func fromFP8(b byte) uint8 {
+	switch exponent, mantissa := b>>3&15, b&7; {
+	case b == 0x7F || b&0x7F == 0:
+		return 0
+	case exponent > 0:
+		return (exponent+fp8Lift)<<3 | mantissa
+	default: // the leading one of the mantissa goes
+		exponent = fp8Lift + 1
+		for ; mantissa < 8; mantissa <<= 1 {
+			exponent--
+		}
+		return exponent<<3 | mantissa&7
+	}
+}

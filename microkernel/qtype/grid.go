@@ -1,0 +1,111 @@
+package qtype
+
+import (
+	"encoding/base64"
+	"math/bits"
+	"sync"
+)
+
+// grid is the words of digits that a codebook type may use: a number in a file stands for that many
+// consecutive elements at once. Panels hold the digits, so that no kernel looks a word up.
+type grid struct {
+	base, width int
+	words       [][]uint8 // digits, the first element first, ascending
+	nearest     func() []uint16
+}
+
+// newGrid reads a set of words.
+func newGrid(base, width int, set string) *grid {
+	member, err := base64.StdEncoding.DecodeString(set)
+	if err != nil {
+		panic(err)
+	}
+	g := &grid{base: base, width: width}
+	all := 1
+	for range width {
+		all *= base
+	}
+	for n := range all {
+		if member[n/8]>>(n%8)&1 != 0 {
+			g.words = append(g.words, g.digits(n))
+		}
+	}
+	g.nearest = sync.OnceValue(func() []uint16 { return g.near(all) })
+	return g
+}
+
+// digits takes a number apart.
+func (g *grid) digits(n int) []uint8 {
+	out := make([]uint8, g.width)
+	for i := range out {
+		out[i] = uint8(n % g.base)
+		n /= g.base
+	}
+	return out
+}
+
+// near lists for every word of digits the member that is nearest to it, the first of several.
+func (g *grid) near(all int) []uint16 {
+	out := make([]uint16, all)
+	for n := range out {
+		want, least := g.digits(n), 1<<30
+		for i, w := range g.words {
+			far := 0
+			for k, x := range w {
+				d := int(x) - int(want[k])
+				far += d * d
+			}
+			if far < least {
+				out[n], least = uint16(i), far
+			}
+		}
+	}
+	return out
+}
+
+// find is the member nearest to the digits in the low bits of u.
+func (g *grid) find(u []uint8) int {
+	n := 0
+	for i := g.width - 1; i >= 0; i-- {
+		n = n*g.base + int(u[i])%g.base
+	}
+	return int(g.nearest()[n])
+}
+
+// get writes the digits of a word, with signs one bit above the largest digit.
+func (g *grid) get(u []uint8, word int, signs uint8) {
+	sign := bits.Len(uint(g.base - 1))
+	for i, x := range g.words[word] {
+		u[i] = x | signs>>i&1<<sign
+	}
+}
+
+// signsOf collects the signs of eight numbers, bit `at` of each.
+func signsOf(u []uint8, at int) (signs uint8) {
+	for i, x := range u[:8] {
+		signs |= x >> at & 1 << i
+	}
+	return signs
+}
+
+// evenSigns is signsOf with an even number of ones: where there is one too many, the number of the
+// smallest digit changes its sign.
+func evenSigns(u []uint8, at int) uint8 {
+	signs, least := signsOf(u, at), 0
+	if bits.OnesCount8(signs)%2 == 0 {
+		return signs
+	}
+	digit := func(i int) uint8 { return u[i] & (1<<at - 1) }
+	for i := range 8 {
+		if digit(i) < digit(least) {
+			least = i
+		}
+	}
+	return signs ^ 1<<least
+}
+
+// eighth adds the sign that seven others imply.
+func eighth(signs uint8) uint8 {
+	signs &= 127
+	return signs | uint8(bits.OnesCount8(signs)&1)<<7
+}

@@ -1,0 +1,40 @@
+package qtype
+
+// powers of three, as tq1_0 shifts its digits.
+var powers3 = [5]byte{1, 3, 9, 27, 81}
+
+// digitPlace is where element k of a tq1_0 block is: a byte and which of its digits. Of 52 bytes
+// the first 32 hold 160 elements, sixteen 80 and the last four 16, all in runs as long.
+func digitPlace(k int) (at, digit int) {
+	switch {
+	case k < 160:
+		return k % 32, k / 32
+	case k < 240:
+		return 32 + k%16, (k - 160) / 16
+	}
+	return 48 + k%4, (k - 240) / 4
+}
+
+// tq1Form reads digits of base three. A byte is the fraction, of 256, whose digits to that base
+// they are: times a power of three without the carry, a digit is what the next multiplication
+// carries.
+var tq1Form = &RawForm{
+	Get: func(t *Turn, block []byte, n int) {
+		for i := range t.U {
+			at, digit := digitPlace(n*TurnK + i)
+			t.U[i] = uint8(uint16(block[at]*powers3[digit]) * 3 >> 8)
+		}
+	},
+	// Put collects the digits as numbers first, and makes them fractions when all are there.
+	Put: func(block []byte, t *Turn, n int) {
+		for i, u := range t.U {
+			at, digit := digitPlace(n*TurnK + i)
+			block[at] += min(u, 2) * powers3[4-digit]
+		}
+		if n == 7 {
+			for at := range 52 {
+				block[at] = byte((int(block[at])*256 + 242) / 243)
+			}
+		}
+	},
+}

@@ -1,0 +1,42 @@
+package microkernel
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/qtype"
+)
+
+// TestEveryType checks a few kernels of every weight type on every instruction set, compute path,
+// form and dot product of this host: the sample of TestKernelsAgainstRef may leave one out.
+func TestEveryType(t *testing.T) {
+	if jit.Race {
+		t.Skip("plain Go under the race detector")
+	}
+	r := rand.New(rand.NewPCG(60, 61))
+	type kind struct {
+		isa  ISA
+		form Form
+		dot  Dot
+	}
+	for _, b := range qtype.All() {
+		t.Run(b.String(), func(t *testing.T) {
+			for c := range kernel.Computes {
+				kinds := map[kind][]Spec{}
+				for _, isa := range Host().ISAs() {
+					for _, s := range Space(Host(), isa, c, b) {
+						k := kind{s.ISA, s.Form, s.Dot}
+						kinds[k] = append(kinds[k], s)
+					}
+				}
+				for _, specs := range kinds {
+					for range 2 {
+						checkSpec(t, r, specs[r.IntN(len(specs))])
+					}
+				}
+			}
+		})
+	}
+}

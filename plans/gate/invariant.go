@@ -1,0 +1,169 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// Subject is what invariants are asked of: a plan with its host, and the memory that serving takes.
+type Subject struct {
+	Bundle *plans.Bundle
+	Memory int64 // bytes
+}
+
+// An invariant is one sentence of a small language. The pattern's groups go to holds, whose error
+// says how the plan breaks it.
+type invariant struct {
+	example string
+	pattern *regexp.Regexp
+	holds   func(s *Subject, arg []string) error
+}
+
+var invariants = []invariant{
+	{"decode uses no SMT sibling", regexp.MustCompile(`^(prefill|decode) uses no SMT sibling$`), noSibling},
+	{"decode uses at most 8 PUs", regexp.MustCompile(`^(prefill|decode) uses at most ([0-9]{1,5}) PUs?$`), atMost},
+	{"prefill uses only the PUs 0-7", regexp.MustCompile(`^(prefill|decode) uses only the PUs ([0-9,-]{1,200})$`),
+		within},
+	{"peak memory below 12 GiB", regexp.MustCompile(`^peak memory below ([0-9]{1,7}(?:\.[0-9]{1,3})?) (MiB|GiB|TiB)$`),
+		memory},
+	{"at most 2 ranks", regexp.MustCompile(`^at most ([0-9]{1,4}) ranks?$`), ranks},
+	{"the plan is exact", regexp.MustCompile(`^the plan is exact$`), func(s *Subject, _ []string) error {
+		if why := s.Bundle.Plan.Rounding(); why != "" {
+			return errors.New(why)
+		}
+		return nil
+	}},
+	{"the plan is tuned", regexp.MustCompile(`^the plan is tuned$`), func(s *Subject, _ []string) error {
+		if !s.Bundle.Plan.Tuned {
+			return errors.New("it holds the rules of thumb")
+		}
+		return nil
+	}},
+	{"the KV cache is f16", regexp.MustCompile(`^the KV cache is (f16|f32|q8_0)$`), func(s *Subject, a []string) error {
+		if got := s.Bundle.Plan.KV.String(); got != a[1] {
+			return errors.New("it is " + got)
+		}
+		return nil
+	}},
+}
+
+// Invariant is a sentence that a plan must keep.
+type Invariant struct {
+	Text string
+	arg  []string
+	rule *invariant
+}
+
+const maxInvariants = 256
+
+// ParseInvariants reads a file with a list of sentences. A sentence that is none of the language is
+// refused with all that are.
+func ParseInvariants(data []byte) ([]Invariant, error) {
+	var doc struct {
+		Version    int      `yaml:"version"`
+		Invariants []string `yaml:"invariants"`
+	}
+	if err := profiles.DecodeYAML(data, &doc); err != nil {
+		return nil, err
+	}
+	if doc.Version != 1 || len(doc.Invariants) > maxInvariants {
+		return nil, fmt.Errorf("version %d with %d invariants; give version 1 and at most %d", doc.Version,
+			len(doc.Invariants), maxInvariants)
+	}
+	var out []Invariant
+	for _, text := range doc.Invariants {
+		v, err := parseInvariant(strings.Join(strings.Fields(text), " "))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func parseInvariant(text string) (Invariant, error) {
+	var known []string
+	for i := range invariants {
+		if arg := invariants[i].pattern.FindStringSubmatch(text); arg != nil {
+			return Invariant{text, arg, &invariants[i]}, nil
+		}
+		known = append(known, strconv.Quote(invariants[i].example))
+	}
+	return Invariant{}, fmt.Errorf("invariant %.80q is none that can be checked; write it as one of %s", text,
+		strings.Join(known, ", "))
+}
+
+// Check asks the invariant of a plan.
+func (v Invariant) Check(s *Subject) Check {
+	c := Check{Name: v.Text, OK: true}
+	if err := v.rule.holds(s, v.arg); err != nil {
+		c.OK, c.Text = false, err.Error()
+	}
+	return c
+}
+
+func phasePUs(s *Subject, phase string) plans.PUSet {
+	if phase == "prefill" {
+		return s.Bundle.Plan.Prefill.PUs
+	}
+	return s.Bundle.Plan.Decode.PUs
+}
+
+func noSibling(s *Subject, arg []string) error {
+	pus := topotree.NewCPUSet(phasePUs(s, arg[1])...)
+	for _, o := range s.Bundle.Host.Machine.Objects {
+		if o.Kind != topotree.KindCore {
+			continue
+		}
+		if both := o.CPUs.Intersect(pus); both.Count() > 1 {
+			return fmt.Errorf("the PUs %s are of one core", both)
+		}
+	}
+	return nil
+}
+
+func atMost(s *Subject, arg []string) error {
+	most, err := strconv.Atoi(arg[2])
+	if n := len(phasePUs(s, arg[1])); err == nil && n > most {
+		err = fmt.Errorf("it uses %d", n)
+	}
+	return err
+}
+
+func within(s *Subject, arg []string) error {
+	allowed, err := topotree.ParseCPUSet(arg[2])
+	if err != nil {
+		return err
+	}
+	if pus := topotree.NewCPUSet(phasePUs(s, arg[1])...); !pus.In(allowed) {
+		return fmt.Errorf("it uses the PUs %s", pus)
+	}
+	return nil
+}
+
+func memory(s *Subject, arg []string) error {
+	limit, err := strconv.ParseFloat(arg[1], 64)
+	if err != nil {
+		return err
+	}
+	unit := map[string]float64{"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[arg[2]]
+	if float64(s.Memory) >= limit*unit {
+		return fmt.Errorf("serving takes %.2f %s", float64(s.Memory)/unit, arg[2])
+	}
+	return nil
+}
+
+func ranks(s *Subject, arg []string) error {
+	most, err := strconv.Atoi(arg[1])
+	if n := s.Bundle.Plan.TP(); err == nil && n > most {
+		err = fmt.Errorf("it has %d", n)
+	}
+	return err
+}

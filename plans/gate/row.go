@@ -1,0 +1,188 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Row is the samples of one case, all rates: more is better.
+type Row struct {
+	Name  string `json:"row"`   // pp512, tg batch 8
+	Phase string `json:"phase"` // prefill, decode
+	Unit  string `json:"unit"`  // tokens/s
+	Why   string `json:"why"`   // the row is there: always, or where the plans differ
+
+	Baseline  []float64 `json:"baseline_samples"`
+	Again     []float64 `json:"again_samples"` // the baseline once more: the A/A arm
+	Candidate []float64 `json:"candidate_samples"`
+	// Spread of equal arms that was found elsewhere, where Again has nothing; 0: none
+	Recorded float64 `json:"recorded_spread,omitempty"`
+
+	// the rate at the machine's roofs of the same minutes; 0: not known
+	BaselineRoof  float64 `json:"baseline_roof,omitempty"`
+	CandidateRoof float64 `json:"candidate_roof,omitempty"`
+}
+
+// Finding is what a row came to.
+type Finding string
+
+// The findings.
+const (
+	Fine         Finding = "ok"
+	Improved     Finding = "improved"
+	Regressed    Finding = "regressed"
+	Unmeasurable Finding = "unmeasurable" // equal arms differ by more than the ceiling
+	Undecided    Finding = "undecided"    // slower than allowed by the median, and not proven
+	HostChanged  Finding = "host changed" // slower, and by no more than the machine's own roofs
+)
+
+// RowVerdict is a row with what was concluded from it.
+type RowVerdict struct {
+	Row
+	Finding Finding  `json:"finding"`
+	Ratio   Interval `json:"ratio"`    // candidate over baseline
+	P       float64  `json:"p"`        // Mann-Whitney, corrected by Holm over the rows
+	Spread  float64  `json:"aa_noise"` // A/A
+	Cause   string   `json:"aa_cause"` // of the spread: noise, drift, two speeds
+	OfRoof  float64  `json:"ratio_of_roofs,omitempty"`
+	Waived  string   `json:"waived,omitempty"` // the reason of the waiver, where one holds
+	Text    string   `json:"text"`
+}
+
+// Options of Judge.
+type Options struct {
+	MaxRegress float64 // 0.03: the median may be 3 % lower
+	Ceiling    float64 // of the A/A spread: DefaultCeiling
+	InTurn     bool    // samples of a round were taken in the same moments
+	Waivers    []Waiver
+	Now        time.Time // for the expiry of waivers
+}
+
+// DefaultCeiling is the A/A spread above which a row is unmeasurable where nobody says otherwise.
+const DefaultCeiling = 0.07
+
+// level is the chance of a false alarm that is accepted for all rows together.
+const level = 0.05
+
+// leastRounds is how many samples of each side a row needs to say anything: with four the
+// Mann-Whitney test can prove nothing.
+const leastRounds = 5
+
+// Estimate is the ratio of the candidate to the baseline of a row: what decides when enough was
+// measured.
+func (r *Row) Estimate(inTurn bool) Interval {
+	base := rounds(r.Baseline)
+	if len(r.Again) == len(r.Baseline) {
+		base = rounds(r.Baseline, r.Again)
+	}
+	return ratio(base, rounds(r.Candidate), inTurn)
+}
+
+// Spread is by how much equal arms differ, and why: the further end of the interval of their ratio;
+// how far medians of thirds of the run lie apart, which is drift; and half the range that the
+// middle half of the samples takes, which is large where a neighbour makes two speeds of one.
+func (r *Row) Spread(inTurn bool) (spread float64, cause string) {
+	spread, cause = r.Recorded, "recorded noise"
+	if len(r.Again) > 0 {
+		spread, cause = ratio(rounds(r.Baseline), rounds(r.Again), inTurn).far(), "noise"
+	}
+	base := rounds(r.Baseline)
+	if len(r.Again) == len(r.Baseline) {
+		base = rounds(r.Baseline, r.Again)
+	}
+	all := slices.Sorted(slices.Values(base.all()))
+	if len(all) < 4 {
+		return spread, cause
+	}
+	middle := all[len(all)/2]
+	if half := (all[len(all)*3/4] - all[len(all)/4]) / 2 / middle; half > spread {
+		spread, cause = half, "two speeds"
+	}
+	if n := len(base) / 3; inTurn && n >= 3 {
+		var thirds []float64
+		for i := range 3 {
+			thirds = append(thirds, median(base[i*n:(i+1)*n].all()))
+		}
+		if d := (slices.Max(thirds) - slices.Min(thirds)) / middle; d > spread {
+			spread, cause = d, "drift"
+		}
+	}
+	return spread, cause
+}
+
+// Judge concludes from the samples of all rows.
+func Judge(rows []Row, o Options) []RowVerdict {
+	out := make([]RowVerdict, len(rows))
+	p := make([]float64, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		out[i] = RowVerdict{Row: *r, Ratio: r.Estimate(o.InTurn)}
+		out[i].Spread, out[i].Cause = r.Spread(o.InTurn)
+		p[i] = mannWhitney(slices.Concat(r.Baseline, r.Again), r.Candidate)
+	}
+	for i, corrected := range holm(p) {
+		out[i].P = corrected
+		out[i].judge(o)
+	}
+	return out
+}
+
+func (v *RowVerdict) judge(o Options) {
+	v.Finding, v.Text = v.find(o)
+	if v.Finding != Unmeasurable && v.Finding != Undecided {
+		return
+	}
+	for _, w := range o.Waivers {
+		if w.Row != v.Name {
+			continue
+		}
+		switch {
+		case !o.Now.Before(w.Expires):
+			v.Text += fmt.Sprintf("; its waiver expired on %s", w.Expires.Format(time.DateOnly))
+		case v.Spread > w.Ceiling:
+			v.Text += fmt.Sprintf("; its waiver holds up to %s", percent(w.Ceiling))
+		default:
+			v.Waived = w.Reason
+			v.Text += "; waived: " + w.Reason
+		}
+	}
+}
+
+func (v *RowVerdict) find(o Options) (Finding, string) {
+	n := min(len(v.Baseline), len(v.Candidate))
+	bad := func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) }
+	switch {
+	case n < leastRounds:
+		return Unmeasurable, fmt.Sprintf("%d samples are too few", n)
+	case slices.ContainsFunc(slices.Concat(v.Baseline, v.Again, v.Candidate), bad):
+		return Unmeasurable, "a sample is no rate"
+	case v.Spread > o.Ceiling:
+		return Unmeasurable, fmt.Sprintf("equal arms differ by %s (%s), above the ceiling of %s", percent(v.Spread),
+			v.Cause, percent(o.Ceiling))
+	}
+	slower := func(r Interval) bool { return 1-r.Median > o.MaxRegress && r.High < 1 }
+	proven := v.P < level
+	if v.BaselineRoof > 0 && v.CandidateRoof > 0 {
+		byRoofs := v.Ratio.scaled(v.BaselineRoof / v.CandidateRoof)
+		v.OfRoof = byRoofs.Median
+		if slower(v.Ratio) && proven && !slower(byRoofs) {
+			return HostChanged, fmt.Sprintf("the host's roofs are %s lower", percent(1-v.CandidateRoof/v.BaselineRoof))
+		}
+	}
+	switch {
+	case slower(v.Ratio) && proven:
+		return Regressed, fmt.Sprintf("%s slower, at most %s is allowed", percent(1-v.Ratio.Median),
+			percent(o.MaxRegress))
+	case 1-v.Ratio.Median > o.MaxRegress:
+		return Undecided, fmt.Sprintf("%s slower by the median, which is not proven; give a larger --budget",
+			percent(1-v.Ratio.Median))
+	case v.Ratio.Low > 1 && proven:
+		return Improved, fmt.Sprintf("%s faster", percent(v.Ratio.Median-1))
+	}
+	return Fine, ""
+}
+
+// percent is a share as people read it.
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

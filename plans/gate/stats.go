@@ -1,0 +1,243 @@
+package gate
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// median of samples, NaN of none. It sorts its argument.
+func median(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(x)
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// Interval is an estimate with the range that holds the truth with 95 % confidence.
+type Interval struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+}
+
+// scaled multiplies an interval.
+func (i Interval) scaled(by float64) Interval {
+	return Interval{i.Median * by, i.Low * by, i.High * by}
+}
+
+// Narrow says that the interval reaches no further than by from its estimate.
+func (i Interval) Narrow(by float64) bool {
+	return i.Median > 0 && i.High-i.Median <= by && i.Median-i.Low <= by
+}
+
+// far is how far from 1 the interval reaches.
+func (i Interval) far() float64 { return max(math.Abs(i.Low-1), math.Abs(i.High-1)) }
+
+// resamples of a bootstrap: the ends of an interval are its 50th and 1950th.
+const resamples = 2000
+
+// arm is the samples of one side, a list a round: what was taken together is drawn together.
+type arm [][]float64
+
+// rounds makes an arm of lists of equal meaning, sample by sample.
+func rounds(lists ...[]float64) arm {
+	n := math.MaxInt
+	for _, l := range lists {
+		n = min(n, len(l))
+	}
+	out := make(arm, n)
+	for i := range out {
+		for _, l := range lists {
+			out[i] = append(out[i], l[i])
+		}
+	}
+	return out
+}
+
+func (a arm) all() (out []float64) {
+	for _, r := range a {
+		out = append(out, r...)
+	}
+	return out
+}
+
+// drawn is a sample and the round that it is drawn with.
+type drawn struct {
+	value float64
+	round int
+}
+
+// sorted lists the samples in order, so that the median of a draw is found by counting.
+func (a arm) sorted() (out []drawn) {
+	for i, r := range a {
+		for _, v := range r {
+			out = append(out, drawn{v, i})
+		}
+	}
+	slices.SortFunc(out, func(a, b drawn) int { return cmp.Compare(a.value, b.value) })
+	return out
+}
+
+// draw takes as many rounds as there are, with replacement: how often each.
+func draw(rng *rand.Rand, times []int) {
+	clear(times)
+	for range times {
+		times[rng.IntN(len(times))]++
+	}
+}
+
+// medianOf is the median of sorted samples, each as often as its round was drawn.
+func medianOf(list []drawn, times []int) float64 {
+	total := 0
+	for _, d := range list {
+		total += times[d.round]
+	}
+	seen, low := 0, math.NaN()
+	for _, d := range list {
+		seen += times[d.round]
+		if math.IsNaN(low) && seen > (total-1)/2 {
+			low = d.value
+		}
+		if seen > total/2 {
+			return (low + d.value) / 2
+		}
+	}
+	return math.NaN()
+}
+
+// ratio is the median of y over that of x with its percentile bootstrap interval (Efron 1979). In
+// turn says that round i of both was taken in the same moments: rounds are then drawn for both
+// alike, so that what disturbs the machine for some of them leaves the ratio alone. Equal samples
+// give equal intervals: the generator is seeded with a constant. Where there is nothing to compare,
+// or samples that are no rates, all is 0.
+func ratio(x, y arm, inTurn bool) Interval {
+	if len(x) == 0 || len(y) == 0 {
+		return Interval{}
+	}
+	rng := rand.New(rand.NewPCG(2026, uint64(min(len(x), len(y)))))
+	draws := make([]float64, resamples)
+	sx, sy := x.sorted(), y.sorted()
+	timesX, timesY := make([]int, len(x)), make([]int, len(y))
+	for i := range draws {
+		draw(rng, timesX)
+		if inTurn && len(x) == len(y) {
+			copy(timesY, timesX)
+		} else {
+			draw(rng, timesY)
+		}
+		draws[i] = medianOf(sy, timesY) / medianOf(sx, timesX)
+	}
+	slices.Sort(draws)
+	const tail = resamples / 40
+	out := Interval{median(y.all()) / median(x.all()), draws[tail], draws[resamples-1-tail]}
+	for _, v := range []float64{out.Median, out.Low, out.High} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return Interval{}
+		}
+	}
+	return out
+}
+
+// mannWhitney is the two-sided probability that samples of one source differ in rank as much as x
+// and y do (Mann and Whitney 1947): exact without ties up to exactRanks, else by the normal
+// approximation with corrections for ties and continuity.
+func mannWhitney(x, y []float64) float64 {
+	n, m := len(x), len(y)
+	if n == 0 || m == 0 {
+		return 1
+	}
+	u, ties := rankSum(x, y)
+	mean := float64(n) * float64(m) / 2
+	if ties == 0 && n+m <= exactRanks {
+		return exactU(n, m, int(min(u, float64(n)*float64(m)-u)))
+	}
+	all := float64(n + m)
+	variance := float64(n) * float64(m) / 12 * (all + 1 - ties/(all*(all-1)))
+	if variance <= 0 {
+		return 1
+	}
+	z := max(0, math.Abs(u-mean)-0.5) / math.Sqrt(variance)
+	return math.Erfc(z / math.Sqrt2)
+}
+
+const exactRanks = 40
+
+// rankSum is U of x over y, with half a point for equal values, and the sum of t^3-t over groups of
+// t equal values.
+func rankSum(x, y []float64) (u, ties float64) {
+	type value struct {
+		v   float64
+		ofX bool
+	}
+	var all []value
+	for _, v := range x {
+		all = append(all, value{v: v, ofX: true})
+	}
+	for _, v := range y {
+		all = append(all, value{v: v})
+	}
+	slices.SortFunc(all, func(a, b value) int { return cmp.Compare(a.v, b.v) })
+	sum := 0.0
+	for i := 0; i < len(all); {
+		j := i
+		for j < len(all) && all[j].v == all[i].v {
+			j++
+		}
+		for k := i; k < j; k++ {
+			if all[k].ofX {
+				sum += float64(i+j+1) / 2
+			}
+		}
+		t := float64(j - i)
+		ties += t*t*t - t
+		i = j
+	}
+	return sum - float64(len(x)*(len(x)+1))/2, ties
+}
+
+// exactU is twice the chance of at most u, from the number of ways that n of n+m ranks have each U.
+func exactU(n, m, u int) float64 {
+	ways := make([][]float64, n+1) // by how many ranks are taken and the U they make
+	for i := range ways {
+		ways[i] = make([]float64, n*m+1)
+	}
+	ways[0][0] = 1
+	for r := range n + m {
+		for taken := min(n, r+1); taken >= 1; taken-- {
+			below := r - (taken - 1) // ranks of the other side below this one
+			if below < 0 || below > m {
+				continue
+			}
+			for s := n * m; s >= below; s-- {
+				ways[taken][s] += ways[taken-1][s-below]
+			}
+		}
+	}
+	tail, total := 0.0, 0.0
+	for s, w := range ways[n] {
+		total += w
+		if s <= u {
+			tail += w
+		}
+	}
+	return min(1, 2*tail/total)
+}
+
+// holm corrects probabilities for being several (Holm 1979): compare them with one level.
+func holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(p[a], p[b]), a-b) })
+	out := make([]float64, len(p))
+	most := 0.0
+	for k, i := range order {
+		most = max(most, min(1, float64(len(p)-k)*p[i]))
+		out[i] = most
+	}
+	return out
+}

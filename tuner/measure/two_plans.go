@@ -1,0 +1,291 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/profiles"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+const (
+	caseDepth     = 64                    // positions before the one that a sequence decodes
+	sampleLength  = 40 * time.Millisecond // at least: long enough to average over the ticks of the system
+	mostForwards  = 64                    // a sample
+	waitingSpin   = 50 * time.Microsecond
+	prefillPhase  = 0
+	decodePhase   = 1
+	phasesOfAPlan = 2
+)
+
+// CaseTest is a row of a gate as the other measurements know tests.
+func CaseTest(c gate.Case) Test {
+	if c.Prefill {
+		return Test{c.Name(), true, c.Rows, 1}
+	}
+	return Test{c.Name(), false, 2*caseDepth + 1, c.Rows}
+}
+
+// RoofRate is the rate in tokens per second at which a test would run if every op ran at the roof
+// of its arithmetic. It fails where the profile lacks a ceiling.
+func RoofRate(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (float64, error) {
+	r, err := roofOf(host, m, p, t)
+	return r.rate, err
+}
+
+// TwoPlans holds two plans of one model ready to run, over one copy of the weights where the plans
+// allow that.
+type TwoPlans struct {
+	sides  [2]onePlan
+	copies []*exec.Assembly
+	pools  []*exec.Workers
+	times  map[gate.Case]int // forwards a sample
+}
+
+// onePlan is a plan compiled over an assembly.
+type onePlan struct {
+	plan   *plans.Plan
+	on     *exec.Assembly
+	phases [phasesOfAPlan]*exec.Executor
+	active [phasesOfAPlan][]int
+}
+
+// OpenTwoPlans loads the model once for both plans, or twice where their weights cannot share one
+// copy: then both must fit.
+func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases []gate.Case) (t *TwoPlans, err error) {
+	blocks, rows := 1, 1
+	for _, c := range cases {
+		n := kvcache.BlocksFor(c.Rows)
+		if !c.Prefill {
+			n, rows = c.Rows*kvcache.BlocksFor(caseDepth+1), max(rows, c.Rows)
+		}
+		blocks = max(blocks, n)
+	}
+	t = &TwoPlans{times: map[gate.Case]int{}}
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	groups := [][]*plans.Plan{{a, b}}
+	if !shareWeights(a, b) {
+		groups = [][]*plans.Plan{{a}, {b}}
+	}
+	if err := roomFor(groups, blocks, rows); err != nil {
+		return t, err
+	}
+	for _, g := range groups {
+		if err := t.load(ctx, file, g, blocks, rows); err != nil {
+			return t, err
+		}
+	}
+	for i, p := range []*plans.Plan{a, b} {
+		if err := t.sides[i].compile(p, t.copies[min(i, len(t.copies)-1)]); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// shareWeights says that both plans cut, pack and compute the weights alike and run the rest in the
+// same instructions.
+func shareWeights(a, b *plans.Plan) bool {
+	sameRanks := a.TP() == 1 && b.TP() == 1 && a.Ranks[0].NUMANode == b.Ranks[0].NUMANode ||
+		reflect.DeepEqual(a.Ranks, b.Ranks)
+	return sameRanks && a.KV == b.KV && slices.Equal(a.Weights, b.Weights) && exec.PlanISA(a) == exec.PlanISA(b)
+}
+
+// ErrNoRoom: memory cannot hold two plans whose weights share no copy.
+var ErrNoRoom = errors.New("no room for two plans")
+
+// roomFor refuses plans that memory has no room for together: this runner cannot decide.
+func roomFor(groups [][]*plans.Plan, blocks, rows int) error {
+	need := int64(0)
+	for _, g := range groups {
+		list, err := exec.Foresee(g[0], blocks, rows)
+		if err != nil {
+			return err
+		}
+		for _, f := range list {
+			need += f.Total(1)
+		}
+	}
+	if free := mem.Available(); free > 0 && need > free {
+		return fmt.Errorf("%w: the two plans need %s (their weights in %d copies) and %s is free; measure on a larger "+
+			"runner", ErrNoRoom, mem.FormatBytes(need), len(groups), mem.FormatBytes(free))
+	}
+	return nil
+}
+
+// load opens the model for plans that share it.
+func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan, blocks, rows int) error {
+	first := *list[0]
+	w := exec.PlanWorkers(&first)
+	for _, p := range list[1:] {
+		first.Chunk = max(first.Chunk, p.Chunk)
+		for _, pu := range p.PUs() {
+			if !slices.Contains(w.PUs, pu) {
+				w.PUs = append(w.PUs, pu)
+			}
+		}
+	}
+	w.Spin = waitingSpin
+	workers, err := exec.NewWorkers(w)
+	if err != nil {
+		return err
+	}
+	t.pools = append(t.pools, workers)
+	a, err := exec.Open(ctx, exec.Options{File: file, Plan: &first, Blocks: blocks,
+		Sequences: rows, LogitRows: rows, Workers: workers})
+	if err != nil {
+		return err
+	}
+	t.copies = append(t.copies, a)
+	return nil
+}
+
+func (s *onePlan) compile(p *plans.Plan, on *exec.Assembly) (err error) {
+	s.plan, s.on = p, on
+	for i, ph := range []*plans.Phase{prefillPhase: &p.Prefill, decodePhase: &p.Decode} {
+		if s.active[i], err = on.Workers.On(ph.PUs); err != nil {
+			return err
+		}
+		if s.phases[i], err = on.Compile(ph, on.Workers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *TwoPlans) Close() {
+	for _, s := range t.sides {
+		for _, e := range s.phases {
+			if e != nil {
+				e.Close()
+			}
+		}
+	}
+	for _, a := range t.copies {
+		a.Close()
+	}
+	for _, w := range t.pools {
+		w.Close()
+	}
+}
+
+// Warm runs a case under both plans and sets how many forwards a sample has,
+// for both alike.
+func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
+	t.times[c] = 1
+	fastest := time.Hour
+	for range 2 { // the first time faults pages in
+		for side := range t.sides {
+			rate, err := t.Sample(ctx, side, c)
+			if err != nil {
+				return err
+			}
+			fastest = min(fastest, time.Duration(float64(c.Rows)/rate*float64(time.Second)))
+		}
+	}
+	t.times[c] = int(min(mostForwards, max(1, sampleLength/max(fastest, 1))))
+	return nil
+}
+
+// Sample runs a case under the baseline (side 0) or the candidate (1): tokens per second.
+func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
+	s := &t.sides[side]
+	batches, err := s.batches(c)
+	if err != nil {
+		return 0, err
+	}
+	phase := decodePhase
+	if c.Prefill {
+		phase = prefillPhase
+	}
+	s.on.Workers.Pool.Lead(func(l *pool.Leader) {
+		if _, err = l.SetActive(s.active[phase]); err != nil {
+			return
+		}
+		began := time.Now()
+		for range t.times[c] {
+			for i := range batches {
+				if err = context.Cause(ctx); err != nil {
+					return
+				}
+				if _, err = s.phases[phase].Run(l, &batches[i], 0, nil); err != nil {
+					return
+				}
+			}
+		}
+		rate = float64(c.Rows*t.times[c]) / time.Since(began).Seconds()
+	})
+	return rate, err
+}
+
+// batches are the forwards of a case: a prompt chunk by chunk, or one step of sequences.
+func (s *onePlan) batches(c gate.Case) (out []kvcache.Batch, err error) {
+	rng := rand.New(rand.NewPCG(1, 2)) // the same tokens for both sides
+	tokens := make([]int32, c.Rows)
+	for i := range tokens {
+		tokens[i] = int32(rng.IntN(s.plan.Model.Vocab))
+	}
+	cache := s.on.NewCache()
+	if !c.Prefill {
+		b := kvcache.Batch{Tokens: tokens}
+		for i := range c.Rows {
+			seq, err := openAt(cache, caseDepth)
+			if err != nil {
+				return nil, err
+			}
+			b.AddSpan(seq, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: caseDepth})
+			b.LogitRows = append(b.LogitRows, int32(i))
+		}
+		return []kvcache.Batch{b}, nil
+	}
+	seq := cache.Open(kvcache.Salt{})
+	if !cache.Reserve(seq, c.Rows) {
+		return nil, fmt.Errorf("%d tokens do not fit the KV cache", c.Rows)
+	}
+	for pos := 0; pos < c.Rows; pos += s.plan.Chunk {
+		n := min(s.plan.Chunk, c.Rows-pos)
+		b := kvcache.Batch{Tokens: tokens[pos : pos+n], Prefill: true}
+		cache.Cover(seq, pos+n)
+		b.AddSpan(seq, kvcache.Span{Rows: n, Pos: pos})
+		for i, table := range b.Spans[0].Tables { // as they are for this chunk
+			b.Spans[0].Tables[i] = slices.Clone(table)
+		}
+		cache.Advance(seq, n)
+		if pos+n == c.Rows {
+			b.LogitRows = []int32{int32(n - 1)}
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// openAt is a sequence of so many positions, with room for one more; nobody computed them.
+func openAt(cache *kvcache.Cache, depth int) (*kvcache.Sequence, error) {
+	seq := cache.Open(kvcache.Salt{})
+	if !cache.Reserve(seq, depth+1) {
+		return nil, fmt.Errorf("%d tokens do not fit the KV cache", depth+1)
+	}
+	for pos := 0; pos < depth; pos += kvcache.BlockTokens {
+		n := min(kvcache.BlockTokens, depth-pos)
+		cache.Cover(seq, pos+n)
+		cache.Advance(seq, n)
+	}
+	cache.Cover(seq, depth+1)
+	return seq, nil
+}
