@@ -15,38 +15,28 @@ type Bundle struct {
 	Host     profiles.Profile
 	Evidence Evidence
 	Manifest Manifest // of the files as read; Write makes its own
+
+	manifest   []byte // as read: what signatures cover
+	signatures signatures
 }
 
-// Read reads a bundle and checks everything that can be checked without a host or a model: hashes,
-// limits, and that its parts belong together. Every refusal is ErrDamaged, except that a folder
-// which does not exist stays fs.ErrNotExist.
-func Read(dir string) (*Bundle, error) {
-	if st, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("read plan: %w", err)
-	} else if !st.IsDir() {
-		return nil, fmt.Errorf("read plan %s: %w", dir, damaged("a plan is a folder, this is a file"))
-	}
-	b, err := decode(func(name string, limit int64) ([]byte, error) {
-		return profiles.ReadRegular(filepath.Join(dir, name), limit)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read plan %s: %w", dir, err)
-	}
-	return b, nil
+// Read reads a bundle, a folder or a packed one (ArchiveSuffix), and checks everything that can be
+// checked without a host or a model: hashes, limits, and that its parts belong together. Every
+// refusal is ErrDamaged, except that a path which does not exist stays fs.ErrNotExist.
+func Read(path string) (*Bundle, error) {
+	_, b, err := readFiles(path)
+	return b, err
 }
-
-// opener returns one file of a bundle, refusing more than limit bytes.
-type opener func(name string, limit int64) ([]byte, error)
 
 func decode(open opener) (*Bundle, error) {
-	m, err := readManifest(open)
+	m, raw, err := readManifest(open)
 	if err != nil {
 		return nil, err
 	}
 	if len(m.Files) != 3 {
 		return nil, damaged("%s lists %d files, a bundle has 3", manifestFile, len(m.Files))
 	}
-	b := &Bundle{Manifest: *m}
+	b := &Bundle{Manifest: *m, manifest: raw}
 	parts := b.parts()
 	var old planV1
 	if m.Version == versionOne {
@@ -77,7 +67,8 @@ func decode(open opener) (*Bundle, error) {
 		}
 	}
 	b.Evidence.Version = Version
-	return b, nil
+	b.signatures, err = readSignatures(open)
+	return b, err
 }
 
 type part struct {
@@ -107,24 +98,26 @@ func (b *Bundle) validate(version int) error {
 	return nil
 }
 
-// Write writes the bundle to dir, which must be absent or an older bundle, which is replaced. All
-// files are written and synced in a folder beside dir and renamed last, so that a full disk or a
-// kill leaves what was there before. Equal bundles give equal bytes.
-func (b *Bundle) Write(dir string) error {
-	if err := b.write(filepath.Clean(dir)); err != nil {
-		return fmt.Errorf("write plan %s: %w", dir, err)
+// Write writes the bundle to path, which must be absent or an older bundle, which is replaced: a
+// folder, or one file where the name has ArchiveSuffix. All is written and synced beside it and
+// renamed last, so that a full disk or a kill leaves what was there before. Equal bundles give
+// equal bytes; signatures are not kept, since they are of other ones.
+func (b *Bundle) Write(path string) error {
+	if err := b.validate(Version); err != nil {
+		return fmt.Errorf("write plan %s: %w", path, err)
+	}
+	f, err := b.render()
+	if err == nil {
+		err = f.write(path)
+	}
+	if err != nil {
+		return fmt.Errorf("write plan %s: %w", path, err)
 	}
 	return nil
 }
 
-func (b *Bundle) write(dir string) (err error) {
-	if err := b.validate(Version); err != nil {
-		return err
-	}
-	files, err := b.render()
-	if err != nil {
-		return err
-	}
+// writeFolder writes the files into a folder that takes the place of an older one.
+func (f files) writeFolder(dir string) (err error) {
 	if err := replaceable(dir); err != nil {
 		return err
 	}
@@ -144,8 +137,8 @@ func (b *Bundle) write(dir string) (err error) {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
-	for _, f := range files {
-		if err := writeSynced(filepath.Join(tmp, f.name), f.data); err != nil {
+	for _, x := range f {
+		if err := writeSynced(filepath.Join(tmp, x.name), x.data); err != nil {
 			return err
 		}
 	}
@@ -158,28 +151,23 @@ func (b *Bundle) write(dir string) (err error) {
 	return profiles.SyncDir(parent)
 }
 
-type file struct {
-	name string
-	data []byte
-}
-
 // render gives the files of the bundle, the manifest last.
-func (b *Bundle) render() ([]file, error) {
+func (b *Bundle) render() (files, error) {
 	m := Manifest{Format: manifestFormat, Version: Version}
-	var files []file
+	var out files
 	for _, part := range b.parts() {
 		e, data, err := entry(part.name, part.value)
 		if err != nil {
 			return nil, err
 		}
 		m.Files = append(m.Files, e)
-		files = append(files, file{part.name, data})
+		out = append(out, file{part.name, data})
 	}
 	data, err := profiles.EncodeYAML(m)
 	if err != nil {
 		return nil, err
 	}
-	return append(files, file{manifestFile, data}), nil
+	return append(out, file{manifestFile, data}), nil
 }
 
 // replaceable refuses to replace anything but a bundle or an empty folder.

@@ -19,13 +19,13 @@ var (
 	ErrISA = errors.New("plan for another instruction set")
 )
 
-// ExitCode is the exit code of a verb that failed with err: 0 for nil, 2 for ErrDamaged, 4 for a
-// plan that does not fit, 1 otherwise.
+// ExitCode is the exit code of a verb that failed with err: 0 for nil, 2 for ErrDamaged and
+// ErrSignature, 4 for a plan that does not fit, 1 otherwise.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, ErrDamaged):
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrSignature):
 		return 2
 	case errors.Is(err, ErrForeignHost), errors.Is(err, ErrForeignModel), errors.Is(err, ErrISA):
 		return 4

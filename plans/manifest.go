@@ -46,27 +46,27 @@ func (m *Manifest) Content(name string) string {
 // readManifest reads and checks the manifest. A manifest that is not byte for byte what this
 // program writes counts as damaged: there is nobody else who writes one, and nothing else protects
 // the manifest itself.
-func readManifest(open opener) (*Manifest, error) {
+func readManifest(open opener) (m *Manifest, raw []byte, err error) {
 	data, err := open(manifestFile, 64<<10)
 	if err != nil {
-		return nil, damaged("%s cannot be read: %v", manifestFile, err)
+		return nil, nil, damaged("%s cannot be read: %v", manifestFile, err)
 	}
-	var m Manifest
-	if err := profiles.DecodeYAML(data, &m); err != nil {
-		return nil, damaged("%s: %v", manifestFile, err)
+	m = &Manifest{}
+	if err := profiles.DecodeYAML(data, m); err != nil {
+		return nil, nil, damaged("%s: %v", manifestFile, err)
 	}
 	if m.Format != manifestFormat {
-		return nil, damaged("%s has the format %.40q, not %s", manifestFile, m.Format, manifestFormat)
+		return nil, nil, damaged("%s has the format %.40q, not %s", manifestFile, m.Format, manifestFormat)
 	}
 	if m.Version != Version && m.Version != versionOne {
-		return nil, damaged("%s has version %d; this build reads versions %d and %d, make the plan again with "+
+		return nil, nil, damaged("%s has version %d; this build reads versions %d and %d, make the plan again with "+
 			"`sandwich tune`",
 			manifestFile, m.Version, versionOne, Version)
 	}
 	if again, err := profiles.EncodeYAML(m); err != nil || !bytes.Equal(again, data) {
-		return nil, damaged("%s was changed after it was written", manifestFile)
+		return nil, nil, damaged("%s was changed after it was written", manifestFile)
 	}
-	return &m, nil
+	return m, data, nil
 }
 
 // bytes reads one file of the bundle and compares it with its hash.

@@ -28,7 +28,8 @@ func FindNewest(dir, fingerprint, modelDigest string) (string, *Bundle, error) {
 	var path string
 	seen := 0
 	for _, e := range slices.Backward(entries) {
-		if !strings.HasSuffix(e.Name(), Suffix) || strings.HasPrefix(e.Name(), ".") {
+		bundle := strings.HasSuffix(e.Name(), Suffix) || strings.HasSuffix(e.Name(), ArchiveSuffix)
+		if !bundle || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		if seen++; seen > maxCandidates {

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// writeFile writes data to path so that, whatever happens (a full disk, a kill), path holds either
+// WriteFile writes data to path so that, whatever happens (a full disk, a kill), path holds either
 // what it held before or all of data: a temporary file beside it is written, synced and renamed.
-func writeFile(path string, data []byte) (err error) {
+func WriteFile(path string, data []byte) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if err != nil {

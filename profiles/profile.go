@@ -104,7 +104,7 @@ func (p *Profile) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return writeFile(path, data)
+	return WriteFile(path, data)
 }
 
 // Check refuses profiles that describe no machine, naming what is wrong.

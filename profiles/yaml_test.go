@@ -65,7 +65,7 @@ func TestCanonicalJSON(t *testing.T) {
 func TestWriteFileReplacesWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "host.yaml")
 	for _, text := range []string{"one", "two"} {
-		if err := writeFile(path, []byte(text)); err != nil {
+		if err := WriteFile(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := os.ReadFile(path); string(got) != text {
@@ -76,7 +76,7 @@ func TestWriteFileReplacesWhole(t *testing.T) {
 	if len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)
 	}
-	if err := writeFile(filepath.Join(path, "below-a-file"), nil); err == nil {
+	if err := WriteFile(filepath.Join(path, "below-a-file"), nil); err == nil {
 		t.Error("writing below a file succeeded")
 	}
 }

@@ -92,6 +92,8 @@ func (g *generator) Metrics() []server.Metric {
 	if n := len(s.Pool.Durations); n > 0 {
 		gauge("plan_switch_last_seconds", "Duration of the latest hot switch.", s.Pool.Durations[n-1].Seconds())
 	}
+	gauge("plan_verdict", "1 for what plan verify said of the plan when it began to serve.", 1,
+		[2]string{"verdict", string(g.session.verdict.Judgement)})
 	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)

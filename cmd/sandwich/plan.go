@@ -11,6 +11,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
@@ -26,17 +27,21 @@ func newPlan() *cobra.Command {
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff(), newPlanCheck())
+	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(), newPlanUnpack(),
+		newPlanSign())
 	return c
 }
 
 func newPlanShow() *cobra.Command {
+	var kernels bool
 	c := &cobra.Command{
-		Use:     "show PLAN",
-		Short:   "Print what a plan says and how it was found",
-		Example: "  sandwich plan show llama.plan\n  sandwich plan show llama.plan --format json | jq .evidence",
-		Args:    exactArgs(1, "a plan"),
+		Use:   "show PLAN",
+		Short: "Print what a plan says and how it was found",
+		Example: `  sandwich plan show llama.plan --kernels
+  sandwich plan show llama.plan --format json | jq .evidence`,
+		Args: exactArgs(1, "a plan"),
 	}
+	c.Flags().BoolVar(&kernels, "kernels", false, "list the schedules of every table")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		b, err := plans.Read(args[0])
@@ -46,13 +51,22 @@ func newPlanShow() *cobra.Command {
 		if *format == "json" {
 			return printJSON(c.OutOrStdout(), b.Show())
 		}
-		return printPlan(c.OutOrStdout(), b)
+		if err := printPlan(c.OutOrStdout(), b); err != nil {
+			return err
+		}
+		if kernels {
+			if err := printSchedules(c.OutOrStdout(), b.Show()); err != nil {
+				return err
+			}
+		}
+		return printRaces(c.OutOrStdout(), b)
 	}
 	return c
 }
 
 func newPlanVerify() *cobra.Command {
 	var host, modelArg string
+	key := requiredKey{flag: "--key"}
 	c := &cobra.Command{
 		Use:   "verify PLAN",
 		Short: "Say whether a plan is sound and fits this host and a model: OPTIMAL, SUBOPTIMAL, RETUNE or INVALID",
@@ -70,9 +84,10 @@ host, instruction set or model.`,
 	}
 	c.Flags().StringVar(&host, "host", "", "host.yaml to verify against (default: this machine)")
 	c.Flags().StringVar(&modelArg, "model", "", "GGUF file to verify against (default: no model)")
+	c.Flags().StringVar(&key.path, "key", "", "public key, PEM, that must have signed the plan")
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		verdict, err := verifyPlan(args[0], host, modelArg)
+		verdict, err := verifyPlan(args[0], host, modelArg, key)
 		if err != nil {
 			return err
 		}
@@ -106,7 +121,7 @@ type builtKernels struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func verifyPlan(dir, host, modelPath string) (*verified, error) {
+func verifyPlan(dir, host, modelPath string, key requiredKey) (*verified, error) {
 	source := machineFlags{profile: host}
 	p, err := source.read()
 	if err != nil {
@@ -126,6 +141,9 @@ func verifyPlan(dir, host, modelPath string) (*verified, error) {
 	}
 	v := &verified{Verdict: verdict}
 	if bundle != nil {
+		if err := key.check(bundle); err != nil {
+			return nil, err
+		}
 		if v.Memory, err = servingMemory(&bundle.Plan, defaultBlocks(&bundle.Plan), defaultParallel,
 			host == ""); err != nil {
 			return nil, usageError(err)
@@ -197,7 +215,7 @@ func ranksText(ranks []plans.Rank) string {
 	return strings.Join(out, "; ")
 }
 
-// printPlan is plan show for people.
+// printPlan is the ten lines of a plan that a person wants.
 func printPlan(w io.Writer, b *plans.Bundle) error {
 	s := b.Show()
 	exact := "bit-equal logits in any company"
@@ -206,30 +224,43 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 	}
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
 	rows := [][]string{
-		{"model", s.Model},
-		{"ranks", ranksText(s.Service.Ranks)},
+		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, orNone(strings.Join(s.ISA, " ")))},
-		{"prefill", fmt.Sprintf("PUs %s, up to %d rows, chunks of %d tokens", s.Service.PrefillPUs, s.SeqMax, s.Chunk)},
-		{"decode", fmt.Sprintf("PUs %s, up to %d rows", s.Service.DecodePUs, s.BatchMax)},
-		{"KV cache", s.KV},
-		{"fingerprint", s.Fingerprint},
+		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", inWords(b, s.Service.PrefillPUs), s.SeqMax,
+			s.Chunk)},
+		{"decode", fmt.Sprintf("%s, up to %d rows", inWords(b, s.Service.DecodePUs), s.BatchMax)},
+		{"ranks", ranksText(s.Service.Ranks)},
+		{"memory", memoryText(&b.Plan)},
+		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", plural(len(b.Plan.Kernels()), "micro-kernel"),
+			plural(len(s.Prefill)+len(s.Decode), "table"))},
 		{"content", s.Content},
 	}
 	if e := s.Evidence; e != nil && e.Created != "" {
-		rows = append(rows,
-			[]string{"made", fmt.Sprintf("%s by %s, strategy %s, effort %s, seed %d", e.Created, orUnknown(e.Build),
-				orNone(e.Strategy), orNone(e.Effort), e.Seed)},
-			[]string{"search", fmt.Sprintf("%d kernel trials in %s of %s, A/A noise %.1f %%, %d candidates "+
-				"rejected", e.Trials, formatSeconds(e.Spent), formatSeconds(e.Budget), 100*e.Noise, e.Rejected)})
-		if e.EarlyStop != "" {
-			rows = append(rows, []string{"early stop", e.EarlyStop})
-		}
+		rows = append(rows, []string{"made", madeText(e)})
 	}
 	printFields(w, rows)
-	if err := printSchedules(w, s); err != nil {
-		return err
+	return nil
+}
+
+func memoryText(p *plans.Plan) string {
+	rows, err := servingMemory(p, defaultBlocks(p), defaultParallel, false)
+	if err != nil {
+		return "not known: " + err.Error()
 	}
-	return printRaces(w, b)
+	return fmt.Sprintf("%s to serve %d requests of up to %d tokens", mem.FormatBytes(totalMemory(rows)),
+		defaultParallel,
+		servedContext(p))
+}
+
+func madeText(e *plans.EvidenceBrief) string {
+	if e.Strategy == "" {
+		return e.Created + " by a rule of thumb"
+	}
+	text := fmt.Sprintf("%s by %s: %d kernel trials in %s of %s (strategy %s, effort %s, seed %d), A/A noise %.1f %%, "+
+		"%d candidates rejected", e.Created, orUnknown(e.Build), e.Trials, formatSeconds(e.Spent),
+		formatSeconds(e.Budget),
+		e.Strategy, e.Effort, e.Seed, 100*e.Noise, e.Rejected)
+	return joinNonEmpty("; early stop ", text, e.EarlyStop)
 }
 
 // printSchedules shows the kernel tables: a weight with what its kernels share, then a rule a row.

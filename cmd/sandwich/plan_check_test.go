@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +15,8 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
 	"sandwich/topotree"
 )
 
@@ -30,6 +34,12 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 			b.Plan.Name = value
 		case "cpu":
 			b.Host.Host.CPUModel = value
+			b.Plan.Fingerprint = b.Host.Fingerprint()
+		case "kernel":
+			b.Host.Host.Kernel = value
+		case "isa": // one feature less, of those that the kernels do not need
+			spare := spareFeature(&b.Plan, &b.Host)
+			b.Host.Host.ISA = slices.DeleteFunc(b.Host.Host.ISA, func(f string) bool { return f == spare })
 			b.Plan.Fingerprint = b.Host.Fingerprint()
 		case "chunk":
 			b.Plan.Chunk, err = strconv.Atoi(value)
@@ -54,6 +64,39 @@ func makeVariant(ts *testscript.TestScript, _ bool, args []string) {
 		b.Evidence.Finalists = recordedArms(rate, noise, rounds)
 	}
 	ts.Check(b.Write(ts.MkAbs(args[1])))
+}
+
+// spareFeature is one that the kernels of a plan do without; "" where they need all that there are.
+func spareFeature(p *plans.Plan, host *profiles.Profile) string {
+	for _, f := range host.Host.ISA {
+		less := *host
+		less.Host.ISA = slices.DeleteFunc(slices.Clone(host.Host.ISA), func(g string) bool { return g == f })
+		if less.Features() != host.Features() && less.Features().Has(p.Needs()) {
+			return f
+		}
+	}
+	return ""
+}
+
+// conditions of scripts: [spare-isa] holds where this CPU has a feature that the default plan of
+// the embedded model does not need.
+func conditions(name string) (bool, error) {
+	if name != "spare-isa" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	host, err := profiles.Live()
+	if err != nil {
+		return false, err
+	}
+	shape, err := shapeOfFile("")
+	if err != nil {
+		return false, err
+	}
+	p, err := thumb.Default(host, shape, thumb.Options{})
+	if err != nil {
+		return false, err
+	}
+	return spareFeature(p, host) != "", nil
 }
 
 // recordedArms are those of a race that the tuned arm won.

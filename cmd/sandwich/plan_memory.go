@@ -54,12 +54,14 @@ func servingMemory(p *plans.Plan, blocks, parallel int, here bool) ([]memoryRow,
 }
 
 // defaultBlocks are the KV blocks of serve's own sizes.
-func defaultBlocks(p *plans.Plan) int {
-	context := defaultContext
+func defaultBlocks(p *plans.Plan) int { return kvcache.BlocksFor(servedContext(p)) * defaultParallel }
+
+// servedContext is the most tokens of a request where no flag says otherwise.
+func servedContext(p *plans.Plan) int {
 	if p.Model.Context > 0 {
-		context = min(context, p.Model.Context)
+		return min(defaultContext, p.Model.Context)
 	}
-	return kvcache.BlocksFor(context) * defaultParallel
+	return defaultContext
 }
 
 // totalMemory sums the ranks up.

@@ -33,7 +33,8 @@ func TestMain(m *testing.M) { testscript.Main(m, programs) }
 // TestScripts runs the command-line sessions of testdata/script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:       "testdata/script",
+		Condition: conditions,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sandwich/plans"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
 )
@@ -26,7 +25,9 @@ type serveFlags struct {
 	health      string // address of the health door; "": none
 	keys        string
 	clientConns int
-	strict      bool
+	strict      strictness
+	dryRun      bool
+	key         requiredKey
 	grace       time.Duration
 	access      accessFlags
 }
@@ -40,7 +41,8 @@ func newServe() *cobra.Command {
 the same time share decode batches; a request beyond --parallel waits, one beyond --queue gets 429 with Retry-After.
 SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.
 
-/health answers 503 while the model loads, with the stage and its share, 200 when requests are taken, and 503 again until
+/health answers 503 while the model loads, with the stage and its share, 200 when requests are taken,
+	and 503 again until
 the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.
 
 Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route,
@@ -54,15 +56,26 @@ keys share nothing of the prefix cache.`,
   sandwich serve --model llama.gguf --listen 0.0.0.0:8080 --api-key-file keys.txt
   sandwich serve --listen 0.0.0.0:8080 --api-key-file keys.txt --health-listen 0.0.0.0:8081
   sandwich serve --cors http://localhost:3000 --log json 2>requests.log
-  sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict`,
+  sandwich serve --model llama.gguf --plan llama.plan --parallel 16 --ctx 8192 --strict
+  sandwich serve --model llama.gguf --plan llama.plan --dry-run`,
 		Args:        exactArgs(0, ""),
 		Annotations: map[string]string{readsAgain: "yes"},
 	}
 	f.session.add(c)
 	f.add(c)
-	c.Flags().BoolVar(&f.strict, "strict", false, "refuse to serve without a tuned plan that plan verify calls "+
-		"OPTIMAL or SUBOPTIMAL")
-	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout(), f.open) }
+	c.Flags().Var(&f.strict, "strict", "refuse to serve without a tuned plan that plan verify calls OPTIMAL or "+
+		"SUBOPTIMAL; --strict=optimal wants OPTIMAL")
+	c.Flags().Lookup("strict").NoOptDefVal = string(strictGood)
+	f.key.flag = "--require-key"
+	c.Flags().StringVar(&f.key.path, "require-key", "", "public key, PEM, that must have signed the plan")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false,
+		"print the verdict on the plan and the memory by node, and load nothing")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.dryRun {
+			return f.rehearse(c.Context(), c.OutOrStdout())
+		}
+		return f.run(c.Context(), c.OutOrStdout(), f.open)
+	}
 	return c
 }
 
@@ -76,7 +89,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 		"where its requests can wait; any of them opens everything but /health")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
 		"connections of one client address; its idle ones give way (default 1024, or twice --parallel and --queue)")
-	fs.IntVar(&f.sizes.parallel, "parallel", 8, "requests that run at the same time")
+	fs.IntVar(&f.sizes.parallel, "parallel", defaultParallel, "requests that run at the same time")
 	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
 		"the model was trained for)")
 	fs.IntVar(&f.sizes.queue, "queue", 64, "requests that may wait")
@@ -111,27 +124,6 @@ func (f *serveFlags) check() error {
 	return f.access.check()
 }
 
-// open reads the model and chooses its plan; --strict refuses one that is not good.
-func (f *serveFlags) open(context.Context) (*session, error) {
-	s, err := f.session.open()
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case f.strict && !s.plan.Tuned:
-		err = withCode(exitForeign, errors.New(
-			"--strict: no tuned plan fits this host and model; make one with `sandwich tune`"))
-	case f.strict && s.verdict.Judgement == plans.Retune:
-		err = withCode(exitFailed, fmt.Errorf("--strict: the plan %s asks for tuning again: %s",
-			s.plan.Name, s.verdict.Reasons[0]))
-	}
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
 // run serves the session that open makes, until ctx ends and the answers under way are done. The
 // doors are open before the model is, and say how far it is.
 func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.Context) (*session, error)) error {
@@ -145,7 +137,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	defer d.close()
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	if f.strict {
+	if f.strict != strictNo {
 		f.sizes.displaced = func(err error) { leave(withCode(exitForeign, fmt.Errorf("--strict: %w", err))) }
 	}
 	f.session.loading = d.server.Progress
@@ -200,7 +192,7 @@ func (f *serveFlags) engine(ctx context.Context, s *session) (*engine.Engine, er
 		return nil, err
 	}
 	if f.sizes.context == 0 {
-		f.sizes.context = s.contextLimit(4096)
+		f.sizes.context = s.contextLimit(defaultContext)
 	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
 		notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
 			f.sizes.context, s.shape.Context))

@@ -15,6 +15,11 @@ import (
 // addService gives a verb the flags of how requests of two classes are served.
 func (v *serving) addService(fs *pflag.FlagSet) {
 	fs.StringVar(&v.Policy, "policy", sched.DefaultPolicy, "who runs next: "+strings.Join(sched.Policies(), ", "))
+	v.addShares(fs)
+}
+
+// addShares adds all of them but --policy.
+func (v *serving) addShares(fs *pflag.FlagSet) {
 	fs.Float64Var(&v.Quantum, "quantum", 0.75, "share of a reactive decode step that proactive prefill gets after each")
 	durationFlag(fs, &v.Bound, "op-bound", 10*time.Millisecond,
 		"ops of a proactive prefill that are predicted to last longer are cut")

@@ -72,6 +72,7 @@ type session struct {
 	profile *profiles.Profile
 	plan    *plans.Plan
 	verdict plans.Verdict // on the plan, where it comes from a bundle
+	bundle  *plans.Bundle // it comes from; nil where it is untuned
 	spin    time.Duration
 	loading loading
 	replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
@@ -98,7 +99,7 @@ func (s *session) choose(f *sessionFlags) error {
 	if err != nil {
 		return err
 	}
-	s.plan, s.verdict = c.Plan, c.Verdict
+	s.plan, s.verdict, s.bundle = c.Plan, c.Verdict, c.Bundle
 	s.replan = f.asked().Replan(s.profile, s.shape, s.plan)
 	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
 		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
@@ -205,20 +206,35 @@ func (s *session) withRunner(ctx context.Context, positions, logitRows int,
 type serving struct {
 	context, parallel, queue int
 	engine.Service
-	note      func(text string) // engine.Options.Note
-	displaced func(err error)   // engine.Options.Displaced
+	observe   func(f engine.Forward) // engine.Options.Observe
+	note      func(text string)      // engine.Options.Note
+	displaced func(err error)        // engine.Options.Displaced
 }
 
-// engine loads the model for many requests at once. The KV cache holds the whole context of every
-// parallel request where that takes no more than half of the memory that is left, else as many
-// blocks as fit there, and one context at least: requests then wait for blocks.
+// blocks are how many blocks of the KV cache serving will have, before anything is loaded: the
+// whole context of every parallel request where that takes no more than half of the memory that is
+// left, else as many as fit there, and one context at least: requests then wait for blocks. Layers
+// with windows take less than this.
+func (s *session) blocks(v serving) int {
+	need := kvcache.BlocksFor(v.context)
+	blocks := need * v.parallel
+	if free := mem.Available(); free > 0 {
+		perBlock := s.plan.Model.KVBytesPerToken(s.plan.KV) * kvcache.BlockTokens
+		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
+	}
+	return blocks
+}
+
+// engine loads the model for many requests at once. The memory that is left is shared as blocks
+// says.
 func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.context)
 	o, done := s.runnerOptions(need*v.parallel, v.parallel)
 	o.Least = need
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
 		Parallel: v.parallel,
-		Queue:    v.queue, Service: v.Service, Profile: s.profile, Note: v.note, Displaced: v.displaced})
+		Queue:    v.queue, Service: v.Service, Profile: s.profile, Observe: v.observe,
+		Note: v.note, Displaced: v.displaced})
 	done()
 	if err == nil {
 		s.noticeFallen(e.Runner())

@@ -29,6 +29,12 @@ func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
 	if err := printPlan(w, b); err != nil {
 		return err
 	}
+	if err := printSchedules(w, s); err != nil {
+		return err
+	}
+	if err := printRaces(w, b); err != nil {
+		return err
+	}
 	for _, r := range b.Evidence.Rejected {
 		fmt.Fprintf(w, "rejected %s: %s\n", r.Candidate, r.Reason)
 	}

@@ -1,6 +1,9 @@
 package qtype
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sync"
+)
 
 // Piece is some bits of the numbers of a block as a file stores them. Runs of Run elements lie in
 // as many bytes; as many runs as fit lie in the bits of the same bytes, the first in the lowest.
@@ -43,6 +46,10 @@ type Turn struct {
 	U      [TurnK]uint8 // the stored numbers
 }
 
+// turns lend a Turn to a RawForm, which is called through a pointer: a caller's own would have to
+// lie on the heap, for each block of an embedding that a token looks up.
+var turns = sync.Pool{New: func() any { return new(Turn) }}
+
 const eachByte = 0x0101010101010101
 
 // Read takes turn n out of a block of a file.
@@ -54,7 +61,11 @@ func (d *Desc) Read(t *Turn, block []byte, n int) {
 		t.Subs = d.SubRaw.Get(block[d.SubRaw.At:], n)
 	}
 	if d.Raw != nil {
-		d.Raw.Get(t, block, n)
+		own := turns.Get().(*Turn)
+		*own = *t
+		d.Raw.Get(own, block, n)
+		*t = *own
+		turns.Put(own)
 		return
 	}
 	for i := range d.Pieces {

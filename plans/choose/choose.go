@@ -35,11 +35,12 @@ type Choice struct {
 	Paths   string // why the untuned default multiplies bf16 weights as it does; "" where there is nothing to say
 	State   plans.State
 	Verdict plans.Verdict
+	Bundle  *plans.Bundle // nil for the untuned default
 }
 
 // FromBundle is the plan of a bundle, verified for a host and a model.
 func FromBundle(path string, b *plans.Bundle, host *profiles.Profile, shape *plans.ModelShape) *Choice {
-	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: plans.Verify(b, host, shape)}
+	return &Choice{Plan: &b.Plan, Path: path, State: b.State(), Verdict: plans.Verify(b, host, shape), Bundle: b}
 }
 
 // String names the plan on one line, with what to do about it.

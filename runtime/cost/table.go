@@ -60,6 +60,7 @@ type Table struct {
 	ops     []int // class of each op
 	classes []Class
 	all     [phases]ratio
+	between ratio // seconds
 }
 
 // New returns a table of a forward's ops, each given by the index of its class.
@@ -145,6 +146,12 @@ func (c *Class) nearest(phase int, l Load) ratio {
 	}
 	return ratio{}
 }
+
+// ObserveBetween notes the time between the end of a forward and the begin of the next one.
+func (t *Table) ObserveBetween(d time.Duration) { t.between.add(d.Seconds()) }
+
+// Between is the usual time between two forwards.
+func (t *Table) Between() time.Duration { return time.Duration(t.between.mean * float64(time.Second)) }
 
 // Observe notes that one of `of` equal steps of an op took so long.
 func (t *Table) Observe(op, of int, took time.Duration) {

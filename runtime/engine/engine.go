@@ -23,6 +23,7 @@ type Options struct {
 	Parallel  int // requests that run at once
 	Queue     int // requests that may wait beside them
 	Service
+	Observe   func(f Forward)   // hears of each forward as it ends, and must not block; may be nil
 	Profile   *profiles.Profile // whose roofs predict ops that did not run yet; may be nil
 	Note      func(text string) // hears, in one sentence, what changed on the machine while serving; may be nil
 	Displaced func(err error)   // hears an *api.UnavailableError once no PU of the plan is left; may be nil
@@ -57,12 +58,13 @@ type Engine struct {
 	failed  error
 	counts  Counts
 
-	cores cores         // what the driver has forwards run on
-	wake  chan struct{} // capacity 1
-	ended chan struct{}
-	begin time.Time
-	batch kvcache.Batch
-	once  sync.Once // of Close
+	cores   cores // what the driver has forwards run on
+	observe func(f Forward)
+	wake    chan struct{} // capacity 1
+	ended   chan struct{}
+	begin   time.Time
+	batch   kvcache.Batch
+	once    sync.Once // of Close
 }
 
 // job is a live request.
@@ -124,7 +126,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		draft: newDraft(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
 		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
 		large: make(chan struct{}, 1),
-		sched: scheduler,
+		sched: scheduler, observe: o.Observe,
 	}
 	e.cores.Engine, e.cores.costs = e, costs
 	e.driver = sched.NewDriver(e.sched, &e.mu, wall{e}, &e.cores)

@@ -27,6 +27,7 @@ func (w wall) Now() time.Duration { return time.Since(w.e.begin) }
 
 func (w wall) Wait(idle bool) bool {
 	if idle {
+		w.e.cores.ended = time.Time{} // what follows did not wait for the engine
 		<-w.e.wake
 	}
 	w.e.mu.Lock()
@@ -66,6 +67,8 @@ type cores struct {
 	cuts   [sched.Sets][]uint16
 	next   int           // step at which the forward goes on, and where it ended
 	took   time.Duration // the last forward
+	ended  time.Time     // of the last forward; zero after a rest
+	gap    time.Duration // between the two last ones
 }
 
 // Carry carries refusals and halts out. Of who was preempted nothing has to be forgotten:
@@ -103,12 +106,16 @@ func (c *cores) Begin(act *sched.Action) {
 // Run executes a forward from the op at which it halted, or from the first.
 func (c *cores) Run(*sched.Action) (done bool) {
 	began := time.Now()
+	if c.gap = 0; !c.ended.IsZero() {
+		c.gap = began.Sub(c.ended)
+	}
 	c.pace.start(c.next)
 	next, err := c.runner.Forward(c.leader, &c.batch, c.next, &c.pace)
 	if err != nil {
 		panic(err) // batches come from the scheduler and tokens were checked: this is a bug, not an input
 	}
-	c.next, c.took = next, time.Since(began)
+	c.ended = time.Now()
+	c.next, c.took = next, c.ended.Sub(began)
 	return next == len(c.pace.ahead)
 }
 
@@ -116,6 +123,9 @@ func (c *cores) Run(*sched.Action) (done bool) {
 func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.Event {
 	c.counts.add(act, c.took)
 	c.learn(act)
+	if c.observe != nil {
+		c.tell(act, done)
+	}
 	if !done {
 		events[len(events)-1].Ahead = c.pace.next(c.next)
 		if j := c.jobs[act.ID]; j != nil {

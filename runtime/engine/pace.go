@@ -131,4 +131,7 @@ func (c *cores) learn(act *sched.Action) {
 		}
 	}
 	c.costs.Learn(phase, l)
+	if c.gap > 0 {
+		c.costs.ObserveBetween(c.gap)
+	}
 }

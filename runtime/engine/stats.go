@@ -36,6 +36,33 @@ type Stats struct {
 	Failed    error       // why no request is taken any more: api.ErrClosed or *InternalError
 }
 
+// Forward is one forward as it was, for timelines.
+type Forward struct {
+	Began, Ended time.Time
+	Prefill      bool
+	Rows         [2]int // by class of their requests
+	Quantum      bool   // a proactive prefill beside reactive work
+	Halted       bool
+}
+
+// tell tells of the forward that ended.
+func (c *cores) tell(act *sched.Action, done bool) {
+	f := Forward{Began: c.ended.Add(-c.took), Ended: c.ended, Prefill: act.Kind != sched.Decode,
+		Quantum: act.Quantum > 0, Halted: !done}
+	add := func(id sched.ID, n int) {
+		if j := c.jobs[id]; j != nil {
+			f.Rows[j.req.Class] += n
+		}
+	}
+	if f.Prefill {
+		add(act.ID, act.N)
+	}
+	for _, r := range act.Rows {
+		add(r.ID, r.N)
+	}
+	c.observe(f)
+}
+
 // Costs is what the ops of forwards took up to now, for predictions elsewhere.
 func (e *Engine) Costs() *cost.Table {
 	e.mu.Lock()

@@ -147,8 +147,8 @@ func (t *TwoPlans) load(ctx context.Context, file *gguf.File, list []*plans.Plan
 		return err
 	}
 	t.pools = append(t.pools, workers)
-	a, err := exec.Open(ctx, exec.Options{File: file, Plan: &first, Blocks: blocks,
-		Sequences: rows, LogitRows: rows, Workers: workers})
+	a, err := exec.Open(ctx, exec.Options{File: file, Plan: &first, Blocks: blocks, LogitRows: rows, Sequences: rows,
+		Workers: workers})
 	if err != nil {
 		return err
 	}
@@ -206,86 +206,85 @@ func (t *TwoPlans) Warm(ctx context.Context, c gate.Case) error {
 // Sample runs a case under the baseline (side 0) or the candidate (1): tokens per second.
 func (t *TwoPlans) Sample(ctx context.Context, side int, c gate.Case) (rate float64, err error) {
 	s := &t.sides[side]
-	batches, err := s.batches(c)
-	if err != nil {
-		return 0, err
-	}
-	phase := decodePhase
+	run, phase := s.step, decodePhase
 	if c.Prefill {
-		phase = prefillPhase
+		run, phase = s.prompt, prefillPhase
 	}
 	s.on.Workers.Pool.Lead(func(l *pool.Leader) {
 		if _, err = l.SetActive(s.active[phase]); err != nil {
 			return
 		}
-		began := time.Now()
-		for range t.times[c] {
-			for i := range batches {
-				if err = context.Cause(ctx); err != nil {
-					return
-				}
-				if _, err = s.phases[phase].Run(l, &batches[i], 0, nil); err != nil {
-					return
-				}
-			}
+		var took time.Duration
+		if took, err = run(ctx, l, c.Rows, t.times[c]); err == nil {
+			rate = float64(c.Rows*t.times[c]) / took.Seconds()
 		}
-		rate = float64(c.Rows*t.times[c]) / time.Since(began).Seconds()
 	})
 	return rate, err
 }
 
-// batches are the forwards of a case: a prompt chunk by chunk, or one step of sequences.
-func (s *onePlan) batches(c gate.Case) (out []kvcache.Batch, err error) {
-	rng := rand.New(rand.NewPCG(1, 2)) // the same tokens for both sides
-	tokens := make([]int32, c.Rows)
-	for i := range tokens {
-		tokens[i] = int32(rng.IntN(s.plan.Model.Vocab))
+// tokens are the same for both sides.
+func (s *onePlan) tokens(n int) []int32 {
+	rng := rand.New(rand.NewPCG(1, 2))
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(rng.IntN(s.plan.Model.Vocab))
 	}
-	cache := s.on.NewCache()
-	if !c.Prefill {
-		b := kvcache.Batch{Tokens: tokens}
-		for i := range c.Rows {
-			seq, err := openAt(cache, caseDepth)
-			if err != nil {
-				return nil, err
-			}
-			b.AddSpan(seq, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: caseDepth})
-			b.LogitRows = append(b.LogitRows, int32(i))
-		}
-		return []kvcache.Batch{b}, nil
-	}
-	seq := cache.Open(kvcache.Salt{})
-	if !cache.Reserve(seq, c.Rows) {
-		return nil, fmt.Errorf("%d tokens do not fit the KV cache", c.Rows)
-	}
-	for pos := 0; pos < c.Rows; pos += s.plan.Chunk {
-		n := min(s.plan.Chunk, c.Rows-pos)
-		b := kvcache.Batch{Tokens: tokens[pos : pos+n], Prefill: true}
-		cache.Cover(seq, pos+n)
-		b.AddSpan(seq, kvcache.Span{Rows: n, Pos: pos})
-		for i, table := range b.Spans[0].Tables { // as they are for this chunk
-			b.Spans[0].Tables[i] = slices.Clone(table)
-		}
-		cache.Advance(seq, n)
-		if pos+n == c.Rows {
-			b.LogitRows = []int32{int32(n - 1)}
-		}
-		out = append(out, b)
-	}
-	return out, nil
+	return out
 }
 
-// openAt is a sequence of so many positions, with room for one more; nobody computed them.
-func openAt(cache *kvcache.Cache, depth int) (*kvcache.Sequence, error) {
-	seq := cache.Open(kvcache.Salt{})
-	if !cache.Reserve(seq, depth+1) {
-		return nil, fmt.Errorf("%d tokens do not fit the KV cache", depth+1)
+// prompt reads prompts of n tokens chunk by chunk, each from an empty cache.
+func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (took time.Duration, err error) {
+	tokens := s.tokens(n)
+	for range times {
+		cache := s.on.NewCache()
+		seq := cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seq, n) {
+			return 0, fmt.Errorf("a prompt of %d tokens does not fit the KV cache", n)
+		}
+		began := time.Now()
+		for pos := 0; pos < n; pos += s.plan.Chunk {
+			if err := context.Cause(ctx); err != nil {
+				return 0, err
+			}
+			rows := min(s.plan.Chunk, n-pos)
+			b := kvcache.Batch{Tokens: tokens[pos : pos+rows], Prefill: true}
+			if pos+rows == n {
+				b.LogitRows = []int32{int32(rows - 1)}
+			}
+			cache.Cover(seq, pos+rows)
+			b.AddSpan(seq, kvcache.Span{Rows: rows, Pos: pos})
+			if _, err := s.phases[prefillPhase].Run(l, &b, 0, nil); err != nil {
+				return 0, err
+			}
+			cache.Advance(seq, rows)
+		}
+		took += time.Since(began)
 	}
-	for pos := 0; pos < depth; pos += kvcache.BlockTokens {
-		n := min(kvcache.BlockTokens, depth-pos)
-		cache.Cover(seq, pos+n)
-		cache.Advance(seq, n)
+	return took, nil
+}
+
+// step decodes one token of n sequences that have caseDepth positions each, time and again.
+func (s *onePlan) step(ctx context.Context, l *pool.Leader, n, times int) (time.Duration, error) {
+	b := kvcache.Batch{Tokens: s.tokens(n)}
+	cache := s.on.NewCache()
+	for i := range n {
+		seq := cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seq, caseDepth+1) {
+			return 0, fmt.Errorf("%d sequences of %d tokens do not fit the KV cache", n, caseDepth+1)
+		}
+		cache.Advance(seq, caseDepth)
+		cache.Cover(seq, caseDepth+1)
+		b.AddSpan(seq, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: caseDepth})
+		b.LogitRows = append(b.LogitRows, int32(i))
 	}
-	cache.Cover(seq, depth+1)
-	return seq, nil
+	began := time.Now()
+	for range times {
+		if err := context.Cause(ctx); err != nil {
+			return 0, err
+		}
+		if _, err := s.phases[decodePhase].Run(l, &b, 0, nil); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(began), nil
 }

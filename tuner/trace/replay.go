@@ -45,11 +45,14 @@ func Replay(t Trace, c Cost, o Options) (*Report, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("the trace has no request")
 	}
+	if o.Sched.Forecast == nil {
+		o.Sched.Forecast = forecast(c)
+	}
 	s, err := sched.New(o.Sched)
 	if err != nil {
 		return nil, err
 	}
-	r := &replay{cost: c, o: o, sched: s, out: make([]Outcome, len(t)), left: make([]time.Duration, len(t))}
+	r := &replay{cost: c, o: o, sched: s, out: make([]Outcome, len(t)), left: make([][]time.Duration, len(t))}
 	r.driver = sched.NewDriver(s, &r.mu, r, r)
 	for i, x := range t {
 		r.out[i].Request = x
@@ -70,7 +73,7 @@ type replay struct {
 	sched  *sched.Scheduler
 	driver *sched.Driver
 	out    []Outcome
-	left   []time.Duration // by request, of its halted prefill
+	left   [][]time.Duration // by request, the steps of its halted prefill that did not run
 	now    time.Duration
 	next   int // first request that has not arrived
 	live   int
@@ -88,10 +91,10 @@ type replay struct {
 
 // forward is the forward in flight.
 type forward struct {
-	began   time.Duration
-	end     time.Duration
-	quantum time.Duration // between op boundaries
-	halted  bool          // it ends at an op boundary
+	first  time.Duration // its first step begins
+	end    time.Duration
+	steps  []time.Duration // of a prefill
+	halted bool            // it ends between two of them
 }
 
 // Now implements sched.Clock.
@@ -158,19 +161,37 @@ func (r *replay) Carry(a *sched.Action) {
 	}
 }
 
-// halt ends the forward in flight at the next op boundary, if it does not end before.
+// halt ends the forward in flight behind the step that runs, if it does not end before.
 func (r *replay) halt(id sched.ID) {
-	f := &r.forward
-	boundary := r.now + f.quantum - (r.now-f.began)%f.quantum
-	if boundary < f.end {
-		r.left[id-1], f.end, f.halted = f.end-boundary, boundary, true
+	r.stop(id, func(at, _ time.Duration) bool { return at > r.now })
+}
+
+// stop ends the forward in flight where a test of the time at the end of a step and of the next
+// step says so first, if it does not end before.
+func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
+	f, at := &r.forward, r.forward.first
+	for i, step := range f.steps {
+		at += step
+		if at >= f.end || i+1 == len(f.steps) {
+			return
+		}
+		if halts(at, f.steps[i+1]) {
+			r.left[id-1], f.end, f.halted = f.steps[i+1:], at, true
+			return
+		}
 	}
 }
 
 // Begin implements sched.Executor: a forward lasts what the cost says, or what was left of it
 // when it was halted.
 func (r *replay) Begin(a *sched.Action) {
-	var d time.Duration
+	f := forward{first: r.now}
+	if r.any && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
+		f.first += r.o.Switch
+		r.switches++
+	}
+	f.end = f.first
+	r.last, r.any = a.Kind, true
 	switch a.Kind {
 	case sched.Decode:
 		r.seen = r.seen[:0]
@@ -178,22 +199,22 @@ func (r *replay) Begin(a *sched.Action) {
 			x := &r.out[rows.ID-1]
 			r.seen = append(r.seen, x.Prompt+x.Tokens-1)
 		}
-		d = r.cost.Decode(r.seen)
+		f.end += max(1, r.cost.Decode(r.seen))
 		r.decodes++
 	case sched.Prefill:
-		d = r.cost.Prefill(a.Pos, a.N, a.Last)
+		f.steps = prefillSteps(r.cost, a)
 		r.prefills++
 	case sched.Resume:
-		d = r.left[a.ID-1]
+		f.steps = r.left[a.ID-1]
 		r.prefills++
 	}
-	quantum := max(1, d/time.Duration(max(1, r.cost.Ops())))
-	if r.any && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
-		d += r.o.Switch
-		r.switches++
+	for _, step := range f.steps {
+		f.end += step
 	}
-	r.last, r.any = a.Kind, true
-	r.forward = forward{began: r.now, end: r.now + max(1, d), quantum: quantum}
+	r.forward = f
+	if a.Quantum > 0 {
+		r.stop(a.ID, func(at, next time.Duration) bool { return at-r.now+next > a.Quantum })
+	}
 }
 
 // Run implements sched.Executor: the clock moves to the end of the forward, and the scheduler
@@ -212,6 +233,7 @@ func (r *replay) Run(*sched.Action) (done bool) {
 func (r *replay) End(a *sched.Action, done bool, events []sched.Event) []sched.Event {
 	switch {
 	case !done:
+		events[len(events)-1].Ahead = r.left[a.ID-1][0]
 	case a.Kind == sched.Decode:
 		for _, rows := range a.Rows {
 			events = append(events, r.token(rows.ID))

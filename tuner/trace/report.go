@@ -57,7 +57,7 @@ func (r *Report) TPOT(q float64) time.Duration { return r.quantile(q, (*Outcome)
 
 // Latency is quantile q of the time from arrival to the last token.
 func (r *Report) Latency(q float64) time.Duration {
-	return r.quantile(q, func(o *Outcome) time.Duration { return o.End - o.At })
+	return r.quantile(q, (*Outcome).Latency)
 }
 
 // quantile is the smallest value that a share q of the requests do not exceed.
@@ -87,7 +87,7 @@ func (r *Report) Attainment(s SLO) float64 {
 			met++
 		}
 	}
-	return float64(met) / float64(len(r.Outcomes))
+	return float64(met) / float64(max(1, len(r.Outcomes)))
 }
 
 // Objectives that a configuration can be ranked by.

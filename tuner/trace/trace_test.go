@@ -74,9 +74,13 @@ func TestNoRequestIsLost(t *testing.T) {
 
 func TestReactiveHaltsProactivePrefill(t *testing.T) {
 	o := options()
-	o.Sched.Chunk = 1000
-	r := mustReplay(t, Trace{{Class: sched.Proactive, Prompt: 1000, Output: 1}, {At: 250 * time.Millisecond, Prompt: 10,
-		Output: 1}}, o)
+	o.Sched.Chunk, o.Sched.Bound = 1000, time.Second
+	tr := Trace{{Class: sched.Proactive, Prompt: 1000, Output: 1}, {At: 255 * time.Millisecond, Prompt: 10, Output: 1}}
+	if r := mustReplay(t, tr, options()); r.Outcomes[1].TTFT() > 25*time.Millisecond {
+		t.Errorf("where ops are cut after 10 ms, it waited %s", r.Outcomes[1].TTFT())
+	}
+	tr[1].At = 250 * time.Millisecond
+	r := mustReplay(t, tr, o)
 	// The chunk of a second has boundaries every 100 ms; the arrival waits for the next one.
 	if got := r.Outcomes[1].TTFT(); got != 60*time.Millisecond {
 		t.Errorf("the reactive request waited %s for its first token", got)

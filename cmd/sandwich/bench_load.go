@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// loadFlags are what bench load offers to whom.
+type loadFlags struct {
+	session  sessionFlags
+	sizes    serving
+	url      string
+	key      string
+	policies []string
+	rates    [2]float64 // a minute, by class
+	sets     [2]string
+	during   time.Duration
+	seed     uint64
+	slo      trace.SLO
+	goodput  int
+	simulate bool
+	record   string
+	replay   string
+	svg      string
+}
+
+func newBenchLoad() *cobra.Command {
+	var f loadFlags
+	c := &cobra.Command{
+		Use:   "load",
+		Short: "Offer requests of two classes and measure what each class sees",
+		Long: `Offer reactive and proactive requests as they come by chance, or as they were recorded, and measure the time to the
+first token (TTFT), the time per token (TPOT) and the latency by class, of the engine in this process, under one policy
+after another, or of any server with OpenAI's /v1/completions (--url).
+
+` + setsText() + `
+--simulate runs the same arrivals through the scheduler on a virtual clock, with the times that ops took in the real run
+just before, and prints both: two clocks agree where a simulated objective is worth something.`,
+		Example: `  sandwich bench load --reactive 12 --proactive 24 --duration 2m --svg load.svg
+  sandwich bench load --policy sandwich,fcfs,preempt,share --record arrivals.jsonl
+  sandwich bench load --replay arrivals.jsonl --simulate --format json
+  sandwich bench load --url http://127.0.0.1:8080 --reactive 6 --proactive 12
+  sandwich bench load --goodput 6 --slo-ttft 1s --slo-tpot 100ms`,
+		Args: exactArgs(0, ""),
+	}
+	f.session.add(c)
+	fs := c.Flags()
+	fs.StringVar(&f.url, "url", "", "server to measure instead of the engine in this process")
+	fs.StringVar(&f.key, "api-key", "", "key that the server asks for")
+	fs.StringSliceVar(&f.policies, "policy", []string{sched.DefaultPolicy}, "policies, one after another: "+
+		strings.Join(sched.Policies(), ", "))
+	f.sizes.addShares(fs)
+	fs.IntVar(&f.sizes.parallel, "parallel", 8, "requests that run at the same time")
+	fs.IntVar(&f.sizes.context, "ctx", 1024, "most tokens of a request, to which lengths are cut")
+	fs.IntVar(&f.sizes.queue, "queue", 1024, "requests of each class that may wait")
+	fs.Float64Var(&f.rates[sched.Reactive], "reactive", 3, "reactive requests a minute")
+	fs.Float64Var(&f.rates[sched.Proactive], "proactive", 6, "proactive requests a minute")
+	fs.StringVar(&f.sets[sched.Reactive], "reactive-set", "mixed", "lengths of reactive requests")
+	fs.StringVar(&f.sets[sched.Proactive], "proactive-set", "mixed", "lengths of proactive requests")
+	durationFlag(fs, &f.during, "duration", time.Minute, "how long requests come")
+	fs.Uint64Var(&f.seed, "seed", 1, "seed of arrivals, lengths and prompts")
+	durationFlag(fs, &f.slo.TTFT, "slo-ttft", 2*time.Second, "service level: time to the first token at most")
+	durationFlag(fs, &f.slo.TPOT, "slo-tpot", 200*time.Millisecond, "service level: time per token at most")
+	fs.IntVar(&f.goodput, "goodput", 0, "runs of a bisection for the highest rate at which 90 % of the reactive "+
+		"requests meet the service level")
+	fs.BoolVar(&f.simulate, "simulate", false, "simulate the same arrivals and print both clocks")
+	fs.StringVar(&f.record, "record", "", "file to write the arrivals to")
+	fs.StringVar(&f.replay, "replay", "", "file of recorded arrivals to offer instead")
+	fs.StringVar(&f.svg, "svg", "", "file for a picture of the last run")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return usageError(err)
+		}
+		return f.run(c.Context(), c.OutOrStdout(), *format)
+	}
+	return c
+}
+
+// setsText lists the sets with what is known of them.
+func setsText() string {
+	var b strings.Builder
+	b.WriteString("Lengths are named after the sets of Agent.xpu section 6.1; only these statistics are known here:\n")
+	for _, class := range []sched.Class{sched.Reactive, sched.Proactive} {
+		list, _ := trace.SetsOf("mixed", class)
+		for _, s := range list {
+			fmt.Fprintf(&b, "  %-15s %-10s %s\n", s.Name, class, s.Source)
+		}
+	}
+	return b.String()
+}
+
+func (f *loadFlags) check() error {
+	for _, p := range f.policies {
+		f.sizes.Policy = p
+		if err := f.sizes.checkService(); err != nil {
+			return err
+		}
+	}
+	s := &f.sizes
+	switch {
+	case len(f.policies) == 0:
+		return errors.New("--policy: name at least one")
+	case s.parallel < 1 || s.parallel > maxParallel:
+		return fmt.Errorf("--parallel %d: give a number from 1 to %d", s.parallel, maxParallel)
+	case s.context < 2 || s.context > maxContext:
+		return fmt.Errorf("--ctx %d: give a number of tokens from 2 to %d", s.context, maxContext)
+	case s.queue < 0 || s.queue > 1<<20:
+		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.queue, 1<<20)
+	case f.during <= 0 || f.during > 24*time.Hour || f.slo.TTFT <= 0 || f.slo.TPOT <= 0:
+		return errors.New("--duration, --slo-ttft and --slo-tpot need a duration above 0, and a day at most")
+	case f.goodput < 0 || f.goodput > 20:
+		return fmt.Errorf("--goodput %d: give a number of runs up to 20", f.goodput)
+	case f.url != "" && f.simulate:
+		return errors.New("--simulate needs the op times of the engine in this process: leave --url out")
+	case f.url != "" && len(f.policies) > 1:
+		return errors.New("--policy chooses among those of the engine in this process: leave it or --url out")
+	case f.goodput > 0 && f.replay != "":
+		return errors.New("--goodput varies the rate, which recorded arrivals fix: leave --replay out")
+	}
+	for _, r := range f.rates {
+		if !(r >= 0 && r <= 1e5) {
+			return fmt.Errorf("a rate of %g: give a number of requests a minute up to 100000", r)
+		}
+	}
+	u, err := url.Parse(f.url)
+	if f.url != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("--url %s: give one such as http://127.0.0.1:8080", clip(f.url, 60))
+	}
+	return nil
+}
+
+// arrivals are those that the flags ask for, at a multiple of their rates.
+func (f *loadFlags) arrivals(scale float64) (trace.Trace, error) {
+	if f.replay != "" {
+		in, err := openInput(f.replay)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		t, err := trace.Read(in)
+		if err != nil {
+			return nil, fmt.Errorf("--replay %s: %w", f.replay, err)
+		}
+		return t.Within(f.sizes.context), nil
+	}
+	var of []trace.Arrivals
+	for class, rate := range f.rates {
+		list, err := trace.SetsOf(f.sets[class], sched.Class(class))
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, trace.Arrivals{Class: sched.Class(class), Rate: rate * scale, Sets: list})
+	}
+	t := trace.Poisson(f.during, f.seed, f.sizes.context, of...)
+	if len(t) == 0 {
+		return nil, errors.New("no request comes in this time: raise --reactive, --proactive or --duration")
+	}
+	return t, nil
+}
+
+func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error {
+	t, err := f.arrivals(1)
+	if err != nil {
+		return usageError(err)
+	}
+	if f.record != "" {
+		if err := writeOutput(f.record, t.Write); err != nil {
+			return err
+		}
+	}
+	runs, err := f.measure(ctx, t)
+	if err != nil {
+		return err
+	}
+	if f.svg != "" {
+		last := runs[len(runs)-1]
+		if last.Simulated {
+			last = runs[len(runs)-2]
+		}
+		if err := writeOutput(f.svg, last.timeline); err != nil {
+			return err
+		}
+	}
+	return printLoad(out, format, runs, f.slo)
+}
+
+// measure runs the arrivals under each policy, or on the server.
+func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*loadRun, err error) {
+	if f.url != "" {
+		target := &remote{url: strings.TrimSuffix(f.url, "/"), key: f.key}
+		run, err := offer(ctx, t, f.seed, target)
+		if err != nil {
+			return nil, err
+		}
+		run.Policy = f.url
+		if f.goodput > 0 {
+			run.Goodput, err = f.bisect(ctx, target)
+		}
+		return []*loadRun{run}, err
+	}
+	s, err := f.session.open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	f.sizes.context = min(f.sizes.context, s.contextLimit(f.sizes.context))
+	t = t.Within(f.sizes.context)
+	for _, policy := range slices.Compact(f.policies) {
+		f.sizes.Policy = policy
+		list, err := f.measurePolicy(ctx, s, t)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, list...)
+	}
+	return runs, nil
+}
+
+// measurePolicy runs the arrivals on an engine of their own, and on the virtual clock.
+func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace) ([]*loadRun, error) {
+	target := &inside{}
+	sizes := f.sizes
+	sizes.observe = target.observe
+	e, err := s.engine(ctx, sizes)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	target.engine = e
+	notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
+	run, err := offer(ctx, t, f.seed, target)
+	if err != nil {
+		return nil, err
+	}
+	run.Policy, run.CPU, run.Model = sizes.Policy, s.profile.Host.CPUModel, s.name
+	if f.goodput > 0 {
+		if run.Goodput, err = f.bisect(ctx, target); err != nil {
+			return nil, err
+		}
+	}
+	runs := []*loadRun{run}
+	if f.simulate {
+		sim, err := simulate(run, e, sizes)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, sim)
+	}
+	return runs, nil
+}
+
+// bisect finds by what its arrivals can be multiplied for 90 % of the reactive requests to meet the
+// service level, and returns the rate of all, in requests a minute: 0 where not even a tenth does.
+func (f *loadFlags) bisect(ctx context.Context, target loadTarget) (float64, error) {
+	lo, hi, met := 0.1, 10.0, 0.0
+	for range f.goodput {
+		mid := (lo * hi) / max(lo, (lo+hi)/2) // the harmonic mean: more runs at rates that are borne
+		t, err := f.arrivals(mid)
+		if err != nil {
+			return 0, err
+		}
+		run, err := offer(ctx, t, f.seed, target)
+		if err != nil {
+			return 0, err
+		}
+		if run.Report.Of(sched.Reactive).Attainment(f.slo) >= 0.9 {
+			lo, met = mid, mid
+		} else {
+			hi = mid
+		}
+	}
+	return met * (f.rates[0] + f.rates[1]), nil
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// loadRow is what one class saw in one run; its JSON is stable. Times are seconds.
+type loadRow struct {
+	Policy     string        `json:"policy"`
+	Clock      string        `json:"clock"` // wall or virtual
+	Class      string        `json:"class"`
+	Requests   int           `json:"requests"`
+	Finished   int           `json:"finished"`
+	TTFT       loadQuantiles `json:"ttft"`
+	TPOT       loadQuantiles `json:"tpot"`
+	Latency    loadQuantiles `json:"latency"`
+	Normalized loadQuantiles `json:"normalized_latency"` // by tokens of prompt and answer
+	Attainment float64       `json:"slo_attainment"`
+
+	// Of the whole run.
+	Tokens      float64 `json:"tokens_per_second"`
+	Utilization float64 `json:"utilization,omitempty"` // share of the time in which forwards ran
+	Halts       int64   `json:"halts"`
+	Quanta      int64   `json:"quanta"`
+	Aged        int64   `json:"aged"`
+	Preempted   int64   `json:"preempted"`
+	Joules      float64 `json:"joules_per_token,omitempty"`
+	Goodput     float64 `json:"goodput_per_minute,omitempty"`
+	Model       string  `json:"model,omitempty"`
+	CPU         string  `json:"cpu,omitempty"`
+}
+
+type loadQuantiles struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+}
+
+func (q loadQuantiles) all() [4]float64 { return [4]float64{q.Mean, q.P50, q.P90, q.P99} }
+
+// loadRows are the rows of a run, one for each class that came.
+func loadRows(run *loadRun, slo trace.SLO) (rows []loadRow) {
+	tokens, clock := 0, "wall"
+	for i := range run.Outcomes {
+		tokens += run.Outcomes[i].Tokens
+	}
+	if run.Simulated {
+		clock = "virtual"
+	}
+	for _, class := range []sched.Class{sched.Reactive, sched.Proactive} {
+		r := run.Of(class)
+		if len(r.Outcomes) == 0 {
+			continue
+		}
+		of := func(what func(*trace.Outcome) time.Duration) loadQuantiles {
+			return loadQuantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(),
+				r.Quantile(0.9, what).Seconds(), r.Quantile(0.99, what).Seconds()}
+		}
+		row := loadRow{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
+			Finished: r.Finished(), TTFT: of((*trace.Outcome).TTFT), TPOT: of((*trace.Outcome).TPOT),
+			Latency: of((*trace.Outcome).Latency), Normalized: of((*trace.Outcome).Normalized),
+			Attainment: r.Attainment(slo), Tokens: run.Throughput(),
+			Halts: run.Sched.Stops, Quanta: run.Sched.Quanta, Aged: run.Sched.Promotions,
+			Preempted: run.Sched.Preemptions, Goodput: run.Goodput, Model: run.Model, CPU: run.CPU}
+		if run.Elapsed > 0 {
+			row.Utilization = run.Busy.Seconds() / run.Elapsed.Seconds()
+		}
+		if tokens > 0 {
+			row.Joules = run.Joules / float64(tokens)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func printLoad(out io.Writer, format string, runs []*loadRun, slo trace.SLO) error {
+	var rows []loadRow
+	for _, r := range runs {
+		rows = append(rows, loadRows(r, slo)...)
+	}
+	switch format {
+	case "json":
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(rows)
+	case "csv":
+		return csvLoad(out, rows)
+	}
+	if err := tableLoad(out, rows, slo); err != nil {
+		return err
+	}
+	return compareClocks(out, rows)
+}
+
+func csvLoad(out io.Writer, rows []loadRow) error {
+	w := csv.NewWriter(out)
+	header := []string{"policy", "clock", "class", "requests", "finished"}
+	for _, what := range []string{"ttft", "tpot", "latency", "normalized_latency"} {
+		for _, q := range []string{"mean", "p50", "p90", "p99"} {
+			header = append(header, what+"_"+q)
+		}
+	}
+	header = append(header, "slo_attainment", "tokens_per_second", "utilization", "halts", "quanta", "aged",
+		"preempted", "joules_per_token", "goodput_per_minute")
+	if err := w.Write(header); err != nil {
+		return err
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	for _, r := range rows {
+		cells := []string{r.Policy, r.Clock, r.Class, strconv.Itoa(r.Requests), strconv.Itoa(r.Finished)}
+		for _, q := range []loadQuantiles{r.TTFT, r.TPOT, r.Latency, r.Normalized} {
+			for _, v := range q.all() {
+				cells = append(cells, number(v))
+			}
+		}
+		for _, v := range []float64{r.Attainment, r.Tokens, r.Utilization, float64(r.Halts), float64(r.Quanta),
+			float64(r.Aged), float64(r.Preempted), r.Joules, r.Goodput} {
+			cells = append(cells, number(v))
+		}
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
+	var cells [][]string
+	for i, r := range rows {
+		line := []string{r.Policy, r.Clock, r.Class, fmt.Sprintf("%d/%d", r.Finished, r.Requests)}
+		for _, q := range []loadQuantiles{r.TTFT, r.TPOT, r.Latency} {
+			line = append(line, millisOf(q.Mean), millisOf(q.P50), millisOf(q.P90), millisOf(q.P99))
+		}
+		line = append(line, millisOf(r.Normalized.Mean), fmt.Sprintf("%.0f", 100*r.Attainment))
+		whole := []string{"", "", "", ""}
+		if i == 0 || rows[i-1].Policy != r.Policy || rows[i-1].Clock != r.Clock {
+			whole = []string{fmt.Sprintf("%.1f", r.Tokens), "", "", ""}
+			if r.Utilization > 0 {
+				whole[1], whole[2] = fmt.Sprintf("%.0f", 100*r.Utilization), strconv.FormatInt(r.Halts, 10)
+				whole[3] = strconv.FormatInt(r.Quanta, 10)
+			}
+		}
+		cells = append(cells, append(line, whole...))
+	}
+	header := []string{"policy", "clock", "class", "done", "TTFT ms", "P50", "P90", "P99", "TPOT ms", "P50", "P90",
+		"P99", "latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s", "busy %", "halts", "quanta"}
+	numbers := []int{}
+	for i := 4; i < len(header); i++ {
+		numbers = append(numbers, i)
+	}
+	if err := printTable(out, header, cells, numbers...); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nTTFT, TPOT and latency: mean, then quantiles. A token's time is latency by the tokens of "+
+		"prompt and answer.\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
+	if r := rows[0]; r.CPU != "" {
+		fmt.Fprintf(out, " %s on %s.", r.Model, r.CPU)
+	}
+	fmt.Fprintln(out)
+	for i, r := range rows {
+		if i > 0 && rows[i-1].Policy == r.Policy || r.Clock == "virtual" {
+			continue
+		}
+		if r.Joules > 0 {
+			fmt.Fprintf(out, "%s: %.3f J a token, of the whole package\n", r.Policy, r.Joules)
+		}
+		if r.Goodput > 0 {
+			fmt.Fprintf(out, "%s: goodput %.1f requests a minute\n", r.Policy, r.Goodput)
+		}
+	}
+	return nil
+}
+
+func millisOf(seconds float64) string { return strconv.FormatFloat(1000*seconds, 'f', 1, 64) }
+
+// compareClocks says by how much the virtual clock is off, where both ran.
+func compareClocks(out io.Writer, rows []loadRow) error {
+	var cells [][]string
+	for _, sim := range rows {
+		for _, real := range rows {
+			if sim.Clock != "virtual" || real.Clock != "wall" || sim.Policy != real.Policy || sim.Class != real.Class {
+				continue
+			}
+			off := func(sim, real float64) string {
+				if real == 0 {
+					return ""
+				}
+				return fmt.Sprintf("%+.1f", 100*(sim/real-1))
+			}
+			cells = append(cells, []string{sim.Policy, sim.Class, off(sim.TTFT.Mean, real.TTFT.Mean),
+				off(sim.TTFT.P90, real.TTFT.P90), off(sim.TPOT.Mean, real.TPOT.Mean), off(sim.TPOT.P90, real.TPOT.P90)})
+		}
+	}
+	if len(cells) == 0 {
+		return nil
+	}
+	fmt.Fprint(out, "\nThe virtual clock beside the wall, in per cent of the wall:\n")
+	header := []string{"policy", "class", "TTFT mean", "TTFT P90", "TPOT mean", "TPOT P90"}
+	return printTable(out, header, cells, 2, 3, 4, 5)
+}
+
+// writeOutput writes a file that appears when it is complete.
+func writeOutput(path string, write func(w io.Writer) error) error {
+	o, err := createOutput(path)
+	if err != nil {
+		return usageError(err)
+	}
+	defer o.abort()
+	if err := write(o); err != nil {
+		return err
+	}
+	return o.commit()
+}
+
+func openInput(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--replay: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"sandwich/plans"
+)
+
+// strictness is what serve asks of its plan.
+type strictness string
+
+// What --strict may be: absent, given, or given as =optimal.
+const (
+	strictNo      strictness = ""
+	strictGood    strictness = "good"
+	strictOptimal strictness = "optimal"
+)
+
+func (s *strictness) Set(text string) error {
+	switch v := strictness(text); v {
+	case strictGood, strictOptimal:
+		*s = v
+	case "true":
+		*s = strictGood
+	case "false":
+		*s = strictNo
+	default:
+		return errors.New("give --strict or --strict=optimal")
+	}
+	return nil
+}
+
+func (s *strictness) String() string { return string(*s) }
+func (s *strictness) Type() string   { return "strictness" }
+
+// refuses is why a plan with a verdict may not serve; nil where it may.
+func (s strictness) refuses(plan *plans.Plan, v plans.Verdict) error {
+	switch {
+	case s == strictNo:
+	case !plan.Tuned:
+		return withCode(exitForeign, errors.New(
+			"--strict: no tuned plan fits this host and model; make one with `sandwich tune`"))
+	case v.Judgement == plans.Retune:
+		return withCode(exitFailed, fmt.Errorf("--strict: the plan %s asks for tuning again: %s", plan.Name,
+			v.Reasons[0]))
+	case s == strictOptimal && v.Judgement != plans.Optimal:
+		return withCode(exitFailed, fmt.Errorf("--strict=optimal: the plan %s is %s: %s", plan.Name, v.Judgement,
+			firstReason(v)))
+	}
+	return nil
+}
+
+func firstReason(v plans.Verdict) string {
+	switch n := len(v.Reasons); n {
+	case 0:
+		return "no reason is known"
+	case 1:
+		return v.Reasons[0]
+	default:
+		return fmt.Sprintf("%s, and %d more", v.Reasons[0], n-1)
+	}
+}
+
+// open reads the model, chooses its plan and verifies it: a plan that costs speed serves with a
+// warning, unless --strict refuses it.
+func (f *serveFlags) open(context.Context) (*session, error) {
+	s, err := f.session.open()
+	if err != nil {
+		return nil, err
+	}
+	err = f.strict.refuses(s.plan, s.verdict)
+	switch {
+	case err != nil || f.key.path == "":
+	case s.bundle == nil:
+		err = usageError(errors.New("--require-key: no plan that could be signed fits this host and model; name one " +
+			"with --plan"))
+	default:
+		err = f.key.check(s.bundle)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	if text := planWarning(s.plan, s.verdict); text != "" {
+		notice(text)
+	}
+	return s, nil
+}
+
+// planWarning says of a plan from a bundle what costs speed, and the remedy; "" where nothing does.
+func planWarning(p *plans.Plan, v plans.Verdict) string {
+	if len(v.Reasons) == 0 {
+		return ""
+	}
+	remedy := "`sandwich plan verify` lists what costs speed"
+	if v.Judgement == plans.Retune {
+		remedy = "`sandwich tune` makes it anew"
+	}
+	return fmt.Sprintf("warning: the plan %s is %s: %s; %s", p.Name, v.Judgement, firstReason(v), remedy)
+}
+
+// rehearse prints what serving would do, and loads nothing.
+func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
+	if err := f.check(); err != nil {
+		return usageError(err)
+	}
+	s, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if f.sizes.context == 0 {
+		f.sizes.context = s.contextLimit(defaultContext)
+	}
+	rows, err := servingMemory(s.plan, s.blocks(f.sizes), f.sizes.parallel, true)
+	if err != nil {
+		return usageError(err)
+	}
+	if err := printVerdict(w, &verified{Verdict: s.verdict, Memory: rows}); err != nil {
+		return err
+	}
+	return printSentence(w, fmt.Sprintf("for %s of up to %d tokens", plural(f.sizes.parallel, "request"),
+		f.sizes.context))
+}

@@ -1,0 +1,181 @@
+package plans
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sandwich/profiles"
+)
+
+// ArchiveSuffix ends the name of a packed bundle: one file, accepted wherever the folder is.
+const ArchiveSuffix = ".sandwich"
+
+// archiveNames are the files of a packed bundle in their order; the last one may be absent.
+var archiveNames = []string{manifestFile, planFile, hostFile, evidenceFile, signatureFile}
+
+// maxArchive bounds a packed bundle: its files, a header and padding each, and the end.
+const maxArchive = 5*(profiles.MaxYAMLBytes+1024) + 1024
+
+// opener returns one file of a bundle, refusing more than limit bytes. A file that is not there is
+// fs.ErrNotExist.
+type opener func(name string, limit int64) ([]byte, error)
+
+// openBundle finds the files of a bundle in a folder or in an archive.
+func openBundle(path string) (opener, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return func(name string, limit int64) ([]byte, error) {
+			return profiles.ReadRegular(filepath.Join(path, name), limit)
+		}, nil
+	}
+	data, err := profiles.ReadRegular(path, maxArchive)
+	if err != nil {
+		return nil, damaged("%v", err)
+	}
+	files, err := readArchive(data)
+	if err != nil {
+		return nil, err
+	}
+	return files.open, nil
+}
+
+type file struct {
+	name string
+	data []byte
+}
+
+// files are those of a bundle, in any order.
+type files []file
+
+func (f files) open(name string, limit int64) ([]byte, error) {
+	for _, x := range f {
+		if x.name == name && int64(len(x.data)) <= limit {
+			return x.data, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+}
+
+// readArchive takes a packed bundle apart. Nothing but what pack writes is accepted, byte for byte:
+// no links, devices, folders or other names, no padding, no other order.
+func readArchive(data []byte) (files, error) {
+	var out files
+	r := tar.NewReader(bytes.NewReader(data))
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, damaged("it is neither a folder nor a packed plan (%v)", err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			return nil, damaged("the packed plan has an entry %.40q that is no plain file", h.Name)
+		}
+		if len(out) >= len(archiveNames) || h.Name != archiveNames[len(out)] {
+			return nil, damaged("the packed plan has an entry %.40q out of place", h.Name)
+		}
+		if h.Size > profiles.MaxYAMLBytes {
+			return nil, damaged("%s in the packed plan has %d bytes, more than %d", h.Name, h.Size,
+				profiles.MaxYAMLBytes)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return nil, damaged("the packed plan ends within %s", h.Name)
+		}
+		out = append(out, file{h.Name, text})
+	}
+	again, err := out.pack()
+	if err != nil || !bytes.Equal(again, data) {
+		return nil, damaged("the packed plan was changed after it was written, or is incomplete")
+	}
+	return out, nil
+}
+
+// pack writes an archive: equal files give equal bytes, whenever and by whom it is made.
+func (f files) pack() ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, name := range archiveNames {
+		data, err := f.open(name, profiles.MaxYAMLBytes)
+		if name == signatureFile && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(data)),
+			ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(data); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// readFiles reads a sound bundle and keeps the bytes of its files.
+func readFiles(path string) (files, *Bundle, error) {
+	open, err := openBundle(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read plan %s: %w", path, err)
+	}
+	var out files
+	b, err := decode(func(name string, limit int64) ([]byte, error) {
+		data, err := open(name, limit)
+		if err == nil {
+			out = append(out, file{name, data})
+		}
+		return data, err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read plan %s: %w", path, err)
+	}
+	return out, b, nil
+}
+
+// write puts the files at path: into one file where the name has ArchiveSuffix, else into a folder.
+func (f files) write(path string) error {
+	if !strings.HasSuffix(path, ArchiveSuffix) {
+		return f.writeFolder(filepath.Clean(path))
+	}
+	data, err := f.pack()
+	if err != nil {
+		return err
+	}
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return fmt.Errorf("it is there and no file; name another one")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return profiles.WriteFile(path, data)
+}
+
+// Copy writes a sound bundle to another place, packed where the name says so, with its signatures:
+// `plan pack` and `plan unpack`.
+func Copy(from, to string) error {
+	f, _, err := readFiles(from)
+	if err != nil {
+		return err
+	}
+	if err := f.write(to); err != nil {
+		return fmt.Errorf("write plan %s: %w", to, err)
+	}
+	return nil
+}

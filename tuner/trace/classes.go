@@ -1,0 +1,49 @@
+package trace
+
+import (
+	"time"
+
+	"sandwich/runtime/sched"
+)
+
+// NewReport is the report of outcomes that were not simulated but seen.
+func NewReport(outcomes []Outcome, elapsed, busy time.Duration, s sched.Stats) *Report {
+	return &Report{Outcomes: outcomes, Elapsed: elapsed, Busy: busy, Sched: s}
+}
+
+// Of is the report of one class alone; what the machine did is that of all.
+func (r *Report) Of(c sched.Class) *Report {
+	out := *r
+	out.Outcomes = nil
+	for _, o := range r.Outcomes {
+		if o.Class == c {
+			out.Outcomes = append(out.Outcomes, o)
+		}
+	}
+	return &out
+}
+
+// Normalized is the time from arrival to the last token by the tokens of prompt and answer
+// (Agent.xpu section 6.1).
+func (o *Outcome) Normalized() time.Duration {
+	return (o.End - o.At) / time.Duration(max(1, o.Prompt+o.Tokens))
+}
+
+// Latency is the time from arrival to the last token.
+func (o *Outcome) Latency() time.Duration { return o.End - o.At }
+
+// Quantile is quantile q of a time over the requests that finished, 0 without any.
+func (r *Report) Quantile(q float64, of func(*Outcome) time.Duration) time.Duration {
+	return r.quantile(q, of)
+}
+
+// Mean is the mean of a time over the requests that finished, 0 without any.
+func (r *Report) Mean(of func(*Outcome) time.Duration) time.Duration {
+	sum, n := time.Duration(0), time.Duration(0)
+	for i := range r.Outcomes {
+		if r.Outcomes[i].Finished() {
+			sum, n = sum+of(&r.Outcomes[i]), n+1
+		}
+	}
+	return sum / max(1, n)
+}
