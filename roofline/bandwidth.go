@@ -56,6 +56,9 @@ func (m *Machine) local(set topotree.CPUSet) Answer {
 // byNodes adds up the nodes of a set; unknown where nothing was recorded within any one of them. A
 // node without a figure is taken for the slowest of the others.
 func (m *Machine) byNodes(set topotree.CPUSet) Answer {
+	if len(m.memory) == 0 {
+		return Answer{}
+	}
 	var out Answer
 	left := set
 	for _, d := range m.nodes {
@@ -86,7 +89,7 @@ func (m *Machine) within(d domain, part topotree.CPUSet) Answer {
 			return r.answer()
 		}
 	}
-	return m.alike(d, m.look(d, part))
+	return m.byDemand(d, part, m.alike(d, m.look(d, part)))
 }
 
 // look is what of a set decides how fast it reads: how many PUs, and how they are spread over
@@ -104,6 +107,11 @@ func (m *Machine) look(d domain, set topotree.CPUSet) look {
 // alike is linear in the number of PUs between recorded sets of a domain, of each size the one that
 // is spread most alike. It is unknown beyond the largest set, unless that is all of the domain.
 func (m *Machine) alike(d domain, want look) Answer {
+	return m.alikeOf(d, want, func(r recorded) float64 { return r.value })
+}
+
+// alikeOf is alike of another value of the recorded sets.
+func (m *Machine) alikeOf(d domain, want look, of func(recorded) float64) Answer {
 	far := func(r recorded) float64 {
 		have := m.look(d, r.set)
 		return math.Abs(have.caches-want.caches) + math.Abs(have.perPU-want.perPU)
@@ -121,7 +129,7 @@ func (m *Machine) alike(d domain, want look) Answer {
 	var c curve
 	assumed := false
 	for size, r := range bySize {
-		c.add(float64(size), r.value)
+		c.add(float64(size), of(r))
 		assumed = assumed || !r.figure.Measured()
 	}
 	if !c.known() || float64(want.pus) > c.last() && !m.saturated(d) {

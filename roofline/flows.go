@@ -73,28 +73,6 @@ func (m *Machine) gives(node int) float64 {
 	return most
 }
 
-// interleaved is the figure of such a flow. Where none was recorded it is the harmonic mean over
-// the nodes: a core has so many line-fill buffers, and keeps them busy longer with pages that are
-// far away.
-func (m *Machine) interleaved(set topotree.CPUSet) Answer {
-	if r := m.flow([]profiles.Flow{{CPUs: set, Node: Interleaved}}); r != nil {
-		return r.answer()
-	}
-	if len(m.nodes) == 0 {
-		return m.local(set)
-	}
-	slowness, assumed := 0.0, false
-	for _, d := range m.nodes {
-		a := m.remote(set, d.node)
-		if a.Value <= 0 {
-			return Answer{}
-		}
-		slowness, assumed = slowness+1/a.Value, assumed || a.Assumed
-	}
-	n := len(m.nodes)
-	return Answer{float64(n) / slowness, assumed || n > 1, "the harmonic mean over the nodes"}
-}
-
 // Flows is what several flows read at once, all together, in B/s. It is the figure of these very
 // flows where there is one; else the sum of each alone, no more from any node than it gives, less
 // what the recorded combination among them that loses most was seen to lose: links are shared by

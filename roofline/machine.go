@@ -26,9 +26,10 @@ func (a Answer) Known() bool { return a.From != "" }
 // It only reads the profile that it was made of, and may be asked by several goroutines at once.
 type Machine struct {
 	profile  *profiles.Profile
-	core     map[int]int // by PU the lowest PU of its core
-	cores    int         // that are allowed
-	class    map[int]int // by PU
+	core     map[int]int             // by PU the lowest PU of its core
+	twins    map[int]topotree.CPUSet // by PU that is not the first of its core: the PUs before it
+	cores    int                     // that are allowed
+	class    map[int]int             // by PU
 	classes  []Class
 	peaks    map[Path]*peaks
 	reads    map[string]*curve // by level, over the number of PUs
@@ -61,6 +62,7 @@ type Class struct {
 // description of the machine: there every PU is a core of its own.
 func NewMachine(p *profiles.Profile) *Machine {
 	m := &Machine{profile: p, core: map[int]int{}, class: map[int]int{},
+		twins: map[int]topotree.CPUSet{},
 		peaks: map[Path]*peaks{}, reads: map[string]*curve{}}
 	if p.Machine != nil {
 		m.describe(p.Machine)
@@ -75,8 +77,13 @@ func (m *Machine) describe(t *topotree.Machine) {
 	cores := map[int]bool{}
 	for _, o := range t.Objects {
 		if o.Kind == topotree.KindCore {
+			var before topotree.CPUSet
 			for pu := range o.CPUs.All() {
 				m.core[pu] = o.CPUs.First()
+				if !before.IsEmpty() {
+					m.twins[pu] = before
+				}
+				before = before.Union(topotree.NewCPUSet(pu))
 			}
 		}
 	}
@@ -178,11 +185,16 @@ func (m *Machine) coreOf(pu int) int {
 
 // coresOf counts the cores that a set touches.
 func (m *Machine) coresOf(set topotree.CPUSet) int {
-	cores := map[int]bool{}
-	for pu := range set.All() {
-		cores[m.coreOf(pu)] = true
+	n := set.Count()
+	if len(m.twins) == 0 {
+		return n
 	}
-	return len(cores)
+	for pu := range set.All() {
+		if first, ok := m.twins[pu]; ok && first.Intersects(set) {
+			n--
+		}
+	}
+	return n
 }
 
 // readCeilings sorts out the ceilings and the figures of sets that are of reading.

@@ -166,17 +166,11 @@ func (e editor) withChildren(n *Node, children []*Node) *Node {
 }
 
 func unionOf(nodes []*Node) CPUSet {
-	size := 0
-	for _, n := range nodes {
-		size = max(size, len(n.CPUs.words))
+	sets := make([]CPUSet, len(nodes))
+	for i, n := range nodes {
+		sets[i] = n.CPUs
 	}
-	words := make([]uint64, size)
-	for _, n := range nodes {
-		for i, w := range n.CPUs.words {
-			words[i] |= w
-		}
-	}
-	return CPUSet{words}
+	return UnionOf(sets)
 }
 
 // group makes the new nodes of one parent.
@@ -289,8 +283,12 @@ func compareNodes(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.Color, b.Color), bytes.Compare(a.digest[:], b.digest[:]), cmp.Compare(a.pos, b.pos))
 }
 
-// Full returns the tree that t was before anything was removed: its groups alone.
+// Full returns the tree that t was before anything was removed: its groups alone. Trees out of
+// Enumerate that were grouped alike share it.
 func (t *Tree) Full() *Tree {
+	if t.choice != nil {
+		return t.choice.of.skeleton().full
+	}
 	ops := t.transforms()
 	groups := slices.DeleteFunc(slices.Clone(ops), func(x Transform) bool { return x.Op != OpGroup })
 	if len(groups) == len(ops) {

@@ -145,6 +145,21 @@ func (s CPUSet) Union(o CPUSet) CPUSet {
 	return CPUSet{words}
 }
 
+// UnionOf returns the CPUs that are in any of some sets.
+func UnionOf(sets []CPUSet) CPUSet {
+	size := 0
+	for _, s := range sets {
+		size = max(size, len(s.words))
+	}
+	words := make([]uint64, size)
+	for _, s := range sets {
+		for i, w := range s.words {
+			words[i] |= w
+		}
+	}
+	return CPUSet{words}
+}
+
 // Intersect returns s ∩ o.
 func (s CPUSet) Intersect(o CPUSet) CPUSet {
 	words := make([]uint64, min(len(s.words), len(o.words)))

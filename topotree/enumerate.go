@@ -3,6 +3,7 @@ package topotree
 import (
 	"iter"
 	"slices"
+	"sync"
 )
 
 // Bounds limit the space that Enumerate walks. The zero value is the default space of the paper.
@@ -56,6 +57,9 @@ type walk struct {
 	yield func(*Tree) bool
 	seen  digestSet
 	done  bool
+
+	mu    sync.Mutex // guards fulls
+	fulls []*Tree    // the trees that are grouped and lost nothing
 }
 
 func newWalk(t *Tree, b Bounds, yield func(*Tree) bool) *walk {

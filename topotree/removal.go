@@ -1,6 +1,9 @@
 package topotree
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // removal walks all combinations of removes on one classTree, the deepest level outermost: since
 // children of one color are isomorphic, the right-most n in canonical order are the same whatever
@@ -15,6 +18,9 @@ type removal struct {
 	counts []uint16       // children taken from each class
 	kids   []childCount   // room for one node's children
 	taken  uint64         // bit per class, as in index: loses children under the current choice
+
+	once  sync.Once // guards bones
+	bones *skeleton
 }
 
 // maxTracked is how many classes the bit sets can tell apart; machines with more (none symmetric

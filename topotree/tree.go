@@ -79,8 +79,14 @@ func (t *Tree) Splits() []string { return t.info.splits }
 // PUs returns the number of PUs in the tree.
 func (t *Tree) PUs() int { return t.pus }
 
-// CPUs returns the PUs in the tree.
-func (t *Tree) CPUs() CPUSet { return t.Root().CPUs }
+// CPUs returns the PUs in the tree. Of a tree out of Enumerate they are worked out without building
+// its nodes.
+func (t *Tree) CPUs() CPUSet {
+	if t.choice != nil {
+		return t.choice.cpus()
+	}
+	return t.Root().CPUs
+}
 
 // Depth returns the depth of the PUs. The root is depth 0.
 func (t *Tree) Depth() int {

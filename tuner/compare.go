@@ -12,7 +12,6 @@ import (
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
-	"sandwich/tuner/service"
 )
 
 // CompareOptions say which searches are compared on one weight shape: the ablation of Sandwich
@@ -160,8 +159,8 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 		}
 	}
 	t.rec = newRecorder(nil, t.journal)
-	set := service.Set{Name: "default", PUs: t.def.Prefill.PUs}
-	t.phases = [2]phaseTuning{{name: "prefill", sets: []service.Set{set}}, {name: "decode", sets: []service.Set{set}}}
+	set := activeSet{Name: "default", PUs: t.def.Prefill.PUs}
+	t.phases = [2]phaseTuning{{name: "prefill", sets: []activeSet{set}}, {name: "decode", sets: []activeSet{set}}}
 	return t.start(set.PUs)
 }
 

@@ -7,12 +7,11 @@ import (
 
 	"sandwich/plans"
 	"sandwich/runtime/pool"
-	"sandwich/tuner/service"
 )
 
 // finalist is a phase that may enter the plan.
 type finalist struct {
-	set   service.Set
+	set   activeSet
 	phase plans.Phase
 	arm   *arm
 }
@@ -34,7 +33,7 @@ func (t *tuning) chooseWinners(l *pool.Leader) error {
 func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 	ph := &t.phases[i]
 	def := phaseOf(t.def, i)
-	ph.winner, ph.set = *def, service.Set{Name: "default", PUs: def.PUs}
+	ph.winner, ph.set = *def, activeSet{Name: "default", PUs: def.PUs}
 	tuned := make([]finalist, len(ph.sets))
 	for s, set := range ph.sets {
 		tuned[s] = finalist{set: set, phase: plans.Phase{PUs: set.PUs, Tables: ph.tables[s]}}

@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trace"
 )
 
 // Options of Tune. Profile and one of File and Config are needed; everything else has a default.
@@ -22,7 +23,8 @@ type Options struct {
 	Name     string        // of the plan; "": the model's
 	Origin   string        // the file, preset or config.json, for the evidence
 	Threads  int           // at most so many PUs; 0: no such bound
-	TP       int           // tensor-parallel ranks; 0: one, or one a node where that is faster
+	TP       int           // tensor-parallel ranks; 0: as many as are faster, which costs bits (rule 6)
+	AllowTP  bool          // several ranks for any gain, not only for one of 10 %
 	ISA      string        // "": the widest
 	Compute  string        // auto, f32, int8, bf16
 	KV       string        // f16, f32
@@ -33,6 +35,10 @@ type Options struct {
 	Strategy string        // of the kernel search; "": sandwich
 	TopK     int           // sets of PUs per phase that are measured; 0: 10
 	Seed     uint64
+
+	Load      Load   // that configurations are ranked by; none: a few requests of trace.Usual
+	Objective string // of the ranking; "": latency
+	SLO       trace.SLO
 
 	Journal string // path of the journal, "" for none
 	Resume  bool   // go on with the journal that is there
@@ -129,6 +135,7 @@ func (o *Options) checkHost() error {
 // flags is every option that changes what is timed, as the journal compares it.
 func (o *Options) flags() string {
 	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s seq-max=%d batch-max=%d budget=%s effort=%s "+
-		"strategy=%s top-k=%d",
-		o.Threads, o.TP, o.ISA, o.Compute, o.KV, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK)
+		"strategy=%s top-k=%d allow-tp=%v load=%q objective=%s",
+		o.Threads, o.TP, o.ISA, o.Compute, o.KV, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK,
+		o.AllowTP, o.Load.Name+o.Load.Workload.Name, o.Objective)
 }

@@ -8,12 +8,14 @@ import (
 
 	"sandwich/plans"
 	"sandwich/runtime/pool"
-	"sandwich/tuner/service"
 )
 
-// worthRanks is how much of the time of one rank several may take: they cost the bit-equality of
-// rule 6, and must gain for it.
-const worthRanks = 0.9
+// worthRanks is how much of the time of one rank several may take, since they cost the bit-equality
+// of rule 6; noisyRanks is what they may take where the user allows them for any gain.
+const (
+	worthRanks = 0.9
+	noisyRanks = 0.98
+)
 
 // ranksEnd is the part of the budget in which numbers of ranks are compared.
 const ranksEnd = 0.1
@@ -37,7 +39,11 @@ func chooseRanks(ctx context.Context, o Options, counts []int) (out chosenRanks,
 	}
 	o.Journal = ""
 	var one []float64
-	best := worthRanks
+	worth := worthRanks
+	if o.AllowTP {
+		worth = noisyRanks
+	}
+	best := worth
 	began := time.Now()
 	for _, n := range append([]int{1}, counts...) {
 		if one != nil && time.Since(began).Seconds() > ranksEnd*o.Budget.Seconds() {
@@ -70,7 +76,7 @@ func chooseRanks(ctx context.Context, o Options, counts []int) (out chosenRanks,
 		if n != out.tp {
 			out.rejected = append(out.rejected, plans.Rejected{Candidate: fmt.Sprintf("%d ranks", n),
 				Reason: fmt.Sprintf("takes %.2f times as long as one rank with the default schedules; more than "+
-					"one must take less than %.2f", out.samples[i], worthRanks)})
+					"one must take less than %.2f (--allow tp takes any gain)", out.samples[i], worth)})
 		}
 	}
 	return out, nil
@@ -133,13 +139,4 @@ func (t *tuning) sampleAlone(l *pool.Leader, a *arm, x *test) (samples []float64
 		samples = append(samples, s)
 	}
 	return samples, nil
-}
-
-// rankCounts are the degrees to compare where the user leaves the choice.
-func rankCounts(o Options) ([]int, error) {
-	if o.TP != 0 || o.Threads != 0 {
-		return nil, nil
-	}
-	shape, err := shapeOf(o)
-	return service.RankCounts(o.Profile, shape), err
 }

@@ -10,33 +10,21 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/search"
-	"sandwich/tuner/service"
 )
 
-// chooseSets measures the candidate sets of active PUs of each phase on whole forwards under the
-// untuned default, and keeps the best few for the kernel search: Sandwich section 5.3 ranks by
-// simulation with a default schedule, which on the machine itself a forward does better.
+// chooseSets measures the sets of active PUs that the simulated ranking puts first, each phase on
+// whole forwards under the untuned default, and keeps the best few for the kernel search: Sandwich
+// section 5.3 ends with the simulation, which on the machine itself forwards correct.
 func (t *tuning) chooseSets(l *pool.Leader) error {
-	sets, err := service.Sets(t.o.Profile)
-	if err != nil {
-		return err
-	}
-	if t.o.Threads > 0 { // the user has chosen
-		sets = []service.Set{{Name: fmt.Sprintf("--threads %d", t.o.Threads), PUs: t.def.Prefill.PUs}}
-	}
-	sets = t.withEveryRank(sets)
-	isa, typ := t.isa.String(), t.computeType()
-	ranked := [2][]service.Set{prefill: service.Prefill(t.o.Profile, isa, typ, sets),
-		decode: service.Decode(t.o.Profile, sets)}
 	for i := range t.phases {
 		ph := &t.phases[i]
-		candidates := service.Top(ranked[i], t.o.TopK)
-		candidates = withDefault(candidates, phaseOf(t.def, i).PUs)
-		for _, s := range ranked[i] {
-			if !slices.ContainsFunc(candidates, func(c service.Set) bool { return c.Name == s.Name }) {
-				t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best by the ceilings of the "+
-					"profile", t.o.TopK))
-			}
+		ranked := t.chosen()
+		if t.o.Threads == 0 {
+			ranked = t.withEveryRank(t.ranking.sets(i, len(t.def.Ranks)))
+		}
+		candidates := withDefault(ranked[:min(t.o.TopK, len(ranked))], phaseOf(t.def, i).PUs)
+		for _, s := range ranked[min(t.o.TopK, len(ranked)):] {
+			t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best of the simulated ranking", t.o.TopK))
 		}
 		if t.rig == nil || len(candidates) == 1 {
 			ph.sets = candidates[:1]
@@ -44,6 +32,7 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 		}
 		// Each phase has half of the stage's time.
 		end := setsEnd * float64(i+1) / 2
+		var err error
 		if ph.sets, err = t.measureSets(l, i, candidates, end); err != nil {
 			return err
 		}
@@ -53,7 +42,7 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 
 // withEveryRank keeps the sets in which each rank has a PU: what a rank holds of the weights nobody
 // else can work on.
-func (t *tuning) withEveryRank(sets []service.Set) (out []service.Set) {
+func (t *tuning) withEveryRank(sets []activeSet) (out []activeSet) {
 	if len(t.def.Ranks) == 1 {
 		return sets
 	}
@@ -70,11 +59,11 @@ func (t *tuning) withEveryRank(sets []service.Set) (out []service.Set) {
 }
 
 // withDefault puts the PUs of the default plan among the candidates.
-func withDefault(sets []service.Set, pus plans.PUSet) []service.Set {
-	if slices.ContainsFunc(sets, func(s service.Set) bool { return slices.Equal(s.PUs, pus) }) {
+func withDefault(sets []activeSet, pus plans.PUSet) []activeSet {
+	if slices.ContainsFunc(sets, func(s activeSet) bool { return slices.Equal(s.PUs, pus) }) {
 		return sets
 	}
-	return append([]service.Set{{Name: "default", PUs: pus}}, sets...)
+	return append([]activeSet{{Name: "default", PUs: pus}}, sets...)
 }
 
 // survivors is how many sets a phase may keep, and how much slower than the best they may be. The
@@ -92,7 +81,7 @@ func (t *tuning) survivors() (n int, within float64) {
 
 const clearlySlower = 1.5
 
-func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end float64) ([]service.Set, error) {
+func (t *tuning) measureSets(l *pool.Leader, phase int, sets []activeSet, end float64) ([]activeSet, error) {
 	var arms []*arm
 	defer func() { closeArms(arms) }()
 	for _, s := range sets {
@@ -111,7 +100,7 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	err = t.race(l, arms, tests, end, "active PUs", name)
 	if errors.Is(err, errUndecided) {
 		t.reject(name, err.Error()+": the PUs of the default plan stay")
-		i := slices.IndexFunc(sets, func(s service.Set) bool { return slices.Equal(s.PUs, phaseOf(t.def, phase).PUs) })
+		i := slices.IndexFunc(sets, func(s activeSet) bool { return slices.Equal(s.PUs, phaseOf(t.def, phase).PUs) })
 		return sets[i : i+1], nil
 	}
 	if err != nil {
@@ -124,7 +113,7 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []service.Set, end 
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
 	keep, within := t.survivors()
-	var out []service.Set
+	var out []activeSet
 	for rank, i := range order {
 		isDefault := slices.Equal(sets[i].PUs, phaseOf(t.def, phase).PUs)
 		if rank == 0 || rank < keep && scores[i] <= within*scores[order[0]] || isDefault && scores[i] <= clearlySlower*

@@ -12,7 +12,6 @@ import (
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
-	"sandwich/tuner/service"
 )
 
 // job is one kernel table to search.
@@ -194,7 +193,7 @@ func eventText(e search.Event) string {
 }
 
 // record writes a finished table into the evidence.
-func (t *tuning) record(j *job, set service.Set) {
+func (t *tuning) record(j *job, set activeSet) {
 	r := j.result
 	name := fmt.Sprintf("%s %s on PUs %s", t.phases[j.phase].name, j.key, set.PUs)
 	for _, a := range r.Anchors {

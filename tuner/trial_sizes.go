@@ -8,7 +8,6 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
 	"sandwich/tuner/measure"
-	"sandwich/tuner/service"
 )
 
 // computeType is the data type of most of the arithmetic, as ceilings name it.
@@ -39,7 +38,7 @@ func (t *tuning) lastLevel() int64 { return measure.LastLevel(t.o.Profile, t.usa
 
 // caches are the bytes of L1 and L2 that one PU of a set may count on; 0 for what the machine does
 // not tell.
-func (t *tuning) caches(set service.Set) (l1, l2 int) {
+func (t *tuning) caches(set activeSet) (l1, l2 int) {
 	l1 = int(min(t.o.Profile.Host.L1D, 1<<20))
 	for _, o := range t.o.Profile.Machine.Objects {
 		if o.Kind == topotree.KindL2 && o.CPUs.Contains(set.PUs[0]) {

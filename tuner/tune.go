@@ -3,6 +3,7 @@ package tuner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandwich/microkernel"
@@ -12,7 +13,6 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/search"
-	"sandwich/tuner/service"
 )
 
 // Parts of the budget at which the stages end. Loading the model counts; what a stage leaves over,
@@ -34,9 +34,13 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 		return nil, err
 	}
 	flags := o.flags()
-	counts, err := rankCounts(o)
+	ranking, err := o.ranking(ctx)
 	if err != nil {
 		return nil, err
+	}
+	var counts []int
+	if o.TP == 0 && o.Threads == 0 {
+		counts = ranking.degrees(o.TopK)
 	}
 	ranks, err := chooseRanks(ctx, o, counts)
 	if err != nil {
@@ -45,7 +49,7 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if o.TP == 0 {
 		o.TP = ranks.tp
 	}
-	t := &tuning{ctx: ctx, o: o, flags: flags, began: began}
+	t := &tuning{ctx: ctx, o: o, flags: flags, began: began, ranking: ranking}
 	defer t.close()
 	if err := t.prepare(); err != nil {
 		return nil, err
@@ -64,6 +68,7 @@ type tuning struct {
 	o       Options
 	flags   string // of the journal: as the user gave them
 	began   time.Time
+	ranking *Ranking // of all service configurations, simulated
 	effort  search.Effort
 	shape   plans.ModelShape
 	def     *plans.Plan   // the untuned default: incumbent of every search, and a finalist
@@ -83,10 +88,10 @@ type tuning struct {
 // phaseTuning is what is found out about one phase.
 type phaseTuning struct {
 	name   string
-	sets   []service.Set   // that survive, best first
+	sets   []activeSet     // that survive, best first
 	tables [][]plans.Table // by set
 	winner plans.Phase
-	set    service.Set // of the winner
+	set    activeSet // of the winner
 
 	measured bool // the winner was chosen by measurement; false where the budget was over before
 }
@@ -281,11 +286,17 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 
 // service joins the PUs that won each phase.
 func (t *tuning) service() (plans.ServiceConfig, error) {
-	sets := [2]service.Set{t.phases[prefill].set, t.phases[decode].set}
+	sets := [2]activeSet{t.phases[prefill].set, t.phases[decode].set}
 	if len(t.def.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
 		return plans.NewService(t.def.Ranks, sets[prefill].PUs, sets[decode].PUs)
 	}
-	return service.Config(t.o.Profile, sets[prefill], sets[decode])
+	all := slices.Concat(sets[prefill].PUs, sets[decode].PUs)
+	slices.Sort(all)
+	ranks, err := thumb.MakeRanks(t.o.Profile, slices.Compact(all), 1)
+	if err != nil {
+		return plans.ServiceConfig{}, err
+	}
+	return plans.NewService(ranks, sets[prefill].PUs, sets[decode].PUs)
 }
 
 // planName makes a name that a plan may have.

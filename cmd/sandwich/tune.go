@@ -22,6 +22,7 @@ import (
 	"sandwich/runtime/model"
 	"sandwich/tuner"
 	"sandwich/tuner/search"
+	"sandwich/tuner/trace"
 )
 
 // tuneFlags are what tune asks for.
@@ -33,8 +34,11 @@ type tuneFlags struct {
 	resume  bool
 	explain bool
 	force   bool
+	allow   string
 	format  string
 	options tuner.Options
+
+	simulation simulateFlags
 }
 
 func newTune() *cobra.Command {
@@ -52,7 +56,8 @@ The model is a GGUF file, a config.json of Hugging Face, or the name of a preset
 Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume.`,
 		Example: `  sandwich tune --model llama.gguf
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
-  sandwich tune --model llama.gguf -o llama.plan --resume`,
+  sandwich tune --model llama.gguf -o llama.plan --resume
+  sandwich tune --machine kunpeng920 --model llama-3.1-8b --type f32 --simulate --format json`,
 		Args: exactArgs(0, ""),
 	}
 	f.session.addModel(c)
@@ -73,9 +78,15 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs.BoolVar(&f.explain, "explain", false, "print the whole plan, and what was rejected and why")
 	fs.BoolVar(&f.force, "force", false,
 		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
+	fs.StringVar(&f.allow, "allow", "", "tp: several ranks for any gain (default: for 10 %, since they change "+
+		"the rounding of logits)")
+	f.simulation.add(fs)
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.format = *format
+		if err := f.simulation.check(c.Flags().Changed); err != nil {
+			return usageError(err)
+		}
 		if !c.Flags().Changed("seq-max") {
 			f.options.SeqMax = 0 // 2048, or the model's context where that is less
 		}
@@ -87,6 +98,9 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
 	if err := f.check(); err != nil {
 		return usageError(err)
+	}
+	if f.simulation.simulate {
+		return f.runSimulation(ctx, w)
 	}
 	subject, err := openSubject(f.session.model, f.typ)
 	if err != nil {
@@ -128,6 +142,8 @@ func (f *tuneFlags) check() error {
 		return fmt.Errorf("--batch-max %d: give a number of rows from 1 to %d", o.BatchMax, maxParallel)
 	case o.Budget < time.Second || o.Budget > 100*time.Hour:
 		return fmt.Errorf("--budget %s: give a time from 1s to 100h", o.Budget)
+	case f.allow != "" && f.allow != "tp":
+		return fmt.Errorf("--allow %q: there is tp to allow", f.allow)
 	case o.TopK < 1 || o.TopK > 1000:
 		return fmt.Errorf("--top-k %d: give a number from 1 to 1000", o.TopK)
 	case !slices.Contains(search.Strategies(), o.Strategy):
@@ -167,6 +183,12 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	o.Threads, o.TP = f.session.threads, f.session.ranks
 	o.ISA, o.Compute, o.KV = f.session.isa, f.session.compute, f.session.kv
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
+	var err error
+	if o.Load, err = f.simulation.load(o.Seed); err != nil {
+		return nil, "", usageError(err)
+	}
+	o.Objective, o.SLO = f.simulation.objective, trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot}
+	o.AllowTP = f.allow == "tp"
 	line, done := lineProgress()
 	o.Progress = func(p tuner.Progress) {
 		line(p.String())

@@ -47,7 +47,7 @@ func (m *Model) Share(sh plans.Share) *Model {
 // rows are some elements of a vector, of each expert where it has them.
 func (v *Vector) rows(of plans.Span) *Vector {
 	out := &Vector{Name: v.Name, N: of.Len(), Stack: v.Stack}
-	if v.Data == nil { // not loaded
+	if v.Data == nil { // a model of shapes alone has none
 		return out
 	}
 	for i := range max(1, v.Stack) {

@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sandwich/runtime/sched"
@@ -95,34 +96,44 @@ const (
 	Latency    = "latency"    // mean time per request
 	Throughput = "throughput" // tokens per second
 	Attainment = "attainment" // share of requests within the service level
+	Goodput    = "goodput"    // requests a second within the service level
 )
+
+// Objectives lists them.
+func Objectives() []string { return []string{Latency, Throughput, Attainment, Goodput} }
+
+// DefaultSLO is the service level where nobody says another.
+var DefaultSLO = SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond}
 
 // Score is a number by which reports of one trace are ranked: larger is better.
 func (r *Report) Score(objective string, s SLO) (float64, error) {
 	switch objective {
 	case Latency:
-		sum, n := 0.0, 0
-		for i := range r.Outcomes {
-			if o := &r.Outcomes[i]; o.Finished() {
-				sum += (o.End - o.At).Seconds()
-				n++
-			}
+		if mean := r.Mean((*Outcome).Latency).Seconds(); mean > 0 {
+			return 1 / mean, nil
 		}
-		if sum == 0 {
-			return 0, nil
-		}
-		return float64(n) / sum, nil
+		return 0, nil
 	case Throughput:
 		return r.Throughput(), nil
 	case Attainment:
 		return r.Attainment(s), nil
+	case Goodput:
+		return r.met(s), nil
 	}
-	return 0, fmt.Errorf("unknown objective %q; choose %s, %s or %s", objective, Latency, Throughput, Attainment)
+	return 0, fmt.Errorf("unknown objective %q; choose one of %s", objective, strings.Join(Objectives(), ", "))
 }
 
-// Goodput is the highest rate, in requests a second within lo and hi, at which a share of the
+// met is requests within the service level a second.
+func (r *Report) met(s SLO) float64 {
+	if r.Elapsed <= 0 {
+		return 0
+	}
+	return r.Attainment(s) * float64(len(r.Outcomes)) / r.Elapsed.Seconds()
+}
+
+// HighestRate is the highest rate, in requests a second within lo and hi, at which a share of the
 // requests attains the service level, found by bisection to one per cent: 0 when not even lo does.
-func Goodput(w Workload, n int, seed uint64, c Cost, o Options, s SLO, share, lo, hi float64) (float64, error) {
+func HighestRate(w Workload, n int, seed uint64, c Cost, o Options, s SLO, share, lo, hi float64) (float64, error) {
 	attains := func(rate float64) (bool, error) {
 		r, err := Replay(w.Poisson(n, rate, seed), c, o)
 		if err != nil {

@@ -37,16 +37,24 @@ type record struct {
 	Output int     `json:"output"`
 }
 
-// Read reads a trace of JSON lines: {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64}.
-// The class may be left out. Errors name the line.
+// Read reads a trace of JSON lines: {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64},
+// or of the same columns as CSV, with a header where they are in another order. The class may be
+// left out. Errors name the line.
 func Read(in io.Reader) (Trace, error) {
 	var t Trace
+	parse := parseJSON
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	for n := 1; lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
+		}
+		if n == 1 && line[0] != '{' {
+			var c columns
+			if parse = c.parse; c.header(line) {
+				continue
+			}
 		}
 		r, err := parse(line)
 		if err == nil && len(t) > 0 && r.At < t[len(t)-1].At {
@@ -69,13 +77,18 @@ func Read(in io.Reader) (Trace, error) {
 	return t, nil
 }
 
-func parse(line []byte) (Request, error) {
+func parseJSON(line []byte) (Request, error) {
 	var r record
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
 		return Request{}, fmt.Errorf(`want {"at": seconds, "class": "reactive" or "proactive", "prompt": tokens, "output": tokens}: %w`, err)
 	}
+	return r.request()
+}
+
+// request checks a record.
+func (r record) request() (Request, error) {
 	out := Request{At: time.Duration(r.At * float64(time.Second)), Prompt: r.Prompt, Output: r.Output}
 	switch r.Class {
 	case "", sched.Reactive.String():

@@ -111,7 +111,7 @@ func TestSequential(t *testing.T) {
 func TestGoodput(t *testing.T) {
 	w, _ := Named("fixed")
 	slo := SLO{TTFT: 3 * time.Second, TPOT: 100 * time.Millisecond}
-	rate, err := Goodput(w, 100, 1, flat{}, options(), slo, 0.9, 0.01, 100)
+	rate, err := HighestRate(w, 100, 1, flat{}, options(), slo, 0.9, 0.01, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +128,10 @@ func TestGoodput(t *testing.T) {
 			t.Errorf("at %.2f requests a second the level is attained: %v", c.rate, got)
 		}
 	}
-	if rate, err := Goodput(w, 20, 1, flat{}, options(), SLO{}, 0.9, 0.01, 1); err != nil || rate != 0 {
+	if rate, err := HighestRate(w, 20, 1, flat{}, options(), SLO{}, 0.9, 0.01, 1); err != nil || rate != 0 {
 		t.Errorf("an impossible level: %v, %v", rate, err)
 	}
-	if _, err := Goodput(w, 20, 1, flat{}, options(), slo, 0.9, 2, 1); err == nil {
+	if _, err := HighestRate(w, 20, 1, flat{}, options(), slo, 0.9, 2, 1); err == nil {
 		t.Error("an empty range of rates is not refused")
 	}
 }

@@ -17,6 +17,11 @@ type Lengths struct {
 	Min, Max int
 }
 
+// meanOf has a mean instead of a median; the cut moves it by little.
+func meanOf(mean, spread float64, least, most int) Lengths {
+	return Lengths{mean / math.Exp(spread*spread/2), spread, least, most}
+}
+
 func (l Lengths) draw(rng *rand.Rand) int {
 	x := l.Median * math.Exp(l.Spread*rng.NormFloat64())
 	return max(l.Min, min(l.Max, int(math.Round(x))))
@@ -38,8 +43,21 @@ var workloads = []Workload{
 	{"summarize", "long prompts, short answers (assumed)", Lengths{1200, 0.5, 128, 4096}, Lengths{90, 0.5, 16, 256}, 0},
 	{"agent", "prompts of an assistant with tools, a third of them in the background (assumed)", Lengths{700, 0.7, 64,
 		4096}, Lengths{120, 0.7, 8, 512}, 1. / 3},
+	{"sharegpt", "conversations with ChatGPT: means of 161.31 tokens in and 337.99 out (vLLM, SOSP 2023, figure 11); " +
+		"log-normal with assumed spread", meanOf(161.31, 1.2, 4, 1024), meanOf(337.99, 0.9, 4, 1024), 0},
+	{"lmsys-chat", "LMSYS-Chat-1M: means of 69.5 tokens a prompt and 214.5 an answer (its paper, table 1); " +
+		"log-normal with assumed spread", meanOf(69.5, 1.2, 4, 1024), meanOf(214.5, 0.9, 4, 1024), 0},
+	{"gsm8k", "school mathematics: means of 92 tokens in and 100 out (SMEPilot, table of workloads); assumed spread",
+		meanOf(92, 0.4, 24, 400), meanOf(100, 0.5, 16, 400), 0},
+	{"ruler", "questions about long texts, RULER of 4k: means of 3324 tokens in and 4 out (SMEPilot, table of " +
+		"workloads); assumed spread", meanOf(3324, 0.1, 2048, 4090), meanOf(4, 0, 4, 4), 0},
+	{"longwriter", "LongWriter-6k: means of 339 tokens in and 5424 out (SMEPilot, table of workloads); assumed spread",
+		meanOf(339, 0.6, 32, 2048), meanOf(5424, 0.4, 1024, 16384), 0},
 	{"fixed", "512 tokens in, 64 out", Lengths{512, 0, 512, 512}, Lengths{64, 0, 64, 64}, 0},
 }
+
+// Usual is the workload where nobody says another: what the paper sampled (Sandwich 8.1).
+const Usual = "sharegpt"
 
 // Workloads lists the names that Named knows.
 func Workloads() []string {

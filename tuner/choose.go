@@ -1,0 +1,86 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/tuner/service"
+	"sandwich/tuner/trace"
+)
+
+// activeSet is one choice of the PUs that work in a phase.
+type activeSet struct {
+	Name string // of the configuration that it comes from: "all PUs", "remove(1,5) cut at numa, TP 8"
+	PUs  plans.PUSet
+}
+
+// A ranking for a race replays so many requests: what runs after it is what the budget is for.
+const (
+	fewRequests  = 5
+	someRequests = 20
+	shortBudget  = time.Minute
+)
+
+// ranking is the road up to the race, the same that `tune --simulate` ends with.
+func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
+	shape, err := shapeOf(*o)
+	if err != nil {
+		return nil, err
+	}
+	load := o.Load
+	if load.Trace == nil {
+		if load.Requests = someRequests; o.Budget < shortBudget {
+			load.Requests = fewRequests
+		}
+		if load.Workload.Name == "" {
+			if load.Workload, err = trace.Named(trace.Usual); err != nil {
+				return nil, err
+			}
+			load.Seed, load.Sequential = o.Seed, true
+		}
+	}
+	r, err := Simulate(ctx, SimulateOptions{Profile: o.Profile, Shape: shape, Compute: o.Compute, KV: o.KV, ISA: o.ISA,
+		TP: o.TP, Threads: o.Threads, Load: load, Objective: o.Objective, SLO: o.SLO, TopK: o.TopK})
+	if errors.Is(err, service.ErrNoFit) { // its kernels can be tuned by shape all the same, on the default's PUs
+		return &Ranking{}, nil
+	}
+	return r, err
+}
+
+// degrees are the numbers of ranks above one that are worth a measurement: those of the best
+// candidates that are predicted to beat one rank.
+func (r *Ranking) degrees(topK int) (out []int) {
+	for i, c := range r.Ranked {
+		n := c.Config.TP()
+		if i == topK || n == 1 { // whatever comes behind the best of one rank is not faster than it
+			break
+		}
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sets are the PUs of a phase in the order of the best configurations of so many ranks that have
+// them.
+func (r *Ranking) sets(phase, ranks int) (out []activeSet) {
+	for _, c := range r.Ranked {
+		pus := plans.PUSet([][]int{prefill: c.Config.Prefill.Slice(), decode: c.Config.Decode.Slice()}[phase])
+		known := slices.ContainsFunc(out, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
+		if c.Config.TP() == ranks && !known {
+			out = append(out, activeSet{c.Names[0], pus})
+		}
+	}
+	return out
+}
+
+// chosen is the only set where the user has chosen.
+func (t *tuning) chosen() []activeSet {
+	return []activeSet{{fmt.Sprintf("--threads %d", t.o.Threads), t.def.Prefill.PUs}}
+}

@@ -1,0 +1,40 @@
+package tuner
+
+import (
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+	"sandwich/topotree"
+	"sandwich/tuner/service"
+)
+
+// predictorOf predicts a model on a profile.
+func predictorOf(t testing.TB, p *profiles.Profile, shape plans.ModelShape) *service.Predictor {
+	t.Helper()
+	plan, err := thumb.Default(p, shape, thumb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, _ := service.Complete(p, plan.Widest(), plan.Arithmetics())
+	out, err := service.NewPredictor(whole, plan, nil, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// simulatedConfig is the decode rate of a rank a node on some PUs.
+func simulatedConfig(t testing.TB, p *profiles.Profile, shape plans.ModelShape, pus topotree.CPUSet) float64 {
+	t.Helper()
+	c := &service.Config{Prefill: pus, Decode: pus}
+	for _, n := range p.Machine.Memory {
+		c.Ranks = append(c.Ranks, service.Rank{PUs: pus.Intersect(n.CPUs), Nodes: []int{n.ID}})
+	}
+	cost, err := predictorOf(t, p, shape).Cost(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 1 / cost.DecodeSeconds(1, 128)
+}

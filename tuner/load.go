@@ -1,0 +1,121 @@
+package tuner
+
+import (
+	"fmt"
+	"time"
+
+	"sandwich/tuner/service"
+	"sandwich/tuner/trace"
+)
+
+// Load is the requests that configurations are ranked by.
+type Load struct {
+	Trace      trace.Trace // of a file; nil: Requests of Workload
+	Name       string      // of the file
+	Workload   trace.Workload
+	Requests   int     // 0: 90, as the paper sampled (Sandwich 8.1)
+	Rate       float64 // requests a second; 0: what loads the plain configuration by busyShare
+	Sequential bool    // each request comes when the one before has ended; Rate is not looked at
+	Seed       uint64
+
+	left int // requests of the file that are left out
+}
+
+const (
+	paperRequests = 90
+	busyShare     = 0.7
+	maxLoad       = 600000 // tokens that a ranking replays of a file: requests that come later are left out
+)
+
+// complete draws the requests. Their times are those of one request a second until under sets the
+// rate.
+func (l *Load) complete() error {
+	if l.Requests == 0 {
+		l.Requests = paperRequests
+	}
+	if l.Trace != nil {
+		if len(l.Trace) == 0 {
+			return fmt.Errorf("the trace has no request")
+		}
+		l.cut()
+		return nil
+	}
+	if l.Workload.Name == "" {
+		return fmt.Errorf("a ranking needs a trace")
+	}
+	l.Trace = l.Workload.Poisson(l.Requests, 1, l.Seed)
+	return nil
+}
+
+// cut keeps the first requests, as many as a ranking has time for.
+func (l *Load) cut() {
+	sum := 0
+	for i, r := range l.Trace {
+		if sum += r.Output; sum > maxLoad && i > 0 {
+			l.left = len(l.Trace) - i
+			l.Trace = l.Trace[:i]
+			return
+		}
+	}
+}
+
+// outputs is the number of tokens that all requests ask for.
+func (l *Load) outputs() int {
+	sum := 1
+	for _, r := range l.Trace {
+		sum += r.Output
+	}
+	return sum
+}
+
+// longest is the most positions of a request.
+func (l *Load) longest() int {
+	most := 1
+	for _, r := range l.Trace {
+		most = max(most, r.Prompt+r.Output)
+	}
+	return most
+}
+
+// seconds is what a configuration takes for all requests, one after the other.
+func (l *Load) seconds(c *service.Cost, chunk int) float64 {
+	sum := time.Duration(0)
+	for _, r := range l.Trace {
+		for pos := 0; pos < r.Prompt; pos += chunk {
+			n := min(chunk, r.Prompt-pos)
+			sum += c.Prefill(pos, n, pos+n == r.Prompt)
+		}
+		if r.Output > 1 {
+			sum += time.Duration(c.DecodeSeconds(1, r.Prompt+r.Output/2) * float64(r.Output-1) * float64(time.Second))
+		}
+	}
+	return sum.Seconds()
+}
+
+// under sets the times of the arrivals: a trace of a file keeps its own; others get a rate that is
+// the same for all configurations.
+func (l *Load) under(plain float64) Load {
+	out := *l
+	if l.Name != "" || l.Sequential {
+		return out
+	}
+	out.Rate = l.Rate
+	if out.Rate == 0 {
+		out.Rate = busyShare * float64(len(l.Trace)) / plain
+	}
+	out.Trace = l.Workload.Poisson(l.Requests, out.Rate, l.Seed)
+	return out
+}
+
+// String is the load in words.
+func (l *Load) String() string {
+	switch {
+	case l.left > 0:
+		return fmt.Sprintf("the first %d requests of %s, without the %d that come later", len(l.Trace), l.Name, l.left)
+	case l.Name != "":
+		return fmt.Sprintf("%d requests of %s", len(l.Trace), l.Name)
+	case l.Sequential:
+		return fmt.Sprintf("%d requests of %s, one after the other", len(l.Trace), l.Workload.Name)
+	}
+	return fmt.Sprintf("%d requests of %s, %.3g a second", len(l.Trace), l.Workload.Name, l.Rate)
+}

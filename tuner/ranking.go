@@ -1,0 +1,84 @@
+package tuner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sandwich/profiles"
+	"sandwich/tuner/trace"
+)
+
+// shown is how many candidates a ranking shows where the machine has them; those that are always
+// there come in their places among all.
+const shown = 10
+
+// Shown are the best candidates and those that are always there, best first.
+func (r *Ranking) Shown() (out []*Ranked) {
+	for i, c := range r.Ranked {
+		if i < max(shown, r.TopK) || c.Config.Origin.Always != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Note says in a sentence what of the objective cannot be had; "" where there is nothing to say.
+func (r *Ranking) Note() string {
+	most := 0.0
+	for _, c := range r.Ranked {
+		most = max(most, c.Report.Attainment(r.SLO))
+	}
+	if most > 0 {
+		return ""
+	}
+	first, each := time.Duration(0), time.Duration(0)
+	for _, c := range r.Ranked {
+		if t := c.Report.TTFT(0.5); first == 0 || t < first {
+			first = t
+		}
+		if t := c.Report.TPOT(0.5); each == 0 || t < each {
+			each = t
+		}
+	}
+	return fmt.Sprintf("no configuration meets a first token in %s and each further one in %s: the best that can be "+
+		"had are medians of %s and %s, and the ranking goes by latency", r.SLO.TTFT, r.SLO.TPOT,
+		first.Round(time.Millisecond), each.Round(100*time.Microsecond))
+}
+
+// goodput finds, for the candidates that are shown, the highest rate at which nine in ten requests
+// are within the service level.
+func (s *simulation) goodput(load Load) error {
+	if load.Name != "" { // its times are given: what it attains is all there is
+		for _, r := range s.out.Ranked {
+			r.Goodput, _ = r.Report.Score(trace.Goodput, s.o.SLO)
+		}
+		return nil
+	}
+	for _, r := range s.out.Shown() {
+		o := s.options(r, load)
+		o.Sequential = false
+		top := 4 * float64(len(load.Trace)) * float64(s.o.Parallel) / r.estimate
+		n := min(len(load.Trace), paperRequests)
+		rate, err := trace.HighestRate(load.Workload, n, load.Seed, r.Cost, o, s.o.SLO, attained, top/1000, top)
+		if err != nil {
+			return err
+		}
+		r.Goodput = rate
+	}
+	return nil
+}
+
+// attained is the share of requests that goodput asks for (Sandwich 7: P90).
+const attained = 0.9
+
+// NodeIDs lists the memory nodes of a machine that weights may lie on, in order.
+func NodeIDs(p *profiles.Profile) (out []int) {
+	for _, n := range p.Machine.Memory {
+		if !n.Device {
+			out = append(out, n.ID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,59 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sandwich/topotree"
+)
+
+// Signature is equal for configurations whose forwards cost the same: ranks that hold as much and
+// are as fast, in any order, the same degree and the same barriers.
+func (c *Cost) Signature() string {
+	var b strings.Builder
+	for i := range c.phases {
+		ph := &c.phases[i]
+		var ranks []string
+		for _, r := range ph.ranks {
+			text := fmt.Sprintf("%p", r.work) + figure(r.read)
+			for _, v := range r.peaks {
+				text += figure(v)
+			}
+			ranks = append(ranks, text)
+		}
+		slices.Sort(ranks)
+		fmt.Fprintf(&b, "%d%s%s;", ph.degree, figure(ph.barrier), strings.Join(ranks, "/"))
+	}
+	return b.String()
+}
+
+// figure keeps so many digits that the order of a sum does not show.
+func figure(v float64) string { return " " + strconv.FormatFloat(v, 'e', 8, 64) }
+
+// Switch is what a change between the phases costs: the workers of both meet.
+func (p *Predictor) Switch(c *Config) time.Duration {
+	return duration(2 * p.barrier(c.Prefill.Union(c.Decode)))
+}
+
+// Even tells whether all ranks have as many PUs at work, in each phase.
+func (c *Config) Even() bool {
+	for _, phase := range []topotree.CPUSet{c.Prefill, c.Decode} {
+		for _, r := range c.Ranks {
+			if r.PUs.Intersect(phase).Count() != c.Ranks[0].PUs.Intersect(phase).Count() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Assumptions are those of the predictions, whatever the machine.
+func Assumptions() []string {
+	return []string{
+		fmt.Sprintf("kernels reach %g of the roof under the default schedules, on every configuration alike", nearRoof),
+		"activations stay in caches; norms, rotations and routing cost their barriers",
+	}
+}
