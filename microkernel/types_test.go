@@ -40,3 +40,19 @@ func TestEveryType(t *testing.T) {
 		})
 	}
 }
+
+// TestPackedBytes holds the bound on what panels may take: one and a half times the file's bytes,
+// where rows fill the panels, for any number of blocks.
+func TestPackedBytes(t *testing.T) {
+	for _, b := range qtype.All() {
+		if !b.Quantized() {
+			continue
+		}
+		for blocks := 1; blocks < 200; blocks++ {
+			l := Layout{Type: b, N: 48, K: blocks * b.Block()}
+			if file := l.N * b.RowBytes(l.K); 2*l.Bytes() > 3*file && l.K >= 256 {
+				t.Errorf("%s, K %d: %d bytes in panels, %d in the file", b, l.K, l.Bytes(), file)
+			}
+		}
+	}
+}

@@ -53,7 +53,16 @@ const PanelWidth = qtype.PanelWidth
 //	q3_k   [K/256]{ [16]float16 d; [8]{ [2][16]int8 scale; 2 bits; 1 bit } }
 //	q4_k   [K/256]{ [16]float16 d, dmin; [8]{ [16]uint8 scale; [16]uint8 offset; 4 bits } }    q5_k has 1 bit more
 //	q6_k   [K/256]{ [16]float16 d; [8]{ [2][16]int8 scale; 4 bits; 2 bits } }
+//	iq4_xs [K/256]{ [16]float16 d; [8]{ [16]int8 scale; 4 bits } }    iq3_s, iq3_xxs too; iq1_s has 2 bits
+//	iq2_xs [K/256]{ [16]float16 d; [8]{ [16]uint8 two scales; 2 bits; 1 bit } }    iq2_s too
+//	iq2_xxs [K/256]{ [16]float16 d; [8]{ 2 bits; 1 bit with a scale in it } }
+//	iq1_m  [K/256]{ [16]float16 d; [8]{ [16]uint8 two scales; 2 bits; [16]uint8 a bit for four k } }
+//	tq2_0  [K/256]{ [16]float16 d; [8]{ 2 bits } }    tq1_0 too; q2_0 and q1_0 in blocks of 64 and 128
+//	mxfp4  [K/32]{ [16]bfloat16 d; 4 bits }
+//	nvfp4  [K/64][2]{ [2][16]uint8 scale; 4 bits }
 //
+// Numbers of codebook types are the digits of their words (qtype.words.go), so that no kernel looks
+// a word up; the panels are 1.0 to 1.5 times as long as the file.
 // "b bits" is a plane of b bits of 32 k, see qtype. Four consecutive k of a column in one 32-bit
 // word is what the integer dot products read; numbers without sign are the operand they want. The
 // scales of the K types take whole bytes, which makes q3_k, q4_k and q5_k 2 to 4 percent longer
@@ -87,14 +96,27 @@ func PanelOffset(t WeightType, k int) int { return t.PanelOffset(k) }
 
 // PanelStride is the distance in bytes between panels. It is a multiple of 64, and never close to a
 // multiple of 4096: kernels read several panels in step, and equal low address bits would throw
-// them all into one set of the first-level cache.
+// them all into one set of the first-level cache. Where that would make panels too long, a multiple
+// of 32, and a smaller distance or none, must do.
 func (l Layout) PanelStride() int {
 	const page, near, shift = 4096, 320, 576
 	n := (l.panelBytes(l.K) + 63) &^ 63
 	if r := n % page; r < near || r > page-near {
 		n += shift
 	}
+	if l.tooLong(n) {
+		n = (l.panelBytes(l.K) + 31) &^ 31
+		if r := n % page; r < near && !l.tooLong(n+near-r) {
+			n += near - r
+		}
+	}
 	return n
+}
+
+// tooLong says that a panel of n bytes is more than one and a half times its rows in the file, the
+// bound on what a type may be repacked to.
+func (l Layout) tooLong(n int) bool {
+	return l.Type.Quantized() && 2*n > 3*PanelWidth*l.Type.RowBytes(l.K)
 }
 
 // Bytes is the size of the packed matrix.

@@ -61,17 +61,6 @@ func (p *Plan) Weight(k WeightKey) (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// Arithmetic is the data type of most of the arithmetic, as ceilings name it: the compute path that
-// is not f32 where a weight has one.
-func (p *Plan) Arithmetic() string {
-	for _, w := range p.Weights {
-		if w.Compute != microkernel.ComputeF32 {
-			return w.Compute.String()
-		}
-	}
-	return microkernel.ComputeF32.String()
-}
-
 // Arithmetics lists the data types of all arithmetic: float32, which attention has in any case, and
 // the other paths of the weights.
 func (p *Plan) Arithmetics() []string {

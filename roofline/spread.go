@@ -64,6 +64,9 @@ func (m *Machine) inTurn(set topotree.CPUSet, nodes []int) Answer {
 	if !left.IsEmpty() || out.Value <= 0 {
 		return Answer{}
 	}
+	if near := m.local(set); near.Known() {
+		out.Value = math.Min(out.Value, near.Value)
+	}
 	for _, node := range nodes {
 		if gives := m.gives(node); gives > 0 {
 			out.Value = math.Min(out.Value, float64(len(nodes))*gives)

@@ -107,7 +107,7 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 		out: &Ranking{Trees: space.Trees, Truncated: space.Truncated, Configs: len(space.Configs),
 			Assumed: append(notes, service.Assumptions()...), Objective: o.Objective, SLO: o.SLO,
 			TopK: o.TopK}}
-	if err := s.rank(space.Configs); err != nil {
+	if err := s.rank(space); err != nil {
 		return nil, err
 	}
 	s.out.Seconds = time.Since(began).Seconds()
@@ -147,13 +147,14 @@ type simulation struct {
 }
 
 // rank estimates all configurations, joins those of equal cost, and replays the best.
-func (s *simulation) rank(configs []*service.Config) error {
-	list, err := s.estimate(configs)
+func (s *simulation) rank(space *service.Space) error {
+	list, err := s.estimate(space.Configs)
 	if err != nil {
 		return err
 	}
 	s.out.Costs = len(list)
 	base := list[0]
+	list = s.refine(space, list)
 	slices.SortStableFunc(list, func(a, b *Ranked) int { return cmp.Compare(a.estimate, b.estimate) })
 	n := max(leastReplays, min(mostReplays, int(replayTokens)/s.o.Load.outputs()))
 	limit := list[min(n, len(list))-1].estimate

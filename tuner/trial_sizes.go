@@ -10,11 +10,6 @@ import (
 	"sandwich/tuner/measure"
 )
 
-// computeType is the data type of most of the arithmetic, as ceilings name it.
-func (t *tuning) computeType() string {
-	return t.def.Arithmetic()
-}
-
 // roof of n of some PUs that work at once; the zero Roof where the profile lacks a ceiling. A model
 // that fits the last-level cache has its bandwidth for a roof.
 func (t *tuning) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Roof {

@@ -20,6 +20,7 @@ type loadRow struct {
 	Class      string        `json:"class"`
 	Requests   int           `json:"requests"`
 	Finished   int           `json:"finished"`
+	Pending    loadQuantiles `json:"pending"` // until the first forward; 0 where that is not known
 	TTFT       loadQuantiles `json:"ttft"`
 	TPOT       loadQuantiles `json:"tpot"`
 	Latency    loadQuantiles `json:"latency"`
@@ -67,7 +68,8 @@ func loadRows(run *loadRun, slo trace.SLO) (rows []loadRow) {
 				r.Quantile(0.9, what).Seconds(), r.Quantile(0.99, what).Seconds()}
 		}
 		row := loadRow{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
-			Finished: r.Finished(), TTFT: of((*trace.Outcome).TTFT), TPOT: of((*trace.Outcome).TPOT),
+			Finished: r.Finished(), Pending: of((*trace.Outcome).Pending), TTFT: of((*trace.Outcome).TTFT),
+			TPOT:    of((*trace.Outcome).TPOT),
 			Latency: of((*trace.Outcome).Latency), Normalized: of((*trace.Outcome).Normalized),
 			Attainment: r.Attainment(slo), Tokens: run.Throughput(),
 			Halts: run.Sched.Stops, Quanta: run.Sched.Quanta, Aged: run.Sched.Promotions,
@@ -105,7 +107,7 @@ func printLoad(out io.Writer, format string, runs []*loadRun, slo trace.SLO) err
 func csvLoad(out io.Writer, rows []loadRow) error {
 	w := csv.NewWriter(out)
 	header := []string{"policy", "clock", "class", "requests", "finished"}
-	for _, what := range []string{"ttft", "tpot", "latency", "normalized_latency"} {
+	for _, what := range []string{"pending", "ttft", "tpot", "latency", "normalized_latency"} {
 		for _, q := range []string{"mean", "p50", "p90", "p99"} {
 			header = append(header, what+"_"+q)
 		}
@@ -118,7 +120,7 @@ func csvLoad(out io.Writer, rows []loadRow) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	for _, r := range rows {
 		cells := []string{r.Policy, r.Clock, r.Class, strconv.Itoa(r.Requests), strconv.Itoa(r.Finished)}
-		for _, q := range []loadQuantiles{r.TTFT, r.TPOT, r.Latency, r.Normalized} {
+		for _, q := range []loadQuantiles{r.Pending, r.TTFT, r.TPOT, r.Latency, r.Normalized} {
 			for _, v := range q.all() {
 				cells = append(cells, number(v))
 			}
@@ -139,6 +141,7 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 	var cells [][]string
 	for i, r := range rows {
 		line := []string{r.Policy, r.Clock, r.Class, fmt.Sprintf("%d/%d", r.Finished, r.Requests)}
+		line = append(line, millisOf(r.Pending.P50), millisOf(r.Pending.P99))
 		for _, q := range []loadQuantiles{r.TTFT, r.TPOT, r.Latency} {
 			line = append(line, millisOf(q.Mean), millisOf(q.P50), millisOf(q.P90), millisOf(q.P99))
 		}
@@ -153,8 +156,9 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 		}
 		cells = append(cells, append(line, whole...))
 	}
-	header := []string{"policy", "clock", "class", "done", "TTFT ms", "P50", "P90", "P99", "TPOT ms", "P50", "P90",
-		"P99", "latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s", "busy %", "halts", "quanta"}
+	header := []string{"policy", "clock", "class", "done", "wait P50", "P99", "TTFT ms", "P50", "P90", "P99",
+		"TPOT ms", "P50", "P90", "P99", "latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s",
+		"busy %", "halts", "quanta"}
 	numbers := []int{}
 	for i := 4; i < len(header); i++ {
 		numbers = append(numbers, i)
@@ -162,8 +166,9 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 	if err := printTable(out, header, cells, numbers...); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nTTFT, TPOT and latency: mean, then quantiles. A token's time is latency by the tokens of "+
-		"prompt and answer.\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
+	fmt.Fprintf(out, "\nWait: until the first forward. TTFT, TPOT and latency: mean, then quantiles. A token's "+
+		"time is latency by the tokens of prompt and answer.\nSLO: a first token within %s, then one every %s.",
+		slo.TTFT, slo.TPOT)
 	if r := rows[0]; r.CPU != "" {
 		fmt.Fprintf(out, " %s on %s.", r.Model, r.CPU)
 	}

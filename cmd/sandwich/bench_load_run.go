@@ -26,8 +26,9 @@ import (
 
 // loadTarget is who the requests are offered to.
 type loadTarget interface {
-	// ask runs one request and calls token for each token as it comes.
-	ask(ctx context.Context, prompt []int32, r trace.Request, token func()) error
+	// ask runs one request and calls token for each token as it comes. It returns how long the
+	// request waited for its first forward, 0 where that is not known.
+	ask(ctx context.Context, prompt []int32, r trace.Request, token func()) (pending time.Duration, err error)
 	// vocab is how many token ids a prompt may hold.
 	vocab() int
 	// begin starts a run, and end adds what only the target knows of it.
@@ -71,13 +72,16 @@ func offer(ctx context.Context, t trace.Trace, seed uint64, target loadTarget) (
 		all.Go(func() {
 			o := &out[i]
 			o.At = time.Since(began)
-			err := target.ask(ctx, prompts[i], r, func() {
+			pending, err := target.ask(ctx, prompts[i], r, func() {
 				o.Tokens++
 				o.End = time.Since(began)
 				if o.Tokens == 1 {
 					o.First = o.End
 				}
 			})
+			if pending > 0 {
+				o.Started = o.At + pending
+			}
 			var full *api.QueueFullError
 			switch {
 			case errors.As(err, &full):
@@ -152,15 +156,17 @@ func (s *inside) end(run *loadRun) {
 	run.Sched.Promotions -= s.before.Scheduler.Promotions
 }
 
-func (s *inside) ask(ctx context.Context, prompt []int32, r trace.Request, token func()) error {
-	_, err := s.engine.Generate(ctx, api.Request{Prompt: prompt, MaxTokens: r.Output, IgnoreEOS: true, Class: r.Class},
-		func(t api.Token) error {
+func (s *inside) ask(
+	ctx context.Context, prompt []int32, r trace.Request, token func(),
+) (pending time.Duration, err error) {
+	res, err := s.engine.Generate(ctx,
+		api.Request{Prompt: prompt, MaxTokens: r.Output, IgnoreEOS: true, Class: r.Class}, func(t api.Token) error {
 			if t.ID != api.NoToken {
 				token()
 			}
 			return nil
 		})
-	return err
+	return res.Queued, err
 }
 
 // remote is a server with OpenAI's API.
@@ -173,9 +179,15 @@ func (*remote) vocab() int      { return remoteVocab }
 func (*remote) begin(time.Time) {}
 func (*remote) end(*loadRun)    {}
 
-// ask streams one completion. The class goes with a header: fields that a server does not know may
-// be errors there.
-func (s *remote) ask(ctx context.Context, prompt []int32, r trace.Request, token func()) error {
+func (s *remote) ask(
+	ctx context.Context, prompt []int32, r trace.Request, token func(),
+) (pending time.Duration, err error) {
+	return 0, s.stream(ctx, prompt, r, token)
+}
+
+// stream asks for one completion. The class goes with a header: fields that a server does not
+// know may be errors there.
+func (s *remote) stream(ctx context.Context, prompt []int32, r trace.Request, token func()) error {
 	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": r.Output, "ignore_eos": true,
 		"temperature": 0, "stream": true})
 	if err != nil {
@@ -200,7 +212,8 @@ func (s *remote) ask(ctx context.Context, prompt []int32, r trace.Request, token
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
-		return fmt.Errorf("--url: the server answers %s: %s", resp.Status, printable(strings.TrimSpace(string(text))))
+		return fmt.Errorf("--url: the server answers %s (--ctx cuts the lengths that are asked for): %s", resp.Status,
+			printable(strings.TrimSpace(string(text))))
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)

@@ -76,10 +76,11 @@ func printReport(w io.Writer, r model.Report) error {
 	var rows [][]string
 	for _, t := range r.Types {
 		rows = append(rows, []string{t.Type, strconv.Itoa(t.Tensors), fmt.Sprintf("%.2f M", float64(t.Parameters)/1e6),
-			mem.FormatBytes(t.Bytes)})
+			mem.FormatBytes(t.Bytes), panels(t)})
 	}
 	fmt.Fprintln(w)
-	if err := printTable(w, []string{"type", "tensors", "parameters", "bytes"}, rows, 1, 2, 3); err != nil {
+	if err := printTable(w, []string{"type", "tensors", "parameters", "bytes", "in panels"}, rows, 1, 2, 3,
+		4); err != nil {
 		return err
 	}
 	rows = nil
@@ -88,6 +89,14 @@ func printReport(w io.Writer, r model.Report) error {
 	}
 	fmt.Fprintln(w)
 	return printTable(w, []string{"key", "value"}, rows)
+}
+
+// panels is what the matrices of a type take as kernels read them; nothing where there are none.
+func panels(t model.TypeUse) string {
+	if t.Panels == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%.2f)", mem.FormatBytes(t.Panels), float64(t.Panels)/float64(t.Bytes))
 }
 
 // clip shortens a value to one line of at most n runes.

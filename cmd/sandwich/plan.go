@@ -111,8 +111,9 @@ host, instruction set or model.`,
 // verified is the answer of plan verify; its JSON is stable.
 type verified struct {
 	plans.Verdict
-	Kernels *builtKernels `json:"kernels,omitempty"` // absent where the plan does not run on this host
-	Memory  []memoryRow   `json:"memory,omitempty"`  // that serve takes with its own --ctx and --parallel
+	Kernels *builtKernels     `json:"kernels,omitempty"` // absent where the plan does not run on this host
+	Memory  []memoryRow       `json:"memory,omitempty"`  // that serve takes with its own --ctx and --parallel
+	Packed  []plans.TypeBytes `json:"packed,omitempty"`  // weights as kernels read them
 }
 
 // builtKernels is the time to build everything that serving under a plan runs.
@@ -144,6 +145,7 @@ func verifyPlan(dir, host, modelPath string, key requiredKey) (*verified, error)
 		if err := key.check(bundle); err != nil {
 			return nil, err
 		}
+		v.Packed = bundle.Plan.Model.Packed()
 		if v.Memory, err = servingMemory(&bundle.Plan, defaultBlocks(&bundle.Plan), defaultParallel,
 			host == ""); err != nil {
 			return nil, usageError(err)
@@ -181,6 +183,10 @@ func printVerdict(w io.Writer, v *verified) error {
 	}
 	if v.Rounding != "" {
 		fmt.Fprintf(w, "  not exact: %s\n", v.Rounding)
+	}
+	for _, p := range v.Packed {
+		fmt.Fprintf(w, "  %s weights: %s in the file, %s packed (%.2f)\n", p.Type, mem.FormatBytes(p.File),
+			mem.FormatBytes(p.Panels), float64(p.Panels)/float64(p.File))
 	}
 	if k := v.Kernels; k != nil {
 		fmt.Fprintf(w, "  %s built in %s\n", plural(k.Count, "kernel"), formatSeconds(k.Seconds))

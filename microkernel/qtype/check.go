@@ -23,6 +23,8 @@ func (d *Desc) check() error {
 	case (d.Affine() || d.Codebook != nil) && d.ZeroPoint != 0 || d.Affine() && d.Codebook != nil,
 		!d.Affine() && d.Codebook == nil && (bits.OnesCount(uint(d.ZeroPoint)) != 1 || d.ZeroPoint >= 1<<d.Bits()):
 		return errors.New("numbers have an offset, a codebook, or a power of two within them as zero-point")
+	case d.Shift != 0 && len(d.Pieces) > 1:
+		return errors.New("numbers that are multiples have one piece")
 	case d.Codebook != nil && d.Bits() > 4:
 		return errors.New("a codebook has at most sixteen values")
 	case d.Signed && d.Bits() != 8 || d.Bits() == 8 && (d.Affine() || d.Subs != NoSubs):
@@ -73,7 +75,7 @@ func (d *Desc) checkBytes() error {
 			return fmt.Errorf("a piece of %d bits does not divide a byte", p.Bits)
 		case p.At < 0 || p.At+d.Block*p.Bits/8 > d.Bytes:
 			return fmt.Errorf("the piece at byte %d is outside the block", p.At)
-		case p.Run != 1 && p.Run != 8 && p.Run != 16 && p.Run%TurnK != 0 || p.Run == 1 && p.Bits > 2 ||
+		case p.Run != 1 && p.Run != 8 && p.Run != 16 && p.Run%TurnK != 0 || p.Run == 1 && p.Bits > 2,
 			d.Block%(p.Run*8/p.Bits) != 0:
 			return fmt.Errorf("a run of %d elements does not fit a block of %d", p.Run, d.Block)
 		}

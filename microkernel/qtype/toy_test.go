@@ -164,8 +164,7 @@ func TestAddRefuses(t *testing.T) {
 		"a unit of three":     func(d *qtype.Desc) { d.Unit = 3 },
 		"floats without unit": func(d *qtype.Desc) { d.Subs, d.Halves = qtype.FloatSubs, nil },
 		"a shared zero-point": func(d *qtype.Desc) {
-			d.Pieces = []qtype.Piece{{Bits: 4, Run: 64}, {Bits: 2, Run: 32,
-				Share: 4}}
+			d.Pieces = []qtype.Piece{{Bits: 4, Run: 64}, {Bits: 2, Run: 32, Share: 4}}
 		},
 		"a float and numbers": func(d *qtype.Desc) { d.Float = qtype.Half },
 	} {

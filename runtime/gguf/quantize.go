@@ -22,18 +22,25 @@ func Quantize(dst []byte, t Type, src []float32) error {
 		return err
 	}
 	d := t.Desc()
-	switch d.Float {
-	case qtype.Single:
+	switch {
+	case d.Float == qtype.Single:
 		for i, x := range src {
 			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(x))
 		}
-	case qtype.Half:
+	case d.Float == qtype.Half:
 		for i, x := range src {
 			binary.LittleEndian.PutUint16(dst[2*i:], f32ToF16(x))
 		}
-	case qtype.Brain:
+	case d.Float == qtype.Brain:
 		for i, x := range src {
 			binary.LittleEndian.PutUint16(dst[2*i:], f32ToBF16(x))
+		}
+	case hasFewValues(d):
+		few := newFewValues(d)
+		for b := range blocks {
+			block := dst[b*d.Bytes : (b+1)*d.Bytes]
+			clear(block)
+			few.write(block, src[b*d.Block:(b+1)*d.Block])
 		}
 	default:
 		for b := range blocks {
@@ -47,8 +54,6 @@ func Quantize(dst []byte, t Type, src []float32) error {
 func writeBlock(d *qtype.Desc, block []byte, src []float32) {
 	clear(block)
 	switch {
-	case hasFewValues(d):
-		newFewValues(d).write(block, src)
 	case d.Subs == qtype.SignedSubs:
 		writeSignedScales(d, block, src)
 	case d.Subs != qtype.NoSubs:

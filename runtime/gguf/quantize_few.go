@@ -9,11 +9,14 @@ import (
 // fewValues quantizes the types whose numbers stand for a few values that no rule spaces evenly, or
 // for one or two steps to either side.
 type fewValues struct {
-	d      *qtype.Desc
-	u      []uint8 // numbers
-	values []float32
-	most   float32 // the largest magnitude of values
+	d    *qtype.Desc
+	most float32 // the largest magnitude of the values
+	// The number whose value is nearest to the middle of each of as many steps from -most to most:
+	// of all numbers, or where eight share their upper bit, of those without it and with it.
+	near [2][nearSteps]uint8
 }
+
+const nearSteps = 1024
 
 // hasFewValues says which types these are; codebooks without scales inside a block have a rule of
 // their own, that of the reference quantizer.
@@ -24,22 +27,43 @@ func hasFewValues(d *qtype.Desc) bool {
 	return d.ZeroPoint == 1
 }
 
-func newFewValues(d *qtype.Desc) fewValues {
-	f := fewValues{d: d}
+func newFewValues(d *qtype.Desc) *fewValues {
+	f := &fewValues{d: d}
+	var numbers []uint8
 	for u := 0; u < 1<<d.Bits(); u += 1 << d.Shift {
-		v := float32(d.Integer(uint8(u)))
+		v := d.Integer(uint8(u))
 		if d.Codebook == nil && v > 1 { // ternary types do not mean it, others do without
 			continue
 		}
-		f.u, f.values = append(f.u, uint8(u)), append(f.values, v)
-		f.most = max(f.most, float32(math.Abs(float64(v))))
+		numbers = append(numbers, uint8(u))
+		f.most = max(f.most, float32(v), float32(-v))
+	}
+	f.near[0] = f.nearest(numbers)
+	if f.shared() {
+		half := len(numbers) / 2
+		f.near[0], f.near[1] = f.nearest(numbers[:half]), f.nearest(numbers[half:])
 	}
 	return f
 }
 
+// shared says that eight numbers have their upper bit in common.
+func (f *fewValues) shared() bool { return f.d.Pieces[len(f.d.Pieces)-1].Share != 0 }
+
+func (f *fewValues) nearest(numbers []uint8) (near [nearSteps]uint8) {
+	for i := range near {
+		v, least := f.most*(2*float32(i)+1-nearSteps)/nearSteps, float32(math.Inf(1))
+		for _, u := range numbers {
+			if far := float32(math.Abs(float64(float32(f.d.Integer(u)) - v))); far < least {
+				near[i], least = u, far
+			}
+		}
+	}
+	return near
+}
+
 // write converts one block. Each span of elements that share a scale has its extreme value
 // represented, the block its largest scale.
-func (f fewValues) write(block []byte, src []float32) {
+func (f *fewValues) write(block []byte, src []float32) {
 	span, d := f.d.Span(), f.d
 	if d.Subs == qtype.NoSubs {
 		span = len(src)
@@ -65,7 +89,7 @@ func (f fewValues) write(block []byte, src []float32) {
 }
 
 // head chooses the scale of the block, and returns it as readers see it.
-func (f fewValues) head(t *qtype.Turn, largest float32) float32 {
+func (f *fewValues) head(t *qtype.Turn, largest float32) float32 {
 	d := f.d
 	x := float32(math.Abs(float64(largest))) / d.UnitScale() / float32(max(1, d.SubRaw.Most))
 	switch {
@@ -80,7 +104,7 @@ func (f fewValues) head(t *qtype.Turn, largest float32) float32 {
 }
 
 // sub is the scale of a span, near to the wanted one, of those that the type has.
-func (f fewValues) sub(want, one float32) uint8 {
+func (f *fewValues) sub(want, one float32) uint8 {
 	most := f.d.SubRaw.Most
 	switch {
 	case f.d.Subs == qtype.FloatSubs:
@@ -96,19 +120,18 @@ func (f fewValues) sub(want, one float32) uint8 {
 
 // numbers gives every value the nearest number. Where eight numbers share their upper bit, the
 // extreme of the eight decides it.
-func (f fewValues) numbers(u []uint8, src []float32, inv float32) {
-	from, to := 0, len(f.values)
+func (f *fewValues) numbers(u []uint8, src []float32, inv float32) {
+	near, inv := &f.near[0], inv*(nearSteps/2)/f.most
 	for k := range u {
-		if k%8 == 0 && f.d.Made() && f.d.Subs != qtype.ParitySubs {
-			if from, to = 0, len(f.values)/2; extreme(src[k:][:8])*inv < 0 {
-				from, to = to, len(f.values)
+		if k%8 == 0 && f.shared() {
+			if near = &f.near[0]; extreme(src[k:][:8])*inv < 0 {
+				near = &f.near[1]
 			}
 		}
-		v, least := src[k]*inv, float32(math.Inf(1))
-		for i := from; i < to; i++ {
-			if far := float32(math.Abs(float64(f.values[i] - v))); far < least {
-				u[k], least = f.u[i], far
-			}
+		v := float32(src[k]*inv) + nearSteps/2
+		if src[k] == 0 { // whose scale may be too small to have an inverse
+			v = nearSteps / 2
 		}
+		u[k] = near[int(max(0, min(v, nearSteps-1)))]
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel"
+	"sandwich/microkernel/qtype"
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 )
@@ -35,6 +36,7 @@ type TypeUse struct {
 	Tensors    int    `json:"tensors"`
 	Parameters int64  `json:"parameters"`
 	Bytes      int64  `json:"bytes"`
+	Panels     int64  `json:"panel_bytes,omitempty"` // of its matrices, packed for kernels
 }
 
 // Entry is one metadata key with its value for a reader; arrays are given as length and type.
@@ -99,4 +101,10 @@ func (r *Report) count(t *gguf.Tensor) {
 	u.Tensors++
 	u.Parameters += int64(t.Elems())
 	u.Bytes += int64(len(t.Data))
+	if l := (microkernel.Layout{Type: qtype.Type(t.Type), N: 1, K: t.Dims[0]}); len(t.Dims) > 1 {
+		for _, n := range t.Dims[1:] {
+			l.N *= n
+		}
+		u.Panels += int64(l.Bytes())
+	}
 }

@@ -136,8 +136,8 @@ var families = map[string]func(*Config){
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}
 
-// tiny is the small model of a family, and so is the preset FAMILY-tiny.
-func tiny(family string) (Config, bool) {
+// tinyConfig is the small model of a family, and so is the preset FAMILY-tiny.
+func tinyConfig(family string) (Config, bool) {
 	change, ok := families[strings.ToLower(family)]
 	if !ok {
 		return Config{}, false
@@ -148,13 +148,13 @@ func tiny(family string) (Config, bool) {
 	return c, true
 }
 
-// familyNames lists the names that tiny knows.
+// familyNames lists the names that tinyConfig knows.
 func familyNames() []string { return slices.Sorted(maps.Keys(families)) }
 
 // Preset returns a well-known model's configuration by name; case is ignored.
 func Preset(name string) (Config, error) {
-	if family, small := strings.CutSuffix(strings.ToLower(name), "-tiny"); small {
-		if c, ok := tiny(family); ok {
+	if family, tiny := strings.CutSuffix(strings.ToLower(name), "-tiny"); tiny {
+		if c, ok := tinyConfig(family); ok {
 			return c, nil
 		}
 	}

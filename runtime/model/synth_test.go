@@ -19,9 +19,9 @@ import (
 
 // small returns a configuration of the family that takes no time.
 func small(family string) Config {
-	c, ok := tiny(family)
+	c, ok := tinyConfig(family)
 	if !ok { // one of a test
-		c, _ = tiny("llama")
+		c, _ = tinyConfig("llama")
 		c.Arch = family
 	}
 	c.Name, c.Layers, c.Vocab, c.Context, c.Tied = "small", 2, 600, 128, false

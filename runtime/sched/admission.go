@@ -188,7 +188,7 @@ func (s *Scheduler) promote(now time.Duration) {
 		return
 	}
 	for _, r := range s.running {
-		if r.class == Proactive && !r.promoted && now-r.progress >= s.cfg.Aging {
+		if r.class == Proactive && !r.promoted && !r.dead && now-r.progress >= s.cfg.Aging {
 			s.age(r)
 		}
 	}

@@ -228,3 +228,53 @@ func TestTimeMayJump(t *testing.T) {
 		}
 	}
 }
+
+// TestABurst: ten thousand requests at one time, one-token answers and prompts as long as the
+// cache among them: the queues take what they hold, the rest hear when to come again, and
+// everybody who was taken gets to the end.
+func TestABurst(t *testing.T) {
+	for _, name := range Policies() {
+		cfg := Config{Blocks: 12, MaxRunning: 4, Queue: 50, Chunk: 64, Policy: name}
+		d := testDriver(cfg)
+		for id := range ID(10_000) {
+			n := 1 + int(id)%40
+			if id%97 == 0 {
+				n = 12*64 - 1
+			}
+			d.arrive(id+1, Class(id%2), prompt(id+1, n), 1)
+		}
+		if err := d.step(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if st := d.stats(); st.Rejections < 10_000-2*50-2*4 || d.s.Live() > 2*50+2*4 {
+			t.Errorf("%s: %d refused, %d live", name, st.Rejections, d.s.Live())
+		}
+		acts := d.s.Step(d.now, []Event{{Kind: Arrive, ID: 20_001, Class: Proactive, PromptTokens: 5, MaxTokens: 1}})
+		if len(acts) == 0 || acts[len(acts)-1].RetryAfter < time.Second {
+			t.Errorf("%s: one more is answered by %+v", name, acts)
+		}
+		if err := d.drain(20_000); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPlace: a request hears how many wait before it, and for how long once something is known.
+func TestPlace(t *testing.T) {
+	d := testDriver(Config{Blocks: 50, MaxRunning: 1, Queue: 50, Chunk: 64})
+	for id := range ID(6) {
+		d.arrive(id+1, Class(id%2), prompt(id+1, 20), 2)
+	}
+	if err := d.step(); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[ID]int{1: 0, 3: 0, 5: 1, 2: 2, 4: 3, 6: 4, 99: 0} {
+		if ahead, wait := d.s.Place(id); ahead != want || wait != 0 {
+			t.Errorf("request %d: %d before it, for %s", id, ahead, wait)
+		}
+	}
+	d.run(t, 5) // the first one has finished
+	if ahead, wait := d.s.Place(6); ahead == 0 || wait <= 0 {
+		t.Errorf("later %d are before the last one, for %s", ahead, wait)
+	}
+}

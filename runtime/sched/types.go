@@ -31,7 +31,7 @@ const Sets = 2
 type Config struct {
 	Blocks     int            // KV blocks there are, of one store that remembers everything; see kvcache.BlockTokens
 	Stores     []kvcache.Spec // the stores there are, instead of Blocks
-	MaxRunning int            // sequences of one urgency that run at once, hence rows of a decode batch; 1
+	MaxRunning int            // sequences of one class that run at once, hence rows of a decode batch; 1
 	Queue      int            // requests of each class that may wait; more are rejected
 	Chunk      int            // tokens of a prefill chunk at most; 512
 

@@ -26,6 +26,9 @@ type Space struct {
 	Truncated bool // there were more, which nobody looked at
 	Configs   []*Config
 	Refused   map[string]int // how many configurations were refused, by reason
+
+	site *site
+	room *room
 }
 
 // ErrNoFit says that a machine has no configuration for a model.
@@ -55,6 +58,7 @@ func Candidates(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space,
 	if o.Threads > 0 {
 		w.site.most = min(w.site.most, o.Threads)
 	}
+	w.space.site, w.space.room = w.site, w.room
 	w.always(p, tree)
 	var stats topotree.Stats
 	bounds := topotree.Bounds{First: p.Groups(), Stats: &stats, MaxTrees: max(1000, int(maxTreePUs)/tree.PUs())}
@@ -200,28 +204,26 @@ func (w *walk) cuttable(ranks int) bool {
 }
 
 // offer adds a configuration that is new and that fits.
-func (w *walk) offer(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o Origin) *Config {
+func (w *walk) offer(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o Origin) {
 	if !w.site.fits(prefill, decode) {
 		w.space.Refused["more PUs than may be used at once"]++
-		return nil
+		return
 	}
 	c, ok := newConfig(w.site, ranks, prefill, decode, o)
 	if !ok {
 		w.space.Refused["a rank without PUs or without memory"]++
-		return nil
+		return
 	}
-	if key := c.key(); o.Always == "" { // several names of what is always there are told apart
-		if w.seen[key] {
-			return nil
-		}
-		w.seen[key] = true
+	key := c.key()
+	if w.seen[key] && o.Always == "" { // what is always there may have several names
+		return
 	}
+	w.seen[key] = true
 	if err := w.room.fits(c); err != nil {
 		w.space.Refused[err.Error()]++
-		return nil
+		return
 	}
 	w.space.Configs = append(w.space.Configs, c)
-	return c
 }
 
 // why is the commonest reason for which configurations were refused.

@@ -30,13 +30,15 @@ var gainOf = map[string]float64{"int8": 2, "bf16": 1, "f16": 1}
 // assumed here, or assumed or quoted in the profile. The profile itself stays as it is.
 func Complete(p *profiles.Profile, isa string, types []string) (*profiles.Profile, []string) {
 	c := &completion{p: *p, isa: isa}
-	c.p.Ceilings, c.p.Matrices = slices.Clone(p.Ceilings), slices.Clone(p.Matrices)
+	c.p.Ceilings, c.p.Matrices, c.p.Sets = slices.Clone(p.Ceilings), slices.Clone(p.Matrices), slices.Clone(p.Sets)
 	c.stated()
 	c.contradictions()
 	for _, typ := range types {
 		c.peak(typ)
 	}
+	c.sizes()
 	c.memory()
+	c.shares()
 	c.remote()
 	c.waits()
 	return &c.p, c.notes
@@ -137,20 +139,24 @@ func assumed(v float64, unit string) profiles.Figure {
 	return profiles.Figure{Median: v, Unit: unit, Assumed: true}
 }
 
+// sizes names what is not known of how much memory there is.
+func (c *completion) sizes() {
+	for _, n := range c.nodes() {
+		if n.Bytes > 0 {
+			return // a node of size 0 beside others has no memory
+		}
+	}
+	c.note("the profile has no size of memory; assumed large enough")
+}
+
 // memory adds the bandwidth by the number of PUs.
 func (c *completion) memory() {
 	all := topotree.NewCPUSet(c.p.UsablePUs()...)
 	if roofline.NewMachine(&c.p).Bandwidth(all, roofline.Local).Value > 0 {
 		return
 	}
-	nodes := 0
-	for _, n := range c.p.Machine.Memory {
-		if n.CPUs.Intersects(all) && !n.Device {
-			nodes++
-		}
-	}
 	cores := max(1, len(c.p.CorePUs()))
-	knee := min(assumedKnee*max(1, nodes), cores)
+	knee := min(assumedKnee*max(1, len(c.nodes())), cores)
 	for _, n := range slices.Compact([]int{1, knee, cores}) {
 		c.p.Ceilings = append(c.p.Ceilings, profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: n,
 			Figure: assumed(assumedRead*float64(min(n, knee)), "B/s")})
@@ -159,15 +165,60 @@ func (c *completion) memory() {
 		assumedKnee)
 }
 
+// nodes are the memory nodes whose PUs may be used.
+func (c *completion) nodes() (out []topotree.MemoryNode) {
+	for _, n := range c.p.Machine.Memory {
+		if !n.Device && n.CPUs.Intersects(c.p.Allowed()) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// shares gives every node its share, by cores, of what the whole machine reads, where the profile
+// has figures of numbers of PUs alone: as many PUs of one node do not read what they do on all.
+func (c *completion) shares() {
+	nodes, cores := c.nodes(), topotree.NewCPUSet(c.p.CorePUs()...)
+	if len(nodes) < 2 {
+		return
+	}
+	for _, n := range nodes {
+		for _, f := range c.p.Ceilings {
+			if f.Kind == profiles.Bandwidth && !f.CPUs.IsEmpty() && f.CPUs.In(n.CPUs) {
+				return
+			}
+		}
+		for _, f := range c.p.Sets {
+			if f.Name == profiles.Saturation && f.CPUs.In(n.CPUs) {
+				return
+			}
+		}
+	}
+	m := roofline.NewMachine(&c.p)
+	one := m.Bandwidth(topotree.NewCPUSet(cores.First()), roofline.Local).Value
+	all := m.Bandwidth(cores, roofline.Local).Value
+	for _, n := range nodes {
+		part := n.CPUs.Intersect(cores)
+		if part.IsEmpty() {
+			continue
+		}
+		add := func(set topotree.CPUSet, v float64) {
+			c.p.Sets = append(c.p.Sets, profiles.SetFigure{Name: profiles.Saturation, Domain: profiles.NodeDomain(n.ID),
+				CPUs: set, Figure: assumed(v, "B/s")})
+		}
+		share := all * float64(part.Count()) / float64(cores.Count())
+		if part.Count() > 1 {
+			add(topotree.NewCPUSet(part.First()), math.Min(one, share))
+		}
+		add(part, share)
+	}
+	c.note("the profile has no bandwidth of single nodes; assumed the share of each, by cores, of the machine's")
+}
+
 // remote adds the bandwidth between nodes: by the table of distances, which firmware states, else
 // half.
 func (c *completion) remote() {
-	var nodes []topotree.MemoryNode
-	for _, n := range c.p.Machine.Memory {
-		if !n.Device && n.CPUs.Intersects(c.p.Allowed()) {
-			nodes = append(nodes, n)
-		}
-	}
+	nodes := c.nodes()
 	if len(nodes) < 2 || c.p.Matrix(profiles.NodeMatrix) != nil {
 		return
 	}

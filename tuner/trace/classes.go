@@ -29,6 +29,9 @@ func (o *Outcome) Normalized() time.Duration {
 	return (o.End - o.At) / time.Duration(max(1, o.Prompt+o.Tokens))
 }
 
+// Pending is the time from arrival to the first forward, 0 where that is not known.
+func (o *Outcome) Pending() time.Duration { return max(0, o.Started-o.At) }
+
 // Latency is the time from arrival to the last token.
 func (o *Outcome) Latency() time.Duration { return o.End - o.At }
 

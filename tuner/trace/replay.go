@@ -20,6 +20,7 @@ type Options struct {
 type Outcome struct {
 	Request
 	Rejected bool
+	Started  time.Duration // begin of its first forward; 0 where that is not known
 	First    time.Duration // end of the forward that gave the first token; 0 before
 	End      time.Duration // of the last one; 0 when it did not finish
 	Tokens   int           // generated
@@ -186,6 +187,9 @@ func (r *replay) stop(id sched.ID, halts func(at, next time.Duration) bool) {
 // when it was halted.
 func (r *replay) Begin(a *sched.Action) {
 	f := forward{first: r.now}
+	if c, ok := r.cost.(opCost); ok && r.any {
+		f.first += c.Between()
+	}
 	if r.any && (a.Kind == sched.Decode) != (r.last == sched.Decode) {
 		f.first += r.o.Switch
 		r.switches++
@@ -202,6 +206,9 @@ func (r *replay) Begin(a *sched.Action) {
 		f.end += max(1, r.cost.Decode(r.seen))
 		r.decodes++
 	case sched.Prefill:
+		if x := &r.out[a.ID-1]; x.Started == 0 {
+			x.Started = f.first
+		}
 		f.steps = prefillSteps(r.cost, a)
 		r.prefills++
 	case sched.Resume:

@@ -11,6 +11,8 @@ import (
 type opCost interface {
 	// PrefillOps are the times of the ops that Prefill sums up.
 	PrefillOps(pos, n int, head bool) []time.Duration
+	// Between is the time that passes before each forward.
+	Between() time.Duration
 }
 
 // prefillSteps are the steps of a prefill: its ops, cut where they last longer than the bound, as
@@ -64,7 +66,10 @@ func (m Measured) Prefill(pos, n int, head bool) (sum time.Duration) {
 	return sum
 }
 
-// PrefillOps are the times of the ops, the first one with what is done between two forwards.
+// Between is what an engine takes to draw tokens and to decide what runs next.
+func (m Measured) Between() time.Duration { return m.Table.Between() }
+
+// PrefillOps are the times of the ops.
 func (m Measured) PrefillOps(pos, n int, head bool) (ops []time.Duration) {
 	l := cost.Span(pos, n)
 	if head {
@@ -73,7 +78,6 @@ func (m Measured) PrefillOps(pos, n int, head bool) (ops []time.Duration) {
 	for i := range m.Table.Ops() {
 		ops = append(ops, m.Table.Op(cost.Prefill, i, l))
 	}
-	ops[0] += m.Table.Between()
 	return ops
 }
 
@@ -83,5 +87,5 @@ func (m Measured) Decode(context []int) time.Duration {
 	for _, pos := range context {
 		l.Positions += pos + 1
 	}
-	return m.Table.Forward(cost.Decode, l) + m.Table.Between()
+	return m.Table.Forward(cost.Decode, l)
 }

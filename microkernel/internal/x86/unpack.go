@@ -20,9 +20,7 @@ const (
 	byTable              // at most four bits look up one of sixteen floats; bits above are ignored
 	byTables             // five bits look up one of 32
 	byConvert            // mask and convert: AVX2, whose lookups take three bits, and numbers too long for a lookup
-	// AVX2: at most four bits look up a byte, at the top of the word, which is shifted down with
-	// its sign
-	byShuffle
+	byShuffle            // AVX2: they look up a byte, at the top of the word, which is shifted down with its sign
 )
 
 func (s spec) unpackWay() unpackWay {

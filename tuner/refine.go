@@ -1,0 +1,59 @@
+package tuner
+
+import (
+	"cmp"
+	"slices"
+
+	"sandwich/tuner/service"
+)
+
+// A refinement starts from the best few and goes on while a step gains that much: smaller gains
+// are the noise of a profile's figures, and a search among many neighbours finds those first. With
+// 0.2 % in place of 2 % the first candidate of planted machines was up to 7 % worse.
+const (
+	refineFrom  = 3
+	refineSteps = 12
+	refineGain  = 0.02
+)
+
+// refine walks from the best candidates to better neighbours, by the estimate, and adds what it
+// passes.
+func (s *simulation) refine(space *service.Space, list []*Ranked) []*Ranked {
+	seen := map[string]bool{}
+	for _, r := range list {
+		seen[r.Cost.Signature()] = true
+	}
+	starts := slices.Clone(list)
+	slices.SortStableFunc(starts, func(a, b *Ranked) int { return cmp.Compare(a.estimate, b.estimate) })
+	for _, at := range starts[:min(refineFrom, len(starts))] {
+		for range refineSteps {
+			if s.ctx.Err() != nil {
+				return list
+			}
+			next := s.bestOf(space.Neighbours(at.Config))
+			if next == nil || next.estimate > at.estimate*(1-refineGain) {
+				break
+			}
+			if at = next; !seen[next.Cost.Signature()] {
+				seen[next.Cost.Signature()] = true
+				list = append(list, next)
+			}
+		}
+	}
+	return list
+}
+
+// bestOf is the configuration of the least estimate; nil without any.
+func (s *simulation) bestOf(configs []*service.Config) (best *Ranked) {
+	for _, c := range configs {
+		cost, err := s.predictor.Cost(c)
+		if err != nil {
+			continue
+		}
+		r := &Ranked{Config: c, Names: []string{c.Name()}, Cost: cost, estimate: s.o.Load.seconds(cost, s.chunk)}
+		if best == nil || r.estimate < best.estimate {
+			best = r
+		}
+	}
+	return best
+}
