@@ -7,9 +7,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 SOAKTIME ?= 10m
+GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak gate-proof
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -66,6 +67,10 @@ fuzz: ## every fuzz target for FUZZTIME each
 	  for f in $$(grep -h -o '^func Fuzz[A-Za-z0-9_]*' $$pkg/*_test.go | cut -d' ' -f2); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; done
+
+gate-proof: ## plants slowdowns of a known size and counts what plan check catches; hours, on a quiet machine, resumable (GATE_STATE)
+	@test -n "$(GATE_MODEL)" || { echo "name a GGUF file: make gate-proof GATE_MODEL=llama-160m.q8_0.gguf"; exit 1; }
+	$(GO) test -count=1 -run 'TestGateProof$$' -timeout 0 -v ./cmd/sandwich -gate-proof $(abspath $(GATE_STATE)) -gate-model $(abspath $(GATE_MODEL))
 
 soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)

@@ -10,6 +10,7 @@ import (
 	"sandwich/microkernel/internal/asm"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/x86"
+	"sandwich/microkernel/qtype"
 )
 
 func amxSpec(b WeightType, mr int) Spec {
@@ -44,7 +45,7 @@ func TestAMX(t *testing.T) {
 			p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
 		}
 		// more than is kept as bytes
-		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXTurns*turnK+b.Block())
+		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXTurns*qtype.TurnK+b.Block())
 		long.checkRun(run, nil)
 		if err := proven(k.Spec(), run, "vnni"); err != nil {
 			t.Error(err)

@@ -2,10 +2,9 @@ package microkernel
 
 import (
 	"fmt"
-	"slices"
-	"unsafe"
 
-	"sandwich/microkernel/qtype"
+	"sandwich/microkernel/internal/pack"
+	"sandwich/microkernel/internal/plain"
 )
 
 // Pack packs rows [n0, n1) of a weight matrix into dst, which holds the whole packed matrix of
@@ -35,69 +34,28 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 		panel := dst[n/PanelWidth*stride:][:stride]
 		src := raw[(n-n0)*rowStride:]
 		columns := min(PanelWidth, n1-n)
-		pack(l.Type.Desc(), panel, src, rowStride, columns, l.K)
+		pack.Panel(l.Type.Desc(), panel, src, rowStride, columns, l.K)
 		clear(panel[l.panelBytes(l.K):])
 	}
 	return nil
 }
 
-// pack packs up to sixteen rows into a panel. Two layouts are packed faster than turn by turn.
-func pack(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
-	switch {
-	case d.Float == qtype.Single:
-		packElements[uint32](panel, src, rowStride, columns, k)
-	case d.Float == qtype.Half:
-		packElements[uint16](panel, src, rowStride, columns, k)
-	case d.Float == qtype.Brain:
-		packPairs(panel, src, rowStride, columns, k)
-	case d.Block == turnK && d.Signed && d.Bytes == q8Row:
-		packQ8(d, panel, src, rowStride, columns, k)
-	case d.Block == turnK && slices.Equal(d.Pieces, q4Pieces) && d.Bytes == q4Row:
-		packQ4(d, panel, src, rowStride, columns, k)
-	default:
-		packTurns(d, panel, src, rowStride, columns, k)
+// Unpack writes the elements [k0, k1) of column n of a packed matrix, row n of the tensor, as
+// float32: the bits that dequantizing that row gives. k0 is a multiple of KStep, and k1 too unless
+// it is K. Where the head of a model is its embedding, forwards read the rows of their tokens by
+// it.
+func Unpack(dst []float32, packed []byte, l Layout, n, k0, k1 int) error {
+	if err := l.Validate(); err != nil {
+		return err
 	}
-}
-
-// packTile is how many k of one row are moved before the next row's turn: sixteen rows of source
-// lines and the lines they scatter to then stay in the first-level cache.
-const packTile = 64
-
-// packElements transposes rows of plain elements: panel[k][c] = src[c][k]. An element is moved in
-// one piece, which needs no alignment where kernels are generated, and elsewhere has that of its
-// tensor.
-func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k int) {
-	size := int(unsafe.Sizeof(T(0)))
-	if columns < PanelWidth {
-		clear(panel)
+	step := l.Type.KStep()
+	if n < 0 || n >= l.N || k0 < 0 || k0 > k1 || k1 > l.K || k0%step != 0 || k1%step != 0 && k1 != l.K {
+		return fmt.Errorf("column %d, k %d to %d is not a cut of a %d x %d %s matrix", n, k0, k1, l.N, l.K, l.Type)
 	}
-	for k0 := 0; k0 < k; k0 += packTile {
-		n := min(packTile, k-k0)
-		for c := range columns {
-			s := src[c*rowStride+size*k0:][:size*n]
-			d := panel[size*(PanelWidth*k0+c):]
-			for i := 0; i < len(s); i += size {
-				_ = d[size-1]
-				*(*T)(unsafe.Pointer(unsafe.SliceData(d))) = *(*T)(unsafe.Pointer(&s[i]))
-				if len(d) > size*PanelWidth {
-					d = d[size*PanelWidth:]
-				}
-			}
-		}
+	if len(packed) < l.Bytes() || len(dst) < k1-k0 {
+		return fmt.Errorf("unpack: %d bytes of %d, room for %d of %d values", len(packed), l.Bytes(), len(dst), k1-k0)
 	}
-}
-
-// packPairs transposes rows of 16-bit elements two at a time: panel[k/2][c] = src[c][k],
-// src[c][k+1].
-func packPairs(panel, src []byte, rowStride, columns, k int) {
-	if k%2 == 0 {
-		packElements[uint32](panel, src, rowStride, columns, k/2)
-		return
-	}
-	packElements[uint32](panel[:32*(k-1)], src, rowStride, columns, k/2)
-	last := panel[32*(k-1):][:64]
-	clear(last)
-	for c := range columns {
-		copy(last[4*c:4*c+2], src[c*rowStride+2*(k-1):])
-	}
+	panel := packed[n/PanelWidth*l.PanelStride():][:l.PanelStride()]
+	plain.Column(l.Type, panel[PanelOffset(l.Type, k0):], n%PanelWidth, dst[:k1-k0])
+	return nil
 }

@@ -32,9 +32,6 @@ const (
 // for.
 func ParseWeightType(s string) (WeightType, error) { return qtype.Parse(s) }
 
-// turnK is the elements of k that a kernel takes in one turn of its loop over a quantized panel.
-const turnK = qtype.TurnK
-
 // PanelWidth is the number of columns (rows of the weight matrix) of one packed panel: one AVX-512
 // vector.
 const PanelWidth = qtype.PanelWidth

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,6 +25,7 @@ type checkFlags struct {
 	measure, selfTest   bool
 	budget              time.Duration
 	waivers, invariants string
+	report              string
 
 	began time.Time
 }
@@ -48,7 +50,8 @@ Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot 
 4 --measure on another host than that of the plans.`,
 		Example: `  sandwich plan check --baseline main.plan --candidate new.plan
   sandwich plan check --baseline main.plan --candidate new.plan --measure --model llama.gguf --format junit
-  sandwich plan check --baseline main.plan --candidate new.plan --invariants invariants.yaml --waivers waivers.yaml`,
+  sandwich plan check --baseline main.plan --candidate new.plan --invariants invariants.yaml --waivers waivers.yaml
+  sandwich plan check --report answer.json --format junit`,
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
@@ -63,6 +66,7 @@ Exit codes: 0 fine, 1 regressed or an invariant broken, 2 a plan or file cannot 
 	durationFlag(fs, &f.budget, "budget", 90*time.Second, "time of --measure")
 	fs.StringVar(&f.waivers, "waivers", "", "YAML file of rows that may be unmeasurable")
 	fs.StringVar(&f.invariants, "invariants", "", "YAML file of sentences that the candidate must keep")
+	fs.StringVar(&f.report, "report", "", "print the answer of an earlier run, from its JSON, in another format")
 	format := formatFlag(c, "table", "json", "junit", "markdown", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.began = time.Now()
@@ -127,6 +131,10 @@ type checkSide struct {
 }
 
 func (f *checkFlags) run(ctx context.Context) (*checkReport, error) {
+	if f.report != "" {
+		r := &checkReport{}
+		return r, readInput(f.report, "--report", func(data []byte) error { return json.Unmarshal(data, r) })
+	}
 	if err := f.check(); err != nil {
 		return nil, usageError(err)
 	}
@@ -244,7 +252,7 @@ func readInput(path, flag string, parse func(data []byte) error) error {
 	if path == "" {
 		return nil
 	}
-	data, err := profiles.ReadRegular(path, 1<<20)
+	data, err := profiles.ReadRegular(path, profiles.MaxYAMLBytes)
 	if err == nil {
 		err = parse(data)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"gopkg.in/yaml.v3"
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
@@ -154,6 +156,21 @@ func TestRaceEnds(t *testing.T) {
 			InTurn: true}), false)
 		if v.Exit != c.exit {
 			t.Errorf("%s: exit %d after %d rounds (%s), want %d", name, v.Exit, len(rows[0].Candidate), v.Text, c.exit)
+		}
+	}
+}
+
+// TestWorkflowsAreYAML: the workflow and the action parse, and run the script that the tests run.
+func TestWorkflowsAreYAML(t *testing.T) {
+	for name, want := range map[string]string{"workflow.yml": "./.github/actions/check-plans",
+		"action.yml": "check-plans.sh"} {
+		data, err := os.ReadFile("../../docs/ci/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc map[string]any
+		if err := yaml.Unmarshal(data, &doc); err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

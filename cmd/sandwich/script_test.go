@@ -37,6 +37,11 @@ func TestScripts(t *testing.T) {
 		Condition: conditions,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
+			ci, err := filepath.Abs("../../docs/ci")
+			if err != nil {
+				return err
+			}
+			e.Setenv("CI", ci)
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			return nil
 		},
@@ -47,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"exits":    exits,
 			"mkmodel":  makeModel,
 			"variant":  makeVariant,
+			"code":     codeOf,
 		},
 		RequireExplicitExec: true,
 	})
@@ -156,10 +162,15 @@ func TestEveryVerbHelps(t *testing.T) {
 }
 
 // exits runs the program and holds its exit code: exits CODE ARGS...
-func exits(ts *testscript.TestScript, _ bool, args []string) {
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	codeOf(ts, neg, append([]string{args[0], "sandwich"}, args[1:]...))
+}
+
+// codeOf holds the exit code of any program: code CODE PROGRAM ARGS...
+func codeOf(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	err = ts.Exec("sandwich", args[1:]...)
+	err = ts.Exec(args[1], args[2:]...)
 	got := 0
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		got = failed.ExitCode()
@@ -167,6 +178,6 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 	}
 	if got != want {
-		ts.Fatalf("sandwich %v: exit code %d, want %d", args[1:], got, want)
+		ts.Fatalf("%v: exit code %d, want %d", args[1:], got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package microkernel
+package pack
 
 import (
 	"encoding/binary"
@@ -16,7 +16,7 @@ var q4Pieces = []qtype.Piece{{At: 2, Bits: 4, Run: 16}}
 
 // packQ8 packs sixteen rows of q8_0 blocks.
 func packQ8(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
-	if columns < PanelWidth {
+	if columns < qtype.PanelWidth {
 		clear(panel)
 	}
 	const flip = 0x8080808080808080 // adding 128 to an int8 is flipping its sign bit
@@ -39,7 +39,7 @@ func packQ8(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 // packQ4 packs sixteen rows of q4_0 blocks. A raw byte holds k in its low and k+16 in its high
 // nibble; a packed one holds k and k+4, so that a 32-bit word is eight consecutive k.
 func packQ4(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
-	if columns < PanelWidth {
+	if columns < qtype.PanelWidth {
 		clear(panel)
 	}
 	const nibbles = 0x0F0F0F0F

@@ -1,4 +1,4 @@
-package microkernel
+package pack
 
 import (
 	"encoding/binary"
@@ -8,7 +8,7 @@ import (
 
 // packTurns packs sixteen rows of blocks of any quantized type, turn by turn.
 func packTurns(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
-	if columns < PanelWidth {
+	if columns < qtype.PanelWidth {
 		clear(panel)
 	}
 	size := d.PanelBytes()
@@ -22,7 +22,7 @@ func packTurns(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 				d.Pack(block[d.HeadBytes()+n*d.TurnBytes():][:d.TurnBytes()], c, &t)
 			}
 			for h := range d.Halves {
-				binary.LittleEndian.PutUint16(block[2*(PanelWidth*h+c):], t.Halves[h])
+				binary.LittleEndian.PutUint16(block[2*(qtype.PanelWidth*h+c):], t.Halves[h])
 			}
 		}
 	}
