@@ -87,6 +87,9 @@ type call struct {
 	seeded    bool     // Sampling.Seed is the client's
 	cacheSalt string   // parts the prefix cache further than keys do
 	unknown   []string // fields that were ignored
+
+	custom   map[string]bool // tools that take text (/v1/responses)
+	warnings []string        // of what was left out, for the answer
 }
 
 const maxInt32 = math.MaxInt32

@@ -1,6 +1,9 @@
 package tokenizer
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,4 +46,90 @@ func TestChatTools(t *testing.T) {
 	if _, err := chatty(t, strings.Replace(shown, "ARGS", "1", 1)).Chat(t.Context(), msgs, true, fruit); err != nil {
 		t.Errorf("a template that shows no arguments: %v", err) // as text they are shown
 	}
+}
+
+// Real templates write tools and calls as Jinja2 did from the same conversation.
+func TestRealToolTemplates(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "parity2", "templates", "*.json"))
+	if len(files) == 0 {
+		t.Skip("no reference templates here")
+	}
+	checked := 0
+	for _, file := range files {
+		var doc struct {
+			Template string
+			Cases    []struct {
+				ID       string
+				Messages []struct {
+					Role, Content, Name string
+					CallID              string `json:"tool_call_id"`
+					Calls               []struct {
+						ID       string
+						Function struct {
+							Name      string
+							Arguments json.RawMessage
+						}
+					} `json:"tool_calls"`
+				}
+				Vars struct {
+					Tools []struct {
+						Function struct {
+							Name, Description string
+							Parameters        json.RawMessage
+						}
+					}
+					Thinking *bool `json:"enable_thinking"`
+				}
+				Expected string
+			}
+		}
+		raw, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(raw, &doc)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.ReadFile(filepath.Join(filepath.Dir(file), doc.Template))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok := chatty(t, string(source))
+		if f := tok.ToolFormat(); !f.Native || !f.Written {
+			continue
+		}
+		for _, c := range doc.Cases {
+			if c.Vars.Thinking != nil || !strings.HasPrefix(c.ID, "tool") || c.Expected == "" {
+				continue
+			}
+			var msgs []api.Message
+			for _, m := range c.Messages {
+				msg := api.Message{Role: m.Role, Content: m.Content, Name: m.Name, CallID: m.CallID}
+				for _, call := range m.Calls {
+					msg.Calls = append(msg.Calls, api.ToolCall{ID: call.ID, Name: call.Function.Name,
+						Arguments: string(call.Function.Arguments)})
+				}
+				msgs = append(msgs, msg)
+			}
+			var tools []api.Tool
+			for _, x := range c.Vars.Tools {
+				tools = append(tools, api.Tool{Name: x.Function.Name, Description: x.Function.Description,
+					Parameters: string(x.Function.Parameters)})
+			}
+			got, err := tok.Chat(t.Context(), msgs, true, tools...)
+			from := strings.Index(c.Expected, "get_weather")
+			if err != nil || !strings.Contains(got, tail(c.Expected, from)) {
+				t.Errorf("%s %s: %v\n got %q\nwant %q", doc.Template, c.ID, err, got, c.Expected)
+			}
+			checked++
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d conversations", checked)
+	}
+}
+
+// tail is a text from the tools on, without the tokens that the test's vocabulary lacks at its end.
+func tail(text string, from int) string {
+	return strings.TrimSuffix(text[max(from, 0):], "</s>")
 }
