@@ -27,8 +27,9 @@ func TestChatTools(t *testing.T) {
 	const said = `<tool_call>` + "\n" + `{"name": "pick", "arguments": {"z":"x","a":1}}` + "\n</tool_call>"
 	id := callID("c")
 	for _, c := range []struct{ name, template, want string }{
-		{"an object", strings.Replace(shown, "ARGS", "c.function.arguments | tojson", 1), tool + `[user:Hi][assistant:` +
-			`<tool_call>pick{"z": "x", "a": 1}` + id + `][tool:3 pears` + id + `]`},
+		{"an object", strings.Replace(shown, "ARGS", "c.function.arguments | tojson", 1),
+			tool + `[user:Hi][assistant:` +
+				`<tool_call>pick{"z": "x", "a": 1}` + id + `][tool:3 pears` + id + `]`},
 		{"a text", strings.Replace(shown, "ARGS", "c.function.arguments.strip()", 1), tool + `[user:Hi][assistant:` +
 			`<tool_call>pick{"z":"x","a":1}` + id + `][tool:3 pears` + id + `]`},
 		{"no tools", `{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}`, "]" + "[user:Hi][assistant:" +
