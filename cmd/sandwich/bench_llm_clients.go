@@ -53,7 +53,7 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*meas
 		return nil, err
 	}
 	defer e.Close()
-	addr, stop, err := startServer(newGenerator(s, e))
+	addr, stop, err := startServer(newGenerator(s, e, f.clients))
 	if err != nil {
 		return nil, err
 	}

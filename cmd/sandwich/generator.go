@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +14,7 @@ import (
 
 // generator is the server's Generator over an engine and its tokenizer.
 type generator struct {
-	name    string
-	created time.Time
+	model   server.ModelInfo
 	engine  *engine.Engine
 	session *session      // over which the engine runs
 	large   chan struct{} // capacity 1: whoever reads a large grammar
@@ -23,8 +22,17 @@ type generator struct {
 	vocab func() *grammar.Vocab
 }
 
-func newGenerator(s *session, e *engine.Engine) *generator {
-	return &generator{name: s.name, created: time.Now(), engine: e, session: s,
+func newGenerator(s *session, e *engine.Engine, parallel int) *generator {
+	m := server.ModelInfo{ID: s.name, Created: time.Now(), Context: e.Context(), Parallel: parallel}
+	template, _ := s.file.String("tokenizer.chat_template")
+	m.Template = strings.Clone(template) // the file may be unmapped by then
+	if id, ok := s.tok.BOS(); ok {
+		m.BOS = string(s.tok.Piece(id))
+	}
+	if id, ok := s.tok.EOS(); ok {
+		m.EOS = string(s.tok.Piece(id))
+	}
+	return &generator{model: m, engine: e, session: s,
 		large: make(chan struct{}, 1), vocab: sync.OnceValue(func() *grammar.Vocab { return grammarVocab(s.tok) })}
 }
 
@@ -38,22 +46,7 @@ func (g *generator) Ready() error { return g.engine.Ready() }
 
 // Models lists the one model that is served.
 func (g *generator) Models() []server.ModelInfo {
-	return []server.ModelInfo{{ID: g.name, Created: g.created, Context: g.engine.Context()}}
-}
-
-// Prompt is the tokens of a request.
-func (g *generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
-	ids, err := g.engine.Prompt(ctx, r)
-	return ids, ofTemplate(err)
-}
-
-// ofTemplate makes an error printable that may quote the template, which is the model file's.
-func ofTemplate(err error) error {
-	var invalid *api.InvalidError
-	if errors.As(err, &invalid) {
-		invalid.Message = printable(invalid.Message)
-	}
-	return err
+	return []server.ModelInfo{g.model}
 }
 
 // Generate runs one request of the API on the engine.

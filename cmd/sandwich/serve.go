@@ -147,7 +147,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	if err == nil {
 		defer g.close()
 		d.server.Ready(g)
-		announce(out, d.main.Addr(), g.name, d.keys)
+		announce(out, d.main.Addr(), g.model.ID, d.keys)
 	} else {
 		leave(err)
 	}
@@ -184,7 +184,7 @@ func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*sess
 		return nil, err
 	}
 	f.report(s, e)
-	return newGenerator(s, e), nil
+	return newGenerator(s, e, f.sizes.parallel), nil
 }
 
 // engine starts the engine that answers the requests.

@@ -61,3 +61,51 @@ func TestServeMessages(t *testing.T) {
 	}
 	s.stop()
 }
+
+// TestServeVocabulary holds that the text of a chat, its tokens and the text of those agree with
+// what a chat is charged.
+func TestServeVocabulary(t *testing.T) {
+	s := startServe(t)
+	const hello = `{"messages":[{"role":"user","content":"Hello!"}]`
+	var text struct{ Prompt string }
+	s.asked("/apply-template", hello+"}", &text)
+	if !strings.Contains(text.Prompt, "Hello!") {
+		t.Fatalf("the template gives %q", text.Prompt)
+	}
+	var chat, plain, pieces struct {
+		Count  int
+		Tokens json.RawMessage
+	}
+	s.asked("/tokenize", hello+"}", &chat)
+	quoted, _ := json.Marshal(text.Prompt)
+	s.asked("/tokenize", `{"content":`+string(quoted)+`}`, &plain)
+	if chat.Count == 0 || chat.Count-plain.Count > 1 || chat.Count < plain.Count { // BOS
+		t.Errorf("a chat of %d tokens has a text of %d", chat.Count, plain.Count)
+	}
+	s.asked("/tokenize", `{"content":"the king","with_pieces":true}`, &pieces)
+	if !strings.HasPrefix(string(pieces.Tokens), `[{"id":`) || pieces.Count == 0 {
+		t.Errorf("%s", pieces.Tokens)
+	}
+	var back struct{ Content string }
+	s.asked("/detokenize", `{"tokens":`+string(plain.Tokens)+`}`, &back)
+	if strings.TrimSpace(back.Content) != strings.TrimSpace(text.Prompt) {
+		t.Errorf("%q becomes %q", text.Prompt, back.Content)
+	}
+	if code, text, _ := s.do("POST", "/detokenize", `{"tokens":[99999]}`, ""); code != http.StatusBadRequest ||
+		!strings.Contains(text, "outside the vocabulary") {
+		t.Errorf("status %d: %s", code, text)
+	}
+	var props struct {
+		Slots    int    `json:"total_slots"`
+		Alias    string `json:"model_alias"`
+		Settings struct {
+			Context int `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	_, answer, _ := s.do("GET", "/props", "", "")
+	if err := json.Unmarshal([]byte(answer), &props); err != nil || props.Slots != defaultParallel ||
+		props.Alias != "tales-6m-q8_0" || props.Settings.Context != 512 {
+		t.Errorf("%v: %s", err, answer)
+	}
+	s.stop()
+}

@@ -76,6 +76,22 @@ func (e *Engine) encode(ctx context.Context, r *api.Request, text string,
 	if tooLong.PromptTokens >= tooLong.Context {
 		return nil, tooLong
 	}
+	ids, err := e.inTurn(ctx, text, how)
+	if err == nil && len(ids) > 2*tooLong.Context {
+		tooLong.PromptTokens = len(ids)
+		return nil, tooLong
+	}
+	return ids, err
+}
+
+// Encode turns text of any length into tokens, unless ctx ends; requests use Prompt. It needs
+// Options.Tokenizer.
+func (e *Engine) Encode(ctx context.Context, text string, o tokenizer.EncodeOptions) ([]int32, error) {
+	return e.inTurn(ctx, text, func() ([]int32, error) { return e.tok.EncodeContext(ctx, nil, text, o) })
+}
+
+// inTurn calls how for a text, when no other large one is encoded where it is large.
+func (e *Engine) inTurn(ctx context.Context, text string, how func() ([]int32, error)) ([]int32, error) {
 	if len(text) >= largeText {
 		select {
 		case e.large <- struct{}{}:
@@ -84,10 +100,5 @@ func (e *Engine) encode(ctx context.Context, r *api.Request, text string,
 			return nil, ctx.Err()
 		}
 	}
-	ids, err := how()
-	if err == nil && len(ids) > 2*tooLong.Context {
-		tooLong.PromptTokens = len(ids)
-		return nil, tooLong
-	}
-	return ids, err
+	return how()
 }

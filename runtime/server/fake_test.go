@@ -98,8 +98,33 @@ func (f *fake) Prompt(_ context.Context, r *api.Request) ([]int32, error) {
 	return make([]int32, n), f.err
 }
 
+func (f *fake) Render(_ context.Context, r *api.Request) (string, error) {
+	return "<s>" + r.Messages[0].Content, f.err
+}
+
+// Encode is a token for each byte, and one more before them where special.
+func (f *fake) Encode(_ context.Context, text string, special, _ bool) (ids []int32, err error) {
+	if special {
+		ids = append(ids, 1)
+	}
+	for i := range len(text) {
+		ids = append(ids, int32(text[i]))
+	}
+	return ids, f.err
+}
+
+func (f *fake) Decode(ids []int32) (text string, err error) {
+	for _, id := range ids {
+		text += f.Piece(id)
+	}
+	return text, f.err
+}
+
+func (f *fake) Piece(id int32) string { return string([]byte{byte(id)}) }
+
 func (f *fake) Models() []ModelInfo {
-	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512}}
+	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4,
+		Template: "{{ messages }}", BOS: "<s>"}}
 }
 
 func (f *fake) Metrics() []Metric {

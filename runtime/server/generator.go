@@ -20,23 +20,43 @@ type Generator interface {
 	// answered with status 500.
 	Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error)
 
-	// Prompt is the tokens that a request comes to. A request that holds them as its Prompt is not
-	// read again. Its errors are those of Generate.
-	Prompt(ctx context.Context, r *api.Request) ([]int32, error)
-
 	// Models lists what is served; the first one answers every request. There
 	// is at least one.
 	Models() []ModelInfo
 
 	// Metrics are added to those of the server at each scrape.
 	Metrics() []Metric
+
+	texter
+}
+
+// texter is what a Generator makes of text without generating any. Its errors are those of
+// Generate.
+type texter interface {
+	// Prompt is the tokens that a request comes to. A request that holds them as its Prompt is not
+	// read again.
+	Prompt(ctx context.Context, r *api.Request) ([]int32, error)
+	// Render is the text that the messages and tools of a chat come to.
+	Render(ctx context.Context, r *api.Request) (string, error)
+	// Encode turns text into tokens: special adds what the model wants around a text, parse
+	// recognizes control tokens that are spelled out.
+	Encode(ctx context.Context, text string, special, parse bool) ([]int32, error)
+	// Decode turns tokens into text, control tokens spelled out.
+	Decode(ids []int32) (string, error)
+	// Piece is the bytes of a token of the vocabulary.
+	Piece(id int32) string
 }
 
 // ModelInfo describes a model for /v1/models.
 type ModelInfo struct {
-	ID      string
-	Created time.Time
-	Context int // tokens
+	ID       string
+	Created  time.Time
+	Context  int // tokens
+	Parallel int // requests that run at the same time
+
+	// Template is the source of the chat template that the model brings along, BOS and EOS are the
+	// tokens around a text; empty: there is none.
+	Template, BOS, EOS string
 }
 
 // readier is a Generator that can say why it takes no requests at present.

@@ -105,6 +105,10 @@ func New(g Generator, o Options) *Server {
 		"/v1/models":                {method: http.MethodGet, serve: s.models},
 		"/v1/chat/completions":      {method: http.MethodPost, serve: s.generate(true)},
 		"/v1/completions":           {method: http.MethodPost, serve: s.generate(false)},
+		"/tokenize":                 {method: http.MethodPost, serve: s.tokenize},
+		"/detokenize":               {method: http.MethodPost, serve: s.detokenize},
+		"/apply-template":           {method: http.MethodPost, serve: s.applyTemplate},
+		"/props":                    {method: http.MethodGet, serve: s.props},
 		"/v1/responses":             {method: http.MethodPost, serve: s.responses},
 		"/v1/messages":              {method: http.MethodPost, serve: s.messages, shape: anthropicError},
 		"/v1/messages/count_tokens": {method: http.MethodPost, serve: s.countTokens, shape: anthropicError},
@@ -117,6 +121,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if _, full := s.routes["/v1"+path]; full {
 		path = "/v1" + path // as clients write it whose base address has no /v1
+	} else if bare := strings.TrimPrefix(path, "/v1"); s.routes[bare].serve != nil {
+		path = bare // and as those whose base address has it
 	}
 	rt, known := s.routes[path]
 	if !known && strings.HasPrefix(path, "/v1/models/") {

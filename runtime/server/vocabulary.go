@@ -1,0 +1,187 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Bounds of what is written beside answers: a token of JSON takes up to thirty times its text.
+const (
+	maxTokenize   = 1 << 20 // bytes of text
+	maxDetokenize = 1 << 18 // tokens
+)
+
+// tokenizeBody is the body of /tokenize, as llama-server has it (content) and as vLLM has it
+// (prompt, or the fields of a chat).
+type tokenizeBody struct {
+	Model            *string         `json:"model"`
+	Content          *string         `json:"content"`
+	AddSpecial       bool            `json:"add_special"`
+	ParseSpecial     *bool           `json:"parse_special"`
+	WithPieces       bool            `json:"with_pieces"`
+	Prompt           *string         `json:"prompt"`
+	AddSpecialTokens *bool           `json:"add_special_tokens"`
+	ReturnTokenStrs  bool            `json:"return_token_strs"`
+	Messages         json.RawMessage `json:"messages"`
+}
+
+var tokenizeFields = jsonNames(reflect.TypeFor[tokenizeBody]())
+
+func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
+	if e := decode(data, b, ""); e != nil {
+		return nil, e
+	}
+	if !isNull(b.Messages) {
+		return parseChat(data)
+	}
+	unknown, e := checkFields(data, tokenizeFields)
+	c := &call{unknown: unknown}
+	switch {
+	case e != nil:
+		return nil, e
+	case b.Content != nil:
+		c.Text = *b.Content
+	case b.Prompt != nil:
+		c.Text = *b.Prompt
+		b.AddSpecial = b.AddSpecialTokens == nil || *b.AddSpecialTokens
+	default:
+		return nil, invalid("content", "is missing; send content, prompt or messages")
+	}
+	if len(c.Text) > maxTokenize {
+		return nil, invalid("content", "has %d bytes; at most %d are taken at once", len(c.Text), maxTokenize)
+	}
+	return c, nil
+}
+
+// tokenize is the handler of /tokenize.
+func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
+	var b tokenizeBody
+	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+		var ids []int32
+		var err error
+		if c.Chat() {
+			ids, err = s.gen.Prompt(r.Context(), &c.Request)
+		} else {
+			parse := b.ParseSpecial == nil || *b.ParseSpecial
+			ids, err = s.gen.Encode(r.Context(), c.Text, b.AddSpecial, parse)
+		}
+		if err != nil {
+			s.refused(x, r, err)
+			return
+		}
+		writeJSON(x, http.StatusOK, s.appendTokens(nil, ids, &b))
+	})
+}
+
+// appendTokens appends the answer in both shapes, which agree on its list of tokens.
+func (s *Server) appendTokens(b []byte, ids []int32, asked *tokenizeBody) []byte {
+	list := func(f func(id int32)) {
+		b = append(b, '[')
+		for i, id := range ids {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			f(id)
+		}
+		b = append(b, ']')
+	}
+	b = appendInt(append(b, `{"count":`...), len(ids))
+	b = append(appendInt(append(b, `,"max_model_len":`...), s.gen.Models()[0].Context), `,"tokens":`...)
+	list(func(id int32) {
+		if !asked.WithPieces {
+			b = appendInt(b, int(id))
+			return
+		}
+		piece := s.gen.Piece(id)
+		b = append(appendInt(append(b, `{"id":`...), int(id)), `,"piece":`...)
+		if utf8.ValidString(piece) {
+			b = append(appendString(b, piece), '}')
+		} else { // the bytes, of which only more tokens make text
+			b = append(appendBytes(b, piece), '}')
+		}
+	})
+	if b = append(b, `,"token_strs":`...); asked.ReturnTokenStrs {
+		list(func(id int32) { b = appendString(b, s.gen.Piece(id)) })
+	} else {
+		b = append(b, "null"...)
+	}
+	return append(b, '}')
+}
+
+// detokenizeBody is the body of /detokenize.
+type detokenizeBody struct {
+	Model  *string         `json:"model"`
+	Tokens json.RawMessage `json:"tokens"`
+}
+
+var detokenizeFields = jsonNames(reflect.TypeFor[detokenizeBody]())
+
+func parseDetokenize(data []byte) (*call, *apiError) {
+	var b detokenizeBody
+	if e := decode(data, &b, ""); e != nil {
+		return nil, e
+	}
+	unknown, e := checkFields(data, detokenizeFields)
+	if e != nil {
+		return nil, e
+	}
+	if isNull(b.Tokens) {
+		return nil, invalid("tokens", "is missing; send a list of token ids")
+	}
+	c := &call{unknown: unknown}
+	return c, each(b.Tokens, "tokens", maxDetokenize, func(_ int, item json.RawMessage) *apiError {
+		id, err := strconv.ParseInt(string(item), 10, 32)
+		if err != nil || id < 0 {
+			return invalid("tokens", "holds %s, which is no token id", clip(string(item)))
+		}
+		c.Prompt = append(c.Prompt, int32(id))
+		return nil
+	})
+}
+
+// detokenize is the handler of /detokenize: content as llama-server has it, prompt as vLLM has it.
+func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
+	s.answering(w, r, parseDetokenize, func(x *exchange, r *http.Request, c *call) {
+		text, err := s.gen.Decode(c.Prompt)
+		if err != nil {
+			s.refused(x, r, err)
+			return
+		}
+		quoted := appendString(nil, text)
+		b := append(append([]byte(`{"content":`), quoted...), `,"prompt":`...)
+		writeJSON(x, http.StatusOK, append(append(b, quoted...), '}'))
+	})
+}
+
+// applyTemplate is the handler of /apply-template: the text that a chat comes to.
+func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) {
+	s.answering(w, r, parseChat, func(x *exchange, r *http.Request, c *call) {
+		text, err := s.gen.Render(r.Context(), &c.Request)
+		if err != nil {
+			s.refused(x, r, err)
+			return
+		}
+		writeJSON(x, http.StatusOK, append(appendString([]byte(`{"prompt":`), text), '}'))
+	})
+}
+
+// props is the handler of /props, in llama-server's shape: the model, and what a request gets that
+// says nothing.
+func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
+	m := s.gen.Models()[0]
+	unsaid, _ := (&common{}).check()
+	p := unsaid.Sampling
+	body, _ := json.Marshal(object{
+		"default_generation_settings": object{"n_ctx": m.Context, "params": object{
+			"n_predict": -1, "temperature": p.Temperature, "top_k": p.TopK, "top_p": p.TopP, "min_p": p.MinP,
+			"repeat_penalty": p.RepeatPenalty, "frequency_penalty": p.FrequencyPenalty,
+			"presence_penalty": p.PresencePenalty, "stop": []string{}, "stream": false, "ignore_eos": false}},
+		"total_slots": m.Parallel, "model_alias": m.ID, "model_path": m.ID, "n_ctx": m.Context,
+		"chat_template": m.Template, "bos_token": m.BOS, "eos_token": m.EOS,
+		"modalities": object{"vision": false, "audio": false},
+	})
+	writeJSON(w, http.StatusOK, body)
+}
