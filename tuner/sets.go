@@ -228,9 +228,6 @@ func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, s
 	return nil
 }
 
-// errUndecided says that the budget was over before every arm had been sampled once.
-var errUndecided = errors.New("the budget was over before the arms could be compared")
-
 func (t *tuning) undecided(rounds int) error {
 	if rounds > 0 {
 		return nil
