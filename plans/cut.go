@@ -3,6 +3,7 @@ package plans
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Span is the half-open range [Lo, Hi) of heads, rows or columns.
@@ -24,6 +25,10 @@ type Share struct {
 	Vocab   Span // rows of the head
 }
 
+// RoleWhole begins the roles of matrices whose rows belong together, so that no rank can have its
+// own: of queries that are normalized across their heads.
+const RoleWhole = "whole_"
+
 // Cut divides the model among ranks, in proportion to their weights (the numbers of their PUs).
 // Where columns of a matrix are cut, o and down, blocks of its type stay whole, so that shares may
 // be uneven. The error is one sentence on what cannot be divided so often.
@@ -34,6 +39,12 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	}
 	if ranks == 1 {
 		return []Share{{Span{0, s.Heads}, Span{0, s.KVHeads}, Span{0, s.ffnWidth()}, Span{0, s.Vocab}}}, nil
+	}
+	for _, w := range s.Weights {
+		if strings.HasPrefix(w.Role, RoleWhole) {
+			return nil, fmt.Errorf("%d ranks: heads of an %s model cannot be divided, since matrix %s is of all of "+
+				"them: use one rank", ranks, s.Arch, strings.TrimPrefix(w.Role, RoleWhole))
+		}
 	}
 	unit := s.headUnit()
 	heads := divide(s.Heads, unit, weights)

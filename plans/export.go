@@ -211,8 +211,8 @@ func toEnv(e *export) {
 	e.line("SANDWICH_FINGERPRINT=%s", e.b.Host.Fingerprint())
 }
 
-// HostLabel is the fingerprint of a host as the value of a label: the first 16 digits.
-func HostLabel(host *profiles.Profile) string {
+// hostLabel is the fingerprint of a host as the value of a label: the first 16 digits.
+func hostLabel(host *profiles.Profile) string {
 	return strings.TrimPrefix(host.Fingerprint(), "sha256:")[:16]
 }
 
@@ -222,7 +222,7 @@ func toKubernetes(e *export) {
 	p := &e.b.Plan
 	cpus := len(p.PUs())
 	mib := (e.memory+e.memory/4)>>20 + 256
-	label := HostLabel(&e.b.Host)
+	label := hostLabel(&e.b.Host)
 	e.note("lost: which PUs. The static CPU manager gives %s of its own choice, exclusively, and a plan", plural(cpus,
 		"whole PU"))
 	e.note("names PUs by number: it serves where a node hands out %s (nothing else runs on it), and --strict", p.PUs())

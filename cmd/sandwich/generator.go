@@ -52,8 +52,12 @@ func (g *generator) Generate(
 		}
 		return res, err
 	}
-	if r.Constraint, err = g.constraint(ctx, r.Format); err != nil {
+	parser, thinking := g.parted(&r)
+	if r.Constraint, err = g.constraint(ctx, &r, thinking); err != nil {
 		return res, err
+	}
+	if parser != nil {
+		return g.generateParted(ctx, r, parser, emit)
 	}
 	return g.engine.Generate(ctx, r, emit)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 
 	"sandwich/runtime/api"
@@ -8,7 +9,8 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// grammarVocab is the vocabulary as grammars see it: control tokens have no text there.
+// grammarVocab is the vocabulary as grammars see it: control tokens stand behind a mark, which no
+// other token has.
 func grammarVocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 	text := make([][]byte, tok.Vocab())
 	var ends []int32
@@ -16,7 +18,9 @@ func grammarVocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 		switch {
 		case tok.IsEOG(id):
 			ends = append(ends, id)
-		case !tok.IsControl(id):
+		case tok.IsControl(id):
+			text[id] = append([]byte(grammar.ControlMark), tok.Piece(id)...)
+		case !bytes.Contains(tok.Piece(id), []byte(grammar.ControlMark)):
 			text[id] = tok.Piece(id)
 		}
 	}
@@ -26,13 +30,17 @@ func grammarVocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 // largeGrammar is the length in bytes from which grammars are compiled one at a time.
 const largeGrammar = 64 << 10
 
-// constraint holds an answer to its format; nil where any text will do. Large grammars are compiled
-// one at a time.
-func (g *generator) constraint(ctx context.Context, f api.Format) (api.Constraint, error) {
-	if f.Kind == api.FreeText {
+// constraint holds an answer to its format, or to one of the calls that it may make; nil where any
+// text will do. Large grammars are compiled one at a time.
+func (g *generator) constraint(ctx context.Context, r *api.Request, thinking bool) (api.Constraint, error) {
+	if r.Format.Kind == api.FreeText && !mayCall(r) {
 		return nil, nil
 	}
-	if len(f.Text) >= largeGrammar {
+	size := len(r.Format.Text)
+	for _, t := range r.Tools {
+		size += len(t.Parameters)
+	}
+	if size >= largeGrammar {
 		select {
 		case g.large <- struct{}{}:
 			defer func() { <-g.large }()
@@ -40,9 +48,12 @@ func (g *generator) constraint(ctx context.Context, f api.Format) (api.Constrain
 			return nil, ctx.Err()
 		}
 	}
-	compiled, err := compileFormat(f)
+	if mayCall(r) {
+		return g.callConstraint(r, thinking)
+	}
+	compiled, err := compileFormat(r.Format)
 	if err != nil {
-		return nil, &api.InvalidError{Param: f.Param, Message: "cannot be used: " + printable(err.Error())}
+		return nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used: " + printable(err.Error())}
 	}
 	return compiled.Matcher(g.vocab()), nil
 }

@@ -6,6 +6,8 @@ import "time"
 type Token struct {
 	TokenLogprob                // of the token drawn; all but its ID only where Request.Logprobs
 	Text         string         // that it completed: whole runes, nothing of a stop string; may be empty
+	Reasoning    string         // that it completed, apart from the text of the answer
+	Calls        []CallDelta    // what it adds to calls of tools
 	Top          []TokenLogprob // the likeliest tokens, descending; Request.TopLogprobs of them
 }
 
@@ -25,6 +27,7 @@ type Finish string
 const (
 	FinishStop   Finish = "stop"   // at an end-of-generation token or a stop string
 	FinishLength Finish = "length" // at MaxTokens or the end of the context
+	FinishCalls  Finish = "tool_calls"
 )
 
 // Result sums an answer up.

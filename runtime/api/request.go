@@ -16,6 +16,11 @@ type Request struct {
 	Sampling    Sampling
 	Stop        []string // the answer ends before the first that appears
 	IgnoreEOS   bool
+	Tools       []Tool     // of a chat, which its answer may call
+	ToolChoice  ToolChoice // whether it may, or must
+	OneCall     bool       // at most one of them
+	Continue    bool       // the last message is the assistant's, and the answer goes on with it
+	Control     bool       // control tokens are written into the text; made for readers of calls
 	Format      Format     // what the answer must be
 	Constraint  Constraint // that holds it to Format; made like Prompt, and used for this answer only
 	Logprobs    bool       // log probabilities are wanted in every Token
@@ -32,8 +37,12 @@ func (r *Request) Chat() bool { return r.Messages != nil }
 
 // Message is one turn of a chat.
 type Message struct {
-	Role    string // system, user, assistant, tool; templates may know more
-	Content string
+	Role      string // system, user, assistant, tool; templates may know more
+	Content   string
+	Reasoning string     // of an assistant, apart from Content
+	Calls     []ToolCall // of an assistant
+	CallID    string     // of a tool: the call that this is the result of
+	Name      string     // of a tool: who was called
 }
 
 // Sampling says how the next token is drawn from the logits. Limits apply in the order penalties,

@@ -76,6 +76,7 @@ func newTranscript(t *tokenizer.Tokenizer, r *api.Request) *transcript {
 	out := &transcript{stop: newStopper(r.Stop)}
 	if t != nil {
 		out.stream = t.NewStream()
+		out.stream.Special = r.Control
 	}
 	if r.Logprobs {
 		out.pieces = t

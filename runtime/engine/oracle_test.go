@@ -34,7 +34,22 @@ func (o *oracle) op(op *model.Op, tokens []int32) {
 		o.matMul(op)
 	case model.OpRotate:
 		o.rotate(op.Rope, op.QNorm, o.x[model.BufQ])
+		if op.Temper != nil {
+			for pos, row := range o.x[model.BufQ] {
+				o.x[model.BufQ][pos] = scaled(row, float32(op.Temper.At(pos)))
+			}
+		}
 		o.rotate(op.Rope, op.KNorm, o.x[model.BufK])
+	case model.OpRowNorm:
+		for r, row := range o.x[op.In] {
+			o.x[op.Outs[0]][r] = o.normed(row, op.Norm)
+		}
+	case model.OpCap:
+		for _, row := range o.x[model.BufLogits] {
+			for i, x := range row {
+				row[i] = float64(op.Cap) * math.Tanh(x/float64(op.Cap))
+			}
+		}
 	case model.OpAttention:
 		o.attention(op)
 	case model.OpNorm, model.OpAddNorm:
@@ -75,7 +90,7 @@ func (o *oracle) product(op *model.Op, i int) [][]float64 {
 		out[r] = make([]float64, w.N)
 	}
 	for n := range w.N {
-		row := values(w.Tensor, n)
+		row := values(w.Tensor, w.Row+n)
 		for r, x := range o.x[op.In] {
 			sum := 0.0
 			for k := range x {
@@ -100,10 +115,21 @@ func (o *oracle) matMul(op *model.Op) {
 	gate, up := o.product(op, 0), o.product(op, 1)
 	for r := range gate {
 		for i, g := range gate[r] {
-			gate[r][i] = g / (1 + math.Exp(-g)) * up[r][i]
+			gate[r][i] = activated(op.Act, g, up[r][i])
 		}
 	}
 	o.x[op.Outs[0]] = gate
+}
+
+func activated(act model.Activation, x, y float64) float64 {
+	switch act {
+	case model.GeGLU:
+		return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) * y
+	case model.ClampedSwiGLU:
+		x, y = min(x, 7), max(-7, min(y, 7))
+		return x / (1 + math.Exp(-1.702*x)) * (y + 1)
+	}
+	return x / (1 + math.Exp(-x)) * y
 }
 
 func (o *oracle) rotate(rope *model.Rope, norm *model.Vector, rows [][]float64) {
@@ -117,12 +143,13 @@ func (o *oracle) rotate(rope *model.Rope, norm *model.Vector, rows [][]float64) 
 			if rope == nil {
 				continue
 			}
-			for i := range dim / 2 {
+			for i, f := range rope.Frequencies(o.m.Dims.Context) {
 				a, b := &head[2*i], &head[2*i+1]
 				if rope.Neox {
-					a, b = &head[i], &head[i+dim/2]
+					a, b = &head[i], &head[i+rope.Dim/2]
 				}
-				sin, cos := math.Sincos(float64(pos) * rope.Scale * math.Pow(rope.Base, -float64(2*i)/float64(dim)))
+				sin, cos := math.Sincos(float64(pos) * f)
+				sin, cos = sin*rope.Gain, cos*rope.Gain
 				*a, *b = *a*cos-*b*sin, *a*sin+*b*cos
 			}
 		}
@@ -138,15 +165,22 @@ func (o *oracle) attention(op *model.Op) {
 		for h := range d.Heads {
 			kv, sum := h/(d.Heads/d.KVHeads)*d.HeadDim, 0.0
 			att := out[pos][h*d.HeadDim:][:d.HeadDim]
+			if op.Sinks != nil {
+				sum = math.Exp(float64(op.Sinks.Data[h]))
+			}
 			for p := range pos + 1 {
-				if !remembered(op.Attn, pos, p) {
+				if w := op.Attn.Window; !remembered(op.Attn, pos, p) || w > 0 && pos-p >= w {
 					continue
 				}
 				score := 0.0
 				for i := range d.HeadDim {
 					score += q[pos][h*d.HeadDim+i] * k[p][kv+i]
 				}
-				e := math.Exp(score * float64(op.Attn.Scale))
+				score *= float64(op.Attn.Scale)
+				if c := float64(op.Attn.Softcap); c > 0 {
+					score = c * math.Tanh(score/c)
+				}
+				e := math.Exp(score)
 				sum += e
 				for i := range att {
 					att[i] += e * v[p][kv+i]
@@ -173,7 +207,9 @@ func (o *oracle) norm(op *model.Op) {
 				x[i] += v
 			}
 		}
-		o.x[model.BufH] = append(o.x[model.BufH], o.normed(x, op.Norm))
+		if op.Norm != nil {
+			o.x[model.BufH] = append(o.x[model.BufH], o.normed(x, op.Norm))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/tokenizer"
@@ -33,17 +34,35 @@ func (e *Engine) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 			return e.tok.EncodeContext(ctx, nil, r.Text, o)
 		})
 	}
-	text, err := e.tok.Chat(ctx, r.Messages, true)
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case errors.Is(err, tokenizer.ErrMessages):
-		return nil, &api.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
-	case err != nil:
-		// the template's fault, which other messages may avoid
-		return nil, &api.InvalidError{Message: err.Error()}
+	text, err := e.Render(ctx, r)
+	if err != nil {
+		return nil, err
 	}
 	return e.encode(ctx, r, text, func() ([]int32, error) { return e.tok.EncodeChat(ctx, text, limit) })
+}
+
+// Render writes the messages and tools of a chat as the text that the model goes on with. Errors
+// are api.InvalidError, and the cause of ctx where that ends.
+func (e *Engine) Render(ctx context.Context, r *api.Request) (string, error) {
+	var tools []api.Tool
+	if r.ToolChoice.Mode != api.ToolsNone {
+		tools = r.Tools
+	}
+	text, err := e.tok.Chat(ctx, r.Messages, !r.Continue, tools...)
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case errors.Is(err, tokenizer.ErrMessages):
+		return "", &api.InvalidError{Param: "messages", Message: "cannot be used: " + err.Error()}
+	case err != nil:
+		// the template's fault, which other messages may avoid
+		return "", &api.InvalidError{Message: err.Error()}
+	case r.Continue:
+		// Whatever the template writes behind the last message is cut.
+		last := strings.TrimSpace(r.Messages[len(r.Messages)-1].Content)
+		text = text[:strings.LastIndex(text, last)+len(last)]
+	}
+	return text, nil
 }
 
 // encode calls how for a text that may fit the context. One that cannot, by its length, is refused

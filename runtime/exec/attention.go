@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -22,8 +21,9 @@ func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+c
 
 // AttentionKind is what the layers have in common that one Attention computes.
 type AttentionKind struct {
-	Group   int  // query heads of a KV head
-	Softcap bool // scores are capped
+	Group   int   // query heads of a KV head
+	Softcap bool  // scores are capped
+	Windows []int // by store: positions that a token of its layers sees, 0 for all; nil: all
 }
 
 // scores are the values of a layer's attention.
@@ -64,8 +64,9 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers,
 	for i, k := range kv.layers.Kinds {
 		c := cut{cutter: cutter{team: team, kvHeads: kv.kvHeads, group: kind.Group}, view: view{kind: k, store: i}}
 		form := microkernel.AttentionForm{Softcap: kind.Softcap}
-		if w, ok := k.(kvcache.Window); ok {
-			form.Window, c.window = true, w.Positions
+		if kind.Windows != nil {
+			c.window = kind.Windows[i]
+			form.Window = c.window > 0
 		}
 		var err error
 		if c.fused, err = microkernel.NewAttention(isa, kv.layout, form); err != nil {
@@ -206,7 +207,15 @@ func scoresOf(op *model.Op) scores {
 	return s
 }
 
-// capsScores tells whether the attention of a model caps its scores: all of its layers do, or none.
-func capsScores(m *model.Model) bool {
-	return slices.ContainsFunc(m.Ops, func(op model.Op) bool { return op.Attn.Softcap > 0 })
+// kindOfAttention is what the layers of a model need: all cap their scores or none, and those of a
+// store have one window.
+func kindOfAttention(m *model.Model, l *Layers) AttentionKind {
+	k := AttentionKind{Group: m.Dims.Heads / m.Dims.KVHeads, Windows: make([]int, len(l.Kinds))}
+	for i := range m.Ops {
+		if op := &m.Ops[i]; op.Kind == model.OpAttention {
+			k.Softcap = k.Softcap || op.Attn.Softcap > 0
+			k.Windows[l.Of[op.Layer]] = op.Attn.Window
+		}
+	}
+	return k
 }

@@ -124,17 +124,16 @@ func (e *Executor) layPartials() {
 
 // compile prepares every rank. Pieces of one shape share their products.
 func (e *Executor) compile(c Config) error {
-	group := e.model.Dims.Heads / e.model.Dims.KVHeads
+	kind := kindOfAttention(e.model, &c.Parts.Layers)
 	byKey := map[plans.WeightKey]*phaseGemm{}
 	for r := range e.ranks {
 		own, part := &e.ranks[r], &c.Parts.list[r]
 		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
 		var err error
-		kind := AttentionKind{Group: group, Softcap: capsScores(e.model)}
 		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, kind, c.Workers.Pool.Size(), c.team()); err != nil {
 			return err
 		}
-		own.attend.leave(part.share.Heads.Lo-part.share.KVHeads.Lo*group, part.share.Heads.Len())
+		own.attend.leave(part.share.Heads.Lo-part.share.KVHeads.Lo*kind.Group, part.share.Heads.Len())
 		own.gemms = make([]*phaseGemm, len(part.model.Weights))
 		for i, w := range part.model.Weights {
 			if !part.holds(i) {

@@ -52,14 +52,11 @@ func Foresee(plan *plans.Plan, blocks, logitRows int) ([]Forecast, error) {
 			}
 			f.Weights += bytes
 		}
-		own := *m
-		own.Dims.Heads, own.Dims.KVHeads = sh.Heads.Len(), sh.KVHeads.Len()
-		if len(shares) > 1 && m.Experts.Count == 0 {
-			own.Dims.FFN = sh.FFN.Len()
-		} else if len(shares) > 1 {
-			own.Experts.FFN = sh.FFN.Len()
+		own := m
+		if len(shares) > 1 {
+			own = m.Share(sh)
 		}
-		p := part{model: &own, first: r == 0}
+		p := part{model: own, first: r == 0}
 		l := microkernel.KVLayout{HeadDim: own.Dims.HeadDim, Elem: plan.KV}
 		f.KV = int64(own.Dims.Layers*own.Dims.KVHeads*(l.KBytes()+l.VBytes())/microkernel.KVBlock) *
 			kvcache.BlockTokens * int64(blocks)

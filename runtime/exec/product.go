@@ -27,6 +27,9 @@ const stripBytes = 256 << 10
 // and the widened panels of either weight.
 func (r *rank) pairScratch(op *model.Op, rows int) int {
 	gate, up := r.gemms[op.W[0]], r.gemms[op.W[1]]
+	if gate == nil { // it is not cut, and with another rank
+		return 0
+	}
 	strip := 0
 	rows = r.part.model.RowsOf(op.Outs[0], rows)
 	for _, rule := range gate.rules {

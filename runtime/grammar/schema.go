@@ -44,28 +44,40 @@ type compiler struct {
 }
 
 func (c *compiler) grammar(path string) (*Grammar, error) {
-	e, err := c.refer(path)
+	e, err := c.rules(path)
 	if err != nil {
 		return nil, err
-	}
-	for len(c.todo) > 0 {
-		path := c.todo[len(c.todo)-1]
-		c.todo = c.todo[:len(c.todo)-1]
-		s, err := c.find(path)
-		if err != nil {
-			return nil, err
-		}
-		e, err := c.expr(s, path)
-		if err != nil {
-			return nil, err
-		}
-		c.define(c.at[path], e)
 	}
 	p, err := c.link(e.rule)
 	if err != nil {
 		return nil, err
 	}
 	return &Grammar{program: p}, nil
+}
+
+// rules defines the rule of the schema at a path and all that it refers to.
+func (c *compiler) rules(path string) (call, error) {
+	if _, err := c.find(path); err != nil {
+		return call{}, err
+	}
+	root, err := c.refer(path)
+	if err != nil {
+		return call{}, err
+	}
+	for len(c.todo) > 0 {
+		path := c.todo[len(c.todo)-1]
+		c.todo = c.todo[:len(c.todo)-1]
+		s, err := c.find(path)
+		if err != nil {
+			return call{}, err
+		}
+		e, err := c.expr(s, path)
+		if err != nil {
+			return call{}, err
+		}
+		c.define(c.at[path], e)
+	}
+	return root, nil
 }
 
 // refer is the rule of the schema at a path, which is written in its time.

@@ -21,8 +21,14 @@ type Vocab struct {
 // plainChars is the length in characters of the longest plain token; longer ones are in the rest.
 const plainChars = 32
 
-// NewVocab makes a Vocab. text has the bytes of each token, none for those that an answer under a
-// grammar never has (control tokens, unused ones); ends are the tokens that end it.
+// ControlMark stands before the spelling of a control token in the bytes of a grammar. No text has
+// it, so that a control token is allowed only where a grammar names it (Control), and letters that
+// spell one are not it.
+const ControlMark = "\xff"
+
+// NewVocab makes a Vocab. text has the bytes of each token, ControlMark and the spelling for
+// control tokens, none for those that an answer under a grammar never has; ends are the tokens that
+// end it.
 func NewVocab(text [][]byte, ends []int32) *Vocab {
 	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text}
 	var plain, rest []int32

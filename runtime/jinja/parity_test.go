@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,41 +16,11 @@ var ample = Limits{Time: time.Minute, Steps: 5_000_000, Bytes: 32 << 20, Text: 1
 // fromJSON reads a document with the order of its keys.
 func fromJSON(t *testing.T, raw []byte) any {
 	t.Helper()
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return decode(t, d)
-}
-
-func decode(t *testing.T, d *json.Decoder) any {
-	t.Helper()
-	token, err := d.Token()
+	v, err := FromJSON(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	switch v := token.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return int(n)
-		}
-		f, _ := v.Float64()
-		return f
-	case json.Delim:
-		list, dict := NewList(), &Dict{}
-		for d.More() {
-			if v == '[' {
-				list.items = append(list.items, decode(t, d))
-				continue
-			}
-			key, _ := d.Token()
-			dict.Set(key.(string), decode(t, d))
-		}
-		d.Token()
-		if v == '[' {
-			return list
-		}
-		return dict
-	}
-	return token
+	return v
 }
 
 type parityCase struct {

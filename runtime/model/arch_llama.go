@@ -47,8 +47,8 @@ type Llama3Rope struct {
 	Original          int // context of the first training, tokens
 }
 
-// Factors returns the divisors of the angles of a head's dim/2 pairs, for rotation base base.
-func (r Llama3Rope) Factors(base float64, dim int) []float32 {
+// factors returns the divisors of the angles of a head's dim/2 pairs, for rotation base base.
+func (r Llama3Rope) factors(base float64, dim int) []float32 {
 	out := make([]float32, dim/2)
 	for i := range out {
 		wave := 2 * math.Pi * math.Pow(base, float64(2*i)/float64(dim))

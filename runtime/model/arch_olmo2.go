@@ -30,7 +30,7 @@ func olmo2(b *Builder) {
 		if b.Windows.Has(i) {
 			rope = near
 		}
-		b.Project(Projection{In: BufX}) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.project(projection{In: BufX, Whole: true}) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.RowNorm("attn_q_norm", BufQ, b.Heads*b.HeadDim)
 		b.RowNorm("attn_k_norm", BufK, b.KVHeads*b.HeadDim)
 		b.Rotate(Rotation{Rope: rope})

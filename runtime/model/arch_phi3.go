@@ -25,7 +25,7 @@ func phi3(b *Builder) {
 	b.Embed(1) // X [T, hidden]
 	for range b.Layers() {
 		b.Norm("attn_norm")                          // H [T, hidden]
-		b.Project(Projection{In: BufH, Fused: true}) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.project(projection{In: BufH, Fused: true}) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope})
 		b.Attend(Attn{Scale: b.HeadScale()})             // Att [T, heads*headDim]
 		b.AttnOut()                                      // Y [T, hidden]

@@ -1,20 +1,23 @@
 package model
 
+import "sandwich/plans"
+
 // The blocks that most families share. P is the number of (row, expert) pairs of a mixture, used
 // for each row.
 
-// Projection is how the inputs of attention are made, where that is not the usual way.
-type Projection struct {
+// projection is how the inputs of attention are made, where that is not the usual way.
+type projection struct {
 	In    Buf  // BufX or BufH, [T, hidden]
 	Bias  Need // of q, k and v
 	Fused bool // the three are rows of one tensor, attn_qkv, in that order
+	Whole bool // heads belong together: no rank can have some of them alone
 }
 
 // QKV reads H [T, hidden]: Q [T, heads*headDim], K and V [T, kvHeads*headDim].
-func (b *Builder) QKV(bias Need) { b.Project(Projection{In: BufH, Bias: bias}) }
+func (b *Builder) QKV(bias Need) { b.project(projection{In: BufH, Bias: bias}) }
 
-// Project is QKV of any kind.
-func (b *Builder) Project(p Projection) {
+// project is QKV of any kind.
+func (b *Builder) project(p projection) {
 	q, kv := b.heads.Q*b.heads.Dim, b.heads.KV*b.heads.Dim
 	products := []Product{
 		{Role: "q", Tensor: "attn_q", N: q, K: b.Hidden, Bias: p.Bias, Out: BufQ},
@@ -22,6 +25,11 @@ func (b *Builder) Project(p Projection) {
 		{Role: "v", Tensor: "attn_v", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufV}}
 	if p.Fused {
 		fuse("attn_qkv", products)
+	}
+	for i := range products {
+		if p.Whole {
+			products[i].Role = plans.RoleWhole + products[i].Role
+		}
 	}
 	b.MatMul("qkv", p.In, products...)
 }

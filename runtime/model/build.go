@@ -172,7 +172,7 @@ func (b *Builder) Rope(r Rope) *Rope {
 		r.Base, r.Yarn = b.RopeBase, b.Yarn
 		r.Factors = &Vector{Name: "rope_freqs.weight", N: b.ropeDim() / 2, Optional: true}
 		if b.Llama3 != nil {
-			r.Factors.Data = b.Llama3.Factors(r.Base, b.ropeDim())
+			r.Factors.Data = b.Llama3.factors(r.Base, b.ropeDim())
 		}
 		r.Gain = b.ropeGain()
 		if r.Scale == 0 {

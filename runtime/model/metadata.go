@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -72,6 +73,9 @@ func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 // ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows,
 // and a model without an output matrix is tied.
 func ConfigOf(f *gguf.File) (Config, error) {
+	if err := checkPurpose(f); err != nil {
+		return Config{}, err
+	}
 	arch, err := archOf(f.Architecture())
 	if err != nil {
 		return Config{}, err
@@ -95,6 +99,21 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	_, untied := f.Tensor(headTensor)
 	c.Tied = !untied
 	return c, c.Check()
+}
+
+// checkPurpose refuses files that are a part of a model, by what they are.
+func checkPurpose(f *gguf.File) error {
+	kind, _ := f.String("general.type")
+	adapter, _ := f.String("adapter.type")
+	switch {
+	case kind == "mmproj" || f.Architecture() == "clip":
+		return fmt.Errorf("this is the projector of a multimodal model (mmproj), which is %w: images and sounds are "+
+			"not read, use the model's own file", ErrUnsupported)
+	case kind == "adapter" || adapter != "":
+		return fmt.Errorf("this is an adapter (%s) of a model and no model, which is %w: merge it into its base "+
+			"model %s", cmp.Or(adapter, "LoRA"), ErrUnsupported, f.Architecture())
+	}
+	return nil
 }
 
 func (m *Metadata) dims(c *Config) {

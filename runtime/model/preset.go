@@ -136,8 +136,8 @@ var families = map[string]func(*Config){
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}
 
-// tinyConfig is the small model of a family, and so is the preset FAMILY-tiny.
-func tinyConfig(family string) (Config, bool) {
+// Tiny is the small model of a family, and so is the preset FAMILY-tiny.
+func Tiny(family string) (Config, bool) {
 	change, ok := families[strings.ToLower(family)]
 	if !ok {
 		return Config{}, false
@@ -148,20 +148,20 @@ func tinyConfig(family string) (Config, bool) {
 	return c, true
 }
 
-// familyNames lists the names that tinyConfig knows.
-func familyNames() []string { return slices.Sorted(maps.Keys(families)) }
+// Families lists the names that Tiny knows.
+func Families() []string { return slices.Sorted(maps.Keys(families)) }
 
 // Preset returns a well-known model's configuration by name; case is ignored.
 func Preset(name string) (Config, error) {
 	if family, tiny := strings.CutSuffix(strings.ToLower(name), "-tiny"); tiny {
-		if c, ok := tinyConfig(family); ok {
+		if c, ok := Tiny(family); ok {
 			return c, nil
 		}
 	}
 	i := slices.IndexFunc(presets, func(c Config) bool { return strings.EqualFold(c.Name, name) })
 	if i < 0 {
 		return Config{}, fmt.Errorf("no preset is called %q; there are %s, and of %s a small one, called FAMILY-tiny",
-			name, strings.Join(PresetNames(), ", "), strings.Join(familyNames(), ", "))
+			name, strings.Join(PresetNames(), ", "), strings.Join(Families(), ", "))
 	}
 	return presets[i], nil
 }

@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"strings"
+
+	"sandwich/plans"
 )
 
 // Random weights are scaled so that a forward pass behaves: activations of every layer near 1,
@@ -38,7 +40,7 @@ func newInit(m *Model) initial {
 
 // matrix is the standard deviation of a weight's values.
 func (initial) matrix(w *Weight) float32 {
-	gain, ok := gains[strings.TrimPrefix(w.Role, shared)]
+	gain, ok := gains[strings.TrimPrefix(strings.TrimPrefix(w.Role, shared), plans.RoleWhole)]
 	if !ok {
 		gain = 1
 	}

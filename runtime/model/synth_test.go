@@ -19,9 +19,9 @@ import (
 
 // small returns a configuration of the family that takes no time.
 func small(family string) Config {
-	c, ok := tinyConfig(family)
+	c, ok := Tiny(family)
 	if !ok { // one of a test
-		c, _ = tinyConfig("llama")
+		c, _ = Tiny("llama")
 		c.Arch = family
 	}
 	c.Name, c.Layers, c.Vocab, c.Context, c.Tied = "small", 2, 600, 128, false
@@ -56,7 +56,7 @@ func typesFor(family string) []gguf.Type {
 // TestSynthShape writes each architecture in each type: the shape read back is the shape announced,
 // and Load takes what it can run.
 func TestSynthShape(t *testing.T) {
-	for _, arch := range familyNames() {
+	for _, arch := range Families() {
 		for _, typ := range typesFor(arch) {
 			c := small(arch)
 			c.Tied = typ == gguf.Q8_0
@@ -91,7 +91,7 @@ func TestSynthShape(t *testing.T) {
 
 // TestSynthLoads demands that the types exec runs do load, with the dimensions asked for.
 func TestSynthLoads(t *testing.T) {
-	for _, arch := range familyNames() {
+	for _, arch := range Families() {
 		for _, typ := range typesFor(arch) {
 			c := small(arch)
 			f, err := gguf.Parse(synth(t, c, typ, 1))

@@ -34,13 +34,22 @@ func (a *answer) appendHead(b []byte, object string) []byte {
 
 // gathered is the answer to a request that is not streamed.
 type gathered struct {
-	logprobs bool // wanted
-	text     []byte
-	tokens   []api.Token // where logprobs
+	logprobs  bool // wanted
+	text      []byte
+	reasoning []byte
+	calls     []api.ToolCall
+	tokens    []api.Token // where logprobs
 }
 
 func (g *gathered) add(t api.Token) error {
 	g.text = append(g.text, t.Text...)
+	g.reasoning = append(g.reasoning, t.Reasoning...)
+	for _, c := range t.Calls {
+		for c.Index >= len(g.calls) {
+			g.calls = append(g.calls, api.ToolCall{ID: c.ID, Name: c.Name})
+		}
+		g.calls[c.Index].Arguments += c.Arguments
+	}
 	if g.logprobs && t.ID != api.NoToken {
 		g.tokens = append(g.tokens, t)
 	}
@@ -53,7 +62,16 @@ func (a *answer) whole(g *gathered, r *api.Result) []byte {
 	if a.chat {
 		b := a.appendHead(nil, "chat.completion")
 		b = append(b, `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
-		b = append(appendString(b, text), `,"refusal":null},"logprobs":`...)
+		if len(g.calls) > 0 && text == "" {
+			b = append(b, "null"...)
+		} else {
+			b = appendString(b, text)
+		}
+		b = append(b, `,"refusal":null`...)
+		if len(g.reasoning) > 0 {
+			b = appendString(append(b, `,"reasoning_content":`...), string(g.reasoning))
+		}
+		b = append(appendCalls(b, g.calls), `},"logprobs":`...)
 		if g.logprobs {
 			b = appendChatLogprobs(b, g.tokens)
 		} else {
@@ -76,4 +94,20 @@ func (a *answer) appendEnd(b []byte, r *api.Result) []byte {
 	b = appendString(append(b, `,"finish_reason":`...), string(r.Finish))
 	b = appendUsage(append(b, `}],"usage":`...), r)
 	return append(b, '}')
+}
+
+// appendCalls appends the calls of a whole answer.
+func appendCalls(b []byte, calls []api.ToolCall) []byte {
+	for i, c := range calls {
+		if b = append(b, ','); i == 0 {
+			b = append(b, `"tool_calls":[`...)
+		}
+		b = appendString(append(b, `{"id":`...), c.ID)
+		b = appendString(append(b, `,"type":"function","function":{"name":`...), c.Name)
+		b = append(appendString(append(b, `,"arguments":`...), c.Arguments), "}}"...)
+	}
+	if len(calls) > 0 {
+		b = append(b, ']')
+	}
+	return b
 }

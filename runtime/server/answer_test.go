@@ -105,7 +105,8 @@ func TestRequestFields(t *testing.T) {
 	f := &fake{words: []string{"x"}}
 	w := post(t, New(f, Options{}), "/v1/chat/completions", `{
 		"messages": [ {"role":"developer","content":"S"}, {"role":"user","name":"Ann","content":[ {"type":"text","text":"A"}, {"type":"text","text":"B"} ]},
-			{"role":"assistant","content":null,"tool_calls":[]}, {"role":"tool","content":"T","tool_call_id":"1"}],
+			{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":""}}]},
+			{"role":"tool","content":"T","tool_call_id":"1"}],
 		"max_completion_tokens": 9, "max_tokens": 5, "temperature": 0, "top_p": 0.5, "min_p": 0.1, "top_k": -1, "seed": -1,
 		"repetition_penalty": 1.1, "presence_penalty": -2, "frequency_penalty": 2, "stop": ["a", "b"], "ignore_eos": true,
 		"service_tier": "flex", "n": 1, "user": "u", "tools": [], "response_format": {"type":"text"}, "modalities": ["text"],
@@ -115,8 +116,9 @@ func TestRequestFields(t *testing.T) {
 	}
 	want := &api.Request{
 		Messages: []api.Message{
-			{Role: "system", Content: "S"}, {Role: "user", Content: "A\nB"}, {Role: "assistant"},
-			{Role: "tool", Content: "T"},
+			{Role: "system", Content: "S"}, {Role: "user", Content: "A\nB"},
+			{Role: "assistant", Calls: []api.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}},
+			{Role: "tool", Content: "T", CallID: "1", Name: "f"},
 		},
 		Sampling: api.Sampling{
 			TopP: .5, MinP: .1, RepeatPenalty: 1.1, FrequencyPenalty: 2, PresencePenalty: -2, Seed: math.MaxUint64,

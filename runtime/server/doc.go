@@ -1,11 +1,12 @@
 // Package server is the OpenAI-compatible HTTP API over a Generator:
-// /v1/chat/completions, /v1/completions, /v1/models, /health and /metrics.
+// /v1/chat/completions, /v1/completions, /v1/responses, /v1/models, /health and /metrics, the paths
+// under /v1 without it, too.
 //
 // A request is read into bounded memory, checked field by field, and handed to
 // the Generator, whose tokens are written as they come (server-sent events) or
 // gathered into one answer. A client that hangs up cancels the context that
 // Generate was given. A field is refused by name where its type or value is
-// wrong, where it asks for what is not offered (n > 1, tools, grammar, ...), and
+// wrong, where it asks for what is not offered (n > 1, logit_bias, ...), and
 // where its name is a slip of a known one. Other fields are ignored, as clients
 // send many, and named once in the log.
 //

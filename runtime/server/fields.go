@@ -38,8 +38,6 @@ var unsupported = map[string]string{
 	"chat_template_kwargs":       "",
 	"enable_thinking":            "true",
 	"documents":                  "",
-	"add_generation_prompt":      "true",
-	"continue_final_message":     "",
 	"skip_special_tokens":        "true",
 	"mirostat":                   "0",
 	"typical_p":                  "1",
@@ -55,7 +53,7 @@ var unsupported = map[string]string{
 // harmless are fields that clients send and that change nothing here: accounts
 // and hints, and settings of a sampler that the fields above switch on.
 var harmless = fieldSet(`
-	metadata store parallel_tool_calls function_call reasoning_effort reasoning verbosity audio prediction
+	metadata store function_call reasoning_effort reasoning verbosity audio prediction
 	prompt_cache_key prompt_cache_retention safety_identifier
 	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token return_progress
 	return_tokens post_sampling_probs response_fields reasoning_format mode keep_alive

@@ -18,34 +18,42 @@ func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
 		parse = parseChat
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.counters.inFlight.Add(1)
-		defer s.counters.inFlight.Add(-1)
-		body, release, fail := s.readBody(w, r)
-		if fail != nil {
-			fail.write(w)
-			return
-		}
-		defer release()
-		c, fail := parse(body)
-		if fail != nil {
-			fail.write(w)
-			return
-		}
-		x := w.(*exchange)
-		if fail = c.classify(r.Header, x.class); fail != nil {
-			fail.write(w)
-			return
-		}
-		x.class = c.Class
-		c.Salt, x.stream = saltOf(x, c), c.stream
-		s.note(x, c, len(body))
-		a := newAnswer(s.gen.Models()[0].ID, chat)
-		if c.stream {
-			s.stream(x, r, a, c)
-		} else {
-			s.whole(x, r, a, c)
-		}
+		s.answering(w, r, parse, func(x *exchange, r *http.Request, c *call) {
+			a := newAnswer(s.gen.Models()[0].ID, chat)
+			if c.stream {
+				s.stream(x, r, a, c)
+			} else {
+				s.whole(x, r, a, c)
+			}
+		})
 	}
+}
+
+// answering reads and checks the body of a generation and has it answered.
+func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]byte) (*call, *apiError),
+	answer func(*exchange, *http.Request, *call)) {
+	s.counters.inFlight.Add(1)
+	defer s.counters.inFlight.Add(-1)
+	body, release, fail := s.readBody(w, r)
+	if fail != nil {
+		fail.write(w)
+		return
+	}
+	defer release()
+	c, fail := parse(body)
+	if fail != nil {
+		fail.write(w)
+		return
+	}
+	x := w.(*exchange)
+	if fail = c.classify(r.Header, x.class); fail != nil {
+		fail.write(w)
+		return
+	}
+	x.class = c.Class
+	c.Salt, x.stream = saltOf(x, c), c.stream
+	s.note(x, c, len(body))
+	answer(x, r, c)
 }
 
 // saltOf parts the keys, and within a key what the client parts by cache_salt.

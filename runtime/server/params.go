@@ -63,9 +63,12 @@ type common struct {
 
 type chatBody struct {
 	common
-	Messages    json.RawMessage `json:"messages"`
-	Logprobs    *bool           `json:"logprobs"`
-	TopLogprobs *int64          `json:"top_logprobs"`
+	Messages            json.RawMessage `json:"messages"`
+	ParallelToolCalls   *bool           `json:"parallel_tool_calls"`
+	Continue            *bool           `json:"continue_final_message"`
+	AddGenerationPrompt *bool           `json:"add_generation_prompt"`
+	Logprobs            *bool           `json:"logprobs"`
+	TopLogprobs         *int64          `json:"top_logprobs"`
 }
 
 type completionBody struct {
@@ -84,6 +87,9 @@ type call struct {
 	seeded    bool     // Sampling.Seed is the client's
 	cacheSalt string   // parts the prefix cache further than keys do
 	unknown   []string // fields that were ignored
+
+	custom   map[string]bool // tools that take text (/v1/responses)
+	warnings []string        // of what was left out, for the answer
 }
 
 const maxInt32 = math.MaxInt32
@@ -105,6 +111,16 @@ func parseChat(data []byte) (*call, *apiError) {
 	if c.Messages, e = parseMessages(b.Messages); e != nil {
 		return nil, e
 	}
+	if e = b.tools(&c.Request); e != nil {
+		return nil, e
+	}
+	if b.Continue != nil && *b.Continue || b.AddGenerationPrompt != nil && !*b.AddGenerationPrompt {
+		c.Continue = true
+		if last := c.Messages[len(c.Messages)-1]; last.Role != "assistant" || last.Content == "" || last.Calls != nil {
+			return nil, invalid("continue_final_message",
+				"needs a last message of the assistant with text to go on with")
+		}
+	}
 	return c, nil
 }
 
@@ -115,7 +131,7 @@ func parseCompletion(data []byte) (*call, *apiError) {
 	if e != nil {
 		return nil, e
 	}
-	if c.MaxTokens == 0 && b.NPredict == nil {
+	if c.MaxTokens == 0 && b.NPredict == nil && b.MaxTokens == nil {
 		c.MaxTokens = 16 // the default of this endpoint
 	}
 	c.Logprobs = b.Logprobs != nil
@@ -152,10 +168,8 @@ func parseCommon(data []byte, v any, b *common, known map[string]bool) (*call, *
 // offered refuses by name what asks for more than text.
 func (b *common) offered() *apiError {
 	switch {
-	case !isEmpty(b.Tools) && string(b.ToolChoice) != `"none"`:
-		return invalid("tools", "are not supported; leave the field out")
 	case !isEmpty(b.Functions):
-		return invalid("functions", "are not supported; leave the field out")
+		return invalid("functions", "are not supported; send them as tools")
 	case b.N != nil && *b.N != 1:
 		return invalid("n", "is %d and only 1 is supported; send the request several times", *b.N)
 	case !isEmpty(b.LogitBias):
@@ -210,17 +224,16 @@ func (b *common) check() (*call, *apiError) {
 // limit is how many tokens are wanted at most, under the newest of its names that
 // is given; 0 for no limit but the context, which clients of llama-server write as -1.
 func (b *common) limit() (int, *apiError) {
-	predict := b.NPredict
-	if predict != nil && *predict == -1 {
-		predict = nil
-	}
 	limit := 0
 	for _, f := range []struct {
 		v    *int64
 		name string
 	}{
-		{predict, "n_predict"}, {b.MaxTokens, "max_tokens"}, {b.MaxCompletionTokens, "max_completion_tokens"},
+		{b.NPredict, "n_predict"}, {b.MaxTokens, "max_tokens"}, {b.MaxCompletionTokens, "max_completion_tokens"},
 	} {
+		if f.v != nil && *f.v == -1 {
+			continue // as llama-server and its clients say: up to the end of the context
+		}
 		n, e := integer(f.v, f.name, 1, maxInt32, int64(limit))
 		if e != nil {
 			return 0, e

@@ -10,10 +10,12 @@ import (
 )
 
 type messageBody struct {
-	Role      *string         `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	Name      *string         `json:"name"` // has to be a string; no template shows it
-	ToolCalls json.RawMessage `json:"tool_calls"`
+	Role       *string         `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	Name       *string         `json:"name"` // has to be a string; shown for tools alone
+	ToolCalls  json.RawMessage `json:"tool_calls"`
+	ToolCallID *string         `json:"tool_call_id"`
+	Reasoning  *string         `json:"reasoning_content"`
 }
 
 // roles maps what a client may say to what templates know: developer is the
@@ -44,11 +46,17 @@ func parseMessages(raw json.RawMessage) ([]api.Message, *apiError) {
 		if !ok {
 			return invalid(at+".role", "is %q and must be system, developer, user, assistant or tool", clip(*b.Role))
 		}
-		if !isEmpty(b.ToolCalls) {
-			return invalid(at+".tool_calls", "are not supported; leave them out")
+		if !isEmpty(b.ToolCalls) && role != "assistant" {
+			return invalid(at+".tool_calls", "belong to assistant messages, not to %s ones", role)
 		}
-		m := api.Message{Role: role}
+		m := api.Message{Role: role, CallID: stringOf(b.ToolCallID), Reasoning: stringOf(b.Reasoning)}
+		if role == "tool" {
+			m.Name = stringOf(b.Name)
+		}
 		var e *apiError
+		if m.Calls, e = parseCalls(b.ToolCalls, at+".tool_calls"); e != nil {
+			return e
+		}
 		if m.Content, e = parseContent(b.Content, at+".content", role); e != nil {
 			return e
 		}
@@ -57,6 +65,9 @@ func parseMessages(raw json.RawMessage) ([]api.Message, *apiError) {
 	})
 	if e == nil && len(out) == 0 {
 		e = invalid("messages", "is empty; send at least one message")
+	}
+	if e == nil {
+		e = checkResults(out, func(i int) string { return fmt.Sprintf("messages[%d].tool_call_id", i) })
 	}
 	return out, e
 }
@@ -91,7 +102,7 @@ func parseContent(raw json.RawMessage, at, role string) (string, *apiError) {
 		switch {
 		case p.Type == nil:
 			return invalid(part+".type", "is missing")
-		case *p.Type != "text":
+		case *p.Type != "text" && *p.Type != "input_text" && *p.Type != "output_text":
 			return invalid(part+".type", "is %q; only text is supported", clip(*p.Type))
 		case p.Text == nil:
 			return invalid(part+".text", "is missing")

@@ -102,6 +102,7 @@ func New(g Generator, o Options) *Server {
 		"/v1/models":           {http.MethodGet, false, s.models},
 		"/v1/chat/completions": {http.MethodPost, false, s.generate(true)},
 		"/v1/completions":      {http.MethodPost, false, s.generate(false)},
+		"/v1/responses":        {http.MethodPost, false, s.responses},
 	}
 	return s
 }
@@ -109,6 +110,9 @@ func New(g Generator, o Options) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
+	if _, full := s.routes["/v1"+path]; full {
+		path = "/v1" + path // as clients write it whose base address has no /v1
+	}
 	rt, known := s.routes[path]
 	if !known && strings.HasPrefix(path, "/v1/models/") {
 		rt, known, path = route{http.MethodGet, false, s.model}, true, "/v1/models/{id}"

@@ -47,7 +47,7 @@ func newStream(a *answer, w http.ResponseWriter, c *call, o *Options) *stream {
 
 // token writes one token; the error says that the client cannot be reached.
 func (s *stream) token(t api.Token) error {
-	if t.Text == "" && !s.logprobs {
+	if t.Text == "" && t.Reasoning == "" && len(t.Calls) == 0 && !s.logprobs {
 		return nil
 	}
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (s *stream) appendChoice(t *api.Token, end api.Finish) {
 	case end != "":
 		b = append(b, `{"index":0,"delta":{}`...)
 	default:
-		b = append(appendString(append(b, `{"index":0,"delta":{"content":`...), t.Text), '}')
+		b = append(appendDelta(append(b, `{"index":0,"delta":{`...), t), '}')
 	}
 	b = append(b, `,"logprobs":`...)
 	switch {
@@ -163,6 +163,36 @@ func (s *stream) appendChoice(t *api.Token, end api.Finish) {
 	}
 	s.buf = b
 	s.closeChunk()
+}
+
+// appendDelta appends what a token adds to the message of a chat.
+func appendDelta(b []byte, t *api.Token) []byte {
+	if t.Reasoning != "" {
+		b = append(appendString(append(b, `"reasoning_content":`...), t.Reasoning), ',')
+	}
+	if t.Text != "" || t.Reasoning == "" && len(t.Calls) == 0 {
+		b = append(appendString(append(b, `"content":`...), t.Text), ',')
+	}
+	for i, c := range t.Calls {
+		if i == 0 {
+			b = append(b, `"tool_calls":[`...)
+		}
+		b = appendInt(append(b, `{"index":`...), c.Index)
+		b = append(b, ',')
+		if c.Name != "" {
+			b = appendString(append(b, `"id":`...), c.ID)
+			b = append(b, `,"type":"function",`...)
+		}
+		b = append(b, `"function":{`...)
+		if c.Name != "" {
+			b = append(appendString(append(b, `"name":`...), c.Name), ',')
+		}
+		b = append(appendString(append(b, `"arguments":`...), c.Arguments), "}},"...)
+	}
+	if len(t.Calls) > 0 {
+		b = append(b[:len(b)-1], "],"...)
+	}
+	return b[:len(b)-1]
 }
 
 func (s *stream) closeChunk() {

@@ -9,6 +9,7 @@ import (
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/jinja"
+	"sandwich/runtime/toolcall"
 )
 
 // ErrMessages is wrapped by errors that say that the template refuses this conversation
@@ -27,9 +28,11 @@ const (
 // Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or
 // by the format that ChatFormat names if the model has none. With addGenerationPrompt the text ends
 // where the assistant's reply starts. The text may start with BOS spelled out; ChatIDs takes care
-// of that. A rendering ends soon after ctx does, with its cause. Called by ChatIDs and by tools
-// that show prompts.
-func (t *Tokenizer) Chat(ctx context.Context, msgs []api.Message, addGenerationPrompt bool) (string, error) {
+// of that. A rendering ends soon after ctx does, with its cause. tools are shown to the model as
+// the template does, or by a system text of our own (toolcall.Adapt). Called by ChatIDs and by the
+// engine.
+func (t *Tokenizer) Chat(ctx context.Context, msgs []api.Message, addGenerationPrompt bool,
+	tools ...api.Tool) (string, error) {
 	if err := checkMessages(msgs); err != nil {
 		return "", err
 	}
@@ -37,7 +40,42 @@ func (t *Tokenizer) Chat(ctx context.Context, msgs []api.Message, addGenerationP
 	if err != nil {
 		return "", err
 	}
-	return format.render(ctx, t, msgs, addGenerationPrompt)
+	msgs = t.calls().Adapt(msgs, tools)
+	explained := !t.calls().Native && len(tools) > 0
+	if explained {
+		tools = nil
+	}
+	text, err := format.render(ctx, t, msgs, addGenerationPrompt, tools)
+	if explained && (errors.Is(err, ErrMessages) || err == nil && !strings.Contains(text, msgs[0].Content)) {
+		// Some templates take or show no system text, which a message of the user can hold as well.
+		again, failed := format.render(ctx, t, toolcall.IntoUser(msgs), addGenerationPrompt, tools)
+		if failed == nil {
+			return again, nil
+		}
+	}
+	return text, err
+}
+
+// ToolFormat is how the model writes calls of tools.
+func (t *Tokenizer) ToolFormat() *toolcall.Format { return t.calls() }
+
+// Spans parts a text into control tokens of the vocabulary and what stands between them.
+func (t *Tokenizer) Spans(text string) (out []toolcall.Span) {
+	for text != "" {
+		at, n, id := t.special.find(text)
+		for n > 0 && !t.IsControl(id) { // a token of ordinary text
+			next, m, id2 := t.special.find(text[at+n:])
+			at, n, id = at+n+next, m, id2
+		}
+		if at > 0 {
+			out = append(out, toolcall.Span{Text: text[:at]})
+		}
+		if n > 0 {
+			out = append(out, toolcall.Span{Text: text[at : at+n], Control: true})
+		}
+		text = text[at+n:]
+	}
+	return out
 }
 
 // ChatIDs is Chat encoded: special tokens that the template spells are recognized, BOS stands in
@@ -71,7 +109,10 @@ func checkMessages(msgs []api.Message) error {
 	}
 	total := 0
 	for _, m := range msgs {
-		total += len(m.Role) + len(m.Content)
+		total += len(m.Role) + len(m.Content) + len(m.Reasoning)
+		for _, c := range m.Calls {
+			total += len(c.Name) + len(c.Arguments)
+		}
 	}
 	if total > maxChatText {
 		return fmt.Errorf("%w: %d bytes of text, more than %d", ErrMessages, total, maxChatText)
@@ -82,15 +123,19 @@ func checkMessages(msgs []api.Message) error {
 // chatFormat renders conversations one way.
 type chatFormat struct {
 	name   string
-	render func(ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool) (string, error)
+	render renderFunc
 }
+
+type renderFunc func(ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool,
+	tools []api.Tool) (string, error)
 
 // readChat decides on the format. A template is compiled when it is first used: most programs that
 // load a tokenizer never chat.
 func (t *Tokenizer) readChat(meta Metadata) {
 	source, ok := meta.String(keyTemplate)
+	source = strings.Clone(source) // the file may be unmapped by then
+	t.calls = sync.OnceValue(func() *toolcall.Format { return toolcall.Of(source) })
 	if ok && source != "" {
-		source = strings.Clone(source) // the file may be unmapped by then
 		t.chat = sync.OnceValues(func() (*chatFormat, error) {
 			template, err := jinja.Parse(source)
 			if err != nil {
@@ -126,8 +171,9 @@ func (t *Tokenizer) fallbackFormat() *chatFormat {
 }
 
 // turns is a format whose turns all look the same: an opening with the role, the text, a closing.
-func turns(opening, closing string) func(context.Context, *Tokenizer, []api.Message, bool) (string, error) {
-	return func(_ context.Context, _ *Tokenizer, msgs []api.Message, addGenerationPrompt bool) (string, error) {
+func turns(opening, closing string) renderFunc {
+	return func(_ context.Context, _ *Tokenizer, msgs []api.Message, addGenerationPrompt bool, _ []api.Tool,
+	) (string, error) {
 		var text strings.Builder
 		for _, m := range msgs {
 			fmt.Fprintf(&text, opening, m.Role)
@@ -143,7 +189,7 @@ func turns(opening, closing string) func(context.Context, *Tokenizer, []api.Mess
 
 // renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first
 // instruction, every exchange between <s> and </s>.
-func renderLlama2(_ context.Context, _ *Tokenizer, msgs []api.Message, _ bool) (string, error) {
+func renderLlama2(_ context.Context, _ *Tokenizer, msgs []api.Message, _ bool, _ []api.Tool) (string, error) {
 	var text strings.Builder
 	system := ""
 	for _, m := range msgs {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"sync"
+
+	"sandwich/runtime/toolcall"
 )
 
 // Tokenizer turns text into token ids and back as llama.cpp does on the same GGUF file. It is safe
@@ -32,7 +34,8 @@ type Tokenizer struct {
 	addBOS, addEOS    bool
 	ends              map[int32]bool
 
-	chat func() (*chatFormat, error)
+	chat  func() (*chatFormat, error)
+	calls func() *toolcall.Format // how the model writes calls of tools
 
 	scratches sync.Pool
 }

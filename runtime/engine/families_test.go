@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"sandwich/plans/thumb"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// familyFile is the small model of a family, as it is but for its vocabulary.
+func familyFile(t testing.TB, family string, typ gguf.Type) *gguf.File {
+	t.Helper()
+	c, ok := model.Tiny(family)
+	if !ok {
+		t.Fatalf("no family %s", family)
+	}
+	c.Vocab, c.Context = 1003, 1024
+	return fileOf(t, c, typ)
+}
+
+func fileOf(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
+	t.Helper()
+	var out bytes.Buffer
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 5, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestFamiliesBitEqual is rule 6 for every family: chunks, threads, width and company.
+func TestFamiliesBitEqual(t *testing.T) {
+	skipUnderRace(t)
+	for i, family := range model.Families() {
+		t.Run(family, func(t *testing.T) {
+			o := thumb.Options{Compute: "f32", KV: "f32", Threads: 1}
+			file := familyFile(t, family, gguf.F32)
+			if i%2 == 1 {
+				o, file = thumb.Options{Compute: "int8", Threads: 1}, familyFile(t, family, gguf.Q8_0)
+			}
+			want := logitsAlone(t, file, o, 512)
+			same(t, "chunk 7", want, logitsAlone(t, file, o, 7))
+			narrow := o
+			narrow.ISA = "avx2"
+			same(t, "avx2, chunk 64", want, logitsAlone(t, file, narrow, 64))
+			o.Threads = 2
+			same(t, "two threads", want, logitsAlone(t, file, o, 512))
+			same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))
+		})
+	}
+}
+
+// TestFamiliesRanks: a family that can be cut gives what it gives whole but for the order of sums,
+// with the same bits whatever the threads; the others are refused by name.
+func TestFamiliesRanks(t *testing.T) {
+	skipUnderRace(t)
+	whole := map[string]string{"olmo2": "heads of an olmo2 model", "olmo3": "heads of an olmo2 model"}
+	for _, family := range model.Families() {
+		t.Run(family, func(t *testing.T) {
+			file := familyFile(t, family, gguf.F32)
+			o := thumb.Options{Compute: "f32", KV: "f32", Threads: 1}
+			want := logitsAlone(t, file, o, 512)
+			o.Service = crews(1, 1)
+			if why, refused := whole[family]; refused {
+				if _, err := planFor(t, file, o); err == nil || !strings.Contains(err.Error(), why) {
+					t.Errorf("the plan of two ranks: %v, want a refusal that names %s", err, why)
+				}
+				return
+			}
+			cut := logitsAlone(t, file, o, 64)
+			for i := range want {
+				for j := range want[i] {
+					if d := math.Abs(float64(want[i][j] - cut[i][j])); !(d < 2e-3) {
+						t.Fatalf("step %d, token %d: %g in two ranks, %g whole", i, j, cut[i][j], want[i][j])
+					}
+				}
+			}
+			o.Service = crews(2, 2)
+			same(t, fmt.Sprintf("%s in two ranks of two threads", family), cut, logitsAlone(t, file, o, 512))
+		})
+	}
+}
+
+// TestFamiliesOracle compares every dense family with its ops in plain Go and float64, far beyond
+// its windows.
+func TestFamiliesOracle(t *testing.T) {
+	skipUnderRace(t)
+	for _, family := range model.Families() {
+		t.Run(family, func(t *testing.T) {
+			c, _ := model.Tiny(family)
+			c.Hidden, c.Heads, c.FFN, c.Vocab, c.Windows.Size = 64, 4, 96, 320, min(24, c.Windows.Size)
+			file := fileOf(t, c, gguf.F32)
+			m, err := model.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Experts.Count > 0 {
+				t.Skip("the oracle knows no experts")
+			}
+			prompt := exactPrompt(1)[:140]
+			for i := range prompt {
+				prompt[i] %= 320
+			}
+			want := newOracle(m).forward(prompt)
+			r := openTestRunner(t, file, thumb.Options{Compute: "f32", KV: "f32", Threads: 2}, 64)
+			defer r.Close()
+			r.Lead(func(l *pool.Leader) {
+				err = NewLine(r, l).Feed(prompt, 64, LastLogits, func(_ int, got []float32) error {
+					for i, w := range want {
+						if d := math.Abs(float64(got[i]) - w); d > 2e-3*max(1, math.Abs(w)) {
+							return fmt.Errorf("logit %d is %v, the oracle's %v", i, got[i], w)
+						}
+					}
+					return nil
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

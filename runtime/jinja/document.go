@@ -1,0 +1,79 @@
+package jinja
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxDocumentDepth is how deep a document may be nested.
+const maxDocumentDepth = 128
+
+// FromJSON reads one JSON value as templates see it: objects keep the order of their keys.
+func FromJSON(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	v, err := readDocument(d, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the value")
+	}
+	return v, nil
+}
+
+func readDocument(d *json.Decoder, depth int) (any, error) {
+	if depth > maxDocumentDepth {
+		return nil, fmt.Errorf("it is nested more than %d deep", maxDocumentDepth)
+	}
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := token.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return int(n), nil
+		}
+		return v.Float64()
+	case json.Delim:
+		if v == '[' {
+			return readItems(d, depth)
+		}
+		return readEntries(d, depth)
+	}
+	return token, nil
+}
+
+func readItems(d *json.Decoder, depth int) (any, error) {
+	list := NewList()
+	for d.More() {
+		item, err := readDocument(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list.items = append(list.items, item)
+	}
+	_, err := d.Token()
+	return list, err
+}
+
+func readEntries(d *json.Decoder, depth int) (any, error) {
+	dict := &Dict{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		item, err := readDocument(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		dict.Set(key.(string), item)
+	}
+	_, err := d.Token()
+	return dict, err
+}

@@ -1,0 +1,162 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/runtime/gguf"
+)
+
+// patched is a file whose number under a key is another one, all 32 bits of it.
+func patched(t testing.TB, raw []byte, key string, bits uint32) []byte {
+	t.Helper()
+	at := bytes.Index(raw, []byte(key))
+	if at < 0 {
+		t.Fatalf("the file has no %s", key)
+	}
+	out := slices.Clone(raw)
+	binary.LittleEndian.PutUint32(out[at+len(key)+4:], bits)
+	return out
+}
+
+// TestFilesThatLie: what no model is like is refused with a sentence that names it.
+func TestFilesThatLie(t *testing.T) {
+	raws := map[string][]byte{}
+	for _, c := range []struct {
+		family, key string
+		bits        uint32
+		want        string
+	}{
+		{"gemma3", "gemma3.block_count", 1 << 30, "block_count"},
+		{"gemma3", "gemma3.block_count", 1000, "no tensor blk.2."},
+		{"gemma3", "gemma3.block_count", 0, "block_count is 0"},
+		{"gemma2", "gemma2.attention.sliding_window", 0, "sliding_window is 0"},
+		{"gpt-oss", "gpt-oss.attention.sliding_window", 0, "sliding_window is 0"},
+		{"gpt-oss", "gpt-oss.attention.sliding_window", math.MaxUint32, "sliding_window"},
+		{"gpt-oss", "gpt-oss.expert_count", 1_000_000, "expert_count is 1000000"},
+		{"gpt-oss", "gpt-oss.expert_used_count", 9, "8 experts"},
+		{"granitemoe", "granitemoe.expert_used_count", 0, "expert_used_count is 0"},
+		{"qwen2moe", "qwen2moe.expert_shared_feed_forward_length", 1 << 31, "expert_shared_feed_forward_length"},
+		{"glm4", "glm4.rope.dimension_count", 15, "15 of 32 head dimensions"},
+		{"glm4", "glm4.rope.dimension_count", 64, "64 of 32 head dimensions"},
+		{"phi3", "phi3.rope.dimension_count", 0, "rope.dimension_count is 0"},
+		{"llama-yarn", "llama.rope.scaling.factor", math.Float32bits(0.5), "no YaRN rule"},
+		{"llama-yarn", "llama.rope.scaling.factor", math.Float32bits(float32(math.NaN())), "rope.scaling.factor"},
+		{"mistral3", "mistral3.attention.temperature_scale", math.Float32bits(-1), "temperature_scale"},
+		{"granite", "granite.logit_scale", math.Float32bits(float32(math.Inf(1))), "logit_scale"},
+		{"gemma2", "gemma2.attn_logit_softcapping", math.Float32bits(-50), "attn_logit_softcapping"},
+		{"olmo2", "olmo2.attention.head_count_kv", 3, "8 query heads cannot share 3"},
+	} {
+		if raws[c.family] == nil {
+			raws[c.family] = synth(t, small(c.family), gguf.F32, 1)
+		}
+		f, err := gguf.Parse(patched(t, raws[c.family], c.key, c.bits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Load(f)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s of %s: %v, want a sentence with %q", c.key, c.family, err, c.want)
+		}
+	}
+}
+
+// TestMissingParts: every tensor that a family's file has is asked for by name, and its shape too.
+func TestMissingParts(t *testing.T) {
+	for _, family := range Families() {
+		raw := synth(t, small(family), gguf.F32, 1)
+		f, err := gguf.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tensor := range f.Tensors() {
+			if tensor.Name == headTensor || !strings.HasPrefix(tensor.Name, "blk.1.") {
+				continue
+			}
+			other := strings.Replace(tensor.Name, "blk.1.", "blk.7.", 1)
+			damaged, err := gguf.Parse(bytes.Replace(raw, []byte(tensor.Name), []byte(other), 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Load(damaged); err == nil || !strings.Contains(err.Error(), tensor.Name) {
+				t.Errorf("%s without %s: %v", family, tensor.Name, err)
+			}
+		}
+	}
+}
+
+// TestWrongSinks: sinks of another length than there are heads.
+func TestWrongSinks(t *testing.T) {
+	raw := synth(t, small("gpt-oss"), gguf.F32, 1)
+	name := "blk.1.attn_sinks.weight"
+	f, err := gguf.Parse(patched(t, raw, name, 7)) // behind the number of dimensions is the first
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(f); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "[7]") {
+		t.Errorf("seven sinks for eight heads: %v", err)
+	}
+}
+
+// TestPurpose: files that are a part of a model are named as what they are, and an unknown
+// architecture is answered with those that are known.
+func TestPurpose(t *testing.T) {
+	for want, set := range map[string]func(*gguf.Writer){
+		"mmproj":                  func(w *gguf.Writer) { w.SetString("general.architecture", "clip") },
+		"adapter (lora)":          func(w *gguf.Writer) { w.SetString("adapter.type", "lora") },
+		`architecture "mamba" is`: func(w *gguf.Writer) { w.SetString("general.architecture", "mamba") },
+		"gpt-oss":                 func(w *gguf.Writer) { w.SetString("general.architecture", "rwkv") },
+	} {
+		var out bytes.Buffer
+		w := gguf.NewWriter(&out)
+		set(w)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := gguf.Parse(out.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := Inspect(f, func(*Model) (Memory, error) { return Memory{}, nil })
+		if err != nil || !strings.Contains(report.Refused, want) {
+			t.Errorf("%q, %v; want it to say %q", report.Refused, err, want)
+		}
+	}
+}
+
+// FuzzConfigs changes one number of a family's file: whatever it becomes, reading ends soon with a
+// model or a sentence.
+func FuzzConfigs(f *testing.F) {
+	families := Families()
+	raws := make([][]byte, len(families))
+	for i, family := range families {
+		raws[i] = synth(f, small(family), gguf.F32, 1)
+		f.Add(uint8(i), uint8(3), uint32(0))
+		f.Add(uint8(i), uint8(8), uint32(math.MaxUint32))
+		f.Add(uint8(i), uint8(12), uint32(1000))
+	}
+	f.Fuzz(func(t *testing.T, family, key uint8, bits uint32) {
+		raw := raws[int(family)%len(raws)]
+		file, err := gguf.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, k := range file.Keys() {
+			if strings.HasPrefix(k, file.Architecture()+".") && k != file.Architecture()+".rope.scaling.type" {
+				keys = append(keys, k)
+			}
+		}
+		if file, err = gguf.Parse(patched(t, raw, keys[int(key)%len(keys)], bits)); err != nil {
+			return
+		}
+		report, err := Inspect(file, func(*Model) (Memory, error) { return Memory{}, nil })
+		if err != nil || strings.Contains(report.Refused, "\n") {
+			t.Errorf("%v, %q", err, report.Refused)
+		}
+	})
+}

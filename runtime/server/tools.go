@@ -1,0 +1,180 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/toolcall"
+)
+
+// toolBody is a tool of a chat completion. Its schema is kept as it was given, for models see the
+// order of its properties.
+type toolBody struct {
+	Type     *string       `json:"type"`
+	Function *functionBody `json:"function"`
+}
+
+type functionBody struct {
+	Name        *string         `json:"name"`
+	Description *string         `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+func (f *functionBody) tool() api.Tool {
+	t := api.Tool{Name: stringOf(f.Name), Description: stringOf(f.Description)}
+	if !isNull(f.Parameters) {
+		t.Parameters = string(f.Parameters)
+	}
+	return t
+}
+
+func stringOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// tools reads tools, tool_choice and parallel_tool_calls.
+func (b *chatBody) tools(r *api.Request) (e *apiError) {
+	if r.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
+		return e
+	}
+	r.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
+	if !isEmpty(b.Tools) {
+		e = each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+			at := fmt.Sprintf("tools[%d]", i)
+			var t toolBody
+			if e := decode(item, &t, at); e != nil {
+				return e
+			}
+			switch {
+			case t.Type != nil && *t.Type != "function":
+				return invalid(at+".type", "is %q; only functions are supported", clip(*t.Type))
+			case t.Function == nil:
+				return invalid(at+".function", "is missing")
+			}
+			r.Tools = append(r.Tools, t.Function.tool())
+			return nil
+		})
+	}
+	if e == nil {
+		e = checkTools(r)
+	}
+	return e
+}
+
+// checkTools refuses tools that calls could not name.
+func checkTools(r *api.Request) *apiError {
+	err := toolcall.Check(r.Tools, r.ToolChoice)
+	var refused *api.InvalidError
+	if errors.As(err, &refused) {
+		return invalid(refused.Param, "%s", refused.Message)
+	}
+	return nil
+}
+
+// parseToolChoice reads "auto", "none", "required", and {"function":{"name":...}}.
+func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
+	const field = "tool_choice"
+	if isNull(raw) {
+		return c, nil
+	}
+	if raw[0] == '"' {
+		var mode string
+		_ = json.Unmarshal(raw, &mode)
+		known := map[string]api.ToolMode{"auto": api.ToolsAuto, "none": api.ToolsNone, "required": api.ToolsRequired,
+			"any": api.ToolsRequired}
+		m, ok := known[mode]
+		if !ok {
+			return c, invalid(field, "is %q and must be auto, none, required or the name of a tool", clip(mode))
+		}
+		return api.ToolChoice{Mode: m}, nil
+	}
+	var named struct {
+		Type     string `json:"type"`
+		Name     string `json:"name"` // as /v1/responses has it
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	if e := decode(raw, &named, field); e != nil {
+		return c, e
+	}
+	name := named.Function.Name + named.Name
+	if name == "" {
+		return c, invalid(field, "names no tool; send {\"type\":\"function\",\"function\":{\"name\":...}}")
+	}
+	return api.ToolChoice{Mode: api.ToolsRequired, Name: name}, nil
+}
+
+// callBody is a call in the history of a chat.
+type callBody struct {
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+func parseCalls(raw json.RawMessage, at string) (calls []api.ToolCall, e *apiError) {
+	if isEmpty(raw) {
+		return nil, nil
+	}
+	e = each(raw, at, toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		var c callBody
+		if e := decode(item, &c, at); e != nil {
+			return e
+		}
+		if c.Function.Name == "" {
+			return invalid(at+".function.name", "is missing")
+		}
+		arguments := string(c.Function.Arguments)
+		var text string
+		if json.Unmarshal(c.Function.Arguments, &text) == nil {
+			arguments = text
+		}
+		call, e := checkCall(c.ID, c.Function.Name, arguments, at+".function.arguments")
+		calls = append(calls, call)
+		return e
+	})
+	return calls, e
+}
+
+// checkCall refuses arguments that templates could not show. No arguments are an empty object.
+func checkCall(id, name, arguments, at string) (api.ToolCall, *apiError) {
+	var object map[string]json.RawMessage
+	if arguments == "" || arguments == "null" {
+		arguments = "{}"
+	}
+	if err := json.Unmarshal([]byte(arguments), &object); err != nil {
+		return api.ToolCall{}, invalid(at, "is not a JSON object: %v; leave out calls that were cut", err)
+	}
+	return api.ToolCall{ID: id, Name: name, Arguments: arguments}, nil
+}
+
+// checkResults refuses results of calls that are not in the history before them, and names each
+// result after its call.
+func checkResults(msgs []api.Message, at func(i int) string) *apiError {
+	names := map[string]string{}
+	for i := range msgs {
+		m := &msgs[i]
+		for _, c := range m.Calls {
+			names[c.ID] = c.Name
+		}
+		if m.Role != "tool" {
+			continue
+		}
+		name, known := names[m.CallID]
+		if !known && len(names) > 0 || !known && m.CallID != "" {
+			return invalid(at(i), "is %q, and no call before it has that id", clip(m.CallID))
+		}
+		if m.Name == "" {
+			m.Name = name
+		}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package toolcall
+
+import (
+	"strings"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/grammar"
+)
+
+// Spans parts a text into control tokens of a vocabulary and what stands between them. It is the
+// tokenizer's knowledge: a marker may be one token that letters cannot spell.
+type Spans func(text string) []Span
+
+// Span is a piece of a text.
+type Span struct {
+	Text    string
+	Control bool // it is one control token
+}
+
+// Grammar is what an answer with tools must be: free text, or text of the request's format, and
+// calls as far as the choice allows or demands them. thinking tells that the prompt ends inside
+// reasoning. Errors are those of grammars.
+func (f *Format) Grammar(r *api.Request, spans Spans, thinking bool) (*grammar.Grammar, error) {
+	w := &writer{Format: f, spans: spans}
+	calls := w.calls(r)
+	var answer grammar.Piece
+	switch {
+	case r.ToolChoice.Mode == api.ToolsRequired && !thinking:
+		answer = calls
+	case r.ToolChoice.Mode == api.ToolsRequired:
+		rest := grammar.OneOf(grammar.Exactly(""), grammar.Exactly("\n"), grammar.Exactly("\n\n"))
+		answer = grammar.InOrder(w.text(f.reasoned), w.literal(f.reasoned), rest, calls)
+	case r.Format.Kind == api.JSONObject:
+		answer = grammar.OneOf(grammar.Matching([]byte(anyArguments), ""), calls)
+	case r.Format.Kind == api.JSONSchema:
+		answer = grammar.OneOf(grammar.Matching([]byte(r.Format.Text), ""), calls)
+	case f.marker == "":
+		answer = grammar.OneOf(w.notCall(), calls)
+	default:
+		answer = grammar.InOrder(w.free(), grammar.Optional(calls))
+	}
+	return grammar.Compose(answer)
+}
+
+// writer makes the pieces of a grammar.
+type writer struct {
+	*Format
+	spans Spans
+}
+
+// literal is a text of the format, with its control tokens.
+func (w *writer) literal(text string) grammar.Piece {
+	var all []grammar.Piece
+	for _, s := range w.spans(text) {
+		if s.Control {
+			all = append(all, grammar.Control(s.Text))
+		} else {
+			all = append(all, grammar.Exactly(s.Text))
+		}
+	}
+	return grammar.InOrder(all...)
+}
+
+// text is text in which the marker does not appear.
+func (w *writer) text(until ...string) grammar.Piece {
+	if w.marker != "" {
+		until = append(until, w.marker)
+	}
+	return grammar.Without(until...)
+}
+
+// free is text and the control tokens around reasoning and text, without a call.
+func (w *writer) free() grammar.Piece {
+	var marks []grammar.Piece
+	for _, m := range []string{w.reasoning, w.reasoned, w.says} {
+		for _, s := range w.spans(m) {
+			if s.Control {
+				marks = append(marks, w.literal(m))
+				break
+			}
+		}
+	}
+	if w.reasoned == "<|end|>" {
+		marks = append(marks, w.literal("<|start|>assistant"))
+	}
+	if len(marks) == 0 {
+		return w.text()
+	}
+	return grammar.InOrder(w.text(), grammar.AnyNumber(grammar.InOrder(grammar.OneOf(marks...), w.text())))
+}
+
+// notCall is text where a call is told by its first character.
+func (w *writer) notCall() grammar.Piece { return grammar.NotBeginning(w.first) }
+
+func (w *writer) calls(r *api.Request) grammar.Piece {
+	var each []grammar.Piece
+	for _, t := range readTools(r.Tools) {
+		if r.ToolChoice.Name == "" || r.ToolChoice.Name == t.name {
+			each = append(each, grammar.InOrder(w.literal(w.before+t.name+w.middle), w.arguments(&t),
+				w.literal(w.after)))
+		}
+	}
+	one := grammar.OneOf(each...)
+	all := one
+	if !r.OneCall && !w.single {
+		all = grammar.InOrder(one, grammar.AnyNumber(grammar.InOrder(w.literal(w.between), one)))
+	}
+	return grammar.InOrder(w.literal(w.open), all, w.literal(w.close))
+}
+
+// arguments are those of a tool: an object, or one by one in the order of the schema. Where they
+// need separators, required ones come first.
+func (w *writer) arguments(t *tool) grammar.Piece {
+	if w.args == nil {
+		return grammar.Matching(t.schema, "")
+	}
+	var must, may []grammar.Piece
+	var inOrder []grammar.Piece
+	for i := range t.params {
+		p := &t.params[i]
+		entry := w.argument(t, p)
+		if p.required {
+			must = append(must, entry)
+			inOrder = append(inOrder, entry)
+		} else {
+			may = append(may, entry)
+			inOrder = append(inOrder, grammar.Optional(entry))
+		}
+	}
+	if w.args.between == "" {
+		return grammar.InOrder(inOrder...)
+	}
+	return w.separated(must, may)
+}
+
+// separated are all of must and any of may, with separators between them.
+func (w *writer) separated(must, may []grammar.Piece) grammar.Piece {
+	between := w.literal(w.args.between)
+	rest := func(may []grammar.Piece) grammar.Piece {
+		var out []grammar.Piece
+		for _, p := range may {
+			out = append(out, grammar.Optional(grammar.InOrder(between, p)))
+		}
+		return grammar.InOrder(out...)
+	}
+	if len(must) == 0 {
+		some := []grammar.Piece{grammar.Exactly("")}
+		for i, p := range may {
+			some = append(some, grammar.InOrder(p, rest(may[i+1:])))
+		}
+		return grammar.OneOf(some...)
+	}
+	out := []grammar.Piece{must[0]}
+	for _, p := range must[1:] {
+		out = append(out, grammar.InOrder(between, p))
+	}
+	return grammar.InOrder(append(out, rest(may))...)
+}
+
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (w *writer) argument(t *tool, p *param) grammar.Piece {
+	a := w.args
+	path := "/properties/" + pointer.Replace(p.name)
+	schema := t.schema
+	if string(schema) == anyArguments {
+		schema, path = []byte("true"), "" // what the tool states cannot be followed
+	}
+	value := grammar.Matching(schema, path)
+	switch {
+	case p.text && a.raw:
+		value = w.rawText(p, strings.TrimRight(a.after, "\n"))
+	case p.text && a.quote != "":
+		value = grammar.InOrder(w.literal(a.quote), w.rawText(p, a.quote), w.literal(a.quote))
+	case p.truth && a.python:
+		value = grammar.OneOf(grammar.Exactly("True"), grammar.Exactly("False"))
+	}
+	return grammar.InOrder(w.literal(a.before), grammar.Exactly(p.name), w.literal(a.middle), value, w.literal(a.after))
+}
+
+// rawText is a string as it stands, up to its end.
+func (w *writer) rawText(p *param, end string) grammar.Piece {
+	if len(p.choices) == 0 {
+		return grammar.Without(end)
+	}
+	var all []grammar.Piece
+	for _, c := range p.choices {
+		all = append(all, grammar.Exactly(c))
+	}
+	return grammar.OneOf(all...)
+}

@@ -1,0 +1,133 @@
+package toolcall
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/grammar"
+)
+
+// tool is a tool as grammars and parsers see it.
+type tool struct {
+	name   string
+	schema []byte
+	params []param // in the order of the schema, for formats with named arguments
+}
+
+type param struct {
+	name     string
+	required bool
+	text     bool     // a string and nothing else
+	truth    bool     // a boolean
+	choices  []string // the strings that it may be; nil: any
+}
+
+// anyArguments is the schema of a tool that states none, or one that grammars cannot follow.
+const anyArguments = `{"type":"object"}`
+
+// MaxTools is how many tools a request may have.
+const MaxTools = 1024
+
+// Check refuses tools that calls could not name.
+func Check(tools []api.Tool, choice api.ToolChoice) error {
+	refuse := func(i int, format string, args ...any) error {
+		return &api.InvalidError{Param: fmt.Sprintf("tools[%d]", i), Message: fmt.Sprintf(format, args...)}
+	}
+	seen := map[string]int{}
+	for i, t := range tools {
+		if !isName(t.Name) {
+			return refuse(i, "is named %.40q; names have 1 to 128 letters, digits, and of _-./ any", t.Name)
+		}
+		if j, twice := seen[t.Name]; twice {
+			return refuse(i, "is named %s, and so is tools[%d]; a call could mean either", t.Name, j)
+		}
+		seen[t.Name] = i
+		if t.Parameters != "" && !json.Valid([]byte(t.Parameters)) {
+			return refuse(i, "has parameters that are not valid JSON")
+		}
+	}
+	if _, known := seen[choice.Name]; choice.Name != "" && !known {
+		return &api.InvalidError{Param: "tool_choice", Message: fmt.Sprintf("names %.40q, which is none of the tools",
+			choice.Name)}
+	}
+	if choice.Mode == api.ToolsRequired && len(tools) == 0 {
+		return &api.InvalidError{Param: "tool_choice", Message: "demands a call, but there are no tools"}
+	}
+	return nil
+}
+
+func isName(s string) bool {
+	return s != "" && len(s) <= 128 && nameLength(s) == len(s)
+}
+
+// nameLength is how many bytes of s may belong to a name.
+func nameLength(s string) int {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9', c|0x20 >= 'a' && c|0x20 <= 'z', strings.IndexByte("_-./", c) >= 0:
+		default:
+			return i
+		}
+	}
+	return len(s)
+}
+
+// readTools reads the schemas of tools. One that grammars cannot follow counts as any object: an
+// agent's request must not fail for a keyword that one of its tools has.
+func readTools(tools []api.Tool) []tool {
+	out := make([]tool, len(tools))
+	for i, t := range tools {
+		out[i] = tool{name: t.Name, schema: []byte(t.Parameters)}
+		if t.Parameters == "" || t.Parameters == "{}" || t.Parameters == "null" {
+			out[i].schema = []byte(anyArguments)
+		} else if _, err := grammar.Compose(grammar.Matching(out[i].schema, "")); err != nil {
+			out[i].schema = []byte(anyArguments)
+		}
+		out[i].params = readParams([]byte(t.Parameters))
+	}
+	return out
+}
+
+// readParams are the properties of a schema in its order; none where it is not an object's.
+func readParams(schema []byte) (out []param) {
+	var s struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
+	}
+	required := map[string]bool{}
+	for _, name := range s.Required {
+		required[name] = true
+	}
+	d := json.NewDecoder(bytes.NewReader(s.Properties))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		name, err := d.Token()
+		var p struct {
+			Type json.RawMessage   `json:"type"`
+			Enum []json.RawMessage `json:"enum"`
+		}
+		var raw json.RawMessage
+		if err != nil || d.Decode(&raw) != nil {
+			return nil
+		}
+		_ = json.Unmarshal(raw, &p) // true and false are schemas, too
+		next := param{name: name.(string), required: required[name.(string)],
+			text: string(p.Type) == `"string"`, truth: string(p.Type) == `"boolean"`}
+		for _, e := range p.Enum {
+			var s string
+			if json.Unmarshal(e, &s) == nil {
+				next.choices = append(next.choices, s)
+			}
+		}
+		out = append(out, next)
+	}
+	return out
+}
