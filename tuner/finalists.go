@@ -114,8 +114,8 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 		}
 		if a != best && a != same {
 			g := plans.GainOver(rounds[base], rounds[a])
-			why := fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; two equal arms differ by "+
-				"up to %.1f %%", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*noise)
+			why := fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; two equal arms "+
+				"differ by up to %.1f %%", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*noise)
 			if a.Lost != "" {
 				why += "; " + a.Lost
 			}

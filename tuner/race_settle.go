@@ -9,8 +9,8 @@ import (
 	"sandwich/plans"
 )
 
-// An interval of fewer than sureRounds is the range of its rounds, which holds the median less often
-// than 95 %: then an arm leaves only if all of them were plainly slower.
+// An interval of fewer than sureRounds is the range of its rounds, which holds the median less
+// often than 95 %: then an arm leaves only if all of them were plainly slower.
 const (
 	sureRounds  = 6
 	fewLaps     = 3
@@ -38,8 +38,8 @@ func (s *Standing) GainOver(base *Standing) plans.Gain {
 	return plans.GainOver(x, y)
 }
 
-// settle ends a stage: it finds the best arm and stops those that are surely slower, then the slower
-// ones of too many.
+// settle ends a stage: it finds the best arm and stops those that are surely slower, then the
+// slower ones of too many.
 func (r *race) settle() {
 	gains := make([]plans.Gain, len(r.Arms))
 	var alive []int // best first

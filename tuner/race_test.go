@@ -29,7 +29,8 @@ type track struct {
 }
 
 func newTrack(seed uint64, arms []Contender, takes func(arm, nth int) float64) *track {
-	return &track{arms: arms, takes: takes, noise: 0.02, rng: rand.New(rand.NewPCG(seed, 7)), nth: make([]int, len(arms)),
+	return &track{arms: arms, takes: takes, noise: 0.02, rng: rand.New(rand.NewPCG(seed, 7)), nth: make([]int,
+		len(arms)),
 		opened: map[string]int{}}
 }
 
@@ -77,8 +78,8 @@ func raceOptions(arms []Contender) RaceOptions {
 	return RaceOptions{Arms: arms, Tests: 2, Least: 3, Most: 24, Budget: 1e6, Limit: 1e6, Seed: 5}
 }
 
-// winnerOf is the challenger of the largest gain among those that took part to the end, 0 where each
-// is slower than the default.
+// winnerOf is the challenger of the largest gain among those that took part to the end, 0 where
+// each is slower than the default.
 func winnerOf(out []Standing) (best int) {
 	for i := range out {
 		if i >= 3 && out[i].Lost == "" && out[i].GainOver(&out[0]).Median > out[best].GainOver(&out[0]).Median {

@@ -119,7 +119,8 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []activeSet, end fl
 	var out []activeSet
 	for rank, i := range order {
 		times := scores[i] / scores[order[0]]
-		if rank == 0 || rank < keep && times <= within && arms[i].Lost == "" || arms[i].stays && times <= clearlySlower {
+		if rank == 0 || rank < keep && times <= within && arms[i].Lost == "" || arms[i].stays &&
+			times <= clearlySlower {
 			out = append(out, sets[i])
 			continue
 		}
