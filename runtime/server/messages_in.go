@@ -282,12 +282,14 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, c, &s.opts)
 		out.failure = "event: error\ndata: "
 		defer out.close()
-		var err error
-		if c.Prompt, err = s.gen.Prompt(r.Context(), &c.Request); err != nil { // its length stands in the first event
-			if x.status = statusHungUp; !hungUp(r.Context()) {
-				x.status = out.fail(asAPIError(causeOf(r.Context(), err), true))
+		if c.stream { // the length of the prompt stands in the first event
+			var err error
+			if c.Prompt, err = s.gen.Prompt(r.Context(), &c.Request); err != nil {
+				if x.status = statusHungUp; !hungUp(r.Context()) {
+					x.status = out.fail(asAPIError(causeOf(r.Context(), err), true))
+				}
+				return
 			}
-			return
 		}
 		s.written(x, r, c, out, &blocks{stream: out, call: c})
 	})
