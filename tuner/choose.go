@@ -51,22 +51,6 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 	return r, err
 }
 
-// degrees are the numbers of ranks above one that are worth a measurement: those of the best
-// candidates that are predicted to beat one rank.
-func (r *Ranking) degrees(topK int) (out []int) {
-	for i, c := range r.Ranked {
-		n := c.Config.TP()
-		if i == topK || n == 1 { // whatever comes behind the best of one rank is not faster than it
-			break
-		}
-		if !slices.Contains(out, n) {
-			out = append(out, n)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // sets are the PUs of a phase in the order of the best configurations of so many ranks that have
 // them.
 func (r *Ranking) sets(phase, ranks int) (out []activeSet) {

@@ -125,12 +125,16 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 }
 
 func (t *tuning) armEvidence(name string, x *test, seconds []float64) plans.Arm {
-	out := plans.Arm{Name: name, Test: x.name, Unit: "tokens/s"}
-	if t.rig.part != "" {
-		out.Test += ", " + t.rig.part
+	return armOf(name, x.name, t.rig.part, x.tokens, seconds)
+}
+
+func armOf(name, test, part string, tokens int, seconds []float64) plans.Arm {
+	out := plans.Arm{Name: name, Test: test, Unit: "tokens/s"}
+	if part != "" {
+		out.Test += ", " + part
 	}
 	for _, s := range seconds {
-		out.Samples = append(out.Samples, round(float64(x.tokens)/s))
+		out.Samples = append(out.Samples, round(float64(tokens)/s))
 	}
 	return out
 }

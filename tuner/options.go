@@ -44,6 +44,8 @@ type Options struct {
 	Resume  bool   // go on with the journal that is there
 	Build   string // commit of this program, for the journal and the evidence
 
+	service *plans.ServiceConfig // that the race of partitions chose; nil: by TP and Threads
+
 	Progress func(Progress) // about ten times a second at most, from the tuning goroutine; may be nil
 }
 

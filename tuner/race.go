@@ -54,6 +54,11 @@ type Lap struct {
 // errUndecided says that the budget was over before every arm had been sampled once.
 var errUndecided = errors.New("the budget was over before the arms could be compared")
 
+// absent says why a partition besides the reference's cannot run: its arms leave the race.
+type absent struct{ why string }
+
+func (a *absent) Error() string { return a.why }
+
 // Race measures arms in turn until the best is known or the budget is over: successive halving
 // (Jamieson and Talwalkar 2016, section 2) in which arms are compared by the gains of rounds that
 // both ran in, so that a drift of the machine meets both sides. Each stage takes as many rounds as
@@ -128,6 +133,12 @@ func (r *race) visit(ctx context.Context, partition string, target int) error {
 			return nil
 		}
 		whole, err := r.lap(ctx, arms)
+		if gone := (*absent)(nil); errors.As(err, &gone) && partition != r.Arms[0].Partition {
+			for _, i := range arms[1:] {
+				r.out[i].Lost = gone.Error()
+			}
+			return nil
+		}
 		if err != nil || !whole {
 			r.over = true
 			return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"sandwich/runtime/pool"
-	"sandwich/tuner/search"
 )
 
 // Rounds in which arms are raced.
@@ -95,8 +94,6 @@ func (s *Standing) samples(test int) (out []float64) {
 	}
 	return out
 }
-
-func fast(samples []float64) float64 { return search.Sample{Seconds: samples}.Fast() }
 
 func closeArms(arms []*arm) {
 	for _, a := range arms {

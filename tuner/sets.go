@@ -46,6 +46,10 @@ func (t *tuning) withEveryRank(sets []activeSet) (out []activeSet) {
 		return sets
 	}
 	for _, s := range sets {
+		if slices.ContainsFunc(s.PUs, func(pu int) bool { return !slices.Contains(t.def.PUs(), pu) }) {
+			t.reject("PUs "+s.PUs.String()+" ("+s.Name+")", "they are of another partition")
+			continue
+		}
 		if slices.ContainsFunc(t.def.Ranks, func(r plans.Rank) bool {
 			return !slices.ContainsFunc(r.PUs, func(pu int) bool { return slices.Contains(s.PUs, pu) })
 		}) {

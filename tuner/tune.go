@@ -33,28 +33,33 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	flags := o.flags()
 	ranking, err := o.ranking(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var counts []int
-	if o.TP == 0 && o.Threads == 0 {
-		counts = ranking.degrees(o.TopK)
-	}
-	ranks, err := chooseRanks(ctx, o, counts)
-	if err != nil {
-		return nil, err
-	}
-	if o.TP == 0 {
-		o.TP = ranks.tp
-	}
-	t := &tuning{ctx: ctx, o: o, flags: flags, began: began, ranking: ranking}
+	t := &tuning{ctx: ctx, o: o, began: began, ranking: ranking}
 	defer t.close()
-	if err := t.prepare(); err != nil {
+	if err := t.describe(); err != nil {
 		return nil, err
 	}
-	t.evidence.Rejected, t.evidence.Finalists = ranks.rejected, ranks.arms
+	if err := t.openJournal(); err != nil {
+		return nil, err
+	}
+	var ranks chosenRanks
+	if o.TP == 0 && o.Threads == 0 {
+		if ranks, err = t.chooseRanks(ranking.severalRanks(o.TopK)); err != nil {
+			return nil, err
+		}
+	}
+	if t.o.service = ranks.service; t.o.service != nil {
+		if err := t.describe(); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.ready(); err != nil {
+		return nil, err
+	}
+	t.evidence.Rejected, t.evidence.Finalists = append(ranks.rejected, t.evidence.Rejected...), ranks.arms
 	t.workers.Pool.Lead(func(l *pool.Leader) { err = t.work(l) })
 	if err != nil {
 		return nil, err
@@ -66,7 +71,6 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 type tuning struct {
 	ctx     context.Context
 	o       Options
-	flags   string // of the journal: as the user gave them
 	began   time.Time
 	ranking *Ranking // of all service configurations, simulated
 	effort  search.Effort
@@ -101,20 +105,21 @@ const (
 	decode  = 1
 )
 
-// prepare reads shapes, opens the journal, starts the workers and loads the model.
-func (t *tuning) prepare() error {
-	if err := t.describe(); err != nil {
-		return err
-	}
+// openJournal begins the journal, or goes on with that of an earlier run.
+func (t *tuning) openJournal() (err error) {
 	if t.o.Journal != "" {
 		key := journalKey{Fingerprint: t.o.Profile.Fingerprint(), Build: t.o.Build, Model: t.shape.Digest(),
-			Seed: t.o.Seed, Flags: t.flags}
-		var err error
+			Seed: t.o.Seed, Flags: t.o.flags()}
 		if t.journal, err = openJournal(t.o.Journal, key, t.o.Resume); err != nil {
 			return err
 		}
 	}
 	t.rec = newRecorder(nil, t.journal)
+	return nil
+}
+
+// ready starts the workers and loads the model.
+func (t *tuning) ready() error {
 	if err := t.start(t.usable()); err != nil {
 		return err
 	}
@@ -139,7 +144,7 @@ func (t *tuning) describe() (err error) {
 	}
 	t.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, KV: t.o.KV,
 		ISA:     t.o.ISA,
-		Threads: t.o.Threads, TP: t.o.TP, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
+		Threads: t.o.Threads, TP: t.o.TP, Service: t.o.service, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
 	if err != nil {
 		return err
 	}
@@ -187,14 +192,17 @@ func (t *tuning) load() error {
 			return t.withoutRig(err)
 		}
 	}
-	size := rigSize{batch: t.def.BatchMax, depth: min(decodeDepth, max(1, t.shape.Context-1))}
-	r, err := newRig(t.ctx, t.workers, file, t.def, size)
+	r, err := newRig(t.ctx, t.workers, file, t.def, t.rigSize())
 	if err != nil {
 		return t.withoutRig(err)
 	}
 	r.part, r.seed = part, t.o.Seed
 	t.rig = r
 	return nil
+}
+
+func (t *tuning) rigSize() rigSize {
+	return rigSize{batch: t.def.BatchMax, depth: min(decodeDepth, max(1, t.shape.Context-1))}
 }
 
 // withoutRig goes on without whole forwards when the model cannot be run but can be tuned by shape.

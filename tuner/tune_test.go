@@ -12,10 +12,13 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/topotree"
 	"sandwich/tuner/search"
+	"sandwich/tuner/service"
 )
 
 // tiny is a model that a test tunes in seconds.
@@ -163,31 +166,52 @@ func TestTuneForRanks(t *testing.T) {
 	}
 }
 
-// TestChooseRanks measures one and two ranks, and says of the one that is not taken by how much.
+// TestChooseRanks races two ranks against one, and says of those that are not taken by how much.
 func TestChooseRanks(t *testing.T) {
 	o := tiny(t)
-	if len(o.Profile.CorePUs()) < 2 {
+	cores := o.Profile.CorePUs()
+	if len(cores) < 2 {
 		t.Skip("needs two PUs")
 	}
-	o.Budget = time.Minute // it ends long before
-	if err := o.complete(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := chooseRanks(context.Background(), o, []int{2})
+	ranks, err := thumb.MakeRanks(o.Profile, cores, 2)
 	if err != nil {
-		t.Fatal(err)
+		t.Skip(err)
 	}
-	if len(r.samples) == 1 {
+	c := &service.Config{Prefill: topotree.NewCPUSet(cores...), Decode: topotree.NewCPUSet(cores...)}
+	for _, r := range ranks {
+		c.Ranks = append(c.Ranks, service.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
+	}
+	choose := func(budget time.Duration, resume bool) (chosenRanks, *recorder) {
+		o.Budget, o.Resume = budget, resume
+		if err := o.complete(); err != nil {
+			t.Fatal(err)
+		}
+		run := &tuning{ctx: t.Context(), o: o, began: time.Now()}
+		defer run.close()
+		if err := errors.Join(run.describe(), run.openJournal()); err != nil {
+			t.Fatal(err)
+		}
+		out, err := run.chooseRanks([]*Ranked{{Config: c, Names: []string{"two ranks"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, run.rec
+	}
+	o.Journal = filepath.Join(t.TempDir(), "x.journal")
+	r, rec := choose(time.Minute, false) // it ends long before
+	if len(r.arms) < 6 {
 		t.Skip("this machine is too busy to compare ranks in 6 s")
 	}
-	if len(r.arms) != 4 || len(r.samples) != 2 || len(r.rejected) < 1 || r.samples[0] != 1 || r.tp == 2 &&
-		r.samples[1] >= worthRanks {
+	if len(r.arms) != 6 || r.service == nil != (len(r.rejected) == 1) || rec.hits != 0 {
 		t.Errorf("%+v", r)
 	}
-	o.Budget = time.Nanosecond
-	if r, err = chooseRanks(context.Background(), o, []int{2}); err != nil || r.tp != 1 || len(r.rejected) != 1 ||
+	again, rec := choose(time.Minute, true)
+	if len(again.arms) != 6 || rec.hits == 0 || again.arms[4].Samples[0] != r.arms[4].Samples[0] {
+		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", rec.hits, again, r)
+	}
+	if r, _ = choose(time.Nanosecond, false); r.service != nil || len(r.rejected) != 1 ||
 		!strings.Contains(r.rejected[0].Reason, "no time") {
-		t.Errorf("without time: %+v, %v", r, err)
+		t.Errorf("without time: %+v", r)
 	}
 }
 
