@@ -23,7 +23,7 @@ var (
 	wholeRoom  = guest.Walls{CPUs: "0-15", Mems: "0-3"}
 )
 
-func inside(w guest.Walls, s guest.Step) guest.Step {
+func walled(w guest.Walls, s guest.Step) guest.Step {
 	s.Walls = &w
 	return s
 }
@@ -40,11 +40,11 @@ func TestGuestFourNodes(t *testing.T) {
 		exactly("tp1", ref, "--threads 4"),
 		exactly("tp2", ref, "--tp 2 --threads 4"),
 		exactly("tp4", ref, "--tp 4"),
-		inside(nodeThree, step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 "+
+		walled(nodeThree, step("tune", "tune --budget 10s --effort quick --seq-max 64 --batch-max 2 --top-k 2 "+
 			"-o /tmp/node3.plan"+exactFlags)),
 		exactly("tuned", ref, "--plan /tmp/node3.plan"),
-		inside(threeNodes, exactly("cpus-gone", ref, "--plan /tmp/node3.plan")),
-		inside(threeMems, exactly("node-forbidden", ref, "--plan /tmp/node3.plan")),
+		walled(threeNodes, exactly("cpus-gone", ref, "--plan /tmp/node3.plan")),
+		walled(threeMems, exactly("node-forbidden", ref, "--plan /tmp/node3.plan")),
 		shrinkingServer(t, ref),
 		full,
 	})
@@ -85,7 +85,7 @@ func shrinkingServer(t *testing.T, ref answer) guest.Step {
 		t.Fatal(err)
 	}
 	ask := guest.Action{Post: &guest.Post{URL: guestServer + "/v1/completions", Body: string(question)}}
-	s := inside(wholeRoom, step("serve", "serve --tp 4 --ctx 256 --parallel 2"+exactFlags))
+	s := walled(wholeRoom, step("serve", "serve --tp 4 --ctx 256 --parallel 2"+exactFlags))
 	s.While = []guest.Action{
 		askedFirst:  ask,
 		lookedFirst: {Look: true},
