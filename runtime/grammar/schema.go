@@ -85,10 +85,12 @@ func (c *compiler) refer(path string) (call, error) {
 	if r, ok := c.at[path]; ok {
 		return call{r}, nil
 	}
+	visible := c.visible(show(path))
 	if err := c.budget.take(256); err != nil {
+		err.Path = visible
 		return call{}, err
 	}
-	r := c.rule(show(path))
+	r := c.rule(visible)
 	c.at[path] = r
 	c.todo = append(c.todo, path)
 	return call{r}, nil

@@ -94,13 +94,18 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 		return nil, refuse(show(path), "a schema must be an object, true or false")
 	}
 	out := &value{kind: kindObject}
+	apart := []string{"properties"} // keywords that are not merged one by one
+	places := mergePlaces(a, b)
+	if places != nil {
+		apart = append(apart, "prefixItems", "items", "additionalItems")
+	}
 	for _, m := range a.members {
-		if m.name != "properties" {
+		if !slices.Contains(apart, m.name) {
 			out.members = append(out.members, m)
 		}
 	}
 	for _, m := range b.members {
-		if m.name == "properties" {
+		if slices.Contains(apart, m.name) {
 			continue
 		}
 		i := slices.IndexFunc(out.members, func(x member) bool { return x.name == m.name })
@@ -117,7 +122,49 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	if p := mergeProperties(a, b); p != nil {
 		out.members = append(out.members, member{"properties", p})
 	}
+	out.members = append(out.members, places...)
 	return out, nil
+}
+
+// mergePlaces are prefixItems and items of both where one of them has places of its own: an item
+// must be what each schema says of its place.
+func mergePlaces(a, b *value) []member {
+	pa, ra := places(a)
+	pb, rb := places(b)
+	if len(pa)+len(pb) == 0 {
+		return nil
+	}
+	at := func(p []*value, rest *value, i int) *value {
+		if i < len(p) {
+			return p[i]
+		}
+		return rest
+	}
+	all := &value{kind: kindArray}
+	for i := range max(len(pa), len(pb)) {
+		x := both(at(pa, ra, i), at(pb, rb, i))
+		if x == nil {
+			x = &value{kind: kindBool, text: "true"}
+		}
+		all.list = append(all.list, x)
+	}
+	out := []member{{"prefixItems", all}}
+	if rest := both(ra, rb); rest != nil {
+		out = append(out, member{"items", rest})
+	}
+	return out
+}
+
+// places are the schemas of the first items and that of the others; nil where a keyword is missing.
+func places(s *value) ([]*value, *value) {
+	it := s.get("items")
+	if p := s.get("prefixItems"); p != nil {
+		return p.list, it
+	}
+	if it != nil && it.kind == kindArray {
+		return it.list, s.get("additionalItems")
+	}
+	return nil, it
 }
 
 // mergeProperties are the properties of both; one that only one schema declares must be what the
@@ -170,9 +217,7 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 	case "required":
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "additionalProperties", "items":
-		if a.kind != kindArray && b.kind != kindArray {
-			return both(a, b), nil
-		}
+		return both(a, b), nil
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
 		return extreme(a, b, 1), nil
 	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
@@ -227,8 +272,8 @@ const neverType = "(none)"
 func extreme(a, b *value, sign int) *value {
 	x, ok1 := rational(a)
 	y, ok2 := rational(b)
-	if ok1 && ok2 && (*big.Rat).Cmp(x, y)*sign < 0 {
-		return b
+	if ok1 && (!ok2 || (*big.Rat).Cmp(x, y)*sign < 0) {
+		return b // one that cannot be read is kept, to be refused
 	}
 	return a
 }
@@ -345,13 +390,19 @@ func overlap(a, b []string) bool {
 
 // where gives an error about a merged schema the path of the schema that it was made for.
 func (c *compiler) where(err error) error {
-	e, ok := err.(*Error)
-	if !ok || !strings.HasPrefix(e.Path, "#!") {
-		return err
+	if e, ok := err.(*Error); ok {
+		return &Error{Path: c.visible(e.Path), Message: e.Message}
 	}
-	name, rest, _ := strings.Cut(e.Path[1:], "/")
-	if rest != "" {
-		rest = "/" + rest
+	return err
+}
+
+// visible is a path in the schema as it was given: that of the schema for which one was merged.
+func (c *compiler) visible(path string) string {
+	for strings.HasPrefix(path, "#!") {
+		name, rest, below := strings.Cut(path[1:], "/")
+		if path = show(c.origin[name]); below {
+			path += "/" + rest
+		}
 	}
-	return c.where(&Error{Path: show(c.origin[name] + rest), Message: e.Message})
+	return path
 }
