@@ -59,9 +59,11 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := add(plans.ArmUnpinned, def, true); err != nil {
+	free, err := add(plans.ArmUnpinned, def, true)
+	if err != nil {
 		return err
 	}
+	base.stays, same.stays, free.stays = true, true, true
 	for s := range tuned {
 		if tuned[s].arm, err = add(fmt.Sprintf("tuned on PUs %s", tuned[s].set.PUs), &tuned[s].phase,
 			false); err != nil {
@@ -72,7 +74,7 @@ func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
 	if err != nil {
 		return err
 	}
-	err = t.race(l, arms, tests, end, "finalists", ph.name)
+	err = t.race(l, arms, tests, raceStage{"finalists", ph.name, end, 0})
 	if errors.Is(err, errUndecided) {
 		t.reject(ph.name, err.Error()+": the default stays; give a larger --budget")
 		return nil
@@ -89,7 +91,7 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 	rounds := map[*arm][]plans.Arm{}
 	for _, a := range arms {
 		for k, x := range tests {
-			rounds[a] = append(rounds[a], t.armEvidence(ph.name+", "+a.name, x, a.samples[k]))
+			rounds[a] = append(rounds[a], t.armEvidence(ph.name+", "+a.name, x, a.samples(k)))
 		}
 	}
 	noise := plans.Noise(rounds[base], rounds[same])
@@ -97,7 +99,7 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 	best, most := base, 0.0
 	for _, f := range tuned {
 		g, again := plans.GainOver(rounds[base], rounds[f.arm]), plans.GainOver(rounds[same], rounds[f.arm])
-		if g.Beats(noise) && again.Low > 0 && g.Median > most { // both equal arms are the default
+		if f.arm.Lost == "" && g.Beats(noise) && again.Low > 0 && g.Median > most { // both equal arms are the default
 			best, most = f.arm, g.Median
 			ph.winner, ph.set = f.phase, f.set
 		}
@@ -112,9 +114,12 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 		}
 		if a != best && a != same {
 			g := plans.GainOver(rounds[base], rounds[a])
-			t.reject(ph.name+", "+a.name, fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; "+
-				"two equal arms differ by up to %.1f %%",
-				100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*noise))
+			why := fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; two equal arms "+
+				"differ by up to %.1f %%", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*noise)
+			if a.Lost != "" {
+				why += "; " + a.Lost
+			}
+			t.reject(ph.name+", "+a.name, why)
 		}
 	}
 }

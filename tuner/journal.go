@@ -247,21 +247,43 @@ func (r *recorder) Time(t search.Trial) (search.Sample, error) {
 	if r.journal == nil {
 		return r.timer.Time(t)
 	}
-	name := r.trialName(t)
+	s, _, err := r.once(r.trialName(t), func() (search.Sample, error) { return r.timer.Time(t) })
+	return s, err
+}
+
+// once answers what an earlier run finished from the journal, and else runs it and writes it down;
+// cost is what it took, then or now.
+func (r *recorder) once(name string, run func() (search.Sample, error)) (s search.Sample, cost float64, err error) {
 	nth := r.asked[name]
 	r.asked[name]++
-	for _, l := range r.journal.finished[name] {
-		if l.Nth == nth {
-			r.replayed += time.Duration(l.Cost * float64(time.Second))
-			r.hits++
-			return search.Sample{Seconds: l.Seconds, Stopped: l.Stopped}, nil
+	if r.journal != nil {
+		for _, l := range r.journal.finished[name] {
+			if l.Nth == nth {
+				r.replayed += time.Duration(l.Cost * float64(time.Second))
+				r.hits++
+				return search.Sample{Seconds: l.Seconds, Stopped: l.Stopped}, l.Cost, nil
+			}
 		}
 	}
 	began := time.Now()
-	s, err := r.timer.Time(t)
-	if err != nil {
-		return s, err
+	if s, err = run(); err != nil {
+		return s, 0, err
 	}
-	return s, r.journal.write(journalLine{Trial: name, Nth: nth, Seconds: s.Seconds, Stopped: s.Stopped,
-		Cost: time.Since(began).Seconds()})
+	cost = time.Since(began).Seconds()
+	if r.journal != nil {
+		err = r.journal.write(journalLine{Trial: name, Nth: nth, Seconds: s.Seconds, Stopped: s.Stopped, Cost: cost})
+	}
+	return s, cost, err
+}
+
+// forward is once for a forward, which has one time.
+func (r *recorder) forward(name string, run func() (float64, error)) (Timing, error) {
+	s, cost, err := r.once(name, func() (search.Sample, error) {
+		seconds, err := run()
+		return search.Sample{Seconds: []float64{seconds}}, err
+	})
+	if err != nil {
+		return Timing{}, err
+	}
+	return Timing{Seconds: s.Seconds[0], Cost: cost}, nil
 }

@@ -28,9 +28,9 @@ func TestJudge(t *testing.T) {
 		for i := range def {
 			def[i] = 1
 		}
-		base := &arm{name: plans.ArmDefault, samples: [][]float64{def}}
-		same := &arm{name: plans.ArmAgain, samples: [][]float64{c.again}}
-		fast := &arm{name: "tuned on PUs 0-1", samples: [][]float64{c.candidate}}
+		base := &arm{name: plans.ArmDefault, Standing: lapsOf(def)}
+		same := &arm{name: plans.ArmAgain, Standing: lapsOf(c.again)}
+		fast := &arm{name: "tuned on PUs 0-1", Standing: lapsOf(c.candidate)}
 		run := &tuning{rig: &rig{}}
 		ph := &phaseTuning{name: "prefill"}
 		run.judge(ph, []*arm{base, same, fast}, []*test{{name: "pp64", tokens: 64}}, base, same,
@@ -40,4 +40,12 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %+v, winner on PUs %v", c.name, o, ph.winner.PUs)
 		}
 	}
+}
+
+// lapsOf is how an arm came out of rounds of one test.
+func lapsOf(seconds []float64) (s Standing) {
+	for i, x := range seconds {
+		s.Laps = append(s.Laps, Lap{i, []float64{x}})
+	}
+	return s
 }

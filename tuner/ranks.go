@@ -126,7 +126,7 @@ func (t *tuning) forwards(l *pool.Leader, out *chosenRanks) ([]float64, error) {
 func (t *tuning) sampleAlone(l *pool.Leader, a *arm, x *test) (samples []float64, err error) {
 	t.say("ranks", a.name+", "+x.name, true)
 	began := time.Now()
-	first, err := t.rig.calibrate(l, a, x)
+	first, err := t.calibrate(l, a, x)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandwich/plans"
+	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -83,10 +84,13 @@ func randomModel(ctx context.Context, c model.Config, t model.FileType, most int
 // arm is one phase of a plan, compiled.
 type arm struct {
 	name     string
+	key      string // what is compiled, for the journal
 	executor *exec.Executor
 	workers  []int // of the pool
 	unpinned bool
-	samples  [][]float64 // seconds, by test
+	stays    bool // in a race, to the end
+	warm     bool
+	Standing
 }
 
 // newArm compiles a phase, for workers that are bound to its PUs or to nothing. All its PUs must
@@ -96,7 +100,7 @@ func (r *rig) newArm(name string, phase *plans.Phase, unpinned bool) (a *arm, er
 	if unpinned {
 		on = r.free
 	}
-	a = &arm{name: name, unpinned: unpinned}
+	a = &arm{name: name, unpinned: unpinned, key: fmt.Sprintf("%s, %s", name, profiles.Digest(phase))}
 	if a.workers, err = on.On(phase.PUs); err != nil {
 		return nil, err
 	}
@@ -174,19 +178,6 @@ func (r *rig) sample(l *pool.Leader, a *arm, t *test) (float64, error) {
 // sampleSeconds is about what one sample of a finalist takes: long enough to average over the ticks
 // of the system.
 const sampleSeconds = 0.02
-
-// calibrate runs a test once to warm up and sets how many forwards make a sample.
-func (r *rig) calibrate(l *pool.Leader, a *arm, t *test) (seconds float64, err error) {
-	t.times = 1
-	if _, err = r.sample(l, a, t); err != nil {
-		return 0, err
-	}
-	if seconds, err = r.sample(l, a, t); err != nil {
-		return 0, err
-	}
-	t.times = repeats(seconds)
-	return seconds, nil
-}
 
 // repeats is how many forwards of the given length make a sample.
 func repeats(seconds float64) int { return min(200, max(1, int(sampleSeconds/seconds))) }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"sandwich/plans"
@@ -84,12 +83,13 @@ const clearlySlower = 1.5
 func (t *tuning) measureSets(l *pool.Leader, phase int, sets []activeSet, end float64) ([]activeSet, error) {
 	var arms []*arm
 	defer func() { closeArms(arms) }()
+	def := phaseOf(t.def, phase)
 	for _, s := range sets {
-		tables := phaseOf(t.def, phase).Tables
-		a, err := t.rig.newArm(s.Name, &plans.Phase{PUs: s.PUs, Tables: tables}, false)
+		a, err := t.rig.newArm(s.Name, &plans.Phase{PUs: s.PUs, Tables: def.Tables}, false)
 		if err != nil {
 			return nil, err
 		}
+		a.stays = slices.Equal(s.PUs, def.PUs)
 		arms = append(arms, a)
 	}
 	name := t.phases[phase].name
@@ -97,33 +97,36 @@ func (t *tuning) measureSets(l *pool.Leader, phase int, sets []activeSet, end fl
 	if err != nil {
 		return nil, err
 	}
-	err = t.race(l, arms, tests, end, "active PUs", name)
+	keep, within := t.survivors()
+	err = t.race(l, arms, tests, raceStage{"active PUs", name, end, keep})
 	if errors.Is(err, errUndecided) {
 		t.reject(name, err.Error()+": the PUs of the default plan stay")
-		i := slices.IndexFunc(sets, func(s activeSet) bool { return slices.Equal(s.PUs, phaseOf(t.def, phase).PUs) })
+		i := slices.IndexFunc(arms, func(a *arm) bool { return a.stays })
 		return sets[i : i+1], nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	scores := score(arms, tests, arms[0], fast)
+	scores := make([]float64, len(arms)) // times over that of the first
+	for i, a := range arms {
+		scores[i] = 1 / (1 + a.GainOver(&arms[0].Standing).Median)
+	}
 	order := make([]int, len(arms))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
-	keep, within := t.survivors()
 	var out []activeSet
 	for rank, i := range order {
-		isDefault := slices.Equal(sets[i].PUs, phaseOf(t.def, phase).PUs)
-		if rank == 0 || rank < keep && scores[i] <= within*scores[order[0]] || isDefault && scores[i] <= clearlySlower*
-			scores[order[0]] {
+		times := scores[i] / scores[order[0]]
+		if rank == 0 || rank < keep && times <= within && arms[i].Lost == "" || arms[i].stays &&
+			times <= clearlySlower {
 			out = append(out, sets[i])
 			continue
 		}
 		t.reject(fmt.Sprintf("%s on %s (PUs %s)", name, sets[i].Name, sets[i].PUs),
-			fmt.Sprintf("takes %.2f times as long as %s with the default schedules", scores[i]/scores[order[0]],
-				sets[order[0]].Name))
+			fmt.Sprintf("takes %.2f times as long as %s with the default schedules in %d rounds", times,
+				sets[order[0]].Name, len(arms[i].Laps)))
 	}
 	return out, nil
 }
@@ -138,7 +141,7 @@ func (t *tuning) tests(l *pool.Leader, phase int, small bool, a *arm, arms int, 
 		return t.decodeTests(l, small, a, depth, left)
 	}
 	short := t.rig.prefillTest(min(t.def.Chunk, shortPrompt))
-	seconds, err := t.rig.calibrate(l, a, &short)
+	seconds, err := t.calibrate(l, a, &short)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +177,7 @@ func (t *tuning) decodeTests(l *pool.Leader, small bool, a *arm, depth int, left
 			break
 		}
 		x := t.rig.decodeTest(n, depth)
-		seconds, err := t.rig.calibrate(l, a, &x)
+		seconds, err := t.calibrate(l, a, &x)
 		if err != nil {
 			return nil, err
 		}
@@ -184,78 +187,4 @@ func (t *tuning) decodeTests(l *pool.Leader, small bool, a *arm, depth int, left
 		out = append(out, &x)
 	}
 	return out, nil
-}
-
-// Rounds in which arms are raced.
-const (
-	minRounds = 3
-	maxRounds = 15
-)
-
-// race samples every arm on every test in turn, round after round, each round beginning with
-// another arm, so that a disturbance meets all of them. It ends with the part of the budget or
-// after maxRounds; minRounds are run unless the whole budget is used up.
-func (t *tuning) race(l *pool.Leader, arms []*arm, tests []*test, end float64, stage, what string) error {
-	for i, a := range arms {
-		a.samples = make([][]float64, len(tests))
-		t.say(stage, fmt.Sprintf("%s, %s", what, a.name), false)
-		if i > 0 { // the first arm is warm from choosing the tests
-			if _, err := t.rig.sample(l, a, tests[len(tests)-1]); err != nil {
-				return err
-			}
-		}
-	}
-	for round := range maxRounds {
-		if round >= minRounds && t.until(end) <= 0 || round >= 1 && t.until(1) <= 0 {
-			return nil
-		}
-		for k, x := range tests {
-			for i := range arms {
-				a := arms[(i+round)%len(arms)]
-				if round > 0 && t.until(1) <= 0 || t.until(1) < -t.o.Budget/20 {
-					return t.undecided(round)
-				}
-				s, err := t.rig.sample(l, a, x)
-				if err != nil {
-					return err
-				}
-				a.samples[k] = append(a.samples[k], s)
-				t.say(stage, fmt.Sprintf("%s, %s: %s %.4g tokens/s", what, a.name, x.name,
-					float64(x.tokens)/fast(a.samples[k])), false)
-			}
-		}
-	}
-	return nil
-}
-
-// errUndecided says that the budget was over before every arm had been sampled once.
-var errUndecided = errors.New("the budget was over before the arms could be compared")
-
-func (t *tuning) undecided(rounds int) error {
-	if rounds > 0 {
-		return nil
-	}
-	return errUndecided
-}
-
-func fast(samples []float64) float64 { return search.Sample{Seconds: samples}.Fast() }
-
-// score is, for each arm, the geometric mean over the tests of its time, as of tells it from the
-// samples, over that of the reference arm: below 1 is faster.
-func score(arms []*arm, tests []*test, reference *arm, of func([]float64) float64) []float64 {
-	out := make([]float64, len(arms))
-	for i, a := range arms {
-		sum := 0.0
-		for k := range tests {
-			sum += math.Log(of(a.samples[k]) / of(reference.samples[k]))
-		}
-		out[i] = math.Exp(sum / float64(len(tests)))
-	}
-	return out
-}
-
-func closeArms(arms []*arm) {
-	for _, a := range arms {
-		a.executor.Close()
-	}
 }

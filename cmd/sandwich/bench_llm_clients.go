@@ -53,7 +53,7 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*meas
 		return nil, err
 	}
 	defer e.Close()
-	addr, stop, err := startServer(&generator{name: s.name, created: time.Now(), engine: e})
+	addr, stop, err := startServer(newGenerator(s, e))
 	if err != nil {
 		return nil, err
 	}

@@ -41,15 +41,26 @@ func (g *generator) Models() []server.ModelInfo {
 	return []server.ModelInfo{{ID: g.name, Created: g.created, Context: g.engine.Context()}}
 }
 
+// Prompt is the tokens of a request.
+func (g *generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
+	ids, err := g.engine.Prompt(ctx, r)
+	return ids, ofTemplate(err)
+}
+
+// ofTemplate makes an error printable that may quote the template, which is the model file's.
+func ofTemplate(err error) error {
+	var invalid *api.InvalidError
+	if errors.As(err, &invalid) {
+		invalid.Message = printable(invalid.Message)
+	}
+	return err
+}
+
 // Generate runs one request of the API on the engine.
 func (g *generator) Generate(
 	ctx context.Context, r api.Request, emit func(api.Token) error,
 ) (res api.Result, err error) {
-	if r.Prompt, err = g.engine.Prompt(ctx, &r); err != nil {
-		var invalid *api.InvalidError
-		if errors.As(err, &invalid) { // it may quote the template, which is the model file's
-			invalid.Message = printable(invalid.Message)
-		}
+	if r.Prompt, err = g.Prompt(ctx, &r); err != nil {
 		return res, err
 	}
 	parser, thinking := g.parted(&r)

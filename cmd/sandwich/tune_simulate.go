@@ -82,8 +82,12 @@ func (s *simulateFlags) checkLoad() error {
 	return nil
 }
 
-// load reads or draws the requests.
+// load reads or draws the requests; where nobody asked for any, as under run, they are the tuner's
+// own.
 func (s *simulateFlags) load(seed uint64) (tuner.Load, error) {
+	if s.trace == "" {
+		return tuner.Load{Seed: seed}, nil
+	}
 	l := tuner.Load{Requests: s.requests, Rate: s.rate, Seed: seed,
 		Sequential: s.rate == 0 && s.objective == trace.Latency}
 	if _, err := os.Stat(s.trace); err != nil {

@@ -33,6 +33,7 @@ const (
 // Result sums an answer up.
 type Result struct {
 	Finish       Finish
+	StopString   string // that ended it; empty: none did
 	PromptTokens int
 	CachedTokens int           // of the prompt, whose keys and values were already there
 	Tokens       int           // generated

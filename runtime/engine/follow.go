@@ -28,6 +28,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 				return res, err
 			}
 			if stopped {
+				res.StopString = text.stop.found
 				return e.finish(res, j, api.FinishStop), nil
 			}
 		}
@@ -39,7 +40,7 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 		}
 		rest, stopped := text.flush()
 		if stopped {
-			end.reason = api.FinishStop
+			end.reason, res.StopString = api.FinishStop, text.stop.found
 		}
 		if rest != "" {
 			if err := emit(api.Token{TokenLogprob: api.TokenLogprob{ID: api.NoToken}, Text: rest}); err != nil {

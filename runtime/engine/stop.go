@@ -8,6 +8,7 @@ type stopper struct {
 	stops   []string
 	longest int
 	held    string
+	found   string // the one that ended the answer
 }
 
 func newStopper(stops []string) *stopper {
@@ -33,7 +34,7 @@ func (s *stopper) push(text string) (send string, stopped bool) {
 	for _, stop := range s.stops {
 		i := strings.Index(s.held, stop)
 		if end := i + len(stop); i >= 0 && (end < to || end == to && i < from) {
-			from, to = i, end
+			from, to, s.found = i, end, stop
 		}
 	}
 	if from >= 0 {

@@ -41,6 +41,9 @@ func TestStopper(t *testing.T) {
 			got += s.flush()
 		} else {
 			found++
+			if !strings.HasPrefix(text[len(got):], s.found) || s.found == "" {
+				t.Fatalf("%q with stops %q ends at %q", text, stops, s.found)
+			}
 		}
 		if got != want {
 			t.Fatalf("%q with stops %q: %q, want %q", text, stops, got, want)

@@ -17,7 +17,7 @@ import (
 
 // A toy store in one file, and nothing of it anywhere else: the first block of a text and the one
 // before the current are all that it remembers. Of the family that uses it every second layer does;
-// the last one remembers a window.
+// the last one remembers a window, by whole blocks.
 type ends struct{}
 
 func (ends) Name() string            { return "ends" }
@@ -52,9 +52,6 @@ func init() {
 // remembered tells whether a row sees an earlier position in a layer with a store of its own.
 func remembered(a model.Attn, pos, p int) bool {
 	k, err := kvcache.Named(a.Store)
-	if w, ok := k.(kvcache.Window); ok {
-		return pos-p < w.Positions // the kernels mask it, by positions
-	}
 	block, earlier := pos/kvcache.BlockTokens, p/kvcache.BlockTokens
 	return err != nil || block == earlier || k.Reads(block, earlier)
 }

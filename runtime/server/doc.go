@@ -1,6 +1,6 @@
 // Package server is the OpenAI-compatible HTTP API over a Generator:
-// /v1/chat/completions, /v1/completions, /v1/responses, /v1/models, /health and /metrics, the paths
-// under /v1 without it, too.
+// /v1/chat/completions, /v1/completions, /v1/responses, /v1/models, /health and /metrics, and
+// Anthropic's /v1/messages with count_tokens; the paths under /v1 without it, too.
 //
 // A request is read into bounded memory, checked field by field, and handed to
 // the Generator, whose tokens are written as they come (server-sent events) or

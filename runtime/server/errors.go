@@ -22,6 +22,9 @@ type apiError struct {
 	retryAfter int     // seconds; 0: no header
 }
 
+// errorShape writes an error as the API of a route does; nil: as OpenAI's.
+type errorShape func(*apiError) []byte
+
 func (e *apiError) Error() string { return e.Message }
 
 const (
@@ -97,6 +100,14 @@ func (e *apiError) body() []byte {
 	return b
 }
 
+// bodyFor is the error in the shape of the API that w answers.
+func (e *apiError) bodyFor(w http.ResponseWriter) []byte {
+	if x, ok := w.(*exchange); ok && x.shape != nil {
+		return x.shape(e)
+	}
+	return e.body()
+}
+
 func (e *apiError) write(w http.ResponseWriter) {
 	if x, ok := w.(*exchange); ok {
 		x.failed = e
@@ -108,7 +119,7 @@ func (e *apiError) write(w http.ResponseWriter) {
 	if e.status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
-	writeJSON(w, e.status, e.body())
+	writeJSON(w, e.status, e.bodyFor(w))
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {

@@ -23,6 +23,7 @@ type exchange struct {
 	salt   [sha256.Size]byte // of the key that it came with
 	class  api.Class         // of its key, then its own
 	failed *apiError         // what it was answered, if it was
+	shape  errorShape        // of its route
 
 	// Of a generation.
 	stream      bool

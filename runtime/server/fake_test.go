@@ -89,6 +89,15 @@ func (f *fake) Generate(ctx context.Context, r api.Request, emit func(api.Token)
 	return api.Result{Finish: end, PromptTokens: 7, CachedTokens: 3, Tokens: len(out)}, nil
 }
 
+// Prompt is a token for each byte of the messages.
+func (f *fake) Prompt(_ context.Context, r *api.Request) ([]int32, error) {
+	n := 0
+	for _, m := range r.Messages {
+		n += len(m.Content)
+	}
+	return make([]int32, n), f.err
+}
+
 func (f *fake) Models() []ModelInfo {
 	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512}}
 }

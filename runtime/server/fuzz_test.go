@@ -21,12 +21,13 @@ func FuzzBodies(f *testing.F) {
 		`{"prompt":"p","n_predict":-1,"cache_salt":"s","mirostat":0.0,"frobnicate":{"a":[1]}}`,
 		`{"prompt":"p","\ud800":1,"N":2}`,
 		`{"prompt":["\ud800"],"max_tokens":1e2}`, `{"prompt":[1e3]}`, `[`, `null`, `{"messages":[{}]}`,
-		`{"stop":[[[[[[`,
+		`{"stop":[[[[[[`, `{"messages":[{"role":"user","content":[{"type":"tool_result"}]}],"stop_sequences":["a"]}`,
+		`{"system":[{"type":"text","text":"s"}],"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a"}]}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, parse := range []func([]byte) (*call, *apiError){parseChat, parseCompletion} {
+		for _, parse := range []func([]byte) (*call, *apiError){parseChat, parseCompletion, parseMessagesCall} {
 			c, e := parse(body)
 			if e != nil {
 				if e.status != 400 || e.Message == "" || e.Type != typeInvalid || !json.Valid(e.body()) {

@@ -56,6 +56,31 @@ func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]
 	answer(x, r, c)
 }
 
+// writer writes an answer as one API has it.
+type writer interface {
+	token(t api.Token) error
+	finish(r *api.Result)
+}
+
+// written has a call answered by a writer over out.
+func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w writer) {
+	defer out.close()
+	if !c.stream {
+		out.close() // nothing is written before the end
+	}
+	c.Queued = out.queued
+	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, w.token))
+	switch {
+	case hungUp(r.Context()):
+		x.status = statusHungUp
+	case err != nil:
+		x.status = out.fail(asAPIError(causeOf(r.Context(), err), true))
+	default:
+		s.finished(x, &result)
+		w.finish(&result)
+	}
+}
+
 // saltOf parts the keys, and within a key what the client parts by cache_salt.
 func saltOf(x *exchange, c *call) [sha256.Size]byte {
 	if c.cacheSalt == "" {
@@ -116,6 +141,15 @@ func (s *Server) whole(x *exchange, r *http.Request, a *answer, c *call) {
 		s.finished(x, &result)
 		writeJSON(x, http.StatusOK, a.whole(&g, &result))
 	}
+}
+
+// refused answers what was asked of the Generator beside an answer, and was refused.
+func (s *Server) refused(x *exchange, r *http.Request, err error) {
+	if hungUp(r.Context()) {
+		x.status = statusHungUp
+		return
+	}
+	asAPIError(causeOf(r.Context(), err), true).write(x)
 }
 
 func (s *Server) finished(x *exchange, r *api.Result) {

@@ -20,6 +20,10 @@ type Generator interface {
 	// answered with status 500.
 	Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error)
 
+	// Prompt is the tokens that a request comes to. A request that holds them as its Prompt is not
+	// read again. Its errors are those of Generate.
+	Prompt(ctx context.Context, r *api.Request) ([]int32, error)
+
 	// Models lists what is served; the first one answers every request. There
 	// is at least one.
 	Models() []ModelInfo

@@ -85,7 +85,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request, rt route) (prefli
 // allowedHeaders adds what a page asks for to what the API reads: clients send
 // headers of their own, which change nothing here.
 func allowedHeaders(asked string) string {
-	own := "Authorization, Content-Type, " + requestID + ", " + priorityHeader
+	own := "Authorization, Content-Type, " + keyHeader + ", " + requestID + ", " + priorityHeader
 	if asked == "" || len(asked) > 2048 {
 		return own
 	}
@@ -98,9 +98,10 @@ func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *ap
 	switch {
 	case !rt.open && !s.authorized(x, r):
 		return newError(http.StatusUnauthorized, typeInvalid, "invalid_api_key",
-			"a valid API key is needed; send it as the header Authorization: Bearer KEY")
+			"a valid API key is needed; send it as the header Authorization: Bearer KEY or X-Api-Key: KEY")
 	case !known:
-		return newError(http.StatusNotFound, typeInvalid, "not_found", "there is no %q here", clip(r.URL.Path))
+		return newError(http.StatusNotFound, typeInvalid, "not_found", "there is no %q here; there are %s",
+			clip(r.URL.Path), s.paths())
 	case !allowed:
 		x.Header().Set("Allow", rt.method)
 		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s",

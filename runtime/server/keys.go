@@ -9,6 +9,9 @@ import (
 	"sandwich/runtime/api"
 )
 
+// keyHeader holds a key where Authorization does not.
+const keyHeader = "X-Api-Key"
+
 // keyring is the digests of the keys that open the API. It is never changed, only
 // replaced, so that a request sees either the old keys or the new.
 type keyring []keyDigest
@@ -44,6 +47,9 @@ func (s *Server) authorized(x *exchange, r *http.Request) bool {
 		return true
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if scheme == "" { // as clients of Anthropic's API send it
+		scheme, key = "Bearer", r.Header.Get(keyHeader)
+	}
 	x.salt = sha256.Sum256([]byte(strings.TrimSpace(key)))
 	found := 0
 	for i := range *ring {

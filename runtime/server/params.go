@@ -205,7 +205,7 @@ func (b *common) check() (*call, *apiError) {
 		return nil, e
 	}
 	c.seeded = b.Seed != nil
-	if c.Stop, e = parseStop(b.Stop); e != nil {
+	if c.Stop, e = parseStop(b.Stop, "stop"); e != nil {
 		return nil, e
 	}
 	if c.Format, e = b.format(); e != nil {
@@ -278,7 +278,7 @@ func (b *common) sampling() (s api.Sampling, e *apiError) {
 }
 
 // parseStop takes a string or a list of strings.
-func parseStop(raw json.RawMessage) ([]string, *apiError) {
+func parseStop(raw json.RawMessage, name string) ([]string, *apiError) {
 	if isNull(raw) {
 		return nil, nil
 	}
@@ -286,18 +286,18 @@ func parseStop(raw json.RawMessage) ([]string, *apiError) {
 		raw = json.RawMessage("[" + string(raw) + "]")
 	}
 	if raw[0] != '[' {
-		return nil, invalid("stop", "must be a string or a list of strings")
+		return nil, invalid(name, "must be a string or a list of strings")
 	}
 	var stops []string
-	e := each(raw, "stop", MaxStops, func(i int, item json.RawMessage) *apiError {
+	e := each(raw, name, MaxStops, func(i int, item json.RawMessage) *apiError {
 		var s string
 		switch {
 		case json.Unmarshal(item, &s) != nil || isNull(item):
-			return invalid("stop", "must be a string or a list of strings")
+			return invalid(name, "must be a string or a list of strings")
 		case s == "":
-			return invalid("stop", "must not hold an empty string")
+			return invalid(name, "must not hold an empty string")
 		case len(s) > MaxStopBytes:
-			return invalid("stop", "holds a string of %d bytes; at most %d are accepted", len(s), MaxStopBytes)
+			return invalid(name, "holds a string of %d bytes; at most %d are accepted", len(s), MaxStopBytes)
 		}
 		stops = append(stops, s)
 		return nil

@@ -195,22 +195,7 @@ func inputItem(r *api.Request, raw json.RawMessage, at string) *apiError {
 // responses is the handler of /v1/responses.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, parseResponses, func(x *exchange, r *http.Request, c *call) {
-		a := newAnswer(s.gen.Models()[0].ID, true)
-		out := &response{stream: newStream(a, x, c, &s.opts), call: c}
-		defer out.close()
-		if !c.stream {
-			out.close() // nothing is written before the end
-		}
-		c.Queued = out.queued
-		result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, out.token))
-		switch {
-		case hungUp(r.Context()):
-			x.status = statusHungUp
-		case err != nil:
-			x.status = out.fail(asAPIError(causeOf(r.Context(), err), true))
-		default:
-			s.finished(x, &result)
-			out.finish(&result)
-		}
+		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, c, &s.opts)
+		s.written(x, r, c, out, &response{stream: out, call: c})
 	})
 }

@@ -3,7 +3,9 @@ package server
 import (
 	"log"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -85,6 +87,7 @@ type route struct {
 	method string // GET (and HEAD) or POST
 	open   bool   // needs no key
 	serve  func(w http.ResponseWriter, r *http.Request)
+	shape  errorShape
 }
 
 // New returns a server over g. Without a g it says that it is loading, until Ready.
@@ -97,12 +100,14 @@ func New(g Generator, o Options) *Server {
 		s.Ready(g)
 	}
 	s.routes = map[string]route{
-		"/health":              {http.MethodGet, true, s.health},
-		"/metrics":             {http.MethodGet, false, s.metrics},
-		"/v1/models":           {http.MethodGet, false, s.models},
-		"/v1/chat/completions": {http.MethodPost, false, s.generate(true)},
-		"/v1/completions":      {http.MethodPost, false, s.generate(false)},
-		"/v1/responses":        {http.MethodPost, false, s.responses},
+		"/health":                   {method: http.MethodGet, open: true, serve: s.health},
+		"/metrics":                  {method: http.MethodGet, serve: s.metrics},
+		"/v1/models":                {method: http.MethodGet, serve: s.models},
+		"/v1/chat/completions":      {method: http.MethodPost, serve: s.generate(true)},
+		"/v1/completions":           {method: http.MethodPost, serve: s.generate(false)},
+		"/v1/responses":             {method: http.MethodPost, serve: s.responses},
+		"/v1/messages":              {method: http.MethodPost, serve: s.messages, shape: anthropicError},
+		"/v1/messages/count_tokens": {method: http.MethodPost, serve: s.countTokens, shape: anthropicError},
 	}
 	return s
 }
@@ -115,12 +120,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	rt, known := s.routes[path]
 	if !known && strings.HasPrefix(path, "/v1/models/") {
-		rt, known, path = route{http.MethodGet, false, s.model}, true, "/v1/models/{id}"
+		rt, known, path = route{method: http.MethodGet, serve: s.model}, true, "/v1/models/{id}"
 	}
 	if !known {
 		path = "other" // a scan of paths must not grow the metrics
 	}
 	x := newExchange(w, r, path)
+	x.shape = rt.shape
 	defer func() {
 		s.counters.request(path, x.status)
 		x.log(s.opts.Log)
@@ -153,6 +159,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.admitted(x, r, rt.serve)
+}
+
+// paths are what there is, for who asks for something else.
+func (s *Server) paths() string {
+	return strings.Join(slices.Sorted(maps.Keys(s.routes)), ", ")
 }
 
 func appendModel(b []byte, m *ModelInfo) []byte {

@@ -18,6 +18,7 @@ type stream struct {
 	opts     *Options
 	usage    bool // every chunk has the field usage, null but in the last
 	logprobs bool
+	failure  string // what stands before the JSON of an error
 
 	mu      sync.Mutex // the heartbeat writes beside Generate
 	head    []byte     // `data: {...,"choices":[`
@@ -32,7 +33,7 @@ type stream struct {
 
 func newStream(a *answer, w http.ResponseWriter, c *call, o *Options) *stream {
 	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, usage: c.usage, logprobs: c.Logprobs,
-		last: time.Now()}
+		failure: "data: ", last: time.Now()}
 	object := "text_completion"
 	if a.chat {
 		object = "chat.completion.chunk"
@@ -91,7 +92,7 @@ func (s *stream) fail(e *apiError) int {
 		e.write(s.w)
 		return e.status
 	}
-	s.buf = append(append(append(s.buf, "data: "...), e.body()...), "\n\n"...)
+	s.buf = append(append(append(s.buf, s.failure...), e.bodyFor(s.w)...), "\n\n"...)
 	s.flush()
 	return e.status
 }

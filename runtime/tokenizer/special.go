@@ -101,6 +101,7 @@ func (m *matcher) prefix(text string) (n int, token int32) {
 var endTexts = []string{
 	"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>",
 	"<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<｜end▁of▁sentence｜>",
+	"<|return|>", "<|call|>",
 }
 
 // infillEndTexts end a reply too (they start the next file of a fill-in-the-middle prompt) but keep

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 
 	"sandwich/runtime/toolcall"
@@ -153,9 +154,11 @@ func (t *Tokenizer) readEnds(meta Metadata, texts []string) {
 	for _, text := range infillEndTexts {
 		byText[text] = false
 	}
+	harmony := slices.Contains(texts, "<|return|>") && slices.Contains(texts, "<|call|>")
 	for id, text := range texts {
 		if control, ok := byText[text]; ok {
-			t.ends[int32(id)] = true
+			// In harmony <|end|> ends a message, such as the reasoning before the answer.
+			t.ends[int32(id)] = !harmony || text != "<|end|>"
 			if control {
 				t.attrs[id] |= attrControl
 			}

@@ -1,0 +1,306 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/toolcall"
+)
+
+// messagesBody is the body of /v1/messages, in Anthropic's shape. What else its clients send is
+// taken and changes nothing: reasoning is as the model's template has it, and prefixes are cached
+// without being asked for.
+type messagesBody struct {
+	Model         *string         `json:"model"`
+	Stream        *bool           `json:"stream"`
+	System        json.RawMessage `json:"system"`
+	Messages      json.RawMessage `json:"messages"`
+	MaxTokens     *int64          `json:"max_tokens"`
+	StopSequences json.RawMessage `json:"stop_sequences"`
+	Temperature   *float64        `json:"temperature"`
+	TopP          *float64        `json:"top_p"`
+	TopK          *int64          `json:"top_k"`
+	Tools         json.RawMessage `json:"tools"`
+	ToolChoice    json.RawMessage `json:"tool_choice"`
+	OutputFormat  json.RawMessage `json:"output_format"`
+	OutputConfig  *struct {
+		Format json.RawMessage `json:"format"`
+	} `json:"output_config"`
+	MCPServers        json.RawMessage `json:"mcp_servers"`
+	Thinking          json.RawMessage `json:"thinking"`
+	ServiceTier       json.RawMessage `json:"service_tier"`
+	CacheControl      json.RawMessage `json:"cache_control"`
+	Container         json.RawMessage `json:"container"`
+	ContextManagement json.RawMessage `json:"context_management"`
+}
+
+var messagesFields = jsonNames(reflect.TypeFor[messagesBody]())
+
+// parseMessagesCall checks the body of /v1/messages and of its count_tokens.
+func parseMessagesCall(data []byte) (*call, *apiError) {
+	var b messagesBody
+	if e := decode(data, &b, ""); e != nil {
+		return nil, e
+	}
+	unknown, e := checkFields(data, messagesFields)
+	if e != nil {
+		return nil, e
+	}
+	if !isEmpty(b.MCPServers) {
+		return nil, invalid("mcp_servers", "are not asked from here; send their tools as tools")
+	}
+	shared := common{Stream: b.Stream, MaxTokens: b.MaxTokens, Temperature: b.Temperature, TopP: b.TopP, TopK: b.TopK,
+		ResponseFormat: b.OutputFormat}
+	if b.OutputConfig != nil && !isNull(b.OutputConfig.Format) {
+		shared.ResponseFormat = b.OutputConfig.Format
+	}
+	c, e := shared.check()
+	if e != nil {
+		return nil, e
+	}
+	c.unknown = unknown
+	if c.Stop, e = parseStop(b.StopSequences, "stop_sequences"); e != nil {
+		return nil, e
+	}
+	if e = b.choice(&c.Request); e != nil {
+		return nil, e
+	}
+	if e = b.tools(c); e != nil {
+		return nil, e
+	}
+	return c, b.messages(&c.Request)
+}
+
+// choice reads {"type":"auto"}, "any", "none", and "tool" with a name.
+func (b *messagesBody) choice(r *api.Request) *apiError {
+	if isNull(b.ToolChoice) {
+		return nil
+	}
+	var choice struct {
+		Type    string `json:"type"`
+		Name    string `json:"name"`
+		OneCall bool   `json:"disable_parallel_tool_use"`
+	}
+	if e := decode(b.ToolChoice, &choice, "tool_choice"); e != nil {
+		return e
+	}
+	r.OneCall = choice.OneCall
+	switch choice.Type {
+	case "auto":
+	case "none":
+		r.ToolChoice.Mode = api.ToolsNone
+	case "any":
+		r.ToolChoice.Mode = api.ToolsRequired
+	case "tool":
+		if choice.Name == "" {
+			return invalid("tool_choice.name", "is missing")
+		}
+		r.ToolChoice = api.ToolChoice{Mode: api.ToolsRequired, Name: choice.Name}
+	default:
+		return invalid("tool_choice.type", "is %q and must be auto, any, tool or none", clip(choice.Type))
+	}
+	return nil
+}
+
+// tools reads tools with a schema. Those that Anthropic defines are left out with a warning.
+func (b *messagesBody) tools(c *call) *apiError {
+	if isEmpty(b.Tools) {
+		return checkTools(&c.Request)
+	}
+	e := each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+		var t struct {
+			Type        *string         `json:"type"`
+			Name        *string         `json:"name"`
+			Description *string         `json:"description"`
+			InputSchema json.RawMessage `json:"input_schema"`
+		}
+		if e := decode(item, &t, fmt.Sprintf("tools[%d]", i)); e != nil {
+			return e
+		}
+		if kind := stringOf(t.Type); kind != "" && kind != "custom" {
+			c.warnings = append(c.warnings, fmt.Sprintf("tools[%d], %q, is not known here and was left out", i,
+				clip(kind)))
+			return nil
+		}
+		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}
+		c.Tools = append(c.Tools, f.tool())
+		return nil
+	})
+	if e == nil {
+		e = checkTools(&c.Request)
+	}
+	return e
+}
+
+// messages reads system and messages. An answer goes on with a last message of the assistant.
+func (b *messagesBody) messages(r *api.Request) *apiError {
+	if !isEmpty(b.System) {
+		text, e := parseContent(b.System, "system", "system")
+		if e != nil {
+			return e
+		}
+		r.Messages = append(r.Messages, api.Message{Role: "system", Content: text})
+	}
+	if isNull(b.Messages) {
+		return invalid("messages", "is missing; send a list of messages")
+	}
+	from := make([]int, len(r.Messages)) // the one of the body that each was made of
+	e := each(b.Messages, "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
+		e := turnBlocks(r, item, fmt.Sprintf("messages[%d]", i))
+		for len(from) < len(r.Messages) {
+			from = append(from, i)
+		}
+		return e
+	})
+	switch {
+	case e != nil:
+		return e
+	case len(r.Messages) == 0 || r.Messages[len(r.Messages)-1].Role == "system":
+		return invalid("messages", "is empty; send at least one message")
+	}
+	if last := &r.Messages[len(r.Messages)-1]; last.Role == "assistant" {
+		if strings.TrimSpace(last.Content) == "" || last.Calls != nil {
+			return invalid("messages", "ends with the assistant and without text to go on with")
+		}
+		r.Continue = true
+	}
+	return checkResults(r.Messages, func(i int) string { return fmt.Sprintf("messages[%d].tool_use_id", from[i]) })
+}
+
+// block is a block of content.
+type block struct {
+	Type      *string         `json:"type"`
+	Text      *string         `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+}
+
+// turnBlocks adds a message of the body: one of ours, and one before or behind it for each result
+// of a tool, in their order.
+func turnBlocks(r *api.Request, raw json.RawMessage, at string) *apiError {
+	var b messageBody
+	if raw[0] != '{' {
+		return invalid(at, "must be an object")
+	}
+	if e := decode(raw, &b, at); e != nil {
+		return e
+	}
+	role := stringOf(b.Role)
+	if role != "user" && role != "assistant" && role != "system" {
+		return invalid(at+".role", "is %q and must be user or assistant", clip(role))
+	}
+	m := api.Message{Role: role}
+	if isNull(b.Content) || b.Content[0] != '[' {
+		var e *apiError
+		if m.Content, e = parseContent(b.Content, at+".content", "user"); e != nil {
+			return e
+		}
+		r.Messages = append(r.Messages, m)
+		return nil
+	}
+	var texts []string
+	put := func() {
+		if m.Content = strings.Join(texts, "\n"); texts != nil || m.Calls != nil || m.Reasoning != "" {
+			r.Messages = append(r.Messages, m)
+		}
+		m, texts = api.Message{Role: role}, nil
+	}
+	e := each(b.Content, at+".content", MaxParts, func(i int, item json.RawMessage) *apiError {
+		at := fmt.Sprintf("%s.content[%d]", at, i)
+		var b block
+		if item[0] != '{' {
+			return invalid(at, "must be an object")
+		}
+		if e := decode(item, &b, at); e != nil {
+			return e
+		}
+		switch kind := stringOf(b.Type); {
+		case kind == "text" && b.Text != nil:
+			texts = append(texts, *b.Text)
+			return nil
+		case kind == "text":
+			return invalid(at+".text", "is missing")
+		case kind == "tool_result" && role == "user":
+			put()
+			return b.result(r, at)
+		}
+		return b.ofAssistant(&m, at)
+	})
+	put()
+	return e
+}
+
+// result adds the result of a call.
+func (b *block) result(r *api.Request, at string) *apiError {
+	if b.ToolUseID == "" {
+		return invalid(at+".tool_use_id", "is missing")
+	}
+	text := ""
+	if !isNull(b.Content) { // a tool may have nothing to say
+		var e *apiError
+		if text, e = parseContent(b.Content, at+".content", "tool"); e != nil {
+			return e
+		}
+	}
+	r.Messages = append(r.Messages, api.Message{Role: "tool", CallID: b.ToolUseID, Content: text})
+	return nil
+}
+
+// ofAssistant adds to a message what only answers hold.
+func (b *block) ofAssistant(m *api.Message, at string) *apiError {
+	kind := stringOf(b.Type)
+	switch {
+	case m.Role != "assistant":
+	case kind == "thinking":
+		m.Reasoning += b.Thinking
+		return nil
+	case kind == "redacted_thinking":
+		return nil // nobody here can read it
+	case kind == "tool_use":
+		if b.Name == "" || b.ID == "" {
+			return invalid(at, "needs the id and the name of the call")
+		}
+		call, e := checkCall(b.ID, b.Name, string(b.Input), at+".input")
+		m.Calls = append(m.Calls, call)
+		return e
+	}
+	return invalid(at+".type", "is %q; a message of the user has text and tool_result, one of the assistant text, "+
+		"thinking and tool_use", clip(kind))
+}
+
+// messages is the handler of /v1/messages.
+func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
+	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
+		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, c, &s.opts)
+		out.failure = "event: error\ndata: "
+		defer out.close()
+		var err error
+		if c.Prompt, err = s.gen.Prompt(r.Context(), &c.Request); err != nil { // its length stands in the first event
+			if x.status = statusHungUp; !hungUp(r.Context()) {
+				x.status = out.fail(asAPIError(causeOf(r.Context(), err), true))
+			}
+			return
+		}
+		s.written(x, r, c, out, &blocks{stream: out, call: c})
+	})
+}
+
+// countTokens is the handler of /v1/messages/count_tokens.
+func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
+	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
+		ids, err := s.gen.Prompt(r.Context(), &c.Request)
+		if err != nil {
+			s.refused(x, r, err)
+			return
+		}
+		writeJSON(x, http.StatusOK, append(appendInt([]byte(`{"input_tokens":`), len(ids)), '}'))
+	})
+}

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"sandwich/runtime/api"
+)
+
+// blocks writes an answer as blocks of content, as /v1/messages has it: thinking, text, tool_use.
+// Where it is streamed each step is an event.
+type blocks struct {
+	*stream
+	call  *call
+	begun bool
+	whole []byte // the blocks so far, where it is not streamed
+	n     int    // blocks that are whole
+	kind  string // of the one at hand; "": there is none
+	id    string // of a call
+	name  string
+	text  []byte // of the one at hand, where it is not streamed
+}
+
+// head appends the message without what closes it.
+func (m *blocks) appendHead(b []byte) []byte {
+	b = appendString(append(b, `{"id":`...), "msg_"+m.answer.id[len("chatcmpl-"):])
+	b = appendString(append(b, `,"type":"message","role":"assistant","model":`...), m.model)
+	if len(m.call.warnings) > 0 {
+		warnings, _ := json.Marshal(m.call.warnings)
+		b = append(append(b, `,"warnings":`...), warnings...)
+	}
+	return append(b, `,"content":[`...)
+}
+
+func appendBlockUsage(b []byte, prompt, cached, tokens int) []byte {
+	b = appendInt(append(b, `"usage":{"input_tokens":`...), prompt-cached)
+	b = appendInt(append(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), cached)
+	return append(appendInt(append(b, `,"output_tokens":`...), tokens), '}')
+}
+
+// event begins an event, whose JSON goes on in what is appended to m.buf.
+func (m *blocks) event(kind string) {
+	if !m.begun {
+		m.begun = true
+		m.event("message_start")
+		m.buf = append(m.appendHead(append(m.buf, `,"message":`...)), `],"stop_reason":null,"stop_sequence":null,`...)
+		m.buf = appendBlockUsage(m.buf, len(m.call.Prompt), 0, 0)
+		m.buf = append(m.buf, "}}\n\n"...)
+	}
+	m.buf = append(append(append(m.buf, "event: "...), kind...), "\ndata: {\"type\":\""...)
+	m.buf = append(append(m.buf, kind...), '"')
+}
+
+// token adds a token to the block that it belongs to.
+func (m *blocks) token(t api.Token) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.Reasoning != "" {
+		m.open("thinking")
+		m.add(`"thinking_delta","thinking":`, t.Reasoning)
+	}
+	if t.Text != "" {
+		m.open("text")
+		m.add(`"text_delta","text":`, t.Text)
+	}
+	for _, c := range t.Calls {
+		if c.Name != "" {
+			m.shut(false)
+			m.id, m.name = c.ID, c.Name
+			m.open("tool_use")
+		}
+		m.add(`"input_json_delta","partial_json":`, c.Arguments)
+	}
+	if !m.call.stream || len(m.buf) == 0 {
+		return nil
+	}
+	m.header()
+	return m.flush()
+}
+
+// open begins a block, unless one of its kind is at hand.
+func (m *blocks) open(kind string) {
+	if m.kind == kind {
+		return
+	}
+	m.shut(false)
+	m.kind, m.text = kind, m.text[:0]
+	if !m.call.stream {
+		return
+	}
+	m.event("content_block_start")
+	m.buf = appendInt(append(m.buf, `,"index":`...), m.n)
+	m.buf = append(m.appendBlock(append(m.buf, `,"content_block":`...), "", []byte("{}")), "}\n\n"...)
+}
+
+// appendBlock appends the block at hand.
+func (m *blocks) appendBlock(b []byte, text string, input []byte) []byte {
+	switch m.kind {
+	case "thinking": // a signature is for who checks it
+		b = appendString(append(b, `{"type":"thinking","signature":"","thinking":`...), text)
+	case "text":
+		b = appendString(append(b, `{"type":"text","text":`...), text)
+	default:
+		b = appendString(append(b, `{"type":"tool_use","id":`...), m.id)
+		b = appendString(append(b, `,"name":`...), m.name)
+		b = append(append(b, `,"input":`...), input...)
+	}
+	return append(b, '}')
+}
+
+// add goes on with the block at hand.
+func (m *blocks) add(delta, text string) {
+	if !m.call.stream {
+		m.text = append(m.text, text...)
+		return
+	}
+	if text == "" {
+		return
+	}
+	m.event("content_block_delta")
+	m.buf = appendInt(append(m.buf, `,"index":`...), m.n)
+	m.buf = append(append(m.buf, `,"delta":{"type":`...), delta...)
+	m.buf = append(appendString(m.buf, text), "}}\n\n"...)
+}
+
+// shut ends the block at hand. Of a whole answer a call that was cut is left out, for its input
+// would be no JSON.
+func (m *blocks) shut(cut bool) {
+	if m.kind == "" {
+		return
+	}
+	if m.call.stream {
+		m.event("content_block_stop")
+		m.buf = append(appendInt(append(m.buf, `,"index":`...), m.n), "}\n\n"...)
+	} else {
+		input := m.text
+		if m.kind == "tool_use" && len(input) == 0 && !cut {
+			input = []byte("{}")
+		}
+		if m.kind != "tool_use" || json.Valid(input) {
+			if len(m.whole) > 0 {
+				m.whole = append(m.whole, ',')
+			}
+			m.whole = m.appendBlock(m.whole, string(m.text), input)
+		}
+	}
+	m.kind = ""
+	m.n++
+}
+
+// stopReason is why the answer ended, and the stop string that ended it.
+func stopReason(r *api.Result) (reason string) {
+	switch {
+	case r.Finish == api.FinishLength:
+		return "max_tokens"
+	case r.Finish == api.FinishCalls:
+		return "tool_use"
+	case r.StopString != "":
+		return "stop_sequence"
+	}
+	return "end_turn"
+}
+
+func appendStop(b []byte, r *api.Result) []byte {
+	reason := stopReason(r)
+	b = appendString(append(b, `"stop_reason":`...), reason)
+	b = append(b, `,"stop_sequence":`...)
+	if reason == "stop_sequence" {
+		return appendString(b, r.StopString)
+	}
+	return append(b, "null"...)
+}
+
+// finish writes the end of the answer, or all of it.
+func (m *blocks) finish(r *api.Result) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.end()
+	m.shut(r.Finish == api.FinishLength)
+	if !m.call.stream {
+		b := append(append(m.appendHead(nil), m.whole...), "],"...)
+		b = append(appendStop(b, r), ',')
+		b = append(appendBlockUsage(b, r.PromptTokens, r.CachedTokens, r.Tokens), '}')
+		_ = m.rc.SetWriteDeadline(time.Now().Add(m.opts.WriteTimeout))
+		writeJSON(m.w, http.StatusOK, b)
+		return
+	}
+	m.event("message_delta")
+	m.buf = append(appendStop(append(m.buf, `,"delta":{`...), r), "},"...)
+	m.buf = append(appendBlockUsage(m.buf, r.PromptTokens, r.CachedTokens, r.Tokens), "}\n\n"...)
+	m.event("message_stop")
+	m.buf = append(m.buf, "}\n\n"...)
+	m.header()
+	_ = m.flush() // a client that left after the last token has what it wanted
+}
+
+// anthropicError writes an error as Anthropic's API does.
+func anthropicError(e *apiError) []byte {
+	kind, known := map[int]string{
+		http.StatusBadRequest: typeInvalid, http.StatusUnauthorized: "authentication_error",
+		http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
+		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: typeLimit,
+		http.StatusServiceUnavailable: "overloaded_error", http.StatusInternalServerError: "api_error",
+	}[e.status]
+	if !known {
+		kind = typeInvalid
+	}
+	b := appendString([]byte(`{"type":"error","error":{"type":`), kind)
+	return append(appendString(append(b, `,"message":`...), e.Message), "}}"...)
+}
