@@ -16,7 +16,8 @@ func newBench() *cobra.Command {
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchGrammar(), newBenchLLM(), newBenchLoad(),
+	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchGrammar(), newBenchLLM(),
+		newBenchLoad(),
 		newBenchPerplexity(), newBenchSearch())
 	return c
 }

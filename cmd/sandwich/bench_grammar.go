@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
@@ -81,10 +82,11 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	drawer, err := engine.NewDrawer(host.Features().Best(), vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
+	vec, err := microkernel.NewVec(host.Features().Best())
 	if err != nil {
 		return nil, err
 	}
+	drawer := engine.NewDrawer(vec, vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
 	var rows []measure.GrammarRow
 	step, done := countProgress("bench grammar", len(schemas))
 	defer done()

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"sandwich/microkernel"
-	"sandwich/runtime/api"
-)
+import "sandwich/runtime/api"
 
 // Drawer draws tokens as an engine does, without a model: benches time it.
 type Drawer struct {
@@ -11,13 +8,9 @@ type Drawer struct {
 	draft   *draft
 }
 
-// NewDrawer draws from a vocabulary with the vectors of an instruction set.
-func NewDrawer(isa microkernel.ISA, vocab int, s api.Sampling) (*Drawer, error) {
-	vec, err := microkernel.NewVec(isa)
-	if err != nil {
-		return nil, err
-	}
-	return &Drawer{newSampler(s, nil), newDraft(vec, vocab)}, nil
+// NewDrawer draws from a vocabulary with vector kernels (microkernel.Vec).
+func NewDrawer(vec rowMath, vocab int, s api.Sampling) *Drawer {
+	return &Drawer{newSampler(s, nil), newDraft(vec, vocab)}
 }
 
 // Draw is the token of a row of logits as wide as the vocabulary; allowed is as

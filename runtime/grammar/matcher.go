@@ -21,9 +21,9 @@ type Matcher struct {
 	most int64
 }
 
-// Work is counted in stacks that are looked at, some tens of nanoseconds each: what an answer has at
-// once, about a second, and what every mask adds. Grammars that are not ambiguous beyond use stay
-// far below.
+// Work is counted in stacks that are looked at, some tens of nanoseconds each: what an answer has
+// at once, about a second, and what every mask adds. Grammars that are not ambiguous beyond use
+// stay far below.
 const (
 	answerWork = 1 << 24
 	maskWork   = 1 << 16

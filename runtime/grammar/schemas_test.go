@@ -153,7 +153,8 @@ func (r schemaMaker) number() object {
 		delete(s, "type")
 	}
 	bound := func() any {
-		return json.Number(r.pick("0", "-1", "7", "100", "-250", "0.5", "-0.25", "12.125", "1e3", "99999", "-3.0").(string))
+		return json.Number(r.pick("0", "-1", "7", "100", "-250", "0.5", "-0.25", "12.125", "1e3", "99999",
+			"-3.0").(string))
 	}
 	if r.chance(50) {
 		s[r.pick("minimum", "exclusiveMinimum").(string)] = bound()
@@ -171,7 +172,8 @@ func (r schemaMaker) text() object {
 	s := object{"type": "string"}
 	switch r.IntN(5) {
 	case 0, 1:
-		s["pattern"] = r.pick("^[a-c]+$", "[0-9]{2}", "^(foo|ba[rz])", "é+$", "^.{2,5}$", `^\w+\s?\w*$`, "^日本?[^x]*$", `^\d+(\.\d+)?$`,
+		s["pattern"] = r.pick("^[a-c]+$", "[0-9]{2}", "^(foo|ba[rz])", "é+$", "^.{2,5}$", `^\w+\s?\w*$`, "^日本?[^x]*$",
+			`^\d+(\.\d+)?$`,
 			"(a|a)*b", `\\|"`, "^$", "^(a|b){3,}[A-Z]?", "\\p{L}{2}", "a|^b$")
 		if r.chance(15) {
 			s["format"] = r.pick("date", "hostname", "uuid")
@@ -254,4 +256,13 @@ func TestGeneratedSchemas(t *testing.T) {
 	if cuts*20 > answers || taken < schemas/3 {
 		t.Errorf("%d of %d schemas taken, %d of %d answers cut", taken, schemas, cuts, answers)
 	}
+}
+
+// fuzzSeed is a schema of everything.
+func fuzzSeed(seed uint64) []byte {
+	text, err := json.Marshal(schemaMaker{rand.New(rand.NewPCG(seed, 98)), 2}.root())
+	if err != nil {
+		panic(err) // maps, lists and constants
+	}
+	return text
 }

@@ -137,7 +137,10 @@ func (m *machine) closure(from ...*node) *state {
 	}
 	m.work += int64(met)
 	if m.items = items; len(items) > mostItems {
-		slices.SortFunc(items, func(a, b *node) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.id, b.id)) })
+		slices.SortFunc(items, func(a, b *node) int {
+			return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.id,
+				b.id))
+		})
 		items = items[:mostItems]
 	}
 	return m.intern(items, end)
