@@ -87,10 +87,10 @@ func (n bounds) positive(path string) (expr, error) {
 	if n.most != nil {
 		longest = len(hi.whole)
 	}
-	var out choice
-	for size := len(lo.whole); size <= longest; size++ {
-		out = append(out, automaton(func(b *builder, from, to int32) {
-			w := &digitWriter{b: b, n: n, size: size, end: to, at: map[digitState]int32{}}
+	return automaton(func(b *builder, from, to int32) {
+		at := map[digitState]int32{}
+		for size := len(lo.whole); size <= longest; size++ {
+			w := &digitWriter{b: b, n: n, size: size, end: to, at: at}
 			w.lo, w.fraction = lo.padded(size), len(lo.part)
 			if n.most != nil && size == len(hi.whole) {
 				w.hi, w.fraction = hi.padded(size), max(len(lo.part), len(hi.part))
@@ -98,9 +98,8 @@ func (n bounds) positive(path string) (expr, error) {
 			}
 			w.lo += strings.Repeat("0", size+w.fraction-len(w.lo))
 			b.eps(from, w.state(digitState{low: true, high: w.hi != ""}))
-		}))
-	}
-	return out, nil
+		}
+	}), nil
 }
 
 // decimals are the digits of a number before and behind its point.
@@ -135,6 +134,7 @@ type digitState struct {
 	rest      int64
 	point     bool // the point was just read, or digits behind it
 	more      bool // a digit behind those of the bounds is not zero
+	size      int  // of the number; 0 where only the digits left matter, which pos then counts up to 0
 }
 
 // digitWriter writes the numbers of one length before the point between two bounds, whose digits
@@ -145,15 +145,20 @@ type digitWriter struct {
 	lo, hi         string
 	size, fraction int
 	end            int32
-	at             map[digitState]int32
+	at             map[digitState]int32 // shared by the numbers of all lengths
 }
 
 func (w *digitWriter) state(s digitState) int32 {
-	if at, ok := w.at[s]; ok {
+	key := s
+	key.size = w.size
+	if w.n.integer && !s.low && !s.high {
+		key = digitState{pos: s.pos - w.size, rest: s.rest} // so that multiples are told apart once
+	}
+	if at, ok := w.at[key]; ok {
 		return at
 	}
 	at := w.b.state()
-	w.at[s] = at
+	w.at[key] = at
 	w.expand(s, at)
 	return at
 }

@@ -63,7 +63,7 @@ func Matching(schema []byte, path string) Piece {
 		if err != nil {
 			return nil, err
 		}
-		c := &compiler{builder: b, root: root, at: map[string]ruleID{}}
+		c := &compiler{builder: b, root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
 		e, err := c.rules(path)
 		if err != nil {
 			return nil, c.where(err)

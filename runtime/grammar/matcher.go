@@ -17,11 +17,21 @@ type Matcher struct {
 	own Mask     // near the end of an answer, which is not kept
 	// least is the smallest cost behind a token that the last fill met.
 	least float64
+	// most is how much work the machine may have done.
+	most int64
 }
+
+// Work is counted in stacks that are looked at, some tens of nanoseconds each: what an answer has
+// at once, about a second, and what every mask adds. Grammars that are not ambiguous beyond use
+// stay far below.
+const (
+	answerWork = 1 << 24
+	maskWork   = 1 << 16
+)
 
 // Matcher starts an answer of tokens of the vocabulary.
 func (g *Grammar) Matcher(v *Vocab) *Matcher {
-	m := &Matcher{v: v, m: newMachine(g.program), way: make([]*state, maxTokenBytes+1)}
+	m := &Matcher{v: v, m: newMachine(g.program), way: make([]*state, maxTokenBytes+1), most: answerWork}
 	m.at = m.m.start()
 	return m
 }
@@ -31,6 +41,7 @@ func (g *Grammar) Matcher(v *Vocab) *Matcher {
 // as any way to end it is left. The mask is valid until the next call.
 func (m *Matcher) Mask(left int) *Mask {
 	s := m.at
+	m.most = max(m.most, m.m.work) + maskWork
 	if s.mask == nil {
 		s.mask = &Mask{bits: make([]uint64, words64(m.v.size))}
 		s.masked = m.fill(s, s.mask, math.Inf(1))
@@ -88,6 +99,10 @@ func (m *Matcher) walk(t *trie, s *state, to *Mask, most float64, plain bool) fl
 	m.way[0] = s
 	for i := int32(0); i < int32(len(t.nodes)); {
 		n := &t.nodes[i]
+		if n.depth > 0 && m.m.work > m.most {
+			i = n.skip // beyond the budget tokens of one byte go on
+			continue
+		}
 		at := m.m.after(m.way[n.depth], n.b)
 		if at == m.m.dead {
 			i = n.skip

@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 )
@@ -39,22 +38,22 @@ func (b *builder) measure() {
 	done := make([]bool, n)
 	for i := range b.states {
 		if b.states[i].final {
-			heap.Push(&q, distance{int32(i), 0})
+			q.push(distance{int32(i), 0})
 		}
 	}
 	for len(q) > 0 {
-		d := heap.Pop(&q).(distance)
+		d := q.pop()
 		if done[d.state] {
 			continue
 		}
 		done[d.state] = true
 		b.states[d.state].dist = d.bytes
 		for _, r := range into[d.state] {
-			heap.Push(&q, distance{r.from, d.bytes + r.bytes})
+			q.push(distance{r.from, d.bytes + r.bytes})
 		}
 		for _, w := range waiting[d.state] {
 			if cost := w.cost(b.states); !math.IsInf(cost, 1) {
-				heap.Push(&q, distance{w.from, cost})
+				q.push(distance{w.from, cost})
 			}
 		}
 	}
@@ -83,17 +82,36 @@ type distance struct {
 	bytes float64
 }
 
-// distances is a heap, the shortest on top.
+// distances is a binary heap, the shortest on top; a large program pushes millions.
 type distances []distance
 
-func (d distances) Len() int           { return len(d) }
-func (d distances) Less(i, j int) bool { return d[i].bytes < d[j].bytes }
-func (d distances) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *distances) Push(x any)        { *d = append(*d, x.(distance)) }
-func (d *distances) Pop() any {
-	last := (*d)[len(*d)-1]
-	*d = (*d)[:len(*d)-1]
-	return last
+func (d *distances) push(x distance) {
+	q := append(*d, x)
+	i := len(q) - 1
+	for ; i > 0 && x.bytes < q[(i-1)/2].bytes; i = (i - 1) / 2 {
+		q[i] = q[(i-1)/2]
+	}
+	q[i], *d = x, q
+}
+
+func (d *distances) pop() distance {
+	q := *d
+	top, x := q[0], q[len(q)-1]
+	q = q[:len(q)-1]
+	*d = q
+	for i := 0; len(q) > 0; {
+		next := 2*i + 1
+		if next+1 < len(q) && q[next+1].bytes < q[next].bytes {
+			next++
+		}
+		if next >= len(q) || x.bytes <= q[next].bytes {
+			q[i] = x
+			break
+		}
+		q[i] = q[next]
+		i = next
+	}
+	return top
 }
 
 // prune drops the ways that lead nowhere, so that an answer never walks into a dead end.

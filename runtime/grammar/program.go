@@ -68,15 +68,26 @@ func (b *builder) define(r ruleID, e expr) { b.rules[r].body = e }
 
 // link writes all rules and makes the program that starts with root.
 func (b *builder) link(root ruleID) (p *program, err error) {
+	at := root // the rule that is written
 	defer func() {
-		if over, ok := recover().(*Error); ok {
+		switch over := recover().(type) {
+		case nil:
+		case *Error:
+			if over.Path == "" {
+				over.Path = b.rules[at].path
+			}
 			p, err = nil, over
+		default:
+			panic(over)
 		}
 	}()
 	for i := range b.rules {
 		b.rules[i].start = b.state()
 	}
 	for i := range b.rules {
+		if b.rules[i].path != "" {
+			at = ruleID(i)
+		}
 		end := b.state()
 		b.states[end].final = true
 		b.write(b.rules[i].body, b.rules[i].start, end)

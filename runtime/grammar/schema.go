@@ -14,7 +14,7 @@ func FromSchema(schema []byte) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{builder: newBuilder(newBudget()), root: root, at: map[string]ruleID{}}
+	c := &compiler{builder: newBuilder(newBudget()), root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
 	g, err := c.grammar("")
 	if err != nil {
 		return nil, c.where(err)
@@ -34,11 +34,13 @@ func AnyObject() *Grammar {
 // compiler writes the rules of a schema, one for each of its parts, named by its path.
 type compiler struct {
 	*builder
-	root  *value
-	at    map[string]ruleID
-	todo  []string
-	made  int // schemas that were made by merging, under names of their own in place of a path
-	extra map[string]*value
+	root *value
+	at   map[string]ruleID
+	// leaves are the rules of leafKey.
+	leaves map[string]ruleID
+	todo   []string
+	made   int // schemas that were made by merging, under names of their own in place of a path
+	extra  map[string]*value
 	// origin is the path of the schema that a merged one was made for.
 	origin map[string]string
 }
@@ -85,13 +87,48 @@ func (c *compiler) refer(path string) (call, error) {
 	if r, ok := c.at[path]; ok {
 		return call{r}, nil
 	}
-	if err := c.budget.take(256); err != nil {
+	s, err := c.find(path)
+	if err != nil {
 		return call{}, err
 	}
-	r := c.rule(show(path))
+	key := leafKey(s)
+	if r, ok := c.leaves[key]; ok && key != "" {
+		c.at[path] = r
+		return call{r}, nil
+	}
+	visible := c.visible(show(path))
+	if err := c.budget.take(256); err != nil {
+		err.Path = visible
+		return call{}, err
+	}
+	r := c.rule(visible)
 	c.at[path] = r
+	if c.leaves[key] = r; len(c.leaves) > 1<<16 {
+		clear(c.leaves)
+	}
 	c.todo = append(c.todo, path)
 	return call{r}, nil
+}
+
+// leafKey is what a schema without schemas below it says, the same for all that say the same: large
+// tool sets repeat a few of them and get one rule for each. Empty for others.
+func leafKey(s *value) string {
+	if s.kind != kindObject {
+		return ""
+	}
+	key := []byte{'{'}
+	for _, m := range s.members {
+		if contains(describing, m.name) {
+			continue
+		}
+		for _, x := range append(m.value.list, m.value) {
+			if x.kind == kindObject || x.kind == kindArray && x != m.value {
+				return ""
+			}
+		}
+		key = m.value.write(append(appendQuoted(key, m.name), ':'))
+	}
+	return string(key)
 }
 
 // show is a path as errors have it.

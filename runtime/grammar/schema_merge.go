@@ -94,13 +94,18 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 		return nil, refuse(show(path), "a schema must be an object, true or false")
 	}
 	out := &value{kind: kindObject}
+	apart := []string{"properties"} // keywords that are not merged one by one
+	places := mergePlaces(a, b)
+	if places != nil {
+		apart = append(apart, "prefixItems", "items", "additionalItems")
+	}
 	for _, m := range a.members {
-		if m.name != "properties" {
+		if !slices.Contains(apart, m.name) {
 			out.members = append(out.members, m)
 		}
 	}
 	for _, m := range b.members {
-		if m.name == "properties" {
+		if slices.Contains(apart, m.name) {
 			continue
 		}
 		i := slices.IndexFunc(out.members, func(x member) bool { return x.name == m.name })
@@ -117,6 +122,7 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	if p := mergeProperties(a, b); p != nil {
 		out.members = append(out.members, member{"properties", p})
 	}
+	out.members = append(out.members, places...)
 	return out, nil
 }
 
@@ -170,9 +176,7 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 	case "required":
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "additionalProperties", "items":
-		if a.kind != kindArray && b.kind != kindArray {
-			return both(a, b), nil
-		}
+		return both(a, b), nil
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
 		return extreme(a, b, 1), nil
 	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
@@ -181,6 +185,9 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		in := func(x *value) bool { return !slices.ContainsFunc(b.list, x.equal) }
 		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
 	case "anyOf":
+		if len(a.list)*len(b.list) > mostMerged {
+			return nil, refuse(show(path)+"/anyOf", "its alternatives multiply to more than %d", mostMerged)
+		}
 		out := &value{kind: kindArray}
 		for _, x := range a.list {
 			for _, y := range b.list {
@@ -227,8 +234,8 @@ const neverType = "(none)"
 func extreme(a, b *value, sign int) *value {
 	x, ok1 := rational(a)
 	y, ok2 := rational(b)
-	if ok1 && ok2 && (*big.Rat).Cmp(x, y)*sign < 0 {
-		return b
+	if ok1 && (!ok2 || (*big.Rat).Cmp(x, y)*sign < 0) {
+		return b // one that cannot be read is kept, to be refused
 	}
 	return a
 }
@@ -345,13 +352,19 @@ func overlap(a, b []string) bool {
 
 // where gives an error about a merged schema the path of the schema that it was made for.
 func (c *compiler) where(err error) error {
-	e, ok := err.(*Error)
-	if !ok || !strings.HasPrefix(e.Path, "#!") {
-		return err
+	if e, ok := err.(*Error); ok {
+		return &Error{Path: c.visible(e.Path), Message: e.Message}
 	}
-	name, rest, _ := strings.Cut(e.Path[1:], "/")
-	if rest != "" {
-		rest = "/" + rest
+	return err
+}
+
+// visible is a path in the schema as it was given: that of the schema for which one was merged.
+func (c *compiler) visible(path string) string {
+	for strings.HasPrefix(path, "#!") {
+		name, rest, below := strings.Cut(path[1:], "/")
+		if path = show(c.origin[name]); below {
+			path += "/" + rest
+		}
 	}
-	return c.where(&Error{Path: show(c.origin[name] + rest), Message: e.Message})
+	return path
 }

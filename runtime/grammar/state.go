@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -27,12 +28,19 @@ type state struct {
 	items  []*node
 	end    bool // the answer may end here
 	cost   float64
-	next   *[256]*state
-	run    int32   // characters inside a JSON string that may follow whatever they are; endless: maxRun
-	alone  bool    // and nothing else of those may
-	after  float64 // what the shortest end behind such characters costs at most
+	near   []move       // the steps that were taken
+	next   *[256]*state // the same, where they are many
+	run    int32        // characters inside a JSON string that may follow whatever they are; endless: maxRun
+	alone  bool         // and nothing else of those may
+	after  float64      // what the shortest end behind such characters costs at most
 	mask   *Mask
 	masked float64 // the greatest cost behind a token of mask
+}
+
+// move is a step: the state behind a byte.
+type move struct {
+	b  byte
+	to *state
 }
 
 const maxRun = 1 << 30
@@ -47,6 +55,9 @@ type machine struct {
 	ids    uint32
 	key    []byte
 	stack  []*node
+	items  []*node
+	to     []*node
+	work   int64 // stacks that were looked at
 	dead   *state
 }
 
@@ -68,8 +79,10 @@ func (m *machine) node(s, count int32, parent *node) *node {
 	if parent != nil {
 		n.cost += parent.cost
 	}
-	m.nodes[k] = n
-	m.bytes += 120
+	if m.bytes <= stateBytes {
+		m.nodes[k] = n
+		m.bytes += 120
+	}
 	return n
 }
 
@@ -90,12 +103,15 @@ func (p *program) distance(s, count int32) float64 {
 func (m *machine) closure(from ...*node) *state {
 	m.marks++
 	m.stack = m.stack[:0]
-	var items []*node
+	items, met := m.items[:0], 0
 	end := false
 	for _, n := range from {
 		m.push(n)
 	}
-	for len(m.stack) > 0 {
+	for ; len(m.stack) > 0; met++ {
+		if met > mostStacks && len(items) > 0 {
+			break
+		}
 		n := m.stack[len(m.stack)-1]
 		m.stack = m.stack[:len(m.stack)-1]
 		s := &m.p.states[n.state]
@@ -119,8 +135,24 @@ func (m *machine) closure(from ...*node) *state {
 			m.around(n, s.loop)
 		}
 	}
+	m.work += int64(met)
+	if m.items = items; len(items) > mostItems {
+		slices.SortFunc(items, func(a, b *node) int {
+			return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.id,
+				b.id))
+		})
+		items = items[:mostItems]
+	}
 	return m.intern(items, end)
 }
+
+// mostStacks bounds the stacks that are looked at for one state, and mostItems those that it keeps,
+// the nearest to the end of an answer. Only grammars that are ambiguous beyond use meet them; what
+// is left out makes fewer answers, and no wrong ones.
+const (
+	mostStacks = 1 << 15
+	mostItems  = 1 << 12
+)
 
 func (m *machine) push(n *node) {
 	if n.mark != m.marks {
@@ -170,7 +202,7 @@ func (m *machine) intern(items []*node, end bool) *state {
 	if s := m.states[string(m.key)]; s != nil {
 		return s
 	}
-	s := &state{items: items, end: end, cost: math.Inf(1)}
+	s := &state{items: slices.Clone(items), end: end, cost: math.Inf(1)}
 	if end {
 		s.cost = 0
 	}
@@ -178,8 +210,10 @@ func (m *machine) intern(items []*node, end bool) *state {
 		s.cost = min(s.cost, n.cost)
 	}
 	m.findRun(s)
-	m.states[string(m.key)] = s
-	m.bytes += int64(160 + 2*len(m.key) + 8*len(items))
+	if m.bytes <= stateBytes {
+		m.states[string(m.key)] = s
+		m.bytes += int64(200 + 2*len(m.key) + 8*len(items))
+	}
 	return s
 }
 
@@ -236,15 +270,25 @@ func (m *machine) after(s *state, b byte) *state {
 		if t := s.next[b]; t != nil {
 			return t
 		}
+		return m.step(s, b)
+	}
+	for _, v := range s.near {
+		if v.b == b {
+			return v.to
+		}
 	}
 	return m.step(s, b)
 }
+
+// manyMoves is how many steps out of a state are kept as a list before it gets a table: most states
+// are met once, by one walk.
+const manyMoves = 24
 
 func (m *machine) step(s *state, b byte) *state {
 	if s == m.dead {
 		return s
 	}
-	var to []*node
+	to := m.to[:0]
 	for _, n := range s.items {
 		for _, e := range m.p.states[n.state].edges {
 			if e.lo <= b && b <= e.hi {
@@ -252,15 +296,29 @@ func (m *machine) step(s *state, b byte) *state {
 			}
 		}
 	}
+	m.to = to
+	m.work += int64(len(s.items))
 	t := m.dead
 	if len(to) > 0 {
 		t = m.closure(to...)
 	}
-	if s.next == nil {
+	if m.bytes > stateBytes {
+		return t // until shrink, states live as long as they are walked over
+	}
+	switch {
+	case s.next != nil:
+		s.next[b] = t
+	case len(s.near) < manyMoves:
+		s.near = append(s.near, move{b, t})
+		m.bytes += 24
+	default:
 		s.next = new([256]*state)
+		for _, v := range s.near {
+			s.next[v.b] = v.to
+		}
+		s.next[b], s.near = t, nil
 		m.bytes += 2048
 	}
-	s.next[b] = t
 	return t
 }
 

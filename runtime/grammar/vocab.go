@@ -53,6 +53,12 @@ func NewVocab(text [][]byte, ends []int32) *Vocab {
 	return v
 }
 
+// Size is how many tokens there are.
+func (v *Vocab) Size() int { return v.size }
+
+// Ends tells whether a token ends an answer.
+func (v *Vocab) Ends(id int32) bool { return slices.Contains(v.ends, id) }
+
 func words64(n int) int { return (n + 63) / 64 }
 
 // plainLength counts the characters of a text that may stand in a JSON string as they are; 0 where

@@ -1,0 +1,208 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"sandwich/runtime/engine"
+	"sandwich/runtime/grammar"
+)
+
+// GrammarOptions say under which schema answers are drawn, and from which vocabulary.
+type GrammarOptions struct {
+	Name    string
+	Schema  []byte
+	Vocab   *grammar.Vocab
+	Answers int // each begins cold, with a Matcher of its own
+	Tokens  int // of an answer at most
+	Drawer  *engine.Drawer
+}
+
+// GrammarRow is what constrained answers cost a token. Its JSON is stable.
+type GrammarRow struct {
+	Schema  string  `json:"schema"`
+	Bytes   int     `json:"schema_bytes"`
+	Vocab   int     `json:"vocabulary"`
+	Answers int     `json:"answers"`
+	Tokens  int     `json:"tokens"`
+	Cut     int     `json:"cut"`
+	Compile float64 `json:"compile_s"`
+	First   float64 `json:"first_mask_s"` // with the Matcher, median of the answers
+	Median  float64 `json:"mask_med_s"`
+	P99     float64 `json:"mask_p99_s"`
+	Max     float64 `json:"mask_max_s"`
+	Accept  float64 `json:"accept_med_s"`
+	Plain   float64 `json:"sample_plain_med_s"`       // a draw without a mask
+	Sample  float64 `json:"sample_constrained_med_s"` // applying the mask, and a draw
+}
+
+// TimeGrammar draws answers from random logits as serving does: mask, applied and drawn, accepted.
+// Each answer is a request: its masks are made anew. Errors are those of grammar.FromSchema.
+func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
+	row := GrammarRow{Schema: o.Name, Bytes: len(o.Schema), Vocab: o.Vocab.Size(), Answers: o.Answers}
+	start := time.Now()
+	g, err := grammar.FromSchema(o.Schema)
+	if err != nil {
+		return row, err
+	}
+	row.Compile = time.Since(start).Seconds()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var times grammarTimes
+	for range o.Answers {
+		if err := ctx.Err(); err != nil {
+			return row, err
+		}
+		if !times.answer(g, o, rng) {
+			row.Cut++
+		}
+	}
+	slices.Sort(times.masks)
+	n := len(times.masks)
+	row.Tokens = n
+	row.First = Summarize(times.first).Median
+	row.Median, row.P99, row.Max = times.masks[n/2], times.masks[min(n*99/100, n-1)], times.masks[n-1]
+	row.Accept, row.Plain = Summarize(times.accept).Median, Summarize(times.plain).Median
+	row.Sample = Summarize(times.sample).Median
+	return row, nil
+}
+
+// grammarTimes are seconds of every step of all answers.
+type grammarTimes struct{ first, masks, accept, plain, sample []float64 }
+
+// answer draws one; it tells whether it came to its end.
+func (t *grammarTimes) answer(g *grammar.Grammar, o GrammarOptions, rng *rand.Rand) bool {
+	logits := make([]float32, o.Vocab.Size())
+	for i := range logits {
+		logits[i] = float32(4 * rng.NormFloat64())
+	}
+	timed := func(to *[]float64, f func()) {
+		start := time.Now()
+		f()
+		*to = append(*to, time.Since(start).Seconds())
+	}
+	var m *grammar.Matcher
+	timed(&t.first, func() {
+		m = g.Matcher(o.Vocab)
+		m.Mask(o.Tokens)
+	})
+	m = g.Matcher(o.Vocab) // cold again
+	for left := o.Tokens; left > 0; left-- {
+		var allowed []uint64
+		timed(&t.masks, func() { allowed = m.Allowed(left) })
+		timed(&t.plain, func() { o.Drawer.Draw(logits, nil) })
+		var id int32
+		timed(&t.sample, func() { id = o.Drawer.Draw(logits, allowed) })
+		before := m.CanEnd()
+		var err error
+		timed(&t.accept, func() { err = m.Accept(id) })
+		if err != nil {
+			return false
+		}
+		if m.MustEnd() || before && o.Vocab.Ends(id) {
+			return true
+		}
+		i := rng.IntN(len(logits)) // other logits at the price of a rotation
+		logits = append(logits[i:len(logits):len(logits)], logits[:i]...)
+	}
+	return m.CanEnd()
+}
+
+// GrammarVocab is a vocabulary as models have them: all bytes, words with and without a space in
+// front, JSON's marks in groups, blanks, and characters of several bytes. Token 0 ends an answer.
+func GrammarVocab(size int) *grammar.Vocab {
+	rng := rand.New(rand.NewPCG(3, 4))
+	text, seen := [][]byte{nil}, map[string]bool{}
+	add := func(s string) {
+		if !seen[s] && len(text) < size {
+			seen[s] = true
+			text = append(text, []byte(s))
+		}
+	}
+	for b := range 256 {
+		add(string([]byte{byte(b)}))
+	}
+	for _, s := range []string{`{"`, `":`, `": `, `":"`, `": "`, `",`, `","`, `", "`, `"}`, `"},`, `"},{"`, `["`, `"]`,
+		`[]`, `{}`, `}}`, `]}`, `}]`, `\"`, `\n`, `\\`, `\u00`, "\r\n", "```", "true", "false", "null"} {
+		add(s)
+	}
+	for n := range 1000 {
+		add(fmt.Sprint(n))
+	}
+	for n := range 64 {
+		add(string(slices.Repeat([]byte{' '}, n+1)))
+		add("\n" + string(slices.Repeat([]byte{' '}, n)))
+	}
+	for len(text) < size {
+		add(randomWord(rng))
+	}
+	return grammar.NewVocab(text, []int32{0})
+}
+
+// randomWord is letters of syllables, or some characters of several bytes; one in ten has a mark.
+func randomWord(rng *rand.Rand) string {
+	var s []rune
+	if rng.IntN(2) == 0 {
+		s = append(s, ' ')
+	}
+	if rng.IntN(6) == 0 {
+		for range 1 + rng.IntN(3) {
+			s = append(s, rune(0x4E00+rng.IntN(0x2000)))
+		}
+		return string(s)
+	}
+	for range 1 + rng.IntN(4) {
+		s = append(s, rune("bcdfghklmnprstvw"[rng.IntN(16)]), rune("aeiouy"[rng.IntN(6)]))
+		if rng.IntN(3) == 0 {
+			s = append(s, rune("nrstl"[rng.IntN(5)]))
+		}
+	}
+	if rng.IntN(10) == 0 {
+		const marks = ".,:;(){}[]\"\\/_-=<>\n\t"
+		s = append(s, rune(marks[rng.IntN(len(marks))]))
+	}
+	return string(s)
+}
+
+// GrammarSchemas are the schemas that are measured where none is given: any object, a record, a
+// recursive tree, and a tool set of some 200 KB.
+func GrammarSchemas() map[string]string {
+	return map[string]string{
+		"object": `{"type":"object"}`,
+		"record": `{"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array","items":{"type":"string",
+			"maxLength":40}},"age":{"type":"integer","minimum":0,"maximum":150},"kind":{"enum":["red","green","blue"]},
+			"when":{"type":"string","format":"date-time"}},"required":["name","tags","age"],"additionalProperties":false}`,
+		"tree": `{"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array",
+			"items":{"$ref":"#/$defs/node"}}},"required":["name","children"],"additionalProperties":false}},"$ref":"#/$defs/node"}`,
+		"tools": toolSet(200 << 10),
+	}
+}
+
+// toolSet is a choice of calls, each with a name and parameters of its own, as agents send them.
+func toolSet(bytes int) string {
+	rng := rand.New(rand.NewPCG(5, 6))
+	type object = map[string]any
+	var tools []string
+	for size := 0; size < bytes; {
+		props := object{}
+		for range 6 {
+			kind := []object{{"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "boolean"},
+				{"type": "array", "items": object{"type": "string"}},
+				{"enum": []string{"asc", "desc", "none"}}}[rng.IntN(5)]
+			kind["description"] = "What is meant by this parameter, in one sentence that models read."
+			props[randomWord(rng)] = kind
+		}
+		arguments, err := json.Marshal(object{"type": "object", "properties": props, "additionalProperties": false})
+		if err != nil {
+			panic(err) // maps and strings
+		}
+		tools = append(tools, fmt.Sprintf(`{"type":"object","required":["name","arguments"],"additionalProperties":false,`+
+			`"properties":{"name":{"const":"tool_%d"},"arguments":%s}}`, len(tools), arguments))
+		size += len(tools[len(tools)-1])
+	}
+	return `{"anyOf":[` + strings.Join(tools, ",") + `]}`
+}
