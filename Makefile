@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak gate-proof
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak gate-proof histories
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -71,6 +71,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 gate-proof: ## plants slowdowns of a known size and counts what plan check catches; hours, on a quiet machine, resumable (GATE_STATE)
 	@test -n "$(GATE_MODEL)" || { echo "name a GGUF file: make gate-proof GATE_MODEL=llama-160m.q8_0.gguf"; exit 1; }
 	$(GO) test -count=1 -run 'TestGateProof$$' -timeout 0 -v ./cmd/sandwich -gate-proof $(abspath $(GATE_STATE)) -gate-model $(abspath $(GATE_MODEL))
+
+histories: ## a million random histories under each policy of the scheduler
+	$(GO) test -count=1 -timeout 0 ./runtime/sched -histories 4000000
 
 soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)

@@ -2,4 +2,4 @@
 
 package sched
 
-const histories = 100_000
+const histories = 30_000

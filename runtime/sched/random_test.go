@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -189,7 +190,13 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
+// asked is how many histories `make histories` wants.
+var asked = flag.Uint64("histories", 0, "random histories of the longest test; others run a part of them")
+
 func manyHistories() uint64 {
+	if *asked > 0 {
+		return *asked
+	}
 	if testing.Short() {
 		return 5_000
 	}
