@@ -124,15 +124,8 @@ func checkParity2(t *testing.T, root string, ref *reference2, line *Line, tol to
 				positions = append(positions, i)
 			}
 		}
-		line.Reset()
-		var next int32
-		err := line.Feed(seq.Tokens, 64, AllLogits, func(pos int, logits []float32) error {
-			if i := slices.Index(positions, pos); i >= 0 {
-				d.add(logits, rows[i*ref.NVocab:(i+1)*ref.NVocab])
-			}
-			next = argmax(logits)
-			return nil
-		})
+		stored := func(pos int) int { return slices.Index(positions, pos) }
+		next, err := d.feed(line, seq.Tokens, stored, rows, ref.NVocab)
 		if err != nil {
 			t.Error(err)
 			return

@@ -199,15 +199,8 @@ func checkParity(t *testing.T, root string, ref reference, line *Line, tol toler
 			want.Greedy = want.Greedy[:16]
 		}
 		rows := readFloats(t, filepath.Join(root, want.File))
-		line.Reset()
-		var next int32
-		err := line.Feed(seq.Tokens, 64, AllLogits, func(pos int, logits []float32) error {
-			if i := seq.Stored.row(pos, seq.Shape[0], len(seq.Tokens)); i >= 0 {
-				d.add(logits, rows[i*ref.NVocab:(i+1)*ref.NVocab])
-			}
-			next = argmax(logits)
-			return nil
-		})
+		stored := func(pos int) int { return seq.Stored.row(pos, seq.Shape[0], len(seq.Tokens)) }
+		next, err := d.feed(line, seq.Tokens, stored, rows, ref.NVocab)
 		if err != nil {
 			t.Error(err)
 			return
@@ -242,6 +235,22 @@ type distance struct {
 	elems, rows     int
 	same            int
 	worst           []float64 // of each position
+}
+
+// feed reads a text from an empty line and adds the logits whose reference is stored: row
+// stored(pos) of rows, or none where that is negative. It returns the likeliest token behind the
+// text.
+func (d *distance) feed(line *Line, text []int32, stored func(pos int) int, rows []float32, vocab int) (next int32,
+	err error) {
+	line.Reset()
+	err = line.Feed(text, 64, AllLogits, func(pos int, logits []float32) error {
+		if i := stored(pos); i >= 0 {
+			d.add(logits, rows[i*vocab:(i+1)*vocab])
+		}
+		next = argmax(logits)
+		return nil
+	})
+	return next, err
 }
 
 func (d *distance) add(got, want []float32) {
