@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"math"
@@ -23,11 +23,11 @@ func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int3
 	v.call(vecgen.Softmax, &args)
 }
 
-// MergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim],
+// mergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim],
 // into the running m, s and o of the same rows. The caller starts a row with m = -Inf; s and o may
 // then hold anything. A block with mb = -Inf changes nothing. Milakov, Gimelshein: Online
 // normalizer calculation for softmax, 2018.
-func (v *Vec) MergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows,
+func (v *Vec) mergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows,
 	headDim int) {
 	if !v.native {
 		refMergeBlock(o, oStride, m, s, ob, obStride, mb, sb, rows, headDim)
@@ -38,9 +38,9 @@ func (v *Vec) MergeBlock(o *float32, oStride int, m, s *float32, ob *float32, ob
 	v.call(vecgen.Merge, &args)
 }
 
-// FinishAttention writes dst = o * (1/s) for each row. A row sees its own position at least, so
+// finishAttention writes dst = o * (1/s) for each row. A row sees its own position at least, so
 // that its sum is 1 or more; where scores overflowed it is NaN or zero, and the row becomes NaN.
-func (v *Vec) FinishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
+func (v *Vec) finishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
 	if !v.native {
 		refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
 		return

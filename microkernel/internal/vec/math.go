@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"math"
@@ -6,15 +6,15 @@ import (
 	"sandwich/microkernel/internal/plain"
 )
 
-// Lanes is the number of virtual lanes of every reduction over a row: element i belongs to lane i
+// lanes is the number of virtual lanes of every reduction over a row: element i belongs to lane i
 // mod 16 whatever the width of the vectors, so that a sum has the same bits on AVX-512, AVX2, NEON
 // and in plain Go (DESIGN.md rule 6).
-const Lanes = 16
+const lanes = 16
 
 // treeSum adds the sixteen lanes in the one order that all targets use: lane i takes lane i+8, then
 // i+4, i+2, i+1.
-func treeSum(l *[Lanes]float32) float32 {
-	for h := Lanes / 2; h > 0; h /= 2 {
+func treeSum(l *[lanes]float32) float32 {
+	for h := lanes / 2; h > 0; h /= 2 {
 		for i := 0; i < h; i++ {
 			l[i] += l[i+h]
 		}
@@ -23,8 +23,8 @@ func treeSum(l *[Lanes]float32) float32 {
 }
 
 // treeMax is treeSum for the maximum.
-func treeMax(l *[Lanes]float32) float32 {
-	for h := Lanes / 2; h > 0; h /= 2 {
+func treeMax(l *[lanes]float32) float32 {
+	for h := lanes / 2; h > 0; h /= 2 {
 		for i := 0; i < h; i++ {
 			l[i] = maxLane(l[i], l[i+h])
 		}

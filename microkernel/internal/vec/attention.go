@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"errors"
@@ -7,13 +7,14 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/vecgen"
 )
 
 // Attention is the fused attention of one KV layout: scores, softmax, value product and merge of
 // whole blocks in one generated function. It gives the bits of the chain it stands for (score GEMM,
-// SoftmaxBlock, value GEMM up to the last position that a row sees, MergeBlock in ascending order,
-// FinishAttention), whatever rows share a call. It is immutable and safe for concurrent use: what a
+// SoftmaxBlock, value GEMM up to the last position that a row sees, mergeBlock in ascending order,
+// finishAttention), whatever rows share a call. It is immutable and safe for concurrent use: what a
 // call writes beside its output is in the caller's scratch.
 type Attention struct {
 	layout KVLayout
@@ -95,7 +96,7 @@ const (
 )
 
 type attentionKey struct {
-	isa    ISA
+	isa    kernel.ISA
 	layout KVLayout
 	form   AttentionForm
 }
@@ -103,20 +104,20 @@ type attentionKey struct {
 var attentions sync.Map // attentionKey -> func() (*Attention, error)
 
 // NewAttention returns the fused attention for an instruction set, a layout and a form; it is
-// generated once per process. As with NewVec it is plain Go where there is no generator or no
+// generated once per process. As with New it is plain Go where there is no generator or no
 // executable memory, and the error says that the host cannot run the instruction set or the layout
 // makes no sense.
-func NewAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error) {
+func NewAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
 	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form) })
 	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)
 	return once.(func() (*Attention, error))()
 }
 
-func buildAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error) {
+func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	v, err := NewVec(isa)
+	v, err := New(isa)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func buildAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error)
 		a.code, err = loadAttention(isa, l, form)
 	}
 	if errors.Is(err, jit.ErrNoExec) {
-		return &Attention{layout: l, form: form, vec: RefVec()}, nil
+		return &Attention{layout: l, form: form, vec: Ref()}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("attention kernels: %w", err)
@@ -140,7 +141,7 @@ func buildAttention(isa ISA, l KVLayout, form AttentionForm) (*Attention, error)
 }
 
 // loadAttention generates the kernels of a layout of attention for every number of rows.
-func loadAttention(isa ISA, l KVLayout, form AttentionForm) ([]jit.Func, error) {
+func loadAttention(isa kernel.ISA, l KVLayout, form AttentionForm) ([]jit.Func, error) {
 	var codes [][]byte
 	target := isa.Target()
 	for rows := range target.FusedRows() {
@@ -161,9 +162,6 @@ func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KV
 func (l KVLayout) kernel(rows int) vecgen.Fused {
 	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8}
 }
-
-// Layout is the KV layout the kernels read.
-func (a *Attention) Layout() KVLayout { return a.layout }
 
 // ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
 func (a *Attention) ScratchBytes() int {
@@ -338,7 +336,7 @@ func (g *attentionGroup) finishFrom(lo, hi int, out, sums *float32) {
 		head := r % g.job.Group
 		n := min(g.job.Group-head, hi-r)
 		dst := at(g.job.Out, r/g.job.Group*g.job.OutStride+head*dim)
-		g.a.vec.FinishAttention(dst, dim, at(out, (r-lo)*padded), padded, at(sums, r-lo), n, dim)
+		g.a.vec.finishAttention(dst, dim, at(out, (r-lo)*padded), padded, at(sums, r-lo), n, dim)
 		r += n
 	}
 }

@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
@@ -6,6 +6,12 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/kerneltest"
+	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // attentionCase is a job over a cache of its own, whose unwritten positions hold NaN.
@@ -33,8 +39,8 @@ func newAttentionCase(t testing.TB, rng *rand.Rand, l KVLayout, tokens, group, p
 	for _, id := range rng.Perm(blocks + 2)[:blocks] {
 		c.table = append(c.table, int32(id))
 	}
-	v := RefVec()
-	if best, err := NewVec(Host().Best()); err == nil {
+	v := Ref()
+	if best, err := New(host.Features().Best()); err == nil {
 		v = best
 	}
 	x := make([]float32, 2*l.HeadDim)
@@ -83,8 +89,8 @@ func TestAttention(t *testing.T) {
 				}
 				for _, size := range [][3]int{{1, 1 + rng.IntN(16), rng.IntN(300)}, {1 + rng.IntN(70), 1 + i%8,
 					rng.IntN(200)}, {3, 1, 62}, {1, 1, 0}} {
-					c := newAttentionCase(t, rng, a.Layout(), size[0], size[1], size[2])
-					scratch := guardedBytes(t, a.ScratchBytes())
+					c := newAttentionCase(t, rng, a.layout, size[0], size[1], size[2])
+					scratch := kerneltest.Guarded(t, a.ScratchBytes())
 					for i := range scratch {
 						scratch[i] = 0xff
 					}
@@ -108,7 +114,7 @@ func TestScoresThatOverflow(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, sign := range []float32{1, -1} {
-				c := newAttentionCase(t, rng, a.Layout(), 5, 3, 190)
+				c := newAttentionCase(t, rng, a.layout, 5, 3, 190)
 				sound := c.out()
 				refAttention(a.layout, c.job(0, c.tokens, sound))
 				row := 2*(c.group*64+7) + 64 // token 2, query head 1
@@ -141,7 +147,7 @@ func TestAttentionCompany(t *testing.T) {
 		if a.code == nil {
 			tokens = 20 // the oracle is slow
 		}
-		c := newAttentionCase(t, rng, a.Layout(), tokens, 3, 17)
+		c := newAttentionCase(t, rng, a.layout, tokens, 3, 17)
 		scratch := make([]byte, a.ScratchBytes())
 		whole := c.out()
 		a.Run(c.job(0, c.tokens, whole), unsafe.Pointer(&scratch[0]))
@@ -156,7 +162,7 @@ func TestAttentionCompany(t *testing.T) {
 }
 
 // TestAttentionIsTheChain: the fused kernel has the bits of score GEMM, SoftmaxBlock, value GEMM,
-// MergeBlock and FinishAttention on the same blocks, so that a runtime may use either.
+// mergeBlock and finishAttention on the same blocks, so that a runtime may use either.
 func TestAttentionIsTheChain(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		l := KVLayout{HeadDim: 96, Elem: KVF16}
@@ -164,20 +170,16 @@ func TestAttentionIsTheChain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec := Spec{ISA: v.ISA(), B: F16, MR: 2, NR: 2 * PanelWidth, KU: 1}
-		kernels, err := BuildAll([]Spec{spec})
-		if err != nil {
-			t.Fatal(err)
-		}
+		spec := kernel.Spec{ISA: v.ISA(), B: qtype.F16, MR: 2, NR: 2 * qtype.PanelWidth, KU: 1}
 		c := newAttentionCase(t, rng, l, 20, 2, 130)
 		got, want := c.out(), c.out()
 		scratch := make([]byte, a.ScratchBytes())
 		a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
 		gemm := func(a *float32, lda int, b unsafe.Pointer, panel int, out *float32, ldc, rows, n, k int) {
 			for from := 0; from < n; from += spec.NR {
-				kernels[0].Run(&GemmArgs{A: ptr(a), AStride: 4 * lda, B: unsafe.Add(b, from/PanelWidth*panel),
-					BStride: panel,
-					C:       ptr(at(out, from)), CStride: 4 * ldc, M: rows, N: min(spec.NR, n-from), K1: k})
+				plain.RunRef(spec, &kernel.GemmArgs{A: ptr(a), AStride: 4 * lda,
+					B: unsafe.Add(b, from/qtype.PanelWidth*panel), BStride: panel,
+					C: ptr(at(out, from)), CStride: 4 * ldc, M: rows, N: min(spec.NR, n-from), K1: k})
 			}
 		}
 		job := c.job(0, c.tokens, want)
@@ -195,13 +197,13 @@ func TestAttentionIsTheChain(t *testing.T) {
 				for r := range valid {
 					valid[r] = int32(n)
 				}
-				gemm(at(job.Q, token*job.QStride), l.HeadDim, k, l.KPanelBytes(), p0(p), KVBlock, rows, n, l.HeadDim)
+				gemm(at(job.Q, token*job.QStride), l.HeadDim, k, l.kPanelBytes(), p0(p), KVBlock, rows, n, l.HeadDim)
 				v.SoftmaxBlock(p0(p), KVBlock, rows, KVBlock, p0(valid), job.Scale, p0(mb), p0(sb))
-				gemm(p0(p), KVBlock, unsafe.Add(k, l.KBytes()), l.VPanelBytes(), p0(block), l.HeadDim, rows,
+				gemm(p0(p), KVBlock, unsafe.Add(k, l.KBytes()), l.vPanelBytes(), p0(block), l.HeadDim, rows,
 					l.HeadDim, n)
-				v.MergeBlock(p0(o), l.HeadDim, p0(m), p0(s), p0(block), l.HeadDim, p0(mb), p0(sb), rows, l.HeadDim)
+				v.mergeBlock(p0(o), l.HeadDim, p0(m), p0(s), p0(block), l.HeadDim, p0(mb), p0(sb), rows, l.HeadDim)
 			}
-			v.FinishAttention(at(job.Out, token*job.OutStride), l.HeadDim, p0(o), l.HeadDim, p0(s), rows, l.HeadDim)
+			v.finishAttention(at(job.Out, token*job.OutStride), l.HeadDim, p0(o), l.HeadDim, p0(s), rows, l.HeadDim)
 		}
 		wantSame(t, "fused", got, want)
 	})
@@ -222,12 +224,12 @@ func TestAttentionMeaning(t *testing.T) {
 			k := unsafe.Pointer(&c.kv[int(c.table[p/KVBlock])*pair])
 			dot := 0.0
 			for d, e := range q {
-				dot += float64(e) * float64(l.get(k, l.KIndex(p%KVBlock, d)))
+				dot += float64(e) * float64(l.get(k, l.kIndex(p%KVBlock, d)))
 			}
 			w := math.Exp(dot / math.Sqrt(float64(l.HeadDim)))
 			z += w
 			for d := range want {
-				want[d] += w * float64(l.get(unsafe.Add(k, l.KBytes()), l.VIndex(p%KVBlock, d)))
+				want[d] += w * float64(l.get(unsafe.Add(k, l.KBytes()), l.vIndex(p%KVBlock, d)))
 			}
 		}
 		for d := range want {
@@ -257,8 +259,8 @@ func BenchmarkAttention(b *testing.B) {
 		{"prefill2048/dim128/group4", 128, 128, 4, 1920, 1},
 		{"prefill8192/dim128/group4", 128, 64, 4, 8128, 1},
 	} {
-		for _, isa := range Host().ISAs() {
-			if isa == Go {
+		for _, isa := range host.Features().ISAs() {
+			if isa == kernel.Go {
 				continue
 			}
 			b.Run(fmt.Sprintf("%s/%s", c.name, isa), func(b *testing.B) {

@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/kerneltest"
 )
 
 // eachForm runs f for jobs with windows, caps and sinks, alone and together.
@@ -49,7 +51,7 @@ func (c *attentionCase) String() string {
 // too, and what no token sees is not read.
 func TestAttentionForms(t *testing.T) {
 	eachForm(t, func(t *testing.T, v *Vec, a *Attention, c *attentionCase, rng *rand.Rand) {
-		scratch := guardedBytes(t, a.ScratchBytes())
+		scratch := kerneltest.Guarded(t, a.ScratchBytes())
 		for i := range scratch {
 			scratch[i] = 0xff
 		}

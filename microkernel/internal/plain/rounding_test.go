@@ -1,13 +1,12 @@
-package microkernel
+package plain
 
 import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"sandwich/microkernel/internal/jit"
-	"sandwich/microkernel/internal/plain"
-	"sandwich/microkernel/qtype"
 	"testing"
+
+	"sandwich/microkernel/qtype"
 )
 
 // TestFMA32IsExact compares with exact arithmetic on operands chosen so that double rounding would
@@ -42,52 +41,11 @@ func TestFMA32IsExact(t *testing.T) {
 	}
 }
 
-// TestExpError walks every 37th float32 in the range of exp (fewer where that is slow) and bounds
-// the error in units of the last place.
-func TestExpError(t *testing.T) {
-	worst, where := 0.0, float32(0)
-	check := func(x float32) {
-		got, want := float64(exp32(x)), math.Exp(float64(x))
-		ulp := math.Ldexp(1, max(math.Ilogb(want)-23, -149))
-		if want > math.MaxFloat32 {
-			if !math.IsInf(got, 1) && want > 0x1.ffffffp127 {
-				t.Fatalf("exp32(%g) = %g, want +Inf", x, got)
-			}
-			return
-		}
-		if e := math.Abs(got-want) / ulp; e > worst {
-			worst, where = e, x
-		}
-	}
-	step := uint32(37)
-	if jit.Race || testing.Short() {
-		step = 1999
-	}
-	for b := uint32(0x30000000); b < 0x42d20000; b += step {
-		check(math.Float32frombits(b))
-		check(-math.Float32frombits(b))
-	}
-	if worst > 2 {
-		t.Errorf("exp32 is off by %.2f ulp at %g", worst, where)
-	}
-	t.Logf("worst error %.3f ulp at %g", worst, where)
-	inf := math.Inf(1)
-	for _, c := range []struct{ x, want float64 }{{0, 1}, {math.Copysign(0, -1), 1}, {-inf, 0}, {inf, inf}, {89, inf},
-		{1e30, inf}, {-104, 0}, {-1e30, 0}} {
-		if got := exp32(float32(c.x)); float64(got) != c.want {
-			t.Errorf("exp32(%g) = %g, want %g", c.x, got, c.want)
-		}
-	}
-	if e := exp32(float32(math.NaN())); e == e {
-		t.Errorf("exp32(NaN) = %g", e)
-	}
-}
-
 // TestHalfRoundTrip: all halves survive, and rounding agrees with a search of the nearest half.
 func TestHalfRoundTrip(t *testing.T) {
 	for h := 0; h < 1<<16; h++ {
 		f := qtype.FloatFromHalf(uint16(h))
-		back := plain.HalfFromFloat(f)
+		back := HalfFromFloat(f)
 		if f != f {
 			if back != uint16(h)|0x200 {
 				t.Fatalf("NaN %#04x comes back as %#04x", h, back)
@@ -103,15 +61,31 @@ func TestHalfRoundTrip(t *testing.T) {
 		// Half way to the next half: the even one; a step of float32 beyond it: the next.
 		mid := (float64(f) + float64(qtype.FloatFromHalf(uint16(h+1)))) / 2
 		even := uint16(h) + uint16(h)&1
-		if got := plain.HalfFromFloat(float32(mid)); got != even {
+		if got := HalfFromFloat(float32(mid)); got != even {
 			t.Fatalf("midpoint above %#04x rounds to %#04x", h, got)
 		}
 		up := math.Nextafter32(float32(mid), float32(math.Copysign(math.Inf(1), mid)))
-		if got := plain.HalfFromFloat(up); got != uint16(h)+1 {
+		if got := HalfFromFloat(up); got != uint16(h)+1 {
 			t.Fatalf("above the midpoint of %#04x rounds to %#04x", h, got)
 		}
 	}
-	if plain.HalfFromFloat(65520) != 0x7c00 || plain.HalfFromFloat(math.Nextafter32(65520, 0)) != 0x7bff {
+	if HalfFromFloat(65520) != 0x7c00 || HalfFromFloat(math.Nextafter32(65520, 0)) != 0x7bff {
 		t.Error("overflow begins at 65520")
+	}
+}
+
+// TestRoundBF16 pins the definition itself: nearest, ties to even, and what is special.
+func TestRoundBF16(t *testing.T) {
+	for in, want := range map[uint32]uint16{
+		0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80, 0x3F808001: 0x3F81, 0x3F818000: 0x3F82,
+		0xBF818000: 0xBF82,
+		// an infinity
+		0x7F7F7FFF: 0x7F7F, 0x7F7F8000: 0x7F80, 0xFF7FFFFF: 0xFF80, 0x7F800000: 0x7F80, 0xFF800000: 0xFF80,
+		0x7F800001: 0x7FC0, 0xFFA00000: 0xFFE0, 0x7FFFFFFF: 0x7FFF, // a NaN
+		0x00000001: 0, 0x807FFFFF: 0x8000, 0x00800000: 0x0080, // zeros
+	} {
+		if got := RoundBF16(math.Float32frombits(in)); got != want {
+			t.Errorf("%#08x becomes %#04x, want %#04x", in, got, want)
+		}
 	}
 }

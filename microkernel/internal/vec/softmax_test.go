@@ -1,12 +1,16 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/kerneltest"
+	"sandwich/microkernel/internal/plain"
 )
 
 func TestSoftmaxBlock(t *testing.T) {
@@ -51,7 +55,7 @@ func TestMergeAndFinish(t *testing.T) {
 				m[0], mb[1], s[2] = negInf, negInf, 0
 				m[3], mb[3] = negInf, negInf
 				ow, mw, sw := append([]float32(nil), o...), append([]float32(nil), m...), append([]float32(nil), s...)
-				v.MergeBlock(p0(o), oStride, p0(m), p0(s), p0(ob), bStride, p0(mb), p0(sb), rows, dim)
+				v.mergeBlock(p0(o), oStride, p0(m), p0(s), p0(ob), bStride, p0(mb), p0(sb), rows, dim)
 				refMergeBlock(p0(ow), oStride, p0(mw), p0(sw), p0(ob), bStride, p0(mb), p0(sb), rows, dim)
 				what := fmt.Sprintf("dim=%d drawing %d ", dim, d)
 				wantSame(t, what+"max", m, mw)
@@ -59,7 +63,7 @@ func TestMergeAndFinish(t *testing.T) {
 				wantSame(t, what+"output", o, ow)
 				s[4] = 0
 				got, want := poison(guarded[float32](t, len(o))), poison(make([]float32, len(o)))
-				v.FinishAttention(p0(got), oStride, p0(o), oStride, p0(s), rows, dim)
+				v.finishAttention(p0(got), oStride, p0(o), oStride, p0(s), rows, dim)
 				refFinishAttention(p0(want), oStride, p0(o), oStride, p0(s), rows, dim)
 				wantSame(t, what+"finished", got, want)
 			}
@@ -95,9 +99,9 @@ func TestBlockwiseSoftmaxIsSoftmax(t *testing.T) {
 			for i := range int(valid[0]) {
 				v.AddScaled(p0(ob), p0(val[(b+i)*dim:]), p[i], dim)
 			}
-			v.MergeBlock(p0(o), dim, p0(m), p0(s), p0(ob), dim, p0(mb), p0(sb), 1, dim)
+			v.mergeBlock(p0(o), dim, p0(m), p0(s), p0(ob), dim, p0(mb), p0(sb), 1, dim)
 		}
-		v.FinishAttention(p0(o), dim, p0(o), dim, p0(s), 1, dim)
+		v.finishAttention(p0(o), dim, p0(o), dim, p0(s), 1, dim)
 		for d := range dim {
 			if math.Abs(float64(o[d])-want[d]/z) > 2e-6 {
 				t.Errorf("dimension %d is %g, want %g", d, o[d], want[d]/z)
@@ -153,8 +157,8 @@ func TestKVLayout(t *testing.T) {
 				pos := rng.IntN(KVBlock)
 				tokens, stride := 1+rng.IntN(KVBlock-pos), dim+rng.IntN(4)
 				x := guardedF32(t, rng, (tokens-1)*stride+dim, specials)
-				k, kw := guardedBytes(t, l.KBytes()), make([]byte, l.KBytes())
-				vb, vw := guardedBytes(t, l.VBytes()), make([]byte, l.VBytes())
+				k, kw := kerneltest.Guarded(t, l.KBytes()), make([]byte, l.KBytes())
+				vb, vw := kerneltest.Guarded(t, l.VBytes()), make([]byte, l.VBytes())
 				for _, b := range [][]byte{k, kw, vb, vw} {
 					for i := range b {
 						b[i] = 0xA5
@@ -168,12 +172,12 @@ func TestKVLayout(t *testing.T) {
 				wantEqual(t, "V block", vb, vw)
 				last := dim - 1
 				if elem == KVF32 {
-					got := *(*float32)(unsafe.Pointer(&k[4*l.KIndex(pos+tokens-1, last)]))
+					got := *(*float32)(unsafe.Pointer(&k[4*l.kIndex(pos+tokens-1, last)]))
 					if !same(got, x[(tokens-1)*stride+last]) {
 						t.Fatalf("last K element is %g", got)
 					}
 				} else {
-					h := *(*uint16)(unsafe.Pointer(&vb[2*l.VIndex(pos+tokens-1, last)]))
+					h := *(*uint16)(unsafe.Pointer(&vb[2*l.vIndex(pos+tokens-1, last)]))
 					if h != plain.HalfFromFloat(x[(tokens-1)*stride+last]) {
 						t.Fatalf("last V element is %#04x", h)
 					}
@@ -189,14 +193,14 @@ func TestKVLayout(t *testing.T) {
 	}
 }
 
-// TestNewVecRefuses: an instruction set the host lacks is an error that names it.
-func TestNewVecRefuses(t *testing.T) {
-	for _, isa := range []ISA{AVX2, AVX512, NEON, ISA(200)} {
-		if Host().Supports(isa) {
+// TestNewRefuses: an instruction set the host lacks is an error that names it.
+func TestNewRefuses(t *testing.T) {
+	for _, isa := range []kernel.ISA{kernel.AVX2, kernel.AVX512, kernel.NEON, kernel.ISA(200)} {
+		if host.Features().Supports(isa) {
 			continue
 		}
-		if v, err := NewVec(isa); err == nil {
-			t.Errorf("NewVec(%s) = %v on a host with %s", isa, v.ISA(), Host())
+		if v, err := New(isa); err == nil {
+			t.Errorf("New(%s) = %v on a host with %s", isa, v.ISA(), host.Features())
 		}
 	}
 }

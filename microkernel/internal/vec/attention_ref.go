@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"unsafe"

@@ -1,13 +1,16 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sandwich/microkernel/internal/plain"
-	"sandwich/microkernel/qtype"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kerneltest"
+	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/qtype"
 )
 
 // TestKVQ8 stores vectors into int8 blocks: every element is the nearest multiple of its block's
@@ -27,7 +30,7 @@ func TestKVQ8(t *testing.T) {
 			tokens, stride := 1+rng.IntN(KVBlock-pos), dim+rng.IntN(4)
 			x := guardedF32(t, rng, (tokens-1)*stride+dim, ordinary)
 			clear(x[:min(32, len(x))]) // a block of zeros
-			pair := guardedBytes(t, l.KBytes()+l.VBytes())
+			pair := kerneltest.Guarded(t, l.KBytes()+l.VBytes())
 			for i := range pair {
 				pair[i] = 0x3c // a scale of about 1.06, so that what was never stored is a number too
 			}
@@ -45,7 +48,7 @@ func TestKVQ8(t *testing.T) {
 			w := l.wide()
 			for p := range KVBlock {
 				for d := range dim {
-					gotK, gotV := wide[w.KIndex(p, d)], wide[w.KBytes()/4+w.VIndex(p, d)]
+					gotK, gotV := wide[w.kIndex(p, d)], wide[w.KBytes()/4+w.vIndex(p, d)]
 					if gotK != l.getK(k, p, d) || gotV != l.getV(vb, p, d) {
 						t.Fatalf("dim %d: element %d of position %d widens to %g and %g, want %g and %g", dim, d, p,
 							gotK, gotV, l.getK(k, p, d), l.getV(vb, p, d))
@@ -97,7 +100,7 @@ func BenchmarkAttentionKV(b *testing.B) {
 		for elem := range kvTypes {
 			b.Run(fmt.Sprintf("decode4096/dim128/group%d/%s", group, elem), func(b *testing.B) {
 				l := KVLayout{HeadDim: 128, Elem: elem}
-				a, err := NewAttention(Host().Best(), l, AttentionForm{})
+				a, err := NewAttention(host.Features().Best(), l, AttentionForm{})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package microkernel
+package kerneltest
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardedBytes returns n bytes that end exactly where an inaccessible page begins.
-func guardedBytes(t *testing.T, n int) []byte {
+// Guarded returns n bytes that end exactly where an inaccessible page begins.
+func Guarded(t *testing.T, n int) []byte {
 	t.Helper()
 	page := unix.Getpagesize()
 	size := (n + page - 1) / page * page
@@ -23,8 +23,8 @@ func guardedBytes(t *testing.T, n int) []byte {
 	return m[size-n : size : size]
 }
 
-// mapBench maps memory for benchmarks, in huge pages where the system allows it.
-func mapBench(b *testing.B, n int) []byte {
+// Map maps memory for benchmarks, in huge pages where the system allows it.
+func Map(b *testing.B, n int) []byte {
 	b.Helper()
 	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -35,9 +35,9 @@ func mapBench(b *testing.B, n int) []byte {
 	return m
 }
 
-// threadTime is the processor time of the calling thread: what other processes take away does not
+// ThreadTime is the processor time of the calling thread: what other processes take away does not
 // count.
-func threadTime() time.Duration {
+func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
 		return 0

@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"unsafe"
@@ -101,7 +101,7 @@ func (a *Attention) MergeParts(job *AttentionJob, parts *AttentionParts) {
 		_, end := job.Blocks()
 		for b := parts.First; b < end; b++ {
 			ob, mb, sb := stateFields(a.part(job, parts, 1+b-parts.First, i))
-			a.vec.MergeBlock(o, dim, m, s, ob, dim, mb, sb, hi-lo, dim)
+			a.vec.mergeBlock(o, dim, m, s, ob, dim, mb, sb, hi-lo, dim)
 		}
 		g.finishFrom(lo, hi, o, s)
 	}

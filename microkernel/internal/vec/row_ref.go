@@ -1,11 +1,12 @@
-package microkernel
+package vec
 
 import (
 	"math"
+	"unsafe"
+
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/qtype"
-	"unsafe"
 )
 
 // vecOf is p[:n] as a slice.
@@ -21,9 +22,9 @@ func refRMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, 
 }
 
 func refRMSNorm(dst, x, weight []float32, eps float32) {
-	var l [Lanes]float32
+	var l [lanes]float32
 	for i, e := range x {
-		l[i%Lanes] = plain.FMA32(e, e, l[i%Lanes])
+		l[i%lanes] = plain.FMA32(e, e, l[i%lanes])
 	}
 	mean := treeSum(&l) / float32(len(x))
 	scale := 1 / sqrt32(mean+eps)
@@ -107,9 +108,9 @@ func refF16ToF32(dst *float32, src *uint16, n int) {
 
 func refQuantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 	xs := vecOf(x, k)
-	for i := range k / ActQ8Block {
+	for i := range k / kernel.ActQ8Block {
 		b := kernel.ActQ8At(row, i)
-		b.Scale = quantizeBlockQ8(xs[i*ActQ8Block:][:ActQ8Block], b.Q[:])
+		b.Scale = quantizeBlockQ8(xs[i*kernel.ActQ8Block:][:kernel.ActQ8Block], b.Q[:])
 		b.SetSums()
 	}
 }
@@ -141,7 +142,7 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 	return amax / 127
 }
 
-// refRoundRowBF16 is the definition of Vec.RoundRowBF16.
+// refRoundRowBF16 is the definition of Vec.roundRowBF16.
 func refRoundRowBF16(x *float32, k int, row unsafe.Pointer) {
 	out := unsafe.Slice((*uint16)(row), k+k%2)
 	for i, v := range vecOf(x, k) {

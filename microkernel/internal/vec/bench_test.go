@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kernel"
 )
 
 // BenchmarkVec measures each vector kernel on data that lives in L1 or L2, per instruction set, in
@@ -26,7 +29,7 @@ func BenchmarkVec(b *testing.B) {
 	for i := range valid {
 		valid[i] = KVBlock
 	}
-	q := make([]byte, n/32*ActQ8Bytes)
+	q := make([]byte, n/32*kernel.ActQ8Bytes)
 	h, idx := make([]uint16, n), make([]int32, 64)
 	l := KVLayout{HeadDim: dim, Elem: KVF16}
 	block := make([]uint16, KVBlock*dim)
@@ -52,16 +55,16 @@ func BenchmarkVec(b *testing.B) {
 				0.1, p0(m), p0(s))
 		}},
 		{"MergeBlock", rows * dim, 12, func(v *Vec) {
-			v.MergeBlock(p0(out), dim, p0(m), p0(s), p0(blk), dim, p0(mb),
+			v.mergeBlock(p0(out), dim, p0(m), p0(s), p0(blk), dim, p0(mb),
 				p0(sb), rows, dim)
 		}},
 		{"FinishAttention", rows * dim, 8, func(v *Vec) {
-			v.FinishAttention(p0(blk), dim, p0(out), dim, p0(s),
+			v.finishAttention(p0(blk), dim, p0(out), dim, p0(s),
 				rows, dim)
 		}},
-		{"QuantizeRowQ8", n, 5, func(v *Vec) { v.QuantizeRowQ8(p0(x), n, unsafe.Pointer(&q[0])) }},
-		{"F32ToF16", n, 6, func(v *Vec) { v.F32ToF16(p0(h), p0(x), n) }},
-		{"F16ToF32", n, 6, func(v *Vec) { v.F16ToF32(p0(y), p0(h), n) }},
+		{"QuantizeRowQ8", n, 5, func(v *Vec) { v.quantizeRowQ8(p0(x), n, unsafe.Pointer(&q[0])) }},
+		{"F32ToF16", n, 6, func(v *Vec) { v.f32ToF16(p0(h), p0(x), n) }},
+		{"F16ToF32", n, 6, func(v *Vec) { v.f16ToF32(p0(y), p0(h), n) }},
 		{"StoreK", dim, 6, func(v *Vec) { v.StoreK(l, unsafe.Pointer(&block[0]), 5, p0(x), 1, dim) }},
 		{"StoreK16Tokens", 16 * dim, 6, func(v *Vec) { v.StoreK(l, unsafe.Pointer(&block[0]), 16, p0(x), 16, dim) }},
 		{"StoreV", dim, 6, func(v *Vec) { v.StoreV(l, unsafe.Pointer(&block[0]), 5, p0(x), 1, dim) }},
@@ -69,9 +72,9 @@ func BenchmarkVec(b *testing.B) {
 		{"ExpSum", len(big), 4, func(v *Vec) { v.ExpSum(p0(big), len(big), 1, 5) }},
 		{"SelectAbove", len(big), 4, func(v *Vec) { v.SelectAbove(p0(big), len(big), 3, p0(idx), len(idx)) }},
 	} {
-		for _, isa := range Host().ISAs() {
+		for _, isa := range host.Features().ISAs() {
 			b.Run(fmt.Sprintf("%s/%s", c.name, isa), func(b *testing.B) {
-				v, err := NewVec(isa)
+				v, err := New(isa)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,10 +1,12 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/kerneltest"
 )
 
 // TestAttentionParts: a context cut into ranges of blocks gives the bits of the whole, wherever it
@@ -42,7 +44,7 @@ func TestAttentionParts(t *testing.T) {
 func runParts(t *testing.T, rng *rand.Rand, a *Attention, job *AttentionJob, scratch []byte) {
 	from, blocks := job.Blocks()
 	parts := AttentionParts{First: from + 1 + rng.IntN(blocks-from)}
-	memory := guardedBytes(t, (1+blocks-parts.First)*a.PartBytes(job.Tokens*job.Group))
+	memory := kerneltest.Guarded(t, (1+blocks-parts.First)*a.PartBytes(job.Tokens*job.Group))
 	for i := range memory {
 		memory[i] = 0xff
 	}

@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import "sandwich/microkernel/internal/plain"
 
@@ -12,11 +12,11 @@ func refSoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, sca
 			m = maxLane(m, lowestScore)
 		}
 		m = float32(m * scale)
-		var l [Lanes]float32
+		var l [lanes]float32
 		for i := range row[:n] {
 			p := exp32(float32(row[i]*scale) - m)
 			row[i] = p
-			l[i%Lanes] += p
+			l[i%lanes] += p
 		}
 		clear(row[n:])
 		ms[r], ss[r] = m, treeSum(&l)
@@ -58,12 +58,12 @@ func refFinishAttention(dst *float32, dstStride int, o *float32, oStride int, s 
 }
 
 func refMax(x *float32, n int) float32 {
-	var l [Lanes]float32
+	var l [lanes]float32
 	for i := range l {
 		l[i] = negInf
 	}
 	for i, e := range vecOf(x, n) {
-		l[i%Lanes] = maxLane(l[i%Lanes], e)
+		l[i%lanes] = maxLane(l[i%lanes], e)
 	}
 	return treeMax(&l)
 }
@@ -79,10 +79,10 @@ func refArgmax(x *float32, n int) int {
 }
 
 func refExpSum(x *float32, n int, scale, max float32) float32 {
-	var l [Lanes]float32
+	var l [lanes]float32
 	m := float32(max * scale)
 	for i, e := range vecOf(x, n) {
-		l[i%Lanes] += exp32(float32(e*scale) - m)
+		l[i%lanes] += exp32(float32(e*scale) - m)
 	}
 	return treeSum(&l)
 }

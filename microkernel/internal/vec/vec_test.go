@@ -1,24 +1,31 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sandwich/microkernel/internal/jit"
 	"testing"
 	"unsafe"
+
+	// The generators of vector kernels register themselves.
+	_ "sandwich/microkernel/internal/arm"
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/kerneltest"
+	_ "sandwich/microkernel/internal/x86"
 )
 
 // eachVec runs a test on the kernels of every instruction set of this host; under the race detector
 // they are all plain Go.
 func eachVec(t *testing.T, f func(t *testing.T, v *Vec, rng *rand.Rand)) {
 	t.Helper()
-	for _, isa := range Host().ISAs() {
-		if jit.Race && isa != Go {
+	for _, isa := range host.Features().ISAs() {
+		if jit.Race && isa != kernel.Go {
 			continue
 		}
 		t.Run(isa.String(), func(t *testing.T) {
-			v, err := NewVec(isa)
+			v, err := New(isa)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +68,7 @@ func draw(rng *rand.Rand, x []float32, d drawing) {
 // guarded returns n elements that end where an unreadable page begins.
 func guarded[T any](t *testing.T, n int) []T {
 	var e T
-	b := guardedBytes(t, n*int(unsafe.Sizeof(e)))
+	b := kerneltest.Guarded(t, n*int(unsafe.Sizeof(e)))
 	if n == 0 {
 		return nil
 	}
@@ -239,7 +246,7 @@ func TestHalfRows(t *testing.T) {
 				}
 			}
 			got, want := guarded[uint16](t, n), make([]uint16, n)
-			v.F32ToF16(p0(got), p0(x), n)
+			v.f32ToF16(p0(got), p0(x), n)
 			refF32ToF16(p0(want), p0(x), n)
 			wantEqual(t, fmt.Sprintf("to f16, n=%d", n), got, want)
 			h := guarded[uint16](t, n)
@@ -247,7 +254,7 @@ func TestHalfRows(t *testing.T) {
 				h[i] = uint16(rng.Uint32())
 			}
 			back, wantBack := poison(guarded[float32](t, n)), make([]float32, n)
-			v.F16ToF32(p0(back), p0(h), n)
+			v.f16ToF32(p0(back), p0(h), n)
 			refF16ToF32(p0(wantBack), p0(h), n)
 			wantSame(t, fmt.Sprintf("to f32, n=%d", n), back, wantBack)
 		}
@@ -267,15 +274,15 @@ func TestQuantizeRowQ8(t *testing.T) {
 						x[i] *= 0x1p-124
 					}
 				}
-				got, want := guardedBytes(t, k/32*ActQ8Bytes), make([]byte, k/32*ActQ8Bytes)
+				got, want := kerneltest.Guarded(t, k/32*kernel.ActQ8Bytes), make([]byte, k/32*kernel.ActQ8Bytes)
 				for i := range got {
 					got[i] = 0xA5
 				}
-				v.QuantizeRowQ8(p0(x), k, unsafe.Pointer(&got[0]))
+				v.quantizeRowQ8(p0(x), k, unsafe.Pointer(&got[0]))
 				refQuantizeRowQ8(p0(x), k, unsafe.Pointer(&want[0]))
 				wantEqual(t, "ActQ8 row", got, want)
 				for i := range x {
-					block := got[i/32*ActQ8Bytes:]
+					block := got[i/32*kernel.ActQ8Bytes:]
 					scale := *(*float32)(unsafe.Pointer(&block[0]))
 					if d != ordinary || scale == 0 { // zero: a block below the smallest scale
 						continue

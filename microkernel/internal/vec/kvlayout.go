@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
@@ -96,30 +96,30 @@ func (l KVLayout) KBytes() int { return KVBlock*l.HeadDim*l.Elem.bytes() + l.sca
 // VBytes is the size of a V block.
 func (l KVLayout) VBytes() int { return KVBlock*l.paddedDim()*l.Elem.bytes() + l.scaleBytes() }
 
-func (l KVLayout) paddedDim() int { return (l.HeadDim + Lanes - 1) / Lanes * Lanes }
+func (l KVLayout) paddedDim() int { return (l.HeadDim + lanes - 1) / lanes * lanes }
 
-// KPanelBytes is the distance between panels of 16 positions in a K block, VPanelBytes that of 16
+// kPanelBytes is the distance between panels of 16 positions in a K block, vPanelBytes that of 16
 // dims in a V block.
-func (l KVLayout) KPanelBytes() int { return Lanes * l.HeadDim * l.Elem.bytes() }
+func (l KVLayout) kPanelBytes() int { return lanes * l.HeadDim * l.Elem.bytes() }
 
-// VPanelBytes: see KPanelBytes.
-func (l KVLayout) VPanelBytes() int { return Lanes * KVBlock * l.Elem.bytes() }
+// vPanelBytes: see kPanelBytes.
+func (l KVLayout) vPanelBytes() int { return lanes * KVBlock * l.Elem.bytes() }
 
-// KIndex is the element index of dimension d of position pos (0 to 63) in a K block.
-func (l KVLayout) KIndex(pos, d int) int {
-	return (pos/Lanes*l.HeadDim+d)*Lanes + pos%Lanes
+// kIndex is the element index of dimension d of position pos (0 to 63) in a K block.
+func (l KVLayout) kIndex(pos, d int) int {
+	return (pos/lanes*l.HeadDim+d)*lanes + pos%lanes
 }
 
-// VIndex is the element index of dimension d of position pos in a V block.
-func (l KVLayout) VIndex(pos, d int) int {
-	return (d/Lanes*KVBlock+pos)*Lanes + d%Lanes
+// vIndex is the element index of dimension d of position pos in a V block.
+func (l KVLayout) vIndex(pos, d int) int {
+	return (d/lanes*KVBlock+pos)*lanes + d%lanes
 }
 
 // StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1,
 // ... of one K block (pos + tokens <= 64), rounding to the element type.
 func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
 	if l.Elem == KVQ8 {
-		v.storeQ8(l, block, pos, x, tokens, stride, l.KIndex)
+		v.storeQ8(l, block, pos, x, tokens, stride, l.kIndex)
 		return
 	}
 	if !v.native || l.Elem != KVF16 {
@@ -128,7 +128,7 @@ func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 	}
 	for t := range tokens {
 		args := vecgen.Args{
-			P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.KIndex(pos+t, 0)), ptr(at(x, t*stride))},
+			P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.kIndex(pos+t, 0)), ptr(at(x, t*stride))},
 			N: [6]int{l.HeadDim},
 		}
 		v.call(vecgen.StoreK16, &args)
@@ -138,7 +138,7 @@ func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 // StoreV is StoreK for the V block.
 func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
 	if l.Elem == KVQ8 {
-		v.storeQ8(l, block, pos, x, tokens, stride, l.VIndex)
+		v.storeQ8(l, block, pos, x, tokens, stride, l.vIndex)
 		return
 	}
 	if !v.native || l.Elem != KVF16 {
@@ -146,7 +146,7 @@ func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 		return
 	}
 	args := vecgen.Args{
-		P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.VIndex(pos, 0)), ptr(x)},
+		P: [10]unsafe.Pointer{unsafe.Add(block, 2*l.vIndex(pos, 0)), ptr(x)},
 		N: [6]int{l.HeadDim, tokens, stride},
 	}
 	v.call(vecgen.StoreV16, &args)
@@ -155,7 +155,7 @@ func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 func refStoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
 	for t := 0; t < tokens; t++ {
 		for d, e := range vecOf(at(x, t*stride), l.HeadDim) {
-			l.put(block, l.KIndex(pos+t, d), e)
+			l.put(block, l.kIndex(pos+t, d), e)
 		}
 	}
 }
@@ -163,10 +163,10 @@ func refStoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, st
 func refStoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
 	for t := 0; t < tokens; t++ {
 		for d, e := range vecOf(at(x, t*stride), l.HeadDim) {
-			l.put(block, l.VIndex(pos+t, d), e)
+			l.put(block, l.vIndex(pos+t, d), e)
 		}
 		for d := l.HeadDim; d < l.paddedDim(); d++ {
-			l.put(block, l.VIndex(pos+t, d), 0)
+			l.put(block, l.vIndex(pos+t, d), 0)
 		}
 	}
 }

@@ -1,14 +1,15 @@
-package microkernel
+package vec
 
 import (
 	"unsafe"
 
+	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
 
-// A KVQ8 block has one byte for each element, in the order of KIndex or VIndex, and then a float16
+// A KVQ8 block has one byte for each element, in the order of kIndex or vIndex, and then a float16
 // scale for every position and 32 of its dimensions:
 //
 //	K block  [64/16 panels][headDim][16 positions]int8   [headDim/32][64 positions]float16
@@ -30,19 +31,19 @@ func (l KVLayout) scaleBytes() int {
 func (l KVLayout) scaleOf(pos, d int) int { return KVBlock*l.HeadDim + 2*(d/kvScaleDims*KVBlock+pos) }
 
 // storeQ8 rounds the vectors of tokens to int8. Sixteen dimensions follow each other at equal
-// distances in a block of either kind; index is KIndex or VIndex.
+// distances in a block of either kind; index is kIndex or vIndex.
 func (v *Vec) storeQ8(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int, index func(pos,
 	d int) int) {
-	var row [maxKVDim / kvScaleDims]ActQ8
+	var row [maxKVDim / kvScaleDims]kernel.ActQ8
 	step := index(0, 1) - index(0, 0)
 	for t := range tokens {
-		v.QuantizeRowQ8(at(x, t*stride), l.HeadDim, unsafe.Pointer(&row))
+		v.quantizeRowQ8(at(x, t*stride), l.HeadDim, unsafe.Pointer(&row))
 		for g := range l.HeadDim / kvScaleDims {
 			d := g * kvScaleDims
 			*(*uint16)(unsafe.Add(block, l.scaleOf(pos+t, d))) = plain.HalfFromFloat(row[g].Scale)
-			for half := 0; half < kvScaleDims; half += Lanes {
+			for half := 0; half < kvScaleDims; half += lanes {
 				to := unsafe.Add(block, index(pos+t, d+half))
-				for i, q := range row[g].Q[half : half+Lanes] {
+				for i, q := range row[g].Q[half : half+lanes] {
 					*(*int8)(unsafe.Add(to, i*step)) = q
 				}
 			}
@@ -58,17 +59,17 @@ func getQ8(block unsafe.Pointer, element, scale int) float32 {
 // getK reads dimension d of position pos of a K block.
 func (l KVLayout) getK(block unsafe.Pointer, pos, d int) float32 {
 	if l.Elem == KVQ8 {
-		return getQ8(block, l.KIndex(pos, d), l.scaleOf(pos, d))
+		return getQ8(block, l.kIndex(pos, d), l.scaleOf(pos, d))
 	}
-	return l.get(block, l.KIndex(pos, d))
+	return l.get(block, l.kIndex(pos, d))
 }
 
 // getV reads dimension d of position pos of a V block.
 func (l KVLayout) getV(block unsafe.Pointer, pos, d int) float32 {
 	if l.Elem == KVQ8 {
-		return getQ8(block, l.VIndex(pos, d), l.scaleOf(pos, d))
+		return getQ8(block, l.vIndex(pos, d), l.scaleOf(pos, d))
 	}
-	return l.get(block, l.VIndex(pos, d))
+	return l.get(block, l.vIndex(pos, d))
 }
 
 // wideBytes is what widenPair writes: a K block and a V block of float32, and the scales on the
@@ -82,23 +83,23 @@ func (l KVLayout) wideBytes() int {
 // bytes. Native code only.
 func (v *Vec) widenPair(l KVLayout, dst, src unsafe.Pointer) {
 	if l.Elem == KVF16 {
-		v.F16ToF32((*float32)(dst), (*uint16)(src), (l.KBytes()+l.VBytes())/2)
+		v.f16ToF32((*float32)(dst), (*uint16)(src), (l.KBytes()+l.VBytes())/2)
 		return
 	}
 	w := l.wide()
 	groups := l.HeadDim / kvScaleDims
 	scales := (*float32)(unsafe.Add(dst, w.KBytes()+w.VBytes()))
 
-	v.F16ToF32(scales, (*uint16)(unsafe.Add(src, KVBlock*l.HeadDim)), KVBlock*groups)
-	for panel := range KVBlock / Lanes {
+	v.f16ToF32(scales, (*uint16)(unsafe.Add(src, KVBlock*l.HeadDim)), KVBlock*groups)
+	for panel := range KVBlock / lanes {
 		args := vecgen.Args{N: [6]int{groups}, P: [10]unsafe.Pointer{
-			unsafe.Add(dst, panel*w.KPanelBytes()), unsafe.Add(src, panel*l.KPanelBytes()),
-			ptr(at(scales, panel*Lanes))}}
+			unsafe.Add(dst, panel*w.kPanelBytes()), unsafe.Add(src, panel*l.kPanelBytes()),
+			ptr(at(scales, panel*lanes))}}
 		v.call(vecgen.WidenK8, &args)
 	}
 
 	dst, src = unsafe.Add(dst, w.KBytes()), unsafe.Add(src, l.KBytes())
-	v.F16ToF32(scales, (*uint16)(unsafe.Add(src, KVBlock*l.HeadDim)), KVBlock*groups)
+	v.f16ToF32(scales, (*uint16)(unsafe.Add(src, KVBlock*l.HeadDim)), KVBlock*groups)
 	args := vecgen.Args{P: [10]unsafe.Pointer{dst, src, ptr(scales)}, N: [6]int{groups}}
 	v.call(vecgen.WidenV8, &args)
 }
