@@ -1,4 +1,4 @@
-package main
+package answer
 
 import (
 	"context"
@@ -14,18 +14,18 @@ func mayCall(r *api.Request) bool {
 }
 
 // callConstraint holds an answer to text and calls of the request's tools.
-func (g *generator) callConstraint(r *api.Request, thinking bool) (api.Constraint, error) {
+func (g *Generator) callConstraint(r *api.Request, thinking bool) (api.Constraint, error) {
 	if r.Format.Kind == api.GBNF {
 		return nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used beside tools; " +
 			`leave one of them out or set tool_choice to "none"`}
 	}
-	compiled, err := g.session.tok.ToolFormat().Grammar(r, g.session.tok.Spans, thinking)
+	compiled, err := g.tok.ToolFormat().Grammar(r, g.tok.Spans, thinking)
 	if err != nil {
 		param := "tools"
 		if r.Format.Kind != api.FreeText {
 			param = r.Format.Param
 		}
-		return nil, &api.InvalidError{Param: param, Message: "cannot be used: " + printable(err.Error())}
+		return nil, unusable(param, err)
 	}
 	return compiled.Matcher(g.vocab()), nil
 }
@@ -35,13 +35,13 @@ const reasoningTail = 8
 
 // parted parts the answer of a chat into reasoning, text and calls as it comes; nil where it is all
 // text.
-func (g *generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
-	f := g.session.tok.ToolFormat()
+func (g *Generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
+	f := g.tok.ToolFormat()
 	if !r.Chat() || !f.Reasons() && !mayCall(r) {
 		return nil, false
 	}
 	tail := r.Prompt[max(0, len(r.Prompt)-reasoningTail):]
-	thinking = f.Thinking(g.session.tok.Decode(tail, true))
+	thinking = f.Thinking(g.tok.Decode(tail, true))
 	tools := r.Tools
 	if !mayCall(r) {
 		tools = nil
@@ -50,9 +50,9 @@ func (g *generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
 }
 
 // generateParted runs a request whose answer p parts.
-func (g *generator) generateParted(ctx context.Context, r api.Request, p *toolcall.Parser,
+func (g *Generator) generateParted(ctx context.Context, r api.Request, p *toolcall.Parser,
 	emit func(api.Token) error) (api.Result, error) {
-	r.Control = mayCall(&r) || g.session.tok.ToolFormat().HasControl(g.session.tok.Spans)
+	r.Control = mayCall(&r) || g.tok.ToolFormat().HasControl(g.tok.Spans)
 	res, err := g.engine.Generate(ctx, r, func(t api.Token) error {
 		d := p.Push(t.Text)
 		t.Text, t.Reasoning, t.Calls = d.Text, d.Reasoning, d.Calls

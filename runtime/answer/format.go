@@ -1,4 +1,4 @@
-package main
+package answer
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// grammarVocab is the vocabulary as grammars see it: control tokens stand behind a mark, which no
+// Vocab is the vocabulary as grammars see it: control tokens stand behind a mark, which no
 // other token has.
-func grammarVocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
+func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 	text := make([][]byte, tok.Vocab())
 	var ends []int32
 	for id := range int32(len(text)) {
@@ -32,7 +32,7 @@ const largeGrammar = 64 << 10
 
 // constraint holds an answer to its format, or to one of the calls that it may make; nil where any
 // text will do. Large grammars are compiled one at a time.
-func (g *generator) constraint(ctx context.Context, r *api.Request, thinking bool) (api.Constraint, error) {
+func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking bool) (api.Constraint, error) {
 	if r.Format.Kind == api.FreeText && !mayCall(r) {
 		return nil, nil
 	}
@@ -53,9 +53,14 @@ func (g *generator) constraint(ctx context.Context, r *api.Request, thinking boo
 	}
 	compiled, err := compileFormat(r.Format)
 	if err != nil {
-		return nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used: " + printable(err.Error())}
+		return nil, unusable(r.Format.Param, err)
 	}
 	return compiled.Matcher(g.vocab()), nil
+}
+
+// unusable refuses a field; what is wrong with it may quote it.
+func unusable(param string, err error) error {
+	return &api.InvalidError{Param: param, Message: "cannot be used: " + api.Printable(err.Error(), "")}
 }
 
 func compileFormat(f api.Format) (*grammar.Grammar, error) {

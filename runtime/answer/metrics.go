@@ -1,73 +1,16 @@
-package main
+package answer
 
 import (
-	"context"
-	"strings"
-	"sync"
-	"time"
+	"strconv"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
-	"sandwich/runtime/grammar"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/server"
 )
 
-// generator is the server's Generator over an engine and its tokenizer.
-type generator struct {
-	model   server.ModelInfo
-	engine  *engine.Engine
-	session *session      // over which the engine runs
-	large   chan struct{} // capacity 1: whoever reads a large grammar
-	// vocab is what grammars spell answers with, made for the first request that needs it.
-	vocab func() *grammar.Vocab
-}
-
-func newGenerator(s *session, e *engine.Engine, parallel int) *generator {
-	m := server.ModelInfo{ID: s.name, Created: time.Now(), Context: e.Context(), Parallel: parallel}
-	template, _ := s.file.String("tokenizer.chat_template")
-	m.Template = strings.Clone(template) // the file may be unmapped by then
-	if id, ok := s.tok.BOS(); ok {
-		m.BOS = string(s.tok.Piece(id))
-	}
-	if id, ok := s.tok.EOS(); ok {
-		m.EOS = string(s.tok.Piece(id))
-	}
-	return &generator{model: m, engine: e, session: s,
-		large: make(chan struct{}, 1), vocab: sync.OnceValue(func() *grammar.Vocab { return grammarVocab(s.tok) })}
-}
-
-func (g *generator) close() {
-	g.engine.Close()
-	g.session.Close()
-}
-
-// Ready says why no request is taken at present.
-func (g *generator) Ready() error { return g.engine.Ready() }
-
-// Models lists the one model that is served.
-func (g *generator) Models() []server.ModelInfo {
-	return []server.ModelInfo{g.model}
-}
-
-// Generate runs one request of the API on the engine.
-func (g *generator) Generate(
-	ctx context.Context, r api.Request, emit func(api.Token) error,
-) (res api.Result, err error) {
-	if r.Prompt, err = g.Prompt(ctx, &r); err != nil {
-		return res, err
-	}
-	parser, thinking := g.parted(&r)
-	if r.Constraint, err = g.constraint(ctx, &r, thinking); err != nil {
-		return res, err
-	}
-	if parser != nil {
-		return g.generateParted(ctx, r, parser, emit)
-	}
-	return g.engine.Generate(ctx, r, emit)
-}
-
 // Metrics are the engine's counters and gauges for /metrics.
-func (g *generator) Metrics() []server.Metric {
+func (g *Generator) Metrics() []server.Metric {
 	s := g.engine.Stats()
 	var out []server.Metric
 	counter := func(name, help string, v float64, labels ...[2]string) {
@@ -101,7 +44,7 @@ func (g *generator) Metrics() []server.Metric {
 		gauge("plan_switch_last_seconds", "Duration of the latest hot switch.", s.Pool.Durations[n-1].Seconds())
 	}
 	gauge("plan_verdict", "1 for what plan verify said of the plan when it began to serve.", 1,
-		[2]string{"verdict", string(g.session.verdict.Judgement)})
+		[2]string{"verdict", string(g.verdict)})
 	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
@@ -119,5 +62,29 @@ func (g *generator) Metrics() []server.Metric {
 	if places, err := g.engine.Placement(); err == nil {
 		out = append(out, placementMetrics(places)...)
 	}
+	return out
+}
+
+// placementMetrics are the gauges of where memory lies.
+func placementMetrics(places []engine.Placement) (out []server.Metric) {
+	fallen := 0
+	gauge := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, server.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
+	}
+	for _, p := range places {
+		if p.Fell {
+			fallen++
+		}
+		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}
+		gauge("moved_bytes", "Memory that is at another address or node than at the start, from a sample of "+
+			"pages: hot switches move none.", float64(p.Moved), labels...)
+		if p.Node == mem.AnyNode {
+			continue
+		}
+		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a "+
+			"sample of pages.", p.Remote, labels...)
+	}
+	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(fallen),
+		Help: "Buffers that the node they were bound to had no room for, in whole or in part."})
 	return out
 }

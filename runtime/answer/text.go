@@ -1,4 +1,4 @@
-package main
+package answer
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 )
 
 // Prompt is the tokens of a request.
-func (g *generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
+func (g *Generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
 	ids, err := g.engine.Prompt(ctx, r)
 	return ids, ofTemplate(err)
 }
 
 // Render is the text of a chat.
-func (g *generator) Render(ctx context.Context, r *api.Request) (string, error) {
+func (g *Generator) Render(ctx context.Context, r *api.Request) (string, error) {
 	text, err := g.engine.Render(ctx, r)
 	return text, ofTemplate(err)
 }
@@ -24,25 +24,25 @@ func (g *generator) Render(ctx context.Context, r *api.Request) (string, error) 
 func ofTemplate(err error) error {
 	var invalid *api.InvalidError
 	if errors.As(err, &invalid) {
-		invalid.Message = printable(invalid.Message)
+		invalid.Message = api.Printable(invalid.Message, "")
 	}
 	return err
 }
 
 // Encode turns text into tokens, of any number.
-func (g *generator) Encode(ctx context.Context, text string, special, parse bool) ([]int32, error) {
+func (g *Generator) Encode(ctx context.Context, text string, special, parse bool) ([]int32, error) {
 	return g.engine.Encode(ctx, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: parse})
 }
 
 // Decode turns tokens into text.
-func (g *generator) Decode(ids []int32) (string, error) {
+func (g *Generator) Decode(ids []int32) (string, error) {
 	for _, id := range ids {
-		if int(id) >= g.session.tok.Vocab() {
+		if int(id) >= g.tok.Vocab() {
 			return "", &api.InvalidError{Param: "tokens", Message: "holds a token id outside the vocabulary"}
 		}
 	}
-	return g.session.tok.Decode(ids, true), nil
+	return g.tok.Decode(ids, true), nil
 }
 
 // Piece is the bytes of a token.
-func (g *generator) Piece(id int32) string { return string(g.session.tok.Piece(id)) }
+func (g *Generator) Piece(id int32) string { return string(g.tok.Piece(id)) }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bufio"
@@ -28,8 +28,8 @@ const (
 	mostInRows = 150 // requests that are drawn
 )
 
-// timeline draws a run: each request from its arrival to its end, and below what the cores did.
-func (run *loadRun) timeline(to io.Writer) error {
+// Timeline draws a run: each request from its arrival to its end, and below what the cores did.
+func (run *Run) Timeline(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	outcomes := run.Outcomes[:min(len(run.Outcomes), mostInRows)]
 	var end time.Duration
