@@ -274,7 +274,7 @@ func (t *tuning) problemName(j *job, p *search.Problem) string {
 		cold = fmt.Sprintf("2^%d bytes", bits.Len64(uint64(n)))
 	}
 	ranks := 1
-	if j.piece.Apart {
+	if j.shape.Apart {
 		ranks = len(t.def.Ranks)
 	}
 	return fmt.Sprintf("%s %s %s on PUs %s, %d threads x %d, %s, %s, %s", p.Phase, p.Key, p.Compute, set.PUs, p.Threads,

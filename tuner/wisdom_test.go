@@ -23,7 +23,7 @@ func keepOne(t *testing.T, w *wisdom, name string, m int, share float64) search.
 	if err := run.describe(); err != nil {
 		t.Fatal(err)
 	}
-	c := run.pieces[0]
+	c := run.shapes[0]
 	s, _ := run.def.Decode.Lookup(c.WeightKey, m)
 	r := &search.Result{Anchors: []search.Anchor{{M: m, Schedule: s, Seconds: []float64{1e-3, 2e-3}, Tried: 9}}}
 	if err := w.keep(name, r, nil, search.Standard, share); err != nil {
