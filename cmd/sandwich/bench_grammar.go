@@ -13,6 +13,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
+	"sandwich/runtime/answer"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
@@ -128,7 +129,7 @@ func (f *grammarFlags) vocabularies() (out []*grammar.Vocab, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return []*grammar.Vocab{grammarVocab(tok)}, nil
+	return []*grammar.Vocab{answer.Vocab(tok)}, nil
 }
 
 var grammarReport = report[measure.GrammarRow]{

@@ -6,8 +6,9 @@ import (
 )
 
 // Yarn is the rule of Peng et al.: YaRN: Efficient Context Window Extension of Large Language
-// Models, 2023, section 3: waves that turn Fast times or more within the original context are kept,
-// those that turn Slow times or less are stretched by Factor, the ones between interpolated.
+// Models, 2023, section 3: waves that turn Fast times or more within the original context are
+// kept, those that turn Slow times or less are stretched by Factor, the ones between
+// interpolated.
 type Yarn struct {
 	Factor     float64
 	Original   int // context of the first training, tokens
