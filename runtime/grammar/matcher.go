@@ -13,10 +13,13 @@ type Matcher struct {
 	v   *Vocab
 	m   *machine
 	at  *state
-	way []*state // states at the depths of the trie that is walked
-	own Mask     // near the end of an answer, which is not kept
+	own Mask // near the end of an answer, which is not kept
+	// loop are tokens that go on in a loop, some those of which some are wanted.
+	loop, some Mask
 	// least is the smallest cost behind a token that the last fill met.
 	least float64
+	// deepest is the length of the longest tokens that are walked to.
+	deepest uint16
 	// most is how much work the machine may have done.
 	most int64
 }
@@ -31,8 +34,10 @@ const (
 
 // Matcher starts an answer of tokens of the vocabulary.
 func (g *Grammar) Matcher(v *Vocab) *Matcher {
-	m := &Matcher{v: v, m: newMachine(g.program), way: make([]*state, maxTokenBytes+1), most: answerWork}
+	m := &Matcher{v: v, m: newMachine(g.program), deepest: maxTokenBytes,
+		most: answerWork}
 	m.at = m.m.start()
+	v.prepare(g.program)
 	return m
 }
 
@@ -51,11 +56,8 @@ func (m *Matcher) Mask(left int) *Mask {
 	if most >= s.masked {
 		return s.mask
 	}
-	if m.own.bits == nil {
-		m.own.bits = make([]uint64, words64(m.v.size))
-	}
 	for range 2 {
-		clear(m.own.bits)
+		m.own.clear(m.v.size)
 		m.least = unbounded
 		m.fill(s, &m.own, most)
 		if m.own.count > 0 {
