@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/chart"
 )
@@ -83,7 +84,7 @@ func productCells(r *measure.ProductRow, peers bool) []string {
 // threads, and the products below the mark.
 func printPeers(w io.Writer, rows, peers []measure.ProductRow) error {
 	for _, s := range measure.SummarizePeers(rows, peers) {
-		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", plural(s.Threads, "thread"))
+		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", show.Plural(s.Threads, "thread"))
 		for _, m := range s.Means {
 			fmt.Fprintf(w, "  %-18s %5.2f  over %d products, least %.2f\n", m.Name, m.Mean, m.Products, m.Least)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/runtime/answer"
@@ -89,7 +90,7 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	}
 	drawer := engine.NewDrawer(vec, vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
 	var rows []measure.GrammarRow
-	step, done := countProgress("bench grammar", len(schemas))
+	step, done := show.StepBar("bench grammar", len(schemas))
 	defer done()
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		row, err := measure.TimeGrammar(ctx, measure.GrammarOptions{Name: name, Schema: []byte(schemas[name]),

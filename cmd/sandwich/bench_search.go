@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/tuner"
@@ -77,7 +78,7 @@ func checkCompare(o *tuner.CompareOptions) error {
 	}
 	for _, s := range o.Strategies {
 		if search.About(s) == "" {
-			return fmt.Errorf("--strategies %s: use %s", clip(s, 40), strings.Join(search.Strategies(), ", "))
+			return fmt.Errorf("--strategies %s: use %s", show.Clip(s, 40), strings.Join(search.Strategies(), ", "))
 		}
 	}
 	for _, s := range o.Sigmas {
@@ -110,7 +111,7 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
 		return nil, err
 	}
-	line, done := lineProgress()
+	line, done := show.LiveLine()
 	defer done()
 	o.Profile, o.Build, o.Progress = host, buildCommit(), func(p tuner.Progress) { line(p.String()) }
 	rows, err := tuner.Compare(ctx, o)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
@@ -38,7 +39,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 			return nil, withCode(exitForeign,
 				fmt.Errorf("--measure needs the host of both plans, and %s is of another"+
 					" one (%s): run it there, or leave --measure out", side.Plan.Name,
-					clip(side.Host.Host.CPUModel, 60)))
+					show.Clip(side.Host.Host.CPUModel, 60)))
 		}
 	}
 	file, _, err := openModel(f.model)
@@ -125,7 +126,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 	}
 	rng := rand.New(rand.NewPCG(1, 13))
 	open := slices.Repeat([]bool{true}, len(rows))
-	update, done := fractionProgress("plan check")
+	update, done := show.FractionBar("plan check")
 	defer done()
 	longest := time.Duration(0)
 	for round := 1; slices.Contains(open, true); round++ {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
@@ -54,13 +55,13 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 			return stopped
 		}
 		if stopped != nil {
-			notice("stopped: what follows was measured until then")
+			show.Notice("stopped: what follows was measured until then")
 		}
 		if out != "" {
 			if err := p.Save(out); err != nil {
 				return usageError(err)
 			}
-			notice("wrote " + out)
+			show.Notice("wrote " + out)
 			if !c.Flags().Changed("format") && matrix == "" {
 				return stopped
 			}
@@ -83,7 +84,7 @@ func interrupted(ctx context.Context, err error) bool {
 func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 	switch format {
 	case "json":
-		return printJSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
+		return show.JSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
 			Usable: topotree.NewCPUSet(p.UsablePUs()...), Probe: p.Probe, Ceilings: p.Ceilings,
 			PUSets: p.Sets, Latent: p.Latent, Matrices: p.Matrices})
 	case "yaml":

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 )
@@ -35,7 +36,7 @@ func printSets(w io.Writer, sets []profiles.SetFigure) {
 				domain += ", " + what
 			}
 			fmt.Fprintf(w, "%s  %-22s  %s  %s%s\n",
-				title, domain, plural(f.CPUs.Count(), "PU"), formatRate(f.Median, f.Unit), setRange(f))
+				title, domain, show.Plural(f.CPUs.Count(), "PU"), formatRate(f.Median, f.Unit), setRange(f))
 			title = ""
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
@@ -81,7 +82,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 	t := tuneFlags{session: f.serve.session}
 	var err error
 	if t.out, err = subject.planPath(); err != nil {
-		notice(err.Error() + "; serving untuned")
+		show.Notice(err.Error() + "; serving untuned")
 		return nil
 	}
 	if f.hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
@@ -102,7 +103,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		notice("tuning failed: " + err.Error() + "; serving untuned")
+		show.Notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
 	return printRaces(w, b)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/topotree/draw"
@@ -74,10 +75,10 @@ func printMatrices(w io.Writer, matrices []profiles.Matrix) error {
 		case m.Assumed:
 			source = "assumed"
 		}
-		rows = append(rows, []string{m.Name, orUnknown(m.Meaning()), formatEntry(v[0], m.Unit),
+		rows = append(rows, []string{m.Name, show.OrUnknown(m.Meaning()), formatEntry(v[0], m.Unit),
 			formatEntry(v[len(v)/2], m.Unit), formatEntry(v[len(v)-1], m.Unit), source})
 	}
-	return printTable(w, []string{"matrix", "what", "least", "median", "most", "source"}, rows, 2, 3, 4)
+	return show.Table(w, []string{"matrix", "what", "least", "median", "most", "source"}, rows, 2, 3, 4)
 }
 
 func formatEntry(v float64, unit string) string {
@@ -119,13 +120,13 @@ func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
 			have = append(have, other.Name)
 		}
 		return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name,
-			orNone(strings.Join(have, ", "))))
+			show.OrNone(strings.Join(have, ", "))))
 	}
 	switch format {
 	case "svg":
 		return heatOf(*m).WriteSVG(w)
 	case "json":
-		return printJSON(w, m)
+		return show.JSON(w, m)
 	case "yaml":
 		text, err := profiles.EncodeYAML(m)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/topotree"
 )
 
@@ -44,7 +45,7 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 		}
 		rows = append(rows, []string{strconv.Itoa(t.PUs()), transformsText(t.Transforms()), t.Digest().String()})
 	}
-	if err := printTable(w, []string{"PUs", "transforms", "digest"}, rows, 0); err != nil {
+	if err := show.Table(w, []string{"PUs", "transforms", "digest"}, rows, 0); err != nil {
 		return err
 	}
 	if more := stats.Kept - len(rows); more > 0 {

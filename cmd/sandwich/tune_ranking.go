@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/tuner"
@@ -86,7 +87,7 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 	}
 	header := []string{"", "configuration", "TP", "PUs", "prefill tokens/s", "decode tokens/s", "latency", "p90",
 		"within SLO", "goodput"}
-	if err := printTable(w, header, rows, 0, 2, 4, 5, 6, 7, 8, 9); err != nil {
+	if err := show.Table(w, header, rows, 0, 2, 4, 5, 6, 7, 8, 9); err != nil {
 		return err
 	}
 	if note := r.Note(); note != "" {
