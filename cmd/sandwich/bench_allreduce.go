@@ -151,7 +151,8 @@ var reduceReport = report[measure.AllReduceRow]{
 		}
 		return []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads,
 			show.Plural(r.PUs, "PU")), r.Way,
-			mem.FormatBytes(r.Bytes), formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90),
+			mem.FormatBytes(r.Bytes), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.P10),
+			profiles.FormatSeconds(r.P90),
 			fmt.Sprintf("%.2f", r.Rate/1e9), ofRoof, r.RoofOf}
 	},
 	header: "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second",

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/chart"
 )
@@ -56,7 +57,8 @@ func printGEMM(w io.Writer, ours, peers []measure.ProductRow, roofs measure.Prod
 func productCells(r *measure.ProductRow, peers bool) []string {
 	line := []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, strconv.Itoa(r.Threads),
 		strconv.Itoa(r.M), r.Weights,
-		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max),
+		fmt.Sprintf("%.1f", r.GFLOPS), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.Min),
+		profiles.FormatSeconds(r.Max),
 		"", "", "", ""}
 	if r.Roof > 0 {
 		line[10], line[11] = fmt.Sprintf("%.0f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Roof)

@@ -128,7 +128,7 @@ var grammarReport = report[measure.GrammarRow]{
 		out := []string{r.Schema, strconv.Itoa(r.Bytes), strconv.Itoa(r.Vocab), strconv.Itoa(r.Tokens),
 			strconv.Itoa(r.Cut)}
 		for _, s := range []float64{r.Compile, r.First, r.Median, r.P99, r.Max, r.Accept, r.Plain, r.Sample} {
-			out = append(out, formatSeconds(s))
+			out = append(out, profiles.FormatSeconds(s))
 		}
 		return out
 	},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
@@ -45,8 +46,9 @@ var switchReport = report[measure.SwitchRow]{
 		"bytes moved"},
 	numbers: []int{4, 5, 6, 7, 8, 9},
 	cells: func(r *measure.SwitchRow) []string {
-		return []string{r.Test, r.Plan, r.Prefill, r.Decode, formatSeconds(r.Median), formatSeconds(r.P10),
-			formatSeconds(r.P90), formatSeconds(r.Goal),
+		return []string{r.Test, r.Plan, r.Prefill, r.Decode, profiles.FormatSeconds(r.Median),
+			profiles.FormatSeconds(r.P10),
+			profiles.FormatSeconds(r.P90), profiles.FormatSeconds(r.Goal),
 			fmt.Sprint(len(r.Samples)), fmt.Sprint(r.Moved)}
 	},
 	header: "test,model,plan,prefill_pus,decode_pus,median_s,p10_s,p90_s,reps,switches,moved_bytes",

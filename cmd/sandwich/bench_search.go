@@ -147,5 +147,6 @@ func searchCells(r *tuner.CompareRow) []string {
 	return []string{r.Strategy, or(r.Sigma > 0, strconv.Itoa(r.Sigma)), fmt.Sprintf("%.1f", r.GFLOPS),
 		fmt.Sprintf("%.1f", r.Mean),
 		fmt.Sprintf("%.1f %%", 100*r.OfBest), or(r.OfExhaustive > 0, fmt.Sprintf("%.1f %%", 100*r.OfExhaustive)),
-		formatSeconds(r.Seconds), or(r.AllM > 0, formatSeconds(r.AllM)), trials, strconv.Itoa(r.Rules)}
+		profiles.FormatSeconds(r.Seconds), or(r.AllM > 0, profiles.FormatSeconds(r.AllM)), trials,
+		strconv.Itoa(r.Rules)}
 }

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
@@ -214,7 +215,7 @@ func (s *story) printSteps(w io.Writer) error {
 	for i, c := range s.Road.Candidates {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Name, strconv.Itoa(c.TP), c.PrefillPUs.String(),
 			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
-			formatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
+			profiles.FormatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
 	}
 	fmt.Fprintln(w)
 	return show.Table(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s",

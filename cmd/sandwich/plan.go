@@ -11,6 +11,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
@@ -191,7 +192,7 @@ func printVerdict(w io.Writer, v *verified) error {
 			mem.FormatBytes(p.Panels), float64(p.Panels)/float64(p.File))
 	}
 	if k := v.Kernels; k != nil {
-		fmt.Fprintf(w, "  %s built in %s\n", show.Plural(k.Count, "kernel"), formatSeconds(k.Seconds))
+		fmt.Fprintf(w, "  %s built in %s\n", show.Plural(k.Count, "kernel"), profiles.FormatSeconds(k.Seconds))
 	}
 	if len(v.Keys) > 0 {
 		var rows [][]string
@@ -265,8 +266,8 @@ func madeText(e *plans.EvidenceBrief) string {
 		return e.Created + " by a rule of thumb"
 	}
 	text := fmt.Sprintf("%s by %s: %d kernel trials in %s of %s (strategy %s, effort %s, seed %d), A/A noise %.1f %%, "+
-		"%d candidates rejected", e.Created, show.OrUnknown(e.Build), e.Trials, formatSeconds(e.Spent),
-		formatSeconds(e.Budget),
+		"%d candidates rejected", e.Created, show.OrUnknown(e.Build), e.Trials, profiles.FormatSeconds(e.Spent),
+		profiles.FormatSeconds(e.Budget),
 		e.Strategy, e.Effort, e.Seed, 100*e.Noise, e.Rejected)
 	return show.Join("; early stop ", text, e.EarlyStop)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -66,7 +67,7 @@ func (f *runFlags) prepare(ctx context.Context, w io.Writer, s *session) error {
 	if err := s.needTokenizer(); err != nil {
 		return err
 	}
-	printHost(w, s.profile)
+	machine.Head(w, s.profile)
 	fmt.Fprintln(w)
 	if f.budget > 0 {
 		if err := f.tune(ctx, w, s); err != nil {

@@ -191,7 +191,7 @@ func printLevels(w io.Writer, t *topotree.Tree) error {
 		}
 		size := ""
 		if slices.Max(sizes) > 0 {
-			size = formatSize(int64(slices.Max(sizes)) << 10)
+			size = show.Size(int64(slices.Max(sizes)) << 10)
 		}
 		rows = append(rows, []string{strconv.Itoa(d), level[0].Kind.String(), strconv.Itoa(len(level)),
 			distinct(pus), size, note})

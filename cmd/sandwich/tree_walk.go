@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
 	"sandwich/topotree"
 )
 
@@ -56,7 +57,7 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 		cut = ", ended by --max-trees"
 	}
 	_, err := fmt.Fprintf(w, "\ngenerated %d, duplicates by digest %d, kept %d%s, of %d ways to group, in %s\n",
-		stats.Generated, stats.Duplicates, stats.Kept, cut, stats.Groups, formatSeconds(seconds))
+		stats.Generated, stats.Duplicates, stats.Kept, cut, stats.Groups, profiles.FormatSeconds(seconds))
 	return err
 }
 

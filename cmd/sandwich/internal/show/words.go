@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"sandwich/runtime/mem"
 )
 
 // Clip shortens a value to one line of at most n runes.
@@ -77,3 +79,11 @@ func ColumnsFrom(first, end int) (columns []int) {
 
 // Share is a part of something as people read it.
 func Share(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+// Size is a number of bytes; nothing where there are none.
+func Size(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return mem.FormatBytes(bytes)
+}

@@ -1,4 +1,6 @@
-package main
+// Package machine writes a profile for people: the machine as a tree or as tables, and what was
+// measured of it. probe and run print it.
+package machine
 
 import (
 	"fmt"
@@ -23,10 +25,10 @@ func drawingWidth() int {
 	return most
 }
 
-// printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings
+// Print is what probe shows by default: who the machine is, its tree with equal siblings
 // folded into one line, and what was measured.
-func printMachineTree(w io.Writer, p *profiles.Profile) error {
-	printHost(w, p)
+func Print(w io.Writer, p *profiles.Profile) error {
+	Head(w, p)
 	fmt.Fprintln(w)
 	if err := draw.Text(w, p.Machine.Tree); err != nil {
 		return err
@@ -42,7 +44,8 @@ func printMachineTree(w io.Writer, p *profiles.Profile) error {
 	return printStructure(w, p)
 }
 
-func printHost(w io.Writer, p *profiles.Profile) {
+// Head names the machine and what of it may be used.
+func Head(w io.Writer, p *profiles.Profile) {
 	m, s := p.Machine, p.Machine.Summary()
 	fmt.Fprintf(w, "%s (%s)\n", show.OrUnknown(p.Host.CPUModel), show.OrUnknown(p.Host.Arch))
 	fmt.Fprintf(w, "  %s, %s, %s, %s\n", show.Plural(s.Packages, "package"), show.Plural(s.NUMANodes, "NUMA node"),
@@ -139,7 +142,7 @@ func printCeilings(w io.Writer, ceilings []profiles.Ceiling) error {
 			what = c.Device + " " + what
 		}
 		rows = append(rows, []string{c.Kind, strings.Join(strings.Fields(what), " "), strconv.Itoa(c.PUs),
-			formatRate(c.Median, c.Unit),
+			profiles.FormatRate(c.Median, c.Unit),
 			formatRange(c.Figure), c.Provenance()})
 	}
 	return show.Table(w, []string{"roof", "of", "PUs", "median", "min to max", "source"}, rows, 2, 3, 4)
@@ -149,22 +152,19 @@ func formatRange(f profiles.Figure) string {
 	if f.N < 2 {
 		return ""
 	}
-	return formatRate(f.Min, f.Unit) + " to " + formatRate(f.Max, f.Unit)
+	return profiles.FormatRate(f.Min, f.Unit) + " to " + profiles.FormatRate(f.Max, f.Unit)
 }
 
-// The short names of how figures are written for people.
-var formatRate, formatSeconds = profiles.FormatRate, profiles.FormatSeconds
-
-// printMachineTables shows every object of the machine with its PUs, a row each.
-func printMachineTables(w io.Writer, p *profiles.Profile) error {
-	printHost(w, p)
+// Tables shows every object of the machine with its PUs, a row each.
+func Tables(w io.Writer, p *profiles.Profile) error {
+	Head(w, p)
 	fmt.Fprintln(w)
 	var rows [][]string
 	for _, n := range p.Machine.Memory {
-		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), formatSize(n.Bytes), show.OrNone(n.CPUs.String())})
+		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), show.Size(n.Bytes), show.OrNone(n.CPUs.String())})
 	}
 	for _, o := range p.Machine.Objects {
-		rows = append(rows, []string{o.Kind.String(), objectID(o.ID), formatSize(o.Bytes), o.CPUs.String()})
+		rows = append(rows, []string{o.Kind.String(), objectID(o.ID), show.Size(o.Bytes), o.CPUs.String()})
 	}
 	slices.SortStableFunc(rows, func(a, b []string) int { return kindOrder(a[0]) - kindOrder(b[0]) })
 	if err := show.Table(w, []string{"object", "id", "size", "cpus"}, rows, 1, 2); err != nil {
@@ -190,11 +190,4 @@ func objectID(id int) string {
 		return ""
 	}
 	return strconv.Itoa(id)
-}
-
-func formatSize(bytes int64) string {
-	if bytes == 0 {
-		return ""
-	}
-	return mem.FormatBytes(bytes)
 }

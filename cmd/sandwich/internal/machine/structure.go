@@ -1,11 +1,10 @@
-package main
+package machine
 
 import (
 	"fmt"
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
@@ -88,7 +87,7 @@ func formatEntry(v float64, unit string) string {
 	case "ns":
 		return fmt.Sprintf("%.3g ns", v)
 	}
-	return formatRate(v, unit)
+	return profiles.FormatRate(v, unit)
 }
 
 // heatOf makes a heat map of a matrix. What was not measured stays blank.
@@ -111,17 +110,8 @@ func heatOf(m profiles.Matrix) draw.Heat {
 	return h
 }
 
-// printMatrix shows one matrix: as a heat map, as a picture, or as data.
-func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
-	m := p.Matrix(name)
-	if m == nil {
-		var have []string
-		for _, other := range p.Matrices {
-			have = append(have, other.Name)
-		}
-		return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name,
-			show.OrNone(strings.Join(have, ", "))))
-	}
+// Matrix shows one matrix: as a heat map, as a picture, or as data.
+func Matrix(w io.Writer, m *profiles.Matrix, format string) error {
 	switch format {
 	case "svg":
 		return heatOf(*m).WriteSVG(w)
