@@ -1,12 +1,11 @@
 package microkernel
 
 import (
+	// The backends. To add one is to add its line here.
+	_ "sandwich/microkernel/internal/arm"
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
-
-	// The backends. To add one is to add its line here.
-	_ "sandwich/microkernel/internal/arm"
 	_ "sandwich/microkernel/internal/x86"
 )
 
@@ -103,7 +102,13 @@ func ParseSpec(text string) (Spec, error) { return kernel.ParseSpec(text) }
 // Space lists the kernels of one instruction set, compute path and weight type that the features
 // allow, in a fixed order.
 func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
-	return kernel.Space(host, isa, c, b)
+	return SpaceOf(host, isa, c, b, func(Spec) bool { return true })
+}
+
+// SpaceOf is Space without the kernels that keep refuses, which are told before their registers are
+// counted: the rules of thumb look at one in thirty.
+func SpaceOf(host Features, isa ISA, c Compute, b WeightType, keep func(Spec) bool) []Spec {
+	return kernel.Space(host, isa, c, b, keep)
 }
 
 // ActQ8RowBytes is the length of a row of k quantized activations; k is a multiple of 32.
@@ -125,6 +130,3 @@ func HostError() error { return host.Error() }
 // weight type of the spec. It is the oracle of every kernel, and the kernel itself where no code
 // can be generated.
 func RunRef(s Spec, g *GemmArgs) { plain.RunRef(s, g) }
-
-// FMA32 is the correctly rounded float32 of a*b + c: what VFMADD and FMLA compute, on any machine.
-func FMA32(a, b, c float32) float32 { return plain.FMA32(a, b, c) }

@@ -57,7 +57,7 @@ func tableBytes(m *model.Model) (bytes int) {
 }
 
 // findEmbedding says where forwards find the rows of tokens.
-func (w *Weights) findEmbedding(p *Parts) {
+func (w *Weights) findEmbedding(p *Shards) {
 	m := p.Whole
 	if m.Embed == nil {
 		return

@@ -98,7 +98,7 @@ func (l *layerKV) pitch() int { return l.kvHeads * l.pair }
 type KVStores []*KVStore
 
 // NewKVStores reserves the stores of the model's layers for every rank, on its node.
-func NewKVStores(p *Parts, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
+func NewKVStores(p *Shards, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
 	for r := range p.list {
 		s, err := newKVStore(elem, p.list[r].layers, specs, p.list[r].node)
 		if err != nil {

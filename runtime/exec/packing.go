@@ -18,7 +18,7 @@ const packPanels = 8
 // loading is the packing of all weights by the workers of a pool.
 type loading struct {
 	ctx      context.Context // whose end stops it
-	parts    *Parts
+	shards   *Shards
 	weights  *Weights
 	groups   *pool.Grouping
 	total    int64
@@ -32,9 +32,9 @@ type loading struct {
 }
 
 func (l *loading) run(p *pool.Pool) error {
-	m := l.parts.Whole
+	m := l.shards.Whole
 	l.left, l.tables = make([]atomic.Int64, len(m.Weights)), make([]pool.Counter, len(tables(m)))
-	l.pieces = make([][]pool.Counter, len(l.parts.list))
+	l.pieces = make([][]pool.Counter, len(l.shards.list))
 	for r := range l.pieces {
 		l.pieces[r] = make([]pool.Counter, len(m.Weights))
 		for i := range m.Weights {
@@ -79,7 +79,7 @@ func lookedUp(m *model.Model) []*gguf.Tensor {
 // panels is how many panels a rank holds of weight i, those of a stack counted through.
 func (l *loading) panels(rank, i int) int {
 	if packed := l.weights.At(rank, i); packed != nil {
-		return packed.Layout.Panels() * l.parts.Whole.Weights[i].Matrices()
+		return packed.Layout.Panels() * l.shards.Whole.Weights[i].Matrices()
 	}
 	return 0
 }
@@ -87,7 +87,7 @@ func (l *loading) panels(rank, i int) int {
 // work packs what the worker's rank holds.
 func (l *loading) work(worker *pool.Worker) {
 	at := l.weights.ranks[0].table
-	for i, t := range tables(l.parts.Whole) {
+	for i, t := range tables(l.shards.Whole) {
 		l.copyTable(worker, t, &l.tables[i], unsafe.Slice((*byte)(at), len(t.Data)))
 		at = unsafe.Add(at, len(t.Data))
 	}
@@ -96,14 +96,14 @@ func (l *loading) work(worker *pool.Worker) {
 		worker.Use(l.groups)
 		rank = worker.Group().ID()
 	}
-	part, own := &l.parts.list[rank], &l.weights.ranks[rank]
-	for i := range l.parts.Whole.Weights {
+	shard, own := &l.shards.list[rank], &l.weights.ranks[rank]
+	for i := range l.shards.Whole.Weights {
 		panels := l.panels(rank, i)
-		tensor := l.parts.Whole.Weights[i].Tensor
+		tensor := l.shards.Whole.Weights[i].Tensor
 		counter := &l.pieces[rank][i]
 		next := func() (int, int, bool) { return worker.Next(counter, panels, packPanels) }
 		for lo, hi, ok := next(); ok; lo, hi, ok = next() {
-			if !l.read(tensor, func() bool { return own.pack(part, i, lo, hi) }) {
+			if !l.read(tensor, func() bool { return own.pack(shard, i, lo, hi) }) {
 				return
 			}
 			if l.left[i].Add(int64(lo-hi)) == 0 {
@@ -159,8 +159,8 @@ func (l *loading) copyTable(worker *pool.Worker, t *gguf.Tensor, given *pool.Cou
 
 // pack packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all
 // their values are finite.
-func (w *rankWeights) pack(part *part, i, lo, hi int) bool {
-	l, weight := w.At(i).Layout, &part.model.Weights[i]
+func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
+	l, weight := w.At(i).Layout, &shard.model.Weights[i]
 	t := weight.Tensor
 	stride := t.Type.RowBytes(t.Dims[0])                           // of the tensor
 	from, row := t.Type.RowBytes(weight.Col), t.Type.RowBytes(l.K) // of the piece in it

@@ -14,8 +14,8 @@ func (r *rank) gemmScratch(rows int) (most int) {
 			most = max(most, g.scratchBytes)
 		}
 	}
-	for i := range r.part.model.Ops {
-		switch op := &r.part.model.Ops[i]; {
+	for i := range r.shard.model.Ops {
+		switch op := &r.shard.model.Ops[i]; {
 		case op.Table != nil:
 			most = max(most, 4*op.Table.N)
 		case op.Act != model.NoActivation && len(op.W) > 0:
@@ -28,7 +28,7 @@ func (r *rank) gemmScratch(rows int) (most int) {
 }
 
 // allocateScratch gives each worker its own, on the node of its rank.
-func (e *Executor) allocateScratch(p *Parts, pus []int) error {
+func (e *Executor) allocateScratch(p *Shards, pus []int) error {
 	gemm := 0
 	for r := range e.ranks {
 		gemm = max(gemm, e.ranks[r].gemmScratch(e.bufs.rows))

@@ -41,7 +41,7 @@ func checkGemma4(c Config) error {
 		if keeper < 0 {
 			return fmt.Errorf("layer %d reads keys and values of an earlier layer of its kind, and there is none", i)
 		}
-		if c.HeadsOf(keeper) != c.HeadsOf(i) {
+		if c.headsOf(keeper) != c.headsOf(i) {
 			return fmt.Errorf("layer %d reads keys and values of layer %d, whose heads have other sizes", i, keeper)
 		}
 	}

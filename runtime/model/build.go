@@ -47,7 +47,7 @@ func (c Config) Model() (*Model, error) {
 func (b *Builder) Layers() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for b.layer = range b.Config.Layers {
-			if b.heads = b.HeadsOf(b.layer); !yield(b.layer) {
+			if b.heads = b.headsOf(b.layer); !yield(b.layer) {
 				break
 			}
 		}
@@ -203,7 +203,7 @@ type Rotation struct {
 	Keeper       int // an earlier layer whose K and V this one reads, plus 1; 0: its own
 }
 
-// Rotate turns Q and K, and puts K and V into the cache.
+// Rotate sub-blocks Q and K, and puts K and V into the cache.
 func (b *Builder) Rotate(r Rotation) {
 	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper, KeyVal: r.KeysAsValues, Keeper: b.layer}
 	if r.Keeper > 0 {

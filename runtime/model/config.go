@@ -34,8 +34,8 @@ type Config struct {
 	FusedExperts     bool   // gate and up of the experts are rows of one tensor
 }
 
-// HeadsOf are the sizes of a layer's attention.
-func (c Config) HeadsOf(layer int) Heads {
+// headsOf are the sizes of a layer's attention.
+func (c Config) headsOf(layer int) Heads {
 	h := Heads{c.Heads, c.KVHeads, c.HeadDim}
 	if c.KVHeadsOf != nil {
 		h.KV = c.KVHeadsOf[layer]
@@ -165,7 +165,7 @@ func (c Config) checkLayers() error {
 		}
 	}
 	for layer := range c.KVHeadsOf {
-		if h := c.HeadsOf(layer); h.KV < 1 || h.Q%h.KV != 0 {
+		if h := c.headsOf(layer); h.KV < 1 || h.Q%h.KV != 0 {
 			return fmt.Errorf("layer %d: %d query heads cannot share %d KV heads evenly", layer, h.Q, h.KV)
 		}
 	}
