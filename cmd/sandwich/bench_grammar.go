@@ -18,6 +18,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
+	"sandwich/runtime/session"
 	"sandwich/runtime/tokenizer"
 	"sandwich/tuner/measure"
 )
@@ -108,7 +109,7 @@ func (f *grammarFlags) vocabulary() (*grammar.Vocab, error) {
 	if f.model == "" {
 		return measure.GrammarVocab(f.vocab), nil
 	}
-	file, name, err := openModel(f.model)
+	file, name, err := session.OpenModel(f.model)
 	if err != nil {
 		return nil, err
 	}
