@@ -28,7 +28,7 @@ func newPlan() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(), newPlanUnpack(),
-		newPlanSign(), newPlanExport())
+		newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull())
 	return c
 }
 
