@@ -115,7 +115,7 @@ func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
 	if f.sizes.context == 0 {
 		f.sizes.context = s.contextLimit(defaultContext)
 	}
-	rows, err := servingMemory(s.plan, s.blocks(f.sizes), f.sizes.parallel, true)
+	rows, err := servingMemory(s.plan, f.sizes.context, f.sizes.parallel, true)
 	if err != nil {
 		return usageError(err)
 	}

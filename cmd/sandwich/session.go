@@ -212,22 +212,9 @@ type serving struct {
 	displaced func(err error)        // engine.Options.Displaced
 }
 
-// blocks are how many blocks of the KV cache serving will have, before anything is loaded: the
-// whole context of every parallel request where that takes no more than half of the memory that is
-// left, else as many as fit there, and one context at least: requests then wait for blocks. Layers
-// with windows take less than this.
-func (s *session) blocks(v serving) int {
-	need := kvcache.BlocksFor(v.context)
-	blocks := need * v.parallel
-	if free := mem.Available(); free > 0 {
-		perBlock := s.plan.Model.KVBytesPerToken(s.plan.KV) * kvcache.BlockTokens
-		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
-	}
-	return blocks
-}
-
-// engine loads the model for many requests at once. The memory that is left is shared as blocks
-// says.
+// engine loads the model for many requests at once. The KV cache has the whole context of every
+// parallel request where that takes no more than half of the memory that is left, else as many
+// blocks as fit there, and one context at least: requests then wait for blocks.
 func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.context)
 	o, done := s.runnerOptions(need*v.parallel, v.parallel)
