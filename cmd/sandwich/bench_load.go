@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/client"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/measure/load"
 	"sandwich/tuner/trace"
@@ -138,7 +139,7 @@ func (f *loadFlags) check() error {
 	}
 	u, err := url.Parse(f.url)
 	if f.url != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("--url %s: give one such as http://127.0.0.1:8080", clip(f.url, 60))
+		return fmt.Errorf("--url %s: give one such as http://127.0.0.1:8080", show.Clip(f.url, 60))
 	}
 	return nil
 }
@@ -241,7 +242,7 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace
 	}
 	defer e.Close()
 	target.Serve(e)
-	notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
+	show.Notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
 	run, err := load.Offer(ctx, t, f.seed, target)
 	if err != nil {
 		return nil, err

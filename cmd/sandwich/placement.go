@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
@@ -21,11 +21,11 @@ type fallenMemory struct {
 func (s *session) noticeFallen(r *engine.Runner) {
 	places, err := r.Placement()
 	if err != nil {
-		notice("note: where the memory lies could not be looked up: " + err.Error())
+		show.Notice("note: where the memory lies could not be looked up: " + err.Error())
 		return
 	}
 	for _, note := range s.newlyFallen(places) {
-		notice("warning: " + note)
+		show.Notice("warning: " + note)
 	}
 }
 
@@ -74,15 +74,4 @@ func hugeText(r *engine.Runner, m engine.Memory) string {
 		return fmt.Sprintf("%.0f %% on huge pages", 100*min(1, float64(n)/float64(all)))
 	}
 	return ""
-}
-
-// joinNonEmpty joins what is not empty.
-func joinNonEmpty(sep string, parts ...string) string {
-	var list []string
-	for _, p := range parts {
-		if p != "" {
-			list = append(list, p)
-		}
-	}
-	return strings.Join(list, sep)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
 )
@@ -154,14 +155,14 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	failed := <-ended
 	switch {
 	case errors.Is(err, errUnloaded):
-		notice(err.Error())
+		show.Notice(err.Error())
 		return nil
 	case err != nil:
 		return err
 	case failed != nil:
 		return failed
 	}
-	notice("stopped")
+	show.Notice("stopped")
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -195,10 +196,10 @@ func (f *serveFlags) engine(ctx context.Context, s *session) (*engine.Engine, er
 	if f.sizes.context == 0 {
 		f.sizes.context = s.contextLimit(defaultContext)
 	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
-		notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
+		show.Notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
 			f.sizes.context, s.shape.Context))
 	}
-	f.sizes.note = func(text string) { notice("note: " + text) }
+	f.sizes.note = func(text string) { show.Notice("note: " + text) }
 	return s.engine(ctx, f.sizes)
 }
 
@@ -208,7 +209,7 @@ func (f *serveFlags) report(s *session, e *engine.Engine) {
 	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name,
 		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
 		f.sizes.parallel, f.sizes.context)
-	notice(joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
+	show.Notice(show.Join(", ", line, hugeText(e.Runner(), m)))
 	if s.profile.Machine.Summary().NUMALocalities < 2 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
 )
 
@@ -33,7 +34,8 @@ func (v *serving) addShares(fs *pflag.FlagSet) {
 func (v *serving) checkService() error {
 	switch {
 	case !slices.Contains(sched.Policies(), v.Policy):
-		return fmt.Errorf("--policy %s: choose one of %s", clip(v.Policy, 20), strings.Join(sched.Policies(), ", "))
+		return fmt.Errorf("--policy %s: choose one of %s", show.Clip(v.Policy, 20), strings.Join(sched.Policies(),
+			", "))
 	case !(v.Quantum > 0 && v.Quantum <= 100):
 		return fmt.Errorf("--quantum %g: give a share above 0, such as 0.75", v.Quantum)
 	case v.Bound <= 0 || v.Aging <= 0:
