@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/tuner"
@@ -14,6 +15,7 @@ import (
 // rankingJSON is the stable JSON of a simulated ranking.
 type rankingJSON struct {
 	Trees          int             `json:"trees"`
+	Sections       int             `json:"sections"`
 	Configurations int             `json:"configurations"`
 	UnlikeCosts    int             `json:"unlike_costs"`
 	Simulated      int             `json:"simulated"`
@@ -54,8 +56,9 @@ type latencyJSON struct {
 }
 
 func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
-	out := rankingJSON{Trees: r.Trees, Configurations: r.Configs, UnlikeCosts: r.Costs, Simulated: len(r.Ranked),
-		Seconds: r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
+	out := rankingJSON{Trees: r.Trees, Sections: r.Sections, Configurations: r.Configs, UnlikeCosts: r.Costs,
+		Simulated: len(r.Ranked),
+		Seconds:   r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
 		Assumed: append([]string{}, r.Assumed...)}
 	nodes := tuner.NodeIDs(host)
 	for _, c := range r.Shown() {
@@ -80,13 +83,13 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Names[0], strconv.Itoa(c.Config.TP()),
 			fmt.Sprintf("%d / %d", c.Config.Prefill.Count(), c.Config.Decode.Count()),
 			fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
-			formatSeconds(c.Report.Mean((*trace.Outcome).Latency).Seconds()),
-			formatSeconds(c.Report.Latency(0.9).Seconds()),
+			profiles.FormatSeconds(c.Report.Mean((*trace.Outcome).Latency).Seconds()),
+			profiles.FormatSeconds(c.Report.Latency(0.9).Seconds()),
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})
 	}
 	header := []string{"", "configuration", "TP", "PUs", "prefill tokens/s", "decode tokens/s", "latency", "p90",
 		"within SLO", "goodput"}
-	if err := printTable(w, header, rows, 0, 2, 4, 5, 6, 7, 8, 9); err != nil {
+	if err := show.Table(w, header, rows, 0, 2, 4, 5, 6, 7, 8, 9); err != nil {
 		return err
 	}
 	if note := r.Note(); note != "" {
