@@ -7,6 +7,7 @@ import (
 	"sandwich/runtime/answer"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
 )
 
 // LoadError says why a session's model could not be loaded under its plan: the model, the plan or
