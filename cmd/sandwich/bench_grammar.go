@@ -11,12 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/runtime/answer"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
+	"sandwich/runtime/session"
 	"sandwich/runtime/tokenizer"
 	"sandwich/tuner/measure"
 )
@@ -96,7 +98,7 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 		return nil, err
 	}
 	var rows []measure.GrammarRow
-	step, done := countProgress("bench grammar", len(sources)*len(vocabs))
+	step, done := show.StepBar("bench grammar", len(sources)*len(vocabs))
 	defer done()
 	for _, vocab := range vocabs {
 		drawer := engine.NewDrawer(vec, vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
@@ -120,7 +122,7 @@ func (f *grammarFlags) vocabularies() (out []*grammar.Vocab, err error) {
 		}
 		return out, nil
 	}
-	file, name, err := openModel(f.model)
+	file, name, err := session.OpenModel(f.model)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +142,11 @@ var grammarReport = report[measure.GrammarRow]{
 		out := []string{r.Schema, strconv.Itoa(r.Bytes), strconv.Itoa(r.Vocab), strconv.Itoa(r.Tokens),
 			strconv.Itoa(r.Cut)}
 		for _, s := range []float64{r.Compile, r.First, r.Mean, r.Median, r.P99, r.Max, r.Again} {
-			out = append(out, formatSeconds(s))
+			out = append(out, profiles.FormatSeconds(s))
 		}
-		out = append(out, formatSize(r.Memory))
+		out = append(out, show.Size(r.Memory))
 		for _, s := range []float64{r.Accept, r.Plain, r.Sample} {
-			out = append(out, formatSeconds(s))
+			out = append(out, profiles.FormatSeconds(s))
 		}
 		return out
 	},

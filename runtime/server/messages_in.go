@@ -99,7 +99,7 @@ func (b *messagesBody) choice(r *api.Request) *apiError {
 		if choice.Name == "" {
 			return invalid("tool_choice.name", "is missing")
 		}
-		r.ToolChoice = api.ToolChoice{Mode: api.ToolsRequired, Name: choice.Name}
+		r.ToolChoice = api.ToolChoice{Mode: api.ToolsRequired, Names: []string{choice.Name}}
 	default:
 		return invalid("tool_choice.type", "is %q and must be auto, any, tool or none", clip(choice.Type))
 	}
@@ -122,8 +122,7 @@ func (b *messagesBody) tools(c *call) *apiError {
 			return e
 		}
 		if kind := stringOf(t.Type); kind != "" && kind != "custom" {
-			c.warnings = append(c.warnings, fmt.Sprintf("tools[%d], %q, is not known here and was left out", i,
-				clip(kind)))
+			c.warn("tools[%d], %q, is not known here and was left out", i, clip(kind))
 			return nil
 		}
 		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}
@@ -279,7 +278,7 @@ func (b *block) ofAssistant(m *api.Message, at string) *apiError {
 // messages is the handler of /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
-		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, c, &s.opts)
+		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
 		out.failure = "event: error\ndata: "
 		defer out.close()
 		if c.stream { // the length of the prompt stands in the first event
