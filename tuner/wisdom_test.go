@@ -19,8 +19,12 @@ func keepOne(t *testing.T, w *wisdom, name string, m int, share float64) search.
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
 	}
-	run := &tuning{ctx: t.Context(), o: o}
-	if err := run.describe(); err != nil {
+	base := &tuning{ctx: t.Context(), o: o}
+	if err := base.describe(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := base.newPartition(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	c := run.shapes[0]

@@ -11,7 +11,6 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/profiles/calibrate"
 	"sandwich/tuner"
 )
 
@@ -90,13 +89,13 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 	if err := t.settle(s.profile, subject, false); err != nil {
 		return err
 	}
+	t.options = tuner.Options{Budget: f.budget, Seed: 1, Began: time.Now()}
 	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.name, f.budget)
 	s.loading.at("measuring the machine", 0)
-	if err := measureRoofs(ctx, s.profile, calibrate.Options{}); err != nil {
+	if err := t.probe(ctx, s.profile); err != nil {
 		return err
 	}
 	s.loading.at("tuning", 0)
-	t.options = tuner.Options{Budget: f.budget, Seed: 1}
 	b, _, err := t.tune(ctx, subject, s.profile)
 	if err != nil {
 		if ctx.Err() != nil {
