@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/profiles"
+	"sandwich/runtime/answer"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
@@ -88,7 +90,7 @@ func (f *grammarFlags) run(ctx context.Context) ([]measure.GrammarRow, error) {
 	}
 	drawer := engine.NewDrawer(vec, vocab.Size(), api.Sampling{Temperature: 1, TopK: 40, Seed: 1})
 	var rows []measure.GrammarRow
-	step, done := countProgress("bench grammar", len(schemas))
+	step, done := show.StepBar("bench grammar", len(schemas))
 	defer done()
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		row, err := measure.TimeGrammar(ctx, measure.GrammarOptions{Name: name, Schema: []byte(schemas[name]),
@@ -115,7 +117,7 @@ func (f *grammarFlags) vocabulary() (*grammar.Vocab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return grammarVocab(tok), nil
+	return answer.Vocab(tok), nil
 }
 
 var grammarReport = report[measure.GrammarRow]{
@@ -126,7 +128,7 @@ var grammarReport = report[measure.GrammarRow]{
 		out := []string{r.Schema, strconv.Itoa(r.Bytes), strconv.Itoa(r.Vocab), strconv.Itoa(r.Tokens),
 			strconv.Itoa(r.Cut)}
 		for _, s := range []float64{r.Compile, r.First, r.Median, r.P99, r.Max, r.Accept, r.Plain, r.Sample} {
-			out = append(out, formatSeconds(s))
+			out = append(out, profiles.FormatSeconds(s))
 		}
 		return out
 	},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/counters"
 	"sandwich/runtime/model"
@@ -123,7 +124,7 @@ func (f *llmFlags) check() error {
 	}
 	for _, s := range f.sync {
 		if _, ok := syncs[s]; !ok {
-			return fmt.Errorf("--sync %s: give a, b or both", clip(s, 20))
+			return fmt.Errorf("--sync %s: give a, b or both", show.Clip(s, 20))
 		}
 	}
 	switch {
@@ -203,7 +204,7 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]measure.LLMRow
 		return nil, err
 	}
 	tests := f.tests()
-	step, done := countProgress("bench llm", len(tests)*len(arms)*(f.reps+1))
+	step, done := show.StepBar("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
 	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.name, Ops: ops,
 		Vocab: s.shape.Vocab, Host: s.profile, Beside: f.beside, Step: step})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
 	"sandwich/tuner/measure"
@@ -53,12 +54,12 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*meas
 		return nil, err
 	}
 	defer e.Close()
-	addr, stop, err := startServer(newGenerator(s, e, f.clients))
+	addr, stop, err := startServer((&loaded{s, e}).generator(f.clients))
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	step, done := countProgress("bench llm --clients", f.reps+1)
+	step, done := show.StepBar("bench llm --clients", f.reps+1)
 	defer done()
 	row, err := measure.Clients(ctx, measure.ClientsOptions{Clients: f.clients, Tokens: n, Vocab: s.shape.Vocab,
 		Reps: f.reps, Engine: e, Step: step,
@@ -72,7 +73,7 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*meas
 }
 
 // startServer serves on a free port of the loopback interface until stop.
-func startServer(g *generator) (addr string, stop func(), err error) {
+func startServer(g server.Generator) (addr string, stop func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
@@ -113,7 +114,7 @@ func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 	}
 	if !bytes.Contains(answer, fmt.Appendf(nil, `"completion_tokens":%d`, n)) {
 		first, _, _ := strings.Cut(string(answer), "\r\n")
-		return errors.New("the server did not answer in full: " + clip(first, 80))
+		return errors.New("the server did not answer in full: " + show.Clip(first, 80))
 	}
 	return nil
 }
@@ -135,7 +136,8 @@ var clientsReport = report[measure.ClientsRow]{
 	},
 	header: "test,model,clients,plan,engine_tokens_per_second,server_tokens_per_second,loss,gc_pauses,gc_longest_pause_seconds",
 	line: func(r *measure.ClientsRow) string {
-		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, csvCell(r.Model), r.Clients, csvCell(r.Plan),
+		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, show.CSVCell(r.Model), r.Clients,
+			show.CSVCell(r.Plan),
 			r.Engine, r.Server, r.Loss, r.Pauses, r.Longest)
 	},
 }

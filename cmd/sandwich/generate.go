@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/api"
 	"sandwich/runtime/tokenizer"
 )
@@ -182,7 +183,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	defer e.Close()
 	a.Timings.Load = time.Since(began).Seconds()
 	var text strings.Builder
-	out = rawText(out)
+	out = show.Raw(out)
 	w := bufio.NewWriter(out)
 	req := api.Request{
 		Prompt: a.Prompt, MaxTokens: f.count, Sampling: f.sampling, Stop: f.stop, IgnoreEOS: f.ignoreEOS,
@@ -209,7 +210,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	}
 	a.Text, a.Finish = text.String(), res.Finish
 	a.Timings.set(res)
-	if stream && stderrIsTerminal() {
+	if stream && show.Watched() {
 		fmt.Fprintf(os.Stderr, "[%d prompt tokens at %.1f/s, %d generated at %.1f/s]\n", res.PromptTokens,
 			a.Timings.PromptRate, res.Tokens, a.Timings.DecodeRate)
 	}
@@ -263,7 +264,7 @@ func parseTokens(list string, vocab int) ([]int32, error) {
 		id, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || id < 0 || id >= vocab {
 			return nil, fmt.Errorf("--tokens: %q is not a token of this model: give numbers from 0 to %d, "+
-				"separated by commas", clip(word, 20), vocab-1)
+				"separated by commas", show.Clip(word, 20), vocab-1)
 		}
 		ids = append(ids, int32(id))
 	}

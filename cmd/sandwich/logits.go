@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 )
@@ -18,11 +19,11 @@ const logitRows = 64
 // dumpLogits writes one line of JSON and then the logits behind every position of the prompt,
 // little-endian float32. The file appears when it is complete.
 func dumpLogits(ctx context.Context, s *session, prompt []int32, path string) error {
-	file, err := createOutput(path)
+	file, err := outfile.Create(path)
 	if err != nil {
 		return usageError(err)
 	}
-	defer file.abort()
+	defer file.Abort()
 	w := bufio.NewWriterSize(file, 1<<20)
 	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.shape.Vocab, len(prompt))
 	rows := min(logitRows, s.plan.Chunk)
@@ -46,5 +47,5 @@ func dumpLogits(ctx context.Context, s *session, prompt []int32, path string) er
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return file.commit()
+	return file.Commit()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
@@ -88,7 +89,7 @@ func perplexity(ctx context.Context, s *session, text string, window int) (score
 	if bos, ok := s.tok.BOS(); ok {
 		o.Start = bos
 	}
-	step, done := countProgress("perplexity", len(ids)/window)
+	step, done := show.StepBar("perplexity", len(ids)/window)
 	defer done()
 	o.Step = step
 	began := time.Now()
@@ -106,11 +107,11 @@ func perplexity(ctx context.Context, s *session, text string, window int) (score
 func printScore(w io.Writer, o *measure.Score, format string) error {
 	switch format {
 	case "json":
-		return printJSON(w, o)
+		return show.JSON(w, o)
 	case "csv":
 		_, err := fmt.Fprintf(w,
 			"model,ctx,windows,tokens,nll,nll_error,perplexity,tokens_per_second\n%s,%d,%d,%d,%.6f,%.6f,%.6f,%.1f\n",
-			csvCell(o.Model), o.Window, o.Windows, o.Tokens, o.NLL, o.Error, o.Perplexity, o.Rate)
+			show.CSVCell(o.Model), o.Window, o.Windows, o.Tokens, o.NLL, o.Error, o.Perplexity, o.Rate)
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s: perplexity %.4f ± %.4f\n%d tokens scored in %d windows of %d, negative "+

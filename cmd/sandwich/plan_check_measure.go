@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
@@ -38,7 +39,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 			return nil, withCode(exitForeign,
 				fmt.Errorf("--measure needs the host of both plans, and %s is of another"+
 					" one (%s): run it there, or leave --measure out", side.Plan.Name,
-					clip(side.Host.Host.CPUModel, 60)))
+					show.Clip(side.Host.Host.CPUModel, 60)))
 		}
 	}
 	file, _, err := openModel(f.model)
@@ -120,7 +121,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 			return nil, err
 		}
 	}
-	update, done := fractionProgress("plan check")
+	update, done := show.FractionBar("plan check")
 	defer done()
 	left := (f.budget - time.Since(f.began)).Seconds()
 	o := tuner.RaceOptions{Tests: len(cases), Least: leastRaceRounds, Most: math.MaxInt, Budget: left, Limit: left,

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/machine"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/tuner"
@@ -64,7 +66,7 @@ func (f *runFlags) prepare(ctx context.Context, w io.Writer, s *session) error {
 	if err := s.needTokenizer(); err != nil {
 		return err
 	}
-	printHost(w, s.profile)
+	machine.Head(w, s.profile)
 	fmt.Fprintln(w)
 	if f.budget > 0 {
 		if err := f.tune(ctx, w, s); err != nil {
@@ -80,7 +82,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 	t := tuneFlags{session: f.serve.session}
 	var err error
 	if t.out, err = subject.planPath(); err != nil {
-		notice(err.Error() + "; serving untuned")
+		show.Notice(err.Error() + "; serving untuned")
 		return nil
 	}
 	if f.hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
@@ -101,7 +103,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		notice("tuning failed: " + err.Error() + "; serving untuned")
+		show.Notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
 	return printRaces(w, b)

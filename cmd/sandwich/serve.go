@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
 )
@@ -143,25 +144,25 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	}
 	f.session.loading = d.server.Progress
 	ended := d.open(ctx)
-	g, err := f.load(ctx, open)
+	l, err := f.load(ctx, open)
 	if err == nil {
-		defer g.close()
-		d.server.Ready(g)
-		announce(out, d.main.Addr(), g.model.ID, d.keys)
+		defer l.close()
+		d.server.Ready(l.generator(f.sizes.parallel))
+		announce(out, d.main.Addr(), l.session.name, d.keys)
 	} else {
 		leave(err)
 	}
 	failed := <-ended
 	switch {
 	case errors.Is(err, errUnloaded):
-		notice(err.Error())
+		show.Notice(err.Error())
 		return nil
 	case err != nil:
 		return err
 	case failed != nil:
 		return failed
 	}
-	notice("stopped")
+	show.Notice("stopped")
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -170,7 +171,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 
 // load opens the session and starts the engine over it. Packing the weights, which takes minutes
 // where they are large, ends with ctx.
-func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*generator, error) {
+func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*loaded, error) {
 	s, err := open(ctx)
 	if err != nil {
 		return nil, err
@@ -184,7 +185,7 @@ func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*sess
 		return nil, err
 	}
 	f.report(s, e)
-	return newGenerator(s, e, f.sizes.parallel), nil
+	return &loaded{s, e}, nil
 }
 
 // engine starts the engine that answers the requests.
@@ -195,10 +196,10 @@ func (f *serveFlags) engine(ctx context.Context, s *session) (*engine.Engine, er
 	if f.sizes.context == 0 {
 		f.sizes.context = s.contextLimit(defaultContext)
 	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
-		notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
+		show.Notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
 			f.sizes.context, s.shape.Context))
 	}
-	f.sizes.note = func(text string) { notice("note: " + text) }
+	f.sizes.note = func(text string) { show.Notice("note: " + text) }
 	return s.engine(ctx, f.sizes)
 }
 
@@ -208,7 +209,7 @@ func (f *serveFlags) report(s *session, e *engine.Engine) {
 	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name,
 		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
 		f.sizes.parallel, f.sizes.context)
-	notice(joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
+	show.Notice(show.Join(", ", line, hugeText(e.Runner(), m)))
 	if s.profile.Machine.Summary().NUMALocalities < 2 {
 		return
 	}

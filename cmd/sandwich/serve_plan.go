@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 )
 
@@ -85,7 +86,7 @@ func (f *serveFlags) open(context.Context) (*session, error) {
 		return nil, err
 	}
 	if text := planWarning(s.plan, s.verdict); text != "" {
-		notice(text)
+		show.Notice(text)
 	}
 	return s, nil
 }
@@ -122,6 +123,6 @@ func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
 	if err := printVerdict(w, &verified{Verdict: s.verdict, Memory: rows}); err != nil {
 		return err
 	}
-	return printSentence(w, fmt.Sprintf("for %s of up to %d tokens", plural(f.sizes.parallel, "request"),
+	return show.Sentence(w, fmt.Sprintf("for %s of up to %d tokens", show.Plural(f.sizes.parallel, "request"),
 		f.sizes.context))
 }

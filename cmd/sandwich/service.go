@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
 )
 
@@ -33,7 +34,8 @@ func (v *serving) addShares(fs *pflag.FlagSet) {
 func (v *serving) checkService() error {
 	switch {
 	case !slices.Contains(sched.Policies(), v.Policy):
-		return fmt.Errorf("--policy %s: choose one of %s", clip(v.Policy, 20), strings.Join(sched.Policies(), ", "))
+		return fmt.Errorf("--policy %s: choose one of %s", show.Clip(v.Policy, 20), strings.Join(sched.Policies(),
+			", "))
 	case !(v.Quantum > 0 && v.Quantum <= 100):
 		return fmt.Errorf("--quantum %g: give a share above 0, such as 0.75", v.Quantum)
 	case v.Bound <= 0 || v.Aging <= 0:
@@ -44,4 +46,10 @@ func (v *serving) checkService() error {
 		return fmt.Errorf("--mixed-cap %d: give a number from 1 to %d", v.MixedCap, maxParallel)
 	}
 	return nil
+}
+
+// sched is how the scheduler of an engine of these sizes works, its blocks and chunks aside.
+func (v *serving) sched() sched.Config {
+	return sched.Config{MaxRunning: v.parallel, Queue: v.queue, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
+		Quantum: v.Quantum, Bound: v.Bound, TPOT: v.TPOT}
 }

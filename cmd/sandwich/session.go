@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/answer"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/exec"
@@ -102,18 +103,15 @@ func (s *session) choose(f *sessionFlags) error {
 	s.plan, s.verdict, s.bundle = c.Plan, c.Verdict, c.Bundle
 	s.replan = f.asked().Replan(s.profile, s.shape, s.plan)
 	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
-		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
+		show.Notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
 			s.profile.QuotaPUs()))
 	}
-	notice(c.String())
+	show.Notice(c.String())
 	if c.Paths != "" {
-		notice(c.Paths)
+		show.Notice(c.Paths)
 	}
 	return nil
 }
-
-// notice says on stderr what a person should know about the run.
-func notice(line string) { fmt.Fprintln(os.Stderr, printable(line)) }
 
 // load reads the model and this machine.
 func (f *sessionFlags) load() (*session, error) {
@@ -148,7 +146,7 @@ func (f *sessionFlags) check() error {
 	case f.spin < 0 || f.spin > time.Second:
 		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
 	case !slices.Contains([]string{"", "auto", "f32", "int8", "bf16"}, f.compute):
-		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8 or bf16", clip(f.compute, 20)))
+		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8 or bf16", show.Clip(f.compute, 20)))
 	}
 	return nil
 }
@@ -174,7 +172,7 @@ func (s *session) Close() { _ = s.file.Close() }
 
 // runnerOptions are what every way of running the session starts from; done ends the progress bar.
 func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {
-	bar, done := byteProgress("loading " + s.name)
+	bar, done := show.ByteBar("loading " + s.name)
 	const stage = "packing weights"
 	s.loading.at(stage, 0)
 	update := func(n, total int64) {
@@ -280,4 +278,22 @@ func (s *session) spinLimit() time.Duration {
 		return pool.NoSpin
 	}
 	return s.spin
+}
+
+// loaded is a session and the engine over it.
+type loaded struct {
+	session *session
+	engine  *engine.Engine
+}
+
+func (l *loaded) close() {
+	l.engine.Close()
+	l.session.Close()
+}
+
+// generator answers a server's requests.
+func (l *loaded) generator(parallel int) *answer.Generator {
+	s := l.session
+	template, _ := s.file.String("tokenizer.chat_template")
+	return answer.New(l.engine, s.tok, s.name, template, parallel, s.verdict.Judgement)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
@@ -251,7 +252,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	}
 	o.Objective, o.SLO = f.simulation.objective, trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot}
 	o.AllowTP = f.allow == "tp"
-	line, done := lineProgress()
+	line, done := show.LiveLine()
 	o.Progress = func(p tuner.Progress) {
 		line(p.String())
 		f.session.loading.at("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())

@@ -45,7 +45,7 @@ type step struct {
 	mode  Mode
 	local bool // the barrier behind it is the group's own
 	adds  bool // one rank: a product adds to X what it would write to Y, and the AddNorm behind it only normalizes
-	rope  int  // which of the model's ropes it sub-blocks heads by; -1 for none
+	rope  int  // which of the model's ropes it turns heads by; -1 for none
 	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
 }
 
@@ -86,12 +86,12 @@ func steps(m *model.Model, ranks int, sync Sync) []step {
 // addsPlainly tells whether a product's sums may go to X as they are.
 func addsPlainly(product, sum *model.Op) bool {
 	return product.Kind == model.OpMatMul && product.Outs[0] == model.BufY &&
-		sum.Kind == model.OpAddNorm && sum.Post == nil && sum.Scale == 1
+		sum.Kind == model.OpAddNorm && sum.Post == nil && sum.Gain == nil && sum.Scale == 1
 }
 
 func modeOf(m *model.Model, op *model.Op) Mode {
 	switch op.Kind {
-	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap:
+	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate:
 		return Serial
 	case model.OpAddNorm:
 		return Gather
