@@ -101,14 +101,15 @@ func (f *field) race(end float64, keep int) error {
 // Open implements Runner.
 func (f *field) Open(context.Context, string) error { return nil }
 
-// Close implements Runner. The partition stays until another one needs its place: the next stage may
-// want it again.
+// Close implements Runner. The partition stays until another one needs its place: the next stage
+// may want it again.
 func (f *field) Close(string) {}
 
 // Sample implements Runner; what an earlier run finished comes from the journal.
 func (f *field) Sample(_ context.Context, arm, test int) (Timing, error) {
 	a, x := f.arms[arm], f.tests[test]
-	return f.rec.forward(fmt.Sprintf("%s forward %s x %d by %s", phaseNames[x.phase], x.name(), x.times, a.key(x.phase)),
+	return f.rec.forward(fmt.Sprintf("%s forward %s x %d by %s", phaseNames[x.phase], x.name(), x.times,
+		a.key(x.phase)),
 		func() (float64, error) { return f.run(a, x) })
 }
 

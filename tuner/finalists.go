@@ -188,7 +188,8 @@ func (f *field) whyNot(a *contestant, phase int) string {
 	why := fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; two equal arms differ by up to "+
 		"%.1f %%", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*f.noise(phase))
 	if a.on != f.home {
-		why += fmt.Sprintf("; several ranks change the bits and must take less than %.2f of the time (--allow tp takes "+
+		why += fmt.Sprintf("; several ranks change the bits and must take less than %.2f of the time (--allow "+
+			"tp takes "+
 			"any gain)", f.worth())
 	}
 	if a.Lost != "" {

@@ -12,8 +12,8 @@ import (
 	"sandwich/tuner/search"
 )
 
-// Parts of the budget at which the stages end. What starting takes counts; what a stage leaves over,
-// the next one has.
+// Parts of the budget at which the stages end. What starting takes counts; what a stage leaves
+// over, the next one has.
 const (
 	heatEnd      = 0.1
 	kernelsEnd   = 0.80

@@ -212,7 +212,7 @@ const probeShare = 1. / 3
 func (f *tuneFlags) probe(ctx context.Context, live *profiles.Profile) error {
 	full, words := probeWords(live.Allowed().Count(), f.options.Budget)
 	if words != "" {
-		notice(words)
+		show.Notice(words)
 	}
 	if full {
 		return measureFlag("full").apply(ctx, live, true)
@@ -228,7 +228,8 @@ func probeWords(pus int, budget time.Duration) (full bool, words string) {
 	case pus <= 2:
 		return false, ""
 	case takes.Seconds() > probeShare*budget.Seconds():
-		return false, fmt.Sprintf("measuring how %d PUs hang together takes about %s, for which --budget %s has no room; %s",
+		return false, fmt.Sprintf("measuring how %d PUs hang together takes about %s, for which --budget %s has "+
+			"no room; %s",
 			pus, takes, budget, spare)
 	}
 	return true, fmt.Sprintf("measuring how %d PUs hang together first takes about %s; %s", pus, takes, spare)
