@@ -19,6 +19,7 @@ type history struct {
 	policy  string
 	drafts  bool // guesses are made at what follows
 	windows bool // some layers remember a window only
+	states  bool // some layers have a state
 	record  io.Writer
 
 	reactive bool    // every request is
@@ -50,6 +51,11 @@ func randomHistory(h history) (*driver, error) {
 	if h.windows {
 		kinds := []kvcache.Kind{kvcache.Window{Positions: 1 + rng.IntN(80)}, kvcache.Full{}}[:1+rng.IntN(2)]
 		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
+	}
+	if h.states {
+		kinds := []kvcache.Kind{kvcache.Recurrent{}, kvcache.Full{}}[:1+rng.IntN(2)]
+		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
+		cfg.Stores[0].Blocks += rng.IntN(5)
 	}
 	d := newDriver(cfg, rng)
 	if h.drafts {
@@ -117,6 +123,24 @@ func TestRandomHistoriesOfWindows(t *testing.T) {
 	}
 	if all.Preemptions == 0 || all.ReusedTokens == 0 {
 		t.Errorf("nobody fought for blocks or shared them: %+v", all)
+	}
+}
+
+// TestRandomHistoriesOfStates: the same where layers have a state, which nobody's halt, preemption
+// or draft may leave anywhere but where its sequence is.
+func TestRandomHistoriesOfStates(t *testing.T) {
+	var all Stats
+	for seed := range manyHistories() {
+		d, err := randomHistory(history{seed: seed, states: true, drafts: seed%2 == 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Preemptions += d.stats().Preemptions
+		all.ReusedTokens += d.stats().ReusedTokens
+		all.Stops += d.stats().Stops
+	}
+	if all.Preemptions == 0 || all.ReusedTokens == 0 || all.Stops == 0 {
+		t.Errorf("nobody fought for blocks, shared them or halted: %+v", all)
 	}
 }
 
