@@ -2,8 +2,10 @@ package microkernel
 
 import (
 	"math"
+	"unsafe"
 
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/vecgen"
 )
 
 // What layers with a state compute beside products: causal convolutions, and the delta rule.
@@ -36,6 +38,18 @@ type Conv struct {
 
 // ConvRows runs a convolution.
 func (v *Vec) ConvRows(c *Conv, dst *float32, dstStride int, x *float32, xStride, rows, n int) {
+	if !v.native {
+		refConvRows(c, dst, dstStride, x, xStride, rows, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(c.W), ptr(c.Gate)},
+		N: [6]int{4 * dstStride, 4 * xStride, 4 * c.WStride, rows, n, 4 * c.GateStride}, R: [2]int32{int32(c.Taps)}}
+	v.call(convKernels[c.Act], &args)
+}
+
+var convKernels = [...]vecgen.Kernel{ConvSiLU: vecgen.ConvSiLU, ConvGate: vecgen.ConvGate}
+
+func refConvRows(c *Conv, dst *float32, dstStride int, x *float32, xStride, rows, n int) {
 	for r := range rows {
 		for i := range n {
 			s := float32(*at(c.W, i) * *at(x, r*xStride+i))
@@ -54,6 +68,11 @@ func (v *Vec) ConvRows(c *Conv, dst *float32, dstStride int, x *float32, xStride
 
 // MulRows multiplies n columns of `rows` rows of dst by those of a.
 func (v *Vec) MulRows(dst *float32, stride int, a *float32, aStride, rows, n int) {
+	if v.native {
+		args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{stride, aStride, rows, n}}
+		v.call(vecgen.Mul, &args)
+		return
+	}
 	for r := range rows {
 		d, x := vecOf(at(dst, r*stride), n), vecOf(at(a, r*aStride), n)
 		for i := range d {
@@ -64,6 +83,11 @@ func (v *Vec) MulRows(dst *float32, stride int, a *float32, aStride, rows, n int
 
 // L2NormRows makes each of `rows` rows of n elements x[i] * (scale / max(|x|, eps)).
 func (v *Vec) L2NormRows(x *float32, stride, rows, n int, scale, eps float32) {
+	if v.native {
+		args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{stride, rows, n}, F: [4]float32{scale, eps}}
+		v.call(vecgen.L2Norm, &args)
+		return
+	}
 	for r := range rows {
 		row := vecOf(at(x, r*stride), n)
 		var l [Lanes]float32
@@ -129,6 +153,12 @@ func PanelBytes(dim int) int { return 4 * dim * Lanes }
 
 // DeltaRule runs the rule on a state.
 func (v *Vec) DeltaRule(d *Delta, state *float32) {
+	if v.native {
+		args := vecgen.Args{P: [10]unsafe.Pointer{ptr(state), ptr(d.Q), ptr(d.K), ptr(d.V), ptr(d.Out), ptr(d.Decay),
+			ptr(d.Beta)}, N: [6]int{d.Dim, d.Rows, d.Stride, d.OutStride, d.GateStride, d.Columns}}
+		v.call(vecgen.Delta, &args)
+		return
+	}
 	for p := 0; p < d.Columns; p += Lanes {
 		refDelta(d, at(state, p*d.Dim), p, min(Lanes, d.Columns-p))
 	}
