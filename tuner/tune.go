@@ -45,6 +45,9 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err := t.openJournal(); err != nil {
 		return nil, err
 	}
+	if err := t.openWisdom(); err != nil {
+		return nil, err
+	}
 	var ranks chosenRanks
 	if o.TP == 0 && o.Threads == 0 {
 		if ranks, err = t.chooseRanks(ranking.severalRanks(o.TopK)); err != nil {
@@ -75,12 +78,13 @@ type tuning struct {
 	ranking *Ranking // of all service configurations, simulated
 	effort  search.Effort
 	shape   plans.ModelShape
-	def     *plans.Plan   // the untuned default: incumbent of every search, and a finalist
-	pieces  []plans.Piece // of its tables
+	def     *plans.Plan        // the untuned default: incumbent of every search, and a finalist
+	shapes  []plans.TableShape // of its tables
 	isa     microkernel.ISA
 	workers *exec.Workers // one for each usable PU
 	rig     *rig          // nil where the model cannot be run here; rigless says why
 	journal *journal
+	wisdom  *wisdom
 	rec     *recorder
 
 	phases   [2]phaseTuning // prefill, decode
@@ -118,6 +122,14 @@ func (t *tuning) openJournal() (err error) {
 	return nil
 }
 
+// openWisdom reads what earlier runs found.
+func (t *tuning) openWisdom() (err error) {
+	if t.o.Wisdom != "" {
+		t.wisdom, err = openWisdom(t.o.Wisdom)
+	}
+	return err
+}
+
 // ready starts the workers and loads the model.
 func (t *tuning) ready() error {
 	if err := t.start(t.usable()); err != nil {
@@ -148,7 +160,7 @@ func (t *tuning) describe() (err error) {
 	if err != nil {
 		return err
 	}
-	if t.pieces, err = t.def.Pieces(t.def.PUs()); err != nil {
+	if t.shapes, err = t.def.TableShapes(t.def.PUs()); err != nil {
 		return err
 	}
 	t.isa = exec.PlanISA(t.def)
@@ -266,6 +278,7 @@ func (t *tuning) close() {
 	if t.journal != nil {
 		t.journal.close()
 	}
+	t.wisdom.close()
 }
 
 // bundle writes the winners down.
@@ -288,7 +301,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	for _, x := range t.noise {
 		t.evidence.Noise = max(t.evidence.Noise, round(x))
 	}
-	t.evidence.Spent = t.elapsed().Seconds()
+	t.evidence.Spent, t.evidence.Road = t.elapsed().Seconds(), t.ranking.Road()
 	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
 }
 

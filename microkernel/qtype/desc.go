@@ -29,6 +29,8 @@ type Desc struct {
 	Signed      bool        // numbers in the file are two's complement, u - ZeroPoint; eight bits
 	Codebook    *[16]int8   // the values that numbers of up to four bits look up
 	Raw         *RawForm    // how the file stores numbers that are no runs of bits; nil: as Fields say
+
+	packed int // PanelBytes
 }
 
 // Float is the element of a plain type.

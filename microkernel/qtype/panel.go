@@ -18,7 +18,10 @@ const PanelWidth = 16
 // even and is not stored: bits 25, 27, 29 and 31 of the word hold s/2 in its place, low bit first.
 
 // PanelBytes is the length of one block of a packed panel, all columns.
-func (d *Desc) PanelBytes() int {
+func (d *Desc) PanelBytes() int { return d.packed }
+
+// measure is what Add keeps as packed: every product asks for the length of panels.
+func (d *Desc) measure() int {
 	if d.Block == 1 {
 		return d.Bytes * PanelWidth
 	}
