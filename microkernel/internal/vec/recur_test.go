@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kernel"
 )
 
 func TestConvRows(t *testing.T) {
@@ -57,7 +60,7 @@ func checkConv(t *testing.T, v *Vec, rng *rand.Rand, act ConvAct, taps, n int, d
 
 func TestMulAndL2Norm(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		ref := RefVec()
+		ref := Ref()
 		for _, n := range vecLengths {
 			for d := ordinary; d <= specials; d++ {
 				const rows = 3
@@ -93,12 +96,12 @@ func newDelta(t *testing.T, rng *rand.Rand, dim, columns, rows int, d drawing) *
 		q: guardedF32(t, rng, (rows-1)*stride+dim, d), k: guardedF32(t, rng, (rows-1)*stride+dim, d),
 		v: guardedF32(t, rng, (rows-1)*stride+columns, d), out: poison(guarded[float32](t, (rows-1)*outStride+columns)),
 		decay: guardedF32(t, rng, (rows-1)*gateStride+1, ordinary), beta: guardedF32(t, rng, (rows-1)*gateStride+1, ordinary),
-		state: guardedF32(t, rng, (columns+Lanes-1)/Lanes*dim*Lanes, d),
+		state: guardedF32(t, rng, (columns+lanes-1)/lanes*dim*lanes, d),
 	}
 	for i := range p.decay {
 		p.decay[i], p.beta[i] = float32(math.Exp(-math.Abs(float64(p.decay[i])))), p.beta[i]/2
 	}
-	norm := RefVec()
+	norm := Ref()
 	if d == ordinary {
 		for r := range rows {
 			norm.L2NormRows(at(p0(p.q), r*stride), stride, 1, dim, 1, 1e-6)
@@ -142,7 +145,7 @@ func checkDelta(t *testing.T, v *Vec, p *delta, d drawing) {
 	ref := p.Delta
 	out := poison(make([]float32, len(p.out)))
 	ref.Out = p0(out)
-	RefVec().DeltaRule(&ref, p0(state))
+	Ref().DeltaRule(&ref, p0(state))
 	v.DeltaRule(&p.Delta, p0(p.state))
 	wantSame(t, what+": output", p.out, out)
 	wantSame(t, what+": state", p.state, state)
@@ -171,7 +174,7 @@ func deltaOf(p *delta, state []float32) (out [][]float64) {
 	at := func(i, c int) *float64 { return &s[i*p.Columns+c] }
 	for i := range p.Dim {
 		for c := range p.Columns {
-			*at(i, c) = float64(state[(c/Lanes*p.Dim+i)*Lanes+c%Lanes])
+			*at(i, c) = float64(state[(c/lanes*p.Dim+i)*lanes+c%lanes])
 		}
 	}
 	for r := range p.Rows {
@@ -210,9 +213,9 @@ func TestDeltaGates(t *testing.T) {
 
 // BenchmarkDelta is one head's block of columns over a chunk: operations a cycle can be read off.
 func BenchmarkDelta(b *testing.B) {
-	for _, isa := range Host().ISAs() {
-		v, err := NewVec(isa)
-		if err != nil || isa == Go {
+	for _, isa := range host.Features().ISAs() {
+		v, err := New(isa)
+		if err != nil || isa == kernel.Go {
 			continue
 		}
 		b.Run(isa.String(), func(b *testing.B) {

@@ -1,4 +1,4 @@
-package microkernel
+package vec
 
 import (
 	"math"
@@ -90,9 +90,9 @@ func (v *Vec) L2NormRows(x *float32, stride, rows, n int, scale, eps float32) {
 	}
 	for r := range rows {
 		row := vecOf(at(x, r*stride), n)
-		var l [Lanes]float32
+		var l [lanes]float32
 		for i, e := range row {
-			l[i%Lanes] = plain.FMA32(e, e, l[i%Lanes])
+			l[i%lanes] = plain.FMA32(e, e, l[i%lanes])
 		}
 		by := scale / maxLane(eps, sqrt32(treeSum(&l)))
 		for i := range row {
@@ -148,8 +148,8 @@ type Delta struct {
 	GateStride   int
 }
 
-// PanelBytes is the size of a panel of the state of a head.
-func PanelBytes(dim int) int { return 4 * dim * Lanes }
+// StatePanel is how many columns a panel of a state has.
+const StatePanel = lanes
 
 // DeltaRule runs the rule on a state.
 func (v *Vec) DeltaRule(d *Delta, state *float32) {
@@ -159,22 +159,22 @@ func (v *Vec) DeltaRule(d *Delta, state *float32) {
 		v.call(vecgen.Delta, &args)
 		return
 	}
-	for p := 0; p < d.Columns; p += Lanes {
-		refDelta(d, at(state, p*d.Dim), p, min(Lanes, d.Columns-p))
+	for p := 0; p < d.Columns; p += lanes {
+		refDelta(d, at(state, p*d.Dim), p, min(lanes, d.Columns-p))
 	}
 }
 
 // refDelta is columns [first, first+n) of a panel.
 func refDelta(d *Delta, state *float32, first, n int) {
-	s := vecOf(state, d.Dim*Lanes)
+	s := vecOf(state, d.Dim*lanes)
 	for r := range d.Rows {
 		q, k := vecOf(at(d.Q, r*d.Stride), d.Dim), vecOf(at(d.K, r*d.Stride), d.Dim)
 		value, out := vecOf(at(d.V, r*d.Stride+first), n), vecOf(at(d.Out, r*d.OutStride+first), n)
 		decay, beta := *at(d.Decay, r*d.GateStride), *at(d.Beta, r*d.GateStride)
-		for c := range Lanes {
+		for c := range lanes {
 			held, o := float32(0), float32(0)
 			for i := range d.Dim {
-				held = plain.FMA32(k[i], s[i*Lanes+c], held)
+				held = plain.FMA32(k[i], s[i*lanes+c], held)
 			}
 			var x float32 // columns beyond the values are zero and stay so
 			if c < n {
@@ -182,7 +182,7 @@ func refDelta(d *Delta, state *float32, first, n int) {
 			}
 			x = float32(plain.FMA32(-decay, held, x) * beta)
 			for i := range d.Dim {
-				e := &s[i*Lanes+c]
+				e := &s[i*lanes+c]
 				*e = plain.FMA32(k[i], x, float32(decay**e))
 				o = plain.FMA32(q[i], *e, o)
 			}
