@@ -21,15 +21,16 @@ const (
 
 // Conv is a causal convolution of `rows` rows of n channels, each with taps of its own:
 //
-//	dst[r][i] = act(w[0][i]*x[r][i] + w[1][i]*x[r+1][i] + ... + w[taps-1][i]*x[r+taps-1][i])
+//	dst[r] = act(w[0]*x[r][0] + w[1]*x[r][1] + ... + w[taps-1]*x[r][taps-1])
 //
-// x begins at the oldest row that the first result reads, and rows may follow each other in either
-// direction: strides may be negative. A result may replace the newest row that it is of where no
-// later result reads that, which is so from the last row to the first. The sum is one product and
-// then one fused multiply-add for each tap, the oldest first.
+// where x[r][t] stands r row strides and t times TapStride behind x: rows may be computed from the
+// last to the first, with negative strides, and each result then replace the newest row that it is
+// of, which no later result reads. The sum is one product and then one fused multiply-add for each
+// tap, the oldest first.
 type Conv struct {
 	Act        ConvAct
 	Taps       int
+	TapStride  int      // positive
 	W          *float32 // [taps][WStride]
 	WStride    int
 	Gate       *float32 // [rows][GateStride], of ConvGate
@@ -43,7 +44,8 @@ func (v *Vec) ConvRows(c *Conv, dst *float32, dstStride int, x *float32, xStride
 		return
 	}
 	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(c.W), ptr(c.Gate)},
-		N: [6]int{4 * dstStride, 4 * xStride, 4 * c.WStride, rows, n, 4 * c.GateStride}, R: [2]int32{int32(c.Taps)}}
+		N: [6]int{4 * dstStride, 4 * xStride, 4 * c.WStride, rows, n, 4 * c.GateStride},
+		R: [2]int32{int32(c.Taps), int32(4 * c.TapStride)}}
 	v.call(convKernels[c.Act], &args)
 }
 
@@ -54,7 +56,7 @@ func refConvRows(c *Conv, dst *float32, dstStride int, x *float32, xStride, rows
 		for i := range n {
 			s := float32(*at(c.W, i) * *at(x, r*xStride+i))
 			for t := 1; t < c.Taps; t++ {
-				s = plain.FMA32(*at(c.W, t*c.WStride+i), *at(x, (r+t)*xStride+i), s)
+				s = plain.FMA32(*at(c.W, t*c.WStride+i), *at(x, r*xStride+t*c.TapStride+i), s)
 			}
 			d := at(dst, r*dstStride+i)
 			if c.Act == ConvGate {

@@ -32,7 +32,7 @@ func checkConv(t *testing.T, v *Vec, rng *rand.Rand, act ConvAct, taps, n int, d
 	x := guardedF32(t, rng, (rows+taps-2)*stride+n, d)
 	w := guardedF32(t, rng, (taps-1)*wStride+n, ordinary)
 	gate := guardedF32(t, rng, (rows-1)*gateStride+n, ordinary)
-	c := Conv{Act: act, Taps: taps, W: p0(w), WStride: wStride, Gate: p0(gate), GateStride: gateStride}
+	c := Conv{Act: act, Taps: taps, TapStride: stride, W: p0(w), WStride: wStride, Gate: p0(gate), GateStride: gateStride}
 	got, want := poison(guarded[float32](t, (rows-1)*stride+n)), poison(make([]float32, (rows-1)*stride+n))
 	v.ConvRows(&c, p0(got), stride, p0(x), stride, rows, n)
 	refConvRows(&c, p0(want), stride, p0(x), stride, rows, n)
@@ -47,12 +47,9 @@ func checkConv(t *testing.T, v *Vec, rng *rand.Rand, act ConvAct, taps, n int, d
 			t.Fatalf("%s: %g, not %g", what, s, sum*float64(gate[0]))
 		}
 	}
-	// In place, the last row first: the rows' tap order is kept by reading them one at a time.
-	for r := rows - 1; r >= 0; r-- {
-		one := c
-		one.Gate = at(c.Gate, r*gateStride)
-		v.ConvRows(&one, at(p0(x), (r+taps-1)*stride), stride, at(p0(x), r*stride), stride, 1, n)
-	}
+	back := c // in place, the last row first
+	back.Gate, back.GateStride = at(c.Gate, (rows-1)*gateStride), -gateStride
+	v.ConvRows(&back, at(p0(x), (rows+taps-2)*stride), -stride, at(p0(x), (rows-1)*stride), -stride, rows, n)
 	for r := range rows {
 		wantSame(t, what+" in place", x[(r+taps-1)*stride:][:n], want[r*stride:][:n])
 	}

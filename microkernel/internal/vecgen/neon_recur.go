@@ -28,7 +28,7 @@ func (g neonGen) conv(act func(tail bool)) {
 	tap, weight, taps := nX0, nX1, nX3
 	bGate, xStep, wStep := nB3, nB4, nB5
 	g.pointers(nB0, nB1, nB2, bGate)
-	g.argN(xStep, 1)
+	g.I(a64.LDRW, xStep, nArgs, a64.Imm(offR+4))
 	g.argN(wStep, 2)
 	g.argN(nRows, 3)
 	g.argN(nLen, 4)
@@ -60,7 +60,8 @@ func (g neonGen) conv(act func(tail bool)) {
 		})
 		g.argN(nT0, 0)
 		g.I(a64.ADD, nB0, nB0, nT0)
-		g.I(a64.ADD, nB1, nB1, xStep)
+		g.argN(nT0, 1)
+		g.I(a64.ADD, nB1, nB1, nT0)
 		g.argN(nT0, 5)
 		g.I(a64.ADD, bGate, bGate, nT0)
 	})

@@ -2,8 +2,8 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// emitConvSiLU: P dst, x, w; N in bytes: strides of dst, x (its rows and its taps) and w, then rows
-// and n; R taps.
+// emitConvSiLU: P dst, x, w; N in bytes: strides of dst, of x from row to row, and of w, then rows and
+// n; R taps, and the stride of x from tap to tap in bytes.
 func emitConvSiLU(g *gen) {
 	const sum, p, x, n, z = 0, 1, 2, 3, 4
 	r := expRange{lo: 5, hi: 6}
@@ -41,11 +41,12 @@ func (g *gen) conv(sum, x int, act func(h int, tail bool)) {
 			g.Mov(tap, p1)
 			g.Mov(weight, p2)
 			g.Mov32(taps, argR(0))
+			g.Mov32(tmp, argR(1))
 			done, loop := g.NewLabel(), g.NewLabel()
 			g.Bind(loop)
 			g.Dec(taps)
 			g.Jcc(asm.LessOrEqual, done)
-			g.Add(tap, argN(1))
+			g.Add(tap, tmp)
 			g.Add(weight, argN(2))
 			g.load(g.v(x), g.elem(tap, h), h, tail)
 			g.load(g.v(x+1), g.elem(weight, h), h, tail)
