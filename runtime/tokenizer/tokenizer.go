@@ -71,12 +71,14 @@ func New(meta Metadata) (*Tokenizer, error) {
 		err = t.loadSPM(meta, texts)
 	case "gpt2":
 		err = t.loadBPE(meta, texts)
+	case "gemma4":
+		err = t.loadSpacedBPE(meta, texts)
 	case "":
 		err = fmt.Errorf("the model does not name its tokenizer (%s): use a GGUF file converted with its "+
 			"tokenizer", keyModel)
 	default:
-		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM) and gpt2 (byte-level BPE) are",
-			model, keyModel)
+		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM), gpt2 (byte-level BPE) and gemma4 "+
+			"(SPM's pieces, merged by rules) are", model, keyModel)
 	}
 	if err != nil {
 		return nil, err
