@@ -8,9 +8,8 @@ type (
 	Vec = vec.Vec
 	GLU = vec.GLU
 
-	Conv    = vec.Conv
-	ConvAct = vec.ConvAct
-	Delta   = vec.Delta
+	Conv  = vec.Conv
+	Delta = vec.Delta
 
 	KVType   = vec.KVType
 	KVLayout = vec.KVLayout

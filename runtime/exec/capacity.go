@@ -21,7 +21,7 @@ const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
 // size chooses the stores of the KV cache.
 func (a *Assembly) size(o *Options) error {
 	stores := func(blocks int) []kvcache.Spec {
-		return kvcache.Sizes(a.Shards.Layers.Kinds, blocks, max(1, o.Sequences), a.rows)
+		return a.Shards.Layers.sizes(blocks, a.rows, o)
 	}
 	a.Blocks = o.Blocks
 	if free, most := mem.Available(), min(o.Blocks, a.addressable()); free > 0 && o.Least > 0 && o.Least < most {
@@ -32,6 +32,28 @@ func (a *Assembly) size(o *Options) error {
 	}
 	a.Stores = stores(a.Blocks)
 	return a.checkMemory(a.Blocks)
+}
+
+// statesEach is how many copies of states there is room for, for each sequence that may be there,
+// where nobody says otherwise: they take at most one part in stateShare of the free memory.
+const statesEach, stateShare = 4, 8
+
+// sizes are the stores for so many blocks of all sequences, and for copies of states.
+func (l *Layers) sizes(blocks, rows int, o *Options) []kvcache.Spec {
+	sequences := max(1, o.Sequences)
+	specs := kvcache.Sizes(l.Kinds, blocks, sequences, rows)
+	if l.State == 0 || o.StateBytes < 0 {
+		return specs
+	}
+	copies := o.StateBytes / l.State
+	if o.StateBytes == 0 {
+		copies = statesEach * int64(sequences)
+		if free := mem.Available(); free > 0 {
+			copies = min(copies, free/stateShare/l.State)
+		}
+	}
+	specs[l.stateStore()].Blocks += int(min(copies, math.MaxInt32))
+	return specs
 }
 
 // addressable is how many blocks of all layers have sizes that can be counted.
@@ -71,9 +93,12 @@ func MemoryOf(m *model.Model) (out model.Memory, err error) {
 	for i, k := range layers.Kinds {
 		sizes := make([]kvcache.Spec, len(layers.Kinds))
 		sizes[i].Blocks = 1
-		if block := layers.bytes(microkernel.KVF16, sizes); k.Most() == kvcache.All {
+		switch block := layers.bytes(microkernel.KVF16, sizes); {
+		case k == kvcache.Recurrent{}:
+			out.State = block
+		case k.Most() == kvcache.All:
 			out.PerToken += block / kvcache.BlockTokens
-		} else {
+		default:
 			out.Bounded += block * int64(k.Most()+1)
 		}
 	}

@@ -38,8 +38,8 @@ const spareFactor = 2
 
 // Sizes are the stores for contexts of `blocks` blocks together, of at most `sequences` sequences
 // in forwards of at most `rows` rows: a kind that forgets needs no more than its sequences hold at
-// once, and as much again for checkpoints; a recurrent one the states of its sequences, beside which
-// the caller may add blocks for checkpoints.
+// once, and as much again for checkpoints; a recurrent one the states of its sequences, beside
+// which the caller may add blocks for checkpoints.
 func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 	for _, k := range kinds {
 		if k == (Recurrent{}) {

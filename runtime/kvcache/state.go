@@ -1,7 +1,7 @@
 package kvcache
 
-// The recurrent store. Of a sequence it holds one block, its state, which every forward leaves where
-// the forward ends. On the way a forward puts copies into other blocks, behind blocks of 64
+// The recurrent store. Of a sequence it holds one block, its state, which every forward leaves
+// where the forward ends. On the way a forward puts copies into other blocks, behind blocks of 64
 // positions, as far as there are some that no sequence may need: those are found by the text like
 // the blocks of any store, and whoever goes on from one reads it and writes to a state of its own.
 //
@@ -24,8 +24,8 @@ const (
 // is computed again at most that goes on where nobody marked it.
 const stateGrid = 16
 
-// room is how many blocks of a recurrent store may hold copies now: idle ones beyond the states that
-// sequences may come to ask for.
+// room is how many blocks of a recurrent store may hold copies now: idle ones beyond the states
+// that sequences may come to ask for.
 func (c *store) room() int { return c.idle - max(0, c.states-c.held) }
 
 // reserveState gives a sequence its state.
@@ -36,8 +36,8 @@ func (c *store) reserveState(m *memory) {
 	}
 }
 
-// coverState says where a forward up to position n leaves copies. A forward that halted goes on with
-// what was said when it began.
+// coverState says where a forward up to position n leaves copies. A forward that halted goes on
+// with what was said when it began.
 func (c *Cache) coverState(s *Sequence, i, n int) {
 	st, m := &c.stores[i], &s.of[i]
 	if m.state == none {
@@ -61,8 +61,8 @@ func (c *Cache) coverState(s *Sequence, i, n int) {
 	}
 }
 
-// keeps tells whether a copy stays before block b of a sequence that goes on to position n: where it
-// was marked, on the grid, and at the last border of a block.
+// keeps tells whether a copy stays before block b of a sequence that goes on to position n: where
+// it was marked, on the grid, and at the last border of a block.
 func (s *Sequence) keeps(b, n int) bool { return s.lasting(b) || b == n/BlockTokens }
 
 // lasting tells whether the copy before block b is kept longer than until the next one.

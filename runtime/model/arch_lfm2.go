@@ -1,6 +1,10 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+
+	"sandwich/runtime/gguf"
+)
 
 func init() {
 	Register(Architecture{Name: "lfm2", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
@@ -34,4 +38,10 @@ func lfm2(b *Builder) {
 	}
 	b.Norm("token_embd_norm") // H [T, hidden]
 	b.Head(1)                 // Logits [wanted rows, vocab]
+}
+
+// lfm2Vocabulary is byte-level BPE with the tokens of ChatML.
+func lfm2Vocabulary(w *gguf.Writer, tokens int) {
+	special := []string{"<|pad|>", "<|startoftext|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"}
+	writeBPE(w, tokens, "lfm2", chatLFM2, special, 1, 4, true)
 }

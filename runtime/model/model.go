@@ -76,6 +76,10 @@ func (m *Model) Width(b Buf) int {
 		switch {
 		case b == BufAtt && op.Kind == OpAttention:
 			most = max(most, op.Heads.Q*op.Heads.Dim)
+		case b == BufAtt && op.Kind == OpConv && op.Delta == nil:
+			most = max(most, op.Conv.N)
+		case b == BufAtt && op.Kind == OpDelta:
+			most = max(most, op.Delta.ValueHeads*op.Delta.ValueDim)
 		case b == BufV && op.KeyVal:
 			most = max(most, op.Heads.KV*op.Heads.Dim)
 		}

@@ -157,6 +157,9 @@ var families = map[string]func(*Config){
 		c.Yarn = &Yarn{Factor: 8, Original: 512, Fast: 32, Slow: 1}
 	},
 	"glm4": func(c *Config) { c.RopeDim = 16 },
+	"lfm2": func(c *Config) {
+		c.Tied, c.RopeBase, c.KVHeadsOf, c.Recurrence.Conv = true, 1e6, everyLayer(6, 3, 0, 2), 3
+	},
 }
 
 // widths are those of layers below the first bound, and of those below the second.

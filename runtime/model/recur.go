@@ -19,8 +19,8 @@ type Conv struct {
 // head has a state [KeyDim, ValueDim], and reads a key head that others read too.
 type Delta struct {
 	KeyHeads, ValueHeads, KeyDim, ValueDim int
-	// Together: the value heads of a key head are neighbours; otherwise value head h reads key head h
-	// modulo their number.
+	// Together: the value heads of a key head are neighbours; otherwise value head h reads key head
+	// h modulo their number.
 	Together bool
 	A, Shift *Vector // [ValueHeads]: the decay of head h is exp(A*softplus(alpha+Shift))
 }
@@ -33,8 +33,8 @@ func (d *Delta) Key(head int) int {
 	return head % d.KeyHeads
 }
 
-// Channels are those of queries, keys and values, in this order.
-func (d *Delta) Channels() int { return 2*d.KeyHeads*d.KeyDim + d.ValueHeads*d.ValueDim }
+// channels are those of queries, keys and values, in this order.
+func (d *Delta) channels() int { return 2*d.KeyHeads*d.KeyDim + d.ValueHeads*d.ValueDim }
 
 // Recurrence are the sizes of a model's layers with a state; all zero where it has none.
 type Recurrence struct {
@@ -111,3 +111,14 @@ const decayA, decayShift = -0.3, -2
 
 // convStd is the deviation of a convolution's taps.
 func convStd(width int) float32 { return float32(1 / math.Sqrt(float64(width))) }
+
+// state lists the vectors of a layer's state.
+func (l *lister) state(op *Op) {
+	if c := op.Conv; c != nil {
+		l.later(op.Layer, &c.Weight, 0, convStd(c.Width))
+	}
+	if d := op.Delta; d != nil && op.Kind == OpDelta {
+		l.later(op.Layer, &d.A, decayA, -decayA/4)
+		l.later(op.Layer, &d.Shift, decayShift, 0.3)
+	}
+}

@@ -120,7 +120,8 @@ func (l *lister) op(i int) {
 	}
 	l.later(op.Layer, &op.Sinks, 0, 1)
 	l.later(op.Layer, &op.Gate, 0, float32(1/math.Sqrt(float64(l.m.Dims.Hidden))))
-	if op.Kind == OpRowNorm || op.Kind == OpInputs {
+	l.state(op)
+	if op.Kind == OpRowNorm || op.Kind == OpInputs || op.Kind == OpOutGate {
 		l.laterNorm(op.Layer, &op.Norm, headNorm)
 	} else if op.Norm != nil {
 		mean := float32(1)

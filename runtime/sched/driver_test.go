@@ -362,26 +362,6 @@ func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 	return nil
 }
 
-// checkState is checkTable of a recurrent store: a forward reads the state of the text before it,
-// and one that halted goes on with what it has written so far.
-func (d *driver) checkState(content [][]int32, table []kvcache.BlockID, span kvcache.Span, text []int32) error {
-	from, to, end := table[0], table[1], span.Pos+span.Rows
-	if from == kvcache.NoState != (span.Pos == 0) {
-		return fmt.Errorf("position %d goes on from block %d", span.Pos, from)
-	}
-	halted := from == to && slices.Equal(content[to], text[:end])
-	if from != kvcache.NoState && !halted && !slices.Equal(content[from], text[:span.Pos]) {
-		return fmt.Errorf("position %d goes on from the state of another text", span.Pos)
-	}
-	content[to] = slices.Clone(text[:end])
-	for k, id := range table[2:] {
-		if id != kvcache.NoState {
-			content[id] = slices.Clone(text[:(span.Pos/kvcache.BlockTokens+k+1)*kvcache.BlockTokens])
-		}
-	}
-	return nil
-}
-
 func (d *driver) drain(limit int) error {
 	for n := 0; len(d.live) > 0 || d.flight != nil; n++ {
 		if n > limit {

@@ -126,24 +126,6 @@ func TestRandomHistoriesOfWindows(t *testing.T) {
 	}
 }
 
-// TestRandomHistoriesOfStates: the same where layers have a state, which nobody's halt, preemption
-// or draft may leave anywhere but where its sequence is.
-func TestRandomHistoriesOfStates(t *testing.T) {
-	var all Stats
-	for seed := range manyHistories() {
-		d, err := randomHistory(history{seed: seed, states: true, drafts: seed%2 == 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Preemptions += d.stats().Preemptions
-		all.ReusedTokens += d.stats().ReusedTokens
-		all.Stops += d.stats().Stops
-	}
-	if all.Preemptions == 0 || all.ReusedTokens == 0 || all.Stops == 0 {
-		t.Errorf("nobody fought for blocks, shared them or halted: %+v", all)
-	}
-}
-
 // predict lets a step of half a millisecond a row be predicted, right or wrong.
 func (h *history) predict(cfg *Config, rng *rand.Rand) {
 	if h.forecast != 0 {

@@ -138,7 +138,8 @@ func softplus(x float32) float64 {
 //
 // with S [dim][columns] in panels of sixteen columns, [dim][16] each, one behind another. A column
 // depends on no other: any cut of columns and of rows gives the same bits (DESIGN rule 6). S'k is
-// a chain of fused multiply-adds over the old S and then one by the decay; so is S'q over the new S.
+// a chain of fused multiply-adds over the old S and then one by the decay; so is S'q over the new
+// S.
 type Delta struct {
 	Dim, Columns int      // columns up to 32
 	Rows         int      // some 256 at most: a call lasts dim*columns*rows/16 cycles

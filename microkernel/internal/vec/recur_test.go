@@ -32,7 +32,8 @@ func checkConv(t *testing.T, v *Vec, rng *rand.Rand, act ConvAct, taps, n int, d
 	x := guardedF32(t, rng, (rows+taps-2)*stride+n, d)
 	w := guardedF32(t, rng, (taps-1)*wStride+n, ordinary)
 	gate := guardedF32(t, rng, (rows-1)*gateStride+n, ordinary)
-	c := Conv{Act: act, Taps: taps, TapStride: stride, W: p0(w), WStride: wStride, Gate: p0(gate), GateStride: gateStride}
+	c := Conv{Act: act, Taps: taps, TapStride: stride, W: p0(w), WStride: wStride, Gate: p0(gate),
+		GateStride: gateStride}
 	got, want := poison(guarded[float32](t, (rows-1)*stride+n)), poison(make([]float32, (rows-1)*stride+n))
 	v.ConvRows(&c, p0(got), stride, p0(x), stride, rows, n)
 	refConvRows(&c, p0(want), stride, p0(x), stride, rows, n)
@@ -92,7 +93,8 @@ func newDelta(t *testing.T, rng *rand.Rand, dim, columns, rows int, d drawing) *
 	p := &delta{
 		q: guardedF32(t, rng, (rows-1)*stride+dim, d), k: guardedF32(t, rng, (rows-1)*stride+dim, d),
 		v: guardedF32(t, rng, (rows-1)*stride+columns, d), out: poison(guarded[float32](t, (rows-1)*outStride+columns)),
-		decay: guardedF32(t, rng, (rows-1)*gateStride+1, ordinary), beta: guardedF32(t, rng, (rows-1)*gateStride+1, ordinary),
+		decay: guardedF32(t, rng, (rows-1)*gateStride+1, ordinary), beta: guardedF32(t, rng, (rows-1)*gateStride+1,
+			ordinary),
 		state: guardedF32(t, rng, (columns+lanes-1)/lanes*dim*lanes, d),
 	}
 	for i := range p.decay {
@@ -228,7 +230,8 @@ func BenchmarkDelta(b *testing.B) {
 				v.L2NormRows(&x[r*3*dim*heads], dim, 2*heads, dim, 1, 1e-6)
 			}
 			d := Delta{Dim: dim, Columns: columns, Rows: rows, Q: &x[0], K: &x[dim*heads], V: &x[2*dim*heads],
-				Stride: 3 * dim * heads, Out: &out[0], OutStride: dim * heads, Decay: &gate[0], Beta: &gate[rows], GateStride: 1}
+				Stride: 3 * dim * heads, Out: &out[0], OutStride: dim * heads, Decay: &gate[0], Beta: &gate[rows],
+				GateStride: 1}
 			for b.Loop() {
 				v.DeltaRule(&d, &state[0])
 			}

@@ -2,8 +2,8 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// emitConvSiLU: P dst, x, w; N in bytes: strides of dst, of x from row to row, and of w, then rows and
-// n; R taps, and the stride of x from tap to tap in bytes.
+// emitConvSiLU: P dst, x, w; N in bytes: strides of dst, of x from row to row, and of w, then rows
+// and n; R taps, and the stride of x from tap to tap in bytes.
 func emitConvSiLU(g *gen) {
 	const sum, p, x, n, z = 0, 1, 2, 3, 4
 	r := expRange{lo: 5, hi: 6}
@@ -137,8 +137,9 @@ const (
 	deltaThen = 11
 )
 
-// emitDelta: P state, q, k, v, out, decay, beta; N dim, rows, then strides of q, k and v, of out and
-// of decay and beta, and columns. What a panel needs of its own is written back into the arguments.
+// emitDelta: P state, q, k, v, out, decay, beta; N dim, rows, then strides of q, k and v, of out
+// and of decay and beta, and columns. What a panel needs of its own is written back into the
+// arguments.
 //
 // Each position goes over the state once: the sums over the old state that the next one begins with
 // are taken from the values as they are written, so that there are a load, a store and four
