@@ -203,7 +203,7 @@ type Rotation struct {
 	Keeper       int // an earlier layer whose K and V this one reads, plus 1; 0: its own
 }
 
-// Rotate sub-blocks Q and K, and puts K and V into the cache.
+// Rotate turns Q and K, and puts K and V into the cache.
 func (b *Builder) Rotate(r Rotation) {
 	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper, KeyVal: r.KeysAsValues, Keeper: b.layer}
 	if r.Keeper > 0 {
