@@ -162,6 +162,9 @@ func writeRecurrence(w keyWriter, r Recurrence, key func(string) string) {
 		{"full_attention_interval", r.Every}} {
 		w.SetUint32(key(s.name), uint32(s.value))
 	}
+	if r.Layers != nil {
+		w.SetInts(key("attention.recurrent_layers"), flags(r.Layers))
+	}
 }
 
 // writeValues sets the values by which families differ.
