@@ -58,7 +58,8 @@ var families2 = []family{
 	{name: "gemma2"}, {name: "gemma3"}, {name: "gpt-oss", experts: true}, {name: "phi3"}, {name: "phi3-short"},
 	{name: "mistral3"}, {name: "llama-yarn"}, {name: "llama-linear"}, {name: "llama-moe", experts: true},
 	{name: "qwen2moe", experts: true}, {name: "smollm3"}, {name: "granite"}, {name: "granitemoe", experts: true},
-	{name: "olmo2"}, {name: "olmo3"}, {name: "glm4"}, {name: "lfm2"}, {name: "qwen35", delta: true}, {name: "qwen35moe", experts: true, delta: true}, {name: "qwen3next", experts: true, delta: true},
+	{name: "olmo2"}, {name: "olmo3"}, {name: "glm4"}, {name: "lfm2"}, {name: "qwen35", delta: true}, {name: "qwen35moe",
+		experts: true, delta: true}, {name: "qwen3next", experts: true, delta: true},
 	{name: "qwen3next-legacy", experts: true, delta: true}, {name: "gemma4"}, {name: "gemma4moe",
 		experts: true},
 }

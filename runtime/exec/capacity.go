@@ -34,8 +34,8 @@ func (o *Options) stores(s *Shards) (blocks int, specs []kvcache.Spec) {
 }
 
 // statesEach is how many copies of states there is room for, for each sequence that may be there,
-// where nobody says otherwise; where blocks are bounded by the free memory, so are they, to one part
-// in stateShare of it.
+// where nobody says otherwise; where blocks are bounded by the free memory, so are they, to one
+// part in stateShare of it.
 const statesEach, stateShare = 4, 8
 
 // sizes are the stores for so many blocks of all sequences, and for copies of states.

@@ -64,9 +64,9 @@ func (c Config) checkDelta() error {
 	return nil
 }
 
-// qwen35 is Qwen Team: Qwen3.5, 2026, and qwen35moe with experts beside a gated feed-forward: layers
-// with a delta rule, and gated attention in every fourth. Of a text all three axes of its rotation
-// are the position, so that its sections make no difference.
+// qwen35 is Qwen Team: Qwen3.5, 2026, and qwen35moe with experts beside a gated feed-forward:
+// layers with a delta rule, and gated attention in every fourth. Of a text all three axes of its
+// rotation are the position, so that its sections make no difference.
 func qwen35(b *Builder) { deltaDecoder(b, deltaNet{}) }
 
 // qwen3next is Qwen Team: Qwen3-Next, 2025, whose files order rows by key head.

@@ -77,8 +77,8 @@ func (m *Metadata) Delta(c *Config) {
 	m.predicting(c)
 }
 
-// predicting leaves out the last layers, where they predict tokens behind the next one and a forward
-// has no use for them: their tensors are not read.
+// predicting leaves out the last layers, where they predict tokens behind the next one and a
+// forward has no use for them: their tensors are not read.
 func (m *Metadata) predicting(c *Config) {
 	n := m.CountOr("nextn_predict_layers", 1<<10)
 	if n >= c.Layers {
