@@ -26,7 +26,7 @@ func (a *Assembly) size(o *Options) error {
 	a.Blocks = o.Blocks
 	if free, most := mem.Available(), min(o.Blocks, a.addressable()); free > 0 && o.Least > 0 && o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
-			return a.Shards.KVBytes(a.Plan.KV, stores(o.Least+i+1)) > free/2
+			return a.Shards.kvBytes(a.Plan.KV, stores(o.Least+i+1)) > free/2
 		})
 		a.Blocks = o.Least + more
 	}
@@ -36,7 +36,7 @@ func (a *Assembly) size(o *Options) error {
 
 // addressable is how many blocks of all layers have sizes that can be counted.
 func (a *Assembly) addressable() int {
-	perBlock := a.Shards.KVBytes(a.Plan.KV, kvcache.Sizes(a.Shards.Layers.Kinds, 1, 1, 1))
+	perBlock := a.Shards.kvBytes(a.Plan.KV, kvcache.Sizes(a.Shards.Layers.Kinds, 1, 1, 1))
 	return int(math.MaxInt64 / 4 / max(1, perBlock))
 }
 
@@ -46,9 +46,9 @@ func (a *Assembly) checkMemory(blocks int) error {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}
-	cache := a.Shards.KVBytes(a.Plan.KV, a.Stores)
+	cache := a.Shards.kvBytes(a.Plan.KV, a.Stores)
 	weights := a.Shards.PackedBytes()
-	activations := a.Shards.BufferBytes(a.Plan, a.rows, a.logits)
+	activations := a.Shards.bufferBytes(a.Plan, a.rows, a.logits)
 	free := mem.Available()
 	free -= free / spareMemory
 	if free > 0 && cache+weights+activations > free {
@@ -60,11 +60,11 @@ func (a *Assembly) checkMemory(blocks int) error {
 	return nil
 }
 
-// MemoryOf is what a model of one rank takes, and why Divide would refuse it.
+// MemoryOf is what a model of one rank takes, and why divideModel would refuse it.
 func MemoryOf(m *model.Model) (out model.Memory, err error) {
 	own := shard{model: m, first: true}
 	out.Packed = own.packedBytes()
-	layers, err := LayersOf(m)
+	layers, err := layersOf(m)
 	if err != nil {
 		return out, err
 	}

@@ -20,8 +20,9 @@ import (
 // loop.
 type Team interface{ Run(fn func(*pool.Worker)) }
 
-// Config is what an Executor works on. Two executors, one a phase, share everything but the phase.
-type Config struct {
+// executorConfig is what an Executor works on. Two executors, one a phase, share everything but the
+// phase.
+type executorConfig struct {
 	Shards  *Shards
 	Weights *Weights
 	KV      KVStores
@@ -73,9 +74,9 @@ type workerScratch struct {
 	began time.Time // the worker's part of the last Run
 }
 
-// New compiles the phase's schedules for every weight of the model. It fails where the plan has
-// none for a weight, or names a kernel that this host cannot build.
-func New(c Config) (*Executor, error) {
+// newExecutor compiles the phase's schedules for every weight of the model. It fails where the plan
+// has none for a weight, or names a kernel that this host cannot build.
+func newExecutor(c executorConfig) (*Executor, error) {
 	m := c.Shards.Whole
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed, inputs: &c.Weights.inputs,
@@ -107,7 +108,7 @@ func (e *Executor) prepareGathers() {
 	e.partials = AllReduceJob{Width: e.model.Dims.Hidden, Partials: make([]Matrix32, len(e.ranks))}
 	e.after = make([]func(row0, row1 int), len(e.steps))
 	for i := range e.steps {
-		if op := &e.model.Ops[i]; e.steps[i].mode == Gather {
+		if op := &e.model.Ops[i]; e.steps[i].mode == onGather {
 			e.after[i] = func(row0, row1 int) { e.addNormRows(op, row0, row1) }
 		}
 	}
@@ -124,7 +125,7 @@ func (e *Executor) layPartials() {
 }
 
 // compile prepares every rank. Fields of one shape share their products.
-func (e *Executor) compile(c Config) error {
+func (e *Executor) compile(c executorConfig) error {
 	kind := kindOfAttention(e.model, &c.Shards.Layers)
 	byKey := map[plans.WeightKey]*phaseGemm{}
 	for r := range e.ranks {
@@ -157,7 +158,7 @@ func (e *Executor) compile(c Config) error {
 }
 
 // team is how many workers share the work of a rank in this phase.
-func (c *Config) team() int {
+func (c *executorConfig) team() int {
 	active := c.Workers.Pool.Size()
 	if n := len(c.Phase.PUs); n > 0 {
 		active = min(active, n)
@@ -181,7 +182,7 @@ func (e *Executor) Close() (err error) {
 // Ops is the number of ops of a forward: Run has finished one when it returns this.
 func (e *Executor) Ops() int { return len(e.model.Ops) }
 
-// Use makes b, which has the sizes of Config.Buffers, the activations of the following Runs: a
+// Use makes b, which has the sizes of the first Buffers, the activations of the following Runs: a
 // forward that was halted keeps its own while another one runs. No Run may be under way.
 func (e *Executor) Use(b *Buffers) { e.bufs = b }
 
@@ -252,11 +253,11 @@ func (e *Executor) walk(w *pool.Worker) {
 		s, at := e.steps[i], c
 		op := i
 		i, c = e.bufs.after(i, c)
-		if s.meet && s.mode == Gather {
+		if s.meet && s.mode == onGather {
 			e.sum.Finish(w, w.Group().ID(), &e.partials, e.after[op])
 		} else {
 			g := &all
-			if s.mode.Apart() {
+			if s.mode.apart() {
 				g = &own
 			}
 			e.do(g, op, at)

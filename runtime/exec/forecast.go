@@ -34,7 +34,7 @@ func Foresee(plan *plans.Plan, blocks, logitRows int) ([]Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	var k RoundedK
+	var k roundedK
 	for _, w := range plan.Weights {
 		k.count(w.Compute, w.K)
 	}

@@ -10,11 +10,11 @@ import (
 // paths is the number of compute paths.
 const paths = 1 + int(microkernel.ComputeBF16)
 
-// RoundedK is the longest row of activations that each compute path rounds for itself, by Compute.
-type RoundedK [paths]int
+// roundedK is the longest row of activations that each compute path rounds for itself, by Compute.
+type roundedK [paths]int
 
 // count takes a weight of k into account.
-func (r *RoundedK) count(c microkernel.Compute, k int) {
+func (r *roundedK) count(c microkernel.Compute, k int) {
 	if c != microkernel.ComputeF32 {
 		r[c] = max(r[c], k)
 	}

@@ -55,7 +55,7 @@ type Workers struct {
 
 // NewWorkers builds the code, which refuses a host that cannot run it, and starts the threads.
 func NewWorkers(o WorkerOptions) (*Workers, error) {
-	kernels, err := NewKernels(o.ISA, o.Plan)
+	kernels, err := newKernels(o.ISA, o.Plan)
 	if err != nil {
 		return nil, err
 	}
