@@ -41,21 +41,6 @@ func shared(b model.Buf) bool {
 
 const cacheLine = 64
 
-// RowStride is the distance in elements between rows of float32 activations: whole cache lines, off
-// multiples of 1 KiB. The tuner lays its operands out by it too, so that what it times is what
-// serves.
-func RowStride(width int) int {
-	const perLine = cacheLine / 4
-	if width == 0 {
-		return 0
-	}
-	s := (width + perLine - 1) / perLine * perLine
-	if s%(1024/4) == 0 {
-		s += perLine
-	}
-	return s
-}
-
 // bufferLayout is where each buffer of a rank begins in one piece of memory.
 type bufferLayout struct {
 	offset        [model.NumBufs]int
@@ -78,7 +63,7 @@ func (p *shard) layOut(rows, logitRows int, k roundedK) (l bufferLayout) {
 	m := p.model
 	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
-		l.stride[i] = RowStride(m.Width(i))
+		l.stride[i] = mem.RowStride(m.Width(i))
 		n := m.RowsOf(i, rows)
 		most = max(most, n)
 		if i == model.BufLogits {

@@ -10,6 +10,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/allreduce"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
@@ -49,7 +50,7 @@ type Executor struct {
 	rotations []rotation // of model.Ropes
 	scratch   []workerScratch
 	memory    []*mem.Buffer          // scratch, by rank
-	sum       *AllReduce             // of Y over the ranks; nil with one rank
+	sum       *allreduce.Sum         // of Y over the ranks; nil with one rank
 	after     []func(row0, row1 int) // by op: what a gather does with rows that are summed
 
 	// The running forward, written before the workers start.
@@ -57,7 +58,7 @@ type Executor struct {
 	rows      int
 	positions []int32
 	runs      [][]run // of each store
-	partials  AllReduceJob
+	partials  allreduce.Job
 	gate      Gate
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
@@ -105,7 +106,7 @@ func newExecutor(c executorConfig) (*Executor, error) {
 // prepareGathers makes what sums the ranks' results.
 func (e *Executor) prepareGathers() {
 	e.sum = e.groups.sum
-	e.partials = AllReduceJob{Width: e.model.Dims.Hidden, Partials: make([]Matrix32, len(e.ranks))}
+	e.partials = allreduce.Job{Width: e.model.Dims.Hidden, Partials: make([]allreduce.Matrix, len(e.ranks))}
 	e.after = make([]func(row0, row1 int), len(e.steps))
 	for i := range e.steps {
 		if op := &e.model.Ops[i]; e.steps[i].mode == onGather {
@@ -119,7 +120,7 @@ func (e *Executor) layPartials() {
 	e.partials.Rows = e.rows
 	for r := range e.partials.Partials {
 		b := &e.bufs.ranks[r]
-		e.partials.Partials[r] = Matrix32{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
+		e.partials.Partials[r] = allreduce.Matrix{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
 	}
 	e.partials.Into = e.partials.Partials[0]
 }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
@@ -30,7 +31,9 @@ type roundedRows struct {
 
 // RoundedRowBytes is the distance in bytes between rows of k activations in the form of a compute
 // path.
-func RoundedRowBytes(c microkernel.Compute, k int) int { return 4 * RowStride((c.ActRowBytes(k)+3)/4) }
+func RoundedRowBytes(c microkernel.Compute, k int) int {
+	return 4 * mem.RowStride((c.ActRowBytes(k)+3)/4)
+}
 
 // row points at element k of row r; k is where a block or a pair begins.
 func (q *roundedRows) row(r, k int) unsafe.Pointer {
