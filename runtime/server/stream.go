@@ -17,7 +17,11 @@ type stream struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	opts    *Options
+	kind    string // the Content-Type of what streams
 	failure string // what stands before the JSON of an error
+	failed  string // and behind it
+	pulse   func() // adds to buf what keeps a client waiting, under mu; nil: a comment
+	began   time.Time
 
 	mu     sync.Mutex // the heartbeat writes beside Generate
 	buf    []byte
@@ -28,7 +32,8 @@ type stream struct {
 }
 
 func newStream(a *answer, w http.ResponseWriter, o *Options) *stream {
-	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, failure: "data: ", last: time.Now()}
+	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, kind: "text/event-stream",
+		failure: "data: ", failed: "\n\n", began: time.Now(), last: time.Now()}
 	// Under the lock, because a beat looks at s.beat.
 	s.mu.Lock()
 	s.beat = time.AfterFunc(o.Heartbeat, s.heartbeat)
@@ -55,7 +60,7 @@ func (s *stream) fail(e *apiError) int {
 		e.write(s.w)
 		return e.status
 	}
-	s.buf = append(append(append(s.buf, s.failure...), e.bodyFor(s.w)...), "\n\n"...)
+	s.buf = append(append(append(s.buf, s.failure...), e.bodyFor(s.w)...), s.failed...)
 	s.flush()
 	return e.status
 }
@@ -81,7 +86,7 @@ func (s *stream) header() {
 	}
 	s.opened = true
 	h := s.w.Header()
-	h.Set("Content-Type", "text/event-stream")
+	h.Set("Content-Type", s.kind)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	s.w.WriteHeader(http.StatusOK)
@@ -111,7 +116,11 @@ func (s *stream) heartbeat() {
 	quiet := time.Since(s.last)
 	if quiet >= s.opts.Heartbeat {
 		s.header()
-		s.buf = append(s.buf, ": waiting\n\n"...)
+		if s.pulse != nil {
+			s.pulse()
+		} else {
+			s.buf = append(s.buf, ": waiting\n\n"...)
+		}
 		if s.flush() != nil {
 			return // Generate finds out by its context or its next token
 		}
