@@ -25,7 +25,11 @@ func newLines(s *stream, o *ollamaCall) *lines {
 	l := &lines{stream: s, asked: o}
 	s.kind, s.failure, s.failed = "application/x-ndjson", "", "\n"
 	// Its clients read every line as an object: one that adds nothing keeps them waiting.
-	s.pulse = func() { l.line("", "", nil, nil) }
+	s.pulse = func() {
+		if l.line("", "", nil, nil); s.read.Done > 0 {
+			l.buf = append(appendProgress(append(l.buf[:len(l.buf)-len("}\n")], ','), s.read), "}\n"...)
+		}
+	}
 	return l
 }
 
