@@ -23,7 +23,7 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 		for i, row := range c.batch.LogitRows {
 			if act.Last && int(row) == act.N-1 {
 				events, failed = c.drawRows(j, i, 1, events, failed)
-			} else if c.runner.Sound(i) {
+			} else if c.runner.sound(i) {
 				c.score(j, act.Pos+int(row), c.runner.Logits(i))
 			} else {
 				events, failed = c.lose(j, int(row), events, failed)
@@ -39,7 +39,7 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 // one behind each token that was the only one allowed and that the forward had room for.
 func (c *cores) drawRows(j *job, first, rows int, events []sched.Event, failed []unsound) ([]sched.Event, []unsound) {
 	for i := first; i < first+rows; i++ {
-		if !c.runner.Sound(i) {
+		if !c.runner.sound(i) {
 			return c.lose(j, int(c.batch.LogitRows[i]), events, failed)
 		}
 	}

@@ -86,7 +86,7 @@ func (c *cores) Carry(a *sched.Action) {
 func (c *cores) Begin(act *sched.Action) {
 	c.pace.stop.Store(false)
 	c.sched.Fill(&c.batch)
-	c.runner.Restrict(c.watch.team())
+	c.runner.restrict(c.watch.team())
 	c.runner.Use(int(act.Set))
 	c.plan(act)
 	c.next = 0
@@ -132,6 +132,10 @@ func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.
 			j.halted = c.next
 		}
 		return events
+	}
+	if j := c.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
+		j.read = act.Pos + act.N
+		j.out.tell(j.read)
 	}
 	return c.drawAll(act, events)
 }
