@@ -204,7 +204,7 @@ func (c *compiler) expr(s *value, path string) (expr, error) {
 
 // unsupported are keywords that decide what is valid and cannot be generated.
 var unsupported = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
-	"contains", "minContains", "maxContains", "propertyNames", "$dynamicRef", "$recursiveRef"}
+	"contains", "minContains", "maxContains", "$dynamicRef", "$recursiveRef"}
 
 func checkKeywords(s *value, path string) error {
 	for _, k := range unsupported {

@@ -192,7 +192,8 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 // asserting are the keywords that would have to be checked for each constant.
 var asserting = []string{"properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
 	"additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum",
-	"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"}
+	"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties", "propertyNames",
+	moreTexts}
 
 // hasType tells whether a value has one of the types.
 func (v *value) hasType(names []string) bool {

@@ -61,27 +61,52 @@ const (
 	octet     = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 )
 
+// moreTexts is the keyword of expressions that must match beside pattern and format, in schemas
+// that were merged.
+const moreTexts = "!texts"
+
+// texts are the strings that the keywords of a schema allow.
+func (c *compiler) texts(s *value, path string) (t texts, err error) {
+	if t.least, t.most, err = span(s, path, "minLength", "maxLength"); err != nil {
+		return t, err
+	}
+	if p := s.get("pattern"); p != nil {
+		if p.kind != kindString {
+			return t, refuse(show(path)+"/pattern", "it must be a string")
+		}
+		if _, err := compilePattern(show(path)+"/pattern", p.text); err != nil {
+			return t, err
+		}
+		t.want = append(t.want, p.text)
+	}
+	if f := s.get("format"); f != nil && f.kind == kindString && formats[f.text] != "" {
+		t.want = append(t.want, formats[f.text])
+	}
+	if more := s.get(moreTexts); more != nil {
+		for _, x := range more.list {
+			t.want = append(t.want, x.text)
+		}
+	}
+	return t, nil
+}
+
 func (c *compiler) stringType(s *value, path string) (expr, error) {
-	least, most, err := span(s, path, "minLength", "maxLength")
+	t, err := c.texts(s, path)
 	if err != nil {
 		return nil, err
 	}
-	p, f := s.get("pattern"), s.get("format")
-	known := ""
-	if f != nil && f.kind == kindString {
-		known = formats[f.text]
-	}
+	at := show(path)
 	switch {
-	case p != nil && p.kind != kindString:
-		return nil, refuse(show(path)+"/pattern", "it must be a string")
-	case p != nil && known != "":
-		return nil, refuse(show(path)+"/format", "a format beside a pattern is not supported")
-	case p != nil:
-		return c.pattern(show(path)+"/pattern", p.text, least, most)
-	case known != "":
-		return c.pattern(show(path)+"/format", known, least, most)
+	case len(t.want) == 0:
+		return c.text(t.least, t.most), nil
+	case len(t.want) > 1:
+		return c.product(at, t)
+	case s.get("pattern") != nil:
+		at += "/pattern"
+	case s.get("format") != nil:
+		at += "/format"
 	}
-	return c.text(least, most), nil
+	return c.pattern(at, t.want[0], t.least, t.most)
 }
 
 // mostMultiple is the greatest number whose multiples are told from others.

@@ -74,6 +74,13 @@ func (r schemaMaker) object(depth int) object {
 	if r.chance(8) {
 		required = append(required, "undeclared")
 	}
+	if r.chance(15) {
+		s["patternProperties"] = object{r.pick("^a", "b$", "^é[0-9]{1,3}$").(string): r.schema(depth - 1)}
+	}
+	if r.chance(10) {
+		s["propertyNames"] = r.pick(object{"pattern": "^[a-f]+$"}, object{"enum": []any{"p", "q", "ab"}},
+			object{"maxLength": 4}, object{"minLength": 2, "pattern": "^[^x]*$"}, object{"not": object{}}, true)
+	}
 	if len(props) > 0 {
 		s["properties"] = props
 	} else if r.chance(30) {
