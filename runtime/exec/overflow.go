@@ -2,6 +2,7 @@ package exec
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"sandwich/runtime/kvcache"
@@ -66,6 +67,8 @@ type Overflow struct {
 func (e *Executor) FindOverflow(
 	team Team, tables kvcache.Tables, pos int, token func(pos int) (id int32, known bool),
 ) (found *Overflow, err error) {
+	tables, restore := e.besideState(tables)
+	defer restore()
 	for pos >= 0 {
 		id, known := token(pos)
 		if !known {
@@ -82,6 +85,20 @@ func (e *Executor) FindOverflow(
 		}
 	}
 	return found, err
+}
+
+// besideState makes tables by which forwards go on from the state that there is, as often as they
+// like, and leave no copies; restore puts that state back.
+func (e *Executor) besideState(tables kvcache.Tables) (beside kvcache.Tables, restore func()) {
+	if e.states == nil {
+		return tables, func() {}
+	}
+	id := tables[e.states.store][1]
+	beside = slices.Clone(tables)
+	beside[e.states.store] = []kvcache.BlockID{id, id}
+	block := unsafe.Slice((*byte)(unsafe.Pointer(e.states.of(0, id))), e.states.block)
+	was := slices.Clone(block)
+	return beside, func() { copy(block, was) }
 }
 
 // firstOverflow runs a batch of one row and stops behind every op that can be stopped behind.
@@ -142,8 +159,13 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 		return op.Outs
 	case model.OpRotate:
 		return []model.Buf{model.BufQ, model.BufK}
-	case model.OpAttention:
+	case model.OpAttention, model.OpDelta, model.OpOutGate:
 		return []model.Buf{model.BufAtt}
+	case model.OpConv:
+		if op.Delta != nil {
+			return []model.Buf{model.BufMix, model.BufAlpha, model.BufBeta}
+		}
+		return op.Outs
 	case model.OpAddNorm:
 		if op.Norm == nil {
 			return []model.Buf{model.BufX}
@@ -161,6 +183,9 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 func (e *Executor) remembers(tables kvcache.Tables, pos int) bool {
 	block := max(0, pos) / kvcache.BlockTokens
 	for i, k := range e.layers.Kinds {
+		if k == (kvcache.Recurrent{}) {
+			continue // one position more or less makes no state finite
+		}
 		for b := range block + 1 {
 			if tables[i][b] < 0 && (b == block || k.Reads(block, b)) {
 				return false
