@@ -220,7 +220,8 @@ func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 			"on from have room: %d", mem.FormatBytes(m.State), m.Copies))
 	case m.State > 0:
 		show.Notice(fmt.Sprintf("its layers have a state of %s for each sequence, and there is no room for copies of "+
-			"any: every text is computed from its beginning; give --state-bytes more than that", mem.FormatBytes(m.State)))
+			"any: every text is computed from its beginning; give --state-bytes more than that",
+			mem.FormatBytes(m.State)))
 	}
 	if s.Profile.Machine.Summary().NUMALocalities < 2 {
 		return

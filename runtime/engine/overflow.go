@@ -67,7 +67,8 @@ var opWords = map[string]string{
 	"attn_norm": "attention norm", "qkv": "attention q, k and v", "rotate": "rotation", "attention": "attention",
 	"o":       "attention output",
 	"conv.in": "convolution input", "conv": "convolution", "conv.out": "convolution output",
-	"delta.in": "delta rule input", "delta": "delta rule", "gate": "output gate", "delta.out": "delta rule output",
+	"delta.in": "delta rule input", "delta.conv": "convolution and decays", "delta": "delta rule",
+	"gate": "output gate", "delta.out": "delta rule output",
 	"ffn_norm": "ffn norm", "gate_up": "ffn gate and up", "down": "ffn down", "router": "router",
 	"experts.gate_up": "experts gate and up", "experts.down": "experts down", "combine": "sum of experts",
 }

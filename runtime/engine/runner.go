@@ -151,8 +151,8 @@ func (r *Runner) Pool() *pool.Pool { return r.assembly.Workers.Pool }
 type Memory struct {
 	Weights, KV, Activations int64 // bytes; states of layers that have some are of KV
 	Packing                  time.Duration
-	// Of a model whose layers have a state: its bytes for one sequence, and how many copies of states
-	// there is room for beside those of the sequences.
+	// Of a model whose layers have a state: its bytes for one sequence, and how many copies of
+	// states there is room for beside those of the sequences.
 	State  int64
 	Copies int
 }

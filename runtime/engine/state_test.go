@@ -27,9 +27,13 @@ func recurrentFile(t testing.TB, family string) *gguf.File {
 		t.Fatalf("there is no small %s", family)
 	}
 	c.Vocab, c.Context = 1003, 1024
+	return synthesized(t, c, gguf.Q8_0)
+}
+
+func synthesized(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
+	t.Helper()
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.Q8_0), 7,
-		nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())
@@ -68,8 +72,8 @@ type everyOp struct{}
 
 func (everyOp) Passed(int) bool { return true }
 
-// TestStateHalts: a forward that halts behind every op, while another sequence runs on the other set
-// of activations, gives the bits of one that does not.
+// TestStateHalts: a forward that halts behind every op, while another sequence runs on the other
+// set of activations, gives the bits of one that does not.
 func TestStateHalts(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range recurrent {
@@ -191,4 +195,25 @@ func serveStatesAgain(t *testing.T, o Options) {
 		}
 	}
 	checkIdleSoon(t, e)
+}
+
+// TestStateOverflows: a request whose state leaves the range of float32 fails with the place, and
+// one behind it that begins alike does not find what that state left.
+func TestStateOverflows(t *testing.T) {
+	for tensor, c := range map[string]struct {
+		value float32
+		want  string
+	}{
+		"blk.1.ssm_a":             {1e4, "in layer 1 (convolution and decays):"}, // decays of infinity
+		"blk.0.ssm_norm.weight":   {3e38, "in layer 0 (output gate):"},
+		"blk.2.ssm_conv1d.weight": {3e38, "in layer 2 (convolution and decays):"},
+	} {
+		t.Run(tensor, func(t *testing.T) {
+			config, _ := model.Tiny("qwen35")
+			config.Vocab = tinyVocab
+			f := synthesized(t, config, gguf.F32)
+			set(t, f, tensor, c.value, everywhere)
+			checkOverflow(t, f, nil, c.want)
+		})
+	}
 }

@@ -130,7 +130,7 @@ func (e *Executor) opSound(i int) bool {
 	for _, buf := range e.written(op, e.steps[i].adds) {
 		for r := range e.bufs.ranks {
 			m, b := e.ranks[r].shard.model, &e.bufs.ranks[r]
-			width := m.Width(buf)
+			width := widthOf(m, &m.Ops[i], buf)
 			if buf == model.BufLogits {
 				b = &e.bufs.ranks[0] // the row of the whole
 			}
@@ -143,6 +143,26 @@ func (e *Executor) opSound(i int) bool {
 		}
 	}
 	return true
+}
+
+// widthOf is how many elements of a row of a buffer an op writes: layers may be of several widths.
+func widthOf(m *model.Model, op *model.Op, buf model.Buf) int {
+	if len(op.W) > 0 && buf != model.BufX {
+		return m.Weights[op.W[slices.Index(op.Outs, buf)]].N
+	}
+	switch op.Kind {
+	case model.OpAttention:
+		return op.Heads.Q * op.Heads.Dim
+	case model.OpOutGate:
+		return op.N
+	case model.OpDelta:
+		return op.Delta.ValueHeads * op.Delta.ValueDim
+	case model.OpConv:
+		if buf != model.BufAlpha && buf != model.BufBeta {
+			return op.Conv.N
+		}
+	}
+	return m.Width(buf)
 }
 
 // written are the buffers that an op writes.
