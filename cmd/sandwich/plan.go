@@ -31,8 +31,7 @@ func newPlan() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPlanShow(), newPlanExplain(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(),
-		newPlanUnpack(),
-		newPlanSign(), newPlanExport())
+		newPlanUnpack(), newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull())
 	return c
 }
 
