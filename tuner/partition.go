@@ -98,7 +98,7 @@ func (t *partition) ready() error {
 
 // room tells whether the weights fit beside those of the default plan.
 func (t *partition) room() error {
-	list, err := exec.Foresee(t.def, t.rigSize().blocks(t.def.Chunk), t.def.BatchMax)
+	list, err := exec.Foresee(t.rigSize().options(t.def))
 	if err != nil {
 		return err
 	}
