@@ -47,7 +47,8 @@ func (c *Calibration) Error() (median, p90 float64) {
 // String says how far predictions can be trusted.
 func (c *Calibration) String() string {
 	median, p90 := c.Error()
-	return fmt.Sprintf("predictions by these anchors were off by %.0f %% at the median and %.0f %% at the 90th percentile "+
+	return fmt.Sprintf("predictions by these anchors were off by %.0f %% at the median and %.0f %% at the 90th "+
+		"percentile "+
 		"on %d products that were none", 100*median, 100*p90, len(c.Errors))
 }
 
@@ -158,7 +159,8 @@ func (c *calibration) reckon() {
 			continue
 		}
 		used[t.Key], c.out.Types[t.Key.Type] = true, near
-		c.out.Measured = append(c.out.Measured, fmt.Sprintf("products of %s reach %.0f %% of what PUs %s read with one "+
+		c.out.Measured = append(c.out.Measured, fmt.Sprintf("products of %s reach %.0f %% of what PUs %s read "+
+			"with one "+
 			"row and %.0f %% of their %s peak with %d (%s)", t.Key.Type, 100*near.Read, c.pus, 100*near.Peak, t.Compute,
 			anchorRows[1], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
 	}
