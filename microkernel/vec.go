@@ -14,7 +14,7 @@ type (
 	Attention      = vec.Attention
 	AttentionForm  = vec.AttentionForm
 	AttentionJob   = vec.AttentionJob
-	AttentionParts = vec.AttentionParts
+	AttentionStates = vec.AttentionStates
 )
 
 // The gated units.
