@@ -133,6 +133,10 @@ func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.
 		}
 		return events
 	}
+	if j := c.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
+		j.read = act.Pos + act.N
+		j.out.tell(j.read)
+	}
 	return c.drawAll(act, events)
 }
 
