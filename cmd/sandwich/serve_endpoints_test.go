@@ -214,7 +214,8 @@ func TestServeForms(t *testing.T) {
 			}
 		}
 	}
-	if made, again := s.metric("sandwich_grammars_compiled_total"), s.metric("sandwich_grammars_reused_total"); made != 1 ||
+	made, again := s.metric("sandwich_grammars_compiled_total"), s.metric("sandwich_grammars_reused_total")
+	if made != 1 ||
 		again != 7 || s.metric("sandwich_grammars_bytes") == 0 {
 		t.Errorf("compiled %v times, reused %v", made, again)
 	}
