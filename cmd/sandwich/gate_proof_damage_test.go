@@ -15,6 +15,7 @@ import (
 	"sandwich/plans/gate"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
@@ -74,7 +75,7 @@ func (p *proof) establish(t *testing.T, kind string, w window) {
 // returns the effect on the row that it slows most.
 func (p *proof) pair(t *testing.T, d *damage, budget time.Duration) effect {
 	began := time.Now()
-	file, _, err := openModel(*proofModel)
+	file, _, err := session.OpenModel(*proofModel)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 )
 
 func newPlan() *cobra.Command {
@@ -148,7 +149,7 @@ func verifyPlan(dir, host, modelPath string, key requiredKey) (*verified, error)
 			return nil, err
 		}
 		v.Packed = bundle.Plan.Model.Packed()
-		if v.Memory, err = servingMemory(&bundle.Plan, defaultBlocks(&bundle.Plan), defaultParallel,
+		if v.Memory, err = servingMemory(&bundle.Plan, servedContext(&bundle.Plan), defaultParallel,
 			host == ""); err != nil {
 			return nil, usageError(err)
 		}
@@ -170,7 +171,7 @@ func buildKernels(p *plans.Plan) (*builtKernels, error) {
 
 // shapeOfFile reads the shape of a GGUF model and closes it.
 func shapeOfFile(path string) (plans.ModelShape, error) {
-	f, _, err := openModel(path)
+	f, _, err := session.OpenModel(path)
 	if err != nil {
 		return plans.ModelShape{}, err
 	}
@@ -251,7 +252,7 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 }
 
 func memoryText(p *plans.Plan) string {
-	rows, err := servingMemory(p, defaultBlocks(p), defaultParallel, false)
+	rows, err := servingMemory(p, servedContext(p), defaultParallel, false)
 	if err != nil {
 		return "not known: " + err.Error()
 	}

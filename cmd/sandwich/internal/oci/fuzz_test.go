@@ -63,7 +63,8 @@ func FuzzParsePlace(f *testing.F) {
 			}
 			return
 		}
-		if p.name == "" || (p.tag == "") == (p.digest == "") || p.digest != "" && p.digest.Algorithm() != digest.SHA256 {
+		if p.name == "" || (p.tag == "") == (p.digest == "") ||
+			p.digest != "" && p.digest.Algorithm() != digest.SHA256 {
 			t.Errorf("%q is %+v", text, p)
 		}
 	})
