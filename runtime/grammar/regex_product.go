@@ -18,7 +18,7 @@ type texts struct {
 }
 
 // mostProduct is how many states such a product has at most.
-const mostProduct = 20_000
+const mostProduct = 8_000
 
 // product writes the strings of several expressions.
 func (b *builder) product(path string, t texts) (expr, error) {

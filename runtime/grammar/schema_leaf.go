@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"math/big"
+	"regexp"
 	"strconv"
 )
 
@@ -65,6 +66,13 @@ const (
 // that were merged.
 const moreTexts = "!texts"
 
+// neverTexts is the keyword of expressions that must not match, in schemas that say what another
+// one does not allow.
+const neverTexts = "!never"
+
+// exactly is the expression of one string.
+func exactly(s string) string { return "^(?:" + regexp.QuoteMeta(s) + ")$" }
+
 // texts are the strings that the keywords of a schema allow.
 func (c *compiler) texts(s *value, path string) (t texts, err error) {
 	if t.least, t.most, err = span(s, path, "minLength", "maxLength"); err != nil {
@@ -87,6 +95,11 @@ func (c *compiler) texts(s *value, path string) (t texts, err error) {
 			t.want = append(t.want, x.text)
 		}
 	}
+	if never := s.get(neverTexts); never != nil {
+		for _, x := range never.list {
+			t.unwanted = append(t.unwanted, x.text)
+		}
+	}
 	return t, nil
 }
 
@@ -97,6 +110,8 @@ func (c *compiler) stringType(s *value, path string) (expr, error) {
 	}
 	at := show(path)
 	switch {
+	case len(t.unwanted) > 0:
+		return c.product(at, t)
 	case len(t.want) == 0:
 		return c.text(t.least, t.most), nil
 	case len(t.want) > 1:
@@ -113,8 +128,22 @@ func (c *compiler) stringType(s *value, path string) (expr, error) {
 const mostMultiple = 4096
 
 func (c *compiler) numberType(s *value, path string, integer bool) (expr, error) {
-	n := bounds{integer: integer}
-	var err error
+	n, err := c.bounds(s, path)
+	if err != nil {
+		return nil, err
+	}
+	n.integer = n.integer || integer
+	switch {
+	case n.none() && integer:
+		return c.integer(), nil
+	case n.none():
+		return c.number(), nil
+	}
+	return n.expr(show(path))
+}
+
+// bounds are what the keywords of numbers say.
+func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 	for _, k := range []struct {
 		key   string
 		lower bool
@@ -127,23 +156,13 @@ func (c *compiler) numberType(s *value, path string, integer bool) (expr, error)
 		}
 		x, ok := rational(v)
 		if !ok {
-			return nil, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
+			return n, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
 		}
 		n.tighten(x, k.lower, k.open)
 	}
-	if n.multiple, err = multipleOf(s, path); err != nil {
-		return nil, err
-	}
-	if n.multiple != nil {
-		n.integer = true // multiples of a whole number are whole
-	}
-	switch {
-	case n.none() && integer:
-		return c.integer(), nil
-	case n.none():
-		return c.number(), nil
-	}
-	return n.expr(show(path))
+	n.multiple, err = multipleOf(s, path)
+	n.integer = n.multiple != nil // multiples of a whole number are whole
+	return n, err
 }
 
 // tighten adds a bound.

@@ -65,9 +65,16 @@ func (c *compiler) flat(x located, depth int) (*value, error) {
 			parts = append(parts, located{y, x.path + "/allOf/" + itoa(i)})
 		}
 	}
+	more, err := c.alternatives(x.schema, x.path, depth)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range more {
+		parts = append(parts, located{a, x.path})
+	}
 	sum := x.schema
 	if len(parts) > 0 {
-		if sum = x.schema.without("$ref", "allOf"); sum == nil {
+		if sum = x.schema.without(append([]string{"$ref", "allOf"}, conditional...)...); sum == nil {
 			sum = &value{kind: kindBool, text: "true"}
 		}
 	}
@@ -228,7 +235,7 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "additionalProperties", "items", "propertyNames":
 		return both(a, b), nil
-	case moreTexts:
+	case moreTexts, neverTexts:
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
 		return extreme(a, b, 1), nil

@@ -32,7 +32,7 @@ func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
 	}
 	for _, m := range v.members {
 		if !slices.Contains(describing, m.name) && !slices.Contains([]string{"type", "pattern", "format", "minLength",
-			"maxLength", "enum", "const", moreTexts}, m.name) {
+			"maxLength", "enum", "const", moreTexts, neverTexts}, m.name) {
 			return n, refuse(show(path)+"/"+escapePointer(m.name), "this keyword is not supported for names")
 		}
 	}

@@ -110,8 +110,13 @@ func (w *objectWriter) declared(s, patterns *value) error {
 			names = append(names, m.name)
 		}
 	}
-	for _, n := range append(list, texted(w.names.only)...) {
-		if !slices.Contains(names, n.text) {
+	met := map[string]bool{}
+	for _, n := range names {
+		met[n] = true
+	}
+	for _, n := range slices.Concat(list, texted(w.names.only)) {
+		if !met[n.text] {
+			met[n.text] = true
 			names = append(names, n.text)
 		}
 	}

@@ -27,7 +27,18 @@ func (r schemaMaker) schema(depth int) any {
 	if depth <= 0 {
 		return r.leaf()
 	}
-	switch r.IntN(13) {
+	switch r.IntN(16) {
+	case 13:
+		s := r.object(depth)
+		s["dependentRequired"] = object{r.name(): []any{r.name(), r.name()}}
+		if r.chance(30) {
+			s["dependentSchemas"] = object{r.name(): r.object(depth - 1)}
+		}
+		return s
+	case 14:
+		return object{"type": r.pick("string", "integer", []any{"string", "null", "number"}), "not": r.leaf()}
+	case 15:
+		return object{"if": r.schema(depth - 1), "then": r.schema(depth - 1), "else": r.schema(depth - 1)}
 	case 0, 1, 2:
 		return r.object(depth)
 	case 3, 4:
@@ -52,6 +63,8 @@ func (r schemaMaker) schema(depth int) any {
 	}
 	return r.leaf()
 }
+
+func (r schemaMaker) name() string { return someNames[r.IntN(len(someNames))] }
 
 func (r schemaMaker) list(n, depth int) (out []any) {
 	for range n {
