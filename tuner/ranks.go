@@ -234,7 +234,7 @@ func (p *partitions) load(a *partitionArm) (*tuning, error) {
 		return nil, err
 	}
 	if a.service != nil {
-		list, err := exec.Foresee(on.def, on.rigSize().blocks(on.def.Chunk), on.def.BatchMax)
+		list, err := exec.Foresee(on.rigSize().options(on.def))
 		if err != nil {
 			return nil, err
 		}

@@ -37,10 +37,16 @@ func (s rigSize) blocks(chunk int) int {
 	return max(kvcache.BlocksFor(chunk), s.batch*kvcache.BlocksFor(s.depth+1))
 }
 
+// options are those of an assembly for these forwards.
+func (s rigSize) options(plan *plans.Plan) exec.Options {
+	return exec.Options{Plan: plan, Blocks: s.blocks(plan.Chunk), LogitRows: s.batch, Sequences: s.batch}
+}
+
 // newRig loads the model. The workers must not be led meanwhile.
 func newRig(ctx context.Context, w *exec.Workers, file *gguf.File, plan *plans.Plan, size rigSize) (*rig, error) {
-	a, err := exec.Open(ctx, exec.Options{File: file, Plan: plan, Blocks: size.blocks(plan.Chunk),
-		LogitRows: size.batch, Sequences: size.batch, Workers: w})
+	o := size.options(plan)
+	o.File, o.Workers = file, w
+	a, err := exec.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,7 @@ func newPlan() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPlanShow(), newPlanExplain(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(),
-		newPlanUnpack(),
-		newPlanSign(), newPlanExport())
+		newPlanUnpack(), newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull())
 	return c
 }
 
@@ -150,7 +149,7 @@ func verifyPlan(dir, host, modelPath string, key requiredKey) (*verified, error)
 			return nil, err
 		}
 		v.Packed = bundle.Plan.Model.Packed()
-		if v.Memory, err = servingMemory(&bundle.Plan, defaultBlocks(&bundle.Plan), defaultParallel,
+		if v.Memory, err = servingMemory(&bundle.Plan, servedContext(&bundle.Plan), defaultParallel,
 			host == ""); err != nil {
 			return nil, usageError(err)
 		}
@@ -253,7 +252,7 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 }
 
 func memoryText(p *plans.Plan) string {
-	rows, err := servingMemory(p, defaultBlocks(p), defaultParallel, false)
+	rows, err := servingMemory(p, servedContext(p), defaultParallel, false)
 	if err != nil {
 		return "not known: " + err.Error()
 	}

@@ -18,31 +18,33 @@ const spareMemory = 16
 // lower is the remedy in the words of the verbs that serve, and of tune.
 const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
 
-// size chooses the stores of the KV cache.
-func (a *Assembly) size(o *Options) error {
-	stores := func(blocks int) []kvcache.Spec {
-		return kvcache.Sizes(a.Shards.Layers.Kinds, blocks, max(1, o.Sequences), a.rows)
+// stores chooses the stores of the KV cache: of so many blocks as Blocks says, or of as many, at
+// least Least, as take half of the free memory.
+func (o *Options) stores(s *Shards) (blocks int, specs []kvcache.Spec) {
+	rows := max(o.Plan.Chunk, o.LogitRows)
+	of := func(blocks int) []kvcache.Spec {
+		return kvcache.Sizes(s.Layers.Kinds, blocks, max(1, o.Sequences), rows)
 	}
-	a.Blocks = o.Blocks
-	if free, most := mem.Available(), min(o.Blocks, a.addressable()); free > 0 && o.Least > 0 && o.Least < most {
+	blocks = o.Blocks
+	if free, most := mem.Available(), min(o.Blocks, s.addressable(o.Plan.KV)); free > 0 && o.Least > 0 &&
+		o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
-			return a.Shards.KVBytes(a.Plan.KV, stores(o.Least+i+1)) > free/2
+			return s.KVBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
 		})
-		a.Blocks = o.Least + more
+		blocks = o.Least + more
 	}
-	a.Stores = stores(a.Blocks)
-	return a.checkMemory(a.Blocks)
+	return blocks, of(blocks)
 }
 
 // addressable is how many blocks of all layers have sizes that can be counted.
-func (a *Assembly) addressable() int {
-	perBlock := a.Shards.KVBytes(a.Plan.KV, kvcache.Sizes(a.Shards.Layers.Kinds, 1, 1, 1))
+func (p *Shards) addressable(elem microkernel.KVType) int {
+	perBlock := p.KVBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
 	return int(math.MaxInt64 / 4 / max(1, perBlock))
 }
 
 // checkMemory says before loading when the model and its cache cannot fit, with the numbers.
 func (a *Assembly) checkMemory(blocks int) error {
-	if blocks < 1 || blocks > a.addressable() || a.logits > 1<<30 {
+	if blocks < 1 || blocks > a.Shards.addressable(a.Plan.KV) || a.logits > 1<<30 {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}

@@ -65,7 +65,8 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
 		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
-	if err := a.size(&o); err != nil {
+	a.Blocks, a.Stores = o.stores(shards)
+	if err := a.checkMemory(a.Blocks); err != nil {
 		return nil, err
 	}
 	if err := a.assemble(ctx, &o); err != nil {
