@@ -21,7 +21,8 @@ func (o *Options) rated(host *profiles.Profile) (*profiles.Profile, error) {
 	p.Ceilings = nil
 	isa := host.Features().Best()
 	path := o.ratesPath(host)
-	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() && thumb.RatesKnown(kept, isa) {
+	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() &&
+		thumb.RatesKnown(kept, isa) {
 		p.Ceilings = kept.Ceilings
 		return &p, nil
 	}

@@ -142,9 +142,10 @@ func TestRatesAreAskedForWhereTheyCount(t *testing.T) {
 		typ   gguf.Type
 		asked bool
 	}{
-		"tiles":            {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.Q8_0, asked: true},
-		"a path by flag":   {o: Options{Compute: "f32", Folder: t.TempDir()}, typ: gguf.BF16, asked: true},
-		"no dot products":  {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.BF16, lacks: true, asked: true},
+		"tiles":          {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.Q8_0, asked: true},
+		"a path by flag": {o: Options{Compute: "f32", Folder: t.TempDir()}, typ: gguf.BF16, asked: true},
+		"no dot products": {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.BF16, lacks: true,
+			asked: true},
 		"narrower vectors": {o: Options{Compute: "auto", ISA: "avx2", Folder: t.TempDir()}, typ: gguf.BF16},
 		"nothing kept":     {o: Options{Compute: "auto"}, typ: gguf.Q8_0},
 	} {
