@@ -15,6 +15,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/trace"
 )
@@ -129,12 +130,12 @@ func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 	return p, usageError(err)
 }
 
-// ops are those of the subject's model, without weights.
-func (s *subject) ops() (*model.Model, error) {
-	if s.config != nil {
-		return s.config.Model()
+// opsOf are those of the subject's model, without weights.
+func opsOf(s *session.Subject) (*model.Model, error) {
+	if s.Config != nil {
+		return s.Config.Model()
 	}
-	c, err := model.ConfigOf(s.file)
+	c, err := model.ConfigOf(s.File)
 	if err != nil {
 		return nil, err
 	}
@@ -143,11 +144,11 @@ func (s *subject) ops() (*model.Model, error) {
 
 // runSimulation ranks and prints.
 func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
-	subject, err := openSubject(f.session.model, f.typ)
+	subject, err := session.OpenSubject(f.session.model, f.typ)
 	if err != nil {
 		return usageError(err)
 	}
-	defer subject.close()
+	defer subject.Close()
 	load, err := f.simulation.load(f.options.Seed)
 	if err != nil {
 		return usageError(err)
@@ -161,11 +162,11 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 			return usageError(err)
 		}
 	}
-	ops, err := subject.ops()
+	ops, err := opsOf(subject)
 	if err != nil {
 		return usageError(err)
 	}
-	r, err := tuner.Simulate(ctx, tuner.SimulateOptions{Profile: host, Shape: subject.shape, Model: ops,
+	r, err := tuner.Simulate(ctx, tuner.SimulateOptions{Profile: host, Shape: subject.Shape, Model: ops,
 		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa,
 		TP: f.session.ranks, Threads: f.session.threads, Load: load,
 		Objective: f.simulation.objective, SLO: trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
