@@ -76,3 +76,15 @@ func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
 	}
 	return &config, t, nil
 }
+
+// Ops are those of the model, without weights.
+func (s *Subject) Ops() (*model.Model, error) {
+	if s.Config != nil {
+		return s.Config.Model()
+	}
+	c, err := model.ConfigOf(s.File)
+	if err != nil {
+		return nil, err
+	}
+	return c.Model()
+}
