@@ -15,7 +15,8 @@ const (
 	sweepTop, sweepRight    = 40.0, 190.0
 )
 
-// sweepColors tell policies apart, also for color-blind people (Okabe, Ito: Color universal design).
+// sweepColors tell policies apart, also for color-blind people (Okabe, Ito: Color universal
+// design).
 var sweepColors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
 // SweepSVG draws the share of requests within the service level over the multiple of the rate or of
@@ -34,7 +35,8 @@ func SweepSVG(to io.Writer, rows []SweepRow) error {
 		"font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", sweepWidth, sweepHeight)
 	if len(rows) > 0 {
 		what := map[string]string{ByRate: "the rate of arrivals", BySLO: "the service level"}[rows[0].Sweep]
-		fmt.Fprintf(w, "<text x=\"%.0f\" y=\"20\" font-size=\"14\">simulated: requests within the service level over %s"+
+		fmt.Fprintf(w, "<text x=\"%.0f\" y=\"20\" font-size=\"14\">simulated: requests within the service level "+
+			"over %s"+
 			"</text>\n", sweepLeft, what)
 		fmt.Fprintf(w, "<text x=\"%.0f\" y=\"%.0f\">multiple of %s</text>\n", sweepLeft, sweepHeight-8, what)
 	}
@@ -62,7 +64,8 @@ func SweepSVG(to io.Writer, rows []SweepRow) error {
 			fmt.Fprintf(w, "%.1f,%.1f ", x(r.Scale), y(r.Attainment))
 		}
 		at := sweepTop + 18*float64(i)
-		fmt.Fprintf(w, "\"/>\n<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"2\"%s/>"+
+		fmt.Fprintf(w, "\"/>\n<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "+
+			"stroke-width=\"2\"%s/>"+
 			"<text x=\"%.1f\" y=\"%.1f\">%s, %s</text>\n", sweepWidth-sweepRight+10, at, sweepWidth-sweepRight+34, at,
 			color, dash, sweepWidth-sweepRight+40, at+4, html.EscapeString(s[0].Policy), s[0].Class)
 	}
