@@ -33,8 +33,8 @@ func (e *OverflowError) Error() string {
 		"get the file again from its source", in)
 }
 
-// Sound tells whether the numbers behind LogitRows[i] of the last Forward that ended are finite.
-func (r *Runner) Sound(i int) bool { return r.last.Sound(i) }
+// sound tells whether the numbers behind LogitRows[i] of the last Forward that ended are finite.
+func (r *Runner) sound(i int) bool { return r.last.Sound(i) }
 
 // overflow looks for the place where the token at a position of a sequence overflows. The
 // activations of the last forward are lost.

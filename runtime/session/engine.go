@@ -61,6 +61,15 @@ func (s *Session) ContextLimit(most int) int {
 
 // Generator answers a server's requests by an engine of the session, of so many at a time.
 func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
-	template, _ := s.File.String("tokenizer.chat_template")
-	return answer.New(e, s.Tok, s.Name, template, parallel, s.Verdict.Judgement)
+	m := answer.Model{Name: s.Name, Arch: s.File.Architecture(), Bytes: s.File.Size(), Digest: s.Shape.Digest()}
+	m.Template, _ = s.File.String("tokenizer.chat_template")
+	most := map[string]int64{}
+	for _, t := range s.File.Tensors() {
+		n, kind := int64(t.Elems()), t.Type.String()
+		m.Parameters += n
+		if most[kind] += n; most[kind] > most[m.Type] {
+			m.Type = kind
+		}
+	}
+	return answer.New(e, s.Tok, m, parallel, s.Verdict.Judgement)
 }
