@@ -72,7 +72,7 @@ func (p *proof) establish(t *testing.T, kind string, w window) {
 }
 
 // pair runs the base and a damage in turn for some time, in the rows of the damaged phase, and
-// returns the effect on the row that it slows most. Every other pair chooses the row and the rest
+// returns the effect on the row that it slows most. Half of the pairs choose the row and the rest
 // say by how much, since the largest of several noisy figures is too large.
 func (p *proof) pair(t *testing.T, d *damage, budget time.Duration) effect {
 	began := time.Now()
@@ -123,10 +123,10 @@ func (p *proof) pair(t *testing.T, d *damage, budget time.Duration) effect {
 	return worst
 }
 
-// halves are every other sample of a row, and the others.
+// halves are two of every four samples of a row, of each order of the sides, and the other two.
 func halves(r *gate.Row) (a, b gate.Row) {
 	for i := range r.Baseline {
-		half := []*gate.Row{&a, &b}[i%2]
+		half := []*gate.Row{&a, &b}[i/2%2]
 		half.Baseline = append(half.Baseline, r.Baseline[i])
 		half.Candidate = append(half.Candidate, r.Candidate[i])
 	}
