@@ -72,7 +72,8 @@ func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 func (j *job) progress(told int, res *api.Result) int {
 	read := min(j.out.told(), len(j.req.Prompt))
 	if j.req.Progress != nil && res.Tokens == 0 && read > told {
-		j.req.Progress(api.Progress{Total: len(j.req.Prompt), Done: read, Cached: j.cached, Took: time.Since(j.arrived)})
+		j.req.Progress(api.Progress{Total: len(j.req.Prompt), Done: read, Cached: j.cached,
+			Took: time.Since(j.arrived)})
 	}
 	return read
 }

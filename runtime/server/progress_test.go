@@ -31,8 +31,9 @@ func TestProgress(t *testing.T) {
 		chatPath:          {chatOnce, `"content":"a"`, "data: [DONE]\n\n"},
 		"/v1/completions": {`{"prompt":"x"}`, `"text":"a"`, "data: [DONE]\n\n"},
 		responsesPath:     {`{"input":"x"}`, `"delta":"a"`, `"type":"response.completed"}` + "\n\n"},
-		messagesPath:      {`{"messages":[{"role":"user","content":"x"}]}`, `"text":"a"`, `{"type":"message_stop"}` + "\n\n"},
-		"/api/generate":   {`{"prompt":"x"}`, `"response":"a"`, "}\n"},
+		messagesPath: {`{"messages":[{"role":"user","content":"x"}]}`, `"text":"a"`, `{"type":"message_stop"}` +
+			"\n\n"},
+		"/api/generate": {`{"prompt":"x"}`, `"response":"a"`, "}\n"},
 	} {
 		var w *httptest.ResponseRecorder
 		for _, stream := range []string{"true", "false"} {
@@ -41,7 +42,8 @@ func TestProgress(t *testing.T) {
 			if streams := stream == "true"; w.Code != 200 || streams != (n >= 2) ||
 				w.Header().Get(queueFirst) != "0.090" || w.Header().Get(queuePlace) != "1" ||
 				streams && (!strings.Contains(w.Body.String(), c.text) || !strings.HasSuffix(w.Body.String(), c.end)) {
-				t.Errorf("%s, stream %s: %d, %d events of progress, %v\n%s", path, stream, w.Code, n, w.Header(), w.Body)
+				t.Errorf("%s, stream %s: %d, %d events of progress, %v\n%s", path, stream, w.Code, n, w.Header(),
+					w.Body)
 			}
 		}
 	}
@@ -64,7 +66,8 @@ func TestProgress(t *testing.T) {
 	if text != "ab" || parts != 8 {
 		t.Errorf("%q after %d parts", text, parts)
 	}
-	// The events of Anthropic's API stay in order: what waits for a message that has begun is a ping.
+	// The events of Anthropic's API stay in order: what waits for a message that has begun is a
+	// ping.
 	w = post(t, New(&reading{fake{words: []string{"a"}}}, Options{Heartbeat: 50 * time.Millisecond}), messagesPath,
 		`{"messages":[{"role":"user","content":"x"}],"stream":true}`)
 	kinds := ""
