@@ -25,6 +25,12 @@ const (
 	shortBudget  = time.Minute
 )
 
+// Anchors take so much of a budget that is not short, and so long at most.
+const (
+	anchorsShare = 0.03
+	anchorsMost  = 6 * time.Second
+)
+
 // ranking is the road up to the race, the same that `tune --simulate` ends with.
 func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 	shape, err := shapeOf(*o)
@@ -43,8 +49,15 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 			load.Seed, load.Sequential = o.Seed, true
 		}
 	}
-	r, err := Simulate(ctx, SimulateOptions{Profile: o.Profile, Shape: shape, Compute: o.Compute, KV: o.KV, ISA: o.ISA,
-		TP: o.TP, Threads: o.Threads, Load: load, Objective: o.Objective, SLO: o.SLO, TopK: o.TopK})
+	so := SimulateOptions{Profile: o.Profile, Shape: shape, Compute: o.Compute, KV: o.KV, ISA: o.ISA,
+		TP: o.TP, Threads: o.Threads, Load: load, Objective: o.Objective, SLO: o.SLO, TopK: o.TopK}
+	if o.Budget >= shortBudget {
+		within := min(anchorsMost, time.Duration(anchorsShare*float64(o.Budget)))
+		if so.Anchors, err = Anchors(ctx, so, within); err != nil {
+			return nil, err
+		}
+	}
+	r, err := Simulate(ctx, so)
 	if errors.Is(err, service.ErrNoFit) { // its kernels can be tuned by shape all the same, on the default's PUs
 		return &Ranking{}, nil
 	}
@@ -52,19 +65,30 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 }
 
 // sets are the PUs of a phase in the order of the best configurations of so many ranks that have
-// them.
-func (r *Ranking) sets(phase, ranks int) (out []activeSet) {
+// them, and of the neighbours of the best of these, at most most, that are not among the first so
+// many.
+func (r *Ranking) sets(phase, ranks, most int) (best, near []activeSet) {
+	pusOf := func(c *service.Config) plans.PUSet {
+		return [][]int{prefill: c.Prefill.Slice(), decode: c.Decode.Slice()}[phase]
+	}
+	has := func(list []activeSet, pus plans.PUSet) bool {
+		return slices.ContainsFunc(list, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
+	}
 	for _, c := range r.Ranked {
-		pus := plans.PUSet([][]int{prefill: c.Config.Prefill.Slice(), decode: c.Config.Decode.Slice()}[phase])
-		known := slices.ContainsFunc(out, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
-		if c.Config.TP() == ranks && !known {
-			out = append(out, activeSet{c.Names[0], pus})
+		if pus := pusOf(c.Config); c.Config.TP() == ranks && !has(best, pus) {
+			best = append(best, activeSet{c.Names[0], pus})
 		}
 	}
-	return out
+	for _, c := range r.Near {
+		pus := pusOf(c)
+		if c.TP() == ranks && len(near) < most && !has(best[:min(most, len(best))], pus) && !has(near, pus) {
+			near = append(near, activeSet{c.Name(), pus})
+		}
+	}
+	return best, near
 }
 
 // chosen is the only set where the user has chosen.
-func (t *tuning) chosen() []activeSet {
+func (t *partition) chosen() []activeSet {
 	return []activeSet{{fmt.Sprintf("--threads %d", t.o.Threads), t.def.Prefill.PUs}}
 }

@@ -35,8 +35,9 @@ type SimulateOptions struct {
 	Load      Load
 	Objective string // of trace; "": latency
 	SLO       trace.SLO
-	Parallel  int // sequences that run at once; 0: 8
-	TopK      int // candidates to show; 0: 10
+	Anchors   *Calibration // of this machine; nil: what kernels reach is assumed
+	Parallel  int          // sequences that run at once; 0: 8
+	TopK      int          // candidates to show; 0: 10
 }
 
 // Ranked is a configuration with what the replay of the trace saw under it.
@@ -60,9 +61,11 @@ type Ranking struct {
 	Sections  int  // of trees, unlike ones
 	Configs   int  // that fit, of which Costs cost unlike
 	Costs     int
-	Ranked    []*Ranked // that were replayed
-	Assumed   []string  // figures that are no measurement of this machine
-	Load      string    // in words
+	Ranked    []*Ranked         // that were replayed
+	Near      []*service.Config // one step from the best: a PU more or fewer, a rank fewer
+	Assumed   []string          // figures that are no measurement of this machine
+	Anchors   *Calibration      // that predictions rest on; nil: none was measured
+	Load      string            // in words
 	Objective string
 	SLO       trace.SLO
 	TopK      int
@@ -109,10 +112,14 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Anchors.known() {
+		predictor.Calibrate(o.Anchors.Types)
+	}
 	s := &simulation{ctx: ctx, o: o, predictor: predictor, chunk: plan.Chunk,
 		out: &Ranking{Trees: space.Trees, Truncated: space.Truncated, Sections: space.Sections,
-			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions()...), Objective: o.Objective,
-			SLO: o.SLO, TopK: o.TopK}}
+			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions(o.Anchors.known())...),
+			Objective: o.Objective,
+			SLO:       o.SLO, TopK: o.TopK, Anchors: o.Anchors}}
 	if err := s.rank(space); err != nil {
 		return nil, err
 	}
@@ -176,7 +183,7 @@ func (s *simulation) rank(space *service.Space) error {
 	slices.SortStableFunc(list, func(a, b *Ranked) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.estimate, b.estimate))
 	})
-	s.out.Ranked = list
+	s.out.Ranked, s.out.Near = list, space.Neighbours(list[0].Config)
 	s.baseline()
 	return s.goodput(load)
 }
