@@ -136,7 +136,8 @@ func (g *Grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 		g.Key, g.Compute, g.Threads = key, compute, len(pus)
 	}
 	if g.Key != key || g.Compute != compute || g.Threads != len(pus) {
-		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, len(pus), g.Key,
+		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, len(pus),
+			g.Key,
 			g.Compute, g.Threads)
 	}
 	for _, s := range l.Seconds {
@@ -217,7 +218,8 @@ func Grids(dir string) ([]string, error) {
 		out = append(out, files...)
 	}
 	if slices.Sort(out); len(out) == 0 {
-		return nil, fmt.Errorf("%s holds no grid (TYPE-NxK.jsonl.gz); `sandwich bench search --record %s` makes some", dir, dir)
+		return nil, fmt.Errorf("%s holds no grid (TYPE-NxK.jsonl.gz); `sandwich bench search --record %s` makes "+
+			"some", dir, dir)
 	}
 	return out, nil
 }

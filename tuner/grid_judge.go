@@ -63,7 +63,8 @@ func (g *Grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 		maxM = max(maxM, c.M)
 	}
 	shape := oneWeight(g.Key, 1)
-	plan, err := thumb.Default(host, shape, thumb.Options{Compute: g.Compute.String(), Threads: g.Threads, SeqMax: maxM})
+	plan, err := thumb.Default(host, shape, thumb.Options{Compute: g.Compute.String(), Threads: g.Threads,
+		SeqMax: maxM})
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +74,9 @@ func (g *Grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 			continue
 		}
 		s, _ := plan.Prefill.Lookup(g.Key, c.M)
-		row := ThumbRow{Weight: g.Key.String(), Compute: g.Compute.String(), Threads: g.Threads, M: c.M, Columns: c.Columns,
-			Choice: s.String(), Best: best.String(), Timed: len(c.Timed)}
+		row := ThumbRow{Weight: g.Key.String(), Compute: g.Compute.String(), Threads: g.Threads, M: c.M,
+			Columns: c.Columns,
+			Choice:  s.String(), Best: best.String(), Timed: len(c.Timed)}
 		if x, ok := c.Timed[s]; ok {
 			row.Share, row.Runs = t.Seconds/x.Seconds, "once"
 			if x.Retimed {
