@@ -56,6 +56,16 @@ func (l *Layers) sizes(blocks int, o *Options) []kvcache.Spec {
 	return specs
 }
 
+// Copies is how many copies of states there is room for beside those of the sequences.
+func (a *Assembly) Copies() (n int) {
+	for _, s := range a.Stores {
+		if s.States > 0 {
+			n += s.Blocks - s.States
+		}
+	}
+	return n
+}
+
 // addressable is how many blocks of all layers have sizes that can be counted.
 func (p *Shards) addressable(elem microkernel.KVType) int {
 	perBlock := p.kvBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))

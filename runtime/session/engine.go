@@ -26,6 +26,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 // Sizes are those of an engine.
 type Sizes struct {
 	Context, Parallel, Queue int
+	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
 	Observe   func(f engine.Forward) // engine.Options.Observe
 	Note      func(text string)      // engine.Options.Note
@@ -38,7 +39,7 @@ type Sizes struct {
 func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
-	o.Least = need
+	o.Least, o.StateBytes = need, v.StateBytes
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.Tok, Context: v.Context,
 		Parallel: v.Parallel,
 		Queue:    v.Queue, Service: v.Service, Profile: s.Profile, Observe: v.Observe,
