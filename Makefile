@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak gate-proof histories test-registry
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients agents test-numa soak gate-proof histories test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -81,11 +81,13 @@ histories: ## a million random histories under each policy of the scheduler
 soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)
 
-openai-client: build ## the official OpenAI client (a module of its own) against the embedded model
-	cd runtime/server/openaitest && $(GO) test -count=1 -v .
+clients: build ## what SDKs ask, of the embedded model: official and other clients, in Go and JavaScript (docs/clients.md); needs npm
+	cd runtime/server/clients && npm ci && node --test --test-concurrency=1 openai.test.mjs ai-sdk.test.mjs langchain.test.mjs \
+	  anthropic.test.mjs ollama.test.mjs
+	cd runtime/server/clients && $(GO) test -count=1 -v .
 
-test-registry: build ## plan push and pull against the distribution project's registry (a module of its own)
-	cd cmd/sandwich/registrytest && $(GO) test -count=1 -v .
+agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; minutes each; needs npm
+	cd runtime/server/clients && npm ci && cd agents && npm ci && cd .. && node --test --test-concurrency=1 agents.test.mjs
 
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update
