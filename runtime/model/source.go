@@ -207,11 +207,11 @@ func Outline(s plans.ModelShape) (*Model, error) {
 		m := &Metadata{source: n, arch: c.Arch, from: fromPlan}
 		m.layers(&c)
 		arch.Read(m, &c)
-		if m.err == nil {
-			m.err = c.checkLayers()
+		if len(m.errs) == 0 {
+			m.errs = append(m.errs, c.checkLayers())
 		}
-		if m.err != nil {
-			return nil, m.err
+		if m.errs[0] != nil {
+			return nil, m.errs[0]
 		}
 	}
 	return c.Model()
