@@ -18,6 +18,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
+	"sandwich/runtime/session"
 	"sandwich/runtime/tokenizer"
 	"sandwich/tuner/measure"
 )
@@ -121,7 +122,7 @@ func (f *grammarFlags) vocabularies() (out []*grammar.Vocab, err error) {
 		}
 		return out, nil
 	}
-	file, name, err := openModel(f.model)
+	file, name, err := session.OpenModel(f.model)
 	if err != nil {
 		return nil, err
 	}

@@ -22,20 +22,20 @@ func (f *llmFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err
 		return nil, err
 	}
 	defer s.Close()
-	if s.plan, err = measure.FewerForDecode(s.plan); errors.Is(err, measure.ErrNoFewer) {
+	if s.Plan, err = measure.FewerForDecode(s.Plan); errors.Is(err, measure.ErrNoFewer) {
 		return nil, usageError(fmt.Errorf("--switch %w: give --threads more than --tp, or a plan that has them", err))
 	}
 	if err != nil {
 		return nil, usageError(err)
 	}
-	err = s.withRunner(ctx, measure.SwitchPositions, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
+	err = s.WithRunner(ctx, measure.SwitchPositions, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
 		step, done := show.StepBar("bench llm --switch", f.reps+1)
 		defer done()
-		rows, err = measure.Switch(ctx, r, l, s.plan, f.reps, step)
+		rows, err = measure.Switch(ctx, r, l, s.Plan, f.reps, step)
 		return err
 	})
 	for i := range rows {
-		rows[i].Model, rows[i].Plan, rows[i].CPU = s.name, measure.PlanName(s.plan), s.profile.Host.CPUModel
+		rows[i].Model, rows[i].Plan, rows[i].CPU = s.Name, measure.PlanName(s.Plan), s.Profile.Host.CPUModel
 	}
 	return rows, err
 }

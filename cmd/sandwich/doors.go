@@ -51,7 +51,7 @@ func (f *serveFlags) openDoors() (*doors, error) {
 			"give --api-key-file, or --listen 127.0.0.1:8080", addr))
 	}
 	// One proxy may bring every request that runs or waits, and keep as many connections again.
-	conns := max(4096, 4*2*(f.sizes.parallel+f.sizes.queue))
+	conns := max(4096, 4*2*(f.sizes.Parallel+f.sizes.Queue))
 	d.server = server.New(nil, f.access.options(server.Options{
 		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns,
 	}, d.main.Addr()))

@@ -15,6 +15,7 @@ import (
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 )
 
 func newPlan() *cobra.Command {
@@ -30,8 +31,7 @@ func newPlan() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPlanShow(), newPlanExplain(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(),
-		newPlanUnpack(),
-		newPlanSign(), newPlanExport())
+		newPlanUnpack(), newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull())
 	return c
 }
 
@@ -171,7 +171,7 @@ func buildKernels(p *plans.Plan) (*builtKernels, error) {
 
 // shapeOfFile reads the shape of a GGUF model and closes it.
 func shapeOfFile(path string) (plans.ModelShape, error) {
-	f, _, err := openModel(path)
+	f, _, err := session.OpenModel(path)
 	if err != nil {
 		return plans.ModelShape{}, err
 	}

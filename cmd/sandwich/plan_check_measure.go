@@ -13,6 +13,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/measure"
 )
@@ -42,7 +43,7 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 					show.Clip(side.Host.Host.CPUModel, 60)))
 		}
 	}
-	file, _, err := openModel(f.model)
+	file, _, err := session.OpenModel(f.model)
 	if err != nil {
 		return nil, usageError(err)
 	}

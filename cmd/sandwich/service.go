@@ -11,7 +11,11 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
+	"sandwich/runtime/session"
 )
+
+// serving are the sizes of an engine as flags.
+type serving struct{ session.Sizes }
 
 // addService gives a verb the flags of how requests of two classes are served.
 func (v *serving) addService(fs *pflag.FlagSet) {
@@ -50,6 +54,6 @@ func (v *serving) checkService() error {
 
 // sched is how the scheduler of an engine of these sizes works, its blocks and chunks aside.
 func (v *serving) sched() sched.Config {
-	return sched.Config{MaxRunning: v.parallel, Queue: v.queue, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
+	return sched.Config{MaxRunning: v.Parallel, Queue: v.Queue, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
 		Quantum: v.Quantum, Bound: v.Bound, TPOT: v.TPOT}
 }

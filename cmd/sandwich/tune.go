@@ -22,6 +22,7 @@ import (
 	"sandwich/runtime/demo"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/search"
 	"sandwich/tuner/trace"
@@ -225,7 +226,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	line, done := show.LiveLine()
 	o.Progress = func(p tuner.Progress) {
 		line(p.String())
-		f.session.loading.at("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
+		f.session.loading.At("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
 	}
 	b, err := tuner.Tune(ctx, o)
 	done()
@@ -269,7 +270,7 @@ func openSubject(arg, typ string) (*subject, error) {
 		shape, err := config.Shape(t)
 		return &subject{name: fmt.Sprintf("%s-%s", config.Name, t), config: config, typ: t, shape: shape}, err
 	}
-	file, name, err := openModel(arg)
+	file, name, err := session.OpenModel(arg)
 	if err != nil {
 		return nil, err
 	}

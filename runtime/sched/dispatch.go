@@ -55,6 +55,9 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 		kind, set, s.suspended = Resume, r.set, nil
 	}
 	n := min(r.pending(), s.cfg.Chunk)
+	if r.logits {
+		n = min(n, s.cfg.LogitRows)
+	}
 	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.class == Proactive,
 		began: s.now, quantum: quantum > 0}
 	r.inFlight, r.set, r.rows = true, set, n

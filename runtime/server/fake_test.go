@@ -89,9 +89,12 @@ func (f *fake) Generate(ctx context.Context, r api.Request, emit func(api.Token)
 	return api.Result{Finish: end, PromptTokens: 7, CachedTokens: 3, Tokens: len(out)}, nil
 }
 
-// Prompt is a token for each byte of the messages.
+// Prompt is a token for each byte of the messages or the text.
 func (f *fake) Prompt(_ context.Context, r *api.Request) ([]int32, error) {
-	n := 0
+	if r.Prompt != nil {
+		return r.Prompt, f.err
+	}
+	n := len(r.Text)
 	for _, m := range r.Messages {
 		n += len(m.Content)
 	}
