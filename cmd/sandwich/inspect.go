@@ -40,8 +40,8 @@ func newModelInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect MODEL.gguf",
 		Short: "Print what a GGUF file holds and whether sandwich runs it",
-		Long: "Print what a GGUF file holds, whether sandwich runs it, in how much memory, and how fast this machine, or " +
-			"one that\nthe flags name, can be at most; and if it does not run, every reason.",
+		Long: "Print what a GGUF file holds, whether sandwich runs it, in how much memory, and how fast this machine, " +
+			"or one that\nthe flags name, can be at most; and if it does not run, every reason.",
 		Example: "  sandwich model inspect llama.gguf\n  sandwich model inspect llama.gguf --format json\n" +
 			"  sandwich model inspect llama.gguf --profile host.yaml",
 		Args: exactArgs(1, "a GGUF file"),
@@ -171,8 +171,8 @@ func (r *inspected) printVerdict(w io.Writer) {
 		fmt.Fprintf(w, "at most %.4g tokens/s of %s (%s)\n", t.Rate, t.Test, t.Roof)
 	}
 	if len(r.Assumed) > 0 {
-		fmt.Fprintf(w, "by figures of which %d are assumed, since nobody measured them here: `sandwich probe` does, and "+
-			"--profile takes what it wrote\n", len(r.Assumed))
+		fmt.Fprintf(w, "by figures of which %d are assumed, since nobody measured them here: `sandwich probe` does, "+
+			"and --profile takes what it wrote\n", len(r.Assumed))
 	}
 }
 
