@@ -40,8 +40,8 @@ func newModelInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect MODEL.gguf",
 		Short: "Print what a GGUF file holds and whether sandwich runs it",
-		Long: "Print what a GGUF file holds, whether sandwich runs it, in how much memory, and how fast this machine, " +
-			"or one that\nthe flags name, can be at most; and if it does not run, every reason.",
+		Long: "Print what a GGUF file holds, whether sandwich runs it, in how much memory, and how fast this " +
+			"machine, or one that\nthe flags name, can be at most; and if it does not run, every reason.",
 		Example: "  sandwich model inspect llama.gguf\n  sandwich model inspect llama.gguf --format json\n" +
 			"  sandwich model inspect llama.gguf --profile host.yaml",
 		Args: exactArgs(1, "a GGUF file"),
