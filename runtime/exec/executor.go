@@ -302,9 +302,12 @@ func (e *Executor) do(g *group, i int, c portion) {
 	case model.OpAttention:
 		g.rank.attend.run(g.w, op.Layer, scoresOf(op), g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
 	case model.OpAddNorm:
-		if s.adds {
+		switch {
+		case s.adds:
 			e.norm(g, op)
-		} else {
+		case s.alone:
+			e.addOwn(g, op)
+		default:
 			e.addNorm(g, op)
 		}
 	case model.OpGather:

@@ -44,6 +44,7 @@ const (
 type step struct {
 	mode  Mode
 	local bool // the barrier behind it is the group's own
+	alone bool // several ranks, and yet what is added is with the first one alone
 	adds  bool // one rank: a product adds to X what it would write to Y, and the AddNorm behind it only normalizes
 	rope  int  // which of the model's ropes it turns heads by; -1 for none
 	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
@@ -69,6 +70,11 @@ func steps(m *model.Model, ranks int, sync Sync) []step {
 		out[i].mode = modeOf(m, &m.Ops[i])
 		if out[i].mode == Parallel && !(i > 0 && out[i-1].mode.Apart()) {
 			out[i].mode = Scatter
+		}
+	}
+	for i := range m.Ops {
+		if i > 0 && out[i].mode == Gather && out[i-1].mode == Serial {
+			out[i].mode, out[i].alone = Serial, true
 		}
 	}
 	for i := range out {

@@ -62,6 +62,7 @@ type Windows struct {
 	Base    float64 // of the rotation in layers with a window; 0: that of the others
 	HeadDim int     // of layers with a window; 0: that of the others
 	RopeDim int     // leading dimensions of their heads that rotate; 0: that of the others
+	Chunk   int     // positions of a chunk, in the place of a window; 0 for none
 }
 
 // Has says whether a layer has a window.
@@ -97,6 +98,13 @@ type Experts struct {
 	FFN   int // width of one
 	// width of the feed-forward that every token goes through beside them; 0 for none
 	Shared int
+	Dense  int // leading layers that have none
+	Every  int // of so many layers the last has some; 0: all
+}
+
+// in says whether a layer has experts.
+func (e Experts) in(layer int) bool {
+	return e.Count > 0 && layer >= e.Dense && (e.Every == 0 || layer%e.Every == e.Every-1)
 }
 
 // maxExperts is more than any model has.
@@ -184,7 +192,7 @@ func (c Config) checkLayers() error {
 // check refuses sizes that no mixture has.
 func (e Experts) check() error {
 	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 ||
-		e.Shared < 0 || e.Shared > 1<<20 {
+		e.Shared < 0 || e.Shared > 1<<20 || e.Dense < 0 || e.Every < 0 {
 		return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
 	}
 	return nil

@@ -37,7 +37,8 @@ func TestPresets(t *testing.T) {
 		"glm4-9b":        9_400_279_040 - 40*(4096+2*256), // biases, which a file may lack
 		"ministral-3-3b": 3_429_006_336,                   // "3.4B"
 		"gemma4-e2b":     4_628_569_344,                   // "5.1B" with what sees and hears
-		"gemma4-26b-a4b": 25_233_137_920,                  // "25.2B"
+		"llama4-scout":   107_769_861_120,
+		"gemma4-26b-a4b": 25_233_137_920, // "25.2B"
 	}
 	for _, name := range PresetNames() {
 		c, err := Preset(strings.ToUpper(name))
