@@ -328,6 +328,10 @@ func (e *Executor) do(g *group, i int, c portion) {
 		e.makeInputs(g, op)
 	case model.OpGate:
 		e.gateInput(g, op)
+	case model.OpHeads:
+		e.heads(g, op)
+	case model.OpLatent:
+		e.latent(g, op, s.rope)
 	}
 }
 

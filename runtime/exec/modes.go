@@ -97,7 +97,8 @@ func addsPlainly(product, sum *model.Op) bool {
 
 func modeOf(m *model.Model, op *model.Op) Mode {
 	switch op.Kind {
-	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate:
+	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate, model.OpHeads,
+		model.OpLatent:
 		return Serial
 	case model.OpAddNorm:
 		return Gather

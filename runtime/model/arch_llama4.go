@@ -20,8 +20,8 @@ func init() {
 }
 
 // What the published models have, and files do not say: positions of a chunk, and of the steps by
-// which layers without positions grow sharper; and how many experts the one model has whose heads are
-// not normalized.
+// which layers without positions grow sharper; and how many experts the one model has whose heads
+// are not normalized.
 const (
 	llama4Chunk      = 8192
 	llama4Temper     = 0.1

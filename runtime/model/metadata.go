@@ -153,7 +153,7 @@ func (m *Metadata) dims(c *Config) {
 	c.Heads = m.Size("attention.head_count", 1<<12)
 	c.HeadDim = m.SizeOr("attention.key_length", 1<<12, max(1, c.Hidden/c.Heads))
 	c.Context = m.Size("context_length", 1<<26)
-	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim {
+	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim && !m.Has("attention.kv_lora_rank") {
 		m.fail("value heads of %d beside key heads of %d are %w", v, c.HeadDim, ErrUnsupported)
 	}
 	c.KVHeads, c.FFN = c.Heads, 1
