@@ -60,9 +60,10 @@ type Ranking struct {
 	Sections  int  // of trees, unlike ones
 	Configs   int  // that fit, of which Costs cost unlike
 	Costs     int
-	Ranked    []*Ranked // that were replayed
-	Assumed   []string  // figures that are no measurement of this machine
-	Load      string    // in words
+	Ranked    []*Ranked         // that were replayed
+	Near      []*service.Config // one step from the best: a PU more or fewer, a rank fewer
+	Assumed   []string          // figures that are no measurement of this machine
+	Load      string            // in words
 	Objective string
 	SLO       trace.SLO
 	TopK      int
@@ -176,7 +177,7 @@ func (s *simulation) rank(space *service.Space) error {
 	slices.SortStableFunc(list, func(a, b *Ranked) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.estimate, b.estimate))
 	})
-	s.out.Ranked = list
+	s.out.Ranked, s.out.Near = list, space.Neighbours(list[0].Config)
 	s.baseline()
 	return s.goodput(load)
 }

@@ -31,14 +31,20 @@ type Generator struct {
 	vocab func() *grammar.Vocab
 }
 
-// New returns the Generator of an engine, which stays the caller's and must outlive it. The model
-// is told by its name, its chat template and how many requests run at the same time; its sizes and
-// the tokens around a text come from the engine and the tokenizer. The verdict is what plan verify
-// said of the plan that the engine runs under.
-func New(e *engine.Engine, tok *tokenizer.Tokenizer, name, template string, parallel int,
-	verdict plans.Judgement) *Generator {
-	m := server.ModelInfo{ID: name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
-		Template: strings.Clone(template)} // its file may be unmapped by then
+// Model is what New is told of a model, for its clients.
+type Model struct {
+	Name, Template, Arch, Type, Digest string // as server.ModelInfo has them
+	Parameters, Bytes                  int64
+}
+
+// New returns the Generator of an engine, which stays the caller's and must outlive it. The sizes
+// of the model and the tokens around a text come from the engine and the tokenizer; so many
+// requests run at the same time. The verdict is what plan verify said of the plan that the engine
+// runs under.
+func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict plans.Judgement) *Generator {
+	m := server.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
+		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
+		Template: strings.Clone(told.Template)} // its file may be unmapped by then
 	if id, ok := tok.BOS(); ok {
 		m.BOS = string(tok.Piece(id))
 	}

@@ -77,6 +77,7 @@ type job struct {
 	made    int
 	limit   int
 	scored  int // position of the prompt up to which log probabilities were given
+	read    int // positions of the prompt that are computed
 	arrived time.Time
 	started time.Time // of its first forward; set before the first token
 	cached  int       // positions that were there before it
@@ -196,7 +197,7 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 		return api.Result{}, err
 	}
 	if req.Queued != nil {
-		req.Queued(e.place(j))
+		req.Queued(e.outlook(j))
 	}
 	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
 	return e.follow(ctx, j, emit)
@@ -232,13 +233,6 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 		limit = min(limit, req.MaxTokens)
 	}
 	return limit, nil
-}
-
-// place is how a job that was submitted stands.
-func (e *Engine) place(j *job) (ahead int, wait time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.sched.Place(j.id)
 }
 
 // submit hands a job to the scheduler, which may refuse it before this returns.

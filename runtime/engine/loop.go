@@ -86,7 +86,7 @@ func (c *cores) Carry(a *sched.Action) {
 func (c *cores) Begin(act *sched.Action) {
 	c.pace.stop.Store(false)
 	c.sched.Fill(&c.batch)
-	c.runner.Restrict(c.watch.team())
+	c.runner.restrict(c.watch.team())
 	c.runner.Use(int(act.Set))
 	c.plan(act)
 	c.next = 0
@@ -133,6 +133,10 @@ func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.
 		}
 		return events
 	}
+	if j := c.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
+		j.read = act.Pos + act.N
+		j.out.tell(j.read)
+	}
 	return c.drawAll(act, events)
 }
 
@@ -164,13 +168,13 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 		j := c.jobs[id]
 		switch {
 		case j == nil:
-		case c.runner.Sound(i) && act.Kind != sched.Decode && !(act.Last && int(row) == act.N-1):
+		case c.runner.sound(i) && act.Kind != sched.Decode && !(act.Last && int(row) == act.N-1):
 			c.score(j, act.Pos+int(row), c.runner.Logits(i))
-		case c.runner.Sound(i) && j.req.PromptOnly:
+		case c.runner.sound(i) && j.req.PromptOnly:
 			delete(c.jobs, j.id)
 			events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
 			j.out.close(api.FinishLength, nil)
-		case c.runner.Sound(i):
+		case c.runner.sound(i):
 			events = append(events, c.draw(j, c.runner.Logits(i)))
 		default:
 			delete(c.jobs, j.id)

@@ -21,24 +21,54 @@ const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
 // stores chooses the stores of the KV cache: of so many blocks as Blocks says, or of as many, at
 // least Least, as take half of the free memory.
 func (o *Options) stores(s *Shards) (blocks int, specs []kvcache.Spec) {
-	rows := max(o.Plan.Chunk, o.LogitRows)
-	of := func(blocks int) []kvcache.Spec {
-		return kvcache.Sizes(s.Layers.Kinds, blocks, max(1, o.Sequences), rows)
-	}
+	of := func(blocks int) []kvcache.Spec { return s.Layers.sizes(blocks, o) }
 	blocks = o.Blocks
 	if free, most := mem.Available(), min(o.Blocks, s.addressable(o.Plan.KV)); free > 0 && o.Least > 0 &&
 		o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
-			return s.KVBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
+			return s.kvBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
 		})
 		blocks = o.Least + more
 	}
 	return blocks, of(blocks)
 }
 
+// statesEach is how many copies of states there is room for, for each sequence that may be there,
+// where nobody says otherwise; where blocks are bounded by the free memory, so are they, to one
+// part in stateShare of it.
+const statesEach, stateShare = 4, 8
+
+// sizes are the stores for so many blocks of all sequences, and for copies of states.
+func (l *Layers) sizes(blocks int, o *Options) []kvcache.Spec {
+	sequences := max(1, o.Sequences)
+	specs := kvcache.Sizes(l.Kinds, blocks, sequences, max(o.Plan.Chunk, o.LogitRows))
+	if l.State == 0 || o.StateBytes < 0 {
+		return specs
+	}
+	copies := o.StateBytes / l.State
+	if o.StateBytes == 0 {
+		copies = statesEach * int64(sequences)
+		if free := mem.Available(); free > 0 && o.Least > 0 {
+			copies = min(copies, free/stateShare/l.State)
+		}
+	}
+	specs[l.stateStore()].Blocks += int(min(copies, math.MaxInt32))
+	return specs
+}
+
+// Copies is how many copies of states there is room for beside those of the sequences.
+func (a *Assembly) Copies() (n int) {
+	for _, s := range a.Stores {
+		if s.States > 0 {
+			n += s.Blocks - s.States
+		}
+	}
+	return n
+}
+
 // addressable is how many blocks of all layers have sizes that can be counted.
 func (p *Shards) addressable(elem microkernel.KVType) int {
-	perBlock := p.KVBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
+	perBlock := p.kvBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
 	return int(math.MaxInt64 / 4 / max(1, perBlock))
 }
 
@@ -48,9 +78,9 @@ func (a *Assembly) checkMemory(blocks int) error {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}
-	cache := a.Shards.KVBytes(a.Plan.KV, a.Stores)
+	cache := a.Shards.kvBytes(a.Plan.KV, a.Stores)
 	weights := a.Shards.PackedBytes()
-	activations := a.Shards.BufferBytes(a.Plan, a.rows, a.logits)
+	activations := a.Shards.bufferBytes(a.Plan, a.rows, a.logits)
 	free := mem.Available()
 	free -= free / spareMemory
 	if free > 0 && cache+weights+activations > free {
@@ -62,11 +92,11 @@ func (a *Assembly) checkMemory(blocks int) error {
 	return nil
 }
 
-// MemoryOf is what a model of one rank takes, and why Divide would refuse it.
+// MemoryOf is what a model of one rank takes, and why divideModel would refuse it.
 func MemoryOf(m *model.Model) (out model.Memory, refused []error) {
 	own := shard{model: m, first: true}
 	out.Packed = own.packedBytes()
-	layers, err := LayersOf(m)
+	layers, err := layersOf(m)
 	if err != nil {
 		return out, append(refused, err)
 	}
@@ -79,9 +109,12 @@ func MemoryOf(m *model.Model) (out model.Memory, refused []error) {
 	for i, k := range layers.Kinds {
 		sizes := make([]kvcache.Spec, len(layers.Kinds))
 		sizes[i].Blocks = 1
-		if block := layers.bytes(microkernel.KVF16, sizes); k.Most() == kvcache.All {
+		switch block := layers.bytes(microkernel.KVF16, sizes); {
+		case k == kvcache.Recurrent{}:
+			out.State = block
+		case k.Most() == kvcache.All:
 			out.PerToken += block / kvcache.BlockTokens
-		} else {
+		default:
 			out.Bounded += block * int64(k.Most()+1)
 		}
 	}

@@ -76,7 +76,7 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer workers.Close()
-					w, err := LoadWeights(t.Context(), shards, plan, workers, nil)
+					w, err := loadWeights(t.Context(), shards, plan, workers, nil)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -74,7 +74,7 @@ func (e *Executor) roundHeads(g *group, op *model.Op) {
 
 // countHeads takes the rows into account that products of single heads read, by the compute paths
 // that a weight, by its index, may have.
-func (r *RoundedK) countHeads(m *model.Model, computes func(i int) []microkernel.Compute) {
+func (r *roundedK) countHeads(m *model.Model, computes func(i int) []microkernel.Compute) {
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		if op.Kind != model.OpHeads || len(op.W) == 0 {

@@ -16,11 +16,12 @@ type Layers struct {
 	Of     []int
 	Heads  []model.Heads
 	Keeper []int
+	State  int64 // bytes of a sequence in the recurrent store, 0 where there is none
 }
 
-// LayersOf reads the attention values of a model's layers. Layers of one kind share a store: their
+// layersOf reads the attention values of a model's layers. Layers of one kind share a store: their
 // blocks are taken and freed together. A kind that nobody registered is an error.
-func LayersOf(m *model.Model) (l Layers, err error) {
+func layersOf(m *model.Model) (l Layers, err error) {
 	l.Of, l.Keeper = make([]int, m.Dims.Layers), make([]int, m.Dims.Layers)
 	l.Heads = make([]model.Heads, m.Dims.Layers)
 	for i := range m.Ops {
@@ -38,6 +39,10 @@ func LayersOf(m *model.Model) (l Layers, err error) {
 			l.Kinds = append(l.Kinds, k)
 		}
 		l.Of[op.Layer], l.Heads[op.Layer], l.Keeper[op.Layer] = at, op.Heads, op.Keeper
+	}
+	if _, block := stateLayout(m); block > 0 {
+		l.State = int64(block)
+		l.Kinds = append(l.Kinds, kvcache.Recurrent{})
 	}
 	return l, nil
 }
@@ -76,6 +81,9 @@ func (l *Layers) bytes(elem microkernel.KVType, specs []kvcache.Spec) (total int
 			k := l.layoutOf(layer, elem)
 			total += int64(specs[of].Blocks) * int64(l.Heads[layer].KV*(k.KBytes()+k.VBytes()))
 		}
+	}
+	if l.State > 0 {
+		total += int64(specs[l.stateStore()].Blocks) * l.State
 	}
 	return total
 }

@@ -9,22 +9,27 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
 // Options say what Open assembles, and how much it must hold at once.
 type Options struct {
 	File      *gguf.File
-	Plan      *plans.Plan   // how weights are cut and computed, and what the KV cache holds
-	Blocks    int           // KV blocks of 64 positions, of all sequences together
-	Least     int           // of them, those there must be where all take more than half of the free memory; 0: all
-	Sequences int           // that hold blocks at once; 1
-	LogitRows int           // most rows of a forward whose logits are wanted
-	Context   int           // positions that a sequence may have; 0: what the model was trained for
-	Spin      time.Duration // of the workers: pool.Options.Spin
-	Unpinned  bool          // they are bound to nothing, so that a plan may have more of them than this machine has PUs
-	Sync      Sync          // how ranks wait for each other
-	Progress  func(done, total int64)
+	Plan      *plans.Plan // how weights are cut and computed, and what the KV cache holds
+	Blocks    int         // KV blocks of 64 positions, of all sequences together
+	Least     int         // of them, those there must be where all take more than half of the free memory; 0: all
+	Sequences int         // that hold blocks at once; 1
+	// StateBytes are for copies of states beside those of the sequences, of a model whose layers
+	// have some: from where a text can be gone on with. 0: room for some; negative: none.
+	StateBytes int64
+	LogitRows  int           // most rows of a forward whose logits are wanted
+	Context    int           // positions that a sequence may have; 0: what the model was trained for
+	Spin       time.Duration // of the workers: pool.Options.Spin
+	// they are bound to nothing, so that a plan may have more of them than this machine has PUs
+	Unpinned bool
+	Sync     Sync // how ranks wait for each other
+	Progress func(done, total int64)
 
 	// Workers, where they are there already, run the model instead of those that Spin and Unpinned
 	// describe, and outlive the assembly. They are divided among the plan's ranks.
@@ -42,6 +47,7 @@ type Assembly struct {
 	Blocks  int            // KV blocks of 64 positions, of all sequences together
 	Stores  []kvcache.Spec // what layers of each kind have of them
 	KV      KVStores
+	States  *States  // nil where no layer has one
 	Buffers *Buffers // activations of one forward
 	Packing time.Duration
 
@@ -60,7 +66,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	shards, err := Divide(m, o.Plan)
+	shards, err := divideModel(m, o.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +90,14 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	if a.KV, err = NewKVStores(a.Shards, o.Plan.KV, a.Stores); err != nil {
+	if a.KV, err = newKVStores(a.Shards, o.Plan.KV, a.Stores); err != nil {
+		return err
+	}
+	if a.States, err = newStates(a.Shards, a.Stores); err != nil {
 		return err
 	}
 	began := time.Now()
-	if a.Weights, err = LoadWeights(ctx, a.Shards, o.Plan, a.Workers, o.Progress); err != nil {
+	if a.Weights, err = loadWeights(ctx, a.Shards, o.Plan, a.Workers, o.Progress); err != nil {
 		return err
 	}
 	a.Packing = time.Since(began)
@@ -97,6 +106,11 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	}
 	if err := a.Workers.touch(ctx, a.KV.Memory); err != nil {
 		return err
+	}
+	if a.States != nil {
+		if err := a.Workers.touch(ctx, func(int) *mem.Buffer { return a.States.memory }); err != nil {
+			return err
+		}
 	}
 	return a.Touch(ctx, a.Buffers)
 }
@@ -107,12 +121,10 @@ func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stor
 // NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
 // is kept.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
-	k := a.Weights.RoundedK()
-	k.countHeads(a.Model, func(i int) []microkernel.Compute {
-		return []microkernel.Compute{a.Weights.At(0,
-			i).Compute}
-	})
-	return NewBuffers(a.Shards, a.rows, a.logits, k)
+	k := a.Weights.roundedK()
+	path := func(i int) []microkernel.Compute { return []microkernel.Compute{a.Weights.At(0, i).Compute} }
+	k.countHeads(a.Model, path)
+	return newBuffers(a.Shards, a.rows, a.logits, k)
 }
 
 // Touch faults activations in, so that no request waits for that. Not to be called inside Lead.
@@ -123,8 +135,8 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 // Compile prepares a phase of any plan that cuts and computes the weights as the opened one does,
 // to run on these workers: the assembly's, or others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
-	return New(Config{Shards: a.Shards, Weights: a.Weights, KV: a.KV, Buffers: a.Buffers, Workers: on,
-		Sync: a.sync, Phase: phase, Context: a.context})
+	return newExecutor(executorConfig{Shards: a.Shards, Weights: a.Weights, KV: a.KV, States: a.States,
+		Buffers: a.Buffers, Workers: on, Sync: a.sync, Phase: phase, Context: a.context})
 }
 
 // Close frees everything but borrowed workers. Executors over it are closed before.
@@ -135,6 +147,7 @@ func (a *Assembly) Close() (err error) {
 	if a.Buffers != nil {
 		err = errors.Join(err, a.Buffers.Free())
 	}
+	err = errors.Join(err, a.States.Free())
 	if a.KV != nil {
 		err = errors.Join(err, a.KV.Free())
 	}

@@ -4,17 +4,18 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
 // paths is the number of compute paths.
 const paths = 1 + int(microkernel.ComputeBF16)
 
-// RoundedK is the longest row of activations that each compute path rounds for itself, by Compute.
-type RoundedK [paths]int
+// roundedK is the longest row of activations that each compute path rounds for itself, by Compute.
+type roundedK [paths]int
 
 // count takes a weight of k into account.
-func (r *RoundedK) count(c microkernel.Compute, k int) {
+func (r *roundedK) count(c microkernel.Compute, k int) {
 	if c != microkernel.ComputeF32 {
 		r[c] = max(r[c], k)
 	}
@@ -30,7 +31,9 @@ type roundedRows struct {
 
 // RoundedRowBytes is the distance in bytes between rows of k activations in the form of a compute
 // path.
-func RoundedRowBytes(c microkernel.Compute, k int) int { return 4 * RowStride((c.ActRowBytes(k)+3)/4) }
+func RoundedRowBytes(c microkernel.Compute, k int) int {
+	return 4 * mem.RowStride((c.ActRowBytes(k)+3)/4)
+}
 
 // row points at element k of row r; k is where a block or a pair begins.
 func (q *roundedRows) row(r, k int) unsafe.Pointer {

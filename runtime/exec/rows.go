@@ -75,7 +75,7 @@ func (e *Executor) norm(g *group, op *model.Op) {
 
 // addNorm adds what the ops before made of Y to X, and normalizes. With several ranks it is the
 // gather of their subgraph, where they have met at a barrier: each row is summed in ascending order
-// of ranks, as AllReduce does.
+// of ranks, as allreduce.Sum does.
 func (e *Executor) addNorm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {

@@ -20,6 +20,10 @@ const (
 	BufExpert              // input, later output, of the experts  [rows*used, hidden], rows of one expert together
 	BufInputs              // each layer's own input               [rows, layers*inputs]
 	BufInput               // a gate of one layer's input          [rows, inputs]
+	BufMix                 // queries, keys and values of a delta rule, or the parts of a gated convolution
+	BufZ                   // what the output of attention, or of a delta rule, is gated by
+	BufAlpha               // decays of a delta rule               [rows, value heads]
+	BufBeta                // its rates                            [rows, value heads]
 	BufLatentQ             // what queries are made of             [rows, latent]
 	BufLatentKV            // what keys and values are made of     [rows, latent + rotated]
 	BufKeyVal              // keys and values made of it           [rows, heads*(unrotated + value)]
@@ -75,6 +79,15 @@ const (
 	// OpInputs is Inputs = (RMSNorm(Inputs * Scale, Norm) + sqrt(n) * Table[token]) / sqrt(2), of
 	// each layer's n elements.
 	OpInputs
+	// OpConv is a causal convolution. Of a delta rule it is Mix = silu(conv(Mix)), of which the
+	// heads of queries and keys are then given the length 1, and queries the scale 1/sqrt(KeyDim);
+	// Alpha and Beta become decays and rates. Otherwise Mix is b, c and x, and Outs[0] = c *
+	// conv(b*x).
+	OpConv
+	// OpDelta is Att = the delta rule over Mix, Alpha and Beta.
+	OpDelta
+	// OpOutGate is Att = act(In, RMSNorm(Att, Norm)), the norm that of each head, if there is one.
+	OpOutGate
 	// OpGate is Outs[0] = act(Outs[0], In), of the elements that In has for the layer.
 	OpGate
 	// OpHeads is Outs[0] = In * W^T of each head, with W[0] a stack of a matrix for each: head h
@@ -86,42 +99,47 @@ const (
 )
 
 var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "gather",
-	"route", "dispatch", "experts", "combine", "row-norm", "cap", "inputs", "gate", "heads", "latent"}
+	"route", "dispatch", "experts", "combine", "row-norm", "cap", "inputs", "conv", "delta", "out-gate", "gate",
+	"heads", "latent"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 // Op is one step of a forward pass. Which fields mean something follows from Kind.
 type Op struct {
-	Kind   Kind
-	Layer  int
-	Name   string     // "blk.3.qkv", for traces and profiles
-	In     Buf        // OpMatMul, OpExperts, OpRowNorm, OpGate
-	W      []int      // OpMatMul, OpExperts: indices into Model.Weights
-	Act    Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output; OpGate
-	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpGate, OpCombine: one
-	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
-	Scale  float32    // OpEmbed, OpAddNorm, OpGather, OpInputs
-	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]; OpInputs: [n]
-	Post   *Vector    // OpAddNorm: weight [hidden] or nil
-	Gain   *Vector    // OpAddNorm: [1] or nil
-	QNorm  *Vector    // OpRotate: weight [headDim] or nil
-	KNorm  *Vector    // OpRotate: weight [headDim] or nil
-	VNorm  *Vector    // OpRotate: weight [headDim] or nil
-	KeyVal bool       // OpRotate: values are the keys, before these are normalized
-	Temper *Temper    // OpRotate: nil for none
-	Heads  Heads      // OpRotate, OpAttention
-	Keeper int        // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
-	Rope   *Rope      // OpRotate: nil in a layer without positions
-	Attn   Attn       // OpAttention
-	Sinks  *Vector    // OpAttention: [heads], one more score of each head, that gives no value; or nil
-	Router Router     // OpRoute, OpDispatch, OpCombine
-	Onto   bool       // OpCombine, OpRowNorm
-	Gate   *Vector    // OpCombine: [hidden] or nil
-	Cap    float32    // OpCap
-	N      int        // OpGate: elements of a layer; OpHeads: of a head
+	Kind  Kind
+	Layer int
+	Name  string     // "blk.3.qkv", for traces and profiles
+	In    Buf        // OpMatMul, OpExperts, OpRowNorm, OpGate
+	W     []int      // OpMatMul, OpExperts: indices into Model.Weights
+	Act   Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output; OpGate
+	Outs  []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpGate, OpCombine: one
+	Bias  []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
+	Scale float32    // OpEmbed, OpAddNorm, OpGather, OpInputs
+	// OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]; OpInputs: [n];
+	// OpOutGate: [headDim] or nil
+	Norm   *Vector
+	Post   *Vector // OpAddNorm: weight [hidden] or nil
+	Gain   *Vector // OpAddNorm: [1] or nil
+	QNorm  *Vector // OpRotate: weight [headDim] or nil
+	KNorm  *Vector // OpRotate: weight [headDim] or nil
+	VNorm  *Vector // OpRotate: weight [headDim] or nil
+	KeyVal bool    // OpRotate: values are the keys, before these are normalized
+	Temper *Temper // OpRotate: nil for none
+	Heads  Heads   // OpRotate, OpAttention
+	Keeper int     // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
+	Rope   *Rope   // OpRotate: nil in a layer without positions
+	Attn   Attn    // OpAttention
+	Sinks  *Vector // OpAttention: [heads], one more score of each head, that gives no value; or nil
+	Router Router  // OpRoute, OpDispatch, OpCombine
+	Onto   bool    // OpCombine, OpRowNorm
+	Gate   *Vector // OpCombine: [hidden] or nil
+	Cap    float32 // OpCap
+	N      int     // OpGate: elements of a layer; OpOutGate: of Att; OpHeads: of a head
 	// OpHeads
 	InStep, OutStep int
 	Latent          Latent // OpLatent
+	Conv            *Conv  // OpConv
+	Delta           *Delta // OpConv, OpDelta; nil in a convolution that is none of a delta rule's
 	Table           *Table // OpInputs
 }
 

@@ -14,9 +14,10 @@ const (
 	SwiGLU                          // x*sigmoid(x) * y
 	GeGLU                           // x*Phi(x) * y, by the approximation with tanh
 	ClampedSwiGLU                   // x*sigmoid(1.702x) * (y+1), of x at most 7 and y from -7 to 7
+	SigmoidGLU                      // sigmoid(x) * y
 )
 
-var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU"}
+var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU", "sigmoid"}
 
 func (a Activation) String() string { return activationNames[a] }
 

@@ -338,6 +338,12 @@ func (d *driver) checkBatch(a *Action) error {
 
 func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 	for i, table := range span.Tables {
+		if d.cfg.Stores[i].Kind == (kvcache.Recurrent{}) {
+			if err := d.checkState(d.content[i], table, span, text); err != nil {
+				return err
+			}
+			continue
+		}
 		for p := 0; p < span.Pos; p += kvcache.BlockTokens {
 			b, end := p/kvcache.BlockTokens, min(p+kvcache.BlockTokens, span.Pos)
 			if at := span.Pos / kvcache.BlockTokens; b < at && !d.cfg.Stores[i].Kind.Reads(at, b) {
@@ -355,6 +361,7 @@ func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 	}
 	return nil
 }
+
 func (d *driver) drain(limit int) error {
 	for n := 0; len(d.live) > 0 || d.flight != nil; n++ {
 		if n > limit {

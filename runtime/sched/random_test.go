@@ -19,6 +19,7 @@ type history struct {
 	policy  string
 	drafts  bool // guesses are made at what follows
 	windows bool // some layers remember a window only
+	states  bool // some layers have a state
 	record  io.Writer
 
 	reactive bool    // every request is
@@ -50,6 +51,11 @@ func randomHistory(h history) (*driver, error) {
 	if h.windows {
 		kinds := []kvcache.Kind{kvcache.Window{Positions: 1 + rng.IntN(80)}, kvcache.Full{}}[:1+rng.IntN(2)]
 		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
+	}
+	if h.states {
+		kinds := []kvcache.Kind{kvcache.Recurrent{}, kvcache.Full{}}[:1+rng.IntN(2)]
+		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
+		cfg.Stores[0].Blocks += rng.IntN(5)
 	}
 	d := newDriver(cfg, rng)
 	if h.drafts {

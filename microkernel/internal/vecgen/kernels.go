@@ -17,6 +17,7 @@ const (
 	SwiGLU
 	GeGLU
 	ClampedGLU
+	SigmoidGLU
 	SoftCap
 	Add
 	Plus
@@ -37,6 +38,11 @@ const (
 	StoreV16
 	WidenK8
 	WidenV8
+	ConvSiLU
+	ConvGate
+	Mul
+	L2Norm
+	Delta
 	Count // number of kernels
 )
 
@@ -47,6 +53,7 @@ var emitters = [Count]func(*gen){
 	SwiGLU:     emitSwiGLU,
 	GeGLU:      emitGeGLU,
 	ClampedGLU: emitClampedGLU,
+	SigmoidGLU: emitSigmoidGLU,
 	SoftCap:    emitSoftCap,
 	Add:        emitAdd,
 	Plus:       emitPlus,
@@ -67,6 +74,11 @@ var emitters = [Count]func(*gen){
 	StoreV16:   emitStoreV16,
 	WidenK8:    emitWidenK8,
 	WidenV8:    emitWidenV8,
+	ConvSiLU:   emitConvSiLU,
+	ConvGate:   emitConvGate,
+	Mul:        emitMul,
+	L2Norm:     emitL2Norm,
+	Delta:      emitDelta,
 }
 
 // Generate returns the position-independent code of kernel k. Equal arguments give equal bytes.

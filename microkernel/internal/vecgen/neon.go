@@ -59,6 +59,7 @@ var neonEmitters = [Count]func(neonGen){
 	SwiGLU:     neonSwiGLU,
 	GeGLU:      neonGeGLU,
 	ClampedGLU: neonClampedGLU,
+	SigmoidGLU: neonSigmoidGLU,
 	SoftCap:    neonSoftCap,
 	Add:        neonAdd,
 	Plus:       neonPlus,
@@ -79,6 +80,11 @@ var neonEmitters = [Count]func(neonGen){
 	StoreV16:   neonStoreV16,
 	WidenK8:    neonWidenK8,
 	WidenV8:    neonWidenV8,
+	ConvSiLU:   neonConvSiLU,
+	ConvGate:   neonConvGate,
+	Mul:        neonMul,
+	L2Norm:     neonL2Norm,
+	Delta:      neonDelta,
 }
 
 // GenerateNEON is Generate for arm64. The arguments of a kernel are the same.
