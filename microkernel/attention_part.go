@@ -17,7 +17,7 @@ type AttentionParts struct {
 
 // Blocks says which blocks the job's tokens see: [from, to).
 func (j *AttentionJob) Blocks() (from, to int) {
-	return j.skips(0) / KVBlock, (j.Pos + j.Tokens + KVBlock - 1) / KVBlock
+	return j.skips(0) / KVBlock, (j.sees(j.Tokens-1) + KVBlock - 1) / KVBlock
 }
 
 // PartBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.

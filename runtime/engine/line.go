@@ -65,6 +65,20 @@ func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, 
 	return nil
 }
 
+// Pool forgets what was fed and returns what a pooled model answers to a text, raw, valid until the
+// next forward. Texts that need not be read at once are read in chunks of the given size.
+func (s *Line) Pool(tokens []int32, chunk int) (answer []float32, err error) {
+	s.Reset()
+	if s.r.Model.AtOnce() {
+		chunk = len(tokens)
+	}
+	err = s.Feed(tokens, chunk, LastLogits, func(_ int, row []float32) error {
+		answer = row
+		return nil
+	})
+	return answer, err
+}
+
 // Step appends one token in the decode phase and returns the logits behind it, valid until the next
 // forward.
 func (s *Line) Step(token int32) ([]float32, error) {

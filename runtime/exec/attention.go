@@ -193,7 +193,7 @@ func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.Att
 	first, n := a.queries(kvHead)
 	return microkernel.AttentionJob{
 		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
-		Tokens: t.n, Group: n, Pos: t.pos,
+		Tokens: t.n, Group: n, Pos: t.pos, Until: t.of.until,
 		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.of.table)),
 	}
 }

@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"sandwich/microkernel"
@@ -39,7 +40,11 @@ func newKVStore(d model.Dims, elem microkernel.KVType, layers Layers, specs []kv
 	}
 	s := &KVStore{layout: l, layers: layers, kvHeads: d.KVHeads, pair: l.KBytes() + l.VBytes()}
 	all := 0
-	for _, of := range layers.Of {
+	for layer, of := range layers.Of {
+		if earlier := slices.Index(layers.Of[:layer], of); earlier >= 0 && layers.passing(of) {
+			s.first = append(s.first, s.first[earlier])
+			continue
+		}
 		s.first = append(s.first, all)
 		s.longest = max(s.longest, specs[of].Blocks)
 		all += specs[of].Blocks

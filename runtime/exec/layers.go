@@ -42,10 +42,29 @@ func kindOf(a model.Attn) (kvcache.Kind, error) {
 	switch {
 	case a.Store != "":
 		return kvcache.Named(a.Store)
+	case a.Both:
+		return kvcache.Passing{Width: a.Window}, nil
 	case a.Window > 0:
 		return kvcache.Window{Positions: a.Window}, nil
 	}
 	return kvcache.Full{}, nil
+}
+
+// memories are the stores that layers have memory of their own of, one entry for each layer; layers
+// through which a forward only passes share theirs, which is counted once.
+func (l *Layers) memories() (stores []int) {
+	for _, of := range l.Of {
+		if !l.passing(of) || !slices.Contains(stores, of) {
+			stores = append(stores, of)
+		}
+	}
+	return stores
+}
+
+// passing tells whether layers of a store write over each other.
+func (l *Layers) passing(store int) bool {
+	_, yes := l.Kinds[store].(kvcache.Passing)
+	return yes
 }
 
 // full are as many layers that remember everything.

@@ -91,7 +91,7 @@ func addsPlainly(product, sum *model.Op) bool {
 
 func modeOf(m *model.Model, op *model.Op) Mode {
 	switch op.Kind {
-	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap:
+	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpPool, model.OpSoftmax:
 		return Serial
 	case model.OpAddNorm:
 		return Gather

@@ -1,8 +1,10 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sandwich/plans"
@@ -65,6 +67,13 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Parts: parts, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
 		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
+	if m.Learned() && o.Context > m.Dims.Context {
+		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
+			m.Dims.Context, o.Context)
+	}
+	if m.AtOnce() { // of any text
+		a.rows = max(a.rows, cmp.Or(o.Context, m.Dims.Context))
+	}
 	if err := a.size(&o); err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 		return []model.Buf{model.BufX, model.BufH}
 	case model.OpCombine:
 		return []model.Buf{model.BufY}
-	case model.OpRowNorm:
+	case model.OpRowNorm, model.OpPool:
 		return op.Outs
 	}
 	return nil // routes and copies

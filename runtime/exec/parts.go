@@ -109,7 +109,7 @@ func (p *part) tableBytes() int {
 // KVBytes is what the stores of these sizes take, a KV head that two ranks share counted twice.
 func (p *Parts) KVBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
 	blocks := int64(0) // of all layers
-	for _, of := range p.Layers.Of {
+	for _, of := range p.Layers.memories() {
 		blocks += int64(specs[of].Blocks)
 	}
 	for r := range p.list {

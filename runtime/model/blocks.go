@@ -57,9 +57,11 @@ func (b *Builder) AttnOutBias(bias Need) {
 
 // Feed is a feed-forward block, where it is not the usual one.
 type Feed struct {
-	In    Buf // BufX or BufH, [T, hidden]
-	Act   Activation
-	Fused bool // gate and up are rows of one tensor, ffn_up, in that order
+	In     Buf // BufX or BufH, [T, hidden]
+	Act    Activation
+	Fused  bool // gate and up are rows of one tensor, ffn_up, in that order
+	Single bool // there is no gate
+	Bias   Need
 }
 
 // FFN reads H [T, hidden]: Gate [T, ffn], then Y [T, hidden].
@@ -68,13 +70,19 @@ func (b *Builder) FFN(act Activation) { b.Feed(Feed{In: BufH, Act: act}) }
 // Feed is FFN of any kind.
 func (b *Builder) Feed(f Feed) {
 	gateUp := []Product{
-		{Role: "gate", Tensor: "ffn_gate", N: b.Config.FFN, K: b.Hidden, Out: BufGate},
-		{Role: "up", Tensor: "ffn_up", N: b.Config.FFN, K: b.Hidden, Out: BufGate}}
-	if f.Fused {
+		{Role: "gate", Tensor: "ffn_gate", N: b.Config.FFN, K: b.Hidden, Bias: f.Bias, Out: BufGate},
+		{Role: "up", Tensor: "ffn_up", N: b.Config.FFN, K: b.Hidden, Bias: f.Bias, Out: BufGate}}
+	switch {
+	case f.Single:
+		b.product("up", Op{In: f.In, Act: f.Act}, gateUp[1:])
+	case f.Fused:
 		fuse("ffn_up", gateUp)
+		fallthrough
+	default:
+		b.Gated("gate_up", f.Act, f.In, gateUp[0], gateUp[1])
 	}
-	b.Gated("gate_up", f.Act, f.In, gateUp[0], gateUp[1])
-	b.MatMul("down", BufGate, Product{Role: "down", Tensor: "ffn_down", N: b.Hidden, K: b.Config.FFN, Out: BufY})
+	b.MatMul("down", BufGate, Product{Role: "down", Tensor: "ffn_down", N: b.Hidden, K: b.Config.FFN, Bias: f.Bias,
+		Out: BufY})
 }
 
 // shared begins the roles of the matrices that every row is multiplied by in a model that has

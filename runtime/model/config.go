@@ -26,6 +26,12 @@ type Config struct {
 	Windows   Windows
 	Scales    Scales
 	Temper    float64 // Temper.Scale, 0 for none
+	Both      bool    // rows see what is behind them, too
+	Fused     bool    // q, k and v are one tensor, where the family leaves that to the file
+	Types     int     // token types, of which 0 is added to every row; 0: none
+	Pooling   Pooling
+	Classes   Classes
+	Dense     []int // widths of the products behind pooling
 }
 
 // Windows say which layers see how far; all zero where every layer sees everything.
@@ -109,6 +115,9 @@ func (c Config) Check() error {
 		if err := c.Yarn.check(); err != nil {
 			return err
 		}
+	}
+	if err := c.checkPooling(); err != nil {
+		return err
 	}
 	return arch.Check(c)
 }

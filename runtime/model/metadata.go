@@ -88,6 +88,7 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	if arch.Read != nil {
 		arch.Read(m, &c)
 	}
+	m.pooling(&c)
 	if m.err != nil {
 		return Config{}, m.err
 	}
@@ -97,7 +98,7 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	}
 	c.Vocab = embed.Dims[1]
 	_, untied := f.Tensor(headTensor)
-	c.Tied = !untied
+	c.Tied = !untied && c.Pooling == NoPooling
 	return c, c.Check()
 }
 
@@ -127,7 +128,10 @@ func (m *Metadata) dims(c *Config) {
 	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim {
 		m.fail("value heads of %d beside key heads of %d are %w", v, c.HeadDim, ErrUnsupported)
 	}
-	const eps = "attention.layer_norm_rms_epsilon"
+	eps := rmsEps
+	if !m.hasFloat(eps) && m.hasFloat(layerEps) {
+		eps = layerEps
+	}
 	if c.Eps = m.PositiveOr(eps, 0); !(c.Eps > 0 && c.Eps < 1) {
 		m.fail("%s is missing or outside (0, 1)", m.key(eps))
 	}

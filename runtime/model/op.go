@@ -16,7 +16,7 @@ const (
 	BufY                 // output of o and down                 [rows, hidden]
 	BufRouter            // logits of the router                 [rows, experts]
 	BufExpert            // input, later output, of the experts  [rows*used, hidden], rows of one expert together
-	BufLogits            // logits of the wanted rows            [logit rows, vocab]
+	BufLogits            // logits of the wanted rows            [logit rows, outputs]
 	NumBufs
 )
 
@@ -26,13 +26,14 @@ type Kind uint8
 // The ops of a decoder. Each is one step between two barriers; an index into Model.Ops is a place
 // to stop and to resume.
 const (
-	// OpEmbed reads the embedding rows of the batch's tokens: X = Scale * E[token].
+	// OpEmbed reads the embedding rows of the batch's tokens: X = Scale * E[token] (+ Types[0])
+	// (+ Places[position]).
 	OpEmbed Kind = iota
-	// OpNorm is H = RMSNorm(X, Norm).
+	// OpNorm is H = RMSNorm(X, Norm), or X = LayerNorm(X, Norm, Shift) where it has a Shift.
 	OpNorm
 	// OpMatMul is Outs[i] = In * Weights[W[i]]^T (+ Bias[i]); weights that share their input are
 	// one op (q, k and v). With an activation it is Outs[0] = act(In * gate^T, In * up^T), with
-	// gate W[0] and up W[1].
+	// gate W[0] and up W[1], or of the one product there is.
 	OpMatMul
 	// OpRotate normalizes the heads of Q, K and V where the model does, rotates Q and K by position
 	// where the layer does, tempers Q, and stores K and V in the cache.
@@ -40,8 +41,8 @@ const (
 	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each
 	// row's sequence that the layer sees.
 	OpAttention
-	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm), if it has a Norm. With Post, Y is
-	// normalized before it is added.
+	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm), if it has a Norm, or X = LayerNorm(X, Norm,
+	// Shift). With Post, Y is normalized before it is added.
 	OpAddNorm
 	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of
 	// Y.
@@ -60,12 +61,18 @@ const (
 	OpCombine
 	// OpRowNorm is Outs[0] = RMSNorm(In, Norm), of whole rows.
 	OpRowNorm
-	// OpCap is Logits = Softcap * tanh(Logits / Softcap).
+	// OpCap is In = Cap * tanh(In / Cap) of the wanted rows.
 	OpCap
+	// OpPool makes one row of each text that ends in the forward, of the rows of In, by Pool; to the
+	// top of Outs[0].
+	OpPool
+	// OpSoftmax is In = softmax(In) of each wanted row.
+	OpSoftmax
 )
 
 var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "gather",
-	"route", "dispatch", "experts", "combine", "row-norm", "cap"}
+	"route", "dispatch", "experts", "combine", "row-norm", "cap",
+	"pool", "softmax"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -74,14 +81,19 @@ type Op struct {
 	Kind   Kind
 	Layer  int
 	Name   string     // "blk.3.qkv", for traces and profiles
-	In     Buf        // OpMatMul, OpExperts, OpRowNorm
+	In     Buf        // OpMatMul, OpExperts, OpRowNorm, OpCap, OpPool, OpSoftmax
+	Wanted bool       // OpMatMul: of the wanted rows alone, which stand at the top of In
 	W      []int      // OpMatMul, OpExperts: indices into Model.Weights
 	Act    Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output
-	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm: one
+	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpPool: one
 	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
 	Scale  float32    // OpEmbed, OpAddNorm, OpGather
 	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]
 	Post   *Vector    // OpAddNorm: weight [hidden] or nil
+	Shift  *Vector    // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
+	Types  *Vector    // OpEmbed: [types][hidden] or nil
+	Places *Vector    // OpEmbed: [context][hidden] or nil
+	Pool   Pooling    // OpPool
 	QNorm  *Vector    // OpRotate: weight [headDim] or nil
 	KNorm  *Vector    // OpRotate: weight [headDim] or nil
 	Temper *Temper    // OpRotate: nil for none

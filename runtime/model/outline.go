@@ -6,11 +6,13 @@ import "sandwich/plans"
 // boundaries or bytes and has no file. Dimensions are taken as they are; it fails for an
 // architecture that this program does not run.
 func Outline(s plans.ModelShape) (*Model, error) {
-	return Config{Arch: s.Arch, Name: s.Name, Tied: s.Tied,
+	c := Config{Arch: s.Arch, Name: s.Name, Tied: s.Tied,
 		Dims: Dims{Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 			FFN: s.FFN, Vocab: s.Vocab, Context: s.Context},
 		Experts: Experts{Count: s.Experts, Used: s.ExpertsUsed, FFN: s.ExpertFFN, Shared: sharedFFN(s)},
-	}.Model()
+	}
+	c.pooled(s)
+	return c.Model()
 }
 
 // sharedFFN is the width of what is beside the experts, 0 where nothing is.
@@ -21,4 +23,21 @@ func sharedFFN(s plans.ModelShape) int {
 		}
 	}
 	return 0
+}
+
+// pooled reads off the matrices of a shape without a head over the vocabulary what it has instead.
+func (c *Config) pooled(s plans.ModelShape) {
+	c.Pooling = LastPooling
+	for _, w := range s.Weights {
+		switch w.Role {
+		case "head":
+			c.Pooling = NoPooling
+		case "cls":
+			c.Classes.Dense = true
+		case "score":
+			c.Classes.Count = w.N
+		case denseNames[0], denseNames[1]:
+			c.Dense = append(c.Dense, w.N)
+		}
+	}
 }

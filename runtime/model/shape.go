@@ -25,7 +25,7 @@ func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 		if !ok {
 			return 0, fmt.Errorf("the file has no tensor %s: it is not a complete %s model", s.name, c.Arch)
 		}
-		if !slices.Equal(t.Dims, s.dims) {
+		if !sameDims(t.Dims, s.dims) {
 			return 0, fmt.Errorf("tensor %s has shape %v, the model's dimensions ask for %v", s.name, t.Dims, s.dims)
 		}
 		return t.Type, nil

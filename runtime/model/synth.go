@@ -75,7 +75,7 @@ func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 	w.SetUint32(key("attention.head_count_kv"), uint32(c.KVHeads))
 	w.SetUint32(key("attention.key_length"), uint32(c.HeadDim))
 	w.SetUint32(key("attention.value_length"), uint32(c.HeadDim))
-	w.SetFloat32(key("attention.layer_norm_rms_epsilon"), float32(c.Eps))
+	w.SetFloat32(key(c.epsKey()), float32(c.Eps))
 	w.SetUint32(key("rope.dimension_count"), uint32(c.ropeDim()))
 	w.SetFloat32(key("rope.freq_base"), float32(c.RopeBase))
 	w.SetUint32(key("vocab_size"), uint32(c.Vocab))
@@ -96,6 +96,7 @@ func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 		w.SetUint32(key("rope.scaling.original_context_length"), uint32(c.Original))
 	}
 	writeValues(w, c, key)
+	writePooling(w, c, key)
 	if e := c.Experts; e.Count > 0 {
 		w.SetUint32(key("expert_count"), uint32(e.Count))
 		w.SetUint32(key("expert_used_count"), uint32(e.Used))

@@ -78,7 +78,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 	}
 	values := float64(weight.N) * float64(weight.K)
 	one := product{compute: path.String(), flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
-		head: op.Outs[0] == BufLogits}
+		head: op.Wanted}
 	if op.Kind == OpExperts {
 		one.used, one.of = m.Experts.Used, m.Experts.Count
 	}

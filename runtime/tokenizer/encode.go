@@ -61,6 +61,8 @@ func (t *Tokenizer) EncodeChat(ctx context.Context, text string, limit int) ([]i
 type scratch struct {
 	word []int32
 	heap []uint64 // of a long word; see mergeLong
+	text []byte   // WordPiece: a word; Unigram: the normalized text
+	best []best   // Unigram
 
 	done  <-chan struct{}
 	limit int  // tokens; 0 for none
@@ -101,7 +103,7 @@ const keepScratch = 1 << 16
 
 func (t *Tokenizer) release(sc *scratch) {
 	sc.done = nil
-	if cap(sc.word) > keepScratch {
+	if cap(sc.word) > keepScratch || cap(sc.text) > keepScratch {
 		return
 	}
 	t.scratches.Put(sc)
