@@ -45,7 +45,7 @@ func TestAMX(t *testing.T) {
 			p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
 		}
 		// more than is kept as bytes
-		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXTurns*qtype.TurnK+b.Block())
+		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXSubBlocks*qtype.SubBlockK+b.Block())
 		long.checkRun(run, nil)
 		if err := proven(k.Spec(), run, "vnni"); err != nil {
 			t.Error(err)

@@ -51,8 +51,8 @@ type AttentionJob struct {
 	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
 	// Window is how many positions a token sees at most, its own included (Beltagy, Peters, Cohan:
 	// Longformer, 2020, section 3.1); 0 where the form has none. With Until it is around the token:
-	// Window/2 positions on either side. Blocks that no token sees are not read, and their entries of
-	// Table may hold anything.
+	// Window/2 positions on either side. Blocks that no token sees are not read, and their entries
+	// of Table may hold anything.
 	Window int
 	// Softcap bounds the scaled scores: Softcap*tanh(score/Softcap); 0 where the form has none.
 	Softcap float32

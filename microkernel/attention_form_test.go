@@ -42,7 +42,8 @@ func eachForm(t *testing.T, f func(t *testing.T, v *Vec, a *Attention, c *attent
 }
 
 func (c *attentionCase) String() string {
-	return fmt.Sprintf("%v tokens %d group %d pos %d window %d cap %g sinks %v both %v", c.layout, c.tokens, c.group, c.pos,
+	return fmt.Sprintf("%v tokens %d group %d pos %d window %d cap %g sinks %v both %v", c.layout, c.tokens, c.group,
+		c.pos,
 		c.window, c.softcap, c.sinks, c.both)
 }
 

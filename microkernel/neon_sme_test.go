@@ -90,7 +90,7 @@ func TestOuterProductCode(t *testing.T) {
 			}
 		}
 		if want := 8 * PanelWidth / min(16, max(8, s.MR)); n != want {
-			t.Errorf("%s: %d outer products in a turn, want %d", s, n, want)
+			t.Errorf("%s: %d outer products in a sub-block, want %d", s, n, want)
 		}
 	}
 }

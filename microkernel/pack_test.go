@@ -38,7 +38,7 @@ func rawWeights(r *rand.Rand, t WeightType, n, k int) (raw []byte, value func(n,
 	default:
 		f, ok := rawForms[t]
 		if !ok {
-			fillTurns(r, t, raw)
+			fillSubBlocks(r, t, raw)
 			return raw, dequantized(t, raw, k)
 		}
 		fillBlocks(r, t, raw)
@@ -58,30 +58,30 @@ func dequantized(t WeightType, raw []byte, k int) func(n, k int) float32 {
 	return func(n, i int) float32 { return all[n*k+i] }
 }
 
-// fillTurns is fillBlocks for them: random bytes in place of numbers and scales inside the block,
-// written once more with another scale of the block.
-func fillTurns(r *rand.Rand, t WeightType, raw []byte) {
+// fillSubBlocks is fillBlocks for them: random bytes in place of numbers and scales inside the
+// block, written once more with another scale of the block.
+func fillSubBlocks(r *rand.Rand, t WeightType, raw []byte) {
 	d := t.Desc()
 	for ; len(raw) > 0; raw = raw[d.Bytes:] {
 		block := raw[:d.Bytes]
 		for i := range block {
 			block[i] = byte(r.Uint32())
 		}
-		if len(d.Halves) == 0 {
+		if len(d.BlockScales) == 0 {
 			continue
 		}
 		half := someHalf(r)
-		if d.HalfRaw.Float == qtype.Brain {
+		if d.ScaleRaw.Float == qtype.Brain {
 			half = uint16(118+r.IntN(8)) << 7
 		}
-		turns := make([]qtype.Turn, d.Turns())
-		for n := range turns {
-			d.Read(&turns[n], block, n)
-			turns[n].Halves[0] = half
+		subBlocks := make([]qtype.SubBlock, d.SubBlocks())
+		for n := range subBlocks {
+			d.Read(&subBlocks[n], block, n)
+			subBlocks[n].BlockScales[0] = half
 		}
 		clear(block)
-		for n, turn := range turns {
-			d.Write(block, turn, n)
+		for n, subBlock := range subBlocks {
+			d.Write(block, subBlock, n)
 		}
 	}
 }

@@ -103,7 +103,13 @@ func ParseSpec(text string) (Spec, error) { return kernel.ParseSpec(text) }
 // Space lists the kernels of one instruction set, compute path and weight type that the features
 // allow, in a fixed order.
 func Space(host Features, isa ISA, c Compute, b WeightType) []Spec {
-	return kernel.Space(host, isa, c, b)
+	return SpaceOf(host, isa, c, b, func(Spec) bool { return true })
+}
+
+// SpaceOf is Space without the kernels that keep refuses, which are told before their registers are
+// counted: the rules of thumb look at one in thirty.
+func SpaceOf(host Features, isa ISA, c Compute, b WeightType, keep func(Spec) bool) []Spec {
+	return kernel.Space(host, isa, c, b, keep)
 }
 
 // ActQ8RowBytes is the length of a row of k quantized activations; k is a multiple of 32.

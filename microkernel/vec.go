@@ -95,8 +95,8 @@ func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows
 	v.call(vecgen.RMSNorm, &args)
 }
 
-// LayerNormRows writes dst[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i] for each
-// of `rows` rows of n elements; the variance is the mean square of the differences. Ba, Kiros,
+// LayerNormRows writes dst[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i] for
+// each of `rows` rows of n elements; the variance is the mean square of the differences. Ba, Kiros,
 // Hinton: Layer Normalization, 2016.
 func (v *Vec) LayerNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight, bias *float32, n int,
 	eps float32) {

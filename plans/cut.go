@@ -152,14 +152,14 @@ func divide(n, unit int, weights []int) []Span {
 
 // rankWeight is a matrix as the ranks hold it.
 type rankWeight struct {
-	WeightKey           // of the piece: what schedules are kept for
+	WeightKey           // of the shard: what schedules are kept for
 	Of        WeightKey // the whole matrix: what the compute path belongs to (rule 6)
-	Ranks     []int     // that hold such a piece, ascending
+	Ranks     []int     // that hold such a shard, ascending
 	Together  bool      // the matrix is not cut: all ranks compute it together
 }
 
-// rankWeights lists what runs as GEMM under a cut, each pair of piece and matrix once, sorted by
-// the piece.
+// rankWeights lists what runs as GEMM under a cut, each pair of shard and matrix once, sorted by
+// the shard.
 func (s ModelShape) rankWeights(shares []Share) []rankWeight {
 	var out []rankWeight
 	for _, w := range s.Weights {

@@ -160,7 +160,7 @@ func TestRanksOfAPlan(t *testing.T) {
 			p.Decode.PUs = slices.DeleteFunc(slices.Clone(p.Decode.PUs), func(pu int) bool { return pu/48 == 1 })
 		},
 		"14 heads": func(p *Plan) { p.Ranks = oneEach(15); onAll(p) },
-		"more than 16384 pieces": func(p *Plan) {
+		"more than 16384 table shapes": func(p *Plan) {
 			p.Ranks = oneEach(1024)
 			for len(p.Model.Weights) < 20 {
 				p.Model.Weights = append(p.Model.Weights, p.Model.Weights[0])
@@ -179,15 +179,16 @@ func TestRanksOfAPlan(t *testing.T) {
 	}
 }
 
-// TestRanksShareATable: two matrices whose pieces have one shape must have one compute path.
+// TestRanksShareATable: two matrices whose shards have one shape must have one compute path.
 func TestRanksShareATable(t *testing.T) {
 	q, k := WeightKey{448, 256, "q8_0"}, WeightKey{224, 256, "q8_0"}
 	p := Plan{Weights: []WeightPlan{{q, microkernel.ComputeF32}, {k, microkernel.ComputeInt8}}}
-	if _, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{k, q}}); err == nil || !strings.Contains(err.Error(),
-		"compute in int8 and in f32") {
+	if _, err := p.computeOf(tableShape{WeightKey: k, of: []WeightKey{k, q}}); err == nil ||
+		!strings.Contains(err.Error(),
+			"compute in int8 and in f32") {
 		t.Error(err)
 	}
-	if path, err := p.computeOf(piece{WeightKey: k, of: []WeightKey{q, q}}); path != microkernel.ComputeF32 ||
+	if path, err := p.computeOf(tableShape{WeightKey: k, of: []WeightKey{q, q}}); path != microkernel.ComputeF32 ||
 		err != nil {
 		t.Error(path, err)
 	}

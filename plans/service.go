@@ -106,9 +106,9 @@ func (s *ServiceConfig) checkWork() error {
 	return nil
 }
 
-// threads are the numbers of workers that products of a piece may run on in a phase: those of a
-// rank, or all.
-func (p *Plan) threads(c piece, active PUSet) []int {
+// threads are the numbers of workers that products of a table shape may run on in a phase: those of
+// a rank, or all.
+func (p *Plan) threads(c tableShape, active PUSet) []int {
 	var out []int
 	if c.together {
 		out = append(out, len(active))

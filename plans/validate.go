@@ -55,16 +55,16 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	if n := len(p.Model.Weights) * p.TP(); n > maxPieces {
-		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d pieces", len(p.Model.Weights),
+		return fmt.Errorf("%d kinds of weights on %d ranks are more than %d table shapes", len(p.Model.Weights),
 			p.TP(), maxPieces)
 	}
 	shares, err := p.Shares()
 	if err != nil {
 		return err
 	}
-	pieces := p.Model.pieces(shares)
+	shapes := p.Model.tableShapes(shares)
 	for _, ph := range p.phases() {
-		if err := p.checkPhase(ph.phase, pieces); err != nil {
+		if err := p.checkPhase(ph.phase, shapes); err != nil {
 			return fmt.Errorf("%s: %w", ph.name, err)
 		}
 	}
@@ -146,12 +146,12 @@ func (p *Plan) Rounding() string {
 	return "rounding depends on " + strings.Join(why, " and ")
 }
 
-func (p *Plan) checkPhase(ph *Phase, pieces []piece) error {
-	if len(ph.Tables) != len(pieces) || len(ph.Tables) > maxTables {
-		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(pieces))
+func (p *Plan) checkPhase(ph *Phase, shapes []tableShape) error {
+	if len(ph.Tables) != len(shapes) || len(ph.Tables) > maxTables {
+		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(shapes))
 	}
 	for i := range ph.Tables {
-		t, c := &ph.Tables[i], pieces[i]
+		t, c := &ph.Tables[i], shapes[i]
 		if t.WeightKey != c.WeightKey {
 			return fmt.Errorf("table of %s where the weights have %s", t.WeightKey, c.WeightKey)
 		}

@@ -149,7 +149,7 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 		return err
 	}
 	t.def.Chunk = maxM // every M is searched
-	if t.pieces, err = t.def.Pieces(t.def.PUs()); err != nil {
+	if t.shapes, err = t.def.TableShapes(t.def.PUs()); err != nil {
 		return err
 	}
 	t.isa = exec.PlanISA(t.def)
@@ -173,7 +173,7 @@ func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error)
 	t.rec.timer = b
 	ph := phaseOf(t.def, prefill)
 	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}
-	p, err := t.problem(b, &job{phase: prefill, key: o.Key, piece: t.pieces[0]}, nil)
+	p, err := t.problem(b, &job{phase: prefill, key: o.Key, shape: t.shapes[0]}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ type job struct {
 	phase  int
 	set    int // index into the sets of the phase
 	key    plans.WeightKey
-	piece  plans.Piece // with the threads of the set
-	weight float64     // share of the time
+	shape  plans.TableShape // with the threads of the set
+	weight float64          // share of the time
 	result *search.Result
 }
 
@@ -49,7 +49,7 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 		}
 		t.rec.set = set.PUs.String()
 		var groups *pool.Grouping
-		if j.piece.Apart {
+		if j.shape.Apart {
 			groups = t.workers.Grouping()
 		}
 		b.Use(groups)
@@ -62,7 +62,7 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 	for p := range t.phases {
 		t.phases[p].tables = make([][]plans.Table, len(t.phases[p].sets))
 	}
-	for _, c := range t.pieces { // in the order that plans want
+	for _, c := range t.shapes { // in the order that plans want
 		for _, j := range jobs {
 			if j.key == c.WeightKey {
 				tables := &t.phases[j.phase].tables[j.set]
@@ -79,22 +79,22 @@ func (t *tuning) jobs() []*job {
 	var jobs []*job
 	for _, phase := range []int{decode, prefill} {
 		total := 0.0
-		for _, c := range t.pieces {
+		for _, c := range t.shapes {
 			total += t.cost(phase, c.WeightKey)
 		}
 		for s, set := range t.phases[phase].sets {
-			pieces, err := t.def.Pieces(set.PUs)
+			shapes, err := t.def.TableShapes(set.PUs)
 			if err != nil {
 				panic(err) // the default plan is valid
 			}
 			// Shapes of one K follow each other: they share packed weights, and hints.
-			slices.SortStableFunc(pieces, func(a, b plans.Piece) int {
+			slices.SortStableFunc(shapes, func(a, b plans.TableShape) int {
 				return cmp.Or(cmp.Compare(a.K, b.K),
 					cmp.Compare(a.Type, b.Type))
 			})
-			for _, c := range pieces {
-				even := 1 / float64(len(pieces))
-				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, piece: c, weight: even + t.cost(phase,
+			for _, c := range shapes {
+				even := 1 / float64(len(shapes))
+				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, shape: c, weight: even + t.cost(phase,
 					c.WeightKey)/total})
 			}
 		}
@@ -160,15 +160,15 @@ func (t *tuning) searchTable(b *measure.GemmBench, j *job, earlier []*job, budge
 func (t *tuning) problem(b *measure.GemmBench, j *job, earlier []*job) (search.Problem, error) {
 	ph := &t.phases[j.phase]
 	set := ph.sets[j.set]
-	compute := j.piece.Compute
+	compute := j.shape.Compute
 	wt, err := microkernel.ParseWeightType(j.key.Type)
 	if err != nil {
 		return search.Problem{}, err
 	}
 	p := search.Problem{
-		Phase: ph.name, Key: j.key, Compute: compute, Threads: j.piece.Threads, Anchors: t.anchors(j),
+		Phase: ph.name, Key: j.key, Compute: compute, Threads: j.shape.Threads, Anchors: t.anchors(j),
 		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt),
-		Ways:    search.Polymerizations(j.piece.Threads), Roof: t.roof(compute, set.PUs, j.piece.Threads),
+		Ways:    search.Polymerizations(j.shape.Threads), Roof: t.roof(compute, set.PUs, j.shape.Threads),
 		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
@@ -246,7 +246,7 @@ func (t *tuning) anchors(j *job) []int {
 func (t *tuning) incumbent(j *job, m int) plans.Schedule {
 	ph := phaseOf(t.def, j.phase)
 	s, _ := ph.Lookup(j.key, m)
-	if s.WaysM*s.WaysN != j.piece.Threads {
+	if s.WaysM*s.WaysN != j.shape.Threads {
 		s.WaysM, s.WaysN = 0, 0
 	}
 	return s

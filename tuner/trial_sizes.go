@@ -54,7 +54,7 @@ func (t *tuning) benchSize() measure.GemmSize {
 	}
 	s.Round = int(min(t.coldBytes(20<<20), room))
 	most := 0
-	for _, w := range t.pieces {
+	for _, w := range t.shapes {
 		s.Copy = max(s.Copy, min(measure.PackedBytes(w.WeightKey), maxCopy))
 		for _, phase := range []int{prefill, decode} {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})

@@ -75,8 +75,8 @@ type tuning struct {
 	ranking *Ranking // of all service configurations, simulated
 	effort  search.Effort
 	shape   plans.ModelShape
-	def     *plans.Plan   // the untuned default: incumbent of every search, and a finalist
-	pieces  []plans.Piece // of its tables
+	def     *plans.Plan        // the untuned default: incumbent of every search, and a finalist
+	shapes  []plans.TableShape // of its tables
 	isa     microkernel.ISA
 	workers *exec.Workers // one for each usable PU
 	rig     *rig          // nil where the model cannot be run here; rigless says why
@@ -148,7 +148,7 @@ func (t *tuning) describe() (err error) {
 	if err != nil {
 		return err
 	}
-	if t.pieces, err = t.def.Pieces(t.def.PUs()); err != nil {
+	if t.shapes, err = t.def.TableShapes(t.def.PUs()); err != nil {
 		return err
 	}
 	t.isa = exec.PlanISA(t.def)

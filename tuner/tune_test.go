@@ -141,7 +141,7 @@ func TestTuneKeepsThePathOfTheRates(t *testing.T) {
 	}
 }
 
-// TestTuneForRanks: tables are those of the pieces that ranks hold, and the plan keeps the ranks
+// TestTuneForRanks: tables are those of the shards that ranks hold, and the plan keeps the ranks
 // whichever of their PUs work.
 func TestTuneForRanks(t *testing.T) {
 	o := tiny(t)

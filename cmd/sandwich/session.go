@@ -34,6 +34,7 @@ type sessionFlags struct {
 	threads, ranks   int
 	spin             time.Duration
 	loading          loading
+	wants            purpose
 }
 
 func (f *sessionFlags) add(c *cobra.Command) {
@@ -67,6 +68,8 @@ type session struct {
 	name    string
 	file    *gguf.File
 	shape   plans.ModelShape
+	pooling model.Pooling
+	scores  bool                 // a pooled model's answers are scores, not vectors
 	tok     *tokenizer.Tokenizer // nil where the vocabulary cannot be used; tokErr says why
 	tokErr  error
 	profile *profiles.Profile
@@ -129,6 +132,10 @@ func (f *sessionFlags) load() (*session, error) {
 	if s.shape, err = model.ShapeOf(file); err != nil {
 		s.Close()
 		return nil, usageError(fmt.Errorf("%s: %w", name, err))
+	}
+	if err := s.suits(f.wants); err != nil {
+		s.Close()
+		return nil, usageError(err)
 	}
 	s.tok, s.tokErr = tokenizer.New(file)
 	f.loading.at("probing the machine", 0)

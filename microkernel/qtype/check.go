@@ -16,15 +16,16 @@ func (d *Desc) check() error {
 		return errors.New("it has no name")
 	case d.Block == 1 && plain != 0 && d.Bytes == plain:
 		return nil
-	case d.Float != None || d.Block < TurnK || d.Block%TurnK != 0:
-		return fmt.Errorf("a block has one float or a multiple of %d numbers, not %d", TurnK, d.Block)
-	case (len(d.Halves) < 1) != (d.Subs == FloatSubs) || len(d.Halves) > 2 || len(d.Pieces) < 1 || len(d.Pieces) > 2:
-		return errors.New("a block has one or two halves, and numbers of one or two pieces")
+	case d.Float != None || d.Block < SubBlockK || d.Block%SubBlockK != 0:
+		return fmt.Errorf("a block has one float or a multiple of %d numbers, not %d", SubBlockK, d.Block)
+	case (len(d.BlockScales) < 1) != (d.Subs == FloatSubs) || len(d.BlockScales) > 2 || len(d.Fields) < 1 ||
+		len(d.Fields) > 2:
+		return errors.New("a block has one or two scales, and numbers of one or two bit fields")
 	case (d.Affine() || d.Codebook != nil) && d.ZeroPoint != 0 || d.Affine() && d.Codebook != nil,
 		!d.Affine() && d.Codebook == nil && (bits.OnesCount(uint(d.ZeroPoint)) != 1 || d.ZeroPoint >= 1<<d.Bits()):
 		return errors.New("numbers have an offset, a codebook, or a power of two within them as zero-point")
-	case d.Shift != 0 && len(d.Pieces) > 1:
-		return errors.New("numbers that are multiples have one piece")
+	case d.Shift != 0 && len(d.Fields) > 1:
+		return errors.New("numbers that are multiples have one bit field")
 	case d.Codebook != nil && d.Bits() > 4:
 		return errors.New("a codebook has at most sixteen values")
 	case d.Signed && d.Bits() != 8 || d.Bits() == 8 && (d.Affine() || d.Subs != NoSubs):
@@ -49,33 +50,33 @@ func (d *Desc) checkSubs() error {
 		return fmt.Errorf("no scales of this kind belong to %d k", d.SubK)
 	case d.Unit < 0 || d.Unit != 0 && math.Float32bits(d.Unit)<<9 != 0 || d.Subs == FloatSubs && d.Unit == 0:
 		return errors.New("the unit of scales is a power of two, which floats inside a block need")
-	case d.Made() && (d.Codebook == nil || len(d.Pieces) != 2 || d.Pieces[0].Share != 0 || d.Pieces[1].Bits != 1 ||
-		d.Pieces[1].Share != 0 && d.Subs == ParitySubs):
-		return errors.New("a shared or parity bit is the second piece of numbers that look up a codebook")
+	case d.Made() && (d.Codebook == nil || len(d.Fields) != 2 || d.Fields[0].Share != 0 || d.Fields[1].Bits != 1 ||
+		d.Fields[1].Share != 0 && d.Subs == ParitySubs):
+		return errors.New("a shared or parity bit is the second bit field of numbers that look up a codebook")
 	}
 	return nil
 }
 
 // checkBytes says what of the description lies outside the block.
 func (d *Desc) checkBytes() error {
-	for _, at := range d.Halves {
-		if at < 0 || at+2 > d.Bytes && d.HalfRaw.Get == nil {
-			return fmt.Errorf("the half at byte %d is outside the block", at)
+	for _, at := range d.BlockScales {
+		if at < 0 || at+2 > d.Bytes && d.ScaleRaw.Get == nil {
+			return fmt.Errorf("the scale at byte %d is outside the block", at)
 		}
 	}
 	if end := d.SubRaw.At + d.SubRaw.Bytes; d.SubRaw.At < 0 || end > d.Bytes {
 		return errors.New("the scales are outside the block")
 	}
-	for _, p := range d.Pieces {
+	for _, p := range d.Fields {
 		switch {
 		case p.Share != 0 && p.Share != 4:
 			return fmt.Errorf("a bit that %d elements share", p.Share)
 		case d.Raw != nil:
 		case p.Bits != 1 && p.Bits != 2 && p.Bits != 4 && p.Bits != 8:
-			return fmt.Errorf("a piece of %d bits does not divide a byte", p.Bits)
+			return fmt.Errorf("a bit field of %d bits does not divide a byte", p.Bits)
 		case p.At < 0 || p.At+d.Block*p.Bits/8 > d.Bytes:
-			return fmt.Errorf("the piece at byte %d is outside the block", p.At)
-		case p.Run != 1 && p.Run != 8 && p.Run != 16 && p.Run%TurnK != 0 || p.Run == 1 && p.Bits > 2,
+			return fmt.Errorf("the bit field at byte %d is outside the block", p.At)
+		case p.Run != 1 && p.Run != 8 && p.Run != 16 && p.Run%SubBlockK != 0 || p.Run == 1 && p.Bits > 2,
 			d.Block%(p.Run*8/p.Bits) != 0:
 			return fmt.Errorf("a run of %d elements does not fit a block of %d", p.Run, d.Block)
 		}

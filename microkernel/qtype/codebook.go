@@ -30,14 +30,14 @@ func nibbleOf(b byte, n int) uint8 { return b >> (4 * n) & 15 }
 // iq2XXS: for 32 elements four numbers of words in bytes, then in 32 bits four times seven signs
 // and four bits of a scale.
 var iq2XXS = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		b := block[2+8*n:]
 		signs := binary.LittleEndian.Uint32(b[4:])
 		for l := range 4 {
 			words2xxs.get(t.U[8*l:], int(b[l]), eighth(uint8(signs>>(7*l))))
 		}
 	},
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		b := block[2+8*n:]
 		signs := uint32(0)
 		for l := range 4 {
@@ -80,13 +80,13 @@ func nibbleScales(at int) SubLayout {
 
 // iq2XS: for eight elements nine bits of a word's number and seven signs.
 var iq2XS = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 4 {
 			q := get16(block[2+8*n+2*l:])
 			words2xs.get(t.U[8*l:], q&511, eighth(uint8(q>>9)))
 		}
 	},
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		for l := range 4 {
 			u := t.U[8*l:]
 			or16(block[2+8*n+2*l:], words2xs.find(mags(u, 3))|int(evenSigns(u, 2)&127)<<9)
@@ -96,13 +96,13 @@ var iq2XS = &RawForm{
 
 // iq2S: ten bits of a word's number, two of them apart, and eight signs.
 var iq2S = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 4 {
 			word := int(block[2+4*n+l]) | int(block[66+n])>>(2*l)&3<<8
 			words2s.get(t.U[8*l:], word, block[34+4*n+l])
 		}
 	},
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		for l := range 4 {
 			u := t.U[8*l:]
 			word := words2s.find(mags(u, 3))
@@ -115,14 +115,14 @@ var iq2S = &RawForm{
 
 // iq3XXS: eight bits for the word of four elements; signs and scales in words behind all of them.
 var iq3XXS = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		signs := binary.LittleEndian.Uint32(block[66+4*n:])
 		for l := range 8 {
 			s := eighth(uint8(signs >> (7 * (l / 2))))
 			words3xxs.get(t.U[4*l:], int(block[2+8*n+l]), s>>(l%2*4))
 		}
 	},
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		signs := uint32(0)
 		for l := range 8 {
 			block[2+8*n+l] = byte(words3xxs.find(t.U[4*l:]))
@@ -136,13 +136,13 @@ var iq3XXS = &RawForm{
 
 // iq3S: nine bits for the word of four elements, one of them apart, and eight signs.
 var iq3S = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 8 {
 			word := int(block[2+8*n+l]) | int(block[66+n])>>l&1<<8
 			words3s.get(t.U[4*l:], word, block[74+4*n+l/2]>>(l%2*4))
 		}
 	},
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		for l := range 8 {
 			word := words3s.find(t.U[4*l:])
 			block[2+8*n+l] = byte(word)
@@ -158,14 +158,14 @@ var iq3S = &RawForm{
 // upper ones a scale and which way all are moved. Moved down, they are those moved up with the
 // other sign: digits are mirrored and the scale is negative.
 var iq1S = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		high := get16(block[34+2*n:])
 		for l := range 4 {
 			words1.get(t.U[8*l:], int(block[2+4*n+l])|high>>(3*l)&7<<8, 0)
 		}
 		mirror(t, high>>15 != 0)
 	},
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		m := *t
 		mirror(&m, int8(t.Subs[0]) < 0)
 		for l := range 4 {
@@ -176,7 +176,7 @@ var iq1S = &RawForm{
 	},
 }
 
-func mirror(t *Turn, on bool) {
+func mirror(t *SubBlock, on bool) {
 	for i := range t.U {
 		if on {
 			t.U[i] = 2 - min(2, t.U[i])
@@ -203,13 +203,13 @@ var iq1Scales = SubLayout{At: 34, Bytes: 16, Most: 15, Odd: true, Negative: true
 // iq1M: as iq1S, but eight elements are moved together, which is the bit above their digits, and
 // sixteen share a scale.
 var iq1M = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		for l := range 4 {
 			high := nibbleOf(block[32+2*n+l/2], l%2)
 			words1.get(t.U[8*l:], int(block[4*n+l])|int(high&7)<<8, -(high >> 3))
 		}
 	},
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		for l := range 4 {
 			u := t.U[8*l:]
 			word := words1.find(mags(u, 3))
@@ -230,7 +230,7 @@ var iq1MScales = SubLayout{At: 48, Bytes: 8, Most: 15, Odd: true,
 	}}
 
 // iq1MHalf is the float16 in the upper four bits of these words.
-var iq1MHalf = HalfLayout{
+var iq1MHalf = ScaleLayout{
 	Get: func(p []byte) (h uint16) {
 		for i := range 4 {
 			h |= uint16(p[2*i+1]>>4) << (4 * i)

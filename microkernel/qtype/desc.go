@@ -1,6 +1,9 @@
 package qtype
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Desc is one row: all that is known about a type.
 type Desc struct {
@@ -14,18 +17,20 @@ type Desc struct {
 
 	// Blocks of numbers. A number u stands for scale * (u - ZeroPoint), for scale * u + offset, or
 	// for scale * Codebook[u].
-	Halves    []int      // where in the block its 16-bit floats are: scale, and scale of the offset
-	HalfRaw   HalfLayout // how the file stores the scale, where that is not as a float16
-	Unit      float32    // a power of two that scales are times; 0: 1
-	Subs      SubScales  // scales inside the block
-	SubK      int        // the consecutive k that share one, 16 or 32; 0: all of the turn
-	SubRaw    SubLayout  // how the file stores them, where they stand
-	Pieces    []Piece    // the bits of a number, low bits first: one or two pieces
-	Shift     int        // bits below the first piece, which are zero: numbers are multiples of 1<<Shift
-	ZeroPoint int        // the zero-point; 0 for types with an offset or a codebook
-	Signed    bool       // numbers in the file are two's complement, u - ZeroPoint; eight bits
-	Codebook  *[16]int8  // the values that numbers of up to four bits look up
-	Raw       *RawForm   // how the file stores numbers that are no runs of bits; nil: as Pieces say
+	BlockScales []int       // where in the block its 16-bit floats are: scale, and scale of the offset
+	ScaleRaw    ScaleLayout // how the file stores the scale, where that is not as a float16
+	Unit        float32     // a power of two that scales are times; 0: 1
+	Subs        SubScales   // scales inside the block
+	SubK        int         // the consecutive k that share one, 16 or 32; 0: all of the sub-block
+	SubRaw      SubLayout   // how the file stores them, where they stand
+	Fields      []BitField  // the bits of a number, low bits first: one or two bit fields
+	Shift       int         // bits below the first bit field, which are zero: numbers are multiples of 1<<Shift
+	ZeroPoint   int         // the zero-point; 0 for types with an offset or a codebook
+	Signed      bool        // numbers in the file are two's complement, u - ZeroPoint; eight bits
+	Codebook    *[16]int8   // the values that numbers of up to four bits look up
+	Raw         *RawForm    // how the file stores numbers that are no runs of bits; nil: as Fields say
+
+	packed int // PanelBytes
 }
 
 // Float is the element of a plain type.
@@ -42,46 +47,46 @@ const (
 // SubScales is the kind of scales inside a block. A new kind is one function in each backend.
 type SubScales uint8
 
-// The kinds, and what value a number u has; d and m are the halves of the block, s and o bytes of
-// the turn; integer is u-ZeroPoint, or what u looks up.
+// The kinds, and what value a number u has; d and m are the scales of the block, s and o bytes of
+// the sub-block; integer is u-ZeroPoint, or what u looks up.
 const (
 	NoSubs     SubScales = iota // d*integer, or d*u + m
 	PairSubs                    // for 32 k one s and one o of up to eight bits: d*s*u - m*o
 	NibbleSubs                  // for 16 k four bits of s below four bits of o: d*s*u - m*o
 	SignedSubs                  // for SubK k one s with a sign: d*s*integer
 	OddSubs                     // for 16 k an odd s of 1 to 31, two in a byte: d*s*integer
-	ParitySubs                  // for 32 k such an s, in the places that parity leaves (see Piece): d*s*integer
+	ParitySubs                  // for 32 k such an s, in the places that parity leaves (see BitField): d*s*integer
 	FloatSubs                   // for 16 k a float s of five bits of exponent and three of mantissa: s*integer
 )
 
-// TurnK is the elements of k that a kernel takes in one turn of its loop over a quantized panel: a
+// SubBlockK is the elements of k that a kernel unpacks at a time from a quantized panel: a
 // block of the small types, an eighth of a block of the K types.
-const TurnK = 32
+const SubBlockK = 32
 
-// Turns is the number of turns in a block.
-func (d *Desc) Turns() int { return d.Block / TurnK }
+// SubBlocks is the number of sub-blocks in a block.
+func (d *Desc) SubBlocks() int { return d.Block / SubBlockK }
 
 // Bits is the bits of a number.
-func (d *Desc) Bits() int { return d.Low(len(d.Pieces)) }
+func (d *Desc) Bits() int { return d.Low(len(d.Fields)) }
 
-// Low is the bit of a number at which a piece begins.
-func (d *Desc) Low(piece int) int {
+// Low is the bit of a number at which a bit field begins.
+func (d *Desc) Low(field int) int {
 	n := d.Shift
-	for _, p := range d.Pieces[:piece] {
+	for _, p := range d.Fields[:field] {
 		n += p.Bits
 	}
 	return n
 }
 
 // Affine says that values have an offset of their own in place of a common zero-point.
-func (d *Desc) Affine() bool { return len(d.Halves) == 2 }
+func (d *Desc) Affine() bool { return len(d.BlockScales) == 2 }
 
-// Span is the consecutive k that share a scale, inside a turn.
+// Span is the consecutive k that share a scale, inside a sub-block.
 func (d *Desc) Span() int {
 	if d.SubK != 0 {
 		return d.SubK
 	}
-	return TurnK
+	return SubBlockK
 }
 
 // Lift is what makes every number unsigned when it is added to what the number stands for: the
@@ -132,10 +137,10 @@ func (d *Desc) UnitScale() float32 {
 	return d.Unit
 }
 
-// Half is the float32 of half n of a block, as panels hold it, in units.
-func (d *Desc) Half(h uint16, n int) float32 {
+// BlockScale is the float32 of scale n of a block, as panels hold it, in units.
+func (d *Desc) BlockScale(h uint16, n int) float32 {
 	f := math.Float32frombits(uint32(h) << 16)
-	if d.HalfRaw.Float != Brain {
+	if d.ScaleRaw.Float != Brain {
 		f = FloatFromHalf(h)
 	}
 	if n > 0 || d.Unit == 0 {
@@ -144,36 +149,63 @@ func (d *Desc) Half(h uint16, n int) float32 {
 	return f * d.Unit
 }
 
-// Scales is the scale of element k of a turn, and the offset that is added, 0 where there is none.
-// halves are those of the block in units, subs the bytes of the turn. Both results are exact.
-func (d *Desc) Scales(halves [2]float32, subs [2]uint8, k int) (scale, offset float32) {
+// Scales is the scale of element k of a sub-block, and the offset that is added, 0 where there is
+// none. scales are those of the block in units, subs the bytes of the sub-block. Both results are
+// exact.
+func (d *Desc) Scales(scales [2]float32, subs [2]uint8, k int) (scale, offset float32) {
 	s := subs[k/d.Span()]
 	switch d.Subs {
 	case PairSubs:
-		return halves[0] * float32(subs[0]), -(halves[1] * float32(subs[1]))
+		return scales[0] * float32(subs[0]), -(scales[1] * float32(subs[1]))
 	case NibbleSubs:
-		return halves[0] * float32(s&15), -(halves[1] * float32(s>>4))
+		return scales[0] * float32(s&15), -(scales[1] * float32(s>>4))
 	case SignedSubs, OddSubs, ParitySubs:
-		return halves[0] * float32(int8(s)), 0
+		return scales[0] * float32(int8(s)), 0
 	case FloatSubs:
 		return math.Float32frombits(uint32(s)<<FloatSubShift) * d.Unit, 0
 	}
 	if d.Affine() {
-		return halves[0], halves[1]
+		return scales[0], scales[1]
 	}
-	return halves[0], 0
+	return scales[0], 0
 }
 
 // FloatSubShift makes a float32 of a byte of FloatSubs, in units.
 const FloatSubShift = 20
 
-// Finite says whether no number of a block of a quantized type overflows: its scales are numbers,
-// and not too large for what they are multiplied with.
-func (d *Desc) Finite(block []byte) bool {
+// Finite says whether no number of the blocks of a quantized type overflows: their scales are
+// numbers, and not too large for what they are multiplied with.
+func (d *Desc) Finite(blocks []byte) bool {
+	if d.ScaleRaw.Get == nil && d.ScaleRaw.Float != Brain {
+		return d.finiteHalves(blocks)
+	}
+	for ; len(blocks) >= d.Bytes; blocks = blocks[d.Bytes:] {
+		if !d.finiteBlock(blocks) {
+			return false
+		}
+	}
+	return true
+}
+
+// finiteHalves is Finite for scales that are float16, whose numbers stay far below the largest
+// float32: every block of a file is asked while it is loaded.
+func (d *Desc) finiteHalves(blocks []byte) bool {
+	const infinity = 0x7C00
+	for _, at := range d.BlockScales {
+		for ; at+2 <= len(blocks); at += d.Bytes {
+			if binary.LittleEndian.Uint16(blocks[at:])&infinity == infinity {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (d *Desc) finiteBlock(block []byte) bool {
 	const infinity = 0x7F800000
-	for n := range d.Halves {
-		f := d.Half(d.half(block, n), n)
-		if d.HalfRaw.Float == Brain {
+	for n := range d.BlockScales {
+		f := d.BlockScale(d.rawScale(block, n), n)
+		if d.ScaleRaw.Float == Brain {
 			f *= float32(d.Largest() - d.Lift())
 		}
 		if math.Float32bits(f)&infinity == infinity {

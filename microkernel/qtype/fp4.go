@@ -8,7 +8,7 @@ var fp4Values = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
 // exponentHalf is a scale that is a power of two: byte e is 2^(e-128), half of what its exponent
 // says since the numbers are doubled; the last one is no number. A bfloat16 holds all of them,
 // subnormal ones included.
-var exponentHalf = HalfLayout{Float: Brain,
+var exponentHalf = ScaleLayout{Float: Brain,
 	Get: func(p []byte) uint16 {
 		switch e := uint16(p[0]); {
 		case e == 255:
@@ -29,7 +29,7 @@ var exponentHalf = HalfLayout{Float: Brain,
 	}}
 
 // fp8Scales is four floats of four bits of exponent, biased by seven, and three of mantissa, of
-// which two belong to a turn. FloatSubs has a bit of exponent more, so that those which are
+// which two belong to a sub-block. FloatSubs has a bit of exponent more, so that those which are
 // subnormal in the file are not; 0x7F counts as zero, and the sign is ignored.
 var fp8Scales = SubLayout{At: 0, Bytes: 4,
 	Get: func(p []byte, n int) (s [2]uint8) {

@@ -10,28 +10,39 @@ import (
 // consecutive elements at once. Panels hold the digits, so that no kernel looks a word up.
 type grid struct {
 	base, width int
-	words       [][]uint8 // digits, the first element first, ascending
+	words       func() [][]uint8 // digits, the first element first, ascending
 	nearest     func() []uint16
 }
 
-// newGrid reads a set of words.
+// newGrid is a set of words, which is read when the first of them is looked up: few files have any.
 func newGrid(base, width int, set string) *grid {
+	g := &grid{base: base, width: width}
+	g.words = sync.OnceValue(func() [][]uint8 { return g.read(set) })
+	g.nearest = sync.OnceValue(g.near)
+	return g
+}
+
+// read takes a set out of its text.
+func (g *grid) read(set string) (words [][]uint8) {
 	member, err := base64.StdEncoding.DecodeString(set)
 	if err != nil {
 		panic(err)
 	}
-	g := &grid{base: base, width: width}
-	all := 1
-	for range width {
-		all *= base
-	}
-	for n := range all {
+	for n := range g.all() {
 		if member[n/8]>>(n%8)&1 != 0 {
-			g.words = append(g.words, g.digits(n))
+			words = append(words, g.digits(n))
 		}
 	}
-	g.nearest = sync.OnceValue(func() []uint16 { return g.near(all) })
-	return g
+	return words
+}
+
+// all is the number of words of digits, members and others.
+func (g *grid) all() int {
+	n := 1
+	for range g.width {
+		n *= g.base
+	}
+	return n
 }
 
 // digits takes a number apart.
@@ -45,11 +56,11 @@ func (g *grid) digits(n int) []uint8 {
 }
 
 // near lists for every word of digits the member that is nearest to it, the first of several.
-func (g *grid) near(all int) []uint16 {
-	out := make([]uint16, all)
+func (g *grid) near() []uint16 {
+	out, words := make([]uint16, g.all()), g.words()
 	for n := range out {
 		want, least := g.digits(n), 1<<30
-		for i, w := range g.words {
+		for i, w := range words {
 			far := 0
 			for k, x := range w {
 				d := int(x) - int(want[k])
@@ -75,7 +86,7 @@ func (g *grid) find(u []uint8) int {
 // get writes the digits of a word, with signs one bit above the largest digit.
 func (g *grid) get(u []uint8, word int, signs uint8) {
 	sign := bits.Len(uint(g.base - 1))
-	for i, x := range g.words[word] {
+	for i, x := range g.words()[word] {
 		u[i] = x | signs>>i&1<<sign
 	}
 }

@@ -6,28 +6,32 @@ import "encoding/binary"
 // vector.
 const PanelWidth = 16
 
-// A packed block of a quantized type holds its halves, [16]float16 each, then for each 32 k a turn:
-// the scales of the turn, [2][16] bytes where there are any, then a plane for each piece of its
-// numbers. A plane of b bits holds 32/b consecutive k of a column in one 32-bit word: bits b*p and
-// up of byte i of word w of column c, at 64*w + 4*c + i, belong to k = 32/b*w + 4*p + i. Four
-// consecutive k are thus bytes of one word, as integer dot products want them, whatever the bits.
+// A packed block of a quantized type holds its scales, [16]float16 each, then for each 32 k a
+// sub-block: the scales of the sub-block, [2][16] bytes where there are any, then a plane for each
+// bit field of its numbers. A plane of b bits holds 32/b consecutive k of a column in one 32-bit
+// word: bits b*p and up of byte i of word w of column c, at 64*w + 4*c + i, belong to k = 32/b*w +
+// 4*p + i. Four consecutive k are thus bytes of one word, as integer dot products want them,
+// whatever the bits.
 //
 // A plane whose bits four k share holds one byte for each column, which is all four bytes of its
 // word. In the plane of signs of ParitySubs, the last of every eight k makes the number of ones
 // even and is not stored: bits 25, 27, 29 and 31 of the word hold s/2 in its place, low bit first.
 
 // PanelBytes is the length of one block of a packed panel, all columns.
-func (d *Desc) PanelBytes() int {
+func (d *Desc) PanelBytes() int { return d.packed }
+
+// measure is what Add keeps as packed: every product asks for the length of panels.
+func (d *Desc) measure() int {
 	if d.Block == 1 {
 		return d.Bytes * PanelWidth
 	}
-	return d.HeadBytes() + d.Turns()*d.TurnBytes()
+	return d.HeadBytes() + d.SubBlocks()*d.SubBlockBytes()
 }
 
-// HeadBytes is what stands before the first turn of a block.
-func (d *Desc) HeadBytes() int { return 2 * PanelWidth * len(d.Halves) }
+// HeadBytes is what stands before the first sub-block of a block.
+func (d *Desc) HeadBytes() int { return 2 * PanelWidth * len(d.BlockScales) }
 
-// SubBytes is the scales at the front of a turn.
+// SubBytes is the scales at the front of a sub-block.
 func (d *Desc) SubBytes() int {
 	switch d.Subs {
 	case NoSubs, ParitySubs:
@@ -37,31 +41,31 @@ func (d *Desc) SubBytes() int {
 	case PairSubs:
 		return 2 * PanelWidth
 	}
-	return TurnK / d.Span() * PanelWidth
+	return SubBlockK / d.Span() * PanelWidth
 }
 
-// TurnBytes is the length of a turn.
-func (d *Desc) TurnBytes() int { return d.plane(len(d.Pieces)) }
+// SubBlockBytes is the length of a sub-block.
+func (d *Desc) SubBlockBytes() int { return d.plane(len(d.Fields)) }
 
-// plane is where in a turn the plane of a piece begins.
-func (d *Desc) plane(piece int) int {
+// plane is where in a sub-block the plane of a bit field begins.
+func (d *Desc) plane(field int) int {
 	at := d.SubBytes()
-	for _, p := range d.Pieces[:piece] {
+	for _, p := range d.Fields[:field] {
 		at += p.planeBytes()
 	}
 	return at
 }
 
-func (p *Piece) planeBytes() int {
+func (p *BitField) planeBytes() int {
 	if p.Share != 0 {
-		return TurnK / p.Share * p.Bits / 8 * PanelWidth
+		return SubBlockK / p.Share * p.Bits / 8 * PanelWidth
 	}
 	return 64 * p.Bits
 }
 
 // Made says that the words of the last plane are not in the panel as they are used: they are made
-// once for a turn, by the rules of shared bits and of parity.
-func (d *Desc) Made() bool { return d.Pieces[len(d.Pieces)-1].Share != 0 || d.Subs == ParitySubs }
+// once for a sub-block, by the rules of shared bits and of parity.
+func (d *Desc) Made() bool { return d.Fields[len(d.Fields)-1].Share != 0 || d.Subs == ParitySubs }
 
 // The bits of a word of signs that parity leaves, and of all others.
 const (
@@ -69,24 +73,24 @@ const (
 	SignBits   = ^uint32(ParityBits)
 )
 
-// Place finds bits of four k, group g of a turn: where in the turn the words of the columns begin,
-// and the bit in each byte.
+// Place finds bits of four k, group g of a sub-block: where in the sub-block the words of the
+// columns begin, and the bit in each byte.
 func (d *Desc) Place(g, plane int) (at, bit int) {
-	bits := d.Pieces[plane].Bits
+	bits := d.Fields[plane].Bits
 	groups := 8 / bits // in one word
 	return d.plane(plane) + g/groups*64, g % groups * bits
 }
 
-// Pack writes the scales and the planes of one turn of column c.
-func (d *Desc) Pack(turn []byte, c int, t *Turn) {
+// Pack writes the scales and the planes of one sub-block of column c.
+func (d *Desc) Pack(sub []byte, c int, t *SubBlock) {
 	for i := range d.SubBytes() / PanelWidth {
-		turn[PanelWidth*i+c] = t.Subs[i]
+		sub[PanelWidth*i+c] = t.Subs[i]
 	}
 	if d.Subs == OddSubs {
-		turn[c] = t.Subs[0]>>1 | t.Subs[1]>>1<<4
+		sub[c] = t.Subs[0]>>1 | t.Subs[1]>>1<<4
 	}
-	for i := range d.Pieces {
-		p, at, low := &d.Pieces[i], d.plane(i), d.Low(i)
+	for i := range d.Fields {
+		p, at, low := &d.Fields[i], d.plane(i), d.Low(i)
 		mask := uint32(1<<p.Bits-1) * 0x01010101
 		groups := 8 / p.Bits // of four k in one word
 		for w := range p.Bits {
@@ -96,25 +100,25 @@ func (d *Desc) Pack(turn []byte, c int, t *Turn) {
 			}
 			switch {
 			case p.Share != 0:
-				turn[at+c] = byte(word)
+				sub[at+c] = byte(word)
 				continue
 			case i > 0 && d.Subs == ParitySubs:
 				s := uint32(t.Subs[0] >> 1)
 				word = word&SignBits | s&1<<25 | s&2<<26 | s&4<<27 | s&8<<28
 			}
-			binary.LittleEndian.PutUint32(turn[at+64*w+4*c:], word)
+			binary.LittleEndian.PutUint32(sub[at+64*w+4*c:], word)
 		}
 	}
 }
 
-// Word is word w of the plane of a piece, column c of a packed turn, as it is used.
-func (d *Desc) Word(turn []byte, piece, w, c int) uint32 {
-	plane := turn[d.plane(piece):]
-	if d.Pieces[piece].Share != 0 {
+// Word is word w of the plane of a bit field, column c of a packed sub-block, as it is used.
+func (d *Desc) Word(sub []byte, field, w, c int) uint32 {
+	plane := sub[d.plane(field):]
+	if d.Fields[field].Share != 0 {
 		return uint32(plane[c]) * 0x01010101
 	}
 	word := binary.LittleEndian.Uint32(plane[64*w+4*c:])
-	if piece > 0 && d.Subs == ParitySubs {
+	if field > 0 && d.Subs == ParitySubs {
 		word &= SignBits
 		x := word ^ word>>16
 		x ^= x >> 8
@@ -124,28 +128,28 @@ func (d *Desc) Word(turn []byte, piece, w, c int) uint32 {
 	return word
 }
 
-// Stored is the number of element k of a packed turn, column c.
-func (d *Desc) Stored(turn []byte, k, c int) (u uint8) {
-	for i := range d.Pieces {
-		bits := d.Pieces[i].Bits
+// Stored is the number of element k of a packed sub-block, column c.
+func (d *Desc) Stored(sub []byte, k, c int) (u uint8) {
+	for i := range d.Fields {
+		bits := d.Fields[i].Bits
 		each := 32 / bits
-		x := d.Word(turn, i, k/each, c) >> (8*(k%4) + k%each/4*bits)
+		x := d.Word(sub, i, k/each, c) >> (8*(k%4) + k%each/4*bits)
 		u |= uint8(x) & (1<<bits - 1) << d.Low(i)
 	}
 	return u
 }
 
-// PackedSubs is the scales of a packed turn, column c, as Scales takes them.
-func (d *Desc) PackedSubs(turn []byte, c int) (s [2]uint8) {
+// PackedSubs is the scales of a packed sub-block, column c, as Scales takes them.
+func (d *Desc) PackedSubs(sub []byte, c int) (s [2]uint8) {
 	switch d.Subs {
 	case OddSubs:
-		return [2]uint8{turn[c]&15<<1 | 1, turn[c]>>4<<1 | 1}
+		return [2]uint8{sub[c]&15<<1 | 1, sub[c]>>4<<1 | 1}
 	case ParitySubs:
-		b := turn[d.plane(1)+4*c+3]
+		b := sub[d.plane(1)+4*c+3]
 		return [2]uint8{b&2 | b&8>>1 | b&32>>2 | b&128>>3 | 1}
 	}
 	for i := range d.SubBytes() / PanelWidth {
-		s[i] = turn[PanelWidth*i+c]
+		s[i] = sub[PanelWidth*i+c]
 	}
 	return s
 }

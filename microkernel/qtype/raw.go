@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Piece is some bits of the numbers of a block as a file stores them. Runs of Run elements lie in
-// as many bytes; as many runs as fit lie in the bits of the same bytes, the first in the lowest.
-type Piece struct {
+// BitField is some bits of the numbers of a block as a file stores them. Runs of Run elements lie
+// in as many bytes; as many runs as fit lie in the bits of the same bytes, the first in the lowest.
+type BitField struct {
 	At   int // first byte
 	Bits int // 1, 2, 4 or 8
 	Run  int // 1, 8, 16, or a multiple of 32
@@ -19,94 +19,96 @@ type Piece struct {
 
 // RawForm reads and writes the numbers of a block that are no runs of bits.
 type RawForm struct {
-	Get func(t *Turn, block []byte, n int) // turn n
-	Put func(block []byte, t *Turn, n int) // the inverse, into zeros; takes the nearest numbers that the form can say
+	Get func(t *SubBlock, block []byte, n int) // sub-block n
+	// the inverse, into zeros; takes the nearest numbers that the form can say
+	Put func(block []byte, t *SubBlock, n int)
 }
 
-// HalfLayout is how a file stores the scale of a block, for panels to hold as a 16-bit float.
-type HalfLayout struct {
+// ScaleLayout is how a file stores the scale of a block, for panels to hold as a 16-bit float.
+type ScaleLayout struct {
 	Float Float                    // Brain: a bfloat16; else a float16
-	Get   func(p []byte) uint16    // from the byte in Halves on; nil: as it is
+	Get   func(p []byte) uint16    // from the byte in BlockScales on; nil: as it is
 	Put   func(p []byte, h uint16) // the inverse, into zeros
 }
 
 // SubLayout is how a file stores the scales inside a block.
 type SubLayout struct {
 	At, Bytes     int
-	Most          int                                  // the largest scale, with a sign the largest negative one
-	Odd, Negative bool                                 // scales are odd; may be negative
-	Get           func(p []byte, turn int) [2]uint8    // the two bytes of a turn, of the kind that Subs says
-	Put           func(p []byte, turn int, s [2]uint8) // the inverse, into zeros
+	Most          int                                 // the largest scale, with a sign the largest negative one
+	Odd, Negative bool                                // scales are odd; may be negative
+	Get           func(p []byte, sub int) [2]uint8    // the two bytes of a sub-block, of the kind that Subs says
+	Put           func(p []byte, sub int, s [2]uint8) // the inverse, into zeros
 }
 
-// Turn is 32 elements of one row, with their scales.
-type Turn struct {
-	Halves [2]uint16    // of the block, as float16
-	Subs   [2]uint8     // the scales of the turn, see SubScales
-	U      [TurnK]uint8 // the stored numbers
+// SubBlock is 32 elements of one row, with their scales.
+type SubBlock struct {
+	BlockScales [2]uint16        // of the block, as float16
+	Subs        [2]uint8         // the scales of the sub-block, see SubScales
+	U           [SubBlockK]uint8 // the stored numbers
 }
 
-// turns lend a Turn to a RawForm, which is called through a pointer: a caller's own would have to
-// lie on the heap, for each block of an embedding that a token looks up.
-var turns = sync.Pool{New: func() any { return new(Turn) }}
+// sub-blocks lend a SubBlock to a RawForm, which is called through a pointer: a caller's own would
+// have to lie on the heap, for each block of an embedding that a token looks up.
+var lent = sync.Pool{New: func() any { return new(SubBlock) }}
 
 const eachByte = 0x0101010101010101
 
-// Read takes turn n out of a block of a file.
-func (d *Desc) Read(t *Turn, block []byte, n int) {
-	for i := range d.Halves {
-		t.Halves[i] = d.half(block, i)
+// Read takes sub-block n out of a block of a file.
+func (d *Desc) Read(t *SubBlock, block []byte, n int) {
+	for i := range d.BlockScales {
+		t.BlockScales[i] = d.rawScale(block, i)
 	}
 	if d.Subs != NoSubs {
 		t.Subs = d.SubRaw.Get(block[d.SubRaw.At:], n)
 	}
 	if d.Raw != nil {
-		own := turns.Get().(*Turn)
+		own := lent.Get().(*SubBlock)
 		*own = *t
 		d.Raw.Get(own, block, n)
 		*t = *own
-		turns.Put(own)
+		lent.Put(own)
 		return
 	}
-	for i := range d.Pieces {
-		d.Pieces[i].read(t, block, n, d.Low(i), i > 0)
+	for i := range d.Fields {
+		d.Fields[i].read(t, block, n, d.Low(i), i > 0)
 	}
 	if d.Signed {
 		t.flip()
 	}
 }
 
-// half is half n of a block of a file.
-func (d *Desc) half(block []byte, n int) uint16 {
-	if d.HalfRaw.Get != nil {
-		return d.HalfRaw.Get(block[d.Halves[n]:])
+// rawScale is scale n of a block of a file.
+func (d *Desc) rawScale(block []byte, n int) uint16 {
+	if d.ScaleRaw.Get != nil {
+		return d.ScaleRaw.Get(block[d.BlockScales[n]:])
 	}
-	return binary.LittleEndian.Uint16(block[d.Halves[n]:])
+	return binary.LittleEndian.Uint16(block[d.BlockScales[n]:])
 }
 
 // flip changes the sign bits: between two's complement and numbers with 128 added.
-func (t *Turn) flip() {
-	for i := 0; i < TurnK; i += 8 {
+func (t *SubBlock) flip() {
+	for i := 0; i < SubBlockK; i += 8 {
 		u := t.U[i:]
 		binary.LittleEndian.PutUint64(u, binary.LittleEndian.Uint64(u)^128*eachByte)
 	}
 }
 
 // place is where run r begins, and at which bit of the bytes.
-func (p *Piece) place(r int) (at, shift int) {
+func (p *BitField) place(r int) (at, shift int) {
 	each := 8 / p.Bits
 	return p.At + r/each*p.Run, r % each * p.Bits
 }
 
-// read brings the bits of turn n to bit `to` of the numbers, beside what is there or in its place.
-func (p *Piece) read(t *Turn, block []byte, n, to int, beside bool) {
+// read brings the bits of sub-block n to bit `to` of the numbers, beside what is there or in its
+// place.
+func (p *BitField) read(t *SubBlock, block []byte, n, to int, beside bool) {
 	if p.Run == 1 {
 		p.readBits(t, block, n, to, beside)
 		return
 	}
 	mask := uint64(1<<p.Bits-1) * eachByte
-	for i := 0; i < TurnK; i += 8 {
-		k := n*TurnK + i
+	for i := 0; i < SubBlockK; i += 8 {
+		k := n*SubBlockK + i
 		at, shift := p.place(k / p.Run)
 		x := binary.LittleEndian.Uint64(block[at+k%p.Run:]) >> shift & mask << to
 		if beside {
@@ -117,10 +119,10 @@ func (p *Piece) read(t *Turn, block []byte, n, to int, beside bool) {
 }
 
 // readBits is read for bits side by side: eight or four numbers in a byte.
-func (p *Piece) readBits(t *Turn, block []byte, n, to int, beside bool) {
+func (p *BitField) readBits(t *SubBlock, block []byte, n, to int, beside bool) {
 	const diagonal, round = 0x8040201008040201, 0x7F * eachByte
-	for i := 0; i < TurnK; i += 8 {
-		at := p.At + (n*TurnK+i)*p.Bits/8
+	for i := 0; i < SubBlockK; i += 8 {
+		at := p.At + (n*SubBlockK+i)*p.Bits/8
 		x := uint64(block[at]) * eachByte & diagonal
 		x = (x + round) >> 7 & eachByte
 		if p.Bits == 2 {
@@ -138,15 +140,15 @@ func (p *Piece) readBits(t *Turn, block []byte, n, to int, beside bool) {
 }
 
 // Write is the inverse of Read, into a block of zeros.
-func (d *Desc) Write(block []byte, t Turn, n int) {
+func (d *Desc) Write(block []byte, t SubBlock, n int) {
 	if d.Signed {
 		t.flip()
 	}
-	for i, at := range d.Halves {
-		if d.HalfRaw.Put != nil {
-			d.HalfRaw.Put(block[at:], t.Halves[i])
+	for i, at := range d.BlockScales {
+		if d.ScaleRaw.Put != nil {
+			d.ScaleRaw.Put(block[at:], t.BlockScales[i])
 		} else {
-			binary.LittleEndian.PutUint16(block[at:], t.Halves[i])
+			binary.LittleEndian.PutUint16(block[at:], t.BlockScales[i])
 		}
 	}
 	if d.Subs != NoSubs {
@@ -156,9 +158,9 @@ func (d *Desc) Write(block []byte, t Turn, n int) {
 		d.Raw.Put(block, &t, n)
 		return
 	}
-	for i, p := range d.Pieces {
+	for i, p := range d.Fields {
 		for j, u := range t.U {
-			k := n*TurnK + j
+			k := n*SubBlockK + j
 			at, shift := p.place(k / p.Run)
 			block[at+k%p.Run] |= u >> d.Low(i) & (1<<p.Bits - 1) << shift
 		}

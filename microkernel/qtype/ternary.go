@@ -19,16 +19,16 @@ func digitPlace(k int) (at, digit int) {
 // they are: times a power of three without the carry, a digit is what the next multiplication
 // carries.
 var tq1Form = &RawForm{
-	Get: func(t *Turn, block []byte, n int) {
+	Get: func(t *SubBlock, block []byte, n int) {
 		for i := range t.U {
-			at, digit := digitPlace(n*TurnK + i)
+			at, digit := digitPlace(n*SubBlockK + i)
 			t.U[i] = uint8(uint16(block[at]*powers3[digit]) * 3 >> 8)
 		}
 	},
 	// Put collects the digits as numbers first, and makes them fractions when all are there.
-	Put: func(block []byte, t *Turn, n int) {
+	Put: func(block []byte, t *SubBlock, n int) {
 		for i, u := range t.U {
-			at, digit := digitPlace(n*TurnK + i)
+			at, digit := digitPlace(n*SubBlockK + i)
 			block[at] += min(u, 2) * powers3[4-digit]
 		}
 		if n == 7 {

@@ -11,18 +11,18 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// toy is a type that no file has: six bits in pieces of four and two, 64 elements a block, scales
-// in nibbles with offsets. The row is all that is written for it.
+// toy is a type that no file has: six bits in bit fields of four and two, 64 elements a block,
+// scales in nibbles with offsets. The row is all that is written for it.
 const toy qtype.Type = 250
 
 func init() {
 	err := qtype.Add(toy, qtype.Desc{
-		Name: "toy6", Block: 64, Bytes: 4 + 4 + 32 + 16, Halves: []int{0, 2},
+		Name: "toy6", Block: 64, Bytes: 4 + 4 + 32 + 16, BlockScales: []int{0, 2},
 		Subs: qtype.NibbleSubs, SubK: 16,
 		SubRaw: qtype.SubLayout{At: 4, Bytes: 4, Most: 15,
 			Get: func(p []byte, n int) [2]uint8 { return [2]uint8{p[2*n], p[2*n+1]} },
 			Put: func(p []byte, n int, s [2]uint8) { p[2*n], p[2*n+1] = s[0], s[1] }},
-		Pieces: []qtype.Piece{{At: 8, Bits: 4, Run: 32}, {At: 40, Bits: 2, Run: 16}},
+		Fields: []qtype.BitField{{At: 8, Bits: 4, Run: 32}, {At: 40, Bits: 2, Run: 16}},
 	})
 	if err != nil {
 		panic(err)
@@ -139,21 +139,21 @@ func TestAddRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(*qtype.Desc){
 		"no name":        func(d *qtype.Desc) { d.Name = "" },
 		"odd block":      func(d *qtype.Desc) { d.Block = 40 },
-		"three halves":   func(d *qtype.Desc) { d.Halves = []int{0, 2, 4} },
-		"half outside":   func(d *qtype.Desc) { d.Halves = []int{209} },
+		"three scales":   func(d *qtype.Desc) { d.BlockScales = []int{0, 2, 4} },
+		"scale outside":  func(d *qtype.Desc) { d.BlockScales = []int{209} },
 		"scales outside": func(d *qtype.Desc) { d.SubRaw.At = 200 },
 		"three bits": func(d *qtype.Desc) {
-			d.Pieces = []qtype.Piece{{At: 0, Bits: 3,
+			d.Fields = []qtype.BitField{{At: 0, Bits: 3,
 				Run: 32}}
 			d.ZeroPoint = 4
 		},
-		"piece outside": func(d *qtype.Desc) {
-			d.Pieces = []qtype.Piece{{At: 100, Bits: 4,
+		"field outside": func(d *qtype.Desc) {
+			d.Fields = []qtype.BitField{{At: 100, Bits: 4,
 				Run: 64}}
 			d.ZeroPoint = 8
 		},
 		"run of seven": func(d *qtype.Desc) {
-			d.Pieces = []qtype.Piece{{At: 0, Bits: 4,
+			d.Fields = []qtype.BitField{{At: 0, Bits: 4,
 				Run: 7}}
 			d.ZeroPoint = 8
 		},
@@ -162,9 +162,9 @@ func TestAddRefuses(t *testing.T) {
 		"no layout of scales": func(d *qtype.Desc) { d.SubRaw.Get = nil },
 		"scales of eight":     func(d *qtype.Desc) { d.SubK = 8 },
 		"a unit of three":     func(d *qtype.Desc) { d.Unit = 3 },
-		"floats without unit": func(d *qtype.Desc) { d.Subs, d.Halves = qtype.FloatSubs, nil },
+		"floats without unit": func(d *qtype.Desc) { d.Subs, d.BlockScales = qtype.FloatSubs, nil },
 		"a shared zero-point": func(d *qtype.Desc) {
-			d.Pieces = []qtype.Piece{{Bits: 4, Run: 64}, {Bits: 2, Run: 32, Share: 4}}
+			d.Fields = []qtype.BitField{{Bits: 4, Run: 64}, {Bits: 2, Run: 32, Share: 4}}
 		},
 		"a float and numbers": func(d *qtype.Desc) { d.Float = qtype.Half },
 	} {

@@ -63,6 +63,7 @@ func Add(t Type, d Desc) error {
 	if err := d.check(); err != nil {
 		return fmt.Errorf("weight type %s: %w", d.Name, err)
 	}
+	d.packed = d.measure()
 	table[t] = d
 	all = append(all, t)
 	return nil

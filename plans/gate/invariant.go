@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -22,36 +23,41 @@ type Subject struct {
 // says how the plan breaks it.
 type invariant struct {
 	example string
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 	holds   func(s *Subject, arg []string) error
 }
 
 var invariants = []invariant{
-	{"decode uses no SMT sibling", regexp.MustCompile(`^(prefill|decode) uses no SMT sibling$`), noSibling},
-	{"decode uses at most 8 PUs", regexp.MustCompile(`^(prefill|decode) uses at most ([0-9]{1,5}) PUs?$`), atMost},
-	{"prefill uses only the PUs 0-7", regexp.MustCompile(`^(prefill|decode) uses only the PUs ([0-9,-]{1,200})$`),
+	{"decode uses no SMT sibling", sentence(`^(prefill|decode) uses no SMT sibling$`), noSibling},
+	{"decode uses at most 8 PUs", sentence(`^(prefill|decode) uses at most ([0-9]{1,5}) PUs?$`), atMost},
+	{"prefill uses only the PUs 0-7", sentence(`^(prefill|decode) uses only the PUs ([0-9,-]{1,200})$`),
 		within},
-	{"peak memory below 12 GiB", regexp.MustCompile(`^peak memory below ([0-9]{1,7}(?:\.[0-9]{1,3})?) (MiB|GiB|TiB)$`),
+	{"peak memory below 12 GiB", sentence(`^peak memory below ([0-9]{1,7}(?:\.[0-9]{1,3})?) (MiB|GiB|TiB)$`),
 		memory},
-	{"at most 2 ranks", regexp.MustCompile(`^at most ([0-9]{1,4}) ranks?$`), ranks},
-	{"the plan is exact", regexp.MustCompile(`^the plan is exact$`), func(s *Subject, _ []string) error {
+	{"at most 2 ranks", sentence(`^at most ([0-9]{1,4}) ranks?$`), ranks},
+	{"the plan is exact", sentence(`^the plan is exact$`), func(s *Subject, _ []string) error {
 		if why := s.Bundle.Plan.Rounding(); why != "" {
 			return errors.New(why)
 		}
 		return nil
 	}},
-	{"the plan is tuned", regexp.MustCompile(`^the plan is tuned$`), func(s *Subject, _ []string) error {
+	{"the plan is tuned", sentence(`^the plan is tuned$`), func(s *Subject, _ []string) error {
 		if !s.Bundle.Plan.Tuned {
 			return errors.New("it holds the rules of thumb")
 		}
 		return nil
 	}},
-	{"the KV cache is f16", regexp.MustCompile(`^the KV cache is (f16|f32|q8_0)$`), func(s *Subject, a []string) error {
+	{"the KV cache is f16", sentence(`^the KV cache is (f16|f32|q8_0)$`), func(s *Subject, a []string) error {
 		if got := s.Bundle.Plan.KV.String(); got != a[1] {
 			return errors.New("it is " + got)
 		}
 		return nil
 	}},
+}
+
+// sentence is a pattern that is compiled when an invariant is first read.
+func sentence(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 // Invariant is a sentence that a plan must keep.
@@ -91,7 +97,7 @@ func ParseInvariants(data []byte) ([]Invariant, error) {
 func parseInvariant(text string) (Invariant, error) {
 	var known []string
 	for i := range invariants {
-		if arg := invariants[i].pattern.FindStringSubmatch(text); arg != nil {
+		if arg := invariants[i].pattern().FindStringSubmatch(text); arg != nil {
 			return Invariant{text, arg, &invariants[i]}, nil
 		}
 		known = append(known, strconv.Quote(invariants[i].example))

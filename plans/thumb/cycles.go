@@ -103,7 +103,7 @@ func sharing(s microkernel.Spec, rows, vectors float64) float64 {
 // work is the vector instructions for 32 k of one vector of columns: unpack once, row for each row.
 func work(s microkernel.Spec) (unpack, row float64) {
 	d := s.B.Desc()
-	planes, subs := float64(len(d.Pieces)-1), 0.0 // beyond the first; scales inside a block
+	planes, subs := float64(len(d.Fields)-1), 0.0 // beyond the first; scales inside a block
 	if d.Subs != qtype.NoSubs {
 		subs = 1
 	}

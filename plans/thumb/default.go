@@ -82,11 +82,11 @@ func addDefaults(p *plans.Plan, o Options, h host) error {
 		}
 		p.Weights = append(p.Weights, plans.WeightPlan{WeightKey: k, Compute: c})
 	}
-	pieces, err := p.Pieces(p.Prefill.PUs)
+	shapes, err := p.TableShapes(p.Prefill.PUs)
 	if err != nil {
 		return err
 	}
-	for _, c := range pieces {
+	for _, c := range shapes {
 		rules, err := h.table(c)
 		if err != nil {
 			return fmt.Errorf("weight %s: %w", c.WeightKey, err)
@@ -97,8 +97,8 @@ func addDefaults(p *plans.Plan, o Options, h host) error {
 	return nil
 }
 
-// table makes the rules of a piece for the largest group of threads that works on it.
-func (h host) table(c plans.Piece) ([]plans.Rule, error) {
+// table makes the rules of a table shape for the largest group of threads that works on it.
+func (h host) table(c plans.TableShape) ([]plans.Rule, error) {
 	t, err := microkernel.ParseWeightType(c.Type)
 	if err != nil {
 		return nil, err

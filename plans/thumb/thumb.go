@@ -56,11 +56,9 @@ type spaceKey struct {
 func (h host) candidates(k spaceKey) []microkernel.Spec {
 	list, ok := h.spaces[k]
 	if !ok {
-		for _, s := range microkernel.Space(h.features, k.isa, k.compute, k.b) {
-			if s.NR <= maxThumbNR && plain(s) {
-				list = append(list, s)
-			}
-		}
+		list = microkernel.SpaceOf(h.features, k.isa, k.compute, k.b, func(s microkernel.Spec) bool {
+			return s.NR <= maxThumbNR && plain(s)
+		})
 		h.spaces[k] = list
 	}
 	return list
@@ -184,8 +182,8 @@ func (h host) isas() []microkernel.ISA {
 }
 
 // plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of
-// them, a turn, and broadcasts into registers, or lanes of registers where the multiply-add takes
-// them; and tile registers, which nobody has timed: a search may take them.
+// them, an iteration, and broadcasts into registers, or lanes of registers where the multiply-add
+// takes them; and tile registers, which nobody has timed: a search may take them.
 func plain(s microkernel.Spec) bool {
 	ku := 4
 	if s.Compute == microkernel.ComputeBF16 {

@@ -65,7 +65,7 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 			r := &reduction{sum: exec.NewAllReduce(f.pool, vec, ranks), workers: workers, ranks: ranks,
 				job: exec.AllReduceJob{Rows: rows, Width: reduceWidth, Into: matrix(ranks)}}
 			for i := range ranks {
-				r.job.Parts = append(r.job.Parts, matrix(i))
+				r.job.Partials = append(r.job.Partials, matrix(i))
 			}
 			t := &trial{workers: workers}
 			trials, of[t] = append(trials, t), r
@@ -97,7 +97,7 @@ func (f *full) reduce(vec *microkernel.Vec, r *reduction) (float64, error) {
 		first := (rank*w.N() + r.ranks - 1) / r.ranks // the lowest ID of the rank, and that of the next one
 		next := ((rank+1)*w.N() + r.ranks - 1) / r.ranks
 		lo, hi := pool.Split(r.job.Rows, next-first, w.ID()-first, 1)
-		part := r.job.Parts[rank]
+		part := r.job.Partials[rank]
 		for row := lo; row < hi; row++ {
 			vec.Scale((*float32)(unsafe.Add(part.Base, 4*row*part.Stride)), -1, r.job.Width)
 		}

@@ -33,7 +33,7 @@ const (
 
 // notePlaces remembers where everything lies. Everything has been touched.
 func (r *Runner) notePlaces() error {
-	for rank := range r.assembly.Parts.Ranks() {
+	for rank := range r.assembly.Shards.Ranks() {
 		for _, p := range []placed{
 			{rank: rank, what: "weights", buffer: r.assembly.Weights.Memory(rank)},
 			{rank: rank, what: "kv", buffer: r.assembly.KV.Memory(rank)},

@@ -80,7 +80,8 @@ func TestPooled2(t *testing.T) {
 						worst, square = max(worst, d), square+d*d
 					}
 					if square = math.Sqrt(square / float64(ref.Dim)); !(worst <= most && square <= rms) {
-						t.Errorf("%s, length %d: off by %.2g (allowed %g), rms %.2g (%g)", o.ISA, seq.Length, worst, most,
+						t.Errorf("%s, length %d: off by %.2g (allowed %g), rms %.2g (%g)", o.ISA, seq.Length, worst,
+							most,
 							square, rms)
 					}
 				}
@@ -121,8 +122,8 @@ func TestPooledTokenize2(t *testing.T) {
 	}
 }
 
-// TestPooledBitEqual: what a model answers to a text does not depend on threads, widths, chunks, and
-// on what else is in the batch.
+// TestPooledBitEqual: what a model answers to a text does not depend on threads, widths, chunks,
+// and on what else is in the batch.
 func TestPooledBitEqual(t *testing.T) {
 	skipUnderRace(t)
 	for _, name := range []string{"bert-mean", "gemma-embedding-dense", "qwen3-embedding", "qwen3-rerank"} {

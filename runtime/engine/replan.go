@@ -54,7 +54,7 @@ func (r *Runner) replan(prefill, decode []int) (executors [2]*exec.Executor, err
 		}
 	}
 	// Ranks of fewer PUs would have their weights cut in other places: they keep their schedules.
-	if r.replanner == nil || len(r.again) == maxReplanned || r.assembly.Parts.Ranks() > 1 {
+	if r.replanner == nil || len(r.again) == maxReplanned || r.assembly.Shards.Ranks() > 1 {
 		return executors, fmt.Errorf("no others are made")
 	}
 	service, err := r.serviceOf(prefill, decode)

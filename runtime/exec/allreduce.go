@@ -27,8 +27,8 @@ import (
 // The bits of the result depend neither on the chunks nor on who adds them. When one buffer may be
 // used for the next product: a partial is read by nobody once Finish has returned on any worker;
 // the sum may be read until the reader's next Publish, or in after alone where it takes the place
-// of Parts[0]. A rank therefore never overwrites what another one still reads, and partials need no
-// second buffer.
+// of Partials[0]. A rank therefore never overwrites what another one still reads, and partials need
+// no second buffer.
 //
 // Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run
 // that a panic cut short. An AllReduce is used by one run of its pool at a time. It allocates
@@ -50,15 +50,15 @@ type reducer struct {
 	run, sums uint64     // sums finished in this run
 	cutting   sumCut     // of the present sum
 	last      bool       // nobody published the present sum, of one chunk, later than this worker
-	parts     []*float32 // scratch: where the partials of a row begin
+	partials  []*float32 // scratch: where the partials of a row begin
 	_         [cacheLine]byte
 }
 
 // AllReduceJob is one sum. All workers give Publish and Finish equal ones.
 type AllReduceJob struct {
 	Rows, Width int
-	Parts       []Matrix32 // by rank; none overlaps another
-	Into        Matrix32   // the sum; Parts[0] to add in place, else apart from all of them
+	Partials    []Matrix32 // by rank; none overlaps another
+	Into        Matrix32   // the sum; Partials[0] to add in place, else apart from all of them
 }
 
 // Matrix32 is a matrix of float32 rows, Stride elements apart.
@@ -81,7 +81,7 @@ func NewAllReduce(p *pool.Pool, vec *microkernel.Vec, ranks int) *AllReduce {
 		cursor: make([]lineTally, ranks), workers: make([]reducer, p.Size()),
 	}
 	for i := range a.workers {
-		a.workers[i].parts = make([]*float32, ranks)
+		a.workers[i].partials = make([]*float32, ranks)
 	}
 	return a
 }
@@ -160,10 +160,10 @@ func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, rank int
 // sum adds the partials of a range of rows and columns.
 func (a *AllReduce) sum(r *reducer, o *AllReduceJob, row0, row1, col0, col1 int) {
 	for row := row0; row < row1; row++ {
-		for i := range o.Parts {
-			r.parts[i] = o.Parts[i].at(row, col0)
+		for i := range o.Partials {
+			r.partials[i] = o.Partials[i].at(row, col0)
 		}
-		a.vec.Sum(o.Into.at(row, col0), r.parts, col1-col0)
+		a.vec.Sum(o.Into.at(row, col0), r.partials, col1-col0)
 	}
 }
 

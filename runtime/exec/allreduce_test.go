@@ -90,10 +90,10 @@ func (s *summing) work(w *pool.Worker) {
 		}
 		for rank, ids := range s.owners {
 			for member, id := range ids {
-				if inPlace := rank == 0 && o.Into.Base == o.Parts[0].Base; id == w.ID() && !inPlace {
+				if inPlace := rank == 0 && o.Into.Base == o.Partials[0].Base; id == w.ID() && !inPlace {
 					s.share(w, o, len(ids), member, func(_, row0, row1 int) {
 						for row := row0; row < row1; row++ {
-							fill(o.Parts[rank].row(row, o.Width))
+							fill(o.Partials[rank].row(row, o.Width))
 						}
 					})
 				}
@@ -124,7 +124,7 @@ func (s *summing) write(w *pool.Worker, o *AllReduceJob, op, rank, member int, r
 	s.share(w, o, size, member, func(chunk, row0, row1 int) {
 		for row := row0; row < row1; row++ {
 			for col := range o.Width {
-				*o.Parts[rank].at(row, col) = value(op, rank, row, col)
+				*o.Partials[rank].at(row, col) = value(op, rank, row, col)
 			}
 		}
 		if chunk >= 0 {
@@ -194,10 +194,10 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 				parts[i] = append(parts[i], matrix(t, rows, width))
 			}
 		}
-		o := AllReduceJob{Rows: rows, Width: width, Parts: parts[i][:ranks], Into: parts[i][ranks]}
+		o := AllReduceJob{Rows: rows, Width: width, Partials: parts[i][:ranks], Into: parts[i][ranks]}
 		var after func(row0, row1 int)
 		if op%5 == 4 { // in place: only after may look
-			o.Into = o.Parts[0]
+			o.Into = o.Partials[0]
 			after = func(row0, row1 int) {
 				for row := row0; row < row1; row++ {
 					for col, got := range o.Into.row(row, width) {
@@ -313,8 +313,8 @@ func TestAllReduceAllocatesNothing(t *testing.T) {
 		}
 	}
 	jobs := []AllReduceJob{
-		{Rows: 64, Width: 768, Parts: parts[:2], Into: parts[2]},
-		{Rows: 1, Width: 768, Parts: parts[:2], Into: parts[2]},
+		{Rows: 64, Width: 768, Partials: parts[:2], Into: parts[2]},
+		{Rows: 1, Width: 768, Partials: parts[:2], Into: parts[2]},
 	}
 	body := func(w *pool.Worker) {
 		for i := range 20 {

@@ -73,7 +73,7 @@ func (l *bufferLayout) reserve(bytes int) int {
 }
 
 // layOut places a rank's buffers; those that are shared have room with the first rank only.
-func (p *part) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
+func (p *shard) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
 	m := p.model
 	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
@@ -101,7 +101,7 @@ func (p *part) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
 }
 
 // BufferBytes is what NewBuffers will allocate at most under a plan.
-func (p *Parts) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64) {
+func (p *Shards) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64) {
 	var k RoundedK
 	for i := range p.Whole.Weights {
 		w := &p.Whole.Weights[i]
@@ -117,12 +117,12 @@ func (p *Parts) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64)
 
 // NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows
 // want logits, each rank's on its node. k is the longest rows that weights read in rounded form.
-func NewBuffers(p *Parts, rows, logitRows int, k RoundedK) (*Buffers, error) {
+func NewBuffers(p *Shards, rows, logitRows int, k RoundedK) (*Buffers, error) {
 	b := &Buffers{rows: rows, logitRows: logitRows}
 	for r := range p.list {
-		part := &p.list[r]
-		l := part.layOut(rows, logitRows, k)
-		memory, err := mem.Alloc(l.total, mem.Options{Node: part.node, Huge: true})
+		shard := &p.list[r]
+		l := shard.layOut(rows, logitRows, k)
+		memory, err := mem.Alloc(l.total, mem.Options{Node: shard.node, Huge: true})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("activations of %d rows: %w", rows, err), b.Free())
 		}
@@ -138,8 +138,8 @@ func NewBuffers(p *Parts, rows, logitRows int, k RoundedK) (*Buffers, error) {
 				own.base[i], own.stride[i] = b.ranks[0].base[i], b.ranks[0].stride[i]
 			}
 		}
-		own.base[model.BufLogits] = unsafe.Add(own.base[model.BufLogits], 4*part.share.Vocab.Lo)
-		if part.first {
+		own.base[model.BufLogits] = unsafe.Add(own.base[model.BufLogits], 4*shard.share.Vocab.Lo)
+		if shard.first {
 			b.rotations = at(l.rotations)
 			b.routes = newRoutes(p.Whole.Experts, rows, at(l.routes))
 		}

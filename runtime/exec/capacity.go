@@ -21,12 +21,12 @@ const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
 // size chooses the stores of the KV cache.
 func (a *Assembly) size(o *Options) error {
 	stores := func(blocks int) []kvcache.Spec {
-		return kvcache.Sizes(a.Parts.Layers.Kinds, blocks, max(1, o.Sequences), a.rows)
+		return kvcache.Sizes(a.Shards.Layers.Kinds, blocks, max(1, o.Sequences), a.rows)
 	}
 	a.Blocks = o.Blocks
 	if free, most := mem.Available(), min(o.Blocks, a.addressable()); free > 0 && o.Least > 0 && o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
-			return a.Parts.KVBytes(a.Plan.KV, stores(o.Least+i+1)) > free/2
+			return a.Shards.KVBytes(a.Plan.KV, stores(o.Least+i+1)) > free/2
 		})
 		a.Blocks = o.Least + more
 	}
@@ -36,7 +36,7 @@ func (a *Assembly) size(o *Options) error {
 
 // addressable is how many blocks of all layers have sizes that can be counted.
 func (a *Assembly) addressable() int {
-	perBlock := a.Parts.KVBytes(a.Plan.KV, kvcache.Sizes(a.Parts.Layers.Kinds, 1, 1, 1))
+	perBlock := a.Shards.KVBytes(a.Plan.KV, kvcache.Sizes(a.Shards.Layers.Kinds, 1, 1, 1))
 	return int(math.MaxInt64 / 4 / max(1, perBlock))
 }
 
@@ -46,9 +46,9 @@ func (a *Assembly) checkMemory(blocks int) error {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}
-	cache := a.Parts.KVBytes(a.Plan.KV, a.Stores)
-	weights := a.Parts.PackedBytes()
-	activations := a.Parts.BufferBytes(a.Plan, a.rows, a.logits)
+	cache := a.Shards.KVBytes(a.Plan.KV, a.Stores)
+	weights := a.Shards.PackedBytes()
+	activations := a.Shards.BufferBytes(a.Plan, a.rows, a.logits)
 	free := mem.Available()
 	free -= free / spareMemory
 	if free > 0 && cache+weights+activations > free {
@@ -62,9 +62,9 @@ func (a *Assembly) checkMemory(blocks int) error {
 
 // MemoryOf is what a model of one rank takes, and why Divide would refuse it.
 func MemoryOf(m *model.Model) (out model.Memory, err error) {
-	own := part{model: m, first: true}
+	own := shard{model: m, first: true}
 	out.Packed = own.packedBytes()
-	p := Parts{list: []part{own}}
+	p := Shards{list: []shard{own}}
 	if p.Layers, err = LayersOf(m); err != nil {
 		return out, err
 	}

@@ -37,7 +37,7 @@ func tableBytes(m *model.Model) int {
 }
 
 // findEmbedding says where forwards find the rows of tokens.
-func (w *Weights) findEmbedding(p *Parts) {
+func (w *Weights) findEmbedding(p *Shards) {
 	m := p.Whole
 	if m.Embed == nil {
 		return

@@ -62,7 +62,7 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					parts := divide(t, m, plan)
+					shards := divide(t, m, plan)
 					o := PlanWorkers(plan)
 					o.Unpinned = true
 					workers, err := NewWorkers(o)
@@ -70,15 +70,15 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer workers.Close()
-					w, err := LoadWeights(t.Context(), parts, plan, workers, nil)
+					w, err := LoadWeights(t.Context(), shards, plan, workers, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer w.Free()
 					checkEmbeddingRows(t, m, w)
 					whole, err := MemoryOf(m)
-					if ranks == 1 && (err != nil || parts.PackedBytes() != whole.Packed) {
-						t.Errorf("%d bytes of packed weights, the parts say %d: %v", whole.Packed, parts.PackedBytes(),
+					if ranks == 1 && (err != nil || shards.PackedBytes() != whole.Packed) {
+						t.Errorf("%d bytes of packed weights, the parts say %d: %v", whole.Packed, shards.PackedBytes(),
 							err)
 					}
 				})

@@ -23,7 +23,7 @@ type Team interface{ Run(fn func(*pool.Worker)) }
 
 // Config is what an Executor works on. Two executors, one a phase, share everything but the phase.
 type Config struct {
-	Parts   *Parts
+	Shards  *Shards
 	Weights *Weights
 	KV      KVStores
 	Buffers *Buffers
@@ -78,14 +78,14 @@ type workerScratch struct {
 // New compiles the phase's schedules for every weight of the model. It fails where the plan has
 // none for a weight, or names a kernel that this host cannot build.
 func New(c Config) (*Executor, error) {
-	m := c.Parts.Whole
+	m := c.Shards.Whole
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed,
-		steps: steps(c.Parts.list[0].model, c.Parts.Ranks(), c.Sync), ranks: make([]rank, c.Parts.Ranks()),
+		steps: steps(c.Shards.list[0].model, c.Shards.Ranks(), c.Sync), ranks: make([]rank, c.Shards.Ranks()),
 		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec,
 		rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
 		positions: make([]int32, c.Buffers.rows),
-		layers:    c.Parts.Layers, runs: make([][]run, len(c.Parts.Layers.Kinds)),
+		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
 	}
 	e.body, e.places = e.walk, math.MaxInt
 	if m.Learned() {
@@ -97,7 +97,7 @@ func New(c Config) (*Executor, error) {
 	if err := e.compile(c); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if err := e.allocateScratch(c.Parts, c.Workers.Pool.PUs()); err != nil {
+	if err := e.allocateScratch(c.Shards, c.Workers.Pool.PUs()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	if e.groups != nil {
@@ -109,7 +109,7 @@ func New(c Config) (*Executor, error) {
 // prepareGathers makes what sums the ranks' results.
 func (e *Executor) prepareGathers() {
 	e.sum = e.groups.sum
-	e.partials = AllReduceJob{Width: e.model.Dims.Hidden, Parts: make([]Matrix32, len(e.ranks))}
+	e.partials = AllReduceJob{Width: e.model.Dims.Hidden, Partials: make([]Matrix32, len(e.ranks))}
 	e.after = make([]func(row0, row1 int), len(e.steps))
 	for i := range e.steps {
 		if op := &e.model.Ops[i]; e.steps[i].mode == Gather {
@@ -121,28 +121,28 @@ func (e *Executor) prepareGathers() {
 // layPartials points the sums at the activations in use.
 func (e *Executor) layPartials() {
 	e.partials.Rows = e.rows
-	for r := range e.partials.Parts {
+	for r := range e.partials.Partials {
 		b := &e.bufs.ranks[r]
-		e.partials.Parts[r] = Matrix32{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
+		e.partials.Partials[r] = Matrix32{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
 	}
-	e.partials.Into = e.partials.Parts[0]
+	e.partials.Into = e.partials.Partials[0]
 }
 
-// compile prepares every rank. Pieces of one shape share their products.
+// compile prepares every rank. Fields of one shape share their products.
 func (e *Executor) compile(c Config) error {
-	kind := kindOfAttention(e.model, &c.Parts.Layers)
+	kind := kindOfAttention(e.model, &c.Shards.Layers)
 	byKey := map[plans.WeightKey]*phaseGemm{}
 	for r := range e.ranks {
-		own, part := &e.ranks[r], &c.Parts.list[r]
-		own.part, own.weights, own.kv = part, &c.Weights.ranks[r], c.KV[r]
+		own, shard := &e.ranks[r], &c.Shards.list[r]
+		own.shard, own.weights, own.kv = shard, &c.Weights.ranks[r], c.KV[r]
 		var err error
 		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, kind, c.Workers.Pool.Size(), c.team()); err != nil {
 			return err
 		}
-		own.attend.leave(part.share.Heads.Lo-part.share.KVHeads.Lo*kind.Group, part.share.Heads.Len())
-		own.gemms = make([]*phaseGemm, len(part.model.Weights))
-		for i, w := range part.model.Weights {
-			if !part.holds(i) {
+		own.attend.leave(shard.share.Heads.Lo-shard.share.KVHeads.Lo*kind.Group, shard.share.Heads.Len())
+		own.gemms = make([]*phaseGemm, len(shard.model.Weights))
+		for i, w := range shard.model.Weights {
+			if !shard.holds(i) {
 				continue
 			}
 			key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
@@ -165,7 +165,7 @@ func (c *Config) team() int {
 	if n := len(c.Phase.PUs); n > 0 {
 		active = min(active, n)
 	}
-	return max(1, active/c.Parts.Ranks())
+	return max(1, active/c.Shards.Ranks())
 }
 
 // gemmScratch is the memory a worker needs for any product of the rank.
@@ -175,8 +175,8 @@ func (r *rank) gemmScratch(rows int) (most int) {
 			most = max(most, g.scratchBytes)
 		}
 	}
-	for i := range r.part.model.Ops {
-		if op := &r.part.model.Ops[i]; gated(op) {
+	for i := range r.shard.model.Ops {
+		if op := &r.shard.model.Ops[i]; gated(op) {
 			most = max(most, r.pairScratch(op, rows))
 		} else if op.Kind == model.OpMatMul {
 			most = max(most, r.sumScratch(op, rows))
@@ -186,7 +186,7 @@ func (r *rank) gemmScratch(rows int) (most int) {
 }
 
 // allocateScratch gives each worker its own, on the node of its rank.
-func (e *Executor) allocateScratch(p *Parts, pus []int) error {
+func (e *Executor) allocateScratch(p *Shards, pus []int) error {
 	gemm := 0
 	for r := range e.ranks {
 		gemm = max(gemm, e.ranks[r].gemmScratch(e.bufs.rows))
@@ -338,7 +338,7 @@ func (e *Executor) walk(w *pool.Worker) {
 
 // do is the group's part in op i, or in a cut of it.
 func (e *Executor) do(g *group, i int, c portion) {
-	op, s := &g.part.model.Ops[i], e.steps[i]
+	op, s := &g.shard.model.Ops[i], e.steps[i]
 	switch op.Kind {
 	case model.OpEmbed:
 		e.embed(g, op)

@@ -20,12 +20,7 @@ func finite(t gguf.Type, raw []byte) bool {
 	case qtype.Brain:
 		return finiteHalves(raw, 0x7F80)
 	}
-	for ; len(raw) >= d.Bytes; raw = raw[d.Bytes:] {
-		if !d.Finite(raw) {
-			return false
-		}
-	}
-	return true
+	return d.Finite(raw)
 }
 
 func finiteWords(raw []byte) bool {

@@ -62,7 +62,7 @@ func TestFiniteScales(t *testing.T) {
 		if !w.Quantized() {
 			continue
 		}
-		typ, offsets := gguf.Type(w), w.Desc().Halves
+		typ, offsets := gguf.Type(w), w.Desc().BlockScales
 		elems, size := typ.Block()
 		const blocks = 3
 		clean := make([]byte, blocks*size)

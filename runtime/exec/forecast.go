@@ -56,7 +56,7 @@ func Foresee(plan *plans.Plan, blocks, logitRows int) ([]Forecast, error) {
 		if len(shares) > 1 {
 			own = m.Share(sh)
 		}
-		p := part{model: own, first: r == 0}
+		p := shard{model: own, first: r == 0}
 		l := microkernel.KVLayout{HeadDim: own.Dims.HeadDim, Elem: plan.KV}
 		f.KV = int64(own.Dims.Layers*own.Dims.KVHeads*(l.KBytes()+l.VBytes())/microkernel.KVBlock) *
 			kvcache.BlockTokens * int64(blocks)

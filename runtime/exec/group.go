@@ -11,14 +11,14 @@ type group struct {
 	w     *pool.Worker
 	id, n int // the worker's number in the group, and how many there are
 	local bool
-	part  *part
+	shard *shard
 	bufs  *rankBuffers
 	rank  *rank
 }
 
 // rank is what the executor keeps for one tensor-parallel rank.
 type rank struct {
-	part    *part
+	shard   *shard
 	weights *rankWeights
 	kv      *KVStore
 	attend  *Attention
@@ -29,14 +29,14 @@ type rank struct {
 
 // together is the group of all active workers, on the operands of the first rank.
 func (e *Executor) together(w *pool.Worker) group {
-	return group{w: w, id: w.ID(), n: w.N(), part: e.ranks[0].part, bufs: &e.bufs.ranks[0], rank: &e.ranks[0]}
+	return group{w: w, id: w.ID(), n: w.N(), shard: e.ranks[0].shard, bufs: &e.bufs.ranks[0], rank: &e.ranks[0]}
 }
 
 // apart is the group of the worker's own rank.
 func (e *Executor) apart(w *pool.Worker) group {
 	g := w.Group()
 	r := g.ID()
-	return group{w: w, id: w.GroupRank(), n: g.Size(), local: true, part: e.ranks[r].part, bufs: &e.bufs.ranks[r],
+	return group{w: w, id: w.GroupRank(), n: g.Size(), local: true, shard: e.ranks[r].shard, bufs: &e.bufs.ranks[r],
 		rank: &e.ranks[r]}
 }
 

@@ -85,7 +85,7 @@ func (s *KVStore) pitch() int { return s.kvHeads * s.pair }
 type KVStores []*KVStore
 
 // NewKVStores reserves the stores of the model's layers for every rank, on its node.
-func NewKVStores(p *Parts, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
+func NewKVStores(p *Shards, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
 	for r := range p.list {
 		s, err := newKVStore(p.list[r].model.Dims, elem, p.Layers, specs, p.list[r].node)
 		if err != nil {

@@ -37,7 +37,7 @@ type Options struct {
 type Assembly struct {
 	Model   *model.Model
 	Plan    *plans.Plan
-	Parts   *Parts
+	Shards  *Shards
 	Workers *Workers
 	Weights *Weights       // packed, once for every phase
 	Blocks  int            // KV blocks of 64 positions, of all sequences together
@@ -61,11 +61,11 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := Divide(m, o.Plan)
+	shards, err := Divide(m, o.Plan)
 	if err != nil {
 		return nil, err
 	}
-	a := &Assembly{Model: m, Plan: o.Plan, Parts: parts, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
+	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
 		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
 	if m.Learned() && o.Context > m.Dims.Context {
 		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
@@ -91,11 +91,11 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	if a.KV, err = NewKVStores(a.Parts, o.Plan.KV, a.Stores); err != nil {
+	if a.KV, err = NewKVStores(a.Shards, o.Plan.KV, a.Stores); err != nil {
 		return err
 	}
 	began := time.Now()
-	if a.Weights, err = LoadWeights(ctx, a.Parts, o.Plan, a.Workers, o.Progress); err != nil {
+	if a.Weights, err = LoadWeights(ctx, a.Shards, o.Plan, a.Workers, o.Progress); err != nil {
 		return err
 	}
 	a.Packing = time.Since(began)
@@ -114,7 +114,7 @@ func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stor
 // NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
 // is kept.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
-	return NewBuffers(a.Parts, a.rows, a.logits, a.Weights.RoundedK())
+	return NewBuffers(a.Shards, a.rows, a.logits, a.Weights.RoundedK())
 }
 
 // Touch faults activations in, so that no request waits for that. Not to be called inside Lead.
@@ -125,7 +125,7 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 // Compile prepares a phase of any plan that cuts and computes the weights as the opened one does,
 // to run on these workers: the assembly's, or others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
-	return New(Config{Parts: a.Parts, Weights: a.Weights, KV: a.KV, Buffers: a.Buffers, Workers: on,
+	return New(Config{Shards: a.Shards, Weights: a.Weights, KV: a.KV, Buffers: a.Buffers, Workers: on,
 		Sync: a.sync, Phase: phase, Context: a.context})
 }
 

@@ -126,13 +126,13 @@ func TestCacheFitsMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Assembly{Model: m, Plan: o.Plan, Parts: divide(t, m, o.Plan), rows: 64, logits: 1}
+	a := &Assembly{Model: m, Plan: o.Plan, Shards: divide(t, m, o.Plan), rows: 64, logits: 1}
 	for _, want := range []int{9, 1 << 50, math.MaxInt} {
 		o.Blocks, o.Least = want, 4
 		if err := a.size(&o); err != nil {
 			t.Fatal(err)
 		}
-		bytes := a.Parts.KVBytes(o.Plan.KV, a.Stores)
+		bytes := a.Shards.KVBytes(o.Plan.KV, a.Stores)
 		if want == 9 && a.Blocks != 9 || a.Blocks < 4 || a.Blocks > want || a.Stores[0].Blocks != a.Blocks ||
 			bytes > mem.Available() {
 			t.Errorf("%d blocks of %d bytes for %d", a.Blocks, bytes, want)

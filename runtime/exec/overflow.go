@@ -112,7 +112,7 @@ func (e *Executor) opSound(i int) bool {
 	op := &e.model.Ops[i]
 	for _, buf := range e.written(op, e.steps[i].adds) {
 		for r := range e.bufs.ranks {
-			m, b := e.ranks[r].part.model, &e.bufs.ranks[r]
+			m, b := e.ranks[r].shard.model, &e.bufs.ranks[r]
 			width := m.Width(buf)
 			if buf == model.BufLogits {
 				b = &e.bufs.ranks[0] // the row of the whole

@@ -18,7 +18,7 @@ const packPanels = 8
 // loading is the packing of all weights by the workers of a pool.
 type loading struct {
 	ctx      context.Context // whose end stops it
-	parts    *Parts
+	shards   *Shards
 	weights  *Weights
 	groups   *pool.Grouping
 	total    int64
@@ -32,9 +32,9 @@ type loading struct {
 }
 
 func (l *loading) run(p *pool.Pool) error {
-	m := l.parts.Whole
+	m := l.shards.Whole
 	l.left = make([]atomic.Int64, len(m.Weights))
-	l.pieces = make([][]pool.Counter, len(l.parts.list))
+	l.pieces = make([][]pool.Counter, len(l.shards.list))
 	for r := range l.pieces {
 		l.pieces[r] = make([]pool.Counter, len(m.Weights))
 		for i := range m.Weights {
@@ -68,7 +68,7 @@ func checkFiles(m *model.Model) error {
 // panels is how many panels a rank holds of weight i, those of a stack counted through.
 func (l *loading) panels(rank, i int) int {
 	if packed := l.weights.At(rank, i); packed != nil {
-		return packed.Layout.Panels() * l.parts.Whole.Weights[i].Matrices()
+		return packed.Layout.Panels() * l.shards.Whole.Weights[i].Matrices()
 	}
 	return 0
 }
@@ -81,14 +81,14 @@ func (l *loading) work(worker *pool.Worker) {
 		worker.Use(l.groups)
 		rank = worker.Group().ID()
 	}
-	part, own := &l.parts.list[rank], &l.weights.ranks[rank]
-	for i := range l.parts.Whole.Weights {
+	shard, own := &l.shards.list[rank], &l.weights.ranks[rank]
+	for i := range l.shards.Whole.Weights {
 		panels := l.panels(rank, i)
-		tensor := l.parts.Whole.Weights[i].Tensor
+		tensor := l.shards.Whole.Weights[i].Tensor
 		counter := &l.pieces[rank][i]
 		next := func() (int, int, bool) { return worker.Next(counter, panels, packPanels) }
 		for lo, hi, ok := next(); ok; lo, hi, ok = next() {
-			if !l.read(tensor, func() bool { return own.pack(part, i, lo, hi) }) {
+			if !l.read(tensor, func() bool { return own.pack(shard, i, lo, hi) }) {
 				return
 			}
 			if l.left[i].Add(int64(lo-hi)) == 0 {
@@ -127,7 +127,7 @@ func (l *loading) read(t *gguf.Tensor, fn func() bool) bool {
 
 // copyTable copies the rows of an embedding that is no head to where forwards read them.
 func (l *loading) copyTable(worker *pool.Worker) {
-	m := l.parts.Whole
+	m := l.shards.Whole
 	if tableBytes(m) == 0 {
 		return
 	}
@@ -150,8 +150,8 @@ func (l *loading) copyTable(worker *pool.Worker) {
 
 // pack packs panels [lo, hi) of weight i, those of a stack counted through, and says whether all
 // their values are finite.
-func (w *rankWeights) pack(part *part, i, lo, hi int) bool {
-	l, weight := w.At(i).Layout, &part.model.Weights[i]
+func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
+	l, weight := w.At(i).Layout, &shard.model.Weights[i]
 	t := weight.Tensor
 	stride := t.Type.RowBytes(t.Dims[0])                           // of the tensor
 	from, row := t.Type.RowBytes(weight.Col), t.Type.RowBytes(l.K) // of the piece in it

@@ -9,13 +9,15 @@ import (
 	"sandwich/runtime/model"
 )
 
-// pool is OpPool. A unit is a piece of the columns of one text, and a mean is the sum of its rows in
-// ascending order, times 1/n: a vector does not depend on threads, nor on what else is in the batch.
+// pool is OpPool. A unit is a piece of the columns of one text, and a mean is the sum of its rows
+// in ascending order, times 1/n: a vector does not depend on threads, nor on what else is in the
+// batch.
 func (e *Executor) pool(g *group, op *model.Op) {
 	const piece = 256
 	hidden := e.model.Dims.Hidden
 	pieces := (hidden + piece - 1) / piece
-	for lo, hi, ok := g.next(len(e.batch.LogitRows)*pieces, 1); ok; lo, hi, ok = g.next(len(e.batch.LogitRows)*pieces, 1) {
+	for lo, hi, ok := g.next(len(e.batch.LogitRows)*pieces, 1); ok; lo, hi, ok = g.next(len(e.batch.LogitRows)*pieces,
+		1) {
 		for u := lo; u < hi; u++ {
 			text, from := u/pieces, u%pieces*piece
 			e.poolColumns(g, op, text, from, min(piece, hidden-from))

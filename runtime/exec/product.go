@@ -32,7 +32,7 @@ func (r *rank) pairScratch(op *model.Op, rows int) int {
 		return 0
 	}
 	strip := 0
-	rows = r.part.model.RowsOf(op.Outs[0], rows)
+	rows = r.shard.model.RowsOf(op.Outs[0], rows)
 	for _, rule := range gate.rules {
 		strip = max(strip, rule.gemm.stripSize(rows))
 	}

@@ -56,7 +56,7 @@ func (e *Executor) round(g *group, op *model.Op, m int) {
 		return
 	}
 	const piece = 1024
-	k := g.part.model.Weights[op.W[0]].K
+	k := g.shard.model.Weights[op.W[0]].K
 	pieces := (k + piece - 1) / piece
 	for lo, hi, ok := g.nextRounded(m*pieces, 2); ok; lo, hi, ok = g.nextRounded(m*pieces, 2) {
 		for u := lo; u < hi; u++ {

@@ -216,7 +216,7 @@ func (e *Executor) combine(g *group, op *model.Op) {
 // beginSum makes n elements of a row of Y what the experts' outputs are added to. What was computed
 // beside them is with the first rank, once.
 func (e *Executor) beginSum(g *group, op *model.Op, row int, dst *float32, n int) {
-	if !op.Onto || !g.part.first {
+	if !op.Onto || !g.shard.first {
 		clear(unsafe.Slice(dst, n))
 		return
 	}

@@ -52,7 +52,7 @@ func scaleRow(x []float32, scale float32) {
 	}
 }
 
-// rotation holds the frequency of each rotated pair: position p turns pair i by p*freq[i].
+// rotation holds the frequency of each rotated pair: position p sub-blocks pair i by p*freq[i].
 type rotation struct {
 	freq []float64
 	neox bool
@@ -194,7 +194,7 @@ func cutRuns(dst []run, spans []kvcache.Span, store int) []run {
 // V. A unit is the query heads of some KV heads over one run: of as many as leave every worker two
 // units, since a call for all heads of a row costs little more than one for a single head.
 func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
-	kvHeads, runs := g.part.model.Dims.KVHeads, e.runs[e.layers.Of[op.Layer]]
+	kvHeads, runs := g.shard.model.Dims.KVHeads, e.runs[e.layers.Of[op.Layer]]
 	each := min(kvHeads, max(1, len(runs)*kvHeads/(2*g.n)))
 	pieces := (kvHeads + each - 1) / each
 	units := len(runs) * pieces

@@ -110,28 +110,28 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 // program writes to meanwhile (gguf.ErrChanged). When ctx ends, each worker finishes the piece it
 // is at, and the error is ctx's cause. progress, where given, hears of finished bytes and may be
 // called from several threads.
-func LoadWeights(ctx context.Context, parts *Parts, plan *plans.Plan, on *Workers,
+func LoadWeights(ctx context.Context, shards *Shards, plan *plans.Plan, on *Workers,
 	progress func(done, total int64)) (*Weights, error) {
-	w := &Weights{ranks: make([]rankWeights, len(parts.list))}
+	w := &Weights{ranks: make([]rankWeights, len(shards.list))}
 	for r := range w.ranks {
-		if err := w.ranks[r].allocate(&parts.list[r], plan); err != nil {
+		if err := w.ranks[r].allocate(&shards.list[r], plan); err != nil {
 			return nil, errors.Join(err, w.Free())
 		}
 	}
-	l := loading{ctx: ctx, parts: parts, weights: w, groups: on.Grouping(), total: parts.PackedBytes(),
+	l := loading{ctx: ctx, shards: shards, weights: w, groups: on.Grouping(), total: shards.PackedBytes(),
 		progress: progress}
 	if err := l.run(on.Pool); err != nil {
 		return nil, errors.Join(err, w.Free())
 	}
-	w.findEmbedding(parts)
+	w.findEmbedding(shards)
 	return w, nil
 }
 
 // allocate lays out the pieces of a rank in memory of its node.
-func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
-	m := part.model
+func (w *rankWeights) allocate(shard *shard, plan *plans.Plan) error {
+	m := shard.model
 	for i := range m.Weights {
-		if !part.holds(i) {
+		if !shard.holds(i) {
 			w.first = append(w.first, -1)
 			continue
 		}
@@ -148,7 +148,7 @@ func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
 			w.packed = append(w.packed, Packed{Layout: l, Compute: c})
 		}
 	}
-	memory, err := mem.Alloc(int(part.packedBytes()), mem.Options{Node: part.node, Huge: true})
+	memory, err := mem.Alloc(int(shard.packedBytes()), mem.Options{Node: shard.node, Huge: true})
 	if err != nil {
 		return fmt.Errorf("packing the weights: %w", err)
 	}
@@ -158,7 +158,7 @@ func (w *rankWeights) allocate(part *part, plan *plans.Plan) error {
 		w.packed[i].Data = at
 		at = unsafe.Add(at, w.packed[i].Layout.Bytes())
 	}
-	if part.tableBytes() > 0 {
+	if shard.tableBytes() > 0 {
 		w.table = at
 	}
 	return nil

@@ -44,13 +44,13 @@ func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 	return m, plan
 }
 
-func divide(t *testing.T, m *model.Model, plan *plans.Plan) *Parts {
+func divide(t *testing.T, m *model.Model, plan *plans.Plan) *Shards {
 	t.Helper()
-	parts, err := Divide(m, plan)
+	shards, err := Divide(m, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parts
+	return shards
 }
 
 // testWorkers can pack: they have no kernels.

@@ -46,14 +46,14 @@ func Dequantize(dst []float32, t Type, src []byte) error {
 
 // readBlock converts one block of numbers.
 func readBlock(d *qtype.Desc, dst []float32, block []byte) {
-	var t qtype.Turn
+	var t qtype.SubBlock
 	span := d.Span()
-	for n := range d.Turns() {
+	for n := range d.SubBlocks() {
 		d.Read(&t, block, n)
-		halves := [2]float32{d.Half(t.Halves[0], 0), d.Half(t.Halves[1], 1)}
-		for k0 := 0; k0 < qtype.TurnK; k0 += span {
-			scale, offset := d.Scales(halves, t.Subs, k0)
-			out, u := dst[n*qtype.TurnK+k0:][:span], t.U[k0:]
+		scales := [2]float32{d.BlockScale(t.BlockScales[0], 0), d.BlockScale(t.BlockScales[1], 1)}
+		for k0 := 0; k0 < qtype.SubBlockK; k0 += span {
+			scale, offset := d.Scales(scales, t.Subs, k0)
+			out, u := dst[n*qtype.SubBlockK+k0:][:span], t.U[k0:]
 			for k := range out {
 				x := float32(d.Integer(u[k])) * scale
 				if d.Affine() {

@@ -59,9 +59,9 @@ func writeBlock(d *qtype.Desc, block []byte, src []float32) {
 	case d.Subs != qtype.NoSubs:
 		writeOffsetScales(d, block, src)
 	default:
-		for n := range d.Turns() {
-			var t qtype.Turn
-			part := src[n*qtype.TurnK:][:qtype.TurnK]
+		for n := range d.SubBlocks() {
+			var t qtype.SubBlock
+			part := src[n*qtype.SubBlockK:][:qtype.SubBlockK]
 			switch {
 			case d.Codebook != nil:
 				quantizeCodebook(&t, part, d.Codebook)
@@ -128,9 +128,9 @@ func span(src []float32) (lo, hi float32) {
 
 // quantizeMirrored is for numbers with a sign of which the least is not used, so that both ends
 // mirror each other.
-func quantizeMirrored(t *qtype.Turn, src []float32, zero int) {
+func quantizeMirrored(t *qtype.SubBlock, src []float32, zero int) {
 	d := float32(math.Abs(float64(extreme(src)))) / float32(zero-1)
-	putHalf(&t.Halves[0], d)
+	putHalf(&t.BlockScales[0], d)
 	inv := inverse(d)
 	for j, x := range src {
 		t.U[j] = byte(nearest(x*inv, 1-zero, zero-1) + zero)
@@ -139,9 +139,9 @@ func quantizeMirrored(t *qtype.Turn, src []float32, zero int) {
 
 // quantizeZero is for the other types with a zero-point: the extreme value takes the one number
 // that has no mirror image, the least.
-func quantizeZero(t *qtype.Turn, src []float32, zero int) {
+func quantizeZero(t *qtype.SubBlock, src []float32, zero int) {
 	d := extreme(src) / float32(-zero)
-	putHalf(&t.Halves[0], d)
+	putHalf(&t.BlockScales[0], d)
 	inv := inverse(d)
 	for j, x := range src {
 		t.U[j] = byte(nearest(x*inv, -zero, zero-1) + zero)
@@ -149,11 +149,11 @@ func quantizeZero(t *qtype.Turn, src []float32, zero int) {
 }
 
 // quantizeOffset is for the types with a minimum.
-func quantizeOffset(t *qtype.Turn, src []float32, levels int) {
+func quantizeOffset(t *qtype.SubBlock, src []float32, levels int) {
 	lo, hi := span(src)
 	d := (hi - lo) / float32(levels-1)
-	putHalf(&t.Halves[0], d)
-	putHalf(&t.Halves[1], lo)
+	putHalf(&t.BlockScales[0], d)
+	putHalf(&t.BlockScales[1], lo)
 	inv := inverse(d)
 	for j, x := range src {
 		t.U[j] = byte(nearest((x-lo)*inv, 0, levels-1))
@@ -162,9 +162,9 @@ func quantizeOffset(t *qtype.Turn, src []float32, levels int) {
 
 // quantizeCodebook gives the extreme value the first entry of the codebook and every other the
 // nearest one.
-func quantizeCodebook(t *qtype.Turn, src []float32, values *[16]int8) {
+func quantizeCodebook(t *qtype.SubBlock, src []float32, values *[16]int8) {
 	d := extreme(src) / float32(values[0])
-	putHalf(&t.Halves[0], d)
+	putHalf(&t.BlockScales[0], d)
 	inv := inverse(d)
 	for j, x := range src {
 		v := x * inv

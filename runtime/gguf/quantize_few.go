@@ -22,7 +22,7 @@ const nearSteps = 1024
 // their own, that of the reference quantizer.
 func hasFewValues(d *qtype.Desc) bool {
 	if d.Codebook != nil {
-		return d.Subs != qtype.NoSubs || d.HalfRaw.Float == qtype.Brain
+		return d.Subs != qtype.NoSubs || d.ScaleRaw.Float == qtype.Brain
 	}
 	return d.ZeroPoint == 1
 }
@@ -47,7 +47,7 @@ func newFewValues(d *qtype.Desc) *fewValues {
 }
 
 // shared says that eight numbers have their upper bit in common.
-func (f *fewValues) shared() bool { return f.d.Pieces[len(f.d.Pieces)-1].Share != 0 }
+func (f *fewValues) shared() bool { return f.d.Fields[len(f.d.Fields)-1].Share != 0 }
 
 func (f *fewValues) nearest(numbers []uint8) (near [nearSteps]uint8) {
 	for i := range near {
@@ -75,32 +75,32 @@ func (f *fewValues) write(block []byte, src []float32) {
 			scale[g] = float32(math.Abs(float64(scale[g])))
 		}
 	}
-	var t qtype.Turn
+	var t qtype.SubBlock
 	one := f.head(&t, extreme(scale))
-	for n := range d.Turns() {
-		for k := 0; k < qtype.TurnK; k += d.Span() {
-			s := scale[(n*qtype.TurnK+k)/span]
+	for n := range d.SubBlocks() {
+		for k := 0; k < qtype.SubBlockK; k += d.Span() {
+			s := scale[(n*qtype.SubBlockK+k)/span]
 			t.Subs[k/d.Span()] = f.sub(s, one)
 			exact, _ := d.Scales([2]float32{one}, t.Subs, k)
-			f.numbers(t.U[k:][:d.Span()], src[n*qtype.TurnK+k:], inverse(exact))
+			f.numbers(t.U[k:][:d.Span()], src[n*qtype.SubBlockK+k:], inverse(exact))
 		}
 		d.Write(block, t, n)
 	}
 }
 
 // head chooses the scale of the block, and returns it as readers see it.
-func (f *fewValues) head(t *qtype.Turn, largest float32) float32 {
+func (f *fewValues) head(t *qtype.SubBlock, largest float32) float32 {
 	d := f.d
 	x := float32(math.Abs(float64(largest))) / d.UnitScale() / float32(max(1, d.SubRaw.Most))
 	switch {
 	case d.Subs == qtype.FloatSubs:
 		return 0
-	case d.HalfRaw.Float == qtype.Brain: // a power of two that is not below
-		t.Halves[0] = uint16((math.Float32bits(x) + 1<<23 - 1) >> 23 << 7)
+	case d.ScaleRaw.Float == qtype.Brain: // a power of two that is not below
+		t.BlockScales[0] = uint16((math.Float32bits(x) + 1<<23 - 1) >> 23 << 7)
 	default:
-		putHalf(&t.Halves[0], x)
+		putHalf(&t.BlockScales[0], x)
 	}
-	return d.Half(t.Halves[0], 0)
+	return d.BlockScale(t.BlockScales[0], 0)
 }
 
 // sub is the scale of a span, near to the wanted one, of those that the type has.

@@ -22,14 +22,14 @@ func writeOffsetScales(d *qtype.Desc, block []byte, src []float32) {
 		scale[g], offset[g] = scaleOffset(src[g*part:(g+1)*part], levels)
 		maxScale, maxOffset = max(maxScale, scale[g]), max(maxOffset, offset[g])
 	}
-	var t qtype.Turn
-	ds := putHalf(&t.Halves[0], maxScale/float32(most))
-	dm := putHalf(&t.Halves[1], maxOffset/float32(most))
+	var t qtype.SubBlock
+	ds := putHalf(&t.BlockScales[0], maxScale/float32(most))
+	dm := putHalf(&t.BlockScales[1], maxOffset/float32(most))
 	for g := range n {
 		sc := nearest(scale[g]*inverse(ds), 0, most)
 		m := nearest(offset[g]*inverse(dm), 0, most)
 		inv, add := inverse(float32(ds*float32(sc))), float32(dm*float32(m))
-		first := g * part % qtype.TurnK
+		first := g * part % qtype.SubBlockK
 		for l := range part {
 			t.U[first+l] = byte(nearest((src[g*part+l]+add)*inv, 0, levels-1))
 		}
@@ -38,8 +38,8 @@ func writeOffsetScales(d *qtype.Desc, block []byte, src []float32) {
 		} else {
 			t.Subs = [2]uint8{byte(sc), byte(m)}
 		}
-		if first+part == qtype.TurnK {
-			d.Write(block, t, g*part/qtype.TurnK)
+		if first+part == qtype.SubBlockK {
+			d.Write(block, t, g*part/qtype.SubBlockK)
 		}
 	}
 }
@@ -52,18 +52,18 @@ func writeSignedScales(d *qtype.Desc, block []byte, src []float32) {
 	for g := range scale {
 		scale[g] = extreme(src[g*part:(g+1)*part]) / float32(-zero)
 	}
-	var t qtype.Turn
-	ds := putHalf(&t.Halves[0], extreme(scale)/float32(-most))
+	var t qtype.SubBlock
+	ds := putHalf(&t.BlockScales[0], extreme(scale)/float32(-most))
 	for g := range scale {
 		s := nearest(scale[g]*inverse(ds), -most, most-1)
 		inv := inverse(ds * float32(s))
-		first := g * part % qtype.TurnK
+		first := g * part % qtype.SubBlockK
 		for l := range part {
 			t.U[first+l] = byte(nearest(src[g*part+l]*inv, -zero, zero-1) + zero)
 		}
 		t.Subs[first/part] = byte(int8(s))
-		if first+part == qtype.TurnK {
-			d.Write(block, t, g*part/qtype.TurnK)
+		if first+part == qtype.SubBlockK {
+			d.Write(block, t, g*part/qtype.SubBlockK)
 		}
 	}
 }

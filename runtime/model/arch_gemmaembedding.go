@@ -5,8 +5,8 @@ import "sandwich/runtime/gguf"
 func init() {
 	Register(Architecture{Name: "gemma-embedding", Decoder: gemma3, Vocabulary: gemmaEmbeddingVocabulary,
 		Check: checkWindows,
-		// Vera et al., EmbeddingGemma: Powerful and Lightweight Text Representations, 2025: gemma3 whose
-		// rows see each other in both directions, its windows too.
+		// Vera et al., EmbeddingGemma: Powerful and Lightweight Text Representations, 2025: gemma3
+		// whose rows see each other in both directions, its windows too.
 		Read: func(m *Metadata, c *Config) {
 			c.Both = true
 			m.Windows(c, 6)
@@ -16,7 +16,4 @@ func init() {
 }
 
 // gemmaEmbeddingVocabulary is Gemma's, with an end behind each text.
-func gemmaEmbeddingVocabulary(w *gguf.Writer, tokens int) {
-	gemmaVocabulary(w, tokens)
-	w.SetBool("tokenizer.ggml.add_eos_token", true)
-}
+func gemmaEmbeddingVocabulary(w *gguf.Writer, tokens int) { writeGemma(w, tokens, true) }

@@ -38,8 +38,8 @@ func (c Config) Model() (*Model, error) {
 	}
 	b := &Builder{Config: c, layer: outside,
 		heads: Heads{c.Heads, c.KVHeads, c.HeadDim},
-		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.Tied,
-			Outputs: c.Vocab, Pooling: c.Pooling, Scores: c.Classes.Count > 0}}
+		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.tied(),
+			Outputs: c.Vocab, Pooling: c.Pooling, Scores: c.Scoring.Count > 0}}
 	arch.Decoder(b)
 	return b.m, nil
 }
@@ -217,7 +217,7 @@ type Rotation struct {
 	Temper       *Temper
 }
 
-// Rotate turns Q and K, and puts K and V into the cache.
+// Rotate sub-blocks Q and K, and puts K and V into the cache.
 func (b *Builder) Rotate(r Rotation) {
 	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper}
 	if r.QNorm != "" {

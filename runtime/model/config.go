@@ -30,7 +30,7 @@ type Config struct {
 	Fused     bool    // q, k and v are one tensor, where the family leaves that to the file
 	Types     int     // token types, of which 0 is added to every row; 0: none
 	Pooling   Pooling
-	Classes   Classes
+	Scoring   Scoring
 	Dense     []int // widths of the products behind pooling
 }
 

@@ -98,7 +98,7 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	}
 	c.Vocab = embed.Dims[1]
 	_, untied := f.Tensor(headTensor)
-	c.Tied = !untied && c.Pooling == NoPooling
+	c.Tied = !untied
 	return c, c.Check()
 }
 

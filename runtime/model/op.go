@@ -41,8 +41,8 @@ const (
 	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each
 	// row's sequence that the layer sees.
 	OpAttention
-	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm), if it has a Norm, or X = LayerNorm(X, Norm,
-	// Shift). With Post, Y is normalized before it is added.
+	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm), if it has a Norm, or X = LayerNorm(X,
+	// Norm, Shift). With Post, Y is normalized before it is added.
 	OpAddNorm
 	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of
 	// Y.
@@ -63,8 +63,8 @@ const (
 	OpRowNorm
 	// OpCap is In = Cap * tanh(In / Cap) of the wanted rows.
 	OpCap
-	// OpPool makes one row of each text that ends in the forward, of the rows of In, by Pool; to the
-	// top of Outs[0].
+	// OpPool makes one row of each text that ends in the forward, of the rows of In, by Pool; to
+	// the top of Outs[0].
 	OpPool
 	// OpSoftmax is In = softmax(In) of each wanted row.
 	OpSoftmax

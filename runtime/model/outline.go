@@ -33,9 +33,9 @@ func (c *Config) pooled(s plans.ModelShape) {
 		case "head":
 			c.Pooling = NoPooling
 		case "cls":
-			c.Classes.Dense = true
+			c.Scoring.Dense = true
 		case "score":
-			c.Classes.Count = w.N
+			c.Scoring.Count = w.N
 		case denseNames[0], denseNames[1]:
 			c.Dense = append(c.Dense, w.N)
 		}

@@ -22,8 +22,8 @@ var poolingNames = [...]string{"none", "mean", "first", "last"}
 
 func (p Pooling) String() string { return poolingNames[p] }
 
-// Classes are the sizes of a head that scores texts instead of embedding them.
-type Classes struct {
+// Scoring are the sizes of a head that scores texts instead of embedding them.
+type Scoring struct {
 	Count int  // scores of a text; 0: the model scores nothing
 	Dense bool // a product with tanh stands before the scores
 	Share bool // the scores are a softmax
@@ -32,8 +32,8 @@ type Classes struct {
 // Pooled tells a model that makes a vector or some scores of a text from one that generates.
 func (m *Model) Pooled() bool { return m.Pooling != NoPooling }
 
-// AtOnce tells whether all of a text has to be in one forward: where a row sees those behind it, and
-// where rows are pooled that an earlier forward would have made.
+// AtOnce tells whether all of a text has to be in one forward: where a row sees those behind it,
+// and where rows are pooled that an earlier forward would have made.
 func (m *Model) AtOnce() bool {
 	return m.Pooling == MeanPooling || m.Pooling == FirstPooling || slices.ContainsFunc(m.Ops, func(op Op) bool {
 		return op.Kind == OpAttention && op.Attn.Both
@@ -62,7 +62,7 @@ func (m *Metadata) pooling(c *Config) {
 		if c.Both {
 			c.Pooling = FirstPooling
 		}
-		m.classes(c)
+		m.scoring(c)
 	default:
 		m.fail("%s is %d, which is %w: 0 to %d are", m.key("pooling_type"), kind, ErrUnsupported, poolRank)
 	}
@@ -79,29 +79,33 @@ func (m *Metadata) pooling(c *Config) {
 // denseNames are products behind pooling, in their order (sentence-transformers' modules 2 and 3).
 var denseNames = [...]string{"dense_2", "dense_3"}
 
-// classes reads the head of a model that scores.
-func (m *Metadata) classes(c *Config) {
-	_, c.Classes.Dense = m.file.Tensor("cls.weight")
+// scoring reads the head of a model that scores.
+func (m *Metadata) scoring(c *Config) {
+	_, c.Scoring.Dense = m.file.Tensor("cls.weight")
 	t, ok := m.file.Tensor("cls.output.weight")
 	if !ok {
 		m.fail("the file scores texts (pooling type %d) and has no tensor cls.output.weight: it is damaged, or of a "+
 			"kind that is %w", poolRank, ErrUnsupported)
 		return
 	}
-	c.Classes.Count = 1
+	c.Scoring.Count = 1
 	if len(t.Dims) > 1 {
-		c.Classes.Count = t.Dims[1]
+		c.Scoring.Count = t.Dims[1]
 	}
-	c.Classes.Share = !c.Both // as llama.cpp has it for the Qwen3 family
+	c.Scoring.Share = !c.Both // as llama.cpp has it for the Qwen3 family
 }
+
+// tied says that the head is the embedding: not in a pooled model, which has none.
+func (c Config) tied() bool { return c.Tied && c.Pooling == NoPooling }
 
 func (c Config) checkPooling() error {
 	switch {
 	case c.Pooling == NoPooling && c.Both:
-		return fmt.Errorf("the file does not say how rows of an %s model are pooled (%s.pooling_type): convert it again "+
+		return fmt.Errorf("the file does not say how rows of an %s model are pooled (%s.pooling_type): convert "+
+			"it again "+
 			"with its sentence-transformers folders", c.Arch, c.Arch)
-	case c.Classes.Count < 0 || c.Classes.Count > 1<<16:
-		return fmt.Errorf("a head of %d scores is not possible", c.Classes.Count)
+	case c.Scoring.Count < 0 || c.Scoring.Count > 1<<16:
+		return fmt.Errorf("a head of %d scores is not possible", c.Scoring.Count)
 	case c.Types < 0 || c.Types > 1<<16:
 		return fmt.Errorf("%d token types are not possible", c.Types)
 	case len(c.Dense) > len(denseNames):
@@ -119,9 +123,9 @@ func (c Config) checkPooling() error {
 // in the forward, and what the configuration has behind that.
 func (b *Builder) Pool(in Buf) {
 	steps := len(b.Dense)
-	if b.Classes.Count > 0 {
+	if b.Scoring.Count > 0 {
 		steps = 1
-		if b.Classes.Dense {
+		if b.Scoring.Dense {
 			steps = 2
 		}
 	}
@@ -131,7 +135,7 @@ func (b *Builder) Pool(in Buf) {
 	}
 	b.op(OpPool, "pool", Op{In: in, Outs: []Buf{out}, Pool: b.Pooling}) // [texts, hidden]
 	b.m.Outputs = b.Hidden
-	if b.Classes.Count > 0 {
+	if b.Scoring.Count > 0 {
 		b.score()
 		return
 	}
@@ -153,14 +157,14 @@ func (b *Builder) Pool(in Buf) {
 // score reads Y [texts, hidden]: Logits [texts, classes].
 func (b *Builder) score() {
 	in := BufY
-	if b.Classes.Dense {
+	if b.Scoring.Dense {
 		b.wanted(in, Product{Role: "cls", Tensor: "cls", N: b.Hidden, K: b.Hidden, Bias: IfPresent, Out: BufH})
 		b.op(OpCap, "cls.tanh", Op{In: BufH, Cap: 1})
 		in = BufH
 	}
-	n := b.Classes.Count
+	n := b.Scoring.Count
 	b.wanted(in, Product{Role: "score", Tensor: "cls.output", N: n, K: b.Hidden, Bias: IfPresent, Out: BufLogits})
-	if b.Classes.Share {
+	if b.Scoring.Share {
 		b.op(OpSoftmax, "cls.softmax", Op{In: BufLogits})
 	}
 	b.m.Outputs = n
@@ -193,7 +197,7 @@ func writePooling(w *gguf.Writer, c Config, key func(string) string) {
 		return
 	}
 	kind := uint32(c.Pooling)
-	if c.Classes.Count > 0 {
+	if c.Scoring.Count > 0 {
 		kind = poolRank
 	}
 	w.SetUint32(key("pooling_type"), kind)

@@ -74,6 +74,20 @@ var presets = []Config{
 		Yarn: &Yarn{Factor: 8, Original: 8192, Fast: 32, Slow: 1},
 		Dims: Dims{Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 128, FFN: 11008, Vocab: 100278,
 			Context: 65536}},
+	{Name: "bert-base", Arch: "bert", Eps: 1e-12, RopeBase: 1e4, Both: true, Types: 2, Pooling: MeanPooling,
+		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30522,
+			Context: 512}},
+	{Name: "qwen3-embedding-0.6b", Arch: "qwen3", Eps: 1e-6, RopeBase: 1e6, Pooling: LastPooling,
+		Dims: Dims{Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072, Vocab: 151669,
+			Context: 32768}},
+	{Name: "embeddinggemma-300m", Arch: "gemma-embedding", Eps: 1e-6, RopeBase: 1e6, Both: true, Pooling: MeanPooling,
+		Windows: Windows{Size: 512, Period: 6, Base: 1e4}, Dense: []int{3072, 768},
+		Dims: Dims{Hidden: 768, Layers: 24, Heads: 3, KVHeads: 1, HeadDim: 256, FFN: 1152, Vocab: 262144,
+			Context: 2048}},
+	{Name: "nomic-embed-text-v1.5", Arch: "nomic-bert", Eps: 1e-12, RopeBase: 1e3, Both: true, Fused: true, Types: 2,
+		Pooling: MeanPooling,
+		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30528,
+			Context: 2048}},
 	{Name: "glm4-9b", Arch: "glm4", Eps: 1e-5, RopeBase: 1e4, RopeDim: 64,
 		Dims: Dims{Hidden: 4096, Layers: 40, Heads: 32, KVHeads: 2, HeadDim: 128, FFN: 13696, Vocab: 151552,
 			Context: 32768}},
@@ -132,6 +146,27 @@ var families = map[string]func(*Config){
 		c.Yarn = &Yarn{Factor: 8, Original: 512, Fast: 32, Slow: 1}
 	},
 	"glm4": func(c *Config) { c.RopeDim = 16 },
+	"bert": encoderTiny, "bert-rerank": func(c *Config) {
+		encoderTiny(c)
+		c.Arch, c.Pooling, c.Scoring = "bert", FirstPooling, Scoring{Count: 1, Dense: true}
+	},
+	"nomic-bert": func(c *Config) {
+		encoderTiny(c)
+		c.RopeBase, c.Fused = 1e3, true
+	},
+	"gemma-embedding": func(c *Config) {
+		c.Both, c.Pooling, c.Dense = true, MeanPooling, []int{384, 256}
+		c.Windows, c.RopeBase = Windows{Size: 256, Period: 6, Base: 1e4}, 1e6
+	},
+	"qwen3-embedding": func(c *Config) { c.Arch, c.Pooling = "qwen3", LastPooling },
+	"qwen3-rerank": func(c *Config) {
+		c.Arch, c.Pooling, c.Scoring = "qwen3", LastPooling, Scoring{Count: 2, Share: true}
+	},
+}
+
+// encoderTiny is a small encoder of BERT's kind.
+func encoderTiny(c *Config) {
+	c.KVHeads, c.Both, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
 }
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}

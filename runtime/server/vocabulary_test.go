@@ -51,7 +51,8 @@ func TestVocabularyRefused(t *testing.T) {
 	for _, c := range []struct{ path, body, param string }{
 		{"/tokenize", `{}`, "content"}, {"/tokenize", `{"content":7}`, "content"},
 		{"/tokenize", fmt.Sprintf(`{"content":%q}`, strings.Repeat("a", maxTokenize+1)), "content"},
-		{"/tokenize", `{"content":"a","with_peices":true}`, "with_peices"}, {"/tokenize", `{"messages":[]}`, "messages"},
+		{"/tokenize", `{"content":"a","with_peices":true}`, "with_peices"}, {"/tokenize", `{"messages":[]}`,
+			"messages"},
 		{"/detokenize", `{}`, "tokens"}, {"/detokenize", `{"tokens":"a"}`, "tokens"},
 		{"/detokenize", `{"tokens":[-1]}`, "tokens"}, {"/detokenize", `{"tokens":[null]}`, "tokens"},
 		{"/detokenize", `{"tokens":[1e3]}`, "tokens"}, {"/detokenize", `{"tokens":[4294967296]}`, "tokens"},

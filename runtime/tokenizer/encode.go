@@ -42,6 +42,20 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string,
 	return dst, ctx.Err()
 }
 
+// Truncate cuts a text to n tokens, n at least 1; the token that stands behind every text keeps its
+// place at the end.
+func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
+	if len(ids) <= n {
+		return ids
+	}
+	last := ids[len(ids)-1]
+	ids = ids[:n]
+	if t.addEOS && last == t.eos {
+		ids[n-1] = last
+	}
+	return ids
+}
+
 // EncodeChat encodes what Chat has rendered: special tokens that the template spells are
 // recognized, BOS stands in front once if the model asks for it (whether or not the template writes
 // it), EOS is not added. It stops as EncodeContext does, and as EncodeOptions.Limit says. Called by

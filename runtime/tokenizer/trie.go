@@ -1,7 +1,7 @@
 package tokenizer
 
-// trie finds the tokens that a text begins with. Its edges are one hash table, (node, byte) -> node,
-// so that a step is one look-up whatever the number of children; node 0 is the root.
+// trie finds the tokens that a text begins with. Its edges are one hash table, (node, byte) ->
+// node, so that a step is one look-up whatever the number of children; node 0 is the root.
 type trie struct {
 	edges  []edge // open addressing, a power of two
 	used   int

@@ -47,7 +47,8 @@ func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
 	for i, text := range texts {
 		a, score := t.attrs[i], float64(scores[i])
 		if len(text) > maxSPMPiece || math.IsNaN(score) || math.IsInf(score, 0) {
-			return fmt.Errorf("token %d of the vocabulary has %d bytes and a score of %v: the file is damaged", i, len(text),
+			return fmt.Errorf("token %d of the vocabulary has %d bytes and a score of %v: the file is damaged", i,
+				len(text),
 				score)
 		}
 		id := t.syms.add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
@@ -80,8 +81,8 @@ type best struct {
 // characters are one unknown token.
 func (t *Tokenizer) encodeUnigram(dst []int32, sc *scratch, text string, _ bool) []int32 {
 	for len(text) > 0 && !sc.ended {
-		// Nothing joins what is further apart than this, so that memory is bounded: a text is cut in
-		// front of a space where it has one, else anywhere between characters.
+		// Nothing joins what is further apart than this, so that memory is bounded: a text is cut
+		// in front of a space where it has one, else anywhere between characters.
 		n := cutBefore(text, maxUnigramText)
 		dst = t.viterbi(dst, sc, t.normalize(sc, text[:n]))
 		text = text[n:]

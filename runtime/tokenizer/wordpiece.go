@@ -16,9 +16,9 @@ const (
 	bertEnd     = 102 // [SEP]
 )
 
-// loadWordPiece reads the vocabulary of BERT (Devlin et al. 2018; Schuster and Nakajima 2012): words
-// are cut into the longest tokens from the left, of which the first of a word begins with the word
-// mark. A text stands between [CLS] and [SEP].
+// loadWordPiece reads the vocabulary of BERT (Devlin et al. 2018; Schuster and Nakajima 2012):
+// words are cut into the longest tokens from the left, of which the first of a word begins with the
+// word mark. A text stands between [CLS] and [SEP].
 func (t *Tokenizer) loadWordPiece(texts []string) error {
 	t.isSPM, t.addSpace = true, true // pieces that begin words have a space
 	t.loose = true
@@ -31,7 +31,8 @@ func (t *Tokenizer) loadWordPiece(texts []string) error {
 	for i, text := range texts {
 		id := t.syms.add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
 		if len(text) > maxSPMPiece {
-			return fmt.Errorf("token %d of the vocabulary has %d bytes, more than the %d that a word piece may have: the "+
+			return fmt.Errorf("token %d of the vocabulary has %d bytes, more than the %d that a word piece may "+
+				"have: the "+
 				"file is damaged", i, len(text), maxSPMPiece)
 		}
 		t.pieces.add(t.syms.bytes(id), id)

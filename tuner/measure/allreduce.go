@@ -117,7 +117,7 @@ func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 	}
 	b.job = exec.AllReduceJob{Rows: b.Rows, Width: b.Width, Into: matrix(b.Ranks)}
 	for rank := range b.Ranks {
-		b.job.Parts = append(b.job.Parts, matrix(rank))
+		b.job.Partials = append(b.job.Partials, matrix(rank))
 	}
 	on.Pool.Run(func(w *pool.Worker) {
 		s := &b.slots[w.Index()]
@@ -142,14 +142,14 @@ func (b *reduceBench) overShare(s *reduceSlot, visit func(row []float32)) {
 	if b.Rows >= size {
 		lo, hi := pool.Split(b.Rows, size, s.member, 1)
 		for row := lo; row < hi; row++ {
-			visit(rowOf(b.job.Parts[s.rank], row, 0, b.Width))
+			visit(rowOf(b.job.Partials[s.rank], row, 0, b.Width))
 		}
 		return
 	}
 	lo, hi := pool.Split(b.Width, size, s.member, 16)
 	for row := range b.Rows {
 		if lo < hi {
-			visit(rowOf(b.job.Parts[s.rank], row, lo, hi-lo))
+			visit(rowOf(b.job.Partials[s.rank], row, lo, hi-lo))
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (b *reduceBench) sum(s *reduceSlot, row0, row1, col0, col1 int) {
 		return
 	}
 	for row := row0; row < row1; row++ {
-		for i, part := range b.job.Parts {
+		for i, part := range b.job.Partials {
 			s.parts[i] = &rowOf(part, row, col0, 1)[0]
 		}
 		b.vec.Sum(&rowOf(b.job.Into, row, col0, 1)[0], s.parts, col1-col0)
@@ -220,8 +220,8 @@ func (b *reduceBench) took() time.Duration {
 func (b *reduceBench) verify(way string) error {
 	for row := range b.Rows {
 		for col, got := range rowOf(b.job.Into, row, 0, b.Width) {
-			want := rowOf(b.job.Parts[0], row, col, 1)[0]
-			for _, part := range b.job.Parts[1:] {
+			want := rowOf(b.job.Partials[0], row, col, 1)[0]
+			for _, part := range b.job.Partials[1:] {
 				want += rowOf(part, row, col, 1)[0]
 			}
 			if math.Float32bits(got) != math.Float32bits(want) {

@@ -36,13 +36,13 @@ const pairWork = 4
 func (e *pairTile) body() {
 	var t kernel.TileArgs
 	e.turnTiles()
-	e.loop(unsafe.Offsetof(t.Main), func() { e.turn(e.s.KU) })
+	e.loop(unsafe.Offsetof(t.Main), func() { e.iteration(e.s.KU) })
 	e.turnTiles()
 	e.loop(unsafe.Offsetof(t.Rest), e.single)
 }
 
-// turn is n consecutive k, and the pointers moved past them.
-func (e *pairTile) turn(n int) {
+// iteration is n consecutive k, and the pointers moved past them.
+func (e *pairTile) iteration(n int) {
 	for k := 0; k < n; k += bf16Lanes {
 		for r, a := range e.a {
 			e.I(a64.LDRQ, a, e.aBase[r], a64.Imm(2*k))

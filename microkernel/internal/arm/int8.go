@@ -13,7 +13,7 @@ import (
 // product of the two scales; then one FMA by the offset where weights have it. Numbers take part
 // with their sign, so that nothing is to be taken off afterwards.
 func newInt8(a *a64.Asm, s spec) (_ *tile, emit func()) {
-	e := &int8Tile{turns: newTurns(newTile(a, s))}
+	e := &int8Tile{subBlocks: newSubBlocks(newTile(a, s))}
 	e.dot = e.vecs(s.MR)
 	e.a = e.vecs(s.activationRegisters())
 	e.w = e.vecs(int8Work)
@@ -24,7 +24,7 @@ func newInt8(a *a64.Asm, s spec) (_ *tile, emit func()) {
 }
 
 type int8Tile struct {
-	turns
+	subBlocks
 	dot  []a64.V // integer accumulators of the span, per row
 	a    []a64.V // activations: sixteen k of a row, or eight k of two rows
 	w    []a64.V // weights and what they go through, then scales and what they are multiplied with
@@ -45,7 +45,7 @@ func (s spec) activationRegisters() int {
 func (e *int8Tile) body() {
 	var t kernel.TileArgs
 	e.blocks(unsafe.Offsetof(t.Main), func() {
-		for k := 0; k < qtype.TurnK; k += e.Span() {
+		for k := 0; k < qtype.SubBlockK; k += e.Span() {
 			for j := range e.v {
 				e.part(j, k)
 			}
@@ -69,7 +69,7 @@ func (e *int8Tile) part(j, k0 int) {
 	for _, d := range e.dot {
 		e.Zero(d)
 	}
-	bytes := e.TurnBytes()
+	bytes := e.SubBlockBytes()
 	for g := k0 / 4; g < (k0+e.Span())/4; g++ {
 		if j == 0 {
 			e.prefetch(bytes*g/8, bytes*(g+1)/8)
@@ -176,11 +176,11 @@ func (e *int8Tile) accumulate(j, k0 int) {
 	}
 	for r := range e.s.MR {
 		lane := 0
-		if e.Span() == qtype.TurnK {
+		if e.Span() == qtype.SubBlockK {
 			e.I(a64.LDRS, t, e.aBase[r], a64.Imm(kernel.ActSum))
 		} else {
 			lane = k0 / 16
-			e.I(a64.LDRS, t, e.aBase[r], a64.Imm(kernel.ActHalves))
+			e.I(a64.LDRS, t, e.aBase[r], a64.Imm(kernel.ActHalfSums))
 			e.I(a64.LDRS, x, e.aBase[r], a64.Imm(kernel.ActScale))
 			e.I(a64.SSHLL4H, t, t, a64.Imm(0))
 			e.I(a64.SCVTF, t, t)

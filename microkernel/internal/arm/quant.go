@@ -21,7 +21,7 @@ func newQuant(a *a64.Asm, s spec) (_ *tile, emit func()) {
 func (u *unpacker) body(rows []a64.V) {
 	var t kernel.TileArgs
 	u.blocks(unsafe.Offsetof(t.Main), func() {
-		bytes := u.TurnBytes()
+		bytes := u.SubBlockBytes()
 		for j := range u.v {
 			u.each(j, func(k int, w a64.V) {
 				if k%4 == 0 {
@@ -29,7 +29,7 @@ func (u *unpacker) body(rows []a64.V) {
 						u.I(a64.LDRQ, a, u.aBase[r], a64.Imm(4*k))
 					}
 					if j == 0 {
-						u.prefetch(bytes*k/qtype.TurnK, bytes*(k+4)/qtype.TurnK)
+						u.prefetch(bytes*k/qtype.SubBlockK, bytes*(k+4)/qtype.SubBlockK)
 					}
 				}
 				for r, a := range rows {
@@ -37,7 +37,7 @@ func (u *unpacker) body(rows []a64.V) {
 				}
 			})
 		}
-		u.advance(u.aBase, 4*qtype.TurnK)
+		u.advance(u.aBase, 4*qtype.SubBlockK)
 	})
 }
 
@@ -45,7 +45,7 @@ func (u *unpacker) body(rows []a64.V) {
 // brought to the top byte of its word, from where one conversion makes it a float; one FMA by the
 // scale and the offset makes that the weight, exactly.
 type unpacker struct {
-	turns
+	subBlocks
 	index         [3]a64.V // bytes 1, 2 and 3 of every word, moved to the top of it
 	bytes         a64.V    // four k of four columns
 	scale, offset a64.V
@@ -53,7 +53,7 @@ type unpacker struct {
 }
 
 func newUnpacker(e *tile) *unpacker {
-	u := &unpacker{turns: newTurns(e)}
+	u := &unpacker{subBlocks: newSubBlocks(e)}
 	copy(u.index[:], e.vecs(3))
 	u.bytes, u.scale = e.vec(), e.vec()
 	if u.Codebook == nil {
@@ -77,13 +77,13 @@ func (u *unpacker) setup() {
 	}
 }
 
-// each emits the 32 values of vector j in the present turn, k ascending, each followed by what use
-// makes of it.
+// each emits the 32 values of vector j in the present sub-block, k ascending, each followed by what
+// use makes of it.
 func (u *unpacker) each(j int, use func(k int, w a64.V)) {
 	if u.Made() {
 		u.make(j, u.w[0], u.w[1])
 	}
-	for k := range qtype.TurnK {
+	for k := range qtype.SubBlockK {
 		if k%u.Span() == 0 {
 			u.spanScales(j, k)
 		}

@@ -7,14 +7,14 @@ import (
 
 // scales loads the scale of vector j for the span of element k, and where weights have one their
 // offset, ready to be added. w and x are overwritten.
-func (t turns) scales(scale, offset, w, x a64.V, j, k int) {
+func (t subBlocks) scales(scale, offset, w, x a64.V, j, k int) {
 	if t.Subs == qtype.FloatSubs {
 		t.sub(scale, j, k/t.Span())
 		t.I(a64.SHL4S, scale, scale, a64.Imm(qtype.FloatSubShift))
 		t.times1(scale, w)
 		return
 	}
-	t.half(scale, j, 0)
+	t.blockScale(scale, j, 0)
 	t.times1(scale, w)
 	switch t.Subs {
 	case qtype.PairSubs:
@@ -38,7 +38,7 @@ func (t turns) scales(scale, offset, w, x a64.V, j, k int) {
 	if !t.Affine() {
 		return
 	}
-	t.half(offset, j, 1)
+	t.blockScale(offset, j, 1)
 	if t.Subs != qtype.NoSubs {
 		t.times(offset, w)
 		t.I(a64.FNEG, offset, offset) // the K types take their offset off
@@ -46,13 +46,13 @@ func (t turns) scales(scale, offset, w, x a64.V, j, k int) {
 }
 
 // times multiplies v by the unsigned integers in w.
-func (t turns) times(v, w a64.V) {
+func (t subBlocks) times(v, w a64.V) {
 	t.I(a64.UCVTF, w, w)
 	t.I(a64.FMUL, v, v, w)
 }
 
 // times1 multiplies v by the unit of scales. It overwrites x.
-func (t turns) times1(v, x a64.V) {
+func (t subBlocks) times1(v, x a64.V) {
 	if t.Unit != 0 {
 		t.SplatF(x, t.Unit)
 		t.I(a64.FMUL, v, v, x)
@@ -60,7 +60,7 @@ func (t turns) times1(v, x a64.V) {
 }
 
 // oddSub loads the odd scale of the span at k, of vector j, as integers into w. It overwrites x.
-func (t turns) oddSub(w, x a64.V, j, k int) {
+func (t subBlocks) oddSub(w, x a64.V, j, k int) {
 	and := func(bytes int) {
 		t.I(a64.MOVI, x, a64.Imm(bytes))
 		t.I(a64.ANDV, w, w, x)
@@ -71,7 +71,7 @@ func (t turns) oddSub(w, x a64.V, j, k int) {
 	}
 	switch {
 	case t.Subs == qtype.ParitySubs: // s/2 in bits 1, 3, 5 and 7 of byte 3; they close ranks
-		at, _ := t.piece(j, 0, 1)
+		at, _ := t.field(j, 0, 1)
 		t.I(a64.LDRQ, w, t.panelOf(j), a64.Imm(at))
 		t.I(a64.USHR4S, w, w, a64.Imm(24))
 		and(qtype.ParityBits >> 24)
@@ -91,9 +91,9 @@ func (t turns) oddSub(w, x a64.V, j, k int) {
 	t.I(a64.ORRV, w, w, x)
 }
 
-// make makes the words of the second plane for vector j, for the turn at hand. It overwrites x and
-// y.
-func (t turns) make(j int, x, y a64.V) {
+// make makes the words of the second plane for vector j, for the sub-block at hand. It overwrites x
+// and y.
+func (t subBlocks) make(j int, x, y a64.V) {
 	v := t.made
 	at, _ := t.Place(0, 1)
 	if t.Subs != qtype.ParitySubs { // a byte for four k is each byte of its word

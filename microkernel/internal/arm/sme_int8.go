@@ -33,7 +33,7 @@ func emitSMEInt8(a *a64.Asm, s spec, outer func(e *smeInt8)) {
 		})
 		e.blocks(func() {
 			e.activations()
-			for k := 0; k < qtype.TurnK; k += e.Span() {
+			for k := 0; k < qtype.SubBlockK; k += e.Span() {
 				for v := range e.vectors() {
 					e.part(v, k)
 				}
@@ -61,8 +61,8 @@ const (
 
 // Registers, beyond those of smeTile.
 const (
-	smeHead  = a64.X(9)
-	smeTurns = a64.X(10)
+	smeHead      = a64.X(9)
+	smeSubBlocks = a64.X(10)
 
 	smeRowBytes = a64.P(4) // what smeRows and smeAll are, of bytes
 	smeAllBytes = a64.P(5)
@@ -131,8 +131,8 @@ func (e *smeInt8) setup() {
 		}
 		e.ConstQ(smeTable, levels)
 	}
-	if len(e.Pieces) > 1 {
-		e.I(a64.ZDUPB, e.secondMask(), a64.Imm((1<<e.Pieces[1].Bits-1)<<e.Pieces[0].Bits))
+	if len(e.Fields) > 1 {
+		e.I(a64.ZDUPB, e.secondMask(), a64.Imm((1<<e.Fields[1].Bits-1)<<e.Fields[0].Bits))
 	}
 	if e.Unit != 0 {
 		var word [16]byte
@@ -142,7 +142,7 @@ func (e *smeInt8) setup() {
 	}
 }
 
-// secondMask is the register of the mask of the second piece of numbers: that of levels, or of
+// secondMask is the register of the mask of the second bit field of numbers: that of levels, or of
 // offsets, which weights with levels do not have.
 func (e *smeInt8) secondMask() a64.V {
 	if e.Codebook != nil {
@@ -177,38 +177,39 @@ func (e *smeInt8) eachAcc(move *a64.Op) {
 // acc is the accumulator of row r, vector v.
 func (e *smeInt8) acc(r, v int) a64.V { return smeAcc + a64.V(r*e.vectors()+v) }
 
-// blocks runs body once for each turn of the blocks of a panel. In a block of one turn smeB stands
-// at its head, else at the present turn.
+// blocks runs body once for each sub-block of the blocks of a panel. In a block of one sub-block
+// smeB stands at its head, else at the present sub-block.
 func (e *smeInt8) blocks(body func()) {
 	var t kernel.TileArgs
 	done := e.NewLabel()
 	e.get(smeA, unsafe.Offsetof(t.A))
 	e.get(smeB, unsafe.Offsetof(t.B))
-	e.get(smeLeft, unsafe.Offsetof(t.Main))
-	e.CBZ(smeLeft, done)
-	e.Loop(smeLeft, func() {
-		turns := e.Turns()
-		if turns == 1 {
+	e.get(smeSubBlocks, unsafe.Offsetof(t.Main))
+	e.CBZ(smeSubBlocks, done)
+	e.Loop(smeSubBlocks, func() {
+		n := e.SubBlocks()
+		if n == 1 {
 			e.slice = -1
 			body()
-			e.AddImm(smeB, smeB, e.HeadBytes()+e.TurnBytes())
+			e.AddImm(smeB, smeB, e.HeadBytes()+e.SubBlockBytes())
 			return
 		}
 		e.MovX(smeHead, smeB)
 		e.AddImm(smeB, smeB, e.HeadBytes())
-		e.MovImm(smeTurns, turns)
-		e.Loop(smeTurns, func() {
+		e.MovImm(smeSubBlocks, n)
+		e.Loop(smeSubBlocks, func() {
 			e.slice = -1
 			body()
-			e.AddImm(smeB, smeB, e.TurnBytes())
+			e.AddImm(smeB, smeB, e.SubBlockBytes())
 		})
 	})
 	e.Bind(done)
 }
 
-// inTurn and inHead make smeTmp the address of bytes of the turn, and of the head of the block.
-func (e *smeInt8) inTurn(bytes int) {
-	if e.Turns() == 1 {
+// inSubBlock and inHead make smeTmp the address of bytes of the sub-block, and of the head of the
+// block.
+func (e *smeInt8) inSubBlock(bytes int) {
+	if e.SubBlocks() == 1 {
 		bytes += e.HeadBytes()
 	}
 	e.AddImm(smeTmp, smeB, bytes)
@@ -216,7 +217,7 @@ func (e *smeInt8) inTurn(bytes int) {
 
 func (e *smeInt8) inHead(bytes int) {
 	base := smeHead
-	if e.Turns() == 1 {
+	if e.SubBlocks() == 1 {
 		base = smeB
 	}
 	e.AddImm(smeTmp, base, bytes)
@@ -238,7 +239,7 @@ func (e *smeInt8) activations() {
 	e.slice = -1
 	e.AddImm(smeA, smeA, kernel.ActQ8Bytes)
 	e.column(smeScaleA, kernel.ActScale/4)
-	for at := 0; e.s.Prefetch > 0 && at < e.TurnBytes(); at += 64 {
+	for at := 0; e.s.Prefetch > 0 && at < e.SubBlockBytes(); at += 64 {
 		e.I(a64.PRFM1, smeB, a64.Imm(e.s.Prefetch+at))
 	}
 }
@@ -275,10 +276,10 @@ func (e *smeInt8) part(v, k0 int) {
 	}
 }
 
-// numbers brings group g of the turn, of vector v, into smeW: four bytes for each column, with
+// numbers brings group g of the sub-block, of vector v, into smeW: four bytes for each column, with
 // their sign.
 func (e *smeInt8) numbers(v, g int) {
-	low, bit := e.Pieces[0].Bits, e.word(smeW, v, g, 0)
+	low, bit := e.Fields[0].Bits, e.word(smeW, v, g, 0)
 	if up := 8 - low - bit; up > 0 { // what lies above falls out
 		e.I(a64.ZLSLB, smeW, smeW, a64.Imm(up))
 	}
@@ -288,7 +289,7 @@ func (e *smeInt8) numbers(v, g int) {
 	if e.Shift > 0 {
 		e.I(a64.ZLSLB, smeW, smeW, a64.Imm(e.Shift))
 	}
-	if len(e.Pieces) > 1 {
+	if len(e.Fields) > 1 {
 		e.second(v, g)
 	}
 	if e.Codebook != nil {
@@ -299,7 +300,7 @@ func (e *smeInt8) numbers(v, g int) {
 	}
 }
 
-// second joins the second piece of numbers to the first.
+// second joins the second bit field of numbers to the first.
 func (e *smeInt8) second(v, g int) {
 	from, low, bit := smeHigh, e.Low(1), 0
 	if e.Made() {
@@ -320,22 +321,22 @@ func (e *smeInt8) second(v, g int) {
 	e.I(a64.ZORR, smeW, smeW, smeHigh)
 }
 
-// word loads the words of vector v that hold a piece of group g, and says at which bit of each
+// word loads the words of vector v that hold a bit field of group g, and says at which bit of each
 // byte.
 func (e *smeInt8) word(z a64.V, v, g, plane int) (bit int) {
 	at, bit := e.Place(g, plane)
-	e.inTurn(at + 4*e.lanes*v)
+	e.inSubBlock(at + 4*e.lanes*v)
 	e.I(a64.LD1W, z, smeAll, smeTmp)
 	return bit
 }
 
 // sums brings the sums of the activations of the span, times their scale, into smeSumA.
 func (e *smeInt8) sums(k0 int) {
-	if e.Span() == qtype.TurnK {
+	if e.Span() == qtype.SubBlockK {
 		e.column(smeSumA, kernel.ActSum/4)
 		return
 	}
-	e.column(smeSumA, kernel.ActHalves/4)
+	e.column(smeSumA, kernel.ActHalfSums/4)
 	if k0 == 0 {
 		e.I(a64.ZLSLS, smeSumA, smeSumA, a64.Imm(16))
 	}

@@ -8,7 +8,7 @@ import (
 // scales loads the scale of vector v for the span at k0, and where weights have one their offset.
 func (e *smeInt8) scales(v, k0 int) {
 	sub := func(load *a64.Op, z a64.V, n int) {
-		e.inTurn(qtype.PanelWidth*n + e.lanes*v)
+		e.inSubBlock(qtype.PanelWidth*n + e.lanes*v)
 		e.I(load, z, smeAll, smeTmp)
 	}
 	times := func(z, n a64.V, convert *a64.Op) {
@@ -19,13 +19,13 @@ func (e *smeInt8) scales(v, k0 int) {
 		sub(a64.LD1B, smeScale, k0/e.Span())
 		e.I(a64.ZLSLS, smeScale, smeScale, a64.Imm(qtype.FloatSubShift))
 	} else {
-		e.half(smeScale, v, 0)
+		e.blockScale(smeScale, v, 0)
 	}
 	if e.Unit != 0 {
 		e.I(a64.ZFMUL, smeScale, smeScale, smeUnit)
 	}
 	if e.Affine() {
-		e.half(smeOffset, v, 1)
+		e.blockScale(smeOffset, v, 1)
 	}
 	switch e.Subs {
 	case qtype.PairSubs:
@@ -49,11 +49,11 @@ func (e *smeInt8) scales(v, k0 int) {
 	}
 }
 
-// half loads half n of the head of the block, for vector v, as float32.
-func (e *smeInt8) half(z a64.V, v, n int) {
+// blockScale loads half n of the head of the block, for vector v, as float32.
+func (e *smeInt8) blockScale(z a64.V, v, n int) {
 	e.inHead(2 * (qtype.PanelWidth*n + e.lanes*v))
 	e.I(a64.LD1H, z, smeAll, smeTmp)
-	if e.HalfRaw.Float == qtype.Brain {
+	if e.ScaleRaw.Float == qtype.Brain {
 		e.I(a64.ZLSLS, z, z, a64.Imm(16))
 	} else {
 		e.I(a64.ZFCVT, z, smeAll, z)
@@ -79,7 +79,7 @@ func (e *smeInt8) oddSub(v, k0 int) {
 		and(0x66)
 		close(2)
 	} else { // s/2 in the low or high four bits
-		e.inTurn(e.lanes * v)
+		e.inSubBlock(e.lanes * v)
 		e.I(a64.LD1B, smeT, smeAll, smeTmp)
 		if k0 == 0 {
 			e.I(a64.ZLSLS, smeT, smeT, a64.Imm(1))
@@ -93,19 +93,19 @@ func (e *smeInt8) oddSub(v, k0 int) {
 	e.I(a64.ZORR, smeT, smeT, smeU)
 }
 
-// smeMade is the words of the second plane, where they are made for each turn (Desc.Made); in use
-// before the products are scaled.
+// smeMade is the words of the second plane, where they are made for each sub-block (Desc.Made); in
+// use before the products are scaled.
 var smeMade = smeD[2]
 
 // parityByte is the upper byte of qtype.ParityBits, as ZDUPB takes it.
 const parityByte = a64.Imm(qtype.ParityBits>>24 - 256)
 
-// make makes them for vector v, for the turn at hand.
+// make makes them for vector v, for the sub-block at hand.
 func (e *smeInt8) make(v int) {
 	z, x, y := smeMade, smeX[0], smeX[1]
 	if e.Subs != qtype.ParitySubs { // a byte for four k is each byte of its word
 		at, _ := e.Place(0, 1)
-		e.inTurn(at + e.lanes*v)
+		e.inSubBlock(at + e.lanes*v)
 		e.I(a64.LD1B, z, smeAll, smeTmp)
 		for _, n := range []int{8, 16} {
 			e.I(a64.ZLSLS, x, z, a64.Imm(n))

@@ -216,8 +216,8 @@ func (e *tile) copyColumns(c a64.X, at int, columns a64.X, storing bool) {
 	})
 }
 
-// prefetch asks for the panel bytes [from, to) of the present turn, ahead by the distance of the
-// spec.
+// prefetch asks for the panel bytes [from, to) of the present sub-block, ahead by the distance of
+// the spec.
 func (e *tile) prefetch(from, to int) {
 	if e.s.Prefetch == 0 {
 		return

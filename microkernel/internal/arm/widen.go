@@ -25,14 +25,14 @@ func emitWiden(a *a64.Asm, b qtype.Type) {
 			for j := range e.v {
 				u.each(j, func(k int, w a64.V) { put(j, k, w) })
 			}
-			e.AddImm(dst, dst, 64*qtype.TurnK)
+			e.AddImm(dst, dst, 64*qtype.SubBlockK)
 		})
 	} else {
 		f := &floatTile{tile: e}
 		f.high = e.vec()
 		w := e.vecs(8)
 		f.setup()
-		turn := func(n int) {
+		iteration := func(n int) {
 			for i := range n * e.v {
 				x := w[i%len(w)]
 				f.widen(x, i%e.v, i/e.v)
@@ -41,18 +41,18 @@ func emitWiden(a *a64.Asm, b qtype.Type) {
 			e.advance(e.bBase, b.PanelOffset(n))
 			e.AddImm(dst, dst, 64*n)
 		}
-		e.loop(unsafe.Offsetof(t.Main), func() { turn(kernel.WidenStep(b)) })
-		e.widenRest(turn)
+		e.loop(unsafe.Offsetof(t.Main), func() { iteration(kernel.WidenStep(b)) })
+		e.widenRest(iteration)
 	}
 	e.Ret()
 }
 
-// widenRest is the k after the last whole turn: singly, or for pairs of bf16 two at a time and the
-// last alone.
-func (e *tile) widenRest(turn func(n int)) {
+// widenRest is the k after the last whole iteration: singly, or for pairs of bf16 two at a time and
+// the last alone.
+func (e *tile) widenRest(iteration func(n int)) {
 	var t kernel.WidenArgs
 	if e.s.B != qtype.BF16 {
-		e.loop(unsafe.Offsetof(t.Rest), func() { turn(1) })
+		e.loop(unsafe.Offsetof(t.Rest), func() { iteration(1) })
 		return
 	}
 	last, done := e.NewLabel(), e.NewLabel()
@@ -60,11 +60,11 @@ func (e *tile) widenRest(turn func(n int)) {
 	top := e.Here()
 	e.Cmp(nCount, 2)
 	e.BC(a64.Below, last)
-	turn(2)
+	iteration(2)
 	e.AddImm(nCount, nCount, -2)
 	e.B(top)
 	e.Bind(last)
 	e.CBZ(nCount, done)
-	turn(1)
+	iteration(1)
 	e.Bind(done)
 }

@@ -21,11 +21,11 @@ const (
 
 // ActQ8 is one block, for plain-Go access to rows.
 type ActQ8 struct {
-	Scale  float32
-	Bias   int32
-	Q      [ActQ8Block]int8
-	Halves [2]int16
-	Sum    float32
+	Scale    float32
+	Bias     int32
+	Q        [ActQ8Block]int8
+	HalfSums [2]int16
+	Sum      float32
 }
 
 // ActQ8RowBytes is the length of a row of k activations; k is a multiple of 32.
@@ -48,20 +48,20 @@ func ActQ8At(row unsafe.Pointer, b int) *ActQ8 { return (*ActQ8)(unsafe.Add(row,
 
 // SetSums computes what is derived from the integers and the scale.
 func (q *ActQ8) SetSums() {
-	q.Halves = [2]int16{}
+	q.HalfSums = [2]int16{}
 	for i, v := range q.Q {
-		q.Halves[i/16] += int16(v)
+		q.HalfSums[i/16] += int16(v)
 	}
-	sum := int32(q.Halves[0]) + int32(q.Halves[1])
+	sum := int32(q.HalfSums[0]) + int32(q.HalfSums[1])
 	q.Bias = -128 * sum
 	q.Sum = float32(sum) * q.Scale
 }
 
 // Where things stand in a block, for code that reads it.
 const (
-	ActScale  = 0
-	ActBias   = 4
-	ActQ      = 8
-	ActHalves = 40
-	ActSum    = 44
+	ActScale    = 0
+	ActBias     = 4
+	ActQ        = 8
+	ActHalfSums = 40
+	ActSum      = 44
 )

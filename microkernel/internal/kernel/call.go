@@ -39,7 +39,7 @@ type TileArgs struct {
 	A, LDA     uintptr // first row of A, bytes between rows
 	B, BStride uintptr // first panel, bytes between panels
 	C, LDC     uintptr // first row of C, bytes between rows
-	Main       uintptr // turns of the unrolled loop (blocks, for quantized weights)
+	Main       uintptr // iterations of the unrolled loop (blocks, for quantized weights)
 	Rest       uintptr // single steps after it (pairs of k for bf16)
 	Odd        uintptr // bf16: one last k without a partner
 	Tiles      uintptr
@@ -51,8 +51,8 @@ type TileArgs struct {
 	Lanes      [qtype.PanelWidth]int32
 
 	// Of prefetching, see the backends.
-	Ahead  uintptr // turns before what is prefetched is the next block of weights
-	Behind uintptr // turns after that
+	Ahead  uintptr // iterations before what is prefetched is the next block of weights
+	Behind uintptr // iterations after that
 	Left   uintptr // of them, those that the present row tile has not begun
 	Jump   uintptr // from the end of this block of weights to the next one
 	Next   uintptr // where spread prefetching goes on
@@ -106,10 +106,10 @@ func (k *Tiles) Args(g *GemmArgs, last int) TileArgs {
 	}
 	t.A += uintptr(s.Compute.ActRowBytes(g.K0))
 	n := g.K1 - g.K0
-	turn := s.Turn()
-	t.Main = uintptr(n / turn)
+	iteration := s.Iteration()
+	t.Main = uintptr(n / iteration)
 	s.aim(&t, g)
-	t.Rest = uintptr(n % turn)
+	t.Rest = uintptr(n % iteration)
 	switch {
 	case s.Compute == ComputeBF16:
 		t.Rest = (t.Rest + 1) / 2 // the last pair of an odd K is whole
@@ -132,9 +132,9 @@ func (s *Spec) aim(t *TileArgs, g *GemmArgs) {
 	if g.Next == nil {
 		t.Next = t.B // spread: the block at hand, which costs nothing more
 	}
-	t.Behind = min(t.Main, uintptr(s.TurnsAhead()))
+	t.Behind = min(t.Main, uintptr(s.IterationsAhead()))
 	t.Ahead = t.Main - t.Behind
 	if g.Next != nil {
-		t.Jump = t.Next - t.B - t.Main*uintptr(s.B.PanelOffset(s.Turn()))
+		t.Jump = t.Next - t.B - t.Main*uintptr(s.B.PanelOffset(s.Iteration()))
 	}
 }

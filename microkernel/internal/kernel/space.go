@@ -6,10 +6,10 @@ import "sandwich/microkernel/qtype"
 // allow: every register tile that does not spill and is worth trying, in every form. The order is
 // deterministic. Tiles are listed without software prefetch; its distance is an axis of its own,
 // see WithPrefetch.
-func Space(host Features, isa ISA, c Compute, b qtype.Type) []Spec {
+func Space(host Features, isa ISA, c Compute, b qtype.Type, keep func(Spec) bool) []Spec {
 	if !isa.Generates() {
 		s := Spec{ISA: isa, Compute: c, B: b, MR: 4, NR: qtype.PanelWidth, KU: min(b.Block(), MaxKU)}
-		if s.Validate() != nil {
+		if !keep(s) || s.Validate() != nil {
 			return nil
 		}
 		return []Spec{s}
@@ -21,7 +21,7 @@ func Space(host Features, isa ISA, c Compute, b qtype.Type) []Spec {
 				for nr := qtype.PanelWidth; nr <= MaxNR; nr += qtype.PanelWidth {
 					for mr := 1; mr <= MaxMR; mr++ {
 						s := Spec{ISA: isa, Compute: c, B: b, MR: mr, NR: nr, KU: ku, Form: form, Dot: dot}
-						if host.Has(s.Needs()) && s.worthTrying() && s.validate() == nil {
+						if keep(s) && host.Has(s.Needs()) && s.worthTrying() && s.validate() == nil {
 							out = append(out, s)
 						}
 					}
@@ -50,7 +50,7 @@ func (s Spec) worthTrying() bool {
 	return s.MR*s.NR/s.ISA.Lanes() >= latency*ports || s.MR <= 4
 }
 
-// steps is the multiply-adds of an accumulator in a turn of the main loop.
+// steps is the multiply-adds of an accumulator in an iteration of the main loop.
 func (s Spec) steps() int {
 	if s.Compute == ComputeBF16 {
 		return s.KU / 2

@@ -77,7 +77,7 @@ type Spec struct {
 	Compute Compute
 	B       qtype.Type
 	MR, NR  int // register tile: rows of A by columns of W; NR is a multiple of qtype.PanelWidth
-	KU      int // elements of k per turn of the inner loop
+	KU      int // elements of k per iteration of the inner loop
 	Form    Form
 	Dot     Dot
 	// Prefetch is the distance in bytes, in each panel, at which the packed weight is prefetched
@@ -216,12 +216,12 @@ func (s Spec) Needs() Features {
 	return t.Needs() | t.SpecNeeds(s) | s.Dot.info().needs
 }
 
-// Turn is the k of one turn of the main loop.
-func (s Spec) Turn() int { return max(s.KU, s.B.Block()) }
+// Iteration is the k of one iteration of the main loop.
+func (s Spec) Iteration() int { return max(s.KU, s.B.Block()) }
 
-// TurnsAhead is the prefetch distance in turns of the main loop.
-func (s Spec) TurnsAhead() int {
-	unit := s.B.PanelOffset(s.Turn())
+// IterationsAhead is the prefetch distance in iterations of the main loop.
+func (s Spec) IterationsAhead() int {
+	unit := s.B.PanelOffset(s.Iteration())
 	return max(1, (s.Prefetch+unit/2)/unit)
 }
 

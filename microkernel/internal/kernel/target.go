@@ -130,10 +130,10 @@ type Tiles struct {
 // WidenArgs is what a generated widener gets.
 type WidenArgs struct {
 	Src, Dst   uintptr
-	Main, Rest uintptr // turns of the loop, single k after it
+	Main, Rest uintptr // iterations of the loop, single k after it
 }
 
-// WidenStep is the k of one turn of a widener.
+// WidenStep is the k of one iteration of a widener.
 func WidenStep(b qtype.Type) int { return max(b.Block(), 8) }
 
 // ReaderBlock is the unit of a reader in bytes, ReadAhead its prefetch distance: far enough for the

@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"sandwich/microkernel/qtype"
 )
@@ -50,8 +51,25 @@ func (s Spec) validate() error {
 	if err := s.validateCompute(); err != nil {
 		return err
 	}
-	return s.ISA.Target().Legal(s)
+	return s.legal()
 }
+
+// legality is what targets said of specs, each a Spec: they run the allocator of their registers
+// dry to know it, and a plan asks the same of hundreds of rules.
+var legality sync.Map
+
+// legal asks the target. Of a prefetch at a distance it sees only that there is one.
+func (s Spec) legal() error {
+	s.Prefetch = min(s.Prefetch, 64)
+	known, ok := legality.Load(s)
+	if !ok {
+		known, _ = legality.LoadOrStore(s, verdict{s.ISA.Target().Legal(s)})
+	}
+	return known.(verdict).error
+}
+
+// verdict is an error or none, which a map may hold.
+type verdict struct{ error }
 
 // validateCompute is what a compute path asks of the weight, and of generated code.
 func (s Spec) validateCompute() error {
@@ -71,8 +89,8 @@ func (s Spec) validateCompute() error {
 		return fmt.Errorf("a bf16 kernel needs a dot product of bfloat16")
 	case s.Dot != NoDot && !s.Dot.on(s.ISA):
 		return fmt.Errorf("dot product %s does not exist on %s", s.Dot, s.ISA)
-	case generates && s.B.Quantized() && s.KU != qtype.TurnK:
-		return fmt.Errorf("KU of a kernel for quantized weights is their block of %d", qtype.TurnK)
+	case generates && s.B.Quantized() && s.KU != qtype.SubBlockK:
+		return fmt.Errorf("KU of a kernel for quantized weights is their block of %d", qtype.SubBlockK)
 	case generates && s.B == qtype.BF16 && s.KU < 2:
 		return fmt.Errorf("KU must be even for bf16, which is packed in pairs")
 	}

@@ -10,7 +10,7 @@ import (
 
 // Panel packs the rows of up to PanelWidth columns, rowStride bytes apart and k elements long, into
 // a panel of the layout that microkernel.Layout documents. It writes all of the panel up to k. Two
-// layouts are packed faster than turn by turn.
+// layouts are packed faster than sub-block by sub-block.
 func Panel(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 	switch {
 	case d.Float == qtype.Single:
@@ -19,12 +19,12 @@ func Panel(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 		packElements[uint16](panel, src, rowStride, columns, k)
 	case d.Float == qtype.Brain:
 		packPairs(panel, src, rowStride, columns, k)
-	case d.Block == qtype.TurnK && d.Signed && d.Bytes == q8Row:
+	case d.Block == qtype.SubBlockK && d.Signed && d.Bytes == q8Row:
 		packQ8(d, panel, src, rowStride, columns, k)
-	case d.Block == qtype.TurnK && slices.Equal(d.Pieces, q4Pieces) && d.Bytes == q4Row:
+	case d.Block == qtype.SubBlockK && slices.Equal(d.Fields, q4Fields) && d.Bytes == q4Row:
 		packQ4(d, panel, src, rowStride, columns, k)
 	default:
-		packTurns(d, panel, src, rowStride, columns, k)
+		packSubBlocks(d, panel, src, rowStride, columns, k)
 	}
 }
 
@@ -33,8 +33,8 @@ func Panel(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 const packTile = 64
 
 // packElements transposes rows of plain elements: panel[k][c] = src[c][k]. An element is moved in
-// one piece, which needs no alignment where kernels are generated, and elsewhere has that of its
-// tensor.
+// one bit field, which needs no alignment where kernels are generated, and elsewhere has that of
+// its tensor.
 func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k int) {
 	size := int(unsafe.Sizeof(T(0)))
 	if columns < qtype.PanelWidth {

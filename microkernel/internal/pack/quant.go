@@ -11,8 +11,8 @@ const (
 	q4Row = 18 // bytes of a q4_0 block in a row: scale, 32 nibbles, k and k+16 in one byte
 )
 
-// q4Pieces is how q4Row is laid out behind its scale.
-var q4Pieces = []qtype.Piece{{At: 2, Bits: 4, Run: 16}}
+// q4Fields is how q4Row is laid out behind its scale.
+var q4Fields = []qtype.BitField{{At: 2, Bits: 4, Run: 16}}
 
 // packQ8 packs sixteen rows of q8_0 blocks.
 func packQ8(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {

@@ -26,19 +26,19 @@ func Column(t qtype.Type, panel []byte, c int, dst []float32) {
 	default:
 		for at := 0; at < len(dst); at += d.Block {
 			block := panel[at/d.Block*d.PanelBytes():][:d.PanelBytes()]
-			for n := range d.Turns() {
-				turnOf(t, block, n).column(c, (*[qtype.TurnK]float32)(dst[at+n*qtype.TurnK:]))
+			for n := range d.SubBlocks() {
+				subBlockOf(t, block, n).column(c, (*[qtype.SubBlockK]float32)(dst[at+n*qtype.SubBlockK:]))
 			}
 		}
 	}
 }
 
-// column writes the weights of column c of the turn as the file's own representation defines them:
-// scale times number, so that a zero has the sign it has there.
-func (b blockTurn) column(c int, dst *[qtype.TurnK]float32) {
+// column writes the weights of column c of the sub-block as the file's own representation defines
+// them: scale times number, so that a zero has the sign it has there.
+func (b packedSubBlock) column(c int, dst *[qtype.SubBlockK]float32) {
 	u := b.numbers(c)
 	zero := int32(b.ZeroPoint)
-	for k := 0; k < qtype.TurnK; k += b.Span() {
+	for k := 0; k < qtype.SubBlockK; k += b.Span() {
 		scale, offset := b.scale(k, c)
 		words, out := u[k/4:(k+b.Span())/4], dst[k:k+b.Span()]
 		switch {
@@ -59,12 +59,12 @@ func (b blockTurn) column(c int, dst *[qtype.TurnK]float32) {
 }
 
 // numbers collects the stored numbers of column c, four k in a word.
-func (b blockTurn) numbers(c int) (u [qtype.TurnK / 4]uint32) {
-	for i, p := range b.Pieces {
+func (b packedSubBlock) numbers(c int) (u [qtype.SubBlockK / 4]uint32) {
+	for i, p := range b.Fields {
 		mask := uint32(1<<p.Bits-1) * 0x01010101 // in each byte
 		g, low := 0, b.Low(i)
 		for w := range p.Bits {
-			word := b.Word(b.turn, i, w, c)
+			word := b.Word(b.packed, i, w, c)
 			for shift := 0; shift < 8; shift += p.Bits {
 				u[g%len(u)] |= word >> shift & mask << low
 				g++

@@ -53,26 +53,27 @@ func refWide(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns 
 // refBlocks continues the chains of one panel over the blocks of [K0, K1).
 func refBlocks(t qtype.Type, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
 	for k0 := g.K0; k0 < g.K1; k0 += kernel.ActQ8Block {
-		turn := turnAt(t, panel, k0)
+		subBlock := subBlockAt(t, panel, k0)
 		var w [kernel.ActQ8Block][qtype.PanelWidth]int32
 		for k := range w {
 			for j := range columns {
-				w[k][j] = int32(turn.integer(k, j))
+				w[k][j] = int32(subBlock.integer(k, j))
 			}
 		}
 		for m := range g.M {
 			a := kernel.ActQ8At(unsafe.Add(g.A, m*g.AStride), k0/kernel.ActQ8Block)
 			acc := unsafe.Slice((*float32)(unsafe.Add(c, m*g.CStride)), columns)
-			refTurn(turn, &w, a, acc)
+			refSubBlock(subBlock, &w, a, acc)
 		}
 	}
 }
 
-// refTurn adds one block of activations to the chains of a row: for each span of k that shares a
-// scale, one FMA by the product of the two scales, and where weights have an offset a second one by
-// the sum of the activations.
-func refTurn(turn blockTurn, w *[kernel.ActQ8Block][qtype.PanelWidth]int32, a *kernel.ActQ8, acc []float32) {
-	span := turn.Span()
+// refSubBlock adds one block of activations to the chains of a row: for each span of k that shares
+// a scale, one FMA by the product of the two scales, and where weights have an offset a second one
+// by the sum of the activations.
+func refSubBlock(subBlock packedSubBlock, w *[kernel.ActQ8Block][qtype.PanelWidth]int32, a *kernel.ActQ8,
+	acc []float32) {
+	span := subBlock.Span()
 	for k0 := 0; k0 < kernel.ActQ8Block; k0 += span {
 		sum := int32(0)
 		for _, q := range a.Q[k0 : k0+span] {
@@ -83,9 +84,9 @@ func refTurn(turn blockTurn, w *[kernel.ActQ8Block][qtype.PanelWidth]int32, a *k
 			for k := k0; k < k0+span; k++ {
 				dot += int32(a.Q[k]) * w[k][j]
 			}
-			scale, offset := turn.scale(k0, j)
+			scale, offset := subBlock.scale(k0, j)
 			acc[j] = FMA32(float32(dot), scale*a.Scale, acc[j])
-			if turn.Affine() {
+			if subBlock.Affine() {
 				acc[j] = FMA32(float32(sum)*a.Scale, offset, acc[j])
 			}
 		}

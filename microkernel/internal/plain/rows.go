@@ -10,8 +10,8 @@ import (
 type Row = [qtype.PanelWidth]float32
 
 // Rows writes the exact float32 values of the elements [k0, k0+len(dst)) of a panel. k0 is a
-// multiple of KStep or of a turn, and len(dst) too, or it ends at K. It is the oracle of Widen and
-// what RunRef reads weights through.
+// multiple of KStep or of a sub-block, and len(dst) too, or it ends at K. It is the oracle of Widen
+// and what RunRef reads weights through.
 func Rows(t qtype.Type, panel unsafe.Pointer, k0 int, dst []Row) {
 	src := unsafe.Add(panel, t.PanelOffset(k0))
 	switch t {
@@ -31,15 +31,15 @@ func Rows(t qtype.Type, panel unsafe.Pointer, k0 int, dst []Row) {
 			}
 		}
 	default:
-		for k := 0; k < len(dst); k += qtype.TurnK {
-			turnAt(t, panel, k0+k).values(dst[k : k+qtype.TurnK])
+		for k := 0; k < len(dst); k += qtype.SubBlockK {
+			subBlockAt(t, panel, k0+k).values(dst[k : k+qtype.SubBlockK])
 		}
 	}
 }
 
-// turnAt is the turn of a quantized panel that begins at element k.
-func turnAt(t qtype.Type, panel unsafe.Pointer, k int) blockTurn {
+// subBlockAt is the sub-block of a quantized panel that begins at element k.
+func subBlockAt(t qtype.Type, panel unsafe.Pointer, k int) packedSubBlock {
 	d := t.Desc()
 	block := unsafe.Slice((*byte)(unsafe.Add(panel, t.PanelOffset(k/d.Block*d.Block))), d.PanelBytes())
-	return turnOf(t, block, k%d.Block/qtype.TurnK)
+	return subBlockOf(t, block, k%d.Block/qtype.SubBlockK)
 }

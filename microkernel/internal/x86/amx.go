@@ -16,28 +16,28 @@ const amxRows = 16
 // through memory, since tiles are loaded from there, and AMX cannot scale them.
 type amxArgs struct {
 	kernel.TileArgs
-	// bytes from the weights of a turn to those of the next: amxTurnBytes, or 0 where each turn
-	// takes the place of the one before
+	// bytes from the weights of a sub-block to those of the next: amxSubBlockBytes, or 0 where each
+	// sub-block takes the place of the one before
 	each  uintptr
 	keep  uintptr            // 1: they stay for the row tiles after the first
 	ready uintptr            // 1: they are there
 	work  [amxWork + 64]byte // of which the function takes what begins at a multiple of 64
 }
 
-// amxKept is amxArgs with room for the weights of amxTurns turns.
+// amxKept is amxArgs with room for the weights of amxSubBlocks sub-blocks.
 type amxKept struct {
 	amxArgs
-	_ [(amxTurns - 1) * amxTurnBytes]byte // goes on where work ends
+	_ [(amxSubBlocks - 1) * amxSubBlockBytes]byte // goes on where work ends
 }
 
-// The work space: for each span of k that shares scales, at most two in a turn, [16 rows][16
-// columns]int32 sums; then weights, [8][16 columns][4 k]int8 for each turn.
+// The work space: for each span of k that shares scales, at most two in a sub-block, [16 rows][16
+// columns]int32 sums; then weights, [8][16 columns][4 k]int8 for each sub-block.
 const (
-	amxSumBytes  = 4 * amxRows * qtype.PanelWidth
-	amxTurnBytes = qtype.TurnK * qtype.PanelWidth
-	amxWeights   = 2 * amxSumBytes
-	amxWork      = amxWeights + amxTurnBytes
-	amxTurns     = 32 // 16 KiB, a third of the first-level cache of the CPUs that have AMX
+	amxSumBytes      = 4 * amxRows * qtype.PanelWidth
+	amxSubBlockBytes = qtype.SubBlockK * qtype.PanelWidth
+	amxWeights       = 2 * amxSumBytes
+	amxWork          = amxWeights + amxSubBlockBytes
+	amxSubBlocks     = 32 // 16 KiB, a third of the first-level cache of the CPUs that have AMX
 )
 
 // runAMX is one call of a kernel of Dot AMX.
@@ -56,7 +56,7 @@ func runAMX(k *kernel.Tiles, g *kernel.GemmArgs) {
 // keepsWeights says that several row tiles share the bytes of weights, and that there is room for
 // all of them.
 func keepsWeights(k *kernel.Tiles, g *kernel.GemmArgs) bool {
-	return g.M > k.Spec.MR && g.K1-g.K0 <= amxTurns*qtype.TurnK
+	return g.M > k.Spec.MR && g.K1-g.K0 <= amxSubBlocks*qtype.SubBlockK
 }
 
 // aimAMX is the arguments of a call of a kernel of Dot AMX.
@@ -64,7 +64,7 @@ func aimAMX(k *kernel.Tiles, args *amxArgs, g *kernel.GemmArgs) {
 	args.TileArgs = k.Args(g, g.N)
 	args.each, args.keep, args.ready = 0, 0, 0
 	if keepsWeights(k, g) {
-		args.each, args.keep = amxTurnBytes, 1
+		args.each, args.keep = amxSubBlockBytes, 1
 	}
 }
 
@@ -76,7 +76,7 @@ type amxTile struct {
 	int8Tile
 	step   asm.Reg   // 64, the distance of rows of W and of sums; a single panel leaves this register free
 	work   asm.Reg   // amxArgs.work
-	bytes  asm.Reg   // the weights of the turn
+	bytes  asm.Reg   // the weights of the sub-block
 	zeros  asm.Vec   // the number that stands for 0, in every byte
 	sumsOf []asm.Vec // integer sums of several rows side by side
 	scales []asm.Vec // and their products of scales
@@ -89,14 +89,14 @@ const amxSideBySide = 4
 func (s spec) amxForm() int8Form {
 	f := int8Form{together: 1, temps: 1}
 	if d := s.B.Desc(); d.Bits() < 8 {
-		f.masks = len(d.Pieces)
+		f.masks = len(d.Fields)
 	}
 	return f
 }
 
 // newAMX hands out the registers of a tile; emit generates it.
 func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
-	e := &amxTile{int8Tile: int8Tile{turns: newTurns(newEmitter(a, s)), form: s.amxForm()}, step: rBS}
+	e := &amxTile{int8Tile: int8Tile{subBlocks: newSubBlocks(newEmitter(a, s)), form: s.amxForm()}, step: rBS}
 	e.work, e.bytes = e.pointer(), e.pointer()
 	e.w, e.x, e.t = e.vecs(1), e.vecs(1), e.vecs(e.form.temps)
 	e.sumsOf, e.scales = e.vecs(amxSideBySide), e.vecs(amxSideBySide)
@@ -110,8 +110,8 @@ func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	if e.Made() {
 		e.made = e.vecs(1)
 	}
-	if e.Turns() > 1 {
-		for range len(e.Halves) {
+	if e.SubBlocks() > 1 {
+		for range len(e.BlockScales) {
 			e.heads = append(e.heads, e.vecs(1))
 		}
 		e.atHead = e.loadHeads
@@ -134,7 +134,7 @@ func (e *amxTile) rowTile() {
 	e.Jcc(asm.NotZero, again)
 	e.blocks(e.mainLoop, func() {
 		e.unpack()
-		e.turn()
+		e.subBlock()
 		e.Add(e.bytes, e.arg(unsafe.Offsetof(t.each)))
 	})
 	e.Mov(e.bytes, e.arg(unsafe.Offsetof(t.keep)))
@@ -142,18 +142,18 @@ func (e *amxTile) rowTile() {
 	e.Jmp(done)
 	e.Bind(again)
 	e.blocks(e.mainLoop, func() {
-		e.turn()
-		e.Add(e.bytes, asm.Imm32(amxTurnBytes))
+		e.subBlock()
+		e.Add(e.bytes, asm.Imm32(amxSubBlockBytes))
 	})
 	e.Bind(done)
 }
 
-// turn is the 32 k of a turn whose weights are bytes.
-func (e *amxTile) turn() {
-	for k := 0; k < qtype.TurnK; k += e.Span() {
+// subBlock is the 32 k of a sub-block whose weights are bytes.
+func (e *amxTile) subBlock() {
+	for k := 0; k < qtype.SubBlockK; k += e.Span() {
 		e.product(k)
 	}
-	for k := 0; k < qtype.TurnK; k += e.Span() {
+	for k := 0; k < qtype.SubBlockK; k += e.Span() {
 		e.scale(e.w[0], 0, k)
 		e.scaleSums(k)
 		if e.Affine() {
@@ -163,7 +163,7 @@ func (e *amxTile) turn() {
 	e.advance(e.aBase, kernel.ActQ8Bytes)
 }
 
-// The tiles of a span; the second span of a turn has the next three.
+// The tiles of a span; the second span of a sub-block has the next three.
 const (
 	amxC asm.Tile = iota // sums
 	amxA                 // activations
@@ -176,7 +176,7 @@ func (e *amxTile) begin() {
 	e.Lea(e.work, asm.At(rArgs, int(unsafe.Offsetof(amxArgs{}.work))+63))
 	e.And(e.work, asm.Imm32(-64))
 	var rows, bytes [8]uint8
-	for t := 0; t < qtype.TurnK/e.Span()*int(amxSpan); t += int(amxSpan) {
+	for t := 0; t < qtype.SubBlockK/e.Span()*int(amxSpan); t += int(amxSpan) {
 		copy(rows[t:], []uint8{uint8(e.s.MR), uint8(e.s.MR), uint8(e.Span() / 4)})
 		copy(bytes[t:], []uint8{4 * qtype.PanelWidth, uint8(e.Span()), 4 * qtype.PanelWidth})
 	}
@@ -188,12 +188,12 @@ func (e *amxTile) begin() {
 	}
 }
 
-// unpack brings the weights of a turn to memory as bytes with a sign, [8][16 columns][4 k].
+// unpack brings the weights of a sub-block to memory as bytes with a sign, [8][16 columns][4 k].
 func (e *amxTile) unpack() {
 	if e.made != nil {
 		e.make(0, 0, e.x[0], e.t[0])
 	}
-	for g := range qtype.TurnK / 4 {
+	for g := range qtype.SubBlockK / 4 {
 		e.weights(0, 0, g)
 		if e.ZeroPoint > 0 {
 			e.I(asm.VPSUBB, e.w[0], e.w[0], e.zeros)

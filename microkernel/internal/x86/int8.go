@@ -10,7 +10,7 @@ import (
 // product of every accumulator, its conversion to float, and one FMA by the product of the two
 // scales; then one FMA by the offset where weights have it.
 func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
-	e := &int8Tile{turns: newTurns(newEmitter(a, s)), form: s.int8Form()}
+	e := &int8Tile{subBlocks: newSubBlocks(newEmitter(a, s)), form: s.int8Form()}
 	e.dot = e.vecs(s.MR * e.v)
 	e.w = e.vecs(e.v * e.form.together)
 	e.x = e.vecs(e.form.together)
@@ -28,8 +28,8 @@ func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	if e.form.flip {
 		e.none, e.top = e.vec(), e.vec()
 	}
-	if e.used+len(e.Halves)*e.v <= s.ISA.Registers() && e.Turns() > 1 {
-		for range len(e.Halves) {
+	if e.used+len(e.BlockScales)*e.v <= s.ISA.Registers() && e.SubBlocks() > 1 {
+		for range len(e.BlockScales) {
 			e.heads = append(e.heads, e.vecs(e.v))
 		}
 		e.atHead = e.loadHeads
@@ -38,18 +38,18 @@ func newInt8(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 }
 
 type int8Tile struct {
-	turns
+	subBlocks
 	form  int8Form
 	dot   []asm.Vec   // integer accumulators of the span, laid out like acc
 	w     []asm.Vec   // weights of four k, for each of the groups that are multiplied together; then their scales
 	abs   []asm.Vec   // AVX2: magnitudes of the weights (signedDot)
-	masks []asm.Vec   // AVX-512: of the pieces of a byte
+	masks []asm.Vec   // AVX-512: of the bit fields of a byte
 	x     []asm.Vec   // four activations in all lanes, for each of these groups; then a product of scales
 	t     []asm.Vec   // temporaries
 	table asm.Vec     // levels
 	none  asm.Vec     // zero, and
 	top   asm.Vec     // the topmost bit of each byte: AVX-512 changes signs by them
-	heads [][]asm.Vec // scales at the head of a block of several turns, by half; nil where registers are short
+	heads [][]asm.Vec // scales at the head of a block of several sub-blocks, by half; nil where registers are short
 }
 
 // int8Form is how the dot product of a spec is made, and what it takes besides accumulators.
@@ -66,10 +66,10 @@ func (s spec) int8Form() int8Form {
 	b := s.B.Desc()
 	f := int8Form{together: 1}
 	if s.ISA == kernel.AVX512 && b.Bits() < 8 {
-		f.masks = len(b.Pieces)
+		f.masks = len(b.Fields)
 	}
 	if s.Dot != kernel.MAdd {
-		if s.ISA != kernel.AVX512 || b.Subs != qtype.NoSubs || len(b.Pieces) > 1 {
+		if s.ISA != kernel.AVX512 || b.Subs != qtype.NoSubs || len(b.Fields) > 1 {
 			f.temps = 1
 		}
 		return f
@@ -96,7 +96,7 @@ func (s spec) signedDot() bool {
 
 func (e *int8Tile) body() {
 	e.blocks(e.mainLoop, func() {
-		for k := 0; k < qtype.TurnK; k += e.Span() {
+		for k := 0; k < qtype.SubBlockK; k += e.Span() {
 			e.part(k)
 		}
 		e.advance(e.aBase, kernel.ActQ8Bytes)
@@ -124,7 +124,7 @@ func (e *int8Tile) part(k0 int) {
 		}
 	}
 	e.start0(k0)
-	bytes := e.linesOfTurn()
+	bytes := e.linesOfSubBlock()
 	for g := k0 / 4; g < (k0+e.Span())/4; g += e.form.together {
 		for i := range e.form.together {
 			e.prefetch(bytes*(g+i)/8, bytes*(g+i+1)/8)
@@ -162,11 +162,11 @@ func (e *int8Tile) part(k0 int) {
 	}
 }
 
-// loadHeads keeps the halves at the head of a block in registers through its turns.
+// loadHeads keeps the scales at the head of a block in registers through its sub-blocks.
 func (e *int8Tile) loadHeads() {
 	for n, regs := range e.heads {
 		for j, v := range regs {
-			e.loadHalf(v, j, n)
+			e.loadBlockScale(v, j, n)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (e *int8Tile) head(v asm.Vec, j, n int) asm.Vec {
 	if e.heads != nil {
 		return e.heads[n][j]
 	}
-	e.loadHalf(v, j, n)
+	e.loadBlockScale(v, j, n)
 	return v
 }
 
@@ -235,7 +235,7 @@ func (e *int8Tile) offsets(k0 int) {
 	for r := range e.s.MR {
 		var sum asm.Operand = e.x[0]
 		switch {
-		case e.Span() < qtype.TurnK:
+		case e.Span() < qtype.SubBlockK:
 			e.halfSum(e.x[0], r, k0, 1)
 			e.I(asm.VCVTDQ2PS, e.x[0], e.x[0])
 			if scale := e.a(r, kernel.ActScale); e.wide() {

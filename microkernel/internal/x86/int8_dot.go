@@ -29,9 +29,9 @@ func (e *int8Tile) levelTable() asm.Mem {
 	return e.ConstU32s(words...)
 }
 
-// byteMask is the bits of piece i of a number, in every byte.
+// byteMask is the bits of bit field i of a number, in every byte.
 func (e *int8Tile) byteMask(i int) uint32 {
-	return uint32(1<<e.Pieces[i].Bits-1) * 0x01010101 << e.Low(i)
+	return uint32(1<<e.Fields[i].Bits-1) * 0x01010101 << e.Low(i)
 }
 
 // everywhere is a vector in the pool whose 32-bit words are all the same.
@@ -78,7 +78,7 @@ func (e *int8Tile) start0(k0 int) {
 
 // bias is -zero times the sum of the activations of the span.
 func (e *int8Tile) bias(v asm.Vec, r, k0 int) {
-	if e.Span() < qtype.TurnK {
+	if e.Span() < qtype.SubBlockK {
 		e.halfSum(v, r, k0, -e.zeroOf())
 		return
 	}
@@ -94,14 +94,14 @@ func (e *int8Tile) halfSum(v asm.Vec, r, k0, factor int) {
 	if k0 > 0 {
 		word <<= 16
 	}
-	e.I(asm.VPBROADCASTD, v, e.a(r, kernel.ActHalves))
+	e.I(asm.VPBROADCASTD, v, e.a(r, kernel.ActHalfSums))
 	e.I(asm.VPMADDWD, v, v, e.everywhere(word))
 }
 
-// bytesOf brings a piece of the numbers of four k, group g of the turn, of vector j into v, at its
-// place in the bytes.
+// bytesOf brings a bit field of the numbers of four k, group g of the sub-block, of vector j into
+// v, at its place in the bytes.
 func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
-	word, bit := e.piece(j, j, 4*g, plane)
+	word, bit := e.field(j, j, 4*g, plane)
 	n := e.Low(plane) - bit
 	if n == 0 && e.wide() && plane == 0 && len(e.masks) > 0 {
 		e.I(asm.VPANDD, v, e.masks[0], word)
@@ -109,7 +109,7 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	}
 	e.shiftedWord(v, word, n)
 	switch {
-	case e.Pieces[plane].Bits == 8 || e.wide() && plane > 0: // nothing to mask, or masked as it is joined
+	case e.Fields[plane].Bits == 8 || e.wide() && plane > 0: // nothing to mask, or masked as it is joined
 	case e.wide():
 		e.I(asm.VPANDD, v, v, e.masks[plane])
 	default:
@@ -117,19 +117,19 @@ func (e *int8Tile) bytesOf(v asm.Vec, j, g, plane int) {
 	}
 }
 
-// weights brings the numbers of group g of the turn, of vector j, into w[i]: unsigned, or signed
-// ones by magnitude and sign.
+// weights brings the numbers of group g of the sub-block, of vector j, into w[i]: unsigned, or
+// signed ones by magnitude and sign.
 func (e *int8Tile) weights(i, j, g int) {
 	const orMasked = 0xF8 // w | (t & mask)
 	w := e.w[i]
 	if e.form.flip && e.Codebook == nil {
-		word, _ := e.piece(j, j, 4*g, 0)
+		word, _ := e.field(j, j, 4*g, 0)
 		e.I(asm.VPXORD, w, e.top, word)
 		e.split(j)
 		return
 	}
 	e.bytesOf(w, j, g, 0)
-	if len(e.Pieces) > 1 {
+	if len(e.Fields) > 1 {
 		e.bytesOf(e.t[0], j, g, 1)
 		if e.wide() {
 			e.I(asm.VPTERNLOGD, w, e.t[0], e.masks[1], asm.Imm(orMasked))

@@ -8,11 +8,11 @@ import (
 // What a test needs that runs kernels of AMX where there is none, with the tile instructions
 // interpreted.
 
-// AMXRows is the rows of a tile register, AMXTurns the turns whose weights a call may keep as
-// bytes.
+// AMXRows is the rows of a tile register, AMXSubBlocks the sub-blocks whose weights a call may keep
+// as bytes.
 const (
-	AMXRows  = amxRows
-	AMXTurns = amxTurns
+	AMXRows      = amxRows
+	AMXSubBlocks = amxSubBlocks
 )
 
 // AMXArgs is the arguments of a tile function of Dot AMX.

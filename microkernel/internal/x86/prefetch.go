@@ -11,7 +11,7 @@ import (
 // prefetcher is how a tile function asks for weights before their time, in one of two ways.
 //
 // Prefetch: at a distance ahead of the use, into the second-level cache, and again nearBytes before
-// the use, into the first. Where fewer turns are left than the distance, what is ahead is not
+// the use, into the first. Where fewer sub-blocks are left than the distance, what is ahead is not
 // behind this block of weights in memory but the block that is multiplied next: the function jumps
 // there.
 //
@@ -62,7 +62,7 @@ func (e *emitter) startPrefetch() {
 		e.loadPointers(e.pfBase, rBS, unsafe.Offsetof(t.Next), unsafe.Offsetof(t.BStride))
 		e.Mov(e.tick, e.arg(unsafe.Offsetof(t.Tick)))
 	case e.s.Prefetch > 0:
-		far := e.s.TurnsAhead() * e.s.B.PanelOffset(e.s.Turn())
+		far := e.s.IterationsAhead() * e.s.B.PanelOffset(e.s.Iteration())
 		for i, p := range e.pfBase {
 			e.Lea(p, asm.At(e.bBase[i], far))
 		}
@@ -78,8 +78,8 @@ func (e *emitter) stopPrefetch() {
 	}
 }
 
-// mainLoop runs body once for each turn. With a prefetch distance, the pointers jump to the next
-// block on the way.
+// mainLoop runs body once for each iteration. With a prefetch distance, the pointers jump to the
+// next block on the way.
 func (e *emitter) mainLoop(body func()) {
 	var t kernel.TileArgs
 	if e.s.Prefetch == 0 {
@@ -110,7 +110,7 @@ func (e *emitter) mainLoop(body func()) {
 	e.Jcc(asm.NotZero, top)
 }
 
-// prefetch stands where the bytes [from, to) of each panel's present turn are used.
+// prefetch stands where the bytes [from, to) of each panel's present sub-block are used.
 func (e *emitter) prefetch(from, to int) {
 	if !e.s.Prefetches() {
 		return

@@ -7,8 +7,8 @@ import (
 )
 
 // newQuant is the tile of the chain "wide" for weights in blocks: each vector of W is unpacked in
-// registers and multiplied by all rows. Panels are taken several vectors at a time, turn by turn,
-// as many as there are registers for: independent chains overlap.
+// registers and multiplied by all rows. Panels are taken several vectors at a time, sub-block by
+// sub-block, as many as there are registers for: independent chains overlap.
 func newQuant(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	const most = 4
 	for il := min(s.NR/s.ISA.Lanes(), most); ; il-- {
@@ -29,24 +29,24 @@ func (u *unpacker) tile(il int, x asm.Vec) {
 	u.function(u.setup, func() {
 		u.blocks(u.mainLoop, func() {
 			for j0 := 0; j0 < u.v; j0 += il {
-				u.turn(j0, min(il, u.v-j0), x)
+				u.subBlock(j0, min(il, u.v-j0), x)
 			}
-			u.advance(u.aBase, 4*qtype.TurnK)
+			u.advance(u.aBase, 4*qtype.SubBlockK)
 		})
 	})
 }
 
-// turn is the 32 k of the vectors j0 to j0+n-1.
-func (u *unpacker) turn(j0, n int, x asm.Vec) {
-	bytes := u.linesOfTurn()
-	for k := range qtype.TurnK {
+// subBlock is the 32 k of the vectors j0 to j0+n-1.
+func (u *unpacker) subBlock(j0, n int, x asm.Vec) {
+	bytes := u.linesOfSubBlock()
+	for k := range qtype.SubBlockK {
 		if k%u.Span() == 0 {
 			for i := range n {
 				u.scales(i, j0+i, k)
 			}
 		}
 		if j0 == 0 && k%4 == 0 {
-			u.prefetch(bytes*k/qtype.TurnK, bytes*(k+4)/qtype.TurnK)
+			u.prefetch(bytes*k/qtype.SubBlockK, bytes*(k+4)/qtype.SubBlockK)
 		}
 		for i := range n {
 			u.value(i, j0+i, k)

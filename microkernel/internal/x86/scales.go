@@ -7,15 +7,15 @@ import (
 	"sandwich/microkernel/qtype"
 )
 
-// What is loaded once for the scales of a block or a turn, whatever the chain.
+// What is loaded once for the scales of a block or a sub-block, whatever the chain.
 
-// loadHalf brings half n of the block, of vector j, into v as float32, the scale in units.
-func (t turns) loadHalf(v asm.Vec, j, n int) {
-	if t.HalfRaw.Float == qtype.Brain {
-		t.I(asm.VPMOVZXWD, v, t.half(j, n))
+// loadBlockScale brings half n of the block, of vector j, into v as float32, the scale in units.
+func (t subBlocks) loadBlockScale(v asm.Vec, j, n int) {
+	if t.ScaleRaw.Float == qtype.Brain {
+		t.I(asm.VPMOVZXWD, v, t.blockScale(j, n))
 		t.I(asm.VPSLLD, v, v, asm.Imm(16))
 	} else {
-		t.I(asm.VCVTPH2PS, v, t.half(j, n))
+		t.I(asm.VCVTPH2PS, v, t.blockScale(j, n))
 	}
 	if n == 0 {
 		t.times1(v)
@@ -23,14 +23,14 @@ func (t turns) loadHalf(v asm.Vec, j, n int) {
 }
 
 // times1 multiplies v by the unit of scales.
-func (t turns) times1(v asm.Vec) {
+func (t subBlocks) times1(v asm.Vec) {
 	if t.Unit != 0 {
 		t.I(asm.VMULPS, v, v, t.splat(math.Float32bits(t.Unit)))
 	}
 }
 
 // loadFloat brings the scale of the span at k, of vector j, into v: FloatSubs.
-func (t turns) loadFloat(v asm.Vec, j, k int) {
+func (t subBlocks) loadFloat(v asm.Vec, j, k int) {
 	t.I(asm.VPMOVZXBD, v, t.sub(j, k/t.Span()))
 	t.I(asm.VPSLLD, v, v, asm.Imm(qtype.FloatSubShift))
 	t.times1(v)
@@ -38,7 +38,7 @@ func (t turns) loadFloat(v asm.Vec, j, k int) {
 
 // loadSub brings the scale of the span at k, of vector j, into w as integers: the kinds without an
 // offset. It overwrites x.
-func (t turns) loadSub(w, x asm.Vec, j, k int) {
+func (t subBlocks) loadSub(w, x asm.Vec, j, k int) {
 	switch t.Subs {
 	case qtype.SignedSubs:
 		t.I(asm.VPMOVSXBD, w, t.sub(j, k/t.Span()))
@@ -53,7 +53,7 @@ func (t turns) loadSub(w, x asm.Vec, j, k int) {
 		t.and(w, w, 30)
 	case qtype.ParitySubs: // s/2 in bits 1, 3, 5 and 7 of byte 3; they close ranks
 		at, _ := t.Place(0, 1)
-		t.shiftedWord(w, t.b(j, t.turn()+at, w.Bytes()), -24)
+		t.shiftedWord(w, t.b(j, t.subBlock()+at, w.Bytes()), -24)
 		t.and(w, w, qtype.ParityBits>>24)
 		t.I(asm.VPSRLD, x, w, asm.Imm(1))
 		t.or(w, x)
@@ -65,13 +65,13 @@ func (t turns) loadSub(w, x asm.Vec, j, k int) {
 	t.orBits(w, 1)
 }
 
-// make makes the words of the last plane for vector j, for the turn at hand, in slot i. It
+// make makes the words of the last plane for vector j, for the sub-block at hand, in slot i. It
 // overwrites x and y.
-func (t turns) make(i, j int, x, y asm.Vec) {
+func (t subBlocks) make(i, j int, x, y asm.Vec) {
 	at, _ := t.Place(0, 1)
 	v := t.made[i]
 	if t.Subs != qtype.ParitySubs { // a byte for four k is each byte of its word
-		t.I(asm.VPMOVZXBD, v, t.b(j, t.turn()+at, v.Bytes()/4))
+		t.I(asm.VPMOVZXBD, v, t.b(j, t.subBlock()+at, v.Bytes()/4))
 		words := make([]uint32, v.Bytes()/4)
 		for i := range words {
 			words[i] = uint32(i%4*4) * 0x01010101
@@ -80,7 +80,7 @@ func (t turns) make(i, j int, x, y asm.Vec) {
 		return
 	}
 	// The sign that is not stored is the parity of its seven neighbours: of two bits in each byte.
-	t.I(asm.VMOVUPS, v, t.b(j, t.turn()+at, v.Bytes()))
+	t.I(asm.VMOVUPS, v, t.b(j, t.subBlock()+at, v.Bytes()))
 	t.and(v, v, qtype.SignBits)
 	t.I(asm.VPSRLD, x, v, asm.Imm(16))
 	t.xor(x, v)

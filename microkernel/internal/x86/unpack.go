@@ -40,20 +40,20 @@ func (s spec) unpackWay() unpackWay {
 
 // unpacker is the registers that unpack il vectors side by side.
 type unpacker struct {
-	turns
+	subBlocks
 	way    unpackWay
 	scale  []asm.Vec // per vector
 	offset []asm.Vec // per vector; none for levels
 	w      []asm.Vec // per vector: the value of the present k
-	high   asm.Vec   // the piece of the second plane
-	mask   asm.Vec   // AVX-512: of the first piece
-	mask2  asm.Vec   // AVX-512, byMantissa: of the second piece
+	high   asm.Vec   // the bit field of the second plane
+	mask   asm.Vec   // AVX-512: of the first bit field
+	mask2  asm.Vec   // AVX-512, byMantissa: of the second bit field
 	one    asm.Vec   // AVX-512, byMantissa: 2^b
 	table  []asm.Vec
 }
 
 func newUnpacker(e *emitter, il int) *unpacker {
-	u := &unpacker{turns: newTurns(e), way: e.s.unpackWay()}
+	u := &unpacker{subBlocks: newSubBlocks(e), way: e.s.unpackWay()}
 	for range il {
 		u.scale = append(u.scale, e.vec())
 		if u.Codebook == nil {
@@ -61,7 +61,7 @@ func newUnpacker(e *emitter, il int) *unpacker {
 		}
 		u.w = append(u.w, e.vec())
 	}
-	two := len(u.Pieces) == 2
+	two := len(u.Fields) == 2
 	if two {
 		u.high = e.vec()
 	}
@@ -91,26 +91,26 @@ func (u *unpacker) low() int         { return 23 - u.Bits() }
 func (u *unpacker) oneBits() uint32  { return uint32(127+u.Bits()) << 23 }
 func (u *unpacker) takeOff() float32 { return -float32(int(1)<<u.Bits() + u.ZeroPoint) }
 
-// pieceMask is the bits of a piece in a number.
-func (u *unpacker) pieceMask(p int) uint32 { return (1<<u.Pieces[p].Bits - 1) << u.Low(p) }
+// fieldMask is the bits of a bit field in a number.
+func (u *unpacker) fieldMask(p int) uint32 { return (1<<u.Fields[p].Bits - 1) << u.Low(p) }
 
 func (u *unpacker) setup() {
 	all := func(v asm.Vec, bits uint32) { u.I(asm.VPBROADCASTD, v, u.ConstU32(bits)) }
 	switch u.way {
 	case byMantissa:
 		if u.wide() {
-			all(u.mask, u.pieceMask(0)<<u.low())
+			all(u.mask, u.fieldMask(0)<<u.low())
 			all(u.one, u.oneBits())
-			if len(u.Pieces) == 2 {
-				all(u.mask2, u.pieceMask(1)<<u.low())
+			if len(u.Fields) == 2 {
+				all(u.mask2, u.fieldMask(1)<<u.low())
 			}
 		}
 	case byTable, byTables:
 		for i, t := range u.table {
 			u.I(asm.VMOVUPS, t, u.ConstU32s(u.floats(16*i)...))
 		}
-		if len(u.Pieces) == 2 {
-			all(u.mask, u.pieceMask(0))
+		if len(u.Fields) == 2 {
+			all(u.mask, u.fieldMask(0))
 		}
 	case byShuffle:
 		var words [8]uint32
@@ -155,13 +155,13 @@ func (u *unpacker) scales(i, j, k int) {
 		u.loadFloat(v, j, k)
 		return
 	}
-	u.loadHalf(v, j, 0)
+	u.loadBlockScale(v, j, 0)
 	switch u.Subs {
 	case qtype.PairSubs:
 		u.I(asm.VPMOVZXBD, w, u.sub(j, 0))
 		u.times(v, w)
 		u.I(asm.VPMOVZXBD, w, u.sub(j, 1))
-		u.loadHalf(u.offset[i], j, 1)
+		u.loadBlockScale(u.offset[i], j, 1)
 		u.times(u.offset[i], w)
 	case qtype.NibbleSubs:
 		o := u.offset[i]
@@ -169,7 +169,7 @@ func (u *unpacker) scales(i, j, k int) {
 		u.and(w, o, 15)
 		u.times(v, w)
 		u.I(asm.VPSRLD, w, o, asm.Imm(4))
-		u.loadHalf(o, j, 1)
+		u.loadBlockScale(o, j, 1)
 		u.times(o, w)
 	case qtype.SignedSubs, qtype.OddSubs, qtype.ParitySubs:
 		u.loadSub(w, u.high, j, k)
@@ -179,7 +179,7 @@ func (u *unpacker) scales(i, j, k int) {
 	case u.way == byMantissa:
 		u.I(asm.VMULPS, u.offset[i], v, u.splat(math.Float32bits(u.takeOff())))
 	case u.Affine() && u.Subs == qtype.NoSubs:
-		u.loadHalf(u.offset[i], j, 1)
+		u.loadBlockScale(u.offset[i], j, 1)
 	}
 }
 
@@ -221,10 +221,10 @@ func (e *emitter) xor(dst, src asm.Vec) {
 	}
 }
 
-// shifted brings a piece of element k of vector j, in slot i, into v, so that numbers have their
-// lowest bit at `to`; other bits surround it.
+// shifted brings a bit field of element k of vector j, in slot i, into v, so that numbers have
+// their lowest bit at `to`; other bits surround it.
 func (u *unpacker) shifted(v asm.Vec, i, j, k, plane, to int) {
-	word, bit := u.piece(i, j, k, plane)
+	word, bit := u.field(i, j, k, plane)
 	u.shiftedWord(v, word, to+u.Low(plane)-bit)
 }
 
@@ -247,7 +247,7 @@ func (e *emitter) shiftedWord(v asm.Vec, word asm.Operand, n int) {
 	}
 }
 
-// value unpacks element k of the turn, of vector j, into slot i.
+// value unpacks element k of the sub-block, of vector j, into slot i.
 func (u *unpacker) value(i, j, k int) {
 	w := u.w[i]
 	switch u.way {
@@ -256,7 +256,7 @@ func (u *unpacker) value(i, j, k int) {
 	case byTable, byTables:
 		const choose = 0xE4 // mask ? w : high
 		u.shifted(w, i, j, k, 0, 0)
-		if len(u.Pieces) == 2 {
+		if len(u.Fields) == 2 {
 			u.shifted(u.high, i, j, k, 1, 0)
 			u.I(asm.VPTERNLOGD, w, u.high, u.mask, asm.Imm(choose))
 		}
@@ -287,10 +287,10 @@ func (u *unpacker) value(i, j, k int) {
 // masked puts the number into w, with its lowest bit at `to` and zeros around it.
 func (u *unpacker) masked(w asm.Vec, i, j, k, to int) {
 	u.shifted(w, i, j, k, 0, to)
-	u.and(w, w, u.pieceMask(0)<<to)
-	if len(u.Pieces) == 2 {
+	u.and(w, w, u.fieldMask(0)<<to)
+	if len(u.Fields) == 2 {
 		u.shifted(u.high, i, j, k, 1, to)
-		u.and(u.high, u.high, u.pieceMask(1)<<to)
+		u.and(u.high, u.high, u.fieldMask(1)<<to)
 		u.or(w, u.high)
 	}
 }
@@ -305,7 +305,7 @@ func (u *unpacker) mantissa(w asm.Vec, i, j, k int) {
 	}
 	u.shifted(w, i, j, k, 0, u.low())
 	u.I(asm.VPTERNLOGD, w, u.mask, u.one, asm.Imm(maskThenOr))
-	if len(u.Pieces) == 2 {
+	if len(u.Fields) == 2 {
 		u.shifted(u.high, i, j, k, 1, u.low())
 		u.I(asm.VPTERNLOGD, w, u.high, u.mask2, asm.Imm(orMasked))
 	}

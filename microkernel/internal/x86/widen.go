@@ -26,7 +26,7 @@ func emitWiden(a *asm.Asm, isa kernel.ISA, b qtype.Type) {
 		u := newUnpacker(e, e.v)
 		u.setup()
 		u.blocks(func(block func()) { e.loop(unsafe.Offsetof(t.Main), block) }, func() {
-			for k := range qtype.TurnK {
+			for k := range qtype.SubBlockK {
 				for j := range e.v {
 					if k%u.Span() == 0 {
 						u.scales(j, j, k)
@@ -35,7 +35,7 @@ func emitWiden(a *asm.Asm, isa kernel.ISA, b qtype.Type) {
 					put(j, k, u.w[j])
 				}
 			}
-			e.Add(rDst, asm.Imm32(64*qtype.TurnK))
+			e.Add(rDst, asm.Imm32(64*qtype.SubBlockK))
 		})
 	} else {
 		f := &floatTile{emitter: e}
@@ -44,7 +44,7 @@ func emitWiden(a *asm.Asm, isa kernel.ISA, b qtype.Type) {
 		}
 		w := e.vecs(8)
 		f.setup()
-		turn := func(n int) {
+		iteration := func(n int) {
 			for k := range n {
 				for j := range e.v {
 					x := w[(k*e.v+j)%len(w)]
@@ -53,20 +53,20 @@ func emitWiden(a *asm.Asm, isa kernel.ISA, b qtype.Type) {
 				}
 			}
 		}
-		e.loop(unsafe.Offsetof(t.Main), func() { turn(step); next(step) })
-		widenRest(e, turn, next, b)
+		e.loop(unsafe.Offsetof(t.Main), func() { iteration(step); next(step) })
+		widenRest(e, iteration, next, b)
 	}
 	e.VZeroUpper()
 	e.Ret()
 }
 
-// widenRest is the k after the last whole turn: singly, or for pairs of bf16 two at a time and the
-// last alone.
-func widenRest(e *emitter, turn, next func(int), b qtype.Type) {
+// widenRest is the k after the last whole iteration: singly, or for pairs of bf16 two at a time and
+// the last alone.
+func widenRest(e *emitter, iteration, next func(int), b qtype.Type) {
 	var t kernel.WidenArgs
 	rest := unsafe.Offsetof(t.Rest)
 	if b != qtype.BF16 {
-		e.loop(rest, func() { turn(1); next(1) })
+		e.loop(rest, func() { iteration(1); next(1) })
 		return
 	}
 	done, top, last := e.NewLabel(), e.NewLabel(), e.NewLabel()
@@ -74,13 +74,13 @@ func widenRest(e *emitter, turn, next func(int), b qtype.Type) {
 	e.Bind(top)
 	e.Cmp(rCount, asm.Imm32(2))
 	e.Jcc(asm.Below, last)
-	turn(2)
+	iteration(2)
 	next(2)
 	e.Sub(rCount, asm.Imm32(2))
 	e.Jmp(top)
 	e.Bind(last)
 	e.Test(rCount, rCount)
 	e.Jcc(asm.Zero, done)
-	turn(1)
+	iteration(1)
 	e.Bind(done)
 }

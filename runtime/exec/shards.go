@@ -11,17 +11,17 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Parts is a model divided among the tensor-parallel ranks of a plan: who holds what, and in which
+// Shards is a model divided among the tensor-parallel ranks of a plan: who holds what, and in which
 // node's memory. Everything that a rank reads or writes alone (weights, KV cache, activations) is
 // one buffer per rank.
-type Parts struct {
+type Shards struct {
 	Whole  *model.Model
 	Layers Layers // what they remember
-	list   []part
+	list   []shard
 }
 
-// part is what one rank holds.
-type part struct {
+// shard is what one rank holds.
+type shard struct {
 	share plans.Share
 	model *model.Model // the same ops over this rank's heads, columns and words
 	node  int          // NUMA node of its memory, or mem.AnyNode
@@ -31,7 +31,7 @@ type part struct {
 
 // Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole. A
 // model that asks for what no op here computes is refused by name.
-func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
+func Divide(m *model.Model, plan *plans.Plan) (*Shards, error) {
 	if err := checkValues(m); err != nil {
 		return nil, err
 	}
@@ -39,12 +39,12 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Whole: m, Layers: layers}
+	p := &Shards{Whole: m, Layers: layers}
 	ranks := plan.Ranks
 	if len(ranks) <= 1 {
 		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads},
 			Vocab: plans.Span{Hi: m.Dims.Vocab}}
-		p.list = []part{{share: whole, model: m, node: mem.AnyNode, first: true}}
+		p.list = []shard{{share: whole, model: m, node: mem.AnyNode, first: true}}
 		for _, r := range ranks {
 			p.list[0].node, p.list[0].pus = r.NUMANode, r.PUs
 		}
@@ -60,36 +60,36 @@ func Divide(m *model.Model, plan *plans.Plan) (*Parts, error) {
 		return nil, fmt.Errorf("the plan %s cannot be used: %w", plan.Name, err)
 	}
 	for i, s := range shares {
-		p.list = append(p.list, part{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs,
+		p.list = append(p.list, shard{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs,
 			first: i == 0})
 	}
 	return p, nil
 }
 
 // Ranks is the number of parts.
-func (p *Parts) Ranks() int { return len(p.list) }
+func (p *Shards) Ranks() int { return len(p.list) }
 
 // holds tells whether the rank has a piece of weight i. What is not cut is with the first rank, and
 // all of them compute it together.
-func (p *part) holds(i int) bool { return p.first || p.model.Weights[i].Cut }
+func (p *shard) holds(i int) bool { return p.first || p.model.Weights[i].Cut }
 
 // rankOf is the rank that a PU works for, -1 for none; a single rank has all.
-func (p *Parts) rankOf(pu int) int {
+func (p *Shards) rankOf(pu int) int {
 	if len(p.list) == 1 {
 		return 0
 	}
-	return slices.IndexFunc(p.list, func(r part) bool { return slices.Contains(r.pus, pu) })
+	return slices.IndexFunc(p.list, func(r shard) bool { return slices.Contains(r.pus, pu) })
 }
 
 // PackedBytes is what LoadWeights will allocate; types without a layout count as nothing.
-func (p *Parts) PackedBytes() (total int64) {
+func (p *Shards) PackedBytes() (total int64) {
 	for r := range p.list {
 		total += p.list[r].packedBytes()
 	}
 	return total
 }
 
-func (p *part) packedBytes() (total int64) {
+func (p *shard) packedBytes() (total int64) {
 	for i := range p.model.Weights {
 		if l, err := layoutOf(&p.model.Weights[i]); err == nil && p.holds(i) {
 			total += int64(l.Bytes()) * int64(p.model.Weights[i].Matrices())
@@ -99,7 +99,7 @@ func (p *part) packedBytes() (total int64) {
 }
 
 // tableBytes is what the rank keeps of the embedding beside its matrices: the first one all of it.
-func (p *part) tableBytes() int {
+func (p *shard) tableBytes() int {
 	if !p.first {
 		return 0
 	}
@@ -107,7 +107,7 @@ func (p *part) tableBytes() int {
 }
 
 // KVBytes is what the stores of these sizes take, a KV head that two ranks share counted twice.
-func (p *Parts) KVBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
+func (p *Shards) KVBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
 	blocks := int64(0) // of all layers
 	for _, of := range p.Layers.memories() {
 		blocks += int64(specs[of].Blocks)
