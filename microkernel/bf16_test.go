@@ -4,64 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sandwich/microkernel/internal/jit"
-	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kerneltest"
 )
-
-// edges are the words around which rounding to bfloat16 and the dot products change their ways.
-var edges = []uint32{0, 1, 0x007FFFFF, 0x00800000, 0x00807FFF, 0x00808000, 0x00808001, 0x3F800000,
-	0x3F808000, 0x3F818000,
-	0x7F7FFFFF, 0x7F7F7FFF, 0x7F7F8000, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 0x7FFFFFFF}
-
-func edge(r *rand.Rand) float32 {
-	return math.Float32frombits(edges[r.IntN(len(edges))] | uint32(r.IntN(2))<<31)
-}
-
-// TestRoundBF16 pins the definition itself: nearest, ties to even, and what is special.
-func TestRoundBF16(t *testing.T) {
-	for in, want := range map[uint32]uint16{
-		0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80, 0x3F808001: 0x3F81, 0x3F818000: 0x3F82,
-		0xBF818000: 0xBF82,
-		// an infinity
-		0x7F7F7FFF: 0x7F7F, 0x7F7F8000: 0x7F80, 0xFF7FFFFF: 0xFF80, 0x7F800000: 0x7F80, 0xFF800000: 0xFF80,
-		0x7F800001: 0x7FC0, 0xFFA00000: 0xFFE0, 0x7FFFFFFF: 0x7FFF, // a NaN
-		0x00000001: 0, 0x807FFFFF: 0x8000, 0x00800000: 0x0080, // zeros
-	} {
-		if got := plain.RoundBF16(math.Float32frombits(in)); got != want {
-			t.Errorf("%#08x becomes %#04x, want %#04x", in, got, want)
-		}
-	}
-}
-
-func TestRoundRowBF16(t *testing.T) {
-	eachVec(t, func(t *testing.T, v *Vec, r *rand.Rand) {
-		for _, n := range vecLengths {
-			x := guarded[float32](t, n)
-			draw(r, x, wild)
-			for i := range x {
-				switch r.IntN(4) {
-				case 0:
-					x[i] = edge(r)
-				case 1:
-					x[i] = math.Float32frombits(r.Uint32())
-				}
-			}
-			got, want := guarded[uint16](t, n+n%2), make([]uint16, n+n%2)
-			for i := range got {
-				got[i], want[i] = 0xDEAD, 0xDEAD
-			}
-			v.RoundRowBF16(p0(x), n, unsafe.Pointer(&got[0]))
-			refRoundRowBF16(p0(x), n, unsafe.Pointer(&want[0]))
-			for i := range want {
-				if got[i] != want[i] {
-					t.Fatalf("n=%d: element %d is %#04x, want %#04x", n, i, got[i], want[i])
-				}
-			}
-		}
-	})
-}
 
 // bf16Specs are the kernels of the bf16 path that this host can run; a test that wants them is
 // skipped where there are none.
@@ -177,7 +125,7 @@ func drawBF16(r *rand.Rand, mode int) uint16 {
 	case 3:
 		return bits&0x80FF | uint16(190+r.IntN(4))<<7 // about 2^128
 	}
-	return uint16(math.Float32bits(edge(r)) >> 16)
+	return uint16(math.Float32bits(kerneltest.Edge(r)) >> 16)
 }
 
 func drawSum(r *rand.Rand, mode int) float32 {
@@ -190,7 +138,7 @@ func drawSum(r *rand.Rand, mode int) float32 {
 	case 3:
 		return math.Float32frombits(bits&0x81FFFFFF | 0x7E000000)
 	case 4, 5:
-		return edge(r)
+		return kerneltest.Edge(r)
 	}
 	return math.Float32frombits(bits)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/kerneltest"
 )
 
 var benchSpec = flag.String("spec", "", "specs to benchmark in place of the built-in choice, separated by commas")
@@ -43,7 +45,7 @@ func benchGEMM(b *testing.B, s Spec, m, n, k int) {
 		b.Fatal(err)
 	}
 	l := Layout{s.B, n, k}
-	w := mapBench(b, l.Bytes())
+	w := kerneltest.Map(b, l.Bytes())
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := 0; i < len(w); i += 2 {
 		w[i], w[i+1] = byte(r.Uint32()), 0x20 // small positive scales, ordinary floats
@@ -53,7 +55,7 @@ func benchGEMM(b *testing.B, s Spec, m, n, k int) {
 		row = ActQ8RowBytes(k)
 	}
 	stride := row + 64*(1-row/64%2)
-	a, c := mapBench(b, m*stride), mapBench(b, m*(4*n+64))
+	a, c := kerneltest.Map(b, m*stride), kerneltest.Map(b, m*(4*n+64))
 	for i := range m {
 		if s.Compute == ComputeInt8 {
 			randomActQ8(r, a[i*stride:][:row])
@@ -64,14 +66,14 @@ func benchGEMM(b *testing.B, s Spec, m, n, k int) {
 	defer runtime.UnlockOSThread()
 	var samples []float64
 	for b.Loop() {
-		start := threadTime()
+		start := kerneltest.ThreadTime()
 		for n0 := 0; n0 < n; n0 += s.NR {
 			g.B = unsafe.Pointer(&w[n0/PanelWidth*l.PanelStride()])
 			g.C = unsafe.Pointer(&c[4*n0])
 			g.N = min(s.NR, n-n0)
 			kernel.Run(&g)
 		}
-		samples = append(samples, (threadTime() - start).Seconds())
+		samples = append(samples, (kerneltest.ThreadTime() - start).Seconds())
 	}
 	sort.Float64s(samples)
 	seconds := samples[len(samples)/2]

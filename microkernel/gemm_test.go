@@ -10,6 +10,7 @@ import (
 
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/kerneltest"
 	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/qtype"
 )
@@ -37,11 +38,11 @@ func newProblem(t *testing.T, r *rand.Rand, s Spec, m, n, k int) *problem {
 	}
 	// The last panel ends with its last element, without the padding of the stride.
 	last := (p.l.Panels()-1)*p.l.PanelStride() + p.l.panelBytes(k)
-	p.b = guardedBytes(t, last)
+	p.b = kerneltest.Guarded(t, last)
 	copy(p.b, packed[:last])
 	row := s.Compute.ActRowBytes(k)
 	p.aStride = row + 4*r.IntN(20)
-	p.a = guardedBytes(t, (m-1)*p.aStride+row)
+	p.a = kerneltest.Guarded(t, (m-1)*p.aStride+row)
 	for i := range m {
 		if s.Compute == ComputeInt8 {
 			randomActQ8(r, p.a[i*p.aStride:][:row])
@@ -59,7 +60,7 @@ func newProblem(t *testing.T, r *rand.Rand, s Spec, m, n, k int) *problem {
 			binary.LittleEndian.PutUint32(p.a[i*p.aStride+4*j:], math.Float32bits(v))
 		}
 	}
-	p.c = guardedBytes(t, (m-1)*p.cStride+4*n)
+	p.c = kerneltest.Guarded(t, (m-1)*p.cStride+4*n)
 	p.want = make([]byte, len(p.c))
 	return p
 }

@@ -5,12 +5,13 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/pprof"
-	"sandwich/microkernel/internal/jit"
-	"sandwich/microkernel/internal/x86"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/x86"
 )
 
 var garbage atomic.Pointer[[]byte]

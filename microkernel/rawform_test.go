@@ -2,6 +2,7 @@ package microkernel
 
 import (
 	"encoding/binary"
+
 	"sandwich/microkernel/qtype"
 )
 

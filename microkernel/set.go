@@ -54,7 +54,7 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	return out, nil
 }
 
-// loadTiles generates what the specs need and the cache lacks, and loads it in one bit field.
+// loadTiles generates what the specs need and the cache lacks, and loads it in one piece.
 func loadTiles(specs []Spec) error {
 	var missing []Spec
 	var codes [][]byte

@@ -1,12 +1,11 @@
 package microkernel
 
 import (
+	// The backends. To add one is to add its line here.
+	_ "sandwich/microkernel/internal/arm"
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
-
-	// The backends. To add one is to add its line here.
-	_ "sandwich/microkernel/internal/arm"
 	_ "sandwich/microkernel/internal/x86"
 )
 
@@ -131,6 +130,3 @@ func HostError() error { return host.Error() }
 // weight type of the spec. It is the oracle of every kernel, and the kernel itself where no code
 // can be generated.
 func RunRef(s Spec, g *GemmArgs) { plain.RunRef(s, g) }
-
-// FMA32 is the correctly rounded float32 of a*b + c: what VFMADD and FMLA compute, on any machine.
-func FMA32(a, b, c float32) float32 { return plain.FMA32(a, b, c) }

@@ -4,10 +4,11 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"sandwich/microkernel/internal/kernel"
-	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/plain"
 )
 
 // TestSpecialValues: infinities, NaN, denormals and products that overflow or underflow come out as

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sandwich/microkernel/internal/plain"
 	"testing"
 	"unsafe"
+
+	"sandwich/microkernel/internal/kerneltest"
+	"sandwich/microkernel/internal/plain"
 )
 
 // TestWiden compares with the oracle, bit for bit, between guard pages and with nothing written
@@ -42,9 +44,9 @@ func checkWiden(t *testing.T, r *rand.Rand, isa ISA, wt WeightType, k, k0 int) {
 	if err := Pack(packed, l, 0, PanelWidth, raw, 0); err != nil {
 		t.Fatal(err)
 	}
-	panel := guardedBytes(t, l.panelBytes(k))
+	panel := kerneltest.Guarded(t, l.panelBytes(k))
 	copy(panel, packed)
-	got := guardedBytes(t, 64*(k-k0))
+	got := kerneltest.Guarded(t, 64*(k-k0))
 	for i := range got {
 		got[i] = 0xEE
 	}
@@ -70,7 +72,7 @@ func BenchmarkWiden(b *testing.B) {
 					b.Fatal(err)
 				}
 				const k = 512
-				panel, dst := mapBench(b, PanelOffset(wt, k)), mapBench(b, 64*k)
+				panel, dst := kerneltest.Map(b, PanelOffset(wt, k)), kerneltest.Map(b, 64*k)
 				b.SetBytes(64 * k)
 				for b.Loop() {
 					w.Run(unsafe.Pointer(&dst[0]), unsafe.Pointer(&panel[0]), 0, k)

@@ -6,30 +6,12 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
-	"sandwich/profiles"
+	"sandwich/plans/internal/hosttest"
 )
-
-// bf16Host is a machine with VDPBF16PS.
-var bf16Host = []string{"avx2", "avx512", "avx512_bf16", "avx512_vnni"}
-
-// rated is a machine whose compute ceilings were measured: on one PU, and on two at twice the
-// rates.
-func rated(t *testing.T, f32, bf16 float64, isa ...string) *profiles.Profile {
-	t.Helper()
-	h := testHost(t, 2, isa...)
-	for pus := 1; pus <= 2; pus++ {
-		for typ, rate := range map[string]float64{"f32": f32, "bf16": bf16} {
-			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: h.Features().Best().String(),
-				Type: typ, PUs: pus,
-				Figure: profiles.Figure{Median: float64(pus) * rate, N: 9, Unit: "FLOP/s"}})
-		}
-	}
-	return h
-}
 
 // TestPairsKeepTheirKernels: a bundle may claim anything.
 func TestPairsKeepTheirKernels(t *testing.T) {
-	h := testHost(t, 2, bf16Host...)
+	h := hosttest.Cores(t, 2, hosttest.BF16...)
 	for want, spoil := range map[string]func(*Plan){
 		"computes in bf16 and the weight": func(p *Plan) { p.Weights[0].Compute = microkernel.ComputeF32 },
 		"computes in f32 and the weight in": func(p *Plan) {
@@ -48,7 +30,7 @@ func TestPairsKeepTheirKernels(t *testing.T) {
 // TestPairsAreShown: whoever looks at such a plan is told.
 func TestPairsAreShown(t *testing.T) {
 	b := testBundle(t)
-	b.Host = *testHost(t, 4, bf16Host...)
+	b.Host = *hosttest.Cores(t, 4, hosttest.BF16...)
 	b.Plan = *mustDefault(t, &b.Host, llama160m("bf16"), "bf16")
 	dir := writeBundle(t, b)
 	v, read, err := VerifyDir(dir, &b.Host, nil)
@@ -58,13 +40,13 @@ func TestPairsAreShown(t *testing.T) {
 	if s := read.Show(); s.Exact || s.Rounding != v.Rounding || s.Weights[0].Compute != microkernel.ComputeBF16 {
 		t.Errorf("shown as %+v", s)
 	}
-	b.Host = *rated(t, 205.5e9, 405.6e9, bf16Host...)
+	b.Host = *hosttest.Rated(t, 205.5e9, 405.6e9, hosttest.BF16...)
 	const want = "rounding depends on bf16 instructions: bf16 reaches 405.6 GFLOP/s on 1 PU, 1.97 times the " +
 		"205.5 of f32"
 	if s := b.Show(); s.Rounding != want || Verify(b, nil, nil).Rounding != want {
 		t.Errorf("shown as %q, want %q", s.Rounding, want)
 	}
-	if v := Verify(read, testHost(t, 4, "avx2", "avx512"), nil); !errors.Is(v.Err, ErrISA) || v.ExitCode() != 4 ||
+	if v := Verify(read, hosttest.Cores(t, 4, "avx2", "avx512"), nil); !errors.Is(v.Err, ErrISA) || v.ExitCode() != 4 ||
 		v.Rounding != "" {
 		t.Errorf("on another CPU: %+v", v)
 	}

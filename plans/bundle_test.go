@@ -11,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/plans/internal/hosttest"
 	"sandwich/profiles"
 )
 
 // testBundle is a small bundle with something in every field.
 func testBundle(t testing.TB) *Bundle {
 	t.Helper()
-	h := testHost(t, 4, "avx2", "avx512", "avx512_vnni")
+	h := hosttest.Cores(t, 4, "avx2", "avx512", "avx512_vnni")
 	h.Ceilings = []profiles.Ceiling{{Kind: profiles.Compute, ISA: "avx512", Type: "f32", PUs: 1,
 		Figure: profiles.NewFigure("FLOP/s", []float64{1.8e11, 1.9e11})}}
 	p := mustDefault(t, h, llama160m("q8_0"), "")
@@ -263,7 +264,7 @@ func TestHostilePlansAreRefusedByName(t *testing.T) {
 
 func TestPlanAndHostBelongTogether(t *testing.T) {
 	b := testBundle(t)
-	b.Plan.Fingerprint = testHost(t, 2, "avx2").Fingerprint()
+	b.Plan.Fingerprint = hosttest.Cores(t, 2, "avx2").Fingerprint()
 	if err := b.Write(filepath.Join(t.TempDir(), "x.plan")); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a plan with a foreign profile was written: %v", err)
 	}

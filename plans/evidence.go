@@ -28,6 +28,7 @@ type Evidence struct {
 	Searches  []Search   `yaml:"searches,omitempty" json:"searches,omitempty"`
 	Kernels   []Trial    `yaml:"kernels,omitempty" json:"kernels,omitempty"`
 	Finalists []Arm      `yaml:"finalists,omitempty" json:"finalists,omitempty"`
+	Road      *Road      `yaml:"road,omitempty" json:"road,omitempty"` // nil: not recorded
 	Rejected  []Rejected `yaml:"rejected,omitempty" json:"rejected,omitempty"`
 }
 
@@ -42,7 +43,8 @@ type Search struct {
 	Reopened []int     `json:"reopened,omitempty"` // M at which a crossed regime let all micro-kernels compete again
 	// first M that the early stop left to the schedule of smaller ones; 0: none
 	Reused int `json:"reused_from,omitempty"`
-	Cut    int `json:"cut,omitempty"` // lengths that the budget left to the untuned default
+	Cut    int `json:"cut,omitempty"`  // lengths that the budget left to the untuned default
+	Kept   int `json:"kept,omitempty"` // lengths whose winners are those of an earlier run
 }
 
 // searchDoc is the one-line form in evidence.yaml.
@@ -56,12 +58,13 @@ type searchDoc struct {
 	Reopened []int   `yaml:"reopened,omitempty"`
 	Reused   int     `yaml:"reused_from,omitempty"`
 	Cut      int     `yaml:"cut,omitempty"`
+	Kept     int     `yaml:"kept,omitempty"`
 }
 
 // MarshalYAML writes a search on one line.
 func (s Search) MarshalYAML() (any, error) {
 	return profiles.FlowYAML(searchDoc{s.Phase, s.PUs, keyText(s.Weight), s.Lengths, s.Trials, s.Noise, s.Reopened,
-		s.Reused, s.Cut})
+		s.Reused, s.Cut, s.Kept})
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.
@@ -70,7 +73,8 @@ func (s *Search) UnmarshalYAML(unmarshal func(any) error) error {
 	if err := unmarshal(&d); err != nil {
 		return err
 	}
-	*s = Search{d.Phase, d.PUs, WeightKey(d.Weight), d.Lengths, d.Trials, d.Noise, d.Reopened, d.Reused, d.Cut}
+	*s = Search{d.Phase, d.PUs, WeightKey(d.Weight), d.Lengths, d.Trials, d.Noise, d.Reopened, d.Reused, d.Cut,
+		d.Kept}
 	return nil
 }
 
@@ -159,5 +163,5 @@ func (e *Evidence) check(version int) error {
 			return fmt.Errorf("evidence has a budget, time, noise or number of trials of %v", v)
 		}
 	}
-	return nil
+	return e.Road.check()
 }

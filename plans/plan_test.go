@@ -5,29 +5,9 @@ import (
 	"testing"
 
 	"sandwich/microkernel"
+	"sandwich/plans/internal/hosttest"
 	"sandwich/profiles"
-	"sandwich/topotree"
 )
-
-// testHost is a machine of cores without siblings in one package, with 2 MiB of L2 each.
-func testHost(t testing.TB, cores int, isa ...string) *profiles.Profile {
-	t.Helper()
-	all := topotree.CPURange(0, cores-1)
-	d := topotree.Description{Source: "test", Arch: "x86_64", Model: "Test CPU", Online: all,
-		Memory: []topotree.MemoryNode{{ID: 0, CPUs: all, Bytes: 16 << 30}}}
-	core := topotree.LevelData{Kind: topotree.KindCore}
-	l2 := topotree.LevelData{Kind: topotree.KindL2, Bytes: 2 << 20}
-	for c := range cores {
-		core.Sets = append(core.Sets, topotree.NewCPUSet(c))
-		l2.Sets = append(l2.Sets, topotree.NewCPUSet(c))
-	}
-	d.Levels = []topotree.LevelData{{Kind: topotree.KindPackage, Sets: []topotree.CPUSet{all}}, l2, core}
-	m, err := d.Machine()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return profiles.New(m, profiles.Identity{ISA: isa, L1D: 48 << 10})
-}
 
 // MakeDefault is thumb.Default, as untuned_test.go fills it in: tests within this package cannot
 // import what imports it. Empty and zero options are the default's.
@@ -43,7 +23,7 @@ func mustDefault(t testing.TB, h *profiles.Profile, s ModelShape, compute string
 }
 
 func TestLookup(t *testing.T) {
-	h := testHost(t, 2, "avx2")
+	h := hosttest.Cores(t, 2, "avx2")
 	p := mustDefault(t, h, llama160m("f32"), "")
 	k := p.Model.Unique()[0]
 	s := func(bm int) Schedule { return Schedule{BM: bm} }
@@ -64,7 +44,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestValidateNames(t *testing.T) {
-	h := testHost(t, 2, "avx2", "avx512")
+	h := hosttest.Cores(t, 2, "avx2", "avx512")
 	for want, change := range map[string]func(*Plan){
 		"MR 40":         func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.Kernel.MR = 40 },
 		"bm is 0":       func(p *Plan) { p.Prefill.Tables[0].Rules[0].Schedule.BM = 0 },
@@ -114,7 +94,7 @@ func TestValidateNames(t *testing.T) {
 
 // A schedule reads back as it was written, whichever of its parts are set.
 func TestScheduleText(t *testing.T) {
-	h := testHost(t, 2, "avx2", "avx512")
+	h := hosttest.Cores(t, 2, "avx2", "avx512")
 	p := mustDefault(t, h, llama160m("q8_0"), "")
 	for _, table := range p.Prefill.Tables {
 		for _, r := range table.Rules {

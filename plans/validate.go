@@ -190,6 +190,12 @@ func (t *Table) check(compute microkernel.Compute, threads []int) error {
 	return nil
 }
 
+// Fits says why a schedule cannot run a weight in a path on a number of threads; the tuner asks it
+// of what earlier runs kept.
+func (s Schedule) Fits(k WeightKey, compute microkernel.Compute, threads int) error {
+	return s.check(k, compute, []int{threads})
+}
+
 // check tells whether the schedule can run the weight on one of the numbers of threads.
 func (s Schedule) check(k WeightKey, compute microkernel.Compute, threads []int) error {
 	if err := s.Kernel.Validate(); err != nil {

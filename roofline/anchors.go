@@ -11,7 +11,7 @@ type Anchor struct {
 	Utilization float64 // achieved bandwidth over peak bandwidth, in (0, 1]
 }
 
-// Calibrate sub-blocks peaks into effective ceilings from two anchors, the most memory-bound and
+// Calibrate turns peaks into effective ceilings from two anchors, the most memory-bound and
 // the most compute-bound operator that was measured (Agent.xpu appendix B, equations 2 and 3):
 // B_eff = u_m B, P_eff = min(P, u_c B I_c). It refuses utilizations outside (0, 1] and anchors in
 // the wrong order.

@@ -23,7 +23,7 @@ func (m *Machine) Spread(set topotree.CPUSet, nodes []int) Answer {
 			return r.answer()
 		}
 	}
-	a := m.inSubBlock(set, nodes)
+	a := m.inTurn(set, nodes)
 	if !everywhere || !a.Known() {
 		return a
 	}
@@ -31,7 +31,7 @@ func (m *Machine) Spread(set topotree.CPUSet, nodes []int) Answer {
 	if around == nil {
 		return a
 	}
-	if whole := m.inSubBlock(around.set, nodes); whole.Value > 0 {
+	if whole := m.inTurn(around.set, nodes); whole.Value > 0 {
 		a.Value *= around.value / whole.Value
 		a.From = "by the rule, as far off as it is for the PUs that were measured"
 	}
@@ -41,8 +41,8 @@ func (m *Machine) Spread(set topotree.CPUSet, nodes []int) Answer {
 	return a
 }
 
-// inSubBlock is the rule of Spread.
-func (m *Machine) inSubBlock(set topotree.CPUSet, nodes []int) Answer {
+// inTurn is the rule of Spread.
+func (m *Machine) inTurn(set topotree.CPUSet, nodes []int) Answer {
 	out := Answer{Assumed: true, From: "the harmonic mean over the nodes"}
 	left := set
 	for _, d := range m.nodes {

@@ -173,7 +173,10 @@ func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error)
 	t.rec.timer = b
 	ph := phaseOf(t.def, prefill)
 	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}
-	p, err := t.problem(b, &job{phase: prefill, key: o.Key, shape: t.shapes[0]}, nil)
+	p, err := t.problem(b.WeightBytes(), &job{phase: prefill, key: o.Key, shape: t.shapes[0]}, nil)
+	if err == nil { // filling the operands is not the first trial's fault
+		err = b.Prepare(o.Key, p.Anchors[len(p.Anchors)-1], p.Compute)
+	}
 	if err != nil {
 		return nil, err
 	}

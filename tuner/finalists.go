@@ -91,7 +91,7 @@ func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *
 	rounds := map[*arm][]plans.Arm{}
 	for _, a := range arms {
 		for k, x := range tests {
-			rounds[a] = append(rounds[a], t.armEvidence(ph.name+", "+a.name, x, a.samples(k)))
+			rounds[a] = append(rounds[a], t.armEvidence(ph.name+", "+a.name, x, a.Samples(k)))
 		}
 	}
 	noise := plans.Noise(rounds[base], rounds[same])

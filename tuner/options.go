@@ -40,6 +40,7 @@ type Options struct {
 	Objective string // of the ranking; "": latency
 	SLO       trace.SLO
 
+	Wisdom  string // path of what earlier runs' kernel searches found (WisdomPath), "" for none
 	Journal string // path of the journal, "" for none
 	Resume  bool   // go on with the journal that is there
 	Build   string // commit of this program, for the journal and the evidence

@@ -26,16 +26,18 @@ type Runner interface {
 // Timing is what a sample took: one forward of it, and everything, which counts against the budget.
 type Timing struct{ Seconds, Cost float64 }
 
-// RaceOptions of Race. All are needed but Keep, Seed and Said.
+// RaceOptions of Race. All are needed but Keep, Enough, Look, Seed and Said.
 type RaceOptions struct {
 	Arms   []Contender // the first is the reference: it runs beside every other arm
 	Tests  int
-	Least  int     // rounds of each arm before the budget ends the race
-	Most   int     // rounds of an arm
-	Budget float64 // seconds of samples
-	Limit  float64 // seconds at which not even Least rounds are waited for
-	Keep   int     // so many arms are left by halving, without those that stay; 0: 2
-	Seed   uint64  // of the order of the arms in a round
+	Least  int                                 // rounds of each arm before the budget ends the race
+	Most   int                                 // rounds of an arm
+	Budget float64                             // seconds of samples
+	Limit  float64                             // seconds at which not even Least rounds are waited for
+	Keep   int                                 // so many arms are left by halving, without those that stay; 0: 2
+	Enough func(out []Standing, test int) bool // a test that needs no more samples; nil: none does
+	Look   int                                 // Enough is asked every so many rounds after Least; 0: each
+	Seed   uint64                              // of the order of the arms in a round
 	Said   func(arm, test int, seconds float64)
 }
 
@@ -45,10 +47,21 @@ type Standing struct {
 	Lost string // why it stopped early; "" for an arm that took part to the end
 }
 
-// Lap is one round of an arm, its samples by test. Laps of one round were taken in turn.
+// Lap is one round of an arm, its samples by test, 0 for a test that had enough of them. Laps of
+// one round were taken in turn.
 type Lap struct {
 	Round   int
 	Seconds []float64
+}
+
+// Samples are the seconds of a test, round by round, until it had enough.
+func (s *Standing) Samples(test int) (out []float64) {
+	for _, lap := range s.Laps {
+		if lap.Seconds[test] > 0 {
+			out = append(out, lap.Seconds[test])
+		}
+	}
+	return out
 }
 
 // errUndecided says that the budget was over before every arm had been sampled once.
@@ -69,7 +82,8 @@ func Race(ctx context.Context, run Runner, o RaceOptions) ([]Standing, error) {
 	if o.Keep == 0 {
 		o.Keep = 2
 	}
-	r := &race{RaceOptions: o, run: run, rng: rand.New(rand.NewPCG(o.Seed, 12)), out: make([]Standing, len(o.Arms))}
+	r := &race{RaceOptions: o, run: run, rng: rand.New(rand.NewPCG(o.Seed, 12)), out: make([]Standing, len(o.Arms)),
+		closed: make([]bool, o.Tests)}
 	home := o.Arms[0].Partition
 	if err := run.Open(ctx, home); err != nil {
 		return nil, err
@@ -99,7 +113,8 @@ type race struct {
 	round   int
 	spent   float64
 	longest float64 // round
-	over    bool    // the budget ended the race
+	closed  []bool  // tests that had enough
+	over    bool    // the budget ended the race, or no test needs more
 }
 
 // partitions lists those with an arm that runs on, the reference's first.
@@ -143,8 +158,22 @@ func (r *race) visit(ctx context.Context, partition string, target int) error {
 			r.over = true
 			return err
 		}
+		if r.look(laps + 1); r.over {
+			return nil
+		}
 	}
 	return nil
+}
+
+// look closes the tests that have enough after so many laps.
+func (r *race) look(laps int) {
+	if r.Enough == nil || laps < r.Least || laps%max(1, r.Look) != 0 {
+		return
+	}
+	for test := range r.closed {
+		r.closed[test] = r.closed[test] || r.Enough(r.out, test)
+	}
+	r.over = !slices.Contains(r.closed, false)
 }
 
 // lap runs one round, which counts if the limit leaves it whole.
@@ -153,6 +182,10 @@ func (r *race) lap(ctx context.Context, arms []int) (whole bool, err error) {
 	seconds := make([][]float64, len(arms))
 	for test := range r.Tests {
 		for _, k := range r.rng.Perm(len(arms)) {
+			if r.closed[test] {
+				seconds[k] = append(seconds[k], 0)
+				continue
+			}
 			if r.spent > r.Limit {
 				return false, nil
 			}

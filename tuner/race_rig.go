@@ -87,14 +87,6 @@ func (t *tuning) calibrate(l *pool.Leader, a *arm, x *test) (seconds float64, er
 	return s.Seconds, err
 }
 
-// samples are the seconds of a test, round by round.
-func (s *Standing) samples(test int) (out []float64) {
-	for _, lap := range s.Laps {
-		out = append(out, lap.Seconds[test])
-	}
-	return out
-}
-
 func closeArms(arms []*arm) {
 	for _, a := range arms {
 		a.executor.Close()

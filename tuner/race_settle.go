@@ -17,14 +17,14 @@ const (
 	plainlySlow = 0.2
 )
 
-// GainOver is how much faster an arm ran than another, over the rounds in which both did.
+// GainOver is how much faster an arm ran than another, over the rounds in which both ran all tests.
 func (s *Standing) GainOver(base *Standing) plans.Gain {
 	var x, y []plans.Arm
 	for _, lap := range s.Laps {
 		k, shared := slices.BinarySearchFunc(base.Laps, lap.Round, func(l Lap, round int) int {
 			return cmp.Compare(l.Round, round)
 		})
-		if !shared {
+		if !shared || slices.Contains(lap.Seconds, 0) {
 			continue
 		}
 		if x == nil {

@@ -263,3 +263,24 @@ func TestRaceOfThoseThatStay(t *testing.T) {
 		t.Errorf("%v, and %v are open", err, k.open)
 	}
 }
+
+// A test that has enough samples gets no more, and the race ends when none needs any.
+func TestRaceClosesTests(t *testing.T) {
+	arms := field(0)
+	o := raceOptions(arms)
+	o.Look, o.Most = 2, 1000
+	o.Enough = func(out []Standing, test int) bool { return len(out[2].Samples(test)) >= 6+6*test }
+	k := newTrack(1, arms, func(int, int) float64 { return 1 })
+	out, err := Race(t.Context(), k, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range out {
+		if a, b := len(out[i].Samples(0)), len(out[i].Samples(1)); a != 6 || b != 12 {
+			t.Errorf("arm %d has %d and %d samples", i, a, b)
+		}
+	}
+	if g := out[1].GainOver(&out[0]); g.Rounds != 6 || len(k.log) != 3*(6+12) {
+		t.Errorf("%+v over %d samples", g, len(k.log))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/tuner/trace"
 )
@@ -19,6 +20,26 @@ func (r *Ranking) Shown() (out []*Ranked) {
 		if i < max(shown, r.TopK) || c.Config.Origin.Always != "" {
 			out = append(out, c)
 		}
+	}
+	return out
+}
+
+// Road is the ranking as evidence keeps it; nil where nothing could be ranked.
+func (r *Ranking) Road() *plans.Road {
+	if len(r.Ranked) == 0 {
+		return nil
+	}
+	out := &plans.Road{Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections, Configurations: r.Configs,
+		UnlikeCosts: r.Costs, Simulated: len(r.Ranked), Seconds: round(r.Seconds), Load: r.Load,
+		Objective: r.Objective, Assumed: r.Assumed}
+	for _, c := range r.Shown() {
+		bytes := int64(0)
+		for _, n := range c.Bytes {
+			bytes += n
+		}
+		out.Keep(plans.RoadCandidate{Name: c.Names[0], TP: c.Config.TP(), PrefillPUs: c.Config.Prefill.Slice(),
+			DecodePUs: c.Config.Decode.Slice(), PrefillRate: round(c.PrefillRate), DecodeRate: round(c.DecodeRate),
+			Latency: round(c.Report.Mean((*trace.Outcome).Latency).Seconds()), Bytes: bytes})
 	}
 	return out
 }

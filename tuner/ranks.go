@@ -86,7 +86,7 @@ func (p *partitions) judge(standings []Standing, out *chosenRanks) {
 		for k := range phaseNames {
 			if len(s.Laps) > 0 {
 				name, tokens := p.test(k)
-				out.arms = append(out.arms, armOf("ranks, "+a.Name, name, p.part, tokens, s.samples(k)))
+				out.arms = append(out.arms, armOf("ranks, "+a.Name, name, p.part, tokens, s.Samples(k)))
 			}
 		}
 		g := s.GainOver(&standings[0])

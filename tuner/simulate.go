@@ -56,6 +56,7 @@ type Ranked struct {
 type Ranking struct {
 	Trees     int
 	Truncated bool // there are more trees than were looked at
+	Sections  int  // of trees, unlike ones
 	Configs   int  // that fit, of which Costs cost unlike
 	Costs     int
 	Ranked    []*Ranked // that were replayed
@@ -104,9 +105,9 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 		return nil, err
 	}
 	s := &simulation{ctx: ctx, o: o, predictor: predictor, chunk: plan.Chunk,
-		out: &Ranking{Trees: space.Trees, Truncated: space.Truncated, Configs: len(space.Configs),
-			Assumed: append(notes, service.Assumptions()...), Objective: o.Objective, SLO: o.SLO,
-			TopK: o.TopK}}
+		out: &Ranking{Trees: space.Trees, Truncated: space.Truncated, Sections: space.Sections,
+			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions()...), Objective: o.Objective,
+			SLO: o.SLO, TopK: o.TopK}}
 	if err := s.rank(space); err != nil {
 		return nil, err
 	}
@@ -256,6 +257,6 @@ func (r *Ranking) String() string {
 	if r.Truncated {
 		more = " of more"
 	}
-	return fmt.Sprintf("%d trees%s, %d configurations, %d of unlike cost, %d replayed, in %.1f s",
-		r.Trees, more, r.Configs, r.Costs, len(r.Ranked), r.Seconds)
+	return fmt.Sprintf("%d trees%s, %d sections, %d configurations, %d of unlike cost, %d replayed, in %.1f s",
+		r.Trees, more, r.Sections, r.Configs, r.Costs, len(r.Ranked), r.Seconds)
 }

@@ -21,6 +21,7 @@ type job struct {
 	key    plans.WeightKey
 	shape  plans.TableShape // with the threads of the set
 	weight float64          // share of the time
+	kept   int              // lengths that earlier runs had finished
 	result *search.Result
 }
 
@@ -28,34 +29,18 @@ type job struct {
 // comes first: what it finds for few rows holds for prefill on the same PUs.
 func (t *tuning) searchTables(l *pool.Leader) error {
 	jobs := t.jobs()
-	b, err := measure.NewGemmBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
-	if err != nil {
-		return err
-	}
-	defer b.Free()
-	t.rec.timer = b
-	left := 0.0
+	bench := &tableBench{t: t, l: l}
+	defer bench.free()
+	total := 0.0
 	for _, j := range jobs {
-		left += j.weight
+		total += j.weight
 	}
+	left, all := total, t.until(kernelsEnd)
 	for i, j := range jobs {
-		set := t.phases[j.phase].sets[j.set]
-		active, err := t.workers.On(set.PUs)
-		if err != nil {
-			return err
-		}
-		if _, err := l.SetActive(active); err != nil {
-			return err
-		}
-		t.rec.set = set.PUs.String()
-		var groups *pool.Grouping
-		if j.shape.Apart {
-			groups = t.workers.Grouping()
-		}
-		b.Use(groups)
-		budget := time.Duration(float64(t.until(kernelsEnd)) * j.weight / left)
+		budget := max(0, time.Duration(float64(t.until(kernelsEnd))*j.weight/left))
+		share := max(0, all.Seconds()*j.weight/total)
 		left -= j.weight
-		if err := t.searchTable(b, j, jobs[:i], max(0, budget)); err != nil {
+		if err := t.searchTable(bench, j, jobs[:i], budget, share); err != nil {
 			return err
 		}
 	}
@@ -71,6 +56,53 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 		}
 	}
 	return nil
+}
+
+// tableBench is the operands that kernels are timed on, which are made when there is something to
+// time.
+type tableBench struct {
+	t     *tuning
+	l     *pool.Leader
+	bench *measure.GemmBench
+	size  measure.GemmSize
+}
+
+// weightBytes is how many bytes of weights there is room for.
+func (b *tableBench) weightBytes() int {
+	if b.size.Round == 0 {
+		b.size = b.t.benchSize()
+	}
+	return b.size.Round + b.size.Copy
+}
+
+// ready puts the PUs of a job to work and fills the operands, which is not the first trial's fault.
+func (b *tableBench) ready(j *job, p search.Problem) (err error) {
+	t := b.t
+	if b.weightBytes(); b.bench == nil {
+		if b.bench, err = measure.NewGemmBench(t.ctx, b.l, t.workers, b.size, t.o.Seed); err != nil {
+			return err
+		}
+	}
+	active, err := t.workers.On(t.phases[j.phase].sets[j.set].PUs)
+	if err != nil {
+		return err
+	}
+	if _, err := b.l.SetActive(active); err != nil {
+		return err
+	}
+	var groups *pool.Grouping
+	if j.shape.Apart {
+		groups = t.workers.Grouping()
+	}
+	b.bench.Use(groups)
+	t.rec.timer = b.bench
+	return b.bench.Prepare(j.key, p.Anchors[len(p.Anchors)-1], p.Compute)
+}
+
+func (b *tableBench) free() {
+	if b.bench != nil {
+		b.bench.Free()
+	}
 }
 
 // jobs lists the searches with their share of the time: half of it evenly, half by what the shape
@@ -135,10 +167,30 @@ func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 	return sum
 }
 
-func (t *tuning) searchTable(b *measure.GemmBench, j *job, earlier []*job, budget time.Duration) error {
-	p, err := t.problem(b, j, earlier)
+// searchTable searches one table within a budget; share is the seconds that it would have if no
+// table before it had left any over. Lengths that an earlier run finished are taken over.
+func (t *tuning) searchTable(b *tableBench, j *job, earlier []*job, budget time.Duration, share float64) error {
+	p, err := t.problem(b.weightBytes(), j, earlier)
 	if err != nil {
 		return err
+	}
+	name := t.problemName(j, &p)
+	share /= float64(len(p.Anchors))
+	kept, more := t.wisdom.lookup(name, p, t.effort, share)
+	j.kept = len(kept)
+	p.Known = append(p.Known, kept...)
+	p.Hints = func(m int) []plans.Schedule {
+		out := hints(j, earlier, m)
+		if s, ok := more[m]; ok && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+		return out
+	}
+	t.rec.set = t.phases[j.phase].sets[j.set].PUs.String()
+	if !p.Complete() {
+		if err := b.ready(j, p); err != nil {
+			return err
+		}
 	}
 	base := t.evidence.Trials
 	j.result, err = search.Search(t.ctx, p, t.rec, search.Options{
@@ -148,6 +200,9 @@ func (t *tuning) searchTable(b *measure.GemmBench, j *job, earlier []*job, budge
 			t.say("kernels", eventText(e), false)
 		},
 	})
+	if err == nil {
+		err = t.wisdom.keep(name, j.result, p.Known, t.effort, share)
+	}
 	if err != nil {
 		return err
 	}
@@ -156,8 +211,8 @@ func (t *tuning) searchTable(b *measure.GemmBench, j *job, earlier []*job, budge
 	return nil
 }
 
-// problem states the search of a job.
-func (t *tuning) problem(b *measure.GemmBench, j *job, earlier []*job) (search.Problem, error) {
+// problem states the search of a job, on operands with room for so many bytes of weights.
+func (t *tuning) problem(weightBytes int, j *job, earlier []*job) (search.Problem, error) {
 	ph := &t.phases[j.phase]
 	set := ph.sets[j.set]
 	compute := j.shape.Compute
@@ -173,13 +228,12 @@ func (t *tuning) problem(b *measure.GemmBench, j *job, earlier []*job) (search.P
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
 			panel := microkernel.Layout{Type: wt, N: microkernel.PanelWidth, K: j.key.K}.PanelStride()
-			return min(t.widestOutput(m), b.WeightBytes()/panel*microkernel.PanelWidth)
+			return min(t.widestOutput(m), weightBytes/panel*microkernel.PanelWidth)
 		},
 		Known: known(t.phases, j, earlier),
 	}
 	p.CacheL1, p.CacheL2 = t.caches(set)
-	// Filling the operands is not the first trial's fault.
-	return p, b.Prepare(j.key, p.Anchors[len(p.Anchors)-1], compute)
+	return p, nil
 }
 
 // eventText is what a search does: the best so far first, since a terminal cuts the end of a line
@@ -206,7 +260,7 @@ func (t *tuning) record(j *job, set activeSet) {
 	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: set.PUs.String(),
 		Weight:  j.key,
 		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: round(r.Noise), Reopened: r.Reopened,
-		Reused: r.Reused, Cut: r.Cut})
+		Reused: r.Reused, Cut: r.Cut, Kept: j.kept})
 	if t.rig == nil {
 		t.noise = append(t.noise, r.Noise)
 	}

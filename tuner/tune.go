@@ -45,6 +45,9 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err := t.openJournal(); err != nil {
 		return nil, err
 	}
+	if err := t.openWisdom(); err != nil {
+		return nil, err
+	}
 	var ranks chosenRanks
 	if o.TP == 0 && o.Threads == 0 {
 		if ranks, err = t.chooseRanks(ranking.severalRanks(o.TopK)); err != nil {
@@ -81,6 +84,7 @@ type tuning struct {
 	workers *exec.Workers // one for each usable PU
 	rig     *rig          // nil where the model cannot be run here; rigless says why
 	journal *journal
+	wisdom  *wisdom
 	rec     *recorder
 
 	phases   [2]phaseTuning // prefill, decode
@@ -116,6 +120,14 @@ func (t *tuning) openJournal() (err error) {
 	}
 	t.rec = newRecorder(nil, t.journal)
 	return nil
+}
+
+// openWisdom reads what earlier runs found.
+func (t *tuning) openWisdom() (err error) {
+	if t.o.Wisdom != "" {
+		t.wisdom, err = openWisdom(t.o.Wisdom)
+	}
+	return err
 }
 
 // ready starts the workers and loads the model.
@@ -266,6 +278,7 @@ func (t *tuning) close() {
 	if t.journal != nil {
 		t.journal.close()
 	}
+	t.wisdom.close()
 }
 
 // bundle writes the winners down.
@@ -288,7 +301,7 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	for _, x := range t.noise {
 		t.evidence.Noise = max(t.evidence.Noise, round(x))
 	}
-	t.evidence.Spent = t.elapsed().Seconds()
+	t.evidence.Spent, t.evidence.Road = t.elapsed().Seconds(), t.ranking.Road()
 	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
+	"sandwich/runtime/answer"
 	"sandwich/runtime/api"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
@@ -115,7 +116,7 @@ func (f *grammarFlags) vocabulary() (*grammar.Vocab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return grammarVocab(tok), nil
+	return answer.Vocab(tok), nil
 }
 
 var grammarReport = report[measure.GrammarRow]{

@@ -53,7 +53,7 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*meas
 		return nil, err
 	}
 	defer e.Close()
-	addr, stop, err := startServer(newGenerator(s, e, f.clients))
+	addr, stop, err := startServer((&loaded{s, e}).generator(f.clients))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*meas
 }
 
 // startServer serves on a free port of the loopback interface until stop.
-func startServer(g *generator) (addr string, stop func(), err error) {
+func startServer(g server.Generator) (addr string, stop func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err

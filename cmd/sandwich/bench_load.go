@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/client"
 	"sandwich/runtime/sched"
+	"sandwich/tuner/measure/load"
 	"sandwich/tuner/trace"
 )
 
@@ -189,7 +191,7 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 		if last.Simulated {
 			last = runs[len(runs)-2]
 		}
-		if err := writeOutput(f.svg, last.timeline); err != nil {
+		if err := writeOutput(f.svg, last.Timeline); err != nil {
 			return err
 		}
 	}
@@ -197,10 +199,10 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 }
 
 // measure runs the arrivals under each policy, or on the server.
-func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*loadRun, err error) {
+func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Run, err error) {
 	if f.url != "" {
-		target := &remote{url: strings.TrimSuffix(f.url, "/"), key: f.key}
-		run, err := offer(ctx, t, f.seed, target)
+		target := &client.Server{URL: strings.TrimSuffix(f.url, "/"), Key: f.key}
+		run, err := load.Offer(ctx, t, f.seed, target)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +210,7 @@ func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*loadRun
 		if f.goodput > 0 {
 			run.Goodput, err = f.bisect(ctx, target)
 		}
-		return []*loadRun{run}, err
+		return []*load.Run{run}, err
 	}
 	s, err := f.session.open()
 	if err != nil {
@@ -229,18 +231,18 @@ func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*loadRun
 }
 
 // measurePolicy runs the arrivals on an engine of their own, and on the virtual clock.
-func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace) ([]*loadRun, error) {
-	target := &inside{}
+func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace) ([]*load.Run, error) {
+	target := &load.Engine{}
 	sizes := f.sizes
-	sizes.observe = target.observe
+	sizes.observe = target.Observe
 	e, err := s.engine(ctx, sizes)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	target.engine = e
+	target.Serve(e)
 	notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
-	run, err := offer(ctx, t, f.seed, target)
+	run, err := load.Offer(ctx, t, f.seed, target)
 	if err != nil {
 		return nil, err
 	}
@@ -250,9 +252,9 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace
 			return nil, err
 		}
 	}
-	runs := []*loadRun{run}
+	runs := []*load.Run{run}
 	if f.simulate {
-		sim, err := simulate(run, e, sizes)
+		sim, err := target.Simulate(run, sizes.sched(), sizes.context)
 		if err != nil {
 			return nil, err
 		}
@@ -263,7 +265,7 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace
 
 // bisect finds by what its arrivals can be multiplied for 90 % of the reactive requests to meet the
 // service level, and returns the rate of all, in requests a minute: 0 where not even a tenth does.
-func (f *loadFlags) bisect(ctx context.Context, target loadTarget) (float64, error) {
+func (f *loadFlags) bisect(ctx context.Context, target load.Target) (float64, error) {
 	lo, hi, met := 0.1, 10.0, 0.0
 	for range f.goodput {
 		mid := (lo * hi) / max(lo, (lo+hi)/2) // the harmonic mean: more runs at rates that are borne
@@ -271,7 +273,7 @@ func (f *loadFlags) bisect(ctx context.Context, target loadTarget) (float64, err
 		if err != nil {
 			return 0, err
 		}
-		run, err := offer(ctx, t, f.seed, target)
+		run, err := load.Offer(ctx, t, f.seed, target)
 		if err != nil {
 			return 0, err
 		}

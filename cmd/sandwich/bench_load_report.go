@@ -7,88 +7,15 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"time"
 
-	"sandwich/runtime/sched"
+	"sandwich/tuner/measure/load"
 	"sandwich/tuner/trace"
 )
 
-// loadRow is what one class saw in one run; its JSON is stable. Times are seconds.
-type loadRow struct {
-	Policy     string        `json:"policy"`
-	Clock      string        `json:"clock"` // wall or virtual
-	Class      string        `json:"class"`
-	Requests   int           `json:"requests"`
-	Finished   int           `json:"finished"`
-	Pending    loadQuantiles `json:"pending"` // until the first forward; 0 where that is not known
-	TTFT       loadQuantiles `json:"ttft"`
-	TPOT       loadQuantiles `json:"tpot"`
-	Latency    loadQuantiles `json:"latency"`
-	Normalized loadQuantiles `json:"normalized_latency"` // by tokens of prompt and answer
-	Attainment float64       `json:"slo_attainment"`
-
-	// Of the whole run.
-	Tokens      float64 `json:"tokens_per_second"`
-	Utilization float64 `json:"utilization,omitempty"` // share of the time in which forwards ran
-	Halts       int64   `json:"halts"`
-	Quanta      int64   `json:"quanta"`
-	Aged        int64   `json:"aged"`
-	Preempted   int64   `json:"preempted"`
-	Joules      float64 `json:"joules_per_token,omitempty"`
-	Goodput     float64 `json:"goodput_per_minute,omitempty"`
-	Model       string  `json:"model,omitempty"`
-	CPU         string  `json:"cpu,omitempty"`
-}
-
-type loadQuantiles struct {
-	Mean float64 `json:"mean"`
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P99  float64 `json:"p99"`
-}
-
-func (q loadQuantiles) all() [4]float64 { return [4]float64{q.Mean, q.P50, q.P90, q.P99} }
-
-// loadRows are the rows of a run, one for each class that came.
-func loadRows(run *loadRun, slo trace.SLO) (rows []loadRow) {
-	tokens, clock := 0, "wall"
-	for i := range run.Outcomes {
-		tokens += run.Outcomes[i].Tokens
-	}
-	if run.Simulated {
-		clock = "virtual"
-	}
-	for _, class := range []sched.Class{sched.Reactive, sched.Proactive} {
-		r := run.Of(class)
-		if len(r.Outcomes) == 0 {
-			continue
-		}
-		of := func(what func(*trace.Outcome) time.Duration) loadQuantiles {
-			return loadQuantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(),
-				r.Quantile(0.9, what).Seconds(), r.Quantile(0.99, what).Seconds()}
-		}
-		row := loadRow{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
-			Finished: r.Finished(), Pending: of((*trace.Outcome).Pending), TTFT: of((*trace.Outcome).TTFT),
-			TPOT:    of((*trace.Outcome).TPOT),
-			Latency: of((*trace.Outcome).Latency), Normalized: of((*trace.Outcome).Normalized),
-			Attainment: r.Attainment(slo), Tokens: run.Throughput(),
-			Halts: run.Sched.Stops, Quanta: run.Sched.Quanta, Aged: run.Sched.Promotions,
-			Preempted: run.Sched.Preemptions, Goodput: run.Goodput, Model: run.Model, CPU: run.CPU}
-		if run.Elapsed > 0 {
-			row.Utilization = run.Busy.Seconds() / run.Elapsed.Seconds()
-		}
-		if tokens > 0 {
-			row.Joules = run.Joules / float64(tokens)
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func printLoad(out io.Writer, format string, runs []*loadRun, slo trace.SLO) error {
-	var rows []loadRow
+func printLoad(out io.Writer, format string, runs []*load.Run, slo trace.SLO) error {
+	var rows []load.Row
 	for _, r := range runs {
-		rows = append(rows, loadRows(r, slo)...)
+		rows = append(rows, load.Rows(r, slo)...)
 	}
 	switch format {
 	case "json":
@@ -104,7 +31,7 @@ func printLoad(out io.Writer, format string, runs []*loadRun, slo trace.SLO) err
 	return compareClocks(out, rows)
 }
 
-func csvLoad(out io.Writer, rows []loadRow) error {
+func csvLoad(out io.Writer, rows []load.Row) error {
 	w := csv.NewWriter(out)
 	header := []string{"policy", "clock", "class", "requests", "finished"}
 	for _, what := range []string{"pending", "ttft", "tpot", "latency", "normalized_latency"} {
@@ -120,8 +47,8 @@ func csvLoad(out io.Writer, rows []loadRow) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	for _, r := range rows {
 		cells := []string{r.Policy, r.Clock, r.Class, strconv.Itoa(r.Requests), strconv.Itoa(r.Finished)}
-		for _, q := range []loadQuantiles{r.Pending, r.TTFT, r.TPOT, r.Latency, r.Normalized} {
-			for _, v := range q.all() {
+		for _, q := range []load.Quantiles{r.Pending, r.TTFT, r.TPOT, r.Latency, r.Normalized} {
+			for _, v := range q.All() {
 				cells = append(cells, number(v))
 			}
 		}
@@ -137,12 +64,12 @@ func csvLoad(out io.Writer, rows []loadRow) error {
 	return w.Error()
 }
 
-func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
+func tableLoad(out io.Writer, rows []load.Row, slo trace.SLO) error {
 	var cells [][]string
 	for i, r := range rows {
 		line := []string{r.Policy, r.Clock, r.Class, fmt.Sprintf("%d/%d", r.Finished, r.Requests)}
 		line = append(line, millisOf(r.Pending.P50), millisOf(r.Pending.P99))
-		for _, q := range []loadQuantiles{r.TTFT, r.TPOT, r.Latency} {
+		for _, q := range []load.Quantiles{r.TTFT, r.TPOT, r.Latency} {
 			line = append(line, millisOf(q.Mean), millisOf(q.P50), millisOf(q.P90), millisOf(q.P99))
 		}
 		line = append(line, millisOf(r.Normalized.Mean), fmt.Sprintf("%.0f", 100*r.Attainment))
@@ -190,7 +117,7 @@ func tableLoad(out io.Writer, rows []loadRow, slo trace.SLO) error {
 func millisOf(seconds float64) string { return strconv.FormatFloat(1000*seconds, 'f', 1, 64) }
 
 // compareClocks says by how much the virtual clock is off, where both ran.
-func compareClocks(out io.Writer, rows []loadRow) error {
+func compareClocks(out io.Writer, rows []load.Row) error {
 	var cells [][]string
 	for _, sim := range rows {
 		for _, real := range rows {

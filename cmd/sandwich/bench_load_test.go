@@ -7,15 +7,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"sandwich/tuner/trace"
+	"sandwich/tuner/measure/load"
 )
 
 // execute runs a command line in this process.
@@ -46,7 +43,7 @@ func TestBenchLoad(t *testing.T) {
 	arrivals, picture := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "l.svg")
 	out, _, code := execute(t, loadArgs("--policy", "sandwich,fcfs", "--simulate", "--record", arrivals, "--format",
 		"json", "--svg", picture)...)
-	var rows []loadRow
+	var rows []load.Row
 	if err := json.Unmarshal([]byte(out), &rows); code != 0 || err != nil || len(rows) != 8 {
 		t.Fatalf("exit code %d, %d rows: %v\n%s", code, len(rows), err, out)
 	}
@@ -72,45 +69,6 @@ func TestBenchLoad(t *testing.T) {
 	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if code != 0 || err != nil || len(table) != 3 || table[1][2] != "reactive" {
 		t.Errorf("replayed: exit code %d, %v\n%s", code, err, out)
-	}
-}
-
-// TestBenchLoadOfAServer: any server with OpenAI's API is offered the same, and is told the class
-// by a header; a full queue is an outcome, another error ends the run.
-func TestBenchLoadOfAServer(t *testing.T) {
-	classes := make(chan string, 100)
-	full := true
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body struct {
-			Prompt []int
-			Stream bool
-		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Prompt) == 0 || !body.Stream ||
-			r.Header.Get("Authorization") != "Bearer k" {
-			http.Error(w, "no", http.StatusTeapot)
-			return
-		}
-		classes <- r.Header.Get("X-Sandwich-Priority")
-		if full && r.Header.Get("X-Sandwich-Priority") == "proactive" {
-			http.Error(w, "full", http.StatusTooManyRequests)
-			return
-		}
-		io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\n"+
-			"data: {\"choices\":[{\"text\":\"b\",\"finish_reason\":null}]}\n\n"+
-			"data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
-	}))
-	defer server.Close()
-	tr := trace.Trace{{Prompt: 5, Output: 2}, {At: time.Millisecond, Class: 1, Prompt: 7, Output: 2}}
-	run, err := offer(t.Context(), tr, 1, &remote{server.URL, "k"})
-	if err != nil || run.Outcomes[0].Tokens != 2 || !run.Outcomes[1].Rejected {
-		t.Fatalf("%+v: %v", run, err)
-	}
-	if a, b := <-classes, <-classes; a == b {
-		t.Errorf("both requests came as %s", a)
-	}
-	if _, err := offer(t.Context(), tr, 1, &remote{server.URL, "wrong"}); err == nil ||
-		!strings.Contains(err.Error(), "418") {
-		t.Errorf("an error of the server is %v", err)
 	}
 }
 

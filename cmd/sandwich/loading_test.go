@@ -28,9 +28,9 @@ func TestLoadingEndsWithItsContext(t *testing.T) {
 		}
 	}
 	f.session.threads = 1 // the callback then comes from one thread
-	g, err := f.load(ctx, f.open)
+	l, err := f.load(ctx, f.open)
 	if err == nil {
-		g.close()
+		l.close()
 	}
 	if !errors.Is(err, errUnloaded) {
 		t.Errorf("loading ended with %v", err)

@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"sandwich/plans"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/server"
 )
 
 // fallenMemory is memory of one plan that its node had no room for.
@@ -76,30 +74,6 @@ func hugeText(r *engine.Runner, m engine.Memory) string {
 		return fmt.Sprintf("%.0f %% on huge pages", 100*min(1, float64(n)/float64(all)))
 	}
 	return ""
-}
-
-// placementMetrics are the gauges of where memory lies.
-func placementMetrics(places []engine.Placement) (out []server.Metric) {
-	fallen := 0
-	gauge := func(name, help string, v float64, labels ...[2]string) {
-		out = append(out, server.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
-	}
-	for _, p := range places {
-		if p.Fell {
-			fallen++
-		}
-		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}
-		gauge("moved_bytes", "Memory that is at another address or node than at the start, from a sample of "+
-			"pages: hot switches move none.", float64(p.Moved), labels...)
-		if p.Node == mem.AnyNode {
-			continue
-		}
-		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a "+
-			"sample of pages.", p.Remote, labels...)
-	}
-	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(fallen),
-		Help: "Buffers that the node they were bound to had no room for, in whole or in part."})
-	return out
 }
 
 // joinNonEmpty joins what is not empty.

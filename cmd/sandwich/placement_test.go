@@ -6,7 +6,6 @@ import (
 
 	"sandwich/plans"
 	"sandwich/runtime/engine"
-	"sandwich/runtime/mem"
 )
 
 // What a machine of two nodes would show, one of which had no room for a half of a rank's weights.
@@ -47,26 +46,5 @@ func TestFallenMemoryIsToldOnce(t *testing.T) {
 		if notes := s.newlyFallen(load.places); len(notes) != load.notes {
 			t.Errorf("load %d: notes %q, want %d", i, notes, load.notes)
 		}
-	}
-}
-
-func TestPlacementMetrics(t *testing.T) {
-	places := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 2, What: "weights",
-		Node: mem.AnyNode})
-	remote, moved := 0, 0.0
-	for _, m := range placementMetrics(places) {
-		switch m.Name {
-		case "sandwich_memory_remote_fraction":
-			remote++
-		case "sandwich_memory_moved_bytes":
-			moved += m.Value
-		case "sandwich_memory_fallbacks_total":
-			if m.Value != 1 {
-				t.Errorf("%v buffers fell back", m.Value)
-			}
-		}
-	}
-	if remote != 3 || moved != 4096 {
-		t.Errorf("%d remote fractions of 3 bound buffers, %v bytes moved", remote, moved)
 	}
 }

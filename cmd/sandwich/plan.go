@@ -27,7 +27,8 @@ func newPlan() *cobra.Command {
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPlanShow(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(), newPlanUnpack(),
+	c.AddCommand(newPlanShow(), newPlanExplain(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(),
+		newPlanUnpack(),
 		newPlanSign(), newPlanExport())
 	return c
 }

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
+	"math"
 	"time"
 
 	"sandwich/plans"
@@ -13,6 +12,7 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/model"
+	"sandwich/tuner"
 	"sandwich/tuner/measure"
 )
 
@@ -113,54 +113,66 @@ const (
 // The arms of a round, by side: the baseline, the baseline again, the candidate.
 var armSides = []int{0, 0, 1}
 
-// race takes samples round by round, the arms of a row in a fresh order each time, until every row
-// says enough or the budget ends.
+// race runs both plans in turn until every row says enough or the budget ends.
 func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([]gate.Row, error) {
-	rows := make([]gate.Row, len(cases))
-	for i, c := range cases {
-		rows[i] = gate.Row{Name: c.Name(), Phase: c.Phase(), Unit: "tokens/s", Why: c.Why}
+	for _, c := range cases {
 		if err := arms.Warm(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	rng := rand.New(rand.NewPCG(1, 13))
-	open := slices.Repeat([]bool{true}, len(rows))
 	update, done := fractionProgress("plan check")
 	defer done()
-	longest := time.Duration(0)
-	for round := 1; slices.Contains(open, true); round++ {
-		began := time.Now()
-		for i := range rows {
-			if !open[i] {
-				continue
-			}
-			if err := f.round(ctx, arms, cases[i], &rows[i], rng); err != nil {
-				return nil, err
-			}
-			if round >= leastRaceRounds && round%lookEvery == 0 {
-				open[i] = !f.enough(&rows[i])
-			}
-		}
-		spent := time.Since(f.began)
-		update(spent.Seconds(), f.budget.Seconds(), fmt.Sprintf("round %d", round))
-		longest = max(longest, time.Since(began))
-		if spent+longest > f.budget {
-			break
-		}
+	left := (f.budget - time.Since(f.began)).Seconds()
+	o := tuner.RaceOptions{Tests: len(cases), Least: leastRaceRounds, Most: math.MaxInt, Budget: left, Limit: left,
+		Look: lookEvery, Seed: 1,
+		Enough: func(out []tuner.Standing, test int) bool { return f.enough(rowOf(cases[test], out, test)) },
+		Said: func(_, test int, _ float64) {
+			update(time.Since(f.began).Seconds(), f.budget.Seconds(), cases[test].Name())
+		}}
+	for _, name := range []string{"baseline", "baseline again", "candidate"} {
+		o.Arms = append(o.Arms, tuner.Contender{Name: name, Stays: true})
+	}
+	out, err := tuner.Race(ctx, &checkRunner{arms: arms, cases: cases, last: time.Now()}, o)
+	if err != nil {
+		return nil, err
+	}
+	var rows []gate.Row
+	for i, c := range cases {
+		rows = append(rows, *rowOf(c, out, i))
 	}
 	return rows, nil
 }
 
-func (f *checkFlags) round(ctx context.Context, arms racer, c gate.Case, row *gate.Row, rng *rand.Rand) error {
-	lists := []*[]float64{&row.Baseline, &row.Again, &row.Candidate}
-	for _, k := range rng.Perm(len(lists)) {
-		rate, err := arms.Sample(ctx, armSides[k], c)
-		if err != nil {
-			return err
+// rowOf is what a race says of a case.
+func rowOf(c gate.Case, out []tuner.Standing, test int) *gate.Row {
+	row := &gate.Row{Name: c.Name(), Phase: c.Phase(), Unit: "tokens/s", Why: c.Why}
+	for arm, list := range []*[]float64{&row.Baseline, &row.Again, &row.Candidate} {
+		for _, seconds := range out[arm].Samples(test) {
+			*list = append(*list, float64(c.Rows)/seconds)
 		}
-		*lists[k] = append(*lists[k], rate)
 	}
-	return nil
+	return row
+}
+
+// checkRunner runs the arms of a gate's race, whose plans are both loaded.
+type checkRunner struct {
+	arms  racer
+	cases []gate.Case
+	last  time.Time // when the sample before ended
+}
+
+// Open implements tuner.Runner.
+func (*checkRunner) Open(context.Context, string) error { return nil }
+
+// Close implements tuner.Runner.
+func (*checkRunner) Close(string) {}
+
+// Sample implements tuner.Runner. What was reckoned since the last one counts too.
+func (r *checkRunner) Sample(ctx context.Context, arm, test int) (tuner.Timing, error) {
+	rate, err := r.arms.Sample(ctx, armSides[arm], r.cases[test])
+	t := tuner.Timing{Seconds: float64(r.cases[test].Rows) / rate, Cost: time.Since(r.last).Seconds()}
+	r.last = time.Now()
+	return t, err
 }
 
 // enough says that more samples of a row would change nothing: its interval is narrow against what

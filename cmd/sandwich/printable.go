@@ -1,13 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
+
+	"sandwich/runtime/api"
 )
 
 // Names and texts of files reach the terminal: of a model, its tensors, a plan, a template's
@@ -16,39 +16,8 @@ import (
 // write such a character as \uXXXX: in JSON, where they only occur inside strings, that is the same
 // string.
 
-// unprintable tells whether a terminal would obey a character in place of showing it: the controls
-// C0 and C1, DEL, and the bidirectional controls of Unicode (UAX 9).
-func unprintable(r rune) bool {
-	switch {
-	case r < 0x20, 0x7F <= r && r < 0xA0, r == 0x061C, r == 0x200E, r == 0x200F,
-		0x202A <= r && r <= 0x202E, 0x2066 <= r && r <= 0x2069:
-		return true
-	}
-	return false
-}
-
 // printable is s with unprintable characters, and bytes that are no UTF-8, in hexadecimal.
-func printable(s string) string { return escape(s, "") }
-
-// escape is printable but for the characters in keep.
-func escape(s, keep string) string {
-	bad := func(r rune) bool { return r == utf8.RuneError || unprintable(r) && !strings.ContainsRune(keep, r) }
-	if strings.IndexFunc(s, bad) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r != utf8.RuneError && bad(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+func printable(s string) string { return api.Printable(s, "") }
 
 // cleanWriter is standard output as verbs see it: lines of printable text.
 type cleanWriter struct {
@@ -67,7 +36,7 @@ func (w *cleanWriter) Write(p []byte) (int, error) {
 			break
 		}
 	}
-	text := escape(string(all[:end]), "\n\t")
+	text := api.Printable(string(all[:end]), "\n\t")
 	w.rest = append(w.rest[:0:0], all[end:]...)
 	_, err := io.WriteString(w.to, text)
 	return len(p), err

@@ -143,11 +143,11 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	}
 	f.session.loading = d.server.Progress
 	ended := d.open(ctx)
-	g, err := f.load(ctx, open)
+	l, err := f.load(ctx, open)
 	if err == nil {
-		defer g.close()
-		d.server.Ready(g)
-		announce(out, d.main.Addr(), g.model.ID, d.keys)
+		defer l.close()
+		d.server.Ready(l.generator(f.sizes.parallel))
+		announce(out, d.main.Addr(), l.session.name, d.keys)
 	} else {
 		leave(err)
 	}
@@ -170,7 +170,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 
 // load opens the session and starts the engine over it. Packing the weights, which takes minutes
 // where they are large, ends with ctx.
-func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*generator, error) {
+func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*loaded, error) {
 	s, err := open(ctx)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*sess
 		return nil, err
 	}
 	f.report(s, e)
-	return newGenerator(s, e, f.sizes.parallel), nil
+	return &loaded{s, e}, nil
 }
 
 // engine starts the engine that answers the requests.

@@ -45,3 +45,9 @@ func (v *serving) checkService() error {
 	}
 	return nil
 }
+
+// sched is how the scheduler of an engine of these sizes works, its blocks and chunks aside.
+func (v *serving) sched() sched.Config {
+	return sched.Config{MaxRunning: v.parallel, Queue: v.queue, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
+		Quantum: v.Quantum, Bound: v.Bound, TPOT: v.TPOT}
+}

@@ -15,6 +15,7 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/answer"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/exec"
@@ -287,4 +288,22 @@ func (s *session) spinLimit() time.Duration {
 		return pool.NoSpin
 	}
 	return s.spin
+}
+
+// loaded is a session and the engine over it.
+type loaded struct {
+	session *session
+	engine  *engine.Engine
+}
+
+func (l *loaded) close() {
+	l.engine.Close()
+	l.session.Close()
+}
+
+// generator answers a server's requests.
+func (l *loaded) generator(parallel int) *answer.Generator {
+	s := l.session
+	template, _ := s.file.String("tokenizer.chat_template")
+	return answer.New(l.engine, s.tok, s.name, template, parallel, s.verdict.Judgement)
 }

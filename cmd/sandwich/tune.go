@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -32,7 +33,9 @@ type tuneFlags struct {
 	typ     string
 	out     string
 	resume  bool
+	forget  bool
 	explain bool
+	svg     string
 	force   bool
 	allow   string
 	format  string
@@ -53,7 +56,9 @@ where none is faster by more than two equal arms differ. A plan at -o for the sa
 better than the new one stays, and the new one is written beside it as PLAN.1; --force replaces it.
 
 The model is a GGUF file, a config.json of Hugging Face, or the name of a preset: shapes are enough to tune for.
-Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume.`,
+Finished trials are kept in a journal beside the plan, so that a run that was interrupted goes on with --resume. The
+winners of kernel searches are kept in the data folder by host and build: another model with matrices of the same shapes
+takes them over, and only its race runs anew. --forget removes them.`,
 		Example: `  sandwich tune --model llama.gguf
   sandwich tune --model llama-3.1-8b --type q4_0 --budget 30m -o llama.plan
   sandwich tune --model llama.gguf -o llama.plan --resume
@@ -75,7 +80,9 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	fs.StringVar(&f.options.Strategy, "strategy", "sandwich", strings.Join(search.Strategies(), ", "))
 	fs.Uint64Var(&f.options.Seed, "seed", 1, "seed of the search")
 	fs.BoolVar(&f.resume, "resume", false, "go on with the journal of an interrupted run with the same flags")
-	fs.BoolVar(&f.explain, "explain", false, "print the whole plan, and what was rejected and why")
+	fs.BoolVar(&f.explain, "explain", false, "tell how the plan came about, as plan explain does of a stored one")
+	fs.StringVar(&f.svg, "svg", "", "file for a picture of the machine with both phases on it")
+	fs.BoolVar(&f.forget, "forget", false, "only remove what earlier runs' kernel searches left for those to come")
 	fs.BoolVar(&f.force, "force", false,
 		"replace the plan at -o even where it was measured better, is damaged, or is for another host or model")
 	fs.StringVar(&f.allow, "allow", "", "tp: several ranks for any gain (default: for 10 %, since they change "+
@@ -84,6 +91,9 @@ Finished trials are kept in a journal beside the plan, so that a run that was in
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		f.format = *format
+		if f.forget {
+			return forgetTrials(c)
+		}
 		if err := f.simulation.check(c.Flags().Changed); err != nil {
 			return usageError(err)
 		}
@@ -156,6 +166,25 @@ func (f *tuneFlags) check() error {
 	return f.session.check()
 }
 
+// forgetTrials removes what kernel searches left in the data folder. It goes with no other flag.
+func forgetTrials(c *cobra.Command) error {
+	others := 0
+	c.Flags().Visit(func(*pflag.Flag) { others++ })
+	if others > 1 {
+		return usageError(errors.New("--forget tunes nothing: give it alone, and then tune"))
+	}
+	dir, err := dataFolder()
+	if err != nil {
+		return usageError(err)
+	}
+	n, err := tuner.Forget(dir)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%d kernel trials of earlier runs are forgotten\n", n)
+	return err
+}
+
 // live is this machine, if it can follow the flags.
 func (f *tuneFlags) live() (*profiles.Profile, error) {
 	live, err := profiles.Live()
@@ -183,6 +212,9 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	o.Threads, o.TP = f.session.threads, f.session.ranks
 	o.ISA, o.Compute, o.KV = f.session.isa, f.session.compute, f.session.kv
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
+	if dir, err := dataFolder(); err == nil { // without one nothing is kept
+		o.Wisdom = tuner.WisdomPath(dir, host, programDigest())
+	}
 	var err error
 	if o.Load, err = f.simulation.load(o.Seed); err != nil {
 		return nil, "", usageError(err)

@@ -14,6 +14,7 @@ import (
 // rankingJSON is the stable JSON of a simulated ranking.
 type rankingJSON struct {
 	Trees          int             `json:"trees"`
+	Sections       int             `json:"sections"`
 	Configurations int             `json:"configurations"`
 	UnlikeCosts    int             `json:"unlike_costs"`
 	Simulated      int             `json:"simulated"`
@@ -54,8 +55,9 @@ type latencyJSON struct {
 }
 
 func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
-	out := rankingJSON{Trees: r.Trees, Configurations: r.Configs, UnlikeCosts: r.Costs, Simulated: len(r.Ranked),
-		Seconds: r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
+	out := rankingJSON{Trees: r.Trees, Sections: r.Sections, Configurations: r.Configs, UnlikeCosts: r.Costs,
+		Simulated: len(r.Ranked),
+		Seconds:   r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
 		Assumed: append([]string{}, r.Assumed...)}
 	nodes := tuner.NodeIDs(host)
 	for _, c := range r.Shown() {

@@ -14,29 +14,34 @@ import (
 )
 
 func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
-	s := b.Show()
+	if f.svg != "" {
+		if err := writePhases(f.svg, b); err != nil {
+			return err
+		}
+	}
+	tale, err := newStory(b)
+	if err != nil {
+		return err
+	}
 	if f.format == "json" {
 		return printJSON(w, struct {
 			Path string `json:"path"`
 			plans.Summary
+			Story    *story           `json:"story"`
 			Rejected []plans.Rejected `json:"rejected_candidates"`
-		}{path, s, b.Evidence.Rejected})
+		}{path, b.Show(), tale, b.Evidence.Rejected})
 	}
-	fmt.Fprintf(w, "%s: %s\n", path, b.Plan.Headline(b.State()))
 	if !f.explain {
+		fmt.Fprintf(w, "%s: %s\n", path, b.Plan.Headline(b.State()))
 		return printRaces(w, b)
 	}
-	if err := printPlan(w, b); err != nil {
+	fmt.Fprintf(w, "%s: ", path)
+	if err := tale.print(w, b); err != nil {
 		return err
 	}
-	if err := printSchedules(w, s); err != nil {
-		return err
-	}
-	if err := printRaces(w, b); err != nil {
-		return err
-	}
-	for _, r := range b.Evidence.Rejected {
-		fmt.Fprintf(w, "rejected %s: %s\n", r.Candidate, r.Reason)
+	if tale.Rejected > 0 {
+		fmt.Fprintf(w, "\n`sandwich plan explain %s --rejected` lists the %d candidates that were rejected, and why.\n",
+			path, tale.Rejected)
 	}
 	return nil
 }

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -42,4 +46,23 @@ func buildCommit() string {
 		}
 	}
 	return "unknown"
+}
+
+// programDigest tells builds apart that have one commit and unlike code: the hash of this program's
+// file, or the commit where it cannot be read.
+func programDigest() string {
+	path, err := os.Executable()
+	if err != nil {
+		return buildCommit()
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return buildCommit()
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return buildCommit()
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }

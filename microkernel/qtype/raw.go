@@ -47,7 +47,7 @@ type SubBlock struct {
 	U           [SubBlockK]uint8 // the stored numbers
 }
 
-// sub-blocks lend a SubBlock to a RawForm, which is called through a pointer: a caller's own would
+// lent gives a SubBlock to a RawForm, which is called through a pointer: a caller's own would
 // have to lie on the heap, for each block of an embedding that a token looks up.
 var lent = sync.Pool{New: func() any { return new(SubBlock) }}
 

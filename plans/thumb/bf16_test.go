@@ -7,11 +7,9 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/internal/hosttest"
 	"sandwich/profiles"
 )
-
-// bf16Host is a machine with VDPBF16PS.
-var bf16Host = []string{"avx2", "avx512", "avx512_bf16", "avx512_vnni"}
 
 // mixedShape is a model of which the first two weights are bf16 and the others q8_0.
 func mixedShape() plans.ModelShape {
@@ -27,8 +25,8 @@ func mixedShape() plans.ModelShape {
 // TestDefaultPairs: the path is taken where it is asked for, by bf16 weights alone, and such a plan
 // is not exact.
 func TestDefaultPairs(t *testing.T) {
-	for _, isa := range [][]string{bf16Host, {"neon", "dotprod", "i8mm", "bf16"}} {
-		h := testHost(t, 4, isa...)
+	for _, isa := range [][]string{hosttest.BF16, {"neon", "dotprod", "i8mm", "bf16"}} {
+		h := hosttest.Cores(t, 4, isa...)
 		if p := mustDefault(t, h, mixedShape(), Options{}); !p.Exact() || p.Rounding() != "" {
 			t.Errorf("%v: the default plan is not exact: %s", isa, p.Rounding())
 		}
@@ -50,7 +48,7 @@ func TestDefaultPairs(t *testing.T) {
 }
 
 func TestDefaultPairsRefused(t *testing.T) {
-	with, without := testHost(t, 2, bf16Host...), testHost(t, 2, "avx2", "avx512")
+	with, without := hosttest.Cores(t, 2, hosttest.BF16...), hosttest.Cores(t, 2, "avx2", "avx512")
 	for name, c := range map[string]struct {
 		err  error
 		want string
@@ -70,21 +68,6 @@ func TestDefaultPairsRefused(t *testing.T) {
 	}
 }
 
-// rated is a machine whose compute ceilings were measured: on one PU, and on two at twice the
-// rates.
-func rated(t *testing.T, f32, bf16 float64, isa ...string) *profiles.Profile {
-	t.Helper()
-	h := testHost(t, 2, isa...)
-	for pus := 1; pus <= 2; pus++ {
-		for typ, rate := range map[string]float64{"f32": f32, "bf16": bf16} {
-			h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: h.Features().Best().String(),
-				Type: typ, PUs: pus,
-				Figure: profiles.Figure{Median: float64(pus) * rate, N: 9, Unit: "FLOP/s"}})
-		}
-	}
-	return h
-}
-
 // TestPairsByMeasuredRates: the default path of bf16 weights follows the rates that were measured,
 // of whatever CPU.
 func TestPairsByMeasuredRates(t *testing.T) {
@@ -94,16 +77,16 @@ func TestPairsByMeasuredRates(t *testing.T) {
 		isa       []string
 		want      microkernel.Compute
 	}{
-		"Zen 5, twice the rate":          {205.5e9, 405.6e9, bf16Host, microkernel.ComputeBF16},
-		"Emerald Rapids, half the rate":  {117e9, 58.4e9, bf16Host, microkernel.ComputeF32},
-		"just enough":                    {100e9, 130e9, bf16Host, microkernel.ComputeBF16},
-		"not quite":                      {100e9, 129e9, bf16Host, microkernel.ComputeF32},
+		"Zen 5, twice the rate":          {205.5e9, 405.6e9, hosttest.BF16, microkernel.ComputeBF16},
+		"Emerald Rapids, half the rate":  {117e9, 58.4e9, hosttest.BF16, microkernel.ComputeF32},
+		"just enough":                    {100e9, 130e9, hosttest.BF16, microkernel.ComputeBF16},
+		"not quite":                      {100e9, 129e9, hosttest.BF16, microkernel.ComputeF32},
 		"arm64":                          {80e9, 300e9, neon, microkernel.ComputeBF16},
 		"rates of a CPU without kernels": {100e9, 200e9, []string{"avx2", "avx512"}, microkernel.ComputeF32},
-		"one rate":                       {0, 405.6e9, bf16Host, microkernel.ComputeF32},
-		"no rate":                        {0, 0, bf16Host, microkernel.ComputeF32},
+		"one rate":                       {0, 405.6e9, hosttest.BF16, microkernel.ComputeF32},
+		"no rate":                        {0, 0, hosttest.BF16, microkernel.ComputeF32},
 	} {
-		h := rated(t, c.f32, c.bf16, c.isa...)
+		h := hosttest.Rated(t, c.f32, c.bf16, c.isa...)
 		p := mustDefault(t, h, mixedShape(), Options{})
 		for _, w := range p.Weights {
 			if w.Type == "bf16" && w.Compute != c.want {
@@ -128,7 +111,7 @@ func TestPairsByMeasuredRates(t *testing.T) {
 // TestPathsAreKept: a plan that is made again on the same machine keeps its bits, whatever was
 // measured since.
 func TestPathsAreKept(t *testing.T) {
-	fast, slow := rated(t, 200e9, 400e9, bf16Host...), rated(t, 200e9, 100e9, bf16Host...)
+	fast, slow := hosttest.Rated(t, 200e9, 400e9, hosttest.BF16...), hosttest.Rated(t, 200e9, 100e9, hosttest.BF16...)
 	for _, first := range []*profiles.Profile{fast, slow} {
 		plan := mustDefault(t, first, mixedShape(), Options{})
 		for _, later := range []*profiles.Profile{fast, slow} {

@@ -7,29 +7,9 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/internal/hosttest"
 	"sandwich/profiles"
-	"sandwich/topotree"
 )
-
-// testHost is a machine of cores without siblings in one package, with 2 MiB of L2 each.
-func testHost(t testing.TB, cores int, isa ...string) *profiles.Profile {
-	t.Helper()
-	all := topotree.CPURange(0, cores-1)
-	d := topotree.Description{Source: "test", Arch: "x86_64", Model: "Test CPU", Online: all,
-		Memory: []topotree.MemoryNode{{ID: 0, CPUs: all, Bytes: 16 << 30}}}
-	core := topotree.LevelData{Kind: topotree.KindCore}
-	l2 := topotree.LevelData{Kind: topotree.KindL2, Bytes: 2 << 20}
-	for c := range cores {
-		core.Sets = append(core.Sets, topotree.NewCPUSet(c))
-		l2.Sets = append(l2.Sets, topotree.NewCPUSet(c))
-	}
-	d.Levels = []topotree.LevelData{{Kind: topotree.KindPackage, Sets: []topotree.CPUSet{all}}, l2, core}
-	m, err := d.Machine()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return profiles.New(m, profiles.Identity{ISA: isa, L1D: 48 << 10})
-}
 
 func mustDefault(t testing.TB, h *profiles.Profile, s plans.ModelShape, o Options) *plans.Plan {
 	t.Helper()
@@ -81,7 +61,7 @@ func TestDefaultFitsEveryHost(t *testing.T) {
 		for _, typ := range []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "iq4_nl", "q2_k", "q3_k",
 			"q4_k", "q5_k", "q6_k"} {
 			for _, cores := range []int{1, 2, 7, 64} {
-				h := testHost(t, cores, isa...)
+				h := hosttest.Cores(t, cores, isa...)
 				p := mustDefault(t, h, llama160m(typ), Options{})
 				if need := p.Needs(); !h.Features().Has(need) || need.Has(microkernel.HasAMX) {
 					t.Errorf("%v %s: needs %v", isa, typ, need)
@@ -130,7 +110,7 @@ func TestDefaultComputePath(t *testing.T) {
 		{[]string{"avx2", "avx_vnni"}, "q4_0", "", microkernel.ComputeInt8, plans.ChainBlock},
 		{[]string{"avx2", "avx512", "avx512_vnni"}, "f16", "int8", microkernel.ComputeF32, plans.ChainWide},
 	} {
-		p := mustDefault(t, testHost(t, 2, c.isa...), llama160m(c.typ), Options{Compute: c.option})
+		p := mustDefault(t, hosttest.Cores(t, 2, c.isa...), llama160m(c.typ), Options{Compute: c.option})
 		for _, w := range p.Weights {
 			if w.Compute != c.compute || plans.ChainOf(w.Compute) != c.chain {
 				t.Errorf("%v %s %q: %+v", c.isa, c.typ, c.option, w)
@@ -140,7 +120,7 @@ func TestDefaultComputePath(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	h := testHost(t, 8, "avx2", "avx512")
+	h := hosttest.Cores(t, 8, "avx2", "avx512")
 	p := mustDefault(t, h, llama160m("f32"), Options{ISA: "avx2", Threads: 3, KV: "f32", SeqMax: 100,
 		BatchMax: 4})
 	if len(p.Decode.PUs) != 3 || p.KV != microkernel.KVF32 || p.SeqMax != 100 || p.BatchMax != 4 || p.Chunk != 100 ||

@@ -7,10 +7,11 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/plans/internal/hosttest"
 )
 
 func TestUseKernel(t *testing.T) {
-	h := testHost(t, 4, "amx_int8", "avx2", "avx512", "avx512_vnni")
+	h := hosttest.Cores(t, 4, "amx_int8", "avx2", "avx512", "avx512_vnni")
 	spec := func(text string) microkernel.Spec {
 		s, err := microkernel.ParseSpec(text)
 		if err != nil {

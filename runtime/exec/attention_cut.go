@@ -61,7 +61,7 @@ type split struct {
 	states int   // of each KV head
 }
 
-// cutter sub-blocks what a store's layers see of a batch into units for a team of workers.
+// cutter turns what a store's layers see of a batch into units for a team of workers.
 type cutter struct {
 	team    int
 	kvHeads int

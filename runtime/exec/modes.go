@@ -45,7 +45,7 @@ type step struct {
 	mode  Mode
 	local bool // the barrier behind it is the group's own
 	adds  bool // one rank: a product adds to X what it would write to Y, and the AddNorm behind it only normalizes
-	rope  int  // which of the model's ropes it sub-blocks heads by; -1 for none
+	rope  int  // which of the model's ropes it turns heads by; -1 for none
 	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
 }
 

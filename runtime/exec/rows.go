@@ -52,7 +52,7 @@ func scaleRow(x []float32, scale float32) {
 	}
 }
 
-// rotation holds the frequency of each rotated pair: position p sub-blocks pair i by p*freq[i].
+// rotation holds the frequency of each rotated pair: position p turns pair i by p*freq[i].
 type rotation struct {
 	freq []float64
 	neox bool

@@ -34,7 +34,7 @@ func Open(path string) (*File, error) {
 	if !ok || count <= 1 {
 		return f, nil
 	}
-	// The part that was named is opened again in its sub-block: parts are then handled all alike.
+	// The part that was named is opened again in its turn: parts are then handled all alike.
 	if err := f.Close(); err != nil {
 		return nil, err
 	}

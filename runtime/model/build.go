@@ -217,7 +217,7 @@ type Rotation struct {
 	Temper       *Temper
 }
 
-// Rotate sub-blocks Q and K, and puts K and V into the cache.
+// Rotate turns Q and K, and puts K and V into the cache.
 func (b *Builder) Rotate(r Rotation) {
 	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper}
 	if r.QNorm != "" {

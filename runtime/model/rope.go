@@ -6,8 +6,8 @@ import (
 )
 
 // Yarn is the rule of Peng et al.: YaRN: Efficient Context Window Extension of Large Language
-// Models, 2023, section 3: waves that sub-block Fast times or more within the original context are
-// kept, those that sub-block Slow times or less are stretched by Factor, the ones between
+// Models, 2023, section 3: waves that turn Fast times or more within the original context are
+// kept, those that turn Slow times or less are stretched by Factor, the ones between
 // interpolated.
 type Yarn struct {
 	Factor     float64
@@ -34,14 +34,14 @@ func (y *Yarn) mscale(by float64) float64 { return 1 + 0.1*by*math.Log(y.Factor)
 
 // ramp is how much of a pair's angle is kept, 1 for all, and the rest of it stretched.
 func (y *Yarn) ramp(pair, dim int, base float64) float64 {
-	turnsAt := func(subBlocks float64) float64 { // the pair that sub-blocks so often within the original context
-		return float64(dim) * math.Log(float64(y.Original)/(subBlocks*2*math.Pi)) / (2 * math.Log(base))
+	turnsAt := func(turns float64) float64 { // the pair that turns so often within the original context
+		return float64(dim) * math.Log(float64(y.Original)/(turns*2*math.Pi)) / (2 * math.Log(base))
 	}
 	low, high := max(0, math.Floor(turnsAt(y.Fast))), min(float64(dim-1), math.Ceil(turnsAt(y.Slow)))
 	return 1 - min(1, max(0, (float64(pair)-low)/max(0.001, high-low)))
 }
 
-// Frequencies are the angles by which each pair sub-blocks from one position to the next, where a
+// Frequencies are the angles by which each pair turns from one position to the next, where a
 // sequence may have so many positions.
 func (r *Rope) Frequencies(context int) []float64 {
 	factors := r.Factors

@@ -16,6 +16,14 @@ type Options struct {
 	Title   string            // heading; "" leaves only the transforms
 	Ranks   int               // depth whose nodes are outlined as ranks; 0 outlines none
 	Domains []topotree.CPUSet // measured clusters: PUs are filled by cluster instead of by color
+	Marks   []Mark            // PUs are filled by the first of these that has them, instead of by color
+	Teams   []topotree.CPUSet // ranks by their PUs: boxes that hold those of one are outlined, as Ranks are
+}
+
+// Mark is what some PUs are there for.
+type Mark struct {
+	Name string
+	CPUs topotree.CPUSet
 }
 
 // box is one rectangle of a drawing: a node, or a chain of nodes that hold the same PUs.

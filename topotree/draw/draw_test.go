@@ -158,3 +158,24 @@ machine  0-15  (16 PUs, 16 removed)
 		}
 	}
 }
+
+// Both phases on a tree: PUs are filled by what they do, idle ones are left white, and each rank is
+// outlined where a box has its PUs.
+func TestSVGOfPhases(t *testing.T) {
+	m := mustSynthetic(t, "numa:2 core:4 pu:1")
+	first, second := topotree.CPURange(0, 2), topotree.CPURange(4, 6)
+	out := svgOf(t, m.Tree, Options{Title: "phases", Teams: []topotree.CPUSet{first, second},
+		Marks: []Mark{{"prefill and decode", topotree.NewCPUSet(0, 4)},
+			{"prefill", topotree.NewCPUSet(1, 2, 5, 6)}}})
+	for want, n := range map[string]int{
+		`stroke="#c0392b" stroke-width="2.2"`:             2, // the two nodes
+		`<title>rank 1, prefill</title>`:                  2,
+		`<title>rank 0, prefill and decode</title>`:       1,
+		`fill="` + fills[1] + `" stroke="#9a9a9a" stroke`: 4,
+		`>idle</text>`: 1,
+	} {
+		if got := strings.Count(out, want); got != n {
+			t.Errorf("%d times %s, want %d", got, want, n)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"sandwich/topotree"
@@ -28,7 +29,7 @@ var kindFills = map[topotree.Kind]string{
 func SVG(w io.Writer, t *topotree.Tree, o Options) error {
 	root := boxes(t)
 	root.layout(charWidth*float64(len(fmt.Sprint(t.Base().CPUs().Last()))) + 9)
-	d := drawing{w: bufio.NewWriter(w), tree: t, o: o}
+	d := drawing{w: bufio.NewWriter(w), tree: t, o: o, teams: topotree.UnionOf(o.Teams)}
 	titles, legend := d.titles(), d.legend()
 	width := root.w
 	for _, line := range append(titles, legendWidthText(legend)) {
@@ -60,7 +61,9 @@ type drawing struct {
 	w    *bufio.Writer
 	tree *topotree.Tree
 	o    Options
-	err  error
+	// PUs of all teams
+	teams topotree.CPUSet
+	err   error
 }
 
 func (d *drawing) printf(format string, args ...any) {
@@ -102,7 +105,7 @@ func (d *drawing) titles() []string {
 // box draws a box and what is in it, parents first.
 func (d *drawing) box(b *box, dx, dy float64) {
 	x, y := b.x+dx, b.y+dy
-	rank := d.o.Ranks > 0 && b.depths[0] <= d.o.Ranks && d.o.Ranks <= b.depths[1] && !b.removed
+	rank := d.o.Ranks > 0 && b.depths[0] <= d.o.Ranks && d.o.Ranks <= b.depths[1] && !b.removed || d.team(b) >= 0
 	stroke, line, dash := "#9a9a9a", 0.8, ""
 	switch {
 	case rank:
@@ -122,8 +125,8 @@ func (d *drawing) box(b *box, dx, dy float64) {
 		if b.removed {
 			ink = "#b5b5b5"
 		}
-		d.printf(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%d</text>`+"\n", x+b.w/2,
-			y+b.h/2+3.5, ink, b.pu)
+		d.printf(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%d%s</text>`+"\n", x+b.w/2,
+			y+b.h/2+3.5, ink, b.pu, d.tip(b.pu))
 		return
 	}
 	if b.label != "" {
@@ -138,9 +141,43 @@ func (d *drawing) box(b *box, dx, dy float64) {
 	}
 }
 
+// team is the rank whose PUs a box has, and of all ranks only these; -1 for none.
+func (d *drawing) team(b *box) int {
+	own := b.cpus.Intersect(d.teams)
+	return slices.IndexFunc(d.o.Teams, func(t topotree.CPUSet) bool { return !t.IsEmpty() && t.Equal(own) })
+}
+
+// tip is what a viewer shows of a PU under the pointer.
+func (d *drawing) tip(pu int) string {
+	text := ""
+	for i, t := range d.o.Teams {
+		if t.Contains(pu) {
+			text = fmt.Sprintf("rank %d", i)
+		}
+	}
+	for _, m := range d.o.Marks {
+		if m.CPUs.Contains(pu) {
+			text = strings.TrimPrefix(text+", "+m.Name, ", ")
+			break
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return "<title>" + escape(text) + "</title>"
+}
+
 func (d *drawing) puFill(b *box) string {
 	if b.removed {
 		return "#ececec"
+	}
+	for i, m := range d.o.Marks {
+		if m.CPUs.Contains(b.pu) {
+			return fills[i%len(fills)]
+		}
+	}
+	if len(d.o.Marks) > 0 {
+		return "#ffffff"
 	}
 	for i, s := range d.o.Domains {
 		if s.Contains(b.pu) {
@@ -159,6 +196,15 @@ type legendEntry struct{ fill, stroke, dash, text string }
 func (d *drawing) legend() []legendEntry {
 	var out []legendEntry
 	switch palette := d.tree.Palette(); {
+	case len(d.o.Marks) > 0:
+		rest := d.tree.CPUs()
+		for i, m := range d.o.Marks {
+			out = append(out, legendEntry{fills[i%len(fills)], "#9a9a9a", "", m.Name})
+			rest = rest.Minus(m.CPUs)
+		}
+		if !rest.IsEmpty() {
+			out = append(out, legendEntry{"#ffffff", "#9a9a9a", "", "idle"})
+		}
 	case len(d.o.Domains) > 0:
 		out = append(out, legendEntry{fills[0], "#9a9a9a", "", fmt.Sprintf("filled by measured cluster (%d)",
 			len(d.o.Domains))})
@@ -185,7 +231,7 @@ func (d *drawing) legend() []legendEntry {
 			break
 		}
 	}
-	if d.o.Ranks > 0 {
+	if d.o.Ranks > 0 || len(d.o.Teams) > 0 {
 		out = append(out, legendEntry{"#ffffff", "#c0392b", "", "rank"})
 	}
 	return out

@@ -46,6 +46,20 @@ func Search(ctx context.Context, p Problem, t Timer, o Options) (*Result, error)
 	return &r.res, nil
 }
 
+// Complete tells whether a search would have nothing to time: every length is known, up to one from
+// which larger ones reuse a schedule.
+func (p *Problem) Complete() bool {
+	var found []Anchor
+	for _, m := range p.Anchors {
+		a, ok := p.known(m)
+		if !ok {
+			return settled(found)
+		}
+		found = append(found, a)
+	}
+	return true
+}
+
 func (p *Problem) known(m int) (Anchor, bool) {
 	for _, a := range p.Known {
 		if a.M == m {
@@ -163,12 +177,14 @@ func ReuseCriterion() string {
 		reuseAnchors, reuseFrom, 100*reuseGain, 100*reuseSteady)
 }
 
-func (r *run) reuse() bool {
-	n := len(r.res.Anchors)
+func (r *run) reuse() bool { return settled(r.res.Anchors) }
+
+func settled(found []Anchor) bool {
+	n := len(found)
 	if n < reuseAnchors {
 		return false
 	}
-	tail := r.res.Anchors[n-reuseAnchors:]
+	tail := found[n-reuseAnchors:]
 	low, high := 0.0, 0.0
 	for i, a := range tail {
 		if a.M < reuseFrom || len(a.Seconds) == 0 {

@@ -24,6 +24,7 @@ type Options struct {
 type Space struct {
 	Trees     int  // that the enumeration offered
 	Truncated bool // there were more, which nobody looked at
+	Sections  int  // of trees, that leave a cut unlike the others
 	Configs   []*Config
 	Refused   map[string]int // how many configurations were refused, by reason
 
@@ -69,7 +70,7 @@ func Candidates(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space,
 			break
 		}
 	}
-	w.space.Trees, w.space.Truncated = stats.Kept, stats.Truncated
+	w.space.Trees, w.space.Truncated, w.space.Sections = stats.Kept, stats.Truncated, len(w.met)
 	if len(w.space.Configs) == 0 {
 		return w.space, fmt.Errorf("%w: %s", ErrNoFit, w.space.why())
 	}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/plans"
+	"sandwich/runtime/mem"
+	"sandwich/topotree"
+	"sandwich/topotree/draw"
+)
+
+func newPlanExplain() *cobra.Command {
+	var svg string
+	var rejected bool
+	c := &cobra.Command{
+		Use:   "explain PLAN",
+		Short: "Tell how a plan came about: what was looked at, what won, over what and by how much",
+		Long: `Tell how a plan came about, from its own record: the trees, sections and configurations that were looked at, what
+the simulation said of them, what was raced, which arm won over which and by how much, which differences are noise, and
+what serving under it takes in memory. --svg draws the machine's tree with both phases on it.`,
+		Example: `  sandwich plan explain llama.plan --svg llama.svg`,
+		Args:    exactArgs(1, "a plan"),
+	}
+	c.Flags().StringVar(&svg, "svg", "", "file for a picture of the machine with both phases on it")
+	c.Flags().BoolVar(&rejected, "rejected", false, "list what was rejected, and why")
+	format := formatFlag(c, "text", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		b, err := plans.Read(args[0])
+		if err != nil {
+			return planError(err)
+		}
+		if svg != "" {
+			if err := writePhases(svg, b); err != nil {
+				return err
+			}
+		}
+		s, err := newStory(b)
+		if err != nil {
+			return err
+		}
+		if *format == "json" {
+			return printJSON(c.OutOrStdout(), s)
+		}
+		if err := s.print(c.OutOrStdout(), b); err != nil || !rejected {
+			return err
+		}
+		return printRejected(c.OutOrStdout(), b)
+	}
+	return c
+}
+
+// story is how a plan came about; its JSON is stable.
+type story struct {
+	Plan     string       `json:"plan"`
+	State    plans.State  `json:"state"`
+	Road     *plans.Road  `json:"road,omitempty"` // absent where the build that tuned kept none
+	Tables   int          `json:"kernel_tables"`
+	Trials   int          `json:"kernel_trials"`
+	Kept     int          `json:"kernel_lengths_of_earlier_runs"`
+	Spent    float64      `json:"spent_s"`
+	Budget   float64      `json:"budget_s"`
+	Phases   []phaseStory `json:"phases"`
+	Memory   []memoryRow  `json:"memory"` // that serve takes with its own --ctx and --parallel
+	Rejected int          `json:"rejected"`
+}
+
+// phaseStory is the race of a phase.
+type phaseStory struct {
+	Phase    string        `json:"phase"`
+	PUs      plans.PUSet   `json:"pus"`
+	Verdict  string        `json:"verdict"`
+	Noise    float64       `json:"noise"`
+	RunnerUp string        `json:"runner_up,omitempty"`
+	Places   []plans.Place `json:"places"`
+}
+
+func newStory(b *plans.Bundle) (*story, error) {
+	e := &b.Evidence
+	s := &story{Plan: b.Plan.Name, State: b.State(), Road: e.Road, Tables: len(e.Searches), Trials: e.Trials,
+		Spent: e.Spent, Budget: e.Budget, Rejected: len(e.Rejected)}
+	for _, x := range e.Searches {
+		s.Kept += x.Kept
+	}
+	for _, x := range []struct {
+		name string
+		of   *plans.Phase
+	}{{"prefill", &b.Plan.Prefill}, {"decode", &b.Plan.Decode}} {
+		places, noise := e.Places(x.name)
+		if len(places) == 0 {
+			continue
+		}
+		p := phaseStory{Phase: x.name, PUs: x.of.PUs, Noise: noise, Places: places, Verdict: placesText(places, noise)}
+		if r := plans.RunnerUp(places); r != nil {
+			p.RunnerUp = r.Arm
+		}
+		s.Phases = append(s.Phases, p)
+	}
+	var err error
+	s.Memory, err = servingMemory(&b.Plan, defaultBlocks(&b.Plan), defaultParallel, false)
+	return s, err
+}
+
+// placesText says in sentences what won, over what, and what cannot be told apart.
+func placesText(places []plans.Place, noise float64) string {
+	first, runner, second := places[0].Arm, plans.RunnerUp(places), ""
+	equal := fmt.Sprintf("two equal arms differ by up to %.1f %%", 100*noise)
+	text := fmt.Sprintf("%s ran alone", first)
+	if runner != nil {
+		second = runner.Arm
+		text = fmt.Sprintf("%s won over the runner-up, %s, by %s; %s", first, second, gainText(runner.Behind), equal)
+		if runner.Noise {
+			text = fmt.Sprintf("%s and the runner-up, %s, cannot be told apart: %s, and %s", first, second,
+				gainText(runner.Behind), equal)
+		}
+	}
+	if first == plans.ArmDefault && runner != nil {
+		text += "; the default stays where nothing surely beats it"
+	}
+	var alike []string
+	for _, p := range places[1:] {
+		if p.Noise && p.Arm != plans.ArmAgain && p.Arm != second {
+			alike = append(alike, p.Arm)
+		}
+		if p.Arm == plans.ArmUnpinned && !p.Noise {
+			text += fmt.Sprintf("; against threads that are bound to nothing it is %s", gainText(p.Behind))
+		}
+	}
+	if len(alike) > 0 {
+		text += "; noise too is the difference to " + strings.Join(alike, " and to ")
+	}
+	return text
+}
+
+// gainText is a gain with its interval.
+func gainText(g plans.Gain) string {
+	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f, n=%d)", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds)
+}
+
+func (s *story) print(w io.Writer, b *plans.Bundle) error {
+	fmt.Fprintf(w, "%s\n", printable(b.Plan.Headline(s.State)))
+	if err := s.printSteps(w); err != nil {
+		return err
+	}
+	for _, p := range s.Phases {
+		fmt.Fprintln(w)
+		if err := p.print(w); err != nil {
+			return err
+		}
+	}
+	if b.Evidence.Strategy != "" {
+		fmt.Fprintln(w)
+		if err := printSentence(w, verdictText(b)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	if err := printMemory(w, s.Memory); err != nil {
+		return err
+	}
+	if s.Road != nil && len(s.Road.Assumed) > 0 {
+		fmt.Fprintln(w, "\nThe simulation rests on:")
+		for _, a := range s.Road.Assumed {
+			if err := printSentence(w, "- "+printable(a)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// printSteps shows what was looked at from the tree to the race.
+func (s *story) printSteps(w io.Writer) error {
+	var rows [][]string
+	add := func(what string, n int, format string, args ...any) {
+		rows = append(rows, []string{what, strconv.Itoa(n), fmt.Sprintf(format, args...)})
+	}
+	if r := s.Road; r != nil {
+		more := ""
+		if r.Truncated {
+			more = ", and there are more"
+		}
+		add("trees", r.Trees, "of the machine, by what they group and remove%s", more)
+		add("sections", r.Sections, "of these trees that cut it unlike each other")
+		add("configurations", r.Configurations, "that model, memory and quota allow, %d of unlike cost", r.UnlikeCosts)
+		add("simulated", r.Simulated, "%s; by %s, in %.2g s", r.Load, r.Objective, r.Seconds)
+	}
+	kept := ""
+	if s.Kept > 0 {
+		kept = fmt.Sprintf(", and %d lengths that earlier runs had finished", s.Kept)
+	}
+	add("kernel tables", s.Tables, "of %d timed kernels%s", s.Trials, kept)
+	for _, p := range s.Phases {
+		rounds := 0
+		for _, x := range p.Places {
+			rounds = max(rounds, x.Over.Rounds)
+		}
+		add("raced in "+p.Phase, len(p.Places), "arms on whole forwards, in turn, up to %d rounds", rounds)
+	}
+	fmt.Fprintln(w)
+	if err := printTable(w, []string{"step", "how many", "of " + strconv.FormatFloat(s.Spent, 'f', 1, 64) + " s"}, rows,
+		1); err != nil {
+		return err
+	}
+	if s.Road == nil {
+		return nil
+	}
+	rows = nil
+	for i, c := range s.Road.Candidates {
+		rows = append(rows, []string{strconv.Itoa(i + 1), c.Name, strconv.Itoa(c.TP), c.PrefillPUs.String(),
+			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
+			formatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
+	}
+	fmt.Fprintln(w)
+	return printTable(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s",
+		"decode tokens/s", "latency", "memory"}, rows, 0, 2, 5, 6, 7, 8)
+}
+
+// print shows the race of a phase, an arm a row.
+func (p *phaseStory) print(w io.Writer) error {
+	header := []string{p.Phase + ", tokens/s"}
+	for _, t := range p.Places[0].Tests {
+		header = append(header, strings.TrimPrefix(t.Test, "tg "))
+	}
+	tests := len(header)
+	header = append(header, "n", "over the default", "behind the first", "")
+	var rows [][]string
+	for i, x := range p.Places {
+		row := []string{"  " + x.Arm}
+		if i == 0 {
+			row[0] = "* " + x.Arm
+		}
+		for _, t := range x.Tests {
+			row = append(row, sampleText(t.Samples))
+		}
+		if len(row) != tests {
+			continue // a test less than the others, by somebody's hand
+		}
+		over, behind, word := "", "", "won"
+		if x.Arm != plans.ArmDefault {
+			over = intervalText(x.Over)
+		}
+		if i > 0 {
+			behind, word = intervalText(x.Behind), "slower"
+			switch {
+			case x.Noise:
+				word = "noise"
+			case x.Behind.Median < 0:
+				word = "faster"
+			}
+		}
+		rows = append(rows, append(row, strconv.Itoa(len(x.Tests[0].Samples)), over, behind, word))
+	}
+	numbers := numbersFrom(1, len(header)-1)
+	if err := printTable(w, header, rows, numbers...); err != nil {
+		return err
+	}
+	return printSentence(w, p.Phase+": "+printable(p.Verdict)+".")
+}
+
+// intervalText is a gain with its interval for a column.
+func intervalText(g plans.Gain) string {
+	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*g.Median, 100*g.Low, 100*g.High)
+}
+
+// printRejected lists what lost before it could enter the plan.
+func printRejected(w io.Writer, b *plans.Bundle) error {
+	for _, r := range b.Evidence.Rejected {
+		if _, err := fmt.Fprintf(w, "rejected %s: %s\n", printable(r.Candidate), printable(r.Reason)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePhases draws the machine of a plan with both phases on it.
+func writePhases(path string, b *plans.Bundle) error {
+	if b.Host.Machine == nil || b.Host.Machine.Tree == nil {
+		return usageError(fmt.Errorf("--svg: the plan's profile does not describe its machine"))
+	}
+	p := &b.Plan
+	prefill, decode := topotree.NewCPUSet(p.Prefill.PUs...), topotree.NewCPUSet(p.Decode.PUs...)
+	o := draw.Options{Title: fmt.Sprintf("%s on %s", p.Name, b.Host.Host.CPUModel)}
+	for _, m := range []draw.Mark{{Name: "prefill and decode", CPUs: prefill.Intersect(decode)},
+		{Name: "prefill", CPUs: prefill.Minus(decode)}, {Name: "decode", CPUs: decode.Minus(prefill)}} {
+		if !m.CPUs.IsEmpty() {
+			o.Marks = append(o.Marks, m)
+		}
+	}
+	if p.TP() > 1 {
+		for _, r := range p.Ranks {
+			o.Teams = append(o.Teams, topotree.NewCPUSet(r.PUs...))
+		}
+	}
+	return writeOutput(path, func(w io.Writer) error { return draw.SVG(w, b.Host.Machine.Tree, o) })
+}

@@ -1,0 +1,83 @@
+// Package client offers requests to a server with OpenAI's API.
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"sandwich/runtime/api"
+	"sandwich/tuner/measure/load"
+	"sandwich/tuner/trace"
+)
+
+// Server is a server with OpenAI's /v1/completions as a load.Target.
+type Server struct {
+	URL string // with scheme, without a path
+	Key string // "": none
+}
+
+// remoteVocab is how many ids every vocabulary of today has.
+const remoteVocab = 4096
+
+// Vocab is how many ids any vocabulary has.
+func (*Server) Vocab() int { return remoteVocab }
+
+// Begin does nothing: what a server did is not known.
+func (*Server) Begin() {}
+
+// End does nothing.
+func (*Server) End(*load.Run) {}
+
+// Ask streams one completion.
+func (s *Server) Ask(
+	ctx context.Context, prompt []int32, r trace.Request, token func(),
+) (pending time.Duration, err error) {
+	return 0, s.stream(ctx, prompt, r, token)
+}
+
+// stream asks for one completion. The class goes with a header: fields that a server does not
+// know may be errors there.
+func (s *Server) stream(ctx context.Context, prompt []int32, r trace.Request, token func()) error {
+	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": r.Output, "ignore_eos": true,
+		"temperature": 0, "stream": true})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/completions", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Sandwich-Priority", r.Class.String())
+	if s.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+s.Key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("--url: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusTooManyRequests {
+		return &api.QueueFullError{}
+	}
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+		return fmt.Errorf("--url: the server answers %s (--ctx cuts the lengths that are asked for): %s", resp.Status,
+			api.Printable(strings.TrimSpace(string(text)), ""))
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok && strings.Contains(data, `"finish_reason":null`) {
+			token() // a chunk is taken for a token: servers join few
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/tuner/measure/load"
+	"sandwich/tuner/trace"
+)
+
+// TestOfferToAServer: any server with OpenAI's API is offered the same, and is told the class
+// by a header; a full queue is an outcome, another error ends the run.
+func TestOfferToAServer(t *testing.T) {
+	classes := make(chan string, 100)
+	full := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Prompt []int
+			Stream bool
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Prompt) == 0 || !body.Stream ||
+			r.Header.Get("Authorization") != "Bearer k" {
+			http.Error(w, "no", http.StatusTeapot)
+			return
+		}
+		classes <- r.Header.Get("X-Sandwich-Priority")
+		if full && r.Header.Get("X-Sandwich-Priority") == "proactive" {
+			http.Error(w, "full", http.StatusTooManyRequests)
+			return
+		}
+		io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\n"+
+			"data: {\"choices\":[{\"text\":\"b\",\"finish_reason\":null}]}\n\n"+
+			"data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	defer server.Close()
+	tr := trace.Trace{{Prompt: 5, Output: 2}, {At: time.Millisecond, Class: 1, Prompt: 7, Output: 2}}
+	run, err := load.Offer(t.Context(), tr, 1, &Server{server.URL, "k"})
+	if err != nil || run.Outcomes[0].Tokens != 2 || !run.Outcomes[1].Rejected {
+		t.Fatalf("%+v: %v", run, err)
+	}
+	if a, b := <-classes, <-classes; a == b {
+		t.Errorf("both requests came as %s", a)
+	}
+	if _, err := load.Offer(t.Context(), tr, 1, &Server{server.URL, "wrong"}); err == nil ||
+		!strings.Contains(err.Error(), "418") {
+		t.Errorf("an error of the server is %v", err)
+	}
+}

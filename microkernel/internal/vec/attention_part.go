@@ -1,0 +1,114 @@
+package vec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// AttentionParts is memory for the blocks of a job that several callers compute: where there are
+// fewer KV heads than workers, one sequence's context is cut into ranges of blocks. The first range
+// goes on into one state, as Run does; every block behind it leaves a state of its own, and Merge
+// folds them in ascending order, so that the bits are those of Run wherever the context is cut.
+type AttentionParts struct {
+	Memory unsafe.Pointer // PartBytes for the first range, then for each block behind it; aligned to 64 bytes
+	First  int            // the first block behind the first range
+}
+
+// Blocks says which blocks the job's tokens see: [from, to).
+func (j *AttentionJob) Blocks() (from, to int) {
+	return j.skips(0) / KVBlock, (j.sees(j.Tokens-1) + KVBlock - 1) / KVBlock
+}
+
+// PartBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.
+func (a *Attention) PartBytes(rows int) int {
+	tiles := a.tilesOf(rows)
+	return tiles * a.partTileBytes((rows+tiles-1)/tiles)
+}
+
+// partTileBytes is the state of a tile of up to `rows` rows.
+func (a *Attention) partTileBytes(rows int) int {
+	return (a.layout.kernel(rows).StateBytes() + 63) &^ 63
+}
+
+// tilesOf is how many register tiles the rows of a job make.
+func (a *Attention) tilesOf(rows int) int { return (rows + a.maxRows() - 1) / a.maxRows() }
+
+// maxRows is the rows of the largest tile.
+func (a *Attention) maxRows() int {
+	if a.code == nil {
+		return vecgen.StateRows
+	}
+	return len(a.code)
+}
+
+// part is the state of tile i of the first range (slot 0) or of a later block.
+func (a *Attention) part(job *AttentionJob, parts *AttentionParts, slot, i int) unsafe.Pointer {
+	rows := job.Tokens * job.Group
+	tiles := a.tilesOf(rows)
+	return unsafe.Add(parts.Memory, slot*a.PartBytes(rows)+i*a.partTileBytes((rows+tiles-1)/tiles))
+}
+
+// RunPart computes the blocks [from, to) of the job: all of the first range, or any behind it.
+func (a *Attention) RunPart(job *AttentionJob, parts *AttentionParts, from, to int, scratch unsafe.Pointer) {
+	rows := job.Tokens * job.Group
+	tiles := a.tilesOf(rows)
+	scratch = unsafe.Add(scratch, -uintptr(scratch)&63)
+	for i := range tiles {
+		g := attentionGroup{a: a, job: job, scratch: scratch, rows: rows, tiles: tiles, first: i, count: 1}
+		if a.code != nil {
+			g.gather(0)
+		}
+		if from < parts.First {
+			g.part(a.part(job, parts, 0, i), from, to, to, true)
+			continue
+		}
+		for b := from; b < to; b++ {
+			g.part(a.part(job, parts, 1+b-parts.First, i), b, b+1, to, false)
+		}
+	}
+}
+
+// part computes the blocks [from, to) of the group's one tile into a state, of those up to number
+// `end` that follow each other here.
+func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int, first bool) {
+	lo, hi := g.span(0)
+	g.reset(state, lo, hi, from, first)
+	if g.a.code == nil {
+		refPart(g.a.layout, g.job, state, lo, hi, from, to)
+		return
+	}
+	_, _, q, _ := g.tile(0)
+	last := ptr(at(g.job.Table, end-1))
+	for ; from < to; from += callBlocks {
+		args := vecgen.FusedArgs{Q: q, State: state, Scratch: g.scratch,
+			KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, from)), Blocks: min(callBlocks, to-from),
+			Last: last, After: g.job.after(end)}
+		g.job.scales(&args)
+		g.a.code[hi-lo-1].Call(unsafe.Pointer(&args))
+	}
+}
+
+// MergeParts writes the job's output from the states of all its blocks.
+func (a *Attention) MergeParts(job *AttentionJob, parts *AttentionParts) {
+	rows := job.Tokens * job.Group
+	tiles := a.tilesOf(rows)
+	dim := a.layout.paddedDim()
+	for i := range tiles {
+		g := attentionGroup{a: a, job: job, rows: rows, tiles: tiles, first: i, count: 1}
+		lo, hi := g.span(0)
+		o, m, s := stateFields(a.part(job, parts, 0, i))
+		_, end := job.Blocks()
+		for b := parts.First; b < end; b++ {
+			ob, mb, sb := stateFields(a.part(job, parts, 1+b-parts.First, i))
+			a.vec.mergeBlock(o, dim, m, s, ob, dim, mb, sb, hi-lo, dim)
+		}
+		g.finishFrom(lo, hi, o, s)
+	}
+}
+
+// stateFields are the running outputs, maxima and sums of a state.
+func stateFields(state unsafe.Pointer) (out, maxima, sums *float32) {
+	return (*float32)(unsafe.Add(state, vecgen.StateOut)), (*float32)(unsafe.Add(state, vecgen.StateMax)),
+		(*float32)(unsafe.Add(state, vecgen.StateSum))
+}

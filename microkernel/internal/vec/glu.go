@@ -1,0 +1,117 @@
+package vec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// GLU is a gated linear unit: how the outputs of a gate and an up projection become one. Shazeer:
+// GLU Variants Improve Transformer, 2020.
+type GLU uint8
+
+// The gated units; x is the gate's output and y that of the up projection.
+const (
+	SwiGLU        GLU = iota // x*sigmoid(x) * y
+	GeGLU                    // x*Phi(x) * y, with tanh in the place of the error function
+	ClampedSwiGLU            // x*sigmoid(1.702x) * (y+1), of x at most 7 and y from -7 to 7 (gpt-oss)
+)
+
+var gluKernels = [...]vecgen.Kernel{SwiGLU: vecgen.SwiGLU, GeGLU: vecgen.GeGLU, ClampedSwiGLU: vecgen.ClampedGLU}
+
+// The numbers of the units: -2 sqrt(2/pi), that times 0.044715 (Hendrycks, Gimpel: Gaussian Error
+// Linear Units, 2016), and slope and limit of the clamped one.
+const (
+	geluC1    = -0x1.988454p+0
+	geluC3    = -0x1.2444f2p-4
+	gluSlope  = -0x1.b3b646p+0
+	gluLimit  = 7
+	gluLinear = 1
+)
+
+// GLU writes dst[i] = unit(gate[i], up[i]).
+func (v *Vec) GLU(unit GLU, dst, gate, up *float32, n int) {
+	v.GLURows(unit, dst, n, gate, n, up, n, 1, n)
+}
+
+// GLURows is GLU of n columns of `rows` rows: the epilogue of a slice of the gate and up
+// projections.
+func (v *Vec) GLURows(unit GLU, dst *float32, dstStride int, gate *float32, gateStride int, up *float32, upStride,
+	rows, n int) {
+	if !v.native {
+		for r := range rows {
+			refGLU(unit, at(dst, r*dstStride), at(gate, r*gateStride), at(up, r*upStride), n)
+		}
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(gate), ptr(up)}, N: [6]int{dstStride, gateStride,
+		upStride, rows, n}}
+	v.call(gluKernels[unit], &args)
+}
+
+// ones are what stands in the place of an up projection where there is none.
+var ones = func() (o [1024]float32) {
+	for i := range o {
+		o[i] = 1
+	}
+	return o
+}()
+
+// GELURows writes dst = x*Phi(x) of n columns of `rows` rows, with tanh in the place of the error
+// function: the activation of a product without a gate (Hendrycks, Gimpel: Gaussian Error Linear
+// Units, 2016). It is GeGLU of an up projection of ones.
+func (v *Vec) GELURows(dst *float32, dstStride int, x *float32, xStride, rows, n int) {
+	for done := 0; done < n; done += len(ones) {
+		v.GLURows(GeGLU, at(dst, done), dstStride, at(x, done), xStride, &ones[0], 0, rows, min(len(ones), n-done))
+	}
+}
+
+func refGLU(unit GLU, dst, gate, up *float32, n int) {
+	d, g, u := vecOf(dst, n), vecOf(gate, n), vecOf(up, n)
+	for i := range d {
+		a, b := g[i], u[i]
+		var x float32
+		switch unit {
+		case GeGLU:
+			x = float32(plain.FMA32(float32(a*a), geluC3, geluC1) * a)
+		case ClampedSwiGLU:
+			a = lower(a, gluLimit)
+			b = -lower(-lower(b, gluLimit), gluLimit) + gluLinear
+			x = float32(a * gluSlope)
+		default:
+			x = -a
+		}
+		d[i] = float32(a/(1+exp32(x))) * b
+	}
+}
+
+// lower is x, or the limit where x is above it; NaN stays.
+func lower(x, limit float32) float32 {
+	if limit < x {
+		return limit
+	}
+	return x
+}
+
+// SoftCap makes x[i] = most * tanh(x[i] * scale / most). Bello et al.: Neural Combinatorial
+// Optimization with Reinforcement Learning, 2016, appendix A.1.
+func (v *Vec) SoftCap(x *float32, n int, scale, most float32) {
+	factor := capFactor(scale, most)
+	if !v.native {
+		refSoftCap(vecOf(x, n), factor, most)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{factor, most}}
+	v.call(vecgen.SoftCap, &args)
+}
+
+// capFactor is what a value is multiplied by before exp is taken of it.
+func capFactor(scale, most float32) float32 { return float32(2 * float64(scale) / float64(most)) }
+
+// refSoftCap writes tanh(z/2) as 1 - 2/(exp(z)+1).
+func refSoftCap(x []float32, factor, most float32) {
+	for i, e := range x {
+		x[i] = most - (most+most)/(exp32(float32(e*factor))+1)
+	}
+}

@@ -1,0 +1,67 @@
+package vec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// quantizeRowQ8 rounds k activations (a multiple of 32) to int8 in blocks of 32, the rows of ActQ8
+// blocks that integer GEMM kernels read: scale = amax/127, q = round to nearest even of x *
+// (127/amax), bias = -128 times the sum of the block's q. A block with amax < 2^-120 becomes scale
+// 0 and zeros, one with an infinity or a NaN scale NaN and zeros.
+func (v *Vec) quantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
+	if !v.native {
+		refQuantizeRowQ8(x, k, row)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), row}, N: [6]int{k / kernel.ActQ8Block}}
+	v.call(vecgen.QuantizeQ8, &args)
+}
+
+// roundRowBF16 rounds k activations to bfloat16, ties to even, and puts a zero behind an odd k: the
+// rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign, a NaN
+// becomes quiet.
+func (v *Vec) roundRowBF16(x *float32, k int, row unsafe.Pointer) {
+	if !v.native {
+		refRoundRowBF16(x, k, row)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{row, ptr(x)}, N: [6]int{k}}
+	v.call(vecgen.RoundBF16, &args)
+	if k%2 == 1 {
+		*(*uint16)(unsafe.Add(row, 2*k)) = 0
+	}
+}
+
+// RoundRow brings k activations into the form that a compute path reads: ActQ8 blocks, or bfloat16.
+// ComputeF32 reads them as they are.
+func (v *Vec) RoundRow(c kernel.Compute, x *float32, k int, row unsafe.Pointer) {
+	switch c {
+	case kernel.ComputeInt8:
+		v.quantizeRowQ8(x, k, row)
+	case kernel.ComputeBF16:
+		v.roundRowBF16(x, k, row)
+	}
+}
+
+// f32ToF16 rounds n values to half precision, ties to even.
+func (v *Vec) f32ToF16(dst *uint16, src *float32, n int) {
+	if !v.native {
+		refF32ToF16(dst, src, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(src)}, N: [6]int{n}}
+	v.call(vecgen.ToF16, &args)
+}
+
+// f16ToF32 widens n halves.
+func (v *Vec) f16ToF32(dst *float32, src *uint16, n int) {
+	if !v.native {
+		refF16ToF32(dst, src, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(src)}, N: [6]int{n}}
+	v.call(vecgen.ToF32, &args)
+}

@@ -1,0 +1,99 @@
+package vec
+
+import (
+	"math"
+	"unsafe"
+
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// SoftmaxBlock turns scores of one attention block into unnormalized probabilities, row by row and
+// in place. Row r has valid[r] scores (0 to width) of its `width` elements; with x = s*scale it
+// leaves max[r] = max(x, lowestScore*scale) (NaN passed over), p = exp(x - max[r]) in their place,
+// zeros in the rest of the width, and sum[r] = the sum of p by sixteen lanes and the tree. A row
+// without valid scores gets max = -Inf, sum = 0 and all zeros. scale > 0. With rows = 1 and width =
+// vocabulary it is the softmax of a sampler.
+func (v *Vec) SoftmaxBlock(scores *float32, stride, rows, width int, valid *int32, scale float32, max, sum *float32) {
+	if !v.native {
+		refSoftmaxBlock(scores, stride, rows, width, valid, scale, max, sum)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(scores), ptr(valid), ptr(max), ptr(sum)}, N: [6]int{stride, rows,
+		width}, F: [4]float32{scale}}
+	v.call(vecgen.Softmax, &args)
+}
+
+// mergeBlock merges the (max, sum, output) of one attention block, mb, sb and ob[rows][headDim],
+// into the running m, s and o of the same rows. The caller starts a row with m = -Inf; s and o may
+// then hold anything. A block with mb = -Inf changes nothing. Milakov, Gimelshein: Online
+// normalizer calculation for softmax, 2018.
+func (v *Vec) mergeBlock(o *float32, oStride int, m, s *float32, ob *float32, obStride int, mb, sb *float32, rows,
+	headDim int) {
+	if !v.native {
+		refMergeBlock(o, oStride, m, s, ob, obStride, mb, sb, rows, headDim)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(o), ptr(m), ptr(s), ptr(ob), ptr(mb), ptr(sb)}, N: [6]int{oStride,
+		obStride, rows, headDim}}
+	v.call(vecgen.Merge, &args)
+}
+
+// finishAttention writes dst = o * (1/s) for each row. A row sees its own position at least, so
+// that its sum is 1 or more; where scores overflowed it is NaN or zero, and the row becomes NaN.
+func (v *Vec) finishAttention(dst *float32, dstStride int, o *float32, oStride int, s *float32, rows, headDim int) {
+	if !v.native {
+		refFinishAttention(dst, dstStride, o, oStride, s, rows, headDim)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(o), ptr(s)}, N: [6]int{dstStride, oStride, rows, headDim}}
+	v.call(vecgen.Finish, &args)
+}
+
+// Max returns the largest of n values; NaN is passed over, and -Inf is the answer where nothing is
+// left.
+func (v *Vec) Max(x *float32, n int) float32 {
+	if !v.native {
+		return refMax(x, n)
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}}
+	v.call(vecgen.Max, &args)
+	return math.Float32frombits(uint32(args.R[0]))
+}
+
+// Argmax returns the index of the first of the largest values; NaN is passed over. It is 0 where
+// nothing exceeds -Inf.
+func (v *Vec) Argmax(x *float32, n int) int {
+	if !v.native {
+		return refArgmax(x, n)
+	}
+	top := v.Max(x, n)
+	if top == negInf {
+		return 0
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{top}}
+	v.call(vecgen.FindEqual, &args)
+	return int(args.R[0])
+}
+
+// ExpSum returns the sum of exp(x[i]*scale - max*scale) by sixteen lanes and the tree, and changes
+// nothing: with max = Max(x, n) the log of it is the logarithm of the softmax denominator.
+func (v *Vec) ExpSum(x *float32, n int, scale, max float32) float32 {
+	if !v.native {
+		return refExpSum(x, n, scale, max)
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x)}, N: [6]int{n}, F: [4]float32{scale, max * scale}}
+	v.call(vecgen.ExpSum, &args)
+	return math.Float32frombits(uint32(args.R[0]))
+}
+
+// SelectAbove writes the indices of the values that are at least t, ascending, into idx and returns
+// how many there are; only the first `room` of them are written, so that a sampler sees when its
+// guess was too low.
+func (v *Vec) SelectAbove(x *float32, n int, t float32, idx *int32, room int) int {
+	if !v.native {
+		return refSelectAbove(x, n, t, idx, room)
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(idx)}, N: [6]int{n, room}, F: [4]float32{t}}
+	v.call(vecgen.Select, &args)
+	return int(args.R[0])
+}

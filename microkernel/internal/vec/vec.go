@@ -1,0 +1,211 @@
+package vec
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// Vec is the set of vector kernels of one ISA: everything of a transformer that is not a matrix
+// product. Every method gives the same bits on every ISA, and the plain-Go function named in its
+// file (refX for X) is its definition.
+//
+// Conventions of all methods: lengths and strides count elements, pointers may be of any alignment,
+// dst may be equal to the input of the same shape but must not overlap it otherwise, n = 0 is
+// allowed and does nothing, nothing is allocated, and nothing beyond the stated elements is read or
+// written. Where native code runs it cannot be preempted: a call should stay below about 200
+// microseconds (some 10^6 elements of work), which is the caller's duty. A Vec is immutable and
+// safe for concurrent use.
+type Vec struct {
+	isa    kernel.ISA
+	native bool
+	code   [vecgen.Count]jit.Func
+}
+
+// Ref returns the plain-Go kernels: the oracle of all others, and what runs where there is no
+// native code.
+func Ref() *Vec { return &Vec{isa: kernel.Go} }
+
+// New returns the vector kernels of an instruction set; each set is generated once per process.
+// Under the race detector, on architectures without a generator and where executable memory is
+// forbidden they are the plain-Go ones. The error says that this host cannot run the instruction
+// set.
+func New(isa kernel.ISA) (*Vec, error) {
+	if !host.Features().Supports(isa) {
+		return nil, fmt.Errorf("vector kernels: this host cannot run %s (it has %s)", isa, host.Features())
+	}
+	if jit.Race || !isa.Generates() {
+		return Ref(), nil
+	}
+	build := sync.OnceValues(func() (*Vec, error) { return buildVec(isa, isa.Target().Vector) })
+	once, _ := vecs.LoadOrStore(isa, build)
+	return once.(func() (*Vec, error))()
+}
+
+var vecs sync.Map // ISA -> func() (*Vec, error)
+
+func buildVec(isa kernel.ISA, generate func(vecgen.Kernel) ([]byte, error)) (*Vec, error) {
+	var codes [][]byte
+	for k := range vecgen.Count {
+		code, err := generate(k)
+		if err != nil {
+			return nil, err
+		}
+		codes = append(codes, code)
+	}
+	fs, err := jit.Load(codes...)
+	if errors.Is(err, jit.ErrNoExec) {
+		return Ref(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("vector kernels: %w", err)
+	}
+	v := &Vec{isa: isa, native: true}
+	copy(v.code[:], fs)
+	return v, nil
+}
+
+// ISA is the instruction set the kernels run on; Go where they are the oracles.
+func (v *Vec) ISA() kernel.ISA { return v.isa }
+
+func (v *Vec) call(k vecgen.Kernel, a *vecgen.Args) { v.code[k].Call(unsafe.Pointer(a)) }
+
+func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
+
+// RMSNorm writes dst[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i] for one row of n elements.
+// Zhang, Sennrich: Root Mean Square Layer Normalization, 2019.
+func (v *Vec) RMSNorm(dst, x, weight *float32, n int, eps float32) {
+	v.RMSNormRows(dst, n, x, n, 1, weight, n, eps)
+}
+
+// RMSNormRows is RMSNorm of `rows` rows with one weight: a chunk of tokens, or the heads of a token
+// (q and k norms).
+func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight *float32, n int,
+	eps float32) {
+	if !v.native {
+		refRMSNormRows(dst, dstStride, x, xStride, rows, weight, n, eps)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight)}, N: [6]int{dstStride, xStride, rows, n},
+		F: [4]float32{eps, float32(n)}}
+	v.call(vecgen.RMSNorm, &args)
+}
+
+// LayerNormRows writes dst[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i] for
+// each of `rows` rows of n elements; the variance is the mean square of the differences. Ba, Kiros,
+// Hinton: Layer Normalization, 2016.
+func (v *Vec) LayerNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight, bias *float32, n int,
+	eps float32) {
+	if !v.native {
+		for r := range rows {
+			refLayerNorm(vecOf(at(dst, r*dstStride), n), vecOf(at(x, r*xStride), n), vecOf(weight, n), vecOf(bias, n),
+				eps)
+		}
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight), ptr(bias)},
+		N: [6]int{dstStride, xStride, rows, n}, F: [4]float32{eps, float32(n)}}
+	v.call(vecgen.LayerNorm, &args)
+}
+
+// RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one
+// position: cosSin holds dim/2 cosines and then dim/2 sines. neox = false rotates the pairs (2i,
+// 2i+1), true the pairs (i, i+dim/2). For a partial rotation dim is smaller than the head. dim is
+// even. Su et al.: RoFormer, 2021, section 3.4.2.
+func (v *Vec) RoPE(x *float32, dim, nHeads, headStride int, cosSin *float32, neox bool) {
+	if !v.native || !neox && dim%lanes != 0 {
+		refRoPE(x, dim, nHeads, headStride, cosSin, neox)
+		return
+	}
+	kernel, length := vecgen.RoPEPairs, dim
+	if neox {
+		kernel, length = vecgen.RoPEHalves, dim/2
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(x), ptr(cosSin), ptr(at(cosSin, dim/2))}, N: [6]int{length,
+		nHeads, headStride}}
+	v.call(kernel, &args)
+}
+
+// Add adds a to dst.
+func (v *Vec) Add(dst, a *float32, n int) {
+	if !v.native {
+		refAdd(dst, a, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{n, 1, n}}
+	v.call(vecgen.Add, &args)
+}
+
+// sumPiece is how much of a sum of more than two parts is made at a time, so that it stays in the
+// first-level cache.
+const sumPiece = 1024
+
+// Sum writes dst[i] = ((parts[0][i] + parts[1][i]) + parts[2][i]) + ... of at least one part of n
+// elements each. dst may be parts[0], and overlaps no other part.
+func (v *Vec) Sum(dst *float32, parts []*float32, n int) {
+	if !v.native {
+		refSum(dst, parts, n)
+		return
+	}
+	if len(parts) == 1 {
+		copy(vecOf(dst, n), vecOf(parts[0], n))
+		return
+	}
+	for i := 0; i < n; i += sumPiece {
+		d, m := at(dst, i), min(sumPiece, n-i)
+		args := vecgen.Args{P: [10]unsafe.Pointer{ptr(d), ptr(at(parts[0], i)), ptr(at(parts[1], i))}, N: [6]int{m}}
+		v.call(vecgen.Plus, &args)
+		for _, p := range parts[2:] {
+			v.Add(d, at(p, i), m)
+		}
+	}
+}
+
+// AddRows adds n columns of `rows` rows of a to dst: the residual at the end of a slice.
+func (v *Vec) AddRows(dst *float32, stride int, a *float32, aStride, rows, n int) {
+	if !v.native {
+		for r := range rows {
+			refAdd(at(dst, r*stride), at(a, r*aStride), n)
+		}
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{stride, rows, n, aStride}}
+	v.call(vecgen.Add, &args)
+}
+
+// AddBias adds bias[n] to each of `rows` rows of dst.
+func (v *Vec) AddBias(dst *float32, stride, rows int, bias *float32, n int) {
+	if !v.native {
+		refAddBias(dst, stride, rows, bias, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(bias)}, N: [6]int{stride, rows, n}}
+	v.call(vecgen.Add, &args)
+}
+
+// AddScaled adds s*a to dst, one fused multiply-add an element: how the outputs of experts are
+// mixed.
+func (v *Vec) AddScaled(dst, a *float32, s float32, n int) {
+	if !v.native {
+		refAddScaled(dst, a, s, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(a)}, N: [6]int{n}, F: [4]float32{s}}
+	v.call(vecgen.AddScaled, &args)
+}
+
+// Scale multiplies dst by s.
+func (v *Vec) Scale(dst *float32, s float32, n int) {
+	if !v.native {
+		refScale(dst, s, n)
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst)}, N: [6]int{n}, F: [4]float32{s}}
+	v.call(vecgen.Scale, &args)
+}

@@ -1,0 +1,65 @@
+package plans
+
+import (
+	"slices"
+	"testing"
+)
+
+// The winner comes first, and an arm that equal arms cannot be told from is noise, whichever of
+// the two is ahead.
+func TestPlaces(t *testing.T) {
+	samples := map[string][]float64{
+		ArmDefault:         {100, 90, 110, 100, 95, 100, 100, 80},
+		ArmAgain:           {101, 91, 108, 100, 96, 99, 100, 81},
+		ArmUnpinned:        {50, 50, 50, 50, 50, 50, 50, 50},
+		"tuned on PUs 0-1": {112, 101, 122, 113, 107, 112, 112, 90},
+		"tuned on PUs 0":   {112.5, 101, 122, 114, 107, 112, 113, 90},
+	}
+	names := append(slices.Clone(raceNames), "tuned on PUs 0")
+	e := raceOf("prefill", "tuned on PUs 0-1", names, samples)
+	places, noise := e.Places("prefill")
+	if len(places) != 5 || places[0].Arm != "tuned on PUs 0-1" || places[4].Arm != ArmUnpinned || noise > 0.02 {
+		t.Fatalf("%+v, noise %v", places, noise)
+	}
+	runner := RunnerUp(places)
+	if runner.Arm != "tuned on PUs 0" || !runner.Noise || runner.Behind.Median > 0 {
+		t.Errorf("runner-up %+v", runner)
+	}
+	for _, p := range places {
+		if noisy := p.Arm == "tuned on PUs 0"; p.Noise != noisy {
+			t.Errorf("%s: noise %v, behind %+v", p.Arm, p.Noise, p.Behind)
+		}
+	}
+	e = raceOf("decode", ArmDefault, raceNames[:2], samples)
+	places, _ = e.Places("decode")
+	if len(places) != 2 || !places[1].Noise || RunnerUp(places) != nil {
+		t.Errorf("%+v", places)
+	}
+	if places, _ = e.Places("prefill"); places != nil {
+		t.Errorf("no race, and %+v", places)
+	}
+}
+
+func TestRoadIsChecked(t *testing.T) {
+	b := testBundle(t)
+	b.Evidence.Road = &Road{Trees: 3, Sections: 2, Configurations: 4, UnlikeCosts: 3, Simulated: 3, Load: "some",
+		Objective: "latency", Assumed: []string{"nothing is known"}}
+	b.Evidence.Road.Keep(RoadCandidate{Name: "all PUs", TP: 1, PrefillPUs: PUSet{0, 1}, DecodePUs: PUSet{0},
+		PrefillRate: 10, DecodeRate: 2, Latency: 0.5, Bytes: 1 << 30})
+	dir := t.TempDir() + "/x.plan"
+	if err := b.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(dir)
+	if err != nil || again.Evidence.Road == nil || again.Evidence.Road.Candidates[0].DecodePUs.String() != "0" {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	b.Evidence.Road.Candidates[0].Latency = -1
+	if b.Write(dir) == nil {
+		t.Error("a negative latency was written")
+	}
+	b.Evidence.Road.Candidates[0].Latency, b.Evidence.Road.Trees = 1, -1
+	if b.Write(dir) == nil {
+		t.Error("a negative number of trees was written")
+	}
+}

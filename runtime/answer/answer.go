@@ -1,0 +1,75 @@
+// Package answer answers requests of the API with an engine: it makes prompts of chats, holds
+// answers to their formats and tools, parts them into reasoning, text and calls, and counts.
+//
+// It is what stands between server, which speaks HTTP and knows no engine, and engine, which runs
+// tokens and knows no formats.
+package answer
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/runtime/api"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/grammar"
+	"sandwich/runtime/server"
+	"sandwich/runtime/tokenizer"
+)
+
+// Generator answers requests over an engine and the tokenizer of its model. It is what package
+// server asks of whoever generates; serve and bench llm make one.
+type Generator struct {
+	model   server.ModelInfo
+	engine  *engine.Engine
+	tok     *tokenizer.Tokenizer
+	verdict plans.Judgement
+	large   chan struct{} // capacity 1: whoever reads a large grammar
+	// vocab is what grammars spell answers with, made for the first request that needs it.
+	vocab func() *grammar.Vocab
+}
+
+// New returns the Generator of an engine, which stays the caller's and must outlive it. The model
+// is told by its name, its chat template and how many requests run at the same time; its sizes and
+// the tokens around a text come from the engine and the tokenizer. The verdict is what plan verify
+// said of the plan that the engine runs under.
+func New(e *engine.Engine, tok *tokenizer.Tokenizer, name, template string, parallel int,
+	verdict plans.Judgement) *Generator {
+	m := server.ModelInfo{ID: name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
+		Template: strings.Clone(template)} // its file may be unmapped by then
+	if id, ok := tok.BOS(); ok {
+		m.BOS = string(tok.Piece(id))
+	}
+	if id, ok := tok.EOS(); ok {
+		m.EOS = string(tok.Piece(id))
+	}
+	return &Generator{model: m, engine: e, tok: tok, verdict: verdict, large: make(chan struct{}, 1),
+		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
+}
+
+// Ready says why no request is taken at present.
+func (g *Generator) Ready() error { return g.engine.Ready() }
+
+// Models lists the one model that is served.
+func (g *Generator) Models() []server.ModelInfo {
+	return []server.ModelInfo{g.model}
+}
+
+// Generate runs one request of the API on the engine.
+func (g *Generator) Generate(
+	ctx context.Context, r api.Request, emit func(api.Token) error,
+) (res api.Result, err error) {
+	if r.Prompt, err = g.Prompt(ctx, &r); err != nil {
+		return res, err
+	}
+	parser, thinking := g.parted(&r)
+	if r.Constraint, err = g.constraint(ctx, &r, thinking); err != nil {
+		return res, err
+	}
+	if parser != nil {
+		return g.generateParted(ctx, r, parser, emit)
+	}
+	return g.engine.Generate(ctx, r, emit)
+}

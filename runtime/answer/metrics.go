@@ -1,0 +1,90 @@
+package answer
+
+import (
+	"strconv"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/server"
+)
+
+// Metrics are the engine's counters and gauges for /metrics.
+func (g *Generator) Metrics() []server.Metric {
+	s := g.engine.Stats()
+	var out []server.Metric
+	counter := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, server.Metric{Name: "sandwich_" + name, Help: help, Counter: true, Labels: labels, Value: v})
+	}
+	gauge := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, server.Metric{Name: "sandwich_" + name, Help: help, Labels: labels, Value: v})
+	}
+	phase := func(p string) [2]string { return [2]string{"phase", p} }
+	counter("engine_requests_total", "Requests submitted to the engine.", float64(s.Requests))
+	counter("engine_prompt_tokens_total", "Prompt tokens submitted.", float64(s.PromptTokens))
+	counter("engine_generated_tokens_total", "Tokens generated.", float64(s.GeneratedTokens))
+	counter("engine_reused_tokens_total", "Prompt tokens taken from the prefix cache instead of computed.",
+		float64(s.Scheduler.ReusedTokens))
+	counter("engine_forwards_total", "Forward passes.", float64(s.Prefills), phase("prefill"))
+	counter("engine_forwards_total", "Forward passes.", float64(s.Decodes), phase("decode"))
+	counter("engine_forward_seconds_total", "Time in forward passes.", s.PrefillTime.Seconds(), phase("prefill"))
+	counter("engine_forward_seconds_total", "Time in forward passes.", s.DecodeTime.Seconds(), phase("decode"))
+	counter("engine_evictions_total", "Sequences left out of a decode batch, with their KV blocks, once for "+
+		"each batch.", float64(s.Scheduler.Evictions))
+	counter("engine_preemptions_total", "Sequences that lost their KV blocks for want of free ones.",
+		float64(s.Scheduler.Preemptions))
+	counter("engine_recomputed_tokens_total", "Positions computed again after their blocks were lost.",
+		float64(s.Scheduler.RecomputedTokens))
+	counter("engine_prefill_stops_total", "Prefills halted between two ops.", float64(s.Scheduler.Stops))
+	counter("engine_quanta_total", "Quanta of proactive prefill beside reactive work.", float64(s.Scheduler.Quanta))
+	counter("engine_promotions_total", "Proactive requests that aged.", float64(s.Scheduler.Promotions))
+	counter("engine_rejections_total", "Requests the scheduler refused.", float64(s.Scheduler.Rejections))
+	counter("plan_switches_total", "Hot switches between the prefill and the decode plan.", float64(s.Pool.Switches))
+	if n := len(s.Pool.Durations); n > 0 {
+		gauge("plan_switch_last_seconds", "Duration of the latest hot switch.", s.Pool.Durations[n-1].Seconds())
+	}
+	gauge("plan_verdict", "1 for what plan verify said of the plan when it began to serve.", 1,
+		[2]string{"verdict", string(g.verdict)})
+	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
+	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
+	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
+	for _, class := range []api.Class{api.Reactive, api.Proactive} {
+		of := [2]string{"class", class.String()}
+		gauge("engine_waiting", "Requests that wait.", float64(s.Scheduler.Waiting[class]), of)
+		gauge("engine_running", "Requests that hold KV blocks: they run, or pause for more urgent ones.",
+			float64(s.Scheduler.Running[class]), of)
+	}
+	gauge("kv_blocks", "KV blocks of 64 positions.", float64(s.Scheduler.Blocks))
+	gauge("kv_blocks_free", "KV blocks that nobody holds.", float64(s.Scheduler.Free))
+	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Weights), [2]string{"what", "weights"})
+	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.KV), [2]string{"what", "kv"})
+	gauge("memory_bytes", "Memory off the Go heap.", float64(s.Memory.Activations), [2]string{"what", "activations"})
+	if places, err := g.engine.Placement(); err == nil {
+		out = append(out, placementMetrics(places)...)
+	}
+	return out
+}
+
+// placementMetrics are the gauges of where memory lies.
+func placementMetrics(places []engine.Placement) (out []server.Metric) {
+	fallen := 0
+	gauge := func(name, help string, v float64, labels ...[2]string) {
+		out = append(out, server.Metric{Name: "sandwich_memory_" + name, Help: help, Labels: labels, Value: v})
+	}
+	for _, p := range places {
+		if p.Fell {
+			fallen++
+		}
+		labels := [][2]string{{"rank", strconv.Itoa(p.Rank)}, {"what", p.What}}
+		gauge("moved_bytes", "Memory that is at another address or node than at the start, from a sample of "+
+			"pages: hot switches move none.", float64(p.Moved), labels...)
+		if p.Node == mem.AnyNode {
+			continue
+		}
+		gauge("remote_fraction", "Part of the memory that is not on the node its rank binds it to, from a "+
+			"sample of pages.", p.Remote, labels...)
+	}
+	out = append(out, server.Metric{Name: "sandwich_memory_fallbacks_total", Counter: true, Value: float64(fallen),
+		Help: "Buffers that the node they were bound to had no room for, in whole or in part."})
+	return out
+}

@@ -1,0 +1,48 @@
+package answer
+
+import (
+	"context"
+	"errors"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/tokenizer"
+)
+
+// Prompt is the tokens of a request.
+func (g *Generator) Prompt(ctx context.Context, r *api.Request) ([]int32, error) {
+	ids, err := g.engine.Prompt(ctx, r)
+	return ids, ofTemplate(err)
+}
+
+// Render is the text of a chat.
+func (g *Generator) Render(ctx context.Context, r *api.Request) (string, error) {
+	text, err := g.engine.Render(ctx, r)
+	return text, ofTemplate(err)
+}
+
+// ofTemplate makes an error printable that may quote the template, which is the model file's.
+func ofTemplate(err error) error {
+	var invalid *api.InvalidError
+	if errors.As(err, &invalid) {
+		invalid.Message = api.Printable(invalid.Message, "")
+	}
+	return err
+}
+
+// Encode turns text into tokens, of any number.
+func (g *Generator) Encode(ctx context.Context, text string, special, parse bool) ([]int32, error) {
+	return g.engine.Encode(ctx, text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: parse})
+}
+
+// Decode turns tokens into text.
+func (g *Generator) Decode(ids []int32) (string, error) {
+	for _, id := range ids {
+		if int(id) >= g.tok.Vocab() {
+			return "", &api.InvalidError{Param: "tokens", Message: "holds a token id outside the vocabulary"}
+		}
+	}
+	return g.tok.Decode(ids, true), nil
+}
+
+// Piece is the bytes of a token.
+func (g *Generator) Piece(id int32) string { return string(g.tok.Piece(id)) }

@@ -1,0 +1,73 @@
+package answer
+
+import (
+	"context"
+	"crypto/rand"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/toolcall"
+)
+
+// mayCall tells whether the answer may call tools.
+func mayCall(r *api.Request) bool {
+	return r.Chat() && len(r.Tools) > 0 && r.ToolChoice.Mode != api.ToolsNone
+}
+
+// callConstraint holds an answer to text and calls of the request's tools.
+func (g *Generator) callConstraint(r *api.Request, thinking bool) (api.Constraint, error) {
+	if r.Format.Kind == api.GBNF {
+		return nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used beside tools; " +
+			`leave one of them out or set tool_choice to "none"`}
+	}
+	compiled, err := g.tok.ToolFormat().Grammar(r, g.tok.Spans, thinking)
+	if err != nil {
+		param := "tools"
+		if r.Format.Kind != api.FreeText {
+			param = r.Format.Param
+		}
+		return nil, unusable(param, err)
+	}
+	return compiled.Matcher(g.vocab()), nil
+}
+
+// reasoningTail is so many tokens at the end of a prompt as may open reasoning.
+const reasoningTail = 8
+
+// parted parts the answer of a chat into reasoning, text and calls as it comes; nil where it is all
+// text.
+func (g *Generator) parted(r *api.Request) (p *toolcall.Parser, thinking bool) {
+	f := g.tok.ToolFormat()
+	if !r.Chat() || !f.Reasons() && !mayCall(r) {
+		return nil, false
+	}
+	tail := r.Prompt[max(0, len(r.Prompt)-reasoningTail):]
+	thinking = f.Thinking(g.tok.Decode(tail, true))
+	tools := r.Tools
+	if !mayCall(r) {
+		tools = nil
+	}
+	return f.NewParser(tools, thinking, func() string { return rand.Text()[:9] }), thinking
+}
+
+// generateParted runs a request whose answer p parts.
+func (g *Generator) generateParted(ctx context.Context, r api.Request, p *toolcall.Parser,
+	emit func(api.Token) error) (api.Result, error) {
+	r.Control = mayCall(&r) || g.tok.ToolFormat().HasControl(g.tok.Spans)
+	res, err := g.engine.Generate(ctx, r, func(t api.Token) error {
+		d := p.Push(t.Text)
+		t.Text, t.Reasoning, t.Calls = d.Text, d.Reasoning, d.Calls
+		return emit(t)
+	})
+	if err != nil {
+		return res, err
+	}
+	if d := p.End(); d.Text != "" || d.Reasoning != "" || len(d.Calls) > 0 {
+		last := api.Token{Text: d.Text, Reasoning: d.Reasoning, Calls: d.Calls}
+		last.ID = api.NoToken
+		err = emit(last)
+	}
+	if p.Calls() > 0 && res.Finish == api.FinishStop {
+		res.Finish = api.FinishCalls
+	}
+	return res, err
+}

@@ -1,0 +1,86 @@
+package load
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// Engine is an engine in this process as a Target. Observe is for engine.Options; Serve says which
+// engine it is, before the first run.
+type Engine struct {
+	engine *engine.Engine
+
+	mu       sync.Mutex
+	forwards []engine.Forward
+	before   engine.Stats
+}
+
+// Serve names the engine that is to be asked.
+func (e *Engine) Serve(by *engine.Engine) { e.engine = by }
+
+// Observe notes a forward.
+func (e *Engine) Observe(f engine.Forward) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forwards = append(e.forwards, f)
+}
+
+// Vocab is that of the model.
+func (e *Engine) Vocab() int { return e.engine.Runner().Model.Dims.Vocab }
+
+// Begin forgets the forwards of the run before.
+func (e *Engine) Begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forwards, e.before = nil, e.engine.Stats()
+}
+
+// End adds the forwards, and what the scheduler did.
+func (e *Engine) End(run *Run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.engine.Stats()
+	run.Forwards = e.forwards
+	run.Busy = st.PrefillTime + st.DecodeTime - e.before.PrefillTime - e.before.DecodeTime
+	run.Sched = st.Scheduler
+	run.Sched.Stops -= e.before.Scheduler.Stops
+	run.Sched.Quanta -= e.before.Scheduler.Quanta
+	run.Sched.Preemptions -= e.before.Scheduler.Preemptions
+	run.Sched.Promotions -= e.before.Scheduler.Promotions
+}
+
+// Ask runs a request to its last token.
+func (e *Engine) Ask(
+	ctx context.Context, prompt []int32, r trace.Request, token func(),
+) (pending time.Duration, err error) {
+	res, err := e.engine.Generate(ctx,
+		api.Request{Prompt: prompt, MaxTokens: r.Output, IgnoreEOS: true, Class: r.Class}, func(t api.Token) error {
+			if t.ID != api.NoToken {
+				token()
+			}
+			return nil
+		})
+	return res.Queued, err
+}
+
+// Simulate runs the arrivals of a run on the virtual clock, with the op times of the engine. o says
+// how it schedules; its blocks are the engine's, and enough for one request of that many tokens.
+func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
+	t := make(trace.Trace, len(real.Outcomes))
+	for i := range real.Outcomes {
+		t[i] = real.Outcomes[i].Request
+	}
+	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(most)), e.engine.Runner().Plan.Chunk
+	report, err := trace.Replay(t, trace.Measured{Table: e.engine.Costs()}, trace.Options{Sched: o})
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Report: report, Policy: o.Policy, Simulated: true, Model: real.Model, CPU: real.CPU}, nil
+}

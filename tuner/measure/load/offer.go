@@ -1,0 +1,134 @@
+// Package load offers requests of two classes as they come by chance, or as they were recorded, to
+// an engine or a server, and says what each class saw of it. bench load prints its rows.
+package load
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// Target is who the requests are offered to.
+type Target interface {
+	// Ask runs one request and calls token for each token as it comes. It returns how long the
+	// request waited for its first forward, 0 where that is not known. A refusal is an
+	// api.QueueFullError; any other error ends the run.
+	Ask(ctx context.Context, prompt []int32, r trace.Request, token func()) (pending time.Duration, err error)
+	// Vocab is how many token ids a prompt may hold.
+	Vocab() int
+	// Begin starts a run, and End adds what only the target knows of it.
+	Begin()
+	End(run *Run)
+}
+
+// Run is what was seen of a trace.
+type Run struct {
+	*trace.Report
+	Policy    string
+	Simulated bool
+	Model     string
+	CPU       string
+	Forwards  []engine.Forward // in order, on an engine in this process
+	Began     time.Time
+	Joules    float64 // of all packages, 0 where the machine does not say
+	Goodput   float64 // requests a minute; 0: not looked for, or none
+}
+
+// Offer sends each request of the trace at its time, whether those before have ended or not, and
+// waits for all. A refusal is an outcome; any other error ends the run.
+func Offer(ctx context.Context, t trace.Trace, seed uint64, target Target) (*Run, error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	out := make([]trace.Outcome, len(t))
+	texts := prompts(t, seed, target.Vocab())
+	joules := readJoules()
+	began := time.Now()
+	target.Begin()
+	var all sync.WaitGroup
+	for i, r := range t {
+		out[i].Request = r
+		select {
+		case <-time.After(time.Until(began.Add(r.At))):
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		all.Go(func() {
+			o := &out[i]
+			o.At = time.Since(began)
+			pending, err := target.Ask(ctx, texts[i], r, func() {
+				o.Tokens++
+				o.End = time.Since(began)
+				if o.Tokens == 1 {
+					o.First = o.End
+				}
+			})
+			if pending > 0 {
+				o.Started = o.At + pending
+			}
+			var full *api.QueueFullError
+			switch {
+			case errors.As(err, &full):
+				o.Rejected = true
+			case err != nil:
+				fail(err) // the first one counts
+			case o.Tokens == 0:
+				fail(errors.New("a request ended without a token"))
+			}
+		})
+	}
+	all.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	run := &Run{Began: began, Report: trace.NewReport(out, time.Since(began)-out[0].At, 0, sched.Stats{})}
+	if joules > 0 {
+		run.Joules = max(0, readJoules()-joules)
+	}
+	target.End(run)
+	return run, nil
+}
+
+// prompts are random tokens, so that nothing is shared: ids that no vocabulary uses for
+// control.
+func prompts(t trace.Trace, seed uint64, vocab int) [][]int32 {
+	rng := rand.New(rand.NewPCG(seed, 30))
+	lo := min(vocab/2, 300)
+	out := make([][]int32, len(t))
+	for i, r := range t {
+		out[i] = make([]int32, r.Prompt)
+		for j := range out[i] {
+			out[i][j] = int32(lo + rng.IntN(vocab-lo))
+		}
+	}
+	return out
+}
+
+// readJoules sums up the energy counters of the packages, 0 where they cannot be read.
+func readJoules() (sum float64) {
+	zones, _ := filepath.Glob("/sys/class/powercap/intel-rapl:[0-9]*/energy_uj")
+	for _, z := range zones {
+		if strings.Count(filepath.Base(filepath.Dir(z)), ":") > 1 {
+			continue // a plane of a package
+		}
+		text, err := os.ReadFile(z)
+		if err != nil {
+			return 0
+		}
+		v, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		sum += v / 1e6
+	}
+	return sum
+}

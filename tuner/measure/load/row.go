@@ -1,0 +1,82 @@
+package load
+
+import (
+	"time"
+
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// Row is what one class saw in one run; its JSON is stable. Times are seconds.
+type Row struct {
+	Policy     string    `json:"policy"`
+	Clock      string    `json:"clock"` // wall or virtual
+	Class      string    `json:"class"`
+	Requests   int       `json:"requests"`
+	Finished   int       `json:"finished"`
+	Pending    Quantiles `json:"pending"` // until the first forward; 0 where that is not known
+	TTFT       Quantiles `json:"ttft"`
+	TPOT       Quantiles `json:"tpot"`
+	Latency    Quantiles `json:"latency"`
+	Normalized Quantiles `json:"normalized_latency"` // by tokens of prompt and answer
+	Attainment float64   `json:"slo_attainment"`
+
+	// Of the whole run.
+	Tokens      float64 `json:"tokens_per_second"`
+	Utilization float64 `json:"utilization,omitempty"` // share of the time in which forwards ran
+	Halts       int64   `json:"halts"`
+	Quanta      int64   `json:"quanta"`
+	Aged        int64   `json:"aged"`
+	Preempted   int64   `json:"preempted"`
+	Joules      float64 `json:"joules_per_token,omitempty"`
+	Goodput     float64 `json:"goodput_per_minute,omitempty"`
+	Model       string  `json:"model,omitempty"`
+	CPU         string  `json:"cpu,omitempty"`
+}
+
+// Quantiles are the mean of a time and its quantiles, in seconds.
+type Quantiles struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+}
+
+// All are the figures in the order of the fields.
+func (q Quantiles) All() [4]float64 { return [4]float64{q.Mean, q.P50, q.P90, q.P99} }
+
+// Rows are the rows of a run, one for each class that came.
+func Rows(run *Run, slo trace.SLO) (rows []Row) {
+	tokens, clock := 0, "wall"
+	for i := range run.Outcomes {
+		tokens += run.Outcomes[i].Tokens
+	}
+	if run.Simulated {
+		clock = "virtual"
+	}
+	for _, class := range []sched.Class{sched.Reactive, sched.Proactive} {
+		r := run.Of(class)
+		if len(r.Outcomes) == 0 {
+			continue
+		}
+		of := func(what func(*trace.Outcome) time.Duration) Quantiles {
+			return Quantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(),
+				r.Quantile(0.9, what).Seconds(), r.Quantile(0.99, what).Seconds()}
+		}
+		row := Row{Policy: run.Policy, Clock: clock, Class: class.String(), Requests: len(r.Outcomes),
+			Finished: r.Finished(), Pending: of((*trace.Outcome).Pending), TTFT: of((*trace.Outcome).TTFT),
+			TPOT:    of((*trace.Outcome).TPOT),
+			Latency: of((*trace.Outcome).Latency), Normalized: of((*trace.Outcome).Normalized),
+			Attainment: r.Attainment(slo), Tokens: run.Throughput(),
+			Halts: run.Sched.Stops, Quanta: run.Sched.Quanta, Aged: run.Sched.Promotions,
+			Preempted: run.Sched.Preemptions, Goodput: run.Goodput, Model: run.Model, CPU: run.CPU}
+		if run.Elapsed > 0 {
+			row.Utilization = run.Busy.Seconds() / run.Elapsed.Seconds()
+		}
+		if tokens > 0 {
+			row.Joules = run.Joules / float64(tokens)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,282 @@
+package tuner
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/tuner/search"
+)
+
+// Wisdom is kept in one file for each host and build, of so many bytes at most, and for so many
+// builds of a host: kernels of another build may be other kernels.
+const (
+	wisdomPrefix = "wisdom-"
+	wisdomSuffix = ".jsonl"
+	maxWisdom    = 4 << 20
+	maxBuilds    = 3
+)
+
+// WisdomPath is the file in a folder in which a host's finished kernel trials are kept for a build.
+func WisdomPath(folder string, host *profiles.Profile, build string) string {
+	return filepath.Join(folder, wisdomPrefix+shortHash(host.Fingerprint())+"-"+shortHash(build)+wisdomSuffix)
+}
+
+func shortHash(digest string) string {
+	digest = strings.TrimPrefix(digest, "sha256:")
+	return digest[:min(16, len(digest))]
+}
+
+// Forget removes the wisdom of all hosts and builds from a folder and says how many trials that
+// were.
+func Forget(folder string) (trials int, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, wisdomPrefix+"*"+wisdomSuffix))
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return trials, fmt.Errorf("forgetting kernel trials: %w", err)
+		}
+		if err := os.Remove(path); err != nil {
+			return trials, fmt.Errorf("forgetting kernel trials: %w", err)
+		}
+		trials += bytes.Count(data, []byte("\n"))
+	}
+	return trials, nil
+}
+
+// wisdomLine is a finished trial: the winner of one length of one kernel table, as plans.Trial is
+// in the evidence.
+type wisdomLine struct {
+	Problem  string         `json:"problem"` // everything that decides what is timed, see problemName
+	M        int            `json:"m"`
+	Effort   string         `json:"effort"`
+	Share    float64        `json:"share_s"` // time that the search had for it
+	Schedule plans.Schedule `json:"schedule"`
+	Seconds  []float64      `json:"seconds"`
+	Stage    string         `json:"stage"`
+	Tried    int            `json:"tried"`
+	Rival    float64        `json:"rival_s,omitempty"`
+}
+
+// wisdom is the trials that earlier runs of a build on a host finished, whatever model they were
+// for. Lines are appended whole, so that a kill tears the last one at most, which is skipped then;
+// several runs may write at a time.
+type wisdom struct {
+	file *os.File
+	kept map[string]wisdomLine // by problem and M; later lines replace earlier ones
+}
+
+func wisdomKey(problem string, m int) string { return fmt.Sprintf("%s at m %d", problem, m) }
+
+// openWisdom reads the file at path and is ready to add to it; the files of builds that ran long
+// ago are removed. What cannot be understood is skipped.
+func openWisdom(path string) (*wisdom, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("kept kernel trials: %w", err)
+	}
+	forgetBuilds(path)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("kept kernel trials: %w", err)
+	}
+	w := &wisdom{file: f, kept: map[string]wisdomLine{}}
+	if err := w.load(); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("kept kernel trials in %s: %w", path, err)
+	}
+	return w, nil
+}
+
+// load reads all lines; a file that has grown too long is written anew with the newest of them.
+func (w *wisdom) load() error {
+	data, err := io.ReadAll(io.LimitReader(w.file, 4*maxWisdom))
+	if err != nil {
+		return err
+	}
+	var order []string
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, maxJournalLine)
+	for lines.Scan() {
+		var l wisdomLine
+		if json.Unmarshal(lines.Bytes(), &l) != nil || !l.sound() {
+			continue
+		}
+		key := wisdomKey(l.Problem, l.M)
+		w.kept[key] = l
+		order = append(order, key)
+	}
+	if len(data) > maxWisdom {
+		return w.shorten(order)
+	}
+	if n := len(data); n > 0 && data[n-1] != '\n' { // torn: what follows begins a line of its own
+		_, err = w.file.Write([]byte("\n"))
+	}
+	return err
+}
+
+// shorten replaces the file by one that holds the newest lines, half of what may be kept.
+func (w *wisdom) shorten(order []string) error {
+	var newest [][]byte
+	seen, size := map[string]bool{}, 0
+	for _, key := range slices.Backward(order) {
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		data, err := json.Marshal(w.kept[key])
+		if err != nil {
+			return err
+		}
+		if size += len(data) + 1; size > maxWisdom/2 {
+			delete(w.kept, key)
+			continue
+		}
+		newest = append(newest, append(data, '\n'))
+	}
+	slices.Reverse(newest)
+	path := w.file.Name()
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(bytes.Join(newest, nil))
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+		return err
+	}
+	w.file.Close()
+	w.file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o644)
+	return err
+}
+
+// sound says that a line is one: a trial that was timed.
+func (l *wisdomLine) sound() bool {
+	for _, s := range append(l.Seconds, l.Share, l.Rival) {
+		if !(s >= 0) || math.IsInf(s, 0) {
+			return false
+		}
+	}
+	_, err := search.ParseEffort(l.Effort)
+	return err == nil && l.M > 0 && len(l.Seconds) > 0
+}
+
+// forgetBuilds leaves the newest few files of the host of a file.
+func forgetBuilds(path string) {
+	host := strings.TrimSuffix(filepath.Base(path), wisdomSuffix)
+	host = host[:max(0, strings.LastIndexByte(host, '-'))]
+	files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), host+"-*"+wisdomSuffix))
+	age := map[string]time.Time{}
+	for _, f := range files {
+		if st, err := os.Stat(f); err == nil {
+			age[f] = st.ModTime()
+		}
+	}
+	slices.SortFunc(files, func(a, b string) int { return age[b].Compare(age[a]) })
+	others := slices.DeleteFunc(files, func(f string) bool { return f == path })
+	for _, f := range others[min(maxBuilds-1, len(others)):] {
+		os.Remove(f)
+	}
+}
+
+// lookup is what is kept of a problem at some M: as finished for a search that would take no more
+// trouble than that of the time did, else as hints of schedules that are worth a trial. A schedule
+// that does not fit the problem is no answer.
+func (w *wisdom) lookup(problem string, p search.Problem, effort search.Effort, share float64,
+) (known []search.Anchor, hints map[int]plans.Schedule) {
+	hints = map[int]plans.Schedule{}
+	if w == nil {
+		return nil, hints
+	}
+	for _, m := range p.Anchors {
+		l, ok := w.kept[wisdomKey(problem, m)]
+		if !ok || l.Schedule.Fits(p.Key, p.Compute, p.Threads) != nil {
+			continue
+		}
+		then, err := search.ParseEffort(l.Effort)
+		if err == nil && then.Reps >= effort.Reps && l.Share >= shareWorth*share {
+			known = append(known, search.Anchor{M: m, Schedule: l.Schedule, Seconds: l.Seconds, Stage: l.Stage,
+				Tried: l.Tried, Rival: l.Rival})
+			continue
+		}
+		hints[m] = l.Schedule
+	}
+	return known, hints
+}
+
+// shareWorth is the part of the time that a search would have now which an earlier one must have
+// had.
+const shareWorth = 0.5
+
+// keep adds what a search found at the lengths that it searched.
+func (w *wisdom) keep(problem string, r *search.Result, known []search.Anchor, effort search.Effort,
+	share float64) error {
+	if w == nil {
+		return nil
+	}
+	var out bytes.Buffer
+	for _, a := range r.Anchors {
+		old := slices.ContainsFunc(known, func(k search.Anchor) bool { return k.M == a.M })
+		if len(a.Seconds) == 0 || old {
+			continue
+		}
+		l := wisdomLine{Problem: problem, M: a.M, Effort: effort.Name, Share: round(share), Schedule: a.Schedule,
+			Stage: a.Stage, Tried: a.Tried, Rival: a.Rival}
+		for _, s := range a.Seconds {
+			l.Seconds = append(l.Seconds, round(s))
+		}
+		data, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		w.kept[wisdomKey(problem, a.M)] = l
+		out.Write(append(data, '\n'))
+	}
+	if out.Len() == 0 {
+		return nil
+	}
+	if _, err := w.file.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("keeping kernel trials: %w", err)
+	}
+	return w.file.Sync()
+}
+
+func (w *wisdom) close() error {
+	if w == nil {
+		return nil
+	}
+	return w.file.Close()
+}
+
+// problemName is everything that decides what a search times, but its effort: where two models have
+// all of it in common, one takes over what was found for the other.
+func (t *tuning) problemName(j *job, p *search.Problem) string {
+	set := t.phases[j.phase].sets[j.set]
+	cold := "from memory"
+	if n := modelBytes(t.shape); n <= t.lastLevel() { // it stays in the last-level cache
+		cold = fmt.Sprintf("2^%d bytes", bits.Len64(uint64(n)))
+	}
+	ranks := 1
+	if j.shape.Apart {
+		ranks = len(t.def.Ranks)
+	}
+	return fmt.Sprintf("%s %s %s on PUs %s, %d threads x %d, %s, %s, %s", p.Phase, p.Key, p.Compute, set.PUs, p.Threads,
+		ranks, t.isa, cold, t.o.Strategy)
+}

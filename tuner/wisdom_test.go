@@ -1,0 +1,191 @@
+package tuner
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/tuner/search"
+)
+
+// keepOne keeps one trial of a problem and returns the problem.
+func keepOne(t *testing.T, w *wisdom, name string, m int, share float64) search.Problem {
+	t.Helper()
+	o := tiny(t)
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	run := &tuning{ctx: t.Context(), o: o}
+	if err := run.describe(); err != nil {
+		t.Fatal(err)
+	}
+	c := run.shapes[0]
+	s, _ := run.def.Decode.Lookup(c.WeightKey, m)
+	r := &search.Result{Anchors: []search.Anchor{{M: m, Schedule: s, Seconds: []float64{1e-3, 2e-3}, Tried: 9}}}
+	if err := w.keep(name, r, nil, search.Standard, share); err != nil {
+		t.Fatal(err)
+	}
+	return search.Problem{Key: c.WeightKey, Compute: c.Compute, Threads: c.Threads, Anchors: []int{m}}
+}
+
+// What a run kept the next one takes over, if it had about the time that the next one has; a torn
+// line, and one that does not fit, are no answers, and what follows them is.
+func TestWisdomIsTakenOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
+	open := func() *wisdom {
+		w, err := openWisdom(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.close() })
+		return w
+	}
+	p := keepOne(t, open(), "one", 1, 2)
+	known, hints := open().lookup("one", p, search.Quick, 3)
+	if len(known) != 1 || known[0].Tried != 9 || !slices.Equal(known[0].Seconds, []float64{1e-3, 2e-3}) ||
+		len(hints) != 0 {
+		t.Fatalf("%+v %v", known, hints)
+	}
+	for name, miss := range map[string]func() ([]search.Anchor, map[int]plans.Schedule){
+		"more time": func() ([]search.Anchor, map[int]plans.Schedule) {
+			return open().lookup("one", p, search.Quick,
+				5)
+		},
+		"more effort": func() ([]search.Anchor, map[int]plans.Schedule) {
+			return open().lookup("one", p, search.Full,
+				1)
+		},
+	} {
+		if known, hints := miss(); len(known) != 0 || len(hints) != 1 {
+			t.Errorf("%s: %+v, %d hints", name, known, len(hints))
+		}
+	}
+	q := p
+	q.Compute++
+	if known, hints := open().lookup("one", q, search.Quick, 1); len(known)+len(hints) != 0 {
+		t.Error("a schedule of another path is an answer")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data[:len(data)-9], 0o644); err != nil { // as kill -9 leaves it
+		t.Fatal(err)
+	}
+	if known, _ := open().lookup("one", p, search.Quick, 1); known != nil {
+		t.Error("a torn line is an answer")
+	}
+	keepOne(t, open(), "two", 1, 2)
+	if known, _ := open().lookup("two", p, search.Quick, 1); len(known) != 1 {
+		t.Error("what follows a torn line is lost")
+	}
+	if n, err := Forget(filepath.Dir(path)); err != nil || n == 0 {
+		t.Errorf("forgot %d, %v", n, err)
+	}
+	if known, _ := open().lookup("two", p, search.Quick, 1); known != nil {
+		t.Error("it is not forgotten")
+	}
+}
+
+// The file stays bounded, and so do the builds of a host.
+func TestWisdomIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "wisdom-host-build.jsonl")
+	w, err := openWisdom(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := keepOne(t, w, "old", 1, 2)
+	keepOne(t, w, "new", 1, 2)
+	w.close()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last, _ := strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n")
+	var many bytes.Buffer
+	many.WriteString(first + "\n")
+	for many.Len() < maxWisdom {
+		many.WriteString(strings.Replace(last, `"m":1,`, `"m":`+string(rune('1'+many.Len()%9))+`,`, 1) + "\n")
+	}
+	many.WriteString(last + "\n")
+	if err := os.WriteFile(path, many.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"wisdom-host-a.jsonl", "wisdom-host-b.jsonl", "wisdom-host-c.jsonl",
+		"wisdom-other-d.jsonl"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w, err = openWisdom(path); err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	if known, _ := w.lookup("new", p, search.Quick, 1); len(known) != 1 {
+		t.Error("the newest line is lost")
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() > maxWisdom/2 {
+		t.Errorf("%d bytes, %v", st.Size(), err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(files) != maxBuilds+1 {
+		t.Errorf("left: %v", files)
+	}
+}
+
+func FuzzWisdom(f *testing.F) {
+	f.Add([]byte(`{"problem":"p","m":1,"effort":"quick","share_s":1,"seconds":[1],"schedule":{"bm":-1}}` + "\nx"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		w, err := openWisdom(path)
+		if err != nil {
+			return
+		}
+		defer w.close()
+		for _, l := range w.kept {
+			p := search.Problem{Key: plans.WeightKey{N: 64, K: 64, Type: "q8_0"}, Threads: 2, Anchors: []int{l.M}}
+			known, hints := w.lookup(l.Problem, p, search.Quick, 0)
+			for _, a := range known {
+				if a.Schedule.Fits(p.Key, p.Compute, p.Threads) != nil {
+					t.Fatalf("%+v does not fit", a)
+				}
+			}
+			_ = hints
+		}
+	})
+}
+
+// A second model with matrices of the same shapes takes the kernels of the first over.
+func TestSecondModelSearchesLittle(t *testing.T) {
+	o := tiny(t)
+	o.Wisdom = filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
+	trials, kept := [2]int{}, [2]int{}
+	for i := range trials {
+		c := *o.Config
+		c.Layers += i
+		o.Config = &c
+		b, err := Tune(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trials[i] = b.Evidence.Trials
+		for _, s := range b.Evidence.Searches {
+			kept[i] += s.Kept
+		}
+	}
+	if trials[0] < 50 {
+		t.Skipf("this machine is too busy: %d trials in the first run", trials[0])
+	}
+	if trials[1] > trials[0]/2 || kept[0] != 0 || kept[1] == 0 {
+		t.Errorf("%d trials, and %d for a second model; %d lengths were taken over, %d by the first", trials[0],
+			trials[1], kept[1], kept[0])
+	}
+}
