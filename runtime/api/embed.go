@@ -1,6 +1,10 @@
 package api
 
-import "math"
+import (
+	"crypto/sha256"
+	"math"
+	"time"
+)
 
 // Normalize gives a vector the length 1: how embeddings are compared. One of zeros stays. The sum
 // of squares is taken in float64, in ascending order.
@@ -16,4 +20,27 @@ func Normalize(v []float32) {
 	for i, x := range v {
 		v[i] = float32(float64(x) * by)
 	}
+}
+
+// Embedding asks a pooled model for the vectors, or the scores, of texts. They come as one of Texts
+// and Prompts; what runs it reads Prompts alone, which are made of the other before.
+type Embedding struct {
+	Texts    []string
+	Prompts  [][]int32 // token ids
+	Truncate bool      // what is longer than the context is cut, and not refused
+	Class    Class
+	Salt     [sha256.Size]byte // as that of a Request
+}
+
+// Vectors are what a pooled model makes of texts, raw.
+type Vectors struct {
+	Rows         [][]float32 // of each text, in their order
+	Tokens       int         // of all texts
+	CachedTokens int         // of them, those that were computed before
+	Queued       time.Duration
+}
+
+// Unpooled refuses a request for vectors of a model that makes none.
+func Unpooled(what string) error {
+	return &InvalidError{Message: "this model generates text and makes no " + what + ": its file names no pooling"}
 }

@@ -45,9 +45,13 @@ const (
 	NoLogits
 )
 
-// Feed appends tokens in prefill chunks of at most the given size and calls visit for each wanted
-// position with its logits, which are valid during the call.
+// Feed appends tokens in prefill chunks of at most the given size, or at once where the model reads
+// a text at once, and calls visit for each wanted position with its logits, which are valid during
+// the call.
 func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
+	if s.r.Model.AtOnce() {
+		chunk = len(tokens)
+	}
 	for len(tokens) > 0 {
 		n := min(chunk, len(tokens))
 		last := n == len(tokens)
@@ -66,12 +70,9 @@ func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, 
 }
 
 // Pool forgets what was fed and returns what a pooled model answers to a text, raw, valid until the
-// next forward. Texts that need not be read at once are read in chunks of the given size.
+// next forward.
 func (s *Line) Pool(tokens []int32, chunk int) (answer []float32, err error) {
 	s.Reset()
-	if s.r.Model.AtOnce() {
-		chunk = len(tokens)
-	}
 	err = s.Feed(tokens, chunk, LastLogits, func(_ int, row []float32) error {
 		answer = row
 		return nil

@@ -12,6 +12,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/internal/testdata"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/tokenizer"
 )
@@ -156,4 +157,40 @@ func TestPooledBitEqual(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pooledInBatch gives the text neighbours on both sides, in one forward.
+func pooledInBatch(t *testing.T, r *Runner) (out [][]float32) {
+	t.Helper()
+	r.Lead(func(l *pool.Leader) {
+		own := NewLine(r, l)
+		prompt, read := exactPrompt(1), 0
+		if !r.Model.AtOnce() {
+			read = 300
+			if err := own.Feed(prompt[:read], read, NoLogits, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		b := kvcache.Batch{Prefill: true}
+		add := func(seq *kvcache.Sequence, tokens []int32, pos int) {
+			if !own.cache.Reserve(seq, pos+len(tokens)) {
+				t.Error("no blocks for a neighbour")
+			}
+			own.cache.Cover(seq, pos+len(tokens))
+			b.AddSpan(seq, kvcache.Span{Row: len(b.Tokens), Rows: len(tokens), Pos: pos})
+			b.Tokens = append(b.Tokens, tokens...)
+			b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
+		}
+		for i, n := range []int{1, 100} {
+			add(own.cache.Open(kvcache.Salt{}), exactPrompt(uint64(2 + i))[:n], 0)
+		}
+		add(own.seq, prompt[read:], read)
+		add(own.cache.Open(kvcache.Salt{}), exactPrompt(9)[:70], 0)
+		if _, err := r.Forward(l, &b, 0, nil); err != nil {
+			t.Error(err)
+			return
+		}
+		out = append(out, slices.Clone(r.Logits(2)))
+	})
+	return out
 }
