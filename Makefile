@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak gate-proof histories
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak gate-proof histories test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -80,6 +80,9 @@ soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing lef
 
 openai-client: build ## the official OpenAI client (a module of its own) against the embedded model
 	cd runtime/server/openaitest && $(GO) test -count=1 -v .
+
+test-registry: build ## plan push and pull against the distribution project's registry (a module of its own)
+	cd cmd/sandwich/registrytest && $(GO) test -count=1 -v .
 
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update

@@ -21,8 +21,8 @@ const ArchiveSuffix = ".sandwich"
 // archiveNames are the files of a packed bundle in their order; the last one may be absent.
 var archiveNames = []string{manifestFile, planFile, hostFile, evidenceFile, signatureFile}
 
-// maxArchive bounds a packed bundle: its files, a header and padding each, and the end.
-const maxArchive = 5*(profiles.MaxYAMLBytes+1024) + 1024
+// MaxArchive bounds a packed bundle in bytes: its files, a header and padding each, and the end.
+const MaxArchive = 5*(profiles.MaxYAMLBytes+1024) + 1024
 
 // opener returns one file of a bundle, refusing more than limit bytes. A file that is not there is
 // fs.ErrNotExist.
@@ -39,7 +39,7 @@ func openBundle(path string) (opener, error) {
 			return profiles.ReadRegular(filepath.Join(path, name), limit)
 		}, nil
 	}
-	data, err := profiles.ReadRegular(path, maxArchive)
+	data, err := profiles.ReadRegular(path, MaxArchive)
 	if err != nil {
 		return nil, damaged("%v", err)
 	}
@@ -165,6 +165,40 @@ func (f files) write(path string) error {
 		return err
 	}
 	return profiles.WriteFile(path, data)
+}
+
+// Pack returns the bytes of the sound bundle at path as one file, for `plan push`.
+func Pack(path string) ([]byte, *Bundle, error) {
+	f, b, err := readFiles(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := f.pack()
+	if err != nil {
+		return nil, nil, fmt.Errorf("pack plan %s: %w", path, err)
+	}
+	return data, b, nil
+}
+
+// Unpack writes a packed bundle that came from elsewhere to a place, packed where the name says so,
+// when it is sound and accept, which may be nil, has nothing against it: `plan pull`. It refuses
+// with ErrDamaged.
+func Unpack(data []byte, accept func(*Bundle) error, to string) error {
+	f, err := readArchive(data)
+	if err != nil {
+		return err
+	}
+	b, err := decode(f.open)
+	if err == nil && accept != nil {
+		err = accept(b)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.write(to); err != nil {
+		return fmt.Errorf("write plan %s: %w", to, err)
+	}
+	return nil
 }
 
 // Copy writes a sound bundle to another place, packed where the name says so, with its signatures:

@@ -26,7 +26,8 @@ type Share struct {
 }
 
 // RoleWhole begins the roles of matrices whose rows belong together, so that no rank can have its
-// own: of queries that are normalized across their heads.
+// own: of queries that are normalized across their heads, or of layers whose heads have unlike
+// sizes.
 const RoleWhole = "whole_"
 
 // Cut divides the model among ranks, in proportion to their weights (the numbers of their PUs).
@@ -42,8 +43,8 @@ func (s ModelShape) Cut(weights []int) ([]Share, error) {
 	}
 	for _, w := range s.Weights {
 		if strings.HasPrefix(w.Role, RoleWhole) {
-			return nil, fmt.Errorf("%d ranks: heads of an %s model cannot be divided, since matrix %s is of all of "+
-				"them: use one rank", ranks, s.Arch, strings.TrimPrefix(w.Role, RoleWhole))
+			return nil, fmt.Errorf("%d ranks: heads of %s models cannot be divided, since matrix %s is not a part for "+
+				"each of them: use one rank", ranks, s.Arch, strings.TrimPrefix(w.Role, RoleWhole))
 		}
 	}
 	unit := s.headUnit()

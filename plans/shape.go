@@ -3,6 +3,7 @@ package plans
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,21 +14,24 @@ import (
 // ModelShape is what tuning must know of a model: dimensions and the shapes of its weights, no
 // value of any weight.
 type ModelShape struct {
-	Arch        string        `yaml:"arch" json:"arch"` // llama, qwen2, qwen3, qwen3moe
-	Name        string        `yaml:"name" json:"name"` // for people; no part of the digest
-	Hidden      int           `yaml:"hidden" json:"hidden"`
-	Layers      int           `yaml:"layers" json:"layers"`
-	Heads       int           `yaml:"heads" json:"heads"`
-	KVHeads     int           `yaml:"kv_heads" json:"kv_heads"`
-	HeadDim     int           `yaml:"head_dim" json:"head_dim"`
-	FFN         int           `yaml:"ffn" json:"ffn"`
-	Vocab       int           `yaml:"vocab" json:"vocab"`
-	Context     int           `yaml:"context" json:"context"` // tokens the model was trained for
-	Tied        bool          `yaml:"tied" json:"tied"`       // the output head is the embedding
-	Experts     int           `yaml:"experts,omitempty" json:"experts,omitempty"`
-	ExpertsUsed int           `yaml:"experts_used,omitempty" json:"experts_used,omitempty"`
-	ExpertFFN   int           `yaml:"expert_ffn,omitempty" json:"expert_ffn,omitempty"`
-	Weights     []WeightShape `yaml:"weights" json:"weights"`
+	Arch        string `yaml:"arch" json:"arch"` // llama, qwen2, qwen3, qwen3moe
+	Name        string `yaml:"name" json:"name"` // for people; no part of the digest
+	Hidden      int    `yaml:"hidden" json:"hidden"`
+	Layers      int    `yaml:"layers" json:"layers"`
+	Heads       int    `yaml:"heads" json:"heads"`
+	KVHeads     int    `yaml:"kv_heads" json:"kv_heads"`
+	HeadDim     int    `yaml:"head_dim" json:"head_dim"`
+	FFN         int    `yaml:"ffn" json:"ffn"`
+	Vocab       int    `yaml:"vocab" json:"vocab"`
+	Context     int    `yaml:"context" json:"context"` // tokens the model was trained for
+	Tied        bool   `yaml:"tied" json:"tied"`       // the output head is the embedding
+	Experts     int    `yaml:"experts,omitempty" json:"experts,omitempty"`
+	ExpertsUsed int    `yaml:"experts_used,omitempty" json:"experts_used,omitempty"`
+	ExpertFFN   int    `yaml:"expert_ffn,omitempty" json:"expert_ffn,omitempty"`
+	// Values are the numbers that ops of the family follow from beside the sizes, by their GGUF
+	// key; no part of the digest.
+	Values  map[string][]float64 `yaml:"values,omitempty" json:"values,omitempty"`
+	Weights []WeightShape        `yaml:"weights" json:"weights"`
 }
 
 // WeightShape is one kind of matrix of a model: N rows (outputs) of K values, row-major as in GGUF.
@@ -124,7 +128,7 @@ func (s ModelShape) Unique() []WeightKey {
 // Digest is the sha256 over the canonical JSON of dimensions and weights. The name is left out, and
 // the order of the weights does not count.
 func (s ModelShape) Digest() string {
-	s.Name = ""
+	s.Name, s.Values = "", nil
 	s.Weights = slices.Clone(s.Weights)
 	slices.SortFunc(s.Weights, func(a, b WeightShape) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), a.Key().Compare(b.Key()), cmp.Compare(a.Count, b.Count))
@@ -173,6 +177,19 @@ func (s ModelShape) Check() error {
 	}
 	if s.Heads%s.KVHeads != 0 {
 		return fmt.Errorf("model has %d heads, no multiple of its %d kv_heads", s.Heads, s.KVHeads)
+	}
+	if len(s.Values) > maxLayers {
+		return fmt.Errorf("model lists %d values, more than %d", len(s.Values), maxLayers)
+	}
+	for key, list := range s.Values {
+		if len(list) == 0 || len(list) > maxLayers {
+			return fmt.Errorf("model value %.80q lists %d numbers, not 1..%d", key, len(list), maxLayers)
+		}
+		for _, v := range list {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("model value %.80q is %v, no finite number", key, v)
+			}
+		}
 	}
 	if len(s.Weights) == 0 || len(s.Weights) > 4096 {
 		return fmt.Errorf("model lists %d weights, not 1..4096", len(s.Weights))

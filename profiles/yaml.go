@@ -37,25 +37,49 @@ func DecodeYAML(data []byte, out any) error {
 	if n := separators(data); n > maxYAMLNodes {
 		return fmt.Errorf("%w: more than %d values", ErrYAML, maxYAMLNodes)
 	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
-		return fmt.Errorf("%w: %s", ErrYAML, oneLine(err))
-	}
-	if root.Kind == 0 {
-		return fmt.Errorf("%w: the document is empty", ErrYAML)
-	}
-	if err := plainNode(&root, 0); err != nil {
-		return err
-	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
-	if err := dec.Decode(out); err != nil {
+	doc := wholeText{out: out}
+	err := dec.Decode(&doc)
+	switch {
+	case errors.Is(err, ErrYAML):
+		return err
+	case errors.Is(err, io.EOF), err == nil && !doc.seen:
+		return fmt.Errorf("%w: the document is empty", ErrYAML)
+	case err != nil:
 		return fmt.Errorf("%w: %s", ErrYAML, oneLine(err))
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: something follows the first document", ErrYAML)
 	}
+	return nil
+}
+
+// wholeText looks at the nodes of a text before they become values, so that it is parsed once.
+type wholeText struct {
+	out  any
+	seen bool
+}
+
+// UnmarshalYAML is called by the decoder with everything but null.
+func (d *wholeText) UnmarshalYAML(decode func(any) error) error {
+	d.seen = true
+	var root nodeOf
+	if err := decode(&root); err != nil {
+		return err
+	}
+	if err := plainNode(root.node, 0); err != nil {
+		return err
+	}
+	return decode(d.out)
+}
+
+// nodeOf takes a node as it was parsed.
+type nodeOf struct{ node *yaml.Node }
+
+func (x *nodeOf) UnmarshalYAML(n *yaml.Node) error {
+	x.node = n
 	return nil
 }
 

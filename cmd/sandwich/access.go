@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/server"
 )
 
@@ -36,11 +37,11 @@ func (f *accessFlags) check() error {
 	switch f.log {
 	case "text", "json", "off":
 	default:
-		return fmt.Errorf("--log %s: give text, json or off", clip(f.log, 40))
+		return fmt.Errorf("--log %s: give text, json or off", show.Clip(f.log, 40))
 	}
 	for _, h := range f.hosts {
 		if h == "" || strings.ContainsAny(h, "/@ ") {
-			return fmt.Errorf("--allow-host %q: give a host name, such as box.lan, or *", clip(h, 40))
+			return fmt.Errorf("--allow-host %q: give a host name, such as box.lan, or *", show.Clip(h, 40))
 		}
 	}
 	for _, o := range f.origins {
@@ -48,7 +49,7 @@ func (f *accessFlags) check() error {
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o) {
 			return fmt.Errorf("--cors %q: give scheme and host as browsers send them, such as http://localhost:3000",
-				clip(o, 40))
+				show.Clip(o, 40))
 		}
 	}
 	return nil

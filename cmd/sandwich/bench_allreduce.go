@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/mem"
@@ -78,7 +79,7 @@ func (f *reduceFlags) check() ([]reduceSize, error) {
 		width, err2 := strconv.Atoi(n)
 		if !ok || err1 != nil || err2 != nil || rows < 1 || width < 1 || rows > 1<<16 || width > 1<<20 {
 			return nil, fmt.Errorf("--sizes %s: give matrices as ROWSxWIDTH, such as 512x4096, of at most %dx%d",
-				clip(text, 40), 1<<16, 1<<20)
+				show.Clip(text, 40), 1<<16, 1<<20)
 		}
 		sizes = append(sizes, reduceSize{rows, width})
 	}
@@ -118,7 +119,7 @@ func (f *reduceFlags) run(ctx context.Context, sizes []reduceSize) ([]measure.Al
 		ranks = measure.RanksUpTo(len(pus))
 	}
 	var rows []measure.AllReduceRow
-	step, done := countProgress("bench allreduce", len(ranks)*len(sizes))
+	step, done := show.StepBar("bench allreduce", len(ranks)*len(sizes))
 	defer done()
 	for _, r := range ranks {
 		for _, size := range sizes {
@@ -149,8 +150,9 @@ var reduceReport = report[measure.AllReduceRow]{
 			ofRoof = fmt.Sprintf("%.0f %%", 100*r.Rate/r.Roof)
 		}
 		return []string{fmt.Sprintf("%dx%d", r.Rows, r.Width), strconv.Itoa(r.Ranks), fmt.Sprintf("%d on %s", r.Threads,
-			plural(r.PUs, "PU")), r.Way,
-			mem.FormatBytes(r.Bytes), formatSeconds(r.Median), formatSeconds(r.P10), formatSeconds(r.P90),
+			show.Plural(r.PUs, "PU")), r.Way,
+			mem.FormatBytes(r.Bytes), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.P10),
+			profiles.FormatSeconds(r.P90),
 			fmt.Sprintf("%.2f", r.Rate/1e9), ofRoof, r.RoofOf}
 	},
 	header: "way,rows,width,ranks,threads,pus,bytes,median_s,min_s,p10_s,p90_s,reps,bytes_per_second,roof_bytes_per_second",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -156,7 +157,7 @@ func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error
 	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1})
 	var rows []measure.AttentionRow
 	cases := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * (len(f.decode) + len(f.prefill))
-	step, done := countProgress("bench attention", cases)
+	step, done := show.StepBar("bench attention", cases)
 	defer done()
 	for _, threads := range f.threads {
 		session.threads = threads

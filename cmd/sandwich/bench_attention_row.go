@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"sandwich/profiles"
 	"sandwich/tuner/measure"
 )
 
@@ -31,7 +32,7 @@ func attentionCells(r *measure.AttentionRow) []string {
 		bandwidth, ofStream = fmt.Sprintf("%.1f", r.GBs), fmt.Sprintf("%.0f %% of %.1f", 100*r.OfRead, r.Stream)
 	}
 	return []string{test, fmt.Sprintf("%dx%d of %d", r.KVHeads, r.Group, r.HeadDim), r.KV, strconv.Itoa(r.Threads),
-		formatSeconds(r.Median),
-		formatSeconds(r.Min), formatSeconds(r.Max), fmt.Sprintf("%.0f", r.Rate), bandwidth, ofStream,
+		profiles.FormatSeconds(r.Median),
+		profiles.FormatSeconds(r.Min), profiles.FormatSeconds(r.Max), fmt.Sprintf("%.0f", r.Rate), bandwidth, ofStream,
 		fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.0f %% of %.0f", 100*r.OfPeak, r.Peak)}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/thumb"
@@ -107,7 +108,7 @@ func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 		}
 		if peers = slices.DeleteFunc(peers, func(r measure.ProductRow) bool { return r.Ours() }); len(peers) == 0 {
 			return nil, nil, fmt.Errorf("--peers %s has no line of another library: the columns are %s",
-				clip(f.peers, 200), measure.ProductHeader)
+				show.Clip(f.peers, 200), measure.ProductHeader)
 		}
 	}
 	if f.ours != "" {
@@ -116,7 +117,7 @@ func (f *gemmFlags) check() (peers, ours []measure.ProductRow, err error) {
 		}
 		if ours = slices.DeleteFunc(ours, func(r measure.ProductRow) bool { return !r.Ours() }); len(ours) == 0 {
 			return nil, nil, fmt.Errorf("--ours %s has no line of sandwich: write it by bench gemm --format csv",
-				clip(f.ours, 200))
+				show.Clip(f.ours, 200))
 		}
 	}
 	return peers, ours, nil
@@ -129,7 +130,7 @@ func readProducts(flag, path string) ([]measure.ProductRow, error) {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	defer f.Close()
-	return measure.ReadProducts(flag+" "+clip(path, 200), f)
+	return measure.ReadProducts(flag+" "+show.Clip(path, 200), f)
 }
 
 func (f *gemmFlags) checkNumbers() error {
@@ -203,7 +204,7 @@ func weightKey(flag, shape, typ string) (plans.WeightKey, error) {
 	K, err2 := strconv.Atoi(k)
 	if !ok || err1 != nil || err2 != nil || N < 1 || K < 1 || N > 1<<20 || K > 1<<20 {
 		return plans.WeightKey{}, fmt.Errorf("%s %q: give a weight as NxK, such as 4096x4096, of at most %d a "+
-			"side", flag, clip(shape, 40), 1<<20)
+			"side", flag, show.Clip(shape, 40), 1<<20)
 	}
 	if block, _ := t.Block(); K%block != 0 {
 		return plans.WeightKey{}, fmt.Errorf("%s %s: K must be a multiple of %d for %s", flag, shape, block, t)
@@ -270,7 +271,7 @@ func (f *gemmFlags) measure(ctx context.Context, rows []measure.ProductRow, roof
 		peer += "/" + typ
 	}
 	o := measure.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least, Seed: 1}
-	step, done := countProgress("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
+	step, done := show.StepBar("bench gemm", len(f.rowsOf)*len(plan.Prefill.Tables))
 	defer done()
 	err = measure.TimeProducts(ctx, o, func(p measure.ProductTime) {
 		rows = append(rows, p.Row(peer, f.cold))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/measure/chart"
 )
@@ -55,7 +57,8 @@ func printGEMM(w io.Writer, ours, peers []measure.ProductRow, roofs measure.Prod
 func productCells(r *measure.ProductRow, peers bool) []string {
 	line := []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, strconv.Itoa(r.Threads),
 		strconv.Itoa(r.M), r.Weights,
-		fmt.Sprintf("%.1f", r.GFLOPS), formatSeconds(r.Median), formatSeconds(r.Min), formatSeconds(r.Max),
+		fmt.Sprintf("%.1f", r.GFLOPS), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.Min),
+		profiles.FormatSeconds(r.Max),
 		"", "", "", ""}
 	if r.Roof > 0 {
 		line[10], line[11] = fmt.Sprintf("%.0f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Roof)
@@ -83,7 +86,7 @@ func productCells(r *measure.ProductRow, peers bool) []string {
 // threads, and the products below the mark.
 func printPeers(w io.Writer, rows, peers []measure.ProductRow) error {
 	for _, s := range measure.SummarizePeers(rows, peers) {
-		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", plural(s.Threads, "thread"))
+		fmt.Fprintf(w, "\n%s, geometric mean of our GFLOP/s over a library's\n", show.Plural(s.Threads, "thread"))
 		for _, m := range s.Means {
 			fmt.Fprintf(w, "  %-18s %5.2f  over %d products, least %.2f\n", m.Name, m.Mean, m.Products, m.Least)
 		}

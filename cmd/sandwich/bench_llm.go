@@ -7,9 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/counters"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
@@ -123,7 +125,7 @@ func (f *llmFlags) check() error {
 	}
 	for _, s := range f.sync {
 		if _, ok := syncs[s]; !ok {
-			return fmt.Errorf("--sync %s: give a, b or both", clip(s, 20))
+			return fmt.Errorf("--sync %s: give a, b or both", show.Clip(s, 20))
 		}
 	}
 	switch {
@@ -157,7 +159,7 @@ func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 	}
 	defer s.Close()
 	if f.roof {
-		if err := measureRoofs(ctx, s.profile, calibrate.Options{}); err != nil {
+		if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +186,7 @@ func (f *llmFlags) run(ctx context.Context) ([]measure.LLMRow, error) {
 }
 
 // runThreads measures every test with the plans for one number of threads.
-func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]measure.LLMRow, error) {
+func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]measure.LLMRow, error) {
 	arms, err := f.openArms(ctx, s)
 	defer func() {
 		for _, a := range arms {
@@ -194,7 +196,7 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]measure.LLMRow
 	if err != nil {
 		return nil, err
 	}
-	config, err := model.ConfigOf(s.file) // which says more than the shape: windows of layers
+	config, err := model.ConfigOf(s.File) // which says more than the shape: windows of layers
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +205,8 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session) ([]measure.LLMRow
 		return nil, err
 	}
 	tests := f.tests()
-	step, done := countProgress("bench llm", len(tests)*len(arms)*(f.reps+1))
+	step, done := show.StepBar("bench llm", len(tests)*len(arms)*(f.reps+1))
 	defer done()
-	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.name, Ops: ops,
-		Vocab: s.shape.Vocab, Host: s.profile, Beside: f.beside, Step: step})
+	return measure.LLM(ctx, measure.LLMOptions{Arms: arms, Tests: tests, Reps: f.reps, Model: s.Name, Ops: ops,
+		Vocab: s.Shape.Vocab, Host: s.Profile, Beside: f.beside, Step: step})
 }

@@ -7,6 +7,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
@@ -14,11 +15,11 @@ var syncs = map[string]exec.Sync{"a": exec.SyncA, "b": exec.SyncB}
 
 // chooseArms is the chosen plan, with each way to wait where it has several ranks, and to compare
 // with it the untuned one of one rank.
-func (f *llmFlags) chooseArms(s *session) (chosen []*measure.Arm, err error) {
-	if err := s.choose(&f.session); err != nil {
+func (f *llmFlags) chooseArms(s *session.Session) (chosen []*measure.Arm, err error) {
+	if err := f.session.choose(s); err != nil {
 		return nil, err
 	}
-	plan := s.plan
+	plan := s.Plan
 	if plan.TP() == 1 {
 		chosen = []*measure.Arm{{Name: measure.PlanName(plan), Plan: plan}}
 	} else {
@@ -30,7 +31,7 @@ func (f *llmFlags) chooseArms(s *session) (chosen []*measure.Arm, err error) {
 	if f.compare && (plan.Tuned || plan.TP() > 1) {
 		flags := f.session
 		flags.ranks = 1
-		untuned, err := flags.untuned(s.profile, s.shape)
+		untuned, err := flags.untuned(s.Profile, s.Shape)
 		if err != nil {
 			return nil, err
 		}
@@ -40,22 +41,22 @@ func (f *llmFlags) chooseArms(s *session) (chosen []*measure.Arm, err error) {
 }
 
 // openArms loads the model for every arm.
-func (f *llmFlags) openArms(ctx context.Context, s *session) ([]*measure.Arm, error) {
+func (f *llmFlags) openArms(ctx context.Context, s *session.Session) ([]*measure.Arm, error) {
 	chosen, err := f.chooseArms(s)
 	if err != nil {
 		return nil, err
 	}
 	var open []*measure.Arm
 	for _, a := range chosen {
-		s.plan = a.Plan
-		o, done := s.runnerOptions(kvcache.BlocksFor(measure.Positions(f.tests())), f.batch)
+		s.Plan = a.Plan
+		o, done := s.RunnerOptions(kvcache.BlocksFor(measure.Positions(f.tests())), f.batch)
 		o.Sync, o.Sequences = a.Sync, f.batch
 		runner, err := engine.Open(ctx, o)
 		done()
 		if err != nil {
 			return open, modelError(err)
 		}
-		s.noticeFallen(runner)
+		s.NoticeFallen(runner)
 		a.Runner = runner
 		if f.counters {
 			a.Count(f.source)

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/server"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
@@ -27,11 +29,11 @@ func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error)
 	if len(f.threads) == 1 {
 		f.session.threads = f.threads[0]
 	}
-	if err := s.choose(&f.session); err != nil {
+	if err := f.session.choose(s); err != nil {
 		return nil, err
 	}
-	if err := s.needTokenizer(); err != nil {
-		return nil, err
+	if err := s.CheckTokenizer(); err != nil {
+		return nil, usageError(err)
 	}
 	var rows []measure.ClientsRow
 	for _, n := range f.gen {
@@ -46,28 +48,28 @@ func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error)
 	return rows, nil
 }
 
-func (f *llmFlags) measureClients(ctx context.Context, s *session, n int) (*measure.ClientsRow, error) {
-	e, err := s.engine(ctx, serving{context: measure.ClientPrompt + n + 1, parallel: f.clients, queue: f.clients,
+func (f *llmFlags) measureClients(ctx context.Context, s *session.Session, n int) (*measure.ClientsRow, error) {
+	e, err := s.Engine(ctx, session.Sizes{Context: measure.ClientPrompt + n + 1, Parallel: f.clients, Queue: f.clients,
 		Service: engine.Service{MixedCap: f.clients, Aging: time.Minute}})
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	addr, stop, err := startServer((&loaded{s, e}).generator(f.clients))
+	addr, stop, err := startServer(s.Generator(e, f.clients))
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	step, done := countProgress("bench llm --clients", f.reps+1)
+	step, done := show.StepBar("bench llm --clients", f.reps+1)
 	defer done()
-	row, err := measure.Clients(ctx, measure.ClientsOptions{Clients: f.clients, Tokens: n, Vocab: s.shape.Vocab,
+	row, err := measure.Clients(ctx, measure.ClientsOptions{Clients: f.clients, Tokens: n, Vocab: s.Shape.Vocab,
 		Reps: f.reps, Engine: e, Step: step,
 		Server: func(ctx context.Context, prompt []int32) error { return askServer(ctx, addr, prompt, n) }})
 	if err != nil {
 		return nil, err
 	}
-	row.Model, row.Plan, row.PUs, row.CPU = s.name, measure.PlanName(s.plan), s.plan.Decode.PUs.String(),
-		s.profile.Host.CPUModel
+	row.Model, row.Plan, row.PUs, row.CPU = s.Name, measure.PlanName(s.Plan), s.Plan.Decode.PUs.String(),
+		s.Profile.Host.CPUModel
 	return row, nil
 }
 
@@ -113,7 +115,7 @@ func askServer(ctx context.Context, addr string, prompt []int32, n int) error {
 	}
 	if !bytes.Contains(answer, fmt.Appendf(nil, `"completion_tokens":%d`, n)) {
 		first, _, _ := strings.Cut(string(answer), "\r\n")
-		return errors.New("the server did not answer in full: " + clip(first, 80))
+		return errors.New("the server did not answer in full: " + show.Clip(first, 80))
 	}
 	return nil
 }
@@ -135,7 +137,8 @@ var clientsReport = report[measure.ClientsRow]{
 	},
 	header: "test,model,clients,plan,engine_tokens_per_second,server_tokens_per_second,loss,gc_pauses,gc_longest_pause_seconds",
 	line: func(r *measure.ClientsRow) string {
-		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, csvCell(r.Model), r.Clients, csvCell(r.Plan),
+		return fmt.Sprintf("%s,%s,%d,%s,%.2f,%.2f,%.4f,%d,%.9f", r.Test, show.CSVCell(r.Model), r.Clients,
+			show.CSVCell(r.Plan),
 			r.Engine, r.Server, r.Loss, r.Pauses, r.Longest)
 	},
 }

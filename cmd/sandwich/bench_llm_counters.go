@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/tuner/measure"
 )
 
@@ -46,7 +47,7 @@ func printCounters(w io.Writer, rows []measure.LLMRow) error {
 		table = append(table, line)
 	}
 	fmt.Fprintln(w, "\ncounted on the workers' threads:")
-	if err := printTable(w, header, table, right...); err != nil {
+	if err := show.Table(w, header, table, right...); err != nil {
 		return err
 	}
 	for _, r := range reasons {

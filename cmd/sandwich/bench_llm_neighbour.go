@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/tuner/measure"
 )
 
@@ -29,6 +30,6 @@ func printNeighbours(w io.Writer, rows []measure.LLMRow) error {
 		return nil
 	}
 	fmt.Fprintln(w, "\nbeside a neighbour:")
-	return printTable(w, []string{"test", "threads", "plan", "its PU", "took", "tokens/s", "min", "max", "fair share",
+	return show.Table(w, []string{"test", "threads", "plan", "its PU", "took", "tokens/s", "min", "max", "fair share",
 		"of it", "goal"}, table, 1, 3, 4, 5, 6, 7, 8, 9)
 }

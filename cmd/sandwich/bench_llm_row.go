@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/tuner/measure"
 )
 
@@ -28,8 +29,8 @@ var llmReport = report[measure.LLMRow]{
 		for _, s := range r.Samples {
 			samples = append(samples, fmt.Sprintf("%.3f", s))
 		}
-		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s", csvCell(r.Model), r.Test, r.Threads, r.Batch,
-			csvCell(r.Plan),
+		return fmt.Sprintf("%s,%s,%d,%d,%s,%.3f,%.3f,%.3f,%.3f,%s", show.CSVCell(r.Model), r.Test, r.Threads, r.Batch,
+			show.CSVCell(r.Plan),
 			r.Rate, r.Min, r.Max, r.Roof, strings.Join(samples, ";"))
 	},
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
@@ -20,20 +22,20 @@ func (f *llmFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err
 		return nil, err
 	}
 	defer s.Close()
-	if s.plan, err = measure.FewerForDecode(s.plan); errors.Is(err, measure.ErrNoFewer) {
+	if s.Plan, err = measure.FewerForDecode(s.Plan); errors.Is(err, measure.ErrNoFewer) {
 		return nil, usageError(fmt.Errorf("--switch %w: give --threads more than --tp, or a plan that has them", err))
 	}
 	if err != nil {
 		return nil, usageError(err)
 	}
-	err = s.withRunner(ctx, measure.SwitchPositions, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
-		step, done := countProgress("bench llm --switch", f.reps+1)
+	err = s.WithRunner(ctx, measure.SwitchPositions, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
+		step, done := show.StepBar("bench llm --switch", f.reps+1)
 		defer done()
-		rows, err = measure.Switch(ctx, r, l, s.plan, f.reps, step)
+		rows, err = measure.Switch(ctx, r, l, s.Plan, f.reps, step)
 		return err
 	})
 	for i := range rows {
-		rows[i].Model, rows[i].Plan, rows[i].CPU = s.name, measure.PlanName(s.plan), s.profile.Host.CPUModel
+		rows[i].Model, rows[i].Plan, rows[i].CPU = s.Name, measure.PlanName(s.Plan), s.Profile.Host.CPUModel
 	}
 	return rows, err
 }
@@ -44,14 +46,16 @@ var switchReport = report[measure.SwitchRow]{
 		"bytes moved"},
 	numbers: []int{4, 5, 6, 7, 8, 9},
 	cells: func(r *measure.SwitchRow) []string {
-		return []string{r.Test, r.Plan, r.Prefill, r.Decode, formatSeconds(r.Median), formatSeconds(r.P10),
-			formatSeconds(r.P90), formatSeconds(r.Goal),
+		return []string{r.Test, r.Plan, r.Prefill, r.Decode, profiles.FormatSeconds(r.Median),
+			profiles.FormatSeconds(r.P10),
+			profiles.FormatSeconds(r.P90), profiles.FormatSeconds(r.Goal),
 			fmt.Sprint(len(r.Samples)), fmt.Sprint(r.Moved)}
 	},
 	header: "test,model,plan,prefill_pus,decode_pus,median_s,p10_s,p90_s,reps,switches,moved_bytes",
 	line: func(r *measure.SwitchRow) string {
-		return fmt.Sprintf("%s,%s,%s,%s,%s,%.9f,%.9f,%.9f,%d,%d,%d", r.Test, csvCell(r.Model), csvCell(r.Plan),
-			csvCell(r.Prefill), csvCell(r.Decode),
+		return fmt.Sprintf("%s,%s,%s,%s,%s,%.9f,%.9f,%.9f,%d,%d,%d", r.Test, show.CSVCell(r.Model),
+			show.CSVCell(r.Plan),
+			show.CSVCell(r.Prefill), show.CSVCell(r.Decode),
 			r.Median, r.P10, r.P90, len(r.Samples), r.Switches, r.Moved)
 	},
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/client"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure/load"
 	"sandwich/tuner/trace"
 )
@@ -63,9 +65,9 @@ just before, and prints both: two clocks agree where a simulated objective is wo
 	fs.StringSliceVar(&f.policies, "policy", []string{sched.DefaultPolicy}, "policies, one after another: "+
 		strings.Join(sched.Policies(), ", "))
 	f.sizes.addShares(fs)
-	fs.IntVar(&f.sizes.parallel, "parallel", 8, "requests that run at the same time")
-	fs.IntVar(&f.sizes.context, "ctx", 1024, "most tokens of a request, to which lengths are cut")
-	fs.IntVar(&f.sizes.queue, "queue", 1024, "requests of each class that may wait")
+	fs.IntVar(&f.sizes.Parallel, "parallel", 8, "requests that run at the same time")
+	fs.IntVar(&f.sizes.Context, "ctx", 1024, "most tokens of a request, to which lengths are cut")
+	fs.IntVar(&f.sizes.Queue, "queue", 1024, "requests of each class that may wait")
 	fs.Float64Var(&f.rates[sched.Reactive], "reactive", 3, "reactive requests a minute")
 	fs.Float64Var(&f.rates[sched.Proactive], "proactive", 6, "proactive requests a minute")
 	fs.StringVar(&f.sets[sched.Reactive], "reactive-set", "mixed", "lengths of reactive requests")
@@ -114,12 +116,12 @@ func (f *loadFlags) check() error {
 	switch {
 	case len(f.policies) == 0:
 		return errors.New("--policy: name at least one")
-	case s.parallel < 1 || s.parallel > maxParallel:
-		return fmt.Errorf("--parallel %d: give a number from 1 to %d", s.parallel, maxParallel)
-	case s.context < 2 || s.context > maxContext:
-		return fmt.Errorf("--ctx %d: give a number of tokens from 2 to %d", s.context, maxContext)
-	case s.queue < 0 || s.queue > 1<<20:
-		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.queue, 1<<20)
+	case s.Parallel < 1 || s.Parallel > maxParallel:
+		return fmt.Errorf("--parallel %d: give a number from 1 to %d", s.Parallel, maxParallel)
+	case s.Context < 2 || s.Context > maxContext:
+		return fmt.Errorf("--ctx %d: give a number of tokens from 2 to %d", s.Context, maxContext)
+	case s.Queue < 0 || s.Queue > 1<<20:
+		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.Queue, 1<<20)
 	case f.during <= 0 || f.during > 24*time.Hour || f.slo.TTFT <= 0 || f.slo.TPOT <= 0:
 		return errors.New("--duration, --slo-ttft and --slo-tpot need a duration above 0, and a day at most")
 	case f.goodput < 0 || f.goodput > 20:
@@ -138,7 +140,7 @@ func (f *loadFlags) check() error {
 	}
 	u, err := url.Parse(f.url)
 	if f.url != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("--url %s: give one such as http://127.0.0.1:8080", clip(f.url, 60))
+		return fmt.Errorf("--url %s: give one such as http://127.0.0.1:8080", show.Clip(f.url, 60))
 	}
 	return nil
 }
@@ -155,7 +157,7 @@ func (f *loadFlags) arrivals(scale float64) (trace.Trace, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--replay %s: %w", f.replay, err)
 		}
-		return t.Within(f.sizes.context), nil
+		return t.Within(f.sizes.Context), nil
 	}
 	var of []trace.Arrivals
 	for class, rate := range f.rates {
@@ -165,7 +167,7 @@ func (f *loadFlags) arrivals(scale float64) (trace.Trace, error) {
 		}
 		of = append(of, trace.Arrivals{Class: sched.Class(class), Rate: rate * scale, Sets: list})
 	}
-	t := trace.Poisson(f.during, f.seed, f.sizes.context, of...)
+	t := trace.Poisson(f.during, f.seed, f.sizes.Context, of...)
 	if len(t) == 0 {
 		return nil, errors.New("no request comes in this time: raise --reactive, --proactive or --duration")
 	}
@@ -217,8 +219,8 @@ func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Ru
 		return nil, err
 	}
 	defer s.Close()
-	f.sizes.context = min(f.sizes.context, s.contextLimit(f.sizes.context))
-	t = t.Within(f.sizes.context)
+	f.sizes.Context = min(f.sizes.Context, s.ContextLimit(f.sizes.Context))
+	t = t.Within(f.sizes.Context)
 	for _, policy := range slices.Compact(f.policies) {
 		f.sizes.Policy = policy
 		list, err := f.measurePolicy(ctx, s, t)
@@ -231,22 +233,22 @@ func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Ru
 }
 
 // measurePolicy runs the arrivals on an engine of their own, and on the virtual clock.
-func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace) ([]*load.Run, error) {
+func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t trace.Trace) ([]*load.Run, error) {
 	target := &load.Engine{}
 	sizes := f.sizes
-	sizes.observe = target.Observe
-	e, err := s.engine(ctx, sizes)
+	sizes.Observe = target.Observe
+	e, err := s.Engine(ctx, sizes.Sizes)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
 	target.Serve(e)
-	notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
+	show.Notice(fmt.Sprintf("policy %s: %d requests in %s", sizes.Policy, len(t), t[len(t)-1].At.Round(time.Second)))
 	run, err := load.Offer(ctx, t, f.seed, target)
 	if err != nil {
 		return nil, err
 	}
-	run.Policy, run.CPU, run.Model = sizes.Policy, s.profile.Host.CPUModel, s.name
+	run.Policy, run.CPU, run.Model = sizes.Policy, s.Profile.Host.CPUModel, s.Name
 	if f.goodput > 0 {
 		if run.Goodput, err = f.bisect(ctx, target); err != nil {
 			return nil, err
@@ -254,7 +256,7 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session, t trace.Trace
 	}
 	runs := []*load.Run{run}
 	if f.simulate {
-		sim, err := target.Simulate(run, sizes.sched(), sizes.context)
+		sim, err := target.Simulate(run, sizes.sched(), sizes.Context)
 		if err != nil {
 			return nil, err
 		}

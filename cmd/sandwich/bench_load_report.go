@@ -8,6 +8,8 @@ import (
 	"os"
 	"strconv"
 
+	"sandwich/cmd/sandwich/internal/outfile"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/tuner/measure/load"
 	"sandwich/tuner/trace"
 )
@@ -90,7 +92,7 @@ func tableLoad(out io.Writer, rows []load.Row, slo trace.SLO) error {
 	for i := 4; i < len(header); i++ {
 		numbers = append(numbers, i)
 	}
-	if err := printTable(out, header, cells, numbers...); err != nil {
+	if err := show.Table(out, header, cells, numbers...); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nWait: until the first forward. TTFT, TPOT and latency: mean, then quantiles. A token's "+
@@ -139,20 +141,20 @@ func compareClocks(out io.Writer, rows []load.Row) error {
 	}
 	fmt.Fprint(out, "\nThe virtual clock beside the wall, in per cent of the wall:\n")
 	header := []string{"policy", "class", "TTFT mean", "TTFT P90", "TPOT mean", "TPOT P90"}
-	return printTable(out, header, cells, 2, 3, 4, 5)
+	return show.Table(out, header, cells, 2, 3, 4, 5)
 }
 
 // writeOutput writes a file that appears when it is complete.
 func writeOutput(path string, write func(w io.Writer) error) error {
-	o, err := createOutput(path)
+	o, err := outfile.Create(path)
 	if err != nil {
 		return usageError(err)
 	}
-	defer o.abort()
+	defer o.Abort()
 	if err := write(o); err != nil {
 		return err
 	}
-	return o.commit()
+	return o.Commit()
 }
 
 func openInput(path string) (*os.File, error) {

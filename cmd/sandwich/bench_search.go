@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/tuner"
@@ -77,7 +78,7 @@ func checkCompare(o *tuner.CompareOptions) error {
 	}
 	for _, s := range o.Strategies {
 		if search.About(s) == "" {
-			return fmt.Errorf("--strategies %s: use %s", clip(s, 40), strings.Join(search.Strategies(), ", "))
+			return fmt.Errorf("--strategies %s: use %s", show.Clip(s, 40), strings.Join(search.Strategies(), ", "))
 		}
 	}
 	for _, s := range o.Sigmas {
@@ -110,7 +111,7 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 	if err := measureRoofs(ctx, host, calibrate.Options{}); err != nil {
 		return nil, err
 	}
-	line, done := lineProgress()
+	line, done := show.LiveLine()
 	defer done()
 	o.Profile, o.Build, o.Progress = host, buildCommit(), func(p tuner.Progress) { line(p.String()) }
 	rows, err := tuner.Compare(ctx, o)
@@ -146,5 +147,6 @@ func searchCells(r *tuner.CompareRow) []string {
 	return []string{r.Strategy, or(r.Sigma > 0, strconv.Itoa(r.Sigma)), fmt.Sprintf("%.1f", r.GFLOPS),
 		fmt.Sprintf("%.1f", r.Mean),
 		fmt.Sprintf("%.1f %%", 100*r.OfBest), or(r.OfExhaustive > 0, fmt.Sprintf("%.1f %%", 100*r.OfExhaustive)),
-		formatSeconds(r.Seconds), or(r.AllM > 0, formatSeconds(r.AllM)), trials, strconv.Itoa(r.Rules)}
+		profiles.FormatSeconds(r.Seconds), or(r.AllM > 0, profiles.FormatSeconds(r.AllM)), trials,
+		strconv.Itoa(r.Rules)}
 }

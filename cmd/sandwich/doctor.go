@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles/doctor"
 )
 
@@ -35,7 +36,7 @@ finding comes with its remedy. It changes nothing and measures nothing.`,
 		}
 		findings := doctor.Diagnose(doctor.Host{Profile: p, Root: os.DirFS(dir), Live: source.live()})
 		if *format == "json" {
-			return printJSON(c.OutOrStdout(), map[string]any{"findings": findings})
+			return show.JSON(c.OutOrStdout(), map[string]any{"findings": findings})
 		}
 		return printFindings(c.OutOrStdout(), findings)
 	}
@@ -48,9 +49,9 @@ func printFindings(w io.Writer, findings []doctor.Finding) error {
 		if f.Level == doctor.Costs {
 			costs++
 		}
-		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, hanging(f.Found, 24))
+		fmt.Fprintf(w, "%-5s  %-15s  %s\n", f.Level, f.Check, show.Hanging(f.Found, 24))
 		if f.Remedy != "" {
-			fmt.Fprintf(w, "%-5s  %-15s  -> %s\n", "", "", hanging(f.Remedy, 27))
+			fmt.Fprintf(w, "%-5s  %-15s  -> %s\n", "", "", show.Hanging(f.Remedy, 27))
 		}
 	}
 	switch costs {

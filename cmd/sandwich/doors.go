@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/server"
 )
@@ -46,11 +47,11 @@ func (f *serveFlags) openDoors() (*doors, error) {
 		}
 	}
 	if addr := d.main.Addr(); len(d.keys) == 0 && !isLoopback(addr) {
-		notice(fmt.Sprintf("warning: other machines can reach %s, and no key is asked for: "+
+		show.Notice(fmt.Sprintf("warning: other machines can reach %s, and no key is asked for: "+
 			"give --api-key-file, or --listen 127.0.0.1:8080", addr))
 	}
 	// One proxy may bring every request that runs or waits, and keep as many connections again.
-	conns := max(4096, 4*2*(f.sizes.parallel+f.sizes.queue))
+	conns := max(4096, 4*2*(f.sizes.Parallel+f.sizes.Queue))
 	d.server = server.New(nil, f.access.options(server.Options{
 		APIKeys: d.keys, Grace: f.grace, MaxConns: conns, ClientConns: f.clientConns,
 	}, d.main.Addr()))
@@ -66,7 +67,7 @@ func (d *doors) open(ctx context.Context) <-chan error {
 		ctx, d.noHealth = context.WithCancel(context.Background()) // until close: it tells of the end, too
 		go func() {
 			if err := d.server.ServeHealth(ctx, d.health); err != nil {
-				notice("--health-listen: " + err.Error())
+				show.Notice("--health-listen: " + err.Error())
 			}
 		}()
 	}
@@ -85,16 +86,16 @@ func (d *doors) close() {
 func (d *doors) reloadKeys() {
 	for range d.hangUps {
 		if d.keyFile == "" {
-			notice("SIGHUP is ignored: there is no --api-key-file to read again")
+			show.Notice("SIGHUP is ignored: there is no --api-key-file to read again")
 			continue
 		}
 		keys, err := readKeys(d.keyFile)
 		if err != nil {
-			notice(fmt.Sprintf("SIGHUP: %v; the keys stay as they were", err))
+			show.Notice(fmt.Sprintf("SIGHUP: %v; the keys stay as they were", err))
 			continue
 		}
 		d.server.SetKeys(keys)
-		notice(fmt.Sprintf("SIGHUP: %s of %s hold from now on", plural(len(keys), "key"), d.keyFile))
+		show.Notice(fmt.Sprintf("SIGHUP: %s of %s hold from now on", show.Plural(len(keys), "key"), d.keyFile))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"sandwich/runtime/engine"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/session"
 )
 
 // Exit codes of all verbs.
@@ -47,9 +48,12 @@ func exitCode(err error) int {
 	var c coded
 	var path *fs.PathError
 	var overflow *engine.OverflowError
+	var load *session.LoadError
 	switch {
 	case errors.As(err, &c):
 		return c.code
+	case errors.As(err, &load):
+		return exitCode(modelError(load.Err))
 	case errors.As(err, &path), errors.As(err, &overflow), errors.Is(err, gguf.ErrChanged):
 		return exitInput
 	}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
@@ -44,7 +46,7 @@ what serving under it takes in memory. --svg draws the machine's tree with both 
 			return err
 		}
 		if *format == "json" {
-			return printJSON(c.OutOrStdout(), s)
+			return show.JSON(c.OutOrStdout(), s)
 		}
 		if err := s.print(c.OutOrStdout(), b); err != nil || !rejected {
 			return err
@@ -142,7 +144,7 @@ func gainText(g plans.Gain) string {
 }
 
 func (s *story) print(w io.Writer, b *plans.Bundle) error {
-	fmt.Fprintf(w, "%s\n", printable(b.Plan.Headline(s.State)))
+	fmt.Fprintf(w, "%s\n", show.Printable(b.Plan.Headline(s.State)))
 	if err := s.printSteps(w); err != nil {
 		return err
 	}
@@ -154,7 +156,7 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	}
 	if b.Evidence.Strategy != "" {
 		fmt.Fprintln(w)
-		if err := printSentence(w, verdictText(b)); err != nil {
+		if err := show.Sentence(w, verdictText(b)); err != nil {
 			return err
 		}
 	}
@@ -165,7 +167,7 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	if s.Road != nil && len(s.Road.Assumed) > 0 {
 		fmt.Fprintln(w, "\nThe simulation rests on:")
 		for _, a := range s.Road.Assumed {
-			if err := printSentence(w, "- "+printable(a)); err != nil {
+			if err := show.Sentence(w, "- "+show.Printable(a)); err != nil {
 				return err
 			}
 		}
@@ -202,7 +204,7 @@ func (s *story) printSteps(w io.Writer) error {
 		add("raced in "+p.Phase, len(p.Places), "arms on whole forwards, in turn, up to %d rounds", rounds)
 	}
 	fmt.Fprintln(w)
-	if err := printTable(w, []string{"step", "how many", "of " + strconv.FormatFloat(s.Spent, 'f', 1, 64) + " s"}, rows,
+	if err := show.Table(w, []string{"step", "how many", "of " + strconv.FormatFloat(s.Spent, 'f', 1, 64) + " s"}, rows,
 		1); err != nil {
 		return err
 	}
@@ -213,10 +215,10 @@ func (s *story) printSteps(w io.Writer) error {
 	for i, c := range s.Road.Candidates {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Name, strconv.Itoa(c.TP), c.PrefillPUs.String(),
 			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
-			formatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
+			profiles.FormatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
 	}
 	fmt.Fprintln(w)
-	return printTable(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s",
+	return show.Table(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s",
 		"decode tokens/s", "latency", "memory"}, rows, 0, 2, 5, 6, 7, 8)
 }
 
@@ -255,11 +257,11 @@ func (p *phaseStory) print(w io.Writer) error {
 		}
 		rows = append(rows, append(row, strconv.Itoa(len(x.Tests[0].Samples)), over, behind, word))
 	}
-	numbers := numbersFrom(1, len(header)-1)
-	if err := printTable(w, header, rows, numbers...); err != nil {
+	numbers := show.ColumnsFrom(1, len(header)-1)
+	if err := show.Table(w, header, rows, numbers...); err != nil {
 		return err
 	}
-	return printSentence(w, p.Phase+": "+printable(p.Verdict)+".")
+	return show.Sentence(w, p.Phase+": "+show.Printable(p.Verdict)+".")
 }
 
 // intervalText is a gain with its interval for a column.
@@ -270,7 +272,8 @@ func intervalText(g plans.Gain) string {
 // printRejected lists what lost before it could enter the plan.
 func printRejected(w io.Writer, b *plans.Bundle) error {
 	for _, r := range b.Evidence.Rejected {
-		if _, err := fmt.Fprintf(w, "rejected %s: %s\n", printable(r.Candidate), printable(r.Reason)); err != nil {
+		if _, err := fmt.Fprintf(w, "rejected %s: %s\n", show.Printable(r.Candidate),
+			show.Printable(r.Reason)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sandwich/cmd/sandwich/internal/hint"
+	"sandwich/cmd/sandwich/internal/show"
 )
 
 // flagError says what is wrong with a flag, and which flag was probably meant.
@@ -23,15 +24,15 @@ func flagError(c *cobra.Command, err error) error {
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			name, dashes = short, "-"
 		}
-		err = fmt.Errorf("there is no flag %s%s: %s%s", dashes, clip(name, 40), hint.Remedy(c.Flags(), name), help)
+		err = fmt.Errorf("there is no flag %s%s: %s%s", dashes, show.Clip(name, 40), hint.Remedy(c.Flags(), name), help)
 	case errors.As(err, &bad):
 		f := bad.GetFlag()
 		all := f.Shorthand + bad.GetValue() // -tb 4 reads as -t b
 		if text := hint.Remedy(c.Flags(), all); f.Shorthand != "" && text != "" {
-			err = fmt.Errorf("there is no flag -%s: %s%s", clip(all, 40), text, help)
+			err = fmt.Errorf("there is no flag -%s: %s%s", show.Clip(all, 40), text, help)
 			break
 		}
-		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, clip(bad.GetValue(), 40), wanted(f, bad.Unwrap()), help)
+		err = fmt.Errorf("--%s %s: %w (%s)", f.Name, show.Clip(bad.GetValue(), 40), wanted(f, bad.Unwrap()), help)
 	default:
 		err = fmt.Errorf("%w (%s)", err, help)
 	}

@@ -17,6 +17,7 @@ import (
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
@@ -74,7 +75,7 @@ func TestGateProof(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file, _, err := openModel(*proofModel)
+	file, _, err := session.OpenModel(*proofModel)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/api"
+	"sandwich/runtime/session"
 	"sandwich/runtime/tokenizer"
 )
 
@@ -173,16 +175,16 @@ type timings struct {
 	DecodeCount int     `json:"decode_n"`
 }
 
-func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, out io.Writer, stream bool,
+func (f *generateFlags) generate(ctx context.Context, s *session.Session, a *generated, out io.Writer, stream bool,
 	began time.Time) error {
-	e, err := s.engine(ctx, serving{context: len(a.Prompt) + f.count, parallel: 1, queue: 1})
+	e, err := s.Engine(ctx, session.Sizes{Context: len(a.Prompt) + f.count, Parallel: 1, Queue: 1})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	a.Timings.Load = time.Since(began).Seconds()
 	var text strings.Builder
-	out = rawText(out)
+	out = show.Raw(out)
 	w := bufio.NewWriter(out)
 	req := api.Request{
 		Prompt: a.Prompt, MaxTokens: f.count, Sampling: f.sampling, Stop: f.stop, IgnoreEOS: f.ignoreEOS,
@@ -195,7 +197,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 		if !stream {
 			return nil
 		}
-		if s.tok == nil {
+		if s.Tok == nil {
 			fmt.Fprintf(w, "%d ", t.ID)
 		}
 		_, _ = w.WriteString(t.Text) // Flush tells
@@ -209,7 +211,7 @@ func (f *generateFlags) generate(ctx context.Context, s *session, a *generated, 
 	}
 	a.Text, a.Finish = text.String(), res.Finish
 	a.Timings.set(res)
-	if stream && stderrIsTerminal() {
+	if stream && show.Watched() {
 		fmt.Fprintf(os.Stderr, "[%d prompt tokens at %.1f/s, %d generated at %.1f/s]\n", res.PromptTokens,
 			a.Timings.PromptRate, res.Tokens, a.Timings.DecodeRate)
 	}
@@ -229,12 +231,12 @@ func (t *timings) set(r api.Result) {
 }
 
 // promptIDs turns what was asked for into tokens.
-func (f *generateFlags) promptIDs(ctx context.Context, s *session, in io.Reader) ([]int32, error) {
+func (f *generateFlags) promptIDs(ctx context.Context, s *session.Session, in io.Reader) ([]int32, error) {
 	if f.ids {
-		return parseTokens(f.tokens, s.shape.Vocab)
+		return parseTokens(f.tokens, s.Shape.Vocab)
 	}
-	if err := s.needTokenizer(); err != nil {
-		return nil, err
+	if err := s.CheckTokenizer(); err != nil {
+		return nil, usageError(err)
 	}
 	text := f.prompt
 	if text == "-" {
@@ -248,9 +250,9 @@ func (f *generateFlags) promptIDs(ctx context.Context, s *session, in io.Reader)
 		text = strings.TrimSuffix(string(data), "\n") // which echo and editors add
 	}
 	if f.chat {
-		return s.tok.ChatIDs(ctx, []api.Message{{Role: "user", Content: text}}, true)
+		return s.Tok.ChatIDs(ctx, []api.Message{{Role: "user", Content: text}}, true)
 	}
-	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
+	ids := s.Tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
 	if len(ids) == 0 {
 		return nil, errors.New("the prompt is empty: give some text with -p")
 	}
@@ -263,7 +265,7 @@ func parseTokens(list string, vocab int) ([]int32, error) {
 		id, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || id < 0 || id >= vocab {
 			return nil, fmt.Errorf("--tokens: %q is not a token of this model: give numbers from 0 to %d, "+
-				"separated by commas", clip(word, 20), vocab-1)
+				"separated by commas", show.Clip(word, 20), vocab-1)
 		}
 		ids = append(ids, int32(id))
 	}
@@ -272,16 +274,16 @@ func parseTokens(list string, vocab int) ([]int32, error) {
 
 // fits refuses a prompt that leaves no room, and says when the model is used beyond what it was
 // trained for.
-func (f *generateFlags) fits(s *session, prompt int) error {
+func (f *generateFlags) fits(s *session.Session, prompt int) error {
 	if f.context > 0 && prompt >= f.context {
 		return fmt.Errorf("the prompt has %d tokens but --ctx is %d: shorten it or raise --ctx", prompt, f.context)
 	}
 	if f.context > 0 {
 		f.count = min(f.count, f.context-prompt)
 	}
-	if all := prompt + f.count; s.shape.Context > 0 && all > s.shape.Context {
+	if all := prompt + f.count; s.Shape.Context > 0 && all > s.Shape.Context {
 		fmt.Fprintf(os.Stderr, "note: %d tokens are more than the %d this model was trained for\n", all,
-			s.shape.Context)
+			s.Shape.Context)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ const (
 )
 
 // shrinkingServer serves in four ranks, and loses the CPUs of the fourth between two requests.
-func shrinkingServer(t *testing.T, ref answer) guest.Step {
+func shrinkingServer(t *testing.T, ref refAnswer) guest.Step {
 	t.Helper()
 	question, err := json.Marshal(map[string]any{"prompt": ref.prompt, "max_tokens": guestTokens, "temperature": 0})
 	if err != nil {

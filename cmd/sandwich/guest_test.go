@@ -119,15 +119,15 @@ func (g *guestRun) decode(name string, out any) {
 	}
 }
 
-// answer is what the reference says of one prompt.
-type answer struct {
+// refAnswer is what the reference says of one prompt.
+type refAnswer struct {
 	prompt, greedy []int32
 	vocab, stored  int
 	logits         string // file
 }
 
 // guestReference is what generate is held to in guests: exact greedy tokens and logits.
-func guestReference(t *testing.T) answer {
+func guestReference(t *testing.T) refAnswer {
 	t.Helper()
 	root := referenceFolder(t, "parity")
 	text, err := os.ReadFile(filepath.Join(root, "ref", "llama-f32.json"))
@@ -140,12 +140,12 @@ func guestReference(t *testing.T) answer {
 	}
 	for _, s := range ref.Sequences {
 		if want := s.Refs["ref_f32_dequant"]; s.Length == 33 && len(want.Greedy) >= guestTokens {
-			return answer{prompt: s.Tokens, greedy: want.Greedy[:guestTokens], vocab: ref.NVocab, stored: s.Shape[0],
+			return refAnswer{prompt: s.Tokens, greedy: want.Greedy[:guestTokens], vocab: ref.NVocab, stored: s.Shape[0],
 				logits: filepath.Join(root, want.File)}
 		}
 	}
 	t.Fatal("the reference has no sequence of length 33")
-	return answer{}
+	return refAnswer{}
 }
 
 // exactFlags make the arithmetic the reference's, and let no worker spin: there are more of them
@@ -153,7 +153,7 @@ func guestReference(t *testing.T) answer {
 const exactFlags = " --model " + guestModel + " --compute f32 --kv f32 --spin 0 "
 
 // exactly is a step that generates what the reference has.
-func exactly(name string, a answer, flags string) guest.Step {
+func exactly(name string, a refAnswer, flags string) guest.Step {
 	s := step(name, fmt.Sprintf("generate %s --tokens %s -n %d --ignore-eos --format json --logits "+
 		"/tmp/%s.logits %s", exactFlags, joinTokens(a.prompt), guestTokens, name, flags))
 	s.Read = []string{"/tmp/" + name + ".logits"}
@@ -161,7 +161,7 @@ func exactly(name string, a answer, flags string) guest.Step {
 }
 
 // expectExact holds tokens and logits of a step made by exactly, and returns its text.
-func (g *guestRun) expectExact(name string, a answer) string {
+func (g *guestRun) expectExact(name string, a refAnswer) string {
 	g.t.Helper()
 	var got generated
 	g.decode(name, &got)

@@ -9,6 +9,7 @@ import (
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/sched"
+	"sandwich/runtime/session"
 )
 
 // TestLoadingEndsWithItsContext ends a server's loading while it packs the weights: it stops there,
@@ -18,9 +19,9 @@ func TestLoadingEndsWithItsContext(t *testing.T) {
 	before := mem.Total()
 	ctx, end := context.WithCancel(t.Context())
 	furthest := 0.0
-	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{parallel: 1,
+	f := serveFlags{session: sessionFlags{compute: "auto"}, sizes: serving{session.Sizes{Parallel: 1,
 		Service: engine.Service{Policy: sched.DefaultPolicy, Quantum: 1, Bound: time.Second, MixedCap: 1,
-			Aging: time.Minute}}}
+			Aging: time.Minute}}}}
 	f.session.loading = func(stage string, share float64) {
 		if stage == "packing weights" && share > 0 {
 			furthest = max(furthest, share)

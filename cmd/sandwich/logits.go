@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math"
 
+	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/session"
 )
 
 // logitRows is how many positions of a prompt are computed at a time where all their logits are
@@ -17,16 +19,16 @@ const logitRows = 64
 
 // dumpLogits writes one line of JSON and then the logits behind every position of the prompt,
 // little-endian float32. The file appears when it is complete.
-func dumpLogits(ctx context.Context, s *session, prompt []int32, path string) error {
-	file, err := createOutput(path)
+func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, path string) error {
+	file, err := outfile.Create(path)
 	if err != nil {
 		return usageError(err)
 	}
-	defer file.abort()
+	defer file.Abort()
 	w := bufio.NewWriterSize(file, 1<<20)
-	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.shape.Vocab, len(prompt))
-	rows := min(logitRows, s.plan.Chunk)
-	err = s.withRunner(ctx, len(prompt), rows, func(r *engine.Runner, l *pool.Leader) error {
+	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.Shape.Vocab, len(prompt))
+	rows := min(logitRows, s.Plan.Chunk)
+	err = s.WithRunner(ctx, len(prompt), rows, func(r *engine.Runner, l *pool.Leader) error {
 		var row []byte
 		return engine.NewLine(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
 			if ctx.Err() != nil {
@@ -46,5 +48,5 @@ func dumpLogits(ctx context.Context, s *session, prompt []int32, path string) er
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return file.commit()
+	return file.Commit()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/microkernel"
 )
 
@@ -30,10 +31,10 @@ func run(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
 	out := &checkedWriter{to: os.Stdout}
-	clean := &cleanWriter{to: out}
+	clean := show.NewWriter(out)
 	root.SetOut(clean)
 	verb, err := root.ExecuteContextC(ctx)
-	clean.flush()
+	clean.Flush()
 	if err == nil && out.err != nil { // of tables and help texts, whose printers do not look
 		err = usageError(out.err)
 	}
@@ -49,7 +50,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	if !errors.Is(err, errSilent) {
 		line := strings.Join(strings.Fields(err.Error()), " ") // whatever a library says
-		fmt.Fprintln(os.Stderr, "sandwich:", printable(line))
+		fmt.Fprintln(os.Stderr, "sandwich:", show.Printable(line))
 	}
 	return exitCode(err)
 }
@@ -77,7 +78,8 @@ func knownVerb(c *cobra.Command, args []string) error {
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		meant = fmt.Sprintf(" did you mean '%s %s'?", c.CommandPath(), near[0])
 	}
-	return usageError(fmt.Errorf("there is no verb %q:%s see '%s --help'", clip(args[0], 40), meant, c.CommandPath()))
+	return usageError(fmt.Errorf("there is no verb %q:%s see '%s --help'", show.Clip(args[0], 40), meant,
+		c.CommandPath()))
 }
 
 func newRoot() *cobra.Command {

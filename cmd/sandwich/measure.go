@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 )
@@ -38,7 +39,7 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 			"the flag that names another machine"))
 	}
 	if m == "full" {
-		update, done := fractionProgress("measuring")
+		update, done := show.FractionBar("measuring")
 		defer done()
 		return calibrate.Full(ctx, p, calibrate.FullOptions{Progress: update})
 	}
@@ -48,7 +49,7 @@ func (m measureFlag) apply(ctx context.Context, p *profiles.Profile, live bool) 
 // measureRoofs adds the ceilings of this machine to its profile. Ctrl-C keeps what was measured
 // until then.
 func measureRoofs(ctx context.Context, p *profiles.Profile, o calibrate.Options) error {
-	update, done := fractionProgress("measuring")
+	update, done := show.FractionBar("measuring")
 	defer done()
 	o.Progress = update
 	return calibrate.Measure(ctx, p, o)

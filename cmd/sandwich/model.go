@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/mem"
@@ -46,7 +47,7 @@ func newModelInspect() *cobra.Command {
 			return usageError(err)
 		}
 		if *format == "json" {
-			return printJSON(c.OutOrStdout(), report)
+			return show.JSON(c.OutOrStdout(), report)
 		}
 		return printReport(c.OutOrStdout(), report)
 	}
@@ -59,7 +60,7 @@ func printReport(w io.Writer, r model.Report) error {
 		packed = fmt.Sprintf(", %s packed in memory", mem.FormatBytes(r.Packed))
 	}
 	fmt.Fprintf(w, "%s  %s  %s in file%s, %.1f million parameters\n",
-		clip(r.Name, 80), clip(r.Arch, 80), mem.FormatBytes(r.Bytes), packed, float64(r.Parameters)/1e6)
+		show.Clip(r.Name, 80), show.Clip(r.Arch, 80), mem.FormatBytes(r.Bytes), packed, float64(r.Parameters)/1e6)
 	if s := r.Shape; s != nil {
 		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied "+
 			"head %v\n",
@@ -71,7 +72,7 @@ func printReport(w io.Writer, r model.Report) error {
 		fmt.Fprintf(w, "KV cache: %s a token%s (f16)\n", mem.FormatBytes(r.KVPerToken), bounded)
 	}
 	if r.Refused != "" {
-		fmt.Fprintf(w, "sandwich cannot run it: %s\n", clip(r.Refused, 400))
+		fmt.Fprintf(w, "sandwich cannot run it: %s\n", show.Clip(r.Refused, 400))
 	}
 	var rows [][]string
 	for _, t := range r.Types {
@@ -79,16 +80,16 @@ func printReport(w io.Writer, r model.Report) error {
 			mem.FormatBytes(t.Bytes), panels(t)})
 	}
 	fmt.Fprintln(w)
-	if err := printTable(w, []string{"type", "tensors", "parameters", "bytes", "in panels"}, rows, 1, 2, 3,
+	if err := show.Table(w, []string{"type", "tensors", "parameters", "bytes", "in panels"}, rows, 1, 2, 3,
 		4); err != nil {
 		return err
 	}
 	rows = nil
 	for _, e := range r.Metadata {
-		rows = append(rows, []string{e.Key, clip(e.Value, 80)})
+		rows = append(rows, []string{e.Key, show.Clip(e.Value, 80)})
 	}
 	fmt.Fprintln(w)
-	return printTable(w, []string{"key", "value"}, rows)
+	return show.Table(w, []string{"key", "value"}, rows)
 }
 
 // panels is what the matrices of a type take as kernels read them; nothing where there are none.
@@ -97,15 +98,6 @@ func panels(t model.TypeUse) string {
 		return ""
 	}
 	return fmt.Sprintf("%s (%.2f)", mem.FormatBytes(t.Panels), float64(t.Panels)/float64(t.Bytes))
-}
-
-// clip shortens a value to one line of at most n runes.
-func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-3]) + "..."
-	}
-	return s
 }
 
 func newModelSynth() *cobra.Command {
@@ -139,22 +131,9 @@ func newModelSynth() *cobra.Command {
 		if err != nil {
 			return usageError(err)
 		}
-		update, done := byteProgress("writing " + out)
+		update, done := show.ByteBar("writing " + out)
 		defer done()
 		return model.Synth(c.Context(), out, config, t, seed, update)
 	}
 	return c
-}
-
-// exactArgs is cobra.ExactArgs with a sentence of what is missing and exit code 2.
-func exactArgs(n int, what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		switch {
-		case len(args) == n:
-			return nil
-		case len(args) > n:
-			return usageError(fmt.Errorf("unexpected argument %q (see '%s --help')", args[n], c.CommandPath()))
-		}
-		return usageError(fmt.Errorf("%s needs %s (see '%s --help')", c.CommandPath(), what, c.CommandPath()))
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/tuner/measure"
 )
 
@@ -37,7 +38,7 @@ func newNeighbour() *cobra.Command {
 func parseNeighbour(text string) (measure.Neighbour, error) {
 	n, err := measure.ParseNeighbour(text)
 	if err != nil {
-		err = fmt.Errorf("--neighbour %s: %w", clip(text, 40), err)
+		err = fmt.Errorf("--neighbour %s: %w", show.Clip(text, 40), err)
 	}
 	return n, err
 }

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/session"
 	"sandwich/runtime/tokenizer"
 	"sandwich/tuner/measure"
 )
@@ -75,29 +77,29 @@ func readText(path string) (string, error) {
 }
 
 // perplexity scores the second half of each window of a text.
-func perplexity(ctx context.Context, s *session, text string, window int) (score *measure.Score, err error) {
-	if err := s.needTokenizer(); err != nil {
-		return nil, err
+func perplexity(ctx context.Context, s *session.Session, text string, window int) (score *measure.Score, err error) {
+	if err := s.CheckTokenizer(); err != nil {
+		return nil, usageError(err)
 	}
-	ids := s.tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true})
+	ids := s.Tok.Encode(nil, text, tokenizer.EncodeOptions{AddSpecial: true})
 	if len(ids) < window {
 		return nil, usageError(fmt.Errorf("the text has %d tokens, less than one window of %d: take a longer "+
 			"text or a smaller --ctx", len(ids), window))
 	}
-	o := measure.ScoreOptions{Window: window, Start: -1, Chunk: s.plan.Chunk, Rows: min(logitRows, s.plan.Chunk)}
-	if bos, ok := s.tok.BOS(); ok {
+	o := measure.ScoreOptions{Window: window, Start: -1, Chunk: s.Plan.Chunk, Rows: min(logitRows, s.Plan.Chunk)}
+	if bos, ok := s.Tok.BOS(); ok {
 		o.Start = bos
 	}
-	step, done := countProgress("perplexity", len(ids)/window)
+	step, done := show.StepBar("perplexity", len(ids)/window)
 	defer done()
 	o.Step = step
 	began := time.Now()
-	err = s.withRunner(ctx, window, o.Rows, func(r *engine.Runner, l *pool.Leader) (err error) {
+	err = s.WithRunner(ctx, window, o.Rows, func(r *engine.Runner, l *pool.Leader) (err error) {
 		score, err = measure.ScoreText(ctx, engine.NewLine(r, l), ids, o)
 		return err
 	})
 	if err == nil {
-		score.Model = s.name
+		score.Model = s.Name
 		score.Rate = float64(score.Windows*window) / time.Since(began).Seconds()
 	}
 	return score, err
@@ -106,11 +108,11 @@ func perplexity(ctx context.Context, s *session, text string, window int) (score
 func printScore(w io.Writer, o *measure.Score, format string) error {
 	switch format {
 	case "json":
-		return printJSON(w, o)
+		return show.JSON(w, o)
 	case "csv":
 		_, err := fmt.Fprintf(w,
 			"model,ctx,windows,tokens,nll,nll_error,perplexity,tokens_per_second\n%s,%d,%d,%d,%.6f,%.6f,%.6f,%.1f\n",
-			csvCell(o.Model), o.Window, o.Windows, o.Tokens, o.NLL, o.Error, o.Perplexity, o.Rate)
+			show.CSVCell(o.Model), o.Window, o.Windows, o.Tokens, o.NLL, o.Error, o.Perplexity, o.Rate)
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s: perplexity %.4f ± %.4f\n%d tokens scored in %d windows of %d, negative "+

@@ -3,47 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
-	"sandwich/plans"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
 )
-
-// fallenMemory is memory of one plan that its node had no room for.
-type fallenMemory struct {
-	plan *plans.Plan
-	rank int
-	what string
-}
-
-// noticeFallen says on stderr which memory is not on the node that the plan binds it to.
-func (s *session) noticeFallen(r *engine.Runner) {
-	places, err := r.Placement()
-	if err != nil {
-		notice("note: where the memory lies could not be looked up: " + err.Error())
-		return
-	}
-	for _, note := range s.newlyFallen(places) {
-		notice("warning: " + note)
-	}
-}
-
-// newlyFallen is engine.Fallen without what was told before: a session may load its model several
-// times.
-func (s *session) newlyFallen(places []engine.Placement) []string {
-	if s.fallen == nil {
-		s.fallen = map[fallenMemory]bool{}
-	}
-	var fresh []engine.Placement
-	for _, p := range places {
-		if f := (fallenMemory{s.plan, p.Rank, p.What}); p.Fell && !s.fallen[f] {
-			s.fallen[f] = true
-			fresh = append(fresh, p)
-		}
-	}
-	return engine.Fallen(fresh)
-}
 
 // printPlacement tells, a line for each rank, on which nodes its memory lies.
 func printPlacement(w io.Writer, places []engine.Placement) {
@@ -74,15 +37,4 @@ func hugeText(r *engine.Runner, m engine.Memory) string {
 		return fmt.Sprintf("%.0f %% on huge pages", 100*min(1, float64(n)/float64(all)))
 	}
 	return ""
-}
-
-// joinNonEmpty joins what is not empty.
-func joinNonEmpty(sep string, parts ...string) string {
-	var list []string
-	for _, p := range parts {
-		if p != "" {
-			list = append(list, p)
-		}
-	}
-	return strings.Join(list, sep)
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"sandwich/plans"
 	"sandwich/runtime/engine"
 )
 
@@ -28,23 +27,5 @@ rank 1 on node 1: weights node 0 1.0 GiB, node 1 1.0 GiB, 50.0 % remote
 	notes := engine.Fallen(twoNodes)
 	if len(notes) != 1 || !strings.Contains(notes[0], "50 % of the weights of rank 1 (2.0 GiB) are not on node 1") {
 		t.Errorf("notes %q", notes)
-	}
-}
-
-// A session that loads its model twice, as generate --logits does, tells once what its node had no
-// room for.
-func TestFallenMemoryIsToldOnce(t *testing.T) {
-	s := &session{plan: &plans.Plan{}}
-	other := append(twoNodes[:len(twoNodes):len(twoNodes)], engine.Placement{Rank: 1, What: "kv", Node: 1,
-		Remote: 1, Fell: true})
-	for i, load := range []struct {
-		plan   *plans.Plan
-		places []engine.Placement
-		notes  int
-	}{{s.plan, twoNodes, 1}, {s.plan, twoNodes, 0}, {s.plan, other, 1}, {&plans.Plan{}, other, 2}} {
-		s.plan = load.plan
-		if notes := s.newlyFallen(load.places); len(notes) != load.notes {
-			t.Errorf("load %d: notes %q, want %d", i, notes, load.notes)
-		}
 	}
 }

@@ -9,10 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 )
 
 func newPlan() *cobra.Command {
@@ -28,8 +31,7 @@ func newPlan() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPlanShow(), newPlanExplain(), newPlanVerify(), newPlanDiff(), newPlanCheck(), newPlanPack(),
-		newPlanUnpack(),
-		newPlanSign(), newPlanExport())
+		newPlanUnpack(), newPlanSign(), newPlanExport(), newPlanPush(), newPlanPull())
 	return c
 }
 
@@ -50,7 +52,7 @@ func newPlanShow() *cobra.Command {
 			return planError(err)
 		}
 		if *format == "json" {
-			return printJSON(c.OutOrStdout(), b.Show())
+			return show.JSON(c.OutOrStdout(), b.Show())
 		}
 		if err := printPlan(c.OutOrStdout(), b); err != nil {
 			return err
@@ -93,7 +95,7 @@ host, instruction set or model.`,
 			return err
 		}
 		if *format == "json" {
-			if err := printJSON(c.OutOrStdout(), verdict); err != nil {
+			if err := show.JSON(c.OutOrStdout(), verdict); err != nil {
 				return err
 			}
 		} else {
@@ -169,7 +171,7 @@ func buildKernels(p *plans.Plan) (*builtKernels, error) {
 
 // shapeOfFile reads the shape of a GGUF model and closes it.
 func shapeOfFile(path string) (plans.ModelShape, error) {
-	f, _, err := openModel(path)
+	f, _, err := session.OpenModel(path)
 	if err != nil {
 		return plans.ModelShape{}, err
 	}
@@ -180,7 +182,7 @@ func shapeOfFile(path string) (plans.ModelShape, error) {
 func printVerdict(w io.Writer, v *verified) error {
 	fmt.Fprintln(w, v.Judgement)
 	for _, r := range v.Reasons {
-		fmt.Fprintf(w, "  %s\n", hanging(r, 2))
+		fmt.Fprintf(w, "  %s\n", show.Hanging(r, 2))
 	}
 	if v.Rounding != "" {
 		fmt.Fprintf(w, "  not exact: %s\n", v.Rounding)
@@ -190,7 +192,7 @@ func printVerdict(w io.Writer, v *verified) error {
 			mem.FormatBytes(p.Panels), float64(p.Panels)/float64(p.File))
 	}
 	if k := v.Kernels; k != nil {
-		fmt.Fprintf(w, "  %s built in %s\n", plural(k.Count, "kernel"), formatSeconds(k.Seconds))
+		fmt.Fprintf(w, "  %s built in %s\n", show.Plural(k.Count, "kernel"), profiles.FormatSeconds(k.Seconds))
 	}
 	if len(v.Keys) > 0 {
 		var rows [][]string
@@ -198,7 +200,7 @@ func printVerdict(w io.Writer, v *verified) error {
 			rows = append(rows, []string{k.Key, k.Made, k.Here, k.Direction})
 		}
 		fmt.Fprintln(w)
-		if err := printTable(w, []string{"differs", "the plan's host", "here", "here is"}, rows); err != nil {
+		if err := show.Table(w, []string{"differs", "the plan's host", "here", "here is"}, rows); err != nil {
 			return err
 		}
 	}
@@ -232,20 +234,20 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
 	rows := [][]string{
 		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
-		{"host", fmt.Sprintf("%s, needs %s", s.CPU, orNone(strings.Join(s.ISA, " ")))},
+		{"host", fmt.Sprintf("%s, needs %s", s.CPU, show.OrNone(strings.Join(s.ISA, " ")))},
 		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", inWords(b, s.Service.PrefillPUs), s.SeqMax,
 			s.Chunk)},
 		{"decode", fmt.Sprintf("%s, up to %d rows", inWords(b, s.Service.DecodePUs), s.BatchMax)},
 		{"ranks", ranksText(s.Service.Ranks)},
 		{"memory", memoryText(&b.Plan)},
-		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", plural(len(b.Plan.Kernels()), "micro-kernel"),
-			plural(len(s.Prefill)+len(s.Decode), "table"))},
+		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", show.Plural(len(b.Plan.Kernels()), "micro-kernel"),
+			show.Plural(len(s.Prefill)+len(s.Decode), "table"))},
 		{"content", s.Content},
 	}
 	if e := s.Evidence; e != nil && e.Created != "" {
 		rows = append(rows, []string{"made", madeText(e)})
 	}
-	printFields(w, rows)
+	show.Fields(w, rows)
 	return nil
 }
 
@@ -264,10 +266,10 @@ func madeText(e *plans.EvidenceBrief) string {
 		return e.Created + " by a rule of thumb"
 	}
 	text := fmt.Sprintf("%s by %s: %d kernel trials in %s of %s (strategy %s, effort %s, seed %d), A/A noise %.1f %%, "+
-		"%d candidates rejected", e.Created, orUnknown(e.Build), e.Trials, formatSeconds(e.Spent),
-		formatSeconds(e.Budget),
+		"%d candidates rejected", e.Created, show.OrUnknown(e.Build), e.Trials, profiles.FormatSeconds(e.Spent),
+		profiles.FormatSeconds(e.Budget),
 		e.Strategy, e.Effort, e.Seed, 100*e.Noise, e.Rejected)
-	return joinNonEmpty("; early stop ", text, e.EarlyStop)
+	return show.Join("; early stop ", text, e.EarlyStop)
 }
 
 // printSchedules shows the kernel tables: a weight with what its kernels share, then a rule a row.
@@ -293,7 +295,7 @@ func printSchedules(w io.Writer, s plans.Summary) error {
 	add("prefill", s.Prefill)
 	add("decode", s.Decode)
 	fmt.Fprintln(w)
-	return printTable(w, []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}, rows)
+	return show.Table(w, []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}, rows)
 }
 
 // kernelFamily is the instruction set, arithmetic and weight type that the kernels of a table

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
@@ -206,11 +207,12 @@ func planted(maxRegress float64) float64 { return max(0.05, 2*maxRegress) }
 func (r *checkReport) judgeSelf(slowdown float64) {
 	if r.Result == "regressed" {
 		r.Result, r.Exit = "fine", gate.ExitFine
-		r.Text = fmt.Sprintf("self-test passed: a planted slowdown of %s was caught", share(slowdown))
+		r.Text = fmt.Sprintf("self-test passed: a planted slowdown of %s was caught", show.Share(slowdown))
 		return
 	}
 	r.Result, r.Exit = "undecidable", gate.ExitUndecided
-	r.Text = fmt.Sprintf("self-test failed: a planted slowdown of %s went unnoticed on this runner", share(slowdown))
+	r.Text = fmt.Sprintf("self-test failed: a planted slowdown of %s went unnoticed on this runner",
+		show.Share(slowdown))
 }
 
 // structure refuses plans that cannot be compared and checks what the candidate must keep.

@@ -7,11 +7,13 @@ import (
 	"math"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/measure"
 )
@@ -38,10 +40,10 @@ func (f *checkFlags) measured(ctx context.Context, a, b *plans.Bundle, r *checkR
 			return nil, withCode(exitForeign,
 				fmt.Errorf("--measure needs the host of both plans, and %s is of another"+
 					" one (%s): run it there, or leave --measure out", side.Plan.Name,
-					clip(side.Host.Host.CPUModel, 60)))
+					show.Clip(side.Host.Host.CPUModel, 60)))
 		}
 	}
-	file, _, err := openModel(f.model)
+	file, _, err := session.OpenModel(f.model)
 	if err != nil {
 		return nil, usageError(err)
 	}
@@ -120,7 +122,7 @@ func (f *checkFlags) race(ctx context.Context, arms racer, cases []gate.Case) ([
 			return nil, err
 		}
 	}
-	update, done := fractionProgress("plan check")
+	update, done := show.FractionBar("plan check")
 	defer done()
 	left := (f.budget - time.Since(f.began)).Seconds()
 	o := tuner.RaceOptions{Tests: len(cases), Least: leastRaceRounds, Most: math.MaxInt, Budget: left, Limit: left,

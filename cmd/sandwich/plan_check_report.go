@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans/gate"
 	"sandwich/tuner/measure"
 )
@@ -15,7 +16,7 @@ import (
 func (r *checkReport) print(w io.Writer, format string) error {
 	switch format {
 	case "json":
-		return printJSON(w, r)
+		return show.JSON(w, r)
 	case "junit":
 		return r.printJUnit(w)
 	case "markdown":
@@ -26,13 +27,10 @@ func (r *checkReport) print(w io.Writer, format string) error {
 	return r.printText(w)
 }
 
-// share is a part of something as people read it.
-func share(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
-
 func (r *checkReport) title() string {
 	how := "samples recorded when each was tuned"
 	if r.Mode == "measured" {
-		how = fmt.Sprintf("measured in turn in %s", plural(r.Rounds, "round"))
+		how = fmt.Sprintf("measured in turn in %s", show.Plural(r.Rounds, "round"))
 	}
 	if r.SelfTest {
 		return fmt.Sprintf("self-test of %s against itself, slowed: %s", r.Baseline.Path, how)
@@ -53,13 +51,13 @@ func checkCells(v *gate.RowVerdict) []string {
 		roof = fmt.Sprintf("%.0f %%", 100*candidate.Median/v.CandidateRoof)
 	}
 	return []string{v.Name, fmt.Sprintf("%.1f", base.Median), fmt.Sprintf("%.1f", candidate.Median),
-		fmt.Sprintf("%.3f", v.Ratio.Median), fmt.Sprintf("%.3f..%.3f", v.Ratio.Low, v.Ratio.High), share(v.Spread),
+		fmt.Sprintf("%.3f", v.Ratio.Median), fmt.Sprintf("%.3f..%.3f", v.Ratio.Low, v.Ratio.High), show.Share(v.Spread),
 		roof,
 		string(v.Finding)}
 }
 
 func (r *checkReport) printText(w io.Writer) error {
-	if err := printSentence(w, r.title()); err != nil {
+	if err := show.Sentence(w, r.title()); err != nil {
 		return err
 	}
 	if len(r.Rows) > 0 {
@@ -68,17 +66,17 @@ func (r *checkReport) printText(w io.Writer) error {
 			rows = append(rows, checkCells(&r.Rows[i]))
 		}
 		fmt.Fprintln(w)
-		if err := printTable(w, checkColumns, rows, 1, 2, 3, 4, 5, 6); err != nil {
+		if err := show.Table(w, checkColumns, rows, 1, 2, 3, 4, 5, 6); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintln(w)
 	for _, line := range r.remarks() {
-		if err := printSentence(w, line); err != nil {
+		if err := show.Sentence(w, line); err != nil {
 			return err
 		}
 	}
-	return printSentence(w, strings.ToUpper(r.Result)+": "+r.Text)
+	return show.Sentence(w, strings.ToUpper(r.Result)+": "+r.Text)
 }
 
 // remarks are what the table has no room for.
@@ -101,11 +99,11 @@ func (r *checkReport) remarks() (out []string) {
 
 func (r *checkReport) printMarkdown(w io.Writer) error {
 	mark := map[int]string{gate.ExitFine: "passed", gate.ExitFailed: "FAILED", gate.ExitUndecided: "undecided"}[r.Exit]
-	fmt.Fprintf(w, "### Plan check %s: %s\n\n%s\n\n", mark, markdownText(r.Text), markdownText(r.title()))
+	fmt.Fprintf(w, "### Plan check %s: %s\n\n%s\n\n", mark, show.Markdown(r.Text), show.Markdown(r.title()))
 	if len(r.Rows) > 0 {
-		fmt.Fprintf(w, "%s\n|%s\n", markdownRow(checkColumns), "---|---:|---:|---:|---:|---:|---:|---|")
+		fmt.Fprintf(w, "%s\n|%s\n", show.MarkdownRow(checkColumns), "---|---:|---:|---:|---:|---:|---:|---|")
 		for i := range r.Rows {
-			fmt.Fprintln(w, markdownRow(checkCells(&r.Rows[i])))
+			fmt.Fprintln(w, show.MarkdownRow(checkCells(&r.Rows[i])))
 		}
 		fmt.Fprintln(w)
 	}
@@ -114,22 +112,14 @@ func (r *checkReport) printMarkdown(w io.Writer) error {
 		if !c.OK {
 			box = " "
 		}
-		fmt.Fprintf(w, "- [%s] %s\n", box, markdownText(joinNonEmpty(": ", c.Name, c.Text)))
+		fmt.Fprintf(w, "- [%s] %s\n", box, show.Markdown(show.Join(": ", c.Name, c.Text)))
 	}
 	for _, line := range r.remarks() {
 		if !strings.HasPrefix(line, "broken: ") {
-			fmt.Fprintf(w, "- %s\n", markdownText(line))
+			fmt.Fprintf(w, "- %s\n", show.Markdown(line))
 		}
 	}
 	return nil
-}
-
-// markdownText keeps names of plans and rows from being read as markup: a pull request may come
-// from a stranger.
-func markdownText(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "<", "&lt;", "`", "\\`", "[", "\\[", "*", "\\*", "@",
-		"@\u200b",
-		"\n", " ").Replace(printable(s))
 }
 
 // The parts of JUnit's XML that CI systems read.

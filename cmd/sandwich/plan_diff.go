@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 )
 
@@ -50,7 +50,7 @@ counted, and a difference within the noise of its measurement is none.`,
 
 func (r *review) print(w io.Writer, names [2]string, format string) error {
 	if format == "json" {
-		return printJSON(w, r)
+		return show.JSON(w, r)
 	}
 	if r.count() == 0 {
 		_, err := fmt.Fprintln(w, "the plans are equal")
@@ -63,56 +63,37 @@ func (r *review) print(w io.Writer, names [2]string, format string) error {
 	for _, g := range r.Groups {
 		var rows [][]string
 		for _, l := range g.Lines {
-			rows = append(rows, []string{l.Item, orDash(l.Old), orDash(l.New)})
+			rows = append(rows, []string{l.Item, show.OrDash(l.Old), show.OrDash(l.New)})
 		}
-		if err := printTable(w, []string{g.Name, names[0], names[1]}, rows); err != nil {
+		if err := show.Table(w, []string{g.Name, names[0], names[1]}, rows); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)
 	}
-	return printSentence(w, r.unchangedText())
+	return show.Sentence(w, r.unchangedText())
 }
 
 // printMarkdown is a comment on a pull request: a heading, a table a group, kernels folded where
 // they are many.
 func (r *review) printMarkdown(w io.Writer, names [2]string) {
-	fmt.Fprintf(w, "### Plan diff: %s\n", plural(r.count(), "change"))
+	fmt.Fprintf(w, "### Plan diff: %s\n", show.Plural(r.count(), "change"))
 	for _, g := range r.Groups {
 		folded := len(g.Lines) > mostOpen
 		fmt.Fprintln(w)
 		if folded {
-			fmt.Fprintf(w, "<details><summary>%s: %s</summary>\n\n", markdownText(g.Name), plural(len(g.Lines),
+			fmt.Fprintf(w, "<details><summary>%s: %s</summary>\n\n", show.Markdown(g.Name), show.Plural(len(g.Lines),
 				"change"))
 		}
-		fmt.Fprintf(w, "%s\n|---|---|---|\n", markdownLine(g.Name, names[0], names[1]))
+		fmt.Fprintf(w, "%s\n|---|---|---|\n", show.MarkdownLine(g.Name, names[0], names[1]))
 		for _, l := range g.Lines {
-			fmt.Fprintln(w, markdownLine(l.Item, orDash(l.Old), orDash(l.New)))
+			fmt.Fprintln(w, show.MarkdownLine(l.Item, show.OrDash(l.Old), show.OrDash(l.New)))
 		}
 		if folded {
 			fmt.Fprintln(w, "\n</details>")
 		}
 	}
-	fmt.Fprintf(w, "\n%s\n", markdownText(r.unchangedText()))
+	fmt.Fprintf(w, "\n%s\n", show.Markdown(r.unchangedText()))
 }
 
 // mostOpen is how many lines of a group a comment shows at once.
 const mostOpen = 12
-
-// orDash marks what one of two plans does not have.
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func markdownLine(cells ...string) string {
-	out := "|"
-	for _, c := range cells {
-		out += " " + markdownText(c) + " |"
-	}
-	return out
-}
-
-// markdownRow is a row of cells that this program wrote itself.
-func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }

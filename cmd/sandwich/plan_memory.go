@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
@@ -96,6 +97,6 @@ func printMemory(w io.Writer, rows []memoryRow) error {
 	if len(rows) > 1 {
 		add("all", sum)
 	}
-	return printTable(w, []string{"memory", "weights", "KV cache", "activations", "together", "free there"}, table,
+	return show.Table(w, []string{"memory", "weights", "KV cache", "activations", "together", "free there"}, table,
 		1, 2, 3, 4, 5)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
 )
@@ -29,7 +30,8 @@ with it. Every verb that takes a plan takes the file.`,
 			out = strings.TrimSuffix(strings.TrimRight(args[0], "/"), plans.Suffix) + plans.ArchiveSuffix
 		}
 		if !strings.HasSuffix(out, plans.ArchiveSuffix) {
-			return usageError(fmt.Errorf("-o %s: a packed plan is named NAME%s", clip(out, 60), plans.ArchiveSuffix))
+			return usageError(fmt.Errorf("-o %s: a packed plan is named NAME%s", show.Clip(out, 60),
+				plans.ArchiveSuffix))
 		}
 		return planError(plans.Copy(args[0], out))
 	}
@@ -50,7 +52,8 @@ func newPlanUnpack() *cobra.Command {
 			out = strings.TrimSuffix(args[0], plans.ArchiveSuffix) + plans.Suffix
 		}
 		if strings.HasSuffix(out, plans.ArchiveSuffix) {
-			return usageError(fmt.Errorf("-o %s: an unpacked plan is a folder NAME%s", clip(out, 60), plans.Suffix))
+			return usageError(fmt.Errorf("-o %s: an unpacked plan is a folder NAME%s", show.Clip(out, 60),
+				plans.Suffix))
 		}
 		return planError(plans.Copy(args[0], out))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/gate"
 	"sandwich/tuner/measure"
@@ -176,7 +177,7 @@ func kernelLines(changes []plans.Change, all bool) (out []reviewLine) {
 			weight += fmt.Sprintf(" +%d", alike)
 		}
 		for _, l := range first {
-			out = append(out, reviewLine{joinNonEmpty(", ", weight, l.Item), l.Old, l.New})
+			out = append(out, reviewLine{show.Join(", ", weight, l.Item), l.Old, l.New})
 		}
 	}
 	return out

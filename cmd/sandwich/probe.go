@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/machine"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
@@ -54,13 +57,13 @@ Without one of --root, --hwloc, --synthetic, --profile and --machine it looks at
 			return stopped
 		}
 		if stopped != nil {
-			notice("stopped: what follows was measured until then")
+			show.Notice("stopped: what follows was measured until then")
 		}
 		if out != "" {
 			if err := p.Save(out); err != nil {
 				return usageError(err)
 			}
-			notice("wrote " + out)
+			show.Notice("wrote " + out)
 			if !c.Flags().Changed("format") && matrix == "" {
 				return stopped
 			}
@@ -80,10 +83,22 @@ func interrupted(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }
 
+func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
+	if m := p.Matrix(name); m != nil {
+		return machine.Matrix(w, m, format)
+	}
+	var have []string
+	for _, other := range p.Matrices {
+		have = append(have, other.Name)
+	}
+	return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name,
+		show.OrNone(strings.Join(have, ", "))))
+}
+
 func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 	switch format {
 	case "json":
-		return printJSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
+		return show.JSON(w, probeReport{Report: p.Machine.Report(), Host: p.Host, Fingerprint: p.Fingerprint(),
 			Usable: topotree.NewCPUSet(p.UsablePUs()...), Probe: p.Probe, Ceilings: p.Ceilings,
 			PUSets: p.Sets, Latent: p.Latent, Matrices: p.Matrices})
 	case "yaml":
@@ -96,9 +111,9 @@ func printProfile(w io.Writer, p *profiles.Profile, format string) error {
 	case "svg":
 		return draw.SVG(w, p.Machine.Tree, draw.Options{Title: p.Host.CPUModel, Domains: p.HiddenSets()})
 	case "table":
-		return printMachineTables(w, p)
+		return machine.Tables(w, p)
 	}
-	return printMachineTree(w, p)
+	return machine.Print(w, p)
 }
 
 // probeReport is the stable JSON of probe: the machine as topotree reports it, then what the

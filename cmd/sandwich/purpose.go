@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 )
 
 // purpose is what a verb needs a model for.
@@ -17,27 +18,21 @@ const (
 )
 
 // suits refuses a model by what it makes of texts, and names the verbs that take it.
-func (s *session) suits(p purpose) error {
-	c, err := model.ConfigOf(s.file)
-	if err != nil {
-		return err
-	}
-	s.pooling, s.scores = c.Pooling, c.Scoring.Count > 0
-	switch pooled := c.Pooling != model.NoPooling; {
-	case p == forText && pooled:
-		return fmt.Errorf("%s %s and generates no text: use it with `sandwich embed` or `sandwich serve`", s.name,
-			s.makes())
-	case p == forVector && !pooled:
+func (p purpose) suits(s *session.Session) error {
+	switch {
+	case p == forText && s.Pooling != model.NoPooling:
+		return fmt.Errorf("%s %s and generates no text: use it with `sandwich embed` or `sandwich serve`", s.Name,
+			makes(s.Scores))
+	case p == forVector && s.Pooling == model.NoPooling:
 		return fmt.Errorf("%s generates text and its file names no pooling (%s.pooling_type): give --model an "+
-			"embedding "+
-			"or a rerank model", s.name, c.Arch)
+			"embedding or a rerank model", s.Name, s.Shape.Arch)
 	}
 	return nil
 }
 
 // makes says what a pooled model makes.
-func (s *session) makes() string {
-	if s.scores {
+func makes(scores bool) string {
+	if scores {
 		return "scores texts"
 	}
 	return "makes embeddings"

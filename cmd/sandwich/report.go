@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
 )
 
 // report is how the rows of a benchmark are printed: as JSON, whose names their types hold, as CSV,
@@ -24,7 +26,7 @@ type report[R any] struct {
 func (p *report[R]) print(w io.Writer, rows []R, format string) error {
 	switch format {
 	case "json":
-		return printJSON(w, rows)
+		return show.JSON(w, rows)
 	case "csv":
 		fmt.Fprintln(w, p.header)
 		for i := range rows {
@@ -41,7 +43,7 @@ func (p *report[R]) print(w io.Writer, rows []R, format string) error {
 	for i := range rows {
 		table[i] = p.cells(&rows[i])
 	}
-	return printTable(w, p.columns, table, p.numbers...)
+	return show.Table(w, p.columns, table, p.numbers...)
 }
 
 // after prints the rows that a measurement ended with, unless it failed.

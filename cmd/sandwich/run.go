@@ -9,9 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/machine"
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 )
 
@@ -45,11 +48,11 @@ func (f *runFlags) run(ctx context.Context, w io.Writer) error {
 	if f.budget != 0 && (f.budget < time.Second || f.budget > 100*time.Hour) {
 		return usageError(fmt.Errorf("--budget %s: give a time from 1s to 100h, or 0 for no tuning", f.budget))
 	}
-	return f.serve.run(ctx, w, func(ctx context.Context) (*session, error) { return f.open(ctx, w) })
+	return f.serve.run(ctx, w, func(ctx context.Context) (*session.Session, error) { return f.open(ctx, w) })
 }
 
 // open reads the model, tunes it where that is needed, and chooses the plan.
-func (f *runFlags) open(ctx context.Context, w io.Writer) (*session, error) {
+func (f *runFlags) open(ctx context.Context, w io.Writer) (*session.Session, error) {
 	s, err := f.serve.session.load()
 	if err != nil {
 		return nil, err
@@ -61,48 +64,48 @@ func (f *runFlags) open(ctx context.Context, w io.Writer) (*session, error) {
 	return s, nil
 }
 
-func (f *runFlags) prepare(ctx context.Context, w io.Writer, s *session) error {
-	if err := s.needTokenizer(); err != nil {
-		return err
+func (f *runFlags) prepare(ctx context.Context, w io.Writer, s *session.Session) error {
+	if err := s.CheckTokenizer(); err != nil {
+		return usageError(err)
 	}
-	printHost(w, s.profile)
+	machine.Head(w, s.Profile)
 	fmt.Fprintln(w)
 	if f.budget > 0 {
 		if err := f.tune(ctx, w, s); err != nil {
 			return err
 		}
 	}
-	return s.choose(&f.serve.session)
+	return f.serve.session.choose(s)
 }
 
 // tune makes a plan for the session's model in the data folder, unless a good one is there.
-func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session) error {
-	subject := &subject{name: s.name, file: s.file, shape: s.shape}
+func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) error {
+	subject := &subject{name: s.Name, file: s.File, shape: s.Shape}
 	t := tuneFlags{session: f.serve.session}
 	var err error
 	if t.out, err = subject.planPath(); err != nil {
-		notice(err.Error() + "; serving untuned")
+		show.Notice(err.Error() + "; serving untuned")
 		return nil
 	}
-	if f.hasPlan(filepath.Dir(t.out), s.profile, s.shape) {
+	if f.hasPlan(filepath.Dir(t.out), s.Profile, s.Shape) {
 		return nil
 	}
-	if err := t.settle(s.profile, subject, false); err != nil {
+	if err := t.settle(s.Profile, subject, false); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.name, f.budget)
-	s.loading.at("measuring the machine", 0)
-	if err := measureRoofs(ctx, s.profile, calibrate.Options{}); err != nil {
+	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.Name, f.budget)
+	s.Stages.At("measuring the machine", 0)
+	if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
 		return err
 	}
-	s.loading.at("tuning", 0)
+	s.Stages.At("tuning", 0)
 	t.options = tuner.Options{Budget: f.budget, Seed: 1}
-	b, _, err := t.tune(ctx, subject, s.profile)
+	b, _, err := t.tune(ctx, subject, s.Profile)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		notice("tuning failed: " + err.Error() + "; serving untuned")
+		show.Notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
 	return printRaces(w, b)

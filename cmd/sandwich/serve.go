@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/session"
 )
 
 // maxParallel bounds the rows of a decode batch: each has a row of logits of its own.
@@ -90,10 +92,10 @@ func (f *serveFlags) add(c *cobra.Command) {
 		"where its requests can wait; any of them opens everything but /health")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
 		"connections of one client address; its idle ones give way (default 1024, or twice --parallel and --queue)")
-	fs.IntVar(&f.sizes.parallel, "parallel", defaultParallel, "requests that run at the same time")
-	fs.IntVar(&f.sizes.context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
+	fs.IntVar(&f.sizes.Parallel, "parallel", defaultParallel, "requests that run at the same time")
+	fs.IntVar(&f.sizes.Context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
 		"the model was trained for)")
-	fs.IntVar(&f.sizes.queue, "queue", 64, "requests that may wait")
+	fs.IntVar(&f.sizes.Queue, "queue", 64, "requests that may wait")
 	f.sizes.addService(fs)
 	durationFlag(fs, &f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
 	f.access.add(c)
@@ -102,12 +104,12 @@ func (f *serveFlags) add(c *cobra.Command) {
 func (f *serveFlags) check() error {
 	s := &f.sizes
 	switch {
-	case s.parallel < 1 || s.parallel > maxParallel:
-		return fmt.Errorf("--parallel %d: give a number from 1 to %d", s.parallel, maxParallel)
-	case s.context < 0 || s.context > maxContext:
-		return fmt.Errorf("--ctx %d: give a number of tokens up to %d", s.context, maxContext)
-	case s.queue < 0 || s.queue > 1<<20:
-		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.queue, 1<<20)
+	case s.Parallel < 1 || s.Parallel > maxParallel:
+		return fmt.Errorf("--parallel %d: give a number from 1 to %d", s.Parallel, maxParallel)
+	case s.Context < 0 || s.Context > maxContext:
+		return fmt.Errorf("--ctx %d: give a number of tokens up to %d", s.Context, maxContext)
+	case s.Queue < 0 || s.Queue > 1<<20:
+		return fmt.Errorf("--queue %d: give a number from 0 to %d", s.Queue, 1<<20)
 	case f.clientConns < 0 || f.clientConns > 1<<20:
 		return fmt.Errorf("--client-connections %d: give a number from 1 to %d", f.clientConns, 1<<20)
 	case f.grace <= 0:
@@ -127,7 +129,8 @@ func (f *serveFlags) check() error {
 
 // run serves the session that open makes, until ctx ends and the answers under way are done. The
 // doors are open before the model is, and say how far it is.
-func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.Context) (*session, error)) error {
+func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.Context) (*session.Session,
+	error)) error {
 	if err := f.check(); err != nil {
 		return usageError(err)
 	}
@@ -139,29 +142,29 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	if f.strict != strictNo {
-		f.sizes.displaced = func(err error) { leave(withCode(exitForeign, fmt.Errorf("--strict: %w", err))) }
+		f.sizes.Displaced = func(err error) { leave(withCode(exitForeign, fmt.Errorf("--strict: %w", err))) }
 	}
 	f.session.loading = d.server.Progress
 	ended := d.open(ctx)
 	l, err := f.load(ctx, open)
 	if err == nil {
 		defer l.close()
-		d.server.Ready(l.generator(f.sizes.parallel))
-		announce(out, d.main.Addr(), l.session.name, d.keys)
+		d.server.Ready(l.session.Generator(l.engine, f.sizes.Parallel))
+		announce(out, d.main.Addr(), l.session.Name, d.keys)
 	} else {
 		leave(err)
 	}
 	failed := <-ended
 	switch {
 	case errors.Is(err, errUnloaded):
-		notice(err.Error())
+		show.Notice(err.Error())
 		return nil
 	case err != nil:
 		return err
 	case failed != nil:
 		return failed
 	}
-	notice("stopped")
+	show.Notice("stopped")
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -170,7 +173,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 
 // load opens the session and starts the engine over it. Packing the weights, which takes minutes
 // where they are large, ends with ctx.
-func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session, error)) (*loaded, error) {
+func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*session.Session, error)) (*loaded, error) {
 	s, err := open(ctx)
 	if err != nil {
 		return nil, err
@@ -188,31 +191,45 @@ func (f *serveFlags) load(ctx context.Context, open func(context.Context) (*sess
 }
 
 // engine starts the engine that answers the requests.
-func (f *serveFlags) engine(ctx context.Context, s *session) (*engine.Engine, error) {
-	if err := s.needTokenizer(); err != nil {
-		return nil, err
+func (f *serveFlags) engine(ctx context.Context, s *session.Session) (*engine.Engine, error) {
+	if err := s.CheckTokenizer(); err != nil {
+		return nil, usageError(err)
 	}
-	if f.sizes.context == 0 {
-		f.sizes.context = s.contextLimit(defaultContext)
-	} else if s.shape.Context > 0 && f.sizes.context > s.shape.Context {
-		notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
-			f.sizes.context, s.shape.Context))
+	if f.sizes.Context == 0 {
+		f.sizes.Context = s.ContextLimit(defaultContext)
+	} else if s.Shape.Context > 0 && f.sizes.Context > s.Shape.Context {
+		show.Notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
+			f.sizes.Context, s.Shape.Context))
 	}
-	f.sizes.note = func(text string) { notice("note: " + text) }
-	return s.engine(ctx, f.sizes)
+	f.sizes.Note = func(text string) { show.Notice("note: " + text) }
+	return s.Engine(ctx, f.sizes.Sizes)
 }
 
 // report says on stderr what was loaded, and on a machine of several nodes where it lies.
-func (f *serveFlags) report(s *session, e *engine.Engine) {
+func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 	m := e.Stats().Memory
-	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.name,
+	line := fmt.Sprintf("%s: weights %s, KV cache %s for %d requests of up to %d tokens", s.Name,
 		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
-		f.sizes.parallel, f.sizes.context)
-	notice(joinNonEmpty(", ", line, hugeText(e.Runner(), m)))
-	if s.profile.Machine.Summary().NUMALocalities < 2 {
+		f.sizes.Parallel, f.sizes.Context)
+	show.Notice(show.Join(", ", line, hugeText(e.Runner(), m)))
+	if s.Profile.Machine.Summary().NUMALocalities < 2 {
 		return
 	}
 	if places, err := e.Placement(); err == nil {
 		printPlacement(os.Stderr, places)
 	}
 }
+
+// loaded is a session and the engine over it.
+type loaded struct {
+	session *session.Session
+	engine  *engine.Engine
+}
+
+func (l *loaded) close() {
+	l.engine.Close()
+	l.session.Close()
+}
+
+// errUnloaded says that the program was to end while it loaded its model.
+var errUnloaded = errors.New("stopped before the model was loaded")

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/runtime/session"
 )
 
 // strictness is what serve asks of its plan.
@@ -66,26 +68,26 @@ func firstReason(v plans.Verdict) string {
 
 // open reads the model, chooses its plan and verifies it: a plan that costs speed serves with a
 // warning, unless --strict refuses it.
-func (f *serveFlags) open(context.Context) (*session, error) {
+func (f *serveFlags) open(context.Context) (*session.Session, error) {
 	s, err := f.session.open()
 	if err != nil {
 		return nil, err
 	}
-	err = f.strict.refuses(s.plan, s.verdict)
+	err = f.strict.refuses(s.Plan, s.Verdict)
 	switch {
 	case err != nil || f.key.path == "":
-	case s.bundle == nil:
+	case s.Bundle == nil:
 		err = usageError(errors.New("--require-key: no plan that could be signed fits this host and model; name one " +
 			"with --plan"))
 	default:
-		err = f.key.check(s.bundle)
+		err = f.key.check(s.Bundle)
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
-	if text := planWarning(s.plan, s.verdict); text != "" {
-		notice(text)
+	if text := planWarning(s.Plan, s.Verdict); text != "" {
+		show.Notice(text)
 	}
 	return s, nil
 }
@@ -112,16 +114,16 @@ func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer s.Close()
-	if f.sizes.context == 0 {
-		f.sizes.context = s.contextLimit(defaultContext)
+	if f.sizes.Context == 0 {
+		f.sizes.Context = s.ContextLimit(defaultContext)
 	}
-	rows, err := servingMemory(s.plan, s.blocks(f.sizes), f.sizes.parallel, true)
+	rows, err := servingMemory(s.Plan, s.Blocks(f.sizes.Sizes), f.sizes.Parallel, true)
 	if err != nil {
 		return usageError(err)
 	}
-	if err := printVerdict(w, &verified{Verdict: s.verdict, Memory: rows}); err != nil {
+	if err := printVerdict(w, &verified{Verdict: s.Verdict, Memory: rows}); err != nil {
 		return err
 	}
-	return printSentence(w, fmt.Sprintf("for %s of up to %d tokens", plural(f.sizes.parallel, "request"),
-		f.sizes.context))
+	return show.Sentence(w, fmt.Sprintf("for %s of up to %d tokens", show.Plural(f.sizes.Parallel, "request"),
+		f.sizes.Context))
 }

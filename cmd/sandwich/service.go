@@ -9,8 +9,13 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/sched"
+	"sandwich/runtime/session"
 )
+
+// serving are the sizes of an engine as flags.
+type serving struct{ session.Sizes }
 
 // addService gives a verb the flags of how requests of two classes are served.
 func (v *serving) addService(fs *pflag.FlagSet) {
@@ -33,7 +38,8 @@ func (v *serving) addShares(fs *pflag.FlagSet) {
 func (v *serving) checkService() error {
 	switch {
 	case !slices.Contains(sched.Policies(), v.Policy):
-		return fmt.Errorf("--policy %s: choose one of %s", clip(v.Policy, 20), strings.Join(sched.Policies(), ", "))
+		return fmt.Errorf("--policy %s: choose one of %s", show.Clip(v.Policy, 20), strings.Join(sched.Policies(),
+			", "))
 	case !(v.Quantum > 0 && v.Quantum <= 100):
 		return fmt.Errorf("--quantum %g: give a share above 0, such as 0.75", v.Quantum)
 	case v.Bound <= 0 || v.Aging <= 0:
@@ -48,6 +54,6 @@ func (v *serving) checkService() error {
 
 // sched is how the scheduler of an engine of these sizes works, its blocks and chunks aside.
 func (v *serving) sched() sched.Config {
-	return sched.Config{MaxRunning: v.parallel, Queue: v.queue, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
+	return sched.Config{MaxRunning: v.Parallel, Queue: v.Queue, Policy: v.Policy, MixedCap: v.MixedCap, Aging: v.Aging,
 		Quantum: v.Quantum, Bound: v.Bound, TPOT: v.TPOT}
 }

@@ -1,30 +1,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/runtime/answer"
-	"sandwich/runtime/demo"
-	"sandwich/runtime/engine"
-	"sandwich/runtime/exec"
-	"sandwich/runtime/gguf"
-	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
-	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
-	"sandwich/runtime/tokenizer"
+	"sandwich/runtime/session"
 )
 
 // sessionFlags are what the verbs that run a model share: which model, under which plan, with which
@@ -34,7 +22,7 @@ type sessionFlags struct {
 	isa, kv, compute string
 	threads, ranks   int
 	spin             time.Duration
-	loading          loading
+	loading          session.Stages
 	wants            purpose
 }
 
@@ -64,83 +52,46 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 		"how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }
 
-// session is an opened model with the plan that it runs under.
-type session struct {
-	name    string
-	file    *gguf.File
-	shape   plans.ModelShape
-	pooling model.Pooling
-	scores  bool                 // a pooled model's answers are scores, not vectors
-	tok     *tokenizer.Tokenizer // nil where the vocabulary cannot be used; tokErr says why
-	tokErr  error
-	profile *profiles.Profile
-	plan    *plans.Plan
-	verdict plans.Verdict // on the plan, where it comes from a bundle
-	bundle  *plans.Bundle // it comes from; nil where it is untuned
-	spin    time.Duration
-	loading loading
-	replan  func(*plans.ServiceConfig) (*plans.Plan, error) // engine.RunnerOptions.Replan
-	fallen  map[fallenMemory]bool                           // that stderr was told of
-}
-
 // open reads the model, this machine, and the plan, and says on stderr which plan it is.
-func (f *sessionFlags) open() (*session, error) {
+func (f *sessionFlags) open() (*session.Session, error) {
 	s, err := f.load()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.choose(f); err != nil {
+	if err := f.choose(s); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// choose takes the plan that the flags ask for and says on stderr which it is.
-func (s *session) choose(f *sessionFlags) error {
-	f.loading.at("choosing the plan", 0)
-	c, err := f.choosePlan(s.profile, s.shape)
+// choose gives the session the plan that the flags ask for.
+func (f *sessionFlags) choose(s *session.Session) error {
+	f.loading.At("choosing the plan", 0)
+	c, err := f.choosePlan(s.Profile, s.Shape)
 	if err != nil {
 		return err
 	}
-	s.plan, s.verdict, s.bundle = c.Plan, c.Verdict, c.Bundle
-	s.replan = f.asked().Replan(s.profile, s.shape, s.plan)
-	if quota := s.profile.Machine.QuotaCPUs; quota > 0 && quota < float64(s.profile.Allowed().Count()) {
-		notice(fmt.Sprintf("the CPU quota is %.0f %%: plans use at most %d PUs at once", 100*quota,
-			s.profile.QuotaPUs()))
-	}
-	notice(c.String())
-	if c.Paths != "" {
-		notice(c.Paths)
-	}
+	s.Use(c, f.asked().Replan(s.Profile, s.Shape, c.Plan))
 	return nil
 }
 
-// notice says on stderr what a person should know about the run.
-func notice(line string) { fmt.Fprintln(os.Stderr, printable(line)) }
-
 // load reads the model and this machine.
-func (f *sessionFlags) load() (*session, error) {
+func (f *sessionFlags) load() (*session.Session, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	f.loading.at("reading the model", 0)
-	file, name, err := openModel(f.model)
+	s, err := session.Open(f.model, session.Hears{Spin: f.spin, Stages: f.loading, Notice: show.Notice,
+		Bar: show.ByteBar})
 	if err != nil {
 		return nil, usageError(err)
 	}
-	s := &session{name: name, file: file, spin: f.spin, loading: f.loading}
-	if s.shape, err = model.ShapeOf(file); err != nil {
-		s.Close()
-		return nil, usageError(fmt.Errorf("%s: %w", name, err))
-	}
-	if err := s.suits(f.wants); err != nil {
+	if err := f.wants.suits(s); err != nil {
 		s.Close()
 		return nil, usageError(err)
 	}
-	s.tok, s.tokErr = tokenizer.New(file)
-	f.loading.at("probing the machine", 0)
-	if s.profile, err = profiles.Live(); err != nil {
+	f.loading.At("probing the machine", 0)
+	if s.Profile, err = profiles.Live(); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -156,106 +107,9 @@ func (f *sessionFlags) check() error {
 	case f.spin < 0 || f.spin > time.Second:
 		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
 	case !slices.Contains([]string{"", "auto", "f32", "int8", "bf16"}, f.compute):
-		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8 or bf16", clip(f.compute, 20)))
+		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8 or bf16", show.Clip(f.compute, 20)))
 	}
 	return nil
-}
-
-// openModel opens a GGUF file, or the embedded model where no path is given.
-func openModel(path string) (*gguf.File, string, error) {
-	if path == "" {
-		f, err := gguf.Parse(demo.Model())
-		return f, demo.Name(), err
-	}
-	f, err := gguf.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", fmt.Errorf("%w: name a GGUF file, or leave --model out for the embedded model", err)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	return f, strings.TrimSuffix(filepath.Base(path), ".gguf"), nil
-}
-
-// Close gives the file back. Engines and runners over it must be closed before.
-func (s *session) Close() { _ = s.file.Close() }
-
-// runnerOptions are what every way of running the session starts from; done ends the progress bar.
-func (s *session) runnerOptions(blocks, logitRows int) (o engine.RunnerOptions, done func()) {
-	bar, done := byteProgress("loading " + s.name)
-	const stage = "packing weights"
-	s.loading.at(stage, 0)
-	update := func(n, total int64) {
-		bar(n, total)
-		s.loading.at(stage, float64(n)/float64(max(total, 1)))
-	}
-	return engine.RunnerOptions{Options: exec.Options{File: s.file, Plan: s.plan, Blocks: blocks, LogitRows: logitRows,
-		Spin: s.spinLimit(), Progress: update}, Replan: s.replan}, done
-}
-
-// withRunner opens a runner with room for the given number of positions, calls fn on its leading
-// thread, and closes it. logitRows is how many positions of one forward may be asked for.
-func (s *session) withRunner(ctx context.Context, positions, logitRows int,
-	fn func(r *engine.Runner, l *pool.Leader) error) error {
-	o, done := s.runnerOptions(kvcache.BlocksFor(positions), logitRows)
-	o.Context = positions
-	r, err := engine.Open(ctx, o)
-	done()
-	if err != nil {
-		return modelError(err)
-	}
-	defer r.Close()
-	s.noticeFallen(r)
-	r.Lead(func(l *pool.Leader) { err = fn(r, l) })
-	return err
-}
-
-// serving are the sizes of an engine.
-type serving struct {
-	context, parallel, queue int
-	engine.Service
-	observe   func(f engine.Forward) // engine.Options.Observe
-	note      func(text string)      // engine.Options.Note
-	displaced func(err error)        // engine.Options.Displaced
-}
-
-// blocks are how many blocks of the KV cache serving will have, before anything is loaded: the
-// whole context of every parallel request where that takes no more than half of the memory that is
-// left, else as many as fit there, and one context at least: requests then wait for blocks. Layers
-// with windows take less than this.
-func (s *session) blocks(v serving) int {
-	need := kvcache.BlocksFor(v.context)
-	blocks := need * v.parallel
-	if free := mem.Available(); free > 0 {
-		perBlock := s.plan.Model.KVBytesPerToken(s.plan.KV) * kvcache.BlockTokens
-		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
-	}
-	return blocks
-}
-
-// engine loads the model for many requests at once. The memory that is left is shared as blocks
-// says.
-func (s *session) engine(ctx context.Context, v serving) (*engine.Engine, error) {
-	need := kvcache.BlocksFor(v.context)
-	o, done := s.runnerOptions(need*v.parallel, v.parallel)
-	o.Least = need
-	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.tok, Context: v.context,
-		Parallel: v.parallel,
-		Queue:    v.queue, Service: v.Service, Profile: s.profile, Observe: v.observe,
-		Note: v.note, Displaced: v.displaced})
-	done()
-	if err == nil {
-		s.noticeFallen(e.Runner())
-	}
-	return e, modelError(err)
-}
-
-// contextLimit is how many tokens a request may have where no flag says it.
-func (s *session) contextLimit(most int) int {
-	if s.shape.Context > 0 {
-		return min(most, s.shape.Context)
-	}
-	return most
 }
 
 // modelError gives errors of loading their exit code: a model or plan that this program cannot run
@@ -265,45 +119,10 @@ func modelError(err error) error {
 		return nil
 	}
 	if errors.Is(err, mem.ErrNoNode) {
-		return withCode(exitForeign, fmt.Errorf("%w: the plan was made for other nodes, make one for this host "+
-			"with `sandwich tune`", err))
+		return withCode(exitForeign, &session.LoadError{Err: err})
 	}
 	if code := plans.ExitCode(err); code != exitFailed {
 		return withCode(code, err)
 	}
 	return usageError(err)
-}
-
-// needTokenizer refuses to go on with a vocabulary that cannot be used.
-func (s *session) needTokenizer() error {
-	if s.tokErr != nil {
-		return usageError(fmt.Errorf("%s: %w", s.name, s.tokErr))
-	}
-	return nil
-}
-
-// spinLimit is the wait policy of the pool: 0 of the flag means not to spin at all.
-func (s *session) spinLimit() time.Duration {
-	if s.spin == 0 {
-		return pool.NoSpin
-	}
-	return s.spin
-}
-
-// loaded is a session and the engine over it.
-type loaded struct {
-	session *session
-	engine  *engine.Engine
-}
-
-func (l *loaded) close() {
-	l.engine.Close()
-	l.session.Close()
-}
-
-// generator answers a server's requests.
-func (l *loaded) generator(parallel int) *answer.Generator {
-	s := l.session
-	template, _ := s.file.String("tokenizer.chat_template")
-	return answer.New(l.engine, s.tok, s.name, template, parallel, s.verdict.Judgement)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/cmd/sandwich/internal/table"
 )
 
@@ -57,7 +58,7 @@ func TestTablesFit(t *testing.T) {
 		print := func(columns string) string {
 			t.Setenv("COLUMNS", columns)
 			var out bytes.Buffer
-			if err := printTable(&out, tab.Header, tab.Rows, tab.Numbers...); err != nil {
+			if err := show.Table(&out, tab.Header, tab.Rows, tab.Numbers...); err != nil {
 				t.Fatal(err)
 			}
 			return out.String()

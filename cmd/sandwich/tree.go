@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
@@ -125,7 +126,7 @@ func (f *treeFlags) run(ctx context.Context, w io.Writer) error {
 		}
 		return draw.SVG(w, tree, draw.Options{Title: p.Host.CPUModel, Ranks: f.ranks})
 	case f.format == "json":
-		return printJSON(w, newTreeJSON(tree))
+		return show.JSON(w, newTreeJSON(tree))
 	case f.format == "table":
 		return printLevels(w, tree)
 	}
@@ -190,13 +191,13 @@ func printLevels(w io.Writer, t *topotree.Tree) error {
 		}
 		size := ""
 		if slices.Max(sizes) > 0 {
-			size = formatSize(int64(slices.Max(sizes)) << 10)
+			size = show.Size(int64(slices.Max(sizes)) << 10)
 		}
 		rows = append(rows, []string{strconv.Itoa(d), level[0].Kind.String(), strconv.Itoa(len(level)),
 			distinct(pus), size, note})
 	}
 	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(t.Transforms()), t.PUs())
-	return printTable(w, []string{"depth", "kind", "nodes", "PUs a node", "size", ""}, rows, 0, 2, 4)
+	return show.Table(w, []string{"depth", "kind", "nodes", "PUs a node", "size", ""}, rows, 0, 2, 4)
 }
 
 // distinct lists the different numbers among some, ascending.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/topotree"
 )
@@ -32,7 +33,7 @@ func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 	if f.format == "json" {
 		j := newTreeJSON(tree)
 		j.Colors, j.Tree = nil, nil
-		return printJSON(w, struct {
+		return show.JSON(w, struct {
 			treeJSON
 			Sections []topotree.Section `json:"sections"`
 			LeftOut  []sectionOut       `json:"left_out,omitempty"`
@@ -43,7 +44,7 @@ func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 		rows = append(rows, sectionRow(s))
 	}
 	fmt.Fprintf(w, "%s, %d PUs\n\n", transformsText(tree.Transforms()), tree.PUs())
-	if err := printTable(w, []string{"depth", "cut at", "ranks", "prefill PUs a rank", "decode PUs a rank", ""}, rows,
+	if err := show.Table(w, []string{"depth", "cut at", "ranks", "prefill PUs a rank", "decode PUs a rank", ""}, rows,
 		0, 2); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
 	"sandwich/topotree"
 )
 
@@ -44,7 +46,7 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 		}
 		rows = append(rows, []string{strconv.Itoa(t.PUs()), transformsText(t.Transforms()), t.Digest().String()})
 	}
-	if err := printTable(w, []string{"PUs", "transforms", "digest"}, rows, 0); err != nil {
+	if err := show.Table(w, []string{"PUs", "transforms", "digest"}, rows, 0); err != nil {
 		return err
 	}
 	if more := stats.Kept - len(rows); more > 0 {
@@ -55,7 +57,7 @@ func (f *treeFlags) walk(ctx context.Context, w io.Writer, tree *topotree.Tree) 
 		cut = ", ended by --max-trees"
 	}
 	_, err := fmt.Fprintf(w, "\ngenerated %d, duplicates by digest %d, kept %d%s, of %d ways to group, in %s\n",
-		stats.Generated, stats.Duplicates, stats.Kept, cut, stats.Groups, formatSeconds(seconds))
+		stats.Generated, stats.Duplicates, stats.Kept, cut, stats.Groups, profiles.FormatSeconds(seconds))
 	return err
 }
 

@@ -15,12 +15,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/demo"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/search"
 	"sandwich/tuner/trace"
@@ -221,10 +223,10 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	}
 	o.Objective, o.SLO = f.simulation.objective, trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot}
 	o.AllowTP = f.allow == "tp"
-	line, done := lineProgress()
+	line, done := show.LiveLine()
 	o.Progress = func(p tuner.Progress) {
 		line(p.String())
-		f.session.loading.at("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
+		f.session.loading.At("tuning", p.Elapsed.Seconds()/p.Budget.Seconds())
 	}
 	b, err := tuner.Tune(ctx, o)
 	done()
@@ -268,7 +270,7 @@ func openSubject(arg, typ string) (*subject, error) {
 		shape, err := config.Shape(t)
 		return &subject{name: fmt.Sprintf("%s-%s", config.Name, t), config: config, typ: t, shape: shape}, err
 	}
-	file, name, err := openModel(arg)
+	file, name, err := session.OpenModel(arg)
 	if err != nil {
 		return nil, err
 	}

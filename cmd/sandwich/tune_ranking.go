@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/tuner"
@@ -82,13 +83,13 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Names[0], strconv.Itoa(c.Config.TP()),
 			fmt.Sprintf("%d / %d", c.Config.Prefill.Count(), c.Config.Decode.Count()),
 			fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
-			formatSeconds(c.Report.Mean((*trace.Outcome).Latency).Seconds()),
-			formatSeconds(c.Report.Latency(0.9).Seconds()),
+			profiles.FormatSeconds(c.Report.Mean((*trace.Outcome).Latency).Seconds()),
+			profiles.FormatSeconds(c.Report.Latency(0.9).Seconds()),
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})
 	}
 	header := []string{"", "configuration", "TP", "PUs", "prefill tokens/s", "decode tokens/s", "latency", "p90",
 		"within SLO", "goodput"}
-	if err := printTable(w, header, rows, 0, 2, 4, 5, 6, 7, 8, 9); err != nil {
+	if err := show.Table(w, header, rows, 0, 2, 4, 5, 6, 7, 8, 9); err != nil {
 		return err
 	}
 	if note := r.Note(); note != "" {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/tuner/measure"
 )
@@ -24,7 +25,7 @@ func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
 		return err
 	}
 	if f.format == "json" {
-		return printJSON(w, struct {
+		return show.JSON(w, struct {
 			Path string `json:"path"`
 			plans.Summary
 			Story    *story           `json:"story"`
@@ -54,7 +55,7 @@ func printRaces(w io.Writer, b *plans.Bundle) error {
 			continue
 		}
 		fmt.Fprintln(w)
-		if err := printTable(w, header, rows, numbersFrom(1, len(header))...); err != nil {
+		if err := show.Table(w, header, rows, show.ColumnsFrom(1, len(header))...); err != nil {
 			return err
 		}
 	}
@@ -62,7 +63,7 @@ func printRaces(w io.Writer, b *plans.Bundle) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	return printSentence(w, verdictText(b))
+	return show.Sentence(w, verdictText(b))
 }
 
 // raceTable has an arm a row, the one that entered the plan first and marked, the others by their
@@ -104,7 +105,7 @@ func raceTable(e *plans.Evidence, phase string) (header []string, rows [][]strin
 		}
 		over := ""
 		if name != plans.ArmDefault {
-			over = percent(gain(name))
+			over = show.Percent(gain(name))
 		}
 		rows = append(rows, append(row, strconv.Itoa(n), over))
 	}
@@ -151,7 +152,8 @@ func outcomeText(o plans.Outcome, state plans.State) string {
 	g := o.Gain
 	interval := fmt.Sprintf("n=%d", g.Rounds)
 	if g.Rounds > 1 {
-		interval = fmt.Sprintf("%s to %s, n=%d", strings.TrimSuffix(percent(g.Low), " %"), percent(g.High), g.Rounds)
+		interval = fmt.Sprintf("%s to %s, n=%d", strings.TrimSuffix(show.Percent(g.Low), " %"), show.Percent(g.High),
+			g.Rounds)
 	}
 	if !o.Kept {
 		return fmt.Sprintf("%s %.0f %% faster than the default (%s), noise %.0f %%",
@@ -159,26 +161,10 @@ func outcomeText(o plans.Outcome, state plans.State) string {
 	}
 	text := "no candidate finished"
 	if g.Rounds > 0 {
-		text = fmt.Sprintf("at best %s (%s), noise %.0f %%", percent(g.Median), interval, 100*o.Noise)
+		text = fmt.Sprintf("at best %s (%s), noise %.0f %%", show.Percent(g.Median), interval, 100*o.Noise)
 	}
 	if state == plans.DefaultKept { // which the sentence begins with
 		return o.Phase + " " + text
 	}
 	return o.Phase + ": default kept, measured; " + text
-}
-
-// percent is a gain with its sign, which nothing has none of.
-func percent(x float64) string {
-	if p := math.Round(100 * x); p != 0 {
-		return fmt.Sprintf("%+.0f %%", p)
-	}
-	return "0 %"
-}
-
-// numbersFrom is the columns from first to before end.
-func numbersFrom(first, end int) (columns []int) {
-	for i := first; i < end; i++ {
-		columns = append(columns, i)
-	}
-	return columns
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/model"
 	"sandwich/tuner"
@@ -173,7 +174,7 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 		return usageError(err)
 	}
 	if f.format == "json" {
-		return printJSON(w, newRankingJSON(r, host))
+		return show.JSON(w, newRankingJSON(r, host))
 	}
 	return printRanking(w, r)
 }

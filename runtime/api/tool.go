@@ -16,8 +16,8 @@ type ToolCall struct {
 
 // ToolChoice says whether an answer calls tools. The zero value leaves it to the model.
 type ToolChoice struct {
-	Mode ToolMode
-	Name string // of the one tool that may be called; empty: any
+	Mode  ToolMode
+	Names []string // of the tools that may be called; none: any
 }
 
 // ToolMode is how far an answer is free to call tools.

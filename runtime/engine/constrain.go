@@ -3,38 +3,107 @@ package engine
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"sandwich/runtime/api"
 )
 
-// constrain is logits without the tokens that are not allowed; allowed has a bit for each token and
-// is nil where all are.
-func (d *draft) constrain(logits []float32, allowed []uint64) []float32 {
-	if allowed == nil {
-		return logits
+// allowedSet has a bit for each token that may be drawn; nil has all.
+type allowedSet []uint64
+
+func (a allowedSet) has(id int) bool { return a == nil || id/64 < len(a) && a[id/64]>>(id%64)&1 != 0 }
+
+// gather makes a short row of the logits that are allowed, in the working memory of the draft, and
+// notes their tokens. Where few are, nothing else of the row is looked at.
+func (d *draft) gather(logits []float32, allowed allowedSet) []float32 {
+	if d.tokens == nil {
+		d.tokens = make([]int32, len(d.logits))
 	}
-	if &logits[0] != &d.logits[0] {
-		copy(d.logits, logits)
-	}
-	never := float32(math.Inf(-1))
+	n := 0 // never ahead of j, so that the row may be the draft's own
 	for i, w := range allowed {
-		if w == math.MaxUint64 {
+		if w == math.MaxUint64 && 64*i+64 <= len(logits) {
+			copy(d.logits[n:], logits[64*i:64*i+64])
+			for j := range 64 {
+				d.tokens[n+j] = int32(64*i + j)
+			}
+			n += 64
 			continue
 		}
-		for j, end := 64*i, min(64*i+64, len(d.logits)); j < end; j++ {
-			if w>>(j%64)&1 == 0 {
-				d.logits[j] = never
+		for ; w != 0; w &= w - 1 {
+			j := 64*i + bits.TrailingZeros64(w)
+			if j >= len(logits) {
+				break
+			}
+			d.logits[n], d.tokens[n] = logits[j], int32(j)
+			n++
+		}
+	}
+	return d.logits[:n]
+}
+
+// manyAllowed is how many tokens a set has of which the likeliest are first looked for among all.
+const manyAllowed = 4096
+
+// nextOf draws a token of a set. The draw is that from a row in which all other logits are -Inf.
+func (s *sampler) nextOf(logits []float32, allowed allowedSet, d *draft) int32 {
+	count := 0
+	for _, w := range allowed {
+		count += bits.OnesCount64(w)
+	}
+	greedy := !(s.Temperature > 0) || s.TopK == 1
+	if count >= manyAllowed {
+		best := d.vec.Argmax(&logits[0], len(logits))
+		if allowed.has(best) && greedy {
+			return int32(best)
+		}
+		if allowed.has(best) {
+			if c, ok := d.rankOf(logits, allowed, logits[best], s.TopK, s.Temperature); ok {
+				return s.draw(s.limit(c))
 			}
 		}
 	}
-	for j := 64 * len(allowed); j < len(d.logits); j++ {
-		d.logits[j] = never // padding behind the vocabulary
+	row := d.gather(logits, allowed)
+	if len(row) == 0 {
+		return 0
 	}
-	return d.logits
+	if greedy {
+		return d.tokens[d.vec.Argmax(&row[0], len(row))]
+	}
+	c := d.rank(row, s.TopK, s.Temperature)
+	for i := range c {
+		c[i].id = d.tokens[c[i].id]
+	}
+	return s.draw(s.limit(c))
+}
+
+// rankOf is rank of the tokens of a set, the likeliest of all among them; not ok where so many
+// others are as likely that the set is better looked at alone.
+func (d *draft) rankOf(
+	logits []float32, allowed allowedSet, best float32, k int, temperature float32,
+) ([]candidate, bool) {
+	for _, width := range []float32{4, 8, 20} {
+		if k == 0 && width < 20 {
+			continue
+		}
+		n := d.vec.SelectAbove(&logits[0], len(logits), best-width*max(1, temperature), &d.index[0], selectRoom)
+		if n > selectRoom {
+			return nil, false
+		}
+		held := d.index[:0]
+		for _, id := range d.index[:n] {
+			if allowed.has(int(id)) {
+				held = append(held, id)
+			}
+		}
+		if width == 20 || k > 0 && len(held) >= k {
+			return d.sorted(logits, held, k), true
+		}
+	}
+	return nil, false
 }
 
 // allowed are the tokens that may follow; nil for all.
-func (j *job) allowed() []uint64 {
+func (j *job) allowed() allowedSet {
 	if j.req.Constraint == nil {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"sandwich/runtime/tokenizer"
 )
 
-// Texts that a pooled model reads at once at most, beside those of Options.Parallel: short ones fill
-// a forward only together.
+// Texts that a pooled model reads at once at most, beside those of Options.Parallel: short ones
+// fill a forward only together.
 const leastTexts = 64
 
 // maxTexts is the most texts of one request.

@@ -64,7 +64,8 @@ func TestFamiliesBitEqual(t *testing.T) {
 // with the same bits whatever the threads; the others are refused by name.
 func TestFamiliesRanks(t *testing.T) {
 	skipUnderRace(t)
-	whole := map[string]string{"olmo2": "heads of an olmo2 model", "olmo3": "heads of an olmo2 model"}
+	whole := map[string]string{"olmo2": "heads of olmo2 ", "olmo3": "heads of olmo2 ", "gemma4": "heads of gemma4 ",
+		"gemma4-moe": "heads of gemma4 "}
 	for _, family := range model.Families() {
 		t.Run(family, func(t *testing.T) {
 			file := familyFile(t, family, gguf.F32)
@@ -99,7 +100,7 @@ func TestFamiliesOracle(t *testing.T) {
 		t.Run(family, func(t *testing.T) {
 			c, _ := model.Tiny(family)
 			c.Hidden, c.Heads, c.FFN, c.Vocab, c.Windows.Size = 64, 4, 96, 320, min(24, c.Windows.Size)
-			c.KVHeads = min(c.KVHeads, c.Heads)
+			c.KVHeads, c.FFNOf = min(c.KVHeads, c.Heads), nil
 			file := fileOf(t, c, gguf.F32)
 			m, err := model.Load(file)
 			if err != nil {

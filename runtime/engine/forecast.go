@@ -76,7 +76,8 @@ func priorOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs map[string]ro
 	d := m.Dims
 	if op.Kind == model.OpAttention {
 		peak, bandwidth := roof(exactPath)
-		p.Position = max(4*float64(d.Heads*d.HeadDim)/peak, 4*float64(d.KVHeads*d.HeadDim)/bandwidth/float64(d.Heads))
+		h := op.Heads
+		p.Position = max(4*float64(h.Q*h.Dim)/peak, 4*float64(h.KV*h.Dim)/bandwidth/float64(h.Q))
 		return p
 	}
 	for _, wi := range op.W {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
@@ -9,11 +10,12 @@ import (
 
 // oracle runs the ops of a dense model over one sequence in float64, one formula an op.
 type oracle struct {
-	m *model.Model
-	x [model.NumBufs][][]float64 // [T, width]
+	m    *model.Model
+	x    [model.NumBufs][][]float64 // [T, width]
+	kept map[int][2][][]float64     // by layer: its keys and values
 }
 
-func newOracle(m *model.Model) *oracle { return &oracle{m: m} }
+func newOracle(m *model.Model) *oracle { return &oracle{m: m, kept: map[int][2][][]float64{}} }
 
 // forward returns the logits behind the last token.
 func (o *oracle) forward(tokens []int32) []float64 {
@@ -33,13 +35,13 @@ func (o *oracle) op(op *model.Op, tokens []int32) {
 	case model.OpMatMul:
 		o.matMul(op)
 	case model.OpRotate:
-		o.rotate(op.Rope, op.QNorm, o.x[model.BufQ])
+		o.rotate(op, op.Rope, op.QNorm, o.x[model.BufQ])
 		if op.Temper != nil {
 			for pos, row := range o.x[model.BufQ] {
 				o.x[model.BufQ][pos] = scaled(row, float32(op.Temper.At(pos)))
 			}
 		}
-		o.rotate(op.Rope, op.KNorm, o.x[model.BufK])
+		o.keep(op)
 	case model.OpRowNorm:
 		for r, row := range o.x[op.In] {
 			o.x[op.Outs[0]][r] = o.normed(row, op.Norm)
@@ -61,6 +63,14 @@ func (o *oracle) op(op *model.Op, tokens []int32) {
 		for _, row := range o.x[op.In] {
 			for i, x := range row {
 				row[i] = float64(op.Cap) * math.Tanh(x/float64(op.Cap))
+			}
+		}
+	case model.OpInputs:
+		o.inputs(op, tokens)
+	case model.OpGate:
+		for r, row := range o.x[op.Outs[0]] {
+			for i := range row {
+				row[i] = activated(op.Act, row[i], o.x[op.In][r][op.Layer*op.N+i])
 			}
 		}
 	case model.OpAttention:
@@ -155,8 +165,44 @@ func activated(act model.Activation, x, y float64) float64 {
 	return x / (1 + math.Exp(-x)) * y
 }
 
-func (o *oracle) rotate(rope *model.Rope, norm *model.Vector, rows [][]float64) {
-	dim := o.m.Dims.HeadDim
+// keep makes the keys and values of a layer, unless it has none.
+func (o *oracle) keep(op *model.Op) {
+	if op.Keeper != op.Layer {
+		return
+	}
+	k, v := o.x[model.BufK], o.x[model.BufV]
+	if op.KeyVal {
+		v = nil
+		for _, row := range k {
+			v = append(v, slices.Clone(row))
+		}
+	}
+	if op.VNorm != nil {
+		o.rotate(op, nil, op.VNorm, v)
+	}
+	o.rotate(op, op.Rope, op.KNorm, k)
+	o.kept[op.Layer] = [2][][]float64{k, v}
+}
+
+// inputs is OpInputs.
+func (o *oracle) inputs(op *model.Op, tokens []int32) {
+	n := op.Norm.N
+	for r, row := range o.x[model.BufInputs] {
+		table := values(op.Table.Tensor, int(tokens[r]))
+		row = scaled(row, op.Scale)
+		for at := 0; at < len(row); at += n {
+			copy(row[at:], o.normed(row[at:][:n], op.Norm))
+		}
+		for i := range row {
+			row[i] = (row[i] + table[i]*math.Sqrt(float64(n))) / math.Sqrt2
+		}
+		o.x[model.BufInputs][r] = row
+	}
+}
+
+// rotate normalizes and turns the heads of rows.
+func (o *oracle) rotate(op *model.Op, rope *model.Rope, norm *model.Vector, rows [][]float64) {
+	dim := op.Heads.Dim
 	for pos, row := range rows {
 		for at := 0; at < len(row); at += dim {
 			head := row[at:][:dim]
@@ -180,14 +226,14 @@ func (o *oracle) rotate(rope *model.Rope, norm *model.Vector, rows [][]float64) 
 }
 
 func (o *oracle) attention(op *model.Op) {
-	d := o.m.Dims
-	q, k, v := o.x[model.BufQ], o.x[model.BufK], o.x[model.BufV]
+	d := op.Heads
+	q, k, v := o.x[model.BufQ], o.kept[op.Keeper][0], o.kept[op.Keeper][1]
 	out := make([][]float64, len(q))
 	for pos := range q {
-		out[pos] = make([]float64, d.Heads*d.HeadDim)
-		for h := range d.Heads {
-			kv, sum := h/(d.Heads/d.KVHeads)*d.HeadDim, 0.0
-			att := out[pos][h*d.HeadDim:][:d.HeadDim]
+		out[pos] = make([]float64, d.Q*d.Dim)
+		for h := range d.Q {
+			kv, sum := h/(d.Q/d.KV)*d.Dim, 0.0
+			att := out[pos][h*d.Dim:][:d.Dim]
 			if op.Sinks != nil {
 				sum = math.Exp(float64(op.Sinks.Data[h]))
 			}
@@ -196,8 +242,8 @@ func (o *oracle) attention(op *model.Op) {
 					continue
 				}
 				score := 0.0
-				for i := range d.HeadDim {
-					score += q[pos][h*d.HeadDim+i] * k[p][kv+i]
+				for i := range d.Dim {
+					score += q[pos][h*d.Dim+i] * k[p][kv+i]
 				}
 				score *= float64(op.Attn.Scale)
 				if c := float64(op.Attn.Softcap); c > 0 {
@@ -284,6 +330,9 @@ func (o *oracle) norm(op *model.Op) {
 			for i, v := range scaled(y, op.Scale) {
 				x[i] += v
 			}
+		}
+		if op.Gain != nil {
+			copy(x, scaled(x, op.Gain.Data[0]))
 		}
 		if op.Norm != nil {
 			if op.Shift != nil {

@@ -56,7 +56,7 @@ var families2 = []family{
 	{name: "gemma2"}, {name: "gemma3"}, {name: "gpt-oss", experts: true}, {name: "phi3"}, {name: "phi3-short"},
 	{name: "mistral3"}, {name: "llama-yarn"}, {name: "llama-linear"}, {name: "llama-moe", experts: true},
 	{name: "qwen2moe", experts: true}, {name: "smollm3"}, {name: "granite"}, {name: "granitemoe", experts: true},
-	{name: "olmo2"}, {name: "olmo3"}, {name: "glm4"},
+	{name: "olmo2"}, {name: "olmo3"}, {name: "glm4"}, {name: "gemma4"}, {name: "gemma4moe", experts: true},
 }
 
 // open2 opens a model of the second set, or skips where a weight type is not there yet.

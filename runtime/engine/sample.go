@@ -41,7 +41,8 @@ func newSampler(s api.Sampling, prompt []int32) *sampler {
 // draft is the working memory of a draw, shared by all requests of an engine.
 type draft struct {
 	vec        rowMath
-	logits     []float32 // changed copy, where penalties ask for one
+	logits     []float32 // changed copy, where penalties ask for one; of those that are allowed
+	tokens     []int32   // where only those stand in logits
 	candidates []candidate
 	index      []int32
 }
@@ -61,7 +62,10 @@ const selectRoom = 2048
 
 // next draws a token; allowed has the bits of those that it may be, nil for all.
 func (s *sampler) next(logits []float32, allowed []uint64, d *draft) int32 {
-	logits = d.constrain(s.penalize(logits, d), allowed)
+	logits = s.penalize(logits, d)
+	if allowed != nil {
+		return s.took(s.nextOf(logits, allowed, d))
+	}
 	if !(s.Temperature > 0) || s.TopK == 1 {
 		return s.took(int32(d.vec.Argmax(&logits[0], len(logits))))
 	}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -21,10 +22,13 @@ func (r Rows) at(row, col int) *float32 { return addElems(r.Base, row*r.Stride+c
 
 // AttentionKind is what the layers have in common that one Attention computes.
 type AttentionKind struct {
-	Group   int   // query heads of a KV head
+	Groups  []int // by layer: query heads of a KV head; of one entry, that of all
 	Softcap bool  // scores are capped
 	Windows []int // by store: positions that a token of its layers sees, 0 for all; nil: all
 }
+
+// group is that of a layer.
+func (k *AttentionKind) group(layer int) int { return k.Groups[min(layer, len(k.Groups)-1)] }
 
 // scores are the values of a layer's attention.
 type scores struct {
@@ -37,48 +41,43 @@ type scores struct {
 // Begin and Run of one Attention follow each other; its workers share one barrier.
 type Attention struct {
 	kv      *KVStore
-	group   int   // query heads of a KV head
-	before  int   // of the first KV head's query heads, those that another rank has
-	heads   int   // query heads in all
-	cuts    []cut // of each store
+	cuts    []cut // of each form that layers have
+	cutOf   []int // by layer
 	chunks  pool.Counter
 	memory  *mem.Buffer
 	scratch int            // bytes of a worker
 	parts   unsafe.Pointer // states of split tiles
 }
 
-// cut is the attention of a batch in the layers of one store.
+// cut is the attention of a batch in the layers of one store whose heads are alike.
 type cut struct {
 	cutter
-	view  view
-	fused *microkernel.Attention
-	left  []atomic.Int32 // pieces that are not done, for each split and KV head
+	layout microkernel.KVLayout
+	before int // of the first KV head's query heads, those that another rank has
+	heads  int // query heads in all
+	view   view
+	fused  *microkernel.Attention
+	left   []atomic.Int32 // pieces that are not done, for each split and KV head
 }
 
 // NewAttention prepares attention of a kind over the KV heads of the store, for pools of at most
 // `workers` workers of which `team` share the work. It fails where this host cannot run the
 // instruction set.
 func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers, team int) (*Attention, error) {
-	a := &Attention{kv: kv, group: kind.Group, heads: kind.Group * kv.kvHeads}
+	a := &Attention{kv: kv, cutOf: make([]int, len(kv.of))}
 	parts := 0
-	for i, k := range kv.layers.Kinds {
-		c := cut{cutter: cutter{team: team, kvHeads: kv.kvHeads, group: kind.Group}, view: view{kind: k, store: i}}
-		form := microkernel.AttentionForm{Softcap: kind.Softcap}
-		if kind.Windows != nil {
-			c.window = kind.Windows[i]
-			form.Window = c.window > 0
+	for layer := range kv.of {
+		c := newCut(kv, &kind, layer, team)
+		if a.cutOf[layer] = slices.IndexFunc(a.cuts, func(o cut) bool { return o.sameForm(&c) }); a.cutOf[layer] >= 0 {
+			continue
 		}
-		var err error
-		if c.fused, err = microkernel.NewAttention(isa, kv.layout, form); err != nil {
+		a.cutOf[layer] = len(a.cuts)
+		bytes, err := c.prepare(isa, kv, kind.Softcap)
+		if err != nil {
 			return nil, err
 		}
-		a.scratch = (c.fused.ScratchBytes() + 4095) / 4096 * 4096
-		if team > 1 {
-			c.state = c.fused.PartBytes(kind.Group)
-			c.room = min(kv.longest, maxPartBytes/(c.state*kv.kvHeads))
-			c.left = make([]atomic.Int32, c.mostSplits()*kv.kvHeads)
-			parts = c.room * kv.kvHeads * c.state // the same for every form
-		}
+		parts = max(parts, bytes)
+		a.scratch = max(a.scratch, (c.fused.ScratchBytes()+4095)/4096*4096)
 		a.cuts = append(a.cuts, c)
 	}
 	var err error
@@ -89,17 +88,53 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers,
 	return a, nil
 }
 
+// newCut is the form of a layer's attention.
+func newCut(kv *KVStore, kind *AttentionKind, layer, team int) cut {
+	store, l := kv.layers.Of[layer], &kv.of[layer]
+	c := cut{cutter: cutter{team: team, kvHeads: l.kvHeads, group: kind.group(layer)}, layout: l.layout,
+		view: view{kind: kv.layers.Kinds[store], store: store}}
+	c.heads = c.group * c.kvHeads
+	if kind.Windows != nil {
+		c.window = kind.Windows[store]
+	}
+	return c
+}
+
+// sameForm tells whether layers of two forms can share one cut.
+func (c *cut) sameForm(o *cut) bool {
+	return c.view.store == o.view.store && c.layout == o.layout && c.kvHeads == o.kvHeads && c.group == o.group
+}
+
+// prepare makes the kernel, and says how much memory states of split tiles take.
+func (c *cut) prepare(isa microkernel.ISA, kv *KVStore, softcap bool) (bytes int, err error) {
+	form := microkernel.AttentionForm{Softcap: softcap, Window: c.window > 0}
+	if c.fused, err = microkernel.NewAttention(isa, c.layout, form); err != nil || c.team == 1 {
+		return 0, err
+	}
+	c.state = c.fused.PartBytes(c.group)
+	c.room = min(kv.longest, maxPartBytes/(c.state*c.kvHeads))
+	c.left = make([]atomic.Int32, c.mostSplits()*c.kvHeads)
+	return c.room * c.kvHeads * c.state, nil
+}
+
 // maxPartBytes bounds the states of split tiles.
 const maxPartBytes = 256 << 20
 
 // leave leaves some query heads of the first and of the last KV head to other ranks, which hold
 // these KV heads too: `heads` in all remain, beginning with number `before` of the first KV head.
-func (a *Attention) leave(before, heads int) { a.before, a.heads = before, heads }
+func (a *Attention) leave(before, heads int) {
+	for i := range a.cuts {
+		a.cuts[i].before, a.cuts[i].heads = before, heads
+	}
+}
+
+// at is the form of a layer.
+func (a *Attention) at(layer int) *cut { return &a.cuts[a.cutOf[layer]] }
 
 // queries are the query heads that read a KV head: the first of them, and how many.
-func (a *Attention) queries(kvHead int) (first, n int) {
-	first = max(0, kvHead*a.group-a.before)
-	return first, min(a.heads, (kvHead+1)*a.group-a.before) - first
+func (c *cut) queries(kvHead int) (first, n int) {
+	first = max(0, kvHead*c.group-c.before)
+	return first, min(c.heads, (kvHead+1)*c.group-c.before) - first
 }
 
 // Free returns the scratch; no Run may be under way.
@@ -113,8 +148,8 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 		c.view.look(spans)
 		c.lay(c.view.stretches)
 		for i := range c.splits {
-			for h := range a.kv.kvHeads {
-				c.left[i*a.kv.kvHeads+h].Store(c.splits[i].pieces)
+			for h := range c.kvHeads {
+				c.left[i*c.kvHeads+h].Store(c.splits[i].pieces)
 			}
 		}
 	}
@@ -133,29 +168,29 @@ func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
 // run is Run, or the units that a cut of it has: all of them are the first one's where tiles are
 // split, because what a split tile has gathered lasts as long as a Run of the executor.
 func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step portion) {
-	c := &a.cuts[a.kv.layers.Of[layer]]
+	c := a.at(layer)
 	if len(c.splits) > 0 && step.of > 1 {
 		if step.at > 0 {
 			return
 		}
 		step = whole
 	}
-	first, units := step.share(len(c.pieces) * a.kv.kvHeads)
+	first, units := step.share(len(c.pieces) * c.kvHeads)
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
 		for u := first + lo; u < first+hi; u++ {
-			p := &c.pieces[u/a.kv.kvHeads]
-			job := a.job(&c.tiles[p.tile], layer, u%a.kv.kvHeads, q, out)
+			p := &c.pieces[u/c.kvHeads]
+			job := a.job(c, &c.tiles[p.tile], layer, u%c.kvHeads, q, out)
 			job.Scale, job.Softcap, job.Window = s.scale, s.softcap, c.window
 			if s.sinks != nil {
-				first, _ := a.queries(u % a.kv.kvHeads)
+				first, _ := c.queries(u % c.kvHeads)
 				job.Sinks = &s.sinks[first]
 			}
 			job.Next = a.firstBlock(c, layer, u+c.team)
 			if p.split < 0 {
 				c.fused.Run(&job, scratch)
 			} else {
-				a.runPiece(c, p, &job, u%a.kv.kvHeads, scratch)
+				a.runPiece(c, p, &job, u%c.kvHeads, scratch)
 			}
 		}
 	}
@@ -165,12 +200,12 @@ func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step p
 // Units go to workers one by one, so that a worker's next is likely as many further on as there are
 // workers.
 func (a *Attention) firstBlock(c *cut, layer, unit int) unsafe.Pointer {
-	i := unit / a.kv.kvHeads
+	i := unit / c.kvHeads
 	if i >= len(c.pieces) {
 		return nil
 	}
 	p := &c.pieces[i]
-	k, _ := a.kv.at(layer, c.tiles[p.tile].of.table[p.from], unit%a.kv.kvHeads)
+	k, _ := a.kv.at(layer, c.tiles[p.tile].of.table[p.from], unit%c.kvHeads)
 	return k
 }
 
@@ -178,9 +213,9 @@ func (a *Attention) firstBlock(c *cut, layer, unit int) unsafe.Pointer {
 func (a *Attention) runPiece(c *cut, p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
 	s := &c.splits[p.split]
 	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts,
-		(s.at*a.kv.kvHeads+kvHead*s.states)*c.state)}
+		(s.at*c.kvHeads+kvHead*s.states)*c.state)}
 	c.fused.RunPart(job, &parts, p.from, p.to, scratch)
-	left := &c.left[p.split*a.kv.kvHeads+kvHead]
+	left := &c.left[p.split*c.kvHeads+kvHead]
 	if left.Add(-1) == 0 {
 		left.Store(s.pieces) // for the next layer
 		c.fused.MergeParts(job, &parts)
@@ -188,13 +223,13 @@ func (a *Attention) runPiece(c *cut, p *piece, job *microkernel.AttentionJob, kv
 }
 
 // job is one tile for the query heads that share a KV head.
-func (a *Attention) job(t *tile, layer, kvHead int, q, out Rows) microkernel.AttentionJob {
-	dim := a.kv.layout.HeadDim
-	first, n := a.queries(kvHead)
+func (a *Attention) job(c *cut, t *tile, layer, kvHead int, q, out Rows) microkernel.AttentionJob {
+	dim := c.layout.HeadDim
+	first, n := c.queries(kvHead)
 	return microkernel.AttentionJob{
 		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
 		Tokens: t.n, Group: n, Pos: t.pos, Until: t.of.until,
-		KV: a.kv.head(layer, kvHead), Pitch: a.kv.pitch(), Table: (*int32)(unsafe.SliceData(t.of.table)),
+		KV: a.kv.head(layer, kvHead), Pitch: a.kv.of[layer].pitch(), Table: (*int32)(unsafe.SliceData(t.of.table)),
 	}
 }
 
@@ -210,9 +245,10 @@ func scoresOf(op *model.Op) scores {
 // kindOfAttention is what the layers of a model need: all cap their scores or none, and those of a
 // store have one window.
 func kindOfAttention(m *model.Model, l *Layers) AttentionKind {
-	k := AttentionKind{Group: m.Dims.Heads / m.Dims.KVHeads, Windows: make([]int, len(l.Kinds))}
+	k := AttentionKind{Groups: make([]int, len(l.Of)), Windows: make([]int, len(l.Kinds))}
 	for i := range m.Ops {
 		if op := &m.Ops[i]; op.Kind == model.OpAttention {
+			k.Groups[op.Layer] = op.Heads.Q / op.Heads.KV
 			k.Softcap = k.Softcap || op.Attn.Softcap > 0
 			k.Windows[l.Of[op.Layer]] = op.Attn.Window
 		}

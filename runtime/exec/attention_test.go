@@ -32,8 +32,8 @@ func randomStore(t *testing.T, rng *rand.Rand, elem microkernel.KVType, kvHeads,
 	for b := range blocks {
 		for h := range kvHeads {
 			k, value := kv.at(0, kvcache.BlockID(b), h)
-			v.StoreK(kv.layout, k, 0, fill(), kvcache.BlockTokens, dim)
-			v.StoreV(kv.layout, value, 0, fill(), kvcache.BlockTokens, dim)
+			v.StoreK(kv.of[0].layout, k, 0, fill(), kvcache.BlockTokens, dim)
+			v.StoreV(kv.of[0].layout, value, 0, fill(), kvcache.BlockTokens, dim)
 		}
 	}
 	return kv
@@ -105,17 +105,17 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 		t.Fatal(err)
 	}
 	defer p.Close()
-	a, err := NewAttention(isa, kv, AttentionKind{Group: group}, workers, workers)
+	a, err := NewAttention(isa, kv, AttentionKind{Groups: []int{group}}, workers, workers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Free()
 	a.Begin(spans)
 	for range 3 {
-		width := kv.kvHeads * group * kv.layout.HeadDim
+		width := kv.of[0].kvHeads * group * kv.of[0].layout.HeadDim
 		clear(unsafe.Slice(out.Base, len(spans)*width))
 		p.Run(func(w *pool.Worker) {
-			a.Run(w, 0, float32(1/math.Sqrt(float64(kv.layout.HeadDim))), q, out)
+			a.Run(w, 0, float32(1/math.Sqrt(float64(kv.of[0].layout.HeadDim))), q, out)
 			w.Barrier()
 		})
 	}

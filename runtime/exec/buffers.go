@@ -16,7 +16,8 @@ import (
 // equal columns of neighbouring rows do not fall into one cache set.
 type Buffers struct {
 	ranks     []rankBuffers
-	rotations unsafe.Pointer // [ropes][rows][headDim]float32: cosines, then sines, of each row's position
+	rotations unsafe.Pointer // [ropes][rows][turned]float32: cosines, then sines, of each row's position
+	turned    int            // the most dimensions of a head that rotate
 	routes    routes
 	cuts      []uint16 // of each op of the forward on them; empty: none is cut
 	rows      int
@@ -88,7 +89,7 @@ func (p *shard) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
 		}
 	}
 	if p.first {
-		l.rotations = l.reserve(4 * len(m.Ropes()) * rows * m.Dims.HeadDim)
+		l.rotations = l.reserve(4 * len(m.Ropes()) * rows * mostTurned(m))
 		l.routes = l.reserve(routeBytes(m.Experts, rows))
 	}
 	for c, longest := range k {
@@ -118,7 +119,7 @@ func (p *Shards) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64
 // NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows
 // want logits, each rank's on its node. k is the longest rows that weights read in rounded form.
 func NewBuffers(p *Shards, rows, logitRows int, k RoundedK) (*Buffers, error) {
-	b := &Buffers{rows: rows, logitRows: logitRows}
+	b := &Buffers{rows: rows, logitRows: logitRows, turned: mostTurned(p.Whole)}
 	for r := range p.list {
 		shard := &p.list[r]
 		l := shard.layOut(rows, logitRows, k)
@@ -173,8 +174,16 @@ func (b *rankBuffers) row(buf model.Buf, r int) *float32 {
 func (b *rankBuffers) rowsOf(buf model.Buf) Rows { return Rows{(*float32)(b.base[buf]), b.stride[buf]} }
 
 // rotation points at the cosines and sines of a row's position, by one of the model's ropes.
-func (b *Buffers) rotation(rope, r, headDim int) *float32 {
-	return (*float32)(unsafe.Add(b.rotations, 4*(rope*b.rows+r)*headDim))
+func (b *Buffers) rotation(rope, r int) *float32 {
+	return (*float32)(unsafe.Add(b.rotations, 4*(rope*b.rows+r)*b.turned))
+}
+
+// mostTurned is the most dimensions of a head that a model's ropes turn.
+func mostTurned(m *model.Model) (most int) {
+	for _, r := range m.Ropes() {
+		most = max(most, r.Dim)
+	}
+	return most
 }
 
 func addElems(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }

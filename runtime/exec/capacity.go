@@ -64,14 +64,14 @@ func (a *Assembly) checkMemory(blocks int) error {
 func MemoryOf(m *model.Model) (out model.Memory, err error) {
 	own := shard{model: m, first: true}
 	out.Packed = own.packedBytes()
-	p := Shards{list: []shard{own}}
-	if p.Layers, err = LayersOf(m); err != nil {
+	layers, err := LayersOf(m)
+	if err != nil {
 		return out, err
 	}
-	for i, k := range p.Layers.Kinds {
-		sizes := make([]kvcache.Spec, len(p.Layers.Kinds))
+	for i, k := range layers.Kinds {
+		sizes := make([]kvcache.Spec, len(layers.Kinds))
 		sizes[i].Blocks = 1
-		if block := p.KVBytes(microkernel.KVF16, sizes); k.Most() == kvcache.All {
+		if block := layers.bytes(microkernel.KVF16, sizes); k.Most() == kvcache.All {
 			out.PerToken += block / kvcache.BlockTokens
 		} else {
 			out.Bounded += block * int64(k.Most()+1)

@@ -27,13 +27,33 @@ type headPiece struct {
 	packed []byte
 }
 
-// tableBytes is the room that the table takes beside the packed matrices; none where the head is
-// the embedding.
-func tableBytes(m *model.Model) int {
-	if m.Embed == nil || m.Tied {
-		return 0
+// tables are the matrices whose rows are looked up and that no head is.
+func tables(m *model.Model) (list []*gguf.Tensor) {
+	if m.Embed != nil && !m.Tied {
+		list = append(list, m.Embed)
 	}
-	return m.Embed.Type.RowBytes(m.Embed.Dims[0]) * m.Embed.Dims[1]
+	if t := inputTable(m); t != nil {
+		list = append(list, t)
+	}
+	return list
+}
+
+// inputTable is that of the layers' own inputs; nil where there are none.
+func inputTable(m *model.Model) *gguf.Tensor {
+	for i := range m.Ops {
+		if t := m.Ops[i].Table; t != nil {
+			return t.Tensor
+		}
+	}
+	return nil
+}
+
+// tableBytes is the room that the tables take beside the packed matrices.
+func tableBytes(m *model.Model) (bytes int) {
+	for _, t := range tables(m) {
+		bytes += len(t.Data)
+	}
+	return bytes
 }
 
 // findEmbedding says where forwards find the rows of tokens.
@@ -43,8 +63,16 @@ func (w *Weights) findEmbedding(p *Shards) {
 		return
 	}
 	w.embed = embedding{typ: m.Embed.Type, width: m.Embed.Dims[0]}
+	at := w.ranks[0].table
+	for _, t := range tables(m) {
+		e := embedding{typ: t.Type, width: t.Dims[0], table: at, bytes: len(t.Data)}
+		if at = unsafe.Add(at, e.bytes); t == m.Embed {
+			w.embed = e
+		} else {
+			w.inputs = e
+		}
+	}
 	if !m.Tied {
-		w.embed.table, w.embed.bytes = w.ranks[0].table, tableBytes(m)
 		return
 	}
 	head := slices.IndexFunc(m.Weights, func(w model.Weight) bool { return w.Role == "head" })

@@ -41,6 +41,7 @@ type Executor struct {
 	layers    Layers
 	steps     []step // of model.Ops
 	embedding *embedding
+	inputs    *embedding // of each layer's own inputs
 	ranks     []rank
 	groups    *Groups // nil with one rank
 	bufs      *Buffers
@@ -80,7 +81,7 @@ type workerScratch struct {
 func New(c Config) (*Executor, error) {
 	m := c.Shards.Whole
 	e := &Executor{
-		model: m, embedding: &c.Weights.embed,
+		model: m, embedding: &c.Weights.embed, inputs: &c.Weights.inputs,
 		steps: steps(c.Shards.list[0].model, c.Shards.Ranks(), c.Sync), ranks: make([]rank, c.Shards.Ranks()),
 		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec,
 		rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
@@ -139,7 +140,9 @@ func (e *Executor) compile(c Config) error {
 		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, kind, c.Workers.Pool.Size(), c.team()); err != nil {
 			return err
 		}
-		own.attend.leave(shard.share.Heads.Lo-shard.share.KVHeads.Lo*kind.Group, shard.share.Heads.Len())
+		if e.groups != nil { // of models whose layers are all alike
+			own.attend.leave(shard.share.Heads.Lo-shard.share.KVHeads.Lo*kind.Groups[0], shard.share.Heads.Len())
+		}
 		own.gemms = make([]*phaseGemm, len(shard.model.Weights))
 		for i, w := range shard.model.Weights {
 			if !shard.holds(i) {
@@ -166,51 +169,6 @@ func (c *Config) team() int {
 		active = min(active, n)
 	}
 	return max(1, active/c.Shards.Ranks())
-}
-
-// gemmScratch is the memory a worker needs for any product of the rank.
-func (r *rank) gemmScratch(rows int) (most int) {
-	for _, g := range r.gemms {
-		if g != nil {
-			most = max(most, g.scratchBytes)
-		}
-	}
-	for i := range r.shard.model.Ops {
-		if op := &r.shard.model.Ops[i]; gated(op) {
-			most = max(most, r.pairScratch(op, rows))
-		} else if op.Kind == model.OpMatMul {
-			most = max(most, r.sumScratch(op, rows))
-		}
-	}
-	return most
-}
-
-// allocateScratch gives each worker its own, on the node of its rank.
-func (e *Executor) allocateScratch(p *Shards, pus []int) error {
-	gemm := 0
-	for r := range e.ranks {
-		gemm = max(gemm, e.ranks[r].gemmScratch(e.bufs.rows))
-	}
-	each := gemm/4096*4096 + 4096
-	e.scratch = make([]workerScratch, len(pus))
-	for r := range e.ranks {
-		var workers []int
-		for index, pu := range pus {
-			if p.rankOf(pu) == r {
-				workers = append(workers, index)
-			}
-		}
-		memory, err := mem.Alloc(each*len(workers), mem.Options{Node: p.list[r].node, Huge: true,
-			Touch: p.list[r].node != mem.AnyNode})
-		if err != nil {
-			return err
-		}
-		e.memory = append(e.memory, memory)
-		for i, index := range workers {
-			e.scratch[index].gemm = unsafe.Add(memory.Pointer(), i*each)
-		}
-	}
-	return nil
 }
 
 // Close frees the scratch; no Run may be under way.
@@ -374,6 +332,10 @@ func (e *Executor) do(g *group, i int, c portion) {
 		e.rowNorm(g, op)
 	case model.OpCap:
 		e.capRows(g, op)
+	case model.OpInputs:
+		e.makeInputs(g, op)
+	case model.OpGate:
+		e.gateInput(g, op)
 	case model.OpPool:
 		e.pool(g, op)
 	case model.OpSoftmax:

@@ -3,7 +3,6 @@ package exec
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"unsafe"
 
 	"sandwich/microkernel"
@@ -12,15 +11,20 @@ import (
 	"sandwich/runtime/model"
 )
 
-// KVStore is the memory behind the block ids of kvcache: for every layer, block of its store and KV
-// head, of the model or of one rank's share of it, a K block and a V block of 64 positions in
-// microkernel.KVLayout.
+// KVStore is the memory behind the block ids of kvcache: for every layer that keeps some, block of
+// its store and KV head, of the model or of one rank's share of it, a K block and a V block of 64
+// positions in microkernel.KVLayout.
 type KVStore struct {
-	layout  microkernel.KVLayout
 	memory  *mem.Buffer
 	layers  Layers
-	first   []int // by layer: its block 0, counted in blocks of all KV heads
-	longest int   // blocks of the largest store
+	of      []layerKV
+	longest int // blocks of the largest store
+}
+
+// layerKV is where a layer's keys and values lie.
+type layerKV struct {
+	layout  microkernel.KVLayout
+	first   int // bytes before its block 0
 	kvHeads int
 	pair    int // bytes of a K block and its V block
 }
@@ -28,28 +32,34 @@ type KVStore struct {
 // NewKVStore reserves the cache of `blocks` blocks for layers that remember everything, of a model
 // or of a share of it, on a NUMA node (mem.AnyNode: wherever it is first written from).
 func NewKVStore(d model.Dims, elem microkernel.KVType, blocks, node int) (*KVStore, error) {
-	return newKVStore(d, elem, full(d.Layers), kvcache.Paged(blocks), node)
+	return newKVStore(elem, full(d), kvcache.Paged(blocks), node)
 }
 
-// newKVStore reserves the stores of a model's layers.
-func newKVStore(d model.Dims, elem microkernel.KVType, layers Layers, specs []kvcache.Spec, node int) (*KVStore,
-	error) {
-	l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
-	if err := l.Check(); err != nil {
-		return nil, err
-	}
-	s := &KVStore{layout: l, layers: layers, kvHeads: d.KVHeads, pair: l.KBytes() + l.VBytes()}
-	all := 0
+// newKVStore reserves the stores of a model's layers, or of a rank's.
+func newKVStore(elem microkernel.KVType, layers Layers, specs []kvcache.Spec, node int) (*KVStore, error) {
+	s := &KVStore{layers: layers, of: make([]layerKV, len(layers.Of))}
 	for layer, of := range layers.Of {
-		if earlier := slices.Index(layers.Of[:layer], of); earlier >= 0 && layers.passing(of) {
-			s.first = append(s.first, s.first[earlier])
+		if !layers.keeps(layer) {
 			continue
 		}
-		s.first = append(s.first, all)
+		l := layers.layoutOf(layer, elem)
+		if err := l.Check(); err != nil {
+			return nil, err
+		}
+		kv := layers.Heads[layer].KV
+		s.of[layer] = layerKV{layout: l, kvHeads: kv, pair: l.KBytes() + l.VBytes()}
 		s.longest = max(s.longest, specs[of].Blocks)
-		all += specs[of].Blocks
 	}
-	memory, err := mem.Alloc(all*d.KVHeads*s.pair, mem.Options{Node: node, Huge: true})
+	all := 0
+	for layer, of := range layers.Of {
+		k := &s.of[layer]
+		k.first = all
+		all += specs[of].Blocks * k.pitch()
+	}
+	for layer, keeper := range layers.Keeper {
+		s.of[layer] = s.of[keeper]
+	}
+	memory, err := mem.Alloc(all, mem.Options{Node: node, Huge: true})
 	if err != nil {
 		return nil, fmt.Errorf("the KV cache of %d tokens does not fit, lower the context or the number of "+
 			"parallel requests: %w",
@@ -70,16 +80,19 @@ func (s *KVStore) Free() error { return s.memory.Free() }
 
 // at points at the K block and the V block of one KV head.
 func (s *KVStore) at(layer int, block kvcache.BlockID, kvHead int) (k, v unsafe.Pointer) {
-	k = unsafe.Add(s.head(layer, kvHead), int(block)*s.pitch())
-	return k, unsafe.Add(k, s.layout.KBytes())
+	l := &s.of[layer]
+	k = unsafe.Add(s.head(layer, kvHead), int(block)*l.pitch())
+	return k, unsafe.Add(k, l.layout.KBytes())
 }
 
-// head is where block 0 of a KV head begins; block ids follow each other by pitch bytes.
+// head is where block 0 of a KV head begins; block ids follow each other by the layer's pitch.
 func (s *KVStore) head(layer, kvHead int) unsafe.Pointer {
-	return unsafe.Add(s.memory.Pointer(), (s.first[layer]*s.kvHeads+kvHead)*s.pair)
+	l := &s.of[layer]
+	return unsafe.Add(s.memory.Pointer(), l.first+kvHead*l.pair)
 }
 
-func (s *KVStore) pitch() int { return s.kvHeads * s.pair }
+// pitch is the bytes of a block of all KV heads.
+func (l *layerKV) pitch() int { return l.kvHeads * l.pair }
 
 // KVStores are the caches of all ranks: a block id means the same positions in each.
 type KVStores []*KVStore
@@ -87,7 +100,7 @@ type KVStores []*KVStore
 // NewKVStores reserves the stores of the model's layers for every rank, on its node.
 func NewKVStores(p *Shards, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
 	for r := range p.list {
-		s, err := newKVStore(p.list[r].model.Dims, elem, p.Layers, specs, p.list[r].node)
+		s, err := newKVStore(elem, p.list[r].layers, specs, p.list[r].node)
 		if err != nil {
 			return nil, errors.Join(err, list.Free())
 		}

@@ -4,21 +4,25 @@ import (
 	"fmt"
 	"slices"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 )
 
 // Layers says what the layers of a model remember: the kinds of its stores, and of each layer the
-// store that it is of.
+// store that it is of, its heads, and the layer whose keys and values it reads, as a rule its own.
 type Layers struct {
-	Kinds []kvcache.Kind
-	Of    []int
+	Kinds  []kvcache.Kind
+	Of     []int
+	Heads  []model.Heads
+	Keeper []int
 }
 
 // LayersOf reads the attention values of a model's layers. Layers of one kind share a store: their
 // blocks are taken and freed together. A kind that nobody registered is an error.
 func LayersOf(m *model.Model) (l Layers, err error) {
-	l.Of = make([]int, m.Dims.Layers)
+	l.Of, l.Keeper = make([]int, m.Dims.Layers), make([]int, m.Dims.Layers)
+	l.Heads = make([]model.Heads, m.Dims.Layers)
 	for i := range m.Ops {
 		op := &m.Ops[i]
 		if op.Kind != model.OpAttention {
@@ -33,9 +37,23 @@ func LayersOf(m *model.Model) (l Layers, err error) {
 			at = len(l.Kinds)
 			l.Kinds = append(l.Kinds, k)
 		}
-		l.Of[op.Layer] = at
+		l.Of[op.Layer], l.Heads[op.Layer], l.Keeper[op.Layer] = at, op.Heads, op.Keeper
+		if op.Attn.Both {
+			l.pass(op.Layer)
+		}
 	}
 	return l, nil
+}
+
+// pass lets a layer through which a forward only passes write over the keys and values of the first
+// one of its store.
+func (l *Layers) pass(layer int) {
+	for i, of := range l.Of[:layer] {
+		if of == l.Of[layer] && l.Heads[i] == l.Heads[layer] {
+			l.Keeper[layer] = i
+			return
+		}
+	}
 }
 
 func kindOf(a model.Attn) (kvcache.Kind, error) {
@@ -50,24 +68,30 @@ func kindOf(a model.Attn) (kvcache.Kind, error) {
 	return kvcache.Full{}, nil
 }
 
-// memories are the stores that layers have memory of their own of, one entry for each layer; layers
-// through which a forward only passes share theirs, which is counted once.
-func (l *Layers) memories() (stores []int) {
-	for _, of := range l.Of {
-		if !l.passing(of) || !slices.Contains(stores, of) {
-			stores = append(stores, of)
+// full are as many layers that remember everything, of heads of one size.
+func full(d model.Dims) Layers {
+	l := Layers{Kinds: []kvcache.Kind{kvcache.Full{}}, Of: make([]int, d.Layers)}
+	for i := range d.Layers {
+		l.Heads, l.Keeper = append(l.Heads, model.Heads{Q: d.Heads, KV: d.KVHeads, Dim: d.HeadDim}), append(l.Keeper, i)
+	}
+	return l
+}
+
+// keeps tells whether a layer has keys and values of its own.
+func (l *Layers) keeps(layer int) bool { return l.Keeper[layer] == layer && l.Heads[layer].KV > 0 }
+
+// layoutOf is how a layer's keys and values lie in memory, those of a KV head.
+func (l *Layers) layoutOf(layer int, elem microkernel.KVType) microkernel.KVLayout {
+	return microkernel.KVLayout{HeadDim: l.Heads[layer].Dim, Elem: elem}
+}
+
+// bytes is what stores of these sizes take of a rank that has these layers' heads.
+func (l *Layers) bytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
+	for layer, of := range l.Of {
+		if l.keeps(layer) {
+			k := l.layoutOf(layer, elem)
+			total += int64(specs[of].Blocks) * int64(l.Heads[layer].KV*(k.KBytes()+k.VBytes()))
 		}
 	}
-	return stores
-}
-
-// passing tells whether layers of a store write over each other.
-func (l *Layers) passing(store int) bool {
-	_, yes := l.Kinds[store].(kvcache.Passing)
-	return yes
-}
-
-// full are as many layers that remember everything.
-func full(layers int) Layers {
-	return Layers{Kinds: []kvcache.Kind{kvcache.Full{}}, Of: make([]int, layers)}
+	return total
 }

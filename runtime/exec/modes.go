@@ -86,12 +86,13 @@ func steps(m *model.Model, ranks int, sync Sync) []step {
 // addsPlainly tells whether a product's sums may go to X as they are.
 func addsPlainly(product, sum *model.Op) bool {
 	return product.Kind == model.OpMatMul && product.Outs[0] == model.BufY &&
-		sum.Kind == model.OpAddNorm && sum.Post == nil && sum.Scale == 1
+		sum.Kind == model.OpAddNorm && sum.Post == nil && sum.Gain == nil && sum.Scale == 1
 }
 
 func modeOf(m *model.Model, op *model.Op) Mode {
 	switch op.Kind {
-	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpPool, model.OpSoftmax:
+	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate, model.OpPool,
+		model.OpSoftmax:
 		return Serial
 	case model.OpAddNorm:
 		return Gather

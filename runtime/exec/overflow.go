@@ -149,9 +149,9 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 			return []model.Buf{model.BufX}
 		}
 		return []model.Buf{model.BufX, model.BufH}
-	case model.OpCombine:
-		return []model.Buf{model.BufY}
-	case model.OpRowNorm, model.OpPool:
+	case model.OpInputs:
+		return []model.Buf{model.BufInputs}
+	case model.OpCombine, model.OpRowNorm, model.OpGate, model.OpPool:
 		return op.Outs
 	}
 	return nil // routes and copies
@@ -186,9 +186,9 @@ func (e *Executor) storedSound(layer int, tables kvcache.Tables, pos int) bool {
 	table := tables[e.layers.Of[layer]]
 	for r := range e.ranks {
 		kv := e.ranks[r].kv
-		for head := range kv.kvHeads {
+		for head := range kv.of[layer].kvHeads {
 			k, v := kv.at(layer, table[pos/kvcache.BlockTokens], head)
-			if !kv.layout.Finite(k, v, pos%kvcache.BlockTokens) {
+			if !kv.of[layer].layout.Finite(k, v, pos%kvcache.BlockTokens) {
 				return false
 			}
 		}

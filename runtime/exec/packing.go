@@ -26,14 +26,14 @@ type loading struct {
 
 	done   atomic.Int64          // bytes
 	failed atomic.Pointer[error] // the first reason to stop
-	table  pool.Counter          // of the embedding, which rows are handed out
+	tables []pool.Counter        // of each table, which rows are handed out
 	pieces [][]pool.Counter      // by rank and weight: which panels are handed out
 	left   []atomic.Int64        // by weight: panels that are not packed, of all ranks
 }
 
 func (l *loading) run(p *pool.Pool) error {
 	m := l.shards.Whole
-	l.left = make([]atomic.Int64, len(m.Weights))
+	l.left, l.tables = make([]atomic.Int64, len(m.Weights)), make([]pool.Counter, len(tables(m)))
 	l.pieces = make([][]pool.Counter, len(l.shards.list))
 	for r := range l.pieces {
 		l.pieces[r] = make([]pool.Counter, len(m.Weights))
@@ -42,8 +42,8 @@ func (l *loading) run(p *pool.Pool) error {
 		}
 	}
 	p.Run(l.work)
-	if m.Embed != nil {
-		_ = m.Embed.Release()
+	for _, t := range lookedUp(m) {
+		_ = t.Release()
 	}
 	if err := l.failed.Load(); err != nil {
 		return *err
@@ -59,10 +59,21 @@ func checkFiles(m *model.Model) error {
 			return err
 		}
 	}
-	if m.Embed != nil {
-		return m.Embed.Check()
+	for _, t := range lookedUp(m) {
+		if err := t.Check(); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// lookedUp are the embedding and the tables.
+func lookedUp(m *model.Model) []*gguf.Tensor {
+	list := tables(m)
+	if m.Embed != nil && m.Tied {
+		list = append(list, m.Embed)
+	}
+	return list
 }
 
 // panels is how many panels a rank holds of weight i, those of a stack counted through.
@@ -75,7 +86,11 @@ func (l *loading) panels(rank, i int) int {
 
 // work packs what the worker's rank holds.
 func (l *loading) work(worker *pool.Worker) {
-	l.copyTable(worker)
+	at := l.weights.ranks[0].table
+	for i, t := range tables(l.shards.Whole) {
+		l.copyTable(worker, t, &l.tables[i], unsafe.Slice((*byte)(at), len(t.Data)))
+		at = unsafe.Add(at, len(t.Data))
+	}
 	rank := 0
 	if l.groups != nil {
 		worker.Use(l.groups)
@@ -125,21 +140,15 @@ func (l *loading) read(t *gguf.Tensor, fn func() bool) bool {
 	return l.failed.Load() == nil
 }
 
-// copyTable copies the rows of an embedding that is no head to where forwards read them.
-func (l *loading) copyTable(worker *pool.Worker) {
-	m := l.shards.Whole
-	if tableBytes(m) == 0 {
-		return
-	}
-	e := m.Embed
-	row := e.Type.RowBytes(e.Dims[0])
-	table := unsafe.Slice((*byte)(l.weights.ranks[0].table), tableBytes(m))
+// copyTable copies the rows of a table to where forwards read them.
+func (l *loading) copyTable(worker *pool.Worker, t *gguf.Tensor, given *pool.Counter, table []byte) {
+	row := t.Type.RowBytes(t.Dims[0])
 	const rows = packPanels * microkernel.PanelWidth
-	for lo, hi, ok := worker.Next(&l.table, e.Dims[1], rows); ok; lo, hi, ok = worker.Next(&l.table, e.Dims[1], rows) {
+	for lo, hi, ok := worker.Next(given, t.Dims[1], rows); ok; lo, hi, ok = worker.Next(given, t.Dims[1], rows) {
 		own := table[lo*row : hi*row]
-		ok := l.read(e, func() bool {
-			copy(own, e.Data[lo*row:])
-			return finite(e.Type, own) // the copy: nobody else writes to that
+		ok := l.read(t, func() bool {
+			copy(own, t.Data[lo*row:])
+			return finite(t.Type, own) // the copy: nobody else writes to that
 		})
 		if !ok {
 			return

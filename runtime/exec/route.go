@@ -200,7 +200,7 @@ func (e *Executor) combine(g *group, op *model.Op) {
 		for u := lo; u < hi; u++ {
 			row, c := u/pieces, u%pieces*piece
 			n := min(piece, hidden-c)
-			dst := addElems(g.row(model.BufY, row), c)
+			dst := addElems(g.row(op.Outs[0], row), c)
 			e.beginSum(g, op, row, dst, n)
 			for pair := row * r.used; pair < (row+1)*r.used; pair++ {
 				weight := r.weight[pair]

@@ -26,7 +26,7 @@ func (e *Executor) embed(g *group, op *model.Op) {
 			scaleRow(dst, op.Scale)
 			e.addPlaces(dst, op, int(e.positions[r]))
 			for i, t := range e.rotations {
-				t.angles(unsafe.Slice(e.bufs.rotation(i, r, d.HeadDim), d.HeadDim), int(e.positions[r]))
+				t.angles(unsafe.Slice(e.bufs.rotation(i, r), e.bufs.turned), int(e.positions[r]))
 			}
 		}
 	}
@@ -120,6 +120,9 @@ func (e *Executor) addRow(b *rankBuffers, r int, op *model.Op) {
 	} else {
 		e.vec.AddScaled(x, y, op.Scale, hidden)
 	}
+	if op.Gain != nil {
+		e.vec.Scale(x, op.Gain.Data[0], hidden)
+	}
 }
 
 func (e *Executor) normRow(b *rankBuffers, r int, op *model.Op) {
@@ -135,7 +138,13 @@ func (e *Executor) normRow(b *rankBuffers, r int, op *model.Op) {
 func (e *Executor) rowNorm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
-			e.vec.RMSNorm(g.row(op.Outs[0], r), g.row(op.In, r), &op.Norm.Data[0], op.Norm.N, e.model.Eps)
+			out, in, n := g.row(op.Outs[0], r), g.row(op.In, r), op.Norm.N
+			if !op.Onto {
+				e.vec.RMSNorm(out, in, &op.Norm.Data[0], n, e.model.Eps)
+				continue
+			}
+			e.vec.RMSNorm(in, in, &op.Norm.Data[0], n, e.model.Eps)
+			e.vec.Add(out, in, n)
 		}
 	}
 }
@@ -194,7 +203,7 @@ func cutRuns(dst []run, spans []kvcache.Span, store int) []run {
 // V. A unit is the query heads of some KV heads over one run: of as many as leave every worker two
 // units, since a call for all heads of a row costs little more than one for a single head.
 func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
-	kvHeads, runs := g.shard.model.Dims.KVHeads, e.runs[e.layers.Of[op.Layer]]
+	kvHeads, runs := op.Heads.KV, e.runs[e.layers.Of[op.Layer]]
 	each := min(kvHeads, max(1, len(runs)*kvHeads/(2*g.n)))
 	pieces := (kvHeads + each - 1) / each
 	units := len(runs) * pieces
@@ -208,34 +217,46 @@ func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
 
 // rotateRun is KV heads [lo, hi) of a run.
 func (e *Executor) rotateRun(g *group, op *model.Op, rope int, r *run, lo, hi int) {
-	dim := e.model.Dims.HeadDim
-	first, _ := g.rank.attend.queries(lo)
-	last, n := g.rank.attend.queries(hi - 1)
+	dim, form := op.Heads.Dim, g.rank.attend.at(op.Layer)
+	first, _ := form.queries(lo)
+	last, n := form.queries(hi - 1)
 	for row := r.row; row < r.row+r.n; row++ {
 		q := addElems(g.row(model.BufQ, row), first*dim)
-		e.rotateVectors(q, last+n-first, op.QNorm, rope, row)
+		e.rotateVectors(q, last+n-first, dim, op.QNorm, rope, row)
 		if t := op.Temper; t != nil {
 			e.vec.Scale(q, float32(t.At(r.pos+row-r.row)), (last+n-first)*dim)
 		}
-		e.rotateVectors(addElems(g.row(model.BufK, row), lo*dim), hi-lo, op.KNorm, rope, row)
+		if op.Keeper != op.Layer {
+			continue
+		}
+		k, v := addElems(g.row(model.BufK, row), lo*dim), addElems(g.row(model.BufV, row), lo*dim)
+		if op.KeyVal {
+			copy(unsafe.Slice(v, (hi-lo)*dim), unsafe.Slice(k, (hi-lo)*dim))
+		}
+		if op.VNorm != nil {
+			e.vec.RMSNormRows(v, dim, v, dim, hi-lo, &op.VNorm.Data[0], dim, e.model.Eps)
+		}
+		e.rotateVectors(k, hi-lo, dim, op.KNorm, rope, row)
+	}
+	if op.Keeper != op.Layer {
+		return
 	}
 	at := r.pos % kvcache.BlockTokens
 	for head := lo; head < hi; head++ {
 		kBlock, vBlock := g.rank.kv.at(op.Layer, r.block, head)
 		k := addElems(g.row(model.BufK, r.row), head*dim)
 		v := addElems(g.row(model.BufV, r.row), head*dim)
-		e.vec.StoreK(g.rank.kv.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
-		e.vec.StoreV(g.rank.kv.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
+		e.vec.StoreK(form.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
+		e.vec.StoreV(form.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
 	}
 }
 
-func (e *Executor) rotateVectors(x *float32, heads int, norm *model.Vector, rope, row int) {
-	dim := e.model.Dims.HeadDim
+func (e *Executor) rotateVectors(x *float32, heads, dim int, norm *model.Vector, rope, row int) {
 	if norm != nil {
 		e.vec.RMSNormRows(x, dim, x, dim, heads, &norm.Data[0], dim, e.model.Eps)
 	}
 	if rope >= 0 {
 		t := &e.rotations[rope]
-		e.vec.RoPE(x, 2*len(t.freq), heads, dim, e.bufs.rotation(rope, row, dim), t.neox)
+		e.vec.RoPE(x, 2*len(t.freq), heads, dim, e.bufs.rotation(rope, row), t.neox)
 	}
 }

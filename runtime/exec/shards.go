@@ -22,11 +22,12 @@ type Shards struct {
 
 // shard is what one rank holds.
 type shard struct {
-	share plans.Share
-	model *model.Model // the same ops over this rank's heads, columns and words
-	node  int          // NUMA node of its memory, or mem.AnyNode
-	pus   plans.PUSet
-	first bool // computes what is not cut
+	share  plans.Share
+	model  *model.Model // the same ops over this rank's heads, columns and words
+	layers Layers       // what its layers remember
+	node   int          // NUMA node of its memory, or mem.AnyNode
+	pus    plans.PUSet
+	first  bool // computes what is not cut
 }
 
 // Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole. A
@@ -44,7 +45,7 @@ func Divide(m *model.Model, plan *plans.Plan) (*Shards, error) {
 	if len(ranks) <= 1 {
 		whole := plans.Share{Heads: plans.Span{Hi: m.Dims.Heads}, KVHeads: plans.Span{Hi: m.Dims.KVHeads},
 			Vocab: plans.Span{Hi: m.Dims.Vocab}}
-		p.list = []shard{{share: whole, model: m, node: mem.AnyNode, first: true}}
+		p.list = []shard{{share: whole, model: m, layers: layers, node: mem.AnyNode, first: true}}
 		for _, r := range ranks {
 			p.list[0].node, p.list[0].pus = r.NUMANode, r.PUs
 		}
@@ -60,8 +61,11 @@ func Divide(m *model.Model, plan *plans.Plan) (*Shards, error) {
 		return nil, fmt.Errorf("the plan %s cannot be used: %w", plan.Name, err)
 	}
 	for i, s := range shares {
-		p.list = append(p.list, shard{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs,
-			first: i == 0})
+		own := shard{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs, first: i == 0}
+		if own.layers, err = LayersOf(own.model); err != nil {
+			return nil, err
+		}
+		p.list = append(p.list, own)
 	}
 	return p, nil
 }
@@ -108,14 +112,8 @@ func (p *shard) tableBytes() int {
 
 // KVBytes is what the stores of these sizes take, a KV head that two ranks share counted twice.
 func (p *Shards) KVBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
-	blocks := int64(0) // of all layers
-	for _, of := range p.Layers.memories() {
-		blocks += int64(specs[of].Blocks)
-	}
 	for r := range p.list {
-		d := p.list[r].model.Dims
-		l := microkernel.KVLayout{HeadDim: d.HeadDim, Elem: elem}
-		total += blocks * int64(d.KVHeads*(l.KBytes()+l.VBytes()))
+		total += p.list[r].layers.bytes(elem, specs)
 	}
 	return total
 }

@@ -25,15 +25,16 @@ func (p *Packed) roundsInput() bool { return p.Compute != microkernel.ComputeF32
 // Weights are all matrices of a model, packed once, shared by every phase (DESIGN rule 5): each
 // rank's pieces in memory of its own.
 type Weights struct {
-	ranks []rankWeights
-	embed embedding
+	ranks  []rankWeights
+	embed  embedding
+	inputs embedding // of the layers' own inputs; without a table where there are none
 }
 
 // rankWeights are the pieces of one rank.
 type rankWeights struct {
 	packed []Packed // the matrices of a stack follow each other
 	first  []int    // by Model.Weights: its first matrix in packed, -1 where the rank holds nothing of it
-	// the embedding as the file has it, behind the packed matrices of the first rank; nil elsewhere
+	// the tables as the file has them, behind the packed matrices of the first rank; nil elsewhere
 	table  unsafe.Pointer
 	memory *mem.Buffer
 }

@@ -67,7 +67,14 @@ func (b *builder) char() expr {
 
 // text is a JSON string of least to most characters; most < 0: without end.
 func (b *builder) text(least, most int) expr {
-	return sequence{literal(`"`), repeat{b.char(), least, most}, literal(`"`)}
+	if least > 0 || most >= 0 {
+		return sequence{literal(`"`), repeat{b.char(), least, most}, literal(`"`)}
+	}
+	if b.quoted < 0 {
+		b.quoted = b.rule("")
+		b.define(b.quoted, sequence{literal(`"`), star(stringChar()), literal(`"`)})
+	}
+	return call{b.quoted}
 }
 
 // Whitespace between tokens of JSON: none, one space, or a new line and its indentation. It is
@@ -101,17 +108,17 @@ func (b *builder) number() expr {
 }
 
 // any is any JSON value.
-func (b *builder) any() expr {
-	if b.free < 0 {
-		b.free = b.rule("")
-		b.define(b.free, choice{b.anyObject(), b.list(call{b.free}, 0, -1), b.text(0, -1), b.number(),
+func (b *builder) anyValue() expr {
+	if b.any < 0 {
+		b.any = b.rule("")
+		b.define(b.any, choice{b.anyObject(), b.list(call{b.any}, 0, -1), b.text(0, -1), b.number(),
 			words{"true", "false", "null"}})
 	}
-	return call{b.free}
+	return call{b.any}
 }
 
 // anyObject is any JSON object.
-func (b *builder) anyObject() expr { return b.table(b.text(0, -1), b.any(), 0, -1) }
+func (b *builder) anyObject() expr { return b.table(b.text(0, -1), b.anyValue(), 0, -1) }
 
 // table is an object of least to most members, whose names and values are in name and value.
 func (b *builder) table(name, value expr, least, most int) expr {

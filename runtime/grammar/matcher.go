@@ -44,7 +44,7 @@ func (m *Matcher) Mask(left int) *Mask {
 	m.most = max(m.most, m.m.work) + maskWork
 	if s.mask == nil {
 		s.mask = &Mask{bits: make([]uint64, words64(m.v.size))}
-		s.masked = m.fill(s, s.mask, math.Inf(1))
+		s.masked = m.fill(s, s.mask, unbounded)
 		m.m.bytes += int64(8*len(s.mask.bits)) + 32
 	}
 	most := float64(max(left-2, 0)) // one more token ends the answer
@@ -56,7 +56,7 @@ func (m *Matcher) Mask(left int) *Mask {
 	}
 	for range 2 {
 		clear(m.own.bits)
-		m.least = math.Inf(1)
+		m.least = unbounded
 		m.fill(s, &m.own, most)
 		if m.own.count > 0 {
 			return &m.own
@@ -68,64 +68,6 @@ func (m *Matcher) Mask(left int) *Mask {
 
 // Allowed is Mask as bits: token 64i+j is bit j of word i.
 func (m *Matcher) Allowed(left int) []uint64 { return m.Mask(left).bits }
-
-// fill adds the tokens that s allows and behind which the shortest end costs at most most bytes; it
-// returns the greatest of these costs.
-func (m *Matcher) fill(s *state, to *Mask, most float64) float64 {
-	worst := 0.0
-	if s.end {
-		for _, id := range m.v.ends {
-			to.add(id)
-		}
-	}
-	whole := s.run > 0 && s.after <= most && (s.run >= plainChars || s.alone)
-	if whole {
-		for i, w := range m.v.upTo[min(s.run, plainChars)] {
-			to.bits[i] |= w
-		}
-		worst = s.after
-	} else {
-		worst = m.walk(&m.v.plain, s, to, most, true)
-	}
-	worst = max(worst, m.walk(&m.v.rest, s, to, most, false))
-	to.recount()
-	return worst
-}
-
-// walk adds the tokens of a trie. In the trie of plain tokens all that is below a node is added at
-// once where the state behind it takes any characters.
-func (m *Matcher) walk(t *trie, s *state, to *Mask, most float64, plain bool) float64 {
-	worst := 0.0
-	m.way[0] = s
-	for i := int32(0); i < int32(len(t.nodes)); {
-		n := &t.nodes[i]
-		if n.depth > 0 && m.m.work > m.most {
-			i = n.skip // beyond the budget tokens of one byte go on
-			continue
-		}
-		at := m.m.after(m.way[n.depth], n.b)
-		if at == m.m.dead {
-			i = n.skip
-			continue
-		}
-		m.way[n.depth+1] = at
-		last, next, cost := n.to, i+1, at.cost
-		if plain && at.run >= plainChars && at.after <= most {
-			last, next, cost = n.past, n.skip, at.after
-		}
-		if last > n.from {
-			m.least = min(m.least, cost)
-		}
-		if last > n.from && cost <= most {
-			for _, id := range t.tokens[n.from:last] {
-				to.add(id)
-			}
-			worst = max(worst, cost)
-		}
-		i = next
-	}
-	return worst
-}
 
 // Accept goes on behind a token that was drawn. A token that the mask does not have is refused and
 // changes nothing.
@@ -173,3 +115,6 @@ func (m *Matcher) AcceptText(text []byte) error {
 	m.at = m.m.shrink(at)
 	return nil
 }
+
+// Memory is about how many bytes the automata of the grammar and what was kept of the answer take.
+func (m *Matcher) Memory() int64 { return m.m.p.bytes + m.m.bytes }

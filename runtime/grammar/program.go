@@ -9,6 +9,7 @@ import (
 type program struct {
 	states []pstate
 	start  int32
+	free   []freeLoop
 	bytes  int64 // that the states take, about
 }
 
@@ -19,6 +20,7 @@ type pstate struct {
 	calls []callEdge
 	loop  *loopState
 	final bool
+	free  int32   // 1 + the number of its freeLoop; 0: it has none
 	dist  float64 // bytes of the shortest way to the end of its rule; +Inf: there is none
 }
 
@@ -35,7 +37,7 @@ type callEdge struct{ start, back int32 }
 type loopState struct {
 	body, next  int32
 	least, most int32 // most < 0: endless
-	plain       bool  // a round is one character inside a JSON string
+	free        int32 // 1 + the number of its freeLoop, whose characters are a round each; 0: it has none
 }
 
 const maxCount = 1 << 24
@@ -46,18 +48,23 @@ type builder struct {
 	program
 	rules  []ruleDef
 	budget *budget
-	// Rules that are written once: one character inside a JSON string, white space, any value; -1
-	// before they are.
-	plain, blank, free ruleID
+	// Rules that are written once: one character inside a JSON string, a whole one, white space,
+	// any value; -1 before they are.
+	plain, quoted, blank, any ruleID
 }
 
 type ruleDef struct {
 	path  string
 	body  expr
 	start int32
+	end   int32
+	// inlined: it stands in the place of its one call.
+	inlined bool
 }
 
-func newBuilder(b *budget) *builder { return &builder{budget: b, plain: -1, blank: -1, free: -1} }
+func newBuilder(b *budget) *builder {
+	return &builder{budget: b, plain: -1, quoted: -1, blank: -1, any: -1}
+}
 
 func (b *builder) rule(path string) ruleID {
 	b.rules = append(b.rules, ruleDef{path: path, body: nothing{}})
@@ -90,8 +97,11 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 		}
 		end := b.state()
 		b.states[end].final = true
+		b.rules[i].end = end
 		b.write(b.rules[i].body, b.rules[i].start, end)
 	}
+	b.inline(root)
+	b.mergePrefixes()
 	b.measure()
 	if err := b.checkLoops(); err != nil {
 		return nil, err
@@ -104,6 +114,7 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 		return nil, err
 	}
 	b.prune()
+	b.findFree()
 	b.start = start
 	out := b.program
 	return &out, nil
@@ -234,8 +245,7 @@ func (b *builder) writeRepeat(e repeat, from, to int32) {
 		return
 	}
 	c, isCall := e.body.(call)
-	plain := isCall && c.rule == b.plain
-	if e.most < 0 && e.least <= unrolled && !plain {
+	if e.most < 0 && e.least <= unrolled {
 		for range e.least {
 			next := b.state()
 			b.write(e.body, from, next)
@@ -257,6 +267,6 @@ func (b *builder) writeRepeat(e repeat, from, to int32) {
 	} else {
 		b.write(e.body, body, end)
 	}
-	b.states[loop].loop = &loopState{body: body, next: to, least: int32(e.least), most: int32(e.most), plain: plain}
+	b.states[loop].loop = &loopState{body: body, next: to, least: int32(e.least), most: int32(e.most)}
 	b.eps(from, loop)
 }

@@ -127,7 +127,11 @@ func (w *patternWriter) read(at int32, s patternState, char expr, next patternSt
 		return
 	}
 	next.count = min(s.count+1, w.cap)
-	w.b.write(char, at, w.state(next))
+	to := w.state(next)
+	if _, isCall := char.(call); isCall && to == at {
+		char = stringChar() // written out, it is a free loop
+	}
+	w.b.write(char, at, to)
 }
 
 func (w *patternWriter) instruction(s patternState, at int32, in *syntax.Inst) {

@@ -185,7 +185,7 @@ func (c *compiler) part(path string, names ...string) (expr, error) {
 func (c *compiler) expr(s *value, path string) (expr, error) {
 	switch {
 	case s.isTrue():
-		return c.any(), nil
+		return c.anyValue(), nil
 	case s.isFalse():
 		return nothing{}, nil
 	case s.kind != kindObject:

@@ -88,7 +88,7 @@ func (c *compiler) properties(s *value, path string) ([]property, error) {
 // undeclared is the value of a property that is not declared.
 func (c *compiler) undeclared(s *value, path string) (expr, error) {
 	if s.get("additionalProperties") == nil {
-		return c.any(), nil
+		return c.anyValue(), nil
 	}
 	return c.part(path, "additionalProperties")
 }
@@ -120,39 +120,41 @@ func (c *compiler) additional(s *value, path string, props []property) (name, va
 	return c.otherNames(props), value, nil
 }
 
-// members writes an object: for each property a state before which nothing was written, and one
-// behind a comma's place.
+// members writes an object: for each property a state before its name, where it and those behind it
+// up to the next required one may follow, and one behind the member before it.
 func (c *compiler) members(props []property, name, extra expr) expr {
 	space := c.space()
-	pair := func(name, value expr) expr { return sequence{name, space, literal(":"), space, value} }
-	comma := sequence{space, literal(","), space}
-	var more expr
-	if extra != nil {
-		more = star(sequence{comma, pair(name, extra)})
-	}
+	value := func(v expr) expr { return sequence{space, literal(":"), space, v} }
 	return automaton(func(b *builder, from, to int32) {
-		first, later := b.state(), b.state()
-		b.edge(from, first, byteRange{'{', '{'})
-		for i, p := range props {
-			member := pair(literal(appendQuoted(nil, p.name)), p.value)
-			nextFirst, nextLater := b.state(), b.state()
-			b.write(sequence{space, member}, first, nextLater)
-			if i > 0 {
-				b.write(sequence{comma, member}, later, nextLater)
-			}
-			if !p.required {
-				b.eps(first, nextFirst)
-				b.eps(later, nextLater)
-			}
-			first, later = nextFirst, nextLater
+		n := len(props)
+		names, behind := make([]int32, n+1), make([]int32, n+1)
+		for i := range names {
+			names[i], behind[i] = b.state(), b.state()
 		}
-		end := b.state()
-		b.eps(first, end)
-		if more == nil {
-			b.eps(later, end)
-		} else {
-			b.write(more, later, end)
-			b.write(sequence{space, pair(name, extra), more}, first, end)
+		open, end := b.state(), b.state()
+		b.edge(from, open, byteRange{'{', '{'})
+		b.write(space, open, names[0])
+		must := false // one of the properties from i on is required
+		for i := n; i >= 0; i-- {
+			if i < n {
+				p := &props[i]
+				b.write(sequence{literal(appendQuoted(nil, p.name)), value(p.value)}, names[i], behind[i+1])
+				if !p.required {
+					b.eps(names[i], names[i+1])
+				}
+				must = must || p.required
+			} else if extra != nil {
+				b.write(sequence{name, value(extra)}, names[n], behind[n])
+			}
+			if i > 0 && (i < n || extra != nil) {
+				b.write(sequence{space, literal(","), space}, behind[i], names[i])
+			}
+			if !must {
+				b.eps(behind[i], end)
+			}
+		}
+		if !must {
+			b.eps(open, end)
 		}
 		b.write(sequence{space, literal("}")}, end, to)
 	})
@@ -218,7 +220,7 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 	if it := s.get("items"); first == nil && it != nil && it.kind == kindArray {
 		first, key, rest = it, "items", "additionalItems" // as draft 7 has it
 	}
-	var item expr = c.any()
+	var item expr = c.anyValue()
 	if r := s.get(rest); r.isFalse() {
 		item = nil
 	} else if r != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // node is a stack of the program: the state on top, the rounds of its loop that are done, and what
@@ -28,13 +29,12 @@ type state struct {
 	items  []*node
 	end    bool // the answer may end here
 	cost   float64
+	bytes  byteSet      // that may follow
 	near   []move       // the steps that were taken
 	next   *[256]*state // the same, where they are many
-	run    int32        // characters inside a JSON string that may follow whatever they are; endless: maxRun
-	alone  bool         // and nothing else of those may
-	after  float64      // what the shortest end behind such characters costs at most
 	mask   *Mask
 	masked float64 // the greatest cost behind a token of mask
+	freedom
 }
 
 // move is a step: the state behind a byte.
@@ -42,8 +42,6 @@ type move struct {
 	b  byte
 	to *state
 }
-
-const maxRun = 1 << 30
 
 // machine makes states as they are met and keeps them.
 type machine struct {
@@ -209,63 +207,24 @@ func (m *machine) intern(items []*node, end bool) *state {
 	for _, n := range items {
 		s.cost = min(s.cost, n.cost)
 	}
-	m.findRun(s)
+	for _, n := range items {
+		for _, e := range m.p.states[n.state].edges {
+			s.bytes.add(e.byteRange)
+		}
+	}
+	m.findFree(s)
 	if m.bytes <= stateBytes {
 		m.states[string(m.key)] = s
-		m.bytes += int64(200 + 2*len(m.key) + 8*len(items))
+		m.bytes += int64(320 + 2*len(m.key) + 8*len(items))
 	}
 	return s
 }
 
-// findRun tells how many characters of a JSON string may follow, and whether any other stack takes
-// bytes of them.
-func (m *machine) findRun(s *state) {
-	s.alone, s.after = true, math.Inf(1)
-	for _, n := range s.items {
-		if left := m.rounds(n); left > 0 {
-			if left > s.run {
-				s.after = math.Inf(1)
-			}
-			if left >= s.run {
-				s.run, s.after = left, min(s.after, n.cost)
-			}
-			continue
-		}
-		for _, e := range m.p.states[n.state].edges {
-			s.alone = s.alone && !plainBytes(e.byteRange)
-		}
-	}
-}
-
-// rounds is how many characters of a JSON string may follow this stack; 0 where it stands
-// elsewhere.
-func (m *machine) rounds(n *node) int32 {
-	if n.parent == nil {
-		return 0
-	}
-	l := m.p.states[n.parent.state].loop
-	switch {
-	case l == nil || !l.plain || l.body != n.state:
-		return 0
-	case l.most < 0:
-		return maxRun
-	}
-	return l.most - n.parent.count + 1
-}
-
-// plainBytes tells whether a character that needs no escape in a JSON string may begin with one of
-// the bytes.
-func plainBytes(r byteRange) bool {
-	for c := int(r.lo); c <= int(r.hi); c++ {
-		if c >= 0x20 && c != '"' && c != '\\' {
-			return true
-		}
-	}
-	return false
-}
-
 // after is the state behind one more byte; m.dead where none allows it.
 func (m *machine) after(s *state, b byte) *state {
+	if s.again != nil && b < utf8.RuneSelf && s.loop.bytes.has(b) {
+		return s.again
+	}
 	if s.next != nil {
 		if t := s.next[b]; t != nil {
 			return t
@@ -285,8 +244,8 @@ func (m *machine) after(s *state, b byte) *state {
 const manyMoves = 24
 
 func (m *machine) step(s *state, b byte) *state {
-	if s == m.dead {
-		return s
+	if !s.bytes.has(b) {
+		return m.dead
 	}
 	to := m.to[:0]
 	for _, n := range s.items {

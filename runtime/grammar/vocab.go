@@ -4,22 +4,21 @@ import (
 	"bytes"
 	"math/bits"
 	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
 // Vocab is the tokens of a model as tries over their bytes. It is made once a model and shared.
 type Vocab struct {
-	size  int
-	ends  []int32  // tokens that end an answer
-	text  [][]byte // by token
-	plain trie     // tokens of whole characters that need no escape in a JSON string
-	rest  trie     // all others
-	// upTo[n] are the plain tokens of at most n characters.
-	upTo [plainChars + 1][]uint64
-}
+	size int
+	ends []int32  // tokens that end an answer
+	text [][]byte // by token
+	all  []int32  // those that have texts, in the order of these
+	json *slice   // by what stands in a JSON string as it is
 
-// plainChars is the length in characters of the longest plain token; longer ones are in the rest.
-const plainChars = 32
+	mu     sync.Mutex
+	slices map[classes]*slice
+}
 
 // ControlMark stands before the spelling of a control token in the bytes of a grammar. No text has
 // it, so that a control token is allowed only where a grammar names it (Control), and letters that
@@ -30,26 +29,17 @@ const ControlMark = "\xff"
 // control tokens, none for those that an answer under a grammar never has; ends are the tokens that
 // end it.
 func NewVocab(text [][]byte, ends []int32) *Vocab {
-	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text}
-	var plain, rest []int32
-	for n := range v.upTo {
-		v.upTo[n] = make([]uint64, words64(v.size))
-	}
+	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[classes]*slice{}}
+	var ids []int32
 	for id, t := range text {
-		if len(t) == 0 || len(t) > maxTokenBytes || slices.Contains(ends, int32(id)) {
-			continue
-		}
-		n := plainLength(t)
-		if n == 0 || n > plainChars {
-			rest = append(rest, int32(id))
-			continue
-		}
-		plain = append(plain, int32(id))
-		for ; n <= plainChars; n++ {
-			v.upTo[n][id/64] |= 1 << (id % 64)
+		if len(t) > 0 && len(t) <= maxTokenBytes && !slices.Contains(ends, int32(id)) {
+			ids = append(ids, int32(id))
 		}
 	}
-	v.plain, v.rest = newTrie(plain, text), newTrie(rest, text)
+	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
+	v.all = ids
+	v.json = v.slice(jsonClasses)
+	v.json.plain = newTrie(v.json.held(text), text)
 	return v
 }
 
@@ -61,18 +51,16 @@ func (v *Vocab) Ends(id int32) bool { return slices.Contains(v.ends, id) }
 
 func words64(n int) int { return (n + 63) / 64 }
 
-// plainLength counts the characters of a text that may stand in a JSON string as they are; 0 where
-// one may not, or is not whole.
-func plainLength(t []byte) int {
-	n := 0
-	for i := 0; i < len(t); n++ {
-		r, size := utf8.DecodeRune(t[i:])
-		if r < 0x20 || r == '"' || r == '\\' || r == utf8.RuneError && size == 1 {
-			return 0
-		}
-		i += size
+// firstClass is the class of a text's first character, and its length in bytes.
+func firstClass(t []byte) (class uint8, size int) {
+	if t[0] < utf8.RuneSelf {
+		return classOfByte[t[0]], 1
 	}
-	return n
+	r, size := utf8.DecodeRune(t)
+	if r == utf8.RuneError && size == 1 {
+		return brokenClass, 1
+	}
+	return runeClass, size
 }
 
 // trie is its nodes from left to right and from top to bottom, the root left out.
@@ -82,15 +70,17 @@ type trie struct {
 }
 
 type trieNode struct {
-	skip     int32 // the first node that is not below this one
-	from, to int32 // tokens that end here
-	past     int32 // the first token that ends neither here nor below
+	below    classes // of the characters that begin below it
+	skip     int32   // the first node that is not below this one
+	from, to int32   // tokens that end here
+	past     int32   // the first token that ends neither here nor below
 	depth    uint16
+	chars    uint16 // that begin below it, of the token that has most
 	b        byte
 }
 
+// newTrie makes a trie of tokens that are sorted by their texts.
 func newTrie(ids []int32, text [][]byte) trie {
-	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
 	t := trie{tokens: ids}
 	var path []int32 // nodes from the root to the last token
 	var last []byte
@@ -101,6 +91,7 @@ func newTrie(ids []int32, text [][]byte) trie {
 			path = path[:len(path)-1]
 		}
 	}
+	var begins []uint8 // classes of the characters that begin at each byte; noClass inside of one
 	for i, id := range ids {
 		s := text[id]
 		same := 0
@@ -114,10 +105,31 @@ func newTrie(ids []int32, text [][]byte) trie {
 		}
 		t.nodes[path[len(path)-1]].to = int32(i + 1)
 		last = s
+		begins = begins[:0]
+		for j := 0; j < len(s); {
+			class, size := firstClass(s[j:])
+			begins = append(begins, class)
+			for range size - 1 {
+				begins = append(begins, noClass)
+			}
+			j += size
+		}
+		var below classes
+		chars := uint16(0)
+		for d := len(s) - 1; d >= 0; d-- {
+			n := &t.nodes[path[d]]
+			n.below, n.chars = n.below.or(below), max(n.chars, chars)
+			if begins[d] != noClass {
+				below.add(begins[d])
+				chars++
+			}
+		}
 	}
 	closeTo(0, len(ids))
 	return t
 }
+
+const noClass = 127
 
 // maxTokenBytes is the length of the longest token that answers under a grammar may have.
 const maxTokenBytes = 1024

@@ -4,7 +4,7 @@ import "sandwich/runtime/gguf"
 
 func init() {
 	Register(Architecture{Name: "bert", Decoder: bert, Vocabulary: bertVocabulary,
-		Read: func(m *Metadata, c *Config) { m.encoder(c) }})
+		Read: encoder})
 }
 
 // bert is Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for Language
@@ -26,15 +26,8 @@ func bert(b *Builder) {
 }
 
 // encoder reads what the families of BERT have beside their sizes.
-func (m *Metadata) encoder(c *Config) {
-	c.Both = true
-	if t, ok := m.file.Tensor("token_types.weight"); ok {
-		c.Types = 1
-		if len(t.Dims) > 1 {
-			c.Types = t.Dims[1]
-		}
-	}
-	_, c.Fused = m.file.Tensor("blk.0.attn_qkv.weight")
+func encoder(m *Metadata, c *Config) {
+	c.Both, c.Fused = true, m.source.Tensors("attn_qkv.weight", 1)[0]
 }
 
 // bertVocabulary is WordPiece with BERT's special tokens in front.

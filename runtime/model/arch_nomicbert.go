@@ -2,7 +2,7 @@ package model
 
 func init() {
 	Register(Architecture{Name: "nomic-bert", Decoder: nomicBERT, Vocabulary: bertVocabulary,
-		Read: func(m *Metadata, c *Config) { m.encoder(c) }})
+		Read: encoder})
 }
 
 // nomicBERT is Nussbaum et al., Nomic Embed: Training a Reproducible Long Context Text Embedder,

@@ -10,7 +10,7 @@ func init() {
 			}
 		},
 		Check: func(c Config) error {
-			if c.Windows != (Windows{}) {
+			if c.Windows.Size > 0 {
 				return checkWindows(c)
 			}
 			return checkDense(c)

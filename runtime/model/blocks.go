@@ -11,6 +11,8 @@ type projection struct {
 	Bias  Need // of q, k and v
 	Fused bool // the three are rows of one tensor, attn_qkv, in that order
 	Whole bool // heads belong together: no rank can have some of them alone
+	NoV   bool // there are no values but the keys
+	NoKV  bool // keys and values are those of an earlier layer
 }
 
 // QKV reads H [T, hidden]: Q [T, heads*headDim], K and V [T, kvHeads*headDim].
@@ -23,8 +25,13 @@ func (b *Builder) project(p projection) {
 		{Role: "q", Tensor: "attn_q", N: q, K: b.Hidden, Bias: p.Bias, Out: BufQ},
 		{Role: "k", Tensor: "attn_k", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufK},
 		{Role: "v", Tensor: "attn_v", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufV}}
-	if p.Fused {
+	switch {
+	case p.Fused:
 		fuse("attn_qkv", products)
+	case p.NoKV:
+		products = products[:1]
+	case p.NoV:
+		products = products[:2]
 	}
 	for i := range products {
 		if p.Whole {
@@ -62,6 +69,8 @@ type Feed struct {
 	Fused  bool // gate and up are rows of one tensor, ffn_up, in that order
 	Single bool // there is no gate
 	Bias   Need
+	// Beside says that the model has experts, in this layer or in others: the block is not cut.
+	Beside bool
 }
 
 // FFN reads H [T, hidden]: Gate [T, ffn], then Y [T, hidden].
@@ -69,9 +78,10 @@ func (b *Builder) FFN(act Activation) { b.Feed(Feed{In: BufH, Act: act}) }
 
 // Feed is FFN of any kind.
 func (b *Builder) Feed(f Feed) {
+	n := b.ffnOf(b.layer)
 	gateUp := []Product{
-		{Role: "gate", Tensor: "ffn_gate", N: b.Config.FFN, K: b.Hidden, Bias: f.Bias, Out: BufGate},
-		{Role: "up", Tensor: "ffn_up", N: b.Config.FFN, K: b.Hidden, Bias: f.Bias, Out: BufGate}}
+		{Role: f.role("gate"), Tensor: "ffn_gate", N: n, K: b.Hidden, Bias: f.Bias, Out: f.out()},
+		{Role: f.role("up"), Tensor: "ffn_up", N: n, K: b.Hidden, Bias: f.Bias, Out: f.out()}}
 	switch {
 	case f.Single:
 		b.product("up", Op{In: f.In, Act: f.Act}, gateUp[1:])
@@ -81,8 +91,22 @@ func (b *Builder) Feed(f Feed) {
 	default:
 		b.Gated("gate_up", f.Act, f.In, gateUp[0], gateUp[1])
 	}
-	b.MatMul("down", BufGate, Product{Role: "down", Tensor: "ffn_down", N: b.Hidden, K: b.Config.FFN, Bias: f.Bias,
+	b.MatMul("down", f.out(), Product{Role: f.role("down"), Tensor: "ffn_down", N: b.Hidden, K: n, Bias: f.Bias,
 		Out: BufY})
+}
+
+func (f Feed) role(r string) string {
+	if f.Beside {
+		return shared + r
+	}
+	return r
+}
+
+func (f Feed) out() Buf {
+	if f.Beside {
+		return BufShared
+	}
+	return BufGate
 }
 
 // shared begins the roles of the matrices that every row is multiplied by in a model that has
@@ -107,27 +131,48 @@ type Mixture struct {
 	Bias   Need   // of the router and the experts' matrices
 	Onto   bool   // Y holds what is added to: that of Shared
 	Gate   string // tensor [hidden] of a gate of what Y holds; "" for none
+	Into   Buf    // BufY, where it is 0, or BufH
 }
 
 // Mix reads H [T, hidden]: Router [T, experts], Expert [P, hidden], Gate [P, expert ffn], Expert
 // [P, hidden], then Y [T, hidden].
 func (b *Builder) Mix(m Mixture) {
+	b.Route(m)
+	b.Consult(m)
+}
+
+// Route reads H [T, hidden]: Router [T, experts], and chooses by it.
+func (b *Builder) Route(m Mixture) {
 	e := b.Experts
 	b.MatMul("router", BufH, Product{Role: "router", Tensor: "ffn_gate_inp", N: e.Count, K: b.Hidden, Bias: m.Bias,
 		Out: BufRouter})
 	b.op(OpRoute, "route", Op{Router: m.Router})
+}
+
+// Consult reads H [T, hidden] with the experts that were chosen.
+func (b *Builder) Consult(m Mixture) {
+	e := b.Experts
+	gateUp := []Product{
+		{Role: "gate", Tensor: "ffn_gate_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias, Out: BufGate},
+		{Role: "up", Tensor: "ffn_up_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias, Out: BufGate}}
+	if b.FusedExperts {
+		fuse("ffn_gate_up_exps", gateUp)
+	}
 	b.op(OpDispatch, "dispatch", Op{Router: m.Router})
-	b.Gated("experts.gate_up", m.Act, BufExpert,
-		Product{Role: "gate", Tensor: "ffn_gate_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias,
-			Out: BufGate},
-		Product{Role: "up", Tensor: "ffn_up_exps", N: e.FFN, K: b.Hidden, Stack: e.Count, Bias: m.Bias, Out: BufGate})
+	b.Gated("experts.gate_up", m.Act, BufExpert, gateUp[0], gateUp[1])
 	b.MatMul("experts.down", BufGate,
 		Product{Role: "down", Tensor: "ffn_down_exps", N: b.Hidden, K: e.FFN, Stack: e.Count, Bias: m.Bias,
 			Out: BufExpert})
-	o := Op{Router: m.Router, Onto: m.Onto}
+	into := BufY
+	if m.Into == BufH {
+		into = BufH
+	}
+	o := Op{Router: m.Router, Onto: m.Onto, Outs: []Buf{into}}
 	if m.Gate != "" {
 		o.Gate = b.vector(m.Gate+".weight", b.Hidden, Always)
 	}
 	b.op(OpCombine, "combine", o)
-	b.wroteY()
+	if into == BufY {
+		b.wroteY()
+	}
 }

@@ -18,9 +18,10 @@ const (
 // Tensors are named as in GGUF, without "blk.N." and ".weight".
 type Builder struct {
 	Config
-	m     *Model
-	layer int   // that is being written; outside before and after the layers
-	heads Heads // of the layer at hand
+	m      *Model
+	layer  int   // that is being written; outside before and after the layers
+	heads  Heads // of the layer at hand, which changes them where its family does
+	keeper int   // of the keys and values of the layer at hand
 	// What the next norm adds to the residual stream: Y of layer from, if anything wrote it.
 	pending bool
 	from    int
@@ -37,7 +38,6 @@ func (c Config) Model() (*Model, error) {
 		return nil, err
 	}
 	b := &Builder{Config: c, layer: outside,
-		heads: Heads{c.Heads, c.KVHeads, c.HeadDim},
 		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.tied(),
 			Outputs: c.Vocab, Pooling: c.Pooling, Scores: c.Scoring.Count > 0}}
 	arch.Decoder(b)
@@ -48,7 +48,7 @@ func (c Config) Model() (*Model, error) {
 func (b *Builder) Layers() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for b.layer = range b.Config.Layers {
-			if !yield(b.layer) {
+			if b.heads = b.headsOf(b.layer); !yield(b.layer) {
 				break
 			}
 		}
@@ -97,9 +97,11 @@ func (b *Builder) EmbedPlaces(learned bool) {
 
 // Residual is how the output of a block joins the residual stream: X += Scale * norm(Y), with a
 // norm where Post names its weight [hidden].
+// With a Gain [1] the stream is multiplied by it behind the sum.
 type Residual struct {
 	Post  string
 	Scale float32
+	Gain  string
 }
 
 // Residual changes it for the block just written, where the sum is not plain.
@@ -131,6 +133,9 @@ func (b *Builder) add(name string, o Op) {
 	o.Kind, o.Name, o.Layer, o.Scale = OpAddNorm, b.name(name), b.from, b.sum.Scale
 	if b.sum.Post != "" {
 		o.Post = &Vector{Name: fmt.Sprintf("blk.%d.%s.weight", b.from, b.sum.Post), N: b.Hidden}
+	}
+	if b.sum.Gain != "" {
+		o.Gain = &Vector{Name: fmt.Sprintf("blk.%d.%s.weight", b.from, b.sum.Gain), N: 1, Optional: true}
 	}
 	b.m.Ops = append(b.m.Ops, o)
 	b.pending = false
@@ -202,7 +207,7 @@ func (b *Builder) Rope(r Rope) *Rope {
 		}
 	}
 	r.Scale, r.Gain = cmp.Or(r.Scale, 1), cmp.Or(r.Gain, 1)
-	r.Dim, r.Rule = b.ropeDim(), b.RopeRule
+	r.Dim, r.Rule = cmp.Or(r.Dim, b.ropeDim()), b.RopeRule
 	return &r
 }
 
@@ -214,19 +219,37 @@ func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base
 type Rotation struct {
 	Rope         *Rope  // nil: nothing
 	QNorm, KNorm string // tensors [headDim] of a norm of each head before it is rotated; "" for none
+	VNorm        bool   // values are normalized too, without a weight
+	KeysAsValues bool   // there are none but the keys, as they are before their norm
 	Temper       *Temper
+	Keeper       int // an earlier layer whose K and V this one reads, plus 1; 0: its own
 }
 
 // Rotate turns Q and K, and puts K and V into the cache.
 func (b *Builder) Rotate(r Rotation) {
-	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper}
-	if r.QNorm != "" {
+	o := Op{Rope: r.Rope, Heads: b.heads, Temper: r.Temper, KeyVal: r.KeysAsValues, Keeper: b.layer}
+	if r.Keeper > 0 {
+		o.Keeper = r.Keeper - 1
+	}
+	if b.keeper = o.Keeper; r.QNorm != "" {
 		o.QNorm = b.vector(r.QNorm+".weight", b.heads.Dim, Always)
 	}
-	if r.KNorm != "" {
+	if r.KNorm != "" && r.Keeper == 0 {
 		o.KNorm = b.vector(r.KNorm+".weight", b.heads.Dim, Always)
 	}
+	if r.VNorm && r.Keeper == 0 {
+		o.VNorm = plain(b.heads.Dim)
+	}
 	b.op(OpRotate, "rotate", o)
+}
+
+// plain is the weight of a norm that has none.
+func plain(n int) *Vector {
+	v := &Vector{N: n, Data: make([]float32, n)}
+	for i := range v.Data {
+		v.Data[i] = 1
+	}
+	return v
 }
 
 // HeadScale is 1/sqrt(headDim), the usual scale of attention scores.
@@ -235,12 +258,13 @@ func (c Config) HeadScale() float32 { return float32(1 / math.Sqrt(float64(c.Hea
 // Attend is Att [T, heads*headDim].
 func (b *Builder) Attend(a Attn) {
 	a.Both = a.Both || b.Both
-	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads})
+	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, Keeper: b.keeper})
 }
 
 // AttendSinks is Attend with one more score of each head, tensor [heads].
 func (b *Builder) AttendSinks(a Attn, tensor string) {
-	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, Sinks: b.vector(tensor+".weight", b.heads.Q, Always)})
+	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, Keeper: b.keeper,
+		Sinks: b.vector(tensor+".weight", b.heads.Q, Always)})
 }
 
 // Head is Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden]. A model of the

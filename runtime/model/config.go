@@ -32,17 +32,49 @@ type Config struct {
 	Pooling   Pooling
 	Scoring   Scoring
 	Dense     []int // widths of the products behind pooling
+	// What layers have of their own, nil where all have the sizes of Dims, which are the greatest.
+	KVHeadsOf, FFNOf []int
+	SharedKV         int    // so many last layers read keys and values of earlier ones
+	NoValues         []bool // layers that take their keys for values; nil: none
+	Inputs           int    // width of each layer's own embedding, 0 for none
+	FusedExperts     bool   // gate and up of the experts are rows of one tensor
+}
+
+// headsOf are the sizes of a layer's attention.
+func (c Config) headsOf(layer int) Heads {
+	h := Heads{c.Heads, c.KVHeads, c.HeadDim}
+	if c.KVHeadsOf != nil {
+		h.KV = c.KVHeadsOf[layer]
+	}
+	if c.Windows.HeadDim > 0 && c.Windows.Has(layer) {
+		h.Dim = c.Windows.HeadDim
+	}
+	return h
+}
+
+// ffnOf is the width of a layer's feed-forward.
+func (c Config) ffnOf(layer int) int {
+	if c.FFNOf != nil {
+		return c.FFNOf[layer]
+	}
+	return c.FFN
 }
 
 // Windows say which layers see how far; all zero where every layer sees everything.
 type Windows struct {
-	Size   int     // positions that a layer with a window sees
-	Period int     // of so many layers the last sees everything
-	Base   float64 // of the rotation in layers with a window; 0: that of the others
+	Size    int     // positions that a layer with a window sees
+	Period  int     // of so many layers the last sees everything
+	Layers  []bool  // which have one, in the place of Period; or nil
+	Base    float64 // of the rotation in layers with a window; 0: that of the others
+	HeadDim int     // of layers with a window; 0: that of the others
+	RopeDim int     // leading dimensions of their heads that rotate; 0: that of the others
 }
 
 // Has says whether a layer has a window.
 func (w Windows) Has(layer int) bool {
+	if w.Layers != nil {
+		return w.Size > 0 && w.Layers[layer]
+	}
 	return w.Size > 0 && (w.Period == 0 || layer%w.Period < w.Period-1)
 }
 
@@ -106,6 +138,9 @@ func (c Config) Check() error {
 	if dim := c.ropeDim(); dim < 2 || dim > c.HeadDim || dim%2 != 0 {
 		return fmt.Errorf("%d of %d head dimensions cannot rotate in pairs", dim, c.HeadDim)
 	}
+	if err := c.checkLayers(); err != nil {
+		return err
+	}
 	if c.Llama3 != nil {
 		if err := c.Llama3.check(); err != nil {
 			return err
@@ -120,6 +155,39 @@ func (c Config) Check() error {
 		return err
 	}
 	return arch.Check(c)
+}
+
+// checkLayers refuses sizes of single layers that none has.
+func (c Config) checkLayers() error {
+	for _, list := range []struct {
+		what  string
+		sizes int
+	}{{"number of KV heads", len(c.KVHeadsOf)}, {"feed-forward width", len(c.FFNOf)},
+		{"window", len(c.Windows.Layers)}, {"kind of values", len(c.NoValues)}} {
+		if list.sizes != 0 && list.sizes != c.Layers {
+			return fmt.Errorf("the %s is given for %d layers of %d", list.what, list.sizes, c.Layers)
+		}
+	}
+	for layer, n := range c.FFNOf {
+		if n < 1 || n > c.FFN {
+			return fmt.Errorf("the feed-forward width of layer %d is %d, outside 1..%d", layer, n, c.FFN)
+		}
+	}
+	for layer := range c.KVHeadsOf {
+		if h := c.headsOf(layer); h.KV < 1 || h.Q%h.KV != 0 {
+			return fmt.Errorf("layer %d: %d query heads cannot share %d KV heads evenly", layer, h.Q, h.KV)
+		}
+	}
+	if w := c.Windows; w.HeadDim < 0 || w.HeadDim > 1<<12 || w.RopeDim < 0 || w.RopeDim%2 != 0 ||
+		w.RopeDim > cmp.Or(w.HeadDim, c.HeadDim) {
+		return fmt.Errorf("%d of %d head dimensions of layers with a window cannot rotate in pairs", w.RopeDim,
+			cmp.Or(w.HeadDim, c.HeadDim))
+	}
+	if c.SharedKV < 0 || c.SharedKV >= c.Layers || c.Inputs < 0 || c.Inputs > 1<<16 {
+		return fmt.Errorf("%d of %d layers that share keys and values, and %d own inputs of each, are not possible",
+			c.SharedKV, c.Layers, c.Inputs)
+	}
+	return nil
 }
 
 // check refuses sizes that no mixture has.

@@ -36,6 +36,8 @@ func TestPresets(t *testing.T) {
 		"olmo2-1b": 1_484_916_736, "olmo3-7b": 7_298_011_136,
 		"glm4-9b":              9_400_279_040 - 40*(4096+2*256), // biases, which a file may lack
 		"ministral-3-3b":       3_429_006_336,                   // "3.4B"
+		"gemma4-e2b":           4_628_569_344,                   // "5.1B" with what sees and hears
+		"gemma4-26b-a4b":       25_233_137_920,                  // "25.2B"
 		"bert-base":            109_482_240 - (768+1)*768,       // the pooler, which no embedding uses
 		"qwen3-embedding-0.6b": 595_776_512, "nomic-embed-text-v1.5": 136_731_648,
 		"embeddinggemma-300m": 302_863_104 + 2*768*3072, // and the products behind pooling

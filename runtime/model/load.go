@@ -103,6 +103,9 @@ func (v *Vector) read(t *gguf.Tensor) error {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
 			return fmt.Errorf("tensor %s holds %v at %d: the file is damaged, copy or download it again", v.Name, x, i)
 		}
+		if v.Times != 0 {
+			v.Data[i] = x * v.Times
+		}
 	}
 	return nil
 }

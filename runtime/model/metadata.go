@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"sandwich/runtime/gguf"
 )
 
-// Metadata reads the keys of one architecture from a GGUF file. The first error is kept, so that a
-// configuration is read line by line.
+// Metadata reads the keys of one architecture from a GGUF file, or from what a plan remembers of
+// one. The first error is kept, so that a configuration is read line by line.
 type Metadata struct {
-	file *gguf.File
-	arch string
-	err  error
+	source source
+	arch   string
+	from   string // what the source is
+	err    error
 }
 
 func (m *Metadata) fail(format string, args ...any) {
@@ -26,9 +28,9 @@ func (m *Metadata) key(suffix string) string { return m.arch + "." + suffix }
 
 // Size reads a required positive count and refuses the absurd.
 func (m *Metadata) Size(suffix string, most uint64) int {
-	v, ok := m.file.Uint(m.key(suffix))
+	v, ok := m.source.Uint(m.key(suffix))
 	if !ok {
-		m.fail("the file has no %s: it is not a complete %s model", m.key(suffix), m.arch)
+		m.fail("%s has no %s: it is not a complete %s model", m.from, m.key(suffix), m.arch)
 		return 1
 	}
 	if v == 0 || v > most {
@@ -40,26 +42,34 @@ func (m *Metadata) Size(suffix string, most uint64) int {
 
 // SizeOr is Size where the file may lack the key.
 func (m *Metadata) SizeOr(suffix string, most uint64, otherwise int) int {
-	if _, ok := m.file.Uint(m.key(suffix)); !ok {
+	if _, ok := m.source.Uint(m.key(suffix)); !ok {
 		return otherwise
+	}
+	return m.Size(suffix, most)
+}
+
+// CountOr reads a count that may be 0, and is where the file lacks the key.
+func (m *Metadata) CountOr(suffix string, most uint64) int {
+	if v, ok := m.source.Uint(m.key(suffix)); !ok || v == 0 {
+		return 0
 	}
 	return m.Size(suffix, most)
 }
 
 // Has says whether the file has a key.
 func (m *Metadata) Has(suffix string) bool {
-	_, ok := m.file.Uint(m.key(suffix))
+	_, ok := m.source.Uint(m.key(suffix))
 	return ok
 }
 
 func (m *Metadata) hasFloat(suffix string) bool {
-	_, ok := m.file.Float(m.key(suffix))
+	_, ok := m.source.Float(m.key(suffix))
 	return ok
 }
 
 // PositiveOr reads a positive number that the file may lack.
 func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
-	v, ok := m.file.Float(m.key(suffix))
+	v, ok := m.source.Float(m.key(suffix))
 	if !ok {
 		return otherwise
 	}
@@ -80,7 +90,7 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	m := &Metadata{file: f, arch: arch.Name}
+	m := &Metadata{source: fileSource{f}, arch: arch.Name, from: "the file"}
 	c := Config{Arch: arch.Name}
 	c.Name, _ = f.String("general.name")
 	m.dims(&c)
@@ -88,7 +98,9 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	if arch.Read != nil {
 		arch.Read(m, &c)
 	}
-	m.pooling(&c)
+	if m.err == nil {
+		m.err = c.pooled(f)
+	}
 	if m.err != nil {
 		return Config{}, m.err
 	}
@@ -121,19 +133,55 @@ func (m *Metadata) dims(c *Config) {
 	c.Hidden = m.Size("embedding_length", 1<<17)
 	c.Layers = m.Size("block_count", 1<<10)
 	c.Heads = m.Size("attention.head_count", 1<<12)
-	c.KVHeads = m.SizeOr("attention.head_count_kv", 1<<12, c.Heads)
 	c.HeadDim = m.SizeOr("attention.key_length", 1<<12, max(1, c.Hidden/c.Heads))
-	c.FFN = m.Size("feed_forward_length", 1<<20)
 	c.Context = m.Size("context_length", 1<<26)
 	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim {
 		m.fail("value heads of %d beside key heads of %d are %w", v, c.HeadDim, ErrUnsupported)
 	}
+	c.KVHeads, c.FFN = c.Heads, 1
+	if m.Has("attention.head_count_kv") {
+		c.KVHeads = m.Size("attention.head_count_kv", 1<<12)
+	}
+	if _, list := m.source.Ints(m.key("feed_forward_length")); !list {
+		c.FFN = m.Size("feed_forward_length", 1<<20)
+	}
+	m.layers(c)
 	eps := rmsEps
 	if !m.hasFloat(eps) && m.hasFloat(layerEps) {
 		eps = layerEps
 	}
 	if c.Eps = m.PositiveOr(eps, 0); !(c.Eps > 0 && c.Eps < 1) {
 		m.fail("%s is missing or outside (0, 1)", m.key(eps))
+	}
+}
+
+// layers reads the sizes that files may give for each layer; those of all are the greatest.
+func (m *Metadata) layers(c *Config) {
+	m.eachLayer("attention.head_count_kv", 1<<12, &c.KVHeads, &c.KVHeadsOf, c.Layers)
+	m.eachLayer("feed_forward_length", 1<<20, &c.FFN, &c.FFNOf, c.Layers)
+}
+
+func (m *Metadata) eachLayer(suffix string, most int32, all *int, of *[]int, layers int) {
+	list, ok := m.source.Ints(m.key(suffix))
+	if !ok {
+		return
+	}
+	if len(list) != layers {
+		m.fail("%s has %d entries for %d layers", m.key(suffix), len(list), layers)
+		return
+	}
+	sizes, same := make([]int, layers), true
+	for i, v := range list {
+		if v < 0 || v > most {
+			m.fail("%s of layer %d is %d, outside 0..%d", m.key(suffix), i, v, most)
+			return
+		}
+		sizes[i] = int(v)
+		same = same && v == list[0]
+	}
+	*all = max(1, slices.Max(sizes))
+	if !same {
+		*of = sizes
 	}
 }
 
@@ -146,7 +194,7 @@ func (m *Metadata) rope(c *Config) {
 	if gain := m.PositiveOr("rope.scaling.attn_factor", 1); gain != 1 {
 		c.RopeGain = gain
 	}
-	switch rule, _ := m.file.String(m.key("rope.scaling.type")); rule {
+	switch rule, _ := m.source.String(m.key("rope.scaling.type")); rule {
 	case "", "none":
 	case "yarn":
 		c.Yarn = &Yarn{Factor: m.PositiveOr("rope.scaling.factor", 1), Fast: 32, Slow: 1,
@@ -154,7 +202,7 @@ func (m *Metadata) rope(c *Config) {
 	case "linear":
 		c.RopeScale = 1 / m.PositiveOr("rope.scaling.factor", 0)
 		if math.IsInf(c.RopeScale, 0) {
-			m.fail("the file has no %s, which linear scaling needs", m.key("rope.scaling.factor"))
+			m.fail("%s has no %s, which linear scaling needs", m.from, m.key("rope.scaling.factor"))
 		}
 	case "llama3":
 		c.Llama3 = &Llama3Rope{Factor: m.PositiveOr("rope.scaling.factor", 8),
@@ -176,7 +224,14 @@ func (m *Metadata) Experts(c *Config) {
 // Windows reads the size of windows, and which layers have them where the file says so.
 func (m *Metadata) Windows(c *Config, period int) {
 	c.Windows.Size = m.Size("attention.sliding_window", 1<<26)
-	c.Windows.Period = m.SizeOr("attention.sliding_window_pattern", 1<<10, period)
+	const pattern = "attention.sliding_window_pattern"
+	if list, ok := m.source.Ints(m.key(pattern)); ok {
+		for _, has := range list {
+			c.Windows.Layers = append(c.Windows.Layers, has != 0)
+		}
+		return
+	}
+	c.Windows.Period = m.SizeOr(pattern, 1<<10, period)
 }
 
 // Scales reads the numbers by which families multiply, as many as the file has.

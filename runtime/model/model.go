@@ -76,8 +76,11 @@ func (m *Model) Width(b Buf) int {
 	most := 0
 	for i := range m.Ops {
 		op := &m.Ops[i]
-		if b == BufAtt && op.Kind == OpAttention {
+		switch {
+		case b == BufAtt && op.Kind == OpAttention:
 			most = max(most, op.Heads.Q*op.Heads.Dim)
+		case b == BufV && op.KeyVal:
+			most = max(most, op.Heads.KV*op.Heads.Dim)
 		}
 		for j, out := range op.Outs {
 			if out == b && len(op.W) > 0 {

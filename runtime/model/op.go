@@ -1,5 +1,7 @@
 package model
 
+import "sandwich/runtime/gguf"
+
 // Buf names an activation buffer; exec owns the memory, one row per token of the running batch.
 type Buf uint8
 
@@ -16,6 +18,8 @@ const (
 	BufY                 // output of o and down                 [rows, hidden]
 	BufRouter            // logits of the router                 [rows, experts]
 	BufExpert            // input, later output, of the experts  [rows*used, hidden], rows of one expert together
+	BufInputs            // each layer's own input               [rows, layers*inputs]
+	BufInput             // a gate of one layer's input          [rows, inputs]
 	BufLogits            // logits of the wanted rows            [logit rows, outputs]
 	NumBufs
 )
@@ -36,13 +40,15 @@ const (
 	// gate W[0] and up W[1], or of the one product there is.
 	OpMatMul
 	// OpRotate normalizes the heads of Q, K and V where the model does, rotates Q and K by position
-	// where the layer does, tempers Q, and stores K and V in the cache.
+	// where the layer does, tempers Q, and stores K and V in the cache. In a layer that reads those
+	// of another one there is Q alone.
 	OpRotate
 	// OpAttention is Att = softmax(Scale * Q K^T) V, causal, over the cached positions of each
 	// row's sequence that the layer sees.
 	OpAttention
 	// OpAddNorm is X += Scale * Y; H = RMSNorm(X, Norm), if it has a Norm, or X = LayerNorm(X,
-	// Norm, Shift). With Post, Y is normalized before it is added.
+	// Norm, Shift). With Post, Y is normalized before it is added, with Gain X is multiplied behind
+	// it.
 	OpAddNorm
 	// OpGather copies the rows of H whose logits are wanted, times Scale, in order, to the top of
 	// Y.
@@ -59,10 +65,16 @@ const (
 	// it is added to what Y holds, which is multiplied before by sigmoid(H * Gate) if there is a
 	// Gate.
 	OpCombine
-	// OpRowNorm is Outs[0] = RMSNorm(In, Norm), of whole rows.
+	// OpRowNorm is Outs[0] = RMSNorm(In, Norm), of whole rows; with Onto it is added to what
+	// Outs[0] holds, and In is overwritten.
 	OpRowNorm
 	// OpCap is In = Cap * tanh(In / Cap) of the wanted rows.
 	OpCap
+	// OpInputs is Inputs = (RMSNorm(Inputs * Scale, Norm) + sqrt(n) * Table[token]) / sqrt(2), of
+	// each layer's n elements.
+	OpInputs
+	// OpGate is Outs[0] = act(Outs[0], In), of the elements that In has for the layer.
+	OpGate
 	// OpPool makes one row of each text that ends in the forward, of the rows of In, by Pool; to
 	// the top of Outs[0].
 	OpPool
@@ -71,8 +83,7 @@ const (
 )
 
 var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "gather",
-	"route", "dispatch", "experts", "combine", "row-norm", "cap",
-	"pool", "softmax"}
+	"route", "dispatch", "experts", "combine", "row-norm", "cap", "inputs", "gate", "pool", "softmax"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -81,30 +92,43 @@ type Op struct {
 	Kind   Kind
 	Layer  int
 	Name   string     // "blk.3.qkv", for traces and profiles
-	In     Buf        // OpMatMul, OpExperts, OpRowNorm, OpCap, OpPool, OpSoftmax
+	In     Buf        // OpMatMul, OpExperts, OpRowNorm, OpCap, OpGate, OpPool, OpSoftmax
 	Wanted bool       // OpMatMul: of the wanted rows alone, which stand at the top of In
 	W      []int      // OpMatMul, OpExperts: indices into Model.Weights
-	Act    Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output
-	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpPool: one
+	Act    Activation // OpMatMul, OpExperts: if any, of a gate and an up projection with one output; OpGate
+	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpGate, OpCombine, OpPool: one
 	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
-	Scale  float32    // OpEmbed, OpAddNorm, OpGather
-	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]
+	Scale  float32    // OpEmbed, OpAddNorm, OpGather, OpInputs
+	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]; OpInputs: [n]
 	Post   *Vector    // OpAddNorm: weight [hidden] or nil
 	Shift  *Vector    // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
 	Types  *Vector    // OpEmbed: [types][hidden] or nil
 	Places *Vector    // OpEmbed: [context][hidden] or nil
 	Pool   Pooling    // OpPool
+	Gain   *Vector    // OpAddNorm: [1] or nil
 	QNorm  *Vector    // OpRotate: weight [headDim] or nil
 	KNorm  *Vector    // OpRotate: weight [headDim] or nil
+	VNorm  *Vector    // OpRotate: weight [headDim] or nil
+	KeyVal bool       // OpRotate: values are the keys, before these are normalized
 	Temper *Temper    // OpRotate: nil for none
 	Heads  Heads      // OpRotate, OpAttention
+	Keeper int        // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
 	Rope   *Rope      // OpRotate: nil in a layer without positions
 	Attn   Attn       // OpAttention
 	Sinks  *Vector    // OpAttention: [heads], one more score of each head, that gives no value; or nil
 	Router Router     // OpRoute, OpDispatch, OpCombine
-	Onto   bool       // OpCombine
+	Onto   bool       // OpCombine, OpRowNorm
 	Gate   *Vector    // OpCombine: [hidden] or nil
 	Cap    float32    // OpCap
+	N      int        // OpGate: elements of a layer
+	Table  *Table     // OpInputs
+}
+
+// Table is a matrix [tokens, N] whose rows are looked up.
+type Table struct {
+	Name   string // of the tensor
+	N      int
+	Tensor *gguf.Tensor // nil until it is loaded
 }
 
 // Vector is a small float32 parameter: a norm weight or a bias.
@@ -113,5 +137,6 @@ type Vector struct {
 	N        int       // elements, or those of each expert
 	Stack    int       // experts; 0 where it is none of theirs
 	Optional bool      // a file may lack it
+	Times    float32   // what the file's values are multiplied by; 0: 1
 	Data     []float32 // [N], [Stack][N]; nil until it is loaded, unless the configuration gives its values
 }

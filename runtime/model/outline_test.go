@@ -7,9 +7,10 @@ import (
 	"sandwich/runtime/gguf"
 )
 
-// TestOutlineIsTheModel: the ops without a file are those that a file gives, one by one.
+// TestOutlineIsTheModel: the ops without a file are those that a file gives, one by one, with what
+// attention sees and the matrices they multiply by.
 func TestOutlineIsTheModel(t *testing.T) {
-	for _, arch := range []string{"llama", "qwen2", "qwen3", "qwen3moe"} {
+	for _, arch := range Families() {
 		file, err := gguf.Parse(synth(t, small(arch), gguf.F32, 1))
 		if err != nil {
 			t.Fatal(err)
@@ -27,8 +28,16 @@ func TestOutlineIsTheModel(t *testing.T) {
 			t.Fatalf("%s: the model has %d ops and its outline others: %v", arch, len(m.Ops), err)
 		}
 		for i, op := range o.Ops {
-			if want := m.Ops[i]; op.Kind != want.Kind || op.Name != want.Name || op.Layer != want.Layer {
+			want := m.Ops[i]
+			if op.Kind != want.Kind || op.Name != want.Name || op.Layer != want.Layer || op.Heads != want.Heads ||
+				op.Keeper != want.Keeper || op.Attn.Window != want.Attn.Window || op.Attn.Store != want.Attn.Store {
 				t.Errorf("%s: op %d is %s, the model's is %s", arch, i, op.Name, want.Name)
+			}
+		}
+		for i, w := range o.Weights {
+			want := m.Weights[i]
+			if w.Name != want.Name || w.Role != want.Role || w.N != want.N || w.K != want.K || w.Stack != want.Stack {
+				t.Errorf("%s: weight %d is %+v, the model's is %+v", arch, i, w, want)
 			}
 		}
 	}

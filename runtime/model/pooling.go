@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"sandwich/plans"
 	"sandwich/runtime/gguf"
 )
 
@@ -48,51 +49,82 @@ func (m *Model) Learned() bool {
 // The numbers of llama.cpp for pooling; rank is that of models that score.
 const poolRank = 4
 
-// pooling reads how a file's rows become one, and the head behind that.
-func (m *Metadata) pooling(c *Config) {
-	if causal, ok := m.file.Bool(m.key("attention.causal")); ok {
+// pooled reads from a file how the rows of a text become one, what is behind that, and what
+// encoders have in front.
+func (c *Config) pooled(f *gguf.File) error {
+	if causal, ok := f.Bool(c.Arch + ".attention.causal"); ok {
 		c.Both = !causal
 	}
-	kind, _ := m.file.Uint(m.key("pooling_type"))
-	switch kind {
-	case 0, 1, 2, 3:
-		c.Pooling = Pooling(kind)
-	case poolRank:
-		c.Pooling = LastPooling
-		if c.Both {
-			c.Pooling = FirstPooling
-		}
-		m.scoring(c)
-	default:
-		m.fail("%s is %d, which is %w: 0 to %d are", m.key("pooling_type"), kind, ErrUnsupported, poolRank)
+	if c.Both {
+		c.Types = rowsOf(f, "token_types.weight")
 	}
-	if c.Pooling == NoPooling || kind == poolRank {
-		return
+	kind, _ := f.Uint(c.Arch + ".pooling_type")
+	switch {
+	case kind == 0:
+		return nil
+	case kind == poolRank:
+		return c.scoring(f)
+	case kind > poolRank:
+		return fmt.Errorf("%s.pooling_type is %d, which is %w: 0 to %d are", c.Arch, kind, ErrUnsupported, poolRank)
 	}
+	c.Pooling = Pooling(kind)
 	for _, name := range denseNames {
-		if t, ok := m.file.Tensor(name + ".weight"); ok && len(t.Dims) == 2 {
-			c.Dense = append(c.Dense, t.Dims[1])
+		if n := rowsOf(f, name+".weight"); n > 0 {
+			c.Dense = append(c.Dense, n)
 		}
 	}
+	return nil
+}
+
+// rowsOf is the number of rows of a tensor, 0 where the file has none.
+func rowsOf(f *gguf.File, tensor string) int {
+	t, ok := f.Tensor(tensor)
+	switch {
+	case !ok:
+		return 0
+	case len(t.Dims) > 1:
+		return t.Dims[1]
+	}
+	return 1
 }
 
 // denseNames are products behind pooling, in their order (sentence-transformers' modules 2 and 3).
 var denseNames = [...]string{"dense_2", "dense_3"}
 
-// scoring reads the head of a model that scores.
-func (m *Metadata) scoring(c *Config) {
-	_, c.Scoring.Dense = m.file.Tensor("cls.weight")
-	t, ok := m.file.Tensor("cls.output.weight")
-	if !ok {
-		m.fail("the file scores texts (pooling type %d) and has no tensor cls.output.weight: it is damaged, or of a "+
-			"kind that is %w", poolRank, ErrUnsupported)
-		return
+// scoring reads the head of a model that scores. That of an encoder reads the first row, that of a
+// decoder the last one, and makes a softmax of its scores, as llama.cpp has it for the Qwen3
+// family.
+func (c *Config) scoring(f *gguf.File) error {
+	c.Pooling = LastPooling
+	if c.Both {
+		c.Pooling = FirstPooling
 	}
-	c.Scoring.Count = 1
-	if len(t.Dims) > 1 {
-		c.Scoring.Count = t.Dims[1]
+	_, c.Scoring.Dense = f.Tensor("cls.weight")
+	c.Scoring.Count, c.Scoring.Share = rowsOf(f, "cls.output.weight"), !c.Both
+	if c.Scoring.Count == 0 {
+		return fmt.Errorf("the file scores texts (pooling type %d) and has no tensor cls.output.weight: it is "+
+			"damaged, or "+
+			"of a kind that is %w", poolRank, ErrUnsupported)
 	}
-	c.Scoring.Share = !c.Both // as llama.cpp has it for the Qwen3 family
+	return nil
+}
+
+// outlined reads off the matrices of a shape without a head over the vocabulary what it has
+// instead.
+func (c *Config) outlined(s plans.ModelShape) {
+	c.Pooling = LastPooling
+	for _, w := range s.Weights {
+		switch w.Role {
+		case "head":
+			c.Pooling = NoPooling
+		case "cls":
+			c.Scoring.Dense = true
+		case "score":
+			c.Scoring.Count, c.Scoring.Share = w.N, !c.Both
+		case denseNames[0], denseNames[1]:
+			c.Dense = append(c.Dense, w.N)
+		}
+	}
 }
 
 // tied says that the head is the embedding: not in a pooled model, which has none.
@@ -192,7 +224,8 @@ func (c Config) epsKey() string {
 }
 
 // writePooling sets what pooled models have beside the others.
-func writePooling(w *gguf.Writer, c Config, key func(string) string) {
+func writePooling(w *gguf.Writer, c Config) {
+	key := func(s string) string { return c.Arch + "." + s }
 	if c.Pooling == NoPooling {
 		return
 	}

@@ -37,6 +37,19 @@ var presets = []Config{
 		Windows: Windows{Size: 512, Period: 6, Base: 1e4},
 		Dims: Dims{Hidden: 1152, Layers: 26, Heads: 4, KVHeads: 1, HeadDim: 256, FFN: 6912, Vocab: 262144,
 			Context: 32768}},
+	{Name: "gemma4-e2b", Arch: "gemma4", Eps: 1e-6, RopeBase: 1e6, Tied: true,
+		Windows:  Windows{Size: 512, Layers: notLast(35, 5), Base: 1e4, HeadDim: 256, RopeDim: 256},
+		Scales:   Scales{LogitCap: 30},
+		SharedKV: 20, Inputs: 256, FFNOf: widths(15, 6144, 35, 12288),
+		Dims: Dims{Hidden: 1536, Layers: 35, Heads: 8, KVHeads: 1, HeadDim: 512, FFN: 12288, Vocab: 262144,
+			Context: 131072}},
+	{Name: "gemma4-26b-a4b", Arch: "gemma4", Eps: 1e-6, RopeBase: 1e6, Tied: true,
+		Windows:   Windows{Size: 1024, Layers: notLast(30, 6), Base: 1e4, HeadDim: 256, RopeDim: 256},
+		Scales:    Scales{LogitCap: 30},
+		Experts:   Experts{Count: 128, Used: 8, FFN: 704},
+		KVHeadsOf: everyLayer(30, 6, 8, 2), NoValues: lastOf(30, 6), FusedExperts: true,
+		Dims: Dims{Hidden: 2816, Layers: 30, Heads: 16, KVHeads: 8, HeadDim: 512, FFN: 2112, Vocab: 262144,
+			Context: 262144}},
 	{Name: "gpt-oss-20b", Arch: "gpt-oss", Eps: 1e-5, RopeBase: 15e4, Windows: Windows{Size: 128, Period: 2},
 		Yarn: &Yarn{Factor: 32, Original: 4096, Fast: 32, Slow: 1}, Experts: Experts{Count: 32, Used: 4, FFN: 2880},
 		Dims: Dims{Hidden: 2880, Layers: 24, Heads: 64, KVHeads: 8, HeadDim: 64, FFN: 2880, Vocab: 201088,
@@ -125,6 +138,18 @@ var families = map[string]func(*Config){
 		c.Tied, c.Windows = true, Windows{Size: 256, Period: 6, Base: 1e4}
 		c.RopeBase, c.RopeScale = 1e6, 0.125
 	},
+	"gemma4": func(c *Config) {
+		c.Tied, c.Windows = true, Windows{Size: 256, Layers: notLast(6, 3), Base: 1e4, HeadDim: 32, RopeDim: 32}
+		c.RopeBase, c.HeadDim, c.Heads, c.KVHeads = 1e6, 64, 4, 1
+		c.SharedKV, c.Inputs, c.FFNOf, c.Scales.LogitCap = 2, 16, widths(4, 256, 6, 512), 30
+	},
+	"gemma4-moe": func(c *Config) {
+		c.Arch, c.Tied, c.Windows = "gemma4", true, Windows{Size: 256, Layers: notLast(6, 6), Base: 1e4, HeadDim: 32,
+			RopeDim: 32}
+		c.RopeBase, c.HeadDim, c.Heads, c.KVHeads, c.KVHeadsOf = 1e6, 64, 4, 2, everyLayer(6, 6, 2, 1)
+		c.NoValues, c.FusedExperts, c.Scales.LogitCap = lastOf(6, 6), true, 30
+		c.Experts = Experts{Count: 8, Used: 2, FFN: 256}
+	},
 	"gpt-oss": func(c *Config) {
 		c.Windows, c.Experts = Windows{Size: 128, Period: 2}, Experts{Count: 8, Used: 4, FFN: c.FFN}
 		c.RopeBase, c.Yarn = 15e4, &Yarn{Factor: 32, Original: 512, Fast: 32, Slow: 1}
@@ -167,6 +192,42 @@ var families = map[string]func(*Config){
 // encoderTiny is a small encoder of BERT's kind.
 func encoderTiny(c *Config) {
 	c.KVHeads, c.Both, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
+}
+
+// widths are those of layers below the first bound, and of those below the second.
+func widths(bound, width, layers, rest int) (out []int) {
+	for i := range layers {
+		if out = append(out, rest); i < bound {
+			out[i] = width
+		}
+	}
+	return out
+}
+
+// everyLayer is n for all layers but each last one of a period.
+func everyLayer(layers, period, n, last int) (out []int) {
+	for _, is := range lastOf(layers, period) {
+		if out = append(out, n); is {
+			out[len(out)-1] = last
+		}
+	}
+	return out
+}
+
+// lastOf says which layers are the last of a period.
+func lastOf(layers, period int) (out []bool) {
+	for i := range layers {
+		out = append(out, i%period == period-1)
+	}
+	return out
+}
+
+// notLast says which are not.
+func notLast(layers, period int) (out []bool) {
+	for _, is := range lastOf(layers, period) {
+		out = append(out, !is)
+	}
+	return out
 }
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}

@@ -48,7 +48,7 @@ func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, e
 		Arch: c.Arch, Name: c.Name, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
 		HeadDim: c.HeadDim, FFN: c.FFN,
 		Vocab: c.Vocab, Context: c.Context, Tied: c.tied(), Experts: c.Experts.Count, ExpertsUsed: c.Experts.Used,
-		ExpertFFN: c.Experts.FFN,
+		ExpertFFN: c.Experts.FFN, Values: c.values(),
 	}
 	add := func(w plans.WeightShape) {
 		at := slices.IndexFunc(shape.Weights, func(o plans.WeightShape) bool {
@@ -72,7 +72,7 @@ func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, e
 		for _, p := range s.parts {
 			w := plans.WeightShape{Role: p.role, N: p.n, K: s.dims[0], Type: t.String(), Count: s.rows() / s.dims[1]}
 			add(w)
-			if p.role == plans.RoleEmbed && c.tied() {
+			if s.name == embedTensor && c.tied() {
 				w.Role = "head"
 				add(w)
 			}

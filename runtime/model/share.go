@@ -34,7 +34,7 @@ func (m *Model) Share(sh plans.Share) *Model {
 			}
 		}
 		if op.Kind == OpRotate || op.Kind == OpAttention {
-			op.Heads.Q, op.Heads.KV = sh.Heads.Len(), sh.KVHeads.Len()
+			op.Heads.Q, op.Heads.KV = sh.Heads.Len(), sh.KVHeads.Len() // layers of unlike heads are not cut
 		}
 		if op.Sinks != nil {
 			op.Sinks = op.Sinks.rows(sh.Heads)

@@ -41,6 +41,7 @@ func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uin
 		return fmt.Errorf("tensor type %s is %w", t, ErrUnsupported)
 	}
 	writeMetadata(w, c, t)
+	writePooling(w, c)
 	if err := writeVocabulary(w, c); err != nil {
 		return err
 	}
@@ -61,7 +62,15 @@ func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uin
 	return w.Close()
 }
 
-func writeMetadata(w *gguf.Writer, c Config, t FileType) {
+// keyWriter is a GGUF file's metadata, or numbers.
+type keyWriter interface {
+	SetString(key, v string)
+	SetUint32(key string, v uint32)
+	SetFloat32(key string, v float32)
+	SetInts(key string, v []int32)
+}
+
+func writeMetadata(w keyWriter, c Config, t FileType) {
 	key := func(s string) string { return c.Arch + "." + s }
 	w.SetString("general.architecture", c.Arch)
 	w.SetString("general.name", c.Name+" (random weights)")
@@ -70,9 +79,9 @@ func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 	w.SetUint32(key("context_length"), uint32(c.Context))
 	w.SetUint32(key("embedding_length"), uint32(c.Hidden))
 	w.SetUint32(key("block_count"), uint32(c.Layers))
-	w.SetUint32(key("feed_forward_length"), uint32(c.FFN))
+	writeSizes(w, key("feed_forward_length"), c.FFN, c.FFNOf)
 	w.SetUint32(key("attention.head_count"), uint32(c.Heads))
-	w.SetUint32(key("attention.head_count_kv"), uint32(c.KVHeads))
+	writeSizes(w, key("attention.head_count_kv"), c.KVHeads, c.KVHeadsOf)
 	w.SetUint32(key("attention.key_length"), uint32(c.HeadDim))
 	w.SetUint32(key("attention.value_length"), uint32(c.HeadDim))
 	w.SetFloat32(key(c.epsKey()), float32(c.Eps))
@@ -96,7 +105,7 @@ func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 		w.SetUint32(key("rope.scaling.original_context_length"), uint32(c.Original))
 	}
 	writeValues(w, c, key)
-	writePooling(w, c, key)
+	writeLayers(w, c, key)
 	if e := c.Experts; e.Count > 0 {
 		w.SetUint32(key("expert_count"), uint32(e.Count))
 		w.SetUint32(key("expert_used_count"), uint32(e.Used))
@@ -107,8 +116,38 @@ func writeMetadata(w *gguf.Writer, c Config, t FileType) {
 	}
 }
 
+// writeSizes sets a size, or that of each layer.
+func writeSizes(w keyWriter, key string, all int, of []int) {
+	if of == nil {
+		w.SetUint32(key, uint32(all))
+		return
+	}
+	list := make([]int32, len(of))
+	for i, v := range of {
+		list[i] = int32(v)
+	}
+	w.SetInts(key, list)
+}
+
+// writeLayers sets what layers have of their own beside sizes that all have.
+func writeLayers(w keyWriter, c Config, key func(string) string) {
+	if c.Windows.Layers != nil {
+		w.SetInts(key("attention.sliding_window_pattern"), flags(c.Windows.Layers))
+	}
+	for _, s := range []struct {
+		name  string
+		value int
+	}{{"attention.key_length_swa", c.Windows.HeadDim}, {"attention.value_length_swa", c.Windows.HeadDim},
+		{"rope.dimension_count_swa", c.Windows.RopeDim}, {"attention.shared_kv_layers", c.SharedKV},
+		{"embedding_length_per_layer_input", c.Inputs}} {
+		if s.value != 0 {
+			w.SetUint32(key(s.name), uint32(s.value))
+		}
+	}
+}
+
 // writeValues sets the values by which families differ.
-func writeValues(w *gguf.Writer, c Config, key func(string) string) {
+func writeValues(w keyWriter, c Config, key func(string) string) {
 	if c.Windows.Size > 0 {
 		w.SetUint32(key("attention.sliding_window"), uint32(c.Windows.Size))
 	}

@@ -25,10 +25,20 @@ func small(family string) Config {
 		c.Arch = family
 	}
 	c.Name, c.Layers, c.Vocab, c.Context, c.Tied = "small", 2, 600, 128, false
+	// Of what layers have of their own, the first's and the last's.
+	c.SharedKV, c.FFNOf, c.KVHeadsOf = 0, ends(c.FFNOf), ends(c.KVHeadsOf)
+	c.Windows.Layers, c.NoValues = ends(c.Windows.Layers), ends(c.NoValues)
 	if family == "qwen3moe" {
 		c.Experts = Experts{Count: 4, Used: 2, FFN: 256}
 	}
 	return c
+}
+
+func ends[T any](list []T) []T {
+	if list == nil {
+		return nil
+	}
+	return []T{list[0], list[len(list)-1]}
 }
 
 // synth returns the bytes of a synthetic model.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sandwich/microkernel/qtype"
+	"sandwich/plans"
 	"sandwich/runtime/gguf"
 )
 
@@ -114,9 +115,19 @@ func (l *lister) op(i int) {
 	l.laterNorm(op.Layer, &op.QNorm, headNorm)
 	l.laterNorm(op.Layer, &op.KNorm, headNorm)
 	l.laterNorm(op.Layer, &op.Post, 1)
+	l.laterNorm(op.Layer, &op.Gain, 1)
+	if op.Kind == OpRoute {
+		l.later(op.Layer, &op.Router.Bias, 0, 0.3)
+		l.laterNorm(op.Layer, &op.Router.Gains, 1)
+	}
+	if t := op.Table; t != nil {
+		l.specs = append(l.specs, spec{name: t.Name, role: plans.RoleEmbed, layer: outside,
+			parts: []part{{plans.RoleEmbed, l.m.Dims.Vocab}}, dims: []int{t.N, l.m.Dims.Vocab}, std: l.init.embed,
+			matrices: []**gguf.Tensor{&t.Tensor}})
+	}
 	l.later(op.Layer, &op.Sinks, 0, 1)
 	l.later(op.Layer, &op.Gate, 0, float32(1/math.Sqrt(float64(l.m.Dims.Hidden))))
-	if op.Kind == OpRowNorm {
+	if op.Kind == OpRowNorm || op.Kind == OpInputs {
 		l.laterNorm(op.Layer, &op.Norm, headNorm)
 	} else if op.Norm != nil {
 		mean := float32(1)
@@ -151,7 +162,7 @@ func (l *lister) matrix(w *Weight) {
 
 // later adds a vector, if there is one, behind the block's matrices.
 func (l *lister) later(layer int, v **Vector, mean, std float32) {
-	if *v != nil {
+	if *v != nil && (*v).Name != "" {
 		l.small = append(l.small, vectorSpec(layer, v, mean, std))
 	}
 }

@@ -65,6 +65,7 @@ type spm struct {
 	unknown, bos, eos int
 	template          string
 	ends              bool // every text gets the end behind it
+	merged            bool // by rules, as Gemma 4's is, and not by scores
 }
 
 func (s spm) write(w *gguf.Writer, n int) {
@@ -84,13 +85,19 @@ func (s spm) write(w *gguf.Writer, n int) {
 	singles := pieceLetters("▁")
 	for _, p := range pieces("▁", n-len(v.tokens)-len(singles)) {
 		v.add(tokenNormal, p.left+p.right)
+		v.merges = append(v.merges, p.left+" "+p.right)
 	}
 	v.add(tokenNormal, singles...)
 	for i := len(v.scores); i < n; i++ {
 		v.scores = append(v.scores, -float32(i-first+1))
 	}
-	w.SetString("tokenizer.ggml.model", "llama")
-	w.SetString("tokenizer.ggml.pre", "default")
+	if s.merged {
+		w.SetString("tokenizer.ggml.model", "gemma4")
+		w.SetStrings("tokenizer.ggml.merges", v.merges)
+	} else {
+		w.SetString("tokenizer.ggml.model", "llama")
+		w.SetString("tokenizer.ggml.pre", "default")
+	}
 	w.SetStrings("tokenizer.ggml.tokens", v.tokens)
 	w.SetFloats("tokenizer.ggml.scores", v.scores)
 	w.SetInts("tokenizer.ggml.token_type", v.types)
@@ -208,6 +215,10 @@ const (
 	chatGemma = `{{ bos_token }}{% for message in messages %}<start_of_turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
 {{ message['content'] }}<end_of_turn>
 {% endfor %}{% if add_generation_prompt %}<start_of_turn>model
+{% endif %}`
+	chatGemma4 = `{{ bos_token }}{% for message in messages %}<|turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
+{{ message['content'] }}<turn|>
+{% endfor %}{% if add_generation_prompt %}<|turn>model
 {% endif %}`
 	chatHarmony = `{% for message in messages %}<|start|>{{ message['role'] }}<|message|>{{ message['content'] }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`
 	chatMistral = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}{{ message['content'] }}</s>{% else %}[INST]{{ message['content'] }}[/INST]{% endif %}{% endfor %}`

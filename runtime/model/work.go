@@ -94,10 +94,10 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 }
 
 func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
-	d := m.Dims
-	position := plans.ModelShape{Layers: 1, KVHeads: d.KVHeads, HeadDim: d.HeadDim}.KVBytesPerToken(kv)
-	one := attend{heads: d.Heads, kvHeads: d.KVHeads, dim: d.HeadDim, window: op.Attn.Window,
-		kvBits: 8 * float64(position) / float64(2*d.KVHeads*d.HeadDim)}
+	h := op.Heads
+	position := plans.ModelShape{Layers: 1, KVHeads: h.KV, HeadDim: h.Dim}.KVBytesPerToken(kv)
+	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window,
+		kvBits: 8 * float64(position) / float64(2*h.KV*h.Dim)}
 	for i := range w.attends {
 		same := w.attends[i]
 		if same.layers = 0; same == one {

@@ -142,28 +142,6 @@ func (a *Action) rows() []Rows {
 	return []Rows{{a.ID, a.N}}
 }
 
-// lose forgets the halted forward where one of its requests goes.
-func (d *driver) lose(id ID) {
-	if d.stopped != 0 && d.halted.has(id) {
-		d.stopped = 0
-	}
-}
-
-// has tells whether a request is part of a forward.
-func (a *Action) has(id ID) bool {
-	return slices.ContainsFunc(a.rows(), func(r Rows) bool { return r.ID == id })
-}
-
-// wanted says how many requests of a forward are still live.
-func (d *driver) wanted(a *Action) (n int) {
-	for _, r := range a.rows() {
-		if d.live[r.ID] != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // halt stops the prefill in flight at an op.
 func (d *driver) halt() {
 	a := d.flight

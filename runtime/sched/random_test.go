@@ -41,9 +41,7 @@ func randomHistory(h history) (*driver, error) {
 		Policy:     h.policy,
 	}
 	h.predict(&cfg, rng)
-	if h.texts {
-		cfg.Texts, cfg.Whole = true, rng.IntN(2) > 0
-	}
+	h.read(&cfg, rng)
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
@@ -73,11 +71,7 @@ func randomHistory(h history) (*driver, error) {
 			if h.reactive {
 				class = Reactive
 			}
-			want := 1 + rng.IntN(6)
-			if h.texts {
-				want = 1
-			}
-			d.arrive(next, class, prompt, want)
+			d.arrive(next, class, prompt, h.want(rng))
 			next++
 		}
 		if rng.IntN(12) == 0 {
@@ -174,25 +168,6 @@ func TestNothingIsComputedTwice(t *testing.T) {
 	}
 	if evictions == 0 {
 		t.Error("no batch was full: the test tests nothing")
-	}
-}
-
-// TestRandomHistoriesOfTexts: the same where texts are read and nothing is drawn, under each
-// policy: forwards take several of them.
-func TestRandomHistoriesOfTexts(t *testing.T) {
-	var stops, packed int64
-	for seed := range manyHistories() / 4 {
-		for _, policy := range Policies() {
-			d, err := randomHistory(history{seed: seed, texts: true, policy: policy})
-			if err != nil {
-				t.Fatal(policy, err)
-			}
-			stops += d.stats().Stops
-			packed += int64(d.packed)
-		}
-	}
-	if stops == 0 || packed == 0 {
-		t.Errorf("%d forwards halted and %d had several texts: the test tests nothing", stops, packed)
 	}
 }
 

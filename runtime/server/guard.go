@@ -106,7 +106,7 @@ func (s *Server) refusal(x *exchange, r *http.Request, rt route, known bool) *ap
 		x.Header().Set("Allow", rt.method)
 		return newError(http.StatusMethodNotAllowed, typeInvalid, "method_not_allowed", "%s takes %s, not %s",
 			x.route, rt.method, x.method)
-	case rt.method != http.MethodPost:
+	case rt.method == http.MethodGet:
 		return nil // reading changes nothing, and a page cannot see the answer unless it may
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !s.originAllowed(r) {

@@ -99,7 +99,7 @@ func (b *messagesBody) choice(r *api.Request) *apiError {
 		if choice.Name == "" {
 			return invalid("tool_choice.name", "is missing")
 		}
-		r.ToolChoice = api.ToolChoice{Mode: api.ToolsRequired, Name: choice.Name}
+		r.ToolChoice = api.ToolChoice{Mode: api.ToolsRequired, Names: []string{choice.Name}}
 	default:
 		return invalid("tool_choice.type", "is %q and must be auto, any, tool or none", clip(choice.Type))
 	}
@@ -122,8 +122,7 @@ func (b *messagesBody) tools(c *call) *apiError {
 			return e
 		}
 		if kind := stringOf(t.Type); kind != "" && kind != "custom" {
-			c.warnings = append(c.warnings, fmt.Sprintf("tools[%d], %q, is not known here and was left out", i,
-				clip(kind)))
+			c.warn("tools[%d], %q, is not known here and was left out", i, clip(kind))
 			return nil
 		}
 		f := functionBody{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -91,6 +92,16 @@ type call struct {
 	custom   map[string]bool // tools that take text (/v1/responses)
 	warnings []string        // of what was left out, for the answer
 }
+
+// warn notes something that was left out.
+func (c *call) warn(format string, args ...any) {
+	if len(c.warnings) < maxWarnings {
+		c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// maxWarnings bounds those of one answer.
+const maxWarnings = 16
 
 const maxInt32 = math.MaxInt32
 

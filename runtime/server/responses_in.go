@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 
 	"sandwich/runtime/api"
 	"sandwich/runtime/toolcall"
 )
 
 // responsesBody is the body of /v1/responses. What else its clients send is taken and changes
-// nothing: nothing is stored, and reasoning is as the model's template has it.
+// nothing: reasoning is as the model's template has it.
 type responsesBody struct {
 	Model              *string         `json:"model"`
 	Stream             *bool           `json:"stream"`
@@ -26,7 +28,11 @@ type responsesBody struct {
 	Seed               *int64          `json:"seed"`
 	ServiceTier        *string         `json:"service_tier"`
 	PreviousResponseID *string         `json:"previous_response_id"`
+	Store              *bool           `json:"store"`
+	Metadata           json.RawMessage `json:"metadata"`
 	Background         *bool           `json:"background"`
+	Conversation       json.RawMessage `json:"conversation"`
+	Prompt             json.RawMessage `json:"prompt"`
 	Text               *struct {
 		Format json.RawMessage `json:"format"`
 	} `json:"text"`
@@ -39,10 +45,23 @@ type responsesBody struct {
 
 var responsesFields = jsonNames(reflect.TypeFor[responsesBody]())
 
-// parseResponses checks the body of /v1/responses.
-func parseResponses(data []byte) (*call, *apiError) {
-	var b responsesBody
-	if e := decode(data, &b, ""); e != nil {
+// asking is a request of /v1/responses while it is read and answered.
+type asking struct {
+	*call
+	body      responsesBody
+	answers   *store
+	most      int64             // bytes of what it may go on from
+	salt      [32]byte          // of its key
+	before    *turn             // that it goes on from, which it holds
+	kept      []json.RawMessage // items of its own, for the turn that it becomes
+	store     bool
+	reasoning string // that the next item of the assistant comes with
+}
+
+// parse checks the body.
+func (a *asking) parse(data []byte) (*call, *apiError) {
+	b := &a.body
+	if e := decode(data, b, ""); e != nil {
 		return nil, e
 	}
 	unknown, e := checkFields(data, responsesFields)
@@ -50,30 +69,35 @@ func parseResponses(data []byte) (*call, *apiError) {
 		return nil, e
 	}
 	switch {
-	case stringOf(b.PreviousResponseID) != "":
-		return nil, invalid("previous_response_id", "is not supported, for nothing is stored; send the whole input")
 	case b.Background != nil && *b.Background:
 		return nil, invalid("background", "is not supported; leave it out")
+	case !isEmpty(b.Conversation):
+		return nil, invalid("conversation", "is not supported; go on with previous_response_id")
+	case !isEmpty(b.Prompt):
+		return nil, invalid("prompt", "is not supported, for no templates are kept here; send instructions and input")
 	}
 	shared := common{Stream: b.Stream, MaxTokens: b.MaxOutputTokens, Temperature: b.Temperature, TopP: b.TopP,
 		Seed: b.Seed, ServiceTier: b.ServiceTier}
 	if b.Text != nil {
 		shared.ResponseFormat = b.Text.Format
 	}
-	c, e := shared.check()
-	if e != nil {
+	if a.call, e = shared.check(); e != nil {
 		return nil, e
 	}
-	c.unknown = unknown
-	c.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
-	if c.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
+	a.unknown = unknown
+	a.store = b.Store == nil || *b.Store
+	a.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
+	if a.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
 		return nil, e
 	}
-	if e := b.tools(c); e != nil {
+	if e := a.tools(); e != nil {
 		return nil, e
 	}
-	return c, b.messages(&c.Request)
+	return a.call, a.messages()
 }
+
+// end lets go of the answer that the request went on from.
+func (a *asking) end() { a.answers.release(a.before) }
 
 // customTool is the schema of a tool that takes text and no JSON.
 const customTool = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],` +
@@ -81,12 +105,12 @@ const customTool = `{"type":"object","properties":{"input":{"type":"string"}},"r
 
 // tools reads functions and custom tools. Those that OpenAI runs itself are left out with a
 // warning.
-func (b *responsesBody) tools(c *call) *apiError {
-	if isEmpty(b.Tools) {
-		return checkTools(&c.Request)
+func (a *asking) tools() *apiError {
+	a.custom = map[string]bool{}
+	if isEmpty(a.body.Tools) {
+		return checkTools(&a.Request)
 	}
-	c.custom = map[string]bool{}
-	e := each(b.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+	e := each(a.body.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
 		var t struct {
 			Type *string `json:"type"`
 			functionBody
@@ -99,67 +123,126 @@ func (b *responsesBody) tools(c *call) *apiError {
 		case "function":
 		case "custom":
 			tool.Parameters = customTool
-			c.custom[tool.Name] = true
+			a.custom[tool.Name] = true
 		default:
-			c.warnings = append(c.warnings, fmt.Sprintf("tools[%d], %q, is not run here and was left out", i,
-				clip(kind)))
+			a.warn("tools[%d], %q, is not run here and was left out", i, clip(kind))
 			return nil
 		}
-		c.Tools = append(c.Tools, tool)
+		a.Tools = append(a.Tools, tool)
 		return nil
 	})
 	if e == nil {
-		e = checkTools(&c.Request)
+		e = checkTools(&a.Request)
 	}
 	return e
 }
 
-// messages reads instructions and input.
-func (b *responsesBody) messages(r *api.Request) *apiError {
+// messages reads instructions, what was said before, and input. Instructions are those of this
+// request alone.
+func (a *asking) messages() *apiError {
+	b := &a.body
 	if b.Instructions != nil && *b.Instructions != "" {
-		r.Messages = append(r.Messages, api.Message{Role: "system", Content: *b.Instructions})
+		a.Messages = append(a.Messages, api.Message{Role: "system", Content: *b.Instructions})
 	}
-	if isEmpty(b.Input) {
-		return invalid("input", "is missing; send text or a list of items")
-	}
-	if b.Input[0] == '"' {
-		var text string
-		e := decode(b.Input, &text, "input")
-		r.Messages = append(r.Messages, api.Message{Role: "user", Content: text})
-		return e
-	}
-	var from []int // the item of each message
-	e := each(b.Input, "input", MaxMessages, func(i int, item json.RawMessage) *apiError {
-		e := inputItem(r, item, fmt.Sprintf("input[%d]", i))
-		for len(from) < len(r.Messages) {
-			from = append(from, i)
+	var from []string // what each message was made of
+	read := func(item json.RawMessage, at string) *apiError {
+		e := a.item(item, at)
+		for len(from) < len(a.Messages) {
+			from = append(from, at)
+		}
+		if len(a.Messages) > MaxMessages {
+			return invalid(at, "makes more than the %d messages accepted; begin anew, with what matters of them "+
+				"as input",
+				MaxMessages)
 		}
 		return e
-	})
-	if e != nil {
+	}
+	if e := a.earlier(read); e != nil {
 		return e
 	}
-	if len(r.Messages) == 0 {
-		return invalid("input", "is empty; send text or at least one item")
+	switch {
+	case isEmpty(b.Input) && a.before == nil:
+		return invalid("input", "is missing or empty; send text or a list of items")
+	case isEmpty(b.Input):
+	case b.Input[0] == '"':
+		item := append([]byte(`{"type":"message","role":"user","content":`), b.Input...)
+		if e := read(append(item, '}'), "input"); e != nil {
+			return e
+		}
+	default:
+		if e := each(b.Input, "input", MaxMessages, func(i int, item json.RawMessage) *apiError {
+			return read(item, fmt.Sprintf("input[%d]", i))
+		}); e != nil {
+			return e
+		}
 	}
-	return checkResults(r.Messages, func(i int) string { return fmt.Sprintf("input[%d].call_id", from[i]) })
+	if len(from) == 0 {
+		return invalid("input", "holds nothing that the model sees; send text or at least one message")
+	}
+	return checkResults(a.Messages, func(i int) string { return from[i] + ".call_id" })
 }
 
-// inputItem adds an item of the input to the messages.
-func inputItem(r *api.Request, raw json.RawMessage, at string) *apiError {
-	var item struct {
-		Type      string          `json:"type"`
-		Role      string          `json:"role"`
-		Content   json.RawMessage `json:"content"`
-		CallID    string          `json:"call_id"`
-		Name      string          `json:"name"`
-		Arguments string          `json:"arguments"`
-		Input     string          `json:"input"`
-		Output    json.RawMessage `json:"output"`
+// earlier reads the turns that the request goes on from.
+func (a *asking) earlier(read func(item json.RawMessage, at string) *apiError) *apiError {
+	const field = "previous_response_id"
+	id := stringOf(a.body.PreviousResponseID)
+	if id == "" {
+		return nil
 	}
+	if a.before = a.answers.hold(a.salt, id); a.before == nil {
+		e := noResponse(http.StatusBadRequest, id)
+		e.Param, e.Code = new(string), new(string)
+		*e.Param, *e.Code = field, "previous_response_not_found"
+		return e
+	}
+	bytes := int64(0)
+	for t := a.before; t != nil && bytes <= a.most; t = t.before {
+		bytes += t.bytes
+	}
+	if bytes > a.most {
+		return invalid(field, "goes on from more than the %d bytes accepted; begin anew, with what matters of them as "+
+			"input", a.most)
+	}
+	for _, t := range a.before.chain() {
+		for _, item := range slices.Concat(t.input, t.output) {
+			if e := read(item, field); e != nil {
+				return e
+			}
+		}
+	}
+	a.kept = nil // they are in their own turns
+	return nil
+}
+
+// responseItem is an item of the input, of any kind that agents send.
+type responseItem struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	Status    string          `json:"status"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	Summary   json.RawMessage `json:"summary"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Input     string          `json:"input"`
+	Output    json.RawMessage `json:"output"`
+}
+
+// item adds an item of the input to the messages.
+func (a *asking) item(raw json.RawMessage, at string) *apiError {
+	var item responseItem
 	if e := decode(raw, &item, at); e != nil {
 		return e
 	}
+	if item.Type == "item_reference" || item.Type == "" && item.Role == "" && item.ID != "" {
+		if raw = a.answers.item(a.salt, item.ID); raw == nil {
+			return invalid(at+".id", "is %q, and no stored answer has that item; send the item itself", clip(item.ID))
+		}
+		item = responseItem{}
+		_ = json.Unmarshal(raw, &item) // an answer of ours
+	}
+	a.kept = append(a.kept, raw)
 	m := api.Message{}
 	var e *apiError
 	switch item.Type {
@@ -169,33 +252,86 @@ func inputItem(r *api.Request, raw json.RawMessage, at string) *apiError {
 			return invalid(at+".role", "is %q and must be system, developer, user or assistant", clip(item.Role))
 		}
 		m.Content, e = parseContent(item.Content, at+".content", m.Role)
+		if m.Role == "assistant" {
+			m.Reasoning, a.reasoning = a.reasoning, ""
+		}
 	case "function_call", "custom_tool_call":
-		if item.Type == "custom_tool_call" {
-			item.Arguments = string(append(appendString([]byte(`{"input":`), item.Input), '}'))
-		}
-		call, e := checkCall(item.CallID, item.Name, item.Arguments, at+".arguments")
-		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role == "assistant" {
-			r.Messages[last].Calls = append(r.Messages[last].Calls, call)
-			return e
-		}
-		r.Messages = append(r.Messages, api.Message{Role: "assistant", Calls: []api.ToolCall{call}})
-		return e
+		return a.callItem(&item, at)
 	case "function_call_output", "custom_tool_call_output":
 		m.Role, m.CallID = "tool", item.CallID
 		m.Content, e = parseContent(item.Output, at+".output", m.Role)
 	case "reasoning":
-		return nil // of an answer that is over
+		return a.reasoningItem(&item, at)
 	default:
-		return invalid(at+".type", "is %q; there are message, function_call and function_call_output", clip(item.Type))
+		if !ofHosted(item.Type) {
+			return invalid(at+".type", "is %q; there are message, reasoning, function_call, custom_tool_call, their "+
+				"outputs and item_reference", clip(item.Type))
+		}
+		a.warn("%s, %q, is of a tool that is not run here and was left out", at, clip(item.Type))
+		return nil
 	}
-	r.Messages = append(r.Messages, m)
+	a.Messages = append(a.Messages, m)
 	return e
+}
+
+// ofHosted tells the items of tools that OpenAI runs, or whose form it fixes.
+func ofHosted(kind string) bool {
+	return strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "_call_output") ||
+		strings.HasPrefix(kind, "mcp_") || strings.HasPrefix(kind, "compaction")
+}
+
+// callItem adds a call to the message of the assistant that it stands behind, or to one of its own.
+// A stored call that was cut is left out, as nobody has its result.
+func (a *asking) callItem(item *responseItem, at string) *apiError {
+	if item.Status == "incomplete" && !json.Valid([]byte(item.Arguments)) {
+		a.warn("%s, the call %q, was cut and is left out", at, clip(item.CallID))
+		return nil
+	}
+	if item.Name == "" {
+		return invalid(at+".name", "is missing")
+	}
+	if item.Type == "custom_tool_call" {
+		item.Arguments = string(append(appendString([]byte(`{"input":`), item.Input), '}'))
+	}
+	call, e := checkCall(item.CallID, item.Name, item.Arguments, at+".arguments")
+	last := len(a.Messages) - 1
+	if last < 0 || a.Messages[last].Role != "assistant" {
+		a.Messages = append(a.Messages, api.Message{Role: "assistant"})
+		last++
+	}
+	m := &a.Messages[last]
+	m.Reasoning += a.reasoning
+	a.reasoning = ""
+	m.Calls = append(m.Calls, call)
+	return e
+}
+
+// reasoningItem keeps what an answer was reasoned with; templates say whether a model sees it
+// again.
+func (a *asking) reasoningItem(item *responseItem, at string) *apiError {
+	list, field := item.Content, ".content"
+	if isEmpty(list) {
+		list, field = item.Summary, ".summary"
+	}
+	if isEmpty(list) {
+		return nil // encrypted, or without text
+	}
+	return each(list, at+field, MaxParts, func(_ int, part json.RawMessage) *apiError {
+		var p struct {
+			Text string `json:"text"`
+		}
+		e := decode(part, &p, at+field)
+		a.reasoning += p.Text
+		return e
+	})
 }
 
 // responses is the handler of /v1/responses.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	s.answering(w, r, parseResponses, func(x *exchange, r *http.Request, c *call) {
+	a := &asking{answers: s.answers, most: s.opts.MaxBody, salt: w.(*exchange).salt}
+	defer a.end()
+	s.answering(w, r, a.parse, func(x *exchange, r *http.Request, c *call) {
 		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, c, &s.opts)
-		s.written(x, r, c, out, &response{stream: out, call: c})
+		s.written(x, r, c, out, &response{stream: out, asked: a})
 	})
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"sandwich/runtime/api"
@@ -12,13 +14,14 @@ import (
 // streamed each step is an event; the whole answer is the object of the last one.
 type response struct {
 	*stream
-	call  *call
-	seq   int
-	items []map[string]any // that are whole
-	kind  string           // of the item at hand; "": there is none
-	id    string
-	name  string // of a call
-	text  []byte // of the item at hand
+	asked  *asking
+	seq    int
+	items  []map[string]any // that are whole
+	kind   string           // of the item at hand; "": there is none
+	id     string
+	callID string
+	name   string // of a call
+	text   []byte // of the item at hand
 }
 
 type object = map[string]any
@@ -28,12 +31,20 @@ func (r *response) object(status string, result *api.Result) object {
 	if items == nil {
 		items = []object{}
 	}
-	o := object{"id": "resp_" + r.answer.id[len("chatcmpl-"):], "object": "response", "created_at": r.created,
+	a := r.asked
+	o := object{"id": "resp_" + r.unique(), "object": "response", "created_at": r.created,
 		"status": status, "model": r.model, "output": items, "error": nil, "incomplete_details": nil,
-		"instructions": nil, "metadata": object{}, "parallel_tool_calls": !r.call.OneCall, "tools": []any{},
-		"tool_choice": "auto", "temperature": r.call.Sampling.Temperature, "top_p": r.call.Sampling.TopP}
-	if len(r.call.warnings) > 0 {
-		o["warnings"] = r.call.warnings
+		"instructions": a.body.Instructions, "metadata": orElse(a.body.Metadata, "{}"),
+		"parallel_tool_calls": !a.OneCall,
+		"tools":               []any{}, "tool_choice": orElse(a.body.ToolChoice, `"auto"`),
+		"temperature": a.Sampling.Temperature,
+		"top_p":       a.Sampling.TopP, "previous_response_id": nil, "store": a.store,
+		"max_output_tokens": a.body.MaxOutputTokens, "background": false}
+	if a.before != nil {
+		o["previous_response_id"] = a.before.id
+	}
+	if len(a.warnings) > 0 {
+		o["warnings"] = a.warnings
 	}
 	if result != nil {
 		o["usage"] = object{"input_tokens": result.PromptTokens, "output_tokens": result.Tokens,
@@ -44,9 +55,19 @@ func (r *response) object(status string, result *api.Result) object {
 	return o
 }
 
+// unique is the part that the ids of the answer and of its items share.
+func (r *response) unique() string { return r.answer.id[len("chatcmpl-"):] }
+
+func orElse(raw json.RawMessage, other string) json.RawMessage {
+	if isNull(raw) {
+		return json.RawMessage(other)
+	}
+	return raw
+}
+
 // event adds an event to what is sent next.
 func (r *response) event(kind string, o object) {
-	if !r.call.stream {
+	if !r.asked.stream {
 		return
 	}
 	if r.seq == 0 {
@@ -66,21 +87,26 @@ func (r *response) token(t api.Token) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.Reasoning != "" {
-		r.open("reasoning", "", "")
+		r.open("reasoning")
 		r.add(t.Reasoning, "response.reasoning_text.delta", object{"content_index": 0})
 	}
 	if t.Text != "" {
-		r.open("message", "", "")
+		r.open("message")
 		r.add(t.Text, "response.output_text.delta", object{"content_index": 0, "logprobs": []any{}})
 	}
 	for _, c := range t.Calls {
 		if c.Name != "" {
 			r.shut("completed")
-			r.open("function_call", c.ID, c.Name)
+			r.callID, r.name = c.ID, c.Name
+			if r.asked.custom[c.Name] {
+				r.open("custom_tool_call")
+			} else {
+				r.open("function_call")
+			}
 		}
 		r.add(c.Arguments, "response.function_call_arguments.delta", object{})
 	}
-	if !r.call.stream || len(r.buf) == 0 {
+	if !r.asked.stream || len(r.buf) == 0 {
 		return nil
 	}
 	r.header()
@@ -90,57 +116,65 @@ func (r *response) token(t api.Token) error {
 // add appends text to the item at hand.
 func (r *response) add(text, event string, o object) {
 	r.text = append(r.text, text...)
-	if text == "" || r.kind == "function_call" && r.call.custom[r.name] {
+	if text == "" || r.kind == "custom_tool_call" {
 		return // the text of a custom tool is known when its JSON is whole
 	}
 	o["item_id"], o["output_index"], o["delta"] = r.id, len(r.items), text
 	r.event(event, o)
 }
 
+// itemPrefixes begin the ids of items by their kind.
+var itemPrefixes = map[string]string{"message": "msg_", "reasoning": "rs_", "function_call": "fc_",
+	"custom_tool_call": "ctc_"}
+
 // open begins an item, unless one of its kind is at hand.
-func (r *response) open(kind, id, name string) {
-	if r.kind == kind && id == "" {
+func (r *response) open(kind string) {
+	if r.kind == kind {
 		return
 	}
 	r.shut("completed")
-	r.kind, r.name, r.text = kind, name, nil
-	if r.id = id; id == "" {
-		r.id = map[string]string{"message": "msg_", "reasoning": "rs_"}[kind] + r.answer.id[len("chatcmpl-"):]
-	}
+	r.kind, r.text = kind, nil
+	r.id = itemPrefixes[kind] + r.unique() + strconv.Itoa(len(r.items))
 	item := r.item("in_progress")
-	if kind == "message" {
+	part := r.part("")
+	if part != nil {
 		item["content"] = []any{}
 	}
 	r.event("response.output_item.added", object{"output_index": len(r.items), "item": item})
-	if kind == "message" {
+	if part != nil {
 		r.event("response.content_part.added", object{"item_id": r.id, "output_index": len(r.items),
-			"content_index": 0, "part": r.part("")})
+			"content_index": 0, "part": part})
 	}
 }
 
+// part is the one part of the item at hand; nil where its kind has none.
 func (r *response) part(text string) object {
-	return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
+	switch r.kind {
+	case "message":
+		return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
+	case "reasoning":
+		return object{"type": "reasoning_text", "text": text}
+	}
+	return nil
 }
 
 // item is the item at hand.
 func (r *response) item(status string) object {
 	text := string(r.text)
+	o := object{"type": r.kind, "id": r.id, "status": status}
 	switch r.kind {
 	case "message":
-		return object{"type": "message", "id": r.id, "role": "assistant", "status": status,
-			"content": []any{r.part(text)}}
+		o["role"], o["content"] = "assistant", []any{r.part(text)}
 	case "reasoning":
-		return object{"type": "reasoning", "id": r.id, "summary": []any{}, "status": status,
-			"content": []any{object{"type": "reasoning_text", "text": text}}}
-	}
-	if r.call.custom[r.name] {
+		o["summary"], o["content"] = []any{}, []any{r.part(text)}
+	case "custom_tool_call":
 		var arguments struct{ Input string }
 		_ = json.Unmarshal(r.text, &arguments) // of a call that was cut there is none
-		return object{"type": "custom_tool_call", "id": "ctc_" + r.id, "call_id": r.id, "name": r.name,
-			"input": arguments.Input, "status": status}
+		o["call_id"], o["name"], o["input"] = r.callID, r.name, arguments.Input
+	default:
+		o["call_id"], o["name"], o["arguments"] = r.callID, r.name, text
 	}
-	return object{"type": "function_call", "id": r.id, "call_id": r.id, "name": r.name, "arguments": text,
-		"status": status}
+	return o
 }
 
 // shut ends the item at hand.
@@ -148,21 +182,26 @@ func (r *response) shut(status string) {
 	if r.kind == "" {
 		return
 	}
-	item, at := r.item(status), len(r.items)
-	switch {
-	case r.kind == "message":
-		r.event("response.output_text.done", object{"item_id": r.id, "output_index": at, "content_index": 0,
-			"text": string(r.text), "logprobs": []any{}})
-		r.event("response.content_part.done", object{"item_id": r.id, "output_index": at, "content_index": 0,
-			"part": r.part(string(r.text))})
-	case r.kind == "function_call" && r.call.custom[r.name]:
-		r.event("response.custom_tool_call_input.done", object{"item_id": r.id, "output_index": at,
-			"input": item["input"]})
-	case r.kind == "function_call":
-		r.event("response.function_call_arguments.done", object{"item_id": r.id, "output_index": at, "name": r.name,
-			"arguments": string(r.text)})
+	item, text := r.item(status), string(r.text)
+	event := func(kind string, more object) {
+		more["item_id"], more["output_index"] = r.id, len(r.items)
+		r.event(kind, more)
 	}
-	r.event("response.output_item.done", object{"output_index": at, "item": item})
+	switch r.kind {
+	case "message":
+		event("response.output_text.done", object{"content_index": 0, "text": text, "logprobs": []any{}})
+	case "reasoning":
+		event("response.reasoning_text.done", object{"content_index": 0, "text": text})
+	case "custom_tool_call":
+		event("response.custom_tool_call_input.delta", object{"delta": item["input"]})
+		event("response.custom_tool_call_input.done", object{"input": item["input"]})
+	default:
+		event("response.function_call_arguments.done", object{"name": r.name, "arguments": text})
+	}
+	if part := r.part(text); part != nil {
+		event("response.content_part.done", object{"content_index": 0, "part": part})
+	}
+	r.event("response.output_item.done", object{"output_index": len(r.items), "item": item})
 	r.items = append(r.items, item)
 	r.kind = ""
 }
@@ -183,13 +222,30 @@ func (r *response) finish(result *api.Result) {
 	} else {
 		o["completed_at"] = time.Now().Unix()
 	}
-	if !r.call.stream {
-		body, _ := json.Marshal(o)
+	body, _ := json.Marshal(o) // maps of text and numbers
+	if r.asked.store {
+		r.keep(o["id"].(string), body)
+	}
+	if !r.asked.stream {
 		_ = r.rc.SetWriteDeadline(time.Now().Add(r.opts.WriteTimeout))
 		writeJSON(r.w, http.StatusOK, body)
 		return
 	}
-	r.event("response."+status, object{"response": o})
+	r.event("response."+status, object{"response": json.RawMessage(body)})
 	r.header()
 	_ = r.flush() // a client that left after the last token has what it wanted
+}
+
+// keep stores the answer for those who go on from it.
+func (r *response) keep(id string, body []byte) {
+	a := r.asked
+	t := &turn{id: id, salt: a.salt, before: a.before, body: body}
+	for _, item := range a.kept {
+		t.input = append(t.input, slices.Clone(item)) // the memory of the body is given back
+	}
+	for _, item := range r.items {
+		text, _ := json.Marshal(item)
+		t.output = append(t.output, text)
+	}
+	a.answers.put(t)
 }

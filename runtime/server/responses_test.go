@@ -66,7 +66,8 @@ func TestResponsesStream(t *testing.T) {
 			t.Errorf("the whole: %s", data)
 		}
 	}
-	want := "response.created response.in_progress response.output_item.added response.reasoning_text.delta " +
+	want := "response.created response.in_progress response.output_item.added response.content_part.added " +
+		"response.reasoning_text.delta response.reasoning_text.done response.content_part.done " +
 		"response.output_item.done response.output_item.added response.content_part.added response.output_text.delta " +
 		"response.output_text.done response.content_part.done response.output_item.done response.output_item.added " +
 		"response.function_call_arguments.delta response.function_call_arguments.delta " +
@@ -81,7 +82,10 @@ func TestResponsesStream(t *testing.T) {
 func TestResponsesRefused(t *testing.T) {
 	s := New(&calling{}, Options{})
 	for _, c := range []struct{ body, param string }{
-		{`{}`, "input"}, {`{"input":[]}`, "input"}, {`{"input":[{"type":"item_reference"}]}`, "input[0].type"},
+		{`{}`, "input"}, {`{"input":[]}`, "input"}, {`{"input":[{"type":"item_reference","id":"z"}]}`, "input[0].id"},
+		{`{"input":[{"type":"item"}]}`, "input[0].type"}, {`{"input":"x","conversation":"c"}`, "conversation"},
+		{`{"input":"x","prompt":{"id":"p"}}`, "prompt"},
+		{`{"input":[{"type":"function_call","call_id":"a","arguments":"{}"}]}`, "input[0].name"},
 		{`{"input":"x","previous_response_id":"resp_1"}`, "previous_response_id"},
 		{`{"input":"x","background":true}`, "background"},
 		{`{"input":[{"type":"function_call","call_id":"a","name":"f","arguments":"{"}]}`, "input[0].arguments"},

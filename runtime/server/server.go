@@ -79,6 +79,7 @@ type Server struct {
 	bodies    budget
 	counters  counters
 	readiness readiness
+	answers   *store
 	unknown   nameSet // fields of requests that were ignored
 }
 
@@ -92,7 +93,7 @@ type route struct {
 
 // New returns a server over g. Without a g it says that it is loading, until Ready.
 func New(g Generator, o Options) *Server {
-	s := &Server{opts: o.withDefaults()}
+	s := &Server{opts: o.withDefaults(), answers: newStore(storedBytes)}
 	s.bodies.left.Store(s.opts.BodyBudget)
 	s.SetKeys(o.APIKeys)
 	s.Progress("starting", 0)
@@ -125,11 +126,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		path = bare // and as those whose base address has it
 	}
 	rt, known := s.routes[path]
-	if !known && strings.HasPrefix(path, "/v1/models/") {
-		rt, known, path = route{method: http.MethodGet, serve: s.model}, true, "/v1/models/{id}"
-	}
 	if !known {
-		path = "other" // a scan of paths must not grow the metrics
+		rt, path, known = s.below(path, r.Method)
 	}
 	x := newExchange(w, r, path)
 	x.shape = rt.shape
@@ -165,6 +163,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.admitted(x, r, rt.serve)
+}
+
+// below is the route of a path that ends in an id, and its name in the metrics, which a scan of
+// paths must not grow.
+func (s *Server) below(path, method string) (rt route, name string, known bool) {
+	switch {
+	case strings.HasPrefix(path, "/v1/models/"):
+		return route{method: http.MethodGet, serve: s.model}, "/v1/models/{id}", true
+	case !strings.HasPrefix(path, responsesPrefix):
+		return rt, "other", false
+	case method == http.MethodDelete:
+		return route{method: method, serve: s.forgotten}, responsesPrefix + "{id}", true
+	}
+	return route{method: http.MethodGet, serve: s.stored}, responsesPrefix + "{id}", true
 }
 
 // paths are what there is, for who asks for something else.

@@ -93,21 +93,57 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 		}
 		return api.ToolChoice{Mode: m}, nil
 	}
-	var named struct {
-		Type     string `json:"type"`
-		Name     string `json:"name"` // as /v1/responses has it
-		Function struct {
-			Name string `json:"name"`
-		} `json:"function"`
-	}
-	if e := decode(raw, &named, field); e != nil {
+	var choice choiceBody
+	if e := decode(raw, &choice, field); e != nil {
 		return c, e
 	}
-	name := named.Function.Name + named.Name
-	if name == "" {
+	switch {
+	case choice.Type == "allowed_tools":
+		return choice.allowed()
+	case choice.name() == "" && choice.Type != "" && choice.Type != "function" && choice.Type != "custom":
+		return c, invalid(field, "demands %q, which is not run here; name a function or leave it out",
+			clip(choice.Type))
+	case choice.name() == "":
 		return c, invalid(field, "names no tool; send {\"type\":\"function\",\"function\":{\"name\":...}}")
 	}
-	return api.ToolChoice{Mode: api.ToolsRequired, Name: name}, nil
+	return api.ToolChoice{Mode: api.ToolsRequired, Names: []string{choice.name()}}, nil
+}
+
+// choiceBody names a tool, or those among which an answer may choose.
+type choiceBody struct {
+	Type     string `json:"type"`
+	Name     string `json:"name"` // as /v1/responses has it
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
+	Mode    string       `json:"mode"` // of allowed_tools in /v1/responses
+	Tools   []choiceBody `json:"tools"`
+	Allowed *choiceBody  `json:"allowed_tools"` // in /v1/chat/completions
+}
+
+func (b *choiceBody) name() string { return b.Function.Name + b.Name }
+
+// allowed reads a choice among some of the tools. Those that are not run here have no name.
+func (b *choiceBody) allowed() (c api.ToolChoice, e *apiError) {
+	if b.Allowed != nil {
+		b = b.Allowed
+	}
+	switch b.Mode {
+	case "auto":
+	case "required":
+		c.Mode = api.ToolsRequired
+	default:
+		return c, invalid("tool_choice.mode", "is %q and must be auto or required", clip(b.Mode))
+	}
+	for i := range b.Tools {
+		if name := b.Tools[i].name(); name != "" {
+			c.Names = append(c.Names, name)
+		}
+	}
+	if c.Names == nil {
+		return c, invalid("tool_choice.tools", "names no function")
+	}
+	return c, nil
 }
 
 // callBody is a call in the history of a chat.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"sandwich/runtime/api"
@@ -22,6 +24,34 @@ func (c *calling) Generate(_ context.Context, r api.Request, emit func(api.Token
 		}
 	}
 	return api.Result{Finish: api.FinishCalls, PromptTokens: 7, CachedTokens: 3, Tokens: 7}, nil
+}
+
+// Tools may be chosen from by several names; those that others run cannot be demanded.
+func TestToolChoices(t *testing.T) {
+	g := &calling{}
+	s := New(g, Options{})
+	const some = `{"mode":"required","tools":[{"type":"web_search"},{"type":"function","function":{"name":"pick"}}]}`
+	const flat = `{"type":"allowed_tools","mode":"required","tools":[{"type":"web_search"},{"type":"function","name":"pick"}]}`
+	for path, body := range map[string]string{
+		chatPath:      chat(twoTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":` + some + `}`),
+		responsesPath: `{"input":"x","tools":[{"type":"function","name":"pick"},{"type":"function","name":"f"}],"tool_choice":` + flat + `}`,
+	} {
+		if w := post(t, s, path, body); w.Code != 200 || g.last.ToolChoice.Mode != api.ToolsRequired ||
+			!slices.Equal(g.last.ToolChoice.Names, []string{"pick"}) || len(g.last.Tools) != 2 {
+			t.Errorf("%s: %d %s %+v", path, w.Code, w.Body, g.last)
+		}
+	}
+	for choice, has := range map[string]string{
+		`{"type":"web_search"}`:                    "not run here",
+		`{"type":"function"}`:                      "names no tool",
+		`{"type":"allowed_tools","mode":"auto"}`:   "names no function",
+		`{"type":"allowed_tools","mode":"always"}`: "must be auto or required",
+	} {
+		if w := post(t, s, chatPath, chat(twoTools+`,"tool_choice":`+choice)); w.Code != 400 ||
+			!strings.Contains(w.Body.String(), has) {
+			t.Errorf("%s: %d %s", choice, w.Code, w.Body)
+		}
+	}
 }
 
 const twoTools = `"tools":[{"type":"function","function":{"name":"clock"}},{"type":"function","function":{"name":"pick",` +

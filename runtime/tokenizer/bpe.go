@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,16 +21,11 @@ func (t *Tokenizer) loadBPE(meta Metadata, texts []string) error {
 		return fmt.Errorf("pre-tokenizer %q (%s) is not supported: those known are %s", name, keyPre,
 			strings.Join(slices.Sorted(maps.Keys(preTokenizers)), ", "))
 	}
-	rules, ok := meta.Strings(keyMerges)
-	if !ok {
-		return fmt.Errorf("the BPE vocabulary has no merge rules (%s): use a GGUF file converted with its "+
-			"tokenizer", keyMerges)
-	}
 	t.split, t.wholeWord, t.addBOS = pre.split, pre.wholeWord, pre.addBOS
 	t.bos, t.eos, t.unknown = -1, -1, -1
 	t.encode = (*Tokenizer).encodeBPE
 	t.loadBytePieces(texts)
-	if err := t.loadMerges(rules); err != nil {
+	if err := t.loadMerges(meta, appendByteLevel); err != nil {
 		return err
 	}
 	for b := range t.byteSyms {
@@ -62,7 +58,13 @@ func (t *Tokenizer) loadBytePieces(texts []string) {
 	}
 }
 
-func (t *Tokenizer) loadMerges(rules []string) error {
+// loadMerges reads the rules, whose parts spell gives the bytes of, if text can hold them.
+func (t *Tokenizer) loadMerges(meta Metadata, spell func(dst []byte, part string) ([]byte, bool)) error {
+	rules, ok := meta.Strings(keyMerges)
+	if !ok {
+		return fmt.Errorf("the BPE vocabulary has no merge rules (%s): use a GGUF file converted with its "+
+			"tokenizer", keyMerges)
+	}
 	t.merge = newMergeTable(len(rules))
 	var pair []byte
 	for rank, rule := range rules {
@@ -76,14 +78,17 @@ func (t *Tokenizer) loadMerges(rules []string) error {
 				"damaged", rank, rule)
 		}
 		var leftOK, rightOK bool
-		pair, leftOK = appendByteLevel(pair[:0], rule[:cut])
+		pair, leftOK = spell(pair[:0], rule[:cut])
 		n := len(pair)
-		pair, rightOK = appendByteLevel(pair, rule[cut+1:])
+		pair, rightOK = spell(pair, rule[cut+1:])
 		if !leftOK || !rightOK {
 			continue // text never holds such a symbol
 		}
 		left, right := t.syms.intern(pair[:n]), t.syms.intern(pair[n:])
 		t.merge.add(left, right, uint32(rank), t.syms.intern(pair))
+		if at := bytes.IndexByte(bytes.TrimLeft(pair, " "), ' '); at >= 0 {
+			t.cutSpaces = false
+		}
 	}
 	return nil
 }

@@ -81,13 +81,14 @@ func New(meta Metadata) (*Tokenizer, error) {
 		err = t.loadWordPiece(texts)
 	case "t5":
 		err = t.loadUnigram(meta, texts)
+	case "gemma4":
+		err = t.loadSpacedBPE(meta, texts)
 	case "":
 		err = fmt.Errorf("the model does not name its tokenizer (%s): use a GGUF file converted with its "+
 			"tokenizer", keyModel)
 	default:
-		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM), gpt2 (byte-level BPE), bert "+
-			"(WordPiece) and t5 (Unigram) are",
-			model, keyModel)
+		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM), gpt2 (byte-level BPE), gemma4 (SPM's "+
+			"pieces, merged by rules), bert (WordPiece) and t5 (Unigram) are", model, keyModel)
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"slices"
 	"strings"
 
 	"sandwich/runtime/api"
@@ -95,7 +96,7 @@ func (w *writer) notCall() grammar.Piece { return grammar.NotBeginning(w.first) 
 func (w *writer) calls(r *api.Request) grammar.Piece {
 	var each []grammar.Piece
 	for _, t := range readTools(r.Tools) {
-		if r.ToolChoice.Name == "" || r.ToolChoice.Name == t.name {
+		if len(r.ToolChoice.Names) == 0 || slices.Contains(r.ToolChoice.Names, t.name) {
 			each = append(each, grammar.InOrder(w.literal(w.before+t.name+w.middle), w.arguments(&t),
 				w.literal(w.after)))
 		}

@@ -107,7 +107,8 @@ func TestEveryFormatReadsWhatItWrites(t *testing.T) {
 			!f.single {
 			t.Errorf("%s: a tool that does not exist is allowed", f.Name)
 		}
-		must := &api.Request{Tools: tools, ToolChoice: api.ToolChoice{Mode: api.ToolsRequired, Name: "clock"}}
+		must := &api.Request{Tools: tools, ToolChoice: api.ToolChoice{Mode: api.ToolsRequired,
+			Names: []string{"clock"}}}
 		if err := allows(t, &f, must, f.write(calls[1:2])); err != nil {
 			t.Errorf("%s, required: %v", f.Name, err)
 		}
@@ -248,14 +249,14 @@ func TestCheck(t *testing.T) {
 		{[]api.Tool{clock, weather, clock}, api.ToolChoice{}, "tools[2] is named clock, and so is tools[0]"},
 		{[]api.Tool{{Name: "a b"}}, api.ToolChoice{}, "names have"},
 		{[]api.Tool{{Name: "a", Parameters: "{"}}, api.ToolChoice{}, "not valid JSON"},
-		{tools, api.ToolChoice{Mode: api.ToolsRequired, Name: "x"}, "none of the tools"},
+		{tools, api.ToolChoice{Mode: api.ToolsRequired, Names: []string{"x"}}, "none of the tools"},
 		{nil, api.ToolChoice{Mode: api.ToolsRequired}, "no tools"},
 	} {
 		if err := Check(c.tools, c.choice); err == nil || !strings.Contains(err.Error(), c.has) {
 			t.Errorf("%v, want %q", err, c.has)
 		}
 	}
-	if err := Check(tools, api.ToolChoice{Mode: api.ToolsRequired, Name: "clock"}); err != nil {
+	if err := Check(tools, api.ToolChoice{Mode: api.ToolsRequired, Names: []string{"clock"}}); err != nil {
 		t.Error(err)
 	}
 }

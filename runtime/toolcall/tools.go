@@ -49,9 +49,12 @@ func Check(tools []api.Tool, choice api.ToolChoice) error {
 			return refuse(i, "has parameters that are not valid JSON")
 		}
 	}
-	if _, known := seen[choice.Name]; choice.Name != "" && !known {
-		return &api.InvalidError{Param: "tool_choice", Message: fmt.Sprintf("names %.40q, which is none of the tools",
-			choice.Name)}
+	for _, name := range choice.Names {
+		if _, known := seen[name]; !known {
+			return &api.InvalidError{Param: "tool_choice", Message: fmt.Sprintf("names %.40q, which is none of "+
+				"the tools",
+				name)}
+		}
 	}
 	if choice.Mode == api.ToolsRequired && len(tools) == 0 {
 		return &api.InvalidError{Param: "tool_choice", Message: "demands a call, but there are no tools"}

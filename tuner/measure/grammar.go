@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +14,21 @@ import (
 	"sandwich/runtime/grammar"
 )
 
-// GrammarOptions say under which schema answers are drawn, and from which vocabulary.
+// GrammarSource is what a grammar is made of: so many bytes that a client sends.
+type GrammarSource struct {
+	Bytes   int
+	Compile func() (*grammar.Grammar, error)
+}
+
+// GrammarOfSchema is a JSON Schema as a source.
+func GrammarOfSchema(schema string) GrammarSource {
+	return GrammarSource{len(schema), func() (*grammar.Grammar, error) { return grammar.FromSchema([]byte(schema)) }}
+}
+
+// GrammarOptions say under which grammar answers are drawn, and from which vocabulary.
 type GrammarOptions struct {
 	Name    string
-	Schema  []byte
+	Source  GrammarSource
 	Vocab   *grammar.Vocab
 	Answers int // each begins cold, with a Matcher of its own
 	Tokens  int // of an answer at most
@@ -33,24 +45,30 @@ type GrammarRow struct {
 	Cut     int     `json:"cut"`
 	Compile float64 `json:"compile_s"`
 	First   float64 `json:"first_mask_s"` // with the Matcher, median of the answers
+	Mean    float64 `json:"mask_mean_s"`  // of a state that is met first, or again, within an answer
 	Median  float64 `json:"mask_med_s"`
 	P99     float64 `json:"mask_p99_s"`
 	Max     float64 `json:"mask_max_s"`
+	Again   float64 `json:"mask_again_p99_s"` // asked for once more
+	Memory  int64   `json:"memory_bytes"`     // of the largest answer's automata, states and masks
 	Accept  float64 `json:"accept_med_s"`
 	Plain   float64 `json:"sample_plain_med_s"`       // a draw without a mask
 	Sample  float64 `json:"sample_constrained_med_s"` // applying the mask, and a draw
 }
 
 // TimeGrammar draws answers from random logits as serving does: mask, applied and drawn, accepted.
-// Each answer is a request: its masks are made anew. Errors are those of grammar.FromSchema.
+// Each answer is a request: its masks are made anew. Times of steps are the thread's processor
+// time, so that neighbours do not count. Errors are those of the source.
 func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
-	row := GrammarRow{Schema: o.Name, Bytes: len(o.Schema), Vocab: o.Vocab.Size(), Answers: o.Answers}
+	row := GrammarRow{Schema: o.Name, Bytes: o.Source.Bytes, Vocab: o.Vocab.Size(), Answers: o.Answers}
 	start := time.Now()
-	g, err := grammar.FromSchema(o.Schema)
+	g, err := o.Source.Compile()
 	if err != nil {
 		return row, err
 	}
 	row.Compile = time.Since(start).Seconds()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var times grammarTimes
 	for range o.Answers {
@@ -65,6 +83,11 @@ func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 	n := len(times.masks)
 	row.Tokens = n
 	row.First = Summarize(times.first).Median
+	for _, t := range times.masks {
+		row.Mean += t / float64(n)
+	}
+	slices.Sort(times.again)
+	row.Again, row.Memory = times.again[min(n*99/100, n-1)], times.memory
 	row.Median, row.P99, row.Max = times.masks[n/2], times.masks[min(n*99/100, n-1)], times.masks[n-1]
 	row.Accept, row.Plain = Summarize(times.accept).Median, Summarize(times.plain).Median
 	row.Sample = Summarize(times.sample).Median
@@ -72,7 +95,10 @@ func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 }
 
 // grammarTimes are seconds of every step of all answers.
-type grammarTimes struct{ first, masks, accept, plain, sample []float64 }
+type grammarTimes struct {
+	first, masks, again, accept, plain, sample []float64
+	memory                                     int64
+}
 
 // answer draws one; it tells whether it came to its end.
 func (t *grammarTimes) answer(g *grammar.Grammar, o GrammarOptions, rng *rand.Rand) bool {
@@ -81,9 +107,9 @@ func (t *grammarTimes) answer(g *grammar.Grammar, o GrammarOptions, rng *rand.Ra
 		logits[i] = float32(4 * rng.NormFloat64())
 	}
 	timed := func(to *[]float64, f func()) {
-		start := time.Now()
+		start := threadTime()
 		f()
-		*to = append(*to, time.Since(start).Seconds())
+		*to = append(*to, (threadTime() - start).Seconds())
 	}
 	var m *grammar.Matcher
 	timed(&t.first, func() {
@@ -91,9 +117,11 @@ func (t *grammarTimes) answer(g *grammar.Grammar, o GrammarOptions, rng *rand.Ra
 		m.Mask(o.Tokens)
 	})
 	m = g.Matcher(o.Vocab) // cold again
+	defer func() { t.memory = max(t.memory, m.Memory()) }()
 	for left := o.Tokens; left > 0; left-- {
 		var allowed []uint64
 		timed(&t.masks, func() { allowed = m.Allowed(left) })
+		timed(&t.again, func() { allowed = m.Allowed(left) })
 		timed(&t.plain, func() { o.Drawer.Draw(logits, nil) })
 		var id int32
 		timed(&t.sample, func() { id = o.Drawer.Draw(logits, allowed) })
@@ -168,18 +196,59 @@ func randomWord(rng *rand.Rand) string {
 	return string(s)
 }
 
-// GrammarSchemas are the schemas that are measured where none is given: any object, a record, a
-// recursive tree, and a tool set of some 200 KB.
-func GrammarSchemas() map[string]string {
-	return map[string]string{
+// GrammarSources are what is measured where nothing is given: any object, a record, a recursive
+// tree, formats and patterns, a form of 60 properties, an enum of 10^4, a tool set of some 200 KB,
+// and free text before one of its calls.
+func GrammarSources() map[string]GrammarSource {
+	out := map[string]GrammarSource{}
+	for name, schema := range map[string]string{
 		"object": `{"type":"object"}`,
 		"record": `{"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array","items":{"type":"string",
 			"maxLength":40}},"age":{"type":"integer","minimum":0,"maximum":150},"kind":{"enum":["red","green","blue"]},
 			"when":{"type":"string","format":"date-time"}},"required":["name","tags","age"],"additionalProperties":false}`,
 		"tree": `{"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array",
 			"items":{"$ref":"#/$defs/node"}}},"required":["name","children"],"additionalProperties":false}},"$ref":"#/$defs/node"}`,
+		"formats": `{"type":"array","minItems":4,"items":{"anyOf":[{"type":"string","format":"email"},{"type":"string",
+			"format":"uri"},{"type":"string","format":"date-time"},{"type":"string","pattern":"^[A-Z][a-z]+ [0-9]{2,6}$"},
+			{"type":"string","pattern":"(foo|bar).*x"},{"type":"number","minimum":-1.5,"maximum":1e6},
+			{"type":"string","minLength":8,"maxLength":20},{"type":"string","pattern":"^\\S+$"}]}}`,
+		"form":  form(60),
+		"enum":  enum(10_000),
 		"tools": toolSet(200 << 10),
+	} {
+		out[name] = GrammarOfSchema(schema)
 	}
+	tools := toolSet(200 << 10)
+	out["text"] = GrammarSource{len(tools), func() (*grammar.Grammar, error) {
+		call := grammar.InOrder(grammar.Exactly("<tool_call>\n"), grammar.Matching([]byte(tools), ""),
+			grammar.Exactly("\n</tool_call>"))
+		return grammar.Compose(grammar.InOrder(grammar.Without("<tool_call>"), grammar.Optional(call)))
+	}}
+	return out
+}
+
+// form is an object of many properties, of which every third must be there, and any others.
+func form(n int) string {
+	var props, required []string
+	for i := range n {
+		kind := []string{`{"type":"string"}`, `{"type":["integer","null"]}`, `{"enum":["yes","no",3]}`}[i%3]
+		props = append(props, fmt.Sprintf(`"field_%d":%s`, i, kind))
+		if i%3 == 2 {
+			required = append(required, fmt.Sprintf(`"field_%d"`, i))
+		}
+	}
+	return fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s]}`, strings.Join(props, ","),
+		strings.Join(required, ","))
+}
+
+// enum is a choice of names.
+func enum(n int) string {
+	rng := rand.New(rand.NewPCG(7, 8))
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%q", strings.TrimSpace(randomWord(rng)+randomWord(rng)))
+	}
+	return `{"type":"array","items":{"enum":[` + strings.Join(names, ",") + `]}}`
 }
 
 // toolSet is a choice of calls, each with a name and parameters of its own, as agents send them.

@@ -1,31 +1,33 @@
-package main
+// Package outfile writes files that appear under their names when they are complete.
+package outfile
 
 import (
 	"fmt"
 	"os"
 )
 
-// outFile is a file that appears under its name only when it is complete. What is no regular file
+// File is a file that appears under its name only when it is complete. What is no regular file
 // (a pipe, /dev/null) is written to as it comes.
-type outFile struct {
+type File struct {
 	*os.File
 	path string // "" once committed, or where there is nothing to rename
 }
 
-func createOutput(path string) (*outFile, error) {
+// Create opens a file that Commit ends.
+func Create(path string) (*File, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		if st.IsDir() {
 			return nil, fmt.Errorf("%s is a folder: name a file to write", path)
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		return &outFile{File: f}, err
+		return &File{File: f}, err
 	}
 	f, err := os.Create(path + ".tmp")
-	return &outFile{f, path}, err
+	return &File{f, path}, err
 }
 
-// commit ends a complete file.
-func (o *outFile) commit() error {
+// Commit ends a complete file.
+func (o *File) Commit() error {
 	name, path := o.Name(), o.path
 	if err := o.Close(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -37,8 +39,8 @@ func (o *outFile) commit() error {
 	return os.Rename(name, path)
 }
 
-// abort removes a file that was not committed.
-func (o *outFile) abort() {
+// Abort removes a file that was not committed.
+func (o *File) Abort() {
 	_ = o.Close()
 	if o.path != "" {
 		_ = os.Remove(o.Name())

@@ -1,4 +1,6 @@
-package main
+// Package machine writes a profile for people: the machine as a tree or as tables, and what was
+// measured of it. probe and run print it.
+package machine
 
 import (
 	"fmt"
@@ -7,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
@@ -16,16 +19,16 @@ import (
 // drawingWidth is the width of what is drawn in text.
 func drawingWidth() int {
 	const most = 110
-	if n := outputWidth(); n > 0 {
+	if n := show.Width(); n > 0 {
 		return min(n, most)
 	}
 	return most
 }
 
-// printMachineTree is what probe shows by default: who the machine is, its tree with equal siblings
+// Print is what probe shows by default: who the machine is, its tree with equal siblings
 // folded into one line, and what was measured.
-func printMachineTree(w io.Writer, p *profiles.Profile) error {
-	printHost(w, p)
+func Print(w io.Writer, p *profiles.Profile) error {
+	Head(w, p)
 	fmt.Fprintln(w)
 	if err := draw.Text(w, p.Machine.Tree); err != nil {
 		return err
@@ -41,20 +44,22 @@ func printMachineTree(w io.Writer, p *profiles.Profile) error {
 	return printStructure(w, p)
 }
 
-func printHost(w io.Writer, p *profiles.Profile) {
+// Head names the machine and what of it may be used.
+func Head(w io.Writer, p *profiles.Profile) {
 	m, s := p.Machine, p.Machine.Summary()
-	fmt.Fprintf(w, "%s (%s)\n", orUnknown(p.Host.CPUModel), orUnknown(p.Host.Arch))
-	fmt.Fprintf(w, "  %s, %s, %s, %s\n", plural(s.Packages, "package"), plural(s.NUMANodes, "NUMA node"),
-		plural(s.Cores, "core"), plural(s.PUs, "PU"))
+	fmt.Fprintf(w, "%s (%s)\n", show.OrUnknown(p.Host.CPUModel), show.OrUnknown(p.Host.Arch))
+	fmt.Fprintf(w, "  %s, %s, %s, %s\n", show.Plural(s.Packages, "package"), show.Plural(s.NUMANodes, "NUMA node"),
+		show.Plural(s.Cores, "core"), show.Plural(s.PUs, "PU"))
 	cores := topotree.NewCPUSet(p.CorePUs()...)
-	line := fmt.Sprintf("  allowed PUs %s", orNone(m.Allowed.Brief()))
+	line := fmt.Sprintf("  allowed PUs %s", show.OrNone(m.Allowed.Brief()))
 	if q := p.QuotaPUs(); q > 0 {
 		line += fmt.Sprintf(", CPU quota %.4g", m.QuotaCPUs)
 	}
 	if !m.Offline.IsEmpty() {
 		line += ", offline " + m.Offline.String()
 	}
-	fmt.Fprintf(w, "%s; an untuned plan runs on %s (%s)\n", line, plural(cores.Count(), "PU"), orNone(cores.Brief()))
+	fmt.Fprintf(w, "%s; an untuned plan runs on %s (%s)\n", line, show.Plural(cores.Count(), "PU"),
+		show.OrNone(cores.Brief()))
 	if len(p.Host.ISA) > 0 {
 		fmt.Fprintf(w, "  instruction sets: %s\n", strings.Join(p.Host.ISA, " "))
 	}
@@ -137,35 +142,32 @@ func printCeilings(w io.Writer, ceilings []profiles.Ceiling) error {
 			what = c.Device + " " + what
 		}
 		rows = append(rows, []string{c.Kind, strings.Join(strings.Fields(what), " "), strconv.Itoa(c.PUs),
-			formatRate(c.Median, c.Unit),
+			profiles.FormatRate(c.Median, c.Unit),
 			formatRange(c.Figure), c.Provenance()})
 	}
-	return printTable(w, []string{"roof", "of", "PUs", "median", "min to max", "source"}, rows, 2, 3, 4)
+	return show.Table(w, []string{"roof", "of", "PUs", "median", "min to max", "source"}, rows, 2, 3, 4)
 }
 
 func formatRange(f profiles.Figure) string {
 	if f.N < 2 {
 		return ""
 	}
-	return formatRate(f.Min, f.Unit) + " to " + formatRate(f.Max, f.Unit)
+	return profiles.FormatRate(f.Min, f.Unit) + " to " + profiles.FormatRate(f.Max, f.Unit)
 }
 
-// The short names of how figures are written for people.
-var formatRate, formatSeconds = profiles.FormatRate, profiles.FormatSeconds
-
-// printMachineTables shows every object of the machine with its PUs, a row each.
-func printMachineTables(w io.Writer, p *profiles.Profile) error {
-	printHost(w, p)
+// Tables shows every object of the machine with its PUs, a row each.
+func Tables(w io.Writer, p *profiles.Profile) error {
+	Head(w, p)
 	fmt.Fprintln(w)
 	var rows [][]string
 	for _, n := range p.Machine.Memory {
-		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), formatSize(n.Bytes), orNone(n.CPUs.String())})
+		rows = append(rows, []string{"numa", strconv.Itoa(n.ID), show.Size(n.Bytes), show.OrNone(n.CPUs.String())})
 	}
 	for _, o := range p.Machine.Objects {
-		rows = append(rows, []string{o.Kind.String(), objectID(o.ID), formatSize(o.Bytes), o.CPUs.String()})
+		rows = append(rows, []string{o.Kind.String(), objectID(o.ID), show.Size(o.Bytes), o.CPUs.String()})
 	}
 	slices.SortStableFunc(rows, func(a, b []string) int { return kindOrder(a[0]) - kindOrder(b[0]) })
-	if err := printTable(w, []string{"object", "id", "size", "cpus"}, rows, 1, 2); err != nil {
+	if err := show.Table(w, []string{"object", "id", "size", "cpus"}, rows, 1, 2); err != nil {
 		return err
 	}
 	printRemarks(w, p)
@@ -188,32 +190,4 @@ func objectID(id int) string {
 		return ""
 	}
 	return strconv.Itoa(id)
-}
-
-func formatSize(bytes int64) string {
-	if bytes == 0 {
-		return ""
-	}
-	return mem.FormatBytes(bytes)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

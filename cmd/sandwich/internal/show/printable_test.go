@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ func TestPrintable(t *testing.T) {
 	const want = `a\u001b[2Jb\u009bc\u202ed\u2066e\u200ff\u061cg\u007fh\u000d` + "\n\tä日本\ufffd" + `\xffi\x9b`
 	for size := 1; size <= len(text); size++ {
 		var out bytes.Buffer
-		w := &cleanWriter{to: &out}
+		w := NewWriter(&out)
 		for rest := []byte(text); len(rest) > 0; {
 			n, err := w.Write(rest[:min(size, len(rest))])
 			if err != nil || n == 0 {
@@ -20,12 +20,12 @@ func TestPrintable(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		w.flush()
+		w.Flush()
 		if out.String() != want {
 			t.Errorf("in pieces of %d: %q, want %q", size, out.String(), want)
 		}
 	}
-	if got := printable("two\nlines"); got != `two\u000alines` {
+	if got := Printable("two\nlines"); got != `two\u000alines` {
 		t.Errorf("a line break in a name became %q", got)
 	}
 }

@@ -3,11 +3,38 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
+
+// formatFlag adds --format with its choices, the first being the default.
+func formatFlag(c *cobra.Command, choices ...string) *string {
+	f := &formatValue{choices[0], choices}
+	c.Flags().Var(f, "format", "output format: "+strings.Join(choices, ", "))
+	return &f.format
+}
+
+// formatValue is a pflag.Value that takes nothing but its choices.
+type formatValue struct {
+	format  string
+	choices []string
+}
+
+func (f *formatValue) Set(format string) error {
+	if !slices.Contains(f.choices, format) {
+		return fmt.Errorf("unknown format: use %s", strings.Join(f.choices, ", "))
+	}
+	f.format = format
+	return nil
+}
+
+func (f *formatValue) String() string { return f.format }
+func (f *formatValue) Type() string   { return "string" }
 
 // durationFlag adds a flag that takes a time with its unit.
 func durationFlag(fs *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
@@ -45,3 +72,16 @@ func (d *durationValue) refusal(text string) error {
 
 func (d *durationValue) String() string { return time.Duration(*d).String() }
 func (d *durationValue) Type() string   { return "duration" }
+
+// exactArgs is cobra.ExactArgs with a sentence of what is missing and exit code 2.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == n:
+			return nil
+		case len(args) > n:
+			return usageError(fmt.Errorf("unexpected argument %q (see '%s --help')", args[n], c.CommandPath()))
+		}
+		return usageError(fmt.Errorf("%s needs %s (see '%s --help')", c.CommandPath(), what, c.CommandPath()))
+	}
+}

@@ -1,12 +1,12 @@
-package main
+package machine
 
 import (
 	"fmt"
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/topotree/draw"
@@ -74,10 +74,10 @@ func printMatrices(w io.Writer, matrices []profiles.Matrix) error {
 		case m.Assumed:
 			source = "assumed"
 		}
-		rows = append(rows, []string{m.Name, orUnknown(m.Meaning()), formatEntry(v[0], m.Unit),
+		rows = append(rows, []string{m.Name, show.OrUnknown(m.Meaning()), formatEntry(v[0], m.Unit),
 			formatEntry(v[len(v)/2], m.Unit), formatEntry(v[len(v)-1], m.Unit), source})
 	}
-	return printTable(w, []string{"matrix", "what", "least", "median", "most", "source"}, rows, 2, 3, 4)
+	return show.Table(w, []string{"matrix", "what", "least", "median", "most", "source"}, rows, 2, 3, 4)
 }
 
 func formatEntry(v float64, unit string) string {
@@ -87,7 +87,7 @@ func formatEntry(v float64, unit string) string {
 	case "ns":
 		return fmt.Sprintf("%.3g ns", v)
 	}
-	return formatRate(v, unit)
+	return profiles.FormatRate(v, unit)
 }
 
 // heatOf makes a heat map of a matrix. What was not measured stays blank.
@@ -110,22 +110,13 @@ func heatOf(m profiles.Matrix) draw.Heat {
 	return h
 }
 
-// printMatrix shows one matrix: as a heat map, as a picture, or as data.
-func printMatrix(w io.Writer, p *profiles.Profile, name, format string) error {
-	m := p.Matrix(name)
-	if m == nil {
-		var have []string
-		for _, other := range p.Matrices {
-			have = append(have, other.Name)
-		}
-		return usageError(fmt.Errorf("--matrix %s: the profile has %s; --measure full measures matrices", name,
-			orNone(strings.Join(have, ", "))))
-	}
+// Matrix shows one matrix: as a heat map, as a picture, or as data.
+func Matrix(w io.Writer, m *profiles.Matrix, format string) error {
 	switch format {
 	case "svg":
 		return heatOf(*m).WriteSVG(w)
 	case "json":
-		return printJSON(w, m)
+		return show.JSON(w, m)
 	case "yaml":
 		text, err := profiles.EncodeYAML(m)
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
 )
@@ -35,7 +36,7 @@ func printSets(w io.Writer, sets []profiles.SetFigure) {
 				domain += ", " + what
 			}
 			fmt.Fprintf(w, "%s  %-22s  %s  %s%s\n",
-				title, domain, plural(f.CPUs.Count(), "PU"), formatRate(f.Median, f.Unit), setRange(f))
+				title, domain, show.Plural(f.CPUs.Count(), "PU"), profiles.FormatRate(f.Median, f.Unit), setRange(f))
 			title = ""
 		}
 	}
@@ -83,7 +84,7 @@ func printSaturation(w io.Writer, sets []profiles.SetFigure) {
 		slices.SortStableFunc(curve, func(a, b profiles.SetFigure) int { return a.CPUs.Count() - b.CPUs.Count() })
 		fmt.Fprintf(w, "  %-18s", domain)
 		for _, f := range curve {
-			fmt.Fprintf(w, "  %d%s: %s", f.CPUs.Count(), spreadMark(f, curve), formatRate(f.Median, f.Unit))
+			fmt.Fprintf(w, "  %d%s: %s", f.CPUs.Count(), spreadMark(f, curve), profiles.FormatRate(f.Median, f.Unit))
 		}
 		fmt.Fprintln(w)
 	}

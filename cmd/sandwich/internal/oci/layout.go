@@ -1,0 +1,213 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+)
+
+// layout is a folder as image-layout.md has it: oci-layout, index.json and blobs/sha256.
+type layout string
+
+func (l layout) path(parts ...string) string {
+	return filepath.Join(append([]string{string(l)}, parts...)...)
+}
+
+func (l layout) blob(d digest.Digest) string { return l.path(v1.ImageBlobsDir, "sha256", d.Encoded()) }
+
+// index is index.json; what others wrote into it is kept as it is.
+type index struct {
+	fields    map[string]json.RawMessage
+	manifests []json.RawMessage
+}
+
+// push writes the blobs first and the index last, each whole or not at all, so that a kill or a
+// full disk leaves the folder with what it named before.
+func (l layout) push(ctx context.Context, a *artifact, tag string) error {
+	unlock, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, b := range []blob{a.config, a.layer, a.manifest} {
+		if old, err := profiles.ReadRegular(l.blob(b.Digest), b.Size); err == nil && bytes.Equal(old, b.data) {
+			continue
+		}
+		if err := profiles.WriteFile(l.blob(b.Digest), b.data); err != nil {
+			return err
+		}
+	}
+	x, err := l.index()
+	if errors.Is(err, fs.ErrNotExist) {
+		x, err = &index{fields: map[string]json.RawMessage{"schemaVersion": json.RawMessage("2")}}, nil
+	}
+	if err != nil {
+		return err
+	}
+	named := a.manifest.Descriptor
+	named.Annotations = map[string]string{v1.AnnotationRefName: tag}
+	data, err := x.with(tag, named)
+	if err != nil {
+		return err
+	}
+	return profiles.WriteFile(l.path(v1.ImageIndexFile), data)
+}
+
+// open makes the folder where there is none and keeps other processes from writing it until unlock
+// is called.
+func (l layout) open(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(string(l), 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(string(l))
+	if err != nil {
+		return nil, err
+	}
+	for syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		select {
+		case <-ctx.Done():
+			dir.Close()
+			return nil, fmt.Errorf("another process writes the folder: %w", context.Cause(ctx))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	unlock = func() { dir.Close() }
+	if err := l.prepare(dir); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// prepare makes a layout of an empty folder and refuses any other that is none.
+func (l layout) prepare(dir *os.File) error {
+	err := l.check()
+	if errors.Is(err, fs.ErrNotExist) {
+		if names, err := dir.Readdirnames(1); err == nil && len(names) > 0 {
+			return refused("the folder is not empty and is no OCI layout; name another one")
+		}
+		data, err := json.Marshal(v1.ImageLayout{Version: v1.ImageLayoutVersion})
+		if err != nil {
+			return err
+		}
+		if err := profiles.WriteFile(l.path(v1.ImageLayoutFile), data); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	return os.MkdirAll(l.path(v1.ImageBlobsDir, "sha256"), 0o755)
+}
+
+// check refuses what is no layout of the version that this program knows.
+func (l layout) check() error {
+	data, err := profiles.ReadRegular(l.path(v1.ImageLayoutFile), 4<<10)
+	if err != nil {
+		return err
+	}
+	var file v1.ImageLayout
+	if err := json.Unmarshal(data, &file); err != nil || file.Version != v1.ImageLayoutVersion {
+		return refused("%s is not that of an OCI layout of version %s", v1.ImageLayoutFile, v1.ImageLayoutVersion)
+	}
+	return nil
+}
+
+func (l layout) index() (*index, error) {
+	data, err := profiles.ReadRegular(l.path(v1.ImageIndexFile), maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	x := &index{}
+	if err := json.Unmarshal(data, &x.fields); err != nil || x.fields == nil {
+		return nil, refused("%s is no JSON of an index", v1.ImageIndexFile)
+	}
+	if list := x.fields["manifests"]; list != nil {
+		if err := json.Unmarshal(list, &x.manifests); err != nil {
+			return nil, refused("%s has no list of manifests", v1.ImageIndexFile)
+		}
+	}
+	return x, nil
+}
+
+// with is the file of the index when the tag names another manifest.
+func (x *index) with(tag string, named v1.Descriptor) ([]byte, error) {
+	line, err := json.Marshal(named)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(x.manifests, func(m json.RawMessage) bool {
+		var d v1.Descriptor
+		return json.Unmarshal(m, &d) == nil && d.Annotations[v1.AnnotationRefName] == tag
+	})
+	if at < 0 {
+		x.manifests = append(x.manifests, line)
+	} else {
+		x.manifests[at] = line
+	}
+	if x.fields["manifests"], err = json.Marshal(x.manifests); err != nil {
+		return nil, err
+	}
+	return json.Marshal(x.fields)
+}
+
+// find is the descriptor that a tag, or a digest, names.
+func (x *index) find(tag string, want digest.Digest) (v1.Descriptor, error) {
+	for _, m := range x.manifests {
+		var d v1.Descriptor
+		if err := json.Unmarshal(m, &d); err != nil {
+			return d, refused("%s has a line that is no descriptor", v1.ImageIndexFile)
+		}
+		if d.Digest == want || want == "" && d.Annotations[v1.AnnotationRefName] == tag {
+			return d, checkDescriptor(d, maxManifest)
+		}
+	}
+	if want != "" {
+		return v1.Descriptor{}, refused("nothing there has that digest")
+	}
+	return v1.Descriptor{}, refused("nothing there has the tag %.80q", tag)
+}
+
+func (l layout) pull(_ context.Context, tag string, want digest.Digest) (manifest, packed []byte, err error) {
+	if err := l.check(); err != nil {
+		return nil, nil, err
+	}
+	x, err := l.index()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := x.find(tag, want)
+	if err != nil {
+		return nil, nil, err
+	}
+	if manifest, err = l.read(d, maxManifest); err != nil {
+		return nil, nil, err
+	}
+	if d, err = layerOf(manifest); err != nil {
+		return nil, nil, err
+	}
+	packed, err = l.read(d, plans.MaxArchive)
+	return manifest, packed, err
+}
+
+// read is the blob of a descriptor that was checked.
+func (l layout) read(d v1.Descriptor, limit int64) ([]byte, error) {
+	data, err := profiles.ReadRegular(l.blob(d.Digest), limit)
+	if err != nil {
+		return nil, refused("its blob cannot be read: %v", err)
+	}
+	return readBlob(bytes.NewReader(data), d)
+}

@@ -1,0 +1,182 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"sandwich/plans"
+)
+
+// remoteStore is a repository of a registry.
+type remoteStore struct {
+	repo    *remote.Repository
+	timeout time.Duration // that the context has
+}
+
+// newRemote prepares a repository; nothing is sent yet. Passwords are those of `docker login`.
+func newRemote(ref registry.Reference, o Options) store {
+	g := &guard{host: ref.Host(), plain: o.PlainHTTP || loopback(ref.Host()), others: o.Hosts}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableCompression = true // what unpacks to more than it was is not asked for
+	transport.MaxResponseHeaderBytes = 64 << 10
+	g.next = transport
+	client := &auth.Client{Client: &http.Client{Transport: g}, Cache: auth.NewCache(),
+		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
+			known, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+			if err != nil {
+				return auth.EmptyCredential, fmt.Errorf("the passwords of `docker login` cannot be read: %w", err)
+			}
+			return credentials.Credential(known)(ctx, host)
+		}}
+	client.SetUserAgent("sandwich")
+	repo := &remote.Repository{Client: client, Reference: ref, PlainHTTP: g.plain}
+	return &remoteStore{repo, o.Timeout}
+}
+
+// loopback says that a host of a reference is this machine.
+func loopback(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		host = hostPort
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// guard sends requests to one host alone: redirects, addresses of uploads and doors for tokens come
+// from the registry, and with them would go a password or a plan.
+type guard struct {
+	next   http.RoundTripper
+	host   string
+	plain  bool
+	others []string
+}
+
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	to := r.URL.Host
+	if to != g.host && !slices.Contains(g.others, to) {
+		return nil, &elsewhereError{g.host, to, "where it is the registry's own, add --allow-host " + to}
+	}
+	if r.URL.Scheme != "https" && !(to == g.host && g.plain || loopback(to)) {
+		return nil, &elsewhereError{g.host, r.URL.Scheme + "://" + to, "only TLS is spoken there"}
+	}
+	return g.next.RoundTrip(r)
+}
+
+// elsewhereError is a registry that sends requests to a place that nobody named.
+type elsewhereError struct{ from, to, remedy string }
+
+func (e *elsewhereError) Error() string {
+	return fmt.Sprintf("the registry %s sends this program on to %.100q, which was not followed; %.150s", e.from, e.to,
+		e.remedy)
+}
+
+func (s *remoteStore) push(ctx context.Context, a *artifact, tag string) error {
+	for _, b := range []blob{a.config, a.layer} {
+		there, err := s.repo.Blobs().Exists(ctx, b.Descriptor)
+		if err == nil && !there {
+			err = s.repo.Blobs().Push(ctx, b.Descriptor, bytes.NewReader(b.data))
+		}
+		if err != nil {
+			return s.explain(ctx, err)
+		}
+	}
+	return s.explain(ctx, s.repo.Manifests().PushReference(ctx, a.manifest.Descriptor, bytes.NewReader(a.manifest.data),
+		tag))
+}
+
+func (s *remoteStore) pull(ctx context.Context, tag string, want digest.Digest) (manifest, packed []byte, err error) {
+	name := tag
+	if want != "" {
+		name = want.String()
+	}
+	d, body, err := s.repo.Manifests().FetchReference(ctx, name)
+	if err != nil {
+		return nil, nil, s.explain(ctx, err)
+	}
+	if manifest, err = s.read(ctx, body, d, maxManifest); err != nil {
+		return nil, nil, err
+	}
+	layer, err := layerOf(manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if body, err = s.repo.Blobs().Fetch(ctx, layer); err != nil {
+		return nil, nil, s.explain(ctx, err)
+	}
+	packed, err = s.read(ctx, body, layer, plans.MaxArchive)
+	return manifest, packed, err
+}
+
+// read reads a body to its end and closes it.
+func (s *remoteStore) read(ctx context.Context, body io.ReadCloser, d v1.Descriptor, limit int64) ([]byte, error) {
+	defer body.Close()
+	if err := checkDescriptor(d, limit); err != nil {
+		return nil, err
+	}
+	data, err := readBlob(body, d)
+	if err != nil && !errors.Is(err, ErrRefused) {
+		err = s.explain(ctx, err)
+	}
+	return data, err
+}
+
+// longestAnswer bounds what of a registry's own words goes into an error.
+const longestAnswer = 200
+
+// explain says in one sentence what a registry did, and what helps.
+func (s *remoteStore) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	host := s.repo.Reference.Host()
+	var elsewhere *elsewhereError
+	var answer *errcode.ErrorResponse
+	switch {
+	case errors.As(err, &elsewhere):
+		return elsewhere
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("the registry %s did not answer in full within %s; try again, or give a longer --timeout",
+			host, s.timeout)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errdef.ErrNotFound):
+		return fmt.Errorf("the registry %s has nothing of that name: look at the repository and the tag", host)
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return fmt.Errorf("the registry %s asks for a password; %s", host, login(host))
+	case errors.As(err, &answer):
+		return explainStatus(host, answer)
+	}
+	return fmt.Errorf("the registry %s cannot be used: %.*s", host, longestAnswer, err.Error())
+}
+
+func login(host string) string { return "log in with `docker login " + host + "`" }
+
+func explainStatus(host string, answer *errcode.ErrorResponse) error {
+	remedy := "try again later"
+	switch answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		remedy = login(host)
+	case http.StatusMethodNotAllowed, http.StatusBadRequest:
+		remedy = "this registry may not take artifacts"
+	}
+	return fmt.Errorf("the registry %s answered %d (%.*s); %s", host, answer.StatusCode, longestAnswer,
+		answer.Errors.Error(), remedy)
+}

@@ -1,0 +1,63 @@
+// Package show is how verbs speak to people: text that no terminal obeys, tables and sentences as
+// wide as the terminal, and bars of progress where somebody watches.
+package show
+
+import (
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/mattn/go-isatty"
+
+	"sandwich/runtime/api"
+)
+
+// Names and texts of files reach the terminal: of a model, its tensors, a plan, a template's
+// complaint. A terminal obeys control characters, and those that turn the direction of writing make
+// a line look like another one. All that a verb prints passes a Writer or Printable, which
+// write such a character as \uXXXX: in JSON, where they only occur inside strings, that is the same
+// string.
+
+// Printable is s with unprintable characters, and bytes that are no UTF-8, in hexadecimal.
+func Printable(s string) string { return api.Printable(s, "") }
+
+// Writer is standard output as verbs see it: lines of printable text.
+type Writer struct {
+	to   io.Writer
+	rest []byte // a rune whose end was not written yet
+}
+
+// NewWriter returns the Writer whose text goes to to.
+func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
+
+func (w *Writer) Write(p []byte) (int, error) {
+	all := append(w.rest, p...)
+	end := len(all)
+	for n := 1; n < utf8.UTFMax && n <= len(all); n++ {
+		if tail := all[len(all)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				end -= n
+			}
+			break
+		}
+	}
+	text := api.Printable(string(all[:end]), "\n\t")
+	w.rest = append(w.rest[:0:0], all[end:]...)
+	_, err := io.WriteString(w.to, text)
+	return len(p), err
+}
+
+// Flush writes what is left of a rune that never ended.
+func (w *Writer) Flush() {
+	_, _ = io.WriteString(w.to, Printable(string(w.rest))) // whoever is written to tells
+	w.rest = nil
+}
+
+// Raw is where the text that a model makes goes: to the byte, since it is the data that was
+// asked for, unless a terminal would obey it.
+func Raw(w io.Writer) io.Writer {
+	if clean, ok := w.(*Writer); ok && !isatty.IsTerminal(os.Stdout.Fd()) {
+		return clean.to
+	}
+	return w
+}

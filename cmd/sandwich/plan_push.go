@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/oci"
+	"sandwich/plans"
+)
+
+// places says what a place is, in the help of both verbs.
+const places = `A place is oci:FOLDER:TAG, an OCI image layout, or HOST/NAME:TAG, a repository of a registry; without
+:TAG it is latest, and @sha256:... in its stead names the bytes themselves. Passwords are those of ` + "`docker login`" + `.
+A registry is spoken to by TLS, except on a loopback address or with --plain-http, and no other host than it:
+where it sends a request on to another one (as many do for blobs and tokens), --allow-host names that one.`
+
+func newPlanPush() *cobra.Command {
+	var o oci.Options
+	c := &cobra.Command{
+		Use:   "push PLAN PLACE",
+		Short: "Put a plan into a registry or an OCI layout",
+		Long: `Put a plan, with its signatures, into a registry or an OCI layout, as an artifact of its own type, and print the place
+with its digest: equal plans have equal digests, whenever and by whom they are pushed.
+
+` + places,
+		Example: `  sandwich plan push llama.plan registry.example/plans/llama:1
+  sandwich plan push llama.plan oci:shelf:llama-1`,
+		Args: exactArgs(2, "a plan and a place"),
+	}
+	placeFlags(c, &o)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		place, err := oci.ParsePlace(args[1], o)
+		if err != nil {
+			return usageError(err)
+		}
+		packed, b, err := plans.Pack(args[0])
+		if err != nil {
+			return planError(err)
+		}
+		pinned, err := place.Push(c.Context(), packed, planLabels(b))
+		if err != nil {
+			return placeError(err)
+		}
+		_, err = fmt.Fprintln(c.OutOrStdout(), pinned)
+		return err
+	}
+	return c
+}
+
+func newPlanPull() *cobra.Command {
+	var o oci.Options
+	var out string
+	key := requiredKey{flag: "--key"}
+	c := &cobra.Command{
+		Use:   "pull PLACE",
+		Short: "Take a plan from a registry or an OCI layout",
+		Long: `Take a plan, with its signatures, from a registry or an OCI layout, and print the place with the digest of what was
+taken. What is no sound plan, or not signed by the --key, is refused and nothing is written.
+
+` + places,
+		Example: `  sandwich plan pull registry.example/plans/llama:1 -o llama.plan
+  sandwich plan pull oci:shelf@sha256:0f0c6ee1... --key release.pub -o llama.sandwich`,
+		Args: exactArgs(1, "a place"),
+	}
+	c.Flags().StringVarP(&out, "output", "o", "",
+		"folder, or NAME"+plans.ArchiveSuffix+", to write (default: the last part of the place with "+plans.Suffix+")")
+	c.Flags().StringVar(&key.path, "key", "", "public key, PEM, that must have signed the plan")
+	placeFlags(c, &o)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		place, err := oci.ParsePlace(args[0], o)
+		if err != nil {
+			return usageError(err)
+		}
+		if out == "" {
+			out = place.Base() + plans.Suffix
+		}
+		packed, pinned, err := place.Pull(c.Context())
+		if err != nil {
+			return placeError(err)
+		}
+		if err := plans.Unpack(packed, key.check, out); err != nil {
+			return planError(err)
+		}
+		_, err = fmt.Fprintln(c.OutOrStdout(), pinned)
+		return err
+	}
+	return c
+}
+
+func placeFlags(c *cobra.Command, o *oci.Options) {
+	durationFlag(c.Flags(), &o.Timeout, "timeout", time.Minute, "time for all that is sent and received")
+	c.Flags().BoolVar(&o.PlainHTTP, "plain-http", false, "speak to the registry without TLS")
+	c.Flags().StringArrayVar(&o.Hosts, "allow-host", nil,
+		"another host, as HOST or HOST:PORT, that the registry may send requests to; may be repeated")
+}
+
+// placeError gives what lies at a place and is no plan the exit code of unusable input.
+func placeError(err error) error {
+	if errors.Is(err, oci.ErrRefused) {
+		return usageError(err)
+	}
+	return err
+}
+
+// planLabels are what a registry shows of a plan. Nothing of them depends on the day.
+func planLabels(b *plans.Bundle) map[string]string {
+	return map[string]string{
+		"org.opencontainers.image.title": b.Plan.Name,
+		"dev.sandwich.model":             b.Plan.Model.Name,
+		"dev.sandwich.fingerprint":       b.Plan.Fingerprint,
+		"dev.sandwich.plan":              b.Plan.Digest(),
+	}
+}

@@ -1,0 +1,75 @@
+package grammar
+
+import "unicode/utf8"
+
+// classes is a set of classes of characters. A class is one ASCII character that texts have, or all
+// other control characters, or all characters of several bytes, or bytes that are no whole
+// character.
+type classes [2]uint64
+
+const (
+	controlClass = 0   // control characters but tab, line feed and return
+	asciiClass   = 4   // of the space; those behind it follow
+	runeClass    = 100 // characters of several bytes
+	brokenClass  = 101
+)
+
+// classOfByte is the class of an ASCII character, and of a byte that is none runeClass.
+var classOfByte = func() (of [256]uint8) {
+	for b := range of {
+		switch {
+		case b == '\t':
+			of[b] = 1
+		case b == '\n':
+			of[b] = 2
+		case b == '\r':
+			of[b] = 3
+		case b < 0x20:
+			of[b] = controlClass
+		case b < utf8.RuneSelf:
+			of[b] = uint8(asciiClass + b - 0x20)
+		default:
+			of[b] = runeClass
+		}
+	}
+	return of
+}()
+
+func (c *classes) add(class uint8) { c[class/64] |= 1 << (class % 64) }
+
+func (c classes) has(class uint8) bool { return c[class/64]>>(class%64)&1 != 0 }
+
+// covers tells that all of d is in c.
+func (c classes) covers(d classes) bool { return d[0]&^c[0]|d[1]&^c[1] == 0 }
+
+func (c classes) or(d classes) classes { return classes{c[0] | d[0], c[1] | d[1]} }
+
+func (c classes) without(d classes) classes { return classes{c[0] &^ d[0], c[1] &^ d[1]} }
+
+// byteSet is a set of bytes.
+type byteSet [4]uint64
+
+func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
+
+func (s *byteSet) add(r byteRange) {
+	for w := r.lo >> 6; w <= r.hi>>6; w++ {
+		bits := ^uint64(0)
+		if w == r.lo>>6 {
+			bits = bits << (r.lo & 63)
+		}
+		if w == r.hi>>6 {
+			bits &= ^uint64(0) >> (63 - r.hi&63)
+		}
+		s[w] |= bits
+	}
+}
+
+// bytes are those that characters of the classes begin with.
+func (c classes) bytes() (s byteSet) {
+	for b := range 256 {
+		if c.has(classOfByte[b]) {
+			s.add(byteRange{byte(b), byte(b)})
+		}
+	}
+	return s
+}

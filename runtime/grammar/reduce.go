@@ -1,0 +1,172 @@
+package grammar
+
+import (
+	"cmp"
+	"slices"
+)
+
+// inline puts rules that are called once in the place of the call: stacks get shorter, and the
+// beginnings of alternatives that are rules of their own can be merged.
+func (b *builder) inline(root ruleID) {
+	type site struct{ state, n int32 }
+	sites := map[int32]site{} // by the start of the rule
+	use := func(start int32, at int32) {
+		s := sites[start]
+		sites[start] = site{at, s.n + 1}
+	}
+	for i := range b.states {
+		for _, c := range b.states[i].calls {
+			use(c.start, int32(i))
+		}
+		if l := b.states[i].loop; l != nil {
+			use(l.body, int32(i))
+			use(l.body, int32(i)) // it stays
+		}
+	}
+	for i := range b.rules {
+		r := &b.rules[i]
+		s := sites[r.start]
+		if s.n != 1 || ruleID(i) == root {
+			continue
+		}
+		from := &b.states[s.state]
+		at := slices.IndexFunc(from.calls, func(c callEdge) bool { return c.start == r.start })
+		back := from.calls[at].back
+		from.calls = slices.Delete(from.calls, at, at+1)
+		b.eps(s.state, r.start)
+		b.states[r.end].final = false
+		b.eps(r.end, back)
+		r.inlined = true
+	}
+}
+
+// merger merges states that the same texts lead to: alternatives that begin alike go together until
+// they differ, so that a set of tools or a long anyOf is one stack where all are the same.
+type merger struct {
+	*builder
+	into []int32 // ways into a state; what must stay as it is has one more
+	done []bool
+	todo []int32
+}
+
+// mergePrefixes merges, from the start of each rule on, states into which but one way leads where
+// these ways come from one state and read the same.
+func (b *builder) mergePrefixes() {
+	m := &merger{builder: b, into: make([]int32, len(b.states)), done: make([]bool, len(b.states))}
+	for i := range b.states {
+		s := &b.states[i]
+		for _, e := range s.edges {
+			m.into[e.to]++
+		}
+		for _, e := range s.eps {
+			m.into[e]++
+		}
+		for _, c := range s.calls {
+			m.into[c.back]++
+			m.into[c.start] += 2
+		}
+		if s.loop != nil {
+			m.into[s.loop.next] += 2
+			m.into[s.loop.body] += 2
+			m.into[i] += 2
+		}
+	}
+	for i := range b.rules {
+		if !b.rules[i].inlined {
+			m.into[b.rules[i].start]++
+			m.todo = append(m.todo, b.rules[i].start)
+		}
+	}
+	for i := range b.states {
+		if l := b.states[i].loop; l != nil {
+			m.todo = append(m.todo, l.body)
+		}
+	}
+	for len(m.todo) > 0 {
+		at := m.todo[len(m.todo)-1]
+		m.todo = m.todo[:len(m.todo)-1]
+		if !m.done[at] {
+			m.done[at] = true
+			m.merge(at)
+		}
+	}
+}
+
+// merge takes care of the ways out of a state.
+func (m *merger) merge(at int32) {
+	s := &m.states[at]
+	if s.loop == nil {
+		m.absorb(at, s)
+	}
+	slices.SortFunc(s.edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.to, b.to))
+	})
+	s.edges = mergeAlike(m, s.edges, func(a, b edge) bool { return a.byteRange == b.byteRange },
+		func(e *edge) *int32 { return &e.to })
+	slices.SortFunc(s.calls, func(a, b callEdge) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.back, b.back))
+	})
+	s.calls = mergeAlike(m, s.calls, func(a, b callEdge) bool { return a.start == b.start },
+		func(c *callEdge) *int32 { return &c.back })
+	m.todo = append(m.todo, s.eps...)
+	for _, e := range s.edges {
+		m.todo = append(m.todo, e.to)
+	}
+	for _, c := range s.calls {
+		m.todo = append(m.todo, c.back)
+	}
+	if s.loop != nil {
+		m.todo = append(m.todo, s.loop.next)
+	}
+}
+
+// absorb takes in states that one way leads to, from s and without a byte.
+func (m *merger) absorb(at int32, s *pstate) {
+	for i := 0; i < len(s.eps); {
+		q := s.eps[i]
+		if q == at || slices.Contains(s.eps[:i], q) {
+			s.eps = slices.Delete(s.eps, i, i+1)
+			m.into[q]--
+			continue
+		}
+		t := &m.states[q]
+		if m.into[q] != 1 || t.loop != nil {
+			i++
+			continue
+		}
+		s.eps = slices.Delete(s.eps, i, i+1)
+		m.take(s, t)
+	}
+}
+
+// take gives s all that t has.
+func (m *merger) take(s, t *pstate) {
+	s.edges = append(s.edges, t.edges...)
+	s.eps = append(s.eps, t.eps...)
+	s.calls = append(s.calls, t.calls...)
+	s.final = s.final || t.final
+	*t = pstate{}
+}
+
+// mergeAlike merges the targets of sorted ways that read alike, where no other way leads to them.
+func mergeAlike[T any](m *merger, ways []T, alike func(a, b T) bool, target func(*T) *int32) []T {
+	out := ways[:0]
+	for i := range ways {
+		w := ways[i]
+		if n := len(out); n > 0 && alike(out[n-1], w) {
+			a, b := *target(&out[n-1]), *target(&w)
+			if a == b {
+				m.into[a]--
+				continue
+			}
+			if m.into[a] == 1 && m.into[b] == 1 {
+				m.take(&m.states[a], &m.states[b])
+				m.into[b] = 0
+				continue
+			}
+		}
+		out = append(out, w)
+	}
+	clear(ways[len(out):])
+	return out
+}

@@ -1,0 +1,148 @@
+package grammar
+
+import (
+	"bytes"
+	"math/bits"
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
+
+// slice parts the tokens of a vocabulary by some classes of characters. Many states take any such
+// characters, and are left by others: the masks of these are the tokens of such characters, one
+// set, and those others that go on as the state does behind their first characters of the classes.
+// Few texts stand behind these, and many tokens share them.
+type slice struct {
+	of    classes
+	plain trie    // the tokens of the classes, where the whole trie is walked (Vocab.json)
+	rest  trie    // all other tokens
+	tails trie    // of them those that begin with characters of the classes, by what is behind these
+	after []trie  // the same by how many such characters they begin with, 0 included
+	order []int32 // the tokens of the classes, short ones first
+	ends  [longRun + 1]int
+	long  []int32 // those of more than longRun characters, and their lengths
+	chars []int
+	size  int // of the vocabulary
+	mu    sync.Mutex
+	upTo  [longRun + 1][]uint64 // tokens of so many characters at most, made when they are asked for
+}
+
+// longRun is the length in characters of most tokens.
+const longRun = 32
+
+// mostSlices is how many sets of classes a vocabulary is parted by, and leastSlice how many classes
+// a set has that it pays for.
+const (
+	mostSlices = 24
+	leastSlice = 60
+)
+
+// jsonClasses are the characters that stand in a JSON string as they are.
+var jsonClasses = func() (c classes) {
+	c.add(runeClass)
+	for b := byte(' '); b < utf8.RuneSelf; b++ {
+		if b != '"' && b != '\\' {
+			c.add(classOfByte[b])
+		}
+	}
+	return c
+}()
+
+// slice is the vocabulary parted by some classes; nil where it is not.
+func (v *Vocab) slice(of classes) *slice {
+	if bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.slices[of]
+	if s == nil && len(v.slices) < mostSlices {
+		s = v.part(of)
+		v.slices[of] = s
+	}
+	return s
+}
+
+func (v *Vocab) part(of classes) *slice {
+	s := &slice{of: of, size: v.size}
+	var in [longRun + 1][]int32
+	var rest, late []int32
+	begun := map[int][]int32{}
+	tails := make([][]byte, len(v.text))
+	for _, id := range v.all {
+		n, tail := of.first(v.text[id])
+		switch {
+		case len(tail) > 0:
+			rest, tails[id] = append(rest, id), tail
+			if begun[n] = append(begun[n], id); n > 0 {
+				late = append(late, id)
+			}
+		case n > longRun:
+			s.long, s.chars = append(s.long, id), append(s.chars, n)
+		default:
+			in[n] = append(in[n], id)
+		}
+	}
+	for n, ids := range in {
+		s.order = append(s.order, ids...)
+		s.ends[n] = len(s.order)
+	}
+	s.rest = newTrie(rest, v.text)
+	byTail := func(ids []int32) trie {
+		slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(tails[a], tails[b]) })
+		return newTrie(ids, tails)
+	}
+	s.tails = byTail(late)
+	for n, ids := range begun {
+		for len(s.after) <= n {
+			s.after = append(s.after, trie{})
+		}
+		s.after[n] = byTail(ids)
+	}
+	return s
+}
+
+// first counts the characters of the classes that a text begins with; tail is what is behind them.
+func (c classes) first(t []byte) (n int, tail []byte) {
+	for len(t) > 0 {
+		class, size := firstClass(t)
+		if !c.has(class) {
+			break
+		}
+		t = t[size:]
+		n++
+	}
+	return n, t
+}
+
+// held are the tokens of the classes in the order of their texts.
+func (s *slice) held(text [][]byte) []int32 {
+	ids := slices.Concat(s.order, s.long)
+	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
+	return ids
+}
+
+// add puts the tokens of the classes of at most so many characters into a mask.
+func (s *slice) add(to *Mask, run int32) {
+	for i, w := range s.tokens(min(run, longRun)) {
+		to.bits[i] |= w
+	}
+	for i, id := range s.long {
+		if s.chars[i] <= int(run) {
+			to.add(id)
+		}
+	}
+}
+
+// tokens are those of at most n characters, long ones left out, as bits.
+func (s *slice) tokens(n int32) []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.upTo[n] == nil {
+		s.upTo[n] = make([]uint64, words64(s.size))
+		for _, id := range s.order[:s.ends[n]] {
+			s.upTo[n][id/64] |= 1 << (id % 64)
+		}
+	}
+	return s.upTo[n]
+}

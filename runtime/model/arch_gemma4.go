@@ -1,0 +1,154 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"sandwich/runtime/gguf"
+)
+
+func init() {
+	Register(Architecture{Name: "gemma4", Decoder: gemma4, Vocabulary: gemma4Vocabulary, Check: checkGemma4,
+		Read: func(m *Metadata, c *Config) {
+			m.Windows(c, 6)
+			m.Scales(c)
+			c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 10000)
+			c.Windows.HeadDim = m.SizeOr("attention.key_length_swa", 1<<12, c.HeadDim)
+			if v := m.SizeOr("attention.value_length_swa", 1<<12, c.Windows.HeadDim); v != c.Windows.HeadDim {
+				m.fail("value heads of %d beside key heads of %d are %w", v, c.Windows.HeadDim, ErrUnsupported)
+			}
+			c.Windows.RopeDim = m.SizeOr("rope.dimension_count_swa", 1<<12, c.Windows.HeadDim)
+			c.SharedKV = m.CountOr("attention.shared_kv_layers", 1<<10)
+			c.Inputs = m.CountOr("embedding_length_per_layer_input", 1<<16)
+			c.NoValues = m.source.Tensors("attn_v.weight", c.Layers)
+			for i, has := range c.NoValues {
+				c.NoValues[i] = !has
+			}
+			if m.CountOr("expert_count", maxExperts) > 0 {
+				m.Experts(c)
+				c.FusedExperts = m.source.Tensors("ffn_gate_up_exps.weight", 1)[0]
+			}
+		},
+	})
+}
+
+func checkGemma4(c Config) error {
+	if err := c.Windows.check(c.Arch); err != nil {
+		return err
+	}
+	for i := c.Layers - c.SharedKV; i < c.Layers; i++ {
+		keeper := c.keeperOf(i)
+		if keeper < 0 {
+			return fmt.Errorf("layer %d reads keys and values of an earlier layer of its kind, and there is none", i)
+		}
+		if c.headsOf(keeper) != c.headsOf(i) {
+			return fmt.Errorf("layer %d reads keys and values of layer %d, whose heads have other sizes", i, keeper)
+		}
+	}
+	return checkMaybe(c)
+}
+
+// keeperOf is the layer whose keys and values a layer reads: its own, or the last of its kind that
+// has some; -1 where there is none.
+func (c Config) keeperOf(layer int) int {
+	own := c.Layers - c.SharedKV
+	if layer < own {
+		return layer
+	}
+	for own--; own >= 0 && c.Windows.Has(own) != c.Windows.Has(layer); own-- {
+	}
+	return own
+}
+
+// gemma4 is Google: Gemma 4, 2026: gemma3 with heads of another size in layers with a window,
+// values that are normalized, or are the keys where a layer has none of its own, and last layers
+// that read earlier ones' keys and values. The small models give each layer an input of its own
+// (Gemma 3n, 2025); in the large ones experts work beside the feed-forward.
+func gemma4(b *Builder) {
+	far := b.Rope(Rope{Neox: true})
+	near := b.Rope(Rope{Base: b.Windows.Base, Neox: true, Dim: b.Windows.RopeDim})
+	b.Embed(b.rootOfHidden()) // X [T, hidden]
+	if b.Inputs > 0 {
+		b.inputs() // Inputs [T, layers*inputs]
+	}
+	for i := range b.Layers() {
+		rope, keeper, shares := far, 0, b.keeperOf(i) != i
+		if b.Windows.Has(i) {
+			rope = near
+		}
+		if shares {
+			keeper = b.keeperOf(i) + 1
+		}
+		noV := b.NoValues != nil && b.NoValues[i]
+		b.Norm("attn_norm")                                                  // H [T, hidden]
+		b.project(projection{In: BufH, Whole: true, NoV: noV, NoKV: shares}) // Q [T, heads*headDim], K and V
+		b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm", VNorm: true, KeysAsValues: noV,
+			Keeper: keeper})
+		b.Attend(Attn{Scale: 1, Window: b.Windows.Of(i)}) // Att [T, heads*headDim]
+		b.AttnOut()                                       // Y [T, hidden]
+		b.Residual(Residual{Scale: 1, Post: "post_attention_norm"})
+		b.Norm("ffn_norm")                                              // H [T, hidden]
+		b.Feed(Feed{In: BufH, Act: GeGLU, Beside: b.Experts.Count > 0}) // Gate [T, ffn], Y [T, hidden]
+		if b.Experts.Count > 0 {
+			b.gemmaExperts() // Y [T, hidden]
+		}
+		last := Residual{Scale: 1, Post: "post_ffw_norm"}
+		if b.Inputs > 0 {
+			b.Residual(last)
+			b.Sum("ffn_sum")
+			b.input() // Y [T, hidden]
+			last.Post = "post_norm"
+		}
+		last.Gain = "layer_output_scale"
+		b.Residual(last)
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+	b.Cap(b.Scales.LogitCap)
+}
+
+// inputs makes each layer's own input of X: Inputs [T, layers*inputs].
+func (b *Builder) inputs() {
+	n := b.Config.Layers * b.Inputs
+	b.MatMul("inputs", BufX, Product{Role: shared + "inputs", Tensor: "per_layer_model_proj", N: n, K: b.Hidden,
+		Out: BufInputs})
+	b.op(OpInputs, "inputs", Op{Scale: float32(1 / math.Sqrt(float64(b.Hidden))),
+		Norm:  b.vector("per_layer_proj_norm.weight", b.Inputs, Always),
+		Table: &Table{Name: "per_layer_token_embd.weight", N: n}})
+}
+
+// input adds what the layer makes of its own input: Input [T, inputs], Y [T, hidden].
+func (b *Builder) input() {
+	b.MatMul("input_gate", BufX, Product{Role: shared + "gate", Tensor: "inp_gate", N: b.Inputs, K: b.Hidden,
+		Out: BufInput})
+	b.op(OpGate, "input", Op{In: BufInputs, Act: GeGLU, Outs: []Buf{BufInput}, N: b.Inputs})
+	b.MatMul("input_proj", BufInput, Product{Role: shared + "down", Tensor: "proj", N: b.Hidden, K: b.Inputs,
+		Out: BufY})
+}
+
+// gemmaExperts adds the experts' work to that of the feed-forward, which Y holds: either is
+// normalized, and the router reads the residual stream by a norm of its own.
+func (b *Builder) gemmaExperts() {
+	b.RowNorm("post_ffw_norm_1", BufY, b.Hidden)
+	b.pending = false // what waits is not complete
+	router := b.vector("ffn_gate_inp.scale", b.Hidden, Always)
+	router.Times = float32(1 / math.Sqrt(float64(b.Hidden)))
+	m := Mixture{Act: GeGLU, Into: BufH, Router: Router{Norm: true, Scale: 1,
+		Gains: b.vector("ffn_down_exps.scale", b.Experts.Count, IfPresent)}}
+	b.op(OpNorm, "router_norm", Op{Norm: router}) // H [T, hidden]
+	b.Route(m)                                    // Router [T, experts]
+	b.Norm("pre_ffw_norm_2")                      // H [T, hidden]
+	b.Consult(m)                                  // H [T, hidden]
+	b.op(OpRowNorm, "post_ffw_norm_2", Op{In: BufH, Outs: []Buf{BufY}, Onto: true,
+		Norm: b.vector("post_ffw_norm_2.weight", b.Hidden, Always)}) // Y [T, hidden]
+	b.wroteY()
+}
+
+// gemma4Vocabulary is Gemma's, which is merged by rules.
+func gemma4Vocabulary(w *gguf.Writer, tokens int) {
+	spm{special: []string{"<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<turn|>"}, unknown: 3, bos: 2, eos: 1,
+		template: chatGemma4, merged: true}.write(w, tokens)
+	w.SetUint32("tokenizer.ggml.padding_token_id", 0)
+	w.SetUint32("tokenizer.ggml.eot_token_id", 5)
+	w.SetBool("tokenizer.ggml.add_space_prefix", false)
+}

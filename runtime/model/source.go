@@ -1,0 +1,219 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+)
+
+// source is where the numbers of a configuration stand: a file, or what a plan remembers of one.
+type source interface {
+	String(key string) (string, bool)
+	Uint(key string) (uint64, bool)
+	Float(key string) (float64, bool)
+	Ints(key string) ([]int32, bool)
+	// Tensors says which layers have a tensor, by its name in them.
+	Tensors(name string, layers int) []bool
+}
+
+// fileSource is a GGUF file.
+type fileSource struct{ *gguf.File }
+
+func (f fileSource) Tensors(name string, layers int) []bool {
+	out := make([]bool, layers)
+	for i := range out {
+		_, out[i] = f.Tensor(fmt.Sprintf("blk.%d.%s", i, name))
+	}
+	return out
+}
+
+// writtenSource is what Synth writes of a configuration, and which tensors.
+type writtenSource struct {
+	numbers
+	tensors []spec
+}
+
+func (w writtenSource) Tensors(name string, layers int) []bool {
+	out := make([]bool, layers)
+	for _, s := range w.tensors {
+		if s.layer >= 0 && s.layer < layers && s.name == fmt.Sprintf("blk.%d.%s", s.layer, name) {
+			out[s.layer] = true
+		}
+	}
+	return out
+}
+
+// numbers are keys with their values; those of one are numbers, others lists.
+type numbers map[string][]float64
+
+// tensorKey begins the key of a tensor's presence in each layer, 1 or 0.
+const tensorKey = "tensor blk.*."
+
+func (n numbers) String(string) (string, bool) { return "", false }
+
+func (n numbers) Uint(key string) (uint64, bool) {
+	v, ok := n.Float(key)
+	return uint64(v), ok && v >= 0 && v == math.Trunc(v) && v < 1<<53
+}
+
+func (n numbers) Float(key string) (float64, bool) {
+	if len(n[key]) != 1 {
+		return 0, false
+	}
+	return n[key][0], true
+}
+
+func (n numbers) Ints(key string) ([]int32, bool) {
+	list := n[key]
+	if len(list) < 2 {
+		return nil, false
+	}
+	out := make([]int32, len(list))
+	for i, v := range list {
+		out[i] = int32(v)
+	}
+	return out, true
+}
+
+func (n numbers) Tensors(name string, layers int) []bool {
+	out := make([]bool, layers)
+	for i, v := range n[tensorKey+name] {
+		if i < layers {
+			out[i] = v != 0
+		}
+	}
+	return out
+}
+
+// What writeMetadata sets.
+func (n numbers) SetString(string, string)         {}
+func (n numbers) SetUint32(key string, v uint32)   { n[key] = []float64{float64(v)} }
+func (n numbers) SetFloat32(key string, v float32) { n[key] = []float64{shortest(v)} }
+func (n numbers) SetInts(key string, values []int32) {
+	n[key] = nil
+	for _, v := range values {
+		n[key] = append(n[key], float64(v))
+	}
+}
+
+// shortest is the number with the fewest digits that rounds to v.
+func shortest(v float32) float64 {
+	x, _ := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64)
+	return x
+}
+
+// recorder remembers the numbers that a source was asked for and had.
+type recorder struct {
+	source
+	asked numbers
+}
+
+func (r recorder) Uint(key string) (uint64, bool) {
+	v, ok := r.source.Uint(key)
+	if ok {
+		r.asked[key] = []float64{float64(v)}
+	}
+	return v, ok
+}
+
+func (r recorder) Float(key string) (float64, bool) {
+	v, ok := r.source.Float(key)
+	if ok {
+		r.asked[key] = []float64{v}
+	}
+	return v, ok
+}
+
+func (r recorder) Ints(key string) ([]int32, bool) {
+	v, ok := r.source.Ints(key)
+	if ok {
+		r.asked.SetInts(key, v)
+	}
+	return v, ok
+}
+
+func (r recorder) Tensors(name string, layers int) []bool {
+	out := r.source.Tensors(name, layers)
+	r.asked.SetInts(tensorKey+name, flags(out))
+	return out
+}
+
+// flags are ones and zeros.
+func flags(list []bool) (out []int32) {
+	for _, b := range list {
+		v := int32(0)
+		if b {
+			v = 1
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// sizeKeys are those that a plan's shape has fields for.
+func sizeKeys(c Config) numbers {
+	n := numbers{}
+	key := func(s string) string { return c.Arch + "." + s }
+	if e := c.Experts; e.Count > 0 {
+		n.SetUint32(key("expert_count"), uint32(e.Count))
+		n.SetUint32(key("expert_used_count"), uint32(e.Used))
+		n.SetUint32(key("expert_feed_forward_length"), uint32(e.FFN))
+	}
+	return n
+}
+
+// values are the numbers that the family reads of a configuration beside the sizes that all have:
+// what Outline needs to write the same ops out.
+func (c Config) values() map[string][]float64 {
+	arch, err := archOf(c.Arch)
+	if err != nil || arch.Read == nil {
+		return nil
+	}
+	w := writtenSource{numbers{}, c.tensors()}
+	writeMetadata(w, c, FileType{})
+	r := recorder{w, numbers{}}
+	m, again := &Metadata{source: r, arch: c.Arch, from: "the model"}, c
+	m.layers(&again)
+	arch.Read(m, &again)
+	for key := range sizeKeys(c) {
+		delete(r.asked, key)
+	}
+	if len(r.asked) == 0 {
+		return nil
+	}
+	return r.asked
+}
+
+// Outline writes out a model of some shape as Load does, without its weights: for whoever counts
+// boundaries or bytes and has no file. Dimensions are taken as they are; it fails for an
+// architecture that this program does not run, and for a plan that lacks numbers of the family.
+func Outline(s plans.ModelShape) (*Model, error) {
+	c := Config{Arch: s.Arch, Name: s.Name, Tied: s.Tied,
+		Dims: Dims{Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
+			FFN: s.FFN, Vocab: s.Vocab, Context: s.Context},
+		Experts: Experts{Count: s.Experts, Used: s.ExpertsUsed, FFN: s.ExpertFFN}}
+	arch, err := archOf(c.Arch)
+	if err != nil {
+		return nil, err
+	}
+	if arch.Read != nil {
+		n := sizeKeys(c)
+		for key, v := range s.Values {
+			n[key] = v
+		}
+		m := &Metadata{source: n, arch: c.Arch, from: "the plan"}
+		m.layers(&c)
+		arch.Read(m, &c)
+		if m.err == nil {
+			m.err = c.checkLayers()
+		}
+		if m.err != nil {
+			return nil, m.err
+		}
+	}
+	c.outlined(s)
+	return c.Model()
+}

@@ -1,0 +1,79 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"sandwich/runtime/answer"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
+)
+
+// LoadError says why a session's model could not be loaded under its plan: the model, the plan or
+// the machine does not fit.
+type LoadError struct{ Err error }
+
+func (e *LoadError) Error() string {
+	if errors.Is(e.Err, mem.ErrNoNode) {
+		return e.Err.Error() + ": the plan was made for other nodes, make one for this host with `sandwich tune`"
+	}
+	return e.Err.Error()
+}
+
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// Sizes are those of an engine.
+type Sizes struct {
+	Context, Parallel, Queue int
+	engine.Service
+	Observe   func(f engine.Forward) // engine.Options.Observe
+	Note      func(text string)      // engine.Options.Note
+	Displaced func(err error)        // engine.Options.Displaced
+}
+
+// Blocks are how many blocks of the KV cache serving will have, before anything is loaded: the
+// whole context of every parallel request where that takes no more than half of the memory that is
+// left, else as many as fit there, and one context at least: requests then wait for blocks. Layers
+// with windows take less than this.
+func (s *Session) Blocks(v Sizes) int {
+	need := kvcache.BlocksFor(v.Context)
+	blocks := need * v.Parallel
+	if free := mem.Available(); free > 0 {
+		perBlock := s.Plan.Model.KVBytesPerToken(s.Plan.KV) * kvcache.BlockTokens
+		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
+	}
+	return blocks
+}
+
+// Engine loads the model for many requests at once. The memory that is left is shared as Blocks
+// says.
+func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
+	need := kvcache.BlocksFor(v.Context)
+	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
+	o.Least = need
+	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.Tok, Context: v.Context,
+		Parallel: v.Parallel,
+		Queue:    v.Queue, Service: v.Service, Profile: s.Profile, Observe: v.Observe,
+		Note: v.Note, Displaced: v.Displaced})
+	done()
+	if err != nil {
+		return nil, &LoadError{err}
+	}
+	s.NoticeFallen(e.Runner())
+	return e, nil
+}
+
+// ContextLimit is how many tokens a request may have where no flag says it.
+func (s *Session) ContextLimit(most int) int {
+	if s.Shape.Context > 0 {
+		return min(most, s.Shape.Context)
+	}
+	return most
+}
+
+// Generator answers a server's requests by an engine of the session, of so many at a time.
+func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
+	template, _ := s.File.String("tokenizer.chat_template")
+	return answer.New(e, s.Tok, s.Name, template, parallel, s.Verdict.Judgement)
+}

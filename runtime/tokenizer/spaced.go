@@ -1,0 +1,44 @@
+package tokenizer
+
+import "strings"
+
+// loadSpacedBPE reads the vocabulary of Gemma 4: pieces as SPM's, with marks for spaces and bytes
+// to fall back to, which are merged by rules. Text is cut at runs of line ends alone.
+func (t *Tokenizer) loadSpacedBPE(meta Metadata, texts []string) error {
+	t.isSPM, t.addBOS, t.cutSpaces = true, true, true
+	t.bos, t.eos, t.unknown = -1, -1, -1
+	t.encode = (*Tokenizer).encodeSpacedBPE
+	if _, err := t.loadSpacedPieces(texts, make([]float32, len(texts))); err != nil {
+		return err
+	}
+	if err := t.loadMerges(meta, appendSpaced); err != nil {
+		return err
+	}
+	t.spaceSym = t.syms.find([]byte(" "))
+	return nil
+}
+
+// appendSpaced appends the bytes that a piece spells.
+func appendSpaced(dst []byte, piece string) ([]byte, bool) {
+	return append(dst, strings.ReplaceAll(piece, spaceMark, " ")...), true
+}
+
+// encodeSpacedBPE appends the tokens of text, which holds no special tokens. A run of line ends
+// that is a token is taken whole.
+func (t *Tokenizer) encodeSpacedBPE(dst []int32, sc *scratch, text string, _ bool) []int32 {
+	for len(text) > 0 && !sc.ended {
+		n := len(text) - len(strings.TrimLeft(text, "\n"))
+		if n == 0 {
+			if n = strings.IndexByte(text, '\n'); n < 0 {
+				n = len(text)
+			}
+		} else if id := t.syms.findString(text[:n]); id >= 0 && int(id) < len(t.attrs) {
+			sc.made(n, len(dst)+1)
+			dst, text = append(dst, id), text[n:]
+			continue
+		}
+		dst = t.encodeSPM(dst, sc, text[:n], false)
+		text = text[n:]
+	}
+	return dst
+}
