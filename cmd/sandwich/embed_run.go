@@ -42,7 +42,7 @@ func (f *embedFlags) embed(ctx context.Context, s *session.Session, texts []stri
 	}
 	a.Timings.Load = time.Since(began).Seconds()
 	begin := time.Now()
-	v, err := e.Embed(ctx, api.Embedding{Prompts: ids})
+	v, err := e.Embed(ctx, api.Embedding{Prompts: ids, Rank: s.Scores})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (f *embedFlags) ids(ctx context.Context, s *session.Session, texts []string
 		}
 	}
 	for _, text := range texts {
-		one, err := s.Tok.EncodeContext(ctx, nil, text, tokenizer.EncodeOptions{AddSpecial: true})
+		one, err := s.Tok.EncodeContext(ctx, nil, text, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
 		if err != nil {
 			return nil, 0, err
 		}

@@ -39,6 +39,9 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, name, template string, para
 	verdict plans.Judgement) *Generator {
 	m := server.ModelInfo{ID: name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
 		Template: strings.Clone(template)} // its file may be unmapped by then
+	if e.Pooled() {
+		m.Vector = e.Runner().Model.Outputs
+	}
 	if id, ok := tok.BOS(); ok {
 		m.BOS = string(tok.Piece(id))
 	}
@@ -61,6 +64,9 @@ func (g *Generator) Models() []server.ModelInfo {
 func (g *Generator) Generate(
 	ctx context.Context, r api.Request, emit func(api.Token) error,
 ) (res api.Result, err error) {
+	if err := g.generates(); err != nil {
+		return res, err
+	}
 	if r.Prompt, err = g.Prompt(ctx, &r); err != nil {
 		return res, err
 	}

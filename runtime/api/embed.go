@@ -27,7 +27,9 @@ func Normalize(v []float32) {
 type Embedding struct {
 	Texts    []string
 	Prompts  [][]int32 // token ids
-	Truncate bool      // what is longer than the context is cut, and not refused
+	Rank     bool      // scores are wanted: how well each of Texts answers Query
+	Query    string
+	Truncate bool // what is longer than the context is cut, and not refused
 	Class    Class
 	Salt     [sha256.Size]byte // as that of a Request
 }

@@ -31,8 +31,8 @@ func (e *Engine) Pooled() bool { return e.runner.Model.Pooled() }
 // all are read, or with ctx's error when ctx ends, at the next op of the model. Refusals are those
 // of Generate, with the number of the text; of the texts only the token ids are read.
 func (e *Engine) Embed(ctx context.Context, req api.Embedding) (api.Vectors, error) {
-	if !e.Pooled() {
-		return api.Vectors{}, api.Unpooled("embeddings")
+	if err := e.Reads(&req); err != nil {
+		return api.Vectors{}, err
 	}
 	if len(req.Prompts) > maxTexts {
 		return api.Vectors{}, &api.InvalidError{Message: fmt.Sprintf("%d texts are more than the %d of one request",
@@ -50,6 +50,25 @@ func (e *Engine) Embed(ctx context.Context, req api.Embedding) (api.Vectors, err
 	r := reading{e: e, req: &req, jobs: make([]*job, 0, len(req.Prompts))}
 	defer r.cancel()
 	return r.run(ctx)
+}
+
+// Reads refuses what the model does not make of texts.
+func (e *Engine) Reads(req *api.Embedding) error {
+	m := e.runner.Model
+	switch {
+	case !m.Pooled() && req.Rank:
+		return api.Unpooled("scores")
+	case !m.Pooled():
+		return api.Unpooled("embeddings")
+	case req.Rank && !m.Scores:
+		return &api.InvalidError{Message: "this model makes embeddings and no scores: ask for embeddings, or serve a " +
+			"rerank model"}
+	case m.Scores && !req.Rank:
+		return &api.InvalidError{Message: "this model scores texts and makes no embeddings: ask for a " +
+			"reranking, or serve " +
+			"an embedding model"}
+	}
+	return nil
 }
 
 // readable checks a text against the context and the vocabulary.
@@ -194,6 +213,9 @@ func (e *Engine) Prompts(ctx context.Context, r *api.Embedding) ([][]int32, erro
 	o := tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true, Limit: 2 * e.context}
 	e.each(len(r.Texts), func(i int) {
 		out[i], errs[i] = e.inTurn(ctx, r.Texts[i], func() ([]int32, error) {
+			if r.Rank {
+				return e.tok.EncodePair(ctx, r.Query, r.Texts[i], o.Limit)
+			}
 			return e.tok.EncodeContext(ctx, nil, r.Texts[i], o)
 		})
 	})

@@ -53,7 +53,8 @@ func TestEmbedInCompany(t *testing.T) {
 			want := make([][][]float32, requests)
 			for i := range requests {
 				for _, text := range someTexts(uint64(i), 12, 70) {
-					alone, err := e.Embed(t.Context(), api.Embedding{Prompts: [][]int32{text}})
+					alone, err := e.Embed(t.Context(), api.Embedding{Prompts: [][]int32{text},
+						Rank: e.runner.Model.Scores})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -65,7 +66,8 @@ func TestEmbedInCompany(t *testing.T) {
 			for i := range requests {
 				group.Go(func() {
 					texts := someTexts(uint64(i), 12, 70)
-					got, err := e.Embed(t.Context(), api.Embedding{Prompts: texts, Class: api.Class(i % 2)})
+					got, err := e.Embed(t.Context(), api.Embedding{Prompts: texts, Class: api.Class(i % 2),
+						Rank: e.runner.Model.Scores})
 					if err != nil {
 						t.Error(err)
 						return
@@ -107,6 +109,9 @@ func TestEmbedRefuses(t *testing.T) {
 	var refused *api.InvalidError
 	if _, err := e.Generate(t.Context(), api.Request{Prompt: []int32{1}}, nil); !errors.As(err, &refused) {
 		t.Errorf("a pooled model generates: %v", err)
+	}
+	if _, err := e.Embed(t.Context(), api.Embedding{Prompts: [][]int32{{1}}, Rank: true}); !errors.As(err, &refused) {
+		t.Errorf("an embedding model scores: %v", err)
 	}
 	text := open(t, tinyOptions(t))
 	if _, err := text.Embed(t.Context(), api.Embedding{Prompts: [][]int32{{1}}}); !errors.As(err, &refused) {

@@ -42,6 +42,47 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string,
 	return dst, ctx.Err()
 }
 
+// EncodePair encodes a query with a document that may answer it, as rerank models read them: by the
+// model's template, else [BOS] query [EOS] [SEP] document [EOS], of which those stand that the
+// model asks for. It stops as EncodeContext does, and as EncodeOptions.Limit says.
+func (t *Tokenizer) EncodePair(ctx context.Context, query, document string, limit int) ([]int32, error) {
+	o := EncodeOptions{Limit: limit}
+	if t.pair != "" {
+		o.ParseSpecial = true
+		return t.EncodeContext(ctx, nil, strings.NewReplacer("{query}", query, "{document}", document).Replace(t.pair),
+			o)
+	}
+	var ids []int32
+	if t.addBOS {
+		ids = append(ids, t.bos)
+	}
+	ids, err := t.EncodeContext(ctx, ids, query, o)
+	if err != nil {
+		return nil, err
+	}
+	if t.addEOS {
+		ids = append(ids, t.eos)
+	}
+	if t.addSep {
+		ids = append(ids, t.sep)
+	}
+	if ids, err = t.EncodeContext(ctx, ids, document, o); t.addEOS {
+		ids = append(ids, t.eos)
+	}
+	return ids, err
+}
+
+// readPair reads how pairs of texts are parted. A text of WordPiece ends in what would part it.
+func (t *Tokenizer) readPair(meta Metadata) {
+	t.pair, _ = meta.String(keyPairTemplate)
+	t.pair = strings.Clone(t.pair)
+	id, ok := meta.Uint(keySeparator)
+	if ok = ok && id < uint64(len(t.attrs)); ok {
+		t.sep = int32(id)
+	}
+	t.addSep = ok && t.ending == "" && flagOr(meta, keyAddSep, true)
+}
+
 // Truncate cuts a text to n tokens, n at least 1; the token that stands behind every text keeps its
 // place at the end.
 func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {

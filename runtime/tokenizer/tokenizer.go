@@ -40,6 +40,9 @@ type Tokenizer struct {
 	bos, eos, unknown int32 // -1 for none
 	addBOS, addEOS    bool
 	ends              map[int32]bool
+	pair              string // template of a query and a document; "" for none
+	sep               int32  // what parts them, where addSep
+	addSep            bool
 
 	chat  func() (*chatFormat, error)
 	calls func() *toolcall.Format // how the model writes calls of tools
@@ -97,6 +100,7 @@ func New(meta Metadata) (*Tokenizer, error) {
 		return nil, err
 	}
 	t.readEnds(meta, texts)
+	t.readPair(meta)
 	t.widest = t.measure()
 	t.fillMatchers(texts)
 	t.readChat(meta)
