@@ -8,6 +8,9 @@ type (
 	Vec = vec.Vec
 	GLU = vec.GLU
 
+	Conv  = vec.Conv
+	Delta = vec.Delta
+
 	KVType   = vec.KVType
 	KVLayout = vec.KVLayout
 
@@ -22,7 +25,20 @@ const (
 	SwiGLU        = vec.SwiGLU
 	GeGLU         = vec.GeGLU
 	ClampedSwiGLU = vec.ClampedSwiGLU
+	SigmoidGLU    = vec.SigmoidGLU
 )
+
+// What the sums of a convolution become.
+const (
+	ConvSiLU = vec.ConvSiLU
+	ConvGate = vec.ConvGate
+)
+
+// DeltaGates makes decays and rates of the delta rule, in place.
+func DeltaGates(alpha, beta, a, dt []float32) { vec.DeltaGates(alpha, beta, a, dt) }
+
+// StatePanel is how many columns of values a panel of a delta rule's state has.
+const StatePanel = vec.StatePanel
 
 // The element types of a KV cache, and the positions of one of its blocks.
 const (

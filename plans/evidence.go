@@ -3,6 +3,7 @@ package plans
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"sandwich/profiles"
@@ -119,6 +120,35 @@ type Arm struct {
 	Test    string    `yaml:"test" json:"test"` // pp512, tg64
 	Unit    string    `yaml:"unit" json:"unit"` // tokens/s
 	Samples []float64 `yaml:"samples,flow" json:"samples"`
+	// rounds of the race that the samples were taken in, ascending; none: 0, 1, 2 and so on
+	Rounds []int `yaml:"rounds,flow,omitempty" json:"rounds,omitempty"`
+}
+
+// at is the sample of a round.
+func (a *Arm) at(round int) (float64, bool) {
+	i := round
+	if len(a.Rounds) > 0 {
+		found := false
+		if i, found = slices.BinarySearch(a.Rounds, round); !found {
+			return 0, false
+		}
+	}
+	if i < 0 || i >= len(a.Samples) {
+		return 0, false
+	}
+	return a.Samples[i], true
+}
+
+// rounds are those that the samples were taken in.
+func (a *Arm) rounds() []int {
+	if len(a.Rounds) > 0 {
+		return a.Rounds
+	}
+	out := make([]int, len(a.Samples))
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // MarshalYAML writes an arm on one line.
@@ -147,6 +177,10 @@ func (e *Evidence) check(version int) error {
 		}
 	}
 	for _, a := range e.Finalists {
+		if n := len(a.Rounds); n > 0 && (n != len(a.Samples) || !slices.IsSorted(a.Rounds) || a.Rounds[0] < 0) {
+			return fmt.Errorf("arm %.40q has %d samples of %d rounds, which must be as many and ascend", a.Name,
+				len(a.Samples), n)
+		}
 		for _, v := range a.Samples {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return fmt.Errorf("arm %.40q has the sample %v", a.Name, v)

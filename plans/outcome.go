@@ -29,31 +29,37 @@ type Gain struct {
 func (g Gain) far() float64 { return max(math.Abs(g.Low), math.Abs(g.High)) }
 
 // GainOver compares arms by their tests, round by round: what disturbs the machine meets both sides
-// of a round.
+// of a round. Rounds that one side did not run count for neither.
 func GainOver(base, arm []Arm) Gain {
-	rounds := math.MaxInt
-	for i := range min(len(base), len(arm)) {
-		rounds = min(rounds, len(base[i].Samples), len(arm[i].Samples))
-	}
-	if len(base) == 0 || len(base) != len(arm) || rounds == 0 {
+	if len(base) == 0 || len(base) != len(arm) {
 		return Gain{}
 	}
-	gains := make([]float64, rounds)
-	for r := range gains {
-		logs := 0.0
+	var gains []float64
+	for _, round := range base[0].rounds() {
+		logs, whole := 0.0, true
 		for i := range base {
-			x, y := base[i].Samples[r], arm[i].Samples[r]
+			x, ran := base[i].at(round)
+			y, too := arm[i].at(round)
+			if whole = whole && ran && too; !whole {
+				break
+			}
 			if x <= 0 || y <= 0 {
 				return Gain{} // no speed: somebody wrote this evidence by hand
 			}
 			logs += math.Log(y) - math.Log(x)
 		}
-		gains[r] = math.Expm1(min(logs/float64(len(base)), 100))
+		if whole {
+			gains = append(gains, math.Expm1(min(logs/float64(len(base)), 100)))
+		}
+	}
+	n := len(gains)
+	if n == 0 {
+		return Gain{}
 	}
 	slices.Sort(gains)
-	k := MedianRank(rounds)
-	median := (gains[(rounds-1)/2] + gains[rounds/2]) / 2
-	return Gain{Median: median, Low: gains[k], High: gains[rounds-1-k], Rounds: rounds}
+	k := MedianRank(n)
+	median := (gains[(n-1)/2] + gains[n/2]) / 2
+	return Gain{Median: median, Low: gains[k], High: gains[n-1-k], Rounds: n}
 }
 
 // MedianRank is how many of n sorted samples may be left out at either end for the rest to hold the

@@ -119,3 +119,20 @@ func TestState(t *testing.T) {
 		t.Errorf("never tuned: %s", b.State())
 	}
 }
+
+// Arms that did not run in all rounds are compared by those that both ran in.
+func TestGainGoesByRounds(t *testing.T) {
+	base := []Arm{{Samples: []float64{100, 50, 100, 50, 100}}}
+	arm := []Arm{{Samples: []float64{60, 60, 120}, Rounds: []int{1, 3, 4}}}
+	g := GainOver(base, arm)
+	if g.Rounds != 3 || math.Abs(g.Median-0.2) > 1e-9 || math.Abs(g.High-g.Low) > 1e-9 {
+		t.Errorf("%+v", g)
+	}
+	if g = GainOver(arm, base); g.Rounds != 3 || math.Abs(g.Median+1./6) > 1e-9 {
+		t.Errorf("the other way: %+v", g)
+	}
+	arm[0].Rounds = []int{7, 8, 9}
+	if g = GainOver(base, arm); g != (Gain{}) {
+		t.Errorf("no round in common: %+v", g)
+	}
+}

@@ -136,8 +136,8 @@ func (s ModelShape) Digest() string {
 	return profiles.Digest(s)
 }
 
-// KVBytesPerToken is the size of the keys and values of one token over all layers for a cache of
-// the given type, in bytes.
+// KVBytesPerToken is the size of the keys and values of one token for a cache of the given type, in
+// bytes, if all layers keep their own and never forget: at most that is what a token takes.
 func (s ModelShape) KVBytesPerToken(kv microkernel.KVType) int64 {
 	values := 2 * int64(s.Layers) * int64(s.KVHeads) * int64(s.HeadDim)
 	switch kv {

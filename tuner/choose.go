@@ -52,19 +52,30 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 }
 
 // sets are the PUs of a phase in the order of the best configurations of so many ranks that have
-// them.
-func (r *Ranking) sets(phase, ranks int) (out []activeSet) {
+// them, and of the neighbours of the best of these, at most most, that are not among the first so
+// many.
+func (r *Ranking) sets(phase, ranks, most int) (best, near []activeSet) {
+	pusOf := func(c *service.Config) plans.PUSet {
+		return [][]int{prefill: c.Prefill.Slice(), decode: c.Decode.Slice()}[phase]
+	}
+	has := func(list []activeSet, pus plans.PUSet) bool {
+		return slices.ContainsFunc(list, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
+	}
 	for _, c := range r.Ranked {
-		pus := plans.PUSet([][]int{prefill: c.Config.Prefill.Slice(), decode: c.Config.Decode.Slice()}[phase])
-		known := slices.ContainsFunc(out, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
-		if c.Config.TP() == ranks && !known {
-			out = append(out, activeSet{c.Names[0], pus})
+		if pus := pusOf(c.Config); c.Config.TP() == ranks && !has(best, pus) {
+			best = append(best, activeSet{c.Names[0], pus})
 		}
 	}
-	return out
+	for _, c := range r.Near {
+		pus := pusOf(c)
+		if c.TP() == ranks && len(near) < most && !has(best[:min(most, len(best))], pus) && !has(near, pus) {
+			near = append(near, activeSet{c.Name(), pus})
+		}
+	}
+	return best, near
 }
 
 // chosen is the only set where the user has chosen.
-func (t *tuning) chosen() []activeSet {
+func (t *partition) chosen() []activeSet {
 	return []activeSet{{fmt.Sprintf("--threads %d", t.o.Threads), t.def.Prefill.PUs}}
 }

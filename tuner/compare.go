@@ -64,8 +64,14 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 		HeadDim: 64, FFN: 1, Vocab: 1,
 		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: min(maxCompared,
 			1+compareBytes/max(1, measure.PackedBytes(k)))}}}
-	t := &tuning{ctx: ctx, o: o.Options, began: time.Now(), shape: shape}
+	if o.Began.IsZero() {
+		o.Began = time.Now()
+	}
+	run := &tuning{ctx: ctx, o: o.Options, shape: shape}
+	t := &partition{tuning: run}
+	run.home = t
 	defer t.close()
+	defer t.shut()
 	if err := o.checkCompare(); err != nil {
 		return nil, err
 	}
@@ -139,7 +145,7 @@ func (o *CompareOptions) journalKey(shape plans.ModelShape) journalKey {
 		Flags: fmt.Sprintf("%s budget-per-m=%s held-out=%v", o.flags(), o.PerM, o.HeldOut)}
 }
 
-func (t *tuning) prepareCompare(o CompareOptions) (err error) {
+func (t *partition) prepareCompare(o CompareOptions) (err error) {
 	maxM := o.MaxM
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
 		return err
@@ -164,7 +170,7 @@ func (t *tuning) prepareCompare(o CompareOptions) (err error) {
 	return t.start(set.PUs)
 }
 
-func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error) {
+func (t *partition) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error) {
 	b, err := measure.NewGemmBench(t.ctx, l, t.workers, t.benchSize(), t.o.Seed)
 	if err != nil {
 		return nil, err
@@ -197,7 +203,7 @@ func (t *tuning) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, error)
 }
 
 // compareOne searches with one strategy.
-func (t *tuning) compareOne(p search.Problem, o CompareOptions, strategy string, sigma int) (CompareRow, error) {
+func (t *partition) compareOne(p search.Problem, o CompareOptions, strategy string, sigma int) (CompareRow, error) {
 	budget := o.Budget
 	if search.PerShape(strategy) {
 		p.Anchors = o.HeldOut

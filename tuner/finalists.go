@@ -4,139 +4,198 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"sandwich/plans"
-	"sandwich/runtime/pool"
 )
 
-// finalist is a phase that may enter the plan.
-type finalist struct {
-	set   activeSet
-	phase plans.Phase
-	arm   *arm
-}
-
-// chooseWinners measures whole forwards of each phase under its finalists: the default, the tuned
-// tables on every surviving set of PUs, the default once more, which gives the A/A noise, and the
-// default on threads that are bound to nothing. The default wins unless something beats it by more
-// than the noise.
-func (t *tuning) chooseWinners(l *pool.Leader) error {
-	for i := range t.phases {
-		end := kernelsEnd + (finalistsEnd-kernelsEnd)*float64(i+1)/2
-		if err := t.chooseWinner(l, i, end); err != nil {
-			return err
+// decide races whole configurations, each with the tables that were searched for it: the default,
+// the default once more, which gives the A/A noise, the default on threads that are bound to
+// nothing, and the tuned ones of every partition. The default wins a phase unless something beats
+// it by more than the noise; another partition wins both, if that is worth its bits.
+func (t *tuning) decide(list []*partition) error {
+	home := t.home
+	if home.rig == nil { // nothing but the kernels to go by
+		for i := range home.phases {
+			ph := &home.phases[i]
+			ph.winner, ph.set, ph.measured = plans.Phase{PUs: ph.sets[0].PUs, Tables: ph.tables[0]}, ph.sets[0], true
 		}
-	}
-	return nil
-}
-
-func (t *tuning) chooseWinner(l *pool.Leader, i int, end float64) error {
-	ph := &t.phases[i]
-	def := phaseOf(t.def, i)
-	ph.winner, ph.set = *def, activeSet{Name: "default", PUs: def.PUs}
-	tuned := make([]finalist, len(ph.sets))
-	for s, set := range ph.sets {
-		tuned[s] = finalist{set: set, phase: plans.Phase{PUs: set.PUs, Tables: ph.tables[s]}}
-	}
-	if t.rig == nil { // nothing but the kernels to go by
-		ph.winner, ph.set, ph.measured = tuned[0].phase, tuned[0].set, true
 		return nil
 	}
-	var arms []*arm
-	defer func() { closeArms(arms) }()
-	add := func(name string, phase *plans.Phase, unpinned bool) (*arm, error) {
-		a, err := t.rig.newArm(name, phase, unpinned)
-		if err == nil {
-			arms = append(arms, a)
-		}
-		return a, err
-	}
-	base, err := add(plans.ArmDefault, def, false)
-	if err != nil {
-		return err
-	}
-	same, err := add(plans.ArmAgain, def, false)
-	if err != nil {
-		return err
-	}
-	free, err := add(plans.ArmUnpinned, def, true)
-	if err != nil {
-		return err
-	}
-	base.stays, same.stays, free.stays = true, true, true
-	for s := range tuned {
-		if tuned[s].arm, err = add(fmt.Sprintf("tuned on PUs %s", tuned[s].set.PUs), &tuned[s].phase,
-			false); err != nil {
-			return err
+	f := &field{tuning: t, stage: "finalists", limit: 1}
+	def := [2]*plans.Phase{&home.def.Prefill, &home.def.Decode}
+	f.add(plans.ArmDefault, home, def, false, true)
+	f.add(plans.ArmAgain, home, def, false, true)
+	f.add(plans.ArmUnpinned, home, def, true, true)
+	for _, p := range list {
+		for _, pair := range p.pairs(max(1, t.o.TopK/len(list))) {
+			f.addTuned(p, pair)
 		}
 	}
-	tests, err := t.tests(l, i, false, base, len(arms), end)
-	if err != nil {
-		return err
+	err := f.addTests(false, finalistsEnd, prefill, decode)
+	if err == nil {
+		err = f.race(finalistsEnd, 0)
 	}
-	err = t.race(l, arms, tests, raceStage{"finalists", ph.name, end, 0})
 	if errors.Is(err, errUndecided) {
-		t.reject(ph.name, err.Error()+": the default stays; give a larger --budget")
+		for i := range home.phases {
+			t.reject(phaseNames[i], err.Error()+": the default stays; give a larger --budget")
+		}
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		t.judge(f)
 	}
-	t.judge(ph, arms, tests, base, same, tuned)
-	return nil
+	return err
 }
 
-// judge picks the winner of a phase and writes every arm into the evidence.
-func (t *tuning) judge(ph *phaseTuning, arms []*arm, tests []*test, base, same *arm, tuned []finalist) {
-	rounds := map[*arm][]plans.Arm{}
-	for _, a := range arms {
-		for k, x := range tests {
-			rounds[a] = append(rounds[a], t.armEvidence(ph.name+", "+a.name, x, a.Samples(k)))
-		}
+// addTuned adds a partition with its tables on one set of PUs for each phase.
+func (f *field) addTuned(p *partition, pair [2]int) {
+	var phases [2]*plans.Phase
+	var sets [2]activeSet
+	for i := range phases {
+		sets[i] = p.phases[i].sets[pair[i]]
+		phases[i] = &plans.Phase{PUs: sets[i].PUs, Tables: p.phases[i].tables[pair[i]]}
 	}
-	noise := plans.Noise(rounds[base], rounds[same])
-	t.noise = append(t.noise, noise)
-	best, most := base, 0.0
-	for _, f := range tuned {
-		g, again := plans.GainOver(rounds[base], rounds[f.arm]), plans.GainOver(rounds[same], rounds[f.arm])
-		if f.arm.Lost == "" && g.Beats(noise) && again.Low > 0 && g.Median > most { // both equal arms are the default
-			best, most = f.arm, g.Median
-			ph.winner, ph.set = f.phase, f.set
-		}
+	name := fmt.Sprintf("tuned on PUs %s", sets[prefill].PUs)
+	if !slices.Equal(sets[prefill].PUs, sets[decode].PUs) {
+		name += fmt.Sprintf(", decode on %s", sets[decode].PUs)
 	}
-	ph.measured = true
-	for _, a := range arms {
-		for _, x := range rounds[a] {
-			if a == best {
-				x.Name = ph.name + ", " + plans.WinnerMark + a.name
-			}
-			t.evidence.Finalists = append(t.evidence.Finalists, x)
-		}
-		if a != best && a != same {
-			g := plans.GainOver(rounds[base], rounds[a])
-			why := fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; two equal arms "+
-				"differ by up to %.1f %%", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*noise)
-			if a.Lost != "" {
-				why += "; " + a.Lost
-			}
-			t.reject(ph.name+", "+a.name, why)
-		}
+	if p != p.home {
+		name += ", " + p.name()
 	}
+	f.add(name, p, phases, false, false).sets = sets
 }
 
-func (t *tuning) armEvidence(name string, x *test, seconds []float64) plans.Arm {
-	return armOf(name, x.name, t.rig.part, x.tokens, seconds)
-}
-
-func armOf(name, test, part string, tokens int, seconds []float64) plans.Arm {
-	out := plans.Arm{Name: name, Test: test, Unit: "tokens/s"}
-	if part != "" {
-		out.Test += ", " + part
+// pairs are the sets of prefill and of decode that make whole configurations: the best of both,
+// those that the ranking has together, and each set once.
+func (t *partition) pairs(most int) (out [][2]int) {
+	add := func(pre, dec int) {
+		if pair := [2]int{pre, dec}; pre >= 0 && dec >= 0 && len(out) < most && !slices.Contains(out, pair) {
+			out = append(out, pair)
+		}
 	}
-	for _, s := range seconds {
-		out.Samples = append(out.Samples, round(float64(tokens)/s))
+	find := func(phase int, pus []int) int {
+		return slices.IndexFunc(t.phases[phase].sets, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
+	}
+	add(0, 0)
+	for _, c := range t.ranking.Ranked {
+		if c.Config.TP() == len(t.def.Ranks) {
+			add(find(prefill, c.Config.Prefill.Slice()), find(decode, c.Config.Decode.Slice()))
+		}
+	}
+	for i := range t.phases[prefill].sets {
+		add(i, 0)
+	}
+	for i := range t.phases[decode].sets {
+		add(0, i)
 	}
 	return out
+}
+
+// judge picks the winners of a race and writes every arm into the evidence. The first two arms are
+// the default and the default again.
+func (t *tuning) judge(f *field) {
+	base, same := &f.arms[0].Standing, &f.arms[1].Standing
+	var best [2]*contestant
+	for i := range best {
+		best[i] = t.judgePhase(f, i)
+	}
+	if p := t.judgeRanks(f, best); p != nil {
+		best = [2]*contestant{p, p}
+	}
+	won := t.home
+	for _, b := range best {
+		if b != f.arms[0] {
+			won = b.on
+		}
+	}
+	t.won = won
+	for i, b := range best {
+		ph := &won.phases[i]
+		ph.measured = true
+		if b != f.arms[0] {
+			ph.winner, ph.set = *b.phases[i], b.sets[i]
+		}
+		for _, a := range f.arms {
+			name := phaseNames[i] + ", " + a.Name
+			if a == b {
+				name = phaseNames[i] + ", " + plans.WinnerMark + a.Name
+			}
+			t.evidence.Finalists = append(t.evidence.Finalists, f.evidenceOf(a, i, name)...)
+			if a != b && &a.Standing != same && &a.Standing != base {
+				t.reject(phaseNames[i]+", "+a.Name, f.whyNot(a, i))
+			}
+		}
+	}
+}
+
+// gain is how much faster an arm ran the tests of a phase than another, and noise what two equal
+// arms may show.
+func (f *field) gain(base, arm *contestant, phase int) plans.Gain {
+	return plans.GainOver(f.evidenceOf(base, phase, ""), f.evidenceOf(arm, phase, ""))
+}
+
+func (f *field) noise(phase int) float64 {
+	return plans.Noise(f.evidenceOf(f.arms[0], phase, ""), f.evidenceOf(f.arms[1], phase, ""))
+}
+
+// judgePhase is the arm of the default plan's partition that wins a phase.
+func (t *tuning) judgePhase(f *field, phase int) *contestant {
+	noise := f.noise(phase)
+	t.noise = append(t.noise, noise)
+	best, most := f.arms[0], 0.0
+	for _, a := range f.arms[2:] {
+		if a.on != t.home || a.unpinned || a.Lost != "" {
+			continue
+		}
+		g, again := f.gain(f.arms[0], a, phase), f.gain(f.arms[1], a, phase)
+		if g.Beats(noise) && again.Low > 0 && g.Median > most { // both equal arms are the default
+			best, most = a, g.Median
+		}
+	}
+	return best
+}
+
+// judgeRanks is the arm of another partition that wins both phases; nil where none is worth its
+// bits.
+func (t *tuning) judgeRanks(f *field, home [2]*contestant) (best *contestant) {
+	least := 1.0 // the speed of what the default plan's partition has, over the default
+	for i, b := range home {
+		if b != f.arms[0] {
+			least *= math.Sqrt(1 + f.gain(f.arms[0], b, i).Median)
+		}
+	}
+	least /= t.worth()
+	for _, a := range f.arms[2:] {
+		g := a.GainOver(&f.arms[0].Standing)
+		if a.on == t.home || a.Lost != "" || g.Rounds < minRounds || g.Low <= 0 {
+			continue
+		}
+		speed := math.Sqrt((1 + f.gain(f.arms[0], a, prefill).Median) * (1 + f.gain(f.arms[0], a, decode).Median))
+		if speed > least {
+			best, least = a, speed
+		}
+	}
+	return best
+}
+
+// whyNot says how an arm came out in a phase that it did not win.
+func (f *field) whyNot(a *contestant, phase int) string {
+	g := f.gain(f.arms[0], a, phase)
+	if g.Rounds == 0 {
+		return a.Lost
+	}
+	why := fmt.Sprintf("%+.1f %% against the default, %+.1f to %+.1f %% in %d rounds; two equal arms differ by up to "+
+		"%.1f %%", 100*g.Median, 100*g.Low, 100*g.High, g.Rounds, 100*f.noise(phase))
+	if a.on != f.home {
+		why += fmt.Sprintf("; several ranks change the bits and must take less than %.2f of the time (--allow "+
+			"tp takes "+
+			"any gain)", f.worth())
+	}
+	if a.Lost != "" {
+		why += "; " + a.Lost
+	}
+	return why
 }
 
 // round keeps four significant digits.

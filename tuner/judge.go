@@ -11,7 +11,7 @@ import (
 
 // judgeRows times every table at every held-out M, in turn, on the whole weight where its output
 // fits.
-func (t *tuning) judgeRows(b *measure.GemmBench, p search.Problem, o CompareOptions, rows []CompareRow) error {
+func (t *partition) judgeRows(b *measure.GemmBench, p search.Problem, o CompareOptions, rows []CompareRow) error {
 	const long = 256 // M from which a call lasts so long that seven say enough
 	for _, m := range o.HeldOut {
 		columns := min(o.Key.N, p.MaxColumns(m))

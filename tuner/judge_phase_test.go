@@ -28,24 +28,73 @@ func TestJudge(t *testing.T) {
 		for i := range def {
 			def[i] = 1
 		}
-		base := &arm{name: plans.ArmDefault, Standing: lapsOf(def)}
-		same := &arm{name: plans.ArmAgain, Standing: lapsOf(c.again)}
-		fast := &arm{name: "tuned on PUs 0-1", Standing: lapsOf(c.candidate)}
-		run := &tuning{rig: &rig{}}
-		ph := &phaseTuning{name: "prefill"}
-		run.judge(ph, []*arm{base, same, fast}, []*test{{name: "pp64", tokens: 64}}, base, same,
-			[]finalist{{phase: plans.Phase{PUs: plans.PUSet{7}}, arm: fast}})
-		o := run.evidence.Outcomes()
-		if len(o) != 1 || o[0].Kept != c.kept || c.kept == (len(ph.winner.PUs) == 1) || !ph.measured {
+		run := &tuning{}
+		home := &partition{tuning: run}
+		run.home = home
+		f := raced(run, lapsOf(def), lapsOf(c.again), lapsOf(c.candidate))
+		run.judge(f)
+		o, ph := run.evidence.Outcomes(), &home.phases[prefill]
+		if len(o) != 2 || o[0].Kept != c.kept || c.kept == (len(ph.winner.PUs) == 1) || !ph.measured {
 			t.Errorf("%s: %+v, winner on PUs %v", c.name, o, ph.winner.PUs)
 		}
 	}
 }
 
-// lapsOf is how an arm came out of rounds of one test.
+// raced is a race of the default, the default again and an arm for PU 7 on the default's partition,
+// and of arms of another one behind them, each for PU 8.
+func raced(run *tuning, came ...Standing) *field {
+	f := &field{tuning: run, tests: []raceTest{{prefill, 64, 1}, {decode, 1, 1}}}
+	other := &partition{tuning: run, def: &plans.Plan{Ranks: make([]plans.Rank, 2)}}
+	for i, s := range came {
+		c := &contestant{Contender: Contender{Name: "tuned"}, on: run.home, Standing: s}
+		pus := plans.PUSet{7}
+		switch {
+		case i == 0:
+			c.Name = plans.ArmDefault
+		case i == 1:
+			c.Name = plans.ArmAgain
+		case i > 2:
+			c.Name, c.on, pus = "tuned, 2 ranks", other, plans.PUSet{8}
+		}
+		c.phases = [2]*plans.Phase{{PUs: pus}, {PUs: pus}}
+		f.arms = append(f.arms, c)
+	}
+	return f
+}
+
+// Another partition enters the plan, in both phases, where it is 10 % faster than the best that
+// keeps the bits, or any faster where that is allowed.
+func TestJudgeRanks(t *testing.T) {
+	seconds := func(x float64) []float64 { return []float64{x, x * 1.01, x * 0.99, x, x, x} }
+	for _, c := range []struct {
+		tuned, ranks float64
+		allow, won   bool
+	}{
+		{1, 0.8, false, true},
+		{1, 0.95, false, false},
+		{1, 0.95, true, true},
+		{0.85, 0.8, false, false},
+		{0.85, 0.8, true, true},
+		{0.85, 0.7, false, true},
+		{1, 1.2, true, false},
+	} {
+		run := &tuning{o: Options{AllowTP: c.allow}}
+		run.home = &partition{tuning: run}
+		f := raced(run, lapsOf(seconds(1)), lapsOf(seconds(1)), lapsOf(seconds(c.tuned)), lapsOf(seconds(c.ranks)))
+		run.judge(f)
+		if (run.won != run.home) != c.won {
+			t.Errorf("%+v: %+v", c, run.evidence.Outcomes())
+		}
+		if o := run.evidence.Outcomes(); c.won && (o[0].Arm != "tuned, 2 ranks" || o[1].Arm != o[0].Arm) {
+			t.Errorf("%+v: %+v", c, o)
+		}
+	}
+}
+
+// lapsOf is how an arm came out of rounds of two tests.
 func lapsOf(seconds []float64) (s Standing) {
 	for i, x := range seconds {
-		s.Laps = append(s.Laps, Lap{i, []float64{x}})
+		s.Laps = append(s.Laps, Lap{i, []float64{x, x}})
 	}
 	return s
 }

@@ -31,6 +31,7 @@ type Options struct {
 	SeqMax   int           // 0: 2048, at most the model's context
 	BatchMax int           // 0: 16
 	Budget   time.Duration // of everything; 0: 10 minutes
+	Began    time.Time     // when it began: what went before counts; zero: now
 	Effort   string        // quick, standard, full; "": what suits the budget
 	Strategy string        // of the kernel search; "": sandwich
 	TopK     int           // sets of PUs per phase that are measured; 0: 10
@@ -45,14 +46,12 @@ type Options struct {
 	Resume  bool   // go on with the journal that is there
 	Build   string // commit of this program, for the journal and the evidence
 
-	service *plans.ServiceConfig // that the race of partitions chose; nil: by TP and Threads
-
 	Progress func(Progress) // about ten times a second at most, from the tuning goroutine; may be nil
 }
 
 // Progress is what a terminal line shows.
 type Progress struct {
-	Stage   string // loading, active PUs, kernels, finalists
+	Stage   string // loading, ranks, active PUs, kernels, finalists
 	Text    string // what is being tried and the best so far
 	Elapsed time.Duration
 	Budget  time.Duration

@@ -25,7 +25,7 @@ func (j *journaled) Sample(ctx context.Context, arm, test int) (Timing, error) {
 // A race that is killed at any sample goes on where it stopped: nothing that finished runs again,
 // and what it knew is what it knows.
 func TestResumedRaceRepeatsNoSample(t *testing.T) {
-	arms := field(4)
+	arms := lineup(4)
 	even := func(arm, _ int) float64 { return 1 + float64(arm)/50 }
 	for _, kill := range []int{1, 2, 9, 30, 55, 80} {
 		path := filepath.Join(t.TempDir(), "x.journal")

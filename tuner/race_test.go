@@ -64,9 +64,9 @@ func (k *track) Sample(_ context.Context, arm, test int) (Timing, error) {
 	return Timing{Seconds: s, Cost: s}, nil
 }
 
-// field is a default, the same once more, an unpinned arm, and challengers on partitions of two
+// lineup is a default, the same once more, an unpinned arm, and challengers on partitions of two
 // each.
-func field(challengers int) []Contender {
+func lineup(challengers int) []Contender {
 	arms := []Contender{{"default", "0", true}, {"default again", "0", true}, {"unpinned", "0", true}}
 	for i := range challengers {
 		arms = append(arms, Contender{fmt.Sprintf("challenger %d", i), fmt.Sprint((i + 1) / 2), false})
@@ -95,7 +95,7 @@ func TestRaceFindsTheBest(t *testing.T) {
 	const n = 10
 	found, wrong := 0, 0
 	for seed := range uint64(40) {
-		arms := field(n)
+		arms := lineup(n)
 		best := 3 + int(seed)%n
 		k := newTrack(seed, arms, func(arm, _ int) float64 {
 			switch {
@@ -152,7 +152,7 @@ func TestRaceFindsTheBest(t *testing.T) {
 func TestRaceOfEqualArms(t *testing.T) {
 	beaten := 0
 	for seed := range uint64(100) {
-		arms := field(3)
+		arms := lineup(3)
 		k := newTrack(seed, arms, func(int, int) float64 { return 1 })
 		out, err := Race(t.Context(), k, raceOptions(arms))
 		if err != nil {
@@ -173,7 +173,7 @@ func TestRaceOfEqualArms(t *testing.T) {
 // does not win.
 func TestRaceMeetsALateSlowArm(t *testing.T) {
 	for seed := range uint64(20) {
-		arms := field(3)
+		arms := lineup(3)
 		k := newTrack(seed, arms, func(arm, nth int) float64 {
 			switch {
 			case arm == 3 && nth < 6: // three rounds of two tests
@@ -196,7 +196,7 @@ func TestRaceMeetsALateSlowArm(t *testing.T) {
 }
 
 func TestRaceKeepsItsBudget(t *testing.T) {
-	arms := field(4)
+	arms := lineup(4)
 	even := func(arm, _ int) float64 { return 1 + float64(arm%2)/50 }
 	o := raceOptions(arms)
 	o.Budget, o.Limit = 100, 120
@@ -227,7 +227,7 @@ func TestRaceKeepsItsBudget(t *testing.T) {
 
 // Equal samples give equal races, and the order within a round depends on the seed.
 func TestRaceIsDeterministic(t *testing.T) {
-	arms := field(5)
+	arms := lineup(5)
 	run := func(seed uint64) ([]Standing, []int) {
 		k := newTrack(3, arms, func(arm, _ int) float64 { return 1 + float64(arm)/30 })
 		o := raceOptions(arms)
@@ -251,12 +251,12 @@ func TestRaceIsDeterministic(t *testing.T) {
 // A race without challengers, as the gate of two plans has it, runs all of its rounds; one that
 // breaks closes what it opened.
 func TestRaceOfThoseThatStay(t *testing.T) {
-	arms := field(0)
+	arms := lineup(0)
 	out, err := Race(t.Context(), newTrack(1, arms, func(int, int) float64 { return 1 }), raceOptions(arms))
 	if err != nil || len(out[2].Laps) != 24 {
 		t.Errorf("%d laps, %v", len(out[2].Laps), err)
 	}
-	arms = field(4)
+	arms = lineup(4)
 	k := newTrack(1, arms, func(int, int) float64 { return 1 })
 	k.fail = 30
 	if _, err := Race(t.Context(), k, raceOptions(arms)); !errors.Is(err, errBroken) || len(k.open) != 0 {
@@ -266,7 +266,7 @@ func TestRaceOfThoseThatStay(t *testing.T) {
 
 // A test that has enough samples gets no more, and the race ends when none needs any.
 func TestRaceClosesTests(t *testing.T) {
-	arms := field(0)
+	arms := lineup(0)
 	o := raceOptions(arms)
 	o.Look, o.Most = 2, 1000
 	o.Enough = func(out []Standing, test int) bool { return len(out[2].Samples(test)) >= 6+6*test }

@@ -1,299 +1,138 @@
 package tuner
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"sandwich/plans"
-	"sandwich/runtime/exec"
-	"sandwich/runtime/mem"
-	"sandwich/runtime/pool"
+	"sandwich/tuner/search"
 )
 
 // worthRanks is how much of the time of one rank several may take, since they cost the bit-equality
-// of rule 6; noisyRanks is what they may take where the user allows them for any gain.
+// of rule 6; noisyRanks is what they may take where the user allows them for any gain. Before their
+// own tables are searched they may take hopefulRanks.
 const (
-	worthRanks = 0.9
-	noisyRanks = 0.98
+	worthRanks   = 0.9
+	noisyRanks   = 0.98
+	hopefulRanks = 1.1
 )
 
-// ranksEnd is the part of the budget in which partitions are compared, ranksLimit that which the
-// first rounds of all may take.
-const (
-	ranksEnd   = 0.1
-	ranksLimit = 0.15
-)
+// ranksLimit is the part of the budget that the first rounds of all partitions may take.
+const ranksLimit = 0.15
 
-// chosenRanks is the partition that a plan is made for, and what was measured to choose it.
-type chosenRanks struct {
-	service  *plans.ServiceConfig // nil: one rank
-	rejected []plans.Rejected
-	arms     []plans.Arm
+// worth is what several ranks may take of the time of one.
+func (t *tuning) worth() float64 {
+	if t.o.AllowTP {
+		return noisyRanks
+	}
+	return worthRanks
 }
 
-func (c *chosenRanks) reject(candidate, format string, args ...any) {
-	c.rejected = append(c.rejected, plans.Rejected{Candidate: candidate, Reason: fmt.Sprintf(format, args...)})
-}
-
-// chooseRanks races whole configurations of several ranks, each on the partition and the PUs that
-// the ranking gave it, against the untuned and the unpinned one of one rank. Each partition cuts
-// the weights in its own way. Where a model cannot be run one rank stays.
-func (t *tuning) chooseRanks(candidates []*Ranked) (out chosenRanks, err error) {
+// heat opens the default plan's partition and races unlike ones with it, each on the PUs that the
+// ranking gave it, all under untuned schedules. Those that are not plainly slower are tuned like
+// the default's; they come back behind it. Where a model cannot be run one partition stays.
+func (t *tuning) heat(home *partition) ([]*partition, error) {
+	out := []*partition{home}
+	if err := t.open(home); err != nil || home.rig == nil || t.o.TP > 0 || t.o.Threads > 0 {
+		return out, err
+	}
+	candidates := t.ranking.severalRanks(t.o.TopK)
 	if len(candidates) == 0 {
 		return out, nil
 	}
-	run := &partitions{t: t, open: map[string]*tuning{}}
-	defer run.closeAll()
-	run.add(plans.ArmDefault, nil, false)
-	run.add(plans.ArmUnpinned, nil, true)
-	run.arms[0].Stays, run.arms[1].Stays = true, true
+	f := &field{tuning: t, stage: "ranks", limit: ranksLimit}
+	def := [2]*plans.Phase{&home.def.Prefill, &home.def.Decode}
+	f.add(plans.ArmDefault, home, def, false, true)
+	f.add(plans.ArmUnpinned, home, def, true, true)
 	for _, c := range candidates {
 		s, err := c.Config.Service()
 		if err != nil {
-			return out, err
+			return nil, err
 		}
-		run.add(c.Names[0], &s, false)
+		p, err := t.newPartition(&s)
+		if err != nil {
+			return nil, err
+		}
+		f.add(c.Names[0], p, [2]*plans.Phase{&p.def.Prefill, &p.def.Decode}, false, false)
 	}
-	if err := run.calibrate(); err != nil || run.rigless {
-		return out, err
+	err := f.addTests(true, heatEnd, prefill, decode)
+	f.tests = slices.DeleteFunc(f.tests, func(x raceTest) bool { return x.phase == decode && x.n > 1 })
+	if err == nil {
+		err = f.race(heatEnd, len(candidates))
 	}
-	o := RaceOptions{Arms: run.contenders(), Tests: 2, Least: minRounds, Most: maxRounds, Seed: t.o.Seed,
-		Budget: t.until(ranksEnd).Seconds(), Limit: t.until(ranksLimit).Seconds(),
-		Said: func(arm, test int, seconds float64) {
-			t.say("ranks", fmt.Sprintf("%s, %s: %.4g s", run.arms[arm].Name, phaseNames[test], seconds), false)
-		}}
-	standings, err := Race(t.ctx, run, o)
-	if err != nil {
-		return out, err
+	if err != nil && !errors.Is(err, errUndecided) {
+		return nil, err
 	}
-	run.judge(standings, &out)
-	return out, nil
+	return append(out, t.hopeful(f)...), nil
 }
 
-var phaseNames = [2]string{prefill: "prefill", decode: "decode"}
-
-// judge takes the configuration of several ranks that gains most, if it gains what its bits are
-// worth.
-func (p *partitions) judge(standings []Standing, out *chosenRanks) {
-	worth := worthRanks
-	if p.t.o.AllowTP {
-		worth = noisyRanks
-	}
-	best := worth
-	for i, s := range standings {
-		a := &p.arms[i]
-		for k := range phaseNames {
-			if len(s.Laps) > 0 {
-				name, tokens := p.test(k)
-				out.arms = append(out.arms, armOf("ranks, "+a.Name, name, p.part, tokens, s.Samples(k)))
+// hopeful are the partitions of a heat that get tables of their own, best first; of the others it
+// says why not.
+func (t *tuning) hopeful(f *field) (out []*partition) {
+	took := func(c *contestant) float64 { return 1 / (1 + c.GainOver(&f.arms[0].Standing).Median) }
+	for _, c := range f.arms {
+		for phase := range phaseNames {
+			if len(c.Laps) > 0 {
+				t.evidence.Finalists = append(t.evidence.Finalists, f.evidenceOf(c, phase, "ranks, "+c.Name)...)
 			}
 		}
-		g := s.GainOver(&standings[0])
-		if ratio := 1 / (1 + g.Median); i > 1 && s.Lost == "" && g.Rounds >= minRounds && g.Low > 0 && ratio < best {
-			best, out.service = ratio, a.service
-		}
 	}
-	for i, s := range standings {
-		a := &p.arms[i]
-		switch g := s.GainOver(&standings[0]); {
-		case a.service == nil || a.service == out.service:
-		case g.Rounds < minRounds:
-			out.reject(a.Name, "measured in %d rounds: the budget has no time for more; give a larger --budget, "+
-				"or --tp",
-				g.Rounds)
-		default:
-			why := s.Lost
+	list := slices.Clone(f.arms[2:])
+	slices.SortStableFunc(list, func(a, b *contestant) int {
+		return map[bool]int{true: -1, false: 1}[took(a) < took(b)]
+	})
+	most := map[string]int{search.Quick.Name: 1, search.Standard.Name: 2, search.Full.Name: 4}[t.effort.Name]
+	for _, c := range list {
+		g := c.GainOver(&f.arms[0].Standing)
+		switch {
+		case g.Rounds < minRounds && c.on.failed == nil:
+			t.reject(c.Name, fmt.Sprintf("measured in %d rounds: the budget has no time for more; give a larger "+
+				"--budget, or --tp", g.Rounds))
+		case took(c) > hopefulRanks || len(out) == most || c.Lost != "":
+			why := c.Lost
 			if why != "" {
 				why = "; " + why
 			}
-			out.reject(a.Name, "takes %.2f times as long as one rank with the default schedules, in %d rounds; "+
-				"several "+
-				"ranks change the bits and must take less than %.2f (--allow tp takes any gain)%s", 1/(1+g.Median),
-				g.Rounds, worth, why)
+			t.reject(c.Name, fmt.Sprintf("takes %.2f times as long as one rank with the default schedules, in %d "+
+				"rounds; several ranks change the bits and must take less than %.2f in the end (--allow tp takes any "+
+				"gain)%s", took(c), g.Rounds, t.worth(), why))
+		default:
+			out = append(out, c.on)
 		}
-	}
-}
-
-// partitions implements Runner with whole configurations of unlike partitions.
-type partitions struct {
-	t       *tuning
-	arms    []partitionArm
-	open    map[string]*tuning // that were loaded, by partition
-	times   [2]int             // forwards a sample, by phase
-	part    string
-	rigless bool
-}
-
-// partitionArm is a configuration under the untuned schedules.
-type partitionArm struct {
-	Contender
-	service  *plans.ServiceConfig // nil: that of the default plan
-	unpinned bool
-	phases   [2]*arm // nil until it ran
-	tests    [2]*test
-}
-
-func (p *partitions) add(name string, s *plans.ServiceConfig, unpinned bool) {
-	a := partitionArm{Contender: Contender{Name: name}, service: s, unpinned: unpinned}
-	if s != nil {
-		a.Partition = fmt.Sprint(s.Ranks)
-	}
-	p.arms = append(p.arms, a)
-}
-
-func (p *partitions) contenders() (out []Contender) {
-	for _, a := range p.arms {
-		out = append(out, a.Contender)
 	}
 	return out
 }
 
-// calibrate sets how many forwards a sample has, for all arms alike.
-func (p *partitions) calibrate() error {
-	for k := range phaseNames {
-		s, err := p.t.rec.forward("first forward of one rank, "+phaseNames[k], func() (float64, error) {
-			p.times[k] = 1
-			return p.sample(0, k)
-		})
-		if err != nil || p.rigless {
-			return err
-		}
-		p.times[k] = repeats(s.Seconds)
-	}
-	return nil
-}
+// hopeless is how much worse than the best a partition may be by the simulation and still be raced:
+// predictions of single forwards are allowed to be as wrong in one case of ten.
+const hopeless = 1.35
 
-// Open implements Runner. The weights are read when a sample is not in the journal.
-func (p *partitions) Open(context.Context, string) error { return nil }
-
-// Close implements Runner.
-func (p *partitions) Close(partition string) {
-	for i := range p.arms {
-		if a := &p.arms[i]; a.Partition == partition {
-			for k, x := range a.phases {
-				if x != nil {
-					x.executor.Close()
-				}
-				a.phases[k] = nil
+// severalRanks are the best candidates of each partition into several ranks that the simulation
+// puts near the best: those among the first topK, and the best with one rank more and one fewer.
+func (r *Ranking) severalRanks(topK int) (out []*Ranked) {
+	seen := map[string]bool{}
+	degrees := map[int]bool{} // next to that of the best
+	if len(r.Ranked) > 0 {
+		best, above, below := r.Ranked[0].Config.TP(), 0, 0
+		for _, c := range r.Ranked {
+			if tp := c.Config.TP(); tp > best && (above == 0 || tp < above) {
+				above = tp
+			} else if tp < best && tp > below {
+				below = tp
 			}
 		}
+		degrees[above], degrees[below] = true, true
 	}
-	if t := p.open[partition]; t != nil {
-		delete(p.open, partition)
-		t.close()
-	}
-}
-
-func (p *partitions) closeAll() {
-	for _, a := range p.arms {
-		p.Close(a.Partition)
-	}
-}
-
-// Sample implements Runner.
-func (p *partitions) Sample(_ context.Context, arm, k int) (Timing, error) {
-	a := &p.arms[arm]
-	return p.t.rec.forward(fmt.Sprintf("%s forward x %d by %s on %s", phaseNames[k], p.times[k], a.Name, a.Partition),
-		func() (float64, error) { return p.sample(arm, k) })
-}
-
-// sample runs a phase of an arm, after warming it up where it did not run yet.
-func (p *partitions) sample(arm, k int) (seconds float64, err error) {
-	a := &p.arms[arm]
-	on, err := p.load(a)
-	if err != nil || p.rigless {
-		return 1, err
-	}
-	on.workers.Pool.Lead(func(l *pool.Leader) {
-		if a.phases[k] == nil {
-			if err = a.compile(on, k); err != nil {
-				return
-			}
-			a.tests[k].times = 1
-			if _, err = on.rig.sample(l, a.phases[k], a.tests[k]); err != nil {
-				return
-			}
+	for i, c := range r.Ranked {
+		near := degrees[c.Config.TP()]
+		key := fmt.Sprint(c.Config.Ranks)
+		if c.Config.TP() == 1 || seen[key] || i >= topK && !near || c.Score*hopeless < r.Ranked[0].Score {
+			continue
 		}
-		a.tests[k].times = p.times[k]
-		seconds, err = on.rig.sample(l, a.phases[k], a.tests[k])
-	})
-	return seconds, err
-}
-
-// load brings the weights into memory as the partition of an arm cuts them. A partition besides the
-// first that has no room there is left out of the race.
-func (p *partitions) load(a *partitionArm) (*tuning, error) {
-	if on := p.open[a.Partition]; on != nil {
-		return on, nil
+		seen[key] = true
+		degrees[c.Config.TP()] = false
+		out = append(out, c)
 	}
-	o := p.t.o
-	o.service = a.service
-	on := &tuning{ctx: p.t.ctx, o: o, began: p.t.began, rec: p.t.rec}
-	if err := on.describe(); err != nil {
-		return nil, err
-	}
-	if a.service != nil {
-		list, err := exec.Foresee(on.def, on.rigSize().blocks(on.def.Chunk), on.def.BatchMax)
-		if err != nil {
-			return nil, err
-		}
-		need := int64(0)
-		for _, f := range list {
-			need += f.Total(1)
-		}
-		if free := mem.Available(); free > 0 && need > free {
-			return nil, &absent{fmt.Sprintf("it needs %s beside the default plan, and %s is free",
-				mem.FormatBytes(need),
-				mem.FormatBytes(free))}
-		}
-	}
-	p.open[a.Partition] = on
-	if err := on.ready(); err != nil {
-		return nil, err
-	}
-	if on.rig == nil {
-		if a.service != nil {
-			return nil, &absent{"its weights could not be loaded beside those of the default plan"}
-		}
-		p.rigless = true
-		return on, nil
-	}
-	p.part = on.rig.part
-	return on, nil
-}
-
-// test is the name of a phase's test and its tokens.
-func (p *partitions) test(k int) (string, int) {
-	if k == decode {
-		return "tg batch 1", 1
-	}
-	n := min(p.t.def.Chunk, 128)
-	return fmt.Sprintf("pp%d", n), n
-}
-
-// compile makes a phase of the arm, on a partition that was loaded for it or for another of its
-// kind.
-func (a *partitionArm) compile(on *tuning, k int) (err error) {
-	x := on.rig.prefillTest(min(on.def.Chunk, 128))
-	if k == decode {
-		x = on.rig.decodeTest(1, min(decodeDepth, max(1, on.shape.Context-1)))
-	}
-	a.tests[k] = &x
-	phase := *phaseOf(on.def, k)
-	if a.service != nil {
-		phase.PUs = [2]plans.PUSet{prefill: a.service.PrefillPUs, decode: a.service.DecodePUs}[k]
-	}
-	a.phases[k], err = on.rig.newArm(a.Name, &phase, a.unpinned)
-	return err
-}
-
-// severalRanks are the best candidates that are predicted to beat one rank, of which what comes
-// behind the best of one rank is not.
-func (r *Ranking) severalRanks(topK int) []*Ranked {
-	n := slices.IndexFunc(r.Ranked, func(c *Ranked) bool { return c.Config.TP() == 1 })
-	if n < 0 {
-		n = len(r.Ranked)
-	}
-	return r.Ranked[:min(n, topK)]
+	return out[:min(len(out), topK)]
 }

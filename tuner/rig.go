@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sandwich/plans"
-	"sandwich/profiles"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -22,8 +21,11 @@ type rig struct {
 	ctx   context.Context
 	model *exec.Assembly
 	free  *exec.Workers // as many, bound to nothing: the unpinned arm
-	part  string        // "" for the whole model, else which part of it stands for it
 	seed  uint64
+	depth int // positions before the one that a sequence decodes
+
+	arms    map[string]*arm           // compiled
+	batches map[string]*kvcache.Batch // by test
 }
 
 // rigSize is what forwards of a rig may have.
@@ -37,14 +39,20 @@ func (s rigSize) blocks(chunk int) int {
 	return max(kvcache.BlocksFor(chunk), s.batch*kvcache.BlocksFor(s.depth+1))
 }
 
+// options are those of an assembly for these forwards.
+func (s rigSize) options(plan *plans.Plan) exec.Options {
+	return exec.Options{Plan: plan, Blocks: s.blocks(plan.Chunk), LogitRows: s.batch, Sequences: s.batch}
+}
+
 // newRig loads the model. The workers must not be led meanwhile.
 func newRig(ctx context.Context, w *exec.Workers, file *gguf.File, plan *plans.Plan, size rigSize) (*rig, error) {
-	a, err := exec.Open(ctx, exec.Options{File: file, Plan: plan, Blocks: size.blocks(plan.Chunk),
-		LogitRows: size.batch, Sequences: size.batch, Workers: w})
+	o := size.options(plan)
+	o.File, o.Workers = file, w
+	a, err := exec.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{ctx: ctx, model: a}
+	r := &rig{ctx: ctx, model: a, depth: size.depth, arms: map[string]*arm{}, batches: map[string]*kvcache.Batch{}}
 	if r.free, err = w.Unbound(); err != nil {
 		a.Close()
 		return nil, err
@@ -53,6 +61,9 @@ func newRig(ctx context.Context, w *exec.Workers, file *gguf.File, plan *plans.P
 }
 
 func (r *rig) close() {
+	for _, a := range r.arms {
+		a.executor.Close()
+	}
 	r.free.Close()
 	r.model.Close()
 }
@@ -83,55 +94,58 @@ func randomModel(ctx context.Context, c model.Config, t model.FileType, most int
 
 // arm is one phase of a plan, compiled.
 type arm struct {
-	name     string
-	key      string // what is compiled, for the journal
 	executor *exec.Executor
 	workers  []int // of the pool
 	unpinned bool
-	stays    bool // in a race, to the end
-	warm     bool
-	Standing
 }
 
-// newArm compiles a phase, for workers that are bound to its PUs or to nothing. All its PUs must
-// have a worker.
-func (r *rig) newArm(name string, phase *plans.Phase, unpinned bool) (a *arm, err error) {
+// newArm compiles a phase, for workers that are bound to its PUs or to nothing, and keeps it under
+// a key until the rig is closed. All its PUs must have a worker.
+func (r *rig) newArm(key string, phase *plans.Phase, unpinned bool) (a *arm, err error) {
 	on := r.model.Workers
 	if unpinned {
 		on = r.free
 	}
-	a = &arm{name: name, unpinned: unpinned, key: fmt.Sprintf("%s, %s", name, profiles.Digest(phase))}
+	a = &arm{unpinned: unpinned}
 	if a.workers, err = on.On(phase.PUs); err != nil {
 		return nil, err
 	}
-	a.executor, err = r.model.Compile(phase, on)
-	return a, err
+	if a.executor, err = r.model.Compile(phase, on); err != nil {
+		return nil, err
+	}
+	r.arms[key] = a
+	return a, nil
 }
 
-// test is one kind of forward that arms are compared on.
-type test struct {
-	name   string // pp512, tg1x4 (batch of 4)
-	batch  kvcache.Batch
-	tokens int // what a forward produces or takes in
-	times  int // forwards a sample
+// test is the batch of a test, made once.
+func (r *rig) test(x raceTest) *kvcache.Batch {
+	name := x.name()
+	if r.batches[name] == nil {
+		if x.phase == prefill {
+			r.batches[name] = r.prompt(x.n)
+		} else {
+			r.batches[name] = r.step(x.n)
+		}
+	}
+	return r.batches[name]
 }
 
-// prefillTest is a prompt of n tokens.
-func (r *rig) prefillTest(n int) test {
+// prompt is one of n tokens.
+func (r *rig) prompt(n int) *kvcache.Batch {
 	b := kvcache.Batch{Tokens: r.tokens(n), LogitRows: []int32{int32(n - 1)}, Prefill: true}
 	r.addSpan(&b, r.model.NewCache(), kvcache.Span{Rows: n})
-	return test{name: fmt.Sprintf("pp%d", n), batch: b, tokens: n, times: 1}
+	return &b
 }
 
-// decodeTest is one step of n sequences that have depth positions each.
-func (r *rig) decodeTest(n, depth int) test {
+// step is one of n sequences that have the rig's depth of positions each.
+func (r *rig) step(n int) *kvcache.Batch {
 	b := kvcache.Batch{Tokens: r.tokens(n)}
 	cache := r.model.NewCache()
 	for i := range n {
-		r.addSpan(&b, cache, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: depth})
+		r.addSpan(&b, cache, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: r.depth})
 		b.LogitRows = append(b.LogitRows, int32(i))
 	}
-	return test{name: fmt.Sprintf("tg batch %d", n), batch: b, tokens: n, times: 1}
+	return &b
 }
 
 func (r *rig) tokens(n int) []int32 {
@@ -155,10 +169,14 @@ func (r *rig) addSpan(b *kvcache.Batch, c *kvcache.Cache, span kvcache.Span) {
 	b.AddSpan(seq, span)
 }
 
-// sample runs a test on an arm and returns the seconds of one forward.
-func (r *rig) sample(l *pool.Leader, a *arm, t *test) (float64, error) {
+// sample runs a batch some times on an arm and returns the seconds of one forward. A forward that
+// is not done by the end halts there, and the error is errNoTime.
+func (r *rig) sample(l *pool.Leader, a *arm, batch *kvcache.Batch, times int, end time.Time) (float64, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
+	}
+	if !time.Now().Before(end) {
+		return 0, errNoTime
 	}
 	var team exec.Team = l
 	if a.unpinned {
@@ -167,13 +185,23 @@ func (r *rig) sample(l *pool.Leader, a *arm, t *test) (float64, error) {
 		return 0, err
 	}
 	began := time.Now()
-	for range t.times {
-		if _, err := a.executor.Run(team, &t.batch, 0, nil); err != nil {
+	for range times {
+		next, err := a.executor.Run(team, batch, 0, gate(end))
+		if err != nil {
 			return 0, err
 		}
+		if next < a.executor.Steps() {
+			return 0, errNoTime
+		}
 	}
-	return time.Since(began).Seconds() / float64(t.times), nil
+	return time.Since(began).Seconds() / float64(times), nil
 }
+
+// gate halts a forward at a moment.
+type gate time.Time
+
+// Passed implements exec.Gate.
+func (g gate) Passed(int) bool { return time.Now().After(time.Time(g)) }
 
 // sampleSeconds is about what one sample of a finalist takes: long enough to average over the ticks
 // of the system.

@@ -7,32 +7,33 @@ import (
 	"slices"
 
 	"sandwich/plans"
-	"sandwich/runtime/pool"
 	"sandwich/tuner/search"
 )
 
-// chooseSets measures the sets of active PUs that the simulated ranking puts first, each phase on
-// whole forwards under the untuned default, and keeps the best few for the kernel search: Sandwich
-// section 5.3 ends with the simulation, which on the machine itself forwards correct.
-func (t *tuning) chooseSets(l *pool.Leader) error {
+// chooseSets measures the sets of active PUs that the simulated ranking puts first, and those of
+// the neighbours of its best, each phase on whole forwards under the untuned default, and keeps
+// those for the kernel search that its time is enough for: Sandwich section 5.3 ends with the
+// simulation, which on the machine itself forwards correct.
+func (t *partition) chooseSets() error {
 	for i := range t.phases {
 		ph := &t.phases[i]
 		ranked := t.chosen()
 		if t.o.Threads == 0 {
-			ranked = t.withEveryRank(t.ranking.sets(i, len(t.def.Ranks)))
+			best, near := t.ranking.sets(i, len(t.def.Ranks), t.o.TopK)
+			for _, s := range best[min(t.o.TopK, len(best)):] {
+				t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best of the simulated ranking", t.o.TopK))
+			}
+			ranked = t.withEveryRank(append(best[:min(t.o.TopK, len(best)):min(t.o.TopK, len(best))], near...))
 		}
-		candidates := withDefault(ranked[:min(t.o.TopK, len(ranked))], phaseOf(t.def, i).PUs)
-		for _, s := range ranked[min(t.o.TopK, len(ranked)):] {
-			t.reject(ph.name+" on "+s.Name, fmt.Sprintf("not among the %d best of the simulated ranking", t.o.TopK))
-		}
+		candidates := withDefault(ranked, phaseOf(t.def, i).PUs)
 		if t.rig == nil || len(candidates) == 1 {
 			ph.sets = candidates[:1]
 			continue
 		}
 		// Each phase has half of the stage's time.
-		end := setsEnd * float64(i+1) / 2
+		end := t.from + (t.setsEnd-t.from)*float64(i+1)/2
 		var err error
-		if ph.sets, err = t.measureSets(l, i, candidates, end); err != nil {
+		if ph.sets, err = t.measureSets(i, candidates, end); err != nil {
 			return err
 		}
 	}
@@ -41,7 +42,7 @@ func (t *tuning) chooseSets(l *pool.Leader) error {
 
 // withEveryRank keeps the sets in which each rank has a PU: what a rank holds of the weights nobody
 // else can work on.
-func (t *tuning) withEveryRank(sets []activeSet) (out []activeSet) {
+func (t *partition) withEveryRank(sets []activeSet) (out []activeSet) {
 	if len(t.def.Ranks) == 1 {
 		return sets
 	}
@@ -69,126 +70,65 @@ func withDefault(sets []activeSet, pus plans.PUSet) []activeSet {
 	return append([]activeSet{{Name: "default", PUs: pus}}, sets...)
 }
 
-// survivors is how many sets a phase may keep, and how much slower than the best they may be. The
-// set of the default plan stays besides unless it is clearly slower: a disturbance while sets are
-// measured must not cost the plan half of the machine.
-func (t *tuning) survivors() (n int, within float64) {
-	switch t.o.Effort {
-	case search.Quick.Name:
-		return 1, 0
-	case search.Full.Name:
-		return 4, 1.15
-	}
-	return 2, 1.08
+// A set gets tables where it is no slower than the best by more than tablesGain: other schedules
+// than the default ones make up for that. The set of the default plan stays besides unless it is
+// clearly slower: a disturbance while sets are measured must not cost the plan half of the machine.
+const (
+	tablesGain    = 1.15
+	clearlySlower = 1.5
+)
+
+// setsOver is the part of the kernels' time that the least rounds of the sets may take.
+const setsOver = 0.3
+
+// tableSeconds is what the search of one table wants at least, by effort.
+var tableSeconds = map[string]float64{search.Quick.Name: 0.5, search.Standard.Name: 2, search.Full.Name: 5}
+
+// tabled is how many sets of a phase there is time to search tables for.
+func (t *partition) tabled() int {
+	left := t.until(t.kernelsEnd).Seconds() - t.until(t.setsEnd).Seconds()
+	n := int(left / 2 / float64(max(1, len(t.shapes))) / tableSeconds[t.effort.Name])
+	return max(1, min(n, t.o.TopK))
 }
 
-const clearlySlower = 1.5
-
-func (t *tuning) measureSets(l *pool.Leader, phase int, sets []activeSet, end float64) ([]activeSet, error) {
-	var arms []*arm
-	defer func() { closeArms(arms) }()
+func (t *partition) measureSets(phase int, sets []activeSet, end float64) ([]activeSet, error) {
+	f := &field{tuning: t.tuning, stage: "active PUs", limit: t.setsEnd + setsOver*(t.kernelsEnd-t.setsEnd)}
 	def := phaseOf(t.def, phase)
 	for _, s := range sets {
-		a, err := t.rig.newArm(s.Name, &plans.Phase{PUs: s.PUs, Tables: def.Tables}, false)
-		if err != nil {
-			return nil, err
-		}
-		a.stays = slices.Equal(s.PUs, def.PUs)
-		arms = append(arms, a)
+		var phases [2]*plans.Phase
+		phases[phase] = &plans.Phase{PUs: s.PUs, Tables: def.Tables}
+		f.add(s.Name, t, phases, false, slices.Equal(s.PUs, def.PUs))
 	}
 	name := t.phases[phase].name
-	tests, err := t.tests(l, phase, true, arms[0], len(arms), end)
-	if err != nil {
-		return nil, err
+	keep := t.tabled()
+	err := f.addTests(true, end, phase)
+	if err == nil {
+		err = f.race(end, keep)
 	}
-	keep, within := t.survivors()
-	err = t.race(l, arms, tests, raceStage{"active PUs", name, end, keep})
 	if errors.Is(err, errUndecided) {
 		t.reject(name, err.Error()+": the PUs of the default plan stay")
-		i := slices.IndexFunc(arms, func(a *arm) bool { return a.stays })
+		i := slices.IndexFunc(sets, func(s activeSet) bool { return slices.Equal(s.PUs, def.PUs) })
 		return sets[i : i+1], nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	scores := make([]float64, len(arms)) // times over that of the first
-	for i, a := range arms {
-		scores[i] = 1 / (1 + a.GainOver(&arms[0].Standing).Median)
-	}
-	order := make([]int, len(arms))
-	for i := range order {
-		order[i] = i
+	scores := make([]float64, len(sets)) // times over that of the first
+	order := make([]int, len(sets))
+	for i, a := range f.arms {
+		scores[i], order[i] = 1/(1+a.GainOver(&f.arms[0].Standing).Median), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
 	var out []activeSet
 	for rank, i := range order {
-		times := scores[i] / scores[order[0]]
-		if rank == 0 || rank < keep && times <= within && arms[i].Lost == "" || arms[i].stays &&
-			times <= clearlySlower {
+		times, stays := scores[i]/scores[order[0]], f.arms[i].Stays && scores[i]/scores[order[0]] <= clearlySlower
+		if rank == 0 || rank < keep && times <= tablesGain && f.arms[i].Lost == "" || stays {
 			out = append(out, sets[i])
 			continue
 		}
 		t.reject(fmt.Sprintf("%s on %s (PUs %s)", name, sets[i].Name, sets[i].PUs),
 			fmt.Sprintf("takes %.2f times as long as %s with the default schedules in %d rounds", times,
-				sets[order[0]].Name, len(arms[i].Laps)))
-	}
-	return out, nil
-}
-
-// tests are the forwards that arms of a phase are compared on, few and small ones to choose sets
-// by. A short forward tells how long others take; those that would not fit the time are made
-// shorter or left out.
-func (t *tuning) tests(l *pool.Leader, phase int, small bool, a *arm, arms int, end float64) ([]*test, error) {
-	depth := min(decodeDepth, max(1, t.shape.Context-1))
-	left := t.until(end).Seconds() / float64(arms*(minRounds+1)) // for one forward of each test
-	if phase == decode {
-		return t.decodeTests(l, small, a, depth, left)
-	}
-	short := t.rig.prefillTest(min(t.def.Chunk, shortPrompt))
-	seconds, err := t.calibrate(l, a, &short)
-	if err != nil {
-		return nil, err
-	}
-	n := t.def.Chunk
-	if small {
-		n = min(n, 128)
-	}
-	perToken := seconds / float64(short.tokens)
-	for n > 2*shortPrompt && float64(n+64)*perToken > left {
-		n /= 2
-	}
-	long := t.rig.prefillTest(n)
-	long.times = repeats(perToken * float64(n))
-	if small || n <= 64 {
-		return []*test{&long}, nil
-	}
-	middle := t.rig.prefillTest(64)
-	middle.times = repeats(perToken * 64)
-	return []*test{&long, &middle}, nil
-}
-
-// shortPrompt is the prompt that tells how long others take, in tokens.
-const shortPrompt = 32
-
-func (t *tuning) decodeTests(l *pool.Leader, small bool, a *arm, depth int, left float64) ([]*test, error) {
-	batches := []int{1, 4, 16}
-	if small {
-		batches = []int{1, 16}
-	}
-	var out []*test
-	for _, n := range batches {
-		if n = min(n, t.def.BatchMax); len(out) > 0 && n == out[len(out)-1].tokens {
-			break
-		}
-		x := t.rig.decodeTest(n, depth)
-		seconds, err := t.calibrate(l, a, &x)
-		if err != nil {
-			return nil, err
-		}
-		if left -= seconds; left < 0 && len(out) > 0 {
-			break
-		}
-		out = append(out, &x)
+				sets[order[0]].Name, len(f.arms[i].Laps)))
 	}
 	return out, nil
 }

@@ -13,6 +13,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
+	"sandwich/runtime/exec"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/sched"
@@ -59,9 +60,10 @@ type Ranking struct {
 	Sections  int  // of trees, unlike ones
 	Configs   int  // that fit, of which Costs cost unlike
 	Costs     int
-	Ranked    []*Ranked // that were replayed
-	Assumed   []string  // figures that are no measurement of this machine
-	Load      string    // in words
+	Ranked    []*Ranked         // that were replayed
+	Near      []*service.Config // one step from the best: a PU more or fewer, a rank fewer
+	Assumed   []string          // figures that are no measurement of this machine
+	Load      string            // in words
 	Objective string
 	SLO       trace.SLO
 	TopK      int
@@ -95,7 +97,11 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 		return nil, err
 	}
 	profile, notes := service.Complete(o.Profile, plan.Widest(), plan.Arithmetics())
-	so := service.Options{TP: o.TP, Threads: o.Threads, KV: o.Shape.KVBytesPerToken(plan.KV), Tokens: o.tokens()}
+	cache, err := exec.CacheBytes(o.Shape, plan.KV, o.blocks(), o.Parallel, plan.Chunk)
+	if err != nil {
+		return nil, err
+	}
+	so := service.Options{TP: o.TP, Threads: o.Threads, Cache: cache}
 	space, err := service.Candidates(profile, o.Shape, so)
 	if err != nil {
 		return nil, err
@@ -132,11 +138,9 @@ func (o *SimulateOptions) complete() error {
 	return o.Load.complete()
 }
 
-// tokens is how many positions the KV cache holds: those of as many of the longest requests as run
-// at once.
-func (o *SimulateOptions) tokens() int {
-	return o.Parallel * kvcache.BlocksFor(o.Load.longest()) * kvcache.BlockTokens
-}
+// blocks is how many blocks the KV cache has: those of as many of the longest requests as run at
+// once.
+func (o *SimulateOptions) blocks() int { return o.Parallel * kvcache.BlocksFor(o.Load.longest()) }
 
 // simulation is one ranking under way.
 type simulation struct {
@@ -173,7 +177,7 @@ func (s *simulation) rank(space *service.Space) error {
 	slices.SortStableFunc(list, func(a, b *Ranked) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.estimate, b.estimate))
 	})
-	s.out.Ranked = list
+	s.out.Ranked, s.out.Near = list, space.Neighbours(list[0].Config)
 	s.baseline()
 	return s.goodput(load)
 }
@@ -225,7 +229,7 @@ func (s *simulation) replay(r *Ranked, load Load) error {
 // options of a replay.
 func (s *simulation) options(r *Ranked, load Load) trace.Options {
 	o := trace.Options{Sequential: load.Sequential, Sched: sched.Config{
-		Blocks: s.o.tokens() / kvcache.BlockTokens, MaxRunning: s.o.Parallel, Queue: len(load.Trace), Chunk: s.chunk}}
+		Blocks: s.o.blocks(), MaxRunning: s.o.Parallel, Queue: len(load.Trace), Chunk: s.chunk}}
 	if !r.Config.Prefill.Equal(r.Config.Decode) {
 		o.Switch = s.predictor.Switch(r.Config)
 	}

@@ -3,6 +3,7 @@ package tuner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ type job struct {
 
 // searchTables finds a kernel table for every weight shape on every surviving set of PUs. Decode
 // comes first: what it finds for few rows holds for prefill on the same PUs.
-func (t *tuning) searchTables(l *pool.Leader) error {
+func (t *partition) searchTables(l *pool.Leader) error {
 	jobs := t.jobs()
 	bench := &tableBench{t: t, l: l}
 	defer bench.free()
@@ -35,9 +36,9 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 	for _, j := range jobs {
 		total += j.weight
 	}
-	left, all := total, t.until(kernelsEnd)
+	left, all := total, t.until(t.kernelsEnd)
 	for i, j := range jobs {
-		budget := max(0, time.Duration(float64(t.until(kernelsEnd))*j.weight/left))
+		budget := max(0, time.Duration(float64(t.until(t.kernelsEnd))*j.weight/left))
 		share := max(0, all.Seconds()*j.weight/total)
 		left -= j.weight
 		if err := t.searchTable(bench, j, jobs[:i], budget, share); err != nil {
@@ -61,7 +62,7 @@ func (t *tuning) searchTables(l *pool.Leader) error {
 // tableBench is the operands that kernels are timed on, which are made when there is something to
 // time.
 type tableBench struct {
-	t     *tuning
+	t     *partition
 	l     *pool.Leader
 	bench *measure.GemmBench
 	size  measure.GemmSize
@@ -107,7 +108,7 @@ func (b *tableBench) free() {
 
 // jobs lists the searches with their share of the time: half of it evenly, half by what the shape
 // costs in a forward of its phase.
-func (t *tuning) jobs() []*job {
+func (t *partition) jobs() []*job {
 	var jobs []*job
 	for _, phase := range []int{decode, prefill} {
 		total := 0.0
@@ -126,8 +127,10 @@ func (t *tuning) jobs() []*job {
 			})
 			for _, c := range shapes {
 				even := 1 / float64(len(shapes))
-				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, shape: c, weight: even + t.cost(phase,
-					c.WeightKey)/total})
+				// each set has half of what the one before has: the best is the likeliest to win
+				part := math.Ldexp(1, -min(s, 3))
+				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, shape: c, weight: part * (even +
+					t.cost(phase, c.WeightKey)/total)})
 			}
 		}
 	}
@@ -135,7 +138,7 @@ func (t *tuning) jobs() []*job {
 }
 
 // holds tells whether some rank has a weight in this shape.
-func (t *tuning) holds(w plans.WeightShape, k plans.WeightKey) bool {
+func (t *partition) holds(w plans.WeightShape, k plans.WeightKey) bool {
 	if w.Role == plans.RoleEmbed {
 		return false
 	}
@@ -149,7 +152,7 @@ func (t *tuning) holds(w plans.WeightShape, k plans.WeightKey) bool {
 
 // cost of a weight shape in one forward, on a rank that holds it: bytes of one row in decode,
 // multiplications in prefill, where the head sees one row.
-func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
+func (t *partition) cost(phase int, k plans.WeightKey) float64 {
 	sum := 0.0
 	for _, w := range t.shape.Weights {
 		if !t.holds(w, k) {
@@ -167,9 +170,12 @@ func (t *tuning) cost(phase int, k plans.WeightKey) float64 {
 	return sum
 }
 
+// leastBudget is the time below which no search begins.
+const leastBudget = 10 * time.Millisecond
+
 // searchTable searches one table within a budget; share is the seconds that it would have if no
 // table before it had left any over. Lengths that an earlier run finished are taken over.
-func (t *tuning) searchTable(b *tableBench, j *job, earlier []*job, budget time.Duration, share float64) error {
+func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget time.Duration, share float64) error {
 	p, err := t.problem(b.weightBytes(), j, earlier)
 	if err != nil {
 		return err
@@ -187,7 +193,9 @@ func (t *tuning) searchTable(b *tableBench, j *job, earlier []*job, budget time.
 		return out
 	}
 	t.rec.set = t.phases[j.phase].sets[j.set].PUs.String()
-	if !p.Complete() {
+	if budget < leastBudget {
+		budget = 0 // which leaves the incumbents
+	} else if !p.Complete() {
 		if err := b.ready(j, p); err != nil {
 			return err
 		}
@@ -212,7 +220,7 @@ func (t *tuning) searchTable(b *tableBench, j *job, earlier []*job, budget time.
 }
 
 // problem states the search of a job, on operands with room for so many bytes of weights.
-func (t *tuning) problem(weightBytes int, j *job, earlier []*job) (search.Problem, error) {
+func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Problem, error) {
 	ph := &t.phases[j.phase]
 	set := ph.sets[j.set]
 	compute := j.shape.Compute
@@ -247,7 +255,7 @@ func eventText(e search.Event) string {
 }
 
 // record writes a finished table into the evidence.
-func (t *tuning) record(j *job, set activeSet) {
+func (t *partition) record(j *job, set activeSet) {
 	r := j.result
 	name := fmt.Sprintf("%s %s on PUs %s", t.phases[j.phase].name, j.key, set.PUs)
 	for _, a := range r.Anchors {
@@ -274,7 +282,7 @@ func (t *tuning) record(j *job, set activeSet) {
 
 // anchors of a job: M to batch-max in decode and to seq-max in prefill, where the head, which sees
 // the last token alone unless all logits are wanted, has few.
-func (t *tuning) anchors(j *job) []int {
+func (t *partition) anchors(j *job) []int {
 	if j.phase == decode {
 		return search.AnchorLengths(t.def.BatchMax, t.effort.Octave)
 	}
@@ -297,7 +305,7 @@ func (t *tuning) anchors(j *job) []int {
 
 // incumbent is the default schedule, its static scheme dropped where it was laid out for another
 // number of threads.
-func (t *tuning) incumbent(j *job, m int) plans.Schedule {
+func (t *partition) incumbent(j *job, m int) plans.Schedule {
 	ph := phaseOf(t.def, j.phase)
 	s, _ := ph.Lookup(j.key, m)
 	if s.WaysM*s.WaysN != j.shape.Threads {
@@ -307,15 +315,20 @@ func (t *tuning) incumbent(j *job, m int) plans.Schedule {
 }
 
 // hints are the winners for m of shapes with the same K and type, in the same phase and on the same
-// PUs: most of a schedule does not depend on N.
+// PUs, since most of a schedule does not depend on N, and of the same shape on other PUs.
 func hints(j *job, earlier []*job, m int) []plans.Schedule {
 	var out []plans.Schedule
 	for _, e := range slices.Backward(earlier) {
-		if e.phase != j.phase || e.set != j.set || e.key.K != j.key.K || e.key.Type != j.key.Type {
+		alike := e.set == j.set && e.key.K == j.key.K && e.key.Type == j.key.Type
+		if e.phase != j.phase || !alike && (e.set == j.set || e.key != j.key) {
 			continue
 		}
 		ph := plans.Phase{Tables: []plans.Table{{WeightKey: e.key, Rules: e.result.Rules}}}
-		if s, ok := ph.Lookup(e.key, m); ok && !slices.Contains(out, s) {
+		s, ok := ph.Lookup(e.key, m)
+		if s.WaysM*s.WaysN != j.shape.Threads {
+			s.WaysM, s.WaysN = 0, 0
+		}
+		if ok && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 		if len(out) == 2 {

@@ -12,7 +12,7 @@ import (
 
 // roof of n of some PUs that work at once; the zero Roof where the profile lacks a ceiling. A model
 // that fits the last-level cache has its bandwidth for a roof.
-func (t *tuning) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Roof {
+func (t *partition) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Roof {
 	level := "memory"
 	if modelBytes(t.shape) <= t.lastLevel() {
 		level = "l3"
@@ -29,11 +29,11 @@ func (t *tuning) roof(c microkernel.Compute, pus plans.PUSet, n int) roofline.Ro
 }
 
 // lastLevel is measure.LastLevel of the PUs that may be used.
-func (t *tuning) lastLevel() int64 { return measure.LastLevel(t.o.Profile, t.usable()) }
+func (t *partition) lastLevel() int64 { return measure.LastLevel(t.o.Profile, t.usable()) }
 
 // caches are the bytes of L1 and L2 that one PU of a set may count on; 0 for what the machine does
 // not tell.
-func (t *tuning) caches(set activeSet) (l1, l2 int) {
+func (t *partition) caches(set activeSet) (l1, l2 int) {
 	l1 = int(min(t.o.Profile.Host.L1D, 1<<20))
 	for _, o := range t.o.Profile.Machine.Objects {
 		if o.Kind == topotree.KindL2 && o.CPUs.Contains(set.PUs[0]) {
@@ -46,7 +46,7 @@ func (t *tuning) caches(set activeSet) (l1, l2 int) {
 
 // benchSize plans the operands: weights to go round that are as cold as the model's own are in
 // serving, within a quarter of the memory that is left.
-func (t *tuning) benchSize() measure.GemmSize {
+func (t *partition) benchSize() measure.GemmSize {
 	s := measure.GemmSize{Spare: measure.ScratchBytes, Ranks: len(t.def.Ranks), Groups: t.workers.Grouping()}
 	room := int64(4 << 30)
 	if free := mem.Available(); free > 0 {
@@ -74,12 +74,12 @@ func (t *tuning) benchSize() measure.GemmSize {
 const maxCopy = 256 << 20
 
 // widestOutput is how many columns the output of m rows may have.
-func (t *tuning) widestOutput(m int) int {
+func (t *partition) widestOutput(m int) int {
 	return max(microkernel.PanelWidth, measure.OutputCells/m-2*microkernel.PanelWidth)
 }
 
 // randomBytes is how large a model with random weights is made.
-func (t *tuning) randomBytes() int64 {
+func (t *partition) randomBytes() int64 {
 	most := t.coldBytes(8 << 20)
 	if free := mem.Available(); free > 0 {
 		most = min(most, free/4)
@@ -91,7 +91,7 @@ func (t *tuning) randomBytes() int64 {
 // cold as in serving: all of the model's, or as many as leave nothing of the last round in the
 // last-level cache. Measured: going round 1.5 times that cache, every third byte was still found in
 // it. rate is how many bytes may be made for each second of the budget.
-func (t *tuning) coldBytes(rate float64) int64 {
+func (t *partition) coldBytes(rate float64) int64 {
 	all := modelBytes(t.shape)
 	if last := t.lastLevel(); all > last {
 		all = min(all, measure.RoundBytes(t.o.Profile, t.usable()))

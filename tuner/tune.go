@@ -2,34 +2,36 @@ package tuner
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/plans/thumb"
-	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
-	"sandwich/runtime/pool"
 	"sandwich/tuner/search"
 )
 
-// Parts of the budget at which the stages end. Loading the model counts; what a stage leaves over,
-// the next one has.
+// Parts of the budget at which the stages end. What starting takes counts; what a stage leaves
+// over, the next one has.
 const (
-	setsEnd      = 0.15
+	heatEnd      = 0.1
 	kernelsEnd   = 0.80
 	finalistsEnd = 0.97
 )
 
-// Tune makes the best plan it can find for the model on this machine within the budget: it measures
-// candidate sets of active PUs for each phase with the untuned default, searches kernel tables for
-// the best ones, and measures whole forwards under the finalists, interleaved with the default,
-// which wins wherever it is not beaten. When ctx ends, the error is its cause and the journal keeps
-// what was timed.
+// errNoTime ends what the budget has no time for: the plan stays as it is by then.
+var errNoTime = errors.New("the budget is over")
+
+// Tune makes the best plan it can find for the model on this machine within the budget. Partitions
+// of the model that the simulated ranking puts near the best run under the untuned default; in each
+// that is not plainly slower, sets of active PUs are measured and kernel tables searched for the
+// best ones; whole configurations of all of these then race with the default, which wins wherever
+// it is not beaten. When ctx ends, the error is its cause and the journal keeps what was timed.
 func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
-	began := time.Now()
+	if o.Began.IsZero() {
+		o.Began = time.Now()
+	}
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
@@ -37,77 +39,104 @@ func Tune(ctx context.Context, o Options) (*plans.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tuning{ctx: ctx, o: o, began: began, ranking: ranking}
+	t := &tuning{ctx: ctx, o: o, ranking: ranking}
 	defer t.close()
 	if err := t.describe(); err != nil {
 		return nil, err
 	}
-	if err := t.openJournal(); err != nil {
-		return nil, err
-	}
-	if err := t.openWisdom(); err != nil {
-		return nil, err
-	}
-	var ranks chosenRanks
-	if o.TP == 0 && o.Threads == 0 {
-		if ranks, err = t.chooseRanks(ranking.severalRanks(o.TopK)); err != nil {
-			return nil, err
-		}
-	}
-	if t.o.service = ranks.service; t.o.service != nil {
-		if err := t.describe(); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.ready(); err != nil {
-		return nil, err
-	}
-	t.evidence.Rejected, t.evidence.Finalists = append(ranks.rejected, t.evidence.Rejected...), ranks.arms
-	t.workers.Pool.Lead(func(l *pool.Leader) { err = t.work(l) })
+	home, err := t.newPartition(nil)
 	if err != nil {
 		return nil, err
 	}
+	if err := errors.Join(t.openJournal(), t.openWisdom()); err != nil {
+		return nil, err
+	}
+	if err := t.work(home); err != nil && !errors.Is(err, errNoTime) {
+		return nil, err
+	}
 	return t.bundle()
+}
+
+// work is everything that is timed.
+func (t *tuning) work(home *partition) error {
+	defer t.shut()
+	list, err := t.heat(home)
+	if err != nil {
+		return err
+	}
+	began := float64(t.elapsed()) / float64(t.o.Budget)
+	var ready []*partition
+	for i, p := range list {
+		p.ends(began+(kernelsEnd-began)*float64(i)/float64(len(list)),
+			began+(kernelsEnd-began)*float64(i+1)/float64(len(list)))
+		err := t.open(p)
+		if gone := (*absent)(nil); errors.As(err, &gone) {
+			t.reject(p.name(), gone.why)
+			continue
+		}
+		if err == nil {
+			err = p.search()
+		}
+		if err != nil {
+			return err
+		}
+		ready = append(ready, p)
+	}
+	return t.decide(ready)
 }
 
 // tuning is one Tune under way.
 type tuning struct {
 	ctx     context.Context
 	o       Options
-	began   time.Time
 	ranking *Ranking // of all service configurations, simulated
 	effort  search.Effort
 	shape   plans.ModelShape
-	def     *plans.Plan        // the untuned default: incumbent of every search, and a finalist
-	shapes  []plans.TableShape // of its tables
-	isa     microkernel.ISA
-	workers *exec.Workers // one for each usable PU
-	rig     *rig          // nil where the model cannot be run here; rigless says why
+	random  *gguf.File // weights where there is no file; part of the model where part says so
+	part    string
 	journal *journal
 	wisdom  *wisdom
 	rec     *recorder
 
-	phases   [2]phaseTuning // prefill, decode
+	home     *partition // of the default plan, which is open throughout
+	other    *partition // that is open besides; nil: none
+	won      *partition // whose winners the plan gets; nil: that of the default
 	evidence plans.Evidence
 	noise    []float64 // A/A differences: of whole forwards, or of kernels where there is no rig
 	said     time.Time
-}
-
-// phaseTuning is what is found out about one phase.
-type phaseTuning struct {
-	name   string
-	sets   []activeSet     // that survive, best first
-	tables [][]plans.Table // by set
-	winner plans.Phase
-	set    activeSet // of the winner
-
-	measured bool // the winner was chosen by measurement; false where the budget was over before
 }
 
 const (
 	prefill = 0
 	decode  = 1
 )
+
+var phaseNames = [2]string{prefill: "prefill", decode: "decode"}
+
+// describe fills in the shape of the model.
+func (t *tuning) describe() (err error) {
+	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
+		return err
+	}
+	if t.shape, err = shapeOf(t.o); err != nil {
+		return err
+	}
+	t.evidence = plans.Evidence{Model: t.o.Origin, Build: t.o.Build,
+		Created: t.o.Began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
+		Effort: t.o.Effort, Seed: t.o.Seed, Budget: t.o.Budget.Seconds()}
+	if !search.PerShape(t.o.Strategy) {
+		t.evidence.EarlyStop = search.ReuseCriterion()
+	}
+	return nil
+}
+
+// shapeOf is the shape of the model to tune for.
+func shapeOf(o Options) (plans.ModelShape, error) {
+	if o.File != nil {
+		return model.ShapeOf(o.File)
+	}
+	return o.Config.Shape(o.Type)
+}
 
 // openJournal begins the journal, or goes on with that of an earlier run.
 func (t *tuning) openJournal() (err error) {
@@ -130,119 +159,9 @@ func (t *tuning) openWisdom() (err error) {
 	return err
 }
 
-// ready starts the workers and loads the model.
-func (t *tuning) ready() error {
-	if err := t.start(t.usable()); err != nil {
-		return err
-	}
-	return t.load()
-}
-
-// start starts the workers.
-func (t *tuning) start(pus []int) (err error) {
-	o := exec.PlanWorkers(t.def)
-	o.PUs = pus
-	t.workers, err = exec.NewWorkers(o)
-	return err
-}
-
-// describe fills in the shape of the model and the default plan.
-func (t *tuning) describe() (err error) {
-	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
-		return err
-	}
-	if t.shape, err = shapeOf(t.o); err != nil {
-		return err
-	}
-	t.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, KV: t.o.KV,
-		ISA:     t.o.ISA,
-		Threads: t.o.Threads, TP: t.o.TP, Service: t.o.service, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
-	if err != nil {
-		return err
-	}
-	if t.shapes, err = t.def.TableShapes(t.def.PUs()); err != nil {
-		return err
-	}
-	t.isa = exec.PlanISA(t.def)
-	t.phases[prefill].name, t.phases[decode].name = "prefill", "decode"
-	t.evidence = plans.Evidence{Version: t.def.Version, Model: t.o.Origin,
-		Build: t.o.Build, Created: t.began.UTC().Format(time.RFC3339), Strategy: t.o.Strategy,
-		Effort: t.o.Effort, Seed: t.o.Seed, Budget: t.o.Budget.Seconds()}
-	if !search.PerShape(t.o.Strategy) {
-		t.evidence.EarlyStop = search.ReuseCriterion()
-	}
-	return nil
-}
-
-// shapeOf is the shape of the model to tune for.
-func shapeOf(o Options) (plans.ModelShape, error) {
-	if o.File != nil {
-		return model.ShapeOf(o.File)
-	}
-	return o.Config.Shape(o.Type)
-}
-
-// usable is the PUs that candidates are made of.
-func (t *tuning) usable() []int {
-	if t.o.Threads > 0 || len(t.def.Ranks) > 1 { // the user has chosen, or each PU has its rank
-		return t.def.PUs()
-	}
-	return t.o.Profile.UsablePUs()
-}
-
-// decodeDepth is how many positions each sequence of a decode forward has before it.
-const decodeDepth = 128
-
-// load brings the model, or random weights of its shapes, into the rig. A model that does not fit
-// in memory is tuned without finalists.
-func (t *tuning) load() error {
-	t.say("loading", "the weights of "+t.shape.Name, true)
-	file, part := t.o.File, ""
-	if file == nil {
-		var err error
-		if file, part, err = randomModel(t.ctx, *t.o.Config, t.o.Type, t.randomBytes(), t.o.Seed); err != nil {
-			return t.withoutRig(err)
-		}
-	}
-	r, err := newRig(t.ctx, t.workers, file, t.def, t.rigSize())
-	if err != nil {
-		return t.withoutRig(err)
-	}
-	r.part, r.seed = part, t.o.Seed
-	t.rig = r
-	return nil
-}
-
-func (t *tuning) rigSize() rigSize {
-	return rigSize{batch: t.def.BatchMax, depth: min(decodeDepth, max(1, t.shape.Context-1))}
-}
-
-// withoutRig goes on without whole forwards when the model cannot be run but can be tuned by shape.
-func (t *tuning) withoutRig(err error) error {
-	if cause := context.Cause(t.ctx); cause != nil {
-		return cause
-	}
-	if t.o.File != nil {
-		return err
-	}
-	t.reject("finalists", "whole forwards cannot be measured: "+err.Error())
-	return nil
-}
-
-// work is everything that is timed, on the thread that leads the pool.
-func (t *tuning) work(l *pool.Leader) error {
-	if err := t.chooseSets(l); err != nil {
-		return err
-	}
-	if err := t.searchTables(l); err != nil {
-		return err
-	}
-	return t.chooseWinners(l)
-}
-
 // elapsed is the time that counts against the budget: that of this run, and what the trials took
 // that a resumed journal answered.
-func (t *tuning) elapsed() time.Duration { return time.Since(t.began) + t.rec.replayed }
+func (t *tuning) elapsed() time.Duration { return time.Since(t.o.Began) + t.rec.replayed }
 
 // until is the time left before a part of the budget is used up.
 func (t *tuning) until(part float64) time.Duration {
@@ -268,13 +187,49 @@ func (t *tuning) reject(candidate, reason string) {
 	}
 }
 
+// weights are the model's, or random ones of its shapes.
+func (t *tuning) weights(ctx context.Context, most int64) (*gguf.File, error) {
+	if t.o.File != nil {
+		return t.o.File, nil
+	}
+	if t.random == nil {
+		var err error
+		if t.random, t.part, err = randomModel(ctx, *t.o.Config, t.o.Type, most, t.o.Seed); err != nil {
+			return nil, err
+		}
+	}
+	return t.random, nil
+}
+
+// open brings a partition into memory; besides that of the default plan one is there at a time.
+func (t *tuning) open(p *partition) error {
+	if p.opened() || p.failed != nil {
+		return p.failed
+	}
+	if p != t.home {
+		if t.other != nil {
+			t.other.shut()
+		}
+		t.other = p
+	}
+	if err := p.ready(); err != nil {
+		p.shut()
+		p.failed = err
+		return err
+	}
+	return nil
+}
+
+// shut gives back what is open.
+func (t *tuning) shut() {
+	for _, p := range []*partition{t.other, t.home} {
+		if p != nil {
+			p.shut()
+		}
+	}
+}
+
 func (t *tuning) close() {
-	if t.rig != nil {
-		t.rig.close()
-	}
-	if t.workers != nil {
-		t.workers.Close()
-	}
 	if t.journal != nil {
 		t.journal.close()
 	}
@@ -283,14 +238,19 @@ func (t *tuning) close() {
 
 // bundle writes the winners down.
 func (t *tuning) bundle() (*plans.Bundle, error) {
-	p := *t.def
+	won := t.home
+	if t.won != nil {
+		won = t.won
+	}
+	p := *won.def
+	t.evidence.Version = p.Version
 	p.Name = t.o.Name
 	if p.Name == "" {
 		p.Name = planName(t.shape.Name)
 	}
-	p.Tuned = t.phases[prefill].measured || t.phases[decode].measured
-	p.Prefill, p.Decode = t.phases[prefill].winner, t.phases[decode].winner
-	s, err := t.service()
+	p.Tuned = won.phases[prefill].measured || won.phases[decode].measured
+	p.Prefill, p.Decode = won.phases[prefill].winner, won.phases[decode].winner
+	s, err := won.service()
 	if err != nil {
 		return nil, fmt.Errorf("the tuned plan is not valid: %w", err)
 	}
@@ -303,21 +263,6 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	}
 	t.evidence.Spent, t.evidence.Road = t.elapsed().Seconds(), t.ranking.Road()
 	return &plans.Bundle{Plan: p, Host: *t.o.Profile, Evidence: t.evidence}, nil
-}
-
-// service joins the PUs that won each phase.
-func (t *tuning) service() (plans.ServiceConfig, error) {
-	sets := [2]activeSet{t.phases[prefill].set, t.phases[decode].set}
-	if len(t.def.Ranks) > 1 { // the weights are cut for these ranks, whichever of their PUs work
-		return plans.NewService(t.def.Ranks, sets[prefill].PUs, sets[decode].PUs)
-	}
-	all := slices.Concat(sets[prefill].PUs, sets[decode].PUs)
-	slices.Sort(all)
-	ranks, err := thumb.MakeRanks(t.o.Profile, slices.Compact(all), 1)
-	if err != nil {
-		return plans.ServiceConfig{}, err
-	}
-	return plans.NewService(ranks, sets[prefill].PUs, sets[decode].PUs)
 }
 
 // planName makes a name that a plan may have.

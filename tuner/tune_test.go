@@ -12,13 +12,10 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
-	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/model"
-	"sandwich/topotree"
 	"sandwich/tuner/search"
-	"sandwich/tuner/service"
 )
 
 // tiny is a model that a test tunes in seconds.
@@ -163,55 +160,6 @@ func TestTuneForRanks(t *testing.T) {
 	o.TP = 1000
 	if _, err := Tune(context.Background(), o); err == nil || !strings.Contains(err.Error(), "1000 ranks") {
 		t.Errorf("1000 ranks: %v", err)
-	}
-}
-
-// TestChooseRanks races two ranks against one, and says of those that are not taken by how much.
-func TestChooseRanks(t *testing.T) {
-	o := tiny(t)
-	cores := o.Profile.CorePUs()
-	if len(cores) < 2 {
-		t.Skip("needs two PUs")
-	}
-	ranks, err := thumb.MakeRanks(o.Profile, cores, 2)
-	if err != nil {
-		t.Skip(err)
-	}
-	c := &service.Config{Prefill: topotree.NewCPUSet(cores...), Decode: topotree.NewCPUSet(cores...)}
-	for _, r := range ranks {
-		c.Ranks = append(c.Ranks, service.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
-	}
-	choose := func(budget time.Duration, resume bool) (chosenRanks, *recorder) {
-		o.Budget, o.Resume = budget, resume
-		if err := o.complete(); err != nil {
-			t.Fatal(err)
-		}
-		run := &tuning{ctx: t.Context(), o: o, began: time.Now()}
-		defer run.close()
-		if err := errors.Join(run.describe(), run.openJournal()); err != nil {
-			t.Fatal(err)
-		}
-		out, err := run.chooseRanks([]*Ranked{{Config: c, Names: []string{"two ranks"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out, run.rec
-	}
-	o.Journal = filepath.Join(t.TempDir(), "x.journal")
-	r, rec := choose(time.Minute, false) // it ends long before
-	if len(r.arms) < 6 {
-		t.Skip("this machine is too busy to compare ranks in 6 s")
-	}
-	if len(r.arms) != 6 || r.service == nil != (len(r.rejected) == 1) || rec.hits != 0 {
-		t.Errorf("%+v", r)
-	}
-	again, rec := choose(time.Minute, true)
-	if len(again.arms) != 6 || rec.hits == 0 || again.arms[4].Samples[0] != r.arms[4].Samples[0] {
-		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", rec.hits, again, r)
-	}
-	if r, _ = choose(time.Nanosecond, false); r.service != nil || len(r.rejected) != 1 ||
-		!strings.Contains(r.rejected[0].Reason, "no time") {
-		t.Errorf("without time: %+v", r)
 	}
 }
 

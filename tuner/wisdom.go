@@ -267,7 +267,7 @@ func (w *wisdom) close() error {
 
 // problemName is everything that decides what a search times, but its effort: where two models have
 // all of it in common, one takes over what was found for the other.
-func (t *tuning) problemName(j *job, p *search.Problem) string {
+func (t *partition) problemName(j *job, p *search.Problem) string {
 	set := t.phases[j.phase].sets[j.set]
 	cold := "from memory"
 	if n := modelBytes(t.shape); n <= t.lastLevel() { // it stays in the last-level cache

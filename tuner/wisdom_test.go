@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandwich/plans"
 	"sandwich/tuner/search"
@@ -19,8 +20,12 @@ func keepOne(t *testing.T, w *wisdom, name string, m int, share float64) search.
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
 	}
-	run := &tuning{ctx: t.Context(), o: o}
-	if err := run.describe(); err != nil {
+	base := &tuning{ctx: t.Context(), o: o}
+	if err := base.describe(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := base.newPartition(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	c := run.shapes[0]
@@ -163,7 +168,8 @@ func FuzzWisdom(f *testing.F) {
 	})
 }
 
-// A second model with matrices of the same shapes takes the kernels of the first over.
+// A second model with matrices of the same shapes takes the kernels of the first over, where these
+// were searched for as long as it would itself.
 func TestSecondModelSearchesLittle(t *testing.T) {
 	o := tiny(t)
 	o.Wisdom = filepath.Join(t.TempDir(), "wisdom-a-b.jsonl")
@@ -171,7 +177,7 @@ func TestSecondModelSearchesLittle(t *testing.T) {
 	for i := range trials {
 		c := *o.Config
 		c.Layers += i
-		o.Config = &c
+		o.Config, o.Budget = &c, []time.Duration{3 * time.Second, 1500 * time.Millisecond}[i]
 		b, err := Tune(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
@@ -179,12 +185,12 @@ func TestSecondModelSearchesLittle(t *testing.T) {
 		trials[i] = b.Evidence.Trials
 		for _, s := range b.Evidence.Searches {
 			kept[i] += s.Kept
+			if i == 0 && s.Cut > 0 {
+				t.Skip("this machine is too busy to search all lengths of the first model")
+			}
 		}
 	}
-	if trials[0] < 50 {
-		t.Skipf("this machine is too busy: %d trials in the first run", trials[0])
-	}
-	if trials[1] > trials[0]/2 || kept[0] != 0 || kept[1] == 0 {
+	if trials[1] > trials[0]/4 || kept[0] != 0 || kept[1] == 0 {
 		t.Errorf("%d trials, and %d for a second model; %d lengths were taken over, %d by the first", trials[0],
 			trials[1], kept[1], kept[0])
 	}

@@ -103,7 +103,7 @@ func newStory(b *plans.Bundle) (*story, error) {
 		s.Phases = append(s.Phases, p)
 	}
 	var err error
-	s.Memory, err = servingMemory(&b.Plan, defaultBlocks(&b.Plan), defaultParallel, false)
+	s.Memory, err = servingMemory(&b.Plan, servedContext(&b.Plan), defaultParallel, false)
 	return s, err
 }
 

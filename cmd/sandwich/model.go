@@ -69,6 +69,9 @@ func printReport(w io.Writer, r model.Report) error {
 		if r.KVBounded > 0 {
 			bounded = fmt.Sprintf(" and %s a sequence for layers that forget", mem.FormatBytes(r.KVBounded))
 		}
+		if r.State > 0 {
+			bounded += fmt.Sprintf(" and %s a sequence for the states of its layers", mem.FormatBytes(r.State))
+		}
 		fmt.Fprintf(w, "KV cache: %s a token%s (f16)\n", mem.FormatBytes(r.KVPerToken), bounded)
 	}
 	if r.Refused != "" {

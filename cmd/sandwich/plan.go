@@ -149,7 +149,7 @@ func verifyPlan(dir, host, modelPath string, key requiredKey) (*verified, error)
 			return nil, err
 		}
 		v.Packed = bundle.Plan.Model.Packed()
-		if v.Memory, err = servingMemory(&bundle.Plan, defaultBlocks(&bundle.Plan), defaultParallel,
+		if v.Memory, err = servingMemory(&bundle.Plan, servedContext(&bundle.Plan), defaultParallel,
 			host == ""); err != nil {
 			return nil, usageError(err)
 		}
@@ -252,7 +252,7 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 }
 
 func memoryText(p *plans.Plan) string {
-	rows, err := servingMemory(p, defaultBlocks(p), defaultParallel, false)
+	rows, err := servingMemory(p, servedContext(p), defaultParallel, false)
 	if err != nil {
 		return "not known: " + err.Error()
 	}

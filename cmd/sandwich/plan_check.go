@@ -239,7 +239,7 @@ func (f *checkFlags) structure(a, b *plans.Bundle) ([]gate.Check, error) {
 	}); err != nil {
 		return nil, err
 	}
-	memory, err := servingMemory(&b.Plan, defaultBlocks(&b.Plan), defaultParallel, false)
+	memory, err := servingMemory(&b.Plan, servedContext(&b.Plan), defaultParallel, false)
 	if err != nil {
 		return nil, usageError(err)
 	}

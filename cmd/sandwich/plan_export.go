@@ -28,7 +28,7 @@ cannot be expressed there.`,
 		if err != nil {
 			return planError(err)
 		}
-		memory, err := servingMemory(&b.Plan, defaultBlocks(&b.Plan), defaultParallel, false)
+		memory, err := servingMemory(&b.Plan, servedContext(&b.Plan), defaultParallel, false)
 		if err != nil {
 			return usageError(err)
 		}

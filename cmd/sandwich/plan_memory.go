@@ -31,8 +31,13 @@ type memoryRow struct {
 
 // servingMemory is the table of what serving takes under a plan, before anything is loaded. Here
 // says that it is about this machine, whose free memory is looked up.
-func servingMemory(p *plans.Plan, blocks, parallel int, here bool) ([]memoryRow, error) {
-	list, err := exec.Foresee(p, blocks, parallel)
+func servingMemory(p *plans.Plan, context, parallel int, here bool) ([]memoryRow, error) {
+	need := kvcache.BlocksFor(context)
+	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: parallel + 1, Sequences: sched.Residents(parallel)}
+	if here {
+		o.Least = need // of a smaller memory serve takes less
+	}
+	list, err := exec.Foresee(o)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +58,6 @@ func servingMemory(p *plans.Plan, blocks, parallel int, here bool) ([]memoryRow,
 	}
 	return out, nil
 }
-
-// defaultBlocks are the KV blocks of serve's own sizes.
-func defaultBlocks(p *plans.Plan) int { return kvcache.BlocksFor(servedContext(p)) * defaultParallel }
 
 // servedContext is the most tokens of a request where no flag says otherwise.
 func servedContext(p *plans.Plan) int {

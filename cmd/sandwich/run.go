@@ -13,7 +13,6 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
-	"sandwich/profiles/calibrate"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
 )
@@ -93,13 +92,13 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) er
 	if err := t.settle(s.Profile, subject, false); err != nil {
 		return err
 	}
+	t.options = tuner.Options{Budget: f.budget, Seed: 1, Began: time.Now()}
 	fmt.Fprintf(w, "tuning %s for this machine, %s; later runs start at once\n", s.Name, f.budget)
 	s.Stages.At("measuring the machine", 0)
-	if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+	if err := t.probe(ctx, s.Profile); err != nil {
 		return err
 	}
 	s.Stages.At("tuning", 0)
-	t.options = tuner.Options{Budget: f.budget, Seed: 1}
 	b, _, err := t.tune(ctx, subject, s.Profile)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -108,4 +110,85 @@ func TestServeVocabulary(t *testing.T) {
 		t.Errorf("%v: %s", err, answer)
 	}
 	s.stop()
+}
+
+// TestServeChoices holds that a choice is what a request of its own gets: its text, its log
+// probabilities and its seed; and that the copies of a prompt share its blocks.
+func TestServeChoices(t *testing.T) {
+	s := startServe(t)
+	type choice struct {
+		Index    int
+		Text     string
+		Logprobs struct {
+			Tokens   []string
+			Logprobs []*float64 `json:"token_logprobs"`
+		}
+		Finish string `json:"finish_reason"`
+	}
+	type answer struct {
+		Choices []choice
+		Usage   struct {
+			Prompt  int `json:"prompt_tokens"`
+			Tokens  int `json:"completion_tokens"`
+			Details struct {
+				Cached int `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+		}
+	}
+	one, two := strings.Repeat("Once upon a time there was a king who had three daughters. ", 10), "The wolf said"
+	const with = `"max_tokens":20,"temperature":0.9,"logprobs":2,"frequency_penalty":0.5,"logit_bias":{"300":2,"301":-100}`
+	var alone []choice
+	for _, prompt := range []string{one, two} {
+		for _, seed := range []string{"7", "8", "9"} {
+			var a answer
+			s.asked("/v1/completions", `{"prompt":"`+prompt+`","seed":`+seed+`,`+with+`}`, &a)
+			a.Choices[0].Index = len(alone)
+			alone = append(alone, a.Choices[0])
+		}
+	}
+	reused := s.metric("sandwich_engine_reused_tokens_total")
+	var a answer
+	s.asked("/v1/completions", `{"cache_salt":"new","prompt":["`+one+`","`+two+`"],"n":3,"seed":7,`+with+`}`, &a)
+	if !reflect.DeepEqual(a.Choices, alone) {
+		t.Errorf("together %+v\nalone    %+v", a.Choices, alone)
+	}
+	if a.Usage.Prompt < 128 || a.Usage.Details.Cached != 0 || a.Usage.Tokens > 120 {
+		t.Errorf("%+v", a.Usage)
+	}
+	if now := s.metric("sandwich_engine_reused_tokens_total"); now-reused < 2*128 {
+		t.Errorf("the copies of a prompt of %d tokens shared %v of them", a.Usage.Prompt, now-reused)
+	}
+	// The prompt's own log probabilities, whether or not anything is generated.
+	var echo, only answer
+	s.asked("/v1/completions", `{"prompt":"`+two+`","echo":true,"seed":7,`+with+`}`, &echo)
+	s.asked("/v1/completions", `{"prompt":"`+two+`","echo":true,"logprobs":0,"max_tokens":0}`, &only)
+	e, o := echo.Choices[0], only.Choices[0]
+	if n := len(o.Logprobs.Tokens); e.Text != two+alone[3].Text || o.Text != two || o.Finish != "length" ||
+		n < 3 || only.Usage.Tokens != 0 || o.Logprobs.Logprobs[0] != nil ||
+		!reflect.DeepEqual(e.Logprobs.Logprobs[:n], o.Logprobs.Logprobs) ||
+		!reflect.DeepEqual(e.Logprobs.Logprobs[n:], alone[3].Logprobs.Logprobs) {
+		t.Errorf("%+v\n%+v\n%+v", e, o, alone[3])
+	}
+	if code, text, _ := s.do("POST", "/v1/completions", `{"prompt":"x","logit_bias":{"999999":1}}`,
+		""); code != http.StatusBadRequest || !strings.Contains(text, "outside the vocabulary") {
+		t.Errorf("status %d: %s", code, text)
+	}
+	s.stop()
+}
+
+// metric is the value of an unlabelled sample of /metrics.
+func (s *served) metric(name string) float64 {
+	s.t.Helper()
+	_, text, _ := s.do("GET", "/metrics", "", "")
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				s.t.Error(err)
+			}
+			return v
+		}
+	}
+	s.t.Errorf("no %s", name)
+	return 0
 }

@@ -117,7 +117,7 @@ func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
 	if f.sizes.Context == 0 {
 		f.sizes.Context = s.ContextLimit(defaultContext)
 	}
-	rows, err := servingMemory(s.Plan, s.Blocks(f.sizes.Sizes), f.sizes.Parallel, true)
+	rows, err := servingMemory(s.Plan, f.sizes.Context, f.sizes.Parallel, true)
 	if err != nil {
 		return usageError(err)
 	}

@@ -92,7 +92,7 @@ takes them over, and only its race runs anew. --forget removes them.`,
 	f.simulation.add(fs)
 	format := formatFlag(c, "text", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		f.format = *format
+		f.format, f.options.Began = *format, time.Now()
 		if f.forget {
 			return forgetTrials(c)
 		}
@@ -199,10 +199,41 @@ func (f *tuneFlags) live() (*profiles.Profile, error) {
 // host is the profile to tune on: this machine, with measured ceilings.
 func (f *tuneFlags) host(ctx context.Context, live *profiles.Profile) (*profiles.Profile, error) {
 	if f.profile == "" {
-		return live, measureRoofs(ctx, live, calibrate.Options{})
+		return live, f.probe(ctx, live)
 	}
 	p, err := profiles.Load(f.profile)
 	return p, usageError(err)
+}
+
+// probeShare is the part of the budget that measuring the machine may take.
+const probeShare = 1. / 3
+
+// probe measures this machine, fully where there is structure between PUs and the budget has room
+// for that.
+func (f *tuneFlags) probe(ctx context.Context, live *profiles.Profile) error {
+	full, words := probeWords(live.Allowed().Count(), f.options.Budget)
+	if words != "" {
+		show.Notice(words)
+	}
+	if full {
+		return measureFlag("full").apply(ctx, live, true)
+	}
+	return measureRoofs(ctx, live, calibrate.Options{Budget: min(calibrate.QuickBudget, f.options.Budget/10)})
+}
+
+// probeWords says whether so many PUs are measured fully, and what a person should know of it.
+func probeWords(pus int, budget time.Duration) (full bool, words string) {
+	takes := calibrate.FullBudget(pus).Round(time.Second)
+	const spare = "`sandwich probe --measure full -o host.yaml` and --profile host.yaml do it once for all runs"
+	switch {
+	case pus <= 2:
+		return false, ""
+	case takes.Seconds() > probeShare*budget.Seconds():
+		return false, fmt.Sprintf("measuring how %d PUs hang together takes about %s, for which --budget %s has "+
+			"no room; %s",
+			pus, takes, budget, spare)
+	}
+	return true, fmt.Sprintf("measuring how %d PUs hang together first takes about %s; %s", pus, takes, spare)
 }
 
 // tune searches, writes the plan and removes the journal. A plan comes with an error where an older

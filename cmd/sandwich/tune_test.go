@@ -100,3 +100,23 @@ func names(t *testing.T, dir string) (out []string) {
 	}
 	return out
 }
+
+// More than two PUs are measured fully where the budget has room, and it is said what that takes.
+func TestProbeWords(t *testing.T) {
+	for _, c := range []struct {
+		pus    int
+		budget time.Duration
+		full   bool
+		words  string
+	}{
+		{2, time.Hour, false, ""},
+		{4, 10 * time.Minute, true, "measuring how 4 PUs hang together first takes about 16s"},
+		{4, 40 * time.Second, false, "takes about 16s, for which --budget 40s has no room"},
+		{192, 10 * time.Minute, true, "192 PUs hang together first takes about 1m50s"},
+	} {
+		full, words := probeWords(c.pus, c.budget)
+		if full != c.full || !strings.Contains(words, c.words) || (words == "") != (c.words == "") {
+			t.Errorf("%d PUs in %s: %v, %q", c.pus, c.budget, full, words)
+		}
+	}
+}

@@ -22,7 +22,9 @@ type Options struct {
 }
 
 const (
-	defaultBudget  = 1500 * time.Millisecond
+	// QuickBudget is the time of the quick probe.
+	QuickBudget = 1500 * time.Millisecond
+
 	defaultSamples = 9
 	leastSamples   = 3
 )
@@ -89,7 +91,7 @@ func busyNotes(ceilings []profiles.Ceiling) []string {
 // first round warms clocks and caches and is thrown away.
 func (b *bench) sample(ctx context.Context, figures []*figure, o Options, began time.Time) error {
 	if o.Budget <= 0 {
-		o.Budget = defaultBudget
+		o.Budget = QuickBudget
 	}
 	if o.Samples <= 0 {
 		o.Samples = defaultSamples

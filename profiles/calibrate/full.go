@@ -13,17 +13,17 @@ import (
 
 // FullOptions of Full. The zero value is the full probe.
 type FullOptions struct {
-	Budget time.Duration // 0: fullBudget of the allowed PUs
+	Budget time.Duration // 0: FullBudget of the allowed PUs
 	// seconds; called between samples, never at the same time; may be nil
 	Progress func(done, total float64, figure string)
 }
 
-// fullBudget is the time of the measurements of a full probe on that many PUs, without the
+// FullBudget is the time of the measurements of a full probe on that many PUs, without the
 // preparation of memory: 15 s on 2 PUs, 110 s on 192 and on any larger machine. Where not all pairs
 // fit, whole domains of the machine are sampled. A machine that is disturbed, so that not every
 // figure has a sample by then, may take as long again; what is missing after that stays unmeasured
 // and is noted.
-func fullBudget(pus int) time.Duration {
+func FullBudget(pus int) time.Duration {
 	return min(14*time.Second+time.Duration(pus)*time.Second/2, 110*time.Second)
 }
 
@@ -58,7 +58,7 @@ var errUnmeasured = errors.New("not measured")
 func Full(ctx context.Context, p *profiles.Profile, o FullOptions) error {
 	began := time.Now()
 	if o.Budget <= 0 {
-		o.Budget = fullBudget(p.Allowed().Count())
+		o.Budget = FullBudget(p.Allowed().Count())
 	}
 	tell := func(float64, string) {}
 	if o.Progress != nil {

@@ -232,7 +232,7 @@ func TestItemsOfPairs(t *testing.T) {
 
 func TestFullBudget(t *testing.T) {
 	for pus, want := range map[int]time.Duration{2: 15 * time.Second, 192: 110 * time.Second, 4096: 110 * time.Second} {
-		if got := fullBudget(pus); got != want {
+		if got := FullBudget(pus); got != want {
 			t.Errorf("FullBudget(%d) = %s", pus, got)
 		}
 	}

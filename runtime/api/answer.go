@@ -9,6 +9,7 @@ type Token struct {
 	Reasoning    string         // that it completed, apart from the text of the answer
 	Calls        []CallDelta    // what it adds to calls of tools
 	Top          []TokenLogprob // the likeliest tokens, descending; Request.TopLogprobs of them
+	Prompt       bool           // it is one of the prompt, with no Text; the log probability of the first is NaN
 }
 
 // NoToken is the ID of a Token that only carries the text that was held back behind the last one.

@@ -25,6 +25,8 @@ type Request struct {
 	Constraint  Constraint // that holds it to Format; made like Prompt, and used for this answer only
 	Logprobs    bool       // log probabilities are wanted in every Token
 	TopLogprobs int        // so many of the likeliest tokens beside each, where Logprobs
+	OfPrompt    bool       // and for the tokens of the prompt, which then come first
+	PromptOnly  bool       // nothing is generated; MaxTokens is not read
 	Class       Class
 	// Queued hears once, before any token, how many requests wait before this one, and how long it
 	// will wait, by what others took (0: not known). It may be nil.
@@ -49,14 +51,16 @@ type Message struct {
 // top-k, top-p, min-p, temperature. The zero value takes the likeliest token; a zero switches any
 // field off, and so does 1 for TopP and RepeatPenalty.
 type Sampling struct {
-	Temperature      float32 // 0 or less: the likeliest token
-	TopK             int     // keep the k likeliest
-	TopP             float32 // keep the least set whose probability reaches p
-	MinP             float32 // keep tokens at least p times as likely as the likeliest one
-	RepeatPenalty    float32 // divides positive and multiplies negative logits of tokens in the prompt and the answer
-	FrequencyPenalty float32 // subtracted once for every time a token was generated
-	PresencePenalty  float32 // subtracted once from every token that was generated
-	Seed             uint64  // equal seeds give equal draws
+	Temperature float32 // 0 or less: the likeliest token
+	TopK        int     // keep the k likeliest
+	TopP        float32 // keep the least set whose probability reaches p
+	MinP        float32 // keep tokens at least p times as likely as the likeliest one
+	// divides positive and multiplies negative logits of tokens in the prompt and the answer
+	RepeatPenalty    float32
+	FrequencyPenalty float32           // subtracted once for every time a token was generated
+	PresencePenalty  float32           // subtracted once from every token that was generated
+	Seed             uint64            // equal seeds give equal draws
+	Bias             map[int32]float32 // added to the logits of tokens behind the penalties
 }
 
 // Class is the urgency of a request (Agent.xpu section 2): its sender states it, the scheduler acts

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -78,6 +79,7 @@ type job struct {
 	out     mailbox
 	made    int
 	limit   int
+	scored  int // position of the prompt up to which log probabilities were given
 	arrived time.Time
 	started time.Time // of its first forward; set before the first token
 	cached  int       // positions that were there before it
@@ -125,7 +127,8 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
 	config := sched.Config{Stores: r.assembly.Stores, MaxRunning: o.Parallel, Queue: o.Queue,
-		Chunk: o.Plan.Chunk, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging, Quantum: o.Quantum, Bound: o.Bound,
+		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
+		Quantum: o.Quantum, Bound: o.Bound,
 		TPOT: o.TPOT, Forecast: func(rows, positions int) time.Duration {
 			return costs.Forward(cost.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
 		}}
@@ -231,6 +234,16 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 	if err := e.inVocabulary(req.Prompt); err != nil {
 		return 0, err
 	}
+	vocab := e.runner.Model.Dims.Vocab
+	for id := range req.Sampling.Bias {
+		if id < 0 || int(id) >= vocab {
+			const text = "holds token id %d, outside the vocabulary of %d"
+			return 0, &api.InvalidError{Param: "logit_bias", Message: fmt.Sprintf(text, id, vocab)}
+		}
+	}
+	if req.PromptOnly {
+		return 1, nil // which no draw follows
+	}
 	limit = e.context - n
 	if req.MaxTokens > 0 {
 		limit = min(limit, req.MaxTokens)
@@ -273,11 +286,14 @@ func (e *Engine) submit(j *job) error {
 	e.lastID++
 	j.id = e.lastID
 	e.jobs[j.id] = j
+	if j.req.OfPrompt {
+		j.out.put(step{id: j.req.Prompt[0], logprob: float32(math.NaN()), prompt: true})
+	}
 	e.counts.Requests++
 	e.counts.PromptTokens += int64(len(j.req.Prompt))
 	e.driver.Post(sched.Event{
 		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit, Salt: j.req.Salt,
-		Ends: e.ends(j.req.Prompt), NoReuse: e.runner.Model.AtOnce(),
+		Ends: e.ends(j.req.Prompt), Logits: j.req.OfPrompt,
 	})
 	e.poke()
 	return nil

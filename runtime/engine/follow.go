@@ -18,6 +18,13 @@ func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error)
 		}
 		steps, end := j.out.take()
 		for _, s := range steps {
+			if s.prompt {
+				send, _ := text.push(s)
+				if err := emit(send); err != nil {
+					return res, err
+				}
+				continue
+			}
 			if res.Tokens == 0 {
 				res.FirstToken = s.at.Sub(j.arrived)
 			}

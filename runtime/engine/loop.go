@@ -177,6 +177,12 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 		j := c.jobs[id]
 		switch {
 		case j == nil:
+		case c.runner.Sound(i) && act.Kind != sched.Decode && !(act.Last && int(row) == act.N-1):
+			c.score(j, act.Pos+int(row), c.runner.Logits(i))
+		case c.runner.Sound(i) && j.req.PromptOnly:
+			delete(c.jobs, j.id)
+			events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
+			j.out.close(api.FinishLength, nil)
 		case c.runner.Sound(i):
 			events = append(events, c.draw(j, c.runner.Logits(i)))
 		default:
@@ -187,6 +193,17 @@ func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
 	}
 	c.fail(failed) // last: looking for the place takes the activations of the others
 	return events
+}
+
+// score gives the log probability of the token of the prompt behind a position, once: positions are
+// computed again after a preemption.
+func (e *Engine) score(j *job, pos int, logits []float32) {
+	if pos < j.scored || pos+1 >= len(j.req.Prompt) {
+		return
+	}
+	j.scored = pos + 1
+	own, top := e.draft.logprobs(logits, j.req.Prompt[pos+1], j.req.TopLogprobs)
+	j.out.put(step{id: own.ID, logprob: own.Logprob, top: top, at: time.Now(), prompt: true})
 }
 
 // draw draws a request's next token, which it goes on with or ends.

@@ -13,6 +13,7 @@ type step struct {
 	id      int32
 	at      time.Time // when it was drawn
 	special bool      // not part of the text: an end-of-generation token
+	prompt  bool      // of the prompt
 	logprob float32
 	top     []api.TokenLogprob
 }
@@ -85,14 +86,14 @@ func newTranscript(t *tokenizer.Tokenizer, r *api.Request) *transcript {
 }
 
 func (t *transcript) push(s step) (api.Token, bool) {
-	out := api.Token{TokenLogprob: api.TokenLogprob{ID: s.id, Logprob: s.logprob}, Top: s.top}
+	out := api.Token{TokenLogprob: api.TokenLogprob{ID: s.id, Logprob: s.logprob}, Top: s.top, Prompt: s.prompt}
 	if t.pieces != nil {
 		out.Piece = string(t.pieces.Piece(s.id))
 		for i := range s.top {
 			s.top[i].Piece = string(t.pieces.Piece(s.top[i].ID))
 		}
 	}
-	if s.special || t.stream == nil {
+	if s.special || s.prompt || t.stream == nil {
 		return out, false
 	}
 	var stopped bool

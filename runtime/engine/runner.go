@@ -149,14 +149,14 @@ func (r *Runner) Pool() *pool.Pool { return r.assembly.Workers.Pool }
 
 // Memory is what the runner holds off the Go heap.
 type Memory struct {
-	Weights, KV, Activations int64 // bytes
+	Weights, KV, Activations int64 // bytes; states of layers that have some are of KV
 	Packing                  time.Duration
 }
 
 // Memory reports the sizes of what was loaded.
 func (r *Runner) Memory() Memory {
 	a := r.assembly
-	m := Memory{Weights: a.Weights.Bytes(), KV: int64(a.KV.Bytes()), Packing: a.Packing}
+	m := Memory{Weights: a.Weights.Bytes(), KV: int64(a.KV.Bytes() + a.States.Bytes()), Packing: a.Packing}
 	for _, set := range r.sets {
 		if set != nil {
 			m.Activations += int64(set.Bytes())

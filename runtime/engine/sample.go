@@ -81,7 +81,7 @@ func (s *sampler) took(id int32) int32 {
 }
 
 func (s *sampler) penalize(logits []float32, d *draft) []float32 {
-	if len(s.count) == 0 {
+	if len(s.count)+len(s.Bias) == 0 {
 		return logits
 	}
 	copy(d.logits, logits)
@@ -95,6 +95,9 @@ func (s *sampler) penalize(logits []float32, d *draft) []float32 {
 		if n > 0 {
 			*l -= float32(n)*s.FrequencyPenalty + s.PresencePenalty
 		}
+	}
+	for id, b := range s.Bias {
+		d.logits[id] += b // last, so that no penalty takes a ban back
 	}
 	return d.logits
 }

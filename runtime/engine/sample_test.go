@@ -35,6 +35,10 @@ func TestPenalties(t *testing.T) {
 		{"presence", api.Sampling{PresencePenalty: 0.5}, []float32{2, -2.5, 1, 0.5, 2.5, -1, 0, 4}},
 		{"all", api.Sampling{RepeatPenalty: 2, FrequencyPenalty: 1, PresencePenalty: 0.5}, []float32{1, -5.5, 1, 0.5,
 			-1, -1, 0, 4}},
+		{"bias", api.Sampling{Bias: map[int32]float32{4: -100, 0: 1}}, []float32{3, -2, 1, 0.5, -97, -1, 0, 4}},
+		{"bias behind penalties", api.Sampling{RepeatPenalty: 2, Bias: map[int32]float32{4: 1}}, []float32{1, -4, 1,
+			0.5,
+			2.5, -1, 0, 4}},
 	} {
 		s := newSampler(c.s, []int32{0, 1})
 		for _, id := range []int32{1, 4, 4} {

@@ -67,6 +67,9 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers,
 	a := &Attention{kv: kv, cutOf: make([]int, len(kv.of))}
 	parts := 0
 	for layer := range kv.of {
+		if a.cutOf[layer] = -1; kv.of[layer].kvHeads == 0 {
+			continue // it does not attend
+		}
 		c := newCut(kv, &kind, layer, team)
 		if a.cutOf[layer] = slices.IndexFunc(a.cuts, func(o cut) bool { return o.sameForm(&c) }); a.cutOf[layer] >= 0 {
 			continue

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -18,31 +19,62 @@ const spareMemory = 16
 // lower is the remedy in the words of the verbs that serve, and of tune.
 const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
 
-// size chooses the stores of the KV cache.
-func (a *Assembly) size(o *Options) error {
-	stores := func(blocks int) []kvcache.Spec {
-		return kvcache.Sizes(a.Shards.Layers.Kinds, blocks, max(1, o.Sequences), a.rows)
+// rows is the most rows of a forward: those of a chunk, or of any text that has to be read at once.
+func (o *Options) rows(m *model.Model) int {
+	rows := max(o.Plan.Chunk, o.LogitRows)
+	if m.AtOnce() {
+		rows = max(rows, cmp.Or(o.Context, m.Dims.Context))
 	}
-	a.Blocks = o.Blocks
-	if free, most := mem.Available(), min(o.Blocks, a.addressable()); free > 0 && o.Least > 0 && o.Least < most {
+	return rows
+}
+
+// stores chooses the stores of the KV cache: of so many blocks as Blocks says, or of as many, at
+// least Least, as take half of the free memory.
+func (o *Options) stores(s *Shards) (blocks int, specs []kvcache.Spec) {
+	of := func(blocks int) []kvcache.Spec { return s.Layers.sizes(blocks, o) }
+	blocks = o.Blocks
+	if free, most := mem.Available(), min(o.Blocks, s.addressable(o.Plan.KV)); free > 0 && o.Least > 0 &&
+		o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
-			return a.Shards.KVBytes(a.Plan.KV, stores(o.Least+i+1)) > free/2
+			return s.KVBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
 		})
-		a.Blocks = o.Least + more
+		blocks = o.Least + more
 	}
-	a.Stores = stores(a.Blocks)
-	return a.checkMemory(a.Blocks)
+	return blocks, of(blocks)
+}
+
+// statesEach is how many copies of states there is room for, for each sequence that may be there,
+// where nobody says otherwise; where blocks are bounded by the free memory, so are they, to one
+// part in stateShare of it.
+const statesEach, stateShare = 4, 8
+
+// sizes are the stores for so many blocks of all sequences, and for copies of states.
+func (l *Layers) sizes(blocks int, o *Options) []kvcache.Spec {
+	sequences := max(1, o.Sequences)
+	specs := kvcache.Sizes(l.Kinds, blocks, sequences, max(o.Plan.Chunk, o.LogitRows))
+	if l.State == 0 || o.StateBytes < 0 {
+		return specs
+	}
+	copies := o.StateBytes / l.State
+	if o.StateBytes == 0 {
+		copies = statesEach * int64(sequences)
+		if free := mem.Available(); free > 0 && o.Least > 0 {
+			copies = min(copies, free/stateShare/l.State)
+		}
+	}
+	specs[l.stateStore()].Blocks += int(min(copies, math.MaxInt32))
+	return specs
 }
 
 // addressable is how many blocks of all layers have sizes that can be counted.
-func (a *Assembly) addressable() int {
-	perBlock := a.Shards.KVBytes(a.Plan.KV, kvcache.Sizes(a.Shards.Layers.Kinds, 1, 1, 1))
+func (p *Shards) addressable(elem microkernel.KVType) int {
+	perBlock := p.KVBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
 	return int(math.MaxInt64 / 4 / max(1, perBlock))
 }
 
 // checkMemory says before loading when the model and its cache cannot fit, with the numbers.
 func (a *Assembly) checkMemory(blocks int) error {
-	if blocks < 1 || blocks > a.addressable() || a.logits > 1<<30 {
+	if blocks < 1 || blocks > a.Shards.addressable(a.Plan.KV) || a.logits > 1<<30 {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}
@@ -71,9 +103,12 @@ func MemoryOf(m *model.Model) (out model.Memory, err error) {
 	for i, k := range layers.Kinds {
 		sizes := make([]kvcache.Spec, len(layers.Kinds))
 		sizes[i].Blocks = 1
-		if block := layers.bytes(microkernel.KVF16, sizes); k.Most() == kvcache.All {
+		switch block := layers.bytes(microkernel.KVF16, sizes); {
+		case k == kvcache.Recurrent{}:
+			out.State = block
+		case k.Most() == kvcache.All:
 			out.PerToken += block / kvcache.BlockTokens
-		} else {
+		default:
 			out.Bounded += block * int64(k.Most()+1)
 		}
 	}

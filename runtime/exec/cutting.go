@@ -32,7 +32,8 @@ func (c portion) share(n int) (first, units int) {
 
 // Cut cuts op i of the forward that begins next on these buffers into so many steps (0 and 1 leave
 // it whole; nil: every op). What is halted keeps its cut with its activations. Only products,
-// attention and experts are cut; under tensor parallelism nothing is, since ranks meet at gathers.
+// attention, experts and delta rules are cut; under tensor parallelism nothing is, since ranks meet
+// at gathers.
 func (b *Buffers) Cut(steps []uint16) {
 	b.cuts = b.cuts[:0]
 	if len(b.ranks) == 1 {
@@ -42,7 +43,8 @@ func (b *Buffers) Cut(steps []uint16) {
 
 // Cuttable says whether an op can be cut.
 func Cuttable(op *model.Op) bool {
-	return op.Kind == model.OpMatMul || op.Kind == model.OpAttention || op.Kind == model.OpExperts
+	return op.Kind == model.OpMatMul || op.Kind == model.OpAttention || op.Kind == model.OpExperts ||
+		op.Kind == model.OpDelta
 }
 
 // of is into how many steps op i is cut.

@@ -17,13 +17,19 @@ import (
 // smallFile is a llama of a few kilobytes in memory, and its untuned plan for a number of ranks.
 func smallFile(t *testing.T, typ gguf.Type, tied bool, ranks int) (*gguf.File, *plans.Plan) {
 	t.Helper()
+	return configFile(t, model.Config{Name: "small", Arch: "llama", Eps: 1e-5, RopeBase: 10000, Tied: tied,
+		Dims: model.Dims{Hidden: 256, Layers: 1, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, Vocab: 333, Context: 64}},
+		typ, ranks)
+}
+
+// configFile is a model of random weights, and a plan for it.
+func configFile(t *testing.T, c model.Config, typ gguf.Type, ranks int) (*gguf.File, *plans.Plan) {
+	t.Helper()
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := model.Config{Name: "small", Arch: "llama", Eps: 1e-5, RopeBase: 10000, Tied: tied,
-		Dims: model.Dims{Hidden: 256, Layers: 1, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, Vocab: 333, Context: 64}}
 	var data bytes.Buffer
 	must(model.SynthTo(context.Background(), gguf.NewWriter(&data), c, model.Uniform(typ), 7, nil))
 	f, err := gguf.Parse(data.Bytes())

@@ -26,6 +26,7 @@ type Config struct {
 	Shards  *Shards
 	Weights *Weights
 	KV      KVStores
+	States  *States // nil where no layer has one
 	Buffers *Buffers
 	Workers *Workers // that will run it
 	Sync    Sync
@@ -45,6 +46,8 @@ type Executor struct {
 	ranks     []rank
 	groups    *Groups // nil with one rank
 	bufs      *Buffers
+	states    *States     // nil where no layer has one
+	taps      [][]float32 // of convolutions, by op: [taps][channels]
 	vec       *microkernel.Vec
 	rotations []rotation // of model.Ropes
 	scratch   []workerScratch
@@ -56,7 +59,9 @@ type Executor struct {
 	batch     *kvcache.Batch
 	rows      int
 	positions []int32
-	runs      [][]run // of each store
+	runs      [][]run // of each store but the one of states
+	passages  []passage
+	courses   []int // of the sequences, in passages
 	partials  AllReduceJob
 	gate      Gate
 	from      int
@@ -87,6 +92,7 @@ func New(c Config) (*Executor, error) {
 		rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
 		positions: make([]int32, c.Buffers.rows),
 		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
+		states: c.States, taps: newTaps(m),
 	}
 	e.body, e.places = e.walk, math.MaxInt
 	if m.Learned() {
@@ -229,7 +235,13 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	}
 	e.batch, e.rows = b, b.Rows()
 	for i := range e.runs {
-		e.runs[i] = cutRuns(e.runs[i], b.Spans, i)
+		if e.states == nil || i != e.states.store {
+			e.runs[i] = cutRuns(e.runs[i], b.Spans, i)
+		}
+	}
+	if e.states != nil {
+		e.passages = cutPassages(e.passages, b.Spans, e.states.store)
+		e.courses = courses(e.courses, e.passages)
 	}
 	if e.sum != nil {
 		e.layPartials()
@@ -330,6 +342,12 @@ func (e *Executor) do(g *group, i int, c portion) {
 		e.combine(g, op)
 	case model.OpRowNorm:
 		e.rowNorm(g, op)
+	case model.OpConv:
+		e.conv(g, i, op)
+	case model.OpDelta:
+		e.delta(g, i, op, c)
+	case model.OpOutGate:
+		e.outGate(g, op)
 	case model.OpCap:
 		e.capRows(g, op)
 	case model.OpInputs:

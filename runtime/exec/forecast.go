@@ -23,60 +23,72 @@ type Forecast struct {
 // Total is all of it with a number of sets of activations.
 func (f Forecast) Total(sets int) int64 { return f.Weights + f.KV + int64(sets)*f.Activations }
 
-// Foresee says what Open will hold under a plan, from the plan alone: `plan verify` and `serve
-// --dry-run` print it before anything is read. Blocks and logitRows are those of Options.
-func Foresee(plan *plans.Plan, blocks, logitRows int) ([]Forecast, error) {
-	m, err := model.Outline(plan.Model)
+// Foresee says what Open will hold under the same options, from the plan alone: `plan verify` and
+// `serve --dry-run` print it before anything is read.
+func Foresee(o Options) ([]Forecast, error) {
+	m, err := model.Outline(o.Plan.Model)
 	if err != nil {
 		return nil, err
 	}
-	shares, err := plan.Shares()
+	shards, err := Divide(m, o.Plan)
 	if err != nil {
 		return nil, err
 	}
 	var k RoundedK
-	for _, w := range plan.Weights {
+	for _, w := range o.Plan.Weights {
 		k.count(w.Compute, w.K)
 	}
-	out := make([]Forecast, len(shares))
-	for r, sh := range shares {
-		f := &out[r]
+	_, stores := o.stores(shards)
+	out := make([]Forecast, len(shards.list))
+	for r := range shards.list {
+		f, own := &out[r], &shards.list[r]
 		f.Rank, f.Node = r, mem.AnyNode
-		if n := plan.Ranks[r].NUMANode; n >= 0 {
+		if n := o.Plan.Ranks[r].NUMANode; n >= 0 {
 			f.Node = n
 		}
-		for _, w := range plan.Model.Weights {
-			bytes, err := heldBytes(plan, sh, r, w)
+		for _, w := range o.Plan.Model.Weights {
+			bytes, err := heldBytes(o.Plan, own.share, r, w)
 			if err != nil {
 				return nil, err
 			}
 			f.Weights += bytes
 		}
-		own := m
-		if len(shares) > 1 {
-			own = m.Share(sh)
-		}
-		p := shard{model: own, first: r == 0}
-		l := microkernel.KVLayout{HeadDim: own.Dims.HeadDim, Elem: plan.KV}
-		f.KV = int64(own.Dims.Layers*own.Dims.KVHeads*(l.KBytes()+l.VBytes())/microkernel.KVBlock) *
-			kvcache.BlockTokens * int64(blocks)
-		f.Activations = int64(p.layOut(max(plan.Chunk, logitRows), logitRows, k).total)
+		f.KV = own.layers.bytes(o.Plan.KV, stores)
+		f.Activations = int64(own.layOut(o.rows(m), o.LogitRows, k).total)
 	}
 	return out, nil
+}
+
+// CacheBytes is what the KV cache of a model of some shape takes for so many blocks of 64 positions
+// in so many sequences, in forwards of at most `rows` rows: for rankings, which know no plan yet.
+func CacheBytes(shape plans.ModelShape, elem microkernel.KVType, blocks, sequences, rows int) (int64, error) {
+	m, err := model.Outline(shape)
+	if err != nil {
+		return 0, err
+	}
+	layers, err := LayersOf(m)
+	if err != nil {
+		return 0, err
+	}
+	return layers.bytes(elem, kvcache.Sizes(layers.Kinds, blocks, sequences, rows)), nil
 }
 
 // heldBytes is what a rank holds of the matrices of a role: its pieces, and of what is not cut all
 // or nothing.
 func heldBytes(plan *plans.Plan, sh plans.Share, rank int, w plans.WeightShape) (int64, error) {
 	if w.Role == plans.RoleEmbed {
-		if plan.Model.Tied || rank > 0 {
+		tables := w.Count
+		if plan.Model.Tied && w.K == plan.Model.Hidden {
+			tables-- // it is the head
+		}
+		if rank > 0 {
 			return 0, nil
 		}
 		t, err := gguf.ParseType(w.Type)
 		if err != nil {
 			return 0, err
 		}
-		return int64(t.RowBytes(w.K)) * int64(w.N) * int64(w.Count), nil
+		return int64(t.RowBytes(w.K)) * int64(w.N) * int64(tables), nil
 	}
 	key := w.Key()
 	if plan.TP() > 1 {

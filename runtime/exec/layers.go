@@ -16,6 +16,7 @@ type Layers struct {
 	Of     []int
 	Heads  []model.Heads
 	Keeper []int
+	State  int64 // bytes of a sequence in the recurrent store, 0 where there is none
 }
 
 // LayersOf reads the attention values of a model's layers. Layers of one kind share a store: their
@@ -41,6 +42,10 @@ func LayersOf(m *model.Model) (l Layers, err error) {
 		if op.Attn.Both {
 			l.pass(op.Layer)
 		}
+	}
+	if _, block := stateLayout(m); block > 0 {
+		l.State = int64(block)
+		l.Kinds = append(l.Kinds, kvcache.Recurrent{})
 	}
 	return l, nil
 }
@@ -92,6 +97,9 @@ func (l *Layers) bytes(elem microkernel.KVType, specs []kvcache.Spec) (total int
 			k := l.layoutOf(layer, elem)
 			total += int64(specs[of].Blocks) * int64(l.Heads[layer].KV*(k.KBytes()+k.VBytes()))
 		}
+	}
+	if l.State > 0 {
+		total += int64(specs[l.stateStore()].Blocks) * l.State
 	}
 	return total
 }

@@ -98,4 +98,4 @@ func biasOf(op *model.Op, i, expert int) unsafe.Pointer {
 
 // units are the gated units of the activations.
 var units = [...]microkernel.GLU{model.SwiGLU: microkernel.SwiGLU, model.GeGLU: microkernel.GeGLU,
-	model.ClampedSwiGLU: microkernel.ClampedSwiGLU}
+	model.ClampedSwiGLU: microkernel.ClampedSwiGLU, model.SigmoidGLU: microkernel.SigmoidGLU}

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,22 +9,27 @@ import (
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
 )
 
 // Options say what Open assembles, and how much it must hold at once.
 type Options struct {
 	File      *gguf.File
-	Plan      *plans.Plan   // how weights are cut and computed, and what the KV cache holds
-	Blocks    int           // KV blocks of 64 positions, of all sequences together
-	Least     int           // of them, those there must be where all take more than half of the free memory; 0: all
-	Sequences int           // that hold blocks at once; 1
-	LogitRows int           // most rows of a forward whose logits are wanted
-	Context   int           // positions that a sequence may have; 0: what the model was trained for
-	Spin      time.Duration // of the workers: pool.Options.Spin
-	Unpinned  bool          // they are bound to nothing, so that a plan may have more of them than this machine has PUs
-	Sync      Sync          // how ranks wait for each other
-	Progress  func(done, total int64)
+	Plan      *plans.Plan // how weights are cut and computed, and what the KV cache holds
+	Blocks    int         // KV blocks of 64 positions, of all sequences together
+	Least     int         // of them, those there must be where all take more than half of the free memory; 0: all
+	Sequences int         // that hold blocks at once; 1
+	// StateBytes are for copies of states beside those of the sequences, of a model whose layers
+	// have some: from where a text can be gone on with. 0: room for some; negative: none.
+	StateBytes int64
+	LogitRows  int           // most rows of a forward whose logits are wanted
+	Context    int           // positions that a sequence may have; 0: what the model was trained for
+	Spin       time.Duration // of the workers: pool.Options.Spin
+	// they are bound to nothing, so that a plan may have more of them than this machine has PUs
+	Unpinned bool
+	Sync     Sync // how ranks wait for each other
+	Progress func(done, total int64)
 
 	// Workers, where they are there already, run the model instead of those that Spin and Unpinned
 	// describe, and outlive the assembly. They are divided among the plan's ranks.
@@ -43,6 +47,7 @@ type Assembly struct {
 	Blocks  int            // KV blocks of 64 positions, of all sequences together
 	Stores  []kvcache.Spec // what layers of each kind have of them
 	KV      KVStores
+	States  *States  // nil where no layer has one
 	Buffers *Buffers // activations of one forward
 	Packing time.Duration
 
@@ -66,15 +71,13 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
-		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
+		rows: o.rows(m), logits: o.LogitRows, context: o.Context}
 	if m.Learned() && o.Context > m.Dims.Context {
 		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
 			m.Dims.Context, o.Context)
 	}
-	if m.AtOnce() { // of any text
-		a.rows = max(a.rows, cmp.Or(o.Context, m.Dims.Context))
-	}
-	if err := a.size(&o); err != nil {
+	a.Blocks, a.Stores = o.stores(shards)
+	if err := a.checkMemory(a.Blocks); err != nil {
 		return nil, err
 	}
 	if err := a.assemble(ctx, &o); err != nil {
@@ -94,6 +97,9 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	if a.KV, err = NewKVStores(a.Shards, o.Plan.KV, a.Stores); err != nil {
 		return err
 	}
+	if a.States, err = newStates(a.Shards, a.Stores); err != nil {
+		return err
+	}
 	began := time.Now()
 	if a.Weights, err = LoadWeights(ctx, a.Shards, o.Plan, a.Workers, o.Progress); err != nil {
 		return err
@@ -104,6 +110,11 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 	}
 	if err := a.Workers.touch(ctx, a.KV.Memory); err != nil {
 		return err
+	}
+	if a.States != nil {
+		if err := a.Workers.touch(ctx, func(int) *mem.Buffer { return a.States.memory }); err != nil {
+			return err
+		}
 	}
 	return a.Touch(ctx, a.Buffers)
 }
@@ -125,7 +136,7 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 // Compile prepares a phase of any plan that cuts and computes the weights as the opened one does,
 // to run on these workers: the assembly's, or others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
-	return New(Config{Shards: a.Shards, Weights: a.Weights, KV: a.KV, Buffers: a.Buffers, Workers: on,
+	return New(Config{Shards: a.Shards, Weights: a.Weights, KV: a.KV, States: a.States, Buffers: a.Buffers, Workers: on,
 		Sync: a.sync, Phase: phase, Context: a.context})
 }
 
@@ -137,6 +148,7 @@ func (a *Assembly) Close() (err error) {
 	if a.Buffers != nil {
 		err = errors.Join(err, a.Buffers.Free())
 	}
+	err = errors.Join(err, a.States.Free())
 	if a.KV != nil {
 		err = errors.Join(err, a.KV.Free())
 	}

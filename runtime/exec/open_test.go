@@ -129,7 +129,8 @@ func TestCacheFitsMemory(t *testing.T) {
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: divide(t, m, o.Plan), rows: 64, logits: 1}
 	for _, want := range []int{9, 1 << 50, math.MaxInt} {
 		o.Blocks, o.Least = want, 4
-		if err := a.size(&o); err != nil {
+		a.Blocks, a.Stores = o.stores(a.Shards)
+		if err := a.checkMemory(a.Blocks); err != nil {
 			t.Fatal(err)
 		}
 		bytes := a.Shards.KVBytes(o.Plan.KV, a.Stores)

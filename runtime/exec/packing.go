@@ -169,7 +169,10 @@ func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
 		last := min(first+hi-lo, l.Panels())
 		n0, n1 := first*microkernel.PanelWidth, min(last*microkernel.PanelWidth, l.N)
 		begin := (j*weight.Rows+weight.Row+n0)*stride + from
-		raw := t.Data[begin : begin+(n1-n0-1)*stride+row]
+		raw := gathered(weight, n0, n1)
+		if raw == nil {
+			raw = t.Data[begin : begin+(n1-n0-1)*stride+row]
+		}
 		if !finiteRows(t.Type, raw, n1-n0, row, stride) {
 			return false
 		}
@@ -180,6 +183,18 @@ func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
 		lo += last - first
 	}
 	return true
+}
+
+// gathered are rows of a weight that do not follow each other in its tensor; nil where they do.
+func gathered(w *model.Weight, n0, n1 int) (raw []byte) {
+	if w.Picks == nil {
+		return nil
+	}
+	size := w.Tensor.Type.RowBytes(w.Tensor.Dims[0])
+	for n := n0; n < n1; n++ {
+		raw = append(raw, w.Tensor.Data[w.TensorRow(n)*size:][:size]...)
+	}
+	return raw
 }
 
 // finiteRows is finite for rows of a piece of a matrix, stride bytes apart.

@@ -16,6 +16,8 @@ func (r *rank) gemmScratch(rows int) (most int) {
 	}
 	for i := range r.shard.model.Ops {
 		switch op := &r.shard.model.Ops[i]; {
+		case op.Kind == model.OpConv:
+			most = max(most, convScratch(op))
 		case op.Table != nil:
 			most = max(most, 4*op.Table.N)
 		case gated(op) && len(op.W) > 0:

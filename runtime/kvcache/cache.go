@@ -4,10 +4,11 @@ package kvcache
 type Spec struct {
 	Kind   Kind
 	Blocks int
+	States int // of a recurrent store: how many of its blocks are for the states of sequences alone
 }
 
 // Paged is one store that remembers everything.
-func Paged(blocks int) []Spec { return []Spec{{Full{}, blocks}} }
+func Paged(blocks int) []Spec { return []Spec{{Kind: Full{}, Blocks: blocks}} }
 
 // Cache is the bookkeeping of every sequence's memory: a list of stores, one for each kind of layer
 // that the model has.
@@ -37,15 +38,20 @@ const spareFactor = 2
 
 // Sizes are the stores for contexts of `blocks` blocks together, of at most `sequences` sequences
 // in forwards of at most `rows` rows: a kind that forgets needs no more than its sequences hold at
-// once, and as much again for checkpoints.
+// once, and as much again for checkpoints; a recurrent one the states of its sequences, beside
+// which the caller may add blocks for checkpoints.
 func Sizes(kinds []Kind, blocks, sequences, rows int) (specs []Spec) {
 	for _, k := range kinds {
+		if k == (Recurrent{}) {
+			specs = append(specs, Spec{Kind: k, Blocks: sequences, States: sequences})
+			continue
+		}
 		n := blocks
 		if k.Most() != All {
 			// A block more for each, which admission wants to see beside a newcomer.
 			n = min(n, spareFactor*sequences*(mostHeld(k, rows)+1))
 		}
-		specs = append(specs, Spec{k, n})
+		specs = append(specs, Spec{Kind: k, Blocks: n})
 	}
 	return specs
 }
@@ -56,6 +62,9 @@ func mostHeld(k Kind, rows int) int { return k.Most() + 1 + BlocksFor(rows) + 1 
 
 // need is how many blocks of a store n positions take at most.
 func (c *Cache) need(st *store, n int) int {
+	if st.recurrent() {
+		return min(1, n)
+	}
 	if st.bounded() {
 		return min(BlocksFor(n), mostHeld(st.kind, c.rows))
 	}
@@ -79,10 +88,10 @@ func (c *Cache) Idle() (n int) {
 	return n
 }
 
-// Spare tells whether each store has n blocks that can be reserved now.
+// Spare tells whether each store that grows with a sequence has n blocks that can be reserved now.
 func (c *Cache) Spare(n int) bool {
 	for i := range c.stores {
-		if c.stores[i].available() < n {
+		if st := &c.stores[i]; !st.recurrent() && st.available() < n {
 			return false
 		}
 	}

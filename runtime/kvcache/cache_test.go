@@ -185,7 +185,7 @@ func BenchmarkAppend(b *testing.B) {
 // still there when everything else was overwritten, and a text that branches between them goes on
 // from the last one before.
 func TestCheckpointsAreKept(t *testing.T) {
-	c := New(BlockTokens, []Spec{{Window{64}, 13}}) // a block reads the one before it
+	c := New(BlockTokens, []Spec{{Kind: Window{64}, Blocks: 13}}) // a block reads the one before it
 	ids := tokens(30*BlockTokens+7, 100)
 	s := c.Open(Salt{})
 	c.Checkpoint(s, 10*BlockTokens+5)

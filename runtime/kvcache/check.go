@@ -28,6 +28,15 @@ func (c *Cache) checkHeld(i int, open []*Sequence) error {
 	refs, promised := make([]int32, len(st.blocks)), 0
 	for j, s := range open {
 		m, held := &s.of[i], 0
+		if st.recurrent() {
+			for _, id := range m.holds() {
+				refs[id]++
+			}
+			if m.at != s.filled {
+				return fmt.Errorf("kvcache: sequence %d has %d positions and a state of %d", j, s.filled, m.at)
+			}
+			continue
+		}
 		if BlocksFor(s.filled) > len(m.table) {
 			return fmt.Errorf("kvcache: sequence %d has %d positions in %d blocks", j, s.filled, len(m.table))
 		}
@@ -50,6 +59,9 @@ func (c *Cache) checkHeld(i int, open []*Sequence) error {
 	}
 	if promised != st.promised || promised > len(st.blocks) {
 		return fmt.Errorf("kvcache: %d of %d blocks are promised, %d counted", promised, len(st.blocks), st.promised)
+	}
+	if states := max(0, st.states-st.held); st.recurrent() && st.idle < states {
+		return fmt.Errorf("kvcache: %d idle blocks are left for %d states", st.idle, states)
 	}
 	for id := range st.blocks {
 		if got := st.blocks[id].refs; got != refs[id] {

@@ -57,6 +57,16 @@ func (Passing) Reads(int, int) bool { return true }
 // Most is All.
 func (Passing) Most() int { return All }
 
+// Recurrent remembers all positions in one state of fixed size, which every forward reads and
+// overwrites: what the rows of a block read is the state behind the block before. Its store has a
+// bookkeeping of its own (state.go), since a state does not grow and cannot be taken back by less
+// than a kept copy of an earlier one.
+type Recurrent struct{}
+
+func (Recurrent) Name() string                  { return "recurrent" }
+func (Recurrent) Reads(block, earlier int) bool { return earlier == block-1 }
+func (Recurrent) Most() int                     { return 1 }
+
 var kinds = map[string]Kind{}
 
 // Register makes a kind known by its name, so that a model's layers may ask for it. It panics where

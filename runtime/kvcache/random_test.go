@@ -17,7 +17,7 @@ func (ends) Most() int               { return 2 }
 // TestKinds: what a block does not read no later one does, and none reads more than Most; a window
 // reads the blocks of what its rows see and no other.
 func TestKinds(t *testing.T) {
-	list := []Kind{ends{}, Full{}}
+	list := []Kind{ends{}, Full{}, Recurrent{}}
 	for w := range 300 {
 		list = append(list, Window{w + 1})
 	}
@@ -53,7 +53,7 @@ type history struct {
 	content [][][]int32 // by store and block: the whole text up to what was written last
 	open    []*told
 
-	adopted, back, short int
+	adopted, back, short, copies int
 }
 
 // told is a sequence and its text.
@@ -93,6 +93,10 @@ func (h *history) write(l *told, ids []int32) bool {
 		h.c.Cover(l.s, from+n)
 		l.ids = append(l.ids, ids[:n]...)
 		for i, table := range l.s.Tables(nil) {
+			if h.c.stores[i].recurrent() {
+				h.writeState(i, table, from, l.ids)
+				continue
+			}
 			for b := from / BlockTokens; b*BlockTokens < from+n; b++ {
 				h.content[i][table[b]] = slices.Clone(l.ids[:min(len(l.ids), (b+1)*BlockTokens)])
 			}
@@ -105,6 +109,21 @@ func (h *history) write(l *told, ids []int32) bool {
 	return true
 }
 
+// writeState is what a forward does to a recurrent store: the state is the whole text before it.
+func (h *history) writeState(store int, table []BlockID, from int, ids []int32) {
+	content := h.content[store]
+	if id := table[tableFrom]; id == none && from > 0 || id != none && !slices.Equal(content[id], ids[:from]) {
+		h.t.Fatalf("a forward from position %d goes on from another text", from)
+	}
+	content[table[tableTo]] = slices.Clone(ids)
+	for k, id := range table[tableCopies:] {
+		if id != none {
+			content[id] = slices.Clone(ids[:(from/BlockTokens+k+1)*BlockTokens])
+			h.copies++
+		}
+	}
+}
+
 // holds checks that every store has what the next row of a sequence reads.
 func (h *history) holds(l *told) {
 	n := l.s.Len()
@@ -113,6 +132,12 @@ func (h *history) holds(l *told) {
 	}
 	for i, table := range l.s.Tables(nil) {
 		k := h.c.stores[i].kind
+		if h.c.stores[i].recurrent() {
+			if m := l.s.of[i]; m.at != n || n > 0 && !slices.Equal(h.content[i][m.from], l.ids) {
+				h.t.Fatalf("the state of %d positions is that of another text", n)
+			}
+			continue
+		}
 		for b := range BlocksFor(n) {
 			if b < n/BlockTokens && !k.Reads(n/BlockTokens, b) {
 				continue
@@ -152,8 +177,14 @@ func (h *history) rollBack(l *told) {
 	if b := want / BlockTokens; want%BlockTokens > 0 {
 		for i := range h.c.stores { // where somebody shares the block that is written again
 			st := &h.c.stores[i]
+			if st.recurrent() {
+				continue
+			}
 			exact = exact && l.s.of[i].table[b] != none && st.blocks[l.s.of[i].table[b]].refs == 1
 		}
+	}
+	if slices.ContainsFunc(h.c.stores, func(st store) bool { return st.recurrent() }) {
+		exact = n == 0
 	}
 	got := h.c.RollBack(l.s, n)
 	if got > want || exact && got != want || got != l.s.Len() {
@@ -202,11 +233,17 @@ func (h *history) step() {
 // to it.
 func TestRandomHistories(t *testing.T) {
 	for seed, kinds := range [][]Kind{{Full{}}, {Window{100}}, {Full{}, Window{64}}, {ends{}, Full{}},
-		{Full{}, Window{1}, Window{130}, ends{}}} {
+		{Full{}, Window{1}, Window{130}, ends{}}, {Full{}, Recurrent{}}, {Recurrent{}, Window{64}, Full{}}} {
 		for _, blocks := range []int{12, 40} {
 			for _, rows := range []int{1, 100} {
 				t.Run(fmt.Sprintf("%d stores, %d blocks, %d rows", len(kinds), blocks, rows), func(t *testing.T) {
-					h := newHistory(t, uint64(seed), rows, Sizes(kinds, blocks, 3, rows))
+					specs := Sizes(kinds, blocks, 3, rows)
+					for i := range specs {
+						if specs[i].States > 0 {
+							specs[i].Blocks += blocks / 4 // for copies
+						}
+					}
+					h := newHistory(t, uint64(seed), rows, specs)
 					for range 500 {
 						h.step()
 					}

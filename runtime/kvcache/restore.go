@@ -1,5 +1,7 @@
 package kvcache
 
+import "slices"
+
 // Adopt shares what other sequences computed of a text that begins with these tokens, and returns
 // how many positions that filled: a multiple of BlockTokens that is less than len(tokens), because
 // the last token has to be computed to have logits. Every store must still have what the rows
@@ -34,12 +36,18 @@ func (c *Cache) remembered(k *key) bool {
 // bring it to the next place from which all can: the caller computes those again. It returns the
 // positions that are left. What was reserved beyond them is given back. Of positions that the
 // sequence appended itself the last 64, counted from the most it had, are rolled back exactly, but
-// into a full block that another sequence shares.
+// into a full block that another sequence shares, where no store has a state (Rewinds).
 func (c *Cache) RollBack(s *Sequence, n int) int {
 	if n < 0 || n > s.filled {
 		panic("kvcache: RollBack of more positions than there are")
 	}
 	return c.resume(s, s.filled-n)
+}
+
+// Rewinds tells whether single positions can be rolled back: where a store has a state, only to
+// where a copy of it is.
+func (c *Cache) Rewinds() bool {
+	return !slices.ContainsFunc(c.stores, func(st store) bool { return st.recurrent() })
 }
 
 // resume brings the sequence to the last position up to n that every store can go on from.
@@ -65,6 +73,12 @@ func (c *Cache) resumable(s *Sequence, n int) bool {
 	block := n / BlockTokens
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
+		if st.recurrent() {
+			if !st.stateResumable(s, m, n) {
+				return false
+			}
+			continue
+		}
 		if n%BlockTokens > 0 && (m.table[block] == none || st.blocks[m.table[block]].refs > 1) {
 			return false
 		}
@@ -99,6 +113,10 @@ func (s *Sequence) blockOf(st *store, i, b int) BlockID {
 // resumeStore makes a store's table that of a sequence of n positions.
 func (c *Cache) resumeStore(s *Sequence, i, n int) {
 	st, m := &c.stores[i], &s.of[i]
+	if st.recurrent() {
+		st.resumeState(s, m, n)
+		return
+	}
 	block := n / BlockTokens
 	for b := range block {
 		if b == len(m.table) {

@@ -19,8 +19,12 @@ type Sequence struct {
 
 // memory is what a sequence has of one store.
 type memory struct {
-	table []BlockID // by number of block; none where it was freed
+	table []BlockID // by number of block; none where it was freed. Of a recurrent store: see state.go
 	quota int       // of a bounded kind: blocks that were promised to it
+	// Of a recurrent store: the sequence's own block, what the next forward reads, the position of
+	// that, and up to where a forward is laid out.
+	state, from BlockID
+	at, upTo    int
 }
 
 // Salt is what the chain of a sequence starts from. Sequences share blocks only
@@ -34,6 +38,10 @@ func (c *Cache) Open(salt Salt) *Sequence {
 	if n := len(c.pool); n > 0 {
 		s = c.pool[n-1]
 		c.pool = c.pool[:n-1]
+	}
+	for i := range s.of {
+		m := &s.of[i]
+		m.state, m.from, m.at, m.upTo = none, none, 0, notLaid
 	}
 	s.salt = key(salt)
 	return s
@@ -61,6 +69,12 @@ func (c *Cache) Reserve(s *Sequence, n int) bool {
 	}
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
+		if st.recurrent() {
+			if n > 0 {
+				st.reserveState(m)
+			}
+			continue
+		}
 		if st.bounded() {
 			more := max(0, c.need(st, n)-m.quota)
 			m.quota, st.promised = m.quota+more, st.promised+more
@@ -75,6 +89,9 @@ func (c *Cache) Reserve(s *Sequence, n int) bool {
 
 // has is how many blocks of a store the sequence was given.
 func (s *Sequence) has(st *store, i int) int {
+	if st.recurrent() {
+		return min(1, int(s.of[i].state)-int(none))
+	}
 	if st.bounded() {
 		return s.of[i].quota
 	}
@@ -85,7 +102,20 @@ func (s *Sequence) has(st *store, i int) int {
 // been reserved, and n lies at most the rows of a forward behind Len.
 func (c *Cache) Cover(s *Sequence, n int) {
 	for i := range c.stores {
+		if c.stores[i].recurrent() {
+			c.coverState(s, i, n)
+		}
+	}
+	c.coverBlocks(s, n)
+}
+
+// coverBlocks is Cover for the stores that grow.
+func (c *Cache) coverBlocks(s *Sequence, n int) {
+	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
+		if st.recurrent() {
+			continue
+		}
 		if c.need(st, n) > s.has(st, i) {
 			panic("kvcache: positions were not reserved")
 		}
@@ -103,27 +133,33 @@ func (c *Cache) Append(s *Sequence, tokens []int32) {
 		c.Advance(s, len(tokens)) // behind positions that nobody named
 		return
 	}
+	from := s.filled
+	c.layStates(s, from+len(tokens))
 	for len(tokens) > 0 {
 		n := min(len(tokens), BlockTokens-s.filled%BlockTokens)
 		s.tokens = append(s.tokens, tokens[:n]...)
 		c.step(s, n)
 		tokens = tokens[n:]
 	}
+	c.landStates(s, from)
 }
 
 // Advance is Append for n positions whose tokens are not known, as in a
 // simulation; they are never shared, nor what follows them.
 func (c *Cache) Advance(s *Sequence, n int) {
+	from := s.filled
+	c.layStates(s, from+n)
 	for n > 0 {
 		now := min(n, BlockTokens-s.filled%BlockTokens)
 		c.step(s, now)
 		n -= now
 	}
+	c.landStates(s, from)
 }
 
 // step fills n positions of one block.
 func (c *Cache) step(s *Sequence, n int) {
-	c.Cover(s, s.filled+n)
+	c.coverBlocks(s, s.filled+n)
 	s.filled += n
 	if s.filled%BlockTokens != 0 {
 		return
@@ -132,7 +168,9 @@ func (c *Cache) step(s *Sequence, n int) {
 	if len(s.tokens) == s.filled {
 		s.keys = append(s.keys, chain(s.before(b), s.tokens[b*BlockTokens:]))
 		for i := range c.stores {
-			c.stores[i].index(s.of[i].table[b], &s.keys[b])
+			if st := &c.stores[i]; !st.recurrent() {
+				st.index(s.of[i].table[b], &s.keys[b])
+			}
 		}
 	}
 	for i := range c.stores {
@@ -145,7 +183,7 @@ func (c *Cache) step(s *Sequence, n int) {
 func (c *Cache) trim(s *Sequence, i int) {
 	st, m := &c.stores[i], &s.of[i]
 	behind := s.filled/BlockTokens - 1
-	if !st.bounded() {
+	if !st.bounded() || st.recurrent() {
 		return
 	}
 	for b, id := range m.table[:max(0, behind)] {
@@ -191,6 +229,10 @@ func (c *Cache) Checkpoint(s *Sequence, pos int) {
 func (c *Cache) Free(s *Sequence) {
 	for i := range c.stores {
 		st, m := &c.stores[i], &s.of[i]
+		if st.recurrent() {
+			st.freeState(s, m)
+			continue
+		}
 		for _, id := range slices.Backward(m.table) {
 			if id != none {
 				st.blocks[id].worth = true

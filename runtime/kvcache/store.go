@@ -35,6 +35,8 @@ type store struct {
 	loose, kept list
 	idle        int
 	promised    int // of a bounded kind: blocks that open sequences may hold together
+	states      int // of a recurrent store: blocks that nothing but states may hold ...
+	held        int // ... and the states that there are
 }
 
 // list is a chain of idle blocks through their links.
@@ -46,7 +48,8 @@ func newStore(s Spec) store {
 		size *= 2
 	}
 	empty := list{none, none}
-	c := store{kind: s.Kind, blocks: make([]block, s.Blocks), buckets: make([]BlockID, size), loose: empty, kept: empty}
+	c := store{kind: s.Kind, blocks: make([]block, s.Blocks), buckets: make([]BlockID, size), loose: empty,
+		kept: empty, states: s.States}
 	for i := range c.buckets {
 		c.buckets[i] = none
 	}
@@ -60,10 +63,13 @@ func newStore(s Spec) store {
 // bounded tells whether the kind frees blocks behind it.
 func (c *store) bounded() bool { return c.kind.Most() != All }
 
+// recurrent tells whether the kind has one state for all positions.
+func (c *store) recurrent() bool { return c.kind == Recurrent{} }
+
 // available is how many blocks can be reserved now. What sequences of a bounded kind share is
 // counted for each, since each goes on to blocks of its own.
 func (c *store) available() int {
-	if c.bounded() {
+	if c.bounded() && !c.recurrent() {
 		return len(c.blocks) - c.promised
 	}
 	return c.idle

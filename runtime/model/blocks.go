@@ -11,6 +11,7 @@ type projection struct {
 	Bias  Need // of q, k and v
 	Fused bool // the three are rows of one tensor, attn_qkv, in that order
 	Whole bool // heads belong together: no rank can have some of them alone
+	Gated bool // rows of attn_q are, by heads, a query and the gate of its output, which goes to Z
 	NoV   bool // there are no values but the keys
 	NoKV  bool // keys and values are those of an earlier layer
 }
@@ -26,6 +27,11 @@ func (b *Builder) project(p projection) {
 		{Role: "k", Tensor: "attn_k", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufK},
 		{Role: "v", Tensor: "attn_v", N: kv, K: b.Hidden, Bias: p.Bias, Out: BufV}}
 	switch {
+	case p.Gated:
+		dim, gate := b.heads.Dim, whole("gate", "attn_q", q, b.Hidden, BufZ)
+		products[0].Role, products[0].Rows, gate.Rows = plans.RoleWhole+"q", 2*q, 2*q
+		products[0].Picks, gate.Picks = []Pick{{0, dim, 2 * dim, q}}, []Pick{{dim, dim, 2 * dim, q}}
+		products = append(products, gate)
 	case p.Fused:
 		fuse("attn_qkv", products)
 	case p.NoKV:

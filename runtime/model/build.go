@@ -153,8 +153,10 @@ type Product struct {
 	Tensor      string // whose name ends in .weight, and that of its bias [N] in .bias
 	N, K, Stack int
 	Row, Rows   int // where in each matrix of the tensor this begins, and how many rows it has there; 0: it is N
-	Bias        Need
-	Out         Buf
+	// which rows of the tensor they are; nil: those from Row on
+	Picks []Pick
+	Bias  Need
+	Out   Buf
 }
 
 // MatMul is one product for each of those that read In, together.
@@ -183,7 +185,8 @@ func (b *Builder) product(name string, o Op, products []Product) {
 			kind = OpExperts
 		}
 		b.m.Weights = append(b.m.Weights, Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
-			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), Of: [2]int{p.N, p.K}})
+			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), Picks: p.Picks,
+			Of: [2]int{p.N, p.K}})
 	}
 	b.op(kind, name, o)
 	if o.Outs[0] == BufY {

@@ -12,26 +12,27 @@ type Config struct {
 	Name string
 	Arch string // as GGUF names it
 	Dims
-	Eps       float64 // of the RMS norms
-	RopeBase  float64
-	RopeDim   int         // leading dimensions of a head that rotate; 0: all
-	RopeScale float64     // of positions (linear scaling); 0: 1
-	RopeGain  float64     // of the rotation's cosines and sines, beside that of Yarn; 0: 1
-	RopeRule  string      // another rule of scaling by its name, which nothing here computes
-	Llama3    *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
-	Yarn      *Yarn       // or nil
-	Original  int         // positions of the first training, where the family asks for it; else 0
-	Tied      bool        // the head is the embedding
-	Experts   Experts
-	Windows   Windows
-	Scales    Scales
-	Temper    float64 // Temper.Scale, 0 for none
-	Both      bool    // rows see what is behind them, too
-	Fused     bool    // q, k and v are one tensor, where the family leaves that to the file
-	Types     int     // token types, of which 0 is added to every row; 0: none
-	Pooling   Pooling
-	Scoring   Scoring
-	Dense     []int // widths of the products behind pooling
+	Eps        float64 // of the RMS norms
+	RopeBase   float64
+	RopeDim    int         // leading dimensions of a head that rotate; 0: all
+	RopeScale  float64     // of positions (linear scaling); 0: 1
+	RopeGain   float64     // of the rotation's cosines and sines, beside that of Yarn; 0: 1
+	RopeRule   string      // another rule of scaling by its name, which nothing here computes
+	Llama3     *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
+	Yarn       *Yarn       // or nil
+	Original   int         // positions of the first training, where the family asks for it; else 0
+	Tied       bool        // the head is the embedding
+	Experts    Experts
+	Windows    Windows
+	Recurrence Recurrence
+	Scales     Scales
+	Temper     float64 // Temper.Scale, 0 for none
+	Both       bool    // rows see what is behind them, too
+	Fused      bool    // q, k and v are one tensor, where the family leaves that to the file
+	Types      int     // token types, of which 0 is added to every row; 0: none
+	Pooling    Pooling
+	Scoring    Scoring
+	Dense      []int // widths of the products behind pooling
 	// What layers have of their own, nil where all have the sizes of Dims, which are the greatest.
 	KVHeadsOf, FFNOf []int
 	SharedKV         int    // so many last layers read keys and values of earlier ones
@@ -174,7 +175,7 @@ func (c Config) checkLayers() error {
 		}
 	}
 	for layer := range c.KVHeadsOf {
-		if h := c.headsOf(layer); h.KV < 1 || h.Q%h.KV != 0 {
+		if h := c.headsOf(layer); h.KV < 1 && c.Recurrence.Conv == 0 || h.KV > 0 && h.Q%h.KV != 0 {
 			return fmt.Errorf("layer %d: %d query heads cannot share %d KV heads evenly", layer, h.Q, h.KV)
 		}
 	}

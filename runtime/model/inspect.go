@@ -22,6 +22,8 @@ type Report struct {
 	KVPerToken int64             `json:"kv_bytes_per_token"` // of an f16 cache; 0 without a shape
 	// of an f16 cache, what layers that forget hold of a sequence at most, whatever its length
 	KVBounded int64 `json:"kv_bytes_bounded,omitempty"`
+	// of the states of a sequence, where layers have some
+	State int64 `json:"state_bytes,omitempty"`
 	// of memory that its weights take when it runs; 0 if it does not
 	Packed int64 `json:"packed_bytes"`
 	// why this program would not run the file; empty if it would
@@ -54,8 +56,8 @@ type TensorEntry struct {
 }
 
 // Memory is what a model takes when it runs, in bytes: its packed weights, and of an f16 KV cache
-// what each token of a sequence and what each sequence adds.
-type Memory struct{ Packed, PerToken, Bounded int64 }
+// what each token of a sequence and what each sequence adds, with the states of its layers.
+type Memory struct{ Packed, PerToken, Bounded, State int64 }
 
 // Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. memory
 // says what a model takes, and why it would not run: exec's answers, who allocates and runs it. The
@@ -79,7 +81,7 @@ func Inspect(f *gguf.File, memory func(*Model) (Memory, error)) (Report, error) 
 	if err == nil {
 		var takes Memory
 		takes, err = memory(m)
-		r.Packed, r.KVPerToken, r.KVBounded = takes.Packed, takes.PerToken, takes.Bounded
+		r.Packed, r.KVPerToken, r.KVBounded, r.State = takes.Packed, takes.PerToken, takes.Bounded, takes.State
 	}
 	switch {
 	case errors.Is(err, gguf.ErrChanged):

@@ -24,13 +24,24 @@ func (m *Metadata) fail(format string, args ...any) {
 	}
 }
 
+// lacks says what a source is that has not all keys.
+func (m *Metadata) lacks() string {
+	if m.from == fromPlan {
+		return "it was made by an earlier build, make it anew with `sandwich tune`"
+	}
+	return fmt.Sprintf("it is not a complete %s model", m.arch)
+}
+
+// fromPlan is what Outline reads.
+const fromPlan = "the plan"
+
 func (m *Metadata) key(suffix string) string { return m.arch + "." + suffix }
 
 // Size reads a required positive count and refuses the absurd.
 func (m *Metadata) Size(suffix string, most uint64) int {
 	v, ok := m.source.Uint(m.key(suffix))
 	if !ok {
-		m.fail("%s has no %s: it is not a complete %s model", m.from, m.key(suffix), m.arch)
+		m.fail("%s has no %s: %s", m.from, m.key(suffix), m.lacks())
 		return 1
 	}
 	if v == 0 || v > most {

@@ -31,6 +31,21 @@ type Weight struct {
 	Cut      bool   // the ranks each have their part
 	Of       [2]int // N and K of the whole product, whatever a rank has of it
 	Rows     int    // of each of the tensor's matrices: of several products where they are one tensor
+	Picks    []Pick // which of those rows these are, where they do not follow each other from Row on
+}
+
+// Pick is N rows of a tensor: runs of Run rows, Step rows from one to the next, the first at Row.
+type Pick struct{ Row, Run, Step, N int }
+
+// TensorRow is the row of the tensor's matrix that row n of the product is.
+func (w *Weight) TensorRow(n int) int {
+	for _, p := range w.Picks {
+		if n < p.N {
+			return p.Row + n/p.Run*p.Step + n%p.Run
+		}
+		n -= p.N
+	}
+	return w.Row + n
 }
 
 // Matrices is the number of matrices in the stack.
@@ -79,6 +94,10 @@ func (m *Model) Width(b Buf) int {
 		switch {
 		case b == BufAtt && op.Kind == OpAttention:
 			most = max(most, op.Heads.Q*op.Heads.Dim)
+		case b == BufAtt && op.Kind == OpConv && op.Delta == nil:
+			most = max(most, op.Conv.N)
+		case b == BufAtt && op.Kind == OpDelta:
+			most = max(most, op.Delta.ValueHeads*op.Delta.ValueDim)
 		case b == BufV && op.KeyVal:
 			most = max(most, op.Heads.KV*op.Heads.Dim)
 		}

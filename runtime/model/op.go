@@ -20,6 +20,10 @@ const (
 	BufExpert            // input, later output, of the experts  [rows*used, hidden], rows of one expert together
 	BufInputs            // each layer's own input               [rows, layers*inputs]
 	BufInput             // a gate of one layer's input          [rows, inputs]
+	BufMix               // queries, keys and values of a delta rule, or the parts of a gated convolution
+	BufZ                 // what the output of attention, or of a delta rule, is gated by
+	BufAlpha             // decays of a delta rule               [rows, value heads]
+	BufBeta              // its rates                            [rows, value heads]
 	BufLogits            // logits of the wanted rows            [logit rows, outputs]
 	NumBufs
 )
@@ -73,6 +77,15 @@ const (
 	// OpInputs is Inputs = (RMSNorm(Inputs * Scale, Norm) + sqrt(n) * Table[token]) / sqrt(2), of
 	// each layer's n elements.
 	OpInputs
+	// OpConv is a causal convolution. Of a delta rule it is Mix = silu(conv(Mix)), of which the
+	// heads of queries and keys are then given the length 1, and queries the scale 1/sqrt(KeyDim);
+	// Alpha and Beta become decays and rates. Otherwise Mix is b, c and x, and Outs[0] = c *
+	// conv(b*x).
+	OpConv
+	// OpDelta is Att = the delta rule over Mix, Alpha and Beta.
+	OpDelta
+	// OpOutGate is Att = act(In, RMSNorm(Att, Norm)), the norm that of each head, if there is one.
+	OpOutGate
 	// OpGate is Outs[0] = act(Outs[0], In), of the elements that In has for the layer.
 	OpGate
 	// OpPool makes one row of each text that ends in the forward, of the rows of In, by Pool; to
@@ -83,7 +96,8 @@ const (
 )
 
 var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "gather",
-	"route", "dispatch", "experts", "combine", "row-norm", "cap", "inputs", "gate", "pool", "softmax"}
+	"route", "dispatch", "experts", "combine", "row-norm", "cap", "inputs", "conv", "delta", "out-gate", "gate",
+	"pool", "softmax"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -99,29 +113,33 @@ type Op struct {
 	Outs   []Buf      // OpMatMul, OpExperts: one buffer per product; OpRowNorm, OpGate, OpCombine, OpPool: one
 	Bias   []*Vector  // OpMatMul, OpExperts: one per weight, nil where there is none
 	Scale  float32    // OpEmbed, OpAddNorm, OpGather, OpInputs
-	Norm   *Vector    // OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]; OpInputs: [n]
-	Post   *Vector    // OpAddNorm: weight [hidden] or nil
-	Shift  *Vector    // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
-	Types  *Vector    // OpEmbed: [types][hidden] or nil
-	Places *Vector    // OpEmbed: [context][hidden] or nil
-	Pool   Pooling    // OpPool
-	Gain   *Vector    // OpAddNorm: [1] or nil
-	QNorm  *Vector    // OpRotate: weight [headDim] or nil
-	KNorm  *Vector    // OpRotate: weight [headDim] or nil
-	VNorm  *Vector    // OpRotate: weight [headDim] or nil
-	KeyVal bool       // OpRotate: values are the keys, before these are normalized
-	Temper *Temper    // OpRotate: nil for none
-	Heads  Heads      // OpRotate, OpAttention
-	Keeper int        // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
-	Rope   *Rope      // OpRotate: nil in a layer without positions
-	Attn   Attn       // OpAttention
-	Sinks  *Vector    // OpAttention: [heads], one more score of each head, that gives no value; or nil
-	Router Router     // OpRoute, OpDispatch, OpCombine
-	Onto   bool       // OpCombine, OpRowNorm
-	Gate   *Vector    // OpCombine: [hidden] or nil
-	Cap    float32    // OpCap
-	N      int        // OpGate: elements of a layer
-	Table  *Table     // OpInputs
+	// OpNorm, OpAddNorm: weight [hidden], OpAddNorm also nil; OpRowNorm: [width]; OpInputs: [n];
+	// OpOutGate: [headDim] or nil
+	Norm   *Vector
+	Post   *Vector // OpAddNorm: weight [hidden] or nil
+	Gain   *Vector // OpAddNorm: [1] or nil
+	Shift  *Vector // OpNorm, OpAddNorm: bias [hidden] of a LayerNorm; nil: it is an RMSNorm
+	Types  *Vector // OpEmbed: [types][hidden] or nil
+	Places *Vector // OpEmbed: [context][hidden] or nil
+	Pool   Pooling // OpPool
+	QNorm  *Vector // OpRotate: weight [headDim] or nil
+	KNorm  *Vector // OpRotate: weight [headDim] or nil
+	VNorm  *Vector // OpRotate: weight [headDim] or nil
+	KeyVal bool    // OpRotate: values are the keys, before these are normalized
+	Temper *Temper // OpRotate: nil for none
+	Heads  Heads   // OpRotate, OpAttention
+	Keeper int     // OpRotate, OpAttention: the layer whose keys and values are read; its own, or an earlier one
+	Rope   *Rope   // OpRotate: nil in a layer without positions
+	Attn   Attn    // OpAttention
+	Sinks  *Vector // OpAttention: [heads], one more score of each head, that gives no value; or nil
+	Router Router  // OpRoute, OpDispatch, OpCombine
+	Onto   bool    // OpCombine, OpRowNorm
+	Gate   *Vector // OpCombine: [hidden] or nil
+	Cap    float32 // OpCap
+	N      int     // OpGate: elements of a layer; OpOutGate: of Att
+	Conv   *Conv   // OpConv
+	Delta  *Delta  // OpConv, OpDelta; nil in a convolution that is none of a delta rule's
+	Table  *Table  // OpInputs
 }
 
 // Table is a matrix [tokens, N] whose rows are looked up.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"testing"
 
 	"sandwich/plans"
@@ -40,6 +41,15 @@ func TestOutlineIsTheModel(t *testing.T) {
 				t.Errorf("%s: weight %d is %+v, the model's is %+v", arch, i, w, want)
 			}
 		}
+	}
+	c, _ := Tiny("gemma3")
+	shape, err := c.Shape(Uniform(gguf.F32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape.Values = nil
+	if _, err := Outline(shape); err == nil || !strings.Contains(err.Error(), "sandwich tune") {
+		t.Errorf("a plan without windows: %v", err)
 	}
 	if _, err := Outline(plans.ModelShape{Arch: "gpt-j", Layers: 1}); err == nil {
 		t.Error("gpt-j has an outline")

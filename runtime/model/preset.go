@@ -170,7 +170,17 @@ var families = map[string]func(*Config){
 		c.Arch, c.RopeBase, c.Windows, c.RopeGain = "olmo2", 5e5, Windows{Size: 256, Period: 4}, 1.25
 		c.Yarn = &Yarn{Factor: 8, Original: 512, Fast: 32, Slow: 1}
 	},
-	"glm4": func(c *Config) { c.RopeDim = 16 },
+	"glm4":      func(c *Config) { c.RopeDim = 16 },
+	"qwen35":    func(c *Config) { deltaTiny(c, false, Experts{}) },
+	"qwen35moe": func(c *Config) { deltaTiny(c, false, Experts{Count: 8, Used: 2, FFN: 256, Shared: 256}) },
+	"qwen3next": func(c *Config) { deltaTiny(c, false, Experts{Count: 8, Used: 2, FFN: 256, Shared: 256}) },
+	"qwen3next-legacy": func(c *Config) {
+		c.Arch = "qwen3next"
+		deltaTiny(c, true, Experts{Count: 8, Used: 2, FFN: 256, Shared: 256})
+	},
+	"lfm2": func(c *Config) {
+		c.Tied, c.RopeBase, c.KVHeadsOf, c.Recurrence.Conv = true, 1e6, everyLayer(6, 3, 0, 2), 3
+	},
 	"bert": encoderTiny, "bert-rerank": func(c *Config) {
 		encoderTiny(c)
 		c.Arch, c.Pooling, c.Scoring = "bert", FirstPooling, Scoring{Count: 1, Dense: true}
@@ -187,11 +197,6 @@ var families = map[string]func(*Config){
 	"qwen3-rerank": func(c *Config) {
 		c.Arch, c.Pooling, c.Scoring = "qwen3", LastPooling, Scoring{Count: 2, Share: true}
 	},
-}
-
-// encoderTiny is a small encoder of BERT's kind.
-func encoderTiny(c *Config) {
-	c.KVHeads, c.Both, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
 }
 
 // widths are those of layers below the first bound, and of those below the second.
@@ -228,6 +233,17 @@ func notLast(layers, period int) (out []bool) {
 		out = append(out, !is)
 	}
 	return out
+}
+
+// deltaTiny gives a small model layers with a delta rule, and heads that rotate by half.
+func deltaTiny(c *Config, joined bool, e Experts) {
+	c.RopeBase, c.RopeDim, c.Experts, c.Tied = 1e7, 16, e, e.Count == 0
+	c.Recurrence = Recurrence{Conv: 4, KeyHeads: 2, ValueHeads: 4, KeyDim: 32, ValueDim: 32, Every: 4, Joined: joined}
+}
+
+// encoderTiny is a small encoder of BERT's kind.
+func encoderTiny(c *Config) {
+	c.KVHeads, c.Both, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
 }
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}

@@ -204,7 +204,7 @@ func Outline(s plans.ModelShape) (*Model, error) {
 		for key, v := range s.Values {
 			n[key] = v
 		}
-		m := &Metadata{source: n, arch: c.Arch, from: "the plan"}
+		m := &Metadata{source: n, arch: c.Arch, from: fromPlan}
 		m.layers(&c)
 		arch.Read(m, &c)
 		if m.err == nil {

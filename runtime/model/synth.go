@@ -106,6 +106,7 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 	}
 	writeValues(w, c, key)
 	writeLayers(w, c, key)
+	writeRecurrence(w, c.Recurrence, key)
 	if e := c.Experts; e.Count > 0 {
 		w.SetUint32(key("expert_count"), uint32(e.Count))
 		w.SetUint32(key("expert_used_count"), uint32(e.Used))
@@ -143,6 +144,27 @@ func writeLayers(w keyWriter, c Config, key func(string) string) {
 		if s.value != 0 {
 			w.SetUint32(key(s.name), uint32(s.value))
 		}
+	}
+}
+
+// writeRecurrence sets the sizes of layers with a state.
+func writeRecurrence(w keyWriter, r Recurrence, key func(string) string) {
+	if r.KeyHeads == 0 {
+		if r.Conv > 0 {
+			w.SetUint32(key("shortconv.l_cache"), uint32(r.Conv))
+		}
+		return
+	}
+	for _, s := range []struct {
+		name  string
+		value int
+	}{{"ssm.conv_kernel", r.Conv}, {"ssm.state_size", r.KeyDim}, {"ssm.group_count", r.KeyHeads},
+		{"ssm.time_step_rank", r.ValueHeads}, {"ssm.inner_size", r.ValueHeads * r.ValueDim},
+		{"full_attention_interval", r.Every}} {
+		w.SetUint32(key(s.name), uint32(s.value))
+	}
+	if r.Layers != nil {
+		w.SetInts(key("attention.recurrent_layers"), flags(r.Layers))
 	}
 }
 

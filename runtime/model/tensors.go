@@ -127,7 +127,8 @@ func (l *lister) op(i int) {
 	}
 	l.later(op.Layer, &op.Sinks, 0, 1)
 	l.later(op.Layer, &op.Gate, 0, float32(1/math.Sqrt(float64(l.m.Dims.Hidden))))
-	if op.Kind == OpRowNorm || op.Kind == OpInputs {
+	l.state(op)
+	if op.Kind == OpRowNorm || op.Kind == OpInputs || op.Kind == OpOutGate {
 		l.laterNorm(op.Layer, &op.Norm, headNorm)
 	} else if op.Norm != nil {
 		mean := float32(1)
@@ -146,11 +147,12 @@ func (l *lister) op(i int) {
 // matrix adds the tensor of a weight, or the weight to the tensor that it is a part of.
 func (l *lister) matrix(w *Weight) {
 	own := part{w.Role, w.N}
-	if w.Row > 0 {
-		at := slices.IndexFunc(l.specs, func(s spec) bool { return s.name == w.Name })
-		s := &l.specs[at]
-		s.parts, s.matrices = append(s.parts, own), append(s.matrices, &w.Tensor)
-		return
+	if w.Row > 0 || w.Picks != nil {
+		if at := slices.IndexFunc(l.specs, func(s spec) bool { return s.name == w.Name }); at >= 0 {
+			s := &l.specs[at]
+			s.parts, s.matrices = append(s.parts, own), append(s.matrices, &w.Tensor)
+			return
+		}
 	}
 	dims := []int{w.K, w.Rows}
 	if w.Stack > 0 {

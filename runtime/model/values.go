@@ -14,10 +14,11 @@ const (
 	SwiGLU                          // x*sigmoid(x) * y
 	GeGLU                           // x*Phi(x) * y, by the approximation with tanh
 	ClampedSwiGLU                   // x*sigmoid(1.702x) * (y+1), of x at most 7 and y from -7 to 7
+	SigmoidGLU                      // sigmoid(x) * y
 	GELU                            // x*Phi(x) of one product, by the approximation with tanh
 )
 
-var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU", "GELU"}
+var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU", "sigmoid", "GELU"}
 
 func (a Activation) String() string { return activationNames[a] }
 

@@ -8,9 +8,9 @@ import (
 )
 
 // Fill describes the forward in flight as a batch, into b's own memory: tokens,
-// tables, positions, and the rows that want logits (the last row of a prompt,
-// every row of a decode batch, drafts included). Without a forward in flight b is empty. Tokens
-// of requests that arrived without ids are zero.
+// tables, positions, and the rows that want logits (the last row of a prompt, or all of them where
+// Event.Logits asks for it; every row of a decode batch, drafts included). Without a forward in
+// flight b is empty. Tokens of requests that arrived without ids are zero.
 func (s *Scheduler) Fill(b *kvcache.Batch) {
 	b.Reset()
 	if !s.flight.active {
@@ -27,7 +27,7 @@ func (s *Scheduler) Fill(b *kvcache.Batch) {
 				t = r.tokens[p]
 			}
 			b.Tokens = append(b.Tokens, t)
-			if p+1 >= r.known {
+			if p+1 >= r.known || r.logits {
 				b.LogitRows = append(b.LogitRows, int32(len(b.Tokens)-1))
 			}
 		}

@@ -91,6 +91,9 @@ func (s *Scheduler) pack(r *request) {
 	if r.rows = r.pending(); !s.cfg.Whole {
 		r.rows = min(r.rows, s.cfg.Chunk)
 	}
+	if r.logits {
+		r.rows = min(r.rows, s.cfg.LogitRows)
+	}
 	left := s.cfg.Chunk - r.rows
 	for _, o := range s.running {
 		if !s.cfg.Texts || left <= 0 {
@@ -162,12 +165,13 @@ func (s *Scheduler) startDecode() {
 }
 
 // widen gives the rows that a decode batch leaves free to drafts, as far as there are
-// blocks: nobody pauses or is preempted for a guess.
+// blocks: nobody pauses or is preempted for a guess. A state that has taken a wrong guess in is
+// lost, so models that have one get none.
 func (s *Scheduler) widen(free int) {
 	s.rows = s.rows[:0]
 	for _, r := range s.flight.reqs {
 		n := max(0, min(r.draft, free))
-		if n > 0 && s.cache.Reserve(r.seq, r.seq.Len()+1+n) {
+		if n > 0 && s.cache.Rewinds() && s.cache.Reserve(r.seq, r.seq.Len()+1+n) {
 			r.rows += n
 			free -= n
 		}

@@ -77,8 +77,7 @@ func newDriver(cfg Config, rng *rand.Rand) *driver {
 func (d *driver) arrive(id ID, class Class, prompt []int32, want int) {
 	d.live[id] = &client{class: class, text: slices.Clone(prompt), prompt: len(prompt), want: want, arrived: d.now,
 		progress: d.now}
-	d.events = append(d.events, Event{Kind: Arrive, ID: id, Class: class, Prompt: prompt, MaxTokens: want,
-		NoReuse: d.cfg.Whole})
+	d.events = append(d.events, Event{Kind: Arrive, ID: id, Class: class, Prompt: prompt, MaxTokens: want})
 }
 
 func (d *driver) cancel(id ID) {
@@ -349,6 +348,12 @@ func (d *driver) checkBatch(a *Action) error {
 
 func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 	for i, table := range span.Tables {
+		if d.cfg.Stores[i].Kind == (kvcache.Recurrent{}) {
+			if err := d.checkState(d.content[i], table, span, text); err != nil {
+				return err
+			}
+			continue
+		}
 		for p := 0; p < span.Pos; p += kvcache.BlockTokens {
 			b, end := p/kvcache.BlockTokens, min(p+kvcache.BlockTokens, span.Pos)
 			if at := span.Pos / kvcache.BlockTokens; b < at && !d.cfg.Stores[i].Kind.Reads(at, b) {
@@ -366,6 +371,7 @@ func (d *driver) checkTable(span kvcache.Span, text []int32) error {
 	}
 	return nil
 }
+
 func (d *driver) drain(limit int) error {
 	for n := 0; len(d.live) > 0 || d.flight != nil; n++ {
 		if n > limit {

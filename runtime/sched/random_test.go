@@ -20,6 +20,7 @@ type history struct {
 	drafts  bool // guesses are made at what follows
 	windows bool // some layers remember a window only
 	texts   bool // nothing is drawn
+	states  bool // some layers have a state
 	record  io.Writer
 
 	reactive bool    // every request is
@@ -40,8 +41,7 @@ func randomHistory(h history) (*driver, error) {
 		Aging:      time.Duration(rng.IntN(60)-1) * time.Millisecond,
 		Policy:     h.policy,
 	}
-	h.predict(&cfg, rng)
-	h.read(&cfg, rng)
+	h.change(&cfg, rng)
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
@@ -52,6 +52,11 @@ func randomHistory(h history) (*driver, error) {
 	if h.windows {
 		kinds := []kvcache.Kind{kvcache.Window{Positions: 1 + rng.IntN(80)}, kvcache.Full{}}[:1+rng.IntN(2)]
 		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
+	}
+	if h.states {
+		kinds := []kvcache.Kind{kvcache.Recurrent{}, kvcache.Full{}}[:1+rng.IntN(2)]
+		cfg.Stores = kvcache.Sizes(kinds, cfg.Blocks, cfg.residents(), cfg.Chunk)
+		cfg.Stores[0].Blocks += rng.IntN(5)
 	}
 	d := newDriver(cfg, rng)
 	if h.drafts {
@@ -120,6 +125,12 @@ func TestRandomHistoriesOfWindows(t *testing.T) {
 	if all.Preemptions == 0 || all.ReusedTokens == 0 {
 		t.Errorf("nobody fought for blocks or shared them: %+v", all)
 	}
+}
+
+// change is what the history asks for beside the sizes.
+func (h *history) change(cfg *Config, rng *rand.Rand) {
+	h.predict(cfg, rng)
+	h.read(cfg, rng)
 }
 
 // predict lets a step of half a millisecond a row be predicted, right or wrong.

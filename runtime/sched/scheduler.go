@@ -17,6 +17,7 @@ type request struct {
 	promoted bool          // aged
 	named    bool          // token ids are known
 	reuse    bool          // may share blocks
+	logits   bool          // of every position are wanted
 	inFlight bool          // part of the forward in flight
 	held     bool          // part of the halted forward
 	dead     bool          // gone, but still in flight
@@ -211,10 +212,11 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 		r.class = Reactive
 	}
 	r.known, r.limit, r.salt = prompt, prompt+e.MaxTokens, e.Salt
-	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.NoReuse
+	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.Logits && !s.cfg.Whole
 	if r.named {
 		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)
 	}
+	r.logits = e.Logits
 	r.ends = append(r.ends[:0], e.Ends...)
 	s.arrivals++
 	s.byID[r.id] = r

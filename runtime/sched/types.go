@@ -34,11 +34,12 @@ type Config struct {
 	MaxRunning int            // sequences of one class that run at once, hence rows of a decode batch; 1
 	Queue      int            // requests of each class that may wait; more are rejected
 	Chunk      int            // tokens of a prefill chunk at most; 512
+	LogitRows  int            // tokens of a chunk whose logits are all wanted, at most; 1
 	// Texts says that requests are read to their end and nothing is drawn: a prefill, of however
 	// few tokens, takes on other texts of its class that fit its Chunk whole, and nothing is
 	// decoded.
 	Texts bool
-	Whole bool // a prefill is all of its text, however long that is
+	Whole bool // a prefill is all of its text, however long that is, and nothing of it is shared
 
 	Policy   string        // who decides what runs next, of Policies(); DefaultPolicy
 	MixedCap int           // rows of a decode batch that mixes the classes, where nothing is predicted; 3
@@ -65,6 +66,7 @@ func (c Config) withDefaults() Config {
 	}
 	set(&c.MaxRunning, 1)
 	set(&c.Chunk, 512)
+	set(&c.LogitRows, 1)
 	set(&c.MixedCap, 3)
 	set(&c.DecodesBetweenChunks, 1)
 	if !(c.Quantum > 0) {
@@ -113,7 +115,7 @@ type Event struct {
 	Prompt       []int32      // Arrive: token ids, copied; nil in a simulation
 	PromptTokens int          // Arrive without Prompt: their number
 	MaxTokens    int          // Arrive: tokens that will be sampled at most, at least 1
-	NoReuse      bool         // Arrive: compute every position (logits of the prompt are wanted)
+	Logits       bool         // Arrive: those of every position are wanted, so that none is shared
 	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
 	Ends         []int        // Arrive: positions behind messages of the prompt, copied: it may be branched there
 	Tokens       []int32      // Sampled: copied; nil in a simulation, which means one

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/rand"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -32,16 +33,28 @@ func (a *answer) appendHead(b []byte, object string) []byte {
 	return appendString(append(b, `,"model":`...), a.model)
 }
 
-// gathered is the answer to a request that is not streamed.
+// whole writes an answer as one JSON object.
+type whole struct {
+	*stream
+	call *call
+	got  []gathered // by choice
+}
+
+// gathered is a choice of a whole answer.
 type gathered struct {
-	logprobs  bool // wanted
 	text      []byte
 	reasoning []byte
 	calls     []api.ToolCall
-	tokens    []api.Token // where logprobs
+	tokens    []api.Token // where logprobs are wanted
+	end       api.Finish
 }
 
-func (g *gathered) add(t api.Token) error {
+func newWhole(s *stream, c *call) *whole {
+	return &whole{stream: s, call: c, got: make([]gathered, c.choices())}
+}
+
+func (a *whole) token(i int, t api.Token) error {
+	g := &a.got[i]
 	g.text = append(g.text, t.Text...)
 	g.reasoning = append(g.reasoning, t.Reasoning...)
 	for _, c := range t.Calls {
@@ -50,50 +63,66 @@ func (g *gathered) add(t api.Token) error {
 		}
 		g.calls[c.Index].Arguments += c.Arguments
 	}
-	if g.logprobs && t.ID != api.NoToken {
+	if a.call.Logprobs && t.ID != api.NoToken {
 		g.tokens = append(g.tokens, t)
 	}
 	return nil
 }
 
-// whole is the one JSON object of an answer that is not streamed.
-func (a *answer) whole(g *gathered, r *api.Result) []byte {
-	text := string(g.text)
+func (a *whole) ended(i int, r *api.Result) { a.got[i].end = r.Finish }
+
+// finish writes the object.
+func (a *whole) finish(r *api.Result) {
+	object := "text_completion"
 	if a.chat {
-		b := a.appendHead(nil, "chat.completion")
-		b = append(b, `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
-		if len(g.calls) > 0 && text == "" {
-			b = append(b, "null"...)
-		} else {
-			b = appendString(b, text)
-		}
-		b = append(b, `,"refusal":null`...)
-		if len(g.reasoning) > 0 {
-			b = appendString(append(b, `,"reasoning_content":`...), string(g.reasoning))
-		}
-		b = append(appendCalls(b, g.calls), `},"logprobs":`...)
-		if g.logprobs {
-			b = appendChatLogprobs(b, g.tokens)
-		} else {
-			b = append(b, "null"...)
-		}
-		return a.appendEnd(b, r)
+		object = "chat.completion"
 	}
-	b := a.appendHead(nil, "text_completion")
-	b = appendString(append(b, `,"choices":[{"index":0,"text":`...), text)
-	b = append(b, `,"logprobs":`...)
-	if g.logprobs {
-		b = appendTextLogprobs(b, g.tokens, 0)
-	} else {
-		b = append(b, "null"...)
+	b := append(a.appendHead(nil, object), `,"choices":[`...)
+	for i := range a.got {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(append(b, `{"index":`...), i)
+		if a.chat {
+			b = a.appendMessage(b, &a.got[i])
+		} else {
+			b = a.appendText(b, i)
+		}
+		b = append(appendString(append(b, `,"finish_reason":`...), string(a.got[i].end)), '}')
 	}
-	return a.appendEnd(b, r)
+	b = append(appendUsage(append(b, `],"usage":`...), r), '}')
+	writeJSON(a.w, http.StatusOK, b)
 }
 
-func (a *answer) appendEnd(b []byte, r *api.Result) []byte {
-	b = appendString(append(b, `,"finish_reason":`...), string(r.Finish))
-	b = appendUsage(append(b, `}],"usage":`...), r)
-	return append(b, '}')
+func (a *whole) appendMessage(b []byte, g *gathered) []byte {
+	b = append(b, `,"message":{"role":"assistant","content":`...)
+	if text := string(g.text); len(g.calls) > 0 && text == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, text)
+	}
+	b = append(b, `,"refusal":null`...)
+	if len(g.reasoning) > 0 {
+		b = appendString(append(b, `,"reasoning_content":`...), string(g.reasoning))
+	}
+	b = append(appendCalls(b, g.calls), `},"logprobs":`...)
+	if a.call.Logprobs {
+		return appendChatLogprobs(b, g.tokens)
+	}
+	return append(b, "null"...)
+}
+
+func (a *whole) appendText(b []byte, i int) []byte {
+	g, before := &a.got[i], echoed{}
+	if a.call.echo != nil {
+		before = a.call.echo[i/a.call.n]
+	}
+	b = appendString(append(b, `,"text":`...), before.text+string(g.text))
+	b = append(b, `,"logprobs":`...)
+	if a.call.Logprobs {
+		return appendTextLogprobs(b, g.tokens, before.offset)
+	}
+	return append(b, "null"...)
 }
 
 // appendCalls appends the calls of a whole answer.

@@ -7,7 +7,7 @@
 // the Generator, whose tokens are written as they come (server-sent events) or
 // gathered into one answer. A client that hangs up cancels the context that
 // Generate was given. A field is refused by name where its type or value is
-// wrong, where it asks for what is not offered (n > 1, logit_bias, ...), and
+// wrong, where it asks for what is not offered (images, best_of, ...), and
 // where its name is a slip of a known one. Other fields are ignored, as clients
 // send many, and named once in the log.
 //

@@ -98,17 +98,16 @@ func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
 	case raw[0] != '[':
 		return invalid("input", accepted)
 	}
-	first, _, e := firstOf(raw)
-	switch {
-	case e != nil:
-		return invalid("input", accepted)
-	case first == nil:
+	first := raw[skipSpace(raw, 1)]
+	switch first {
+	case ']':
 		return invalid("input", "is an empty list; send at least one text")
-	case first[0] != '"' && first[0] != '[':
+	case '"', '[':
+	default:
 		raw = append(append([]byte{'['}, raw...), ']') // one text of ids
 	}
 	return each(raw, "input", MaxTexts, func(_ int, item json.RawMessage) *apiError {
-		if first[0] == '"' {
+		if first == '"' {
 			var text string
 			if item[0] != '"' || json.Unmarshal(item, &text) != nil {
 				return invalid("input", accepted)

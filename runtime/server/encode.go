@@ -118,10 +118,23 @@ func appendTextLogprobs(b []byte, tokens []api.Token, offset int) []byte {
 		b = append(b, ']')
 	}
 	list(`{"tokens"`, func(t *api.Token) { b = appendString(b, t.Piece) })
-	list(`,"token_logprobs"`, func(t *api.Token) { b = appendLogprob(b, t.Logprob) })
-	list(`,"top_logprobs"`, func(t *api.Token) { b = appendTop(b, t.Top) })
+	unknown := func(t *api.Token) bool { return math.IsNaN(float64(t.Logprob)) && t.Prompt }
+	list(`,"token_logprobs"`, func(t *api.Token) {
+		if unknown(t) {
+			b = append(b, "null"...)
+		} else {
+			b = appendLogprob(b, t.Logprob)
+		}
+	})
+	list(`,"top_logprobs"`, func(t *api.Token) {
+		if unknown(t) {
+			b = append(b, "null"...)
+		} else {
+			b = appendTop(b, t.Top)
+		}
+	})
 	list(`,"text_offset"`, func(t *api.Token) {
-		b = appendInt(b, offset)
+		b = appendInt(b, max(0, offset))
 		offset += len(t.Piece)
 	})
 	return append(b, '}')

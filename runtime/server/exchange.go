@@ -64,16 +64,12 @@ func (x *exchange) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// token notes that a token came, and returns the time since the one before it,
-// or since the request for the first one.
-func (x *exchange) token() (wait time.Duration, first bool) {
-	now := time.Now()
+// token notes that a token came.
+func (x *exchange) token(now time.Time) {
 	if x.tokens++; x.tokens == 1 {
-		x.first, x.last = now, now
-		return now.Sub(x.begun), true
+		x.first = now
 	}
-	wait, x.last = now.Sub(x.last), now
-	return wait, false
+	x.last = now
 }
 
 // log writes the one line of the exchange. It holds nothing of what was asked or

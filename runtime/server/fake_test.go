@@ -107,9 +107,12 @@ func (f *fake) Embed(_ context.Context, r api.Embedding) (v api.Vectors, err err
 	return v, f.err
 }
 
-// Prompt is a token for each byte of the messages.
+// Prompt is a token for each byte of the messages or the text.
 func (f *fake) Prompt(_ context.Context, r *api.Request) ([]int32, error) {
-	n := 0
+	if r.Prompt != nil {
+		return r.Prompt, f.err
+	}
+	n := len(r.Text)
 	for _, m := range r.Messages {
 		n += len(m.Content)
 	}

@@ -20,6 +20,9 @@ func FuzzBodies(f *testing.F) {
 		`{"messages":[{"role":"user","content":"x"}],"temprature":0}`, `{"prompt":"p","grammar":"x","Grammar":"y"}`,
 		`{"prompt":"p","n_predict":-1,"cache_salt":"s","mirostat":0.0,"frobnicate":{"a":[1]}}`,
 		`{"prompt":"p","\ud800":1,"N":2}`,
+		`{"prompt":["a",[1]],"n":3,"echo":true,"logit_bias":[[1,false]],"max_tokens":0}`,
+		`{"input":[{"type":"reasoning","summary":[{"text":"x"}]},{"type":"custom_tool_call","name":"a","input":"b"}]}`,
+		`{"input":"x","tools":[{"type":"custom","name":"a"}],"tool_choice":{"type":"allowed_tools","mode":"auto"}}`,
 		`{"prompt":["\ud800"],"max_tokens":1e2}`, `{"prompt":[1e3]}`, `[`, `null`, `{"messages":[{}]}`,
 		`{"stop":[[[[[[`, `{"messages":[{"role":"user","content":[{"type":"tool_result"}]}],"stop_sequences":["a"]}`,
 		`{"system":[{"type":"text","text":"s"}],"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a"}]}]}`,
@@ -27,8 +30,13 @@ func FuzzBodies(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, parse := range []func([]byte) (*call, *apiError){parseChat, parseCompletion, parseMessagesCall} {
+		a := &asking{answers: newStore(storedBytes)}
+		for _, parse := range []func([]byte) (*call, *apiError){parseChat, parseCompletion, parseMessagesCall,
+			a.parse} {
 			c, e := parse(body)
+			if e == nil && (c.choices() < 1 || c.choices() > maxChoices || len(c.Sampling.Bias) > maxBias) {
+				t.Fatalf("%d choices, a bias for %d tokens", c.choices(), len(c.Sampling.Bias))
+			}
 			if e != nil {
 				if e.status != 400 || e.Message == "" || e.Type != typeInvalid || !json.Valid(e.body()) {
 					t.Fatalf("refusal %+v", e)

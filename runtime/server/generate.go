@@ -19,11 +19,11 @@ func (s *Server) generate(chat bool) func(http.ResponseWriter, *http.Request) {
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.answering(w, r, parse, func(x *exchange, r *http.Request, c *call) {
-			a := newAnswer(s.gen.Models()[0].ID, chat)
+			out := newStream(newAnswer(s.gen.Models()[0].ID, chat), x, &s.opts)
 			if c.stream {
-				s.stream(x, r, a, c)
+				s.written(x, r, c, out, newChunked(out, c))
 			} else {
-				s.whole(x, r, a, c)
+				s.written(x, r, c, out, newWhole(out, c))
 			}
 		})
 	}
@@ -56,10 +56,12 @@ func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]
 	answer(x, r, c)
 }
 
-// writer writes an answer as one API has it.
+// writer writes an answer as one API has it: the tokens of each choice, the end of each, and the
+// sum of them. One method is called at a time.
 type writer interface {
-	token(t api.Token) error
-	finish(r *api.Result)
+	token(choice int, t api.Token) error
+	ended(choice int, r *api.Result)
+	finish(sum *api.Result)
 }
 
 // written has a call answered by a writer over out.
@@ -69,12 +71,13 @@ func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w w
 		out.close() // nothing is written before the end
 	}
 	c.Queued = out.queued
-	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, w.token))
+	result, err := s.answer(r.Context(), x, c, w)
+	_ = out.rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
 	switch {
 	case hungUp(r.Context()):
 		x.status = statusHungUp
 	case err != nil:
-		x.status = out.fail(asAPIError(causeOf(r.Context(), err), true))
+		x.status = out.fail(asAPIError(causeOf(r.Context(), err), out.chat))
 	default:
 		s.finished(x, &result)
 		w.finish(&result)
@@ -111,38 +114,6 @@ func (s *Server) note(x *exchange, c *call, body int) {
 		"stops", len(c.Stop), "ignore_eos", c.IgnoreEOS, "logprobs", c.Logprobs, "top_logprobs", c.TopLogprobs)
 }
 
-func (s *Server) stream(x *exchange, r *http.Request, a *answer, c *call) {
-	out := newStream(a, x, c, &s.opts)
-	defer out.close()
-	c.Queued = out.queued
-	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, out.token))
-	switch {
-	case hungUp(r.Context()):
-		x.status = statusHungUp
-	case err != nil:
-		x.status = out.fail(asAPIError(causeOf(r.Context(), err), a.chat))
-	default:
-		s.finished(x, &result)
-		_ = out.finish(&result) // a client that left after the last token has what it wanted
-	}
-}
-
-func (s *Server) whole(x *exchange, r *http.Request, a *answer, c *call) {
-	g := gathered{logprobs: c.Logprobs}
-	c.Queued = func(ahead int, wait time.Duration) { setQueue(x.Header(), ahead, wait) }
-	result, err := s.gen.Generate(r.Context(), c.Request, s.timed(x, g.add))
-	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
-	switch {
-	case hungUp(r.Context()):
-		x.status = statusHungUp
-	case err != nil:
-		asAPIError(causeOf(r.Context(), err), a.chat).write(x)
-	default:
-		s.finished(x, &result)
-		writeJSON(x, http.StatusOK, a.whole(&g, &result))
-	}
-}
-
 // refused answers what was asked of the Generator beside an answer, and was refused.
 func (s *Server) refused(x *exchange, r *http.Request, err error) {
 	if hungUp(r.Context()) {
@@ -157,15 +128,21 @@ func (s *Server) finished(x *exchange, r *api.Result) {
 	s.counters.finished(r, x.class, time.Since(x.begun))
 }
 
-// timed wraps emit to observe the times between tokens. What comes behind the
+// timed wraps the emit of a choice to observe the times between its tokens. What comes behind the
 // last token is text that was held back, and counts as one for lack of an id.
 func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) error {
+	var last time.Time
 	return func(t api.Token) error {
-		wait, first := x.token()
-		if first {
-			s.counters.observe(&s.counters.ttft[x.class], wait)
-		} else {
-			s.counters.observe(&s.counters.gap[x.class], wait)
+		if !t.Prompt {
+			now := time.Now()
+			switch {
+			case x.tokens == 0:
+				s.counters.observe(&s.counters.ttft[x.class], now.Sub(x.begun))
+			case !last.IsZero():
+				s.counters.observe(&s.counters.gap[x.class], now.Sub(last))
+			}
+			last = now
+			x.token(now)
 		}
 		return emit(t)
 	}

@@ -278,7 +278,7 @@ func (b *block) ofAssistant(m *api.Message, at string) *apiError {
 // messages is the handler of /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 	s.answering(w, r, parseMessagesCall, func(x *exchange, r *http.Request, c *call) {
-		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, c, &s.opts)
+		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
 		out.failure = "event: error\ndata: "
 		defer out.close()
 		if c.stream { // the length of the prompt stands in the first event

@@ -53,7 +53,7 @@ func (m *blocks) event(kind string) {
 }
 
 // token adds a token to the block that it belongs to.
-func (m *blocks) token(t api.Token) error {
+func (m *blocks) token(_ int, t api.Token) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if t.Reasoning != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"sandwich/runtime/api"
@@ -84,6 +85,10 @@ type call struct {
 	stream bool
 	usage  bool // a last chunk with the usage
 
+	n       int        // answers to each prompt
+	prompts []prompted // where there are several, instead of the request's own
+	echo    []echoed   // by prompt, where they stand before the answers; filled as they are known
+
 	stated    bool     // Class is the client's
 	seeded    bool     // Sampling.Seed is the client's
 	cacheSalt string   // parts the prefix cache further than keys do
@@ -114,6 +119,9 @@ func parseChat(data []byte) (*call, *apiError) {
 	}
 	if c.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
 		return nil, e
+	}
+	if b.echoes() {
+		return nil, invalid("echo", "is for /v1/completions; leave it out")
 	}
 	c.Logprobs = b.Logprobs != nil && *b.Logprobs
 	if c.TopLogprobs > 0 && !c.Logprobs {
@@ -149,11 +157,21 @@ func parseCompletion(data []byte) (*call, *apiError) {
 	if c.TopLogprobs, e = integer(b.Logprobs, "logprobs", 0, MaxTopLogprobs, 0); e != nil {
 		return nil, e
 	}
-	if e := parsePrompt(b.Prompt, &c.Request); e != nil {
+	if e := parsePrompt(b.Prompt, c); e != nil {
 		return nil, e
+	}
+	if c.choices() > maxChoices {
+		return nil, invalid("prompt", "and n ask for %d answers; at most %d are given at once", c.choices(), maxChoices)
+	}
+	if b.echoes() {
+		c.echo = make([]echoed, max(1, len(c.prompts)))
+		c.OfPrompt = c.Logprobs
+		c.PromptOnly = b.MaxTokens != nil && *b.MaxTokens == 0
 	}
 	return c, nil
 }
+
+func (b *common) echoes() bool { return b.Echo != nil && *b.Echo }
 
 // parseCommon reads a body into v, which holds b, and checks what is in b and the names of the
 // rest.
@@ -181,14 +199,8 @@ func (b *common) offered() *apiError {
 	switch {
 	case !isEmpty(b.Functions):
 		return invalid("functions", "are not supported; send them as tools")
-	case b.N != nil && *b.N != 1:
-		return invalid("n", "is %d and only 1 is supported; send the request several times", *b.N)
-	case !isEmpty(b.LogitBias):
-		return invalid("logit_bias", "is not supported; leave it out")
-	case b.Echo != nil && *b.Echo:
-		return invalid("echo", "is not supported; leave it out")
-	case b.BestOf != nil && *b.BestOf != 1:
-		return invalid("best_of", "is %d and only 1 is supported", *b.BestOf)
+	case b.BestOf != nil && *b.BestOf != 1 && (b.N == nil || *b.BestOf != *b.N):
+		return invalid("best_of", "is %d, and no answers are drawn to be dropped; leave it out", *b.BestOf)
 	case b.Suffix != nil && *b.Suffix != "":
 		return invalid("suffix", "is not supported; leave it out")
 	}
@@ -213,6 +225,12 @@ func (b *common) check() (*call, *apiError) {
 		return nil, e
 	}
 	if c.Sampling, e = b.sampling(); e != nil {
+		return nil, e
+	}
+	if c.Sampling.Bias, e = parseBias(b.LogitBias); e != nil {
+		return nil, e
+	}
+	if c.n, e = integer(b.N, "n", 1, maxChoices, 1); e != nil {
 		return nil, e
 	}
 	c.seeded = b.Seed != nil
@@ -244,6 +262,9 @@ func (b *common) limit() (int, *apiError) {
 	} {
 		if f.v != nil && *f.v == -1 {
 			continue // as llama-server and its clients say: up to the end of the context
+		}
+		if f.v != nil && *f.v == 0 && b.echoes() {
+			continue // the prompt is all that is wanted
 		}
 		n, e := integer(f.v, f.name, 1, maxInt32, int64(limit))
 		if e != nil {
@@ -287,6 +308,54 @@ func (b *common) sampling() (s api.Sampling, e *apiError) {
 	}
 	return s, nil
 }
+
+// parseBias reads {"ID": bias} and, as llama-server has it, [[ID, bias], ...], where false bans a
+// token.
+func parseBias(raw json.RawMessage) (map[int32]float32, *apiError) {
+	const field = "logit_bias"
+	if isEmpty(raw) {
+		return nil, nil
+	}
+	bias := map[int32]float32{}
+	put := func(id, value string) *apiError {
+		if value == "false" {
+			value = "-100"
+		}
+		n, err := strconv.ParseInt(id, 10, 32)
+		v, wrong := strconv.ParseFloat(value, 64)
+		switch {
+		case err != nil || n < 0:
+			return invalid(field, "has %q where a token id belongs", clip(id))
+		case wrong != nil || !(v >= -100 && v <= 100):
+			return invalid(field, "gives token %d %s; a bias is a number from -100 to 100", n, clip(value))
+		case len(bias) == maxBias:
+			return invalid(field, "has more than the %d tokens accepted", maxBias)
+		}
+		bias[int32(n)] = float32(v)
+		return nil
+	}
+	if raw[0] == '[' {
+		return bias, each(raw, field, maxBias, func(_ int, item json.RawMessage) *apiError {
+			var pair []json.RawMessage
+			if json.Unmarshal(item, &pair) != nil || len(pair) != 2 {
+				return invalid(field, "must be an object of token ids, or a list of pairs of an id and a bias")
+			}
+			return put(string(pair[0]), string(pair[1]))
+		})
+	}
+	if raw[0] != '{' {
+		return nil, invalid(field, "must be an object of token ids, or a list of pairs of an id and a bias")
+	}
+	for id, value := range members(raw) {
+		if e := put(id, string(value)); e != nil {
+			return nil, e
+		}
+	}
+	return bias, nil
+}
+
+// maxBias bounds the tokens that a request may make more or less likely: each costs at each token.
+const maxBias = 1024
 
 // parseStop takes a string or a list of strings.
 func parseStop(raw json.RawMessage, name string) ([]string, *apiError) {

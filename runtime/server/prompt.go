@@ -113,63 +113,55 @@ func parseContent(raw json.RawMessage, at, role string) (string, *apiError) {
 	return strings.Join(parts, "\n"), e
 }
 
-// parsePrompt takes a string, a list of token ids, or a list of exactly one of
-// these.
-func parsePrompt(raw json.RawMessage, r *api.Request) *apiError {
-	const accepted = "must be a string or a list of token ids"
+// parsePrompt takes a string, a list of token ids, or a list of these.
+func parsePrompt(raw json.RawMessage, c *call) *apiError {
+	const field = "prompt"
 	if isNull(raw) {
-		return invalid("prompt", "is missing")
+		return invalid(field, "is missing")
 	}
-	switch raw[0] {
-	case '"':
-		return decode(raw, &r.Text, "prompt")
-	case '[':
-	default:
-		return invalid("prompt", accepted)
+	several := false
+	if raw[0] == '[' {
+		if first := skipSpace(raw, 1); raw[first] == '"' || raw[first] == '[' {
+			several = true
+		}
 	}
-	first, several, e := firstOf(raw)
-	switch {
-	case e != nil:
+	if !several {
+		p, e := onePrompt(raw)
+		c.Text, c.Prompt = p.text, p.ids
 		return e
-	case first == nil:
-		return invalid("prompt", "is empty")
-	case first[0] == '"' || first[0] == '[':
-		if several {
-			return invalid("prompt", "holds several prompts and only one is supported; send a request for each")
-		}
-		if first[0] == '"' {
-			return decode(first, &r.Text, "prompt")
-		}
-		raw = first
 	}
-	// encoding/json would read null as 0.
-	if e := decode(raw, &r.Prompt, "prompt"); e != nil || bytes.IndexByte(raw, 'n') >= 0 {
-		return invalid("prompt", accepted)
+	e := each(raw, field, maxChoices, func(_ int, item json.RawMessage) *apiError {
+		p, e := onePrompt(item)
+		c.prompts = append(c.prompts, p)
+		return e
+	})
+	if len(c.prompts) == 1 {
+		c.Text, c.Prompt, c.prompts = c.prompts[0].text, c.prompts[0].ids, nil
 	}
-	if len(r.Prompt) == 0 {
-		return invalid("prompt", "is empty")
-	}
-	for _, t := range r.Prompt {
-		if t < 0 {
-			return invalid("prompt", "holds the token id %d; ids are not negative", t)
-		}
-	}
-	return nil
+	return e
 }
 
-// firstOf returns the first element of a list and whether there are more.
-func firstOf(raw json.RawMessage) (first json.RawMessage, several bool, e *apiError) {
-	stop := &apiError{}
-	e = each(raw, "prompt", len(raw), func(i int, item json.RawMessage) *apiError {
-		if i == 0 {
-			first = item
-			return nil
-		}
-		several = true
-		return stop
-	})
-	if e == stop {
-		e = nil
+// onePrompt takes a string or a list of token ids.
+func onePrompt(raw json.RawMessage) (p prompted, e *apiError) {
+	const field, accepted = "prompt", "must be a string or a list of token ids, or a list of these"
+	switch {
+	case raw[0] == '"':
+		e = decode(raw, &p.text, field)
+		return p, e
+	case raw[0] != '[':
+		return p, invalid(field, accepted)
 	}
-	return first, several, e
+	// encoding/json would read null as 0.
+	if e := decode(raw, &p.ids, field); e != nil || bytes.IndexByte(raw, 'n') >= 0 {
+		return p, invalid(field, accepted)
+	}
+	if len(p.ids) == 0 {
+		return p, invalid(field, "is empty")
+	}
+	for _, t := range p.ids {
+		if t < 0 {
+			return p, invalid(field, "holds the token id %d; ids are not negative", t)
+		}
+	}
+	return p, nil
 }

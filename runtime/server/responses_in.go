@@ -331,7 +331,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	a := &asking{answers: s.answers, most: s.opts.MaxBody, salt: w.(*exchange).salt}
 	defer a.end()
 	s.answering(w, r, a.parse, func(x *exchange, r *http.Request, c *call) {
-		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, c, &s.opts)
+		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
 		s.written(x, r, c, out, &response{stream: out, asked: a})
 	})
 }

@@ -83,7 +83,7 @@ func (r *response) event(kind string, o object) {
 }
 
 // token adds a token to the item that it belongs to.
-func (r *response) token(t api.Token) error {
+func (r *response) token(_ int, t api.Token) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.Reasoning != "" {

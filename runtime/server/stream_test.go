@@ -24,15 +24,16 @@ func (s *sink) Flush()                      {}
 func (s *sink) SetWriteDeadline(time.Time) error { return nil }
 
 func tokenWriter(logprobs bool) (func() error, *stream) {
-	c := &call{stream: true}
+	c := &call{stream: true, n: 1}
 	c.Logprobs = logprobs
 	o := Options{}.withDefaults()
-	s := newStream(newAnswer("tales-6m", true), &sink{http.Header{}}, c, &o)
+	s := newStream(newAnswer("tales-6m", true), &sink{http.Header{}}, &o)
+	w := newChunked(s, c)
 	t := api.Token{Text: " token"}
 	if logprobs {
 		t.Piece, t.Logprob, t.Top = t.Text, -1, make([]api.TokenLogprob, 5)
 	}
-	return func() error { return s.token(t) }, s
+	return func() error { return w.token(0, t) }, s
 }
 
 func TestTokenDoesNotAllocate(t *testing.T) {

@@ -32,22 +32,9 @@ type Sizes struct {
 	Displaced func(err error)        // engine.Options.Displaced
 }
 
-// Blocks are how many blocks of the KV cache serving will have, before anything is loaded: the
-// whole context of every parallel request where that takes no more than half of the memory that is
-// left, else as many as fit there, and one context at least: requests then wait for blocks. Layers
-// with windows take less than this.
-func (s *Session) Blocks(v Sizes) int {
-	need := kvcache.BlocksFor(v.Context)
-	blocks := need * v.Parallel
-	if free := mem.Available(); free > 0 {
-		perBlock := s.Plan.Model.KVBytesPerToken(s.Plan.KV) * kvcache.BlockTokens
-		blocks = max(need, min(blocks, int(free/2/max(perBlock, 1))))
-	}
-	return blocks
-}
-
-// Engine loads the model for many requests at once. The memory that is left is shared as Blocks
-// says.
+// Engine loads the model for many requests at once. The KV cache has the whole context of every
+// parallel request where that takes no more than half of the memory that is left, else as many
+// blocks as fit there, and one context at least: requests then wait for blocks.
 func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)

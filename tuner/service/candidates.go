@@ -16,8 +16,9 @@ import (
 type Options struct {
 	TP      int // only this tensor-parallel degree; 0: all
 	Threads int // at most so many PUs in a phase; 0: no such bound
-	Tokens  int // positions that the KV cache must hold; 0: one sequence of the model's context, at most 4096
-	KV      int64
+	// Cache is the bytes of keys and values that there must be room for; 0: those of one sequence
+	// of the model's context, at most 4096 positions, if all layers remember all of it.
+	Cache int64
 }
 
 // Space is what a walk over trees and sections found.

@@ -32,15 +32,9 @@ func newRoom(p *profiles.Profile, shape plans.ModelShape, o Options) *room {
 			r.weights[w.Role] += int64(values * roofline.Bits(w.Type) / 8)
 		}
 	}
-	tokens := o.Tokens
-	if tokens == 0 {
-		tokens = min(4096, max(1, shape.Context))
+	if r.cache = o.Cache; r.cache == 0 {
+		r.cache = int64(min(4096, max(1, shape.Context))) * shape.KVBytesPerToken(microkernel.KVF16)
 	}
-	perToken := o.KV
-	if perToken == 0 {
-		perToken = shape.KVBytesPerToken(microkernel.KVF16)
-	}
-	r.cache = int64(tokens) * perToken
 	width := 3*shape.Hidden + 2*(shape.Heads+shape.KVHeads)*shape.HeadDim + shape.FFN
 	r.rows = int64(bufferRows) * int64(width) * 4
 	for _, n := range p.Machine.Memory {

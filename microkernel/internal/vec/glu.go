@@ -16,9 +16,11 @@ const (
 	SwiGLU        GLU = iota // x*sigmoid(x) * y
 	GeGLU                    // x*Phi(x) * y, with tanh in the place of the error function
 	ClampedSwiGLU            // x*sigmoid(1.702x) * (y+1), of x at most 7 and y from -7 to 7 (gpt-oss)
+	SigmoidGLU               // sigmoid(x) * y
 )
 
-var gluKernels = [...]vecgen.Kernel{SwiGLU: vecgen.SwiGLU, GeGLU: vecgen.GeGLU, ClampedSwiGLU: vecgen.ClampedGLU}
+var gluKernels = [...]vecgen.Kernel{SwiGLU: vecgen.SwiGLU, GeGLU: vecgen.GeGLU, ClampedSwiGLU: vecgen.ClampedGLU,
+	SigmoidGLU: vecgen.SigmoidGLU}
 
 // The numbers of the units: -2 sqrt(2/pi), that times 0.044715 (Hendrycks, Gimpel: Gaussian Error
 // Linear Units, 2016), and slope and limit of the clamped one.
@@ -79,6 +81,8 @@ func refGLU(unit GLU, dst, gate, up *float32, n int) {
 			a = lower(a, gluLimit)
 			b = -lower(-lower(b, gluLimit), gluLimit) + gluLinear
 			x = float32(a * gluSlope)
+		case SigmoidGLU:
+			x, a = -a, 1
 		default:
 			x = -a
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var units = []GLU{SwiGLU, GeGLU, ClampedSwiGLU}
+var units = []GLU{SwiGLU, GeGLU, ClampedSwiGLU, SigmoidGLU}
 
 // TestGLU: every unit, and the soft cap, has the bits of its oracle.
 func TestGLU(t *testing.T) {
@@ -77,6 +77,7 @@ func TestGLUMeaning(t *testing.T) {
 			x, y = min(x, 7), max(-7, min(y, 7))
 			return x / (1 + math.Exp(-1.702*x)) * (y + 1)
 		},
+		SigmoidGLU: func(x, y float64) float64 { return 1 / (1 + math.Exp(-x)) * y },
 	}
 	for range 10000 {
 		g, u := float32(3*rng.NormFloat64()), float32(6*rng.NormFloat64())

@@ -52,6 +52,14 @@ func emitClampedGLU(g *gen) {
 	})
 }
 
+// emitSigmoidGLU: arguments as emitSwiGLU.
+func emitSigmoidGLU(g *gen) {
+	g.glu(func() {
+		g.I(asm.VXORPS, g.v(gluX), g.v(gluGate), g.splat(1<<31))
+		g.setF(g.v(gluGate), 1)
+	})
+}
+
 // glu is gate/(1+exp(x)) * up, where prepare makes x and may change gate and up.
 func (g *gen) glu(prepare func()) {
 	r := expRange{lo: 6, hi: 7}

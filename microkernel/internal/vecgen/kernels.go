@@ -18,6 +18,7 @@ const (
 	SwiGLU
 	GeGLU
 	ClampedGLU
+	SigmoidGLU
 	SoftCap
 	Add
 	Plus
@@ -38,6 +39,11 @@ const (
 	StoreV16
 	WidenK8
 	WidenV8
+	ConvSiLU
+	ConvGate
+	Mul
+	L2Norm
+	Delta
 	Count // number of kernels
 )
 
@@ -49,6 +55,7 @@ var emitters = [Count]func(*gen){
 	SwiGLU:     emitSwiGLU,
 	GeGLU:      emitGeGLU,
 	ClampedGLU: emitClampedGLU,
+	SigmoidGLU: emitSigmoidGLU,
 	SoftCap:    emitSoftCap,
 	Add:        emitAdd,
 	Plus:       emitPlus,
@@ -69,6 +76,11 @@ var emitters = [Count]func(*gen){
 	StoreV16:   emitStoreV16,
 	WidenK8:    emitWidenK8,
 	WidenV8:    emitWidenV8,
+	ConvSiLU:   emitConvSiLU,
+	ConvGate:   emitConvGate,
+	Mul:        emitMul,
+	L2Norm:     emitL2Norm,
+	Delta:      emitDelta,
 }
 
 // Generate returns the position-independent code of kernel k. Equal arguments give equal bytes.

@@ -60,6 +60,7 @@ var neonEmitters = [Count]func(neonGen){
 	SwiGLU:     neonSwiGLU,
 	GeGLU:      neonGeGLU,
 	ClampedGLU: neonClampedGLU,
+	SigmoidGLU: neonSigmoidGLU,
 	SoftCap:    neonSoftCap,
 	Add:        neonAdd,
 	Plus:       neonPlus,
@@ -80,6 +81,11 @@ var neonEmitters = [Count]func(neonGen){
 	StoreV16:   neonStoreV16,
 	WidenK8:    neonWidenK8,
 	WidenV8:    neonWidenV8,
+	ConvSiLU:   neonConvSiLU,
+	ConvGate:   neonConvGate,
+	Mul:        neonMul,
+	L2Norm:     neonL2Norm,
+	Delta:      neonDelta,
 }
 
 // GenerateNEON is Generate for arm64. The arguments of a kernel are the same.

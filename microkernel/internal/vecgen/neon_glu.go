@@ -45,6 +45,15 @@ func neonClampedGLU(g neonGen) {
 	})
 }
 
+// neonSigmoidGLU: arguments as emitSwiGLU.
+func neonSigmoidGLU(g neonGen) {
+	g.glu(func() {
+		g.op2(a64.FNEG, nX, nGate)
+		g.SplatF(nConst, 1)
+		each(func(i int) { g.Move(nGate.v(i), nConst) })
+	}, func(block) {})
+}
+
 // glu is gate/(1+exp(x)) * up, where prepare makes x and may change gate, and linear may change up.
 func (g neonGen) glu(prepare func(), linear func(up block)) {
 	one := a64.V(28)

@@ -1,0 +1,299 @@
+package vecgen
+
+import "sandwich/microkernel/internal/asm"
+
+// emitConvSiLU: P dst, x, w; N in bytes: strides of dst, of x from row to row, and of w, then rows
+// and n; R taps, and the stride of x from tap to tap in bytes.
+func emitConvSiLU(g *gen) {
+	const sum, p, x, n, z = 0, 1, 2, 3, 4
+	r := expRange{lo: 5, hi: 6}
+	g.setExpRange(r)
+	g.conv(sum, x, func(h int, tail bool) {
+		g.I(asm.VXORPS, g.v(x), g.v(sum), g.splat(1<<31))
+		g.exp(p, x, n, z, r)
+		g.I(asm.VADDPS, g.v(p), g.v(p), g.splatF(1))
+		g.I(asm.VDIVPS, g.v(sum), g.v(sum), g.v(p))
+	})
+}
+
+// emitConvGate: emitConvSiLU with P[3] gate and N[5] its stride in bytes.
+func emitConvGate(g *gen) {
+	const sum, x = 0, 2
+	gate := asm.R12
+	g.conv(sum, x, func(h int, tail bool) {
+		g.Mov(gate, argP(3))
+		g.load(g.v(x), g.elem(gate, h), h, tail)
+		g.I(asm.VMULPS, g.v(sum), g.v(sum), g.v(x))
+	})
+}
+
+// conv is the loops of a convolution; act makes of the sum what is stored.
+func (g *gen) conv(sum, x int, act func(h int, tail bool)) {
+	tap, weight, taps := asm.R13, asm.R14, asm.R15
+	g.pointers(p0, p1, p2)
+	g.Mov(rows, argN(3))
+	g.Mov(n0, argN(4))
+	g.overRows(rows, func() {
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(sum), g.elem(p1, h), h, tail)
+			g.load(g.v(x), g.elem(p2, h), h, tail)
+			g.I(asm.VMULPS, g.v(sum), g.v(sum), g.v(x))
+			g.Mov(tap, p1)
+			g.Mov(weight, p2)
+			g.Mov32(taps, argR(0))
+			g.Mov32(tmp, argR(1))
+			done, loop := g.NewLabel(), g.NewLabel()
+			g.Bind(loop)
+			g.Dec(taps)
+			g.Jcc(asm.LessOrEqual, done)
+			g.Add(tap, tmp)
+			g.Add(weight, argN(2))
+			g.load(g.v(x), g.elem(tap, h), h, tail)
+			g.load(g.v(x+1), g.elem(weight, h), h, tail)
+			g.I(asm.VFMADD231PS, g.v(sum), g.v(x), g.v(x+1))
+			g.Jmp(loop)
+			g.Bind(done)
+			act(h, tail)
+			g.store(g.elem(p0, h), g.v(sum), h, tail)
+		})
+		g.Add(p0, argN(0))
+		g.Add(p1, argN(1))
+		g.Mov(tmp, argP(3))
+		g.Add(tmp, argN(5))
+		g.Mov(argP(3), tmp)
+	})
+}
+
+// emitMul: P dst, a; N stride, stride of a, rows, n.
+func emitMul(g *gen) {
+	const x, y = 0, 1
+	g.pointers(p0, p1)
+	g.Mov(rows, argN(2))
+	g.Mov(n0, argN(3))
+	g.overRows(rows, func() {
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(x), g.elem(p0, h), h, tail)
+			g.load(g.v(y), g.elem(p1, h), h, tail)
+			g.I(asm.VMULPS, g.v(x), g.v(x), g.v(y))
+			g.store(g.elem(p0, h), g.v(x), h, tail)
+		})
+		g.advance(p0, 0, tmp)
+		g.advance(p1, 1, tmp)
+	})
+}
+
+// emitL2Norm: P x; N stride, rows, n; F scale, eps.
+func emitL2Norm(g *gen) {
+	const acc, t, x = 0, 2, 3 // acc+1 is the second half at AVX2
+	g.pointers(p0)
+	g.Mov(rows, argN(1))
+	g.Mov(n0, argN(2))
+	g.overRows(rows, func() {
+		g.zero(acc)
+		g.zero(acc + 1)
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(x), g.elem(p0, h), h, tail)
+			g.I(asm.VFMADD231PS, g.v(acc+h), g.v(x), g.v(x))
+		})
+		g.sumLanes(acc, t)
+		s := asm.X(acc)
+		g.I(asm.VSQRTSS, s, s, s)
+		g.I(asm.VMAXSS, s, s, argF(1))
+		g.I(asm.VMOVSS, asm.X(t), argF(0))
+		g.I(asm.VDIVSS, s, asm.X(t), s)
+		g.I(asm.VBROADCASTSS, g.v(acc), s)
+		g.overGroups(n0, func(h int, tail bool) {
+			g.load(g.v(x), g.elem(p0, h), h, tail)
+			g.I(asm.VMULPS, g.v(x), g.v(x), g.v(acc))
+			g.store(g.elem(p0, h), g.v(x), h, tail)
+		})
+		g.advance(p0, 0, tmp)
+	})
+}
+
+// Registers of the delta rule.
+const (
+	deltaS     = asm.R8  // row of the state
+	deltaS2    = asm.RSI // the same of a second panel
+	deltaQ     = asm.RDX
+	deltaK     = asm.RCX
+	deltaNext  = asm.R10 // the keys of the row that follows
+	deltaV     = asm.R13
+	deltaOut   = asm.R14
+	deltaDecay = asm.R15
+	deltaBeta  = asm.R12
+	deltaCount = asm.R11
+)
+
+// Vector registers of the delta rule, those that are two for two vectors of columns.
+const (
+	deltaD    = 0
+	deltaX    = 1 // 2
+	deltaO    = 3 // 4
+	deltaHeld = 5 // 6
+	deltaRow  = 7 // 8
+	deltaKey  = 9
+	deltaAsk  = 10
+	deltaThen = 11
+)
+
+// emitDelta: P state, q, k, v, out, decay, beta; N dim, rows, then strides of q, k and v, of out
+// and of decay and beta, and columns. What a panel needs of its own is written back into the
+// arguments.
+//
+// Each position goes over the state once: the sums over the old state that the next one begins with
+// are taken from the values as they are written, so that there are a load, a store and four
+// arithmetic instructions for each vector. AVX-512 takes two panels at a time, AVX2 one, which are
+// as many chains.
+func emitDelta(g *gen) {
+	done, next, one := g.NewLabel(), g.NewLabel(), g.NewLabel()
+	g.Bind(next)
+	g.Mov(left, argN(5))
+	g.Test(left, left)
+	g.Jcc(asm.LessOrEqual, done)
+	if g.wide {
+		g.Cmp(left, asm.Imm32(2*group))
+		g.Jcc(asm.NotZero, one)
+		g.deltaRows([]asm.Reg{deltaS, deltaS2}, false)
+		g.Jmp(done)
+		g.Bind(one)
+	}
+	rows := []asm.Reg{deltaS, deltaS}[:g.parts]
+	partial := g.NewLabel()
+	g.Cmp(left, asm.Imm32(group))
+	g.Jcc(asm.Less, partial)
+	g.deltaRows(rows, false)
+	g.Mov(deltaCount, argN(0))
+	g.Shl(deltaCount, 6)
+	g.Add(deltaCount, argP(0))
+	g.Mov(argP(0), deltaCount)
+	for _, p := range []int{3, 4} {
+		g.Mov(deltaCount, argP(p))
+		g.Add(deltaCount, asm.Imm32(4*group))
+		g.Mov(argP(p), deltaCount)
+	}
+	g.Mov(deltaCount, argN(5))
+	g.Sub(deltaCount, asm.Imm32(group))
+	g.Mov(argN(5), deltaCount)
+	g.Jmp(next)
+	g.Bind(partial)
+	g.setTail()
+	g.deltaRows(rows, true)
+	g.Bind(done)
+}
+
+// deltaRows is all rows for one vector of columns in each of the panels.
+func (g *gen) deltaRows(panels []asm.Reg, tail bool) {
+	n := len(panels)
+	g.Mov(deltaQ, argP(1))
+	g.Mov(deltaK, argP(2))
+	g.Mov(deltaV, argP(3))
+	g.Mov(deltaOut, argP(4))
+	g.Mov(deltaDecay, argP(5))
+	g.Mov(deltaBeta, argP(6))
+	g.Mov(rows, argN(1))
+	for j := range n {
+		g.zero(deltaHeld + j)
+	}
+	g.overDelta(panels, func(at func(j int) asm.Mem, u int) {
+		g.I(asm.VBROADCASTSS, g.v(deltaKey), asm.AtIndex(deltaK, index, 4, 4*u))
+		for j := range n {
+			g.I(asm.VFMADD231PS, g.v(deltaHeld+j), g.v(deltaKey), at(j))
+		}
+	})
+	g.overRows(rows, func() { g.deltaRow(panels, tail) })
+}
+
+// deltaRow is one position.
+func (g *gen) deltaRow(panels []asm.Reg, tail bool) {
+	n := len(panels)
+	side := func(base asm.Reg, j int) asm.Mem { return asm.At(base, 4*group/g.parts*j) }
+	g.I(asm.VBROADCASTSS, g.v(deltaD), asm.At(deltaDecay, 0))
+	g.I(asm.VBROADCASTSS, g.v(deltaKey), asm.At(deltaBeta, 0))
+	for j := range n {
+		x := g.v(deltaX + j)
+		g.load(x, side(deltaV, j), j, tail)
+		g.I(asm.VFNMADD231PS, x, g.v(deltaHeld+j), g.v(deltaD))
+		g.I(asm.VMULPS, x, x, g.v(deltaKey))
+		g.zero(deltaHeld + j)
+		g.zero(deltaO + j)
+	}
+	last := g.NewLabel()
+	g.Mov(deltaNext, deltaK)
+	g.Cmp(rows, asm.Imm32(1))
+	g.Jcc(asm.Zero, last)
+	g.advance(deltaNext, 2, deltaCount)
+	g.Bind(last)
+	g.overDelta(panels, func(at func(j int) asm.Mem, u int) {
+		g.I(asm.VBROADCASTSS, g.v(deltaKey), asm.AtIndex(deltaK, index, 4, 4*u))
+		g.I(asm.VBROADCASTSS, g.v(deltaAsk), asm.AtIndex(deltaQ, index, 4, 4*u))
+		g.I(asm.VBROADCASTSS, g.v(deltaThen), asm.AtIndex(deltaNext, index, 4, 4*u))
+		for j := range n {
+			g.I(asm.VMULPS, g.v(deltaRow+j), g.v(deltaD), at(j))
+		}
+		for j := range n {
+			g.I(asm.VFMADD231PS, g.v(deltaRow+j), g.v(deltaKey), g.v(deltaX+j))
+		}
+		for j := range n {
+			g.I(asm.VMOVUPS, at(j), g.v(deltaRow+j))
+			g.I(asm.VFMADD231PS, g.v(deltaO+j), g.v(deltaAsk), g.v(deltaRow+j))
+			g.I(asm.VFMADD231PS, g.v(deltaHeld+j), g.v(deltaThen), g.v(deltaRow+j))
+		}
+	})
+	for j := range n {
+		g.store(side(deltaOut, j), g.v(deltaO+j), j, tail)
+	}
+	g.Mov(deltaK, deltaNext)
+	g.advance(deltaQ, 2, deltaCount)
+	g.advance(deltaV, 2, deltaCount)
+	g.advance(deltaOut, 3, deltaCount)
+	g.advance(deltaDecay, 4, deltaCount)
+	g.advance(deltaBeta, 4, deltaCount)
+}
+
+// overDelta runs body for each row of the state, four at a time as far as that goes; index is the
+// row that number u is counted from.
+func (g *gen) overDelta(panels []asm.Reg, body func(at func(j int) asm.Mem, u int)) {
+	const unroll = 4
+	two := panels[len(panels)-1] == deltaS2
+	g.Mov(deltaS, argP(0))
+	if two {
+		g.Mov(deltaS2, argN(0))
+		g.Shl(deltaS2, 6)
+		g.Add(deltaS2, deltaS)
+	}
+	g.Xor(index, index)
+	loop := func(n int, count func()) {
+		done := g.NewLabel()
+		count()
+		g.Jcc(asm.Zero, done)
+		g.Align(16)
+		top := g.Here()
+		for u := range n {
+			body(func(j int) asm.Mem {
+				within := 0
+				if !two {
+					within = 4 * group / g.parts * j
+				}
+				return asm.At(panels[j], 4*group*u+within)
+			}, u)
+		}
+		g.Add(deltaS, asm.Imm32(int32(4*group*n)))
+		if two {
+			g.Add(deltaS2, asm.Imm32(int32(4*group*n)))
+		}
+		g.Add(index, asm.Imm32(int32(n)))
+		g.Dec(deltaCount)
+		g.Jcc(asm.NotZero, top)
+		g.Bind(done)
+	}
+	loop(unroll, func() {
+		g.Mov(deltaCount, argN(0))
+		g.Shr(deltaCount, 2)
+		g.Test(deltaCount, deltaCount)
+	})
+	loop(1, func() {
+		g.Mov(deltaCount, argN(0))
+		g.And(deltaCount, asm.Imm32(unroll-1))
+	})
+}

@@ -1,0 +1,47 @@
+package model
+
+import (
+	"fmt"
+
+	"sandwich/runtime/gguf"
+)
+
+func init() {
+	Register(Architecture{Name: "lfm2", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
+		Read: func(m *Metadata, c *Config) { c.Recurrence.Conv = m.Size("shortconv.l_cache", maxConv) },
+		Check: func(c Config) error {
+			if c.Recurrence.Conv < 2 {
+				return fmt.Errorf("a convolution of %d positions has no state: the file is damaged", c.Recurrence.Conv)
+			}
+			return checkDense(c)
+		},
+	})
+}
+
+// lfm2 is Liquid AI: LFM2 Technical Report, 2025: gated short convolutions, and attention in the
+// layers that have KV heads.
+func lfm2(b *Builder) {
+	rope := b.Rope(Rope{Neox: true})
+	b.Embed(1) // X [T, hidden]
+	for range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		if b.heads.KV == 0 {
+			b.ShortConv() // Mix [T, 3*hidden], Att and Y [T, hidden]
+		} else {
+			b.QKV(Never) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+			b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
+			b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
+			b.AttnOut()                          // Y [T, hidden]
+		}
+		b.Norm("ffn_norm") // H [T, hidden]
+		b.FFN(SwiGLU)      // Gate [T, ffn], Y [T, hidden]
+	}
+	b.Norm("token_embd_norm") // H [T, hidden]
+	b.Head(1)                 // Logits [wanted rows, vocab]
+}
+
+// lfm2Vocabulary is byte-level BPE with the tokens of ChatML.
+func lfm2Vocabulary(w *gguf.Writer, tokens int) {
+	special := []string{"<|pad|>", "<|startoftext|>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"}
+	writeBPE(w, tokens, "lfm2", chatLFM2, special, 1, 4, true)
+}

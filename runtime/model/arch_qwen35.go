@@ -1,0 +1,100 @@
+package model
+
+import (
+	"fmt"
+
+	"sandwich/runtime/gguf"
+)
+
+func init() {
+	Register(Architecture{Name: "qwen35", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
+		Read: func(m *Metadata, c *Config) { m.Delta(c) },
+		Check: func(c Config) error {
+			if err := c.checkDelta(); err != nil {
+				return err
+			}
+			return checkDense(c)
+		},
+	})
+	Register(Architecture{Name: "qwen35moe", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
+		Read: readDeltaExperts, Check: checkDeltaExperts})
+	Register(Architecture{Name: "qwen3next", Decoder: qwen3next, Vocabulary: qwenVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			readDeltaExperts(m, c)
+			c.Recurrence.Joined = m.source.Tensors("ssm_in.weight", 1)[0]
+		},
+		Check: checkDeltaExperts})
+}
+
+// readDeltaExperts is what families with a delta rule and experts have.
+func readDeltaExperts(m *Metadata, c *Config) {
+	m.Delta(c)
+	m.Experts(c)
+	c.Experts.Shared = m.Size("expert_shared_feed_forward_length", 1<<20)
+}
+
+func checkDeltaExperts(c Config) error {
+	if err := c.checkDelta(); err != nil {
+		return err
+	}
+	return c.Experts.check()
+}
+
+// checkDelta refuses sizes that no family with a delta rule has.
+func (c Config) checkDelta() error {
+	r := c.Recurrence
+	switch {
+	case r.KeyHeads < 1 || r.ValueHeads < 1 || r.KeyDim < 1 || r.ValueDim < 1:
+		return fmt.Errorf("%d value heads of %d on %d key heads of %d are not possible", r.ValueHeads, r.ValueDim,
+			r.KeyHeads, r.KeyDim)
+	case r.ValueHeads%r.KeyHeads != 0:
+		return fmt.Errorf("%d value heads cannot share %d key heads evenly", r.ValueHeads, r.KeyHeads)
+	case r.Conv < 2:
+		return fmt.Errorf("a convolution of %d positions has no state: the file is damaged", r.Conv)
+	case r.Layers != nil && len(r.Layers) != c.Layers:
+		return fmt.Errorf("%d layers say whether they have a state, of %d", len(r.Layers), c.Layers)
+	case r.Layers == nil && r.Every < 1:
+		return fmt.Errorf("every %d layers one attends: that is not possible", r.Every)
+	}
+	for layer, kv := range c.KVHeadsOf {
+		if kv == 0 && !r.Has(layer) {
+			return fmt.Errorf("layer %d attends and has no KV heads", layer)
+		}
+	}
+	return nil
+}
+
+// qwen35 is Qwen Team: Qwen3.5, 2026, and qwen35moe with experts beside a gated feed-forward:
+// layers with a delta rule, and gated attention in every fourth. Of a text all three axes of its
+// rotation are the position, so that its sections make no difference.
+func qwen35(b *Builder) { deltaDecoder(b, deltaNet{}) }
+
+// qwen3next is Qwen Team: Qwen3-Next, 2025, whose files order rows by key head.
+func qwen3next(b *Builder) { deltaDecoder(b, deltaNet{Together: true, Paired: true}) }
+
+func deltaDecoder(b *Builder, l deltaNet) {
+	rope := b.Rope(Rope{Neox: true})
+	b.Embed(1) // X [T, hidden]
+	for i := range b.Layers() {
+		b.Norm("attn_norm") // H [T, hidden]
+		if b.Recurrence.Has(i) {
+			b.DeltaNet(l) // Mix, Z, Alpha, Beta, Att, Y [T, hidden]
+		} else {
+			b.GatedAttention(rope) // Q, K, V, Z, Att, Y [T, hidden]
+		}
+		b.Norm("post_attention_norm") // H [T, hidden]
+		if b.Experts.Count == 0 {
+			b.FFN(SwiGLU) // Gate [T, ffn], Y [T, hidden]
+			continue
+		}
+		b.Shared(SwiGLU) // Shared [T, shared ffn], Y [T, hidden]
+		b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}, Onto: true, Gate: "ffn_gate_inp_shexp"})
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}
+
+// qwen35Vocabulary is that of qwen2 with rules of its own for cutting texts.
+func qwen35Vocabulary(w *gguf.Writer, tokens int) {
+	writeBPE(w, tokens, "qwen35", chatML, []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, 0, 2, false)
+}

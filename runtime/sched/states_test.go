@@ -1,0 +1,47 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"sandwich/runtime/kvcache"
+)
+
+// TestRandomHistoriesOfStates: the same where layers have a state, which nobody's halt, preemption
+// or draft may leave anywhere but where its sequence is.
+func TestRandomHistoriesOfStates(t *testing.T) {
+	var all Stats
+	for seed := range manyHistories() {
+		d, err := randomHistory(history{seed: seed, states: true, drafts: seed%2 == 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Preemptions += d.stats().Preemptions
+		all.ReusedTokens += d.stats().ReusedTokens
+		all.Stops += d.stats().Stops
+	}
+	if all.Preemptions == 0 || all.ReusedTokens == 0 || all.Stops == 0 {
+		t.Errorf("nobody fought for blocks, shared them or halted: %+v", all)
+	}
+}
+
+// checkState is checkTable of a recurrent store: a forward reads the state of the text before it,
+// and one that halted goes on with what it has written so far.
+func (d *driver) checkState(content [][]int32, table []kvcache.BlockID, span kvcache.Span, text []int32) error {
+	from, to, end := table[0], table[1], span.Pos+span.Rows
+	if from == kvcache.NoState != (span.Pos == 0) {
+		return fmt.Errorf("position %d goes on from block %d", span.Pos, from)
+	}
+	halted := from == to && slices.Equal(content[to], text[:end])
+	if from != kvcache.NoState && !halted && !slices.Equal(content[from], text[:span.Pos]) {
+		return fmt.Errorf("position %d goes on from the state of another text", span.Pos)
+	}
+	content[to] = slices.Clone(text[:end])
+	for k, id := range table[2:] {
+		if id != kvcache.NoState {
+			content[id] = slices.Clone(text[:(span.Pos/kvcache.BlockTokens+k+1)*kvcache.BlockTokens])
+		}
+	}
+	return nil
+}

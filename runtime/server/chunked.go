@@ -1,0 +1,152 @@
+package server
+
+import "sandwich/runtime/api"
+
+// chunked writes the choices of a chat or a text as they come, in chunks of one choice each.
+type chunked struct {
+	*stream
+	call   *call
+	head   []byte  // `data: {...,"choices":[`
+	states []chunk // by choice
+}
+
+// chunk is how far a choice is.
+type chunk struct {
+	started bool // its role, or the prompt before it, is written
+	offset  int  // bytes of the tokens so far, for text_offset
+}
+
+func newChunked(s *stream, c *call) *chunked {
+	object := "text_completion"
+	if s.chat {
+		object = "chat.completion.chunk"
+	}
+	head := append(s.appendHead([]byte("data: "), object), `,"choices":[`...)
+	return &chunked{stream: s, call: c, head: head, states: make([]chunk, c.choices())}
+}
+
+// token writes one token; the error says that the client cannot be reached.
+func (s *chunked) token(i int, t api.Token) error {
+	if t.Text == "" && t.Reasoning == "" && len(t.Calls) == 0 && !s.call.Logprobs {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(i)
+	s.appendChoice(i, &t, "")
+	return s.flush()
+}
+
+// ended writes why a choice ended.
+func (s *chunked) ended(i int, r *api.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(i)
+	s.appendChoice(i, &api.Token{}, r.Finish)
+	_ = s.flush() // a client that left after the last token has what it wanted
+}
+
+// finish writes the usage where it is wanted, and the end.
+func (s *chunked) finish(r *api.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
+	s.header()
+	if s.call.usage {
+		s.buf = append(append(s.buf, s.head...), `],"usage":`...)
+		s.buf = append(appendUsage(s.buf, r), "}\n\n"...)
+	}
+	s.buf = append(s.buf, "data: [DONE]\n\n"...)
+	_ = s.flush()
+}
+
+// begin writes the header, and what a choice begins with, once: the role of a chat, the prompt
+// where it is wanted.
+func (s *chunked) begin(i int) {
+	st := &s.states[i]
+	if st.started {
+		return
+	}
+	st.started = true
+	s.header()
+	switch {
+	case s.chat:
+		s.buf = appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
+		s.buf = append(s.buf, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
+		s.closeChunk()
+	case s.call.echo != nil:
+		e := &s.call.echo[i/s.call.n]
+		st.offset = e.offset
+		t := api.Token{Text: e.text}
+		t.ID = api.NoToken
+		s.appendChoice(i, &t, "")
+	}
+}
+
+func (s *chunked) appendChoice(i int, t *api.Token, end api.Finish) {
+	b := appendInt(append(append(s.buf, s.head...), `{"index":`...), i)
+	switch {
+	case !s.chat:
+		b = appendString(append(b, `,"text":`...), t.Text)
+	case end != "":
+		b = append(b, `,"delta":{}`...)
+	default:
+		b = append(appendDelta(append(b, `,"delta":{`...), t), '}')
+	}
+	b = append(b, `,"logprobs":`...)
+	switch {
+	case !s.call.Logprobs || end != "" || t.ID == api.NoToken:
+		b = append(b, "null"...)
+	case s.chat:
+		b = appendChatToken(append(b, `{"content":[`...), t)
+		b = append(b, `],"refusal":null}`...)
+	default:
+		b = appendTextLogprobs(b, []api.Token{*t}, s.states[i].offset)
+		s.states[i].offset += len(t.Piece)
+	}
+	b = append(b, `,"finish_reason":`...)
+	if end == "" {
+		b = append(b, "null}]"...)
+	} else {
+		b = append(appendString(b, string(end)), "}]"...)
+	}
+	s.buf = b
+	s.closeChunk()
+}
+
+func (s *chunked) closeChunk() {
+	if s.call.usage {
+		s.buf = append(s.buf, `,"usage":null`...)
+	}
+	s.buf = append(s.buf, "}\n\n"...)
+}
+
+// appendDelta appends what a token adds to the message of a chat.
+func appendDelta(b []byte, t *api.Token) []byte {
+	if t.Reasoning != "" {
+		b = append(appendString(append(b, `"reasoning_content":`...), t.Reasoning), ',')
+	}
+	if t.Text != "" || t.Reasoning == "" && len(t.Calls) == 0 {
+		b = append(appendString(append(b, `"content":`...), t.Text), ',')
+	}
+	for i, c := range t.Calls {
+		if i == 0 {
+			b = append(b, `"tool_calls":[`...)
+		}
+		b = appendInt(append(b, `{"index":`...), c.Index)
+		b = append(b, ',')
+		if c.Name != "" {
+			b = appendString(append(b, `"id":`...), c.ID)
+			b = append(b, `,"type":"function",`...)
+		}
+		b = append(b, `"function":{`...)
+		if c.Name != "" {
+			b = append(appendString(append(b, `"name":`...), c.Name), ',')
+		}
+		b = append(appendString(append(b, `"arguments":`...), c.Arguments), "}},"...)
+	}
+	if len(t.Calls) > 0 {
+		b = append(b[:len(b)-1], "],"...)
+	}
+	return b[:len(b)-1]
+}

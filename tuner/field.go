@@ -1,0 +1,248 @@
+package tuner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/pool"
+)
+
+// Rounds in which arms are raced.
+const (
+	minRounds = 3
+	maxRounds = 15
+)
+
+// contestant is an arm of a race on this machine, and how it came out.
+type contestant struct {
+	Contender
+	Standing
+	on       *partition
+	phases   [2]*plans.Phase // what runs in each; nil for one that the race does not test
+	sets     [2]activeSet
+	unpinned bool
+}
+
+// key is what runs in a phase, for the journal.
+func (c *contestant) key(phase int) string {
+	name := c.Name
+	if c.Partition != "" {
+		name += " in " + c.Partition
+	}
+	return fmt.Sprintf("%s, %s", name, profiles.Digest(c.phases[phase]))
+}
+
+// raceTest is one kind of forward that arms are compared on: a prompt of n tokens, or one step of n
+// sequences; times forwards are a sample.
+type raceTest struct{ phase, n, times int }
+
+func (x raceTest) name() string {
+	if x.phase == prefill {
+		return fmt.Sprintf("pp%d", x.n)
+	}
+	return fmt.Sprintf("tg batch %d", x.n)
+}
+
+// field implements Runner with configurations of any partition, on the assembly that serves. A
+// partition is loaded when a sample of it is not in the journal.
+type field struct {
+	*tuning
+	stage string
+	limit float64 // part of the budget at which whatever runs is halted
+	arms  []*contestant
+	tests []raceTest
+}
+
+func (f *field) add(name string, on *partition, phases [2]*plans.Phase, unpinned, stays bool) *contestant {
+	c := &contestant{Contender: Contender{name, on.name(), stays}, on: on, phases: phases, unpinned: unpinned}
+	f.arms = append(f.arms, c)
+	return c
+}
+
+// race runs the arms in turn until a part of the budget is used up. The least rounds are run unless
+// the field's limit comes before.
+func (f *field) race(end float64, keep int) error {
+	f.say(f.stage, "", true)
+	o := RaceOptions{Tests: len(f.tests), Least: minRounds, Most: maxRounds, Budget: f.until(end).Seconds(),
+		Limit: f.until(f.limit).Seconds(), Keep: keep, Seed: f.o.Seed,
+		Said: func(arm, test int, seconds float64) {
+			x := f.tests[test]
+			f.say(f.stage, fmt.Sprintf("%s: %s, %s %.4g tokens/s", phaseNames[x.phase], f.arms[arm].Name, x.name(),
+				float64(x.n)/seconds), false)
+		}}
+	for _, a := range f.arms {
+		o.Arms = append(o.Arms, a.Contender)
+	}
+	out, err := Race(f.ctx, f, o)
+	if err != nil && !errors.Is(err, errNoTime) {
+		return err
+	}
+	undecided := false
+	for i, a := range f.arms {
+		a.Standing = out[i]
+		switch {
+		case len(a.Laps) > 0 || a.Lost != "":
+		case a.on == f.home:
+			undecided = true
+		default:
+			a.Lost = "the budget was over before it ran"
+		}
+	}
+	if undecided {
+		return errUndecided
+	}
+	return nil
+}
+
+// Open implements Runner.
+func (f *field) Open(context.Context, string) error { return nil }
+
+// Close implements Runner. The partition stays until another one needs its place: the next stage
+// may want it again.
+func (f *field) Close(string) {}
+
+// Sample implements Runner; what an earlier run finished comes from the journal.
+func (f *field) Sample(_ context.Context, arm, test int) (Timing, error) {
+	a, x := f.arms[arm], f.tests[test]
+	return f.rec.forward(fmt.Sprintf("%s forward %s x %d by %s", phaseNames[x.phase], x.name(), x.times,
+		a.key(x.phase)),
+		func() (float64, error) { return f.run(a, x) })
+}
+
+var errNoRig = errors.New("whole forwards cannot be run")
+
+// run times a sample, after the arm has run once.
+func (f *field) run(c *contestant, x raceTest) (seconds float64, err error) {
+	if err := f.open(c.on); err != nil {
+		return 0, err
+	}
+	if c.on.rig == nil {
+		return 0, errNoRig
+	}
+	batch, end := c.on.rig.test(x), time.Now().Add(f.until(f.limit))
+	c.on.workers.Pool.Lead(func(l *pool.Leader) {
+		a := c.on.rig.arms[c.key(x.phase)]
+		if a == nil {
+			if a, err = c.on.rig.newArm(c.key(x.phase), c.phases[x.phase], c.unpinned); err != nil {
+				return
+			}
+			if _, err = c.on.rig.sample(l, a, batch, 1, end); err != nil {
+				return
+			}
+		}
+		seconds, err = c.on.rig.sample(l, a, batch, x.times, end)
+	})
+	return seconds, err
+}
+
+// calibrate sets how many forwards of a test make a sample, by one under the first arm.
+func (f *field) calibrate(x raceTest) (out raceTest, seconds float64, err error) {
+	x.times = 1
+	a := f.arms[0]
+	s, err := f.rec.forward(fmt.Sprintf("first forward %s by %s", x.name(), a.key(x.phase)),
+		func() (float64, error) {
+			if _, err := f.run(a, x); err != nil {
+				return 0, err
+			}
+			return f.run(a, x)
+		})
+	x.times = repeats(s.Seconds)
+	return x, s.Seconds, err
+}
+
+// shortPrompt is the prompt that tells how long others take, in tokens.
+const shortPrompt = 32
+
+// addPrefill adds the forwards of prefill that arms are compared on, few and small ones to choose
+// sets by. A short forward tells how long others take; those that would not fit the time, in
+// seconds for one forward of each test, are made shorter or left out.
+func (f *field) addPrefill(small bool, left float64) error {
+	def := f.arms[0].on.def
+	short, seconds, err := f.calibrate(raceTest{phase: prefill, n: min(def.Chunk, shortPrompt)})
+	if err != nil {
+		return err
+	}
+	n := def.Chunk
+	if small {
+		n = min(n, 128)
+	}
+	perToken := seconds / float64(short.n)
+	for n > 2*shortPrompt && float64(n+64)*perToken > left {
+		n /= 2
+	}
+	f.tests = append(f.tests, raceTest{prefill, n, repeats(perToken * float64(n))})
+	if !small && n > 64 {
+		f.tests = append(f.tests, raceTest{prefill, 64, repeats(perToken * 64)})
+	}
+	return nil
+}
+
+// addDecode is addPrefill for steps of some sequences.
+func (f *field) addDecode(small bool, left float64) error {
+	batches := []int{1, 4, 16}
+	if small {
+		batches = []int{1, 16}
+	}
+	last := 0
+	for _, n := range batches {
+		if n = min(n, f.arms[0].on.def.BatchMax); n == last {
+			break
+		}
+		x, seconds, err := f.calibrate(raceTest{phase: decode, n: n})
+		if err != nil {
+			return err
+		}
+		if left -= seconds; left < 0 && last > 0 {
+			break
+		}
+		f.tests, last = append(f.tests, x), n
+	}
+	return nil
+}
+
+// addTests adds those of one phase or of both, for which there is time until a part of the budget.
+func (f *field) addTests(small bool, end float64, phases ...int) error {
+	left := f.until(end).Seconds() / float64(len(phases)*len(f.arms)*(minRounds+1))
+	for _, phase := range phases {
+		add := f.addDecode
+		if phase == prefill {
+			add = f.addPrefill
+		}
+		err := add(small, left)
+		if errors.Is(err, errNoTime) {
+			return errUndecided
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evidence is the samples of an arm in the tests of a phase, under the name that tells the phase.
+func (f *field) evidenceOf(c *contestant, phase int, name string) (out []plans.Arm) {
+	for k, x := range f.tests {
+		if x.phase != phase {
+			continue
+		}
+		a := plans.Arm{Name: name, Test: x.name(), Unit: "tokens/s"}
+		if f.part != "" {
+			a.Test += ", " + f.part
+		}
+		inOrder := true
+		for i, lap := range c.Laps {
+			a.Samples = append(a.Samples, round(float64(x.n)/lap.Seconds[k]))
+			a.Rounds = append(a.Rounds, lap.Round)
+			inOrder = inOrder && lap.Round == i
+		}
+		if inOrder {
+			a.Rounds = nil
+		}
+		out = append(out, a)
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package tuner
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/thumb"
+	"sandwich/topotree"
+	"sandwich/tuner/service"
+)
+
+// TestHeat races two ranks against one, and says of those that are not taken by how much.
+func TestHeat(t *testing.T) {
+	o := tiny(t)
+	cores := o.Profile.CorePUs()
+	if len(cores) < 2 {
+		t.Skip("needs two PUs")
+	}
+	ranks, err := thumb.MakeRanks(o.Profile, cores, 2)
+	if err != nil {
+		t.Skip(err)
+	}
+	c := &service.Config{Prefill: topotree.NewCPUSet(cores...), Decode: topotree.NewCPUSet(cores...)}
+	for _, r := range ranks {
+		c.Ranks = append(c.Ranks, service.Rank{PUs: topotree.NewCPUSet(r.PUs...)})
+	}
+	heat := func(budget time.Duration, resume bool) ([]*partition, *tuning) {
+		o.Budget, o.Resume, o.Began = budget, resume, time.Now()
+		if err := o.complete(); err != nil {
+			t.Fatal(err)
+		}
+		run := &tuning{ctx: t.Context(), o: o, ranking: &Ranking{Ranked: []*Ranked{{Config: c, Score: 1,
+			Names: []string{"two ranks"}}}}}
+		defer run.close()
+		defer run.shut()
+		if err := errors.Join(run.describe(), run.openJournal()); err != nil {
+			t.Fatal(err)
+		}
+		home, err := run.newPartition(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := run.heat(home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, run
+	}
+	o.Journal = filepath.Join(t.TempDir(), "x.journal")
+	out, run := heat(time.Minute, false) // it ends long before
+	arms := run.evidence.Finalists
+	if len(arms) < 6 {
+		t.Skip("this machine is too busy to compare ranks in 6 s")
+	}
+	if len(arms) != 6 || len(out)+len(run.evidence.Rejected) != 2 || run.rec.hits != 0 {
+		t.Errorf("%d partitions, %+v", len(out), run.evidence)
+	}
+	_, again := heat(time.Minute, true)
+	if got := again.evidence.Finalists; len(got) != 6 || again.rec.hits == 0 ||
+		got[4].Samples[0] != arms[4].Samples[0] {
+		t.Errorf("resumed with %d samples of the journal: %+v, before %+v", again.rec.hits, got, arms)
+	}
+}
+
+// TestSeveralRanks: partitions near the best are raced, each once, and of far degrees only those
+// next to the best's.
+func TestSeveralRanks(t *testing.T) {
+	ranked := func(tp int, first int, score float64) *Ranked {
+		c := &service.Config{}
+		for i := range tp {
+			c.Ranks = append(c.Ranks, service.Rank{PUs: topotree.NewCPUSet(first + i)})
+		}
+		return &Ranked{Config: c, Score: score}
+	}
+	r := &Ranking{Ranked: []*Ranked{ranked(1, 0, 1), ranked(2, 0, 0.99), ranked(2, 0, 0.98), ranked(2, 5, 0.97),
+		ranked(8, 0, 0.9), ranked(4, 0, 0.5)}}
+	got := r.severalRanks(3)
+	if len(got) != 1 || got[0] != r.Ranked[1] {
+		t.Errorf("%d of the first three", len(got))
+	}
+	if got = r.severalRanks(10); len(got) != 3 || got[2] != r.Ranked[4] {
+		t.Errorf("%d of all: what is far behind is not raced", len(got))
+	}
+	r.Ranked[0], r.Ranked[4] = r.Ranked[4], r.Ranked[0]
+	r.Ranked[0].Score, r.Ranked[4].Score = 1, 0.9
+	if got = r.severalRanks(1); len(got) != 1 || got[0].Config.TP() != 8 {
+		t.Errorf("the best first: %+v", got)
+	}
+}
+
+// TestTuneTwoPartitions: tables are searched in each partition, whole configurations of both race,
+// and with one besides the default's in memory at a time.
+func TestTuneTwoPartitions(t *testing.T) {
+	o := tiny(t)
+	cores := o.Profile.CorePUs()
+	if len(cores) < 2 {
+		t.Skip("needs two PUs")
+	}
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	o.Budget, o.Began = 6*time.Second, time.Now()
+	ranks, err := thumb.MakeRanks(o.Profile, cores, 2)
+	if err != nil {
+		t.Skip(err)
+	}
+	s, err := plans.NewService(ranks, cores, cores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &tuning{ctx: t.Context(), o: o, ranking: &Ranking{}, rec: newRecorder(nil, nil)}
+	defer run.shut()
+	if err := run.describe(); err != nil {
+		t.Fatal(err)
+	}
+	var list []*partition
+	for _, cut := range []*plans.ServiceConfig{nil, &s, &s} {
+		p, err := run.newPartition(cut)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(list)
+		p.ends(0.2*float64(n), 0.2*float64(n+1))
+		if err := run.open(p); err != nil {
+			t.Fatal(err)
+		}
+		if n < 2 {
+			if err := p.search(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if list = append(list, p); n == 2 && (list[1].opened() || !list[0].opened()) {
+			t.Error("a third partition is in memory")
+		}
+	}
+	if err := run.decide(list[:2]); err != nil {
+		t.Fatal(err)
+	}
+	b, err := run.bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, arms := b.Evidence.Race("decode")
+	if len(names) == 0 {
+		t.Skip("this machine is too busy to compare finalists in 6 s")
+	}
+	two := slices.IndexFunc(names, func(n string) bool { return strings.Contains(n, "2 ranks on PUs ") })
+	if slices.ContainsFunc(b.Evidence.Rejected, func(r plans.Rejected) bool {
+		return strings.Contains(r.Reason, "before it ran")
+	}) {
+		t.Skip("this machine is too busy to race two partitions in 6 s")
+	}
+	if two < 0 || plans.GainOver(arms[plans.ArmDefault], arms[names[two]]).Rounds == 0 {
+		t.Errorf("%q %+v", names, b.Evidence.Rejected)
+	}
+	if won := run.won == list[1]; won != (b.Plan.TP() == 2) || b.Plan.Validate() != nil {
+		t.Errorf("%d ranks, won %v", b.Plan.TP(), won)
+	}
+}
