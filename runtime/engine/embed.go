@@ -21,7 +21,7 @@ const maxTexts = 1 << 20
 
 // windowForwards is how many forwards' rows of one request stand in the scheduler at once: one runs
 // while the next one waits, and what others ask for comes soon after.
-const windowForwards = 2
+const windowForwards = 4
 
 // Pooled tells an engine of a model that makes vectors or scores of texts: Embed, not Generate.
 func (e *Engine) Pooled() bool { return e.runner.Model.Pooled() }

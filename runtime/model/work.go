@@ -45,6 +45,7 @@ type product struct {
 // attend is layers whose attention is alike.
 type attend struct {
 	heads, kvHeads, dim, window int
+	both                        bool // directions
 	layers                      float64
 	kvBits                      float64 // of a cached value
 }
@@ -96,7 +97,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
 	h := op.Heads
 	position := plans.ModelShape{Layers: 1, KVHeads: h.KV, HeadDim: h.Dim}.KVBytesPerToken(kv)
-	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window,
+	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window, both: op.Attn.Both,
 		kvBits: 8 * float64(position) / float64(2*h.KV*h.Dim)}
 	for i := range w.attends {
 		same := w.attends[i]
@@ -141,6 +142,14 @@ func (w *Work) Of(rows Rows) []Task {
 
 // of is that of one sequence in all such layers.
 func (a attend) of(span Span) roofline.Work {
+	if a.both { // every row sees all of the text, or of its window
+		n := span.Pos + span.N
+		if a.window > 0 {
+			n = min(n, a.window+1)
+		}
+		one := roofline.Attention(1, n, 0, a.heads, a.kvHeads, a.dim, a.kvBits)
+		return roofline.Work{FLOP: a.layers * one.FLOP * float64(span.N), Bytes: a.layers * one.Bytes}
+	}
 	one := roofline.Attention(span.N, span.Pos+span.N, a.window, a.heads, a.kvHeads, a.dim, a.kvBits)
 	return roofline.Work{FLOP: a.layers * one.FLOP, Bytes: a.layers * one.Bytes}
 }
