@@ -15,7 +15,6 @@ type (
 	ISA      = kernel.ISA
 	Features = kernel.Features
 	Compute  = kernel.Compute
-	Form     = kernel.Form
 	Dot      = kernel.Dot
 	Spec     = kernel.Spec
 	GemmArgs = kernel.GemmArgs
@@ -55,14 +54,6 @@ const (
 	ComputeF32  = kernel.ComputeF32
 	ComputeInt8 = kernel.ComputeInt8
 	ComputeBF16 = kernel.ComputeBF16
-)
-
-// The forms.
-const (
-	Load  = kernel.Load
-	Embed = kernel.Embed
-	Lane  = kernel.Lane
-	Outer = kernel.Outer
 )
 
 // The dot products.
@@ -114,15 +105,12 @@ func SpaceOf(host Features, isa ISA, c Compute, b WeightType, keep func(Spec) bo
 // ActQ8RowBytes is the length of a row of k quantized activations; k is a multiple of 32.
 func ActQ8RowBytes(k int) int { return kernel.ActQ8RowBytes(k) }
 
-// HostVariable names the environment variable that makes this machine a lesser one: the features in
-// it, separated by commas, are all that Host reports of those the machine has.
-const HostVariable = host.Variable
-
-// Host is what this machine can run, within what HostVariable leaves of it. A value that cannot be
-// read leaves all; HostError says so.
+// Host is what this machine can run, within what the environment variable SANDWICH_FEATURES leaves
+// of it: features separated by commas make it a lesser machine. A value that cannot be read leaves
+// all; HostError says so.
 func Host() Features { return host.Features() }
 
-// HostError says what is wrong with the value of HostVariable; nil where nothing is, or it is not
+// HostError says what is wrong with the value of that variable; nil where nothing is, or it is not
 // set.
 func HostError() error { return host.Error() }
 

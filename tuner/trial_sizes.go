@@ -4,7 +4,6 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/roofline"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
 	"sandwich/tuner/measure"
@@ -59,13 +58,13 @@ func (t *partition) benchSize() measure.GemmSize {
 		for _, phase := range []int{prefill, decode} {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})
 			m := a[len(a)-1]
-			s.Input = max(s.Input, m*exec.RowStride(w.K))
+			s.Input = max(s.Input, m*mem.RowStride(w.K))
 			s.Rounded = max(s.Rounded, measure.RoundedBytes(w.Compute, m, w.K))
-			s.Cells = max(s.Cells, m*exec.RowStride(w.N))
+			s.Cells = max(s.Cells, m*mem.RowStride(w.N))
 			most = max(most, m)
 		}
 	}
-	s.Cells = max(min(s.Cells, measure.OutputCells), most*exec.RowStride(microkernel.PanelWidth))
+	s.Cells = max(min(s.Cells, measure.OutputCells), most*mem.RowStride(microkernel.PanelWidth))
 	return s
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -166,7 +167,14 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	}
 	if s.Road != nil && len(s.Road.Assumed) > 0 {
 		fmt.Fprintln(w, "\nThe simulation rests on:")
-		for _, a := range s.Road.Assumed {
+		list := s.Road.Measured
+		if e := s.Road.Errors; e != nil {
+			list = append(slices.Clone(list), fmt.Sprintf("predictions by these anchors were off by %.0f %% at "+
+				"the median "+
+				"and %.0f %% at the 90th percentile on %d products that were none", 100*e.Median, 100*e.P90,
+				e.Products))
+		}
+		for _, a := range append(list, s.Road.Assumed...) {
 			if err := show.Sentence(w, "- "+show.Printable(a)); err != nil {
 				return err
 			}
@@ -217,9 +225,13 @@ func (s *story) printSteps(w io.Writer) error {
 			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
 			profiles.FormatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
 	}
+	off := ""
+	if e := s.Road.Errors; e != nil {
+		off = fmt.Sprintf(" ±%.0f %%", 100*e.Median)
+	}
 	fmt.Fprintln(w)
-	return show.Table(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s",
-		"decode tokens/s", "latency", "memory"}, rows, 0, 2, 5, 6, 7, 8)
+	return show.Table(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s" + off,
+		"decode tokens/s" + off, "latency" + off, "memory"}, rows, 0, 2, 5, 6, 7, 8)
 }
 
 // print shows the race of a phase, an arm a row.

@@ -235,9 +235,9 @@ func printPlan(w io.Writer, b *plans.Bundle) error {
 	rows := [][]string{
 		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, show.OrNone(strings.Join(s.ISA, " ")))},
-		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", inWords(b, s.Service.PrefillPUs), s.SeqMax,
+		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", b.InWords(s.Service.PrefillPUs), s.SeqMax,
 			s.Chunk)},
-		{"decode", fmt.Sprintf("%s, up to %d rows", inWords(b, s.Service.DecodePUs), s.BatchMax)},
+		{"decode", fmt.Sprintf("%s, up to %d rows", b.InWords(s.Service.DecodePUs), s.BatchMax)},
 		{"ranks", ranksText(s.Service.Ranks)},
 		{"memory", memoryText(&b.Plan)},
 		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", show.Plural(len(b.Plan.Kernels()), "micro-kernel"),

@@ -10,6 +10,7 @@ import (
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/sched"
+	"sandwich/runtime/session"
 )
 
 // The sizes that serve has where no flag says otherwise, and that plan verify assumes.
@@ -32,8 +33,14 @@ type memoryRow struct {
 // servingMemory is the table of what serving takes under a plan, before anything is loaded. Here
 // says that it is about this machine, whose free memory is looked up.
 func servingMemory(p *plans.Plan, context, parallel int, here bool) ([]memoryRow, error) {
-	need := kvcache.BlocksFor(context)
-	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: parallel + 1, Sequences: sched.Residents(parallel)}
+	return memoryOf(p, session.Sizes{Context: context, Parallel: parallel}, here)
+}
+
+// memoryOf is servingMemory with the sizes that a server was given.
+func memoryOf(p *plans.Plan, sizes session.Sizes, here bool) ([]memoryRow, error) {
+	need, parallel := kvcache.BlocksFor(sizes.Context), sizes.Parallel
+	o := exec.Options{Plan: p, Blocks: need * parallel, LogitRows: parallel + 1, Sequences: sched.Residents(parallel),
+		StateBytes: sizes.StateBytes}
 	if here {
 		o.Least = need // of a smaller memory serve takes less
 	}

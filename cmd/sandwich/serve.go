@@ -98,6 +98,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.IntVar(&f.sizes.Context, "ctx", 0, "most tokens of a request, prompt and answer (default 4096, or what "+
 		"the model was trained for)")
 	fs.IntVar(&f.sizes.Queue, "queue", 64, "requests that may wait")
+	bytesFlag(fs, &f.sizes.StateBytes, "state-bytes", "memory for copies of states, from which texts that begin "+
+		"alike go on, of a model whose layers have a state, such as 2GiB; 0: none (default: room for some)")
 	f.sizes.addService(fs)
 	durationFlag(fs, &f.grace, "grace", 30*time.Second, "how long answers under way may take after SIGTERM")
 	f.access.add(c)
@@ -217,6 +219,15 @@ func (f *serveFlags) report(s *session.Session, e *engine.Engine) {
 		mem.FormatBytes(m.Weights), mem.FormatBytes(m.KV),
 		f.sizes.Parallel, f.sizes.Context)
 	show.Notice(show.Join(", ", line, hugeText(e.Runner(), m)))
+	switch {
+	case m.State > 0 && m.Copies > 0:
+		show.Notice(fmt.Sprintf("its layers have a state of %s for each sequence; copies of states that texts go "+
+			"on from have room: %d", mem.FormatBytes(m.State), m.Copies))
+	case m.State > 0:
+		show.Notice(fmt.Sprintf("its layers have a state of %s for each sequence, and there is no room for copies of "+
+			"any: every text is computed from its beginning; give --state-bytes more than that",
+			mem.FormatBytes(m.State)))
+	}
 	if s.Profile.Machine.Summary().NUMALocalities < 2 {
 		return
 	}

@@ -117,7 +117,8 @@ func (f *serveFlags) rehearse(ctx context.Context, w io.Writer) error {
 	if f.sizes.Context == 0 {
 		f.sizes.Context = s.ContextLimit(defaultContext)
 	}
-	rows, err := servingMemory(s.Plan, f.sizes.Context, f.sizes.Parallel, true)
+	rows, err := memoryOf(s.Plan, session.Sizes{Context: f.sizes.Context, Parallel: f.sizes.Parallel,
+		StateBytes: f.sizes.StateBytes}, true)
 	if err != nil {
 		return usageError(err)
 	}

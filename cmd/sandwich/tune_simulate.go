@@ -141,6 +141,9 @@ func (s *subject) ops() (*model.Model, error) {
 	return c.Model()
 }
 
+// anchorsWithin is about the time to measure what kernels reach of this machine's roofs.
+const anchorsWithin = 10 * time.Second
+
 // runSimulation ranks and prints.
 func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 	subject, err := openSubject(f.session.model, f.typ)
@@ -165,11 +168,17 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return usageError(err)
 	}
-	r, err := tuner.Simulate(ctx, tuner.SimulateOptions{Profile: host, Shape: subject.shape, Model: ops,
+	o := tuner.SimulateOptions{Profile: host, Shape: subject.shape, Model: ops,
 		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa,
 		TP: f.session.ranks, Threads: f.session.threads, Load: load,
 		Objective: f.simulation.objective, SLO: trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
-		TopK: f.options.TopK})
+		TopK: f.options.TopK}
+	if f.simulation.machine == "" && f.profile == "" { // this machine, at rest as far as anybody knows
+		if o.Anchors, err = tuner.Anchors(ctx, o, anchorsWithin); err != nil {
+			return err
+		}
+	}
+	r, err := tuner.Simulate(ctx, o)
 	if err != nil {
 		return usageError(err)
 	}

@@ -31,8 +31,8 @@ func (d *Desc) measure() int {
 // HeadBytes is what stands before the first sub-block of a block.
 func (d *Desc) HeadBytes() int { return 2 * PanelWidth * len(d.BlockScales) }
 
-// SubBytes is the scales at the front of a sub-block.
-func (d *Desc) SubBytes() int {
+// subBytes is the scales at the front of a sub-block.
+func (d *Desc) subBytes() int {
 	switch d.Subs {
 	case NoSubs, ParitySubs:
 		return 0
@@ -49,7 +49,7 @@ func (d *Desc) SubBlockBytes() int { return d.plane(len(d.Fields)) }
 
 // plane is where in a sub-block the plane of a bit field begins.
 func (d *Desc) plane(field int) int {
-	at := d.SubBytes()
+	at := d.subBytes()
 	for _, p := range d.Fields[:field] {
 		at += p.planeBytes()
 	}
@@ -83,7 +83,7 @@ func (d *Desc) Place(g, plane int) (at, bit int) {
 
 // Pack writes the scales and the planes of one sub-block of column c.
 func (d *Desc) Pack(sub []byte, c int, t *SubBlock) {
-	for i := range d.SubBytes() / PanelWidth {
+	for i := range d.subBytes() / PanelWidth {
 		sub[PanelWidth*i+c] = t.Subs[i]
 	}
 	if d.Subs == OddSubs {
@@ -148,7 +148,7 @@ func (d *Desc) PackedSubs(sub []byte, c int) (s [2]uint8) {
 		b := sub[d.plane(1)+4*c+3]
 		return [2]uint8{b&2 | b&8>>1 | b&32>>2 | b&128>>3 | 1}
 	}
-	for i := range d.SubBytes() / PanelWidth {
+	for i := range d.subBytes() / PanelWidth {
 		s[i] = sub[PanelWidth*i+c]
 	}
 	return s

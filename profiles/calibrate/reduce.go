@@ -9,7 +9,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/profiles"
-	"sandwich/runtime/exec"
+	"sandwich/runtime/allreduce"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 	"sandwich/topotree"
@@ -30,8 +30,8 @@ func (f *full) reduceRanks(pus int) []int {
 
 // reduction is one size on one number of ranks, whose workers are those of f in order.
 type reduction struct {
-	sum     *exec.AllReduce
-	job     exec.AllReduceJob
+	sum     *allreduce.Sum
+	job     allreduce.Job
 	workers []int
 	ranks   int
 }
@@ -48,22 +48,22 @@ func (f *full) measureReduces(ctx context.Context, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	most, stride := all[len(all)-1], exec.RowStride(reduceWidth)
+	most, stride := all[len(all)-1], mem.RowStride(reduceWidth)
 	bytes := 4 * stride * reduceRows[len(reduceRows)-1]
 	buf, err := mem.Alloc((most+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnmeasured, err)
 	}
 	defer func() { _ = buf.Free() }() // unmapping what was mapped cannot fail in a way that anybody could act on
-	matrix := func(i int) exec.Matrix32 {
-		return exec.Matrix32{Base: unsafe.Add(buf.Pointer(), i*bytes), Stride: stride}
+	matrix := func(i int) allreduce.Matrix {
+		return allreduce.Matrix{Base: unsafe.Add(buf.Pointer(), i*bytes), Stride: stride}
 	}
 	var trials []*trial
 	of := map[*trial]*reduction{}
 	for _, ranks := range all {
 		for _, rows := range reduceRows {
-			r := &reduction{sum: exec.NewAllReduce(f.pool, vec, ranks), workers: workers, ranks: ranks,
-				job: exec.AllReduceJob{Rows: rows, Width: reduceWidth, Into: matrix(ranks)}}
+			r := &reduction{sum: allreduce.New(f.pool, vec, ranks), workers: workers, ranks: ranks,
+				job: allreduce.Job{Rows: rows, Width: reduceWidth, Into: matrix(ranks)}}
 			for i := range ranks {
 				r.job.Partials = append(r.job.Partials, matrix(i))
 			}

@@ -27,18 +27,25 @@ type Generator struct {
 	tok     *tokenizer.Tokenizer
 	verdict plans.Judgement
 	large   chan struct{} // capacity 1: whoever reads a large grammar
+	forms   *forms
 	// vocab is what grammars spell answers with, made for the first request that needs it.
 	vocab func() *grammar.Vocab
 }
 
-// New returns the Generator of an engine, which stays the caller's and must outlive it. The model
-// is told by its name, its chat template and how many requests run at the same time; its sizes and
-// the tokens around a text come from the engine and the tokenizer. The verdict is what plan verify
-// said of the plan that the engine runs under.
-func New(e *engine.Engine, tok *tokenizer.Tokenizer, name, template string, parallel int,
-	verdict plans.Judgement) *Generator {
-	m := server.ModelInfo{ID: name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
-		Template: strings.Clone(template)} // its file may be unmapped by then
+// Model is what New is told of a model, for its clients.
+type Model struct {
+	Name, Template, Arch, Type, Digest string // as server.ModelInfo has them
+	Parameters, Bytes                  int64
+}
+
+// New returns the Generator of an engine, which stays the caller's and must outlive it. The sizes
+// of the model and the tokens around a text come from the engine and the tokenizer; so many
+// requests run at the same time. The verdict is what plan verify said of the plan that the engine
+// runs under.
+func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, verdict plans.Judgement) *Generator {
+	m := server.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
+		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
+		Template: strings.Clone(told.Template)} // its file may be unmapped by then
 	if e.Pooled() {
 		m.Vector = e.Runner().Model.Outputs
 	}
@@ -49,6 +56,7 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, name, template string, para
 		m.EOS = string(tok.Piece(id))
 	}
 	return &Generator{model: m, engine: e, tok: tok, verdict: verdict, large: make(chan struct{}, 1),
+		forms: newForms(formBytes),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
 
@@ -71,8 +79,13 @@ func (g *Generator) Generate(
 		return res, err
 	}
 	parser, thinking := g.parted(&r)
-	if r.Constraint, err = g.constraint(ctx, &r, thinking); err != nil {
+	form, err := g.constraint(ctx, &r, thinking)
+	if err != nil {
 		return res, err
+	}
+	if form != nil {
+		defer g.forms.put(form) // the engine follows no answer that it gave up
+		r.Constraint = form
 	}
 	if parser != nil {
 		return g.generateParted(ctx, r, parser, emit)

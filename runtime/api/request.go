@@ -28,10 +28,27 @@ type Request struct {
 	OfPrompt    bool       // and for the tokens of the prompt, which then come first
 	PromptOnly  bool       // nothing is generated; MaxTokens is not read
 	Class       Class
-	// Queued hears once, before any token, how many requests wait before this one, and how long it
-	// will wait, by what others took (0: not known). It may be nil.
-	Queued func(ahead int, wait time.Duration)
-	Salt   [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
+	// Queued hears once, before any token, how the request stands. It may be nil.
+	Queued func(Queue)
+	// Progress hears, until the first token, how far the prompt is: when a part of it was computed.
+	// It may be nil.
+	Progress func(Progress)
+	Salt     [sha256.Size]byte // only requests of one salt may tell each other's prefixes by what is cached
+}
+
+// Queue is how a request stands when it comes, by what others took; times are 0 where they are not
+// known.
+type Queue struct {
+	Ahead int           // requests that wait before it
+	Wait  time.Duration // until it runs
+	First time.Duration // until its first token
+}
+
+// Progress is how far the prompt of a request is, in tokens.
+type Progress struct {
+	Total, Done int
+	Cached      int           // of Done, those that were there before
+	Took        time.Duration // since the request came
 }
 
 // Chat tells a chat from a text to continue.

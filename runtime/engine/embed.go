@@ -129,13 +129,8 @@ func (r *reading) run(ctx context.Context) (out api.Vectors, err error) {
 			return out, err
 		}
 		j := r.jobs[i]
-		select { // it is rung once, at its end
-		case <-ctx.Done():
-			return out, ctx.Err()
-		case <-j.out.ready:
-		}
-		if _, end := j.out.take(); end.err != nil {
-			return out, end.err
+		if err := j.ended(ctx); err != nil {
+			return out, err
 		}
 		r.ahead -= len(text)
 		if i == 0 {
@@ -147,6 +142,20 @@ func (r *reading) run(ctx context.Context) (out api.Vectors, err error) {
 		r.jobs[i] = nil
 	}
 	return out, nil
+}
+
+// ended waits until a text was read, and says why it was not.
+func (j *job) ended(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-j.out.ready:
+		}
+		if _, end := j.out.take(); end != nil {
+			return end.err
+		}
+	}
 }
 
 // submit hands on as many texts as there is room for, one at least.
@@ -192,7 +201,7 @@ func (c *cores) answer(act *sched.Action, events []sched.Event) []sched.Event {
 		}
 		delete(c.jobs, j.id)
 		events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
-		if !c.runner.Sound(i) {
+		if !c.runner.sound(i) {
 			j.out.close("", &OverflowError{})
 			continue
 		}

@@ -80,10 +80,13 @@ type job struct {
 	made    int
 	limit   int
 	scored  int // position of the prompt up to which log probabilities were given
+	read    int // positions of the prompt that are computed
 	arrived time.Time
 	started time.Time // of its first forward; set before the first token
 	cached  int       // positions that were there before it
-	drawn   [1]int32  // on its way to the scheduler
+	known   []int32   // on its way to the scheduler
+	forced  []int32   // given out, since no others were allowed, and not yet known to it
+	line    []int32   // memory of forced
 	halted  int       // op at which its prefill goes on when it is resumed
 	vector  []float32 // what a pooled model made of it; set before out is closed
 }
@@ -213,7 +216,7 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 		return api.Result{}, err
 	}
 	if req.Queued != nil {
-		req.Queued(e.place(j))
+		req.Queued(e.outlook(j))
 	}
 	defer e.cancel(j) // where it is still live: ctx ended, emit failed or panicked, a stop string appeared
 	return e.follow(ctx, j, emit)
@@ -261,13 +264,6 @@ func (e *Engine) inVocabulary(prompt []int32) error {
 		}
 	}
 	return nil
-}
-
-// place is how a job that was submitted stands.
-func (e *Engine) place(j *job) (ahead int, wait time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.sched.Place(j.id)
 }
 
 // submit hands a job to the scheduler, which may refuse it before this returns.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"sandwich/runtime/api"
 )
@@ -9,13 +10,14 @@ import (
 // follow passes a job's tokens on until it ends, or until nobody wants more of them.
 func (e *Engine) follow(ctx context.Context, j *job, emit func(api.Token) error) (api.Result, error) {
 	text := newTranscript(e.tok, j.req)
-	res := api.Result{PromptTokens: len(j.req.Prompt)}
+	res, told := api.Result{PromptTokens: len(j.req.Prompt)}, 0
 	for {
 		select {
 		case <-ctx.Done():
 			return res, ctx.Err()
 		case <-j.out.ready:
 		}
+		told = j.progress(told, &res)
 		steps, end := j.out.take()
 		for _, s := range steps {
 			if s.prompt {
@@ -63,4 +65,15 @@ func (e *Engine) finish(res api.Result, j *job, reason api.Finish) api.Result {
 	res.CachedTokens = j.cached
 	res.Queued = j.started.Sub(j.arrived)
 	return res
+}
+
+// progress tells how far the prompt is, as long as nothing else can be told; it returns up to where
+// it did.
+func (j *job) progress(told int, res *api.Result) int {
+	read := min(j.out.told(), len(j.req.Prompt))
+	if j.req.Progress != nil && res.Tokens == 0 && read > told {
+		j.req.Progress(api.Progress{Total: len(j.req.Prompt), Done: read, Cached: j.cached,
+			Took: time.Since(j.arrived)})
+	}
+	return read
 }

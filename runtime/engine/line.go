@@ -116,7 +116,7 @@ func (s *Line) forward(tokens []int32, prefill, all, last bool) error {
 		return err
 	}
 	for i, row := range b.LogitRows {
-		if !s.r.Sound(i) {
+		if !s.r.sound(i) {
 			fed := func(pos int) (int32, bool) { return s.fed[pos], true }
 			return s.r.overflow(s.l, b.Spans[0].Tables, s.pos+int(row), fed)
 		}

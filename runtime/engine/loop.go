@@ -86,7 +86,7 @@ func (c *cores) Carry(a *sched.Action) {
 func (c *cores) Begin(act *sched.Action) {
 	c.pace.stop.Store(false)
 	c.sched.Fill(&c.batch)
-	c.runner.Restrict(c.watch.team())
+	c.runner.restrict(c.watch.team())
 	c.runner.Use(int(act.Set))
 	c.plan(act)
 	c.next = 0
@@ -146,6 +146,10 @@ func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.
 	if c.Pooled() {
 		return c.answer(act, events)
 	}
+	if j := c.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
+		j.read = act.Pos + act.N
+		j.out.tell(j.read)
+	}
 	return c.drawAll(act, events)
 }
 
@@ -163,81 +167,4 @@ func (e *Engine) reject(a *sched.Action) {
 	default:
 		j.out.close("", fmt.Errorf("the scheduler refused the request: %s", a.Reason))
 	}
-}
-
-// drawAll draws a token for each request of the forward that ended its known tokens, and fails
-// those for which there is none, because its numbers overflowed.
-func (c *cores) drawAll(act *sched.Action, events []sched.Event) []sched.Event {
-	var failed []unsound
-	for i, row := range c.batch.LogitRows {
-		id := act.ID
-		if act.Kind == sched.Decode {
-			id = act.Rows[i].ID // one row each: the engine drafts nothing
-		}
-		j := c.jobs[id]
-		switch {
-		case j == nil:
-		case c.runner.Sound(i) && act.Kind != sched.Decode && !(act.Last && int(row) == act.N-1):
-			c.score(j, act.Pos+int(row), c.runner.Logits(i))
-		case c.runner.Sound(i) && j.req.PromptOnly:
-			delete(c.jobs, j.id)
-			events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
-			j.out.close(api.FinishLength, nil)
-		case c.runner.Sound(i):
-			events = append(events, c.draw(j, c.runner.Logits(i)))
-		default:
-			delete(c.jobs, j.id)
-			events = append(events, sched.Event{Kind: sched.Finish, ID: j.id})
-			failed = append(failed, unsound{j, int(row)})
-		}
-	}
-	c.fail(failed) // last: looking for the place takes the activations of the others
-	return events
-}
-
-// score gives the log probability of the token of the prompt behind a position, once: positions are
-// computed again after a preemption.
-func (e *Engine) score(j *job, pos int, logits []float32) {
-	if pos < j.scored || pos+1 >= len(j.req.Prompt) {
-		return
-	}
-	j.scored = pos + 1
-	own, top := e.draft.logprobs(logits, j.req.Prompt[pos+1], j.req.TopLogprobs)
-	j.out.put(step{id: own.ID, logprob: own.Logprob, top: top, at: time.Now(), prompt: true})
-}
-
-// draw draws a request's next token, which it goes on with or ends.
-func (e *Engine) draw(j *job, logits []float32) sched.Event {
-	s := step{id: j.sampler.next(logits, j.allowed(), e.draft), at: time.Now()}
-	if j.req.Logprobs {
-		var own api.TokenLogprob
-		own, s.top = e.draft.logprobs(logits, s.id, j.req.TopLogprobs)
-		s.logprob = own.Logprob
-	}
-	j.made++
-	e.counts.GeneratedTokens++
-	eog := e.tok != nil && e.tok.IsEOG(s.id)
-	whole, err := j.follows(s.id)
-	var reason api.Finish
-	switch {
-	case err != nil:
-		delete(e.jobs, j.id)
-		j.out.close("", err)
-		return sched.Event{Kind: sched.Finish, ID: j.id}
-	case eog && (!j.req.IgnoreEOS || j.req.Constraint != nil):
-		reason, s.special = api.FinishStop, true
-	case whole:
-		reason = api.FinishStop
-	case j.made == j.limit:
-		reason = api.FinishLength
-	}
-	if reason == "" {
-		j.out.put(s)
-		j.drawn[0] = s.id
-		return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.drawn[:]}
-	}
-	delete(e.jobs, j.id)
-	j.out.put(s)
-	j.out.close(reason, nil)
-	return sched.Event{Kind: sched.Finish, ID: j.id}
 }

@@ -31,7 +31,22 @@ type mailbox struct {
 	steps []step
 	spare []step
 	end   *ending
+	read  int           // positions of the prompt that are computed
 	ready chan struct{} // capacity 1
+}
+
+// tell says how far the prompt is.
+func (m *mailbox) tell(read int) {
+	m.mu.Lock()
+	m.read = read
+	m.mu.Unlock()
+	m.ring()
+}
+
+func (m *mailbox) told() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read
 }
 
 func (m *mailbox) put(s step) {

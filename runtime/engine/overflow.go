@@ -33,8 +33,8 @@ func (e *OverflowError) Error() string {
 		"get the file again from its source", in)
 }
 
-// Sound tells whether the numbers behind LogitRows[i] of the last Forward that ended are finite.
-func (r *Runner) Sound(i int) bool { return r.last.Sound(i) }
+// sound tells whether the numbers behind LogitRows[i] of the last Forward that ended are finite.
+func (r *Runner) sound(i int) bool { return r.last.Sound(i) }
 
 // overflow looks for the place where the token at a position of a sequence overflows. The
 // activations of the last forward are lost.
@@ -65,7 +65,10 @@ func overflowAt(found *exec.Overflow, plan *plans.Plan) *OverflowError {
 var opWords = map[string]string{
 	"embed": "the embedding", "output_norm": "the output norm", "head": "the head",
 	"attn_norm": "attention norm", "qkv": "attention q, k and v", "rotate": "rotation", "attention": "attention",
-	"o":        "attention output",
+	"o":       "attention output",
+	"conv.in": "convolution input", "conv": "convolution", "conv.out": "convolution output",
+	"delta.in": "delta rule input", "delta.conv": "convolution and decays", "delta": "delta rule",
+	"gate": "output gate", "delta.out": "delta rule output",
 	"ffn_norm": "ffn norm", "gate_up": "ffn gate and up", "down": "ffn down", "router": "router",
 	"experts.gate_up": "experts gate and up", "experts.down": "experts down", "combine": "sum of experts",
 }

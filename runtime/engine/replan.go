@@ -27,7 +27,7 @@ const maxReplanned = 16
 
 // teamsFor gives both phases their teams under what the system leaves, and says in words whether
 // they work under schedules made for them. It may be called while a forward runs; the teams are for
-// Restrict.
+// restrict.
 func (r *Runner) teamsFor(s standing) (teams [2]team, said string) {
 	ranks := r.assembly.Workers.Ranks()
 	for i, p := range r.phases {
@@ -98,8 +98,8 @@ func (r *Runner) serviceOf(prefill, decode []int) (plans.ServiceConfig, error) {
 	return plans.NewService(ranks, pre, dec)
 }
 
-// Restrict makes the following forwards run on these teams. Not to be called during one.
-func (r *Runner) Restrict(teams [2]team) {
+// restrict makes the following forwards run on these teams. Not to be called during one.
+func (r *Runner) restrict(teams [2]team) {
 	for i := range r.phases {
 		if teams[i].executor != nil {
 			r.phases[i].active, r.phases[i].executor = teams[i].workers, teams[i].executor

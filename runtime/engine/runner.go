@@ -151,12 +151,17 @@ func (r *Runner) Pool() *pool.Pool { return r.assembly.Workers.Pool }
 type Memory struct {
 	Weights, KV, Activations int64 // bytes; states of layers that have some are of KV
 	Packing                  time.Duration
+	// Of a model whose layers have a state: its bytes for one sequence, and how many copies of
+	// states there is room for beside those of the sequences.
+	State  int64
+	Copies int
 }
 
 // Memory reports the sizes of what was loaded.
 func (r *Runner) Memory() Memory {
 	a := r.assembly
 	m := Memory{Weights: a.Weights.Bytes(), KV: int64(a.KV.Bytes() + a.States.Bytes()), Packing: a.Packing}
+	m.State, m.Copies = a.States.Each(), a.Copies()
 	for _, set := range r.sets {
 		if set != nil {
 			m.Activations += int64(set.Bytes())

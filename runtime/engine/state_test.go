@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"sandwich/plans/thumb"
+	"sandwich/runtime/api"
 	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
 )
 
 // recurrent are the families whose layers have a state.
@@ -22,9 +27,13 @@ func recurrentFile(t testing.TB, family string) *gguf.File {
 		t.Fatalf("there is no small %s", family)
 	}
 	c.Vocab, c.Context = 1003, 1024
+	return synthesized(t, c, gguf.Q8_0)
+}
+
+func synthesized(t testing.TB, c model.Config, typ gguf.Type) *gguf.File {
+	t.Helper()
 	var out bytes.Buffer
-	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(gguf.Q8_0), 7,
-		nil); err != nil {
+	if err := model.SynthTo(context.Background(), gguf.NewWriter(&out), c, model.Uniform(typ), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Parse(out.Bytes())
@@ -54,6 +63,157 @@ func TestStateBitEqual(t *testing.T) {
 			o.Threads = 2
 			same(t, "two threads", want, logitsAlone(t, file, o, 512))
 			same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))
+		})
+	}
+}
+
+// everyOp halts a forward behind each op.
+type everyOp struct{}
+
+func (everyOp) Passed(int) bool { return true }
+
+// TestStateHalts: a forward that halts behind every op, while another sequence runs on the other
+// set of activations, gives the bits of one that does not.
+func TestStateHalts(t *testing.T) {
+	skipUnderRace(t)
+	for _, family := range recurrent {
+		t.Run(family, func(t *testing.T) {
+			file := recurrentFile(t, family)
+			want := logitsAlone(t, file, thumb.Options{Threads: 2}, 100)
+			r := openTestRunnerBlocks(t, file, thumb.Options{Threads: 2}, 100, 20)
+			defer r.Close()
+			if err := r.Reserve(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.Lead(func(l *pool.Leader) {
+				line, other := NewLine(r, l), NewLine(r, l)
+				other.cache, other.seq = line.cache, line.cache.Open(kvcache.Salt{})
+				got, prompt := []float32(nil), exactPrompt(1)
+				for at := 0; at < len(prompt); at += 100 {
+					tokens := prompt[at:min(at+100, len(prompt))]
+					if !line.cache.Reserve(line.seq, at+len(tokens)) {
+						t.Error("no blocks")
+						return
+					}
+					line.cache.Cover(line.seq, at+len(tokens))
+					b := kvcache.Batch{Tokens: tokens, Prefill: true, LogitRows: []int32{int32(len(tokens) - 1)}}
+					b.AddSpan(line.seq, kvcache.Span{Rows: len(tokens), Pos: at})
+					for next := 0; next < r.Ops(); {
+						var err error
+						r.Use(0)
+						if next, err = r.Forward(l, &b, next, everyOp{}); err != nil {
+							t.Error(err)
+							return
+						}
+						if r.Use(1); next%7 == 3 && next < r.Ops() {
+							if err := other.Feed(exactPrompt(2)[:3], 3, NoLogits, nil); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					r.Use(0)
+					got = slices.Clone(r.Logits(0))
+					line.advance(len(tokens))
+				}
+				same(t, "halted", want[:1], [][]float32{got})
+			})
+		})
+	}
+}
+
+// TestStateServes: requests of a model with states give the tokens that they give alone, whatever
+// they are preempted for and from wherever they go on; a conversation that goes on computes what is
+// new and one block at most, where there is room for copies.
+func TestStateServes(t *testing.T) {
+	for _, family := range []string{"lfm2", "qwen3next"} {
+		o := optionsFor(t, recurrentFile(t, family))
+		o.Context = 600
+		t.Run(family+" in company", func(t *testing.T) { serveStatesInCompany(t, o) })
+		t.Run(family+" in a conversation", func(t *testing.T) { serveStatesAgain(t, o) })
+		if family != "lfm2" {
+			continue
+		}
+		for _, o.StateBytes = range []int64{-1, 1} {
+			t.Run(fmt.Sprintf("%s, %d bytes", family, o.StateBytes), func(t *testing.T) { serveStatesAgain(t, o) })
+		}
+	}
+}
+
+// alone is what an engine of its own answers to a request.
+func alone(t *testing.T, o Options, r api.Request) []int32 {
+	t.Helper()
+	e := open(t, o)
+	defer e.Close()
+	ids, _, _ := generate(t, e, r)
+	return ids
+}
+
+func serveStatesInCompany(t *testing.T, o Options) {
+	few := o
+	few.Blocks = 14 // fewer than four requests want
+	e := open(t, few)
+	reqs, got := make([]api.Request, 5), make([][]int32, 5)
+	var all sync.WaitGroup
+	for i := range reqs {
+		reqs[i] = api.Request{Prompt: exactPrompt(uint64(1 + i/2))[:300+31*i], MaxTokens: 70, IgnoreEOS: true,
+			Class: api.Class(i % 2)}
+		all.Go(func() { got[i], _, _ = generate(t, e, reqs[i]) })
+	}
+	all.Wait()
+	checkIdleSoon(t, e)
+	for i := range reqs {
+		if want := alone(t, o, reqs[i]); !slices.Equal(got[i], want) {
+			t.Errorf("request %d got other tokens in company", i)
+		}
+	}
+}
+
+func serveStatesAgain(t *testing.T, o Options) {
+	e := open(t, o)
+	turn := api.Request{Prompt: exactPrompt(9)[:400], MaxTokens: 40, IgnoreEOS: true}
+	answer, _, _ := generate(t, e, turn)
+	for _, c := range []struct {
+		name   string
+		prompt []int32
+		least  int
+	}{
+		{"behind a stripped answer", slices.Concat(turn.Prompt, exactPrompt(3)[:60]), 400 - kvcache.BlockTokens},
+		{"behind the answer", slices.Concat(turn.Prompt, answer, exactPrompt(4)[:60]), 439 - kvcache.BlockTokens},
+		{"between two copies", slices.Concat(turn.Prompt[:300], exactPrompt(5)[:60]), 0},
+		{"at a copy", slices.Concat(turn.Prompt[:384], exactPrompt(6)[:9]), 384},
+	} {
+		if o.StateBytes != 0 {
+			c.least = 0
+		}
+		next := api.Request{Prompt: c.prompt, MaxTokens: 9, IgnoreEOS: true}
+		ids, _, res := generate(t, e, next)
+		if res.CachedTokens < c.least || o.StateBytes != 0 && res.CachedTokens > 0 {
+			t.Errorf("%s: %d of %d tokens were reused", c.name, res.CachedTokens, len(c.prompt))
+		}
+		if want := alone(t, o, next); !slices.Equal(ids, want) {
+			t.Errorf("%s: %v, alone %v", c.name, ids, want)
+		}
+	}
+	checkIdleSoon(t, e)
+}
+
+// TestStateOverflows: a request whose state leaves the range of float32 fails with the place, and
+// one behind it that begins alike does not find what that state left.
+func TestStateOverflows(t *testing.T) {
+	for tensor, c := range map[string]struct {
+		value float32
+		want  string
+	}{
+		"blk.1.ssm_a":             {1e4, "in layer 1 (convolution and decays):"}, // decays of infinity
+		"blk.0.ssm_norm.weight":   {3e38, "in layer 0 (output gate):"},
+		"blk.2.ssm_conv1d.weight": {3e38, "in layer 2 (convolution and decays):"},
+	} {
+		t.Run(tensor, func(t *testing.T) {
+			config, _ := model.Tiny("qwen35")
+			config.Vocab = tinyVocab
+			f := synthesized(t, config, gguf.F32)
+			set(t, f, tensor, c.value, everywhere)
+			checkOverflow(t, f, nil, c.want)
 		})
 	}
 }

@@ -41,21 +41,6 @@ func shared(b model.Buf) bool {
 
 const cacheLine = 64
 
-// RowStride is the distance in elements between rows of float32 activations: whole cache lines, off
-// multiples of 1 KiB. The tuner lays its operands out by it too, so that what it times is what
-// serves.
-func RowStride(width int) int {
-	const perLine = cacheLine / 4
-	if width == 0 {
-		return 0
-	}
-	s := (width + perLine - 1) / perLine * perLine
-	if s%(1024/4) == 0 {
-		s += perLine
-	}
-	return s
-}
-
 // bufferLayout is where each buffer of a rank begins in one piece of memory.
 type bufferLayout struct {
 	offset        [model.NumBufs]int
@@ -74,11 +59,11 @@ func (l *bufferLayout) reserve(bytes int) int {
 }
 
 // layOut places a rank's buffers; those that are shared have room with the first rank only.
-func (p *shard) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
+func (p *shard) layOut(rows, logitRows int, k roundedK) (l bufferLayout) {
 	m := p.model
 	most := rows // of any buffer that a product reads
 	for i := range model.NumBufs {
-		l.stride[i] = RowStride(m.Width(i))
+		l.stride[i] = mem.RowStride(m.Width(i))
 		n := m.RowsOf(i, rows)
 		most = max(most, n)
 		if i == model.BufLogits {
@@ -101,9 +86,9 @@ func (p *shard) layOut(rows, logitRows int, k RoundedK) (l bufferLayout) {
 	return l
 }
 
-// BufferBytes is what NewBuffers will allocate at most under a plan.
-func (p *Shards) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64) {
-	var k RoundedK
+// bufferBytes is what newBuffers will allocate at most under a plan.
+func (p *Shards) bufferBytes(plan *plans.Plan, rows, logitRows int) (total int64) {
+	var k roundedK
 	for i := range p.Whole.Weights {
 		w := &p.Whole.Weights[i]
 		if c, err := computeOf(plan, w); err == nil {
@@ -116,9 +101,9 @@ func (p *Shards) BufferBytes(plan *plans.Plan, rows, logitRows int) (total int64
 	return total
 }
 
-// NewBuffers allocates activations for forwards of at most rows tokens of which at most logitRows
+// newBuffers allocates activations for forwards of at most rows tokens of which at most logitRows
 // want logits, each rank's on its node. k is the longest rows that weights read in rounded form.
-func NewBuffers(p *Shards, rows, logitRows int, k RoundedK) (*Buffers, error) {
+func newBuffers(p *Shards, rows, logitRows int, k roundedK) (*Buffers, error) {
 	b := &Buffers{rows: rows, logitRows: logitRows, turned: mostTurned(p.Whole)}
 	for r := range p.list {
 		shard := &p.list[r]

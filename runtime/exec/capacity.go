@@ -36,7 +36,7 @@ func (o *Options) stores(s *Shards) (blocks int, specs []kvcache.Spec) {
 	if free, most := mem.Available(), min(o.Blocks, s.addressable(o.Plan.KV)); free > 0 && o.Least > 0 &&
 		o.Least < most {
 		more := sort.Search(most-o.Least, func(i int) bool {
-			return s.KVBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
+			return s.kvBytes(o.Plan.KV, of(o.Least+i+1)) > free/2
 		})
 		blocks = o.Least + more
 	}
@@ -66,9 +66,19 @@ func (l *Layers) sizes(blocks int, o *Options) []kvcache.Spec {
 	return specs
 }
 
+// Copies is how many copies of states there is room for beside those of the sequences.
+func (a *Assembly) Copies() (n int) {
+	for _, s := range a.Stores {
+		if s.States > 0 {
+			n += s.Blocks - s.States
+		}
+	}
+	return n
+}
+
 // addressable is how many blocks of all layers have sizes that can be counted.
 func (p *Shards) addressable(elem microkernel.KVType) int {
-	perBlock := p.KVBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
+	perBlock := p.kvBytes(elem, kvcache.Sizes(p.Layers.Kinds, 1, 1, 1))
 	return int(math.MaxInt64 / 4 / max(1, perBlock))
 }
 
@@ -78,9 +88,9 @@ func (a *Assembly) checkMemory(blocks int) error {
 		return fmt.Errorf("a KV cache of %d blocks and %d rows of logits are sizes that no machine has: %s",
 			blocks, a.logits, lower)
 	}
-	cache := a.Shards.KVBytes(a.Plan.KV, a.Stores)
+	cache := a.Shards.kvBytes(a.Plan.KV, a.Stores)
 	weights := a.Shards.PackedBytes()
-	activations := a.Shards.BufferBytes(a.Plan, a.rows, a.logits)
+	activations := a.Shards.bufferBytes(a.Plan, a.rows, a.logits)
 	free := mem.Available()
 	free -= free / spareMemory
 	if free > 0 && cache+weights+activations > free {
@@ -92,11 +102,11 @@ func (a *Assembly) checkMemory(blocks int) error {
 	return nil
 }
 
-// MemoryOf is what a model of one rank takes, and why Divide would refuse it.
+// MemoryOf is what a model of one rank takes, and why divideModel would refuse it.
 func MemoryOf(m *model.Model) (out model.Memory, err error) {
 	own := shard{model: m, first: true}
 	out.Packed = own.packedBytes()
-	layers, err := LayersOf(m)
+	layers, err := layersOf(m)
 	if err != nil {
 		return out, err
 	}

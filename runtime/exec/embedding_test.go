@@ -76,7 +76,7 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer workers.Close()
-					w, err := LoadWeights(t.Context(), shards, plan, workers, nil)
+					w, err := loadWeights(t.Context(), shards, plan, workers, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -84,7 +84,8 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 					checkEmbeddingRows(t, m, w)
 					whole, err := MemoryOf(m)
 					if ranks == 1 && (err != nil || shards.PackedBytes() != whole.Packed) {
-						t.Errorf("%d bytes of packed weights, the parts say %d: %v", whole.Packed, shards.PackedBytes(),
+						t.Errorf("%d bytes of packed weights, the shards say %d: %v", whole.Packed,
+							shards.PackedBytes(),
 							err)
 					}
 				})

@@ -11,6 +11,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/allreduce"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
@@ -21,8 +22,9 @@ import (
 // loop.
 type Team interface{ Run(fn func(*pool.Worker)) }
 
-// Config is what an Executor works on. Two executors, one a phase, share everything but the phase.
-type Config struct {
+// executorConfig is what an Executor works on. Two executors, one a phase, share everything but the
+// phase.
+type executorConfig struct {
 	Shards  *Shards
 	Weights *Weights
 	KV      KVStores
@@ -52,7 +54,7 @@ type Executor struct {
 	rotations []rotation // of model.Ropes
 	scratch   []workerScratch
 	memory    []*mem.Buffer          // scratch, by rank
-	sum       *AllReduce             // of Y over the ranks; nil with one rank
+	sum       *allreduce.Sum         // of Y over the ranks; nil with one rank
 	after     []func(row0, row1 int) // by op: what a gather does with rows that are summed
 
 	// The running forward, written before the workers start.
@@ -62,7 +64,7 @@ type Executor struct {
 	runs      [][]run // of each store but the one of states
 	passages  []passage
 	courses   []int // of the sequences, in passages
-	partials  AllReduceJob
+	partials  allreduce.Job
 	gate      Gate
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
@@ -81,9 +83,9 @@ type workerScratch struct {
 	began time.Time // the worker's part of the last Run
 }
 
-// New compiles the phase's schedules for every weight of the model. It fails where the plan has
-// none for a weight, or names a kernel that this host cannot build.
-func New(c Config) (*Executor, error) {
+// newExecutor compiles the phase's schedules for every weight of the model. It fails where the plan
+// has none for a weight, or names a kernel that this host cannot build.
+func newExecutor(c executorConfig) (*Executor, error) {
 	m := c.Shards.Whole
 	e := &Executor{
 		model: m, embedding: &c.Weights.embed, inputs: &c.Weights.inputs,
@@ -116,10 +118,10 @@ func New(c Config) (*Executor, error) {
 // prepareGathers makes what sums the ranks' results.
 func (e *Executor) prepareGathers() {
 	e.sum = e.groups.sum
-	e.partials = AllReduceJob{Width: e.model.Dims.Hidden, Partials: make([]Matrix32, len(e.ranks))}
+	e.partials = allreduce.Job{Width: e.model.Dims.Hidden, Partials: make([]allreduce.Matrix, len(e.ranks))}
 	e.after = make([]func(row0, row1 int), len(e.steps))
 	for i := range e.steps {
-		if op := &e.model.Ops[i]; e.steps[i].mode == Gather {
+		if op := &e.model.Ops[i]; e.steps[i].mode == onGather {
 			e.after[i] = func(row0, row1 int) { e.addNormRows(op, row0, row1) }
 		}
 	}
@@ -130,13 +132,13 @@ func (e *Executor) layPartials() {
 	e.partials.Rows = e.rows
 	for r := range e.partials.Partials {
 		b := &e.bufs.ranks[r]
-		e.partials.Partials[r] = Matrix32{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
+		e.partials.Partials[r] = allreduce.Matrix{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
 	}
 	e.partials.Into = e.partials.Partials[0]
 }
 
 // compile prepares every rank. Fields of one shape share their products.
-func (e *Executor) compile(c Config) error {
+func (e *Executor) compile(c executorConfig) error {
 	kind := kindOfAttention(e.model, &c.Shards.Layers)
 	byKey := map[plans.WeightKey]*phaseGemm{}
 	for r := range e.ranks {
@@ -169,7 +171,7 @@ func (e *Executor) compile(c Config) error {
 }
 
 // team is how many workers share the work of a rank in this phase.
-func (c *Config) team() int {
+func (c *executorConfig) team() int {
 	active := c.Workers.Pool.Size()
 	if n := len(c.Phase.PUs); n > 0 {
 		active = min(active, n)
@@ -193,7 +195,7 @@ func (e *Executor) Close() (err error) {
 // Ops is the number of ops of a forward: Run has finished one when it returns this.
 func (e *Executor) Ops() int { return len(e.model.Ops) }
 
-// Use makes b, which has the sizes of Config.Buffers, the activations of the following Runs: a
+// Use makes b, which has the sizes of the first Buffers, the activations of the following Runs: a
 // forward that was halted keeps its own while another one runs. No Run may be under way.
 func (e *Executor) Use(b *Buffers) { e.bufs = b }
 
@@ -275,11 +277,11 @@ func (e *Executor) walk(w *pool.Worker) {
 		s, at := e.steps[i], c
 		op := i
 		i, c = e.bufs.after(i, c)
-		if s.meet && s.mode == Gather {
+		if s.meet && s.mode == onGather {
 			e.sum.Finish(w, w.Group().ID(), &e.partials, e.after[op])
 		} else {
 			g := &all
-			if s.mode.Apart() {
+			if s.mode.apart() {
 				g = &own
 			}
 			e.do(g, op, at)

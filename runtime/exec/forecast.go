@@ -30,11 +30,11 @@ func Foresee(o Options) ([]Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	shards, err := Divide(m, o.Plan)
+	shards, err := divideModel(m, o.Plan)
 	if err != nil {
 		return nil, err
 	}
-	var k RoundedK
+	var k roundedK
 	for _, w := range o.Plan.Weights {
 		k.count(w.Compute, w.K)
 	}
@@ -66,7 +66,7 @@ func CacheBytes(shape plans.ModelShape, elem microkernel.KVType, blocks, sequenc
 	if err != nil {
 		return 0, err
 	}
-	layers, err := LayersOf(m)
+	layers, err := layersOf(m)
 	if err != nil {
 		return 0, err
 	}

@@ -55,7 +55,7 @@ func TestForeseeIsWhatOpenHolds(t *testing.T) {
 				}
 			}
 		}
-		if held := a.Shards.KVBytes(o.Plan.KV, a.Stores); cache != held {
+		if held := a.Shards.kvBytes(o.Plan.KV, a.Stores); cache != held {
 			t.Errorf("%s in %d ranks: a cache of %d bytes foreseen, of %d held", c.family, ranks, cache, held)
 		}
 		a.Close()

@@ -188,7 +188,7 @@ func TestGemmSlices(t *testing.T) {
 		rounds = 1
 	}
 	for _, isa := range microkernel.Host().ISAs() {
-		kernels, err := NewKernels(isa, nil)
+		kernels, err := newKernels(isa, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestGemmSlices(t *testing.T) {
 
 // TestGemmRefuses names schedules that would cut where nothing can be cut.
 func TestGemmRefuses(t *testing.T) {
-	kernels, err := NewKernels(microkernel.Go, nil)
+	kernels, err := newKernels(microkernel.Go, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

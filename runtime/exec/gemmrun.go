@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/mem"
 )
 
 // runDirect multiplies packed panels as they lie, NR columns at a time: all rows of the slice pass
@@ -88,7 +89,7 @@ func (g *Gemm) rowBytes(k int) int {
 }
 
 // packedStride is the distance in bytes between packed rows.
-func packedStride(bytes int) int { return 4 * RowStride((bytes+3)/4) }
+func packedStride(bytes int) int { return 4 * mem.RowStride((bytes+3)/4) }
 
 // rows runs m rows in calls of bounded and about equal length; the last one prefetches from next.
 func (g *Gemm) rows(args *microkernel.GemmArgs, m int, next unsafe.Pointer) {

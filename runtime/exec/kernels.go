@@ -18,9 +18,9 @@ type Kernels struct {
 	built map[microkernel.Spec]*microkernel.Kernel
 }
 
-// NewKernels prepares the kernels of an instruction set and builds everything a plan (or nil) names
+// newKernels prepares the kernels of an instruction set and builds everything a plan (or nil) names
 // in one go.
-func NewKernels(isa microkernel.ISA, plan *plans.Plan) (*Kernels, error) {
+func newKernels(isa microkernel.ISA, plan *plans.Plan) (*Kernels, error) {
 	vec, err := microkernel.NewVec(isa)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func PlanISA(plan *plans.Plan) microkernel.ISA {
 // BuildPlan builds all code that forwards under a plan run, as loading it does piece by piece: the
 // kernels of its products, what widens their weights, the row-wise kernels and attention.
 func BuildPlan(plan *plans.Plan) error {
-	k, err := NewKernels(PlanISA(plan), plan)
+	k, err := newKernels(PlanISA(plan), plan)
 	if err != nil {
 		return err
 	}

@@ -97,8 +97,8 @@ func (l *layerKV) pitch() int { return l.kvHeads * l.pair }
 // KVStores are the caches of all ranks: a block id means the same positions in each.
 type KVStores []*KVStore
 
-// NewKVStores reserves the stores of the model's layers for every rank, on its node.
-func NewKVStores(p *Shards, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
+// newKVStores reserves the stores of the model's layers for every rank, on its node.
+func newKVStores(p *Shards, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
 	for r := range p.list {
 		s, err := newKVStore(elem, p.list[r].layers, specs, p.list[r].node)
 		if err != nil {

@@ -19,9 +19,9 @@ type Layers struct {
 	State  int64 // bytes of a sequence in the recurrent store, 0 where there is none
 }
 
-// LayersOf reads the attention values of a model's layers. Layers of one kind share a store: their
+// layersOf reads the attention values of a model's layers. Layers of one kind share a store: their
 // blocks are taken and freed together. A kind that nobody registered is an error.
-func LayersOf(m *model.Model) (l Layers, err error) {
+func layersOf(m *model.Model) (l Layers, err error) {
 	l.Of, l.Keeper = make([]int, m.Dims.Layers), make([]int, m.Dims.Layers)
 	l.Heads = make([]model.Heads, m.Dims.Layers)
 	for i := range m.Ops {

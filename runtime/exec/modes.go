@@ -6,28 +6,28 @@ import (
 	"sandwich/runtime/model"
 )
 
-// Mode says on what an op works under tensor parallelism, and with whom (ArcLight section 3 and
+// opMode says on what an op works under tensor parallelism, and with whom (ArcLight section 3 and
 // appendix A).
-type Mode uint8
+type opMode uint8
 
 const (
-	// Serial: all workers on one set of operands.
-	Serial Mode = iota
-	// Scatter: the first op of a parallel subgraph. Each rank reads the one input of all in place,
-	// and writes its own output.
-	Scatter
-	// Parallel: each rank on its own operands.
-	Parallel
-	// Gather: all workers sum what each rank has into one, in ascending order of ranks.
-	Gather
+	// onSerial: all workers on one set of operands.
+	onSerial opMode = iota
+	// onScatter: the first op of a parallel subgraph. Each rank reads the one input of all in
+	// place, and writes its own output.
+	onScatter
+	// onParallel: each rank on its own operands.
+	onParallel
+	// onGather: all workers sum what each rank has into one, in ascending order of ranks.
+	onGather
 )
 
 var modeNames = [...]string{"serial", "scatter", "parallel", "gather"}
 
-func (m Mode) String() string { return modeNames[m] }
+func (m opMode) String() string { return modeNames[m] }
 
-// Apart tells whether the ranks run the op each for itself.
-func (m Mode) Apart() bool { return m == Scatter || m == Parallel }
+// apart tells whether the ranks run the op each for itself.
+func (m opMode) apart() bool { return m == onScatter || m == onParallel }
 
 // Sync is how the thread groups of the ranks wait for each other inside a parallel subgraph.
 type Sync uint8
@@ -42,11 +42,13 @@ const (
 
 // step is an op with its mode.
 type step struct {
-	mode  Mode
+	mode  opMode
 	local bool // the barrier behind it is the group's own
 	adds  bool // one rank: a product adds to X what it would write to Y, and the AddNorm behind it only normalizes
 	rope  int  // which of the model's ropes it turns heads by; -1 for none
-	meet  bool // no barrier behind it: the op makes what the gather that follows sums, or is that gather (AllReduce)
+	// no barrier behind it: the op makes what the gather that follows sums, or is that gather
+	// (allreduce.Sum)
+	meet bool
 }
 
 // steps gives every op of a model its mode: those whose operands are cut run apart, those that need
@@ -67,16 +69,16 @@ func steps(m *model.Model, ranks int, sync Sync) []step {
 	}
 	for i := range m.Ops {
 		out[i].mode = modeOf(m, &m.Ops[i])
-		if out[i].mode == Parallel && !(i > 0 && out[i-1].mode.Apart()) {
-			out[i].mode = Scatter
+		if out[i].mode == onParallel && !(i > 0 && out[i-1].mode.apart()) {
+			out[i].mode = onScatter
 		}
 	}
 	for i := range out {
-		if sync == SyncA || !out[i].mode.Apart() || i+1 == len(out) {
+		if sync == SyncA || !out[i].mode.apart() || i+1 == len(out) {
 			continue
 		}
-		out[i].local = out[i+1].mode.Apart()
-		if out[i+1].mode == Gather {
+		out[i].local = out[i+1].mode.apart()
+		if out[i+1].mode == onGather {
 			out[i].meet, out[i+1].meet = true, true
 		}
 	}
@@ -89,17 +91,17 @@ func addsPlainly(product, sum *model.Op) bool {
 		sum.Kind == model.OpAddNorm && sum.Post == nil && sum.Gain == nil && sum.Scale == 1
 }
 
-func modeOf(m *model.Model, op *model.Op) Mode {
+func modeOf(m *model.Model, op *model.Op) opMode {
 	switch op.Kind {
 	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate, model.OpPool,
 		model.OpSoftmax:
-		return Serial
+		return onSerial
 	case model.OpAddNorm:
-		return Gather
+		return onGather
 	case model.OpMatMul:
 		if !m.Weights[op.W[0]].Cut {
-			return Serial
+			return onSerial
 		}
 	}
-	return Parallel
+	return onParallel
 }

@@ -66,7 +66,7 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	shards, err := Divide(m, o.Plan)
+	shards, err := divideModel(m, o.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -94,14 +94,14 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	if a.KV, err = NewKVStores(a.Shards, o.Plan.KV, a.Stores); err != nil {
+	if a.KV, err = newKVStores(a.Shards, o.Plan.KV, a.Stores); err != nil {
 		return err
 	}
 	if a.States, err = newStates(a.Shards, a.Stores); err != nil {
 		return err
 	}
 	began := time.Now()
-	if a.Weights, err = LoadWeights(ctx, a.Shards, o.Plan, a.Workers, o.Progress); err != nil {
+	if a.Weights, err = loadWeights(ctx, a.Shards, o.Plan, a.Workers, o.Progress); err != nil {
 		return err
 	}
 	a.Packing = time.Since(began)
@@ -125,7 +125,7 @@ func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stor
 // NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
 // is kept.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
-	return NewBuffers(a.Shards, a.rows, a.logits, a.Weights.RoundedK())
+	return newBuffers(a.Shards, a.rows, a.logits, a.Weights.roundedK())
 }
 
 // Touch faults activations in, so that no request waits for that. Not to be called inside Lead.
@@ -136,8 +136,8 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 // Compile prepares a phase of any plan that cuts and computes the weights as the opened one does,
 // to run on these workers: the assembly's, or others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
-	return New(Config{Shards: a.Shards, Weights: a.Weights, KV: a.KV, States: a.States, Buffers: a.Buffers, Workers: on,
-		Sync: a.sync, Phase: phase, Context: a.context})
+	return newExecutor(executorConfig{Shards: a.Shards, Weights: a.Weights, KV: a.KV, States: a.States,
+		Buffers: a.Buffers, Workers: on, Sync: a.sync, Phase: phase, Context: a.context})
 }
 
 // Close frees everything but borrowed workers. Executors over it are closed before.

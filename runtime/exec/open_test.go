@@ -133,7 +133,7 @@ func TestCacheFitsMemory(t *testing.T) {
 		if err := a.checkMemory(a.Blocks); err != nil {
 			t.Fatal(err)
 		}
-		bytes := a.Shards.KVBytes(o.Plan.KV, a.Stores)
+		bytes := a.Shards.kvBytes(o.Plan.KV, a.Stores)
 		if want == 9 && a.Blocks != 9 || a.Blocks < 4 || a.Blocks > want || a.Stores[0].Blocks != a.Blocks ||
 			bytes > mem.Available() {
 			t.Errorf("%d blocks of %d bytes for %d", a.Blocks, bytes, want)

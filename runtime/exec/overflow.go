@@ -2,6 +2,7 @@ package exec
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"sandwich/runtime/kvcache"
@@ -66,6 +67,8 @@ type Overflow struct {
 func (e *Executor) FindOverflow(
 	team Team, tables kvcache.Tables, pos int, token func(pos int) (id int32, known bool),
 ) (found *Overflow, err error) {
+	tables, restore := e.besideState(tables)
+	defer restore()
 	for pos >= 0 {
 		id, known := token(pos)
 		if !known {
@@ -82,6 +85,20 @@ func (e *Executor) FindOverflow(
 		}
 	}
 	return found, err
+}
+
+// besideState makes tables by which forwards go on from the state that there is, as often as they
+// like, and leave no copies; restore puts that state back.
+func (e *Executor) besideState(tables kvcache.Tables) (beside kvcache.Tables, restore func()) {
+	if e.states == nil {
+		return tables, func() {}
+	}
+	id := tables[e.states.store][1]
+	beside = slices.Clone(tables)
+	beside[e.states.store] = []kvcache.BlockID{id, id}
+	block := unsafe.Slice((*byte)(unsafe.Pointer(e.states.of(0, id))), e.states.block)
+	was := slices.Clone(block)
+	return beside, func() { copy(block, was) }
 }
 
 // firstOverflow runs a batch of one row and stops behind every op that can be stopped behind.
@@ -113,7 +130,7 @@ func (e *Executor) opSound(i int) bool {
 	for _, buf := range e.written(op, e.steps[i].adds) {
 		for r := range e.bufs.ranks {
 			m, b := e.ranks[r].shard.model, &e.bufs.ranks[r]
-			width := m.Width(buf)
+			width := widthOf(m, &m.Ops[i], buf)
 			if buf == model.BufLogits {
 				b = &e.bufs.ranks[0] // the row of the whole
 			}
@@ -126,6 +143,26 @@ func (e *Executor) opSound(i int) bool {
 		}
 	}
 	return true
+}
+
+// widthOf is how many elements of a row of a buffer an op writes: layers may be of several widths.
+func widthOf(m *model.Model, op *model.Op, buf model.Buf) int {
+	if len(op.W) > 0 && buf != model.BufX {
+		return m.Weights[op.W[slices.Index(op.Outs, buf)]].N
+	}
+	switch op.Kind {
+	case model.OpAttention:
+		return op.Heads.Q * op.Heads.Dim
+	case model.OpOutGate:
+		return op.N
+	case model.OpDelta:
+		return op.Delta.ValueHeads * op.Delta.ValueDim
+	case model.OpConv:
+		if buf != model.BufAlpha && buf != model.BufBeta {
+			return op.Conv.N
+		}
+	}
+	return m.Width(buf)
 }
 
 // written are the buffers that an op writes.
@@ -142,8 +179,13 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 		return op.Outs
 	case model.OpRotate:
 		return []model.Buf{model.BufQ, model.BufK}
-	case model.OpAttention:
+	case model.OpAttention, model.OpDelta, model.OpOutGate:
 		return []model.Buf{model.BufAtt}
+	case model.OpConv:
+		if op.Delta != nil {
+			return []model.Buf{model.BufMix, model.BufAlpha, model.BufBeta}
+		}
+		return op.Outs
 	case model.OpAddNorm:
 		if op.Norm == nil {
 			return []model.Buf{model.BufX}
@@ -161,6 +203,9 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 func (e *Executor) remembers(tables kvcache.Tables, pos int) bool {
 	block := max(0, pos) / kvcache.BlockTokens
 	for i, k := range e.layers.Kinds {
+		if k == (kvcache.Recurrent{}) {
+			continue // one position more or less makes no state finite
+		}
 		for b := range block + 1 {
 			if tables[i][b] < 0 && (b == block || k.Reads(block, b)) {
 				return false

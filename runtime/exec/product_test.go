@@ -15,7 +15,7 @@ import (
 func hostKernels(t *testing.T) (k *Kernels, isa microkernel.ISA, rounds int) {
 	t.Helper()
 	isa = microkernel.Host().Best()
-	k, err := NewKernels(isa, nil)
+	k, err := newKernels(isa, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

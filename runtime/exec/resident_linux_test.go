@@ -45,7 +45,7 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	shards, workers := divide(t, m, plan), testWorkers(t, 1)
 	debug.FreeOSMemory()
 	anonymous, mapped := resident(t)
-	w, err := LoadWeights(t.Context(), shards, plan, workers, nil)
+	w, err := loadWeights(t.Context(), shards, plan, workers, nil)
 	must(err)
 	defer w.Free()
 	debug.FreeOSMemory()

@@ -86,7 +86,7 @@ func (e *Executor) norm(g *group, op *model.Op) {
 
 // addNorm adds what the ops before made of Y to X, and normalizes. With several ranks it is the
 // gather of their subgraph, where they have met at a barrier: each row is summed in ascending order
-// of ranks, as AllReduce does.
+// of ranks, as allreduce.Sum does.
 func (e *Executor) addNorm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
@@ -149,16 +149,16 @@ func (e *Executor) rowNorm(g *group, op *model.Op) {
 	}
 }
 
-// capRows is OpCap, in pieces of a row so that the one row of a decode step is shared too.
+// capRows is OpCap, in strips of a row so that the one row of a decode step is shared too.
 func (e *Executor) capRows(g *group, op *model.Op) {
-	const piece = 1024
+	const strip = 1024
 	width := e.model.Width(op.In)
-	pieces := (width + piece - 1) / piece
-	units := len(e.batch.LogitRows) * pieces
+	strips := (width + strip - 1) / strip
+	units := len(e.batch.LogitRows) * strips
 	for lo, hi, ok := g.next(units, rowChunk); ok; lo, hi, ok = g.next(units, rowChunk) {
 		for u := lo; u < hi; u++ {
-			row, c := u/pieces, u%pieces*piece
-			e.vec.SoftCap(addElems(g.row(op.In, row), c), min(piece, width-c), 1, op.Cap)
+			row, c := u/strips, u%strips*strip
+			e.vec.SoftCap(addElems(g.row(op.In, row), c), min(strip, width-c), 1, op.Cap)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func (e *Executor) gather(g *group, scale float32) {
 	}
 }
 
-// run is a piece of a span that lies in one KV block: rows [row, row+n) of the batch at positions
+// run is a strip of a span that lies in one KV block: rows [row, row+n) of the batch at positions
 // [pos, pos+n).
 type run struct {
 	row, n, pos int
@@ -205,12 +205,12 @@ func cutRuns(dst []run, spans []kvcache.Span, store int) []run {
 func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
 	kvHeads, runs := op.Heads.KV, e.runs[e.layers.Of[op.Layer]]
 	each := min(kvHeads, max(1, len(runs)*kvHeads/(2*g.n)))
-	pieces := (kvHeads + each - 1) / each
-	units := len(runs) * pieces
+	strips := (kvHeads + each - 1) / each
+	units := len(runs) * strips
 	for lo, hi, ok := g.next(units, 1); ok; lo, hi, ok = g.next(units, 1) {
 		for u := lo; u < hi; u++ {
-			head := u % pieces * each
-			e.rotateRun(g, op, rope, &runs[u/pieces], head, min(head+each, kvHeads))
+			head := u % strips * each
+			e.rotateRun(g, op, rope, &runs[u/strips], head, min(head+each, kvHeads))
 		}
 	}
 }

@@ -30,13 +30,13 @@ type shard struct {
 	first  bool // computes what is not cut
 }
 
-// Divide cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it whole. A
-// model that asks for what no op here computes is refused by name.
-func Divide(m *model.Model, plan *plans.Plan) (*Shards, error) {
+// divideModel cuts the model for the ranks of the plan; a plan of one rank, or none, leaves it
+// whole. A model that asks for what no op here computes is refused by name.
+func divideModel(m *model.Model, plan *plans.Plan) (*Shards, error) {
 	if err := checkValues(m); err != nil {
 		return nil, err
 	}
-	layers, err := LayersOf(m)
+	layers, err := layersOf(m)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Divide(m *model.Model, plan *plans.Plan) (*Shards, error) {
 	}
 	for i, s := range shares {
 		own := shard{share: s, model: m.Share(s), node: ranks[i].NUMANode, pus: ranks[i].PUs, first: i == 0}
-		if own.layers, err = LayersOf(own.model); err != nil {
+		if own.layers, err = layersOf(own.model); err != nil {
 			return nil, err
 		}
 		p.list = append(p.list, own)
@@ -85,7 +85,7 @@ func (p *Shards) rankOf(pu int) int {
 	return slices.IndexFunc(p.list, func(r shard) bool { return slices.Contains(r.pus, pu) })
 }
 
-// PackedBytes is what LoadWeights will allocate; types without a layout count as nothing.
+// PackedBytes is what loadWeights will allocate; types without a layout count as nothing.
 func (p *Shards) PackedBytes() (total int64) {
 	for r := range p.list {
 		total += p.list[r].packedBytes()
@@ -110,8 +110,8 @@ func (p *shard) tableBytes() int {
 	return tableBytes(p.model)
 }
 
-// KVBytes is what the stores of these sizes take, a KV head that two ranks share counted twice.
-func (p *Shards) KVBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
+// kvBytes is what the stores of these sizes take, a KV head that two ranks share counted twice.
+func (p *Shards) kvBytes(elem microkernel.KVType, specs []kvcache.Spec) (total int64) {
 	for r := range p.list {
 		total += p.list[r].layers.bytes(elem, specs)
 	}

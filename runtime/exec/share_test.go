@@ -17,7 +17,7 @@ import (
 // Every way of laying slices on workers gives the bits of the oracle.
 func TestSchemesGiveEqualBits(t *testing.T) {
 	isa := microkernel.Host().Best()
-	kernels, err := NewKernels(isa, nil)
+	kernels, err := newKernels(isa, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

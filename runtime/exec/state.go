@@ -64,6 +64,14 @@ func (s *States) Bytes() int {
 	return s.memory.Len()
 }
 
+// Each is the bytes of one sequence's state; of nil it is 0.
+func (s *States) Each() int64 {
+	if s == nil {
+		return 0
+	}
+	return int64(s.block)
+}
+
 // Free returns the memory; no forward may run then or afterwards.
 func (s *States) Free() error {
 	if s == nil {

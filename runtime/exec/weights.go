@@ -80,9 +80,9 @@ func (w *Weights) Free() (err error) {
 	return err
 }
 
-// RoundedK is the longest row of activations that a compute path rounds for itself, by Compute; 0
+// roundedK is the longest row of activations that a compute path rounds for itself, by Compute; 0
 // where no weight has that path.
-func (w *Weights) RoundedK() (k RoundedK) {
+func (w *Weights) roundedK() (k roundedK) {
 	for r := range w.ranks {
 		for i := range w.ranks[r].packed {
 			p := &w.ranks[r].packed[i]
@@ -104,14 +104,14 @@ func layoutOf(w *model.Weight) (microkernel.Layout, error) {
 	return l, nil
 }
 
-// LoadWeights packs every matrix of the model, each rank's pieces by the rank's own workers, and
+// loadWeights packs every matrix of the model, each rank's pieces by the rank's own workers, and
 // copies the embedding where the head is another matrix: forwards read nothing of the file. The
 // pages of a raw tensor are given back as soon as it is packed, so that weights are in memory once.
 // A weight with a value that is not finite is refused by name, and so is a file that another
 // program writes to meanwhile (gguf.ErrChanged). When ctx ends, each worker finishes the piece it
 // is at, and the error is ctx's cause. progress, where given, hears of finished bytes and may be
 // called from several threads.
-func LoadWeights(ctx context.Context, shards *Shards, plan *plans.Plan, on *Workers,
+func loadWeights(ctx context.Context, shards *Shards, plan *plans.Plan, on *Workers,
 	progress func(done, total int64)) (*Weights, error) {
 	w := &Weights{ranks: make([]rankWeights, len(shards.list))}
 	for r := range w.ranks {

@@ -46,7 +46,7 @@ func looseModel(t *testing.T) (*model.Model, *plans.Plan) {
 
 func divide(t *testing.T, m *model.Model, plan *plans.Plan) *Shards {
 	t.Helper()
-	shards, err := Divide(m, plan)
+	shards, err := divideModel(m, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func testWorkers(t *testing.T, workers int) *Workers {
 func TestWeightsPackEveryTensor(t *testing.T) {
 	m, plan := looseModel(t)
 	var last, calls int64
-	w, err := LoadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, 1), func(done, total int64) {
+	w, err := loadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, 1), func(done, total int64) {
 		calls++
 		if done <= last || done > total || total != divide(t, m, plan).PackedBytes() {
 			t.Errorf("progress %d of %d after %d", done, total, last)
@@ -83,7 +83,7 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 	if last != divide(t, m, plan).PackedBytes() || calls == 0 {
 		t.Errorf("progress ended at %d of %d", last, divide(t, m, plan).PackedBytes())
 	}
-	three, err := LoadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, 3), nil)
+	three, err := loadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, 3), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestWeightsPackEveryTensor(t *testing.T) {
 func TestWeightsRefuse(t *testing.T) {
 	m, plan := looseModel(t)
 	load := func(workers int) (*Weights, error) {
-		return LoadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, workers), nil)
+		return loadWeights(t.Context(), divide(t, m, plan), plan, testWorkers(t, workers), nil)
 	}
 	for i := range 7 {
 		m, plan = looseModel(t)

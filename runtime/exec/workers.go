@@ -8,6 +8,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/runtime/allreduce"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 )
@@ -55,7 +56,7 @@ type Workers struct {
 
 // NewWorkers builds the code, which refuses a host that cannot run it, and starts the threads.
 func NewWorkers(o WorkerOptions) (*Workers, error) {
-	kernels, err := NewKernels(o.ISA, o.Plan)
+	kernels, err := newKernels(o.ISA, o.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (w *Workers) Ranks() [][]int { return rankWorkers(w.Pool.PUs(), w.ranks) }
 // executors that run on that pool share them.
 type Groups struct {
 	grouping *pool.Grouping
-	sum      *AllReduce
+	sum      *allreduce.Sum
 }
 
 // newGroups divides the workers of a pool by the ranks that their PUs belong to; nil where there is
@@ -138,7 +139,7 @@ func newGroups(p *pool.Pool, vec *microkernel.Vec, ranks []plans.Rank) (*Groups,
 	if err != nil {
 		return nil, err
 	}
-	return &Groups{grouping, NewAllReduce(p, vec, len(ranks))}, nil
+	return &Groups{grouping, allreduce.New(p, vec, len(ranks))}, nil
 }
 
 // rankWorkers lists the workers of each rank, for workers on the given PUs.
@@ -161,7 +162,7 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) error {
 	const (
 		hugePage = 2 << 20
-		piece    = 32 * hugePage // between two looks at ctx: milliseconds
+		step     = 32 * hugePage // between two looks at ctx: milliseconds
 	)
 	grouping := w.Grouping()
 	w.Pool.Run(func(worker *pool.Worker) {
@@ -172,8 +173,8 @@ func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) 
 		}
 		b := memory(rank)
 		lo, hi := pool.Split(b.Len(), n, id, hugePage)
-		for ; lo < hi && ctx.Err() == nil; lo += piece {
-			b.Touch(lo, min(lo+piece, hi))
+		for ; lo < hi && ctx.Err() == nil; lo += step {
+			b.Touch(lo, min(lo+step, hi))
 		}
 	})
 	return context.Cause(ctx)

@@ -109,7 +109,7 @@ func noMemory(size int, there int64, cause error) error {
 func (b *Buffer) Bytes() []byte { return b.data }
 
 // Float32s is the memory seen as floats.
-func (b *Buffer) Float32s() []float32 { return Float32s(b.data) }
+func (b *Buffer) Float32s() []float32 { return float32s(b.data) }
 
 // Pointer is the address of the first byte.
 func (b *Buffer) Pointer() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b.data)) }
@@ -147,9 +147,9 @@ func (b *Buffer) Free() error {
 	return b.unmap()
 }
 
-// Float32s is b seen as floats; a tail shorter than a float is left out. b starts at a multiple of
+// float32s is b seen as floats; a tail shorter than a float is left out. b starts at a multiple of
 // 4, as all memory of this package does.
-func Float32s(b []byte) []float32 {
+func float32s(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
 

@@ -28,10 +28,10 @@ func TestResidency(t *testing.T) {
 	if r, err = b.Residency(); err != nil || r.Absent != 4000 || r.Pages[0] != 5000 || r.Remote(0) != 0 {
 		t.Errorf("touched 5000 of 9000 pages: %+v, %v", r, err)
 	}
-	if r, err = ResidencyOf(b.Bytes()[99*pageSize+5 : 101*pageSize-5]); err != nil || r.Absent != 1 || r.Pages[0] != 1 {
+	if r, err = residencyOf(b.Bytes()[99*pageSize+5 : 101*pageSize-5]); err != nil || r.Absent != 1 || r.Pages[0] != 1 {
 		t.Errorf("two pages in part: %+v, %v", r, err)
 	}
-	if r, err = ResidencyOf(nil); err != nil || len(r.Pages) != 0 {
+	if r, err = residencyOf(nil); err != nil || len(r.Pages) != 0 {
 		t.Errorf("nothing: %+v, %v", r, err)
 	}
 }

@@ -23,4 +23,4 @@ func (r Residency) Remote(node int) float64 {
 }
 
 // Residency looks up where each page of the buffer is.
-func (b *Buffer) Residency() (Residency, error) { return ResidencyOf(b.data) }
+func (b *Buffer) Residency() (Residency, error) { return residencyOf(b.data) }

@@ -10,9 +10,9 @@ import (
 
 const residencyBatch = 4096 // pages asked about in one call
 
-// ResidencyOf looks up where each page of b is, by move_pages without targets; b may also be a
+// residencyOf looks up where each page of b is, by move_pages without targets; b may also be a
 // mapped file. In a sandbox that forbids the call, Known is false.
-func ResidencyOf(b []byte) (Residency, error) {
+func residencyOf(b []byte) (Residency, error) {
 	r := Residency{Pages: map[int]int{}, Known: true}
 	if len(b) == 0 {
 		return r, nil

@@ -2,8 +2,8 @@
 
 package mem
 
-// ResidencyOf cannot tell on this system.
-func ResidencyOf([]byte) (Residency, error) { return Residency{}, nil }
+// residencyOf cannot tell on this system.
+func residencyOf([]byte) (Residency, error) { return Residency{}, nil }
 
 func nodesOf(pages []uintptr) (nodes []int32, known bool, err error) {
 	nodes = make([]int32, len(pages))

@@ -141,7 +141,7 @@ func (b *Builder) DeltaNet(l deltaNet) {
 		alpha.Picks = []Pick{{each, each, 2 * each, heads}}
 	}
 	b.MatMul("delta.in", BufH, qkv, z, beta, alpha)
-	b.op(OpConv, "conv", Op{Conv: b.conv("ssm_conv1d.weight", d.channels()), Delta: d})
+	b.op(OpConv, "delta.conv", Op{Conv: b.conv("ssm_conv1d.weight", d.channels()), Delta: d})
 	b.op(OpDelta, "delta", Op{Delta: d})
 	b.op(OpOutGate, "gate", Op{In: BufZ, Act: SwiGLU, N: inner, Norm: b.vector("ssm_norm.weight", r.ValueDim, Always)})
 	b.MatMul("delta.out", BufAtt, whole("out", "ssm_out", b.Hidden, inner, BufY))

@@ -11,8 +11,8 @@ import (
 
 func TestWorkersStayOnTheirPU(t *testing.T) {
 	p := open(t, 4, Options{Pin: true})
-	if !p.Pinned() || p.Note() != "" {
-		t.Fatalf("pinned %v, note %q", p.Pinned(), p.Note())
+	if !p.isPinned() || p.Note() != "" {
+		t.Fatalf("pinned %v, note %q", p.isPinned(), p.Note())
 	}
 	pus := p.PUs()
 	p.Run(func(w *Worker) {

@@ -47,7 +47,7 @@ func BenchmarkBarrier(b *testing.B) {
 
 func BenchmarkLocalBarrierAlone(b *testing.B) {
 	p := allCPUs(b)
-	if err := p.SetGroups([][]int{{0}}); err != nil {
+	if err := p.regroup([][]int{{0}}); err != nil {
 		b.Fatal(err)
 	}
 	p.Run(func(w *Worker) {

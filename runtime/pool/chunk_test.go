@@ -37,7 +37,7 @@ func TestChunksCoverEachItemOnce(t *testing.T) {
 // Groups that passed different numbers of local barriers agree on a counter after a global one.
 func TestChunksAfterUnevenLocalBarriers(t *testing.T) {
 	p := open(t, 3, Options{})
-	if err := p.SetGroups([][]int{{0}, {1, 2}}); err != nil {
+	if err := p.regroup([][]int{{0}, {1, 2}}); err != nil {
 		t.Fatal(err)
 	}
 	var shared Counter

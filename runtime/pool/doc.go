@@ -11,8 +11,8 @@
 //     to be woken, which is what makes a switch between prefill and decode workers cost
 //     microseconds. An engine's loop lives here.
 //
-// Which workers take part is changed with SetActive (the hot switch), how they are grouped with
-// SetGroups or, from one op to the next inside a run, with [Worker.Use]. Workers wait by spinning
-// for at most [Options.Spin], then in a futex; a worker that the kernel takes its CPU from while it
-// spins stops spinning for a while.
+// Which workers take part is changed with SetActive (the hot switch), how they are grouped, from
+// one op to the next inside a run, with [Worker.Use]. Workers wait by spinning for at most
+// [Options.Spin], then in a futex; a worker that the kernel takes its CPU from while it spins stops
+// spinning for a while.
 package pool

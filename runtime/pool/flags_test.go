@@ -11,7 +11,7 @@ import (
 // test. Workers form a ring, each waiting for its neighbour alone.
 func TestFlagsOrderMemory(t *testing.T) {
 	for _, n := range sizes {
-		for _, spin := range []time.Duration{NoSpin, DefaultSpin} {
+		for _, spin := range []time.Duration{NoSpin, defaultSpin} {
 			p := open(t, n, Options{Spin: spin})
 			f := p.NewFlags(n)
 			cells := make([][3]int, n) // a neighbour is at most one round ahead
@@ -72,7 +72,7 @@ func TestFlagsUnwindFailedRun(t *testing.T) {
 func TestMetStartsCountersOver(t *testing.T) {
 	const n, rounds = 3, 100
 	p := open(t, n, Options{})
-	if err := p.SetGroups([][]int{{0, 1}, {2}}); err != nil {
+	if err := p.regroup([][]int{{0, 1}, {2}}); err != nil {
 		t.Fatal(err)
 	}
 	f := p.NewFlags(n)

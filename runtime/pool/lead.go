@@ -85,6 +85,3 @@ func (l *Leader) Run(fn func(w *Worker)) {
 
 // SetActive is Pool.SetActive.
 func (l *Leader) SetActive(workers []int) (time.Duration, error) { return l.p.setActive(workers) }
-
-// SetGroups is Pool.SetGroups.
-func (l *Leader) SetGroups(groups [][]int) error { return l.p.setGroups(groups) }

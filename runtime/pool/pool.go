@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// DefaultSpin is how long a waiting worker spins before it sleeps when Options.Spin is zero.
-const DefaultSpin = 50 * time.Microsecond
+// defaultSpin is how long a waiting worker spins before it sleeps when Options.Spin is zero.
+const defaultSpin = 50 * time.Microsecond
 
 // NoSpin as Options.Spin makes waiting workers sleep at once: for emulated and for oversubscribed
 // machines.
@@ -22,7 +22,7 @@ var ErrClosed = errors.New("the worker pool is closed")
 
 // Options of New. The zero value is an unpinned pool of the default spin limit.
 type Options struct {
-	Spin time.Duration // longest spin of a waiting worker; 0 means DefaultSpin, negative (NoSpin) none
+	Spin time.Duration // longest spin of a waiting worker; 0 means defaultSpin, negative (NoSpin) none
 	Pin  bool          // bind worker i to PU pus[i]; ignored, and said by Note, where the system has no affinity calls
 	// opaque class of each worker (exec maps it to an ISA and a throughput); nil means class 0 for
 	// all
@@ -140,7 +140,7 @@ func spinLimits(pus []int, allowed int, asked time.Duration) (worker, caller tim
 	spin := asked
 	switch {
 	case spin == 0:
-		spin = DefaultSpin
+		spin = defaultSpin
 	case spin < 0:
 		spin = 0
 	}
@@ -227,8 +227,8 @@ func (p *Pool) Threads() []int {
 	return out
 }
 
-// Pinned reports whether every worker is bound to its PU.
-func (p *Pool) Pinned() bool { return p.pinned }
+// isPinned reports whether every worker is bound to its PU.
+func (p *Pool) isPinned() bool { return p.pinned }
 
 // Note says in one sentence what was asked for and could not be had, or is empty.
 func (p *Pool) Note() string { return p.note }

@@ -78,7 +78,7 @@ func TestBarrierOrdersMemory(t *testing.T) {
 
 func TestLocalBarrierKeepsToItsGroup(t *testing.T) {
 	p := open(t, 5, Options{})
-	if err := p.SetGroups([][]int{{4, 1}, {0, 2, 3}}); err != nil {
+	if err := p.regroup([][]int{{4, 1}, {0, 2, 3}}); err != nil {
 		t.Fatal(err)
 	}
 	var cells [5]int
@@ -129,7 +129,7 @@ func TestUse(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, bad := range [][][]int{{{0, 4}}, {{0, -1}}, {{0}, {0}}} {
-		if err := p.SetGroups(bad); err == nil {
+		if err := p.regroup(bad); err == nil {
 			t.Errorf("groups %v were accepted", bad)
 		}
 	}
@@ -188,7 +188,7 @@ func TestReconfigureFromOutside(t *testing.T) {
 			if _, err := p.SetActive(rng.Perm(3)[:1+rng.IntN(3)]); err != nil {
 				t.Error(err)
 			}
-			if err := p.SetGroups([][]int{{rng.IntN(3)}}); err != nil {
+			if err := p.regroup([][]int{{rng.IntN(3)}}); err != nil {
 				t.Error(err)
 			}
 			p.Stats()
@@ -298,7 +298,7 @@ func TestLead(t *testing.T) {
 			if _, err := l.SetActive(set); err != nil {
 				t.Error(err)
 			}
-			if err := l.SetGroups([][]int{{0}, {1, 2}}); err != nil {
+			if err := l.regroup([][]int{{0}, {1, 2}}); err != nil {
 				t.Error(err)
 			}
 			for range 100 {
@@ -348,8 +348,8 @@ func TestSpinLimits(t *testing.T) {
 		asked          time.Duration
 		worker, caller time.Duration
 	}{
-		{[]int{0, 1}, 2, 0, DefaultSpin, 0},
-		{[]int{0, 1}, 4, 0, DefaultSpin, DefaultSpin},
+		{[]int{0, 1}, 2, 0, defaultSpin, 0},
+		{[]int{0, 1}, 4, 0, defaultSpin, defaultSpin},
 		{[]int{0, 1}, 4, NoSpin, 0, 0},
 		{[]int{0, 0}, 4, 0, 0, 0},
 		{[]int{0, 1, 2}, 2, time.Second, 0, 0},

@@ -35,7 +35,7 @@ type Group struct {
 	barrier  *barrier
 }
 
-// ID is the position of the group in the list given to SetGroups or NewGrouping. Active workers
+// ID is the position of the group in the list given to NewGrouping. Active workers
 // that the list does not name form one further group.
 func (g *Group) ID() int { return g.id }
 
@@ -141,7 +141,7 @@ func (p *Pool) checkIndices(indices ...int) error {
 }
 
 // NewGrouping prepares a division of the workers (groups of worker indices, each worker in at most
-// one) for Worker.Use or SetGroups. Equal divisions share one value. Not to be called from inside a
+// one) for Worker.Use. Equal divisions share one value. Not to be called from inside a
 // Run or Lead.
 func (p *Pool) NewGrouping(groups [][]int) (*Grouping, error) {
 	p.mu.Lock()
@@ -169,14 +169,8 @@ func (p *Pool) newGrouping(groups [][]int) (*Grouping, error) {
 	return g, nil
 }
 
-// SetGroups makes groups the division that every following run starts with; nil means one group of
+// setGroups makes groups the division that every following run starts with; nil means one group of
 // all workers.
-func (p *Pool) SetGroups(groups [][]int) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.setGroups(groups)
-}
-
 func (p *Pool) setGroups(groups [][]int) error {
 	g, err := p.newGrouping(groups)
 	if err == nil {

@@ -66,6 +66,13 @@ func (s *Scheduler) Place(id ID) (ahead int, wait time.Duration) {
 	return ahead, s.wait(ahead + 1)
 }
 
+// Cached is how many tokens of a prompt would be shared if it came now.
+func (s *Scheduler) Cached(salt kvcache.Salt, prompt []int32) int {
+	seq := s.cache.Open(salt)
+	defer s.cache.Free(seq)
+	return s.cache.Adopt(seq, prompt)
+}
+
 // wait is how long it takes until so many places are free: one is when a request has finished.
 func (s *Scheduler) wait(places int) time.Duration {
 	return time.Duration(places) * s.service / time.Duration(s.cfg.MaxRunning)

@@ -125,7 +125,7 @@ func TestRequestFields(t *testing.T) {
 		},
 		Stop: []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: api.Proactive,
 	}
-	f.request().Queued = nil // functions are not compared
+	f.request().Queued, f.request().Progress = nil, nil // functions are not compared
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
@@ -136,7 +136,7 @@ func TestRequestFields(t *testing.T) {
 		Text: "p", Stop: []string{"s"}, MaxTokens: 16,
 		Sampling: api.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1, Seed: drawn},
 	}
-	f.request().Queued = nil
+	f.request().Queued, f.request().Progress = nil, nil
 	if got := f.request(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}

@@ -142,7 +142,7 @@ func (g *group) request(p int) (r api.Request, err error) {
 func (g *group) one(i int, r api.Request, begun func()) {
 	r.Sampling.Seed += uint64(i % g.call.n)
 	if i > 0 {
-		r.Queued = nil
+		r.Queued, r.Progress = nil, nil
 	}
 	emit := g.timed(g.x, func(t api.Token) error { return g.w.token(i, t) })
 	for {

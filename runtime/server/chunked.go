@@ -22,7 +22,23 @@ func newChunked(s *stream, c *call) *chunked {
 		object = "chat.completion.chunk"
 	}
 	head := append(s.appendHead([]byte("data: "), object), `,"choices":[`...)
-	return &chunked{stream: s, call: c, head: head, states: make([]chunk, c.choices())}
+	w := &chunked{stream: s, call: c, head: head, states: make([]chunk, c.choices())}
+	s.pulse = w.waiting
+	return w
+}
+
+// waiting is a comment, or a chunk of the first choice that adds nothing to it and says how far the
+// prompt is.
+func (s *chunked) waiting() {
+	if s.read.Done == 0 {
+		s.comment()
+		return
+	}
+	s.begin(0)
+	t := api.Token{}
+	t.ID = api.NoToken
+	s.appendChoice(0, &t, "")
+	s.buf = append(appendProgress(append(s.buf[:len(s.buf)-len("}\n\n")], ','), s.read), "}\n\n"...)
 }
 
 // token writes one token; the error says that the client cannot be reached.

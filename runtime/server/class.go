@@ -20,6 +20,7 @@ const priorityHeader = "X-Sandwich-Priority"
 const (
 	queuePlace = "X-Sandwich-Queue-Place" // requests that wait before it
 	queueWait  = "X-Sandwich-Queue-Wait"  // seconds that it will wait, as far as is known
+	queueFirst = "X-Sandwich-First-Token" // seconds until its first token, likewise
 )
 
 // parseClass reads a class: by name, or by a number as vLLM counts, where lower is earlier and

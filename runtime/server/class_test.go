@@ -84,7 +84,7 @@ type standing struct {
 }
 
 func (g *standing) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
-	r.Queued(g.ahead, g.wait)
+	r.Queued(api.Queue{Ahead: g.ahead, Wait: g.wait, First: g.wait})
 	return g.fake.Generate(ctx, r, emit)
 }
 

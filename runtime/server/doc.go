@@ -1,7 +1,8 @@
 // Package server is the OpenAI-compatible HTTP API over a Generator:
 // /v1/chat/completions, /v1/completions, /v1/responses, /v1/models, /health and /metrics;
 // Anthropic's /v1/messages with count_tokens; and, of llama-server and vLLM, /tokenize,
-// /detokenize, /apply-template and /props. Paths work with and without /v1.
+// /detokenize, /apply-template and /props; of ollama, /api/chat, /api/generate and what lists the
+// model. Paths work with and without /v1.
 //
 // A request is read into bounded memory, checked field by field, and handed to
 // the Generator, whose tokens are written as they come (server-sent events) or

@@ -55,7 +55,7 @@ var unsupported = map[string]string{
 var harmless = fieldSet(`
 	metadata store function_call reasoning_effort reasoning verbosity audio prediction
 	prompt_cache_key prompt_cache_retention safety_identifier
-	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token return_progress
+	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token
 	return_tokens post_sampling_probs response_fields reasoning_format mode keep_alive
 	mirostat_tau mirostat_eta dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers
 	xtc_threshold dynatemp_exponent length_penalty early_stopping

@@ -22,6 +22,8 @@ func FuzzBodies(f *testing.F) {
 		`{"prompt":"p","\ud800":1,"N":2}`,
 		`{"prompt":["a",[1]],"n":3,"echo":true,"logit_bias":[[1,false]],"max_tokens":0}`,
 		`{"input":[{"type":"reasoning","summary":[{"text":"x"}]},{"type":"custom_tool_call","name":"a","input":"b"}]}`,
+		`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{}}}]},{"role":"tool"}]}`,
+		`{"prompt":"p","raw":true,"format":{"type":"object"},"options":{"num_predict":-1,"stop":["a"],"mirostat":1}}`,
 		`{"input":"x","tools":[{"type":"custom","name":"a"}],"tool_choice":{"type":"allowed_tools","mode":"auto"}}`,
 		`{"prompt":["\ud800"],"max_tokens":1e2}`, `{"prompt":[1e3]}`, `[`, `null`, `{"messages":[{}]}`,
 		`{"stop":[[[[[[`, `{"messages":[{"role":"user","content":[{"type":"tool_result"}]}],"stop_sequences":["a"]}`,
@@ -32,7 +34,7 @@ func FuzzBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		a := &asking{answers: newStore(storedBytes)}
 		for _, parse := range []func([]byte) (*call, *apiError){parseChat, parseCompletion, parseMessagesCall,
-			a.parse} {
+			a.parse, (&ollamaCall{chat: true}).parse, (&ollamaCall{}).parse} {
 			c, e := parse(body)
 			if e == nil && (c.choices() < 1 || c.choices() > maxChoices || len(c.Sampling.Bias) > maxBias) {
 				t.Fatalf("%d choices, a bias for %d tokens", c.choices(), len(c.Sampling.Bias))

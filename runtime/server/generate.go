@@ -70,7 +70,8 @@ func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w w
 	if !c.stream {
 		out.close() // nothing is written before the end
 	}
-	c.Queued = out.queued
+	c.Queued, c.Progress = out.queued, out.progress
+	out.eager = c.progress
 	result, err := s.answer(r.Context(), x, c, w)
 	_ = out.rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
 	switch {
@@ -149,10 +150,14 @@ func (s *Server) timed(x *exchange, emit func(api.Token) error) func(api.Token) 
 }
 
 // setQueue says how a request stood when it came.
-func setQueue(h http.Header, ahead int, wait time.Duration) {
-	h.Set(queuePlace, strconv.Itoa(ahead))
-	if wait > 0 || ahead == 0 {
-		h.Set(queueWait, strconv.FormatFloat(wait.Seconds(), 'f', 3, 64))
+func setQueue(h http.Header, q api.Queue) {
+	h.Set(queuePlace, strconv.Itoa(q.Ahead))
+	seconds := func(name string, d time.Duration) { h.Set(name, strconv.FormatFloat(d.Seconds(), 'f', 3, 64)) }
+	if q.Wait > 0 || q.Ahead == 0 {
+		seconds(queueWait, q.Wait)
+	}
+	if q.First > 0 {
+		seconds(queueFirst, q.First)
 	}
 }
 

@@ -58,7 +58,12 @@ type ModelInfo struct {
 	Context  int // tokens
 	Parallel int // requests that run at the same time
 
-	Vector int // numbers that a pooled model makes of a text; 0: it generates
+	Vector     int    // numbers that a pooled model makes of a text; 0: it generates
+	Arch       string // its family, as its file names it
+	Type       string // the type of most of its weights
+	Parameters int64
+	Bytes      int64  // of its file
+	Digest     string // of what its shapes are
 
 	// Template is the source of the chat template that the model brings along, BOS and EOS are the
 	// tokens around a text; empty: there is none.

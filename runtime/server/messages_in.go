@@ -290,7 +290,9 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		s.written(x, r, c, out, &blocks{stream: out, call: c})
+		m := &blocks{stream: out, call: c}
+		out.pulse = m.ping
+		s.written(x, r, c, out, m)
 	})
 }
 

@@ -52,6 +52,17 @@ func (m *blocks) event(kind string) {
 	m.buf = append(append(m.buf, kind...), '"')
 }
 
+// ping is Anthropic's event for waiting, and says how far the prompt is. The message begins before
+// it only where its length is known.
+func (m *blocks) ping() {
+	if m.read.Done == 0 {
+		m.buf = append(m.buf, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
+		return
+	}
+	m.event("ping")
+	m.buf = append(appendProgress(append(m.buf, ','), m.read), "}\n\n"...)
+}
+
 // token adds a token to the block that it belongs to.
 func (m *blocks) token(_ int, t api.Token) error {
 	m.mu.Lock()

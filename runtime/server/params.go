@@ -44,6 +44,7 @@ type common struct {
 	N                   *int64          `json:"n"`
 	LogitBias           json.RawMessage `json:"logit_bias"`
 	IgnoreEOS           *bool           `json:"ignore_eos"`
+	ReturnProgress      *bool           `json:"return_progress"`
 	ServiceTier         *string         `json:"service_tier"`
 	Priority            json.RawMessage `json:"priority"`
 	User                *string         `json:"user"`
@@ -84,6 +85,8 @@ type call struct {
 	api.Request
 	stream bool
 	usage  bool // a last chunk with the usage
+
+	progress bool // of the prompt is wanted, as often as it is known
 
 	n       int        // answers to each prompt
 	prompts []prompted // where there are several, instead of the request's own
@@ -241,6 +244,7 @@ func (b *common) check() (*call, *apiError) {
 		return nil, e
 	}
 	c.IgnoreEOS = b.IgnoreEOS != nil && *b.IgnoreEOS
+	c.progress = b.ReturnProgress != nil && *b.ReturnProgress
 	if e := b.class(c); e != nil {
 		return nil, e
 	}

@@ -332,6 +332,8 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	defer a.end()
 	s.answering(w, r, a.parse, func(x *exchange, r *http.Request, c *call) {
 		out := newStream(newAnswer(s.gen.Models()[0].ID, true), x, &s.opts)
-		s.written(x, r, c, out, &response{stream: out, asked: a})
+		w := &response{stream: out, asked: a}
+		out.pulse = w.waiting
+		s.written(x, r, c, out, w)
 	})
 }

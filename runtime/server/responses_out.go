@@ -26,6 +26,17 @@ type response struct {
 
 type object = map[string]any
 
+// waiting is a comment, or one more event that the answer is under way, which says how far the
+// prompt is.
+func (r *response) waiting() {
+	if r.read.Done == 0 {
+		r.comment()
+		return
+	}
+	r.event("response.in_progress", object{"response": r.object("in_progress", nil),
+		"prompt_progress": json.RawMessage(appendProgress(nil, r.read)[len(`"prompt_progress":`):])})
+}
+
 func (r *response) object(status string, result *api.Result) object {
 	items := r.items
 	if items == nil {

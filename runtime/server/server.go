@@ -114,6 +114,14 @@ func New(g Generator, o Options) *Server {
 		"/v1/rerank":                {method: http.MethodPost, serve: s.rerank},
 		"/v2/rerank":                {method: http.MethodPost, serve: s.rerank},
 		"/v1/responses":             {method: http.MethodPost, serve: s.responses},
+		"/api/version":              {method: http.MethodGet, serve: s.ollamaVersion, shape: ollamaError},
+		"/api/tags":                 {method: http.MethodGet, serve: s.tags, shape: ollamaError},
+		"/api/ps":                   {method: http.MethodGet, serve: s.ps, shape: ollamaError},
+		"/api/show":                 {method: http.MethodPost, serve: s.show, shape: ollamaError},
+		"/api/chat":                 {method: http.MethodPost, serve: s.ollama(true), shape: ollamaError},
+		"/api/generate":             {method: http.MethodPost, serve: s.ollama(false), shape: ollamaError},
+		"/api/embed":                {method: http.MethodPost, serve: s.embed, shape: ollamaError},
+		"/api/embeddings":           {method: http.MethodPost, serve: s.embed, shape: ollamaError},
 		"/v1/messages":              {method: http.MethodPost, serve: s.messages, shape: anthropicError},
 		"/v1/messages/count_tokens": {method: http.MethodPost, serve: s.countTokens, shape: anthropicError},
 	}
@@ -174,6 +182,8 @@ func (s *Server) below(path, method string) (rt route, name string, known bool) 
 	switch {
 	case strings.HasPrefix(path, "/v1/models/"):
 		return route{method: http.MethodGet, serve: s.model}, "/v1/models/{id}", true
+	case isOllama(path):
+		return route{shape: ollamaError}, "other", false
 	case !strings.HasPrefix(path, responsesPrefix):
 		return rt, "other", false
 	case method == http.MethodDelete:

@@ -17,18 +17,27 @@ type stream struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	opts    *Options
+	kind    string // the Content-Type of what streams
 	failure string // what stands before the JSON of an error
+	failed  string // and behind it
+	pulse   func() // adds to buf what keeps a client waiting, and what is read of the prompt, under mu
+	eager   bool   // which is wanted as often as it is known
+	began   time.Time
 
 	mu     sync.Mutex // the heartbeat writes beside Generate
 	buf    []byte
 	opened bool // the header is written
 	over   bool
+	soon   bool         // the next beat is for the header
+	read   api.Progress // of the prompt
 	last   time.Time
 	beat   *time.Timer
 }
 
 func newStream(a *answer, w http.ResponseWriter, o *Options) *stream {
-	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, failure: "data: ", last: time.Now()}
+	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, kind: "text/event-stream",
+		failure: "data: ", failed: "\n\n", began: time.Now(), last: time.Now()}
+	s.pulse = s.comment
 	// Under the lock, because a beat looks at s.beat.
 	s.mu.Lock()
 	s.beat = time.AfterFunc(o.Heartbeat, s.heartbeat)
@@ -36,13 +45,44 @@ func newStream(a *answer, w http.ResponseWriter, o *Options) *stream {
 	return s
 }
 
-// queued says in the header how the request stood when it came, where that is not written yet.
-func (s *stream) queued(ahead int, wait time.Duration) {
+// queued says in the header how the request stood when it came, where that is not written yet. The
+// header of a stream whose first token is far goes out soon, when a refusal would have come.
+func (s *stream) queued(q api.Queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.opened {
-		setQueue(s.w.Header(), ahead, wait)
+	if s.opened {
+		return
 	}
+	setQueue(s.w.Header(), q)
+	if !s.over && q.First >= s.opts.Heartbeat/longPrompt {
+		s.soon = true
+		s.beat.Reset(s.opts.Heartbeat / longPrompt)
+	}
+}
+
+// longPrompt is which part of Options.Heartbeat a prompt takes at least whose progress is told, and
+// how often it is.
+const longPrompt = 10
+
+// progress tells how far the prompt is, on a stream that is open for waiting so long.
+func (s *stream) progress(p api.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = p
+	if s.over || !s.eager && (!s.opened || time.Since(s.last) < s.opts.Heartbeat/longPrompt) {
+		return
+	}
+	s.pulse()
+	s.header()
+	_ = s.flush() // Generate finds out by its context or its next token
+}
+
+// appendProgress appends how far the prompt is, in the words of llama-server.
+func appendProgress(b []byte, p api.Progress) []byte {
+	b = appendInt(append(b, `"prompt_progress":{"total":`...), p.Total)
+	b = appendInt(append(b, `,"cache":`...), p.Cached)
+	b = appendInt(append(b, `,"processed":`...), p.Done)
+	return append(appendInt(append(b, `,"time_ms":`...), int(p.Took.Milliseconds())), '}')
 }
 
 // fail ends the stream with an error, or answers with its status where nothing
@@ -55,7 +95,7 @@ func (s *stream) fail(e *apiError) int {
 		e.write(s.w)
 		return e.status
 	}
-	s.buf = append(append(append(s.buf, s.failure...), e.bodyFor(s.w)...), "\n\n"...)
+	s.buf = append(append(append(s.buf, s.failure...), e.bodyFor(s.w)...), s.failed...)
 	s.flush()
 	return e.status
 }
@@ -81,7 +121,7 @@ func (s *stream) header() {
 	}
 	s.opened = true
 	h := s.w.Header()
-	h.Set("Content-Type", "text/event-stream")
+	h.Set("Content-Type", s.kind)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	s.w.WriteHeader(http.StatusOK)
@@ -101,6 +141,9 @@ func (s *stream) flush() error {
 	return s.rc.Flush()
 }
 
+// comment is what readers of events pass over.
+func (s *stream) comment() { s.buf = append(s.buf, ": waiting\n\n"...) }
+
 // heartbeat writes a comment where nothing was written for a while.
 func (s *stream) heartbeat() {
 	s.mu.Lock()
@@ -109,9 +152,9 @@ func (s *stream) heartbeat() {
 		return
 	}
 	quiet := time.Since(s.last)
-	if quiet >= s.opts.Heartbeat {
+	if quiet >= s.opts.Heartbeat || s.soon && !s.opened {
 		s.header()
-		s.buf = append(s.buf, ": waiting\n\n"...)
+		s.pulse()
 		if s.flush() != nil {
 			return // Generate finds out by its context or its next token
 		}

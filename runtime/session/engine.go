@@ -26,6 +26,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 // Sizes are those of an engine.
 type Sizes struct {
 	Context, Parallel, Queue int
+	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
 	Observe   func(f engine.Forward) // engine.Options.Observe
 	Note      func(text string)      // engine.Options.Note
@@ -38,7 +39,7 @@ type Sizes struct {
 func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
-	o.Least = need
+	o.Least, o.StateBytes = need, v.StateBytes
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.Tok, Context: v.Context,
 		Parallel: v.Parallel,
 		Queue:    v.Queue, Service: v.Service, Profile: s.Profile, Observe: v.Observe,
@@ -61,6 +62,15 @@ func (s *Session) ContextLimit(most int) int {
 
 // Generator answers a server's requests by an engine of the session, of so many at a time.
 func (s *Session) Generator(e *engine.Engine, parallel int) *answer.Generator {
-	template, _ := s.File.String("tokenizer.chat_template")
-	return answer.New(e, s.Tok, s.Name, template, parallel, s.Verdict.Judgement)
+	m := answer.Model{Name: s.Name, Arch: s.File.Architecture(), Bytes: s.File.Size(), Digest: s.Shape.Digest()}
+	m.Template, _ = s.File.String("tokenizer.chat_template")
+	most := map[string]int64{}
+	for _, t := range s.File.Tensors() {
+		n, kind := int64(t.Elems()), t.Type.String()
+		m.Parameters += n
+		if most[kind] += n; most[kind] > most[m.Type] {
+			m.Type = kind
+		}
+	}
+	return answer.New(e, s.Tok, m, parallel, s.Verdict.Judgement)
 }

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/runtime/allreduce"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
@@ -31,8 +32,8 @@ type reduceBench struct {
 	AllReduceOptions
 
 	vec     *microkernel.Vec
-	reduce  *exec.AllReduce
-	job     exec.AllReduceJob
+	reduce  *allreduce.Sum
+	job     allreduce.Job
 	members [][2]int // by rank: its first worker, and the one behind its last
 	slots   []reduceSlot
 }
@@ -97,7 +98,7 @@ func (b *reduceBench) repeat(ctx context.Context, l *pool.Leader) ([][]float64, 
 // prepare makes the matrices, each worker touching its share first.
 func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 	b.vec = on.Kernels.Vec
-	b.reduce = exec.NewAllReduce(on.Pool, b.vec, b.Ranks)
+	b.reduce = allreduce.New(on.Pool, b.vec, b.Ranks)
 	b.slots = make([]reduceSlot, len(b.PUs))
 	for rank := range b.Ranks {
 		lo, hi := pool.Split(len(b.PUs), b.Ranks, rank, 1)
@@ -106,16 +107,16 @@ func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 			b.slots[i] = reduceSlot{rank: rank, member: i - lo, parts: make([]*float32, b.Ranks)}
 		}
 	}
-	stride := exec.RowStride(b.Width)
+	stride := mem.RowStride(b.Width)
 	bytes := (4*b.Rows*stride + mem.PageSize() - 1) / mem.PageSize() * mem.PageSize()
 	buf, err := mem.Alloc((b.Ranks+1)*bytes, mem.Options{Node: mem.AnyNode, Huge: true})
 	if err != nil {
 		return nil, fmt.Errorf("%d matrices of %dx%d: %w", b.Ranks+1, b.Rows, b.Width, err)
 	}
-	matrix := func(i int) exec.Matrix32 {
-		return exec.Matrix32{Base: unsafe.Add(buf.Pointer(), i*bytes), Stride: stride}
+	matrix := func(i int) allreduce.Matrix {
+		return allreduce.Matrix{Base: unsafe.Add(buf.Pointer(), i*bytes), Stride: stride}
 	}
-	b.job = exec.AllReduceJob{Rows: b.Rows, Width: b.Width, Into: matrix(b.Ranks)}
+	b.job = allreduce.Job{Rows: b.Rows, Width: b.Width, Into: matrix(b.Ranks)}
 	for rank := range b.Ranks {
 		b.job.Partials = append(b.job.Partials, matrix(rank))
 	}
@@ -132,7 +133,7 @@ func (b *reduceBench) prepare(on *exec.Workers) (free func(), err error) {
 }
 
 // rowOf is columns [col, col+n) of a row of a matrix.
-func rowOf(m exec.Matrix32, row, col, n int) []float32 {
+func rowOf(m allreduce.Matrix, row, col, n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col))), n)
 }
 

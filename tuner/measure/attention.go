@@ -128,7 +128,7 @@ func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBen
 	if b.kv, err = exec.NewKVStore(dims, o.KV, longest, mem.AnyNode); err != nil {
 		return nil, err
 	}
-	b.stride = exec.RowStride(o.KVHeads * group * o.HeadDim)
+	b.stride = mem.RowStride(o.KVHeads * group * o.HeadDim)
 	b.most = o.Batch
 	if len(o.Prefill) > 0 {
 		b.most = max(b.most, o.Chunk)

@@ -208,8 +208,8 @@ func (b *GemmBench) prepare(key plans.WeightKey, t search.Trial) (microkernel.La
 	if err := l.Validate(); err != nil {
 		return l, fmt.Errorf("%w: %w", search.ErrUnfit, err)
 	}
-	if l.Bytes() > b.weights.Len() || 4*t.M*exec.RowStride(key.N) > b.output.Len()/len(b.next) ||
-		4*t.M*exec.RowStride(key.K) > b.input.Len() {
+	if l.Bytes() > b.weights.Len() || 4*t.M*mem.RowStride(key.N) > b.output.Len()/len(b.next) ||
+		4*t.M*mem.RowStride(key.K) > b.input.Len() {
 		return l, fmt.Errorf("%w: operands of m %d and %s are larger than was planned for", search.ErrUnfit, t.M, key)
 	}
 	if shape := (plans.WeightKey{K: key.K, Type: key.Type}); b.filled != shape {
@@ -286,7 +286,7 @@ func randomRows(l microkernel.Layout, seed uint64) ([]byte, error) {
 func (b *GemmBench) fillInput(m, k int) {
 	rng := rand.New(rand.NewPCG(b.seed, 2))
 	x := b.input.Float32s()
-	stride := exec.RowStride(k)
+	stride := mem.RowStride(k)
 	for i := range min(len(x), m*stride) {
 		x[i] = float32(rng.NormFloat64())
 	}
@@ -296,7 +296,7 @@ func (b *GemmBench) fillInput(m, k int) {
 // roundInput makes of the first m rows what a compute path reads.
 func (b *GemmBench) roundInput(c microkernel.Compute, m, k int) {
 	x := b.input.Float32s()
-	stride, rows := exec.RowStride(k), exec.RoundedRowBytes(c, k)
+	stride, rows := mem.RowStride(k), exec.RoundedRowBytes(c, k)
 	for r := range m {
 		b.kernels.Vec.RoundRow(c, &x[r*stride], k, unsafe.Add(b.rounded.Pointer(), r*rows))
 	}
@@ -313,8 +313,8 @@ func RoundedBytes(c microkernel.Compute, m, k int) int {
 }
 
 func (b *GemmBench) operands(t search.Trial, l microkernel.Layout) exec.Operands {
-	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * exec.RowStride(l.K), C: b.output.Pointer(),
-		CStride: 4 * exec.RowStride(l.N)}
+	o := exec.Operands{M: t.M, A: b.input.Pointer(), AStride: 4 * mem.RowStride(l.K), C: b.output.Pointer(),
+		CStride: 4 * mem.RowStride(l.N)}
 	o.SetRounded(t.Compute, b.rounded.Pointer(), exec.RoundedRowBytes(t.Compute, l.K))
 	return o
 }

@@ -71,7 +71,7 @@ func (r *ProductRow) join(ours []float64, peers map[string][]float64) {
 	for i := range ratios {
 		ratios[i] = ours[i] / best[i]
 	}
-	r.Low, r.High = MedianInterval(ratios)
+	r.Low, r.High = medianInterval(ratios)
 	r.Ratio = r.GFLOPS / r.BestRate
 	if len(ratios) > 1 {
 		r.Ratio = Summarize(ratios).Median

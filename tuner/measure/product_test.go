@@ -13,7 +13,7 @@ import (
 func TestMedianInterval(t *testing.T) {
 	values := []float64{9, 3, 7, 1, 5, 2, 8, 6, 4, 10, 11, 12}
 	for n, want := range map[int][2]float64{0: {}, 5: {}, 6: {1, 9}, 8: {1, 9}, 9: {2, 8}, 12: {3, 10}} {
-		low, high := MedianInterval(values[:n])
+		low, high := medianInterval(values[:n])
 		if low != want[0] || high != want[1] {
 			t.Errorf("%d values: %v to %v, want %v", n, low, high, want)
 		}

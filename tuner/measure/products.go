@@ -8,6 +8,7 @@ import (
 	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/exec"
+	"sandwich/runtime/mem"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/search"
 )
@@ -71,8 +72,8 @@ func productSize(key plans.WeightKey, o ProductOptions) GemmSize {
 	for _, m := range o.Rows {
 		rows = max(rows, m)
 	}
-	s := GemmSize{Spare: ScratchBytes, Copy: PackedBytes(key), Input: rows * exec.RowStride(key.K),
-		Cells: rows * exec.RowStride(key.N)}
+	s := GemmSize{Spare: ScratchBytes, Copy: PackedBytes(key), Input: rows * mem.RowStride(key.K),
+		Cells: rows * mem.RowStride(key.N)}
 	s.Round = s.Copy
 	if o.Cold {
 		s.Round = max(2*s.Copy, o.Round)

@@ -19,9 +19,9 @@ func Summarize(samples []float64) Spread {
 	return Spread{(s[(n-1)/2] + s[n/2]) / 2, s[0], s[n-1], s[n/10], s[n*9/10]}
 }
 
-// MedianInterval is the 95 % interval of the median by order statistics (plans.MedianRank), which
+// medianInterval is the 95 % interval of the median by order statistics (plans.MedianRank), which
 // assumes nothing about how noise is distributed; 0 and 0 below the six values that it needs.
-func MedianInterval(samples []float64) (low, high float64) {
+func medianInterval(samples []float64) (low, high float64) {
 	const least = 6
 	n := len(samples)
 	if n < least {

@@ -27,11 +27,11 @@ func TestFeaturesClosed(t *testing.T) {
 }
 
 func TestHostLimit(t *testing.T) {
-	t.Setenv(Variable, "avx2,avx513")
+	t.Setenv(variable, "avx2,avx513")
 	if err := Error(); err == nil || !strings.Contains(err.Error(), "avx513") {
 		t.Errorf("error %v", err)
 	}
-	t.Setenv(Variable, "avx2,avx512")
+	t.Setenv(variable, "avx2,avx512")
 	if f, set, err := hostLimit(); !set || err != nil || f != kernel.HasAVX2|kernel.HasAVX512 {
 		t.Errorf("%s, %v, %v", f, set, err)
 	}

@@ -28,9 +28,9 @@ func (f Func) Valid() bool { return f.entry != 0 }
 // about 200 microseconds at most.
 func (f Func) Call(args unsafe.Pointer) { call(f.entry, args) }
 
-// Arena is executable memory shared by many functions. Functions stay where they are until Close.
+// arena is executable memory shared by many functions. Functions stay where they are until Close.
 // It is safe for concurrent use.
-type Arena struct {
+type arena struct {
 	mu     sync.Mutex
 	chunks []chunk
 }
@@ -49,7 +49,7 @@ const (
 // Load copies functions into the arena and returns them in the order given. One call seals whole
 // pages, so that many functions should be loaded together. The error wraps ErrNoExec where
 // executable memory is forbidden.
-func (a *Arena) Load(codes ...[]byte) ([]Func, error) {
+func (a *arena) Load(codes ...[]byte) ([]Func, error) {
 	total := 0
 	for _, c := range codes {
 		total += (len(c) + codeAlign - 1) &^ (codeAlign - 1)
@@ -78,7 +78,7 @@ func (a *Arena) Load(codes ...[]byte) ([]Func, error) {
 }
 
 // take hands out fresh pages for n bytes.
-func (a *Arena) take(n int) ([]byte, error) {
+func (a *arena) take(n int) ([]byte, error) {
 	n = (max(n, 1) + pageSize - 1) &^ (pageSize - 1)
 	if len(a.chunks) == 0 || a.chunks[len(a.chunks)-1].used+n > len(a.chunks[len(a.chunks)-1].mem) {
 		mem, err := reserve(max(n, chunkBytes))
@@ -94,7 +94,7 @@ func (a *Arena) take(n int) ([]byte, error) {
 }
 
 // Close unmaps the arena. No function of it may be running or be called again.
-func (a *Arena) Close() error {
+func (a *arena) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var errs []error

@@ -26,7 +26,7 @@ func setTo(v uint64) []byte {
 }
 
 func TestLoadAndCall(t *testing.T) {
-	var a Arena
+	var a arena
 	defer func() {
 		if err := a.Close(); err != nil {
 			t.Error(err)
@@ -58,7 +58,7 @@ func TestLoadAndCall(t *testing.T) {
 
 // TestWXorX reads the permissions of the process's own mappings.
 func TestWXorX(t *testing.T) {
-	var a Arena
+	var a arena
 	defer func() { _ = a.Close() }()
 	if _, err := a.Load(addOne); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestUnderMDWE(t *testing.T) {
 	if err := unix.Prctl(prSetMDWE, refuseExecGain, 0, 0, 0); err != nil {
 		t.Skipf("PR_SET_MDWE: %v", err)
 	}
-	var a Arena
+	var a arena
 	for i := range uint64(3) {
 		fs, err := a.Load(addOne, setTo(i))
 		if err != nil {
@@ -125,7 +125,7 @@ func TestUnderMDWE(t *testing.T) {
 // TestSchedulerLives: a goroutine that does nothing but call generated code must not keep the
 // garbage collector out.
 func TestSchedulerLives(t *testing.T) {
-	var a Arena
+	var a arena
 	defer func() { _ = a.Close() }()
 	// mov rax, 30000; dec rax; jnz -5; ret
 	spin := []byte{0x48, 0xC7, 0xC0, 0x30, 0x75, 0, 0, 0x48, 0xFF, 0xC8, 0x75, 0xFB, 0xC3}
@@ -166,7 +166,7 @@ func TestSchedulerLives(t *testing.T) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	var a Arena
+	var a arena
 	fs, err := a.Load([]byte{0xC3})
 	if err != nil {
 		b.Fatal(err)

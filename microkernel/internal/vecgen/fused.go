@@ -81,11 +81,11 @@ func MaxRows(level asm.Level) int {
 	return 6
 }
 
-// PaddedDim is the head dimension in whole panels: the length of an output row.
-func (f Fused) PaddedDim() int { return (f.HeadDim + group - 1) / group * group }
+// paddedDim is the head dimension in whole panels: the length of an output row.
+func (f Fused) paddedDim() int { return (f.HeadDim + group - 1) / group * group }
 
 // StateBytes is the size of a state, ScratchBytes that of the scratch of one call.
-func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.PaddedDim() }
+func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.paddedDim() }
 
 // ScratchBytes: see StateBytes.
 func (f Fused) ScratchBytes() int { return f.scaleAt() + 2*f.scaleFloats()*4 }

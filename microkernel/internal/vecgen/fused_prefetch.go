@@ -47,7 +47,7 @@ func (g *fused) linesPerTurn(columns int) int {
 
 // lines is a block of keys and one of values in cache lines.
 func (g *fused) lines() int {
-	return (positions*(g.HeadDim+g.PaddedDim())*g.size() + 4*g.scaleFloats()) / 64
+	return (positions*(g.HeadDim+g.paddedDim())*g.size() + 4*g.scaleFloats()) / 64
 }
 
 // productShare is how much of a block's time the products take, counted in vector instructions:
@@ -71,6 +71,6 @@ func (g *fused) linesPerRow() int {
 		}
 	}
 	turns(positions/group, g.HeadDim)
-	turns(g.PaddedDim()/group, positions)
+	turns(g.paddedDim()/group, positions)
 	return max(0, (total+g.Rows-1)/g.Rows)
 }

@@ -147,7 +147,7 @@ func (g *fused) overDims(p product, n int) {
 func (g *fused) values() {
 	panel := group * positions * g.size()
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
-	g.overPasses(g.PaddedDim()/group, g.panels(g.Rows), func(first, columns int) {
+	g.overPasses(g.paddedDim()/group, g.panels(g.Rows), func(first, columns int) {
 		p := product{columns: columns, panelStride: panel, rowStride: rowP, lines: g.linesPerTurn(columns)}
 		p.scale = int8Scale{value: true, set: first}
 		g.clear(p)
@@ -191,7 +191,7 @@ func (g *fused) mergeRows(columns int) {
 		g.I(asm.VBROADCASTSS, oldMul, asm.At(scrReg, scrOldMul+4*r))
 		g.I(asm.VBROADCASTSS, newMul, asm.At(scrReg, scrNewMul+4*r))
 		for j := range vectors {
-			acc, out := g.v(r*vectors+j), asm.At(outPtr, 4*r*g.PaddedDim()+j*g.v(0).Bytes())
+			acc, out := g.v(r*vectors+j), asm.At(outPtr, 4*r*g.paddedDim()+j*g.v(0).Bytes())
 			g.I(asm.VADDPS, acc, acc, zero)
 			g.I(asm.VMULPS, acc, acc, newMul)
 			g.I(asm.VFMADD231PS, acc, oldMul, out)

@@ -274,7 +274,7 @@ func (g *neonFused) overDims(p neonProduct, n int) {
 // values computes the products of the probabilities with the values, one chain over the positions
 // that any row sees, and merges them into the running output.
 func (g *neonFused) values() {
-	panels := g.PaddedDim() / group
+	panels := g.paddedDim() / group
 	g.AddImm(fOut, fState, StateOut)
 	if g.Int8 {
 		for first := 0; first < panels; first += g.columns {
@@ -333,7 +333,7 @@ func (g *neonFused) mergeRows(p neonProduct) {
 		g.I(a64.LDRS, oldMul, fScr, a64.Imm(scrOldMul+4*r))
 		g.I(a64.LDRS, newMul, fScr, a64.Imm(scrNewMul+4*r))
 		for j := range g.vectors(p) {
-			acc, at := g.acc(p, r, j), a64.Imm(4*r*g.PaddedDim()+16*j)
+			acc, at := g.acc(p, r, j), a64.Imm(4*r*g.paddedDim()+16*j)
 			g.I(a64.FADD, acc, acc, zero)
 			g.I(a64.FMULL, acc, acc, newMul, a64.Imm(0))
 			g.I(a64.LDRQ, out, fOut, at)

@@ -1,4 +1,4 @@
-package exec
+package allreduce
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 )
 
 const (
+	cacheLine       = 64
 	maxReduceChunks = 256
 	maxReduceUnits  = 4096
 	leastUnit       = 8 << 10   // bytes of the sum: below that a further worker moves more than it saves
@@ -56,7 +57,7 @@ func (c *sumCut) columns(piece int) (col0, col1 int) {
 }
 
 // cut is how the worker's present sum is cut: remembered, since most sums are like the one before.
-func (r *reducer) cut(w *pool.Worker, o *AllReduceJob) *sumCut {
+func (r *reducer) cut(w *pool.Worker, o *Job) *sumCut {
 	if r.cutting.rows != o.Rows || r.cutting.width != o.Width || r.cutting.workers != w.N() {
 		r.cutting = cutSum(o.Rows, o.Width, w.N())
 	}
@@ -72,7 +73,7 @@ func (r *reducer) number(w *pool.Worker) uint64 {
 		r.run, r.sums, r.last = w.Run(), 0, false
 	}
 	if r.sums >= 1<<sumBits {
-		panic(fmt.Sprintf("exec: more than %d all-reduces in one run of the pool", 1<<sumBits))
+		panic(fmt.Sprintf("allreduce: more than %d all-reduces in one run of the pool", 1<<sumBits))
 	}
 	return r.run<<sumBits | r.sums
 }

@@ -1,4 +1,4 @@
-package exec
+package allreduce
 
 import (
 	"errors"
@@ -18,10 +18,10 @@ import (
 // worker can tell what a sum must be.
 type summing struct {
 	t      *testing.T
-	reduce *AllReduce
+	reduce *Sum
 	ranks  int
 	owners [][]int // by rank, the IDs of the workers that compute for it; a worker may have several ranks
-	jobs   []AllReduceJob
+	jobs   []Job
 	after  []func(row0, row1 int) // by job; nil for none
 	delay  bool
 	single bool // chunks are published one by one
@@ -43,8 +43,8 @@ func (s *summing) want(op, row, col int) float32 {
 	return sum
 }
 
-func matrix(t *testing.T, rows, width int) Matrix32 {
-	m := Matrix32{Stride: RowStride(width)}
+func matrix(t *testing.T, rows, width int) Matrix {
+	m := Matrix{Stride: mem.RowStride(width)}
 	b, err := mem.Alloc(4*max(1, rows*m.Stride), mem.Options{Node: mem.AnyNode})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func matrix(t *testing.T, rows, width int) Matrix32 {
 	return m
 }
 
-func (m Matrix32) row(r, width int) []float32 { return unsafe.Slice(m.at(r, 0), width) }
+func (m Matrix) row(r, width int) []float32 { return unsafe.Slice(m.at(r, 0), width) }
 
 func (s *summing) pause(rng *rand.Rand) {
 	if s.delay && rng.IntN(8) == 0 {
@@ -104,7 +104,7 @@ func (s *summing) work(w *pool.Worker) {
 
 // share calls visit with the rows of each chunk, or of all of them as chunk -1, that one of size
 // members writes.
-func (s *summing) share(w *pool.Worker, o *AllReduceJob, size, member int, visit func(chunk, row0, row1 int)) {
+func (s *summing) share(w *pool.Worker, o *Job, size, member int, visit func(chunk, row0, row1 int)) {
 	if !s.single {
 		lo, hi := pool.Split(o.Rows, size, member, 1)
 		visit(-1, lo, hi)
@@ -119,7 +119,7 @@ func (s *summing) share(w *pool.Worker, o *AllReduceJob, size, member int, visit
 }
 
 // write fills the member's rows of the rank's partial and publishes it.
-func (s *summing) write(w *pool.Worker, o *AllReduceJob, op, rank, member int, rng *rand.Rand) {
+func (s *summing) write(w *pool.Worker, o *Job, op, rank, member int, rng *rand.Rand) {
 	size := len(s.owners[rank])
 	s.share(w, o, size, member, func(chunk, row0, row1 int) {
 		for row := row0; row < row1; row++ {
@@ -145,7 +145,7 @@ func fill(x []float32) {
 }
 
 // check compares some rows of the sum, and the padding behind them.
-func (s *summing) check(o *AllReduceJob, op int, rng *rand.Rand) {
+func (s *summing) check(o *Job, op int, rng *rand.Rand) {
 	for range min(o.Rows, 4) {
 		row := rng.IntN(o.Rows)
 		for col, got := range o.Into.row(row, o.Width) {
@@ -173,7 +173,7 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &summing{t: t, ranks: ranks, reduce: NewAllReduce(p, vec, ranks), owners: make([][]int, ranks)}
+	s := &summing{t: t, ranks: ranks, reduce: New(p, vec, ranks), owners: make([][]int, ranks)}
 	workers := p.Size()
 	for id := range workers {
 		rank := rng.IntN(ranks)
@@ -185,7 +185,7 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 	for rank := workers; rank < ranks; rank++ { // fewer workers than ranks
 		s.owners[rank] = append(s.owners[rank], rng.IntN(workers))
 	}
-	parts := make([][]Matrix32, len(sumShapes))
+	parts := make([][]Matrix, len(sumShapes))
 	for op := range ops {
 		i := rng.IntN(len(sumShapes))
 		rows, width := sumShapes[i][0], sumShapes[i][1]
@@ -194,7 +194,7 @@ func newSumming(t *testing.T, p *pool.Pool, ranks, ops int, rng *rand.Rand) *sum
 				parts[i] = append(parts[i], matrix(t, rows, width))
 			}
 		}
-		o := AllReduceJob{Rows: rows, Width: width, Partials: parts[i][:ranks], Into: parts[i][ranks]}
+		o := Job{Rows: rows, Width: width, Partials: parts[i][:ranks], Into: parts[i][ranks]}
 		var after func(row0, row1 int)
 		if op%5 == 4 { // in place: only after may look
 			o.Into = o.Partials[0]
@@ -306,13 +306,13 @@ func TestAllReduceUnwindsFailedRun(t *testing.T) {
 func TestAllReduceAllocatesNothing(t *testing.T) {
 	p := sumPool(t, 2, pool.NoSpin)
 	s := newSumming(t, p, 2, 0, rand.New(rand.NewPCG(5, 6)))
-	parts := []Matrix32{matrix(t, 64, 768), matrix(t, 64, 768), matrix(t, 64, 768)}
+	parts := []Matrix{matrix(t, 64, 768), matrix(t, 64, 768), matrix(t, 64, 768)}
 	for _, m := range parts {
 		for row := range 64 {
 			clear(m.row(row, 768))
 		}
 	}
-	jobs := []AllReduceJob{
+	jobs := []Job{
 		{Rows: 64, Width: 768, Partials: parts[:2], Into: parts[2]},
 		{Rows: 1, Width: 768, Partials: parts[:2], Into: parts[2]},
 	}

@@ -1,4 +1,6 @@
-package exec
+// Package allreduce adds up what the ranks of tensor parallelism made, without a barrier. exec
+// serves with it, calibrate and the benches time it.
+package allreduce
 
 import (
 	"unsafe"
@@ -7,7 +9,7 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// AllReduce adds up what the ranks of tensor parallelism made: every rank has a partial matrix
+// Sum adds up what the ranks of tensor parallelism made: every rank has a partial matrix
 // [rows, width], the sum goes to one matrix that all of them read. Sandwich section 7: each rank
 // starts at an offset of its own, chunks adapt to the size, workers wait only for the chunks they
 // need, and small sums take few threads.
@@ -31,9 +33,9 @@ import (
 // no second buffer.
 //
 // Flags are numbered by the run and the sum in it, so that nothing is reset, also not after a run
-// that a panic cut short. An AllReduce is used by one run of its pool at a time. It allocates
+// that a panic cut short. A Sum is used by one run of its pool at a time. It allocates
 // nothing.
-type AllReduce struct {
+type Sum struct {
 	vec     *microkernel.Vec
 	ranks   int
 	ready   *pool.Flags // [rank][chunk]: the rank's partial is written
@@ -54,27 +56,27 @@ type reducer struct {
 	_         [cacheLine]byte
 }
 
-// AllReduceJob is one sum. All workers give Publish and Finish equal ones.
-type AllReduceJob struct {
+// Job is one sum. All workers give Publish and Finish equal ones.
+type Job struct {
 	Rows, Width int
-	Partials    []Matrix32 // by rank; none overlaps another
-	Into        Matrix32   // the sum; Partials[0] to add in place, else apart from all of them
+	Partials    []Matrix // by rank; none overlaps another
+	Into        Matrix   // the sum; Partials[0] to add in place, else apart from all of them
 }
 
-// Matrix32 is a matrix of float32 rows, Stride elements apart.
-type Matrix32 struct {
+// Matrix is a matrix of float32 rows, Stride elements apart.
+type Matrix struct {
 	Base   unsafe.Pointer
 	Stride int
 }
 
-func (m Matrix32) at(row, col int) *float32 {
+func (m Matrix) at(row, col int) *float32 {
 	return (*float32)(unsafe.Add(m.Base, 4*(row*m.Stride+col)))
 }
 
-// NewAllReduce prepares sums over the given number of ranks by workers of p. Not to be called from
+// New prepares sums over the given number of ranks by workers of p. Not to be called from
 // inside a run of it.
-func NewAllReduce(p *pool.Pool, vec *microkernel.Vec, ranks int) *AllReduce {
-	a := &AllReduce{
+func New(p *pool.Pool, vec *microkernel.Vec, ranks int) *Sum {
+	a := &Sum{
 		vec: vec, ranks: ranks,
 		ready: p.NewFlags(ranks * maxReduceChunks), done: p.NewFlags(maxReduceChunks),
 		written: make([]tally, ranks*maxReduceChunks), summed: make([]tally, maxReduceChunks),
@@ -88,7 +90,7 @@ func NewAllReduce(p *pool.Pool, vec *microkernel.Vec, ranks int) *AllReduce {
 
 // Publish tells that this worker has written all that it writes of a rank's partial. size is the
 // number of workers that do so for this rank.
-func (a *AllReduce) Publish(w *pool.Worker, rank, size int, o *AllReduceJob) {
+func (a *Sum) Publish(w *pool.Worker, rank, size int, o *Job) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
 	for chunk := range r.cut(w, o).chunks {
@@ -97,7 +99,7 @@ func (a *AllReduce) Publish(w *pool.Worker, rank, size int, o *AllReduceJob) {
 }
 
 // publish is Publish of one chunk.
-func (a *AllReduce) publish(r *reducer, rank, size int, number uint64, chunk int) {
+func (a *Sum) publish(r *reducer, rank, size int, number uint64, chunk int) {
 	i := rank*maxReduceChunks + chunk
 	if size > 1 && a.written[i].add(number) < size-1 {
 		return
@@ -112,7 +114,7 @@ func (a *AllReduce) publish(r *reducer, rank, size int, number uint64, chunk int
 // Finish adds up this worker's part of the chunks, beginning with those of rank home, and returns
 // when all are done. after, if it is not nil, is called by one worker or another for each range of
 // finished rows, before Finish returns anywhere.
-func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob, after func(row0, row1 int)) {
+func (a *Sum) Finish(w *pool.Worker, home int, o *Job, after func(row0, row1 int)) {
 	r := &a.workers[w.Index()]
 	number := r.number(w)
 	c := r.cut(w, o)
@@ -135,7 +137,7 @@ func (a *AllReduce) Finish(w *pool.Worker, home int, o *AllReduceJob, after func
 }
 
 // region adds up units of one rank's region until none is left.
-func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, rank int, number uint64,
+func (a *Sum) region(w *pool.Worker, r *reducer, o *Job, rank int, number uint64,
 	after func(row0, row1 int)) {
 	c := &r.cutting
 	first, end := pool.Split(c.units, a.ranks, rank, 1)
@@ -158,7 +160,7 @@ func (a *AllReduce) region(w *pool.Worker, r *reducer, o *AllReduceJob, rank int
 }
 
 // sum adds the partials of a range of rows and columns.
-func (a *AllReduce) sum(r *reducer, o *AllReduceJob, row0, row1, col0, col1 int) {
+func (a *Sum) sum(r *reducer, o *Job, row0, row1, col0, col1 int) {
 	for row := row0; row < row1; row++ {
 		for i := range o.Partials {
 			r.partials[i] = o.Partials[i].at(row, col0)
@@ -168,7 +170,7 @@ func (a *AllReduce) sum(r *reducer, o *AllReduceJob, row0, row1, col0, col1 int)
 }
 
 // finished is called once for each chunk.
-func (a *AllReduce) finished(c *sumCut, chunk int, number uint64, after func(row0, row1 int)) {
+func (a *Sum) finished(c *sumCut, chunk int, number uint64, after func(row0, row1 int)) {
 	if after != nil {
 		after(c.rowsOf(chunk))
 	}

@@ -1,0 +1,6 @@
+//go:build race
+
+package allreduce
+
+// raceEnabled: kernels are plain Go then.
+const raceEnabled = true

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"sandwich/runtime/api"
+)
+
+// TestProgress: a request hears how far its prompt is after each chunk, in order, until its first
+// token, and what was there before it; and it is told when that token is due.
+func TestProgress(t *testing.T) {
+	e := open(t, tinyOptions(t)) // chunks of 32
+	prompt := tinyPrompt(1, 200)
+	for _, cached := range []int{0, 192} {
+		var heard []api.Progress
+		var stood api.Queue
+		tokens := 0
+		res, err := e.Generate(context.Background(), api.Request{Prompt: prompt, MaxTokens: 3, IgnoreEOS: true,
+			Queued: func(q api.Queue) { stood = q },
+			Progress: func(p api.Progress) {
+				if tokens > 0 {
+					t.Error("progress behind the first token")
+				}
+				heard = append(heard, p)
+			}}, func(api.Token) error { tokens++; return nil })
+		if err != nil || res.CachedTokens != cached || stood.First <= 0 || stood.Ahead != 0 || len(heard) == 0 {
+			t.Fatalf("%+v, %v, stood %+v, heard %v", res, err, stood, heard)
+		}
+		before := 0
+		for _, p := range heard { // chunks that end at once are told of once
+			if p.Total != 200 || p.Cached != cached || p.Done <= before || p.Done > 200 || p.Took <= 0 {
+				t.Errorf("heard %+v behind %d", p, before)
+			}
+			before = p.Done
+		}
+	}
+}
+
+// TestOutlook: what is cached, and who runs or waits before, counts in when a first token is due.
+func TestOutlook(t *testing.T) {
+	o := tinyOptions(t)
+	o.Parallel, o.Queue = 1, 8
+	e := open(t, o)
+	due := func(prompt []int32) (q api.Queue) {
+		_, err := e.Generate(context.Background(), api.Request{Prompt: prompt, MaxTokens: 1,
+			Queued: func(stands api.Queue) { q = stands }}, func(api.Token) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	due(tinyPrompt(9, 200)) // the table learns
+	fresh, again := due(tinyPrompt(1, 200)), due(tinyPrompt(1, 200))
+	if again.First >= fresh.First || again.First <= 0 {
+		t.Errorf("due in %v, and in %v where the prompt is cached", fresh.First, again.First)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	running := make(chan struct{})
+	for range 6 { // so many that some are left when the next one comes
+		all.Go(func() {
+			_, _ = e.Generate(ctx, api.Request{Prompt: tinyPrompt(2, 20), IgnoreEOS: true}, func(api.Token) error {
+				select {
+				case running <- struct{}{}:
+				default:
+				}
+				return nil
+			})
+		})
+	}
+	<-running
+	waits := make(chan api.Queue, 1)
+	all.Go(func() {
+		_, _ = e.Generate(ctx, api.Request{Prompt: tinyPrompt(3, 200), MaxTokens: 1,
+			Queued: func(q api.Queue) { waits <- q }}, func(api.Token) error { return nil })
+	})
+	select {
+	case q := <-waits:
+		if q.Wait <= 0 || q.First <= q.Wait {
+			t.Errorf("%+v of one that waits", q)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody said how it stands")
+	}
+}

@@ -1,0 +1,300 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sandwich/runtime/api"
+	"sandwich/runtime/toolcall"
+)
+
+// ollamaBody is the body of /api/chat and /api/generate, in ollama's shape.
+type ollamaBody struct {
+	Model       *string         `json:"model"`
+	Stream      *bool           `json:"stream"` // true where it is not said
+	Messages    json.RawMessage `json:"messages"`
+	Tools       json.RawMessage `json:"tools"`
+	Prompt      *string         `json:"prompt"`
+	System      *string         `json:"system"`
+	Raw         *bool           `json:"raw"`
+	Suffix      *string         `json:"suffix"`
+	Template    *string         `json:"template"`
+	Images      json.RawMessage `json:"images"`
+	Context     json.RawMessage `json:"context"`
+	Format      json.RawMessage `json:"format"`
+	Options     json.RawMessage `json:"options"`
+	Think       json.RawMessage `json:"think"`
+	Logprobs    *bool           `json:"logprobs"`
+	TopLogprobs *int64          `json:"top_logprobs"`
+	KeepAlive   json.RawMessage `json:"keep_alive"`
+	Truncate    json.RawMessage `json:"truncate"`
+	Shift       json.RawMessage `json:"shift"`
+}
+
+// ollamaOptions are those that change an answer here.
+type ollamaOptions struct {
+	NumPredict       *int64          `json:"num_predict"`
+	NumCtx           *int64          `json:"num_ctx"`
+	Temperature      *float64        `json:"temperature"`
+	TopK             *int64          `json:"top_k"`
+	TopP             *float64        `json:"top_p"`
+	MinP             *float64        `json:"min_p"`
+	Seed             *int64          `json:"seed"`
+	Stop             json.RawMessage `json:"stop"`
+	RepeatPenalty    *float64        `json:"repeat_penalty"`
+	PresencePenalty  *float64        `json:"presence_penalty"`
+	FrequencyPenalty *float64        `json:"frequency_penalty"`
+}
+
+// ollamaSampler are options that would change an answer and are not followed, with the value under
+// which they do not. All others say how ollama runs a model.
+var ollamaSampler = map[string]string{"mirostat": "0", "tfs_z": "1", "typical_p": "1", "repeat_last_n": "64",
+	"penalize_newline": "false", "num_keep": "0"}
+
+var (
+	ollamaFields  = jsonNames(reflect.TypeFor[ollamaBody]())
+	ollamaOptKeys = jsonNames(reflect.TypeFor[ollamaOptions]())
+)
+
+// What ollama draws with where a request does not say it.
+var (
+	ollamaTemperature = 0.8
+	ollamaTopP        = 0.9
+	ollamaTopK        = int64(40)
+)
+
+// ollamaCall is a request of ollama's API while it is read and answered.
+type ollamaCall struct {
+	*call
+	chat    bool
+	context int // of the model that is served
+	empty   bool
+}
+
+// parse checks the body.
+func (o *ollamaCall) parse(data []byte) (*call, *apiError) {
+	var b ollamaBody
+	if e := decode(data, &b, ""); e != nil {
+		return nil, e
+	}
+	unknown, e := checkFields(data, ollamaFields)
+	if e != nil {
+		return nil, e
+	}
+	switch {
+	case stringOf(b.Suffix) != "":
+		return nil, invalid("suffix", "is not supported; leave it out")
+	case stringOf(b.Template) != "":
+		return nil, invalid("template", "is not supported; send raw and a prompt that is written out")
+	case !isEmpty(b.Images):
+		return nil, invalid("images", "are not supported; the model reads text")
+	}
+	if e := o.settings(&b); e != nil {
+		return nil, e
+	}
+	o.unknown, o.stream = unknown, b.Stream == nil || *b.Stream
+	if !isEmpty(b.Context) {
+		o.warn("context is not read; send what was said before to /api/chat")
+	}
+	if string(b.Think) == "false" {
+		o.warn("think: false is not told to the template of the model")
+	}
+	o.Logprobs = b.Logprobs != nil && *b.Logprobs
+	if o.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+		return nil, e
+	}
+	if o.chat {
+		return o.call, o.messages(&b)
+	}
+	o.empty = stringOf(b.Prompt) == ""
+	if b.Raw != nil && *b.Raw {
+		o.Text = stringOf(b.Prompt)
+		return o.call, nil
+	}
+	if s := stringOf(b.System); s != "" {
+		o.Messages = append(o.Messages, api.Message{Role: "system", Content: s})
+	}
+	o.Messages = append(o.Messages, api.Message{Role: "user", Content: stringOf(b.Prompt)})
+	return o.call, nil
+}
+
+// settings reads options and format.
+func (o *ollamaCall) settings(b *ollamaBody) *apiError {
+	var opts ollamaOptions
+	var warnings []string
+	if !isEmpty(b.Options) {
+		if e := decode(b.Options, &opts, "options"); e != nil {
+			return e
+		}
+		for name, value := range members(b.Options) {
+			if neutral, known := ollamaSampler[name]; known && !ollamaOptKeys[name] && !isNeutral(value, neutral) {
+				warnings = append(warnings, fmt.Sprintf("options.%s is not followed", name))
+			}
+		}
+	}
+	if opts.NumCtx != nil && *opts.NumCtx > int64(o.context) {
+		warnings = append(warnings, fmt.Sprintf("options.num_ctx asks for %d tokens; the server holds %d (--ctx)",
+			*opts.NumCtx, o.context))
+	}
+	if opts.NumPredict != nil && *opts.NumPredict < 0 {
+		opts.NumPredict = nil // -1 and -2: as many as the context leaves
+	}
+	if opts.Temperature == nil {
+		opts.Temperature = &ollamaTemperature
+	}
+	if opts.TopP == nil {
+		opts.TopP = &ollamaTopP
+	}
+	if opts.TopK == nil {
+		opts.TopK = &ollamaTopK
+	}
+	shared := common{MaxTokens: opts.NumPredict, Temperature: opts.Temperature, TopK: opts.TopK, TopP: opts.TopP,
+		MinP: opts.MinP, Seed: opts.Seed, Stop: opts.Stop, RepeatPenalty: opts.RepeatPenalty,
+		PresencePenalty: opts.PresencePenalty, FrequencyPenalty: opts.FrequencyPenalty}
+	var e *apiError
+	if o.call, e = shared.check(); e != nil {
+		return e
+	}
+	o.warnings = warnings
+	switch {
+	case isEmpty(b.Format):
+	case string(b.Format) == `"json"`:
+		o.Format = api.Format{Kind: api.JSONObject, Param: "format"}
+	case b.Format[0] == '{':
+		o.Format = api.Format{Kind: api.JSONSchema, Text: string(b.Format), Param: "format"}
+	default:
+		return invalid("format", `must be "json" or a JSON schema`)
+	}
+	return nil
+}
+
+// ollamaMessage is a message of a chat. Its calls may have no ids: then results follow them in
+// their order, or name the tool.
+type ollamaMessage struct {
+	Role      string          `json:"role"`
+	Content   string          `json:"content"`
+	Thinking  string          `json:"thinking"`
+	Images    json.RawMessage `json:"images"`
+	ToolCalls []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+	ToolName   string `json:"tool_name"`
+	Name       string `json:"name"`
+	ToolCallID string `json:"tool_call_id"`
+}
+
+// messages reads messages and tools.
+func (o *ollamaCall) messages(b *ollamaBody) *apiError {
+	var open []api.ToolCall // without a result yet
+	e := each(orElse(b.Messages, "[]"), "messages", MaxMessages, func(i int, item json.RawMessage) *apiError {
+		at := fmt.Sprintf("messages[%d]", i)
+		var m ollamaMessage
+		if e := decode(item, &m, at); e != nil {
+			return e
+		}
+		role, known := roles[m.Role]
+		switch {
+		case !known:
+			return invalid(at+".role", "is %q and must be system, user, assistant or tool", clip(m.Role))
+		case !isEmpty(m.Images):
+			return invalid(at+".images", "are not supported; the model reads text")
+		case len(m.ToolCalls) > 0 && role != "assistant":
+			return invalid(at+".tool_calls", "belong to assistant messages, not to %s ones", role)
+		}
+		out := api.Message{Role: role, Content: m.Content, Reasoning: m.Thinking}
+		for j, c := range m.ToolCalls {
+			call, e := checkCall(c.ID, c.Function.Name, string(c.Function.Arguments),
+				fmt.Sprintf("%s.tool_calls[%d].function.arguments", at, j))
+			if e != nil {
+				return e
+			}
+			if call.Name == "" {
+				return invalid(fmt.Sprintf("%s.tool_calls[%d].function.name", at, j), "is missing")
+			}
+			if call.ID == "" {
+				call.ID = fmt.Sprintf("%06d%03d", i, j)
+			}
+			out.Calls, open = append(out.Calls, call), append(open, call)
+		}
+		if role == "tool" {
+			out.Name, out.CallID = m.ToolName+m.Name, m.ToolCallID
+			found := slices.IndexFunc(open, func(c api.ToolCall) bool {
+				return out.CallID == c.ID || out.CallID == "" && (out.Name == "" || out.Name == c.Name)
+			})
+			if found >= 0 {
+				out.CallID, out.Name = open[found].ID, open[found].Name
+				open = slices.Delete(open, found, found+1)
+			}
+		}
+		o.Messages = append(o.Messages, out)
+		return nil
+	})
+	if e != nil {
+		return e
+	}
+	if o.empty = len(o.Messages) == 0; o.empty {
+		o.Messages = []api.Message{}
+	}
+	if e := checkResults(o.Messages, func(i int) string {
+		return fmt.Sprintf("messages[%d].tool_call_id",
+			i)
+	}); e != nil {
+		return e
+	}
+	return o.tools(b.Tools)
+}
+
+func (o *ollamaCall) tools(raw json.RawMessage) *apiError {
+	if isEmpty(raw) {
+		return nil
+	}
+	e := each(raw, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+		var t toolBody
+		at := fmt.Sprintf("tools[%d]", i)
+		if e := decode(item, &t, at); e != nil {
+			return e
+		}
+		if t.Function == nil {
+			return invalid(at+".function", "is missing")
+		}
+		o.Tools = append(o.Tools, t.Function.tool())
+		return nil
+	})
+	if e == nil {
+		e = checkTools(&o.Request)
+	}
+	return e
+}
+
+// ollama is the handler of /api/chat and /api/generate.
+func (s *Server) ollama(chat bool) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		o := &ollamaCall{chat: chat, context: s.gen.Models()[0].Context}
+		s.answering(w, r, o.parse, func(x *exchange, r *http.Request, c *call) {
+			out := newStream(newAnswer(s.gen.Models()[0].ID, chat), x, &s.opts)
+			lines := newLines(out, o)
+			if o.empty { // how its clients have a model loaded
+				out.close()
+				lines.loaded()
+				return
+			}
+			s.written(x, r, c, out, lines)
+		})
+	}
+}
+
+// ollamaError writes an error as ollama does.
+func ollamaError(e *apiError) []byte {
+	return append(appendString([]byte(`{"error":`), e.Message), '}')
+}
+
+// isOllama tells the paths of ollama's API, of which most are not here.
+func isOllama(path string) bool { return strings.HasPrefix(path, "/api/") }

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ollamaVersion is the version of ollama whose API the paths below /api follow; clients look at it.
+const ollamaVersion = "0.12.11"
+
+func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, []byte(`{"version":"`+ollamaVersion+`"}`))
+}
+
+// details describe a model as /api/tags, /api/ps and /api/show do.
+func (m *ModelInfo) details() object {
+	return object{"parent_model": "", "format": "gguf", "family": m.Arch, "families": []string{m.Arch},
+		"parameter_size": count(m.Parameters), "quantization_level": m.Type}
+}
+
+// count is a number of parameters for people.
+func count(n int64) string {
+	switch f := float64(n); {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1fB", f/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1fM", f/1e6)
+	}
+	return fmt.Sprint(n)
+}
+
+func (m *ModelInfo) listed() object {
+	return object{"name": m.ID, "model": m.ID, "modified_at": m.Created.UTC().Format(time.RFC3339Nano),
+		"size": m.Bytes, "digest": m.Digest, "details": m.details()}
+}
+
+// tags is the handler of /api/tags: the models there are.
+func (s *Server) tags(w http.ResponseWriter, _ *http.Request) {
+	list := []object{}
+	for _, m := range s.gen.Models() {
+		list = append(list, m.listed())
+	}
+	body, _ := json.Marshal(object{"models": list})
+	writeJSON(w, http.StatusOK, body)
+}
+
+// ps is the handler of /api/ps: the models that are loaded, which are all of them, for good.
+func (s *Server) ps(w http.ResponseWriter, _ *http.Request) {
+	list := []object{}
+	for _, m := range s.gen.Models() {
+		o := m.listed()
+		delete(o, "modified_at")
+		o["expires_at"], o["size_vram"] = time.Unix(1<<33, 0).UTC().Format(time.RFC3339), 0
+		o["context_length"] = m.Context
+		list = append(list, o)
+	}
+	body, _ := json.Marshal(object{"models": list})
+	writeJSON(w, http.StatusOK, body)
+}
+
+// show is the handler of /api/show.
+func (s *Server) show(w http.ResponseWriter, r *http.Request) {
+	s.answering(w, r, func(data []byte) (*call, *apiError) {
+		var b struct {
+			Model, Name *string
+		}
+		if e := decode(data, &b, ""); e != nil {
+			return nil, e
+		}
+		if stringOf(b.Model)+stringOf(b.Name) == "" {
+			return nil, invalid("model", "is missing; send its name")
+		}
+		return &call{}, nil
+	}, func(x *exchange, _ *http.Request, _ *call) {
+		m := s.gen.Models()[0]
+		can := []string{"completion", "tools"}
+		body, _ := json.Marshal(object{"modelfile": "", "parameters": "", "template": m.Template, "license": "",
+			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": m.details(), "capabilities": can,
+			"model_info": object{"general.architecture": m.Arch, "general.parameter_count": m.Parameters,
+				m.Arch + ".context_length": m.Context}})
+		writeJSON(x, http.StatusOK, body)
+	})
+}
+
+// embed is the handler of /api/embed and of its older form.
+func (s *Server) embed(w http.ResponseWriter, _ *http.Request) {
+	newError(http.StatusBadRequest, typeInvalid, "no_embeddings", "this model gives no embeddings; serve one "+
+		"that does").
+		write(w)
+}

@@ -1,0 +1,193 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sandwich/runtime/api"
+)
+
+// lines writes an answer as ollama does: an object a line while it streams, or one in all. Calls
+// are written whole.
+type lines struct {
+	*stream
+	asked     *ollamaCall
+	text      []byte // of a whole answer
+	reasoning []byte
+	tokens    []api.Token // of a whole answer, where log probabilities are wanted
+	calls     []api.ToolCall
+	sent      int // calls that are written
+}
+
+func newLines(s *stream, o *ollamaCall) *lines {
+	l := &lines{stream: s, asked: o}
+	s.kind, s.failure, s.failed = "application/x-ndjson", "", "\n"
+	// Its clients read every line as an object: one that adds nothing keeps them waiting.
+	s.pulse = func() {
+		if l.line("", "", nil, nil); s.read.Done > 0 {
+			l.buf = append(appendProgress(append(l.buf[:len(l.buf)-len("}\n")], ','), s.read), "}\n"...)
+		}
+	}
+	return l
+}
+
+// begin appends what all objects begin with.
+func (l *lines) begin(b []byte) []byte {
+	b = appendString(append(b, `{"model":`...), l.model)
+	b = append(append(b, `,"created_at":"`...), time.Now().UTC().Format(time.RFC3339Nano)...)
+	return append(b, '"')
+}
+
+// content appends text, reasoning and calls as the endpoint has them.
+func (l *lines) content(b []byte, text, reasoning string, calls []api.ToolCall) []byte {
+	field, end := `,"response":`, ""
+	if l.asked.chat {
+		field, end = `,"message":{"role":"assistant","content":`, "}"
+	}
+	b = appendString(append(b, field...), text)
+	if reasoning != "" {
+		b = appendString(append(b, `,"thinking":`...), reasoning)
+	}
+	for i, c := range calls {
+		if b = append(b, ','); i == 0 {
+			b = append(b, `"tool_calls":[`...)
+		}
+		b = appendString(append(b, `{"id":`...), c.ID)
+		b = appendString(append(b, `,"function":{"name":`...), c.Name)
+		b = append(append(append(b, `,"arguments":`...), c.Arguments...), "}}"...)
+	}
+	if len(calls) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, end...)
+}
+
+// logprobs appends those of tokens, where they are wanted.
+func (l *lines) logprobs(b []byte, tokens []api.Token) []byte {
+	if !l.asked.Logprobs {
+		return b
+	}
+	b = append(b, `,"logprobs":[`...)
+	for i := range tokens {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendChatToken(b, &tokens[i])
+	}
+	return append(b, ']')
+}
+
+// line adds an object of a stream.
+func (l *lines) line(text, reasoning string, calls []api.ToolCall, tokens []api.Token) {
+	l.buf = l.content(l.begin(l.buf), text, reasoning, calls)
+	if len(tokens) > 0 {
+		l.buf = l.logprobs(l.buf, tokens)
+	}
+	l.buf = append(l.buf, ",\"done\":false}\n"...)
+}
+
+func (l *lines) token(_ int, t api.Token) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range t.Calls {
+		if c.Name != "" {
+			l.calls = append(l.calls, api.ToolCall{ID: c.ID, Name: c.Name})
+		}
+		l.calls[len(l.calls)-1].Arguments += c.Arguments
+	}
+	if !l.asked.stream {
+		l.text = append(l.text, t.Text...)
+		l.reasoning = append(l.reasoning, t.Reasoning...)
+		if l.asked.Logprobs && t.ID != api.NoToken {
+			l.tokens = append(l.tokens, t)
+		}
+		return nil
+	}
+	if n := len(l.calls) - 1; n > l.sent {
+		l.line("", "", l.whole(l.calls[l.sent:n]), nil)
+		l.sent = n
+	}
+	var tokens []api.Token
+	if l.asked.Logprobs && t.ID != api.NoToken {
+		tokens = []api.Token{t}
+	}
+	if t.Text != "" || t.Reasoning != "" || tokens != nil {
+		l.line(t.Text, t.Reasoning, nil, tokens)
+	}
+	if len(l.buf) == 0 {
+		return nil
+	}
+	l.header()
+	return l.flush()
+}
+
+// whole are the calls whose arguments are an object; one that was cut has none.
+func (l *lines) whole(calls []api.ToolCall) (out []api.ToolCall) {
+	for _, c := range calls {
+		if c.Arguments == "" {
+			c.Arguments = "{}"
+		}
+		if json.Valid([]byte(c.Arguments)) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// finish writes the last object, with the times of the answer.
+func (l *lines) finish(r *api.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+	reason := "stop"
+	if r.Finish == api.FinishLength {
+		reason = "length"
+	}
+	calls := l.whole(l.calls[l.sent:])
+	if l.asked.stream {
+		if len(calls) > 0 {
+			l.line("", "", calls, nil)
+		}
+		calls = nil
+	}
+	b := l.content(l.begin(l.buf), string(l.text), string(l.reasoning), calls)
+	if !l.asked.stream {
+		b = l.logprobs(b, l.tokens)
+	}
+	b = l.done(b, reason)
+	if len(l.asked.warnings) > 0 {
+		warnings, _ := json.Marshal(l.asked.warnings)
+		b = append(append(b, `,"warnings":`...), warnings...)
+	}
+	for _, d := range []struct {
+		field string
+		v     int64
+	}{
+		{"total_duration", int64(time.Since(l.began))}, {"load_duration", 0},
+		{"prompt_eval_count", int64(r.PromptTokens)}, {"prompt_cached_count", int64(r.CachedTokens)},
+		{"prompt_eval_duration", int64(max(0, r.FirstToken-r.Queued))},
+		{"eval_count", int64(r.Tokens)}, {"eval_duration", int64(max(0, r.Total-r.FirstToken))},
+	} {
+		b = append(append(append(b, `,"`...), d.field...), `":`...)
+		b = strconv.AppendInt(b, d.v, 10)
+	}
+	b = append(b, "}\n"...)
+	if !l.asked.stream {
+		writeJSON(l.w, http.StatusOK, b)
+		return
+	}
+	l.buf = b
+	l.header()
+	_ = l.flush() // a client that left after the last token has what it wanted
+}
+
+func (l *lines) done(b []byte, reason string) []byte {
+	return appendString(append(b, `,"done":true,"done_reason":`...), reason)
+}
+
+// loaded answers a request that asks for nothing.
+func (l *lines) loaded() {
+	writeJSON(l.w, http.StatusOK, append(l.done(l.content(l.begin(nil), "", "", nil), "load"), "}\n"...))
+}
