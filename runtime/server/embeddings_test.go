@@ -15,7 +15,7 @@ import (
 // TestEmbeddings: every form of input, and the numbers as lists and as OpenAI's Python client asks
 // for them.
 func TestEmbeddings(t *testing.T) {
-	f := &fake{}
+	f := &fake{vector: 3}
 	s := New(f, Options{})
 	for _, c := range []struct {
 		body    string
@@ -72,6 +72,27 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
+// TestOllamaEmbeddings: both of ollama's endpoints; what is too long is truncated unless it says
+// otherwise.
+func TestOllamaEmbeddings(t *testing.T) {
+	f := &fake{vector: 3}
+	s := New(f, Options{})
+	w := post(t, s, "/api/embed", `{"model":"m","input":["abc","d"],"dimensions":1,"keep_alive":"5m","options":{}}`)
+	if w.Code != 200 || !strings.HasPrefix(w.Body.String(),
+		`{"model":"tales-6m","embeddings":[[1],[1]],"total_duration":`) ||
+		!strings.HasSuffix(w.Body.String(), `,"prompt_eval_count":4}`) || !f.embedded.Truncate {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	w = post(t, s, "/api/embeddings", `{"model":"m","prompt":"abc","truncate":false}`)
+	if w.Code != 200 || w.Body.String() != `{"embedding":[3,1,0]}` || f.embedded.Truncate {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	w = post(t, s, "/api/embed", `{"input":"a","dimensions":9}`)
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "the model makes 3 numbers") {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+}
+
 // vectorOf reads a list of numbers, or base64.
 func vectorOf(t *testing.T, raw json.RawMessage) (v []float32) {
 	t.Helper()
@@ -93,7 +114,7 @@ func vectorOf(t *testing.T, raw json.RawMessage) (v []float32) {
 
 // TestRerank: documents by score, with what Jina's, Cohere's and llama-server's clients send.
 func TestRerank(t *testing.T) {
-	f := &fake{}
+	f := &fake{vector: 3}
 	s := New(f, Options{})
 	for path, body := range map[string]string{
 		"/v1/rerank": `{"query":"q","documents":["a","ccc","bb"],"model":"m","return_documents":true}`,
@@ -116,7 +137,7 @@ func TestRerank(t *testing.T) {
 
 // TestEmbeddingsRefused: what cannot be is a 400 that names the field.
 func TestEmbeddingsRefused(t *testing.T) {
-	s := New(&fake{}, Options{})
+	s := New(&fake{vector: 3}, Options{})
 	many := `["a"` + strings.Repeat(`,"a"`, MaxTexts) + `]`
 	for _, c := range [][3]string{
 		{"/v1/embeddings", `{"model":"m"}`, "input is missing"},

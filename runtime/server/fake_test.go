@@ -29,6 +29,7 @@ type fake struct {
 	mu       sync.Mutex
 	last     *api.Request
 	embedded *api.Embedding
+	vector   int           // ModelInfo.Vector
 	started  chan struct{} // gets one for each Generate, where not nil
 	cancels  atomic.Int64
 	running  atomic.Int64
@@ -144,7 +145,7 @@ func (f *fake) Decode(ids []int32) (text string, err error) {
 func (f *fake) Piece(id int32) string { return string([]byte{byte(id)}) }
 
 func (f *fake) Models() []ModelInfo {
-	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4, Vector: 3,
+	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4, Vector: f.vector,
 		Template: "{{ messages }}", BOS: "<s>"}}
 }
 
