@@ -20,6 +20,6 @@ func newBench() *cobra.Command {
 	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchEmbed(), newBenchGEMM(), newBenchGrammar(),
 		newBenchLLM(),
 		newBenchLoad(),
-		newBenchPerplexity(), newBenchSearch())
+		newBenchPerplexity(), newBenchRanking(), newBenchSearch(), newBenchThumb())
 	return c
 }
