@@ -46,8 +46,8 @@ func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 	return c, parseInput(b.Input, &b.texts)
 }
 
-// embed is the handler of /api/embed, whose vectors have length 1, and of /api/embeddings, whose one
-// vector is as the model makes it.
+// embed is the handler of /api/embed, whose vectors have length 1, and of /api/embeddings, whose
+// one vector is as the model makes it.
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	var b ollamaEmbedBody
 	old := strings.HasSuffix(r.URL.Path, "/embeddings")
