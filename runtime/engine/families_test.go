@@ -120,7 +120,7 @@ func TestFamiliesOracle(t *testing.T) {
 				t.Skip("the oracle knows no experts")
 			}
 			c.Hidden, c.Heads, c.FFN, c.Vocab, c.Windows.Size = 64, 4, 96, 320, min(24, c.Windows.Size)
-			c.FFNOf = nil
+			c.KVHeads, c.FFNOf = min(c.KVHeads, c.Heads), nil
 			file := fileOf(t, c, gguf.F32)
 			m, err := model.Load(file)
 			if err != nil {

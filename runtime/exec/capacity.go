@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -17,6 +18,15 @@ const spareMemory = 16
 
 // lower is the remedy in the words of the verbs that serve, and of tune.
 const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
+
+// rows is the most rows of a forward: those of a chunk, or of any text that has to be read at once.
+func (o *Options) rows(m *model.Model) int {
+	rows := max(o.Plan.Chunk, o.LogitRows)
+	if m.AtOnce() {
+		rows = max(rows, cmp.Or(o.Context, m.Dims.Context))
+	}
+	return rows
+}
 
 // stores chooses the stores of the KV cache: of so many blocks as Blocks says, or of as many, at
 // least Least, as take half of the free memory.

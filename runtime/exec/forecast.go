@@ -62,7 +62,7 @@ func Foresee(o Options) ([]Forecast, error) {
 			f.Weights += bytes
 		}
 		f.KV = own.layers.bytes(o.Plan.KV, stores)
-		f.Activations = int64(own.layOut(max(o.Plan.Chunk, o.LogitRows), o.LogitRows, k).total)
+		f.Activations = int64(own.layOut(o.rows(m), o.LogitRows, k).total)
 	}
 	return out, nil
 }

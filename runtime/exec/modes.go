@@ -100,7 +100,7 @@ func addsPlainly(product, sum *model.Op) bool {
 func modeOf(m *model.Model, op *model.Op) opMode {
 	switch op.Kind {
 	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate, model.OpHeads,
-		model.OpLatent:
+		model.OpLatent, model.OpPool, model.OpSoftmax:
 		return onSerial
 	case model.OpAddNorm:
 		return onGather

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sandwich/microkernel"
@@ -71,7 +72,11 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
-		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
+		rows: o.rows(m), logits: o.LogitRows, context: o.Context}
+	if m.Learned() && o.Context > m.Dims.Context {
+		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
+			m.Dims.Context, o.Context)
+	}
 	a.Blocks, a.Stores = o.stores(shards)
 	if err := a.checkMemory(a.Blocks); err != nil {
 		return nil, err

@@ -193,7 +193,7 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 		return []model.Buf{model.BufX, model.BufH}
 	case model.OpInputs:
 		return []model.Buf{model.BufInputs}
-	case model.OpCombine, model.OpRowNorm, model.OpGate, model.OpHeads:
+	case model.OpCombine, model.OpRowNorm, model.OpGate, model.OpHeads, model.OpPool:
 		return op.Outs
 	case model.OpLatent:
 		return []model.Buf{model.BufQ, model.BufLatentKV}

@@ -32,5 +32,8 @@ func lacking(op *model.Op) string {
 	if r := op.Rope; r != nil && r.Rule != "" {
 		return fmt.Sprintf("RoPE scaling %q", r.Rule)
 	}
+	if op.Shift != nil && op.Post != nil {
+		return "a LayerNorm of a sum whose summand is normalized"
+	}
 	return ""
 }

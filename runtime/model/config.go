@@ -27,6 +27,12 @@ type Config struct {
 	Recurrence Recurrence
 	Scales     Scales
 	Temper     float64 // Temper.Scale, 0 for none
+	Both       bool    // rows see what is behind them, too
+	Fused      bool    // q, k and v are one tensor, where the family leaves that to the file
+	Types      int     // token types, of which 0 is added to every row; 0: none
+	Pooling    Pooling
+	Scoring    Scoring
+	Dense      []int // widths of the products behind pooling
 	// What layers have of their own, nil where all have the sizes of Dims, which are the greatest.
 	KVHeadsOf, FFNOf []int
 	SharedKV         int    // so many last layers read keys and values of earlier ones
@@ -177,6 +183,9 @@ func (c Config) Check() error {
 		if err := c.Yarn.check(); err != nil {
 			return err
 		}
+	}
+	if err := c.checkPooling(); err != nil {
+		return err
 	}
 	return arch.Check(c)
 }

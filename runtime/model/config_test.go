@@ -44,6 +44,9 @@ func TestPresets(t *testing.T) {
 		"qwen3.5-35b-a3b": 34_660_610_688, "qwen3-next-80b-a3b": 79_674_391_296, // "35B", "80B"
 		"qwen3-next-1b":    1_095_881_600, // of our own
 		"deepseek-v2-lite": 15_706_484_224, "llama4-scout": 107_769_861_120,
+		"bert-base":            109_482_240 - (768+1)*768, // the pooler, which no embedding uses
+		"qwen3-embedding-0.6b": 595_776_512, "nomic-embed-text-v1.5": 136_731_648,
+		"embeddinggemma-300m": 302_863_104 + 2*768*3072, // and the products behind pooling
 	}
 	for _, name := range PresetNames() {
 		c, err := Preset(strings.ToUpper(name))

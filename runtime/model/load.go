@@ -73,7 +73,7 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 			*s.vector = nil
 		}
 		return nil
-	case !slices.Equal(t.Dims, s.dims):
+	case !sameDims(t.Dims, s.dims):
 		return fmt.Errorf("tensor %s has shape %v, the model's dimensions ask for %v", s.name, t.Dims, s.dims)
 	case s.vector != nil:
 		return (*s.vector).read(t)
@@ -85,6 +85,17 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 		*m = t
 	}
 	return nil
+}
+
+// sameDims compares shapes, in which files may leave out or write dimensions of 1 at the end.
+func sameDims(a, b []int) bool {
+	for len(a) > 1 && a[len(a)-1] == 1 {
+		a = a[:len(a)-1]
+	}
+	for len(b) > 1 && b[len(b)-1] == 1 {
+		b = b[:len(b)-1]
+	}
+	return slices.Equal(a, b)
 }
 
 func typeList() string {

@@ -116,6 +116,9 @@ func configOf(f *gguf.File) (Config, []error) {
 	if arch.Read != nil {
 		arch.Read(m, &c)
 	}
+	if err := c.pooled(f); err != nil {
+		m.fail("%w", err)
+	}
 	embed, ok := f.Tensor(embedTensor)
 	if !ok || len(embed.Dims) != 2 {
 		m.fail("the file has no matrix %s: it is not a complete %s model", embedTensor, c.Arch)
@@ -164,7 +167,10 @@ func (m *Metadata) dims(c *Config) {
 		c.FFN = m.Size("feed_forward_length", 1<<20)
 	}
 	m.layers(c)
-	const eps = "attention.layer_norm_rms_epsilon"
+	eps := rmsEps
+	if !m.hasFloat(eps) && m.hasFloat(layerEps) {
+		eps = layerEps
+	}
 	if c.Eps = m.PositiveOr(eps, 0); !(c.Eps > 0 && c.Eps < 1) {
 		m.fail("%s is missing or outside (0, 1)", m.key(eps))
 	}

@@ -97,6 +97,20 @@ var presets = []Config{
 		Yarn: &Yarn{Factor: 8, Original: 8192, Fast: 32, Slow: 1},
 		Dims: Dims{Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 128, FFN: 11008, Vocab: 100278,
 			Context: 65536}},
+	{Name: "bert-base", Arch: "bert", Eps: 1e-12, RopeBase: 1e4, Both: true, Types: 2, Pooling: MeanPooling,
+		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30522,
+			Context: 512}},
+	{Name: "qwen3-embedding-0.6b", Arch: "qwen3", Eps: 1e-6, RopeBase: 1e6, Pooling: LastPooling,
+		Dims: Dims{Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072, Vocab: 151669,
+			Context: 32768}},
+	{Name: "embeddinggemma-300m", Arch: "gemma-embedding", Eps: 1e-6, RopeBase: 1e6, Both: true, Pooling: MeanPooling,
+		Windows: Windows{Size: 512, Period: 6, Base: 1e4}, Dense: []int{3072, 768},
+		Dims: Dims{Hidden: 768, Layers: 24, Heads: 3, KVHeads: 1, HeadDim: 256, FFN: 1152, Vocab: 262144,
+			Context: 2048}},
+	{Name: "nomic-embed-text-v1.5", Arch: "nomic-bert", Eps: 1e-12, RopeBase: 1e3, Both: true, Fused: true, Types: 2,
+		Pooling: MeanPooling,
+		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30528,
+			Context: 2048}},
 	{Name: "glm4-9b", Arch: "glm4", Eps: 1e-5, RopeBase: 1e4, RopeDim: 64,
 		Dims: Dims{Hidden: 4096, Layers: 40, Heads: 32, KVHeads: 2, HeadDim: 128, FFN: 13696, Vocab: 151552,
 			Context: 32768}},
@@ -224,6 +238,22 @@ var families = map[string]func(*Config){
 	"lfm2": func(c *Config) {
 		c.Tied, c.RopeBase, c.KVHeadsOf, c.Recurrence.Conv = true, 1e6, everyLayer(6, 3, 0, 2), 3
 	},
+	"bert": encoderTiny, "bert-rerank": func(c *Config) {
+		encoderTiny(c)
+		c.Arch, c.Pooling, c.Scoring = "bert", FirstPooling, Scoring{Count: 1, Dense: true}
+	},
+	"nomic-bert": func(c *Config) {
+		encoderTiny(c)
+		c.RopeBase, c.Fused = 1e3, true
+	},
+	"gemma-embedding": func(c *Config) {
+		c.Both, c.Pooling, c.Dense = true, MeanPooling, []int{384, 256}
+		c.Windows, c.RopeBase = Windows{Size: 256, Period: 6, Base: 1e4}, 1e6
+	},
+	"qwen3-embedding": func(c *Config) { c.Arch, c.Pooling = "qwen3", LastPooling },
+	"qwen3-rerank": func(c *Config) {
+		c.Arch, c.Pooling, c.Scoring = "qwen3", LastPooling, Scoring{Count: 2, Share: true}
+	},
 }
 
 // widths are those of layers below the first bound, and of those below the second.
@@ -266,6 +296,11 @@ func notLast(layers, period int) (out []bool) {
 func deltaTiny(c *Config, joined bool, e Experts) {
 	c.RopeBase, c.RopeDim, c.Experts, c.Tied = 1e7, 16, e, e.Count == 0
 	c.Recurrence = Recurrence{Conv: 4, KeyHeads: 2, ValueHeads: 4, KeyDim: 32, ValueDim: 32, Every: 4, Joined: joined}
+}
+
+// encoderTiny is a small encoder of BERT's kind.
+func encoderTiny(c *Config) {
+	c.KVHeads, c.Both, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
 }
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}

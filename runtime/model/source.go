@@ -218,5 +218,6 @@ func Outline(s plans.ModelShape) (*Model, error) {
 			return nil, m.errs[0]
 		}
 	}
+	c.outlined(s)
 	return c.Model()
 }

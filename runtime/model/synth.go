@@ -42,6 +42,7 @@ func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uin
 		return fmt.Errorf("tensor type %s is %w", t, ErrUnsupported)
 	}
 	writeMetadata(w, c, t)
+	writePooling(w, c)
 	if err := writeVocabulary(w, c); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 	w.SetUint32(key("attention.head_count"), uint32(c.Heads))
 	writeSizes(w, key("attention.head_count_kv"), c.KVHeads, c.KVHeadsOf)
 	writeHeads(w, c, key)
-	w.SetFloat32(key("attention.layer_norm_rms_epsilon"), float32(c.Eps))
+	w.SetFloat32(key(c.epsKey()), float32(c.Eps))
 	w.SetUint32(key("rope.dimension_count"), uint32(c.ropeDim()))
 	w.SetFloat32(key("rope.freq_base"), float32(c.RopeBase))
 	w.SetUint32(key("vocab_size"), uint32(c.Vocab))

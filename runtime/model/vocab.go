@@ -64,6 +64,7 @@ type spm struct {
 	special           []string
 	unknown, bos, eos int
 	template          string
+	ends              bool // every text gets the end behind it
 	merged            bool // by rules, as Gemma 4's is, and not by scores
 }
 
@@ -104,7 +105,7 @@ func (s spm) write(w *gguf.Writer, n int) {
 	w.SetUint32("tokenizer.ggml.eos_token_id", uint32(s.eos))
 	w.SetUint32("tokenizer.ggml.unknown_token_id", uint32(s.unknown))
 	w.SetBool("tokenizer.ggml.add_bos_token", true)
-	w.SetBool("tokenizer.ggml.add_eos_token", false)
+	w.SetBool("tokenizer.ggml.add_eos_token", s.ends)
 	w.SetString("tokenizer.chat_template", s.template)
 }
 
