@@ -9,6 +9,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/trace"
 )
@@ -43,22 +44,22 @@ many trees, sections and configurations each has and what the ranking took in ti
 }
 
 func growth(ctx context.Context, model, typ string, f *simulateFlags, sizes []int) (rows []tuner.GrowthRow, err error) {
-	subject, err := openSubject(model, typ)
+	subject, err := session.OpenSubject(model, typ)
 	if err != nil {
 		return nil, usageError(err)
 	}
-	defer subject.close()
+	defer subject.Close()
 	load, err := f.load(1)
 	if err != nil {
 		return nil, usageError(err)
 	}
-	ops, err := subject.ops()
+	ops, err := subject.Ops()
 	if err != nil {
 		return nil, usageError(err)
 	}
 	step, done := show.StepBar("ranking", len(sizes))
 	defer done()
-	o := tuner.SimulateOptions{Shape: subject.shape, Model: ops, Load: load}
+	o := tuner.SimulateOptions{Shape: subject.Shape, Model: ops, Load: load}
 	err = tuner.Growth(ctx, o, sizes, func(r tuner.GrowthRow) {
 		rows = append(rows, r)
 		step()
