@@ -199,10 +199,7 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 		fmt.Fprintln(w, "\nThe simulation rests on:")
 		list := s.Road.Measured
 		if e := s.Road.Errors; e != nil {
-			list = append(slices.Clone(list), fmt.Sprintf("predictions by these anchors were off by %.0f %% at "+
-				"the median "+
-				"and %.0f %% at the 90th percentile on %d products that were none", 100*e.Median, 100*e.P90,
-				e.Products))
+			list = append(slices.Clone(list), e.String())
 		}
 		for _, a := range append(list, s.Road.Assumed...) {
 			if err := show.Sentence(w, "- "+show.Printable(a)); err != nil {
