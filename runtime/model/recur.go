@@ -218,3 +218,18 @@ func (s *state) add(op *Op) {
 // deltaFLOP is what a row does to each value of a delta rule's state: one product and three
 // multiply-adds.
 const deltaFLOP = 7
+
+// RowFLOP is what an op's products, or its delta rule, do of one row; 0 for the others.
+func (m *Model) RowFLOP(op *Op) (flop float64) {
+	for _, wi := range op.W {
+		each := 1
+		if op.Kind == OpExperts {
+			each = m.Experts.Used
+		}
+		flop += 2 * float64(m.Weights[wi].N) * float64(m.Weights[wi].K) * float64(each)
+	}
+	if op.Kind == OpDelta {
+		flop = deltaFLOP * float64(op.StateOf())
+	}
+	return flop
+}
