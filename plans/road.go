@@ -35,6 +35,13 @@ type RoadErrors struct {
 	P90      float64 `yaml:"p90" json:"p90"`
 }
 
+// String says how far predictions can be trusted.
+func (e *RoadErrors) String() string {
+	return fmt.Sprintf("predictions were off by %.0f %% at the median and %.0f %% at the 90th percentile on %d "+
+		"measured "+
+		"products that were no anchors", 100*e.Median, 100*e.P90, e.Products)
+}
+
 // RoadCandidate is a service configuration with what the simulation said of it.
 type RoadCandidate struct {
 	Name        string  `yaml:"name" json:"name"`

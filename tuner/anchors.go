@@ -28,28 +28,21 @@ var (
 // Calibration is what two measured products of each weight type say of its ceilings on this
 // machine (Agent.xpu appendix B), and how wrong predictions by them were elsewhere.
 type Calibration struct {
-	Types    map[string]service.Near // by weight type
+	Types    map[string]service.Near // by weight type; none where what is assumed predicts better
 	Measured []string                // sentences
 	Errors   []float64               // of products that were no anchors, relative, ascending
 }
 
 func (c *Calibration) known() bool { return c != nil && len(c.Types) > 0 }
 
-// Error is the median of the errors and what nine in ten are below; nothing without any.
-func (c *Calibration) Error() (median, p90 float64) {
+// Error is the median of the errors and what nine in ten are below; nil without any.
+func (c *Calibration) Error() *plans.RoadErrors {
 	if c == nil || len(c.Errors) == 0 {
-		return 0, 0
+		return nil
 	}
 	n := len(c.Errors)
-	return (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2, c.Errors[min(n-1, n*9/10)]
-}
-
-// String says how far predictions can be trusted.
-func (c *Calibration) String() string {
-	median, p90 := c.Error()
-	return fmt.Sprintf("predictions by these anchors were off by %.0f %% at the median and %.0f %% at the 90th "+
-		"percentile "+
-		"on %d products that were none", 100*median, 100*p90, len(c.Errors))
+	return &plans.RoadErrors{Products: n, Median: (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2,
+		P90: c.Errors[min(n-1, n*9/10)]}
 }
 
 // Anchors times two products of each weight type of a model on all PUs of its default plan, and
@@ -164,14 +157,27 @@ func (c *calibration) reckon() {
 			"row and %.0f %% of their %s peak with %d (%s)", t.Key.Type, 100*near.Read, c.pus, 100*near.Peak, t.Compute,
 			anchorRows[1], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
 	}
+	assumed := c.errors(used, find)
 	c.predictor.Calibrate(c.out.Types)
+	c.out.Errors = c.errors(used, find)
+	with, without := c.out.Error(), (&Calibration{Errors: assumed}).Error()
+	if with != nil && with.Median > without.Median { // the machine was not at rest
+		c.out.Types, c.out.Errors = nil, assumed
+		c.out.Measured = []string{fmt.Sprintf("anchors were measured and are not believed: with them predictions are "+
+			"off by %.0f %% at the median, with what is assumed by %.0f %%", 100*with.Median, 100*without.Median)}
+	}
+}
+
+// errors are those of predictions of what was measured and is no anchor.
+func (c *calibration) errors(used map[plans.WeightKey]bool, find func(plans.WeightKey, int) float64) (out []float64) {
 	for _, t := range c.took {
 		_, known := c.out.Types[t.Key.Type]
 		if !known || used[t.Key] && slices.Contains(anchorRows[:], t.M) {
 			continue
 		}
 		real := find(t.Key, t.M)
-		c.out.Errors = append(c.out.Errors, math.Abs(c.predictor.Product(t.M, t.Key, t.Compute.String(), c.pus)/real-1))
+		out = append(out, math.Abs(c.predictor.Product(t.M, t.Key, t.Compute.String(), c.pus)/real-1))
 	}
-	slices.Sort(c.out.Errors)
+	slices.Sort(out)
+	return out
 }

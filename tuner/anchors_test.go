@@ -56,12 +56,28 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	if math.Abs(near.Peak-0.2) > 1e-6 || math.Abs(near.Read-0.5) > 1e-6 {
 		t.Errorf("%+v", near)
 	}
-	median, _ := c.out.Error()
-	if n := len(c.out.Errors); n != 3*len(tables)-2 || median > 1e-9 || math.Abs(c.out.Errors[n-1]-0.5) > 1e-9 {
+	e := c.out.Error()
+	if n := len(c.out.Errors); n != 3*len(tables)-2 || e.Products != n || e.Median > 1e-9 ||
+		math.Abs(c.out.Errors[n-1]-0.5) > 1e-9 {
 		t.Errorf("errors %v", c.out.Errors)
 	}
 	if len(c.out.Measured) != 1 || !strings.Contains(c.out.Measured[0], "reach 50 % of what PUs") {
 		t.Errorf("%q", c.out.Measured)
+	}
+	// Anchors that somebody disturbed are not believed where what is assumed predicts better.
+	predictor.Calibrate(nil)
+	c.out = &Calibration{Types: map[string]service.Near{}}
+	for i := range c.took {
+		p := &c.took[i]
+		seconds := predictor.Product(p.M, p.Key, p.Compute.String(), c.pus)
+		if p.Key == tables[0].WeightKey {
+			seconds *= 7
+		}
+		p.Seconds = []float64{seconds}
+	}
+	c.reckon()
+	if c.out.known() || c.out.Error().Median > 1e-9 || !strings.Contains(c.out.Measured[0], "not believed") {
+		t.Errorf("%+v", c.out)
 	}
 }
 
@@ -81,7 +97,7 @@ func TestAnchorsOfThisMachine(t *testing.T) {
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if !so.Anchors.known() {
+	if so.Anchors.Error() == nil {
 		t.Skip("this machine is too busy to measure anchors in 2 s")
 	}
 	if so.Load.Workload, err = trace.Named("fixed"); err != nil {
@@ -92,8 +108,7 @@ func TestAnchorsOfThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	road := r.Road()
-	if len(road.Measured) == 0 || road.Errors.Products == 0 || !strings.Contains(strings.Join(road.Assumed, "\n"),
-		"products of weight types without anchors") {
+	if len(road.Measured) == 0 || road.Errors.Products == 0 {
 		t.Errorf("%+v", road)
 	}
 }

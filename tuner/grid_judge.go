@@ -36,12 +36,12 @@ func JudgeThumb(dir string) (rows []ThumbRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := Grids(dir)
+	files, err := grids(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		g, err := ReadGrid(f)
+		g, err := readGrid(f)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func JudgeThumb(dir string) (rows []ThumbRow, err error) {
 	return rows, nil
 }
 
-func (g *Grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
+func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 	maxM := 0
 	for _, c := range g.Cells {
 		maxM = max(maxM, c.M)
@@ -91,7 +91,7 @@ func (g *Grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 }
 
 // near is the share of the schedule of the same kernel whose slice is most like s; 0 for none.
-func (c *GridCell) near(s plans.Schedule, best GridTime) (share float64) {
+func (c *gridCell) near(s plans.Schedule, best gridTime) (share float64) {
 	least := math.Inf(1)
 	for x, t := range c.Timed {
 		if x.Kernel != s.Kernel || x.Widen != s.Widen {

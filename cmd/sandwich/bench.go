@@ -10,13 +10,15 @@ func newBench() *cobra.Command {
   sandwich bench gemm --shapes 4096x4096 --m 1,512 --type q8_0
   sandwich bench allreduce --ranks 2
   sandwich bench attention --model llama-3.1-8b --decode 4096
+  sandwich bench embed --model bert.gguf
   sandwich bench grammar --schema tools.json --model llama.gguf
   sandwich bench load --policy sandwich,fcfs --svg load.svg
   sandwich bench perplexity text.txt --model llama.gguf`,
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchGrammar(), newBenchLLM(),
+	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchEmbed(), newBenchGEMM(), newBenchGrammar(),
+		newBenchLLM(),
 		newBenchLoad(),
 		newBenchPerplexity(), newBenchRanking(), newBenchSearch(), newBenchThumb())
 	return c

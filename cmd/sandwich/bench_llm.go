@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ type llmFlags struct {
 	compare bool
 	roof    bool
 	swap    bool
+	ops     bool // measure single ops
 
 	counters  bool
 	source    counters.Source
@@ -55,6 +57,9 @@ not have the reason.
 --neighbour PU:50% starts a process that takes half of one PU's time and measures each test in turn without and with it.
 The fair share is what the time that is left would give, 75 % of the undisturbed figure where the neighbour takes half of
 one of two PUs; the goal is 70 % of the fair share at the median.
+
+--ops times every op of the prompts instead, chunk by chunk, and says of products and delta rules the rate, of delta rules
+beside the float32 multiply-adds of the same workers, measured in turn.
 
 --switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill
 on all, whose other workers were parked for 100 ms; --reps times each way. It also tells how many bytes of weights, KV cache
@@ -87,6 +92,7 @@ and activations were at another address or node afterwards.`,
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
 	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on a "+
 		"part of them")
+	fs.BoolVar(&f.ops, "ops", false, "measure what each op of the prompts takes, and of a delta rule its rate")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
@@ -94,6 +100,9 @@ and activations were at another address or node afterwards.`,
 		}
 		if f.swap {
 			return switchReport.after(c, *format)(f.runSwitch(c.Context()))
+		}
+		if f.ops {
+			return opsReport.after(c, *format)(f.runOps(c.Context()))
 		}
 		if f.clients > 0 {
 			return clientsReport.after(c, *format)(f.runClients(c.Context()))
@@ -139,6 +148,11 @@ func (f *llmFlags) check() error {
 	case f.swap && (f.counters || f.neighbour != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1):
 		return errors.New("--switch goes without --batch, --counters, --clients and --neighbour, and with one " +
 			"number of --threads")
+	case f.ops && (f.swap || f.counters || f.neighbour != "" || f.clients > 0 || f.batch > 1 || len(f.threads) > 1 ||
+		slices.Max(append(f.prompt, 0)) == 0):
+		return errors.New("--ops wants -p, goes without --switch, --batch, --counters, --clients and " +
+			"--neighbour, and " +
+			"with one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}

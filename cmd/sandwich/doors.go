@@ -13,7 +13,9 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
+	"sandwich/runtime/model"
 	"sandwich/runtime/server"
+	"sandwich/runtime/session"
 )
 
 // doors are what clients reach of a server, from before its model is loaded until its last answer
@@ -100,7 +102,7 @@ func (d *doors) reloadKeys() {
 }
 
 // announce prints that requests are answered from now on, and one to try.
-func announce(w io.Writer, addr net.Addr, name string, keys []string) {
+func announce(w io.Writer, addr net.Addr, s *session.Session, keys []string) {
 	bound, example := addr.String(), addr.String()
 	if h, port, err := net.SplitHostPort(example); err == nil && net.ParseIP(h).IsUnspecified() {
 		bound += ", every interface of this machine"
@@ -110,9 +112,21 @@ func announce(w io.Writer, addr net.Addr, name string, keys []string) {
 	if len(keys) > 0 {
 		auth = ` -H "Authorization: Bearer $API_KEY"`
 	}
-	fmt.Fprintf(w, "serving %s on http://%s; try:\n", name, bound)
-	fmt.Fprintf(w, "curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '%s'\n", example, auth,
-		`{"messages": [{"role": "user", "content": "Tell me a story about a fox."}], "max_tokens": 80, "temperature": 0.6}`)
+	path, body := tryOut(s)
+	fmt.Fprintf(w, "serving %s on http://%s; try:\n", s.Name, bound)
+	fmt.Fprintf(w, "curl http://%s%s%s -H 'Content-Type: application/json' -d '%s'\n", example, path, auth, body)
+}
+
+// tryOut is a request that the model is made for.
+func tryOut(s *session.Session) (path, body string) {
+	switch {
+	case s.Scores:
+		return "/v1/rerank", `{"query": "Who hunts at night?", "documents": ["The fox.", "The hen."]}`
+	case s.Pooling != model.NoPooling:
+		return "/v1/embeddings", `{"input": ["A story about a fox.", "The rain in Spain."]}`
+	}
+	return "/v1/chat/completions", `{"messages": [{"role": "user", "content": "Tell me a story about a fox."}], ` +
+		`"max_tokens": 80, "temperature": 0.6}`
 }
 
 func isLoopback(addr net.Addr) bool {

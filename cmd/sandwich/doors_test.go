@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sandwich/runtime/session"
 )
 
 // waitFor waits for what another process does.
@@ -221,7 +223,7 @@ func TestAnnounce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		announce(&out, bound, "m", nil)
+		announce(&out, bound, &session.Session{Name: "m"}, nil)
 		for _, w := range want {
 			if !strings.Contains(out.String(), w) {
 				t.Errorf("%s: %s\nhas no %q", addr, &out, w)

@@ -14,6 +14,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
 	"sandwich/runtime/session"
 )
 
@@ -35,11 +36,12 @@ type serveFlags struct {
 }
 
 func newServe() *cobra.Command {
-	var f serveFlags
+	f := serveFlags{session: sessionFlags{wants: forBoth}}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a model over an OpenAI-compatible HTTP API",
-		Long: `Serve a model: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/models, /health and /metrics.
+		Long: `Serve a model: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/models, /health and /metrics;
+of an embedding model /v1/embeddings, of a rerank model /v1/rerank.
 Requests that run at the same time share decode batches; a request beyond --parallel waits, one beyond --queue gets
 429 with Retry-After.
 SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.
@@ -152,7 +154,7 @@ func (f *serveFlags) run(ctx context.Context, out io.Writer, open func(context.C
 	if err == nil {
 		defer l.close()
 		d.server.Ready(l.session.Generator(l.engine, f.sizes.Parallel))
-		announce(out, d.main.Addr(), l.session.Name, d.keys)
+		announce(out, d.main.Addr(), l.session, d.keys)
 	} else {
 		leave(err)
 	}
@@ -199,6 +201,9 @@ func (f *serveFlags) engine(ctx context.Context, s *session.Session) (*engine.En
 	}
 	if f.sizes.Context == 0 {
 		f.sizes.Context = s.ContextLimit(defaultContext)
+		if s.Pooling != model.NoPooling {
+			f.sizes.Context = s.ContextLimit(maxEmbedContext)
+		}
 	} else if s.Shape.Context > 0 && f.sizes.Context > s.Shape.Context {
 		show.Notice(fmt.Sprintf("note: --ctx %d is more than the %d tokens this model was trained for",
 			f.sizes.Context, s.Shape.Context))

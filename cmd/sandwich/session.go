@@ -23,6 +23,7 @@ type sessionFlags struct {
 	threads, ranks   int
 	spin             time.Duration
 	loading          session.Stages
+	wants            purpose
 }
 
 func (f *sessionFlags) add(c *cobra.Command) {
@@ -83,6 +84,10 @@ func (f *sessionFlags) load() (*session.Session, error) {
 	s, err := session.Open(f.model, session.Hears{Spin: f.spin, Stages: f.loading, Notice: show.Notice,
 		Bar: show.ByteBar})
 	if err != nil {
+		return nil, usageError(err)
+	}
+	if err := f.wants.suits(s); err != nil {
+		s.Close()
 		return nil, usageError(err)
 	}
 	f.loading.At("probing the machine", 0)

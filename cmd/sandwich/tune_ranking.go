@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/topotree"
 	"sandwich/tuner"
@@ -14,26 +16,19 @@ import (
 
 // rankingJSON is the stable JSON of a simulated ranking.
 type rankingJSON struct {
-	Trees          int             `json:"trees"`
-	Sections       int             `json:"sections"`
-	Configurations int             `json:"configurations"`
-	UnlikeCosts    int             `json:"unlike_costs"`
-	Simulated      int             `json:"simulated"`
-	Seconds        float64         `json:"seconds"`
-	Load           string          `json:"load"`
-	Objective      string          `json:"objective"`
-	Note           string          `json:"note,omitempty"`
-	Assumed        []string        `json:"assumed"`
-	Measured       []string        `json:"measured,omitempty"` // the anchors of this machine
-	Errors         *errorsJSON     `json:"prediction_errors,omitempty"`
-	Candidates     []candidateJSON `json:"candidates"`
-}
-
-// errorsJSON are relative errors of predictions on products that were no anchors.
-type errorsJSON struct {
-	Products int     `json:"products"`
-	Median   float64 `json:"median"`
-	P90      float64 `json:"p90"`
+	Trees          int               `json:"trees"`
+	Sections       int               `json:"sections"`
+	Configurations int               `json:"configurations"`
+	UnlikeCosts    int               `json:"unlike_costs"`
+	Simulated      int               `json:"simulated"`
+	Seconds        float64           `json:"seconds"`
+	Load           string            `json:"load"`
+	Objective      string            `json:"objective"`
+	Note           string            `json:"note,omitempty"`
+	Assumed        []string          `json:"assumed"`
+	Measured       []string          `json:"measured,omitempty"` // the anchors of this machine
+	Errors         *plans.RoadErrors `json:"prediction_errors,omitempty"`
+	Candidates     []candidateJSON   `json:"candidates"`
 }
 
 type candidateJSON struct {
@@ -69,9 +64,8 @@ func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 		Simulated: len(r.Ranked),
 		Seconds:   r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
 		Assumed: append([]string{}, r.Assumed...)}
-	if a := r.Anchors; a != nil {
-		median, p90 := a.Error()
-		out.Measured, out.Errors = a.Measured, &errorsJSON{len(a.Errors), median, p90}
+	if out.Errors = r.Anchors.Error(); out.Errors != nil {
+		out.Measured = r.Anchors.Measured
 	}
 	nodes := tuner.NodeIDs(host)
 	for _, c := range r.Shown() {
@@ -101,8 +95,8 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})
 	}
 	off := ""
-	if median, _ := r.Anchors.Error(); median > 0 {
-		off = fmt.Sprintf(" ±%.0f %%", 100*median)
+	if e := r.Anchors.Error(); e != nil {
+		off = fmt.Sprintf(" ±%.0f %%", 100*e.Median)
 	}
 	header := []string{"", "configuration", "TP", "PUs", "prefill tokens/s" + off, "decode tokens/s" + off,
 		"latency" + off, "p90", "within SLO", "goodput"}
@@ -113,9 +107,9 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 		fmt.Fprintf(w, "\n%s\n", note)
 	}
 	rests := "\nNothing of this was measured. It rests on:"
-	if r.Anchors != nil && len(r.Anchors.Measured) > 0 {
+	if e := r.Anchors.Error(); e != nil {
 		rests = "\nNothing of this was run. It rests on:"
-		for _, m := range append(r.Anchors.Measured, r.Anchors.String()) {
+		for _, m := range append(slices.Clone(r.Anchors.Measured), e.String()) {
 			rests += "\n- " + m
 		}
 	}

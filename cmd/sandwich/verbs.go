@@ -8,6 +8,7 @@ func verbs() []*cobra.Command {
 		newProbe(),
 		newBench(),
 		newDoctor(),
+		newEmbed(),
 		newGenerate(),
 		newRun(),
 		newServe(),

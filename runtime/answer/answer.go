@@ -46,6 +46,9 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 	m := server.ModelInfo{ID: told.Name, Created: time.Now(), Context: e.Context(), Parallel: parallel,
 		Arch: told.Arch, Type: told.Type, Digest: told.Digest, Parameters: told.Parameters, Bytes: told.Bytes,
 		Template: strings.Clone(told.Template)} // its file may be unmapped by then
+	if e.Pooled() {
+		m.Vector = e.Runner().Model.Outputs
+	}
 	if id, ok := tok.BOS(); ok {
 		m.BOS = string(tok.Piece(id))
 	}
@@ -69,6 +72,9 @@ func (g *Generator) Models() []server.ModelInfo {
 func (g *Generator) Generate(
 	ctx context.Context, r api.Request, emit func(api.Token) error,
 ) (res api.Result, err error) {
+	if err := g.generates(); err != nil {
+		return res, err
+	}
 	if r.Prompt, err = g.Prompt(ctx, &r); err != nil {
 		return res, err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -19,10 +20,16 @@ func (e *QueueFullError) Error() string {
 // TooLongError refuses a request that exceeds the context.
 type TooLongError struct {
 	PromptTokens, MaxTokens, Context int
-	AtLeast                          bool // PromptTokens is a lower bound, at least Context
+	AtLeast                          bool   // PromptTokens is a lower bound, at least Context
+	Text                             bool   // there is no answer: a text is read
+	Of                               string // which text it is; empty: the one there is
 }
 
 func (e *TooLongError) Error() string {
+	if e.Text {
+		const text = "%s has %d tokens and the context holds %d; shorten it, or have it truncated"
+		return fmt.Sprintf(text, cmp.Or(e.Of, "the text"), e.PromptTokens, e.Context)
+	}
 	if e.PromptTokens >= e.Context {
 		atLeast := ""
 		if e.AtLeast {

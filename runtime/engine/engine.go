@@ -12,6 +12,7 @@ import (
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
 	"sandwich/runtime/sched"
 	"sandwich/runtime/tokenizer"
 )
@@ -58,6 +59,8 @@ type Engine struct {
 	closing bool
 	failed  error
 	counts  Counts
+	readers int // requests for vectors, run or wait
+	most    int // of them
 
 	cores   cores // what the driver has forwards run on
 	observe func(f Forward)
@@ -85,6 +88,7 @@ type job struct {
 	forced  []int32   // given out, since no others were allowed, and not yet known to it
 	line    []int32   // memory of forced
 	halted  int       // op at which its prefill goes on when it is resumed
+	vector  []float32 // what a pooled model made of it; set before out is closed
 }
 
 // New starts an engine. Errors are those of Open, which ctx ends, and sizes below one.
@@ -104,8 +108,16 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("an engine needs at least one parallel request and one token of context, got %d "+
 			"and %d", o.Parallel, o.Context)
 	}
+	most := o.Parallel + o.Queue
+	shape, err := model.ConfigOf(o.File)
+	if err != nil {
+		return nil, err
+	}
+	if shape.Pooling != model.NoPooling {
+		o.Parallel = max(o.Parallel, leastTexts)
+	}
 	o.LogitRows = max(o.LogitRows, o.Parallel+1) // an aged request has a place of its own
-	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context))
+	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context+1))
 	o.RunnerOptions.Context = o.Context
 	o.Sequences = sched.Residents(o.Parallel)
 	r, err := Open(ctx, o.RunnerOptions)
@@ -117,12 +129,16 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	costs := newCosts(r.Model, o.Plan, o.Profile)
-	scheduler, err := sched.New(sched.Config{Stores: r.assembly.Stores, MaxRunning: o.Parallel, Queue: o.Queue,
+	config := sched.Config{Stores: r.assembly.Stores, MaxRunning: o.Parallel, Queue: o.Queue,
 		Chunk: o.Plan.Chunk, LogitRows: o.LogitRows, Policy: o.Policy, MixedCap: o.MixedCap, Aging: o.Aging,
 		Quantum: o.Quantum, Bound: o.Bound,
 		TPOT: o.TPOT, Forecast: func(rows, positions int) time.Duration {
 			return costs.Forward(cost.Decode, cost.Load{Rows: rows, Heads: rows, Positions: positions})
-		}})
+		}}
+	if r.Model.Pooled() {
+		config.Texts, config.Whole, config.Queue = true, r.Model.AtOnce(), most*maxTexts
+	}
+	scheduler, err := sched.New(config)
 	if err != nil {
 		r.Close()
 		return nil, err
@@ -130,7 +146,8 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		runner: r, tok: o.Tokenizer, context: o.Context, watch: newWatch(r, o.Note, o.Displaced),
 		draft: newDraft(r.assembly.Workers.Kernels.Vec, r.Model.Dims.Vocab),
-		jobs:  map[sched.ID]*job{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), begin: time.Now(),
+		jobs:  map[sched.ID]*job{}, most: most, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		begin: time.Now(),
 		large: make(chan struct{}, 1),
 		sched: scheduler, observe: o.Observe,
 	}
@@ -208,19 +225,19 @@ func (e *Engine) Generate(ctx context.Context, req api.Request, emit func(api.To
 // admissible checks a request against the context and returns how many tokens it may generate.
 func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 	n := len(req.Prompt)
+	if e.Pooled() {
+		return 0, &api.InvalidError{Message: "this model makes embeddings or scores and generates no text"}
+	}
 	if n == 0 {
 		return 0, &api.InvalidError{Message: "the prompt is empty: give at least one token"}
 	}
 	if n >= e.context {
 		return 0, &api.TooLongError{PromptTokens: n, MaxTokens: req.MaxTokens, Context: e.context}
 	}
-	vocab := e.runner.Model.Dims.Vocab
-	for i, id := range req.Prompt {
-		if id < 0 || int(id) >= vocab {
-			const text = "token %d of the prompt has id %d, outside the vocabulary of %d"
-			return 0, &api.InvalidError{Message: fmt.Sprintf(text, i, id, vocab)}
-		}
+	if err := e.inVocabulary(req.Prompt); err != nil {
+		return 0, err
 	}
+	vocab := e.runner.Model.Dims.Vocab
 	for id := range req.Sampling.Bias {
 		if id < 0 || int(id) >= vocab {
 			const text = "holds token id %d, outside the vocabulary of %d"
@@ -235,6 +252,18 @@ func (e *Engine) admissible(req *api.Request) (limit int, err error) {
 		limit = min(limit, req.MaxTokens)
 	}
 	return limit, nil
+}
+
+// inVocabulary refuses ids that are no tokens.
+func (e *Engine) inVocabulary(prompt []int32) error {
+	vocab := e.runner.Model.Dims.Vocab
+	for i, id := range prompt {
+		if id < 0 || int(id) >= vocab {
+			const text = "token %d of the prompt has id %d, outside the vocabulary of %d"
+			return &api.InvalidError{Message: fmt.Sprintf(text, i, id, vocab)}
+		}
+	}
+	return nil
 }
 
 // submit hands a job to the scheduler, which may refuse it before this returns.
@@ -269,6 +298,9 @@ func (e *Engine) submit(j *job) error {
 // ends are the positions of a prompt at which another one that begins like it may go on elsewhere:
 // behind each message, and behind all of it.
 func (e *Engine) ends(prompt []int32) (list []int) {
+	if e.Pooled() {
+		return nil
+	}
 	for i, id := range prompt {
 		if e.tok != nil && e.tok.IsEOG(id) {
 			list = append(list, i+1)

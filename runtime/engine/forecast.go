@@ -51,7 +51,7 @@ func newCosts(m *model.Model, plan *plans.Plan, p *profiles.Profile) *cost.Table
 // classOf is the class of an op: its kind, and what it multiplies.
 func classOf(m *model.Model, plan *plans.Plan, op *model.Op, roofs [2]map[string]roofline.Roof) cost.Class {
 	c := cost.Class{Name: op.Kind.String(), Attend: op.Kind == model.OpAttention,
-		Head: op.Kind == model.OpGather || op.Kind == model.OpMatMul && op.In == model.BufY}
+		Head: op.Kind == model.OpGather || op.Wanted || op.Kind == model.OpPool || op.Kind == model.OpSoftmax}
 	if c.Attend {
 		c.Name += fmt.Sprintf(" %+v", op.Attn)
 	}

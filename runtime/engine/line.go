@@ -45,9 +45,13 @@ const (
 	NoLogits
 )
 
-// Feed appends tokens in prefill chunks of at most the given size and calls visit for each wanted
-// position with its logits, which are valid during the call.
+// Feed appends tokens in prefill chunks of at most the given size, or at once where the model reads
+// a text at once, and calls visit for each wanted position with its logits, which are valid during
+// the call.
 func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, logits []float32) error) error {
+	if s.r.Model.AtOnce() {
+		chunk = len(tokens)
+	}
 	for len(tokens) > 0 {
 		n := min(chunk, len(tokens))
 		last := n == len(tokens)
@@ -63,6 +67,17 @@ func (s *Line) Feed(tokens []int32, chunk int, want Wanted, visit func(pos int, 
 		tokens = tokens[n:]
 	}
 	return nil
+}
+
+// Pool forgets what was fed and returns what a pooled model answers to a text, raw, valid until the
+// next forward.
+func (s *Line) Pool(tokens []int32, chunk int) (answer []float32, err error) {
+	s.Reset()
+	err = s.Feed(tokens, chunk, LastLogits, func(_ int, row []float32) error {
+		answer = row
+		return nil
+	})
+	return answer, err
 }
 
 // Step appends one token in the decode phase and returns the logits behind it, valid until the next

@@ -97,9 +97,19 @@ func (c *cores) Begin(act *sched.Action) {
 		if act.Kind == sched.Resume {
 			c.next = j.halted
 		}
-		if j.started.IsZero() {
-			j.started, j.cached = time.Now(), min(act.Pos, len(j.req.Prompt))
+		j.begin(act.Pos)
+	}
+	for i, r := range act.Rows { // of a prefill of texts
+		if j := c.jobs[r.ID]; j != nil {
+			j.begin(c.batch.Spans[i].Pos)
 		}
+	}
+}
+
+// begin notes the first forward of a request, and what was there before it.
+func (j *job) begin(pos int) {
+	if j.started.IsZero() {
+		j.started, j.cached = time.Now(), min(pos, len(j.req.Prompt))
 	}
 }
 
@@ -132,6 +142,9 @@ func (c *cores) End(act *sched.Action, done bool, events []sched.Event) []sched.
 			j.halted = c.next
 		}
 		return events
+	}
+	if c.Pooled() {
+		return c.answer(act, events)
 	}
 	if j := c.jobs[act.ID]; j != nil && act.Kind != sched.Decode {
 		j.read = act.Pos + act.N

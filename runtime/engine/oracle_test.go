@@ -30,7 +30,7 @@ func (o *oracle) op(op *model.Op, tokens []int32) {
 	case model.OpEmbed:
 		for _, token := range tokens {
 			row := values(o.m.Embed, int(token))
-			o.x[model.BufX] = append(o.x[model.BufX], scaled(row, op.Scale))
+			o.x[model.BufX] = append(o.x[model.BufX], o.placed(op, len(o.x[model.BufX]), scaled(row, op.Scale)))
 		}
 	case model.OpMatMul:
 		o.matMul(op)
@@ -46,8 +46,21 @@ func (o *oracle) op(op *model.Op, tokens []int32) {
 		for r, row := range o.x[op.In] {
 			o.x[op.Outs[0]][r] = o.normed(row, op.Norm)
 		}
+	case model.OpPool:
+		o.x[op.Outs[0]] = [][]float64{o.pooled(op)}
+	case model.OpSoftmax:
+		for _, row := range o.x[op.In] {
+			sum := 0.0
+			for i, x := range row {
+				row[i] = math.Exp(x)
+				sum += row[i]
+			}
+			for i := range row {
+				row[i] /= sum
+			}
+		}
 	case model.OpCap:
-		for _, row := range o.x[model.BufLogits] {
+		for _, row := range o.x[op.In] {
 			for i, x := range row {
 				row[i] = float64(op.Cap) * math.Tanh(x/float64(op.Cap))
 			}
@@ -122,7 +135,17 @@ func (o *oracle) matMul(op *model.Op) {
 		}
 		return
 	}
-	gate, up := o.product(op, 0), o.product(op, 1)
+	gate := o.product(op, 0)
+	if op.Act == model.GELU {
+		for _, row := range gate {
+			for i, x := range row {
+				row[i] = activated(model.GeGLU, x, 1)
+			}
+		}
+		o.x[op.Outs[0]] = gate
+		return
+	}
+	up := o.product(op, 1)
 	for r := range gate {
 		for i, g := range gate[r] {
 			gate[r][i] = activated(op.Act, g, up[r][i])
@@ -214,8 +237,8 @@ func (o *oracle) attention(op *model.Op) {
 			if op.Sinks != nil {
 				sum = math.Exp(float64(op.Sinks.Data[h]))
 			}
-			for p := range pos + 1 {
-				if w := op.Attn.Window; !remembered(op.Attn, pos, p) || w > 0 && pos-p >= w {
+			for p := range q {
+				if !o.sees(op.Attn, pos, p) {
 					continue
 				}
 				score := 0.0
@@ -240,6 +263,61 @@ func (o *oracle) attention(op *model.Op) {
 	o.x[model.BufAtt] = out
 }
 
+// sees tells whether a row at a position reads another one.
+func (o *oracle) sees(a model.Attn, pos, p int) bool {
+	if a.Both {
+		return a.Window == 0 || max(pos-p, p-pos) <= a.Window/2
+	}
+	return p <= pos && remembered(a, pos, p) && (a.Window == 0 || pos-p < a.Window)
+}
+
+// placed adds what an embedding has beside the rows of tokens.
+func (o *oracle) placed(op *model.Op, pos int, x []float64) []float64 {
+	for i := range x {
+		if op.Types != nil {
+			x[i] += float64(op.Types.Data[i])
+		}
+		if op.Places != nil {
+			x[i] += float64(op.Places.Data[pos*len(x)+i])
+		}
+	}
+	return x
+}
+
+// pooled is one row of all.
+func (o *oracle) pooled(op *model.Op) []float64 {
+	rows := o.x[op.In]
+	switch op.Pool {
+	case model.FirstPooling:
+		return append([]float64(nil), rows[0]...)
+	case model.LastPooling:
+		return append([]float64(nil), rows[len(rows)-1]...)
+	}
+	out := make([]float64, len(rows[0]))
+	for _, row := range rows {
+		for i, x := range row {
+			out[i] += x / float64(len(rows))
+		}
+	}
+	return out
+}
+
+// centered is LayerNorm.
+func (o *oracle) centered(x []float64, op *model.Op) []float64 {
+	mean, square := 0.0, 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		square += (v - mean) * (v - mean) / float64(len(x))
+	}
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = (v-mean)/math.Sqrt(square+float64(o.m.Eps))*float64(op.Norm.Data[i]) + float64(op.Shift.Data[i])
+	}
+	return out
+}
+
 // norm is OpNorm and OpAddNorm.
 func (o *oracle) norm(op *model.Op) {
 	o.x[model.BufH] = nil
@@ -257,6 +335,10 @@ func (o *oracle) norm(op *model.Op) {
 			copy(x, scaled(x, op.Gain.Data[0]))
 		}
 		if op.Norm != nil {
+			if op.Shift != nil {
+				o.x[model.BufX][r] = o.centered(x, op)
+				continue
+			}
 			o.x[model.BufH] = append(o.x[model.BufH], o.normed(x, op.Norm))
 		}
 	}

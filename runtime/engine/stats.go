@@ -54,7 +54,7 @@ func (c *cores) tell(act *sched.Action, done bool) {
 			f.Rows[j.req.Class] += n
 		}
 	}
-	if f.Prefill {
+	if len(act.Rows) == 0 {
 		add(act.ID, act.N)
 	}
 	for _, r := range act.Rows {

@@ -232,7 +232,7 @@ func (a *Attention) job(c *cut, t *tile, layer, kvHead int, q, out Rows) microke
 	first, n := c.queries(kvHead)
 	return microkernel.AttentionJob{
 		Q: q.at(t.row, first*dim), QStride: q.Stride, Out: out.at(t.row, first*dim), OutStride: out.Stride,
-		Tokens: t.n, Group: n, Pos: t.pos,
+		Tokens: t.n, Group: n, Pos: t.pos, Until: t.of.until,
 		KV: a.kv.head(layer, kvHead), Pitch: a.kv.of[layer].pitch(), Table: (*int32)(unsafe.SliceData(t.of.table)),
 	}
 }

@@ -35,10 +35,16 @@ type tile struct {
 // blocks are those that the tile's tokens see, of which each sees `window` positions at most, or
 // all where it is 0.
 func (t *tile) blocks(window int) (from, to int) {
-	if window > 0 {
+	end := t.pos + t.n
+	switch until := t.of.until; {
+	case until > 0 && window > 0:
+		from, end = max(0, t.pos-window/2)/kvcache.BlockTokens, min(until, end+window/2)
+	case until > 0:
+		end = until
+	case window > 0:
 		from = max(0, t.pos+1-window) / kvcache.BlockTokens
 	}
-	return from, kvcache.BlocksFor(t.pos + t.n)
+	return from, kvcache.BlocksFor(end)
 }
 
 // kvRange is the blocks [from, to) of a tile: one unit of attention for each KV head.

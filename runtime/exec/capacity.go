@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -17,6 +18,15 @@ const spareMemory = 16
 
 // lower is the remedy in the words of the verbs that serve, and of tune.
 const lower = "lower --ctx or --parallel (of tune: --seq-max or --batch-max)"
+
+// rows is the most rows of a forward: those of a chunk, or of any text that has to be read at once.
+func (o *Options) rows(m *model.Model) int {
+	rows := max(o.Plan.Chunk, o.LogitRows)
+	if m.AtOnce() {
+		rows = max(rows, cmp.Or(o.Context, m.Dims.Context))
+	}
+	return rows
+}
 
 // stores chooses the stores of the KV cache: of so many blocks as Blocks says, or of as many, at
 // least Least, as take half of the free memory.
@@ -93,12 +103,18 @@ func (a *Assembly) checkMemory(blocks int) error {
 }
 
 // MemoryOf is what a model of one rank takes, and why divideModel would refuse it.
-func MemoryOf(m *model.Model) (out model.Memory, err error) {
+func MemoryOf(m *model.Model) (out model.Memory, refused []error) {
 	own := shard{model: m, first: true}
 	out.Packed = own.packedBytes()
 	layers, err := layersOf(m)
 	if err != nil {
-		return out, err
+		return out, append(refused, err)
+	}
+	refused = allLacking(m)
+	for layer := range layers.Of {
+		if err := layers.layoutOf(layer, microkernel.KVF16).Check(); layers.keeps(layer) && err != nil {
+			return out, append(refused, fmt.Errorf("layer %d: %w", layer, err))
+		}
 	}
 	for i, k := range layers.Kinds {
 		sizes := make([]kvcache.Spec, len(layers.Kinds))
@@ -112,5 +128,5 @@ func MemoryOf(m *model.Model) (out model.Memory, err error) {
 			out.Bounded += block * int64(k.Most()+1)
 		}
 	}
-	return out, checkValues(m)
+	return out, refused
 }

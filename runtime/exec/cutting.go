@@ -84,7 +84,7 @@ func (e *Executor) Steps() (n int) {
 // smaller than slices where that gives every worker some.
 func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c portion) {
 	m := e.rows
-	if op.In == model.BufY { // the head reads the gathered rows
+	if op.Wanted {
 		m = len(e.batch.LogitRows)
 	}
 	if c.at == 0 {

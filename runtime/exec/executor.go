@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 	"unsafe"
@@ -73,6 +74,8 @@ type Executor struct {
 	halt  [2]bool
 	ended time.Time // worker 0 passed the last barrier
 	body  func(*pool.Worker)
+
+	places int // positions that there are
 }
 
 type workerScratch struct {
@@ -93,7 +96,10 @@ func newExecutor(c executorConfig) (*Executor, error) {
 		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
 		states: c.States, taps: newTaps(m),
 	}
-	e.body = e.walk
+	e.body, e.places = e.walk, math.MaxInt
+	if m.Learned() {
+		e.places = m.Dims.Context
+	}
 	if err := c.Workers.Kernels.buildPhase(c.Phase); err != nil {
 		return nil, err
 	}
@@ -222,6 +228,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	}
 	for i := range b.Spans {
 		s := &b.Spans[i]
+		if end := s.Pos + s.Rows; end > e.places {
+			return fmt.Errorf("position %d is beyond the %d that the model has learned", end-1, e.places)
+		}
 		for r := range s.Rows {
 			e.positions[s.Row+r] = int32(s.Pos + r)
 		}
@@ -244,7 +253,9 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	}
 	e.end = len(e.model.Ops)
 	if len(b.LogitRows) == 0 {
-		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool { return op.Kind == model.OpGather })
+		e.end = slices.IndexFunc(e.model.Ops, func(op model.Op) bool {
+			return op.Kind == model.OpGather || op.Kind == model.OpPool
+		})
 	}
 	return nil
 }
@@ -302,7 +313,7 @@ func (e *Executor) do(g *group, i int, c portion) {
 	op, s := &g.shard.model.Ops[i], e.steps[i]
 	switch op.Kind {
 	case model.OpEmbed:
-		e.embed(g, op.Scale)
+		e.embed(g, op)
 	case model.OpNorm:
 		e.norm(g, op)
 	case model.OpMatMul:
@@ -316,9 +327,12 @@ func (e *Executor) do(g *group, i int, c portion) {
 	case model.OpAttention:
 		g.rank.attend.run(g.w, op.Layer, scoresOf(op), g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
 	case model.OpAddNorm:
-		if s.adds {
+		switch {
+		case s.adds:
 			e.norm(g, op)
-		} else {
+		case s.alone:
+			e.addOwn(g, op)
+		default:
 			e.addNorm(g, op)
 		}
 	case model.OpGather:
@@ -340,11 +354,19 @@ func (e *Executor) do(g *group, i int, c portion) {
 	case model.OpOutGate:
 		e.outGate(g, op)
 	case model.OpCap:
-		e.capLogits(g, op)
+		e.capRows(g, op)
 	case model.OpInputs:
 		e.makeInputs(g, op)
 	case model.OpGate:
 		e.gateInput(g, op)
+	case model.OpHeads:
+		e.heads(g, op)
+	case model.OpLatent:
+		e.latent(g, op, s.rope)
+	case model.OpPool:
+		e.pool(g, op)
+	case model.OpSoftmax:
+		e.softmax(g, op)
 	}
 }
 
@@ -359,8 +381,8 @@ func (e *Executor) Span(active []int) (began, ended time.Time) {
 	return began, e.ended
 }
 
-// Logits returns the logits of batch.LogitRows[i] of the last finished Run, valid until the next
-// one.
+// Logits returns the logits of batch.LogitRows[i] of the last finished Run, or what a pooled model
+// answers to the text that ends there, valid until the next one.
 func (e *Executor) Logits(i int) []float32 {
-	return unsafe.Slice(e.bufs.ranks[0].row(model.BufLogits, i), e.model.Dims.Vocab)
+	return unsafe.Slice(e.bufs.ranks[0].row(model.BufLogits, i), e.model.Outputs)
 }

@@ -38,6 +38,14 @@ func Foresee(o Options) ([]Forecast, error) {
 	for _, w := range o.Plan.Weights {
 		k.count(w.Compute, w.K)
 	}
+	k.countHeads(m, func(i int) (list []microkernel.Compute) {
+		for _, w := range o.Plan.Weights {
+			if w.N == m.Weights[i].N && w.K == m.Weights[i].K {
+				list = append(list, w.Compute)
+			}
+		}
+		return list
+	})
 	_, stores := o.stores(shards)
 	out := make([]Forecast, len(shards.list))
 	for r := range shards.list {
@@ -54,7 +62,7 @@ func Foresee(o Options) ([]Forecast, error) {
 			f.Weights += bytes
 		}
 		f.KV = own.layers.bytes(o.Plan.KV, stores)
-		f.Activations = int64(own.layOut(max(o.Plan.Chunk, o.LogitRows), o.LogitRows, k).total)
+		f.Activations = int64(own.layOut(o.rows(m), o.LogitRows, k).total)
 	}
 	return out, nil
 }

@@ -39,6 +39,9 @@ func layersOf(m *model.Model) (l Layers, err error) {
 			l.Kinds = append(l.Kinds, k)
 		}
 		l.Of[op.Layer], l.Heads[op.Layer], l.Keeper[op.Layer] = at, op.Heads, op.Keeper
+		if op.Attn.Both {
+			l.pass(op.Layer)
+		}
 	}
 	if _, block := stateLayout(m); block > 0 {
 		l.State = int64(block)
@@ -47,10 +50,23 @@ func layersOf(m *model.Model) (l Layers, err error) {
 	return l, nil
 }
 
+// pass lets a layer through which a forward only passes write over the keys and values of the first
+// one of its store.
+func (l *Layers) pass(layer int) {
+	for i, of := range l.Of[:layer] {
+		if of == l.Of[layer] && l.Heads[i] == l.Heads[layer] {
+			l.Keeper[layer] = i
+			return
+		}
+	}
+}
+
 func kindOf(a model.Attn) (kvcache.Kind, error) {
 	switch {
 	case a.Store != "":
 		return kvcache.Named(a.Store)
+	case a.Both:
+		return kvcache.Passing{Width: a.Window}, nil
 	case a.Window > 0:
 		return kvcache.Window{Positions: a.Window}, nil
 	}

@@ -11,7 +11,7 @@ import (
 // its weights form one list of tasks, so that small weights (k and v) fill the gaps of large ones.
 func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
 	m := e.rows
-	if op.In == model.BufY { // the head reads the gathered rows
+	if op.Wanted {
 		m = len(e.batch.LogitRows)
 	}
 	e.round(g, op, m)
@@ -74,13 +74,18 @@ func (g *group) product(op *model.Op, i, m int) product {
 		C: g.bufs.base[op.Outs[i]], CStride: 4 * g.bufs.stride[op.Outs[i]],
 		Bias: biasOf(op, i, 0), Rounded: g.bufs.rounded[w.Compute],
 	}}
-	if p.act = units[op.Act]; op.Act != model.NoActivation {
+	p.gelu = op.Act == model.GELU
+	if gated(op) {
+		p.act = units[op.Act]
 		p.up, p.upO = g.rank.gemms[op.W[1]].of(m), p.o
 		p.upO.W, p.upO.Bias = g.rank.weights.At(op.W[1]), biasOf(op, 1, 0)
 		p.upO.Rounded = g.bufs.rounded[p.upO.W.Compute]
 	}
 	return p
 }
+
+// gated tells a product of a gate and an up projection from others.
+func gated(op *model.Op) bool { return op.Act != model.NoActivation && op.Act != model.GELU }
 
 // biasOf is the bias of weight i of an op, of one expert where it is a stack, and nil where it has
 // none.

@@ -3,8 +3,10 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -70,7 +72,11 @@ func Open(ctx context.Context, o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a := &Assembly{Model: m, Plan: o.Plan, Shards: shards, Workers: o.Workers, borrowed: o.Workers != nil, sync: o.Sync,
-		rows: max(o.Plan.Chunk, o.LogitRows), logits: o.LogitRows, context: o.Context}
+		rows: o.rows(m), logits: o.LogitRows, context: o.Context}
+	if m.Learned() && o.Context > m.Dims.Context {
+		return nil, fmt.Errorf("the model has learned %d positions, and a context of %d needs more: lower --ctx",
+			m.Dims.Context, o.Context)
+	}
 	a.Blocks, a.Stores = o.stores(shards)
 	if err := a.checkMemory(a.Blocks); err != nil {
 		return nil, err
@@ -120,7 +126,10 @@ func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stor
 // NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
 // is kept.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
-	return newBuffers(a.Shards, a.rows, a.logits, a.Weights.roundedK())
+	k := a.Weights.roundedK()
+	path := func(i int) []microkernel.Compute { return []microkernel.Compute{a.Weights.At(0, i).Compute} }
+	k.countHeads(a.Model, path)
+	return newBuffers(a.Shards, a.rows, a.logits, k)
 }
 
 // Touch faults activations in, so that no request waits for that. Not to be called inside Lead.

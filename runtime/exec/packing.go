@@ -168,7 +168,7 @@ func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
 		j, first := lo/l.Panels(), lo%l.Panels()
 		last := min(first+hi-lo, l.Panels())
 		n0, n1 := first*microkernel.PanelWidth, min(last*microkernel.PanelWidth, l.N)
-		begin := (j*t.Dims[1]+weight.Row+n0)*stride + from
+		begin := (j*weight.Rows+weight.Row+n0)*stride + from
 		raw := gathered(weight, n0, n1)
 		if raw == nil {
 			raw = t.Data[begin : begin+(n1-n0-1)*stride+row]

@@ -17,6 +17,7 @@ type product struct {
 	up   *Gemm
 	upO  Operands // its C is not used
 	act  microkernel.GLU
+	gelu bool // C = gelu(A W^T)
 	sum  bool // C += A W^T: the product is complete before it is added
 }
 
@@ -66,7 +67,7 @@ func (p *product) run(scratch unsafe.Pointer, task int) {
 // compute computes a patch that begins on a register tile and is no taller than a slice.
 func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 	g := p.gemm
-	if p.up == nil && !p.sum {
+	if p.up == nil && !p.sum && !p.gelu {
 		g.compute(scratch, &p.o, whole, at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.o.Then)
 		return
 	}
@@ -80,6 +81,11 @@ func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 		then := p.o.Then
 		if strip.n1 < whole.n1 {
 			then = g.block(&p.o, strip.n1, 0)
+		}
+		if p.gelu {
+			g.compute(panels, &p.o, strip, c, p.o.CStride, then)
+			g.vec.GELURows((*float32)(c), p.o.CStride/4, (*float32)(c), p.o.CStride/4, rows, columns)
+			continue
 		}
 		if p.sum {
 			g.compute(panels, &p.o, strip, scratch, 4*columns, then)

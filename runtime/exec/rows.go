@@ -14,7 +14,7 @@ const rowChunk = 4
 
 // embed fills X with the scaled embedding rows of the batch's tokens, and the rotations of their
 // positions.
-func (e *Executor) embed(g *group, scale float32) {
+func (e *Executor) embed(g *group, op *model.Op) {
 	d := e.model.Dims
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
@@ -23,11 +23,22 @@ func (e *Executor) embed(g *group, scale float32) {
 			if err := e.embedding.row(dst, token); err != nil {
 				panic(err) // Load checked type and shape
 			}
-			scaleRow(dst, scale)
+			scaleRow(dst, op.Scale)
+			e.addPlaces(dst, op, int(e.positions[r]))
 			for i, t := range e.rotations {
 				t.angles(unsafe.Slice(e.bufs.rotation(i, r), e.bufs.turned), int(e.positions[r]))
 			}
 		}
+	}
+}
+
+// addPlaces adds the rows of token type 0 and of a position, where the op has them.
+func (e *Executor) addPlaces(dst []float32, op *model.Op, pos int) {
+	if op.Types != nil {
+		e.vec.Add(&dst[0], &op.Types.Data[0], len(dst))
+	}
+	if op.Places != nil {
+		e.vec.Add(&dst[0], &op.Places.Data[pos*op.Places.N], len(dst))
 	}
 }
 
@@ -68,7 +79,7 @@ func (t rotation) angles(dst []float32, pos int) {
 func (e *Executor) norm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
-			e.normRow(g.bufs, r, op.Norm)
+			e.normRow(g.bufs, r, op)
 		}
 	}
 }
@@ -87,13 +98,20 @@ func (e *Executor) addNorm(g *group, op *model.Op) {
 	}
 }
 
+// addOwn is addNorm of what the first rank has alone.
+func (e *Executor) addOwn(g *group, op *model.Op) {
+	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
+		e.addNormRows(op, lo, hi)
+	}
+}
+
 // addNormRows adds the sum over all ranks, which is in the first one's Y, to X, and normalizes.
 func (e *Executor) addNormRows(op *model.Op, row0, row1 int) {
 	b := &e.bufs.ranks[0]
 	for r := row0; r < row1; r++ {
 		e.addRow(b, r, op)
 		if op.Norm != nil {
-			e.normRow(b, r, op.Norm)
+			e.normRow(b, r, op)
 		}
 	}
 }
@@ -114,8 +132,13 @@ func (e *Executor) addRow(b *rankBuffers, r int, op *model.Op) {
 	}
 }
 
-func (e *Executor) normRow(b *rankBuffers, r int, weight *model.Vector) {
-	e.vec.RMSNorm(b.row(model.BufH, r), b.row(model.BufX, r), &weight.Data[0], e.model.Dims.Hidden, e.model.Eps)
+func (e *Executor) normRow(b *rankBuffers, r int, op *model.Op) {
+	x, hidden := b.row(model.BufX, r), e.model.Dims.Hidden
+	if op.Shift != nil {
+		e.vec.LayerNormRows(x, hidden, x, hidden, 1, &op.Norm.Data[0], &op.Shift.Data[0], hidden, e.model.Eps)
+		return
+	}
+	e.vec.RMSNorm(b.row(model.BufH, r), x, &op.Norm.Data[0], hidden, e.model.Eps)
 }
 
 // rowNorm is OpRowNorm.
@@ -133,16 +156,16 @@ func (e *Executor) rowNorm(g *group, op *model.Op) {
 	}
 }
 
-// capLogits is OpCap, in strips of a row so that the one row of a decode step is shared too.
-func (e *Executor) capLogits(g *group, op *model.Op) {
+// capRows is OpCap, in strips of a row so that the one row of a decode step is shared too.
+func (e *Executor) capRows(g *group, op *model.Op) {
 	const strip = 1024
-	vocab := e.model.Dims.Vocab
-	strips := (vocab + strip - 1) / strip
+	width := e.model.Width(op.In)
+	strips := (width + strip - 1) / strip
 	units := len(e.batch.LogitRows) * strips
 	for lo, hi, ok := g.next(units, rowChunk); ok; lo, hi, ok = g.next(units, rowChunk) {
 		for u := lo; u < hi; u++ {
 			row, c := u/strips, u%strips*strip
-			e.vec.SoftCap(addElems(g.row(model.BufLogits, row), c), min(strip, vocab-c), 1, op.Cap)
+			e.vec.SoftCap(addElems(g.row(op.In, row), c), min(strip, width-c), 1, op.Cap)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (r *rank) gemmScratch(rows int) (most int) {
 			most = max(most, convScratch(op))
 		case op.Table != nil:
 			most = max(most, 4*op.Table.N)
-		case op.Act != model.NoActivation && len(op.W) > 0:
+		case gated(op) && len(op.W) > 0:
 			most = max(most, r.pairScratch(op, rows))
 		case op.Kind == model.OpMatMul:
 			most = max(most, r.sumScratch(op, rows))

@@ -11,6 +11,7 @@ import (
 type stretch struct {
 	row, n int // rows of the batch
 	pos    int
+	until  int // where the text ends, of which all rows see all; 0: they see what is before them
 	table  []kvcache.BlockID
 }
 
@@ -31,15 +32,19 @@ func (v *view) look(spans []kvcache.Span) {
 	for i := range spans {
 		s := &spans[i]
 		if v.kind.Most() == kvcache.All {
-			v.stretches = append(v.stretches, stretch{s.Row, s.Rows, s.Pos, s.Tables[v.store]})
+			seen := stretch{row: s.Row, n: s.Rows, pos: s.Pos, table: s.Tables[v.store]}
+			if _, passing := v.kind.(kvcache.Passing); passing {
+				seen.until = s.Pos + s.Rows
+			}
+			v.stretches = append(v.stretches, seen)
 			continue
 		}
 		for done := 0; done < s.Rows; {
 			pos := s.Pos + done
 			n := min(s.Rows-done, kvcache.BlockTokens-pos%kvcache.BlockTokens)
 			table := v.read(s.Tables[v.store], pos/kvcache.BlockTokens)
-			v.stretches = append(v.stretches, stretch{s.Row + done, n,
-				(len(table)-1)*kvcache.BlockTokens + pos%kvcache.BlockTokens, table})
+			v.stretches = append(v.stretches, stretch{row: s.Row + done, n: n,
+				pos: (len(table)-1)*kvcache.BlockTokens + pos%kvcache.BlockTokens, table: table})
 			done += n
 		}
 	}

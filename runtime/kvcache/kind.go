@@ -42,6 +42,21 @@ func (w Window) Reads(block, earlier int) bool {
 // Most is how many blocks the Positions-1 positions before the start of a block lie in.
 func (w Window) Most() int { return BlocksFor(w.Positions - 1) }
 
+// Passing remembers all positions of a text while one forward reads it: attention in both
+// directions needs the whole text at once, and nothing of it afterwards. Layers of one Passing kind
+// therefore write over each other in the same memory. Width tells the layers with a window from the
+// others, since what they see differs.
+type Passing struct{ Width int }
+
+// Name is for messages and reports.
+func (p Passing) Name() string { return fmt.Sprintf("passing %d", p.Width) }
+
+// Reads is true: a text is there as a whole.
+func (Passing) Reads(int, int) bool { return true }
+
+// Most is All.
+func (Passing) Most() int { return All }
+
 // Recurrent remembers all positions in one state of fixed size, which every forward reads and
 // overwrites: what the rows of a block read is the state behind the block before. Its store has a
 // bookkeeping of its own (state.go), since a state does not grow and cannot be taken back by less

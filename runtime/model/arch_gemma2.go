@@ -44,9 +44,11 @@ func gemma2(b *Builder) {
 func (c Config) rootOfHidden() float32 { return float32(math.Sqrt(float64(c.Hidden))) }
 
 // gemmaVocabulary is SentencePiece with Gemma's special tokens in front.
-func gemmaVocabulary(w *gguf.Writer, tokens int) {
+func gemmaVocabulary(w *gguf.Writer, tokens int) { writeGemma(w, tokens, false) }
+
+func writeGemma(w *gguf.Writer, tokens int, ends bool) {
 	v := spm{special: []string{"<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"}, unknown: 3,
-		bos: 2, eos: 1, template: chatGemma}
+		bos: 2, eos: 1, template: chatGemma, ends: ends}
 	for i := 0; tokens > 1<<16 && i < 99; i++ {
 		v.special = append(v.special, fmt.Sprintf("<unused%d>", i))
 	}

@@ -70,9 +70,11 @@ func (b *Builder) AttnOutBias(bias Need) {
 
 // Feed is a feed-forward block, where it is not the usual one.
 type Feed struct {
-	In    Buf // BufX or BufH, [T, hidden]
-	Act   Activation
-	Fused bool // gate and up are rows of one tensor, ffn_up, in that order
+	In     Buf // BufX or BufH, [T, hidden]
+	Act    Activation
+	Fused  bool // gate and up are rows of one tensor, ffn_up, in that order
+	Single bool // there is no gate
+	Bias   Need
 	// Beside says that the model has experts, in this layer or in others: the block is not cut.
 	Beside bool
 }
@@ -84,13 +86,19 @@ func (b *Builder) FFN(act Activation) { b.Feed(Feed{In: BufH, Act: act}) }
 func (b *Builder) Feed(f Feed) {
 	n := b.ffnOf(b.layer)
 	gateUp := []Product{
-		{Role: f.role("gate"), Tensor: "ffn_gate", N: n, K: b.Hidden, Out: f.out()},
-		{Role: f.role("up"), Tensor: "ffn_up", N: n, K: b.Hidden, Out: f.out()}}
-	if f.Fused {
+		{Role: f.role("gate"), Tensor: "ffn_gate", N: n, K: b.Hidden, Bias: f.Bias, Out: f.out()},
+		{Role: f.role("up"), Tensor: "ffn_up", N: n, K: b.Hidden, Bias: f.Bias, Out: f.out()}}
+	switch {
+	case f.Single:
+		b.product("up", Op{In: f.In, Act: f.Act}, gateUp[1:])
+	case f.Fused:
 		fuse("ffn_up", gateUp)
+		fallthrough
+	default:
+		b.Gated("gate_up", f.Act, f.In, gateUp[0], gateUp[1])
 	}
-	b.Gated("gate_up", f.Act, f.In, gateUp[0], gateUp[1])
-	b.MatMul("down", f.out(), Product{Role: f.role("down"), Tensor: "ffn_down", N: b.Hidden, K: n, Out: BufY})
+	b.MatMul("down", f.out(), Product{Role: f.role("down"), Tensor: "ffn_down", N: b.Hidden, K: n, Bias: f.Bias,
+		Out: BufY})
 }
 
 func (f Feed) role(r string) string {

@@ -38,7 +38,8 @@ func (c Config) Model() (*Model, error) {
 		return nil, err
 	}
 	b := &Builder{Config: c, layer: outside,
-		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.Tied}}
+		m: &Model{Arch: c.Arch, Name: c.Name, Dims: c.Dims, Experts: c.Experts, Eps: float32(c.Eps), Tied: c.tied(),
+			Outputs: c.Vocab, Pooling: c.Pooling, Scores: c.Scoring.Count > 0}}
 	arch.Decoder(b)
 	return b.m, nil
 }
@@ -81,6 +82,19 @@ func (b *Builder) vector(tensor string, n int, need Need) *Vector {
 // Embed is X [T, hidden] = scale * the rows of the batch's tokens.
 func (b *Builder) Embed(scale float32) { b.op(OpEmbed, "embed", Op{Scale: scale}) }
 
+// EmbedPlaces is X [T, hidden] = the rows of the batch's tokens, plus that of token type 0 where
+// there are types, plus, learned, those of their positions.
+func (b *Builder) EmbedPlaces(learned bool) {
+	o := Op{Scale: 1}
+	if b.Types > 0 {
+		o.Types = &Vector{Name: "token_types.weight", N: b.Hidden, Stack: b.Types}
+	}
+	if learned {
+		o.Places = &Vector{Name: "position_embd.weight", N: b.Hidden, Stack: b.Context}
+	}
+	b.op(OpEmbed, "embed", o)
+}
+
 // Residual is how the output of a block joins the residual stream: X += Scale * norm(Y), with a
 // norm where Post names its weight [hidden].
 // With a Gain [1] the stream is multiplied by it behind the sum.
@@ -95,8 +109,16 @@ func (b *Builder) Residual(r Residual) { b.sum = r }
 
 // Norm is H [T, hidden] = RMSNorm(X), with weight [hidden]. What the block before wrote to Y is
 // added to X in the same op.
-func (b *Builder) Norm(tensor string) {
-	o := Op{Norm: b.vector(tensor+".weight", b.Hidden, Always)}
+func (b *Builder) Norm(tensor string) { b.norm(tensor, Op{}) }
+
+// LayerNorm is X [T, hidden] = LayerNorm(X), with weight and bias [hidden]: what the block before
+// wrote to Y is added to X before it, and blocks read what is made of the sum.
+func (b *Builder) LayerNorm(tensor string) {
+	b.norm(tensor, Op{Shift: b.vector(tensor+".bias", b.Hidden, Always)})
+}
+
+func (b *Builder) norm(tensor string, o Op) {
+	o.Norm = b.vector(tensor+".weight", b.Hidden, Always)
 	if !b.pending {
 		b.op(OpNorm, tensor, o)
 		return
@@ -200,6 +222,7 @@ func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base
 type Rotation struct {
 	Rope         *Rope  // nil: nothing
 	QNorm, KNorm string // tensors [headDim] of a norm of each head before it is rotated; "" for none
+	Plain        bool   // heads of Q and K are normalized without a weight
 	VNorm        bool   // values are normalized too, without a weight
 	KeysAsValues bool   // there are none but the keys, as they are before their norm
 	Temper       *Temper
@@ -217,6 +240,9 @@ func (b *Builder) Rotate(r Rotation) {
 	}
 	if r.KNorm != "" && r.Keeper == 0 {
 		o.KNorm = b.vector(r.KNorm+".weight", b.heads.Dim, Always)
+	}
+	if r.Plain {
+		o.QNorm, o.KNorm = plain(b.heads.Dim), plain(b.heads.Dim)
 	}
 	if r.VNorm && r.Keeper == 0 {
 		o.VNorm = plain(b.heads.Dim)
@@ -238,6 +264,7 @@ func (c Config) HeadScale() float32 { return float32(1 / math.Sqrt(float64(c.Hea
 
 // Attend is Att [T, heads*headDim].
 func (b *Builder) Attend(a Attn) {
+	a.Both = a.Both || b.Both
 	b.op(OpAttention, "attention", Op{Attn: a, Heads: b.heads, Keeper: b.keeper})
 }
 
@@ -247,8 +274,13 @@ func (b *Builder) AttendSinks(a Attn, tensor string) {
 		Sinks: b.vector(tensor+".weight", b.heads.Q, Always)})
 }
 
-// Head is Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden].
+// Head is Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden]. A model of the
+// family that is pooled has none: its texts' rows of H become one.
 func (b *Builder) Head(scale float32) {
+	if b.Pooling != NoPooling {
+		b.Pool(BufH)
+		return
+	}
 	b.op(OpGather, "gather", Op{Scale: scale}) // Y [wanted rows, hidden]
 	tensor := headTensor
 	if b.Tied {
@@ -256,12 +288,13 @@ func (b *Builder) Head(scale float32) {
 	}
 	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden,
 		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}})
-	b.op(OpMatMul, "head", Op{In: BufY, Outs: []Buf{BufLogits}, Bias: []*Vector{nil}, W: []int{len(b.m.Weights) - 1}})
+	b.op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits}, Bias: []*Vector{nil},
+		W: []int{len(b.m.Weights) - 1}})
 }
 
 // Cap bounds the logits: most*tanh(logits/most).
 func (b *Builder) Cap(most float64) {
-	if most > 0 {
-		b.op(OpCap, "cap", Op{Cap: float32(most)})
+	if most > 0 && b.Pooling == NoPooling {
+		b.op(OpCap, "cap", Op{In: BufLogits, Cap: float32(most)})
 	}
 }

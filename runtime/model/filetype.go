@@ -60,7 +60,7 @@ func (f FileType) of(s spec, c Config) gguf.Type {
 	case "head":
 		t = f.more
 	case "embed":
-		if c.Tied { // it is the head too
+		if c.tied() { // it is the head too
 			t = f.more
 		}
 	case "v", "down":

@@ -36,17 +36,30 @@ func load(f *gguf.File) (*Model, error) {
 			return nil, err
 		}
 	}
-	for _, r := range m.Ropes() {
-		if err := r.checkFactors(); err != nil {
-			return nil, err
-		}
+	if wrong := m.checkRopes(); len(wrong) > 0 {
+		return nil, wrong[0]
 	}
+	m.tie()
+	return m, nil
+}
+
+// tie gives a head that is the embedding its tensor.
+func (m *Model) tie() {
 	for i := range m.Weights {
 		if w := &m.Weights[i]; w.Name == embedTensor {
 			w.Tensor = m.Embed
 		}
 	}
-	return m, nil
+}
+
+// checkRopes checks what was read for the rotations.
+func (m *Model) checkRopes() (wrong []error) {
+	for _, r := range m.Ropes() {
+		if err := r.checkFactors(); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return wrong
 }
 
 // bind puts what the file has of the tensor into the model.
@@ -60,7 +73,7 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 			*s.vector = nil
 		}
 		return nil
-	case !slices.Equal(t.Dims, s.dims):
+	case !sameDims(t.Dims, s.dims):
 		return fmt.Errorf("tensor %s has shape %v, the model's dimensions ask for %v", s.name, t.Dims, s.dims)
 	case s.vector != nil:
 		return (*s.vector).read(t)
@@ -72,6 +85,17 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 		*m = t
 	}
 	return nil
+}
+
+// sameDims compares shapes, in which files may leave out or write dimensions of 1 at the end.
+func sameDims(a, b []int) bool {
+	for len(a) > 1 && a[len(a)-1] == 1 {
+		a = a[:len(a)-1]
+	}
+	for len(b) > 1 && b[len(b)-1] == 1 {
+		b = b[:len(b)-1]
+	}
+	return slices.Equal(a, b)
 }
 
 func typeList() string {

@@ -61,6 +61,9 @@ type Model struct {
 	Experts Experts // zero in a dense model
 	Eps     float32
 	Tied    bool         // the head is the embedding
+	Outputs int          // width of BufLogits: the vocabulary, or what a pooled model answers with
+	Pooling Pooling      // of a model that makes one row of a text
+	Scores  bool         // that row is scores, and no vector
 	Embed   *gguf.Tensor // [vocab, hidden]
 	Weights []Weight
 	Ops     []Op
@@ -83,7 +86,7 @@ func (m *Model) Width(b Buf) int {
 	case BufX, BufH, BufY:
 		return m.Dims.Hidden
 	case BufLogits:
-		return m.Dims.Vocab
+		return m.Outputs
 	}
 	most := 0
 	for i := range m.Ops {
@@ -95,8 +98,12 @@ func (m *Model) Width(b Buf) int {
 			most = max(most, op.Conv.N)
 		case b == BufAtt && op.Kind == OpDelta:
 			most = max(most, op.Delta.ValueHeads*op.Delta.ValueDim)
-		case b == BufV && op.KeyVal:
+		case b == BufV && op.KeyVal, (b == BufK || b == BufV) && op.Kind == OpLatent:
 			most = max(most, op.Heads.KV*op.Heads.Dim)
+		case b == BufQ && op.Kind == OpLatent:
+			most = max(most, op.Heads.Q*op.Heads.Dim)
+		case op.Kind == OpHeads && b == op.Outs[0]:
+			most = max(most, op.Heads.Q*op.OutStep)
 		}
 		for j, out := range op.Outs {
 			if out == b && len(op.W) > 0 {

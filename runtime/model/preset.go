@@ -54,6 +54,16 @@ var presets = []Config{
 		Yarn: &Yarn{Factor: 32, Original: 4096, Fast: 32, Slow: 1}, Experts: Experts{Count: 32, Used: 4, FFN: 2880},
 		Dims: Dims{Hidden: 2880, Layers: 24, Heads: 64, KVHeads: 8, HeadDim: 64, FFN: 2880, Vocab: 201088,
 			Context: 131072}},
+	{Name: "llama4-scout", Arch: "llama4", Eps: 1e-5, RopeBase: 5e5, Windows: Windows{Chunk: llama4Chunk},
+		Experts: Experts{Count: 16, Used: 1, FFN: 8192, Shared: 8192, Every: 1},
+		Dims: Dims{Hidden: 5120, Layers: 48, Heads: 40, KVHeads: 8, HeadDim: 128, FFN: 16384, Vocab: 202048,
+			Context: 1 << 20}},
+	{Name: "deepseek-v2-lite", Arch: "deepseek2", Eps: 1e-6, RopeBase: 1e4, RopeDim: 64,
+		Yarn:    &Yarn{Factor: 40, Original: 4096, Fast: 32, Slow: 1, Log: 0.707},
+		Latent:  Latent{KV: 512, Key: 192, Value: 128, Split: true},
+		Experts: Experts{Count: 64, Used: 6, FFN: 1408, Shared: 2816, Dense: 1},
+		Dims: Dims{Hidden: 2048, Layers: 27, Heads: 16, KVHeads: 1, HeadDim: 576, FFN: 10944, Vocab: 102400,
+			Context: 163840}},
 	{Name: "phi-3-mini", Arch: "phi3", Eps: 1e-5, RopeBase: 1e4, Original: 4096,
 		Dims: Dims{Hidden: 3072, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 96, FFN: 8192, Vocab: 32064,
 			Context: 4096}},
@@ -87,9 +97,41 @@ var presets = []Config{
 		Yarn: &Yarn{Factor: 8, Original: 8192, Fast: 32, Slow: 1},
 		Dims: Dims{Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 128, FFN: 11008, Vocab: 100278,
 			Context: 65536}},
+	{Name: "bert-base", Arch: "bert", Eps: 1e-12, RopeBase: 1e4, Both: true, Types: 2, Pooling: MeanPooling,
+		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30522,
+			Context: 512}},
+	{Name: "qwen3-embedding-0.6b", Arch: "qwen3", Eps: 1e-6, RopeBase: 1e6, Pooling: LastPooling,
+		Dims: Dims{Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072, Vocab: 151669,
+			Context: 32768}},
+	{Name: "embeddinggemma-300m", Arch: "gemma-embedding", Eps: 1e-6, RopeBase: 1e6, Both: true, Pooling: MeanPooling,
+		Windows: Windows{Size: 512, Period: 6, Base: 1e4}, Dense: []int{3072, 768},
+		Dims: Dims{Hidden: 768, Layers: 24, Heads: 3, KVHeads: 1, HeadDim: 256, FFN: 1152, Vocab: 262144,
+			Context: 2048}},
+	{Name: "nomic-embed-text-v1.5", Arch: "nomic-bert", Eps: 1e-12, RopeBase: 1e3, Both: true, Fused: true, Types: 2,
+		Pooling: MeanPooling,
+		Dims: Dims{Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072, Vocab: 30528,
+			Context: 2048}},
 	{Name: "glm4-9b", Arch: "glm4", Eps: 1e-5, RopeBase: 1e4, RopeDim: 64,
 		Dims: Dims{Hidden: 4096, Layers: 40, Heads: 32, KVHeads: 2, HeadDim: 128, FFN: 13696, Vocab: 151552,
 			Context: 32768}},
+	deltaPreset("qwen3.5-0.8b", Dims{Hidden: 1024, Layers: 24, Heads: 8, KVHeads: 2, HeadDim: 256, FFN: 3584,
+		Vocab: 248320, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 16}, Experts{}),
+	deltaPreset("qwen3.5-4b", Dims{Hidden: 2560, Layers: 32, Heads: 16, KVHeads: 4, HeadDim: 256, FFN: 9216,
+		Vocab: 248320, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 32}, Experts{}),
+	deltaPreset("qwen3.5-35b-a3b", Dims{Hidden: 2048, Layers: 40, Heads: 16, KVHeads: 2, HeadDim: 256, FFN: 512,
+		Vocab: 248320, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 32},
+		Experts{Count: 256, Used: 8, FFN: 512, Shared: 512}),
+	deltaPreset("qwen3-next-80b-a3b", Dims{Hidden: 2048, Layers: 48, Heads: 16, KVHeads: 2, HeadDim: 256, FFN: 5120,
+		Vocab: 151936, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 32},
+		Experts{Count: 512, Used: 10, FFN: 512, Shared: 512}),
+	// Of our own: qwen3next with fewer and smaller layers, for machines that hold no more.
+	deltaPreset("qwen3-next-1b", Dims{Hidden: 1024, Layers: 16, Heads: 8, KVHeads: 2, HeadDim: 256, FFN: 2048,
+		Vocab: 65536, Context: 32768}, Recurrence{KeyHeads: 8, ValueHeads: 16},
+		Experts{Count: 32, Used: 4, FFN: 512, Shared: 512}),
+	{Name: "lfm2-1.2b", Arch: "lfm2", Eps: 1e-5, RopeBase: 1e6, Tied: true, Recurrence: Recurrence{Conv: 3},
+		KVHeadsOf: []int{0, 0, 8, 0, 0, 8, 0, 0, 8, 0, 8, 0, 8, 0, 8, 0},
+		Dims: Dims{Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 65536,
+			Context: 128000}},
 }
 
 func llamaPreset(name string, d Dims) Config {
@@ -99,6 +141,20 @@ func llamaPreset(name string, d Dims) Config {
 func llama3Preset(name string, tied bool, factor float64, d Dims) Config {
 	return Config{Name: name, Arch: "llama", Dims: d, Eps: 1e-5, RopeBase: 5e5, Tied: tied,
 		Llama3: &Llama3Rope{Factor: factor, Low: 1, High: 4, Original: 8192}}
+}
+
+// deltaPreset is a model with a delta rule in three of four layers.
+func deltaPreset(name string, d Dims, r Recurrence, e Experts) Config {
+	arch := "qwen35"
+	switch {
+	case strings.HasPrefix(name, "qwen3-next"):
+		arch = "qwen3next"
+	case e.Count > 0:
+		arch = "qwen35moe"
+	}
+	r.Conv, r.KeyDim, r.ValueDim, r.Every = 4, 128, 128, 4
+	return Config{Name: name, Arch: arch, Dims: d, Eps: 1e-6, RopeBase: 1e7, RopeDim: 64, Recurrence: r, Experts: e,
+		Tied: e.Count == 0}
 }
 
 func qwen3Preset(name string, d Dims) Config {
@@ -140,6 +196,21 @@ var families = map[string]func(*Config){
 		c.Windows, c.Experts = Windows{Size: 128, Period: 2}, Experts{Count: 8, Used: 4, FFN: c.FFN}
 		c.RopeBase, c.Yarn = 15e4, &Yarn{Factor: 32, Original: 512, Fast: 32, Slow: 1}
 	},
+	"deepseek2": func(c *Config) {
+		c.RopeDim, c.Latent, c.KVHeads, c.HeadDim = 16, Latent{Q: 64, KV: 48, Key: 48, Value: 32, Split: true}, 1, 64
+		c.Yarn = &Yarn{Factor: 16, Original: 512, Fast: 32, Slow: 1, Log: 1}
+		c.Experts = Experts{Count: 8, Used: 2, FFN: 256, Shared: 256, Dense: 1}
+		c.Gating = Router{Score: Sigmoid, Norm: true, Scale: 2.5, Groups: 4, GroupsUsed: 2}
+	},
+	"deepseek2-lite": func(c *Config) {
+		c.Arch, c.RopeDim, c.KVHeads, c.HeadDim = "deepseek2", 16, 8, 48
+		c.Latent, c.Experts = Latent{KV: 64, Key: 48, Value: 32}, Experts{Count: 8, Used: 2, FFN: 256, Shared: 256,
+			Dense: 1}
+	},
+	"llama4": func(c *Config) {
+		c.Windows.Chunk, c.RopeBase = llama4Chunk, 5e5
+		c.Experts = Experts{Count: 4, Used: 1, FFN: 256, Shared: 256, Every: 2}
+	},
 	"phi3": func(c *Config) { c.RopeDim, c.Original, c.RopeGain = 24, 512, 1.25 },
 	"mistral3": func(c *Config) {
 		c.Tied, c.RopeBase, c.Temper = true, 1e6, 0.125
@@ -166,6 +237,22 @@ var families = map[string]func(*Config){
 	},
 	"lfm2": func(c *Config) {
 		c.Tied, c.RopeBase, c.KVHeadsOf, c.Recurrence.Conv = true, 1e6, everyLayer(6, 3, 0, 2), 3
+	},
+	"bert": encoderTiny, "bert-rerank": func(c *Config) {
+		encoderTiny(c)
+		c.Arch, c.Pooling, c.Scoring = "bert", FirstPooling, Scoring{Count: 1, Dense: true}
+	},
+	"nomic-bert": func(c *Config) {
+		encoderTiny(c)
+		c.RopeBase, c.Fused = 1e3, true
+	},
+	"gemma-embedding": func(c *Config) {
+		c.Both, c.Pooling, c.Dense = true, MeanPooling, []int{384, 256}
+		c.Windows, c.RopeBase = Windows{Size: 256, Period: 6, Base: 1e4}, 1e6
+	},
+	"qwen3-embedding": func(c *Config) { c.Arch, c.Pooling = "qwen3", LastPooling },
+	"qwen3-rerank": func(c *Config) {
+		c.Arch, c.Pooling, c.Scoring = "qwen3", LastPooling, Scoring{Count: 2, Share: true}
 	},
 }
 
@@ -209,6 +296,11 @@ func notLast(layers, period int) (out []bool) {
 func deltaTiny(c *Config, joined bool, e Experts) {
 	c.RopeBase, c.RopeDim, c.Experts, c.Tied = 1e7, 16, e, e.Count == 0
 	c.Recurrence = Recurrence{Conv: 4, KeyHeads: 2, ValueHeads: 4, KeyDim: 32, ValueDim: 32, Every: 4, Joined: joined}
+}
+
+// encoderTiny is a small encoder of BERT's kind.
+func encoderTiny(c *Config) {
+	c.KVHeads, c.Both, c.Types, c.Pooling, c.Eps = c.Heads, true, 2, MeanPooling, 1e-12
 }
 
 var graniteScales = Scales{Embed: 12, Residual: 0.25, Attn: 0.125, Logits: 8}

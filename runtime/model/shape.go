@@ -25,7 +25,7 @@ func ShapeOf(f *gguf.File) (plans.ModelShape, error) {
 		if !ok {
 			return 0, fmt.Errorf("the file has no tensor %s: it is not a complete %s model", s.name, c.Arch)
 		}
-		if !slices.Equal(t.Dims, s.dims) {
+		if !sameDims(t.Dims, s.dims) {
 			return 0, fmt.Errorf("tensor %s has shape %v, the model's dimensions ask for %v", s.name, t.Dims, s.dims)
 		}
 		return t.Type, nil
@@ -47,7 +47,7 @@ func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, e
 	shape := plans.ModelShape{
 		Arch: c.Arch, Name: c.Name, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
 		HeadDim: c.HeadDim, FFN: c.FFN,
-		Vocab: c.Vocab, Context: c.Context, Tied: c.Tied, Experts: c.Experts.Count, ExpertsUsed: c.Experts.Used,
+		Vocab: c.Vocab, Context: c.Context, Tied: c.tied(), Experts: c.Experts.Count, ExpertsUsed: c.Experts.Used,
 		ExpertFFN: c.Experts.FFN, Values: c.values(),
 	}
 	add := func(w plans.WeightShape) {
@@ -72,7 +72,7 @@ func (c Config) shape(typeOf func(spec) (gguf.Type, error)) (plans.ModelShape, e
 		for _, p := range s.parts {
 			w := plans.WeightShape{Role: p.role, N: p.n, K: s.dims[0], Type: t.String(), Count: s.rows() / s.dims[1]}
 			add(w)
-			if s.name == embedTensor && c.Tied {
+			if s.name == embedTensor && c.tied() {
 				w.Role = "head"
 				add(w)
 			}

@@ -105,6 +105,13 @@ func (l *lister) op(i int) {
 		l.matrix(w)
 		l.later(op.Layer, &op.Bias[j], 0, l.init.bias(w.Role))
 	}
+	if op.Kind == OpEmbed {
+		for _, v := range []**Vector{&op.Types, &op.Places} {
+			if *v != nil {
+				l.vector(outside, v, 0, l.init.embed/4)
+			}
+		}
+	}
 	l.laterNorm(op.Layer, &op.QNorm, headNorm)
 	l.laterNorm(op.Layer, &op.KNorm, headNorm)
 	l.laterNorm(op.Layer, &op.Post, 1)
@@ -131,6 +138,9 @@ func (l *lister) op(i int) {
 		l.specs = append(l.specs, l.small...)
 		l.small = nil
 		l.vector(op.Layer, &op.Norm, mean, spread*mean)
+		if op.Shift != nil {
+			l.vector(op.Layer, &op.Shift, 0, spread)
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ import "math"
 // The values by which families of models differ. An architecture gives them to its ops; exec takes
 // them as they come, and refuses by name, when a model is loaded, those that it does not compute.
 
-// Activation joins a gate and an up projection into one output.
+// Activation joins a gate and an up projection into one output, or follows one product.
 type Activation uint8
 
 // Activations; x is the gate's output and y that of the up projection.
@@ -15,9 +15,10 @@ const (
 	GeGLU                           // x*Phi(x) * y, by the approximation with tanh
 	ClampedSwiGLU                   // x*sigmoid(1.702x) * (y+1), of x at most 7 and y from -7 to 7
 	SigmoidGLU                      // sigmoid(x) * y
+	GELU                            // x*Phi(x) of one product, by the approximation with tanh
 )
 
-var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU", "sigmoid"}
+var activationNames = [...]string{"none", "SwiGLU", "GeGLU", "clamped SwiGLU", "sigmoid", "GELU"}
 
 func (a Activation) String() string { return activationNames[a] }
 
@@ -26,6 +27,7 @@ type Attn struct {
 	Scale   float32 // of the scores
 	Window  int     // positions that a row sees, its own included; 0: all before it
 	Softcap float32 // scores are c*tanh(score/c); 0: as they are
+	Both    bool    // rows see what is behind them, too; of a window one half lies on either side
 	Store   string  // the kind of store that remembers for the layer; "": a window's, or a full one
 }
 
@@ -66,7 +68,10 @@ type Router struct {
 	Scale  float32 // of the weights
 	Inward bool    // the weight multiplies what the expert reads, not what it writes
 	Bias   *Vector // [experts], added to the scores for the choice alone; or nil
-	Gains  *Vector // [experts], what each expert's output counts beside its weight; or nil
+	// Of so many groups of experts those with the best two count, and no expert of another is
+	// chosen; 0 and 1: all do.
+	Groups, GroupsUsed int
+	Gains              *Vector // [experts], what each expert's output counts beside its weight; or nil
 }
 
 // Rope says how positions rotate queries and keys.

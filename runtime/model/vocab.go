@@ -64,6 +64,7 @@ type spm struct {
 	special           []string
 	unknown, bos, eos int
 	template          string
+	ends              bool // every text gets the end behind it
 	merged            bool // by rules, as Gemma 4's is, and not by scores
 }
 
@@ -104,7 +105,7 @@ func (s spm) write(w *gguf.Writer, n int) {
 	w.SetUint32("tokenizer.ggml.eos_token_id", uint32(s.eos))
 	w.SetUint32("tokenizer.ggml.unknown_token_id", uint32(s.unknown))
 	w.SetBool("tokenizer.ggml.add_bos_token", true)
-	w.SetBool("tokenizer.ggml.add_eos_token", false)
+	w.SetBool("tokenizer.ggml.add_eos_token", s.ends)
 	w.SetString("tokenizer.chat_template", s.template)
 }
 
@@ -210,6 +211,12 @@ const (
 	chatLlama3 = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|start_header_id|>{{ message['role'] }}<|end_header_id|>
 
 {{ message['content'] }}<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>
+
+{% endif %}`
+	chatDeepSeek = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}<｜Assistant｜>{{ message['content'] }}<｜end▁of▁sentence｜>{% elif message['role'] == 'user' %}<｜User｜>{{ message['content'] }}{% else %}{{ message['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}<｜Assistant｜>{% endif %}`
+	chatLlama4   = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|header_start|>{{ message['role'] }}<|header_end|>
+
+{{ message['content'] }}<|eot|>{% endfor %}{% if add_generation_prompt %}<|header_start|>assistant<|header_end|>
 
 {% endif %}`
 	chatGemma = `{{ bos_token }}{% for message in messages %}<start_of_turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}

@@ -32,6 +32,7 @@ type Task struct {
 type Work struct {
 	products []product
 	attends  []attend
+	states   state
 }
 
 // product is matrices of one shape.
@@ -47,6 +48,7 @@ type product struct {
 // attend is layers whose attention is alike.
 type attend struct {
 	heads, kvHeads, dim, window int
+	both                        bool // directions
 	layers                      float64
 	kvBits                      float64 // of a cached value
 }
@@ -59,6 +61,7 @@ func NewWork(m *Model, p *plans.Plan) (*Work, error) {
 	types := newTypesOf(p)
 	for i := range m.Ops {
 		op := &m.Ops[i]
+		w.states.add(op)
 		if op.Kind == OpAttention {
 			w.attend(m, op, p.KV)
 		}
@@ -80,7 +83,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 	}
 	values := float64(weight.N) * float64(weight.K)
 	one := product{compute: path.String(), typ: key.Type, flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
-		head: op.Outs[0] == BufLogits}
+		head: op.Wanted}
 	if op.Kind == OpExperts {
 		one.used, one.of = m.Experts.Used, m.Experts.Count
 	}
@@ -98,7 +101,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 func (w *Work) attend(m *Model, op *Op, kv microkernel.KVType) {
 	h := op.Heads
 	position := plans.ModelShape{Layers: 1, KVHeads: h.KV, HeadDim: h.Dim}.KVBytesPerToken(kv)
-	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window,
+	one := attend{heads: h.Q, kvHeads: h.KV, dim: h.Dim, window: op.Attn.Window, both: op.Attn.Both,
 		kvBits: 8 * float64(position) / float64(2*h.KV*h.Dim)}
 	for i := range w.attends {
 		same := w.attends[i]
@@ -135,6 +138,10 @@ func (w *Work) Of(rows Rows) []Task {
 			Bytes: p.bytes * read}})
 	}
 	for _, span := range rows.Spans {
+		if w.states.bytes > 0 {
+			out = append(out, Task{Compute: microkernel.ComputeF32.String(),
+				Work: roofline.Work{FLOP: float64(span.N) * w.states.flop, Bytes: w.states.bytes}})
+		}
 		for _, a := range w.attends {
 			out = append(out, Task{microkernel.ComputeF32.String(), "", a.of(span)})
 		}
@@ -144,6 +151,14 @@ func (w *Work) Of(rows Rows) []Task {
 
 // of is that of one sequence in all such layers.
 func (a attend) of(span Span) roofline.Work {
+	if a.both { // every row sees all of the text, or of its window
+		n := span.Pos + span.N
+		if a.window > 0 {
+			n = min(n, a.window+1)
+		}
+		one := roofline.Attention(1, n, 0, a.heads, a.kvHeads, a.dim, a.kvBits)
+		return roofline.Work{FLOP: a.layers * one.FLOP * float64(span.N), Bytes: a.layers * one.Bytes}
+	}
 	one := roofline.Attention(span.N, span.Pos+span.N, a.window, a.heads, a.kvHeads, a.dim, a.kvBits)
 	return roofline.Work{FLOP: a.layers * one.FLOP, Bytes: a.layers * one.Bytes}
 }

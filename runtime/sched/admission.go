@@ -118,7 +118,7 @@ func (s *Scheduler) fit(r *request) bool {
 // peers is the number of resident sequences that are at least as urgent as r.
 func (s *Scheduler) peers(r *request) (n int) {
 	for _, o := range s.running {
-		if o.urgency() <= r.urgency() {
+		if o.urgency() <= r.urgency() && !s.cfg.Texts { // texts do not grow
 			n++
 		}
 	}

@@ -100,6 +100,9 @@ func (s *Scheduler) Check() error {
 			return fmt.Errorf("sched: running request %d is not known", r.id)
 		}
 		slots[r.slot] = true
+		if r.held != contains(s.held, r) || r.held && s.suspended == nil {
+			return fmt.Errorf("sched: request %d disagrees with the forward that halted", r.id)
+		}
 	}
 	fresh := [2]int{}
 	for u, q := range s.queue {

@@ -12,12 +12,13 @@ type work struct {
 func (s *Scheduler) work() (w work) {
 	for _, r := range s.running {
 		switch n := r.pending(); {
-		case n == 1:
+		case r.held && r != s.suspended: // it goes on with the first of them
+		case n == 1 && !s.cfg.Texts:
 			w.decode[r.class]++
 			if r.class == Proactive && r.promoted {
 				w.aged++
 			}
-		case n > 1 && w.prefill[r.class] == nil:
+		case n > 0 && !(n == 1 && !s.cfg.Texts) && w.prefill[r.class] == nil:
 			w.prefill[r.class] = r
 		}
 	}
@@ -50,19 +51,26 @@ func (s *Scheduler) dispatch() {
 func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	f := &s.flight
 	kind, set := Prefill, s.free(r.class)
-	if r == s.suspended {
-		// The halted chunk goes on as it was cut; tokens do not arrive meanwhile.
-		kind, set, s.suspended = Resume, r.set, nil
-	}
-	n := min(r.pending(), s.cfg.Chunk)
-	if r.logits {
-		n = min(n, s.cfg.LogitRows)
-	}
 	*f = flight{active: true, prefill: true, reqs: append(f.reqs[:0], r), interruptible: r.class == Proactive,
 		began: s.now, quantum: quantum > 0}
-	r.inFlight, r.set, r.rows = true, set, n
+	if r == s.suspended {
+		// The halted chunk goes on as it was cut; tokens do not arrive meanwhile.
+		kind, set, f.reqs = Resume, r.set, append(f.reqs[:0], s.held...)
+		s.forget()
+	} else {
+		s.pack(r)
+	}
+	s.rows = s.rows[:0]
+	for _, o := range f.reqs {
+		o.inFlight, o.set = true, set
+		s.rows = append(s.rows, Rows{o.id, o.rows})
+	}
+	n := r.rows
 	a := Action{Kind: kind, Lane: f.lane, Set: set, ID: r.id, Pos: r.seq.Len(), N: n, Last: n == r.pending(),
 		Quantum: quantum}
+	if s.cfg.Texts {
+		a.Rows = s.rows
+	}
 	if f.interruptible {
 		a.Bound = s.cfg.Bound
 	} else {
@@ -74,6 +82,46 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 		s.sinceChunk = 0
 	}
 	s.actions = append(s.actions, a)
+}
+
+// pack gives the prefill of r its rows: a chunk, and of texts, in order of arrival, the others of
+// its class that fit into it whole.
+func (s *Scheduler) pack(r *request) {
+	f := &s.flight
+	if r.rows = r.pending(); !s.cfg.Whole {
+		r.rows = min(r.rows, s.cfg.Chunk)
+	}
+	if r.logits {
+		r.rows = min(r.rows, s.cfg.LogitRows)
+	}
+	left := s.cfg.Chunk - r.rows
+	for _, o := range s.running {
+		if !s.cfg.Texts || left <= 0 {
+			return
+		}
+		if n := o.pending(); o != r && !o.held && o.class == r.class && n > 0 && n <= left {
+			o.rows = n
+			left -= n
+			f.reqs = append(f.reqs, o)
+		}
+	}
+}
+
+// suspend keeps a halted forward, which can be resumed while all of its requests are there.
+func (s *Scheduler) suspend(reqs []*request, ahead time.Duration) {
+	s.suspended, reqs[0].ahead = reqs[0], ahead
+	s.held = append(s.held[:0], reqs...)
+	for _, r := range reqs {
+		r.held = true
+	}
+}
+
+// forget ends the keeping of a halted forward: it goes on, or its requests begin again.
+func (s *Scheduler) forget() {
+	for _, r := range s.held {
+		r.held = false
+	}
+	s.suspended, s.held = nil, s.held[:0]
 }
 
 // free is the set of activations for a forward of a class: each has its own,

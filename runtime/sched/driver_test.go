@@ -31,6 +31,7 @@ type driver struct {
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
+	packed   int       // forwards of several texts
 	record   io.Writer // hears of every action; may be nil
 
 	recomputed int // positions of live requests
@@ -83,9 +84,7 @@ func (d *driver) cancel(id ID) {
 	delete(d.live, id)
 	d.sinceEnd[id] = "cancelled"
 	d.events = append(d.events, Event{Kind: Cancel, ID: id})
-	if d.stopped == id {
-		d.stopped = 0
-	}
+	d.lose(id)
 }
 
 // land ends the forward in flight and samples.
@@ -111,6 +110,12 @@ func (d *driver) land() {
 		if c.computed < len(c.text) {
 			continue
 		}
+		if d.cfg.Texts {
+			delete(d.live, id)
+			d.sinceEnd[id] = "finished"
+			d.events = append(d.events, Event{Kind: Finish, ID: id})
+			continue
+		}
 		c.text = append(append(c.text, c.draft[:held]...), int32(d.rng.IntN(2)))
 		c.draft = nil
 		c.progress = d.now
@@ -130,7 +135,7 @@ func (d *driver) land() {
 
 // rows are the rows of a forward by request.
 func (a *Action) rows() []Rows {
-	if a.Kind == Decode {
+	if len(a.Rows) > 0 {
 		return a.Rows
 	}
 	return []Rows{{a.ID, a.N}}
@@ -141,7 +146,7 @@ func (d *driver) halt() {
 	a := d.flight
 	d.flight = nil
 	d.events = append(d.events, Event{Kind: Stopped})
-	if d.open && d.live[a.ID] != nil {
+	if d.open && d.wanted(a) == len(a.rows()) {
 		d.stopped, d.halted = a.ID, *a
 	}
 }
@@ -181,7 +186,7 @@ func (d *driver) dueHalt() bool {
 	if d.flight.Kind == Decode {
 		return false
 	}
-	due := d.live[d.flight.ID] == nil
+	due := d.wanted(d.flight) == 0
 	for _, e := range d.events {
 		due = due || d.open && d.yields() && e.Kind == Arrive && e.Class == Reactive && d.live[e.ID] != nil
 	}
@@ -210,9 +215,7 @@ func (d *driver) act(a *Action, last bool) error {
 		}
 		c.computed, c.draft = 0, nil
 		c.preempted++
-		if d.stopped == a.ID {
-			d.stopped = 0
-		}
+		d.lose(a.ID)
 		return nil
 	}
 	if d.flight != nil || !last {
@@ -223,6 +226,9 @@ func (d *driver) act(a *Action, last bool) error {
 	d.flight, d.open, d.halting = &f, d.s.flight.interruptible, false
 	d.ends = d.now + d.cost(a)
 	d.forwards++
+	if a.Kind == Prefill && len(a.Rows) > 1 {
+		d.packed++
+	}
 	for _, c := range d.live {
 		c.forwards++
 	}
@@ -263,7 +269,8 @@ func (d *driver) checkClasses(a *Action) error {
 			return fmt.Errorf("%+v while %d is halted", *a, d.stopped)
 		}
 		if a.Kind == Resume {
-			if a.Pos != d.halted.Pos || a.N != d.halted.N || a.Last != d.halted.Last || a.Set != d.halted.Set {
+			if a.Pos != d.halted.Pos || a.N != d.halted.N || a.Last != d.halted.Last || a.Set != d.halted.Set ||
+				!slices.Equal(a.Rows, d.halted.Rows) {
 				return fmt.Errorf("resumed %+v as %+v", d.halted, *a)
 			}
 			d.stopped = 0
@@ -313,8 +320,11 @@ func (d *driver) checkBatch(a *Action) error {
 		case a.Kind == Decode && (span.Rows != n || n > 1+len(c.draft) || span.Pos != len(c.text)-1),
 			a.Kind == Decode && span.Pos+n > c.prompt+c.want:
 			return fmt.Errorf("decode of span %+v, %d tokens known", span, len(c.text))
-		case a.Kind != Decode && (span.Rows != a.N || a.N > d.cfg.Chunk || span.Pos != a.Pos ||
-			a.Last != (a.Pos+a.N == len(c.text))):
+		case a.Kind != Decode && i == 0 && (span.Rows != a.N || n > d.cfg.Chunk && !d.cfg.Whole || span.Pos != a.Pos ||
+			a.Last != (a.Pos+a.N == len(c.text))),
+			a.Kind != Decode && i > 0 && (span.Rows != n || span.Pos+n != len(c.text) || row+n > d.cfg.Chunk ||
+				d.sandwich() && c.class != d.live[a.ID].class), d.cfg.Whole && span.Pos > 0, d.cfg.Texts &&
+				a.Kind == Decode:
 			return fmt.Errorf("prefill %+v of span %+v, %d tokens known", *a, span, len(c.text))
 		case !slices.Equal(b.Tokens[row:row+span.Rows], text[span.Pos:span.Pos+span.Rows]):
 			return fmt.Errorf("tokens of span %+v are not those of %d", span, id)

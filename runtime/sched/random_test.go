@@ -19,6 +19,7 @@ type history struct {
 	policy  string
 	drafts  bool // guesses are made at what follows
 	windows bool // some layers remember a window only
+	texts   bool // nothing is drawn
 	states  bool // some layers have a state
 	record  io.Writer
 
@@ -40,7 +41,7 @@ func randomHistory(h history) (*driver, error) {
 		Aging:      time.Duration(rng.IntN(60)-1) * time.Millisecond,
 		Policy:     h.policy,
 	}
-	h.predict(&cfg, rng)
+	h.change(&cfg, rng)
 	if cfg.Chunk == 1 {
 		cfg.Blocks = 3
 	}
@@ -75,7 +76,7 @@ func randomHistory(h history) (*driver, error) {
 			if h.reactive {
 				class = Reactive
 			}
-			d.arrive(next, class, prompt, 1+rng.IntN(6))
+			d.arrive(next, class, prompt, h.want(rng))
 			next++
 		}
 		if rng.IntN(12) == 0 {
@@ -124,6 +125,12 @@ func TestRandomHistoriesOfWindows(t *testing.T) {
 	if all.Preemptions == 0 || all.ReusedTokens == 0 {
 		t.Errorf("nobody fought for blocks or shared them: %+v", all)
 	}
+}
+
+// change is what the history asks for beside the sizes.
+func (h *history) change(cfg *Config, rng *rand.Rand) {
+	h.predict(cfg, rng)
+	h.read(cfg, rng)
 }
 
 // predict lets a step of half a millisecond a row be predicted, right or wrong.

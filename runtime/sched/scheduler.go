@@ -19,6 +19,7 @@ type request struct {
 	reuse    bool          // may share blocks
 	logits   bool          // of every position are wanted
 	inFlight bool          // part of the forward in flight
+	held     bool          // part of the halted forward
 	dead     bool          // gone, but still in flight
 	resumed  bool          // was resident before and lost its blocks
 	order    uint64        // of arrival
@@ -87,7 +88,8 @@ type Scheduler struct {
 	fresh   [2]int        // waiting requests by class that never ran
 
 	flight     flight
-	suspended  *request         // its prefill halted at an op and can be resumed
+	suspended  *request         // its prefill halted at an op and can be resumed ...
+	held       []*request       // ... with these, of whom it is the first
 	sinceChunk int              // decode batches since the last prefill chunk
 	credit     time.Duration    // that proactive prefill has beside reactive work; below 0: a debt
 	used       [2]time.Duration // by forwards of each class, where the policy shares time out
@@ -155,7 +157,7 @@ func (s *Scheduler) halt() {
 	if !f.prefill || f.halting {
 		return
 	}
-	f.halting = f.reqs[0].dead
+	f.halting = !slices.ContainsFunc(f.reqs, func(r *request) bool { return !r.dead })
 	for _, r := range s.arrived {
 		f.halting = f.halting || f.interruptible && s.byID[r.id] == r && s.policy.halts(s, r)
 	}
@@ -210,7 +212,7 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 		r.class = Reactive
 	}
 	r.known, r.limit, r.salt = prompt, prompt+e.MaxTokens, e.Salt
-	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.Logits
+	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.Logits && !s.cfg.Whole
 	if r.named {
 		r.tokens = append(slices.Grow(r.tokens[:0], r.limit), e.Prompt...)
 	}
@@ -247,6 +249,7 @@ func (s *Scheduler) land(e *Event, done bool) {
 		s.stats.Stops++
 	}
 	s.settle(f)
+	halted := !done && f.interruptible && !slices.ContainsFunc(f.reqs, func(r *request) bool { return r.dead })
 	for _, r := range f.reqs {
 		r.inFlight = false
 		if s.blocked != nil && s.blocked.urgency() < r.urgency() {
@@ -257,14 +260,14 @@ func (s *Scheduler) land(e *Event, done bool) {
 			s.spare = append(s.spare, r)
 			continue
 		}
-		switch {
-		case done:
+		if done {
 			n := min(r.rows, r.pending())
 			s.computed(r, n)
 			r.checked = r.rows - n
-		case f.interruptible:
-			s.suspended, r.ahead = r, e.Ahead
 		}
+	}
+	if halted {
+		s.suspend(f.reqs, e.Ahead)
 	}
 	f.reqs = f.reqs[:0]
 }
@@ -350,7 +353,7 @@ func (s *Scheduler) release(r *request) {
 	i := slices.Index(s.running, r)
 	s.running = slices.Delete(s.running, i, i+1)
 	s.releases++
-	if s.suspended == r {
-		s.suspended = nil
+	if r.held {
+		s.forget()
 	}
 }

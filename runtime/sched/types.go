@@ -35,6 +35,11 @@ type Config struct {
 	Queue      int            // requests of each class that may wait; more are rejected
 	Chunk      int            // tokens of a prefill chunk at most; 512
 	LogitRows  int            // tokens of a chunk whose logits are all wanted, at most; 1
+	// Texts says that requests are read to their end and nothing is drawn: a prefill, of however
+	// few tokens, takes on other texts of its class that fit its Chunk whole, and nothing is
+	// decoded.
+	Texts bool
+	Whole bool // a prefill is all of its text, however long that is, and nothing of it is shared
 
 	Policy   string        // who decides what runs next, of Policies(); DefaultPolicy
 	MixedCap int           // rows of a decode batch that mixes the classes, where nothing is predicted; 3
@@ -144,8 +149,8 @@ func (r Reason) String() string {
 	return [...]string{"queue is full", "longer than the KV cache", "invalid request"}[r]
 }
 
-// Rows are the rows of one request in a decode batch: its last token and N-1 of a
-// draft. Each gives logits. Who draws the token that the draft has there keeps the row
+// Rows are the rows of one request in a prefill of texts, or in a decode batch: its last token and
+// N-1 of a draft. Each gives logits. Who draws the token that the draft has there keeps the row
 // and reports it with the token that follows.
 type Rows struct {
 	ID ID
@@ -171,7 +176,7 @@ type Action struct {
 	Quantum time.Duration
 	// Prefill: ops that are predicted to last longer are cut, until the forward is done; 0: none.
 	Bound      time.Duration
-	Rows       []Rows        // Decode; valid until the next Step
+	Rows       []Rows        // Decode, and all of a prefill of texts; valid until the next Step
 	RetryAfter time.Duration // Reject for QueueFull
 }
 

@@ -167,7 +167,7 @@ func TestModelsHealthAndMethods(t *testing.T) {
 		{"HEAD", "/v1/completions", 405, ""},
 		{"PUT", "/v1/completions", 405, "takes POST"},
 		{"GET", "/", 404, `"code":"not_found"`},
-		{"POST", "/v1/embeddings", 404, `"type":"invalid_request_error"`},
+		{"POST", "/v1/images", 404, `"type":"invalid_request_error"`},
 	} {
 		w := serve(s, c.method, c.path, "")
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.has) {

@@ -28,6 +28,8 @@ type fake struct {
 
 	mu       sync.Mutex
 	last     *api.Request
+	embedded *api.Embedding
+	vector   int           // ModelInfo.Vector
 	started  chan struct{} // gets one for each Generate, where not nil
 	cancels  atomic.Int64
 	running  atomic.Int64
@@ -89,6 +91,23 @@ func (f *fake) Generate(ctx context.Context, r api.Request, emit func(api.Token)
 	return api.Result{Finish: end, PromptTokens: 7, CachedTokens: 3, Tokens: len(out)}, nil
 }
 
+// Embed makes a vector of the length of each text and of how many there are, two numbers beside one
+// another.
+func (f *fake) Embed(_ context.Context, r api.Embedding) (v api.Vectors, err error) {
+	f.mu.Lock()
+	f.embedded = &r
+	f.mu.Unlock()
+	for _, text := range r.Texts {
+		v.Rows = append(v.Rows, []float32{float32(len(text)), float32(len(r.Texts)), 0})
+		v.Tokens += len(text)
+	}
+	for _, ids := range r.Prompts {
+		v.Rows = append(v.Rows, []float32{float32(len(ids)), float32(len(r.Prompts)), 0})
+		v.Tokens += len(ids)
+	}
+	return v, f.err
+}
+
 // Prompt is a token for each byte of the messages or the text.
 func (f *fake) Prompt(_ context.Context, r *api.Request) ([]int32, error) {
 	if r.Prompt != nil {
@@ -126,7 +145,7 @@ func (f *fake) Decode(ids []int32) (text string, err error) {
 func (f *fake) Piece(id int32) string { return string([]byte{byte(id)}) }
 
 func (f *fake) Models() []ModelInfo {
-	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4,
+	return []ModelInfo{{ID: "tales-6m", Created: time.Unix(1700000000, 0), Context: 512, Parallel: 4, Vector: f.vector,
 		Template: "{{ messages }}", BOS: "<s>"}}
 }
 

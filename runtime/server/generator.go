@@ -20,6 +20,10 @@ type Generator interface {
 	// answered with status 500.
 	Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error)
 
+	// Embed reads texts to their end and returns what a pooled model makes of each. Its errors are
+	// those of Generate.
+	Embed(ctx context.Context, r api.Embedding) (api.Vectors, error)
+
 	// Models lists what is served; the first one answers every request. There
 	// is at least one.
 	Models() []ModelInfo
@@ -54,6 +58,7 @@ type ModelInfo struct {
 	Context  int // tokens
 	Parallel int // requests that run at the same time
 
+	Vector     int    // numbers that a pooled model makes of a text; 0: it generates
 	Arch       string // its family, as its file names it
 	Type       string // the type of most of its weights
 	Parameters int64

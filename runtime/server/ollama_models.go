@@ -76,17 +76,13 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	}, func(x *exchange, _ *http.Request, _ *call) {
 		m := s.gen.Models()[0]
 		can := []string{"completion", "tools"}
+		if m.Vector > 0 {
+			can = []string{"embedding"}
+		}
 		body, _ := json.Marshal(object{"modelfile": "", "parameters": "", "template": m.Template, "license": "",
 			"modified_at": m.Created.UTC().Format(time.RFC3339Nano), "details": m.details(), "capabilities": can,
 			"model_info": object{"general.architecture": m.Arch, "general.parameter_count": m.Parameters,
 				m.Arch + ".context_length": m.Context}})
 		writeJSON(x, http.StatusOK, body)
 	})
-}
-
-// embed is the handler of /api/embed and of its older form.
-func (s *Server) embed(w http.ResponseWriter, _ *http.Request) {
-	newError(http.StatusBadRequest, typeInvalid, "no_embeddings", "this model gives no embeddings; serve one "+
-		"that does").
-		write(w)
 }

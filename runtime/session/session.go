@@ -32,6 +32,8 @@ type Session struct {
 	Shape   plans.ModelShape
 	Tok     *tokenizer.Tokenizer // nil where the vocabulary cannot be used; CheckTokenizer says why
 	tokErr  error
+	Pooling model.Pooling // of a model that makes vectors, or Scores, of texts
+	Scores  bool
 	Profile *profiles.Profile
 	Plan    *plans.Plan
 	Verdict plans.Verdict                                   // on the plan, where it comes from a bundle
@@ -75,6 +77,12 @@ func Open(path string, h Hears) (*Session, error) {
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	c, err := model.ConfigOf(file)
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s.Pooling, s.Scores = c.Pooling, c.Scoring.Count > 0
 	s.Tok, s.tokErr = tokenizer.New(file)
 	return s, nil
 }

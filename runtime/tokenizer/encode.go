@@ -42,6 +42,61 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string,
 	return dst, ctx.Err()
 }
 
+// EncodePair encodes a query with a document that may answer it, as rerank models read them: by the
+// model's template, else [BOS] query [EOS] [SEP] document [EOS], of which those stand that the
+// model asks for. It stops as EncodeContext does, and as EncodeOptions.Limit says.
+func (t *Tokenizer) EncodePair(ctx context.Context, query, document string, limit int) ([]int32, error) {
+	o := EncodeOptions{Limit: limit}
+	if t.pair != "" {
+		o.ParseSpecial = true
+		return t.EncodeContext(ctx, nil, strings.NewReplacer("{query}", query, "{document}", document).Replace(t.pair),
+			o)
+	}
+	var ids []int32
+	if t.addBOS {
+		ids = append(ids, t.bos)
+	}
+	ids, err := t.EncodeContext(ctx, ids, query, o)
+	if err != nil {
+		return nil, err
+	}
+	if t.addEOS {
+		ids = append(ids, t.eos)
+	}
+	if t.addSep {
+		ids = append(ids, t.sep)
+	}
+	if ids, err = t.EncodeContext(ctx, ids, document, o); t.addEOS {
+		ids = append(ids, t.eos)
+	}
+	return ids, err
+}
+
+// readPair reads how pairs of texts are parted. A text of WordPiece ends in what would part it.
+func (t *Tokenizer) readPair(meta Metadata) {
+	t.pair, _ = meta.String(keyPairTemplate)
+	t.pair = strings.Clone(t.pair)
+	id, ok := meta.Uint(keySeparator)
+	if ok = ok && id < uint64(len(t.attrs)); ok {
+		t.sep = int32(id)
+	}
+	t.addSep = ok && t.ending == "" && flagOr(meta, keyAddSep, true)
+}
+
+// Truncate cuts a text to n tokens, n at least 1; the token that stands behind every text keeps its
+// place at the end.
+func (t *Tokenizer) Truncate(ids []int32, n int) []int32 {
+	if len(ids) <= n {
+		return ids
+	}
+	last := ids[len(ids)-1]
+	ids = ids[:n]
+	if t.addEOS && last == t.eos {
+		ids[n-1] = last
+	}
+	return ids
+}
+
 // EncodeChat encodes what Chat has rendered: special tokens that the template spells are
 // recognized, BOS stands in front once if the model asks for it (whether or not the template writes
 // it), EOS is not added. It stops as EncodeContext does, and as EncodeOptions.Limit says. Called by
@@ -61,6 +116,8 @@ func (t *Tokenizer) EncodeChat(ctx context.Context, text string, limit int) ([]i
 type scratch struct {
 	word []int32
 	heap []uint64 // of a long word; see mergeLong
+	text []byte   // WordPiece: a word; Unigram: the normalized text
+	best []best   // Unigram
 
 	done  <-chan struct{}
 	limit int  // tokens; 0 for none
@@ -101,7 +158,7 @@ const keepScratch = 1 << 16
 
 func (t *Tokenizer) release(sc *scratch) {
 	sc.done = nil
-	if cap(sc.word) > keepScratch {
+	if cap(sc.word) > keepScratch || cap(sc.text) > keepScratch {
 		return
 	}
 	t.scratches.Put(sc)

@@ -28,6 +28,13 @@ const (
 	keyAddEOS   = "tokenizer.ggml.add_eos_token"
 	keyAddSpace = "tokenizer.ggml.add_space_prefix"
 	keyTemplate = "tokenizer.chat_template"
+
+	keyFirst        = "tokenizer.ggml.cls_token_id"
+	keySeparator    = "tokenizer.ggml.seperator_token_id"
+	keyAddSep       = "tokenizer.ggml.add_sep_token"
+	keyPairTemplate = "tokenizer.chat_template.rerank"
+	keyMergeSpaces  = "tokenizer.ggml.remove_extra_whitespaces"
+	keyCharsMap     = "tokenizer.ggml.precompiled_charsmap"
 )
 
 // attr is a set of token attributes; the values are the ones of llama.cpp, so that its reference

@@ -27,6 +27,12 @@ type Tokenizer struct {
 	// none
 	byteSyms [256]int32
 
+	pieces *trie    // WordPiece and Unigram: the tokens by their spelling
+	uni    *unigram // Unigram
+	loose  bool     // nothing follows from the length of a text
+	// keys of the tokens that AddSpecial puts around any text; empty where flags decide
+	starting, ending string
+
 	user    *matcher // tokens recognized in any text
 	special *matcher // all tokens that text spells out whole
 
@@ -34,6 +40,9 @@ type Tokenizer struct {
 	bos, eos, unknown int32 // -1 for none
 	addBOS, addEOS    bool
 	ends              map[int32]bool
+	pair              string // template of a query and a document; "" for none
+	sep               int32  // what parts them, where addSep
+	addSep            bool
 
 	chat  func() (*chatFormat, error)
 	calls func() *toolcall.Format // how the model writes calls of tools
@@ -71,14 +80,18 @@ func New(meta Metadata) (*Tokenizer, error) {
 		err = t.loadSPM(meta, texts)
 	case "gpt2":
 		err = t.loadBPE(meta, texts)
+	case "bert":
+		err = t.loadWordPiece(texts)
+	case "t5":
+		err = t.loadUnigram(meta, texts)
 	case "gemma4":
 		err = t.loadSpacedBPE(meta, texts)
 	case "":
 		err = fmt.Errorf("the model does not name its tokenizer (%s): use a GGUF file converted with its "+
 			"tokenizer", keyModel)
 	default:
-		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM), gpt2 (byte-level BPE) and gemma4 "+
-			"(SPM's pieces, merged by rules) are", model, keyModel)
+		err = fmt.Errorf("tokenizer %q (%s) is not supported: only llama (SPM), gpt2 (byte-level BPE), gemma4 (SPM's "+
+			"pieces, merged by rules), bert (WordPiece) and t5 (Unigram) are", model, keyModel)
 	}
 	if err != nil {
 		return nil, err
@@ -87,6 +100,7 @@ func New(meta Metadata) (*Tokenizer, error) {
 		return nil, err
 	}
 	t.readEnds(meta, texts)
+	t.readPair(meta)
 	t.widest = t.measure()
 	t.fillMatchers(texts)
 	t.readChat(meta)
@@ -119,7 +133,11 @@ func readAttrs(meta Metadata, n int) ([]attr, error) {
 // readSpecial reads the ids and flags of BOS, EOS and unknown, over the defaults that the load
 // function has set.
 func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
-	for key, id := range map[string]*int32{keyBOS: &t.bos, keyEOS: &t.eos, keyUnknown: &t.unknown} {
+	for _, k := range []struct {
+		key string
+		id  *int32
+	}{{t.starting, &t.bos}, {keyBOS, &t.bos}, {keyEOS, &t.eos}, {t.ending, &t.eos}, {keyUnknown, &t.unknown}} {
+		key, id := k.key, k.id
 		v, ok := meta.Uint(key)
 		if ok && v >= uint64(len(texts)) {
 			return fmt.Errorf("%s is %d but the vocabulary has %d tokens: the file is damaged", key, v, len(texts))
@@ -131,11 +149,8 @@ func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
 			*id = -1
 		}
 	}
-	if v, ok := meta.Bool(keyAddBOS); ok {
-		t.addBOS = v
-	}
-	if v, ok := meta.Bool(keyAddEOS); ok {
-		t.addEOS = v
+	if t.ending == "" { // else a text always stands between both
+		t.addBOS, t.addEOS = flagOr(meta, keyAddBOS, t.addBOS), flagOr(meta, keyAddEOS, t.addEOS)
 	}
 	if t.addBOS && t.bos < 0 {
 		return fmt.Errorf("%s is set but %s is not: the file is damaged", keyAddBOS, keyBOS)
@@ -144,6 +159,13 @@ func (t *Tokenizer) readSpecial(meta Metadata, texts []string) error {
 		return fmt.Errorf("%s is set but %s is not: the file is damaged", keyAddEOS, keyEOS)
 	}
 	return nil
+}
+
+func flagOr(meta Metadata, key string, otherwise bool) bool {
+	if v, ok := meta.Bool(key); ok {
+		return v
+	}
+	return otherwise
 }
 
 // readEnds collects the tokens that end a reply. One known by its spelling becomes a control token
@@ -223,6 +245,9 @@ func (t *Tokenizer) appendByte(dst []int32, b byte) []int32 {
 
 // measure is what WidestToken answers.
 func (t *Tokenizer) measure() (widest int) {
+	if t.loose {
+		return 0
+	}
 	for b := range t.byteSyms {
 		if id := t.byteSyms[b]; (id < 0 || int(id) >= len(t.attrs)) && t.unknown < 0 {
 			return 0

@@ -151,10 +151,13 @@ func TestReferenceStrings(t *testing.T) {
 }
 
 func TestReferenceInpOut(t *testing.T) {
+	paths := []string{testData(t, "parity2", "tokenizer", "ggml-vocab-bert-bge.gguf")}
 	for _, name := range vocabs {
-		t.Run(name, func(t *testing.T) {
-			path := testData(t, "tokenizer", "vocab", "ggml-vocab-"+name+".gguf")
-			tok := vocab(t, name)
+		paths = append(paths, testData(t, "tokenizer", "vocab", "ggml-vocab-"+name+".gguf"))
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			tok := load(t, path)
 			in, err := os.ReadFile(path + ".inp")
 			if err != nil {
 				t.Fatal(err)

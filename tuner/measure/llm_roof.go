@@ -23,13 +23,19 @@ type llmRoof struct {
 
 // roofOf fails where the profile lacks a ceiling.
 func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmRoof, error) {
-	work, err := model.NewWork(m, p)
-	if err != nil {
-		return llmRoof{}, err
-	}
 	pus := p.Decode.PUs
 	if t.Prefill {
 		pus = p.Prefill.PUs
+	}
+	return roofOver(host, m, p, pus, t.forwards(p.Chunk), t.counted())
+}
+
+// roofOver is the roof of forwards of so many tokens on some PUs.
+func roofOver(host *profiles.Profile, m *model.Model, p *plans.Plan, pus plans.PUSet, forwards []model.Rows,
+	tokens float64) (llmRoof, error) {
+	work, err := model.NewWork(m, p)
+	if err != nil {
+		return llmRoof{}, err
 	}
 	isa := p.Widest()
 	roofs, err := roofline.NewMachine(host).CoreRoofs(topotree.NewCPUSet(pus...), isa, p.Arithmetics())
@@ -38,7 +44,7 @@ func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmR
 	}
 	out := llmRoof{made: map[string]bool{}}
 	seconds, memory := 0.0, 0.0
-	for _, rows := range t.forwards(p.Chunk) {
+	for _, rows := range forwards {
 		for _, task := range work.Of(rows) {
 			r := roofs[task.Compute]
 			took := r.Seconds(r.Targets[0], task.Work)
@@ -58,8 +64,16 @@ func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmR
 	if seconds == 0 {
 		return llmRoof{}, errors.New("the model has no products")
 	}
-	out.rate, out.memory = t.counted()/seconds, memory/seconds
+	out.rate, out.memory = tokens/seconds, memory/seconds
 	return out, nil
+}
+
+// AtMost is the rate, in tokens a second, that a machine can have at most with a plan, if every op
+// of the model runs at the roof of its own arithmetic, and what that roof is made of. It fails
+// where the profile lacks a ceiling.
+func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate float64, roof string, err error) {
+	r, err := roofOf(host, m, p, t)
+	return r.rate, r.String(), err
 }
 
 // forwards are those of a prompt, chunk by chunk, or one step of generation in the middle of the

@@ -40,16 +40,20 @@ type AttentionJob struct {
 	Tokens    int
 	Group     int // query heads of the KV head
 	Pos       int // position of the first token; a token sees every position up to its own
+	// Until, where it is not 0, lets every token see all positions below it, those behind its own
+	// too: attention in both directions, of a text that is cached up to there.
+	Until int
 	// KV is where block 0 of the KV head would begin: a K block and the V block behind it. Blocks
 	// of consecutive ids are Pitch bytes apart. Table holds the ids of the sequence's blocks in
-	// order, (Pos+Tokens+63)/64 of them.
+	// order, (Pos+Tokens+63)/64 of them, or (Until+63)/64.
 	KV    unsafe.Pointer
 	Pitch int
 	Table *int32
 	Scale float32 // of the scores, 1/sqrt(HeadDim) as a rule; positive
 	// Window is how many positions a token sees at most, its own included (Beltagy, Peters, Cohan:
-	// Longformer, 2020, section 3.1); 0 where the form has none. Blocks that no token sees are not
-	// read, and their entries of Table may hold anything.
+	// Longformer, 2020, section 3.1); 0 where the form has none. With Until it is around the token:
+	// Window/2 positions on either side. Blocks that no token sees are not read, and their entries
+	// of Table may hold anything.
 	Window int
 	// Softcap bounds the scaled scores: Softcap*tanh(score/Softcap); 0 where the form has none.
 	Softcap float32
@@ -63,10 +67,24 @@ type AttentionJob struct {
 
 // skips is how many positions before those that a token sees.
 func (j *AttentionJob) skips(token int) int {
-	if j.Window == 0 {
+	switch {
+	case j.Window == 0:
 		return 0
+	case j.Until > 0:
+		return max(0, j.Pos+token-j.Window/2)
 	}
 	return max(0, j.Pos+token+1-j.Window)
+}
+
+// sees is where the positions that a token sees end.
+func (j *AttentionJob) sees(token int) int {
+	switch {
+	case j.Until == 0:
+		return j.Pos + token + 1
+	case j.Window > 0:
+		return min(j.Until, j.Pos+token+j.Window/2+1)
+	}
+	return j.Until
 }
 
 // scales sets what the kernel multiplies scores by.
@@ -221,8 +239,8 @@ func (g *attentionGroup) span(i int) (lo, hi int) {
 	return (g.first + i) * g.rows / g.tiles, (g.first + i + 1) * g.rows / g.tiles
 }
 
-// sees is how many positions row r of the job sees.
-func (g *attentionGroup) sees(r int) int { return g.job.Pos + r/g.job.Group + 1 }
+// sees is where the positions that row r of the job sees end.
+func (g *attentionGroup) sees(r int) int { return g.job.sees(r / g.job.Group) }
 
 // skips is how many positions before those that row r sees.
 func (g *attentionGroup) skips(r int) int { return g.job.skips(r / g.job.Group) }

@@ -10,11 +10,11 @@ import (
 	"sandwich/microkernel/internal/kerneltest"
 )
 
-// eachForm runs f for jobs with windows, caps and sinks, alone and together.
+// eachForm runs f for jobs with windows, caps, sinks and both directions, alone and together.
 func eachForm(t *testing.T, f func(t *testing.T, v *Vec, a *Attention, c *attentionCase, rng *rand.Rand)) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, l := range []KVLayout{{64, KVF16}, {24, KVF32}, {96, KVQ8}, {48, KVF16}, {256, KVF32}} {
-			for bits := 1; bits < 8; bits++ {
+			for bits := 1; bits < 16; bits++ {
 				a, err := NewAttention(v.ISA(), l, AttentionForm{Window: bits&1 > 0, Softcap: bits&2 > 0})
 				if err != nil {
 					t.Fatal(err)
@@ -35,6 +35,7 @@ func eachForm(t *testing.T, f func(t *testing.T, v *Vec, a *Attention, c *attent
 						c.sinks = make([]float32, c.group)
 						draw(rng, c.sinks, ordinary)
 					}
+					c.both = bits&8 > 0
 					f(t, v, a, c, rng)
 				}
 			}
@@ -43,8 +44,9 @@ func eachForm(t *testing.T, f func(t *testing.T, v *Vec, a *Attention, c *attent
 }
 
 func (c *attentionCase) String() string {
-	return fmt.Sprintf("%v tokens %d group %d pos %d window %d cap %g sinks %v", c.layout, c.tokens, c.group, c.pos,
-		c.window, c.softcap, c.sinks)
+	return fmt.Sprintf("%v tokens %d group %d pos %d window %d cap %g sinks %v both %v", c.layout, c.tokens, c.group,
+		c.pos,
+		c.window, c.softcap, c.sinks, c.both)
 }
 
 // TestAttentionForms: windows, caps and sinks have the bits of the oracle, in chunks and in ranges
@@ -80,6 +82,7 @@ func TestAttentionFormsMeaning(t *testing.T) {
 	l := KVLayout{HeadDim: 20, Elem: KVF32}
 	for range 20 {
 		c := newAttentionCase(t, rng, l, 1+rng.IntN(5), 2, rng.IntN(150))
+		c.both = rng.IntN(2) > 0
 		c.window, c.softcap, c.sinks = rng.IntN(90), []float32{0, 2}[rng.IntN(2)], []float32{0.5, -1}
 		out := c.out()
 		refAttention(l, c.job(0, c.tokens, out))
@@ -99,8 +102,10 @@ func (c *attentionCase) meaning(r int) []float64 {
 	l, token, head := c.layout, r/c.group, r%c.group
 	job := c.job(0, c.tokens, c.out())
 	sum, out := math.Exp(float64(c.sinks[head])), make([]float64, l.HeadDim)
-	for p := range c.pos + token + 1 {
-		if c.window > 0 && c.pos+token-p >= c.window {
+	for p := range c.pos + c.tokens {
+		away := c.pos + token - p
+		if !c.both && (away < 0 || c.window > 0 && away >= c.window) ||
+			c.both && c.window > 0 && max(away, -away) > c.window/2 {
 			continue
 		}
 		k := unsafe.Add(job.KV, int(c.table[p/KVBlock])*job.Pitch)

@@ -18,7 +18,7 @@ type AttentionStates struct {
 
 // Blocks says which blocks the job's tokens see: [from, to).
 func (j *AttentionJob) Blocks() (from, to int) {
-	return j.skips(0) / KVBlock, (j.Pos + j.Tokens + KVBlock - 1) / KVBlock
+	return j.skips(0) / KVBlock, (j.sees(j.Tokens-1) + KVBlock - 1) / KVBlock
 }
 
 // StateBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.

@@ -18,7 +18,7 @@ func refAttention(l KVLayout, job *AttentionJob) {
 		if job.Sinks != nil {
 			m, s = *at(job.Sinks, head), 1
 		}
-		for b := job.skips(token) / KVBlock; b*KVBlock < job.Pos+token+1; b++ {
+		for b := job.skips(token) / KVBlock; b*KVBlock < job.sees(token); b++ {
 			job.refBlock(l, token, b, q, out, &m, &s)
 		}
 		refFinishAttention(at(job.Out, token*job.OutStride+head*l.HeadDim), 0, &out[0], 0, &s, 1, l.HeadDim)
@@ -32,7 +32,7 @@ func refRange(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from,
 		token, head := r/job.Group, r%job.Group
 		q := vecOf(at(job.Q, token*job.QStride+head*l.HeadDim), l.HeadDim)
 		row := vecOf(at(out, (r-lo)*l.paddedDim()), l.HeadDim)
-		for b := max(from, job.skips(token)/KVBlock); b < to && b*KVBlock < job.Pos+token+1; b++ {
+		for b := max(from, job.skips(token)/KVBlock); b < to && b*KVBlock < job.sees(token); b++ {
 			job.refBlock(l, token, b, q, row, at(m, r-lo), at(s, r-lo))
 		}
 	}
@@ -41,7 +41,7 @@ func refRange(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from,
 // refBlock merges block b for a row of a token into the row's running output, maximum and sum.
 func (j *AttentionJob) refBlock(l KVLayout, token, b int, q, out []float32, m, s *float32) {
 	k := unsafe.Add(j.KV, int(*at(j.Table, b))*j.Pitch)
-	v, n := unsafe.Add(k, l.KBytes()), min(j.Pos+token+1-b*KVBlock, KVBlock)
+	v, n := unsafe.Add(k, l.KBytes()), min(j.sees(token)-b*KVBlock, KVBlock)
 	scale := j.Scale
 	var p [KVBlock]float32
 	for pos := range n {

@@ -19,6 +19,7 @@ type attentionCase struct {
 	layout             KVLayout
 	tokens, group, pos int
 	window             int
+	both               bool // directions
 	softcap            float32
 	sinks              []float32
 	q                  []float32
@@ -62,6 +63,9 @@ func (c *attentionCase) job(from, n int, out []float32) *AttentionJob {
 		KV: unsafe.Pointer(&c.kv[0]), Pitch: c.layout.KBytes() + c.layout.VBytes(), Table: p0(c.table),
 		Scale:  float32(1 / math.Sqrt(float64(c.layout.HeadDim))),
 		Window: c.window, Softcap: c.softcap,
+	}
+	if c.both {
+		job.Until = c.pos + c.tokens
 	}
 	if c.sinks != nil {
 		job.Sinks = &c.sinks[0]

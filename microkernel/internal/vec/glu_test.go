@@ -45,6 +45,26 @@ func TestGLU(t *testing.T) {
 	})
 }
 
+// TestGELU: a product without a gate has the bits of GeGLU with ones, in rows and in pieces.
+func TestGELU(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, n := range vecLengths {
+			const rows = 3
+			stride := n + rng.IntN(5)
+			x := guardedF32(t, rng, (rows-1)*stride+n, specials)
+			got, want := poison(guarded[float32](t, len(x))), poison(make([]float32, len(x)))
+			v.GELURows(p0(got), stride, p0(x), stride, rows, n)
+			for r := range rows {
+				for i := range n {
+					one := float32(1)
+					refGLU(GeGLU, at(p0(want), r*stride+i), at(p0(x), r*stride+i), &one, 1)
+				}
+			}
+			wantSame(t, fmt.Sprintf("n=%d", n), got, want)
+		}
+	})
+}
+
 // TestGLUMeaning bounds the distance of the oracles from float64.
 func TestGLUMeaning(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))

@@ -33,6 +33,23 @@ func refRMSNorm(dst, x, weight []float32, eps float32) {
 	}
 }
 
+func refLayerNorm(dst, x, weight, bias []float32, eps float32) {
+	var l [lanes]float32
+	for i, e := range x {
+		l[i%lanes] += e
+	}
+	mean := treeSum(&l) / float32(len(x))
+	l = [lanes]float32{}
+	for i, e := range x {
+		dst[i] = e - mean
+		l[i%lanes] = plain.FMA32(dst[i], dst[i], l[i%lanes])
+	}
+	scale := 1 / sqrt32(treeSum(&l)/float32(len(x))+eps)
+	for i, d := range dst {
+		dst[i] = plain.FMA32(float32(d*scale), weight[i], bias[i])
+	}
+}
+
 // sqrt32 is correctly rounded: a float64 root has more than twice the bits of a float32.
 func sqrt32(x float32) float32 { return float32(math.Sqrt(float64(x))) }
 

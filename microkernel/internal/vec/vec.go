@@ -97,6 +97,23 @@ func (v *Vec) RMSNormRows(dst *float32, dstStride int, x *float32, xStride, rows
 	v.call(vecgen.RMSNorm, &args)
 }
 
+// LayerNormRows writes dst[i] = (x[i] - mean(x)) / sqrt(var(x) + eps) * weight[i] + bias[i] for
+// each of `rows` rows of n elements; the variance is the mean square of the differences. Ba, Kiros,
+// Hinton: Layer Normalization, 2016.
+func (v *Vec) LayerNormRows(dst *float32, dstStride int, x *float32, xStride, rows int, weight, bias *float32, n int,
+	eps float32) {
+	if !v.native {
+		for r := range rows {
+			refLayerNorm(vecOf(at(dst, r*dstStride), n), vecOf(at(x, r*xStride), n), vecOf(weight, n), vecOf(bias, n),
+				eps)
+		}
+		return
+	}
+	args := vecgen.Args{P: [10]unsafe.Pointer{ptr(dst), ptr(x), ptr(weight), ptr(bias)},
+		N: [6]int{dstStride, xStride, rows, n}, F: [4]float32{eps, float32(n)}}
+	v.call(vecgen.LayerNorm, &args)
+}
+
 // RoPE rotates nHeads vectors of dim elements in place, headStride apart, by the angles of one
 // position: cosSin holds dim/2 cosines and then dim/2 sines. neox = false rotates the pairs (2i,
 // 2i+1), true the pairs (i, i+dim/2). For a partial rotation dim is smaller than the head. dim is

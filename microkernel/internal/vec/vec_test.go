@@ -138,6 +138,34 @@ func TestRMSNorm(t *testing.T) {
 	})
 }
 
+func TestLayerNorm(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		for _, n := range vecLengths {
+			for d := ordinary; d <= specials; d++ {
+				const rows = 3
+				stride := n + rng.IntN(5)
+				x := guardedF32(t, rng, (rows-1)*stride+n, d)
+				w, b := guardedF32(t, rng, n, ordinary), guardedF32(t, rng, n, ordinary)
+				got, want := poison(guarded[float32](t, len(x))), poison(make([]float32, len(x)))
+				v.LayerNormRows(p0(got), stride, p0(x), stride, rows, p0(w), p0(b), n, 1e-5)
+				for r := range rows {
+					refLayerNorm(want[r*stride:][:n], x[r*stride:][:n], w, b, 1e-5)
+				}
+				wantSame(t, fmt.Sprintf("n=%d drawing %d", n, d), got, want)
+				v.LayerNormRows(p0(x), stride, p0(x), stride, rows, p0(w), p0(b), n, 1e-5)
+				for r := range rows {
+					wantSame(t, fmt.Sprintf("n=%d drawing %d in place", n, d), x[r*stride:][:n], want[r*stride:][:n])
+				}
+			}
+		}
+		x := []float32{1, 3}
+		v.LayerNormRows(p0(x), 2, p0(x), 2, 1, p0([]float32{1, 2}), p0([]float32{5, 7}), 2, 0)
+		if x[0] != 4 || x[1] != 9 {
+			t.Errorf("1 and 3 become %v, not 4 and 9", x)
+		}
+	})
+}
+
 func TestRoPE(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, dim := range []int{2, 6, 16, 30, 32, 48, 64, 80, 96, 128, 130, 256} {

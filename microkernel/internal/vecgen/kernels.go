@@ -12,6 +12,7 @@ type Kernel uint8
 // The kernels. Arguments are listed at the function that emits each.
 const (
 	RMSNorm Kernel = iota
+	LayerNorm
 	RoPEHalves
 	RoPEPairs
 	SwiGLU
@@ -48,6 +49,7 @@ const (
 
 var emitters = [Count]func(*gen){
 	RMSNorm:    emitRMSNorm,
+	LayerNorm:  emitLayerNorm,
 	RoPEHalves: emitRoPEHalves,
 	RoPEPairs:  emitRoPEPairs,
 	SwiGLU:     emitSwiGLU,

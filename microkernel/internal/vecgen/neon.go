@@ -54,6 +54,7 @@ type neonGen struct{ *a64.Asm }
 
 var neonEmitters = [Count]func(neonGen){
 	RMSNorm:    neonRMSNorm,
+	LayerNorm:  neonLayerNorm,
 	RoPEHalves: neonRoPEHalves,
 	RoPEPairs:  neonRoPEPairs,
 	SwiGLU:     neonSwiGLU,

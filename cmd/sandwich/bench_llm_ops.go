@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/measure"
+)
+
+// runOps measures what the ops of prompts take.
+func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error) {
+	if len(f.threads) == 1 {
+		f.session.threads = f.threads[0]
+	}
+	s, err := f.session.open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	longest := 0
+	lengths := slices.DeleteFunc(slices.Clone(f.prompt), func(n int) bool { return n == 0 })
+	for _, n := range lengths {
+		longest = max(longest, n)
+	}
+	err = s.WithRunner(ctx, longest+1, 1, func(r *engine.Runner, l *pool.Leader) error {
+		step, done := show.StepBar("bench llm --ops", len(lengths)*(f.reps+1))
+		defer done()
+		for _, n := range lengths {
+			list, err := measure.Ops(ctx, r, l, exec.PlanISA(s.Plan), n, f.reps, step)
+			if err != nil {
+				return err
+			}
+			for _, row := range list {
+				row.Test, row.Model, row.Plan = fmt.Sprintf("pp%d", n), s.Name, measure.PlanName(s.Plan)
+				row.CPU = s.Profile.Host.CPUModel
+				rows = append(rows, row)
+			}
+		}
+		return nil
+	})
+	return rows, err
+}
+
+var opsReport = report[measure.OpRow]{
+	title: func(r *measure.OpRow) string {
+		return fmt.Sprintf("%s on %s, %s, float32 multiply-adds %.0f GFLOP/s", r.Model, r.CPU, r.Plan, r.Peak)
+	},
+	columns: []string{"test", "op", "of them", "time", "share", "GFLOP/s", "of f32 peak"},
+	numbers: []int{2, 3, 4, 5, 6},
+	cells: func(r *measure.OpRow) []string {
+		rate, of := "", ""
+		if r.GFLOPS > 0 {
+			rate = fmt.Sprintf("%.1f", r.GFLOPS)
+		}
+		if r.OfPeak > 0 {
+			of = fmt.Sprintf("%.0f %%", 100*r.OfPeak)
+		}
+		return []string{r.Test, r.Op, fmt.Sprint(r.Count), profiles.FormatSeconds(r.Seconds),
+			fmt.Sprintf("%.1f %%", 100*r.Share), rate, of}
+	},
+	header: "test,op,model,plan,count,seconds,share,gflops,peak_gflops",
+	line: func(r *measure.OpRow) string {
+		return fmt.Sprintf("%s,%s,%s,%s,%d,%.9f,%.5f,%.3f,%.3f", r.Test, r.Op, show.CSVCell(r.Model),
+			show.CSVCell(r.Plan), r.Count, r.Seconds, r.Share, r.GFLOPS, r.Peak)
+	},
+}

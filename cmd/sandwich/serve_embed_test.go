@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+)
+
+// pooledModel writes a small model of random weights.
+func pooledModel(t *testing.T, family string) string {
+	t.Helper()
+	c, ok := model.Tiny(family)
+	if !ok {
+		t.Fatalf("no family %s", family)
+	}
+	c.Hidden, c.Layers, c.Context = 64, 2, 256
+	c.Heads, c.KVHeads, c.HeadDim, c.FFN = 2, 2, 32, 128
+	path := filepath.Join(t.TempDir(), family+".gguf")
+	if err := model.Synth(t.Context(), path, c, model.Uniform(gguf.F16), 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+type embeddingAnswer struct {
+	Data []struct {
+		Index     int
+		Embedding json.RawMessage
+	}
+	Usage struct {
+		Tokens int `json:"total_tokens"`
+	}
+}
+
+// TestServeEmbeddings: the answer to each of many texts at once, from many clients, is the one that
+// a text gets alone; what is too long is refused or truncated; chat is refused by name.
+func TestServeEmbeddings(t *testing.T) {
+	s := startServe(t, "--model", pooledModel(t, "bert"))
+	if !strings.Contains(s.curl, "/v1/embeddings") {
+		t.Errorf("it is tried out with %s", s.curl)
+	}
+	text := func(i int) string { return strings.Repeat("the rain in spain ", i%17) + fmt.Sprint("number ", i) }
+	alone := make([]string, 40)
+	for i := range alone {
+		var a embeddingAnswer
+		s.asked("/v1/embeddings", fmt.Sprintf(`{"input":%q,"model":"any"}`, text(i)), &a)
+		alone[i] = string(a.Data[0].Embedding)
+	}
+	var group sync.WaitGroup
+	for client := range 4 {
+		group.Go(func() {
+			var all []string
+			for i := range alone {
+				all = append(all, text((i+client)%len(alone)))
+			}
+			input, _ := json.Marshal(all)
+			code, body, _ := s.do(http.MethodPost, "/v1/embeddings", fmt.Sprintf(`{"input":%s,"priority":%d}`, input,
+				client%2), "")
+			var a embeddingAnswer
+			if err := json.Unmarshal([]byte(body), &a); err != nil || code != 200 || len(a.Data) != len(alone) {
+				t.Errorf("client %d: status %d, %v", client, code, err)
+				return
+			}
+			for i, d := range a.Data {
+				if string(d.Embedding) != alone[(i+client)%len(alone)] {
+					t.Errorf("client %d: text %d has another vector in company", client, i)
+				}
+			}
+		})
+	}
+	group.Wait()
+	var coded embeddingAnswer
+	s.asked("/v1/embeddings", `{"input":[[2,7,9,3]],"model":"m","encoding_format":"base64","dimensions":8}`, &coded)
+	if raw, err := base64.StdEncoding.DecodeString(strings.Trim(string(coded.Data[0].Embedding), `"`)); err != nil ||
+		len(raw) != 32 || coded.Usage.Tokens != 4 {
+		t.Errorf("%v: %s", err, coded.Data[0].Embedding)
+	}
+	long := strings.Repeat("fox ", 300)
+	s.asked("/v1/embeddings", fmt.Sprintf(`{"input":["a",%q],"truncate":true}`, long), &coded)
+	if len(coded.Data) != 2 || coded.Usage.Tokens != 256+3 {
+		t.Errorf("truncated: %d tokens", coded.Usage.Tokens)
+	}
+	for _, c := range [][3]string{
+		{"/v1/embeddings", fmt.Sprintf(`{"input":["a",%q]}`, long), "text 1 has "},
+		{"/v1/embeddings", `{"input":[[2],[]]}`, "text 1: the text is empty"},
+		{"/v1/embeddings", `{"input":[4096]}`, "outside the vocabulary"},
+		{"/v1/embeddings", `{"input":[-1]}`, "outside the vocabulary"},
+		{"/v1/embeddings", `{"input":"a","dimensions":65}`, "the model makes 64 numbers"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}]}`, "the model bert makes " +
+			"embeddings and " +
+			"generates no text: use /v1/embeddings"},
+		{"/v1/completions", `{"prompt":"hi"}`, "use /v1/embeddings"},
+		{"/v1/messages", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":3}`, "use /v1/embeddings"},
+		{"/v1/rerank", `{"query":"a","documents":["b"]}`, "bert: this model makes embeddings and no scores"},
+	} {
+		if code, body, _ := s.do(http.MethodPost, c[0], c[1], ""); code != 400 || !strings.Contains(body, c[2]) {
+			t.Errorf("%s %.40s: status %d: %s", c[0], c[1], code, body)
+		}
+	}
+	s.stop()
+}
+
+// TestServeRerank: scores of pairs, best first; a model that generates refuses both by name.
+func TestServeRerank(t *testing.T) {
+	for _, family := range []string{"bert-rerank", "qwen3-rerank"} {
+		s := startServe(t, "--model", pooledModel(t, family))
+		var a struct {
+			Results []struct {
+				Index int
+				Score float64 `json:"relevance_score"`
+			}
+		}
+		s.asked("/v1/rerank", `{"query":"who hunts","documents":["the fox","the hen","nobody"]}`, &a)
+		if len(a.Results) != 3 || a.Results[0].Score < a.Results[1].Score || a.Results[1].Score < a.Results[2].Score ||
+			a.Results[0].Score == a.Results[2].Score {
+			t.Errorf("%s: %+v", family, a)
+		}
+		if code, body, _ := s.do("POST", "/v1/embeddings", `{"input":"a"}`, ""); code != 400 ||
+			!strings.Contains(body, "scores texts and makes no embeddings") {
+			t.Errorf("%s embeds: status %d: %s", family, code, body)
+		}
+		s.stop()
+	}
+	s := startServe(t)
+	for path, body := range map[string]string{"/v1/embeddings": `{"input":"a"}`,
+		"/v1/rerank": `{"query":"q","documents":["a"]}`} {
+		if code, body, _ := s.do("POST", path, body, ""); code != 400 ||
+			!strings.Contains(body, "tales-6m-q8_0: this model generates text and makes no ") {
+			t.Errorf("%s: status %d: %s", path, code, body)
+		}
+	}
+}

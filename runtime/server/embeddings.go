@@ -1,0 +1,225 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"sandwich/runtime/api"
+)
+
+// MaxTexts is the most texts of one request for embeddings, as OpenAI has it, or documents of one
+// for scores.
+const MaxTexts = 2048
+
+// readFields are the fields that requests for embeddings and for scores share.
+type readFields struct {
+	Model       *string         `json:"model"`
+	User        *string         `json:"user"`
+	Truncate    *bool           `json:"truncate"`
+	ServiceTier *string         `json:"service_tier"`
+	Priority    json.RawMessage `json:"priority"`
+	CacheSalt   *string         `json:"cache_salt"`
+}
+
+// call is what the fields ask for.
+func (b *readFields) call(data []byte, known map[string]bool) (*call, *apiError) {
+	unknown, e := checkFields(data, known)
+	if e != nil {
+		return nil, e
+	}
+	c := &call{unknown: unknown}
+	if b.CacheSalt != nil {
+		c.cacheSalt = *b.CacheSalt
+	}
+	return c, (&common{Priority: b.Priority, ServiceTier: b.ServiceTier}).class(c)
+}
+
+// asked are the texts of a call for whoever reads them.
+func (b *readFields) asked(c *call, texts api.Embedding) api.Embedding {
+	texts.Truncate, texts.Class, texts.Salt = b.Truncate != nil && *b.Truncate, c.Class, c.Salt
+	return texts
+}
+
+// embedBody is the body of /v1/embeddings, as OpenAI has it, with the names of llama-server and
+// vLLM beside.
+type embedBody struct {
+	readFields
+	Input      json.RawMessage `json:"input"`
+	Content    json.RawMessage `json:"content"`
+	Format     *string         `json:"encoding_format"`
+	Dimensions *int64          `json:"dimensions"`
+	Normalize  *int64          `json:"embd_normalize"` // -1: as the model makes them, 2: of length 1
+
+	texts api.Embedding
+}
+
+var embedFields = jsonNames(reflect.TypeFor[embedBody]())
+
+func (b *embedBody) parse(data []byte) (*call, *apiError) {
+	if e := decode(data, b, ""); e != nil {
+		return nil, e
+	}
+	c, e := b.call(data, embedFields)
+	if e != nil {
+		return nil, e
+	}
+	if b.Input == nil {
+		b.Input = b.Content
+	}
+	switch {
+	case b.Format != nil && *b.Format != "float" && *b.Format != "base64":
+		return nil, invalid("encoding_format", "is %q and must be float or base64", clip(*b.Format))
+	case b.Dimensions != nil && *b.Dimensions < 1:
+		return nil, invalid("dimensions", "is %d and must be at least 1", *b.Dimensions)
+	case b.Normalize != nil && *b.Normalize != -1 && *b.Normalize != 2:
+		return nil, invalid("embd_normalize", "is %d; -1 (raw) and 2 (length 1) are supported", *b.Normalize)
+	}
+	return c, parseInput(b.Input, &b.texts)
+}
+
+// parseInput takes a string, a list of strings, a list of token ids, or a list of such lists.
+func parseInput(raw json.RawMessage, to *api.Embedding) *apiError {
+	const accepted = "must be a string, a list of strings, a list of token ids or a list of such lists"
+	raw = bytes.TrimSpace(raw)
+	switch {
+	case isNull(raw):
+		return invalid("input", "is missing")
+	case raw[0] == '"':
+		to.Texts = make([]string, 1)
+		return decode(raw, &to.Texts[0], "input")
+	case raw[0] != '[':
+		return invalid("input", accepted)
+	}
+	first := raw[skipSpace(raw, 1)]
+	switch first {
+	case ']':
+		return invalid("input", "is an empty list; send at least one text")
+	case '"', '[':
+	default:
+		raw = append(append([]byte{'['}, raw...), ']') // one text of ids
+	}
+	return each(raw, "input", MaxTexts, func(_ int, item json.RawMessage) *apiError {
+		if first == '"' {
+			var text string
+			if item[0] != '"' || json.Unmarshal(item, &text) != nil {
+				return invalid("input", accepted)
+			}
+			to.Texts = append(to.Texts, text)
+			return nil
+		}
+		var ids []int32
+		// encoding/json would read null as 0
+		if item[0] != '[' || bytes.IndexByte(item, 'n') >= 0 || json.Unmarshal(item, &ids) != nil {
+			return invalid("input", accepted)
+		}
+		to.Prompts = append(to.Prompts, ids)
+		return nil
+	})
+}
+
+// embeddings is the handler of /v1/embeddings.
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+	var b embedBody
+	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+		width := s.gen.Models()[0].Vector
+		if n := b.Dimensions; n != nil && width > 0 && *n > int64(width) {
+			invalid("dimensions", "is %d and the model makes %d numbers", *n, width).write(x)
+			return
+		}
+		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
+		if !ok {
+			return
+		}
+		for i, row := range v.Rows {
+			if b.Dimensions != nil {
+				row = row[:*b.Dimensions]
+			}
+			if b.Normalize == nil || *b.Normalize == 2 {
+				api.Normalize(row)
+			}
+			v.Rows[i] = row
+		}
+		coded := b.Format != nil && *b.Format == "base64"
+		writeJSON(x, http.StatusOK, appendEmbeddings(nil, s.gen.Models()[0].ID, &v, coded))
+	})
+}
+
+// read has texts read, and answers where they are refused; param is the field that holds them.
+func (s *Server) read(x *exchange, r *http.Request, texts api.Embedding, param string) (v api.Vectors, ok bool) {
+	v, err := s.gen.Embed(r.Context(), texts)
+	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
+	switch {
+	case hungUp(r.Context()):
+		x.status = statusHungUp
+		return v, false
+	case err != nil:
+		e := asAPIError(causeOf(r.Context(), err), false)
+		if e.status == http.StatusBadRequest && (e.Param == nil || *e.Param == "prompt") {
+			e.Param = &param
+		}
+		e.write(x)
+		return v, false
+	}
+	s.finished(x, &api.Result{PromptTokens: v.Tokens, CachedTokens: v.CachedTokens, Queued: v.Queued})
+	return v, true
+}
+
+func appendEmbeddings(b []byte, model string, v *api.Vectors, coded bool) []byte {
+	b = append(b, `{"object":"list","data":[`...)
+	for i, row := range v.Rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendInt(append(b, `{"object":"embedding","index":`...), i), `,"embedding":`...)
+		if coded {
+			b = appendCoded(b, row)
+		} else {
+			b = appendFloats(b, row)
+		}
+		b = append(b, '}')
+	}
+	b = appendString(append(b, `],"model":`...), model)
+	return append(appendRead(append(b, ','), v), '}')
+}
+
+// appendRead appends the usage of a request that generates nothing.
+func appendRead(b []byte, v *api.Vectors) []byte {
+	b = appendInt(append(b, `"usage":{"prompt_tokens":`...), v.Tokens)
+	b = appendInt(append(b, `,"total_tokens":`...), v.Tokens)
+	if v.CachedTokens > 0 {
+		b = append(appendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), v.CachedTokens), '}')
+	}
+	return append(b, '}')
+}
+
+func appendFloats(b []byte, row []float32) []byte {
+	b = append(b, '[')
+	for i, v := range row {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendFloat(b, float64(v), 'g', -1, 32)
+	}
+	return append(b, ']')
+}
+
+// appendCoded appends numbers as the base64 of little-endian float32, which is what OpenAI's Python
+// client asks for.
+func appendCoded(b []byte, row []float32) []byte {
+	raw := make([]byte, 0, 4*len(row))
+	for _, v := range row {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	return append(base64.StdEncoding.AppendEncode(append(b, '"'), raw), '"')
+}
+
+// descending orders results by score, and equal ones by index.
+func descending(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), a.index-b.index) }

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"sandwich/runtime/api"
+)
+
+// ollamaEmbedBody is the body of /api/embed, and with a prompt that of the older /api/embeddings.
+type ollamaEmbedBody struct {
+	readFields
+	Input      json.RawMessage `json:"input"`
+	Prompt     *string         `json:"prompt"`
+	Dimensions *int64          `json:"dimensions"`
+	Options    json.RawMessage `json:"options"`
+	KeepAlive  json.RawMessage `json:"keep_alive"`
+
+	texts api.Embedding
+}
+
+var ollamaEmbedFields = jsonNames(reflect.TypeFor[ollamaEmbedBody]())
+
+func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
+	if e := decode(data, b, ""); e != nil {
+		return nil, e
+	}
+	c, e := b.call(data, ollamaEmbedFields)
+	switch {
+	case e != nil:
+		return nil, e
+	case b.Dimensions != nil && *b.Dimensions < 0:
+		return nil, invalid("dimensions", "is %d and must not be negative", *b.Dimensions)
+	case b.Prompt != nil:
+		b.texts.Texts = []string{*b.Prompt}
+		return c, nil
+	}
+	if b.Truncate == nil { // as ollama has it
+		yes := true
+		b.Truncate = &yes
+	}
+	return c, parseInput(b.Input, &b.texts)
+}
+
+// embed is the handler of /api/embed, whose vectors have length 1, and of /api/embeddings, whose
+// one vector is as the model makes it.
+func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
+	var b ollamaEmbedBody
+	old := strings.HasSuffix(r.URL.Path, "/embeddings")
+	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+		m := s.gen.Models()[0]
+		if n := b.Dimensions; n != nil && m.Vector > 0 && *n > int64(m.Vector) {
+			invalid("dimensions", "is %d and the model makes %d numbers", *n, m.Vector).write(x)
+			return
+		}
+		v, ok := s.read(x, r, b.asked(c, b.texts), "input")
+		if !ok {
+			return
+		}
+		if old {
+			writeJSON(x, http.StatusOK, append(appendFloats([]byte(`{"embedding":`), v.Rows[0]), '}'))
+			return
+		}
+		out := append(appendString([]byte(`{"model":`), m.ID), `,"embeddings":[`...)
+		for i, row := range v.Rows {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if b.Dimensions != nil && *b.Dimensions > 0 {
+				row = row[:*b.Dimensions]
+			}
+			api.Normalize(row)
+			out = appendFloats(out, row)
+		}
+		out = strconv.AppendInt(append(out, `],"total_duration":`...), int64(time.Since(x.begun)), 10)
+		out = appendInt(append(out, `,"load_duration":0,"prompt_eval_count":`...), v.Tokens)
+		writeJSON(x, http.StatusOK, append(out, '}'))
+	})
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"sandwich/runtime/api"
+)
+
+// rankBody is the body of /v1/rerank, in the shape of Jina and Cohere, which llama-server and vLLM
+// take too.
+type rankBody struct {
+	readFields
+	Query           *string         `json:"query"`
+	Documents       json.RawMessage `json:"documents"`
+	Texts           json.RawMessage `json:"texts"`
+	TopN            *int64          `json:"top_n"`
+	ReturnDocuments *bool           `json:"return_documents"`
+
+	documents []string
+}
+
+var rankFields = jsonNames(reflect.TypeFor[rankBody]())
+
+func (b *rankBody) parse(data []byte) (*call, *apiError) {
+	if e := decode(data, b, ""); e != nil {
+		return nil, e
+	}
+	c, e := b.call(data, rankFields)
+	if e != nil {
+		return nil, e
+	}
+	name := "documents"
+	if b.Documents == nil && b.Texts != nil {
+		name, b.Documents = "texts", b.Texts
+	}
+	switch {
+	case b.Query == nil:
+		return nil, invalid("query", "is missing")
+	case b.TopN != nil && *b.TopN < 1:
+		return nil, invalid("top_n", "is %d and must be at least 1", *b.TopN)
+	case isNull(b.Documents):
+		return nil, invalid(name, "is missing; send a list of texts")
+	}
+	e = each(b.Documents, name, MaxTexts, func(_ int, item json.RawMessage) *apiError {
+		var text string
+		var object struct {
+			Text *string `json:"text"`
+		}
+		switch {
+		case item[0] == '"' && json.Unmarshal(item, &text) == nil:
+		case item[0] == '{' && json.Unmarshal(item, &object) == nil && object.Text != nil:
+			text = *object.Text
+		default:
+			return invalid(name, "must be a list of strings or of objects with a text")
+		}
+		b.documents = append(b.documents, text)
+		return nil
+	})
+	if e == nil && len(b.documents) == 0 {
+		e = invalid(name, "is an empty list; send at least one text")
+	}
+	return c, e
+}
+
+// ranked is a document with its score.
+type ranked struct {
+	index int
+	score float32
+}
+
+// rerank is the handler of /v1/rerank: documents by their scores, as the model has them, the best
+// first.
+func (s *Server) rerank(w http.ResponseWriter, r *http.Request) {
+	var b rankBody
+	s.answering(w, r, b.parse, func(x *exchange, r *http.Request, c *call) {
+		v, ok := s.read(x, r, b.asked(c, api.Embedding{Texts: b.documents, Query: *b.Query, Rank: true}), "documents")
+		if !ok {
+			return
+		}
+		results := make([]ranked, len(v.Rows))
+		for i, row := range v.Rows {
+			results[i] = ranked{i, row[0]}
+		}
+		slices.SortFunc(results, descending)
+		if b.TopN != nil && *b.TopN < int64(len(results)) {
+			results = results[:*b.TopN]
+		}
+		writeJSON(x, http.StatusOK, b.appendRanked(nil, s.gen.Models()[0].ID, &v, results))
+	})
+}
+
+func (b *rankBody) appendRanked(out []byte, model string, v *api.Vectors, results []ranked) []byte {
+	out = appendString(append(out, `{"object":"list","model":`...), model)
+	out = append(appendRead(append(out, ','), v), `,"results":[`...)
+	for i, r := range results {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendInt(append(out, `{"index":`...), r.index), `,"relevance_score":`...)
+		out = strconv.AppendFloat(out, float64(r.score), 'g', -1, 32)
+		if b.ReturnDocuments != nil && *b.ReturnDocuments {
+			out = append(appendString(append(out, `,"document":{"text":`...), b.documents[r.index]), '}')
+		}
+		out = append(out, '}')
+	}
+	return append(out, "]}"...)
+}

@@ -1,0 +1,75 @@
+package tokenizer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// charsMap is SentencePiece's precompiled map of characters: a double array (Yata et al.: A compact
+// static double-array keeping character codes, 2007) from strings to their normal forms, which are
+// strings that end in a zero.
+type charsMap struct {
+	nodes []uint32
+	forms string
+}
+
+// readCharsMap reads the map of a vocabulary, nil where it has none.
+func readCharsMap(meta Metadata) (*charsMap, error) {
+	raw, ok := meta.Ints(keyCharsMap)
+	if !ok || len(raw) == 0 {
+		return nil, nil
+	}
+	blob := make([]byte, len(raw))
+	for i, v := range raw {
+		blob[i] = byte(v)
+	}
+	damaged := fmt.Errorf("the map of characters of the vocabulary (%s) is damaged: copy or download the file again",
+		keyCharsMap)
+	if len(blob) < 4 {
+		return nil, damaged
+	}
+	size := uint64(binary.LittleEndian.Uint32(blob))
+	if blob = blob[4:]; size%4 != 0 || size > uint64(len(blob)) {
+		return nil, damaged
+	}
+	m := &charsMap{nodes: make([]uint32, size/4), forms: string(blob[size:])}
+	for i := range m.nodes {
+		m.nodes[i] = binary.LittleEndian.Uint32(blob[4*i:])
+	}
+	return m, nil
+}
+
+// node is an entry of the array; one that is outside leads nowhere.
+func (m *charsMap) node(at uint32) (base, check uint32, leaf bool) {
+	if uint64(at) >= uint64(len(m.nodes)) {
+		return 0, 1 << 31, false
+	}
+	v := m.nodes[at]
+	return v >> 10 << (v & (1 << 9) >> 6), v & (1<<31 | 0xff), v>>8&1 > 0
+}
+
+// prefix is the normal form of the longest string of the map that text begins with.
+func (m *charsMap) prefix(text string) (form string, n int, ok bool) {
+	at, _, _ := m.node(0)
+	found := uint32(0)
+	for i := range len(text) {
+		c := uint32(text[i])
+		if c == 0 {
+			break
+		}
+		at ^= c
+		base, check, leaf := m.node(at)
+		if check != c {
+			break
+		}
+		if at ^= base; leaf && uint64(at) < uint64(len(m.nodes)) {
+			n, found = i+1, m.nodes[at]&(1<<31-1)
+		}
+	}
+	if n == 0 || uint64(found) >= uint64(len(m.forms)) {
+		return "", 0, false
+	}
+	form, _, _ = strings.Cut(m.forms[found:], "\x00")
+	return form, n, true
+}

@@ -1,0 +1,89 @@
+package tokenizer
+
+// trie finds the tokens that a text begins with. Its edges are one hash table, (node, byte) ->
+// node, so that a step is one look-up whatever the number of children; node 0 is the root.
+type trie struct {
+	edges  []edge // open addressing, a power of two
+	used   int
+	tokens []int32 // by node: the token that ends there, -1 for none
+}
+
+type edge struct {
+	key  uint64 // node<<8 | byte, plus 1; 0 is free
+	node int32
+}
+
+func newTrie(bytes int) *trie {
+	size := 1024
+	for size < 2*min(bytes, 1<<24) {
+		size *= 2
+	}
+	return &trie{edges: make([]edge, size), tokens: []int32{-1}}
+}
+
+// add enters a token; the first token of a spelling stays. An empty one is not entered.
+func (t *trie) add(text []byte, token int32) {
+	at := int32(0)
+	for _, b := range text {
+		slot := t.slot(at, b)
+		if t.edges[slot].key == 0 {
+			if 2*t.used >= len(t.edges) {
+				t.grow()
+				slot = t.slot(at, b)
+			}
+			t.used++
+			t.edges[slot] = edge{key(at, b), int32(len(t.tokens))}
+			t.tokens = append(t.tokens, -1)
+		}
+		at = t.edges[slot].node
+	}
+	if at > 0 && t.tokens[at] < 0 {
+		t.tokens[at] = token
+	}
+}
+
+func key(node int32, b byte) uint64 { return (uint64(node)<<8 | uint64(b)) + 1 }
+
+// slot is where the edge is, or the free slot where it would go.
+func (t *trie) slot(node int32, b byte) int {
+	k := key(node, b)
+	mask := uint64(len(t.edges) - 1)
+	for at := k * 0x9e3779b97f4a7c15 >> 32 & mask; ; at = (at + 1) & mask {
+		if e := &t.edges[at]; e.key == k || e.key == 0 {
+			return int(at)
+		}
+	}
+}
+
+func (t *trie) grow() {
+	old := t.edges
+	t.edges = make([]edge, 2*len(old))
+	for _, e := range old {
+		if e.key != 0 {
+			k := e.key - 1
+			t.edges[t.slot(int32(k>>8), byte(k))] = e
+		}
+	}
+}
+
+// step goes from a node along a byte; ok is false where no token goes on so.
+func (t *trie) step(node int32, b byte) (next int32, ok bool) {
+	e := &t.edges[t.slot(node, b)]
+	return e.node, e.key != 0
+}
+
+// longest is the longest token that text begins with, and its length; 0 where there is none.
+func (t *trie) longest(text []byte) (n int, token int32) {
+	token = -1
+	at := int32(0)
+	for i, b := range text {
+		var ok bool
+		if at, ok = t.step(at, b); !ok {
+			break
+		}
+		if id := t.tokens[at]; id >= 0 {
+			n, token = i+1, id
+		}
+	}
+	return n, token
+}

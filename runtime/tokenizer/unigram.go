@@ -1,0 +1,220 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// unigram is what a Unigram vocabulary has beside its tokens.
+type unigram struct {
+	scores  []float64 // by token; 0 for those of users, which are taken first
+	unknown float64   // score of a character that no token has
+	merge   bool      // spaces that follow each other are one, and none stands at the ends
+	chars   *charsMap // how text is normalized; nil: not at all
+	user    *trie     // tokens that stay as they are
+}
+
+// unknownPenalty is how much less likely than any token an unknown character is.
+const unknownPenalty = 10
+
+// loadUnigram reads a Unigram vocabulary (Kudo: Subword Regularization, 2018): tokens with
+// logarithms of probabilities, of which a text is cut into the likeliest sequence (Viterbi).
+func (t *Tokenizer) loadUnigram(meta Metadata, texts []string) error {
+	scores, ok := meta.Floats(keyScores)
+	if !ok || len(scores) < len(texts) {
+		return fmt.Errorf("the Unigram vocabulary of %d tokens has %d scores (%s): use a GGUF file converted with its "+
+			"tokenizer", len(texts), len(scores), keyScores)
+	}
+	t.isSPM, t.loose = true, true
+	t.unknown, t.bos, t.eos = 2, -1, 1 // those of T5
+	t.addEOS = true
+	t.addSpace, _ = meta.Bool(keyAddSpace)
+	t.encode = (*Tokenizer).encodeUnigram
+	u := &unigram{user: newTrie(0)}
+	u.merge, _ = meta.Bool(keyMergeSpaces)
+	var err error
+	if u.chars, err = readCharsMap(meta); err != nil {
+		return err
+	}
+	t.syms, t.pieces, t.uni = newSymbols(len(texts), totalBytes(texts)), newTrie(totalBytes(texts)), u
+	for b := range t.byteSyms {
+		t.byteSyms[b] = -1
+	}
+	lowest := math.Inf(1)
+	for i, text := range texts {
+		a, score := t.attrs[i], float64(scores[i])
+		if len(text) > maxSPMPiece || math.IsNaN(score) || math.IsInf(score, 0) {
+			return fmt.Errorf("token %d of the vocabulary has %d bytes and a score of %v: the file is damaged", i,
+				len(text),
+				score)
+		}
+		id := t.syms.add([]byte(strings.ReplaceAll(text, spaceMark, " ")))
+		if a&attrNormal != 0 {
+			lowest = min(lowest, score)
+		}
+		if a&attrUser != 0 {
+			score = 0
+			u.user.add([]byte(text), id)
+		}
+		if a&(attrNormal|attrUser|attrUnused) != 0 {
+			t.pieces.add(t.syms.bytes(id), id)
+		}
+		u.scores = append(u.scores, score)
+	}
+	if u.unknown = lowest - unknownPenalty; math.IsInf(lowest, 1) {
+		u.unknown = -unknownPenalty
+	}
+	return nil
+}
+
+// best is the likeliest way to cut a text up to a place: its last token, and where that begins.
+type best struct {
+	score float64
+	from  int32
+	token int32
+}
+
+// encodeUnigram appends the tokens of text, which holds no special tokens. Runs of unknown
+// characters are one unknown token.
+func (t *Tokenizer) encodeUnigram(dst []int32, sc *scratch, text string, _ bool) []int32 {
+	for len(text) > 0 && !sc.ended {
+		// Nothing joins what is further apart than this, so that memory is bounded: a text is cut
+		// in front of a space where it has one, else anywhere between characters.
+		n := cutBefore(text, maxUnigramText)
+		dst = t.viterbi(dst, sc, t.normalize(sc, text[:n]))
+		text = text[n:]
+	}
+	return dst
+}
+
+// maxUnigramText is the most bytes of text that are cut into tokens at once.
+const maxUnigramText = 1 << 20
+
+// cutBefore is a length of at most n bytes at which text can be cut.
+func cutBefore(text string, n int) int {
+	if len(text) <= n {
+		return len(text)
+	}
+	if at := strings.LastIndexByte(text[:n], ' '); at > 0 {
+		return at
+	}
+	for !utf8.RuneStart(text[n]) && n > 1 {
+		n--
+	}
+	return n
+}
+
+// viterbi appends the likeliest tokens of a normalized text.
+func (t *Tokenizer) viterbi(dst []int32, sc *scratch, text []byte) []int32 {
+	if len(text) == 0 {
+		return dst
+	}
+	sc.best = slices.Grow(sc.best[:0], len(text)+1)[:len(text)+1]
+	for i := range sc.best {
+		sc.best[i] = best{score: -math.MaxFloat64, token: t.unknown}
+	}
+	sc.best[0].score = 0
+	for at := 0; at < len(text); {
+		_, size := utf8.DecodeRune(text[at:])
+		if sc.poll(size) {
+			return dst
+		}
+		if !t.relax(sc.best, text, at, size) {
+			sc.best[at+size].better(sc.best[at].score+t.uni.unknown, at, t.unknown)
+		}
+		at += size
+	}
+	first := len(dst)
+	unknown := false // was the last one
+	for at := int32(len(text)); at > 0; at = sc.best[at].from {
+		b := &sc.best[at]
+		if is := b.token == t.unknown; !is || !unknown {
+			if b.token >= 0 {
+				dst = append(dst, b.token)
+			}
+			unknown = is
+		}
+	}
+	slices.Reverse(dst[first:])
+	sc.made(1, len(dst))
+	return dst
+}
+
+// relax goes on from a place with every token that begins there, and says whether one of them is
+// the one character of so many bytes.
+func (t *Tokenizer) relax(all []best, text []byte, at, size int) (single bool) {
+	node := int32(0)
+	for i := at; i < len(text); i++ {
+		var ok bool
+		if node, ok = t.pieces.step(node, text[i]); !ok {
+			break
+		}
+		if id := t.pieces.tokens[node]; id >= 0 {
+			single = single || i+1 == at+size
+			all[i+1].better(all[at].score+t.uni.scores[id], at, id)
+		}
+	}
+	return single
+}
+
+func (b *best) better(score float64, from int, token int32) {
+	if score > b.score {
+		*b = best{score, int32(from), token}
+	}
+}
+
+// normalize writes text as the model was trained on it: characters by the map, spaces as the
+// vocabulary wants them.
+func (t *Tokenizer) normalize(sc *scratch, text string) []byte {
+	out := sc.text[:0]
+	inWord, begun := false, false
+	put := func(b byte) {
+		if b == ' ' {
+			inWord = false
+			if !t.uni.merge {
+				out = append(out, ' ')
+			}
+			return
+		}
+		if !inWord {
+			inWord = true
+			if t.addSpace && !begun || t.uni.merge {
+				out = append(out, ' ')
+				begun = true
+			}
+		}
+		out = append(out, b)
+	}
+	for len(text) > 0 {
+		if sc.poll(1) {
+			break
+		}
+		part, n := t.uni.prefix(text)
+		for i := range len(part) {
+			put(part[i])
+		}
+		text = text[n:]
+	}
+	sc.text = out
+	return out
+}
+
+// prefix normalizes what text begins with, and says how many bytes of it that is.
+func (u *unigram) prefix(text string) (normal string, n int) {
+	if n, token := u.user.longest([]byte(text[:min(len(text), maxSPMPiece)])); token >= 0 {
+		return text[:n], n
+	}
+	if u.chars != nil {
+		if normal, n, ok := u.chars.prefix(text); ok {
+			return normal, n
+		}
+	}
+	r, n := utf8.DecodeRuneInString(text)
+	if r == utf8.RuneError && n == 1 {
+		return string(utf8.RuneError), 1
+	}
+	return text[:n], n
+}

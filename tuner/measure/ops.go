@@ -1,0 +1,157 @@
+package measure
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/plans/gate"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// OpRow is what ops of one name take of a forward, all layers together; its JSON is stable.
+type OpRow struct {
+	Test    string    `json:"test"` // pp512: a prompt of 512 tokens, chunk by chunk
+	Op      string    `json:"op"`   // its name without the layer
+	Count   int       `json:"count"`
+	Seconds float64   `json:"seconds"` // median
+	Samples []float64 `json:"samples"`
+	Share   float64   `json:"share"`             // of the whole
+	GFLOPS  float64   `json:"gflops,omitempty"`  // of products and delta rules
+	OfPeak  float64   `json:"of_peak,omitempty"` // of delta rules: of the f32 multiply-adds of the same workers
+	Peak    float64   `json:"peak_gflops"`       // of float32, in turn with the forwards
+	Model   string    `json:"model"`
+	Plan    string    `json:"plan"`
+	CPU     string    `json:"cpu"`
+}
+
+// opClock notes how long every op takes, from worker 0's passing one barrier to its passing the
+// next.
+type opClock struct {
+	last time.Time
+	took []time.Duration // by op
+}
+
+func (c *opClock) Passed(next int) (halt bool) {
+	now := time.Now()
+	c.took[next-1] += now.Sub(c.last)
+	c.last = now
+	return false
+}
+
+// Ops times the ops of prompts of so many tokens, chunk by chunk from an empty cache, `reps` times,
+// the f32 peak of the workers in turn with them. It is called inside Lead, and calls step after
+// each.
+func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, tokens, reps int,
+	step func()) ([]OpRow, error) {
+	peak, err := microkernel.NewPeak(microkernel.PeakSpec{ISA: isa, Type: "f32"}, microkernel.Host())
+	if err != nil {
+		return nil, err
+	}
+	rows, at := opRows(r.Model, tokens)
+	var peaks, whole []float64
+	for rep := range reps + 1 {
+		clock := opClock{took: make([]time.Duration, r.Ops())}
+		if err := promptOps(r, l, &clock, tokens); err != nil {
+			return nil, err
+		}
+		if step(); ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if rep == 0 {
+			continue // it warms up
+		}
+		sums, all := make([]float64, len(rows)), 0.0
+		for i, took := range clock.took {
+			sums[at[i]] += took.Seconds()
+			all += took.Seconds()
+		}
+		for i := range rows {
+			rows[i].Samples = append(rows[i].Samples, sums[i])
+		}
+		whole, peaks = append(whole, all), append(peaks, peakOf(l, peak, r.Pool().Size()))
+	}
+	all, top := gate.Median(whole), gate.Median(peaks)/1e9
+	for i := range rows {
+		o := &rows[i]
+		o.Seconds, o.Peak = gate.Median(o.Samples), top
+		o.Share = o.Seconds / all
+		if o.GFLOPS *= 1e-9 / o.Seconds; o.Op == model.OpDelta.String() {
+			o.OfPeak = o.GFLOPS / top
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b OpRow) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return rows, nil
+}
+
+// opRows are a row for each name, with the FLOP of a prompt in GFLOPS, and by op which of them it
+// is.
+func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		name := op.Name
+		if rest, layer := strings.CutPrefix(name, "blk."); layer {
+			_, name, _ = strings.Cut(rest, ".")
+		}
+		k := slices.IndexFunc(rows, func(r OpRow) bool { return r.Op == name })
+		if k < 0 {
+			k = len(rows)
+			rows = append(rows, OpRow{Op: name})
+		}
+		n := tokens
+		if op.In == model.BufY { // of the last token alone
+			n = 1
+		}
+		rows[k].Count++
+		rows[k].GFLOPS += float64(n) * m.RowFLOP(op)
+		at = append(at, k)
+	}
+	return rows, at
+}
+
+// promptOps runs a prompt.
+func promptOps(r *engine.Runner, l *pool.Leader, clock *opClock, tokens int) error {
+	cache := r.NewCache()
+	seq := cache.Open(kvcache.Salt{})
+	cache.Reserve(seq, tokens)
+	b := kvcache.Batch{}
+	for pos := 0; pos < tokens; pos += r.Plan.Chunk {
+		n := min(r.Plan.Chunk, tokens-pos)
+		cache.Cover(seq, pos+n)
+		b.Reset()
+		b.Prefill = true
+		for i := range n {
+			b.Tokens = append(b.Tokens, int32((pos+i)*31%r.Model.Dims.Vocab))
+		}
+		b.AddSpan(seq, kvcache.Span{Rows: n, Pos: pos})
+		if pos+n == tokens {
+			b.LogitRows = append(b.LogitRows, int32(n-1))
+		}
+		clock.last = time.Now()
+		if _, err := r.Forward(l, &b, 0, clock); err != nil {
+			return err
+		}
+		cache.Advance(seq, n)
+	}
+	return nil
+}
+
+// peakOf is the FLOP/s of all workers on registers.
+func peakOf(l *pool.Leader, peak *microkernel.Peak, workers int) float64 {
+	const flop, calls = 4e6, 8 // of a worker: 20 to 200 microseconds a call
+	iters := max(1, int(flop/float64(peak.Ops)))
+	began := time.Now()
+	l.Run(func(w *pool.Worker) {
+		for range calls {
+			peak.Run(iters)
+		}
+		w.Barrier()
+	})
+	return float64(workers*calls*iters*peak.Ops) / time.Since(began).Seconds()
+}

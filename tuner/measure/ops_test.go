@@ -1,0 +1,38 @@
+package measure
+
+import (
+	"testing"
+
+	"sandwich/runtime/model"
+)
+
+// TestOpRows: every op is of one row, rows count the layers, and the rate of a delta rule rests on
+// seven operations for each value of its state and token.
+func TestOpRows(t *testing.T) {
+	c, ok := model.Tiny("qwen35")
+	if !ok {
+		t.Fatal("there is no small qwen35")
+	}
+	m, err := c.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, at := opRows(m, 100)
+	count := 0
+	for _, r := range rows {
+		count += r.Count
+		switch r.Op {
+		case "delta":
+			if want := 100.0 * 5 * 7 * 4 * 32 * 32; r.Count != 5 || r.GFLOPS != want {
+				t.Errorf("%d delta rules of %g FLOP, want 5 of %g", r.Count, r.GFLOPS, want)
+			}
+		case "head":
+			if want := 2.0 * 256 * float64(c.Vocab); r.GFLOPS != want {
+				t.Errorf("the head is of %g FLOP, want %g for the one row that it has", r.GFLOPS, want)
+			}
+		}
+	}
+	if count != len(m.Ops) || len(at) != len(m.Ops) {
+		t.Errorf("%d ops and %d places for %d", count, len(at), len(m.Ops))
+	}
+}
