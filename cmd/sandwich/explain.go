@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -157,7 +158,7 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	}
 	if b.Evidence.Strategy != "" {
 		fmt.Fprintln(w)
-		if err := show.Sentence(w, verdictText(b)); err != nil {
+		if err := show.Sentence(w, bundle.Verdict(b)); err != nil {
 			return err
 		}
 	}
@@ -249,7 +250,7 @@ func (p *phaseStory) print(w io.Writer) error {
 			row[0] = "* " + x.Arm
 		}
 		for _, t := range x.Tests {
-			row = append(row, sampleText(t.Samples))
+			row = append(row, bundle.Samples(t.Samples))
 		}
 		if len(row) != tests {
 			continue // a test less than the others, by somebody's hand
