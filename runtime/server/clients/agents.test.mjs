@@ -12,7 +12,7 @@ import { proxy } from "./proxy.mjs";
 import { serve } from "./server.mjs";
 
 const bin = (name) => process.env.AGENTS_BIN ? join(process.env.AGENTS_BIN, name) : fileURLToPath(new URL(`agents/node_modules/.bin/${name}`, import.meta.url));
-const patience = Number(process.env.AGENT_SECONDS ?? 300) * 1000;
+const patience = Number(process.env.AGENT_SECONDS ?? 900) * 1000;
 
 let server, folder;
 before(async () => {
