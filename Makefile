@@ -43,17 +43,20 @@ ifeq ($(HAVE_CC),)
 	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"
 else
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
-	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/exec
+	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/allreduce
 endif
 
 arm64: ## cross-build, and the kernel tests under qemu-user where it is installed
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
 	@if command -v qemu-aarch64 >/dev/null 2>&1; then \
 	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/microkernel-arm64.test ./microkernel && \
+	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/vec-arm64.test ./microkernel/internal/vec && \
 	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/engine-arm64.test ./runtime/engine && \
 	  export GODEBUG=asyncpreemptoff=1 && \
 	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off ../bin/microkernel-arm64.test -test.short) && \
-	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run 'TestSpecialValues|TestQuantizeRowQ8') && \
+	  (cd microkernel/internal/vec && qemu-aarch64 -cpu max,sme_fa64=off ../../../bin/vec-arm64.test -test.short) && \
+	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run TestSpecialValues) && \
+	  (cd microkernel/internal/vec && qemu-aarch64 -cpu cortex-a72 ../../../bin/vec-arm64.test -test.short -test.run TestQuantizeRowQ8) && \
 	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off,sme-default-vector-length=64 ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts') && \
 	  (cd runtime/engine && qemu-aarch64 -cpu max ../../bin/engine-arm64.test -test.short -test.run 'TestParity/llama-(f16|q4_k)/(exact|default)'); \
 	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
