@@ -56,7 +56,7 @@ func checkHeld(t *testing.T, r *Runner, l *pool.Leader, places int, cuts []uint1
 		for i := lo; i < hi; i++ {
 			ids = append(ids, kvcache.BlockID(i))
 		}
-		return kvcache.Tables{ids}
+		return slices.Repeat(kvcache.Tables{ids}, len(r.assembly.Stores))
 	}
 	b := kvcache.Batch{Prefill: true, Tokens: exactPrompt(1)[:50], LogitRows: []int32{7, 49},
 		Spans: []kvcache.Span{{Rows: 50, Tables: table(0, 1)}}}

@@ -62,6 +62,7 @@ var families2 = []family{
 		experts: true, delta: true}, {name: "qwen3next", experts: true, delta: true},
 	{name: "qwen3next-legacy", experts: true, delta: true}, {name: "gemma4"}, {name: "gemma4moe",
 		experts: true},
+	{name: "llama4", experts: true}, {name: "deepseek2-mla", experts: true}, {name: "deepseek2-lite", experts: true},
 }
 
 // open2 opens a model of the second set, or skips where a weight type is not there yet.

@@ -95,6 +95,10 @@ func (p *Shards) bufferBytes(plan *plans.Plan, rows, logitRows int) (total int64
 			k.count(c, w.K)
 		}
 	}
+	k.countHeads(p.Whole, func(i int) []microkernel.Compute {
+		c, _ := computeOf(plan, &p.Whole.Weights[i])
+		return []microkernel.Compute{c}
+	})
 	for r := range p.list {
 		total += int64(p.list[r].layOut(rows, logitRows, k).total)
 	}

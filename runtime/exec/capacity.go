@@ -93,12 +93,18 @@ func (a *Assembly) checkMemory(blocks int) error {
 }
 
 // MemoryOf is what a model of one rank takes, and why divideModel would refuse it.
-func MemoryOf(m *model.Model) (out model.Memory, err error) {
+func MemoryOf(m *model.Model) (out model.Memory, refused []error) {
 	own := shard{model: m, first: true}
 	out.Packed = own.packedBytes()
 	layers, err := layersOf(m)
 	if err != nil {
-		return out, err
+		return out, append(refused, err)
+	}
+	refused = allLacking(m)
+	for layer := range layers.Of {
+		if err := layers.layoutOf(layer, microkernel.KVF16).Check(); layers.keeps(layer) && err != nil {
+			return out, append(refused, fmt.Errorf("layer %d: %w", layer, err))
+		}
 	}
 	for i, k := range layers.Kinds {
 		sizes := make([]kvcache.Spec, len(layers.Kinds))
@@ -112,5 +118,5 @@ func MemoryOf(m *model.Model) (out model.Memory, err error) {
 			out.Bounded += block * int64(k.Most()+1)
 		}
 	}
-	return out, checkValues(m)
+	return out, refused
 }

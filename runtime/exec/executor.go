@@ -316,9 +316,12 @@ func (e *Executor) do(g *group, i int, c portion) {
 	case model.OpAttention:
 		g.rank.attend.run(g.w, op.Layer, scoresOf(op), g.bufs.rowsOf(model.BufQ), g.bufs.rowsOf(model.BufAtt), c)
 	case model.OpAddNorm:
-		if s.adds {
+		switch {
+		case s.adds:
 			e.norm(g, op)
-		} else {
+		case s.alone:
+			e.addOwn(g, op)
+		default:
 			e.addNorm(g, op)
 		}
 	case model.OpGather:
@@ -345,6 +348,10 @@ func (e *Executor) do(g *group, i int, c portion) {
 		e.makeInputs(g, op)
 	case model.OpGate:
 		e.gateInput(g, op)
+	case model.OpHeads:
+		e.heads(g, op)
+	case model.OpLatent:
+		e.latent(g, op, s.rope)
 	}
 }
 

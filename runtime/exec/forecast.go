@@ -38,6 +38,14 @@ func Foresee(o Options) ([]Forecast, error) {
 	for _, w := range o.Plan.Weights {
 		k.count(w.Compute, w.K)
 	}
+	k.countHeads(m, func(i int) (list []microkernel.Compute) {
+		for _, w := range o.Plan.Weights {
+			if w.N == m.Weights[i].N && w.K == m.Weights[i].K {
+				list = append(list, w.Compute)
+			}
+		}
+		return list
+	})
 	_, stores := o.stores(shards)
 	out := make([]Forecast, len(shards.list))
 	for r := range shards.list {

@@ -44,6 +44,7 @@ const (
 type step struct {
 	mode  opMode
 	local bool // the barrier behind it is the group's own
+	alone bool // several ranks, and yet what is added is with the first one alone
 	adds  bool // one rank: a product adds to X what it would write to Y, and the AddNorm behind it only normalizes
 	rope  int  // which of the model's ropes it turns heads by; -1 for none
 	// no barrier behind it: the op makes what the gather that follows sums, or is that gather
@@ -73,6 +74,11 @@ func steps(m *model.Model, ranks int, sync Sync) []step {
 			out[i].mode = onScatter
 		}
 	}
+	for i := range m.Ops {
+		if i > 0 && out[i].mode == onGather && out[i-1].mode == onSerial {
+			out[i].mode, out[i].alone = onSerial, true
+		}
+	}
 	for i := range out {
 		if sync == SyncA || !out[i].mode.apart() || i+1 == len(out) {
 			continue
@@ -93,7 +99,8 @@ func addsPlainly(product, sum *model.Op) bool {
 
 func modeOf(m *model.Model, op *model.Op) opMode {
 	switch op.Kind {
-	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate:
+	case model.OpEmbed, model.OpNorm, model.OpRoute, model.OpCap, model.OpInputs, model.OpGate, model.OpHeads,
+		model.OpLatent:
 		return onSerial
 	case model.OpAddNorm:
 		return onGather

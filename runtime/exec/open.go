@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
@@ -120,7 +121,10 @@ func (a *Assembly) NewCache() *kvcache.Cache { return kvcache.New(a.rows, a.Stor
 // NewBuffers makes activations of the sizes of Buffers, for a forward that runs while another one
 // is kept.
 func (a *Assembly) NewBuffers() (*Buffers, error) {
-	return newBuffers(a.Shards, a.rows, a.logits, a.Weights.roundedK())
+	k := a.Weights.roundedK()
+	path := func(i int) []microkernel.Compute { return []microkernel.Compute{a.Weights.At(0, i).Compute} }
+	k.countHeads(a.Model, path)
+	return newBuffers(a.Shards, a.rows, a.logits, k)
 }
 
 // Touch faults activations in, so that no request waits for that. Not to be called inside Lead.

@@ -139,9 +139,10 @@ func TestCacheFitsMemory(t *testing.T) {
 			t.Errorf("%d blocks of %d bytes for %d", a.Blocks, bytes, want)
 		}
 	}
-	takes, err := MemoryOf(m)
+	takes, refused := MemoryOf(m)
 	d := m.Dims
-	if per := int64(d.Layers * d.KVHeads * d.HeadDim * 4); err != nil || takes.PerToken != per || takes.Bounded != 0 {
-		t.Errorf("%+v, %v; a token of a cache of f16 takes %d bytes", takes, err, per)
+	if per := int64(d.Layers * d.KVHeads * d.HeadDim * 4); refused != nil || takes.PerToken != per ||
+		takes.Bounded != 0 {
+		t.Errorf("%+v, %v; a token of a cache of f16 takes %d bytes", takes, refused, per)
 	}
 }

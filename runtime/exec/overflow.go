@@ -114,7 +114,7 @@ func (e *Executor) firstOverflow(team Team, b *kvcache.Batch) (*Overflow, error)
 			if !e.opSound(i) {
 				return o, nil
 			}
-			stores := o.Op.Kind == model.OpRotate
+			stores := o.Op.Kind == model.OpRotate || o.Op.Kind == model.OpLatent
 			if o.Cached = stores && !e.storedSound(o.Op.Layer, b.Spans[0].Tables, o.Pos); o.Cached {
 				return o, nil
 			}
@@ -193,8 +193,10 @@ func (e *Executor) written(op *model.Op, adds bool) []model.Buf {
 		return []model.Buf{model.BufX, model.BufH}
 	case model.OpInputs:
 		return []model.Buf{model.BufInputs}
-	case model.OpCombine, model.OpRowNorm, model.OpGate:
+	case model.OpCombine, model.OpRowNorm, model.OpGate, model.OpHeads:
 		return op.Outs
+	case model.OpLatent:
+		return []model.Buf{model.BufQ, model.BufLatentKV}
 	}
 	return nil // routes and copies
 }

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,8 +51,8 @@ func TestWeightsAreInMemoryOnce(t *testing.T) {
 	defer w.Free()
 	debug.FreeOSMemory()
 	nowAnonymous, nowMapped := resident(t)
-	takes, err := MemoryOf(m)
-	must(err)
+	takes, refused := MemoryOf(m)
+	must(errors.Join(refused...))
 	packed := takes.Packed
 	if grown := nowAnonymous - anonymous; grown > packed+packed/50 {
 		t.Errorf("%d bytes of anonymous memory for %d of packed weights, %.3f times", grown, packed,

@@ -136,6 +136,9 @@ func (e *Executor) weighAll(r *routes, row int, logits []float32, by *model.Rout
 	if by.Bias != nil {
 		e.vec.Add(&logits[0], &by.Bias.Data[0], len(logits))
 	}
+	if by.Groups > 1 {
+		closeGroups(logits, by.Groups, by.GroupsUsed)
+	}
 	r.choose(row, logits)
 	choice, weight, sum := r.choice[row*r.used:][:r.used], r.weight[row*r.used:][:r.used], float32(0)
 	for i, expert := range choice {
@@ -147,6 +150,41 @@ func (e *Executor) weighAll(r *routes, row int, logits []float32, by *model.Rout
 	for i := range weight {
 		if by.Norm {
 			weight[i] /= sum
+		}
+	}
+}
+
+// closeGroups leaves the scores of the best groups, by the sum of their best two, and nobody
+// chooses an expert of another (DeepSeek-V3, 2024, section 2.1.2). Of equal groups the first is
+// better.
+func closeGroups(scores []float32, groups, used int) {
+	n := len(scores) / groups
+	best := func(group int) float32 {
+		first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
+		for _, s := range scores[group*n:][:n] {
+			if s > first {
+				first, second = s, first
+			} else if s > second {
+				second = s
+			}
+		}
+		if n == 1 {
+			return first
+		}
+		return first + second
+	}
+	for left := groups; left > used; left-- {
+		worst, least := -1, float32(math.Inf(1))
+		for group := range groups {
+			if s := best(group); !math.IsInf(float64(s), -1) && s <= least {
+				worst, least = group, s
+			}
+		}
+		if worst < 0 {
+			return
+		}
+		for i := range n {
+			scores[worst*n+i] = float32(math.Inf(-1))
 		}
 	}
 }

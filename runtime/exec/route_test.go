@@ -80,3 +80,26 @@ func TestRouteOfNoNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseGroups: of each group the best two count, equal groups go by their order, and the scores
+// of those that are open stay.
+func TestCloseGroups(t *testing.T) {
+	closed := float32(math.Inf(-1))
+	for _, c := range []struct {
+		scores       []float32
+		groups, used int
+		want         []float32
+	}{
+		{[]float32{9, 0, 0, 5, 5, 0, 1, 1, 1, 4, 4, 4}, 4, 2, []float32{9, 0, 0, 5, 5, 0, closed, closed, closed,
+			closed,
+			closed, closed}},
+		{[]float32{1, 2, 2, 1, 3, 0}, 3, 1, []float32{1, 2, closed, closed, closed, closed}},
+		{[]float32{1, 4, 2, 3}, 4, 2, []float32{closed, 4, closed, 3}},
+		{[]float32{1, 2}, 2, 2, []float32{1, 2}},
+	} {
+		closeGroups(c.scores, c.groups, c.used)
+		if !slices.Equal(c.scores, c.want) {
+			t.Errorf("%d of %d groups: %v, want %v", c.used, c.groups, c.scores, c.want)
+		}
+	}
+}

@@ -87,6 +87,13 @@ func (e *Executor) addNorm(g *group, op *model.Op) {
 	}
 }
 
+// addOwn is addNorm of what the first rank has alone.
+func (e *Executor) addOwn(g *group, op *model.Op) {
+	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
+		e.addNormRows(op, lo, hi)
+	}
+}
+
 // addNormRows adds the sum over all ranks, which is in the first one's Y, to X, and normalizes.
 func (e *Executor) addNormRows(op *model.Op, row0, row1 int) {
 	b := &e.bufs.ranks[0]

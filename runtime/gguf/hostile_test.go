@@ -89,7 +89,7 @@ var hostile = map[string]struct {
 		`"t" has rows of 288 elements, which are no whole blocks of 256 (type iq2_xs)`},
 	"type not supported": {preamble(3, 1, 0).tensor("t", 24, 0, 256).zeros(999),
 		`"t" is of type i8, which is not supported; those that are: bf16, f16`},
-	"type unknown": {preamble(3, 1, 0).tensor("t", 4711, 0, 256).zeros(999), "type type 4711"},
+	"type unknown": {preamble(3, 1, 0).tensor("t", 4711, 0, 256).zeros(999), "of type 4711"},
 	"outside":      {preamble(3, 1, 0).tensor("t", F32, 0, 64).zeros(64), `"t" needs 256 bytes`},
 	"far outside":  {preamble(3, 1, 0).tensor("t", F32, 1<<40, 1).zeros(64), "at offset 1099511627776"},
 	"offset wraps into header": {preamble(3, 1, 0).tensor("t", F32, 1<<64-64, 8).zeros(64),

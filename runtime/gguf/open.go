@@ -26,6 +26,19 @@ const (
 // Tensor.Data does, and another program may truncate or overwrite the file at any time: read it
 // inside [File.Guard] or [Tensor.Guard].
 func Open(path string) (*File, error) {
+	f, err := Look(path)
+	if err == nil && f.foreign != nil {
+		err = errors.Join(fmt.Errorf("%s: %w", path, f.foreign), f.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Look is Open for those who read no tensor: types that are not read are no error, and their
+// tensors have no Data.
+func Look(path string) (*File, error) {
 	f, err := openPart(path)
 	if err != nil {
 		return nil, err
@@ -177,6 +190,9 @@ func join(whole, part *File, path string) (*File, error) {
 	whole.tensors = append(whole.tensors, part.tensors...)
 	whole.parts = append(whole.parts, part.parts...)
 	whole.size += part.size
+	if whole.foreign == nil {
+		whole.foreign = part.foreign
+	}
 	part.parts = nil
 	return whole, nil
 }

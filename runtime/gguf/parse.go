@@ -19,6 +19,7 @@ type File struct {
 	parts   []*mapping // what Close must undo; empty for a file made by Parse
 	size    int64
 	header  int // bytes before the tensor data
+	foreign error
 }
 
 // Tensor is one tensor of a file.
@@ -58,6 +59,9 @@ func (f *File) Size() int64 { return f.size }
 // metadata stay slices of data, which must not change. Close has nothing to do then.
 func Parse(data []byte) (*File, error) {
 	f, err := parsePart(data, data)
+	if err == nil {
+		err = f.foreign
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +172,8 @@ type tensorInfo struct {
 	offset uint64 // from the start of the data section
 	bytes  uint64
 	at     int // byte position of the entry, for messages
+	// that the type is not read; the tensor then has no bytes
+	foreign error
 }
 
 // readTensorInfos reads n tensor entries.
@@ -186,6 +192,9 @@ func (f *File) readTensorInfos(c *cursor, n int) []tensorInfo {
 		f.byName[name] = info.tensor
 		f.tensors = append(f.tensors, info.tensor)
 		infos = append(infos, info)
+		if f.foreign == nil {
+			f.foreign = info.foreign
+		}
 	}
 	return infos
 }
@@ -211,9 +220,10 @@ func readTensorInfo(c *cursor, name string, at int) tensorInfo {
 	}
 	elems, blockBytes := t.Type.Block()
 	if elems == 0 {
-		c.fail(ErrUnsupported, at, "tensor %s is of type %s, which is not supported; those that are: %s", show(name),
-			t.Type, strings.Join(typeNames(), ", "))
-		return info
+		info.foreign = fmt.Errorf("%w: at byte %d: tensor %s is of type %s, which is not supported; those that are: %s",
+			ErrUnsupported, at, show(name), strings.TrimPrefix(t.Type.String(), "type "), strings.Join(typeNames(),
+				", "))
+		elems = 1
 	}
 	n, ok := product(dims[:nDims])
 	if !ok || n > 1<<56 {

@@ -17,7 +17,7 @@ func (ends) Most() int               { return 2 }
 // TestKinds: what a block does not read no later one does, and none reads more than Most; a window
 // reads the blocks of what its rows see and no other.
 func TestKinds(t *testing.T) {
-	list := []Kind{ends{}, Full{}, Recurrent{}}
+	list := []Kind{ends{}, Full{}, Recurrent{}, chunk{64}, chunk{320}}
 	for w := range 300 {
 		list = append(list, Window{w + 1})
 	}
@@ -233,6 +233,7 @@ func (h *history) step() {
 // to it.
 func TestRandomHistories(t *testing.T) {
 	for seed, kinds := range [][]Kind{{Full{}}, {Window{100}}, {Full{}, Window{64}}, {ends{}, Full{}},
+		{chunk{192}, Full{}},
 		{Full{}, Window{1}, Window{130}, ends{}}, {Full{}, Recurrent{}}, {Recurrent{}, Window{64}, Full{}}} {
 		for _, blocks := range []int{12, 40} {
 			for _, rows := range []int{1, 100} {

@@ -200,6 +200,7 @@ func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base
 type Rotation struct {
 	Rope         *Rope  // nil: nothing
 	QNorm, KNorm string // tensors [headDim] of a norm of each head before it is rotated; "" for none
+	Plain        bool   // heads of Q and K are normalized without a weight
 	VNorm        bool   // values are normalized too, without a weight
 	KeysAsValues bool   // there are none but the keys, as they are before their norm
 	Temper       *Temper
@@ -217,6 +218,9 @@ func (b *Builder) Rotate(r Rotation) {
 	}
 	if r.KNorm != "" && r.Keeper == 0 {
 		o.KNorm = b.vector(r.KNorm+".weight", b.heads.Dim, Always)
+	}
+	if r.Plain {
+		o.QNorm, o.KNorm = plain(b.heads.Dim), plain(b.heads.Dim)
 	}
 	if r.VNorm && r.Keeper == 0 {
 		o.VNorm = plain(b.heads.Dim)

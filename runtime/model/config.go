@@ -31,6 +31,8 @@ type Config struct {
 	KVHeadsOf, FFNOf []int
 	SharedKV         int    // so many last layers read keys and values of earlier ones
 	NoValues         []bool // layers that take their keys for values; nil: none
+	Latent           Latent
+	Gating           Router // what a file says of its router
 	Inputs           int    // width of each layer's own embedding, 0 for none
 	FusedExperts     bool   // gate and up of the experts are rows of one tensor
 }
@@ -63,6 +65,7 @@ type Windows struct {
 	Base    float64 // of the rotation in layers with a window; 0: that of the others
 	HeadDim int     // of layers with a window; 0: that of the others
 	RopeDim int     // leading dimensions of their heads that rotate; 0: that of the others
+	Chunk   int     // positions of a chunk, in the place of a window; 0 for none
 }
 
 // Has says whether a layer has a window.
@@ -98,6 +101,35 @@ type Experts struct {
 	FFN   int // width of one
 	// width of the feed-forward that every token goes through beside them; 0 for none
 	Shared int
+	Dense  int // leading layers that have none
+	Every  int // of so many layers the last has some; 0: all
+}
+
+// in says whether a layer has experts.
+func (e Experts) in(layer int) bool {
+	return e.Count > 0 && layer >= e.Dense && (e.Every == 0 || layer%e.Every == e.Every-1)
+}
+
+// Latent are the sizes of latent attention, where keys and values of all heads are made of one
+// short row (DeepSeek-V2, 2024, section 2.1); all zero elsewhere.
+type Latent struct {
+	Q, KV      int  // elements of the rows that queries, and keys and values, are made of; Q may be 0
+	Key, Value int  // of a head, Key with the elements that rotate
+	Split      bool // there is a matrix of keys and one of values for each head
+}
+
+// check refuses sizes that no model has, or that the cache's heads do not have.
+func (l Latent) check(c Config) error {
+	dim, kv := max(l.Key, l.Value), c.Heads
+	if l.Split {
+		dim, kv = l.KV+c.ropeDim(), 1
+	}
+	if l.KV < 1 || l.Q < 0 || l.Value < 1 || l.Key <= c.ropeDim() || max(l.KV, l.Q, l.Key, l.Value) > 1<<14 ||
+		c.HeadDim != dim || c.KVHeads != kv {
+		return fmt.Errorf("latent attention of %d and %d elements for heads of %d and %d, %d of them rotated, is not "+
+			"possible with %d cached heads of %d", l.Q, l.KV, l.Key, l.Value, c.ropeDim(), c.KVHeads, c.HeadDim)
+	}
+	return nil
 }
 
 // maxExperts is more than any model has.
@@ -185,10 +217,14 @@ func (c Config) checkLayers() error {
 // check refuses sizes that no mixture has.
 func (e Experts) check() error {
 	if e.Count < 1 || e.Count > maxExperts || e.Used < 1 || e.Used > e.Count || e.FFN < 1 || e.FFN > 1<<20 ||
-		e.Shared < 0 || e.Shared > 1<<20 {
-		return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
+		e.Shared < 0 || e.Shared > 1<<20 || e.Dense < 0 || e.Every < 0 {
+		return e.refused()
 	}
 	return nil
+}
+
+func (e Experts) refused() error {
+	return fmt.Errorf("%d experts of width %d, %d used, are not possible", e.Count, e.FFN, e.Used)
 }
 
 // ropeDim is how many dimensions of a head rotate.

@@ -42,7 +42,8 @@ func TestPresets(t *testing.T) {
 		"gemma4-26b-a4b": 25_233_137_920,                                                          // "25.2B"
 		"lfm2-1.2b":      1_170_340_608, "qwen3.5-0.8b": 752_393_024, "qwen3.5-4b": 4_205_751_296, // texts alone
 		"qwen3.5-35b-a3b": 34_660_610_688, "qwen3-next-80b-a3b": 79_674_391_296, // "35B", "80B"
-		"qwen3-next-1b": 1_095_881_600, // of our own
+		"qwen3-next-1b":    1_095_881_600, // of our own
+		"deepseek-v2-lite": 15_706_484_224, "llama4-scout": 107_769_861_120,
 	}
 	for _, name := range PresetNames() {
 		c, err := Preset(strings.ToUpper(name))

@@ -2,7 +2,9 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/qtype"
@@ -26,8 +28,10 @@ type Report struct {
 	State int64 `json:"state_bytes,omitempty"`
 	// of memory that its weights take when it runs; 0 if it does not
 	Packed int64 `json:"packed_bytes"`
-	// why this program would not run the file; empty if it would
+	// why this program would not run the file; empty if it would. The first reason, and all of
+	// them.
 	Refused  string        `json:"refused,omitempty"`
+	Reasons  []string      `json:"reasons,omitempty"`
 	Metadata []Entry       `json:"metadata"` // in the order of the file
 	Tensors  []TensorEntry `json:"tensors"`
 }
@@ -62,7 +66,7 @@ type Memory struct{ Packed, PerToken, Bounded, State int64 }
 // Inspect describes a GGUF file, runnable or not; of tensors it reads norms and biases only. memory
 // says what a model takes, and why it would not run: exec's answers, who allocates and runs it. The
 // error is a file that was written to meanwhile.
-func Inspect(f *gguf.File, memory func(*Model) (Memory, error)) (Report, error) {
+func Inspect(f *gguf.File, memory func(*Model) (Memory, []error)) (Report, error) {
 	r := Report{Arch: f.Architecture(), Bytes: f.Size()}
 	r.Name, _ = f.String("general.name")
 	for _, k := range f.Keys() {
@@ -77,19 +81,93 @@ func Inspect(f *gguf.File, memory func(*Model) (Memory, error)) (Report, error) 
 	if shape, err := ShapeOf(f); err == nil {
 		r.Shape, r.KVPerToken = &shape, shape.KVBytesPerToken(microkernel.KVF16)
 	}
-	m, err := Load(f)
-	if err == nil {
+	m, wrong := loadAll(f)
+	if len(wrong) == 0 {
 		var takes Memory
-		takes, err = memory(m)
+		takes, wrong = memory(m)
 		r.Packed, r.KVPerToken, r.KVBounded, r.State = takes.Packed, takes.PerToken, takes.Bounded, takes.State
 	}
-	switch {
-	case errors.Is(err, gguf.ErrChanged):
-		return r, err
-	case err != nil:
-		r.Packed, r.Refused = 0, err.Error()
+	for _, err := range wrong {
+		if errors.Is(err, gguf.ErrChanged) {
+			return r, err
+		}
+		r.Refuse(err)
 	}
 	return r, nil
+}
+
+// Refuse adds why the file would not run.
+func (r *Report) Refuse(err error) {
+	r.Reasons = append(r.Reasons, err.Error())
+	r.Packed, r.Refused = 0, r.Reasons[0]
+}
+
+// loadAll is Load with everything that is wrong: of types that are not read one error each, of
+// tensors as many as somebody reads.
+func loadAll(f *gguf.File) (m *Model, wrong []error) {
+	guarded := f.Guard(func() error {
+		c, errs := configOf(f)
+		wrong = append(errs, foreignTypes(f)...)
+		if len(errs) > 0 {
+			return nil
+		}
+		var err error
+		if m, err = c.Model(); err != nil {
+			return err
+		}
+		missing := m.bindAll(f)
+		const most = 12
+		if n := len(missing); n > most {
+			missing = append(missing[:most], fmt.Errorf("and %d more tensors are missing or of other shapes", n-most))
+		}
+		wrong = append(wrong, missing...)
+		if len(wrong) == 0 {
+			wrong = m.checkRopes()
+			m.tie()
+		}
+		return nil
+	})
+	if guarded != nil {
+		wrong = []error{guarded}
+	}
+	return m, wrong
+}
+
+// bindAll binds what can be, and says what cannot.
+func (m *Model) bindAll(f *gguf.File) (wrong []error) {
+	for _, s := range m.tensors() {
+		if t, ok := f.Tensor(s.name); ok && t.Type.Desc() == nil {
+			continue // foreignTypes tells
+		}
+		if err := s.bind(f, m.Arch); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return wrong
+}
+
+// foreignTypes says of each type that is not read which tensors have it.
+func foreignTypes(f *gguf.File) (wrong []error) {
+	first, count := map[gguf.Type]string{}, map[gguf.Type]int{}
+	var order []gguf.Type
+	for _, t := range f.Tensors() {
+		if t.Type.Desc() != nil {
+			continue
+		}
+		if count[t.Type]++; count[t.Type] == 1 {
+			first[t.Type], order = t.Name, append(order, t.Type)
+		}
+	}
+	for _, t := range order {
+		more := ""
+		if count[t] > 1 {
+			more = fmt.Sprintf(" and %d more", count[t]-1)
+		}
+		wrong = append(wrong, fmt.Errorf("type %s of tensor %.80q%s is %w: use %s", strings.TrimPrefix(t.String(),
+			"type "),
+			first[t], more, ErrUnsupported, typeList()))
+	}
+	return wrong
 }
 
 // count adds a tensor to its type's line.
@@ -103,6 +181,9 @@ func (r *Report) count(t *gguf.Tensor) {
 	u.Tensors++
 	u.Parameters += int64(t.Elems())
 	u.Bytes += int64(len(t.Data))
+	if t.Type.Desc() == nil {
+		return
+	}
 	if l := (microkernel.Layout{Type: qtype.Type(t.Type), N: 1, K: t.Dims[0]}); len(t.Dims) > 1 {
 		for _, n := range t.Dims[1:] {
 			l.N *= n

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -130,9 +132,52 @@ func TestPurpose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := Inspect(f, func(*Model) (Memory, error) { return Memory{}, nil })
+		report, err := Inspect(f, func(*Model) (Memory, []error) { return Memory{}, nil })
 		if err != nil || !strings.Contains(report.Refused, want) {
 			t.Errorf("%q, %v; want it to say %q", report.Refused, err, want)
+		}
+	}
+}
+
+// TestAllReasons: a file is told everything that is wrong with it, and a type that nobody reads is
+// no reason not to look at the rest.
+func TestAllReasons(t *testing.T) {
+	raw := synth(t, small("gemma3"), gguf.F32, 1)
+	for name, other := range map[string]string{"blk.1.attn_q.weight": "blk.9.attn_q.weight",
+		"blk.0.ffn_up.weight": "blk.9.ffn_up.weight"} {
+		raw = bytes.ReplaceAll(raw, []byte(name), []byte(other))
+	}
+	at := bytes.Index(raw, []byte("blk.0.attn_k.weight")) + len("blk.0.attn_k.weight") + 4 + 2*8
+	binary.LittleEndian.PutUint32(raw[at:], 99)
+	lying := patched(t, patched(t, raw, "gemma3.attention.sliding_window", 0), "gemma3.context_length", 0)
+	for _, c := range []struct {
+		raw  []byte
+		want []string
+	}{
+		{raw, []string{"blk.1.attn_q.weight", "blk.0.ffn_up.weight", `type 99 of tensor "blk.0.attn_k.weight"`}},
+		{lying, []string{"sliding_window is 0", "context_length is 0", "type 99"}},
+	} {
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		if err := os.WriteFile(path, c.raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gguf.Open(path); err == nil || !strings.Contains(err.Error(), "blk.0.attn_k.weight") ||
+			!strings.Contains(err.Error(), "q4_k") {
+			t.Errorf("opened for reading: %v, want the tensor, its type and those that are read", err)
+		}
+		f, err := gguf.Look(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		report, err := Inspect(f, func(*Model) (Memory, []error) { return Memory{}, nil })
+		if err != nil || len(report.Reasons) != len(c.want) || report.Refused != report.Reasons[0] {
+			t.Errorf("%v: %q", err, report.Reasons)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(strings.Join(report.Reasons, "\n"), want) {
+				t.Errorf("%q do not say %q", report.Reasons, want)
+			}
 		}
 	}
 }
@@ -163,7 +208,7 @@ func FuzzConfigs(f *testing.F) {
 		if file, err = gguf.Parse(patched(t, raw, keys[int(key)%len(keys)], bits)); err != nil {
 			return
 		}
-		report, err := Inspect(file, func(*Model) (Memory, error) { return Memory{}, nil })
+		report, err := Inspect(file, func(*Model) (Memory, []error) { return Memory{}, nil })
 		if err != nil || strings.Contains(report.Refused, "\n") {
 			t.Errorf("%v, %q", err, report.Refused)
 		}

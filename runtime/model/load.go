@@ -36,17 +36,30 @@ func load(f *gguf.File) (*Model, error) {
 			return nil, err
 		}
 	}
-	for _, r := range m.Ropes() {
-		if err := r.checkFactors(); err != nil {
-			return nil, err
-		}
+	if wrong := m.checkRopes(); len(wrong) > 0 {
+		return nil, wrong[0]
 	}
+	m.tie()
+	return m, nil
+}
+
+// tie gives a head that is the embedding its tensor.
+func (m *Model) tie() {
 	for i := range m.Weights {
 		if w := &m.Weights[i]; w.Name == embedTensor {
 			w.Tensor = m.Embed
 		}
 	}
-	return m, nil
+}
+
+// checkRopes checks what was read for the rotations.
+func (m *Model) checkRopes() (wrong []error) {
+	for _, r := range m.Ropes() {
+		if err := r.checkFactors(); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return wrong
 }
 
 // bind puts what the file has of the tensor into the model.

@@ -10,18 +10,16 @@ import (
 )
 
 // Metadata reads the keys of one architecture from a GGUF file, or from what a plan remembers of
-// one. The first error is kept, so that a configuration is read line by line.
+// one. Errors are kept, so that a configuration is read line by line, and all of them are told.
 type Metadata struct {
 	source source
 	arch   string
 	from   string // what the source is
-	err    error
+	errs   []error
 }
 
 func (m *Metadata) fail(format string, args ...any) {
-	if m.err == nil {
-		m.err = fmt.Errorf(format, args...)
-	}
+	m.errs = append(m.errs, fmt.Errorf(format, args...))
 }
 
 // lacks says what a source is that has not all keys.
@@ -94,12 +92,21 @@ func (m *Metadata) PositiveOr(suffix string, otherwise float64) float64 {
 // ConfigOf reads a model's sizes from GGUF metadata; the vocabulary is what the embedding has rows,
 // and a model without an output matrix is tied.
 func ConfigOf(f *gguf.File) (Config, error) {
+	c, errs := configOf(f)
+	if len(errs) > 0 {
+		return Config{}, errs[0]
+	}
+	return c, nil
+}
+
+// configOf is ConfigOf with everything that is wrong.
+func configOf(f *gguf.File) (Config, []error) {
 	if err := checkPurpose(f); err != nil {
-		return Config{}, err
+		return Config{}, []error{err}
 	}
 	arch, err := archOf(f.Architecture())
 	if err != nil {
-		return Config{}, err
+		return Config{}, []error{err}
 	}
 	m := &Metadata{source: fileSource{f}, arch: arch.Name, from: "the file"}
 	c := Config{Arch: arch.Name}
@@ -109,17 +116,20 @@ func ConfigOf(f *gguf.File) (Config, error) {
 	if arch.Read != nil {
 		arch.Read(m, &c)
 	}
-	if m.err != nil {
-		return Config{}, m.err
-	}
 	embed, ok := f.Tensor(embedTensor)
 	if !ok || len(embed.Dims) != 2 {
-		return Config{}, fmt.Errorf("the file has no matrix %s: it is not a complete %s model", embedTensor, c.Arch)
+		m.fail("the file has no matrix %s: it is not a complete %s model", embedTensor, c.Arch)
+	}
+	if len(m.errs) > 0 {
+		return c, m.errs
 	}
 	c.Vocab = embed.Dims[1]
 	_, untied := f.Tensor(headTensor)
 	c.Tied = !untied
-	return c, c.Check()
+	if err := c.Check(); err != nil {
+		return c, []error{err}
+	}
+	return c, nil
 }
 
 // checkPurpose refuses files that are a part of a model, by what they are.
@@ -143,7 +153,7 @@ func (m *Metadata) dims(c *Config) {
 	c.Heads = m.Size("attention.head_count", 1<<12)
 	c.HeadDim = m.SizeOr("attention.key_length", 1<<12, max(1, c.Hidden/c.Heads))
 	c.Context = m.Size("context_length", 1<<26)
-	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim {
+	if v := m.SizeOr("attention.value_length", 1<<12, c.HeadDim); v != c.HeadDim && !m.Has("attention.kv_lora_rank") {
 		m.fail("value heads of %d beside key heads of %d are %w", v, c.HeadDim, ErrUnsupported)
 	}
 	c.KVHeads, c.FFN = c.Heads, 1

@@ -95,8 +95,12 @@ func (m *Model) Width(b Buf) int {
 			most = max(most, op.Conv.N)
 		case b == BufAtt && op.Kind == OpDelta:
 			most = max(most, op.Delta.ValueHeads*op.Delta.ValueDim)
-		case b == BufV && op.KeyVal:
+		case b == BufV && op.KeyVal, (b == BufK || b == BufV) && op.Kind == OpLatent:
 			most = max(most, op.Heads.KV*op.Heads.Dim)
+		case b == BufQ && op.Kind == OpLatent:
+			most = max(most, op.Heads.Q*op.Heads.Dim)
+		case op.Kind == OpHeads && b == op.Outs[0]:
+			most = max(most, op.Heads.Q*op.OutStep)
 		}
 		for j, out := range op.Outs {
 			if out == b && len(op.W) > 0 {

@@ -7,24 +7,28 @@ type Buf uint8
 
 // The activation buffers of a decoder layer and their width in float32 elements.
 const (
-	BufX      Buf = iota // residual stream                      [rows, hidden]
-	BufH                 // normalized input of a matrix product [rows, hidden]
-	BufQ                 // queries                              [rows, heads*headDim]
-	BufK                 // keys                                 [rows, kvHeads*headDim]
-	BufV                 // values                               [rows, kvHeads*headDim]
-	BufAtt               // attention output                     [rows, heads*headDim]
-	BufGate              // silu(gate)*up                        [rows, ffn], with experts [rows*used, expert ffn]
-	BufShared            // the same of what is beside experts   [rows, shared ffn]
-	BufY                 // output of o and down                 [rows, hidden]
-	BufRouter            // logits of the router                 [rows, experts]
-	BufExpert            // input, later output, of the experts  [rows*used, hidden], rows of one expert together
-	BufInputs            // each layer's own input               [rows, layers*inputs]
-	BufInput             // a gate of one layer's input          [rows, inputs]
-	BufMix               // queries, keys and values of a delta rule, or the parts of a gated convolution
-	BufZ                 // what the output of attention, or of a delta rule, is gated by
-	BufAlpha             // decays of a delta rule               [rows, value heads]
-	BufBeta              // its rates                            [rows, value heads]
-	BufLogits            // logits of the wanted rows            [logit rows, vocab]
+	BufX        Buf = iota // residual stream                      [rows, hidden]
+	BufH                   // normalized input of a matrix product [rows, hidden]
+	BufQ                   // queries                              [rows, heads*headDim]
+	BufK                   // keys                                 [rows, kvHeads*headDim]
+	BufV                   // values                               [rows, kvHeads*headDim]
+	BufAtt                 // attention output                     [rows, heads*headDim]
+	BufGate                // silu(gate)*up                        [rows, ffn], with experts [rows*used, expert ffn]
+	BufShared              // the same of what is beside experts   [rows, shared ffn]
+	BufY                   // output of o and down                 [rows, hidden]
+	BufRouter              // logits of the router                 [rows, experts]
+	BufExpert              // input, later output, of the experts  [rows*used, hidden], rows of one expert together
+	BufInputs              // each layer's own input               [rows, layers*inputs]
+	BufInput               // a gate of one layer's input          [rows, inputs]
+	BufMix                 // queries, keys and values of a delta rule, or the parts of a gated convolution
+	BufZ                   // what the output of attention, or of a delta rule, is gated by
+	BufAlpha               // decays of a delta rule               [rows, value heads]
+	BufBeta                // its rates                            [rows, value heads]
+	BufLatentQ             // what queries are made of             [rows, latent]
+	BufLatentKV            // what keys and values are made of     [rows, latent + rotated]
+	BufKeyVal              // keys and values made of it           [rows, heads*(unrotated + value)]
+	BufFull                // queries, later values, of all heads  [rows, heads*key], [rows, heads*value]
+	BufLogits              // logits of the wanted rows            [logit rows, vocab]
 	NumBufs
 )
 
@@ -86,10 +90,17 @@ const (
 	OpOutGate
 	// OpGate is Outs[0] = act(Outs[0], In), of the elements that In has for the layer.
 	OpGate
+	// OpHeads is Outs[0] = In * W^T of each head, with W[0] a stack of a matrix for each: head h
+	// reads In from h*InStep on and writes Outs[0] from h*OutStep on. Without W it copies N
+	// elements.
+	OpHeads
+	// OpLatent makes Q, K and V of latent attention by position, and stores K and V in the cache.
+	OpLatent
 )
 
 var kindNames = [...]string{"embed", "norm", "matmul", "rotate", "attention", "add-norm", "gather",
-	"route", "dispatch", "experts", "combine", "row-norm", "cap", "inputs", "conv", "delta", "out-gate", "gate"}
+	"route", "dispatch", "experts", "combine", "row-norm", "cap", "inputs", "conv", "delta", "out-gate", "gate",
+	"heads", "latent"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -123,10 +134,13 @@ type Op struct {
 	Onto   bool    // OpCombine, OpRowNorm
 	Gate   *Vector // OpCombine: [hidden] or nil
 	Cap    float32 // OpCap
-	N      int     // OpGate: elements of a layer; OpOutGate: of Att
-	Conv   *Conv   // OpConv
-	Delta  *Delta  // OpConv, OpDelta; nil in a convolution that is none of a delta rule's
-	Table  *Table  // OpInputs
+	N      int     // OpGate: elements of a layer; OpOutGate: of Att; OpHeads: of a head
+	// OpHeads
+	InStep, OutStep int
+	Latent          Latent // OpLatent
+	Conv            *Conv  // OpConv
+	Delta           *Delta // OpConv, OpDelta; nil in a convolution that is none of a delta rule's
+	Table           *Table // OpInputs
 }
 
 // Table is a matrix [tokens, N] whose rows are looked up.

@@ -54,6 +54,16 @@ var presets = []Config{
 		Yarn: &Yarn{Factor: 32, Original: 4096, Fast: 32, Slow: 1}, Experts: Experts{Count: 32, Used: 4, FFN: 2880},
 		Dims: Dims{Hidden: 2880, Layers: 24, Heads: 64, KVHeads: 8, HeadDim: 64, FFN: 2880, Vocab: 201088,
 			Context: 131072}},
+	{Name: "llama4-scout", Arch: "llama4", Eps: 1e-5, RopeBase: 5e5, Windows: Windows{Chunk: llama4Chunk},
+		Experts: Experts{Count: 16, Used: 1, FFN: 8192, Shared: 8192, Every: 1},
+		Dims: Dims{Hidden: 5120, Layers: 48, Heads: 40, KVHeads: 8, HeadDim: 128, FFN: 16384, Vocab: 202048,
+			Context: 1 << 20}},
+	{Name: "deepseek-v2-lite", Arch: "deepseek2", Eps: 1e-6, RopeBase: 1e4, RopeDim: 64,
+		Yarn:    &Yarn{Factor: 40, Original: 4096, Fast: 32, Slow: 1, Log: 0.707},
+		Latent:  Latent{KV: 512, Key: 192, Value: 128, Split: true},
+		Experts: Experts{Count: 64, Used: 6, FFN: 1408, Shared: 2816, Dense: 1},
+		Dims: Dims{Hidden: 2048, Layers: 27, Heads: 16, KVHeads: 1, HeadDim: 576, FFN: 10944, Vocab: 102400,
+			Context: 163840}},
 	{Name: "phi-3-mini", Arch: "phi3", Eps: 1e-5, RopeBase: 1e4, Original: 4096,
 		Dims: Dims{Hidden: 3072, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: 96, FFN: 8192, Vocab: 32064,
 			Context: 4096}},
@@ -171,6 +181,21 @@ var families = map[string]func(*Config){
 	"gpt-oss": func(c *Config) {
 		c.Windows, c.Experts = Windows{Size: 128, Period: 2}, Experts{Count: 8, Used: 4, FFN: c.FFN}
 		c.RopeBase, c.Yarn = 15e4, &Yarn{Factor: 32, Original: 512, Fast: 32, Slow: 1}
+	},
+	"deepseek2": func(c *Config) {
+		c.RopeDim, c.Latent, c.KVHeads, c.HeadDim = 16, Latent{Q: 64, KV: 48, Key: 48, Value: 32, Split: true}, 1, 64
+		c.Yarn = &Yarn{Factor: 16, Original: 512, Fast: 32, Slow: 1, Log: 1}
+		c.Experts = Experts{Count: 8, Used: 2, FFN: 256, Shared: 256, Dense: 1}
+		c.Gating = Router{Score: Sigmoid, Norm: true, Scale: 2.5, Groups: 4, GroupsUsed: 2}
+	},
+	"deepseek2-lite": func(c *Config) {
+		c.Arch, c.RopeDim, c.KVHeads, c.HeadDim = "deepseek2", 16, 8, 48
+		c.Latent, c.Experts = Latent{KV: 64, Key: 48, Value: 32}, Experts{Count: 8, Used: 2, FFN: 256, Shared: 256,
+			Dense: 1}
+	},
+	"llama4": func(c *Config) {
+		c.Windows.Chunk, c.RopeBase = llama4Chunk, 5e5
+		c.Experts = Experts{Count: 4, Used: 1, FFN: 256, Shared: 256, Every: 2}
 	},
 	"phi3": func(c *Config) { c.RopeDim, c.Original, c.RopeGain = 24, 512, 1.25 },
 	"mistral3": func(c *Config) {

@@ -14,6 +14,7 @@ type source interface {
 	String(key string) (string, bool)
 	Uint(key string) (uint64, bool)
 	Float(key string) (float64, bool)
+	Bool(key string) (b, ok bool)
 	Ints(key string) ([]int32, bool)
 	// Tensors says which layers have a tensor, by its name in them.
 	Tensors(name string, layers int) []bool
@@ -66,6 +67,8 @@ func (n numbers) Float(key string) (float64, bool) {
 	return n[key][0], true
 }
 
+func (n numbers) Bool(string) (b, ok bool) { return false, false }
+
 func (n numbers) Ints(key string) ([]int32, bool) {
 	list := n[key]
 	if len(list) < 2 {
@@ -89,6 +92,7 @@ func (n numbers) Tensors(name string, layers int) []bool {
 }
 
 // What writeMetadata sets.
+func (n numbers) SetBool(string, bool)             {}
 func (n numbers) SetString(string, string)         {}
 func (n numbers) SetUint32(key string, v uint32)   { n[key] = []float64{float64(v)} }
 func (n numbers) SetFloat32(key string, v float32) { n[key] = []float64{shortest(v)} }
@@ -207,11 +211,11 @@ func Outline(s plans.ModelShape) (*Model, error) {
 		m := &Metadata{source: n, arch: c.Arch, from: fromPlan}
 		m.layers(&c)
 		arch.Read(m, &c)
-		if m.err == nil {
-			m.err = c.checkLayers()
+		if len(m.errs) == 0 {
+			m.errs = append(m.errs, c.checkLayers())
 		}
-		if m.err != nil {
-			return nil, m.err
+		if m.errs[0] != nil {
+			return nil, m.errs[0]
 		}
 	}
 	return c.Model()

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -64,6 +65,7 @@ func SynthTo(ctx context.Context, w *gguf.Writer, c Config, t FileType, seed uin
 // keyWriter is a GGUF file's metadata, or numbers.
 type keyWriter interface {
 	SetString(key, v string)
+	SetBool(key string, v bool)
 	SetUint32(key string, v uint32)
 	SetFloat32(key string, v float32)
 	SetInts(key string, v []int32)
@@ -81,8 +83,7 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 	writeSizes(w, key("feed_forward_length"), c.FFN, c.FFNOf)
 	w.SetUint32(key("attention.head_count"), uint32(c.Heads))
 	writeSizes(w, key("attention.head_count_kv"), c.KVHeads, c.KVHeadsOf)
-	w.SetUint32(key("attention.key_length"), uint32(c.HeadDim))
-	w.SetUint32(key("attention.value_length"), uint32(c.HeadDim))
+	writeHeads(w, c, key)
 	w.SetFloat32(key("attention.layer_norm_rms_epsilon"), float32(c.Eps))
 	w.SetUint32(key("rope.dimension_count"), uint32(c.ropeDim()))
 	w.SetFloat32(key("rope.freq_base"), float32(c.RopeBase))
@@ -98,7 +99,11 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 		w.SetString(key("rope.scaling.type"), "yarn")
 		w.SetFloat32(key("rope.scaling.factor"), float32(y.Factor))
 		w.SetUint32(key("rope.scaling.original_context_length"), uint32(y.Original))
-		w.SetFloat32(key("rope.scaling.yarn_log_multiplier"), float32(y.Log))
+		log := y.Log
+		if c.Latent.KV > 0 {
+			log *= deepseekLog
+		}
+		w.SetFloat32(key("rope.scaling.yarn_log_multiplier"), float32(log))
 	}
 	if c.Original > 0 {
 		w.SetUint32(key("rope.scaling.original_context_length"), uint32(c.Original))
@@ -129,6 +134,43 @@ func writeSizes(w keyWriter, key string, all int, of []int) {
 	w.SetInts(key, list)
 }
 
+// writeHeads sets the sizes of heads.
+func writeHeads(w keyWriter, c Config, key func(string) string) {
+	l := c.Latent
+	length := func(name string, n int) { w.SetUint32(key("attention."+name), uint32(n)) }
+	switch {
+	case l.Split:
+		length("key_length", c.HeadDim)
+		length("value_length", l.KV)
+		length("key_length_mla", l.Key)
+		length("value_length_mla", l.Value)
+	case l.KV > 0:
+		length("key_length", l.Key)
+		length("value_length", l.Value)
+	default:
+		length("key_length", c.HeadDim)
+		length("value_length", c.HeadDim)
+	}
+	if l.KV > 0 {
+		length("kv_lora_rank", l.KV)
+		length("q_lora_rank", l.Q)
+		writeGating(w, c, key)
+	}
+}
+
+// writeGating sets how the router chooses.
+func writeGating(w keyWriter, c Config, key func(string) string) {
+	g := c.Gating
+	w.SetUint32(key("expert_gating_func"), 1+uint32(g.Score))
+	w.SetBool(key("expert_weights_norm"), g.Norm)
+	w.SetUint32(key("expert_shared_count"), uint32(c.Experts.Shared/c.Experts.FFN))
+	w.SetFloat32(key("expert_weights_scale"), cmp.Or(g.Scale, 1))
+	if g.Groups > 1 {
+		w.SetUint32(key("expert_group_count"), uint32(g.Groups))
+		w.SetUint32(key("expert_group_used_count"), uint32(g.GroupsUsed))
+	}
+}
+
 // writeLayers sets what layers have of their own beside sizes that all have.
 func writeLayers(w keyWriter, c Config, key func(string) string) {
 	if c.Windows.Layers != nil {
@@ -139,7 +181,8 @@ func writeLayers(w keyWriter, c Config, key func(string) string) {
 		value int
 	}{{"attention.key_length_swa", c.Windows.HeadDim}, {"attention.value_length_swa", c.Windows.HeadDim},
 		{"rope.dimension_count_swa", c.Windows.RopeDim}, {"attention.shared_kv_layers", c.SharedKV},
-		{"embedding_length_per_layer_input", c.Inputs}} {
+		{"embedding_length_per_layer_input", c.Inputs}, {"interleave_moe_layer_step", c.Experts.Every},
+		{"leading_dense_block_count", c.Experts.Dense}} {
 		if s.value != 0 {
 			w.SetUint32(key(s.name), uint32(s.value))
 		}

@@ -295,7 +295,7 @@ func TestSynthFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := Inspect(f, func(m *Model) (Memory, error) {
+	r, err := Inspect(f, func(m *Model) (Memory, []error) {
 		return Memory{Packed: int64(len(m.Weights)), PerToken: 77, Bounded: 5}, nil
 	})
 	if err != nil {

@@ -66,7 +66,10 @@ type Router struct {
 	Scale  float32 // of the weights
 	Inward bool    // the weight multiplies what the expert reads, not what it writes
 	Bias   *Vector // [experts], added to the scores for the choice alone; or nil
-	Gains  *Vector // [experts], what each expert's output counts beside its weight; or nil
+	// Of so many groups of experts those with the best two count, and no expert of another is
+	// chosen; 0 and 1: all do.
+	Groups, GroupsUsed int
+	Gains              *Vector // [experts], what each expert's output counts beside its weight; or nil
 }
 
 // Rope says how positions rotate queries and keys.

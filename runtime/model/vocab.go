@@ -212,6 +212,12 @@ const (
 {{ message['content'] }}<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>
 
 {% endif %}`
+	chatDeepSeek = `{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}<｜Assistant｜>{{ message['content'] }}<｜end▁of▁sentence｜>{% elif message['role'] == 'user' %}<｜User｜>{{ message['content'] }}{% else %}{{ message['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}<｜Assistant｜>{% endif %}`
+	chatLlama4   = `{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}<|header_start|>{{ message['role'] }}<|header_end|>
+
+{{ message['content'] }}<|eot|>{% endfor %}{% if add_generation_prompt %}<|header_start|>assistant<|header_end|>
+
+{% endif %}`
 	chatGemma = `{{ bos_token }}{% for message in messages %}<start_of_turn>{{ 'model' if message['role'] == 'assistant' else message['role'] }}
 {{ message['content'] }}<end_of_turn>
 {% endfor %}{% if add_generation_prompt %}<start_of_turn>model

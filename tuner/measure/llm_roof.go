@@ -62,6 +62,14 @@ func roofOf(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (llmR
 	return out, nil
 }
 
+// AtMost is the rate, in tokens a second, that a machine can have at most with a plan, if every op
+// of the model runs at the roof of its own arithmetic, and what that roof is made of. It fails
+// where the profile lacks a ceiling.
+func AtMost(host *profiles.Profile, m *model.Model, p *plans.Plan, t Test) (rate float64, roof string, err error) {
+	r, err := roofOf(host, m, p, t)
+	return r.rate, r.String(), err
+}
+
 // forwards are those of a prompt, chunk by chunk, or one step of generation in the middle of the
 // text: reading the cache grows evenly with the steps.
 func (t Test) forwards(chunk int) []model.Rows {

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans/thumb"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/model"
+	"sandwich/runtime/tokenizer"
+	"sandwich/tuner/measure"
+	"sandwich/tuner/service"
+)
+
+// inspected is what `model inspect` prints; its JSON is stable.
+type inspected struct {
+	model.Report
+	Memory  *int64      `json:"memory_bytes,omitempty"` // one request of ContextOf tokens; absent if it does not run
+	Context int         `json:"memory_context,omitempty"`
+	AtMost  []speedRoof `json:"at_most,omitempty"`
+	Assumed []string    `json:"assumed,omitempty"` // of the machine, in sentences
+}
+
+// speedRoof is how fast a machine can be at most.
+type speedRoof struct {
+	Test string  `json:"test"` // as bench llm names it
+	Rate float64 `json:"tokens_per_second"`
+	Roof string  `json:"roof"`
+}
+
+func newModelInspect() *cobra.Command {
+	var machine machineFlags
+	c := &cobra.Command{
+		Use:   "inspect MODEL.gguf",
+		Short: "Print what a GGUF file holds and whether sandwich runs it",
+		Long: "Print what a GGUF file holds, whether sandwich runs it, in how much memory, and how fast this " +
+			"machine, or one that\nthe flags name, can be at most; and if it does not run, every reason.",
+		Example: "  sandwich model inspect llama.gguf\n  sandwich model inspect llama.gguf --format json\n" +
+			"  sandwich model inspect llama.gguf --profile host.yaml",
+		Args: exactArgs(1, "a GGUF file"),
+	}
+	machine.add(c)
+	format := formatFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		f, err := gguf.Look(args[0])
+		if err != nil {
+			return usageError(err)
+		}
+		defer f.Close()
+		report, err := inspect(f, &machine)
+		if err != nil {
+			return usageError(err)
+		}
+		if *format == "json" {
+			return show.JSON(c.OutOrStdout(), report)
+		}
+		return printReport(c.OutOrStdout(), report)
+	}
+	return c
+}
+
+// inspect collects what is said of a file. The error is a machine that cannot be read, or a file
+// that was written to meanwhile.
+func inspect(f *gguf.File, machine *machineFlags) (*inspected, error) {
+	report, err := model.Inspect(f, exec.MemoryOf)
+	if err != nil {
+		return nil, err
+	}
+	r := &inspected{Report: report}
+	if _, err := model.ConfigOf(f); err == nil {
+		if _, err := tokenizer.New(f); err != nil {
+			r.Refuse(err)
+		}
+	}
+	if r.Refused != "" {
+		return r, nil
+	}
+	return r, r.foresee(machine)
+}
+
+// foresee says in how much memory the model runs, and how fast at most.
+func (r *inspected) foresee(machine *machineFlags) error {
+	host, err := machine.read()
+	if err != nil {
+		return err
+	}
+	plan, err := thumb.Default(host, *r.Shape, thumb.Options{})
+	if err != nil {
+		return err
+	}
+	r.Context = servedContext(plan)
+	rows, err := servingMemory(plan, r.Context, 1, false)
+	if err != nil {
+		return err
+	}
+	sum := totalMemory(rows)
+	r.Memory = &sum
+	host, r.Assumed = service.Complete(host, plan.Widest(), plan.Arithmetics())
+	outline, err := model.Outline(*r.Shape)
+	if err != nil {
+		return err
+	}
+	for _, t := range measure.Tests([]int{512}, []int{64}, 1) {
+		rate, roof, err := measure.AtMost(host, outline, plan, t)
+		if err != nil {
+			return errors.Join(err)
+		}
+		r.AtMost = append(r.AtMost, speedRoof{t.Name, rate, roof})
+	}
+	return nil
+}
+
+func printReport(w io.Writer, r *inspected) error {
+	packed := ""
+	if r.Packed > 0 {
+		packed = fmt.Sprintf(", %s packed in memory", mem.FormatBytes(r.Packed))
+	}
+	fmt.Fprintf(w, "%s  %s  %s in file%s, %.1f million parameters\n",
+		show.Clip(r.Name, 80), show.Clip(r.Arch, 80), mem.FormatBytes(r.Bytes), packed, float64(r.Parameters)/1e6)
+	if s := r.Shape; s != nil {
+		fmt.Fprintf(w, "hidden %d, %d layers, %d heads (%d KV) of %d, ffn %d, vocabulary %d, context %d, tied "+
+			"head %v\n",
+			s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Vocab, s.Context, s.Tied)
+		bounded := ""
+		if r.KVBounded > 0 {
+			bounded = fmt.Sprintf(" and %s a sequence for layers that forget", mem.FormatBytes(r.KVBounded))
+		}
+		if r.State > 0 {
+			bounded += fmt.Sprintf(" and %s a sequence for the states of its layers", mem.FormatBytes(r.State))
+		}
+		fmt.Fprintf(w, "KV cache: %s a token%s (f16)\n", mem.FormatBytes(r.KVPerToken), bounded)
+	}
+	r.printVerdict(w)
+	var rows [][]string
+	for _, t := range r.Types {
+		rows = append(rows, []string{t.Type, strconv.Itoa(t.Tensors), fmt.Sprintf("%.2f M", float64(t.Parameters)/1e6),
+			mem.FormatBytes(t.Bytes), panels(t)})
+	}
+	fmt.Fprintln(w)
+	if err := show.Table(w, []string{"type", "tensors", "parameters", "bytes", "in panels"}, rows, 1, 2, 3,
+		4); err != nil {
+		return err
+	}
+	rows = nil
+	for _, e := range r.Metadata {
+		rows = append(rows, []string{e.Key, show.Clip(e.Value, 80)})
+	}
+	fmt.Fprintln(w)
+	return show.Table(w, []string{"key", "value"}, rows)
+}
+
+// printVerdict says whether and how the model runs.
+func (r *inspected) printVerdict(w io.Writer) {
+	if len(r.Reasons) == 1 {
+		fmt.Fprintf(w, "sandwich cannot run it: %s\n", show.Clip(r.Refused, 400))
+	} else if len(r.Reasons) > 1 {
+		fmt.Fprintf(w, "sandwich cannot run it, for %d reasons:\n", len(r.Reasons))
+		for _, reason := range r.Reasons {
+			fmt.Fprintf(w, "  - %s\n", show.Clip(reason, 400))
+		}
+	}
+	if r.Memory == nil {
+		return
+	}
+	fmt.Fprintf(w, "runs in %s for one request of %d tokens\n", mem.FormatBytes(*r.Memory), r.Context)
+	for _, t := range r.AtMost {
+		fmt.Fprintf(w, "at most %.4g tokens/s of %s (%s)\n", t.Rate, t.Test, t.Roof)
+	}
+	if len(r.Assumed) > 0 {
+		fmt.Fprintf(w, "by figures of which %d are assumed, since nobody measured them here: `sandwich probe` does, "+
+			"and --profile takes what it wrote\n", len(r.Assumed))
+	}
+}
+
+// panels is what the matrices of a type take as kernels read them; nothing where there are none.
+func panels(t model.TypeUse) string {
+	if t.Panels == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%.2f)", mem.FormatBytes(t.Panels), float64(t.Panels)/float64(t.Bytes))
+}

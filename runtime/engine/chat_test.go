@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"sandwich/plans/thumb"
+	"sandwich/runtime/api"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// shortWindows is a small model of a family whose windows end within a short text.
+func shortWindows(t testing.TB, family string) *gguf.File {
+	t.Helper()
+	c, ok := model.Tiny(family)
+	if !ok {
+		t.Fatalf("no family %s", family)
+	}
+	if c.Vocab, c.Context = 1003, 1024; c.Windows.Size > 0 {
+		c.Windows.Size = 70
+	}
+	return fileOf(t, c, gguf.F32)
+}
+
+// TestAChatGoesOn: of a conversation that is sent again with one more message, what follows the
+// longest beginning that both have and one block are computed at most, whether all layers remember
+// everything or some forget, whether the answer came back whole or without its reasoning, and after
+// a request that lost its blocks in the middle of its answer, as long as nobody took them. The answers
+// are those of a fresh engine.
+func TestAChatGoesOn(t *testing.T) {
+	skipUnderRace(t)
+	for _, family := range []string{"llama", "gemma3", "gemma4", "gpt-oss", "llama4", "deepseek2"} {
+		t.Run(family, func(t *testing.T) {
+			o := optionsFor(t, shortWindows(t, family))
+			o.Context, o.Parallel = 700, 2
+			e := open(t, o)
+			ask := func(e *Engine, prompt []int32, stopAfter int) (answer []int32, cached int) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				r := api.Request{Prompt: prompt, MaxTokens: 40, IgnoreEOS: true}
+				res, err := e.Generate(ctx, r, func(tok api.Token) error {
+					if answer = append(answer, tok.ID); len(answer) == stopAfter {
+						cancel()
+					}
+					return nil
+				})
+				if err != nil && stopAfter == 0 {
+					t.Error(err)
+				}
+				return answer, res.CachedTokens
+			}
+			again := func(what string, prompt []int32, equal int) []int32 {
+				answer, cached := ask(e, prompt, 0)
+				if cached < equal-kvcache.BlockTokens {
+					t.Errorf("%s: %d of %d equal tokens were reused", what, cached, equal)
+				}
+				fresh := open(t, o)
+				defer fresh.Close()
+				if want, _ := ask(fresh, prompt, 0); !slices.Equal(answer, want) {
+					t.Errorf("%s: other tokens than without reuse", what)
+				}
+				return answer
+			}
+			first := exactPrompt(9)[:400]
+			answer, _ := ask(e, first, 0)
+			stripped := slices.Concat(first, answer[25:], exactPrompt(3)[:60])
+			again("an answer without its reasoning", stripped, len(first))
+			again("a whole answer", slices.Concat(first, answer, exactPrompt(4)[:60]), len(first)+len(answer)-1)
+
+			other := exactPrompt(11)[:430]
+			ask(e, other, 3)
+			checkIdleSoon(t, e)
+			again("a request that was given up", slices.Concat(other, exactPrompt(5)[:60]), len(other))
+		})
+	}
+}
+
+// TestFamiliesHeld: a prefill of a family that was halted after every op gives what it gives
+// without halts, and so it does where ops are cut.
+func TestFamiliesHeld(t *testing.T) {
+	skipUnderRace(t)
+	for _, family := range []string{"gemma3", "gemma4", "gemma4-moe", "gpt-oss", "llama4", "deepseek2", "deepseek2-lite"} {
+		t.Run(family, func(t *testing.T) {
+			o := thumb.Options{Compute: "int8", Threads: 2}
+			r := openTestRunner(t, familyFile(t, family, gguf.Q8_0), o, 64)
+			defer r.Close()
+			if err := r.Reserve(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, r.Ops()-1, nil) })
+		})
+	}
+}

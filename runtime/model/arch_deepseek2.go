@@ -1,0 +1,174 @@
+package model
+
+import (
+	"cmp"
+	"math"
+
+	"sandwich/plans"
+	"sandwich/runtime/gguf"
+)
+
+func init() {
+	Register(Architecture{Name: "deepseek2", Decoder: deepseek2, Vocabulary: deepseekVocabulary,
+		Read: func(m *Metadata, c *Config) {
+			m.latent(c)
+			m.Experts(c)
+			c.Experts.Dense = m.CountOr("leading_dense_block_count", 1<<10)
+			c.Experts.Shared = c.Experts.FFN * m.CountOr("expert_shared_count", 1<<8)
+			c.Gating = m.gating()
+			if c.Yarn != nil && m.hasFloat("rope.scaling.yarn_log_multiplier") {
+				c.Yarn.Log = m.PositiveOr("rope.scaling.yarn_log_multiplier", 0) / deepseekLog
+			}
+		},
+		Check: func(c Config) error {
+			if err := c.Latent.check(c); err != nil {
+				return err
+			}
+			if g := c.Gating; g.Groups > 1 && (c.Experts.Count%g.Groups != 0 || g.GroupsUsed > g.Groups ||
+				g.GroupsUsed*(c.Experts.Count/g.Groups) < c.Experts.Used) {
+				return c.Experts.refused()
+			}
+			return c.Experts.check()
+		},
+	})
+}
+
+// deepseekLog is what converters multiply the multiplier of YaRN's logarithm by.
+const deepseekLog = 0.1
+
+// latent reads the sizes of latent attention.
+func (m *Metadata) latent(c *Config) {
+	c.RopeDim = m.SizeOr("rope.dimension_count", 1<<12, c.ropeDim())
+	l := Latent{Q: m.CountOr("attention.q_lora_rank", 1<<14), KV: m.Size("attention.kv_lora_rank", 1<<14),
+		Split: m.Has("attention.key_length_mla")}
+	if l.Split {
+		l.Key, l.Value = m.Size("attention.key_length_mla", 1<<12), m.Size("attention.value_length_mla", 1<<12)
+		c.HeadDim, c.KVHeads = l.KV+c.ropeDim(), 1
+	} else {
+		l.Key, l.Value = m.Size("attention.key_length", 1<<12), m.Size("attention.value_length", 1<<12)
+		c.HeadDim, c.KVHeads = max(l.Key, l.Value), c.Heads
+	}
+	c.Latent = l
+}
+
+// gating reads how the router chooses.
+func (m *Metadata) gating() Router {
+	r := Router{Scale: float32(m.PositiveOr("expert_weights_scale", 1)),
+		Groups: m.CountOr("expert_group_count", maxExperts), GroupsUsed: m.CountOr("expert_group_used_count",
+			maxExperts)}
+	const sigmoid = 2
+	switch kind := m.CountOr("expert_gating_func", 16); kind {
+	case 0, 1:
+	case sigmoid:
+		r.Score = Sigmoid
+	default:
+		m.fail("%s is %d, which is %w: 1 (softmax) and 2 (sigmoid) are", m.key("expert_gating_func"), kind,
+			ErrUnsupported)
+	}
+	r.Norm, _ = m.source.Bool(m.key("expert_weights_norm"))
+	return r
+}
+
+// deepseek2 is DeepSeek-V2 (2024) and V3 (2024): latent attention, and experts beside one or more
+// that every token uses, in all layers but the first.
+func deepseek2(b *Builder) {
+	rope, scale := b.latentRope()
+	b.Embed(1) // X [T, hidden]
+	for i := range b.Layers() {
+		b.Norm("attn_norm")          // H [T, hidden]
+		b.latentQKV(rope)            // Q [T, heads*headDim], K and V in the cache
+		b.Attend(Attn{Scale: scale}) // Att [T, heads*headDim]
+		b.latentOut()                // Y [T, hidden]
+		b.Norm("ffn_norm")           // H [T, hidden]
+		if !b.Experts.in(i) {
+			b.Feed(Feed{In: BufH, Act: SwiGLU, Beside: true}) // Shared [T, ffn], Y [T, hidden]
+			continue
+		}
+		if b.Experts.Shared > 0 {
+			b.Shared(SwiGLU) // Shared [T, shared ffn], Y [T, hidden]
+		}
+		router := b.Gating
+		router.Scale = cmp.Or(router.Scale, 1)
+		router.Bias = b.vector("exp_probs_b.bias", b.Experts.Count, IfPresent)
+		b.Mix(Mixture{Act: SwiGLU, Router: router, Onto: b.Experts.Shared > 0})
+	}
+	b.Norm("output_norm") // H [T, hidden]
+	b.Head(1)             // Logits [wanted rows, vocab]
+}
+
+// latentRope is the rotation, which YaRN does not make longer, and the scale of scores, which it
+// makes longer instead, by either side.
+func (b *Builder) latentRope() (*Rope, float32) {
+	r := b.Rope(Rope{})
+	r.Gain = cmp.Or(b.RopeGain, 1)
+	magnitude := r.Gain
+	if b.Yarn != nil {
+		if b.Yarn.Log == 0 {
+			r.Gain *= b.Yarn.mscale(1)
+		}
+		magnitude = r.Gain * b.Yarn.mscale(b.Yarn.Log)
+	}
+	return r, float32(magnitude * magnitude / math.Sqrt(float64(b.Latent.Key)))
+}
+
+// latentQKV reads H [T, hidden]: LatentQ [T, latent], LatentKV [T, latent + rotated], Full [T,
+// heads*key], then Q [T, heads*headDim] and the cache. Where there are matrices for each head,
+// queries are multiplied by those of the keys, so that all heads share the latent row as key and
+// value, in every phase (section 2.1.2); else each has its own.
+func (b *Builder) latentQKV(rope *Rope) {
+	l, whole := b.Latent, plans.RoleWhole
+	key, rotated := l.Key, b.ropeDim()
+	kv := Product{Role: whole + "kv_a", Tensor: "attn_kv_a_mqa", N: l.KV + rotated, K: b.Hidden, Out: BufLatentKV}
+	if l.Q > 0 {
+		b.MatMul("latent", BufH, Product{Role: whole + "q_a", Tensor: "attn_q_a", N: l.Q, K: b.Hidden, Out: BufLatentQ},
+			kv)
+		b.RowNorm("attn_q_a_norm", BufLatentQ, l.Q)
+		b.MatMul("q", BufLatentQ, Product{Role: whole + "q", Tensor: "attn_q_b", N: b.Heads * key, K: l.Q,
+			Out: BufFull})
+	} else {
+		b.MatMul("latent", BufH, Product{Role: whole + "q", Tensor: "attn_q", N: b.Heads * key, K: b.Hidden,
+			Out: BufFull},
+			kv)
+	}
+	b.RowNorm("attn_kv_a_norm", BufLatentKV, l.KV)
+	if l.Split {
+		b.perHead("k_b", BufFull, BufQ, key, b.heads.Dim, key-rotated, l.KV)
+	} else {
+		b.MatMul("kv_b", BufLatentKV, Product{Role: whole + "kv_b", Tensor: "attn_kv_b",
+			N: b.Heads * (key - rotated + l.Value),
+			K: l.KV, Out: BufKeyVal})
+	}
+	b.keeper = b.layer
+	b.op(OpLatent, "rotate", Op{Rope: rope, Heads: b.heads, Keeper: b.layer, Latent: l})
+}
+
+// latentOut reads Att [T, heads*headDim]: Full [T, heads*value], Y [T, hidden].
+func (b *Builder) latentOut() {
+	l := b.Latent
+	if l.Split {
+		b.perHead("v_b", BufAtt, BufFull, b.heads.Dim, l.Value, l.KV, l.Value)
+	} else {
+		b.op(OpHeads, "values", Op{In: BufAtt, Outs: []Buf{BufFull}, Heads: b.heads, InStep: b.heads.Dim,
+			OutStep: l.Value,
+			N:       l.Value})
+	}
+	b.MatMul("o", BufFull, Product{Role: plans.RoleWhole + "o", Tensor: "attn_output", N: b.Hidden,
+		K:   b.Heads * l.Value,
+		Out: BufY})
+}
+
+// perHead multiplies k elements of each head of In, inStep apart, by a matrix of its own; their n
+// results are outStep apart.
+func (b *Builder) perHead(name string, in, out Buf, inStep, outStep, k, n int) {
+	at := len(b.m.Weights)
+	b.m.Weights = append(b.m.Weights, Weight{Name: b.name("attn_" + name + ".weight"), Role: plans.RoleWhole + name,
+		Layer: b.layer, N: n, K: k, Stack: b.Heads, Rows: n, Of: [2]int{n, k}})
+	b.op(OpHeads, name, Op{In: in, Outs: []Buf{out}, W: []int{at}, Bias: []*Vector{nil}, Heads: b.heads, InStep: inStep,
+		OutStep: outStep, N: n})
+}
+
+// deepseekVocabulary is byte-level BPE with DeepSeek's special tokens.
+func deepseekVocabulary(w *gguf.Writer, tokens int) {
+	special := []string{"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"}
+	writeBPE(w, tokens, "deepseek-v3", chatDeepSeek, special, 0, 1, true)
+}
