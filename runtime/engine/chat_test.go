@@ -29,8 +29,8 @@ func shortWindows(t testing.TB, family string) *gguf.File {
 // TestAChatGoesOn: of a conversation that is sent again with one more message, what follows the
 // longest beginning that both have and one block are computed at most, whether all layers remember
 // everything or some forget, whether the answer came back whole or without its reasoning, and after
-// a request that lost its blocks in the middle of its answer, as long as nobody took them. The answers
-// are those of a fresh engine.
+// a request that lost its blocks in the middle of its answer, as long as nobody took them. The
+// answers are those of a fresh engine.
 func TestAChatGoesOn(t *testing.T) {
 	skipUnderRace(t)
 	for _, family := range []string{"llama", "gemma3", "gemma4", "gpt-oss", "llama4", "deepseek2"} {
@@ -83,7 +83,8 @@ func TestAChatGoesOn(t *testing.T) {
 // without halts, and so it does where ops are cut.
 func TestFamiliesHeld(t *testing.T) {
 	skipUnderRace(t)
-	for _, family := range []string{"gemma3", "gemma4", "gemma4-moe", "gpt-oss", "llama4", "deepseek2", "deepseek2-lite"} {
+	for _, family := range []string{"gemma3", "gemma4", "gemma4-moe", "gpt-oss", "llama4", "deepseek2",
+		"deepseek2-lite"} {
 		t.Run(family, func(t *testing.T) {
 			o := thumb.Options{Compute: "int8", Threads: 2}
 			r := openTestRunner(t, familyFile(t, family, gguf.Q8_0), o, 64)
