@@ -14,10 +14,10 @@ type (
 	KVType   = vec.KVType
 	KVLayout = vec.KVLayout
 
-	Attention      = vec.Attention
-	AttentionForm  = vec.AttentionForm
-	AttentionJob   = vec.AttentionJob
-	AttentionParts = vec.AttentionParts
+	Attention       = vec.Attention
+	AttentionForm   = vec.AttentionForm
+	AttentionJob    = vec.AttentionJob
+	AttentionStates = vec.AttentionStates
 )
 
 // The gated units.

@@ -8,10 +8,10 @@ import (
 	"sandwich/topotree"
 )
 
-// PUWords says in the words of a machine what a set of its PUs is, so that a reviewer need not know
+// puWords says in the words of a machine what a set of its PUs is, so that a reviewer need not know
 // their numbers: "all 8 cores", "one core of each cluster", "node 0", "3 of 8 cores", with SMT
 // siblings said where cores have all of theirs.
-func PUWords(host *profiles.Profile, pus PUSet) string {
+func puWords(host *profiles.Profile, pus PUSet) string {
 	m := host.Machine
 	set := topotree.NewCPUSet(pus...)
 	if m == nil || len(pus) == 0 {
@@ -181,4 +181,9 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// InWords is a set of PUs with what it is on the bundle's host.
+func (b *Bundle) InWords(pus PUSet) string {
+	return pus.String() + " (" + puWords(&b.Host, pus) + ")"
 }

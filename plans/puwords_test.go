@@ -34,7 +34,7 @@ func TestPUWords(t *testing.T) {
 		if err := pus.UnmarshalText([]byte(c.pus)); err != nil {
 			t.Fatal(err)
 		}
-		if got := PUWords(profiles.New(m, profiles.Identity{}), pus); got != c.want {
+		if got := puWords(profiles.New(m, profiles.Identity{}), pus); got != c.want {
 			t.Errorf("%s of %q: %q, want %q", c.pus, c.machine, got, c.want)
 		}
 	}

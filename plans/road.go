@@ -12,17 +12,27 @@ const mostOnRoad = 100
 // these, configurations of sections, and their ranking by simulation (Sandwich 5.2, 5.3). The tuner
 // writes it, `plan explain` tells it.
 type Road struct {
-	Trees          int             `yaml:"trees" json:"trees"`
-	Truncated      bool            `yaml:"truncated,omitempty" json:"truncated,omitempty"` // there are more trees
-	Sections       int             `yaml:"sections" json:"sections"`
-	Configurations int             `yaml:"configurations" json:"configurations"`
-	UnlikeCosts    int             `yaml:"unlike_costs" json:"unlike_costs"`
-	Simulated      int             `yaml:"simulated" json:"simulated"` // by replay of the load
-	Seconds        float64         `yaml:"seconds" json:"seconds"`
-	Load           string          `yaml:"load" json:"load"`
-	Objective      string          `yaml:"objective" json:"objective"`
-	Assumed        []string        `yaml:"assumed,omitempty" json:"assumed,omitempty"`
-	Candidates     []RoadCandidate `yaml:"candidates" json:"candidates"` // best first
+	Trees          int      `yaml:"trees" json:"trees"`
+	Truncated      bool     `yaml:"truncated,omitempty" json:"truncated,omitempty"` // there are more trees
+	Sections       int      `yaml:"sections" json:"sections"`
+	Configurations int      `yaml:"configurations" json:"configurations"`
+	UnlikeCosts    int      `yaml:"unlike_costs" json:"unlike_costs"`
+	Simulated      int      `yaml:"simulated" json:"simulated"` // by replay of the load
+	Seconds        float64  `yaml:"seconds" json:"seconds"`
+	Load           string   `yaml:"load" json:"load"`
+	Objective      string   `yaml:"objective" json:"objective"`
+	Assumed        []string `yaml:"assumed,omitempty" json:"assumed,omitempty"`
+	// what was measured for the predictions, and how wrong they were on products that were not
+	Measured   []string        `yaml:"measured,omitempty" json:"measured,omitempty"`
+	Errors     *RoadErrors     `yaml:"errors,omitempty" json:"errors,omitempty"`
+	Candidates []RoadCandidate `yaml:"candidates" json:"candidates"` // best first
+}
+
+// RoadErrors are relative errors of predictions: 0.1 for 10 %.
+type RoadErrors struct {
+	Products int     `yaml:"products" json:"products"`
+	Median   float64 `yaml:"median" json:"median"`
+	P90      float64 `yaml:"p90" json:"p90"`
 }
 
 // RoadCandidate is a service configuration with what the simulation said of it.
@@ -52,6 +62,9 @@ func (r *Road) check() error {
 			mostOnRoad)
 	}
 	figures := []float64{r.Seconds}
+	if r.Errors != nil {
+		figures = append(figures, r.Errors.Median, r.Errors.P90, float64(r.Errors.Products))
+	}
 	for _, c := range r.Candidates {
 		figures = append(figures, c.PrefillRate, c.DecodeRate, c.Latency, float64(c.Bytes))
 	}

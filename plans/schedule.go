@@ -124,6 +124,31 @@ func (s Schedule) String() string {
 	return text
 }
 
+// ParseSchedule is the inverse of String, for journals of trials. It does not ask whether the
+// schedule is legal for a matrix.
+func ParseSchedule(text string) (Schedule, error) {
+	words := strings.Fields(text)
+	if len(words) < 3 || words[1] != "slice" {
+		return Schedule{}, fmt.Errorf("schedule %.80q is not a kernel with its slice", text)
+	}
+	y, widen := scheduleYAML{Kernel: words[0], Slice: words[2]}, false
+	for rest := words[3:]; len(rest) > 0; rest = rest[1:] {
+		switch {
+		case rest[0] == "ways" && len(rest) > 1:
+			y.Ways, rest = rest[1], rest[1:]
+		case rest[0] == "packed":
+			y.Pack = true
+		case rest[0] == "widened":
+			widen = true
+		default:
+			return Schedule{}, fmt.Errorf("schedule %.80q: %.20q is none of ways, packed and widened", text, rest[0])
+		}
+	}
+	s, err := y.schedule()
+	s.Widen = widen
+	return s, err
+}
+
 // Rule applies a schedule to the rows MLo <= M <= MHi; MHi 0 leaves the range open.
 type Rule struct {
 	MLo      int      `json:"m_lo"`

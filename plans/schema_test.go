@@ -14,7 +14,7 @@ import (
 	"sandwich/profiles"
 )
 
-// schema is what plan.v2.json uses of JSON Schema. A keyword that it does not know fails the test.
+// schema is what our schemas use of JSON Schema. A keyword that it does not know fails the test.
 type schema struct {
 	Schema     string             `json:"$schema"`
 	Title      string             `json:"title"`
@@ -35,9 +35,11 @@ type schema struct {
 	Additional json.RawMessage    `json:"additionalProperties"` // false, or a schema
 }
 
-func planSchema(t *testing.T) *schema {
+func planSchema(t *testing.T) *schema { return readSchema(t, filepath.Join("schema", "plan.v2.json")) }
+
+func readSchema(t *testing.T, path string) *schema {
 	t.Helper()
-	f, err := os.Open(filepath.Join("schema", "plan.v2.json"))
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

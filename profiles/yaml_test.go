@@ -1,6 +1,8 @@
 package profiles
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -60,6 +62,39 @@ func TestCanonicalJSON(t *testing.T) {
 	if _, err := CanonicalJSON(math.NaN()); err == nil {
 		t.Error("NaN was rendered")
 	}
+}
+
+// FuzzCanonicalJSON: sorting the text gives what decoding and encoding it gives.
+func FuzzCanonicalJSON(f *testing.F) {
+	for _, text := range []string{`{"b":1,"a":[{"z":null,"y":{"d":0.10,"c":true}},[],{}],"":"<&>\u2028"}`, `[1e21,"\""]`,
+		`{"a":1,"a":2}`, `"\ufffd\\"`, `{"\n":1,"b":{"q":[[{"f":1,"e":2}]]},"aa":1,"a":2}`, `7`, ``, `{"a" : [ 1 ] }`,
+		`{"a\"b":1,"a":"\\"}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber()
+		if dec.Decode(&v) != nil {
+			return
+		}
+		for _, x := range []any{v, json.RawMessage(text), struct {
+			B string `json:"b"`
+			A any    `json:"a"`
+		}{string(text), v}} {
+			raw, err := json.Marshal(x)
+			if err != nil {
+				continue // something follows the first value
+			}
+			want, err := decodedJSON(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := CanonicalJSON(x); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s\n%s, %v; want\n%s", raw, got, err, want)
+			}
+		}
+	})
 }
 
 func TestWriteFileReplacesWhole(t *testing.T) {

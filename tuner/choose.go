@@ -25,6 +25,12 @@ const (
 	shortBudget  = time.Minute
 )
 
+// Anchors take so much of a budget that is not short, and so long at most.
+const (
+	anchorsShare = 0.03
+	anchorsMost  = 6 * time.Second
+)
+
 // ranking is the road up to the race, the same that `tune --simulate` ends with.
 func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 	shape, err := shapeOf(*o)
@@ -43,8 +49,15 @@ func (o *Options) ranking(ctx context.Context) (*Ranking, error) {
 			load.Seed, load.Sequential = o.Seed, true
 		}
 	}
-	r, err := Simulate(ctx, SimulateOptions{Profile: o.Profile, Shape: shape, Compute: o.Compute, KV: o.KV, ISA: o.ISA,
-		TP: o.TP, Threads: o.Threads, Load: load, Objective: o.Objective, SLO: o.SLO, TopK: o.TopK})
+	so := SimulateOptions{Profile: o.Profile, Shape: shape, Compute: o.Compute, KV: o.KV, ISA: o.ISA,
+		TP: o.TP, Threads: o.Threads, Load: load, Objective: o.Objective, SLO: o.SLO, TopK: o.TopK}
+	if o.Budget >= shortBudget {
+		within := min(anchorsMost, time.Duration(anchorsShare*float64(o.Budget)))
+		if so.Anchors, err = Anchors(ctx, so, within); err != nil {
+			return nil, err
+		}
+	}
+	r, err := Simulate(ctx, so)
 	if errors.Is(err, service.ErrNoFit) { // its kernels can be tuned by shape all the same, on the default's PUs
 		return &Ranking{}, nil
 	}

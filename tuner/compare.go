@@ -60,10 +60,7 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
 	o.Options.SeqMax = o.MaxM
 	k := o.Key
-	shape := plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1,
-		HeadDim: 64, FFN: 1, Vocab: 1,
-		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: min(maxCompared,
-			1+compareBytes/max(1, measure.PackedBytes(k)))}}}
+	shape := oneWeight(k, min(maxCompared, 1+compareBytes/max(1, measure.PackedBytes(k))))
 	if o.Began.IsZero() {
 		o.Began = time.Now()
 	}
@@ -82,6 +79,13 @@ func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	var err error
 	t.workers.Pool.Lead(func(l *pool.Leader) { rows, err = t.compare(l, o) })
 	return rows, err
+}
+
+// oneWeight is a model of nothing but one weight, so many times.
+func oneWeight(k plans.WeightKey, count int) plans.ModelShape {
+	return plans.ModelShape{Arch: "llama", Name: k.String(), Hidden: k.K, Layers: 1, Heads: 1, KVHeads: 1,
+		HeadDim: 64, FFN: 1, Vocab: 1,
+		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: count}}}
 }
 
 // compareBytes is how many bytes of weights a comparison goes round.

@@ -32,6 +32,11 @@ func (r *Ranking) Road() *plans.Road {
 	out := &plans.Road{Trees: r.Trees, Truncated: r.Truncated, Sections: r.Sections, Configurations: r.Configs,
 		UnlikeCosts: r.Costs, Simulated: len(r.Ranked), Seconds: round(r.Seconds), Load: r.Load,
 		Objective: r.Objective, Assumed: r.Assumed}
+	if a := r.Anchors; a.known() {
+		median, p90 := a.Error()
+		out.Measured = a.Measured
+		out.Errors = &plans.RoadErrors{Products: len(a.Errors), Median: round(median), P90: round(p90)}
+	}
 	for _, c := range r.Shown() {
 		bytes := int64(0)
 		for _, n := range c.Bytes {

@@ -35,8 +35,9 @@ type SimulateOptions struct {
 	Load      Load
 	Objective string // of trace; "": latency
 	SLO       trace.SLO
-	Parallel  int // sequences that run at once; 0: 8
-	TopK      int // candidates to show; 0: 10
+	Anchors   *Calibration // of this machine; nil: what kernels reach is assumed
+	Parallel  int          // sequences that run at once; 0: 8
+	TopK      int          // candidates to show; 0: 10
 }
 
 // Ranked is a configuration with what the replay of the trace saw under it.
@@ -63,6 +64,7 @@ type Ranking struct {
 	Ranked    []*Ranked         // that were replayed
 	Near      []*service.Config // one step from the best: a PU more or fewer, a rank fewer
 	Assumed   []string          // figures that are no measurement of this machine
+	Anchors   *Calibration      // that predictions rest on; nil: none was measured
 	Load      string            // in words
 	Objective string
 	SLO       trace.SLO
@@ -110,10 +112,14 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Anchors.known() {
+		predictor.Calibrate(o.Anchors.Types)
+	}
 	s := &simulation{ctx: ctx, o: o, predictor: predictor, chunk: plan.Chunk,
 		out: &Ranking{Trees: space.Trees, Truncated: space.Truncated, Sections: space.Sections,
-			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions()...), Objective: o.Objective,
-			SLO: o.SLO, TopK: o.TopK}}
+			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions(o.Anchors.known())...),
+			Objective: o.Objective,
+			SLO:       o.SLO, TopK: o.TopK, Anchors: o.Anchors}}
 	if err := s.rank(space); err != nil {
 		return nil, err
 	}

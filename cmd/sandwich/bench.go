@@ -18,6 +18,6 @@ func newBench() *cobra.Command {
 	}
 	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchGEMM(), newBenchGrammar(), newBenchLLM(),
 		newBenchLoad(),
-		newBenchPerplexity(), newBenchSearch())
+		newBenchPerplexity(), newBenchRanking(), newBenchSearch(), newBenchThumb())
 	return c
 }

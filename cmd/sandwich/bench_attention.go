@@ -14,6 +14,7 @@ import (
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
@@ -131,12 +132,12 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 }
 
 func (f *attentionFlags) readModel() error {
-	s, err := openSubject(f.model, "f16")
+	s, err := session.OpenSubject(f.model, "f16")
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	f.dims, f.kvHeads, f.groups = []int{s.shape.HeadDim}, s.shape.KVHeads, []int{s.shape.Heads / s.shape.KVHeads}
+	defer s.Close()
+	f.dims, f.kvHeads, f.groups = []int{s.Shape.HeadDim}, s.Shape.KVHeads, []int{s.Shape.Heads / s.Shape.KVHeads}
 	return nil
 }
 

@@ -39,9 +39,9 @@ func newBenchGrammar() *cobra.Command {
 on behind the token that was drawn. Logits are random; each answer is a request of its own, whose masks are made
 anew. Times of steps are processor time of one thread.
 
-Without --schema any object, a record, a recursive tree, formats and patterns, a form of 60 properties, an enum of
-10^4, a tool set of 200 KB, and free text before one of its calls are measured; without --model made-up
-vocabularies of 32,000 and 150,000 tokens are taken. "again" is the 99th percentile of a mask that was made
+Without --schema any object, a record, a recursive tree, formats and patterns, strings of several patterns at once,
+a form of 60 properties, an enum of 10^4, a tool set of 200 KB, and free text before one of its calls are measured;
+without --model made-up vocabularies of 32,000 and 150,000 tokens are taken. "again" is the 99th percentile of a mask that was made
 before, "sample" what a draw at temperature 1 of the 40 likeliest takes, without a mask and with one.`,
 		Example: `  sandwich bench grammar
   sandwich bench grammar --schema tools.json --model llama.gguf --answers 50 --format csv`,

@@ -34,9 +34,12 @@ type loadFlags struct {
 	slo      trace.SLO
 	goodput  int
 	simulate bool
+	sweep    string
 	record   string
 	replay   string
 	svg      string
+
+	swept []load.SweepRow // of all policies
 }
 
 func newBenchLoad() *cobra.Command {
@@ -50,10 +53,12 @@ after another, or of any server with OpenAI's /v1/completions (--url).
 
 ` + setsText() + `
 --simulate runs the same arrivals through the scheduler on a virtual clock, with the times that ops took in the real run
-just before, and prints both: two clocks agree where a simulated objective is worth something.`,
+just before, and prints both: two clocks agree where a simulated objective is worth something. --sweep then goes through
+multiples of the arrivals' rate, or of the service level, on the virtual clock alone.`,
 		Example: `  sandwich bench load --reactive 12 --proactive 24 --duration 2m --svg load.svg
   sandwich bench load --policy sandwich,fcfs,preempt,share --record arrivals.jsonl
   sandwich bench load --replay arrivals.jsonl --simulate --format json
+  sandwich bench load --simulate --sweep rate --svg sweep.svg
   sandwich bench load --url http://127.0.0.1:8080 --reactive 6 --proactive 12
   sandwich bench load --goodput 6 --slo-ttft 1s --slo-tpot 100ms`,
 		Args: exactArgs(0, ""),
@@ -79,9 +84,11 @@ just before, and prints both: two clocks agree where a simulated objective is wo
 	fs.IntVar(&f.goodput, "goodput", 0, "runs of a bisection for the highest rate at which 90 % of the reactive "+
 		"requests meet the service level")
 	fs.BoolVar(&f.simulate, "simulate", false, "simulate the same arrivals and print both clocks")
+	fs.StringVar(&f.sweep, "sweep", "", "with --simulate: go through multiples of the "+
+		strings.Join(load.Sweeps(), " or of the "))
 	fs.StringVar(&f.record, "record", "", "file to write the arrivals to")
 	fs.StringVar(&f.replay, "replay", "", "file of recorded arrivals to offer instead")
-	fs.StringVar(&f.svg, "svg", "", "file for a picture of the last run")
+	fs.StringVar(&f.svg, "svg", "", "file for a picture of the last run, or of the sweep")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
@@ -128,6 +135,10 @@ func (f *loadFlags) check() error {
 		return fmt.Errorf("--goodput %d: give a number of runs up to 20", f.goodput)
 	case f.url != "" && f.simulate:
 		return errors.New("--simulate needs the op times of the engine in this process: leave --url out")
+	case f.sweep != "" && !f.simulate:
+		return errors.New("--sweep runs on the virtual clock: give --simulate too")
+	case f.sweep != "" && !slices.Contains(load.Sweeps(), f.sweep):
+		return fmt.Errorf("--sweep %.40q: choose one of %s", f.sweep, strings.Join(load.Sweeps(), ", "))
 	case f.url != "" && len(f.policies) > 1:
 		return errors.New("--policy chooses among those of the engine in this process: leave it or --url out")
 	case f.goodput > 0 && f.replay != "":
@@ -187,6 +198,15 @@ func (f *loadFlags) run(ctx context.Context, out io.Writer, format string) error
 	runs, err := f.measure(ctx, t)
 	if err != nil {
 		return err
+	}
+	if f.sweep != "" {
+		if f.svg != "" {
+			err := writeOutput(f.svg, func(w io.Writer) error { return load.SweepSVG(w, f.swept) })
+			if err != nil {
+				return err
+			}
+		}
+		return printSweep(out, format, runs, f.swept, f.slo)
 	}
 	if f.svg != "" {
 		last := runs[len(runs)-1]
@@ -262,7 +282,14 @@ func (f *loadFlags) measurePolicy(ctx context.Context, s *session.Session, t tra
 		}
 		runs = append(runs, sim)
 	}
-	return runs, nil
+	if f.sweep == "" {
+		return runs, nil
+	}
+	rows, err := load.Sweep(f.sweep, sizes.Policy, f.slo, func(scale float64) (*trace.Report, error) {
+		return target.Replay(t.Faster(scale), sizes.sched(), sizes.Context)
+	})
+	f.swept = append(f.swept, rows...)
+	return runs, err
 }
 
 // bisect finds by what its arrivals can be multiplied for 90 % of the reactive requests to meet the

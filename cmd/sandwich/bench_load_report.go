@@ -10,6 +10,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/outfile"
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
 	"sandwich/tuner/measure/load"
 	"sandwich/tuner/trace"
 )
@@ -31,6 +32,53 @@ func printLoad(out io.Writer, format string, runs []*load.Run, slo trace.SLO) er
 		return err
 	}
 	return compareClocks(out, rows)
+}
+
+// printSweep shows the runs and, below, what a sweep found; as JSON or CSV the sweep alone.
+func printSweep(out io.Writer, format string, runs []*load.Run, swept []load.SweepRow, slo trace.SLO) error {
+	switch format {
+	case "json":
+		return show.JSON(out, swept)
+	case "csv":
+		return csvSweep(out, swept)
+	}
+	if err := printLoad(out, format, runs, slo); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, r := range swept {
+		rows = append(rows, []string{r.Policy, strconv.FormatFloat(r.Scale, 'g', 4, 64), fmt.Sprintf("%.1f", r.Rate),
+			fmt.Sprintf("%s, %s", profiles.FormatSeconds(r.MostTTFT), profiles.FormatSeconds(r.MostTPOT)), r.Class,
+			strconv.Itoa(r.Requests), fmt.Sprintf("%.0f %%", 100*r.Attainment), fmt.Sprintf("%.1f", r.Goodput),
+			millisOf(r.TTFT.P50), millisOf(r.TTFT.P90), millisOf(r.TPOT.P50), millisOf(r.TPOT.P90)})
+	}
+	fmt.Fprintln(out, "\non the virtual clock, by the op times of the runs above:")
+	return show.Table(out, []string{"policy", "times", "a minute", "level TTFT, TPOT", "class", "requests", "within",
+		"goodput a minute", "TTFT p50 ms", "p90", "TPOT p50 ms", "p90"}, rows, 1, 2, 5, 6, 7, 8, 9, 10, 11)
+}
+
+func csvSweep(out io.Writer, rows []load.SweepRow) error {
+	w := csv.NewWriter(out)
+	header := []string{"policy", "sweep", "scale", "requests_per_minute", "slo_ttft", "slo_tpot", "class", "requests",
+		"slo_attainment", "goodput_per_minute", "ttft_p50", "ttft_p90", "tpot_p50", "tpot_p90"}
+	if err := w.Write(header); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		cells := []string{r.Policy, r.Sweep}
+		for _, v := range []float64{r.Scale, r.Rate, r.MostTTFT, r.MostTPOT} {
+			cells = append(cells, strconv.FormatFloat(v, 'g', 6, 64))
+		}
+		cells = append(cells, r.Class, strconv.Itoa(r.Requests))
+		for _, v := range []float64{r.Attainment, r.Goodput, r.TTFT.P50, r.TTFT.P90, r.TPOT.P50, r.TPOT.P90} {
+			cells = append(cells, strconv.FormatFloat(v, 'g', 6, 64))
+		}
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
 }
 
 func csvLoad(out io.Writer, rows []load.Row) error {

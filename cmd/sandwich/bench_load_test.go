@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,45 @@ func TestBenchLoad(t *testing.T) {
 	}
 }
 
+// TestBenchLoadSweep: the multiples of the rate serve the same requests, the share within the level
+// falls with the rate and rises with the level, and the picture has a line for each class.
+func TestBenchLoadSweep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("offers requests for seconds")
+	}
+	for _, by := range load.Sweeps() {
+		picture := filepath.Join(t.TempDir(), "s.svg")
+		out, _, code := execute(t, loadArgs("--simulate", "--sweep", by, "--format", "json", "--svg", picture,
+			"--slo-ttft", "50ms", "--slo-tpot", "20ms")...)
+		var rows []load.SweepRow
+		if err := json.Unmarshal([]byte(out), &rows); code != 0 || err != nil || len(rows) < 12 {
+			t.Fatalf("exit code %d, %d rows: %v\n%s", code, len(rows), err, out)
+		}
+		first, last := rows[0], rows[len(rows)-2]
+		if first.Class != "reactive" || last.Class != "reactive" || first.Requests != last.Requests ||
+			first.Scale >= 1 || last.Scale <= 1 {
+			t.Errorf("%+v\n%+v", first, last)
+		}
+		ratio := last.Scale / first.Scale
+		switch by {
+		case load.ByRate:
+			if math.Abs(last.Rate/first.Rate/ratio-1) > 1e-3 || last.TTFT.P90 < first.TTFT.P90 ||
+				last.Attainment > first.Attainment {
+				t.Errorf("%+v\n%+v", first, last)
+			}
+		case load.BySLO:
+			if math.Abs(last.MostTTFT/first.MostTTFT/ratio-1) > 1e-3 || last.TTFT != first.TTFT ||
+				last.Attainment < first.Attainment {
+				t.Errorf("%+v\n%+v", first, last)
+			}
+		}
+		svg, err := os.ReadFile(picture)
+		if err != nil || strings.Count(string(svg), "<polyline") != 2 {
+			t.Errorf("the picture: %v\n%.2000s", err, svg)
+		}
+	}
+}
+
 func TestBenchLoadBadInput(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.jsonl")
 	if err := os.WriteFile(bad, []byte(`{"at": 1, "class": "urgent", "prompt": 1, "output": 1}`), 0o644); err != nil {
@@ -91,6 +131,8 @@ func TestBenchLoadBadInput(t *testing.T) {
 		"--quantum":    {"--quantum", "NaN"},
 		"--op-bound":   {"--op-bound", "-1ms"},
 		"--ctx":        {"--ctx", "1"},
+		"--sweep":      {"--simulate", "--sweep", "moods"},
+		"too":          {"--sweep", "rate"},
 	} {
 		_, text, code := execute(t, loadArgs(args...)...)
 		if code != exitInput || !strings.Contains(text, want) {

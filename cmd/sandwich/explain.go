@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -156,7 +158,7 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	}
 	if b.Evidence.Strategy != "" {
 		fmt.Fprintln(w)
-		if err := show.Sentence(w, verdictText(b)); err != nil {
+		if err := show.Sentence(w, bundle.Verdict(b)); err != nil {
 			return err
 		}
 	}
@@ -166,7 +168,14 @@ func (s *story) print(w io.Writer, b *plans.Bundle) error {
 	}
 	if s.Road != nil && len(s.Road.Assumed) > 0 {
 		fmt.Fprintln(w, "\nThe simulation rests on:")
-		for _, a := range s.Road.Assumed {
+		list := s.Road.Measured
+		if e := s.Road.Errors; e != nil {
+			list = append(slices.Clone(list), fmt.Sprintf("predictions by these anchors were off by %.0f %% at "+
+				"the median "+
+				"and %.0f %% at the 90th percentile on %d products that were none", 100*e.Median, 100*e.P90,
+				e.Products))
+		}
+		for _, a := range append(list, s.Road.Assumed...) {
 			if err := show.Sentence(w, "- "+show.Printable(a)); err != nil {
 				return err
 			}
@@ -217,9 +226,13 @@ func (s *story) printSteps(w io.Writer) error {
 			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
 			profiles.FormatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
 	}
+	off := ""
+	if e := s.Road.Errors; e != nil {
+		off = fmt.Sprintf(" ±%.0f %%", 100*e.Median)
+	}
 	fmt.Fprintln(w)
-	return show.Table(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s",
-		"decode tokens/s", "latency", "memory"}, rows, 0, 2, 5, 6, 7, 8)
+	return show.Table(w, []string{"", "simulated", "TP", "prefill PUs", "decode PUs", "prefill tokens/s" + off,
+		"decode tokens/s" + off, "latency" + off, "memory"}, rows, 0, 2, 5, 6, 7, 8)
 }
 
 // print shows the race of a phase, an arm a row.
@@ -237,7 +250,7 @@ func (p *phaseStory) print(w io.Writer) error {
 			row[0] = "* " + x.Arm
 		}
 		for _, t := range x.Tests {
-			row = append(row, sampleText(t.Samples))
+			row = append(row, bundle.Samples(t.Samples))
 		}
 		if len(row) != tests {
 			continue // a test less than the others, by somebody's hand

@@ -85,3 +85,13 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 		return usageError(fmt.Errorf("%s needs %s (see '%s --help')", c.CommandPath(), what, c.CommandPath()))
 	}
 }
+
+// someArgs asks for at least one.
+func someArgs(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return exactArgs(1, what)(c, args)
+	}
+}

@@ -6,225 +6,272 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"sandwich/plans"
 	"sandwich/plans/gate"
-	"sandwich/plans/thumb"
 	"sandwich/profiles"
-	"sandwich/runtime/gguf"
-	"sandwich/runtime/session"
-	"sandwich/tuner/measure"
 )
 
 var (
 	proofState  = flag.String("gate-proof", "", "file with the state of the gate's proof: run it, or go on with it")
 	proofModel  = flag.String("gate-model", "", "GGUF file that the proof measures with")
 	proofBudget = flag.Duration("gate-run", 90*time.Second, "time of one run of the proof")
+	proofScan   = flag.Duration("gate-scan", 8*time.Second, "time in which a damage is looked at first")
 	proofPairs  = flag.Duration("gate-establish", 10*time.Minute,
 		"time in which the true effect of a damage is established")
 )
 
-// What the proof wants: damages of a true effect within these, and how often each is run.
+// What a run of the proof may be of, and how often each is run.
 const (
-	effectLow, effectHigh = 0.045, 0.055
-	proofDamaged          = 30
-	proofEqual            = 30
+	runDamaged  = "damaged"    // 4.5 to 5.5 % slower: to be caught
+	runEqual    = "equal"      // the same plan under another name: to pass
+	runImproved = "improved"   // the damage taken back: to pass
+	runSmall    = "1 %"        // for orientation
+	runDrift    = "drift"      // equal, beside a neighbour that takes more and more: undecidable
+	runTwo      = "two speeds" // equal, beside one that comes and goes
 )
+
+var proofCounts = []struct {
+	what string
+	n    int
+}{{runDamaged, 30}, {runEqual, 30}, {runImproved, 6}, {runSmall, 10}, {runDrift, 3}, {runTwo, 3}}
 
 // proof is its state, written after each step so that the proof may be spread over days.
 type proof struct {
-	Effects map[string]float64 `json:"effects"` // true slowdown of a damage, by its name
-	Runs    []proofRun         `json:"runs"`
+	Fingerprint string    `json:"fingerprint"` // of the host
+	Model       string    `json:"model"`       // digest of its shape
+	Scanned     []effect  `json:"scanned"`     // seconds each
+	Established []effect  `json:"established"` // minutes each
+	Runs        []gateRun `json:"runs"`
+
+	path string
+	dir  string // of the bundles that runs compare
+	base *plans.Plan
+	host *profiles.Profile
+	list []damage
 }
 
-type proofRun struct {
-	Damage string  `json:"damage"` // "" for the equal plan
+// effect is how much slower a damage makes its worst row, with the 95 % interval, by pairs.
+type effect struct {
+	Damage string  `json:"damage"`
+	Kind   string  `json:"kind"`
+	Row    string  `json:"row"`
+	Slower float64 `json:"slower"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Pairs  int     `json:"pairs"`
+}
+
+// within says that an effect is one of those of a window.
+func (e *effect) within(w window) bool { return e.Slower >= w.low && e.Slower <= w.high }
+
+// gateRun is one run of plan check and what it said.
+type gateRun struct {
+	What   string  `json:"what"`
+	Damage string  `json:"damage,omitempty"`
+	Kind   string  `json:"kind,omitempty"`
 	Exit   int     `json:"exit"`
-	Spread float64 `json:"spread"` // the largest of its rows
+	Spread float64 `json:"aa_noise"` // the largest of its rows
+	Noisy  bool    `json:"noisy"`    // a row's equal arms differed by more than the ceiling
+	Rounds int     `json:"rounds"`
+	Took   float64 `json:"seconds"`
 	When   string  `json:"when"`
 }
 
-// TestGateProof plants slowdowns whose true effect it establishes first and counts how many the
-// gate catches, beside equal plans. It needs a quiet machine and hours; without -gate-proof it is
-// skipped.
+// TestGateProof plants slowdowns whose true effect it establishes first and counts how many of them
+// `plan check --measure` catches, beside equal plans, improvements and neighbours. It needs a quiet
+// machine and some hours, and goes on where it was stopped; without -gate-proof it is skipped.
 func TestGateProof(t *testing.T) {
 	if *proofState == "" {
 		t.Skip("the proof of the gate takes hours: make gate-proof")
 	}
-	var p proof
-	data, err := os.ReadFile(*proofState)
-	if err == nil {
-		err = json.Unmarshal(data, &p)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		p.Effects, err = map[string]float64{}, nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	save := func() {
-		data, err := json.MarshalIndent(p, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(*proofState, data, 0o644); err != nil {
-			t.Fatal(err)
+	p := readProof(t)
+	for _, w := range []window{aboutFive, aboutOne} {
+		for _, kind := range kinds {
+			p.establish(t, kind, w)
 		}
 	}
-	file, _, err := session.OpenModel(*proofModel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	base, damages := proofPlans(t)
-	for _, d := range damages {
-		if _, done := p.Effects[d.name]; done {
-			continue
+	for _, what := range p.order() {
+		if !p.run(t, what) {
+			t.Errorf("no run %q: no damage has the effect that it needs", what)
 		}
-		rows := proofRace(t, file, base, d.plan, *proofPairs, 0)
-		worst := 0.0
-		for i := range rows {
-			worst = max(worst, 1-rows[i].Estimate(true).Median)
-		}
-		p.Effects[d.name] = worst
-		t.Logf("%s: true effect %.1f %%", d.name, 100*worst)
-		save()
 	}
-	damages = slices.DeleteFunc(damages, func(d damage) bool {
-		return p.Effects[d.name] < effectLow || p.Effects[d.name] > effectHigh
-	})
-	if len(damages) == 0 {
-		t.Fatalf("no damage has a true effect of %v to %v: %v", effectLow, effectHigh, p.Effects)
-	}
-	for len(p.Runs) < proofDamaged+proofEqual {
-		n := len(p.Runs)
-		d := damage{"", base}
-		if n%2 == 0 {
-			d = damages[n/2%len(damages)]
-		}
-		v := gate.Judge(proofRace(t, file, base, d.plan, *proofBudget, 0.03), gate.Options{MaxRegress: 0.03,
-			Ceiling: gate.DefaultCeiling, InTurn: true})
-		run := proofRun{Damage: d.name, Exit: gate.Decide(nil, v, false).Exit,
-			When: time.Now().UTC().Format(time.RFC3339)}
-		for _, r := range v {
-			run.Spread = max(run.Spread, r.Spread)
-		}
-		p.Runs = append(p.Runs, run)
-		save()
-	}
+	t.Log("\n" + p.report())
 	p.judge(t)
 }
 
-// judge holds the counts: runs that end undecided count for neither.
-func (p *proof) judge(t *testing.T) {
-	caught, missed, alarms, quiet, undecided := 0, 0, 0, 0, 0
-	for _, r := range p.Runs {
-		switch {
-		case r.Exit == gate.ExitUndecided:
-			undecided++
-		case r.Damage != "" && r.Exit == gate.ExitFailed:
-			caught++
-		case r.Damage != "":
-			missed++
-		case r.Exit == gate.ExitFailed:
-			alarms++
-		default:
-			quiet++
+// readProof begins a proof, or takes up the one that was begun on this host with this model.
+func readProof(t *testing.T) *proof {
+	p := &proof{path: *proofState, dir: t.TempDir()}
+	data, err := os.ReadFile(p.path)
+	if err == nil {
+		err = json.Unmarshal(data, p)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.base, p.host, p.list = damagesOf(t)
+	model := p.base.Model.Digest()
+	if p.Model == "" {
+		p.Fingerprint, p.Model = p.base.Fingerprint, model
+	}
+	if p.Model != model || p.Fingerprint != p.base.Fingerprint {
+		t.Fatalf("%s was begun on another host or with another model: name another file", p.path)
+	}
+	return p
+}
+
+func (p *proof) save(t *testing.T) {
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err == nil {
+		err = profiles.WriteFile(p.path, data)
+	}
+	if err == nil {
+		err = profiles.WriteFile(p.path+".md", []byte(p.report()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// order is what is still to be run, mixed, so that a proof that is stopped has some of each.
+func (p *proof) order() (out []string) {
+	const rounds = 30
+	for i := range rounds {
+		for _, c := range proofCounts {
+			for n := i * c.n / rounds; n < (i+1)*c.n/rounds; n++ {
+				out = append(out, c.what)
+			}
 		}
 	}
-	t.Logf("caught %d, missed %d; equal plans: alarms %d, quiet %d; undecided %d", caught, missed, alarms, quiet,
-		undecided)
-	if missed > 2 || alarms > 2 || undecided > 6 {
-		t.Error("the gate does not hold what it promises")
+	for _, r := range p.Runs {
+		if i := slices.Index(out, r.What); i >= 0 {
+			out = slices.Delete(out, i, i+1)
+		}
 	}
+	return out
 }
 
-// damage is a plan with something worse planted.
-type damage struct {
-	name string
-	plan *plans.Plan
+// damageFor is the one whose turn it is among those of a window, one kind after another.
+func (p *proof) damageFor(what string, w window) (*damage, string) {
+	n := 0
+	for _, r := range p.Runs {
+		if r.What == what {
+			n++
+		}
+	}
+	var fit []effect
+	for _, kind := range kinds {
+		if e := p.nearest(kind, w); e != nil && e.within(w) {
+			fit = append(fit, *e)
+		}
+	}
+	if len(fit) == 0 {
+		return nil, ""
+	}
+	e := fit[n%len(fit)]
+	i := slices.IndexFunc(p.list, func(d damage) bool { return d.name == e.Damage })
+	return &p.list[i], e.Kind
 }
 
-// proofPlans are the rule of thumb for this host and model, and damages of it in steps: worse
-// slices in one table, worse slices in one phase, and kernels of half the width up to some rows.
-func proofPlans(t *testing.T) (*plans.Plan, []damage) {
-	host, err := profiles.Live()
-	if err != nil {
-		t.Fatal(err)
+// nearest is the established damage of a kind whose effect comes nearest to a window.
+func (p *proof) nearest(kind string, w window) (best *effect) {
+	for i := range p.Established {
+		e := &p.Established[i]
+		if e.Kind == kind && (best == nil || w.miss(e) < w.miss(best)) {
+			best = e
+		}
 	}
-	shape, err := shapeOfFile(*proofModel)
-	if err != nil {
-		t.Fatal(err)
+	return best
+}
+
+// run is one run of plan check; false where there is no damage for it.
+func (p *proof) run(t *testing.T, what string) bool {
+	a, b, r := p.base, *p.base, gateRun{What: what}
+	b.Name += " under another name"
+	w := aboutFive
+	switch what {
+	case runSmall:
+		w = aboutOne
+		fallthrough
+	case runDamaged, runImproved:
+		d, kind := p.damageFor(what, w)
+		if d == nil {
+			return false
+		}
+		r.Damage, r.Kind, b = d.name, kind, *d.plan
+		b.Name += " damaged"
+	case runDrift, runTwo:
+		defer disturb(t, p.base.Decode.PUs[0], what)()
 	}
-	fresh := func(isa string) *plans.Plan {
-		p, err := thumb.Default(host, shape, thumb.Options{ISA: isa})
-		if err != nil {
+	left, right := a, &b
+	if what == runImproved {
+		left, right = right, left
+	}
+	p.check(t, left, right, &r)
+	p.Runs = append(p.Runs, r)
+	p.save(t)
+	t.Logf("%s %s: exit %d after %d rounds in %.0f s, A/A %.1f %%", what, r.Damage, r.Exit, r.Rounds, r.Took,
+		100*r.Spread)
+	return true
+}
+
+// check runs the command itself, as a runner does.
+func (p *proof) check(t *testing.T, a, b *plans.Plan, r *gateRun) {
+	began := time.Now()
+	r.When = began.UTC().Format(time.RFC3339)
+	paths := [2]string{filepath.Join(p.dir, "a.plan"), filepath.Join(p.dir, "b.plan")}
+	for i, side := range []*plans.Plan{a, b} {
+		bundle := plans.Bundle{Plan: *side, Host: *p.host, Evidence: plans.Evidence{Version: plans.Version,
+			Created: r.When}}
+		if err := bundle.Write(paths[i]); err != nil {
 			t.Fatal(err)
 		}
-		return p
 	}
-	base := fresh("")
-	var out []damage
-	add := func(name string, change func(p *plans.Plan)) {
-		p := fresh("")
-		change(p)
-		if err := p.Validate(); err == nil { // a damage that no plan may have is none
-			out = append(out, damage{name, p})
-		}
-	}
-	for i := range base.Decode.Tables {
-		for _, parts := range []int{2, 4, 8} {
-			add(fmt.Sprintf("slices of table %d cut by %d", i, parts), func(p *plans.Plan) {
-				cutSlices(&p.Decode.Tables[i], parts)
-				cutSlices(&p.Prefill.Tables[i], parts)
-			})
-		}
-	}
-	for _, parts := range []int{2, 4, 8} {
-		add(fmt.Sprintf("slices of prefill cut by %d", parts), func(p *plans.Plan) {
-			for i := range p.Prefill.Tables {
-				cutSlices(&p.Prefill.Tables[i], parts)
-			}
-		})
-	}
-	if base.Widest() == "avx512" {
-		for i := range base.Decode.Tables {
-			add(fmt.Sprintf("half the width in table %d", i), func(p *plans.Plan) {
-				p.Decode.Tables[i] = fresh("avx2").Decode.Tables[i]
-			})
-		}
-	}
-	return base, out
-}
-
-// cutSlices makes the slices of a table smaller, down to one tile.
-func cutSlices(t *plans.Table, parts int) {
-	for i := range t.Rules {
-		s := &t.Rules[i].Schedule
-		s.BN = max(s.Kernel.NR, s.BN/parts/s.Kernel.NR*s.Kernel.NR)
-		s.BM = max(s.Kernel.MR, s.BM/parts/s.Kernel.MR*s.Kernel.MR)
-	}
-}
-
-// proofRace measures two plans in turn; with an allowance it stops when the gate would.
-func proofRace(t *testing.T, file *gguf.File, a, b *plans.Plan, budget time.Duration, allowed float64) []gate.Row {
-	cases := gate.Cases(a, b)
-	two, err := measure.OpenTwoPlans(t.Context(), file, a, b, cases)
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer two.Close()
-	f := checkFlags{maxRegress: percentValue(allowed), ceiling: gate.DefaultCeiling, budget: budget, began: time.Now()}
-	if allowed == 0 {
-		f.ceiling = percentValue(math.Inf(-1)) // never enough
-	}
-	rows, err := f.race(t.Context(), two, cases)
-	if err != nil {
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Args = []string{"sandwich", "plan", "check", "--measure", "--baseline", paths[0], "--candidate", paths[1],
+		"--model", *proofModel, "--budget", proofBudget.String(), "--format", "json"}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	return rows
+	var answer checkReport
+	if err := json.Unmarshal(out, &answer); err != nil {
+		t.Fatalf("plan check answered %q: %v", out, err)
+	}
+	r.Exit, r.Rounds, r.Took = cmd.ProcessState.ExitCode(), answer.Rounds, time.Since(began).Seconds()
+	for _, v := range answer.Rows {
+		r.Spread = max(r.Spread, v.Spread)
+		r.Noisy = r.Noisy || v.Finding == gate.Unmeasurable
+	}
+}
+
+// outcome is what a run counts for.
+func (r *gateRun) outcome() string {
+	switch {
+	case r.Exit == gate.ExitUndecided && r.Noisy:
+		return "unfit runner"
+	case r.What == runDrift, r.What == runTwo:
+		return "decided beside a neighbour"
+	case r.Exit == gate.ExitFailed:
+		return "called regressed"
+	case r.Exit == gate.ExitUndecided:
+		return "not proven"
+	case r.Exit == gate.ExitFine:
+		return "passed"
+	}
+	return fmt.Sprintf("exit code %d", r.Exit)
 }

@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
@@ -54,15 +53,13 @@ func newPlanShow() *cobra.Command {
 		if *format == "json" {
 			return show.JSON(c.OutOrStdout(), b.Show())
 		}
-		if err := printPlan(c.OutOrStdout(), b); err != nil {
-			return err
-		}
+		bundle.Print(c.OutOrStdout(), b, memoryText(&b.Plan))
 		if kernels {
-			if err := printSchedules(c.OutOrStdout(), b.Show()); err != nil {
+			if err := bundle.Schedules(c.OutOrStdout(), b.Show()); err != nil {
 				return err
 			}
 		}
-		return printRaces(c.OutOrStdout(), b)
+		return bundle.Races(c.OutOrStdout(), b)
 	}
 	return c
 }
@@ -209,106 +206,4 @@ func printVerdict(w io.Writer, v *verified) error {
 	}
 	fmt.Fprintln(w)
 	return printMemory(w, v.Memory)
-}
-
-// ranksText names the PUs and the memory node of each rank.
-func ranksText(ranks []plans.Rank) string {
-	var out []string
-	for _, r := range ranks {
-		text := "PUs " + r.PUs.String()
-		if r.NUMANode >= 0 {
-			text += " on node " + strconv.Itoa(r.NUMANode)
-		}
-		out = append(out, text)
-	}
-	return strings.Join(out, "; ")
-}
-
-// printPlan is the ten lines of a plan that a person wants.
-func printPlan(w io.Writer, b *plans.Bundle) error {
-	s := b.Show()
-	exact := "bit-equal logits in any company"
-	if s.Rounding != "" {
-		exact = s.Rounding
-	}
-	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
-	rows := [][]string{
-		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
-		{"host", fmt.Sprintf("%s, needs %s", s.CPU, show.OrNone(strings.Join(s.ISA, " ")))},
-		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", inWords(b, s.Service.PrefillPUs), s.SeqMax,
-			s.Chunk)},
-		{"decode", fmt.Sprintf("%s, up to %d rows", inWords(b, s.Service.DecodePUs), s.BatchMax)},
-		{"ranks", ranksText(s.Service.Ranks)},
-		{"memory", memoryText(&b.Plan)},
-		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", show.Plural(len(b.Plan.Kernels()), "micro-kernel"),
-			show.Plural(len(s.Prefill)+len(s.Decode), "table"))},
-		{"content", s.Content},
-	}
-	if e := s.Evidence; e != nil && e.Created != "" {
-		rows = append(rows, []string{"made", madeText(e)})
-	}
-	show.Fields(w, rows)
-	return nil
-}
-
-func memoryText(p *plans.Plan) string {
-	rows, err := servingMemory(p, servedContext(p), defaultParallel, false)
-	if err != nil {
-		return "not known: " + err.Error()
-	}
-	return fmt.Sprintf("%s to serve %d requests of up to %d tokens", mem.FormatBytes(totalMemory(rows)),
-		defaultParallel,
-		servedContext(p))
-}
-
-func madeText(e *plans.EvidenceBrief) string {
-	if e.Strategy == "" {
-		return e.Created + " by a rule of thumb"
-	}
-	text := fmt.Sprintf("%s by %s: %d kernel trials in %s of %s (strategy %s, effort %s, seed %d), A/A noise %.1f %%, "+
-		"%d candidates rejected", e.Created, show.OrUnknown(e.Build), e.Trials, profiles.FormatSeconds(e.Spent),
-		profiles.FormatSeconds(e.Budget),
-		e.Strategy, e.Effort, e.Seed, 100*e.Noise, e.Rejected)
-	return show.Join("; early stop ", text, e.EarlyStop)
-}
-
-// printSchedules shows the kernel tables: a weight with what its kernels share, then a rule a row.
-func printSchedules(w io.Writer, s plans.Summary) error {
-	var rows [][]string
-	add := func(phase string, tables []plans.SummaryTable) {
-		for _, t := range tables {
-			family := kernelFamily(t.Rules)
-			rows = append(rows, []string{phase + " " + t.Weight, strings.TrimSuffix(family, "/"), "", "", ""})
-			for _, r := range t.Rules {
-				var packing []string
-				if r.Pack {
-					packing = append(packing, "packed")
-				}
-				if r.Widen {
-					packing = append(packing, "widened")
-				}
-				kernel := strings.TrimPrefix(r.Kernel, family)
-				rows = append(rows, []string{"  M " + r.M, kernel, r.Slice, r.Ways, strings.Join(packing, ", ")})
-			}
-		}
-	}
-	add("prefill", s.Prefill)
-	add("decode", s.Decode)
-	fmt.Fprintln(w)
-	return show.Table(w, []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}, rows)
-}
-
-// kernelFamily is the instruction set, arithmetic and weight type that the kernels of a table
-// share, with a slash behind; "" where they are of several kinds.
-func kernelFamily(rules []plans.SummaryRule) string {
-	family := ""
-	for i, r := range rules {
-		parts := strings.SplitAfterN(r.Kernel, "/", 4)
-		own := strings.Join(parts[:min(3, len(parts)-1)], "")
-		if i > 0 && own != family {
-			return ""
-		}
-		family = own
-	}
-	return family
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,6 +124,19 @@ type checkReport struct {
 	Seconds   float64   `json:"seconds"`
 }
 
+// parse reads what --format json printed.
+func (r *checkReport) parse(data []byte) error {
+	exits := map[string]int{"fine": gate.ExitFine, "regressed": gate.ExitFailed, "failed": gate.ExitFailed,
+		"undecidable": gate.ExitUndecided}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(r)
+	if exit, known := exits[r.Result]; err != nil || !known || exit != r.Exit || r.Baseline.Path == "" {
+		return errors.New("it is no answer of `sandwich plan check --format json`")
+	}
+	return nil
+}
+
 // checkSide names one of the two plans.
 type checkSide struct {
 	Path        string `json:"path"`
@@ -134,7 +148,7 @@ type checkSide struct {
 func (f *checkFlags) run(ctx context.Context) (*checkReport, error) {
 	if f.report != "" {
 		r := &checkReport{}
-		return r, readInput(f.report, "--report", func(data []byte) error { return json.Unmarshal(data, r) })
+		return r, readInput(f.report, "--report", r.parse)
 	}
 	if err := f.check(); err != nil {
 		return nil, usageError(err)

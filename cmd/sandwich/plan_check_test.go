@@ -174,3 +174,39 @@ func TestWorkflowsAreYAML(t *testing.T) {
 		}
 	}
 }
+
+// TestReadmeCommands: the lines of README's "Plans in CI" are verbs with flags that there are, and
+// its script is the one that the tests run.
+func TestReadmeCommands(t *testing.T) {
+	data, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(data), "## Plans in CI\n")
+	section, _, ok := strings.Cut(section, "\n## ")
+	if !ok || strings.Count(section, "sh docs/ci/check-plans.sh origin/main") != 2 {
+		t.Fatal("README has no section Plans in CI with the script")
+	}
+	verbs := 0
+	for line := range strings.Lines(section) {
+		command, _, _ := strings.Cut(line, "  #")
+		args := strings.Fields(command)
+		if len(args) == 0 || args[0] != "sandwich" {
+			continue
+		}
+		verbs++
+		c, rest, err := newRoot().Find(args[1:])
+		if err == nil {
+			err = c.ParseFlags(rest)
+		}
+		if err == nil {
+			err = c.ValidateArgs(c.Flags().Args())
+		}
+		if err != nil || !c.Runnable() {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+	if verbs < 8 {
+		t.Errorf("%d commands", verbs)
+	}
+}

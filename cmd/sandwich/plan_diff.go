@@ -8,6 +8,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/plans/review"
 )
 
 func newPlanDiff() *cobra.Command {
@@ -36,11 +37,11 @@ counted, and a difference within the noise of its measurement is none.`,
 		if err != nil {
 			return planError(err)
 		}
-		r := reviewOf(a, b, kernels)
-		if err := r.print(c.OutOrStdout(), [2]string{args[0], args[1]}, *format); err != nil {
+		r := review.Of(a, b, kernels)
+		if err := printReview(c.OutOrStdout(), r, [2]string{args[0], args[1]}, *format); err != nil {
 			return err
 		}
-		if exit && r.count() > 0 {
+		if exit && r.Count() > 0 {
 			return silent(exitFailed)
 		}
 		return nil
@@ -48,16 +49,16 @@ counted, and a difference within the noise of its measurement is none.`,
 	return c
 }
 
-func (r *review) print(w io.Writer, names [2]string, format string) error {
+func printReview(w io.Writer, r *review.Review, names [2]string, format string) error {
 	if format == "json" {
 		return show.JSON(w, r)
 	}
-	if r.count() == 0 {
+	if r.Count() == 0 {
 		_, err := fmt.Fprintln(w, "the plans are equal")
 		return err
 	}
 	if format == "markdown" {
-		r.printMarkdown(w, names)
+		printReviewMarkdown(w, r, names)
 		return nil
 	}
 	for _, g := range r.Groups {
@@ -70,13 +71,13 @@ func (r *review) print(w io.Writer, names [2]string, format string) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return show.Sentence(w, r.unchangedText())
+	return show.Sentence(w, r.UnchangedText())
 }
 
-// printMarkdown is a comment on a pull request: a heading, a table a group, kernels folded where
-// they are many.
-func (r *review) printMarkdown(w io.Writer, names [2]string) {
-	fmt.Fprintf(w, "### Plan diff: %s\n", show.Plural(r.count(), "change"))
+// printReviewMarkdown is a comment on a pull request: a heading, a table a group, kernels folded
+// where they are many.
+func printReviewMarkdown(w io.Writer, r *review.Review, names [2]string) {
+	fmt.Fprintf(w, "### Plan diff: %s\n", show.Plural(r.Count(), "change"))
 	for _, g := range r.Groups {
 		folded := len(g.Lines) > mostOpen
 		fmt.Fprintln(w)
@@ -92,7 +93,7 @@ func (r *review) printMarkdown(w io.Writer, names [2]string) {
 			fmt.Fprintln(w, "\n</details>")
 		}
 	}
-	fmt.Fprintf(w, "\n%s\n", show.Markdown(r.unchangedText()))
+	fmt.Fprintf(w, "\n%s\n", show.Markdown(r.UnchangedText()))
 }
 
 // mostOpen is how many lines of a group a comment shows at once.

@@ -109,3 +109,14 @@ func printMemory(w io.Writer, rows []memoryRow) error {
 	return show.Table(w, []string{"memory", "weights", "KV cache", "activations", "together", "free there"}, table,
 		1, 2, 3, 4, 5)
 }
+
+// memoryText is the memory of serving a plan on a line.
+func memoryText(p *plans.Plan) string {
+	rows, err := servingMemory(p, servedContext(p), defaultParallel, false)
+	if err != nil {
+		return "not known: " + err.Error()
+	}
+	return fmt.Sprintf("%s to serve %d requests of up to %d tokens", mem.FormatBytes(totalMemory(rows)),
+		defaultParallel,
+		servedContext(p))
+}

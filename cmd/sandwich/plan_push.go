@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,12 +98,13 @@ func placeFlags(c *cobra.Command, o *oci.Options) {
 		"another host, as HOST or HOST:PORT, that the registry may send requests to; may be repeated")
 }
 
-// placeError gives what lies at a place and is no plan the exit code of unusable input.
+// placeError gives what lies at a place and is no plan the exit code of unusable input; a registry
+// that does not answer, or a full disk, is a failure.
 func placeError(err error) error {
-	if errors.Is(err, oci.ErrRefused) {
+	if errors.Is(err, oci.ErrRefused) || errors.Is(err, fs.ErrNotExist) {
 		return usageError(err)
 	}
-	return err
+	return withCode(exitFailed, err)
 }
 
 // planLabels are what a registry shows of a plan. Nothing of them depends on the day.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/machine"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
@@ -79,10 +80,10 @@ func (f *runFlags) prepare(ctx context.Context, w io.Writer, s *session.Session)
 
 // tune makes a plan for the session's model in the data folder, unless a good one is there.
 func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) error {
-	subject := &subject{name: s.Name, file: s.File, shape: s.Shape}
+	subject := &session.Subject{Name: s.Name, File: s.File, Shape: s.Shape}
 	t := tuneFlags{session: f.serve.session}
 	var err error
-	if t.out, err = subject.planPath(); err != nil {
+	if t.out, err = planPath(subject); err != nil {
 		show.Notice(err.Error() + "; serving untuned")
 		return nil
 	}
@@ -107,7 +108,7 @@ func (f *runFlags) tune(ctx context.Context, w io.Writer, s *session.Session) er
 		show.Notice("tuning failed: " + err.Error() + "; serving untuned")
 		return nil
 	}
-	return printRaces(w, b)
+	return bundle.Races(w, b)
 }
 
 // hasPlan says whether the data folder holds a plan for this host and model that need not be tuned

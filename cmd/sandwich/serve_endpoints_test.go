@@ -192,3 +192,32 @@ func (s *served) metric(name string) float64 {
 	s.t.Errorf("no %s", name)
 	return 0
 }
+
+// TestServeForms holds that requests of one form share its grammar, and get what they got alone.
+func TestServeForms(t *testing.T) {
+	s := startServe(t)
+	const body = `{"messages":[{"role":"user","content":"Who?"}],"temperature":0,"max_tokens":40,"n":2,"response_format":` +
+		`{"type":"json_schema","json_schema":{"schema":{"type":"object","properties":{"name":{"type":"string",` +
+		`"maxLength":9},"age":{"type":"integer"}},"required":["name","age"],"additionalProperties":false}}}}`
+	var first string
+	for range 4 {
+		var a struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
+		s.asked("/v1/chat/completions", body, &a)
+		for _, c := range a.Choices {
+			if first == "" {
+				first = c.Message.Content
+			}
+			if c.Message.Content != first || !json.Valid([]byte(first)) {
+				t.Errorf("%q, and %q before", c.Message.Content, first)
+			}
+		}
+	}
+	made, again := s.metric("sandwich_grammars_compiled_total"), s.metric("sandwich_grammars_reused_total")
+	if made != 1 ||
+		again != 7 || s.metric("sandwich_grammars_bytes") == 0 {
+		t.Errorf("compiled %v times, reused %v", made, again)
+	}
+	s.stop()
+}

@@ -8,6 +8,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
+	"sandwich/runtime/session"
 	"sandwich/topotree"
 )
 
@@ -23,12 +24,12 @@ func (f *treeFlags) printSections(w io.Writer, tree *topotree.Tree) error {
 	sections := tree.Sections()
 	var out []sectionOut
 	if f.model != "" {
-		s, err := openSubject(f.model, f.typ)
+		s, err := session.OpenSubject(f.model, f.typ)
 		if err != nil {
 			return usageError(err)
 		}
-		defer s.close()
-		sections, out = fitting(sections, s.shape)
+		defer s.Close()
+		sections, out = fitting(sections, s.Shape)
 	}
 	if f.format == "json" {
 		j := newTreeJSON(tree)

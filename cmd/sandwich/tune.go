@@ -20,8 +20,6 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/demo"
-	"sandwich/runtime/gguf"
-	"sandwich/runtime/model"
 	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/search"
@@ -114,14 +112,14 @@ func (f *tuneFlags) run(ctx context.Context, w io.Writer) error {
 	if f.simulation.simulate {
 		return f.runSimulation(ctx, w)
 	}
-	subject, err := openSubject(f.session.model, f.typ)
+	subject, err := session.OpenSubject(f.session.model, f.typ)
 	if err != nil {
 		return usageError(err)
 	}
-	defer subject.close()
+	defer subject.Close()
 	named := f.out != ""
 	if !named {
-		if f.out, err = subject.planPath(); err != nil {
+		if f.out, err = planPath(subject); err != nil {
 			return err
 		}
 	}
@@ -238,9 +236,10 @@ func probeWords(pus int, budget time.Duration) (full bool, words string) {
 
 // tune searches, writes the plan and removes the journal. A plan comes with an error where an older
 // one stays at -o.
-func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.Profile) (*plans.Bundle, string, error) {
+func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *profiles.Profile) (*plans.Bundle, string,
+	error) {
 	o := f.options
-	o.Profile, o.File, o.Config, o.Type = host, subject.file, subject.config, subject.typ
+	o.Profile, o.File, o.Config, o.Type = host, subject.File, subject.Config, subject.Type
 	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix), modelOrigin(f.session.model)
 	o.Threads, o.TP = f.session.threads, f.session.ranks
 	o.ISA, o.Compute, o.KV = f.session.isa, f.session.compute, f.session.kv
@@ -277,42 +276,6 @@ func (f *tuneFlags) tune(ctx context.Context, subject *subject, host *profiles.P
 	return b, path, errors.Join(kept, tuner.RemoveJournal(o.Journal))
 }
 
-// subject is what is tuned for: a file with weights, or shapes alone.
-type subject struct {
-	name   string
-	file   *gguf.File
-	config *model.Config
-	typ    model.FileType
-	shape  plans.ModelShape
-}
-
-func (s *subject) close() {
-	if s.file != nil {
-		_ = s.file.Close()
-	}
-}
-
-// openSubject reads a GGUF file, a config.json, a preset, or the embedded model for "".
-func openSubject(arg, typ string) (*subject, error) {
-	if config, t, err := shapesOnly(arg, typ); err != nil || config != nil {
-		if err != nil {
-			return nil, err
-		}
-		shape, err := config.Shape(t)
-		return &subject{name: fmt.Sprintf("%s-%s", config.Name, t), config: config, typ: t, shape: shape}, err
-	}
-	file, name, err := session.OpenModel(arg)
-	if err != nil {
-		return nil, err
-	}
-	s := &subject{name: name, file: file}
-	if s.shape, err = model.ShapeOf(file); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
 // modelOrigin is how a plan names the model that it was made for.
 func modelOrigin(arg string) string {
 	if arg == "" {
@@ -321,38 +284,9 @@ func modelOrigin(arg string) string {
 	return filepath.Base(arg)
 }
 
-// shapesOnly reads a preset or a config.json; nil for anything else.
-func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
-	var none model.FileType
-	if strings.HasSuffix(arg, ".json") {
-		data, err := profiles.ReadRegular(arg, 1<<20)
-		if err != nil {
-			return nil, none, err
-		}
-		config, t, err := model.FromHF(data)
-		if err != nil {
-			return nil, none, fmt.Errorf("%s: %w", arg, err)
-		}
-		return &config, model.Uniform(t), nil
-	}
-	if _, err := os.Stat(arg); err == nil || arg == "" {
-		return nil, none, nil
-	}
-	config, err := model.Preset(arg)
-	if err != nil {
-		return nil, none, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg,
-			strings.Join(model.PresetNames(), ", "))
-	}
-	t, err := model.ParseFileType(typ)
-	if err != nil {
-		return nil, none, fmt.Errorf("--type: %w", err)
-	}
-	return &config, t, nil
-}
-
 // planPath is where the plan of a model lies in the data folder: by the model's name and the
 // shape's digest, so that files of equal name keep plans of their own.
-func (s *subject) planPath() (string, error) {
+func planPath(s *session.Subject) (string, error) {
 	dir, err := dataFolder()
 	if err != nil {
 		return "", usageError(fmt.Errorf("%w: name the plan with -o", err))
@@ -365,9 +299,9 @@ func (s *subject) planPath() (string, error) {
 			return r
 		}
 		return '-'
-	}, s.name)
+	}, s.Name)
 	name = strings.TrimLeft(name, ".-")
-	digest := strings.TrimPrefix(s.shape.Digest(), "sha256:")
+	digest := strings.TrimPrefix(s.Shape.Digest(), "sha256:")
 	return filepath.Join(dir, fmt.Sprintf("%.60s-%.8s%s", name, digest, plans.Suffix)), nil
 }
 

@@ -24,7 +24,16 @@ type rankingJSON struct {
 	Objective      string          `json:"objective"`
 	Note           string          `json:"note,omitempty"`
 	Assumed        []string        `json:"assumed"`
+	Measured       []string        `json:"measured,omitempty"` // the anchors of this machine
+	Errors         *errorsJSON     `json:"prediction_errors,omitempty"`
 	Candidates     []candidateJSON `json:"candidates"`
+}
+
+// errorsJSON are relative errors of predictions on products that were no anchors.
+type errorsJSON struct {
+	Products int     `json:"products"`
+	Median   float64 `json:"median"`
+	P90      float64 `json:"p90"`
 }
 
 type candidateJSON struct {
@@ -60,6 +69,10 @@ func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 		Simulated: len(r.Ranked),
 		Seconds:   r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
 		Assumed: append([]string{}, r.Assumed...)}
+	if a := r.Anchors; a != nil {
+		median, p90 := a.Error()
+		out.Measured, out.Errors = a.Measured, &errorsJSON{len(a.Errors), median, p90}
+	}
 	nodes := tuner.NodeIDs(host)
 	for _, c := range r.Shown() {
 		j := candidateJSON{Name: c.Names[0], Names: c.Names, Section: c.Config.Origin.Section, TP: c.Config.TP(),
@@ -87,15 +100,26 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 			profiles.FormatSeconds(c.Report.Latency(0.9).Seconds()),
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})
 	}
-	header := []string{"", "configuration", "TP", "PUs", "prefill tokens/s", "decode tokens/s", "latency", "p90",
-		"within SLO", "goodput"}
+	off := ""
+	if median, _ := r.Anchors.Error(); median > 0 {
+		off = fmt.Sprintf(" ±%.0f %%", 100*median)
+	}
+	header := []string{"", "configuration", "TP", "PUs", "prefill tokens/s" + off, "decode tokens/s" + off,
+		"latency" + off, "p90", "within SLO", "goodput"}
 	if err := show.Table(w, header, rows, 0, 2, 4, 5, 6, 7, 8, 9); err != nil {
 		return err
 	}
 	if note := r.Note(); note != "" {
 		fmt.Fprintf(w, "\n%s\n", note)
 	}
-	fmt.Fprintln(w, "\nNothing of this was measured. It rests on:")
+	rests := "\nNothing of this was measured. It rests on:"
+	if r.Anchors != nil && len(r.Anchors.Measured) > 0 {
+		rests = "\nNothing of this was run. It rests on:"
+		for _, m := range append(r.Anchors.Measured, r.Anchors.String()) {
+			rests += "\n- " + m
+		}
+	}
+	fmt.Fprintln(w, rests)
 	for _, a := range r.Assumed {
 		fmt.Fprintf(w, "- %s\n", a)
 	}

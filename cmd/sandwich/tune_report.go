@@ -1,17 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
 
+	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
-	"sandwich/tuner/measure"
 )
 
 func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
@@ -34,7 +29,7 @@ func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
 	}
 	if !f.explain {
 		fmt.Fprintf(w, "%s: %s\n", path, b.Plan.Headline(b.State()))
-		return printRaces(w, b)
+		return bundle.Races(w, b)
 	}
 	fmt.Fprintf(w, "%s: ", path)
 	if err := tale.print(w, b); err != nil {
@@ -45,126 +40,4 @@ func (f *tuneFlags) report(w io.Writer, b *plans.Bundle, path string) error {
 			path, tale.Rejected)
 	}
 	return nil
-}
-
-// printRaces shows what was measured on whole forwards, a table a phase, and what that came to.
-func printRaces(w io.Writer, b *plans.Bundle) error {
-	for _, phase := range []string{"prefill", "decode"} {
-		header, rows := raceTable(&b.Evidence, phase)
-		if len(rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if err := show.Table(w, header, rows, show.ColumnsFrom(1, len(header))...); err != nil {
-			return err
-		}
-	}
-	if b.Evidence.Strategy == "" { // made by no search
-		return nil
-	}
-	fmt.Fprintln(w)
-	return show.Sentence(w, verdictText(b))
-}
-
-// raceTable has an arm a row, the one that entered the plan first and marked, the others by their
-// gain over the default; a cell is the median and half the range of its samples.
-func raceTable(e *plans.Evidence, phase string) (header []string, rows [][]string) {
-	names, arms := e.Race(phase)
-	winner := ""
-	for _, o := range e.Outcomes() {
-		if o.Phase == phase {
-			winner = o.Arm
-		}
-	}
-	base := arms[plans.ArmDefault]
-	gain := func(name string) float64 { return plans.GainOver(base, arms[name]).Median }
-	slices.SortStableFunc(names, func(a, b string) int {
-		if (a == winner) != (b == winner) {
-			return map[bool]int{true: -1, false: 1}[a == winner]
-		}
-		return cmp.Compare(gain(b), gain(a))
-	})
-	header = []string{phase + ", tokens/s"}
-	for i, name := range names {
-		if i == 0 {
-			for _, a := range arms[name] {
-				header = append(header, strings.TrimPrefix(a.Test, "tg "))
-			}
-			header = append(header, "n", "gain")
-		}
-		row := []string{"  " + name}
-		if name == winner {
-			row[0] = "* " + name
-		}
-		n := math.MaxInt
-		for _, a := range arms[name] {
-			row, n = append(row, sampleText(a.Samples)), min(n, len(a.Samples))
-		}
-		if len(row)+2 != len(header) {
-			continue // a test less than the others, by somebody's hand
-		}
-		over := ""
-		if name != plans.ArmDefault {
-			over = show.Percent(gain(name))
-		}
-		rows = append(rows, append(row, strconv.Itoa(n), over))
-	}
-	return header, rows
-}
-
-// sampleText is the median and half the range, which one sample does not have.
-func sampleText(samples []float64) string {
-	f := measure.Summarize(samples)
-	if len(samples) < 2 {
-		return fmt.Sprintf("%.0f", f.Median)
-	}
-	return fmt.Sprintf("%.0f ± %.0f", f.Median, (f.Max-f.Min)/2)
-}
-
-// verdictText is the outcome of a tune in one sentence.
-func verdictText(b *plans.Bundle) string {
-	outcomes := b.Evidence.Outcomes()
-	switch {
-	case b.State() == plans.Untuned:
-		return "untuned: the budget was over before anything could be compared with the default, " +
-			"which stays; give a larger --budget"
-	case len(outcomes) == 0:
-		return "whole forwards could not be measured: the schedules are those that won as kernels"
-	}
-	var parts []string
-	for _, o := range outcomes {
-		parts = append(parts, outcomeText(o, b.State()))
-	}
-	for _, phase := range []string{"prefill", "decode"} {
-		if !slices.ContainsFunc(outcomes, func(o plans.Outcome) bool { return o.Phase == phase }) {
-			parts = append(parts, phase+": default kept, not measured, the budget was over")
-		}
-	}
-	text := strings.Join(parts, "; ")
-	if b.State() == plans.DefaultKept {
-		text = "no measurable gain over the default, which stays: " + text
-	}
-	return text
-}
-
-// outcomeText is what became of a phase and why.
-func outcomeText(o plans.Outcome, state plans.State) string {
-	g := o.Gain
-	interval := fmt.Sprintf("n=%d", g.Rounds)
-	if g.Rounds > 1 {
-		interval = fmt.Sprintf("%s to %s, n=%d", strings.TrimSuffix(show.Percent(g.Low), " %"), show.Percent(g.High),
-			g.Rounds)
-	}
-	if !o.Kept {
-		return fmt.Sprintf("%s %.0f %% faster than the default (%s), noise %.0f %%",
-			o.Phase, 100*g.Median, interval, 100*o.Noise)
-	}
-	text := "no candidate finished"
-	if g.Rounds > 0 {
-		text = fmt.Sprintf("at best %s (%s), noise %.0f %%", show.Percent(g.Median), interval, 100*o.Noise)
-	}
-	if state == plans.DefaultKept { // which the sentence begins with
-		return o.Phase + " " + text
-	}
-	return o.Phase + ": default kept, measured; " + text
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/cmd/sandwich/internal/bundle"
 	"sandwich/plans"
 	"sandwich/plans/choose"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
+	"sandwich/runtime/session"
 )
 
 // racedPlan is a plan for this host that was raced: its speeds in both phases over those of the
@@ -58,15 +60,15 @@ const (
 // The winner stands first and is marked, whatever its speed, and one sample has no interval.
 func TestRaceTable(t *testing.T) {
 	b, _ := racedPlan(t, []float64{0.03, -0.01, 0.02}, []float64{0.2}, byDefault)
-	_, rows := raceTable(&b.Evidence, "prefill")
+	_, rows := bundle.RaceTable(&b.Evidence, "prefill")
 	want := []string{"  tuned on PUs 0-1", rows[1][1], "3", "+2 %"}
 	if len(rows) != 3 || rows[0][0] != "* default" || !slices.Equal(rows[1], want) {
 		t.Errorf("%q", rows)
 	}
-	if _, rows = raceTable(&b.Evidence, "decode"); rows[0][1] != "1000" || rows[0][2] != "1" {
+	if _, rows = bundle.RaceTable(&b.Evidence, "decode"); rows[0][1] != "1000" || rows[0][2] != "1" {
 		t.Errorf("one sample: %q", rows)
 	}
-	header, rows := raceTable(&plans.Evidence{}, "decode")
+	header, rows := bundle.RaceTable(&plans.Evidence{}, "decode")
 	if len(rows) != 0 {
 		t.Errorf("nothing measured: %q %q", header, rows)
 	}
@@ -77,20 +79,20 @@ func TestVerdictText(t *testing.T) {
 	small := []float64{0.01, -0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01}
 	b, _ := racedPlan(t, gain, gain, byTuned)
 	want := "prefill 12 % faster than the default (+11 to +13 %, n=8), noise 0 %; decode 12 %"
-	if got := verdictText(b); !strings.HasPrefix(got, want) {
+	if got := bundle.Verdict(b); !strings.HasPrefix(got, want) {
 		t.Errorf("tuned: %q", got)
 	}
 	b, _ = racedPlan(t, small, small, byDefault)
 	want = "no measurable gain over the default, which stays: prefill at best +1 % (-1 to +1 %, n=8), noise 0 %; decode"
-	if got := verdictText(b); !strings.HasPrefix(got, want) {
+	if got := bundle.Verdict(b); !strings.HasPrefix(got, want) {
 		t.Errorf("kept: %q", got)
 	}
 	b.Plan.Tuned = false
-	if got := verdictText(b); !strings.HasPrefix(got, "untuned: the budget was over") {
+	if got := bundle.Verdict(b); !strings.HasPrefix(got, "untuned: the budget was over") {
 		t.Errorf("untuned: %q", got)
 	}
 	b.Plan.Tuned, b.Evidence.Finalists = true, nil
-	if got := verdictText(b); !strings.Contains(got, "won as kernels") {
+	if got := bundle.Verdict(b); !strings.Contains(got, "won as kernels") {
 		t.Errorf("no forwards: %q", got)
 	}
 }
@@ -136,7 +138,7 @@ func TestSaveKeepsTheBetterPlan(t *testing.T) {
 // In the data folder a plan of another host leaves its name to it and takes the next one.
 func TestSettleInTheDataFolder(t *testing.T) {
 	b, host := racedPlan(t, []float64{0}, []float64{0}, byDefault)
-	subject := &subject{shape: b.Plan.Model}
+	subject := &session.Subject{Shape: b.Plan.Model}
 	dir := t.TempDir()
 	f := tuneFlags{out: filepath.Join(dir, "x.plan")}
 	if err := f.settle(host, subject, false); err != nil || f.out != filepath.Join(dir, "x.plan") {

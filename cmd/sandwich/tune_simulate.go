@@ -14,7 +14,7 @@ import (
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
-	"sandwich/runtime/model"
+	"sandwich/runtime/session"
 	"sandwich/tuner"
 	"sandwich/tuner/trace"
 )
@@ -129,25 +129,16 @@ func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 	return p, usageError(err)
 }
 
-// ops are those of the subject's model, without weights.
-func (s *subject) ops() (*model.Model, error) {
-	if s.config != nil {
-		return s.config.Model()
-	}
-	c, err := model.ConfigOf(s.file)
-	if err != nil {
-		return nil, err
-	}
-	return c.Model()
-}
+// anchorsWithin is about the time to measure what kernels reach of this machine's roofs.
+const anchorsWithin = 10 * time.Second
 
 // runSimulation ranks and prints.
 func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
-	subject, err := openSubject(f.session.model, f.typ)
+	subject, err := session.OpenSubject(f.session.model, f.typ)
 	if err != nil {
 		return usageError(err)
 	}
-	defer subject.close()
+	defer subject.Close()
 	load, err := f.simulation.load(f.options.Seed)
 	if err != nil {
 		return usageError(err)
@@ -161,15 +152,21 @@ func (f *tuneFlags) runSimulation(ctx context.Context, w io.Writer) error {
 			return usageError(err)
 		}
 	}
-	ops, err := subject.ops()
+	ops, err := subject.Ops()
 	if err != nil {
 		return usageError(err)
 	}
-	r, err := tuner.Simulate(ctx, tuner.SimulateOptions{Profile: host, Shape: subject.shape, Model: ops,
+	o := tuner.SimulateOptions{Profile: host, Shape: subject.Shape, Model: ops,
 		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa,
 		TP: f.session.ranks, Threads: f.session.threads, Load: load,
 		Objective: f.simulation.objective, SLO: trace.SLO{TTFT: f.simulation.ttft, TPOT: f.simulation.tpot},
-		TopK: f.options.TopK})
+		TopK: f.options.TopK}
+	if f.simulation.machine == "" && f.profile == "" { // this machine, at rest as far as anybody knows
+		if o.Anchors, err = tuner.Anchors(ctx, o, anchorsWithin); err != nil {
+			return err
+		}
+	}
+	r, err := tuner.Simulate(ctx, o)
 	if err != nil {
 		return usageError(err)
 	}

@@ -11,15 +11,16 @@ import (
 
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/session"
 )
 
 // settle decides, before minutes are spent, where the plan goes: never silently over one for
 // another host or model, or over what cannot be read. In the data folder the next free name does,
 // since plans are found there by what they are for.
-func (f *tuneFlags) settle(host *profiles.Profile, subject *subject, named bool) error {
+func (f *tuneFlags) settle(host *profiles.Profile, subject *session.Subject, named bool) error {
 	base := strings.TrimSuffix(f.out, plans.Suffix)
 	for n := 1; ; n++ {
-		why := inTheWay(f.out, host, subject.shape.Digest())
+		why := inTheWay(f.out, host, subject.Shape.Digest())
 		switch {
 		case why == "" || f.force:
 			return nil

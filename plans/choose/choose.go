@@ -78,22 +78,32 @@ func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 		nil
 }
 
-// Untuned is the plan that runs where there is no other, and why it multiplies bf16 weights as it
-// does: by this machine's rates where the flags leave that open.
+// Untuned is the plan that runs where there is no other, by this machine's rates, and why it
+// multiplies bf16 weights as it does where the flags leave that open. Without a folder that keeps
+// them rates are measured only where bits depend on them.
 func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
-	if thumb.PairsOpen(host, shape, o.thumb()) {
-		var failed error
-		if host, failed = o.rated(host); failed != nil {
+	open := thumb.PairsOpen(host, shape, o.thumb())
+	if open || o.tilesOpen(host) {
+		rated, failed := o.rated(host)
+		if failed == nil || open {
+			host = rated
+		}
+		if r, ok := host.PairRates(host.Features().Best()); open && ok {
+			paths = thumb.Choice(r)
+		} else if open && failed != nil {
 			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " +
 				failed.Error()
-		}
-		if r, ok := host.PairRates(host.Features().Best()); ok {
-			paths = thumb.Choice(r)
 		}
 	}
 	plan, err = o.byDefault(host, shape)
 	return plan, paths, err
+}
+
+// tilesOpen says that measured rates would weigh the tiles of an untuned plan, and can be kept.
+func (o *Options) tilesOpen(host *profiles.Profile) bool {
+	best := host.Features().Best()
+	return o.Folder != "" && best.Generates() && (o.ISA == "" || o.ISA == best.String())
 }
 
 func (o *Options) thumb() thumb.Options {

@@ -7,28 +7,28 @@ import (
 	"strings"
 
 	"sandwich/microkernel"
+	"sandwich/plans/thumb"
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 )
 
-// rated is the host with the two rates that the path of bf16 weights depends on, and with no other
-// ceiling. They are measured once, within some 50 ms, and kept in the folder: a rate near the
-// threshold must not give a model other bits at every start. Where nothing can be kept they are
-// measured each time.
+// rated is the host with the rates of a core that the rules of thumb weigh tiles by, and that the
+// path of bf16 weights depends on, and with no other ceiling. They are measured once, within some
+// 100 ms, and kept in the folder: a rate near a threshold must not give a model another plan, or
+// other bits, at every start. Where nothing can be kept they are measured each time.
 func (o *Options) rated(host *profiles.Profile) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
 	isa := host.Features().Best()
 	path := o.ratesPath(host)
-	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
-		if _, ok := kept.PairRates(isa); ok {
-			p.Ceilings = kept.Ceilings
-			return &p, nil
-		}
+	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() &&
+		thumb.RatesKnown(kept, isa) {
+		p.Ceilings = kept.Ceilings
+		return &p, nil
 	}
 	var err error
-	p.Ceilings, err = calibrate.Peaks(context.Background(), host, isa, microkernel.ComputeF32.String(),
-		microkernel.ComputeBF16.String())
+	p.Ceilings, err = calibrate.Rates(context.Background(), host, isa, microkernel.ComputeF32.String(),
+		microkernel.ComputeInt8.String(), microkernel.ComputeBF16.String())
 	if err == nil && path != "" {
 		_ = keepRates(path, &p) // where this fails the next start measures again
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
@@ -131,30 +132,67 @@ func TestRatesAreKept(t *testing.T) {
 	}
 }
 
-// TestRatesAreAskedForWhereTheyCount: no start waits for a measurement that decides nothing.
+// TestRatesAreAskedForWhereTheyCount: no start waits for a measurement that decides nothing, and
+// what is measured for tiles says nothing of paths.
 func TestRatesAreAskedForWhereTheyCount(t *testing.T) {
-	folder := t.TempDir()
 	host := zen5(t)
 	for name, c := range map[string]struct {
 		o     Options
-		typ   gguf.Type
 		lacks bool
+		typ   gguf.Type
+		asked bool
 	}{
-		"other weights":    {o: Options{Compute: "auto"}, typ: gguf.Q8_0},
-		"a path by flag":   {o: Options{Compute: "f32"}, typ: gguf.BF16},
-		"narrower vectors": {o: Options{Compute: "auto", ISA: "avx2"}, typ: gguf.BF16},
-		"no dot products":  {o: Options{Compute: "auto"}, typ: gguf.BF16, lacks: true},
+		"tiles":          {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.Q8_0, asked: true},
+		"a path by flag": {o: Options{Compute: "f32", Folder: t.TempDir()}, typ: gguf.BF16, asked: true},
+		"no dot products": {o: Options{Compute: "auto", Folder: t.TempDir()}, typ: gguf.BF16, lacks: true,
+			asked: true},
+		"narrower vectors": {o: Options{Compute: "auto", ISA: "avx2", Folder: t.TempDir()}, typ: gguf.BF16},
+		"nothing kept":     {o: Options{Compute: "auto"}, typ: gguf.Q8_0},
 	} {
 		h := *host
-		if c.lacks {
+		if h.Ceilings = nil; c.lacks {
 			h.Host.ISA = []string{"avx2", "avx512", "avx512_vnni"}
 		}
-		c.o.Folder = folder
 		if got, err := c.o.Choose(&h, tinyllama(t, c.typ)); err != nil || got.Paths != "" {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-		if _, err := os.Stat(c.o.ratesPath(&h)); err == nil {
-			t.Errorf("%s: rates were measured", name)
+		asked := false
+		if c.o.Folder != "" {
+			_, err := os.Stat(c.o.ratesPath(&h))
+			asked = err == nil
 		}
+		if asked != c.asked && (asked || microkernel.Host().Supports(microkernel.AVX512)) {
+			t.Errorf("%s: rates were measured: %v", name, asked)
+		}
+	}
+}
+
+// TestRatesChooseTiles: a core that loads half as many vectors takes tiles that load fewer.
+func TestRatesChooseTiles(t *testing.T) {
+	host := zen5(t)
+	loads := func(factor float64) (sum float64) {
+		h := *host
+		h.Ceilings = slices.Clone(host.Ceilings)
+		for i := range h.Ceilings {
+			if c := &h.Ceilings[i]; c.Level == "l1" {
+				c.Median, c.Max = c.Median*factor, c.Max*factor
+			}
+		}
+		o := Options{Compute: "auto", Folder: t.TempDir()}
+		if err := keepRates(o.ratesPath(host), &h); err != nil {
+			t.Fatal(err)
+		}
+		c, err := o.Choose(host, tinyllama(t, gguf.Q4_K))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range c.Plan.Prefill.Tables {
+			k := table.Rules[len(table.Rules)-1].Schedule.Kernel
+			sum += 1/float64(k.MR) + float64(microkernel.PanelWidth)/float64(k.NR) // for each product
+		}
+		return sum
+	}
+	if slow, fast := loads(0.5), loads(2); slow >= fast {
+		t.Errorf("%g loads a product where they are slow, %g where they are fast", slow, fast)
 	}
 }

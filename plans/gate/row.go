@@ -103,7 +103,7 @@ func (r *Row) Spread(inTurn bool) (spread float64, cause string) {
 	if n := len(base) / 3; inTurn && n >= 3 {
 		var thirds []float64
 		for i := range 3 {
-			thirds = append(thirds, median(base[i*n:(i+1)*n].all()))
+			thirds = append(thirds, Median(base[i*n:(i+1)*n].all()))
 		}
 		if d := (slices.Max(thirds) - slices.Min(thirds)) / middle; d > spread {
 			spread, cause = d, "drift"

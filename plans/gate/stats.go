@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// median of samples, NaN of none. It sorts its argument.
-func median(x []float64) float64 {
+// Median of samples, NaN of none. It sorts its argument.
+func Median(x []float64) float64 {
 	if len(x) == 0 {
 		return math.NaN()
 	}
@@ -132,7 +132,7 @@ func ratio(x, y arm, inTurn bool) Interval {
 	}
 	slices.Sort(draws)
 	const tail = resamples / 40
-	out := Interval{median(y.all()) / median(x.all()), draws[tail], draws[resamples-1-tail]}
+	out := Interval{Median(y.all()) / Median(x.all()), draws[tail], draws[resamples-1-tail]}
 	for _, v := range []float64{out.Median, out.Low, out.High} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return Interval{}

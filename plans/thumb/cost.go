@@ -34,7 +34,7 @@ const (
 // request for each line gains 5 to 7 % at M = 1 in f16, q4_0 to q6_K and 11 % at M = 8 in f32; it
 // gains nothing where multiplying is a small part of reading (f32 and q8_0 at M = 1), and costs 5 %
 // where the weights lie in the third-level cache, 10 to 28 % in the second.
-func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
+func (r Rates) prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	if widen || !s.CanPrefetch() {
 		return s
 	}
@@ -44,7 +44,7 @@ func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	if m > s.MR {
 		return s.WithPrefetch(2048)
 	}
-	if tileCycles(s, m) < readCycles(s)/8 {
+	if r.tileCycles(s, m) < r.readCycles(s)/8 {
 		return s.WithPrefetch(prefetchOnce)
 	}
 	return s.WithPrefetch(min(prefetchBytes, prefetchShared/(s.NR/microkernel.PanelWidth)&^63))
@@ -52,37 +52,37 @@ func prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 
 // Form is the kernel with the prefetch that the rules of thumb choose for m rows, widened or
 // not.
-func Form(s microkernel.Spec, m int, widen bool) microkernel.Spec {
+func (r Rates) Form(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 	if p := s.WithSpread(); m >= residentFrom && !widen && s.Compute == microkernel.ComputeF32 && s.CanSpread() {
 		return p // see resident
 	}
-	return prefetched(s, m, widen)
+	return r.prefetched(s, m, widen)
 }
 
 // rowCycles estimates the cycles that m rows take for 32 k of one panel, whose weights come from
 // memory unless they were widened. Rows are divided into tiles of nearly equal height. Without a
 // spread prefetch only the first row tile overlaps with memory.
-func rowCycles(s microkernel.Spec, m int, widen bool) float64 {
+func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 	tiles := (m + s.MR - 1) / s.MR
 	low := m / tiles
 	high := m - low*tiles // tiles with one row more
-	all := float64(tiles-high)*tileCycles(s, low) + float64(high)*tileCycles(s, low+1)
+	all := float64(tiles-high)*r.tileCycles(s, low) + float64(high)*r.tileCycles(s, low+1)
 	if widen {
 		return all
 	}
-	memory := readCycles(s)
+	memory := r.readCycles(s)
 	panels := min(s.NR/microkernel.PanelWidth, 4) - 1 // fewer streams than four keep the memory less busy
 	memory *= [...]float64{1.12, 1.03, 1.01, 1}[panels]
 	if s.Spread {
 		return overlap(1.05*memory, 1.02*all) // each block comes through the second-level cache, in calls of its own
 	}
-	first := tileCycles(s, (m+tiles-1)/tiles)
+	first := r.tileCycles(s, (m+tiles-1)/tiles)
 	return overlap(memory, first) + all - first
 }
 
 // readCycles is the cycles that 32 k of one panel take to come from memory.
-func readCycles(s microkernel.Spec) float64 {
-	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / core.streamBytes
+func (r Rates) readCycles(s microkernel.Spec) float64 {
+	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / or(r.Stream, core.streamBytes)
 }
 
 // overlap is how long reading and multiplying take together: the third root of the sum of their

@@ -19,11 +19,13 @@ type costFigures struct {
 	latency     float64 // as reached, with some that wait longer
 	unpacking   float64 // instructions to unpack a vector of weights in registers: assumed, over all types
 	matrix      float64 // vector products that a matrix unit makes in the time of one: assumed, nobody has timed one
+	dots        float64 // dot products of bytes in the time of one multiply-add of float32
+	pairs       float64 // multiply-adds of bf16 pairs in the time of one of float32: two ports make one dot product
 	streamBytes float64 // of memory that one core reads in a cycle: 4.5 to 5.3 measured (Skylake-SP, Emerald Rapids)
 }
 
 var core = costFigures{ports: 2, loadPorts: 2, loads: 1.7, issue: 5, chain: 4, latency: 4.5,
-	unpacking: 2.5, matrix: 8, streamBytes: 5}
+	unpacking: 2.5, matrix: 8, dots: 1, pairs: 1, streamBytes: 5}
 
 // CyclesPerOp estimates the cycles per multiply-add of a tile of so many rows of any form, unrolled
 // or not: the busiest of the multiply, load and issue ports, and the latency of a chain. It only
@@ -60,7 +62,7 @@ func CyclesPerOp(s microkernel.Spec, rows int) float64 {
 
 // tileCycles is the cycles of one tile of so many rows for 32 k of one of its panels: the busiest
 // of the arithmetic ports, the load ports and the chains of dependent multiply-adds.
-func tileCycles(s microkernel.Spec, height int) float64 {
+func (r Rates) tileCycles(s microkernel.Spec, height int) float64 {
 	panels := float64(s.NR / microkernel.PanelWidth)
 	vectors := float64(microkernel.PanelWidth / min(s.ISA.Lanes(), microkernel.PanelWidth)) // in a panel
 	rows := float64(height)
@@ -71,7 +73,7 @@ func tileCycles(s microkernel.Spec, height int) float64 {
 	case microkernel.ComputeBF16:
 		steps = 16
 	}
-	unpack, row := work(s)
+	unpack, row := r.work(s)
 	ports := core.ports
 	if s.Compute == microkernel.ComputeInt8 {
 		ports = float64(s.ISA.IntegerPorts())
@@ -81,7 +83,7 @@ func tileCycles(s microkernel.Spec, height int) float64 {
 	if s.Compute == microkernel.ComputeF32 && s.B.Quantized() {
 		arithmetic *= 1 + share/4 // few chains at a time
 	}
-	loads := vectors * (steps + (steps+scales)*rows*share) / core.loads
+	loads := vectors * (steps + (steps+scales)*rows*share) / or(r.Loads, core.loads)
 	chain := steps * core.latency / panels
 	if s.Compute == microkernel.ComputeInt8 {
 		chain /= 2 // blocks overlap
@@ -101,7 +103,7 @@ func sharing(s microkernel.Spec, rows, vectors float64) float64 {
 }
 
 // work is the vector instructions for 32 k of one vector of columns: unpack once, row for each row.
-func work(s microkernel.Spec) (unpack, row float64) {
+func (r Rates) work(s microkernel.Spec) (unpack, row float64) {
 	d := s.B.Desc()
 	planes, subs := float64(len(d.Fields)-1), 0.0 // beyond the first; scales inside a block
 	if d.Subs != qtype.NoSubs {
@@ -119,7 +121,7 @@ func work(s microkernel.Spec) (unpack, row float64) {
 		return 96 + 64*planes + 8*subs, 32
 	}
 	if s.Compute == microkernel.ComputeBF16 {
-		return 8, 32 // half as many dot products, each of which takes both ports, or twice the time of one
+		return 8, 32 / or(r.Pairs, core.pairs)
 	}
 	unpack = 4
 	if d.Bits() < 8 {
@@ -127,7 +129,7 @@ func work(s microkernel.Spec) (unpack, row float64) {
 	}
 	switch {
 	case !s.Dot.SumsWords():
-		return unpack, 11 + subs
+		return unpack, 8/or(r.Dots, core.dots) + 3 + subs
 	case d.WideBytes():
 		return unpack + 16, 35
 	}

@@ -7,7 +7,10 @@ import (
 
 // Cores is what rules of thumb for slices look at: the threads that share a product, and the bytes
 // of L1 and L2 that each may count on.
-type Cores struct{ Threads, L1, L2 int }
+type Cores struct {
+	Threads, L1, L2 int
+	Rates
+}
 
 // streamTo is the last M for which reading the weights costs more than multiplying by them on any
 // machine so far.

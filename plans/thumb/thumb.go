@@ -34,6 +34,7 @@ func newHost(p *profiles.Profile, o Options) (host, error) {
 		}
 	}
 	h.pairs, _ = p.PairRates(h.isa)
+	h.Rates = ratesOf(roofline.NewMachine(p).Rates(h.isa))
 	return h, nil
 }
 
@@ -137,7 +138,7 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 	if s.Kernel, err = h.kernel(b, c, m, k.N, s.Widen); err != nil {
 		return s, err
 	}
-	s.Kernel = Form(s.Kernel, m, s.Widen)
+	s.Kernel = h.Form(s.Kernel, m, s.Widen)
 	h.layOut(&s, k, t, m)
 	return s, nil
 }
@@ -157,8 +158,8 @@ func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, 
 			if s.NR >= n+microkernel.PanelWidth {
 				continue // a panel of the tile would never be filled
 			}
-			s = prefetched(s, m, widen)
-			cycles := rowCycles(s, m, widen)
+			s = h.prefetched(s, m, widen)
+			cycles := h.rowCycles(s, m, widen)
 			if least == 0 || cycles < least || cycles == least && s.NR == best.NR && s.MR > best.MR {
 				best, least = s, cycles
 			}

@@ -142,19 +142,20 @@ func TestBusyNotes(t *testing.T) {
 	}
 }
 
-// TestPeaks: every type that was asked for and that the CPU has, on one PU, quickly, and nothing
-// else.
-func TestPeaks(t *testing.T) {
+// TestRates: every type that was asked for and that the CPU has, and L1, on one PU, quickly, and
+// nothing else.
+func TestRates(t *testing.T) {
 	p := narrow(t)
 	isa := microkernel.Host().Best()
-	got, err := Peaks(t.Context(), p, isa, "f32", "bf16", "f64")
+	got, err := Rates(t.Context(), p, isa, "f32", "bf16", "f64")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var types []string
 	for _, c := range got {
-		types = append(types, c.Type)
-		if c.ISA != isa.String() && c.ISA != "go" || c.PUs != 1 || c.N < leastSamples || !(c.Median > 1) {
+		types = append(types, c.Type+c.Level)
+		if c.Level == "" && c.ISA != isa.String() && c.ISA != "go" || c.PUs != 1 || c.N < leastSamples ||
+			!(c.Median > 1) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -164,12 +165,12 @@ func TestPeaks(t *testing.T) {
 			want = append(want, s.Type)
 		}
 	}
-	if !slices.Equal(types, want) {
-		t.Errorf("peaks of %v, want %v", types, want)
+	if want = append(want, "l1"); !slices.Equal(types, want) {
+		t.Errorf("rates of %v, want %v", types, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Peaks(ctx, p, isa, "f32"); !errors.Is(err, context.Canceled) {
+	if _, err := Rates(ctx, p, isa, "f32"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after Ctrl-C: %v", err)
 	}
 }

@@ -127,15 +127,17 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 	for _, l := range levels {
 		work := b.readWork(reader, l, share)
 		for _, c := range b.counts() {
-			out = append(out, &figure{
-				ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: c,
-					CPUs:   b.pusOf(firstWorkers(c)),
-					Figure: profiles.Figure{Unit: "B/s"}},
-				workers: firstWorkers(c), work: work,
-			})
+			out = append(out, b.readFigure(l, c, work))
 		}
 	}
 	return out, nil
+}
+
+// readFigure is reads of a level by the first workers.
+func (b *bench) readFigure(l level, workers int, work func(int) float64) *figure {
+	first := firstWorkers(workers)
+	return &figure{ceiling: profiles.Ceiling{Kind: profiles.Bandwidth, Level: l.name, PUs: workers,
+		CPUs: b.pusOf(first), Figure: profiles.Figure{Unit: "B/s"}}, workers: first, work: work}
 }
 
 // callBytes bounds one call of generated code to well below 200 microseconds.

@@ -27,6 +27,7 @@ type Generator struct {
 	tok     *tokenizer.Tokenizer
 	verdict plans.Judgement
 	large   chan struct{} // capacity 1: whoever reads a large grammar
+	forms   *forms
 	// vocab is what grammars spell answers with, made for the first request that needs it.
 	vocab func() *grammar.Vocab
 }
@@ -52,6 +53,7 @@ func New(e *engine.Engine, tok *tokenizer.Tokenizer, told Model, parallel int, v
 		m.EOS = string(tok.Piece(id))
 	}
 	return &Generator{model: m, engine: e, tok: tok, verdict: verdict, large: make(chan struct{}, 1),
+		forms: newForms(formBytes),
 		vocab: sync.OnceValue(func() *grammar.Vocab { return Vocab(tok) })}
 }
 
@@ -71,8 +73,13 @@ func (g *Generator) Generate(
 		return res, err
 	}
 	parser, thinking := g.parted(&r)
-	if r.Constraint, err = g.constraint(ctx, &r, thinking); err != nil {
+	form, err := g.constraint(ctx, &r, thinking)
+	if err != nil {
 		return res, err
+	}
+	if form != nil {
+		defer g.forms.put(form) // the engine follows no answer that it gave up
+		r.Constraint = form
 	}
 	if parser != nil {
 		return g.generateParted(ctx, r, parser, emit)

@@ -31,11 +31,18 @@ func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 const largeGrammar = 64 << 10
 
 // constraint holds an answer to its format, or to one of the calls that it may make; nil where any
-// text will do. Large grammars are compiled one at a time.
-func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking bool) (api.Constraint, error) {
+// text will do. Whoever gets one puts it back when the answer is over.
+func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking bool) (*held, error) {
 	if r.Format.Kind == api.FreeText && !mayCall(r) {
 		return nil, nil
 	}
+	return g.forms.take(ctx, keyOf(r, thinking), g.vocab, func() (*grammar.Grammar, error) {
+		return g.compile(ctx, r, thinking)
+	})
+}
+
+// compile makes the grammar of an answer. Large ones are compiled one at a time.
+func (g *Generator) compile(ctx context.Context, r *api.Request, thinking bool) (*grammar.Grammar, error) {
 	size := len(r.Format.Text)
 	for _, t := range r.Tools {
 		size += len(t.Parameters)
@@ -49,13 +56,13 @@ func (g *Generator) constraint(ctx context.Context, r *api.Request, thinking boo
 		}
 	}
 	if mayCall(r) {
-		return g.callConstraint(r, thinking)
+		return g.callGrammar(r, thinking)
 	}
 	compiled, err := compileFormat(r.Format)
 	if err != nil {
 		return nil, unusable(r.Format.Param, err)
 	}
-	return compiled.Matcher(g.vocab()), nil
+	return compiled, nil
 }
 
 // unusable refuses a field; what is wrong with it may quote it.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/grammar"
 	"sandwich/runtime/toolcall"
 )
 
@@ -13,8 +14,8 @@ func mayCall(r *api.Request) bool {
 	return r.Chat() && len(r.Tools) > 0 && r.ToolChoice.Mode != api.ToolsNone
 }
 
-// callConstraint holds an answer to text and calls of the request's tools.
-func (g *Generator) callConstraint(r *api.Request, thinking bool) (api.Constraint, error) {
+// callGrammar is text and calls of the request's tools.
+func (g *Generator) callGrammar(r *api.Request, thinking bool) (*grammar.Grammar, error) {
 	if r.Format.Kind == api.GBNF {
 		return nil, &api.InvalidError{Param: r.Format.Param, Message: "cannot be used beside tools; " +
 			`leave one of them out or set tool_choice to "none"`}
@@ -27,7 +28,7 @@ func (g *Generator) callConstraint(r *api.Request, thinking bool) (api.Constrain
 		}
 		return nil, unusable(param, err)
 	}
-	return compiled.Matcher(g.vocab()), nil
+	return compiled, nil
 }
 
 // reasoningTail is so many tokens at the end of a prompt as may open reasoning.

@@ -24,6 +24,8 @@ type Constraint interface {
 	// Allowed are the tokens that may come next where so many are left to generate: token 64i+j is
 	// bit j of word i. It is valid until the next call.
 	Allowed(left int) []uint64
+	// Only is the token that comes next where Allowed has no other.
+	Only(left int) (id int32, ok bool)
 	// Accept goes on behind a token.
 	Accept(id int32) error
 	// MustEnd tells that the answer is whole and nothing may follow.

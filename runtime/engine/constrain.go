@@ -13,6 +13,16 @@ type allowedSet []uint64
 
 func (a allowedSet) has(id int) bool { return a == nil || id/64 < len(a) && a[id/64]>>(id%64)&1 != 0 }
 
+// only is the token of a set of one.
+func (a allowedSet) only(count int) (int32, bool) {
+	for i, w := range a {
+		if w != 0 && count == 1 {
+			return int32(64*i + bits.TrailingZeros64(w)), true
+		}
+	}
+	return 0, false
+}
+
 // gather makes a short row of the logits that are allowed, in the working memory of the draft, and
 // notes their tokens. Where few are, nothing else of the row is looked at.
 func (d *draft) gather(logits []float32, allowed allowedSet) []float32 {
@@ -49,6 +59,9 @@ func (s *sampler) nextOf(logits []float32, allowed allowedSet, d *draft) int32 {
 	count := 0
 	for _, w := range allowed {
 		count += bits.OnesCount64(w)
+	}
+	if id, ok := allowed.only(count); ok {
+		return id // whatever its logit: nothing is drawn
 	}
 	greedy := !(s.Temperature > 0) || s.TopK == 1
 	if count >= manyAllowed {
@@ -108,6 +121,14 @@ func (j *job) allowed() allowedSet {
 		return nil
 	}
 	return j.req.Constraint.Allowed(j.limit - j.made)
+}
+
+// only is the next token where no other is allowed and nobody wants its logits.
+func (j *job) only() (int32, bool) {
+	if j.req.Constraint == nil || j.req.Logprobs {
+		return 0, false
+	}
+	return j.req.Constraint.Only(j.limit - j.made)
 }
 
 // follows goes on behind a token. It tells whether the answer is whole with it.

@@ -81,7 +81,9 @@ type job struct {
 	arrived time.Time
 	started time.Time // of its first forward; set before the first token
 	cached  int       // positions that were there before it
-	drawn   [1]int32  // on its way to the scheduler
+	known   []int32   // on its way to the scheduler
+	forced  []int32   // given out, since no others were allowed, and not yet known to it
+	line    []int32   // memory of forced
 	halted  int       // op at which its prefill goes on when it is resumed
 }
 

@@ -46,7 +46,7 @@ type Attention struct {
 	chunks  pool.Counter
 	memory  *mem.Buffer
 	scratch int            // bytes of a worker
-	parts   unsafe.Pointer // states of split tiles
+	states  unsafe.Pointer // states of split tiles
 }
 
 // cut is the attention of a batch in the layers of one store whose heads are alike.
@@ -57,7 +57,7 @@ type cut struct {
 	heads  int // query heads in all
 	view   view
 	fused  *microkernel.Attention
-	left   []atomic.Int32 // pieces that are not done, for each split and KV head
+	left   []atomic.Int32 // ranges that are not done, for each split and KV head
 }
 
 // NewAttention prepares attention of a kind over the KV heads of the store, for pools of at most
@@ -65,7 +65,7 @@ type cut struct {
 // instruction set.
 func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers, team int) (*Attention, error) {
 	a := &Attention{kv: kv, cutOf: make([]int, len(kv.of))}
-	parts := 0
+	states := 0
 	for layer := range kv.of {
 		if a.cutOf[layer] = -1; kv.of[layer].kvHeads == 0 {
 			continue // it does not attend
@@ -79,15 +79,16 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers,
 		if err != nil {
 			return nil, err
 		}
-		parts = max(parts, bytes)
+		states = max(states, bytes)
 		a.scratch = max(a.scratch, (c.fused.ScratchBytes()+4095)/4096*4096)
 		a.cuts = append(a.cuts, c)
 	}
 	var err error
-	if a.memory, err = mem.Alloc(parts+a.scratch*workers, mem.Options{Node: kv.memory.Node(), Huge: true}); err != nil {
+	if a.memory, err = mem.Alloc(states+a.scratch*workers, mem.Options{Node: kv.memory.Node(),
+		Huge: true}); err != nil {
 		return nil, err
 	}
-	a.parts = unsafe.Add(a.memory.Pointer(), a.scratch*workers)
+	a.states = unsafe.Add(a.memory.Pointer(), a.scratch*workers)
 	return a, nil
 }
 
@@ -114,14 +115,14 @@ func (c *cut) prepare(isa microkernel.ISA, kv *KVStore, softcap bool) (bytes int
 	if c.fused, err = microkernel.NewAttention(isa, c.layout, form); err != nil || c.team == 1 {
 		return 0, err
 	}
-	c.state = c.fused.PartBytes(c.group)
-	c.room = min(kv.longest, maxPartBytes/(c.state*c.kvHeads))
+	c.state = c.fused.StateBytes(c.group)
+	c.room = min(kv.longest, maxStateBytes/(c.state*c.kvHeads))
 	c.left = make([]atomic.Int32, c.mostSplits()*c.kvHeads)
 	return c.room * c.kvHeads * c.state, nil
 }
 
-// maxPartBytes bounds the states of split tiles.
-const maxPartBytes = 256 << 20
+// maxStateBytes bounds the states of split tiles.
+const maxStateBytes = 256 << 20
 
 // leave leaves some query heads of the first and of the last KV head to other ranks, which hold
 // these KV heads too: `heads` in all remain, beginning with number `before` of the first KV head.
@@ -152,7 +153,7 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 		c.lay(c.view.stretches)
 		for i := range c.splits {
 			for h := range c.kvHeads {
-				c.left[i*c.kvHeads+h].Store(c.splits[i].pieces)
+				c.left[i*c.kvHeads+h].Store(c.splits[i].ranges)
 			}
 		}
 	}
@@ -161,7 +162,7 @@ func (a *Attention) Begin(spans []kvcache.Span) {
 // Run is one worker's part in the attention of a layer, whose scores are multiplied by scale: row r
 // of q and out is row r of the batch, the heads of a KV head side by side. Keys and values come in
 // blocks of 64 positions counted from position 0; each block has its own maximum, sum and output,
-// merged in ascending order, so that the result of a row does not depend on tiles, pieces, chunks,
+// merged in ascending order, so that the result of a row does not depend on tiles, ranges, chunks,
 // company or threads (DESIGN rule 6). Blocks that no row of a tile sees are skipped. A barrier must
 // follow.
 func (a *Attention) Run(w *pool.Worker, layer int, scale float32, q, out Rows) {
@@ -178,11 +179,11 @@ func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step p
 		}
 		step = whole
 	}
-	first, units := step.share(len(c.pieces) * c.kvHeads)
+	first, units := step.share(len(c.ranges) * c.kvHeads)
 	scratch := unsafe.Add(a.memory.Pointer(), w.Index()*a.scratch)
 	for lo, hi, ok := w.Next(&a.chunks, units, 1); ok; lo, hi, ok = w.Next(&a.chunks, units, 1) {
 		for u := first + lo; u < first+hi; u++ {
-			p := &c.pieces[u/c.kvHeads]
+			p := &c.ranges[u/c.kvHeads]
 			job := a.job(c, &c.tiles[p.tile], layer, u%c.kvHeads, q, out)
 			job.Scale, job.Softcap, job.Window = s.scale, s.softcap, c.window
 			if s.sinks != nil {
@@ -193,7 +194,7 @@ func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step p
 			if p.split < 0 {
 				c.fused.Run(&job, scratch)
 			} else {
-				a.runPiece(c, p, &job, u%c.kvHeads, scratch)
+				a.runRange(c, p, &job, u%c.kvHeads, scratch)
 			}
 		}
 	}
@@ -204,24 +205,24 @@ func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step p
 // workers.
 func (a *Attention) firstBlock(c *cut, layer, unit int) unsafe.Pointer {
 	i := unit / c.kvHeads
-	if i >= len(c.pieces) {
+	if i >= len(c.ranges) {
 		return nil
 	}
-	p := &c.pieces[i]
+	p := &c.ranges[i]
 	k, _ := a.kv.at(layer, c.tiles[p.tile].of.table[p.from], unit%c.kvHeads)
 	return k
 }
 
-// runPiece computes a range of blocks; whoever ends the last range of a tile merges all of them.
-func (a *Attention) runPiece(c *cut, p *piece, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
+// runRange computes a range of blocks; whoever ends the last range of a tile merges all of them.
+func (a *Attention) runRange(c *cut, p *kvRange, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
 	s := &c.splits[p.split]
-	parts := microkernel.AttentionParts{First: s.first, Memory: unsafe.Add(a.parts,
+	states := microkernel.AttentionStates{First: s.first, Memory: unsafe.Add(a.states,
 		(s.at*c.kvHeads+kvHead*s.states)*c.state)}
-	c.fused.RunPart(job, &parts, p.from, p.to, scratch)
+	c.fused.RunRange(job, &states, p.from, p.to, scratch)
 	left := &c.left[p.split*c.kvHeads+kvHead]
 	if left.Add(-1) == 0 {
-		left.Store(s.pieces) // for the next layer
-		c.fused.MergeParts(job, &parts)
+		left.Store(s.ranges) // for the next layer
+		c.fused.MergeRanges(job, &states)
 	}
 }
 

@@ -16,11 +16,11 @@ const (
 	leastTileRows = 48
 )
 
-// A piece of a split tile has at least leastPiece blocks. Tiles are split only where there are no
+// A range of a split tile has at least leastRange blocks. Tiles are split only where there are no
 // more than fewUnits of them (times KV heads) for each worker: beyond that the units are small
 // enough beside the whole.
 const (
-	leastPiece = 4
+	leastRange = 4
 	fewUnits   = 8
 )
 
@@ -41,16 +41,16 @@ func (t *tile) blocks(window int) (from, to int) {
 	return from, kvcache.BlocksFor(t.pos + t.n)
 }
 
-// piece is the blocks [from, to) of a tile: one unit of attention for each KV head.
-type piece struct {
+// kvRange is the blocks [from, to) of a tile: one unit of attention for each KV head.
+type kvRange struct {
 	tile, from, to int
-	split          int // which of the splits; -1 where the piece is the whole tile
+	split          int // which of the splits; -1 where the range is the whole tile
 }
 
 // split is a tile of one token whose blocks several workers compute.
 type split struct {
-	first  int   // the first block behind its first piece
-	pieces int32 // of each KV head
+	first  int   // the first block behind its first range
+	ranges int32 // of each KV head
 	at     int   // where its states begin, counted in those of all KV heads
 	states int   // of each KV head
 }
@@ -65,7 +65,7 @@ type cutter struct {
 	room    int // states that there is memory for, counted for all KV heads
 
 	tiles  []tile
-	pieces []piece
+	ranges []kvRange
 	splits []split
 }
 
@@ -75,8 +75,8 @@ func (c *cutter) mostSplits() int { return max(1, fewUnits*c.team/c.kvHeads) }
 // lay cuts a batch.
 func (c *cutter) lay(seen []stretch) {
 	c.tiles = cutTiles(c.tiles, seen, c.tileTokens(seen))
-	c.pieces, c.splits = c.pieces[:0], c.splits[:0]
-	most, used := c.pieceBlocks(), 0
+	c.ranges, c.splits = c.ranges[:0], c.splits[:0]
+	most, used := c.rangeBlocks(), 0
 	for i := range c.tiles {
 		t := &c.tiles[i]
 		from, to := t.blocks(c.window)
@@ -84,27 +84,27 @@ func (c *cutter) lay(seen []stretch) {
 		n := (blocks + most - 1) / most
 		first := (blocks + n - 1) / n
 		if n == 1 || t.n > 1 || used+1+blocks-first > c.room {
-			c.pieces = append(c.pieces, piece{tile: i, from: from, to: to, split: -1})
+			c.ranges = append(c.ranges, kvRange{tile: i, from: from, to: to, split: -1})
 			continue
 		}
 		for k := range n {
-			c.pieces = append(c.pieces, piece{tile: i, from: from + pieceEdge(blocks, n, k),
-				to: from + pieceEdge(blocks, n, k+1), split: len(c.splits)})
+			c.ranges = append(c.ranges, kvRange{tile: i, from: from + rangeEdge(blocks, n, k),
+				to: from + rangeEdge(blocks, n, k+1), split: len(c.splits)})
 		}
-		c.splits = append(c.splits, split{first: from + first, pieces: int32(n), at: used, states: 1 + blocks - first})
+		c.splits = append(c.splits, split{first: from + first, ranges: int32(n), at: used, states: 1 + blocks - first})
 		used += 1 + blocks - first
 	}
-	// The longest are handed out first. Sorting allocates nothing, and the order of equal pieces
+	// The longest are handed out first. Sorting allocates nothing, and the order of equal ranges
 	// does not matter.
-	slices.SortFunc(c.pieces, func(a, b piece) int { return cmp.Compare(b.work(c.tiles), a.work(c.tiles)) })
+	slices.SortFunc(c.ranges, func(a, b kvRange) int { return cmp.Compare(b.work(c.tiles), a.work(c.tiles)) })
 }
 
-// work is what a piece costs, in blocks times tokens.
-func (p *piece) work(tiles []tile) int { return (p.to - p.from) * tiles[p.tile].n }
+// work is what a range costs, in blocks times tokens.
+func (p *kvRange) work(tiles []tile) int { return (p.to - p.from) * tiles[p.tile].n }
 
-// pieceEdge is where piece k of n begins: pieces differ by one block at most, the first is the
+// rangeEdge is where range k of n begins: ranges differ by one block at most, the first is the
 // longest.
-func pieceEdge(blocks, n, k int) int { return (k*blocks + n - 1) / n }
+func rangeEdge(blocks, n, k int) int { return (k*blocks + n - 1) / n }
 
 // tileTokens is the most tokens of a tile, such that the team has a few units each.
 func (c *cutter) tileTokens(seen []stretch) int {
@@ -129,11 +129,11 @@ func cutTiles(dst []tile, seen []stretch, most int) []tile {
 	return dst
 }
 
-// pieceBlocks is the most blocks of a piece: those of the longest tile, unless cutting tiles lets
-// the team end sooner. Handed out one by one, pieces of at most b blocks, n of them and `all`
+// rangeBlocks is the most blocks of a range: those of the longest tile, unless cutting tiles lets
+// the team end sooner. Handed out one by one, ranges of at most b blocks, n of them and `all`
 // blocks together, are done after ceil(n/team)*b, or (all-b)/team + b, whichever is less; every cut
 // costs a little for the states it leaves.
-func (c *cutter) pieceBlocks() int {
+func (c *cutter) rangeBlocks() int {
 	longest, all := 0, 0
 	for i := range c.tiles {
 		if c.tiles[i].n > 1 {
@@ -149,7 +149,7 @@ func (c *cutter) pieceBlocks() int {
 	best, bestTime := longest, c.endsAfter(longest, all)
 	for n := 2; n <= fewUnits*c.team; n++ {
 		b := (longest + n - 1) / n
-		if b < leastPiece {
+		if b < leastRange {
 			break
 		}
 		if t := c.endsAfter(b, all) * (1.03 + 0.005*float64(n)); t < bestTime {
@@ -165,7 +165,7 @@ func (c *cutter) blocksOf(tile int) int {
 	return to - from
 }
 
-// endsAfter is when the team is done, in blocks, if pieces have at most b.
+// endsAfter is when the team is done, in blocks, if ranges have at most b.
 func (c *cutter) endsAfter(b, all int) float64 {
 	n := 0
 	for i := range c.tiles {

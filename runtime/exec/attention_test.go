@@ -122,8 +122,8 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 	return len(a.cuts[0].splits) > 0
 }
 
-// TestSplitCuts: pieces cover every block of every tile once and in order, stay inside the memory
-// for states, and no team waits longer for pieces than for whole tiles.
+// TestSplitCuts: ranges cover every block of every tile once and in order, stay inside the memory
+// for states, and no team waits longer for ranges than for whole tiles.
 func TestSplitCuts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	splits := 0
@@ -138,10 +138,10 @@ func TestSplitCuts(t *testing.T) {
 		for i := range next {
 			next[i], _ = c.tiles[i].blocks(c.window)
 		}
-		slices.SortStableFunc(c.pieces, func(a, b piece) int { return a.from - b.from })
-		for _, p := range c.pieces {
+		slices.SortStableFunc(c.ranges, func(a, b kvRange) int { return a.from - b.from })
+		for _, p := range c.ranges {
 			if p.from != next[p.tile] || p.to <= p.from {
-				t.Fatalf("piece %+v begins behind block %d", p, next[p.tile])
+				t.Fatalf("kvRange %+v begins behind block %d", p, next[p.tile])
 			}
 			if next[p.tile] = p.to; p.split < 0 {
 				continue
@@ -149,12 +149,12 @@ func TestSplitCuts(t *testing.T) {
 			s := c.splits[p.split]
 			from, to := c.tiles[p.tile].blocks(c.window)
 			if s.at+s.states > c.room || s.states != 1+to-s.first || p.from == from && p.to != s.first {
-				t.Fatalf("split %+v of piece %+v of blocks %d to %d with room for %d", s, p, from, to, c.room)
+				t.Fatalf("split %+v of kvRange %+v of blocks %d to %d with room for %d", s, p, from, to, c.room)
 			}
 		}
 		for i := range c.tiles {
 			if _, to := c.tiles[i].blocks(c.window); next[i] != to {
-				t.Fatalf("pieces end at %d of %d blocks", next[i], to)
+				t.Fatalf("ranges end at %d of %d blocks", next[i], to)
 			}
 		}
 		if len(c.splits) > c.mostSplits() {

@@ -12,7 +12,7 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// packPanels is how many panels one piece of packing work has.
+// packPanels is how many panels one step of packing work has.
 const packPanels = 8
 
 // loading is the packing of all weights by the workers of a pool.
@@ -27,16 +27,16 @@ type loading struct {
 	done   atomic.Int64          // bytes
 	failed atomic.Pointer[error] // the first reason to stop
 	tables []pool.Counter        // of each table, which rows are handed out
-	pieces [][]pool.Counter      // by rank and weight: which panels are handed out
+	taken  [][]pool.Counter      // by rank and weight: which panels are handed out
 	left   []atomic.Int64        // by weight: panels that are not packed, of all ranks
 }
 
 func (l *loading) run(p *pool.Pool) error {
 	m := l.shards.Whole
 	l.left, l.tables = make([]atomic.Int64, len(m.Weights)), make([]pool.Counter, len(tables(m)))
-	l.pieces = make([][]pool.Counter, len(l.shards.list))
-	for r := range l.pieces {
-		l.pieces[r] = make([]pool.Counter, len(m.Weights))
+	l.taken = make([][]pool.Counter, len(l.shards.list))
+	for r := range l.taken {
+		l.taken[r] = make([]pool.Counter, len(m.Weights))
 		for i := range m.Weights {
 			l.left[i].Add(int64(l.panels(r, i)))
 		}
@@ -100,7 +100,7 @@ func (l *loading) work(worker *pool.Worker) {
 	for i := range l.shards.Whole.Weights {
 		panels := l.panels(rank, i)
 		tensor := l.shards.Whole.Weights[i].Tensor
-		counter := &l.pieces[rank][i]
+		counter := &l.taken[rank][i]
 		next := func() (int, int, bool) { return worker.Next(counter, panels, packPanels) }
 		for lo, hi, ok := next(); ok; lo, hi, ok = next() {
 			if !l.read(tensor, func() bool { return own.pack(shard, i, lo, hi) }) {
@@ -163,7 +163,7 @@ func (w *rankWeights) pack(shard *shard, i, lo, hi int) bool {
 	l, weight := w.At(i).Layout, &shard.model.Weights[i]
 	t := weight.Tensor
 	stride := t.Type.RowBytes(t.Dims[0])                           // of the tensor
-	from, row := t.Type.RowBytes(weight.Col), t.Type.RowBytes(l.K) // of the piece in it
+	from, row := t.Type.RowBytes(weight.Col), t.Type.RowBytes(l.K) // of the shard in it
 	for lo < hi {
 		j, first := lo/l.Panels(), lo%l.Panels()
 		last := min(first+hi-lo, l.Panels())
@@ -197,7 +197,7 @@ func gathered(w *model.Weight, n0, n1 int) (raw []byte) {
 	return raw
 }
 
-// finiteRows is finite for rows of a piece of a matrix, stride bytes apart.
+// finiteRows is finite for rows of a shard of a matrix, stride bytes apart.
 func finiteRows(t gguf.Type, raw []byte, rows, row, stride int) bool {
 	if row == stride {
 		return finite(t, raw)

@@ -51,22 +51,22 @@ func (g *group) roundings(op *model.Op) (need [paths]bool, any bool) {
 }
 
 // round makes of the m rows that an op reads what its weights want, if any does, and waits until
-// all of it is there. A unit is a piece of a row, so that the one row of a decode step is shared
-// too; pieces end where blocks of 32 do, which makes them independent.
+// all of it is there. A unit is a strip of a row, so that the one row of a decode step is shared
+// too; strips end where blocks of 32 do, which makes them independent.
 func (e *Executor) round(g *group, op *model.Op, m int) {
 	need, any := g.roundings(op)
 	if !any {
 		return
 	}
-	const piece = 1024
+	const strip = 1024
 	k := g.shard.model.Weights[op.W[0]].K
-	pieces := (k + piece - 1) / piece
-	for lo, hi, ok := g.nextRounded(m*pieces, 2); ok; lo, hi, ok = g.nextRounded(m*pieces, 2) {
+	strips := (k + strip - 1) / strip
+	for lo, hi, ok := g.nextRounded(m*strips, 2); ok; lo, hi, ok = g.nextRounded(m*strips, 2) {
 		for u := lo; u < hi; u++ {
-			r, from := u/pieces, u%pieces*piece
+			r, from := u/strips, u%strips*strip
 			for c, wanted := range need {
 				if rows := &g.bufs.rounded[c]; wanted {
-					e.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), from), min(piece, k-from), rows.row(r, from))
+					e.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), from), min(strip, k-from), rows.row(r, from))
 				}
 			}
 		}

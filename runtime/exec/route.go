@@ -227,17 +227,17 @@ func (r *routes) weightAt(at int) float32 {
 }
 
 // combine sums the outputs of each row's experts, best first: one chain of fused multiply-adds an
-// element, from zero or from what Y holds. A unit is a piece of a row, so that the one row of a
+// element, from zero or from what Y holds. A unit is a strip of a row, so that the one row of a
 // decode step is shared too.
 func (e *Executor) combine(g *group, op *model.Op) {
-	const piece = 1024
+	const strip = 1024
 	r := &e.bufs.routes
 	hidden := e.model.Dims.Hidden
-	pieces := (hidden + piece - 1) / piece
-	for lo, hi, ok := g.next(e.rows*pieces, 1); ok; lo, hi, ok = g.next(e.rows*pieces, 1) {
+	strips := (hidden + strip - 1) / strip
+	for lo, hi, ok := g.next(e.rows*strips, 1); ok; lo, hi, ok = g.next(e.rows*strips, 1) {
 		for u := lo; u < hi; u++ {
-			row, c := u/pieces, u%pieces*piece
-			n := min(piece, hidden-c)
+			row, c := u/strips, u%strips*strip
+			n := min(strip, hidden-c)
 			dst := addElems(g.row(op.Outs[0], row), c)
 			e.beginSum(g, op, row, dst, n)
 			for pair := row * r.used; pair < (row+1)*r.used; pair++ {

@@ -140,16 +140,16 @@ func (e *Executor) rowNorm(g *group, op *model.Op) {
 	}
 }
 
-// capLogits is OpCap, in pieces of a row so that the one row of a decode step is shared too.
+// capLogits is OpCap, in strips of a row so that the one row of a decode step is shared too.
 func (e *Executor) capLogits(g *group, op *model.Op) {
-	const piece = 1024
+	const strip = 1024
 	vocab := e.model.Dims.Vocab
-	pieces := (vocab + piece - 1) / piece
-	units := len(e.batch.LogitRows) * pieces
+	strips := (vocab + strip - 1) / strip
+	units := len(e.batch.LogitRows) * strips
 	for lo, hi, ok := g.next(units, rowChunk); ok; lo, hi, ok = g.next(units, rowChunk) {
 		for u := lo; u < hi; u++ {
-			row, c := u/pieces, u%pieces*piece
-			e.vec.SoftCap(addElems(g.row(model.BufLogits, row), c), min(piece, vocab-c), 1, op.Cap)
+			row, c := u/strips, u%strips*strip
+			e.vec.SoftCap(addElems(g.row(model.BufLogits, row), c), min(strip, vocab-c), 1, op.Cap)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (e *Executor) gather(g *group, scale float32) {
 	}
 }
 
-// run is a piece of a span that lies in one KV block: rows [row, row+n) of the batch at positions
+// run is a strip of a span that lies in one KV block: rows [row, row+n) of the batch at positions
 // [pos, pos+n).
 type run struct {
 	row, n, pos int
@@ -196,12 +196,12 @@ func cutRuns(dst []run, spans []kvcache.Span, store int) []run {
 func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
 	kvHeads, runs := op.Heads.KV, e.runs[e.layers.Of[op.Layer]]
 	each := min(kvHeads, max(1, len(runs)*kvHeads/(2*g.n)))
-	pieces := (kvHeads + each - 1) / each
-	units := len(runs) * pieces
+	strips := (kvHeads + each - 1) / each
+	units := len(runs) * strips
 	for lo, hi, ok := g.next(units, 1); ok; lo, hi, ok = g.next(units, 1) {
 		for u := lo; u < hi; u++ {
-			head := u % pieces * each
-			e.rotateRun(g, op, rope, &runs[u/pieces], head, min(head+each, kvHeads))
+			head := u % strips * each
+			e.rotateRun(g, op, rope, &runs[u/strips], head, min(head+each, kvHeads))
 		}
 	}
 }

@@ -162,7 +162,7 @@ func rankWorkers(pus []int, ranks []plans.Rank) [][]int {
 func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) error {
 	const (
 		hugePage = 2 << 20
-		piece    = 32 * hugePage // between two looks at ctx: milliseconds
+		step     = 32 * hugePage // between two looks at ctx: milliseconds
 	)
 	grouping := w.Grouping()
 	w.Pool.Run(func(worker *pool.Worker) {
@@ -173,8 +173,8 @@ func (w *Workers) touch(ctx context.Context, memory func(rank int) *mem.Buffer) 
 		}
 		b := memory(rank)
 		lo, hi := pool.Split(b.Len(), n, id, hugePage)
-		for ; lo < hi && ctx.Err() == nil; lo += piece {
-			b.Touch(lo, min(lo+piece, hi))
+		for ; lo < hi && ctx.Err() == nil; lo += step {
+			b.Touch(lo, min(lo+step, hi))
 		}
 	})
 	return context.Cause(ctx)

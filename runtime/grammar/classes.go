@@ -12,7 +12,11 @@ const (
 	asciiClass   = 4   // of the space; those behind it follow
 	runeClass    = 100 // characters of several bytes
 	brokenClass  = 101
+	lineClass    = 102 // of them those that end lines (U+2028, U+2029), which a dot leaves out
 )
+
+// lineStart is the first byte of a lineClass character.
+const lineStart = 0xE2
 
 // classOfByte is the class of an ASCII character, and of a byte that is none runeClass.
 var classOfByte = func() (of [256]uint8) {
@@ -51,6 +55,8 @@ type byteSet [4]uint64
 
 func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
 
+func (s *byteSet) remove(b byte) { s[b>>6] &^= 1 << (b & 63) }
+
 func (s *byteSet) add(r byteRange) {
 	for w := r.lo >> 6; w <= r.hi>>6; w++ {
 		bits := ^uint64(0)
@@ -70,6 +76,9 @@ func (c classes) bytes() (s byteSet) {
 		if c.has(classOfByte[b]) {
 			s.add(byteRange{byte(b), byte(b)})
 		}
+	}
+	if c.has(lineClass) {
+		s.add(byteRange{lineStart, lineStart})
 	}
 	return s
 }

@@ -68,7 +68,17 @@ func (r runes) except(x runes) runes {
 }
 
 // both are the characters that are in r and in x.
-func (r runes) both(x runes) runes { return r.except(anyRune.except(x)) }
+func (r runes) both(x runes) runes {
+	var out runes
+	for _, a := range r {
+		for _, b := range x {
+			if lo, hi := max(a.lo, b.lo), min(a.hi, b.hi); lo <= hi {
+				out = append(out, runeRange{lo, hi})
+			}
+		}
+	}
+	return out
+}
 
 // inOrder sorts ranges and joins those that touch.
 func (r runes) inOrder() runes {

@@ -14,6 +14,7 @@ type freeLoop struct {
 	of    classes
 	bytes byteSet // that its characters begin with
 	to    int32   // the state behind a character
+	exact bool    // the characters lead there and nowhere else
 }
 
 // leastFree is how many classes are worth a freeLoop.
@@ -62,8 +63,8 @@ func (b *builder) reaches(from, to int32) bool {
 	return false
 }
 
-// freeLoop is 1 + the number of the loop of the characters that lead from s to a state and nowhere
-// else; 0 where they are few.
+// freeLoop is 1 + the number of the loop of the characters that lead from s to a state; 0 where
+// they are few.
 func (b *builder) freeLoop(s *pstate, to int32) int32 {
 	var there, elsewhere byteSet
 	for _, e := range s.edges {
@@ -73,31 +74,38 @@ func (b *builder) freeLoop(s *pstate, to int32) int32 {
 			elsewhere.add(e.byteRange)
 		}
 	}
-	l := freeLoop{to: to}
+	l := freeLoop{to: to, exact: true}
 	var missing classes
 	for c := range byte(utf8.RuneSelf) {
-		if there.has(c) && !elsewhere.has(c) {
+		if there.has(c) {
 			l.of.add(classOfByte[c])
 		} else {
 			missing.add(classOfByte[c])
 		}
 	}
 	l.of = l.of.without(missing)
-	if b.spellsRunes(s, to) {
+	if b.spells(s, to, utf8.RuneSelf, 0x2027) && b.spells(s, to, 0x202A, utf8.MaxRune) {
 		l.of.add(runeClass)
+	}
+	if b.spells(s, to, 0x2028, 0x2029) {
+		l.of.add(lineClass)
 	}
 	if bits.OnesCount64(l.of[0])+bits.OnesCount64(l.of[1]) < leastFree {
 		return 0
 	}
 	l.bytes = l.of.bytes()
+	for c := range byte(utf8.RuneSelf) {
+		l.exact = l.exact && !(l.bytes.has(c) && elsewhere.has(c))
+	}
 	b.free = append(b.free, l)
 	return int32(len(b.free))
 }
 
-// spellsRunes tells that all characters of several bytes lead from s to a state and nowhere else.
-func (b *builder) spellsRunes(s *pstate, to int32) bool {
+// spells tells that all characters of a range, each of several bytes, lead from s to a state and
+// nowhere else.
+func (b *builder) spells(s *pstate, to int32, lo, hi rune) bool {
 	all := true
-	utf8Ranges(utf8.RuneSelf, utf8.MaxRune, func(seq []byteRange) {
+	utf8Ranges(lo, hi, func(seq []byteRange) {
 		at, last := s, int32(-1)
 		for i, r := range seq {
 			last = -1
@@ -184,7 +192,7 @@ func (m *machine) settle(s *state) bool {
 	}
 	s.known = true
 	s.counted = m.p.states[s.item.state].free == 0
-	if !m.alone(s.items, s.item, s.loop) {
+	if !s.loop.exact || !m.alone(s.items, s.item, s.loop) {
 		return false
 	}
 	if !s.counted {

@@ -13,10 +13,16 @@ type Matcher struct {
 	v   *Vocab
 	m   *machine
 	at  *state
-	way []*state // states at the depths of the trie that is walked
-	own Mask     // near the end of an answer, which is not kept
+	own Mask // near the end of an answer, which is kept for its state alone
+	// ownAt is that state, and ownMost the cost that was allowed.
+	ownAt   *state
+	ownMost float64
+	// loop are tokens that go on in a loop, some those of which some are wanted.
+	loop, some Mask
 	// least is the smallest cost behind a token that the last fill met.
 	least float64
+	// deepest is the length of the longest tokens that are walked to.
+	deepest uint16
 	// most is how much work the machine may have done.
 	most int64
 }
@@ -31,8 +37,10 @@ const (
 
 // Matcher starts an answer of tokens of the vocabulary.
 func (g *Grammar) Matcher(v *Vocab) *Matcher {
-	m := &Matcher{v: v, m: newMachine(g.program), way: make([]*state, maxTokenBytes+1), most: answerWork}
+	m := &Matcher{v: v, m: newMachine(g.program), deepest: maxTokenBytes,
+		most: answerWork}
 	m.at = m.m.start()
+	v.prepare(g.program)
 	return m
 }
 
@@ -51,11 +59,12 @@ func (m *Matcher) Mask(left int) *Mask {
 	if most >= s.masked {
 		return s.mask
 	}
-	if m.own.bits == nil {
-		m.own.bits = make([]uint64, words64(m.v.size))
+	if s == m.ownAt && most == m.ownMost {
+		return &m.own
 	}
+	m.ownAt, m.ownMost = s, most
 	for range 2 {
-		clear(m.own.bits)
+		m.own.clear(m.v.size)
 		m.least = unbounded
 		m.fill(s, &m.own, most)
 		if m.own.count > 0 {
@@ -63,11 +72,20 @@ func (m *Matcher) Mask(left int) *Mask {
 		}
 		most = m.least // too few are left: those that come nearest to the end
 	}
+	m.ownAt = nil
 	return s.mask
 }
 
 // Allowed is Mask as bits: token 64i+j is bit j of word i.
 func (m *Matcher) Allowed(left int) []uint64 { return m.Mask(left).bits }
+
+// Only is the one token that Mask allows; not ok where it allows others.
+func (m *Matcher) Only(left int) (id int32, ok bool) {
+	if m.MustEnd() {
+		return 0, false
+	}
+	return m.Mask(left).Only()
+}
 
 // Accept goes on behind a token that was drawn. A token that the mask does not have is refused and
 // changes nothing.

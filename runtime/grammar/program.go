@@ -15,13 +15,14 @@ type program struct {
 
 // pstate is a state of the automaton of a rule.
 type pstate struct {
-	edges []edge
-	eps   []int32
-	calls []callEdge
-	loop  *loopState
-	final bool
-	free  int32   // 1 + the number of its freeLoop; 0: it has none
-	dist  float64 // bytes of the shortest way to the end of its rule; +Inf: there is none
+	edges  []edge
+	dist   float64 // bytes of the shortest way to the end of its rule; +Inf: there is none
+	free   int32   // 1 + the number of its freeLoop; 0: it has none
+	final  bool
+	simple bool // it has edges alone, and is not final
+	eps    []int32
+	calls  []callEdge
+	loop   *loopState
 }
 
 type edge struct {
@@ -115,9 +116,26 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 	}
 	b.prune()
 	b.findFree()
+	b.pack()
 	b.start = start
 	out := b.program
 	return &out, nil
+}
+
+// pack puts the edges of all states side by side, in their order: masks of large enums follow
+// thousands of them.
+func (b *builder) pack() {
+	n := 0
+	for i := range b.states {
+		n += len(b.states[i].edges)
+	}
+	all := make([]edge, 0, n)
+	for i := range b.states {
+		s := &b.states[i]
+		all = append(all, s.edges...)
+		s.edges = all[len(all)-len(s.edges) : len(all) : len(all)]
+		s.simple = len(s.eps)+len(s.calls) == 0 && s.loop == nil && !s.final && s.free == 0
+	}
 }
 
 func (b *builder) state() int32 {
@@ -182,33 +200,39 @@ func (b *builder) write(e expr, from, to int32) {
 	}
 }
 
-// writeWords makes a trie of the words.
+// writeWords makes a trie of the words, level by level, so that what masks look at lies together.
 func (b *builder) writeWords(w []string, from, to int32) {
 	w = slices.Clone(w)
 	slices.Sort(w)
-	w = slices.Compact(w)
-	if len(w) > 0 && w[0] == "" {
-		b.eps(from, to)
-		w = w[1:]
+	type part struct {
+		words []string // that begin alike
+		state int32    // behind what they have in common, so many bytes
+		depth int
 	}
-	for i := 0; i < len(w); {
-		j := i
-		for j < len(w) && w[j][0] == w[i][0] {
-			j++
-		}
-		next := to
-		if j-i > 1 || len(w[i]) > 1 {
-			next = b.state()
-		}
-		b.edge(from, next, byteRange{w[i][0], w[i][0]})
-		if next != to {
-			rest := make([]string, 0, j-i)
-			for _, x := range w[i:j] {
-				rest = append(rest, x[1:])
+	level := []part{{words: slices.Compact(w), state: from}}
+	for len(level) > 0 {
+		var below []part
+		for _, p := range level {
+			w := p.words
+			if len(w) > 0 && len(w[0]) == p.depth {
+				b.eps(p.state, to)
+				w = w[1:]
 			}
-			b.writeWords(rest, next, to)
+			for i := 0; i < len(w); {
+				j, c := i, w[i][p.depth]
+				for j < len(w) && w[j][p.depth] == c {
+					j++
+				}
+				next := to
+				if j-i > 1 || len(w[i]) > p.depth+1 {
+					next = b.state()
+					below = append(below, part{w[i:j], next, p.depth + 1})
+				}
+				b.edge(p.state, next, byteRange{c, c})
+				i = j
+			}
 		}
-		i = j
+		level = below
 	}
 }
 

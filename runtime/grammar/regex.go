@@ -14,6 +14,11 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	if err != nil {
 		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
 	}
+	if least == 0 && most < 0 {
+		if e, ok := b.whole(re); ok {
+			return e, nil
+		}
+	}
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
 		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
@@ -175,19 +180,28 @@ func instRunes(in *syntax.Inst) runes {
 	case syntax.InstRuneAny:
 		return anyRune
 	case syntax.InstRuneAnyNotNL:
-		return anyRune.except(runes{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}})
+		return anyRune.except(lineEnds)
+	}
+	if len(in.Rune) == 1 {
+		return folded(in.Rune[0], syntax.Flags(in.Arg))
 	}
 	var r runes
-	if len(in.Rune) == 1 {
-		r = append(r, runeRange{in.Rune[0], in.Rune[0]})
-		if syntax.Flags(in.Arg)&syntax.FoldCase != 0 {
-			for c := unicode.SimpleFold(in.Rune[0]); c != in.Rune[0]; c = unicode.SimpleFold(c) {
-				r = append(r, runeRange{c, c})
-			}
-		}
-	}
 	for i := 0; i+1 < len(in.Rune); i += 2 {
 		r = append(r, runeRange{in.Rune[i], in.Rune[i+1]})
 	}
 	return r.inOrder().both(anyRune)
+}
+
+// lineEnds are the characters that a dot leaves out.
+var lineEnds = runes{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}
+
+// folded are a character and, where case does not matter, those that differ by it alone.
+func folded(r rune, flags syntax.Flags) runes {
+	out := runes{{r, r}}
+	if flags&syntax.FoldCase != 0 {
+		for c := unicode.SimpleFold(r); c != r; c = unicode.SimpleFold(c) {
+			out = append(out, runeRange{c, c})
+		}
+	}
+	return out.inOrder().both(anyRune)
 }

@@ -44,7 +44,7 @@ var formats = map[string]string{
 	"time":      "^" + timeText + "$",
 	"date-time": "^" + dateText + "T" + timeText + "$",
 	"duration":  `^P(\d{1,4}W|\d{1,3}Y(\d{1,2}M(\d{1,2}D)?)?|\d{1,2}M(\d{1,2}D)?|\d{1,3}D(T\d{1,2}H)?|T\d{1,2}H(\d{1,2}M)?)$`,
-	"email":     `^[a-z0-9]{1,16}([._+-][a-z0-9]{1,16}){0,3}@` + hostText + "$",
+	"email":     `^[a-z0-9]{1,16}([._+-][a-z0-9]{1,16}){0,2}@` + hostText + "$",
 	"hostname":  "^" + hostText + "$",
 	"ipv4":      `^` + octet + `(\.` + octet + `){3}$`,
 	"ipv6":      `^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}$`,
@@ -55,8 +55,10 @@ var formats = map[string]string{
 const (
 	dateText = `[12]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))`
 	timeText = `([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)`
-	hostText = `[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?){0,2}\.[a-z]{2,6}`
-	octet    = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
+	hostText = labelText + `(\.` + labelText + `){1,3}`
+	// A label is no longer than 63 characters, a name than 253.
+	labelText = `[a-z][a-z0-9]{1,14}(-[a-z0-9]{1,15}){0,2}`
+	octet     = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 )
 
 func (c *compiler) stringType(s *value, path string) (expr, error) {

@@ -14,10 +14,12 @@ import (
 // Few texts stand behind these, and many tokens share them.
 type slice struct {
 	of    classes
+	bytes byteSet // that its characters begin with
 	plain trie    // the tokens of the classes, where the whole trie is walked (Vocab.json)
-	rest  trie    // all other tokens
-	tails trie    // of them those that begin with characters of the classes, by what is behind these
-	after []trie  // the same by how many such characters they begin with, 0 included
+	rest  trie    // all other tokens; made for classes with characters of several bytes
+	other trie    // of them those that begin with no character of the classes; made like rest
+	tails trie    // those that begin with characters of the classes, by what is behind these
+	after []trie  // the same by how many such characters they begin with, 1 and more
 	order []int32 // the tokens of the classes, short ones first
 	ends  [longRun + 1]int
 	long  []int32 // those of more than longRun characters, and their lengths
@@ -31,15 +33,16 @@ type slice struct {
 const longRun = 32
 
 // mostSlices is how many sets of classes a vocabulary is parted by, and leastSlice how many classes
-// a set has that it pays for.
+// a set has for which it pays.
 const (
 	mostSlices = 24
-	leastSlice = 60
+	leastSlice = 20
 )
 
 // jsonClasses are the characters that stand in a JSON string as they are.
 var jsonClasses = func() (c classes) {
 	c.add(runeClass)
+	c.add(lineClass)
 	for b := byte(' '); b < utf8.RuneSelf; b++ {
 		if b != '"' && b != '\\' {
 			c.add(classOfByte[b])
@@ -50,33 +53,44 @@ var jsonClasses = func() (c classes) {
 
 // slice is the vocabulary parted by some classes; nil where it is not.
 func (v *Vocab) slice(of classes) *slice {
-	if bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice {
-		return nil
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.slices[of]
-	if s == nil && len(v.slices) < mostSlices {
-		s = v.part(of)
-		v.slices[of] = s
+	return v.slices[of]
+}
+
+// prepare parts the vocabulary as a grammar will want it: that takes some milliseconds, for which
+// no mask waits.
+func (v *Vocab) prepare(p *program) {
+	for i := range p.free {
+		of := p.free[i].of
+		if bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice {
+			continue
+		}
+		v.mu.Lock()
+		if _, met := v.slices[of]; !met && len(v.slices) < mostSlices {
+			v.slices[of] = v.part(of)
+		}
+		v.mu.Unlock()
 	}
-	return s
 }
 
 func (v *Vocab) part(of classes) *slice {
-	s := &slice{of: of, size: v.size}
+	s := &slice{of: of, bytes: of.bytes(), size: v.size, after: []trie{{}}}
 	var in [longRun + 1][]int32
-	var rest, late []int32
+	var rest, other, late []int32
 	begun := map[int][]int32{}
 	tails := make([][]byte, len(v.text))
 	for _, id := range v.all {
 		n, tail := of.first(v.text[id])
 		switch {
 		case len(tail) > 0:
-			rest, tails[id] = append(rest, id), tail
-			if begun[n] = append(begun[n], id); n > 0 {
-				late = append(late, id)
+			rest = append(rest, id)
+			if n == 0 {
+				other = append(other, id)
+				break
 			}
+			tails[id] = tail
+			late, begun[n] = append(late, id), append(begun[n], id)
 		case n > longRun:
 			s.long, s.chars = append(s.long, id), append(s.chars, n)
 		default:
@@ -87,7 +101,9 @@ func (v *Vocab) part(of classes) *slice {
 		s.order = append(s.order, ids...)
 		s.ends[n] = len(s.order)
 	}
-	s.rest = newTrie(rest, v.text)
+	if of.has(runeClass) {
+		s.rest, s.other = newTrie(rest, v.text), newTrie(other, v.text)
+	}
 	byTail := func(ids []int32) trie {
 		slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(tails[a], tails[b]) })
 		return newTrie(ids, tails)
@@ -122,11 +138,17 @@ func (s *slice) held(text [][]byte) []int32 {
 	return ids
 }
 
+// exactly puts the tokens of the classes of just so many characters, not more than longRun, into a
+// mask.
+func (s *slice) exactly(to *Mask, n int) {
+	for _, id := range s.order[s.ends[n-1]:s.ends[n]] {
+		to.add(id)
+	}
+}
+
 // add puts the tokens of the classes of at most so many characters into a mask.
 func (s *slice) add(to *Mask, run int32) {
-	for i, w := range s.tokens(min(run, longRun)) {
-		to.bits[i] |= w
-	}
+	to.or(s.tokens(min(run, longRun)))
 	for i, id := range s.long {
 		if s.chars[i] <= int(run) {
 			to.add(id)

@@ -18,6 +18,7 @@ type Vocab struct {
 
 	mu     sync.Mutex
 	slices map[classes]*slice
+	begins [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they begin with
 }
 
 // ControlMark stands before the spelling of a control token in the bytes of a grammar. No text has
@@ -38,9 +39,30 @@ func NewVocab(text [][]byte, ends []int32) *Vocab {
 	}
 	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
 	v.all = ids
-	v.json = v.slice(jsonClasses)
+	v.json = v.part(jsonClasses)
+	v.slices[jsonClasses] = v.json
 	v.json.plain = newTrie(v.json.held(text), text)
 	return v
+}
+
+// begin are the tokens that begin with an ASCII character, as bits.
+func (v *Vocab) begin(with byte) []uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.begins[with] == nil {
+		bits := make([]uint64, words64(v.size))
+		from, _ := slices.BinarySearchFunc(v.all, with, func(id int32, b byte) int {
+			return int(v.text[id][0]) - int(b)
+		})
+		for _, id := range v.all[from:] {
+			if v.text[id][0] != with {
+				break
+			}
+			bits[id/64] |= 1 << (id % 64)
+		}
+		v.begins[with] = bits
+	}
+	return v.begins[with]
 }
 
 // Size is how many tokens there are.
@@ -57,82 +79,14 @@ func firstClass(t []byte) (class uint8, size int) {
 		return classOfByte[t[0]], 1
 	}
 	r, size := utf8.DecodeRune(t)
-	if r == utf8.RuneError && size == 1 {
+	switch {
+	case r == utf8.RuneError && size == 1:
 		return brokenClass, 1
+	case r == 0x2028 || r == 0x2029:
+		return lineClass, size
 	}
 	return runeClass, size
 }
-
-// trie is its nodes from left to right and from top to bottom, the root left out.
-type trie struct {
-	nodes  []trieNode
-	tokens []int32 // in the order of the nodes that they end at
-}
-
-type trieNode struct {
-	below    classes // of the characters that begin below it
-	skip     int32   // the first node that is not below this one
-	from, to int32   // tokens that end here
-	past     int32   // the first token that ends neither here nor below
-	depth    uint16
-	chars    uint16 // that begin below it, of the token that has most
-	b        byte
-}
-
-// newTrie makes a trie of tokens that are sorted by their texts.
-func newTrie(ids []int32, text [][]byte) trie {
-	t := trie{tokens: ids}
-	var path []int32 // nodes from the root to the last token
-	var last []byte
-	closeTo := func(depth, token int) {
-		for len(path) > depth {
-			n := &t.nodes[path[len(path)-1]]
-			n.skip, n.past = int32(len(t.nodes)), int32(token)
-			path = path[:len(path)-1]
-		}
-	}
-	var begins []uint8 // classes of the characters that begin at each byte; noClass inside of one
-	for i, id := range ids {
-		s := text[id]
-		same := 0
-		for same < len(s) && same < len(last) && s[same] == last[same] {
-			same++
-		}
-		closeTo(same, i)
-		for d := same; d < len(s); d++ {
-			path = append(path, int32(len(t.nodes)))
-			t.nodes = append(t.nodes, trieNode{b: s[d], depth: uint16(d), from: int32(i), to: int32(i)})
-		}
-		t.nodes[path[len(path)-1]].to = int32(i + 1)
-		last = s
-		begins = begins[:0]
-		for j := 0; j < len(s); {
-			class, size := firstClass(s[j:])
-			begins = append(begins, class)
-			for range size - 1 {
-				begins = append(begins, noClass)
-			}
-			j += size
-		}
-		var below classes
-		chars := uint16(0)
-		for d := len(s) - 1; d >= 0; d-- {
-			n := &t.nodes[path[d]]
-			n.below, n.chars = n.below.or(below), max(n.chars, chars)
-			if begins[d] != noClass {
-				below.add(begins[d])
-				chars++
-			}
-		}
-	}
-	closeTo(0, len(ids))
-	return t
-}
-
-const noClass = 127
-
-// maxTokenBytes is the length of the longest token that answers under a grammar may have.
-const maxTokenBytes = 1024
 
 // Mask is a set of tokens.
 type Mask struct {
@@ -157,6 +111,20 @@ func (m *Mask) Only() (int32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// clear makes it the empty set of a vocabulary.
+func (m *Mask) clear(size int) {
+	if m.bits == nil {
+		m.bits = make([]uint64, words64(size))
+	}
+	clear(m.bits)
+}
+
+func (m *Mask) or(bits []uint64) {
+	for i, w := range bits {
+		m.bits[i] |= w
+	}
 }
 
 func (m *Mask) add(id int32) { m.bits[id/64] |= 1 << (id % 64) }

@@ -1,6 +1,9 @@
 package grammar
 
-import "math"
+import (
+	"math"
+	"unicode/utf8"
+)
 
 // fill adds the tokens that s allows and behind which the shortest end costs at most most bytes; it
 // returns the greatest of these costs.
@@ -17,75 +20,247 @@ func (m *Matcher) fill(s *state, to *Mask, most float64) float64 {
 
 // fillText adds those that do not end the answer.
 func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
-	part := m.v.json
-	if s.loop != nil {
-		if own := m.v.slice(s.loop.of); own != nil {
-			part = own
-		}
+	if s.loop == nil {
+		return m.fillEntering(s, to, most)
 	}
-	settled := s.loop != nil && part.of == s.loop.of && m.m.settle(s)
-	worst := 0.0
+	part := m.v.slice(s.loop.of)
+	settled := m.m.settle(s)
 	switch {
-	case settled && !s.counted && s.again.cost > most:
-		m.least = min(m.least, s.again.cost) // too far from the end, each of them
-	case s.loop != nil && part.of == s.loop.of && s.after <= most && (settled || s.run >= longRun):
+	case part == nil:
+		return m.walkAll(s, to, most)
+	case settled:
+		worst := m.walkOthers(part, s, to, most)
+		return max(worst, m.fillLoop(part, s, 0, to, most))
+	case s.after <= most && s.run >= longRun && part.of.has(runeClass):
 		part.add(to, s.run)
-		worst = s.after
-	default:
-		return max(m.walk(&m.v.json.plain, s, to, most), m.walk(&m.v.json.rest, s, to, most))
+		return max(s.after, m.walk(&part.rest, s, to, most))
+	case s.after > most:
+		m.deepest = 2 // near the end of an answer short tokens do
+		defer func() { m.deepest = maxTokenBytes }()
 	}
-	if !settled {
-		return max(worst, m.walk(&part.rest, s, to, most))
-	}
-	if !s.counted {
-		worst = max(worst, m.walk(&part.tails, s.again, to, most))
-		return max(worst, m.walk(&part.after[0], s, to, most))
-	}
-	for n := range part.after {
-		worst = max(worst, m.walk(&part.after[n], s, to, most))
-		if s.loop == nil || s.loop.of != part.of || !m.m.settle(s) {
-			break // the loop is over
-		}
-		s = s.again
-	}
-	return worst
+	return m.walkAll(s, to, most)
 }
 
-// walk adds the tokens of a trie. What is below a node is added at once where the state behind it
-// takes all its characters.
-func (m *Matcher) walk(t *trie, s *state, to *Mask, most float64) float64 {
+// fillLoop adds the tokens that begin with characters of a settled loop, of which n were read
+// before at: those of such characters alone, and those others that go on as the states behind them
+// do.
+func (m *Matcher) fillLoop(part *slice, at *state, n int, to *Mask, most float64) float64 {
 	worst := 0.0
-	m.way[0] = s
-	for i := int32(0); i < int32(len(t.nodes)); {
-		n := &t.nodes[i]
-		before := m.way[n.depth]
-		if !before.bytes.has(n.b) || n.depth > 0 && m.m.work > m.most {
-			i = n.skip // beyond the budget tokens of one byte go on
+	run := min(at.run, maxRun-1) + int32(n)
+	if !at.counted && (n == 0 || at.again == at) {
+		worst = at.again.cost
+		if m.least = min(m.least, worst); worst <= most {
+			part.add(to, run)
+		} else {
+			worst = 0 // too far from the end, each of them
+		}
+		return max(worst, m.walk(&part.tails, at.again, to, most))
+	}
+	each := at.free() > most // some may be too far from the end
+	if !each {
+		part.add(to, run)
+		worst = at.free()
+	}
+	for ; ; n++ {
+		if n > 0 && each {
+			m.least = min(m.least, at.cost)
+			if at.cost <= most {
+				part.exactly(to, n)
+				worst = max(worst, at.cost)
+			}
+		}
+		if n < len(part.after) {
+			worst = max(worst, m.walk(&part.after[n], at, to, most))
+		}
+		over := at.loop == nil || at.loop.of != part.of || !m.m.settle(at)
+		if over || n+1 >= len(part.after) && !each || n == longRun {
+			return worst
+		}
+		at = at.again
+	}
+}
+
+// fillEntering adds the tokens that a state allows which stands in no loop. Those that begin with a
+// character behind which a loop of such characters is are added as the loop's.
+func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
+	worst := 0.0
+	narrow := *s
+	for b := range byte(utf8.RuneSelf) {
+		if !narrow.bytes.has(b) {
 			continue
 		}
-		at := m.m.after(before, n.b)
-		m.way[n.depth+1] = at
-		last, next, cost := n.to, i+1, at.cost
-		if at.loop != nil && int32(n.chars) <= at.run && at.loop.of.covers(n.below) {
-			if free := at.free(); free <= most {
-				last, next, cost = n.past, n.skip, free
-			} else if m.m.settle(at) && !at.counted && at.again.cost > most {
-				next = n.skip
-				m.least = min(m.least, at.again.cost)
+		at := m.m.after(s, b)
+		if at.loop == nil || !at.loop.of.has(classOfByte[b]) {
+			continue
+		}
+		part := m.v.slice(at.loop.of)
+		if part == nil || !m.m.settle(at) {
+			continue
+		}
+		m.some.clear(m.v.size)
+		for c := b; c < utf8.RuneSelf; c++ {
+			if narrow.bytes.has(c) && part.of.has(classOfByte[c]) && m.m.after(s, c) == at {
+				m.some.or(m.v.begin(c))
+				narrow.bytes.remove(c)
 			}
 		}
-		if last > n.from {
-			m.least = min(m.least, cost)
+		m.loop.clear(m.v.size)
+		worst = max(worst, m.fillLoop(part, at, 1, &m.loop, most))
+		for i, w := range m.some.bits {
+			to.bits[i] |= w & m.loop.bits[i]
 		}
-		if last > n.from && cost <= most {
-			for _, id := range t.tokens[n.from:last] {
-				to.add(id)
-			}
-			worst = max(worst, cost)
-		}
-		i = next
 	}
-	return worst
+	return max(worst, m.walkAll(&narrow, to, most))
+}
+
+// walkOthers adds those that begin with no character of the slice.
+func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) float64 {
+	if part.of.has(runeClass) {
+		return m.walk(&part.other, s, to, most)
+	}
+	others := s.bytes
+	for i := range others {
+		others[i] &^= part.bytes[i]
+	}
+	if others == (byteSet{}) {
+		return 0
+	}
+	// The state with these bytes alone: what begins with others is not looked at.
+	narrow := *s
+	narrow.bytes, narrow.again = others, nil
+	return m.walkAll(&narrow, to, most)
+}
+
+// walkAll adds the tokens of the whole vocabulary.
+func (m *Matcher) walkAll(s *state, to *Mask, most float64) float64 {
+	return max(m.walk(&m.v.json.plain, s, to, most), m.walk(&m.v.json.rest, s, to, most))
+}
+
+// walk adds the tokens of a trie that s allows.
+func (m *Matcher) walk(t *trie, s *state, to *Mask, most float64) float64 {
+	if len(t.tokens) == 0 {
+		return 0
+	}
+	w := walker{Matcher: m, trie: t, to: to, most: most}
+	w.children(0, place{s: s}, 0)
+	return w.worst
+}
+
+// walker adds the tokens of a trie to a mask.
+type walker struct {
+	*Matcher
+	*trie
+	to          *Mask
+	most, worst float64 // costs that are allowed, and that were met
+}
+
+// place is where a token is followed to: a state, or, as long as there is one stack whose top has
+// nothing but edges, that top alone. The tries of large enums are walked without making states.
+type place struct {
+	s    *state
+	top  int32
+	base *node // what lies below top
+}
+
+// children adds the tokens below a node, which so many bytes lead to.
+func (w *walker) children(node int32, from place, depth uint16) {
+	n := &w.nodes[node]
+	var takes byteSet
+	if from.s != nil {
+		takes = from.s.bytes
+	} else {
+		for _, e := range w.m.p.states[from.top].edges {
+			takes.add(e.byteRange)
+		}
+	}
+	for c := n.first; c < n.end; c++ {
+		if b := w.bytes[c]; takes.has(b) {
+			if depth > 0 && w.m.work > w.Matcher.most {
+				return // beyond the budget tokens of one byte go on
+			}
+			w.visit(c, w.step(&from, b), depth+1)
+		}
+	}
+}
+
+// visit adds the tokens at a node and below it. Where the state there takes all their characters,
+// they are added at once.
+func (w *walker) visit(node int32, at place, depth uint16) {
+	n := &w.nodes[node]
+	if at.s != nil && at.s.loop != nil && int32(n.chars) <= at.s.run && at.s.loop.of.covers(n.below) {
+		switch free := at.s.free(); {
+		case free <= w.most:
+			w.add(n.from, n.past, free)
+			return
+		case w.m.settle(at.s) && !at.s.counted && at.s.again.cost > w.most:
+			w.add(n.from, n.to, at.s.cost)
+			w.least = min(w.least, at.s.again.cost)
+			return
+		case depth > 1:
+			w.add(n.from, n.to, at.s.cost) // near the end of an answer short tokens do
+			return
+		}
+	}
+	w.add(n.from, n.to, w.m.costOf(at))
+	if n.first < n.end && depth < w.deepest {
+		w.children(node, at, depth)
+	}
+}
+
+// add adds tokens behind which the shortest end costs so much, if it is not too much.
+func (w *walker) add(from, to int32, cost float64) {
+	if from == to {
+		return
+	}
+	if w.least = min(w.least, cost); cost > w.most {
+		return
+	}
+	w.worst = max(w.worst, cost)
+	for _, id := range w.tokens[from:to] {
+		w.to.add(id)
+	}
+}
+
+// step is the place behind a byte that is taken.
+func (w *walker) step(from *place, b byte) place {
+	top, base := from.top, from.base
+	if from.s != nil {
+		if len(from.s.items) > 1 || from.s.loop != nil {
+			return place{s: w.m.after(from.s, b)}
+		}
+		top, base = from.s.items[0].state, from.s.items[0].parent
+	}
+	to := int32(-1)
+	for _, e := range w.m.p.states[top].edges {
+		if b < e.lo || b > e.hi {
+			continue
+		}
+		if to >= 0 {
+			if from.s == nil {
+				from.s = w.m.closure(w.m.node(top, 0, base))
+			}
+			return place{s: w.m.after(from.s, b)}
+		}
+		to = e.to
+	}
+	switch {
+	case w.m.p.states[to].simple:
+		return place{top: to, base: base}
+	case from.s == nil:
+		return place{s: w.m.closure(w.m.node(to, 0, base))}
+	}
+	return place{s: w.m.after(from.s, b)}
+}
+
+// costOf is how many bytes the shortest end behind a place takes.
+func (m *machine) costOf(at place) float64 {
+	switch {
+	case at.s != nil:
+		return at.s.cost
+	case at.base != nil:
+		return m.p.states[at.top].dist + at.base.cost
+	}
+	return m.p.states[at.top].dist
 }
 
 // unbounded is the cost that masks without regard to what is left are made with.

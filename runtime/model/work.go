@@ -20,6 +20,7 @@ type Span struct{ Pos, N int }
 // Task is what ops of a forward do that have one arithmetic and one shape.
 type Task struct {
 	Compute string // as ceilings name it: f32, int8, bf16
+	Type    string // of the weights; "" for attention, which has none
 	roofline.Work
 }
 
@@ -36,6 +37,7 @@ type Work struct {
 // product is matrices of one shape.
 type product struct {
 	compute     string
+	typ         string  // of the weights
 	flop, bytes float64 // of one matrix and one row; of reading one matrix
 	count       float64
 	used, of    int  // experts of a row, and among how many; 0 of 0: every row takes every matrix
@@ -77,7 +79,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 		path = chosen.Compute
 	}
 	values := float64(weight.N) * float64(weight.K)
-	one := product{compute: path.String(), flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
+	one := product{compute: path.String(), typ: key.Type, flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
 		head: op.Outs[0] == BufLogits}
 	if op.Kind == OpExperts {
 		one.used, one.of = m.Experts.Used, m.Experts.Count
@@ -129,11 +131,12 @@ func (w *Work) Of(rows Rows) []Task {
 			each = p.count * float64(p.used) / float64(p.of)
 			read = p.count * plans.Reached(p.used, p.of, m)
 		}
-		out = append(out, Task{p.compute, roofline.Work{FLOP: float64(m) * p.flop * each, Bytes: p.bytes * read}})
+		out = append(out, Task{p.compute, p.typ, roofline.Work{FLOP: float64(m) * p.flop * each,
+			Bytes: p.bytes * read}})
 	}
 	for _, span := range rows.Spans {
 		for _, a := range w.attends {
-			out = append(out, Task{microkernel.ComputeF32.String(), a.of(span)})
+			out = append(out, Task{microkernel.ComputeF32.String(), "", a.of(span)})
 		}
 	}
 	return out

@@ -22,31 +22,51 @@ type Span struct {
 // calls as far as the choice allows or demands them. thinking tells that the prompt ends inside
 // reasoning. Errors are those of grammars.
 func (f *Format) Grammar(r *api.Request, spans Spans, thinking bool) (*grammar.Grammar, error) {
-	w := &writer{Format: f, spans: spans}
+	w := &writer{Format: f, spans: spans, tools: readTools(r.Tools)}
+	g, err := grammar.Compose(w.answer(r, thinking))
+	if err != nil && w.relax() {
+		g, err = grammar.Compose(w.answer(r, thinking))
+	}
+	return g, err
+}
+
+// answer is the whole of an answer.
+func (w *writer) answer(r *api.Request, thinking bool) grammar.Piece {
 	calls := w.calls(r)
-	var answer grammar.Piece
 	switch {
 	case r.ToolChoice.Mode == api.ToolsRequired && !thinking:
-		answer = calls
+		return calls
 	case r.ToolChoice.Mode == api.ToolsRequired:
 		rest := grammar.OneOf(grammar.Exactly(""), grammar.Exactly("\n"), grammar.Exactly("\n\n"))
-		answer = grammar.InOrder(w.text(f.reasoned), w.literal(f.reasoned), rest, calls)
+		return grammar.InOrder(w.text(w.reasoned), w.literal(w.reasoned), rest, calls)
 	case r.Format.Kind == api.JSONObject:
-		answer = grammar.OneOf(grammar.Matching([]byte(anyArguments), ""), calls)
+		return grammar.OneOf(grammar.Matching([]byte(anyArguments), ""), calls)
 	case r.Format.Kind == api.JSONSchema:
-		answer = grammar.OneOf(grammar.Matching([]byte(r.Format.Text), ""), calls)
-	case f.marker == "":
-		answer = grammar.OneOf(w.notCall(), calls)
-	default:
-		answer = grammar.InOrder(w.free(), grammar.Optional(calls))
+		return grammar.OneOf(grammar.Matching([]byte(r.Format.Text), ""), calls)
+	case w.marker == "":
+		return grammar.OneOf(w.notCall(), calls)
 	}
-	return grammar.Compose(answer)
+	return grammar.InOrder(w.free(), grammar.Optional(calls))
+}
+
+// relax lets tools take any object whose schemas grammars cannot follow: an agent's request must
+// not fail for a keyword that one of its tools has. It tells whether there were any.
+func (w *writer) relax() bool {
+	any := false
+	for i := range w.tools {
+		t := &w.tools[i]
+		if _, err := grammar.Compose(grammar.Matching(t.schema, "")); err != nil {
+			t.schema, any = []byte(anyArguments), true
+		}
+	}
+	return any
 }
 
 // writer makes the pieces of a grammar.
 type writer struct {
 	*Format
 	spans Spans
+	tools []tool
 }
 
 // literal is a text of the format, with its control tokens.
@@ -95,7 +115,7 @@ func (w *writer) notCall() grammar.Piece { return grammar.NotBeginning(w.first) 
 
 func (w *writer) calls(r *api.Request) grammar.Piece {
 	var each []grammar.Piece
-	for _, t := range readTools(r.Tools) {
+	for _, t := range w.tools {
 		if len(r.ToolChoice.Names) == 0 || slices.Contains(r.ToolChoice.Names, t.name) {
 			each = append(each, grammar.InOrder(w.literal(w.before+t.name+w.middle), w.arguments(&t),
 				w.literal(w.after)))

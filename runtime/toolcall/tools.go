@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/grammar"
 )
 
 // tool is a tool as grammars and parsers see it.
@@ -78,15 +77,12 @@ func nameLength(s string) int {
 	return len(s)
 }
 
-// readTools reads the schemas of tools. One that grammars cannot follow counts as any object: an
-// agent's request must not fail for a keyword that one of its tools has.
+// readTools reads the schemas of tools.
 func readTools(tools []api.Tool) []tool {
 	out := make([]tool, len(tools))
 	for i, t := range tools {
 		out[i] = tool{name: t.Name, schema: []byte(t.Parameters)}
 		if t.Parameters == "" || t.Parameters == "{}" || t.Parameters == "null" {
-			out[i].schema = []byte(anyArguments)
-		} else if _, err := grammar.Compose(grammar.Matching(out[i].schema, "")); err != nil {
 			out[i].schema = []byte(anyArguments)
 		}
 		out[i].params = readParams([]byte(t.Parameters))

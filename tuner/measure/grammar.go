@@ -197,8 +197,8 @@ func randomWord(rng *rand.Rand) string {
 }
 
 // GrammarSources are what is measured where nothing is given: any object, a record, a recursive
-// tree, formats and patterns, a form of 60 properties, an enum of 10^4, a tool set of some 200 KB,
-// and free text before one of its calls.
+// tree, formats and patterns, strings of several patterns at once, a form of 60 properties, an enum
+// of 10^4, a tool set of some 200 KB, and free text before one of its calls.
 func GrammarSources() map[string]GrammarSource {
 	out := map[string]GrammarSource{}
 	for name, schema := range map[string]string{
@@ -208,10 +208,13 @@ func GrammarSources() map[string]GrammarSource {
 			"when":{"type":"string","format":"date-time"}},"required":["name","tags","age"],"additionalProperties":false}`,
 		"tree": `{"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array",
 			"items":{"$ref":"#/$defs/node"}}},"required":["name","children"],"additionalProperties":false}},"$ref":"#/$defs/node"}`,
-		"formats": `{"type":"array","minItems":4,"items":{"anyOf":[{"type":"string","format":"email"},{"type":"string",
-			"format":"uri"},{"type":"string","format":"date-time"},{"type":"string","pattern":"^[A-Z][a-z]+ [0-9]{2,6}$"},
-			{"type":"string","pattern":"(foo|bar).*x"},{"type":"number","minimum":-1.5,"maximum":1e6},
-			{"type":"string","minLength":8,"maxLength":20},{"type":"string","pattern":"^\\S+$"}]}}`,
+		"formats": `{"type":"object","additionalProperties":false,"required":["to","at","when","name","code","size","id"],
+			"properties":{"to":{"type":"string","format":"email"},"at":{"type":"string","format":"uri"},
+			"when":{"type":"string","format":"date-time"},"name":{"type":"string","minLength":8,"maxLength":20},
+			"code":{"type":"string","pattern":"^[A-Z][a-z]+ [0-9]{2,6}$"},"note":{"type":"string","pattern":"^v.*[0-9]$"},
+			"size":{"type":"number","minimum":-1.5,"maximum":1e6},"id":{"type":"string","pattern":"^\\S+$"}}}`,
+		"mixed": `{"type":"array","minItems":4,"items":{"anyOf":[{"type":"string","format":"email"},{"type":"string",
+			"pattern":"(foo|bar).*x"},{"type":"string","minLength":8,"maxLength":20},{"type":"string","pattern":"^\\S+$"}]}}`,
 		"form":  form(60),
 		"enum":  enum(10_000),
 		"tools": toolSet(200 << 10),

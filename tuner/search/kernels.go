@@ -53,7 +53,7 @@ var prefetches = []int{0, 512, 1024, 2048, 4096, 8192}
 // at is the micro-kernel as it is first tried for m rows, and whether its prefetch is of the kind
 // that the rules of thumb choose.
 func (k MicroKernel) at(m int) (MicroKernel, bool) {
-	f := thumb.Form(k.Spec, m, k.Widen)
+	f := thumb.Rates{}.Form(k.Spec, m, k.Widen)
 	if f.Spread == k.Spec.Spread {
 		return MicroKernel{f, k.Widen}, true
 	}

@@ -17,6 +17,51 @@ import (
 // instruction set and type, the same for all configurations. Assumed.
 const nearRoof = 0.8
 
+// Near is how much of its roofs a weight type reaches under the default schedules: of the
+// multiply-adds where these bound it, of the reading elsewhere. Two anchors say it (Agent.xpu
+// appendix B).
+type Near struct{ Peak, Read float64 }
+
+// Calibrate sets what products of some weight types reach of the roofs; others keep what is
+// assumed.
+func (p *Predictor) Calibrate(near map[string]Near) { p.near = near }
+
+func (p *Predictor) nearOf(weight string) Near {
+	if n, ok := p.near[weight]; ok {
+		return n
+	}
+	return Near{nearRoof, nearRoof}
+}
+
+// Product is what C[M,N] = A[M,K] W[N,K]^T takes on some PUs, without the barrier behind it.
+func (p *Predictor) Product(m int, key plans.WeightKey, compute string, pus topotree.CPUSet) float64 {
+	near, work := p.nearOf(key.Type), p.productWork(m, key)
+	return math.Max(work.FLOP/p.peaksOf(pus)[slices.Index(p.types, compute)]/near.Peak,
+		work.Bytes/p.read(pus, nil)/near.Read)
+}
+
+// productWork is that of a product as forwards count it: the weights are read, the rest is in
+// caches.
+func (*Predictor) productWork(m int, key plans.WeightKey) roofline.Work {
+	values := float64(key.N) * float64(key.K)
+	return roofline.Work{FLOP: 2 * values * float64(m), Bytes: values * roofline.Bits(key.Type) / 8}
+}
+
+// Reached is what of the roofs of some PUs two measured products of a weight type reach, the first
+// bound by reading and the second by multiplying: the anchors of Agent.xpu appendix B. Times are
+// seconds.
+func (p *Predictor) Reached(key plans.WeightKey, compute string, pus topotree.CPUSet, rows [2]int,
+	seconds [2]float64) (Near, error) {
+	peak, read := p.peaksOf(pus)[slices.Index(p.types, compute)], p.read(pus, nil)
+	var anchors [2]roofline.Anchor
+	for i, m := range rows {
+		w := p.productWork(m, key)
+		anchors[i] = roofline.Anchor{Intensity: w.Intensity(), Utilization: math.Min(1, w.Bytes/seconds[i]/read)}
+	}
+	effective, bandwidth, err := roofline.Calibrate(peak, read, anchors[0], anchors[1])
+	return Near{effective / peak, bandwidth / read}, err
+}
+
 // Predictor says how long forwards of a model take on a machine under service configurations
 // (DESIGN, tuner, step 2): every op at the roof of its arithmetic, a barrier behind it, and two
 // sums over the ranks a layer. It is for one goroutine.
@@ -34,6 +79,7 @@ type Predictor struct {
 	local map[string]float64 // bandwidths, by set of PUs
 	peaks map[string][]float64
 	waits map[string]float64
+	near  map[string]Near // by weight type, where it was measured
 	works map[shareKey]*work
 	sums  map[sumKey]float64
 }
@@ -252,11 +298,12 @@ func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
 		r := &ph.ranks[i]
 		sum := 0.0
 		for _, t := range p.tasks(r.work, k) {
-			sum += math.Max(t.flop/r.peaks[t.typ], t.bytes/r.read)
+			near := p.nearOf(t.weight)
+			sum += math.Max(t.flop/r.peaks[t.typ]/near.Peak, t.bytes/r.read/near.Read)
 		}
 		slowest = math.Max(slowest, sum)
 	}
-	seconds := slowest/nearRoof + float64(p.ops)*ph.barrier
+	seconds := slowest + float64(p.ops)*ph.barrier
 	if ph.degree > 1 {
 		seconds += 2 * float64(p.shape.Layers) * p.sum(int64(k.rows)*int64(p.shape.Hidden)*4, ph.degree)
 	}

@@ -50,10 +50,15 @@ func (c *Config) Even() bool {
 	return true
 }
 
-// Assumptions are those of the predictions, whatever the machine.
-func Assumptions() []string {
+// Assumptions are those of the predictions, whatever the machine; calibrated says that products
+// have ceilings of their own.
+func Assumptions(calibrated bool) []string {
+	who := "kernels reach"
+	if calibrated {
+		who = "attention, and products of weight types without anchors, reach"
+	}
 	return []string{
-		fmt.Sprintf("kernels reach %g of the roof under the default schedules, on every configuration alike", nearRoof),
+		fmt.Sprintf("%s %g of the roof under the default schedules, on every configuration alike", who, nearRoof),
 		"activations stay in caches; norms, rotations and routing cost their barriers",
 	}
 }

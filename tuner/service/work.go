@@ -19,7 +19,8 @@ type work struct {
 
 // task is what the ops of one arithmetic and one shape do in a forward.
 type task struct {
-	typ         int // of Predictor.types
+	typ         int    // of Predictor.types
+	weight      string // type of the weights; "": none
 	flop, bytes float64
 }
 
@@ -85,7 +86,7 @@ func (p *Predictor) tasks(w *work, k forwardKey) []task {
 	var out []task
 	for _, t := range w.model.Of(rows) {
 		typ := slices.Index(p.types, t.Compute)
-		out = append(out, task{typ, t.FLOP, t.Bytes})
+		out = append(out, task{typ, t.Type, t.FLOP, t.Bytes})
 	}
 	w.tasks[k] = out
 	return out

@@ -47,7 +47,7 @@ func (c *attentionCase) String() string {
 		c.window, c.softcap, c.sinks)
 }
 
-// TestAttentionForms: windows, caps and sinks have the bits of the oracle, in chunks and in parts
+// TestAttentionForms: windows, caps and sinks have the bits of the oracle, in chunks and in ranges
 // too, and what no token sees is not read.
 func TestAttentionForms(t *testing.T) {
 	eachForm(t, func(t *testing.T, v *Vec, a *Attention, c *attentionCase, rng *rand.Rand) {
@@ -69,8 +69,8 @@ func TestAttentionForms(t *testing.T) {
 		}
 		wantSame(t, "chunks of 7: "+c.String(), got, want)
 		got = c.out()
-		runParts(t, rng, a, c.job(0, c.tokens, got), scratch)
-		wantSame(t, "parts: "+c.String(), got, want)
+		runRanges(t, rng, a, c.job(0, c.tokens, got), scratch)
+		wantSame(t, "ranges: "+c.String(), got, want)
 	})
 }
 

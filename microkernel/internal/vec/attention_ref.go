@@ -25,8 +25,8 @@ func refAttention(l KVLayout, job *AttentionJob) {
 	}
 }
 
-// refPart is the definition of a part: the blocks [from, to) for the rows [lo, hi) into a state.
-func refPart(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from, to int) {
+// refRange is the definition of a range: the blocks [from, to) for the rows [lo, hi) into a state.
+func refRange(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from, to int) {
 	out, m, s := stateFields(state)
 	for r := lo; r < hi; r++ {
 		token, head := r/job.Group, r%job.Group

@@ -138,8 +138,8 @@ func softplus(x float32) float64 {
 //
 // with S [dim][columns] in panels of sixteen columns, [dim][16] each, one behind another. A column
 // depends on no other: any cut of columns and of rows gives the same bits (DESIGN rule 6). S'k is
-// a chain of fused multiply-adds over the old S and then one by the decay; so is S'q over the new
-// S.
+// two chains of fused multiply-adds over the even and the odd rows of the old S, added up, and then
+// one by the decay; S'q is the same over the new S.
 type Delta struct {
 	Dim, Columns int      // columns up to 32
 	Rows         int      // some 256 at most: a call lasts dim*columns*rows/16 cycles
@@ -175,22 +175,22 @@ func refDelta(d *Delta, state *float32, first, n int) {
 		value, out := vecOf(at(d.V, r*d.Stride+first), n), vecOf(at(d.Out, r*d.OutStride+first), n)
 		decay, beta := *at(d.Decay, r*d.GateStride), *at(d.Beta, r*d.GateStride)
 		for c := range lanes {
-			held, o := float32(0), float32(0)
+			var held, o [2]float32 // of the even and of the odd rows of the state
 			for i := range d.Dim {
-				held = plain.FMA32(k[i], s[i*lanes+c], held)
+				held[i%2] = plain.FMA32(k[i], s[i*lanes+c], held[i%2])
 			}
 			var x float32 // columns beyond the values are zero and stay so
 			if c < n {
 				x = value[c]
 			}
-			x = float32(plain.FMA32(-decay, held, x) * beta)
+			x = float32(plain.FMA32(-decay, held[0]+held[1], x) * beta)
 			for i := range d.Dim {
 				e := &s[i*lanes+c]
 				*e = plain.FMA32(k[i], x, float32(decay**e))
-				o = plain.FMA32(q[i], *e, o)
+				o[i%2] = plain.FMA32(q[i], *e, o[i%2])
 			}
 			if c < n {
-				out[c] = o
+				out[c] = o[0] + o[1]
 			}
 		}
 	}

@@ -129,6 +129,8 @@ const (
 	nDeltaO    = block(1)
 	nDeltaHeld = block(2)
 	nDeltaRow  = block(3)
+	nDeltaOddO = block(4) // the sums of odd rows of the state
+	nDeltaOdd  = block(5)
 
 	nDeltaD    = a64.V(24)
 	nDeltaKey  = a64.V(25)
@@ -169,11 +171,13 @@ func (g neonGen) deltaRows(tail bool) {
 	g.argP(nDeltaBeta, 6)
 	g.argN(nRows, 1)
 	g.zero(nDeltaHeld)
+	g.zero(nDeltaOdd)
 	g.MovX(nC1, nDeltaK)
-	g.overDelta(func() {
+	g.overDelta(func(odd bool) {
 		g.I(a64.LD1RP, nDeltaKey, nC1)
-		g.opAll(a64.FMLA, nDeltaHeld, nDeltaRow, nDeltaKey)
+		g.opAll(a64.FMLA, pick(odd, nDeltaHeld, nDeltaOdd), nDeltaRow, nDeltaKey)
 	})
+	g.op3(a64.FADD, nDeltaHeld, nDeltaHeld, nDeltaOdd)
 	g.overRows(nRows, func() { g.deltaRow(tail) })
 }
 
@@ -184,8 +188,9 @@ func (g neonGen) deltaRow(tail bool) {
 	g.load(nDeltaX, nDeltaV, tail)
 	g.opAll(a64.FMLS, nDeltaX, nDeltaHeld, nDeltaD)
 	g.opAll(a64.FMUL, nDeltaX, nDeltaX, nDeltaKey)
-	g.zero(nDeltaHeld)
-	g.zero(nDeltaO)
+	for _, sum := range []block{nDeltaHeld, nDeltaOdd, nDeltaO, nDeltaOddO} {
+		g.zero(sum)
+	}
 	last := g.NewLabel()
 	g.MovX(nDeltaNext, nDeltaK)
 	g.Cmp(nRows, 1)
@@ -195,16 +200,18 @@ func (g neonGen) deltaRow(tail bool) {
 	g.MovX(nC0, nDeltaQ)
 	g.MovX(nC1, nDeltaK)
 	g.MovX(nC2, nDeltaNext)
-	g.overDelta(func() {
+	g.overDelta(func(odd bool) {
 		g.I(a64.LD1RP, nDeltaAsk, nC0)
 		g.I(a64.LD1RP, nDeltaKey, nC1)
 		g.I(a64.LD1RP, nDeltaThen, nC2)
 		g.opAll(a64.FMUL, nDeltaRow, nDeltaRow, nDeltaD)
 		g.opAll(a64.FMLA, nDeltaRow, nDeltaX, nDeltaKey)
 		g.store(nDeltaRow, nT1, false)
-		g.opAll(a64.FMLA, nDeltaO, nDeltaRow, nDeltaAsk)
-		g.opAll(a64.FMLA, nDeltaHeld, nDeltaRow, nDeltaThen)
+		g.opAll(a64.FMLA, pick(odd, nDeltaO, nDeltaOddO), nDeltaRow, nDeltaAsk)
+		g.opAll(a64.FMLA, pick(odd, nDeltaHeld, nDeltaOdd), nDeltaRow, nDeltaThen)
 	})
+	g.op3(a64.FADD, nDeltaHeld, nDeltaHeld, nDeltaOdd)
+	g.op3(a64.FADD, nDeltaO, nDeltaO, nDeltaOddO)
 	g.store(nDeltaO, nDeltaOut, tail)
 	g.MovX(nDeltaK, nDeltaNext)
 	g.nextRow(nDeltaQ, 2)
@@ -214,16 +221,31 @@ func (g neonGen) deltaRow(tail bool) {
 	g.nextRow(nDeltaBeta, 4)
 }
 
+// pick is the sum that a row of the state is added to.
+func pick(isOdd bool, even, odd block) block {
+	if isOdd {
+		return odd
+	}
+	return even
+}
+
 // overDelta runs body for each row of the state, which is loaded, with nT1 pointing at it.
-func (g neonGen) overDelta(body func()) {
-	done := g.NewLabel()
-	g.MovX(nT1, nB0)
-	g.MovX(nT2, nDeltaDim)
-	g.CBZ(nT2, done)
-	g.Loop(nT2, func() {
+func (g neonGen) overDelta(body func(odd bool)) {
+	row := func(odd bool) {
 		g.load(nDeltaRow, nT1, false)
-		body()
+		body(odd)
 		g.AddImm(nT1, nT1, 4*group)
+	}
+	one, done := g.NewLabel(), g.NewLabel()
+	g.MovX(nT1, nB0)
+	g.I(a64.LSRI, nT2, nDeltaDim, a64.Imm(1))
+	g.CBZ(nT2, one)
+	g.Loop(nT2, func() {
+		row(false)
+		row(true)
 	})
+	g.Bind(one)
+	g.TBZ(nDeltaDim, 0, done)
+	row(false)
 	g.Bind(done)
 }

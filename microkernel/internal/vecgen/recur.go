@@ -128,14 +128,18 @@ const (
 // Vector registers of the delta rule, those that are two for two vectors of columns.
 const (
 	deltaD    = 0
-	deltaX    = 1 // 2
-	deltaO    = 3 // 4
-	deltaHeld = 5 // 6
-	deltaRow  = 7 // 8
-	deltaKey  = 9
-	deltaAsk  = 10
-	deltaThen = 11
+	deltaX    = 1  // 2
+	deltaO    = 3  // 4, of the even rows of the state, 5 and 6 of the odd ones
+	deltaHeld = 7  // 8, 9 and 10 likewise
+	deltaRow  = 11 // 12
+	deltaKey  = 13
+	deltaAsk  = 14
+	deltaThen = 15
 )
+
+// deltaOdd is how far the sums of odd rows of the state stand behind those of even ones: one chain
+// for each would wait for itself.
+const deltaOdd = 2
 
 // emitDelta: P state, q, k, v, out, decay, beta; N dim, rows, then strides of q, k and v, of out
 // and of decay and beta, and columns. What a panel needs of its own is written back into the
@@ -192,15 +196,14 @@ func (g *gen) deltaRows(panels []asm.Reg, tail bool) {
 	g.Mov(deltaDecay, argP(5))
 	g.Mov(deltaBeta, argP(6))
 	g.Mov(rows, argN(1))
-	for j := range n {
-		g.zero(deltaHeld + j)
-	}
+	g.zeroSums(deltaHeld, n)
 	g.overDelta(panels, func(at func(j int) asm.Mem, u int) {
 		g.I(asm.VBROADCASTSS, g.v(deltaKey), asm.AtIndex(deltaK, index, 4, 4*u))
 		for j := range n {
-			g.I(asm.VFMADD231PS, g.v(deltaHeld+j), g.v(deltaKey), at(j))
+			g.I(asm.VFMADD231PS, g.v(deltaHeld+u%2*deltaOdd+j), g.v(deltaKey), at(j))
 		}
 	})
+	g.joinSums(deltaHeld, n)
 	g.overRows(rows, func() { g.deltaRow(panels, tail) })
 }
 
@@ -215,9 +218,10 @@ func (g *gen) deltaRow(panels []asm.Reg, tail bool) {
 		g.load(x, side(deltaV, j), j, tail)
 		g.I(asm.VFNMADD231PS, x, g.v(deltaHeld+j), g.v(deltaD))
 		g.I(asm.VMULPS, x, x, g.v(deltaKey))
-		g.zero(deltaHeld + j)
-		g.zero(deltaO + j)
 	}
+	g.zeroSums(deltaHeld, n)
+	g.zeroSums(deltaO, n)
+	g.fetchDelta()
 	last := g.NewLabel()
 	g.Mov(deltaNext, deltaK)
 	g.Cmp(rows, asm.Imm32(1))
@@ -236,10 +240,12 @@ func (g *gen) deltaRow(panels []asm.Reg, tail bool) {
 		}
 		for j := range n {
 			g.I(asm.VMOVUPS, at(j), g.v(deltaRow+j))
-			g.I(asm.VFMADD231PS, g.v(deltaO+j), g.v(deltaAsk), g.v(deltaRow+j))
-			g.I(asm.VFMADD231PS, g.v(deltaHeld+j), g.v(deltaThen), g.v(deltaRow+j))
+			g.I(asm.VFMADD231PS, g.v(deltaO+u%2*deltaOdd+j), g.v(deltaAsk), g.v(deltaRow+j))
+			g.I(asm.VFMADD231PS, g.v(deltaHeld+u%2*deltaOdd+j), g.v(deltaThen), g.v(deltaRow+j))
 		}
 	})
+	g.joinSums(deltaHeld, n)
+	g.joinSums(deltaO, n)
 	for j := range n {
 		g.store(side(deltaOut, j), g.v(deltaO+j), j, tail)
 	}
@@ -249,6 +255,40 @@ func (g *gen) deltaRow(panels []asm.Reg, tail bool) {
 	g.advance(deltaOut, 3, deltaCount)
 	g.advance(deltaDecay, 4, deltaCount)
 	g.advance(deltaBeta, 4, deltaCount)
+}
+
+func (g *gen) zeroSums(first, n int) {
+	for j := range n {
+		g.zero(first + j)
+		g.zero(first + deltaOdd + j)
+	}
+}
+
+// joinSums adds the sums of odd rows to those of even ones.
+func (g *gen) joinSums(first, n int) {
+	for j := range n {
+		g.I(asm.VADDPS, g.v(first+j), g.v(first+j), g.v(first+deltaOdd+j))
+	}
+}
+
+// fetchDelta asks for the queries and keys of the position after the next: a hardware prefetcher
+// does not foresee rows that are many pages long.
+func (g *gen) fetchDelta() {
+	ask, key, at := deltaNext, deltaS, index
+	g.Mov(deltaCount, argN(2))
+	g.Lea(ask, asm.AtIndex(deltaQ, deltaCount, 8, 0))
+	g.Lea(key, asm.AtIndex(deltaK, deltaCount, 8, 0))
+	g.Xor(at, at)
+	loop := g.Here()
+	g.Prefetch(asm.T0, asm.AtIndex(ask, at, 4, 0))
+	g.Prefetch(asm.T0, asm.AtIndex(key, at, 4, 0))
+	g.Add(at, asm.Imm32(group))
+	g.Cmp(at, argN(0))
+	g.Jcc(asm.Less, loop)
+	g.Mov(deltaCount, argN(2))
+	g.Lea(ask, asm.AtIndex(deltaV, deltaCount, 8, 0))
+	g.Prefetch(asm.T0, asm.At(ask, 0))
+	g.Prefetch(asm.T0, asm.At(ask, 64))
 }
 
 // overDelta runs body for each row of the state, four at a time as far as that goes; index is the
@@ -263,12 +303,7 @@ func (g *gen) overDelta(panels []asm.Reg, body func(at func(j int) asm.Mem, u in
 		g.Add(deltaS2, deltaS)
 	}
 	g.Xor(index, index)
-	loop := func(n int, count func()) {
-		done := g.NewLabel()
-		count()
-		g.Jcc(asm.Zero, done)
-		g.Align(16)
-		top := g.Here()
+	steps := func(n int) {
 		for u := range n {
 			body(func(j int) asm.Mem {
 				within := 0
@@ -283,17 +318,24 @@ func (g *gen) overDelta(panels []asm.Reg, body func(at func(j int) asm.Mem, u in
 			g.Add(deltaS2, asm.Imm32(int32(4*group*n)))
 		}
 		g.Add(index, asm.Imm32(int32(n)))
-		g.Dec(deltaCount)
-		g.Jcc(asm.NotZero, top)
-		g.Bind(done)
 	}
-	loop(unroll, func() {
+	rest := g.NewLabel()
+	g.Mov(deltaCount, argN(0))
+	g.Shr(deltaCount, 2)
+	g.Test(deltaCount, deltaCount)
+	g.Jcc(asm.Zero, rest)
+	g.Align(16)
+	top := g.Here()
+	steps(unroll)
+	g.Dec(deltaCount)
+	g.Jcc(asm.NotZero, top)
+	g.Bind(rest)
+	for n := unroll / 2; n > 0; n /= 2 {
+		none := g.NewLabel()
 		g.Mov(deltaCount, argN(0))
-		g.Shr(deltaCount, 2)
-		g.Test(deltaCount, deltaCount)
-	})
-	loop(1, func() {
-		g.Mov(deltaCount, argN(0))
-		g.And(deltaCount, asm.Imm32(unroll-1))
-	})
+		g.And(deltaCount, asm.Imm32(int32(n)))
+		g.Jcc(asm.Zero, none)
+		steps(n)
+		g.Bind(none)
+	}
 }

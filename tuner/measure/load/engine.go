@@ -77,10 +77,15 @@ func (e *Engine) Simulate(real *Run, o sched.Config, most int) (*Run, error) {
 	for i := range real.Outcomes {
 		t[i] = real.Outcomes[i].Request
 	}
-	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(most)), e.engine.Runner().Plan.Chunk
-	report, err := trace.Replay(t, trace.Measured{Table: e.engine.Costs()}, trace.Options{Sched: o})
+	report, err := e.Replay(t, o, most)
 	if err != nil {
 		return nil, err
 	}
 	return &Run{Report: report, Policy: o.Policy, Simulated: true, Model: real.Model, CPU: real.CPU}, nil
+}
+
+// Replay is Simulate for any arrivals.
+func (e *Engine) Replay(t trace.Trace, o sched.Config, most int) (*trace.Report, error) {
+	o.Blocks, o.Chunk = max(e.engine.Runner().Blocks(), kvcache.BlocksFor(most)), e.engine.Runner().Plan.Chunk
+	return trace.Replay(t, trace.Measured{Table: e.engine.Costs()}, trace.Options{Sched: o})
 }

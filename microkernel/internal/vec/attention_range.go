@@ -6,12 +6,13 @@ import (
 	"sandwich/microkernel/internal/vecgen"
 )
 
-// AttentionParts is memory for the blocks of a job that several callers compute: where there are
+// AttentionStates is memory for the blocks of a job that several callers compute: where there are
 // fewer KV heads than workers, one sequence's context is cut into ranges of blocks. The first range
-// goes on into one state, as Run does; every block behind it leaves a state of its own, and Merge
-// folds them in ascending order, so that the bits are those of Run wherever the context is cut.
-type AttentionParts struct {
-	Memory unsafe.Pointer // PartBytes for the first range, then for each block behind it; aligned to 64 bytes
+// goes on into one state, as Run does; every block behind it leaves a state of its own, and
+// MergeRanges folds them in ascending order, so that the bits are those of Run wherever the context
+// is cut.
+type AttentionStates struct {
+	Memory unsafe.Pointer // StateBytes for the first range, then for each block behind it; aligned to 64 bytes
 	First  int            // the first block behind the first range
 }
 
@@ -20,14 +21,14 @@ func (j *AttentionJob) Blocks() (from, to int) {
 	return j.skips(0) / KVBlock, (j.Pos + j.Tokens + KVBlock - 1) / KVBlock
 }
 
-// PartBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.
-func (a *Attention) PartBytes(rows int) int {
+// StateBytes is the memory of one state of a job of `rows` rows, which are Tokens times Group.
+func (a *Attention) StateBytes(rows int) int {
 	tiles := a.tilesOf(rows)
-	return tiles * a.partTileBytes((rows+tiles-1)/tiles)
+	return tiles * a.tileStateBytes((rows+tiles-1)/tiles)
 }
 
-// partTileBytes is the state of a tile of up to `rows` rows.
-func (a *Attention) partTileBytes(rows int) int {
+// tileStateBytes is the state of a tile of up to `rows` rows.
+func (a *Attention) tileStateBytes(rows int) int {
 	return (a.layout.kernel(rows).StateBytes() + 63) &^ 63
 }
 
@@ -42,15 +43,15 @@ func (a *Attention) maxRows() int {
 	return len(a.code)
 }
 
-// part is the state of tile i of the first range (slot 0) or of a later block.
-func (a *Attention) part(job *AttentionJob, parts *AttentionParts, slot, i int) unsafe.Pointer {
+// state is the state of tile i of the first range (slot 0) or of a later block.
+func (a *Attention) state(job *AttentionJob, states *AttentionStates, slot, i int) unsafe.Pointer {
 	rows := job.Tokens * job.Group
 	tiles := a.tilesOf(rows)
-	return unsafe.Add(parts.Memory, slot*a.PartBytes(rows)+i*a.partTileBytes((rows+tiles-1)/tiles))
+	return unsafe.Add(states.Memory, slot*a.StateBytes(rows)+i*a.tileStateBytes((rows+tiles-1)/tiles))
 }
 
-// RunPart computes the blocks [from, to) of the job: all of the first range, or any behind it.
-func (a *Attention) RunPart(job *AttentionJob, parts *AttentionParts, from, to int, scratch unsafe.Pointer) {
+// RunRange computes the blocks [from, to) of the job: all of the first range, or any behind it.
+func (a *Attention) RunRange(job *AttentionJob, states *AttentionStates, from, to int, scratch unsafe.Pointer) {
 	rows := job.Tokens * job.Group
 	tiles := a.tilesOf(rows)
 	scratch = unsafe.Add(scratch, -uintptr(scratch)&63)
@@ -59,23 +60,23 @@ func (a *Attention) RunPart(job *AttentionJob, parts *AttentionParts, from, to i
 		if a.code != nil {
 			g.gather(0)
 		}
-		if from < parts.First {
-			g.part(a.part(job, parts, 0, i), from, to, to, true)
+		if from < states.First {
+			g.ofRange(a.state(job, states, 0, i), from, to, to, true)
 			continue
 		}
 		for b := from; b < to; b++ {
-			g.part(a.part(job, parts, 1+b-parts.First, i), b, b+1, to, false)
+			g.ofRange(a.state(job, states, 1+b-states.First, i), b, b+1, to, false)
 		}
 	}
 }
 
-// part computes the blocks [from, to) of the group's one tile into a state, of those up to number
-// `end` that follow each other here.
-func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int, first bool) {
+// ofRange computes the blocks [from, to) of the group's one tile into a state, of those up to
+// number `end` that follow each other here.
+func (g *attentionGroup) ofRange(state unsafe.Pointer, from, to, end int, first bool) {
 	lo, hi := g.span(0)
 	g.reset(state, lo, hi, from, first)
 	if g.a.code == nil {
-		refPart(g.a.layout, g.job, state, lo, hi, from, to)
+		refRange(g.a.layout, g.job, state, lo, hi, from, to)
 		return
 	}
 	_, _, q, _ := g.tile(0)
@@ -89,18 +90,18 @@ func (g *attentionGroup) part(state unsafe.Pointer, from, to, end int, first boo
 	}
 }
 
-// MergeParts writes the job's output from the states of all its blocks.
-func (a *Attention) MergeParts(job *AttentionJob, parts *AttentionParts) {
+// MergeRanges writes the job's output from the states of all its blocks.
+func (a *Attention) MergeRanges(job *AttentionJob, states *AttentionStates) {
 	rows := job.Tokens * job.Group
 	tiles := a.tilesOf(rows)
 	dim := a.layout.paddedDim()
 	for i := range tiles {
 		g := attentionGroup{a: a, job: job, rows: rows, tiles: tiles, first: i, count: 1}
 		lo, hi := g.span(0)
-		o, m, s := stateFields(a.part(job, parts, 0, i))
+		o, m, s := stateFields(a.state(job, states, 0, i))
 		_, end := job.Blocks()
-		for b := parts.First; b < end; b++ {
-			ob, mb, sb := stateFields(a.part(job, parts, 1+b-parts.First, i))
+		for b := states.First; b < end; b++ {
+			ob, mb, sb := stateFields(a.state(job, states, 1+b-states.First, i))
 			a.vec.mergeBlock(o, dim, m, s, ob, dim, mb, sb, hi-lo, dim)
 		}
 		g.finishFrom(lo, hi, o, s)

@@ -9,9 +9,9 @@ import (
 	"sandwich/microkernel/internal/kerneltest"
 )
 
-// TestAttentionParts: a context cut into ranges of blocks gives the bits of the whole, wherever it
+// TestAttentionRanges: a context cut into ranges of blocks gives the bits of the whole, wherever it
 // is cut and in whatever order the ranges are computed.
-func TestAttentionParts(t *testing.T) {
+func TestAttentionRanges(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, dim := range []int{64, 20, 128, 96} {
 			for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
@@ -32,7 +32,7 @@ func TestAttentionParts(t *testing.T) {
 					scratch := make([]byte, a.ScratchBytes())
 					want, got := c.out(), c.out()
 					a.Run(c.job(0, c.tokens, want), unsafe.Pointer(&scratch[0]))
-					runParts(t, rng, a, c.job(0, c.tokens, got), scratch)
+					runRanges(t, rng, a, c.job(0, c.tokens, got), scratch)
 					wantSame(t, fmt.Sprintf("dim %d %s tokens, group, pos %v", dim, elem, size), got, want)
 				}
 			}
@@ -40,24 +40,24 @@ func TestAttentionParts(t *testing.T) {
 	})
 }
 
-// runParts cuts a job at random.
-func runParts(t *testing.T, rng *rand.Rand, a *Attention, job *AttentionJob, scratch []byte) {
+// runRanges cuts a job at random.
+func runRanges(t *testing.T, rng *rand.Rand, a *Attention, job *AttentionJob, scratch []byte) {
 	from, blocks := job.Blocks()
-	parts := AttentionParts{First: from + 1 + rng.IntN(blocks-from)}
-	memory := kerneltest.Guarded(t, (1+blocks-parts.First)*a.PartBytes(job.Tokens*job.Group))
+	states := AttentionStates{First: from + 1 + rng.IntN(blocks-from)}
+	memory := kerneltest.Guarded(t, (1+blocks-states.First)*a.StateBytes(job.Tokens*job.Group))
 	for i := range memory {
 		memory[i] = 0xff
 	}
-	parts.Memory = unsafe.Pointer(&memory[0])
-	ranges := [][2]int{{from, parts.First}}
-	for at := parts.First; at < blocks; {
+	states.Memory = unsafe.Pointer(&memory[0])
+	ranges := [][2]int{{from, states.First}}
+	for at := states.First; at < blocks; {
 		n := 1 + rng.IntN(blocks-at)
 		ranges = append(ranges, [2]int{at, at + n})
 		at += n
 	}
 	rng.Shuffle(len(ranges), func(i, j int) { ranges[i], ranges[j] = ranges[j], ranges[i] })
 	for _, r := range ranges {
-		a.RunPart(job, &parts, r[0], r[1], unsafe.Pointer(&scratch[0]))
+		a.RunRange(job, &states, r[0], r[1], unsafe.Pointer(&scratch[0]))
 	}
-	a.MergeParts(job, &parts)
+	a.MergeRanges(job, &states)
 }

@@ -1,52 +1,55 @@
-package main
+// Package review says in words what separates two plans, for whoever reviews a change of one: plan
+// diff prints it.
+package review
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/gate"
-	"sandwich/tuner/measure"
 )
 
-// review is a diff as a person reads it; Changes are those of the plan itself, whose JSON is
-// stable.
-type review struct {
+// Review is a diff as a person reads it; Changes are those of the plan itself. Its JSON is stable.
+type Review struct {
 	Changes   []plans.Change `json:"changes"`
-	Groups    []reviewGroup  `json:"groups"`
+	Groups    []Group        `json:"groups"`
 	Unchanged []string       `json:"unchanged"`
 }
 
-type reviewGroup struct {
-	Name  string       `json:"group"`
-	Lines []reviewLine `json:"lines"`
+// Group is what changed of one thing.
+type Group struct {
+	Name  string `json:"group"`
+	Lines []Line `json:"lines"`
 }
 
-type reviewLine struct {
+// Line is one change; what only one plan has is empty in the other.
+type Line struct {
 	Item string `json:"item"`
 	Old  string `json:"old"`
 	New  string `json:"new"`
 }
 
-func (r *review) count() (n int) {
+// Count is how many lines there are: 0 where the plans are equal.
+func (r *Review) Count() (n int) {
 	for _, g := range r.Groups {
 		n += len(g.Lines)
 	}
 	return n
 }
 
-func (r *review) add(name string, lines ...reviewLine) {
+func (r *Review) add(name string, lines ...Line) {
 	if len(lines) > 0 {
-		r.Groups = append(r.Groups, reviewGroup{name, lines})
+		r.Groups = append(r.Groups, Group{name, lines})
 	}
 }
 
-func (r *review) unchangedText() string { return "unchanged: " + strings.Join(r.Unchanged, ", ") }
+// UnchangedText is what did not change, counted.
+func (r *Review) UnchangedText() string { return "unchanged: " + strings.Join(r.Unchanged, ", ") }
 
 // same counts what did not change.
-func (r *review) same(unchanged, all int, what string) {
+func (r *Review) same(unchanged, all int, what string) {
 	switch {
 	case all == 0 || unchanged == 0:
 	case unchanged == all:
@@ -56,9 +59,9 @@ func (r *review) same(unchanged, all int, what string) {
 	}
 }
 
-// reviewOf compares two bundles for a reviewer; all lists every change of a schedule.
-func reviewOf(a, b *plans.Bundle, all bool) *review {
-	r := &review{Changes: plans.Diff(&a.Plan, &b.Plan), Groups: []reviewGroup{}, Unchanged: []string{}}
+// Of compares two bundles for a reviewer; all lists every change of a schedule.
+func Of(a, b *plans.Bundle, all bool) *Review {
+	r := &Review{Changes: plans.Diff(&a.Plan, &b.Plan), Groups: []Group{}, Unchanged: []string{}}
 	if r.Changes == nil {
 		r.Changes = []plans.Change{}
 	}
@@ -103,15 +106,15 @@ func tablesOf(a, b *plans.Phase) int {
 // settings of a plan that are compared beside the service configuration.
 const planSettings = 8
 
-func (r *review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
-	var lines []reviewLine
+func (r *Review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
+	var lines []Line
 	for _, c := range by["service"] {
-		l := reviewLine{strings.ReplaceAll(c.Item, "_pus", " PUs"), c.Old, c.New}
+		l := Line{strings.ReplaceAll(c.Item, "_pus", " PUs"), c.Old, c.New}
 		switch c.Item {
 		case "prefill_pus":
-			l.Old, l.New = inWords(a, a.Plan.Prefill.PUs), inWords(b, b.Plan.Prefill.PUs)
+			l.Old, l.New = a.InWords(a.Plan.Prefill.PUs), b.InWords(b.Plan.Prefill.PUs)
 		case "decode_pus":
-			l.Old, l.New = inWords(a, a.Plan.Decode.PUs), inWords(b, b.Plan.Decode.PUs)
+			l.Old, l.New = a.InWords(a.Plan.Decode.PUs), b.InWords(b.Plan.Decode.PUs)
 		case "tp":
 			l.Item = "ranks"
 		}
@@ -121,10 +124,10 @@ func (r *review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
 	if len(lines) == 0 {
 		r.Unchanged = append(r.Unchanged, "the service configuration")
 	}
-	var settings []reviewLine
+	var settings []Line
 	for _, c := range by["plan"] {
 		if c.Item != "fingerprint" { // which the host's lines explain
-			settings = append(settings, reviewLine{strings.ReplaceAll(c.Item, "_", " "), c.Old, c.New})
+			settings = append(settings, Line{strings.ReplaceAll(c.Item, "_", " "), c.Old, c.New})
 		}
 	}
 	r.add("settings", settings...)
@@ -132,13 +135,9 @@ func (r *review) service(a, b *plans.Bundle, by map[string][]plans.Change) {
 	r.add("arithmetic of weights", plainLines(by["weights"])...)
 }
 
-func inWords(b *plans.Bundle, pus plans.PUSet) string {
-	return pus.String() + " (" + plans.PUWords(&b.Host, pus) + ")"
-}
-
-func plainLines(changes []plans.Change) (out []reviewLine) {
+func plainLines(changes []plans.Change) (out []Line) {
 	for _, c := range changes {
-		out = append(out, reviewLine{c.Item, c.Old, c.New})
+		out = append(out, Line{c.Item, c.Old, c.New})
 	}
 	return out
 }
@@ -149,9 +148,9 @@ const mostRanges = 3
 // kernelLines is a line a change of what differs only: the rows that changed alike are one line,
 // and so are weights that changed alike, named by the first of them. A table that changed in many
 // ranges is told by its micro-kernels, and one that only one plan has is one line.
-func kernelLines(changes []plans.Change, all bool) (out []reviewLine) {
+func kernelLines(changes []plans.Change, all bool) (out []Line) {
 	var names []string
-	lines := map[string][]reviewLine{} // by weight
+	lines := map[string][]Line{} // by weight
 	for len(changes) > 0 {
 		n := 1
 		for n < len(changes) && changes[n].Group == changes[0].Group {
@@ -177,16 +176,16 @@ func kernelLines(changes []plans.Change, all bool) (out []reviewLine) {
 			weight += fmt.Sprintf(" +%d", alike)
 		}
 		for _, l := range first {
-			out = append(out, reviewLine{show.Join(", ", weight, l.Item), l.Old, l.New})
+			out = append(out, Line{weightItem(weight, l.Item), l.Old, l.New})
 		}
 	}
 	return out
 }
 
 // tableLines are the changes of one table.
-func tableLines(changes []plans.Change, all bool) (out []reviewLine) {
+func tableLines(changes []plans.Change, all bool) (out []Line) {
 	if c := changes[0]; c.Old == "" || c.New == "" {
-		return []reviewLine{{"", present(c.Old), present(c.New)}}
+		return []Line{{"", present(c.Old), present(c.New)}}
 	}
 	if len(changes) > mostRanges && !all {
 		var old, now []string
@@ -196,13 +195,13 @@ func tableLines(changes []plans.Change, all bool) (out []reviewLine) {
 		}
 		item := fmt.Sprintf("%d ranges of M", len(changes))
 		if slices.Equal(old, now) {
-			return []reviewLine{{item, "other slices", "of the same kernels"}}
+			return []Line{{item, "other slices", "of the same kernels"}}
 		}
-		return []reviewLine{{item, strings.Join(old, " "), strings.Join(now, " ")}}
+		return []Line{{item, strings.Join(old, " "), strings.Join(now, " ")}}
 	}
 	for _, c := range changes {
 		x, y := scheduleDifference(c.Old, c.New)
-		out = append(out, reviewLine{strings.Replace(c.Item, "m ", "M ", 1), x, y})
+		out = append(out, Line{strings.Replace(c.Item, "m ", "M ", 1), x, y})
 	}
 	return out
 }
@@ -275,15 +274,15 @@ func scheduleFields(text string) [4]string {
 }
 
 // expectations compares what both were measured at: noise is no difference.
-func (r *review) expectations(a, b *plans.Bundle) {
+func (r *Review) expectations(a, b *plans.Bundle) {
 	rows := gate.Judge(gate.Recorded(a, b), gate.Options{Ceiling: gate.DefaultCeiling})
-	var lines []reviewLine
+	var lines []Line
 	for _, v := range rows {
 		switch v.Finding {
 		case gate.Regressed, gate.Improved, gate.HostChanged:
-			lines = append(lines, reviewLine{v.Name, fmt.Sprintf("%.1f %s", measure.Summarize(v.Row.Baseline).Median,
+			lines = append(lines, Line{v.Name, fmt.Sprintf("%.1f %s", gate.Median(slices.Clone(v.Row.Baseline)),
 				v.Unit),
-				fmt.Sprintf("%.1f %s (%+.1f %%)", measure.Summarize(v.Row.Candidate).Median, v.Unit,
+				fmt.Sprintf("%.1f %s (%+.1f %%)", gate.Median(slices.Clone(v.Row.Candidate)), v.Unit,
 					100*(v.Ratio.Median-1))})
 		}
 	}
@@ -291,13 +290,21 @@ func (r *review) expectations(a, b *plans.Bundle) {
 	r.same(len(rows)-len(lines), len(rows), "expectations within noise")
 }
 
-func (r *review) host(a, b *plans.Bundle) {
-	var lines []reviewLine
+func (r *Review) host(a, b *plans.Bundle) {
+	var lines []Line
 	for _, k := range plans.KeyChanges(&a.Host, &b.Host) {
-		lines = append(lines, reviewLine{strings.ReplaceAll(k.Key, "_", " "), k.Made, k.Here})
+		lines = append(lines, Line{strings.ReplaceAll(k.Key, "_", " "), k.Made, k.Here})
 	}
 	r.add("host", lines...)
 	if len(lines) == 0 {
 		r.Unchanged = append(r.Unchanged, "the host")
 	}
+}
+
+// weightItem names a change of a weight's table.
+func weightItem(weight, item string) string {
+	if item == "" {
+		return weight
+	}
+	return weight + ", " + item
 }

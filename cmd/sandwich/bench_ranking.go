@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/mem"
+	"sandwich/runtime/session"
+	"sandwich/tuner"
+	"sandwich/tuner/trace"
+)
+
+func newBenchRanking() *cobra.Command {
+	var simulation simulateFlags
+	c := &cobra.Command{
+		Use:   "ranking",
+		Short: "Time the ranking of all service configurations on machines of growing size",
+		Long: `Rank all service configurations, as tune --simulate does, on machines like ` + tuner.GrowthMachine + ` of growing size, and print how
+many trees, sections and configurations each has and what the ranking took in time and in memory.`,
+		Example: `  sandwich bench ranking
+  sandwich bench ranking --pus 48,1024 --model llama-3.1-8b --type q4_K_M --format json`,
+		Args: exactArgs(0, ""),
+	}
+	fs := c.Flags()
+	model := fs.StringP("model", "m", "llama-3.1-8b", "GGUF file, config.json or preset")
+	typ := fs.String("type", "f32", "tensor type of the matrices, where the model is a preset")
+	sizes := fs.IntSlice("pus", []int{48, 96, 192, 384, 768, 1024}, "sizes: multiples of 48 or of 64")
+	fs.StringVar(&simulation.trace, "trace", trace.Usual, "requests to rank by, as tune --simulate has them")
+	fs.IntVar(&simulation.requests, "requests", 90, "requests of a built-in trace")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		simulation.objective, simulation.ttft, simulation.tpot = trace.Latency, trace.DefaultSLO.TTFT,
+			trace.DefaultSLO.TPOT
+		if err := simulation.checkLoad(); err != nil {
+			return usageError(err)
+		}
+		return rankingReport.after(c, *format)(growth(c.Context(), *model, *typ, &simulation, *sizes))
+	}
+	return c
+}
+
+func growth(ctx context.Context, model, typ string, f *simulateFlags, sizes []int) (rows []tuner.GrowthRow, err error) {
+	subject, err := session.OpenSubject(model, typ)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	defer subject.Close()
+	load, err := f.load(1)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	ops, err := subject.Ops()
+	if err != nil {
+		return nil, usageError(err)
+	}
+	step, done := show.StepBar("ranking", len(sizes))
+	defer done()
+	o := tuner.SimulateOptions{Shape: subject.Shape, Model: ops, Load: load}
+	err = tuner.Growth(ctx, o, sizes, func(r tuner.GrowthRow) {
+		rows = append(rows, r)
+		step()
+	})
+	return rows, usageError(err)
+}
+
+var rankingReport = report[tuner.GrowthRow]{
+	columns: []string{"PUs", "nodes", "trees", "sections", "configurations", "unlike", "simulated", "time", "heap"},
+	numbers: []int{0, 1, 2, 3, 4, 5, 6, 7, 8},
+	cells: func(r *tuner.GrowthRow) []string {
+		more := ""
+		if r.Truncated {
+			more = " of more"
+		}
+		return []string{strconv.Itoa(r.PUs), strconv.Itoa(r.Nodes), strconv.Itoa(r.Trees) + more,
+			strconv.Itoa(r.Sections), strconv.Itoa(r.Configurations), strconv.Itoa(r.UnlikeCosts),
+			strconv.Itoa(r.Simulated), fmt.Sprintf("%.1f s", r.Seconds), mem.FormatBytes(int64(r.Bytes))}
+	},
+	header: "pus,nodes,trees,truncated,sections,configurations,unlike_costs,simulated,seconds,heap_bytes",
+	line: func(r *tuner.GrowthRow) string {
+		return fmt.Sprintf("%d,%d,%d,%v,%d,%d,%d,%d,%.3f,%d", r.PUs, r.Nodes, r.Trees, r.Truncated, r.Sections,
+			r.Configurations, r.UnlikeCosts, r.Simulated, r.Seconds, r.Bytes)
+	},
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/tuner"
+)
+
+func newBenchThumb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "thumb DIR...",
+		Short: "Judge the rules of thumb on machines that somebody recorded",
+		Long: `Print what an untuned plan would run on recorded machines, and what share of the speed of the best schedule of
+their grids it reaches. Each folder holds host.yaml, of a probe, and journals TYPE-NxK.jsonl.gz of bench search, as
+bench search --record makes them. Nothing is timed here, and the rules see a machine through its profile alone.
+
+The best is the fastest schedule that the search timed again; a choice was timed "again" or "once", where luck weighs
+more. A choice that a grid lacks is a miss, and its share is that of the schedule most like it: the same kernel in
+another slice.`,
+		Example: `  sandwich bench thumb machines/zen5-2c
+  sandwich bench thumb machines/* --format csv`,
+		Args: someArgs("a folder with host.yaml and grids"),
+	}
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, dirs []string) error {
+		var rows []tuner.ThumbRow
+		for _, dir := range dirs {
+			more, err := tuner.JudgeThumb(dir)
+			if err != nil {
+				return usageError(err)
+			}
+			rows = append(rows, more...)
+		}
+		if err := thumbReport.after(c, *format)(rows, nil); err != nil || *format != "table" {
+			return err
+		}
+		_, err := fmt.Fprintf(c.OutOrStdout(), "\n%s\n", thumbSummary(rows))
+		return err
+	}
+	return c
+}
+
+// thumbSummary is the geometric mean, the worst and the misses.
+func thumbSummary(rows []tuner.ThumbRow) string {
+	logs, n, worst, misses := 0.0, 0, math.Inf(1), 0
+	for i := range rows {
+		if rows[i].Share == 0 {
+			misses++
+			continue
+		}
+		logs, n = logs+math.Log(rows[i].Share), n+1
+		worst = min(worst, rows[i].Share)
+	}
+	text := fmt.Sprintf("%d of %d choices are missing from their grids", misses, len(rows))
+	if n == 0 {
+		return text
+	}
+	return fmt.Sprintf("geometric mean %.3f of the best of each grid, worst %.3f; %s", math.Exp(logs/float64(n)), worst, text)
+}
+
+var thumbReport = report[tuner.ThumbRow]{
+	columns: []string{"machine", "weight", "compute", "M", "choice", "share", "timed", "best of the grid"},
+	numbers: []int{3, 5},
+	cells: func(r *tuner.ThumbRow) []string {
+		share, runs := fmt.Sprintf("%.3f", r.Share), r.Runs
+		switch {
+		case r.Share == 0 && r.Near > 0:
+			share, runs = fmt.Sprintf("(%.3f)", r.Near), "missing"
+		case r.Share == 0:
+			share, runs = "", "missing"
+		}
+		return []string{r.Machine, r.Weight, r.Compute, strconv.Itoa(r.M), r.Choice, share, runs, r.Best}
+	},
+	header: "machine,weight,compute,threads,m,columns,choice,share,timed,near,best,schedules",
+	line: func(r *tuner.ThumbRow) string {
+		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M, r.Columns,
+			r.Choice, r.Share, r.Runs, r.Near, r.Best, r.Timed)
+	},
+}

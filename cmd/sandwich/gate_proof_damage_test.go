@@ -1,0 +1,309 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandwich/plans"
+	"sandwich/plans/gate"
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+	"sandwich/runtime/session"
+	"sandwich/tuner/measure"
+)
+
+// The kinds of damages that the proof plants.
+const (
+	oneTable  = "a worse slice in one table"
+	onePhase  = "one phase only"
+	halfWidth = "half the width for some rows"
+)
+
+var kinds = []string{oneTable, onePhase, halfWidth}
+
+// window is the true effects that a proof wants.
+type window struct{ low, high float64 }
+
+var aboutFive, aboutOne = window{0.045, 0.055}, window{0.007, 0.013}
+
+// miss is how far an effect lies from the middle of the window.
+func (w window) miss(e *effect) float64 { return math.Abs(e.Slower - (w.low+w.high)/2) }
+
+// damage is a plan with something worse planted in one phase.
+type damage struct {
+	name, kind string
+	prefill    bool
+	plan       *plans.Plan
+}
+
+// mostTries is how many damages of a kind are established before the proof does without it.
+const mostTries = 4
+
+// establish finds a damage of a kind with an effect within the window: all are looked at for some
+// seconds, and those that come nearest are then paired for minutes, until one is within.
+func (p *proof) establish(t *testing.T, kind string, w window) {
+	for _, d := range p.list {
+		if d.kind != kind || slices.ContainsFunc(p.Scanned, func(e effect) bool { return e.Damage == d.name }) {
+			continue
+		}
+		p.Scanned = append(p.Scanned, p.pair(t, &d, *proofScan))
+		p.save(t)
+	}
+	near := slices.DeleteFunc(slices.Clone(p.Scanned), func(e effect) bool { return e.Kind != kind })
+	slices.SortStableFunc(near, func(a, b effect) int { return cmp.Compare(w.miss(&a), w.miss(&b)) })
+	for _, e := range near[:min(mostTries, len(near))] {
+		if best := p.nearest(kind, w); best != nil && best.within(w) {
+			return
+		}
+		if slices.ContainsFunc(p.Established, func(x effect) bool { return x.Damage == e.Damage }) {
+			continue
+		}
+		i := slices.IndexFunc(p.list, func(d damage) bool { return d.name == e.Damage })
+		p.Established = append(p.Established, p.pair(t, &p.list[i], *proofPairs))
+		p.save(t)
+	}
+}
+
+// pair runs the base and a damage in turn for some time, in the rows of the damaged phase, and
+// returns the effect on the row that it slows most. Half of the pairs choose the row and the rest
+// say by how much, since the largest of several noisy figures is too large.
+func (p *proof) pair(t *testing.T, d *damage, budget time.Duration) effect {
+	began := time.Now()
+	file, _, err := session.OpenModel(*proofModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cases := slices.DeleteFunc(gate.Cases(p.base, d.plan), func(c gate.Case) bool { return c.Prefill != d.prefill })
+	two, err := measure.OpenTwoPlans(t.Context(), file, p.base, d.plan, cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	rows := make([]gate.Row, len(cases))
+	for i, c := range cases {
+		if err := two.Warm(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		rows[i].Name = c.Name()
+	}
+	const fewest = 12
+	for n := 0; n < fewest || time.Since(began) < budget; n++ {
+		for i, c := range cases {
+			lists := [2]*[]float64{&rows[i].Baseline, &rows[i].Candidate}
+			for k := range lists {
+				side := (k + n) % len(lists)
+				rate, err := two.Sample(t.Context(), side, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				*lists[side] = append(*lists[side], rate)
+			}
+		}
+	}
+	worst, most := effect{Damage: d.name, Kind: d.kind}, math.Inf(-1)
+	for i := range rows {
+		choose, estimate := halves(&rows[i])
+		if slower := 1 - choose.Estimate(true).Median; slower > most {
+			most = slower
+			r := estimate.Estimate(true)
+			worst.Row, worst.Pairs = rows[i].Name, len(estimate.Baseline)
+			worst.Slower, worst.Low, worst.High = 1-r.Median, 1-r.High, 1-r.Low
+		}
+	}
+	t.Logf("%s: %s is %.2f %% slower (%.2f..%.2f, %d pairs)", d.name, worst.Row, 100*worst.Slower, 100*worst.Low,
+		100*worst.High, worst.Pairs)
+	return worst
+}
+
+// halves are two of every four samples of a row, of each order of the sides, and the other two.
+func halves(r *gate.Row) (a, b gate.Row) {
+	for i := range r.Baseline {
+		half := []*gate.Row{&a, &b}[i/2%2]
+		half.Baseline = append(half.Baseline, r.Baseline[i])
+		half.Candidate = append(half.Candidate, r.Candidate[i])
+	}
+	return a, b
+}
+
+// damagesOf are the rule of thumb for this host and model, and damages of it in fine steps.
+func damagesOf(t *testing.T) (*plans.Plan, *profiles.Profile, []damage) {
+	host, err := profiles.Live()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := shapeOfFile(*proofModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := func(o thumb.Options) *plans.Plan {
+		p, err := thumb.Default(host, shape, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	base := fresh(thumb.Options{})
+	base.Tuned = true
+	var out []damage
+	known := map[string]bool{base.Digest(): true}
+	add := func(kind string, prefill bool, change func(p *plans.Plan), format string, a ...any) {
+		p := fresh(thumb.Options{})
+		p.Tuned = true
+		change(p)
+		if err := p.Validate(); err == nil && !known[p.Digest()] { // what no plan may have is no damage
+			known[p.Digest()] = true
+			out = append(out, damage{fmt.Sprintf(format, a...), kind, prefill, p})
+		}
+	}
+	for i, table := range base.Decode.Tables {
+		for _, part := range unevenParts(len(base.Decode.PUs)) {
+			add(oneTable, false, func(p *plans.Plan) { uneven(&p.Decode.Tables[i], part, false) },
+				"decode's %s in slices of %.3f", table.WeightKey, part)
+		}
+	}
+	for _, part := range unevenParts(len(base.Prefill.PUs)) {
+		add(onePhase, true, func(p *plans.Plan) {
+			for i := range p.Prefill.Tables {
+				uneven(&p.Prefill.Tables[i], part, true)
+			}
+		}, "prefill in slices of %.3f", part)
+	}
+	for _, rows := range []int{1, 2, 3, 4, 6, 8} {
+		add(onePhase, true, func(p *plans.Plan) {
+			for i := range p.Prefill.Tables {
+				low(&p.Prefill.Tables[i], rows)
+			}
+		}, "prefill in slices of %d tiles' rows", rows)
+	}
+	if base.Widest() == "avx512" {
+		addHalfWidth(base, fresh(thumb.Options{ISA: "avx2", Weights: base.Weights}), add)
+	}
+	return base, host, out
+}
+
+// addHalfWidth gives some tables, from the smallest up, the kernels of half the width: in prefill,
+// for one row of decode, or for more.
+func addHalfWidth(base, half *plans.Plan, add func(string, bool, func(*plans.Plan), string, ...any)) {
+	order := make([]int, len(base.Decode.Tables))
+	for i := range order {
+		order[i] = i
+	}
+	bytes := func(i int) int { return base.Decode.Tables[i].N * base.Decode.Tables[i].K }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bytes(a), bytes(b)) })
+	for _, rows := range []struct {
+		prefill bool
+		lo, hi  int
+	}{{false, 1, 1}, {false, 2, base.BatchMax}, {true, 1, base.SeqMax}} {
+		for from := range order {
+			for to := from + 1; to <= len(order); to++ {
+				add(halfWidth, rows.prefill, func(p *plans.Plan) {
+					phase, other := &p.Decode, &half.Decode
+					if rows.prefill {
+						phase, other = &p.Prefill, &half.Prefill
+					}
+					for _, i := range order[from:to] {
+						phase.Tables[i].Rules = spliced(&phase.Tables[i], &other.Tables[i], rows.lo, rows.hi)
+					}
+				}, "half the width for %d to %d rows (prefill %v) in tables %v", rows.lo, rows.hi, rows.prefill,
+					order[from:to])
+			}
+		}
+	}
+}
+
+// unevenParts are the parts of a matrix that one of n workers may get where each should get 1/n.
+func unevenParts(n int) (out []float64) {
+	for _, more := range []float64{0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8} {
+		out = append(out, (1+more)/float64(n))
+	}
+	return out
+}
+
+// uneven cuts a table's columns into slices of a part of them, so that one worker has more than its
+// share; tall leaves the rows in one slice.
+func uneven(t *plans.Table, part float64, tall bool) {
+	for i := range t.Rules {
+		s := &t.Rules[i].Schedule
+		s.WaysM, s.WaysN = 0, 0
+		tiles := max(1, int(math.Round(part*float64(t.N)/float64(s.Kernel.NR))))
+		s.BN = tiles * s.Kernel.NR
+		if tall && !s.Pack {
+			s.BM = (2048 + s.Kernel.MR - 1) / s.Kernel.MR * s.Kernel.MR
+		}
+	}
+}
+
+// low cuts a table's rows into slices of some tiles.
+func low(t *plans.Table, tiles int) {
+	for i := range t.Rules {
+		s := &t.Rules[i].Schedule
+		s.WaysM, s.WaysN = 0, 0
+		s.BM = min(s.BM, tiles*s.Kernel.MR)
+	}
+}
+
+// spliced are the rules of a, with those of b for lo to hi rows.
+func spliced(a, b *plans.Table, lo, hi int) (out []plans.Rule) {
+	starts := []int{lo, hi + 1}
+	for _, r := range slices.Concat(a.Rules, b.Rules) {
+		starts = append(starts, r.MLo)
+	}
+	slices.Sort(starts)
+	starts = slices.Compact(starts)
+	for i, m := range starts {
+		from := &plans.Phase{Tables: []plans.Table{*a}}
+		if m >= lo && m <= hi {
+			from = &plans.Phase{Tables: []plans.Table{*b}}
+		}
+		s, _ := from.Lookup(a.WeightKey, m)
+		r := plans.Rule{MLo: m, Schedule: s}
+		if i+1 < len(starts) {
+			r.MHi = starts[i+1] - 1
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// disturb takes time of a PU until it is called off: more and more of it, or all of it for half of
+// every eight seconds.
+func disturb(t *testing.T, pu int, what string) (end func()) {
+	began, stop, done := time.Now(), make(chan struct{}), make(chan struct{})
+	part := func(at time.Duration) float64 {
+		if what == runTwo {
+			return float64(int(at.Seconds()) / 4 % 2)
+		}
+		return min(0.7, 0.7*at.Seconds()/proofBudget.Seconds())
+	}
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		var set unix.CPUSet
+		set.Set(pu)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			t.Error(err)
+		}
+		const period = 20 * time.Millisecond
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			turn := time.Now()
+			busy := time.Duration(part(time.Since(began)) * float64(period))
+			for time.Since(turn) < busy {
+			}
+			time.Sleep(period - time.Since(turn))
+		}
+	}()
+	return func() { close(stop); <-done }
+}

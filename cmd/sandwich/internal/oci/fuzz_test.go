@@ -1,0 +1,71 @@
+package oci
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// FuzzLayout: whatever an index and a manifest say, what is pulled is what their digests say, and
+// an index that was read is one that a tag can be added to.
+func FuzzLayout(f *testing.F) {
+	dir := filepath.Join(f.TempDir(), "shelf")
+	push(f, "oci:"+dir, "a packed plan")
+	entry, err := os.ReadFile(filepath.Join(dir, v1.ImageIndexFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	a, err := newArtifact([]byte("a packed plan"), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(entry, a.manifest.data)
+	f.Add([]byte(`{"manifests":[{"digest":"sha256:0","size":1e99}]}`), []byte(`{"layers":[{"size":-1}]}`))
+	f.Add([]byte(`{"manifests":null}`), []byte(`null`))
+	f.Fuzz(func(t *testing.T, list, manifest []byte) {
+		if layer, err := layerOf(manifest); err == nil && (layer.Size < 0 || layer.Digest.Validate() != nil) {
+			t.Errorf("a layer of %d bytes, %q", layer.Size, layer.Digest)
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, v1.ImageIndexFile), list, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		x, err := layout(dir).index()
+		if err != nil {
+			return
+		}
+		if d, err := x.find(defaultTag, ""); err == nil && (d.Size < 0 || d.Digest.Validate() != nil) {
+			t.Errorf("a manifest of %d bytes, %q", d.Size, d.Digest)
+		}
+		before := len(x.manifests)
+		data, err := x.with("another tag", a.manifest.Descriptor)
+		if err != nil || !json.Valid(data) || len(x.manifests) < before {
+			t.Errorf("%s, %v", data, err)
+		}
+	})
+}
+
+// FuzzParsePlace: a place that was read has a name, and a tag or a digest.
+func FuzzParsePlace(f *testing.F) {
+	for _, text := range []string{"oci:a:b", "./a@sha256:0", "host:1/a/b:c", "/a:b/c", "@", "oci:@", ":"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePlace(text, Options{Timeout: time.Second})
+		if err != nil {
+			if len(err.Error()) > 600 {
+				t.Errorf("a refusal of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		if p.name == "" || (p.tag == "") == (p.digest == "") ||
+			p.digest != "" && p.digest.Algorithm() != digest.SHA256 {
+			t.Errorf("%q is %+v", text, p)
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package thumb
+
+import (
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/roofline"
+)
+
+// Rates is what the estimates of cycles know of a core of the machine; where one was not measured,
+// costFigures has what is assumed.
+type Rates roofline.CoreRates
+
+// ratesOf keeps rates within what cores are built for: a figure that something disturbed, or that
+// somebody made up, bends a plan and does not break it.
+func ratesOf(r roofline.CoreRates) Rates {
+	return Rates{Loads: clip(r.Loads, 1, 2), Dots: clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
+		Pairs: clip(r.Pairs, 0.25, 2), Stream: clip(r.Stream, 1, 32)}
+}
+
+// RatesKnown says that a profile has the rates that tiles are weighed by.
+func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
+	r := roofline.NewMachine(p).Rates(isa)
+	return r.Loads > 0 && r.Dots > 0
+}
+
+// clip leaves a rate that was not measured at zero.
+func clip(rate, least, most float64) float64 {
+	if !(rate > 0) {
+		return 0
+	}
+	return min(max(rate, least), most)
+}
+
+// or is a rate, or the assumed one where there is none.
+func or(rate, assumed float64) float64 {
+	if rate == 0 {
+		return assumed
+	}
+	return rate
+}

@@ -1,0 +1,52 @@
+package roofline
+
+import (
+	"sandwich/microkernel"
+	"sandwich/profiles"
+)
+
+// CoreRates is what one core does in a cycle, as the profile measured it: the figures that rules of
+// thumb weigh register tiles by. A cycle is the time in which it makes two vector multiply-adds of
+// float32. A rate of zero was not measured.
+type CoreRates struct {
+	Loads  float64 // vectors from L1
+	Dots   float64 // dot products of bytes, in the time of one multiply-add of float32
+	Pairs  float64 // multiply-adds of bf16 pairs, in the time of one of float32
+	Stream float64 // bytes of memory, where it reads alone
+}
+
+// Rates are those of an instruction set. Each is made of the best samples with the fewest PUs at
+// work: what else runs slows a core down and never speeds it up, and the rates are ratios.
+func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
+	peak := m.best(profiles.Compute, isa.String(), microkernel.ComputeF32.String())
+	lanes := float64(isa.Lanes())
+	if peak == 0 || lanes == 0 {
+		return r
+	}
+	const ports, flops = 2, 2
+	cycle := ports * flops * lanes / peak
+	r.Loads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
+	r.Dots = m.best(profiles.Compute, isa.String(), microkernel.ComputeInt8.String()) / peak / 4
+	r.Pairs = m.best(profiles.Compute, isa.String(), microkernel.ComputeBF16.String()) / peak
+	r.Stream = m.best(profiles.Bandwidth, "", memoryLevel) * cycle
+	return r
+}
+
+// best is the fastest sample of a measured ceiling with the fewest PUs, a PU; 0 where there is
+// none. what is a type of data or a level.
+func (m *Machine) best(kind, isa, what string) (rate float64) {
+	fewest := 0
+	for _, c := range m.profile.Ceilings {
+		of := c.Type
+		if kind == profiles.Bandwidth {
+			of = c.Level
+		}
+		if c.Kind != kind || c.Device != "" || c.ISA != isa || of != what || !c.Measured() || c.PUs < 1 {
+			continue
+		}
+		if fewest == 0 || c.PUs < fewest {
+			fewest, rate = c.PUs, max(c.Median, c.Max)/float64(c.PUs)
+		}
+	}
+	return rate
+}

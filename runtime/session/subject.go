@@ -1,0 +1,90 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/model"
+)
+
+// Subject is what is tuned for: a file with weights, or shapes alone.
+type Subject struct {
+	Name   string
+	File   *gguf.File     // nil: there are shapes alone
+	Config *model.Config  // nil: there is a file
+	Type   model.FileType // of Config
+	Shape  plans.ModelShape
+}
+
+// Close gives the file back.
+func (s *Subject) Close() {
+	if s.File != nil {
+		_ = s.File.Close()
+	}
+}
+
+// OpenSubject reads a GGUF file, a config.json, a preset, or the embedded model for "".
+func OpenSubject(arg, typ string) (*Subject, error) {
+	if config, t, err := shapesOnly(arg, typ); err != nil || config != nil {
+		if err != nil {
+			return nil, err
+		}
+		shape, err := config.Shape(t)
+		return &Subject{Name: fmt.Sprintf("%s-%s", config.Name, t), Config: config, Type: t, Shape: shape}, err
+	}
+	file, name, err := OpenModel(arg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Subject{Name: name, File: file}
+	if s.Shape, err = model.ShapeOf(file); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// shapesOnly reads a preset or a config.json; nil for anything else.
+func shapesOnly(arg, typ string) (*model.Config, model.FileType, error) {
+	var none model.FileType
+	if strings.HasSuffix(arg, ".json") {
+		data, err := profiles.ReadRegular(arg, 1<<20)
+		if err != nil {
+			return nil, none, err
+		}
+		config, t, err := model.FromHF(data)
+		if err != nil {
+			return nil, none, fmt.Errorf("%s: %w", arg, err)
+		}
+		return &config, model.Uniform(t), nil
+	}
+	if _, err := os.Stat(arg); err == nil || arg == "" {
+		return nil, none, nil
+	}
+	config, err := model.Preset(arg)
+	if err != nil {
+		return nil, none, fmt.Errorf("--model %s: there is no such file, and no such preset; presets are %s", arg,
+			strings.Join(model.PresetNames(), ", "))
+	}
+	t, err := model.ParseFileType(typ)
+	if err != nil {
+		return nil, none, fmt.Errorf("--type: %w", err)
+	}
+	return &config, t, nil
+}
+
+// Ops are those of the model, without weights.
+func (s *Subject) Ops() (*model.Model, error) {
+	if s.Config != nil {
+		return s.Config.Model()
+	}
+	c, err := model.ConfigOf(s.File)
+	if err != nil {
+		return nil, err
+	}
+	return c.Model()
+}

@@ -1,0 +1,177 @@
+package tuner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"sandwich/plans"
+	"sandwich/plans/thumb"
+	"sandwich/topotree"
+	"sandwich/tuner/measure"
+	"sandwich/tuner/search"
+	"sandwich/tuner/service"
+)
+
+// Rows of the two anchors of a weight type, of which the first is bound by reading and the second
+// by multiplying, and of the other products that predictions are held against.
+var (
+	anchorRows = [2]int{1, 512}
+	heldRows   = []int{1, 16, 128}
+)
+
+// Calibration is what two measured products of each weight type say of its ceilings on this
+// machine (Agent.xpu appendix B), and how wrong predictions by them were elsewhere.
+type Calibration struct {
+	Types    map[string]service.Near // by weight type
+	Measured []string                // sentences
+	Errors   []float64               // of products that were no anchors, relative, ascending
+}
+
+func (c *Calibration) known() bool { return c != nil && len(c.Types) > 0 }
+
+// Error is the median of the errors and what nine in ten are below; nothing without any.
+func (c *Calibration) Error() (median, p90 float64) {
+	if c == nil || len(c.Errors) == 0 {
+		return 0, 0
+	}
+	n := len(c.Errors)
+	return (c.Errors[(n-1)/2] + c.Errors[n/2]) / 2, c.Errors[min(n-1, n*9/10)]
+}
+
+// String says how far predictions can be trusted.
+func (c *Calibration) String() string {
+	median, p90 := c.Error()
+	return fmt.Sprintf("predictions by these anchors were off by %.0f %% at the median and %.0f %% at the 90th "+
+		"percentile "+
+		"on %d products that were none", 100*median, 100*p90, len(c.Errors))
+}
+
+// Anchors times two products of each weight type of a model on all PUs of its default plan, and
+// others to see how wrong predictions are, until about within is over. The profile must be this
+// machine's.
+func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Calibration, error) {
+	plan, err := thumb.Default(o.Profile, o.Shape, thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA})
+	if err != nil {
+		return nil, err
+	}
+	profile, _ := service.Complete(o.Profile, plan.Widest(), plan.Arithmetics())
+	predictor, err := service.NewPredictor(profile, plan, o.Model, service.Options{})
+	if err != nil {
+		return nil, err
+	}
+	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
+		out: &Calibration{Types: map[string]service.Near{}}}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoTime)
+	defer cancel()
+	if err := c.measure(ctx, o); err != nil && !errors.Is(err, errNoTime) {
+		return nil, err
+	}
+	c.reckon()
+	return c.out, nil
+}
+
+// calibration is one Anchors under way.
+type calibration struct {
+	plan      *plans.Plan
+	predictor *service.Predictor
+	pus       topotree.CPUSet
+	took      []measure.ProductTime
+	out       *Calibration
+}
+
+// measure times the anchors of every type first, then the others.
+func (c *calibration) measure(ctx context.Context, o SimulateOptions) error {
+	var anchors, others []plans.Table
+	seen := map[string]bool{}
+	for _, t := range c.byBytes() {
+		if !seen[t.Type] {
+			seen[t.Type] = true
+			anchors = append(anchors, t)
+			continue
+		}
+		others = append(others, t)
+	}
+	for _, stage := range []struct {
+		tables []plans.Table
+		rows   []int
+	}{{anchors, append(anchorRows[:], heldRows[1:]...)}, {others, heldRows}} {
+		if len(stage.tables) == 0 {
+			continue
+		}
+		plan := *c.plan
+		plan.Prefill.Tables = stage.tables
+		po := measure.ProductOptions{Plan: &plan, Rows: stage.rows, Cold: true, Least: 10 * time.Millisecond,
+			Round: int(min(anchorRound, measure.ColdBytes(o.Profile, plan.Prefill.PUs))), Seed: 1}
+		err := measure.TimeProducts(ctx, po, func(t measure.ProductTime) { c.took = append(c.took, t) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anchorRound bounds the bytes that products go round.
+const anchorRound = 256 << 20
+
+// byBytes are the tables of prefill, the largest weight first of those that layers have and that
+// trials have in full, and heads, which rarely see many rows, last.
+func (c *calibration) byBytes() []plans.Table {
+	out := slices.DeleteFunc(slices.Clone(c.plan.Prefill.Tables), func(t plans.Table) bool {
+		return measure.PackedBytes(t.WeightKey) > maxCopy
+	})
+	heads := map[plans.WeightKey]int{}
+	for _, w := range c.plan.Model.Weights {
+		if heads[w.Key()] = 1; w.Role != plans.RoleEmbed && w.Role != "head" {
+			heads[w.Key()] = 0
+		}
+	}
+	slices.SortStableFunc(out, func(a, b plans.Table) int {
+		return cmp.Or(heads[a.WeightKey]-heads[b.WeightKey],
+			measure.PackedBytes(b.WeightKey)-measure.PackedBytes(a.WeightKey))
+	})
+	return out
+}
+
+// reckon makes ceilings of the anchors and holds predictions against the rest.
+func (c *calibration) reckon() {
+	find := func(key plans.WeightKey, m int) float64 {
+		for _, t := range c.took {
+			if t.Key == key && t.M == m {
+				return search.Sample{Seconds: t.Seconds}.Fast() // disturbances only slow a call
+			}
+		}
+		return 0
+	}
+	used := map[plans.WeightKey]bool{}
+	for _, t := range c.took {
+		if _, done := c.out.Types[t.Key.Type]; done || t.M != anchorRows[1] {
+			continue
+		}
+		low, high := find(t.Key, anchorRows[0]), find(t.Key, anchorRows[1])
+		near, err := c.predictor.Reached(t.Key, t.Compute.String(), c.pus, anchorRows, [2]float64{low, high})
+		if low == 0 || err != nil {
+			continue
+		}
+		used[t.Key], c.out.Types[t.Key.Type] = true, near
+		c.out.Measured = append(c.out.Measured, fmt.Sprintf("products of %s reach %.0f %% of what PUs %s read "+
+			"with one "+
+			"row and %.0f %% of their %s peak with %d (%s)", t.Key.Type, 100*near.Read, c.pus, 100*near.Peak, t.Compute,
+			anchorRows[1], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
+	}
+	c.predictor.Calibrate(c.out.Types)
+	for _, t := range c.took {
+		_, known := c.out.Types[t.Key.Type]
+		if !known || used[t.Key] && slices.Contains(anchorRows[:], t.M) {
+			continue
+		}
+		real := find(t.Key, t.M)
+		c.out.Errors = append(c.out.Errors, math.Abs(c.predictor.Product(t.M, t.Key, t.Compute.String(), c.pus)/real-1))
+	}
+	slices.Sort(c.out.Errors)
+}

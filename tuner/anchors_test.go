@@ -1,0 +1,99 @@
+package tuner
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+	"sandwich/topotree"
+	"sandwich/tuner/measure"
+	"sandwich/tuner/service"
+	"sandwich/tuner/trace"
+)
+
+// Two products of a type say what all of it reaches: on a machine that reads at half of its roof
+// and multiplies at a fifth, products between are predicted exactly, and one that is slower than
+// that shows as an error.
+func TestAnchorsFindTheCeilings(t *testing.T) {
+	host, err := profiles.Builtin("kunpeng920")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape := shapeFor(t, "tinyllama-1.1b", "q8_0")
+	plan, err := thumb.Default(host, shape, thumb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, _ := service.Complete(host, plan.Widest(), plan.Arithmetics())
+	predictor, err := service.NewPredictor(profile, plan, nil, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
+		out: &Calibration{Types: map[string]service.Near{}}}
+	tables := c.byBytes()
+	if first, last := tables[0].WeightKey, tables[len(tables)-1].WeightKey; first.K != 5632 || last.N != 32000 {
+		t.Fatalf("anchors are products of %s, and the last is %s", first, last)
+	}
+	predictor.Calibrate(map[string]service.Near{"q8_0": {Peak: 0.2, Read: 0.5}})
+	for i, w := range tables {
+		path, _ := plan.Weight(w.WeightKey)
+		for _, m := range []int{1, 16, 512} {
+			seconds := predictor.Product(m, w.WeightKey, path.Compute.String(), c.pus)
+			if i == 1 && m == 16 {
+				seconds *= 2
+			}
+			c.took = append(c.took, measure.ProductTime{Key: w.WeightKey, Compute: path.Compute, M: m,
+				Seconds: []float64{seconds, seconds * 5, seconds}})
+		}
+	}
+	predictor.Calibrate(nil)
+	c.reckon()
+	near := c.out.Types["q8_0"]
+	if math.Abs(near.Peak-0.2) > 1e-6 || math.Abs(near.Read-0.5) > 1e-6 {
+		t.Errorf("%+v", near)
+	}
+	median, _ := c.out.Error()
+	if n := len(c.out.Errors); n != 3*len(tables)-2 || median > 1e-9 || math.Abs(c.out.Errors[n-1]-0.5) > 1e-9 {
+		t.Errorf("errors %v", c.out.Errors)
+	}
+	if len(c.out.Measured) != 1 || !strings.Contains(c.out.Measured[0], "reach 50 % of what PUs") {
+		t.Errorf("%q", c.out.Measured)
+	}
+}
+
+// On this machine the anchors are measured within their time, and the ranking says that it rests on
+// them and how far to trust it.
+func TestAnchorsOfThisMachine(t *testing.T) {
+	o := tiny(t)
+	shape, err := o.Config.Shape(o.Type)
+	if err != nil {
+		t.Fatal(err)
+	}
+	so := SimulateOptions{Profile: o.Profile, Shape: shape, Load: Load{Requests: 2, Sequential: true}}
+	began := time.Now()
+	if so.Anchors, err = Anchors(t.Context(), so, 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if !so.Anchors.known() {
+		t.Skip("this machine is too busy to measure anchors in 2 s")
+	}
+	if so.Load.Workload, err = trace.Named("fixed"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Simulate(t.Context(), so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	road := r.Road()
+	if len(road.Measured) == 0 || road.Errors.Products == 0 || !strings.Contains(strings.Join(road.Assumed, "\n"),
+		"products of weight types without anchors") {
+		t.Errorf("%+v", road)
+	}
+}

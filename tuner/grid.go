@@ -1,0 +1,223 @@
+package tuner
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/tuner/search"
+)
+
+// Grid is the journal of a comparison of searches as a table of timed schedules: how fast what a
+// search or a rule of thumb may choose is on the machine that the journal was written on.
+type Grid struct {
+	Key     plans.WeightKey
+	Compute microkernel.Compute
+	Threads int
+	Cells   []GridCell // by M
+}
+
+// GridCell is the schedules that were timed at one M.
+type GridCell struct {
+	M, Columns int
+	Timed      map[plans.Schedule]GridTime
+}
+
+// GridTime is what one schedule took.
+type GridTime struct {
+	Seconds float64
+	Retimed bool // its samples are of later runs than the one that it was chosen by
+}
+
+// A schedule counts as timed again from leastRuns runs on; a search does that with the best it has
+// found. What was timed once and won, won by luck as well: its first run is then left out.
+const (
+	leastRuns   = 3
+	leastTimed  = 100     // schedules at an M that is judged
+	maxGridText = 1 << 30 // bytes of a journal, unpacked
+	maxGridLine = 1 << 16
+)
+
+var gridTrial = regexp.MustCompile(`^pus (\S+) for (\S+) (\d+) (\d+)x(\d+):(\S+) (\S+) m (\d+) n (\d+) (.*)$`)
+
+// ReadGrid reads a journal of `bench search`, packed by gzip or not.
+func ReadGrid(path string) (*Grid, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var in io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			return nil, fmt.Errorf("grid %s: %w", path, err)
+		}
+		in = z
+	}
+	g, err := parseGrid(io.LimitReader(in, maxGridText))
+	if err != nil {
+		return nil, fmt.Errorf("grid %s: %w", path, err)
+	}
+	return g, nil
+}
+
+// gridRuns is all runs of one schedule at one M and number of columns.
+type gridRuns struct {
+	first, later []float64
+	runs         int
+}
+
+type gridPlace struct{ m, columns int }
+
+func parseGrid(in io.Reader) (*Grid, error) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxGridLine)
+	if !lines.Scan() {
+		return nil, errors.Join(errNoJournal, lines.Err())
+	}
+	var head journalHead
+	if err := json.Unmarshal(lines.Bytes(), &head); err != nil || head.Format != journalFormat {
+		return nil, errNoJournal
+	}
+	if head.Version != journalVersion {
+		return nil, fmt.Errorf("a journal of version %d; this program reads version %d", head.Version, journalVersion)
+	}
+	var g Grid
+	all := map[gridPlace]map[plans.Schedule]*gridRuns{}
+	for n := 2; lines.Scan(); n++ {
+		if err := g.add(all, lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if g.Key.N == 0 {
+		return nil, errors.New("it has no trial of a comparison of searches")
+	}
+	g.Cells = cellsOf(all)
+	return &g, nil
+}
+
+// add takes one trial in. A line that a kill tore, the last, is as if it were not there.
+func (g *Grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) error {
+	var l journalLine
+	if json.Unmarshal(text, &l) != nil || len(l.Seconds) == 0 {
+		return nil
+	}
+	x := gridTrial.FindStringSubmatch(l.Trial)
+	if x == nil {
+		return nil
+	}
+	number := func(i int) int { n, _ := strconv.Atoi(x[i]); return n }
+	key := plans.WeightKey{N: number(4), K: number(5), Type: x[6]}
+	compute, err := microkernel.ParseCompute(x[7])
+	if err != nil {
+		return err
+	}
+	var pus plans.PUSet
+	if err := pus.UnmarshalText([]byte(x[1])); err != nil {
+		return err
+	}
+	if g.Key.N == 0 {
+		g.Key, g.Compute, g.Threads = key, compute, len(pus)
+	}
+	if g.Key != key || g.Compute != compute || g.Threads != len(pus) {
+		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, len(pus), g.Key,
+			g.Compute, g.Threads)
+	}
+	for _, s := range l.Seconds {
+		if !(s > 0) || math.IsInf(s, 0) {
+			return fmt.Errorf("a call took %g seconds", s)
+		}
+	}
+	at := gridPlace{number(8), number(9)}
+	if all[at] == nil {
+		all[at] = map[plans.Schedule]*gridRuns{}
+	}
+	schedule, err := plans.ParseSchedule(x[10])
+	if err != nil {
+		return err
+	}
+	r := all[at][schedule]
+	if r == nil {
+		r = &gridRuns{}
+		all[at][schedule] = r
+	}
+	if r.runs++; r.runs == 1 {
+		r.first = l.Seconds
+	} else {
+		r.later = append(r.later, l.Seconds...)
+	}
+	return nil
+}
+
+// cellsOf keeps for each M the number of columns at which most was timed.
+func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []GridCell) {
+	best := map[int]gridPlace{}
+	for at, timed := range all {
+		have, ok := best[at.m]
+		more := len(timed) - len(all[have])
+		if !ok || more > 0 || more == 0 && at.columns > have.columns {
+			best[at.m] = at
+		}
+	}
+	for m, at := range best {
+		if len(all[at]) < leastTimed {
+			continue
+		}
+		c := GridCell{M: m, Columns: at.columns, Timed: map[plans.Schedule]GridTime{}}
+		for name, r := range all[at] {
+			c.Timed[name] = r.time()
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b GridCell) int { return a.M - b.M })
+	return out
+}
+
+func (r *gridRuns) time() GridTime {
+	if r.runs >= leastRuns {
+		return GridTime{search.Sample{Seconds: r.later}.Fast(), true}
+	}
+	return GridTime{search.Sample{Seconds: append(slices.Clone(r.first), r.later...)}.Fast(), false}
+}
+
+// Best is the fastest schedule that was timed again; false where none was.
+func (c *GridCell) Best() (best plans.Schedule, t GridTime, ok bool) {
+	for s, x := range c.Timed {
+		if x.Retimed && (!ok || x.Seconds < t.Seconds || x.Seconds == t.Seconds && s.String() < best.String()) {
+			best, t, ok = s, x, true
+		}
+	}
+	return best, t, ok
+}
+
+// Grids lists the journals of a folder that `bench search --record` or a person filled.
+func Grids(dir string) ([]string, error) {
+	var out []string
+	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, files...)
+	}
+	if slices.Sort(out); len(out) == 0 {
+		return nil, fmt.Errorf("%s holds no grid (TYPE-NxK.jsonl.gz); `sandwich bench search --record %s` makes some", dir, dir)
+	}
+	return out, nil
+}

@@ -1,0 +1,154 @@
+package tuner
+
+import (
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/profiles"
+)
+
+// gridText is a journal of one weight at two M. At M = 9 the kernel 7x32 is best by its later runs;
+// a schedule that was timed once and by luck is not, and at 1024 columns too little was timed.
+func gridText() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, `{"format":"sandwich tune journal","version":1,"key":{"fingerprint":"sha256:0"}}`)
+	line := func(m, n int, schedule string, nth int, seconds float64) {
+		fmt.Fprintf(&b, `{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m %d n %d %s","nth":%d,"seconds":[%g],"cost":1}`+
+			"\n", m, n, schedule, nth, seconds)
+	}
+	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice "
+	for i := range leastTimed {
+		line(9, 2048, fmt.Sprintf("%s14x%dxall", tile, 32*(i+1)), 0, 3e-3)
+		line(300, 1024, fmt.Sprintf("%s14x%dxall", tile, 32*(i+1)), 0, 3e-3)
+	}
+	line(9, 2048, tile+"7x32xall ways 1x2", 0, 1e-4) // luck
+	for nth := range leastRuns {
+		line(9, 2048, tile+"7x64xall packed", nth, []float64{1e-4, 2e-3, 2e-3}[nth])
+	}
+	line(9, 1024, tile+"7x64xall", 0, 1e-3)
+	b.WriteString(`{"trial":"pus 0-1 for exhaustive 0 2048x2048:q8_0 int8 m 9 n 20`) // a kill
+	return b.String()
+}
+
+func TestReadGrid(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "q8_0-2048x2048.jsonl.gz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	fmt.Fprint(z, gridText())
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g, err := ReadGrid(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Key != (plans.WeightKey{N: 2048, K: 2048, Type: "q8_0"}) || g.Threads != 2 || len(g.Cells) != 2 {
+		t.Fatalf("%+v of %d cells", g, len(g.Cells))
+	}
+	c := g.Cells[0]
+	best, took, ok := c.Best()
+	if !ok || c.M != 9 || c.Columns != 2048 || took.Seconds != 2e-3 || !strings.HasSuffix(best.String(),
+		"7x64xall packed") {
+		t.Errorf("m %d, %d columns: %s in %g, %v", c.M, c.Columns, best, took.Seconds, ok)
+	}
+	if _, _, ok := g.Cells[1].Best(); ok {
+		t.Error("a schedule that was timed once is the best of a grid")
+	}
+	like, err := plans.ParseSchedule("avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice 14x3200xall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := c.near(like, took); share < 0.66 || share > 0.67 {
+		t.Errorf("a choice like one that takes 1.5 times as long reaches %g", share)
+	}
+	if files, err := Grids(dir); err != nil || len(files) != 1 {
+		t.Error(files, err)
+	}
+	if _, err := Grids(t.TempDir()); err == nil {
+		t.Error("a folder without grids is no error")
+	}
+}
+
+func TestParseGridRefuses(t *testing.T) {
+	head, rest, _ := strings.Cut(gridText(), "\n")
+	for name, text := range map[string]string{
+		"empty":           "",
+		"another file":    "{}\n" + rest,
+		"version":         strings.Replace(head, `"version":1`, `"version":7`, 1) + "\n" + rest,
+		"no trial":        head + "\n",
+		"negative time":   head + "\n" + strings.Replace(rest, "[0.003]", "[-1]", 1),
+		"two weights":     head + "\n" + strings.Replace(rest, "2048x2048:q8_0", "4096x2048:q8_0", 1),
+		"no schedule":     head + "\n" + strings.Replace(rest, "slice 14x32xall", "slice", 1),
+		"unknown compute": head + "\n" + strings.Replace(rest, " int8 m", " int3 m", 1),
+		"long line":       head + "\n" + strings.Repeat("x", maxGridLine+1),
+	} {
+		if g, err := parseGrid(strings.NewReader(text)); err == nil {
+			t.Errorf("%s: %+v", name, g)
+		}
+	}
+}
+
+// TestJudgeThumb on a machine that somebody recorded: every cell has a choice, and rates of the
+// profile change some of them.
+func TestJudgeThumb(t *testing.T) {
+	root := os.Getenv("SANDWICH_TESTDATA")
+	if root == "" {
+		root = "../../shared" // tests run in their own folder
+	}
+	dir := filepath.Join(root, "machines", "zen5-2c")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("reference data is not here: %v (set SANDWICH_TESTDATA to the folder that holds machines)", err)
+	}
+	rows, err := JudgeThumb(dir)
+	if err != nil || len(rows) < 30 {
+		t.Fatalf("%d rows: %v", len(rows), err)
+	}
+	found := 0
+	for _, r := range rows {
+		if r.Choice == "" || r.Best == "" || r.M < 1 || r.Share < 0 {
+			t.Errorf("%+v", r)
+		}
+		if r.Share > 0 {
+			found++
+		}
+	}
+	if found == 0 {
+		t.Error("no choice is in a grid")
+	}
+	host, err := profiles.Load(filepath.Join(dir, "host.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.Ceilings = nil
+	g, err := ReadGrid(filepath.Join(dir, "q4_0-5632x2048.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmeasured, err := g.judge(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for _, u := range unmeasured {
+		for _, r := range rows {
+			if r.Weight == u.Weight && r.M == u.M && r.Choice == u.Choice {
+				same++
+			}
+		}
+	}
+	if same == len(unmeasured) {
+		t.Error("what the probe measured changes no choice")
+	}
+}

@@ -1,0 +1,89 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"sandwich/runtime/sched"
+	"sandwich/tuner/trace"
+)
+
+// What a sweep varies.
+const (
+	ByRate = "rate"
+	BySLO  = "slo"
+)
+
+// Sweeps lists them.
+func Sweeps() []string { return []string{ByRate, BySLO} }
+
+// sweepScales are the multiples of what was asked for that a sweep passes.
+var sweepScales = []float64{0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8}
+
+// SweepRow is what one class saw on the virtual clock at one multiple of the rate or of the service
+// level; its JSON is stable. Times are seconds.
+type SweepRow struct {
+	Policy     string    `json:"policy"`
+	Sweep      string    `json:"sweep"` // rate or slo
+	Scale      float64   `json:"scale"`
+	Rate       float64   `json:"requests_per_minute"` // of this class
+	MostTTFT   float64   `json:"slo_ttft"`
+	MostTPOT   float64   `json:"slo_tpot"`
+	Class      string    `json:"class"`
+	Requests   int       `json:"requests"`
+	Attainment float64   `json:"slo_attainment"`
+	Goodput    float64   `json:"goodput_per_minute"` // requests within the service level
+	TTFT       Quantiles `json:"ttft"`
+	TPOT       Quantiles `json:"tpot"`
+}
+
+// Sweep simulates the load of a policy at multiples of its rate, or holds one simulation against
+// multiples of the service level. simulate gives the report at a multiple of the rate.
+func Sweep(by, policy string, slo trace.SLO, simulate func(scale float64) (*trace.Report, error)) ([]SweepRow, error) {
+	var out []SweepRow
+	var report *trace.Report
+	for _, scale := range sweepScales {
+		level, err := slo, error(nil)
+		switch {
+		case by == ByRate:
+			report, err = simulate(scale)
+		case by == BySLO && report == nil:
+			report, err = simulate(1)
+		case by != BySLO:
+			return nil, fmt.Errorf("there is no sweep by %q; choose one of %s", by, strings.Join(Sweeps(), ", "))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if by == BySLO {
+			level.TTFT = time.Duration(scale * float64(slo.TTFT))
+			level.TPOT = time.Duration(scale * float64(slo.TPOT))
+		}
+		for _, class := range []sched.Class{sched.Reactive, sched.Proactive} {
+			if r := report.Of(class); len(r.Outcomes) > 0 {
+				out = append(out, sweepRow(r, report, policy, by, scale, level))
+			}
+		}
+	}
+	return out, nil
+}
+
+func sweepRow(r, all *trace.Report, policy, by string, scale float64, level trace.SLO) SweepRow {
+	of := func(what func(*trace.Outcome) time.Duration) Quantiles {
+		return Quantiles{r.Mean(what).Seconds(), r.Quantile(0.5, what).Seconds(), r.Quantile(0.9, what).Seconds(),
+			r.Quantile(0.99, what).Seconds()}
+	}
+	row := SweepRow{Policy: policy, Sweep: by, Scale: scale, MostTTFT: level.TTFT.Seconds(),
+		MostTPOT: level.TPOT.Seconds(), Class: r.Outcomes[0].Class.String(), Requests: len(r.Outcomes),
+		Attainment: r.Attainment(level), TTFT: of((*trace.Outcome).TTFT), TPOT: of((*trace.Outcome).TPOT)}
+	// the rate at which they came, not at which they were served
+	span := all.Outcomes[len(all.Outcomes)-1].At - all.Outcomes[0].At
+	if span > 0 {
+		row.Rate = float64(row.Requests) / span.Minutes()
+	}
+	if all.Elapsed > 0 {
+		row.Goodput = row.Attainment * float64(row.Requests) / all.Elapsed.Minutes()
+	}
+	return row
+}
