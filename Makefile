@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean openai-client test-numa soak gate-proof histories test-registry
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients agents test-numa soak gate-proof histories test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -43,17 +43,20 @@ ifeq ($(HAVE_CC),)
 	@echo "skipped: race tests of $(RACE_PACKAGES) (the race detector needs a C compiler, none was found)"
 else
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
-	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/exec
+	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/allreduce
 endif
 
 arm64: ## cross-build, and the kernel tests under qemu-user where it is installed
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
 	@if command -v qemu-aarch64 >/dev/null 2>&1; then \
 	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/microkernel-arm64.test ./microkernel && \
+	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/vec-arm64.test ./microkernel/internal/vec && \
 	  GOOS=linux GOARCH=arm64 $(GO) test -c -o bin/engine-arm64.test ./runtime/engine && \
 	  export GODEBUG=asyncpreemptoff=1 && \
 	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off ../bin/microkernel-arm64.test -test.short) && \
-	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run 'TestSpecialValues|TestQuantizeRowQ8') && \
+	  (cd microkernel/internal/vec && qemu-aarch64 -cpu max,sme_fa64=off ../../../bin/vec-arm64.test -test.short) && \
+	  (cd microkernel && qemu-aarch64 -cpu cortex-a72 ../bin/microkernel-arm64.test -test.short -test.run TestSpecialValues) && \
+	  (cd microkernel/internal/vec && qemu-aarch64 -cpu cortex-a72 ../../../bin/vec-arm64.test -test.short -test.run TestQuantizeRowQ8) && \
 	  (cd microkernel && qemu-aarch64 -cpu max,sme_fa64=off,sme-default-vector-length=64 ../bin/microkernel-arm64.test -test.short -test.run 'TestOuterProducts') && \
 	  (cd runtime/engine && qemu-aarch64 -cpu max ../../bin/engine-arm64.test -test.short -test.run 'TestParity/llama-(f16|q4_k)/(exact|default)'); \
 	else echo "skipped: arm64 kernel tests (qemu-aarch64 is not installed)"; fi
@@ -78,11 +81,13 @@ histories: ## a million random histories under each policy of the scheduler
 soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)
 
-openai-client: build ## the official OpenAI client (a module of its own) against the embedded model
-	cd runtime/server/openaitest && $(GO) test -count=1 -v .
+clients: build ## what SDKs ask, of the embedded model: official and other clients, in Go and JavaScript (docs/clients.md); needs npm
+	cd runtime/server/clients && npm ci && node --test --test-concurrency=1 openai.test.mjs ai-sdk.test.mjs langchain.test.mjs \
+	  anthropic.test.mjs ollama.test.mjs
+	cd runtime/server/clients && $(GO) test -count=1 -v .
 
-test-registry: build ## plan push and pull against the distribution project's registry (a module of its own)
-	cd cmd/sandwich/registrytest && $(GO) test -count=1 -v .
+agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; minutes each; needs npm
+	cd runtime/server/clients && npm ci && cd agents && npm ci && cd .. && node --test --test-concurrency=1 agents.test.mjs
 
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update

@@ -46,6 +46,8 @@ type Search struct {
 	Reused int `json:"reused_from,omitempty"`
 	Cut    int `json:"cut,omitempty"`  // lengths that the budget left to the untuned default
 	Kept   int `json:"kept,omitempty"` // lengths whose winners are those of an earlier run
+	// that it took
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 // searchDoc is the one-line form in evidence.yaml.
@@ -60,12 +62,13 @@ type searchDoc struct {
 	Reused   int     `yaml:"reused_from,omitempty"`
 	Cut      int     `yaml:"cut,omitempty"`
 	Kept     int     `yaml:"kept,omitempty"`
+	Seconds  float64 `yaml:"seconds,omitempty"`
 }
 
 // MarshalYAML writes a search on one line.
 func (s Search) MarshalYAML() (any, error) {
 	return profiles.FlowYAML(searchDoc{s.Phase, s.PUs, keyText(s.Weight), s.Lengths, s.Trials, s.Noise, s.Reopened,
-		s.Reused, s.Cut, s.Kept})
+		s.Reused, s.Cut, s.Kept, s.Seconds})
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.
@@ -75,7 +78,7 @@ func (s *Search) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	*s = Search{d.Phase, d.PUs, WeightKey(d.Weight), d.Lengths, d.Trials, d.Noise, d.Reopened, d.Reused, d.Cut,
-		d.Kept}
+		d.Kept, d.Seconds}
 	return nil
 }
 
@@ -188,8 +191,8 @@ func (e *Evidence) check(version int) error {
 		}
 	}
 	for _, s := range e.Searches {
-		if !(s.Noise >= 0) || math.IsInf(s.Noise, 0) {
-			return fmt.Errorf("the search of %s has a noise of %v", s.Weight, s.Noise)
+		if !(s.Noise >= 0) || math.IsInf(s.Noise, 0) || !(s.Seconds >= 0) || math.IsInf(s.Seconds, 0) {
+			return fmt.Errorf("the search of %s has a noise of %v and took %v s", s.Weight, s.Noise, s.Seconds)
 		}
 	}
 	for _, v := range []float64{e.Budget, e.Spent, e.Noise, float64(e.Trials)} {

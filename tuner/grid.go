@@ -20,23 +20,23 @@ import (
 	"sandwich/tuner/search"
 )
 
-// Grid is the journal of a comparison of searches as a table of timed schedules: how fast what a
+// grid is the journal of a comparison of searches as a table of timed schedules: how fast what a
 // search or a rule of thumb may choose is on the machine that the journal was written on.
-type Grid struct {
+type grid struct {
 	Key     plans.WeightKey
 	Compute microkernel.Compute
 	Threads int
-	Cells   []GridCell // by M
+	Cells   []gridCell // by M
 }
 
-// GridCell is the schedules that were timed at one M.
-type GridCell struct {
+// gridCell is the schedules that were timed at one M.
+type gridCell struct {
 	M, Columns int
-	Timed      map[plans.Schedule]GridTime
+	Timed      map[plans.Schedule]gridTime
 }
 
-// GridTime is what one schedule took.
-type GridTime struct {
+// gridTime is what one schedule took.
+type gridTime struct {
 	Seconds float64
 	Retimed bool // its samples are of later runs than the one that it was chosen by
 }
@@ -52,8 +52,8 @@ const (
 
 var gridTrial = regexp.MustCompile(`^pus (\S+) for (\S+) (\d+) (\d+)x(\d+):(\S+) (\S+) m (\d+) n (\d+) (.*)$`)
 
-// ReadGrid reads a journal of `bench search`, packed by gzip or not.
-func ReadGrid(path string) (*Grid, error) {
+// readGrid reads a journal of `bench search`, packed by gzip or not.
+func readGrid(path string) (*grid, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ type gridRuns struct {
 
 type gridPlace struct{ m, columns int }
 
-func parseGrid(in io.Reader) (*Grid, error) {
+func parseGrid(in io.Reader) (*grid, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxGridLine)
 	if !lines.Scan() {
@@ -95,7 +95,7 @@ func parseGrid(in io.Reader) (*Grid, error) {
 	if head.Version != journalVersion {
 		return nil, fmt.Errorf("a journal of version %d; this program reads version %d", head.Version, journalVersion)
 	}
-	var g Grid
+	var g grid
 	all := map[gridPlace]map[plans.Schedule]*gridRuns{}
 	for n := 2; lines.Scan(); n++ {
 		if err := g.add(all, lines.Bytes()); err != nil {
@@ -113,7 +113,7 @@ func parseGrid(in io.Reader) (*Grid, error) {
 }
 
 // add takes one trial in. A line that a kill tore, the last, is as if it were not there.
-func (g *Grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) error {
+func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) error {
 	var l journalLine
 	if json.Unmarshal(text, &l) != nil || len(l.Seconds) == 0 {
 		return nil
@@ -136,7 +136,8 @@ func (g *Grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 		g.Key, g.Compute, g.Threads = key, compute, len(pus)
 	}
 	if g.Key != key || g.Compute != compute || g.Threads != len(pus) {
-		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, len(pus), g.Key,
+		return fmt.Errorf("a trial of %s in %s on %d threads among those of %s in %s on %d", key, compute, len(pus),
+			g.Key,
 			g.Compute, g.Threads)
 	}
 	for _, s := range l.Seconds {
@@ -166,7 +167,7 @@ func (g *Grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 }
 
 // cellsOf keeps for each M the number of columns at which most was timed.
-func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []GridCell) {
+func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []gridCell) {
 	best := map[int]gridPlace{}
 	for at, timed := range all {
 		have, ok := best[at.m]
@@ -179,25 +180,25 @@ func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []GridCell) {
 		if len(all[at]) < leastTimed {
 			continue
 		}
-		c := GridCell{M: m, Columns: at.columns, Timed: map[plans.Schedule]GridTime{}}
+		c := gridCell{M: m, Columns: at.columns, Timed: map[plans.Schedule]gridTime{}}
 		for name, r := range all[at] {
 			c.Timed[name] = r.time()
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b GridCell) int { return a.M - b.M })
+	slices.SortFunc(out, func(a, b gridCell) int { return a.M - b.M })
 	return out
 }
 
-func (r *gridRuns) time() GridTime {
+func (r *gridRuns) time() gridTime {
 	if r.runs >= leastRuns {
-		return GridTime{search.Sample{Seconds: r.later}.Fast(), true}
+		return gridTime{search.Sample{Seconds: r.later}.Fast(), true}
 	}
-	return GridTime{search.Sample{Seconds: append(slices.Clone(r.first), r.later...)}.Fast(), false}
+	return gridTime{search.Sample{Seconds: append(slices.Clone(r.first), r.later...)}.Fast(), false}
 }
 
 // Best is the fastest schedule that was timed again; false where none was.
-func (c *GridCell) Best() (best plans.Schedule, t GridTime, ok bool) {
+func (c *gridCell) Best() (best plans.Schedule, t gridTime, ok bool) {
 	for s, x := range c.Timed {
 		if x.Retimed && (!ok || x.Seconds < t.Seconds || x.Seconds == t.Seconds && s.String() < best.String()) {
 			best, t, ok = s, x, true
@@ -206,8 +207,8 @@ func (c *GridCell) Best() (best plans.Schedule, t GridTime, ok bool) {
 	return best, t, ok
 }
 
-// Grids lists the journals of a folder that `bench search --record` or a person filled.
-func Grids(dir string) ([]string, error) {
+// grids lists the journals of a folder that `bench search --record` or a person filled.
+func grids(dir string) ([]string, error) {
 	var out []string
 	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -217,7 +218,8 @@ func Grids(dir string) ([]string, error) {
 		out = append(out, files...)
 	}
 	if slices.Sort(out); len(out) == 0 {
-		return nil, fmt.Errorf("%s holds no grid (TYPE-NxK.jsonl.gz); `sandwich bench search --record %s` makes some", dir, dir)
+		return nil, fmt.Errorf("%s holds no grid (TYPE-NxK.jsonl.gz); `sandwich bench search --record %s` makes some",
+			dir, dir)
 	}
 	return out, nil
 }

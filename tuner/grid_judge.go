@@ -36,12 +36,12 @@ func JudgeThumb(dir string) (rows []ThumbRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := Grids(dir)
+	files, err := grids(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		g, err := ReadGrid(f)
+		g, err := readGrid(f)
 		if err != nil {
 			return nil, err
 		}
@@ -57,13 +57,14 @@ func JudgeThumb(dir string) (rows []ThumbRow, err error) {
 	return rows, nil
 }
 
-func (g *Grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
+func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 	maxM := 0
 	for _, c := range g.Cells {
 		maxM = max(maxM, c.M)
 	}
 	shape := oneWeight(g.Key, 1)
-	plan, err := thumb.Default(host, shape, thumb.Options{Compute: g.Compute.String(), Threads: g.Threads, SeqMax: maxM})
+	plan, err := thumb.Default(host, shape, thumb.Options{Compute: g.Compute.String(), Threads: g.Threads,
+		SeqMax: maxM})
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +74,9 @@ func (g *Grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 			continue
 		}
 		s, _ := plan.Prefill.Lookup(g.Key, c.M)
-		row := ThumbRow{Weight: g.Key.String(), Compute: g.Compute.String(), Threads: g.Threads, M: c.M, Columns: c.Columns,
-			Choice: s.String(), Best: best.String(), Timed: len(c.Timed)}
+		row := ThumbRow{Weight: g.Key.String(), Compute: g.Compute.String(), Threads: g.Threads, M: c.M,
+			Columns: c.Columns,
+			Choice:  s.String(), Best: best.String(), Timed: len(c.Timed)}
 		if x, ok := c.Timed[s]; ok {
 			row.Share, row.Runs = t.Seconds/x.Seconds, "once"
 			if x.Retimed {
@@ -89,7 +91,7 @@ func (g *Grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 }
 
 // near is the share of the schedule of the same kernel whose slice is most like s; 0 for none.
-func (c *GridCell) near(s plans.Schedule, best GridTime) (share float64) {
+func (c *gridCell) near(s plans.Schedule, best gridTime) (share float64) {
 	least := math.Inf(1)
 	for x, t := range c.Timed {
 		if x.Kernel != s.Kernel || x.Widen != s.Widen {

@@ -50,7 +50,7 @@ func TestReadGrid(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	g, err := ReadGrid(path)
+	g, err := readGrid(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +73,10 @@ func TestReadGrid(t *testing.T) {
 	if share := c.near(like, took); share < 0.66 || share > 0.67 {
 		t.Errorf("a choice like one that takes 1.5 times as long reaches %g", share)
 	}
-	if files, err := Grids(dir); err != nil || len(files) != 1 {
+	if files, err := grids(dir); err != nil || len(files) != 1 {
 		t.Error(files, err)
 	}
-	if _, err := Grids(t.TempDir()); err == nil {
+	if _, err := grids(t.TempDir()); err == nil {
 		t.Error("a folder without grids is no error")
 	}
 }
@@ -132,7 +132,7 @@ func TestJudgeThumb(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.Ceilings = nil
-	g, err := ReadGrid(filepath.Join(dir, "q4_0-5632x2048.jsonl.gz"))
+	g, err := readGrid(filepath.Join(dir, "q4_0-5632x2048.jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ type job struct {
 	key    plans.WeightKey
 	shape  plans.TableShape // with the threads of the set
 	weight float64          // share of the time
-	kept   int              // lengths that earlier runs had finished
+	took   time.Duration
+	kept   int // lengths that earlier runs had finished
 	result *search.Result
 }
 
@@ -200,7 +201,7 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 			return err
 		}
 	}
-	base := t.evidence.Trials
+	base, began := t.evidence.Trials, t.elapsed()
 	j.result, err = search.Search(t.ctx, p, t.rec, search.Options{
 		Strategy: t.o.Strategy, Effort: t.effort, Seed: t.o.Seed, Budget: budget, Clock: t.elapsed,
 		Progress: func(e search.Event) {
@@ -215,6 +216,7 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 		return err
 	}
 	t.evidence.Trials = base + j.result.Trials
+	j.took = t.elapsed() - began
 	t.record(j, t.phases[j.phase].sets[j.set])
 	return nil
 }
@@ -268,7 +270,7 @@ func (t *partition) record(j *job, set activeSet) {
 	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: set.PUs.String(),
 		Weight:  j.key,
 		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: round(r.Noise), Reopened: r.Reopened,
-		Reused: r.Reused, Cut: r.Cut, Kept: j.kept})
+		Reused: r.Reused, Cut: r.Cut, Kept: j.kept, Seconds: round(j.took.Seconds())})
 	if t.rig == nil {
 		t.noise = append(t.noise, r.Noise)
 	}

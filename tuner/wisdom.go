@@ -223,7 +223,7 @@ func (w *wisdom) lookup(problem string, p search.Problem, effort search.Effort, 
 
 // shareWorth is the part of the time that a search would have now which an earlier one must have
 // had.
-const shareWorth = 0.5
+const shareWorth = 0.25
 
 // keep adds what a search found at the lengths that it searched.
 func (w *wisdom) keep(problem string, r *search.Result, known []search.Anchor, effort search.Effort,

@@ -57,8 +57,7 @@ func TestWisdomIsTakenOver(t *testing.T) {
 	}
 	for name, miss := range map[string]func() ([]search.Anchor, map[int]plans.Schedule){
 		"more time": func() ([]search.Anchor, map[int]plans.Schedule) {
-			return open().lookup("one", p, search.Quick,
-				5)
+			return open().lookup("one", p, search.Quick, 9)
 		},
 		"more effort": func() ([]search.Anchor, map[int]plans.Schedule) {
 			return open().lookup("one", p, search.Full,

@@ -59,7 +59,8 @@ func thumbSummary(rows []tuner.ThumbRow) string {
 	if n == 0 {
 		return text
 	}
-	return fmt.Sprintf("geometric mean %.3f of the best of each grid, worst %.3f; %s", math.Exp(logs/float64(n)), worst, text)
+	return fmt.Sprintf("geometric mean %.3f of the best of each grid, worst %.3f; %s", math.Exp(logs/float64(n)), worst,
+		text)
 }
 
 var thumbReport = report[tuner.ThumbRow]{
@@ -77,7 +78,8 @@ var thumbReport = report[tuner.ThumbRow]{
 	},
 	header: "machine,weight,compute,threads,m,columns,choice,share,timed,near,best,schedules",
 	line: func(r *tuner.ThumbRow) string {
-		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M, r.Columns,
+		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M,
+			r.Columns,
 			r.Choice, r.Share, r.Runs, r.Near, r.Best, r.Timed)
 	},
 }

@@ -16,6 +16,7 @@ import (
 	"sandwich/runtime/mem"
 	"sandwich/topotree"
 	"sandwich/topotree/draw"
+	"sandwich/tuner/measure"
 )
 
 func newPlanExplain() *cobra.Command {
@@ -66,6 +67,7 @@ type story struct {
 	Tables   int          `json:"kernel_tables"`
 	Trials   int          `json:"kernel_trials"`
 	Kept     int          `json:"kernel_lengths_of_earlier_runs"`
+	Searched float64      `json:"kernel_search_s"`
 	Spent    float64      `json:"spent_s"`
 	Budget   float64      `json:"budget_s"`
 	Phases   []phaseStory `json:"phases"`
@@ -88,7 +90,7 @@ func newStory(b *plans.Bundle) (*story, error) {
 	s := &story{Plan: b.Plan.Name, State: b.State(), Road: e.Road, Tables: len(e.Searches), Trials: e.Trials,
 		Spent: e.Spent, Budget: e.Budget, Rejected: len(e.Rejected)}
 	for _, x := range e.Searches {
-		s.Kept += x.Kept
+		s.Kept, s.Searched = s.Kept+x.Kept, s.Searched+x.Seconds
 	}
 	for _, x := range []struct {
 		name string
@@ -99,6 +101,7 @@ func newStory(b *plans.Bundle) (*story, error) {
 			continue
 		}
 		p := phaseStory{Phase: x.name, PUs: x.of.PUs, Noise: noise, Places: places, Verdict: placesText(places, noise)}
+		p.Verdict += s.predictedText(x.name, x.of.PUs, b.Plan.TP(), places[0].Tests)
 		if r := plans.RunnerUp(places); r != nil {
 			p.RunnerUp = r.Arm
 		}
@@ -138,6 +141,32 @@ func placesText(places []plans.Place, noise float64) string {
 		text += "; noise too is the difference to " + strings.Join(alike, " and to ")
 	}
 	return text
+}
+
+// predictedText says what the simulation thought of the forwards that the winner of a phase was
+// raced on; "" where it knew none of them.
+func (s *story) predictedText(phase string, pus plans.PUSet, tp int, tests []plans.Arm) string {
+	if s.Road == nil {
+		return ""
+	}
+	for _, c := range s.Road.Candidates {
+		had, test, rate := c.PrefillPUs, "pp512", c.PrefillRate
+		if phase == "decode" {
+			had, test, rate = c.DecodePUs, "tg batch 1", c.DecodeRate
+		}
+		if c.TP != tp || !slices.Equal(had, pus) || rate <= 0 {
+			continue
+		}
+		for _, t := range tests {
+			if t.Test == test && len(t.Samples) > 0 {
+				ran := measure.Summarize(t.Samples).Median
+				return fmt.Sprintf("; of %s the simulation had said %.4g tokens/s, and it ran at %.4g (%+.0f "+
+					"%%)", test, rate,
+					ran, 100*(ran/rate-1))
+			}
+		}
+	}
+	return ""
 }
 
 // gainText is a gain with its interval.
@@ -204,7 +233,7 @@ func (s *story) printSteps(w io.Writer) error {
 	if s.Kept > 0 {
 		kept = fmt.Sprintf(", and %d lengths that earlier runs had finished", s.Kept)
 	}
-	add("kernel tables", s.Tables, "of %d timed kernels%s", s.Trials, kept)
+	add("kernel tables", s.Tables, "of %d kernels timed in %.2g s%s", s.Trials, s.Searched, kept)
 	for _, p := range s.Phases {
 		rounds := 0
 		for _, x := range p.Places {

@@ -43,6 +43,9 @@ type damage struct {
 	plan       *plans.Plan
 }
 
+// The widest interval of an effect that ranks damages, and of one that counts as true.
+const widestScan, widestTruth = 0.06, 0.01
+
 // mostTries is how many damages of a kind are established before the proof does without it.
 const mostTries = 4
 
@@ -53,7 +56,7 @@ func (p *proof) establish(t *testing.T, kind string, w window) {
 		if d.kind != kind || slices.ContainsFunc(p.Scanned, func(e effect) bool { return e.Damage == d.name }) {
 			continue
 		}
-		p.Scanned = append(p.Scanned, p.pair(t, &d, *proofScan))
+		p.Scanned = append(p.Scanned, p.pair(t, &d, *proofScan, widestScan))
 		p.save(t)
 	}
 	near := slices.DeleteFunc(slices.Clone(p.Scanned), func(e effect) bool { return e.Kind != kind })
@@ -66,15 +69,16 @@ func (p *proof) establish(t *testing.T, kind string, w window) {
 			continue
 		}
 		i := slices.IndexFunc(p.list, func(d damage) bool { return d.name == e.Damage })
-		p.Established = append(p.Established, p.pair(t, &p.list[i], *proofPairs))
+		p.Established = append(p.Established, p.pair(t, &p.list[i], *proofPairs, widestTruth))
 		p.save(t)
 	}
 }
 
 // pair runs the base and a damage in turn for some time, in the rows of the damaged phase, and
 // returns the effect on the row that it slows most. Half of the pairs choose the row and the rest
-// say by how much, since the largest of several noisy figures is too large.
-func (p *proof) pair(t *testing.T, d *damage, budget time.Duration) effect {
+// say by how much, since the largest of several noisy figures is too large. A machine on which the
+// interval stays wider than widest ends the proof for today.
+func (p *proof) pair(t *testing.T, d *damage, budget time.Duration, widest float64) effect {
 	began := time.Now()
 	file, _, err := session.OpenModel(*proofModel)
 	if err != nil {
@@ -120,6 +124,11 @@ func (p *proof) pair(t *testing.T, d *damage, budget time.Duration) effect {
 	}
 	t.Logf("%s: %s is %.2f %% slower (%.2f..%.2f, %d pairs)", d.name, worst.Row, 100*worst.Slower, 100*worst.Low,
 		100*worst.High, worst.Pairs)
+	if width := worst.High - worst.Low; !(width <= widest) {
+		t.Fatalf("the interval is %.1f %% wide, and %.0f %% is needed: this machine is too noisy now, go on "+
+			"when it is "+
+			"quiet", 100*width, 100*widest)
+	}
 	return worst
 }
 

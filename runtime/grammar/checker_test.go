@@ -56,6 +56,14 @@ func (c checker) keyword(key string, x any, s map[string]any, v any) bool {
 		return c.holding(x, v) > 0
 	case "oneOf":
 		return c.holding(x, v) == 1
+	case "not":
+		return !c.valid(x, v)
+	case "if":
+		if then, ok := s["then"]; ok && c.valid(x, v) && !c.valid(then, v) {
+			return false
+		}
+		other, ok := s["else"]
+		return !ok || c.valid(x, v) || c.valid(other, v)
 	}
 	switch v := v.(type) {
 	case string:
@@ -240,6 +248,18 @@ func (c checker) objectKeyword(key string, x any, s, v map[string]any) bool {
 	case "required":
 		for _, n := range x.([]any) {
 			if _, has := v[n.(string)]; !has {
+				return false
+			}
+		}
+	case "dependentRequired":
+		for n, list := range x.(map[string]any) {
+			if _, has := v[n]; has && !c.objectKeyword("required", list, s, v) {
+				return false
+			}
+		}
+	case "dependentSchemas":
+		for n, y := range x.(map[string]any) {
+			if _, has := v[n]; has && !c.valid(y, v) {
 				return false
 			}
 		}

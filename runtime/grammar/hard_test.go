@@ -35,7 +35,10 @@ func hardSchemas() map[string]string {
 		"cycle of allOf":       `{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"},{"type":"object"}]}}}`,
 		"endless object":       `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a"}},"type":"object","required":["x"]}}}`,
 		"deep":                 strings.Repeat(`{"type":"array","items":`, 120) + "true" + strings.Repeat("}", 120),
-		"too deep":             strings.Repeat(`{"items":`, 100_000),
+		"too deep":             strings.Repeat(`{"items":`, 400_000),
+		"too long": `{"properties":{` + many(100_000, `"p#":{"type":"object","properties":{"a":{}}}`) +
+			`}}`,
+		"two explosions": `{"allOf":[{"type":"string","pattern":"(a|b)*a(a|b){14}c"},{"pattern":"b(a|b){15}c"}]}`,
 		"products of anyOf": `{"allOf":[` + many(12,
 			`{"anyOf":[{"title":"#"},{"minimum":1},{"maxLength":2},{"maxItems":#}]}`) + `]}`,
 	}

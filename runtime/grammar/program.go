@@ -52,6 +52,8 @@ type builder struct {
 	// Rules that are written once: one character inside a JSON string, a whole one, white space,
 	// any value; -1 before they are.
 	plain, quoted, blank, any ruleID
+	// partly: some of what a schema does not allow was left out.
+	partly bool
 }
 
 type ruleDef struct {
@@ -109,6 +111,10 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 	}
 	start := b.rules[root].start
 	if math.IsInf(b.states[start].dist, 1) {
+		if b.partly {
+			return nil, refuse(b.rules[root].path, "nothing is found that satisfies it: not all of what a schema does "+
+				"not allow can be said")
+		}
 		return nil, refuse(b.rules[root].path, "nothing satisfies it")
 	}
 	if err := b.leftRecursion(); err != nil {

@@ -10,24 +10,16 @@ import (
 // expression of ECMA-262 matches somewhere, unless its anchors say where. What RE2 lacks
 // (look-around, references) and boundaries of words are refused.
 func (b *builder) pattern(path, text string, least, most int) (expr, error) {
-	re, err := syntax.Parse(fromECMA(text), syntax.Perl)
-	if err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
-	}
 	if least == 0 && most < 0 {
-		if e, ok := b.whole(re); ok {
-			return e, nil
+		if re, err := syntax.Parse(fromECMA(text), syntax.Perl); err == nil {
+			if e, ok := b.whole(re); ok {
+				return e, nil
+			}
 		}
 	}
-	prog, err := syntax.Compile(re.Simplify())
+	prog, err := compilePattern(path, text)
 	if err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
-	}
-	for _, in := range prog.Inst {
-		const words = syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
-		if in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg)&words != 0 {
-			return nil, refuse(path, `the expression %q is not supported: \b and \B are not`, clip(text))
-		}
+		return nil, err
 	}
 	any := b.char()
 	return automaton(func(b *builder, from, to int32) {
@@ -42,6 +34,25 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 		w.end = last
 		w.write(first)
 	}), nil
+}
+
+// compilePattern refuses what RE2 lacks, and boundaries of words.
+func compilePattern(path, text string) (*syntax.Prog, error) {
+	re, err := syntax.Parse(fromECMA(text), syntax.Perl)
+	if err != nil {
+		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+	}
+	for _, in := range prog.Inst {
+		const words = syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
+		if in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg)&words != 0 {
+			return nil, refuse(path, `the expression %q is not supported: \b and \B are not`, clip(text))
+		}
+	}
+	return prog, nil
 }
 
 // hexEscape is how ECMA spells a character by its number.

@@ -41,6 +41,8 @@ type compiler struct {
 	todo   []string
 	made   int // schemas that were made by merging, under names of their own in place of a path
 	extra  map[string]*value
+	// anchors are paths by their names; nil before one is asked for.
+	anchors map[string]string
 	// origin is the path of the schema that a merged one was made for.
 	origin map[string]string
 }
@@ -194,7 +196,8 @@ func (c *compiler) expr(s *value, path string) (expr, error) {
 	if err := checkKeywords(s, path); err != nil {
 		return nil, err
 	}
-	for _, combine := range []func(*value, string) (expr, bool, error){c.reference, c.allOf, c.choices, c.constants} {
+	for _, combine := range []func(*value, string) (expr, bool, error){c.conditions, c.reference, c.allOf, c.choices,
+		c.constants} {
 		if e, done, err := combine(s, path); done || err != nil {
 			return e, err
 		}
@@ -203,8 +206,7 @@ func (c *compiler) expr(s *value, path string) (expr, error) {
 }
 
 // unsupported are keywords that decide what is valid and cannot be generated.
-var unsupported = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
-	"contains", "minContains", "maxContains", "propertyNames", "$dynamicRef", "$recursiveRef"}
+var unsupported = []string{"contains", "minContains", "maxContains", "$dynamicRef", "$recursiveRef"}
 
 func checkKeywords(s *value, path string) error {
 	for _, k := range unsupported {

@@ -62,8 +62,12 @@ func (c *compiler) resolve(r *value, path string) (string, error) {
 			clip(r.text))
 	}
 	if ref != "" && ref[0] != '/' {
-		if found := findAnchor(c.root, "", ref); found != nil {
-			return *found, nil
+		if c.anchors == nil {
+			c.anchors = map[string]string{}
+			c.noteAnchors(c.root, "")
+		}
+		if found, ok := c.anchors[ref]; ok {
+			return found, nil
 		}
 		return "", refuse(at, "there is no anchor %q in the schema", clip(ref))
 	}
@@ -77,21 +81,19 @@ func (c *compiler) resolve(r *value, path string) (string, error) {
 // percent undoes the escapes of URIs that names in schemas have.
 var percent = strings.NewReplacer("%20", " ", "%25", "%", "%22", `"`, "%24", "$")
 
-func findAnchor(v *value, path, name string) *string {
-	if a := v.get("$anchor"); a != nil && a.kind == kindString && a.text == name {
-		return &path
+// noteAnchors finds the names of places in the schema, once; the first of equal ones holds.
+func (c *compiler) noteAnchors(v *value, path string) {
+	if a := v.get("$anchor"); a != nil && a.kind == kindString {
+		if _, met := c.anchors[a.text]; !met {
+			c.anchors[a.text] = path
+		}
 	}
 	for _, m := range v.members {
-		if f := findAnchor(m.value, path+"/"+escapePointer(m.name), name); f != nil {
-			return f
-		}
+		c.noteAnchors(m.value, path+"/"+escapePointer(m.name))
 	}
 	for i, x := range v.list {
-		if f := findAnchor(x, path+"/"+itoa(i), name); f != nil {
-			return f
-		}
+		c.noteAnchors(x, path+"/"+itoa(i))
 	}
-	return nil
 }
 
 // allOf merges its schemas and the keywords beside them into one.
@@ -129,12 +131,18 @@ func (c *compiler) choices(s *value, path string) (expr, bool, error) {
 	if list.kind != kindArray || len(list.list) == 0 {
 		return nil, false, refuse(show(path)+"/"+key, "it must be a list of schemas")
 	}
+	rest := s.without(key)
 	if key == "oneOf" {
-		if err := c.checkDisjoint(list, path); err != nil {
+		err := c.checkDisjoint(list, path)
+		if err != nil && len(list.list) <= mostExclusive {
+			if e, err := c.exclusive(list, rest, path); err == nil {
+				return e, true, nil
+			}
+		}
+		if err != nil {
 			return nil, false, err
 		}
 	}
-	rest := s.without(key)
 	var out choice
 	for i, x := range list.list {
 		at := path + "/" + key + "/" + itoa(i)
@@ -172,17 +180,31 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if rest := s.without("enum", "const", "type"); rest != nil {
-		for _, m := range rest.members {
-			if !slices.Contains(describing, m.name) && slices.Contains(asserting, m.name) {
-				return nil, false, refuse(show(path)+"/"+escapePointer(m.name), "it is not supported beside "+
-					"enum or const")
-			}
+	t, err := c.texts(s, path)
+	if err != nil {
+		return nil, false, err
+	}
+	n, err := c.bounds(s, path)
+	if err != nil {
+		return nil, false, err
+	}
+	structured := slices.ContainsFunc(list.list, func(x *value) bool {
+		return x.kind == kindObject ||
+			x.kind == kindArray
+	})
+	for _, m := range s.members {
+		if structured && slices.Contains(asserting, m.name) {
+			return nil, false, refuse(show(path)+"/"+escapePointer(m.name), "it is not supported beside "+
+				"constants that are objects or arrays")
 		}
 	}
 	var w words
 	for _, x := range list.list {
-		if x.hasType(names) {
+		holds := x.kind != kindString || c.hasText(t, x.text)
+		if r, ok := rational(x); x.kind == kindNumber {
+			holds = n.none() || ok && n.holds(r)
+		}
+		if holds && x.hasType(names) {
 			w = append(w, string(x.write(nil)))
 		}
 	}
@@ -191,8 +213,7 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 
 // asserting are the keywords that would have to be checked for each constant.
 var asserting = []string{"properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
-	"additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum",
-	"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"}
+	"additionalItems", "minItems", "maxItems", "minProperties", "maxProperties", "propertyNames", "uniqueItems"}
 
 // hasType tells whether a value has one of the types.
 func (v *value) hasType(names []string) bool {

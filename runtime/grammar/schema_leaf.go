@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"math/big"
+	"regexp"
 	"strconv"
 )
 
@@ -61,35 +62,88 @@ const (
 	octet     = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 )
 
+// moreTexts is the keyword of expressions that must match beside pattern and format, in schemas
+// that were merged.
+const moreTexts = "!texts"
+
+// neverTexts is the keyword of expressions that must not match, in schemas that say what another
+// one does not allow.
+const neverTexts = "!never"
+
+// exactly is the expression of one string.
+func exactly(s string) string { return "^(?:" + regexp.QuoteMeta(s) + ")$" }
+
+// texts are the strings that the keywords of a schema allow.
+func (c *compiler) texts(s *value, path string) (t texts, err error) {
+	if t.least, t.most, err = span(s, path, "minLength", "maxLength"); err != nil {
+		return t, err
+	}
+	if p := s.get("pattern"); p != nil {
+		if p.kind != kindString {
+			return t, refuse(show(path)+"/pattern", "it must be a string")
+		}
+		if _, err := compilePattern(show(path)+"/pattern", p.text); err != nil {
+			return t, err
+		}
+		t.want = append(t.want, p.text)
+	}
+	if f := s.get("format"); f != nil && f.kind == kindString && formats[f.text] != "" {
+		t.want = append(t.want, formats[f.text])
+	}
+	if more := s.get(moreTexts); more != nil {
+		for _, x := range more.list {
+			t.want = append(t.want, x.text)
+		}
+	}
+	if never := s.get(neverTexts); never != nil {
+		for _, x := range never.list {
+			t.unwanted = append(t.unwanted, x.text)
+		}
+	}
+	return t, nil
+}
+
 func (c *compiler) stringType(s *value, path string) (expr, error) {
-	least, most, err := span(s, path, "minLength", "maxLength")
+	t, err := c.texts(s, path)
 	if err != nil {
 		return nil, err
 	}
-	p, f := s.get("pattern"), s.get("format")
-	known := ""
-	if f != nil && f.kind == kindString {
-		known = formats[f.text]
-	}
+	at := show(path)
 	switch {
-	case p != nil && p.kind != kindString:
-		return nil, refuse(show(path)+"/pattern", "it must be a string")
-	case p != nil && known != "":
-		return nil, refuse(show(path)+"/format", "a format beside a pattern is not supported")
-	case p != nil:
-		return c.pattern(show(path)+"/pattern", p.text, least, most)
-	case known != "":
-		return c.pattern(show(path)+"/format", known, least, most)
+	case len(t.unwanted) > 0:
+		return c.product(at, t)
+	case len(t.want) == 0:
+		return c.text(t.least, t.most), nil
+	case len(t.want) > 1:
+		return c.product(at, t)
+	case s.get("pattern") != nil:
+		at += "/pattern"
+	case s.get("format") != nil:
+		at += "/format"
 	}
-	return c.text(least, most), nil
+	return c.pattern(at, t.want[0], t.least, t.most)
 }
 
 // mostMultiple is the greatest number whose multiples are told from others.
 const mostMultiple = 4096
 
 func (c *compiler) numberType(s *value, path string, integer bool) (expr, error) {
-	n := bounds{integer: integer}
-	var err error
+	n, err := c.bounds(s, path)
+	if err != nil {
+		return nil, err
+	}
+	n.integer = n.integer || integer
+	switch {
+	case n.none() && integer:
+		return c.integer(), nil
+	case n.none():
+		return c.number(), nil
+	}
+	return n.expr(show(path))
+}
+
+// bounds are what the keywords of numbers say.
+func (c *compiler) bounds(s *value, path string) (n bounds, err error) {
 	for _, k := range []struct {
 		key   string
 		lower bool
@@ -102,23 +156,13 @@ func (c *compiler) numberType(s *value, path string, integer bool) (expr, error)
 		}
 		x, ok := rational(v)
 		if !ok {
-			return nil, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
+			return n, refuse(show(path)+"/"+k.key, "it must be a number of at most %d digits", boundDigits)
 		}
 		n.tighten(x, k.lower, k.open)
 	}
-	if n.multiple, err = multipleOf(s, path); err != nil {
-		return nil, err
-	}
-	if n.multiple != nil {
-		n.integer = true // multiples of a whole number are whole
-	}
-	switch {
-	case n.none() && integer:
-		return c.integer(), nil
-	case n.none():
-		return c.number(), nil
-	}
-	return n.expr(show(path))
+	n.multiple, err = multipleOf(s, path)
+	n.integer = n.multiple != nil // multiples of a whole number are whole
+	return n, err
 }
 
 // tighten adds a bound.

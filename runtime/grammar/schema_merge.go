@@ -65,9 +65,16 @@ func (c *compiler) flat(x located, depth int) (*value, error) {
 			parts = append(parts, located{y, x.path + "/allOf/" + itoa(i)})
 		}
 	}
+	more, err := c.alternatives(x.schema, x.path, depth)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range more {
+		parts = append(parts, located{a, x.path})
+	}
 	sum := x.schema
 	if len(parts) > 0 {
-		if sum = x.schema.without("$ref", "allOf"); sum == nil {
+		if sum = x.schema.without(append([]string{"$ref", "allOf"}, conditional...)...); sum == nil {
 			sum = &value{kind: kindBool, text: "true"}
 		}
 	}
@@ -93,6 +100,9 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 	case a.kind != kindObject || b.kind != kindObject:
 		return nil, refuse(show(path), "a schema must be an object, true or false")
 	}
+	if err := checkPatterns(a, b, path); err != nil {
+		return nil, err
+	}
 	out := &value{kind: kindObject}
 	apart := []string{"properties"} // keywords that are not merged one by one
 	places := mergePlaces(a, b)
@@ -104,6 +114,7 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 			out.members = append(out.members, m)
 		}
 	}
+	var more []member
 	for _, m := range b.members {
 		if slices.Contains(apart, m.name) {
 			continue
@@ -111,6 +122,10 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 		i := slices.IndexFunc(out.members, func(x member) bool { return x.name == m.name })
 		if i < 0 {
 			out.members = append(out.members, m)
+			continue
+		}
+		if (m.name == "pattern" || m.name == "format") && !m.value.equal(out.members[i].value) {
+			more = append(more, m)
 			continue
 		}
 		v, err := mergeKeyword(m.name, out.members[i].value, m.value, path)
@@ -123,7 +138,50 @@ func (c *compiler) merge(a, b *value, path string) (*value, error) {
 		out.members = append(out.members, member{"properties", p})
 	}
 	out.members = append(out.members, places...)
-	return out, nil
+	return out.withTexts(more), nil
+}
+
+// checkPatterns refuses two schemas of objects of which one says by expressions which names are not
+// additional, and the other does not.
+func checkPatterns(a, b *value, path string) error {
+	for range 2 {
+		p, other := a.get("patternProperties"), b.get("patternProperties")
+		if rest := b.get("additionalProperties"); p != nil && rest != nil && !rest.isTrue() &&
+			(other == nil || !p.equal(other)) {
+			return refuse(show(path)+"/patternProperties", "it is not supported where another schema that must hold "+
+				"says what additional properties are")
+		}
+		a, b = b, a
+	}
+	return nil
+}
+
+// withTexts adds patterns and formats that must hold beside those of a schema.
+func (v *value) withTexts(more []member) *value {
+	list := &value{kind: kindArray}
+	if old := v.get(moreTexts); old != nil {
+		list.list = slices.Clone(old.list)
+	}
+	for _, m := range more {
+		x := m.value
+		if m.name == "format" {
+			x = &value{kind: kindString, text: formats[m.value.text]}
+		}
+		if x.text != "" && x.kind == kindString {
+			list.list = append(list.list, x)
+		}
+	}
+	if len(more) == 0 || len(list.list) == 0 {
+		return v
+	}
+	out := &value{kind: kindObject}
+	for _, m := range v.members {
+		if m.name != moreTexts {
+			out.members = append(out.members, m)
+		}
+	}
+	out.members = append(out.members, member{moreTexts, list})
+	return out
 }
 
 // mergeProperties are the properties of both; one that only one schema declares must be what the
@@ -175,8 +233,10 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		return mergeTypes(a, b), nil
 	case "required":
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
-	case "additionalProperties", "items":
+	case "additionalProperties", "items", "propertyNames":
 		return both(a, b), nil
+	case moreTexts, neverTexts:
+		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
 		return extreme(a, b, 1), nil
 	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
@@ -238,116 +298,6 @@ func extreme(a, b *value, sign int) *value {
 		return b // one that cannot be read is kept, to be refused
 	}
 	return a
-}
-
-// checkDisjoint refuses a oneOf some of whose values might be in two of its schemas: schemas must
-// differ in type, or be objects that must have a property whose constants differ.
-func (c *compiler) checkDisjoint(list *value, path string) error {
-	flat := make([]*value, len(list.list))
-	for i, x := range list.list {
-		v, err := c.flat(located{x, path + "/oneOf/" + itoa(i)}, 0)
-		if err != nil {
-			return err
-		}
-		flat[i] = v
-	}
-	if len(flat) > 400 {
-		return refuse(show(path)+"/oneOf", "more than 400 schemas are not compared; anyOf takes any number")
-	}
-	for i, a := range flat {
-		for j := range flat[:i] {
-			if !c.disjoint(a, flat[j], 0) {
-				return refuse(show(path)+"/oneOf", "schemas %d and %d might both hold; use anyOf, or give them "+
-					"types or "+
-					"constants that differ", j, i)
-			}
-		}
-	}
-	return nil
-}
-
-// disjoint tells that no value is in both schemas; false where it is not known.
-func (c *compiler) disjoint(a, b *value, depth int) bool {
-	if a.isFalse() || b.isFalse() {
-		return true
-	}
-	if a.kind != kindObject || b.kind != kindObject || depth > 4 {
-		return false
-	}
-	ka, kb := constantsOf(a), constantsOf(b)
-	if ka != nil && kb != nil {
-		return !slices.ContainsFunc(ka, func(x *value) bool { return slices.ContainsFunc(kb, x.equal) })
-	}
-	if ka != nil {
-		ka, kb, a, b = kb, ka, b, a
-	}
-	ta, err1 := types(a, "")
-	tb, err2 := types(b, "")
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	if kb != nil {
-		return !slices.ContainsFunc(kb, func(x *value) bool { return x.hasType(ta) })
-	}
-	if !overlap(ta, tb) {
-		return true
-	}
-	if !slices.Equal(ta, []string{"object"}) || !slices.Equal(tb, []string{"object"}) {
-		return false
-	}
-	return c.disjointObjects(a, b, depth) || c.disjointNames(a, b) || c.disjointNames(b, a)
-}
-
-// disjointObjects looks for a property that both must have and that cannot be the same.
-func (c *compiler) disjointObjects(a, b *value, depth int) bool {
-	pa, pb := a.get("properties"), b.get("properties")
-	if pa == nil || pb == nil {
-		return false
-	}
-	for _, m := range pa.members {
-		other := pb.get(m.name)
-		if other == nil || !requires(a, m.name) && !requires(b, m.name) {
-			continue
-		}
-		x, err1 := c.flat(located{m.value, ""}, 0)
-		y, err2 := c.flat(located{other, ""}, 0)
-		if err1 == nil && err2 == nil && c.disjoint(x, y, depth+1) {
-			return true
-		}
-	}
-	return false
-}
-
-// disjointNames tells that a must have a property that b does not allow.
-func (c *compiler) disjointNames(a, b *value) bool {
-	r := a.get("required")
-	if r == nil || !b.get("additionalProperties").isFalse() || b.get("patternProperties") != nil {
-		return false
-	}
-	p := b.get("properties")
-	return slices.ContainsFunc(r.list, func(n *value) bool { return p == nil || p.get(n.text) == nil })
-}
-
-func requires(s *value, name string) bool {
-	r := s.get("required")
-	return r != nil && slices.ContainsFunc(r.list, func(x *value) bool { return x.text == name })
-}
-
-func constantsOf(s *value) []*value {
-	if k := s.get("const"); k != nil {
-		return []*value{k}
-	}
-	if e := s.get("enum"); e != nil {
-		return e.list
-	}
-	return nil
-}
-
-func overlap(a, b []string) bool {
-	return slices.ContainsFunc(a, func(t string) bool {
-		return slices.Contains(b, t) || t == "integer" && slices.Contains(b, "number") ||
-			t == "number" && slices.Contains(b, "integer")
-	})
 }
 
 // where gives an error about a merged schema the path of the schema that it was made for.

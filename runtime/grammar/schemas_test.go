@@ -27,7 +27,18 @@ func (r schemaMaker) schema(depth int) any {
 	if depth <= 0 {
 		return r.leaf()
 	}
-	switch r.IntN(13) {
+	switch r.IntN(16) {
+	case 13:
+		s := r.object(depth)
+		s["dependentRequired"] = object{r.name(): []any{r.name(), r.name()}}
+		if r.chance(30) {
+			s["dependentSchemas"] = object{r.name(): r.object(depth - 1)}
+		}
+		return s
+	case 14:
+		return object{"type": r.pick("string", "integer", []any{"string", "null", "number"}), "not": r.leaf()}
+	case 15:
+		return object{"if": r.schema(depth - 1), "then": r.schema(depth - 1), "else": r.schema(depth - 1)}
 	case 0, 1, 2:
 		return r.object(depth)
 	case 3, 4:
@@ -53,6 +64,8 @@ func (r schemaMaker) schema(depth int) any {
 	return r.leaf()
 }
 
+func (r schemaMaker) name() string { return someNames[r.IntN(len(someNames))] }
+
 func (r schemaMaker) list(n, depth int) (out []any) {
 	for range n {
 		out = append(out, r.schema(depth))
@@ -73,6 +86,13 @@ func (r schemaMaker) object(depth int) object {
 	}
 	if r.chance(8) {
 		required = append(required, "undeclared")
+	}
+	if r.chance(15) {
+		s["patternProperties"] = object{r.pick("^a", "b$", "^é[0-9]{1,3}$").(string): r.schema(depth - 1)}
+	}
+	if r.chance(10) {
+		s["propertyNames"] = r.pick(object{"pattern": "^[a-f]+$"}, object{"enum": []any{"p", "q", "ab"}},
+			object{"maxLength": 4}, object{"minLength": 2, "pattern": "^[^x]*$"}, object{"not": object{}}, true)
 	}
 	if len(props) > 0 {
 		s["properties"] = props

@@ -15,6 +15,7 @@ type value struct {
 	text    string
 	list    []*value
 	members []member
+	index   map[string]int // of the members, where they are many
 }
 
 type member struct {
@@ -34,8 +35,14 @@ const (
 // maxDepth is how deep a schema may be nested.
 const maxDepth = 256
 
+// maxSchema is how long a schema may be: one of so many bytes is read or refused in about a second.
+const maxSchema = 4 << 20
+
 // parseValue reads one JSON value and nothing behind it.
 func parseValue(text []byte) (*value, error) {
+	if len(text) > maxSchema {
+		return nil, refuse("#", "it takes %d bytes; schemas of %d MiB at most are read", len(text), maxSchema>>20)
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	v, err := readValue(d, "", 0)
@@ -128,6 +135,18 @@ func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
 // get is a member of an object; nil where there is none.
 func (v *value) get(name string) *value {
+	if len(v.members) > 16 {
+		if len(v.index) != len(v.members) {
+			v.index = make(map[string]int, len(v.members))
+			for i, m := range v.members {
+				v.index[m.name] = i
+			}
+		}
+		if i, ok := v.index[name]; ok {
+			return v.members[i].value
+		}
+		return nil
+	}
 	for i := range v.members {
 		if v.members[i].name == name {
 			return v.members[i].value

@@ -34,12 +34,16 @@ func TestPresets(t *testing.T) {
 		"phi-3-mini": 3_821_079_552, "mixtral-8x7b": 46_702_792_704, "qwen1.5-moe-a2.7b": 14_315_784_192,
 		"smollm3-3b": 3_075_098_624, "granite-3.1-2b": 2_533_531_648, "granite-3.1-1b-a400m": 1_334_628_352,
 		"olmo2-1b": 1_484_916_736, "olmo3-7b": 7_298_011_136,
-		"glm4-9b":          9_400_279_040 - 40*(4096+2*256), // biases, which a file may lack
-		"ministral-3-3b":   3_429_006_336,                   // "3.4B"
-		"gemma4-e2b":       4_628_569_344,                   // "5.1B" with what sees and hears
-		"deepseek-v2-lite": 15_706_484_224,
-		"llama4-scout":     107_769_861_120,
-		"gemma4-26b-a4b":   25_233_137_920, // "25.2B"
+		// biases, which a file may lack
+		"glm4-9b":        9_400_279_040 - 40*(4096+2*256),
+		"ministral-3-3b": 3_429_006_336, // "3.4B"
+		// "5.1B" with what sees and hears
+		"gemma4-e2b":     4_628_569_344,
+		"gemma4-26b-a4b": 25_233_137_920,                                                          // "25.2B"
+		"lfm2-1.2b":      1_170_340_608, "qwen3.5-0.8b": 752_393_024, "qwen3.5-4b": 4_205_751_296, // texts alone
+		"qwen3.5-35b-a3b": 34_660_610_688, "qwen3-next-80b-a3b": 79_674_391_296, // "35B", "80B"
+		"qwen3-next-1b":    1_095_881_600, // of our own
+		"deepseek-v2-lite": 15_706_484_224, "llama4-scout": 107_769_861_120,
 	}
 	for _, name := range PresetNames() {
 		c, err := Preset(strings.ToUpper(name))

@@ -52,6 +52,14 @@ func TestFilesThatLie(t *testing.T) {
 		{"granite", "granite.logit_scale", math.Float32bits(float32(math.Inf(1))), "logit_scale"},
 		{"gemma2", "gemma2.attn_logit_softcapping", math.Float32bits(-50), "attn_logit_softcapping"},
 		{"olmo2", "olmo2.attention.head_count_kv", 3, "8 query heads cannot share 3"},
+		{"lfm2", "lfm2.shortconv.l_cache", 0, "shortconv.l_cache is 0"},
+		{"lfm2", "lfm2.shortconv.l_cache", 1, "a convolution of 1 positions has no state"},
+		{"qwen35", "qwen35.ssm.conv_kernel", 0, "ssm.conv_kernel is 0"},
+		{"qwen35", "qwen35.ssm.state_size", 1 << 31, "ssm.state_size is 2147483648"},
+		{"qwen35", "qwen35.ssm.group_count", 3, "4 value heads cannot share 3 key heads"},
+		{"qwen35", "qwen35.ssm.time_step_rank", 3, "no multiple of its 3 heads"},
+		{"qwen35", "qwen35.ssm.inner_size", 1 << 20, "too large"},
+		{"qwen35", "qwen35.full_attention_interval", 0, "full_attention_interval is 0"},
 	} {
 		if raws[c.family] == nil {
 			raws[c.family] = synth(t, small(c.family), gguf.F32, 1)

@@ -100,6 +100,24 @@ var presets = []Config{
 	{Name: "glm4-9b", Arch: "glm4", Eps: 1e-5, RopeBase: 1e4, RopeDim: 64,
 		Dims: Dims{Hidden: 4096, Layers: 40, Heads: 32, KVHeads: 2, HeadDim: 128, FFN: 13696, Vocab: 151552,
 			Context: 32768}},
+	deltaPreset("qwen3.5-0.8b", Dims{Hidden: 1024, Layers: 24, Heads: 8, KVHeads: 2, HeadDim: 256, FFN: 3584,
+		Vocab: 248320, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 16}, Experts{}),
+	deltaPreset("qwen3.5-4b", Dims{Hidden: 2560, Layers: 32, Heads: 16, KVHeads: 4, HeadDim: 256, FFN: 9216,
+		Vocab: 248320, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 32}, Experts{}),
+	deltaPreset("qwen3.5-35b-a3b", Dims{Hidden: 2048, Layers: 40, Heads: 16, KVHeads: 2, HeadDim: 256, FFN: 512,
+		Vocab: 248320, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 32},
+		Experts{Count: 256, Used: 8, FFN: 512, Shared: 512}),
+	deltaPreset("qwen3-next-80b-a3b", Dims{Hidden: 2048, Layers: 48, Heads: 16, KVHeads: 2, HeadDim: 256, FFN: 5120,
+		Vocab: 151936, Context: 262144}, Recurrence{KeyHeads: 16, ValueHeads: 32},
+		Experts{Count: 512, Used: 10, FFN: 512, Shared: 512}),
+	// Of our own: qwen3next with fewer and smaller layers, for machines that hold no more.
+	deltaPreset("qwen3-next-1b", Dims{Hidden: 1024, Layers: 16, Heads: 8, KVHeads: 2, HeadDim: 256, FFN: 2048,
+		Vocab: 65536, Context: 32768}, Recurrence{KeyHeads: 8, ValueHeads: 16},
+		Experts{Count: 32, Used: 4, FFN: 512, Shared: 512}),
+	{Name: "lfm2-1.2b", Arch: "lfm2", Eps: 1e-5, RopeBase: 1e6, Tied: true, Recurrence: Recurrence{Conv: 3},
+		KVHeadsOf: []int{0, 0, 8, 0, 0, 8, 0, 0, 8, 0, 8, 0, 8, 0, 8, 0},
+		Dims: Dims{Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 65536,
+			Context: 128000}},
 }
 
 func llamaPreset(name string, d Dims) Config {
@@ -109,6 +127,20 @@ func llamaPreset(name string, d Dims) Config {
 func llama3Preset(name string, tied bool, factor float64, d Dims) Config {
 	return Config{Name: name, Arch: "llama", Dims: d, Eps: 1e-5, RopeBase: 5e5, Tied: tied,
 		Llama3: &Llama3Rope{Factor: factor, Low: 1, High: 4, Original: 8192}}
+}
+
+// deltaPreset is a model with a delta rule in three of four layers.
+func deltaPreset(name string, d Dims, r Recurrence, e Experts) Config {
+	arch := "qwen35"
+	switch {
+	case strings.HasPrefix(name, "qwen3-next"):
+		arch = "qwen3next"
+	case e.Count > 0:
+		arch = "qwen35moe"
+	}
+	r.Conv, r.KeyDim, r.ValueDim, r.Every = 4, 128, 128, 4
+	return Config{Name: name, Arch: arch, Dims: d, Eps: 1e-6, RopeBase: 1e7, RopeDim: 64, Recurrence: r, Experts: e,
+		Tied: e.Count == 0}
 }
 
 func qwen3Preset(name string, d Dims) Config {

@@ -199,3 +199,22 @@ func (l *lister) state(op *Op) {
 		l.later(op.Layer, &d.Shift, decayShift, 0.3)
 	}
 }
+
+// state is what all layers with a state do of a row, and what they move for a sequence.
+type state struct{ flop, bytes float64 }
+
+// add takes an op in. Of a delta rule every value of the state is multiplied by the decay, and
+// takes part in two sums and one update.
+func (s *state) add(op *Op) {
+	s.bytes += 2 * 4 * float64(op.StateOf()) // read and written once, whatever the rows
+	switch op.Kind {
+	case OpConv:
+		s.flop += 2 * float64(op.Conv.Width) * float64(op.Conv.N)
+	case OpDelta:
+		s.flop += deltaFLOP * float64(op.StateOf())
+	}
+}
+
+// deltaFLOP is what a row does to each value of a delta rule's state: one product and three
+// multiply-adds.
+const deltaFLOP = 7

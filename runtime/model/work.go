@@ -32,6 +32,7 @@ type Task struct {
 type Work struct {
 	products []product
 	attends  []attend
+	states   state
 }
 
 // product is matrices of one shape.
@@ -59,6 +60,7 @@ func NewWork(m *Model, p *plans.Plan) (*Work, error) {
 	types := newTypesOf(p)
 	for i := range m.Ops {
 		op := &m.Ops[i]
+		w.states.add(op)
 		if op.Kind == OpAttention {
 			w.attend(m, op, p.KV)
 		}
@@ -135,6 +137,10 @@ func (w *Work) Of(rows Rows) []Task {
 			Bytes: p.bytes * read}})
 	}
 	for _, span := range rows.Spans {
+		if w.states.bytes > 0 {
+			out = append(out, Task{Compute: microkernel.ComputeF32.String(),
+				Work: roofline.Work{FLOP: float64(span.N) * w.states.flop, Bytes: w.states.bytes}})
+		}
 		for _, a := range w.attends {
 			out = append(out, Task{microkernel.ComputeF32.String(), "", a.of(span)})
 		}

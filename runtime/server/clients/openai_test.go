@@ -1,4 +1,4 @@
-package openaitest
+package clients
 
 import (
 	"context"

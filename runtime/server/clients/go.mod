@@ -1,4 +1,4 @@
-module sandwich/runtime/server/openaitest
+module sandwich/runtime/server/clients
 
 go 1.26.0
 

@@ -1,0 +1,264 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+)
+
+// texts are the JSON strings that expressions of ECMA-262 match, all of want and none of unwanted,
+// of least to most characters (most < 0: without end). It is the product of the expressions'
+// deterministic automata, whose states are made as they are met.
+type texts struct {
+	want, unwanted []string
+	least, most    int
+	// Where mod is more than 0 the number of characters leaves rest when divided by it: texts of
+	// other remainders are other texts.
+	mod, rest int
+}
+
+// mostProduct is how many states such a product has at most.
+const mostProduct = 8_000
+
+// product writes the strings of several expressions.
+func (b *builder) product(path string, t texts) (expr, error) {
+	p := &product{b: b, texts: t, at: map[string]int32{}}
+	for i, text := range append(slices.Clone(t.want), t.unwanted...) {
+		prog, err := compilePattern(path, text)
+		if err != nil {
+			return nil, err
+		}
+		p.progs = append(p.progs, prog)
+		p.unwantedFrom = len(t.want)
+		for j := range prog.Inst {
+			for _, r := range instRunes(&prog.Inst[j]) {
+				p.cuts = append(p.cuts, r.lo, r.hi+1)
+			}
+		}
+		if i > 16 {
+			return nil, refuse(path, "more than 16 expressions must hold together, which is not supported")
+		}
+	}
+	p.cuts = append(p.cuts, 0, 0xD800, 0xE000)
+	slices.Sort(p.cuts)
+	p.cuts = slices.Compact(p.cuts)
+	return automaton(func(b *builder, from, to int32) {
+		first, last := b.state(), b.state()
+		b.edge(from, first, byteRange{'"', '"'})
+		b.edge(last, to, byteRange{'"', '"'})
+		p.write(first, last)
+	}), nil
+}
+
+// threads are the instructions at which an expression may be, and whether it has matched already
+// and whatever follows.
+type threads struct {
+	pcs     []uint32
+	matched bool
+}
+
+// position is a state of a product.
+type position struct {
+	each  []threads
+	count int
+	state int32
+}
+
+type product struct {
+	texts
+	b            *builder
+	progs        []*syntax.Prog
+	unwantedFrom int
+	cuts         []rune // the first characters of ranges that no expression parts
+	at           map[string]int32
+	todo         []position
+}
+
+func (p *product) write(first, last int32) {
+	start := position{}
+	for _, prog := range p.progs {
+		start.each = append(start.each, p.closure(prog, []uint32{uint32(prog.Start)}, true))
+	}
+	p.b.eps(first, p.state(start))
+	for len(p.todo) > 0 {
+		s := p.todo[len(p.todo)-1]
+		p.todo = p.todo[:len(p.todo)-1]
+		if len(p.at) > mostProduct {
+			panic(refuse("", "its expressions have more than %d states together, which is not supported", mostProduct))
+		}
+		p.expand(s, last)
+	}
+}
+
+func (p *product) expand(s position, last int32) {
+	ok := s.count >= p.least && (p.mod == 0 || s.count%p.mod == p.rest)
+	for i, t := range s.each {
+		ok = ok && p.ends(p.progs[i], t) == (i < p.unwantedFrom)
+	}
+	if ok {
+		p.b.eps(s.state, last)
+	}
+	if p.most >= 0 && s.count >= p.most {
+		return
+	}
+	ways := map[int32]runes{}
+	var order []int32
+	for i, lo := range p.cuts {
+		hi := anyRune[1].hi
+		if i+1 < len(p.cuts) {
+			hi = p.cuts[i+1] - 1
+		}
+		if lo == 0xD800 || lo > hi {
+			continue
+		}
+		next := position{count: p.counted(s.count + 1)}
+		dead := false
+		for j, t := range s.each {
+			after := p.read(p.progs[j], t, lo)
+			dead = dead || j < p.unwantedFrom && !after.matched && len(after.pcs) == 0
+			next.each = append(next.each, after)
+		}
+		if dead {
+			continue
+		}
+		to := p.state(next)
+		if ways[to] == nil {
+			order = append(order, to)
+		}
+		ways[to] = append(ways[to], runeRange{lo, hi})
+	}
+	for _, to := range order {
+		p.b.write(inString(ways[to].inOrder()), s.state, to)
+	}
+}
+
+// counted is a number of characters as far as it matters.
+func (p *product) counted(n int) int {
+	switch {
+	case p.most >= 0:
+		return n
+	case p.mod == 0:
+		return min(n, max(1, p.least))
+	}
+	for whole := (p.least + p.mod) / p.mod * p.mod; n >= whole+p.mod; {
+		n -= p.mod
+	}
+	return n
+}
+
+// state finds or makes the state of a position.
+func (p *product) state(s position) int32 {
+	var key []byte
+	for _, t := range s.each {
+		key = binary.AppendUvarint(key, uint64(len(t.pcs))<<1|uint64(b2i(t.matched)))
+		for _, pc := range t.pcs {
+			key = binary.AppendUvarint(key, uint64(pc))
+		}
+	}
+	key = binary.AppendUvarint(key, uint64(s.count))
+	at, ok := p.at[string(key)]
+	if !ok {
+		at = p.b.state()
+		p.at[string(key)] = at
+		s.state = at
+		p.todo = append(p.todo, s)
+	}
+	return at
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// closure follows instructions that read nothing. begin tells that no character was read yet.
+func (p *product) closure(prog *syntax.Prog, pcs []uint32, begin bool) (t threads) {
+	seen := map[uint32]bool{}
+	var visit func(pc uint32)
+	visit = func(pc uint32) {
+		if seen[pc] {
+			return
+		}
+		seen[pc] = true
+		switch in := &prog.Inst[pc]; in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			visit(in.Out)
+			visit(in.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			visit(in.Out)
+		case syntax.InstEmptyWidth:
+			const starts = syntax.EmptyBeginText | syntax.EmptyBeginLine
+			switch op := syntax.EmptyOp(in.Arg); {
+			case op&starts != 0 && !begin:
+			case op&(syntax.EmptyEndText|syntax.EmptyEndLine) != 0:
+				t.pcs = append(t.pcs, pc) // it waits for the end
+			default:
+				visit(in.Out)
+			}
+		case syntax.InstMatch:
+			t.matched = true
+		case syntax.InstFail:
+		default:
+			t.pcs = append(t.pcs, pc)
+		}
+	}
+	for _, pc := range pcs {
+		visit(pc)
+	}
+	if t.matched {
+		return threads{matched: true}
+	}
+	slices.Sort(t.pcs)
+	return t
+}
+
+// read goes on behind a character. A match may begin behind each.
+func (p *product) read(prog *syntax.Prog, t threads, r rune) threads {
+	if t.matched {
+		return t
+	}
+	next := []uint32{uint32(prog.Start)}
+	for _, pc := range t.pcs {
+		in := &prog.Inst[pc]
+		if in.Op == syntax.InstEmptyWidth {
+			continue
+		}
+		for _, x := range instRunes(in) {
+			if x.lo <= r && r <= x.hi {
+				next = append(next, in.Out)
+				break
+			}
+		}
+	}
+	return p.closure(prog, next, false)
+}
+
+// ends tells whether a text that ends here is matched.
+func (p *product) ends(prog *syntax.Prog, t threads) bool {
+	if t.matched {
+		return true
+	}
+	seen := map[uint32]bool{}
+	var visit func(pc uint32) bool
+	visit = func(pc uint32) bool {
+		if seen[pc] {
+			return false
+		}
+		seen[pc] = true
+		switch in := &prog.Inst[pc]; in.Op {
+		case syntax.InstMatch:
+			return true
+		case syntax.InstAlt, syntax.InstAltMatch:
+			return visit(in.Out) || visit(in.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			return visit(in.Out)
+		case syntax.InstEmptyWidth:
+			const starts = syntax.EmptyBeginText | syntax.EmptyBeginLine
+			return syntax.EmptyOp(in.Arg)&starts == 0 && visit(in.Out)
+		}
+		return false
+	}
+	return slices.ContainsFunc(t.pcs, visit)
+}

@@ -1,0 +1,133 @@
+package grammar
+
+import (
+	"regexp"
+	"slices"
+	"unicode/utf8"
+)
+
+// nameRule is what propertyNames says.
+type nameRule struct {
+	texts
+	only []string // these alone, where it is not nil
+}
+
+// nameRule reads propertyNames.
+func (c *compiler) nameRule(s *value, path string) (n nameRule, err error) {
+	n.most = -1
+	v := s.get("propertyNames")
+	if v == nil {
+		return n, nil
+	}
+	path += "/propertyNames"
+	if v, err = c.flat(located{v, path}, 0); err != nil || v.isTrue() {
+		return n, err
+	}
+	if v.isFalse() {
+		n.only = []string{}
+		return n, nil
+	}
+	if v.kind != kindObject {
+		return n, refuse(show(path), "a schema must be an object, true or false")
+	}
+	for _, m := range v.members {
+		if !slices.Contains(describing, m.name) && !slices.Contains([]string{"type", "pattern", "format", "minLength",
+			"maxLength", "enum", "const", moreTexts, neverTexts}, m.name) {
+			return n, refuse(show(path)+"/"+escapePointer(m.name), "this keyword is not supported for names")
+		}
+	}
+	kinds, err := types(v, path)
+	if err != nil {
+		return n, err
+	}
+	if !slices.Contains(kinds, "string") {
+		n.only = []string{}
+		return n, nil
+	}
+	if n.texts, err = c.texts(v, path); err != nil {
+		return n, err
+	}
+	if list := constantsOf(v); list != nil {
+		n.only = []string{}
+		for _, x := range list {
+			if x.kind == kindString && c.hasText(n.texts, x.text) {
+				n.only = append(n.only, x.text)
+			}
+		}
+	}
+	return n, nil
+}
+
+// allows tells whether a member may have a name.
+func (n *nameRule) allows(c *compiler, name string) bool {
+	return (n.only == nil || slices.Contains(n.only, name)) && c.hasText(n.texts, name)
+}
+
+// hasText tells whether a string is one of texts, whose expressions were read before.
+func (c *compiler) hasText(t texts, s string) bool {
+	n := utf8.RuneCountInString(s)
+	if n < t.least || t.most >= 0 && n > t.most {
+		return false
+	}
+	for _, p := range t.want {
+		if !matches(p, s) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return matches(p, s) })
+}
+
+func matches(pattern, s string) bool {
+	re, err := regexp.Compile(fromECMA(pattern))
+	return err == nil && re.MatchString(s)
+}
+
+// otherNames is any name but those of the properties. As long as it begins like one of them it is
+// spelled without escapes, so that no spelling of theirs gets through.
+func (c *compiler) otherNames(props []property) expr {
+	root := &nameNode{}
+	for _, p := range props {
+		root.add(p.name)
+	}
+	any := repeat{c.char(), 0, -1}
+	return sequence{literal(`"`), automaton(func(b *builder, from, to int32) { root.write(b, any, from, to) }),
+		literal(`"`)}
+}
+
+// nameNode is a trie of names.
+type nameNode struct {
+	next map[rune]*nameNode
+	keys []rune
+	name bool
+}
+
+func (n *nameNode) add(name string) {
+	for _, r := range name {
+		if n.next == nil {
+			n.next = map[rune]*nameNode{}
+		}
+		if n.next[r] == nil {
+			n.next[r] = &nameNode{}
+			n.keys = append(n.keys, r)
+		}
+		n = n.next[r]
+	}
+	n.name = true
+}
+
+// write makes ways for all texts that are no name of the trie.
+func (n *nameNode) write(b *builder, any expr, from, to int32) {
+	if !n.name {
+		b.eps(from, to)
+	}
+	var known runes
+	for _, r := range n.keys {
+		known = append(known, runeRange{r, r})
+		spelled := appendChar(nil, r)
+		next := b.state()
+		b.write(literal(spelled), from, next)
+		n.next[r].write(b, any, next, to)
+	}
+	others := anyRune.except(escaped).except(known.inOrder())
+	b.write(sequence{others, any}, from, to)
+}

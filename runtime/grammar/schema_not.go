@@ -1,0 +1,296 @@
+package grammar
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+)
+
+// conditional are keywords that say what holds where something else does or does not. They are
+// rewritten into alternatives, which are merged with the rest of their schema.
+var conditional = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
+
+// conditions are what a schema with such keywords allows.
+func (c *compiler) conditions(s *value, path string) (expr, bool, error) {
+	if !slices.ContainsFunc(conditional, func(k string) bool { return s.get(k) != nil }) {
+		return nil, false, nil
+	}
+	e, err := c.merged(path, located{s, path})
+	return e, true, err
+}
+
+// mostExclusive is how many schemas of a oneOf are kept apart by what the others do not allow.
+const mostExclusive = 8
+
+// exclusive is a oneOf whose schemas overlap: each without what the others allow.
+func (c *compiler) exclusive(list *value, rest *value, path string) (expr, error) {
+	var out choice
+	for i, x := range list.list {
+		all := []located{{x, path + "/oneOf/" + itoa(i)}}
+		if rest != nil {
+			all = append(all, located{rest, path})
+		}
+		for j, y := range list.list {
+			if j == i {
+				continue
+			}
+			not, err := c.negated(located{y, path + "/oneOf/" + itoa(j)}, 0)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, located{not, path})
+		}
+		e, err := c.merged(path, all...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// alternatives are what the conditional keywords of a schema say: schemas that must hold beside the
+// rest of it, each a choice.
+func (c *compiler) alternatives(s *value, path string, depth int) (all []*value, err error) {
+	choice := func(of ...*value) {
+		all = append(all, &value{kind: kindObject, members: []member{{"anyOf", &value{kind: kindArray, list: of}}}})
+	}
+	if n := s.get("not"); n != nil {
+		x, err := c.negated(located{n, path + "/not"}, depth)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x)
+	}
+	if cond := s.get("if"); cond != nil && (s.get("then") != nil || s.get("else") != nil) {
+		not, err := c.negated(located{cond, path + "/if"}, depth)
+		if err != nil {
+			return nil, err
+		}
+		choice(bothOf(cond, s.get("then")), bothOf(not, s.get("else")))
+	}
+	for _, key := range []string{"dependentRequired", "dependentSchemas", "dependencies"} {
+		list := s.get(key)
+		if list == nil {
+			continue
+		}
+		if list.kind != kindObject {
+			return nil, refuse(show(path)+"/"+key, "it must be an object")
+		}
+		for _, m := range list.members {
+			then := m.value
+			if then.kind == kindArray {
+				then = object1("required", then)
+			} else if key == "dependentRequired" {
+				return nil, refuse(show(path)+"/"+key+"/"+escapePointer(m.name), "it must be a list of names")
+			}
+			choice(without1(m.name), then)
+		}
+	}
+	return all, nil
+}
+
+// bothOf is a schema of both, of which the second may be missing.
+func bothOf(a, b *value) *value {
+	if x := both(a, b); x != nil {
+		return x
+	}
+	return &value{kind: kindBool, text: "true"}
+}
+
+func object1(key string, v *value) *value {
+	return &value{kind: kindObject, members: []member{{key, v}}}
+}
+
+// without1 is the schema of what has no property of a name.
+func without1(name string) *value {
+	return object1("properties", object1(name, &value{kind: kindBool, text: "false"}))
+}
+
+func ofType(names ...string) *value {
+	return object1("type", &value{kind: kindArray, list: texted(names)})
+}
+
+// and adds a keyword.
+func (v *value) and(key string, x *value) *value {
+	return &value{kind: kindObject, members: append(slices.Clone(v.members), member{key, x})}
+}
+
+// negated is a schema of what another one does not allow, as far as that can be said: all that it
+// allows is not allowed there, and some of that may be missing. It is refused where nothing can be
+// said.
+func (c *compiler) negated(x located, depth int) (*value, error) {
+	flat, err := c.flat(x, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case flat.isTrue():
+		return &value{kind: kindBool, text: "false"}, nil
+	case flat.isFalse():
+		return &value{kind: kindBool, text: "true"}, nil
+	}
+	var out []*value
+	asserts := false
+	for _, m := range flat.members {
+		if slices.Contains(describing, m.name) {
+			continue
+		}
+		asserts = true
+		some, err := c.negatedKeyword(m, x.path, depth)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	switch {
+	case !asserts:
+		return &value{kind: kindBool, text: "false"}, nil
+	case len(out) == 0:
+		return nil, refuse(show(x.path), "what it does not allow cannot be said")
+	}
+	return object1("anyOf", &value{kind: kindArray, list: out}), nil
+}
+
+// negatedKeyword are schemas of what a keyword does not allow.
+func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*value, err error) {
+	v := m.value
+	integer := func(kind, key string, shift int64) {
+		if n, ok := rational(v); ok && n.IsInt() {
+			if n := n.Num().Int64() + shift; n >= 0 {
+				out = append(out, ofType(kind).and(key, &value{kind: kindNumber, text: strconv.FormatInt(n, 10)}))
+			}
+		}
+	}
+	switch m.name {
+	case "type":
+		if rest := otherTypes(v); len(rest) > 0 {
+			out = append(out, ofType(rest...))
+		}
+	case "const":
+		return negatedConstants([]*value{v}), nil
+	case "enum":
+		return negatedConstants(v.list), nil
+	case "minimum":
+		out = append(out, ofType("number").and("exclusiveMaximum", v))
+	case "maximum":
+		out = append(out, ofType("number").and("exclusiveMinimum", v))
+	case "exclusiveMinimum":
+		out = append(out, ofType("number").and("maximum", v))
+	case "exclusiveMaximum":
+		out = append(out, ofType("number").and("minimum", v))
+	case "minLength":
+		integer("string", "maxLength", -1)
+	case "maxLength":
+		integer("string", "minLength", 1)
+	case "minItems":
+		integer("array", "maxItems", -1)
+	case "maxItems":
+		integer("array", "minItems", 1)
+	case "minProperties":
+		integer("object", "maxProperties", -1)
+	case "maxProperties":
+		integer("object", "minProperties", 1)
+	case "pattern":
+		out = append(out, ofType("string").and(neverTexts, &value{kind: kindArray, list: []*value{v}}))
+	case "required":
+		for _, n := range v.list {
+			out = append(out, without1(n.text).and("type", ofType("object").members[0].value))
+		}
+	case "properties":
+		for _, p := range v.members {
+			x, err := c.negated(located{p.value, path + "/properties/" + escapePointer(p.name)}, depth+1)
+			if err != nil {
+				c.partly = true // what is left says less, and nothing wrong
+				continue
+			}
+			out = append(out, ofType("object").and("required", &value{kind: kindArray, list: texted([]string{p.name})}).
+				and("properties", object1(p.name, x)))
+		}
+	case "anyOf":
+		all := &value{kind: kindArray}
+		for i, y := range v.list {
+			x, err := c.negated(located{y, path + "/anyOf/" + itoa(i)}, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			all.list = append(all.list, x)
+		}
+		out = append(out, object1("allOf", all))
+	default:
+		c.partly = true
+	}
+	return out, nil
+}
+
+// otherTypes are those that a type keyword leaves out. Whole numbers are left out with numbers.
+func otherTypes(v *value) []string {
+	named := v.list
+	if v.kind == kindString {
+		named = []*value{v}
+	}
+	var rest []string
+	for _, t := range typeNames {
+		if !slices.ContainsFunc(named, func(x *value) bool {
+			return x.text == t || t == "number" && x.text == "integer" || t == "integer" && x.text == "number"
+		}) {
+			rest = append(rest, t)
+		}
+	}
+	return rest
+}
+
+// negatedConstants are other types than those of the constants, other strings, the other truth
+// value, and numbers below and above all of them.
+func negatedConstants(list []*value) (out []*value) {
+	var rest []string
+	never := &value{kind: kindArray}
+	var least, most *big.Rat
+	truths := map[string]bool{}
+	numbers := true
+	for _, x := range list {
+		switch x.kind {
+		case kindString:
+			never.list = append(never.list, &value{kind: kindString, text: exactly(x.text)})
+		case kindBool:
+			truths[x.text] = true
+		case kindNumber:
+			n, ok := rational(x)
+			if numbers = numbers && ok; !ok {
+				continue
+			}
+			if least == nil || n.Cmp(least) < 0 {
+				least = n
+			}
+			if most == nil || n.Cmp(most) > 0 {
+				most = n
+			}
+		}
+	}
+	has := func(kind byte) bool { return slices.ContainsFunc(list, func(x *value) bool { return x.kind == kind }) }
+	for _, t := range []struct {
+		name string
+		kind byte
+	}{{"object", kindObject}, {"array", kindArray}, {"null", kindNull}, {"number", kindNumber}, {"string", kindString},
+		{"boolean", kindBool}} {
+		if !has(t.kind) {
+			rest = append(rest, t.name)
+		}
+	}
+	if len(rest) > 0 {
+		out = append(out, ofType(rest...))
+	}
+	if len(never.list) > 0 && len(never.list) <= 16 {
+		out = append(out, ofType("string").and(neverTexts, never))
+	}
+	if len(truths) == 1 {
+		other := map[bool]string{true: "false", false: "true"}[truths["true"]]
+		out = append(out, object1("enum", &value{kind: kindArray, list: []*value{{kind: kindBool, text: other}}}))
+	}
+	if numbers && least != nil {
+		number := func(n *big.Rat) *value { return &value{kind: kindNumber, text: n.FloatString(boundDigits)} }
+		out = append(out, ofType("number").and("exclusiveMaximum", number(least)),
+			ofType("number").and("exclusiveMinimum", number(most)))
+	}
+	return out
+}

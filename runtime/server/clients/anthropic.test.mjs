@@ -1,0 +1,50 @@
+// Anthropic's client.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import Anthropic from "@anthropic-ai/sdk";
+import { serve } from "./server.mjs";
+
+let server, client;
+before(async () => {
+  server = await serve();
+  client = new Anthropic({ baseURL: server.url, apiKey: "none", maxRetries: 0 });
+});
+after(() => server.stop());
+
+const ask = { model: "any", max_tokens: 40, temperature: 0, messages: [{ role: "user", content: "Tell me a story." }] };
+const tools = [
+  {
+    name: "clock", description: "The time in a city",
+    input_schema: { type: "object", properties: { city: { type: "string", maxLength: 12 } }, required: ["city"], additionalProperties: false },
+  },
+  { type: "web_search_20250305", name: "web_search" },
+];
+
+test("messages: whole, streamed, counted", async () => {
+  const whole = await client.messages.create(ask);
+  const streamed = await client.messages.stream(ask).finalMessage();
+  assert.deepEqual(streamed.content, whole.content);
+  assert.equal(streamed.stop_reason, whole.stop_reason);
+  const { input_tokens } = await client.messages.countTokens({ model: ask.model, messages: ask.messages });
+  assert.equal(input_tokens, whole.usage.input_tokens + whole.usage.cache_read_input_tokens);
+});
+
+test("tools and their results", async () => {
+  const with_tools = { ...ask, temperature: 1, max_tokens: 90, tools, tool_choice: { type: "any", disable_parallel_tool_use: true } };
+  const got = await client.messages.create(with_tools);
+  const use = got.content.find((b) => b.type === "tool_use");
+  assert.equal(got.stop_reason, "tool_use");
+  assert.equal(typeof use.input.city, "string");
+  const streamed = await client.messages.stream(with_tools).finalMessage();
+  assert.equal(typeof streamed.content.find((b) => b.type === "tool_use").input.city, "string");
+  const next = await client.messages.create({
+    ...ask, tools, max_tokens: 8,
+    messages: [...ask.messages, { role: "assistant", content: got.content },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: use.id, content: "noon" }] }],
+  });
+  assert.equal(next.role, "assistant");
+});
+
+test("errors are the client's own", async () => {
+  await assert.rejects(client.messages.create({ ...ask, temperature: 7 }), Anthropic.BadRequestError);
+});
