@@ -84,8 +84,8 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 					checkEmbeddingRows(t, m, w)
 					whole, refused := MemoryOf(m)
 					if ranks == 1 && (refused != nil || shards.PackedBytes() != whole.Packed) {
-						t.Errorf("%d bytes of packed weights, the shards say %d: %v", whole.Packed, shards.PackedBytes(),
-							refused)
+						t.Errorf("%d bytes of packed weights, the shards say %d: %v", whole.Packed,
+							shards.PackedBytes(), refused)
 					}
 				})
 			}
