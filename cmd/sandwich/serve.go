@@ -40,8 +40,9 @@ func newServe() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a model over an OpenAI-compatible HTTP API",
-		Long: `Serve a model: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/models, /health and /metrics;
-of an embedding model /v1/embeddings, of a rerank model /v1/rerank.
+		Long: `Serve a model: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/models, ollama's /api/chat
+and /api/generate, /health and /metrics;
+of an embedding model /v1/embeddings, of a rerank model /v1/rerank (docs/clients.md has them all).
 Requests that run at the same time share decode batches; a request beyond --parallel waits, one beyond --queue gets
 429 with Retry-After.
 SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.

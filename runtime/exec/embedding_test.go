@@ -85,8 +85,7 @@ func TestEmbeddingGivesTheRowsOfTheFile(t *testing.T) {
 					whole, refused := MemoryOf(m)
 					if ranks == 1 && (refused != nil || shards.PackedBytes() != whole.Packed) {
 						t.Errorf("%d bytes of packed weights, the shards say %d: %v", whole.Packed,
-							shards.PackedBytes(),
-							refused)
+							shards.PackedBytes(), refused)
 					}
 				})
 			}

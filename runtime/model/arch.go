@@ -25,6 +25,9 @@ type Architecture struct {
 	// nothing.
 	Read   func(*Metadata, *Config)
 	ReadHF func(*HF, *Config) error
+	// Knows lists what ReadHF reads itself, of those things that are refused otherwise: windows,
+	// gelu, biases, yarn, linear, longrope.
+	Knows []string
 	// Check refuses configurations that the family cannot have; nil for a dense family, which has
 	// no experts.
 	Check func(Config) error

@@ -10,6 +10,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "deepseek2", Decoder: deepseek2, Vocabulary: deepseekVocabulary,
+		HF: []string{"deepseek_v2", "deepseek_v3"}, Knows: []string{"yarn"}, ReadHF: (*HF).latent,
 		Read: func(m *Metadata, c *Config) {
 			m.latent(c)
 			m.Experts(c)

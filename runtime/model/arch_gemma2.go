@@ -9,6 +9,8 @@ import (
 
 func init() {
 	Register(Architecture{Name: "gemma2", Decoder: gemma2, Vocabulary: gemmaVocabulary, Check: checkWindows,
+		HF: []string{"gemma2"}, Knows: []string{"windows", "gelu"},
+		ReadHF: func(h *HF, c *Config) error { h.gemma(c, 2); return nil },
 		Read: func(m *Metadata, c *Config) {
 			m.Windows(c, 2)
 			m.Scales(c)

@@ -1,9 +1,18 @@
 package model
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 func init() {
 	Register(Architecture{Name: "gemma3", Decoder: gemma3, Vocabulary: gemmaVocabulary, Check: checkWindows,
+		HF: []string{"gemma3_text"}, Knows: []string{"windows", "gelu", "linear"},
+		ReadHF: func(h *HF, c *Config) error {
+			h.gemma(c, 6)
+			c.Windows.Base = cmp.Or(h.LocalTheta, 10000)
+			return nil
+		},
 		Read: func(m *Metadata, c *Config) {
 			m.Windows(c, 6)
 			m.Scales(c)

@@ -3,7 +3,8 @@ package model
 import "sandwich/runtime/gguf"
 
 func init() {
-	Register(Architecture{Name: "glm4", Decoder: glm4, Vocabulary: glmVocabulary})
+	Register(Architecture{Name: "glm4", Decoder: glm4, Vocabulary: glmVocabulary, HF: []string{"glm4"},
+		Knows: []string{"biases"}, ReadHF: func(h *HF, c *Config) error { h.partly(c); return nil }})
 }
 
 // glm4 is the GLM-4 of 2025 (Zeng et al.: ChatGLM, 2024, with norms behind the blocks): half of

@@ -4,6 +4,12 @@ import "sandwich/runtime/gguf"
 
 func init() {
 	Register(Architecture{Name: "gpt-oss", Decoder: gptOSS, Vocabulary: gptOSSVocabulary,
+		HF: []string{"gpt_oss"}, Knows: []string{"windows", "biases", "yarn"},
+		ReadHF: func(h *HF, c *Config) error {
+			c.Windows = h.windows(2)
+			c.Experts = Experts{Count: h.LocalExperts, Used: h.ExpertsUsed, FFN: c.FFN}
+			return nil
+		},
 		Read: func(m *Metadata, c *Config) {
 			m.Windows(c, 2)
 			m.Experts(c)

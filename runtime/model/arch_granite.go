@@ -7,9 +7,16 @@ import (
 )
 
 func init() {
-	Register(Architecture{Name: "granite", Decoder: granite, Vocabulary: graniteVocabulary,
-		Read: func(m *Metadata, c *Config) { m.Scales(c) }})
+	Register(Architecture{Name: "granite", Decoder: granite, Vocabulary: graniteVocabulary, HF: []string{"granite"},
+		ReadHF: func(h *HF, c *Config) error { h.granite(c); return nil },
+		Read:   func(m *Metadata, c *Config) { m.Scales(c) }})
 	Register(Architecture{Name: "granitemoe", Decoder: granite, Vocabulary: graniteVocabulary,
+		HF: []string{"granitemoe", "granitemoeshared"},
+		ReadHF: func(h *HF, c *Config) error {
+			h.granite(c)
+			c.Experts = Experts{Count: h.LocalExperts, Used: h.ExpertsUsed, FFN: c.FFN, Shared: h.SharedAlone}
+			return nil
+		},
 		Read: func(m *Metadata, c *Config) {
 			m.Scales(c)
 			m.Experts(c)

@@ -8,7 +8,14 @@ import (
 )
 
 func init() {
-	Register(Architecture{Name: "llama", HF: []string{"llama", "mistral"}, Decoder: llama, Vocabulary: llamaVocabulary,
+	Register(Architecture{Name: "llama", HF: []string{"llama", "mistral", "mixtral"}, Decoder: llama,
+		Vocabulary: llamaVocabulary,
+		ReadHF: func(h *HF, c *Config) error {
+			if h.LocalExperts > 0 {
+				c.Experts = Experts{Count: h.LocalExperts, Used: h.ExpertsUsed, FFN: c.FFN}
+			}
+			return nil
+		},
 		Read: func(m *Metadata, c *Config) {
 			if m.Has("expert_count") {
 				m.Experts(c)

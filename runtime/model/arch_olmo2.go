@@ -4,6 +4,13 @@ import "sandwich/runtime/gguf"
 
 func init() {
 	Register(Architecture{Name: "olmo2", Decoder: olmo2, Vocabulary: olmoVocabulary,
+		HF: []string{"olmo2", "olmo3"}, Knows: []string{"windows", "yarn"},
+		ReadHF: func(h *HF, c *Config) error {
+			if h.sliding() > 0 {
+				c.Windows = h.windows(4)
+			}
+			return nil
+		},
 		Read: func(m *Metadata, c *Config) {
 			if m.Has("attention.sliding_window") {
 				m.Windows(c, 4)

@@ -1,7 +1,15 @@
 package model
 
+import "cmp"
+
 func init() {
 	Register(Architecture{Name: "phi3", Decoder: phi3, Vocabulary: llamaVocabulary,
+		HF: []string{"phi3"}, Knows: []string{"windows", "longrope"},
+		ReadHF: func(h *HF, c *Config) error {
+			h.partly(c)
+			c.Original = cmp.Or(h.Original, c.Context)
+			return nil
+		},
 		Read: func(m *Metadata, c *Config) {
 			c.Original = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
 			if c.RopeRule == "longrope" { // its factors are tensors

@@ -1,7 +1,16 @@
 package model
 
+import "fmt"
+
 func init() {
-	Register(Architecture{Name: "qwen2moe", Decoder: qwen2moe, Vocabulary: qwenVocabulary,
+	Register(Architecture{Name: "qwen2moe", Decoder: qwen2moe, Vocabulary: qwenVocabulary, HF: []string{"qwen2_moe"},
+		ReadHF: func(h *HF, c *Config) error {
+			c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Shared: h.SharedFFN}
+			if h.NormTopK != nil && *h.NormTopK {
+				return fmt.Errorf("experts whose weights add up to 1 (norm_topk_prob) are %w here", ErrUnsupported)
+			}
+			return nil
+		},
 		Read: func(m *Metadata, c *Config) {
 			m.Experts(c)
 			c.Experts.Shared = m.Size("expert_shared_feed_forward_length", 1<<20)

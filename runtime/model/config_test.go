@@ -114,6 +114,49 @@ func TestFromHF(t *testing.T) {
 			"max_position_embeddings":40960,"mlp_only_layers":[],"moe_intermediate_size":768,"num_attention_heads":32,"num_experts":128,
 			"num_experts_per_tok":8,"num_hidden_layers":48,"num_key_value_heads":4,"rms_norm_eps":1e-06,"rope_scaling":null,"rope_theta":1000000.0,
 			"sliding_window":null,"tie_word_embeddings":false,"torch_dtype":"bfloat16","use_sliding_window":false,"vocab_size":151936}`,
+		"gemma2-2b": `{"model_type":"gemma2","attention_bias":false,"attn_logit_softcapping":50.0,"final_logit_softcapping":30.0,"head_dim":256,
+			"hidden_act":"gelu_pytorch_tanh","hidden_activation":"gelu_pytorch_tanh","hidden_size":2304,"intermediate_size":9216,
+			"max_position_embeddings":8192,"num_attention_heads":8,"num_hidden_layers":26,"num_key_value_heads":4,"query_pre_attn_scalar":256,
+			"rms_norm_eps":1e-06,"rope_theta":10000.0,"sliding_window":4096,"torch_dtype":"bfloat16","vocab_size":256000}`,
+		"gemma3-1b": `{"model_type":"gemma3_text","attention_bias":false,"attn_logit_softcapping":null,"final_logit_softcapping":null,"head_dim":256,
+			"hidden_activation":"gelu_pytorch_tanh","hidden_size":1152,"intermediate_size":6912,"max_position_embeddings":32768,
+			"num_attention_heads":4,"num_hidden_layers":26,"num_key_value_heads":1,"query_pre_attn_scalar":256,"rms_norm_eps":1e-06,
+			"rope_local_base_freq":10000,"rope_scaling":null,"rope_theta":1000000,"sliding_window":512,"sliding_window_pattern":6,
+			"torch_dtype":"bfloat16","vocab_size":262144}`,
+		"gpt-oss-20b": `{"model_type":"gpt_oss","attention_bias":true,"head_dim":64,"hidden_act":"silu","hidden_size":2880,"intermediate_size":2880,
+			"layer_types":["sliding_attention","full_attention","sliding_attention","full_attention"],"max_position_embeddings":131072,
+			"num_attention_heads":64,"num_experts_per_tok":4,"num_hidden_layers":24,"num_key_value_heads":8,"num_local_experts":32,
+			"rms_norm_eps":1e-05,"rope_scaling":{"beta_fast":32.0,"beta_slow":1.0,"factor":32.0,"original_max_position_embeddings":4096,
+			"rope_type":"yarn"},"rope_theta":150000,"sliding_window":128,"tie_word_embeddings":false,"vocab_size":201088}`,
+		"phi-3-mini": `{"model_type":"phi3","hidden_act":"silu","hidden_size":3072,"intermediate_size":8192,"max_position_embeddings":4096,
+			"num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":32,"original_max_position_embeddings":4096,"rms_norm_eps":1e-05,
+			"rope_scaling":null,"rope_theta":10000.0,"sliding_window":2047,"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":32064}`,
+		"granite-3.1-2b": `{"model_type":"granite","attention_bias":false,"attention_multiplier":0.015625,"embedding_multiplier":12.0,"hidden_act":"silu",
+			"hidden_size":2048,"intermediate_size":8192,"logits_scaling":8.0,"max_position_embeddings":131072,"num_attention_heads":32,
+			"num_hidden_layers":40,"num_key_value_heads":8,"residual_multiplier":0.22,"rms_norm_eps":1e-05,"rope_theta":5000000.0,
+			"tie_word_embeddings":true,"torch_dtype":"bfloat16","vocab_size":49155}`,
+		"glm4-9b": `{"model_type":"glm4","attention_bias":true,"head_dim":128,"hidden_act":"silu","hidden_size":4096,"intermediate_size":13696,
+			"max_position_embeddings":32768,"num_attention_heads":32,"num_hidden_layers":40,"num_key_value_heads":2,"partial_rotary_factor":0.5,
+			"rms_norm_eps":1e-05,"rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":151552}`,
+		"qwen1.5-moe-a2.7b": `{"model_type":"qwen2_moe","decoder_sparse_step":1,"hidden_act":"silu","hidden_size":2048,"intermediate_size":5632,
+			"max_position_embeddings":8192,"moe_intermediate_size":1408,"norm_topk_prob":false,"num_attention_heads":16,"num_experts":60,
+			"num_experts_per_tok":4,"num_hidden_layers":24,"num_key_value_heads":16,"rms_norm_eps":1e-06,"rope_theta":1000000.0,
+			"shared_expert_intermediate_size":5632,"sliding_window":32768,"tie_word_embeddings":false,"torch_dtype":"bfloat16",
+			"use_sliding_window":false,"vocab_size":151936}`,
+		"olmo3-7b": `{"model_type":"olmo3","attention_bias":false,"hidden_act":"silu","hidden_size":4096,"intermediate_size":11008,
+			"max_position_embeddings":65536,"num_attention_heads":32,"num_hidden_layers":32,"num_key_value_heads":32,"rms_norm_eps":1e-06,
+			"rope_scaling":{"attention_factor":1.2079441541679836,"factor":8.0,"original_max_position_embeddings":8192,"rope_type":"yarn"},
+			"rope_theta":500000,"sliding_window":4096,"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":100278}`,
+		"mixtral-8x7b": `{"model_type":"mixtral","hidden_act":"silu","hidden_size":4096,"intermediate_size":14336,"max_position_embeddings":32768,
+			"num_attention_heads":32,"num_experts_per_tok":2,"num_hidden_layers":32,"num_key_value_heads":8,"num_local_experts":8,
+			"rms_norm_eps":1e-05,"rope_theta":1000000.0,"sliding_window":null,"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":32000}`,
+		"deepseek-v2-lite": `{"model_type":"deepseek_v2","attention_bias":false,"first_k_dense_replace":1,"hidden_act":"silu","hidden_size":2048,
+			"intermediate_size":10944,"kv_lora_rank":512,"max_position_embeddings":163840,"moe_intermediate_size":1408,"moe_layer_freq":1,
+			"n_group":1,"n_routed_experts":64,"n_shared_experts":2,"norm_topk_prob":false,"num_attention_heads":16,"num_experts_per_tok":6,
+			"num_hidden_layers":27,"num_key_value_heads":16,"q_lora_rank":null,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"rms_norm_eps":1e-06,
+			"rope_scaling":{"beta_fast":32,"beta_slow":1,"factor":40,"mscale":0.707,"mscale_all_dim":0.707,
+			"original_max_position_embeddings":4096,"type":"yarn"},"rope_theta":10000,"routed_scaling_factor":1.0,"scoring_func":"softmax",
+			"tie_word_embeddings":false,"topk_group":1,"torch_dtype":"bfloat16","v_head_dim":128,"vocab_size":102400}`,
 		"tinyllama-1.1b": `{"model_type":"llama","hidden_act":"silu","hidden_size":2048,"intermediate_size":5632,"max_position_embeddings":2048,
 			"num_attention_heads":32,"num_hidden_layers":22,"num_key_value_heads":4,"rms_norm_eps":1e-05,"rope_scaling":null,
 			"tie_word_embeddings":false,"torch_dtype":"bfloat16","vocab_size":32000}`,
@@ -126,7 +169,8 @@ func TestFromHF(t *testing.T) {
 		want, _ := Preset(preset)
 		got, gotErr := c.Shape(Uniform(typ))
 		shape, wantErr := want.Shape(Uniform(gguf.BF16))
-		if gotErr != nil || wantErr != nil || got.Digest() != shape.Digest() {
+		if gotErr != nil || wantErr != nil || got.Digest() != shape.Digest() || !reflect.DeepEqual(got.Values,
+			shape.Values) {
 			t.Errorf("%s: %+v (%v), want %+v (%v)", preset, got, gotErr, shape, wantErr)
 		}
 		if c.RopeBase != want.RopeBase || c.Eps != want.Eps || (c.Llama3 == nil) != (want.Llama3 == nil) {
@@ -139,9 +183,9 @@ func TestFromHF(t *testing.T) {
 func TestFromHFRefuses(t *testing.T) {
 	const sizes = `"hidden_size":256,"intermediate_size":512,"max_position_embeddings":512,"num_attention_heads":8,"num_hidden_layers":2,"rms_norm_eps":1e-5,"vocab_size":320`
 	for text, want := range map[string]string{
-		`{`:                                     "no valid config.json",
-		`{"model_type":"gemma2",` + sizes + `}`: `"gemma2"`,
-		`{"model_type":"llama"}`:                "hidden size is 0",
+		`{`:                                    "no valid config.json",
+		`{"model_type":"gemma",` + sizes + `}`: `"gemma"`,
+		`{"model_type":"llama"}`:               "hidden size is 0",
 		`{"model_type":"llama","hidden_size":"x"}`:                              "no valid config.json",
 		`{"model_type":"llama","hidden_act":"gelu",` + sizes + `}`:              "gelu",
 		`{"model_type":"llama","attention_bias":true,` + sizes + `}`:            "attention_bias",

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"sandwich/runtime/gguf"
@@ -39,6 +42,58 @@ type HF struct {
 	SparseStep   *int     `json:"decoder_sparse_step"`
 	DenseLayers  []int    `json:"mlp_only_layers"`
 	Architecture []string `json:"architectures"`
+
+	Activation    string   `json:"hidden_activation"`
+	LayerTypes    []string `json:"layer_types"`
+	QueryScalar   float64  `json:"query_pre_attn_scalar"`
+	AttnCap       float64  `json:"attn_logit_softcapping"`
+	LogitCap      float64  `json:"final_logit_softcapping"`
+	LocalTheta    float64  `json:"rope_local_base_freq"`
+	Rotary        float64  `json:"partial_rotary_factor"`
+	LocalExperts  int      `json:"num_local_experts"`
+	Original      int      `json:"original_max_position_embeddings"`
+	EmbedTimes    float64  `json:"embedding_multiplier"`
+	ResidualTimes float64  `json:"residual_multiplier"`
+	AttnTimes     float64  `json:"attention_multiplier"`
+	LogitsBy      float64  `json:"logits_scaling"`
+	SharedFFN     int      `json:"shared_expert_intermediate_size"`
+	SharedAlone   int      `json:"shared_intermediate_size"`
+	LatentQ       *int     `json:"q_lora_rank"`
+	LatentKV      int      `json:"kv_lora_rank"`
+	KeyRest       int      `json:"qk_nope_head_dim"`
+	KeyRotated    int      `json:"qk_rope_head_dim"`
+	ValueDim      int      `json:"v_head_dim"`
+	Routed        int      `json:"n_routed_experts"`
+	SharedCount   int      `json:"n_shared_experts"`
+	DenseFirst    int      `json:"first_k_dense_replace"`
+	Scoring       string   `json:"scoring_func"`
+	RoutedTimes   float64  `json:"routed_scaling_factor"`
+	Groups        int      `json:"n_group"`
+	GroupsUsed    int      `json:"topk_group"`
+	Text          *HF      `json:"text_config"` // of a model that sees, too
+}
+
+// sliding is the size of windows, 0 for none.
+func (h *HF) sliding() int {
+	if h.Sliding == nil {
+		return 0
+	}
+	return *h.Sliding
+}
+
+// windows are those of layers by their list, if the file has one, or all but each last of a period.
+func (h *HF) windows(period int) Windows {
+	w := Windows{Size: h.sliding(), Period: period}
+	for i, kind := range h.LayerTypes {
+		if has := kind == "sliding_attention"; has != w.Has(i) { // not the usual ones
+			w.Layers = nil
+			for _, kind := range h.LayerTypes {
+				w.Layers = append(w.Layers, kind == "sliding_attention")
+			}
+			break
+		}
+	}
+	return w
 }
 
 type hfRope struct {
@@ -49,6 +104,7 @@ type hfRope struct {
 	Low      float64 `json:"low_freq_factor"`
 	High     float64 `json:"high_freq_factor"`
 	Original int     `json:"original_max_position_embeddings"`
+	Log      float64 `json:"mscale_all_dim"`
 }
 
 // FromHF reads a Hugging Face config.json. The type is what the checkpoint is stored in, bf16 where
@@ -59,11 +115,14 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 	if err := json.Unmarshal(data, &h); err != nil {
 		return Config{}, 0, fmt.Errorf("no valid config.json: %w", err)
 	}
+	if h.Text != nil && h.Hidden == 0 {
+		h = *h.Text
+	}
 	arch, err := archOfHF(&h)
 	if err != nil {
 		return Config{}, 0, err
 	}
-	if err := h.check(); err != nil {
+	if err := h.check(arch.Knows); err != nil {
 		return Config{}, 0, err
 	}
 	c := Config{Name: h.Name, Arch: arch.Name, Eps: h.Eps, RopeBase: h.RopeTheta, Tied: h.Tied != nil && *h.Tied,
@@ -83,24 +142,28 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 			return Config{}, 0, err
 		}
 	}
-	if err := h.rope(&c); err != nil {
+	if err := h.rope(&c, arch.Knows); err != nil {
 		return Config{}, 0, err
 	}
 	return c, h.dtype(), c.Check()
 }
 
 // check refuses what is outside the architectures as this program runs them.
-func (h HF) check() error {
+func (h HF) check(known []string) error {
+	knows := func(what string) bool { return slices.Contains(known, what) }
 	sliding := h.Sliding != nil && *h.Sliding < h.Context
 	if h.UseSliding != nil {
 		sliding = *h.UseSliding
 	}
+	if h.Activation != "" {
+		h.Act = h.Activation
+	}
 	switch {
-	case h.Act != "" && h.Act != "silu":
+	case h.Act != "" && h.Act != "silu" && !(knows("gelu") && h.Act == "gelu_pytorch_tanh"):
 		return fmt.Errorf("hidden_act %q is %w: only silu is", h.Act, ErrUnsupported)
-	case h.AttnBias || h.MLPBias:
+	case (h.AttnBias || h.MLPBias) && !knows("biases"):
 		return fmt.Errorf("attention_bias and mlp_bias are %w in %s", ErrUnsupported, h.ModelType)
-	case sliding:
+	case sliding && !knows("windows"):
 		return fmt.Errorf("a sliding attention window is %w", ErrUnsupported)
 	case h.SparseStep != nil && *h.SparseStep != 1 || len(h.DenseLayers) > 0:
 		return fmt.Errorf("dense layers among expert layers are %w", ErrUnsupported)
@@ -109,7 +172,7 @@ func (h HF) check() error {
 }
 
 // rope fills in base and scaling of the rotation.
-func (h HF) rope(c *Config) error {
+func (h HF) rope(c *Config, known []string) error {
 	r := h.RopeScaling
 	if h.Rope != nil {
 		r = h.Rope
@@ -132,6 +195,15 @@ func (h HF) rope(c *Config) error {
 		c.Llama3 = &Llama3Rope{Factor: r.Factor, Low: r.Low, High: r.High, Original: r.Original}
 		return nil
 	}
+	if slices.Contains(known, kind) {
+		switch kind {
+		case "yarn":
+			c.Yarn = &Yarn{Factor: r.Factor, Original: cmp.Or(r.Original, c.Context), Fast: 32, Slow: 1, Log: r.Log}
+		case "linear":
+			c.RopeScale = 1 / r.Factor
+		}
+		return nil
+	}
 	return fmt.Errorf("RoPE scaling %q is %w", kind, ErrUnsupported)
 }
 
@@ -144,4 +216,47 @@ func (h HF) dtype() gguf.Type {
 		return gguf.F16
 	}
 	return gguf.BF16
+}
+
+// gemma reads what Gemma's configurations leave out or name otherwise.
+func (h *HF) gemma(c *Config, period int) {
+	c.Windows, c.Tied = h.windows(period), h.Tied == nil || *h.Tied
+	c.Scales = Scales{AttnCap: h.AttnCap, LogitCap: h.LogitCap}
+	if h.QueryScalar > 0 && h.QueryScalar != float64(c.HeadDim) {
+		c.Scales.Attn = 1 / math.Sqrt(h.QueryScalar)
+	}
+}
+
+// latent reads the sizes of latent attention, with matrices for each head, and of the experts
+// beside it.
+func (h *HF) latent(c *Config) error {
+	l := Latent{KV: h.LatentKV, Key: h.KeyRest + h.KeyRotated, Value: h.ValueDim, Split: true}
+	if h.LatentQ != nil {
+		l.Q = *h.LatentQ
+	}
+	c.Latent, c.RopeDim, c.HeadDim, c.KVHeads = l, h.KeyRotated, h.LatentKV+h.KeyRotated, 1
+	c.Experts = Experts{Count: h.Routed, Used: h.ExpertsUsed, FFN: h.ExpertFFN, Shared: h.SharedCount * h.ExpertFFN,
+		Dense: h.DenseFirst}
+	c.Gating = Router{Scale: float32(cmp.Or(h.RoutedTimes, 1)), Norm: h.NormTopK != nil && *h.NormTopK,
+		Groups: h.Groups, GroupsUsed: h.GroupsUsed}
+	switch h.Scoring {
+	case "", "softmax":
+	case "sigmoid":
+		c.Gating.Score = Sigmoid
+	default:
+		return fmt.Errorf("scoring_func %q is %w: softmax and sigmoid are", h.Scoring, ErrUnsupported)
+	}
+	return nil
+}
+
+// granite reads the numbers that Granite's models multiply by.
+func (h *HF) granite(c *Config) {
+	c.Scales = Scales{Embed: h.EmbedTimes, Residual: h.ResidualTimes, Attn: h.AttnTimes, Logits: h.LogitsBy}
+}
+
+// partly reads how much of a head rotates.
+func (h *HF) partly(c *Config) {
+	if h.Rotary > 0 && h.Rotary < 1 {
+		c.RopeDim = int(h.Rotary * float64(c.HeadDim))
+	}
 }

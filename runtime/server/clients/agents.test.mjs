@@ -12,7 +12,7 @@ import { proxy } from "./proxy.mjs";
 import { serve } from "./server.mjs";
 
 const bin = (name) => process.env.AGENTS_BIN ? join(process.env.AGENTS_BIN, name) : fileURLToPath(new URL(`agents/node_modules/.bin/${name}`, import.meta.url));
-const patience = Number(process.env.AGENT_SECONDS ?? 300) * 1000;
+const patience = Number(process.env.AGENT_SECONDS ?? 900) * 1000;
 
 let server, folder;
 before(async () => {
@@ -48,6 +48,8 @@ async function run(t, name, args, env) {
   try { process.kill(-child.pid, "SIGKILL"); } catch { /* it has ended */ }
   via.stop();
   for (const e of via.seen) console.log(`${name}: ${e.method} ${e.path} ${e.status} ${e.bytes} bytes, ${e.tools} tools, ${e.calls} calls${e.cut ? ", cut" : ""}${e.note ? ` (${e.note})` : ""}`);
+  const forced = via.seen.find((e) => e.done && e.tools > 0);
+  assert.ok(forced === undefined || forced.calls > 0 || forced.cut, `${name} was to call ${via.state.forced} and did not`);
   const posts = via.seen.filter((e) => e.method === "POST");
   assert.ok(posts.some((e) => e.tools > 0 && e.status === 200), `${name} had no answer to a request with tools: ${said}`);
   for (const e of via.seen) {

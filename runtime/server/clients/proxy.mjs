@@ -7,9 +7,18 @@ import { join } from "node:path";
 // An answer has at most so many tokens, since a model of random weights does not know when to end.
 const most = Number(process.env.AGENT_TOKENS ?? 120);
 
-function shortened(path, body) {
-  if (!/\/(chat\/completions|responses|messages)$/.test(path)) return body;
+// The first request with tools has to be answered by a call of one that changes nothing, so that the
+// agent runs it and sends its result: by itself such a model hardly calls.
+const harmless = /plan|todo|read|list|glob|^get_/i;
+
+function changed(path, body, state) {
+  if (!/\/(chat\/completions|responses)$/.test(path)) return body;
   const asked = JSON.parse(body);
+  const name = (asked.tools ?? []).map((t) => t.function?.name ?? t.name).find((n) => harmless.test(n ?? ""));
+  if (name && !state.forced) {
+    state.forced = name;
+    asked.tool_choice = "input" in asked ? { type: "function", name } : { type: "function", function: { name } };
+  }
   const field = "input" in asked ? "max_output_tokens" : "max_completion_tokens" in asked ? "max_completion_tokens" : "max_tokens";
   asked[field] = Math.min(asked[field] ?? most, most);
   return JSON.stringify(asked);
@@ -17,7 +26,7 @@ function shortened(path, body) {
 
 export function proxy(upstream, folder) {
   mkdirSync(folder, { recursive: true });
-  const seen = [];
+  const seen = [], state = {};
   const server = createServer(async (req, res) => {
     const parts = [];
     for await (const part of req) parts.push(part);
@@ -35,7 +44,7 @@ export function proxy(upstream, folder) {
     res.once("close", () => gone.abort());
     try {
       const answer = await fetch(upstream + req.url, {
-        method: req.method, headers, body: body.length ? shortened(req.url, body) : undefined, signal: gone.signal,
+        method: req.method, headers, body: body.length ? changed(req.url, body, state) : undefined, signal: gone.signal,
       });
       entry.status = answer.status;
       const plain = Object.fromEntries([...answer.headers].filter(([k]) => !/^(connection|transfer-encoding|content-length|content-encoding)$/.test(k)));
@@ -57,7 +66,7 @@ export function proxy(upstream, folder) {
   });
   return new Promise((done) =>
     server.listen(0, "127.0.0.1", () =>
-      done({ url: `http://127.0.0.1:${server.address().port}`, seen, stop: () => { server.closeAllConnections(); server.close(); } }),
+      done({ state, url: `http://127.0.0.1:${server.address().port}`, seen, stop: () => { server.closeAllConnections(); server.close(); } }),
     ),
   );
 }
