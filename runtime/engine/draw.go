@@ -76,7 +76,7 @@ func (e *Engine) draw(j *job, computed int, logits []float32) sched.Event {
 	if j.forced = j.forced[computed:]; len(j.forced) > 0 {
 		j.known = append(j.known, j.forced[0])
 		j.forced = j.forced[1:]
-		return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: j.forced}
+		return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: e.rides(j.forced)}
 	}
 	s := step{id: j.sampler.next(logits, j.allowed(), e.draft), at: time.Now()}
 	if j.req.Logprobs {
@@ -89,13 +89,22 @@ func (e *Engine) draw(j *job, computed int, logits []float32) sched.Event {
 		id, ok := j.only()
 		if !ok {
 			j.line = j.forced
-			return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: j.forced}
+			return sched.Event{Kind: sched.Sampled, ID: j.id, Tokens: j.known, Draft: e.rides(j.forced)}
 		}
 		j.forced = append(j.forced, j.sampler.took(id))
 		s = step{id: id, at: s.at}
 	}
 	delete(e.jobs, j.id)
 	return sched.Event{Kind: sched.Finish, ID: j.id}
+}
+
+// rides are the forced tokens that the next decode may compute: none where the model keeps states,
+// of which a batch has one row a sequence.
+func (e *Engine) rides(forced []int32) []int32 {
+	if e.runner.assembly.States.Each() > 0 {
+		return nil
+	}
+	return forced
 }
 
 // goOn gives a token out. It tells whether the request ends with it.

@@ -17,12 +17,16 @@ type texts struct {
 	mod, rest int
 }
 
-// mostProduct is how many states such a product has at most.
-const mostProduct = 8_000
+// mostProduct is how many states such a product has at most, and productWork how often an
+// instruction may be asked what it reads: some tenths of a second.
+const (
+	mostProduct = 8_000
+	productWork = 1 << 25
+)
 
 // product writes the strings of several expressions.
 func (b *builder) product(path string, t texts) (expr, error) {
-	p := &product{b: b, texts: t, at: map[string]int32{}}
+	p := &product{b: b, texts: t, at: map[string]int32{}, idle: map[int]*threads{}}
 	for i, text := range append(slices.Clone(t.want), t.unwanted...) {
 		prog, err := compilePattern(path, text)
 		if err != nil {
@@ -42,6 +46,9 @@ func (b *builder) product(path string, t texts) (expr, error) {
 	p.cuts = append(p.cuts, 0, 0xD800, 0xE000)
 	slices.Sort(p.cuts)
 	p.cuts = slices.Compact(p.cuts)
+	for _, prog := range p.progs {
+		p.takes = append(p.takes, p.tabulate(prog))
+	}
 	return automaton(func(b *builder, from, to int32) {
 		first, last := b.state(), b.state()
 		b.edge(from, first, byteRange{'"', '"'})
@@ -69,7 +76,10 @@ type product struct {
 	b            *builder
 	progs        []*syntax.Prog
 	unwantedFrom int
-	cuts         []rune // the first characters of ranges that no expression parts
+	cuts         []rune     // the first characters of ranges that no expression parts
+	takes        [][][]bool // by expression, instruction and range: whether it reads it
+	work         int
+	idle         map[int]*threads // by expression: where no match goes on
 	at           map[string]int32
 	todo         []position
 }
@@ -83,8 +93,8 @@ func (p *product) write(first, last int32) {
 	for len(p.todo) > 0 {
 		s := p.todo[len(p.todo)-1]
 		p.todo = p.todo[:len(p.todo)-1]
-		if len(p.at) > mostProduct {
-			panic(refuse("", "its expressions have more than %d states together, which is not supported", mostProduct))
+		if len(p.at) > mostProduct || p.work > productWork {
+			panic(refuse("", "its expressions have too many states together, which is not supported"))
 		}
 		p.expand(s, last)
 	}
@@ -114,7 +124,7 @@ func (p *product) expand(s position, last int32) {
 		next := position{count: p.counted(s.count + 1)}
 		dead := false
 		for j, t := range s.each {
-			after := p.read(p.progs[j], t, lo)
+			after := p.read(j, t, i)
 			dead = dead || j < p.unwantedFrom && !after.matched && len(after.pcs) == 0
 			next.each = append(next.each, after)
 		}
@@ -214,25 +224,48 @@ func (p *product) closure(prog *syntax.Prog, pcs []uint32, begin bool) (t thread
 	return t
 }
 
-// read goes on behind a character. A match may begin behind each.
-func (p *product) read(prog *syntax.Prog, t threads, r rune) threads {
-	if t.matched {
-		return t
-	}
-	next := []uint32{uint32(prog.Start)}
-	for _, pc := range t.pcs {
+// tabulate says for each instruction which ranges of characters it reads.
+func (p *product) tabulate(prog *syntax.Prog) [][]bool {
+	out := make([][]bool, len(prog.Inst))
+	for pc := range prog.Inst {
 		in := &prog.Inst[pc]
-		if in.Op == syntax.InstEmptyWidth {
+		switch in.Op {
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		default:
 			continue
 		}
+		out[pc] = make([]bool, len(p.cuts))
 		for _, x := range instRunes(in) {
-			if x.lo <= r && r <= x.hi {
-				next = append(next, in.Out)
-				break
+			from, _ := slices.BinarySearch(p.cuts, x.lo)
+			for i := from; i < len(p.cuts) && p.cuts[i] <= x.hi; i++ {
+				out[pc][i] = true
 			}
 		}
 	}
-	return p.closure(prog, next, false)
+	return out
+}
+
+// read goes on behind a character of a range. A match may begin behind each.
+func (p *product) read(of int, t threads, cut int) threads {
+	if t.matched {
+		return t
+	}
+	p.work += len(t.pcs) + 1
+	next := []uint32{uint32(p.progs[of].Start)}
+	for _, pc := range t.pcs {
+		if takes := p.takes[of][pc]; takes != nil && takes[cut] {
+			next = append(next, p.progs[of].Inst[pc].Out)
+		}
+	}
+	if p.work += 8 * len(next); len(next) > 1 {
+		return p.closure(p.progs[of], next, false)
+	}
+	// Most characters of large sets lead nowhere, all alike.
+	if p.idle[of] == nil {
+		t := p.closure(p.progs[of], next, false)
+		p.idle[of] = &t
+	}
+	return *p.idle[of]
 }
 
 // ends tells whether a text that ends here is matched.

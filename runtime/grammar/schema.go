@@ -219,11 +219,6 @@ func checkKeywords(s *value, path string) error {
 			return refuse(show(path)+"/"+k, "this keyword is not supported")
 		}
 	}
-	if s.get("uniqueItems").isTrue() {
-		if n := s.get("maxItems"); n == nil || n.text != "1" && n.text != "0" {
-			return refuse(show(path)+"/uniqueItems", "this keyword is not supported")
-		}
-	}
 	return nil
 }
 

@@ -1,10 +1,18 @@
 package grammar
 
+import (
+	"slices"
+	"strings"
+)
+
 // array is the arrays of a schema: items of their own for the first places, one kind for the rest.
 func (c *compiler) array(s *value, path string) (expr, error) {
 	least, most, err := span(s, path, "minItems", "maxItems")
 	if err != nil {
 		return nil, err
+	}
+	if s.get("uniqueItems").isTrue() && (most < 0 || most > 1) {
+		return c.unique(s, path, least, most)
 	}
 	first, key, rest := s.get("prefixItems"), "prefixItems", "items"
 	if it := s.get("items"); first == nil && it != nil && it.kind == kindArray {
@@ -69,4 +77,121 @@ func (c *compiler) tuple(places []expr, item expr, least, most int) expr {
 		}
 		b.write(sequence{space, literal("]")}, end, to)
 	})
+}
+
+// mostInAnyOrder is how many constants unlike items take in any order; more of them keep the order
+// of their list.
+const mostInAnyOrder = 8
+
+// unique is the arrays of unlike items. Constants are told apart; of other items there is one at
+// most.
+func (c *compiler) unique(s *value, path string, least, most int) (expr, error) {
+	var list []string
+	if it := s.get("items"); it != nil && it.kind == kindObject && s.get("prefixItems") == nil {
+		at := path + "/items"
+		flat, err := c.flat(located{it, at}, 0)
+		if err != nil {
+			return nil, err
+		}
+		e, done, err := c.constants(flat, at)
+		if err != nil {
+			return nil, err
+		}
+		if w, ok := e.(words); ok && done {
+			list = distinct(w)
+		}
+	}
+	switch {
+	case list == nil && least > 1:
+		return nil, refuse(show(path)+"/uniqueItems", "unlike items are supported for constants, and for one item at "+
+			"most of other kinds; minItems is %d", least)
+	case list == nil:
+		one := s.without("uniqueItems", "maxItems")
+		if one == nil {
+			one = &value{kind: kindObject}
+		}
+		limit := &value{kind: kindNumber, text: "1"}
+		return c.array(one.and("maxItems", limit), path)
+	case most < 0 || most > len(list):
+		most = len(list)
+	}
+	if least > most {
+		return nothing{}, nil
+	}
+	space := c.space()
+	return automaton(func(b *builder, from, to int32) {
+		u := &uniqueWriter{b: b, list: list, least: least, most: most, comma: sequence{space, literal(","), space},
+			at: map[uniquePlace]int32{}, end: b.state()}
+		open := b.state()
+		b.edge(from, open, byteRange{'[', '['})
+		if least == 0 {
+			b.eps(open, u.end)
+		}
+		b.write(space, open, u.state(uniquePlace{}))
+		b.write(sequence{space, literal("]")}, u.end, to)
+	}), nil
+}
+
+// distinct are texts of constants, equal ones once. Numbers of one value may be spelled in two
+// ways: where there are several, those with marks of fractions are left out.
+func distinct(w words) []string {
+	out := []string{}
+	numbers := 0
+	for _, x := range w {
+		if strings.ContainsAny(x[:1], "-0123456789") {
+			numbers++
+		}
+	}
+	for _, x := range w {
+		odd := strings.ContainsAny(x[:1], "-[{0123456789") && strings.ContainsAny(x, ".eE[{") && numbers+len(w) > 2
+		if !odd && x != "-0" && !slices.Contains(out, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// uniquePlace is before an item: which constants were used, or from which on they may follow, and
+// how many items there are.
+type uniquePlace struct {
+	used    uint32
+	from, n int
+}
+
+type uniqueWriter struct {
+	b           *builder
+	list        []string
+	least, most int
+	comma       expr
+	at          map[uniquePlace]int32
+	end         int32
+}
+
+func (u *uniqueWriter) state(p uniquePlace) int32 {
+	if at, ok := u.at[p]; ok {
+		return at
+	}
+	at := u.b.state()
+	u.at[p] = at
+	for i := p.from; i < len(u.list); i++ {
+		next := uniquePlace{p.used, i + 1, p.n + 1}
+		if u.most == len(u.list) {
+			next.n = min(next.n, max(u.least, 1)) // there is no end but that of the list
+		}
+		if len(u.list) <= mostInAnyOrder {
+			next.from, next.used = 0, p.used|1<<i
+		}
+		if p.used>>min(i, 31)&1 != 0 && next.used != 0 || p.n == u.most && u.most < len(u.list) {
+			continue
+		}
+		behind := u.b.state()
+		u.b.write(literal(u.list[i]), at, behind)
+		if next.n >= u.least {
+			u.b.eps(behind, u.end)
+		}
+		if next.n < u.most || u.most == len(u.list) {
+			u.b.write(u.comma, behind, u.state(next))
+		}
+	}
+	return at
 }

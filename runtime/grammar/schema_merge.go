@@ -3,6 +3,7 @@ package grammar
 import (
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -233,6 +234,8 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		return mergeTypes(a, b), nil
 	case "required":
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
+	case "uniqueItems":
+		return &value{kind: kindBool, text: strconv.FormatBool(a.isTrue() || b.isTrue())}, nil
 	case "additionalProperties", "items", "propertyNames":
 		return both(a, b), nil
 	case moreTexts, neverTexts:

@@ -142,8 +142,12 @@ func (r schemaMaker) array(depth int) object {
 	if r.chance(40) {
 		s["maxItems"] = r.IntN(6)
 	}
-	if r.chance(8) {
+	if r.chance(12) {
 		s["uniqueItems"] = true
+		if r.chance(60) {
+			s["items"] = r.pick(object{"enum": []any{"a", 1, nil, "b", true}}, object{"enum": []any{1, 1.0, "x"}},
+				object{"enum": []any{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}})
+		}
 	}
 	return s
 }
