@@ -19,15 +19,14 @@ import (
 // once.
 type seeded struct {
 	fake
-	mu      sync.Mutex
-	prompts []int32 // the first token of each that was told to run
-	at      int
-	most    int
-	begun   bool // somebody has a token
-	early   bool // a copy ran before
-	full    int  // so many are refused, of those that are no first choice
-	fail    int32
-	failed  atomic.Int32
+	mu     sync.Mutex
+	at     int
+	most   int
+	begun  bool // somebody has a token
+	early  bool // a copy ran before
+	full   int  // so many are refused, of those that are no first choice
+	fail   int32
+	failed atomic.Int32
 }
 
 func (s *seeded) Generate(ctx context.Context, r api.Request, emit func(api.Token) error) (api.Result, error) {
