@@ -125,6 +125,7 @@ func TestStateHalts(t *testing.T) {
 // they are preempted for and from wherever they go on; a conversation that goes on computes what is
 // new and one block at most, where there is room for copies.
 func TestStateServes(t *testing.T) {
+	skipUnderRace(t)
 	for _, family := range []string{"lfm2", "qwen3next"} {
 		o := optionsFor(t, recurrentFile(t, family))
 		o.Context = 600
