@@ -117,7 +117,9 @@ func (e *Executor) convUnit(g *group, i int, op *model.Op, list []passage, ch ch
 	early := min(n, hist)
 	if late := n - early; late > 0 {
 		back := c
-		back.Gate, back.GateStride = addElems(c.Gate, (n-1)*stride), -stride
+		if c.Gate != nil {
+			back.Gate, back.GateStride = addElems(c.Gate, (n-1)*stride), -stride
+		}
 		e.vec.ConvRows(&back, addElems(out, (n-1)*outStride), -outStride, addElems(x, (late-1)*stride), -stride, late,
 			ch.n)
 	}

@@ -72,6 +72,7 @@ func (s *Server) written(x *exchange, r *http.Request, c *call, out *stream, w w
 	}
 	c.Queued, c.Progress = out.queued, out.progress
 	out.eager = c.progress
+	out.start()
 	result, err := s.answer(r.Context(), x, c, w)
 	_ = out.rc.SetWriteDeadline(time.Now().Add(s.opts.WriteTimeout))
 	switch {

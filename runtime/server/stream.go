@@ -38,11 +38,18 @@ func newStream(a *answer, w http.ResponseWriter, o *Options) *stream {
 	s := &stream{answer: a, w: w, rc: http.NewResponseController(w), opts: o, kind: "text/event-stream",
 		failure: "data: ", failed: "\n\n", began: time.Now(), last: time.Now()}
 	s.pulse = s.comment
-	// Under the lock, because a beat looks at s.beat.
-	s.mu.Lock()
-	s.beat = time.AfterFunc(o.Heartbeat, s.heartbeat)
-	s.mu.Unlock()
+	const never = 1 << 62
+	s.beat = time.AfterFunc(never, s.heartbeat)
 	return s
+}
+
+// start begins the heartbeat, once what writes over the stream is made.
+func (s *stream) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.beat.Reset(s.opts.Heartbeat)
+	}
 }
 
 // queued says in the header how the request stood when it came, where that is not written yet. The
