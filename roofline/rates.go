@@ -9,10 +9,9 @@ import (
 // thumb weigh register tiles by. A cycle is the time in which it makes two vector multiply-adds of
 // float32. A rate of zero was not measured.
 type CoreRates struct {
-	Loads  float64 // vectors from L1
-	Dots   float64 // dot products of bytes, in the time of one multiply-add of float32
-	Pairs  float64 // multiply-adds of bf16 pairs, in the time of one of float32
-	Stream float64 // bytes of memory, where it reads alone
+	Loads float64 // vectors from L1
+	Dots  float64 // dot products of bytes, in the time of one multiply-add of float32
+	Pairs float64 // multiply-adds of bf16 pairs, in the time of one of float32
 }
 
 // Rates are those of an instruction set. Each is made of the best samples with the fewest PUs at
@@ -27,8 +26,9 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	cycle := ports * flops * lanes / peak
 	r.Loads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
 	r.Dots = m.best(profiles.Compute, isa.String(), microkernel.ComputeInt8.String()) / peak / 4
-	r.Pairs = m.best(profiles.Compute, isa.String(), microkernel.ComputeBF16.String()) / peak
-	r.Stream = m.best(profiles.Bandwidth, "", memoryLevel) * cycle
+	if p, ok := m.profile.PairRates(isa); ok { // by which the path is chosen too
+		r.Pairs = p.BF16 / p.F32
+	}
 	return r
 }
 

@@ -67,7 +67,11 @@ func readGrid(path string) (*grid, error) {
 		}
 		in = z
 	}
-	g, err := parseGrid(io.LimitReader(in, maxGridText))
+	all := &io.LimitedReader{R: in, N: maxGridText}
+	g, err := parseGrid(all)
+	if err == nil && all.N == 0 {
+		err = fmt.Errorf("it has more than %d bytes", maxGridText-1)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("grid %s: %w", path, err)
 	}
@@ -207,7 +211,7 @@ func (c *gridCell) Best() (best plans.Schedule, t gridTime, ok bool) {
 	return best, t, ok
 }
 
-// grids lists the journals of a folder that `bench search --record` or a person filled.
+// grids lists the journals of a folder that a person filled.
 func grids(dir string) ([]string, error) {
 	var out []string
 	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
@@ -218,8 +222,8 @@ func grids(dir string) ([]string, error) {
 		out = append(out, files...)
 	}
 	if slices.Sort(out); len(out) == 0 {
-		return nil, fmt.Errorf("%s holds no grid (TYPE-NxK.jsonl.gz); `sandwich bench search --record %s` makes some",
-			dir, dir)
+		return nil, fmt.Errorf("%s holds no grid; `sandwich bench search --journal %s` makes one", dir,
+			filepath.Join(dir, "q8_0-2048x2048.jsonl"))
 	}
 	return out, nil
 }

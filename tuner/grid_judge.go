@@ -21,7 +21,7 @@ type ThumbRow struct {
 	Columns int     `json:"columns"`
 	Choice  string  `json:"choice"`
 	Share   float64 `json:"share,omitempty"` // of the best's speed; 0 where the grid lacks the choice
-	Runs    string  `json:"timed,omitempty"` // once, again, or near
+	Runs    string  `json:"timed,omitempty"` // once or again
 	// Near is the share of the schedule that is most like a choice that the grid lacks: the same
 	// register tile, prefetch and unrolling, in other slices.
 	Near  float64 `json:"near,omitempty"`

@@ -15,10 +15,7 @@ import (
 
 // runOps measures what the ops of prompts take.
 func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error) {
-	if len(f.threads) == 1 {
-		f.session.threads = f.threads[0]
-	}
-	s, err := f.session.open()
+	s, err := f.openOne()
 	if err != nil {
 		return nil, err
 	}

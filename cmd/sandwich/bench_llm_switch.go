@@ -9,15 +9,21 @@ import (
 	"sandwich/profiles"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/session"
 	"sandwich/tuner/measure"
 )
 
-// runSwitch measures the hot switch in both directions.
-func (f *llmFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err error) {
+// openOne opens the session of a measurement that has one number of threads.
+func (f *llmFlags) openOne() (*session.Session, error) {
 	if len(f.threads) == 1 {
 		f.session.threads = f.threads[0]
 	}
-	s, err := f.session.open()
+	return f.session.open()
+}
+
+// runSwitch measures the hot switch in both directions.
+func (f *llmFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err error) {
+	s, err := f.openOne()
 	if err != nil {
 		return nil, err
 	}

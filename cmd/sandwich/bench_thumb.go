@@ -15,13 +15,16 @@ func newBenchThumb() *cobra.Command {
 		Use:   "thumb DIR...",
 		Short: "Judge the rules of thumb on machines that somebody recorded",
 		Long: `Print what an untuned plan would run on recorded machines, and what share of the speed of the best schedule of
-their grids it reaches. Each folder holds host.yaml, of a probe, and journals TYPE-NxK.jsonl.gz of bench search, as
-bench search --record makes them. Nothing is timed here, and the rules see a machine through its profile alone.
+their grids it reaches. Each folder holds host.yaml, of probe --measure full, and journals of bench search (.jsonl, or
+packed as .jsonl.gz). Nothing is timed here, and the rules see a machine through its profile alone.
 
 The best is the fastest schedule that the search timed again; a choice was timed "again" or "once", where luck weighs
 more. A choice that a grid lacks is a miss, and its share is that of the schedule most like it: the same kernel in
 another slice.`,
-		Example: `  sandwich bench thumb machines/zen5-2c
+		Example: `  sandwich probe --measure full -o here/host.yaml
+  sandwich bench search --type q8_0 --strategies sandwich,exhaustive --journal here/q8_0-2048x2048.jsonl
+  sandwich bench thumb here
+  sandwich bench thumb machines/zen5-2c
   sandwich bench thumb machines/* --format csv`,
 		Args: someArgs("a folder with host.yaml and grids"),
 	}

@@ -44,7 +44,7 @@ func (r Rates) prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spe
 	if m > s.MR {
 		return s.WithPrefetch(2048)
 	}
-	if r.tileCycles(s, m) < r.readCycles(s)/8 {
+	if r.tileCycles(s, m) < readCycles(s)/8 {
 		return s.WithPrefetch(prefetchOnce)
 	}
 	return s.WithPrefetch(min(prefetchBytes, prefetchShared/(s.NR/microkernel.PanelWidth)&^63))
@@ -70,7 +70,7 @@ func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 	if widen {
 		return all
 	}
-	memory := r.readCycles(s)
+	memory := readCycles(s)
 	panels := min(s.NR/microkernel.PanelWidth, 4) - 1 // fewer streams than four keep the memory less busy
 	memory *= [...]float64{1.12, 1.03, 1.01, 1}[panels]
 	if s.Spread {
@@ -81,8 +81,8 @@ func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
 }
 
 // readCycles is the cycles that 32 k of one panel take to come from memory.
-func (r Rates) readCycles(s microkernel.Spec) float64 {
-	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / or(r.Stream, core.streamBytes)
+func readCycles(s microkernel.Spec) float64 {
+	return float64(microkernel.PanelOffset(s.B, 256)) / 8 / core.streamBytes
 }
 
 // overlap is how long reading and multiplying take together: the third root of the sum of their

@@ -14,7 +14,7 @@ type Rates roofline.CoreRates
 // somebody made up, bends a plan and does not break it.
 func ratesOf(r roofline.CoreRates) Rates {
 	return Rates{Loads: clip(r.Loads, 1, 2), Dots: clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
-		Pairs: clip(r.Pairs, 0.25, 2), Stream: clip(r.Stream, 1, 32)}
+		Pairs: clip(r.Pairs, 0.25, 2)}
 }
 
 // RatesKnown says that a profile has the rates that tiles are weighed by.

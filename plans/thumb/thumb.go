@@ -23,7 +23,7 @@ type host struct {
 // they do not.
 func newHost(p *profiles.Profile, o Options) (host, error) {
 	have := p.Features()
-	h := host{Cores: coresOf(p), features: have, isa: have.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
+	h := host{features: have, isa: have.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
 	if o.ISA != "" {
 		var err error
 		if h.isa, err = microkernel.ParseISA(o.ISA); err != nil {
@@ -34,17 +34,17 @@ func newHost(p *profiles.Profile, o Options) (host, error) {
 		}
 	}
 	h.pairs, _ = p.PairRates(h.isa)
-	h.Rates = ratesOf(roofline.NewMachine(p).Rates(h.isa))
+	h.Cores = coresOf(p, h.isa)
 	return h, nil
 }
 
-// coresOf asks for the caches of the first usable PU.
-func coresOf(p *profiles.Profile) Cores {
+// coresOf asks for the caches of the first usable PU, and for the rates of an instruction set.
+func coresOf(p *profiles.Profile, isa microkernel.ISA) Cores {
 	m, first := roofline.NewMachine(p), -1
 	if usable := p.UsablePUs(); len(usable) > 0 {
 		first = usable[0]
 	}
-	return Cores{L1: int(m.L1().Value), L2: int(m.L2(first).Value)}
+	return Cores{L1: int(m.L1().Value), L2: int(m.L2(first).Value), Rates: ratesOf(m.Rates(isa))}
 }
 
 type spaceKey struct {
