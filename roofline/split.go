@@ -35,7 +35,7 @@ func Split(n int, sides []Side, part []int) {
 		}
 	}
 	left := within(high, n, sides, part) - n // beyond what there is
-	for i := range sides {
+	for i := len(sides) - 1; i >= 0; i-- {
 		if tile := sides[i].Tile; left >= tile && part[i] > 0 {
 			less := min(left/tile, part[i]/tile) * tile
 			part[i] -= less
