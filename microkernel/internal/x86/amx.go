@@ -2,7 +2,6 @@ package x86
 
 import (
 	"fmt"
-	"math/bits"
 	"unsafe"
 
 	"sandwich/microkernel/internal/asm"
@@ -17,6 +16,9 @@ const amxRows = 16
 // through memory, since tiles are loaded from there, and AMX cannot scale them.
 type amxArgs struct {
 	kernel.TileArgs
+	// bytes from the weights of a sub-block to those of the next: amxSubBlockBytes, or 0 where each
+	// sub-block takes the place of the one before
+	each  uintptr
 	keep  uintptr            // 1: they stay for the row tiles after the first
 	ready uintptr            // 1: they are there
 	work  [amxWork + 64]byte // of which the function takes what begins at a multiple of 64
@@ -28,12 +30,12 @@ type amxKept struct {
 	_ [(amxSubBlocks - 1) * amxSubBlockBytes]byte // goes on where work ends
 }
 
-// The work space: for each span of a group [16 rows][16 columns]int32 sums; then weights, [8][16
-// columns][4 k]int8 for each sub-block.
+// The work space: for each span of k that shares scales, at most two in a sub-block, [16 rows][16
+// columns]int32 sums; then weights, [8][16 columns][4 k]int8 for each sub-block.
 const (
 	amxSumBytes      = 4 * amxRows * qtype.PanelWidth
 	amxSubBlockBytes = qtype.SubBlockK * qtype.PanelWidth
-	amxWeights       = amxSums * amxSumBytes
+	amxWeights       = 2 * amxSumBytes
 	amxWork          = amxWeights + amxSubBlockBytes
 	amxSubBlocks     = 32 // 16 KiB, a third of the first-level cache of the CPUs that have AMX
 )
@@ -60,9 +62,9 @@ func keepsWeights(k *kernel.Tiles, g *kernel.GemmArgs) bool {
 // aimAMX is the arguments of a call of a kernel of Dot AMX.
 func aimAMX(k *kernel.Tiles, args *amxArgs, g *kernel.GemmArgs) {
 	args.TileArgs = k.Args(g, g.N)
-	args.keep, args.ready = 0, 0
+	args.each, args.keep, args.ready = 0, 0, 0
 	if keepsWeights(k, g) {
-		args.keep = 1
+		args.each, args.keep = amxSubBlockBytes, 1
 	}
 }
 
@@ -120,118 +122,53 @@ func newAMX(a *asm.Asm, s spec) (_ *emitter, emit func()) {
 	}
 }
 
-// rowTile is all k of a row tile. Where the bytes of weights stay, the first tile makes all of them
-// before it multiplies; otherwise each sub-block is made and multiplied in turn.
+// rowTile is all k of a row tile, in one of two loops: the first tile makes bytes of the weights,
+// and those after it may find them.
 func (e *amxTile) rowTile() {
 	var t amxArgs
-	kept, single, done := e.NewLabel(), e.NewLabel(), e.NewLabel()
+	again, done := e.NewLabel(), e.NewLabel()
 	e.Lea(e.bytes, asm.At(e.work, amxWeights))
 	e.Mov(e.step, e.arg(unsafe.Offsetof(t.ready)))
 	e.Test(e.step, e.step)
 	e.MovImm(e.step, 64)
-	e.Jcc(asm.NotZero, kept)
-	e.Mov(rCount, e.arg(unsafe.Offsetof(t.keep)))
-	e.Test(rCount, rCount)
-	e.Jcc(asm.Zero, single)
-	e.Mov(e.arg(unsafe.Offsetof(t.ready)), rCount)
+	e.Jcc(asm.NotZero, again)
 	e.blocks(e.mainLoop, func() {
 		e.unpack()
-		e.Add(e.bytes, asm.Imm32(amxSubBlockBytes))
+		e.subBlock()
+		e.Add(e.bytes, e.arg(unsafe.Offsetof(t.each)))
 	})
-	e.Lea(e.bytes, asm.At(e.work, amxWeights))
-	e.Mov(e.bBase[0], e.arg(unsafe.Offsetof(t.B)))
-	e.Bind(kept)
-	e.inGroups()
+	e.Mov(e.bytes, e.arg(unsafe.Offsetof(t.keep)))
+	e.Mov(e.arg(unsafe.Offsetof(t.ready)), e.bytes)
 	e.Jmp(done)
-	e.Bind(single)
+	e.Bind(again)
 	e.blocks(e.mainLoop, func() {
-		e.unpack()
-		e.group(1)
+		e.subBlock()
+		e.Add(e.bytes, asm.Imm32(amxSubBlockBytes))
 	})
 	e.Bind(done)
 }
 
-// inGroups multiplies sub-blocks whose weights are bytes, in groups that divide a block, or of
-// blocks where a block is one.
-func (e *amxTile) inGroups() {
-	g := amxSums / e.spans()
-	n := e.SubBlocks()
-	if n > 1 {
-		for n%g != 0 {
-			g--
-		}
-		e.blocks(e.mainLoop, func() {
-			e.group(g)
-			e.Add(e.bytes, asm.Imm32(g*amxSubBlockBytes))
-		})
-		return
+// subBlock is the 32 k of a sub-block whose weights are bytes.
+func (e *amxTile) subBlock() {
+	for k := 0; k < qtype.SubBlockK; k += e.Span() {
+		e.product(k)
 	}
-	shift := uint8(bits.Len(uint(g)) - 1)
-	e.blocks(e.counted(func() { e.Shr(rCount, shift) }), func() {
-		e.group(g)
-		e.Add(e.bytes, asm.Imm32(g*amxSubBlockBytes))
-	})
-	e.blocks(e.counted(func() { e.And(rCount, asm.Imm32(g-1)) }), func() {
-		e.group(1)
-		e.Add(e.bytes, asm.Imm32(amxSubBlockBytes))
-	})
-}
-
-// counted is a loop over as many blocks as change leaves of all of them in rCount.
-func (e *amxTile) counted(change func()) func(body func()) {
-	return func(body func()) {
-		var t kernel.TileArgs
-		done := e.NewLabel()
-		e.Mov(rCount, e.arg(unsafe.Offsetof(t.Main)))
-		change()
-		e.Test(rCount, rCount)
-		e.Jcc(asm.Zero, done)
-		e.Align(32)
-		top := e.Here()
-		body()
-		e.Dec(rCount)
-		e.Jcc(asm.NotZero, top)
-		e.Bind(done)
-	}
-}
-
-// spans is how many spans of k that share scales a sub-block has.
-func (e *amxTile) spans() int { return qtype.SubBlockK / e.Span() }
-
-// group is n sub-blocks whose weights are bytes: all their products, and then their scales. What a
-// tile stores is not forwarded to the loads behind it, so that these find it in the cache only when
-// other products stand between.
-func (e *amxTile) group(n int) {
-	for i := range n * e.spans() {
-		e.product(i)
-	}
-	for i := range n * e.spans() {
-		k0 := i % e.spans() * e.Span()
-		e.scale(e.w[0], 0, k0)
-		e.scaleSums(i)
+	for k := 0; k < qtype.SubBlockK; k += e.Span() {
+		e.scale(e.w[0], 0, k)
+		e.scaleSums(k)
 		if e.Affine() {
-			e.offsets(k0)
-		}
-		if (i+1)%e.spans() == 0 {
-			e.advance(e.aBase, kernel.ActQ8Bytes)
-			if i+1 < n*e.spans() {
-				e.nextSubBlock()
-			}
+			e.offsets(k)
 		}
 	}
+	e.advance(e.aBase, kernel.ActQ8Bytes)
 }
 
-// The tiles of a set; the second set has the next three. Products take them in turn.
+// The tiles of a span; the second span of a sub-block has the next three.
 const (
 	amxC asm.Tile = iota // sums
 	amxA                 // activations
 	amxB                 // weights
-	amxSet
-)
-
-const (
-	amxSets = 2 // what eight tiles hold
-	amxSums = 4 // spans of k of a group
+	amxSpan
 )
 
 // begin configures the tiles and loads the constants.
@@ -239,7 +176,7 @@ func (e *amxTile) begin() {
 	e.Lea(e.work, asm.At(rArgs, int(unsafe.Offsetof(amxArgs{}.work))+63))
 	e.And(e.work, asm.Imm32(-64))
 	var rows, bytes [8]uint8
-	for t := 0; t < amxSets*int(amxSet); t += int(amxSet) {
+	for t := 0; t < qtype.SubBlockK/e.Span()*int(amxSpan); t += int(amxSpan) {
 		copy(rows[t:], []uint8{uint8(e.s.MR), uint8(e.s.MR), uint8(e.Span() / 4)})
 		copy(bytes[t:], []uint8{4 * qtype.PanelWidth, uint8(e.Span()), 4 * qtype.PanelWidth})
 	}
@@ -265,31 +202,30 @@ func (e *amxTile) unpack() {
 	}
 }
 
-// product multiplies span number i of a group: activations, [rows][k], by weights, [k/4][16
+// product multiplies the span of k from k0 on: activations, [rows][k], by weights, [k/4][16
 // columns][4 k].
-func (e *amxTile) product(i int) {
-	t := asm.Tile(i%amxSets) * amxSet
-	sub, k0 := i/e.spans(), i%e.spans()*e.Span()
-	e.TileLoad(t+amxA, asm.AtIndex(e.aBase[0], rLDA, 1, sub*kernel.ActQ8Bytes+kernel.ActQ+k0))
-	e.TileLoad(t+amxB, asm.AtIndex(e.bytes, e.step, 1, sub*amxSubBlockBytes+16*k0))
+func (e *amxTile) product(k0 int) {
+	t := asm.Tile(k0 / e.Span() * int(amxSpan))
+	e.TileLoad(t+amxA, asm.AtIndex(e.aBase[0], rLDA, 1, kernel.ActQ+k0))
+	e.TileLoad(t+amxB, asm.AtIndex(e.bytes, e.step, 1, 16*k0))
 	e.TileZero(t + amxC)
 	e.TileDot(asm.TDPBSSD, t+amxC, t+amxA, t+amxB)
-	e.TileStore(asm.AtIndex(e.work, e.step, 1, e.sums(i, 0)), t+amxC)
+	e.TileStore(asm.AtIndex(e.work, e.step, 1, e.sums(k0, 0)), t+amxC)
 }
 
-// sums is where in the work space the sums of row r are, of span number i of a group.
-func (e *amxTile) sums(i, r int) int { return i*amxSumBytes + r*4*qtype.PanelWidth }
+// sums is where in the work space the sums of row r are, for the span at k0.
+func (e *amxTile) sums(k0, r int) int { return k0/e.Span()*amxSumBytes + r*4*qtype.PanelWidth }
 
-// scaleSums adds the sums of a span to the accumulators: conversion, one FMA by the product
+// scaleSums adds the sums of the span at k0 to the accumulators: conversion, one FMA by the product
 // of the scales.
-func (e *amxTile) scaleSums(span int) {
+func (e *amxTile) scaleSums(k0 int) {
 	for r0 := 0; r0 < e.s.MR; r0 += amxSideBySide {
 		each := func(step func(i, r int)) {
 			for r := r0; r < min(r0+amxSideBySide, e.s.MR); r++ {
 				step(r-r0, r)
 			}
 		}
-		each(func(i, r int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], asm.At(e.work, e.sums(span, r))) })
+		each(func(i, r int) { e.I(asm.VCVTDQ2PS, e.sumsOf[i], asm.At(e.work, e.sums(k0, r))) })
 		each(func(i, r int) { e.I(asm.VMULPS, e.scales[i], e.w[0], e.a(r, kernel.ActScale).Bcast()) })
 		each(func(i, r int) { e.I(asm.VFMADD231PS, e.acc[r], e.sumsOf[i], e.scales[i]) })
 	}

@@ -34,7 +34,7 @@ func (t subBlocks) blocks(loop func(func()), body func()) {
 		n := t.SubBlocks()
 		if n == 1 {
 			body()
-			t.nextSubBlock()
+			t.advanceB(t.HeadBytes() + t.SubBlockBytes())
 			return
 		}
 		t.advanceB(t.HeadBytes())
@@ -44,21 +44,11 @@ func (t subBlocks) blocks(loop func(func()), body func()) {
 		}
 		top := t.Here()
 		body()
-		t.nextSubBlock()
+		t.advanceB(t.SubBlockBytes())
+		t.Sub(t.head, asm.Imm32(t.SubBlockBytes()))
 		t.Cmp(t.head, asm.Imm32(-t.HeadBytes()-n*t.SubBlockBytes()))
 		t.Jcc(asm.NotZero, top)
 	})
-}
-
-// nextSubBlock moves the panel pointers from one sub-block to the next, for a body that goes
-// through several of them: from block to block where a block is one.
-func (t subBlocks) nextSubBlock() {
-	if t.SubBlocks() == 1 {
-		t.advanceB(t.HeadBytes() + t.SubBlockBytes())
-		return
-	}
-	t.advanceB(t.SubBlockBytes())
-	t.Sub(t.head, asm.Imm32(t.SubBlockBytes()))
 }
 
 // blockScale is scale n at the head of the block, for vector j.
