@@ -22,7 +22,7 @@ func (o *Options) rated(host *profiles.Profile) (*profiles.Profile, error) {
 	isa := host.Features().Best()
 	path := o.ratesPath(host)
 	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() &&
-		thumb.RatesKnown(kept, isa) {
+		thumb.RatesKnown(kept, isa) && thumb.AttentionKnown(kept, isa) {
 		p.Ceilings = kept.Ceilings
 		return &p, nil
 	}

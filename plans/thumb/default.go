@@ -14,6 +14,7 @@ import (
 type Options struct {
 	Compute  string               // auto (or ""), f32, int8, bf16: for weights that have the path
 	KV       string               // f16 (or ""), f32, q8_0
+	Attend   string               // auto (or ""), or what attention adds up by
 	ISA      string               // "" for the widest; avx2, avx512, neon, go
 	Threads  int                  // 0: one PU per core that may be used
 	TP       int                  // tensor-parallel ranks; 0: one
@@ -64,6 +65,9 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 		return nil, err
 	}
 	if err := addDefaults(plan, o, h); err != nil {
+		return nil, err
+	}
+	if plan.Attention, err = h.attention(o.Attend, plan); err != nil {
 		return nil, err
 	}
 	if err := plan.Validate(); err != nil {

@@ -16,6 +16,7 @@ type host struct {
 	features microkernel.Features
 	isa      microkernel.ISA
 	pairs    profiles.PairRates              // zero where they were not measured
+	attend   profiles.AttendRates            // of what was measured
 	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
 }
 
@@ -34,6 +35,7 @@ func newHost(p *profiles.Profile, o Options) (host, error) {
 		}
 	}
 	h.pairs, _ = p.PairRates(h.isa)
+	h.attend = p.AttendRates(h.isa)
 	h.Cores = coresOf(p, h.isa)
 	return h, nil
 }

@@ -33,6 +33,7 @@ type executorConfig struct {
 	Workers *Workers // that will run it
 	Sync    Sync
 	Phase   *plans.Phase
+	Attend  microkernel.AttentionDot
 	Context int // positions that a sequence may have; 0: what the model was trained for
 }
 
@@ -140,6 +141,7 @@ func (e *Executor) layPartials() {
 // compile prepares every rank. Fields of one shape share their products.
 func (e *Executor) compile(c executorConfig) error {
 	kind := kindOfAttention(e.model, &c.Shards.Layers)
+	kind.Dot = c.Attend
 	byKey := map[plans.WeightKey]*phaseGemm{}
 	for r := range e.ranks {
 		own, shard := &e.ranks[r], &c.Shards.list[r]

@@ -59,7 +59,7 @@ func BuildPlan(plan *plans.Plan) error {
 		}
 	}
 	_, err = microkernel.NewAttention(k.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV},
-		microkernel.AttentionForm{})
+		microkernel.AttentionForm{Dot: plan.Attention})
 	return err
 }
 
