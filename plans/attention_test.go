@@ -11,8 +11,9 @@ import (
 	"sandwich/plans/internal/hosttest"
 )
 
-// TestAttentionIsKept: what attention adds up by survives writing and reading, is no exact plan's, is
-// shown with the rates behind it, and needs its CPU; where it is float32 a plan has no word of it.
+// TestAttentionIsKept: what attention adds up by survives writing and reading, is no exact plan's,
+// is shown with the rates behind it, and needs its CPU; where it is float32 a plan has no word of
+// it.
 func TestAttentionIsKept(t *testing.T) {
 	rates := map[string]float64{"f32": 200e9, "tdpbf16": 800e9}
 	b := testBundle(t)

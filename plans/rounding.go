@@ -2,8 +2,8 @@ package plans
 
 import "sandwich/microkernel"
 
-// Rounding is that of the plan, with the rates behind a path of bf16, and behind what attention adds
-// up by, where the host's profile has them.
+// Rounding is that of the plan, with the rates behind a path of bf16, and behind what attention
+// adds up by, where the host's profile has them.
 func (b *Bundle) Rounding() string {
 	why := b.pairRounding()
 	d, r := b.Plan.Attention, b.Host.AttendRates(b.Plan.widestISA())

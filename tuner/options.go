@@ -137,7 +137,8 @@ func (o *Options) checkHost() error {
 
 // flags is every option that changes what is timed, as the journal compares it.
 func (o *Options) flags() string {
-	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s attention=%s seq-max=%d batch-max=%d budget=%s effort=%s "+
+	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s attention=%s seq-max=%d batch-max=%d budget=%s "+
+		"effort=%s "+
 		"strategy=%s top-k=%d allow-tp=%v load=%q objective=%s",
 		o.Threads, o.TP, o.ISA, o.Compute, o.KV, o.Attend, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK,
 		o.AllowTP, o.Load.Name+o.Load.Workload.Name, o.Objective)

@@ -192,8 +192,8 @@ func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error
 	return rows, nil
 }
 
-// options are the measurements under the session's flags: of each type of cache, what attention adds
-// up by and length of heads.
+// options are the measurements under the session's flags: of each type of cache, what attention
+// adds up by and length of heads.
 func (f *attentionFlags) options(host *profiles.Profile, session sessionFlags,
 	isa microkernel.ISA) (all []measure.AttentionOptions, err error) {
 	// of whose plan only the PUs and what attention adds up by are used
@@ -214,7 +214,8 @@ func (f *attentionFlags) options(host *profiles.Profile, session sessionFlags,
 
 func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA,
 	dim int) measure.AttentionOptions {
-	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, Dot: plan.Attention, KV: plan.KV, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups,
+	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, Dot: plan.Attention, KV: plan.KV, HeadDim: dim,
+		KVHeads: f.kvHeads, Groups: f.groups,
 		Decode: f.decode, Prefill: f.prefill,
 		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
 	if !f.hot {

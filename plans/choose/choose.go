@@ -87,7 +87,7 @@ func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan 
 	paths string, err error) {
 	pairs, attention := thumb.PairsOpen(host, shape, o.thumb()), thumb.AttentionOpen(host, shape, o.thumb())
 	if pairs || attention || o.tilesOpen(host) {
-		rated, failed := o.rated(host)
+		rated, failed := o.rated(host, attention)
 		if failed == nil || pairs || attention {
 			host = rated
 		}

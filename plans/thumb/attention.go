@@ -34,8 +34,8 @@ func (h host) attention(option string, p *plans.Plan) (microkernel.AttentionDot,
 }
 
 // mayRound says that attention may round on its way: that products do already, and the CPU has
-// something else than float32. Where all weights are multiplied in float32, or the cache is float32,
-// somebody wants it exact.
+// something else than float32. Where all weights are multiplied in float32, or the cache is
+// float32, somebody wants it exact.
 func (h host) mayRound(kv microkernel.KVType, paths []microkernel.Compute) bool {
 	return kv != microkernel.KVF32 && slices.ContainsFunc(paths, func(c microkernel.Compute) bool {
 		return c != microkernel.ComputeF32
@@ -88,6 +88,9 @@ func AttentionOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 		c, err := o.pathOf(k, h)
 		if err != nil {
 			return false
+		}
+		if k.Type == microkernel.BF16.String() && PairsOpen(p, s, o) {
+			c = microkernel.ComputeBF16 // as rates may say
 		}
 		paths = append(paths, c)
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // attendFigures are the attention of the first worker by each dot product that this CPU has; none
-// where there is nothing to choose.
+// where there is nothing to choose, or no generated code to choose between.
 func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []*figure, err error) {
 	layout := microkernel.KVLayout{HeadDim: attendDim, Elem: microkernel.KVF16}
 	if !isa.Generates() {
@@ -35,6 +35,9 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 		a, err := microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: d})
 		if err != nil {
 			return nil, err
+		}
+		if !a.Native() {
+			return nil, nil
 		}
 		work, err := b.attendWork(a, layout, isa, window)
 		if err != nil {

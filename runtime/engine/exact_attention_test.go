@@ -20,8 +20,8 @@ func attentionDots() (dots []microkernel.AttentionDot) {
 	return dots
 }
 
-// TestBitEqualAttention is TestBitEqual for attention by dot products of bfloat16: not across vector
-// widths, but across threads, chunks, company, and prefill against decode.
+// TestBitEqualAttention is TestBitEqual for attention by dot products of bfloat16: not across
+// vector widths, but across threads, chunks, company, and prefill against decode.
 func TestBitEqualAttention(t *testing.T) {
 	skipUnderRace(t)
 	dots := attentionDots()

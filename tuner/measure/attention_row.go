@@ -32,7 +32,8 @@ type AttentionRow struct {
 // Row is the time beside the roofs that were measured in turn with it.
 func (t *AttentionTime) Row(host *profiles.Profile, o AttentionOptions) AttentionRow {
 	sp := Summarize(t.Seconds)
-	r := AttentionRow{Test: "decode", KV: o.KV.String(), By: o.Dot.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads, Group: t.Group,
+	r := AttentionRow{Test: "decode", KV: o.KV.String(), By: o.Dot.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads,
+		Group:   t.Group,
 		Context: t.Context, Batch: o.Batch,
 		Threads: t.Threads, ISA: o.ISA.String(), Cold: o.Cold > 0, Median: sp.Median, Min: sp.Min, Max: sp.Max,
 		Reps:   len(t.Seconds),

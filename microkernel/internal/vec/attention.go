@@ -21,13 +21,15 @@ type Attention struct {
 	form   AttentionForm
 	vec    *Vec
 	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
-	wide   []jit.Func // the same over a block as `open` leaves it for several tiles; nil where it reads blocks as cached
-	open   func(dst, block, next, scratch unsafe.Pointer, seen int)
-	room   attentionRoom
+	// the same over a block as `open` leaves it for several tiles; nil where it reads blocks as
+	// cached
+	wide []jit.Func
+	open func(dst, block, next, scratch unsafe.Pointer, seen int)
+	room attentionRoom
 }
 
-// attentionRoom is how the scratch of a call is divided: that of the kernels, then for each tile its
-// queries and its state, then the opened blocks.
+// attentionRoom is how the scratch of a call is divided: that of the kernels, then for each tile
+// its queries and its state, then the opened blocks.
 type attentionRoom struct {
 	tiles, tile int // where the first tile begins, and from one to the next
 	queries     int // bytes of a tile's
@@ -168,6 +170,9 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention,
 	a.divide()
 	return a, nil
 }
+
+// Native says that it is generated code.
+func (a *Attention) Native() bool { return a.code != nil }
 
 // divide lays out the scratch.
 func (a *Attention) divide() {

@@ -122,7 +122,20 @@ func (a *Attention) roundQuery(dst unsafe.Pointer, src *float32) {
 	clear(vecOf((*byte)(unsafe.Add(dst, 2*dim)), a.room.query-2*dim))
 }
 
-// refSum is the definition of a sum of n products, whose factors at(0), at(1) and so on are.
+// refRound is what the dot product takes numbers for.
+func (d AttentionDot) refRound(x []float32) []float32 {
+	if d == AttendF32 {
+		return x
+	}
+	out := make([]float32, len(x))
+	for i, e := range x {
+		out[i] = plain.FromBF16(plain.RoundBF16(e))
+	}
+	return out
+}
+
+// refSum is the definition of a sum of n products, whose factors at(0), at(1) and so on are, the
+// first of each rounded already.
 func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32) {
 	switch d {
 	case AttendDPBF16:
@@ -149,11 +162,12 @@ func (d AttentionDot) refSum(n int, at func(i int) (x, y float32)) (sum float32)
 	return sum
 }
 
-// refPair is the factors i and i+1 of n as bfloat16, with zeros behind the last.
+// refPair is the factors i and i+1 of n, the second of each as bfloat16, with zeros behind the
+// last.
 func refPair(n, i int, at func(i int) (x, y float32)) (x, y [2]float32) {
 	for j := range min(2, n-i) {
 		a, b := at(i + j)
-		x[j], y[j] = plain.FromBF16(plain.RoundBF16(a)), plain.FromBF16(plain.RoundBF16(b))
+		x[j], y[j] = a, plain.FromBF16(plain.RoundBF16(b))
 	}
 	return x, y
 }

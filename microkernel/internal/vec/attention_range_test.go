@@ -34,7 +34,8 @@ func TestAttentionRanges(t *testing.T) {
 					want, got := c.out(), c.out()
 					a.Run(c.job(0, c.tokens, want), unsafe.Pointer(&scratch[0]))
 					runRanges(t, rng, a, c.job(0, c.tokens, got), scratch)
-					wantSame(t, fmt.Sprintf("dim %d %s by %s tokens, group, pos %v", dim, elem, a.form.Dot, size), got, want)
+					wantSame(t, fmt.Sprintf("dim %d %s by %s tokens, group, pos %v", dim, elem, a.form.Dot, size), got,
+						want)
 				}
 			}
 		}

@@ -42,6 +42,7 @@ func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, o
 	k := unsafe.Add(j.KV, int(*at(j.Table, b))*j.Pitch)
 	v, n := unsafe.Add(k, l.KBytes()), min(j.sees(token)-b*KVBlock, KVBlock)
 	scale := j.Scale
+	q = dot.refRound(q)
 	var p [KVBlock]float32
 	for pos := range n {
 		p[pos] = dot.refSum(l.HeadDim, func(d int) (float32, float32) { return q[d], l.getK(k, pos, d) })
@@ -55,9 +56,9 @@ func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, o
 	}
 	valid, mb, sb := int32(n), float32(0), float32(0)
 	refSoftmaxBlock(&p[0], KVBlock, 1, KVBlock, &valid, scale, &mb, &sb)
-	block := make([]float32, l.HeadDim)
+	block, rounded := make([]float32, l.HeadDim), dot.refRound(p[:])
 	for d := range block {
-		block[d] = dot.refSum(n, func(pos int) (float32, float32) { return p[pos], l.getV(v, pos, d) })
+		block[d] = dot.refSum(n, func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })
 	}
 	refMergeBlock(&out[0], 0, m, s, &block[0], 0, &mb, &sb, 1, l.HeadDim)
 }

@@ -52,7 +52,8 @@ func (f Fused) PairBytes() int { return f.pairKeyBytes() + f.paddedDim()/group*p
 
 func (f Fused) pairKeyBytes() int { return positions * f.keyDims() * 2 }
 
-// roundedAt is where in scratch the rounded probabilities begin, pairAt where a block in pairs does.
+// roundedAt is where in scratch the rounded probabilities begin, pairAt where a block in pairs
+// does.
 func (f Fused) roundedAt() int { return scrP + f.Rows*rowP }
 
 // pairAt: see roundedAt.

@@ -34,7 +34,8 @@ func (g *fused) releaseTiles() {
 }
 
 // tileProduct adds to the tiles of `panels` panels step k of the rows at a, whose distance is in
-// rowStep, times the panels at b, panel bytes apart, whose rows are 64 bytes apart as lineStep says.
+// rowStep, times the panels at b, panel bytes apart, whose rows are 64 bytes apart as lineStep
+// says.
 func (g *fused) tileProduct(k, panels int, a asm.Mem, b asm.Reg, panel int, lineStep asm.Reg) {
 	rows := tileA + asm.Tile(k%2)
 	g.TileLoad(rows, a)
