@@ -51,6 +51,9 @@ func (p *Plan) Validate() error {
 	if err := service.check(); err != nil {
 		return err
 	}
+	if err := p.checkClasses(); err != nil {
+		return err
+	}
 	if err := p.checkWeights(); err != nil {
 		return err
 	}
@@ -147,23 +150,20 @@ func (p *Plan) Rounding() string {
 }
 
 func (p *Plan) checkPhase(ph *Phase, shapes []tableShape) error {
-	if len(ph.Tables) != len(shapes) || len(ph.Tables) > maxTables {
-		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(shapes))
+	if err := p.checkTables(ph, shapes); err != nil {
+		return err
 	}
 	for i := range ph.Tables {
-		t, c := &ph.Tables[i], shapes[i]
-		if t.WeightKey != c.WeightKey {
-			return fmt.Errorf("table of %s where the weights have %s", t.WeightKey, c.WeightKey)
-		}
+		t, c := &ph.Tables[i], shapes[i%len(shapes)]
 		compute, err := p.computeOf(c)
 		if err != nil {
 			return err
 		}
 		if err := t.check(compute, p.threads(c, ph.PUs)); err != nil {
-			return fmt.Errorf("table %s: %w", t.WeightKey, err)
+			return fmt.Errorf("table %s: %w", t.title(), err)
 		}
 	}
-	return nil
+	return p.checkUnlike(ph)
 }
 
 // check wants rules in ascending order without overlap, the last one open.
@@ -277,11 +277,19 @@ func (s Schedule) checkSlice(k WeightKey) error {
 	return nil
 }
 
-// Needs is what a host must have to run the plan's kernels.
+// Needs is what a host must have to run the plan's kernels, but for those of classes that may be
+// left out.
 func (p *Plan) Needs() microkernel.Features {
 	var f microkernel.Features
-	for _, s := range p.Kernels() {
-		f |= s.Needs()
+	for _, ph := range p.phases() {
+		for _, t := range ph.phase.Tables {
+			if c := p.class(t.Class); c != nil && c.Optional {
+				continue
+			}
+			for _, r := range t.Rules {
+				f |= r.Schedule.Kernel.Needs()
+			}
+		}
 	}
 	return f
 }

@@ -199,20 +199,10 @@ func (t Target) pieces(n, tile int, g Regime) (out []Piece) {
 	return out
 }
 
-// divide is Split among several: each is split off from all behind it, which count as one.
+// divide is Split with a list of its own.
 func divide(n int, sides []Side) []int {
 	out := make([]int, len(sides))
-	for i, s := range sides {
-		rest := Side{Tile: 1}
-		for _, o := range sides[i+1:] {
-			rest = Side{Rate: rest.Rate + o.Rate, Tile: max(rest.Tile, o.Tile)}
-		}
-		if i == len(sides)-1 {
-			out[i] = n
-			break
-		}
-		out[i], n = Split(n, s, rest)
-	}
+	Split(n, sides, out)
 	return out
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/thumb"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
@@ -59,8 +58,7 @@ type HeldPoint struct {
 func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
 	o.Options.SeqMax = o.MaxM
-	k := o.Key
-	shape := oneWeight(k, min(maxCompared, 1+compareBytes/max(1, measure.PackedBytes(k))))
+	shape := o.shape()
 	if o.Began.IsZero() {
 		o.Began = time.Now()
 	}
@@ -88,6 +86,14 @@ func oneWeight(k plans.WeightKey, count int) plans.ModelShape {
 		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: count}}}
 }
 
+// shape is a model of nothing but the weight, as often as trials go round.
+func (o *CompareOptions) shape() plans.ModelShape {
+	return oneWeight(o.Key, min(maxCompared, 1+compareBytes/max(1, measure.PackedBytes(o.Key))))
+}
+
+// comparedRows are the M at which searches are compared: between those that they are asked for.
+var comparedRows = []int{9, 11, 23, 45, 100, 300, 700, 1500}
+
 // compareBytes is how many bytes of weights a comparison goes round.
 const compareBytes = 1 << 30
 
@@ -99,7 +105,7 @@ func (o *CompareOptions) fill() {
 		o.MaxM = 2048
 	}
 	if o.HeldOut == nil {
-		for _, m := range []int{9, 11, 23, 45, 100, 300, 700, 1500} {
+		for _, m := range comparedRows {
 			if m <= o.MaxM {
 				o.HeldOut = append(o.HeldOut, m)
 			}
@@ -162,7 +168,7 @@ func (t *partition) prepareCompare(o CompareOptions) (err error) {
 	if t.shapes, err = t.def.TableShapes(t.def.PUs()); err != nil {
 		return err
 	}
-	t.isa = exec.PlanISA(t.def)
+	t.isa = t.def.ISAOf("")
 	if o.Journal != "" {
 		if t.journal, err = openJournal(o.Journal, o.journalKey(t.shape), true); err != nil {
 			return err
@@ -183,7 +189,8 @@ func (t *partition) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, err
 	t.rec.timer = b
 	ph := phaseOf(t.def, prefill)
 	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}
-	p, err := t.problem(b.WeightBytes(), &job{phase: prefill, key: o.Key, shape: t.shapes[0]}, nil)
+	p, err := t.problem(b.WeightBytes(), &job{phase: prefill, pus: t.def.Prefill.PUs, key: o.Key, shape: t.shapes[0]},
+		nil)
 	if err == nil { // filling the operands is not the first trial's fault
 		err = b.Prepare(o.Key, p.Anchors[len(p.Anchors)-1], p.Compute)
 	}

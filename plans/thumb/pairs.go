@@ -29,7 +29,18 @@ func Choice(r profiles.PairRates) string {
 // PairsOpen says that the paths of a model depend on measured rates: it has bf16 weights, and the
 // CPU has the dot products.
 func PairsOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
-	h, err := newHost(p, o)
+	isas, err := o.isas(p)
+	if err != nil {
+		return false
+	}
+	list, err := o.kinds(p, p.UsablePUs(), isas)
+	if err != nil || len(list) == 0 {
+		return false
+	}
+	h, err := newHost(p, list[0].isa, firstPU(p))
+	for _, k := range list {
+		h.beside = append(h.beside, k.isa)
+	}
 	return err == nil && (o.Compute == "" || o.Compute == "auto") && has(s, microkernel.BF16) && h.hasPairs()
 }
 
@@ -43,7 +54,13 @@ func has(s plans.ModelShape, t microkernel.WeightType) bool {
 	return false
 }
 
-// hasPairs says that the instruction set has kernels of bf16 dot products on this CPU.
+// hasPairs says that the instruction set has kernels of bf16 dot products on this CPU, and those of
+// other workers, too: all must round a product alike.
 func (h host) hasPairs() bool {
-	return len(h.candidates(spaceKey{h.isa, microkernel.ComputeBF16, microkernel.BF16})) > 0
+	for _, isa := range append([]microkernel.ISA{h.isa}, h.beside...) {
+		if len(h.candidates(spaceKey{isa, microkernel.ComputeBF16, microkernel.BF16})) == 0 {
+			return false
+		}
+	}
+	return true
 }
