@@ -255,3 +255,6 @@ func (r Roof) Stages(p Placement, s Step, vectors float64, sequence bool) Placem
 		p.Why)
 	return p
 }
+
+// tiles is n rounded up to whole tiles.
+func tiles(n, tile int) float64 { return float64((n + tile - 1) / tile * tile) }
