@@ -70,7 +70,7 @@ func (f *followed) follow(p *program, t *trie, node, top int32) {
 				f.bits[id/64] |= 1 << (id % 64)
 			}
 		}
-		if n.first < n.end {
+		if first, end := t.children(c); first < end {
 			f.follow(p, t, c, to)
 		}
 	}

@@ -172,8 +172,7 @@ func (w *walker) children(node int32, from place, depth uint16) {
 		w.follow(node, from.top, from.base, depth)
 		return
 	}
-	n := &w.nodes[node]
-	for c := n.first; c < n.end; c++ {
+	for c, end := w.trie.children(node); c < end; c++ {
 		if b := w.bytes[c]; from.s.bytes.has(b) {
 			if depth > 0 && w.m.work > w.Matcher.most {
 				return // beyond the budget tokens of one byte go on
@@ -194,9 +193,9 @@ func (w *walker) follow(node, top int32, base *node, depth uint16) {
 // behind these: the bytes of both are in order.
 func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
 	return func(yield func(child, to int32) bool) {
-		n, s := &t.nodes[node], &p.tops[top]
+		s := &p.tops[top]
 		ways := p.edges[s.first : s.first+int32(s.count)]
-		for c := n.first; c < n.end && len(ways) > 0; {
+		for c, end := t.children(node); c < end && len(ways) > 0; {
 			switch b, way := t.bytes[c], ways[0]; {
 			case b > way.hi:
 				ways = ways[1:]
@@ -206,7 +205,7 @@ func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
 				}
 				c++
 			default:
-				skip, _ := slices.BinarySearch(t.bytes[c:n.end], way.lo)
+				skip, _ := slices.BinarySearch(t.bytes[c:end], way.lo)
 				c += int32(skip)
 			}
 		}
@@ -225,7 +224,7 @@ func (w *walker) behind(to int32, base *node) place {
 // they are added at once.
 func (w *walker) visit(node int32, at place, depth uint16) {
 	n := &w.nodes[node]
-	if at.s != nil && at.s.loop != nil && int32(n.chars) <= at.s.run && at.s.loop.of.covers(n.below) {
+	if at.s != nil && at.s.loop != nil && int32(w.chars[node]) <= at.s.run && at.s.loop.of.covers(w.below[node]) {
 		switch free := at.s.free(); {
 		case free <= w.most:
 			w.add(n.from, n.past, free)
@@ -240,7 +239,7 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 		}
 	}
 	w.add(n.from, n.to, w.m.costOf(at))
-	if n.first < n.end && depth < w.deepest {
+	if first, end := w.trie.children(node); first < end && depth < w.deepest {
 		w.children(node, at, depth)
 	}
 }
