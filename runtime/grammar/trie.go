@@ -8,6 +8,8 @@ type trie struct {
 	below  []classes  // of the characters that begin below each
 	chars  []uint16   // that begin below each, of the token that has most
 	tokens []int32    // in the order of their texts
+	// without are classes that none of the tokens is of alone.
+	without classes
 }
 
 // trieNode is what every walk looks at.

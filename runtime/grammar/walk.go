@@ -224,7 +224,8 @@ func (w *walker) behind(to int32, base *node) place {
 // they are added at once.
 func (w *walker) visit(node int32, at place, depth uint16) {
 	n := &w.nodes[node]
-	if at.s != nil && at.s.loop != nil && int32(w.chars[node]) <= at.s.run && at.s.loop.of.covers(w.below[node]) {
+	if at.s != nil && at.s.loop != nil && !w.without.covers(at.s.loop.of) && int32(w.chars[node]) <= at.s.run &&
+		at.s.loop.of.covers(w.below[node]) {
 		switch free := at.s.free(); {
 		case free <= w.most:
 			w.add(n.from, n.past, free)
@@ -238,7 +239,9 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 			return
 		}
 	}
-	w.add(n.from, n.to, w.m.costOf(at))
+	if n.from < n.to {
+		w.add(n.from, n.to, w.m.costOf(at))
+	}
 	if first, end := w.trie.children(node); first < end && depth < w.deepest {
 		w.children(node, at, depth)
 	}
