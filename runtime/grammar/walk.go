@@ -189,8 +189,8 @@ func (w *walker) follow(node, top int32, base *node, depth uint16) {
 	}
 }
 
-// inStep are the children of a node of a trie whose bytes a simple state takes, and the states behind
-// these: the bytes of both are in order.
+// inStep are the children of a node of a trie whose bytes a simple state takes, and the states
+// behind these: the bytes of both are in order.
 func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
 	return func(yield func(child, to int32) bool) {
 		s := &p.tops[top]
