@@ -63,6 +63,7 @@ func (d *differ) plan(a, b *Plan) {
 	d.compare("plan", "exact", strconv.FormatBool(a.Exact()), strconv.FormatBool(b.Exact()))
 	d.compare("plan", "tuned", strconv.FormatBool(a.Tuned), strconv.FormatBool(b.Tuned))
 	d.compare("plan", "kv", a.KV.String(), b.KV.String())
+	d.compare("plan", "attention", a.Attention.String(), b.Attention.String())
 	d.compare("plan", "seq_max", strconv.Itoa(a.SeqMax), strconv.Itoa(b.SeqMax))
 	d.compare("plan", "batch_max", strconv.Itoa(a.BatchMax), strconv.Itoa(b.BatchMax))
 	d.compare("plan", "chunk", strconv.Itoa(a.Chunk), strconv.Itoa(b.Chunk))

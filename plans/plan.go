@@ -14,15 +14,17 @@ type Plan struct {
 	Fingerprint string             `yaml:"fingerprint" json:"fingerprint"` // of the host profile
 	Tuned       bool               `yaml:"tuned" json:"tuned"`             // false: made by plans/thumb
 	KV          microkernel.KVType `yaml:"kv" json:"kv"`                   // f16, f32, q8_0
-	SeqMax      int                `yaml:"seq_max" json:"seq_max"`         // prefill rows that were tuned for
-	BatchMax    int                `yaml:"batch_max" json:"batch_max"`     // decode rows that were tuned for
-	Chunk       int                `yaml:"chunk" json:"chunk"`             // prefill chunk in tokens
-	Model       ModelShape         `yaml:"model" json:"model"`
-	Ranks       []Rank             `yaml:"ranks" json:"ranks"`                         // they share every weight
-	Classes     []Class            `yaml:"classes,omitempty" json:"classes,omitempty"` // of unlike workers
-	Weights     []WeightPlan       `yaml:"weights" json:"weights"`
-	Prefill     Phase              `yaml:"prefill" json:"prefill"`
-	Decode      Phase              `yaml:"decode" json:"decode"`
+	// what attention adds up by; absent: f32
+	Attention microkernel.AttentionDot `yaml:"attention,omitempty" json:"attention,omitempty"`
+	SeqMax    int                      `yaml:"seq_max" json:"seq_max"`     // prefill rows that were tuned for
+	BatchMax  int                      `yaml:"batch_max" json:"batch_max"` // decode rows that were tuned for
+	Chunk     int                      `yaml:"chunk" json:"chunk"`         // prefill chunk in tokens
+	Model     ModelShape               `yaml:"model" json:"model"`
+	Ranks     []Rank                   `yaml:"ranks" json:"ranks"`                         // they share every weight
+	Classes   []Class                  `yaml:"classes,omitempty" json:"classes,omitempty"` // of unlike workers
+	Weights   []WeightPlan             `yaml:"weights" json:"weights"`
+	Prefill   Phase                    `yaml:"prefill" json:"prefill"`
+	Decode    Phase                    `yaml:"decode" json:"decode"`
 }
 
 // Phase is one of the two plans between which the runtime switches.
@@ -81,12 +83,14 @@ func (p *Plan) Arithmetics() []string {
 }
 
 // Widest is the widest instruction set of its kernels.
-func (p *Plan) Widest() string {
+func (p *Plan) Widest() string { return p.widestISA().String() }
+
+func (p *Plan) widestISA() microkernel.ISA {
 	widest := microkernel.Go
 	for _, k := range p.Kernels() {
 		widest = max(widest, k.ISA)
 	}
-	return widest.String()
+	return widest
 }
 
 // Kernels lists the kernels of both phases, each once, in the order of the tables.

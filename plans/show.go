@@ -20,6 +20,7 @@ type Summary struct {
 	Model       string          `json:"model"`
 	ModelDigest string          `json:"model_digest"`
 	KV          string          `json:"kv"`
+	Attention   string          `json:"attention"` // what it adds up by
 	SeqMax      int             `json:"seq_max"`
 	BatchMax    int             `json:"batch_max"`
 	Chunk       int             `json:"chunk"`
@@ -87,7 +88,8 @@ func (b *Bundle) Show() Summary {
 		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
 		Exact: p.Exact(), Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
-		KV: p.KV.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: SummaryService{p.Ranks,
+		KV: p.KV.String(), Attention: p.Attention.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk,
+		Service: SummaryService{p.Ranks,
 			p.TP(), p.Prefill.PUs, p.Decode.PUs},
 		Classes: p.Classes, Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
 	}

@@ -44,6 +44,9 @@ func (p *Plan) Validate() error {
 	if _, err := microkernel.ParseKVType(p.KV.String()); err != nil {
 		return fmt.Errorf("kv: %w", err)
 	}
+	if err := p.checkAttention(); err != nil {
+		return err
+	}
 	if err := p.Model.Check(); err != nil {
 		return err
 	}
@@ -127,11 +130,23 @@ func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
+// checkAttention wants a dot product that the kernels of rows have: those of the widest instruction
+// set.
+func (p *Plan) checkAttention() error {
+	if _, err := microkernel.ParseAttentionDot(p.Attention.String()); err != nil {
+		return err
+	}
+	if isa := p.widestISA(); !p.Attention.On(isa, p.Attention.Needs()) {
+		return fmt.Errorf("attention by %s: kernels of %s have no such dot product", p.Attention, isa)
+	}
+	return nil
+}
+
 // Exact says that rule 6 holds in full: the bits are those of any machine, on one rank and with
 // paths whose rounding no instruction decides.
 func (p *Plan) Exact() bool {
 	_, inexact := p.inexactWeight()
-	return p.TP() == 1 && !inexact
+	return p.TP() == 1 && !inexact && p.Attention.Exact()
 }
 
 // Rounding says in words why the plan is not exact; "" where it is.
@@ -142,6 +157,9 @@ func (p *Plan) Rounding() string {
 	var why []string
 	if w, ok := p.inexactWeight(); ok {
 		why = append(why, w.Compute.String()+" instructions")
+	}
+	if !p.Attention.Exact() {
+		why = append(why, fmt.Sprintf("attention by %s", p.Attention))
 	}
 	if p.TP() > 1 {
 		why = append(why, "the partition")
@@ -280,7 +298,7 @@ func (s Schedule) checkSlice(k WeightKey) error {
 // Needs is what a host must have to run the plan's kernels, but for those of classes that may be
 // left out.
 func (p *Plan) Needs() microkernel.Features {
-	var f microkernel.Features
+	f := p.Attention.Needs()
 	for _, ph := range p.phases() {
 		for _, t := range ph.phase.Tables {
 			if c := p.class(t.Class); c != nil && c.Optional {

@@ -30,7 +30,8 @@ func dataFolder() (string, error) {
 
 // asked is what the flags ask of the plan.
 func (f *sessionFlags) asked() *choose.Options {
-	o := &choose.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Threads: f.threads, TP: f.ranks}
+	o := &choose.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Attend: f.attention,
+		Threads: f.threads, TP: f.ranks}
 	o.Folder, _ = dataFolder() // none, and then nothing is looked up or kept
 	return o
 }

@@ -15,6 +15,9 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 	if o.Compute != "auto" && o.Compute != "" && !slices.Equal(p.Weights, asked.Weights) {
 		return fmt.Errorf("the plan %s does not compute in %s throughout", p.Name, o.Compute)
 	}
+	if o.Attend != "" && o.Attend != "auto" && p.Attention != asked.Attention {
+		return fmt.Errorf("the plan %s adds up attention by %s", p.Name, p.Attention)
+	}
 	if err := o.matchISA(p, asked); err != nil {
 		return err
 	}

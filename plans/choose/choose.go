@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -19,6 +20,7 @@ type Options struct {
 	ISA     string // of the kernels; "": the widest
 	KV      string // type of the KV cache; "": as the plan says
 	Compute string // auto (also ""), f32, int8 or bf16
+	Attend  string // what attention adds up by: auto, or a name; "": as the plan says
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
 }
@@ -33,7 +35,7 @@ func (e *BundleError) Unwrap() error { return e.Err }
 type Choice struct {
 	Plan    *plans.Plan
 	Path    string // of its bundle; "" for the untuned default
-	Paths   string // why the untuned default multiplies bf16 weights as it does; "" where there is nothing to say
+	Paths   string // why the untuned default rounds as it does; "" where there is nothing to say
 	State   plans.State
 	Verdict plans.Verdict
 	Bundle  *plans.Bundle // nil for the untuned default
@@ -80,25 +82,38 @@ func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 }
 
 // Untuned is the plan that runs where there is no other, by this machine's rates, and why it
-// multiplies bf16 weights as it does where the flags leave that open. Without a folder that keeps
-// them rates are measured only where bits depend on them.
+// multiplies bf16 weights, and adds up attention, as it does where the flags leave that open.
+// Without a folder that keeps them rates are measured only where bits depend on them.
 func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
-	open := thumb.PairsOpen(host, shape, o.thumb())
-	if open || o.tilesOpen(host) {
-		rated, failed := o.rated(host)
-		if failed == nil || open {
+	pairs, attention := thumb.PairsOpen(host, shape, o.thumb()), thumb.AttentionOpen(host, shape, o.thumb())
+	if pairs || attention || o.tilesOpen(host) {
+		rated, failed := o.rated(host, attention)
+		if failed == nil || pairs || attention {
 			host = rated
 		}
-		if r, ok := host.PairRates(host.Features().Best()); open && ok {
-			paths = thumb.Choice(r)
-		} else if open && failed != nil {
-			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " +
-				failed.Error()
-		}
+		paths = choices(host, pairs, attention, failed)
 	}
 	plan, err = o.byDefault(host, shape)
 	return plan, paths, err
+}
+
+// choices says what measured rates decide of what is open, or that they could not be measured.
+func choices(host *profiles.Profile, pairs, attention bool, failed error) string {
+	var said []string
+	best := host.Features().Best()
+	if r, ok := host.PairRates(best); pairs && ok {
+		said = append(said, thumb.Choice(r))
+	} else if pairs && failed != nil {
+		said = append(said, "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: "+
+			failed.Error())
+	}
+	if r := host.AttendRates(best); attention && len(r) > 0 {
+		said = append(said, thumb.AttentionChoice(r))
+	} else if attention && failed != nil {
+		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
+	}
+	return strings.Join(said, "; ")
 }
 
 // tilesOpen says that measured rates would weigh the tiles of an untuned plan, and can be kept.
@@ -108,7 +123,7 @@ func (o *Options) tilesOpen(host *profiles.Profile) bool {
 }
 
 func (o *Options) thumb() thumb.Options {
-	return thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
+	return thumb.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
 }
 
 // byDefault is the default plan under the flags, by the ceilings that the profile has.
@@ -224,7 +239,8 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 // arithmetic of the weights stays, so that sequences under way keep their bits.
 func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
 	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {
-	options := thumb.Options{Compute: o.Compute, KV: o.KV, Like: plan, Weights: slices.Clone(plan.Weights)}
+	options := thumb.Options{Compute: o.Compute, KV: o.KV, Attend: plan.Attention.String(), Like: plan,
+		Weights: slices.Clone(plan.Weights)}
 	return func(service *plans.ServiceConfig) (*plans.Plan, error) {
 		options := options
 		options.Service = service

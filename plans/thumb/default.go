@@ -16,6 +16,7 @@ type Options struct {
 	KV       string               // f16 (or ""), f32, q8_0
 	ISA      string               // of workers, as plans.ParseWorkerISAs reads it; "" for the widest
 	Like     *plans.Plan          // whose workers keep their instruction sets, instead of ISA
+	Attend   string               // auto (or ""), or what attention adds up by
 	Threads  int                  // 0: one PU per core that may be used
 	TP       int                  // tensor-parallel ranks; 0: one
 	Service  *plans.ServiceConfig // instead of Threads and TP: ranks and PUs that were chosen already
@@ -79,6 +80,9 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 		return nil, err
 	}
 	if err := addDefaults(plan, o, h); err != nil {
+		return nil, err
+	}
+	if plan.Attention, err = h.attention(o.Attend, plan); err != nil {
 		return nil, err
 	}
 	if err := addClasses(plan, p, list); err != nil {

@@ -25,6 +25,7 @@ type AttentionKind struct {
 	Groups  []int // by layer: query heads of a KV head; of one entry, that of all
 	Softcap bool  // scores are capped
 	Windows []int // by store: positions that a token of its layers sees, 0 for all; nil: all
+	Dot     microkernel.AttentionDot
 }
 
 // group is that of a layer.
@@ -76,7 +77,8 @@ func NewAttention(isas []microkernel.ISA, kv *KVStore, kind AttentionKind, worke
 			continue
 		}
 		a.cutOf[layer] = len(a.cuts)
-		bytes, err := c.prepare(isas, kv, kind.Softcap)
+		bytes, err := c.prepare(isas, kv, microkernel.AttentionForm{Softcap: kind.Softcap, Window: c.window > 0,
+			Dot: kind.Dot})
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +115,8 @@ func (c *cut) sameForm(o *cut) bool {
 }
 
 // prepare makes the kernels, and says how much memory states of split tiles take.
-func (c *cut) prepare(isas []microkernel.ISA, kv *KVStore, softcap bool) (bytes int, err error) {
-	form := microkernel.AttentionForm{Softcap: softcap, Window: c.window > 0}
+func (c *cut) prepare(isas []microkernel.ISA, kv *KVStore, form microkernel.AttentionForm) (
+	bytes int, err error) {
 	for _, isa := range isas {
 		fused, err := microkernel.NewAttention(isa, c.layout, form)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 // compile prepares every rank. Fields of one shape share their products.
 func (e *Executor) compile(c executorConfig) error {
 	kind := kindOfAttention(e.model, &c.Shards.Layers)
+	kind.Dot = c.Attend
 	byKey := make([]map[plans.WeightKey]*phaseGemm, len(e.classes))
 	for i := range byKey {
 		byKey[i] = map[plans.WeightKey]*phaseGemm{}

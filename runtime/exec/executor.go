@@ -33,6 +33,7 @@ type executorConfig struct {
 	Workers *Workers // that will run it
 	Sync    Sync
 	Phase   *plans.Phase
+	Attend  microkernel.AttentionDot
 	Context int // positions that a sequence may have; 0: what the model was trained for
 }
 

@@ -63,7 +63,7 @@ func BuildPlan(plan *plans.Plan) error {
 	}
 	for _, c := range classes {
 		if _, err = microkernel.NewAttention(c.kernels.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim,
-			Elem: plan.KV}, microkernel.AttentionForm{}); err != nil {
+			Elem: plan.KV}, microkernel.AttentionForm{Dot: plan.Attention}); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func (a *Attention) SharesStates(o *Attention, rows int) bool {
 
 // tileStateBytes is the state of a tile of up to `rows` rows.
 func (a *Attention) tileStateBytes(rows int) int {
-	return (a.layout.kernel(rows).StateBytes() + 63) &^ 63
+	return (a.kernel(rows).StateBytes() + 63) &^ 63
 }
 
 // tilesOf is how many register tiles the rows of a job make.
@@ -82,7 +82,7 @@ func (g *attentionGroup) ofRange(state unsafe.Pointer, from, to, end int, first 
 	lo, hi := g.span(0)
 	g.reset(state, lo, hi, from, first)
 	if g.a.code == nil {
-		refRange(g.a.layout, g.job, state, lo, hi, from, to)
+		refRange(g.a.layout, g.a.form.Dot, g.job, state, lo, hi, from, to)
 		return
 	}
 	_, _, q, _ := g.tile(0)
