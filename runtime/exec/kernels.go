@@ -58,7 +58,8 @@ func BuildPlan(plan *plans.Plan) error {
 			}
 		}
 	}
-	_, err = microkernel.NewAttention(k.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV},
+	_, err = microkernel.NewAttention(k.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim,
+		Elem: plan.KV}.For(plan.Attention),
 		microkernel.AttentionForm{Dot: plan.Attention})
 	return err
 }
