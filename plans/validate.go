@@ -44,14 +44,17 @@ func (p *Plan) Validate() error {
 	if _, err := microkernel.ParseKVType(p.KV.String()); err != nil {
 		return fmt.Errorf("kv: %w", err)
 	}
-	if err := p.checkAttention(); err != nil {
-		return err
-	}
 	if err := p.Model.Check(); err != nil {
 		return err
 	}
 	service := p.Service()
 	if err := service.check(); err != nil {
+		return err
+	}
+	if err := p.checkClasses(); err != nil {
+		return err
+	}
+	if err := p.checkAttention(); err != nil {
 		return err
 	}
 	if err := p.checkWeights(); err != nil {
@@ -127,14 +130,16 @@ func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// checkAttention wants a dot product that the kernels of rows have: those of the widest instruction
-// set.
+// checkAttention wants a dot product that the kernels of all workers have.
 func (p *Plan) checkAttention() error {
 	if _, err := microkernel.ParseAttentionDot(p.Attention.String()); err != nil {
 		return err
 	}
-	if isa := p.widestISA(); !p.Attention.On(isa, p.Attention.Needs()) {
-		return fmt.Errorf("attention by %s: kernels of %s have no such dot product", p.Attention, isa)
+	for _, pu := range p.PUs() {
+		if isa := p.ISAAt(pu); !p.Attention.On(isa, p.Attention.Needs()) {
+			return fmt.Errorf("attention by %s: kernels of %s, which PU %d runs, have no such dot product", p.Attention,
+				isa, pu)
+		}
 	}
 	return nil
 }
@@ -165,23 +170,20 @@ func (p *Plan) Rounding() string {
 }
 
 func (p *Plan) checkPhase(ph *Phase, shapes []tableShape) error {
-	if len(ph.Tables) != len(shapes) || len(ph.Tables) > maxTables {
-		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(shapes))
+	if err := p.checkTables(ph, shapes); err != nil {
+		return err
 	}
 	for i := range ph.Tables {
-		t, c := &ph.Tables[i], shapes[i]
-		if t.WeightKey != c.WeightKey {
-			return fmt.Errorf("table of %s where the weights have %s", t.WeightKey, c.WeightKey)
-		}
+		t, c := &ph.Tables[i], shapes[i%len(shapes)]
 		compute, err := p.computeOf(c)
 		if err != nil {
 			return err
 		}
 		if err := t.check(compute, p.threads(c, ph.PUs)); err != nil {
-			return fmt.Errorf("table %s: %w", t.WeightKey, err)
+			return fmt.Errorf("table %s: %w", t.title(), err)
 		}
 	}
-	return nil
+	return p.checkUnlike(ph)
 }
 
 // check wants rules in ascending order without overlap, the last one open.
@@ -295,11 +297,19 @@ func (s Schedule) checkSlice(k WeightKey) error {
 	return nil
 }
 
-// Needs is what a host must have to run the plan's kernels.
+// Needs is what a host must have to run the plan's kernels, but for those of classes that may be
+// left out.
 func (p *Plan) Needs() microkernel.Features {
 	f := p.Attention.Needs()
-	for _, s := range p.Kernels() {
-		f |= s.Needs()
+	for _, ph := range p.phases() {
+		for _, t := range ph.phase.Tables {
+			if c := p.class(t.Class); c != nil && c.Optional {
+				continue
+			}
+			for _, r := range t.Rules {
+				f |= r.Schedule.Kernel.Needs()
+			}
+		}
 	}
 	return f
 }

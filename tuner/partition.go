@@ -53,7 +53,7 @@ func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error
 	if p.shapes, err = p.def.TableShapes(p.def.PUs()); err != nil {
 		return nil, err
 	}
-	p.isa = exec.PlanISA(p.def)
+	p.isa = p.def.ISAOf("")
 	for i := range p.phases {
 		def := phaseOf(p.def, i)
 		p.phases[i] = phaseTuning{name: phaseNames[i], winner: *def, set: activeSet{Name: "default", PUs: def.PUs}}

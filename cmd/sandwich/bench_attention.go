@@ -158,6 +158,9 @@ func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error
 		return nil, err
 	}
 	session := sessionFlags{isa: f.isa}
+	if err := session.oneClass(); err != nil {
+		return nil, usageError(err)
+	}
 	if err := session.checkISA(host); err != nil {
 		return nil, usageError(err)
 	}

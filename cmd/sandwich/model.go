@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/jinja"
 	"sandwich/runtime/model"
 )
 
@@ -24,8 +26,9 @@ func newModel() *cobra.Command {
 }
 
 func newModelSynth() *cobra.Command {
-	var preset, typ, out string
+	var preset, typ, out, template string
 	var seed uint64
+	var layers, experts int
 	c := &cobra.Command{
 		Use:   "synth --preset NAME -o MODEL.gguf",
 		Short: "Write a valid GGUF file of random weights, to tune and benchmark without a download",
@@ -33,13 +36,18 @@ func newModelSynth() *cobra.Command {
 			"seed.\n\nPresets: " +
 			strings.Join(model.PresetNames(), ", "),
 		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model " +
-			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf",
+			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf\n  sandwich model synth --preset " +
+			"gpt-oss-20b --type mxfp4_moe --layers 4 --experts 8 -o oss.gguf",
 		Args: exactArgs(0, ""),
 	}
 	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(model.PresetNames(), ", "))
 	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as llama-quantize makes "+
-		"it: q4_K_M, q5_K_M")
+		"it: q4_K_M, q5_K_M, mxfp4_moe")
+	c.Flags().IntVar(&layers, "layers", 0, "keep so many of the first layers (default: all)")
+	c.Flags().IntVar(&experts, "experts", 0, "keep so many experts of a layer (default: all)")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
+	c.Flags().StringVar(&template, "chat-template", "", "file with the chat template, in Jinja (default: one in the "+
+		"manner of the family)")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if preset == "" || out == "" {
@@ -50,9 +58,22 @@ func newModelSynth() *cobra.Command {
 		if err != nil {
 			return usageError(err)
 		}
+		if config, err = config.Cut(layers, experts); err != nil {
+			return usageError(fmt.Errorf("--layers and --experts: %w", err))
+		}
 		t, err := model.ParseFileType(typ)
 		if err != nil {
 			return usageError(err)
+		}
+		if template != "" {
+			text, err := os.ReadFile(template)
+			if err != nil {
+				return usageError(fmt.Errorf("--chat-template: %w", err))
+			}
+			if _, err := jinja.Parse(string(text)); err != nil {
+				return usageError(fmt.Errorf("--chat-template %s: %w", template, err))
+			}
+			config.Template = string(text)
 		}
 		update, done := show.ByteBar("writing " + out)
 		defer done()

@@ -46,7 +46,8 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
 	fs.IntVar(&f.ranks, "tp", 0, "tensor-parallel ranks, each with PUs and memory of its own (default: as the "+
 		"plan says, 1 without one)")
-	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the "+
+		"widest); 1=avx2 for one worker")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto (the faster by the rates of this "+
 		"CPU), f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")

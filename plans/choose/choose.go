@@ -2,6 +2,7 @@ package choose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -165,19 +166,35 @@ func (o *Options) CheckThreads(host *profiles.Profile) error {
 	return nil
 }
 
-// CheckISA refuses an instruction set that is unknown or that this CPU lacks.
+// CheckISA refuses instruction sets that are unknown, that this CPU lacks, or that are for workers
+// which are not there.
 func (o *Options) CheckISA(host *profiles.Profile) error {
-	if o.ISA == "" {
-		return nil
-	}
-	isa, err := microkernel.ParseISA(o.ISA)
+	isas, err := plans.ParseWorkerISAs(o.ISA)
 	if err != nil {
 		return fmt.Errorf("--isa: %w", err)
 	}
-	if !host.Features().Supports(isa) {
-		return fmt.Errorf("--isa %s: this CPU runs %v", isa, host.Features().ISAs())
+	have := host.Features()
+	if isa, err := microkernel.ParseISA(isas.All); isas.All != "" && (err != nil || !have.Supports(isa)) {
+		return fmt.Errorf("--isa %s: this CPU runs %v", isas.All, have.ISAs())
+	}
+	for _, worker := range slices.Sorted(maps.Keys(isas.Of)) {
+		isa := isas.Of[worker]
+		switch {
+		case !have.Supports(isa):
+			return fmt.Errorf("--isa %d=%s: this CPU runs %v", worker, isa, have.ISAs())
+		case o.Path == "" && worker >= o.workers(host):
+			return fmt.Errorf("--isa %d=%s: the workers are 0 to %d", worker, isa, o.workers(host)-1)
+		}
 	}
 	return nil
+}
+
+// workers is how many there are without a plan that says it.
+func (o *Options) workers(host *profiles.Profile) int {
+	if o.Threads > 0 {
+		return o.Threads
+	}
+	return len(host.CorePUs())
 }
 
 // named reads and checks the plan that was asked for.
@@ -191,6 +208,7 @@ func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback
 	if c.Verdict.Judgement == plans.Invalid {
 		return nil, &BundleError{c.Verdict.Err}
 	}
+	c.Plan = c.Plan.FitClasses(host.Features(), host.Machine)
 	if err := o.adapt(c.Plan, fallback); err != nil {
 		return nil, fmt.Errorf("%w: leave the flag out, or --plan", err)
 	}
@@ -208,7 +226,10 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 		return nil
 	}
 	c := FromBundle(path, b, host, &shape)
-	if c.Verdict.Judgement == plans.Invalid || o.adapt(c.Plan, fallback) != nil {
+	if c.Verdict.Judgement == plans.Invalid {
+		return nil
+	}
+	if c.Plan = c.Plan.FitClasses(host.Features(), host.Machine); o.adapt(c.Plan, fallback) != nil {
 		return nil
 	}
 	return c
@@ -218,7 +239,7 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 // arithmetic of the weights stays, so that sequences under way keep their bits.
 func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
 	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {
-	options := thumb.Options{Compute: o.Compute, KV: o.KV, Attend: plan.Attention.String(), ISA: o.ISA,
+	options := thumb.Options{Compute: o.Compute, KV: o.KV, Attend: plan.Attention.String(), Like: plan,
 		Weights: slices.Clone(plan.Weights)}
 	return func(service *plans.ServiceConfig) (*plans.Plan, error) {
 		options := options

@@ -20,18 +20,34 @@ func (h host) attention(option string, p *plans.Plan) (microkernel.AttentionDot,
 		if !h.mayRound(p.KV, pathsOf(p.Weights)) {
 			return microkernel.AttendF32, nil
 		}
-		return bestAttention(h.attend), nil
+		return h.bestAttention(), nil
 	}
 	d, err := microkernel.ParseAttentionDot(option)
 	if err != nil {
 		return d, err
 	}
-	if !d.On(h.isa, h.features) {
-		return d, fmt.Errorf("attention by %s: %s on this CPU (%s) has no such dot product: leave it out", d, h.isa,
-			h.features)
+	for _, isa := range h.workers() {
+		if !d.On(isa, h.features) {
+			return d, fmt.Errorf("attention by %s: %s on this CPU (%s) has no such dot product: leave it out", d, isa,
+				h.features)
+		}
 	}
 	return d, nil
 }
+
+// bestAttention is what the rates choose, float32 where a worker lacks it: all must round alike.
+func (h host) bestAttention() microkernel.AttentionDot {
+	d := bestAttention(h.attend)
+	for _, isa := range h.workers() {
+		if !d.On(isa, h.features) {
+			return microkernel.AttendF32
+		}
+	}
+	return d
+}
+
+// workers are the instruction sets of all workers, the main class's first.
+func (h host) workers() []microkernel.ISA { return append([]microkernel.ISA{h.isa}, h.beside...) }
 
 // mayRound says that attention may round on its way: that products do already, and the CPU has
 // something else than float32. Where all weights are multiplied in float32, or the cache is
@@ -73,7 +89,7 @@ func AttentionChoice(r profiles.AttendRates) string {
 
 // AttentionOpen says that what attention adds up by depends on measured rates.
 func AttentionOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
-	h, err := newHost(p, o)
+	h, err := o.mainHost(p)
 	if err != nil || o.Attend != "" && o.Attend != "auto" {
 		return false
 	}

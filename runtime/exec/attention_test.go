@@ -16,7 +16,8 @@ import (
 
 // randomStore is a cache of one layer in which every position has values of its own.
 func randomStore(t *testing.T, rng *rand.Rand, elem microkernel.KVType, kvHeads, dim, blocks int) *KVStore {
-	kv, err := NewKVStore(model.Dims{Layers: 1, KVHeads: kvHeads, HeadDim: dim}, elem, microkernel.AttendF32, blocks, mem.AnyNode)
+	kv, err := NewKVStore(model.Dims{Layers: 1, KVHeads: kvHeads, HeadDim: dim}, elem, microkernel.AttendF32, blocks,
+		mem.AnyNode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 		t.Fatal(err)
 	}
 	defer p.Close()
-	a, err := NewAttention(isa, kv, AttentionKind{Groups: []int{group}}, workers, workers)
+	a, err := NewAttention([]microkernel.ISA{isa}, kv, AttentionKind{Groups: []int{group}}, workers, workers)
 	if err != nil {
 		t.Fatal(err)
 	}

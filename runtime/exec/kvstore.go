@@ -31,7 +31,8 @@ type layerKV struct {
 }
 
 // NewKVStore reserves the cache of `blocks` blocks for layers that remember everything, of a model
-// or of a share of it, for attention by a dot product, on a NUMA node (mem.AnyNode: wherever it is first written from).
+// or of a share of it, for attention by a dot product, on a NUMA node (mem.AnyNode: wherever it is
+// first written from).
 func NewKVStore(d model.Dims, elem microkernel.KVType, dot microkernel.AttentionDot, blocks, node int) (*KVStore,
 	error) {
 	return newKVStore(elem, dot, full(d), kvcache.Paged(blocks), node)

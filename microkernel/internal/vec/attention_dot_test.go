@@ -62,8 +62,8 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 	}
 }
 
-// TestRoundedCache: what a cache for dot products stores is bfloat16, and that exactly, wherever half
-// precision reaches.
+// TestRoundedCache: what a cache for dot products stores is bfloat16, and that exactly, wherever
+// half precision reaches.
 func TestRoundedCache(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		l := KVLayout{HeadDim: 50, Elem: KVF16}.For(AttendDPBF16)

@@ -27,6 +27,12 @@ func (a *Attention) StateBytes(rows int) int {
 	return tiles * a.tileStateBytes((rows+tiles-1)/tiles)
 }
 
+// SharesStates says that two kernels of one layout and form lay the states of a job of `rows` rows
+// alike, so that each may go on with what the other left.
+func (a *Attention) SharesStates(o *Attention, rows int) bool {
+	return a.tilesOf(rows) == o.tilesOf(rows) && a.StateBytes(rows) == o.StateBytes(rows)
+}
+
 // tileStateBytes is the state of a tile of up to `rows` rows.
 func (a *Attention) tileStateBytes(rows int) int {
 	return (a.kernel(rows).StateBytes() + 63) &^ 63

@@ -105,8 +105,8 @@ func (g *fused) pairBlock(dst asm.Reg, at int) {
 	}
 }
 
-// pairsInPlace prepares a kernel that makes pairs itself: the whole block at once, into scratch, but
-// for tiles, which take them as they are made.
+// pairsInPlace prepares a kernel that makes pairs itself: the whole block at once, into scratch,
+// but for tiles, which take them as they are made.
 func (g *fused) pairsInPlace() {
 	if g.streams() {
 		g.loadPairOrder()

@@ -2,10 +2,10 @@ package vecgen
 
 import "sandwich/microkernel/internal/asm"
 
-// A kernel on tile registers that reads a block as it is cached makes pairs of bfloat16 for one step
-// of 32 k and four panels at a time, in two buffers in turn, while the products of the step before
-// are under way: what it makes stays in the first-level cache, and what it reads streams. The bits
-// are those of a block in pairs.
+// A kernel on tile registers that reads a block as it is cached makes pairs of bfloat16 for one
+// step of 32 k and four panels at a time, in two buffers in turn, while the products of the step
+// before are under way: what it makes stays in the first-level cache, and what it reads streams.
+// The bits are those of a block in pairs.
 const (
 	streamBytes   = tilePanels * tileBytes
 	streamBuffers = 2
@@ -30,8 +30,8 @@ func (g *fused) panelTurns(panels int, body func()) {
 	g.Jcc(asm.NotZero, loop)
 }
 
-// streamRows makes the pairs of a tile from `rows` rows at streamSrc, and zeros behind them. The tile
-// of the next panel is `next` bytes further on.
+// streamRows makes the pairs of a tile from `rows` rows at streamSrc, and zeros behind them. The
+// tile of the next panel is `next` bytes further on.
 func (g *fused) streamRows(rows, next int, scale func(r int) asm.Operand) {
 	row, whole := group*g.size(), rows/2
 	for p := 0; p < whole; p += pairUnroll {
@@ -42,7 +42,8 @@ func (g *fused) streamRows(rows, next int, scale func(r int) asm.Operand) {
 		g.pairsOf(streamSrc, 2*p*row, streamDst, 64*p, n, false, at)
 	}
 	if rows%2 > 0 {
-		g.pairsOf(streamSrc, 2*whole*row, streamDst, 64*whole, 1, true, func(int) asm.Operand { return scale(2 * whole) })
+		g.pairsOf(streamSrc, 2*whole*row, streamDst, 64*whole, 1, true,
+			func(int) asm.Operand { return scale(2 * whole) })
 		whole++
 	}
 	if whole < tileK/2 {
@@ -54,8 +55,8 @@ func (g *fused) streamRows(rows, next int, scale func(r int) asm.Operand) {
 	g.Add(streamDst, asm.Imm32(tileBytes))
 }
 
-// streamNear asks for the lines nearBytes behind the `size` bytes at `at`, of a tile of `all` bytes, as
-// prefetchPart does.
+// streamNear asks for the lines nearBytes behind the `size` bytes at `at`, of a tile of `all`
+// bytes, as prefetchPart does.
 func (g *fused) streamNear(at, size, all, next int) {
 	if g.Rows > nearRows || size < 64 {
 		return
@@ -191,8 +192,8 @@ func (g *fused) streamValues() {
 	g.Mov(qReg, asm.At(args, offQ))
 }
 
-// streamPositions makes the pairs of positions of half k of the block, of `panels` panels: of all of
-// them, or up to the last that any row sees.
+// streamPositions makes the pairs of positions of half k of the block, of `panels` panels: of all
+// of them, or up to the last that any row sees.
 func (g *fused) streamPositions(k, panels int) {
 	some, done := g.NewLabel(), g.NewLabel()
 	half := tileK * group * g.size()
