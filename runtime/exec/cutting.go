@@ -1,10 +1,6 @@
 package exec
 
-import (
-	"unsafe"
-
-	"sandwich/runtime/model"
-)
+import "sandwich/runtime/model"
 
 // Gate is asked by worker 0 behind every step of a forward, before `next` begins, whether it halts
 // there. It must not block, and the others wait for it.
@@ -94,16 +90,15 @@ func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c portion) {
 	for i := range op.Outs {
 		total += g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n).count()
 	}
-	scratch := e.scratch[g.w.Index()].gemm
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := lo; t < hi; t++ {
-			e.runPatch(g, op, adds, c, scratch, m, t)
+			e.runPatch(g, op, adds, c, m, t)
 		}
 	}
 }
 
 // runPatch computes patch t of those that a cut has in all products of the op.
-func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, scratch unsafe.Pointer, m, t int) {
+func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, m, t int) {
 	for i := range op.Outs {
 		grid := g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n)
 		if n := grid.count(); t >= n {
@@ -112,7 +107,7 @@ func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, scratc
 		}
 		p := g.product(op, i, m)
 		p.addTo(g, adds)
-		p.compute(scratch, grid.patch(t))
+		e.compute(g, &p, grid.patch(t))
 		return
 	}
 }

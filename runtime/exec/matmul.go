@@ -19,7 +19,7 @@ func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
 	scratch := e.scratch[g.w.Index()].gemm
 	for i := range op.Outs {
 		p := g.product(op, i, m)
-		if p.gemm.static(g.n) {
+		if g.static(p.gemm) {
 			p.addTo(g, adds)
 			p.runShare(scratch, g.id)
 			continue
@@ -36,10 +36,14 @@ func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
 				p.o.Then = q.gemm.first(&q.o, other)
 			}
 			p.addTo(g, adds)
-			p.run(scratch, task)
+			e.compute(g, &p, p.gemm.patch(m, task))
 		}
 	}
 }
+
+// static says whether a product's slices are laid on the group's workers beforehand: not while one
+// of them may be lost, whose slices would be with nobody.
+func (g *group) static(p *Gemm) bool { return p.static(g.n) && !g.w.Guarded() }
 
 // addTo makes X what the product adds to, where it adds.
 func (p *product) addTo(g *group, adds bool) {
@@ -53,7 +57,7 @@ func (p *product) addTo(g *group, adds bool) {
 func (g *group) findTask(op *model.Op, m, t int) (i, task int) {
 	for i := range op.Outs {
 		gemm := g.rank.gemms[op.W[i]].of(m)
-		if gemm.static(g.n) {
+		if g.static(gemm) {
 			continue
 		}
 		n := gemm.Tasks(m)

@@ -64,11 +64,17 @@ func (p *product) run(scratch unsafe.Pointer, task int) {
 	p.compute(scratch, p.gemm.patch(p.o.M, task))
 }
 
-// compute computes a patch that begins on a register tile and is no taller than a slice.
+// compute computes a patch that begins on a register tile and is no taller than a slice, to its
+// place in the result.
 func (p *product) compute(scratch unsafe.Pointer, whole patch) {
+	p.computeTo(scratch, whole, at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride)
+}
+
+// computeTo is compute to where the first element of the patch is to lie.
+func (p *product) computeTo(scratch unsafe.Pointer, whole patch, to unsafe.Pointer, stride int) {
 	g := p.gemm
 	if p.up == nil && !p.sum && !p.gelu {
-		g.compute(scratch, &p.o, whole, at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.o.Then)
+		g.compute(scratch, &p.o, whole, to, stride, p.o.Then)
 		return
 	}
 	rows, nr := whole.m1-whole.m0, g.s.Kernel.NR
@@ -77,24 +83,24 @@ func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 	panels := unsafe.Add(scratch, size)
 	for n := whole.n0; n < whole.n1; n += width {
 		strip := patch{whole.m0, whole.m1, n, min(n+width, whole.n1)}
-		c, columns := at(p.o.C, p.o.CStride, strip.m0, n), strip.n1-n
+		c, columns := at(to, stride, 0, n-whole.n0), strip.n1-n
 		then := p.o.Then
 		if strip.n1 < whole.n1 {
 			then = g.block(&p.o, strip.n1, 0)
 		}
 		if p.gelu {
-			g.compute(panels, &p.o, strip, c, p.o.CStride, then)
-			g.vec.GELURows((*float32)(c), p.o.CStride/4, (*float32)(c), p.o.CStride/4, rows, columns)
+			g.compute(panels, &p.o, strip, c, stride, then)
+			g.vec.GELURows((*float32)(c), stride/4, (*float32)(c), stride/4, rows, columns)
 			continue
 		}
 		if p.sum {
 			g.compute(panels, &p.o, strip, scratch, 4*columns, then)
-			g.vec.AddRows((*float32)(c), p.o.CStride/4, (*float32)(scratch), columns, rows, columns)
+			g.vec.AddRows((*float32)(c), stride/4, (*float32)(scratch), columns, rows, columns)
 			continue
 		}
-		g.compute(panels, &p.o, strip, c, p.o.CStride, p.up.block(&p.upO, n, 0))
+		g.compute(panels, &p.o, strip, c, stride, p.up.block(&p.upO, n, 0))
 		p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
-		glu(p.act, g.vec, (*float32)(c), p.o.CStride/4, (*float32)(scratch), rows, columns)
+		glu(p.act, g.vec, (*float32)(c), stride/4, (*float32)(scratch), rows, columns)
 	}
 }
 

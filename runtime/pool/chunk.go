@@ -52,8 +52,20 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 	if total > chunk*maxChunks {
 		chunk = (total + maxChunks - 1) / maxChunks
 	}
-	lo = int(c.take(w.tag)) * chunk
-	if lo >= total {
+	if w.skip > 0 {
+		return total, total, false
+	}
+	n := int(c.take(w.tag))
+	if w.pool.guarded {
+		if n*chunk >= total {
+			w.ceased()
+			if n, ok = w.team.guard.last(w); !ok {
+				return total, total, false
+			}
+		}
+		w.began(uint64(n))
+	}
+	if lo = n * chunk; lo >= total {
 		return total, total, false
 	}
 	return lo, min(lo+chunk, total), true
