@@ -2,9 +2,28 @@ package exec
 
 import "sandwich/runtime/model"
 
-// Gate is asked by worker 0 behind every step of a forward, before `next` begins, whether it halts
-// there. It must not block, and the others wait for it.
+// Gate is asked by one worker behind every step of a forward, before `next` begins, whether it
+// halts there: by worker 0, or by another one while workers may be lost. It must not block, and the
+// others wait for it.
 type Gate interface{ Passed(next int) (halt bool) }
+
+// ask asks the gate behind a step, once, before the global barrier of that number in the run.
+func (e *Executor) ask(next, barrier int) {
+	if next <= e.asked {
+		return
+	}
+	e.asked = next
+	halt := e.gate != nil && e.gate.Passed(next)
+	if e.halt[barrier&1] = halt; !halt {
+		return
+	}
+	if i, _ := e.bufs.locate(next); i < e.end && e.groups == nil { // ranks may go on up to a gather
+		e.next = next
+	}
+}
+
+// askLast is ask by the last worker to arrive behind a step, of one rank: each step has a barrier.
+func (e *Executor) askLast(next int) { e.ask(next, next-1-e.from) }
 
 // everywhere halts behind every step.
 type everywhere struct{}

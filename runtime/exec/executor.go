@@ -65,11 +65,13 @@ type Executor struct {
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
 	next      int
-	// what the gate told worker 0 before a global barrier, by parity: it is never two of them
-	// ahead of the others
-	halt  [2]bool
-	ended time.Time // worker 0 passed the last barrier
-	body  func(*pool.Worker)
+	// what the gate told before a global barrier, by parity: who asks it is never two of them ahead
+	// of the others
+	halt   [2]bool
+	asked  int // up to which step
+	asking func(next int)
+	ended  time.Time // worker 0 passed the last barrier
+	body   func(*pool.Worker)
 
 	workers    *pool.Pool
 	apartBytes int // of a worker
@@ -96,7 +98,7 @@ func newExecutor(c executorConfig) (*Executor, error) {
 		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
 		states: c.States, taps: newTaps(m),
 	}
-	e.body, e.places = e.walk, math.MaxInt
+	e.body, e.asking, e.places = e.walk, e.askLast, math.MaxInt
 	if m.Learned() {
 		e.places = m.Dims.Context
 	}
@@ -210,7 +212,7 @@ func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next i
 	if err := e.prepare(b); err != nil {
 		return from, err
 	}
-	e.from, e.next, e.gate, e.halt = from, e.Steps(), gate, [2]bool{}
+	e.from, e.next, e.gate, e.halt, e.asked = from, e.Steps(), gate, [2]bool{}, from
 	if e.groups == nil {
 		team.RunElastic(e.body)
 	} else {
@@ -269,9 +271,13 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 // walk is what each worker does. Between two gathers the ranks wait for nobody but their own; at a
 // gather they meet by the flags of the sum.
 func (e *Executor) walk(w *pool.Worker) {
+	e.walkSteps(w)
 	if w.ID() == 0 {
-		defer func() { e.ended = time.Now() }()
+		e.ended = time.Now()
 	}
+}
+
+func (e *Executor) walkSteps(w *pool.Worker) {
 	first, back := w.Resumed()
 	if !back {
 		first = e.from
@@ -303,17 +309,17 @@ func (e *Executor) walk(w *pool.Worker) {
 				w.LocalBarrier()
 				continue
 			}
-			if w.ID() == 0 {
-				e.halt[passed&1] = e.gate != nil && e.gate.Passed(next)
+			if w.ID() == 0 && !w.Guarded() {
+				e.ask(next, passed)
 			}
 			if s.meet {
 				e.sum.Publish(w, w.Group().ID(), own.n, &e.partials)
 				continue
 			}
-			w.BarrierTo(next)
+			w.BarrierTo(next, e.asking)
 		}
 		if e.halt[passed&1] {
-			if w.ID() == 0 && i < e.end {
+			if w.ID() == 0 && i < e.end && e.groups != nil {
 				e.next = next
 			}
 			return

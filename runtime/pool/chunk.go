@@ -56,7 +56,7 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 		return total, total, false
 	}
 	n := int(c.take(w.tag))
-	if w.pool.guarded {
+	if w.joined {
 		if n*chunk >= total {
 			w.ceased()
 			if n, ok = w.team.guard.last(w); !ok {

@@ -39,7 +39,7 @@ func (w *Worker) Resumed() (step int, ok bool) { return w.step, w.step >= 0 }
 
 // Apart says whether the chunk that Next gave last is to be computed into memory of the worker's
 // own, between Offer and Commit.
-func (w *Worker) Apart() bool { return w.apart }
+func (w *Worker) Apart() bool { return w.joined && w.apart }
 
 // Offer begins the part of a chunk that others may take back: until Commit the worker writes to its
 // own memory alone.
@@ -230,7 +230,7 @@ func (p *Pool) endWithout(t *waiter) {
 		for i := range g.members {
 			m := &g.members[i]
 			if word := m.word.Load(); word == placeWaiting.in(phase-1) && p.leave(m, word, phase) {
-				g.count(phase, -1, 1, 0)
+				g.count(phase, 1, 0, -1, nil)
 			}
 		}
 	}
@@ -249,6 +249,9 @@ func (p *Pool) Gather() {
 func (w *Worker) raiseGuard(next int) {
 	p := w.pool
 	w.team.guard.raise(w.tag>>localBits, next)
+	for _, index := range w.team.active {
+		p.workers[index].joined = true // which is all that a worker knows by that comes late from the barrier
+	}
 	p.guarded = true
 	p.pending.Or(runOpen)
 }
@@ -256,11 +259,10 @@ func (w *Worker) raiseGuard(next int) {
 // enterGuard is passing the barrier at which the team was put on its guard.
 func (w *Worker) enterGuard() {
 	phase := w.tag >> localBits
-	w.joined = true
 	if !w.team.guard.members[w.id].word.CompareAndSwap(placeWaiting.in(phase-1), placeBusy.in(phase)) {
 		panic(errLeft)
 	}
 }
 
 // Guarded says whether the team goes on without workers that are lost, in the present phase.
-func (w *Worker) Guarded() bool { return w.pool.guarded }
+func (w *Worker) Guarded() bool { return w.joined }

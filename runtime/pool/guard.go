@@ -96,7 +96,8 @@ func (g *guard) raise(phase uint64, next int) {
 
 // count notes that so many more members are out and have arrived, and ends the phase where that is
 // all of them. next is the step that begins behind it; -1: it goes on.
-func (g *guard) count(phase uint64, next int, out, arrived uint64) {
+// Before that, last is called.
+func (g *guard) count(phase, out, arrived uint64, next int, last func(int)) {
 	for {
 		word := g.word.Load()
 		if word>>guardShift&phaseMask != phase&phaseMask {
@@ -106,6 +107,9 @@ func (g *guard) count(phase uint64, next int, out, arrived uint64) {
 		to := phase<<guardShift | o<<guardBits | a
 		if int(o+a) == len(g.members) && a > 0 {
 			to = (phase+1)<<guardShift | o<<guardBits
+			if last != nil {
+				last(next)
+			}
 			if next >= 0 {
 				g.at[(phase+1)&1].set(int64(next), phase+1)
 			} else {
@@ -120,15 +124,15 @@ func (g *guard) count(phase uint64, next int, out, arrived uint64) {
 }
 
 // pass is Worker.BarrierTo of a guarded team.
-func (g *guard) pass(w *Worker, next int) {
+func (g *guard) pass(w *Worker, next int, last func(int)) {
 	if w.pool.aborting.Load() {
 		panic(errAborted)
 	}
 	w.barriers++
 	phase, self := w.tag>>localBits, &g.members[w.id]
 	self.word.Store(placeWaiting.in(phase))
-	g.count(phase, next, 0, 1)
-	g.await(w, phase, next)
+	g.count(phase, 0, 1, next, last)
+	g.await(w, phase, next, last)
 	w.pool.losses.strike(w)
 	if !self.word.CompareAndSwap(placeWaiting.in(phase), placeBusy.in(phase+1)) {
 		panic(errLeft)
@@ -138,7 +142,7 @@ func (g *guard) pass(w *Worker, next int) {
 
 // await returns when the phase is over. Members that hold nothing of it and do not come are left
 // out.
-func (g *guard) await(w *Worker, phase uint64, next int) {
+func (g *guard) await(w *Worker, phase uint64, next int, last func(int)) {
 	for t := w.watch(); g.phase() == phase&phaseMask; t.look() {
 		if w.pool.aborting.Load() {
 			panic(errAborted)
@@ -150,7 +154,7 @@ func (g *guard) await(w *Worker, phase uint64, next int) {
 			m := &g.members[i]
 			word := m.word.Load()
 			if idle(word, phase) && w.pool.leave(m, word, phase) {
-				g.count(phase, next, 1, 0)
+				g.count(phase, 1, 0, next, last)
 			}
 		}
 	}
@@ -200,7 +204,7 @@ func (g *guard) last(w *Worker) (chunk int, ok bool) {
 		}
 		if word := late.word.Load(); placeOf(word) == placeOffered && phaseOf(word) == phase&phaseMask &&
 			w.pool.leave(late, word, phase) {
-			g.count(phase, -1, 1, 0)
+			g.count(phase, 1, 0, -1, nil)
 			w.taken++
 			return int(word & chunkMask), true
 		}

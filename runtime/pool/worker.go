@@ -34,7 +34,7 @@ type Worker struct {
 	tag    uint64 // barrier phase, see Counter
 	step   int    // that it came back with to the run, or -1
 	skip   int    // barriers in that step that the team has passed
-	joined bool   // it is a member of a guarded team
+	joined bool   // it is a member of a guarded team; the pool may be in another run already
 	ended  uint64 // the last run whose end it reached
 	doubts uint64 // how many of Pool.doubts it has looked into
 
@@ -84,17 +84,18 @@ func (w *Worker) Run() uint64 { return w.run }
 func (w *Worker) GroupRank() int { return w.rank }
 
 // Barrier returns when every active worker has called it, or is left out of an elastic run.
-func (w *Worker) Barrier() { w.BarrierTo(-1) }
+func (w *Worker) Barrier() { w.BarrierTo(-1, nil) }
 
 // BarrierTo is Barrier where a step of an elastic run begins behind it, with that number: who comes
-// back begins with it.
-func (w *Worker) BarrierTo(next int) {
+// back begins with it. Of a guarded team the last to arrive calls last, unless it is nil, before
+// anybody goes on; where somebody comes back meanwhile, another one does so again.
+func (w *Worker) BarrierTo(next int, last func(next int)) {
 	p := w.pool
-	if p.guarded {
+	if w.joined {
 		if w.skip > 0 {
 			w.skip--
 		} else {
-			w.team.guard.pass(w, next)
+			w.team.guard.pass(w, next, last)
 		}
 		return
 	}
@@ -103,7 +104,7 @@ func (w *Worker) BarrierTo(next int) {
 	}
 	w.team.barrier.pass(w, w.id, next)
 	w.tag = nextGlobal(w.tag)
-	if p.guarded { // raised at this barrier
+	if w.joined { // the guard was raised at this barrier
 		w.enterGuard()
 	}
 	if d := p.doubts.Load(); d != w.doubts {
