@@ -8,7 +8,6 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
 	"sandwich/runtime/engine"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 )
@@ -29,7 +28,7 @@ func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error)
 		step, done := show.StepBar("bench llm --ops", len(lengths)*(f.reps+1))
 		defer done()
 		for _, n := range lengths {
-			list, err := measure.Ops(ctx, r, l, exec.PlanISA(s.Plan), n, f.reps, step)
+			list, err := measure.Ops(ctx, r, l, s.Plan.ISAOf(""), n, f.reps, step)
 			if err != nil {
 				return err
 			}

@@ -58,16 +58,16 @@ func (e *Executor) compute(g *group, p *product, whole patch) {
 	s := &e.scratch[g.w.Index()]
 	rows, columns := whole.m1-whole.m0, whole.n1-whole.n0
 	if !g.w.Apart() || 4*rows*columns > e.apartBytes {
-		p.compute(s.gemm, whole)
+		p.fill(s.gemm, whole)
 		return
 	}
 	to, stride, sum := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.sum
-	p.sum = false
+	p.sum, p.own, p.ownAt = false, s.apart, whole
 	offer(g.w)
-	p.computeTo(s.gemm, whole, s.apart, 4*columns)
+	p.fill(s.gemm, whole)
 	commit(g.w)
 	if sum {
-		e.vec.AddRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
+		g.vec.AddRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
 		return
 	}
 	copyRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
@@ -93,9 +93,9 @@ func (e *Executor) normRows(g *group, op *model.Op, lo, hi int) {
 	}
 	for r := lo; r < hi; r++ {
 		if away {
-			e.normRow(addElems(own, (r-lo)*hidden), g.row(model.BufX, r), op)
+			e.normRow(g.vec, addElems(own, (r-lo)*hidden), g.row(model.BufX, r), op)
 		} else {
-			e.normRow(g.row(to, r), g.row(model.BufX, r), op)
+			e.normRow(g.vec, g.row(to, r), g.row(model.BufX, r), op)
 		}
 	}
 	if away {
@@ -107,7 +107,7 @@ func (e *Executor) normRows(g *group, op *model.Op, lo, hi int) {
 // addNormOwn is a worker's chunk of a sum and its norm, where there is one rank.
 func (e *Executor) addNormOwn(g *group, op *model.Op, lo, hi int) {
 	if !g.w.Apart() || e.apartBytes == 0 {
-		e.addNormRows(op, lo, hi)
+		e.addNormRows(g.vec, op, lo, hi)
 		return
 	}
 	hidden, n := e.model.Dims.Hidden, hi-lo
@@ -120,9 +120,9 @@ func (e *Executor) addNormOwn(g *group, op *model.Op, lo, hi int) {
 	copyRows(x, hidden, bx, strideX, n, hidden)
 	copyRows(y, hidden, by, strideY, n, hidden)
 	for r := range n {
-		e.addRow(addElems(x, r*hidden), addElems(y, r*hidden), op)
+		e.addRow(g.vec, addElems(x, r*hidden), addElems(y, r*hidden), op)
 		if op.Norm != nil {
-			e.normRow(addElems(out, r*hidden), addElems(x, r*hidden), op)
+			e.normRow(g.vec, addElems(out, r*hidden), addElems(x, r*hidden), op)
 		}
 	}
 	commit(g.w)

@@ -46,7 +46,7 @@ func (c *cut) runApart(w *pool.Worker, p *kvRange, job *microkernel.AttentionJob
 	job.Out = (*float32)(c.detach(p, job, own))
 	job.OutStride = row
 	offer(w)
-	c.fused.Run(job, scratch)
+	c.fused[w.Class()].Run(job, scratch)
 	commit(w)
 	copyRows(out, stride, job.Out, row, job.Tokens, row)
 }
@@ -56,14 +56,14 @@ func (c *cut) rangeApart(w *pool.Worker, p *kvRange, job *microkernel.AttentionJ
 	states *microkernel.AttentionStates, scratch, own unsafe.Pointer) {
 	table := job.Table
 	mine := microkernel.AttentionStates{Memory: c.detach(p, job, own), First: states.First}
-	each := c.fused.StateBytes(job.Tokens * job.Group)
+	each := c.ranged[w.Class()].StateBytes(job.Tokens * job.Group)
 	from, to, n := 0, 0, 1 // states
 	if p.from >= states.First {
 		mine.First = p.from
 		from, to, n = 1, 1+p.from-states.First, p.to-p.from
 	}
 	offer(w)
-	c.fused.RunRange(job, &mine, p.from, p.to, scratch)
+	c.ranged[w.Class()].RunRange(job, &mine, p.from, p.to, scratch)
 	commit(w)
 	copy(unsafe.Slice((*byte)(unsafe.Add(states.Memory, to*each)), n*each),
 		unsafe.Slice((*byte)(unsafe.Add(mine.Memory, from*each)), n*each))

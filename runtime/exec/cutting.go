@@ -13,6 +13,7 @@ func (e *Executor) ask(next, barrier int) {
 		return
 	}
 	e.asked = next
+	e.pacer.follow(barrier, len(e.ranks) == 1)
 	halt := e.gate != nil && e.gate.Passed(next)
 	if e.halt[barrier&1] = halt; !halt {
 		return

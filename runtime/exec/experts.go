@@ -70,7 +70,7 @@ func (e *Executor) runExpert(g *group, op *model.Op, expert, t int) {
 			p.upO.W, p.upO.A = g.rank.weights.InStack(op.W[1], expert), p.o.A
 			p.upO.Rounded.base = p.upO.Rounded.row(first, 0)
 		}
-		e.compute(g, &p, p.gemm.patch(m, t))
+		e.compute(g, &p, p.grid.patch(m, t))
 		return
 	}
 }

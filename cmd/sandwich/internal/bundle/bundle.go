@@ -4,6 +4,7 @@ package bundle
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,22 @@ func ranksText(ranks []plans.Rank) string {
 	return strings.Join(out, "; ")
 }
 
+// classesText names the kinds of workers, each with its instruction set and its PUs; "" where there
+// is one.
+func classesText(p *plans.Plan) string {
+	if len(p.Classes) == 0 {
+		return ""
+	}
+	own := p.PUs()
+	var out []string
+	for _, c := range p.Classes {
+		own = slices.DeleteFunc(own, func(pu int) bool { return slices.Contains(c.PUs, pu) })
+		out = append(out, c.String())
+	}
+	first := plans.Class{Name: plans.MainClass, ISA: p.ISAOf(""), PUs: own}
+	return strings.Join(append([]string{first.String()}, out...), "; ")
+}
+
 // Print is the ten lines of a plan that a person wants; memory says what serving takes.
 func Print(w io.Writer, b *plans.Bundle, memory string) {
 	s := b.Show()
@@ -44,6 +61,9 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", show.Plural(len(b.Plan.Kernels()), "micro-kernel"),
 			show.Plural(len(s.Prefill)+len(s.Decode), "table"))},
 		{"content", s.Content},
+	}
+	if text := classesText(&b.Plan); text != "" {
+		rows = append(rows, []string{"classes", text})
 	}
 	if e := s.Evidence; e != nil && e.Created != "" {
 		rows = append(rows, []string{"made", madeText(e)})
@@ -68,7 +88,11 @@ func Schedules(w io.Writer, s plans.Summary) error {
 	add := func(phase string, tables []plans.SummaryTable) {
 		for _, t := range tables {
 			family := kernelFamily(t.Rules)
-			rows = append(rows, []string{phase + " " + t.Weight, strings.TrimSuffix(family, "/"), "", "", ""})
+			title := phase + " " + t.Weight
+			if t.Class != "" {
+				title += ", class " + t.Class
+			}
+			rows = append(rows, []string{title, strings.TrimSuffix(family, "/"), "", "", ""})
 			for _, r := range t.Rules {
 				var packing []string
 				if r.Pack {
