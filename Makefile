@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories divisions test-registry
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories losses divisions test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -78,6 +78,9 @@ gate-proof: ## plants slowdowns of a known size and counts what plan check catch
 
 histories: ## a million random histories under each policy of the scheduler
 	$(GO) test -count=1 -timeout 0 ./runtime/sched -histories 4000000
+
+losses: ## ten thousand forwards whose workers lose their CPUs at random: the same bits
+	$(GO) test -count=1 -run 'TestLostWorkers$$' -timeout 0 -v ./runtime/engine -schedules 10000
 
 divisions: ## ten thousand forwards divided at random among unlike workers: the same bits
 	$(GO) test -count=1 -timeout 0 -run UnlikeWorkers ./runtime/exec -divisions 500

@@ -53,7 +53,9 @@ not have the reason.
 
 --neighbour PU:50% starts a process that takes half of one PU's time and measures each test in turn without and with it.
 The fair share is what the time that is left would give, 75 % of the undisturbed figure where the neighbour takes half of
-one of two PUs; the goal is 70 % of the fair share at the median.
+one of two PUs; the goal is 90 % of the fair share of prompts and 80 % of that of generation at the median. It also tells
+how often a worker that had lost its PU was left out, how many chunks of ops a worker at risk computed into memory of its
+own ("apart"), and how many another one computed again; without the neighbour nothing is, which --format json shows.
 
 --ops times every op of the prompts instead, chunk by chunk, and says of products and delta rules the rate, of delta rules
 beside the float32 multiply-adds of the same workers, measured in turn.

@@ -24,12 +24,29 @@ func printNeighbours(w io.Writer, rows []measure.LLMRow) error {
 			fmt.Sprintf("%.0f %%", 100*n.Taken), fmt.Sprintf("%.2f", n.Rate),
 			fmt.Sprintf("%.2f", n.Min), fmt.Sprintf("%.2f", n.Max), fmt.Sprintf("%.2f", n.FairShare),
 			fmt.Sprintf("%.0f %%", 100*n.Share),
-			fmt.Sprintf("%.0f %% (%s)", 100*n.Goal, verdict)})
+			fmt.Sprintf("%.0f %% (%s)", 100*n.Goal, verdict), fmt.Sprint(n.Lost.LeftOut), fmt.Sprint(n.Lost.Apart),
+			fmt.Sprint(n.Lost.Again)})
 	}
 	if table == nil {
 		return nil
 	}
 	fmt.Fprintln(w, "\nbeside a neighbour:")
 	return show.Table(w, []string{"test", "threads", "plan", "its PU", "took", "tokens/s", "min", "max", "fair share",
-		"of it", "goal"}, table, 1, 3, 4, 5, 6, 7, 8, 9)
+		"of it", "goal", "left out", "apart", "again"}, table, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13)
+}
+
+// printLost says what was done about workers that lost their CPUs without a neighbour of ours:
+// nothing where nobody disturbs.
+func printLost(w io.Writer, rows []measure.LLMRow) error {
+	var all measure.LostRow
+	for i := range rows {
+		r := &rows[i].Lost
+		all.Apart, all.Again, all.LeftOut = all.Apart+r.Apart, all.Again+r.Again, all.LeftOut+r.LeftOut
+	}
+	if all == (measure.LostRow{}) {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nsomebody else used these PUs: workers were left out %d times, %d chunks were computed "+
+		"apart and %d again\n", all.LeftOut, all.Apart, all.Again)
+	return err
 }

@@ -46,6 +46,9 @@ func printLLM(w io.Writer, rows []measure.LLMRow, format string) error {
 	if err := printCounters(w, rows); err != nil {
 		return err
 	}
+	if err := printLost(w, rows); err != nil {
+		return err
+	}
 	return printNeighbours(w, rows)
 }
 

@@ -46,6 +46,12 @@ func (g *Generator) Metrics() []server.Metric {
 	gauge("plan_verdict", "1 for what plan verify said of the plan when it began to serve.", 1,
 		[2]string{"verdict", string(g.verdict)})
 	gauge("plan_active_pus", "PUs at work in the present phase.", float64(len(s.Pool.Active)))
+	lost := s.Pool.Total()
+	counter("worker_chunks_apart_total", "Chunks of ops that workers at risk of losing their CPU computed into "+
+		"memory of their own.", float64(lost.Apart))
+	counter("worker_chunks_again_total", "Chunks of ops computed a second time, because the worker that had them "+
+		"lost its CPU.", float64(lost.Taken))
+	counter("worker_left_out_total", "Times a worker was left out until it had its CPU again.", float64(lost.Left))
 	gauge("plan_lost_pus", "PUs of the plan that the system took away since.", float64(len(s.Places.Lost)))
 	gauge("cpu_quota", "CPU time per time that cgroups grant; 0 when unlimited.", s.Quota)
 	for _, class := range []api.Class{api.Reactive, api.Proactive} {

@@ -10,7 +10,7 @@ import (
 	"sandwich/runtime/sched"
 )
 
-// pace is the gate of the engine's forwards: worker 0 asks it behind every step. It halts a forward
+// pace is the gate of the engine's forwards: a worker asks it behind every step. It halts a forward
 // that was told to, and a prefill whose quantum is over or would be within the next step. It notes
 // how long steps took, for the table of costs.
 type pace struct {

@@ -47,6 +47,7 @@ type Attention struct {
 	chunks  pool.Counter
 	memory  *mem.Buffer
 	scratch int            // bytes of a worker
+	apart   int            // of them, behind all others: for what it computes apart
 	states  unsafe.Pointer // states of split tiles
 }
 
@@ -86,8 +87,10 @@ func NewAttention(isas []microkernel.ISA, kv *KVStore, kind AttentionKind, worke
 		for _, fused := range c.fused {
 			a.scratch = max(a.scratch, (fused.ScratchBytes()+4095)/4096*4096)
 		}
+		a.apart = max(a.apart, c.apartBytes(kv.longest))
 		a.cuts = append(a.cuts, c)
 	}
+	a.scratch += a.apart
 	var err error
 	if a.memory, err = mem.Alloc(states+a.scratch*workers, mem.Options{Node: kv.memory.Node(),
 		Huge: true}); err != nil {
@@ -207,10 +210,13 @@ func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step p
 				job.Sinks = &s.sinks[first]
 			}
 			job.Next = a.firstBlock(c, layer, u+c.team)
-			if p.split < 0 {
+			switch own := unsafe.Add(scratch, a.scratch-a.apart); {
+			case p.split >= 0:
+				a.runRange(w, c, p, &job, u%c.kvHeads, scratch, own)
+			case w.Apart() && c.tileBytes(&job) <= a.apart-c.tableBytes(p.to):
+				c.runApart(w, p, &job, scratch, own)
+			default:
 				c.fused[w.Class()].Run(&job, scratch)
-			} else {
-				a.runRange(c, c.ranged[w.Class()], p, &job, u%c.kvHeads, scratch)
 			}
 		}
 	}
@@ -230,12 +236,17 @@ func (a *Attention) firstBlock(c *cut, layer, unit int) unsafe.Pointer {
 }
 
 // runRange computes a range of blocks; whoever ends the last range of a tile merges all of them.
-func (a *Attention) runRange(c *cut, fused *microkernel.Attention, p *kvRange, job *microkernel.AttentionJob,
-	kvHead int, scratch unsafe.Pointer) {
+func (a *Attention) runRange(w *pool.Worker, c *cut, p *kvRange, job *microkernel.AttentionJob, kvHead int,
+	scratch, own unsafe.Pointer) {
+	fused := c.ranged[w.Class()]
 	s := &c.splits[p.split]
 	states := microkernel.AttentionStates{First: s.first, Memory: unsafe.Add(a.states,
 		(s.at*c.kvHeads+kvHead*s.states)*c.state)}
-	fused.RunRange(job, &states, p.from, p.to, scratch)
+	if w.Apart() && (1+p.to-p.from)*c.state <= a.apart-c.tableBytes(p.to) {
+		c.rangeApart(w, p, job, &states, scratch, own)
+	} else {
+		fused.RunRange(job, &states, p.from, p.to, scratch)
+	}
 	left := &c.left[p.split*c.kvHeads+kvHead]
 	if left.Add(-1) == 0 {
 		left.Store(s.ranges) // for the next layer

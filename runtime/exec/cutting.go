@@ -1,14 +1,30 @@
 package exec
 
-import (
-	"unsafe"
+import "sandwich/runtime/model"
 
-	"sandwich/runtime/model"
-)
-
-// Gate is asked by worker 0 behind every step of a forward, before `next` begins, whether it halts
-// there. It must not block, and the others wait for it.
+// Gate is asked by one worker behind every step of a forward, before `next` begins, whether it
+// halts there: by worker 0, or by another one while workers may be lost. It must not block, and the
+// others wait for it.
 type Gate interface{ Passed(next int) (halt bool) }
+
+// ask asks the gate behind a step, once, before the global barrier of that number in the run.
+func (e *Executor) ask(next, barrier int) {
+	if next <= e.asked {
+		return
+	}
+	e.asked = next
+	e.pacer.follow(barrier, len(e.ranks) == 1)
+	halt := e.gate != nil && e.gate.Passed(next)
+	if e.halt[barrier&1] = halt; !halt {
+		return
+	}
+	if i, _ := e.bufs.locate(next); i < e.end && e.groups == nil { // ranks may go on up to a gather
+		e.next = next
+	}
+}
+
+// askLast is ask by the last worker to arrive behind a step, of one rank: each step has a barrier.
+func (e *Executor) askLast(next int) { e.ask(next, next-1-e.from) }
 
 // everywhere halts behind every step.
 type everywhere struct{}
@@ -94,16 +110,15 @@ func (e *Executor) cutMatMul(g *group, op *model.Op, adds bool, c portion) {
 	for i := range op.Outs {
 		total += g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n).count()
 	}
-	scratch := e.scratch[g.w.Index()].gemm
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := lo; t < hi; t++ {
-			e.runPatch(g, op, adds, c, scratch, m, t)
+			e.runPatch(g, op, adds, c, m, t)
 		}
 	}
 }
 
 // runPatch computes patch t of those that a cut has in all products of the op.
-func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, scratch unsafe.Pointer, m, t int) {
+func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, m, t int) {
 	for i := range op.Outs {
 		grid := g.rank.gemms[op.W[i]].of(m).cut(m, c, g.n)
 		if n := grid.count(); t >= n {
@@ -112,7 +127,7 @@ func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, scratc
 		}
 		p := g.product(op, i, m)
 		p.addTo(g, adds)
-		p.fill(scratch, grid.patch(t))
+		e.compute(g, &p, grid.patch(t))
 		return
 	}
 }

@@ -18,10 +18,6 @@ import (
 	"sandwich/runtime/pool"
 )
 
-// Team runs a function on every active worker: a *pool.Pool, or the *pool.Leader of an engine's
-// loop.
-type Team interface{ Run(fn func(*pool.Worker)) }
-
 // executorConfig is what an Executor works on. Two executors, one a phase, share everything but the
 // phase.
 type executorConfig struct {
@@ -72,18 +68,23 @@ type Executor struct {
 	from      int
 	end       int // ops to run: without wanted logits the forward ends before the head
 	next      int
-	// what the gate told worker 0 before a global barrier, by parity: it is never two of them
-	// ahead of the others
-	halt  [2]bool
-	ended time.Time // worker 0 passed the last barrier
-	body  func(*pool.Worker)
+	// what the gate told before a global barrier, by parity: who asks it is never two of them ahead
+	// of the others
+	halt   [2]bool
+	asked  int // up to which step
+	asking func(next int)
+	ended  time.Time // worker 0 passed the last barrier
+	body   func(*pool.Worker)
 
-	places int // positions that there are
+	workers    *pool.Pool
+	apartBytes int // of a worker
+	places     int // positions that there are
 }
 
 type workerScratch struct {
 	gemm  unsafe.Pointer
-	began time.Time // the worker's part of the last Run
+	apart unsafe.Pointer // apartBytes for a chunk that others may take back
+	began time.Time      // the worker's part of the last Run
 }
 
 // newExecutor compiles the phase's schedules for every weight of the model. It fails where the plan
@@ -96,10 +97,11 @@ func newExecutor(c executorConfig) (*Executor, error) {
 		groups: c.Workers.groups, bufs: c.Buffers, vec: c.Workers.Kernels.Vec,
 		rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
 		positions: make([]int32, c.Buffers.rows),
+		workers:   c.Workers.Pool,
 		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
 		states: c.States, taps: newTaps(m), classes: c.Workers.classes,
 	}
-	e.body, e.places = e.walk, math.MaxInt
+	e.body, e.asking, e.places = e.walk, e.askLast, math.MaxInt
 	if m.Learned() {
 		e.places = m.Dims.Context
 	}
@@ -140,8 +142,10 @@ func (e *Executor) layPartials() {
 	e.partials.Into = e.partials.Partials[0]
 }
 
-// Close frees the scratch; no Run may be under way.
+// Close frees the scratch; no Run may be under way. Of workers that a Run ended without it waits
+// until they have left it.
 func (e *Executor) Close() (err error) {
+	e.workers.Gather()
 	for _, m := range e.memory {
 		err = errors.Join(err, m.Free())
 	}
@@ -169,8 +173,12 @@ func (e *Executor) Run(team Team, b *kvcache.Batch, from int, gate Gate) (next i
 	if err := e.prepare(b); err != nil {
 		return from, err
 	}
-	e.from, e.next, e.gate = from, e.Steps(), gate
-	team.Run(e.body)
+	e.from, e.next, e.gate, e.halt, e.asked = from, e.Steps(), gate, [2]bool{}, from
+	if e.groups == nil {
+		team.RunElastic(e.body)
+	} else {
+		team.Run(e.body) // ranks have work of their own
+	}
 	return e.next, nil
 }
 
@@ -225,18 +233,34 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 // walk is what each worker does. Between two gathers the ranks wait for nobody but their own; at a
 // gather they meet by the flags of the sum.
 func (e *Executor) walk(w *pool.Worker) {
-	e.scratch[w.Index()].began = time.Now()
+	e.walkSteps(w)
 	if w.ID() == 0 {
-		defer func() { e.ended = time.Now() }()
+		e.ended = time.Now()
 	}
-	e.pacer.join(w)
+}
+
+func (e *Executor) walkSteps(w *pool.Worker) {
+	first, back := w.Resumed()
+	if !back {
+		first = e.from
+		e.scratch[w.Index()].began = time.Now()
+	}
+	passed := first - e.from
+	if passed > 0 && e.halt[(passed-1)&1] {
+		return
+	}
+	if passed > 0 {
+		e.pacer.read(w, passed-1)
+	} else {
+		e.pacer.join(w)
+	}
 	all, own := e.together(w), group{}
 	if e.groups != nil {
 		w.Use(e.groups.grouping)
 		own = e.apart(w)
 	}
-	i, c := e.bufs.locate(e.from)
-	for next, passed := e.from+1, 0; i < e.end; next++ {
+	i, c := e.bufs.locate(first)
+	for next := first + 1; i < e.end; next++ {
 		s, at := e.steps[i], c
 		op := i
 		i, c = e.bufs.after(i, c)
@@ -252,19 +276,18 @@ func (e *Executor) walk(w *pool.Worker) {
 				w.LocalBarrier()
 				continue
 			}
-			if w.ID() == 0 {
-				e.halt[passed&1] = e.gate != nil && e.gate.Passed(next)
-				e.pacer.follow(passed, len(e.ranks) == 1)
+			if w.ID() == 0 && !w.Guarded() {
+				e.ask(next, passed)
 			}
 			if s.meet {
 				e.sum.Publish(w, w.Group().ID(), own.n, &e.partials)
 				continue
 			}
-			w.Barrier()
+			w.BarrierTo(next, e.asking)
 			e.pacer.read(w, passed)
 		}
 		if e.halt[passed&1] {
-			if w.ID() == 0 && i < e.end {
+			if w.ID() == 0 && i < e.end && e.groups != nil {
 				e.next = next
 			}
 			return
@@ -333,17 +356,6 @@ func (e *Executor) do(g *group, i int, c portion) {
 	case model.OpSoftmax:
 		e.softmax(g, op)
 	}
-}
-
-// Span returns when the last of the active workers (indices) began the first op of the last Run,
-// and when its last op ended: what the gap between two forwards is measured by.
-func (e *Executor) Span(active []int) (began, ended time.Time) {
-	for _, w := range active {
-		if t := e.scratch[w].began; t.After(began) {
-			began = t
-		}
-	}
-	return began, e.ended
 }
 
 // Logits returns the logits of batch.LogitRows[i] of the last finished Run, or what a pooled model

@@ -18,15 +18,17 @@ func (e *Executor) experts(g *group, op *model.Op, c portion) {
 		total += e.expertTasks(g, op, expert)
 	}
 	first, total := c.share(total)
-	scratch := e.scratch[g.w.Index()].gemm
-	expert, before := 0, 0 // tasks come in ascending order: those before this expert's
+	expert, before := 0, 0 // those before this expert's; tasks ascend, but for one that was taken back
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := first + lo; t < first+hi; t++ {
+			if t < before {
+				expert, before = 0, 0
+			}
 			for t-before >= e.expertTasks(g, op, expert) {
 				before += e.expertTasks(g, op, expert)
 				expert++
 			}
-			e.runExpert(g, scratch, op, expert, t-before)
+			e.runExpert(g, op, expert, t-before)
 		}
 	}
 }
@@ -50,7 +52,7 @@ func (e *Executor) expertTasks(g *group, op *model.Op, expert int) (total int) {
 }
 
 // runExpert computes slice t of an expert's products.
-func (e *Executor) runExpert(g *group, scratch unsafe.Pointer, op *model.Op, expert, t int) {
+func (e *Executor) runExpert(g *group, op *model.Op, expert, t int) {
 	first, m := e.bufs.routes.rowsOf(expert)
 	for i, wi := range op.W[:len(op.Outs)] {
 		if n := g.rank.gemms[wi].of(m).Tasks(m); t >= n {
@@ -68,7 +70,7 @@ func (e *Executor) runExpert(g *group, scratch unsafe.Pointer, op *model.Op, exp
 			p.upO.W, p.upO.A = g.rank.weights.InStack(op.W[1], expert), p.o.A
 			p.upO.Rounded.base = p.upO.Rounded.row(first, 0)
 		}
-		p.run(scratch, t)
+		e.compute(g, &p, p.grid.patch(m, t))
 		return
 	}
 }

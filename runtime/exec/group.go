@@ -1,10 +1,19 @@
 package exec
 
 import (
+	"time"
+
 	"sandwich/microkernel"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
+
+// Team runs a function on every active worker, or on those that have their CPUs: a *pool.Pool, or
+// the *pool.Leader of an engine's loop.
+type Team interface {
+	Run(fn func(*pool.Worker))
+	RunElastic(fn func(*pool.Worker))
+}
 
 // group is the workers that share an op and its operands, as one of them sees it: all active
 // workers in a serial op and in a gather, those of one rank between.
@@ -90,3 +99,14 @@ func (g *group) barrier() {
 
 // row points at the first element of a row.
 func (g *group) row(buf model.Buf, r int) *float32 { return g.bufs.row(buf, r) }
+
+// Span returns when the last of the active workers (indices) began the first op of the last Run,
+// and when its last op ended: what the gap between two forwards is measured by.
+func (e *Executor) Span(active []int) (began, ended time.Time) {
+	for _, w := range active {
+		if t := e.scratch[w].began; t.After(began) {
+			began = t
+		}
+	}
+	return began, e.ended
+}

@@ -19,7 +19,6 @@ func (e *Executor) heads(g *group, op *model.Op) {
 	}
 	e.roundHeads(g, op)
 	each := g.rank.gemms[op.W[0]].of(e.rows).Tasks(e.rows)
-	scratch := e.scratch[g.w.Index()].gemm
 	total := each * op.Heads.Q
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := lo; t < hi; t++ {
@@ -29,7 +28,7 @@ func (e *Executor) heads(g *group, op *model.Op) {
 			p.o.A = unsafe.Add(p.o.A, 4*head*op.InStep)
 			p.o.C = unsafe.Add(p.o.C, 4*head*op.OutStep)
 			p.o.Rounded.base = p.o.Rounded.row(0, head*roundedHead(p.o.W.Layout.K))
-			p.run(scratch, t%each)
+			e.compute(g, &p, p.grid.patch(p.o.M, t%each))
 		}
 	}
 }

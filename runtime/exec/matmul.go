@@ -15,7 +15,7 @@ func (e *Executor) matMul(g *group, i int, op *model.Op, adds bool) {
 		m = len(e.batch.LogitRows)
 	}
 	e.round(g, op, m)
-	if e.pacer != nil {
+	if e.pacer != nil && !g.w.Guarded() { // whose parts would be with nobody while their worker is lost
 		e.divided(g, i, op, m, adds)
 		return
 	}
@@ -23,12 +23,12 @@ func (e *Executor) matMul(g *group, i int, op *model.Op, adds bool) {
 	scratch := e.scratch[g.w.Index()].gemm
 	for i := range op.Outs {
 		p := g.product(op, i, m)
-		if p.gemm.static(g.n) {
+		if g.static(p.gemm) {
 			p.addTo(g, adds)
 			p.runShare(scratch, g.id)
 			continue
 		}
-		total += p.gemm.Tasks(m)
+		total += p.grid.Tasks(m)
 	}
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := lo; t < hi; t++ {
@@ -40,10 +40,14 @@ func (e *Executor) matMul(g *group, i int, op *model.Op, adds bool) {
 				p.o.Then = q.grid.first(&q.o, other)
 			}
 			p.addTo(g, adds)
-			p.run(scratch, task)
+			e.compute(g, &p, p.grid.patch(m, task))
 		}
 	}
 }
+
+// static says whether a product's slices are laid on the group's workers beforehand: not while one
+// of them may be lost, whose slices would be with nobody.
+func (g *group) static(p *Gemm) bool { return p.static(g.n) && !g.w.Guarded() }
 
 // addTo makes X what the product adds to, where it adds.
 func (p *product) addTo(g *group, adds bool) {
@@ -57,7 +61,7 @@ func (p *product) addTo(g *group, adds bool) {
 func (g *group) findTask(op *model.Op, m, t int) (i, task int) {
 	for i := range op.Outs {
 		gemm := g.rank.gemms[op.W[i]].of(m)
-		if gemm.static(g.n) {
+		if g.static(gemm) {
 			continue
 		}
 		n := gemm.Tasks(m)

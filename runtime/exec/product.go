@@ -20,6 +20,9 @@ type product struct {
 	act  microkernel.GLU
 	gelu bool // C = gelu(A W^T)
 	sum  bool // C += A W^T: the product is complete before it is added
+
+	own   unsafe.Pointer // where a patch is computed that does not go to C, or nil
+	ownAt patch          // that patch
 }
 
 // stripBytes is how much of a factor or a summand a worker holds at a time.
@@ -114,11 +117,21 @@ func (g *Gemm) slice(p patch, i int) patch {
 	return patch{p.m0 + height*r/rows, p.m0 + height*(r+1)/rows, n, min(n+g.bn, p.n1)}
 }
 
+// place is where an element of the result goes, and the bytes between rows.
+func (p *product) place(m, n int) (to unsafe.Pointer, stride int) {
+	if p.own == nil {
+		return at(p.o.C, p.o.CStride, m, n), p.o.CStride
+	}
+	stride = 4 * (p.ownAt.n1 - p.ownAt.n0)
+	return at(p.own, stride, m-p.ownAt.m0, n-p.ownAt.n0), stride
+}
+
 // compute computes a patch that begins on a register tile and is no taller than a slice.
 func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 	g := p.gemm
+	to, stride := p.place(whole.m0, whole.n0)
 	if p.up == nil && !p.sum && !p.gelu {
-		g.compute(scratch, &p.o, whole, at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.o.Then)
+		g.compute(scratch, &p.o, whole, to, stride, p.o.Then)
 		return
 	}
 	rows, nr := whole.m1-whole.m0, g.s.Kernel.NR
@@ -127,24 +140,24 @@ func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 	panels := unsafe.Add(scratch, size)
 	for n := whole.n0; n < whole.n1; n += width {
 		strip := patch{whole.m0, whole.m1, n, min(n+width, whole.n1)}
-		c, columns := at(p.o.C, p.o.CStride, strip.m0, n), strip.n1-n
+		c, columns := at(to, stride, 0, n-whole.n0), strip.n1-n
 		then := p.o.Then
 		if strip.n1 < whole.n1 {
 			then = g.block(&p.o, strip.n1, 0)
 		}
 		if p.gelu {
-			g.compute(panels, &p.o, strip, c, p.o.CStride, then)
-			g.vec.GELURows((*float32)(c), p.o.CStride/4, (*float32)(c), p.o.CStride/4, rows, columns)
+			g.compute(panels, &p.o, strip, c, stride, then)
+			g.vec.GELURows((*float32)(c), stride/4, (*float32)(c), stride/4, rows, columns)
 			continue
 		}
 		if p.sum {
 			g.compute(panels, &p.o, strip, scratch, 4*columns, then)
-			g.vec.AddRows((*float32)(c), p.o.CStride/4, (*float32)(scratch), columns, rows, columns)
+			g.vec.AddRows((*float32)(c), stride/4, (*float32)(scratch), columns, rows, columns)
 			continue
 		}
-		g.compute(panels, &p.o, strip, c, p.o.CStride, p.up.block(&p.upO, n, 0))
+		g.compute(panels, &p.o, strip, c, stride, p.up.block(&p.upO, n, 0))
 		p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
-		glu(p.act, g.vec, (*float32)(c), p.o.CStride/4, (*float32)(scratch), rows, columns)
+		glu(p.act, g.vec, (*float32)(c), stride/4, (*float32)(scratch), rows, columns)
 	}
 }
 

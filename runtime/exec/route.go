@@ -105,7 +105,7 @@ func (e *Executor) route(g *group, op *model.Op) {
 		}
 	}
 	g.barrier()
-	if g.id == 0 {
+	for _, _, ok := g.next(1, 1); ok; _, _, ok = g.next(1, 1) {
 		r.group(e.rows)
 	}
 }

@@ -79,9 +79,7 @@ func (t rotation) angles(dst []float32, pos int) {
 
 func (e *Executor) norm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
-		for r := lo; r < hi; r++ {
-			e.normRow(g.vec, g.bufs, r, op)
-		}
+		e.normRows(g, op, lo, hi)
 	}
 }
 
@@ -90,6 +88,10 @@ func (e *Executor) norm(g *group, op *model.Op) {
 // of ranks, as allreduce.Sum does.
 func (e *Executor) addNorm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
+		if len(e.ranks) == 1 {
+			e.addNormOwn(g, op, lo, hi)
+			continue
+		}
 		for r := lo; r < hi; r++ {
 			for i := range e.bufs.ranks[1:] {
 				g.vec.Add(g.row(model.BufY, r), e.bufs.ranks[1+i].row(model.BufY, r), e.model.Dims.Hidden)
@@ -110,16 +112,16 @@ func (e *Executor) addOwn(g *group, op *model.Op) {
 func (e *Executor) addNormRows(vec *microkernel.Vec, op *model.Op, row0, row1 int) {
 	b := &e.bufs.ranks[0]
 	for r := row0; r < row1; r++ {
-		e.addRow(vec, b, r, op)
+		e.addRow(vec, b.row(model.BufX, r), b.row(model.BufY, r), op)
 		if op.Norm != nil {
-			e.normRow(vec, b, r, op)
+			e.normRow(vec, b.row(normed(op), r), b.row(model.BufX, r), op)
 		}
 	}
 }
 
 // addRow is X += Scale * Y, of a Y that is normalized first where the op has a norm for it.
-func (e *Executor) addRow(vec *microkernel.Vec, b *rankBuffers, r int, op *model.Op) {
-	x, y, hidden := b.row(model.BufX, r), b.row(model.BufY, r), e.model.Dims.Hidden
+func (e *Executor) addRow(vec *microkernel.Vec, x, y *float32, op *model.Op) {
+	hidden := e.model.Dims.Hidden
 	if op.Post != nil {
 		vec.RMSNorm(y, y, &op.Post.Data[0], hidden, e.model.Eps)
 	}
@@ -133,13 +135,21 @@ func (e *Executor) addRow(vec *microkernel.Vec, b *rankBuffers, r int, op *model
 	}
 }
 
-func (e *Executor) normRow(vec *microkernel.Vec, b *rankBuffers, r int, op *model.Op) {
-	x, hidden := b.row(model.BufX, r), e.model.Dims.Hidden
+// normed is where an op leaves the normalized rows of X.
+func normed(op *model.Op) model.Buf {
 	if op.Shift != nil {
-		vec.LayerNormRows(x, hidden, x, hidden, 1, &op.Norm.Data[0], &op.Shift.Data[0], hidden, e.model.Eps)
+		return model.BufX
+	}
+	return model.BufH
+}
+
+func (e *Executor) normRow(vec *microkernel.Vec, to, x *float32, op *model.Op) {
+	hidden := e.model.Dims.Hidden
+	if op.Shift != nil {
+		vec.LayerNormRows(to, hidden, x, hidden, 1, &op.Norm.Data[0], &op.Shift.Data[0], hidden, e.model.Eps)
 		return
 	}
-	vec.RMSNorm(b.row(model.BufH, r), x, &op.Norm.Data[0], hidden, e.model.Eps)
+	vec.RMSNorm(to, x, &op.Norm.Data[0], hidden, e.model.Eps)
 }
 
 // rowNorm is OpRowNorm.

@@ -37,7 +37,11 @@ func (e *Executor) allocateScratch(p *Shards, pus []int) error {
 	for r := range e.ranks {
 		gemm = max(gemm, e.ranks[r].gemmScratch(e.bufs.rows))
 	}
-	each := gemm/4096*4096 + 4096
+	if e.groups == nil {
+		e.apartBytes = e.ranks[0].apartBytes(e.bufs.rows)
+	}
+	gemm = gemm/4096*4096 + 4096
+	each := gemm + e.apartBytes
 	e.scratch = make([]workerScratch, len(pus))
 	for r := range e.ranks {
 		var workers []int
@@ -54,6 +58,7 @@ func (e *Executor) allocateScratch(p *Shards, pus []int) error {
 		e.memory = append(e.memory, memory)
 		for i, index := range workers {
 			e.scratch[index].gemm = unsafe.Add(memory.Pointer(), i*each)
+			e.scratch[index].apart = unsafe.Add(memory.Pointer(), i*each+gemm)
 		}
 	}
 	return nil

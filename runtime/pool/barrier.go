@@ -80,18 +80,27 @@ func (b *barrier) reset() {
 
 // pass enters the barrier as member and returns when all have entered. It panics with errAborted,
 // to unwind the run, when some worker failed: that one advances the event without having arrived.
-func (b *barrier) pass(w *Worker, member int) {
+// Where next is not negative and a worker is at risk, the last to arrive puts the team on its
+// guard.
+func (b *barrier) pass(w *Worker, member, next int) {
 	old := b.epoch.v.Load()
 	if w.pool.aborting.Load() { // after the load: a later abort advances past old
 		panic(errAborted)
 	}
 	w.barriers++
 	if b.arrive(member) {
+		if next >= 0 && w.pool.risk.Load() > 0 {
+			w.raiseGuard(next)
+		}
 		b.epoch.advance()
 		return
 	}
+	parks := w.parks
 	w.wait(&b.epoch, old)
 	if w.pool.aborting.Load() {
 		panic(errAborted)
+	}
+	if w.parks != parks && w.pool.now()-w.parked > lossGap {
+		w.pool.doubts.Add(1)
 	}
 }

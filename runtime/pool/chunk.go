@@ -53,9 +53,22 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 	if total > chunk*maxChunks {
 		chunk = (total + maxChunks - 1) / maxChunks
 	}
+	if w.skip > 0 {
+		return total, total, false
+	}
 	w.Lap(true)
-	lo = int(c.take(w.tag)) * chunk
-	if lo >= total {
+	n := int(c.take(w.tag))
+	if w.joined {
+		if n*chunk >= total {
+			w.lap = 0
+			w.ceased()
+			if n, ok = w.team.guard.last(w); !ok {
+				return total, total, false
+			}
+		}
+		w.began(uint64(n))
+	}
+	if lo = n * chunk; lo >= total {
 		w.lap = 0
 		return total, total, false
 	}

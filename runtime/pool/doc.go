@@ -15,4 +15,7 @@
 // one op to the next inside a run, with [Worker.Use]. Workers wait by spinning for at most
 // [Options.Spin], then in a futex; a worker that the kernel takes its CPU from while it spins stops
 // spinning for a while.
+//
+// A run that can do without workers ([Pool.RunElastic]) goes on without those that lose their CPUs,
+// takes back what they were at, and lets them in again where it is then.
 package pool

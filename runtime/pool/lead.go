@@ -60,22 +60,26 @@ func (l *Leader) fail(w *Worker, value any) {
 
 // Run is Pool.Run with the leader as one of the workers. If worker 0 is not active the leader only
 // waits.
-func (l *Leader) Run(fn func(w *Worker)) {
+func (l *Leader) Run(fn func(w *Worker)) { l.run(fn, false) }
+
+func (l *Leader) run(fn func(w *Worker), elastic bool) {
 	p, w := l.p, l.p.workers[0]
 	began := p.now()
-	before := p.dispatch(fn, 0)
+	p.dispatch(fn, 0, elastic)
 	settled := false
 	defer func() {
 		if !settled { // fn ended this goroutine: the others must still be waited for
-			w.wait(&p.done, before)
+			p.await(&w.waiter)
 			l.failed = p.settle(began)
 		}
 	}()
-	if p.team.idOf[0] >= 0 {
+	if p.team.idOf[0] >= 0 && p.guarded {
+		w.takePart()
+	} else if p.team.idOf[0] >= 0 {
 		w.enter()
 		w.execute(fn)
 	}
-	w.wait(&p.done, before)
+	p.await(&w.waiter)
 	e := p.settle(began)
 	settled = true
 	if e != nil {

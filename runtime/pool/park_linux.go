@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,4 +29,10 @@ func (*parking) block(v *atomic.Uint32, old uint32) {
 
 func (*parking) unblock(v *atomic.Uint32) {
 	_, _, _ = syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(v)), futexWakePrivate, math.MaxInt32, 0, 0, 0)
+}
+
+// nap gives the CPU away for a moment. A signal may end it early.
+func nap(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&t, nil)
 }

@@ -5,6 +5,7 @@ package pool
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // parking blocks threads on a condition variable, for systems without futexes. The tag portablepark
@@ -32,3 +33,6 @@ func (k *parking) unblock(*atomic.Uint32) {
 		k.cond.Broadcast()
 	}
 }
+
+// nap gives the CPU away for a moment.
+func nap(d time.Duration) { time.Sleep(d) }

@@ -49,6 +49,8 @@ type Pool struct {
 	grouping *Grouping
 	timed    bool   // workers stamp the start of this run: the first one after a switch
 	tag      uint64 // barrier phase the next run starts in, see Counter
+	elastic  bool   // the run may go on without some of its workers
+	guarded  bool   // and does so if it must
 
 	runs uint64 // runs ever dispatched
 
@@ -64,7 +66,12 @@ type Pool struct {
 	_        [cacheLine]byte
 	aborting atomic.Bool // a worker failed in the present run: barriers let everybody out
 	_        [cacheLine]byte
-	pending  atomic.Int32 // workers that have not finished the present run
+	pending  atomic.Int64 // workers that have not finished the present run; above them, see runOpen
+	_        [cacheLine]byte
+	risk     atomic.Int64  // up to when some worker may lose its CPU again; 0: none
+	doubts   atomic.Uint64 // times a barrier took so long that somebody must have lost its CPU
+	away     atomic.Int64  // workers that were left out and have not come back
+	losses   *losses       // that are made at will
 	_        [cacheLine]byte
 	done     event // counts finished runs
 	_        [cacheLine]byte
@@ -90,6 +97,9 @@ func New(pus []int, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("reading the affinity mask of this process: %w", err)
 	}
 	p := &Pool{pus: slices.Clone(pus), begin: time.Now(), tag: nextGlobal(0)}
+	if p.losses, err = readLosses(); err != nil {
+		return nil, err
+	}
 	if o.Pin {
 		if err := checkPUs(pus, allowed); err != nil {
 			return nil, err

@@ -65,13 +65,15 @@ func (f *failure) take() *Panic {
 // Run executes fn on every active worker at once and returns when all have returned. It allocates
 // nothing. If fn panics on a worker the others are released from their barriers, and Run panics
 // with a *Panic. Not to be called from inside fn or Lead; those would wait for themselves.
-func (p *Pool) Run(fn func(w *Worker)) {
+func (p *Pool) Run(fn func(w *Worker)) { p.run(fn, false) }
+
+func (p *Pool) run(fn func(w *Worker), elastic bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mustBeOpen()
 	began := p.now()
-	before := p.dispatch(fn, -1)
-	p.caller.wait(&p.done, before)
+	p.dispatch(fn, -1, elastic)
+	p.await(&p.caller)
 	if e := p.settle(began); e != nil {
 		panic(e)
 	}
@@ -84,34 +86,39 @@ func (p *Pool) mustBeOpen() {
 }
 
 // dispatch starts fn on the active workers except the one with index self, which takes part by its
-// own doing. It returns the value of done before the run.
-func (p *Pool) dispatch(fn func(*Worker), self int) (before uint32) {
+// own doing.
+func (p *Pool) dispatch(fn func(*Worker), self int, elastic bool) {
 	p.fn = fn
 	p.runs++
-	before = p.done.v.Load()
-	p.pending.Store(int32(len(p.team.active)))
+	p.elastic = elastic && len(p.team.active) > 1 && len(p.team.active) <= mostGuards
+	p.guarded = p.elastic && p.atRisk()
+	command := cmdRun
+	if p.guarded {
+		command = cmdJoin
+		p.team.guard.begin(p.tag >> localBits)
+		p.pending.Store(runOpen)
+	} else {
+		p.pending.Store(int64(len(p.team.active)))
+	}
 	for _, index := range p.team.active {
 		if index != self {
-			p.workers[index].ring(cmdRun)
+			p.workers[index].ring(command)
 		}
 	}
-	return before
 }
 
 // execute runs fn as this worker's part of the run and counts it finished, whatever way fn ends.
+// Left out, the worker takes part again as long as the run goes on.
 func (w *Worker) execute(fn func(*Worker)) {
-	returned := false
-	defer func() {
-		if !returned {
-			w.fail(recover())
-		}
-		w.publish()
-		if w.pool.pending.Add(-1) == 0 {
-			w.pool.done.advance()
-		}
-	}()
-	fn(w)
-	returned = true
+	if w.attempt(fn) {
+		w.takePart()
+	}
+}
+
+// takePart runs the worker's part of the run that is open, from where it is now.
+func (w *Worker) takePart() {
+	for w.join() && w.attempt(w.pool.fn) {
+	}
 }
 
 // fail records why fn did not return and releases the others. value is what recover gave.
@@ -132,8 +139,13 @@ func (w *Worker) fail(value any) {
 func (p *Pool) settle(began time.Duration) *Panic {
 	p.fn = nil
 	top := p.tag
-	for _, index := range p.team.active {
-		top = max(top, p.workers[index].tag)
+	if p.guarded {
+		top = p.team.guard.phase() << localBits
+		p.timed = false
+	} else {
+		for _, index := range p.team.active {
+			top = max(top, p.workers[index].tag)
+		}
 	}
 	p.tag = nextGlobal(top)
 	if p.timed {

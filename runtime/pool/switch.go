@@ -95,6 +95,7 @@ type Stats struct {
 	// start
 	Durations []time.Duration
 	Active    []int         // workers of the present set
+	AtRisk    bool          // the next elastic run begins on guard
 	Workers   []WorkerStats // by worker index
 }
 
@@ -103,6 +104,22 @@ type WorkerStats struct {
 	Barriers uint64 // barriers passed
 	Parks    uint64 // times it slept in the kernel after its spin limit
 	Backoffs uint64 // times it stopped spinning because the kernel had given its CPU to another thread
+	Taken    uint64 // chunks that it computed again for a worker that had lost its CPU
+	Left     uint64 // times it was left out of a run because it had lost its own
+	Apart    uint64 // chunks that it computed into its own memory because it was at risk
+}
+
+// Total are the counts of all workers together.
+func (s *Stats) Total() (all WorkerStats) {
+	for _, w := range s.Workers {
+		all.Barriers += w.Barriers
+		all.Parks += w.Parks
+		all.Backoffs += w.Backoffs
+		all.Taken += w.Taken
+		all.Left += w.Left
+		all.Apart += w.Apart
+	}
+	return all
 }
 
 // Stats may be called at any time, also during a run.
@@ -110,8 +127,9 @@ func (p *Pool) Stats() Stats {
 	var out Stats
 	for _, w := range p.workers {
 		out.Workers = append(out.Workers, WorkerStats{w.seen.barriers.Load(), w.seen.parks.Load(),
-			w.seen.backoffs.Load()})
+			w.seen.backoffs.Load(), w.seen.taken.Load(), w.seen.left.Load(), w.seen.offered.Load()})
 	}
+	out.AtRisk = p.atRisk()
 	s := &p.switches
 	s.mu.Lock()
 	defer s.mu.Unlock()

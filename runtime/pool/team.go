@@ -12,6 +12,7 @@ type team struct {
 	active  []int   // worker index by ID
 	idOf    []int32 // ID by worker index, -1 for workers that do not take part
 	barrier *barrier
+	guard   guard
 	layouts []layout // by Grouping.id
 }
 
@@ -65,6 +66,7 @@ func (p *Pool) findTeam(active []int) (*team, error) {
 // newTeam makes the team of the given worker indices, which keep their order as IDs.
 func (p *Pool) newTeam(active []int) *team {
 	t := &team{active: slices.Clone(active), idOf: make([]int32, len(p.workers)), barrier: newBarrier(len(active))}
+	t.guard.members = make([]member, len(active))
 	for i := range t.idOf {
 		t.idOf[i] = -1
 	}

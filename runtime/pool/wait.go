@@ -27,7 +27,12 @@ type waiter struct {
 	calm    time.Duration
 	backoff time.Duration // length of the present or last such period
 
-	barriers, parks, backoffs uint64 // published by Worker.publish
+	parked    time.Duration // when it last went to sleep
+	lastLoss  time.Duration // when it last lost its CPU for long
+	riskUntil time.Duration // it may do so again
+
+	// published by Worker.publish
+	barriers, parks, backoffs, taken, left, offered uint64
 }
 
 func (t *waiter) init(p *Pool, spin time.Duration) {
@@ -45,6 +50,7 @@ func (t *waiter) wait(e *event, old uint32) {
 			return
 		}
 		t.parks++
+		t.parked = t.pool.now()
 		e.sleep(old)
 		if e.v.Load() != old {
 			return
@@ -77,7 +83,7 @@ func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
 			pause(1)
 		}
 		now := t.pool.now()
-		if now-last > stallGap && t.preempted(now) {
+		if now-last > stallGap && t.preempted(now, now-last) {
 			return e.v.Load() != old
 		}
 		if now-start > limit || now-start > time.Duration(t.limit.Load()) {
@@ -90,12 +96,15 @@ func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
 // preempted asks the kernel whether this thread lost its CPU to another one since the last look
 // and, if so, starts a period without spinning, twice as long as the one before if that ended only
 // just now.
-func (t *waiter) preempted(now time.Duration) bool {
+func (t *waiter) preempted(now, gap time.Duration) bool {
 	n := involuntarySwitches()
 	rose := n > t.nivcsw
 	t.nivcsw = n
 	if !rose {
 		return false
+	}
+	if gap > lossGap {
+		t.lost(now)
 	}
 	if t.backoff > 0 && now-t.calm < 2*maxBackoff {
 		t.backoff = min(2*t.backoff, maxBackoff)

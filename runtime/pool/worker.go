@@ -7,10 +7,12 @@ import (
 )
 
 // command is what a worker is asked to do when its door rings.
-type command int
+type command int32
 
 const (
-	cmdRun command = iota
+	cmdNone command = iota
+	cmdRun
+	cmdJoin
 	cmdLead
 	cmdExit
 )
@@ -25,22 +27,37 @@ type Worker struct {
 	slow  float64       // Options.Slow
 	lap   time.Duration // when the present chunk began, where slow; 0 between loops
 
-	team    *team
-	id      int
-	layout  *layout
-	thread  atomic.Int64 // number of the system's thread
-	group   *Group
-	rank    int
-	tag     uint64        // barrier phase, see Counter
+	team   *team
+	id     int
+	layout *layout
+	thread atomic.Int64 // number of the system's thread
+	group  *Group
+	rank   int
+	tag    uint64 // barrier phase, see Counter
+	step   int    // that it came back with to the run, or -1
+	skip   int    // barriers in that step that the team has passed
+	joined bool   // it is a member of a guarded team; the pool may be in another run already
+	ended  uint64 // the last run whose end it reached
+	doubts uint64 // how many of Pool.doubts it has looked into
+
+	// On guard, of the chunk at hand: its number and when it was given; whether it is computed
+	// apart; and of the phase it is of, the longest so far.
+	chunk   uint64
+	since   time.Duration
+	apart   bool
+	timing  uint64
+	longest time.Duration
+	strikes uint64 // places at which it might have been made to lose its CPU
+
 	run     uint64        // number of the present run
 	started time.Duration // when the present run began here, if Pool.timed
 
 	_    [cacheLine]byte
 	door event // counts the commands given to this worker
-	cmd  command
+	cmd  atomic.Int32
 	_    [cacheLine]byte
 
-	seen struct{ barriers, parks, backoffs atomic.Uint64 } // what Stats reads
+	seen struct{ barriers, parks, backoffs, taken, left, offered atomic.Uint64 } // what Stats reads
 }
 
 // ID is the worker's number among the active ones, 0 to N-1, in the order given to SetActive.
@@ -71,15 +88,39 @@ func (w *Worker) Run() uint64 { return w.run }
 // GroupRank is the worker's number inside its group, 0 to Group().Size()-1.
 func (w *Worker) GroupRank() int { return w.rank }
 
-// Barrier returns when every active worker has called it.
-func (w *Worker) Barrier() {
-	w.team.barrier.pass(w, w.id)
+// Barrier returns when every active worker has called it, or is left out of an elastic run.
+func (w *Worker) Barrier() { w.BarrierTo(-1, nil) }
+
+// BarrierTo is Barrier where a step of an elastic run begins behind it, with that number: who comes
+// back begins with it. Of a guarded team the last to arrive calls last, unless it is nil, before
+// anybody goes on; where somebody comes back meanwhile, another one does so again.
+func (w *Worker) BarrierTo(next int, last func(next int)) {
+	p := w.pool
+	if w.joined {
+		if w.skip > 0 {
+			w.skip--
+		} else {
+			w.team.guard.pass(w, next, last)
+		}
+		return
+	}
+	if !p.elastic {
+		next = -1
+	}
+	w.team.barrier.pass(w, w.id, next)
 	w.tag = nextGlobal(w.tag)
+	if w.joined { // the guard was raised at this barrier
+		w.enterGuard()
+	}
+	if d := p.doubts.Load(); d != w.doubts {
+		w.doubts = d
+		w.suspect(p.now())
+	}
 }
 
 // LocalBarrier returns when every active worker of the group has called it.
 func (w *Worker) LocalBarrier() {
-	w.group.barrier.pass(w, w.rank)
+	w.group.barrier.pass(w, w.rank, -1)
 	w.tag = nextLocal(w.tag)
 }
 
@@ -94,7 +135,7 @@ func (w *Worker) Use(g *Grouping) {
 
 // ring gives the worker a command.
 func (w *Worker) ring(c command) {
-	w.cmd = c
+	w.cmd.Store(int32(c))
 	w.door.advance()
 }
 
@@ -141,7 +182,7 @@ func (w *Worker) serve(at uint32) {
 	for {
 		w.wait(&w.door, at)
 		at = w.door.v.Load()
-		switch w.cmd {
+		switch command(w.cmd.Swap(int32(cmdNone))) { // none: it was taken with an earlier ring
 		case cmdExit:
 			ended = true
 			w.pool.exited.Done()
@@ -149,6 +190,8 @@ func (w *Worker) serve(at uint32) {
 		case cmdRun:
 			w.enter()
 			w.execute(w.pool.fn)
+		case cmdJoin:
+			w.takePart()
 		case cmdLead:
 			w.lead()
 		}
@@ -172,7 +215,7 @@ func (w *Worker) enter() {
 	p := w.pool
 	w.team = p.team
 	w.id = int(p.team.idOf[w.index])
-	w.tag, w.run = p.tag, p.runs
+	w.tag, w.run, w.step, w.skip, w.joined = p.tag, p.runs, -1, 0, false
 	w.Use(p.grouping)
 	if p.timed {
 		w.started = p.now()
@@ -184,4 +227,7 @@ func (w *Worker) publish() {
 	w.seen.barriers.Store(w.barriers)
 	w.seen.parks.Store(w.parks)
 	w.seen.backoffs.Store(w.backoffs)
+	w.seen.taken.Store(w.taken)
+	w.seen.left.Store(w.left)
+	w.seen.offered.Store(w.offered)
 }

@@ -103,6 +103,7 @@ type LLMRow struct {
 	Above   string    `json:"above_roof,omitempty"` // why the rate is higher than the roof, where it is
 	CPU     string    `json:"cpu"`
 
+	Lost      LostRow           `json:"lost"` // zeros where nobody disturbs
 	Counters  []counters.Figure `json:"counters,omitempty"`
 	Neighbour *NeighbourRow     `json:"neighbour,omitempty"`
 }
@@ -111,7 +112,8 @@ func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
 	pus := a.phasePUs(t)
 	sp := Summarize(s.alone)
 	r := LLMRow{Test: t.Name, Threads: len(pus), Batch: t.Batch, Rate: sp.Median, Min: sp.Min, Max: sp.Max,
-		Samples: s.alone, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned, TP: a.Plan.TP(), KV: a.Plan.KV.String(),
+		Samples: s.alone, Lost: s.quiet, Model: o.Model, Plan: a.Name, Tuned: a.Plan.Tuned, TP: a.Plan.TP(),
+		KV:  a.Plan.KV.String(),
 		PUs: pus.String(), CPU: o.Host.Host.CPUModel}
 	if o.Ops != nil {
 		if roof, err := roofOf(o.Host, o.Ops, a.Plan, t); err == nil {
@@ -123,7 +125,7 @@ func (o *LLMOptions) row(a *Arm, t Test, s *llmSamples) LLMRow {
 		r.Counters = counters.Figures(s.counts, s.seconds, t.Tokens*t.Batch*len(s.alone))
 	}
 	if o.Beside != nil {
-		r.Neighbour = o.Beside.neighbour.row(r.Rate, pus, s)
+		r.Neighbour = o.Beside.neighbour.row(r.Rate, shareGoal(t), pus, s)
 	}
 	return r
 }

@@ -31,7 +31,7 @@ type OpRow struct {
 	CPU     string    `json:"cpu"`
 }
 
-// opClock notes how long every op takes, from worker 0's passing one barrier to its passing the
+// opClock notes how long every op takes, from a worker's passing one barrier to its passing the
 // next.
 type opClock struct {
 	last time.Time

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"sandwich/plans/thumb"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/gguf"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/pool"
+)
+
+// schedules is how many forwards `make losses` wants with workers that lose their CPUs at random.
+var schedules = flag.Int("schedules", 0, "forwards with lost workers; without it a few hundred")
+
+// TestLostWorkers: the logits of prefill and decode are the same to the bit whichever workers lose
+// their CPUs in whatever chunks and at whatever barriers, for how long ever, and come back in
+// another op or another forward.
+func TestLostWorkers(t *testing.T) {
+	rounds := 25
+	if testing.Short() || raceEnabled {
+		rounds = 4
+	}
+	cases := []struct{ arch, losses string }{
+		{"qwen3", "1:1%:500us"}, {"qwen3", "2:10%:100us"}, {"qwen3", "3:30%:1ms"}, {"qwen3moe", "4:3%:300us"},
+		{"lfm2", "5:3%:300us"}, {"qwen35", "6:3%:300us"},
+	}
+	if raceEnabled {
+		cases = cases[:1]
+	}
+	if *schedules > 0 {
+		rounds = 1 + *schedules/(lostForwards*len(cases))
+	}
+	var all pool.WorkerStats
+	for _, c := range cases {
+		t.Run(c.arch+"/"+c.losses, func(t *testing.T) {
+			file := lostFile(t, c.arch)
+			alone := openTestRunner(t, file, thumb.Options{Threads: 1}, lostChunk)
+			want := lostLogits(t, alone)
+			alone.Close()
+			t.Setenv("SANDWICH_LOSE", c.losses)
+			r := openTestRunner(t, file, thumb.Options{Threads: 2}, lostChunk)
+			defer r.Close()
+			if len(r.Plan.Decode.PUs) < 2 {
+				t.Skip("needs two PUs")
+			}
+			for round := range rounds {
+				if same(t, fmt.Sprint("round ", round), want, lostLogits(t, r)); t.Failed() {
+					return
+				}
+			}
+			s := r.Pool().Stats()
+			w := s.Total()
+			all.Taken, all.Left, all.Apart = all.Taken+w.Taken, all.Left+w.Left, all.Apart+w.Apart
+		})
+	}
+	t.Logf("%d chunks apart, %d of them taken back, %d workers left out", all.Apart, all.Taken, all.Left)
+	if all.Taken == 0 || all.Left == all.Taken {
+		t.Error("nothing was taken back, or nobody was left out at a barrier: the test tests nothing")
+	}
+}
+
+const (
+	lostChunk    = 48
+	lostForwards = 3 + 4 // of lostLogits
+)
+
+func lostFile(t *testing.T, arch string) *gguf.File {
+	if arch == "qwen3" || arch == "qwen3moe" {
+		return smallModel(t, arch, gguf.Q8_0)
+	}
+	return recurrentFile(t, arch)
+}
+
+// lostLogits are those behind a prompt of three chunks and behind four decode steps, and of the
+// chunks before.
+func lostLogits(t *testing.T, r *Runner) (out [][]float32) {
+	r.Lead(func(l *pool.Leader) {
+		line := NewLine(r, l)
+		keep := func(_ int, logits []float32) error {
+			out = append(out, append([]float32(nil), logits...))
+			return nil
+		}
+		prompt := exactPrompt(1)[:2*lostChunk+9]
+		for len(prompt) > 0 {
+			n := min(len(prompt), lostChunk)
+			if err := line.Feed(prompt[:n], n, LastLogits, keep); err != nil {
+				t.Error(err)
+				return
+			}
+			prompt = prompt[n:]
+		}
+		for token := range int32(4) {
+			logits, err := line.Step(token + 5)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = keep(0, logits)
+		}
+	})
+	return out
+}
+
+// TestLostWorkersHalt: forwards are halted at an op and go on there while workers come and go, and
+// their ops are cut.
+func TestLostWorkersHalt(t *testing.T) {
+	file := lostFile(t, "qwen3")
+	alone := openTestRunner(t, file, thumb.Options{Threads: 1}, lostChunk)
+	want := lostLogits(t, alone)
+	alone.Close()
+	t.Setenv("SANDWICH_LOSE", "8:5%:300us")
+	r := openTestRunner(t, file, thumb.Options{Threads: 2}, lostChunk)
+	defer r.Close()
+	rounds := 10
+	if testing.Short() || raceEnabled {
+		rounds = 2
+	}
+	for round := range rounds {
+		var got [][]float32
+		halts := 0
+		r.Lead(func(l *pool.Leader) {
+			line := NewLine(r, l)
+			prompt := exactPrompt(1)[:2*lostChunk+9]
+			for len(prompt) > 0 {
+				n := min(len(prompt), lostChunk)
+				halts += haltingForward(t, line, prompt[:n], round)
+				got = append(got, append([]float32(nil), r.Logits(0)...))
+				line.advance(n)
+				prompt = prompt[n:]
+			}
+		})
+		if same(t, fmt.Sprint("round ", round), want[:3], got); t.Failed() {
+			return
+		}
+		if halts < 3 {
+			t.Errorf("round %d: %d halts", round, halts)
+		}
+	}
+}
+
+// haltingForward is a prefill forward that is halted behind every few steps, and goes on.
+func haltingForward(t *testing.T, line *Line, tokens []int32, round int) (halts int) {
+	r, n := line.r, len(tokens)
+	if !line.cache.Reserve(line.seq, line.pos+n) {
+		t.Error("no block for the prompt")
+		return 0
+	}
+	line.cache.Cover(line.seq, line.pos+n)
+	b := kvcache.Batch{Prefill: true, Tokens: tokens, LogitRows: []int32{int32(n - 1)}}
+	b.AddSpan(line.seq, kvcache.Span{Rows: n, Pos: line.pos})
+	cuts := make([]uint16, r.Ops())
+	for i := range cuts {
+		if exec.Cuttable(&r.Model.Ops[i]) {
+			cuts[i] = uint16(i % 4)
+		}
+	}
+	r.Cut(cuts)
+	defer r.Cut(nil)
+	every := everyFew(2 + round%5)
+	for from := 0; ; halts++ {
+		next, err := r.Forward(line.l, &b, from, every)
+		if err != nil || next <= from {
+			t.Errorf("a forward from step %d ended at %d: %v", from, next, err)
+			return halts
+		}
+		if from = next; from == r.last.Steps() {
+			return halts
+		}
+	}
+}
+
+// everyFew halts a forward behind every so many steps.
+type everyFew int
+
+func (n everyFew) Passed(next int) bool { return next%int(n) == 0 }

@@ -1,0 +1,136 @@
+package exec
+
+import (
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+)
+
+// A worker that may lose its CPU computes a chunk apart: into memory of its own, which is copied to
+// where it belongs once the worker has committed it. What it reads meanwhile are numbers that
+// others may already be overwriting where the chunk was taken back (they make wrong numbers that
+// nobody will see), and nothing that says where to read or write.
+
+// apartMost bounds a worker's memory for it. Chunks of more are not computed apart: the others wait
+// for them.
+const apartMost = 4 << 20
+
+// apartBytes is the memory that a worker needs for chunks of the rank's ops in forwards of so many
+// rows.
+func (r *rank) apartBytes(rows int) int {
+	m := r.shard.model
+	most := 4 * normApart(m) * rowChunk
+	for _, g := range r.gemms {
+		for i := 0; g != nil && i < len(g.rules); i++ {
+			if bytes := g.rules[i].gemm.sliceBytes(m.RowsOf(model.BufExpert, rows)); bytes <= apartMost {
+				most = max(most, bytes)
+			}
+		}
+	}
+	return (most + 4095) / 4096 * 4096
+}
+
+// sliceBytes is the size of a slice of a product of so many rows.
+func (g *Gemm) sliceBytes(rows int) int {
+	if g.bm > 0 {
+		rows = min(rows, g.bm)
+	}
+	return 4 * rows * g.bn
+}
+
+// offer and commit enclose what is computed apart. The race detector would find that inputs are
+// read while others write them, where a chunk was taken back: under it a chunk is offered when it
+// is computed and not yet committed.
+func offer(w *pool.Worker) {
+	if !raceEnabled {
+		w.Offer()
+	}
+}
+
+func commit(w *pool.Worker) {
+	if raceEnabled {
+		w.Offer()
+	}
+	w.Commit()
+}
+
+// compute is a worker's chunk of a product: a patch.
+func (e *Executor) compute(g *group, p *product, whole patch) {
+	s := &e.scratch[g.w.Index()]
+	rows, columns := whole.m1-whole.m0, whole.n1-whole.n0
+	if !g.w.Apart() || 4*rows*columns > e.apartBytes {
+		p.fill(s.gemm, whole)
+		return
+	}
+	to, stride, sum := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.sum
+	p.sum, p.own, p.ownAt = false, s.apart, whole
+	offer(g.w)
+	p.fill(s.gemm, whole)
+	commit(g.w)
+	if sum {
+		g.vec.AddRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
+		return
+	}
+	copyRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
+}
+
+// copyRows copies n elements of each of some rows.
+func copyRows(to *float32, toStride int, from *float32, stride, rows, n int) {
+	for r := range rows {
+		copy(elems(to, r*toStride, n), elems(from, r*stride, n))
+	}
+}
+
+// normApart is the elements of a row that norms and sums need apart: X, Y, and what comes out.
+func normApart(m *model.Model) int { return 3 * m.Dims.Hidden }
+
+// normRows is a worker's chunk of a norm.
+func (e *Executor) normRows(g *group, op *model.Op, lo, hi int) {
+	to, hidden := normed(op), e.model.Dims.Hidden
+	own := (*float32)(e.scratch[g.w.Index()].apart)
+	away := g.w.Apart() && e.apartBytes > 0
+	if away {
+		offer(g.w)
+	}
+	for r := lo; r < hi; r++ {
+		if away {
+			e.normRow(g.vec, addElems(own, (r-lo)*hidden), g.row(model.BufX, r), op)
+		} else {
+			e.normRow(g.vec, g.row(to, r), g.row(model.BufX, r), op)
+		}
+	}
+	if away {
+		commit(g.w)
+		copyRows(g.row(to, lo), g.bufs.stride[to], own, hidden, hi-lo, hidden)
+	}
+}
+
+// addNormOwn is a worker's chunk of a sum and its norm, where there is one rank.
+func (e *Executor) addNormOwn(g *group, op *model.Op, lo, hi int) {
+	if !g.w.Apart() || e.apartBytes == 0 {
+		e.addNormRows(g.vec, op, lo, hi)
+		return
+	}
+	hidden, n := e.model.Dims.Hidden, hi-lo
+	x := (*float32)(e.scratch[g.w.Index()].apart)
+	y := addElems(x, n*hidden)
+	out := addElems(y, n*hidden)
+	bx, by := g.row(model.BufX, lo), g.row(model.BufY, lo)
+	strideX, strideY := g.bufs.stride[model.BufX], g.bufs.stride[model.BufY]
+	offer(g.w)
+	copyRows(x, hidden, bx, strideX, n, hidden)
+	copyRows(y, hidden, by, strideY, n, hidden)
+	for r := range n {
+		e.addRow(g.vec, addElems(x, r*hidden), addElems(y, r*hidden), op)
+		if op.Norm != nil {
+			e.normRow(g.vec, addElems(out, r*hidden), addElems(x, r*hidden), op)
+		}
+	}
+	commit(g.w)
+	copyRows(bx, strideX, x, hidden, n, hidden)
+	if op.Post != nil {
+		copyRows(by, strideY, y, hidden, n, hidden)
+	}
+	if op.Norm != nil { // after X, which it may take the place of
+		copyRows(g.row(normed(op), lo), g.bufs.stride[normed(op)], out, hidden, n, hidden)
+	}
+}

@@ -1,0 +1,283 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// relay is an elastic run whose result depends on every chunk of every step having been computed
+// from the one before, in place and once: cells of step s are made of two cells of step s-1.
+type relay struct {
+	cells, between []uint64
+	commits        []int32 // by step and chunk
+	own            [][]uint64
+	count          [2]Counter
+	steps, chunk   int
+	lose           func(w *Worker, step int) // between Offer and Commit
+}
+
+func newRelay(p *Pool, cells, steps, chunk int) *relay {
+	r := &relay{cells: make([]uint64, cells), between: make([]uint64, cells), steps: steps, chunk: chunk,
+		own: make([][]uint64, p.Size()), lose: func(*Worker, int) {}}
+	for i := range r.own {
+		r.own[i] = make([]uint64, cells)
+	}
+	r.commits = make([]int32, steps*cells)
+	r.fill()
+	return r
+}
+
+func (r *relay) fill() {
+	for i := range r.cells {
+		r.cells[i] = uint64(i)
+	}
+	clear(r.commits)
+}
+
+// want is what the cells are after so many steps.
+func (r *relay) want(steps int) []uint64 {
+	now, then := make([]uint64, len(r.cells)), make([]uint64, len(r.cells))
+	for i := range now {
+		now[i] = uint64(i)
+	}
+	for range steps {
+		for i := range now {
+			then[i] = mix(now[i] ^ now[(i+1)%len(now)]<<1)
+		}
+		for i := range now {
+			now[i] += then[i]
+		}
+	}
+	return now
+}
+
+// run is a worker's part: a step reads all cells, and behind a barrier in its midst adds to them in
+// place.
+func (r *relay) run(w *Worker) {
+	first, back := w.Resumed()
+	if !back {
+		first = 0
+	}
+	for s := first; s < r.steps; s++ {
+		r.loop(w, s, 0, func(i int) uint64 { return mix(r.cells[i] ^ r.cells[(i+1)%len(r.cells)]<<1) },
+			func(i int, v uint64) { r.between[i] = v })
+		w.Barrier()
+		r.loop(w, s, 1, func(i int) uint64 { return r.between[i] }, func(i int, v uint64) {
+			r.cells[i] += v
+			r.commits[s*len(r.cells)+i]++
+		})
+		w.BarrierTo(s+1, nil)
+	}
+}
+
+func (r *relay) loop(w *Worker, step, half int, compute func(i int) uint64, store func(i int, v uint64)) {
+	own := r.own[w.Index()]
+	c := &r.count[half]
+	for lo, hi, ok := w.Next(c, len(r.cells), r.chunk); ok; lo, hi, ok = w.Next(c, len(r.cells), r.chunk) {
+		apart := w.Apart()
+		if apart && !raceEnabled { // the race detector would find that cells change under a lost worker
+			w.Offer()
+		}
+		for i := lo; i < hi; i++ {
+			own[i] = compute(i)
+		}
+		if apart {
+			if raceEnabled {
+				w.Offer()
+			}
+			r.lose(w, step)
+			w.Commit()
+		}
+		for i := lo; i < hi; i++ {
+			store(i, own[i])
+		}
+	}
+}
+
+func (r *relay) check(t *testing.T, what string) {
+	t.Helper()
+	if want := r.want(r.steps); !slices.Equal(r.cells, want) {
+		t.Fatalf("%s: cells differ: %v, want %v", what, r.cells, want)
+	}
+	for i, n := range r.commits {
+		if n != 1 {
+			t.Fatalf("%s: cell %d of step %d was committed %d times", what, i%len(r.cells), i/len(r.cells), n)
+		}
+	}
+}
+
+// totals are what all workers counted of losses.
+func totals(p *Pool) WorkerStats {
+	s := p.Stats()
+	all := s.Total()
+	return WorkerStats{Taken: all.Taken, Left: all.Left, Apart: all.Apart}
+}
+
+// guarded opens a pool that is always on its guard.
+func guarded(t *testing.T, n int, losses string) *Pool {
+	t.Helper()
+	t.Setenv(lossesVariable, losses)
+	return open(t, n, Options{})
+}
+
+func TestElasticRunsUnderRandomLosses(t *testing.T) {
+	runs := 60
+	if testing.Short() {
+		runs = 20
+	}
+	var all WorkerStats
+	for _, n := range []int{2, 3, 5} {
+		p := guarded(t, n, fmt.Sprintf("%d:3%%:300us", n))
+		r := newRelay(p, 23, 12, 3)
+		for run := range runs {
+			r.fill()
+			if run%2 == 0 {
+				p.RunElastic(r.run)
+			} else {
+				p.Lead(func(l *Leader) { l.RunElastic(r.run) })
+			}
+			r.check(t, fmt.Sprintf("%d workers, run %d", n, run))
+		}
+		s := totals(p)
+		all.Taken, all.Left = all.Taken+s.Taken, all.Left+s.Left
+	}
+	if all.Taken == 0 || all.Left == 0 {
+		t.Errorf("nothing was taken back: %+v", all)
+	}
+}
+
+// All workers but one are lost for much longer than the run takes, whichever one it is.
+func TestAllButOneLost(t *testing.T) {
+	p := guarded(t, 3, "1:0%:1ms")
+	for left := range 3 {
+		r := newRelay(p, 12, 6, 2)
+		r.lose = func(w *Worker, step int) {
+			switch {
+			case step == 1 && w.Index() != left:
+				time.Sleep(30 * time.Millisecond)
+			case step == 1: // so that the others have something to be lost with
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+		began := time.Now()
+		p.RunElastic(r.run)
+		r.check(t, fmt.Sprint("left with worker ", left))
+		if took := time.Since(began); took > 25*time.Millisecond {
+			t.Logf("left with worker %d: %v", left, took) // a busy machine
+		}
+		p.RunElastic(newRelay(p, 12, 6, 2).run) // while the others are away
+		p.Run(func(w *Worker) { w.Barrier() })  // which all take part in
+	}
+	if s := totals(p); s.Left < 4 {
+		t.Errorf("%d workers were left out, want 6 or so", s.Left)
+	}
+}
+
+// A run that begins with everybody goes on its guard in its midst.
+func TestGuardIsRaisedWithinARun(t *testing.T) {
+	p := open(t, 2, Options{})
+	for range 20 {
+		p.risk.Store(0)
+		r := newRelay(p, 16, 20, 1)
+		r.lose = func(w *Worker, step int) {
+			if w.Index() == 1 && step == 14 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		p.RunElastic(func(w *Worker) {
+			if _, back := w.Resumed(); !back && w.Index() == 1 {
+				w.riskUntil = p.now() + time.Minute
+				p.risk.Store(int64(w.riskUntil))
+			}
+			r.run(w)
+		})
+		r.check(t, "raised")
+		if !p.guarded {
+			t.Fatal("the guard was not raised")
+		}
+	}
+	if s := totals(p); s.Apart == 0 {
+		t.Error("nothing was computed apart")
+	}
+	p.Gather()
+	if p.risk.Store(int64(p.now() + time.Minute)); !p.atRisk() {
+		t.Error("a pool at risk begins its runs without a guard")
+	}
+	if p.risk.Store(1); p.atRisk() || p.risk.Load() != 0 {
+		t.Error("the guard is not lowered when nobody has been lost for long")
+	}
+}
+
+// Undisturbed, an elastic run is a run: nothing is computed apart or twice.
+func TestElasticRunUndisturbed(t *testing.T) {
+	p := open(t, 2, Options{Spin: NoSpin})
+	for range 50 {
+		r := newRelay(p, 40, 10, 3)
+		p.RunElastic(r.run)
+		r.check(t, "undisturbed")
+	}
+	if s := totals(p); s != (WorkerStats{}) {
+		t.Errorf("an undisturbed pool counted %+v", s)
+	}
+}
+
+// A panic ends a guarded run on every worker, and later runs are whole.
+func TestPanicInAGuardedRun(t *testing.T) {
+	p := guarded(t, 3, "9:5%:200us")
+	for run := range 30 {
+		r := newRelay(p, 12, 8, 2)
+		failing := errors.New("broken")
+		r.lose = func(w *Worker, step int) {
+			if step == 3 {
+				panic(failing)
+			}
+		}
+		func() {
+			defer func() {
+				if e, ok := recover().(*Panic); !ok || !errors.Is(e, failing) {
+					t.Errorf("run %d ended with %v", run, e)
+				}
+			}()
+			p.RunElastic(r.run)
+		}()
+		r = newRelay(p, 12, 8, 2)
+		p.RunElastic(r.run)
+		r.check(t, "after a panic")
+	}
+	p.Gather()
+	if n := p.away.Load(); n != 0 {
+		t.Errorf("%d workers are away", n)
+	}
+}
+
+// Teams change while workers are away.
+func TestSwitchWhileAway(t *testing.T) {
+	p := guarded(t, 3, "4:4%:500us")
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		active := rng.Perm(3)[:1+rng.IntN(3)]
+		if _, err := p.SetActive(active); err != nil {
+			t.Fatal(err)
+		}
+		r := newRelay(p, 12, 6, 1)
+		p.RunElastic(r.run)
+		r.check(t, fmt.Sprint(active))
+	}
+}
+
+func TestParseLosses(t *testing.T) {
+	if l, err := parseLosses("7:50%:2ms"); err != nil || *l != (losses{7, 1 << 31, 2 * time.Millisecond}) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	for _, text := range []string{"7", "7:50%", "x:50%:2ms", "7:101%:2ms", "7:-1%:2ms", "7:NaN%:2ms", "7:1%:0s",
+		"7:1%:2h", "7:1%:2ms:"} {
+		t.Setenv(lossesVariable, text)
+		if _, err := New([]int{0}, Options{}); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
