@@ -33,9 +33,13 @@ func hardSchemas() map[string]string {
 		"multiples":            wide,
 		"cycle":                `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`,
 		"cycle of allOf":       `{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"},{"type":"object"}]}}}`,
-		"endless object":       `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a"}},"type":"object","required":["x"]}}}`,
-		"deep":                 strings.Repeat(`{"type":"array","items":`, 120) + "true" + strings.Repeat("}", 120),
-		"too deep":             strings.Repeat(`{"items":`, 400_000),
+		"allOf that comes back": `{"$ref":"#/$defs/a","$defs":{"c":{"type":"object"},"a":{"type":"object","properties":{"x":{
+			"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/c"}]}},"required":["x"]}}}`,
+		"allOf that comes back and ends": `{"$ref":"#/$defs/a","$defs":{"c":{"type":"object"},"a":{"type":"object",
+			"properties":{"x":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/c"}]}}}}}`,
+		"endless object": `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a"}},"type":"object","required":["x"]}}}`,
+		"deep":           strings.Repeat(`{"type":"array","items":`, 120) + "true" + strings.Repeat("}", 120),
+		"too deep":       strings.Repeat(`{"items":`, 400_000),
 		"too long": `{"properties":{` + many(100_000, `"p#":{"type":"object","properties":{"a":{}}}`) +
 			`}}`,
 		"two explosions": `{"allOf":[{"type":"string","pattern":"(a|b)*a(a|b){14}c"},{"pattern":"b(a|b){15}c"}]}`,

@@ -43,8 +43,8 @@ type compiler struct {
 	extra  map[string]*value
 	// anchors are paths by their names; nil before one is asked for.
 	anchors map[string]string
-	// origin is the path of the schema that a merged one was made for.
-	origin map[string]string
+	// origin is the path of the schema that a merged one was made for, alike the one of a text.
+	origin, alike map[string]string
 }
 
 func (c *compiler) grammar(path string) (*Grammar, error) {

@@ -49,11 +49,22 @@ var formats = map[string]string{
 	"hostname":  "^" + hostText + "$",
 	"ipv4":      `^` + octet + `(\.` + octet + `){3}$`,
 	"ipv6":      `^[0-9a-f]{1,4}(:[0-9a-f]{1,4}){7}$`,
-	"uri":       `^https?://` + hostText + `(/[A-Za-z0-9._~-]{1,24}){0,8}$`,
+	"uri":       uriText,
+	"regex":     `^[A-Za-z0-9 _-]{1,32}$`,
 	"uuid":      `^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
 }
 
+func init() {
+	for name, like := range map[string]string{"iri": "uri", "iri-reference": "uri", "uri-reference": "uri",
+		"uri-template": "uri", "idn-email": "email", "idn-hostname": "hostname"} {
+		formats[name] = formats[like]
+	}
+	const pointer = `(/[A-Za-z0-9_-]{1,24}){0,8}$`
+	formats["json-pointer"], formats["relative-json-pointer"] = "^"+pointer, "^(0|[1-9][0-9]{0,2})"+pointer
+}
+
 const (
+	uriText  = `^https?://` + hostText + `(/[A-Za-z0-9._~-]{1,24}){0,8}$`
 	dateText = `[12]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))`
 	timeText = `([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)`
 	hostText = labelText + `(\.` + labelText + `){1,3}`

@@ -30,14 +30,18 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 			return nil, err
 		}
 	}
+	if c.extra == nil {
+		c.extra, c.origin, c.alike = map[string]*value{}, map[string]string{}, map[string]string{}
+	}
+	text := string(sum.write(nil))
+	if name, met := c.alike[text]; met {
+		return c.refer(name) // a schema that merges with what it is part of comes back to itself
+	}
 	if c.made++; c.made > mostMerged {
 		return nil, refuse(show(path), "it merges schemas without end")
 	}
 	name := "!" + itoa(c.made)
-	if c.extra == nil {
-		c.extra, c.origin = map[string]*value{}, map[string]string{}
-	}
-	c.extra[name], c.origin[name] = sum, path
+	c.extra[name], c.origin[name], c.alike[text] = sum, path, name
 	return c.refer(name)
 }
 
@@ -322,11 +326,15 @@ func (c *compiler) where(err error) error {
 	return err
 }
 
+// mostShown is how many merged schemas inside of each other a path goes through to its end; beyond
+// that it is the path of the outer ones.
+const mostShown = 16
+
 // visible is a path in the schema as it was given: that of the schema for which one was merged.
 func (c *compiler) visible(path string) string {
-	for strings.HasPrefix(path, "#!") {
+	for hops := 0; strings.HasPrefix(path, "#!"); hops++ {
 		name, rest, below := strings.Cut(path[1:], "/")
-		if path = show(c.origin[name]); below {
+		if path = show(c.origin[name]); below && hops < mostShown {
 			path += "/" + rest
 		}
 	}
