@@ -29,6 +29,7 @@ type llmFlags struct {
 	roof    bool
 	swap    bool
 	ops     bool // measure single ops
+	explain bool // say where ops run and measure nothing
 
 	counters  bool
 	source    counters.Source
@@ -62,6 +63,7 @@ one of two PUs; the goal is 70 % of the fair share at the median.
 --ops times every op of the prompts instead, chunk by chunk, and says of products and delta rules the rate, of delta rules
 beside the float32 multiply-adds of the same workers, measured in turn.
 
+--explain says for every op of the tests where it runs and why, by the roofs of this machine, and measures none.
 --switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill
 on all, whose other workers were parked for 100 ms; --reps times each way. It also tells how many bytes of weights, KV cache
 and activations were at another address or node afterwards.`,
@@ -96,12 +98,15 @@ and activations were at another address or node afterwards.`,
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
 	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on some")
 	fs.BoolVar(&f.ops, "ops", false, "measure what each op of the prompts takes, and of a delta rule its rate")
+	fs.BoolVar(&f.explain, "explain", false, "say for each op of the tests its regime, where it runs, and why")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return usageError(err)
 		}
 		switch {
+		case f.explain:
+			return placedReport.after(c, *format)(f.runExplain(c.Context()))
 		case f.swap:
 			return switchReport.after(c, *format)(f.runSwitch(c.Context()))
 		case f.ops:
@@ -159,6 +164,9 @@ func (f *llmFlags) check() error {
 		return errors.New("--ops wants -p, goes without --switch, --batch, --counters, --clients and " +
 			"--neighbour, and " +
 			"with one number of --threads")
+	case f.explain && (f.ops || f.swap || f.counters || f.neighbour != "" || f.clients > 0 || len(f.threads) > 1):
+		return errors.New("--explain goes without --ops, --switch, --counters, --clients and --neighbour, and with " +
+			"one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}
