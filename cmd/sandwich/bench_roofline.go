@@ -18,6 +18,7 @@ import (
 	"sandwich/roofline"
 	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 	"sandwich/runtime/session"
@@ -195,32 +196,48 @@ func (f *rooflineFlags) measure(ctx context.Context, out *rooflineOut) error {
 	out.rests = append(out.rests, anchors.Measured...)
 	o := measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types, Assumed: service.AssumedNear(),
 		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(s.Profile), Context: f.context}}
+	if _, err := o.Predict(); err != nil {
+		return usageError(err) // before anything is loaded
+	}
 	out.roofs = append(out.roofs, ceilingsOf(&o)...)
 	var done func()
 	o.Step, done = show.StepBar("bench roofline", len(f.rows)*(f.reps+1))
 	defer done()
-	return s.WithRunner(ctx, o.Positions(), o.LogitRows(), func(r *engine.Runner, l *pool.Leader) error {
-		o.Placer.Model = r.Model
-		for _, m := range f.rows { // each apart, for its energy
-			one := o
-			one.Rows = []int{m}
-			before, unknown := counters.Joules()
-			rows, err := measure.Roofline(ctx, r, l, one)
-			if err != nil {
-				return err
-			}
-			if after, err := counters.Joules(); unknown == nil && err == nil {
-				out.joules[m] = max(0, after-before) / float64(f.reps+1)
-			} else {
-				out.energy = unknown
-			}
-			for i := range rows {
-				rows[i].Model, rows[i].CPU = s.Name, s.Profile.Host.CPUModel
-			}
-			out.rows = append(out.rows, rows...)
+	ro, loaded := s.RunnerOptions(kvcache.BlocksFor(o.Positions()), o.LogitRows())
+	ro.Sequences = o.LogitRows()
+	runner, err := engine.Open(ctx, ro)
+	loaded()
+	if err != nil {
+		return modelError(err)
+	}
+	defer runner.Close()
+	s.NoticeFallen(runner)
+	o.Placer.Model = runner.Model
+	runner.Lead(func(l *pool.Leader) { err = f.forwards(ctx, runner, l, o, out) })
+	for i := range out.rows {
+		out.rows[i].Model, out.rows[i].CPU = s.Name, s.Profile.Host.CPUModel
+	}
+	return err
+}
+
+// forwards measures each number of rows apart, for its energy.
+func (f *rooflineFlags) forwards(ctx context.Context, r *engine.Runner, l *pool.Leader, o measure.RooflineOptions,
+	out *rooflineOut) error {
+	for _, m := range f.rows {
+		o.Rows = []int{m}
+		before, unknown := counters.Joules()
+		rows, err := measure.Roofline(ctx, r, l, o)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		if after, err := counters.Joules(); unknown == nil && err == nil {
+			out.joules[m] = max(0, after-before) / float64(f.reps+1)
+		} else {
+			out.energy = unknown
+		}
+		out.rows = append(out.rows, rows...)
+	}
+	return nil
 }
 
 // predict is for a machine that need not be here.

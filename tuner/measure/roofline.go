@@ -62,7 +62,6 @@ type RooflineOptions struct {
 	// forwards of so many rows: of sequences that generate, up to BatchMax of the plan, else of one
 	// prompt
 	Rows    []int
-	Context int
 	Reps    int
 	Placer  model.Placer             // with the model, the plan and the machine
 	Near    map[string]roofline.Near // by weight type, what products reach; under "" attention
@@ -82,9 +81,9 @@ func (o *RooflineOptions) Phase(m int) string {
 // Positions is how many KV positions the forwards need at most, over all sequences.
 func (o *RooflineOptions) Positions() (most int) {
 	for _, m := range o.Rows {
-		n := o.Context + m
+		n := o.Placer.Context + m
 		if o.Phase(m) == model.Phases[1] {
-			n = m * kvcache.BlocksFor(o.Context+1) * kvcache.BlockTokens
+			n = m * kvcache.BlocksFor(o.Placer.Context+1) * kvcache.BlockTokens
 		}
 		most = max(most, n)
 	}
