@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 
 	"sandwich/runtime/gguf"
@@ -112,6 +113,7 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 	writeValues(w, c, key)
 	writeLayers(w, c, key)
 	writeRecurrence(w, c.Recurrence, key)
+	writeSections(w, c)
 	if e := c.Experts; e.Count > 0 {
 		w.SetUint32(key("expert_count"), uint32(e.Count))
 		w.SetUint32(key("expert_used_count"), uint32(e.Used))
@@ -209,6 +211,18 @@ func writeRecurrence(w keyWriter, r Recurrence, key func(string) string) {
 	if r.Layers != nil {
 		w.SetInts(key("attention.recurrent_layers"), flags(r.Layers))
 	}
+}
+
+// writeSections sets how the pairs that rotate are divided between time, height and width, as
+// Qwen3.5 divides 32 of them into 11, 11 and 10. Of text all three positions are one, so that
+// nothing here reads it; llama.cpp loads no such file without.
+func writeSections(w keyWriter, c Config) {
+	if !strings.HasPrefix(c.Arch, "qwen35") {
+		return
+	}
+	pairs := c.ropeDim() / 2
+	each := (pairs + 2) / 3
+	w.SetInts(c.Arch+".rope.dimension_sections", []int32{int32(each), int32(each), int32(pairs - 2*each), 0})
 }
 
 // writeValues sets the values by which families differ.
