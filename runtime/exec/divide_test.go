@@ -89,11 +89,14 @@ func drawSchedule(rng *rand.Rand, have microkernel.Features, s *plans.Schedule) 
 // however products are divided among workers, in chunks or by shares of rates that are drawn,
 // logits keep their bits.
 func TestUnlikeWorkersGiveEqualBits(t *testing.T) {
-	n := 20
+	n, plans := 20, 4
+	if raceEnabled {
+		plans = 1
+	}
 	if *divisions > 0 {
 		n = *divisions
 	} else if raceEnabled || testing.Short() {
-		n = 4
+		n = 2
 	}
 	for i, c := range []struct {
 		typ            gguf.Type
@@ -105,7 +108,7 @@ func TestUnlikeWorkersGiveEqualBits(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(i), 7))
 			file, base := unlikeFile(t, c.typ, c.arch)
 			var want [][]float32
-			for range 4 {
+			for range plans {
 				plan := mixed(t, rng, base, c.workers, c.ranks)
 				classes := unlikeRun(t, file, plan, rng, n, &want)
 				if classes && len(plan.Classes) == 0 {

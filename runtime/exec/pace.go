@@ -29,6 +29,7 @@ type pacer struct {
 	looked  time.Duration
 	views   [3]rateView
 	last    int    // the newest view
+	first   int    // the view that a run begins with, also for who comes late to it
 	shown   [2]int // the view that holds past a barrier, by its parity
 	own     []ownPace
 }
@@ -105,14 +106,14 @@ func meterOf(shape, m int, gated bool) int {
 func (p *pacer) begin() {
 	if p != nil {
 		p.look()
-		p.shown = [2]int{p.last, p.last}
+		p.first, p.shown = p.last, [2]int{p.last, p.last}
 	}
 }
 
 // join lets a worker read the rates that a run begins with.
 func (p *pacer) join(w *pool.Worker) {
 	if p != nil {
-		p.own[w.Index()].view = &p.views[p.shown[0]]
+		p.own[w.Index()].view = &p.views[p.first]
 	}
 }
 
