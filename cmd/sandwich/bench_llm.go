@@ -40,12 +40,7 @@ type llmFlags struct {
 	stranger  measure.Neighbour
 }
 
-func newBenchLLM() *cobra.Command {
-	var f llmFlags
-	c := &cobra.Command{
-		Use:   "llm",
-		Short: "Measure prompt processing and generation in tokens per second",
-		Long: `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
+const llmLong = `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
 generated one by one. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).
 
 The roof is the time that all products and attention would take, one after the other: each the longer of its arithmetic at
@@ -66,7 +61,14 @@ beside the float32 multiply-adds of the same workers, measured in turn.
 --explain says for every op of the tests where it runs and why, by the roofs of this machine, and measures none.
 --switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill
 on all, whose other workers were parked for 100 ms; --reps times each way. It also tells how many bytes of weights, KV cache
-and activations were at another address or node afterwards.`,
+and activations were at another address or node afterwards.`
+
+func newBenchLLM() *cobra.Command {
+	var f llmFlags
+	c := &cobra.Command{
+		Use:   "llm",
+		Short: "Measure prompt processing and generation in tokens per second",
+		Long:  llmLong,
 		Example: `  sandwich bench llm
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
   sandwich bench llm --model llama.gguf --batch 8
