@@ -106,17 +106,8 @@ func newBenchLLM() *cobra.Command {
 		if err := f.check(); err != nil {
 			return usageError(err)
 		}
-		switch {
-		case f.explain:
-			return placedReport.after(c, *format)(f.runExplain(c.Context()))
-		case f.swap:
-			return switchReport.after(c, *format)(f.runSwitch(c.Context()))
-		case f.ops:
-			return opsReport.after(c, *format)(f.runOps(c.Context()))
-		case f.schema != "":
-			return schemaReport.after(c, *format)(f.runSchema(c.Context()))
-		case f.clients > 0:
-			return clientsReport.after(c, *format)(f.runClients(c.Context()))
+		if report := f.instead(*format); report != nil {
+			return report(c)
 		}
 		rows, err := f.run(c.Context())
 		if err != nil {
@@ -125,6 +116,23 @@ func newBenchLLM() *cobra.Command {
 		return printLLM(c.OutOrStdout(), rows, *format)
 	}
 	return c
+}
+
+// instead is what a flag asks for in the place of tokens per second; nil where none does.
+func (f *llmFlags) instead(format string) func(c *cobra.Command) error {
+	switch {
+	case f.explain:
+		return func(c *cobra.Command) error { return placedReport.after(c, format)(f.runExplain(c.Context())) }
+	case f.swap:
+		return func(c *cobra.Command) error { return switchReport.after(c, format)(f.runSwitch(c.Context())) }
+	case f.ops:
+		return func(c *cobra.Command) error { return opsReport.after(c, format)(f.runOps(c.Context())) }
+	case f.schema != "":
+		return func(c *cobra.Command) error { return schemaReport.after(c, format)(f.runSchema(c.Context())) }
+	case f.clients > 0:
+		return func(c *cobra.Command) error { return clientsReport.after(c, format)(f.runClients(c.Context())) }
+	}
+	return nil
 }
 
 func (f *llmFlags) check() error {
