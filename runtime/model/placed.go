@@ -110,15 +110,30 @@ func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofli
 	if p.Compute != "" && part.FLOP > 0 {
 		part.Compute = p.Compute
 	}
-	if r, ok := known[part.Compute]; ok {
+	key := fmt.Sprint(part.Compute, part.Matrix)
+	if r, ok := known[key]; ok {
 		return r, nil
 	}
 	r, err := p.Machine.Roof(set, roofline.Path{ISA: p.Plan.Widest(), Type: part.Compute})
-	if p.Alone && err == nil {
+	if err != nil {
+		return r, err
+	}
+	// A lane of a vector multiplies four bytes, on arm64 eight at most, in the time of one
+	// float32. A peak beyond that is one of a matrix unit that each core has, which kernels of
+	// vectors do not use.
+	const vector, most = 4, 8
+	if f32 := p.vectors(set); !part.Matrix && f32 > 0 && r.Targets[0].Peak > most*f32 {
+		scale := vector * f32 / r.Targets[0].Peak
+		r.Targets[0].Peak *= scale
+		for i := range r.Targets[0].Parts {
+			r.Targets[0].Parts[i].Peak *= scale
+		}
+	}
+	if p.Alone {
 		r = r.Alone()
 	}
-	known[part.Compute] = r
-	return r, err
+	known[key] = r
+	return r, nil
 }
 
 // vectors is the float32 rate of the cores, which softmax has.

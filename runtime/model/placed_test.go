@@ -117,21 +117,58 @@ func TestRowsOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := 4 * 7 * float64(c.Hidden)
+	row, passed := 4*7*float64(c.Hidden), bytesOfLayer(m, p)
+	if values := float64(2*256*256 + 2*64*256 + 3*256*c.FFN); math.Abs(passed-values*8.5/8) > 1 {
+		t.Errorf("%g bytes of weights pass in a layer, want %g", passed, values*8.5/8)
+	}
 	for _, o := range list {
 		part := o.Parts[0]
 		switch o.Op {
 		case "attn_norm":
-			if o.Kind == OpNorm && (part.Moved != 2*row || part.Touched != 2*row) {
+			if o.Kind == OpNorm && (part.Moved != 2*row || part.Touched != 2*row+passed) {
 				t.Errorf("a norm moves %g bytes in %g, want %g", part.Moved, part.Touched, 2*row)
 			}
 		case "ffn_norm":
-			if part.Moved != 4*row || part.Touched != 3*row {
+			if part.Moved != 4*row || part.Touched != 3*row+passed {
 				t.Errorf("a sum and norm moves %g bytes in %g, want %g in %g", part.Moved, part.Touched, 4*row, 3*row)
 			}
 		case "head":
 			if part.FLOP != 0 {
 				t.Errorf("nobody wants logits, and the head does %g FLOP", part.FLOP)
+			}
+		}
+	}
+}
+
+// TestVectorsHaveNoMatrixUnit: where the peak of bytes is that of a unit that each core has, a plan
+// whose kernels are vectors' is placed by the vectors.
+func TestVectorsHaveNoMatrixUnit(t *testing.T) {
+	host := &profiles.Profile{}
+	for typ, v := range map[string]float64{"f32": 270e9, "int8": 5080e9} {
+		host.Ceilings = append(host.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: "avx512", Type: typ, PUs: 2,
+			Figure: profiles.Figure{Median: v, N: 9}})
+	}
+	host.Ceilings = append(host.Ceilings, profiles.Ceiling{Kind: profiles.Bandwidth, Level: "memory", PUs: 2,
+		Figure: profiles.Figure{Median: 22e9, N: 9}})
+	for kernel, ridge := range map[string]int{"avx512/int8/q8_0/7x32/ku32/load/vnni": 27,
+		"avx512/int8/q8_0/16x16/ku32/load/amx": 123} {
+		spec, err := microkernel.ParseSpec(kernel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := m4(t, gguf.Q8_0)
+		for i := range p.Plan.Weights {
+			p.Plan.Weights[i].Compute = microkernel.ComputeInt8
+			p.Plan.Prefill.Tables[i].Rules[0].Schedule = plans.Schedule{Kernel: spec, BM: 96, BN: 64}
+		}
+		p.Compute, p.Machine, p.Plan.Prefill.PUs = "", roofline.NewMachine(host), plans.PUSet{0, 1}
+		ranges, err := p.Ranges("prefill", 512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range ranges {
+			if slices.Contains(r.Ops, "gate_up") && r.Regime == "compute-bound" && r.From != ridge {
+				t.Errorf("%s is bound by computing from %d rows on, want %d", kernel, r.From, ridge)
 			}
 		}
 	}

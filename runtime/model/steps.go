@@ -28,13 +28,14 @@ type OpPart struct {
 // which of them it is. The error is a plan for another model.
 func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpWork, at []int, err error) {
 	types := newTypesOf(p)
+	between := bytesOfLayer(m, p)
 	all := 0
 	for _, s := range rows.Spans {
 		all += s.N
 	}
 	for i := range m.Ops {
 		op := &m.Ops[i]
-		w := workOfOp{m: m, op: op, plan: p, phase: phase, rows: rows, all: all}
+		w := workOfOp{m: m, op: op, plan: p, phase: phase, rows: rows, all: all, between: between}
 		if op.Wanted || op.In == BufLogits {
 			w.all = rows.Heads
 		}
@@ -86,6 +87,19 @@ type workOfOp struct {
 	rows  Rows
 	all   int // rows that it works on
 	parts []OpPart
+	// bytes of weights that pass through the caches until the same op comes again: what an op wrote
+	// lies in a level that holds these too
+	between float64
+}
+
+// bytesOfLayer is the weights of an average layer, of experts all.
+func bytesOfLayer(m *Model, p *plans.Plan) (sum float64) {
+	for _, w := range p.Model.Weights {
+		if w.Role != plans.RoleEmbed && w.Role != "head" {
+			sum += float64(w.Count) * float64(w.N) * float64(w.K) * roofline.Bits(w.Type) / 8
+		}
+	}
+	return sum / float64(max(1, m.Dims.Layers))
 }
 
 // products adds the matrices of an op, those of one arithmetic and type together.
@@ -160,6 +174,7 @@ func (w *workOfOp) rest() {
 		w.add(OpPart{Compute: "f32", Step: f32, Output: out})
 	}
 	w.parts[0].Moved, w.parts[0].Touched = w.moved()
+	w.parts[0].Touched += w.between
 }
 
 // moved is the bytes of activations that an op reads and writes, and those of the buffers that they

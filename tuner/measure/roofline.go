@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/roofline"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
@@ -43,7 +44,9 @@ type RooflineRow struct {
 	Min     float64 `json:"min_s,omitempty"`
 	Max     float64 `json:"max_s,omitempty"`
 	Samples int     `json:"samples,omitempty"`
-	Error   float64 `json:"error,omitempty"` // of the prediction: 0.1 is a tenth too long
+	// of the workers' multiply-adds in turn with the forwards, over the profile's
+	Speed float64 `json:"speed,omitempty"`
+	Error float64 `json:"error,omitempty"` // of the prediction: 0.1 is a tenth too long
 
 	Model string `json:"model"`
 	CPU   string `json:"cpu"`
@@ -175,6 +178,13 @@ func Roofline(ctx context.Context, r *engine.Runner, l *pool.Leader, o RooflineO
 	if o.Placer.Plan.TP() > 1 {
 		return nil, errors.New("ops of several ranks at once are not predicted one by one: leave out --tp")
 	}
+	isa := o.Placer.Plan.ISAOf("")
+	peak, err := microkernel.NewPeak(microkernel.PeakSpec{ISA: isa, Type: "f32"}, microkernel.Host())
+	if err != nil {
+		return nil, err
+	}
+	workers := topotree.NewCPUSet(r.Pool().PUs()...)
+	probed := o.Placer.Machine.Peak(workers, roofline.Path{ISA: isa.String(), Type: "f32"}).Value
 	for _, m := range o.Rows {
 		list, at, err := o.predict(m)
 		if err != nil {
@@ -184,13 +194,14 @@ func Roofline(ctx context.Context, r *engine.Runner, l *pool.Leader, o RooflineO
 		if err != nil {
 			return nil, err
 		}
-		samples := make([][]float64, len(list))
+		samples, speeds := make([][]float64, len(list)), []float64{}
 		clock := opClock{took: make([]time.Duration, r.Ops())}
 		for rep := range o.Reps + 1 {
 			clock.last = time.Now()
 			if _, err := r.Forward(l, b, 0, &clock); err != nil {
 				return nil, err
 			}
+			speeds = append(speeds, peakOf(l, peak, r.Pool().Size()))
 			if o.Step(); ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -202,6 +213,9 @@ func Roofline(ctx context.Context, r *engine.Runner, l *pool.Leader, o RooflineO
 		}
 		for i := range list {
 			list[i].measured(samples[i])
+			if probed > 0 {
+				list[i].Speed = Summarize(speeds).Median / probed
+			}
 		}
 		rows = append(rows, list...)
 	}
