@@ -45,6 +45,9 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 			show.Plural(len(s.Prefill)+len(s.Decode), "table"))},
 		{"content", s.Content},
 	}
+	if s.Unit != "" {
+		rows = append(rows, []string{"matrix unit", s.Unit})
+	}
 	if e := s.Evidence; e != nil && e.Created != "" {
 		rows = append(rows, []string{"made", madeText(e)})
 	}
