@@ -59,8 +59,7 @@ type HeldPoint struct {
 func Compare(ctx context.Context, o CompareOptions) ([]CompareRow, error) {
 	o.fill()
 	o.Options.SeqMax = o.MaxM
-	k := o.Key
-	shape := oneWeight(k, min(maxCompared, 1+compareBytes/max(1, measure.PackedBytes(k))))
+	shape := o.shape()
 	if o.Began.IsZero() {
 		o.Began = time.Now()
 	}
@@ -88,6 +87,14 @@ func oneWeight(k plans.WeightKey, count int) plans.ModelShape {
 		Weights: []plans.WeightShape{{Role: "q", N: k.N, K: k.K, Type: k.Type, Count: count}}}
 }
 
+// shape is a model of nothing but the weight, as often as trials go round.
+func (o *CompareOptions) shape() plans.ModelShape {
+	return oneWeight(o.Key, min(maxCompared, 1+compareBytes/max(1, measure.PackedBytes(o.Key))))
+}
+
+// comparedRows are the M at which searches are compared: between those that they are asked for.
+var comparedRows = []int{9, 11, 23, 45, 100, 300, 700, 1500}
+
 // compareBytes is how many bytes of weights a comparison goes round.
 const compareBytes = 1 << 30
 
@@ -99,7 +106,7 @@ func (o *CompareOptions) fill() {
 		o.MaxM = 2048
 	}
 	if o.HeldOut == nil {
-		for _, m := range []int{9, 11, 23, 45, 100, 300, 700, 1500} {
+		for _, m := range comparedRows {
 			if m <= o.MaxM {
 				o.HeldOut = append(o.HeldOut, m)
 			}

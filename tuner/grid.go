@@ -17,22 +17,25 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans"
+	"sandwich/profiles"
 	"sandwich/tuner/search"
 )
 
 // grid is the journal of a comparison of searches as a table of timed schedules: how fast what a
 // search or a rule of thumb may choose is on the machine that the journal was written on.
 type grid struct {
-	Key     plans.WeightKey
-	Compute microkernel.Compute
-	Threads int
-	Cells   []gridCell // by M
+	Fingerprint string // of the machine
+	Key         plans.WeightKey
+	Compute     microkernel.Compute
+	Threads     int
+	Cells       []gridCell // by M
 }
 
 // gridCell is the schedules that were timed at one M.
 type gridCell struct {
 	M, Columns int
-	Timed      map[plans.Schedule]gridTime
+	Elsewhere  []gridCell                  // the same M on other numbers of columns
+	Timed      map[plans.Schedule]gridTime // by the name of all that run alike
 }
 
 // gridTime is what one schedule took.
@@ -48,29 +51,50 @@ const (
 	leastTimed  = 100     // schedules at an M that is judged
 	maxGridText = 1 << 30 // bytes of a journal, unpacked
 	maxGridLine = 1 << 16
+	maxGridSide = 1 << 20 // rows, or columns or k of a weight
 )
 
 var gridTrial = regexp.MustCompile(`^pus (\S+) for (\S+) (\d+) (\d+)x(\d+):(\S+) (\S+) m (\d+) n (\d+) (.*)$`)
 
-// readGrid reads a journal of `bench search`, packed by gzip or not.
-func readGrid(path string) (*grid, error) {
+// openGrid opens a journal of `bench search`, packed by gzip or not, up to the bytes that one may
+// have.
+func openGrid(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	var in io.Reader = f
+	in := gridFile{Reader: f, file: f}
 	if strings.HasSuffix(path, ".gz") {
-		z, err := gzip.NewReader(f)
-		if err != nil {
+		if in.Reader, err = gzip.NewReader(f); err != nil {
+			f.Close()
 			return nil, fmt.Errorf("grid %s: %w", path, err)
 		}
-		in = z
 	}
+	return in, nil
+}
+
+type gridFile struct {
+	io.Reader
+	file *os.File
+}
+
+func (g gridFile) Close() error { return g.file.Close() }
+
+// readGrid reads a journal of `bench search` on a machine. It refuses one of another machine.
+func readGrid(path string, host *profiles.Profile) (*grid, error) {
+	in, err := openGrid(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
 	all := &io.LimitedReader{R: in, N: maxGridText}
 	g, err := parseGrid(all)
-	if err == nil && all.N == 0 {
+	switch {
+	case err == nil && all.N == 0:
 		err = fmt.Errorf("it has more than %d bytes", maxGridText-1)
+	case err == nil && g.Fingerprint != host.Fingerprint():
+		err = fmt.Errorf("%w: it was recorded on another machine than %s beside it describes (%s); give each "+
+			"machine a folder", ErrGrid, HostFile, host.Host.CPUModel)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("grid %s: %w", path, err)
@@ -99,7 +123,7 @@ func parseGrid(in io.Reader) (*grid, error) {
 	if head.Version != journalVersion {
 		return nil, fmt.Errorf("a journal of version %d; this program reads version %d", head.Version, journalVersion)
 	}
-	var g grid
+	g := grid{Fingerprint: head.Key.Fingerprint}
 	all := map[gridPlace]map[plans.Schedule]*gridRuns{}
 	for n := 2; lines.Scan(); n++ {
 		if err := g.add(all, lines.Bytes()); err != nil {
@@ -126,8 +150,15 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	if x == nil {
 		return nil
 	}
-	number := func(i int) int { n, _ := strconv.Atoi(x[i]); return n }
-	key := plans.WeightKey{N: number(4), K: number(5), Type: x[6]}
+	var sizes [4]int
+	for i, group := range []int{4, 5, 8, 9} {
+		n, err := strconv.Atoi(x[group])
+		if err != nil || n < 1 || n > maxGridSide {
+			return fmt.Errorf("a size of %.20s; sizes are from 1 to %d", x[group], maxGridSide)
+		}
+		sizes[i] = n
+	}
+	key := plans.WeightKey{N: sizes[0], K: sizes[1], Type: x[6]}
 	compute, err := microkernel.ParseCompute(x[7])
 	if err != nil {
 		return err
@@ -149,7 +180,7 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 			return fmt.Errorf("a call took %g seconds", s)
 		}
 	}
-	at := gridPlace{number(8), number(9)}
+	at := gridPlace{sizes[2], sizes[3]}
 	if all[at] == nil {
 		all[at] = map[plans.Schedule]*gridRuns{}
 	}
@@ -157,6 +188,7 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	if err != nil {
 		return err
 	}
+	schedule = g.named(schedule, at)
 	r := all[at][schedule]
 	if r == nil {
 		r = &gridRuns{}
@@ -170,7 +202,13 @@ func (g *grid) add(all map[gridPlace]map[plans.Schedule]*gridRuns, text []byte) 
 	return nil
 }
 
-// cellsOf keeps for each M the number of columns at which most was timed.
+// named is the one name of a schedule and of those that run alike.
+func (g *grid) named(s plans.Schedule, at gridPlace) plans.Schedule {
+	return search.Alike(s, g.Key, at.m, at.columns, g.Threads)
+}
+
+// cellsOf makes a cell of the number of columns at which most was timed for each M, and keeps the
+// others beside it.
 func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []gridCell) {
 	best := map[int]gridPlace{}
 	for at, timed := range all {
@@ -184,14 +222,25 @@ func cellsOf(all map[gridPlace]map[plans.Schedule]*gridRuns) (out []gridCell) {
 		if len(all[at]) < leastTimed {
 			continue
 		}
-		c := gridCell{M: m, Columns: at.columns, Timed: map[plans.Schedule]gridTime{}}
-		for name, r := range all[at] {
-			c.Timed[name] = r.time()
+		c := cellOf(at, all[at])
+		for other, timed := range all {
+			if other.m == m && other != at && len(timed) >= leastTimed {
+				c.Elsewhere = append(c.Elsewhere, cellOf(other, timed))
+			}
 		}
+		slices.SortFunc(c.Elsewhere, func(a, b gridCell) int { return b.Columns - a.Columns })
 		out = append(out, c)
 	}
 	slices.SortFunc(out, func(a, b gridCell) int { return a.M - b.M })
 	return out
+}
+
+func cellOf(at gridPlace, timed map[plans.Schedule]*gridRuns) gridCell {
+	c := gridCell{M: at.m, Columns: at.columns, Timed: map[plans.Schedule]gridTime{}}
+	for name, r := range timed {
+		c.Timed[name] = r.time()
+	}
+	return c
 }
 
 func (r *gridRuns) time() gridTime {
@@ -199,6 +248,15 @@ func (r *gridRuns) time() gridTime {
 		return gridTime{search.Sample{Seconds: r.later}.Fast(), true}
 	}
 	return gridTime{search.Sample{Seconds: append(slices.Clone(r.first), r.later...)}.Fast(), false}
+}
+
+// fastest is the least time of all, luck included.
+func (c *gridCell) fastest() float64 {
+	least := math.Inf(1)
+	for _, t := range c.Timed {
+		least = min(least, t.Seconds)
+	}
+	return least
 }
 
 // Best is the fastest schedule that was timed again; false where none was.
@@ -222,8 +280,7 @@ func grids(dir string) ([]string, error) {
 		out = append(out, files...)
 	}
 	if slices.Sort(out); len(out) == 0 {
-		return nil, fmt.Errorf("%s holds no grid; `sandwich bench search --journal %s` makes one", dir,
-			filepath.Join(dir, "q8_0-2048x2048.jsonl"))
+		return nil, fmt.Errorf("%s holds no grid; `sandwich bench search --record %s` makes some", dir, dir)
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sandwich/plans"
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
+	"sandwich/tuner/search"
 )
 
 // ThumbRow is what the rules of thumb choose at one M on a recorded machine, and what share of the
@@ -21,18 +22,22 @@ type ThumbRow struct {
 	Columns int     `json:"columns"`
 	Choice  string  `json:"choice"`
 	Share   float64 `json:"share,omitempty"` // of the best's speed; 0 where the grid lacks the choice
-	Runs    string  `json:"timed,omitempty"` // once or again
-	// Near is the share of the schedule that is most like a choice that the grid lacks: the same
-	// register tile, prefetch and unrolling, in other slices.
-	Near  float64 `json:"near,omitempty"`
-	Best  string  `json:"best"`
-	Timed int     `json:"schedules"`
+	// once or again; elsewhere: once, on the columns named, as a share of the fastest there; near:
+	// see Near
+	Runs string `json:"timed,omitempty"`
+	// Near is the schedule that stands for a choice which the grid lacks: the same kernel in
+	// slices that are together at most one doubling from those chosen. Scatter is by how much,
+	// in the median, times of schedules of this kernel differ from those of their nearest ones.
+	Near    string  `json:"near,omitempty"`
+	Scatter float64 `json:"scatter,omitempty"`
+	Best    string  `json:"best"`
+	Timed   int     `json:"schedules"`
 }
 
 // JudgeThumb asks the rules of thumb for every grid of a folder, by its host.yaml, without timing
 // anything. A machine is known to the rules by its profile alone.
 func JudgeThumb(dir string) (rows []ThumbRow, err error) {
-	host, err := profiles.Load(filepath.Join(dir, "host.yaml"))
+	host, err := profiles.Load(filepath.Join(dir, HostFile))
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +46,7 @@ func JudgeThumb(dir string) (rows []ThumbRow, err error) {
 		return nil, err
 	}
 	for _, f := range files {
-		g, err := readGrid(f)
+		g, err := readGrid(f, host)
 		if err != nil {
 			return nil, err
 		}
@@ -73,39 +78,87 @@ func (g *grid) judge(host *profiles.Profile) (rows []ThumbRow, err error) {
 		if !ok {
 			continue
 		}
-		s, _ := plan.Prefill.Lookup(g.Key, c.M)
+		chosen, _ := plan.Prefill.Lookup(g.Key, c.M)
+		s := g.named(chosen, gridPlace{c.M, c.Columns})
 		row := ThumbRow{Weight: g.Key.String(), Compute: g.Compute.String(), Threads: g.Threads, M: c.M,
 			Columns: c.Columns,
-			Choice:  s.String(), Best: best.String(), Timed: len(c.Timed)}
+			Choice:  chosen.String(), Best: best.String(), Timed: len(c.Timed)}
 		if x, ok := c.Timed[s]; ok {
 			row.Share, row.Runs = t.Seconds/x.Seconds, "once"
 			if x.Retimed {
 				row.Runs = "again"
 			}
-		} else {
-			row.Near = c.near(s, t)
+		} else if share, columns, ok := g.elsewhere(c, chosen); ok {
+			row.Share, row.Runs, row.Columns = share, "elsewhere", columns
+		} else if near, scatter, ok := c.near(s); ok {
+			row.Share, row.Runs = t.Seconds/c.Timed[near].Seconds, "near"
+			row.Near, row.Scatter = near.String(), scatter
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
 }
 
-// near is the share of the schedule of the same kernel whose slice is most like s; 0 for none.
-func (c *gridCell) near(s plans.Schedule, best gridTime) (share float64) {
-	least := math.Inf(1)
-	for x, t := range c.Timed {
-		if x.Kernel != s.Kernel || x.Widen != s.Widen {
-			continue
-		}
-		far := apart(x.BM, s.BM, c.M) + apart(x.BN, s.BN, c.Columns) + apart(x.BK, s.BK, 0)
-		if x.WaysM != s.WaysM || x.WaysN != s.WaysN || x.Pack != s.Pack {
-			far++
-		}
-		if far < least || far == least && best.Seconds/t.Seconds < share {
-			least, share = far, best.Seconds/t.Seconds
+// elsewhere is the share of a choice on another number of columns, where what was timed was timed
+// once: of the fastest there, which had luck besides.
+func (g *grid) elsewhere(c gridCell, chosen plans.Schedule) (share float64, columns int, ok bool) {
+	for _, other := range c.Elsewhere {
+		if t, ok := other.Timed[g.named(chosen, gridPlace{other.M, other.Columns})]; ok {
+			return other.fastest() / t.Seconds, other.Columns, true
 		}
 	}
-	return share
+	return 0, 0, false
+}
+
+// nearest is how far, in doublings, a schedule may be from the one that stands for it.
+const nearest = 1
+
+// near is the timed schedule that is most like s, if one is near enough, and what the grid says
+// of how much the times of such neighbours differ.
+func (c *gridCell) near(s plans.Schedule) (near plans.Schedule, scatter float64, ok bool) {
+	near, ok = c.neighbour(s)
+	if !ok {
+		return near, 0, false
+	}
+	var differ []float64
+	for x, t := range c.Timed {
+		if x.Kernel != near.Kernel {
+			continue
+		}
+		if y, ok := c.neighbour(x); ok {
+			differ = append(differ, math.Abs(math.Log(t.Seconds/c.Timed[y].Seconds)))
+		}
+	}
+	return near, search.Sample{Seconds: differ}.Median(), len(differ) > 0
+}
+
+// neighbour is the nearest other schedule of the same kernel and scheme within nearest; among
+// equals the one that was timed most, and then the slowest: no choice is flattered.
+func (c *gridCell) neighbour(s plans.Schedule) (best plans.Schedule, ok bool) {
+	least, timed := math.Inf(1), gridTime{}
+	for x, t := range c.Timed {
+		far, alike := c.far(x, s)
+		if !alike || x == s || far > nearest || far > least {
+			continue
+		}
+		if far < least || t.Retimed && !timed.Retimed || t.Retimed == timed.Retimed && t.Seconds > timed.Seconds {
+			least, timed, best, ok = far, t, x, true
+		}
+	}
+	return best, ok
+}
+
+// far is how many doublings lie between two schedules that differ in sizes alone.
+func (c *gridCell) far(x, s plans.Schedule) (doublings float64, alike bool) {
+	a, b := x.Kernel, s.Kernel
+	if a.Prefetch > 0 && b.Prefetch > 0 {
+		doublings = apart(a.Prefetch, b.Prefetch, 0)
+		a.Prefetch = b.Prefetch
+	}
+	if a != b || x.Widen != s.Widen || x.WaysM != s.WaysM || x.WaysN != s.WaysN || x.Pack != s.Pack {
+		return 0, false
+	}
+	return doublings + apart(x.BM, s.BM, c.M) + apart(x.BN, s.BN, c.Columns) + apart(x.BK, s.BK, 0), true
 }
 
 // apart is how many times one side of a slice is another, as a logarithm; what is longer than the

@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,8 +24,9 @@ func gridText() string {
 	}
 	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice "
 	for i := range leastTimed {
-		line(9, 2048, fmt.Sprintf("%s14x%dxall", tile, 32*(i+1)), 0, 3e-3)
-		line(300, 1024, fmt.Sprintf("%s14x%dxall", tile, 32*(i+1)), 0, 3e-3)
+		slice := fmt.Sprintf("%dx%dx%d", 14*(1+i/32), 32*(i%32+1), 32*(1+i/32))
+		line(9, 2048, tile+slice, 0, 3e-3)
+		line(300, 1024, tile+slice, 0, 3e-3)
 	}
 	line(9, 2048, tile+"7x32xall ways 1x2", 0, 1e-4) // luck
 	for nth := range leastRuns {
@@ -42,15 +44,19 @@ func TestReadGrid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host, err := profiles.Builtin(profiles.BuiltinNames()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	z := gzip.NewWriter(f)
-	fmt.Fprint(z, gridText())
+	fmt.Fprint(z, strings.Replace(gridText(), "sha256:0", host.Fingerprint(), 1))
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	g, err := readGrid(path)
+	g, err := readGrid(path, host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,24 +66,47 @@ func TestReadGrid(t *testing.T) {
 	c := g.Cells[0]
 	best, took, ok := c.Best()
 	if !ok || c.M != 9 || c.Columns != 2048 || took.Seconds != 2e-3 || !strings.HasSuffix(best.String(),
-		"7x64xall packed") {
+		"/5x32/ku32/load/vnni/pf2048 slice 5x64xall packed") { // 9 rows run so
 		t.Errorf("m %d, %d columns: %s in %g, %v", c.M, c.Columns, best, took.Seconds, ok)
 	}
 	if _, _, ok := g.Cells[1].Best(); ok {
 		t.Error("a schedule that was timed once is the best of a grid")
 	}
-	like, err := plans.ParseSchedule("avx512/int8/q8_0/7x32/ku32/load/vnni/pf2048 slice 14x3200xall")
+	testNear(t, g)
+	other, err := profiles.Builtin(profiles.BuiltinNames()[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if share := c.near(like, took); share < 0.66 || share > 0.67 {
-		t.Errorf("a choice like one that takes 1.5 times as long reaches %g", share)
+	if _, err := readGrid(path, other); !errors.Is(err, ErrGrid) {
+		t.Errorf("a grid of another machine: %v", err)
 	}
 	if files, err := grids(dir); err != nil || len(files) != 1 {
 		t.Error(files, err)
 	}
 	if _, err := grids(t.TempDir()); err == nil {
 		t.Error("a folder without grids is no error")
+	}
+}
+
+// testNear asks for schedules that the grid lacks.
+func testNear(t *testing.T, g *grid) {
+	const tile = "avx512/int8/q8_0/7x32/ku32/load/vnni/pf"
+	c := g.Cells[0]
+	for text, want := range map[string]bool{
+		tile + "2048 slice 14x1056x32":                               true,  // 33 tiles of columns, 32 were timed
+		tile + "4096 slice 14x1024x32":                               true,  // another distance
+		tile + "2048 slice 14x1024xall":                              false, // too far
+		tile + "2048 slice 14x1024x32 ways 1x2":                      false, // another scheme
+		"avx512/int8/q8_0/4x48/ku32/load/vnni/pf2048 slice 12x48x32": false, // another tile
+	} {
+		s, err := plans.ParseSchedule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, scatter, ok := c.near(g.named(s, gridPlace{c.M, c.Columns}))
+		if ok != want || ok && (c.Timed[near].Seconds != 3e-3 || scatter != 0) {
+			t.Errorf("%s: %s, %g, %v", text, near, scatter, ok)
+		}
 	}
 }
 
@@ -90,14 +119,32 @@ func TestParseGridRefuses(t *testing.T) {
 		"no trial":        head + "\n",
 		"negative time":   head + "\n" + strings.Replace(rest, "[0.003]", "[-1]", 1),
 		"two weights":     head + "\n" + strings.Replace(rest, "2048x2048:q8_0", "4096x2048:q8_0", 1),
-		"no schedule":     head + "\n" + strings.Replace(rest, "slice 14x32xall", "slice", 1),
+		"no schedule":     head + "\n" + strings.Replace(rest, "slice 14x32x32", "slice", 1),
 		"unknown compute": head + "\n" + strings.Replace(rest, " int8 m", " int3 m", 1),
+		"no rows":         head + "\n" + strings.Replace(rest, " m 9 ", " m 0 ", 1),
+		"too many rows":   head + "\n" + strings.Replace(rest, " m 9 ", " m 99999999999999999999 ", 1),
 		"long line":       head + "\n" + strings.Repeat("x", maxGridLine+1),
 	} {
 		if g, err := parseGrid(strings.NewReader(text)); err == nil {
-			t.Errorf("%s: %+v", name, g)
+			t.Errorf("%s: %d cells", name, len(g.Cells))
 		}
 	}
+}
+
+// FuzzParseGrid: whatever a journal holds, reading it ends with a grid or an error.
+func FuzzParseGrid(f *testing.F) {
+	text := gridText()
+	head, rest, _ := strings.Cut(text, "\n")
+	one, _, _ := strings.Cut(rest, "\n")
+	f.Add(head + "\n" + one)
+	f.Add(head + "\n" + strings.Replace(one, "14x", "999999999x", 1))
+	f.Add(head + "\n" + strings.Replace(one, "xall", "x7 ways 2x2 packed", 1))
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := parseGrid(strings.NewReader(text))
+		if err == nil && (g.Key.N < 1 || g.Threads < 0) {
+			t.Errorf("%+v", g)
+		}
+	})
 }
 
 // TestJudgeThumb on a machine that somebody recorded: every cell has a choice, and rates of the
@@ -132,7 +179,7 @@ func TestJudgeThumb(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.Ceilings = nil
-	g, err := readGrid(filepath.Join(dir, "q4_0-5632x2048.jsonl.gz"))
+	g, err := readGrid(filepath.Join(dir, "q4_0-5632x2048.jsonl.gz"), host)
 	if err != nil {
 		t.Fatal(err)
 	}

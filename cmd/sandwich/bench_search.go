@@ -19,6 +19,7 @@ import (
 
 func newBenchSearch() *cobra.Command {
 	var o tuner.CompareOptions
+	var record recordFlags
 	c := &cobra.Command{
 		Use:   "search",
 		Short: "Compare the kernel searches of the papers on one weight shape",
@@ -27,9 +28,16 @@ found on numbers of rows that none of them was asked for. Strategies that search
 numbers only; "all M" is what they would take for every one. --sigma gives the sandwich strategy one row for each size of
 its sliding window.
 
+--record makes a folder of grids that bench thumb judges rules of thumb by: host.yaml, of probe --measure full, and for
+each of --weights what was timed (TYPE-NxK.jsonl.gz) and what that reached (TYPE-NxK.csv). It times --budget-per-m at
+each of 10 numbers of rows of each weight, always with what an untuned plan would run there. An interrupted run goes on
+where it stopped when it is started again; a folder of another machine or of another version of this program is refused.
+
 ` + strategiesText(),
 		Example: `  sandwich bench search --shape 2048x2048 --type q8_0 --budget 30s
-  sandwich bench search --sigma 4,8,16,32 --strategies sandwich --format csv`,
+  sandwich bench search --sigma 4,8,16,32 --strategies sandwich --format csv
+  sandwich bench search --record machines/here --budget-per-m 5s
+  sandwich bench search --record machines/here --weights 4096x4096:q8_0,4096x11008:q4_k --threads 2`,
 		Args: exactArgs(0, ""),
 	}
 	fs := c.Flags()
@@ -49,14 +57,21 @@ its sliding window.
 	fs.StringVar(&o.Journal, "journal", "", "file that keeps finished trials: the same command, with more "+
 		"strategies or after an interruption, goes on with it")
 	fs.Uint64Var(&o.Seed, "seed", 1, "seed of the searches")
+	record.add(c)
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := record.check(c, &o); err != nil {
+			return usageError(err)
+		}
 		key, err := weightKey("--shape", *shape, *typ)
 		if err == nil {
 			err = checkCompare(&o)
 		}
 		if err != nil {
 			return usageError(err)
+		}
+		if record.dir != "" {
+			return record.record(c.Context(), o)
 		}
 		o.Key = key
 		return searchReport.after(c, *format)(compareSearches(c.Context(), o))

@@ -19,10 +19,11 @@ their grids it reaches. Each folder holds host.yaml, of probe --measure full, an
 packed as .jsonl.gz). Nothing is timed here, and the rules see a machine through its profile alone.
 
 The best is the fastest schedule that the search timed again; a choice was timed "again" or "once", where luck weighs
-more. A choice that a grid lacks is a miss, and its share is that of the schedule most like it: the same kernel in
-another slice.`,
-		Example: `  sandwich probe --measure full -o here/host.yaml
-  sandwich bench search --type q8_0 --strategies sandwich,exhaustive --journal here/q8_0-2048x2048.jsonl
+more. Schedules that run alike on so many rows and columns are one. A choice that was timed "elsewhere", on another part
+of the columns, is held against the fastest there, which had luck besides. A choice that was not timed is judged by the
+"near"est schedule of the same kernel where that is at most one doubling of one size of its slice away, and the last
+line says by how much times of such neighbours differ in these grids; else it is a miss.`,
+		Example: `  sandwich bench search --record here --budget-per-m 5s
   sandwich bench thumb here
   sandwich bench thumb machines/zen5-2c
   sandwich bench thumb machines/* --format csv`,
@@ -47,20 +48,26 @@ another slice.`,
 	return c
 }
 
-// thumbSummary is the geometric mean, the worst and the misses.
+// thumbSummary is the geometric mean, the worst, what neighbours stand for, and the misses.
 func thumbSummary(rows []tuner.ThumbRow) string {
-	logs, n, worst, misses := 0.0, 0, math.Inf(1), 0
+	logs, n, worst, near, scatter := 0.0, 0, math.Inf(1), 0, 0.0
 	for i := range rows {
 		if rows[i].Share == 0 {
-			misses++
 			continue
 		}
 		logs, n = logs+math.Log(rows[i].Share), n+1
 		worst = min(worst, rows[i].Share)
+		if rows[i].Near != "" {
+			near, scatter = near+1, max(scatter, rows[i].Scatter)
+		}
 	}
-	text := fmt.Sprintf("%d of %d choices are missing from their grids", misses, len(rows))
+	text := fmt.Sprintf("%d of %d choices are missing from their grids", len(rows)-n, len(rows))
 	if n == 0 {
 		return text
+	}
+	if near > 0 {
+		text = fmt.Sprintf("%d choices are judged by a neighbour, whose times differ by %.1f %% at the most in the "+
+			"median; %s", near, 100*scatter, text)
 	}
 	return fmt.Sprintf("geometric mean %.3f of the best of each grid, worst %.3f; %s", math.Exp(logs/float64(n)), worst,
 		text)
@@ -71,18 +78,15 @@ var thumbReport = report[tuner.ThumbRow]{
 	numbers: []int{3, 5},
 	cells: func(r *tuner.ThumbRow) []string {
 		share, runs := fmt.Sprintf("%.3f", r.Share), r.Runs
-		switch {
-		case r.Share == 0 && r.Near > 0:
-			share, runs = fmt.Sprintf("(%.3f)", r.Near), "missing"
-		case r.Share == 0:
+		if r.Share == 0 {
 			share, runs = "", "missing"
 		}
 		return []string{r.Machine, r.Weight, r.Compute, strconv.Itoa(r.M), r.Choice, share, runs, r.Best}
 	},
-	header: "machine,weight,compute,threads,m,columns,choice,share,timed,near,best,schedules",
+	header: "machine,weight,compute,threads,m,columns,choice,share,timed,near,scatter,best,schedules",
 	line: func(r *tuner.ThumbRow) string {
-		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M,
+		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%s,%.4f,%s,%s,%.4f,%s,%d", r.Machine, r.Weight, r.Compute, r.Threads, r.M,
 			r.Columns,
-			r.Choice, r.Share, r.Runs, r.Near, r.Best, r.Timed)
+			r.Choice, r.Share, r.Runs, r.Near, r.Scatter, r.Best, r.Timed)
 	},
 }

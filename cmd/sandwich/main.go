@@ -98,6 +98,9 @@ language model on it, writes the answer down as a plan, and serves with it.`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			endOnHangUp(c)
+			if c.HasParent() && c.Parent().Name() == "plan" {
+				collectLate()
+			}
 			if err := microkernel.HostError(); err != nil {
 				return usageError(err)
 			}

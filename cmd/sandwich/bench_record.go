@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/tuner"
+)
+
+// recordFlags are the flags of bench search with which it records grids.
+type recordFlags struct {
+	dir     string
+	weights []string
+}
+
+func (f *recordFlags) add(c *cobra.Command) {
+	var names []string
+	for _, k := range tuner.DefaultWeights() {
+		names = append(names, k.String())
+	}
+	c.Flags().StringVar(&f.dir, "record", "", "record grids of this machine in this folder")
+	c.Flags().StringSliceVar(&f.weights, "weights", names, "of --record: weights as NxK:TYPE")
+}
+
+// check refuses what --record leaves no room for, and fills in what it says by itself.
+func (f *recordFlags) check(c *cobra.Command, o *tuner.CompareOptions) error {
+	if f.dir == "" {
+		if c.Flags().Changed("weights") {
+			return errors.New("--weights goes with --record; name one weight by --shape and --type")
+		}
+		return nil
+	}
+	for _, name := range []string{"shape", "type", "journal"} {
+		if c.Flags().Changed(name) {
+			return fmt.Errorf("--%s does not go with --record, which has --weights and names its own files", name)
+		}
+	}
+	if !c.Flags().Changed("strategies") {
+		o.Strategies = []string{"exhaustive"}
+	}
+	for _, m := range tuner.RecordedRows() {
+		if m <= o.MaxM {
+			o.HeldOut = append(o.HeldOut, m)
+		}
+	}
+	return nil
+}
+
+// keys are the weights to record.
+func (f *recordFlags) keys() (out []plans.WeightKey, err error) {
+	for _, w := range f.weights {
+		shape, typ, ok := strings.Cut(w, ":")
+		if !ok {
+			return nil, fmt.Errorf("--weights %s: give weights as NxK:TYPE, such as 2048x2048:q8_0", show.Clip(w, 40))
+		}
+		k, err := weightKey("--weights", shape, typ)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, k)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("--weights: name at least one")
+	}
+	return out, nil
+}
+
+// record makes the grids of a folder, and beside each what its searches reached.
+func (f *recordFlags) record(ctx context.Context, o tuner.CompareOptions) error {
+	keys, err := f.keys()
+	if err != nil {
+		return usageError(err)
+	}
+	live, err := profiles.Live()
+	if err != nil {
+		return err
+	}
+	sf := sessionFlags{isa: o.ISA, compute: o.Compute, threads: o.Threads}
+	if err := sf.checkOn(live); err != nil {
+		return usageError(err)
+	}
+	if o.Profile, err = f.host(ctx, live); err != nil {
+		return err
+	}
+	line, done := show.LiveLine()
+	defer done()
+	o.Build, o.Progress = buildCommit(), func(p tuner.Progress) { line(p.String()) }
+	r := tuner.RecordOptions{CompareOptions: o, Here: live, Dir: f.dir, Weights: keys}
+	r.Recorded = func(name string, rows []tuner.CompareRow) error {
+		if rows == nil {
+			show.Notice(name + " was recorded already")
+			return nil
+		}
+		show.Notice("recorded " + name)
+		return f.table(name, rows)
+	}
+	err = tuner.Record(ctx, r)
+	if errors.Is(err, tuner.ErrGrid) || errors.Is(err, tuner.ErrJournal) {
+		return usageError(err)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = modelError(err)
+	}
+	return err
+}
+
+// host is the profile in the folder; where there is none, this machine is probed in full and
+// written down.
+func (f *recordFlags) host(ctx context.Context, live *profiles.Profile) (*profiles.Profile, error) {
+	path := filepath.Join(f.dir, tuner.HostFile)
+	p, err := profiles.Load(path)
+	if err == nil && len(p.Ceilings) == 0 {
+		err = fmt.Errorf("%s holds no measured rates; write it anew by `sandwich probe --measure full -o %s`", path,
+			path)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return nil, usageError(err)
+		}
+		return p, nil
+	}
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return nil, usageError(err)
+	}
+	measure := measureFlag("full")
+	if err := measure.apply(ctx, live, true); err != nil {
+		return nil, err
+	}
+	return live, live.Save(path)
+}
+
+// table writes what the searches of a grid reached, as CSV.
+func (f *recordFlags) table(name string, rows []tuner.CompareRow) error {
+	out, err := os.Create(filepath.Join(f.dir, name+".csv"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(searchReport.print(out, rows, "csv"), out.Close())
+}
