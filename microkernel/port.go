@@ -21,7 +21,7 @@ const (
 	WordInstruction    = code.LoadWord
 	StoreInstruction   = code.Store
 	TileInstruction    = code.Tile
-	InstructionClasses = code.Classes
+	InstructionClasses = code.NumClasses
 )
 
 // Instructions counts those of an iteration of the main loop of a kernel's full tile, Iteration k

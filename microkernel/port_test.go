@@ -14,8 +14,9 @@ func TestInstructionsByHand(t *testing.T) {
 		"avx512/f32/f32/14x32/ku4/load": {code.Load: 4 * 2, code.LoadWord: 4 * 14, code.Multiply: 4 * 28},
 		// the same with the broadcasts in the multiply-adds
 		"avx512/f32/f32/6x32/ku2/embed": {code.Load: 2 * 2, code.LoadWord: 2 * 12, code.Multiply: 2 * 12},
-		// 8 groups of four k: two vectors, six broadcasts, twelve dot products; then two scales of columns as
-		// half precision, six biases, and for each accumulator conversion, product of scales, FMA
+		// 8 groups of four k: two vectors, six broadcasts, twelve dot products; then two scales of
+		// columns as half precision, six biases, and for each accumulator conversion, product of
+		// scales, FMA
 		"avx512/int8/q8_0/6x32/ku32/load/vnni": {code.Load: 8*2 + 2, code.LoadWord: 8*6 + 6 + 12, code.Dot: 8 * 12,
 			code.Convert: 2 + 12, code.Multiply: 12 + 12},
 		// tiles of 16 rows of activations and 8 of weights; the sums of 16 rows to memory and back

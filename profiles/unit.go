@@ -32,6 +32,7 @@ func (p *Profile) UnitRates(isa microkernel.ISA) (r UnitRates, ok bool) {
 
 // String compares the rates.
 func (r UnitRates) String() string {
-	return fmt.Sprintf("a q8_0 kernel on the matrix unit reaches %.4g GOP/s on 1 PU (the unit alone %.4g), dot products "+
+	return fmt.Sprintf("a q8_0 kernel on the matrix unit reaches %.4g GOP/s on 1 PU (the unit alone %.4g), dot "+
+		"products "+
 		"of vectors alone %.4g", r.Kernel/1e9, r.Unit/1e9, r.Vectors/1e9)
 }

@@ -12,9 +12,9 @@ type CoreRates struct {
 	Loads float64 // vectors from L1
 	Dots  float64 // dot products of bytes, in the time of one multiply-add of float32
 	Pairs float64 // multiply-adds of bf16 pairs, in the time of one of float32
-	// Where there is a matrix unit for bytes, dot products as Dots counts them: of the unit alone, and
-	// of a kernel for q8_0 weights on it, with all that it loads, stores and scales. Zero for both
-	// where there is none.
+	// Where there is a matrix unit for bytes, dot products as Dots counts them: of the unit alone,
+	// and of a kernel for q8_0 weights on it, with all that it loads, stores and scales. Zero for
+	// both where there is none.
 	Unit, UnitKernel float64
 }
 

@@ -23,7 +23,8 @@ func ratesOf(r roofline.CoreRates) Rates {
 func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	r := roofline.NewMachine(p).Rates(isa)
 	unit := microkernel.PeakSpec{ISA: isa, Type: microkernel.Int8Kernel}
-	return r.Loads > 0 && r.Dots > 0 && (r.UnitKernel > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()), unit))
+	return r.Loads > 0 && r.Dots > 0 && (r.UnitKernel > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()),
+		unit))
 }
 
 // clip leaves a rate that was not measured at zero.

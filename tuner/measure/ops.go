@@ -31,7 +31,8 @@ type OpRow struct {
 	// Roof is the least time: of products what the ports of the workers allow their kernels, of
 	// attention and delta rules the f32 peak; 0 of what does little else than move rows.
 	Roof float64 `json:"roof_seconds,omitempty"`
-	// Ports is the share of the time in which instructions of a class alone would keep their ports busy.
+	// Ports is the share of the time in which instructions of a class alone would keep their ports
+	// busy.
 	Ports map[string]float64 `json:"ports,omitempty"`
 	Model string             `json:"model"`
 	Plan  string             `json:"plan"`
@@ -137,7 +138,8 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 		rows[k].Count++
 		rows[k].GFLOPS += float64(n) * m.RowFLOP(op)
 		if op.Kind == model.OpAttention {
-			rows[k].GFLOPS += roofline.Attention(tokens, tokens, op.Attn.Window, op.Heads.Q, op.Heads.KV, op.Heads.Dim, 0).FLOP
+			rows[k].GFLOPS += roofline.Attention(tokens, tokens, op.Attn.Window, op.Heads.Q, op.Heads.KV, op.Heads.Dim,
+				0).FLOP
 		}
 		at = append(at, k)
 	}

@@ -14,8 +14,8 @@ type ProductRoofs struct {
 	machine *roofline.Machine
 	isa     string
 	streams map[int]float64 // bytes a second of the best product of one row with cold weights in this run, by threads
-	// Ports is what one core makes of each class of instructions, for roofs of ports; zero where nobody
-	// measured it.
+	// Ports is what one core makes of each class of instructions, for roofs of ports; zero where
+	// nobody measured it.
 	Ports roofline.PortRates
 }
 

@@ -63,7 +63,8 @@ func (p *ProductTime) Row(peer string, fromMemory bool) ProductRow {
 	sp := Summarize(p.Seconds)
 	r := ProductRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: Hot, Median: sp.Median,
 		Min: sp.Min, Max: sp.Max,
-		Reps: len(p.Seconds), Packed: 1, Type: p.Key.Type, Compute: p.Compute.String(), Schedule: p.Schedule.String(), under: p.Schedule}
+		Reps: len(p.Seconds), Packed: 1, Type: p.Key.Type, Compute: p.Compute.String(), Schedule: p.Schedule.String(),
+		under: p.Schedule}
 	r.GFLOPS = r.flop() / r.Median / 1e9
 	if fromMemory {
 		r.Weights = Cold

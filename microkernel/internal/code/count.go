@@ -18,16 +18,17 @@ const (
 	LoadWord              // of less, broadcasts and prefetches too
 	Store
 	Tile // a row of a product of tiles, or an outer product
-	Classes
+	NumClasses
 )
 
-var classNames = [Classes]string{"other", "multiply", "dot", "dot-pairs", "logic", "shift", "shuffle", "convert", "load",
+var classNames = [NumClasses]string{"other", "multiply", "dot", "dot-pairs", "logic", "shift", "shuffle", "convert",
+	"load",
 	"load-word", "store", "tile"}
 
 func (c Class) String() string { return classNames[c] }
 
 // Counts is how many instructions of each class there are.
-type Counts [Classes]float64
+type Counts [NumClasses]float64
 
 // Add adds n times what another has.
 func (c *Counts) Add(n float64, of Counts) {

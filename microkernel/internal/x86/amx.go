@@ -24,8 +24,8 @@ type amxArgs struct {
 	last  uintptr // where those begin that the last product but amxAhead is of
 	step  uintptr // Spread: how far the prefetch of the next block goes with each sub-block
 	_     [amxSums - unsafe.Sizeof(kernel.TileArgs{}) - 4*unsafe.Sizeof(uintptr(0))]byte
-	// of amxAhead sub-blocks in turn: for each span of k that shares scales, at most two, and each panel,
-	// [rows][16 columns]int32
+	// of amxAhead sub-blocks in turn: for each span of k that shares scales, at most two, and each
+	// panel, [rows][16 columns]int32
 	sums  [amxAhead * 2 * amxSumBytes]byte
 	bytes [amxWeightBytes]byte // weights: for each sub-block [panel][8][16 columns][4 k]int8
 }
@@ -39,9 +39,9 @@ const (
 	amxPanelBytes  = qtype.SubBlockK * qtype.PanelWidth
 )
 
-// amxAhead is how many sub-blocks the products are ahead of the scaling of their sums. From the load
-// of a tile to its sums in memory takes as long as scaling four, and a tile that was stored is read
-// when the store has left the core for the cache.
+// amxAhead is how many sub-blocks the products are ahead of the scaling of their sums. From the
+// load of a tile to its sums in memory takes as long as scaling four, and a tile that was stored is
+// read when the store has left the core for the cache.
 const amxAhead = 2
 
 // amxRoom keeps arguments for later calls: they are too long to be cleared for each.
