@@ -105,7 +105,7 @@ func TestAMXProof(t *testing.T) {
 func TestAMXCode(t *testing.T) {
 	for b, want := range map[WeightType][]string{
 		Q8_0: {"c4e27b49c0", "c4e24b5ec4"},                             // tilezero tmm0; tdpbssd tmm0, tmm4, tmm6
-		Q6_K: {"c4e27b49c0", "c4e24b5ec4", "c4e27b49c8", "c4e24b5ecd"}, // tilezero tmm1; tdpbssd tmm1, tmm5, tmm6
+		Q6_K: {"c4e27b49c0", "c4e24b5ec4", "c4e27b49c8", "c4e2435ecd"}, // tilezero tmm1; tdpbssd tmm1, tmm5, tmm7
 	} {
 		code, err := amxSpec(b, x86.AMXRows).Assemble()
 		if err != nil {
@@ -117,9 +117,10 @@ func TestAMXCode(t *testing.T) {
 				t.Errorf("%s: %s is not in the code", b, w)
 			}
 		}
-		rows, bytes := [8]uint8{0: 16, 4: 16, 6: 8}, [8]uint8{0: 64, 4: 32, 6: 64}
+		rows := [8]uint8{16, 16, 16, 16, 16, 16, 8, 8} // of sums, activations, weights
+		bytes := [8]uint8{64, 64, 64, 64, 32, 32, 64, 64}
 		if b == Q6_K {
-			rows, bytes = [8]uint8{16, 16, 4: 16, 5: 16, 6: 4}, [8]uint8{64, 64, 4: 16, 5: 16, 6: 64}
+			rows, bytes = [8]uint8{16, 16, 16, 16, 16, 16, 4, 4}, [8]uint8{64, 64, 64, 64, 16, 16, 64, 64}
 		}
 		if config := asm.TileConfig(rows, bytes); !strings.Contains(string(code), string(config[:])) {
 			t.Errorf("%s: the configuration of the tiles is not in the code", b)

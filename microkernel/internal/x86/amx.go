@@ -165,30 +165,36 @@ func (e *amxTile) forUnpacking() {
 	}
 }
 
-// Of the tiles, sums of the spans and panels of a sub-block come first, at most four.
+// Of the tiles, sums come first, at most four, then two of activations and two of weights. CPUs wait
+// for a product and for the store of its sums before they clear the same tile, so that sub-blocks
+// take turns.
 const (
-	amxA = asm.Tile(4) // activations, and those of the second span
-	amxB = asm.Tile(6) // weights, and those of the second panel
+	amxTurns = 4
+	amxA     = asm.Tile(4)
+	amxB     = asm.Tile(6)
 )
 
-// sumTile is the tile of the sums of panel j over the span at k0.
-func (e *amxTile) sumTile(k0, j int) asm.Tile { return asm.Tile(k0/e.Span()*e.v + j) }
+// turns is how many sub-blocks have sums in tiles of their own.
+func (e *amxTile) turns() int { return amxTurns / (e.spans() * e.v) }
+
+// spans is the spans of a sub-block.
+func (e *amxTile) spans() int { return qtype.SubBlockK / e.Span() }
+
+// tileNumber counts the products of the sub-blocks of a turn: of panel j over span i.
+func (e *amxTile) tileNumber(turn, i, j int) int { return (turn*e.spans()+i)*e.v + j }
 
 // begin configures the tiles and brings the weights to memory as bytes.
 func (e *amxTile) begin() {
 	var t amxArgs
-	spans := qtype.SubBlockK / e.Span()
 	var rows, bytes [8]uint8
-	set := func(t asm.Tile, n, width int) { rows[t], bytes[t] = uint8(n), uint8(width) }
-	for i := range spans * e.v {
-		set(asm.Tile(i), e.s.MR, 4*qtype.PanelWidth)
+	set := func(from asm.Tile, tiles, n, width int) {
+		for i := range asm.Tile(tiles) {
+			rows[from+i], bytes[from+i] = uint8(n), uint8(width)
+		}
 	}
-	for i := range asm.Tile(spans) {
-		set(amxA+i, e.s.MR, e.Span())
-	}
-	for j := range asm.Tile(e.v) {
-		set(amxB+j, e.Span()/4, 4*qtype.PanelWidth)
-	}
+	set(0, e.turns()*e.spans()*e.v, e.s.MR, 4*qtype.PanelWidth)
+	set(amxA, 2, e.s.MR, e.Span())
+	set(amxB, 2, e.Span()/4, 4*qtype.PanelWidth)
 	e.SetTiles(rows, bytes)
 	ready := e.NewLabel()
 	e.Mov(e.bytes, e.arg(unsafe.Offsetof(t.ready)))
@@ -199,33 +205,67 @@ func (e *amxTile) begin() {
 		e.I(asm.VPBROADCASTD, e.zeros, e.ConstU32(uint32(e.ZeroPoint)*0x01010101))
 	}
 	e.loadPointers(e.bBase, rBS, unsafe.Offsetof(t.B), unsafe.Offsetof(t.BStride))
-	e.eachBlock(e.Uncounted, func() {
+	e.eachSubBlock(1, e.Uncounted, func(int) {
 		for j := range e.v {
 			e.unpack(j)
 		}
-		e.Add(e.bytes, asm.Imm32(e.v*amxPanelBytes))
 	})
 	e.MovImm(e.bytes, 1)
 	e.Mov(e.arg(unsafe.Offsetof(t.ready)), e.bytes)
 	e.Bind(ready)
 }
 
-// eachBlock runs body, which moves e.bytes on, for each sub-block; not at all where there is none.
-// count runs what an iteration is made of.
-func (e *amxTile) eachBlock(count func(func()), body func()) {
+// eachSubBlock runs body for each sub-block, not at all where there is none, so many of them in
+// turn, and moves on in the weights and their bytes. count runs what an iteration is made of.
+func (e *amxTile) eachSubBlock(turns int, count func(func()), body func(turn int)) {
 	var t amxArgs
-	none := e.NewLabel()
+	done := e.NewLabel()
+	next := func(turn, weights int) {
+		body(turn)
+		e.advanceB(weights)
+		e.Add(e.bytes, asm.Imm32(e.v*amxPanelBytes))
+	}
 	e.Lea(e.bytes, asm.At(rArgs, amxWeights))
 	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.stop)))
-	e.Jcc(asm.AboveOrEqual, none)
-	e.blocks(func(block func()) {
-		e.Align(32)
-		top := e.Here()
-		count(block)
-		e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.stop)))
-		e.Jcc(asm.Below, top)
-	}, body)
-	e.Bind(none)
+	e.Jcc(asm.AboveOrEqual, done)
+	e.Align(32)
+	top := e.Here()
+	if e.SubBlocks() > 1 {
+		count(func() { e.block(min(turns, e.SubBlocks()), next) })
+	} else {
+		for turn := range turns {
+			do := func() { next(turn, e.HeadBytes()+e.SubBlockBytes()) }
+			if turn < turns-1 {
+				e.Uncounted(do) // as the last one, which is the iteration that is counted
+				e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.stop)))
+				e.Jcc(asm.AboveOrEqual, done)
+			} else {
+				count(do)
+			}
+		}
+	}
+	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.stop)))
+	e.Jcc(asm.Below, top)
+	e.Bind(done)
+}
+
+// block is the sub-blocks of a block of several, so many in turn.
+func (e *amxTile) block(turns int, next func(turn, weights int)) {
+	n := e.SubBlocks()
+	e.advanceB(e.HeadBytes())
+	e.MovImm(e.subBlocks.head, uint64(-int64(e.HeadBytes())))
+	if e.atHead != nil {
+		e.atHead()
+	}
+	top := e.Here()
+	e.Times(float64(n/turns), func() {
+		for turn := range turns {
+			next(turn, e.SubBlockBytes())
+			e.Sub(e.subBlocks.head, asm.Imm32(e.SubBlockBytes()))
+		}
+	})
+	e.Cmp(e.subBlocks.head, asm.Imm32(-e.HeadBytes()-n*e.SubBlockBytes()))
+	e.Jcc(asm.NotZero, top)
 }
 
 // unpack brings the weights of panel j of a sub-block to memory as bytes with a sign, [8][16
@@ -256,8 +296,8 @@ func (e *amxTile) rowTile() {
 	for i := range amxAhead {
 		e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.stop)))
 		e.Jcc(asm.AboveOrEqual, ready)
-		e.multiply(i, 0)
-		e.keep()
+		e.multiply(i%e.turns(), i, 0)
+		e.keep(i % e.turns())
 		e.Add(e.bytes, asm.Imm32(e.v*amxPanelBytes))
 		e.Xor(e.sums, asm.Imm32(e.sumsOfSubBlock()))
 	}
@@ -266,7 +306,7 @@ func (e *amxTile) rowTile() {
 	if e.heads != nil {
 		e.atHead = e.loadHeads
 	}
-	e.eachBlock(e.Counted, e.subBlock)
+	e.eachSubBlock(e.turns(), e.Counted, e.subBlock)
 	if e.spread {
 		e.Mov(e.arg(unsafe.Offsetof(t.Next)), e.ahead)
 	}
@@ -274,23 +314,22 @@ func (e *amxTile) rowTile() {
 
 // subBlock scales the sums of a sub-block, while the products of the one amxAhead of it are made,
 // where there is one: its sums take their place.
-func (e *amxTile) subBlock() {
+func (e *amxTile) subBlock(turn int) {
 	var t amxArgs
 	end, done := e.NewLabel(), e.NewLabel()
 	e.Cmp(e.bytes, e.arg(unsafe.Offsetof(t.last)))
 	e.Jcc(asm.AboveOrEqual, end)
-	e.multiply(amxAhead, amxAhead*e.v*amxPanelBytes)
+	e.multiply(turn, amxAhead, amxAhead*e.v*amxPanelBytes)
 	if e.spread {
 		e.askAhead()
 	}
 	e.scaleAll()
-	e.keep()
+	e.keep(turn)
 	e.Jmp(done)
 	e.Bind(end)
 	e.Uncounted(e.scaleAll)
 	e.Bind(done)
 	e.Xor(e.sums, asm.Imm32(e.sumsOfSubBlock()))
-	e.Add(e.bytes, asm.Imm32(e.v*amxPanelBytes))
 	e.advance(e.aBase, kernel.ActQ8Bytes)
 }
 
@@ -308,24 +347,26 @@ func (e *amxTile) askAhead() {
 // multiply makes the sums of the sub-block so many further on than the rows' pointers are, whose
 // weights are so many bytes further than e.bytes: activations, [rows][k], by weights, [k/4][16
 // columns][4 k].
-func (e *amxTile) multiply(further, bytes int) {
-	for k := 0; k < qtype.SubBlockK; k += e.Span() {
-		a := amxA + asm.Tile(k/e.Span())
+func (e *amxTile) multiply(turn, further, bytes int) {
+	for i := range e.spans() {
+		k := i * e.Span()
+		a := amxA + asm.Tile((turn*e.spans()+i)%2)
 		e.TileLoad(a, asm.AtIndex(e.aBase[0], rLDA, 1, further*kernel.ActQ8Bytes+kernel.ActQ+k))
 		for j := range e.v {
-			b := amxB + asm.Tile(j)
+			n := e.tileNumber(turn, i, j)
+			b, c := amxB+asm.Tile(n%2), asm.Tile(n)
 			e.TileLoad(b, asm.AtIndex(e.bytes, e.step, 1, bytes+j*amxPanelBytes+16*k))
-			e.TileZero(e.sumTile(k, j))
-			e.TileDot(asm.TDPBSSD, e.sumTile(k, j), a, b)
+			e.TileZero(c)
+			e.TileDot(asm.TDPBSSD, c, a, b)
 		}
 	}
 }
 
 // keep brings these sums to memory.
-func (e *amxTile) keep() {
-	for k := 0; k < qtype.SubBlockK; k += e.Span() {
+func (e *amxTile) keep(turn int) {
+	for i := range e.spans() {
 		for j := range e.v {
-			e.TileStore(asm.AtIndex(e.sums, e.step, 1, e.sumAt(k, 0, j)), e.sumTile(k, j))
+			e.TileStore(asm.AtIndex(e.sums, e.step, 1, e.sumAt(i*e.Span(), 0, j)), asm.Tile(e.tileNumber(turn, i, j)))
 		}
 	}
 }
@@ -336,7 +377,7 @@ func (e *amxTile) sumAt(k0, r, j int) int {
 }
 
 // sumsOfSubBlock is the bytes of the sums of a sub-block, a power of two.
-func (e *amxTile) sumsOfSubBlock() int { return qtype.SubBlockK / e.Span() * amxSumBytes }
+func (e *amxTile) sumsOfSubBlock() int { return e.spans() * amxSumBytes }
 
 // scaleAll adds the sums of a sub-block to the accumulators.
 func (e *amxTile) scaleAll() {
