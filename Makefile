@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients agents test-numa soak gate-proof histories test-registry
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients agents test-numa soak gate-proof histories divisions test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -44,6 +44,7 @@ ifeq ($(HAVE_CC),)
 else
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
 	CGO_ENABLED=1 $(GO) test -race -run AllReduce ./runtime/allreduce
+	CGO_ENABLED=1 $(GO) test -race -run UnlikeWorkers ./runtime/exec
 endif
 
 arm64: ## cross-build, and the kernel tests under qemu-user where it is installed
@@ -77,6 +78,9 @@ gate-proof: ## plants slowdowns of a known size and counts what plan check catch
 
 histories: ## a million random histories under each policy of the scheduler
 	$(GO) test -count=1 -timeout 0 ./runtime/sched -histories 4000000
+
+divisions: ## ten thousand forwards divided at random among unlike workers: the same bits
+	$(GO) test -count=1 -timeout 0 -run UnlikeWorkers ./runtime/exec -divisions 500
 
 soak: ## twelve clients for SOAKTIME: the same answers as alone, and nothing left behind
 	$(GO) test -count=1 -run 'TestSoak$$' -timeout 0 -v ./cmd/sandwich -soak $(SOAKTIME)

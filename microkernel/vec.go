@@ -16,6 +16,7 @@ type (
 
 	Attention       = vec.Attention
 	AttentionForm   = vec.AttentionForm
+	AttentionDot    = vec.AttentionDot
 	AttentionJob    = vec.AttentionJob
 	AttentionStates = vec.AttentionStates
 )
@@ -47,6 +48,19 @@ const (
 	KVQ8    = vec.KVQ8
 	KVBlock = vec.KVBlock
 )
+
+// What attention adds up by.
+const (
+	AttendF32     = vec.AttendF32
+	AttendDPBF16  = vec.AttendDPBF16
+	AttendTDPBF16 = vec.AttendTDPBF16
+)
+
+// AttentionDots lists what attention may add up by.
+func AttentionDots() []AttentionDot { return vec.AttentionDots() }
+
+// ParseAttentionDot is the inverse of AttentionDot's String.
+func ParseAttentionDot(s string) (AttentionDot, error) { return vec.ParseAttentionDot(s) }
 
 // NewVec returns the vector kernels of an instruction set; each set is generated once per process.
 // Where no code can be generated they are the plain-Go ones. The error says that this host cannot

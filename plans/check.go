@@ -49,6 +49,11 @@ func (p *Plan) CheckHost(host *profiles.Profile) error {
 		return fmt.Errorf("%w: the plan %s needs %s, which this CPU (%s) lacks", ErrISA, p.Name,
 			strings.Join(lacking(need, host.Features()), ", "), host.Host.CPUModel)
 	}
+	for i := range p.Classes {
+		if why := p.Classes[i].lacks(host.Features(), host.Machine); why != "" && !p.Classes[i].Optional {
+			return foreignHost("the plan %s has workers of class %s and %s", p.Name, p.Classes[i], why)
+		}
+	}
 	allowed := host.Allowed().Slice()
 	if missing := p.PUs().missing(allowed); len(missing) > 0 {
 		return foreignHost("the plan %s uses the PUs %s and this process may use %s", p.Name, missing, PUSet(allowed))

@@ -29,6 +29,7 @@ func Diff(a, b *Plan) []Change {
 	d.plan(a, b)
 	d.model(&a.Model, &b.Model)
 	d.service(a.Service(), b.Service())
+	d.classes(a.Classes, b.Classes)
 	d.weights(a.Weights, b.Weights)
 	d.phase("prefill", &a.Prefill, &b.Prefill)
 	d.phase("decode", &a.Decode, &b.Decode)
@@ -62,6 +63,7 @@ func (d *differ) plan(a, b *Plan) {
 	d.compare("plan", "exact", strconv.FormatBool(a.Exact()), strconv.FormatBool(b.Exact()))
 	d.compare("plan", "tuned", strconv.FormatBool(a.Tuned), strconv.FormatBool(b.Tuned))
 	d.compare("plan", "kv", a.KV.String(), b.KV.String())
+	d.compare("plan", "attention", a.Attention.String(), b.Attention.String())
 	d.compare("plan", "seq_max", strconv.Itoa(a.SeqMax), strconv.Itoa(b.SeqMax))
 	d.compare("plan", "batch_max", strconv.Itoa(a.BatchMax), strconv.Itoa(b.BatchMax))
 	d.compare("plan", "chunk", strconv.Itoa(a.Chunk), strconv.Itoa(b.Chunk))
@@ -93,6 +95,25 @@ func rankText(ranks []Rank, i int) string {
 	return fmt.Sprintf("PUs %s on node %d", ranks[i].PUs, ranks[i].NUMANode)
 }
 
+// classes compares classes of workers by their names.
+func (d *differ) classes(a, b []Class) {
+	text := func(list []Class, name string) string {
+		for _, c := range list {
+			if c.Name == name {
+				return c.String()
+			}
+		}
+		return ""
+	}
+	var names []string
+	for _, c := range slices.Concat(a, b) {
+		if !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+			d.compare("classes", c.Name, text(a, c.Name), text(b, c.Name))
+		}
+	}
+}
+
 func (d *differ) weights(a, b []WeightPlan) {
 	text := func(list []WeightPlan, k WeightKey) string {
 		for _, w := range list {
@@ -121,16 +142,26 @@ func keysOf[T any](a, b []T, key func(T) WeightKey) []WeightKey {
 // schedules: the ranges of M of both sides are laid over each other, so that a rule that was merely
 // split is no difference.
 func (d *differ) phase(name string, a, b *Phase) {
-	find := func(p *Phase, k WeightKey) *Table {
-		for i := range p.Tables {
-			if p.Tables[i].WeightKey == k {
-				return &p.Tables[i]
-			}
+	find := func(p *Phase, class string, k WeightKey) *Table {
+		if t, ok := p.TableOf(class, k); ok {
+			return t
 		}
 		return &Table{}
 	}
-	for _, k := range keysOf(a.Tables, b.Tables, func(t Table) WeightKey { return t.WeightKey }) {
-		d.table(name+" "+k.String(), find(a, k), find(b, k))
+	var classes []string
+	for _, t := range slices.Concat(a.Tables, b.Tables) {
+		if !slices.Contains(classes, t.Class) {
+			classes = append(classes, t.Class)
+		}
+	}
+	for _, class := range classes {
+		of := name
+		if class != "" {
+			of += " (" + class + ")"
+		}
+		for _, k := range keysOf(a.Tables, b.Tables, func(t Table) WeightKey { return t.WeightKey }) {
+			d.table(of+" "+k.String(), find(a, class, k), find(b, class, k))
+		}
 	}
 }
 

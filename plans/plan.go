@@ -14,26 +14,32 @@ type Plan struct {
 	Fingerprint string             `yaml:"fingerprint" json:"fingerprint"` // of the host profile
 	Tuned       bool               `yaml:"tuned" json:"tuned"`             // false: made by plans/thumb
 	KV          microkernel.KVType `yaml:"kv" json:"kv"`                   // f16, f32, q8_0
-	SeqMax      int                `yaml:"seq_max" json:"seq_max"`         // prefill rows that were tuned for
-	BatchMax    int                `yaml:"batch_max" json:"batch_max"`     // decode rows that were tuned for
-	Chunk       int                `yaml:"chunk" json:"chunk"`             // prefill chunk in tokens
-	Model       ModelShape         `yaml:"model" json:"model"`
-	Ranks       []Rank             `yaml:"ranks" json:"ranks"` // they share every weight
-	Weights     []WeightPlan       `yaml:"weights" json:"weights"`
-	Prefill     Phase              `yaml:"prefill" json:"prefill"`
-	Decode      Phase              `yaml:"decode" json:"decode"`
+	// what attention adds up by; absent: f32
+	Attention microkernel.AttentionDot `yaml:"attention,omitempty" json:"attention,omitempty"`
+	SeqMax    int                      `yaml:"seq_max" json:"seq_max"`     // prefill rows that were tuned for
+	BatchMax  int                      `yaml:"batch_max" json:"batch_max"` // decode rows that were tuned for
+	Chunk     int                      `yaml:"chunk" json:"chunk"`         // prefill chunk in tokens
+	Model     ModelShape               `yaml:"model" json:"model"`
+	Ranks     []Rank                   `yaml:"ranks" json:"ranks"`                         // they share every weight
+	Classes   []Class                  `yaml:"classes,omitempty" json:"classes,omitempty"` // of unlike workers
+	Weights   []WeightPlan             `yaml:"weights" json:"weights"`
+	Prefill   Phase                    `yaml:"prefill" json:"prefill"`
+	Decode    Phase                    `yaml:"decode" json:"decode"`
 }
 
 // Phase is one of the two plans between which the runtime switches.
 type Phase struct {
 	PUs    PUSet   `yaml:"pus" json:"pus"`       // active PUs
-	Tables []Table `yaml:"tables" json:"tables"` // sorted by key, one for each of ModelShape.Unique
+	Tables []Table `yaml:"tables" json:"tables"` // by class, the main one first, then by key
 }
 
-// Table returns the rules of weight k; false for a weight that the plan does not know.
-func (p *Phase) Table(k WeightKey) (*Table, bool) {
+// Table returns the main class's rules of weight k; false for a weight that the plan does not know.
+func (p *Phase) Table(k WeightKey) (*Table, bool) { return p.TableOf("", k) }
+
+// TableOf returns the rules of weight k for a class of workers; "" is the main one.
+func (p *Phase) TableOf(class string, k WeightKey) (*Table, bool) {
 	for i := range p.Tables {
-		if p.Tables[i].WeightKey == k {
+		if p.Tables[i].WeightKey == k && p.Tables[i].Class == class {
 			return &p.Tables[i], true
 		}
 	}
@@ -43,8 +49,11 @@ func (p *Phase) Table(k WeightKey) (*Table, bool) {
 // Lookup returns the schedule of weight k for m rows: of the rule that covers m, else of the
 // nearest one. It is false for a weight that the plan does not know. It allocates nothing; the
 // executor calls it for each operator.
-func (p *Phase) Lookup(k WeightKey, m int) (Schedule, bool) {
-	if t, ok := p.Table(k); ok {
+func (p *Phase) Lookup(k WeightKey, m int) (Schedule, bool) { return p.LookupOf("", k, m) }
+
+// LookupOf is Lookup for a class of workers.
+func (p *Phase) LookupOf(class string, k WeightKey, m int) (Schedule, bool) {
+	if t, ok := p.TableOf(class, k); ok {
 		return t.find(m)
 	}
 	return Schedule{}, false
@@ -74,12 +83,14 @@ func (p *Plan) Arithmetics() []string {
 }
 
 // Widest is the widest instruction set of its kernels.
-func (p *Plan) Widest() string {
+func (p *Plan) Widest() string { return p.widestISA().String() }
+
+func (p *Plan) widestISA() microkernel.ISA {
 	widest := microkernel.Go
 	for _, k := range p.Kernels() {
 		widest = max(widest, k.ISA)
 	}
-	return widest.String()
+	return widest
 }
 
 // Kernels lists the kernels of both phases, each once, in the order of the tables.

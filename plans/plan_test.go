@@ -101,7 +101,7 @@ func TestScheduleText(t *testing.T) {
 			for _, pack := range []bool{false, true} {
 				s := r.Schedule
 				s.Pack, s.WaysM, s.WaysN = pack, 1, 2
-				text, err := profiles.EncodeYAML(Table{table.WeightKey, []Rule{{1, 0, s}}})
+				text, err := profiles.EncodeYAML(Table{WeightKey: table.WeightKey, Rules: []Rule{{1, 0, s}}})
 				if err != nil {
 					t.Fatal(err)
 				}

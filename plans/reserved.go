@@ -48,20 +48,10 @@ func (r weightReserved) check(c microkernel.Compute) error {
 		}
 	}
 	if len(r.Paths) > 0 {
-		return fmt.Errorf("paths by class of workers: this build has one class: leave paths out")
+		return fmt.Errorf("paths by class of workers: all classes compute a weight on one path, for equal bits: " +
+			"leave paths out")
 	}
 	return nil
-}
-
-// checkTarget wants a table to be for every worker.
-func checkTarget(class *string) error {
-	if class == nil {
-		return nil
-	}
-	if err := checkClass(*class); err != nil {
-		return err
-	}
-	return fmt.Errorf("the table is for workers of class %s: this build has one class: leave class out", *class)
 }
 
 func checkClass(name string) error {

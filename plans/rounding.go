@@ -2,9 +2,18 @@ package plans
 
 import "sandwich/microkernel"
 
-// Rounding is that of the plan, with the rates behind a path of bf16 where the host's profile has
-// them.
+// Rounding is that of the plan, with the rates behind a path of bf16, and behind what attention
+// adds up by, where the host's profile has them.
 func (b *Bundle) Rounding() string {
+	why := b.pairRounding()
+	d, r := b.Plan.Attention, b.Host.AttendRates(b.Plan.widestISA())
+	if !d.Exact() && r[d] > 0 && r[microkernel.AttendF32] > 0 {
+		why += ": " + r.Gain(d)
+	}
+	return why
+}
+
+func (b *Bundle) pairRounding() string {
 	why := b.Plan.Rounding()
 	if w, ok := b.Plan.inexactWeight(); !ok || w.Compute != microkernel.ComputeBF16 {
 		return why

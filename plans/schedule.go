@@ -209,21 +209,26 @@ func (r Rule) span() string {
 	return fmt.Sprintf("%d-%d", r.MLo, r.MHi)
 }
 
-// Table holds the rules of one weight shape in ascending M.
+// Table holds the rules of one weight shape in ascending M, for one class of workers.
 type Table struct {
 	WeightKey
+	Class string `json:"class,omitempty"` // "": the main one
 	Rules []Rule `json:"rules"`
 }
 
 type tableDoc struct {
 	Weight keyText `yaml:"weight"`
-	Class  *string `yaml:"class,omitempty"` // of workers; absent: all
+	Class  *string `yaml:"class,omitempty"` // of workers; absent: the main one
 	Rules  []Rule  `yaml:"rules"`
 }
 
 // MarshalYAML writes the rules one a line.
 func (t Table) MarshalYAML() (any, error) {
-	return tableDoc{Weight: keyText(t.WeightKey), Rules: t.Rules}, nil
+	d := tableDoc{Weight: keyText(t.WeightKey), Rules: t.Rules}
+	if t.Class != "" {
+		d.Class = &t.Class
+	}
+	return d, nil
 }
 
 // UnmarshalYAML reads what MarshalYAML writes.
@@ -232,9 +237,12 @@ func (t *Table) UnmarshalYAML(unmarshal func(any) error) error {
 	if err := unmarshal(&d); err != nil {
 		return err
 	}
-	*t = Table{WeightKey(d.Weight), d.Rules}
-	if err := checkTarget(d.Class); err != nil {
-		return fmt.Errorf("table %s: %w", t.WeightKey, err)
+	*t = Table{WeightKey: WeightKey(d.Weight), Rules: d.Rules}
+	if d.Class != nil {
+		if err := checkClass(*d.Class); err != nil {
+			return fmt.Errorf("table %s: %w", t.WeightKey, err)
+		}
+		t.Class = *d.Class
 	}
 	for i := range t.Rules {
 		s := &t.Rules[i].Schedule

@@ -136,7 +136,8 @@ func TestSchemaNamesTheFields(t *testing.T) {
 	}
 	for name, typ := range map[string]any{
 		"": planDoc{}, "model": ModelShape{}, "weight_shape": weightShapeDoc{}, "rank": Rank{},
-		"weight": weightPlanDoc{}, "phase": Phase{}, "table": tableDoc{}, "rule": ruleYAML{},
+		"weight": weightPlanDoc{}, "phase": Phase{}, "worker_class": classDoc{}, "table": tableDoc{},
+		"rule": ruleYAML{},
 	} {
 		s := root
 		if name != "" {
@@ -237,11 +238,10 @@ func TestReservedPlaces(t *testing.T) {
 		{weight, weight + ", block: 64", "block 64: this build quantizes activations in blocks of 32", true},
 		{weight, weight + ", block: 48", "block is 48, not one of [16 32 64 128 256]", false},
 		{weight, weight + ", paths: {}", "", true},
-		{weight, weight + ", paths: {big: int8, gpu: bf16}", "paths by class of workers: this build has one " +
-			"class", true},
+		{weight, weight + ", paths: {big: int8, gpu: bf16}", "paths by class of workers: all classes " +
+			"compute a weight on one path", true},
 		{weight, weight + ", paths: {Big: int8}", `class "Big" is not`, false},
 		{weight, weight + ", paths: {big: fp4}", `unknown compute path "fp4"`, false},
-		{table, table + "\n      class: big", "class big: this build has one class: leave class out", true},
 		{table, table + "\n      class: ''", `class "" is not`, false},
 		{"ways: 1x2", "ways: 1x2x1", "", true},
 		{"ways: 1x2", "ways: 1x2x4", `ways "1x2x4": this build adds up k in one way`, true},

@@ -33,9 +33,11 @@ func (p *Plan) Service() ServiceConfig {
 	return ServiceConfig{Ranks: p.Ranks, PrefillPUs: p.Prefill.PUs, DecodePUs: p.Decode.PUs}
 }
 
-// Use gives the plan another service configuration. Its tables stay as they are.
+// Use gives the plan another service configuration. Its tables stay as they are, but for those of
+// classes without a worker.
 func (p *Plan) Use(s ServiceConfig) {
 	p.Ranks, p.Prefill.PUs, p.Decode.PUs = s.Ranks, s.PrefillPUs, s.DecodePUs
+	p.trimClasses()
 }
 
 // TP is the tensor-parallel degree of the plan's service configuration.

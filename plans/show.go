@@ -21,10 +21,12 @@ type Summary struct {
 	Model       string          `json:"model"`
 	ModelDigest string          `json:"model_digest"`
 	KV          string          `json:"kv"`
+	Attention   string          `json:"attention"` // what it adds up by
 	SeqMax      int             `json:"seq_max"`
 	BatchMax    int             `json:"batch_max"`
 	Chunk       int             `json:"chunk"`
 	Service     SummaryService  `json:"service"`
+	Classes     []Class         `json:"classes,omitempty"` // of workers that run tables of their own
 	Weights     []SummaryWeight `json:"weights"`
 	Prefill     []SummaryTable  `json:"prefill"`
 	Decode      []SummaryTable  `json:"decode"`
@@ -48,6 +50,7 @@ type SummaryWeight struct {
 // SummaryTable is one kernel table in text.
 type SummaryTable struct {
 	Weight  string        `json:"weight"`
+	Class   string        `json:"class,omitempty"` // of workers; absent: the main one
 	Compute string        `json:"compute"`
 	Rules   []SummaryRule `json:"rules"`
 }
@@ -86,9 +89,10 @@ func (b *Bundle) Show() Summary {
 		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
 		Exact: p.Exact(), Rounding: b.Rounding(), Unit: b.Unit(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
-		KV: p.KV.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk, Service: SummaryService{p.Ranks,
+		KV: p.KV.String(), Attention: p.Attention.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk,
+		Service: SummaryService{p.Ranks,
 			p.TP(), p.Prefill.PUs, p.Decode.PUs},
-		Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
+		Classes: p.Classes, Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
 	}
 	for _, w := range p.Weights {
 		s.Weights = append(s.Weights, SummaryWeight{w, ChainOf(w.Compute)})
@@ -107,7 +111,7 @@ func (b *Bundle) Show() Summary {
 func (p *Phase) summary() []SummaryTable {
 	var out []SummaryTable
 	for _, t := range p.Tables {
-		st := SummaryTable{Weight: t.WeightKey.String()}
+		st := SummaryTable{Weight: t.WeightKey.String(), Class: t.Class}
 		for _, r := range t.Rules {
 			st.Compute = r.Schedule.Kernel.Compute.String()
 			y := r.Schedule.toYAML()
@@ -132,6 +136,10 @@ func (p *Plan) Headline(state State) string {
 	if n := p.TP(); n > 1 {
 		ranks = fmt.Sprintf("%d ranks, ", n)
 	}
-	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache", p.Name, how, ranks,
-		p.Prefill.PUs, p.Decode.PUs, p.KV)
+	classes := ""
+	for _, c := range p.Classes {
+		classes += ", class " + c.String()
+	}
+	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache%s", p.Name, how, ranks,
+		p.Prefill.PUs, p.Decode.PUs, p.KV, classes)
 }

@@ -44,11 +44,17 @@ func (p *Plan) Validate() error {
 	if _, err := microkernel.ParseKVType(p.KV.String()); err != nil {
 		return fmt.Errorf("kv: %w", err)
 	}
+	if err := p.checkAttention(); err != nil {
+		return err
+	}
 	if err := p.Model.Check(); err != nil {
 		return err
 	}
 	service := p.Service()
 	if err := service.check(); err != nil {
+		return err
+	}
+	if err := p.checkClasses(); err != nil {
 		return err
 	}
 	if err := p.checkWeights(); err != nil {
@@ -124,11 +130,23 @@ func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
+// checkAttention wants a dot product that the kernels of rows have: those of the widest instruction
+// set.
+func (p *Plan) checkAttention() error {
+	if _, err := microkernel.ParseAttentionDot(p.Attention.String()); err != nil {
+		return err
+	}
+	if isa := p.widestISA(); !p.Attention.On(isa, p.Attention.Needs()) {
+		return fmt.Errorf("attention by %s: kernels of %s have no such dot product", p.Attention, isa)
+	}
+	return nil
+}
+
 // Exact says that rule 6 holds in full: the bits are those of any machine, on one rank and with
 // paths whose rounding no instruction decides.
 func (p *Plan) Exact() bool {
 	_, inexact := p.inexactWeight()
-	return p.TP() == 1 && !inexact
+	return p.TP() == 1 && !inexact && p.Attention.Exact()
 }
 
 // Rounding says in words why the plan is not exact; "" where it is.
@@ -140,6 +158,9 @@ func (p *Plan) Rounding() string {
 	if w, ok := p.inexactWeight(); ok {
 		why = append(why, w.Compute.String()+" instructions")
 	}
+	if !p.Attention.Exact() {
+		why = append(why, fmt.Sprintf("attention by %s", p.Attention))
+	}
 	if p.TP() > 1 {
 		why = append(why, "the partition")
 	}
@@ -147,23 +168,20 @@ func (p *Plan) Rounding() string {
 }
 
 func (p *Plan) checkPhase(ph *Phase, shapes []tableShape) error {
-	if len(ph.Tables) != len(shapes) || len(ph.Tables) > maxTables {
-		return fmt.Errorf("%d tables for %d weights", len(ph.Tables), len(shapes))
+	if err := p.checkTables(ph, shapes); err != nil {
+		return err
 	}
 	for i := range ph.Tables {
-		t, c := &ph.Tables[i], shapes[i]
-		if t.WeightKey != c.WeightKey {
-			return fmt.Errorf("table of %s where the weights have %s", t.WeightKey, c.WeightKey)
-		}
+		t, c := &ph.Tables[i], shapes[i%len(shapes)]
 		compute, err := p.computeOf(c)
 		if err != nil {
 			return err
 		}
 		if err := t.check(compute, p.threads(c, ph.PUs)); err != nil {
-			return fmt.Errorf("table %s: %w", t.WeightKey, err)
+			return fmt.Errorf("table %s: %w", t.title(), err)
 		}
 	}
-	return nil
+	return p.checkUnlike(ph)
 }
 
 // check wants rules in ascending order without overlap, the last one open.
@@ -277,11 +295,19 @@ func (s Schedule) checkSlice(k WeightKey) error {
 	return nil
 }
 
-// Needs is what a host must have to run the plan's kernels.
+// Needs is what a host must have to run the plan's kernels, but for those of classes that may be
+// left out.
 func (p *Plan) Needs() microkernel.Features {
-	var f microkernel.Features
-	for _, s := range p.Kernels() {
-		f |= s.Needs()
+	f := p.Attention.Needs()
+	for _, ph := range p.phases() {
+		for _, t := range ph.phase.Tables {
+			if c := p.class(t.Class); c != nil && c.Optional {
+				continue
+			}
+			for _, r := range t.Rules {
+				f |= r.Schedule.Kernel.Needs()
+			}
+		}
 	}
 	return f
 }

@@ -73,6 +73,11 @@ func Verify(b *Bundle, host *profiles.Profile, shape *ModelShape) Verdict {
 		retune = append(retune, drift(&b.Plan, &b.Host, host)...)
 		retune = append(retune, ceilingDrift(&b.Host, host)...)
 		sub = append(sub, settingDrift(b.Host.Host, host.Host)...)
+		for _, c := range b.Plan.Classes {
+			if why := c.lacks(host.Features(), host.Machine); why != "" {
+				sub = append(sub, fmt.Sprintf("workers of class %s run as %s ones: %s", c.Name, MainClass, why))
+			}
+		}
 	}
 	v := Verdict{Judgement: Optimal, Reasons: []string{}, Rounding: b.Rounding(), Keys: keys}
 	switch {

@@ -99,6 +99,7 @@ func (c *calibration) measure(ctx context.Context, o SimulateOptions) error {
 		}
 		plan := *c.plan
 		plan.Prefill.Tables = stage.tables
+		plan.Classes = nil
 		po := measure.ProductOptions{Plan: &plan, Rows: stage.rows, Cold: true, Least: 10 * time.Millisecond,
 			Round: int(min(anchorRound, measure.ColdBytes(o.Profile, plan.Prefill.PUs))), Seed: 1}
 		err := measure.TimeProducts(ctx, po, func(t measure.ProductTime) { c.took = append(c.took, t) })
@@ -116,7 +117,7 @@ const anchorRound = 256 << 20
 // trials have in full, and heads, which rarely see many rows, last.
 func (c *calibration) byBytes() []plans.Table {
 	out := slices.DeleteFunc(slices.Clone(c.plan.Prefill.Tables), func(t plans.Table) bool {
-		return measure.PackedBytes(t.WeightKey) > maxCopy
+		return t.Class != "" || measure.PackedBytes(t.WeightKey) > maxCopy
 	})
 	heads := map[plans.WeightKey]int{}
 	for _, w := range c.plan.Model.Weights {

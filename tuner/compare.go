@@ -8,7 +8,6 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/thumb"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
@@ -169,7 +168,7 @@ func (t *partition) prepareCompare(o CompareOptions) (err error) {
 	if t.shapes, err = t.def.TableShapes(t.def.PUs()); err != nil {
 		return err
 	}
-	t.isa = exec.PlanISA(t.def)
+	t.isa = t.def.ISAOf("")
 	if o.Journal != "" {
 		if t.journal, err = openJournal(o.Journal, o.journalKey(t.shape), true); err != nil {
 			return err
@@ -190,7 +189,8 @@ func (t *partition) compare(l *pool.Leader, o CompareOptions) ([]CompareRow, err
 	t.rec.timer = b
 	ph := phaseOf(t.def, prefill)
 	rows := []CompareRow{{Strategy: "default", Rules: len(ph.Tables[0].Rules), rules: ph.Tables[0].Rules}}
-	p, err := t.problem(b.WeightBytes(), &job{phase: prefill, key: o.Key, shape: t.shapes[0]}, nil)
+	p, err := t.problem(b.WeightBytes(), &job{phase: prefill, pus: t.def.Prefill.PUs, key: o.Key, shape: t.shapes[0]},
+		nil)
 	if err == nil { // filling the operands is not the first trial's fault
 		err = b.Prepare(o.Key, p.Anchors[len(p.Anchors)-1], p.Compute)
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	ISA      string        // "": the widest
 	Compute  string        // auto, f32, int8, bf16
 	KV       string        // f16, f32
+	Attend   string        // auto (also ""), or what attention adds up by
 	SeqMax   int           // 0: 2048, at most the model's context
 	BatchMax int           // 0: 16
 	Budget   time.Duration // of everything; 0: 10 minutes
@@ -136,8 +137,9 @@ func (o *Options) checkHost() error {
 
 // flags is every option that changes what is timed, as the journal compares it.
 func (o *Options) flags() string {
-	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s seq-max=%d batch-max=%d budget=%s effort=%s "+
+	return fmt.Sprintf("threads=%d tp=%d isa=%s compute=%s kv=%s attention=%s seq-max=%d batch-max=%d budget=%s "+
+		"effort=%s "+
 		"strategy=%s top-k=%d allow-tp=%v load=%q objective=%s",
-		o.Threads, o.TP, o.ISA, o.Compute, o.KV, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK,
+		o.Threads, o.TP, o.ISA, o.Compute, o.KV, o.Attend, o.SeqMax, o.BatchMax, o.Budget, o.Effort, o.Strategy, o.TopK,
 		o.AllowTP, o.Load.Name+o.Load.Workload.Name, o.Objective)
 }

@@ -44,7 +44,8 @@ type phaseTuning struct {
 // newPartition makes the default plan of a partition; the first one is that of the default plan.
 func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error) {
 	p = &partition{tuning: t, cut: cut}
-	p.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, KV: t.o.KV, ISA: t.o.ISA,
+	p.def, err = thumb.Default(t.o.Profile, t.shape, thumb.Options{Compute: t.o.Compute, KV: t.o.KV, Attend: t.o.Attend,
+		ISA:     t.o.ISA,
 		Threads: t.o.Threads, TP: t.o.TP, Service: cut, SeqMax: t.o.SeqMax, BatchMax: t.o.BatchMax})
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (t *tuning) newPartition(cut *plans.ServiceConfig) (p *partition, err error
 	if p.shapes, err = p.def.TableShapes(p.def.PUs()); err != nil {
 		return nil, err
 	}
-	p.isa = exec.PlanISA(p.def)
+	p.isa = p.def.ISAOf("")
 	for i := range p.phases {
 		def := phaseOf(p.def, i)
 		p.phases[i] = phaseTuning{name: phaseNames[i], winner: *def, set: activeSet{Name: "default", PUs: def.PUs}}

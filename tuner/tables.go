@@ -18,7 +18,9 @@ import (
 // job is one kernel table to search.
 type job struct {
 	phase  int
-	set    int // index into the sets of the phase
+	set    int         // index into the sets of the phase
+	class  string      // of workers; "": the main one
+	pus    plans.PUSet // those of the set that are of the class: it is timed on its own cores
 	key    plans.WeightKey
 	shape  plans.TableShape // with the threads of the set
 	weight float64          // share of the time
@@ -49,15 +51,32 @@ func (t *partition) searchTables(l *pool.Leader) error {
 	for p := range t.phases {
 		t.phases[p].tables = make([][]plans.Table, len(t.phases[p].sets))
 	}
-	for _, c := range t.shapes { // in the order that plans want
-		for _, j := range jobs {
-			if j.key == c.WeightKey {
-				tables := &t.phases[j.phase].tables[j.set]
-				*tables = append(*tables, plans.Table{WeightKey: j.key, Rules: j.result.Rules})
+	for _, class := range t.classes() { // in the order that plans want
+		for _, c := range t.shapes {
+			for p := range t.phases {
+				for s := range t.phases[p].tables {
+					table, _ := phaseOf(t.def, p).TableOf(class, c.WeightKey)
+					found := plans.Table{WeightKey: c.WeightKey, Class: class, Rules: table.Rules}
+					for _, j := range jobs {
+						if j.phase == p && j.set == s && j.class == class && j.key == c.WeightKey {
+							found.Rules = j.result.Rules
+						}
+					}
+					t.phases[p].tables[s] = append(t.phases[p].tables[s], found)
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// classes are those of the default plan, the main one first.
+func (t *partition) classes() []string {
+	names := []string{""}
+	for _, c := range t.def.Classes {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // tableBench is the operands that kernels are timed on, which are made when there is something to
@@ -85,7 +104,7 @@ func (b *tableBench) ready(j *job, p search.Problem) (err error) {
 			return err
 		}
 	}
-	active, err := t.workers.On(t.phases[j.phase].sets[j.set].PUs)
+	active, err := t.workers.On(j.pus)
 	if err != nil {
 		return err
 	}
@@ -117,21 +136,35 @@ func (t *partition) jobs() []*job {
 			total += t.cost(phase, c.WeightKey)
 		}
 		for s, set := range t.phases[phase].sets {
-			shapes, err := t.def.TableShapes(set.PUs)
-			if err != nil {
-				panic(err) // the default plan is valid
-			}
-			// Shapes of one K follow each other: they share packed weights, and hints.
-			slices.SortStableFunc(shapes, func(a, b plans.TableShape) int {
-				return cmp.Or(cmp.Compare(a.K, b.K),
-					cmp.Compare(a.Type, b.Type))
-			})
-			for _, c := range shapes {
-				even := 1 / float64(len(shapes))
-				// each set has half of what the one before has: the best is the likeliest to win
-				part := math.Ldexp(1, -min(s, 3))
-				jobs = append(jobs, &job{phase: phase, set: s, key: c.WeightKey, shape: c, weight: part * (even +
-					t.cost(phase, c.WeightKey)/total)})
+			jobs = append(jobs, t.jobsOn(phase, s, set.PUs, total)...)
+		}
+	}
+	return jobs
+}
+
+// jobsOn lists the searches of one set of PUs, each class of workers on its own.
+func (t *partition) jobsOn(phase, s int, pus plans.PUSet, total float64) (jobs []*job) {
+	for _, class := range t.classes() {
+		own := slices.DeleteFunc(slices.Clone(pus), func(pu int) bool { return t.def.ClassOf(pu) != class })
+		if len(own) == 0 {
+			continue
+		}
+		shapes, err := t.def.TableShapes(own)
+		if err != nil {
+			panic(err) // the default plan is valid
+		}
+		// Shapes of one K follow each other: they share packed weights, and hints.
+		slices.SortStableFunc(shapes, func(a, b plans.TableShape) int {
+			return cmp.Or(cmp.Compare(a.K, b.K),
+				cmp.Compare(a.Type, b.Type))
+		})
+		for _, c := range shapes {
+			even := 1 / float64(len(shapes))
+			// each set has half of what the one before has: the best is the likeliest to win
+			part := math.Ldexp(1, -min(s, 3))
+			if c.Threads > 0 { // else no rank has a worker of the class
+				jobs = append(jobs, &job{phase: phase, set: s, class: class, pus: own, key: c.WeightKey, shape: c,
+					weight: part * (even + t.cost(phase, c.WeightKey)/total)})
 			}
 		}
 	}
@@ -193,7 +226,7 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 		}
 		return out
 	}
-	t.rec.set = t.phases[j.phase].sets[j.set].PUs.String()
+	t.rec.set = j.pus.String()
 	if budget < leastBudget {
 		budget = 0 // which leaves the incumbents
 	} else if !p.Complete() {
@@ -217,14 +250,16 @@ func (t *partition) searchTable(b *tableBench, j *job, earlier []*job, budget ti
 	}
 	t.evidence.Trials = base + j.result.Trials
 	j.took = t.elapsed() - began
-	t.record(j, t.phases[j.phase].sets[j.set])
+	t.record(j)
 	return nil
 }
 
 // problem states the search of a job, on operands with room for so many bytes of weights.
 func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Problem, error) {
-	ph := &t.phases[j.phase]
-	set := ph.sets[j.set]
+	ph, isa, ways := &t.phases[j.phase], t.def.ISAOf(j.class), search.Polymerizations(j.shape.Threads)
+	if len(t.def.Classes) > 0 {
+		ways = [][2]int{{0, 0}} // products are divided by throughput
+	}
 	compute := j.shape.Compute
 	wt, err := microkernel.ParseWeightType(j.key.Type)
 	if err != nil {
@@ -232,17 +267,17 @@ func (t *partition) problem(weightBytes int, j *job, earlier []*job) (search.Pro
 	}
 	p := search.Problem{
 		Phase: ph.name, Key: j.key, Compute: compute, Threads: j.shape.Threads, Anchors: t.anchors(j),
-		Kernels: search.Candidates(t.o.Profile.Features(), t.isa, compute, wt),
-		Ways:    search.Polymerizations(j.shape.Threads), Roof: t.roof(compute, set.PUs, j.shape.Threads),
+		Kernels: search.Candidates(t.o.Profile.Features(), isa, compute, wt),
+		Ways:    ways, Roof: t.roof(compute, j.pus, j.shape.Threads),
 		Incumbent: func(m int) plans.Schedule { return t.incumbent(j, m) },
 		Hints:     func(m int) []plans.Schedule { return hints(j, earlier, m) },
 		MaxColumns: func(m int) int {
 			panel := microkernel.Layout{Type: wt, N: microkernel.PanelWidth, K: j.key.K}.PanelStride()
 			return min(t.widestOutput(m), weightBytes/panel*microkernel.PanelWidth)
 		},
-		Known: known(t.phases, j, earlier),
+		Known: known(j, earlier),
 	}
-	p.CacheL1, p.CacheL2 = t.caches(set)
+	p.CacheL1, p.CacheL2 = t.caches(activeSet{PUs: j.pus})
 	return p, nil
 }
 
@@ -257,9 +292,9 @@ func eventText(e search.Event) string {
 }
 
 // record writes a finished table into the evidence.
-func (t *partition) record(j *job, set activeSet) {
+func (t *partition) record(j *job) {
 	r := j.result
-	name := fmt.Sprintf("%s %s on PUs %s", t.phases[j.phase].name, j.key, set.PUs)
+	name := fmt.Sprintf("%s %s on PUs %s", t.phases[j.phase].name, j.key, j.pus)
 	for _, a := range r.Anchors {
 		if len(a.Seconds) > 0 && j.set == 0 {
 			t.evidence.Kernels = append(t.evidence.Kernels, plans.Trial{Phase: t.phases[j.phase].name,
@@ -267,7 +302,7 @@ func (t *partition) record(j *job, set activeSet) {
 				Schedule: a.Schedule.String(), Tried: a.Tried, Seconds: profiles.NewFigure("s", a.Seconds)})
 		}
 	}
-	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: set.PUs.String(),
+	t.evidence.Searches = append(t.evidence.Searches, plans.Search{Phase: t.phases[j.phase].name, PUs: j.pus.String(),
 		Weight:  j.key,
 		Lengths: len(r.Anchors) - r.Cut, Trials: r.Trials, Noise: round(r.Noise), Reopened: r.Reopened,
 		Reused: r.Reused, Cut: r.Cut, Kept: j.kept, Seconds: round(j.took.Seconds())})
@@ -309,7 +344,7 @@ func (t *partition) anchors(j *job) []int {
 // number of threads.
 func (t *partition) incumbent(j *job, m int) plans.Schedule {
 	ph := phaseOf(t.def, j.phase)
-	s, _ := ph.Lookup(j.key, m)
+	s, _ := ph.LookupOf(j.class, j.key, m)
 	if s.WaysM*s.WaysN != j.shape.Threads {
 		s.WaysM, s.WaysN = 0, 0
 	}
@@ -322,7 +357,7 @@ func hints(j *job, earlier []*job, m int) []plans.Schedule {
 	var out []plans.Schedule
 	for _, e := range slices.Backward(earlier) {
 		alike := e.set == j.set && e.key.K == j.key.K && e.key.Type == j.key.Type
-		if e.phase != j.phase || !alike && (e.set == j.set || e.key != j.key) {
+		if e.phase != j.phase || e.class != j.class || !alike && (e.set == j.set || e.key != j.key) {
 			continue
 		}
 		ph := plans.Phase{Tables: []plans.Table{{WeightKey: e.key, Rules: e.result.Rules}}}
@@ -341,13 +376,12 @@ func hints(j *job, earlier []*job, m int) []plans.Schedule {
 }
 
 // known is what the decode search found for the same shape on the same PUs.
-func known(phases [2]phaseTuning, j *job, earlier []*job) []search.Anchor {
+func known(j *job, earlier []*job) []search.Anchor {
 	if j.phase == decode {
 		return nil
 	}
 	for _, e := range earlier {
-		if e.phase == decode && e.key == j.key && slices.Equal(phases[decode].sets[e.set].PUs,
-			phases[prefill].sets[j.set].PUs) {
+		if e.phase == decode && e.class == j.class && e.key == j.key && slices.Equal(e.pus, j.pus) {
 			return slices.DeleteFunc(slices.Clone(e.result.Anchors),
 				func(a search.Anchor) bool { return len(a.Seconds) == 0 })
 		}

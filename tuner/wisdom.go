@@ -268,7 +268,6 @@ func (w *wisdom) close() error {
 // problemName is everything that decides what a search times, but its effort: where two models have
 // all of it in common, one takes over what was found for the other.
 func (t *partition) problemName(j *job, p *search.Problem) string {
-	set := t.phases[j.phase].sets[j.set]
 	cold := "from memory"
 	if n := modelBytes(t.shape); n <= t.lastLevel() { // it stays in the last-level cache
 		cold = fmt.Sprintf("2^%d bytes", bits.Len64(uint64(n)))
@@ -277,6 +276,6 @@ func (t *partition) problemName(j *job, p *search.Problem) string {
 	if j.shape.Apart {
 		ranks = len(t.def.Ranks)
 	}
-	return fmt.Sprintf("%s %s %s on PUs %s, %d threads x %d, %s, %s, %s", p.Phase, p.Key, p.Compute, set.PUs, p.Threads,
-		ranks, t.isa, cold, t.o.Strategy)
+	return fmt.Sprintf("%s %s %s on PUs %s, %d threads x %d, %s, %s, %s", p.Phase, p.Key, p.Compute, j.pus, p.Threads,
+		ranks, t.def.ISAOf(j.class), cold, t.o.Strategy)
 }

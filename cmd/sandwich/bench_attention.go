@@ -25,6 +25,7 @@ type attentionFlags struct {
 	groups  []int
 	kvHeads int
 	kv      []string
+	by      []string
 	decode  []int
 	prefill []int
 	batch   int
@@ -57,6 +58,8 @@ multiply-adds on registers. Groups are query heads that share a KV head.`,
 	fs.IntSliceVar(&f.groups, "group", []int{1, 2, 4, 8}, "query heads of each KV head")
 	fs.IntVar(&f.kvHeads, "kv-heads", 4, "KV heads")
 	fs.StringSliceVar(&f.kv, "kv", []string{"f16"}, "types of the KV cache: f16, f32, q8_0")
+	fs.StringSliceVar(&f.by, "by", []string{"auto"}, "what attention adds up by: f32, dpbf16, tdpbf16, or auto, what "+
+		"an untuned plan of a quantized model takes")
 	fs.IntSliceVar(&f.decode, "decode", []int{512, 2048, 4096, 8192}, "contexts of decode steps; 0 leaves them out")
 	fs.IntSliceVar(&f.prefill, "prefill", []int{512, 2048, 8192}, "lengths of prompts; 0 leaves them out")
 	fs.IntVar(&f.batch, "batch", 1, "sequences of a decode step")
@@ -114,6 +117,14 @@ func (f *attentionFlags) check(given func(flag string) bool) error {
 	if f.least <= 0 || f.least > time.Minute {
 		return fmt.Errorf("--least %s: give a time up to 1m", f.least)
 	}
+	if len(f.by) == 0 {
+		return errors.New("--by is empty: give auto, f32, dpbf16 or tdpbf16")
+	}
+	for _, name := range f.by {
+		if _, err := microkernel.ParseAttentionDot(name); err != nil && name != "auto" {
+			return fmt.Errorf("--by: %w", err)
+		}
+	}
 	if len(f.kv) == 0 {
 		return errors.New("--kv is empty: give f16, f32 or q8_0")
 	}
@@ -147,6 +158,9 @@ func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error
 		return nil, err
 	}
 	session := sessionFlags{isa: f.isa}
+	if err := session.oneClass(); err != nil {
+		return nil, usageError(err)
+	}
 	if err := session.checkISA(host); err != nil {
 		return nil, usageError(err)
 	}
@@ -154,44 +168,59 @@ func (f *attentionFlags) run(ctx context.Context) ([]measure.AttentionRow, error
 	if f.isa != "" {
 		isa, _ = microkernel.ParseISA(f.isa) // checked
 	}
-	// of whose plan only the PUs are used
-	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1})
 	var rows []measure.AttentionRow
-	cases := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * (len(f.decode) + len(f.prefill))
-	step, done := show.StepBar("bench attention", cases)
+	figures := len(f.threads) * len(f.dims) * len(f.kv) * len(f.groups) * len(f.by) * (len(f.decode) + len(f.prefill))
+	step, done := show.StepBar("bench attention", figures)
 	defer done()
 	for _, threads := range f.threads {
 		session.threads = threads
-		plan, err := session.untuned(host, shape)
+		cases, err := f.options(host, session, isa)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range f.kv {
-			for _, dim := range f.dims {
-				o := f.options(host, plan, isa, name, dim)
-				err := measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
-					rows = append(rows, t.Row(host, o))
-					step()
-				})
-				if errors.Is(err, mem.ErrNoMemory) {
-					return nil, usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller "+
-						"--batch", err))
-				}
-				if err != nil {
-					return nil, err
-				}
+		for _, o := range cases {
+			err := measure.TimeAttention(ctx, o, func(t measure.AttentionTime) {
+				rows = append(rows, t.Row(host, o))
+				step()
+			})
+			if errors.Is(err, mem.ErrNoMemory) {
+				return nil, usageError(fmt.Errorf("%w: give shorter contexts, fewer --kv-heads or a smaller "+
+					"--batch", err))
+			}
+			if err != nil {
+				return nil, err
 			}
 		}
 	}
 	return rows, nil
 }
 
-func (f *attentionFlags) options(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA, kv string,
+// options are the measurements under the session's flags: of each type of cache, what attention
+// adds up by and length of heads.
+func (f *attentionFlags) options(host *profiles.Profile, session sessionFlags,
+	isa microkernel.ISA) (all []measure.AttentionOptions, err error) {
+	// of whose plan only the PUs and what attention adds up by are used
+	shape := benchShape("attention", plans.WeightShape{Role: "q", N: 64, K: 64, Type: "q8_0", Count: 1})
+	for _, session.kv = range f.kv {
+		for _, session.attention = range f.by {
+			plan, err := session.untuned(host, shape)
+			if err != nil {
+				return nil, err
+			}
+			for _, dim := range f.dims {
+				all = append(all, f.option(host, plan, isa, dim))
+			}
+		}
+	}
+	return all, nil
+}
+
+func (f *attentionFlags) option(host *profiles.Profile, plan *plans.Plan, isa microkernel.ISA,
 	dim int) measure.AttentionOptions {
-	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, HeadDim: dim, KVHeads: f.kvHeads, Groups: f.groups,
+	o := measure.AttentionOptions{PUs: plan.Decode.PUs, ISA: isa, Dot: plan.Attention, KV: plan.KV, HeadDim: dim,
+		KVHeads: f.kvHeads, Groups: f.groups,
 		Decode: f.decode, Prefill: f.prefill,
 		Batch: f.batch, Chunk: f.chunk, Least: f.least, Seed: 1}
-	o.KV, _ = microkernel.ParseKVType(kv) // checked
 	if !f.hot {
 		o.Cold = int(measure.ColdBytes(host, plan.Decode.PUs))
 	}

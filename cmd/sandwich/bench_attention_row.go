@@ -9,13 +9,15 @@ import (
 )
 
 var attentionReport = report[measure.AttentionRow]{
-	columns: []string{"test", "heads", "kv", "threads", "median", "min", "max", "tokens/s", "GB/s", "of streaming",
+	columns: []string{"test", "heads", "kv", "by", "threads", "median", "min", "max", "tokens/s", "GB/s",
+		"of streaming",
 		"GFLOP/s", "of peak"},
-	numbers: []int{3, 4, 5, 6, 7, 8, 9, 10, 11},
+	numbers: []int{4, 5, 6, 7, 8, 9, 10, 11, 12},
 	cells:   attentionCells,
-	header:  "test,kv,head_dim,kv_heads,group,context,batch,threads,isa,med_s,min_s,max_s,reps,tokens_per_second,gb_per_second,stream_gb_per_second,gflops,peak_gflops",
+	header:  "test,kv,by,head_dim,kv_heads,group,context,batch,threads,isa,med_s,min_s,max_s,reps,tokens_per_second,gb_per_second,stream_gb_per_second,gflops,peak_gflops",
 	line: func(r *measure.AttentionRow) string {
-		return fmt.Sprintf("%s,%s,%d,%d,%d,%d,%d,%d,%s,%.9f,%.9f,%.9f,%d,%.1f,%.2f,%.2f,%.2f,%.2f", r.Test, r.KV,
+		return fmt.Sprintf("%s,%s,%s,%d,%d,%d,%d,%d,%d,%s,%.9f,%.9f,%.9f,%d,%.1f,%.2f,%.2f,%.2f,%.2f", r.Test, r.KV,
+			r.By,
 			r.HeadDim, r.KVHeads, r.Group,
 			r.Context, r.Batch, r.Threads, r.ISA, r.Median, r.Min, r.Max, r.Reps, r.Rate, r.GBs, r.Stream,
 			r.GFLOPS, r.Peak)
@@ -31,7 +33,8 @@ func attentionCells(r *measure.AttentionRow) []string {
 	if r.Stream > 0 {
 		bandwidth, ofStream = fmt.Sprintf("%.1f", r.GBs), fmt.Sprintf("%.0f %% of %.1f", 100*r.OfRead, r.Stream)
 	}
-	return []string{test, fmt.Sprintf("%dx%d of %d", r.KVHeads, r.Group, r.HeadDim), r.KV, strconv.Itoa(r.Threads),
+	return []string{test, fmt.Sprintf("%dx%d of %d", r.KVHeads, r.Group, r.HeadDim), r.KV, r.By,
+		strconv.Itoa(r.Threads),
 		profiles.FormatSeconds(r.Median),
 		profiles.FormatSeconds(r.Min), profiles.FormatSeconds(r.Max), fmt.Sprintf("%.0f", r.Rate), bandwidth, ofStream,
 		fmt.Sprintf("%.1f", r.GFLOPS), fmt.Sprintf("%.0f %% of %.0f", 100*r.OfPeak, r.Peak)}

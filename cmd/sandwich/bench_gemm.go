@@ -53,6 +53,9 @@ untuned schedules. --cold gives each call other weights, 256 MiB in all or --col
 products is the lesser of the multiply-add peak and of what memory allows: its measured bandwidth, or that of the fastest
 product of one row of the run. "of M=1" is the time in times of the same product with one row.
 
+--isa 1=avx2 makes worker 1 another class of worker: products are then divided by what each worker was measured to do,
+and timed in turn with chunks handed out, and with what each worker does while the others work on products of their own.
+
 --peers compares with the figures of other libraries for the same products, in the columns of --format csv, best peer of
 each product first, then each library over all products. A product that a file lists several times was measured in
 several rounds: figures are then medians, and from six rounds of both sides on the ratio has a 95 % interval (of the
@@ -62,6 +65,7 @@ both sides can be made in turn.`,
   sandwich bench gemm --shapes 4096x4096,14336x4096 --m 1,16,128 --type f32 --threads 1 --cold --format csv
   sandwich bench gemm --type f32,q8_0 --m 1,512 --peers peers.csv
   sandwich bench gemm --type q4_K --m 512 --kernel avx512/int8/q4_k/16x16/ku32/load/amx
+  sandwich bench gemm --isa 1=avx2 --type f32,q8_0 --m 512
   sandwich bench gemm --ours rounds.csv --peers rounds.csv --format svg > gemm.svg`,
 		Args: exactArgs(0, ""),
 	}
@@ -72,7 +76,8 @@ both sides can be made in turn.`,
 	fs.IntSliceVarP(&f.threads, "threads", "t", []int{0}, "worker threads, such as 1,2; 0 takes one on every core")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto, f32, int8 (quantized ones) or "+
 		"bf16 (those of bf16)")
-	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels (default: the widest)")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels, or of single workers: 1=avx2 "+
+		"(default: the widest)")
 	fs.StringVar(&f.kernel, "kernel", "", "micro-kernel to measure instead of the one that the rules of thumb "+
 		"choose, as plans spell it")
 	fs.BoolVar(&f.cold, "cold", false, "read the weights from memory at each call")
@@ -87,6 +92,12 @@ both sides can be made in turn.`,
 		peers, ours, err := f.check()
 		if err != nil {
 			return usageError(err)
+		}
+		if unlike, err := f.unlike(*format); err != nil || unlike {
+			if err != nil {
+				return err
+			}
+			return f.printUnlike(c.Context(), c.OutOrStdout(), *format)
 		}
 		rows, roofs, err := f.rows(c.Context(), ours)
 		if err != nil {

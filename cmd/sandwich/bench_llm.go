@@ -33,6 +33,7 @@ type llmFlags struct {
 	counters  bool
 	source    counters.Source
 	clients   int
+	schema    string // that the clients' answers are held to
 	neighbour string
 	beside    *measure.NeighbourProcess // runs while there is a neighbour
 	stranger  measure.Neighbour
@@ -72,6 +73,7 @@ and activations were at another address or node afterwards.`,
   sandwich bench llm --model llama.gguf --batch 8
   sandwich bench llm --model llama.gguf --threads 2 --neighbour 1:50%
   sandwich bench llm --model llama.gguf --clients 32 -n 64
+  sandwich bench llm --model llama.gguf --clients 8 --schema answer.json -n 128
   sandwich bench llm --model llama.gguf --threads 2 --switch --reps 50`,
 		Args: exactArgs(0, ""),
 	}
@@ -92,22 +94,24 @@ and activations were at another address or node afterwards.`,
 	f.source = counters.System{}
 	fs.IntVar(&f.clients, "clients", 0, "measure -n with this many streaming clients of the HTTP server, in "+
 		"turn with as many requests in this process")
+	fs.StringVar(&f.schema, "schema", "", "file with a JSON Schema: measure -n with --clients answers under it, in "+
+		"turn with as many plain ones, in this process")
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
-	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on a "+
-		"part of them")
+	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on some")
 	fs.BoolVar(&f.ops, "ops", false, "measure what each op of the prompts takes, and of a delta rule its rate")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return usageError(err)
 		}
-		if f.swap {
+		switch {
+		case f.swap:
 			return switchReport.after(c, *format)(f.runSwitch(c.Context()))
-		}
-		if f.ops {
+		case f.ops:
 			return opsReport.after(c, *format)(f.runOps(c.Context()))
-		}
-		if f.clients > 0 {
+		case f.schema != "":
+			return schemaReport.after(c, *format)(f.runSchema(c.Context()))
+		case f.clients > 0:
 			return clientsReport.after(c, *format)(f.runClients(c.Context()))
 		}
 		rows, err := f.run(c.Context())
@@ -145,6 +149,8 @@ func (f *llmFlags) check() error {
 		return fmt.Errorf("--batch %d: give a number from 1 to %d", f.batch, maxParallel)
 	case f.clients < 0 || f.clients > maxParallel:
 		return fmt.Errorf("--clients %d: give a number from 1 to %d", f.clients, maxParallel)
+	case f.schema != "" && f.clients == 0:
+		return errors.New("--schema goes with --clients: say how many answers are generated at once, such as 8")
 	case f.clients > 0 && (f.counters || f.neighbour != "" || f.batch > 1 || len(f.threads) > 1):
 		return errors.New("--clients goes without --batch, --counters and --neighbour, and with one number of " +
 			"--threads")

@@ -21,20 +21,11 @@ import (
 // runClients measures the first length of -n with f.clients requests at once, in turn in this
 // process and through the server on the loopback interface.
 func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error) {
-	s, err := f.session.load()
+	s, err := f.openClients()
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	if len(f.threads) == 1 {
-		f.session.threads = f.threads[0]
-	}
-	if err := f.session.choose(s); err != nil {
-		return nil, err
-	}
-	if err := s.CheckTokenizer(); err != nil {
-		return nil, usageError(err)
-	}
 	var rows []measure.ClientsRow
 	for _, n := range f.gen {
 		if n > 0 {
@@ -46,6 +37,26 @@ func (f *llmFlags) runClients(ctx context.Context) ([]measure.ClientsRow, error)
 		}
 	}
 	return rows, nil
+}
+
+// openClients opens the model and the plan for many requests at once.
+func (f *llmFlags) openClients() (s *session.Session, err error) {
+	if s, err = f.session.load(); err != nil {
+		return nil, err
+	}
+	if len(f.threads) == 1 {
+		f.session.threads = f.threads[0]
+	}
+	if err = f.session.choose(s); err == nil {
+		if err = s.CheckTokenizer(); err != nil {
+			err = usageError(err)
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 func (f *llmFlags) measureClients(ctx context.Context, s *session.Session, n int) (*measure.ClientsRow, error) {

@@ -11,7 +11,6 @@ import (
 	"sandwich/profiles"
 	"sandwich/profiles/calibrate"
 	"sandwich/runtime/engine"
-	"sandwich/runtime/exec"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
 )
@@ -28,7 +27,7 @@ func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error)
 	for _, n := range lengths {
 		longest = max(longest, n)
 	}
-	isa := exec.PlanISA(s.Plan)
+	isa := s.Plan.ISAOf("")
 	ports, err := calibrate.Ports(ctx, s.Profile, isa)
 	if err != nil {
 		return nil, err

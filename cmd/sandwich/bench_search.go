@@ -120,6 +120,9 @@ func compareSearches(ctx context.Context, o tuner.CompareOptions) ([]tuner.Compa
 		return nil, err
 	}
 	f := sessionFlags{isa: o.ISA, compute: o.Compute, threads: o.Threads}
+	if err := f.oneClass(); err != nil {
+		return nil, usageError(err)
+	}
 	if err := f.checkOn(host); err != nil {
 		return nil, usageError(err)
 	}

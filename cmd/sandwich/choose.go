@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/plans/choose"
 	"sandwich/profiles"
@@ -29,7 +30,8 @@ func dataFolder() (string, error) {
 
 // asked is what the flags ask of the plan.
 func (f *sessionFlags) asked() *choose.Options {
-	o := &choose.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Threads: f.threads, TP: f.ranks}
+	o := &choose.Options{Path: f.plan, ISA: f.isa, KV: f.kv, Compute: f.compute, Attend: f.attention,
+		Threads: f.threads, TP: f.ranks}
 	o.Folder, _ = dataFolder() // none, and then nothing is looked up or kept
 	return o
 }
@@ -51,6 +53,18 @@ func (f *sessionFlags) untuned(host *profiles.Profile, shape plans.ModelShape) (
 
 // checkISA refuses an instruction set that is unknown or that this CPU lacks.
 func (f *sessionFlags) checkISA(host *profiles.Profile) error { return f.asked().CheckISA(host) }
+
+// oneClass refuses instruction sets of single workers where only one kind of worker is measured.
+func (f *sessionFlags) oneClass() error {
+	isas, err := plans.ParseWorkerISAs(f.isa)
+	if err == nil && len(isas.Of) > 0 {
+		err = errors.New("this measures workers of one kind: give one instruction set")
+	}
+	if err != nil {
+		return fmt.Errorf("--isa %s: %w", show.Clip(f.isa, 80), err)
+	}
+	return nil
+}
 
 // checkOn refuses flags that mean nothing, and those that this host cannot follow.
 func (f *sessionFlags) checkOn(host *profiles.Profile) error {

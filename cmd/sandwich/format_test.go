@@ -79,9 +79,9 @@ func TestFormats(t *testing.T) {
 		!json.Valid([]byte(a.Choices[0].Message.Content)) {
 		t.Errorf("json_object: %+v", a)
 	}
-	status, a := s.chatAnswer(`"json_schema":{"type":"object","properties":{"a":{"contains":{}}}}`)
+	status, a := s.chatAnswer(`"json_schema":{"type":"object","properties":{"a":{"$dynamicRef":"#b"}}}`)
 	if status != 400 || a.Error.Param != "json_schema" || !strings.Contains(a.Error.Message,
-		"#/properties/a/contains") {
+		"#/properties/a/$dynamicRef") {
 		t.Errorf("status %d %+v", status, a)
 	}
 }

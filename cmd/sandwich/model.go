@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/runtime/jinja"
 	"sandwich/runtime/model"
 )
 
@@ -24,7 +26,7 @@ func newModel() *cobra.Command {
 }
 
 func newModelSynth() *cobra.Command {
-	var preset, typ, out string
+	var preset, typ, out, template string
 	var seed uint64
 	c := &cobra.Command{
 		Use:   "synth --preset NAME -o MODEL.gguf",
@@ -40,6 +42,8 @@ func newModelSynth() *cobra.Command {
 	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as llama-quantize makes "+
 		"it: q4_K_M, q5_K_M")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
+	c.Flags().StringVar(&template, "chat-template", "", "file with the chat template, in Jinja (default: one in the "+
+		"manner of the family)")
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if preset == "" || out == "" {
@@ -53,6 +57,16 @@ func newModelSynth() *cobra.Command {
 		t, err := model.ParseFileType(typ)
 		if err != nil {
 			return usageError(err)
+		}
+		if template != "" {
+			text, err := os.ReadFile(template)
+			if err != nil {
+				return usageError(fmt.Errorf("--chat-template: %w", err))
+			}
+			if _, err := jinja.Parse(string(text)); err != nil {
+				return usageError(fmt.Errorf("--chat-template %s: %w", template, err))
+			}
+			config.Template = string(text)
 		}
 		update, done := show.ByteBar("writing " + out)
 		defer done()

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/microkernel"
 	"sandwich/plans"
 	"sandwich/profiles"
 	"sandwich/runtime/mem"
@@ -20,6 +21,7 @@ import (
 type sessionFlags struct {
 	model, plan      string
 	isa, kv, compute string
+	attention        string
 	threads, ranks   int
 	spin             time.Duration
 	loading          session.Stages
@@ -44,10 +46,14 @@ func (f *sessionFlags) addModel(c *cobra.Command) {
 	fs.StringVarP(&f.model, "model", "m", "", "GGUF file (default: the embedded model)")
 	fs.IntVar(&f.ranks, "tp", 0, "tensor-parallel ranks, each with PUs and memory of its own (default: as the "+
 		"plan says, 1 without one)")
-	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the widest)")
+	fs.StringVar(&f.isa, "isa", "", "instruction set of the kernels: avx512, avx2, neon or go (default: the "+
+		"widest); 1=avx2 for one worker")
 	fs.StringVar(&f.kv, "kv", "", "type of the KV cache: f16, f32 or q8_0 (default: as the plan says, f16 without one)")
 	fs.StringVar(&f.compute, "compute", "auto", "arithmetic of weights: auto (the faster by the rates of this "+
 		"CPU), f32 (exact), int8 (quantized ones), bf16 (those of bf16, on a CPU with its dot products)")
+	fs.StringVar(&f.attention, "attention", "auto", "what attention adds up by: auto (the faster by the rates of "+
+		"this CPU, where weights are not multiplied in f32), f32 (exact), or the dot products of bfloat16 dpbf16 "+
+		"(avx512_bf16) and tdpbf16 (amx)")
 	durationFlag(fs, &f.spin, "spin", 50*time.Microsecond,
 		"how long a waiting worker spins before it sleeps; 0 sleeps at once")
 }
@@ -108,6 +114,10 @@ func (f *sessionFlags) check() error {
 		return usageError(fmt.Errorf("--spin %s: give a duration from 0 to 1s", f.spin))
 	case !slices.Contains([]string{"", "auto", "f32", "int8", "bf16"}, f.compute):
 		return usageError(fmt.Errorf("--compute %s: give auto, f32, int8 or bf16", show.Clip(f.compute, 20)))
+	case f.attention != "" && f.attention != "auto":
+		if _, err := microkernel.ParseAttentionDot(f.attention); err != nil {
+			return usageError(fmt.Errorf("--attention: %w", err))
+		}
 	}
 	return nil
 }

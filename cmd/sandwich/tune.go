@@ -242,7 +242,7 @@ func (f *tuneFlags) tune(ctx context.Context, subject *session.Subject, host *pr
 	o.Profile, o.File, o.Config, o.Type = host, subject.File, subject.Config, subject.Type
 	o.Name, o.Origin = strings.TrimSuffix(filepath.Base(f.out), plans.Suffix), modelOrigin(f.session.model)
 	o.Threads, o.TP = f.session.threads, f.session.ranks
-	o.ISA, o.Compute, o.KV = f.session.isa, f.session.compute, f.session.kv
+	o.ISA, o.Compute, o.KV, o.Attend = f.session.isa, f.session.compute, f.session.kv, f.session.attention
 	o.Journal, o.Resume, o.Build = tuner.JournalPath(f.out), f.resume, buildCommit()
 	if dir, err := dataFolder(); err == nil { // without one nothing is kept
 		o.Wisdom = tuner.WisdomPath(dir, host, programDigest())

@@ -15,12 +15,11 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 	if o.Compute != "auto" && o.Compute != "" && !slices.Equal(p.Weights, asked.Weights) {
 		return fmt.Errorf("the plan %s does not compute in %s throughout", p.Name, o.Compute)
 	}
-	if o.ISA != "" {
-		for _, k := range p.Kernels() {
-			if name := k.ISA.String(); o.ISA != name {
-				return fmt.Errorf("the plan %s has kernels for %s", p.Name, k.ISA)
-			}
-		}
+	if o.Attend != "" && o.Attend != "auto" && p.Attention != asked.Attention {
+		return fmt.Errorf("the plan %s adds up attention by %s", p.Name, p.Attention)
+	}
+	if err := o.matchISA(p, asked); err != nil {
+		return err
 	}
 	if o.TP > 0 && o.TP != p.TP() {
 		return fmt.Errorf("the plan %s is for %s, not for --tp %d", p.Name, plural(p.TP(), "rank"), o.TP)
@@ -34,6 +33,32 @@ func (o *Options) adapt(p, asked *plans.Plan) error {
 	}
 	if o.Threads > 0 {
 		return cutThreads(p, o.Threads)
+	}
+	return nil
+}
+
+// matchISA refuses a plan whose workers run other instruction sets than those asked for: its tables
+// were tuned for them. asked is the untuned plan under the same flags.
+func (o *Options) matchISA(p, asked *plans.Plan) error {
+	if o.ISA == "" {
+		return nil
+	}
+	isas, err := plans.ParseWorkerISAs(o.ISA)
+	if err != nil {
+		return err
+	}
+	if len(isas.Of) == 0 && len(p.Classes) == 0 {
+		for _, k := range p.Kernels() {
+			if name := k.ISA.String(); isas.All != name {
+				return fmt.Errorf("the plan %s has kernels for %s", p.Name, k.ISA)
+			}
+		}
+		return nil
+	}
+	for worker, pu := range p.Threads() {
+		if have, want := p.ISAAt(pu), asked.ISAAt(pu); have != want {
+			return fmt.Errorf("the plan %s has kernels for %s on worker %d, not for %s", p.Name, have, worker, want)
+		}
 	}
 	return nil
 }

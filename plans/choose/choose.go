@@ -2,7 +2,9 @@ package choose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -18,6 +20,7 @@ type Options struct {
 	ISA     string // of the kernels; "": the widest
 	KV      string // type of the KV cache; "": as the plan says
 	Compute string // auto (also ""), f32, int8 or bf16
+	Attend  string // what attention adds up by: auto, or a name; "": as the plan says
 	Threads int    // 0: as the plan says
 	TP      int    // ranks; 0: as the plan says
 }
@@ -32,7 +35,7 @@ func (e *BundleError) Unwrap() error { return e.Err }
 type Choice struct {
 	Plan    *plans.Plan
 	Path    string // of its bundle; "" for the untuned default
-	Paths   string // why the untuned default multiplies bf16 weights as it does; "" where there is nothing to say
+	Paths   string // why the untuned default rounds as it does; "" where there is nothing to say
 	State   plans.State
 	Verdict plans.Verdict
 	Bundle  *plans.Bundle // nil for the untuned default
@@ -79,25 +82,38 @@ func (o *Options) Choose(host *profiles.Profile, shape plans.ModelShape) (*Choic
 }
 
 // Untuned is the plan that runs where there is no other, by this machine's rates, and why it
-// multiplies bf16 weights as it does where the flags leave that open. Without a folder that keeps
-// them rates are measured only where bits depend on them.
+// multiplies bf16 weights, and adds up attention, as it does where the flags leave that open.
+// Without a folder that keeps them rates are measured only where bits depend on them.
 func (o *Options) Untuned(host *profiles.Profile, shape plans.ModelShape) (plan *plans.Plan,
 	paths string, err error) {
-	open := thumb.PairsOpen(host, shape, o.thumb())
-	if open || o.tilesOpen(host) {
-		rated, failed := o.rated(host)
-		if failed == nil || open {
+	pairs, attention := thumb.PairsOpen(host, shape, o.thumb()), thumb.AttentionOpen(host, shape, o.thumb())
+	if pairs || attention || o.tilesOpen(host) {
+		rated, failed := o.rated(host, attention)
+		if failed == nil || pairs || attention {
 			host = rated
 		}
-		if r, ok := host.PairRates(host.Features().Best()); open && ok {
-			paths = thumb.Choice(r)
-		} else if open && failed != nil {
-			paths = "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: " +
-				failed.Error()
-		}
+		paths = choices(host, pairs, attention, failed)
 	}
 	plan, err = o.byDefault(host, shape)
 	return plan, paths, err
+}
+
+// choices says what measured rates decide of what is open, or that they could not be measured.
+func choices(host *profiles.Profile, pairs, attention bool, failed error) string {
+	var said []string
+	best := host.Features().Best()
+	if r, ok := host.PairRates(best); pairs && ok {
+		said = append(said, thumb.Choice(r))
+	} else if pairs && failed != nil {
+		said = append(said, "bf16 weights are multiplied in float32, since the rate of bf16 could not be measured: "+
+			failed.Error())
+	}
+	if r := host.AttendRates(best); attention && len(r) > 0 {
+		said = append(said, thumb.AttentionChoice(r))
+	} else if attention && failed != nil {
+		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
+	}
+	return strings.Join(said, "; ")
 }
 
 // tilesOpen says that measured rates would weigh the tiles of an untuned plan, and can be kept.
@@ -107,7 +123,7 @@ func (o *Options) tilesOpen(host *profiles.Profile) bool {
 }
 
 func (o *Options) thumb() thumb.Options {
-	return thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
+	return thumb.Options{Compute: o.Compute, KV: o.KV, Attend: o.Attend, ISA: o.ISA, Threads: o.Threads, TP: o.TP}
 }
 
 // byDefault is the default plan under the flags, by the ceilings that the profile has.
@@ -150,19 +166,35 @@ func (o *Options) CheckThreads(host *profiles.Profile) error {
 	return nil
 }
 
-// CheckISA refuses an instruction set that is unknown or that this CPU lacks.
+// CheckISA refuses instruction sets that are unknown, that this CPU lacks, or that are for workers
+// which are not there.
 func (o *Options) CheckISA(host *profiles.Profile) error {
-	if o.ISA == "" {
-		return nil
-	}
-	isa, err := microkernel.ParseISA(o.ISA)
+	isas, err := plans.ParseWorkerISAs(o.ISA)
 	if err != nil {
 		return fmt.Errorf("--isa: %w", err)
 	}
-	if !host.Features().Supports(isa) {
-		return fmt.Errorf("--isa %s: this CPU runs %v", isa, host.Features().ISAs())
+	have := host.Features()
+	if isa, err := microkernel.ParseISA(isas.All); isas.All != "" && (err != nil || !have.Supports(isa)) {
+		return fmt.Errorf("--isa %s: this CPU runs %v", isas.All, have.ISAs())
+	}
+	for _, worker := range slices.Sorted(maps.Keys(isas.Of)) {
+		isa := isas.Of[worker]
+		switch {
+		case !have.Supports(isa):
+			return fmt.Errorf("--isa %d=%s: this CPU runs %v", worker, isa, have.ISAs())
+		case o.Path == "" && worker >= o.workers(host):
+			return fmt.Errorf("--isa %d=%s: the workers are 0 to %d", worker, isa, o.workers(host)-1)
+		}
 	}
 	return nil
+}
+
+// workers is how many there are without a plan that says it.
+func (o *Options) workers(host *profiles.Profile) int {
+	if o.Threads > 0 {
+		return o.Threads
+	}
+	return len(host.CorePUs())
 }
 
 // named reads and checks the plan that was asked for.
@@ -176,6 +208,7 @@ func (o *Options) named(host *profiles.Profile, shape plans.ModelShape, fallback
 	if c.Verdict.Judgement == plans.Invalid {
 		return nil, &BundleError{c.Verdict.Err}
 	}
+	c.Plan = c.Plan.FitClasses(host.Features(), host.Machine)
 	if err := o.adapt(c.Plan, fallback); err != nil {
 		return nil, fmt.Errorf("%w: leave the flag out, or --plan", err)
 	}
@@ -193,7 +226,10 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 		return nil
 	}
 	c := FromBundle(path, b, host, &shape)
-	if c.Verdict.Judgement == plans.Invalid || o.adapt(c.Plan, fallback) != nil {
+	if c.Verdict.Judgement == plans.Invalid {
+		return nil
+	}
+	if c.Plan = c.Plan.FitClasses(host.Features(), host.Machine); o.adapt(c.Plan, fallback) != nil {
 		return nil
 	}
 	return c
@@ -203,7 +239,8 @@ func (o *Options) stored(host *profiles.Profile, shape plans.ModelShape, fallbac
 // arithmetic of the weights stays, so that sequences under way keep their bits.
 func (o *Options) Replan(host *profiles.Profile, shape plans.ModelShape,
 	plan *plans.Plan) func(*plans.ServiceConfig) (*plans.Plan, error) {
-	options := thumb.Options{Compute: o.Compute, KV: o.KV, ISA: o.ISA, Weights: slices.Clone(plan.Weights)}
+	options := thumb.Options{Compute: o.Compute, KV: o.KV, Attend: plan.Attention.String(), Like: plan,
+		Weights: slices.Clone(plan.Weights)}
 	return func(service *plans.ServiceConfig) (*plans.Plan, error) {
 		options := options
 		options.Service = service

@@ -13,16 +13,17 @@ import (
 )
 
 // rated is the host with the rates of a core that the rules of thumb weigh tiles by, and that the
-// path of bf16 weights depends on, and with no other ceiling. They are measured once, within some
-// 100 ms, and kept in the folder: a rate near a threshold must not give a model another plan, or
-// other bits, at every start. Where nothing can be kept they are measured each time.
-func (o *Options) rated(host *profiles.Profile) (*profiles.Profile, error) {
+// path of bf16 weights and (where the caller asks) attention depend on, and with no other ceiling.
+// They are measured once, within some 100 ms, and kept in the folder: a rate near a threshold must
+// not give a model another plan, or other bits, at every start. Where nothing can be kept they are
+// measured each time.
+func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
 	isa := host.Features().Best()
 	path := o.ratesPath(host)
 	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() &&
-		thumb.RatesKnown(kept, isa) {
+		thumb.RatesKnown(kept, isa) && (!attention || thumb.AttentionKnown(kept, isa)) {
 		p.Ceilings = kept.Ceilings
 		return &p, nil
 	}

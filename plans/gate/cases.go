@@ -138,7 +138,7 @@ func gain(list []difference, m int) (sum float64) {
 func differences(x, y *plans.Phase, most int) (out []difference) {
 	for i := range x.Tables {
 		t := &x.Tables[i]
-		u, ok := y.Table(t.WeightKey)
+		u, ok := y.TableOf(t.Class, t.WeightKey)
 		if !ok {
 			continue // cut otherwise: every row shows it
 		}
@@ -153,8 +153,8 @@ func differences(x, y *plans.Phase, most int) (out []difference) {
 			if j+1 < len(starts) {
 				hi = min(most, starts[j+1]-1)
 			}
-			s, _ := x.Lookup(t.WeightKey, lo)
-			r, _ := y.Lookup(t.WeightKey, lo)
+			s, _ := x.LookupOf(t.Class, t.WeightKey, lo)
+			r, _ := y.LookupOf(t.Class, t.WeightKey, lo)
 			if lo <= hi && s != r {
 				out = append(out, difference{lo: lo, hi: hi, bytes: float64(t.N) * float64(t.K)})
 			}

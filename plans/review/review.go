@@ -96,7 +96,7 @@ func Of(a, b *plans.Bundle, all bool) *Review {
 func tablesOf(a, b *plans.Phase) int {
 	n := len(a.Tables)
 	for _, t := range b.Tables {
-		if _, ok := a.Table(t.WeightKey); !ok {
+		if _, ok := a.TableOf(t.Class, t.WeightKey); !ok {
 			n++
 		}
 	}

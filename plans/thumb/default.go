@@ -14,7 +14,9 @@ import (
 type Options struct {
 	Compute  string               // auto (or ""), f32, int8, bf16: for weights that have the path
 	KV       string               // f16 (or ""), f32, q8_0
-	ISA      string               // "" for the widest; avx2, avx512, neon, go
+	ISA      string               // of workers, as plans.ParseWorkerISAs reads it; "" for the widest
+	Like     *plans.Plan          // whose workers keep their instruction sets, instead of ISA
+	Attend   string               // auto (or ""), or what attention adds up by
 	Threads  int                  // 0: one PU per core that may be used
 	TP       int                  // tensor-parallel ranks; 0: one
 	Service  *plans.ServiceConfig // instead of Threads and TP: ranks and PUs that were chosen already
@@ -32,7 +34,7 @@ const defaultChunk = 512
 // sizes of the caches. The errors are about the model (a weight type without kernels) and about
 // options (an instruction set that the host lacks).
 func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, error) {
-	h, err := newHost(p, o)
+	isas, err := o.isas(p)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +47,20 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 		SeqMax: o.SeqMax, BatchMax: o.BatchMax, Model: s,
 	}
 	plan.Use(service)
+	if err := isas.Check(p.Features(), len(plan.Threads())); err != nil {
+		return nil, err
+	}
+	list, err := o.kinds(p, plan.Threads(), isas)
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHost(p, list[0].isa, mainPU(p, list))
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range list[1:] {
+		h.beside = append(h.beside, k.isa)
+	}
 	if o.KV != "" {
 		if plan.KV, err = microkernel.ParseKVType(o.KV); err != nil {
 			return nil, err
@@ -66,6 +82,12 @@ func Default(p *profiles.Profile, s plans.ModelShape, o Options) (*plans.Plan, e
 	if err := addDefaults(plan, o, h); err != nil {
 		return nil, err
 	}
+	if plan.Attention, err = h.attention(o.Attend, plan); err != nil {
+		return nil, err
+	}
+	if err := addClasses(plan, p, list); err != nil {
+		return nil, err
+	}
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("no default plan for %s: %w", s.Name, err)
 	}
@@ -82,6 +104,11 @@ func addDefaults(p *plans.Plan, o Options, h host) error {
 		}
 		p.Weights = append(p.Weights, plans.WeightPlan{WeightKey: k, Compute: c})
 	}
+	return addTables(p, h, "")
+}
+
+// addTables adds the tables of a class of workers.
+func addTables(p *plans.Plan, h host, class string) error {
 	shapes, err := p.TableShapes(p.Prefill.PUs)
 	if err != nil {
 		return err
@@ -91,8 +118,9 @@ func addDefaults(p *plans.Plan, o Options, h host) error {
 		if err != nil {
 			return fmt.Errorf("weight %s: %w", c.WeightKey, err)
 		}
-		p.Prefill.Tables = append(p.Prefill.Tables, plans.Table{WeightKey: c.WeightKey, Rules: rules})
-		p.Decode.Tables = append(p.Decode.Tables, plans.Table{WeightKey: c.WeightKey, Rules: slices.Clone(rules)})
+		p.Prefill.Tables = append(p.Prefill.Tables, plans.Table{WeightKey: c.WeightKey, Class: class, Rules: rules})
+		p.Decode.Tables = append(p.Decode.Tables, plans.Table{WeightKey: c.WeightKey, Class: class,
+			Rules: slices.Clone(rules)})
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func UseKernel(p *plans.Plan, host *profiles.Profile, kernel microkernel.Spec) e
 				w.WeightKey, w.Compute)
 		}
 	}
-	cores := coresOf(host, kernel.ISA)
+	cores := coresOf(host, kernel.ISA, firstPU(host))
 	for _, phase := range []*plans.Phase{&p.Prefill, &p.Decode} {
 		cores.Threads = len(phase.PUs)
 		for _, t := range phase.Tables {

@@ -1,6 +1,7 @@
 package thumb
 
 import (
+	"errors"
 	"fmt"
 
 	"sandwich/microkernel"
@@ -29,8 +30,28 @@ func Choice(r profiles.PairRates) string {
 // PairsOpen says that the paths of a model depend on measured rates: it has bf16 weights, and the
 // CPU has the dot products.
 func PairsOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
-	h, err := newHost(p, o)
+	h, err := o.mainHost(p)
 	return err == nil && (o.Compute == "" || o.Compute == "auto") && has(s, microkernel.BF16) && h.hasPairs()
+}
+
+// mainHost is a machine as the main class of workers on all its PUs sees it.
+func (o Options) mainHost(p *profiles.Profile) (host, error) {
+	isas, err := o.isas(p)
+	if err != nil {
+		return host{}, err
+	}
+	list, err := o.kinds(p, p.UsablePUs(), isas)
+	if err != nil {
+		return host{}, err
+	}
+	if len(list) == 0 {
+		return host{}, errors.New("this process may use no PU")
+	}
+	h, err := newHost(p, list[0].isa, firstPU(p))
+	for _, k := range list[1:] {
+		h.beside = append(h.beside, k.isa)
+	}
+	return h, err
 }
 
 // has says that a product of the model reads weights of a type.
@@ -43,7 +64,13 @@ func has(s plans.ModelShape, t microkernel.WeightType) bool {
 	return false
 }
 
-// hasPairs says that the instruction set has kernels of bf16 dot products on this CPU.
+// hasPairs says that the instruction set has kernels of bf16 dot products on this CPU, and those of
+// other workers, too: all must round a product alike.
 func (h host) hasPairs() bool {
-	return len(h.candidates(spaceKey{h.isa, microkernel.ComputeBF16, microkernel.BF16})) > 0
+	for _, isa := range h.workers() {
+		if len(h.candidates(spaceKey{isa, microkernel.ComputeBF16, microkernel.BF16})) == 0 {
+			return false
+		}
+	}
+	return true
 }

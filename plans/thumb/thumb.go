@@ -2,6 +2,7 @@ package thumb
 
 import (
 	"fmt"
+	"math"
 
 	"sandwich/microkernel"
 	"sandwich/microkernel/qtype"
@@ -15,36 +16,46 @@ type host struct {
 	Cores
 	features microkernel.Features
 	isa      microkernel.ISA
+	beside   []microkernel.ISA               // of other workers of the plan
 	pairs    profiles.PairRates              // zero where they were not measured
+	attend   profiles.AttendRates            // of what was measured
 	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
 }
 
-// newHost looks at a machine under the instruction set that the options ask for, the widest where
-// they do not.
-func newHost(p *profiles.Profile, o Options) (host, error) {
+// isas are the instruction sets that the options ask for, refused where the host lacks one.
+func (o Options) isas(p *profiles.Profile) (plans.WorkerISAs, error) {
+	isas, err := plans.ParseWorkerISAs(o.ISA)
+	if err != nil {
+		return isas, err
+	}
+	return isas, isas.Check(p.Features(), math.MaxInt)
+}
+
+// newHost looks at a machine under an instruction set, with the caches of a PU.
+func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 	have := p.Features()
-	h := host{features: have, isa: have.Best(), spaces: map[spaceKey][]microkernel.Spec{}}
-	if o.ISA != "" {
-		var err error
-		if h.isa, err = microkernel.ParseISA(o.ISA); err != nil {
-			return h, err
-		}
-		if !have.Supports(h.isa) {
-			return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
-		}
+	h := host{features: have, isa: isa, spaces: map[spaceKey][]microkernel.Spec{}}
+	if !have.Supports(isa) {
+		return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
 	}
 	h.pairs, _ = p.PairRates(h.isa)
-	h.Cores = coresOf(p, h.isa)
+	h.attend = p.AttendRates(h.isa)
+	h.Cores = coresOf(p, h.isa, pu)
 	return h, nil
 }
 
-// coresOf asks for the caches of the first usable PU, and for the rates of an instruction set.
-func coresOf(p *profiles.Profile, isa microkernel.ISA) Cores {
-	m, first := roofline.NewMachine(p), -1
+// coresOf asks for the caches of a PU, and for the rates of an instruction set.
+func coresOf(p *profiles.Profile, isa microkernel.ISA, pu int) Cores {
+	m := roofline.NewMachine(p)
+	return Cores{L1: int(m.L1().Value), L2: int(m.L2(pu).Value), Rates: ratesOf(m.Rates(isa))}
+}
+
+// firstPU is the first usable PU, -1 where there is none.
+func firstPU(p *profiles.Profile) int {
 	if usable := p.UsablePUs(); len(usable) > 0 {
-		first = usable[0]
+		return usable[0]
 	}
-	return Cores{L1: int(m.L1().Value), L2: int(m.L2(first).Value), Rates: ratesOf(m.Rates(isa))}
+	return -1
 }
 
 type spaceKey struct {

@@ -23,7 +23,8 @@ type figure struct {
 type bench struct {
 	pool    *pool.Pool
 	profile *profiles.Profile
-	buffer  *mem.Buffer // nil until the memory is asked for
+	buffer  *mem.Buffer   // nil until the memory is asked for
+	attend  []*mem.Buffer // of attention, by figure
 	stamps  []stamp
 	notes   []string
 }
@@ -43,6 +44,9 @@ func newBench(p *pool.Pool, host *profiles.Profile) *bench {
 func (b *bench) free() {
 	if b.buffer != nil {
 		_ = b.buffer.Free() // unmapping what was mapped cannot fail in a way that anybody could act on
+	}
+	for _, m := range b.attend {
+		_ = m.Free()
 	}
 }
 

@@ -165,6 +165,17 @@ func TestRates(t *testing.T) {
 			want = append(want, s.Type)
 		}
 	}
+	a, err := microkernel.NewAttention(isa, microkernel.KVLayout{HeadDim: 64}, microkernel.AttentionForm{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dots := microkernel.AttentionDots(); a.Native() && dots[1].On(isa, microkernel.Host()) {
+		for _, d := range dots {
+			if d.On(isa, microkernel.Host()) {
+				want = append(want, profiles.AttendType(d))
+			}
+		}
+	}
 	if want = append(want, "l1"); !slices.Equal(types, want) {
 		t.Errorf("rates of %v, want %v", types, want)
 	}

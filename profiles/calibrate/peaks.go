@@ -17,8 +17,9 @@ const (
 	shortSamples = 15
 )
 
-// Rates is the multiply-add peaks of one instruction set in some data types, and what its vectors
-// read from L1, on the first PU alone and in turn, so that clocks and neighbours bear on all alike:
+// Rates is the multiply-add peaks of one instruction set in some data types, what its attention
+// reaches by each dot product where there are several, and what its vectors read from L1, on the
+// first PU alone and in turn, so that clocks and neighbours bear on all alike:
 // for choices between them that cannot wait for Measure. What the CPU lacks is left out. It fails
 // where Measure does. plans/choose asks before it makes an untuned plan.
 func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types ...string) ([]profiles.Ceiling, error) {
@@ -34,6 +35,11 @@ func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 	b := newBench(worker, p)
 	defer b.free()
 	figures, err := b.shortPeaks(isa, types)
+	var attend []*figure
+	if err == nil {
+		attend, err = b.attendFigures(isa, shortSample)
+		figures = append(figures, attend...)
+	}
 	if err == nil && isa == microkernel.Host().Best() { // readers are of the widest
 		var read *figure
 		read, err = b.firstLevel()

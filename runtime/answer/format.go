@@ -18,6 +18,7 @@ func Vocab(tok *tokenizer.Tokenizer) *grammar.Vocab {
 		switch {
 		case tok.IsEOG(id):
 			ends = append(ends, id)
+			text[id] = append([]byte(grammar.ControlMark), tok.Piece(id)...) // for errors that name it
 		case tok.IsControl(id):
 			text[id] = append([]byte(grammar.ControlMark), tok.Piece(id)...)
 		case !bytes.Contains(tok.Piece(id), []byte(grammar.ControlMark)):
@@ -58,7 +59,7 @@ func (g *Generator) compile(ctx context.Context, r *api.Request, thinking bool) 
 	if mayCall(r) {
 		return g.callGrammar(r, thinking)
 	}
-	compiled, err := compileFormat(r.Format)
+	compiled, err := compileFormat(r.Format, g.vocab)
 	if err != nil {
 		return nil, unusable(r.Format.Param, err)
 	}
@@ -70,12 +71,12 @@ func unusable(param string, err error) error {
 	return &api.InvalidError{Param: param, Message: "cannot be used: " + api.Printable(err.Error(), "")}
 }
 
-func compileFormat(f api.Format) (*grammar.Grammar, error) {
+func compileFormat(f api.Format, vocab func() *grammar.Vocab) (*grammar.Grammar, error) {
 	switch f.Kind {
 	case api.JSONSchema:
 		return grammar.FromSchema([]byte(f.Text))
 	case api.GBNF:
-		return grammar.FromGBNF(f.Text)
+		return grammar.FromGBNF(f.Text, vocab())
 	}
 	return grammar.AnyObject(), nil
 }

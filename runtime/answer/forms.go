@@ -16,8 +16,9 @@ import (
 const formBytes = 128 << 20
 
 // forms keeps compiled grammars with the states and masks that answers made of them: an agent sends
-// the same tools with every request. Two requests that run at once have a Matcher each; one that
-// ends leaves its own to the next. What was used least recently goes where there is no room.
+// the same tools with every request. Two requests that run at once share masks and have a Matcher
+// each, with its states; one that ends leaves its own to the next. What was used least recently
+// goes where there is no room.
 type forms struct {
 	mu    sync.Mutex
 	left  int64 // bytes that may still be kept
@@ -38,7 +39,7 @@ type form struct {
 	g     *grammar.Grammar
 	users int
 	idle  []*grammar.Matcher
-	bytes int64         // of idle
+	bytes int64         // of the grammar with its masks, and of idle; 0 where idle is empty
 	place *list.Element // nil where idle is empty
 }
 
@@ -108,7 +109,7 @@ func (f *forms) matcher(t *form, v func() *grammar.Vocab) *grammar.Matcher {
 	defer f.mu.Unlock()
 	m := t.idle[n-1]
 	t.idle = t.idle[:n-1]
-	f.count(t, -m.Memory())
+	f.count(t)
 	return m
 }
 
@@ -130,7 +131,7 @@ func (f *forms) leave(t *form, m *grammar.Matcher) {
 	t.users--
 	if m != nil {
 		t.idle = append(t.idle, m)
-		f.count(t, m.Memory())
+		f.count(t)
 	}
 	for f.left < 0 {
 		f.drop(f.used.Back().Value.(*form))
@@ -138,10 +139,17 @@ func (f *forms) leave(t *form, m *grammar.Matcher) {
 	f.forget(t)
 }
 
-// count notes that idle matchers of a form grew by so many bytes, and that it was used.
-func (f *forms) count(t *form, bytes int64) {
-	f.left -= bytes
-	t.bytes += bytes
+// count notes that the idle matchers of a form are others now, and that it was used.
+func (f *forms) count(t *form) {
+	bytes := int64(0)
+	if len(t.idle) > 0 {
+		bytes = t.g.Memory()
+	}
+	for _, m := range t.idle {
+		bytes += m.Memory()
+	}
+	f.left -= bytes - t.bytes
+	t.bytes = bytes
 	switch {
 	case len(t.idle) == 0:
 		f.used.Remove(t.place)
@@ -156,7 +164,7 @@ func (f *forms) count(t *form, bytes int64) {
 // drop gives up the idle matchers of a form.
 func (f *forms) drop(t *form) {
 	t.idle = nil
-	f.count(t, -t.bytes)
+	f.count(t)
 	f.forget(t)
 }
 

@@ -143,7 +143,7 @@ func TestFormsAreBounded(t *testing.T) {
 	f := newForms(40 << 10)
 	use := func(name string) {
 		h, err := f.take(t.Context(), keyOf(&api.Request{Format: api.Format{Text: name}}, false), v,
-			func() (*grammar.Grammar, error) { return grammar.FromGBNF(`root ::= "` + name + `"`) })
+			func() (*grammar.Grammar, error) { return grammar.FromGBNF(`root ::= "`+name+`"`, v()) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ type Request struct {
 	Sampling    Sampling
 	Stop        []string // the answer ends before the first that appears
 	IgnoreEOS   bool
+	Variables   string     // a JSON object that a chat's template may read beside the messages; empty: none
 	Tools       []Tool     // of a chat, which its answer may call
 	ToolChoice  ToolChoice // whether it may, or must
 	OneCall     bool       // at most one of them

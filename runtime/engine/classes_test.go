@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/api"
 	"sandwich/runtime/cost"
 	"sandwich/runtime/pool"
@@ -16,6 +17,24 @@ import (
 // request alone, to the bit, whatever the policy: halted again and again in ops that are cut, in
 // batches with others, after it lost its blocks, and aged.
 func TestCompanyChangesNothing(t *testing.T) {
+	companyChangesNothing(t, microkernel.AttendF32, 12)
+}
+
+// TestCompanyChangesNothingByDots: nor where attention adds up by a dot product.
+func TestCompanyChangesNothingByDots(t *testing.T) {
+	skipUnderRace(t)
+	for _, d := range attentionDots() {
+		t.Run(d.String(), func(t *testing.T) { companyChangesNothing(t, d, 6) })
+	}
+}
+
+// companyChangesNothing is TestCompanyChangesNothing with so many seeds.
+func companyChangesNothing(t *testing.T, dot microkernel.AttentionDot, seeds uint64) {
+	tinyOptions := func(t testing.TB) Options {
+		o := tinyOptions(t)
+		o.Plan.Attention = dot
+		return o
+	}
 	var requests []api.Request
 	for i := range 7 {
 		requests = append(requests, api.Request{Prompt: tinyPrompt(uint64(i), 20+31*i%100), MaxTokens: 8,
@@ -33,7 +52,7 @@ func TestCompanyChangesNothing(t *testing.T) {
 			want = append(want, steps)
 		}
 	})
-	for seed := range uint64(12) {
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		o := tinyOptions(t)
 		o.Policy = sched.Policies()[seed%4]

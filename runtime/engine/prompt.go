@@ -48,7 +48,8 @@ func (e *Engine) Render(ctx context.Context, r *api.Request) (string, error) {
 	if r.ToolChoice.Mode != api.ToolsNone {
 		tools = r.Tools
 	}
-	text, err := e.tok.Chat(ctx, r.Messages, !r.Continue, tools...)
+	text, err := e.tok.Chat(ctx, tokenizer.Conversation{Messages: r.Messages, Tools: tools, Variables: r.Variables,
+		Reply: !r.Continue})
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)

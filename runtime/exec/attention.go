@@ -25,6 +25,7 @@ type AttentionKind struct {
 	Groups  []int // by layer: query heads of a KV head; of one entry, that of all
 	Softcap bool  // scores are capped
 	Windows []int // by store: positions that a token of its layers sees, 0 for all; nil: all
+	Dot     microkernel.AttentionDot
 }
 
 // group is that of a layer.
@@ -56,14 +57,15 @@ type cut struct {
 	before int // of the first KV head's query heads, those that another rank has
 	heads  int // query heads in all
 	view   view
-	fused  *microkernel.Attention
-	left   []atomic.Int32 // ranges that are not done, for each split and KV head
+	fused  []*microkernel.Attention // by class of workers
+	ranged []*microkernel.Attention // the same for ranges of split tiles, whose states all classes read
+	left   []atomic.Int32           // ranges that are not done, for each split and KV head
 }
 
 // NewAttention prepares attention of a kind over the KV heads of the store, for pools of at most
 // `workers` workers of which `team` share the work. It fails where this host cannot run the
-// instruction set.
-func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers, team int) (*Attention, error) {
+// instruction sets, one for each class of workers.
+func NewAttention(isas []microkernel.ISA, kv *KVStore, kind AttentionKind, workers, team int) (*Attention, error) {
 	a := &Attention{kv: kv, cutOf: make([]int, len(kv.of))}
 	states := 0
 	for layer := range kv.of {
@@ -75,12 +77,15 @@ func NewAttention(isa microkernel.ISA, kv *KVStore, kind AttentionKind, workers,
 			continue
 		}
 		a.cutOf[layer] = len(a.cuts)
-		bytes, err := c.prepare(isa, kv, kind.Softcap)
+		bytes, err := c.prepare(isas, kv, microkernel.AttentionForm{Softcap: kind.Softcap, Window: c.window > 0,
+			Dot: kind.Dot})
 		if err != nil {
 			return nil, err
 		}
 		states = max(states, bytes)
-		a.scratch = max(a.scratch, (c.fused.ScratchBytes()+4095)/4096*4096)
+		for _, fused := range c.fused {
+			a.scratch = max(a.scratch, (fused.ScratchBytes()+4095)/4096*4096)
+		}
 		a.cuts = append(a.cuts, c)
 	}
 	var err error
@@ -109,13 +114,24 @@ func (c *cut) sameForm(o *cut) bool {
 	return c.view.store == o.view.store && c.layout == o.layout && c.kvHeads == o.kvHeads && c.group == o.group
 }
 
-// prepare makes the kernel, and says how much memory states of split tiles take.
-func (c *cut) prepare(isa microkernel.ISA, kv *KVStore, softcap bool) (bytes int, err error) {
-	form := microkernel.AttentionForm{Softcap: softcap, Window: c.window > 0}
-	if c.fused, err = microkernel.NewAttention(isa, c.layout, form); err != nil || c.team == 1 {
-		return 0, err
+// prepare makes the kernels, and says how much memory states of split tiles take.
+func (c *cut) prepare(isas []microkernel.ISA, kv *KVStore, form microkernel.AttentionForm) (
+	bytes int, err error) {
+	for _, isa := range isas {
+		fused, err := microkernel.NewAttention(isa, c.layout, form)
+		if err != nil {
+			return 0, err
+		}
+		ranged := fused
+		if len(c.fused) > 0 && !fused.SharesStates(c.fused[0], c.group) {
+			ranged = c.fused[0]
+		}
+		c.fused, c.ranged = append(c.fused, fused), append(c.ranged, ranged)
 	}
-	c.state = c.fused.StateBytes(c.group)
+	if c.team == 1 {
+		return 0, nil
+	}
+	c.state = c.fused[0].StateBytes(c.group)
 	c.room = min(kv.longest, maxStateBytes/(c.state*c.kvHeads))
 	c.left = make([]atomic.Int32, c.mostSplits()*c.kvHeads)
 	return c.room * c.kvHeads * c.state, nil
@@ -192,9 +208,9 @@ func (a *Attention) run(w *pool.Worker, layer int, s scores, q, out Rows, step p
 			}
 			job.Next = a.firstBlock(c, layer, u+c.team)
 			if p.split < 0 {
-				c.fused.Run(&job, scratch)
+				c.fused[w.Class()].Run(&job, scratch)
 			} else {
-				a.runRange(c, p, &job, u%c.kvHeads, scratch)
+				a.runRange(c, c.ranged[w.Class()], p, &job, u%c.kvHeads, scratch)
 			}
 		}
 	}
@@ -214,15 +230,16 @@ func (a *Attention) firstBlock(c *cut, layer, unit int) unsafe.Pointer {
 }
 
 // runRange computes a range of blocks; whoever ends the last range of a tile merges all of them.
-func (a *Attention) runRange(c *cut, p *kvRange, job *microkernel.AttentionJob, kvHead int, scratch unsafe.Pointer) {
+func (a *Attention) runRange(c *cut, fused *microkernel.Attention, p *kvRange, job *microkernel.AttentionJob,
+	kvHead int, scratch unsafe.Pointer) {
 	s := &c.splits[p.split]
 	states := microkernel.AttentionStates{First: s.first, Memory: unsafe.Add(a.states,
 		(s.at*c.kvHeads+kvHead*s.states)*c.state)}
-	c.fused.RunRange(job, &states, p.from, p.to, scratch)
+	fused.RunRange(job, &states, p.from, p.to, scratch)
 	left := &c.left[p.split*c.kvHeads+kvHead]
 	if left.Add(-1) == 0 {
 		left.Store(s.ranges) // for the next layer
-		c.fused.MergeRanges(job, &states)
+		fused.MergeRanges(job, &states)
 	}
 }
 

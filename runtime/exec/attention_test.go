@@ -105,7 +105,7 @@ func attendWith(t *testing.T, isa microkernel.ISA, kv *KVStore, group, workers i
 		t.Fatal(err)
 	}
 	defer p.Close()
-	a, err := NewAttention(isa, kv, AttentionKind{Groups: []int{group}}, workers, workers)
+	a, err := NewAttention([]microkernel.ISA{isa}, kv, AttentionKind{Groups: []int{group}}, workers, workers)
 	if err != nil {
 		t.Fatal(err)
 	}

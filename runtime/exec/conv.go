@@ -108,7 +108,7 @@ func (e *Executor) convUnit(g *group, i int, op *model.Op, list []passage, ch ch
 	if op.Delta == nil {
 		b := x
 		x = addElems(x, 2*op.Conv.N)
-		e.vec.MulRows(x, stride, b, stride, n, ch.n)
+		g.vec.MulRows(x, stride, b, stride, n, ch.n)
 		c.Act, c.Gate, c.GateStride = microkernel.ConvGate, addElems(b, op.Conv.N), stride
 		out, outStride = addElems(g.row(op.Outs[0], row), ch.at), g.bufs.stride[op.Outs[0]]
 	}
@@ -120,13 +120,13 @@ func (e *Executor) convUnit(g *group, i int, op *model.Op, list []passage, ch ch
 		if c.Gate != nil {
 			back.Gate, back.GateStride = addElems(c.Gate, (n-1)*stride), -stride
 		}
-		e.vec.ConvRows(&back, addElems(out, (n-1)*outStride), -outStride, addElems(x, (late-1)*stride), -stride, late,
+		g.vec.ConvRows(&back, addElems(out, (n-1)*outStride), -outStride, addElems(x, (late-1)*stride), -stride, late,
 			ch.n)
 	}
 	c.TapStride = ch.n
-	e.vec.ConvRows(&c, out, outStride, before, ch.n, early, ch.n)
+	g.vec.ConvRows(&c, out, outStride, before, ch.n, early, ch.n)
 	if ch.scale > 0 {
-		e.vec.L2NormRows(x, stride, n, ch.n, ch.scale, e.model.Eps)
+		g.vec.L2NormRows(x, stride, n, ch.n, ch.scale, e.model.Eps)
 	}
 }
 

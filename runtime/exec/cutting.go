@@ -112,7 +112,7 @@ func (e *Executor) runPatch(g *group, op *model.Op, adds bool, c portion, scratc
 		}
 		p := g.product(op, i, m)
 		p.addTo(g, adds)
-		p.compute(scratch, grid.patch(t))
+		p.fill(scratch, grid.patch(t))
 		return
 	}
 }

@@ -67,7 +67,7 @@ func (e *Executor) deltaUnit(g *group, h *deltaHead, list []passage) {
 // deltaCall runs some rows over the state of some columns.
 func (e *Executor) deltaCall(g *group, h *deltaHead, row, n, column int, state *float32) {
 	d, mix := h.d, g.row(model.BufMix, row)
-	e.vec.DeltaRule(&microkernel.Delta{
+	g.vec.DeltaRule(&microkernel.Delta{
 		Dim: d.KeyDim, Columns: min(deltaColumns, h.to-column), Rows: n, Stride: g.bufs.stride[model.BufMix],
 		Q:   addElems(mix, d.Key(h.head)*d.KeyDim),
 		K:   addElems(mix, (d.KeyHeads+d.Key(h.head))*d.KeyDim),
@@ -86,9 +86,9 @@ func (e *Executor) outGate(g *group, op *model.Op) {
 		for r := lo; r < hi; r++ {
 			x := g.row(model.BufAtt, r)
 			if w := op.Norm; w != nil {
-				e.vec.RMSNormRows(x, w.N, x, w.N, op.N/w.N, &w.Data[0], w.N, e.model.Eps)
+				g.vec.RMSNormRows(x, w.N, x, w.N, op.N/w.N, &w.Data[0], w.N, e.model.Eps)
 			}
-			e.vec.GLU(unit, x, g.row(op.In, r), x, op.N)
+			g.vec.GLU(unit, x, g.row(op.In, r), x, op.N)
 		}
 	}
 }

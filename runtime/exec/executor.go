@@ -33,6 +33,7 @@ type executorConfig struct {
 	Workers *Workers // that will run it
 	Sync    Sync
 	Phase   *plans.Phase
+	Attend  microkernel.AttentionDot
 	Context int // positions that a sequence may have; 0: what the model was trained for
 }
 
@@ -48,10 +49,12 @@ type Executor struct {
 	ranks     []rank
 	groups    *Groups // nil with one rank
 	bufs      *Buffers
-	states    *States     // nil where no layer has one
-	taps      [][]float32 // of convolutions, by op: [taps][channels]
-	vec       *microkernel.Vec
-	rotations []rotation // of model.Ropes
+	states    *States          // nil where no layer has one
+	taps      [][]float32      // of convolutions, by op: [taps][channels]
+	vec       *microkernel.Vec // of the main class, for what no single worker does
+	classes   []class          // of workers
+	pacer     *pacer           // of unlike workers; nil where all are alike
+	rotations []rotation       // of model.Ropes
 	scratch   []workerScratch
 	memory    []*mem.Buffer          // scratch, by rank
 	sum       *allreduce.Sum         // of Y over the ranks; nil with one rank
@@ -94,7 +97,7 @@ func newExecutor(c executorConfig) (*Executor, error) {
 		rotations: newRotations(m, cmp.Or(c.Context, m.Dims.Context)),
 		positions: make([]int32, c.Buffers.rows),
 		layers:    c.Shards.Layers, runs: make([][]run, len(c.Shards.Layers.Kinds)),
-		states: c.States, taps: newTaps(m),
+		states: c.States, taps: newTaps(m), classes: c.Workers.classes,
 	}
 	e.body, e.places = e.walk, math.MaxInt
 	if m.Learned() {
@@ -122,7 +125,7 @@ func (e *Executor) prepareGathers() {
 	e.after = make([]func(row0, row1 int), len(e.steps))
 	for i := range e.steps {
 		if op := &e.model.Ops[i]; e.steps[i].mode == onGather {
-			e.after[i] = func(row0, row1 int) { e.addNormRows(op, row0, row1) }
+			e.after[i] = func(row0, row1 int) { e.addNormRows(e.vec, op, row0, row1) }
 		}
 	}
 }
@@ -135,48 +138,6 @@ func (e *Executor) layPartials() {
 		e.partials.Partials[r] = allreduce.Matrix{Base: b.base[model.BufY], Stride: b.stride[model.BufY]}
 	}
 	e.partials.Into = e.partials.Partials[0]
-}
-
-// compile prepares every rank. Fields of one shape share their products.
-func (e *Executor) compile(c executorConfig) error {
-	kind := kindOfAttention(e.model, &c.Shards.Layers)
-	byKey := map[plans.WeightKey]*phaseGemm{}
-	for r := range e.ranks {
-		own, shard := &e.ranks[r], &c.Shards.list[r]
-		own.shard, own.weights, own.kv = shard, &c.Weights.ranks[r], c.KV[r]
-		var err error
-		if own.attend, err = NewAttention(e.vec.ISA(), own.kv, kind, c.Workers.Pool.Size(), c.team()); err != nil {
-			return err
-		}
-		if e.groups != nil { // of models whose layers are all alike
-			own.attend.leave(shard.share.Heads.Lo-shard.share.KVHeads.Lo*kind.Groups[0], shard.share.Heads.Len())
-		}
-		own.gemms = make([]*phaseGemm, len(shard.model.Weights))
-		for i, w := range shard.model.Weights {
-			if !shard.holds(i) {
-				continue
-			}
-			key := plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}
-			g, done := byKey[key]
-			if !done {
-				if g, err = newPhaseGemm(c.Workers.Kernels, c.Phase, key, own.weights.At(i).Compute); err != nil {
-					return fmt.Errorf("weight %s (%s): %w", w.Role, w.Tensor.Name, err)
-				}
-				byKey[key] = g
-			}
-			own.gemms[i] = g
-		}
-	}
-	return nil
-}
-
-// team is how many workers share the work of a rank in this phase.
-func (c *executorConfig) team() int {
-	active := c.Workers.Pool.Size()
-	if n := len(c.Phase.PUs); n > 0 {
-		active = min(active, n)
-	}
-	return max(1, active/c.Shards.Ranks())
 }
 
 // Close frees the scratch; no Run may be under way.
@@ -236,6 +197,7 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 		}
 	}
 	e.batch, e.rows = b, b.Rows()
+	e.pacer.begin()
 	for i := range e.runs {
 		if e.states == nil || i != e.states.store {
 			e.runs[i] = cutRuns(e.runs[i], b.Spans, i)
@@ -267,6 +229,7 @@ func (e *Executor) walk(w *pool.Worker) {
 	if w.ID() == 0 {
 		defer func() { e.ended = time.Now() }()
 	}
+	e.pacer.join(w)
 	all, own := e.together(w), group{}
 	if e.groups != nil {
 		w.Use(e.groups.grouping)
@@ -291,12 +254,14 @@ func (e *Executor) walk(w *pool.Worker) {
 			}
 			if w.ID() == 0 {
 				e.halt[passed&1] = e.gate != nil && e.gate.Passed(next)
+				e.pacer.follow(passed, len(e.ranks) == 1)
 			}
 			if s.meet {
 				e.sum.Publish(w, w.Group().ID(), own.n, &e.partials)
 				continue
 			}
 			w.Barrier()
+			e.pacer.read(w, passed)
 		}
 		if e.halt[passed&1] {
 			if w.ID() == 0 && i < e.end {
@@ -320,7 +285,7 @@ func (e *Executor) do(g *group, i int, c portion) {
 		if c.of > 1 {
 			e.cutMatMul(g, op, s.adds, c)
 		} else {
-			e.matMul(g, op, s.adds)
+			e.matMul(g, i, op, s.adds)
 		}
 	case model.OpRotate:
 		e.rotateHeads(g, op, s.rope)

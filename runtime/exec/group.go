@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"sandwich/microkernel"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
@@ -14,6 +15,9 @@ type group struct {
 	shard *shard
 	bufs  *rankBuffers
 	rank  *rank
+	class int          // of the worker
+	gemms []*phaseGemm // the rank's, as its class runs them
+	vec   *microkernel.Vec
 }
 
 // rank is what the executor keeps for one tensor-parallel rank.
@@ -22,22 +26,46 @@ type rank struct {
 	weights *rankWeights
 	kv      *KVStore
 	attend  *Attention
-	gemms   []*phaseGemm // by weight index, nil for what the rank does not hold
+	gemms   []*phaseGemm   // by weight index, nil for what the rank does not hold; of the main class
+	others  [][]*phaseGemm // the same of the other classes
+	common  [][]common     // by op, of unlike workers
 	chunks  pool.Counter
 	rounded pool.Counter // the rounding of activations that precedes a product shares its op with the product
 }
 
 // together is the group of all active workers, on the operands of the first rank.
 func (e *Executor) together(w *pool.Worker) group {
-	return group{w: w, id: w.ID(), n: w.N(), shard: e.ranks[0].shard, bufs: &e.bufs.ranks[0], rank: &e.ranks[0]}
+	return e.equip(group{w: w, id: w.ID(), n: w.N(), bufs: &e.bufs.ranks[0], rank: &e.ranks[0]})
 }
 
 // apart is the group of the worker's own rank.
 func (e *Executor) apart(w *pool.Worker) group {
 	g := w.Group()
 	r := g.ID()
-	return group{w: w, id: w.GroupRank(), n: g.Size(), local: true, shard: e.ranks[r].shard, bufs: &e.bufs.ranks[r],
-		rank: &e.ranks[r]}
+	return e.equip(group{w: w, id: w.GroupRank(), n: g.Size(), local: true, bufs: &e.bufs.ranks[r], rank: &e.ranks[r]})
+}
+
+// equip gives the worker the code of its class.
+func (e *Executor) equip(g group) group {
+	g.class, g.shard = g.w.Class(), g.rank.shard
+	g.gemms, g.vec = g.rank.of(g.class), e.classes[g.class].kernels.Vec
+	return g
+}
+
+// of are the products as a class of workers runs them.
+func (r *rank) of(class int) []*phaseGemm {
+	if class == 0 {
+		return r.gemms
+	}
+	return r.others[class-1]
+}
+
+// members are the indices of the group's workers, by their number in it.
+func (g *group) members() []int {
+	if g.local {
+		return g.w.Group().Members()
+	}
+	return g.w.Team()
 }
 
 // next hands out the chunks of the group's op.

@@ -15,13 +15,13 @@ func (e *Executor) makeInputs(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
 			x := g.row(model.BufInputs, r)
-			e.vec.Scale(x, op.Scale, all)
-			e.vec.RMSNormRows(x, n, x, n, all/n, &op.Norm.Data[0], n, e.model.Eps)
+			g.vec.Scale(x, op.Scale, all)
+			g.vec.RMSNormRows(x, n, x, n, all/n, &op.Norm.Data[0], n, e.model.Eps)
 			if err := e.inputs.row(unsafe.Slice(own, all), int(e.batch.Tokens[r])); err != nil {
 				panic(err) // Load checked type and shape
 			}
-			e.vec.AddScaled(x, own, float32(math.Sqrt(float64(n))), all)
-			e.vec.Scale(x, math.Sqrt2/2, all)
+			g.vec.AddScaled(x, own, float32(math.Sqrt(float64(n))), all)
+			g.vec.Scale(x, math.Sqrt2/2, all)
 		}
 	}
 }
@@ -31,7 +31,7 @@ func (e *Executor) gateInput(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
 			x := g.row(op.Outs[0], r)
-			e.vec.GLU(units[op.Act], x, x, addElems(g.row(op.In, r), op.Layer*op.N), op.N)
+			g.vec.GLU(units[op.Act], x, x, addElems(g.row(op.In, r), op.Layer*op.N), op.N)
 		}
 	}
 }

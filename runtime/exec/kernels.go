@@ -12,10 +12,13 @@ import (
 // kernels of one instruction set. Safe for concurrent use.
 type Kernels struct {
 	Vec *microkernel.Vec
-	isa microkernel.ISA
+	*built
+}
 
-	mu    sync.Mutex
-	built map[microkernel.Spec]*microkernel.Kernel
+// built is the kernels that were made so far, for all classes of workers.
+type built struct {
+	mu      sync.Mutex
+	kernels map[microkernel.Spec]*microkernel.Kernel
 }
 
 // newKernels prepares the kernels of an instruction set and builds everything a plan (or nil) names
@@ -25,27 +28,27 @@ func newKernels(isa microkernel.ISA, plan *plans.Plan) (*Kernels, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kernels{Vec: vec, isa: isa, built: map[microkernel.Spec]*microkernel.Kernel{}}
+	k := &Kernels{Vec: vec, built: &built{kernels: map[microkernel.Spec]*microkernel.Kernel{}}}
 	if plan != nil {
 		_, err = k.buildAll(plan.Kernels())
 	}
 	return k, err
 }
 
-// PlanISA is the widest instruction set that a plan's kernels use: the one for the work outside
-// GEMM.
-func PlanISA(plan *plans.Plan) microkernel.ISA {
-	isa := microkernel.Go
-	for _, s := range plan.Kernels() {
-		isa = isa.Wider(s.ISA)
-	}
-	return isa
+// beside are the same kernels with the vector kernels of another instruction set.
+func (k *Kernels) beside(isa microkernel.ISA) (*Kernels, error) {
+	vec, err := microkernel.NewVec(isa)
+	return &Kernels{Vec: vec, built: k.built}, err
 }
 
 // BuildPlan builds all code that forwards under a plan run, as loading it does piece by piece: the
 // kernels of its products, what widens their weights, the row-wise kernels and attention.
 func BuildPlan(plan *plans.Plan) error {
-	k, err := newKernels(PlanISA(plan), plan)
+	k, err := newKernels(plan.ISAOf(""), plan)
+	if err != nil {
+		return err
+	}
+	classes, err := newClasses(k, plan)
 	if err != nil {
 		return err
 	}
@@ -58,9 +61,13 @@ func BuildPlan(plan *plans.Plan) error {
 			}
 		}
 	}
-	_, err = microkernel.NewAttention(k.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV},
-		microkernel.AttentionForm{})
-	return err
+	for _, c := range classes {
+		if _, err = microkernel.NewAttention(c.kernels.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim,
+			Elem: plan.KV}, microkernel.AttentionForm{Dot: plan.Attention}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Build returns the kernel of a spec, refused by name where this host cannot run it.
@@ -90,7 +97,7 @@ func (k *Kernels) buildAll(specs []microkernel.Spec) ([]*microkernel.Kernel, err
 	defer k.mu.Unlock()
 	var missing []microkernel.Spec
 	for _, s := range specs {
-		if k.built[s] == nil {
+		if k.kernels[s] == nil {
 			missing = append(missing, s)
 		}
 	}
@@ -99,11 +106,11 @@ func (k *Kernels) buildAll(specs []microkernel.Spec) ([]*microkernel.Kernel, err
 		return nil, err
 	}
 	for i, s := range missing {
-		k.built[s] = fresh[i]
+		k.kernels[s] = fresh[i]
 	}
 	out := make([]*microkernel.Kernel, len(specs))
 	for i, s := range specs {
-		out[i] = k.built[s]
+		out[i] = k.kernels[s]
 	}
 	return out, nil
 }
@@ -111,6 +118,7 @@ func (k *Kernels) buildAll(specs []microkernel.Spec) ([]*microkernel.Kernel, err
 // phaseGemm is a weight's schedules in one phase, compiled: which Gemm runs m rows.
 type phaseGemm struct {
 	rules        []phaseRule
+	meter        int // of its shape, in the pacer of the executor
 	scratchBytes int
 }
 
@@ -119,9 +127,12 @@ type phaseRule struct {
 	gemm *Gemm
 }
 
-func newPhaseGemm(k *Kernels, phase *plans.Phase, key plans.WeightKey, compute microkernel.Compute) (*phaseGemm,
+func newPhaseGemm(c *class, phase *plans.Phase, key plans.WeightKey, compute microkernel.Compute) (*phaseGemm,
 	error) {
-	table, ok := phase.Table(key)
+	table, ok := phase.TableOf(c.name, key)
+	if !ok { // a plan of one class on workers of several
+		table, ok = phase.Table(key)
+	}
 	if !ok || len(table.Rules) == 0 {
 		return nil, fmt.Errorf("the plan has no schedule for %s: it was made for another model", key)
 	}
@@ -130,7 +141,7 @@ func newPhaseGemm(k *Kernels, phase *plans.Phase, key plans.WeightKey, compute m
 		if r.Schedule.Kernel.Compute != compute {
 			return nil, fmt.Errorf("the plan computes %s in %s but names kernel %s", key, compute, r.Schedule.Kernel)
 		}
-		g, err := NewGemm(k, r.Schedule, key)
+		g, err := NewGemm(c.kernels, r.Schedule, key)
 		if err != nil {
 			return nil, fmt.Errorf("schedule for %s, M from %d: %w", key, r.MLo, err)
 		}

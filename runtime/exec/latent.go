@@ -63,7 +63,7 @@ func (e *Executor) roundHeads(g *group, op *model.Op) {
 			for c, wanted := range need {
 				rows := &g.bufs.rounded[c]
 				for h := 0; wanted && h < op.Heads.Q; h++ {
-					e.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), h*op.InStep), k,
+					g.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), h*op.InStep), k,
 						rows.row(r, h*roundedHead(k)))
 				}
 			}
@@ -108,7 +108,7 @@ func (e *Executor) latentRun(g *group, op *model.Op, rope int, r *run) {
 	}
 	for row := r.row; row < r.row+r.n; row++ {
 		kv := g.row(model.BufLatentKV, row)
-		e.turn(addElems(kv, l.KV), 1, rotated, rope, row)
+		e.turn(g.vec, addElems(kv, l.KV), 1, rotated, rope, row)
 		e.latentQueries(g, op, rope, row, rotated)
 		if !l.Split {
 			expand(op, g.row(model.BufK, row), g.row(model.BufV, row), g.row(model.BufKeyVal, row), elems(kv, l.KV,
@@ -119,15 +119,15 @@ func (e *Executor) latentRun(g *group, op *model.Op, rope int, r *run) {
 	for head := range op.Heads.KV {
 		kBlock, vBlock := g.rank.kv.at(op.Layer, r.block, head)
 		k, v := addElems(g.row(keys, r.row), head*dim), addElems(g.row(values, r.row), head*dim)
-		e.vec.StoreK(form.layout, kBlock, at, k, r.n, g.bufs.stride[keys])
-		e.vec.StoreV(form.layout, vBlock, at, v, r.n, g.bufs.stride[values])
+		g.vec.StoreK(form.layout, kBlock, at, k, r.n, g.bufs.stride[keys])
+		g.vec.StoreV(form.layout, vBlock, at, v, r.n, g.bufs.stride[values])
 	}
 }
 
 // turn rotates heads whose rotated elements are stride apart.
-func (e *Executor) turn(x *float32, heads, stride, rope, row int) {
+func (e *Executor) turn(vec *microkernel.Vec, x *float32, heads, stride, rope, row int) {
 	t := &e.rotations[rope]
-	e.vec.RoPE(x, 2*len(t.freq), heads, stride, e.bufs.rotation(rope, row), t.neox)
+	vec.RoPE(x, 2*len(t.freq), heads, stride, e.bufs.rotation(rope, row), t.neox)
 }
 
 // latentQueries puts what rotates of each head behind what is there of it, or behind its own rest.
@@ -146,7 +146,7 @@ func (e *Executor) latentQueries(g *group, op *model.Op, rope, row, rotated int)
 		}
 		copy(elems(q, h*dim+to, rotated), elems(full, h*l.Key+rest, rotated))
 	}
-	e.turn(addElems(q, to), op.Heads.Q, dim, rope, row)
+	e.turn(g.vec, addElems(q, to), op.Heads.Q, dim, rope, row)
 }
 
 // expand makes the keys and values of all heads; both are filled up to the cached length.

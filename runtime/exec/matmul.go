@@ -9,12 +9,16 @@ import (
 
 // matMul is Outs[i] = In * W[i]^T + Bias[i] or, where it adds, X += In * W[0]^T. The slices of all
 // its weights form one list of tasks, so that small weights (k and v) fill the gaps of large ones.
-func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
+func (e *Executor) matMul(g *group, i int, op *model.Op, adds bool) {
 	m := e.rows
 	if op.Wanted {
 		m = len(e.batch.LogitRows)
 	}
 	e.round(g, op, m)
+	if e.pacer != nil {
+		e.divided(g, i, op, m, adds)
+		return
+	}
 	total := 0
 	scratch := e.scratch[g.w.Index()].gemm
 	for i := range op.Outs {
@@ -33,7 +37,7 @@ func (e *Executor) matMul(g *group, op *model.Op, adds bool) {
 			if likely := t + g.n; likely < total { // the others take one each meanwhile
 				j, other := g.findTask(op, m, likely)
 				q := g.product(op, j, m)
-				p.o.Then = q.gemm.first(&q.o, other)
+				p.o.Then = q.grid.first(&q.o, other)
 			}
 			p.addTo(g, adds)
 			p.run(scratch, task)
@@ -68,7 +72,7 @@ func (g *group) findTask(op *model.Op, m, t int) (i, task int) {
 // product is product i of an op; with an activation there is one of both weights.
 func (g *group) product(op *model.Op, i, m int) product {
 	w := g.rank.weights.At(op.W[i])
-	p := product{gemm: g.rank.gemms[op.W[i]].of(m), o: Operands{
+	p := product{gemm: g.gemms[op.W[i]].of(m), grid: g.rank.gemms[op.W[i]].of(m), o: Operands{
 		M: m, W: w,
 		A: g.bufs.base[op.In], AStride: 4 * g.bufs.stride[op.In],
 		C: g.bufs.base[op.Outs[i]], CStride: 4 * g.bufs.stride[op.Outs[i]],
@@ -77,7 +81,7 @@ func (g *group) product(op *model.Op, i, m int) product {
 	p.gelu = op.Act == model.GELU
 	if gated(op) {
 		p.act = units[op.Act]
-		p.up, p.upO = g.rank.gemms[op.W[1]].of(m), p.o
+		p.up, p.upO = g.gemms[op.W[1]].of(m), p.o
 		p.upO.W, p.upO.Bias = g.rank.weights.At(op.W[1]), biasOf(op, 1, 0)
 		p.upO.Rounded = g.bufs.rounded[p.upO.W.Compute]
 	}

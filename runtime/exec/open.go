@@ -141,7 +141,8 @@ func (a *Assembly) Touch(ctx context.Context, b *Buffers) error {
 // to run on these workers: the assembly's, or others over the same PUs.
 func (a *Assembly) Compile(phase *plans.Phase, on *Workers) (*Executor, error) {
 	return newExecutor(executorConfig{Shards: a.Shards, Weights: a.Weights, KV: a.KV, States: a.States,
-		Buffers: a.Buffers, Workers: on, Sync: a.sync, Phase: phase, Context: a.context})
+		Buffers: a.Buffers, Workers: on, Sync: a.sync, Phase: phase, Attend: a.Plan.Attention,
+		Context: a.context})
 }
 
 // Close frees everything but borrowed workers. Executors over it are closed before.

@@ -27,7 +27,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	reason := errors.New("the program is to end")
 	for _, ranks := range []int{1, 2} {
 		o := smallOptions(t, ranks)
-		workers := int64(len(planPUs(o.Plan)))
+		workers := int64(len(o.Plan.Threads()))
 		before := mem.Total()
 		ctx, end := context.WithCancelCause(t.Context())
 		var pieces atomic.Int64

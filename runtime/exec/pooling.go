@@ -42,9 +42,9 @@ func (e *Executor) poolColumns(g *group, op *model.Op, text, from, n int) {
 		return
 	}
 	for r := first + 1; r <= last; r++ {
-		e.vec.Add(dst, row(r), n)
+		g.vec.Add(dst, row(r), n)
 	}
-	e.vec.Scale(dst, 1/float32(last-first+1), n)
+	g.vec.Scale(dst, 1/float32(last-first+1), n)
 }
 
 // spanOf is the span that a row of the batch is of.
@@ -57,7 +57,7 @@ func (e *Executor) softmax(g *group, op *model.Op) {
 	width := e.model.Width(op.In)
 	for lo, hi, ok := g.next(len(e.batch.LogitRows), 1); ok; lo, hi, ok = g.next(len(e.batch.LogitRows), 1) {
 		for r := lo; r < hi; r++ {
-			softmaxRow(e.vec, g.row(op.In, r), width)
+			softmaxRow(g.vec, g.row(op.In, r), width)
 		}
 	}
 }

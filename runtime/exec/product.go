@@ -13,6 +13,7 @@ import (
 // An epilogue works on strips of a slice while they are in the second-level cache.
 type product struct {
 	gemm *Gemm
+	grid *Gemm // of the main class: tasks are slices of its grid, whoever computes them
 	o    Operands
 	up   *Gemm
 	upO  Operands // its C is not used
@@ -27,24 +28,30 @@ const stripBytes = 256 << 10
 // pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip,
 // and the widened panels of either weight.
 func (r *rank) pairScratch(op *model.Op, rows int) int {
-	gate, up := r.gemms[op.W[0]], r.gemms[op.W[1]]
-	if gate == nil { // it is not cut, and with another rank
+	if r.gemms[op.W[0]] == nil { // it is not cut, and with another rank
 		return 0
 	}
-	strip := 0
 	rows = r.shard.model.RowsOf(op.Outs[0], rows)
-	for _, rule := range gate.rules {
-		strip = max(strip, rule.gemm.stripSize(rows))
+	most := 0
+	for class := range 1 + len(r.others) {
+		gate, up := r.of(class)[op.W[0]], r.of(class)[op.W[1]]
+		strip := 0
+		for _, rule := range gate.rules {
+			strip = max(strip, rule.gemm.stripSize(rows))
+		}
+		most = max(most, strip+max(gate.scratchBytes, up.scratchBytes))
 	}
-	return strip + max(gate.scratchBytes, up.scratchBytes)
+	return most
 }
 
 // sumScratch is the memory one worker needs for an op that adds.
 func (r *rank) sumScratch(op *model.Op, rows int) (most int) {
-	for _, wi := range op.W {
-		if r.gemms[wi] != nil {
-			for _, rule := range r.gemms[wi].rules {
-				most = max(most, rule.gemm.stripSize(rows)+rule.gemm.ScratchBytes())
+	for class := range 1 + len(r.others) {
+		for _, wi := range op.W {
+			if g := r.of(class)[wi]; g != nil {
+				for _, rule := range g.rules {
+					most = max(most, rule.gemm.stripSize(rows)+rule.gemm.ScratchBytes())
+				}
 			}
 		}
 	}
@@ -60,8 +67,46 @@ func (g *Gemm) stripSize(rows int) int {
 }
 
 // run computes slice number task.
-func (p *product) run(scratch unsafe.Pointer, task int) {
-	p.compute(scratch, p.gemm.patch(p.o.M, task))
+func (p *product) run(scratch unsafe.Pointer, task int) { p.fill(scratch, p.grid.patch(p.o.M, task)) }
+
+// fill computes a patch that begins on a panel and is a slice of the main class, or less.
+func (p *product) fill(scratch unsafe.Pointer, whole patch) {
+	if p.grid == p.gemm {
+		p.compute(scratch, whole)
+		return
+	}
+	p.region(nil, scratch, whole)
+}
+
+// region computes a patch of any size that begins on a panel, in slices of the class at work, each
+// a lap of the worker where one is given.
+func (p *product) region(w *pool.Worker, scratch unsafe.Pointer, whole patch) {
+	g, then := p.gemm, p.o.Then
+	rows, height := 1, whole.m1-whole.m0
+	if g.bm > 0 {
+		rows = (height + g.bm - 1) / g.bm
+	}
+	for n := whole.n0; n < whole.n1; n += g.bn {
+		for i := range rows {
+			s := patch{whole.m0 + height*i/rows, whole.m0 + height*(i+1)/rows, n, min(n+g.bn, whole.n1)}
+			switch {
+			case i+1 < rows:
+				p.o.Then = g.block(&p.o, n, 0)
+			case s.n1 < whole.n1:
+				p.o.Then = g.block(&p.o, s.n1, 0)
+			default:
+				p.o.Then = then
+			}
+			if w != nil {
+				w.Lap(true)
+			}
+			p.compute(scratch, s)
+		}
+	}
+	if w != nil {
+		w.Lap(false)
+	}
+	p.o.Then = then
 }
 
 // compute computes a patch that begins on a register tile and is no taller than a slice.

@@ -68,6 +68,7 @@ func TestPair(t *testing.T) {
 							t.Fatalf("weight %d: %v", i, err)
 						}
 					}
+					p.grid = p.gemm
 					ref := microkernel.RefVec()
 					ref.GLU(microkernel.SwiGLU, &gate.want[0], &gate.want[0], &up.want[0], m*n)
 					p.check(t, rng, gate)
@@ -116,7 +117,7 @@ func TestSum(t *testing.T) {
 				want.want[r*want.n+c] = x + want.want[r*want.n+c]
 			}
 		}
-		p := product{gemm: g, o: want.o, sum: true}
+		p := product{gemm: g, grid: g, o: want.o, sum: true}
 		scratch := alloc(t, g.stripSize(want.m)+g.ScratchBytes())
 		for _, task := range rng.Perm(g.Tasks(want.m)) {
 			p.run(scratch.Pointer(), task)

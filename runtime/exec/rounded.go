@@ -66,7 +66,7 @@ func (e *Executor) round(g *group, op *model.Op, m int) {
 			r, from := u/strips, u%strips*strip
 			for c, wanted := range need {
 				if rows := &g.bufs.rounded[c]; wanted {
-					e.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), from), min(strip, k-from), rows.row(r, from))
+					g.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), from), min(strip, k-from), rows.row(r, from))
 				}
 			}
 		}

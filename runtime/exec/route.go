@@ -4,6 +4,7 @@ import (
 	"math"
 	"unsafe"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/model"
 )
 
@@ -96,9 +97,9 @@ func (e *Executor) route(g *group, op *model.Op) {
 		for row := lo; row < hi; row++ {
 			logits := unsafe.Slice(g.row(model.BufRouter, row), experts)
 			if op.Router.Score == model.Softmax && op.Router.Norm && op.Router.Bias == nil {
-				e.weighChosen(r, row, logits)
+				r.weighChosen(g.vec, row, logits)
 			} else {
-				e.weighAll(r, row, logits, &op.Router)
+				r.weighAll(g.vec, row, logits, &op.Router)
 			}
 			r.finish(row, &op.Router)
 		}
@@ -111,10 +112,10 @@ func (e *Executor) route(g *group, op *model.Op) {
 
 // weighChosen makes the weights the softmax over the chosen logits, which equals the softmax over
 // all of them scaled to sum 1.
-func (e *Executor) weighChosen(r *routes, row int, logits []float32) {
+func (r *routes) weighChosen(vec *microkernel.Vec, row int, logits []float32) {
 	r.choose(row, logits)
 	weight := r.weight[row*r.used:][:r.used]
-	e.vec.SoftmaxBlock(&weight[0], r.used, 1, r.used, &r.valid, 1, &r.top[row], &r.sum[row])
+	vec.SoftmaxBlock(&weight[0], r.used, 1, r.used, &r.valid, 1, &r.top[row], &r.sum[row])
 	for i := range weight {
 		weight[i] /= r.sum[row]
 	}
@@ -122,19 +123,19 @@ func (e *Executor) weighChosen(r *routes, row int, logits []float32) {
 
 // weighAll makes scores of all logits, in their place, chooses by them with the bias, if there is
 // one, and makes the chosen's scores their weights.
-func (e *Executor) weighAll(r *routes, row int, logits []float32, by *model.Router) {
+func (r *routes) weighAll(vec *microkernel.Vec, row int, logits []float32, by *model.Router) {
 	if by.Score == model.Sigmoid {
 		for i, l := range logits {
 			logits[i] = float32(1 / (1 + math.Exp(-float64(l))))
 		}
 	} else {
-		e.vec.SoftmaxBlock(&logits[0], len(logits), 1, len(logits), &r.all, 1, &r.top[row], &r.sum[row])
+		vec.SoftmaxBlock(&logits[0], len(logits), 1, len(logits), &r.all, 1, &r.top[row], &r.sum[row])
 		for i := range logits {
 			logits[i] /= r.sum[row]
 		}
 	}
 	if by.Bias != nil {
-		e.vec.Add(&logits[0], &by.Bias.Data[0], len(logits))
+		vec.Add(&logits[0], &by.Bias.Data[0], len(logits))
 	}
 	if by.Groups > 1 {
 		closeGroups(logits, by.Groups, by.GroupsUsed)
@@ -245,7 +246,7 @@ func (e *Executor) combine(g *group, op *model.Op) {
 				if op.Router.Inward {
 					weight = 1
 				}
-				e.vec.AddScaled(dst, addElems(g.row(model.BufExpert, int(r.place[pair])), c), weight, n)
+				g.vec.AddScaled(dst, addElems(g.row(model.BufExpert, int(r.place[pair])), c), weight, n)
 			}
 		}
 	}
@@ -260,7 +261,7 @@ func (e *Executor) beginSum(g *group, op *model.Op, row int, dst *float32, n int
 	}
 	if op.Gate != nil {
 		h := unsafe.Slice(g.row(model.BufH, row), e.model.Dims.Hidden)
-		e.vec.Scale(dst, float32(1/(1+math.Exp(-dot(h, op.Gate.Data)))), n)
+		g.vec.Scale(dst, float32(1/(1+math.Exp(-dot(h, op.Gate.Data)))), n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"unsafe"
 
+	"sandwich/microkernel"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 )
@@ -24,7 +25,7 @@ func (e *Executor) embed(g *group, op *model.Op) {
 				panic(err) // Load checked type and shape
 			}
 			scaleRow(dst, op.Scale)
-			e.addPlaces(dst, op, int(e.positions[r]))
+			e.addPlaces(g.vec, dst, op, int(e.positions[r]))
 			for i, t := range e.rotations {
 				t.angles(unsafe.Slice(e.bufs.rotation(i, r), e.bufs.turned), int(e.positions[r]))
 			}
@@ -33,12 +34,12 @@ func (e *Executor) embed(g *group, op *model.Op) {
 }
 
 // addPlaces adds the rows of token type 0 and of a position, where the op has them.
-func (e *Executor) addPlaces(dst []float32, op *model.Op, pos int) {
+func (e *Executor) addPlaces(vec *microkernel.Vec, dst []float32, op *model.Op, pos int) {
 	if op.Types != nil {
-		e.vec.Add(&dst[0], &op.Types.Data[0], len(dst))
+		vec.Add(&dst[0], &op.Types.Data[0], len(dst))
 	}
 	if op.Places != nil {
-		e.vec.Add(&dst[0], &op.Places.Data[pos*op.Places.N], len(dst))
+		vec.Add(&dst[0], &op.Places.Data[pos*op.Places.N], len(dst))
 	}
 }
 
@@ -79,7 +80,7 @@ func (t rotation) angles(dst []float32, pos int) {
 func (e *Executor) norm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
-			e.normRow(g.bufs, r, op)
+			e.normRow(g.vec, g.bufs, r, op)
 		}
 	}
 }
@@ -91,54 +92,54 @@ func (e *Executor) addNorm(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
 		for r := lo; r < hi; r++ {
 			for i := range e.bufs.ranks[1:] {
-				e.vec.Add(g.row(model.BufY, r), e.bufs.ranks[1+i].row(model.BufY, r), e.model.Dims.Hidden)
+				g.vec.Add(g.row(model.BufY, r), e.bufs.ranks[1+i].row(model.BufY, r), e.model.Dims.Hidden)
 			}
 		}
-		e.addNormRows(op, lo, hi)
+		e.addNormRows(g.vec, op, lo, hi)
 	}
 }
 
 // addOwn is addNorm of what the first rank has alone.
 func (e *Executor) addOwn(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(e.rows, rowChunk); ok; lo, hi, ok = g.next(e.rows, rowChunk) {
-		e.addNormRows(op, lo, hi)
+		e.addNormRows(g.vec, op, lo, hi)
 	}
 }
 
 // addNormRows adds the sum over all ranks, which is in the first one's Y, to X, and normalizes.
-func (e *Executor) addNormRows(op *model.Op, row0, row1 int) {
+func (e *Executor) addNormRows(vec *microkernel.Vec, op *model.Op, row0, row1 int) {
 	b := &e.bufs.ranks[0]
 	for r := row0; r < row1; r++ {
-		e.addRow(b, r, op)
+		e.addRow(vec, b, r, op)
 		if op.Norm != nil {
-			e.normRow(b, r, op)
+			e.normRow(vec, b, r, op)
 		}
 	}
 }
 
 // addRow is X += Scale * Y, of a Y that is normalized first where the op has a norm for it.
-func (e *Executor) addRow(b *rankBuffers, r int, op *model.Op) {
+func (e *Executor) addRow(vec *microkernel.Vec, b *rankBuffers, r int, op *model.Op) {
 	x, y, hidden := b.row(model.BufX, r), b.row(model.BufY, r), e.model.Dims.Hidden
 	if op.Post != nil {
-		e.vec.RMSNorm(y, y, &op.Post.Data[0], hidden, e.model.Eps)
+		vec.RMSNorm(y, y, &op.Post.Data[0], hidden, e.model.Eps)
 	}
 	if op.Scale == 1 {
-		e.vec.Add(x, y, hidden)
+		vec.Add(x, y, hidden)
 	} else {
-		e.vec.AddScaled(x, y, op.Scale, hidden)
+		vec.AddScaled(x, y, op.Scale, hidden)
 	}
 	if op.Gain != nil {
-		e.vec.Scale(x, op.Gain.Data[0], hidden)
+		vec.Scale(x, op.Gain.Data[0], hidden)
 	}
 }
 
-func (e *Executor) normRow(b *rankBuffers, r int, op *model.Op) {
+func (e *Executor) normRow(vec *microkernel.Vec, b *rankBuffers, r int, op *model.Op) {
 	x, hidden := b.row(model.BufX, r), e.model.Dims.Hidden
 	if op.Shift != nil {
-		e.vec.LayerNormRows(x, hidden, x, hidden, 1, &op.Norm.Data[0], &op.Shift.Data[0], hidden, e.model.Eps)
+		vec.LayerNormRows(x, hidden, x, hidden, 1, &op.Norm.Data[0], &op.Shift.Data[0], hidden, e.model.Eps)
 		return
 	}
-	e.vec.RMSNorm(b.row(model.BufH, r), x, &op.Norm.Data[0], hidden, e.model.Eps)
+	vec.RMSNorm(b.row(model.BufH, r), x, &op.Norm.Data[0], hidden, e.model.Eps)
 }
 
 // rowNorm is OpRowNorm.
@@ -147,11 +148,11 @@ func (e *Executor) rowNorm(g *group, op *model.Op) {
 		for r := lo; r < hi; r++ {
 			out, in, n := g.row(op.Outs[0], r), g.row(op.In, r), op.Norm.N
 			if !op.Onto {
-				e.vec.RMSNorm(out, in, &op.Norm.Data[0], n, e.model.Eps)
+				g.vec.RMSNorm(out, in, &op.Norm.Data[0], n, e.model.Eps)
 				continue
 			}
-			e.vec.RMSNorm(in, in, &op.Norm.Data[0], n, e.model.Eps)
-			e.vec.Add(out, in, n)
+			g.vec.RMSNorm(in, in, &op.Norm.Data[0], n, e.model.Eps)
+			g.vec.Add(out, in, n)
 		}
 	}
 }
@@ -165,7 +166,7 @@ func (e *Executor) capRows(g *group, op *model.Op) {
 	for lo, hi, ok := g.next(units, rowChunk); ok; lo, hi, ok = g.next(units, rowChunk) {
 		for u := lo; u < hi; u++ {
 			row, c := u/strips, u%strips*strip
-			e.vec.SoftCap(addElems(g.row(op.In, row), c), min(strip, width-c), 1, op.Cap)
+			g.vec.SoftCap(addElems(g.row(op.In, row), c), min(strip, width-c), 1, op.Cap)
 		}
 	}
 }
@@ -229,9 +230,9 @@ func (e *Executor) rotateRun(g *group, op *model.Op, rope int, r *run, lo, hi in
 	last, n := form.queries(hi - 1)
 	for row := r.row; row < r.row+r.n; row++ {
 		q := addElems(g.row(model.BufQ, row), first*dim)
-		e.rotateVectors(q, last+n-first, dim, op.QNorm, rope, row)
+		e.rotateVectors(g.vec, q, last+n-first, dim, op.QNorm, rope, row)
 		if t := op.Temper; t != nil {
-			e.vec.Scale(q, float32(t.At(r.pos+row-r.row)), (last+n-first)*dim)
+			g.vec.Scale(q, float32(t.At(r.pos+row-r.row)), (last+n-first)*dim)
 		}
 		if op.Keeper != op.Layer {
 			continue
@@ -241,9 +242,9 @@ func (e *Executor) rotateRun(g *group, op *model.Op, rope int, r *run, lo, hi in
 			copy(unsafe.Slice(v, (hi-lo)*dim), unsafe.Slice(k, (hi-lo)*dim))
 		}
 		if op.VNorm != nil {
-			e.vec.RMSNormRows(v, dim, v, dim, hi-lo, &op.VNorm.Data[0], dim, e.model.Eps)
+			g.vec.RMSNormRows(v, dim, v, dim, hi-lo, &op.VNorm.Data[0], dim, e.model.Eps)
 		}
-		e.rotateVectors(k, hi-lo, dim, op.KNorm, rope, row)
+		e.rotateVectors(g.vec, k, hi-lo, dim, op.KNorm, rope, row)
 	}
 	if op.Keeper != op.Layer {
 		return
@@ -253,17 +254,17 @@ func (e *Executor) rotateRun(g *group, op *model.Op, rope int, r *run, lo, hi in
 		kBlock, vBlock := g.rank.kv.at(op.Layer, r.block, head)
 		k := addElems(g.row(model.BufK, r.row), head*dim)
 		v := addElems(g.row(model.BufV, r.row), head*dim)
-		e.vec.StoreK(form.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
-		e.vec.StoreV(form.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
+		g.vec.StoreK(form.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
+		g.vec.StoreV(form.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
 	}
 }
 
-func (e *Executor) rotateVectors(x *float32, heads, dim int, norm *model.Vector, rope, row int) {
+func (e *Executor) rotateVectors(vec *microkernel.Vec, x *float32, heads, dim int, norm *model.Vector, rope, row int) {
 	if norm != nil {
-		e.vec.RMSNormRows(x, dim, x, dim, heads, &norm.Data[0], dim, e.model.Eps)
+		vec.RMSNormRows(x, dim, x, dim, heads, &norm.Data[0], dim, e.model.Eps)
 	}
 	if rope >= 0 {
 		t := &e.rotations[rope]
-		e.vec.RoPE(x, 2*len(t.freq), heads, dim, e.bufs.rotation(rope, row), t.neox)
+		vec.RoPE(x, 2*len(t.freq), heads, dim, e.bufs.rotation(rope, row), t.neox)
 	}
 }

@@ -9,9 +9,11 @@ import (
 
 // gemmScratch is the memory a worker needs for any product of the rank.
 func (r *rank) gemmScratch(rows int) (most int) {
-	for _, g := range r.gemms {
-		if g != nil {
-			most = max(most, g.scratchBytes)
+	for class := range 1 + len(r.others) {
+		for _, g := range r.of(class) {
+			if g != nil {
+				most = max(most, g.scratchBytes)
+			}
 		}
 	}
 	for i := range r.shard.model.Ops {

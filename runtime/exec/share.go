@@ -18,7 +18,7 @@ func (o *Operands) SetRounded(c microkernel.Compute, base unsafe.Pointer, stride
 // arguments but their own scratch, and meet at a barrier before C is read.
 func (g *Gemm) Work(w *pool.Worker, next *pool.Counter, scratch unsafe.Pointer, o *Operands) {
 	if g.static(w.Group().Size()) {
-		p := product{gemm: g, o: *o}
+		p := product{gemm: g, grid: g, o: *o}
 		p.runShare(scratch, w.GroupRank())
 		return
 	}

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -25,31 +26,16 @@ type WorkerOptions struct {
 
 // PlanWorkers are the workers that a plan is served by.
 func PlanWorkers(plan *plans.Plan) WorkerOptions {
-	return WorkerOptions{PUs: planPUs(plan), ISA: PlanISA(plan), Plan: plan, Ranks: plan.Ranks}
-}
-
-// planPUs lists the PUs of both phases, those that work in both first: worker 0, whose thread runs
-// the engine's loop, then takes part in both wherever they overlap.
-func planPUs(plan *plans.Plan) (pus []int) {
-	prefill, decode := plan.Prefill.PUs, plan.Decode.PUs
-	for _, pu := range decode {
-		if slices.Contains(prefill, pu) {
-			pus = append(pus, pu)
-		}
-	}
-	for _, pu := range slices.Concat(decode, prefill) {
-		if !slices.Contains(pus, pu) {
-			pus = append(pus, pu)
-		}
-	}
-	return pus
+	return WorkerOptions{PUs: plan.Threads(), ISA: plan.ISAOf(""), Plan: plan, Ranks: plan.Ranks}
 }
 
 // Workers run ops: the threads of a pool, the code that they call, and their groups where a model
 // is cut. Open makes its own or is given them; kernels are timed on them without a model, too.
 type Workers struct {
 	Pool    *pool.Pool
-	Kernels *Kernels
+	Kernels *Kernels // of the main class
+	classes []class  // by pool.Worker.Class
+	unlike  bool     // workers differ: what they do is timed, and products are divided by that
 	ranks   []plans.Rank
 	groups  *Groups // nil with one rank
 }
@@ -60,17 +46,24 @@ func NewWorkers(o WorkerOptions) (*Workers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startWorkers(kernels, o.Ranks, o.PUs, pool.Options{Pin: !o.Unpinned, Spin: o.Spin})
-}
-
-func startWorkers(k *Kernels, ranks []plans.Rank, pus []int, o pool.Options) (*Workers, error) {
-	p, err := pool.New(pus, o)
-	if err != nil {
+	w := &Workers{Kernels: kernels, ranks: o.Ranks}
+	if w.classes, err = newClasses(kernels, o.Plan); err != nil {
 		return nil, err
 	}
-	w := &Workers{Pool: p, Kernels: k, ranks: ranks}
-	if w.groups, err = newGroups(p, k.Vec, ranks); err != nil {
-		p.Close()
+	return w.start(o.PUs, pool.Options{Pin: !o.Unpinned, Spin: o.Spin, Class: w.classOf(o.PUs, o.Plan)})
+}
+
+// start makes the threads.
+func (w *Workers) start(pus []int, o pool.Options) (_ *Workers, err error) {
+	if o.Slow, err = slowWorkers(os.Getenv(slowVariable), len(pus)); err != nil {
+		return nil, err
+	}
+	w.unlike = len(w.classes) > 1 || o.Slow != nil
+	if w.Pool, err = pool.New(pus, o); err != nil {
+		return nil, err
+	}
+	if w.groups, err = newGroups(w.Pool, w.Kernels.Vec, w.ranks); err != nil {
+		w.Pool.Close()
 		return nil, err
 	}
 	return w, nil
@@ -79,7 +72,8 @@ func startWorkers(k *Kernels, ranks []plans.Rank, pus []int, o pool.Options) (*W
 // Unbound starts as many workers with the same code and the same ranks that are bound to no PU:
 // what binding is worth is measured against them.
 func (w *Workers) Unbound() (*Workers, error) {
-	return startWorkers(w.Kernels, w.ranks, w.Pool.PUs(), pool.Options{})
+	free := &Workers{Kernels: w.Kernels, classes: w.classes, ranks: w.ranks}
+	return free.start(w.Pool.PUs(), pool.Options{Class: w.Pool.Classes()})
 }
 
 // Close ends the threads.

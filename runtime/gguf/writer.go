@@ -92,6 +92,9 @@ func arrayHead(elem kind, n int) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(n))
 }
 
+// Has tells whether a metadata key was set.
+func (w *Writer) Has(key string) bool { return w.keys[key] }
+
 // SetString sets a string.
 func (w *Writer) SetString(key, v string) { w.set(key, kindString, appendString(nil, v)) }
 

@@ -159,7 +159,42 @@ func (w *digitWriter) state(s digitState) int32 {
 	}
 	at := w.b.state()
 	w.at[key] = at
+	if w.n.multiple != nil && !s.low && !s.high {
+		w.b.grow(8)
+		rest := w.b.multiple(multiple{w.n.multiple.Int64(), s.rest, w.size - s.pos})
+		w.b.states[at].calls = append(w.b.states[at].calls, callEdge{rest, w.end})
+		return at
+	}
 	w.expand(s, at)
+	return at
+}
+
+// multiple is a place in a multiple of a number that no bound holds any more: what the digits so
+// far leave when divided, and how many follow.
+type multiple struct {
+	of, rest int64
+	digits   int
+}
+
+// multiple is the state at such a place, which all numbers of the grammar share that are multiples
+// of the same one: there are thousands.
+func (b *builder) multiple(p multiple) int32 {
+	if at, ok := b.multiples[p]; ok {
+		return at
+	}
+	if b.multiples == nil {
+		b.multiples = map[multiple]int32{}
+	}
+	at := b.state()
+	b.multiples[p] = at
+	if p.digits == 0 {
+		b.states[at].final = p.rest == 0
+		return at
+	}
+	for d := range int64(10) {
+		next := b.multiple(multiple{p.of, (p.rest*10 + d) % p.of, p.digits - 1})
+		b.edge(at, next, byteRange{'0' + byte(d), '0' + byte(d)})
+	}
 	return at
 }
 

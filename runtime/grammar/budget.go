@@ -5,8 +5,8 @@ package grammar
 type budget struct{ left int64 }
 
 // programBytes is how much a program may take, and stateBytes how much the states that a Matcher
-// keeps; together with masks they stay below 256 MiB a request. The largest program is written in
-// about a second.
+// keeps; together with the masks of all answers (shelf) they stay below 256 MiB. The largest
+// program is written in about a second.
 const (
 	programBytes = 96 << 20
 	stateBytes   = 96 << 20

@@ -222,6 +222,20 @@ func (c checker) arrayKeyword(key string, x any, s map[string]any, v []any) bool
 				}
 			}
 		}
+	case "contains":
+		n, least, most := 0, 1, len(v)
+		for _, y := range v {
+			if c.valid(x, y) {
+				n++
+			}
+		}
+		if m, ok := s["minContains"]; ok {
+			least = whole(m)
+		}
+		if m, ok := s["maxContains"]; ok {
+			most = whole(m)
+		}
+		return n >= least && n <= most
 	case "prefixItems":
 		for i, y := range x.([]any) {
 			if i < len(v) && !c.valid(y, v[i]) {

@@ -83,12 +83,12 @@ func Without(markers ...string) Piece {
 		if n := len(strings.Join(markers, "")); n > maxMarkers || slices.Contains(markers, "") {
 			return nil, refuse("", "markers take 1 to %d bytes, not %d", maxMarkers, n)
 		}
-		return call{b.without(markers)}, nil
+		return call{b.without(markers, 0)}, nil
 	}
 }
 
-// without is the rule of texts without the markers.
-func (b *builder) without(markers []string) ruleID {
+// without is the rule of texts without the markers, of 0 or 1 characters at least.
+func (b *builder) without(markers []string, least int) ruleID {
 	prefixes, letters := []string{""}, runes{}
 	for _, m := range markers {
 		for i, r := range m {
@@ -109,16 +109,25 @@ func (b *builder) without(markers []string) ruleID {
 			at[p] = b.state()
 			b.eps(at[p], to)
 		}
-		b.eps(from, at[""])
-		for _, p := range prefixes {
-			b.writeRunes(others, at[p], at[""])
+		goOn := func(from int32, p string) {
+			b.writeRunes(others, from, at[""])
 			for _, l := range letters {
 				for c := l.lo; c <= l.hi; c++ {
 					if next, ok := longestPrefix(p+string(c), markers); ok {
-						b.writeRunes(runes{{c, c}}, at[p], at[next])
+						b.writeRunes(runes{{c, c}}, from, at[next])
 					}
 				}
 			}
+		}
+		if least == 0 {
+			b.eps(from, at[""])
+		} else {
+			first := b.state() // that nothing comes back to
+			b.eps(from, first)
+			goOn(first, "")
+		}
+		for _, p := range prefixes {
+			goOn(at[p], p)
 		}
 	}))
 	return r

@@ -56,7 +56,7 @@ func TestTextThenCall(t *testing.T) {
 	if goesOn, _ := accepts(t, NotBeginning("{["), " {"); goesOn {
 		t.Error("a text may begin with a bracket")
 	}
-	for _, bad := range []Piece{Without(""), Matching([]byte(`{`), ""), Matching([]byte(`{"contains":{}}`), ""),
+	for _, bad := range []Piece{Without(""), Matching([]byte(`{`), ""), Matching([]byte(`{"contains":1}`), ""),
 		Matching([]byte(`{}`), "/nowhere"), Matching([]byte(`false`), "")} {
 		if _, err := Compose(bad); err == nil {
 			t.Error("made a grammar of what cannot be one")

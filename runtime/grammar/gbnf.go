@@ -8,12 +8,15 @@ import (
 
 // FromGBNF reads a grammar in GBNF, the notation of llama.cpp: rules `name ::= alternatives`, of
 // which root is where answers begin; strings, classes of characters, a dot for any character,
-// groups, and the repetitions *, +, ?, {n}, {n,} and {n,m}.
-func FromGBNF(text string) (*Grammar, error) {
+// groups, the repetitions *, +, ?, {n}, {n,} and {n,m}; tokens of the vocabulary as <text> and
+// <[id]>, and any but one as !<text>. A token that is text may be spelled by others. Without a
+// vocabulary tokens are refused.
+func FromGBNF(text string, v *Vocab) (*Grammar, error) {
 	if !utf8.ValidString(text) {
 		return nil, refuse("", "the grammar is not valid UTF-8")
 	}
-	p := &gbnf{text: text, builder: newBuilder(newBudget()), names: map[string]ruleID{}, defined: map[string]bool{}}
+	p := &gbnf{text: text, vocab: v, builder: newBuilder(newBudget()), names: map[string]ruleID{},
+		defined: map[string]bool{}}
 	if err := p.rules(); err != nil {
 		return nil, err
 	}
@@ -36,6 +39,7 @@ func FromGBNF(text string) (*Grammar, error) {
 type gbnf struct {
 	*builder
 	text    string
+	vocab   *Vocab
 	at      int
 	depth   int
 	names   map[string]ruleID
@@ -162,6 +166,13 @@ func (p *gbnf) element() (expr, error) {
 	case '.':
 		p.at++
 		return anyRune, nil
+	case '<':
+		return p.token(false)
+	case '!':
+		if p.at++; p.at >= len(p.text) || p.text[p.at] != '<' {
+			return nil, p.fail("! stands before a token")
+		}
+		return p.token(true)
 	case '(':
 		p.at++
 		e, err := p.alternatives(true)

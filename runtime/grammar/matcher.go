@@ -5,12 +5,17 @@ import (
 	"math"
 )
 
-// Grammar is what answers must be in. It is immutable.
-type Grammar struct{ program *program }
+// Grammar is what answers must be in. It may be used by several goroutines: what answers share are
+// masks, which do not change once they are made.
+type Grammar struct {
+	program *program
+	masks   shelf
+}
 
 // Matcher follows one answer. It is not safe for use by several goroutines.
 type Matcher struct {
 	v   *Vocab
+	of  *Grammar
 	m   *machine
 	at  *state
 	own Mask // near the end of an answer, which is kept for its state alone
@@ -37,7 +42,7 @@ const (
 
 // Matcher starts an answer of tokens of the vocabulary.
 func (g *Grammar) Matcher(v *Vocab) *Matcher {
-	m := &Matcher{v: v, m: newMachine(g.program), deepest: maxTokenBytes,
+	m := &Matcher{v: v, of: g, m: newMachine(g.program), deepest: maxTokenBytes,
 		most: answerWork}
 	m.at = m.m.start()
 	v.prepare(g.program)
@@ -51,9 +56,7 @@ func (m *Matcher) Mask(left int) *Mask {
 	s := m.at
 	m.most = max(m.most, m.m.work) + maskWork
 	if s.mask == nil {
-		s.mask = &Mask{bits: make([]uint64, words64(m.v.size))}
-		s.masked = m.fill(s, s.mask, unbounded)
-		m.m.bytes += int64(8*len(s.mask.bits)) + 32
+		m.maskOf(s)
 	}
 	most := float64(max(left-2, 0)) // one more token ends the answer
 	if most >= s.masked {
@@ -76,6 +79,24 @@ func (m *Matcher) Mask(left int) *Mask {
 	return s.mask
 }
 
+// maskOf makes the mask of a state without regard to what is left, or takes it from the shelf.
+func (m *Matcher) maskOf(s *state) {
+	key := maskKey{m.v, s.name()}
+	if k, ok := m.of.masks.get(key); ok {
+		s.mask, s.masked = k.mask, k.masked
+		return
+	}
+	s.mask = &Mask{bits: make([]uint64, words64(m.v.size))}
+	s.masked = m.fill(s, s.mask, unbounded)
+	if m.bounded() || !m.of.masks.put(key, keptMask{s.mask, s.masked}) {
+		m.m.bytes += s.mask.memory()
+	}
+}
+
+// bounded tells that masks may have been cut short, so that they may depend on what answers met
+// before.
+func (m *Matcher) bounded() bool { return m.m.cut || m.m.work > m.most || m.m.bytes > stateBytes }
+
 // Allowed is Mask as bits: token 64i+j is bit j of word i.
 func (m *Matcher) Allowed(left int) []uint64 { return m.Mask(left).bits }
 
@@ -91,8 +112,11 @@ func (m *Matcher) Only(left int) (id int32, ok bool) {
 // changes nothing.
 func (m *Matcher) Accept(id int32) error {
 	for _, end := range m.v.ends {
-		if id == end && m.at.end {
+		switch {
+		case id == end && m.at.end:
 			return nil
+		case id == end:
+			return fmt.Errorf("token %d ends the answer before it is whole", id)
 		}
 	}
 	if id < 0 || int(id) >= m.v.size || len(m.v.text[id]) == 0 {
@@ -134,5 +158,6 @@ func (m *Matcher) AcceptText(text []byte) error {
 	return nil
 }
 
-// Memory is about how many bytes the automata of the grammar and what was kept of the answer take.
-func (m *Matcher) Memory() int64 { return m.m.p.bytes + m.m.bytes }
+// Memory is about how many bytes are kept of answers that this Matcher followed, beside what the
+// Grammar keeps.
+func (m *Matcher) Memory() int64 { return m.m.bytes }

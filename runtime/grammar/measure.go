@@ -10,17 +10,33 @@ import (
 // Dijkstra's algorithm to grammars).
 func (b *builder) measure() {
 	n := len(b.states)
-	into := make([][]reverse, n)   // ways into a state, of one byte or none
-	waiting := make([][]waiter, n) // states that cross the rule that starts here
+	first := make([]int32, n+1) // of the ways into each state, of one byte or none
+	for i := range b.states {
+		for _, e := range b.states[i].edges {
+			first[e.to]++
+		}
+		for _, e := range b.states[i].eps {
+			first[e]++
+		}
+	}
+	sum := int32(0)
+	for i := range first {
+		sum += first[i]
+		first[i] = sum // the end, from which they are filled in
+	}
+	into := make([]reverse, sum)
+	waiting := map[int32][]waiter{} // states that cross the rule that starts here
 	for i := range b.states {
 		s := &b.states[i]
 		s.dist = math.Inf(1)
 		from := int32(i)
 		for _, e := range s.edges {
-			into[e.to] = append(into[e.to], reverse{from, 1})
+			first[e.to]--
+			into[first[e.to]] = reverse{from, 1}
 		}
 		for _, e := range s.eps {
-			into[e] = append(into[e], reverse{from, 0})
+			first[e]--
+			into[first[e]] = reverse{from, 0}
 		}
 		for _, c := range s.calls {
 			w := waiter{from, c.start, c.back, 1}
@@ -34,11 +50,22 @@ func (b *builder) measure() {
 			}
 		}
 	}
+	b.distances(func(s int32) []reverse { return into[first[s]:first[s+1]] }, waiting)
+}
+
+// distances sets them, from the final states on.
+func (b *builder) distances(into func(int32) []reverse, waiting map[int32][]waiter) {
 	var q distances
-	done := make([]bool, n)
+	best, done := make([]float64, len(b.states)), make([]bool, len(b.states))
+	push := func(state int32, bytes float64) {
+		if bytes < best[state] {
+			best[state] = bytes
+			q.push(distance{state, bytes})
+		}
+	}
 	for i := range b.states {
-		if b.states[i].final {
-			q.push(distance{int32(i), 0})
+		if best[i] = math.Inf(1); b.states[i].final {
+			push(int32(i), 0)
 		}
 	}
 	for len(q) > 0 {
@@ -48,20 +75,19 @@ func (b *builder) measure() {
 		}
 		done[d.state] = true
 		b.states[d.state].dist = d.bytes
-		for _, r := range into[d.state] {
-			q.push(distance{r.from, d.bytes + r.bytes})
+		for _, r := range into(d.state) {
+			push(r.from, d.bytes+float64(r.bytes))
 		}
 		for _, w := range waiting[d.state] {
-			if cost := w.cost(b.states); !math.IsInf(cost, 1) {
-				q.push(distance{w.from, cost})
-			}
+			push(w.from, w.cost(b.states))
 		}
 	}
 }
 
+// reverse is a way into a state.
 type reverse struct {
 	from  int32
-	bytes float64
+	bytes int32
 }
 
 // waiter is a state that crosses a rule some times and goes on behind it.

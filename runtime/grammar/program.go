@@ -1,28 +1,35 @@
 package grammar
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // program is a grammar as automata: one for each rule, and one for the body of each loop.
 type program struct {
 	states []pstate
 	start  int32
 	free   []freeLoop
-	bytes  int64 // that the states take, about
+	edges  []edge   // of all states, one state behind the other
+	tops   []topWay // by state
+	bytes  int64    // that the states take, about
+}
+
+// topWay is what masks look at of most states: large enums have many, and only these lie close
+// together.
+type topWay struct {
+	dist   float64 // as of the state
+	first  int32   // its edges
+	count  uint16
+	simple bool // it has these edges alone, a byte leads one way, and it is not final
 }
 
 // pstate is a state of the automaton of a rule.
 type pstate struct {
-	edges  []edge
-	dist   float64 // bytes of the shortest way to the end of its rule; +Inf: there is none
-	free   int32   // 1 + the number of its freeLoop; 0: it has none
-	final  bool
-	simple bool // it has edges alone, and is not final
-	eps    []int32
-	calls  []callEdge
-	loop   *loopState
+	edges []edge
+	dist  float64 // bytes of the shortest way to the end of its rule; +Inf: there is none
+	free  int32   // 1 + the number of its freeLoop; 0: it has none
+	final bool
+	eps   []int32
+	calls []callEdge
+	loop  *loopState
 }
 
 type edge struct {
@@ -52,6 +59,8 @@ type builder struct {
 	// Rules that are written once: one character inside a JSON string, a whole one, white space,
 	// any value; -1 before they are.
 	plain, quoted, blank, any ruleID
+	// multiples are states that many numbers share.
+	multiples map[multiple]int32
 	// partly: some of what a schema does not allow was left out.
 	partly bool
 }
@@ -135,17 +144,22 @@ func (b *builder) pack() {
 	for i := range b.states {
 		n += len(b.states[i].edges)
 	}
-	all := make([]edge, 0, n)
+	b.edges, b.tops = make([]edge, 0, n), make([]topWay, len(b.states))
 	for i := range b.states {
 		s := &b.states[i]
-		all = append(all, s.edges...)
-		s.edges = all[len(all)-len(s.edges) : len(all) : len(all)]
-		s.simple = len(s.eps)+len(s.calls) == 0 && s.loop == nil && !s.final && s.free == 0
+		first := len(b.edges)
+		b.edges = append(b.edges, s.edges...)
+		s.edges = b.edges[first:len(b.edges):len(b.edges)]
+		simple := len(s.eps)+len(s.calls) == 0 && s.loop == nil && !s.final && s.free == 0 && len(s.edges) <= 256
+		for j := 1; j < len(s.edges) && simple; j++ {
+			simple = s.edges[j-1].hi < s.edges[j].lo
+		}
+		b.tops[i] = topWay{s.dist, int32(first), uint16(min(len(s.edges), 256)), simple}
 	}
 }
 
 func (b *builder) state() int32 {
-	b.grow(96)
+	b.grow(112)
 	b.states = append(b.states, pstate{})
 	return int32(len(b.states) - 1)
 }
@@ -203,42 +217,6 @@ func (b *builder) write(e expr, from, to int32) {
 	case call:
 		b.grow(8)
 		b.states[from].calls = append(b.states[from].calls, callEdge{b.rules[e.rule].start, to})
-	}
-}
-
-// writeWords makes a trie of the words, level by level, so that what masks look at lies together.
-func (b *builder) writeWords(w []string, from, to int32) {
-	w = slices.Clone(w)
-	slices.Sort(w)
-	type part struct {
-		words []string // that begin alike
-		state int32    // behind what they have in common, so many bytes
-		depth int
-	}
-	level := []part{{words: slices.Compact(w), state: from}}
-	for len(level) > 0 {
-		var below []part
-		for _, p := range level {
-			w := p.words
-			if len(w) > 0 && len(w[0]) == p.depth {
-				b.eps(p.state, to)
-				w = w[1:]
-			}
-			for i := 0; i < len(w); {
-				j, c := i, w[i][p.depth]
-				for j < len(w) && w[j][p.depth] == c {
-					j++
-				}
-				next := to
-				if j-i > 1 || len(w[i]) > p.depth+1 {
-					next = b.state()
-					below = append(below, part{w[i:j], next, p.depth + 1})
-				}
-				b.edge(p.state, next, byteRange{c, c})
-				i = j
-			}
-		}
-		level = below
 	}
 }
 

@@ -206,7 +206,7 @@ func (c *compiler) expr(s *value, path string) (expr, error) {
 }
 
 // unsupported are keywords that decide what is valid and cannot be generated.
-var unsupported = []string{"contains", "minContains", "maxContains", "$dynamicRef", "$recursiveRef"}
+var unsupported = []string{"$dynamicRef", "$recursiveRef"}
 
 func checkKeywords(s *value, path string) error {
 	for _, k := range unsupported {

@@ -11,8 +11,14 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.get("uniqueItems").isTrue() && (most < 0 || most > 1) {
+	unique := s.get("uniqueItems").isTrue() && (most < 0 || most > 1)
+	switch {
+	case unique && s.get("contains") != nil:
+		return nil, refuse(show(path)+"/contains", "it is not supported beside uniqueItems")
+	case unique:
 		return c.unique(s, path, least, most)
+	case s.get("contains") != nil:
+		return c.containing(s, path, least, most)
 	}
 	first, key, rest := s.get("prefixItems"), "prefixItems", "items"
 	if it := s.get("items"); first == nil && it != nil && it.kind == kindArray {

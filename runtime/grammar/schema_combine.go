@@ -213,7 +213,8 @@ func (c *compiler) constants(s *value, path string) (expr, bool, error) {
 
 // asserting are the keywords that would have to be checked for each constant.
 var asserting = []string{"properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
-	"additionalItems", "minItems", "maxItems", "minProperties", "maxProperties", "propertyNames", "uniqueItems"}
+	"additionalItems", "minItems", "maxItems", "minProperties", "maxProperties", "propertyNames", "uniqueItems",
+	"contains"}
 
 // hasType tells whether a value has one of the types.
 func (v *value) hasType(names []string) bool {

@@ -7,7 +7,7 @@ import "slices"
 func (c *compiler) checkDisjoint(list *value, path string) error {
 	flat := make([]*value, len(list.list))
 	for i, x := range list.list {
-		v, err := c.flat(located{x, path + "/oneOf/" + itoa(i)}, 0)
+		v, err := c.wide(located{x, path + "/oneOf/" + itoa(i)}, 0)
 		if err != nil {
 			return err
 		}
@@ -71,8 +71,8 @@ func (c *compiler) disjointObjects(a, b *value, depth int) bool {
 		if other == nil || !requires(a, m.name) && !requires(b, m.name) {
 			continue
 		}
-		x, err1 := c.flat(located{m.value, ""}, 0)
-		y, err2 := c.flat(located{other, ""}, 0)
+		x, err1 := c.wide(located{m.value, ""}, 0)
+		y, err2 := c.wide(located{other, ""}, 0)
 		if err1 == nil && err2 == nil && c.disjoint(x, y, depth+1) {
 			return true
 		}

@@ -41,14 +41,21 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 	return c.refer(name)
 }
 
-// flat is a schema without $ref and allOf at its top.
-func (c *compiler) flat(x located, depth int) (*value, error) {
+// flat is a schema without $ref and allOf at its top, and with conditional keywords as
+// alternatives: all that it allows is allowed by the schema, and some of that may be missing.
+func (c *compiler) flat(x located, depth int) (*value, error) { return c.flatten(x, depth, true) }
+
+// wide is flat without conditional keywords: it allows all that the schema does, and maybe more.
+func (c *compiler) wide(x located, depth int) (*value, error) { return c.flatten(x, depth, false) }
+
+func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error) {
 	if depth > 64 {
 		return nil, refuse(show(x.path), "it refers to itself without end")
 	}
 	if x.schema.kind != kindObject {
 		return x.schema, nil
 	}
+	x.schema = x.schema.withContains()
 	var parts []located
 	if r := x.schema.get("$ref"); r != nil {
 		target, err := c.resolve(r, x.path)
@@ -66,12 +73,14 @@ func (c *compiler) flat(x located, depth int) (*value, error) {
 			parts = append(parts, located{y, x.path + "/allOf/" + itoa(i)})
 		}
 	}
-	more, err := c.alternatives(x.schema, x.path, depth)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range more {
-		parts = append(parts, located{a, x.path})
+	if conditions {
+		more, err := c.alternatives(x.schema, x.path, depth)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range more {
+			parts = append(parts, located{a, x.path})
+		}
 	}
 	sum := x.schema
 	if len(parts) > 0 {
@@ -80,7 +89,7 @@ func (c *compiler) flat(x located, depth int) (*value, error) {
 		}
 	}
 	for _, p := range parts {
-		v, err := c.flat(p, depth+1)
+		v, err := c.flatten(p, depth+1, conditions)
 		if err == nil {
 			sum, err = c.merge(sum, v, x.path)
 		}
@@ -240,9 +249,11 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		return both(a, b), nil
 	case moreTexts, neverTexts:
 		return &value{kind: kindArray, list: append(slices.Clone(a.list), b.list...)}, nil
-	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
+	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties",
+		"minContains":
 		return extreme(a, b, 1), nil
-	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
+	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties",
+		"maxContains":
 		return extreme(a, b, -1), nil
 	case "enum":
 		in := func(x *value) bool { return !slices.ContainsFunc(b.list, x.equal) }

@@ -118,28 +118,30 @@ func (v *value) and(key string, x *value) *value {
 
 // negated is a schema of what another one does not allow, as far as that can be said: all that it
 // allows is not allowed there, and some of that may be missing. It is refused where nothing can be
-// said.
+// said. What is missing must not be taken for what is allowed: it never looks at what was
+// rewritten.
 func (c *compiler) negated(x located, depth int) (*value, error) {
-	flat, err := c.flat(x, depth+1)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case flat.isTrue():
+	switch s := x.schema; {
+	case s.isTrue():
 		return &value{kind: kindBool, text: "false"}, nil
-	case flat.isFalse():
+	case s.isFalse():
 		return &value{kind: kindBool, text: "true"}, nil
+	case s.kind != kindObject:
+		return nil, refuse(show(x.path), "a schema must be an object, true or false")
+	case depth > 64:
+		return nil, refuse(show(x.path), "it refers to itself without end")
 	}
 	var out []*value
 	asserts := false
-	for _, m := range flat.members {
+	for _, m := range x.schema.members {
 		if slices.Contains(describing, m.name) {
 			continue
 		}
 		asserts = true
-		some, err := c.negatedKeyword(m, x.path, depth)
+		some, err := c.negatedMember(x, m, depth)
 		if err != nil {
-			return nil, err
+			c.partly = true // what is left says less, and nothing wrong
+			continue
 		}
 		out = append(out, some...)
 	}
@@ -152,7 +154,62 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 	return object1("anyOf", &value{kind: kindArray, list: out}), nil
 }
 
-// negatedKeyword are schemas of what a keyword does not allow.
+// negatedMember are schemas of what a keyword of a schema does not allow.
+func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, err error) {
+	not := func(v *value, names ...string) {
+		at := x.path
+		for _, n := range names {
+			at += "/" + escapePointer(n)
+		}
+		some, failed := c.negated(located{v, at}, depth+1)
+		if out = append(out, some); failed != nil {
+			out, c.partly = out[:len(out)-1], true
+		}
+	}
+	switch m.name {
+	case "$ref":
+		target, err := c.resolve(m.value, x.path)
+		if err != nil {
+			return nil, err
+		}
+		v, err := c.find(target)
+		if err != nil {
+			return nil, err
+		}
+		some, err := c.negated(located{v, target}, depth+1)
+		return []*value{some}, err
+	case "allOf":
+		for i, y := range m.value.list {
+			not(y, "allOf", itoa(i))
+		}
+	case "not":
+		out = append(out, m.value)
+	case "if":
+		if then := x.schema.get("then"); then != nil {
+			if not(then, "then"); len(out) > 0 {
+				out[0] = bothOf(m.value, out[0])
+			}
+		}
+		if other := x.schema.get("else"); other != nil {
+			some, err := c.negated(located{m.value, x.path + "/if"}, depth+1)
+			last := len(out)
+			if not(other, "else"); err == nil && len(out) > last {
+				out[last] = bothOf(some, out[last])
+			} else {
+				out, c.partly = out[:last], true
+			}
+		}
+	case "dependentRequired", "dependentSchemas", "dependencies":
+		c.partly = true
+	case "contains":
+		out = negatedContains(x.schema)
+	default:
+		return c.negatedKeyword(m, x.path, depth)
+	}
+	return out, nil
+}
+
+// negatedKeyword are schemas of what a keyword that stands alone does not allow.
 func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*value, err error) {
 	v := m.value
 	integer := func(kind, key string, shift int64) {
@@ -217,6 +274,7 @@ func (c *compiler) negatedKeyword(m member, path string, depth int) (out []*valu
 			all.list = append(all.list, x)
 		}
 		out = append(out, object1("allOf", all))
+	case "minContains", "maxContains", "then", "else": // with contains, with if
 	default:
 		c.partly = true
 	}

@@ -142,7 +142,16 @@ func (r schemaMaker) array(depth int) object {
 	if r.chance(40) {
 		s["maxItems"] = r.IntN(6)
 	}
-	if r.chance(12) {
+	switch {
+	case r.chance(15):
+		s["contains"] = r.schema(depth - 1)
+		if r.chance(40) {
+			s["minContains"] = r.IntN(3)
+		}
+		if r.chance(30) {
+			s["maxContains"] = r.IntN(4)
+		}
+	case r.chance(12):
 		s["uniqueItems"] = true
 		if r.chance(60) {
 			s["items"] = r.pick(object{"enum": []any{"a", 1, nil, "b", true}}, object{"enum": []any{1, 1.0, "x"}},

@@ -14,8 +14,30 @@ type node struct {
 	state, count int32
 	parent       *node
 	id           uint32
-	mark         uint32  // the closure that last met it
+	mark         uint32 // the closure that last met it
+	name         stackName
 	cost         float64 // bytes of the shortest way to the end of everything
+}
+
+// stackName tells stacks apart that are of several machines of one program, by what is in them.
+type stackName [2]uint64
+
+// on is the name of a stack with one more state on top.
+func (n stackName) on(state, count int32) stackName {
+	x := uint64(uint32(state))<<32 | uint64(uint32(count))
+	return stackName{mixed(n[0] ^ x), mixed(n[1] + 3*x + 1)}
+}
+
+// name tells states apart as stackName does stacks; in whatever order these were met.
+func (s *state) name() (all stackName) {
+	if s.end {
+		all = stackName{1, 1}
+	}
+	for _, n := range s.items {
+		all[0] += mixed(n.name[0])
+		all[1] += mixed(n.name[1])
+	}
+	return all
 }
 
 type nodeKey struct {
@@ -56,6 +78,7 @@ type machine struct {
 	items  []*node
 	to     []*node
 	work   int64 // stacks that were looked at
+	cut    bool  // some were left out (mostStacks), which may depend on what was met before
 	dead   *state
 }
 
@@ -74,12 +97,15 @@ func (m *machine) node(s, count int32, parent *node) *node {
 	m.ids++
 	n := &node{state: s, count: count, parent: parent, id: m.ids}
 	n.cost = m.p.distance(s, count)
+	var below stackName
 	if parent != nil {
 		n.cost += parent.cost
+		below = parent.name
 	}
+	n.name = below.on(s, count)
 	if m.bytes <= stateBytes {
 		m.nodes[k] = n
-		m.bytes += 120
+		m.bytes += 136
 	}
 	return n
 }
@@ -108,6 +134,7 @@ func (m *machine) closure(from ...*node) *state {
 	}
 	for ; len(m.stack) > 0; met++ {
 		if met > mostStacks && len(items) > 0 {
+			m.cut = true
 			break
 		}
 		n := m.stack[len(m.stack)-1]
@@ -139,7 +166,7 @@ func (m *machine) closure(from ...*node) *state {
 			return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.id,
 				b.id))
 		})
-		items = items[:mostItems]
+		items, m.cut = items[:mostItems], true
 	}
 	return m.intern(items, end)
 }

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -164,23 +165,46 @@ type place struct {
 
 // children adds the tokens below a node, which so many bytes lead to.
 func (w *walker) children(node int32, from place, depth uint16) {
-	n := &w.nodes[node]
-	var takes byteSet
-	if from.s != nil {
-		takes = from.s.bytes
-	} else {
-		for _, e := range w.m.p.states[from.top].edges {
-			takes.add(e.byteRange)
-		}
+	if from.s == nil {
+		w.follow(node, from.top, from.base, depth)
+		return
 	}
+	n := &w.nodes[node]
 	for c := n.first; c < n.end; c++ {
-		if b := w.bytes[c]; takes.has(b) {
+		if b := w.bytes[c]; from.s.bytes.has(b) {
 			if depth > 0 && w.m.work > w.Matcher.most {
 				return // beyond the budget tokens of one byte go on
 			}
-			w.visit(c, w.step(&from, b), depth+1)
+			w.visit(c, w.step(from.s, b), depth+1)
 		}
 	}
+}
+
+// follow is children where one stack is, whose top leads one way with each byte: the bytes of both
+// are in order.
+func (w *walker) follow(node, top int32, base *node, depth uint16) {
+	n, t := &w.nodes[node], &w.m.p.tops[top]
+	ways := w.m.p.edges[t.first : t.first+int32(t.count)]
+	for c := n.first; c < n.end && len(ways) > 0; {
+		switch b, way := w.bytes[c], ways[0]; {
+		case b > way.hi:
+			ways = ways[1:]
+		case b >= way.lo:
+			w.visit(c, w.behind(way.to, base), depth+1)
+			c++
+		default:
+			skip, _ := slices.BinarySearch(w.bytes[c:n.end], way.lo)
+			c += int32(skip)
+		}
+	}
+}
+
+// behind is the place at a state of the program over a stack.
+func (w *walker) behind(to int32, base *node) place {
+	if w.m.p.tops[to].simple {
+		return place{top: to, base: base}
+	}
+	return place{s: w.m.closure(w.m.node(to, 0, base))}
 }
 
 // visit adds the tokens at a node and below it. Where the state there takes all their characters,
@@ -221,35 +245,25 @@ func (w *walker) add(from, to int32, cost float64) {
 	}
 }
 
-// step is the place behind a byte that is taken.
-func (w *walker) step(from *place, b byte) place {
-	top, base := from.top, from.base
-	if from.s != nil {
-		if len(from.s.items) > 1 || from.s.loop != nil {
-			return place{s: w.m.after(from.s, b)}
-		}
-		top, base = from.s.items[0].state, from.s.items[0].parent
+// step is the place behind a byte that a state takes.
+func (w *walker) step(from *state, b byte) place {
+	if len(from.items) > 1 || from.loop != nil {
+		return place{s: w.m.after(from, b)}
 	}
 	to := int32(-1)
-	for _, e := range w.m.p.states[top].edges {
+	for _, e := range w.m.p.states[from.items[0].state].edges {
 		if b < e.lo || b > e.hi {
 			continue
 		}
 		if to >= 0 {
-			if from.s == nil {
-				from.s = w.m.closure(w.m.node(top, 0, base))
-			}
-			return place{s: w.m.after(from.s, b)}
+			return place{s: w.m.after(from, b)}
 		}
 		to = e.to
 	}
-	switch {
-	case w.m.p.states[to].simple:
-		return place{top: to, base: base}
-	case from.s == nil:
-		return place{s: w.m.closure(w.m.node(to, 0, base))}
+	if !w.m.p.tops[to].simple {
+		return place{s: w.m.after(from, b)}
 	}
-	return place{s: w.m.after(from.s, b)}
+	return place{top: to, base: from.items[0].parent}
 }
 
 // costOf is how many bytes the shortest end behind a place takes.
@@ -258,9 +272,9 @@ func (m *machine) costOf(at place) float64 {
 	case at.s != nil:
 		return at.s.cost
 	case at.base != nil:
-		return m.p.states[at.top].dist + at.base.cost
+		return m.p.tops[at.top].dist + at.base.cost
 	}
-	return m.p.states[at.top].dist
+	return m.p.tops[at.top].dist
 }
 
 // unbounded is the cost that masks without regard to what is left are made with.

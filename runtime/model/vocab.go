@@ -49,6 +49,9 @@ func writeVocabulary(w *gguf.Writer, c Config) error {
 	if err != nil {
 		return err
 	}
+	if c.Template != "" {
+		w.SetString(keyTemplate, c.Template)
+	}
 	arch.Vocabulary(w, c.Vocab)
 	return nil
 }
@@ -106,7 +109,7 @@ func (s spm) write(w *gguf.Writer, n int) {
 	w.SetUint32("tokenizer.ggml.unknown_token_id", uint32(s.unknown))
 	w.SetBool("tokenizer.ggml.add_bos_token", true)
 	w.SetBool("tokenizer.ggml.add_eos_token", s.ends)
-	w.SetString("tokenizer.chat_template", s.template)
+	writeTemplate(w, s.template)
 }
 
 // writeBPE invents a byte-level BPE vocabulary: the bytes, merges, and the special tokens at the
@@ -136,8 +139,17 @@ func writeBPE(w *gguf.Writer, n int, pre, template string, special []string, bos
 	w.SetUint32("tokenizer.ggml.eos_token_id", first+uint32(eos))
 	w.SetUint32("tokenizer.ggml.padding_token_id", first)
 	w.SetBool("tokenizer.ggml.add_bos_token", addBOS)
-	w.SetString("tokenizer.chat_template", template)
+	writeTemplate(w, template)
 }
+
+// writeTemplate sets the template of chats, where the configuration brought none.
+func writeTemplate(w *gguf.Writer, template string) {
+	if !w.Has(keyTemplate) {
+		w.SetString(keyTemplate, template)
+	}
+}
+
+const keyTemplate = "tokenizer.chat_template"
 
 // byteRune is the character that stands for a byte in byte-level BPE: printable ones for
 // themselves, the others from U+0100 on, in order.

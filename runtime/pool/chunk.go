@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // Split cuts n items into parts contiguous ranges whose inner borders are multiples of align, as
@@ -52,11 +53,30 @@ func (w *Worker) Next(c *Counter, total, chunk int) (lo, hi int, ok bool) {
 	if total > chunk*maxChunks {
 		chunk = (total + maxChunks - 1) / maxChunks
 	}
+	w.Lap(true)
 	lo = int(c.take(w.tag)) * chunk
 	if lo >= total {
+		w.lap = 0
 		return total, total, false
 	}
 	return lo, min(lo+chunk, total), true
+}
+
+// Lap ends a chunk of work, and begins another one where there is more: that is where a worker that
+// was made slow waits. Next calls it; loops that hand out nothing call it themselves.
+func (w *Worker) Lap(more bool) {
+	if w.slow == 0 {
+		return
+	}
+	now := w.pool.now()
+	if w.lap > 0 {
+		for end := w.lap + time.Duration(float64(now-w.lap)/w.slow); now < end; now = w.pool.now() {
+			pause(1)
+		}
+	}
+	if w.lap = 0; more {
+		w.lap = now
+	}
 }
 
 // take returns the number of chunks given out before this call in phase tag. Everybody else in the

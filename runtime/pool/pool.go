@@ -27,6 +27,9 @@ type Options struct {
 	// opaque class of each worker (exec maps it to an ISA and a throughput); nil means class 0 for
 	// all
 	Class []int
+	// makes workers slow, for tests of what divides work: after each chunk a worker waits until it
+	// has taken 1/Slow of its time; 0 or nil leaves it as it is
+	Slow []float64
 }
 
 // Pool is a team of worker threads. Its methods may be called from any goroutine that is not inside
@@ -104,6 +107,9 @@ func New(pus []int, o Options) (*Pool, error) {
 		w := &Worker{index: i, pu: pus[i]}
 		if o.Class != nil {
 			w.class = o.Class[i]
+		}
+		if o.Slow != nil {
+			w.slow = o.Slow[i]
 		}
 		w.waiter.init(p, spin)
 		p.workers = append(p.workers, w)
@@ -216,6 +222,15 @@ func (p *Pool) Size() int { return len(p.workers) }
 
 // PUs returns the PU of each worker, by worker index.
 func (p *Pool) PUs() []int { return slices.Clone(p.pus) }
+
+// Classes returns the class of each worker, by worker index.
+func (p *Pool) Classes() []int {
+	var out []int
+	for _, w := range p.workers {
+		out = append(out, w.class)
+	}
+	return out
+}
 
 // Threads returns the system's number of each worker's thread, by worker index; zeros where threads
 // have none.

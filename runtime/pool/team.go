@@ -32,6 +32,7 @@ type layout struct {
 // Group is a set of workers that share a local barrier: one tensor-parallel rank.
 type Group struct {
 	id, size int
+	members  []int // worker indices by GroupRank
 	barrier  *barrier
 }
 
@@ -41,6 +42,9 @@ func (g *Group) ID() int { return g.id }
 
 // Size is the number of its workers that are active.
 func (g *Group) Size() int { return g.size }
+
+// Members are the indices of its active workers, by GroupRank. They are not to be changed.
+func (g *Group) Members() []int { return g.members }
 
 // findTeam returns the team of these worker indices, made anew if the set was never active.
 func (p *Pool) findTeam(active []int) (*team, error) {
@@ -83,6 +87,7 @@ func (t *team) apply(g *Grouping) layout {
 	put := func(group *Group, id int32) {
 		l.of[id], l.rank[id] = int32(group.id), int32(group.size)
 		group.size++
+		group.members = append(group.members, t.active[id])
 	}
 	for i, members := range g.groups {
 		group := &Group{id: i}

@@ -22,6 +22,8 @@ type Worker struct {
 	index int
 	pu    int
 	class int
+	slow  float64       // Options.Slow
+	lap   time.Duration // when the present chunk began, where slow; 0 between loops
 
 	team    *team
 	id      int
@@ -46,6 +48,9 @@ func (w *Worker) ID() int { return w.id }
 
 // N is the number of active workers.
 func (w *Worker) N() int { return len(w.team.active) }
+
+// Team are the indices of the active workers, by ID. They are not to be changed.
+func (w *Worker) Team() []int { return w.team.active }
 
 // Index is the worker's number in the pool, whoever is active.
 func (w *Worker) Index() int { return w.index }

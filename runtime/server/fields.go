@@ -35,8 +35,6 @@ var unsupported = map[string]string{
 	"truncate_prompt_tokens":     "-1",
 	"prompt_logprobs":            "0",
 	"chat_template":              "",
-	"chat_template_kwargs":       "",
-	"enable_thinking":            "true",
 	"documents":                  "",
 	"skip_special_tokens":        "true",
 	"mirostat":                   "0",
@@ -53,7 +51,7 @@ var unsupported = map[string]string{
 // harmless are fields that clients send and that change nothing here: accounts
 // and hints, and settings of a sampler that the fields above switch on.
 var harmless = fieldSet(`
-	metadata store function_call reasoning_effort reasoning verbosity audio prediction
+	metadata store function_call reasoning verbosity audio prediction
 	prompt_cache_key prompt_cache_retention safety_identifier
 	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token
 	return_tokens post_sampling_probs response_fields reasoning_format mode keep_alive
@@ -148,4 +146,12 @@ func (s *nameSet) add(name string) bool {
 	}
 	s.names[name] = true
 	return true
+}
+
+// clip shortens what is repeated from the body in a message.
+func clip(s string) string {
+	if len(s) > 40 {
+		return strings.ToValidUTF8(s[:40], "") + "..."
+	}
+	return s
 }

@@ -12,8 +12,7 @@ import (
 )
 
 // messagesBody is the body of /v1/messages, in Anthropic's shape. What else its clients send is
-// taken and changes nothing: reasoning is as the model's template has it, and prefixes are cached
-// without being asked for.
+// taken and changes nothing: prefixes are cached without being asked for.
 type messagesBody struct {
 	Model         *string         `json:"model"`
 	Stream        *bool           `json:"stream"`
@@ -63,6 +62,13 @@ func parseMessagesCall(data []byte) (*call, *apiError) {
 		return nil, e
 	}
 	c.unknown = unknown
+	how, e := thinks(b.Thinking, "thinking")
+	if e == nil {
+		e = how.tell(&c.Request, "thinking")
+	}
+	if e != nil {
+		return nil, e
+	}
 	if c.Stop, e = parseStop(b.StopSequences, "stop_sequences"); e != nil {
 		return nil, e
 	}

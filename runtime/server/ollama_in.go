@@ -100,8 +100,12 @@ func (o *ollamaCall) parse(data []byte) (*call, *apiError) {
 	if !isEmpty(b.Context) {
 		o.warn("context is not read; send what was said before to /api/chat")
 	}
-	if string(b.Think) == "false" {
-		o.warn("think: false is not told to the template of the model")
+	how, e := thinks(b.Think, "think")
+	if e == nil {
+		e = how.tell(&o.Request, "think")
+	}
+	if e != nil {
+		return nil, e
 	}
 	o.Logprobs = b.Logprobs != nil && *b.Logprobs
 	if o.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 
 	"sandwich/runtime/api"
 )
@@ -23,6 +22,7 @@ const (
 
 // common are the fields both endpoints share.
 type common struct {
+	told
 	Model         *string `json:"model"`
 	Stream        *bool   `json:"stream"`
 	StreamOptions *struct {
@@ -236,6 +236,9 @@ func (b *common) check() (*call, *apiError) {
 	if c.n, e = integer(b.N, "n", 1, maxChoices, 1); e != nil {
 		return nil, e
 	}
+	if e = b.tell(&c.Request, "reasoning_effort"); e != nil {
+		return nil, e
+	}
 	c.seeded = b.Seed != nil
 	if c.Stop, e = parseStop(b.Stop, "stop"); e != nil {
 		return nil, e
@@ -387,12 +390,4 @@ func parseStop(raw json.RawMessage, name string) ([]string, *apiError) {
 		return nil
 	})
 	return stops, e
-}
-
-// clip shortens what is repeated from the body in a message.
-func clip(s string) string {
-	if len(s) > 40 {
-		return strings.ToValidUTF8(s[:40], "") + "..."
-	}
-	return s
 }

@@ -9,11 +9,10 @@ import (
 	"strings"
 
 	"sandwich/runtime/api"
-	"sandwich/runtime/toolcall"
 )
 
 // responsesBody is the body of /v1/responses. What else its clients send is taken and changes
-// nothing: reasoning is as the model's template has it.
+// nothing.
 type responsesBody struct {
 	Model              *string         `json:"model"`
 	Stream             *bool           `json:"stream"`
@@ -36,7 +35,12 @@ type responsesBody struct {
 	Text               *struct {
 		Format json.RawMessage `json:"format"`
 	} `json:"text"`
-	Include          json.RawMessage `json:"include"`
+	Reasoning *struct {
+		Effort *string `json:"effort"`
+	} `json:"reasoning"`
+	Kwargs           json.RawMessage `json:"chat_template_kwargs"`
+	Include          []string        `json:"include"`
+	TopLogprobs      *int64          `json:"top_logprobs"`
 	Truncation       json.RawMessage `json:"truncation"`
 	ClientMetadata   json.RawMessage `json:"client_metadata"`
 	StreamOptions    json.RawMessage `json:"stream_options"`
@@ -55,7 +59,8 @@ type asking struct {
 	before    *turn             // that it goes on from, which it holds
 	kept      []json.RawMessage // items of its own, for the turn that it becomes
 	store     bool
-	reasoning string // that the next item of the assistant comes with
+	reasoning string            // that the next item of the assistant comes with
+	spaced    map[string]spaced // tools of namespaces, by what the model calls them
 }
 
 // parse checks the body.
@@ -85,6 +90,17 @@ func (a *asking) parse(data []byte) (*call, *apiError) {
 		return nil, e
 	}
 	a.unknown = unknown
+	how := told{Kwargs: b.Kwargs}
+	if b.Reasoning != nil {
+		how.Effort = b.Reasoning.Effort
+	}
+	if e = how.tell(&a.Request, "reasoning.effort"); e != nil {
+		return nil, e
+	}
+	if a.TopLogprobs, e = integer(b.TopLogprobs, "top_logprobs", 0, MaxTopLogprobs, 0); e != nil {
+		return nil, e
+	}
+	a.Logprobs = a.TopLogprobs > 0 || slices.Contains(b.Include, "message.output_text.logprobs")
 	a.store = b.Store == nil || *b.Store
 	a.OneCall = b.ParallelToolCalls != nil && !*b.ParallelToolCalls
 	if a.ToolChoice, e = parseToolChoice(b.ToolChoice); e != nil {
@@ -98,44 +114,6 @@ func (a *asking) parse(data []byte) (*call, *apiError) {
 
 // end lets go of the answer that the request went on from.
 func (a *asking) end() { a.answers.release(a.before) }
-
-// customTool is the schema of a tool that takes text and no JSON.
-const customTool = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],` +
-	`"additionalProperties":false}`
-
-// tools reads functions and custom tools. Those that OpenAI runs itself are left out with a
-// warning.
-func (a *asking) tools() *apiError {
-	a.custom = map[string]bool{}
-	if isEmpty(a.body.Tools) {
-		return checkTools(&a.Request)
-	}
-	e := each(a.body.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
-		var t struct {
-			Type *string `json:"type"`
-			functionBody
-		}
-		if e := decode(item, &t, fmt.Sprintf("tools[%d]", i)); e != nil {
-			return e
-		}
-		tool := t.functionBody.tool()
-		switch kind := stringOf(t.Type); kind {
-		case "function":
-		case "custom":
-			tool.Parameters = customTool
-			a.custom[tool.Name] = true
-		default:
-			a.warn("tools[%d], %q, is not run here and was left out", i, clip(kind))
-			return nil
-		}
-		a.Tools = append(a.Tools, tool)
-		return nil
-	})
-	if e == nil {
-		e = checkTools(&a.Request)
-	}
-	return e
-}
 
 // messages reads instructions, what was said before, and input. Instructions are those of this
 // request alone.
@@ -224,6 +202,7 @@ type responseItem struct {
 	Summary   json.RawMessage `json:"summary"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
+	Namespace string          `json:"namespace"`
 	Arguments string          `json:"arguments"`
 	Input     string          `json:"input"`
 	Output    json.RawMessage `json:"output"`
@@ -293,7 +272,7 @@ func (a *asking) callItem(item *responseItem, at string) *apiError {
 	if item.Type == "custom_tool_call" {
 		item.Arguments = string(append(appendString([]byte(`{"input":`), item.Input), '}'))
 	}
-	call, e := checkCall(item.CallID, item.Name, item.Arguments, at+".arguments")
+	call, e := checkCall(item.CallID, within(item.Namespace, item.Name), item.Arguments, at+".arguments")
 	last := len(a.Messages) - 1
 	if last < 0 || a.Messages[last].Role != "assistant" {
 		a.Messages = append(a.Messages, api.Message{Role: "assistant"})

@@ -22,6 +22,8 @@ type response struct {
 	callID string
 	name   string // of a call
 	text   []byte // of the item at hand
+	probs  []byte // logprobs of the message at hand: elements of a list
+	early  []byte // of tokens that completed no text yet
 }
 
 type object = map[string]any
@@ -50,7 +52,7 @@ func (r *response) object(status string, result *api.Result) object {
 		"tools":               []any{}, "tool_choice": orElse(a.body.ToolChoice, `"auto"`),
 		"temperature": a.Sampling.Temperature,
 		"top_p":       a.Sampling.TopP, "previous_response_id": nil, "store": a.store,
-		"max_output_tokens": a.body.MaxOutputTokens, "background": false}
+		"max_output_tokens": a.body.MaxOutputTokens, "top_logprobs": a.TopLogprobs, "background": false}
 	if a.before != nil {
 		o["previous_response_id"] = a.before.id
 	}
@@ -101,9 +103,18 @@ func (r *response) token(_ int, t api.Token) error {
 		r.open("reasoning")
 		r.add(t.Reasoning, "response.reasoning_text.delta", object{"content_index": 0})
 	}
+	if r.asked.Logprobs && t.ID != api.NoToken && t.Reasoning == "" && len(t.Calls) == 0 {
+		r.early = appendChatToken(comma(r.early), &t)
+	}
 	if t.Text != "" {
 		r.open("message")
-		r.add(t.Text, "response.output_text.delta", object{"content_index": 0, "logprobs": []any{}})
+		if len(r.early) > 0 {
+			r.probs = append(comma(r.probs), r.early...)
+		}
+		r.add(t.Text, "response.output_text.delta", object{"content_index": 0, "logprobs": elements(r.early)})
+	}
+	if t.Text != "" || t.Reasoning != "" || len(t.Calls) > 0 {
+		r.early = nil
 	}
 	for _, c := range t.Calls {
 		if c.Name != "" {
@@ -122,6 +133,19 @@ func (r *response) token(_ int, t api.Token) error {
 	}
 	r.header()
 	return r.flush()
+}
+
+// comma parts what is appended next to a list from what is in it.
+func comma(elements []byte) []byte {
+	if len(elements) > 0 {
+		elements = append(elements, ',')
+	}
+	return elements
+}
+
+// elements are a JSON list.
+func elements(of []byte) json.RawMessage {
+	return append(append([]byte{'['}, of...), ']')
 }
 
 // add appends text to the item at hand.
@@ -144,7 +168,7 @@ func (r *response) open(kind string) {
 		return
 	}
 	r.shut("completed")
-	r.kind, r.text = kind, nil
+	r.kind, r.text, r.probs = kind, nil, nil
 	r.id = itemPrefixes[kind] + r.unique() + strconv.Itoa(len(r.items))
 	item := r.item("in_progress")
 	part := r.part("")
@@ -162,7 +186,7 @@ func (r *response) open(kind string) {
 func (r *response) part(text string) object {
 	switch r.kind {
 	case "message":
-		return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
+		return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": elements(r.probs)}
 	case "reasoning":
 		return object{"type": "reasoning_text", "text": text}
 	}
@@ -181,9 +205,11 @@ func (r *response) item(status string) object {
 	case "custom_tool_call":
 		var arguments struct{ Input string }
 		_ = json.Unmarshal(r.text, &arguments) // of a call that was cut there is none
-		o["call_id"], o["name"], o["input"] = r.callID, r.name, arguments.Input
+		o["call_id"], o["input"] = r.callID, arguments.Input
+		r.asked.named(r.name, o)
 	default:
-		o["call_id"], o["name"], o["arguments"] = r.callID, r.name, text
+		o["call_id"], o["arguments"] = r.callID, text
+		r.asked.named(r.name, o)
 	}
 	return o
 }
@@ -200,14 +226,14 @@ func (r *response) shut(status string) {
 	}
 	switch r.kind {
 	case "message":
-		event("response.output_text.done", object{"content_index": 0, "text": text, "logprobs": []any{}})
+		event("response.output_text.done", object{"content_index": 0, "text": text, "logprobs": elements(r.probs)})
 	case "reasoning":
 		event("response.reasoning_text.done", object{"content_index": 0, "text": text})
 	case "custom_tool_call":
 		event("response.custom_tool_call_input.delta", object{"delta": item["input"]})
 		event("response.custom_tool_call_input.done", object{"input": item["input"]})
 	default:
-		event("response.function_call_arguments.done", object{"name": r.name, "arguments": text})
+		event("response.function_call_arguments.done", object{"name": item["name"], "arguments": text})
 	}
 	if part := r.part(text); part != nil {
 		event("response.content_part.done", object{"content_index": 0, "part": part})

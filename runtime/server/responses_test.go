@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -102,5 +103,97 @@ func TestResponsesRefused(t *testing.T) {
 	full := New(&fake{err: &api.QueueFullError{}}, Options{})
 	if w := post(t, full, responsesPath, `{"input":"x","stream":true}`); w.Code != 429 {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Tools of a namespace are called by a name of both, and named apart again in the answer and in the
+// history.
+func TestResponsesNamespaces(t *testing.T) {
+	g := &calling{}
+	const tools = `"tools":[{"type":"namespace","name":"crm","description":"d","tools":[{"type":"function","name":"pick",
+		"parameters":{"type":"object"}},{"type":"custom","name":"note"},{"type":"web_search"}]},
+		{"type":"function","name":"pick"}]`
+	w := post(t, New(g, Options{}), responsesPath, `{"input":[{"role":"user","content":"x"},
+		{"type":"function_call","call_id":"a","name":"pick","namespace":"crm","arguments":"{}"},
+		{"type":"function_call_output","call_id":"a","output":"3"}],"tool_choice":{"type":"function","namespace":"crm",
+		"name":"pick"},`+tools+`}`)
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `tools[0].tools[2], \"web_search\", is not run here`) {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	r := g.last
+	if len(r.Tools) != 3 || r.Tools[0].Name != "crm__pick" || r.Tools[1].Name != "crm__note" ||
+		r.Tools[2].Name != "pick" ||
+		r.Messages[1].Calls[0].Name != "crm__pick" || r.ToolChoice.Names[0] != "crm__pick" {
+		t.Errorf("%+v", r)
+	}
+	spaces := &spacedCalls{}
+	w = post(t, New(spaces, Options{}), responsesPath, `{"input":"x",`+tools+`}`)
+	v := parsed(t, w.Body.Bytes())
+	if at(v, "output", 0, "name") != "pick" || at(v, "output", 0, "namespace") != "crm" ||
+		at(v, "output", 1, "type") != "custom_tool_call" || at(v, "output", 1, "namespace") != "crm" ||
+		at(v, "output", 2, "name") != "pick" || at(v, "output", 2, "namespace") != nil {
+		t.Errorf("%s", w.Body)
+	}
+	for body, param := range map[string]string{
+		`{"type":"namespace","tools":[]}`: "tools[0].name",
+		`{"type":"namespace","name":"a","tools":[{"type":"function","name":"b"}]},{"type":"function","name":"a__b"}`: "tools[1]",
+		`{"type":"namespace","name":"a","tools":{}}`:                                                                 "tools[0].tools",
+	} {
+		w := post(t, New(g, Options{}), responsesPath, `{"input":"x","tools":[`+body+`]}`)
+		if w.Code != 400 || at(parsed(t, w.Body.Bytes()), "error", "param") != param {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
+// spacedCalls calls each of the tools above.
+type spacedCalls struct{ fake }
+
+func (c *spacedCalls) Generate(_ context.Context, _ api.Request, emit func(api.Token) error) (api.Result, error) {
+	for i, name := range []string{"crm__pick", "crm__note", "pick"} {
+		d := api.CallDelta{Index: i, ID: "c", Name: name, Arguments: `{"input":"x"}`}
+		if err := emit(api.Token{Calls: []api.CallDelta{d}}); err != nil {
+			return api.Result{}, err
+		}
+	}
+	return api.Result{Finish: api.FinishCalls}, nil
+}
+
+// Log probabilities stand beside the text that their tokens make, in events and in the whole.
+func TestResponsesLogprobs(t *testing.T) {
+	g := &fake{words: []string{"On", " it", "."}}
+	const body = `{"input":"x","include":["message.output_text.logprobs"],"top_logprobs":2`
+	v := parsed(t, post(t, New(g, Options{}), responsesPath, body+`}`).Body.Bytes())
+	probs, _ := at(v, "output", 0, "content", 0, "logprobs").([]any)
+	if len(probs) != 3 || at(probs, 1, "token") != " it" || at(probs, 1, "logprob") != -0.5 ||
+		at(probs, 1, "top_logprobs", 1, "token") != " itx" {
+		t.Errorf("%v", v)
+	}
+	w := post(t, New(g, Options{}), responsesPath, body+`,"stream":true}`)
+	met := 0
+	for line := range strings.Lines(w.Body.String()) {
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		e := parsed(t, []byte(data))
+		list, _ := at(e, "logprobs").([]any)
+		switch at(e, "type") {
+		case "response.output_text.delta":
+			if met++; len(list) != 1 || at(list, 0, "token") != at(e, "delta") {
+				t.Errorf("%s", data)
+			}
+		case "response.output_text.done":
+			if len(list) != 3 {
+				t.Errorf("%s", data)
+			}
+		}
+	}
+	if met != 3 {
+		t.Errorf("%d deltas", met)
+	}
+	none := parsed(t, post(t, New(g, Options{}), responsesPath, `{"input":"x"}`).Body.Bytes())
+	if probs, _ := at(none, "output", 0, "content", 0, "logprobs").([]any); probs == nil || len(probs) > 0 {
+		t.Errorf("%v", none)
 	}
 }

@@ -113,6 +113,7 @@ func parseToolChoice(raw json.RawMessage) (c api.ToolChoice, e *apiError) {
 type choiceBody struct {
 	Type     string `json:"type"`
 	Name     string `json:"name"` // as /v1/responses has it
+	Space    string `json:"namespace"`
 	Function struct {
 		Name string `json:"name"`
 	} `json:"function"`
@@ -121,7 +122,7 @@ type choiceBody struct {
 	Allowed *choiceBody  `json:"allowed_tools"` // in /v1/chat/completions
 }
 
-func (b *choiceBody) name() string { return b.Function.Name + b.Name }
+func (b *choiceBody) name() string { return within(b.Space, b.Function.Name+b.Name) }
 
 // allowed reads a choice among some of the tools. Those that are not run here have no name.
 func (b *choiceBody) allowed() (c api.ToolChoice, e *apiError) {

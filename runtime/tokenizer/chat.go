@@ -25,31 +25,38 @@ const (
 	messageBytes = 256 // what a message counts for beside its text
 )
 
+// Conversation is what a chat template renders.
+type Conversation struct {
+	Messages []api.Message
+	Tools    []api.Tool // shown to the model as the template does, or by a system text of our own (toolcall.Adapt)
+	// Variables are further ones that the template may read: a JSON object, or empty. Those that
+	// every template is given come before them.
+	Variables string
+	Reply     bool // the text ends where the assistant's reply starts
+}
+
 // Chat renders a conversation as the text the model was trained on, by tokenizer.chat_template, or
-// by the format that ChatFormat names if the model has none. With addGenerationPrompt the text ends
-// where the assistant's reply starts. The text may start with BOS spelled out; ChatIDs takes care
-// of that. A rendering ends soon after ctx does, with its cause. tools are shown to the model as
-// the template does, or by a system text of our own (toolcall.Adapt). Called by ChatIDs and by the
-// engine.
-func (t *Tokenizer) Chat(ctx context.Context, msgs []api.Message, addGenerationPrompt bool,
-	tools ...api.Tool) (string, error) {
-	if err := checkMessages(msgs); err != nil {
+// by the format that ChatFormat names if the model has none. The text may start with BOS spelled
+// out; ChatIDs takes care of that. A rendering ends soon after ctx does, with its cause. Called by
+// ChatIDs and by the engine.
+func (t *Tokenizer) Chat(ctx context.Context, c Conversation) (string, error) {
+	if err := checkMessages(c.Messages); err != nil {
 		return "", err
 	}
 	format, err := t.chat()
 	if err != nil {
 		return "", err
 	}
-	msgs = t.calls().Adapt(msgs, tools)
-	explained := !t.calls().Native && len(tools) > 0
+	c.Messages = t.calls().Adapt(c.Messages, c.Tools)
+	explained := !t.calls().Native && len(c.Tools) > 0
 	if explained {
-		tools = nil
+		c.Tools = nil
 	}
-	text, err := format.render(ctx, t, msgs, addGenerationPrompt, tools)
-	if explained && (errors.Is(err, ErrMessages) || err == nil && !strings.Contains(text, msgs[0].Content)) {
+	text, err := format.render(ctx, t, c)
+	if explained && (errors.Is(err, ErrMessages) || err == nil && !strings.Contains(text, c.Messages[0].Content)) {
 		// Some templates take or show no system text, which a message of the user can hold as well.
-		again, failed := format.render(ctx, t, toolcall.IntoUser(msgs), addGenerationPrompt, tools)
-		if failed == nil {
+		c.Messages = toolcall.IntoUser(c.Messages)
+		if again, failed := format.render(ctx, t, c); failed == nil {
 			return again, nil
 		}
 	}
@@ -83,7 +90,7 @@ func (t *Tokenizer) Spans(text string) (out []toolcall.Span) {
 // message that spells a special token is not told apart from the template, as everywhere in the
 // field. Called by engine and server for every chat request.
 func (t *Tokenizer) ChatIDs(ctx context.Context, msgs []api.Message, addGenerationPrompt bool) ([]int32, error) {
-	text, err := t.Chat(ctx, msgs, addGenerationPrompt)
+	text, err := t.Chat(ctx, Conversation{Messages: msgs, Reply: addGenerationPrompt})
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +133,7 @@ type chatFormat struct {
 	render renderFunc
 }
 
-type renderFunc func(ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool,
-	tools []api.Tool) (string, error)
+type renderFunc func(ctx context.Context, t *Tokenizer, c Conversation) (string, error)
 
 // readChat decides on the format. A template is compiled when it is first used: most programs that
 // load a tokenizer never chat.
@@ -172,15 +178,14 @@ func (t *Tokenizer) fallbackFormat() *chatFormat {
 
 // turns is a format whose turns all look the same: an opening with the role, the text, a closing.
 func turns(opening, closing string) renderFunc {
-	return func(_ context.Context, _ *Tokenizer, msgs []api.Message, addGenerationPrompt bool, _ []api.Tool,
-	) (string, error) {
+	return func(_ context.Context, _ *Tokenizer, c Conversation) (string, error) {
 		var text strings.Builder
-		for _, m := range msgs {
+		for _, m := range c.Messages {
 			fmt.Fprintf(&text, opening, m.Role)
 			text.WriteString(m.Content)
 			text.WriteString(closing)
 		}
-		if addGenerationPrompt {
+		if c.Reply {
 			fmt.Fprintf(&text, strings.TrimRight(opening, " "), "assistant")
 		}
 		return text.String(), nil
@@ -189,10 +194,10 @@ func turns(opening, closing string) renderFunc {
 
 // renderLlama2 is the format of Llama 2 (Touvron et al. 2023): system text inside the first
 // instruction, every exchange between <s> and </s>.
-func renderLlama2(_ context.Context, _ *Tokenizer, msgs []api.Message, _ bool, _ []api.Tool) (string, error) {
+func renderLlama2(_ context.Context, _ *Tokenizer, c Conversation) (string, error) {
 	var text strings.Builder
 	system := ""
-	for _, m := range msgs {
+	for _, m := range c.Messages {
 		content := strings.TrimSpace(m.Content)
 		switch m.Role {
 		case "system":

@@ -72,7 +72,7 @@ func TestChatTemplate(t *testing.T) {
 		{"the last newline of the source is not written", "x\n", "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := chatty(t, c.template).Chat(t.Context(), talk, true)
+			got, err := chatty(t, c.template).Chat(t.Context(), Conversation{Messages: talk, Reply: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,14 +86,14 @@ func TestChatTemplate(t *testing.T) {
 func TestChatRefusal(t *testing.T) {
 	tok := chatty(t, "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% "+
 		"endif %}ok")
-	_, err := tok.Chat(t.Context(), talk, true)
+	_, err := tok.Chat(t.Context(), Conversation{Messages: talk, Reply: true})
 	if !errors.Is(err, ErrMessages) || !strings.Contains(err.Error(), "System role not supported") {
 		t.Errorf("got %v", err)
 	}
-	if got, err := tok.Chat(t.Context(), talk[1:], true); err != nil || got != "ok" {
+	if got, err := tok.Chat(t.Context(), Conversation{Messages: talk[1:], Reply: true}); err != nil || got != "ok" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := tok.Chat(t.Context(), nil, true); !errors.Is(err, ErrMessages) {
+	if _, err := tok.Chat(t.Context(), Conversation{Reply: true}); !errors.Is(err, ErrMessages) {
 		t.Errorf("no messages: %v", err)
 	}
 }
@@ -107,7 +107,7 @@ func TestChatHostile(t *testing.T) {
 		"broken":         {"{% for m in messages %}", "cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := chatty(t, c.template).Chat(t.Context(), talk, true)
+			text, err := chatty(t, c.template).Chat(t.Context(), Conversation{Messages: talk, Reply: true})
 			if err == nil {
 				t.Fatalf("rendered %.100q", text)
 			}
@@ -128,7 +128,8 @@ func TestChatLong(t *testing.T) {
 		"-1, -1) %}"+
 		"{% if messages[j].role == 'user' %}{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}{{ ns.n }} {% endfor %}")
 	msgs := slices.Repeat(said("user", "Go on.", "assistant", "Yes."), 400)
-	if text, err := tok.Chat(t.Context(), msgs, true); err != nil || !strings.HasSuffix(text, " 399 399 400 ") {
+	text, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Reply: true})
+	if err != nil || !strings.HasSuffix(text, " 399 399 400 ") {
 		t.Errorf("got %.100q, %v", text, err)
 	}
 }
@@ -139,7 +140,7 @@ func TestChatAbandoned(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("the client left")
 	cancel(gone)
-	if _, err := tok.Chat(ctx, talk, true); !errors.Is(err, gone) {
+	if _, err := tok.Chat(ctx, Conversation{Messages: talk, Reply: true}); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -184,7 +185,7 @@ func TestChatFallbacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tok.Chat(t.Context(), msgs, true)
+		got, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Reply: true})
 		if err != nil || got != c.want || tok.ChatFormat() != c.name {
 			t.Errorf("%s (%s): %v\n got %q\nwant %q", c.name, tok.ChatFormat(), err, got, c.want)
 		}
@@ -197,7 +198,8 @@ func TestChatConcurrent(t *testing.T) {
 	done := make(chan string)
 	for i := range 8 {
 		go func() {
-			text, err := tok.Chat(t.Context(), said("user", string(rune('a'+i)), "user", string(rune('a'+i))), false)
+			text, err := tok.Chat(t.Context(), Conversation{Messages: said("user", string(rune('a'+i)), "user",
+				string(rune('a'+i)))})
 			if err != nil {
 				text = err.Error()
 			}
@@ -217,8 +219,9 @@ func TestChatConcurrent(t *testing.T) {
 // TestDemoChat renders the embedded model's own template.
 func TestDemoChat(t *testing.T) {
 	tok := load(t, testData(t, "demo", "tales-6m-q8_0.gguf"))
-	got, err := tok.Chat(t.Context(), said("user", "Tell me a story about a fox. ", "assistant", "Once.", "user",
-		"Go on."), true)
+	got, err := tok.Chat(t.Context(), Conversation{Messages: said("user", "Tell me a story about a fox. ", "assistant",
+		"Once.", "user",
+		"Go on."), Reply: true})
 	want := "<|user|>\nTell me a story about a fox.\n<|assistant|>\nOnce.<|endoftext|><|user|>\nGo on.\n<|assistant|>\n"
 	if err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)

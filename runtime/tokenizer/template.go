@@ -38,16 +38,14 @@ type chatTemplate struct{ *jinja.Template }
 
 // render runs the template over a conversation. Templates differ in whether the arguments of calls
 // are an object or its text: where the first fails, the other one is tried.
-func (c chatTemplate) render(
-	ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool, tools []api.Tool,
-) (string, error) {
-	text, err := c.renderCalls(ctx, t, msgs, addGenerationPrompt, tools, readArguments)
+func (c chatTemplate) render(ctx context.Context, t *Tokenizer, talk Conversation) (string, error) {
+	text, err := c.renderCalls(ctx, t, talk, readArguments)
 	var limit *jinja.LimitError
-	if err == nil || ctx.Err() != nil || errors.As(err, &limit) || !hasCalls(msgs) {
+	if err == nil || ctx.Err() != nil || errors.As(err, &limit) || !hasCalls(talk.Messages) {
 		return text, err
 	}
 	asText := func(arguments string) (any, error) { return arguments, nil }
-	if again, failed := c.renderCalls(ctx, t, msgs, addGenerationPrompt, tools, asText); failed == nil {
+	if again, failed := c.renderCalls(ctx, t, talk, asText); failed == nil {
 		return again, nil
 	}
 	return text, err
@@ -59,10 +57,9 @@ func hasCalls(msgs []api.Message) bool {
 
 func readArguments(arguments string) (any, error) { return jinja.FromJSON([]byte(arguments)) }
 
-func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, msgs []api.Message, addGenerationPrompt bool,
-	tools []api.Tool, arguments func(string) (any, error),
-) (string, error) {
-	input := 0
+func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, talk Conversation,
+	arguments func(string) (any, error)) (string, error) {
+	input, msgs, tools := len(talk.Variables), talk.Messages, talk.Tools
 	turns := make([]any, len(msgs))
 	for i := range msgs {
 		turn, err := turnOf(&msgs[i], arguments)
@@ -73,9 +70,12 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, msgs []api.
 		turns[i] = turn
 		input += messageBytes + sizeOf(&msgs[i])
 	}
-	vars := new(jinja.Dict).
-		Set("messages", jinja.NewList(turns...)).
-		Set("add_generation_prompt", addGenerationPrompt).
+	vars, err := variables(talk.Variables)
+	if err != nil {
+		return "", err
+	}
+	vars.Set("messages", jinja.NewList(turns...)).
+		Set("add_generation_prompt", talk.Reply).
 		Set("bos_token", string(t.Piece(t.bos))).
 		Set("eos_token", string(t.Piece(t.eos))).
 		Set("unk_token", string(t.Piece(t.unknown)))
@@ -89,6 +89,18 @@ func (c chatTemplate) renderCalls(ctx context.Context, t *Tokenizer, msgs []api.
 	}
 	text, err := c.Render(ctx, vars, time.Now(), renderLimits(input))
 	return text, renderError(ctx, err)
+}
+
+// variables reads those that a conversation comes with.
+func variables(text string) (*jinja.Dict, error) {
+	if text == "" {
+		return new(jinja.Dict), nil
+	}
+	v, err := jinja.FromJSON([]byte(text))
+	if vars, ok := v.(*jinja.Dict); ok && err == nil {
+		return vars, nil
+	}
+	return nil, fmt.Errorf("%w: the variables for it are no JSON object", ErrMessages)
 }
 
 func sizeOf(m *api.Message) int {

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,14 +39,46 @@ func TestChatTools(t *testing.T) {
 			`[{{ m.role }}:{{ m.content }}]{% endfor %}`, "\n\nHi][assistant:" + said},
 	} {
 		tok := chatty(t, c.template)
-		got, err := tok.Chat(t.Context(), msgs, true, fruit)
+		got, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Tools: []api.Tool{fruit}, Reply: true})
 		if err != nil || !strings.Contains(got, c.want) || !strings.Contains(got, `"name": "pick", "description"`) {
 			t.Errorf("%s: %v\n got %q\nwant %q", c.name, err, got, c.want)
 		}
 	}
 	msgs[1].Calls[0].Arguments = "{"
-	if _, err := chatty(t, strings.Replace(shown, "ARGS", "1", 1)).Chat(t.Context(), msgs, true, fruit); err != nil {
+	_, err := chatty(t, strings.Replace(shown, "ARGS", "1", 1)).Chat(t.Context(), Conversation{Messages: msgs,
+		Tools: []api.Tool{fruit}, Reply: true})
+	if err != nil {
 		t.Errorf("a template that shows no arguments: %v", err) // as text they are shown
+	}
+}
+
+// rendered are conversations as Jinja2 rendered them.
+type rendered struct {
+	Template string
+	Cases    []struct {
+		ID       string
+		Messages []struct {
+			Role, Content, Name string
+			CallID              string `json:"tool_call_id"`
+			Calls               []struct {
+				ID       string
+				Function struct {
+					Name      string
+					Arguments json.RawMessage
+				}
+			} `json:"tool_calls"`
+		}
+		Vars struct {
+			Tools []struct {
+				Function struct {
+					Name, Description string
+					Parameters        json.RawMessage
+				}
+			}
+			Think    *bool `json:"enable_thinking"`
+			Thinking *bool
+		}
+		Expected string
 	}
 }
 
@@ -55,35 +88,9 @@ func TestRealToolTemplates(t *testing.T) {
 	if len(files) == 0 {
 		t.Skip("no reference templates here")
 	}
-	checked := 0
+	checked, thought := 0, 0
 	for _, file := range files {
-		var doc struct {
-			Template string
-			Cases    []struct {
-				ID       string
-				Messages []struct {
-					Role, Content, Name string
-					CallID              string `json:"tool_call_id"`
-					Calls               []struct {
-						ID       string
-						Function struct {
-							Name      string
-							Arguments json.RawMessage
-						}
-					} `json:"tool_calls"`
-				}
-				Vars struct {
-					Tools []struct {
-						Function struct {
-							Name, Description string
-							Parameters        json.RawMessage
-						}
-					}
-					Thinking *bool `json:"enable_thinking"`
-				}
-				Expected string
-			}
-		}
+		var doc rendered
 		raw, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(raw, &doc)
@@ -100,8 +107,16 @@ func TestRealToolTemplates(t *testing.T) {
 			continue
 		}
 		for _, c := range doc.Cases {
-			if c.Vars.Thinking != nil || !strings.HasPrefix(c.ID, "tool") || c.Expected == "" {
+			think := c.Vars.Think
+			if think == nil {
+				think = c.Vars.Thinking
+			}
+			if c.Expected == "" || think == nil && !strings.HasPrefix(c.ID, "tool") {
 				continue
+			}
+			variables := ""
+			if think != nil {
+				variables = fmt.Sprintf(`{"enable_thinking":%v,"thinking":%v}`, *think, *think)
 			}
 			var msgs []api.Message
 			for _, m := range c.Messages {
@@ -117,16 +132,21 @@ func TestRealToolTemplates(t *testing.T) {
 				tools = append(tools, api.Tool{Name: x.Function.Name, Description: x.Function.Description,
 					Parameters: string(x.Function.Parameters)})
 			}
-			got, err := tok.Chat(t.Context(), msgs, true, tools...)
+			got, err := tok.Chat(t.Context(), Conversation{Messages: msgs, Tools: tools, Variables: variables,
+				Reply: true})
 			from := strings.Index(c.Expected, "get_weather")
+			if think != nil {
+				from = max(0, len(c.Expected)-24) // where reasoning begins, or is over
+				thought++
+			}
 			if err != nil || !strings.Contains(got, tail(c.Expected, from)) {
 				t.Errorf("%s %s: %v\n got %q\nwant %q", doc.Template, c.ID, err, got, c.Expected)
 			}
 			checked++
 		}
 	}
-	if checked < 10 {
-		t.Errorf("only %d conversations", checked)
+	if checked < 10 || thought < 8 {
+		t.Errorf("only %d conversations, %d that say whether to reason", checked, thought)
 	}
 }
 

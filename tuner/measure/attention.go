@@ -22,6 +22,7 @@ type AttentionOptions struct {
 	PUs     plans.PUSet
 	ISA     microkernel.ISA
 	KV      microkernel.KVType
+	Dot     microkernel.AttentionDot
 	HeadDim int
 	KVHeads int
 	Groups  []int // query heads of a KV head
@@ -156,7 +157,8 @@ func (b *attentionBench) free() {
 func (b *attentionBench) time(v *microkernel.Vec, visit func(AttentionTime)) error {
 	b.kv.FillRandom(v, b.Seed)
 	for _, group := range b.Groups {
-		a, err := exec.NewAttention(b.ISA, b.kv, exec.AttentionKind{Groups: []int{group}}, len(b.PUs), len(b.PUs))
+		a, err := exec.NewAttention([]microkernel.ISA{b.ISA}, b.kv,
+			exec.AttentionKind{Groups: []int{group}, Dot: b.Dot}, len(b.PUs), len(b.PUs))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import "sandwich/profiles"
 type AttentionRow struct {
 	Test    string  `json:"test"` // decode or prefill
 	KV      string  `json:"kv"`
+	By      string  `json:"by"` // what it adds up by
 	HeadDim int     `json:"head_dim"`
 	KVHeads int     `json:"kv_heads"`
 	Group   int     `json:"group"` // query heads of a KV head
@@ -24,14 +25,15 @@ type AttentionRow struct {
 	OfRead  float64 `json:"of_stream,omitempty"`
 	GFLOPS  float64 `json:"gflops"`
 	Peak    float64 `json:"peak_gflops"`
-	OfPeak  float64 `json:"of_peak"`
+	OfPeak  float64 `json:"of_peak"` // of float32 multiply-adds, whatever attention adds up by
 	CPU     string  `json:"cpu"`
 }
 
 // Row is the time beside the roofs that were measured in turn with it.
 func (t *AttentionTime) Row(host *profiles.Profile, o AttentionOptions) AttentionRow {
 	sp := Summarize(t.Seconds)
-	r := AttentionRow{Test: "decode", KV: o.KV.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads, Group: t.Group,
+	r := AttentionRow{Test: "decode", KV: o.KV.String(), By: o.Dot.String(), HeadDim: o.HeadDim, KVHeads: o.KVHeads,
+		Group:   t.Group,
 		Context: t.Context, Batch: o.Batch,
 		Threads: t.Threads, ISA: o.ISA.String(), Cold: o.Cold > 0, Median: sp.Median, Min: sp.Min, Max: sp.Max,
 		Reps:   len(t.Seconds),

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"sandwich/runtime/engine"
 	"sandwich/runtime/grammar"
@@ -30,7 +29,7 @@ type GrammarOptions struct {
 	Name    string
 	Source  GrammarSource
 	Vocab   *grammar.Vocab
-	Answers int // each begins cold, with a Matcher of its own
+	Answers int // each begins cold, with a grammar of its own
 	Tokens  int // of an answer at most
 	Drawer  *engine.Drawer
 }
@@ -43,30 +42,25 @@ type GrammarRow struct {
 	Answers int     `json:"answers"`
 	Tokens  int     `json:"tokens"`
 	Cut     int     `json:"cut"`
-	Compile float64 `json:"compile_s"`
+	Compile float64 `json:"compile_s"`    // median of the answers
 	First   float64 `json:"first_mask_s"` // with the Matcher, median of the answers
 	Mean    float64 `json:"mask_mean_s"`  // of a state that is met first, or again, within an answer
 	Median  float64 `json:"mask_med_s"`
 	P99     float64 `json:"mask_p99_s"`
 	Max     float64 `json:"mask_max_s"`
 	Again   float64 `json:"mask_again_p99_s"` // asked for once more
-	Memory  int64   `json:"memory_bytes"`     // of the largest answer's automata, states and masks
+	Memory  int64   `json:"memory_bytes"`     // of the largest answer's automata, states and shared masks
 	Accept  float64 `json:"accept_med_s"`
 	Plain   float64 `json:"sample_plain_med_s"`       // a draw without a mask
 	Sample  float64 `json:"sample_constrained_med_s"` // applying the mask, and a draw
 }
 
 // TimeGrammar draws answers from random logits as serving does: mask, applied and drawn, accepted.
-// Each answer is a request: its masks are made anew. Times of steps are the thread's processor
-// time, so that neighbours do not count. Errors are those of the source.
+// Each answer is a request that nothing was kept for: its grammar is compiled and its masks are
+// made anew. Times are the thread's processor time, so that neighbours do not count. Errors are
+// those of the source.
 func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 	row := GrammarRow{Schema: o.Name, Bytes: o.Source.Bytes, Vocab: o.Vocab.Size(), Answers: o.Answers}
-	start := time.Now()
-	g, err := o.Source.Compile()
-	if err != nil {
-		return row, err
-	}
-	row.Compile = time.Since(start).Seconds()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -75,14 +69,18 @@ func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 		if err := ctx.Err(); err != nil {
 			return row, err
 		}
-		if !times.answer(g, o, rng) {
+		whole, err := times.answer(o, rng)
+		if err != nil {
+			return row, err
+		}
+		if !whole {
 			row.Cut++
 		}
 	}
 	slices.Sort(times.masks)
 	n := len(times.masks)
 	row.Tokens = n
-	row.First = Summarize(times.first).Median
+	row.Compile, row.First = Summarize(times.compile).Median, Summarize(times.first).Median
 	for _, t := range times.masks {
 		row.Mean += t / float64(n)
 	}
@@ -96,12 +94,12 @@ func TimeGrammar(ctx context.Context, o GrammarOptions) (GrammarRow, error) {
 
 // grammarTimes are seconds of every step of all answers.
 type grammarTimes struct {
-	first, masks, again, accept, plain, sample []float64
-	memory                                     int64
+	compile, first, masks, again, accept, plain, sample []float64
+	memory                                              int64
 }
 
 // answer draws one; it tells whether it came to its end.
-func (t *grammarTimes) answer(g *grammar.Grammar, o GrammarOptions, rng *rand.Rand) bool {
+func (t *grammarTimes) answer(o GrammarOptions, rng *rand.Rand) (whole bool, err error) {
 	logits := make([]float32, o.Vocab.Size())
 	for i := range logits {
 		logits[i] = float32(4 * rng.NormFloat64())
@@ -111,13 +109,16 @@ func (t *grammarTimes) answer(g *grammar.Grammar, o GrammarOptions, rng *rand.Ra
 		f()
 		*to = append(*to, (threadTime() - start).Seconds())
 	}
-	var m *grammar.Matcher
-	timed(&t.first, func() {
-		m = g.Matcher(o.Vocab)
-		m.Mask(o.Tokens)
-	})
-	m = g.Matcher(o.Vocab) // cold again
-	defer func() { t.memory = max(t.memory, m.Memory()) }()
+	var g *grammar.Grammar
+	if timed(&t.compile, func() { g, err = o.Source.Compile() }); err != nil {
+		return false, err
+	}
+	timed(&t.first, func() { g.Matcher(o.Vocab).Mask(o.Tokens) })
+	if g, err = o.Source.Compile(); err != nil { // cold again
+		return false, err
+	}
+	m := g.Matcher(o.Vocab)
+	defer func() { t.memory = max(t.memory, g.Memory()+m.Memory()) }()
 	for left := o.Tokens; left > 0; left-- {
 		var allowed []uint64
 		timed(&t.masks, func() { allowed = m.Allowed(left) })
@@ -126,18 +127,17 @@ func (t *grammarTimes) answer(g *grammar.Grammar, o GrammarOptions, rng *rand.Ra
 		var id int32
 		timed(&t.sample, func() { id = o.Drawer.Draw(logits, allowed) })
 		before := m.CanEnd()
-		var err error
 		timed(&t.accept, func() { err = m.Accept(id) })
 		if err != nil {
-			return false
+			return false, fmt.Errorf("a token of its mask was refused: %w", err)
 		}
 		if m.MustEnd() || before && o.Vocab.Ends(id) {
-			return true
+			return true, nil
 		}
 		i := rng.IntN(len(logits)) // other logits at the price of a rotation
 		logits = append(logits[i:len(logits):len(logits)], logits[:i]...)
 	}
-	return m.CanEnd()
+	return m.CanEnd(), nil
 }
 
 // GrammarVocab is a vocabulary as models have them: all bytes, words with and without a space in

@@ -36,6 +36,11 @@ type ProductTime struct {
 // TimeProducts times single products on the GEMM, packed weights and pinned workers that serving
 // uses (rule 2), and gives each to visit as it is known. `sandwich bench gemm` prints them.
 func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)) error {
+	return onWorkers(o, func(w *exec.Workers, l *pool.Leader) error { return timeProducts(ctx, o, w, l, visit) })
+}
+
+// onWorkers runs fn on the thread that leads workers of the plan's prefill PUs.
+func onWorkers(o ProductOptions, fn func(w *exec.Workers, l *pool.Leader) error) error {
 	w := exec.PlanWorkers(o.Plan)
 	w.PUs, w.Ranks = o.Plan.Prefill.PUs, nil // all of them on each product
 	workers, err := exec.NewWorkers(w)
@@ -43,7 +48,7 @@ func TimeProducts(ctx context.Context, o ProductOptions, visit func(ProductTime)
 		return err
 	}
 	defer workers.Close()
-	workers.Pool.Lead(func(l *pool.Leader) { err = timeProducts(ctx, o, workers, l, visit) })
+	workers.Pool.Lead(func(l *pool.Leader) { err = fn(workers, l) })
 	return err
 }
 
@@ -53,6 +58,9 @@ const coldBytes = 256 << 20
 func timeProducts(ctx context.Context, o ProductOptions, w *exec.Workers, l *pool.Leader,
 	visit func(ProductTime)) error {
 	for _, t := range o.Plan.Prefill.Tables {
+		if t.Class != "" { // TimeUnlike is for them
+			continue
+		}
 		b, err := NewGemmBench(ctx, l, w, productSize(t.WeightKey, o), o.Seed)
 		if err != nil {
 			return err

@@ -104,7 +104,8 @@ func OpenTwoPlans(ctx context.Context, file *gguf.File, a, b *plans.Plan, cases 
 func shareWeights(a, b *plans.Plan) bool {
 	sameRanks := a.TP() == 1 && b.TP() == 1 && a.Ranks[0].NUMANode == b.Ranks[0].NUMANode ||
 		reflect.DeepEqual(a.Ranks, b.Ranks)
-	return sameRanks && a.KV == b.KV && slices.Equal(a.Weights, b.Weights) && exec.PlanISA(a) == exec.PlanISA(b)
+	return sameRanks && a.KV == b.KV && slices.Equal(a.Weights, b.Weights) && a.ISAOf("") == b.ISAOf("") &&
+		reflect.DeepEqual(a.Classes, b.Classes)
 }
 
 // ErrNoRoom: memory cannot hold two plans whose weights share no copy.

@@ -3,6 +3,7 @@
 package arm
 
 import (
+	"errors"
 	"fmt"
 
 	"sandwich/microkernel/internal/a64"
@@ -128,4 +129,12 @@ func (target) Vector(k vecgen.Kernel) ([]byte, error) { return vecgen.GenerateNE
 func (target) Fused(f vecgen.Fused) ([]byte, error) { return vecgen.GenerateFusedNEON(f) }
 
 // FusedRows is the most rows that Fused takes.
-func (target) FusedRows() int { return vecgen.NEONMaxRows }
+func (target) FusedRows(d vecgen.Dot) int {
+	if d == vecgen.FMA {
+		return vecgen.NEONMaxRows
+	}
+	return 0
+}
+
+// Pairs generates nothing: no attention reads pairs.
+func (target) Pairs(vecgen.Fused) ([]byte, error) { return nil, errors.ErrUnsupported }

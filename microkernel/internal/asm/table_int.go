@@ -101,3 +101,9 @@ var (
 	VINSERTI64X4  = def(Op{"vinserti64x4", evex | ew1, p66, m0F3A, 0x3A, rvmi, fix32, 8, 0, 0})
 	VPEXTRW       = def(Op{"vpextrw", vex, p66, m0F3A, 0x15, mri, scalar, 2, 0, 0x15}) // memory destination
 )
+
+// AVX512_BF16: the second source becomes the lower half of dst, to nearest even, and what is
+// subnormal zero.
+var (
+	VCVTNE2PS2BF16 = def(Op{"vcvtne2ps2bf16", evex | bc, pF2, m0F38, 0x72, rvm, full, 4, 0, 0})
+)

@@ -22,7 +22,7 @@ func detect() kernel.Features {
 	set(kernel.HasBF16, cpuid.AVX512BF16)
 	set(kernel.HasVBMI, cpuid.AVX512VBMI)
 	set(kernel.HasFP16, cpuid.AVX512FP16)
-	if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) && mayUseTiles() {
+	if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8, cpuid.AMXBF16) && mayUseTiles() {
 		f |= kernel.HasAMX
 	}
 	return f.Closed()

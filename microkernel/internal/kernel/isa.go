@@ -63,7 +63,7 @@ const (
 	HasFP16                         // AVX512_FP16
 	HasDotProd                      // arm64 SDOT
 	HasI8MM                         // arm64 SMMLA
-	HasAMX                          // AMX-TILE and AMX-INT8, with the kernel's leave to use them
+	HasAMX                          // AMX-TILE, AMX-INT8 and AMX-BF16, with the kernel's leave to use them
 	HasSME                          // arm64 SME with streaming vectors of 256 bits at least
 	HasSME512                       // the same with 512 bits at least
 	HasArmBF16                      // arm64 BFDOT and BFMMLA

@@ -250,6 +250,14 @@ func (s Spec) EmbedsLoads() bool { return s.Form == Embed }
 // Exact says that the chain has the same bits on every machine (rule 6).
 func (c Compute) Exact() bool { return c != ComputeBF16 }
 
+// SameBits says that two kernels of one weight type give a product the same bits: those of one
+// compute path do, but for dot products of bfloat16 of two architectures, whose instructions round
+// differently.
+func (s Spec) SameBits(o Spec) bool {
+	return s.Compute == o.Compute && (s.Compute.Exact() || s.Dot.info().odd == o.Dot.info().odd &&
+		(s.Dot == NoDot) == (o.Dot == NoDot))
+}
+
 // EachTile visits the specs of the tile and of every smaller one, rows outermost.
 func (s Spec) EachTile(visit func(Spec) error) error {
 	for mr := 1; mr <= s.MR; mr++ {

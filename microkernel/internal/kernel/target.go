@@ -41,7 +41,8 @@ type Target interface {
 	Widen(b qtype.Type) ([]byte, error) // of WidenArgs
 	Vector(k vecgen.Kernel) ([]byte, error)
 	Fused(f vecgen.Fused) ([]byte, error)
-	FusedRows() int // the most rows that Fused takes
+	FusedRows(d vecgen.Dot) int           // the most rows that Fused takes; 0 where there is no such dot product
+	Pairs(f vecgen.Fused) ([]byte, error) // brings a block into the form that Fused.Paired reads
 
 	Peaks() map[string]Features // compute roofs by type, and what they need beyond Needs
 	Peak(typ string, f Features) (code []byte, ops int, err error)

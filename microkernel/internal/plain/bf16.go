@@ -20,6 +20,9 @@ func RoundBF16(x float32) uint16 {
 	return uint16((bits + 0x7FFF + bits>>16&1) >> 16)
 }
 
+// FromBF16 is a bfloat16 as a dot product takes it: subnormal ones are zeros.
+func FromBF16(b uint16) float32 { return flush32(math.Float32frombits(uint32(b) << 16)) }
+
 // bf16Pair is the two bfloat16 of a word as float32, subnormal ones as zeros.
 func bf16Pair(w uint32) [2]float32 {
 	return [2]float32{flush32(math.Float32frombits(w << 16)), flush32(math.Float32frombits(w &^ 0xFFFF))}
@@ -36,7 +39,7 @@ func flush32(x float32) float32 {
 // refPairs continues the chains of one panel over the pairs of [K0, K1); odd says how they round,
 // see kernel.Dot.
 func refPairs(odd bool, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int) {
-	add := dotPairX86
+	add := DotPairX86
 	if odd {
 		add = dotPairArm
 	}
@@ -52,15 +55,15 @@ func refPairs(odd bool, g *kernel.GemmArgs, panel, c unsafe.Pointer, columns int
 	}
 }
 
-// dotPairX86 is a lane of VDPBF16PS.
-func dotPairX86(a, w [2]float32, sum float32) float32 {
-	return fmaFlush(a[0], w[0], fmaFlush(a[1], w[1], flush32(sum)))
+// DotPairX86 is a lane of VDPBF16PS.
+func DotPairX86(a, w [2]float32, sum float32) float32 {
+	return FMAFlush(a[0], w[0], FMAFlush(a[1], w[1], flush32(sum)))
 }
 
-// fmaFlush is a*b + c rounded to nearest even, or a zero where that is below the normal numbers,
+// FMAFlush is a*b + c rounded to nearest even, or a zero where that is below the normal numbers,
 // which is told as if exponents had no limit: what FMA32 has rounded up to the smallest normal
 // number may not have been so with all bits.
-func fmaFlush(a, b, c float32) float32 {
+func FMAFlush(a, b, c float32) float32 {
 	const least, room = 0x1p-126, 0x1p24
 	r := FMA32(a, b, c)
 	if abs32(r) == least {
@@ -73,6 +76,9 @@ func fmaFlush(a, b, c float32) float32 {
 	}
 	return flush32(r)
 }
+
+// AddFlush is a sum of a dot product: rounded to nearest even, subnormal numbers as zeros.
+func AddFlush(a, b float32) float32 { return flush32(flush32(a) + flush32(b)) }
 
 func abs32(x float32) float32 { return float32(math.Abs(float64(x))) }
 

@@ -21,13 +21,28 @@ type Attention struct {
 	form   AttentionForm
 	vec    *Vec
 	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
-	wide   []jit.Func // the same over a block of float32, into which a narrow block is widened for several tiles
+	// the same over a block as `open` leaves it for several tiles; nil where it reads blocks as
+	// cached
+	wide []jit.Func
+	open func(dst, block, next, scratch unsafe.Pointer, seen int)
+	room attentionRoom
+}
+
+// attentionRoom is how the scratch of a call is divided: that of the kernels, then for each tile
+// its queries and its state, then the opened blocks.
+type attentionRoom struct {
+	tiles, tile int // where the first tile begins, and from one to the next
+	queries     int // bytes of a tile's
+	query       int // bytes of a row's
+	opened      int // bytes of an opened block; 0 where blocks are read as they are cached
+	together    int // blocks that are opened at a time
 }
 
 // AttentionForm is what a family of models does to scores, which code is generated for.
 type AttentionForm struct {
 	Window  bool // jobs have one
 	Softcap bool // jobs have one
+	Dot     AttentionDot
 }
 
 // AttentionJob is the attention of consecutive tokens of one sequence for the query heads that
@@ -103,16 +118,6 @@ func (j *AttentionJob) after(to int) unsafe.Pointer {
 	return unsafe.Add(j.KV, int(*at(j.Table, to-1))*j.Pitch)
 }
 
-// tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache
-// for all tiles but the first. From wideTiles tiles on a half-precision block is first widened to
-// float32: the conversion costs a seventh of a tile's time. Fewer tiles get callBlocks blocks a
-// call, which lasts at most some 100 microseconds.
-const (
-	tileGroup  = 12
-	wideTiles  = 3
-	callBlocks = 16
-)
-
 type attentionKey struct {
 	isa    kernel.ISA
 	layout KVLayout
@@ -124,7 +129,7 @@ var attentions sync.Map // attentionKey -> func() (*Attention, error)
 // NewAttention returns the fused attention for an instruction set, a layout and a form; it is
 // generated once per process. As with New it is plain Go where there is no generator or no
 // executable memory, and the error says that the host cannot run the instruction set or the layout
-// makes no sense.
+// makes no sense, or that the instruction set has no such dot product.
 func NewAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention, error) {
 	build := sync.OnceValues(func() (*Attention, error) { return buildAttention(isa, l, form) })
 	once, _ := attentions.LoadOrStore(attentionKey{isa, l, form}, build)
@@ -139,15 +144,22 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention,
 	if err != nil {
 		return nil, err
 	}
+	if err := form.Dot.runsOn(isa); err != nil {
+		return nil, err
+	}
 	a := &Attention{layout: l, form: form, vec: v}
 	if !v.native {
 		return a, nil
 	}
-	if l.Elem != KVF32 {
-		a.wide, err = loadAttention(isa, l.wide(), form)
+	switch {
+	case form.Dot != AttendF32:
+		err = a.loadPairs(isa)
+	case l.Elem != KVF32:
+		a.wide, err = loadAttention(isa, l.wide().kernel(form, 0))
+		a.open = func(dst, block, _, _ unsafe.Pointer, _ int) { v.widenPair(l, dst, block) }
 	}
 	if err == nil {
-		a.code, err = loadAttention(isa, l, form)
+		a.code, err = loadAttention(isa, a.kernel(0))
 	}
 	if errors.Is(err, jit.ErrNoExec) {
 		return &Attention{layout: l, form: form, vec: Ref()}, nil
@@ -155,16 +167,33 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention,
 	if err != nil {
 		return nil, fmt.Errorf("attention kernels: %w", err)
 	}
+	a.divide()
 	return a, nil
 }
 
-// loadAttention generates the kernels of a layout of attention for every number of rows.
-func loadAttention(isa kernel.ISA, l KVLayout, form AttentionForm) ([]jit.Func, error) {
+// Native says that it is generated code.
+func (a *Attention) Native() bool { return a.code != nil }
+
+// divide lays out the scratch.
+func (a *Attention) divide() {
+	k := a.kernel(len(a.code))
+	r := &a.room
+	r.query, r.queries = k.QueryBytes(), (k.Rows*k.QueryBytes()+63)&^63
+	r.tiles, r.tile = (k.ScratchBytes()+63)&^63, r.queries+(k.StateBytes()+63)&^63
+	switch {
+	case a.form.Dot != AttendF32:
+		r.opened, r.together = k.PairBytes(), pairBlocks
+	case a.wide != nil:
+		r.opened, r.together = a.layout.wideBytes(), 1
+	}
+}
+
+// loadAttention generates the kernels of attention for every number of rows.
+func loadAttention(isa kernel.ISA, k vecgen.Fused) ([]jit.Func, error) {
 	var codes [][]byte
 	target := isa.Target()
-	for rows := range target.FusedRows() {
-		k := l.kernel(rows + 1)
-		k.Window, k.Cap = form.Window, form.Softcap
+	for rows := range target.FusedRows(k.Dot) {
+		k.Rows = rows + 1
 		code, err := target.Fused(k)
 		if err != nil {
 			return nil, err
@@ -177,35 +206,34 @@ func loadAttention(isa kernel.ISA, l KVLayout, form AttentionForm) ([]jit.Func, 
 // wide is the layout of a block widened to float32.
 func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KVF32} }
 
-func (l KVLayout) kernel(rows int) vecgen.Fused {
-	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8}
+func (l KVLayout) kernel(form AttentionForm, rows int) vecgen.Fused {
+	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8,
+		Window: form.Window, Cap: form.Softcap, Dot: vecgen.Dot(form.Dot)}
 }
+
+// kernel is the kernel for a number of rows.
+func (a *Attention) kernel(rows int) vecgen.Fused { return a.layout.kernel(a.form, rows) }
 
 // ScratchBytes is what Run needs beside the job, per concurrent call. Scratch holds no Go pointers.
 func (a *Attention) ScratchBytes() int {
 	if a.code == nil {
 		return 64
 	}
-	n := a.tileAt(tileGroup) + 64 // to align
-	if a.wide != nil {
-		n += a.layout.wideBytes()
+	return a.room.tiles + tileGroup*a.room.tile + a.room.together*a.room.opened + 64 // to align
+}
+
+// openFrom is how many tiles make it worth to open a block once for all of them.
+func (a *Attention) openFrom() int {
+	if a.form.Dot != AttendF32 {
+		return pairTiles
 	}
-	return n
+	return wideTiles
 }
-
-// tileAt is where in scratch the memory of tile i begins: its queries, then its state. The scratch
-// of the calls comes first, the widened block behind the last tile.
-func (a *Attention) tileAt(i int) int {
-	k := a.layout.kernel(len(a.code))
-	return (k.ScratchBytes()+63)&^63 + i*(k.StateBytes()+a.queryBytes())
-}
-
-func (a *Attention) queryBytes() int { return (4*len(a.code)*a.layout.HeadDim + 63) &^ 63 }
 
 // Run computes the job. It allocates nothing.
 func (a *Attention) Run(job *AttentionJob, scratch unsafe.Pointer) {
 	if a.code == nil {
-		refAttention(a.layout, job)
+		refAttention(a.layout, a.form.Dot, job)
 		return
 	}
 	scratch = unsafe.Add(scratch, -uintptr(scratch)&63)
@@ -215,146 +243,5 @@ func (a *Attention) Run(job *AttentionJob, scratch unsafe.Pointer) {
 		g := attentionGroup{a: a, job: job, scratch: scratch, rows: rows, tiles: tiles, first: first,
 			count: min(tileGroup, tiles-first)}
 		g.run()
-	}
-}
-
-// attentionGroup is some tiles of a job. Tile i takes the rows from i*rows/tiles on, so that tiles
-// differ by one row at most.
-type attentionGroup struct {
-	a                         *Attention
-	job                       *AttentionJob
-	scratch                   unsafe.Pointer
-	rows, tiles, first, count int
-}
-
-// tile returns the rows of tile i of the group and its memory.
-func (g *attentionGroup) tile(i int) (lo, hi int, q, state unsafe.Pointer) {
-	lo, hi = g.span(i)
-	q = unsafe.Add(g.scratch, g.a.tileAt(i))
-	return lo, hi, q, unsafe.Add(q, g.a.queryBytes())
-}
-
-// span is the rows of tile i.
-func (g *attentionGroup) span(i int) (lo, hi int) {
-	return (g.first + i) * g.rows / g.tiles, (g.first + i + 1) * g.rows / g.tiles
-}
-
-// sees is where the positions that row r of the job sees end.
-func (g *attentionGroup) sees(r int) int { return g.job.sees(r / g.job.Group) }
-
-// skips is how many positions before those that row r sees.
-func (g *attentionGroup) skips(r int) int { return g.job.skips(r / g.job.Group) }
-
-// blocksOf says which blocks the rows of tile i see: [from, to).
-func (g *attentionGroup) blocksOf(i int) (from, to int) {
-	lo, hi := g.span(i)
-	return g.skips(lo) / KVBlock, (g.sees(hi-1) + KVBlock - 1) / KVBlock
-}
-
-func (g *attentionGroup) run() {
-	for i := range g.count {
-		g.begin(i)
-	}
-	from, _ := g.blocksOf(0)
-	_, total := g.blocksOf(g.count - 1)
-	if g.a.wide != nil && g.count >= wideTiles {
-		g.widened(from, total)
-	} else {
-		g.direct(from, total)
-	}
-	for i := range g.count {
-		g.finish(i)
-	}
-}
-
-// direct runs the tiles over the blocks as they are cached.
-func (g *attentionGroup) direct(from, total int) {
-	for ; from < total; from += callBlocks {
-		for i := range g.count {
-			lo, hi := g.blocksOf(i)
-			lo, hi = max(lo, from), min(hi, from+callBlocks)
-			if n := hi - lo; n > 0 {
-				g.blocks(g.a.code, i, vecgen.FusedArgs{
-					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, lo)), Blocks: n,
-					Last: ptr(at(g.job.Table, total-1)), After: g.job.after(total),
-				})
-			}
-		}
-	}
-}
-
-// widened runs all tiles over one block after the other, each widened first.
-func (g *attentionGroup) widened(from, total int) {
-	first := int32(0)
-	block := unsafe.Add(g.scratch, g.a.tileAt(tileGroup))
-	for b := from; b < total; b++ {
-		g.a.vec.widenPair(g.a.layout, block, unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch))
-		for i := range g.count {
-			if lo, hi := g.blocksOf(i); b >= lo && b < hi {
-				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: block, Table: ptr(&first), Last: ptr(&first),
-					After: block, Blocks: 1})
-			}
-		}
-	}
-}
-
-// begin gathers the queries of a tile and resets its state.
-func (g *attentionGroup) begin(i int) {
-	g.gather(i)
-	lo, hi, _, state := g.tile(i)
-	from, _ := g.blocksOf(i)
-	g.reset(state, lo, hi, from, true)
-}
-
-// gather copies the queries of a tile to one place.
-func (g *attentionGroup) gather(i int) {
-	lo, hi, q, _ := g.tile(i)
-	dim := g.a.layout.HeadDim
-	for r := lo; r < hi; r++ {
-		src := at(g.job.Q, r/g.job.Group*g.job.QStride+r%g.job.Group*dim)
-		copy(vecOf(at((*float32)(q), (r-lo)*dim), dim), vecOf(src, dim))
-	}
-}
-
-// reset makes a state ready for the rows [lo, hi) and the blocks from number `from` on. The first
-// state of a row begins with its head's sink.
-func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int, first bool) {
-	clear(vecOf((*byte)(state), g.a.layout.kernel(hi-lo).StateBytes()))
-	_, maxima, sums := stateFields(state)
-	left, skip := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*int32)(unsafe.Add(state, vecgen.StateSkip))
-	for r := lo; r < hi; r++ {
-		*at(left, r-lo) = int32(g.sees(r) - from*KVBlock)
-		*at(skip, r-lo) = int32(g.skips(r) - from*KVBlock)
-		*at(maxima, r-lo) = negInf
-		if first && g.job.Sinks != nil {
-			*at(maxima, r-lo), *at(sums, r-lo) = *at(g.job.Sinks, r%g.job.Group), 1
-		}
-	}
-}
-
-// blocks runs tile i over the blocks that args names.
-func (g *attentionGroup) blocks(code []jit.Func, i int, args vecgen.FusedArgs) {
-	lo, hi, q, state := g.tile(i)
-	args.Q, args.State, args.Scratch = q, state, g.scratch
-	g.job.scales(&args)
-	code[hi-lo-1].Call(unsafe.Pointer(&args))
-}
-
-// finish divides a tile's outputs by their sums into place, the heads of one token at a time.
-func (g *attentionGroup) finish(i int) {
-	lo, hi, _, state := g.tile(i)
-	out, _, sums := stateFields(state)
-	g.finishFrom(lo, hi, out, sums)
-}
-
-// finishFrom is finish for the rows [lo, hi) whose outputs and sums stand side by side.
-func (g *attentionGroup) finishFrom(lo, hi int, out, sums *float32) {
-	dim, padded := g.a.layout.HeadDim, g.a.layout.paddedDim()
-	for r := lo; r < hi; {
-		head := r % g.job.Group
-		n := min(g.job.Group-head, hi-r)
-		dst := at(g.job.Out, r/g.job.Group*g.job.OutStride+head*dim)
-		g.a.vec.finishAttention(dst, dim, at(out, (r-lo)*padded), padded, at(sums, r-lo), n, dim)
-		r += n
 	}
 }

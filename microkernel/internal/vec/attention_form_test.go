@@ -15,7 +15,9 @@ func eachForm(t *testing.T, f func(t *testing.T, v *Vec, a *Attention, c *attent
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for i, l := range []KVLayout{{64, KVF16}, {24, KVF32}, {96, KVQ8}, {48, KVF16}, {256, KVF32}} {
 			for bits := 1; bits < 16; bits++ {
-				a, err := NewAttention(v.ISA(), l, AttentionForm{Window: bits&1 > 0, Softcap: bits&2 > 0})
+				dots := dotsOn(v.ISA())
+				a, err := NewAttention(v.ISA(), l, AttentionForm{Window: bits&1 > 0, Softcap: bits&2 > 0,
+					Dot: dots[(i+bits)%len(dots)]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,13 +60,13 @@ func TestAttentionForms(t *testing.T) {
 			scratch[i] = 0xff
 		}
 		got, want := c.out(), c.out()
-		refAttention(a.layout, c.job(0, c.tokens, want))
+		refAttention(a.layout, a.form.Dot, c.job(0, c.tokens, want))
 		first, _ := c.job(0, c.tokens, want).Blocks()
 		for i := range first {
 			c.table[i] = math.MaxInt32 / 2 // no memory is there
 		}
 		a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
-		wantSame(t, c.String(), got, want)
+		wantSame(t, a.form.Dot.String()+": "+c.String(), got, want)
 		got = c.out()
 		for from := 0; from < c.tokens; from += 7 {
 			a.Run(c.job(from, min(7, c.tokens-from), got), unsafe.Pointer(&scratch[0]))
@@ -85,7 +87,7 @@ func TestAttentionFormsMeaning(t *testing.T) {
 		c.both = rng.IntN(2) > 0
 		c.window, c.softcap, c.sinks = rng.IntN(90), []float32{0, 2}[rng.IntN(2)], []float32{0.5, -1}
 		out := c.out()
-		refAttention(l, c.job(0, c.tokens, out))
+		refAttention(l, AttendF32, c.job(0, c.tokens, out))
 		for r := range c.tokens * c.group {
 			want := c.meaning(r)
 			for d, w := range want {

@@ -27,9 +27,15 @@ func (a *Attention) StateBytes(rows int) int {
 	return tiles * a.tileStateBytes((rows+tiles-1)/tiles)
 }
 
+// SharesStates says that two kernels of one layout and form lay the states of a job of `rows` rows
+// alike, so that each may go on with what the other left.
+func (a *Attention) SharesStates(o *Attention, rows int) bool {
+	return a.tilesOf(rows) == o.tilesOf(rows) && a.StateBytes(rows) == o.StateBytes(rows)
+}
+
 // tileStateBytes is the state of a tile of up to `rows` rows.
 func (a *Attention) tileStateBytes(rows int) int {
-	return (a.layout.kernel(rows).StateBytes() + 63) &^ 63
+	return (a.kernel(rows).StateBytes() + 63) &^ 63
 }
 
 // tilesOf is how many register tiles the rows of a job make.
@@ -76,7 +82,7 @@ func (g *attentionGroup) ofRange(state unsafe.Pointer, from, to, end int, first 
 	lo, hi := g.span(0)
 	g.reset(state, lo, hi, from, first)
 	if g.a.code == nil {
-		refRange(g.a.layout, g.job, state, lo, hi, from, to)
+		refRange(g.a.layout, g.a.form.Dot, g.job, state, lo, hi, from, to)
 		return
 	}
 	_, _, q, _ := g.tile(0)

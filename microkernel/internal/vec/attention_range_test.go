@@ -19,7 +19,8 @@ func TestAttentionRanges(t *testing.T) {
 				if l.Check() != nil {
 					continue
 				}
-				a, err := NewAttention(v.ISA(), l, AttentionForm{})
+				dots := dotsOn(v.ISA())
+				a, err := NewAttention(v.ISA(), l, AttentionForm{Dot: dots[rng.IntN(len(dots))]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -33,7 +34,8 @@ func TestAttentionRanges(t *testing.T) {
 					want, got := c.out(), c.out()
 					a.Run(c.job(0, c.tokens, want), unsafe.Pointer(&scratch[0]))
 					runRanges(t, rng, a, c.job(0, c.tokens, got), scratch)
-					wantSame(t, fmt.Sprintf("dim %d %s tokens, group, pos %v", dim, elem, size), got, want)
+					wantSame(t, fmt.Sprintf("dim %d %s by %s tokens, group, pos %v", dim, elem, a.form.Dot, size), got,
+						want)
 				}
 			}
 		}

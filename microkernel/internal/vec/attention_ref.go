@@ -3,12 +3,11 @@ package vec
 import (
 	"unsafe"
 
-	"sandwich/microkernel/internal/plain"
 	"sandwich/microkernel/qtype"
 )
 
 // refAttention is the definition of fused attention, row by row.
-func refAttention(l KVLayout, job *AttentionJob) {
+func refAttention(l KVLayout, dot AttentionDot, job *AttentionJob) {
 	out := make([]float32, l.HeadDim)
 	for r := range job.Tokens * job.Group {
 		token, head := r/job.Group, r%job.Group
@@ -19,35 +18,34 @@ func refAttention(l KVLayout, job *AttentionJob) {
 			m, s = *at(job.Sinks, head), 1
 		}
 		for b := job.skips(token) / KVBlock; b*KVBlock < job.sees(token); b++ {
-			job.refBlock(l, token, b, q, out, &m, &s)
+			job.refBlock(l, dot, token, b, q, out, &m, &s)
 		}
 		refFinishAttention(at(job.Out, token*job.OutStride+head*l.HeadDim), 0, &out[0], 0, &s, 1, l.HeadDim)
 	}
 }
 
 // refRange is the definition of a range: the blocks [from, to) for the rows [lo, hi) into a state.
-func refRange(l KVLayout, job *AttentionJob, state unsafe.Pointer, lo, hi, from, to int) {
+func refRange(l KVLayout, dot AttentionDot, job *AttentionJob, state unsafe.Pointer, lo, hi, from, to int) {
 	out, m, s := stateFields(state)
 	for r := lo; r < hi; r++ {
 		token, head := r/job.Group, r%job.Group
 		q := vecOf(at(job.Q, token*job.QStride+head*l.HeadDim), l.HeadDim)
 		row := vecOf(at(out, (r-lo)*l.paddedDim()), l.HeadDim)
 		for b := max(from, job.skips(token)/KVBlock); b < to && b*KVBlock < job.sees(token); b++ {
-			job.refBlock(l, token, b, q, row, at(m, r-lo), at(s, r-lo))
+			job.refBlock(l, dot, token, b, q, row, at(m, r-lo), at(s, r-lo))
 		}
 	}
 }
 
 // refBlock merges block b for a row of a token into the row's running output, maximum and sum.
-func (j *AttentionJob) refBlock(l KVLayout, token, b int, q, out []float32, m, s *float32) {
+func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, out []float32, m, s *float32) {
 	k := unsafe.Add(j.KV, int(*at(j.Table, b))*j.Pitch)
 	v, n := unsafe.Add(k, l.KBytes()), min(j.sees(token)-b*KVBlock, KVBlock)
 	scale := j.Scale
+	q = dot.refRound(q)
 	var p [KVBlock]float32
 	for pos := range n {
-		for d, e := range q {
-			p[pos] = plain.FMA32(e, l.getK(k, pos, d), p[pos])
-		}
+		p[pos] = dot.refSum(l.HeadDim, func(d int) (float32, float32) { return q[d], l.getK(k, pos, d) })
 	}
 	if j.Softcap > 0 {
 		refSoftCap(p[:n], capFactor(scale, j.Softcap), j.Softcap)
@@ -58,11 +56,9 @@ func (j *AttentionJob) refBlock(l KVLayout, token, b int, q, out []float32, m, s
 	}
 	valid, mb, sb := int32(n), float32(0), float32(0)
 	refSoftmaxBlock(&p[0], KVBlock, 1, KVBlock, &valid, scale, &mb, &sb)
-	block := make([]float32, l.HeadDim)
-	for pos := range n {
-		for d := range block {
-			block[d] = plain.FMA32(p[pos], l.getV(v, pos, d), block[d])
-		}
+	block, rounded := make([]float32, l.HeadDim), dot.refRound(p[:])
+	for d := range block {
+		block[d] = dot.refSum(n, func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })
 	}
 	refMergeBlock(&out[0], 0, m, s, &block[0], 0, &mb, &sb, 1, l.HeadDim)
 }

@@ -84,28 +84,46 @@ func TestAttention(t *testing.T) {
 				if elem == KVQ8 && dim%kvScaleDims != 0 {
 					continue
 				}
-				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: dim, Elem: elem}, AttentionForm{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if a.code == nil && i > 2 {
-					continue // the oracle against itself: only that it runs
-				}
-				for _, size := range [][3]int{{1, 1 + rng.IntN(16), rng.IntN(300)}, {1 + rng.IntN(70), 1 + i%8,
-					rng.IntN(200)}, {3, 1, 62}, {1, 1, 0}} {
-					c := newAttentionCase(t, rng, a.layout, size[0], size[1], size[2])
-					scratch := kerneltest.Guarded(t, a.ScratchBytes())
-					for i := range scratch {
-						scratch[i] = 0xff
+				for _, dot := range dotsOn(v.ISA()) {
+					a, err := NewAttention(v.ISA(), KVLayout{HeadDim: dim, Elem: elem}, AttentionForm{Dot: dot})
+					if err != nil {
+						t.Fatal(err)
 					}
-					got, want := c.out(), c.out()
-					a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
-					refAttention(a.layout, c.job(0, c.tokens, want))
-					wantSame(t, fmt.Sprintf("dim %d %s tokens, group, pos %v", dim, elem, size), got, want)
+					if a.code == nil && i > 2 {
+						continue // the oracle against itself: only that it runs
+					}
+					checkAttention(t, rng, a, 1+i%8)
 				}
 			}
 		}
 	})
+}
+
+// dotsOn are the dot products that kernels of an instruction set have on this host.
+func dotsOn(isa kernel.ISA) (dots []AttentionDot) {
+	for _, d := range AttentionDots() {
+		if d.On(isa, host.Features()) {
+			dots = append(dots, d)
+		}
+	}
+	return dots
+}
+
+// checkAttention compares jobs of several sizes with the oracle.
+func checkAttention(t *testing.T, rng *rand.Rand, a *Attention, group int) {
+	t.Helper()
+	for _, size := range [][3]int{{1, 1 + rng.IntN(16), rng.IntN(300)}, {1 + rng.IntN(70), group, rng.IntN(200)},
+		{3, 1, 62}, {1, 1, 0}, {1, 8, 31}, {2, 1, 32}} {
+		c := newAttentionCase(t, rng, a.layout, size[0], size[1], size[2])
+		scratch := kerneltest.Guarded(t, a.ScratchBytes())
+		for i := range scratch {
+			scratch[i] = 0xff
+		}
+		got, want := c.out(), c.out()
+		a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
+		refAttention(a.layout, a.form.Dot, c.job(0, c.tokens, want))
+		wantSame(t, fmt.Sprintf("%v by %s: tokens, group, pos %v", a.layout, a.form.Dot, size), got, want)
+	}
 }
 
 // TestScoresThatOverflow: a row whose scores leave float32 in any block gives NaN and nothing
@@ -113,14 +131,16 @@ func TestAttention(t *testing.T) {
 func TestScoresThatOverflow(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVF32, KVQ8} {
-			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem}, AttentionForm{})
+			dots := dotsOn(v.ISA())
+			a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem},
+				AttentionForm{Dot: dots[rng.IntN(len(dots))]})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, sign := range []float32{1, -1} {
 				c := newAttentionCase(t, rng, a.layout, 5, 3, 190)
 				sound := c.out()
-				refAttention(a.layout, c.job(0, c.tokens, sound))
+				refAttention(a.layout, a.form.Dot, c.job(0, c.tokens, sound))
 				row := 2*(c.group*64+7) + 64 // token 2, query head 1
 				for d := range 64 {
 					c.q[row+d] = sign * 3e38
@@ -128,8 +148,8 @@ func TestScoresThatOverflow(t *testing.T) {
 				got, want := c.out(), c.out()
 				scratch := make([]byte, a.ScratchBytes())
 				a.Run(c.job(0, c.tokens, got), unsafe.Pointer(&scratch[0]))
-				refAttention(a.layout, c.job(0, c.tokens, want))
-				wantSame(t, elem.String(), got, want)
+				refAttention(a.layout, a.form.Dot, c.job(0, c.tokens, want))
+				wantSame(t, elem.String()+" by "+a.form.Dot.String(), got, want)
 				for i := range got {
 					if hit := i/64 == 2*c.group+1; hit != (got[i] != got[i]) || !hit && !same(got[i], sound[i]) {
 						t.Fatalf("%s: element %d is %g, in a sound job %g", elem, i, got[i], sound[i])
@@ -143,26 +163,35 @@ func TestScoresThatOverflow(t *testing.T) {
 // TestAttentionCompany: a token's output has the same bits whatever the chunks it came in.
 func TestAttentionCompany(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: KVF16}, AttentionForm{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tokens := 150
-		if a.code == nil {
-			tokens = 20 // the oracle is slow
-		}
-		c := newAttentionCase(t, rng, a.layout, tokens, 3, 17)
-		scratch := make([]byte, a.ScratchBytes())
-		whole := c.out()
-		a.Run(c.job(0, c.tokens, whole), unsafe.Pointer(&scratch[0]))
-		for _, chunk := range []int{1, 7, 64} {
-			pieces := c.out()
-			for from := 0; from < c.tokens; from += chunk {
-				a.Run(c.job(from, min(chunk, c.tokens-from), pieces), unsafe.Pointer(&scratch[0]))
+		for _, elem := range []KVType{KVF16, KVQ8} {
+			for _, dot := range dotsOn(v.ISA()) {
+				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem}, AttentionForm{Dot: dot})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkCompany(t, rng, a)
 			}
-			wantSame(t, fmt.Sprintf("chunks of %d", chunk), pieces, whole)
 		}
 	})
+}
+
+func checkCompany(t *testing.T, rng *rand.Rand, a *Attention) {
+	t.Helper()
+	tokens := 150
+	if a.code == nil {
+		tokens = 20 // the oracle is slow
+	}
+	c := newAttentionCase(t, rng, a.layout, tokens, 3, 17)
+	scratch := make([]byte, a.ScratchBytes())
+	whole := c.out()
+	a.Run(c.job(0, c.tokens, whole), unsafe.Pointer(&scratch[0]))
+	for _, chunk := range []int{1, 7, 64} {
+		pieces := c.out()
+		for from := 0; from < c.tokens; from += chunk {
+			a.Run(c.job(from, min(chunk, c.tokens-from), pieces), unsafe.Pointer(&scratch[0]))
+		}
+		wantSame(t, fmt.Sprintf("%v by %s, chunks of %d", a.layout, a.form.Dot, chunk), pieces, whole)
+	}
 }
 
 // TestAttentionIsTheChain: the fused kernel has the bits of score GEMM, SoftmaxBlock, value GEMM,
@@ -219,7 +248,7 @@ func TestAttentionMeaning(t *testing.T) {
 	l := KVLayout{HeadDim: 24, Elem: KVF32}
 	c := newAttentionCase(t, rng, l, 3, 2, 100)
 	out := c.out()
-	refAttention(l, c.job(0, c.tokens, out))
+	refAttention(l, AttendF32, c.job(0, c.tokens, out))
 	pair := l.KBytes() + l.VBytes()
 	for r := range c.tokens * c.group {
 		q := c.q[r/c.group*(c.group*l.HeadDim+7)+r%c.group*l.HeadDim:][:l.HeadDim]

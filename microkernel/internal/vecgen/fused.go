@@ -10,12 +10,14 @@ import (
 // Fused describes a fused attention kernel: Rows query vectors against blocks of 64 positions of
 // one KV head, scores, softmax, value product and the merge into the running state in one call.
 type Fused struct {
-	Rows    int  // query vectors, 1 to MaxRows(level)
+	Rows    int  // query vectors, 1 to MaxRows
 	HeadDim int  // elements of a query vector
 	F16     bool // elements of K and V: half precision ...
 	Int8    bool // ... or int8 with scales (fused8.go); else single precision
 	Window  bool // rows see nothing of the positions that StateSkip counts
 	Cap     bool // scores are capped softly before the softmax (fused_adjust.go)
+	Dot     Dot  // what scores and values are added up by
+	Paired  bool // blocks are pairs of bfloat16 already (fused_pairs.go), for a Dot that wants them
 }
 
 // FusedArgs is what the trampoline hands to a fused kernel.
@@ -73,12 +75,17 @@ const (
 )
 
 // MaxRows is the largest Fused.Rows at a level: what fits the registers beside two panels of
-// columns, or one with AVX2.
-func MaxRows(level asm.Level) int {
-	if level == asm.AVX512 {
+// columns, or one with AVX2, or the rows of a tile; 0 where the level lacks the dot product.
+func MaxRows(level asm.Level, d Dot) int {
+	switch {
+	case level == asm.AVX512 && d == TDPBF16:
+		return tileRows
+	case level == asm.AVX512:
 		return 12
+	case d == FMA:
+		return 6
 	}
-	return 6
+	return 0
 }
 
 // paddedDim is the head dimension in whole panels: the length of an output row.
@@ -88,8 +95,14 @@ func (f Fused) paddedDim() int { return (f.HeadDim + group - 1) / group * group 
 func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.paddedDim() }
 
 // ScratchBytes: see StateBytes.
-func (f Fused) ScratchBytes() int { return f.scaleAt() + 2*f.scaleFloats()*4 }
+func (f Fused) ScratchBytes() int {
+	if f.Dot != FMA && !f.Paired {
+		return f.pairAt() + f.PairBytes()
+	}
+	return f.scaleAt() + 2*f.scaleFloats()*4
+}
 
+// size is that of an element of a cached block.
 func (f Fused) size() int {
 	switch {
 	case f.Int8:
@@ -116,9 +129,8 @@ func (g *gen) panels(rows int) int {
 
 // GenerateFused returns the code of a fused attention kernel.
 func GenerateFused(level asm.Level, f Fused) ([]byte, error) {
-	if f.Rows < 1 || f.Rows > MaxRows(level) || f.HeadDim < 1 {
-		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows, f.HeadDim,
-			MaxRows(level))
+	if most := MaxRows(level, f.Dot); f.Rows < 1 || f.Rows > most || f.HeadDim < 1 {
+		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows, f.HeadDim, most)
 	}
 	g := &fused{gen: newGen(level), Fused: f}
 	g.emit()
@@ -157,26 +169,52 @@ func (g *fused) emit() {
 	g.Mov(scrReg, asm.At(args, offScratch))
 	g.Mov(table, asm.At(args, offTable))
 	g.Mov(blocks, asm.At(args, offBlocks))
+	g.configureTiles()
 	done, next := g.NewLabel(), g.NewLabel()
 	g.Test(blocks, blocks)
 	g.Jcc(asm.LessOrEqual, done)
 	loop := g.Here()
 	g.blockAddress(kReg, 0)
-	g.Lea(vReg, asm.At(kReg, positions*g.HeadDim*g.size()+2*g.scaleFloats()))
+	g.Lea(vReg, asm.At(kReg, g.keyBytes()))
 	g.next()
 	g.seen()
 	g.Jcc(asm.Zero, next)
 	g.widenScales()
-	g.scores()
+	if g.Dot != FMA && !g.Paired {
+		g.pairBlock(scrReg, g.pairAt())
+		g.Lea(kReg, asm.At(scrReg, g.pairAt()))
+		g.Lea(vReg, asm.At(kReg, g.pairKeyBytes()))
+	}
+	if g.Dot == TDPBF16 {
+		g.tileScores()
+	} else {
+		g.scores()
+	}
 	g.adjustScores()
 	g.softmaxRows()
 	g.mergeSums()
-	g.values()
+	if g.Dot != FMA {
+		g.roundRows()
+	}
+	if g.Dot == TDPBF16 {
+		g.tileValues()
+	} else {
+		g.values()
+	}
 	g.Bind(next)
 	g.Add(table, asm.Imm32(4))
 	g.Dec(blocks)
 	g.Jcc(asm.NotZero, loop)
 	g.Bind(done)
+	g.releaseTiles()
+}
+
+// keyBytes is the distance from a block of keys to its values.
+func (f Fused) keyBytes() int {
+	if f.Paired {
+		return f.pairKeyBytes()
+	}
+	return positions*f.HeadDim*f.size() + 2*f.scaleFloats()
 }
 
 // next sets the prefetch pointer to the block that the table names after this one, or to the one

@@ -10,19 +10,32 @@ const scaleDims = 32
 
 // scaleFloats is the number of scales of a block of keys, and of one of values.
 func (f Fused) scaleFloats() int {
-	if !f.Int8 {
+	if !f.Int8 || f.Paired {
 		return 0
 	}
 	return f.HeadDim / scaleDims * positions
 }
 
 // scaleAt is where in scratch the widened scales of the keys begin.
-func (f Fused) scaleAt() int { return scrP + f.Rows*rowP }
+func (f Fused) scaleAt() int {
+	if f.Dot != FMA {
+		return f.roundedAt() + f.Rows*roundedRow
+	}
+	return scrP + f.Rows*rowP
+}
 
 // sameScale is how many dimensions of the scores run with the same scales.
 func (f Fused) sameScale() int {
-	if f.Int8 {
+	if f.Int8 && f.Dot == FMA {
 		return scaleDims
+	}
+	return max(1, f.scoreSteps())
+}
+
+// scoreSteps is the k-steps of a score: dimensions, or pairs of them.
+func (f Fused) scoreSteps() int {
+	if f.Dot != FMA {
+		return f.keyDims() / 2
 	}
 	return f.HeadDim
 }

@@ -8,7 +8,7 @@ func (g *fused) prefetchPart(p product, i int) {
 	for l := p.lines * i / unroll; l < p.lines*(i+1)/unroll; l++ {
 		g.Prefetch(asm.T1, asm.At(ahead, 64*l))
 	}
-	if row := group * g.size(); g.Rows <= nearRows && i*row%64 == 0 {
+	if row := group * g.size(); g.Dot == FMA && g.Rows <= nearRows && i*row%64 == 0 {
 		for c := range p.columns {
 			g.Prefetch(asm.T0, asm.At(bPtr, c*p.panelStride+i*row+nearBytes))
 		}
@@ -40,6 +40,9 @@ func (g *fused) prefetch(lines int) {
 
 // linesPerTurn is the share of one turn of a product.
 func (g *fused) linesPerTurn(columns int) int {
+	if g.Dot != FMA {
+		return 0
+	}
 	own := float64(unroll*columns*group*g.size()) / 64
 	own *= float64(g.lines()) / float64(g.lines()-4*g.scaleFloats()/64) // with its part of the scales
 	return int(own*g.productShare() + 0.5)
@@ -64,7 +67,13 @@ func (g *fused) productShare() float64 {
 
 // linesPerRow is the share of one row of the softmax.
 func (g *fused) linesPerRow() int {
+	if g.Paired {
+		return 0 // its block is in a cache
+	}
 	total := g.lines()
+	if g.Dot != FMA {
+		return max(0, total-g.pairLines()) / g.Rows
+	}
 	turns := func(panels, k int) {
 		for wide := g.panels(g.Rows); panels > 0; panels -= wide {
 			total -= k / unroll * g.linesPerTurn(min(panels, wide))

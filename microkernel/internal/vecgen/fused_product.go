@@ -19,10 +19,16 @@ type product struct {
 func (g *fused) step(p product, i int) {
 	vectors := p.columns * g.parts
 	first := g.Rows * vectors // registers: accumulators, the row of B, an element of A
-	width := 8 * (3 - g.parts) * g.size()
+	width := 8 * (3 - g.parts) * g.operand()
+	multiply := asm.VFMADD231PS
+	if g.Dot == DPBF16 {
+		multiply = asm.VDPBF16PS
+	}
 	for j := range vectors {
-		m := asm.At(bPtr, j/g.parts*p.panelStride+j%g.parts*width+i*group*g.size())
+		m := asm.At(bPtr, j/g.parts*p.panelStride+j%g.parts*width+i*group*g.operand())
 		switch {
+		case g.Dot != FMA:
+			g.I(asm.VMOVUPS, g.v(first+j), m)
 		case g.Int8:
 			g.loadInt8(p, i, j, first, m)
 		case g.F16:
@@ -35,14 +41,14 @@ func (g *fused) step(p product, i int) {
 		a := asm.At(aPtr, r*p.rowStride+4*i)
 		if g.embeds(p) {
 			for j := range vectors {
-				g.I(asm.VFMADD231PS, g.v(r*vectors+j), g.v(first+j), a.Bcast())
+				g.I(multiply, g.v(r*vectors+j), g.v(first+j), a.Bcast())
 			}
 			continue
 		}
 		element := g.v(first + vectors)
 		g.I(asm.VBROADCASTSS, element, a)
 		for j := range vectors {
-			g.I(asm.VFMADD231PS, g.v(r*vectors+j), element, g.v(first+j))
+			g.I(multiply, g.v(r*vectors+j), element, g.v(first+j))
 		}
 	}
 }
@@ -50,7 +56,15 @@ func (g *fused) step(p product, i int) {
 // embeds says whether each multiply-add repeats the element of A itself: one instruction less for
 // every two lets the core look further ahead while lines are on their way. Elements that need no
 // widening leave no room for the additional loads.
-func (g *fused) embeds(p product) bool { return g.wide && g.size() < 4 && p.columns <= 2 }
+func (g *fused) embeds(p product) bool { return g.wide && g.operand() < 4 && p.columns <= 2 }
+
+// operand is the size of an element of the products: of a block as it is cached, or a pair.
+func (g *fused) operand() int {
+	if g.Dot != FMA {
+		return 4
+	}
+	return g.size()
+}
 
 // steps emits n k-steps and moves the pointers behind them.
 func (g *fused) steps(p product, n int) {
@@ -60,7 +74,7 @@ func (g *fused) steps(p product, n int) {
 		}
 		g.step(p, i)
 	}
-	g.Add(bPtr, asm.Imm32(int32(n*group*g.size())))
+	g.Add(bPtr, asm.Imm32(int32(n*group*g.operand())))
 	g.Add(aPtr, asm.Imm32(int32(4*n)))
 	if n == unroll && p.lines > 0 {
 		g.Add(ahead, asm.Imm32(int32(64*p.lines)))
@@ -76,7 +90,7 @@ func (g *fused) clear(p product) {
 // overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass
 // may be narrower. Where the code of a pass depends on its first panel, each is emitted.
 func (g *fused) overPasses(panels, columns int, pass func(first, columns int)) {
-	if g.Int8 {
+	if g.Int8 && g.Dot == FMA {
 		for first := 0; first < panels; first += columns {
 			pass(first, min(columns, panels-first))
 		}
@@ -101,7 +115,8 @@ func (g *fused) loopPasses(pass func()) {
 // scores computes the products of the rows with the keys up to the last one that any row sees, in
 // whole passes, one chain over the head dimension each, into scratch.
 func (g *fused) scores() {
-	panel := group * g.HeadDim * g.size()
+	steps := g.scoreSteps()
+	panel := group * steps * g.operand()
 	columns := g.panels(g.Rows)
 	g.Mov32(passes, asm.At(scrReg, scrLargest))
 	g.Add(passes, asm.Imm32(int32(group*columns-1)))
@@ -109,12 +124,12 @@ func (g *fused) scores() {
 	g.Mov(bPtr, kReg)
 	g.Lea(outPtr, asm.At(scrReg, scrP))
 	g.loopPasses(func() {
-		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.HeadDim, lines: g.linesPerTurn(columns)}
+		p := product{columns: columns, panelStride: panel, rowStride: 4 * steps, lines: g.linesPerTurn(columns)}
 		g.clear(p)
 		g.Mov(aPtr, qReg)
-		for first := 0; first < g.HeadDim; first += g.sameScale() {
+		for first := 0; first < steps; first += g.sameScale() {
 			p.scale = int8Scale{set: first / scaleDims}
-			g.overDims(p, min(g.HeadDim, first+g.sameScale())-first)
+			g.overDims(p, min(steps, first+g.sameScale())-first)
 		}
 		vectors := columns * g.parts
 		for r := range g.Rows {
@@ -145,15 +160,22 @@ func (g *fused) overDims(p product, n int) {
 // values computes the products of the probabilities with the values, one chain over the positions
 // that any row sees, and merges them into the running output.
 func (g *fused) values() {
-	panel := group * positions * g.size()
+	panel, from, row := group*positions*g.size(), scrP, rowP
+	if g.Dot != FMA {
+		panel, from, row = pairPanel, g.roundedAt(), roundedRow
+	}
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
 	g.overPasses(g.paddedDim()/group, g.panels(g.Rows), func(first, columns int) {
-		p := product{columns: columns, panelStride: panel, rowStride: rowP, lines: g.linesPerTurn(columns)}
+		p := product{columns: columns, panelStride: panel, rowStride: row, lines: g.linesPerTurn(columns)}
 		p.scale = int8Scale{value: true, set: first}
 		g.clear(p)
 		g.Mov(bPtr, vReg)
-		g.Lea(aPtr, asm.At(scrReg, scrP))
+		g.Lea(aPtr, asm.At(scrReg, from))
 		g.Mov32(count, asm.At(scrReg, scrLargest))
+		if g.Dot != FMA {
+			g.Add(count, asm.Imm32(1))
+			g.Shr(count, 1)
+		}
 		rest, done := g.NewLabel(), g.NewLabel()
 		g.Sub(count, asm.Imm32(unroll))
 		g.Jcc(asm.Less, rest)

@@ -24,7 +24,7 @@ type neonFused struct {
 
 // GenerateFusedNEON returns the code of a fused attention kernel.
 func GenerateFusedNEON(f Fused) ([]byte, error) {
-	if f.Rows < 1 || f.Rows > NEONMaxRows || f.HeadDim < 1 {
+	if f.Rows < 1 || f.Rows > NEONMaxRows || f.HeadDim < 1 || f.Dot != FMA {
 		return nil, fmt.Errorf("attention kernel: %d rows of %d are outside 1 to %d rows", f.Rows,
 			f.HeadDim, NEONMaxRows)
 	}

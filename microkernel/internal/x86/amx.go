@@ -165,9 +165,9 @@ func (e *amxTile) forUnpacking() {
 	}
 }
 
-// Of the tiles, sums come first, at most four, then two of activations and two of weights. CPUs wait
-// for a product and for the store of its sums before they clear the same tile, so that sub-blocks
-// take turns.
+// Of the tiles, sums come first, at most four, then two of activations and two of weights. CPUs
+// wait for a product and for the store of its sums before they clear the same tile, so that
+// sub-blocks take turns.
 const (
 	amxTurns = 4
 	amxA     = asm.Tile(4)

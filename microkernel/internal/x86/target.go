@@ -126,4 +126,7 @@ func (t *target) Vector(k vecgen.Kernel) ([]byte, error) { return vecgen.Generat
 func (t *target) Fused(f vecgen.Fused) ([]byte, error) { return vecgen.GenerateFused(t.level, f) }
 
 // FusedRows is the most rows that Fused takes.
-func (t *target) FusedRows() int { return vecgen.MaxRows(t.level) }
+func (t *target) FusedRows(d vecgen.Dot) int { return vecgen.MaxRows(t.level, d) }
+
+// Pairs generates what brings a block of the cache into pairs of bfloat16.
+func (t *target) Pairs(f vecgen.Fused) ([]byte, error) { return vecgen.GeneratePairs(t.level, f) }

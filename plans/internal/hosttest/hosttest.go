@@ -31,6 +31,20 @@ func Cores(t testing.TB, cores int, isa ...string) *profiles.Profile {
 	return profiles.New(m, profiles.Identity{ISA: isa, L1D: 48 << 10})
 }
 
+// Tiles is a machine with TDPBF16PS beside it.
+var Tiles = append([]string{"amx_int8"}, BF16...)
+
+// Attending is a machine whose attention was measured by some dot products: on one PU.
+func Attending(t testing.TB, rates map[string]float64, isa ...string) *profiles.Profile {
+	t.Helper()
+	h := Cores(t, 2, isa...)
+	for by, rate := range rates {
+		h.Ceilings = append(h.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: h.Features().Best().String(),
+			Type: "attend-" + by, PUs: 1, Figure: profiles.Figure{Median: rate, N: 9, Unit: "FLOP/s"}})
+	}
+	return h
+}
+
 // Rated is a machine whose compute ceilings were measured: on one PU, and on two at twice the
 // rates.
 func Rated(t testing.TB, f32, bf16 float64, isa ...string) *profiles.Profile {

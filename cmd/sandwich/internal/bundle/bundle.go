@@ -4,6 +4,7 @@ package bundle
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,22 @@ func ranksText(ranks []plans.Rank) string {
 		out = append(out, text)
 	}
 	return strings.Join(out, "; ")
+}
+
+// classesText names the kinds of workers, each with its instruction set and its PUs; "" where there
+// is one.
+func classesText(p *plans.Plan) string {
+	if len(p.Classes) == 0 {
+		return ""
+	}
+	own := p.PUs()
+	var out []string
+	for _, c := range p.Classes {
+		own = slices.DeleteFunc(own, func(pu int) bool { return slices.Contains(c.PUs, pu) })
+		out = append(out, c.String())
+	}
+	first := plans.Class{Name: plans.MainClass, ISA: p.ISAOf(""), PUs: own}
+	return strings.Join(append([]string{first.String()}, out...), "; ")
 }
 
 // Print is the ten lines of a plan that a person wants; memory says what serving takes.
@@ -48,6 +65,9 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 	if s.Unit != "" {
 		rows = append(rows, []string{"matrix unit", s.Unit})
 	}
+	if text := classesText(&b.Plan); text != "" {
+		rows = append(rows, []string{"classes", text})
+	}
 	if e := s.Evidence; e != nil && e.Created != "" {
 		rows = append(rows, []string{"made", madeText(e)})
 	}
@@ -71,7 +91,11 @@ func Schedules(w io.Writer, s plans.Summary) error {
 	add := func(phase string, tables []plans.SummaryTable) {
 		for _, t := range tables {
 			family := kernelFamily(t.Rules)
-			rows = append(rows, []string{phase + " " + t.Weight, strings.TrimSuffix(family, "/"), "", "", ""})
+			title := phase + " " + t.Weight
+			if t.Class != "" {
+				title += ", class " + t.Class
+			}
+			rows = append(rows, []string{title, strings.TrimSuffix(family, "/"), "", "", ""})
 			for _, r := range t.Rules {
 				var packing []string
 				if r.Pack {

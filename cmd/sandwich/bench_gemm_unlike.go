@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/mem"
+	"sandwich/tuner/measure"
+)
+
+// unlikeReport prints products on unlike workers.
+var unlikeReport = report[measure.UnlikeRow]{
+	columns: []string{"weight NxK", "type", "compute", "M", "workers", "GFLOP/s", "each alone", "of their sum", "95 %",
+		"in chunks", "each", "over chunks", "95 %"},
+	numbers: []int{3, 5, 7, 9, 10, 11},
+	cells: func(r *measure.UnlikeRow) []string {
+		var alone []string
+		for _, rate := range r.Alone {
+			alone = append(alone, fmt.Sprintf("%.1f", rate))
+		}
+		return []string{fmt.Sprintf("%dx%d", r.N, r.K), r.Type, r.Compute, fmt.Sprint(r.M), strings.Join(r.ISAs, ", "),
+			fmt.Sprintf("%.1f", r.Divided), strings.Join(alone, " + "), fmt.Sprintf("%.1f %%", 100*r.Share),
+			fmt.Sprintf("%.1f to %.1f", 100*r.ShareLow, 100*r.ShareHigh), fmt.Sprintf("%.1f", r.Chunks),
+			fmt.Sprintf("%.3g", r.Tasks), fmt.Sprintf("%.3f", r.Over), fmt.Sprintf("%.3f to %.3f", r.OverLow,
+				r.OverHigh)}
+	},
+	header: "N,K,M,type,compute,isas,gflops,chunks_gflops,alone_gflops,chunks_each,rounds,of_sum,of_sum_low,of_sum_high," +
+		"over_chunks,over_chunks_low,over_chunks_high",
+	line: func(r *measure.UnlikeRow) string {
+		alone := strings.ReplaceAll(strings.Trim(fmt.Sprintf("%.2f", r.Alone), "[]"), " ", "+")
+		return fmt.Sprintf("%d,%d,%d,%s,%s,%s,%.2f,%.2f,%s,%.2f,%d,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f", r.N, r.K, r.M,
+			r.Type,
+			r.Compute, strings.Join(r.ISAs, "+"), r.Divided, r.Chunks, alone, r.Tasks, r.Rounds, r.Share, r.ShareLow,
+			r.ShareHigh, r.Over, r.OverLow, r.OverHigh)
+	},
+}
+
+// unlike says that the workers of the products differ, and refuses what is not measured of them.
+func (f *gemmFlags) unlike(format string) (bool, error) {
+	isas, err := plans.ParseWorkerISAs(f.isa)
+	if err != nil {
+		return false, usageError(fmt.Errorf("--isa: %w", err))
+	}
+	if len(isas.Of) == 0 && !exec.MadeSlow() {
+		return false, nil
+	}
+	switch {
+	case f.peers != "" || f.ours != "":
+		return true, usageError(errors.New("unlike workers are not compared with other libraries: leave out " +
+			"--peers and " +
+			"--ours, or --isa for single workers"))
+	case f.kernel != "":
+		return true, usageError(errors.New("--kernel is for all workers: leave it out, or --isa for single ones"))
+	case format == "svg":
+		return true, usageError(errors.New("there is no picture of unlike workers: give --format table, json or csv"))
+	}
+	return true, nil
+}
+
+// printUnlike measures products on unlike workers.
+func (f *gemmFlags) printUnlike(ctx context.Context, w io.Writer, format string) error {
+	host, err := profiles.Live()
+	if err != nil {
+		return err
+	}
+	session := sessionFlags{isa: f.isa, compute: f.compute}
+	var rows []measure.UnlikeRow
+	for _, typ := range f.types {
+		for _, t := range f.threads {
+			session.threads = t
+			if err := session.checkOn(host); err != nil {
+				return usageError(err)
+			}
+			shape, err := f.model(typ)
+			if err != nil {
+				return err
+			}
+			plan, err := session.untuned(host, shape)
+			if err != nil {
+				return err
+			}
+			o := measure.ProductOptions{Plan: plan, Rows: f.rowsOf, Cold: f.cold, Round: f.round << 20, Least: f.least,
+				Seed: 1}
+			step, done := show.StepBar("bench gemm", len(f.rowsOf)*len(plan.Weights))
+			err = measure.TimeUnlike(ctx, o, func(r measure.UnlikeRow) {
+				rows = append(rows, r)
+				step()
+			})
+			done()
+			if errors.Is(err, mem.ErrNoMemory) {
+				return usageError(fmt.Errorf("%w: give smaller --shapes, fewer rows or a smaller --cold-mib", err))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return unlikeReport.print(w, rows, format)
+}

@@ -1,0 +1,61 @@
+package vec
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"sandwich/microkernel/internal/host"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// TestAttentionDotMeaning: by every dot product the oracle is attention, up to what rounding its
+// factors to bfloat16 costs, and not better than that.
+func TestAttentionDotMeaning(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	l := KVLayout{HeadDim: 72, Elem: KVF16}
+	for _, dot := range []AttentionDot{AttendDPBF16, AttendTDPBF16} {
+		c := newAttentionCase(t, rng, l, 3, 2, 150)
+		c.sinks = []float32{0.5, -1}
+		out, worst := c.out(), 0.0
+		refAttention(l, dot, c.job(0, c.tokens, out))
+		for r := range c.tokens * c.group {
+			for d, w := range c.meaning(r) {
+				worst = max(worst, math.Abs(float64(out[r*l.HeadDim+d])-w))
+			}
+		}
+		if worst > 0.01 || worst < 1e-5 {
+			t.Errorf("%s: an error of %g", dot, worst)
+		}
+	}
+}
+
+// TestAttentionDotNames: names are read back, and others are refused with those that there are.
+func TestAttentionDotNames(t *testing.T) {
+	for _, d := range AttentionDots() {
+		if got, err := ParseAttentionDot(d.String()); err != nil || got != d {
+			t.Errorf("%s: %v, %v", d, got, err)
+		}
+	}
+	for _, bad := range []string{"", "F32", "bf16", AttentionDot(9).String()} {
+		if d, err := ParseAttentionDot(bad); err == nil {
+			t.Errorf("%q is %s", bad, d)
+		}
+	}
+}
+
+// TestAttentionDotNeedsItsCPU: kernels that an instruction set lacks are refused and not replaced.
+func TestAttentionDotNeedsItsCPU(t *testing.T) {
+	for _, isa := range host.Features().ISAs() {
+		for _, d := range AttentionDots() {
+			_, err := NewAttention(isa, KVLayout{HeadDim: 64, Elem: KVF16}, AttentionForm{Dot: d})
+			if ok := d.On(isa, host.Features()); isa != kernel.Go && (err == nil) != ok {
+				t.Errorf("%s on %s: %v", d, isa, err)
+			}
+		}
+	}
+	if AttendTDPBF16.On(kernel.AVX2, host.Features()) || AttendF32.Needs() != 0 || !AttendF32.Exact() ||
+		AttendDPBF16.Exact() {
+		t.Error("AVX2 has no tiles, and only float32 is exact")
+	}
+}

@@ -1,0 +1,176 @@
+package vec
+
+import (
+	"unsafe"
+
+	"sandwich/microkernel/internal/jit"
+	"sandwich/microkernel/internal/vecgen"
+)
+
+// tileGroup tiles of rows take turns at the blocks, so that keys and values come from the L2 cache
+// for all tiles but the first. From wideTiles tiles on a half-precision block is first widened to
+// float32: the conversion costs a seventh of a tile's time. Pairs of bfloat16 are made for two
+// already: they cost as much as a tile. Fewer tiles get callBlocks blocks a call, which lasts at
+// most some 100 microseconds.
+const (
+	tileGroup  = 12
+	wideTiles  = 3
+	pairTiles  = 2
+	callBlocks = 16
+	pairBlocks = 4 // are opened at a time
+)
+
+// attentionGroup is some tiles of a job. Tile i takes the rows from i*rows/tiles on, so that tiles
+// differ by one row at most.
+type attentionGroup struct {
+	a                         *Attention
+	job                       *AttentionJob
+	scratch                   unsafe.Pointer
+	rows, tiles, first, count int
+}
+
+// tile returns the rows of tile i of the group and its memory.
+func (g *attentionGroup) tile(i int) (lo, hi int, q, state unsafe.Pointer) {
+	lo, hi = g.span(i)
+	q = unsafe.Add(g.scratch, g.a.room.tiles+i*g.a.room.tile)
+	return lo, hi, q, unsafe.Add(q, g.a.room.queries)
+}
+
+// span is the rows of tile i.
+func (g *attentionGroup) span(i int) (lo, hi int) {
+	return (g.first + i) * g.rows / g.tiles, (g.first + i + 1) * g.rows / g.tiles
+}
+
+// sees is where the positions that row r of the job sees end.
+func (g *attentionGroup) sees(r int) int { return g.job.sees(r / g.job.Group) }
+
+// skips is how many positions before those that row r sees.
+func (g *attentionGroup) skips(r int) int { return g.job.skips(r / g.job.Group) }
+
+// blocksOf says which blocks the rows of tile i see: [from, to).
+func (g *attentionGroup) blocksOf(i int) (from, to int) {
+	lo, hi := g.span(i)
+	return g.skips(lo) / KVBlock, (g.sees(hi-1) + KVBlock - 1) / KVBlock
+}
+
+func (g *attentionGroup) run() {
+	for i := range g.count {
+		g.begin(i)
+	}
+	from, _ := g.blocksOf(0)
+	_, total := g.blocksOf(g.count - 1)
+	if g.a.wide != nil && g.count >= g.a.openFrom() {
+		g.opened(from, total)
+	} else {
+		g.direct(from, total)
+	}
+	for i := range g.count {
+		g.finish(i)
+	}
+}
+
+// direct runs the tiles over the blocks as they are cached.
+func (g *attentionGroup) direct(from, total int) {
+	for ; from < total; from += callBlocks {
+		for i := range g.count {
+			lo, hi := g.blocksOf(i)
+			lo, hi = max(lo, from), min(hi, from+callBlocks)
+			if n := hi - lo; n > 0 {
+				g.blocks(g.a.code, i, vecgen.FusedArgs{
+					KV: g.job.KV, Pitch: g.job.Pitch, Table: ptr(at(g.job.Table, lo)), Blocks: n,
+					Last: ptr(at(g.job.Table, total-1)), After: g.job.after(total),
+				})
+			}
+		}
+	}
+}
+
+// openTable are the ids of blocks that are opened together.
+var openTable = [pairBlocks]int32{0, 1, 2, 3}
+
+// opened runs all tiles over some blocks after the other, which are opened first.
+func (g *attentionGroup) opened(from, total int) {
+	room := &g.a.room
+	blocks := unsafe.Add(g.scratch, room.tiles+tileGroup*room.tile)
+	_, last := g.span(g.count - 1)
+	cached := func(b int) unsafe.Pointer { return unsafe.Add(g.job.KV, int(*at(g.job.Table, b))*g.job.Pitch) }
+	for ; from < total; from += room.together {
+		end := min(total, from+room.together)
+		for b := from; b < end; b++ {
+			seen := min(KVBlock, g.sees(last-1)-b*KVBlock)
+			g.a.open(unsafe.Add(blocks, (b-from)*room.opened), cached(b), cached(min(b+1, total-1)), g.scratch, seen)
+		}
+		for i := range g.count {
+			lo, hi := g.blocksOf(i)
+			if lo, hi = max(lo, from), min(hi, end); lo < hi {
+				g.blocks(g.a.wide, i, vecgen.FusedArgs{KV: blocks, Pitch: room.opened,
+					Table: ptr(&openTable[lo-from]), Last: ptr(&openTable[hi-1-from]), After: blocks, Blocks: hi - lo})
+			}
+		}
+	}
+}
+
+// begin gathers the queries of a tile and resets its state.
+func (g *attentionGroup) begin(i int) {
+	g.gather(i)
+	lo, hi, _, state := g.tile(i)
+	from, _ := g.blocksOf(i)
+	g.reset(state, lo, hi, from, true)
+}
+
+// gather copies the queries of a tile to one place.
+func (g *attentionGroup) gather(i int) {
+	lo, hi, q, _ := g.tile(i)
+	dim := g.a.layout.HeadDim
+	for r := lo; r < hi; r++ {
+		src := at(g.job.Q, r/g.job.Group*g.job.QStride+r%g.job.Group*dim)
+		if g.a.form.Dot != AttendF32 {
+			g.a.roundQuery(unsafe.Add(q, (r-lo)*g.a.room.query), src)
+			continue
+		}
+		copy(vecOf(at((*float32)(q), (r-lo)*dim), dim), vecOf(src, dim))
+	}
+}
+
+// reset makes a state ready for the rows [lo, hi) and the blocks from number `from` on. The first
+// state of a row begins with its head's sink.
+func (g *attentionGroup) reset(state unsafe.Pointer, lo, hi, from int, first bool) {
+	clear(vecOf((*byte)(state), g.a.kernel(hi-lo).StateBytes()))
+	_, maxima, sums := stateFields(state)
+	left, skip := (*int32)(unsafe.Add(state, vecgen.StateLeft)), (*int32)(unsafe.Add(state, vecgen.StateSkip))
+	for r := lo; r < hi; r++ {
+		*at(left, r-lo) = int32(g.sees(r) - from*KVBlock)
+		*at(skip, r-lo) = int32(g.skips(r) - from*KVBlock)
+		*at(maxima, r-lo) = negInf
+		if first && g.job.Sinks != nil {
+			*at(maxima, r-lo), *at(sums, r-lo) = *at(g.job.Sinks, r%g.job.Group), 1
+		}
+	}
+}
+
+// blocks runs tile i over the blocks that args names.
+func (g *attentionGroup) blocks(code []jit.Func, i int, args vecgen.FusedArgs) {
+	lo, hi, q, state := g.tile(i)
+	args.Q, args.State, args.Scratch = q, state, g.scratch
+	g.job.scales(&args)
+	code[hi-lo-1].Call(unsafe.Pointer(&args))
+}
+
+// finish divides a tile's outputs by their sums into place, the heads of one token at a time.
+func (g *attentionGroup) finish(i int) {
+	lo, hi, _, state := g.tile(i)
+	out, _, sums := stateFields(state)
+	g.finishFrom(lo, hi, out, sums)
+}
+
+// finishFrom is finish for the rows [lo, hi) whose outputs and sums stand side by side.
+func (g *attentionGroup) finishFrom(lo, hi int, out, sums *float32) {
+	dim, padded := g.a.layout.HeadDim, g.a.layout.paddedDim()
+	for r := lo; r < hi; {
+		head := r % g.job.Group
+		n := min(g.job.Group-head, hi-r)
+		dst := at(g.job.Out, r/g.job.Group*g.job.OutStride+head*dim)
+		g.a.vec.finishAttention(dst, dim, at(out, (r-lo)*padded), padded, at(sums, r-lo), n, dim)
+		r += n
+	}
+}

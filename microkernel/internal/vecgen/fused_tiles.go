@@ -1,0 +1,118 @@
+package vecgen
+
+import "sandwich/microkernel/internal/asm"
+
+// The products of a fused kernel on tile registers: four panels of sixteen columns side by side, so
+// that no product waits for the one before it. A tile of rows of A and one of B take turns with
+// another of each.
+const (
+	tileA      = asm.Tile(4)
+	tileB      = asm.Tile(6)
+	tilePanels = 4
+)
+
+// configureTiles gives tiles 0 to 5 the rows of the kernel, and the others those of a panel.
+func (g *fused) configureTiles() {
+	if g.Dot != TDPBF16 {
+		return
+	}
+	var rows, bytes [8]uint8
+	for i := range rows {
+		rows[i], bytes[i] = uint8(g.Rows), 64
+		if asm.Tile(i) >= tileB {
+			rows[i] = tileK / 2
+		}
+	}
+	config := asm.TileConfig(rows, bytes)
+	g.LdTileCfg(g.Const(config[:]))
+}
+
+func (g *fused) releaseTiles() {
+	if g.Dot == TDPBF16 {
+		g.TileRelease()
+	}
+}
+
+// tileProduct adds to the tiles of `panels` panels step k of the rows at a, whose distance is in
+// rowStep, times the panels at b, panel bytes apart, whose rows are 64 bytes apart as lineStep
+// says.
+func (g *fused) tileProduct(k, panels int, a asm.Mem, b asm.Reg, panel int, lineStep asm.Reg) {
+	rows := tileA + asm.Tile(k%2)
+	g.TileLoad(rows, a)
+	for p := range panels {
+		columns := tileB + asm.Tile(p%2)
+		g.TileLoad(columns, asm.AtIndex(b, lineStep, 1, p*panel+k*tileBytes))
+		g.TileDot(asm.TDPBF16PS, asm.Tile(p), rows, columns)
+	}
+}
+
+// storeTiles stores the tiles of `panels` panels side by side into scratch, where scores are too.
+// step is overwritten.
+func (g *fused) storeTiles(panels int, step asm.Reg) {
+	g.MovImm(step, rowP)
+	for p := range panels {
+		g.TileStore(asm.AtIndex(scrReg, step, 1, scrP+64*p), asm.Tile(p))
+	}
+}
+
+// tileScores is scores, of all positions of the block at once.
+func (g *fused) tileScores() {
+	const lineStep, rowStep = count, passes
+	g.MovImm(lineStep, 64)
+	g.MovImm(rowStep, uint64(g.QueryBytes()))
+	for p := range tilePanels {
+		g.TileZero(asm.Tile(p))
+	}
+	for k := range g.keyDims() / tileK {
+		g.tileProduct(k, tilePanels, asm.AtIndex(qReg, rowStep, 1, 64*k), kReg, 2*group*g.keyDims(), lineStep)
+	}
+	g.storeTiles(tilePanels, rowStep)
+}
+
+// tileValues is values: four panels of dimensions at a time, of both halves of the positions or of
+// the first where no row sees more. The scores have made room for the sums.
+func (g *fused) tileValues() {
+	const lineStep, rowStep = count, aPtr
+	g.Lea(outPtr, asm.At(stateReg, StateOut))
+	g.overPasses(g.paddedDim()/group, tilePanels, func(_, panels int) {
+		all := g.NewLabel()
+		g.MovImm(lineStep, 64)
+		g.MovImm(rowStep, roundedRow)
+		for p := range panels {
+			g.TileZero(asm.Tile(p))
+		}
+		probabilities := func(k int) asm.Mem { return asm.AtIndex(scrReg, rowStep, 1, g.roundedAt()+64*k) }
+		g.tileProduct(0, panels, probabilities(0), vReg, pairPanel, lineStep)
+		g.Mov32(bPtr, asm.At(scrReg, scrLargest))
+		g.Cmp(bPtr, asm.Imm32(tileK))
+		g.Jcc(asm.LessOrEqual, all)
+		g.tileProduct(1, panels, probabilities(1), vReg, pairPanel, lineStep)
+		g.Bind(all)
+		g.storeTiles(panels, rowStep)
+		g.mergeTiles(panels)
+		g.Add(vReg, asm.Imm32(int32(panels*pairPanel)))
+		g.Add(outPtr, asm.Imm32(int32(64*panels)))
+	})
+}
+
+// mergeTiles is mergeRows for sums in scratch.
+func (g *fused) mergeTiles(panels int) {
+	const oldMul, newMul, zero = 28, 29, 30
+	g.zero(zero)
+	for r := range g.Rows {
+		skip := g.NewLabel()
+		g.MovSXD(aPtr, asm.At(scrReg, scrMax+4*r))
+		g.Cmp(aPtr, asm.Imm32(negInfBits-1<<32))
+		g.Jcc(asm.Zero, skip)
+		g.I(asm.VBROADCASTSS, g.v(oldMul), asm.At(scrReg, scrOldMul+4*r))
+		g.I(asm.VBROADCASTSS, g.v(newMul), asm.At(scrReg, scrNewMul+4*r))
+		for p := range panels {
+			acc, out := g.v((r*panels+p)%16), asm.At(outPtr, 4*r*g.paddedDim()+64*p)
+			g.I(asm.VADDPS, acc, g.v(zero), asm.At(scrReg, scrP+r*rowP+64*p))
+			g.I(asm.VMULPS, acc, acc, g.v(newMul))
+			g.I(asm.VFMADD231PS, acc, g.v(oldMul), out)
+			g.I(asm.VMOVUPS, out, acc)
+		}
+		g.Bind(skip)
+	}
+}

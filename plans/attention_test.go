@@ -1,0 +1,54 @@
+package plans
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans/internal/hosttest"
+)
+
+// TestAttentionIsKept: what attention adds up by survives writing and reading, is no exact plan's,
+// is shown with the rates behind it, and needs its CPU; where it is float32 a plan has no word of
+// it.
+func TestAttentionIsKept(t *testing.T) {
+	rates := map[string]float64{"f32": 200e9, "tdpbf16": 800e9}
+	b := testBundle(t)
+	b.Host = *hosttest.Attending(t, rates, hosttest.Tiles...)
+	b.Plan = *mustDefault(t, &b.Host, llama160m("f32"), "")
+	exact, digest := writeBundle(t, b), b.Plan.Digest()
+	text, err := os.ReadFile(filepath.Join(exact, "plan.yaml"))
+	if err != nil || strings.Contains(string(text), "attention") || !b.Plan.Exact() {
+		t.Errorf("an exact plan says\n%s%v", text, err)
+	}
+	b.Plan.Attention = microkernel.AttendTDPBF16
+	v, read, err := VerifyDir(writeBundle(t, b), &b.Host, nil)
+	const want = "rounding depends on attention by tdpbf16: attention by tdpbf16 reaches 800 GFLOP/s on a core, " +
+		"4.00 times the 200 of f32"
+	if err != nil || v.Rounding != want || read.Plan.Attention != microkernel.AttendTDPBF16 {
+		t.Fatalf("read as %s, %q: %v", read.Plan.Attention, v.Rounding, err)
+	}
+	if s := read.Show(); s.Exact || s.Attention != "tdpbf16" || read.Plan.Digest() == digest {
+		t.Errorf("shown as %+v", s)
+	}
+	if err := Check(read, hosttest.Cores(t, 2, hosttest.BF16...), nil); !errors.Is(err, ErrISA) ||
+		!strings.Contains(err.Error(), "amx_int8") {
+		t.Errorf("on a CPU without tiles: %v", err)
+	}
+}
+
+// TestAttentionThatNoKernelHas: a bundle may claim anything.
+func TestAttentionThatNoKernelHas(t *testing.T) {
+	p := mustDefault(t, hosttest.Cores(t, 2, "avx2"), llama160m("f32"), "")
+	for _, d := range []microkernel.AttentionDot{microkernel.AttendDPBF16, microkernel.AttendTDPBF16, 77} {
+		if p.Attention = d; p.Validate() == nil {
+			t.Errorf("attention by %s is valid on avx2", d)
+		}
+	}
+	if p.Attention = microkernel.AttendF32; p.Validate() != nil {
+		t.Error(p.Validate())
+	}
+}

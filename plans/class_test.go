@@ -1,0 +1,226 @@
+package plans
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/topotree"
+)
+
+// unlikePlan is the test plan with its second PU in a class of AVX2.
+func unlikePlan(t *testing.T) *Plan {
+	t.Helper()
+	p := testBundle(t).Plan
+	avx2, err := microkernel.ParseISA("avx2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Classes = []Class{{Name: "little", ISA: avx2, PUs: PUSet{1}}}
+	for _, ph := range p.phases() {
+		var tables []Table
+		for _, x := range ph.phase.Tables {
+			for i := range x.Rules {
+				x.Rules[i].Schedule.WaysM, x.Rules[i].Schedule.WaysN = 0, 0
+			}
+			tables = append(tables, x)
+		}
+		for _, x := range tables {
+			rules := []Rule{}
+			for _, r := range x.Rules {
+				k := narrow(avx2, r.Schedule.Kernel)
+				r.Schedule.Kernel, r.Schedule.BM, r.Schedule.BN = k, k.MR, k.NR
+				rules = append(rules, r)
+			}
+			tables = append(tables, Table{WeightKey: x.WeightKey, Class: "little", Rules: rules})
+		}
+		ph.phase.Tables = tables
+	}
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+// narrow is some kernel of AVX2 for the same weights and path.
+func narrow(avx2 microkernel.ISA, k microkernel.Spec) microkernel.Spec {
+	narrowest.Lock()
+	defer narrowest.Unlock()
+	key := [2]string{k.B.String(), k.Compute.String()}
+	if s, ok := narrowest.of[key]; ok {
+		return s
+	}
+	s := microkernel.Space(microkernel.HasAVX2, avx2, k.Compute, k.B)[0]
+	if narrowest.of == nil {
+		narrowest.of = map[[2]string]microkernel.Spec{}
+	}
+	narrowest.of[key] = s
+	return s
+}
+
+var narrowest struct {
+	sync.Mutex
+	of map[[2]string]microkernel.Spec
+}
+
+// TestClassesRoundTrip: what is written of classes is read again, fits the schema, and differs from
+// a plan without them.
+func TestClassesRoundTrip(t *testing.T) {
+	p := unlikePlan(t)
+	text, err := profiles.EncodeYAML(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := planSchema(t)
+	if err := root.check(root, "plan", generic(t, text)); err != nil {
+		t.Error(err)
+	}
+	var again Plan
+	if err := profiles.DecodeYAML(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	if again.Digest() != p.Digest() {
+		t.Error("the plan that is read has another digest")
+	}
+	if err := again.Validate(); err != nil {
+		t.Error(err)
+	}
+	changes := Diff(&testBundle(t).Plan, p)
+	classes, tables := 0, 0
+	for _, c := range changes {
+		if c.Group == "classes" && c.New == "little (avx2) on PUs 1" {
+			classes++
+		}
+		if strings.Contains(c.Group, "(little)") {
+			tables++
+		}
+	}
+	if classes != 1 || tables == 0 {
+		t.Errorf("%d changes of classes and %d of their tables in %+v", classes, tables, changes)
+	}
+}
+
+// TestClassesRefused: what no machine can run is refused in a sentence.
+func TestClassesRefused(t *testing.T) {
+	avx512, err := microkernel.ParseISA("avx512")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(p *Plan){
+		"is not 1 to 32 small letters": func(p *Plan) { p.Classes[0].Name = "Big" },
+		"the name is that of workers":  func(p *Plan) { p.Classes[0].Name = "main" },
+		"has no PU":                    func(p *Plan) { p.Classes[0].PUs = nil },
+		"which work in no phase":       func(p *Plan) { p.Classes[0].PUs = PUSet{77} },
+		"no PU is left for the main":   func(p *Plan) { p.Classes[0].PUs = p.PUs() },
+		"is listed twice":              func(p *Plan) { p.Classes = append(p.Classes, p.Classes[0]) },
+		"in each of 2 classes":         func(p *Plan) { p.Decode.Tables = p.Decode.Tables[1:] },
+		"where the weights have":       func(p *Plan) { p.Decode.Tables[0].Class = "little" },
+		"lay slices on workers of one": func(p *Plan) { setWays(&p.Prefill.Tables[0].Rules[0].Schedule, p) },
+		"and the class has avx2":       func(p *Plan) { p.Prefill.Tables[len(p.Prefill.Tables)-1].Rules = wide(p) },
+		"is of the classes little and x": func(p *Plan) {
+			p.Classes = append(p.Classes, Class{"x", avx512, PUSet{1}, "",
+				false})
+		},
+	} {
+		p := unlikePlan(t)
+		if spoil(p); p.Validate() == nil || !strings.Contains(p.Validate().Error(), want) {
+			t.Errorf("%v, want a refusal with %q", p.Validate(), want)
+		}
+	}
+}
+
+func setWays(s *Schedule, p *Plan) { s.WaysM, s.WaysN = 1, len(p.Prefill.PUs) }
+
+// wide is the main class's rules of the weight of the last table.
+func wide(p *Plan) []Rule {
+	t, _ := p.Prefill.Table(p.Prefill.Tables[len(p.Prefill.Tables)-1].WeightKey)
+	return t.Rules
+}
+
+// TestFitClasses: a class that the host lacks is refused, or its workers are main ones.
+func TestFitClasses(t *testing.T) {
+	p := unlikePlan(t)
+	p.Classes[0].Kind = "atom"
+	m := &topotree.Machine{}
+	have := p.Needs()
+	if fit := p.FitClasses(have, m); len(fit.Classes) != 1 {
+		t.Error("a class that is not optional was dropped")
+	}
+	p.Classes[0].Optional = true
+	fit := p.FitClasses(have, m)
+	if len(fit.Classes) != 0 || len(p.Classes) != 1 {
+		t.Errorf("classes %v of %v are left", fit.Classes, p.Classes)
+	}
+	if err := fit.Validate(); err != nil {
+		t.Error(err)
+	}
+	if p.Classes[0].lacks(have, m) == "" || p.Classes[0].lacks(0, m) == "" {
+		t.Error("the host has what it lacks")
+	}
+	m.CoreTypes = []topotree.CoreType{{Name: "core", CPUs: topotree.NewCPUSet(0)},
+		{Name: "atom", CPUs: topotree.NewCPUSet(1, 2)}}
+	if fit := p.FitClasses(have|microkernel.HasAVX2, m); len(fit.Classes) != 1 {
+		t.Error("a class that the host has was dropped")
+	}
+}
+
+// TestUseTrimsClasses: classes keep the PUs that still work; where only one of theirs does, its
+// tables are the main ones.
+func TestUseTrimsClasses(t *testing.T) {
+	for _, c := range []struct {
+		pus     PUSet
+		classes int
+		isa     string
+	}{{PUSet{0, 1}, 1, "avx512"}, {PUSet{0}, 0, "avx512"}, {PUSet{1}, 0, "avx2"}} {
+		p := unlikePlan(t)
+		s, err := NewService([]Rank{{PUs: c.pus, NUMANode: -1}}, c.pus, c.pus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Use(s)
+		if err := p.Validate(); err != nil {
+			t.Errorf("on %s: %v", c.pus, err)
+		}
+		if isa := p.ISAOf("").String(); len(p.Classes) != c.classes || isa != c.isa {
+			t.Errorf("on %s: %d classes, the main one of %s", c.pus, len(p.Classes), isa)
+		}
+	}
+}
+
+func TestParseWorkerISAs(t *testing.T) {
+	w, err := ParseWorkerISAs("avx512,1=avx2,3=go")
+	if err != nil || w.All != "avx512" || w.Of[1].String() != "avx2" || w.Of[3].String() != "go" || len(w.Of) != 2 {
+		t.Errorf("%+v, %v", w, err)
+	}
+	for text, want := range map[string]string{"1=avx2,avx512": "stands first", "avx2,avx2": "stands first",
+		"x=avx2": "not the number of a worker", "-1=avx2": "not the number", "1=avx2,1=go": "twice", "1=mmx": "mmx",
+		"=avx2": "not the number", ",": ""} {
+		if _, err := ParseWorkerISAs(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	for want, have := range map[string]microkernel.Features{"worker 1 cannot run avx2": 0,
+		"there is no worker 3": microkernel.HasAVX2} {
+		two, err := ParseWorkerISAs(map[bool]string{true: "1=avx2", false: "3=avx2"}[have == 0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := two.Check(have, 2); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func FuzzParseWorkerISAs(f *testing.F) {
+	for _, text := range []string{"", "avx2", "1=avx2", "avx512,0=avx2,1=go", "1=", "=", ",,",
+		"99999999999999999999=avx2"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if w, err := ParseWorkerISAs(text); err == nil {
+			_ = w.Check(^microkernel.Features(0), 4)
+		}
+	})
+}

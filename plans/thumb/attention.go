@@ -1,0 +1,125 @@
+package thumb
+
+import (
+	"fmt"
+	"slices"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+)
+
+// attendGain is how many times the rate of float32 a dot product must bring attention to, to be
+// worth its rounding. What they were seen to bring lies far from it: 0.8 and less, or 1.7 and more.
+const attendGain = 1.3
+
+// attention is what a plan's attention adds up by: what was asked for, else the fastest that is
+// worth its rounding, else float32.
+func (h host) attention(option string, p *plans.Plan) (microkernel.AttentionDot, error) {
+	if option == "" || option == "auto" {
+		if !h.mayRound(p.KV, pathsOf(p.Weights)) {
+			return microkernel.AttendF32, nil
+		}
+		return h.bestAttention(), nil
+	}
+	d, err := microkernel.ParseAttentionDot(option)
+	if err != nil {
+		return d, err
+	}
+	for _, isa := range h.workers() {
+		if !d.On(isa, h.features) {
+			return d, fmt.Errorf("attention by %s: %s on this CPU (%s) has no such dot product: leave it out", d, isa,
+				h.features)
+		}
+	}
+	return d, nil
+}
+
+// bestAttention is what the rates choose, float32 where a worker lacks it: all must round alike.
+func (h host) bestAttention() microkernel.AttentionDot {
+	d := bestAttention(h.attend)
+	for _, isa := range h.workers() {
+		if !d.On(isa, h.features) {
+			return microkernel.AttendF32
+		}
+	}
+	return d
+}
+
+// workers are the instruction sets of all workers, the main class's first.
+func (h host) workers() []microkernel.ISA { return append([]microkernel.ISA{h.isa}, h.beside...) }
+
+// mayRound says that attention may round on its way: that products do already, and the CPU has
+// something else than float32. Where all weights are multiplied in float32, or the cache is
+// float32, somebody wants it exact.
+func (h host) mayRound(kv microkernel.KVType, paths []microkernel.Compute) bool {
+	return kv != microkernel.KVF32 && slices.ContainsFunc(paths, func(c microkernel.Compute) bool {
+		return c != microkernel.ComputeF32
+	}) && slices.ContainsFunc(microkernel.AttentionDots(), func(d microkernel.AttentionDot) bool {
+		return d != microkernel.AttendF32 && h.isa.Generates() && d.On(h.isa, h.features)
+	})
+}
+
+func pathsOf(weights []plans.WeightPlan) (paths []microkernel.Compute) {
+	for _, w := range weights {
+		paths = append(paths, w.Compute)
+	}
+	return paths
+}
+
+// bestAttention is the fastest dot product that is worth its rounding by these rates.
+func bestAttention(r profiles.AttendRates) microkernel.AttentionDot {
+	best, least := microkernel.AttendF32, attendGain*r[microkernel.AttendF32]
+	for _, d := range microkernel.AttentionDots() {
+		if least > 0 && r[d] >= max(least, r[best]) {
+			best = d
+		}
+	}
+	return best
+}
+
+// AttentionChoice says in words what attention adds up by at these rates, and why.
+func AttentionChoice(r profiles.AttendRates) string {
+	best := bestAttention(r)
+	if best == microkernel.AttendF32 {
+		return fmt.Sprintf("attention adds up in float32: nothing else is %g times as fast here", attendGain)
+	}
+	return fmt.Sprintf("%s, with rounding of its own (--attention f32 is exact)", r.Gain(best))
+}
+
+// AttentionOpen says that what attention adds up by depends on measured rates.
+func AttentionOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
+	h, err := o.mainHost(p)
+	if err != nil || o.Attend != "" && o.Attend != "auto" {
+		return false
+	}
+	kv := microkernel.KVF16
+	if o.KV != "" {
+		if kv, err = microkernel.ParseKVType(o.KV); err != nil {
+			return false
+		}
+	}
+	var paths []microkernel.Compute
+	for _, k := range s.Unique() {
+		c, err := o.pathOf(k, h)
+		if err != nil {
+			return false
+		}
+		if k.Type == microkernel.BF16.String() && PairsOpen(p, s, o) {
+			c = microkernel.ComputeBF16 // as rates may say
+		}
+		paths = append(paths, c)
+	}
+	return h.mayRound(kv, paths)
+}
+
+// AttentionKnown says that a profile has the rates that it depends on.
+func AttentionKnown(p *profiles.Profile, isa microkernel.ISA) bool {
+	r := p.AttendRates(isa)
+	for _, d := range microkernel.AttentionDots() {
+		if d.On(isa, p.Features()) && r[d] == 0 {
+			return false
+		}
+	}
+	return true
+}

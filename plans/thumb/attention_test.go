@@ -1,0 +1,74 @@
+package thumb
+
+import (
+	"strings"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans/internal/hosttest"
+)
+
+// TestDefaultAttention: a dot product is taken where measured rates make it worth its rounding and
+// products round as well, or where it is asked for.
+func TestDefaultAttention(t *testing.T) {
+	slow := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 250e9}
+	quick := map[string]float64{"f32": 200e9, "dpbf16": 330e9, "tdpbf16": 800e9}
+	pairs := map[string]float64{"f32": 200e9, "dpbf16": 330e9}
+	for name, c := range map[string]struct {
+		rates map[string]float64
+		typ   string
+		o     Options
+		want  microkernel.AttentionDot
+	}{
+		"quick tiles":      {quick, "q8_0", Options{}, microkernel.AttendTDPBF16},
+		"quick pairs":      {pairs, "q8_0", Options{KV: "q8_0"}, microkernel.AttendDPBF16},
+		"slow":             {slow, "q8_0", Options{}, microkernel.AttendF32},
+		"not measured":     {nil, "q8_0", Options{}, microkernel.AttendF32},
+		"exact weights":    {quick, "f32", Options{}, microkernel.AttendF32},
+		"exact products":   {quick, "q8_0", Options{Compute: "f32"}, microkernel.AttendF32},
+		"exact cache":      {quick, "q8_0", Options{KV: "f32"}, microkernel.AttendF32},
+		"narrower vectors": {quick, "q8_0", Options{ISA: "avx2"}, microkernel.AttendF32},
+		"asked for f32":    {quick, "q8_0", Options{Attend: "f32"}, microkernel.AttendF32},
+		"asked for pairs":  {quick, "f32", Options{Attend: "dpbf16"}, microkernel.AttendDPBF16},
+	} {
+		h := hosttest.Attending(t, c.rates, hosttest.Tiles...)
+		p := mustDefault(t, h, llama160m(c.typ), c.o)
+		if p.Attention != c.want || p.Exact() != c.want.Exact() {
+			t.Errorf("%s: attention by %s, exact %v", name, p.Attention, p.Exact())
+		}
+	}
+}
+
+func TestAttentionRefused(t *testing.T) {
+	for want, o := range map[string]Options{
+		"attention by tdpbf16: avx512 on this CPU": {Attend: "tdpbf16"},
+		"attention by dpbf16: avx2 on this CPU":    {Attend: "dpbf16", ISA: "avx2"},
+		"use f32, dpbf16, tdpbf16":                 {Attend: "amx"},
+	} {
+		_, err := Default(hosttest.Cores(t, 2, hosttest.BF16...), llama160m("q8_0"), o)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+// TestAttentionWords: what was chosen is said with its rates, and what is missing is known.
+func TestAttentionWords(t *testing.T) {
+	rates := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 800e9}
+	h := hosttest.Attending(t, rates, hosttest.Tiles...)
+	if got := AttentionChoice(h.AttendRates(microkernel.AVX512)); !strings.Contains(got, "4.00 times the 200 of f32") {
+		t.Error(got)
+	}
+	if !AttentionKnown(h, microkernel.AVX512) || !AttentionOpen(h, llama160m("q8_0"), Options{}) ||
+		AttentionOpen(h, llama160m("f32"), Options{}) {
+		t.Error("known and open to q8_0 models alone")
+	}
+	delete(rates, "tdpbf16")
+	h = hosttest.Attending(t, rates, hosttest.Tiles...)
+	if got := AttentionChoice(h.AttendRates(microkernel.AVX512)); !strings.Contains(got, "in float32") {
+		t.Error(got)
+	}
+	if AttentionKnown(h, microkernel.AVX512) {
+		t.Error("nobody measured tiles")
+	}
+}

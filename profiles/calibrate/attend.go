@@ -1,0 +1,97 @@
+package calibrate
+
+import (
+	"math"
+	"time"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/profiles"
+	"sandwich/runtime/mem"
+)
+
+// What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
+// a prompt has them, over blocks of half precision that fit a second-level cache. A call takes some
+// 100 microseconds.
+const (
+	attendDim    = 128
+	attendGroup  = 4
+	attendTokens = 48 // times attendGroup, a multiple of the rows of every kernel
+	attendBlocks = 4
+	attendCall   = 4.0 * attendDim * attendGroup * attendTokens * attendBlocks * microkernel.KVBlock // FLOP
+)
+
+// attendFigures are the attention of the first worker by each dot product that this CPU has; none
+// where there is nothing to choose, or no generated code to choose between.
+func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []*figure, err error) {
+	layout := microkernel.KVLayout{HeadDim: attendDim, Elem: microkernel.KVF16}
+	if !isa.Generates() {
+		return nil, nil
+	}
+	for _, d := range microkernel.AttentionDots() {
+		if !d.On(isa, microkernel.Host()) {
+			continue
+		}
+		a, err := microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: d})
+		if err != nil {
+			return nil, err
+		}
+		if !a.Native() {
+			return nil, nil
+		}
+		work, err := b.attendWork(a, layout, isa, window)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &figure{workers: firstWorkers(1), work: work, ceiling: profiles.Ceiling{
+			Kind: profiles.Compute, ISA: isa.String(), Type: profiles.AttendType(d), PUs: 1,
+			CPUs: b.pusOf(firstWorkers(1)), Figure: profiles.Figure{Unit: "FLOP/s"}}})
+	}
+	if len(out) < 2 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// attendWork makes the memory of a job, and calls of it.
+func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa microkernel.ISA,
+	window time.Duration) (func(int) float64, error) {
+	v, err := microkernel.NewVec(isa)
+	if err != nil {
+		return nil, err
+	}
+	const row = attendGroup * attendDim
+	pitch, rows := l.KBytes()+l.VBytes(), 4*attendTokens*row
+	buffer, err := mem.Alloc(attendBlocks*pitch+2*rows+64*attendBlocks+a.ScratchBytes(), mem.Options{Node: mem.AnyNode})
+	if err != nil {
+		return nil, err
+	}
+	b.attend = append(b.attend, buffer)
+	kv := buffer.Pointer()
+	q := (*float32)(unsafe.Add(kv, attendBlocks*pitch))
+	out := (*float32)(unsafe.Add(kv, attendBlocks*pitch+rows))
+	table := (*int32)(unsafe.Add(kv, attendBlocks*pitch+2*rows))
+	scratch := unsafe.Add(kv, attendBlocks*pitch+2*rows+64*attendBlocks)
+	for i, values := 0, unsafe.Slice(q, attendTokens*row); i < len(values); i++ {
+		values[i] = float32(math.Sin(float64(i)))
+	}
+	for i := range attendBlocks {
+		*(*int32)(unsafe.Add(unsafe.Pointer(table), 4*i)) = int32(i)
+		block := unsafe.Add(kv, i*pitch)
+		const some = 16 // of the positions, that q has values for
+		for pos := 0; pos < microkernel.KVBlock; pos += some {
+			v.StoreK(l, block, pos, q, some, row)
+			v.StoreV(l, unsafe.Add(block, l.KBytes()), pos, q, some, row)
+		}
+	}
+	job := &microkernel.AttentionJob{Q: q, QStride: row, Out: out, OutStride: row, Tokens: attendTokens,
+		Group: attendGroup, Until: attendBlocks * microkernel.KVBlock, KV: kv, Pitch: pitch, Table: table,
+		Scale: float32(1 / math.Sqrt(attendDim))}
+	return func(int) float64 {
+		calls := 0
+		for began := time.Now(); time.Since(began) < window; calls++ {
+			a.Run(job, scratch)
+		}
+		return float64(calls) * attendCall
+	}, nil
+}

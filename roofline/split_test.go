@@ -1,0 +1,101 @@
+package roofline
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestSplit(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name  string
+		n     int
+		sides []Side
+		want  []int
+	}{
+		{"even", 64, []Side{{1, 16}, {1, 16}}, []int{32, 32}},
+		{"three to one", 64, []Side{{3, 16}, {1, 16}}, []int{48, 16}},
+		{"one side idle", 64, []Side{{1, 16}, {0, 16}}, []int{64, 0}},
+		{"other side idle", 64, []Side{{0, 16}, {1, 16}}, []int{0, 64}},
+		{"one tile cannot be shared", 16, []Side{{2, 16}, {1, 16}}, []int{16, 0}},
+		{"one tile for the faster", 16, []Side{{1, 16}, {2, 16}}, []int{0, 16}},
+		{"unlike tiles", 96, []Side{{2, 32}, {1, 8}}, []int{64, 32}},
+		{"a slow side below its tile", 64, []Side{{9, 16}, {1, 64}}, []int{64, 0}},
+		{"the last tile is short", 40, []Side{{1, 16}, {1, 16}}, []int{32, 8}},
+		{"nothing", 0, []Side{{1, 16}, {1, 16}}, []int{0, 0}},
+		{"no rate", 32, []Side{{0, 16}, {0, 16}}, []int{32, 0}},
+		{"infinite is no rate", 32, []Side{{inf, 16}, {1, 16}}, []int{0, 32}},
+		{"nor what is no number", 32, []Side{{math.NaN(), 16}, {1, 16}}, []int{0, 32}},
+		{"SMEPilot figure 3", 4096, []Side{{2.92, 64}, {1.85, 16}}, []int{2496, 1600}},
+	} {
+		part := make([]int, len(c.sides))
+		if Split(c.n, c.sides, part); !slices.Equal(part, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, part, c.want)
+		}
+	}
+}
+
+// finish is when the last of the sides is done with its part.
+func finish(sides []Side, part []int) (last float64) {
+	for i, s := range sides {
+		if part[i] > 0 {
+			last = math.Max(last, float64((part[i]+s.Tile-1)/s.Tile*s.Tile)/s.Rate)
+		}
+	}
+	return last
+}
+
+// TestSplitIsOptimal: no other division into tiles ends sooner, parts are whole tiles but for the
+// end, and all of it is given out.
+func TestSplitIsOptimal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	tiles, rates := []int{1, 6, 8, 16, 32, 48}, []float64{0, 0.1, 0.5, 1, 1, 1.6, 9}
+	for range 4000 {
+		n := 1 + rng.IntN(300)
+		sides := make([]Side, 1+rng.IntN(3))
+		for i := range sides {
+			sides[i] = Side{rates[rng.IntN(len(rates))] * (1 + float64(rng.IntN(3))/10), tiles[rng.IntN(len(tiles))]}
+		}
+		sides[0].Rate += 0.05
+		part := make([]int, len(sides))
+		Split(n, sides, part)
+		sum := 0
+		for i, p := range part {
+			if sum += p; p < 0 || p%sides[i].Tile != 0 && sum != n {
+				t.Fatalf("Split(%d, %v) = %v: part %d is no whole number of tiles", n, sides, part, i)
+			}
+		}
+		if sum != n {
+			t.Fatalf("Split(%d, %v) = %v", n, sides, part)
+		}
+		if got, best := finish(sides, part), best(n, sides); got > best*(1+1e-9) {
+			t.Fatalf("Split(%d, %v) = %v ends at %v, and %v is possible", n, sides, part, got, best)
+		}
+	}
+}
+
+// best is the earliest end of any division, by trying all of them.
+func best(n int, sides []Side) float64 {
+	if n <= 0 {
+		return 0
+	}
+	s, least := sides[0], math.Inf(1)
+	if len(sides) == 1 {
+		if s.Rate == 0 {
+			return least
+		}
+		return float64((n+s.Tile-1)/s.Tile*s.Tile) / s.Rate
+	}
+	for own := 0; own < n+s.Tile; own += s.Tile {
+		took := 0.0
+		if own > 0 && s.Rate == 0 {
+			break
+		} else if own > 0 {
+			took = float64(own) / s.Rate
+		}
+		least = math.Min(least, math.Max(took, best(n-own, sides[1:])))
+	}
+	return least
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans/thumb"
+	"sandwich/runtime/gguf"
+)
+
+// attentionDots are the dot products of bfloat16 that attention may add up by on this CPU.
+func attentionDots() (dots []microkernel.AttentionDot) {
+	host := microkernel.Host()
+	for _, d := range microkernel.AttentionDots() {
+		if d != microkernel.AttendF32 && d.On(host.Best(), host) {
+			dots = append(dots, d)
+		}
+	}
+	return dots
+}
+
+// TestBitEqualAttention is TestBitEqual for attention by dot products of bfloat16: not across
+// vector widths, but across threads, chunks, company, and prefill against decode.
+func TestBitEqualAttention(t *testing.T) {
+	skipUnderRace(t)
+	dots := attentionDots()
+	if len(dots) == 0 {
+		t.Skipf("this CPU (%s) has no dot product of bfloat16 for attention", microkernel.Host())
+	}
+	file := smallModel(t, "qwen3", gguf.Q8_0)
+	for _, dot := range dots {
+		for _, kv := range []string{"f16", "q8_0", "f32"} {
+			t.Run(fmt.Sprintf("%s/%s", dot, kv), func(t *testing.T) {
+				o := thumb.Options{KV: kv, Attend: dot.String(), Threads: 1}
+				want := logitsAlone(t, file, o, 512)
+				for _, chunk := range []int{1, 7, 64} {
+					same(t, fmt.Sprintf("chunk %d", chunk), want, logitsAlone(t, file, o, chunk))
+				}
+				near(t, want, logitsAlone(t, file, thumb.Options{KV: kv, Attend: "f32", Threads: 1}, 512))
+				o.Threads = 2
+				same(t, "two threads", want, logitsAlone(t, file, o, 512))
+				same(t, "batch of 8", want, logitsInBatch(t, file, o, 8))
+			})
+		}
+	}
+}

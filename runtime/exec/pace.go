@@ -1,0 +1,246 @@
+package exec
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"sandwich/roofline"
+	"sandwich/runtime/pool"
+)
+
+// A pacer knows how fast each of unlike workers has lately computed the products of each shape, so
+// that they can be divided by that (SMEPilot section 4.4; there a profiler measures once, offline).
+// Workers add what they did to lanes of their own; worker 0 makes rates of it now and then, behind
+// an op, and all of them read the new ones past the barrier that follows. Nothing is assumed before
+// it is measured: what has no rate is handed out in chunks.
+type pacer struct {
+	workers int
+	classOf []int // by worker index
+	began   time.Time
+	lanes   []lane        // [meters][workers]
+	touched []atomic.Bool // by meter: somebody added to it since the last look
+	seen    []lane        // what the lanes were at the last look
+	mean    []float64     // [meters][workers] rates of about the last second
+	spread  []float64     // [meters][workers] of it, how far single pieces were from what was expected, 0 to 1
+	quiet   []time.Duration
+	looked  time.Duration
+	views   [3]rateView
+	last    int    // the newest view
+	shown   [2]int // the view that holds past a barrier, by its parity
+	own     []ownPace
+}
+
+// lane is what a worker did of the products of a meter, in all.
+type lane struct {
+	busy  atomic.Int64 // nanoseconds
+	cells atomic.Int64 // elements of C
+	off   atomic.Int64 // nanoseconds by which pieces took more or less than expected
+	_     [cacheLine - 24]byte
+}
+
+// rateView is rates that all workers see alike.
+type rateView struct {
+	version uint64
+	rate    []float64 // [meters][workers] elements a second; 0: not known
+	steady  []bool    // by meter: the rates hold for single pieces, too
+}
+
+// ownPace is what a worker keeps of it.
+type ownPace struct {
+	view   *rateView
+	stakes []stake // by op
+	sides  []roofline.Side
+	part   []int
+	_      [cacheLine]byte
+}
+
+// How rates follow what is measured. One that moves less than hysteresis beside the others moves
+// nothing.
+const (
+	lookEvery  = 40 * time.Millisecond
+	rateWindow = 400 * time.Millisecond // over which older measurements fade
+	leastBusy  = 200 * time.Microsecond // of all workers, for a first rate
+	hysteresis = 0.03
+	forgotten  = 2 * time.Second // without measurement beside others that have some
+	unsteady   = 0.35            // spread from which products are handed out in chunks
+	steadied   = 0.2             // and from which no longer
+)
+
+// meterRanges are the ranges of M that have rates of their own: powers of two, and each once more
+// for gated products.
+const meterRanges = 2 * 22
+
+// newPacer makes a pacer for as many shapes and ops, of workers of the given classes.
+func newPacer(shapes, ops int, classOf []int) *pacer {
+	meters, workers := shapes*meterRanges, len(classOf)
+	p := &pacer{workers: workers, classOf: classOf, began: time.Now(), lanes: make([]lane, meters*workers),
+		touched: make([]atomic.Bool, meters), seen: make([]lane, meters*workers), mean: make([]float64, meters*workers),
+		spread: make([]float64, meters*workers), quiet: make([]time.Duration, meters*workers),
+		own: make([]ownPace, workers)}
+	for i := range p.views {
+		p.views[i] = rateView{rate: make([]float64, meters*workers), steady: make([]bool, meters)}
+	}
+	for i := range p.own {
+		p.own[i] = ownPace{stakes: make([]stake, ops), sides: make([]roofline.Side, workers), part: make([]int,
+			workers)}
+	}
+	return p
+}
+
+// meterOf is the meter of products of m rows of a shape.
+func meterOf(shape, m int, gated bool) int {
+	at := shape*meterRanges + 2*min(bits.Len(uint(m)), meterRanges/2-1)
+	if gated {
+		at++
+	}
+	return at
+}
+
+// begin looks before the workers start.
+func (p *pacer) begin() {
+	if p != nil {
+		p.look()
+		p.shown = [2]int{p.last, p.last}
+	}
+}
+
+// join lets a worker read the rates that a run begins with.
+func (p *pacer) join(w *pool.Worker) {
+	if p != nil {
+		p.own[w.Index()].view = &p.views[p.shown[0]]
+	}
+}
+
+// follow is worker 0's look behind an op and before barrier number `passed` of the run. Where ranks
+// do not meet at it, nothing changes inside a run.
+func (p *pacer) follow(passed int, meets bool) {
+	if p == nil {
+		return
+	}
+	if meets {
+		p.look()
+	}
+	p.shown[passed&1] = p.last
+}
+
+// read takes what worker 0 left before the barrier.
+func (p *pacer) read(w *pool.Worker, passed int) {
+	if p != nil {
+		p.own[w.Index()].view = &p.views[p.shown[passed&1]]
+	}
+}
+
+// add notes a piece of a product: how many elements, and when it began.
+func (p *pacer) add(w *pool.Worker, meter, cells int, began time.Time) {
+	took := int64(time.Since(began))
+	l := &p.lanes[meter*p.workers+w.Index()]
+	if rate := p.own[w.Index()].view.rate[meter*p.workers+w.Index()]; rate > 0 {
+		off := took - int64(1e9*float64(cells)/rate)
+		l.off.Add(max(off, -off))
+	}
+	l.cells.Add(int64(cells))
+	l.busy.Add(took)
+	if !p.touched[meter].Load() {
+		p.touched[meter].Store(true)
+	}
+}
+
+// look makes new rates where it is time. It allocates nothing.
+func (p *pacer) look() {
+	now := time.Since(p.began)
+	if now-p.looked < lookEvery && p.views[p.last].version > 0 {
+		return
+	}
+	p.looked = now
+	next := -1
+	for meter := range p.touched {
+		if !p.touched[meter].Load() || !p.measure(meter, now) {
+			continue
+		}
+		p.touched[meter].Store(false)
+		if next < 0 {
+			if !p.differs(meter) {
+				continue
+			}
+			next = (p.last + 1) % len(p.views)
+			copy(p.views[next].rate, p.views[p.last].rate)
+			copy(p.views[next].steady, p.views[p.last].steady)
+			p.views[next].version = p.views[p.last].version + 1
+		}
+		p.publish(meter, &p.views[next])
+	}
+	if next >= 0 {
+		p.last = next
+	}
+}
+
+// measure takes in what a meter's lanes have more than at the last look, where that is enough.
+func (p *pacer) measure(meter int, now time.Duration) bool {
+	first := meter * p.workers
+	busy := int64(0)
+	for i := first; i < first+p.workers; i++ {
+		busy += p.lanes[i].busy.Load() - p.seen[i].busy.Load()
+	}
+	if busy < int64(leastBusy) {
+		return false
+	}
+	for i := first; i < first+p.workers; i++ {
+		l, s := &p.lanes[i], &p.seen[i]
+		busy, cells, off := l.busy.Load(), l.cells.Load(), l.off.Load()
+		took, did, missed := busy-s.busy.Load(), cells-s.cells.Load(), off-s.off.Load()
+		s.busy.Store(busy)
+		s.cells.Store(cells)
+		s.off.Store(off)
+		if took <= 0 || did <= 0 {
+			if p.mean[i] > 0 && now-p.quiet[i] > forgotten {
+				p.mean[i] = 0 // it may have become faster: it is asked again
+			}
+			continue
+		}
+		rate, spread := 1e9*float64(did)/float64(took), math.Min(1, float64(missed)/float64(took))
+		weight := 1.0
+		if p.mean[i] > 0 {
+			weight = 1 - math.Exp(-float64(now-p.quiet[i])/float64(rateWindow))
+			p.mean[i] += weight * (rate - p.mean[i])
+			p.spread[i] += weight * (spread - p.spread[i])
+		} else {
+			p.mean[i], p.spread[i] = rate, 0
+		}
+		p.quiet[i] = now
+	}
+	return true
+}
+
+// differs says that a meter's rates are others than those shown, by more than hysteresis beside
+// each other.
+func (p *pacer) differs(meter int) bool {
+	first := meter * p.workers
+	v := &p.views[p.last]
+	least, most := math.Inf(1), 0.0
+	for i := first; i < first+p.workers; i++ {
+		if (p.mean[i] == 0) != (v.rate[i] == 0) {
+			return true
+		}
+		if p.mean[i] > 0 {
+			least, most = math.Min(least, p.mean[i]/v.rate[i]), math.Max(most, p.mean[i]/v.rate[i])
+		}
+	}
+	worst := slices.Max(p.spread[first : first+p.workers])
+	return most > least*(1+hysteresis) || most > 1.2 || least < 1/1.2 || v.steady[meter] && worst > unsteady ||
+		!v.steady[meter] && worst < steadied
+}
+
+// publish writes a meter's rates into a view.
+func (p *pacer) publish(meter int, v *rateView) {
+	first := meter * p.workers
+	copy(v.rate[first:first+p.workers], p.mean[first:])
+	switch worst := slices.Max(p.spread[first : first+p.workers]); {
+	case worst > unsteady:
+		v.steady[meter] = false
+	case worst < steadied:
+		v.steady[meter] = true
+	}
+}

@@ -1,0 +1,165 @@
+package grammar
+
+// mostContained bounds the places at which items are counted together with those that contains
+// means.
+const mostContained = 1 << 12
+
+// container writes the arrays of which some items must be what contains says.
+type container struct {
+	least, most    int    // items; most < 0: any number
+	few, many      int    // of them as contains says; many < 0: any number
+	last           int    // items that are told apart by how many stand before them
+	inside, beside []expr // by place: an item as contains says, and one that need not be; then the rest
+	comma, space   expr
+}
+
+// containing is the arrays of a schema with contains: from minContains to maxContains of its items
+// are what it says. Without an upper bound any item may be one of them; with one, the others are
+// what it does not allow.
+func (c *compiler) containing(s *value, path string, least, most int) (expr, error) {
+	w := &container{least: least, most: most}
+	if k := s.get("contains").kind; k != kindObject && k != kindBool {
+		return nil, refuse(show(path)+"/contains", "a schema must be an object, true or false")
+	}
+	var err error
+	if w.few, err = count(s, path, "minContains", 1); err != nil {
+		return nil, err
+	}
+	if w.many, err = count(s, path, "maxContains", -1); err != nil {
+		return nil, err
+	}
+	if w.few == 0 && w.many < 0 {
+		return c.array(s.but("contains"), path)
+	}
+	if w.many >= 0 && w.few > w.many {
+		return nothing{}, nil
+	}
+	key, others := "prefixItems", "items"
+	if it := s.get("items"); s.get(key) == nil && it != nil && it.kind == kindArray {
+		key, others = "items", "additionalItems" // as draft 7 has it
+	}
+	first, _ := places(s)
+	w.last = max(len(first), w.least, w.most, 1)
+	if w.most >= 0 {
+		w.last = w.most
+	}
+	if w.last > mostContained || (w.last+1)*(max(w.few, w.many)+1) > mostContained {
+		return nil, refuse(show(path)+"/contains", "its items are counted together with those of the array to a "+
+			"product of %d at most", mostContained)
+	}
+	for i := range first {
+		if err := w.place(c, s, path, located{first[i], path + "/" + key + "/" + itoa(i)}); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.place(c, s, path, located{s.get(others), path + "/" + others}); err != nil {
+		return nil, err
+	}
+	w.space = c.space()
+	w.comma = sequence{w.space, literal(","), w.space}
+	return automaton(w.write), nil
+}
+
+// place adds the item of one more place, as contains says and as it may be beside those.
+func (w *container) place(c *compiler, s *value, path string, item located) error {
+	wanted := located{s.get("contains"), path + "/contains"}
+	if item.schema == nil {
+		item = located{&value{kind: kindBool, text: "true"}, path}
+	}
+	in, err := c.merged(path, item, wanted)
+	if err != nil {
+		return err
+	}
+	var out expr
+	switch {
+	case s.get("maxContains") != nil:
+		not, err := c.negated(wanted, 0)
+		if err != nil {
+			return err
+		}
+		out, err = c.merged(path, item, located{not, wanted.path})
+		if err != nil {
+			return err
+		}
+	case item.path == path:
+		out = c.anyValue()
+	default:
+		if out, err = c.refer(item.path); err != nil {
+			return err
+		}
+	}
+	w.inside, w.beside = append(w.inside, in), append(w.beside, out)
+	return nil
+}
+
+// write makes a state for each number of items, and of those that contains means, so far.
+func (w *container) write(b *builder, from, to int32) {
+	counted := max(w.few, w.many)
+	at := make([][]int32, w.last+1)
+	for n := range at {
+		for range counted + 1 {
+			at[n] = append(at[n], b.state())
+		}
+	}
+	end := b.state()
+	b.edge(from, at[0][0], byteRange{'[', '['})
+	for n := range at {
+		between := w.comma
+		if n == 0 {
+			between = w.space
+		}
+		place := min(n, len(w.inside)-1)
+		for k, here := range at[n] {
+			if n >= w.least && k >= w.few {
+				b.eps(here, end)
+			}
+			if n == w.most {
+				continue
+			}
+			next := at[min(n+1, w.last)]
+			b.write(sequence{between, w.beside[place]}, here, next[k])
+			if k < counted {
+				b.write(sequence{between, w.inside[place]}, here, next[k+1])
+			}
+		}
+	}
+	b.write(sequence{w.space, literal("]")}, end, to)
+}
+
+// but is a schema without one keyword.
+func (v *value) but(key string) *value {
+	out := &value{kind: kindObject}
+	for _, m := range v.members {
+		if m.name != key {
+			out.members = append(out.members, m)
+		}
+	}
+	return out
+}
+
+// withContains says how often contains must hold where a schema has it, and nothing where it has it
+// not, so that schemas can be merged.
+func (v *value) withContains() *value {
+	switch {
+	case v.kind != kindObject:
+		return v
+	case v.get("contains") != nil && v.get("minContains") == nil:
+		return v.and("minContains", &value{kind: kindNumber, text: "1"})
+	case v.get("contains") == nil && (v.get("minContains") != nil || v.get("maxContains") != nil):
+		return v.but("minContains").but("maxContains")
+	}
+	return v
+}
+
+// negatedContains are the arrays of too few items that contains means, and of too many.
+func negatedContains(s *value) (out []*value) {
+	number := func(n int) *value { return &value{kind: kindNumber, text: itoa(n)} }
+	arrays := ofType("array").and("contains", s.get("contains"))
+	if few, err := count(s, "", "minContains", 1); err == nil && few > 0 {
+		out = append(out, arrays.and("minContains", number(0)).and("maxContains", number(few-1)))
+	}
+	if many, err := count(s, "", "maxContains", -1); err == nil && many >= 0 {
+		out = append(out, arrays.and("minContains", number(many+1)))
+	}
+	return out
+}

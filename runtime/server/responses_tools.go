@@ -1,0 +1,88 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"sandwich/runtime/toolcall"
+)
+
+// customTool is the schema of a tool that takes text and no JSON.
+const customTool = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],` +
+	`"additionalProperties":false}`
+
+// responseTool is a tool of /v1/responses, or a namespace of some.
+type responseTool struct {
+	Type *string `json:"type"`
+	functionBody
+	Tools json.RawMessage `json:"tools"`
+}
+
+// spaced is a tool of a namespace.
+type spaced struct{ namespace, name string }
+
+// within is what the model calls a tool of a namespace.
+func within(namespace, name string) string {
+	if namespace == "" || name == "" {
+		return name
+	}
+	return namespace + "__" + name
+}
+
+// tools reads functions, custom tools and namespaces of these. Those that OpenAI runs itself are
+// left out with a warning.
+func (a *asking) tools() *apiError {
+	a.custom, a.spaced = map[string]bool{}, map[string]spaced{}
+	if isEmpty(a.body.Tools) {
+		return checkTools(&a.Request)
+	}
+	e := each(a.body.Tools, "tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+		return a.tool(item, fmt.Sprintf("tools[%d]", i), "")
+	})
+	if e == nil {
+		e = checkTools(&a.Request)
+	}
+	return e
+}
+
+// tool adds one tool, or those of a namespace.
+func (a *asking) tool(item json.RawMessage, at, namespace string) *apiError {
+	var t responseTool
+	if e := decode(item, &t, at); e != nil {
+		return e
+	}
+	tool := t.functionBody.tool()
+	switch kind := stringOf(t.Type); {
+	case kind == "namespace" && namespace == "":
+		if tool.Name == "" {
+			return invalid(at+".name", "is missing")
+		}
+		return each(orElse(t.Tools, "[]"), at+".tools", toolcall.MaxTools, func(i int, item json.RawMessage) *apiError {
+			return a.tool(item, fmt.Sprintf("%s.tools[%d]", at, i), tool.Name)
+		})
+	case kind == "function":
+	case kind == "custom":
+		tool.Parameters = customTool
+		a.custom[within(namespace, tool.Name)] = true
+	default:
+		a.warn("%s, %q, is not run here and was left out", at, clip(kind))
+		return nil
+	}
+	if len(a.Tools) == toolcall.MaxTools {
+		return invalid("tools", "has more than the %d elements accepted", toolcall.MaxTools)
+	}
+	if called := within(namespace, tool.Name); namespace != "" {
+		a.spaced[called] = spaced{namespace, tool.Name}
+		tool.Name = called
+	}
+	a.Tools = append(a.Tools, tool)
+	return nil
+}
+
+// named puts the name of a tool that was called into an item, as the client has it.
+func (a *asking) named(called string, item object) {
+	item["name"] = called
+	if s, ok := a.spaced[called]; ok {
+		item["name"], item["namespace"] = s.name, s.namespace
+	}
+}

@@ -1,0 +1,185 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/runtime/exec"
+	"sandwich/runtime/pool"
+	"sandwich/tuner/search"
+)
+
+// UnlikeRow is one product on workers of several classes: divided by their throughput as serving
+// divides it, handed out in chunks, and what each worker does while the others work on products of
+// their own, whose sum is what a division can come to. Ratios are medians of rounds in turn with
+// the 95 % interval of the median. Its JSON is stable.
+type UnlikeRow struct {
+	N       int       `json:"N"`
+	K       int       `json:"K"`
+	M       int       `json:"M"`
+	Type    string    `json:"type"`
+	Compute string    `json:"compute"`
+	ISAs    []string  `json:"isas"`   // by worker
+	Divided float64   `json:"gflops"` // at the median
+	Chunks  float64   `json:"chunks_gflops"`
+	Alone   []float64 `json:"alone_gflops"` // by worker
+	Tasks   float64   `json:"chunks_each"`  // chunks for each worker
+	Rounds  int       `json:"rounds"`
+
+	Share     float64 `json:"of_sum"` // Divided over the sum of Alone
+	ShareLow  float64 `json:"of_sum_low"`
+	ShareHigh float64 `json:"of_sum_high"`
+	Over      float64 `json:"over_chunks"` // Divided over Chunks
+	OverLow   float64 `json:"over_chunks_low"`
+	OverHigh  float64 `json:"over_chunks_high"`
+}
+
+// learning is how long products run before they are timed, so that their division is known.
+const learning = 300 * time.Millisecond
+
+// TimeUnlike times single products on unlike workers, and gives each row to visit as it is known.
+// `sandwich bench gemm --isa 1=avx2` prints them.
+func TimeUnlike(ctx context.Context, o ProductOptions, visit func(UnlikeRow)) error {
+	return onWorkers(o, func(w *exec.Workers, l *pool.Leader) error {
+		for _, weight := range o.Plan.Weights {
+			size := productSize(weight.WeightKey, o)
+			size.Ranks = w.Pool.Size() // each a C of its own
+			b, err := NewGemmBench(ctx, l, w, size, o.Seed)
+			if err != nil {
+				return err
+			}
+			for _, m := range o.Rows {
+				var row UnlikeRow
+				if row, err = b.timeUnlike(w, weight, m, o); err != nil {
+					err = fmt.Errorf("%s with %d rows: %w", weight.WeightKey, m, err)
+					break
+				}
+				visit(row)
+			}
+			if b.Free(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// unlike is a product under measurement.
+type unlike struct {
+	product
+	on *exec.Unlike
+}
+
+func (b *GemmBench) timeUnlike(w *exec.Workers, weight plans.WeightPlan, m int, o ProductOptions) (r UnlikeRow,
+	err error) {
+	u := unlike{product: product{GemmBench: b, copies: 1, times: 1}}
+	if u.on, err = w.NewUnlike(&o.Plan.Prefill, weight); err != nil {
+		return r, err
+	}
+	if u.on.ScratchBytes() > b.each {
+		return r, fmt.Errorf("%w: a slice needs %d bytes of scratch", search.ErrUnfit, u.on.ScratchBytes())
+	}
+	t := search.Trial{Key: weight.WeightKey, Compute: weight.Compute, M: m, Columns: weight.N}
+	if u.layout, err = b.prepare(weight.WeightKey, t); err != nil {
+		return r, err
+	}
+	u.ops, u.packed = b.operands(t, u.layout), exec.Packed{Layout: u.layout, Compute: weight.Compute}
+	u.panels = u.layout.Panels()
+	u.copies = max(1, b.round/(u.panels*u.layout.PanelStride()))
+	r = UnlikeRow{N: weight.N, K: weight.K, M: m, Type: weight.Type, Compute: weight.Compute.String(),
+		Tasks: float64(u.on.Tasks(m)) / float64(w.Pool.Size()), Alone: make([]float64, w.Pool.Size())}
+	for _, pu := range w.Pool.PUs() {
+		r.ISAs = append(r.ISAs, o.Plan.ISAAt(pu).String())
+	}
+	return r, u.rounds(&r, o.Least, float64(2*m)*float64(weight.N)*float64(weight.K))
+}
+
+// rounds times the three ways in turn.
+func (u *unlike) rounds(r *UnlikeRow, least time.Duration, flop float64) error {
+	took := u.call(false)
+	for began := time.Now(); time.Since(began) < learning; {
+		u.on.Look()
+		took = u.call(false)
+	}
+	u.times = max(1, min(1000, int(callSeconds/max(took, 1e-7))))
+	var divided, chunks, shares, overs []float64
+	alone := make([][]float64, len(r.Alone))
+	const rounds = 9 // least, for an interval
+	for began := time.Now(); len(shares) < rounds || time.Since(began) < least; {
+		u.on.Look()
+		a, b, sum := u.call(false), u.call(true), 0.0
+		for i, cells := range u.apart() {
+			alone[i] = append(alone[i], 2*cells*float64(r.K))
+			sum += alone[i][len(shares)]
+		}
+		divided, chunks = append(divided, a), append(chunks, b)
+		shares, overs = append(shares, flop/a/sum), append(overs, b/a)
+		if err := context.Cause(u.ctx); err != nil {
+			return err
+		}
+	}
+	r.Rounds = len(shares)
+	r.Divided, r.Chunks = flop/Summarize(divided).Median/1e9, flop/Summarize(chunks).Median/1e9
+	for i := range alone {
+		r.Alone[i] = Summarize(alone[i]).Median / 1e9
+	}
+	r.Share, r.Over = Summarize(shares).Median, Summarize(overs).Median
+	r.ShareLow, r.ShareHigh = medianInterval(shares)
+	r.OverLow, r.OverHigh = medianInterval(overs)
+	return nil
+}
+
+// call computes the product times over, each with the next weights of the round, and returns the
+// seconds of one.
+func (u *unlike) call(chunks bool) float64 {
+	began := time.Now()
+	u.lead.Run(func(w *pool.Worker) {
+		packed, ops, scratch := u.operandsOf(w, 0)
+		for i := range u.times {
+			packed.Data = u.weightsAt(i, packed.Layout)
+			u.on.Work(w, &u.next[0], scratch, &ops, chunks)
+			w.Barrier()
+		}
+	})
+	seconds := time.Since(began).Seconds() / float64(u.times)
+	u.at = (u.at + u.times) % u.copies
+	return seconds
+}
+
+// apart is what each worker computes a second, in elements of C, while all work on products of
+// their own.
+func (u *unlike) apart() []float64 {
+	out := make([]float64, len(u.next))
+	var left atomic.Int32 // workers that have not done a whole product
+	left.Store(int32(len(out)))
+	u.lead.Run(func(w *pool.Worker) {
+		packed, ops, scratch := u.operandsOf(w, w.Index())
+		packed.Data = u.weightsAt(w.Index(), packed.Layout)
+		cells, took := u.on.Alone(w, scratch, &ops, func(tasks, total int) bool {
+			if tasks == total {
+				left.Add(-1)
+			}
+			return left.Load() == 0
+		})
+		out[w.Index()] = float64(cells) / took.Seconds()
+	})
+	u.at = (u.at + len(out)) % u.copies
+	return out
+}
+
+// operandsOf are a worker's own copies of what a product reads, with C number i.
+func (u *unlike) operandsOf(w *pool.Worker, i int) (*exec.Packed, exec.Operands, unsafe.Pointer) {
+	packed, ops := u.packed, u.ops
+	ops.W, ops.C = &packed, unsafe.Add(ops.C, i*(u.output.Len()/len(u.next)/cacheLine*cacheLine))
+	return &packed, ops, unsafe.Add(u.scratch.Pointer(), w.Index()*u.each)
+}
+
+// weightsAt are the weights of the i-th product from here in the round.
+func (u *unlike) weightsAt(i int, l microkernel.Layout) unsafe.Pointer {
+	return unsafe.Add(u.weights.Pointer(), (u.at+i)%u.copies*u.panels*l.PanelStride())
+}
