@@ -59,11 +59,8 @@ not have the reason.
 The fair share is what the time that is left would give, 75 % of the undisturbed figure where the neighbour takes half of
 one of two PUs; the goal is 70 % of the fair share at the median.
 
---ops times every op of the prompts instead, chunk by chunk, and says of products, attention and delta rules the rate, of
-the last two beside the float32 multiply-adds of the same workers, measured in turn. The roof of a product is that of the
-ports (see bench gemm) under the plan's schedule, and "ports by themselves" the shares of the time in which its
-instructions of one class would keep their ports busy alone: dot products, loads, what scales sums (multiply, convert) and
-what unpacks weights (logic, shift, shuffle). The last line is all ops, under the sum of their roofs.
+--ops times every op of the prompts instead. The roof of a product is that of the ports (see bench gemm); "ports by
+themselves": shares of the time in which its instructions of one class alone would keep their ports busy.
 
 --switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill
 on all, whose other workers were parked for 100 ms; --reps times each way. It also tells how many bytes of weights, KV cache
