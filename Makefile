@@ -10,7 +10,7 @@ SOAKTIME ?= 10m
 GATE_STATE ?= gate-proof.json
 HAVE_CC  := $(shell command -v gcc cc clang 2>/dev/null | head -1)
 
-.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients agents test-numa soak gate-proof histories divisions test-registry
+.PHONY: build run test check race lint vet fmt arm64 bench fuzz golden size clean clients schemas agents test-numa soak gate-proof histories divisions test-registry
 
 build: ## the one static binary, at bin/sandwich
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/sandwich
@@ -90,8 +90,15 @@ clients: build ## what SDKs ask, of the embedded model: official and other clien
 	  anthropic.test.mjs ollama.test.mjs
 	cd runtime/server/clients && $(GO) test -count=1 -v .
 
+SCHEMAS ?= 1000
+schemas: build ## answers under SCHEMAS generated schemas and a fifth as many tool sets, checked by another program's validator; minutes
+	cd runtime/server/clients && $(GO) test -count=1 -timeout 0 -run 'TestSchemas|TestToolSets|TestUnsatisfiable' -v . -schemas $(SCHEMAS)
+
+AGENT_PRESET ?= qwen3-0.6b
+AGENT_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET).gguf)
 agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; minutes each; needs npm
-	cd runtime/server/clients && npm ci && cd agents && npm ci && cd .. && node --test --test-concurrency=1 agents.test.mjs
+	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --chat-template runtime/server/clients/tools.jinja -o $(AGENT_MODEL)
+	cd runtime/server/clients && npm ci && cd agents && npm ci && cd .. && AGENT_MODEL=$(AGENT_MODEL) node --test --test-concurrency=1 agents.test.mjs
 
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update

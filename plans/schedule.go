@@ -282,3 +282,13 @@ func distance(r *Rule, m int) int {
 	}
 	return 0
 }
+
+// Unpackings is how often every weight is unpacked in a product of m rows: once for each tile of
+// rows that reads it, or where a slice is widened first, for each slice.
+func (s Schedule) Unpackings(m int) int {
+	high := s.Kernel.MR
+	if s.Widen {
+		high = s.BM
+	}
+	return (m + high - 1) / max(1, high)
+}

@@ -1,36 +1,49 @@
 package roofline
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
 
-// Anchor is one measured point of an operator on a target.
+// Anchor is a measured step.
 type Anchor struct {
-	Intensity   float64 // FLOP per byte
-	Utilization float64 // achieved bandwidth over peak bandwidth, in (0, 1]
+	Step
+	Seconds float64
 }
 
-// Calibrate turns peaks into effective ceilings from two anchors, the most memory-bound and
-// the most compute-bound operator that was measured (Agent.xpu appendix B, equations 2 and 3):
-// B_eff = u_m B, P_eff = min(P, u_c B I_c). It refuses utilizations outside (0, 1] and anchors in
-// the wrong order.
-func Calibrate(peak, bandwidth float64, memory, compute Anchor) (effPeak, effBandwidth float64, err error) {
-	for _, a := range []Anchor{memory, compute} {
-		if !(a.Utilization > 0 && a.Utilization <= 1) {
-			return 0, 0, fmt.Errorf("anchor at intensity %g has utilization %g, which is not in (0, 1]", a.Intensity,
-				a.Utilization)
+// Reach turns peaks into effective ceilings from three anchors of one kind of op, in the order of
+// their intensity: the most memory-bound, one whose weights are unpacked for few rows, and the most
+// compute-bound (Agent.xpu appendix B, equations 2 and 3, which have two anchors and ops that are
+// bound by one roof alone; between the ridges an op feels both, and unpacking besides). Without a
+// second anchor (no seconds) unpacking costs nothing. It refuses anchors in the wrong order.
+func Reach(p Pace, memory, few, compute Anchor) (Near, error) {
+	if !(memory.Seconds > 0 && compute.Seconds > 0 && p.Peak > 0 && p.Read > 0) {
+		return Near{}, errors.New("an anchor or a roof is missing")
+	}
+	if !(memory.Intensity() < compute.Intensity()) {
+		return Near{}, fmt.Errorf("the memory-bound anchor (intensity %g) must lie below the compute-bound one (%g)",
+			memory.Intensity(), compute.Intensity())
+	}
+	n := Near{Peak: 1, Read: 1}
+	const rounds = 50 // three are enough where roofs lie apart
+	for range rounds {
+		read := beside(memory.Seconds, timeOf(p.times(memory.Step, n)))
+		n.Read = share(memory.Bytes / p.Read / read)
+		below, _, _ := p.times(compute.Step, n)
+		left := beside(compute.Seconds, below) - compute.Unpacked*n.Unpack/p.Peak
+		n.Peak = share(compute.FLOP / p.Peak / math.Max(left, compute.Seconds/3))
+		if few.Seconds > 0 && few.Unpacked > 0 {
+			below, _, _ = p.times(few.Step, n)
+			n.Unpack = math.Max(0, (beside(few.Seconds, below)*p.Peak-few.FLOP/n.Peak)/few.Unpacked)
 		}
 	}
-	if !(memory.Intensity > 0 && memory.Intensity < compute.Intensity) {
-		return 0, 0, fmt.Errorf("the memory-bound anchor (intensity %g) must lie below the compute-bound one "+
-			"(%g)", memory.Intensity, compute.Intensity)
-	}
-	return math.Min(peak, compute.Utilization*bandwidth*compute.Intensity), memory.Utilization * bandwidth, nil
+	return n, nil
 }
 
-// Utilization is the share of the peak bandwidth that an operator of the given intensity uses: u(I)
-// = min(u_m, u_c I_c / I) (equation 7).
-func Utilization(intensity float64, memory, compute Anchor) float64 {
-	return math.Min(memory.Utilization, compute.Utilization*compute.Intensity/intensity)
-}
+// timeOf is the time of multiplying among the parts of a step.
+func timeOf(_, work, _ float64) float64 { return work }
+
+// share bounds what may be reached of a roof: somewhat more than all of it where the roof was
+// measured beside something else, or where a part of what was read lay in a cache.
+func share(v float64) float64 { return math.Min(math.Max(v, 0.01), 1.5) }

@@ -221,14 +221,15 @@ func (m *Machine) readCeilings() {
 const memoryLevel = "memory"
 
 // Roof is the roof of a set of PUs on one path: the memory bandwidth that they share, their vector
-// units first, and the profile's devices (sme, gpu, npu) behind them; a mixed ceiling bounds what
-// all reach together. It fails when the profile lacks the memory bandwidth or the peak, naming what
-// to do.
+// units first, by class, and the profile's devices (sme, gpu, npu) behind them; a mixed ceiling
+// says what all reach together. It fails when the profile lacks the memory bandwidth or the peak,
+// naming what to do.
 func (m *Machine) Roof(set topotree.CPUSet, path Path) (Roof, error) {
 	r, err := m.coreRoof(set, path)
 	if err != nil {
 		return r, err
 	}
+	r.Targets[0].Parts = m.parts(set, path)
 	together := map[int]float64{} // by the number of units at once
 	for _, c := range m.profile.Ceilings {
 		switch units := c.Units(); {
@@ -236,11 +237,39 @@ func (m *Machine) Roof(set topotree.CPUSet, path Path) (Roof, error) {
 		case len(units) > 1:
 			together[len(units)] = max(together[len(units)], c.Median)
 		default:
-			r.Targets = append(r.Targets, Target{Name: c.Name(), Peak: c.Median})
+			r.Targets = append(r.Targets, Target{Name: c.Name(), Peak: c.Median, Units: c.PUs,
+				Read: m.deviceReads(c.Device)})
 		}
 	}
 	r.Mixed = together[len(r.Targets)] // of fewer units it says nothing about all
 	return r, nil
+}
+
+// deviceReads is what a device reads of the memory of the host; 0 where nobody says.
+func (m *Machine) deviceReads(device string) (most float64) {
+	for _, c := range m.profile.Ceilings {
+		if c.Kind == profiles.Bandwidth && c.Device == device && c.Level == memoryLevel {
+			most = max(most, c.Median)
+		}
+	}
+	return most
+}
+
+// parts are the classes of a set.
+func (m *Machine) parts(set topotree.CPUSet, path Path) (out []Part) {
+	for _, class := range m.Classes() {
+		var pus topotree.CPUSet
+		for pu := range set.All() {
+			if m.Class(pu).ID == class.ID {
+				pus = pus.Union(topotree.NewCPUSet(pu))
+			}
+		}
+		if !pus.IsEmpty() {
+			out = append(out, Part{Class: class.Name, PUs: pus, Peak: m.Peak(pus, path).Value,
+				Read: m.Bandwidth(pus, Local).Value})
+		}
+	}
+	return out
 }
 
 // coreRoof is the roof of a set of PUs without devices.

@@ -3,6 +3,8 @@ package roofline
 import (
 	"fmt"
 	"math"
+
+	"sandwich/topotree"
 )
 
 // Work is what an operator does: W floating-point (or integer) operations and Q bytes between
@@ -51,15 +53,26 @@ func Attention(rows, context, window, heads, kvHeads, dim int, kvBits float64) W
 
 // Target is one way to execute: a compute ceiling under the shared memory roof.
 type Target struct {
-	Name string
-	Peak float64 // FLOP/s
+	Name  string
+	Peak  float64 // FLOP/s of all its workers together
+	Read  float64 // B/s that it reads alone, where that is less than the roof; 0: as the roof
+	Units int     // of a matrix unit or a device, each with one core that drives it; 0: these are cores
+	Parts []Part  // of cores: their classes, fastest first
+}
+
+// Part is the cores of one class.
+type Part struct {
+	Class string // "" where all are of one
+	PUs   topotree.CPUSet
+	Peak  float64 // FLOP/s; only the ratio to the other classes matters
+	Read  float64 // B/s that they read alone; likewise
 }
 
 // Roof is one memory roof with several compute ceilings (SMEPilot section 3.2).
 type Roof struct {
 	Bandwidth float64  // B/s, shared by all targets
-	Targets   []Target // any order
-	Mixed     float64  // FLOP/s of all targets at once, where that is known; 0: the sum of theirs
+	Targets   []Target // the cores first
+	Mixed     float64  // FLOP/s of all targets at once, as it was measured or quoted; 0: nobody knows
 }
 
 // Ridge is the intensity above which target t is bound by compute: R = P/B in FLOP per byte.
@@ -67,7 +80,11 @@ func (r Roof) Ridge(t Target) float64 { return t.Peak / r.Bandwidth }
 
 // Seconds is the predicted time max(W/P, Q/B) of w on target t.
 func (r Roof) Seconds(t Target, w Work) float64 {
-	return math.Max(w.FLOP/t.Peak, w.Bytes/r.Bandwidth)
+	read := r.Bandwidth
+	if t.Read > 0 {
+		read = math.Min(read, t.Read)
+	}
+	return math.Max(w.FLOP/t.Peak, w.Bytes/read)
 }
 
 // Regime says what bounds an operator.
@@ -115,47 +132,4 @@ func (r Roof) Regime(w Work) Regime {
 		return ComputeBound
 	}
 	return RidgeCrossing
-}
-
-// Placement is where an operator should run, and what the model expects of it.
-type Placement struct {
-	Regime  Regime
-	Targets []Target // one, or all of them when the operator is compute-bound and may be split
-	Seconds float64  // predicted
-	Roof    string   // "memory" or "compute": which roof the placement hits
-}
-
-// Place decides after the three regimes of SMEPilot section 3.2: memory-bound work stays on the
-// first target (the cores: matrix units use the memory worse), ridge-crossing work goes to the
-// fastest target alone, and compute-bound work is spread over all targets. Their throughputs add
-// up, as far as the mixed ceiling lets them. It panics on a roof without targets.
-func (r Roof) Place(w Work) Placement {
-	p := Placement{Regime: r.Regime(w)}
-	switch p.Regime {
-	case MemoryBound:
-		p.Targets = r.Targets[:1]
-	case RidgeCrossing:
-		best := r.Targets[0]
-		for _, t := range r.Targets[1:] {
-			if t.Peak > best.Peak {
-				best = t
-			}
-		}
-		p.Targets = []Target{best}
-	case ComputeBound:
-		p.Targets = r.Targets
-	}
-	sum := 0.0
-	for _, t := range p.Targets {
-		sum += t.Peak
-	}
-	if p.Regime == ComputeBound && r.Mixed > 0 {
-		sum = math.Min(sum, r.Mixed)
-	}
-	mixed := Target{Peak: sum}
-	p.Seconds, p.Roof = r.Seconds(mixed, w), "compute"
-	if w.Intensity() < r.Ridge(mixed) {
-		p.Roof = "memory"
-	}
-	return p
 }

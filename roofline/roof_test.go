@@ -2,33 +2,94 @@ package roofline
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// m4 is the machine of SMEPilot figure 3: 8 CPU workers 1.85, 2 SME units 2.92 TFLOP/s, 247 GB/s
-// shared.
-var m4 = Roof{Bandwidth: 247e9, Targets: []Target{{"cpu", 1.85e12}, {"sme", 2.92e12}}}
+// m4 is the machine of SMEPilot figure 3: 8 CPU workers 1.85, 2 SME units 2.92 TFLOP/s, together
+// 4.27, 247 GB/s shared.
+var m4 = Roof{Bandwidth: 247e9, Mixed: 4.27e12, Targets: []Target{{Name: "cpu", Peak: 1.85e12},
+	{Name: "sme", Peak: 2.92e12, Units: 2}}}
 
 func TestRegimesOfSMEPilot(t *testing.T) {
+	wide := Output{Rows: 512, Columns: 4096, TileRows: 16, TileColumns: 48}
 	for _, c := range []struct {
-		name    string
-		work    Work
-		regime  Regime
-		targets int
-		first   string
-		roof    string
+		name   string
+		work   Work
+		out    Output
+		regime Regime
+		target string
+		roof   string
+		why    string
 	}{
-		{"decode gemv", MatMul(1, 4096, 4096, 16), MemoryBound, 1, "cpu", "memory"},
-		{"batched decode", MatMul(10, 4096, 4096, 16), RidgeCrossing, 1, "sme", "memory"},
-		{"prefill", MatMul(512, 14336, 4096, 16), ComputeBound, 2, "cpu", "compute"},
-		{"just above the highest ridge", Work{FLOP: 12, Bytes: 1}, ComputeBound, 2, "cpu", "memory"},
-		{"decode attention", Attention(1, 4096, 0, 32, 8, 128, 16), MemoryBound, 1, "cpu", "memory"},
-		{"nothing moves", Work{FLOP: 1e9}, ComputeBound, 2, "cpu", "compute"},
+		{"decode gemv", MatMul(1, 4096, 4096, 16), wide, MemoryBound, "cpu", "memory", "below the ridge of 7.49"},
+		{"batched decode", MatMul(10, 4096, 4096, 16), wide, RidgeCrossing, "sme", "memory", "memory bounds sme"},
+		{"prefill", MatMul(512, 14336, 4096, 16), wide, ComputeBound, "cpu + sme", "compute", "reach 1.46 of " +
+			"the fastest"},
+		{"just above the highest ridge", Work{FLOP: 12, Bytes: 1}, wide, ComputeBound, "cpu + sme", "memory",
+			"all at once"},
+		{"decode attention", Attention(1, 4096, 0, 32, 8, 128, 16), wide, MemoryBound, "cpu", "memory", "below"},
+		{"nothing moves", Work{FLOP: 1e9}, wide, ComputeBound, "cpu + sme", "compute", "no byte moves"},
+		{"row-wise", Work{}, Output{}, MemoryBound, "cpu", "compute", "activations alone"},
+		{"one tile", Work{FLOP: 1e9}, Output{Rows: 16, Columns: 48, TileRows: 16, TileColumns: 48}, ComputeBound, "sme",
+			"compute", "tiles do not suffice"},
 	} {
-		p := m4.Place(c.work)
-		if p.Regime != c.regime || len(p.Targets) != c.targets || p.Targets[0].Name != c.first || p.Roof != c.roof {
-			t.Errorf("%s: intensity %.2f: %v on %v under the %s roof, want %v on %d from %s under %s",
-				c.name, c.work.Intensity(), p.Regime, p.Targets, p.Roof, c.regime, c.targets, c.first, c.roof)
+		p := m4.Place(c.work, c.out)
+		if p.Regime != c.regime || p.Target() != c.target || p.Roof != c.roof || !strings.Contains(p.Why, c.why) {
+			t.Errorf("%s: intensity %.2f: %v on %s under the %s roof: %s; want %v on %s under %s: %s",
+				c.name, c.work.Intensity(), p.Regime, p.Target(), p.Roof, p.Why, c.regime, c.target, c.roof, c.why)
+		}
+	}
+	p := m4.Place(Work{FLOP: 1e9}, wide) // 1.85 of 4.77 are 1588 of 4096 columns, the nearest tile ends at 1584
+	if got, want := p.SplitText(), "cpu 1584 + sme 2512 (2 drivers) columns"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	tall := m4.Place(Work{FLOP: 1e9}, Output{Rows: 8192, Columns: 4096, TileRows: 16, TileColumns: 48})
+	if tall.Divided != "rows" {
+		t.Errorf("%s of 8192 rows and 4096 columns", tall.SplitText())
+	}
+}
+
+// TestCeilingsAreNeverAddedUp: nobody shares an op where no ceiling of all at once is known, or
+// where it is no higher; and a unit that would be slower by its own reading is left alone.
+func TestCeilingsAreNeverAddedUp(t *testing.T) {
+	out := Output{Rows: 512, Columns: 4096}
+	for mixed, why := range map[float64]string{0: "nobody measured", 2.9e12: "no faster"} {
+		r := m4
+		r.Mixed = mixed
+		if p := r.Place(Work{FLOP: 1e9}, out); p.Target() != "sme" || !strings.Contains(p.Why, why) {
+			t.Errorf("mixed %g: %s: %s", mixed, p.Target(), p.Why)
+		}
+	}
+	r := m4
+	r.Targets = slices.Clone(m4.Targets)
+	r.Targets[1].Read = 224e9
+	for flop, want := range map[float64]string{7.6: "cpu", 10: "sme"} {
+		if p := r.Place(Work{FLOP: flop, Bytes: 1}, out); p.Regime != RidgeCrossing || p.Target() != want {
+			t.Errorf("%g FLOP/B: %s: %s", flop, p.Target(), p.Why)
+		}
+	}
+}
+
+// TestClassesShareTheCores: by what they multiply, and where memory is the bound by what they read;
+// a class without a whole tile is dropped.
+func TestClassesShareTheCores(t *testing.T) {
+	cores := Target{Name: "avx2/f32", Peak: 400, Parts: []Part{{Class: "performance", Peak: 300, Read: 20},
+		{Class: "efficiency", Peak: 100, Read: 20}}}
+	r := Roof{Bandwidth: 40, Targets: []Target{cores}}
+	for _, c := range []struct {
+		work Work
+		out  Output
+		want string
+	}{
+		{Work{FLOP: 1e6}, Output{Rows: 64, Columns: 1024, TileColumns: 16}, "performance 768 + efficiency 256 columns"},
+		{Work{FLOP: 1, Bytes: 1}, Output{Rows: 1, Columns: 1024, TileColumns: 16},
+			"performance 512 + efficiency 512 columns"},
+		{Work{FLOP: 1e6}, Output{Rows: 4, Columns: 32, TileColumns: 32}, ""},
+	} {
+		if got := r.Place(c.work, c.out).SplitText(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.out, got, c.want)
 		}
 	}
 }
@@ -78,27 +139,47 @@ func TestSecondsMeetAtTheRidge(t *testing.T) {
 	}
 }
 
-func TestCalibrate(t *testing.T) {
-	mem, comp := Anchor{Intensity: 1, Utilization: 0.8}, Anchor{Intensity: 50, Utilization: 0.1}
-	p, b, err := Calibrate(1e12, 1e11, mem, comp)
-	if err != nil || math.Abs(b-8e10) > 1 || math.Abs(p-5e11) > 1 {
-		t.Fatalf("P %v B %v %v", p, b, err)
+// TestReach: three steps of known shares give these shares back, on both sides of the ridge.
+func TestReach(t *testing.T) {
+	p := Pace{Peak: 1e12, Read: 2e10}
+	step := func(m float64) Step {
+		tiles := math.Ceil(m / 8)
+		if m > 64 {
+			tiles = 1 // widened
+		}
+		return Step{Work: Work{FLOP: 2e7 * m, Bytes: 1e7}, Unpacked: 1e7 * tiles}
 	}
-	if p, _, _ := Calibrate(1e11, 1e11, mem, comp); p != 1e11 {
-		t.Errorf("P_eff %v is not clipped to the peak", p)
-	}
-	// The closed form (7) agrees with the roof built from the effective ceilings on both sides of
-	// the knee (4).
-	for _, i := range []float64{0.5, 6.24, 6.26, 100} {
-		got := Utilization(i, mem, comp) * 1e11
-		if want := math.Min(b, p/i); math.Abs(got-want) > 1 {
-			t.Errorf("I=%v: %v B/s, want %v", i, got, want)
+	for _, want := range []Near{{0.9, 0.8, 4}, {0.5, 1, 0}, {0.8, 0.6, 12}} {
+		anchor := func(m float64) Anchor { return Anchor{step(m), p.Seconds(step(m), want)} }
+		got, err := Reach(p, anchor(1), anchor(32), anchor(512))
+		if err != nil || math.Abs(got.Peak/want.Peak-1) > 1e-3 || math.Abs(got.Read/want.Read-1) > 1e-3 ||
+			math.Abs(got.Unpack-want.Unpack) > 0.05 {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+		if two, err := Reach(p, anchor(1), Anchor{}, anchor(512)); err != nil || two.Unpack != 0 {
+			t.Errorf("two anchors: %+v, %v", two, err)
+		}
+		if _, err := Reach(p, anchor(512), anchor(32), anchor(1)); err == nil {
+			t.Error("anchors in the wrong order were accepted")
+		}
+		if _, err := Reach(p, anchor(1), anchor(32), Anchor{Step: step(512)}); err == nil {
+			t.Error("an anchor without a time was accepted")
 		}
 	}
-	for _, bad := range [][2]Anchor{{{1, 0}, comp}, {{1, 1.1}, comp}, {{1, math.NaN()}, comp}, {comp, mem},
-		{{0, 0.5}, comp}} {
-		if _, _, err := Calibrate(1e12, 1e11, bad[0], bad[1]); err == nil {
-			t.Errorf("anchors %v were accepted", bad)
+	if n, _ := Reach(p, Anchor{step(1), 1e-9}, Anchor{}, Anchor{step(512), 1e-9}); n.Peak > 1.5 || n.Read > 1.5 {
+		t.Errorf("faster than any roof: %+v", n)
+	}
+}
+
+// TestActivationsLieInTheSmallestCacheThatHoldsThem: and cost nothing where none is known.
+func TestActivationsLieInTheSmallestCacheThatHoldsThem(t *testing.T) {
+	p := Pace{Peak: 1, Read: 1, Caches: []Cache{{100, 50}, {1000, 10}, {math.Inf(1), 1}}}
+	for _, c := range []struct{ touched, want float64 }{{100, 2}, {101, 10}, {1001, 100}} {
+		if got := p.Seconds(Step{Moved: 100, Touched: c.touched}, Near{1, 1, 0}); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%g bytes touched: %g s, want %g", c.touched, got, c.want)
 		}
+	}
+	if got := (Pace{Peak: 1, Read: 1}).Seconds(Step{Moved: 100}, Near{1, 1, 0}); got != 0 {
+		t.Errorf("without caches: %g s", got)
 	}
 }

@@ -12,28 +12,38 @@ import (
 
 	"sandwich/plans"
 	"sandwich/plans/thumb"
+	"sandwich/roofline"
 	"sandwich/topotree"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/search"
 	"sandwich/tuner/service"
 )
 
-// Rows of the two anchors of a weight type, of which the first is bound by reading and the second
-// by multiplying, and of the other products that predictions are held against.
+// Rows of the three anchors of a weight type, of which the first is bound by reading, the second
+// unpacks weights for few rows and the third is bound by multiplying; and of the other products
+// that predictions are held against.
 var (
-	anchorRows = [2]int{1, 512}
+	anchorRows = [3]int{1, 32, 512}
 	heldRows   = []int{1, 16, 128}
 )
 
-// Calibration is what two measured products of each weight type say of its ceilings on this
+// Calibration is what three measured products of each weight type say of its ceilings on this
 // machine (Agent.xpu appendix B), and how wrong predictions by them were elsewhere.
 type Calibration struct {
-	Types    map[string]service.Near // by weight type; none where what is assumed predicts better
-	Measured []string                // sentences
-	Errors   []float64               // of products that were no anchors, relative, ascending
+	Types    map[string]roofline.Near // by weight type; none where what is assumed predicts better
+	Measured []string                 // sentences
+	Errors   []float64                // of products that were no anchors, relative, ascending
 }
 
 func (c *Calibration) known() bool { return c != nil && len(c.Types) > 0 }
+
+// near are what kinds of op reach; none of nothing.
+func (c *Calibration) near() map[string]roofline.Near {
+	if c == nil {
+		return nil
+	}
+	return c.Types
+}
 
 // Error is the median of the errors and what nine in ten are below; nil without any.
 func (c *Calibration) Error() *plans.RoadErrors {
@@ -45,7 +55,7 @@ func (c *Calibration) Error() *plans.RoadErrors {
 		P90: c.Errors[min(n-1, n*9/10)]}
 }
 
-// Anchors times two products of each weight type of a model on all PUs of its default plan, and
+// Anchors times three products of each weight type of a model on all PUs of its default plan, and
 // others to see how wrong predictions are, until about within is over. The profile must be this
 // machine's.
 func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Calibration, error) {
@@ -59,13 +69,18 @@ func Anchors(ctx context.Context, o SimulateOptions, within time.Duration) (*Cal
 		return nil, err
 	}
 	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
-		out: &Calibration{Types: map[string]service.Near{}}}
+		out: &Calibration{Types: map[string]roofline.Near{}}}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoTime)
 	defer cancel()
 	if err := c.measure(ctx, o); err != nil && !errors.Is(err, errNoTime) {
 		return nil, err
 	}
 	c.reckon()
+	if c.out.known() { // on a machine that was at rest
+		if err := c.attention(ctx, o); err != nil && !errors.Is(err, errNoTime) {
+			return nil, err
+		}
+	}
 	return c.out, nil
 }
 
@@ -93,7 +108,7 @@ func (c *calibration) measure(ctx context.Context, o SimulateOptions) error {
 	for _, stage := range []struct {
 		tables []plans.Table
 		rows   []int
-	}{{anchors, append(anchorRows[:], heldRows[1:]...)}, {others, heldRows}} {
+	}{{anchors, append(slices.Clone(anchorRows[:]), heldRows[1:]...)}, {others, heldRows}} {
 		if len(stage.tables) == 0 {
 			continue
 		}
@@ -144,19 +159,23 @@ func (c *calibration) reckon() {
 	}
 	used := map[plans.WeightKey]bool{}
 	for _, t := range c.took {
-		if _, done := c.out.Types[t.Key.Type]; done || t.M != anchorRows[1] {
+		if _, done := c.out.Types[t.Key.Type]; done || t.M != anchorRows[2] {
 			continue
 		}
-		low, high := find(t.Key, anchorRows[0]), find(t.Key, anchorRows[1])
-		near, err := c.predictor.Reached(t.Key, t.Compute.String(), c.pus, anchorRows, [2]float64{low, high})
-		if low == 0 || err != nil {
+		var anchors [3]roofline.Anchor
+		for i, m := range anchorRows {
+			anchors[i] = roofline.Anchor{Step: c.predictor.ProductStep(m, t.Key), Seconds: find(t.Key, m)}
+		}
+		pace := c.predictor.Pace(t.Compute.String(), c.pus)
+		near, err := roofline.Reach(pace, anchors[0], anchors[1], anchors[2])
+		if err != nil {
 			continue
 		}
 		used[t.Key], c.out.Types[t.Key.Type] = true, near
 		c.out.Measured = append(c.out.Measured, fmt.Sprintf("products of %s reach %.0f %% of what PUs %s read "+
 			"with one "+
 			"row and %.0f %% of their %s peak with %d (%s)", t.Key.Type, 100*near.Read, c.pus, 100*near.Peak, t.Compute,
-			anchorRows[1], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
+			anchorRows[2], strings.TrimSuffix(t.Key.String(), ":"+t.Key.Type)))
 	}
 	assumed := c.errors(used, find)
 	c.predictor.Calibrate(c.out.Types)

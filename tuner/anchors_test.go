@@ -8,13 +8,14 @@ import (
 
 	"sandwich/plans/thumb"
 	"sandwich/profiles"
+	"sandwich/roofline"
 	"sandwich/topotree"
 	"sandwich/tuner/measure"
 	"sandwich/tuner/service"
 	"sandwich/tuner/trace"
 )
 
-// Two products of a type say what all of it reaches: on a machine that reads at half of its roof
+// Three products of a type say what all of it reaches: on a machine that reads at half of its roof
 // and multiplies at a fifth, products between are predicted exactly, and one that is slower than
 // that shows as an error.
 func TestAnchorsFindTheCeilings(t *testing.T) {
@@ -33,15 +34,15 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &calibration{plan: plan, predictor: predictor, pus: topotree.NewCPUSet(plan.Prefill.PUs...),
-		out: &Calibration{Types: map[string]service.Near{}}}
+		out: &Calibration{Types: map[string]roofline.Near{}}}
 	tables := c.byBytes()
 	if first, last := tables[0].WeightKey, tables[len(tables)-1].WeightKey; first.K != 5632 || last.N != 32000 {
 		t.Fatalf("anchors are products of %s, and the last is %s", first, last)
 	}
-	predictor.Calibrate(map[string]service.Near{"q8_0": {Peak: 0.2, Read: 0.5}})
+	predictor.Calibrate(map[string]roofline.Near{"q8_0": {Peak: 0.2, Read: 0.5}})
 	for i, w := range tables {
 		path, _ := plan.Weight(w.WeightKey)
-		for _, m := range []int{1, 16, 512} {
+		for _, m := range []int{1, 16, 32, 512} {
 			seconds := predictor.Product(m, w.WeightKey, path.Compute.String(), c.pus)
 			if i == 1 && m == 16 {
 				seconds *= 2
@@ -57,7 +58,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 		t.Errorf("%+v", near)
 	}
 	e := c.out.Error()
-	if n := len(c.out.Errors); n != 3*len(tables)-2 || e.Products != n || e.Median > 1e-9 ||
+	if n := len(c.out.Errors); n != 4*len(tables)-3 || e.Products != n || e.Median > 1e-9 ||
 		math.Abs(c.out.Errors[n-1]-0.5) > 1e-9 {
 		t.Errorf("errors %v", c.out.Errors)
 	}
@@ -66,7 +67,7 @@ func TestAnchorsFindTheCeilings(t *testing.T) {
 	}
 	// Anchors that somebody disturbed are not believed where what is assumed predicts better.
 	predictor.Calibrate(nil)
-	c.out = &Calibration{Types: map[string]service.Near{}}
+	c.out = &Calibration{Types: map[string]roofline.Near{}}
 	for i := range c.took {
 		p := &c.took[i]
 		seconds := predictor.Product(p.M, p.Key, p.Compute.String(), c.pus)

@@ -70,6 +70,8 @@ type Ranking struct {
 	SLO       trace.SLO
 	TopK      int
 	Seconds   float64
+	Classes   []ClassRow     // kinds of cores, fastest first; none where all are alike
+	Placed    []model.Placed // what each class does of the ops under the best configuration; none likewise
 }
 
 // A ranking replays the best by estimate and all that are always there: so many, fewer of a trace
@@ -117,10 +119,13 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	}
 	s := &simulation{ctx: ctx, o: o, predictor: predictor, chunk: plan.Chunk,
 		out: &Ranking{Trees: space.Trees, Truncated: space.Truncated, Sections: space.Sections,
-			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions(o.Anchors.known())...),
+			Configs: len(space.Configs), Assumed: append(notes, service.Assumptions(o.Anchors.near())...),
 			Objective: o.Objective,
 			SLO:       o.SLO, TopK: o.TopK, Anchors: o.Anchors}}
 	if err := s.rank(space); err != nil {
+		return nil, err
+	}
+	if err := s.classes(profile, plan); err != nil {
 		return nil, err
 	}
 	s.out.Seconds = time.Since(began).Seconds()

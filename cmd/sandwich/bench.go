@@ -13,6 +13,7 @@ func newBench() *cobra.Command {
   sandwich bench embed --model bert.gguf
   sandwich bench grammar --schema tools.json --model llama.gguf
   sandwich bench load --policy sandwich,fcfs --svg load.svg
+  sandwich bench roofline --model llama.gguf --svg roofline.svg
   sandwich bench perplexity text.txt --model llama.gguf`,
 		Args: knownVerb,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -20,6 +21,6 @@ func newBench() *cobra.Command {
 	c.AddCommand(newBenchAllReduce(), newBenchAttention(), newBenchEmbed(), newBenchGEMM(), newBenchGrammar(),
 		newBenchLLM(),
 		newBenchLoad(),
-		newBenchPerplexity(), newBenchRanking(), newBenchSearch(), newBenchThumb())
+		newBenchPerplexity(), newBenchRanking(), newBenchRoofline(), newBenchSearch(), newBenchThumb())
 	return c
 }

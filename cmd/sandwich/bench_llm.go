@@ -29,6 +29,7 @@ type llmFlags struct {
 	roof    bool
 	swap    bool
 	ops     bool // measure single ops
+	explain bool // say where ops run and measure nothing
 
 	counters  bool
 	source    counters.Source
@@ -39,12 +40,7 @@ type llmFlags struct {
 	stranger  measure.Neighbour
 }
 
-func newBenchLLM() *cobra.Command {
-	var f llmFlags
-	c := &cobra.Command{
-		Use:   "llm",
-		Short: "Measure prompt processing and generation in tokens per second",
-		Long: `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
+const llmLong = `Measure tokens per second as llama-bench does: pp512 is a prompt of 512 tokens from an empty cache, tg64 is 64 tokens
 generated one by one. Where a tuned plan is found, the untuned one runs in turn with it (--compare=false leaves it out).
 
 The roof is the time that all products and attention would take, one after the other: each the longer of its arithmetic at
@@ -62,9 +58,17 @@ one of two PUs; the goal is 70 % of the fair share at the median.
 --ops times every op of the prompts instead. The roof of a product is that of the ports (see bench gemm); "ports by
 themselves": shares of the time in which its instructions of one class alone would keep their ports busy.
 
+--explain says for every op of the tests where it runs and why, by the roofs of this machine, and measures none.
 --switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill
 on all, whose other workers were parked for 100 ms; --reps times each way. It also tells how many bytes of weights, KV cache
-and activations were at another address or node afterwards.`,
+and activations were at another address or node afterwards.`
+
+func newBenchLLM() *cobra.Command {
+	var f llmFlags
+	c := &cobra.Command{
+		Use:   "llm",
+		Short: "Measure prompt processing and generation in tokens per second",
+		Long:  llmLong,
 		Example: `  sandwich bench llm
   sandwich bench llm --model llama.gguf -p 512,128 -n 64 --threads 1,2 --reps 5 --format json
   sandwich bench llm --model llama.gguf --batch 8
@@ -96,20 +100,14 @@ and activations were at another address or node afterwards.`,
 	fs.StringVar(&f.neighbour, "neighbour", "", "measure beside a process that takes a part of one PU, such as 1:50%")
 	fs.BoolVar(&f.swap, "switch", false, "measure the hot switch between prefill on all PUs and decode on some")
 	fs.BoolVar(&f.ops, "ops", false, "measure what each op of the prompts takes, and of a delta rule its rate")
+	fs.BoolVar(&f.explain, "explain", false, "say for each op of the tests its regime, where it runs, and why")
 	format := formatFlag(c, "table", "json", "csv")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return usageError(err)
 		}
-		switch {
-		case f.swap:
-			return switchReport.after(c, *format)(f.runSwitch(c.Context()))
-		case f.ops:
-			return opsReport.after(c, *format)(f.runOps(c.Context()))
-		case f.schema != "":
-			return schemaReport.after(c, *format)(f.runSchema(c.Context()))
-		case f.clients > 0:
-			return clientsReport.after(c, *format)(f.runClients(c.Context()))
+		if report := f.instead(*format); report != nil {
+			return report(c)
 		}
 		rows, err := f.run(c.Context())
 		if err != nil {
@@ -118,6 +116,23 @@ and activations were at another address or node afterwards.`,
 		return printLLM(c.OutOrStdout(), rows, *format)
 	}
 	return c
+}
+
+// instead is what a flag asks for in the place of tokens per second; nil where none does.
+func (f *llmFlags) instead(format string) func(c *cobra.Command) error {
+	switch {
+	case f.explain:
+		return func(c *cobra.Command) error { return placedReport.after(c, format)(f.runExplain(c.Context())) }
+	case f.swap:
+		return func(c *cobra.Command) error { return switchReport.after(c, format)(f.runSwitch(c.Context())) }
+	case f.ops:
+		return func(c *cobra.Command) error { return opsReport.after(c, format)(f.runOps(c.Context())) }
+	case f.schema != "":
+		return func(c *cobra.Command) error { return schemaReport.after(c, format)(f.runSchema(c.Context())) }
+	case f.clients > 0:
+		return func(c *cobra.Command) error { return clientsReport.after(c, format)(f.runClients(c.Context())) }
+	}
+	return nil
 }
 
 func (f *llmFlags) check() error {
@@ -159,6 +174,9 @@ func (f *llmFlags) check() error {
 		return errors.New("--ops wants -p, goes without --switch, --batch, --counters, --clients and " +
 			"--neighbour, and " +
 			"with one number of --threads")
+	case f.explain && (f.ops || f.swap || f.counters || f.neighbour != "" || f.clients > 0 || len(f.threads) > 1):
+		return errors.New("--explain goes without --ops, --switch, --counters, --clients and --neighbour, and with " +
+			"one number of --threads")
 	case f.reps < 1 || f.reps > 10000:
 		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
 	}

@@ -28,6 +28,7 @@ func newModel() *cobra.Command {
 func newModelSynth() *cobra.Command {
 	var preset, typ, out, template string
 	var seed uint64
+	var layers, experts int
 	c := &cobra.Command{
 		Use:   "synth --preset NAME -o MODEL.gguf",
 		Short: "Write a valid GGUF file of random weights, to tune and benchmark without a download",
@@ -35,12 +36,15 @@ func newModelSynth() *cobra.Command {
 			"seed.\n\nPresets: " +
 			strings.Join(model.PresetNames(), ", "),
 		Example: "  sandwich model synth --preset tinyllama-1.1b --type q8_0 -o tiny-q8.gguf\n  sandwich model " +
-			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf",
+			"synth --preset tinyllama-1.1b --type q4_K_M -o tiny-q4km.gguf\n  sandwich model synth --preset " +
+			"gpt-oss-20b --type mxfp4_moe --layers 4 --experts 8 -o oss.gguf",
 		Args: exactArgs(0, ""),
 	}
 	c.Flags().StringVar(&preset, "preset", "", "model shape: "+strings.Join(model.PresetNames(), ", "))
 	c.Flags().StringVar(&typ, "type", "q8_0", "tensor type of the matrices, or a mix as llama-quantize makes "+
-		"it: q4_K_M, q5_K_M")
+		"it: q4_K_M, q5_K_M, mxfp4_moe")
+	c.Flags().IntVar(&layers, "layers", 0, "keep so many of the first layers (default: all)")
+	c.Flags().IntVar(&experts, "experts", 0, "keep so many experts of a layer (default: all)")
 	c.Flags().Uint64Var(&seed, "seed", 1, "seed of the random weights")
 	c.Flags().StringVar(&template, "chat-template", "", "file with the chat template, in Jinja (default: one in the "+
 		"manner of the family)")
@@ -53,6 +57,9 @@ func newModelSynth() *cobra.Command {
 		config, err := model.Preset(preset)
 		if err != nil {
 			return usageError(err)
+		}
+		if config, err = config.Cut(layers, experts); err != nil {
+			return usageError(fmt.Errorf("--layers and --experts: %w", err))
 		}
 		t, err := model.ParseFileType(typ)
 		if err != nil {

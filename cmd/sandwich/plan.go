@@ -38,7 +38,11 @@ func newPlanShow() *cobra.Command {
 	var kernels bool
 	c := &cobra.Command{
 		Use:   "show PLAN",
-		Short: "Print what a plan says and how it was found",
+		Short: "Print what a plan says, how it was found, and where its ops run",
+		Long: `Print what a plan says and how it was found. Behind it stands where ops run and why, by the ceilings of the plan's
+host: below the ridge of the cores memory is the bound and they do the work, of whatever class; between that and the
+ridge of a matrix unit it does it alone; above both they share it, by what was measured of all at once, along the larger
+output dimension and in whole tiles (SMEPilot, sections 3.2 and 4.1).`,
 		Example: `  sandwich plan show llama.plan --kernels
   sandwich plan show llama.plan --format json | jq .evidence`,
 		Args: exactArgs(1, "a plan"),
@@ -51,7 +55,8 @@ func newPlanShow() *cobra.Command {
 			return planError(err)
 		}
 		if *format == "json" {
-			return show.JSON(c.OutOrStdout(), b.Show())
+			placed, _ := placedByPlan(b) // without ceilings there is nothing to say
+			return show.JSON(c.OutOrStdout(), shownPlan{b.Show(), placed})
 		}
 		bundle.Print(c.OutOrStdout(), b, memoryText(&b.Plan))
 		if kernels {
@@ -59,7 +64,10 @@ func newPlanShow() *cobra.Command {
 				return err
 			}
 		}
-		return bundle.Races(c.OutOrStdout(), b)
+		if err := bundle.Races(c.OutOrStdout(), b); err != nil {
+			return err
+		}
+		return printPlaced(c.OutOrStdout(), b)
 	}
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/plans"
 	"sandwich/profiles"
+	"sandwich/runtime/model"
 	"sandwich/topotree"
 	"sandwich/tuner"
 	"sandwich/tuner/trace"
@@ -29,6 +30,8 @@ type rankingJSON struct {
 	Measured       []string          `json:"measured,omitempty"` // the anchors of this machine
 	Errors         *plans.RoadErrors `json:"prediction_errors,omitempty"`
 	Candidates     []candidateJSON   `json:"candidates"`
+	Classes        []tuner.ClassRow  `json:"classes,omitempty"` // kinds of cores, where they are unlike
+	Placed         []model.Placed    `json:"placed,omitempty"`  // what each does under the best candidate
 }
 
 type candidateJSON struct {
@@ -63,7 +66,7 @@ func newRankingJSON(r *tuner.Ranking, host *profiles.Profile) rankingJSON {
 	out := rankingJSON{Trees: r.Trees, Sections: r.Sections, Configurations: r.Configs, UnlikeCosts: r.Costs,
 		Simulated: len(r.Ranked),
 		Seconds:   r.Seconds, Load: r.Load, Objective: r.Objective, Note: r.Note(),
-		Assumed: append([]string{}, r.Assumed...)}
+		Assumed: append([]string{}, r.Assumed...), Classes: r.Classes, Placed: r.Placed}
 	if out.Errors = r.Anchors.Error(); out.Errors != nil {
 		out.Measured = r.Anchors.Measured
 	}
@@ -106,6 +109,9 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 	if note := r.Note(); note != "" {
 		fmt.Fprintf(w, "\n%s\n", note)
 	}
+	if err := printClasses(w, r); err != nil {
+		return err
+	}
 	rests := "\nNothing of this was measured. It rests on:"
 	if e := r.Anchors.Error(); e != nil {
 		rests = "\nNothing of this was run. It rests on:"
@@ -118,4 +124,23 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 		fmt.Fprintf(w, "- %s\n", a)
 	}
 	return nil
+}
+
+// printClasses shows unlike cores, and how they share the ops of the best configuration.
+func printClasses(w io.Writer, r *tuner.Ranking) error {
+	if len(r.Classes) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, c := range r.Classes {
+		rows = append(rows, []string{c.Name, c.PUs, profiles.FormatRate(c.Peak, "FLOP/s"), fmt.Sprintf("%.2g", c.Share),
+			profiles.FormatRate(c.Read, "B/s")})
+	}
+	fmt.Fprintln(w)
+	header := []string{"class", "PUs", "float32 together", "of the fastest core", "reads together"}
+	if err := show.Table(w, header, rows, 2, 3, 4); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nUnder the first configuration, by the roofs of the classes:\n")
+	return placedReport.print(w, r.Placed, "table")
 }

@@ -118,6 +118,11 @@ func (f *tuneFlags) simulated(ctx context.Context) (*profiles.Profile, error) {
 		}
 		return f.host(ctx, live)
 	}
+	return namedMachine(name)
+}
+
+// namedMachine is a host.yaml or a built-in machine.
+func namedMachine(name string) (*profiles.Profile, error) {
 	if st, err := os.Stat(name); err == nil && !st.IsDir() {
 		p, err := profiles.Load(name)
 		return p, usageError(err)

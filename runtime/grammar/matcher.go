@@ -46,6 +46,7 @@ func (g *Grammar) Matcher(v *Vocab) *Matcher {
 		most: answerWork}
 	m.at = m.m.start()
 	v.prepare(g.program)
+	g.ahead(v)
 	return m
 }
 
@@ -81,7 +82,7 @@ func (m *Matcher) Mask(left int) *Mask {
 
 // maskOf makes the mask of a state without regard to what is left, or takes it from the shelf.
 func (m *Matcher) maskOf(s *state) {
-	key := maskKey{m.v, s.name()}
+	key := maskKey{m.v, s.name}
 	if k, ok := m.of.masks.get(key); ok {
 		s.mask, s.masked = k.mask, k.masked
 		return

@@ -9,6 +9,7 @@ type program struct {
 	free   []freeLoop
 	edges  []edge   // of all states, one state behind the other
 	tops   []topWay // by state
+	heavy  []int32  // states of many words (followed)
 	bytes  int64    // that the states take, about
 }
 

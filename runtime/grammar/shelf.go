@@ -12,6 +12,8 @@ type shelf struct {
 	mu    sync.Mutex
 	by    map[maskKey]keptMask
 	bytes int64
+	// followed is what was found ahead.
+	followed map[followedKey]*followed
 }
 
 type maskKey struct {
@@ -31,6 +33,12 @@ func (s *shelf) get(key maskKey) (keptMask, bool) {
 	defer s.mu.Unlock()
 	k, ok := s.by[key]
 	return k, ok
+}
+
+func (s *shelf) found(key followedKey) *followed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.followed[key]
 }
 
 // put keeps a mask, where there is room for it.

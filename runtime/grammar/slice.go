@@ -103,6 +103,7 @@ func (v *Vocab) part(of classes) *slice {
 	}
 	if of.has(runeClass) {
 		s.rest, s.other = newTrie(rest, v.text), newTrie(other, v.text)
+		s.rest.without, s.other.without = of, of
 	}
 	byTail := func(ids []int32) trie {
 		slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(tails[a], tails[b]) })

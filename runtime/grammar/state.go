@@ -2,7 +2,6 @@ package grammar
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -16,7 +15,8 @@ type node struct {
 	id           uint32
 	mark         uint32 // the closure that last met it
 	name         stackName
-	cost         float64 // bytes of the shortest way to the end of everything
+	above        *[kept]*node // some of the stacks that have one more state on top
+	cost         float64      // bytes of the shortest way to the end of everything
 }
 
 // stackName tells stacks apart that are of several machines of one program, by what is in them.
@@ -28,12 +28,12 @@ func (n stackName) on(state, count int32) stackName {
 	return stackName{mixed(n[0] ^ x), mixed(n[1] + 3*x + 1)}
 }
 
-// name tells states apart as stackName does stacks; in whatever order these were met.
-func (s *state) name() (all stackName) {
-	if s.end {
+// nameOf tells states apart as stackName does stacks, in whatever order these were met.
+func nameOf(items []*node, end bool) (all stackName) {
+	if end {
 		all = stackName{1, 1}
 	}
-	for _, n := range s.items {
+	for _, n := range items {
 		all[0] += mixed(n.name[0])
 		all[1] += mixed(n.name[1])
 	}
@@ -45,9 +45,13 @@ type nodeKey struct {
 	parent       *node
 }
 
+// kept is how many stacks above one are found without the map; a power of two.
+const kept = 8
+
 // state is a position of an answer: the stacks that the bytes so far allow, each at a state with
 // edges.
 type state struct {
+	name   stackName
 	items  []*node
 	end    bool // the answer may end here
 	cost   float64
@@ -69,11 +73,10 @@ type move struct {
 type machine struct {
 	p      *program
 	nodes  map[nodeKey]*node
-	states map[string]*state
+	states map[stackName]*state
 	bytes  int64
 	marks  uint32
 	ids    uint32
-	key    []byte
 	stack  []*node
 	items  []*node
 	to     []*node
@@ -83,15 +86,28 @@ type machine struct {
 }
 
 func newMachine(p *program) *machine {
-	return &machine{p: p, nodes: map[nodeKey]*node{}, states: map[string]*state{}, dead: &state{}}
+	return &machine{p: p, nodes: map[nodeKey]*node{}, states: map[stackName]*state{}, dead: &state{}}
 }
 
 func (m *machine) start() *state { return m.closure(m.node(m.p.start, 0, nil)) }
 
 // node finds or makes a stack.
 func (m *machine) node(s, count int32, parent *node) *node {
+	var above **node
+	if parent != nil {
+		if parent.above == nil {
+			parent.above = new([kept]*node)
+		}
+		above = &parent.above[uint32(s)%kept]
+		if n := *above; n != nil && n.state == s && n.count == count {
+			return n
+		}
+	}
 	k := nodeKey{s, count, parent}
 	if n := m.nodes[k]; n != nil {
+		if above != nil {
+			*above = n
+		}
 		return n
 	}
 	m.ids++
@@ -105,7 +121,10 @@ func (m *machine) node(s, count int32, parent *node) *node {
 	n.name = below.on(s, count)
 	if m.bytes <= stateBytes {
 		m.nodes[k] = n
-		m.bytes += 136
+		m.bytes += 160
+		if above != nil {
+			*above = n
+		}
 	}
 	return n
 }
@@ -216,18 +235,11 @@ func (m *machine) intern(items []*node, end bool) *state {
 	if len(items) == 0 && !end {
 		return m.dead
 	}
-	slices.SortFunc(items, func(a, b *node) int { return int(a.id) - int(b.id) })
-	m.key = m.key[:0]
-	if end {
-		m.key = append(m.key, 1)
-	}
-	for _, n := range items {
-		m.key = binary.LittleEndian.AppendUint32(m.key, n.id)
-	}
-	if s := m.states[string(m.key)]; s != nil {
+	name := nameOf(items, end)
+	if s := m.states[name]; s != nil {
 		return s
 	}
-	s := &state{items: slices.Clone(items), end: end, cost: math.Inf(1)}
+	s := &state{name: name, items: slices.Clone(items), end: end, cost: math.Inf(1)}
 	if end {
 		s.cost = 0
 	}
@@ -241,8 +253,8 @@ func (m *machine) intern(items []*node, end bool) *state {
 	}
 	m.findFree(s)
 	if m.bytes <= stateBytes {
-		m.states[string(m.key)] = s
-		m.bytes += int64(320 + 2*len(m.key) + 8*len(items))
+		m.states[name] = s
+		m.bytes += int64(360 + 8*len(items))
 	}
 	return s
 }
@@ -314,7 +326,7 @@ func (m *machine) shrink(s *state) *state {
 		return s
 	}
 	m.bytes = 0
-	m.nodes, m.states = map[nodeKey]*node{}, map[string]*state{}
+	m.nodes, m.states = map[nodeKey]*node{}, map[stackName]*state{}
 	moved := map[*node]*node{}
 	var move func(n *node) *node
 	move = func(n *node) *node {

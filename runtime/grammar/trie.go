@@ -3,17 +3,25 @@ package grammar
 // trie is its nodes level by level, the root first, so that the bytes of a node's children stand
 // side by side.
 type trie struct {
-	bytes  []byte // that lead to each node
-	nodes  []trieNode
-	tokens []int32 // in the order of their texts
+	bytes  []byte     // that lead to each node
+	nodes  []trieNode // and one behind the last: the children of a node end where those of the next begin
+	below  []classes  // of the characters that begin below each
+	chars  []uint16   // that begin below each, of the token that has most
+	tokens []int32    // in the order of their texts
+	// without are classes that none of the tokens is of alone.
+	without classes
 }
 
+// trieNode is what every walk looks at.
 type trieNode struct {
-	below      classes // of the characters that begin below it
-	from, to   int32   // tokens that end here
-	past       int32   // the first token that ends neither here nor below
-	first, end int32   // its children
-	chars      uint16  // that begin below it, of the token that has most
+	from, to int32 // tokens that end here
+	past     int32 // the first token that ends neither here nor below
+	first    int32 // its children
+}
+
+// children are the first child of a node and what is behind the last.
+func (t *trie) children(node int32) (first, end int32) {
+	return t.nodes[node].first, t.nodes[node+1].first
 }
 
 // maxTokenBytes is the length of the longest token that answers under a grammar may have.
@@ -27,6 +35,8 @@ func newTrie(ids []int32, text [][]byte) trie {
 			t.grow(int32(level), depth, text)
 		}
 	}
+	t.below, t.chars = make([]classes, len(t.nodes)), make([]uint16, len(t.nodes))
+	t.nodes = append(t.nodes, trieNode{first: int32(len(t.nodes))})
 	if len(ids) > 0 {
 		t.note(0, nil, text)
 	}
@@ -49,7 +59,6 @@ func (t *trie) grow(node int32, depth int, text [][]byte) {
 		t.bytes = append(t.bytes, b)
 		t.nodes = append(t.nodes, trieNode{from: from, past: i})
 	}
-	n.end = int32(len(t.nodes))
 	t.nodes[node] = n
 }
 
@@ -78,11 +87,11 @@ func (t *trie) note(node int32, path []int32, text [][]byte) {
 				below.add(begins[d])
 				chars++
 			}
-			at := &t.nodes[path[d]]
-			at.below, at.chars = at.below.or(below), max(at.chars, chars)
+			at := path[d]
+			t.below[at], t.chars[at] = t.below[at].or(below), max(t.chars[at], chars)
 		}
 	}
-	for c := n.first; c < n.end; c++ {
+	for c, end := t.children(node); c < end; c++ {
 		t.note(c, path, text)
 	}
 }

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -143,7 +144,9 @@ func (m *Matcher) walk(t *trie, s *state, to *Mask, most float64) float64 {
 		return 0
 	}
 	w := walker{Matcher: m, trie: t, to: to, most: most}
-	w.children(0, place{s: s}, 0)
+	if !w.takeAhead(s) {
+		w.children(0, place{s: s}, 0)
+	}
 	return w.worst
 }
 
@@ -169,8 +172,7 @@ func (w *walker) children(node int32, from place, depth uint16) {
 		w.follow(node, from.top, from.base, depth)
 		return
 	}
-	n := &w.nodes[node]
-	for c := n.first; c < n.end; c++ {
+	for c, end := w.trie.children(node); c < end; c++ {
 		if b := w.bytes[c]; from.s.bytes.has(b) {
 			if depth > 0 && w.m.work > w.Matcher.most {
 				return // beyond the budget tokens of one byte go on
@@ -180,21 +182,32 @@ func (w *walker) children(node int32, from place, depth uint16) {
 	}
 }
 
-// follow is children where one stack is, whose top leads one way with each byte: the bytes of both
-// are in order.
+// follow is children where one stack is, whose top leads one way with each byte.
 func (w *walker) follow(node, top int32, base *node, depth uint16) {
-	n, t := &w.nodes[node], &w.m.p.tops[top]
-	ways := w.m.p.edges[t.first : t.first+int32(t.count)]
-	for c := n.first; c < n.end && len(ways) > 0; {
-		switch b, way := w.bytes[c], ways[0]; {
-		case b > way.hi:
-			ways = ways[1:]
-		case b >= way.lo:
-			w.visit(c, w.behind(way.to, base), depth+1)
-			c++
-		default:
-			skip, _ := slices.BinarySearch(w.bytes[c:n.end], way.lo)
-			c += int32(skip)
+	for c, to := range w.m.p.inStep(w.trie, node, top) {
+		w.visit(c, w.behind(to, base), depth+1)
+	}
+}
+
+// inStep are the children of a node of a trie whose bytes a simple state takes, and the states
+// behind these: the bytes of both are in order.
+func (p *program) inStep(t *trie, node, top int32) iter.Seq2[int32, int32] {
+	return func(yield func(child, to int32) bool) {
+		s := &p.tops[top]
+		ways := p.edges[s.first : s.first+int32(s.count)]
+		for c, end := t.children(node); c < end && len(ways) > 0; {
+			switch b, way := t.bytes[c], ways[0]; {
+			case b > way.hi:
+				ways = ways[1:]
+			case b >= way.lo:
+				if !yield(c, way.to) {
+					return
+				}
+				c++
+			default:
+				skip, _ := slices.BinarySearch(t.bytes[c:end], way.lo)
+				c += int32(skip)
+			}
 		}
 	}
 }
@@ -211,7 +224,8 @@ func (w *walker) behind(to int32, base *node) place {
 // they are added at once.
 func (w *walker) visit(node int32, at place, depth uint16) {
 	n := &w.nodes[node]
-	if at.s != nil && at.s.loop != nil && int32(n.chars) <= at.s.run && at.s.loop.of.covers(n.below) {
+	if at.s != nil && at.s.loop != nil && !w.without.covers(at.s.loop.of) && int32(w.chars[node]) <= at.s.run &&
+		at.s.loop.of.covers(w.below[node]) {
 		switch free := at.s.free(); {
 		case free <= w.most:
 			w.add(n.from, n.past, free)
@@ -225,8 +239,10 @@ func (w *walker) visit(node int32, at place, depth uint16) {
 			return
 		}
 	}
-	w.add(n.from, n.to, w.m.costOf(at))
-	if n.first < n.end && depth < w.deepest {
+	if n.from < n.to {
+		w.add(n.from, n.to, w.m.costOf(at))
+	}
+	if first, end := w.trie.children(node); first < end && depth < w.deepest {
 		w.children(node, at, depth)
 	}
 }

@@ -150,6 +150,10 @@ func (s *wordSet) add(w []string, depth int) int32 {
 func (b *builder) writeShared(w []string, from, to int32) {
 	var s wordSet
 	root := s.add(w, 0)
+	fork := root // behind what all words begin with
+	for n := s.nodes[fork]; n.to-n.from == 1 && !n.final; n = s.nodes[fork] {
+		fork = s.ways[n.from].to
+	}
 	at := make([]int32, len(s.nodes)) // 1 + the state of each
 	at[root] = from + 1
 	level := []int32{root}
@@ -168,6 +172,9 @@ func (b *builder) writeShared(w []string, from, to int32) {
 			}
 			b.edge(here, at[way.to]-1, byteRange{way.b, way.b})
 		}
+	}
+	if len(b.heavy) < mostHeavy && at[fork] != 0 {
+		b.heavy = append(b.heavy, at[fork]-1)
 	}
 }
 

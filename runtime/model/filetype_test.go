@@ -34,6 +34,8 @@ func TestMixTypes(t *testing.T) {
 			"down": "q6_k [0 3 6 8 9]", "router": "f32 [0 1 2 3 4 5 6 7 8 9]"}},
 		{"rows that are no whole blocks", "q4_k_m", odd, map[string]string{
 			"embed": "q8_0 [-1]", "v": "q8_0 [0 3 6 7 8]", "down": "q8_0 [0 3 6 7 8]"}},
+		{"experts alone", "mxfp4_moe", small("gpt-oss"), map[string]string{"q": "q8_0 [0 1]", "k": "q8_0 [0 1]",
+			"v": "q8_0 [0 1]", "o": "q8_0 [0 1]", "head": "q8_0 [-1]", "embed": "q8_0 [-1]", "router": "f32 [0 1]"}},
 	} {
 		f, err := ParseFileType(c.mix)
 		if err != nil {
@@ -97,7 +99,7 @@ func TestParseFileType(t *testing.T) {
 	for _, m := range mixes {
 		numbers = append(numbers, m.number)
 	}
-	if !slices.Equal(numbers, []uint32{15, 17}) {
+	if !slices.Equal(numbers, []uint32{15, 17, 38}) {
 		t.Errorf("file types %v", numbers)
 	}
 }

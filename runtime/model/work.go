@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -21,7 +22,7 @@ type Span struct{ Pos, N int }
 type Task struct {
 	Compute string // as ceilings name it: f32, int8, bf16
 	Type    string // of the weights; "" for attention, which has none
-	roofline.Work
+	roofline.Step
 }
 
 // Work is what forwards of a model do under a plan, as its ops say it: the products of each weight
@@ -30,6 +31,7 @@ type Task struct {
 // must come from memory, weights and cached keys and values: activations stay in caches. What else
 // there is (norms, rotations) does little and is left out. Ops of one shape are one task.
 type Work struct {
+	prefill  *plans.Phase // whose schedules say how often weights are unpacked
 	products []product
 	attends  []attend
 	states   state
@@ -38,7 +40,7 @@ type Work struct {
 // product is matrices of one shape.
 type product struct {
 	compute     string
-	typ         string  // of the weights
+	key         plans.WeightKey
 	flop, bytes float64 // of one matrix and one row; of reading one matrix
 	count       float64
 	used, of    int  // experts of a row, and among how many; 0 of 0: every row takes every matrix
@@ -57,7 +59,7 @@ type attend struct {
 // knows a shape alone, leaves out what only a file's metadata say, such as windows. Types and paths
 // are the plan's. The error is a plan for another model, which lacks a weight.
 func NewWork(m *Model, p *plans.Plan) (*Work, error) {
-	w := &Work{}
+	w := &Work{prefill: &p.Prefill}
 	types := newTypesOf(p)
 	for i := range m.Ops {
 		op := &m.Ops[i]
@@ -82,7 +84,7 @@ func (w *Work) product(m *Model, op *Op, weight *Weight, key plans.WeightKey, p 
 		path = chosen.Compute
 	}
 	values := float64(weight.N) * float64(weight.K)
-	one := product{compute: path.String(), typ: key.Type, flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
+	one := product{compute: path.String(), key: key, flop: 2 * values, bytes: values * roofline.Bits(key.Type) / 8,
 		head: op.Wanted}
 	if op.Kind == OpExperts {
 		one.used, one.of = m.Experts.Used, m.Experts.Count
@@ -134,19 +136,34 @@ func (w *Work) Of(rows Rows) []Task {
 			each = p.count * float64(p.used) / float64(p.of)
 			read = p.count * plans.Reached(p.used, p.of, m)
 		}
-		out = append(out, Task{p.compute, p.typ, roofline.Work{FLOP: float64(m) * p.flop * each,
-			Bytes: p.bytes * read}})
+		step := roofline.Step{Work: roofline.Work{FLOP: float64(m) * p.flop * each, Bytes: p.bytes * read}}
+		if s, ok := w.schedule(p.key, m); ok {
+			rows := m
+			if p.of > 0 {
+				rows = int(math.Ceil(float64(m) * each / read)) // of one expert
+			}
+			step.Unpacked = read * p.flop / 2 * float64(s.Unpackings(rows))
+		}
+		out = append(out, Task{p.compute, p.key.Type, step})
 	}
 	for _, span := range rows.Spans {
 		if w.states.bytes > 0 {
 			out = append(out, Task{Compute: microkernel.ComputeF32.String(),
-				Work: roofline.Work{FLOP: float64(span.N) * w.states.flop, Bytes: w.states.bytes}})
+				Step: roofline.Step{Work: roofline.Work{FLOP: float64(span.N) * w.states.flop, Bytes: w.states.bytes}}})
 		}
 		for _, a := range w.attends {
-			out = append(out, Task{microkernel.ComputeF32.String(), "", a.of(span)})
+			out = append(out, Task{microkernel.ComputeF32.String(), "", roofline.Step{Work: a.of(span)}})
 		}
 	}
 	return out
+}
+
+// schedule is that of a weight for m rows of a prompt.
+func (w *Work) schedule(key plans.WeightKey, m int) (plans.Schedule, bool) {
+	if w.prefill == nil {
+		return plans.Schedule{}, false
+	}
+	return w.prefill.Lookup(key, m)
 }
 
 // of is that of one sequence in all such layers.

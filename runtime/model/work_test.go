@@ -60,7 +60,7 @@ func workOf(t *testing.T, c Config, p *plans.Plan) *Work {
 func sums(tasks []Task) map[string]Task {
 	out := map[string]Task{}
 	for _, t := range tasks {
-		out[t.Compute] = Task{Compute: t.Compute, Work: out[t.Compute].Add(t.Work)}
+		out[t.Compute] = Task{Compute: t.Compute, Step: out[t.Compute].Add(t.Step)}
 	}
 	return out
 }

@@ -163,7 +163,7 @@ func (p *Problem) roofSeconds(m int) float64 {
 	if p.Roof.Bandwidth <= 0 || len(p.Roof.Targets) == 0 {
 		return 0
 	}
-	return p.Roof.Place(p.work(m)).Seconds
+	return p.Roof.Seconds(p.Roof.Targets[0], p.work(m))
 }
 
 func (p *Problem) work(m int) roofline.Work {

@@ -35,6 +35,7 @@ func Complete(p *profiles.Profile, isa string, types []string) (*profiles.Profil
 	c.contradictions()
 	for _, typ := range types {
 		c.peak(typ)
+		c.slower(typ)
 	}
 	c.sizes()
 	c.memory()
@@ -133,6 +134,63 @@ func (c *completion) peak(typ string) {
 	}
 	c.p.Ceilings = append(c.p.Ceilings, points...)
 	c.note("the profile has no peak of %s/%s; assumed %s", c.isa, typ, from)
+}
+
+// slower adds what one core of each slower type reaches, where the profile has no figure of it and
+// the system states how fast the types are.
+func (c *completion) slower(typ string) {
+	types := c.p.Machine.CoreTypes
+	if len(types) < 2 {
+		return
+	}
+	allowed := c.p.Allowed()
+	first := func(t topotree.CoreType) topotree.CPUSet {
+		return topotree.NewCPUSet(t.CPUs.Intersect(allowed).Slice()[:1]...)
+	}
+	path := roofline.Path{ISA: c.isa, Type: typ}
+	for i, t := range types {
+		if t.CPUs.Intersect(allowed).IsEmpty() || c.single(path, t.CPUs) {
+			continue
+		}
+		share, by := relative(t, types[0])
+		if share == 0 {
+			continue
+		}
+		fast := roofline.NewMachine(&c.p).Peak(topotree.NewCPUSet(c.p.CorePUs()[0]), path).Value
+		if i == 0 { // so that the others have something to be slower than
+			share = 1
+		}
+		c.p.Ceilings = append(c.p.Ceilings, profiles.Ceiling{Kind: profiles.Compute, ISA: c.isa, Type: typ, PUs: 1,
+			CPUs: first(t), Figure: assumed(fast*share, "FLOP/s")})
+		if i > 0 {
+			c.note("the profile has no %s of the cores %s; assumed %.2g of the fastest, by %s", path, t.Name, share, by)
+		}
+	}
+}
+
+// single tells whether the profile has a figure of one core of a set.
+func (c *completion) single(path roofline.Path, of topotree.CPUSet) bool {
+	for _, f := range c.p.Ceilings {
+		if f.Kind == profiles.Compute && f.Device == "" && f.ISA == path.ISA && f.Type == path.Type && f.PUs == 1 &&
+			!f.CPUs.IsEmpty() && f.CPUs.In(of) {
+			return true
+		}
+	}
+	return false
+}
+
+// relative is how fast cores of a type are beside the fastest, by what the system states of both.
+func relative(t, fastest topotree.CoreType) (share float64, by string) {
+	for _, v := range []struct {
+		of, most int
+		by       string
+	}{{t.Capacity, fastest.Capacity, "cpu_capacity"}, {t.BaseMHz, fastest.BaseMHz, "base clock"},
+		{t.MaxMHz, fastest.MaxMHz, "maximum clock"}} {
+		if v.of > 0 && v.most > 0 {
+			return math.Min(1, float64(v.of)/float64(v.most)), v.by
+		}
+	}
+	return 0, ""
 }
 
 func assumed(v float64, unit string) profiles.Figure {

@@ -17,49 +17,39 @@ import (
 // instruction set and type, the same for all configurations. Assumed.
 const nearRoof = 0.8
 
-// Near is how much of its roofs a weight type reaches under the default schedules: of the
-// multiply-adds where these bound it, of the reading elsewhere. Two anchors say it (Agent.xpu
-// appendix B).
-type Near struct{ Peak, Read float64 }
+// Calibrate sets what products of some weight types, and attention under "", reach of the roofs;
+// others keep what is assumed.
+func (p *Predictor) Calibrate(near map[string]roofline.Near) { p.near = near }
 
-// Calibrate sets what products of some weight types reach of the roofs; others keep what is
-// assumed.
-func (p *Predictor) Calibrate(near map[string]Near) { p.near = near }
-
-func (p *Predictor) nearOf(weight string) Near {
+func (p *Predictor) nearOf(weight string) roofline.Near {
 	if n, ok := p.near[weight]; ok {
 		return n
 	}
-	return Near{nearRoof, nearRoof}
+	return AssumedNear()
+}
+
+// AssumedNear is what kernels are assumed to reach of the roofs where nobody measured it.
+func AssumedNear() roofline.Near { return roofline.Near{Peak: nearRoof, Read: nearRoof} }
+
+// Pace is what bounds ops of an arithmetic on some PUs.
+func (p *Predictor) Pace(compute string, pus topotree.CPUSet) roofline.Pace {
+	return roofline.Pace{Peak: p.peaksOf(pus)[slices.Index(p.types, compute)], Read: p.read(pus, nil)}
 }
 
 // Product is what C[M,N] = A[M,K] W[N,K]^T takes on some PUs, without the barrier behind it.
 func (p *Predictor) Product(m int, key plans.WeightKey, compute string, pus topotree.CPUSet) float64 {
-	near, work := p.nearOf(key.Type), p.productWork(m, key)
-	return math.Max(work.FLOP/p.peaksOf(pus)[slices.Index(p.types, compute)]/near.Peak,
-		work.Bytes/p.read(pus, nil)/near.Read)
+	return p.Pace(compute, pus).Seconds(p.ProductStep(m, key), p.nearOf(key.Type))
 }
 
-// productWork is that of a product as forwards count it: the weights are read, the rest is in
-// caches.
-func (*Predictor) productWork(m int, key plans.WeightKey) roofline.Work {
+// ProductStep is a product as forwards count it: the weights are read, the rest is in caches. They
+// are unpacked as the schedules of the plan's prefill have it.
+func (p *Predictor) ProductStep(m int, key plans.WeightKey) roofline.Step {
 	values := float64(key.N) * float64(key.K)
-	return roofline.Work{FLOP: 2 * values * float64(m), Bytes: values * roofline.Bits(key.Type) / 8}
-}
-
-// Reached is what of the roofs of some PUs two measured products of a weight type reach, the first
-// bound by reading and the second by multiplying: the anchors of Agent.xpu appendix B. Times are
-// seconds.
-func (p *Predictor) Reached(key plans.WeightKey, compute string, pus topotree.CPUSet, rows [2]int,
-	seconds [2]float64) (Near, error) {
-	peak, read := p.peaksOf(pus)[slices.Index(p.types, compute)], p.read(pus, nil)
-	var anchors [2]roofline.Anchor
-	for i, m := range rows {
-		w := p.productWork(m, key)
-		anchors[i] = roofline.Anchor{Intensity: w.Intensity(), Utilization: math.Min(1, w.Bytes/seconds[i]/read)}
+	s := roofline.Step{Work: roofline.Work{FLOP: 2 * values * float64(m), Bytes: values * roofline.Bits(key.Type) / 8}}
+	if schedule, ok := p.plan.Prefill.Lookup(key, m); ok {
+		s.Unpacked = values * float64(schedule.Unpackings(m))
 	}
-	effective, bandwidth, err := roofline.Calibrate(peak, read, anchors[0], anchors[1])
-	return Near{effective / peak, bandwidth / read}, err
+	return s
 }
 
 // Predictor says how long forwards of a model take on a machine under service configurations
@@ -79,7 +69,7 @@ type Predictor struct {
 	local map[string]float64 // bandwidths, by set of PUs
 	peaks map[string][]float64
 	waits map[string]float64
-	near  map[string]Near // by weight type, where it was measured
+	near  map[string]roofline.Near // by weight type, where it was measured
 	works map[shareKey]*work
 	sums  map[sumKey]float64
 }
@@ -298,8 +288,8 @@ func (p *Predictor) forward(ph *phase, k forwardKey) float64 {
 		r := &ph.ranks[i]
 		sum := 0.0
 		for _, t := range p.tasks(r.work, k) {
-			near := p.nearOf(t.weight)
-			sum += math.Max(t.flop/r.peaks[t.typ]/near.Peak, t.bytes/r.read/near.Read)
+			pace := roofline.Pace{Peak: r.peaks[t.typ], Read: r.read}
+			sum += pace.Seconds(t.Step, p.nearOf(t.weight))
 		}
 		slowest = math.Max(slowest, sum)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sandwich/roofline"
 	"sandwich/topotree"
 )
 
@@ -50,11 +51,13 @@ func (c *Config) Even() bool {
 	return true
 }
 
-// Assumptions are those of the predictions, whatever the machine; calibrated says that products
-// have ceilings of their own.
-func Assumptions(calibrated bool) []string {
+// Assumptions are those of the predictions, whatever the machine, beside ceilings of their own that
+// weight types, and attention under "", have.
+func Assumptions(near map[string]roofline.Near) []string {
 	who := "kernels reach"
-	if calibrated {
+	if _, ok := near[""]; ok {
+		who = "products of weight types without anchors reach"
+	} else if len(near) > 0 {
 		who = "attention, and products of weight types without anchors, reach"
 	}
 	return []string{

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"sandwich/plans"
+	"sandwich/roofline"
 	"sandwich/runtime/model"
 )
 
@@ -19,9 +20,9 @@ type work struct {
 
 // task is what the ops of one arithmetic and one shape do in a forward.
 type task struct {
-	typ         int    // of Predictor.types
-	weight      string // type of the weights; "": none
-	flop, bytes float64
+	typ    int    // of Predictor.types
+	weight string // type of the weights; "": none
+	roofline.Step
 }
 
 // work is that of a share; equal shares have one.
@@ -86,7 +87,7 @@ func (p *Predictor) tasks(w *work, k forwardKey) []task {
 	var out []task
 	for _, t := range w.model.Of(rows) {
 		typ := slices.Index(p.types, t.Compute)
-		out = append(out, task{typ, t.Type, t.FLOP, t.Bytes})
+		out = append(out, task{typ, t.Type, t.Step})
 	}
 	w.tasks[k] = out
 	return out

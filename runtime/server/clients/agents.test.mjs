@@ -17,7 +17,8 @@ const patience = Number(process.env.AGENT_SECONDS ?? 900) * 1000;
 let server, folder;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "agents-"));
-  server = await serve("--ctx", "65536", "--parallel", "2");
+  const model = process.env.AGENT_MODEL ? ["--model", process.env.AGENT_MODEL] : [];
+  server = await serve("--ctx", "65536", "--parallel", "2", ...model);
 });
 after(async () => {
   await server.stop();

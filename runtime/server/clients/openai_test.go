@@ -16,16 +16,23 @@ import (
 	"github.com/openai/openai-go/option"
 )
 
-const key = "sk-test"
+const key, otherKey = "sk-test", "sk-other"
 
 // connect returns a client of the server at SANDWICH_URL (key in
-// SANDWICH_API_KEY), or of one that it starts from the binary SANDWICH_BIN, by
-// default bin/sandwich of this repository, with the embedded model.
-func connect(t *testing.T) openai.Client {
+// SANDWICH_API_KEY), or of one that it starts with more arguments of serve.
+func connect(t *testing.T, args ...string) openai.Client {
 	t.Helper()
 	if url := os.Getenv("SANDWICH_URL"); url != "" {
 		return client(url, os.Getenv("SANDWICH_API_KEY"))
 	}
+	return client(start(t, args...), key)
+}
+
+// start starts a server from the binary SANDWICH_BIN, by default bin/sandwich of
+// this repository, with the embedded model, and returns its address. It takes the
+// keys key and otherKey.
+func start(t *testing.T, args ...string) string {
+	t.Helper()
 	bin := os.Getenv("SANDWICH_BIN")
 	if bin == "" {
 		bin = filepath.Join("..", "..", "..", "bin", "sandwich")
@@ -35,10 +42,10 @@ func connect(t *testing.T) openai.Client {
 	}
 	addr := freeAddr(t)
 	keys := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(keys, []byte(key+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(keys, []byte(key+"\n"+otherKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "serve", "--listen", addr, "--api-key-file", keys)
+	cmd := exec.Command(bin, append([]string{"serve", "--listen", addr, "--api-key-file", keys}, args...)...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -55,7 +62,7 @@ func connect(t *testing.T) openai.Client {
 		if resp, err := http.Get("http://" + addr + "/health"); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return client("http://"+addr, key)
+				return "http://" + addr
 			}
 		}
 		select {
@@ -66,7 +73,7 @@ func connect(t *testing.T) openai.Client {
 		}
 	}
 	t.Fatal("the server does not answer /health")
-	return openai.Client{}
+	return ""
 }
 
 func client(url, key string) openai.Client {

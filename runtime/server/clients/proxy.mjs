@@ -75,9 +75,11 @@ export function proxy(upstream, folder) {
 function judge(entry, request, answer) {
   if (entry.method !== "POST") return;
   const asked = JSON.parse(request || "{}");
-  const names = new Set((asked.tools ?? []).map((t) => t.function?.name ?? t.name));
+  const named = (t) => (t.type === "namespace" ? t.tools.map((x) => `${t.name}.${x.name}`) : [t.function?.name ?? t.name]);
+  const names = new Set((asked.tools ?? []).flatMap(named));
   entry.tools = names.size;
   entry.cut = /"finish_reason":"length"|"status":"incomplete"|"stop_reason":"max_tokens"/.test(answer);
+  const full = (item) => (item.namespace ? `${item.namespace}.${item.name}` : item.name);
   const calls = new Map();
   const add = (key, name, args) => {
     const call = calls.get(key) ?? { name: "", args: "" };
@@ -92,8 +94,8 @@ function judge(entry, request, answer) {
     for (const c of o.choices ?? []) {
       for (const call of (c.delta ?? c.message)?.tool_calls ?? []) add(`${c.index}.${call.index ?? call.id}`, call.function.name, call.function.arguments);
     }
-    if (o.type === "response.output_item.done" && o.item.type === "function_call") add(o.item.id, o.item.name, o.item.arguments);
-    if (o.type === "response.output_item.done" && o.item.type === "custom_tool_call") add(o.item.id, o.item.name, "{}");
+    if (o.type === "response.output_item.done" && o.item.type === "function_call") add(o.item.id, full(o.item), o.item.arguments);
+    if (o.type === "response.output_item.done" && o.item.type === "custom_tool_call") add(o.item.id, full(o.item), "{}");
     if (o.error) entry.faults.push(o.error.message ?? o.error);
   }
   for (const [, { name, args }] of calls) {

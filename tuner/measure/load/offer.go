@@ -6,14 +6,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"sandwich/runtime/api"
+	"sandwich/runtime/counters"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/sched"
 	"sandwich/tuner/trace"
@@ -52,7 +49,7 @@ func Offer(ctx context.Context, t trace.Trace, seed uint64, target Target) (*Run
 	defer fail(nil)
 	out := make([]trace.Outcome, len(t))
 	texts := prompts(t, seed, target.Vocab())
-	joules := readJoules()
+	joules, unknown := counters.Joules()
 	began := time.Now()
 	target.Begin()
 	var all sync.WaitGroup
@@ -94,8 +91,8 @@ func Offer(ctx context.Context, t trace.Trace, seed uint64, target Target) (*Run
 		return nil, err
 	}
 	run := &Run{Began: began, Report: trace.NewReport(out, time.Since(began)-out[0].At, 0, sched.Stats{})}
-	if joules > 0 {
-		run.Joules = max(0, readJoules()-joules)
+	if after, err := counters.Joules(); err == nil && unknown == nil {
+		run.Joules = max(0, after-joules)
 	}
 	target.End(run)
 	return run, nil
@@ -114,21 +111,4 @@ func prompts(t trace.Trace, seed uint64, vocab int) [][]int32 {
 		}
 	}
 	return out
-}
-
-// readJoules sums up the energy counters of the packages, 0 where they cannot be read.
-func readJoules() (sum float64) {
-	zones, _ := filepath.Glob("/sys/class/powercap/intel-rapl:[0-9]*/energy_uj")
-	for _, z := range zones {
-		if strings.Count(filepath.Base(filepath.Dir(z)), ":") > 1 {
-			continue // a plane of a package
-		}
-		text, err := os.ReadFile(z)
-		if err != nil {
-			return 0
-		}
-		v, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-		sum += v / 1e6
-	}
-	return sum
 }

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/plans/thumb"
+	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
+	"sandwich/roofline"
+	"sandwich/runtime/counters"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+	"sandwich/runtime/session"
+	"sandwich/topotree"
+	"sandwich/tuner"
+	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/chart"
+	"sandwich/tuner/service"
+)
+
+// rooflineFlags are what bench roofline predicts and measures.
+type rooflineFlags struct {
+	session sessionFlags
+	machine string // predicted alone
+	typ     string
+	each    string
+	isas    []string // of each; that of --isa without it
+	rows    []int
+	context int
+	reps    int
+	within  time.Duration
+	least   time.Duration
+	svg     string
+
+	noSplit, noPipeline, packOnPath bool // what --machine predicts without
+}
+
+func newBenchRoofline() *cobra.Command {
+	f := rooflineFlags{}
+	c := &cobra.Command{
+		Use:   "roofline",
+		Short: "Predict and measure each op of a model: its regime, its time, and how far the prediction is off",
+		Long: `Print for each op of a model and each number of rows M what bounds it (memory-bound, ridge-crossing or
+compute-bound), where it runs, how long it is predicted to take and how long it took, as the median over layers and
+forwards. Up to the plan's decode batch a forward is M sequences that each generate a token, beyond it one chunk of a prompt;
+--context positions lie before them.
+
+Predictions rest on the roofs of this machine and on three products of each weight type, the largest of the model, with
+1, 32 and 512 rows, which say what kernels reach of the roofs and what unpacking costs (--anchors is the time for that);
+none of the measured forwards enters. The last line says how far they are off over ops of at least --least.
+
+--each-isa avx512,avx2 measures one instruction set after the other, and says how often the faster one was predicted to be.
+--machine predicts for any host.yaml or a built-in machine, and measures nothing; it also says from how many rows on an op
+runs elsewhere. --no-split, --no-pipeline and --pack-on-path then say how many times as long each op would take at its roof
+without that mechanism (SMEPilot, section 5.4): its weights written and read once more, for the last. --svg draws the roofline with the ops
+on it. The energy of each forward is printed where the system has counters for it.`,
+		Example: `  sandwich bench roofline
+  sandwich bench roofline --model llama.gguf --rows 1,16,512 --svg roofline.svg
+  sandwich bench roofline --model llama.gguf --each-isa avx512,avx2 --format csv
+  sandwich bench roofline --machine m4pro --model llama-3.2-3b --type f16 --compute f16`,
+		Args: exactArgs(0, ""),
+	}
+	f.session.add(c)
+	fs := c.Flags()
+	fs.StringVar(&f.each, "each-isa", "", "measure these instruction sets one after the other, such as avx512,avx2")
+	fs.StringVar(&f.machine, "machine", "", "predict for this host.yaml or built-in machine and measure nothing: "+
+		strings.Join(profiles.BuiltinNames(), ", "))
+	fs.StringVar(&f.typ, "type", "f16", "tensor type of the matrices, where the model is a preset")
+	fs.IntSliceVar(&f.rows, "rows", []int{1, 4, 16, 64, 256, 1024}, "rows of the forwards")
+	fs.IntVar(&f.context, "context", 512, "positions before the rows of each sequence")
+	fs.IntVarP(&f.reps, "reps", "r", 5, "forwards of each number of rows")
+	durationFlag(fs, &f.within, "anchors", 10*time.Second, "time to measure what kernels reach of the roofs")
+	durationFlag(fs, &f.least, "least", 50*time.Microsecond, "shortest op that is shown in the table and counts "+
+		"in the last line")
+	fs.BoolVar(&f.noSplit, "no-split", false, "with --machine: also without splitting ops between unlike workers")
+	fs.BoolVar(&f.noPipeline, "no-pipeline", false, "with --machine: also with the stages of attention one after the "+
+		"other")
+	fs.BoolVar(&f.packOnPath, "pack-on-path", false, "with --machine: also with weights packed at each use")
+	fs.StringVar(&f.svg, "svg", "", "file for a picture of the roofline with the ops on it")
+	format := formatFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return usageError(err)
+		}
+		out, err := f.run(c.Context())
+		if err != nil {
+			return err
+		}
+		if f.svg != "" {
+			if err := writeOutput(f.svg, func(w io.Writer) error {
+				return chart.Roofline(w, out.rows,
+					out.roofs)
+			}); err != nil {
+				return err
+			}
+		}
+		return out.print(c.OutOrStdout(), *format)
+	}
+	return c
+}
+
+// mostRows bounds the rows of a forward.
+const mostRows = 1 << 14
+
+func (f *rooflineFlags) check() error {
+	slices.Sort(f.rows)
+	f.rows = slices.Compact(f.rows)
+	for _, m := range f.rows {
+		if m < 1 || m > mostRows {
+			return fmt.Errorf("--rows %d: give numbers from 1 to %d", m, mostRows)
+		}
+	}
+	switch {
+	case len(f.rows) == 0:
+		return errors.New("--rows is empty: give numbers of rows, such as 1,16,512")
+	case f.context < 0 || f.context > 1<<20:
+		return fmt.Errorf("--context %d: give positions from 0 to %d", f.context, 1<<20)
+	case f.reps < 1 || f.reps > 10000:
+		return fmt.Errorf("--reps %d: give a number from 1 to 10000", f.reps)
+	case f.machine == "" && (f.noSplit || f.noPipeline || f.packOnPath):
+		return errors.New("--no-split, --no-pipeline and --pack-on-path go with --machine: nothing here runs without " +
+			"them")
+	case f.noSplit && f.noPipeline || f.noSplit && f.packOnPath || f.noPipeline && f.packOnPath:
+		return errors.New("take away one mechanism at a time: give one of --no-split, --no-pipeline, --pack-on-path")
+	case f.within <= 0 || f.within > 10*time.Minute:
+		return fmt.Errorf("--anchors %s: give a time up to 10m", f.within)
+	}
+	if f.each == "" {
+		f.isas = []string{f.session.isa}
+		return nil
+	}
+	if f.session.isa != "" || f.machine != "" {
+		return errors.New("--each-isa goes without --isa and --machine")
+	}
+	f.isas = strings.Split(f.each, ",")
+	for i, isa := range f.isas {
+		if f.isas[i] = strings.TrimSpace(isa); f.isas[i] == "" || slices.Contains(f.isas[:i], f.isas[i]) {
+			return fmt.Errorf("--each-isa %s: give each instruction set once, such as avx512,avx2", show.Clip(f.each,
+				40))
+		}
+	}
+	return nil
+}
+
+func (f *rooflineFlags) run(ctx context.Context) (*rooflineOut, error) {
+	out := &rooflineOut{least: f.least.Seconds(), joules: map[int]float64{}}
+	if f.machine != "" {
+		return out, f.predict(out)
+	}
+	for _, isa := range f.isas {
+		f.session.isa = isa
+		if err := f.measure(ctx, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// measure predicts and measures on this machine under one instruction set.
+func (f *rooflineFlags) measure(ctx context.Context, out *rooflineOut) error {
+	s, err := f.session.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := measureRoofs(ctx, s.Profile, calibrate.Options{}); err != nil {
+		return err
+	}
+	plan := *s.Plan
+	plan.Chunk = max(plan.Chunk, f.rows[len(f.rows)-1]) // a forward is one chunk
+	s.Plan = &plan
+	config, err := model.ConfigOf(s.File)
+	if err != nil {
+		return err
+	}
+	ops, err := config.Model()
+	if err != nil {
+		return err
+	}
+	anchors, err := tuner.Anchors(ctx, tuner.SimulateOptions{Profile: s.Profile, Shape: s.Shape, Model: ops,
+		Compute: f.session.compute, KV: f.session.kv, ISA: f.session.isa}, f.within)
+	if err != nil {
+		return err
+	}
+	out.rests = append(out.rests, anchors.Measured...)
+	o := measure.RooflineOptions{Rows: f.rows, Reps: f.reps, Near: anchors.Types, Assumed: service.AssumedNear(),
+		Placer: model.Placer{Model: ops, Plan: s.Plan, Machine: roofline.NewMachine(s.Profile), Context: f.context}}
+	if _, err := o.Predict(); err != nil {
+		return usageError(err) // before anything is loaded
+	}
+	out.roofs = append(out.roofs, ceilingsOf(&o)...)
+	var done func()
+	o.Step, done = show.StepBar("bench roofline", len(f.rows)*(f.reps+1))
+	defer done()
+	ro, loaded := s.RunnerOptions(kvcache.BlocksFor(o.Positions()), o.LogitRows())
+	ro.Sequences = o.LogitRows()
+	runner, err := engine.Open(ctx, ro)
+	loaded()
+	if err != nil {
+		return modelError(err)
+	}
+	defer runner.Close()
+	s.NoticeFallen(runner)
+	o.Placer.Model = runner.Model
+	runner.Lead(func(l *pool.Leader) { err = f.forwards(ctx, runner, l, o, out) })
+	for i := range out.rows {
+		out.rows[i].Model, out.rows[i].CPU = s.Name, s.Profile.Host.CPUModel
+	}
+	return err
+}
+
+// forwards measures each number of rows apart, for its energy.
+func (f *rooflineFlags) forwards(ctx context.Context, r *engine.Runner, l *pool.Leader, o measure.RooflineOptions,
+	out *rooflineOut) error {
+	for _, m := range f.rows {
+		o.Rows = []int{m}
+		before, unknown := counters.Joules()
+		rows, err := measure.Roofline(ctx, r, l, o)
+		if err != nil {
+			return err
+		}
+		if after, err := counters.Joules(); unknown == nil && err == nil {
+			out.joules[m] = max(0, after-before) / float64(f.reps+1)
+		} else {
+			out.energy = unknown
+		}
+		out.rows = append(out.rows, rows...)
+	}
+	return nil
+}
+
+// predict is for a machine that need not be here.
+func (f *rooflineFlags) predict(out *rooflineOut) error {
+	subject, err := session.OpenSubject(f.session.model, f.typ)
+	if err != nil {
+		return usageError(err)
+	}
+	defer subject.Close()
+	host, err := namedMachine(f.machine)
+	if err != nil {
+		return err
+	}
+	ops, err := subject.Ops()
+	if err != nil {
+		return usageError(err)
+	}
+	ceilings := f.session.compute // of products, whatever kernels there are
+	if ceilings == "auto" {
+		ceilings = ""
+	}
+	plan, err := thumb.Default(host, subject.Shape, thumb.Options{KV: f.session.kv, ISA: f.session.isa,
+		Threads: f.session.threads})
+	if err != nil {
+		return usageError(err)
+	}
+	types := plan.Arithmetics()
+	if ceilings != "" && !slices.Contains(types, ceilings) {
+		types = append(types, ceilings)
+	}
+	profile, notes := service.Complete(host, plan.Widest(), types)
+	o := measure.RooflineOptions{Rows: f.rows, Assumed: service.AssumedNear(), Placer: model.Placer{Model: ops,
+		Plan:    plan,
+		Machine: roofline.NewMachine(profile), Context: f.context, Compute: ceilings}}
+	if f.noSplit || f.noPipeline || f.packOnPath {
+		without := o.Placer
+		without.Alone, without.Sequential = f.noSplit, f.noPipeline
+		if f.packOnPath {
+			without.Packing = packingMoves
+		}
+		o.Without = &without
+	}
+	if out.rows, err = o.Predict(); err != nil {
+		return usageError(err)
+	}
+	if err := f.changed(out.rows); err != nil {
+		return usageError(err)
+	}
+	if out.switches, err = o.Placer.Ranges(model.Phases[0], f.rows[len(f.rows)-1]); err != nil {
+		return usageError(err)
+	}
+	for i := range out.rows {
+		out.rows[i].Model, out.rows[i].CPU = subject.Name, host.Host.CPUModel
+	}
+	out.roofs, out.rests = ceilingsOf(&o), append(notes, service.Assumptions(nil)...)
+	return nil
+}
+
+// packingMoves is how often the bytes of a weight that is packed on the way move beside being read:
+// they are written, and read again. Where a write fetches the line first it is 3.
+const packingMoves = 2
+
+// changed refuses to take away what no op of the machine has.
+func (f *rooflineFlags) changed(rows []measure.RooflineRow) error {
+	for i := range rows {
+		if r := &rows[i]; r.Without > r.Roof*(1+1e-9) {
+			return nil
+		}
+	}
+	switch {
+	case f.noSplit:
+		return fmt.Errorf("--no-split: on %s no op is split between unlike workers", f.machine)
+	case f.noPipeline:
+		return fmt.Errorf("--no-pipeline: on %s no attention of these rows has stages on unlike units", f.machine)
+	case f.packOnPath:
+		return errors.New("--pack-on-path: none of these ops reads weights from memory")
+	}
+	return nil
+}
+
+// ceilingsOf are the roofs that products and attention have.
+func ceilingsOf(o *measure.RooflineOptions) (out []chart.Ceiling) {
+	p := &o.Placer
+	set := topotree.NewCPUSet(p.Plan.Prefill.PUs...)
+	types := p.Plan.Arithmetics()
+	if p.Compute != "" {
+		types = []string{p.Compute}
+	}
+	for _, typ := range types {
+		r, err := p.Machine.Roof(set, roofline.Path{ISA: p.Plan.Widest(), Type: typ})
+		if err != nil {
+			continue // no op stands on it
+		}
+		for _, t := range r.Targets {
+			out = append(out, chart.Ceiling{Name: t.Name, Peak: t.Peak, Bandwidth: r.Bandwidth})
+		}
+		if r.Mixed > 0 {
+			out = append(out, chart.Ceiling{Name: "all at once", Peak: r.Mixed, Bandwidth: r.Bandwidth})
+		}
+	}
+	return out
+}

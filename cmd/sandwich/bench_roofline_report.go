@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"sandwich/cmd/sandwich/internal/show"
+	"sandwich/profiles"
+	"sandwich/runtime/model"
+	"sandwich/tuner/measure"
+	"sandwich/tuner/measure/chart"
+)
+
+// rooflineOut is what was found.
+type rooflineOut struct {
+	rows   []measure.RooflineRow
+	roofs  []chart.Ceiling
+	joules map[int]float64 // of a forward, by rows
+	energy error           // why there are none
+	rests  []string        // what predictions rest on, in sentences
+	least  float64
+
+	switches []model.Placed // of a machine that is not here: where ops run by rows
+}
+
+var rooflineReport = report[measure.RooflineRow]{
+	title: func(r *measure.RooflineRow) string {
+		return fmt.Sprintf("%s on %s, PUs %s, %d positions before the rows", r.Model, r.CPU, r.PUs, r.Context)
+	},
+	columns: []string{"M", "op", "regime", "runs on", "FLOP/B", "predicted", "measured", "off"},
+	numbers: []int{0, 4, 5, 6, 7},
+	cells: func(r *measure.RooflineRow) []string {
+		intensity, took, off := "", "", ""
+		if r.Intensity > 0 {
+			intensity = fmt.Sprintf("%.3g", r.Intensity)
+		}
+		if r.Seconds > 0 {
+			took, off = profiles.FormatSeconds(r.Seconds), fmt.Sprintf("%+.0f %%", 100*r.Error)
+		}
+		target := r.Target
+		if r.Split != "" {
+			target += ": " + r.Split
+		}
+		return []string{strconv.Itoa(r.M), r.Op, r.Regime, target, intensity, profiles.FormatSeconds(r.Predicted), took,
+			off}
+	},
+	header: "op,M,phase,context,count,isa,pus,type,compute,flop,bytes,regime,target,split,roof_s,predicted_s,without_s,measured_s," +
+		"min_s,max_s,samples,error",
+	line: func(r *measure.RooflineRow) string {
+		return fmt.Sprintf("%s,%d,%s,%d,%d,%s,%s,%s,%s,%.0f,%.0f,%s,%s,%s,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%d,%.4f", r.Op,
+			r.M,
+			r.Phase, r.Context, r.Count, r.ISA, show.CSVCell(r.PUs), r.Type, r.Compute, r.FLOP, r.Bytes, r.Regime,
+			show.CSVCell(r.Target), show.CSVCell(r.Split), r.Roof, r.Predicted, r.Without, r.Seconds, r.Min, r.Max,
+			r.Samples, r.Error)
+	},
+}
+
+// rooflineJSON is the stable JSON of bench roofline.
+type rooflineJSON struct {
+	Rows    []measure.RooflineRow   `json:"rows"`
+	Errors  *measure.RooflineErrors `json:"errors,omitempty"`             // absent where nothing was measured
+	Placed  []model.Placed          `json:"placed,omitempty"`             // of a machine that is not here, by rows
+	Joules  map[int]float64         `json:"joules_per_forward,omitempty"` // by rows
+	RestsOn []string                `json:"rests_on"`
+}
+
+func (o *rooflineOut) print(w io.Writer, format string) error {
+	off := measure.ErrorsOf(o.rows, o.least)
+	if format == "json" {
+		doc := rooflineJSON{Rows: o.rows, Joules: o.joules, Placed: o.switches, RestsOn: append([]string{}, o.rests...)}
+		if off.Ops > 0 {
+			doc.Errors = &off
+		}
+		return show.JSON(w, doc)
+	}
+	if format == "csv" {
+		return rooflineReport.print(w, o.rows, format)
+	}
+	if err := o.table(w); err != nil {
+		return err
+	}
+	if len(o.switches) > 0 {
+		if err := placedReport.print(w, o.switches, "table"); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	for _, line := range o.sentences(off) {
+		if err := show.Sentence(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table leaves out ops that are too short to count.
+func (o *rooflineOut) table(w io.Writer) error {
+	var shown []measure.RooflineRow
+	short := 0
+	for _, r := range o.rows {
+		if max(r.Predicted, r.Seconds) < o.least {
+			short++
+			continue
+		}
+		shown = append(shown, r)
+	}
+	report := rooflineReport
+	if len(o.rows) > 0 && o.rows[0].Seconds == 0 {
+		report.columns, report.numbers = append(slices.Clone(report.columns[:6]), "without it"), []int{0, 4, 5, 6}
+		report.cells = func(r *measure.RooflineRow) []string {
+			cells, times := rooflineReport.cells(r), ""
+			if r.Without > 0 {
+				times = fmt.Sprintf("%.2f times", r.Without/r.Roof)
+			}
+			return append(cells[:6:6], times)
+		}
+		if !slices.ContainsFunc(shown, func(r measure.RooflineRow) bool { return r.Without > 0 }) {
+			report.columns, report.numbers = report.columns[:6], []int{0, 4, 5}
+			report.cells = func(r *measure.RooflineRow) []string { return rooflineReport.cells(r)[:6] }
+		}
+	}
+	if err := report.print(w, shown, "table"); err != nil {
+		return err
+	}
+	if short > 0 {
+		fmt.Fprintf(w, "and %s of less than %s\n", show.Plural(short, "op"), profiles.FormatSeconds(o.least))
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// sentences are what stands below the table.
+func (o *rooflineOut) sentences(e measure.RooflineErrors) (out []string) {
+	if e.Ops > 0 {
+		out = append(out, fmt.Sprintf("Of %d ops of at least %s predictions are off by %.0f %% at the median, "+
+			"nine in ten "+
+			"by less than %.0f %%.", e.Ops, profiles.FormatSeconds(e.Least), 100*e.Median, 100*e.P90))
+	}
+	if e.Cases > 0 {
+		out = append(out, fmt.Sprintf("In %d of %d cases that differ by more than 10 %% the faster instruction "+
+			"set was "+
+			"predicted to be.", e.Right, e.Cases))
+	}
+	for _, m := range slices.Sorted(maps.Keys(o.joules)) {
+		out = append(out, fmt.Sprintf("A forward of M = %d took %.3g J, of the whole package.", m, o.joules[m]))
+	}
+	if o.energy != nil {
+		out = append(out, "Energy is not known: "+o.energy.Error()+".")
+	}
+	if e.Ops == 0 {
+		out = append(out, "Nothing of this was measured.")
+	}
+	out = append(out, "Predictions rest on:")
+	for _, r := range o.rests {
+		out = append(out, "- "+show.Printable(r))
+	}
+	return out
+}

@@ -1,0 +1,260 @@
+package roofline
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sandwich/topotree"
+)
+
+// Output is what an operator writes, as far as it may be divided.
+type Output struct {
+	Rows, Columns         int // 0 columns: it is not divided
+	TileRows, TileColumns int // the larger of the tiles of all who may share it; 0: 1
+}
+
+// larger is the dimension that is divided: the larger one, so that regions stay compact (SMEPilot
+// section 4.1).
+func (o Output) larger() (name string, n, tile int) {
+	if o.Rows > o.Columns {
+		return "rows", o.Rows, max(1, o.TileRows)
+	}
+	return "columns", o.Columns, max(1, o.TileColumns)
+}
+
+// Piece is what one party of an operator does.
+type Piece struct {
+	Name    string          // of the target, or the class of its cores
+	PUs     topotree.CPUSet // none of a unit
+	Drivers int             // cores that drive a unit and do nothing else; 0 of cores
+	Outputs int             // of the divided dimension
+}
+
+// Placement is where an operator should run, and what the model expects of it.
+type Placement struct {
+	Regime  Regime
+	Targets []Target // one, or all of them where they share the operator
+	Divided string   // rows or columns; "" where one party does it all
+	Split   []Piece  // by target, and of cores by class
+	Seconds float64  // predicted, at the roof
+	Roof    string   // "memory" or "compute": which roof the placement hits
+	Why     string   // in a few words
+}
+
+// Target is the name of where it runs.
+func (p Placement) Target() string {
+	var names []string
+	for _, t := range p.Targets {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, " + ")
+}
+
+// OffCores tells whether a matrix unit or a device takes part.
+func (p Placement) OffCores() bool {
+	return slices.ContainsFunc(p.Targets, func(t Target) bool { return t.Units > 0 })
+}
+
+// SplitText is the split as people read it; "" where one party does it all.
+func (p Placement) SplitText() string {
+	var parts []string
+	for _, s := range p.Split {
+		text := fmt.Sprintf("%s %d", s.Name, s.Outputs)
+		if s.Drivers > 0 {
+			text += fmt.Sprintf(" (%d drivers)", s.Drivers)
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) < 2 {
+		return ""
+	}
+	return strings.Join(parts, " + ") + " " + p.Divided
+}
+
+// Place decides by the three regimes of SMEPilot section 3.2: memory-bound work stays on the cores,
+// of whatever class (matrix units use the memory worse), ridge-crossing work goes to the fastest
+// target alone, and compute-bound work is spread over all targets where the measured ceiling of all
+// at once is above that of the fastest, and where each of them finds whole tiles. Ceilings are
+// never added up. It panics on a roof without targets.
+func (r Roof) Place(w Work, o Output) Placement {
+	cores, best := r.Targets[0], r.Targets[0]
+	for _, t := range r.Targets[1:] {
+		if t.Peak > best.Peak {
+			best = t
+		}
+	}
+	p := Placement{Regime: r.Regime(w), Targets: []Target{best}}
+	switch {
+	case w.FLOP == 0:
+		p.Regime, p.Targets, p.Why = MemoryBound, []Target{cores}, "it moves activations alone"
+	case p.Regime == MemoryBound:
+		p.Targets, p.Why = []Target{cores}, fmt.Sprintf("%s, below the ridge of %s", perByte(w.Intensity()),
+			number(r.Ridge(cores)))
+	case len(r.Targets) == 1:
+		p.Why = fmt.Sprintf("%s, above the ridge of %s", perByte(w.Intensity()), number(r.Ridge(cores)))
+	case p.Regime == RidgeCrossing && r.Seconds(best, w) > r.Seconds(cores, w):
+		p.Targets, p.Why = []Target{cores}, best.Name+" would have more peak, and reads less"
+	case p.Regime == RidgeCrossing:
+		p.Why = fmt.Sprintf("%s: memory bounds %s, so that nobody can add to it", perByte(w.Intensity()), best.Name)
+	case r.Mixed == 0:
+		p.Why = "nobody measured what all reach at once"
+	case r.Mixed <= best.Peak:
+		p.Why = "all at once are no faster"
+	default:
+		p.Targets = r.Targets
+		p.Why = fmt.Sprintf("%s, above the ridge of %s; all at once reach %s of the fastest", perByte(w.Intensity()),
+			number(r.Ridge(best)), number(r.Mixed/best.Peak))
+	}
+	p.divide(o)
+	if len(p.Targets) > 1 && p.Split == nil {
+		p.Targets, p.Why = []Target{best}, "tiles do not suffice for all"
+		p.divide(o)
+	}
+	p.reckon(r, w, o)
+	return p
+}
+
+// reckon says how long it takes: a split as long as its later finisher.
+func (p *Placement) reckon(r Roof, w Work, o Output) {
+	all := p.Targets[0]
+	if len(p.Targets) > 1 {
+		_, n, tile := o.larger()
+		later, sum := 0.0, 0.0
+		for _, t := range p.Targets {
+			sum += t.Peak
+			later = math.Max(later, tiles(p.outputsOf(t), tile)/t.Peak)
+		}
+		waste := 1.0
+		if n > 0 {
+			waste = later * sum / float64(n)
+		}
+		all = Target{Peak: r.Mixed / waste}
+	}
+	p.Seconds, p.Roof = r.Seconds(all, w), "compute"
+	if w.Bytes > 0 && w.FLOP/all.Peak < p.Seconds {
+		p.Roof = "memory"
+	}
+}
+
+// outputsOf is what a target does, all classes of it.
+func (p *Placement) outputsOf(t Target) (n int) {
+	for _, s := range p.Split {
+		if (t.Units > 0) == (s.Drivers > 0) && (t.Units == 0 || s.Name == t.Name) {
+			n += s.Outputs
+		}
+	}
+	return n
+}
+
+// divide splits the output among the targets, and what cores do among their classes. It leaves
+// Split empty where a target would find no whole tile.
+func (p *Placement) divide(o Output) {
+	p.Split, p.Divided = nil, ""
+	name, n, tile := o.larger()
+	if n == 0 {
+		return
+	}
+	sides := make([]Side, len(p.Targets))
+	for i, t := range p.Targets {
+		sides[i] = Side{Rate: t.Peak, Tile: tile}
+	}
+	for i, own := range divide(n, sides) {
+		t := p.Targets[i]
+		switch {
+		case own == 0:
+			p.Split = nil
+			return
+		case t.Units > 0:
+			p.Split = append(p.Split, Piece{Name: t.Name, Drivers: t.Units, Outputs: own})
+		default:
+			p.Split = append(p.Split, t.pieces(own, tile, p.Regime)...)
+		}
+	}
+	if len(p.Split) > 1 {
+		p.Divided = name
+	}
+}
+
+// pieces divides what cores do among their classes: by what they multiply, and where memory is the
+// bound by what they read. A class that would have no whole tile is left out.
+func (t Target) pieces(n, tile int, g Regime) (out []Piece) {
+	sides := make([]Side, len(t.Parts))
+	for i, c := range t.Parts {
+		sides[i] = Side{Rate: c.Peak, Tile: tile}
+		if g == MemoryBound {
+			sides[i].Rate = c.Read
+		}
+	}
+	if len(sides) < 2 {
+		return []Piece{{Name: t.Name, Outputs: n}}
+	}
+	for i, own := range divide(n, sides) {
+		if own > 0 {
+			out = append(out, Piece{Name: t.Parts[i].Class, PUs: t.Parts[i].PUs, Outputs: own})
+		}
+	}
+	return out
+}
+
+// divide is Split with a list of its own.
+func divide(n int, sides []Side) []int {
+	out := make([]int, len(sides))
+	Split(n, sides, out)
+	return out
+}
+
+// perByte is an intensity as people read it.
+func perByte(intensity float64) string {
+	if math.IsInf(intensity, 1) {
+		return "no byte moves"
+	}
+	return number(intensity) + " FLOP/B"
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+
+// Alone is the roof of parties that never share an op: cores are those of the fastest class, and
+// what all reach at once counts for nothing.
+func (r Roof) Alone() Roof {
+	r.Mixed, r.Targets = 0, slices.Clone(r.Targets)
+	if cores := &r.Targets[0]; len(cores.Parts) > 1 {
+		best := cores.Parts[0]
+		for _, p := range cores.Parts[1:] {
+			if p.Peak > best.Peak {
+				best = p
+			}
+		}
+		cores.Peak, cores.Parts = best.Peak, []Part{best}
+		if best.Read > 0 {
+			cores.Read = best.Read
+		}
+	}
+	return r
+}
+
+// Stages places attention on a machine with a matrix unit, where memory is not the bound: the unit
+// makes scores and values, and the cores, whose vectors do so many FLOP/s, softmax between them.
+// Tiles pass through one behind the other, so that the longer stage is the time of both; in
+// sequence it is their sum (SMEPilot section 4.2). Elsewhere it changes nothing.
+func (r Roof) Stages(p Placement, s Step, vectors float64, sequence bool) Placement {
+	unit := slices.IndexFunc(p.Targets, func(t Target) bool { return t.Units > 0 })
+	if unit < 0 || vectors <= 0 {
+		return p
+	}
+	cores := r.Targets[0]
+	p.Targets, p.Split, p.Divided = []Target{p.Targets[unit]}, nil, ""
+	products, softmax := r.Seconds(p.Targets[0], s.Work), s.Between/vectors
+	p.Seconds, p.Why = math.Max(products, softmax), "tiles pass through both stages"
+	if sequence {
+		p.Seconds, p.Why = products+softmax, "one stage behind the other"
+	}
+	p.Why = fmt.Sprintf("products take %s of the time of softmax on %s: %s", number(products/softmax), cores.Name,
+		p.Why)
+	return p
+}
+
+// tiles is n rounded up to whole tiles.
+func tiles(n, tile int) float64 { return float64((n + tile - 1) / tile * tile) }

@@ -1,0 +1,76 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"sandwich/microkernel/qtype"
+	"sandwich/runtime/gguf"
+)
+
+// A cut model has the shapes of the whole one in fewer layers: what synth writes of it loads, and
+// its layers are those of the whole one's beginning.
+func TestCutKeepsTheFirstLayers(t *testing.T) {
+	for _, family := range Families() {
+		whole, _ := Tiny(family)
+		whole.SharedKV = 0 // of a model whose last layers read others' the first ones are refused
+		cut, err := whole.Cut(4, 0)
+		if err != nil {
+			t.Errorf("%s: %v", family, err)
+			continue
+		}
+		if cut.Layers != 4 || cut.Name != whole.Name+"-4l" {
+			t.Errorf("%s: %d layers, called %s", family, cut.Layers, cut.Name)
+		}
+		all := map[string]spec{}
+		for _, s := range whole.tensors() {
+			all[s.name] = s
+		}
+		n := 0
+		for _, s := range cut.tensors() {
+			if w := all[s.name]; s.layer >= 0 && (w.rows() != s.rows() || w.dims[0] != s.dims[0]) {
+				t.Errorf("%s: %s has %v, in the whole model %v", family, s.name, s.dims, w.dims)
+			}
+			if n++; s.layer >= 4 {
+				t.Errorf("%s: %s is of layer %d", family, s.name, s.layer)
+			}
+		}
+		if n >= len(all) {
+			t.Errorf("%s: %d tensors of %d are left", family, n, len(all))
+		}
+	}
+}
+
+func TestCutExperts(t *testing.T) {
+	c, err := Preset("gpt-oss-20b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := c.Experts
+	if c, err = c.Cut(2, 8); err != nil || c.Experts.Count != 8 || c.Experts.Used != whole.Used ||
+		c.Name != "gpt-oss-20b-2l-8x" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	c.Hidden, c.Vocab, c.FFN, c.Experts.FFN, c.Context = 256, 600, 128, 128, 256
+	synth(t, c, gguf.Type(qtype.MXFP4), 1)
+}
+
+func TestCutRefuses(t *testing.T) {
+	for _, c := range []struct {
+		preset          string
+		layers, experts int
+		want            string
+	}{
+		{"llama-160m", 13, 0, "12 layers"}, {"llama-160m", -1, 0, "layers"}, {"llama-160m", 2, 4, "no experts"},
+		{"gpt-oss-20b", 2, 3, "uses 4"}, {"gpt-oss-20b", 2, 33, "32 experts"}, {"gpt-oss-20b", 0, -1, "32 experts"},
+		{"gemma4-e2b", 4, 0, "share keys and values"},
+	} {
+		whole, err := Preset(c.preset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := whole.Cut(c.layers, c.experts); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %d layers and %d experts: %v", c.preset, c.layers, c.experts, err)
+		}
+	}
+}

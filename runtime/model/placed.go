@@ -1,0 +1,227 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sandwich/plans"
+	"sandwich/roofline"
+	"sandwich/topotree"
+)
+
+// Placed is where ops should run for some rows, and why; its JSON is stable.
+type Placed struct {
+	Phase   string   `json:"phase"` // prefill, decode
+	From    int      `json:"from"`  // rows
+	To      int      `json:"to"`    // the last of them
+	Ops     []string `json:"ops"`
+	Compute string   `json:"compute"`
+	Type    string   `json:"type,omitempty"` // of the weights
+	Regime  string   `json:"regime"`
+	Target  string   `json:"target"`
+	Split   string   `json:"split,omitempty"` // between unlike workers, at the first of the rows
+	Why     string   `json:"why"`             // at the first of the rows
+	Seconds float64  `json:"seconds"`         // of one op at the roof, at the first of the rows
+	Units   bool     `json:"-"`               // not the cores alone
+
+	part string // kind, name and number of the part that it is of
+}
+
+// RowsText is the rows of a range, as people read it.
+func (p *Placed) RowsText() string {
+	if p.From == p.To {
+		return fmt.Sprint(p.From)
+	}
+	return fmt.Sprintf("%d-%d", p.From, p.To)
+}
+
+// Placer places the ops of a model on a machine, by the three regimes of SMEPilot section 3.2.
+type Placer struct {
+	Model   *Model
+	Plan    *plans.Plan
+	Machine *roofline.Machine
+	Compute string // in the place of each weight's arithmetic, and of attention's; "": its own
+	Context int    // positions before the rows of each sequence
+
+	Alone      bool    // no op is split between unlike workers
+	Sequential bool    // no stage of attention begins before the one before it has ended
+	Packing    float64 // how often the bytes of weights move again, because they are packed on the way
+}
+
+// Phases are the names of a plan's phases.
+var Phases = [2]string{"prefill", "decode"}
+
+// phase of a name: its plan, and the forward of so many rows, of one sequence or of as many.
+func (p *Placer) phase(name string, m int) (*plans.Phase, Rows) {
+	if name == Phases[0] {
+		return &p.Plan.Prefill, Rows{Spans: []Span{{Pos: p.Context, N: m}}, Heads: 1}
+	}
+	rows := Rows{Heads: m}
+	for range m {
+		rows.Spans = append(rows.Spans, Span{Pos: p.Context, N: 1})
+	}
+	return &p.Plan.Decode, rows
+}
+
+// At places the ops of a forward of m rows. It fails where the profile lacks a ceiling.
+func (p *Placer) At(phase string, m int) ([]Placed, error) {
+	_, _, out, err := p.Place(phase, m)
+	return out, err
+}
+
+// Place is At with what the ops do, by op of the model which of them it is, and a place for each of
+// their parts, in order.
+func (p *Placer) Place(phase string, m int) (works []OpWork, at []int, out []Placed, err error) {
+	of, rows := p.phase(phase, m)
+	if works, at, err = opWorks(p.Model, p.Plan, of, rows); err != nil {
+		return nil, nil, nil, err
+	}
+	set := topotree.NewCPUSet(of.PUs...)
+	roofs := map[string]roofline.Roof{}
+	for i := range works {
+		for k, part := range works[i].Parts {
+			roof, err := p.roof(set, &part, roofs)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			if part.Type != "" {
+				part.Bytes *= 1 + p.Packing
+			}
+			one := roof.Place(part.Work, part.Output)
+			if part.Between > 0 {
+				one = roof.Stages(one, part.Step, p.vectors(set), p.Sequential)
+			}
+			placed := Placed{Phase: phase, From: m, To: m, Ops: []string{works[i].Op}, Compute: part.Compute,
+				Type: part.Type, Regime: one.Regime.String(), Target: one.Target(), Split: one.SplitText(),
+				Why: one.Why, Seconds: one.Seconds, Units: one.OffCores(),
+				part: fmt.Sprint(works[i].Kind, works[i].Op, k)}
+			if part.Matrix {
+				placed.Target = "the matrix unit of each core"
+			}
+			out = append(out, placed)
+		}
+	}
+	return works, at, out, nil
+}
+
+// roof is that of a part, whose arithmetic it sets.
+func (p *Placer) roof(set topotree.CPUSet, part *OpPart, known map[string]roofline.Roof) (roofline.Roof, error) {
+	if p.Compute != "" && part.FLOP > 0 {
+		part.Compute = p.Compute
+	}
+	if r, ok := known[part.Compute]; ok {
+		return r, nil
+	}
+	r, err := p.Machine.Roof(set, roofline.Path{ISA: p.Plan.Widest(), Type: part.Compute})
+	if p.Alone && err == nil {
+		r = r.Alone()
+	}
+	known[part.Compute] = r
+	return r, err
+}
+
+// vectors is the float32 rate of the cores, which softmax has.
+func (p *Placer) vectors(set topotree.CPUSet) float64 {
+	return p.Machine.Peak(set, roofline.Path{ISA: p.Plan.Widest(), Type: "f32"}).Value
+}
+
+// like tells whether two ops of one forward are placed alike.
+func (p *Placed) like(o *Placed) bool {
+	return p.Compute == o.Compute && p.Type == o.Type && p.Regime == o.Regime && p.Target == o.Target &&
+		p.Split == o.Split && p.Why == o.Why
+}
+
+// Join puts ops that are placed alike together.
+func Join(list []Placed) (out []Placed) {
+	for _, p := range list {
+		k := slices.IndexFunc(out, func(o Placed) bool {
+			return o.Phase == p.Phase && o.From == p.From && o.To == p.To && o.like(&p)
+		})
+		if k < 0 {
+			out = append(out, p)
+			continue
+		}
+		if !slices.Contains(out[k].Ops, p.Ops[0]) {
+			out[k].Ops = append(slices.Clip(out[k].Ops), p.Ops...)
+		}
+	}
+	return out
+}
+
+// Ranges places the ops of a phase for 1 to most rows: the rows between two changes of regime or
+// target are one range.
+func (p *Placer) Ranges(phase string, most int) ([]Placed, error) {
+	last, err := p.At(phase, 1)
+	if err != nil {
+		return nil, err
+	}
+	ranges := slices.Clone(last)
+	for last[0].From < most {
+		next, err := p.At(phase, min(2*last[0].From, most))
+		if err != nil {
+			return nil, err
+		}
+		for _, op := range last {
+			changes, err := p.changes(op, next)
+			if err != nil {
+				return nil, err
+			}
+			ranges = append(ranges, changes...)
+		}
+		last = next
+	}
+	return Join(endRanges(ranges, most)), nil
+}
+
+// changes are where an op is placed otherwise for the first time, between some rows and more.
+func (p *Placer) changes(op Placed, end []Placed) (out []Placed, err error) {
+	last := op.in(end)
+	for last != nil && op.moved(last) {
+		low, high := op.From, *last // of which the second is placed otherwise
+		for high.From-low > 1 {
+			list, err := p.At(op.Phase, (low+high.From)/2)
+			if err != nil {
+				return nil, err
+			}
+			if middle := op.in(list); middle != nil && op.moved(middle) {
+				high = *middle
+			} else {
+				low = list[0].From
+			}
+		}
+		out, op = append(out, high), high
+	}
+	return out, nil
+}
+
+// in finds the same op in another forward; nil where there is none.
+func (p *Placed) in(list []Placed) *Placed {
+	for i := range list {
+		if list[i].part == p.part {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// moved tells whether an op is placed otherwise.
+func (p *Placed) moved(o *Placed) bool { return p.Regime != o.Regime || p.Target != o.Target }
+
+// endRanges lets each range end where the next one of the same op and type begins.
+func endRanges(ranges []Placed, most int) []Placed {
+	for i := range ranges {
+		ranges[i].To = most
+		for _, next := range ranges[i+1:] {
+			if next.part == ranges[i].part {
+				ranges[i].To = next.From - 1
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(ranges, func(a, b Placed) int { return strings.Compare(a.key(), b.key()) })
+	return ranges
+}
+
+// key orders the ranges of one type by rows.
+func (p *Placed) key() string { return fmt.Sprintf("%s %s %06d", p.Type, p.Compute, p.From) }

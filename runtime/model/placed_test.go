@@ -1,0 +1,138 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"sandwich/microkernel"
+	"sandwich/plans"
+	"sandwich/profiles"
+	"sandwich/roofline"
+	"sandwich/runtime/gguf"
+)
+
+// m4 is the machine of SMEPilot figure 3 with a dense model of one type.
+func m4(t *testing.T, typ gguf.Type) *Placer {
+	t.Helper()
+	c := small("llama")
+	c.Hidden, c.FFN = 4096, 14336
+	p := planOf(t, c, typ, microkernel.ComputeF32)
+	host, err := profiles.Builtin("m4pro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Prefill.PUs, p.Decode.PUs = host.FirstPUs(8), host.FirstPUs(8)
+	for _, w := range p.Weights {
+		s := plans.Schedule{Kernel: microkernel.Spec{ISA: microkernel.NEON, MR: 8, NR: 16}, BM: 8, BN: 16}
+		p.Prefill.Tables = append(p.Prefill.Tables, plans.Table{WeightKey: w.WeightKey,
+			Rules: []plans.Rule{{MLo: 1, Schedule: s}}})
+	}
+	p.Decode.Tables = p.Prefill.Tables
+	m, err := c.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Placer{Model: m, Plan: p, Machine: roofline.NewMachine(host), Compute: "f16"}
+}
+
+// TestSwitchesOfSMEPilot: with 1.85 TFLOP/s of cores, 2.92 of SME units and 247 GB/s, reckoned by
+// hand: rows of 16 bits have 1 FLOP/B, so that ridges lie at 7.49 and 11.8 rows; of 8.5 bits 1.88;
+// of 4.5 bits 3.56. With 8 and 4 rows the cores keep the op, since the units read 224 GB/s: 8 /
+// 1.85 and 7.53 / 1.85 ps are less than 1000 / 224.
+func TestSwitchesOfSMEPilot(t *testing.T) {
+	for _, c := range []struct {
+		typ  gguf.Type
+		want []string
+	}{
+		{gguf.F16, []string{"1-7 neon/f16", "8 neon/f16", "9-11 sme/f16", "12-512 neon/f16 + sme/f16"}},
+		{gguf.Q8_0, []string{"1-3 neon/f16", "4 neon/f16", "5-6 sme/f16", "7-512 neon/f16 + sme/f16"}},
+		{gguf.Q4_0, []string{"1-2 neon/f16", "3 sme/f16", "4-512 neon/f16 + sme/f16"}},
+	} {
+		p := m4(t, c.typ)
+		ranges, err := p.Ranges("prefill", 512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range ranges {
+			if slices.Contains(r.Ops, "gate_up") {
+				got = append(got, r.RowsText()+" "+r.Target)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.typ, got, c.want)
+		}
+	}
+}
+
+// TestOpsAddUpToTheForward: op by op there is as much to do as in the whole, of prompts and of
+// sequences that generate, with experts and windows too.
+func TestOpsAddUpToTheForward(t *testing.T) {
+	for _, family := range []string{"llama", "qwen3moe", "windowed", "qwen35"} {
+		c := small(family)
+		p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
+		m, err := c.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := workOf(t, c, p)
+		for _, rows := range []Rows{{Spans: []Span{{Pos: 10, N: 33}}, Heads: 1}, {Spans: []Span{{Pos: 40, N: 33}}},
+			{Spans: []Span{{Pos: 5, N: 1}, {Pos: 60, N: 1}}, Heads: 2}} {
+			list, at, err := opWorks(m, p, &p.Prefill, rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got, want roofline.Work
+			counted := 0
+			for _, o := range list {
+				counted += o.Count
+				for _, part := range o.Parts {
+					got = got.Add(roofline.Work{FLOP: float64(o.Count) * part.FLOP, Bytes: float64(o.Count) *
+						part.Bytes})
+				}
+			}
+			for _, task := range work.Of(rows) {
+				want = want.Add(task.Work)
+			}
+			if math.Abs(got.FLOP/want.FLOP-1) > 1e-9 || math.Abs(got.Bytes/want.Bytes-1) > 1e-9 {
+				t.Errorf("%s, %d sequences: %+v op by op, %+v in all", family, len(rows.Spans), got, want)
+			}
+			if counted != len(m.Ops) || len(at) != len(m.Ops) {
+				t.Errorf("%s: %d ops counted and %d placed, of %d", family, counted, len(at), len(m.Ops))
+			}
+		}
+	}
+}
+
+// TestRowsOfRows: activations are counted in bytes of their rows, whose buffers decide the cache.
+func TestRowsOfRows(t *testing.T) {
+	c := small("llama")
+	p := planOf(t, c, gguf.Q8_0, microkernel.ComputeInt8)
+	m, err := c.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := opWorks(m, p, &p.Prefill, Rows{Spans: []Span{{N: 7}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := 4 * 7 * float64(c.Hidden)
+	for _, o := range list {
+		part := o.Parts[0]
+		switch o.Op {
+		case "attn_norm":
+			if o.Kind == OpNorm && (part.Moved != 2*row || part.Touched != 2*row) {
+				t.Errorf("a norm moves %g bytes in %g, want %g", part.Moved, part.Touched, 2*row)
+			}
+		case "ffn_norm":
+			if part.Moved != 4*row || part.Touched != 3*row {
+				t.Errorf("a sum and norm moves %g bytes in %g, want %g in %g", part.Moved, part.Touched, 4*row, 3*row)
+			}
+		case "head":
+			if part.FLOP != 0 {
+				t.Errorf("nobody wants logits, and the head does %g FLOP", part.FLOP)
+			}
+		}
+	}
+}

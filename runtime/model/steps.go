@@ -1,0 +1,204 @@
+package model
+
+import (
+	"strings"
+
+	"sandwich/plans"
+	"sandwich/roofline"
+)
+
+// OpWork is what the ops of one name do in a forward, one of them.
+type OpWork struct {
+	Op    string // its name without the layer
+	Kind  Kind
+	Count int      // layers whose ops do the same
+	Parts []OpPart // one for each arithmetic and type of weights; one without work where there is none
+}
+
+// OpPart is what has one arithmetic and one type of weights.
+type OpPart struct {
+	Compute string // as ceilings name it
+	Type    string // of the weights; "" without any
+	Matrix  bool   // its kernel is one of a matrix unit that each core has for itself
+	roofline.Step
+	roofline.Output
+}
+
+// opWorks lists what the ops of a forward do in a phase, those that do the same once, and by op
+// which of them it is. The error is a plan for another model.
+func opWorks(m *Model, p *plans.Plan, phase *plans.Phase, rows Rows) (list []OpWork, at []int, err error) {
+	types := newTypesOf(p)
+	all := 0
+	for _, s := range rows.Spans {
+		all += s.N
+	}
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		w := workOfOp{m: m, op: op, plan: p, phase: phase, rows: rows, all: all}
+		if op.Wanted || op.In == BufLogits {
+			w.all = rows.Heads
+		}
+		if err := w.products(types); err != nil {
+			return nil, nil, err
+		}
+		w.rest()
+		one := OpWork{Op: opName(op), Kind: op.Kind, Parts: w.parts}
+		k := 0
+		for k < len(list) && !list[k].same(&one) {
+			k++
+		}
+		if k == len(list) {
+			list = append(list, one)
+		}
+		list[k].Count++
+		at = append(at, k)
+	}
+	return list, at, nil
+}
+
+// opName is an op's name without the layer.
+func opName(op *Op) string {
+	if rest, layer := strings.CutPrefix(op.Name, "blk."); layer {
+		_, name, _ := strings.Cut(rest, ".")
+		return name
+	}
+	return op.Name
+}
+
+func (o *OpWork) same(b *OpWork) bool {
+	if o.Op != b.Op || len(o.Parts) != len(b.Parts) {
+		return false
+	}
+	for i := range o.Parts {
+		if o.Parts[i] != b.Parts[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// workOfOp gathers the parts of one op.
+type workOfOp struct {
+	m     *Model
+	op    *Op
+	plan  *plans.Plan
+	phase *plans.Phase
+	rows  Rows
+	all   int // rows that it works on
+	parts []OpPart
+}
+
+// products adds the matrices of an op, those of one arithmetic and type together.
+func (w *workOfOp) products(types typesOf) error {
+	for _, i := range w.op.W {
+		weight := &w.m.Weights[i]
+		key, err := types.next(weight)
+		if err != nil {
+			return err
+		}
+		if w.all == 0 {
+			continue // nobody wants logits
+		}
+		var one Work
+		one.product(w.m, w.op, weight, key, w.plan)
+		each := float64(weight.Matrices())
+		m := w.all // rows of one matrix
+		var work roofline.Work
+		for _, t := range one.Of(Rows{Spans: []Span{{N: w.all}}, Heads: w.all}) {
+			work = work.Add(t.Work)
+		}
+		if w.op.Kind == OpExperts {
+			each *= plans.Reached(w.m.Experts.Used, w.m.Experts.Count, w.all)
+			m = int(max(1, float64(w.all*w.m.Experts.Used)/max(1, each)))
+		}
+		part := OpPart{Compute: one.products[0].compute, Type: key.Type, Step: roofline.Step{Work: work},
+			Output: roofline.Output{Rows: m, Columns: key.N, TileRows: 1, TileColumns: 1}}
+		tiles := 1.0
+		if s, ok := w.phase.Lookup(key, m); ok {
+			part.TileRows, part.TileColumns = s.Kernel.MR, s.Kernel.NR
+			tiles = float64(s.Unpackings(m))
+			part.Matrix = s.Kernel.MatrixUnit()
+		}
+		part.Unpacked = tiles * each * float64(key.N) * float64(key.K)
+		w.add(part)
+	}
+	return nil
+}
+
+// add joins what has the same arithmetic and type.
+func (w *workOfOp) add(part OpPart) {
+	for i := range w.parts {
+		if p := &w.parts[i]; p.Compute == part.Compute && p.Type == part.Type && p.Matrix == part.Matrix {
+			p.Step = p.Step.Add(part.Step)
+			p.Columns += part.Columns
+			return
+		}
+	}
+	w.parts = append(w.parts, part)
+}
+
+// rest adds attention, states and the activations that every op moves.
+func (w *workOfOp) rest() {
+	f32 := roofline.Step{}
+	out := roofline.Output{}
+	switch w.op.Kind {
+	case OpAttention:
+		var one Work
+		one.attend(w.m, w.op, w.plan.KV)
+		h := w.op.Heads
+		for _, s := range w.rows.Spans {
+			f32.Work = f32.Work.Add(one.attends[0].of(s))
+		}
+		f32.Between = f32.FLOP / float64(4*h.Dim) * roofline.SoftmaxFLOP
+		out = roofline.Output{Rows: w.all, Columns: h.Q * h.Dim, TileRows: 1, TileColumns: h.Q / max(1, h.KV) * h.Dim}
+	case OpConv, OpDelta:
+		var s state
+		s.add(w.op)
+		f32.Work = roofline.Work{FLOP: float64(w.all) * s.flop, Bytes: float64(len(w.rows.Spans)) * s.bytes}
+	}
+	if len(w.parts) == 0 || f32.FLOP > 0 {
+		w.add(OpPart{Compute: "f32", Step: f32, Output: out})
+	}
+	w.parts[0].Moved, w.parts[0].Touched = w.moved()
+}
+
+// moved is the bytes of activations that an op reads and writes, and those of the buffers that they
+// lie in: of one row each, times the rows.
+func (w *workOfOp) moved() (moved, touched float64) {
+	op, m := w.op, w.m
+	row := func(bufs ...Buf) (sum float64) {
+		for _, b := range bufs {
+			n := float64(m.RowsOf(b, w.all))
+			if b == BufLogits {
+				n = float64(w.rows.Heads)
+			}
+			sum += 4 * n * float64(m.Width(b))
+		}
+		return sum
+	}
+	switch op.Kind {
+	case OpEmbed:
+		touched = row(BufX)
+		return touched, touched
+	case OpNorm:
+		touched = row(BufX, BufH)
+		return touched, touched
+	case OpAddNorm:
+		touched = row(BufX, BufY, BufH)
+		return touched + row(BufX), touched // X is read and written
+	case OpRotate:
+		touched = row(BufQ, BufK, BufV)
+		return 2 * touched, touched // keys and values go to the cache
+	case OpAttention:
+		touched = row(BufQ, BufAtt)
+		return touched, touched
+	case OpGather:
+		touched = float64(w.rows.Heads) * 8 * float64(m.Dims.Hidden)
+		return touched, touched
+	}
+	touched = row(op.In)
+	for _, b := range op.Outs {
+		touched += row(b)
+	}
+	return touched, touched
+}

@@ -1,0 +1,61 @@
+package tuner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sandwich/microkernel"
+	"sandwich/roofline"
+	"sandwich/topotree"
+	"sandwich/tuner/measure"
+	"sandwich/tuner/search"
+)
+
+// The anchors of attention: a step behind so many positions is bound by reading, a prompt of so
+// many by multiplying.
+const (
+	anchorDepth  = 4096
+	anchorPrompt = 512
+)
+
+// attention measures the anchors of a model's attention, under the type "".
+func (c *calibration) attention(ctx context.Context, o SimulateOptions) error {
+	isa, err := microkernel.ParseISA(c.plan.Widest())
+	if err != nil {
+		return err
+	}
+	s := c.plan.Model
+	layout := microkernel.KVLayout{HeadDim: s.HeadDim, Elem: c.plan.KV}
+	if s.KVHeads == 0 || s.Heads%s.KVHeads != 0 || layout.Check() != nil {
+		return nil // its layers have heads of their own
+	}
+	ao := measure.AttentionOptions{PUs: c.plan.Prefill.PUs, ISA: isa, KV: c.plan.KV, HeadDim: s.HeadDim,
+		KVHeads: s.KVHeads, Groups: []int{s.Heads / s.KVHeads}, Decode: []int{anchorDepth},
+		Prefill: []int{anchorPrompt},
+		Batch:   1, Chunk: anchorPrompt, Least: 10 * time.Millisecond, Seed: 1,
+		Cold: int(min(anchorRound, measure.ColdBytes(o.Profile, c.plan.Prefill.PUs)))}
+	var decode, prefill roofline.Anchor
+	err = measure.TimeAttention(ctx, ao, func(t measure.AttentionTime) {
+		a := roofline.Anchor{Step: roofline.Step{Work: roofline.Work{FLOP: t.FLOP, Bytes: t.Bytes}},
+			Seconds: search.Sample{Seconds: t.Seconds}.Fast()}
+		if t.Prefill {
+			prefill = a
+			return
+		}
+		decode = a
+	})
+	if err != nil {
+		return err
+	}
+	pace := c.predictor.Pace(microkernel.ComputeF32.String(), topotree.NewCPUSet(c.plan.Prefill.PUs...))
+	near, err := roofline.Reach(pace, decode, roofline.Anchor{}, prefill)
+	if err != nil {
+		return nil
+	}
+	c.out.Types[""] = near
+	c.out.Measured = append(c.out.Measured, fmt.Sprintf("attention reaches %.0f %% of what PUs %s read behind %d "+
+		"positions and %.0f %% of their f32 peak in a prompt of %d", 100*near.Read, c.pus, anchorDepth, 100*near.Peak,
+		anchorPrompt))
+	return nil
+}

@@ -1,0 +1,291 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"sandwich/roofline"
+	"sandwich/runtime/engine"
+	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
+	"sandwich/runtime/pool"
+	"sandwich/topotree"
+)
+
+// RooflineRow is one op of a forward: what bounds it, how long it is predicted to take and how long
+// it took. Its JSON is stable.
+type RooflineRow struct {
+	Op      string `json:"op"` // its name without the layer
+	M       int    `json:"M"`
+	Phase   string `json:"phase"`
+	Context int    `json:"context"` // positions before the rows of each sequence
+	Count   int    `json:"count"`   // layers whose ops do the same
+	ISA     string `json:"isa"`
+	PUs     string `json:"pus"`
+	Type    string `json:"type,omitempty"` // of the weights
+	Compute string `json:"compute"`
+
+	FLOP      float64 `json:"flop"` // of one op
+	Bytes     float64 `json:"bytes"`
+	Intensity float64 `json:"intensity"` // FLOP per byte; 0 where it reads no memory
+	Regime    string  `json:"regime"`
+	Target    string  `json:"target"`
+	Split     string  `json:"split,omitempty"`
+	Roof      float64 `json:"roof_s"`              // at the roof
+	Predicted float64 `json:"predicted_s"`         // by the anchors
+	Without   float64 `json:"without_s,omitempty"` // at the roof, without the mechanism that was taken away
+
+	Seconds float64 `json:"measured_s,omitempty"` // median; absent where nothing was measured
+	Min     float64 `json:"min_s,omitempty"`
+	Max     float64 `json:"max_s,omitempty"`
+	Samples int     `json:"samples,omitempty"`
+	Error   float64 `json:"error,omitempty"` // of the prediction: 0.1 is a tenth too long
+
+	Model string `json:"model"`
+	CPU   string `json:"cpu"`
+}
+
+// GFLOPS is the measured rate, or where nothing was measured the predicted one.
+func (r *RooflineRow) GFLOPS() float64 {
+	if r.Seconds > 0 {
+		return r.FLOP / r.Seconds / 1e9
+	}
+	return r.FLOP / r.Predicted / 1e9
+}
+
+// RooflineOptions say of which forwards ops are predicted and measured.
+type RooflineOptions struct {
+	// forwards of so many rows: of sequences that generate, up to BatchMax of the plan, else of one
+	// prompt
+	Rows    []int
+	Reps    int
+	Placer  model.Placer             // with the model, the plan and the machine
+	Near    map[string]roofline.Near // by weight type, what products reach; under "" attention
+	Assumed roofline.Near            // of what Near lacks
+	Without *model.Placer            // places ops without a mechanism; nil: nothing is taken away
+	Step    func()                   // after each forward; nil: nobody asks
+}
+
+// Phase is that of a forward of m rows.
+func (o *RooflineOptions) Phase(m int) string {
+	if m <= o.Placer.Plan.BatchMax {
+		return model.Phases[1]
+	}
+	return model.Phases[0]
+}
+
+// Positions is how many KV positions the forwards need at most, over all sequences.
+func (o *RooflineOptions) Positions() (most int) {
+	for _, m := range o.Rows {
+		n := o.Placer.Context + m
+		if o.Phase(m) == model.Phases[1] {
+			n = m * kvcache.BlocksFor(o.Placer.Context+1) * kvcache.BlockTokens
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// LogitRows is how many rows of a forward have logits at most.
+func (o *RooflineOptions) LogitRows() (most int) {
+	for _, m := range o.Rows {
+		if most = max(most, 1); o.Phase(m) == model.Phases[1] {
+			most = max(most, m)
+		}
+	}
+	return most
+}
+
+// Predict says of every op of the forwards what bounds it and how long it takes.
+func (o *RooflineOptions) Predict() (rows []RooflineRow, err error) {
+	for _, m := range o.Rows {
+		list, _, err := o.predict(m)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, list...)
+	}
+	return rows, nil
+}
+
+// predict is Predict of one forward, and by op of the model which row it is.
+func (o *RooflineOptions) predict(m int) (rows []RooflineRow, at []int, err error) {
+	p := &o.Placer
+	phase := o.Phase(m)
+	works, at, placed, err := p.Place(phase, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	without := placed
+	if o.Without != nil {
+		if without, err = o.Without.At(phase, m); err != nil {
+			return nil, nil, err
+		}
+	}
+	pus := p.Plan.Prefill.PUs
+	if phase == model.Phases[1] {
+		pus = p.Plan.Decode.PUs
+	}
+	set, next := topotree.NewCPUSet(pus...), 0
+	wait := p.Machine.Barrier(set).Value
+	for i := range works {
+		w := &works[i]
+		r := RooflineRow{Op: w.Op, M: m, Phase: phase, Context: p.Context, Count: w.Count, ISA: p.Plan.Widest(),
+			PUs: pus.String(), Predicted: wait}
+		for k, part := range w.Parts {
+			at := &placed[next]
+			if o.Without != nil {
+				r.Without += without[next].Seconds
+			}
+			next++
+			r.FLOP, r.Bytes, r.Roof = r.FLOP+part.FLOP, r.Bytes+part.Bytes, r.Roof+at.Seconds
+			if at.Units {
+				r.Predicted += at.Seconds / o.near(part.Type).Peak
+			} else {
+				pace := p.Machine.Pace(set, roofline.Path{ISA: r.ISA, Type: at.Compute})
+				r.Predicted += pace.Seconds(part.Step, o.near(part.Type))
+			}
+			if k == 0 {
+				r.Type, r.Compute, r.Regime, r.Target, r.Split = part.Type, at.Compute, at.Regime, at.Target, at.Split
+			}
+		}
+		if r.Bytes > 0 {
+			r.Intensity = r.FLOP / r.Bytes
+		}
+		rows = append(rows, r)
+	}
+	return rows, at, nil
+}
+
+func (o *RooflineOptions) near(typ string) roofline.Near {
+	if n, ok := o.Near[typ]; ok {
+		return n
+	}
+	return o.Assumed
+}
+
+// Roofline predicts and measures the ops of forwards on a runner with room for Positions. It is
+// called inside Lead.
+func Roofline(ctx context.Context, r *engine.Runner, l *pool.Leader, o RooflineOptions) (rows []RooflineRow,
+	err error) {
+	if o.Placer.Plan.TP() > 1 {
+		return nil, errors.New("ops of several ranks at once are not predicted one by one: leave out --tp")
+	}
+	for _, m := range o.Rows {
+		list, at, err := o.predict(m)
+		if err != nil {
+			return nil, err
+		}
+		b, err := o.forward(r, m)
+		if err != nil {
+			return nil, err
+		}
+		samples := make([][]float64, len(list))
+		clock := opClock{took: make([]time.Duration, r.Ops())}
+		for rep := range o.Reps + 1 {
+			clock.last = time.Now()
+			if _, err := r.Forward(l, b, 0, &clock); err != nil {
+				return nil, err
+			}
+			if o.Step(); ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			for i, took := range clock.took {
+				if rep > 0 { // the first one warms up
+					samples[at[i]] = append(samples[at[i]], took.Seconds())
+				}
+			}
+		}
+		for i := range list {
+			list[i].measured(samples[i])
+		}
+		rows = append(rows, list...)
+	}
+	return rows, nil
+}
+
+func (r *RooflineRow) measured(samples []float64) {
+	sp := Summarize(samples)
+	r.Seconds, r.Min, r.Max, r.Samples = sp.Median, sp.Min, sp.Max, len(samples)
+	if r.Seconds > 0 {
+		r.Error = r.Predicted/r.Seconds - 1
+	}
+}
+
+// forward is a batch of m rows behind Context positions, which nobody computed: how long attention
+// takes does not depend on what it reads.
+func (o *RooflineOptions) forward(r *engine.Runner, m int) (*kvcache.Batch, error) {
+	cache, b := r.NewCache(), &kvcache.Batch{Prefill: o.Phase(m) == model.Phases[0]}
+	for i := range m {
+		b.Tokens = append(b.Tokens, int32(i*31%r.Model.Dims.Vocab))
+	}
+	sequences, each := m, 1
+	if b.Prefill {
+		sequences, each = 1, m
+	}
+	for i := range sequences {
+		seq := cache.Open(kvcache.Salt{})
+		if !cache.Reserve(seq, o.Placer.Context+each) {
+			return nil, fmt.Errorf("%d sequences of %d positions do not fit the KV cache", sequences,
+				o.Placer.Context+each)
+		}
+		for pos := 0; pos < o.Placer.Context; { // as forwards would have written them
+			n := min(o.Placer.Context-pos, r.Plan.Chunk)
+			cache.Cover(seq, pos+n)
+			cache.Advance(seq, n)
+			pos += n
+		}
+		cache.Cover(seq, o.Placer.Context+each)
+		b.AddSpan(seq, kvcache.Span{Seq: i, Row: i * each, Rows: each, Pos: o.Placer.Context})
+		if !b.Prefill {
+			b.LogitRows = append(b.LogitRows, int32(i))
+		}
+	}
+	if b.Prefill {
+		b.LogitRows = append(b.LogitRows, int32(m-1))
+	}
+	return b, nil
+}
+
+// RooflineErrors says how far predictions are off.
+type RooflineErrors struct {
+	Ops    int     `json:"ops"` // of at least Least
+	Least  float64 `json:"least_s"`
+	Median float64 `json:"median"`
+	P90    float64 `json:"p90"`
+	// Cases are ops of two instruction sets whose measured times differ by more than a tenth, and
+	// Right those where the faster one was predicted to be.
+	Cases int `json:"cases,omitempty"`
+	Right int `json:"right,omitempty"`
+}
+
+// ErrorsOf are those of ops that take so many seconds at least.
+func ErrorsOf(rows []RooflineRow, least float64) RooflineErrors {
+	e := RooflineErrors{Least: least}
+	var off []float64
+	for i := range rows {
+		r := &rows[i]
+		if r.Seconds < least || r.Seconds == 0 {
+			continue
+		}
+		off = append(off, math.Abs(r.Error))
+		for k := range rows[:i] {
+			if o := &rows[k]; o.Op == r.Op && o.M == r.M && o.Type == r.Type && o.ISA != r.ISA && o.Seconds > 0 &&
+				math.Abs(o.Seconds-r.Seconds) > 0.1*math.Min(o.Seconds, r.Seconds) {
+				e.Cases++
+				if (o.Seconds < r.Seconds) == (o.Predicted < r.Predicted) {
+					e.Right++
+				}
+			}
+		}
+	}
+	if e.Ops = len(off); e.Ops > 0 {
+		slices.Sort(off)
+		e.Median, e.P90 = Summarize(off).Median, off[min(e.Ops-1, e.Ops*9/10)]
+	}
+	return e
+}
