@@ -44,9 +44,6 @@ func (p *Plan) Validate() error {
 	if _, err := microkernel.ParseKVType(p.KV.String()); err != nil {
 		return fmt.Errorf("kv: %w", err)
 	}
-	if err := p.checkAttention(); err != nil {
-		return err
-	}
 	if err := p.Model.Check(); err != nil {
 		return err
 	}
@@ -55,6 +52,9 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	if err := p.checkClasses(); err != nil {
+		return err
+	}
+	if err := p.checkAttention(); err != nil {
 		return err
 	}
 	if err := p.checkWeights(); err != nil {
@@ -130,14 +130,16 @@ func (p *Plan) inexactWeight() (WeightPlan, bool) {
 	return WeightPlan{}, false
 }
 
-// checkAttention wants a dot product that the kernels of rows have: those of the widest instruction
-// set.
+// checkAttention wants a dot product that the kernels of all workers have.
 func (p *Plan) checkAttention() error {
 	if _, err := microkernel.ParseAttentionDot(p.Attention.String()); err != nil {
 		return err
 	}
-	if isa := p.widestISA(); !p.Attention.On(isa, p.Attention.Needs()) {
-		return fmt.Errorf("attention by %s: kernels of %s have no such dot product", p.Attention, isa)
+	for _, pu := range p.PUs() {
+		if isa := p.ISAAt(pu); !p.Attention.On(isa, p.Attention.Needs()) {
+			return fmt.Errorf("attention by %s: kernels of %s, which PU %d runs, have no such dot product", p.Attention,
+				isa, pu)
+		}
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 		if !d.On(isa, microkernel.Host()) {
 			continue
 		}
+		layout := layout.For(d)
 		a, err := microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: d})
 		if err != nil {
 			return nil, err

@@ -16,7 +16,8 @@ import (
 
 // randomStore is a cache of one layer in which every position has values of its own.
 func randomStore(t *testing.T, rng *rand.Rand, elem microkernel.KVType, kvHeads, dim, blocks int) *KVStore {
-	kv, err := NewKVStore(model.Dims{Layers: 1, KVHeads: kvHeads, HeadDim: dim}, elem, blocks, mem.AnyNode)
+	kv, err := NewKVStore(model.Dims{Layers: 1, KVHeads: kvHeads, HeadDim: dim}, elem, microkernel.AttendF32, blocks,
+		mem.AnyNode)
 	if err != nil {
 		t.Fatal(err)
 	}

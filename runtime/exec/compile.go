@@ -43,7 +43,7 @@ func (e *Executor) compile(c executorConfig) error {
 	if c.Workers.unlike {
 		e.pacer = newPacer(len(byKey[0]), len(e.model.Ops), c.Workers.Pool.Classes())
 		for r := range e.ranks {
-			e.ranks[r].shareOut(len(e.classes))
+			e.ranks[r].shareOut(len(e.classes), c.Workers.Pool.Size())
 		}
 		for i, key := range slices.SortedFunc(maps.Keys(byKey[0]), plans.WeightKey.Compare) {
 			for class := range byKey {

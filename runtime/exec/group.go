@@ -29,6 +29,7 @@ type rank struct {
 	gemms   []*phaseGemm   // by weight index, nil for what the rank does not hold; of the main class
 	others  [][]*phaseGemm // the same of the other classes
 	common  [][]common     // by op, of unlike workers
+	parts   []pool.Stretch // theirs, by number in the group
 	chunks  pool.Counter
 	rounded pool.Counter // the rounding of activations that precedes a product shares its op with the product
 }

@@ -61,9 +61,10 @@ func BuildPlan(plan *plans.Plan) error {
 			}
 		}
 	}
+	layout := microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV}.For(plan.Attention)
 	for _, c := range classes {
-		if _, err = microkernel.NewAttention(c.kernels.Vec.ISA(), microkernel.KVLayout{HeadDim: plan.Model.HeadDim,
-			Elem: plan.KV}, microkernel.AttentionForm{Dot: plan.Attention}); err != nil {
+		if _, err = microkernel.NewAttention(c.kernels.Vec.ISA(), layout,
+			microkernel.AttentionForm{Dot: plan.Attention}); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/mem"
 	"sandwich/runtime/model"
@@ -30,19 +31,22 @@ type layerKV struct {
 }
 
 // NewKVStore reserves the cache of `blocks` blocks for layers that remember everything, of a model
-// or of a share of it, on a NUMA node (mem.AnyNode: wherever it is first written from).
-func NewKVStore(d model.Dims, elem microkernel.KVType, blocks, node int) (*KVStore, error) {
-	return newKVStore(elem, full(d), kvcache.Paged(blocks), node)
+// or of a share of it, for attention by a dot product, on a NUMA node (mem.AnyNode: wherever it is
+// first written from).
+func NewKVStore(d model.Dims, elem microkernel.KVType, dot microkernel.AttentionDot, blocks, node int) (*KVStore,
+	error) {
+	return newKVStore(elem, dot, full(d), kvcache.Paged(blocks), node)
 }
 
 // newKVStore reserves the stores of a model's layers, or of a rank's.
-func newKVStore(elem microkernel.KVType, layers Layers, specs []kvcache.Spec, node int) (*KVStore, error) {
+func newKVStore(elem microkernel.KVType, dot microkernel.AttentionDot, layers Layers, specs []kvcache.Spec,
+	node int) (*KVStore, error) {
 	s := &KVStore{layers: layers, of: make([]layerKV, len(layers.Of))}
 	for layer, of := range layers.Of {
 		if !layers.keeps(layer) {
 			continue
 		}
-		l := layers.layoutOf(layer, elem)
+		l := layers.layoutOf(layer, elem).For(dot)
 		if err := l.Check(); err != nil {
 			return nil, err
 		}
@@ -98,9 +102,9 @@ func (l *layerKV) pitch() int { return l.kvHeads * l.pair }
 type KVStores []*KVStore
 
 // newKVStores reserves the stores of the model's layers for every rank, on its node.
-func newKVStores(p *Shards, elem microkernel.KVType, specs []kvcache.Spec) (list KVStores, err error) {
+func newKVStores(p *Shards, plan *plans.Plan, specs []kvcache.Spec) (list KVStores, err error) {
 	for r := range p.list {
-		s, err := newKVStore(elem, p.list[r].layers, specs, p.list[r].node)
+		s, err := newKVStore(plan.KV, plan.Attention, p.list[r].layers, specs, p.list[r].node)
 		if err != nil {
 			return nil, errors.Join(err, list.Free())
 		}

@@ -95,7 +95,7 @@ func (a *Assembly) assemble(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
-	if a.KV, err = newKVStores(a.Shards, o.Plan.KV, a.Stores); err != nil {
+	if a.KV, err = newKVStores(a.Shards, o.Plan, a.Stores); err != nil {
 		return err
 	}
 	if a.States, err = newStates(a.Shards, a.Stores); err != nil {

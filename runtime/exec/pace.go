@@ -54,7 +54,9 @@ type ownPace struct {
 	stakes []stake // by op
 	sides  []roofline.Side
 	part   []int
-	_      [cacheLine]byte
+	// the products of the op at hand
+	products []product
+	_        [cacheLine]byte
 }
 
 // How rates follow what is measured. One that moves less than hysteresis beside the others moves

@@ -75,38 +75,43 @@ func (p *product) fill(scratch unsafe.Pointer, whole patch) {
 		p.compute(scratch, whole)
 		return
 	}
-	p.region(nil, scratch, whole)
+	p.region(scratch, whole)
 }
 
-// region computes a patch of any size that begins on a panel, in slices of the class at work, each
-// a lap of the worker where one is given.
-func (p *product) region(w *pool.Worker, scratch unsafe.Pointer, whole patch) {
+// region computes a patch of any size that begins on a panel, in slices of the class at work.
+func (p *product) region(scratch unsafe.Pointer, whole patch) {
 	g, then := p.gemm, p.o.Then
-	rows, height := 1, whole.m1-whole.m0
-	if g.bm > 0 {
-		rows = (height + g.bm - 1) / g.bm
-	}
-	for n := whole.n0; n < whole.n1; n += g.bn {
-		for i := range rows {
-			s := patch{whole.m0 + height*i/rows, whole.m0 + height*(i+1)/rows, n, min(n+g.bn, whole.n1)}
-			switch {
-			case i+1 < rows:
-				p.o.Then = g.block(&p.o, n, 0)
-			case s.n1 < whole.n1:
-				p.o.Then = g.block(&p.o, s.n1, 0)
-			default:
-				p.o.Then = then
-			}
-			if w != nil {
-				w.Lap(true)
-			}
-			p.compute(scratch, s)
+	n := g.slices(whole)
+	for i := range n {
+		if p.o.Then = then; i+1 < n {
+			p.o.Then = g.block(&p.o, g.slice(whole, i+1).n0, 0)
 		}
-	}
-	if w != nil {
-		w.Lap(false)
+		p.compute(scratch, g.slice(whole, i))
 	}
 	p.o.Then = then
+}
+
+// slices is how many slices of the schedule's size a patch has.
+func (g *Gemm) slices(p patch) int {
+	if p.m0 >= p.m1 || p.n0 >= p.n1 {
+		return 0
+	}
+	return g.sliceRows(p) * ((p.n1 - p.n0 + g.bn - 1) / g.bn)
+}
+
+// sliceRows is how many of them stand one below the other.
+func (g *Gemm) sliceRows(p patch) int {
+	if g.bm == 0 {
+		return 1
+	}
+	return (p.m1 - p.m0 + g.bm - 1) / g.bm
+}
+
+// slice is slice i of a patch. Rows are spread evenly; neighbours share columns.
+func (g *Gemm) slice(p patch, i int) patch {
+	rows, height := g.sliceRows(p), p.m1-p.m0
+	r, n := i%rows, p.n0+i/rows*g.bn
+	return patch{p.m0 + height*r/rows, p.m0 + height*(r+1)/rows, n, min(n+g.bn, p.n1)}
 }
 
 // compute computes a patch that begins on a register tile and is no taller than a slice.

@@ -14,6 +14,7 @@ import (
 type Unlike struct {
 	list  []common
 	pacer *pacer
+	parts []pool.Stretch // by worker
 }
 
 // Unlike says that the workers are of several classes, or that some were made slow.
@@ -21,7 +22,8 @@ func (w *Workers) Unlike() bool { return w.unlike }
 
 // NewUnlike compiles the schedules that a phase has for a weight shape, of each class.
 func (w *Workers) NewUnlike(phase *plans.Phase, weight plans.WeightPlan) (*Unlike, error) {
-	u := &Unlike{list: make([]common, 1), pacer: newPacer(1, 1, w.Pool.Classes())}
+	u := &Unlike{list: make([]common, 1), pacer: newPacer(1, 1, w.Pool.Classes()),
+		parts: make([]pool.Stretch, w.Pool.Size())}
 	for i := range w.classes {
 		g, err := newPhaseGemm(&w.classes[i], phase, weight.WeightKey, weight.Compute)
 		if err != nil {
@@ -46,17 +48,6 @@ func (u *Unlike) Tasks(m int) int { return u.list[0].gemms[0].of(m).Tasks(m) }
 // Look takes in what was measured so far. It is called before the workers start.
 func (u *Unlike) Look() { u.pacer.begin() }
 
-// Known says that the division of products of m rows is known, and not handed out in chunks.
-func (u *Unlike) Known(m int) bool {
-	v := &u.pacer.views[u.pacer.last]
-	for index := range u.pacer.classOf {
-		if _, known := u.pacer.side(v, u.list, m, index, false); !known {
-			return false
-		}
-	}
-	return true
-}
-
 // product is the product as the worker's class runs it.
 func (u *Unlike) product(w *pool.Worker, o *Operands) product {
 	return product{gemm: u.list[0].gemms[w.Class()].of(o.M), grid: u.list[0].gemms[0].of(o.M), o: *o}
@@ -68,15 +59,16 @@ func (u *Unlike) product(w *pool.Worker, o *Operands) product {
 func (u *Unlike) Work(w *pool.Worker, next *pool.Counter, scratch unsafe.Pointer, o *Operands, chunks bool) {
 	u.pacer.join(w)
 	p := u.product(w, o)
-	if s := u.pacer.stakeOf(w, 0, u.list, o.M, w.Team(), w.ID()); !chunks && !s.chunks {
-		u.pacer.timed(w, &u.list[0], &p, scratch, s.of(0, p.gemm.layout.N))
+	own := &u.pacer.own[w.Index()]
+	own.products = append(own.products[:0], p)
+	if !chunks && u.pacer.share(w, 0, u.list, o.M, w.Team(), w.ID(), u.parts, scratch) {
 		return
 	}
 	total := p.grid.Tasks(o.M)
 	for lo, hi, ok := w.Next(next, total, 1); ok; lo, hi, ok = w.Next(next, total, 1) {
 		for t := lo; t < hi; t++ {
 			if whole := p.grid.patch(o.M, t); chunks {
-				p.region(w, scratch, whole)
+				p.region(scratch, whole)
 			} else {
 				u.pacer.timed(w, &u.list[0], &p, scratch, whole)
 			}
@@ -93,7 +85,9 @@ func (u *Unlike) Alone(w *pool.Worker, scratch unsafe.Pointer, o *Operands, unti
 	began, total := time.Now(), p.gemm.Tasks(o.M)
 	for n := 0; ; {
 		whole := p.gemm.patch(o.M, n%total)
-		p.region(w, scratch, whole)
+		w.Lap(true)
+		p.region(scratch, whole)
+		w.Lap(false)
 		cells += whole.cells()
 		if n++; until(n, total) {
 			return cells, time.Since(began)

@@ -126,7 +126,7 @@ func newAttentionBench(ctx context.Context, o AttentionOptions) (b *attentionBen
 		b.layers = max(1, (o.Cold+longest*blockBytes-1)/(longest*blockBytes))
 	}
 	dims.Layers = b.layers
-	if b.kv, err = exec.NewKVStore(dims, o.KV, longest, mem.AnyNode); err != nil {
+	if b.kv, err = exec.NewKVStore(dims, o.KV, o.Dot, longest, mem.AnyNode); err != nil {
 		return nil, err
 	}
 	b.stride = mem.RowStride(o.KVHeads * group * o.HeadDim)

@@ -208,7 +208,8 @@ func (l KVLayout) wide() KVLayout { return KVLayout{HeadDim: l.HeadDim, Elem: KV
 
 func (l KVLayout) kernel(form AttentionForm, rows int) vecgen.Fused {
 	return vecgen.Fused{Rows: rows, HeadDim: l.HeadDim, F16: l.Elem == KVF16, Int8: l.Elem == KVQ8,
-		Window: form.Window, Cap: form.Softcap, Dot: vecgen.Dot(form.Dot)}
+		Rounded: l.Rounded,
+		Window:  form.Window, Cap: form.Softcap, Dot: vecgen.Dot(form.Dot)}
 }
 
 // kernel is the kernel for a number of rows.

@@ -4,9 +4,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"sandwich/microkernel/internal/host"
 	"sandwich/microkernel/internal/kernel"
+	"sandwich/microkernel/internal/plain"
 )
 
 // TestAttentionDotMeaning: by every dot product the oracle is attention, up to what rounding its
@@ -57,5 +59,34 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 	if AttendTDPBF16.On(kernel.AVX2, host.Features()) || AttendF32.Needs() != 0 || !AttendF32.Exact() ||
 		AttendDPBF16.Exact() {
 		t.Error("AVX2 has no tiles, and only float32 is exact")
+	}
+}
+
+// TestRoundedCache: what a cache for dot products stores is bfloat16, and that exactly, wherever
+// half precision reaches.
+func TestRoundedCache(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		l := KVLayout{HeadDim: 50, Elem: KVF16}.For(AttendDPBF16)
+		block := make([]byte, l.KBytes()+l.VBytes())
+		x := make([]float32, 3*60)
+		draw(rng, x, ordinary)
+		k := unsafe.Pointer(&block[0])
+		v.StoreK(l, k, 7, p0(x), 3, 60)
+		v.StoreV(l, unsafe.Add(k, l.KBytes()), 7, p0(x), 3, 60)
+		for token := range 3 {
+			for d := range l.HeadDim {
+				want := plain.FromBF16(plain.RoundBF16(x[token*60+d]))
+				if abs := math.Abs(float64(want)); abs < 0x1p-16 {
+					continue // fewer bits in half precision
+				}
+				gotK, gotV := l.getK(k, 7+token, d), l.getV(unsafe.Add(k, l.KBytes()), 7+token, d)
+				if gotK != want || gotV != want {
+					t.Fatalf("%g is stored as %g and %g, want %g", x[token*60+d], gotK, gotV, want)
+				}
+			}
+		}
+	})
+	if (KVLayout{64, KVQ8, false}).For(AttendTDPBF16).Rounded || (KVLayout{64, KVF16, false}).For(AttendF32).Rounded {
+		t.Error("only half precision for dot products is rounded")
 	}
 }

@@ -13,9 +13,11 @@ import (
 // eachForm runs f for jobs with windows, caps, sinks and both directions, alone and together.
 func eachForm(t *testing.T, f func(t *testing.T, v *Vec, a *Attention, c *attentionCase, rng *rand.Rand)) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		for i, l := range []KVLayout{{64, KVF16}, {24, KVF32}, {96, KVQ8}, {48, KVF16}, {256, KVF32}} {
+		for i, l := range []KVLayout{{64, KVF16, false}, {24, KVF32, false}, {96, KVQ8, false}, {48, KVF16, false},
+			{256, KVF32, false}} {
 			for bits := 1; bits < 16; bits++ {
 				dots := dotsOn(v.ISA())
+				l := l.For(dots[(i+bits)%len(dots)])
 				a, err := NewAttention(v.ISA(), l, AttentionForm{Window: bits&1 > 0, Softcap: bits&2 > 0,
 					Dot: dots[(i+bits)%len(dots)]})
 				if err != nil {

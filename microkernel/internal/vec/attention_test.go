@@ -85,7 +85,11 @@ func TestAttention(t *testing.T) {
 					continue
 				}
 				for _, dot := range dotsOn(v.ISA()) {
-					a, err := NewAttention(v.ISA(), KVLayout{HeadDim: dim, Elem: elem}, AttentionForm{Dot: dot})
+					l := KVLayout{HeadDim: dim, Elem: elem}
+					if i%2 == 0 {
+						l = l.For(dot)
+					}
+					a, err := NewAttention(v.ISA(), l, AttentionForm{Dot: dot})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -165,7 +169,7 @@ func TestAttentionCompany(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
 		for _, elem := range []KVType{KVF16, KVQ8} {
 			for _, dot := range dotsOn(v.ISA()) {
-				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem}, AttentionForm{Dot: dot})
+				a, err := NewAttention(v.ISA(), KVLayout{HeadDim: 64, Elem: elem}.For(dot), AttentionForm{Dot: dot})
 				if err != nil {
 					t.Fatal(err)
 				}

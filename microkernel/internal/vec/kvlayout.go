@@ -71,6 +71,33 @@ const KVBlock = 64
 type KVLayout struct {
 	HeadDim int
 	Elem    KVType
+	// Rounded says that what a block of half precision stores is rounded to bfloat16 first: half
+	// precision holds the eight bits of it exactly, so that attention by a dot product need not
+	// round what it reads.
+	Rounded bool
+}
+
+// For is the layout of a cache that attention by a dot product reads.
+func (l KVLayout) For(d AttentionDot) KVLayout {
+	l.Rounded = l.Elem == KVF16 && d != AttendF32
+	return l
+}
+
+// roundEach calls store with one token after the other, rounded to bfloat16.
+func (l KVLayout) roundEach(x *float32, tokens, stride int, store func(token int, x *float32)) {
+	var row [maxKVDim]float32
+	for t := range tokens {
+		for d, e := range vecOf(at(x, t*stride), l.HeadDim) {
+			row[d] = plain.FromBF16(plain.RoundBF16(e))
+		}
+		store(t, &row[0])
+	}
+}
+
+// unrounded stores what it is given.
+func (l KVLayout) unrounded() KVLayout {
+	l.Rounded = false
+	return l
 }
 
 const maxKVDim = 1024
@@ -118,8 +145,12 @@ func (l KVLayout) vIndex(pos, d int) int {
 // StoreK writes the K vectors of `tokens` tokens, stride apart in x, to the positions pos, pos+1,
 // ... of one K block (pos + tokens <= 64), rounding to the element type.
 func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
-	if l.Elem == KVQ8 {
+	switch {
+	case l.Elem == KVQ8:
 		v.storeQ8(l, block, pos, x, tokens, stride, l.kIndex)
+		return
+	case l.Rounded:
+		l.roundEach(x, tokens, stride, func(t int, x *float32) { v.StoreK(l.unrounded(), block, pos+t, x, 1, 0) })
 		return
 	}
 	if !v.native || l.Elem != KVF16 {
@@ -137,8 +168,12 @@ func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 
 // StoreV is StoreK for the V block.
 func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, tokens, stride int) {
-	if l.Elem == KVQ8 {
+	switch {
+	case l.Elem == KVQ8:
 		v.storeQ8(l, block, pos, x, tokens, stride, l.vIndex)
+		return
+	case l.Rounded:
+		l.roundEach(x, tokens, stride, func(t int, x *float32) { v.StoreV(l.unrounded(), block, pos+t, x, 1, 0) })
 		return
 	}
 	if !v.native || l.Elem != KVF16 {

@@ -14,6 +14,7 @@ type Fused struct {
 	HeadDim int  // elements of a query vector
 	F16     bool // elements of K and V: half precision ...
 	Int8    bool // ... or int8 with scales (fused8.go); else single precision
+	Rounded bool // half precision that holds bfloat16
 	Window  bool // rows see nothing of the positions that StateSkip counts
 	Cap     bool // scores are capped softly before the softmax (fused_adjust.go)
 	Dot     Dot  // what scores and values are added up by
@@ -96,7 +97,10 @@ func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.paddedDim() }
 
 // ScratchBytes: see StateBytes.
 func (f Fused) ScratchBytes() int {
-	if f.Dot != FMA && !f.Paired {
+	switch {
+	case f.streams():
+		return f.pairAt() + streamBuffers*streamBytes
+	case f.Dot != FMA && !f.Paired:
 		return f.pairAt() + f.PairBytes()
 	}
 	return f.scaleAt() + 2*f.scaleFloats()*4
@@ -181,32 +185,34 @@ func (g *fused) emit() {
 	g.Jcc(asm.Zero, next)
 	g.widenScales()
 	if g.Dot != FMA && !g.Paired {
-		g.pairBlock(scrReg, g.pairAt())
-		g.Lea(kReg, asm.At(scrReg, g.pairAt()))
-		g.Lea(vReg, asm.At(kReg, g.pairKeyBytes()))
+		g.pairsInPlace()
 	}
-	if g.Dot == TDPBF16 {
-		g.tileScores()
-	} else {
-		g.scores()
-	}
+	scores, values := g.products()
+	scores()
 	g.adjustScores()
 	g.softmaxRows()
 	g.mergeSums()
 	if g.Dot != FMA {
 		g.roundRows()
 	}
-	if g.Dot == TDPBF16 {
-		g.tileValues()
-	} else {
-		g.values()
-	}
+	values()
 	g.Bind(next)
 	g.Add(table, asm.Imm32(4))
 	g.Dec(blocks)
 	g.Jcc(asm.NotZero, loop)
 	g.Bind(done)
 	g.releaseTiles()
+}
+
+// products are what computes scores, and values.
+func (g *fused) products() (scores, values func()) {
+	switch {
+	case g.streams():
+		return g.streamScores, g.streamValues
+	case g.Dot == TDPBF16:
+		return g.tileScores, g.tileValues
+	}
+	return g.scores, g.values
 }
 
 // keyBytes is the distance from a block of keys to its values.

@@ -95,11 +95,7 @@ const (
 // position that any row sees, with zeros behind it up to the whole block: what was never stored may
 // be no number. It clobbers kReg, vReg and all that it has registers for.
 func (g *fused) pairBlock(dst asm.Reg, at int) {
-	order := make([]uint32, group)
-	for i := range order {
-		order[i] = uint32(i | (group+i)<<16)
-	}
-	g.I(asm.VMOVUPS, g.v(pairOrder), g.ConstU32s(order...))
+	g.loadPairOrder()
 	g.Lea(outPtr, asm.At(dst, at))
 	g.pairKeys()
 	if g.Int8 {
@@ -109,9 +105,41 @@ func (g *fused) pairBlock(dst asm.Reg, at int) {
 	}
 }
 
+// pairsInPlace prepares a kernel that makes pairs itself: the whole block at once, into scratch,
+// but for tiles, which take them as they are made.
+func (g *fused) pairsInPlace() {
+	if g.streams() {
+		g.loadPairOrder()
+		return
+	}
+	g.pairBlock(scrReg, g.pairAt())
+	g.Lea(kReg, asm.At(scrReg, g.pairAt()))
+	g.Lea(vReg, asm.At(kReg, g.pairKeyBytes()))
+}
+
+// loadPairOrder is the words of two rows in turn. It clobbers count.
+func (g *fused) loadPairOrder() {
+	if g.truncates() {
+		g.MovImm(count, 0xAAAAAAAA)
+		g.KMovD(pairUpper, count)
+		return
+	}
+	order := make([]uint32, group)
+	for i := range order {
+		order[i] = uint32(i | (group+i)<<16)
+	}
+	g.I(asm.VMOVUPS, g.v(pairOrder), g.ConstU32s(order...))
+}
+
 // pairRows makes n pairs of the 2n rows at src. scale is the factor of row r, nil for none. With
 // `odd` the last row has no partner but zeros.
 func (g *fused) pairRows(src asm.Reg, off, n int, odd bool, scale func(r int) asm.Operand) {
+	g.pairsOf(src, off, outPtr, 0, n, odd, scale)
+	g.Add(outPtr, asm.Imm32(int32(64*n)))
+}
+
+// pairsOf is pairRows into dst, from `to` on.
+func (g *fused) pairsOf(src asm.Reg, off int, dst asm.Reg, to, n int, odd bool, scale func(r int) asm.Operand) {
 	each := func(f func(r int, x asm.Vec)) {
 		for r := range 2 * n {
 			if !odd || r < 2*n-1 {
@@ -137,16 +165,35 @@ func (g *fused) pairRows(src asm.Reg, off, n int, odd bool, scale func(r int) as
 	if odd {
 		g.zero(2*n - 1)
 	}
+	g.joinRows(n)
+	for i := range n {
+		g.I(asm.VMOVUPS, asm.At(dst, to+64*i), g.v(2*i))
+	}
+}
+
+// pairUpper is the mask of the upper words of pairs.
+const pairUpper = asm.K7
+
+// truncates says that the upper half of a value is all of it.
+func (f Fused) truncates() bool { return f.F16 && f.Rounded }
+
+// joinRows makes pairs of the rows in registers 0 to 2n-1, in the even ones.
+func (g *fused) joinRows(n int) {
+	if g.truncates() {
+		for i := range n {
+			g.I(asm.VPSRLD, g.v(2*i), g.v(2*i), asm.Imm(16))
+		}
+		for i := range n {
+			g.I(asm.VMOVDQU16, g.v(2*i).K(pairUpper), g.v(2*i+1))
+		}
+		return
+	}
 	for i := range n {
 		g.I(asm.VCVTNE2PS2BF16, g.v(2*i), g.v(2*i+1), g.v(2*i))
 	}
 	for i := range n {
 		g.I(asm.VPERMW, g.v(2*i), g.v(pairOrder), g.v(2*i))
 	}
-	for i := range n {
-		g.I(asm.VMOVUPS, asm.At(outPtr, 64*i), g.v(2*i))
-	}
-	g.Add(outPtr, asm.Imm32(int32(64*n)))
 }
 
 // pairLoop makes the pairs that count says, at least none, from src on.

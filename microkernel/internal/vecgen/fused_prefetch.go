@@ -71,7 +71,10 @@ func (g *fused) linesPerRow() int {
 		return 0 // its block is in a cache
 	}
 	total := g.lines()
-	if g.Dot != FMA {
+	switch {
+	case g.streams():
+		return int(float64(total)*(1-g.streamShare())) / g.Rows
+	case g.Dot != FMA:
 		return max(0, total-g.pairLines()) / g.Rows
 	}
 	turns := func(panels, k int) {
