@@ -37,7 +37,7 @@ type tileSite struct {
 // instruction. It is on no stack, which might grow, and so move, between two instructions of the
 // kernel; and the generated code knows its address.
 var tileState struct {
-	args  x86.AMXArgs
+	args  *x86.AMXArgs
 	reg   [16]uint64 // by number; the stack pointer and the frame pointer stay
 	mask  [8]uint64
 	vec   [32][64]byte
@@ -212,18 +212,16 @@ func tileLength(b []byte) int {
 // run is Kernel.Run.
 func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 	return func(g *GemmArgs) {
-		args := &tileState.args
-		for i := range unsafe.Slice((*byte)(unsafe.Pointer(&tileState.args)), unsafe.Sizeof(tileState.args)) {
+		if tileState.args == nil {
+			tileState.args = x86.NewAMXArgs()
+		}
+		args := tileState.args
+		for i := range unsafe.Slice((*byte)(unsafe.Pointer(args)), unsafe.Sizeof(*args)) {
 			*(*byte)(unsafe.Add(unsafe.Pointer(args), i)) = 0xA5
 		}
-		rows := args.Aim(&k.tiles, g)
-		for _, higher := range []bool{true, false} {
-			f := k.tiles.RowTiles(rows, g, 1, higher)
-			if !f.Valid() {
-				continue
-			}
+		args.Run(&k.tiles, g, func(f jit.Func, args unsafe.Pointer) {
 			tileState.site = 0
-			for f.Call(unsafe.Pointer(args)); tileState.site != 0; m.resume.Call(unsafe.Pointer(&tileState)) {
+			for f.Call(args); tileState.site != 0; m.resume.Call(unsafe.Pointer(&tileState)) {
 				site := m.sites[tileState.site-1]
 				if err := m.step(site); err != nil {
 					m.t.Fatalf("%s: %s: %v", k.Spec(), site.text, err)
@@ -233,7 +231,7 @@ func (m *tileMachine) run(k *Kernel) func(g *GemmArgs) {
 			if m.config[0] != 0 {
 				m.t.Fatalf("%s returned without tilerelease", k.Spec())
 			}
-		}
+		})
 	}
 }
 

@@ -17,6 +17,13 @@ func amxSpec(b WeightType, mr int) Spec {
 	return Spec{ISA: AVX512, Compute: ComputeInt8, B: b, MR: mr, NR: PanelWidth, KU: 32, Dot: AMX}
 }
 
+// amxShapes are the two shapes of a whole tile, one of them with prefetches.
+func amxShapes(b WeightType) []Spec {
+	tall, wide := amxSpec(b, x86.AMXRows).WithSpread(), amxSpec(b, x86.AMXRows/2)
+	wide.NR = 2 * PanelWidth
+	return []Spec{tall, wide}
+}
+
 // amxTypes is the weight types that AMX multiplies.
 func amxTypes() (out []WeightType) {
 	for _, b := range allWeightTypes() {
@@ -36,27 +43,27 @@ func TestAMX(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(9, 9))
 	for _, b := range amxTypes() {
-		m := &tileMachine{t: t}
-		k := m.kernel(amxSpec(b, x86.AMXRows))
-		run := m.run(k)
-		for range 6 {
-			blocks := 1 + r.IntN(3)
-			p := newProblem(t, r, k.Spec(), 1+r.IntN(40), 1+r.IntN(40), blocks*b.Block())
-			p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
-		}
-		// more than is kept as bytes
-		long := newProblem(t, r, k.Spec(), 2*x86.AMXRows+1, PanelWidth, x86.AMXSubBlocks*qtype.SubBlockK+b.Block())
-		long.checkRun(run, nil)
-		if err := proven(k.Spec(), run, "vnni"); err != nil {
-			t.Error(err)
-		}
-		if m.release == 0 {
-			t.Errorf("%s: no tile was used", b)
-		}
-	}
-	if Host().Has(HasAMX) {
-		for _, b := range amxTypes() {
-			checkSpec(t, r, amxSpec(b, x86.AMXRows))
+		for _, s := range amxShapes(b) {
+			m := &tileMachine{t: t}
+			k := m.kernel(s)
+			run := m.run(k)
+			for range 3 {
+				blocks := 1 + r.IntN(3)
+				p := newProblem(t, r, k.Spec(), 1+r.IntN(40), 1+r.IntN(40), blocks*b.Block())
+				p.checkRun(run, []int{b.Block() * r.IntN(blocks)})
+			}
+			// more than has room as bytes
+			long := newProblem(t, r, k.Spec(), 2*s.MR+1, s.NR, x86.AMXSubBlocks*qtype.SubBlockK+b.Block())
+			long.checkRun(run, nil)
+			if err := proven(k.Spec(), run, "vnni"); err != nil {
+				t.Error(err)
+			}
+			if m.release == 0 {
+				t.Errorf("%s: no tile was used", s)
+			}
+			if Host().Has(HasAMX) {
+				checkSpec(t, r, s)
+			}
 		}
 	}
 }
@@ -97,8 +104,8 @@ func TestAMXProof(t *testing.T) {
 // TestAMXCode pins the tile instructions of a kernel, whose bytes were compared with llvm-mc.
 func TestAMXCode(t *testing.T) {
 	for b, want := range map[WeightType][]string{
-		Q8_0: {"c4e27b49c0", "c4e26b5ec1"},                             // tilezero tmm0; tdpbssd tmm0, tmm1, tmm2
-		Q6_K: {"c4e27b49c0", "c4e26b5ec1", "c4e27b49d8", "c4e2535edc"}, // tilezero tmm3; tdpbssd tmm3, tmm4, tmm5
+		Q8_0: {"c4e27b49c0", "c4e24b5ec4"},                             // tilezero tmm0; tdpbssd tmm0, tmm4, tmm6
+		Q6_K: {"c4e27b49c0", "c4e24b5ec4", "c4e27b49c8", "c4e2435ecd"}, // tilezero tmm1; tdpbssd tmm1, tmm5, tmm7
 	} {
 		code, err := amxSpec(b, x86.AMXRows).Assemble()
 		if err != nil {
@@ -110,9 +117,10 @@ func TestAMXCode(t *testing.T) {
 				t.Errorf("%s: %s is not in the code", b, w)
 			}
 		}
-		rows, bytes := [8]uint8{16, 16, 8}, [8]uint8{64, 32, 64}
+		rows := [8]uint8{16, 16, 16, 16, 16, 16, 8, 8} // of sums, activations, weights
+		bytes := [8]uint8{64, 64, 64, 64, 32, 32, 64, 64}
 		if b == Q6_K {
-			rows, bytes = [8]uint8{16, 16, 4, 16, 16, 4}, [8]uint8{64, 16, 64, 64, 16, 64}
+			rows, bytes = [8]uint8{16, 16, 16, 16, 16, 16, 4, 4}, [8]uint8{64, 64, 64, 64, 16, 16, 64, 64}
 		}
 		if config := asm.TileConfig(rows, bytes); !strings.Contains(string(code), string(config[:])) {
 			t.Errorf("%s: the configuration of the tiles is not in the code", b)
@@ -127,7 +135,8 @@ func TestAMXRefused(t *testing.T) {
 	}{
 		{func(s *Spec) { s.B = F16 }, "quantized"},
 		{func(s *Spec) { s.MR = 17 }, "16 rows"},
-		{func(s *Spec) { s.NR = 32 }, "16 columns"},
+		{func(s *Spec) { s.NR = 32; s.MR = 9 }, "half as many"},
+		{func(s *Spec) { s.NR = 48 }, "16 columns"},
 		{func(s *Spec) { s.ISA = AVX2 }, "amx does not exist on avx2"},
 		{func(s *Spec) { s.Prefetch = 1024 }, "prefetch"},
 		{func(s *Spec) { s.Form = Embed }, "embedded"},

@@ -13,8 +13,15 @@ import (
 // PeakSpec names a compute roof: the fastest multiply-add of one instruction set on one data type.
 type PeakSpec struct {
 	ISA  ISA
-	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32)
+	Type string // f32, int8 (u8 x s8 into s32), bf16 (pairs into f32), Int8Vectors, Int8Kernel
 }
+
+// Where an instruction set has a matrix unit for bytes, its roof int8 is that of the unit alone.
+// These two say how its kernels compare with those on vectors.
+const (
+	Int8Vectors = "int8-vectors" // dot products of vectors
+	Int8Kernel  = "int8-kernel"  // q8_0 weights on the unit, with all that a kernel loads, stores and scales
+)
 
 // String is isa/type, as in avx512/f32.
 func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
@@ -24,7 +31,7 @@ func (s PeakSpec) String() string { return s.ISA.String() + "/" + s.Type }
 func PeakSpecs(f Features) []PeakSpec {
 	var out []PeakSpec
 	for _, isa := range f.ISAs() {
-		for _, typ := range []string{"f32", "int8", "bf16"} {
+		for _, typ := range []string{"f32", "int8", "bf16", Int8Vectors, Int8Kernel} {
 			s := PeakSpec{isa, typ}
 			if s.supported(f) {
 				out = append(out, s)
@@ -39,16 +46,25 @@ func (s PeakSpec) supported(f Features) bool {
 	if t == nil {
 		return false
 	}
-	needs, known := t.Peaks()[s.Type]
+	typ := s.Type
+	if typ == Int8Vectors || typ == Int8Kernel {
+		if unitKernel(s.ISA, f) == nil {
+			return false
+		}
+		typ = ComputeInt8.String()
+	}
+	needs, known := t.Peaks()[typ]
 	return known && f.Has(t.Needs()|needs)
 }
 
 // Peak is a kernel of independent multiply-adds on registers, which reaches the compute roof and
-// reads no memory. It is safe for concurrent use.
+// reads no memory; that of Int8Kernel is what its name says. It is safe for concurrent use.
 type Peak struct {
 	Spec PeakSpec
 	Ops  int // floating-point or integer operations of one iteration, two per multiply-add
 	code jit.Func
+	unit *unitPeak // of Int8Kernel alone
+	port bool      // see NewPort
 }
 
 // NewPeak builds the kernel; where the system forbids executable memory it is the one of plain Go,
@@ -61,7 +77,14 @@ func NewPeak(s PeakSpec, f Features) (*Peak, error) {
 	if !s.ISA.Generates() || jit.Race {
 		return &Peak{Spec: s, Ops: goPeakOps}, nil
 	}
-	code, ops, err := s.ISA.Target().Peak(s.Type, f)
+	typ := s.Type
+	switch typ {
+	case Int8Kernel:
+		return newUnitPeak(s, f)
+	case Int8Vectors:
+		typ, f = ComputeInt8.String(), f&^matrixUnits
+	}
+	code, ops, err := s.ISA.Target().Peak(typ, f)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +103,24 @@ func (p *Peak) Run(iters int) {
 	if iters <= 0 {
 		return
 	}
+	if p.unit != nil {
+		p.unit.run(iters)
+		return
+	}
 	if !p.code.Valid() {
 		goPeak(iters)
 		return
 	}
-	args := struct{ n int64 }{int64(iters)}
+	args := struct {
+		n int64
+		m unsafe.Pointer // of ports that load and store
+	}{int64(iters), nil}
+	if p.port {
+		line := new([2 * 64]byte)
+		args.m = unsafe.Pointer(&line[-uintptr(unsafe.Pointer(line))%64])
+	}
 	p.code.Call(unsafe.Pointer(&args))
+	runtime.KeepAlive(args.m)
 }
 
 const goPeakOps = 16

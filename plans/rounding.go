@@ -28,3 +28,17 @@ func (b *Bundle) pairRounding() string {
 	}
 	return why
 }
+
+// Unit says of a plan with kernels on a matrix unit what the host's profile has of its rates; ""
+// where there are no such kernels, or no such rates.
+func (b *Bundle) Unit() string {
+	for _, k := range b.Plan.Kernels() {
+		if !k.MatrixUnit() {
+			continue
+		}
+		if r, ok := b.Host.UnitRates(k.ISA); ok {
+			return r.String()
+		}
+	}
+	return ""
+}

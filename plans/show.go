@@ -13,6 +13,7 @@ type Summary struct {
 	State       State           `json:"state"`
 	Exact       bool            `json:"exact"`
 	Rounding    string          `json:"rounding,omitempty"` // why it is not exact
+	Unit        string          `json:"unit,omitempty"`     // by which rates kernels are on a matrix unit
 	Fingerprint string          `json:"fingerprint"`
 	Content     string          `json:"content"` // hash of plan.yaml's content
 	CPU         string          `json:"cpu"`
@@ -86,7 +87,7 @@ func (b *Bundle) Show() Summary {
 	p := &b.Plan
 	s := Summary{
 		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
-		Exact: p.Exact(), Rounding: b.Rounding(), Fingerprint: p.Fingerprint, Content: p.Digest(),
+		Exact: p.Exact(), Rounding: b.Rounding(), Unit: b.Unit(), Fingerprint: p.Fingerprint, Content: p.Digest(),
 		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
 		KV: p.KV.String(), Attention: p.Attention.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk,
 		Service: SummaryService{p.Ranks,

@@ -240,6 +240,11 @@ func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]meas
 		}
 	}
 	roofs := measure.NewProductRoofs(host, f.isa)
+	if f.roof && read == nil {
+		if err := f.measurePorts(ctx, &roofs); err != nil {
+			return nil, roofs, err
+		}
+	}
 	if read != nil {
 		roofs.Fill(read)
 		return read, roofs, nil
@@ -255,6 +260,18 @@ func (f *gemmFlags) rows(ctx context.Context, read []measure.ProductRow) ([]meas
 	}
 	roofs.Fill(rows)
 	return rows, roofs, nil
+}
+
+// measurePorts sets the rates that port roofs are made of, of the instruction set of the kernels.
+func (f *gemmFlags) measurePorts(ctx context.Context, roofs *measure.ProductRoofs) (err error) {
+	isa := roofs.Host.Features().Best()
+	if f.isa != "" {
+		if isa, err = microkernel.ParseISA(f.isa); err != nil {
+			return err
+		}
+	}
+	roofs.Ports, err = calibrate.Ports(ctx, roofs.Host, isa)
+	return err
 }
 
 // measure appends the products of one weight type on one number of threads.

@@ -17,8 +17,8 @@ import (
 func gemmReport(peers bool) *report[measure.ProductRow] {
 	p := &report[measure.ProductRow]{
 		columns: []string{"weight NxK", "type", "compute", "threads", "M", "weights", "GFLOP/s", "median", "min", "max",
-			"roof", "of roof", "GB/s", "of M=1"},
-		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16},
+			"roof", "of roof", "of ports", "busiest", "GB/s", "of M=1"},
+		numbers: []int{3, 4, 6, 7, 8, 9, 10, 11, 12, 14, 15, 17, 18},
 		cells:   func(r *measure.ProductRow) []string { return productCells(r, peers) },
 		header:  measure.ProductHeader,
 		line: func(r *measure.ProductRow) string {
@@ -59,15 +59,18 @@ func productCells(r *measure.ProductRow, peers bool) []string {
 		strconv.Itoa(r.M), r.Weights,
 		fmt.Sprintf("%.1f", r.GFLOPS), profiles.FormatSeconds(r.Median), profiles.FormatSeconds(r.Min),
 		profiles.FormatSeconds(r.Max),
-		"", "", "", ""}
+		"", "", "", r.Busiest, "", ""}
+	if r.PortRoof > 0 {
+		line[12] = fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.PortRoof)
+	}
 	if r.Roof > 0 {
 		line[10], line[11] = fmt.Sprintf("%.0f", r.Roof), fmt.Sprintf("%.0f %%", 100*r.GFLOPS/r.Roof)
 	}
 	if r.Rate > 0 {
-		line[12] = fmt.Sprintf("%.1f", r.Rate)
+		line[14] = fmt.Sprintf("%.1f", r.Rate)
 	}
 	if r.OneRow > 0 {
-		line[13] = fmt.Sprintf("%.2f", r.OneRow)
+		line[15] = fmt.Sprintf("%.2f", r.OneRow)
 	}
 	if !peers {
 		return line

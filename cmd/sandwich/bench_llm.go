@@ -57,8 +57,8 @@ one of two PUs; the goal is 90 % of the fair share of prompts and 80 % of that o
 how often a worker that had lost its PU was left out, how many chunks of ops a worker at risk computed into memory of its
 own ("apart"), and how many another one computed again; without the neighbour nothing is, which --format json shows.
 
---ops times every op of the prompts instead, chunk by chunk, and says of products and delta rules the rate, of delta rules
-beside the float32 multiply-adds of the same workers, measured in turn.
+--ops times every op of the prompts instead. The roof of a product is that of the ports (see bench gemm); "ports by
+themselves": shares of the time in which its instructions of one class alone would keep their ports busy.
 
 --explain says for every op of the tests where it runs and why, by the roofs of this machine, and measures none.
 --switch measures the hot switch instead: decode on a part of the PUs (one of each rank, unless the plan says which), prefill

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sandwich/cmd/sandwich/internal/show"
 	"sandwich/profiles"
+	"sandwich/profiles/calibrate"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/pool"
 	"sandwich/tuner/measure"
@@ -24,11 +27,16 @@ func (f *llmFlags) runOps(ctx context.Context) (rows []measure.OpRow, err error)
 	for _, n := range lengths {
 		longest = max(longest, n)
 	}
+	isa := s.Plan.ISAOf("")
+	ports, err := calibrate.Ports(ctx, s.Profile, isa)
+	if err != nil {
+		return nil, err
+	}
 	err = s.WithRunner(ctx, longest+1, 1, func(r *engine.Runner, l *pool.Leader) error {
 		step, done := show.StepBar("bench llm --ops", len(lengths)*(f.reps+1))
 		defer done()
 		for _, n := range lengths {
-			list, err := measure.Ops(ctx, r, l, s.Plan.ISAOf(""), n, f.reps, step)
+			list, err := measure.Ops(ctx, r, l, isa, ports, n, f.reps, step)
 			if err != nil {
 				return err
 			}
@@ -47,8 +55,9 @@ var opsReport = report[measure.OpRow]{
 	title: func(r *measure.OpRow) string {
 		return fmt.Sprintf("%s on %s, %s, float32 multiply-adds %.0f GFLOP/s", r.Model, r.CPU, r.Plan, r.Peak)
 	},
-	columns: []string{"test", "op", "of them", "time", "share", "GFLOP/s", "of f32 peak"},
-	numbers: []int{2, 3, 4, 5, 6},
+	columns: []string{"test", "op", "of them", "time", "share", "GFLOP/s", "of f32 peak", "roof", "of roof",
+		"ports by themselves"},
+	numbers: []int{2, 3, 4, 5, 6, 7, 8},
 	cells: func(r *measure.OpRow) []string {
 		rate, of := "", ""
 		if r.GFLOPS > 0 {
@@ -57,12 +66,33 @@ var opsReport = report[measure.OpRow]{
 		if r.OfPeak > 0 {
 			of = fmt.Sprintf("%.0f %%", 100*r.OfPeak)
 		}
+		roof, ofRoof := "", ""
+		if r.Roof > 0 {
+			roof, ofRoof = profiles.FormatSeconds(r.Roof), fmt.Sprintf("%.0f %%", 100*r.Roof/r.Seconds)
+		}
 		return []string{r.Test, r.Op, fmt.Sprint(r.Count), profiles.FormatSeconds(r.Seconds),
-			fmt.Sprintf("%.1f %%", 100*r.Share), rate, of}
+			fmt.Sprintf("%.1f %%", 100*r.Share), rate, of, roof, ofRoof, portsText(r.Ports)}
 	},
 	header: "test,op,model,plan,count,seconds,share,gflops,peak_gflops",
 	line: func(r *measure.OpRow) string {
 		return fmt.Sprintf("%s,%s,%s,%s,%d,%.9f,%.5f,%.3f,%.3f", r.Test, r.Op, show.CSVCell(r.Model),
 			show.CSVCell(r.Plan), r.Count, r.Seconds, r.Share, r.GFLOPS, r.Peak)
 	},
+}
+
+// portsText lists the classes of instructions that need a tenth of the time or more, longest first.
+func portsText(ports map[string]float64) string {
+	var names []string
+	for name, share := range ports {
+		if share >= 0.1 {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(ports[b], ports[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %.0f %%", name, 100*ports[name])
+	}
+	return strings.Join(names, ", ")
 }

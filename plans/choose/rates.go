@@ -29,7 +29,8 @@ func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profi
 	}
 	var err error
 	p.Ceilings, err = calibrate.Rates(context.Background(), host, isa, microkernel.ComputeF32.String(),
-		microkernel.ComputeInt8.String(), microkernel.ComputeBF16.String())
+		microkernel.ComputeInt8.String(), microkernel.ComputeBF16.String(), microkernel.Int8Vectors,
+		microkernel.Int8Kernel)
 	if err == nil && path != "" {
 		_ = keepRates(path, &p) // where this fails the next start measures again
 	}

@@ -35,11 +35,11 @@ const (
 // gains nothing where multiplying is a small part of reading (f32 and q8_0 at M = 1), and costs 5 %
 // where the weights lie in the third-level cache, 10 to 28 % in the second.
 func (r Rates) prefetched(s microkernel.Spec, m int, widen bool) microkernel.Spec {
+	if p := s.WithSpread(); !widen && m > s.MR && (m <= spreadTo || s.MatrixUnit()) && s.CanSpread() {
+		return p
+	}
 	if widen || !s.CanPrefetch() {
 		return s
-	}
-	if p := s.WithSpread(); m > s.MR && m <= spreadTo && s.CanSpread() {
-		return p
 	}
 	if m > s.MR {
 		return s.WithPrefetch(2048)
@@ -63,6 +63,9 @@ func (r Rates) Form(s microkernel.Spec, m int, widen bool) microkernel.Spec {
 // memory unless they were widened. Rows are divided into tiles of nearly equal height. Without a
 // spread prefetch only the first row tile overlaps with memory.
 func (r Rates) rowCycles(s microkernel.Spec, m int, widen bool) float64 {
+	if s.MatrixUnit() {
+		return r.unitCycles(s, m)
+	}
 	tiles := (m + s.MR - 1) / s.MR
 	low := m / tiles
 	high := m - low*tiles // tiles with one row more

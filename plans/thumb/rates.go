@@ -1,6 +1,8 @@
 package thumb
 
 import (
+	"slices"
+
 	"sandwich/microkernel"
 	"sandwich/profiles"
 	"sandwich/roofline"
@@ -14,13 +16,15 @@ type Rates roofline.CoreRates
 // somebody made up, bends a plan and does not break it.
 func ratesOf(r roofline.CoreRates) Rates {
 	return Rates{Loads: clip(r.Loads, 1, 2), Dots: clip(r.Dots, 0.25, 1), // beyond it a matrix unit was measured
-		Pairs: clip(r.Pairs, 0.25, 2)}
+		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitKernel: clip(r.UnitKernel, 0.05, 16)}
 }
 
 // RatesKnown says that a profile has the rates that tiles are weighed by.
 func RatesKnown(p *profiles.Profile, isa microkernel.ISA) bool {
 	r := roofline.NewMachine(p).Rates(isa)
-	return r.Loads > 0 && r.Dots > 0
+	unit := microkernel.PeakSpec{ISA: isa, Type: microkernel.Int8Kernel}
+	return r.Loads > 0 && r.Dots > 0 && (r.UnitKernel > 0 || !slices.Contains(microkernel.PeakSpecs(p.Features()),
+		unit))
 }
 
 // clip leaves a rate that was not measured at zero.

@@ -69,7 +69,7 @@ func (h host) candidates(k spaceKey) []microkernel.Spec {
 	list, ok := h.spaces[k]
 	if !ok {
 		list = microkernel.SpaceOf(h.features, k.isa, k.compute, k.b, func(s microkernel.Spec) bool {
-			return s.NR <= maxThumbNR && plain(s)
+			return s.NR <= maxThumbNR && h.plain(s)
 		})
 		h.spaces[k] = list
 	}
@@ -195,11 +195,14 @@ func (h host) isas() []microkernel.ISA {
 
 // plain leaves axes that only measurement can decide at their ordinary value: four k, or pairs of
 // them, an iteration, and broadcasts into registers, or lanes of registers where the multiply-add
-// takes them; and tile registers, which nobody has timed: a search may take them.
-func plain(s microkernel.Spec) bool {
+// takes them. Matrix units are taken for bytes where their rate was measured.
+func (h host) plain(s microkernel.Spec) bool {
+	if s.MatrixUnit() {
+		return s.Compute == microkernel.ComputeInt8 && h.UnitKernel > 0
+	}
 	ku := 4
 	if s.Compute == microkernel.ComputeBF16 {
 		ku = 8 // four pairs
 	}
-	return s.OrdinaryForm() && !s.MatrixUnit() && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
+	return s.OrdinaryForm() && (s.B.Quantized() || !s.ISA.Generates() || s.KU == ku)
 }

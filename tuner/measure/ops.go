@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"sandwich/microkernel"
+	"sandwich/plans"
 	"sandwich/plans/gate"
+	"sandwich/roofline"
 	"sandwich/runtime/engine"
 	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
@@ -26,10 +28,19 @@ type OpRow struct {
 	GFLOPS  float64   `json:"gflops,omitempty"`  // of products and delta rules
 	OfPeak  float64   `json:"of_peak,omitempty"` // of delta rules: of the f32 multiply-adds of the same workers
 	Peak    float64   `json:"peak_gflops"`       // of float32, in turn with the forwards
-	Model   string    `json:"model"`
-	Plan    string    `json:"plan"`
-	CPU     string    `json:"cpu"`
+	// Roof is the least time: of products what the ports of the workers allow their kernels, of
+	// attention and delta rules the f32 peak; 0 of what does little else than move rows.
+	Roof float64 `json:"roof_seconds,omitempty"`
+	// Ports is the share of the time in which instructions of a class alone would keep their ports
+	// busy.
+	Ports map[string]float64 `json:"ports,omitempty"`
+	Model string             `json:"model"`
+	Plan  string             `json:"plan"`
+	CPU   string             `json:"cpu"`
 }
+
+// allOpsName is the op of the row of all ops together.
+const allOpsName = "all"
 
 // opClock notes how long every op takes, from a worker's passing one barrier to its passing the
 // next.
@@ -48,13 +59,14 @@ func (c *opClock) Passed(next int) (halt bool) {
 // Ops times the ops of prompts of so many tokens, chunk by chunk from an empty cache, `reps` times,
 // the f32 peak of the workers in turn with them. It is called inside Lead, and calls step after
 // each.
-func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, tokens, reps int,
-	step func()) ([]OpRow, error) {
+func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.ISA, ports roofline.PortRates,
+	tokens, reps int, step func()) ([]OpRow, error) {
 	peak, err := microkernel.NewPeak(microkernel.PeakSpec{ISA: isa, Type: "f32"}, microkernel.Host())
 	if err != nil {
 		return nil, err
 	}
 	rows, at := opRows(r.Model, tokens)
+	portsOfOps(r.Model, r.Plan, rows, at, ports, tokens)
 	var peaks, whole []float64
 	for rep := range reps + 1 {
 		clock := opClock{took: make([]time.Duration, r.Ops())}
@@ -82,12 +94,27 @@ func Ops(ctx context.Context, r *engine.Runner, l *pool.Leader, isa microkernel.
 		o := &rows[i]
 		o.Seconds, o.Peak = gate.Median(o.Samples), top
 		o.Share = o.Seconds / all
-		if o.GFLOPS *= 1e-9 / o.Seconds; o.Op == model.OpDelta.String() {
-			o.OfPeak = o.GFLOPS / top
+		if o.Op == model.OpDelta.String() || o.Op == model.OpAttention.String() {
+			o.Roof = o.GFLOPS / 1e9 / top
+			o.OfPeak = o.Roof / o.Seconds
+		}
+		o.GFLOPS *= 1e-9 / o.Seconds
+		for class := range o.Ports {
+			o.Ports[class] /= o.Seconds
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b OpRow) int { return cmp.Compare(b.Seconds, a.Seconds) })
-	return rows, nil
+	return append(rows, allOps(rows, whole, top)), nil
+}
+
+// allOps is the row of all ops together, whose roof is the sum of theirs.
+func allOps(rows []OpRow, whole []float64, peak float64) OpRow {
+	all := OpRow{Op: allOpsName, Seconds: gate.Median(whole), Samples: whole, Share: 1, Peak: peak}
+	for _, r := range rows {
+		all.Count += r.Count
+		all.Roof += r.Roof
+	}
+	return all
 }
 
 // opRows are a row for each name, with the FLOP of a prompt in GFLOPS, and by op which of them it
@@ -110,9 +137,45 @@ func opRows(m *model.Model, tokens int) (rows []OpRow, at []int) {
 		}
 		rows[k].Count++
 		rows[k].GFLOPS += float64(n) * m.RowFLOP(op)
+		if op.Kind == model.OpAttention {
+			rows[k].GFLOPS += roofline.Attention(tokens, tokens, op.Attn.Window, op.Heads.Q, op.Heads.KV, op.Heads.Dim,
+				0).FLOP
+		}
 		at = append(at, k)
 	}
 	return rows, at
+}
+
+// portsOfOps sets the roofs of the products, and in Ports the seconds of each class.
+func portsOfOps(m *model.Model, p *plans.Plan, rows []OpRow, at []int, ports roofline.PortRates, tokens int) {
+	workers := float64(len(p.Prefill.PUs))
+	for i := range m.Ops {
+		op, row := &m.Ops[i], &rows[at[i]]
+		n := tokens
+		if op.In == model.BufY {
+			n = 1
+		}
+		if op.Kind != model.OpMatMul {
+			continue
+		}
+		for _, wi := range op.W {
+			w := &m.Weights[wi]
+			s, ok := p.Prefill.Lookup(plans.WeightKey{N: w.N, K: w.K, Type: w.Tensor.Type.String()}, min(n, p.Chunk))
+			if !ok {
+				continue
+			}
+			use, flop := portsOf(ports, s, min(n, p.Chunk)), 2*float64(n)*float64(w.N)*float64(w.K)
+			row.Roof += use.seconds * flop / workers
+			if row.Ports == nil {
+				row.Ports = map[string]float64{}
+			}
+			for c, busy := range use.busy {
+				if busy > 0 {
+					row.Ports[microkernel.InstructionClass(c).String()] += busy * flop / workers
+				}
+			}
+		}
+	}
 }
 
 // promptOps runs a prompt.

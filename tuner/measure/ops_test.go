@@ -26,6 +26,10 @@ func TestOpRows(t *testing.T) {
 			if want := 100.0 * 5 * 7 * 4 * 32 * 32; r.Count != 5 || r.GFLOPS != want {
 				t.Errorf("%d delta rules of %g FLOP, want 5 of %g", r.Count, r.GFLOPS, want)
 			}
+		case "attention":
+			if want := 2 * 4 * 100.0 * 101 / 2; r.GFLOPS/want != float64(int(r.GFLOPS/want)) || r.GFLOPS == 0 {
+				t.Errorf("attention is of %g FLOP", r.GFLOPS)
+			}
 		case "head":
 			if want := 2.0 * 256 * float64(c.Vocab); r.GFLOPS != want {
 				t.Errorf("the head is of %g FLOP, want %g for the one row that it has", r.GFLOPS, want)

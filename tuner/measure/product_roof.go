@@ -14,6 +14,9 @@ type ProductRoofs struct {
 	machine *roofline.Machine
 	isa     string
 	streams map[int]float64 // bytes a second of the best product of one row with cold weights in this run, by threads
+	// Ports is what one core makes of each class of instructions, for roofs of ports; zero where
+	// nobody measured it.
+	Ports roofline.PortRates
 }
 
 // NewProductRoofs are those of kernels of an instruction set; "" is the widest.
@@ -51,6 +54,9 @@ func (g *ProductRoofs) Fill(rows []ProductRow) {
 	}
 	for i := range rows {
 		rows[i].Roof = g.of(&rows[i]) / 1e9
+		if use := portsOf(g.Ports, rows[i].under, rows[i].M); use.seconds > 0 {
+			rows[i].PortRoof, rows[i].Busiest = float64(rows[i].Threads)/use.seconds/1e9, use.busiest.String()
+		}
 	}
 }
 

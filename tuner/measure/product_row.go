@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"sandwich/plans"
 )
 
 // ProductRow is one product, of ours or of a peer; the first twelve fields are the columns of the
@@ -30,8 +32,10 @@ type ProductRow struct {
 	Compute  string  `json:"compute,omitempty"`
 	Schedule string  `json:"schedule,omitempty"`
 	Roof     float64 `json:"roof_gflops,omitempty"`
-	Rate     float64 `json:"gb_per_second,omitempty"` // bytes of cold weights as a file has them, over the time
-	OneRow   float64 `json:"time_of_m1,omitempty"`    // the time in times of the same product with M = 1
+	PortRoof float64 `json:"port_roof_gflops,omitempty"` // what the ports of the cores allow this kernel
+	Busiest  string  `json:"busiest,omitempty"`          // the class of instructions that it is bound by
+	Rate     float64 `json:"gb_per_second,omitempty"`    // bytes of cold weights as a file has them, over the time
+	OneRow   float64 `json:"time_of_m1,omitempty"`       // the time in times of the same product with M = 1
 	Rounds   int     `json:"rounds,omitempty"`
 	Best     string  `json:"best_peer,omitempty"`
 	BestRate float64 `json:"best_peer_gflops,omitempty"`
@@ -40,6 +44,7 @@ type ProductRow struct {
 	High     float64 `json:"ratio_high,omitempty"`
 
 	Rates map[string]float64 `json:"-"` // of every peer, at the median
+	under plans.Schedule     // of ours, where it was measured in this run
 }
 
 // ProductHeader names the columns of the CSV.
@@ -58,7 +63,8 @@ func (p *ProductTime) Row(peer string, fromMemory bool) ProductRow {
 	sp := Summarize(p.Seconds)
 	r := ProductRow{Peer: peer, Threads: p.Threads, M: p.M, N: p.Key.N, K: p.Key.K, Weights: Hot, Median: sp.Median,
 		Min: sp.Min, Max: sp.Max,
-		Reps: len(p.Seconds), Packed: 1, Type: p.Key.Type, Compute: p.Compute.String(), Schedule: p.Schedule.String()}
+		Reps: len(p.Seconds), Packed: 1, Type: p.Key.Type, Compute: p.Compute.String(), Schedule: p.Schedule.String(),
+		under: p.Schedule}
 	r.GFLOPS = r.flop() / r.Median / 1e9
 	if fromMemory {
 		r.Weights = Cold

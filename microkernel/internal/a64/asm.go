@@ -85,6 +85,9 @@ func (a *Asm) I(o *Op, args ...Operand) {
 	if a.Traced() {
 		a.Note(o.text(args))
 	}
+	if a.Counting() {
+		a.count(o)
+	}
 	a.put(w)
 }
 

@@ -66,9 +66,11 @@ func (t subBlocks) blocks(count uintptr, body func()) {
 		t.MovImm(t.head, -t.HeadBytes())
 		t.MovImm(t.left, n)
 		t.Loop(t.left, func() {
-			body()
-			t.advance(t.bBase, t.SubBlockBytes())
-			t.AddImm(t.head, t.head, -t.SubBlockBytes())
+			t.Times(float64(n), func() {
+				body()
+				t.advance(t.bBase, t.SubBlockBytes())
+				t.AddImm(t.head, t.head, -t.SubBlockBytes())
+			})
 		})
 	})
 }

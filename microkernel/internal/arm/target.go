@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/internal/code"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
@@ -82,7 +83,16 @@ func (target) Doubt(kernel.Spec) string { return "" }
 func (target) Run(k *kernel.Tiles, g kernel.GemmArgs) { k.RunPlain(&g) }
 
 // Assemble generates one tile of the spec's size.
-func (target) Assemble(k kernel.Spec) ([]byte, error) {
+func (target) Assemble(k kernel.Spec) ([]byte, error) { return tileOf(k).Finish() }
+
+// Counts is the instructions of an iteration of that tile; of SME nobody counts any.
+func (target) Counts(k kernel.Spec) (code.Counts, error) {
+	a := tileOf(k)
+	return a.Counts(), a.Err()
+}
+
+// tileOf is the tile before its addresses are known.
+func tileOf(k kernel.Spec) *a64.Asm {
 	s, level := spec{k}, a64.Base
 	switch {
 	case s.Form == kernel.Outer:
@@ -94,10 +104,10 @@ func (target) Assemble(k kernel.Spec) ([]byte, error) {
 	case s.Compute == kernel.ComputeBF16:
 		level = a64.BF16
 	}
-	return assemble(level, func(a *a64.Asm) {
-		_, emit := s.generator()(a, s)
-		emit()
-	})
+	a := a64.New(level)
+	_, emit := s.generator()(a, s)
+	emit()
+	return a
 }
 
 // assemble runs emit on an empty function and returns its machine code.

@@ -134,7 +134,14 @@ func (e *tile) loop(count uintptr, body func()) {
 	done := e.NewLabel()
 	e.getArg(nCount, count)
 	e.CBZ(nCount, done)
-	e.Loop(nCount, body)
+	e.Loop(nCount, func() {
+		var t kernel.TileArgs
+		if count == unsafe.Offsetof(t.Main) {
+			e.Counted(body)
+		} else {
+			body()
+		}
+	})
 	e.Bind(done)
 }
 

@@ -24,7 +24,8 @@ type Label = code.Label
 // Asm collects the code of one function. The zero value is not ready; use New.
 type Asm struct {
 	code.Function
-	level Level
+	level    Level
+	tileRows [8]uint8 // of the last SetTiles
 }
 
 // New starts an empty function for the given level.

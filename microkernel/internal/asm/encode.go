@@ -47,6 +47,10 @@ func (a *Asm) I(o *Op, ops ...Operand) {
 		a.put(byte(f.imm))
 	}
 	a.closePool(&f)
+	if a.Counting() {
+		_, toMemory := ops[0].(Mem)
+		a.count(o, &f, toMemory)
+	}
 	if a.Traced() {
 		a.noteVector(o, &f, ops)
 	}

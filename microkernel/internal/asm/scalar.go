@@ -1,6 +1,10 @@
 package asm
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sandwich/microkernel/internal/code"
+)
 
 func (a *Asm) rex(w, reg, index, base uint8) {
 	a.put(0x40 | w<<3 | bit(reg, 3)<<2 | bit(index, 3)<<1 | bit(base, 3))
@@ -39,6 +43,7 @@ func (a *Asm) Mov(dst, src Operand) {
 			a.rr(0x89, s, d)
 		case Mem:
 			a.rmem(1, uint8(d), s, 0x8B)
+			a.Count(code.LoadWord, 1)
 		default:
 			a.Fail("mov from %s", textOf(src))
 		}
@@ -49,6 +54,7 @@ func (a *Asm) Mov(dst, src Operand) {
 			return
 		}
 		a.rmem(1, uint8(s), d, 0x89)
+		a.Count(code.Store, 1)
 	default:
 		a.Fail("mov to %s", textOf(dst))
 	}
@@ -114,6 +120,7 @@ func (a *Asm) alu(ext byte, dst Reg, src Operand) {
 		a.rr(ext<<3|1, s, dst)
 	case Mem:
 		a.rmem(1, uint8(dst), s, ext<<3|3)
+		a.Count(code.LoadWord, 1)
 	case Imm32:
 		a.rex(1, 0, 0, uint8(dst))
 		switch {
@@ -221,6 +228,7 @@ const (
 // Prefetch asks for the cache line of a memory operand; it never faults.
 func (a *Asm) Prefetch(h Hint, m Mem) {
 	a.rmem(0, uint8(h), m, 0x0F, 0x18)
+	a.Count(code.LoadWord, 1)
 	a.note([...]string{"prefetchnta", "prefetcht0", "prefetcht1", "prefetcht2"}[h], m)
 }
 

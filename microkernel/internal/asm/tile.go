@@ -1,6 +1,10 @@
 package asm
 
-import "fmt"
+import (
+	"fmt"
+
+	"sandwich/microkernel/internal/code"
+)
 
 // Tile is a tile register of AMX, tmm0 to tmm7. What it holds, rows of up to 64 bytes, is set by
 // LdTileCfg.
@@ -19,6 +23,13 @@ func TileConfig(rows, rowBytes [8]uint8) (c [64]byte) {
 		c[48+i] = rows[i]
 	}
 	return c
+}
+
+// SetTiles configures the tiles by a constant, as TileConfig has it, and clears them.
+func (a *Asm) SetTiles(rows, rowBytes [8]uint8) {
+	c := TileConfig(rows, rowBytes)
+	a.tileRows = rows
+	a.LdTileCfg(a.Const(c[:]))
 }
 
 // LdTileCfg configures the tiles from 64 bytes and clears them.
@@ -43,10 +54,19 @@ func (a *Asm) TileZero(t Tile) {
 
 // TileLoad reads the rows of a tile from memory; the index register of m is the distance of rows in
 // bytes, its scale 1.
-func (a *Asm) TileLoad(t Tile, m Mem) { a.tileMove(pF2, "tileloadd", t, m, t, m) }
+func (a *Asm) TileLoad(t Tile, m Mem) {
+	a.tileMove(pF2, "tileloadd", t, m, t, m)
+	a.Count(code.Load, a.rowsOf(t))
+}
+
+// rowsOf is the rows that SetTiles gave a tile.
+func (a *Asm) rowsOf(t Tile) float64 { return float64(a.tileRows[t&7]) }
 
 // TileStore writes the rows of a tile; see TileLoad.
-func (a *Asm) TileStore(m Mem, t Tile) { a.tileMove(pF3, "tilestored", t, m, m, t) }
+func (a *Asm) TileStore(m Mem, t Tile) {
+	a.tileMove(pF3, "tilestored", t, m, m, t)
+	a.Count(code.Store, a.rowsOf(t))
+}
 
 func (a *Asm) tileMove(pp uint8, name string, t Tile, m Mem, shown ...Operand) {
 	if m.index == noReg || m.pool != 0 {
@@ -81,6 +101,7 @@ func (a *Asm) TileDot(d TileDot, dst, x, y Tile) {
 		return
 	}
 	a.tileVEX(d.pp, d.opcode, &fields{reg: uint8(dst), rmReg: uint8(x), vvvv: uint8(y)})
+	a.Count(code.Tile, a.rowsOf(dst))
 	a.note(d.name, dst, x, y)
 }
 

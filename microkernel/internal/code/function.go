@@ -19,6 +19,7 @@ type Function struct {
 	loads   []Fixup // from the pool
 	err     error
 	trace   func(text string)
+	count   counter
 }
 
 // New starts an empty function. The name of its encoder begins its errors.

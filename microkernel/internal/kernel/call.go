@@ -64,11 +64,11 @@ type TileArgs struct {
 func (k *Tiles) RunPlain(g *GemmArgs) {
 	panels := (g.N + qtype.PanelWidth - 1) / qtype.PanelWidth
 	t := k.Args(g, g.N-(panels-1)*qtype.PanelWidth)
-	k.RunRows(&t, g, panels)
+	k.runRows(&t, g, panels)
 }
 
-// RunRows divides the rows of a call into tiles.
-func (k *Tiles) RunRows(t *TileArgs, g *GemmArgs, panels int) {
+// runRows divides the rows of a call into tiles.
+func (k *Tiles) runRows(t *TileArgs, g *GemmArgs, panels int) {
 	for _, higher := range [...]bool{true, false} {
 		if f := k.RowTiles(t, g, panels, higher); f.Valid() {
 			f.Call(unsafe.Pointer(t))

@@ -3,6 +3,7 @@ package kernel
 import (
 	"strings"
 
+	"sandwich/microkernel/internal/code"
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
@@ -31,6 +32,7 @@ type Target interface {
 	Worth(s Spec) bool         // leaves out legal specs that cannot win
 	SpecNeeds(s Spec) Features // beyond Needs and those of the dot product
 	Assemble(s Spec) ([]byte, error)
+	Counts(s Spec) (code.Counts, error) // of an iteration of the tile that Assemble generates
 	// Doubt is what to use in place of a spec whose instructions a CPU may get wrong; "" where none
 	// does.
 	Doubt(s Spec) (advice string)
@@ -45,6 +47,9 @@ type Target interface {
 	Peaks() map[string]Features // compute roofs by type, and what they need beyond Needs
 	Peak(typ string, f Features) (code []byte, ops int, err error)
 	Reader() ([]byte, error)
+	// Port is a loop of n independent instructions of a class, the best for it that the features
+	// have. Arguments: the number of iterations and 64 bytes to load and store.
+	Port(c code.Class, f Features) (code []byte, n int, err error)
 }
 
 // targets are the registered ones, by ISA.

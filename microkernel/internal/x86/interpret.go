@@ -1,27 +1,29 @@
 package x86
 
 import (
+	"unsafe"
+
 	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
 )
 
 // What a test needs that runs kernels of AMX where there is none, with the tile instructions
 // interpreted.
 
-// AMXRows is the rows of a tile register, AMXSubBlocks the sub-blocks whose weights a call may keep
-// as bytes.
+// AMXRows is the rows of a tile register, AMXSubBlocks the most sub-blocks that a kernel has
+// room for.
 const (
 	AMXRows      = amxRows
-	AMXSubBlocks = amxSubBlocks
+	AMXSubBlocks = amxWeightBytes / amxPanelBytes
 )
 
 // AMXArgs is the arguments of a tile function of Dot AMX.
-type AMXArgs struct{ amxKept }
+type AMXArgs struct{ amxArgs }
 
-// Aim fills them in for a call, and returns those that all tile functions have.
-func (a *AMXArgs) Aim(k *kernel.Tiles, g *kernel.GemmArgs) *kernel.TileArgs {
-	aimAMX(k, &a.amxArgs, g)
-	return &a.TileArgs
+// Run does a call as a kernel does, by calls of tile functions.
+func (a *AMXArgs) Run(k *kernel.Tiles, g *kernel.GemmArgs, call func(f jit.Func, args unsafe.Pointer)) {
+	a.run(k, *g, func(f jit.Func, args *amxArgs) { call(f, unsafe.Pointer(args)) })
 }
 
 // EmitAMX generates a tile of Dot AMX.
@@ -29,3 +31,6 @@ func EmitAMX(a *asm.Asm, s kernel.Spec) {
 	_, emit := newAMX(a, spec{s})
 	emit()
 }
+
+// NewAMXArgs makes room for them.
+func NewAMXArgs() *AMXArgs { return (*AMXArgs)(unsafe.Pointer(amxRoom.New().(*amxArgs))) }

@@ -152,8 +152,7 @@ func (t *target) amxPeak() (code []byte, ops int, err error) {
 		for i := range data {
 			data[i] = byte(37*i + 90)
 		}
-		config := asm.TileConfig(rows, bytes)
-		a.LdTileCfg(a.Const(config[:]))
+		a.SetTiles(rows, bytes)
 		a.Lea(asm.RDX, a.Const(data[:]))
 		a.Xor(asm.RAX, asm.RAX) // all rows are the same
 		a.TileLoad(x, asm.AtIndex(asm.RDX, asm.RAX, 1, 0))

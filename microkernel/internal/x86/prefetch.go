@@ -82,8 +82,9 @@ func (e *emitter) stopPrefetch() {
 // next block on the way.
 func (e *emitter) mainLoop(body func()) {
 	var t kernel.TileArgs
+	counted := func() { e.Counted(body) }
 	if e.s.Prefetch == 0 {
-		e.loop(unsafe.Offsetof(t.Main), body)
+		e.loop(unsafe.Offsetof(t.Main), counted)
 		return
 	}
 	left := e.arg(unsafe.Offsetof(t.Left))
@@ -95,7 +96,7 @@ func (e *emitter) mainLoop(body func()) {
 	e.Jcc(asm.Zero, jump)
 	e.Align(32)
 	e.Bind(top)
-	body()
+	counted()
 	e.Dec(rCount)
 	e.Jcc(asm.NotZero, top)
 	e.Bind(jump)
@@ -133,15 +134,20 @@ func (e *emitter) prefetch(from, to int) {
 
 // spreadLine asks for a line of each panel of the next block when its time has come.
 func (e *emitter) spreadLine() {
-	var t kernel.TileArgs
 	wait := e.NewLabel()
 	e.Dec(e.tick)
 	e.Jcc(asm.NotZero, wait)
+	e.Uncounted(e.askForLine)
+	e.Bind(wait)
+}
+
+// askForLine asks for the next line of each panel of the next block, and for one before it again.
+func (e *emitter) askForLine() {
+	var t kernel.TileArgs
 	for p := range e.s.NR / qtype.PanelWidth {
 		e.Prefetch(asm.T1, strided(e.pfBase, rBS, p, 0))
 		e.Prefetch(asm.T1, strided(e.pfBase, rBS, p, -64*askAgain))
 	}
 	e.advance(e.pfBase, 64)
 	e.Mov(e.tick, e.arg(unsafe.Offsetof(t.Period)))
-	e.Bind(wait)
 }

@@ -43,10 +43,12 @@ func (t subBlocks) blocks(loop func(func()), body func()) {
 			t.atHead()
 		}
 		top := t.Here()
-		body()
-		t.advanceB(t.SubBlockBytes())
-		t.Sub(t.head, asm.Imm32(t.SubBlockBytes()))
-		t.Cmp(t.head, asm.Imm32(-t.HeadBytes()-n*t.SubBlockBytes()))
+		t.Times(float64(n), func() {
+			body()
+			t.advanceB(t.SubBlockBytes())
+			t.Sub(t.head, asm.Imm32(t.SubBlockBytes()))
+			t.Cmp(t.head, asm.Imm32(-t.HeadBytes()-n*t.SubBlockBytes()))
+		})
 		t.Jcc(asm.NotZero, top)
 	})
 }

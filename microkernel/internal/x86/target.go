@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"sandwich/microkernel/internal/asm"
+	"sandwich/microkernel/internal/code"
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
@@ -66,7 +67,7 @@ func (t *target) Legal(k kernel.Spec) error {
 }
 
 // Worth takes the highest tile of AMX: a lower one is one of its tails.
-func (t *target) Worth(s kernel.Spec) bool { return s.MR == amxRows }
+func (t *target) Worth(s kernel.Spec) bool { return s.MR*s.NR == amxRows*qtype.PanelWidth }
 
 // SpecNeeds is nothing: what a dot product needs says it all.
 func (t *target) SpecNeeds(kernel.Spec) kernel.Features { return 0 }
@@ -89,12 +90,20 @@ func (t *target) Run(k *kernel.Tiles, g kernel.GemmArgs) {
 }
 
 // Assemble generates one tile of the spec's size.
-func (t *target) Assemble(k kernel.Spec) ([]byte, error) {
-	s := spec{k}
-	return t.assemble(func(a *asm.Asm) {
-		_, emit := s.generator()(a, s)
-		emit()
-	})
+func (t *target) Assemble(k kernel.Spec) ([]byte, error) { return t.tile(k).Finish() }
+
+// Counts is the instructions of an iteration of that tile.
+func (t *target) Counts(k kernel.Spec) (code.Counts, error) {
+	a := t.tile(k)
+	return a.Counts(), a.Err()
+}
+
+// tile is the tile before its addresses are known.
+func (t *target) tile(k kernel.Spec) *asm.Asm {
+	a, s := asm.New(t.level), spec{k}
+	_, emit := s.generator()(a, s)
+	emit()
+	return a
 }
 
 // assemble runs emit on an empty function and returns its machine code. Emitting an instruction

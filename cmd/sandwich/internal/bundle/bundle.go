@@ -62,6 +62,9 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 			show.Plural(len(s.Prefill)+len(s.Decode), "table"))},
 		{"content", s.Content},
 	}
+	if s.Unit != "" {
+		rows = append(rows, []string{"matrix unit", s.Unit})
+	}
 	if text := classesText(&b.Plan); text != "" {
 		rows = append(rows, []string{"classes", text})
 	}

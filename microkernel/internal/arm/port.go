@@ -1,0 +1,73 @@
+package arm
+
+import (
+	"fmt"
+
+	"sandwich/microkernel/internal/a64"
+	"sandwich/microkernel/internal/code"
+	"sandwich/microkernel/internal/kernel"
+)
+
+// portOp is the instruction that stands for a class; nil for what has none here, and for outer
+// products, which have a peak.
+func portOp(c code.Class, f kernel.Features) (emit func(a *a64.Asm, to, from a64.V, m a64.X), level a64.Level) {
+	type v = a64.V
+	three := func(o *a64.Op) func(a *a64.Asm, to, from v, m a64.X) {
+		return func(a *a64.Asm, to, from v, _ a64.X) { a.I(o, to, from, from) }
+	}
+	switch c {
+	case code.Multiply:
+		return three(a64.FMLA), a64.Base
+	case code.Dot:
+		switch {
+		case f.Has(kernel.HasI8MM):
+			return three(a64.SMMLA), a64.I8MM
+		case f.Has(kernel.HasDotProd):
+			return three(a64.SDOT), a64.DotProd
+		}
+		return three(a64.SMULL), a64.Base
+	case code.DotPairs:
+		if f.Has(kernel.HasArmBF16) {
+			return three(a64.BFMMLA), a64.BF16
+		}
+	case code.Logic:
+		return three(a64.ADDV4S), a64.Base
+	case code.Shift:
+		return func(a *a64.Asm, to, from v, _ a64.X) { a.I(a64.USHR4S, to, from, a64.Imm(1)) }, a64.Base
+	case code.Shuffle:
+		return three(a64.TBL), a64.Base
+	case code.Convert:
+		return func(a *a64.Asm, to, from v, _ a64.X) { a.I(a64.SCVTF, to, from) }, a64.Base
+	case code.Load:
+		return func(a *a64.Asm, to, _ v, m a64.X) { a.I(a64.LDRQ, to, m, a64.Imm(0)) }, a64.Base
+	case code.LoadWord:
+		return func(a *a64.Asm, to, _ v, m a64.X) { a.I(a64.LD1R, to, m) }, a64.Base
+	case code.Store:
+		return func(a *a64.Asm, _, from v, m a64.X) { a.I(a64.STRQ, from, m, a64.Imm(0)) }, a64.Base
+	}
+	return nil, a64.Base
+}
+
+// Port emits iterations of independent instructions of a class.
+func (target) Port(c code.Class, f kernel.Features) (machine []byte, n int, err error) {
+	const last, memory = a64.V(31), a64.X(4)
+	emit, level := portOp(c, f)
+	if emit == nil {
+		return nil, 0, fmt.Errorf("no instruction of neon stands for %s", c)
+	}
+	n = 24
+	machine, err = assemble(level, func(a *a64.Asm) {
+		for i := range a64.V(32) {
+			a.Zero(i)
+		}
+		a.I(a64.LDRX, nCount, nArgs, a64.Imm(0))
+		a.I(a64.LDRX, memory, nArgs, a64.Imm(8))
+		a.Loop(nCount, func() {
+			for i := range a64.V(n) {
+				emit(a, i, last, memory)
+			}
+		})
+		a.Ret()
+	})
+	return machine, n, err
+}

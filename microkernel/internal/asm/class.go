@@ -1,0 +1,63 @@
+package asm
+
+import (
+	"strings"
+
+	"sandwich/microkernel/internal/code"
+)
+
+// classes are those of instructions by how their names begin; the first that fits counts.
+// Instructions that none fits only move.
+var classes = []struct {
+	prefixes string
+	class    code.Class
+}{
+	{"vmov vmask vgather", code.Other},
+	{"vpmovzx vpmovsx vpmovs vpmovd vbroadcast vpbroadcast vpshuf vshuf vperm valign vpalign vunpck vpunpck vpack " +
+		"vextract vinsert", code.Shuffle},
+	{"vcvt vround vrndscale vscalef", code.Convert},
+	{"vdpbf16", code.DotPairs},
+	{"vpdp {vex} vpmadd vpmul", code.Dot},
+	{"vpsl vpsr vpsra", code.Shift},
+	{"vfm vfnm vadd vsub vmul vdiv vmax vmin vsqrt", code.Multiply},
+	{"vp vand vor vxor vblend vcmp", code.Logic},
+}
+
+// byOp is the class of every instruction when it has no memory operand.
+var byOp = map[*Op]code.Class{}
+
+func init() {
+	for _, o := range all {
+		byOp[o] = classNamed(o.name)
+	}
+}
+
+func classNamed(name string) code.Class {
+	for _, c := range classes {
+		for prefix := range strings.FieldsSeq(c.prefixes) {
+			if strings.HasPrefix(name, prefix) {
+				return c.class
+			}
+		}
+	}
+	return code.Other
+}
+
+// count counts one vector instruction.
+func (a *Asm) count(o *Op, f *fields, toMemory bool) {
+	class := byOp[o]
+	switch {
+	case f.isMem && toMemory:
+		a.Count(code.Store, 1)
+	case f.isMem && (f.mem.bcast || o.tup == scalar):
+		a.Count(code.LoadWord, 1)
+	case f.isMem:
+		a.Count(code.Load, 1)
+	case class == code.Logic && f.reg == f.vvvv && f.reg == f.rmReg && strings.Contains(o.name, "xor"):
+		return // a register that becomes zero by being renamed
+	}
+	if f.isMem && strings.Contains(o.name, "broadcast") {
+		return // done by the load
+	}
+	a.Count(class, 1)
+}

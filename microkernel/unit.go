@@ -1,0 +1,84 @@
+package microkernel
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// matrixUnits is the features of matrix units that multiply bytes.
+const matrixUnits = HasAMX | HasSME | HasSMEInt8
+
+// unitKernel is a kernel for q8_0 weights on the matrix unit of an instruction set; nil where these
+// features have none.
+func unitKernel(isa ISA, f Features) *Spec {
+	list := SpaceOf(f, isa, ComputeInt8, Q8_0, Spec.MatrixUnit)
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// unitPeak runs a kernel on operands of its own, which lie in the second-level cache as those of a
+// slice do.
+type unitPeak struct {
+	kernel *Kernel
+	args   GemmArgs // without C
+	panels []byte
+	a      []ActQ8
+}
+
+// Rows and depth of a call of unitPeak, those of a slice of many rows.
+const (
+	unitRows  = 128
+	unitDepth = 1024
+)
+
+func newUnitPeak(s PeakSpec, f Features) (*Peak, error) {
+	spec := *unitKernel(s.ISA, f)
+	k, err := Build(spec)
+	if err != nil {
+		return nil, err
+	}
+	if !k.Native() {
+		return &Peak{Spec: PeakSpec{Go, ComputeF32.String()}, Ops: goPeakOps}, nil
+	}
+	u := &unitPeak{kernel: k, panels: make([]byte, spec.NR/PanelWidth*PanelOffset(spec.B, unitDepth)),
+		a: make([]ActQ8, unitRows*unitDepth/ActQ8Block)}
+	fillTrial(u.panels, u.a, spec.B)
+	u.args = GemmArgs{A: unsafe.Pointer(&u.a[0]), AStride: unitDepth / ActQ8Block * ActQ8Bytes,
+		B: unsafe.Pointer(&u.panels[0]), BStride: PanelOffset(spec.B, unitDepth), CStride: 4 * spec.NR, M: unitRows,
+		N: spec.NR, K1: unitDepth}
+	return &Peak{Spec: s, Ops: 2 * unitRows * spec.NR * unitDepth, unit: u}, nil
+}
+
+func (u *unitPeak) run(iters int) {
+	c := make([]float32, unitRows*u.args.N) // of this caller alone
+	args := u.args
+	args.C = unsafe.Pointer(&c[0])
+	for range iters {
+		u.kernel.Run(&args)
+	}
+	runtime.KeepAlive(u)
+	runtime.KeepAlive(c)
+}
+
+// fillTrial makes up panels with scales that are finite, and rows of activations.
+func fillTrial(panels []byte, a []ActQ8, t WeightType) {
+	seed := uint32(1)
+	random := func() uint32 { seed = seed*1664525 + 1013904223; return seed >> 8 }
+	for i := range panels {
+		panels[i] = byte(random())
+	}
+	for at := 0; at < len(panels); at += PanelOffset(t, t.Block()) {
+		for i := range t.Desc().HeadBytes() / 2 {
+			panels[at+2*i+1] = byte(0x20 + random()%8)
+		}
+	}
+	for i := range a {
+		a[i].Scale = float32(random()%1000) / 1000
+		for j := range a[i].Q {
+			a[i].Q[j] = int8(random()%255) - 127
+		}
+		a[i].SetSums()
+	}
+}
