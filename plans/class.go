@@ -188,7 +188,7 @@ func (p *Plan) checkUnlike(ph *Phase) error {
 					"leave them out",
 					t.title(), 1+len(p.Classes))
 			}
-			if c != nil && c.ISA.Wider(k.ISA) != c.ISA {
+			if c != nil && !c.ISA.Covers(k.ISA) {
 				return fmt.Errorf("table %s: kernel %s needs %s, and the class has %s", t.title(), k, k.ISA, c.ISA)
 			}
 			if f, ok := first[t.WeightKey]; !ok {

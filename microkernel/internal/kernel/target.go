@@ -98,6 +98,9 @@ func (i ISA) Wider(than ISA) ISA {
 	return i
 }
 
+// Covers says that the vectors of an instruction set are at least as long as those of another.
+func (i ISA) Covers(o ISA) bool { return i.Wider(o).Lanes() == i.Lanes() }
+
 // Registers is the number of vector registers that generated code may use; 0 without a code
 // generator.
 func (i ISA) Registers() int {

@@ -21,11 +21,11 @@ type Attention struct {
 	form   AttentionForm
 	vec    *Vec
 	code   []jit.Func // code[r-1] takes r rows; nil where there is no native code
-	// the same over a block as `open` leaves it for several tiles; nil where it reads blocks as
+	// the same over a block as openBlock leaves it for several tiles; nil where it reads blocks as
 	// cached
-	wide []jit.Func
-	open func(dst, block, next, scratch unsafe.Pointer, seen int)
-	room attentionRoom
+	wide  []jit.Func
+	pairs jit.Func // makes pairs of a block; none where it is widened
+	room  attentionRoom
 }
 
 // attentionRoom is how the scratch of a call is divided: that of the kernels, then for each tile
@@ -156,7 +156,6 @@ func buildAttention(isa kernel.ISA, l KVLayout, form AttentionForm) (*Attention,
 		err = a.loadPairs(isa)
 	case l.Elem != KVF32:
 		a.wide, err = loadAttention(isa, l.wide().kernel(form, 0))
-		a.open = func(dst, block, _, _ unsafe.Pointer, _ int) { v.widenPair(l, dst, block) }
 	}
 	if err == nil {
 		a.code, err = loadAttention(isa, a.kernel(0))

@@ -108,11 +108,19 @@ func (a *Attention) loadPairs(isa kernel.ISA) error {
 	if err != nil {
 		return err
 	}
-	a.open = func(dst, block, next, scratch unsafe.Pointer, seen int) {
-		args := vecgen.FusedArgs{KV: block, State: dst, Scratch: scratch, Blocks: seen, After: next}
-		pairs[0].Call(unsafe.Pointer(&args))
-	}
+	a.pairs = pairs[0]
 	return nil
+}
+
+// openBlock leaves a block at dst as the wide kernels read it, of which they see so many positions;
+// next is the block after it. No call through a value of a function: what it gets would escape.
+func (a *Attention) openBlock(dst, block, next, scratch unsafe.Pointer, seen int) {
+	if !a.pairs.Valid() {
+		a.vec.widenPair(a.layout, dst, block)
+		return
+	}
+	args := vecgen.FusedArgs{KV: block, State: dst, Scratch: scratch, Blocks: seen, After: next}
+	a.pairs.Call(unsafe.Pointer(&args))
 }
 
 // roundQuery rounds a query vector to bfloat16, with zeros up to whole steps of the dot product.

@@ -98,7 +98,8 @@ func (g *attentionGroup) opened(from, total int) {
 		end := min(total, from+room.together)
 		for b := from; b < end; b++ {
 			seen := min(KVBlock, g.sees(last-1)-b*KVBlock)
-			g.a.open(unsafe.Add(blocks, (b-from)*room.opened), cached(b), cached(min(b+1, total-1)), g.scratch, seen)
+			g.a.openBlock(unsafe.Add(blocks, (b-from)*room.opened), cached(b), cached(min(b+1, total-1)), g.scratch,
+				seen)
 		}
 		for i := range g.count {
 			lo, hi := g.blocksOf(i)
