@@ -101,7 +101,7 @@ AGENT_PRESET ?= qwen3-0.6b
 AGENT_MODEL ?= $(abspath bin/agent-$(AGENT_PRESET).gguf)
 agents: build ## qwen-code, opencode and codex, non-interactively through a proxy that judges calls; minutes each; needs npm
 	test -e $(AGENT_MODEL) || ./$(BIN) model synth --preset $(AGENT_PRESET) --chat-template runtime/server/clients/tools.jinja -o $(AGENT_MODEL)
-	cd runtime/server/clients && npm ci && cd agents && npm ci && cd .. && AGENT_MODEL=$(AGENT_MODEL) node --test --test-concurrency=1 agents.test.mjs
+	cd runtime/server/clients && npm ci && cd agents && npm install --no-package-lock && cd .. && AGENT_MODEL=$(AGENT_MODEL) node --test --test-concurrency=1 agents.test.mjs
 
 golden: ## rewrite golden files from what the code prints now; review the diff
 	$(GO) test ./topotree ./plans ./cmd/sandwich -update
