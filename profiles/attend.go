@@ -14,16 +14,27 @@ type AttendRates map[microkernel.AttentionDot]float64
 // AttendType is the type of a ceiling of attention by a dot product.
 func AttendType(d microkernel.AttentionDot) string { return "attend-" + d.String() }
 
-// AttendRates reads what was measured of attention on one PU with the kernels of an instruction
-// set. Each is the best of its samples, as in PairRates. What is quoted or assumed does not count.
-func (p *Profile) AttendRates(isa microkernel.ISA) AttendRates {
+// AttendStepType is the same of single tokens, as generation has them.
+func AttendStepType(d microkernel.AttentionDot) string { return AttendType(d) + "-step" }
+
+// AttendRates reads what was measured of the attention of prompts on one PU with the kernels of an
+// instruction set. Each is the best of its samples, as in PairRates. What is quoted or assumed does
+// not count.
+func (p *Profile) AttendRates(isa microkernel.ISA) AttendRates { return p.attendRates(isa, AttendType) }
+
+// AttendStepRates reads the same of the attention of single tokens.
+func (p *Profile) AttendStepRates(isa microkernel.ISA) AttendRates {
+	return p.attendRates(isa, AttendStepType)
+}
+
+func (p *Profile) attendRates(isa microkernel.ISA, typeOf func(microkernel.AttentionDot) string) AttendRates {
 	rates := AttendRates{}
 	for _, c := range p.Ceilings {
 		if c.Kind != Compute || c.Device != "" || c.ISA != isa.String() || c.PUs != 1 || !c.Measured() {
 			continue
 		}
 		for _, d := range microkernel.AttentionDots() {
-			if c.Type == AttendType(d) {
+			if c.Type == typeOf(d) {
 				rates[d] = max(rates[d], c.Median, c.Max)
 			}
 		}

@@ -109,7 +109,7 @@ func choices(host *profiles.Profile, pairs, attention bool, failed error) string
 			failed.Error())
 	}
 	if r := host.AttendRates(best); attention && len(r) > 0 {
-		said = append(said, thumb.AttentionChoice(r))
+		said = append(said, thumb.AttentionChoice(r, host.AttendStepRates(best)))
 	} else if attention && failed != nil {
 		said = append(said, "attention adds up in float32, since other rates could not be measured: "+failed.Error())
 	}

@@ -13,6 +13,10 @@ import (
 // worth its rounding. What they were seen to bring lies far from it: 0.8 and less, or 1.7 and more.
 const attendGain = 1.3
 
+// attendStepLoss is the least part of float32's rate on single tokens that such a dot product
+// keeps. Tiles of which one row is used keep a half of it and less.
+const attendStepLoss = 0.95
+
 // attention is what a plan's attention adds up by: what was asked for, else the fastest that is
 // worth its rounding, else float32.
 func (h host) attention(option string, p *plans.Plan) (microkernel.AttentionDot, error) {
@@ -37,7 +41,7 @@ func (h host) attention(option string, p *plans.Plan) (microkernel.AttentionDot,
 
 // bestAttention is what the rates choose, float32 where a worker lacks it: all must round alike.
 func (h host) bestAttention() microkernel.AttentionDot {
-	d := bestAttention(h.attend)
+	d := bestAttention(h.attend, h.steps)
 	for _, isa := range h.workers() {
 		if !d.On(isa, h.features) {
 			return microkernel.AttendF32
@@ -67,11 +71,13 @@ func pathsOf(weights []plans.WeightPlan) (paths []microkernel.Compute) {
 	return paths
 }
 
-// bestAttention is the fastest dot product that is worth its rounding by these rates.
-func bestAttention(r profiles.AttendRates) microkernel.AttentionDot {
+// bestAttention is the fastest dot product that is worth its rounding by its rates of prompts, and
+// does not take it back by those of single tokens: generation has no other arithmetic to go to.
+func bestAttention(r, steps profiles.AttendRates) microkernel.AttentionDot {
 	best, least := microkernel.AttendF32, attendGain*r[microkernel.AttendF32]
 	for _, d := range microkernel.AttentionDots() {
-		if least > 0 && r[d] >= max(least, r[best]) {
+		if least > 0 && r[d] >= max(least, r[best]) && steps[d] > 0 &&
+			steps[d] >= attendStepLoss*steps[microkernel.AttendF32] {
 			best = d
 		}
 	}
@@ -79,10 +85,11 @@ func bestAttention(r profiles.AttendRates) microkernel.AttentionDot {
 }
 
 // AttentionChoice says in words what attention adds up by at these rates, and why.
-func AttentionChoice(r profiles.AttendRates) string {
-	best := bestAttention(r)
+func AttentionChoice(r, steps profiles.AttendRates) string {
+	best := bestAttention(r, steps)
 	if best == microkernel.AttendF32 {
-		return fmt.Sprintf("attention adds up in float32: nothing else is %g times as fast here", attendGain)
+		return fmt.Sprintf("attention adds up in float32: nothing else is %g times as fast here on prompts, and no "+
+			"slower on single tokens", attendGain)
 	}
 	return fmt.Sprintf("%s, with rounding of its own (--attention f32 is exact)", r.Gain(best))
 }
@@ -115,9 +122,9 @@ func AttentionOpen(p *profiles.Profile, s plans.ModelShape, o Options) bool {
 
 // AttentionKnown says that a profile has the rates that it depends on.
 func AttentionKnown(p *profiles.Profile, isa microkernel.ISA) bool {
-	r := p.AttendRates(isa)
+	r, steps := p.AttendRates(isa), p.AttendStepRates(isa)
 	for _, d := range microkernel.AttentionDots() {
-		if d.On(isa, p.Features()) && r[d] == 0 {
+		if d.On(isa, p.Features()) && (r[d] == 0 || steps[d] == 0) {
 			return false
 		}
 	}

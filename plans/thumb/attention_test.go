@@ -1,6 +1,7 @@
 package thumb
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -12,8 +13,14 @@ import (
 // products round as well, or where it is asked for.
 func TestDefaultAttention(t *testing.T) {
 	slow := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 250e9}
-	quick := map[string]float64{"f32": 200e9, "dpbf16": 330e9, "tdpbf16": 800e9}
-	pairs := map[string]float64{"f32": 200e9, "dpbf16": 330e9}
+	quick := map[string]float64{"f32": 200e9, "dpbf16": 330e9, "tdpbf16": 800e9, "f32-step": 100e9,
+		"dpbf16-step": 120e9, "tdpbf16-step": 96e9}
+	pairs := map[string]float64{"f32": 200e9, "dpbf16": 330e9, "f32-step": 100e9, "dpbf16-step": 120e9}
+	lame := maps.Clone(quick)
+	lame["tdpbf16-step"], lame["dpbf16-step"] = 60e9, 94e9
+	halfKnown := maps.Clone(quick)
+	delete(halfKnown, "tdpbf16-step")
+	delete(halfKnown, "dpbf16-step")
 	for name, c := range map[string]struct {
 		rates map[string]float64
 		typ   string
@@ -22,6 +29,8 @@ func TestDefaultAttention(t *testing.T) {
 	}{
 		"quick tiles":      {quick, "q8_0", Options{}, microkernel.AttendTDPBF16},
 		"quick pairs":      {pairs, "q8_0", Options{KV: "q8_0"}, microkernel.AttendDPBF16},
+		"slow steps":       {lame, "q8_0", Options{}, microkernel.AttendF32},
+		"steps not known":  {halfKnown, "q8_0", Options{}, microkernel.AttendF32},
 		"slow":             {slow, "q8_0", Options{}, microkernel.AttendF32},
 		"not measured":     {nil, "q8_0", Options{}, microkernel.AttendF32},
 		"exact weights":    {quick, "f32", Options{}, microkernel.AttendF32},
@@ -54,9 +63,10 @@ func TestAttentionRefused(t *testing.T) {
 
 // TestAttentionWords: what was chosen is said with its rates, and what is missing is known.
 func TestAttentionWords(t *testing.T) {
-	rates := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 800e9}
+	rates := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 800e9, "f32-step": 100e9,
+		"dpbf16-step": 100e9, "tdpbf16-step": 100e9}
 	h := hosttest.Attending(t, rates, hosttest.Tiles...)
-	if got := AttentionChoice(h.AttendRates(microkernel.AVX512)); !strings.Contains(got, "4.00 times the 200 of f32") {
+	if got := AttentionChoice(h.AttendRates(microkernel.AVX512), h.AttendStepRates(microkernel.AVX512)); !strings.Contains(got, "4.00 times the 200 of f32") {
 		t.Error(got)
 	}
 	if !AttentionKnown(h, microkernel.AVX512) || !AttentionOpen(h, llama160m("q8_0"), Options{}) ||
@@ -65,7 +75,7 @@ func TestAttentionWords(t *testing.T) {
 	}
 	delete(rates, "tdpbf16")
 	h = hosttest.Attending(t, rates, hosttest.Tiles...)
-	if got := AttentionChoice(h.AttendRates(microkernel.AVX512)); !strings.Contains(got, "in float32") {
+	if got := AttentionChoice(h.AttendRates(microkernel.AVX512), h.AttendStepRates(microkernel.AVX512)); !strings.Contains(got, "in float32") {
 		t.Error(got)
 	}
 	if AttentionKnown(h, microkernel.AVX512) {

@@ -18,7 +18,8 @@ type host struct {
 	isa      microkernel.ISA
 	beside   []microkernel.ISA               // of other workers of the plan
 	pairs    profiles.PairRates              // zero where they were not measured
-	attend   profiles.AttendRates            // of what was measured
+	attend   profiles.AttendRates            // of prompts, as far as it was measured
+	steps    profiles.AttendRates            // of single tokens
 	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
 }
 
@@ -39,7 +40,7 @@ func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 		return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
 	}
 	h.pairs, _ = p.PairRates(h.isa)
-	h.attend = p.AttendRates(h.isa)
+	h.attend, h.steps = p.AttendRates(h.isa), p.AttendStepRates(h.isa)
 	h.Cores = coresOf(p, h.isa, pu)
 	return h, nil
 }

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"iter"
 	"math"
 	"time"
 	"unsafe"
@@ -11,14 +12,14 @@ import (
 )
 
 // What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
-// a prompt has them, over blocks of half precision that fit a second-level cache. A call takes some
-// 100 microseconds.
+// a prompt has them, or those of one token, as generation has them, over blocks of half precision
+// that fit a second-level cache. A call takes some 100 microseconds, or less.
 const (
 	attendDim    = 128
 	attendGroup  = 4
 	attendTokens = 48 // times attendGroup, a multiple of the rows of every kernel
 	attendBlocks = 4
-	attendCall   = 4.0 * attendDim * attendGroup * attendTokens * attendBlocks * microkernel.KVBlock // FLOP
+	attendToken  = 4.0 * attendDim * attendGroup * attendBlocks * microkernel.KVBlock // FLOP
 )
 
 // attendFigures are the attention of the first worker by each dot product that this CPU has; none
@@ -40,22 +41,31 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 		if !a.Native() {
 			return nil, nil
 		}
-		work, err := b.attendWork(a, layout, isa, window)
-		if err != nil {
-			return nil, err
+		for typ, tokens := range attendTests(d) {
+			work, err := b.attendWork(a, layout, isa, tokens, window)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, &figure{workers: firstWorkers(1), work: work, ceiling: profiles.Ceiling{
+				Kind: profiles.Compute, ISA: isa.String(), Type: typ, PUs: 1,
+				CPUs: b.pusOf(firstWorkers(1)), Figure: profiles.Figure{Unit: "FLOP/s"}}})
 		}
-		out = append(out, &figure{workers: firstWorkers(1), work: work, ceiling: profiles.Ceiling{
-			Kind: profiles.Compute, ISA: isa.String(), Type: profiles.AttendType(d), PUs: 1,
-			CPUs: b.pusOf(firstWorkers(1)), Figure: profiles.Figure{Unit: "FLOP/s"}}})
 	}
-	if len(out) < 2 {
+	if len(out) < 4 {
 		return nil, nil
 	}
 	return out, nil
 }
 
-// attendWork makes the memory of a job, and calls of it.
-func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa microkernel.ISA,
+// attendTests are the types of its figures, and the tokens of a job.
+func attendTests(d microkernel.AttentionDot) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		_ = yield(profiles.AttendType(d), attendTokens) && yield(profiles.AttendStepType(d), 1)
+	}
+}
+
+// attendWork makes the memory of a job of so many tokens, and calls of it.
+func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa microkernel.ISA, tokens int,
 	window time.Duration) (func(int) float64, error) {
 	v, err := microkernel.NewVec(isa)
 	if err != nil {
@@ -85,7 +95,7 @@ func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa
 			v.StoreV(l, unsafe.Add(block, l.KBytes()), pos, q, some, row)
 		}
 	}
-	job := &microkernel.AttentionJob{Q: q, QStride: row, Out: out, OutStride: row, Tokens: attendTokens,
+	job := &microkernel.AttentionJob{Q: q, QStride: row, Out: out, OutStride: row, Tokens: tokens,
 		Group: attendGroup, Until: attendBlocks * microkernel.KVBlock, KV: kv, Pitch: pitch, Table: table,
 		Scale: float32(1 / math.Sqrt(attendDim))}
 	return func(int) float64 {
@@ -93,6 +103,6 @@ func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa
 		for began := time.Now(); time.Since(began) < window; calls++ {
 			a.Run(job, scratch)
 		}
-		return float64(calls) * attendCall
+		return float64(calls) * attendToken * float64(tokens)
 	}, nil
 }

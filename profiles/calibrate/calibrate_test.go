@@ -172,7 +172,7 @@ func TestRates(t *testing.T) {
 	if dots := microkernel.AttentionDots(); a.Native() && dots[1].On(isa, microkernel.Host()) {
 		for _, d := range dots {
 			if d.On(isa, microkernel.Host()) {
-				want = append(want, profiles.AttendType(d))
+				want = append(want, profiles.AttendType(d), profiles.AttendStepType(d))
 			}
 		}
 	}

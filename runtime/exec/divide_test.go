@@ -89,7 +89,7 @@ func drawSchedule(rng *rand.Rand, have microkernel.Features, s *plans.Schedule) 
 // however products are divided among workers, in chunks or by shares of rates that are drawn,
 // logits keep their bits.
 func TestUnlikeWorkersGiveEqualBits(t *testing.T) {
-	n, plans := 20, 4
+	n, plans := 12, 4
 	if raceEnabled {
 		plans = 1
 	}
