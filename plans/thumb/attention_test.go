@@ -7,6 +7,7 @@ import (
 
 	"sandwich/microkernel"
 	"sandwich/plans/internal/hosttest"
+	"sandwich/profiles"
 )
 
 // TestDefaultAttention: a dot product is taken where measured rates make it worth its rounding and
@@ -66,7 +67,7 @@ func TestAttentionWords(t *testing.T) {
 	rates := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 800e9, "f32-step": 100e9,
 		"dpbf16-step": 100e9, "tdpbf16-step": 100e9}
 	h := hosttest.Attending(t, rates, hosttest.Tiles...)
-	if got := AttentionChoice(h.AttendRates(microkernel.AVX512), h.AttendStepRates(microkernel.AVX512)); !strings.Contains(got, "4.00 times the 200 of f32") {
+	if got := choiceOn(h); !strings.Contains(got, "4.00 times the 200 of f32") {
 		t.Error(got)
 	}
 	if !AttentionKnown(h, microkernel.AVX512) || !AttentionOpen(h, llama160m("q8_0"), Options{}) ||
@@ -75,10 +76,14 @@ func TestAttentionWords(t *testing.T) {
 	}
 	delete(rates, "tdpbf16")
 	h = hosttest.Attending(t, rates, hosttest.Tiles...)
-	if got := AttentionChoice(h.AttendRates(microkernel.AVX512), h.AttendStepRates(microkernel.AVX512)); !strings.Contains(got, "in float32") {
+	if got := choiceOn(h); !strings.Contains(got, "in float32") {
 		t.Error(got)
 	}
 	if AttentionKnown(h, microkernel.AVX512) {
 		t.Error("nobody measured tiles")
 	}
+}
+
+func choiceOn(h *profiles.Profile) string {
+	return AttentionChoice(h.AttendRates(microkernel.AVX512), h.AttendStepRates(microkernel.AVX512))
 }
