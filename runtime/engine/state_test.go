@@ -201,6 +201,7 @@ func serveStatesAgain(t *testing.T, o Options) {
 // TestStateOverflows: a request whose state leaves the range of float32 fails with the place, and
 // one behind it that begins alike does not find what that state left.
 func TestStateOverflows(t *testing.T) {
+	skipUnderRace(t) // plain Go kernels take minutes for its infinities
 	for tensor, c := range map[string]struct {
 		value float32
 		want  string
