@@ -9,7 +9,7 @@ import (
 
 // freshHeap is how much a process takes before its first garbage collection, in percent of the four
 // megabytes that Go begins with: 40 MiB, which no plan verb reaches. Collections of a heap that
-// only grows find nothing, and cost a fifth of the time of `plan verify`.
+// only grows find nothing, and cost a seventh of the time of `plan verify`.
 const freshHeap = 1000
 
 // collectLate puts off the first garbage collection of this process, and sets Go's usual pace again
