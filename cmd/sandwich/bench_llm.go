@@ -236,11 +236,7 @@ func (f *llmFlags) runThreads(ctx context.Context, s *session.Session) ([]measur
 	if err != nil {
 		return nil, err
 	}
-	config, err := model.ConfigOf(s.File) // which says more than the shape: windows of layers
-	if err != nil {
-		return nil, err
-	}
-	ops, err := config.Model()
+	ops, err := model.Of(s.File) // which says more than the shape: windows of layers
 	if err != nil {
 		return nil, err
 	}

@@ -180,11 +180,7 @@ func (f *rooflineFlags) measure(ctx context.Context, out *rooflineOut) error {
 	plan := *s.Plan
 	plan.Chunk = max(plan.Chunk, f.rows[len(f.rows)-1]) // a forward is one chunk
 	s.Plan = &plan
-	config, err := model.ConfigOf(s.File)
-	if err != nil {
-		return err
-	}
-	ops, err := config.Model()
+	ops, err := model.Of(s.File)
 	if err != nil {
 		return err
 	}

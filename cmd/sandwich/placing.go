@@ -78,11 +78,7 @@ func (f *llmFlags) runExplain(ctx context.Context) (out []model.Placed, err erro
 			return nil, err
 		}
 	}
-	config, err := model.ConfigOf(s.File)
-	if err != nil {
-		return nil, err
-	}
-	ops, err := config.Model()
+	ops, err := model.Of(s.File)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+
+	"sandwich/runtime/gguf"
 )
 
 // embedTensor holds the rows of tokens, and is the head of a tied model; headTensor is the head of
@@ -42,6 +44,15 @@ func (c Config) Model() (*Model, error) {
 			Outputs: c.Vocab, Pooling: c.Pooling, Scores: c.Scoring.Count > 0}}
 	arch.Decoder(b)
 	return b.m, nil
+}
+
+// Of writes out the model that a file holds, as its metadata say: Model of ConfigOf.
+func Of(f *gguf.File) (*Model, error) {
+	c, err := ConfigOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return c.Model()
 }
 
 // Layers counts the layers; what is written meanwhile belongs to the one at hand.

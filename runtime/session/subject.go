@@ -82,9 +82,5 @@ func (s *Subject) Ops() (*model.Model, error) {
 	if s.Config != nil {
 		return s.Config.Model()
 	}
-	c, err := model.ConfigOf(s.File)
-	if err != nil {
-		return nil, err
-	}
-	return c.Model()
+	return model.Of(s.File)
 }
