@@ -14,7 +14,7 @@ type AttendRates map[microkernel.AttentionDot]float64
 // AttendType is the type of a ceiling of attention by a dot product.
 func AttendType(d microkernel.AttentionDot) string { return "attend-" + d.String() }
 
-// AttendStepType is the same of single tokens, as generation has them.
+// AttendStepType is the same of one query head of one token, the least that generation has.
 func AttendStepType(d microkernel.AttentionDot) string { return AttendType(d) + "-step" }
 
 // AttendRates reads what was measured of the attention of prompts on one PU with the kernels of an

@@ -12,14 +12,15 @@ import (
 )
 
 // What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
-// a prompt has them, or those of one token, as generation has them, over blocks of half precision
-// that fit a second-level cache. A call takes some 100 microseconds, or less.
+// a prompt has them, or one head of one token, the fewest rows that generation has and what tiles
+// like least, over blocks of half precision that fit a second-level cache. A call takes some 100
+// microseconds, or less.
 const (
 	attendDim    = 128
 	attendGroup  = 4
 	attendTokens = 48 // times attendGroup, a multiple of the rows of every kernel
 	attendBlocks = 4
-	attendToken  = 4.0 * attendDim * attendGroup * attendBlocks * microkernel.KVBlock // FLOP
+	attendHead   = 4.0 * attendDim * attendBlocks * microkernel.KVBlock // FLOP of a token
 )
 
 // attendFigures are the attention of the first worker by each dot product that this CPU has; none
@@ -41,8 +42,8 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 		if !a.Native() {
 			return nil, nil
 		}
-		for typ, tokens := range attendTests(d) {
-			work, err := b.attendWork(a, layout, isa, tokens, window)
+		for typ, rows := range attendTests(d) {
+			work, err := b.attendWork(a, layout, isa, rows, window)
 			if err != nil {
 				return nil, err
 			}
@@ -57,32 +58,33 @@ func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []
 	return out, nil
 }
 
-// attendTests are the types of its figures, and the tokens of a job.
-func attendTests(d microkernel.AttentionDot) iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
-		_ = yield(profiles.AttendType(d), attendTokens) && yield(profiles.AttendStepType(d), 1)
+// attendTests are the types of its figures, and the tokens of a job and their query heads.
+func attendTests(d microkernel.AttentionDot) iter.Seq2[string, [2]int] {
+	return func(yield func(string, [2]int) bool) {
+		_ = yield(profiles.AttendType(d), [2]int{attendTokens, attendGroup}) &&
+			yield(profiles.AttendStepType(d), [2]int{1, 1})
 	}
 }
 
-// attendWork makes the memory of a job of so many tokens, and calls of it.
-func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa microkernel.ISA, tokens int,
+// attendWork makes the memory of a job of so many tokens and query heads, and calls of it.
+func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa microkernel.ISA, rows [2]int,
 	window time.Duration) (func(int) float64, error) {
 	v, err := microkernel.NewVec(isa)
 	if err != nil {
 		return nil, err
 	}
 	const row = attendGroup * attendDim
-	pitch, rows := l.KBytes()+l.VBytes(), 4*attendTokens*row
-	buffer, err := mem.Alloc(attendBlocks*pitch+2*rows+64*attendBlocks+a.ScratchBytes(), mem.Options{Node: mem.AnyNode})
+	pitch, size := l.KBytes()+l.VBytes(), 4*attendTokens*row
+	buffer, err := mem.Alloc(attendBlocks*pitch+2*size+64*attendBlocks+a.ScratchBytes(), mem.Options{Node: mem.AnyNode})
 	if err != nil {
 		return nil, err
 	}
 	b.attend = append(b.attend, buffer)
 	kv := buffer.Pointer()
 	q := (*float32)(unsafe.Add(kv, attendBlocks*pitch))
-	out := (*float32)(unsafe.Add(kv, attendBlocks*pitch+rows))
-	table := (*int32)(unsafe.Add(kv, attendBlocks*pitch+2*rows))
-	scratch := unsafe.Add(kv, attendBlocks*pitch+2*rows+64*attendBlocks)
+	out := (*float32)(unsafe.Add(kv, attendBlocks*pitch+size))
+	table := (*int32)(unsafe.Add(kv, attendBlocks*pitch+2*size))
+	scratch := unsafe.Add(kv, attendBlocks*pitch+2*size+64*attendBlocks)
 	for i, values := 0, unsafe.Slice(q, attendTokens*row); i < len(values); i++ {
 		values[i] = float32(math.Sin(float64(i)))
 	}
@@ -95,14 +97,14 @@ func (b *bench) attendWork(a *microkernel.Attention, l microkernel.KVLayout, isa
 			v.StoreV(l, unsafe.Add(block, l.KBytes()), pos, q, some, row)
 		}
 	}
-	job := &microkernel.AttentionJob{Q: q, QStride: row, Out: out, OutStride: row, Tokens: tokens,
-		Group: attendGroup, Until: attendBlocks * microkernel.KVBlock, KV: kv, Pitch: pitch, Table: table,
+	job := &microkernel.AttentionJob{Q: q, QStride: row, Out: out, OutStride: row, Tokens: rows[0],
+		Group: rows[1], Until: attendBlocks * microkernel.KVBlock, KV: kv, Pitch: pitch, Table: table,
 		Scale: float32(1 / math.Sqrt(attendDim))}
 	return func(int) float64 {
 		calls := 0
 		for began := time.Now(); time.Since(began) < window; calls++ {
 			a.Run(job, scratch)
 		}
-		return float64(calls) * attendToken * float64(tokens)
+		return float64(calls) * attendHead * float64(rows[0]*rows[1])
 	}, nil
 }
