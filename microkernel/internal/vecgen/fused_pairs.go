@@ -198,26 +198,12 @@ func (g *fused) joinRows(n int) {
 
 // pairLoop makes the pairs that count says, at least none, from src on.
 func (g *fused) pairLoop(src asm.Reg, scale func(r int) asm.Operand) {
-	few, done := g.NewLabel(), g.NewLabel()
 	row := group * g.size()
-	g.Sub(count, asm.Imm32(pairUnroll))
-	g.Jcc(asm.Less, few)
-	g.Align(16)
-	loop := g.Here()
-	g.prefetch(g.pairLinesPerTurn())
-	g.pairRows(src, 0, pairUnroll, false, scale)
-	g.Add(src, asm.Imm32(int32(2*pairUnroll*row)))
-	g.Sub(count, asm.Imm32(pairUnroll))
-	g.Jcc(asm.GreaterEqual, loop)
-	g.Bind(few)
-	g.Add(count, asm.Imm32(pairUnroll))
-	g.Jcc(asm.Zero, done)
-	one := g.Here()
-	g.pairRows(src, 0, 1, false, scale)
-	g.Add(src, asm.Imm32(int32(2*row)))
-	g.Dec(count)
-	g.Jcc(asm.NotZero, one)
-	g.Bind(done)
+	g.countDown(pairUnroll, func(n int) {
+		g.prefetchPairs(n)
+		g.pairRows(src, 0, n, false, scale)
+		g.Add(src, asm.Imm32(int32(2*n*row)))
+	})
 }
 
 // pairKeys makes pairs of dimensions.
@@ -283,28 +269,19 @@ func (g *fused) pairValues8() {
 
 // pairLoop8 is pairLoop over values and their scales.
 func (g *fused) pairLoop8(scales asm.Reg, scale func(r int) asm.Operand) {
-	few, done := g.NewLabel(), g.NewLabel()
-	step := func(n int) {
+	g.countDown(pairUnroll, func(n int) {
+		g.prefetchPairs(n)
 		g.pairRows(bPtr, 0, n, false, scale)
 		g.Add(bPtr, asm.Imm32(int32(2*n*group)))
 		g.Add(scales, asm.Imm32(int32(8*n)))
+	})
+}
+
+// prefetchPairs prefetches beside an unrolled step; single ones are too few to ask for lines.
+func (g *fused) prefetchPairs(n int) {
+	if n == pairUnroll {
+		g.prefetch(g.pairLinesPerTurn())
 	}
-	g.Sub(count, asm.Imm32(pairUnroll))
-	g.Jcc(asm.Less, few)
-	g.Align(16)
-	loop := g.Here()
-	g.prefetch(g.pairLinesPerTurn())
-	step(pairUnroll)
-	g.Sub(count, asm.Imm32(pairUnroll))
-	g.Jcc(asm.GreaterEqual, loop)
-	g.Bind(few)
-	g.Add(count, asm.Imm32(pairUnroll))
-	g.Jcc(asm.Zero, done)
-	one := g.Here()
-	step(1)
-	g.Dec(count)
-	g.Jcc(asm.NotZero, one)
-	g.Bind(done)
 }
 
 // seenPairs makes the pairs of a panel of values: whole ones in a loop over count, one of a last

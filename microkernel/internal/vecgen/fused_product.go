@@ -157,6 +157,27 @@ func (g *fused) overDims(p product, n int) {
 	}
 }
 
+// countDown emits a loop over count, at least no times: of `unroll` steps at a time, and of single
+// ones for the rest.
+func (g *fused) countDown(unroll int, steps func(n int)) {
+	rest, done := g.NewLabel(), g.NewLabel()
+	g.Sub(count, asm.Imm32(int32(unroll)))
+	g.Jcc(asm.Less, rest)
+	g.Align(16)
+	loop := g.Here()
+	steps(unroll)
+	g.Sub(count, asm.Imm32(int32(unroll)))
+	g.Jcc(asm.GreaterEqual, loop)
+	g.Bind(rest)
+	g.Add(count, asm.Imm32(int32(unroll)))
+	g.Jcc(asm.Zero, done)
+	one := g.Here()
+	steps(1)
+	g.Dec(count)
+	g.Jcc(asm.NotZero, one)
+	g.Bind(done)
+}
+
 // values computes the products of the probabilities with the values, one chain over the positions
 // that any row sees, and merges them into the running output.
 func (g *fused) values() {
@@ -176,22 +197,7 @@ func (g *fused) values() {
 			g.Add(count, asm.Imm32(1))
 			g.Shr(count, 1)
 		}
-		rest, done := g.NewLabel(), g.NewLabel()
-		g.Sub(count, asm.Imm32(unroll))
-		g.Jcc(asm.Less, rest)
-		g.Align(16)
-		loop := g.Here()
-		g.steps(p, unroll)
-		g.Sub(count, asm.Imm32(unroll))
-		g.Jcc(asm.GreaterEqual, loop)
-		g.Bind(rest)
-		g.Add(count, asm.Imm32(unroll))
-		g.Jcc(asm.Zero, done)
-		one := g.Here()
-		g.steps(p, 1)
-		g.Dec(count)
-		g.Jcc(asm.NotZero, one)
-		g.Bind(done)
+		g.countDown(unroll, func(n int) { g.steps(p, n) })
 		g.mergeRows(columns)
 		g.Add(vReg, asm.Imm32(int32(columns*panel)))
 		g.Add(outPtr, asm.Imm32(int32(64*columns)))
