@@ -140,19 +140,24 @@ func logitsOf(t *testing.T, r *Runner, chunk int) (out [][]float32) {
 		if err := line.Feed(exactPrompt(1), chunk, LastLogits, keep); err != nil {
 			t.Error(err)
 		}
-		for token := range int32(4) {
-			if r.Model.Pooled() {
-				break // there is nothing to go on with
-			}
-			logits, err := line.Step(token + 5)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = keep(0, logits)
+		if !r.Model.Pooled() { // which have nothing to go on with
+			fourSteps(t, line, keep)
 		}
 	})
 	return out
+}
+
+// fourSteps generates behind a prompt, and keeps the logits.
+func fourSteps(t *testing.T, line *Line, keep func(row int, logits []float32) error) {
+	t.Helper()
+	for token := range int32(4) {
+		logits, err := line.Step(token + 5)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = keep(0, logits)
+	}
 }
 
 // logitsInBatch gives the prompt seven neighbours of other prompts and lengths, and decodes all of

@@ -92,14 +92,7 @@ func lostLogits(t *testing.T, r *Runner) (out [][]float32) {
 			}
 			prompt = prompt[n:]
 		}
-		for token := range int32(4) {
-			logits, err := line.Step(token + 5)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = keep(0, logits)
-		}
+		fourSteps(t, line, keep)
 	})
 	return out
 }

@@ -104,12 +104,7 @@ func (g *fused) streamShare() float64 {
 
 // streamScores is tileScores of a block as it is cached.
 func (g *fused) streamScores() {
-	const lineStep, rowStep = count, passes
-	g.MovImm(lineStep, 64)
-	g.MovImm(rowStep, uint64(g.QueryBytes()))
-	for p := range tilePanels {
-		g.TileZero(asm.Tile(p))
-	}
+	lineStep, rowStep := g.beginTileScores()
 	steps := g.keyDims() / tileK
 	for k := range steps + 1 {
 		if k < steps {

@@ -55,14 +55,21 @@ func (g *fused) storeTiles(panels int, step asm.Reg) {
 	}
 }
 
-// tileScores is scores, of all positions of the block at once.
-func (g *fused) tileScores() {
-	const lineStep, rowStep = count, passes
+// beginTileScores clears the tiles of scores and sets the strides of their operands: between lines
+// of pairs, and between queries.
+func (g *fused) beginTileScores() (lineStep, rowStep asm.Reg) {
+	lineStep, rowStep = count, passes
 	g.MovImm(lineStep, 64)
 	g.MovImm(rowStep, uint64(g.QueryBytes()))
 	for p := range tilePanels {
 		g.TileZero(asm.Tile(p))
 	}
+	return lineStep, rowStep
+}
+
+// tileScores is scores, of all positions of the block at once.
+func (g *fused) tileScores() {
+	lineStep, rowStep := g.beginTileScores()
 	for k := range g.keyDims() / tileK {
 		g.tileProduct(k, tilePanels, asm.AtIndex(qReg, rowStep, 1, 64*k), kReg, 2*group*g.keyDims(), lineStep)
 	}

@@ -27,6 +27,18 @@ type tally struct {
 	why                 map[string]int
 }
 
+// isWhole counts an answer, and says whether it came to its end.
+func (c *tally) isWhole(finish string) bool {
+	c.Lock()
+	defer c.Unlock()
+	if finish == "length" {
+		c.cut++
+		return false
+	}
+	c.whole++
+	return true
+}
+
 func (c *tally) refuse(err error) {
 	c.Lock()
 	defer c.Unlock()
@@ -115,13 +127,9 @@ func TestSchemas(t *testing.T) {
 			return
 		}
 		text := resp.Choices[0].Message.Content
-		counts.Lock()
-		defer counts.Unlock()
-		if resp.Choices[0].FinishReason == "length" {
-			counts.cut++
+		if !counts.isWhole(resp.Choices[0].FinishReason) {
 			return
 		}
-		counts.whole++
 		if err := valid(validator(t, schema), text); err != nil {
 			shown, _ := json.Marshal(schema)
 			t.Errorf("schema %d: %.2000s\nallows %.2000s\n%v", seed, shown, text, err)
@@ -188,13 +196,9 @@ func TestToolSets(t *testing.T) {
 			t.Errorf("tool set %d: %v", i/2, err)
 			return
 		}
-		counts.Lock()
-		defer counts.Unlock()
-		if resp.Choices[0].FinishReason == "length" {
-			counts.cut++
+		if !counts.isWhole(resp.Choices[0].FinishReason) {
 			return
 		}
-		counts.whole++
 		if len(resp.Choices[0].Message.ToolCalls) == 0 {
 			t.Errorf("tool set %d: no call in %s", i/2, resp.RawJSON())
 		}
