@@ -146,15 +146,21 @@ type Reader struct {
 }
 
 // NewReader builds the reader of an instruction set; Go reads words in a loop, and so does any
-// where the system forbids executable memory.
-func NewReader(isa ISA, f Features) (*Reader, error) {
+// where the system forbids executable memory. It asks for each line ahead of time.
+func NewReader(isa ISA, f Features) (*Reader, error) { return newReader(isa, f, true) }
+
+// NewLoader builds a reader that asks for nothing ahead: of memory that lies in the first-level
+// cache it reads what the load ports carry, which prefetches take up as well.
+func NewLoader(isa ISA, f Features) (*Reader, error) { return newReader(isa, f, false) }
+
+func newReader(isa ISA, f Features, ahead bool) (*Reader, error) {
 	if !f.Supports(isa) {
 		return nil, fmt.Errorf("no %s reads with the features %q", isa, f)
 	}
 	if !isa.Generates() || jit.Race {
 		return &Reader{ISA: isa}, nil
 	}
-	code, err := isa.Target().Reader()
+	code, err := isa.Target().Reader(ahead)
 	if err != nil {
 		return nil, err
 	}

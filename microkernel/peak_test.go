@@ -14,27 +14,33 @@ func TestReaderReadsEveryByte(t *testing.T) {
 		buf[i] = byte(r.Uint32())
 	}
 	for _, isa := range Host().ISAs() {
-		rd, err := NewReader(isa, Host())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range []int{0, kernel.ReaderBlock - 1, kernel.ReaderBlock, 3 * kernel.ReaderBlock, len(buf)} {
-			var want uint64
-			if n >= kernel.ReaderBlock {
-				want = goRead(buf[:n/kernel.ReaderBlock*kernel.ReaderBlock])
+		for name, build := range map[string]func(ISA, Features) (*Reader, error){"ahead": NewReader, "loads": NewLoader} {
+			rd, err := build(isa, Host())
+			if err != nil {
+				t.Fatal(err)
 			}
-			if got := rd.Read(buf[:n], 1); got != want {
-				t.Errorf("%s: %d bytes fold to %x, want %x", isa, n, got, want)
-			}
+			readsEveryByte(t, isa.String()+" "+name, rd, buf)
 		}
-		before := rd.Read(buf, 3)
-		for i := range buf[:7*kernel.ReaderBlock] {
-			buf[i] ^= 0x10
-			if rd.Read(buf, 3) == before {
-				t.Fatalf("%s: a change of byte %d goes unseen", isa, i)
-			}
-			buf[i] ^= 0x10
+	}
+}
+
+func readsEveryByte(t *testing.T, name string, rd *Reader, buf []byte) {
+	for _, n := range []int{0, kernel.ReaderBlock - 1, kernel.ReaderBlock, 3 * kernel.ReaderBlock, len(buf)} {
+		var want uint64
+		if n >= kernel.ReaderBlock {
+			want = goRead(buf[:n/kernel.ReaderBlock*kernel.ReaderBlock])
 		}
+		if got := rd.Read(buf[:n], 1); got != want {
+			t.Errorf("%s: %d bytes fold to %x, want %x", name, n, got, want)
+		}
+	}
+	before := rd.Read(buf, 3)
+	for i := range buf[:7*kernel.ReaderBlock] {
+		buf[i] ^= 0x10
+		if rd.Read(buf, 3) == before {
+			t.Fatalf("%s: a change of byte %d goes unseen", name, i)
+		}
+		buf[i] ^= 0x10
 	}
 }
 

@@ -99,6 +99,10 @@ const (
 	Bandwidth = "bandwidth" // B/s read
 )
 
+// L1Loads is the level of loads from L1 that nothing asks for ahead. Other levels are read with
+// prefetches, which take up the ports of loads: of L1 some machines read half as much so.
+const L1Loads = "l1-loads"
+
 // Ceiling is one roof of the machine with a number of PUs at work.
 type Ceiling struct {
 	Kind string `yaml:"kind" json:"kind"`
@@ -107,7 +111,7 @@ type Ceiling struct {
 	ISA    string `yaml:"isa,omitempty" json:"isa,omitempty"` // compute: avx512, avx2, neon, go
 	// compute: f32, f16, bf16, int8, attend-f32; beside a matrix unit int8-vectors, int8-kernel
 	Type  string `yaml:"type,omitempty" json:"type,omitempty"`
-	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l2, l3, memory
+	Level string `yaml:"level,omitempty" json:"level,omitempty"` // bandwidth: l1, l1-loads, l2, l3, memory
 	// at work, one per core first; of a device its units
 	PUs    int             `yaml:"pus" json:"pus"`
 	CPUs   topotree.CPUSet `yaml:"cpus,omitempty" json:"cpus,omitzero"` // which ones; empty where no source says

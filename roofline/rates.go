@@ -10,6 +10,7 @@ import (
 // float32. A rate of zero was not measured.
 type CoreRates struct {
 	Loads float64 // vectors from L1
+	Reads float64 // vectors from L1 where each line is asked for ahead, too: what older profiles know
 	Dots  float64 // dot products of bytes, in the time of one multiply-add of float32
 	Pairs float64 // multiply-adds of bf16 pairs, in the time of one of float32
 	// Where there is a matrix unit for bytes, dot products as Dots counts them: of the unit alone,
@@ -28,7 +29,8 @@ func (m *Machine) Rates(isa microkernel.ISA) (r CoreRates) {
 	}
 	const ports, flops = 2, 2
 	cycle := ports * flops * lanes / peak
-	r.Loads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
+	r.Loads = m.best(profiles.Bandwidth, "", profiles.L1Loads) * cycle / (4 * lanes)
+	r.Reads = m.best(profiles.Bandwidth, "", "l1") * cycle / (4 * lanes)
 	r.Dots = m.best(profiles.Compute, isa.String(), microkernel.ComputeInt8.String()) / peak / 4
 	if u, ok := m.profile.UnitRates(isa); ok {
 		r.Unit, r.UnitKernel, r.Dots = u.Unit/peak/4, u.Kernel/peak/4, u.Vectors/peak/4

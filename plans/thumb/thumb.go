@@ -172,6 +172,9 @@ func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, 
 			}
 			s = h.prefetched(s, m, widen)
 			cycles := h.rowCycles(s, m, widen)
+			if s.MatrixUnit() {
+				cycles *= unitGain
+			}
 			if least == 0 || cycles < least || cycles == least && s.NR == best.NR && s.MR > best.MR {
 				best, least = s, cycles
 			}

@@ -21,6 +21,12 @@ func (r Rates) unitCycles(s microkernel.Spec, m int) float64 {
 	return overlap(memory, once) + rows*each
 }
 
+// unitGain is how many times as fast as vectors a matrix unit must be by its measured rate. One PU
+// alone measures it, and a product on all of them gains less by each: on two PUs of a Sapphire
+// Rapids tiles took 0.88 to 1.11 of the time of vectors on one, and 1.18 to 1.29 on both (q8_0,
+// products of 512 rows). It is also more than the noise of both rates.
+const unitGain = 1.3
+
 const (
 	stores    = 8 // of 32 k of 16 columns as bytes
 	leastRows = 4 // that a row tile takes the time of, at the least: its weights are loaded all the same

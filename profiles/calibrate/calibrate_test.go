@@ -176,7 +176,7 @@ func TestRates(t *testing.T) {
 			}
 		}
 	}
-	if want = append(want, "l1"); !slices.Equal(types, want) {
+	if want = append(want, profiles.L1Loads); !slices.Equal(types, want) {
 		t.Errorf("rates of %v, want %v", types, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

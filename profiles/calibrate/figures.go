@@ -142,7 +142,8 @@ func (b *bench) bandwidthFigures() ([]*figure, error) {
 			out = append(out, b.readFigure(l, c, work))
 		}
 	}
-	return out, nil
+	load, err := b.loads()
+	return append(out, load), err
 }
 
 // readFigure is reads of a level by the first workers.
@@ -207,7 +208,7 @@ func (b *bench) levels() ([]level, error) {
 	if err := b.touch(share); err != nil {
 		return nil, err
 	}
-	levels := []level{{"l1", c.l1 / 4 * 3 &^ 1023, 64 << 20}}
+	levels := []level{b.firstLevel()}
 	if c.l2 > 0 {
 		levels = append(levels, level{"l2", c.l2 / 2 &^ 1023, 32 << 20})
 	}

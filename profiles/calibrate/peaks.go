@@ -18,7 +18,7 @@ const (
 )
 
 // Rates is the multiply-add peaks of one instruction set in some data types, what its attention
-// reaches by each dot product where there are several, and what its vectors read from L1, on the
+// reaches by each dot product where there are several, and what its vectors load from L1, on the
 // first PU alone and in turn, so that clocks and neighbours bear on all alike:
 // for choices between them that cannot wait for Measure. What the CPU lacks is left out. It fails
 // where Measure does. plans/choose asks before it makes an untuned plan.
@@ -41,9 +41,11 @@ func Rates(ctx context.Context, p *profiles.Profile, isa microkernel.ISA, types 
 		figures = append(figures, attend...)
 	}
 	if err == nil && isa == microkernel.Host().Best() { // readers are of the widest
-		var read *figure
-		read, err = b.firstLevel()
-		figures = append(figures, read)
+		var load *figure
+		if err = b.alone(); err == nil {
+			load, err = b.loads()
+		}
+		figures = append(figures, load)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
@@ -70,16 +72,26 @@ func (b *bench) shortPeaks(isa microkernel.ISA, types []string) (figures []*figu
 	return figures, nil
 }
 
-// firstLevel is reads of L1 by one worker, about as long as a short sample of a peak.
-func (b *bench) firstLevel() (*figure, error) {
-	reader, err := microkernel.NewReader(microkernel.Host().Best(), microkernel.Host())
+// loads is what one worker loads from L1, each sample about as long as a short one of a peak. The
+// worker needs a buffer.
+func (b *bench) loads() (*figure, error) {
+	loader, err := microkernel.NewLoader(microkernel.Host().Best(), microkernel.Host())
 	if err != nil {
 		return nil, err
 	}
-	l := level{"l1", b.cacheSizes().l1 / 4 * 3 &^ 1023, 64 << 20}
-	if b.buffer, err = mem.Alloc(l.bytes, mem.Options{Node: mem.AnyNode}); err != nil {
-		return nil, err
+	l := b.firstLevel()
+	l.name = profiles.L1Loads
+	return b.readFigure(l, 1, b.readWork(loader, l, 0)), nil
+}
+
+// firstLevel is most of the L1 of a core.
+func (b *bench) firstLevel() level { return level{"l1", b.cacheSizes().l1 / 4 * 3 &^ 1023, 64 << 20} }
+
+// alone gives a worker that measures no bandwidth but that of L1 its buffer.
+func (b *bench) alone() (err error) {
+	bytes := b.firstLevel().bytes
+	if b.buffer, err = mem.Alloc(bytes, mem.Options{Node: mem.AnyNode}); err == nil {
+		b.buffer.Touch(0, bytes)
 	}
-	b.buffer.Touch(0, l.bytes)
-	return b.readFigure(l, 1, b.readWork(reader, l, 0)), nil
+	return err
 }

@@ -84,7 +84,7 @@ func (w *Worker) ceased() time.Duration {
 func (w *Worker) note(now, took time.Duration) {
 	w.longest = max(w.longest, took)
 	if took > lossGap {
-		w.suspect(now)
+		w.suspect(now, 0)
 	}
 }
 
@@ -179,7 +179,7 @@ func (w *Worker) stay() bool {
 func (w *Worker) cameBack() {
 	w.left++
 	w.publish()
-	w.suspect(w.pool.now())
+	w.suspect(w.pool.now(), 0)
 	w.pool.away.Add(-1)
 }
 

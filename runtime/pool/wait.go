@@ -23,12 +23,15 @@ type waiter struct {
 	limit   atomic.Int64 // longest spin in nanoseconds; SetActive lowers it to 0 while the worker is not needed
 	spin    time.Duration
 	nivcsw  int64 // involuntary context switches at the last look
-	backing bool  // no spinning before calm
+	delay   delay
+	backing bool // no spinning before calm
 	calm    time.Duration
 	backoff time.Duration // length of the present or last such period
 
 	parked    time.Duration // when it last went to sleep
-	lastLoss  time.Duration // when it last lost its CPU for long
+	waitedCPU time.Duration // what delay said at the last look
+	noted     time.Duration // when it last noted what it lost of its CPU
+	losing    time.Duration // and what of that has not drained away
 	riskUntil time.Duration // it may do so again
 
 	// published by Worker.publish
@@ -97,14 +100,11 @@ func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
 // and, if so, starts a period without spinning, twice as long as the one before if that ended only
 // just now.
 func (t *waiter) preempted(now, gap time.Duration) bool {
-	n := involuntarySwitches()
-	rose := n > t.nivcsw
-	t.nivcsw = n
-	if !rose {
+	if !t.interrupted() {
 		return false
 	}
 	if gap > lossGap {
-		t.lost(now)
+		t.suspect(now, gap)
 	}
 	if t.backoff > 0 && now-t.calm < 2*maxBackoff {
 		t.backoff = min(2*t.backoff, maxBackoff)

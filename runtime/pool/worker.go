@@ -114,7 +114,7 @@ func (w *Worker) BarrierTo(next int, last func(next int)) {
 	}
 	if d := p.doubts.Load(); d != w.doubts {
 		w.doubts = d
-		w.suspect(p.now())
+		w.suspect(p.now(), 0)
 	}
 }
 
@@ -173,8 +173,11 @@ func (w *Worker) loop(ready chan<- error) {
 // serve answers the door until told to exit. at is the door's value of the last command answered.
 func (w *Worker) serve(at uint32) {
 	w.nivcsw = involuntarySwitches()
+	w.delay.open()
+	w.waitedCPU, _ = w.delay.read()
 	ended := false
 	defer func() {
+		w.delay.close()
 		if !ended { // the function of a run ended the goroutine with runtime.Goexit; another one takes the place
 			go w.replace(at)
 		}

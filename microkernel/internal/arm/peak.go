@@ -48,8 +48,9 @@ func (target) Peak(typ string, f kernel.Features) (code []byte, ops int, err err
 	return code, accs * perInstruction, err
 }
 
-// Reader emits passes over blocks; the arguments are those of every target.
-func (target) Reader() ([]byte, error) {
+// Reader emits passes over blocks, prefetching ahead or not; the arguments are those of every
+// target.
+func (target) Reader(ahead bool) ([]byte, error) {
 	const p, passes = a64.X(4), a64.X(5)
 	return assemble(a64.Base, func(a *a64.Asm) {
 		for i := range 4 {
@@ -61,7 +62,9 @@ func (target) Reader() ([]byte, error) {
 			a.I(a64.LDRX, nCount, nArgs, a64.Imm(8))
 			a.Loop(nCount, func() {
 				for off := 0; off < kernel.ReaderBlock; off += 64 {
-					a.I(a64.PRFM1, p, a64.Imm(off+kernel.ReadAhead))
+					if ahead {
+						a.I(a64.PRFM1, p, a64.Imm(off+kernel.ReadAhead))
+					}
 					a.I(a64.LDPQ, a64.V(4), a64.V(5), p, a64.Imm(off))
 					a.I(a64.LDPQ, a64.V(6), a64.V(7), p, a64.Imm(off+32))
 					for i := range a64.V(4) {

@@ -46,7 +46,7 @@ type Target interface {
 
 	Peaks() map[string]Features // compute roofs by type, and what they need beyond Needs
 	Peak(typ string, f Features) (code []byte, ops int, err error)
-	Reader() ([]byte, error)
+	Reader(ahead bool) ([]byte, error)
 	// Port is a loop of n independent instructions of a class, the best for it that the features
 	// have. Arguments: the number of iterations and 64 bytes to load and store.
 	Port(c code.Class, f Features) (code []byte, n int, err error)

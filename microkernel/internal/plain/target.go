@@ -52,6 +52,6 @@ func (t Target) Vector(vecgen.Kernel) ([]byte, error)                  { return 
 func (t Target) Fused(vecgen.Fused) ([]byte, error)                    { return nil, t.none() }
 func (t Target) FusedRows(vecgen.Dot) int                              { return 0 }
 func (t Target) Pairs(vecgen.Fused) ([]byte, error)                    { return nil, t.none() }
-func (t Target) Reader() ([]byte, error)                               { return nil, t.none() }
+func (t Target) Reader(bool) ([]byte, error)                           { return nil, t.none() }
 func (t Target) Peaks() map[string]kernel.Features                     { return map[string]kernel.Features{"f32": 0} }
 func (t Target) Peak(string, kernel.Features) ([]byte, int, error)     { return nil, 0, t.none() }

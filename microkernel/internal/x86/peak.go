@@ -87,9 +87,9 @@ func (t *target) zero(a *asm.Asm, i int) {
 }
 
 // Reader emits passes over blocks of ReaderBlock bytes that fold them into four accumulators with
-// exclusive or, prefetching ahead: prefetches past the end are harmless. Arguments: [RDI] =
+// exclusive or, prefetching ahead or not: prefetches past the end are harmless. Arguments: [RDI] =
 // pointer, [RDI+8] = blocks, [RDI+16] = passes, [RDI+24] = result.
-func (t *target) Reader() ([]byte, error) {
+func (t *target) Reader(ahead bool) ([]byte, error) {
 	xor := asm.VPXOR
 	if t.level == asm.AVX512 {
 		xor = asm.VPXORD
@@ -106,7 +106,7 @@ func (t *target) Reader() ([]byte, error) {
 		a.Align(64)
 		loop := a.Here()
 		for off := 0; off < kernel.ReaderBlock; off += size {
-			if off%64 == 0 {
+			if ahead && off%64 == 0 {
 				a.Prefetch(asm.T0, asm.At(asm.RSI, off+kernel.ReadAhead))
 			}
 			acc := off / size % 4
