@@ -146,7 +146,9 @@ func (m *tileMachine) kernel(s Spec) *Kernel {
 		m.t.Skip(err)
 	}
 	m.resume = funcs[0]
-	return &Kernel{tiles: kernel.Tiles{Spec: s, Funcs: funcs[1:]}, target: s.ISA.Target()}
+	k := &Kernel{tiles: kernel.NewTiles(s), target: s.ISA.Target()}
+	k.tiles.Funcs = funcs[1:]
+	return k
 }
 
 // patch is the machine code of a tile function that calls in place of its tile instructions.

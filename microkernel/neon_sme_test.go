@@ -55,7 +55,7 @@ func TestOuterProductsOfBytes(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(52, 53))
 	for _, s := range outerSpecs(Host()|HasSMEInt8, ComputeInt8) {
-		k := &Kernel{tiles: kernel.Tiles{Spec: s}, target: s.ISA.Target()}
+		k := &Kernel{tiles: kernel.NewTiles(s), target: s.ISA.Target()}
 		var codes [][]byte
 		err := s.EachTile(func(tile Spec) error {
 			code, err := arm.AssembleByRows(tile)

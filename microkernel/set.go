@@ -30,7 +30,7 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 	}
 	out := make([]*Kernel, len(specs))
 	for i, s := range specs {
-		out[i] = &Kernel{tiles: kernel.Tiles{Spec: s}, target: s.ISA.Target()}
+		out[i] = &Kernel{tiles: kernel.NewTiles(s), target: s.ISA.Target()}
 	}
 	if jit.Race {
 		return out, nil

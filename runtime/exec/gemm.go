@@ -44,6 +44,7 @@ type Gemm struct {
 	widen  *microkernel.Widener // nil without panel widening
 	bm     int                  // 0: all rows
 	bn, bk int
+	panel  int // bytes between panels
 }
 
 // NewGemm compiles a schedule for a weight shape.
@@ -59,7 +60,7 @@ func NewGemm(k *Kernels, s plans.Schedule, key plans.WeightKey) (*Gemm, error) {
 	if err := checkSchedule(s, g.layout); err != nil {
 		return nil, err
 	}
-	g.bm, g.bn, g.bk = s.BM, s.BN, s.BK
+	g.bm, g.bn, g.bk, g.panel = s.BM, s.BN, s.BK, g.layout.PanelStride()
 	if g.bn == 0 || g.bn > key.N {
 		g.bn = roundUp(key.N, s.Kernel.NR)
 	}
@@ -144,8 +145,7 @@ func (g *Gemm) first(o *Operands, task int) unsafe.Pointer {
 
 // block is where the weights of columns n, a multiple of the panel width, begin at k.
 func (g *Gemm) block(o *Operands, n, k int) unsafe.Pointer {
-	return unsafe.Add(o.W.Data, n/microkernel.PanelWidth*g.layout.PanelStride()+microkernel.PanelOffset(g.layout.Type,
-		k))
+	return unsafe.Add(o.W.Data, n/microkernel.PanelWidth*g.panel+microkernel.PanelOffset(g.layout.Type, k))
 }
 
 // patch is the rows and columns of C that a slice covers.

@@ -11,7 +11,7 @@ import (
 // over one group of panels while it is in the first-level cache.
 func (g *Gemm) runDirect(o *Operands, a activations, s *slice) {
 	nr := g.s.Kernel.NR
-	stride := g.layout.PanelStride()
+	stride := g.panel
 	args := microkernel.GemmArgs{A: a.base, AStride: a.stride, CStride: s.cStride, BStride: stride}
 	step := g.depthPerCall()
 	from := microkernel.PanelOffset(g.layout.Type, s.k0)
@@ -42,7 +42,7 @@ func (g *Gemm) after(o *Operands, s *slice, n, k int) unsafe.Pointer {
 // runWide dequantizes the slice's panels into float32 scratch once, and multiplies from there.
 func (g *Gemm) runWide(scratch unsafe.Pointer, o *Operands, a activations, s *slice) {
 	nr := g.s.Kernel.NR
-	stride, wide := g.layout.PanelStride(), g.widePanelBytes()
+	stride, wide := g.panel, g.widePanelBytes()
 	first := s.n0 / microkernel.PanelWidth
 	last := (s.n1 + microkernel.PanelWidth - 1) / microkernel.PanelWidth
 	for p := first; p < last; p++ {

@@ -80,8 +80,11 @@ func (k *Tiles) runRows(t *TileArgs, g *GemmArgs, panels int) {
 // these others after them, and points t at them; the zero Func where there are none.
 func (k *Tiles) RowTiles(t *TileArgs, g *GemmArgs, panels int, higher bool) jit.Func {
 	s := &k.Spec
-	tiles := (g.M + s.MR - 1) / s.MR
-	rows, more := g.M/tiles, g.M%tiles
+	tiles, rows, more := 1, g.M, 0
+	if g.M > s.MR {
+		tiles = (g.M + s.MR - 1) / s.MR
+		rows, more = g.M/tiles, g.M%tiles
+	}
 	n := tiles - more
 	if higher {
 		rows, n = rows+1, more
@@ -100,16 +103,18 @@ func (k *Tiles) Args(g *GemmArgs, last int) TileArgs {
 	s := &k.Spec
 	t := TileArgs{
 		A: uintptr(g.A), LDA: uintptr(g.AStride),
-		B: uintptr(g.B) + uintptr(s.B.PanelOffset(g.K0)), BStride: uintptr(g.BStride),
+		B: uintptr(g.B), BStride: uintptr(g.BStride),
 		C: uintptr(g.C), LDC: uintptr(g.CStride),
 		Mask: 1<<last - 1, Columns: uintptr(last),
 	}
-	t.A += uintptr(s.Compute.ActRowBytes(g.K0))
+	if g.K0 > 0 {
+		t.A += uintptr(s.Compute.ActRowBytes(g.K0))
+		t.B += uintptr(s.B.PanelOffset(g.K0))
+	}
 	n := g.K1 - g.K0
-	iteration := s.Iteration()
-	t.Main = uintptr(n / iteration)
-	s.aim(&t, g)
-	t.Rest = uintptr(n % iteration)
+	t.Main = uintptr(n / k.iteration)
+	t.Rest = uintptr(n - int(t.Main)*k.iteration)
+	k.aim(&t, g)
 	switch {
 	case s.Compute == ComputeBF16:
 		t.Rest = (t.Rest + 1) / 2 // the last pair of an odd K is whole
@@ -120,21 +125,28 @@ func (k *Tiles) Args(g *GemmArgs, last int) TileArgs {
 	if g.Accumulate {
 		t.Load = 1
 	}
+	if last == qtype.PanelWidth {
+		t.Lanes = allLanes
+		return t
+	}
 	for i := range last {
 		t.Lanes[i] = -1
 	}
 	return t
 }
 
+// allLanes is a last panel of full width.
+var allLanes = [qtype.PanelWidth]int32{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
+
 // aim says where the kernel prefetches.
-func (s *Spec) aim(t *TileArgs, g *GemmArgs) {
+func (k *Tiles) aim(t *TileArgs, g *GemmArgs) {
 	t.Next = uintptr(g.Next)
 	if g.Next == nil {
 		t.Next = t.B // spread: the block at hand, which costs nothing more
 	}
-	t.Behind = min(t.Main, uintptr(s.IterationsAhead()))
+	t.Behind = min(t.Main, uintptr(k.ahead))
 	t.Ahead = t.Main - t.Behind
 	if g.Next != nil {
-		t.Jump = t.Next - t.B - t.Main*uintptr(s.B.PanelOffset(s.Iteration()))
+		t.Jump = t.Next - t.B - t.Main*uintptr(k.bytes)
 	}
 }

@@ -134,7 +134,22 @@ func withForm(f Form) string {
 type Tiles struct {
 	Spec  Spec
 	Funcs []jit.Func // [rows-1][panels-1]: a function for every smaller tile too, for the tails
+
+	// What every call asks of the spec.
+	iteration int // of k
+	bytes     int // of a panel in an iteration
+	ahead     int // iterations
+	plain     bool
 }
+
+// NewTiles is a kernel whose code is still to be loaded.
+func NewTiles(s Spec) Tiles {
+	return Tiles{Spec: s, iteration: s.Iteration(), bytes: s.B.PanelOffset(s.Iteration()), ahead: s.IterationsAhead(),
+		plain: !s.MatrixUnit()}
+}
+
+// Plain says that a call needs nothing but its arguments: RunPlain does what the target does.
+func (k *Tiles) Plain() bool { return k.plain }
 
 // WidenArgs is what a generated widener gets.
 type WidenArgs struct {
