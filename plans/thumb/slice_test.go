@@ -16,7 +16,8 @@ func TestSlicesEndTogether(t *testing.T) {
 	}
 	for _, threads := range []int{1, 2, 3, 8, 24} {
 		c := Cores{Threads: threads, L1: 32 << 10, L2: 1 << 20}
-		h := host{Cores: c, features: features, isa: microkernel.AVX512, spaces: map[spaceKey][]microkernel.Spec{}}
+		h := host{Cores: c, features: features, isa: microkernel.AVX512, spaces: map[spaceKey][]microkernel.Spec{},
+			chosen: map[choice]microkernel.Spec{}}
 		for _, key := range []plans.WeightKey{{N: 5632, K: 2048, Type: "f32"}, {N: 11008, K: 4096, Type: "f32"},
 			{N: 4864, K: 896, Type: "f32"}, {N: 151936, K: 1024, Type: "f32"}} {
 			for _, m := range []int{1, 16, 64, 128, 300, 1024} {

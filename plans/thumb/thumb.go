@@ -21,6 +21,7 @@ type host struct {
 	attend   profiles.AttendRates            // of prompts, as far as it was measured
 	steps    profiles.AttendRates            // of single tokens
 	spaces   map[spaceKey][]microkernel.Spec // what candidates has listed so far
+	chosen   map[choice]microkernel.Spec     // what kernel has found so far
 }
 
 // isas are the instruction sets that the options ask for, refused where the host lacks one.
@@ -35,7 +36,8 @@ func (o Options) isas(p *profiles.Profile) (plans.WorkerISAs, error) {
 // newHost looks at a machine under an instruction set, with the caches of a PU.
 func newHost(p *profiles.Profile, isa microkernel.ISA, pu int) (host, error) {
 	have := p.Features()
-	h := host{features: have, isa: isa, spaces: map[spaceKey][]microkernel.Spec{}}
+	h := host{features: have, isa: isa, spaces: map[spaceKey][]microkernel.Spec{},
+		chosen: map[choice]microkernel.Spec{}}
 	if !have.Supports(isa) {
 		return h, fmt.Errorf("%w: this host has no %s, it has %v", plans.ErrISA, h.isa, have.ISAs())
 	}
@@ -159,19 +161,41 @@ func (h host) schedule(k plans.WeightKey, t microkernel.WeightType, c microkerne
 // older cores follow beside the activations.
 const maxThumbNR = 4 * microkernel.PanelWidth
 
-// kernel picks the tile for m rows among the legal ones: by estimated time, then the most rows that
-// fit, since a kernel runs fewer rows as well. Where the instruction set has no such kernel,
-// narrower ones are asked.
+// choice is what a tile is chosen for.
+type choice struct {
+	b     microkernel.WeightType
+	c     microkernel.Compute
+	m, n  int // n beyond the widest tile counts as that
+	widen bool
+}
+
+// kernel is best, asked once for weights of one type: a model has several, whose n is beyond every
+// tile.
 func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, widen bool) (microkernel.Spec,
 	error) {
+	key := choice{b, c, m, min(n, maxThumbNR), widen}
+	if s, ok := h.chosen[key]; ok {
+		return s, nil
+	}
+	s, err := h.best(key)
+	if err == nil {
+		h.chosen[key] = s
+	}
+	return s, err
+}
+
+// best picks the tile for m rows among the legal ones: by estimated time, then the most rows that
+// fit, since a kernel runs fewer rows as well. Where the instruction set has no such kernel,
+// narrower ones are asked.
+func (h host) best(w choice) (microkernel.Spec, error) {
 	for _, isa := range h.isas() {
 		best, least := microkernel.Spec{}, 0.0
-		for _, s := range h.candidates(spaceKey{isa, c, b}) {
-			if s.NR >= n+microkernel.PanelWidth {
+		for _, s := range h.candidates(spaceKey{isa, w.c, w.b}) {
+			if s.NR >= w.n+microkernel.PanelWidth {
 				continue // a panel of the tile would never be filled
 			}
-			s = h.prefetched(s, m, widen)
-			cycles := h.rowCycles(s, m, widen)
+			s = h.prefetched(s, w.m, w.widen)
+			cycles := h.rowCycles(s, w.m, w.widen)
 			if s.MatrixUnit() {
 				cycles *= unitGain
 			}
@@ -183,7 +207,7 @@ func (h host) kernel(b microkernel.WeightType, c microkernel.Compute, m, n int, 
 			return best, nil
 		}
 	}
-	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, b, c)
+	return microkernel.Spec{}, fmt.Errorf("no %s kernel for %s weights in %s", h.isa, w.b, w.c)
 }
 
 // isas is the instruction set and the ones below it that the host has, widest first.

@@ -1,0 +1,65 @@
+package pool
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestParseDelay(t *testing.T) {
+	if d, ok := parseDelay([]byte("667513 1234567 1\n")); !ok || d != 1234567 {
+		t.Errorf("%v, %v", d, ok)
+	}
+	for _, text := range []string{"", "\n", "1", "1 2", "1 -2 3", "1 x 3", "1 99999999999999999999 3"} {
+		if d, ok := parseDelay([]byte(text)); ok {
+			t.Errorf("%q was read as %v", text, d)
+		}
+	}
+}
+
+// Two threads that want one PU wait for it in turn, and the kernel says so.
+func TestDelayTellsOfWaiting(t *testing.T) {
+	pus, err := allowedPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := func() bool {
+		runtime.LockOSThread() // for good: the thread ends with its goroutine
+		return pinThread(0, pus[0]) == nil
+	}
+	end := make(chan struct{})
+	waited := make(chan time.Duration, 1)
+	for i := range 2 {
+		go func() {
+			var d delay
+			if !bound() {
+				waited <- -1
+				return
+			}
+			d.open()
+			defer d.close()
+			first, ok := d.read()
+			for n := 0; ok; n++ {
+				if now, _ := d.read(); i == 0 && now-first > 5*time.Millisecond {
+					waited <- now - first
+					return
+				}
+				select {
+				case <-end:
+					return
+				default:
+				}
+			}
+			waited <- -1
+		}()
+	}
+	defer close(end)
+	select {
+	case d := <-waited:
+		if d < 0 {
+			t.Skip("this kernel does not say how long threads wait, or does not bind them")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("two threads shared a PU for 20 s, and the first one never waited")
+	}
+}
