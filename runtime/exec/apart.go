@@ -61,12 +61,13 @@ func (e *Executor) compute(g *group, p *product, whole patch) {
 		p.fill(s.gemm, whole)
 		return
 	}
-	to, stride, sum := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.sum
-	p.sum, p.own, p.ownAt = false, s.apart, whole
+	to, stride := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride
+	away := *p
+	away.sum, away.own, away.ownAt = false, s.apart, whole
 	offer(g.w)
-	p.fill(s.gemm, whole)
+	away.fill(s.gemm, whole)
 	commit(g.w)
-	if sum {
+	if p.sum {
 		g.vec.AddRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
 		return
 	}
