@@ -125,7 +125,8 @@ func MemoryOf(m *model.Model) (out model.Memory, refused []error) {
 		case k.Most() == kvcache.All:
 			out.PerToken += block / kvcache.BlockTokens
 		default:
-			out.Bounded += block * int64(k.Most()+1)
+			most := min(k.Most()+1, kvcache.BlocksFor(m.Dims.Context)) // a window may be wider than the context
+			out.Bounded += block * int64(most)
 		}
 	}
 	return out, refused

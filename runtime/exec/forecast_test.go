@@ -61,3 +61,24 @@ func TestForeseeIsWhatOpenHolds(t *testing.T) {
 		a.Close()
 	}
 }
+
+// TestWindowWiderThanTheContext: a window that no sequence fills takes no more than the context.
+func TestWindowWiderThanTheContext(t *testing.T) {
+	c, _ := model.Tiny("gemma3")
+	bounded := func(window int) int64 {
+		c.Windows.Size = window
+		file, _ := configFile(t, c, gguf.F32, 1)
+		m, err := model.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		takes, refused := MemoryOf(m)
+		if len(refused) > 0 {
+			t.Fatal(refused)
+		}
+		return takes.Bounded
+	}
+	if usual, most := bounded(256), bounded(1_000_000); usual*16 < most || most != bounded(c.Context) {
+		t.Errorf("%d bytes with a window of 256, %d with one of a million positions", usual, most)
+	}
+}

@@ -12,7 +12,10 @@ func init() {
 		HF: []string{"gemma2"}, Knows: []string{"windows", "gelu"},
 		ReadHF: func(h *HF, c *Config) error { h.gemma(c, 2); return nil },
 		Read: func(m *Metadata, c *Config) {
-			m.Windows(c, 2)
+			if c.Windows = (Windows{Size: 4096, Period: 2}); m.Has("attention.sliding_window") {
+				m.Windows(c, 2)
+			}
+			c.Scales = Scales{AttnCap: 50, LogitCap: 30} // llama.cpp's where the file says nothing
 			m.Scales(c)
 			if c.Layers == 46 { // the 27B model
 				c.Scales.Attn = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))

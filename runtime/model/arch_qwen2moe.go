@@ -12,8 +12,8 @@ func init() {
 			return nil
 		},
 		Read: func(m *Metadata, c *Config) {
-			m.Experts(c)
-			c.Experts.Shared = m.Size("expert_shared_feed_forward_length", 1<<20)
+			m.ExpertsOf(c)
+			c.Experts.Shared = m.SizeOr("expert_shared_feed_forward_length", 1<<20, c.FFN)
 		},
 		Check: checkExperts,
 	})

@@ -32,7 +32,7 @@ func init() {
 // readDeltaExperts is what families with a delta rule and experts have.
 func readDeltaExperts(m *Metadata, c *Config) {
 	m.Delta(c)
-	m.Experts(c)
+	m.ExpertsOf(c)
 	c.Experts.Shared = m.Size("expert_shared_feed_forward_length", 1<<20)
 }
 

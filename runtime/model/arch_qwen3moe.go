@@ -4,7 +4,7 @@ import "fmt"
 
 func init() {
 	Register(Architecture{Name: "qwen3moe", HF: []string{"qwen3_moe"}, Decoder: qwen3moe, Vocabulary: qwenVocabulary,
-		Read: func(m *Metadata, c *Config) { m.Experts(c) },
+		Read: func(m *Metadata, c *Config) { m.ExpertsOf(c) },
 		ReadHF: func(h *HF, c *Config) error {
 			c.Experts = Experts{Count: h.Experts, Used: h.ExpertsUsed, FFN: h.ExpertFFN}
 			if h.NormTopK != nil && !*h.NormTopK {

@@ -21,6 +21,7 @@ func (b *Builder) QKV(bias Need) { b.project(projection{In: BufH, Bias: bias}) }
 
 // project is QKV of any kind.
 func (b *Builder) project(p projection) {
+	p.Fused = p.Fused || b.Fused && !p.NoV && !p.NoKV
 	q, kv := b.heads.Q*b.heads.Dim, b.heads.KV*b.heads.Dim
 	products := []Product{
 		{Role: "q", Tensor: "attn_q", N: q, K: b.Hidden, Bias: p.Bias, Out: BufQ},
@@ -32,6 +33,12 @@ func (b *Builder) project(p projection) {
 		products[0].Role, products[0].Rows, gate.Rows = plans.RoleWhole+"q", 2*q, 2*q
 		products[0].Picks, gate.Picks = []Pick{{0, dim, 2 * dim, q}}, []Pick{{dim, dim, 2 * dim, q}}
 		products = append(products, gate)
+		if p.Fused {
+			for i := range products {
+				products[i].Tensor, products[i].Rows = "attn_qkv", 2*(q+kv)
+			}
+			products[1].Row, products[2].Row = 2*q, 2*q+kv
+		}
 	case p.Fused:
 		fuse("attn_qkv", products)
 	case p.NoKV:

@@ -187,6 +187,7 @@ func (b *Builder) product(name string, o Op, products []Product) {
 		bias := b.vector(p.Tensor+".bias", p.N, p.Bias)
 		if bias != nil {
 			bias.Stack = p.Stack
+			bias.At, bias.Of = p.Row, p.Rows
 		}
 		o.Bias = append(o.Bias, bias)
 		if o.Act == NoActivation || i == 0 {

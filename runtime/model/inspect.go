@@ -116,6 +116,7 @@ func loadAll(f *gguf.File) (m *Model, wrong []error) {
 			return err
 		}
 		missing := m.bindAll(f)
+		missing = append(missing, m.unknown(f, m.tensors())...)
 		const most = 12
 		if n := len(missing); n > most {
 			missing = append(missing[:most], fmt.Errorf("and %d more tensors are missing or of other shapes", n-most))

@@ -143,8 +143,8 @@ func TestPurpose(t *testing.T) {
 // no reason not to look at the rest.
 func TestAllReasons(t *testing.T) {
 	raw := synth(t, small("gemma3"), gguf.F32, 1)
-	for name, other := range map[string]string{"blk.1.attn_q.weight": "blk.9.attn_q.weight",
-		"blk.0.ffn_up.weight": "blk.9.ffn_up.weight"} {
+	for name, other := range map[string]string{"blk.1.attn_q.weight": "old.9.attn_q.weight",
+		"blk.0.ffn_up.weight": "old.9.ffn_up.weight"} {
 		raw = bytes.ReplaceAll(raw, []byte(name), []byte(other))
 	}
 	at := bytes.Index(raw, []byte("blk.0.attn_k.weight")) + len("blk.0.attn_k.weight") + 4 + 2*8

@@ -1,9 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sandwich/microkernel/qtype"
@@ -31,10 +33,14 @@ func load(f *gguf.File) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range m.tensors() {
+	specs := m.tensors()
+	for _, s := range specs {
 		if err := s.bind(f, c.Arch); err != nil {
 			return nil, err
 		}
+	}
+	if wrong := m.unknown(f, specs); len(wrong) > 0 {
+		return nil, wrong[0]
 	}
 	if wrong := m.checkRopes(); len(wrong) > 0 {
 		return nil, wrong[0]
@@ -87,6 +93,53 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 	return nil
 }
 
+// unknown are errors about tensors of layers that nothing reads: a file that says too few layers,
+// or whose answers would be others without them. llama.cpp refuses such files, too.
+func (m *Model) unknown(f *gguf.File, specs []spec) (wrong []error) {
+	known := map[string]bool{}
+	for _, s := range specs {
+		known[s.name] = true
+	}
+	layers, _ := f.Uint(m.Arch + ".block_count")
+	for _, t := range f.Tensors() {
+		layer, name, ok := layerOf(t.Name)
+		switch {
+		case !ok || known[t.Name] || idle[name]:
+		case uint64(layer) >= layers:
+			wrong = append(wrong, fmt.Errorf("tensor %.80s is of layer %d, and the file says that it has %d "+
+				"layers: it is "+
+				"damaged", t.Name, layer, layers))
+		case layer < m.Dims.Layers && !m.keeps(layer, name): // those behind predict further tokens
+			wrong = append(wrong, fmt.Errorf("tensor %.80s is %w in an %s model: answers would be others without it",
+				t.Name, ErrUnsupported, m.Arch))
+		}
+	}
+	return wrong
+}
+
+// layerOf parts blk.LAYER.NAME.
+func layerOf(tensor string) (layer int, name string, ok bool) {
+	rest, ok := strings.CutPrefix(tensor, "blk.")
+	number, name, dot := strings.Cut(rest, ".")
+	layer, err := strconv.Atoi(number)
+	return layer, name, ok && dot && err == nil && layer >= 0
+}
+
+// idle are tensors that converters wrote and nobody reads: angles that follow from the base, and a
+// matrix beside the two that it was divided into.
+var idle = map[string]bool{"attn_rot_embd.weight": true, "attn_kv_b.weight": true, "rope_freqs.weight": true}
+
+// keeps says that a layer's tensor of keys or values is one of a checkpoint where the layer reads
+// those of an earlier one.
+func (m *Model) keeps(layer int, name string) bool {
+	if name != "attn_k.weight" && name != "attn_v.weight" && name != "attn_k_norm.weight" {
+		return false
+	}
+	return slices.ContainsFunc(m.Ops, func(op Op) bool {
+		return op.Kind == OpRotate && op.Layer == layer && op.Keeper != layer
+	})
+}
+
 // sameDims compares shapes, in which files may leave out or write dimensions of 1 at the end.
 func sameDims(a, b []int) bool {
 	for len(a) > 1 && a[len(a)-1] == 1 {
@@ -108,9 +161,16 @@ func typeList() string {
 
 // read copies a vector and refuses values that are no numbers.
 func (v *Vector) read(t *gguf.Tensor) error {
-	v.Data = make([]float32, v.N*max(1, v.Stack))
-	if err := gguf.Dequantize(v.Data, t.Type, t.Data); err != nil {
+	of, stack := cmp.Or(v.Of, v.N), max(1, v.Stack)
+	all := make([]float32, of*stack)
+	if err := gguf.Dequantize(all, t.Type, t.Data); err != nil {
 		return fmt.Errorf("tensor %s: %w", v.Name, err)
+	}
+	if v.Data = all; of > v.N {
+		v.Data = make([]float32, 0, v.N*stack)
+		for i := range stack {
+			v.Data = append(v.Data, all[i*of+v.At:][:v.N]...)
+		}
 	}
 	for i, x := range v.Data {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {

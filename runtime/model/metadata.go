@@ -30,8 +30,11 @@ func (m *Metadata) lacks() string {
 	return fmt.Sprintf("it is not a complete %s model", m.arch)
 }
 
-// fromPlan is what Outline reads.
-const fromPlan = "the plan"
+// What ConfigOf and Outline read.
+const (
+	fromFile = "the file"
+	fromPlan = "the plan"
+)
 
 func (m *Metadata) key(suffix string) string { return m.arch + "." + suffix }
 
@@ -108,7 +111,8 @@ func configOf(f *gguf.File) (Config, []error) {
 	if err != nil {
 		return Config{}, []error{err}
 	}
-	m := &Metadata{source: fileSource{f}, arch: arch.Name, from: "the file"}
+	source := &fileSource{File: f, wanted: map[string]bool{}}
+	m := &Metadata{source: source, arch: arch.Name, from: fromFile}
 	c := Config{Arch: arch.Name}
 	c.Name, _ = f.String("general.name")
 	m.dims(&c)
@@ -116,9 +120,11 @@ func configOf(f *gguf.File) (Config, []error) {
 	if arch.Read != nil {
 		arch.Read(m, &c)
 	}
+	c.fused(f)
 	if err := c.pooled(f); err != nil {
 		m.fail("%w", err)
 	}
+	m.errs = append(m.errs, source.unread()...)
 	embed, ok := f.Tensor(embedTensor)
 	if !ok || len(embed.Dims) != 2 {
 		m.fail("the file has no matrix %s: it is not a complete %s model", embedTensor, c.Arch)
@@ -133,6 +139,19 @@ func configOf(f *gguf.File) (Config, []error) {
 		return c, []error{err}
 	}
 	return c, nil
+}
+
+// fused tells whether q, k and v are one tensor, and gate and up of the experts: converters may
+// write those of any family so. Layers that attend have an output.
+func (c *Config) fused(f *gguf.File) {
+	for i := range c.Layers {
+		has := func(name string) bool {
+			_, ok := f.Tensor(fmt.Sprintf("blk.%d.%s.weight", i, name))
+			return ok
+		}
+		c.Fused = c.Fused || has("attn_qkv") && has("attn_output")
+		c.FusedExperts = c.FusedExperts || c.Experts.Count > 0 && has("ffn_gate_up_exps")
+	}
 }
 
 // checkPurpose refuses files that are a part of a model, by what they are.
@@ -164,7 +183,11 @@ func (m *Metadata) dims(c *Config) {
 		c.KVHeads = m.Size("attention.head_count_kv", 1<<12)
 	}
 	if _, list := m.source.Ints(m.key("feed_forward_length")); !list {
-		c.FFN = m.Size("feed_forward_length", 1<<20)
+		ffn := "feed_forward_length"
+		if !m.Has(ffn) && m.Has("expert_"+ffn) { // no layer is without experts, and files need not say it
+			ffn = "expert_" + ffn
+		}
+		c.FFN = m.Size(ffn, 1<<20)
 	}
 	m.layers(c)
 	eps := rmsEps
@@ -240,6 +263,15 @@ func (m *Metadata) rope(c *Config) {
 func (m *Metadata) Experts(c *Config) {
 	c.Experts = Experts{Count: m.Size("expert_count", maxExperts), Used: m.Size("expert_used_count", maxExperts),
 		FFN: m.SizeOr("expert_feed_forward_length", 1<<20, c.FFN)}
+}
+
+// ExpertsOf is Experts where the experts of a token are together as wide as the feed-forward that
+// the file gives, unless it gives theirs (llama.cpp's rule for the Qwen families).
+func (m *Metadata) ExpertsOf(c *Config) {
+	m.Experts(c)
+	if !m.Has("expert_feed_forward_length") {
+		c.Experts.FFN = max(1, c.FFN/c.Experts.Used)
+	}
 }
 
 // Windows reads the size of windows, and which layers have them where the file says so.

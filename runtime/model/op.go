@@ -166,6 +166,7 @@ type Table struct {
 type Vector struct {
 	Name     string    // of the tensor
 	N        int       // elements, or those of each expert
+	At, Of   int       // the first of them in the tensor, and how many that has; Of is 0 where it is N
 	Stack    int       // experts; 0 where it is none of theirs
 	Optional bool      // a file may lack it
 	Times    float32   // what the file's values are multiplied by; 0: 1

@@ -20,10 +20,52 @@ type source interface {
 	Tensors(name string, layers int) []bool
 }
 
-// fileSource is a GGUF file.
-type fileSource struct{ *gguf.File }
+// fileSource is a GGUF file, which remembers the keys that it has and that were asked for as
+// something that they are not: those not read otherwise are of a wrong type.
+type fileSource struct {
+	*gguf.File
+	wanted map[string]bool // keys that were asked for; true: and read
+}
 
-func (f fileSource) Tensors(name string, layers int) []bool {
+func (f *fileSource) note(key string, ok bool) { f.wanted[key] = f.wanted[key] || ok }
+
+func (f *fileSource) Uint(key string) (uint64, bool) {
+	v, ok := f.File.Uint(key)
+	f.note(key, ok)
+	return v, ok
+}
+
+func (f *fileSource) Float(key string) (float64, bool) {
+	v, ok := f.File.Float(key)
+	f.note(key, ok)
+	return v, ok
+}
+
+func (f *fileSource) Bool(key string) (b, ok bool) {
+	b, ok = f.File.Bool(key)
+	f.note(key, ok)
+	return b, ok
+}
+
+func (f *fileSource) Ints(key string) ([]int32, bool) {
+	v, ok := f.File.Ints(key)
+	f.note(key, ok)
+	return v, ok
+}
+
+// unread are errors about keys that the file has and nobody could read.
+func (f *fileSource) unread() (wrong []error) {
+	for _, key := range f.Keys() {
+		if read, wanted := f.wanted[key]; wanted && !read {
+			wrong = append(wrong, fmt.Errorf("%s is %.60s, which is no value that it can have: the file is "+
+				"damaged", key,
+				f.Text(key)))
+		}
+	}
+	return wrong
+}
+
+func (f *fileSource) Tensors(name string, layers int) []bool {
 	out := make([]bool, layers)
 	for i := range out {
 		_, out[i] = f.Tensor(fmt.Sprintf("blk.%d.%s", i, name))

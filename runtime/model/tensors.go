@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -176,7 +177,7 @@ func (l *lister) vector(layer int, v **Vector, mean, std float32) {
 }
 
 func vectorSpec(layer int, v **Vector, mean, std float32) spec {
-	dims := []int{(*v).N}
+	dims := []int{cmp.Or((*v).Of, (*v).N)}
 	if (*v).Stack > 0 {
 		dims = append(dims, (*v).Stack)
 	}

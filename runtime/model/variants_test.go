@@ -1,0 +1,114 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"sandwich/runtime/gguf"
+)
+
+// TestFusedByConverters: q, k and v in one tensor, and gate and up of the experts, are read in any
+// family as if they were apart, biases too.
+func TestFusedByConverters(t *testing.T) {
+	for _, family := range []string{"qwen2", "qwen3next", "qwen35", "qwen2moe", "gpt-oss", "lfm2"} {
+		c := small(family)
+		c.Fused, c.FusedExperts = true, c.Experts.Count > 0
+		bias := family == "qwen2" || family == "qwen2moe" || family == "gpt-oss"
+		m, err := c.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]int{}
+		for _, s := range m.tensors() {
+			names[s.name[strings.LastIndex(s.name[:strings.LastIndex(s.name, ".")], ".")+1:]] += len(s.parts)
+			if s.vector != nil && strings.HasSuffix(s.name, "attn_qkv.bias") && s.dims[0] != (*s.vector).Of {
+				t.Errorf("%s: %s has %v", family, s.name, s.dims)
+			}
+		}
+		if names["attn_q.weight"] > 0 || names["attn_qkv.weight"] == 0 || names["ffn_gate_exps.weight"] > 0 ||
+			(names["attn_qkv.bias"]+names["attn_q.bias"] > 0) != bias && names["attn_q.bias"] > 0 {
+			t.Errorf("%s asks for %v", family, names)
+		}
+	}
+	v := Vector{Name: "b", N: 2, At: 1, Of: 4, Stack: 2}
+	var raw bytes.Buffer
+	for i := range 8 {
+		_ = binary.Write(&raw, binary.LittleEndian, float32(i))
+	}
+	if err := v.read(&gguf.Tensor{Name: "b", Dims: []int{4, 2}, Type: gguf.F32, Data: raw.Bytes()}); err != nil ||
+		len(v.Data) != 4 || v.Data[0] != 1 || v.Data[3] != 6 {
+		t.Errorf("%v, %v", v.Data, err)
+	}
+}
+
+// TestUnknownTensors: tensors of a layer that nothing reads change answers, and those of layers
+// that the file does not count say that it lies; what converters left over is no harm.
+func TestUnknownTensors(t *testing.T) {
+	raw := synth(t, small("qwen3"), gguf.F32, 1)
+	rename := func(from, to string) []byte { return bytes.Replace(raw, []byte(from), []byte(to), 1) }
+	for want, data := range map[string][]byte{
+		"of layer 1, and the file says that it has 1": patched(t, raw, "qwen3.block_count", 1),
+		"it is not a complete qwen3 model":            rename("blk.1.ffn_norm.weight", "blk.1.xyz_norm.weight"),
+	} {
+		f, err := gguf.Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	sinks := synth(t, small("gpt-oss"), gguf.F32, 1)
+	f, err := gguf.Parse(bytes.ReplaceAll(sinks, []byte("blk.1.attn_sinks.weight"), []byte("blk.1.attn_sonks.weight")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Inspect(f, func(*Model) (Memory, []error) { return Memory{}, nil })
+	if err != nil || len(report.Reasons) != 2 || !strings.Contains(report.Reasons[1], "attn_sonks.weight is not supp") {
+		t.Errorf("%v, %q", err, report.Reasons)
+	}
+}
+
+// TestKeysOfOtherTypes: a key that the file has as something else is no key that it lacks.
+func TestKeysOfOtherTypes(t *testing.T) {
+	raw := synth(t, small("gemma4-moe"), gguf.F32, 1)
+	const key = "gemma4.expert_count"
+	at := bytes.Index(raw, []byte(key)) + len(key)
+	binary.LittleEndian.PutUint32(raw[at:], 6) // a float
+	binary.LittleEndian.PutUint32(raw[at+4:], math.Float32bits(8))
+	f, err := gguf.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(f); err == nil || !strings.Contains(err.Error(), key+" is 8, which is no value") {
+		t.Error(err)
+	}
+}
+
+// TestDefaultsOfKeys: what files of the last years leave out has the value that llama.cpp gives it.
+func TestDefaultsOfKeys(t *testing.T) {
+	for _, c := range []struct {
+		family, key string
+		got         func(Config) int
+		want        int
+	}{
+		{"qwen35moe", "qwen35moe.feed_forward_length", func(c Config) int { return c.FFN }, 256},
+		{"qwen2moe", "qwen2moe.expert_feed_forward_length", func(c Config) int { return c.Experts.FFN }, 512 / 4},
+		{"gemma2", "gemma2.attention.sliding_window", func(c Config) int { return c.Windows.Size }, 4096},
+		{"gemma2", "gemma2.attn_logit_softcapping", func(c Config) int { return int(c.Scales.AttnCap) }, 50},
+	} {
+		raw := synth(t, small(c.family), gguf.F32, 1)
+		other := strings.Repeat("x", len(c.key))
+		f, err := gguf.Parse(bytes.Replace(raw, []byte(c.key), []byte(other), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, errs := configOf(f)
+		if got := c.got(config); len(errs) > 0 || got != c.want {
+			t.Errorf("%s without %s: %d, want %d (%v)", c.family, c.key, got, c.want, errs)
+		}
+	}
+}
