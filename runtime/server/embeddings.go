@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -62,13 +61,13 @@ type embedBody struct {
 	texts api.Embedding
 }
 
-var embedFields = jsonNames(reflect.TypeFor[embedBody]())
+var embedFields = jsonNames[embedBody]()
 
 func (b *embedBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	c, e := b.call(data, embedFields)
+	c, e := b.call(data, embedFields())
 	if e != nil {
 		return nil, e
 	}

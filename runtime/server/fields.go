@@ -50,7 +50,8 @@ var unsupported = map[string]string{
 
 // harmless are fields that clients send and that change nothing here: accounts
 // and hints, and settings of a sampler that the fields above switch on.
-var harmless = fieldSet(`
+var harmless = sync.OnceValue(func() map[string]bool {
+	return fieldSet(`
 	metadata store function_call reasoning verbosity audio prediction
 	prompt_cache_key prompt_cache_retention safety_identifier
 	cache_prompt id_slot slot_id n_keep n_discard min_keep t_max_predict_ms timings_per_token
@@ -61,10 +62,11 @@ var harmless = fieldSet(`
 	return_tokens_as_token_ids
 	provider models transforms route usage
 `)
+})
 
 var (
-	chatFields       = jsonNames(reflect.TypeFor[chatBody]())
-	completionFields = jsonNames(reflect.TypeFor[completionBody]())
+	chatFields       = jsonNames[chatBody]()
+	completionFields = jsonNames[completionBody]()
 )
 
 func fieldSet(list string) map[string]bool {
@@ -75,15 +77,18 @@ func fieldSet(list string) map[string]bool {
 	return set
 }
 
-// jsonNames are the fields that encoding/json fills in a struct.
-func jsonNames(t reflect.Type) map[string]bool {
-	set := map[string]bool{}
-	for _, f := range reflect.VisibleFields(t) {
-		if name := f.Tag.Get("json"); name != "" {
-			set[name] = true
+// jsonNames are the fields that encoding/json fills in a struct, listed when they are first asked
+// for.
+func jsonNames[T any]() func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		set := map[string]bool{}
+		for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+			if name := f.Tag.Get("json"); name != "" {
+				set[name] = true
+			}
 		}
-	}
-	return set
+		return set
+	})
 }
 
 // checkFields looks at the names of a body that encoding/json has accepted. It
@@ -96,7 +101,7 @@ func checkFields(body []byte, known map[string]bool) (unknown []string, e *apiEr
 			return nil, newError(http.StatusBadRequest, typeInvalid, "",
 				"the body has more than the %d fields accepted", maxFields)
 		}
-		if known[name] || harmless[name] {
+		if known[name] || harmless()[name] {
 			continue
 		}
 		neutral, refused := unsupported[name]

@@ -85,7 +85,7 @@ func TestFieldsAccepted(t *testing.T) {
 		`"template":"x"`, `"user_id":"u"`, `"typical_p":1.0`, `"dry_multiplier":0.0`,
 		`"thinking":{"type":"disabled"}`, `"max_new_tokens":5`, `"timeout":3`,
 	}
-	for name := range harmless {
+	for name := range harmless() {
 		fields = append(fields, fmt.Sprintf(`%q:1`, name))
 	}
 	for _, field := range fields {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 
 	"sandwich/runtime/api"
@@ -37,7 +36,7 @@ type messagesBody struct {
 	ContextManagement json.RawMessage `json:"context_management"`
 }
 
-var messagesFields = jsonNames(reflect.TypeFor[messagesBody]())
+var messagesFields = jsonNames[messagesBody]()
 
 // parseMessagesCall checks the body of /v1/messages and of its count_tokens.
 func parseMessagesCall(data []byte) (*call, *apiError) {
@@ -45,7 +44,7 @@ func parseMessagesCall(data []byte) (*call, *apiError) {
 	if e := decode(data, &b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, messagesFields)
+	unknown, e := checkFields(data, messagesFields())
 	if e != nil {
 		return nil, e
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -23,13 +22,13 @@ type ollamaEmbedBody struct {
 	texts api.Embedding
 }
 
-var ollamaEmbedFields = jsonNames(reflect.TypeFor[ollamaEmbedBody]())
+var ollamaEmbedFields = jsonNames[ollamaEmbedBody]()
 
 func (b *ollamaEmbedBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	c, e := b.call(data, ollamaEmbedFields)
+	c, e := b.call(data, ollamaEmbedFields())
 	switch {
 	case e != nil:
 		return nil, e

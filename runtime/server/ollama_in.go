@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -56,8 +55,8 @@ var ollamaSampler = map[string]string{"mirostat": "0", "tfs_z": "1", "typical_p"
 	"penalize_newline": "false", "num_keep": "0"}
 
 var (
-	ollamaFields  = jsonNames(reflect.TypeFor[ollamaBody]())
-	ollamaOptKeys = jsonNames(reflect.TypeFor[ollamaOptions]())
+	ollamaFields  = jsonNames[ollamaBody]()
+	ollamaOptKeys = jsonNames[ollamaOptions]()
 )
 
 // What ollama draws with where a request does not say it.
@@ -81,7 +80,7 @@ func (o *ollamaCall) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, &b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, ollamaFields)
+	unknown, e := checkFields(data, ollamaFields())
 	if e != nil {
 		return nil, e
 	}
@@ -135,7 +134,7 @@ func (o *ollamaCall) settings(b *ollamaBody) *apiError {
 			return e
 		}
 		for name, value := range members(b.Options) {
-			if neutral, known := ollamaSampler[name]; known && !ollamaOptKeys[name] && !isNeutral(value, neutral) {
+			if neutral, known := ollamaSampler[name]; known && !ollamaOptKeys()[name] && !isNeutral(value, neutral) {
 				warnings = append(warnings, fmt.Sprintf("options.%s is not followed", name))
 			}
 		}

@@ -117,7 +117,7 @@ const maxInt32 = math.MaxInt32
 // parseChat checks the body of /v1/chat/completions.
 func parseChat(data []byte) (*call, *apiError) {
 	var b chatBody
-	c, e := parseCommon(data, &b, &b.common, chatFields)
+	c, e := parseCommon(data, &b, &b.common, chatFields())
 	if e != nil {
 		return nil, e
 	}
@@ -150,7 +150,7 @@ func parseChat(data []byte) (*call, *apiError) {
 // parseCompletion checks the body of /v1/completions.
 func parseCompletion(data []byte) (*call, *apiError) {
 	var b completionBody
-	c, e := parseCommon(data, &b, &b.common, completionFields)
+	c, e := parseCommon(data, &b, &b.common, completionFields())
 	if e != nil {
 		return nil, e
 	}

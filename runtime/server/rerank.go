@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -23,13 +22,13 @@ type rankBody struct {
 	documents []string
 }
 
-var rankFields = jsonNames(reflect.TypeFor[rankBody]())
+var rankFields = jsonNames[rankBody]()
 
 func (b *rankBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	c, e := b.call(data, rankFields)
+	c, e := b.call(data, rankFields())
 	if e != nil {
 		return nil, e
 	}

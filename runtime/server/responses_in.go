@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -47,7 +46,7 @@ type responsesBody struct {
 	SafetyIdentifier json.RawMessage `json:"safety_identifier"`
 }
 
-var responsesFields = jsonNames(reflect.TypeFor[responsesBody]())
+var responsesFields = jsonNames[responsesBody]()
 
 // asking is a request of /v1/responses while it is read and answered.
 type asking struct {
@@ -69,7 +68,7 @@ func (a *asking) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, responsesFields)
+	unknown, e := checkFields(data, responsesFields())
 	if e != nil {
 		return nil, e
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strconv"
 	"unicode/utf8"
 )
@@ -28,7 +27,7 @@ type tokenizeBody struct {
 	Messages         json.RawMessage `json:"messages"`
 }
 
-var tokenizeFields = jsonNames(reflect.TypeFor[tokenizeBody]())
+var tokenizeFields = jsonNames[tokenizeBody]()
 
 func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
 	if e := decode(data, b, ""); e != nil {
@@ -37,7 +36,7 @@ func (b *tokenizeBody) parse(data []byte) (*call, *apiError) {
 	if !isNull(b.Messages) {
 		return parseChat(data)
 	}
-	unknown, e := checkFields(data, tokenizeFields)
+	unknown, e := checkFields(data, tokenizeFields())
 	c := &call{unknown: unknown}
 	switch {
 	case e != nil:
@@ -117,14 +116,14 @@ type detokenizeBody struct {
 	Tokens json.RawMessage `json:"tokens"`
 }
 
-var detokenizeFields = jsonNames(reflect.TypeFor[detokenizeBody]())
+var detokenizeFields = jsonNames[detokenizeBody]()
 
 func parseDetokenize(data []byte) (*call, *apiError) {
 	var b detokenizeBody
 	if e := decode(data, &b, ""); e != nil {
 		return nil, e
 	}
-	unknown, e := checkFields(data, detokenizeFields)
+	unknown, e := checkFields(data, detokenizeFields())
 	if e != nil {
 		return nil, e
 	}

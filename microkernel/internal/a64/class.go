@@ -2,6 +2,7 @@ package a64
 
 import (
 	"strings"
+	"sync"
 
 	"sandwich/microkernel/internal/code"
 )
@@ -25,10 +26,9 @@ var classes = map[code.Class]string{
 	code.Tile:    "fmopa smopa",
 }
 
-// byOp is the class of every instruction.
-var byOp = map[*Op]code.Class{}
-
-func init() {
+// byOp is the class of every instruction, sorted when the first one is counted.
+var byOp = sync.OnceValue(func() map[*Op]code.Class {
+	sorted := make(map[*Op]code.Class, len(all))
 	named := map[string]code.Class{}
 	for c, names := range classes {
 		for name := range strings.FieldsSeq(names) {
@@ -49,9 +49,10 @@ func init() {
 		case c != code.Load && c != code.Store && !onVectors:
 			c = code.Other
 		}
-		byOp[o] = c
+		sorted[o] = c
 	}
-}
+	return sorted
+})
 
 // count counts one instruction: pairs of registers are two loads or stores.
 func (a *Asm) count(o *Op) {
@@ -59,5 +60,5 @@ func (a *Asm) count(o *Op) {
 	if strings.Contains(o.syntax, "%Qu") {
 		n = 2
 	}
-	a.Count(byOp[o], n)
+	a.Count(byOp()[o], n)
 }

@@ -2,6 +2,7 @@ package asm
 
 import (
 	"strings"
+	"sync"
 
 	"sandwich/microkernel/internal/code"
 )
@@ -23,14 +24,15 @@ var classes = []struct {
 	{"vp vand vor vxor vblend vcmp", code.Logic},
 }
 
-// byOp is the class of every instruction when it has no memory operand.
-var byOp = map[*Op]code.Class{}
-
-func init() {
+// byOp is the class of every instruction when it has no memory operand, sorted when the first one
+// is counted.
+var byOp = sync.OnceValue(func() map[*Op]code.Class {
+	classes := make(map[*Op]code.Class, len(all))
 	for _, o := range all {
-		byOp[o] = classNamed(o.name)
+		classes[o] = classNamed(o.name)
 	}
-}
+	return classes
+})
 
 func classNamed(name string) code.Class {
 	for _, c := range classes {
@@ -45,7 +47,7 @@ func classNamed(name string) code.Class {
 
 // count counts one vector instruction.
 func (a *Asm) count(o *Op, f *fields, toMemory bool) {
-	class := byOp[o]
+	class := byOp()[o]
 	switch {
 	case f.isMem && toMemory:
 		a.Count(code.Store, 1)
