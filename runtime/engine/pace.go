@@ -110,8 +110,8 @@ func (c *cores) plan(act *sched.Action) {
 	}
 }
 
-// cut gives op i, the last of cuts, its steps. Where ranks go on without each other for longer than the
-// bound together, they meet before it. It returns how long they do so behind it.
+// cut gives op i, the last of cuts, its steps. Where ranks go on without each other for longer than
+// the bound together, they meet before it. It returns how long they do so behind it.
 func (c *cores) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
 	if since > 0 && since+takes > bound {
 		cuts[i-1], since = max(cuts[i-1], 1), 0

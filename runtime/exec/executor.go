@@ -230,8 +230,8 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	return nil
 }
 
-// walk is what each worker does. Between two gathers the ranks wait for nobody but their own, unless
-// an op is cut; at a gather they meet by the flags of the sum.
+// walk is what each worker does. Between two gathers the ranks wait for nobody but their own,
+// unless an op is cut; at a gather they meet by the flags of the sum.
 func (e *Executor) walk(w *pool.Worker) {
 	e.walkSteps(w)
 	if w.ID() == 0 {
