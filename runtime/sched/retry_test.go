@@ -7,8 +7,9 @@ import (
 )
 
 // TestRetryAfter: a service with more requests of both classes than it can bear, for minutes: the
-// times that its refusals name are, within a factor of two, those after which a place of the queue is
-// free, and for the second one of a crowd a second place. Under every policy, and after a burst.
+// times that its refusals name are, within a factor of two, those after which a place of the queue
+// is free, and for the second one of a crowd a second place. Under every policy, bursts and a clock
+// that jumps by an hour included.
 func TestRetryAfter(t *testing.T) {
 	for _, name := range Policies() {
 		if name == "eldest" {
@@ -22,7 +23,11 @@ func TestRetryAfter(t *testing.T) {
 			return time.Duration(a.N) * 2 * time.Millisecond
 		}
 		rng := rand.New(rand.NewPCG(3, 3))
-		for c.now < 20*time.Minute {
+		for c.now < 80*time.Minute {
+			if c.now > 10*time.Minute && c.now < time.Hour {
+				c.now += time.Hour
+				c.ends, c.open = c.now, [2][]refusal{} // that hour nobody waited
+			}
 			for range 1 + 60*(rng.IntN(400)/399) {
 				c.come(t, Class(rng.IntN(2)), rng)
 			}
@@ -60,7 +65,8 @@ func (c *crowd) come(t *testing.T, class Class, rng *rand.Rand) {
 	c.arrive(c.next, class, words, 5+rng.IntN(100))
 	c.note(t)
 	if c.sinceEnd[c.next] == "rejected" {
-		c.open[class] = append(c.open[class], refusal{c.now, c.retry, c.free[class] + min(c.s.turns[class].refused, 31)})
+		places := min(c.s.turns[class].refused, c.cfg.Queue+1)
+		c.open[class] = append(c.open[class], refusal{c.now, c.retry, c.free[class] + places})
 	}
 }
 

@@ -14,6 +14,9 @@ type turns struct {
 	refused int           // since the last
 }
 
+// jump is from how many times the usual on the clock is taken to have jumped.
+const jump = 10
+
 // taken notes that a request that never ran leaves its queue.
 func (s *Scheduler) taken(r *request) {
 	t := &s.turns[r.stated]
@@ -21,7 +24,7 @@ func (s *Scheduler) taken(r *request) {
 		if d := s.now - t.last; t.every == 0 {
 			t.every = d
 		} else {
-			t.every += (d - t.every) / 8
+			t.every += (min(d, jump*t.every) - t.every) / 8
 		}
 	}
 	t.last, t.waiting, t.refused = s.now, s.fresh[r.stated] > 0, 0
@@ -35,8 +38,8 @@ func (s *Scheduler) served(d time.Duration) {
 	s.service += (d - s.service) / 8
 }
 
-// wait is how long it takes until so many requests of a class have left their queue, 0 where that is
-// not known. One that has been due for longer than usual is late by as much again.
+// wait is how long it takes until so many requests of a class have left their queue, 0 where that
+// is not known. One that has been due for longer than usual is late by as much again.
 func (s *Scheduler) wait(c Class, places int) time.Duration {
 	t := &s.turns[c]
 	if t.every == 0 {
@@ -44,7 +47,7 @@ func (s *Scheduler) wait(c Class, places int) time.Duration {
 	}
 	next := t.every
 	if t.waiting {
-		next = max(next, min(s.now-t.last, 10*t.every)) // a clock may jump
+		next = max(next, min(s.now-t.last, jump*t.every))
 	}
 	return next + time.Duration(places-1)*t.every
 }
