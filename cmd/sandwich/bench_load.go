@@ -52,12 +52,21 @@ first token (TTFT), the time per token (TPOT) and the latency by class, of the e
 after another, or of any server with OpenAI's /v1/completions (--url).
 
 ` + setsText() + `
---simulate runs the same arrivals through the scheduler on a virtual clock, with the times that ops took in the real run
-just before, and prints both: two clocks agree where a simulated objective is worth something. --sweep then goes through
-multiples of the arrivals' rate, or of the service level, on the virtual clock alone.`,
+Times are printed in milliseconds, in JSON and CSV in seconds.
+
+--record writes the arrivals, --replay offers them again at the same times, whatever --reactive, --proactive, their sets
+and --duration say. A file of arrivals is JSON lines, "at" in seconds since the start and lengths in tokens, of which
+prompts are made anew by --seed:
+  {"at": 1.5, "class": "reactive", "prompt": 120, "output": 64}
+
+--simulate offers the arrivals to the engine in real time, which is measured, then runs them through the same scheduler
+on a virtual clock, where nothing is computed and a forward takes what its ops took in the run before, and prints both:
+where they agree a simulated objective is worth something. --sweep then goes through multiples of the arrivals' rate, or
+of the service level, on the virtual clock alone.`,
 		Example: `  sandwich bench load --reactive 12 --proactive 24 --duration 2m --svg load.svg
   sandwich bench load --policy sandwich,fcfs,preempt,share --record arrivals.jsonl
-  sandwich bench load --replay arrivals.jsonl --simulate --format json
+  sandwich bench load --replay arrivals.jsonl --simulate --policy sandwich,fcfs   # measured, simulated, the difference
+  sandwich bench load --replay arrivals.jsonl --simulate --format json            # "clock": "wall", "virtual"
   sandwich bench load --simulate --sweep rate --svg sweep.svg
   sandwich bench load --url http://127.0.0.1:8080 --reactive 6 --proactive 12
   sandwich bench load --goodput 6 --slo-ttft 1s --slo-tpot 100ms`,
@@ -168,7 +177,7 @@ func (f *loadFlags) arrivals(scale float64) (trace.Trace, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--replay %s: %w", f.replay, err)
 		}
-		return t.Within(f.sizes.Context), nil
+		return f.fit(t), nil
 	}
 	var of []trace.Arrivals
 	for class, rate := range f.rates {
@@ -240,7 +249,7 @@ func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Ru
 	}
 	defer s.Close()
 	f.sizes.Context = min(f.sizes.Context, s.ContextLimit(f.sizes.Context))
-	t = t.Within(f.sizes.Context)
+	t = f.fit(t)
 	for _, policy := range slices.Compact(f.policies) {
 		f.sizes.Policy = policy
 		list, err := f.measurePolicy(ctx, s, t)
@@ -250,6 +259,21 @@ func (f *loadFlags) measure(ctx context.Context, t trace.Trace) (runs []*load.Ru
 		runs = append(runs, list...)
 	}
 	return runs, nil
+}
+
+// fit cuts requests to the context, and says of how many it has done so.
+func (f *loadFlags) fit(t trace.Trace) trace.Trace {
+	fit, longer := t.Within(f.sizes.Context), 0
+	for i := range t {
+		if fit[i] != t[i] {
+			longer++
+		}
+	}
+	if longer > 0 {
+		show.Notice(fmt.Sprintf("%d of %d requests are longer than %d tokens, prompt and answer, and are cut to them",
+			longer, len(t), f.sizes.Context))
+	}
+	return fit
 }
 
 // measurePolicy runs the arrivals on an engine of their own, and on the virtual clock.

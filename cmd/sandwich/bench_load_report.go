@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 
 	"sandwich/cmd/sandwich/internal/outfile"
@@ -114,38 +116,53 @@ func csvLoad(out io.Writer, rows []load.Row) error {
 	return w.Error()
 }
 
+// clockNames are the clocks as tables call them.
+var clockNames = map[string]string{"wall": "measured", "virtual": "simulated"}
+
+// tableLoad shows what each class saw, then what became of whole requests and of the run.
 func tableLoad(out io.Writer, rows []load.Row, slo trace.SLO) error {
-	var cells [][]string
-	for i, r := range rows {
-		line := []string{r.Policy, r.Clock, r.Class, fmt.Sprintf("%d/%d", r.Finished, r.Requests)}
-		line = append(line, millisOf(r.Pending.P50), millisOf(r.Pending.P99))
-		for _, q := range []load.Quantiles{r.TTFT, r.TPOT, r.Latency} {
+	quantiles := func(line []string, list ...load.Quantiles) []string {
+		for _, q := range list {
 			line = append(line, millisOf(q.Mean), millisOf(q.P50), millisOf(q.P90), millisOf(q.P99))
 		}
-		line = append(line, millisOf(r.Normalized.Mean), fmt.Sprintf("%.0f", 100*r.Attainment))
-		whole := []string{"", "", "", ""}
+		return line
+	}
+	var seen, whole [][]string
+	for i, r := range rows {
+		line := []string{r.Policy, clockNames[r.Clock], r.Class}
+		waits := []string{millisOf(r.Pending.P50), millisOf(r.Pending.P99)}
+		if r.Utilization == 0 { // a server does not say
+			waits = []string{"", ""}
+		}
+		seen = append(seen, quantiles(append(append(slices.Clone(line), fmt.Sprintf("%d/%d", r.Finished, r.Requests)),
+			waits...), r.TTFT, r.TPOT))
+		line = append(quantiles(line, r.Latency), millisOf(r.Normalized.Mean), fmt.Sprintf("%.0f", 100*r.Attainment))
+		run := []string{"", "", "", ""}
 		if i == 0 || rows[i-1].Policy != r.Policy || rows[i-1].Clock != r.Clock {
-			whole = []string{fmt.Sprintf("%.1f", r.Tokens), "", "", ""}
+			run[0] = fmt.Sprintf("%.1f", r.Tokens)
 			if r.Utilization > 0 {
-				whole[1], whole[2] = fmt.Sprintf("%.0f", 100*r.Utilization), strconv.FormatInt(r.Halts, 10)
-				whole[3] = strconv.FormatInt(r.Quanta, 10)
+				run[1], run[2] = fmt.Sprintf("%.0f", 100*r.Utilization), strconv.FormatInt(r.Halts, 10)
+				run[3] = strconv.FormatInt(r.Quanta, 10)
 			}
 		}
-		cells = append(cells, append(line, whole...))
+		whole = append(whole, append(line, run...))
 	}
-	header := []string{"policy", "clock", "class", "done", "wait P50", "P99", "TTFT ms", "P50", "P90", "P99",
-		"TPOT ms", "P50", "P90", "P99", "latency ms", "P50", "P90", "P99", "ms a token", "SLO %", "token/s",
-		"busy %", "halts", "quanta"}
-	numbers := []int{}
-	for i := 4; i < len(header); i++ {
-		numbers = append(numbers, i)
-	}
-	if err := show.Table(out, header, cells, numbers...); err != nil {
+	fmt.Fprintln(out, "Milliseconds until the first forward (wait), until the first token (TTFT), and from one "+
+		"token to the next (TPOT):")
+	header := []string{"policy", "run", "class", "done", "wait P50", "P99", "TTFT mean", "P50", "P90", "P99",
+		"TPOT mean", "P50", "P90", "P99"}
+	if err := show.Table(out, header, seen, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nWait: until the first forward. TTFT, TPOT and latency: mean, then quantiles. A token's "+
-		"time is latency by the tokens of prompt and answer.\nSLO: a first token within %s, then one every %s.",
-		slo.TTFT, slo.TPOT)
+	fmt.Fprintln(out, "\nMilliseconds until the last token (latency), and of that for each token of prompt and "+
+		"answer; of the whole run generated\ntokens a second, the share of the time in which forwards ran, halts "+
+		"and quanta:")
+	header = []string{"policy", "run", "class", "latency mean", "P50", "P90", "P99", "a token", "SLO %", "tokens/s",
+		"busy %", "halts", "quanta"}
+	if err := show.Table(out, header, whole, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nSLO: a first token within %s, then one every %s.", slo.TTFT, slo.TPOT)
 	if r := rows[0]; r.CPU != "" {
 		fmt.Fprintf(out, " %s on %s.", r.Model, r.CPU)
 	}
@@ -166,30 +183,54 @@ func tableLoad(out io.Writer, rows []load.Row, slo trace.SLO) error {
 
 func millisOf(seconds float64) string { return strconv.FormatFloat(1000*seconds, 'f', 1, 64) }
 
+// How near the virtual clock is to be: means and 90th percentiles, from so many requests on.
+const (
+	nearMean, nearP90 = 15, 25 // per cent
+	manyRequests      = 200
+)
+
 // compareClocks says by how much the virtual clock is off, where both ran.
 func compareClocks(out io.Writer, rows []load.Row) error {
 	var cells [][]string
+	near, all, fewest := 0, 0, manyRequests
 	for _, sim := range rows {
 		for _, real := range rows {
 			if sim.Clock != "virtual" || real.Clock != "wall" || sim.Policy != real.Policy || sim.Class != real.Class {
 				continue
 			}
-			off := func(sim, real float64) string {
+			off := func(sim, real, most float64) string {
 				if real == 0 {
 					return ""
 				}
-				return fmt.Sprintf("%+.1f", 100*(sim/real-1))
+				percent := 100 * (sim/real - 1)
+				if all++; math.Abs(percent) <= most {
+					near++
+				}
+				return fmt.Sprintf("%+.1f", percent)
 			}
-			cells = append(cells, []string{sim.Policy, sim.Class, off(sim.TTFT.Mean, real.TTFT.Mean),
-				off(sim.TTFT.P90, real.TTFT.P90), off(sim.TPOT.Mean, real.TPOT.Mean), off(sim.TPOT.P90, real.TPOT.P90)})
+			cells = append(cells, []string{sim.Policy, sim.Class, strconv.Itoa(real.Requests),
+				off(sim.TTFT.Mean, real.TTFT.Mean, nearMean), off(sim.TTFT.P90, real.TTFT.P90, nearP90),
+				off(sim.TPOT.Mean, real.TPOT.Mean, nearMean), off(sim.TPOT.P90, real.TPOT.P90, nearP90)})
+			fewest = min(fewest, real.Requests)
 		}
 	}
 	if len(cells) == 0 {
 		return nil
 	}
-	fmt.Fprint(out, "\nThe virtual clock beside the wall, in per cent of the wall:\n")
-	header := []string{"policy", "class", "TTFT mean", "TTFT P90", "TPOT mean", "TPOT P90"}
-	return show.Table(out, header, cells, 2, 3, 4, 5)
+	fmt.Fprint(out, "\nMeasured: the requests were offered to the engine in real time. Simulated: the same arrivals "+
+		"went through the same scheduler\non a virtual clock; nothing was computed, a forward takes what its ops "+
+		"took in the measured run. By how many per cent the\nsimulated times are longer (+) or shorter (-) than the "+
+		"measured ones:\n")
+	header := []string{"policy", "class", "requests", "TTFT mean %", "P90 %", "TPOT mean %", "P90 %"}
+	if err := show.Table(out, header, cells, 2, 3, 4, 5, 6); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%d of %d are near: a mean within %d %%, a P90 within %d %%.", near, all, nearMean, nearP90)
+	if fewest < manyRequests {
+		fmt.Fprintf(out, " A class has %d requests; below %d one late request moves a P90.", fewest, manyRequests)
+	}
+	fmt.Fprintln(out)
+	return nil
 }
 
 // writeOutput writes a file that appears when it is complete.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"sandwich/tuner/measure/load"
+	"sandwich/tuner/trace"
 )
 
 // execute runs a command line in this process.
@@ -70,6 +71,29 @@ func TestBenchLoad(t *testing.T) {
 	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if code != 0 || err != nil || len(table) != 3 || table[1][2] != "reactive" {
 		t.Errorf("replayed: exit code %d, %v\n%s", code, err, out)
+	}
+}
+
+// TestClocksAreCompared: tables call the clocks what they are, and say how many of the simulated
+// times are near the measured ones, and whether there were requests enough.
+func TestClocksAreCompared(t *testing.T) {
+	row := func(clock string, times float64) load.Row {
+		q := load.Quantiles{Mean: times, P50: times, P90: times, P99: times}
+		return load.Row{Policy: "fcfs", Clock: clock, Class: "reactive", Requests: 40, Finished: 40, TTFT: q, TPOT: q,
+			Utilization: 0.5}
+	}
+	var out bytes.Buffer
+	rows := []load.Row{row("wall", 1), row("virtual", 1.2)}
+	if err := tableLoad(&out, rows, trace.SLO{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := compareClocks(&out, rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{" measured ", " simulated ", "+20.0", "2 of 4 are near", "has 40 requests"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
 	}
 }
 

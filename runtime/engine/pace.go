@@ -82,26 +82,45 @@ func (c *cores) plan(act *sched.Action) {
 	}
 	l, ops := loadOf(&c.batch), c.runner.Model.Ops
 	p.ahead = p.ahead[:0]
+	var since time.Duration // the forward could halt
 	for i := range ops {
 		a := ahead{op: i, of: 1}
 		if act.Bound > 0 || act.Quantum > 0 {
 			a.takes = c.costs.Op(cost.Prefill, i, l)
 		}
 		if act.Bound > 0 && act.Kind == sched.Prefill {
-			if exec.Cuttable(&ops[i]) && len(c.runner.Plan.Ranks) <= 1 {
-				a.of = int(min((a.takes+act.Bound-1)/act.Bound, mostCuts))
+			*cuts = append(*cuts, 0)
+			if since = c.cut(*cuts, i, since, a.takes, act.Bound); c.runner.meets(i) {
+				since = 0
 			}
-			*cuts = append(*cuts, uint16(a.of))
-		} else if i < len(*cuts) {
-			a.of = int((*cuts)[i])
 		}
-		a.of = max(a.of, 1)
+		if i < len(*cuts) {
+			a.of = max(1, int((*cuts)[i]))
+		}
 		a.takes /= time.Duration(a.of)
 		for range a.of {
 			p.ahead = append(p.ahead, a)
 		}
 	}
 	c.runner.Cut(*cuts)
+	for s := len(p.ahead) - 2; s >= 0; s-- { // what a gate that lets step s begin lets run
+		if i := p.ahead[s].op; !c.runner.meets(i) && (i >= len(*cuts) || (*cuts)[i] == 0) {
+			p.ahead[s].takes += p.ahead[s+1].takes
+		}
+	}
+}
+
+// cut gives op i, the last of cuts, its steps. Where ranks go on without each other for longer than
+// the bound together, they meet before it. It returns how long they do so behind it.
+func (c *cores) cut(cuts []uint16, i int, since, takes, bound time.Duration) time.Duration {
+	if since > 0 && since+takes > bound {
+		cuts[i-1], since = max(cuts[i-1], 1), 0
+	}
+	if takes > bound && exec.Cuttable(&c.runner.Model.Ops[i]) {
+		cuts[i] = uint16(min((takes+bound-1)/bound, mostCuts))
+		return 0
+	}
+	return since + takes
 }
 
 // mostCuts bounds the steps of one op.
@@ -120,13 +139,13 @@ func (c *cores) learn(act *sched.Action) {
 			c.costs.Observe(a.op, a.of, s.took)
 			continue
 		}
-		// Ranks meet at gathers only: what they did between is parted as it was predicted.
+		// Ranks meet at gathers and cuts only: what they did between is parted as it was predicted.
 		var all time.Duration
 		for _, a := range c.pace.ahead[s.from:s.to] {
-			all += c.costs.Op(phase, a.op, l)
+			all += c.costs.Op(phase, a.op, l) / time.Duration(a.of)
 		}
 		for _, a := range c.pace.ahead[s.from:s.to] {
-			share := float64(c.costs.Op(phase, a.op, l)) / float64(max(all, 1))
+			share := float64(c.costs.Op(phase, a.op, l)/time.Duration(a.of)) / float64(max(all, 1))
 			c.costs.Observe(a.op, a.of, time.Duration(share*float64(s.took)))
 		}
 	}

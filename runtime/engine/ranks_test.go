@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"sandwich/plans"
 	"sandwich/plans/thumb"
@@ -18,6 +19,7 @@ import (
 	"sandwich/runtime/internal/testdata"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
+	"sandwich/runtime/sched"
 )
 
 // crews are ranks by their numbers of workers, {2, 1} for one of two and one of one, on PUs that
@@ -155,15 +157,21 @@ func TestRanksStatic(t *testing.T) {
 	same(t, "static schemes", want, logitsOf(t, r, 64))
 }
 
-// TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do not, and
-// runs others in between.
+// TestRanksHeld halts a prefill wherever the ranks meet, which inside a subgraph they do behind the
+// steps of ops that are cut, and runs others in between: the logits are the same bits.
 func TestRanksHeld(t *testing.T) {
 	skipUnderRace(t)
-	for _, arch := range []string{"qwen3", "qwen3moe"} {
-		t.Run(arch, func(t *testing.T) {
-			r := openTestRunner(t, smallModel(t, arch, gguf.F32), thumb.Options{Service: crews(1, 2, 1)}, 64)
+	for _, c := range []struct {
+		arch    string
+		typ     gguf.Type
+		workers []int
+	}{{"qwen3", gguf.F32, []int{1, 2, 1}}, {"qwen3moe", gguf.F32, []int{1, 2, 1}}, {"qwen3", gguf.Q8_0, []int{1, 1}},
+		{"qwen3moe", gguf.Q8_0, []int{2, 2}}} {
+		t.Run(fmt.Sprint(c.arch, c.typ, c.workers), func(t *testing.T) {
+			file, o := smallModel(t, c.arch, c.typ), thumb.Options{Service: crews(c.workers...)}
+			r := openTestRunner(t, file, o, 64)
 			defer r.Close()
-			places := 0
+			places, ops := 0, r.Model.Ops
 			for i, op := range r.Model.Ops {
 				router := op.Kind == model.OpMatMul && r.Model.Weights[op.W[0]].Role == "router"
 				if router || slices.Contains([]model.Kind{model.OpEmbed, model.OpNorm, model.OpAddNorm, model.OpRoute},
@@ -175,6 +183,23 @@ func TestRanksHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places, nil) })
+			cuts := make([]uint16, len(ops))
+			for i := range ops {
+				if !exec.Cuttable(&ops[i]) {
+					continue
+				}
+				cuts[i] = 3
+				if places += 3; i+1 == len(ops) || ops[i+1].Kind == model.OpAddNorm || ops[i+1].Kind == model.OpRoute {
+					places-- // the last of its steps ends where they meet anyway, or the forward
+				}
+			}
+			r.Lead(func(l *pool.Leader) { checkHeld(t, r, l, places, cuts) })
+			want := logitsAlone(t, file, o, 64)
+			for i := range cuts { // they meet behind some ops, and behind the steps of those that are cut
+				cuts[i] -= uint16(i) % min(3, cuts[i]+1)
+			}
+			r.Cut(cuts)
+			same(t, "cut and not halted", want, logitsOf(t, r, 64))
 		})
 	}
 }
@@ -252,4 +277,37 @@ func TestKeepRanks(t *testing.T) {
 			t.Errorf("of %v, %v are lost: %v, want %v", c.workers, c.lost, got, c.want)
 		}
 	}
+}
+
+// TestRanksCut: ops of a proactive prefill that are predicted above the bound are cut in several
+// ranks, too, which meet between them. The tokens are those of reactive work,
+// of which nothing is cut.
+func TestRanksCut(t *testing.T) {
+	file, err := tinyFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ranksOptions(t, file, 1, 1)
+	o.Bound = time.Microsecond
+	req := api.Request{Prompt: tinyPrompt(1, 60), MaxTokens: 6, IgnoreEOS: true}
+	e := byHand(t, o)
+	e.runner.Lead(func(l *pool.Leader) {
+		alone := e.enter(t, req)
+		for e.forward(l) != nil {
+		}
+		want, _ := alone.drained()
+		req.Class, req.Salt = sched.Proactive, [32]byte{1} // so that nothing is shared
+		j := e.enter(t, req)
+		act := e.driver.Next()
+		cuts, steps := e.cores.cuts[act.Set], len(e.cores.pace.ahead)
+		if slices.Max(cuts) < 2 || steps <= e.runner.Ops() {
+			t.Errorf("%d steps of %d ops, cuts %d", steps, e.runner.Ops(), cuts)
+		}
+		e.run(l, act)
+		for e.forward(l) != nil {
+		}
+		if got, _ := j.drained(); !slices.Equal(got, want) {
+			t.Errorf("tokens of a prefill that was cut %v, whole %v", got, want)
+		}
+	})
 }

@@ -121,6 +121,9 @@ func (r *Runner) Forward(l *pool.Leader, b *kvcache.Batch, from int, gate exec.G
 // halt: Forward then counts steps, of which a resumed forward has as many as it began with.
 func (r *Runner) Cut(steps []uint16) { r.sets[r.use].Cut(steps) }
 
+// meets says whether a prefill can halt behind op i where nothing is cut.
+func (r *Runner) meets(i int) bool { return r.phases[0].executor.Meets(i) }
+
 // Use names the set of activations of the following forwards: the first one, or any of them
 // after Reserve.
 func (r *Runner) Use(set int) { r.use = set }

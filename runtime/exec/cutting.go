@@ -48,13 +48,18 @@ func (c portion) share(n int) (first, units int) {
 
 // Cut cuts op i of the forward that begins next on these buffers into so many steps (0 and 1 leave
 // it whole; nil: every op). What is halted keeps its cut with its activations. Only products,
-// attention, experts and delta rules are cut; under tensor parallelism nothing is, since ranks meet
-// at gathers.
-func (b *Buffers) Cut(steps []uint16) {
-	b.cuts = b.cuts[:0]
-	if len(b.ranks) == 1 {
-		b.cuts = append(b.cuts, steps...)
-	}
+// attention, experts and delta rules are cut. Inside a parallel subgraph ranks wait for each other
+// behind every step of an op that has an entry above 0, so that the forward may halt there; 0 lets
+// them go on.
+func (b *Buffers) Cut(steps []uint16) { b.cuts = append(b.cuts[:0], steps...) }
+
+// joint says whether ranks meet behind each step of op i on account of its cut.
+func (b *Buffers) joint(i int) bool { return i < len(b.cuts) && b.cuts[i] > 0 }
+
+// Meets says whether a forward can halt behind op i where nothing is cut: not inside a parallel
+// subgraph.
+func (e *Executor) Meets(i int) bool {
+	return !e.steps[i].local && !(e.steps[i].meet && e.steps[i].mode.apart())
 }
 
 // Cuttable says whether an op can be cut.

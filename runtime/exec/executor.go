@@ -230,8 +230,8 @@ func (e *Executor) prepare(b *kvcache.Batch) error {
 	return nil
 }
 
-// walk is what each worker does. Between two gathers the ranks wait for nobody but their own; at a
-// gather they meet by the flags of the sum.
+// walk is what each worker does. Between two gathers the ranks wait for nobody but their own,
+// unless an op is cut; at a gather they meet by the flags of the sum.
 func (e *Executor) walk(w *pool.Worker) {
 	e.walkSteps(w)
 	if w.ID() == 0 {
@@ -272,14 +272,14 @@ func (e *Executor) walkSteps(w *pool.Worker) {
 				g = &own
 			}
 			e.do(g, op, at)
-			if s.local && i < e.end {
+			if s.local && i < e.end && !e.bufs.joint(op) {
 				w.LocalBarrier()
 				continue
 			}
 			if w.ID() == 0 && !w.Guarded() {
 				e.ask(next, passed)
 			}
-			if s.meet {
+			if s.meet && at.last() {
 				e.sum.Publish(w, w.Group().ID(), own.n, &e.partials)
 				continue
 			}

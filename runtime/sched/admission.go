@@ -79,6 +79,7 @@ func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 	s.unqueue(r)
 	if !r.resumed {
 		r.admitted = now
+		s.taken(r)
 	}
 	r.slot = s.takeSlot()
 	at, _ := slices.BinarySearchFunc(s.running, r, precedence)
@@ -183,17 +184,6 @@ func (s *Scheduler) rejectOverflow() {
 		s.leave(r)
 		s.rejectFull(r)
 	}
-}
-
-// rejectFull refuses r until a place of its queue is free: when one of its class goes on from
-// there, which waits for the reactive ones before it.
-func (s *Scheduler) rejectFull(r *request) {
-	places := 1
-	if r.class == Proactive {
-		places += len(s.queue[Reactive])
-	}
-	s.reject(r.id, QueueFull)
-	s.actions[len(s.actions)-1].RetryAfter = max(s.wait(places), time.Second).Round(time.Second)
 }
 
 func (s *Scheduler) reject(id ID, why Reason) {

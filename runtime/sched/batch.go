@@ -2,8 +2,6 @@ package sched
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"sandwich/runtime/kvcache"
 )
@@ -50,21 +48,6 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// Place is how many requests wait before one that waits, by the order in which they are taken from
-// the queues, and how long it will wait if they take as long as those before did; 0 where that is
-// not known yet, or it does not wait.
-func (s *Scheduler) Place(id ID) (ahead int, wait time.Duration) {
-	r := s.byID[id]
-	if r == nil || r.seq != nil {
-		return 0, 0
-	}
-	for _, q := range s.queue {
-		n, _ := slices.BinarySearchFunc(q, r, precedence)
-		ahead += n
-	}
-	return ahead, s.wait(ahead + 1)
-}
-
 // Precedes says whether the prompt of one live request is read before that of another, as far as
 // that is a matter of their precedence.
 func (s *Scheduler) Precedes(id, other ID) bool {
@@ -77,11 +60,6 @@ func (s *Scheduler) Cached(salt kvcache.Salt, prompt []int32) int {
 	seq := s.cache.Open(salt)
 	defer s.cache.Free(seq)
 	return s.cache.Adopt(seq, prompt)
-}
-
-// wait is how long it takes until so many places are free: one is when a request has finished.
-func (s *Scheduler) wait(places int) time.Duration {
-	return time.Duration(places) * s.service / time.Duration(s.cfg.MaxRunning)
 }
 
 // Live is the number of requests that have not ended.

@@ -32,8 +32,9 @@ type driver struct {
 	halted   Action
 	sinceEnd map[ID]string
 	forwards int
-	packed   int       // forwards of several texts
-	record   io.Writer // hears of every action; may be nil
+	packed   int           // forwards of several texts
+	retry    time.Duration // of the last refusal
+	record   io.Writer     // hears of every action; may be nil
 
 	recomputed int // positions of live requests
 
@@ -209,7 +210,7 @@ func (d *driver) act(a *Action, last bool) error {
 			return fmt.Errorf("rejected %d, which is %q", a.ID, d.sinceEnd[a.ID])
 		}
 		delete(d.live, a.ID)
-		d.sinceEnd[a.ID] = "rejected"
+		d.sinceEnd[a.ID], d.retry = "rejected", a.RetryAfter
 		return nil
 	case Preempt:
 		c := d.live[a.ID]

@@ -105,6 +105,7 @@ type Scheduler struct {
 	releases uint64
 	arrivals uint64
 	service  time.Duration // moving mean from admission to finish
+	turns    [2]turns      // by class as it was stated
 	stats    Stats
 
 	actions []Action
@@ -322,14 +323,6 @@ func (s *Scheduler) extend(r *request, tokens, draft []int32) {
 		r.draft = min(len(draft), r.limit-r.known)
 		r.tokens = append(r.tokens, draft[:r.draft]...)
 	}
-}
-
-// served keeps the moving mean of how long a request stays resident.
-func (s *Scheduler) served(d time.Duration) {
-	if s.service == 0 {
-		s.service = d
-	}
-	s.service += (d - s.service) / 8
 }
 
 // leave ends a request that finished or was cancelled. What is in flight keeps
