@@ -100,7 +100,7 @@ func toLlamaServer(e *export) {
 		e.note("lost: %d ranks; threads split all rows, and weights lie where they were first touched", p.TP())
 	}
 	e.note("--poll 50 spins and then sleeps, which comes nearest to 50 microseconds of spinning; builds with OpenMP " +
-		"do not read it: there GOMP_SPINCOUNT says how long")
+		"read neither it nor the masks: there GOMP_SPINCOUNT says how long, and GOMP_CPU_AFFINITY where, generation first")
 	words := []string{"llama-server",
 		fmt.Sprintf("--threads %d --cpu-mask %s --cpu-strict 1", len(p.Decode.PUs), hexMask(p.Decode.PUs)),
 		fmt.Sprintf("--threads-batch %d --cpu-mask-batch %s --cpu-strict-batch 1", len(p.Prefill.PUs),
@@ -116,8 +116,23 @@ func toLlamaServer(e *export) {
 	} else if p.TP() > 1 {
 		words = append(words, "--numa distribute")
 	}
-	e.line("%s \\\n  --model MODEL.gguf", strings.Join(words, " \\\n  "))
+	e.line("GOMP_CPU_AFFINITY=%q %s \\\n  --model MODEL.gguf", spaced(openMPOrder(p)), strings.Join(words, " \\\n  "))
 }
+
+// openMPOrder are the PUs of both phases as libgomp hands them to threads: those of generation
+// first, which is as many threads as it has.
+func openMPOrder(p *Plan) PUSet {
+	order := slices.Clone(p.Decode.PUs)
+	for _, pu := range p.Prefill.PUs {
+		if !slices.Contains(order, pu) {
+			order = append(order, pu)
+		}
+	}
+	return order
+}
+
+// spaced is a list of PUs with spaces between them, in its order.
+func spaced(pus PUSet) string { return strings.Trim(fmt.Sprint([]int(pus)), "[]") }
 
 // toVLLM names the variables of vLLM's guide to CPU: one list of PUs a rank, | between.
 func toVLLM(e *export) {

@@ -27,8 +27,8 @@ func TestExportsSayWhatIsDocumented(t *testing.T) {
 		target, source string
 		want           []string
 	}{
-		{"llama-server", "llama.cpp, tools/server/README.md, common params", []string{"--threads 2 ", "--cpu-mask 5 ",
-			"--cpu-strict 1", "--threads-batch 4 ", "--cpu-mask-batch f ", "--cpu-strict-batch 1", "--cache-type-k f16",
+		{"llama-server", "llama.cpp, tools/server/README.md, common params", []string{
+			`GOMP_CPU_AFFINITY="0 2 1 3" `, "--threads 2 ", "--cpu-mask 5 ", "--cpu-strict 1", "--threads-batch 4 ", "--cpu-mask-batch f ", "--cpu-strict-batch 1", "--cache-type-k f16",
 			"--cache-type-v f16", "--ubatch-size ", "--model MODEL.gguf"}},
 		{"vllm", "vLLM, docs/getting_started/installation/cpu: related runtime environment variables",
 			[]string{"VLLM_CPU_OMP_THREADS_BIND='0-3'", "VLLM_CPU_KVCACHE_SPACE=", "--tensor-parallel-size 1",
