@@ -82,16 +82,11 @@ func (e *Executor) compute(g *group, p *product, whole patch) {
 		p.fill(s.gemm, whole)
 		return
 	}
-	to, stride, sum := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.sum
-	p.sum, p.own, p.ownAt = false, s.apart, whole
+	away := *p
 	offer(g.w)
-	p.fill(s.gemm, whole)
+	away.aside(s.gemm, s.apart, whole)
 	commit(g.w)
-	if sum {
-		g.vec.AddRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
-		return
-	}
-	copyRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
+	away.bring(s.gemm, whole)
 }
 
 // copyRows copies n elements of each of some rows.
