@@ -230,7 +230,10 @@ func TestOlderRatesGrow(t *testing.T) {
 		}
 	}
 	more := grown.Ceilings[len(kept.Ceilings):]
-	if !slices.ContainsFunc(more, func(c profiles.Ceiling) bool { return c.Level == profiles.L1Loads && c.Median > 0 }) &&
+	if !slices.ContainsFunc(more, func(c profiles.Ceiling) bool {
+		return c.Level == profiles.L1Loads &&
+			c.Median > 0
+	}) &&
 		microkernel.Host().Best() == host.Features().Best() {
 		t.Errorf("loads were not added: %+v", more)
 	}
