@@ -230,10 +230,8 @@ func TestOlderRatesGrow(t *testing.T) {
 		}
 	}
 	more := grown.Ceilings[len(kept.Ceilings):]
-	if !slices.ContainsFunc(more, func(c profiles.Ceiling) bool {
-		return c.Level == profiles.L1Loads &&
-			c.Median > 0
-	}) &&
+	loads := func(c profiles.Ceiling) bool { return c.Level == profiles.L1Loads && c.Median > 0 }
+	if !slices.ContainsFunc(more, loads) &&
 		microkernel.Host().Best() == host.Features().Best() {
 		t.Errorf("loads were not added: %+v", more)
 	}

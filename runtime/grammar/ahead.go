@@ -36,7 +36,7 @@ func (g *Grammar) ahead(v *Vocab) {
 		if t := &g.program.tops[top]; !t.simple || t.count < heavyWays {
 			continue // merged with others, or pruned
 		}
-		for _, of := range []*trie{&v.json.plain, &v.json.rest} {
+		for _, of := range []*trie{&v.json.plain, &v.json.rest, &v.json.blanks} {
 			key := followedKey{of, top}
 			size := int64(8*words64(v.size) + 8*mostExits)
 			if _, met := s.followed[key]; met || len(of.tokens) == 0 || s.bytes+size > shelfBytes {

@@ -276,3 +276,29 @@ func BenchmarkMask(b *testing.B) {
 		}
 	}
 }
+
+// Strings of several patterns at once: what is known of bytes that lead one way, of what a stack
+// leads to, and of tokens with line feeds makes the masks that Accept makes.
+func TestMasksOfPatterns(t *testing.T) {
+	v := testVocab(600, 9)
+	for seed := range uint64(12) {
+		r := schemaMaker{rand.New(rand.NewPCG(seed, 97)), 1}
+		text, err := json.Marshal(object{"type": "array", "minItems": 2,
+			"items": object{"anyOf": []any{r.text(), r.text(), r.text()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, err := FromSchema(text); err == nil {
+			consistent(t, g, v, seed)
+		}
+	}
+	for _, text := range []string{`root ::= ([^"]+ "\n" | [^\n]* "x")`, `root ::= ("a" [^"\\\x00-\x1f]* | [^x]*) "\n"`} {
+		g, err := FromGBNF(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(3) {
+			consistent(t, g, v, seed)
+		}
+	}
+}

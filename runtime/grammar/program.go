@@ -4,13 +4,14 @@ import "math"
 
 // program is a grammar as automata: one for each rule, and one for the body of each loop.
 type program struct {
-	states []pstate
-	start  int32
-	free   []freeLoop
-	edges  []edge   // of all states, one state behind the other
-	tops   []topWay // by state
-	heavy  []int32  // states of many words (followed)
-	bytes  int64    // that the states take, about
+	states  []pstate
+	start   int32
+	free    []freeLoop
+	edges   []edge   // of all states, one state behind the other
+	tops    []topWay // by state
+	heavy   []int32  // states of many words (followed)
+	reached []reach  // by state; nil where nobody asks
+	bytes   int64    // that the states take, about
 }
 
 // topWay is what masks look at of most states: large enums have many, and only these lie close
@@ -132,6 +133,7 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 	}
 	b.prune()
 	b.findFree()
+	b.findReach()
 	b.pack()
 	b.start = start
 	out := b.program

@@ -16,17 +16,19 @@ type slice struct {
 	of    classes
 	bytes byteSet // that its characters begin with
 	plain trie    // the tokens of the classes, where the whole trie is walked (Vocab.json)
-	rest  trie    // all other tokens; made for classes with characters of several bytes
-	other trie    // of them those that begin with no character of the classes; made like rest
-	tails trie    // those that begin with characters of the classes, by what is behind these
-	after []trie  // the same by how many such characters they begin with, 1 and more
-	order []int32 // the tokens of the classes, short ones first
-	ends  [longRun + 1]int
-	long  []int32 // those of more than longRun characters, and their lengths
-	chars []int
-	size  int // of the vocabulary
-	mu    sync.Mutex
-	upTo  [longRun + 1][]uint64 // tokens of so many characters at most, made when they are asked for
+	// The tokens that have other characters; made for classes with characters of several bytes.
+	rest   trie
+	blanks trie    // of them those whose first other character is a control character: not in rest
+	other  trie    // those that begin with no character of the classes, whatever it is
+	tails  trie    // those that begin with characters of the classes, by what is behind these
+	after  []trie  // the same by how many such characters they begin with, 1 and more
+	order  []int32 // the tokens of the classes, short ones first
+	ends   [longRun + 1]int
+	long   []int32 // those of more than longRun characters, and their lengths
+	chars  []int
+	size   int // of the vocabulary
+	mu     sync.Mutex
+	upTo   [longRun + 1][]uint64 // tokens of so many characters at most, made when they are asked for
 }
 
 // longRun is the length in characters of most tokens.
@@ -77,14 +79,19 @@ func (v *Vocab) prepare(p *program) {
 func (v *Vocab) part(of classes) *slice {
 	s := &slice{of: of, bytes: of.bytes(), size: v.size, after: []trie{{}}}
 	var in [longRun + 1][]int32
-	var rest, other, late []int32
+	var rest, blanks, other, late []int32
+	text := jsonClasses.covers(of)
 	begun := map[int][]int32{}
 	tails := make([][]byte, len(v.text))
 	for _, id := range v.all {
 		n, tail := of.first(v.text[id])
 		switch {
 		case len(tail) > 0:
-			rest = append(rest, id)
+			if text && tail[0] < ' ' {
+				blanks = append(blanks, id)
+			} else {
+				rest = append(rest, id)
+			}
 			if n == 0 {
 				other = append(other, id)
 				break
@@ -102,8 +109,8 @@ func (v *Vocab) part(of classes) *slice {
 		s.ends[n] = len(s.order)
 	}
 	if of.has(runeClass) {
-		s.rest, s.other = newTrie(rest, v.text), newTrie(other, v.text)
-		s.rest.without, s.other.without = of, of
+		s.rest, s.blanks, s.other = newTrie(rest, v.text), newTrie(blanks, v.text), newTrie(other, v.text)
+		s.rest.without, s.blanks.without, s.other.without = of, of, of
 	}
 	byTail := func(ids []int32) trie {
 		slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(tails[a], tails[b]) })

@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -16,6 +15,7 @@ type node struct {
 	mark         uint32 // the closure that last met it
 	name         stackName
 	above        *[kept]*node // some of the stacks that have one more state on top
+	closed       *closed      // what it leads to without a byte; nil before it was asked for
 	cost         float64      // bytes of the shortest way to the end of everything
 }
 
@@ -63,9 +63,9 @@ type state struct {
 	freedom
 }
 
-// move is a step: the state behind a byte.
+// move is a step: the state behind each byte of a range.
 type move struct {
-	b  byte
+	byteRange
 	to *state
 }
 
@@ -142,94 +142,6 @@ func (p *program) distance(s, count int32) float64 {
 	return d
 }
 
-// closure is the state of all stacks that the given ones lead to without a byte.
-func (m *machine) closure(from ...*node) *state {
-	m.marks++
-	m.stack = m.stack[:0]
-	items, met := m.items[:0], 0
-	end := false
-	for _, n := range from {
-		m.push(n)
-	}
-	for ; len(m.stack) > 0; met++ {
-		if met > mostStacks && len(items) > 0 {
-			m.cut = true
-			break
-		}
-		n := m.stack[len(m.stack)-1]
-		m.stack = m.stack[:len(m.stack)-1]
-		s := &m.p.states[n.state]
-		if len(s.edges) > 0 {
-			items = append(items, n)
-		}
-		if s.final {
-			if n.parent == nil {
-				end = true
-			} else {
-				m.push(n.parent)
-			}
-		}
-		for _, e := range s.eps {
-			m.push(m.node(e, 0, n.parent))
-		}
-		for _, c := range s.calls {
-			m.push(m.node(c.start, 0, m.back(c.back, n.parent)))
-		}
-		if s.loop != nil {
-			m.around(n, s.loop)
-		}
-	}
-	m.work += int64(met)
-	if m.items = items; len(items) > mostItems {
-		slices.SortFunc(items, func(a, b *node) int {
-			return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.id,
-				b.id))
-		})
-		items, m.cut = items[:mostItems], true
-	}
-	return m.intern(items, end)
-}
-
-// mostStacks bounds the stacks that are looked at for one state, and mostItems those that it keeps,
-// the nearest to the end of an answer. Only grammars that are ambiguous beyond use meet them; what
-// is left out makes fewer answers, and no wrong ones.
-const (
-	mostStacks = 1 << 15
-	mostItems  = 1 << 12
-)
-
-func (m *machine) push(n *node) {
-	if n.mark != m.marks {
-		n.mark = m.marks
-		m.stack = append(m.stack, n)
-	}
-}
-
-// back is where a call returns to: the caller's caller where nothing is left to do in the caller,
-// so that lists written as recursion do not grow the stack.
-func (m *machine) back(s int32, parent *node) *node {
-	st := &m.p.states[s]
-	if st.final && len(st.edges)+len(st.eps)+len(st.calls) == 0 && st.loop == nil {
-		return parent
-	}
-	return m.node(s, 0, parent)
-}
-
-// around goes once more round a loop, out of it, or both.
-func (m *machine) around(n *node, l *loopState) {
-	if n.count >= l.least {
-		m.push(m.node(l.next, 0, n.parent))
-	}
-	if l.most >= 0 && n.count >= l.most {
-		return
-	}
-	count := n.count + 1
-	if l.most < 0 {
-		count = min(count, l.least)
-	}
-	m.push(m.node(l.body, 0, m.node(n.state, count, n.parent)))
-}
-
 // intern finds or makes the state of the items.
 func (m *machine) intern(items []*node, end bool) *state {
 	if len(items) == 0 && !end {
@@ -270,8 +182,8 @@ func (m *machine) after(s *state, b byte) *state {
 		}
 		return m.step(s, b)
 	}
-	for _, v := range s.near {
-		if v.b == b {
+	for i := range s.near {
+		if v := &s.near[i]; v.lo <= b && b <= v.hi {
 			return v.to
 		}
 	}
@@ -282,14 +194,23 @@ func (m *machine) after(s *state, b byte) *state {
 // are met once, by one walk.
 const manyMoves = 24
 
+// step is after where the byte was not met. What is behind it is behind all bytes around it that no
+// edge tells apart: letters of a text mostly lead one way, and closures are most of a mask's time.
+
 func (m *machine) step(s *state, b byte) *state {
 	if !s.bytes.has(b) {
 		return m.dead
 	}
-	to := m.to[:0]
+	to, alike := m.to[:0], byteRange{0, math.MaxUint8}
 	for _, n := range s.items {
 		for _, e := range m.p.states[n.state].edges {
-			if e.lo <= b && b <= e.hi {
+			switch {
+			case e.hi < b:
+				alike.lo = max(alike.lo, e.hi+1)
+			case e.lo > b:
+				alike.hi = min(alike.hi, e.lo-1)
+			default:
+				alike.lo, alike.hi = max(alike.lo, e.lo), min(alike.hi, e.hi)
 				to = append(to, m.node(e.to, 0, n.parent))
 			}
 		}
@@ -303,21 +224,28 @@ func (m *machine) step(s *state, b byte) *state {
 	if m.bytes > stateBytes {
 		return t // until shrink, states live as long as they are walked over
 	}
-	switch {
-	case s.next != nil:
-		s.next[b] = t
-	case len(s.near) < manyMoves:
-		s.near = append(s.near, move{b, t})
+	if s.next == nil && len(s.near) < manyMoves {
+		s.near = append(s.near, move{alike, t})
 		m.bytes += 24
-	default:
+		return t
+	}
+	if s.next == nil {
 		s.next = new([256]*state)
 		for _, v := range s.near {
-			s.next[v.b] = v.to
+			s.keep(v)
 		}
-		s.next[b], s.near = t, nil
+		s.near = nil
 		m.bytes += 2048
 	}
+	s.keep(move{alike, t})
 	return t
+}
+
+// keep puts a move into the table.
+func (s *state) keep(v move) {
+	for b := int(v.lo); b <= int(v.hi); b++ {
+		s.next[b] = v.to
+	}
 }
 
 // shrink forgets all states but s where they take too much; it returns s made anew.

@@ -35,7 +35,11 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 		return max(worst, m.fillLoop(part, s, 0, to, most))
 	case s.after <= most && s.run >= longRun && part.of.has(runeClass):
 		part.add(to, s.run)
-		return max(s.after, m.walk(&part.rest, s, to, most))
+		worst := m.walk(&part.rest, s, to, most)
+		if m.m.blankNear(s) {
+			worst = max(worst, m.walk(&part.blanks, s, to, most))
+		}
+		return max(s.after, worst)
 	case s.after > most:
 		m.deepest = 2 // near the end of an answer short tokens do
 		defer func() { m.deepest = maxTokenBytes }()
@@ -135,7 +139,8 @@ func (m *Matcher) walkOthers(part *slice, s *state, to *Mask, most float64) floa
 
 // walkAll adds the tokens of the whole vocabulary.
 func (m *Matcher) walkAll(s *state, to *Mask, most float64) float64 {
-	return max(m.walk(&m.v.json.plain, s, to, most), m.walk(&m.v.json.rest, s, to, most))
+	j := m.v.json
+	return max(m.walk(&j.plain, s, to, most), m.walk(&j.rest, s, to, most), m.walk(&j.blanks, s, to, most))
 }
 
 // walk adds the tokens of a trie that s allows.

@@ -1,0 +1,150 @@
+package grammar
+
+import (
+	"cmp"
+	"slices"
+)
+
+// closed is what one stack leads to without a byte: stacks at states with edges, and whether the
+// answer may end there.
+type closed struct {
+	items []*node
+	end   bool
+}
+
+// mostClosed is how many stacks may be looked at for what is kept of one of them.
+const mostClosed = 64
+
+// closure is the state of all stacks that the given ones lead to without a byte. Few stacks lead to
+// the many states of several patterns at once, so that what each leads to is kept.
+func (m *machine) closure(from ...*node) *state {
+	if m.bytes > stateBytes {
+		return m.closeAll(from)
+	}
+	for _, n := range from {
+		if n.closed == nil && !m.close(n) {
+			return m.closeAll(from)
+		}
+	}
+	m.marks++
+	items, end := m.items[:0], false
+	for i := len(from) - 1; i >= 0; i-- { // the last first, as closeAll
+		c := from[i].closed
+		end = end || c.end
+		for _, n := range c.items {
+			if n.mark != m.marks {
+				n.mark = m.marks
+				items = append(items, n)
+			}
+		}
+		m.work += int64(1 + len(c.items))
+	}
+	m.items = items
+	return m.intern(m.nearest(items), end)
+}
+
+// close keeps what a stack leads to; false where that is much.
+func (m *machine) close(n *node) bool {
+	items, end, met := m.follow([]*node{n}, mostClosed)
+	m.work += int64(met)
+	if met > mostClosed {
+		return false
+	}
+	n.closed = &closed{slices.Clone(items), end}
+	m.bytes += int64(48 + 8*len(items))
+	return true
+}
+
+// closeAll is closure where nothing is kept.
+func (m *machine) closeAll(from []*node) *state {
+	items, end, met := m.follow(from, mostStacks)
+	m.work += int64(met)
+	m.cut = m.cut || met > mostStacks
+	return m.intern(m.nearest(items), end)
+}
+
+// nearest are the items that a state keeps.
+func (m *machine) nearest(items []*node) []*node {
+	if len(items) <= mostItems {
+		return items
+	}
+	slices.SortFunc(items, func(a, b *node) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.id, b.id)) })
+	m.cut = true
+	return items[:mostItems]
+}
+
+// follow goes from some stacks on without a byte, until it has met more than most and one of them
+// has edges.
+func (m *machine) follow(from []*node, most int) (items []*node, end bool, met int) {
+	m.marks++
+	m.stack, items = m.stack[:0], m.items[:0]
+	for _, n := range from {
+		m.push(n)
+	}
+	for ; len(m.stack) > 0 && (met <= most || len(items) == 0); met++ {
+		n := m.stack[len(m.stack)-1]
+		m.stack = m.stack[:len(m.stack)-1]
+		s := &m.p.states[n.state]
+		if len(s.edges) > 0 {
+			items = append(items, n)
+		}
+		if s.final {
+			if n.parent == nil {
+				end = true
+			} else {
+				m.push(n.parent)
+			}
+		}
+		for _, e := range s.eps {
+			m.push(m.node(e, 0, n.parent))
+		}
+		for _, c := range s.calls {
+			m.push(m.node(c.start, 0, m.back(c.back, n.parent)))
+		}
+		if s.loop != nil {
+			m.around(n, s.loop)
+		}
+	}
+	m.items = items
+	return items, end, met
+}
+
+// mostStacks bounds the stacks that are looked at for one state, and mostItems those that it keeps,
+// the nearest to the end of an answer. Only grammars that are ambiguous beyond use meet them; what
+// is left out makes fewer answers, and no wrong ones.
+const (
+	mostStacks = 1 << 15
+	mostItems  = 1 << 12
+)
+
+func (m *machine) push(n *node) {
+	if n.mark != m.marks {
+		n.mark = m.marks
+		m.stack = append(m.stack, n)
+	}
+}
+
+// back is where a call returns to: the caller's caller where nothing is left to do in the caller,
+// so that lists written as recursion do not grow the stack.
+func (m *machine) back(s int32, parent *node) *node {
+	st := &m.p.states[s]
+	if st.final && len(st.edges)+len(st.eps)+len(st.calls) == 0 && st.loop == nil {
+		return parent
+	}
+	return m.node(s, 0, parent)
+}
+
+// around goes once more round a loop, out of it, or both.
+func (m *machine) around(n *node, l *loopState) {
+	if n.count >= l.least {
+		m.push(m.node(l.next, 0, n.parent))
+	}
+	if l.most >= 0 && n.count >= l.most {
+		return
+	}
+	count := n.count + 1
+	if l.most < 0 {
+		count = min(count, l.least)
+	}
+	m.push(m.node(l.body, 0, m.node(n.state, count, n.parent)))
+}

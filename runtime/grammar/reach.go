@@ -1,0 +1,97 @@
+package grammar
+
+import "unicode/utf8"
+
+// A reach says what may be met from a state of a program on, as long as only characters are read
+// that stand in a JSON string as they are.
+type reach uint8
+
+const (
+	reachesBlank reach = 1 << iota // a way that takes a control character: a line feed, a tab
+	reachesEnd                     // the end of the rule
+)
+
+// reachPasses is how often all states are looked at for what they reach; automata written in order
+// take two or three. Where that is too few each state is taken to reach everything.
+const reachPasses = 16
+
+// inText is every byte of the characters of jsonClasses.
+var inText = func() (s byteSet) {
+	s.add(byteRange{' ', 0xff})
+	s.remove('"')
+	s.remove('\\')
+	return s
+}()
+
+// findReach finds what all states reach, where there are loops of such characters.
+func (b *builder) findReach() {
+	wanted := false
+	for i := range b.free {
+		wanted = wanted || jsonClasses.covers(b.free[i].of) && b.free[i].of.has(runeClass)
+	}
+	if !wanted {
+		return
+	}
+	b.reached = make([]reach, len(b.states))
+	for range reachPasses {
+		changed := false
+		for i := len(b.states) - 1; i >= 0; i-- {
+			if r := b.reachOf(&b.states[i]); r != b.reached[i] {
+				b.reached[i], changed = r, true
+			}
+		}
+		if !changed {
+			return
+		}
+	}
+	for i := range b.reached {
+		b.reached[i] = reachesBlank | reachesEnd
+	}
+}
+
+// reachOf is what a state reaches, by what is known of those behind it.
+func (b *builder) reachOf(s *pstate) (r reach) {
+	if s.final {
+		r = reachesEnd
+	}
+	for _, e := range s.edges {
+		if e.lo < ' ' {
+			r |= reachesBlank
+		}
+		if e.hi >= utf8.RuneSelf || e.hi >= ' ' && (inText.has(e.lo) || inText.has(e.hi) || e.hi-e.lo > 1) {
+			r |= b.reached[e.to]
+		}
+	}
+	for _, to := range s.eps {
+		r |= b.reached[to]
+	}
+	for _, c := range s.calls {
+		r |= b.reached[c.start] & reachesBlank
+		if b.reached[c.start]&reachesEnd != 0 {
+			r |= b.reached[c.back]
+		}
+	}
+	if l := s.loop; l != nil {
+		r |= b.reached[l.body]&reachesBlank | b.reached[l.next]
+	}
+	return r
+}
+
+// blankNear tells whether a control character may follow such characters behind a state.
+func (m *machine) blankNear(s *state) bool {
+	if m.p.reached == nil {
+		return true
+	}
+	for _, n := range s.items {
+		for ; n != nil; n = n.parent {
+			r := m.p.reached[n.state]
+			if r&reachesBlank != 0 {
+				return true
+			}
+			if r&reachesEnd == 0 {
+				break
+			}
+		}
+	}
+	return false
+}
