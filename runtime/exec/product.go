@@ -29,8 +29,8 @@ type product struct {
 // stripBytes is how much of a factor or a summand a worker holds at a time.
 const stripBytes = 256 << 10
 
-// pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip,
-// and the widened panels of either weight.
+// pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip
+// of either factor, and the widened panels of either weight.
 func (r *rank) pairScratch(op *model.Op, rows int) int {
 	if r.gemms[op.W[0]] == nil { // it is not cut, and with another rank
 		return 0
@@ -43,7 +43,7 @@ func (r *rank) pairScratch(op *model.Op, rows int) int {
 		for _, rule := range gate.rules {
 			strip = max(strip, rule.gemm.stripSize(rows))
 		}
-		most = max(most, strip+max(gate.scratchBytes, up.scratchBytes))
+		most = max(most, 2*strip+max(gate.scratchBytes, up.scratchBytes))
 	}
 	return most
 }
@@ -144,37 +144,49 @@ func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 	}
 	rows := whole.m1 - whole.m0
 	size, width := g.stripSize(rows), g.stripWidth(rows)
-	panels := unsafe.Add(scratch, size)
+	gate := unsafe.Add(scratch, size) // rows of C lie far apart, and what is worked on is near in strips
+	panels := gate
+	if p.up != nil {
+		panels = unsafe.Add(gate, size)
+	}
 	for n := whole.n0; n < whole.n1; n += width {
 		strip := patch{whole.m0, whole.m1, n, min(n+width, whole.n1)}
-		c, columns := at(to, stride, 0, n-whole.n0), strip.n1-n
+		c, columns := (*float32)(at(to, stride, 0, n-whole.n0)), strip.n1-n
 		then := p.o.Then
 		if strip.n1 < whole.n1 {
 			then = g.block(&p.o, strip.n1, 0)
 		}
-		if gelu {
-			g.compute(panels, &p.o, strip, c, stride, then)
-			g.vec.GELURows((*float32)(c), stride/4, (*float32)(c), stride/4, rows, columns)
-			continue
-		}
-		if sum {
+		if p.up == nil {
 			g.compute(panels, &p.o, strip, scratch, 4*columns, then)
-			g.vec.AddRows((*float32)(c), stride/4, (*float32)(scratch), columns, rows, columns)
-			continue
+		} else {
+			g.compute(panels, &p.o, strip, gate, 4*columns, p.up.block(&p.upO, n, 0))
+			p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
 		}
-		g.compute(panels, &p.o, strip, c, stride, p.up.block(&p.upO, n, 0))
-		p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
 		if !p.late {
-			p.glu((*float32)(c), stride/4, (*float32)(c), stride/4, (*float32)(scratch), rows, columns)
+			p.finish(c, stride/4, scratch, rows, columns)
 		}
 	}
 }
 
+// finish makes of a strip, which is in scratch, what belongs where it goes to.
+func (p *product) finish(to *float32, stride int, scratch unsafe.Pointer, rows, columns int) {
+	v, from := p.gemm.vec, (*float32)(scratch)
+	switch {
+	case p.sum:
+		v.AddRows(to, stride, from, columns, rows, columns)
+	case p.gelu:
+		v.GELURows(to, stride, from, columns, rows, columns)
+	default:
+		gate := (*float32)(unsafe.Add(scratch, p.gemm.stripSize(rows)))
+		glu(p.act, v, to, stride, gate, from, rows, columns)
+	}
+}
+
 // glu is to = act(gate, up), in calls of bounded length.
-func (p *product) glu(to *float32, toStride int, gate *float32, stride int, up *float32, rows, columns int) {
+func glu(act microkernel.GLU, v *microkernel.Vec, to *float32, stride int, gate, up *float32, rows, columns int) {
 	const elements = 256 << 10 // some 100 microseconds
 	for step, done := max(1, elements/columns), 0; done < rows; done += step {
-		p.gemm.vec.GLURows(p.act, addElems(to, done*toStride), toStride, addElems(gate, done*stride), stride,
+		v.GLURows(act, addElems(to, done*stride), stride, addElems(gate, done*columns), columns,
 			addElems(up, done*columns), columns, min(step, rows-done), columns)
 	}
 }
@@ -199,11 +211,11 @@ func (p *product) bring(scratch unsafe.Pointer, whole patch) {
 	case p.gelu:
 		p.gemm.vec.GELURows(to, stride, own, n, rows, n)
 	default:
-		p.glu(to, stride, own, n, (*float32)(scratch), rows, n)
+		p.finish(to, stride, scratch, rows, n)
 	}
 }
 
-// oneStrip says that all of a patch's second factor is in scratch when it is computed.
+// oneStrip says that both factors of all of a patch are in scratch when it is computed.
 func (p *product) oneStrip(whole patch) bool {
 	return p.grid == p.gemm && whole.n1-whole.n0 <= p.gemm.stripWidth(whole.m1-whole.m0)
 }

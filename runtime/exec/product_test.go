@@ -97,7 +97,7 @@ func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
 	for i := range want.c {
 		want.c[i] = poison
 	}
-	scratch := alloc(t, p.gemm.stripSize(want.m)+max(p.gemm.ScratchBytes(), p.up.ScratchBytes()))
+	scratch := alloc(t, 2*p.gemm.stripSize(want.m)+max(p.gemm.ScratchBytes(), p.up.ScratchBytes()))
 	own := alloc(t, p.gemm.sliceBytes(want.m))
 	for _, task := range rng.Perm(p.gemm.Tasks(want.m)) {
 		p.any(rng, scratch.Pointer(), own.Pointer(), task)
