@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// A team on its guard computes up to some 6 % slower, so that it must lose more than that by the
+	// A team on its guard may compute some 6 % slower, so that it must lose more than that by the
 	// losses of a worker, and not once: a 16th of the time drains away, and what is left has to
 	// fill a few turns of another thread.
 	lossGap   = 500 * time.Microsecond // a chunk or a wait of that length is worth asking the kernel
