@@ -82,17 +82,11 @@ func (e *Executor) compute(g *group, p *product, whole patch) {
 		p.fill(s.gemm, whole)
 		return
 	}
-	to, stride := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride
 	away := *p
-	away.sum, away.own, away.ownAt = false, s.apart, whole
 	offer(g.w)
-	away.fill(s.gemm, whole)
+	away.aside(s.gemm, s.apart, whole)
 	commit(g.w)
-	if p.sum {
-		g.vec.AddRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
-		return
-	}
-	copyRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
+	away.bring(s.gemm, whole)
 }
 
 // copyRows copies n elements of each of some rows.

@@ -23,13 +23,14 @@ type product struct {
 
 	own   unsafe.Pointer // where a patch is computed that does not go to C, or nil
 	ownAt patch          // that patch
+	late  bool           // and what is left for when it goes there: its sum or its activation
 }
 
 // stripBytes is how much of a factor or a summand a worker holds at a time.
 const stripBytes = 256 << 10
 
-// pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip,
-// and the widened panels of either weight.
+// pairScratch is the memory one worker needs for a gated op in a forward of so many rows: a strip
+// of either factor, and the widened panels of either weight.
 func (r *rank) pairScratch(op *model.Op, rows int) int {
 	if r.gemms[op.W[0]] == nil { // it is not cut, and with another rank
 		return 0
@@ -42,7 +43,7 @@ func (r *rank) pairScratch(op *model.Op, rows int) int {
 		for _, rule := range gate.rules {
 			strip = max(strip, rule.gemm.stripSize(rows))
 		}
-		most = max(most, strip+max(gate.scratchBytes, up.scratchBytes))
+		most = max(most, 2*strip+max(gate.scratchBytes, up.scratchBytes))
 	}
 	return most
 }
@@ -67,6 +68,12 @@ func (g *Gemm) stripSize(rows int) int {
 		rows = min(rows, g.bm)
 	}
 	return max(stripBytes, 4*rows*g.s.Kernel.NR)
+}
+
+// stripWidth is the columns of a strip of so many rows.
+func (g *Gemm) stripWidth(rows int) int {
+	nr := g.s.Kernel.NR
+	return max(nr, g.stripSize(rows)/(4*rows)/nr*nr)
 }
 
 // run computes slice number task.
@@ -130,44 +137,87 @@ func (p *product) place(m, n int) (to unsafe.Pointer, stride int) {
 func (p *product) compute(scratch unsafe.Pointer, whole patch) {
 	g := p.gemm
 	to, stride := p.place(whole.m0, whole.n0)
-	if p.up == nil && !p.sum && !p.gelu {
+	sum, gelu := p.sum && !p.late, p.gelu && !p.late
+	if p.up == nil && !sum && !gelu {
 		g.compute(scratch, &p.o, whole, to, stride, p.o.Then)
 		return
 	}
-	rows, nr := whole.m1-whole.m0, g.s.Kernel.NR
-	size := g.stripSize(rows)
-	width := max(nr, size/(4*rows)/nr*nr)
-	panels := unsafe.Add(scratch, size)
+	rows := whole.m1 - whole.m0
+	size, width := g.stripSize(rows), g.stripWidth(rows)
+	gate := unsafe.Add(scratch, size) // rows of C lie far apart, and what is worked on is near in strips
+	panels := gate
+	if p.up != nil {
+		panels = unsafe.Add(gate, size)
+	}
 	for n := whole.n0; n < whole.n1; n += width {
 		strip := patch{whole.m0, whole.m1, n, min(n+width, whole.n1)}
-		c, columns := at(to, stride, 0, n-whole.n0), strip.n1-n
+		c, columns := (*float32)(at(to, stride, 0, n-whole.n0)), strip.n1-n
 		then := p.o.Then
 		if strip.n1 < whole.n1 {
 			then = g.block(&p.o, strip.n1, 0)
 		}
-		if p.gelu {
-			g.compute(panels, &p.o, strip, c, stride, then)
-			g.vec.GELURows((*float32)(c), stride/4, (*float32)(c), stride/4, rows, columns)
-			continue
-		}
-		if p.sum {
+		if p.up == nil {
 			g.compute(panels, &p.o, strip, scratch, 4*columns, then)
-			g.vec.AddRows((*float32)(c), stride/4, (*float32)(scratch), columns, rows, columns)
-			continue
+		} else {
+			g.compute(panels, &p.o, strip, gate, 4*columns, p.up.block(&p.upO, n, 0))
+			p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
 		}
-		g.compute(panels, &p.o, strip, c, stride, p.up.block(&p.upO, n, 0))
-		p.up.compute(panels, &p.upO, strip, scratch, 4*columns, then)
-		glu(p.act, g.vec, (*float32)(c), stride/4, (*float32)(scratch), rows, columns)
+		if !p.late {
+			p.finish(c, stride/4, scratch, rows, columns)
+		}
 	}
 }
 
-// glu is gate = act(gate, up), in calls of bounded length.
-func glu(act microkernel.GLU, v *microkernel.Vec, gate *float32, stride int, up *float32, rows, columns int) {
+// finish makes of a strip, which is in scratch, what belongs where it goes to.
+func (p *product) finish(to *float32, stride int, scratch unsafe.Pointer, rows, columns int) {
+	v, from := p.gemm.vec, (*float32)(scratch)
+	switch {
+	case p.sum:
+		v.AddRows(to, stride, from, columns, rows, columns)
+	case p.gelu:
+		v.GELURows(to, stride, from, columns, rows, columns)
+	default:
+		gate := (*float32)(unsafe.Add(scratch, p.gemm.stripSize(rows)))
+		glu(p.act, v, to, stride, gate, from, rows, columns)
+	}
+}
+
+// glu is to = act(gate, up), in calls of bounded length.
+func glu(act microkernel.GLU, v *microkernel.Vec, to *float32, stride int, gate, up *float32, rows, columns int) {
 	const elements = 256 << 10 // some 100 microseconds
 	for step, done := max(1, elements/columns), 0; done < rows; done += step {
-		g := addElems(gate, done*stride)
-		v.GLURows(act, g, stride, g, stride, addElems(up, done*columns), columns, min(step, rows-done), columns)
+		v.GLURows(act, addElems(to, done*stride), stride, addElems(gate, done*columns), columns,
+			addElems(up, done*columns), columns, min(step, rows-done), columns)
 	}
+}
+
+// aside computes a patch into memory of the worker's own, but for what bring does.
+func (p *product) aside(scratch, own unsafe.Pointer, whole patch) {
+	p.own, p.ownAt = own, whole
+	p.late = p.sum || p.gelu || p.up != nil && p.oneStrip(whole)
+	p.fill(scratch, whole)
+}
+
+// bring takes the patch to C, or what becomes of it on the way. In scratch is what aside left.
+func (p *product) bring(scratch unsafe.Pointer, whole patch) {
+	rows, n := whole.m1-whole.m0, whole.n1-whole.n0
+	to, stride := (*float32)(at(p.o.C, p.o.CStride, whole.m0, whole.n0)), p.o.CStride/4
+	own := (*float32)(p.own)
+	switch {
+	case !p.late:
+		copyRows(to, stride, own, n, rows, n)
+	case p.sum:
+		p.gemm.vec.AddRows(to, stride, own, n, rows, n)
+	case p.gelu:
+		p.gemm.vec.GELURows(to, stride, own, n, rows, n)
+	default:
+		p.finish(to, stride, scratch, rows, n)
+	}
+}
+
+// oneStrip says that both factors of all of a patch are in scratch when it is computed.
+func (p *product) oneStrip(whole patch) bool {
+	return p.grid == p.gemm && whole.n1-whole.n0 <= p.gemm.stripWidth(whole.m1-whole.m0)
 }
 
 // runShare computes the slices that the scheme gives to a worker: one block of the grid of slices.

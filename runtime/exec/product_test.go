@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"sandwich/microkernel"
 	"sandwich/plans"
@@ -78,6 +79,17 @@ func TestPair(t *testing.T) {
 	}
 }
 
+// any computes a task in place or, half of the time, apart.
+func (p *product) any(rng *rand.Rand, scratch, own unsafe.Pointer, task int) {
+	if rng.IntN(2) == 0 {
+		p.run(scratch, task)
+		return
+	}
+	away := *p
+	away.aside(scratch, own, p.grid.patch(p.o.M, task))
+	away.bring(scratch, p.grid.patch(p.o.M, task))
+}
+
 // check runs every slice once, in any order, and compares C and its guards with what the problem
 // wants.
 func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
@@ -85,9 +97,10 @@ func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
 	for i := range want.c {
 		want.c[i] = poison
 	}
-	scratch := alloc(t, p.gemm.stripSize(want.m)+max(p.gemm.ScratchBytes(), p.up.ScratchBytes()))
+	scratch := alloc(t, 2*p.gemm.stripSize(want.m)+max(p.gemm.ScratchBytes(), p.up.ScratchBytes()))
+	own := alloc(t, p.gemm.sliceBytes(want.m))
 	for _, task := range rng.Perm(p.gemm.Tasks(want.m)) {
-		p.run(scratch.Pointer(), task)
+		p.any(rng, scratch.Pointer(), own.Pointer(), task)
 	}
 	want.compare(t)
 	if t.Failed() {
@@ -95,12 +108,14 @@ func (p *product) check(t *testing.T, rng *rand.Rand, want *problem) {
 	}
 }
 
-// TestSum: a product that adds has the bits of the whole product and one addition.
-func TestSum(t *testing.T) {
+// TestSumAndGELU: a product that adds has the bits of the whole product and one addition, and one
+// with an activation those of the product and the activation.
+func TestSumAndGELU(t *testing.T) {
 	kernels, isa, rounds := hostKernels(t)
 	space := microkernel.Space(microkernel.Host(), isa, microkernel.ComputeF32, microkernel.F32)
 	rng := rand.New(rand.NewPCG(3, 7))
-	for range rounds {
+	for round := range rounds {
+		gelu := round%2 == 1
 		want := newProblem(t, rng, gguf.F32, microkernel.ComputeF32, 1+rng.IntN(40), 1+rng.IntN(150), 1+rng.IntN(64))
 		s := randomSchedule(rng, space[rng.IntN(len(space))], microkernel.F32, false, want)
 		g, err := NewGemm(kernels, s, plans.WeightKey{N: want.n, K: want.k, Type: "f32"})
@@ -110,17 +125,21 @@ func TestSum(t *testing.T) {
 		for i := range want.c {
 			want.c[i] = poison
 		}
+		if gelu {
+			microkernel.RefVec().GELURows(&want.want[0], want.n, &want.want[0], want.n, want.m, want.n)
+		}
 		for r := range want.m {
-			for c := range want.n {
+			for c := 0; c < want.n && !gelu; c++ {
 				x := float32(rng.NormFloat64())
 				want.c[(r+guardRows)*want.cWidth+c] = x
 				want.want[r*want.n+c] = x + want.want[r*want.n+c]
 			}
 		}
-		p := product{gemm: g, grid: g, o: want.o, sum: true}
+		p := product{gemm: g, grid: g, o: want.o, sum: !gelu, gelu: gelu}
 		scratch := alloc(t, g.stripSize(want.m)+g.ScratchBytes())
+		own := alloc(t, g.sliceBytes(want.m))
 		for _, task := range rng.Perm(g.Tasks(want.m)) {
-			p.run(scratch.Pointer(), task)
+			p.any(rng, scratch.Pointer(), own.Pointer(), task)
 		}
 		if want.compare(t); t.Failed() {
 			t.Fatalf("under %s", s)

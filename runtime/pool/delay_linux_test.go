@@ -18,7 +18,7 @@ func TestParseDelay(t *testing.T) {
 }
 
 // Two threads that want one PU wait for it in turn, and the kernel says so.
-func TestDelayTellsOfWaiting(t *testing.T) {
+func TestWaitingForACPUIsSeen(t *testing.T) {
 	pus, err := allowedPUs()
 	if err != nil {
 		t.Fatal(err)

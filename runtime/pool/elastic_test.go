@@ -124,7 +124,7 @@ func guarded(t *testing.T, n int, losses string) *Pool {
 	return open(t, n, Options{})
 }
 
-func TestElasticRunsUnderRandomLosses(t *testing.T) {
+func TestEveryChunkIsCommittedOnceWhoeverIsLost(t *testing.T) {
 	runs := 60
 	if testing.Short() {
 		runs = 20
@@ -151,7 +151,7 @@ func TestElasticRunsUnderRandomLosses(t *testing.T) {
 }
 
 // All workers but one are lost for much longer than the run takes, whichever one it is.
-func TestAllButOneLost(t *testing.T) {
+func TestOneWorkerEndsTheRunAlone(t *testing.T) {
 	p := guarded(t, 3, "1:0%:1ms")
 	for left := range 3 {
 		r := newRelay(p, 12, 6, 2)
@@ -213,7 +213,7 @@ func TestGuardIsRaisedWithinARun(t *testing.T) {
 }
 
 // Undisturbed, an elastic run is a run: nothing is computed apart or twice.
-func TestElasticRunUndisturbed(t *testing.T) {
+func TestUndisturbedNothingIsApartOrTwice(t *testing.T) {
 	p := open(t, 2, Options{Spin: NoSpin})
 	for range 50 {
 		r := newRelay(p, 40, 10, 3)
@@ -226,7 +226,7 @@ func TestElasticRunUndisturbed(t *testing.T) {
 }
 
 // A panic ends a guarded run on every worker, and later runs are whole.
-func TestPanicInAGuardedRun(t *testing.T) {
+func TestAPanicEndsAGuardedRunForAll(t *testing.T) {
 	p := guarded(t, 3, "9:5%:200us")
 	for run := range 30 {
 		r := newRelay(p, 12, 8, 2)
@@ -255,7 +255,7 @@ func TestPanicInAGuardedRun(t *testing.T) {
 }
 
 // Teams change while workers are away.
-func TestSwitchWhileAway(t *testing.T) {
+func TestTeamsChangeWhileWorkersAreAway(t *testing.T) {
 	p := guarded(t, 3, "4:4%:500us")
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 60 {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// A team on its guard computes some 6 % slower (llama-160m, prompts), so that it must lose more
-	// than that by the losses of a worker, and not once: a 16th of the time drains away, and what
-	// is left has to fill a few turns of another thread.
+	// A team on its guard may compute some 6 % slower, so that it must lose more than that by the
+	// losses of a worker, and not once: a 16th of the time drains away, and what is left has to
+	// fill a few turns of another thread.
 	lossGap   = 500 * time.Microsecond // a chunk or a wait of that length is worth asking the kernel
 	lossDrain = 16
 	lossMost  = 10 * time.Millisecond

@@ -7,7 +7,7 @@ import (
 
 // A worker is at risk where somebody takes a good part of its CPU, and not where a machine has the
 // little to do that every machine has.
-func TestWhoIsAtRisk(t *testing.T) {
+func TestOnlyLossesAboveASixteenthPutAtRisk(t *testing.T) {
 	for _, test := range []struct {
 		name         string
 		every, taken time.Duration
@@ -34,7 +34,7 @@ func TestWhoIsAtRisk(t *testing.T) {
 }
 
 // What a worker lost over a long time in which nobody asked counts as that, and not as one loss.
-func TestLossesDrainAway(t *testing.T) {
+func TestOldLossesDoNotCount(t *testing.T) {
 	w := waiter{pool: &Pool{}, spin: time.Millisecond}
 	if w.lost(time.Minute, time.Second); w.riskUntil > 0 {
 		t.Error("a second of a minute put the worker at risk")

@@ -24,7 +24,7 @@ func TestParseSteal(t *testing.T) {
 }
 
 // The real file has a line for a worker's PU, which the buffer reaches, and its number never falls.
-func TestStealIsRead(t *testing.T) {
+func TestStolenTimeNeverFalls(t *testing.T) {
 	pus, err := allowedPUs()
 	if err != nil {
 		t.Fatal(err)
