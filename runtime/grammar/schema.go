@@ -40,6 +40,9 @@ type compiler struct {
 	leaves map[string]ruleID
 	todo   []string
 	made   int // schemas that were made by merging, under names of their own in place of a path
+	merges int // values in all that were merged
+	flats  int // parts of schemas that were flattened
+	denied int // schemas of which it was asked what they do not allow
 	extra  map[string]*value
 	// anchors are paths by their names; nil before one is asked for.
 	anchors map[string]string

@@ -89,6 +89,9 @@ func (c *compiler) tuple(places []expr, item expr, least, most int) expr {
 // of their list.
 const mostInAnyOrder = 8
 
+// mostUnlike is among how many constants unlike items are: each may follow all before it.
+const mostUnlike = 1000
+
 // unique is the arrays of unlike items. Constants are told apart; of other items there is one at
 // most.
 func (c *compiler) unique(s *value, path string, least, most int) (expr, error) {
@@ -123,6 +126,10 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 	}
 	if least > most {
 		return nothing{}, nil
+	}
+	if len(list) > mostUnlike {
+		return nil, refuse(show(path)+"/uniqueItems", "unlike items are told apart among %d constants at most, not %d",
+			mostUnlike, len(list))
 	}
 	space := c.space()
 	return automaton(func(b *builder, from, to int32) {

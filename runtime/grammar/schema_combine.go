@@ -237,6 +237,40 @@ func (v *value) hasType(names []string) bool {
 	return ok && x.IsInt() && slices.Contains(names, "integer")
 }
 
+// key is a text that values share which are equal, and no others.
+func (v *value) key() string {
+	switch v.kind {
+	case kindNumber:
+		if x, ok := rational(v); ok {
+			return "d" + x.RatString()
+		}
+	case kindArray:
+		out := "["
+		for _, x := range v.list {
+			k := x.key()
+			out += itoa(len(k)) + ":" + k
+		}
+		return out
+	case kindObject:
+		var all []string
+		for _, m := range v.members {
+			k := m.value.key()
+			all = append(all, itoa(len(m.name))+":"+m.name+itoa(len(k))+":"+k)
+		}
+		slices.Sort(all)
+		return "{" + strings.Join(all, ",")
+	}
+	return string(v.kind) + v.text
+}
+
+func keysOf(list []*value) map[string]bool {
+	out := make(map[string]bool, len(list))
+	for _, x := range list {
+		out[x.key()] = true
+	}
+	return out
+}
+
 // equal tells whether two values are the same; numbers by what they are worth.
 func (v *value) equal(w *value) bool {
 	if v.kind != w.kind || len(v.list) != len(w.list) || len(v.members) != len(w.members) {

@@ -13,8 +13,26 @@ type located struct {
 	path   string
 }
 
-// mostMerged is how many schemas one grammar may merge; a cycle of allOf reaches it.
-const mostMerged = 2000
+// mostMerged is how many schemas one grammar may merge, which a cycle of allOf reaches; mostValues
+// how many values all that is merged has, and mostFlat how many parts of schemas may be looked at
+// for it. Merged schemas share their parts, so that few of them may be endless texts.
+const (
+	mostMerged = 2000
+	mostValues = 1 << 20
+	mostFlat   = 1 << 16
+)
+
+// weight is how many values a value has, counted up to some more than most.
+func (v *value) weight(most int) int {
+	n := 1 + len(v.text)/64
+	for i := 0; i < len(v.list) && n <= most; i++ {
+		n += v.list[i].weight(most - n)
+	}
+	for i := 0; i < len(v.members) && n <= most; i++ {
+		n += v.members[i].value.weight(most - n)
+	}
+	return n
+}
 
 // merged is the rule of what all of the schemas allow: one schema that is made of them.
 func (c *compiler) merged(path string, all ...located) (expr, error) {
@@ -32,6 +50,9 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 	}
 	if c.extra == nil {
 		c.extra, c.origin, c.alike = map[string]*value{}, map[string]string{}, map[string]string{}
+	}
+	if c.merges += sum.weight(mostValues); c.merges > mostValues {
+		return nil, refuse(show(path), "what it merges takes more than %d values", mostValues)
 	}
 	text := string(sum.write(nil))
 	if name, met := c.alike[text]; met {
@@ -53,7 +74,7 @@ func (c *compiler) flat(x located, depth int) (*value, error) { return c.flatten
 func (c *compiler) wide(x located, depth int) (*value, error) { return c.flatten(x, depth, false) }
 
 func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error) {
-	if depth > 64 {
+	if depth > 64 || c.flats > mostFlat {
 		return nil, refuse(show(x.path), "it refers to itself without end")
 	}
 	if x.schema.kind != kindObject {
@@ -92,6 +113,7 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 			sum = &value{kind: kindBool, text: "true"}
 		}
 	}
+	c.flats += len(parts)
 	for _, p := range parts {
 		v, err := c.flatten(p, depth+1, conditions)
 		if err == nil {
@@ -260,7 +282,8 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		"maxContains":
 		return extreme(a, b, -1), nil
 	case "enum":
-		in := func(x *value) bool { return !slices.ContainsFunc(b.list, x.equal) }
+		known := keysOf(b.list)
+		in := func(x *value) bool { return !known[x.key()] }
 		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
 	case "anyOf":
 		if len(a.list)*len(b.list) > mostMerged {
