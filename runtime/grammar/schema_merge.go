@@ -81,22 +81,16 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 		return x.schema, nil
 	}
 	x.schema = x.schema.withContains()
-	var parts []located
-	if r := x.schema.get("$ref"); r != nil {
-		target, err := c.resolve(r, x.path)
-		if err != nil {
+	whole, known := x.schema, evaluated{}
+	if whole.limits() {
+		x.schema = whole.but(unevaluatedKeys[0]).but(unevaluatedKeys[1])
+		if err := known.add(c, x, depth); err != nil {
 			return nil, err
 		}
-		v, err := c.find(target)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, located{v, target})
 	}
-	if l := x.schema.get("allOf"); l != nil {
-		for i, y := range l.list {
-			parts = append(parts, located{y, x.path + "/allOf/" + itoa(i)})
-		}
+	parts, err := c.inPlace(x)
+	if err != nil {
+		return nil, err
 	}
 	if conditions {
 		more, err := c.alternatives(x.schema, x.path, depth)
@@ -109,7 +103,7 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 	}
 	sum := x.schema
 	if len(parts) > 0 {
-		if sum = x.schema.without(append([]string{"$ref", "allOf"}, conditional...)...); sum == nil {
+		if sum = x.schema.without(slices.Concat(referring, []string{"allOf"}, conditional)...); sum == nil {
 			sum = &value{kind: kindBool, text: "true"}
 		}
 	}
@@ -122,6 +116,9 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 		if err != nil {
 			return nil, err
 		}
+	}
+	if whole.limits() {
+		return c.sealed(sum, whole, known, x.path)
 	}
 	return sum, nil
 }

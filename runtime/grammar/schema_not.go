@@ -173,8 +173,8 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 		}
 	}
 	switch m.name {
-	case "$ref":
-		target, err := c.resolve(m.value, x.path)
+	case "$ref", "$dynamicRef", "$recursiveRef":
+		target, err := c.resolve(m.name, m.value, x.path)
 		if err != nil {
 			return nil, err
 		}
