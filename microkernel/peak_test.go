@@ -14,7 +14,8 @@ func TestReaderReadsEveryByte(t *testing.T) {
 		buf[i] = byte(r.Uint32())
 	}
 	for _, isa := range Host().ISAs() {
-		for name, build := range map[string]func(ISA, Features) (*Reader, error){"ahead": NewReader, "loads": NewLoader} {
+		for name, build := range map[string]func(ISA, Features) (*Reader, error){"ahead": NewReader,
+			"loads": NewLoader} {
 			rd, err := build(isa, Host())
 			if err != nil {
 				t.Fatal(err)

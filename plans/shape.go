@@ -65,6 +65,12 @@ func (w *WeightShape) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
+// Pooled says that the model makes a vector or some scores of a text and generates none: it has no
+// head over its vocabulary. Nothing then runs the decode phase of its plans.
+func (s ModelShape) Pooled() bool {
+	return len(s.Weights) > 0 && !slices.ContainsFunc(s.Weights, func(w WeightShape) bool { return w.Role == "head" })
+}
+
 // Key is what tuning tells weights apart by.
 func (w WeightShape) Key() WeightKey { return WeightKey{w.N, w.K, w.Type} }
 

@@ -19,6 +19,7 @@ type Summary struct {
 	CPU         string          `json:"cpu"`
 	ISA         []string        `json:"isa"` // what the kernels need
 	Model       string          `json:"model"`
+	Pooled      bool            `json:"pooled,omitempty"` // nothing runs its decode phase
 	ModelDigest string          `json:"model_digest"`
 	KV          string          `json:"kv"`
 	Attention   string          `json:"attention"` // what it adds up by
@@ -88,8 +89,9 @@ func (b *Bundle) Show() Summary {
 	s := Summary{
 		Name: p.Name, Version: p.Version, Tuned: p.Tuned, State: b.State(),
 		Exact: p.Exact(), Rounding: b.Rounding(), Unit: b.Unit(), Fingerprint: p.Fingerprint, Content: p.Digest(),
-		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, ModelDigest: p.Model.Digest(),
-		KV: p.KV.String(), Attention: p.Attention.String(), SeqMax: p.SeqMax, BatchMax: p.BatchMax, Chunk: p.Chunk,
+		CPU: b.Host.Host.CPUModel, ISA: lacking(p.Needs(), 0), Model: p.Model.Name, Pooled: p.Model.Pooled(),
+		ModelDigest: p.Model.Digest(), KV: p.KV.String(), Attention: p.Attention.String(), SeqMax: p.SeqMax,
+		BatchMax: p.BatchMax, Chunk: p.Chunk,
 		Service: SummaryService{p.Ranks,
 			p.TP(), p.Prefill.PUs, p.Decode.PUs},
 		Classes: p.Classes, Prefill: p.Prefill.summary(), Decode: p.Decode.summary(),
@@ -140,6 +142,9 @@ func (p *Plan) Headline(state State) string {
 	for _, c := range p.Classes {
 		classes += ", class " + c.String()
 	}
-	return fmt.Sprintf("plan %s (%s): %sprefill on PUs %s, decode on PUs %s, %s cache%s", p.Name, how, ranks,
-		p.Prefill.PUs, p.Decode.PUs, p.KV, classes)
+	phases := "prefill on PUs " + p.Prefill.PUs.String()
+	if !p.Model.Pooled() {
+		phases += ", decode on PUs " + p.Decode.PUs.String()
+	}
+	return fmt.Sprintf("plan %s (%s): %s%s, %s cache%s", p.Name, how, ranks, phases, p.KV, classes)
 }

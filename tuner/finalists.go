@@ -16,7 +16,7 @@ import (
 func (t *tuning) decide(list []*partition) error {
 	home := t.home
 	if home.rig == nil { // nothing but the kernels to go by
-		for i := range home.phases {
+		for _, i := range t.served() {
 			ph := &home.phases[i]
 			ph.winner, ph.set, ph.measured = plans.Phase{PUs: ph.sets[0].PUs, Tables: ph.tables[0]}, ph.sets[0], true
 		}
@@ -32,12 +32,12 @@ func (t *tuning) decide(list []*partition) error {
 			f.addTuned(p, pair)
 		}
 	}
-	err := f.addTests(false, finalistsEnd, prefill, decode)
+	err := f.addTests(false, finalistsEnd, t.served()...)
 	if err == nil {
 		err = f.race(finalistsEnd, 0)
 	}
 	if errors.Is(err, errUndecided) {
-		for i := range home.phases {
+		for _, i := range t.served() {
 			t.reject(phaseNames[i], err.Error()+": the default stays; give a larger --budget")
 		}
 		return nil
@@ -57,7 +57,7 @@ func (f *field) addTuned(p *partition, pair [2]int) {
 		phases[i] = &plans.Phase{PUs: sets[i].PUs, Tables: p.phases[i].tables[pair[i]]}
 	}
 	name := fmt.Sprintf("tuned on PUs %s", sets[prefill].PUs)
-	if !slices.Equal(sets[prefill].PUs, sets[decode].PUs) {
+	if len(f.served()) > 1 && !slices.Equal(sets[prefill].PUs, sets[decode].PUs) {
 		name += fmt.Sprintf(", decode on %s", sets[decode].PUs)
 	}
 	if p != p.home {
@@ -75,6 +75,9 @@ func (t *partition) pairs(most int) (out [][2]int) {
 		}
 	}
 	find := func(phase int, pus []int) int {
+		if !slices.Contains(t.served(), phase) {
+			return 0
+		}
 		return slices.IndexFunc(t.phases[phase].sets, func(s activeSet) bool { return slices.Equal(s.PUs, pus) })
 	}
 	add(0, 0)
@@ -97,21 +100,21 @@ func (t *partition) pairs(most int) (out [][2]int) {
 func (t *tuning) judge(f *field) {
 	base, same := &f.arms[0].Standing, &f.arms[1].Standing
 	var best [2]*contestant
-	for i := range best {
+	for _, i := range t.served() {
 		best[i] = t.judgePhase(f, i)
 	}
 	if p := t.judgeRanks(f, best); p != nil {
 		best = [2]*contestant{p, p}
 	}
 	won := t.home
-	for _, b := range best {
-		if b != f.arms[0] {
-			won = b.on
+	for _, i := range t.served() {
+		if best[i] != f.arms[0] {
+			won = best[i].on
 		}
 	}
 	t.won = won
-	for i, b := range best {
-		ph := &won.phases[i]
+	for _, i := range t.served() {
+		b, ph := best[i], &won.phases[i]
 		ph.measured = true
 		if b != f.arms[0] {
 			ph.winner, ph.set = *b.phases[i], b.sets[i]
@@ -133,6 +136,16 @@ func (t *tuning) judge(f *field) {
 // arms may show.
 func (f *field) gain(base, arm *contestant, phase int) plans.Gain {
 	return plans.GainOver(f.evidenceOf(base, phase, ""), f.evidenceOf(arm, phase, ""))
+}
+
+// speed is how fast arms are over the default, one for each phase: the geometric mean of the phases
+// that are served.
+func (f *field) speed(arms [2]*contestant) float64 {
+	sum := 0.0
+	for _, i := range f.served() {
+		sum += math.Log1p(f.gain(f.arms[0], arms[i], i).Median)
+	}
+	return math.Exp(sum / float64(len(f.served())))
 }
 
 func (f *field) noise(phase int) float64 {
@@ -159,20 +172,13 @@ func (t *tuning) judgePhase(f *field, phase int) *contestant {
 // judgeRanks is the arm of another partition that wins both phases; nil where none is worth its
 // bits.
 func (t *tuning) judgeRanks(f *field, home [2]*contestant) (best *contestant) {
-	least := 1.0 // the speed of what the default plan's partition has, over the default
-	for i, b := range home {
-		if b != f.arms[0] {
-			least *= math.Sqrt(1 + f.gain(f.arms[0], b, i).Median)
-		}
-	}
-	least /= t.worth()
+	least := f.speed(home) / t.worth()
 	for _, a := range f.arms[2:] {
 		g := a.GainOver(&f.arms[0].Standing)
 		if a.on == t.home || a.Lost != "" || g.Rounds < minRounds || g.Low <= 0 {
 			continue
 		}
-		speed := math.Sqrt((1 + f.gain(f.arms[0], a, prefill).Median) * (1 + f.gain(f.arms[0], a, decode).Median))
-		if speed > least {
+		if speed := f.speed([2]*contestant{a, a}); speed > least {
 			best, least = a, speed
 		}
 	}

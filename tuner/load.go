@@ -2,6 +2,7 @@ package tuner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sandwich/tuner/service"
@@ -18,7 +19,8 @@ type Load struct {
 	Sequential bool    // each request comes when the one before has ended; Rate is not looked at
 	Seed       uint64
 
-	left int // requests of the file that are left out
+	read bool // nothing is generated
+	left int  // requests of the file that are left out
 }
 
 const (
@@ -28,8 +30,11 @@ const (
 )
 
 // complete draws the requests. Their times are those of one request a second until under sets the
-// rate.
-func (l *Load) complete() error {
+// rate. Those to a pooled model end when their text is read.
+func (l *Load) complete(pooled bool) error {
+	if l.read = pooled; pooled && l.Trace != nil {
+		l.Trace = onlyRead(l.Trace)
+	}
 	if l.Requests == 0 {
 		l.Requests = paperRequests
 	}
@@ -43,8 +48,26 @@ func (l *Load) complete() error {
 	if l.Workload.Name == "" {
 		return fmt.Errorf("a ranking needs a trace")
 	}
-	l.Trace = l.Workload.Poisson(l.Requests, 1, l.Seed)
+	l.Trace = l.drawn(1)
 	return nil
+}
+
+// drawn are the requests of the workload at a rate.
+func (l *Load) drawn(rate float64) trace.Trace {
+	t := l.Workload.Poisson(l.Requests, rate, l.Seed)
+	if l.read {
+		return onlyRead(t)
+	}
+	return t
+}
+
+// onlyRead are requests that are answered when their prompts are read.
+func onlyRead(t trace.Trace) trace.Trace {
+	out := slices.Clone(t)
+	for i := range out {
+		out[i].Output = 1
+	}
+	return out
 }
 
 // cut keeps the first requests, as many as a ranking has time for.
@@ -103,7 +126,7 @@ func (l *Load) under(plain float64) Load {
 	if out.Rate == 0 {
 		out.Rate = busyShare * float64(len(l.Trace)) / plain
 	}
-	out.Trace = l.Workload.Poisson(l.Requests, out.Rate, l.Seed)
+	out.Trace = l.drawn(out.Rate)
 	return out
 }
 

@@ -196,6 +196,14 @@ func (t *partition) shut() {
 	}
 }
 
+// leaveDecode fills in the phase that nothing runs: on the PUs of the other one, by the rules of
+// thumb, which hand slices out to any of them.
+func (t *partition) leaveDecode() {
+	ph := &t.phases[decode]
+	ph.set = t.phases[prefill].set
+	ph.winner = plans.Phase{PUs: ph.set.PUs, Tables: t.def.Decode.Tables}
+}
+
 // service joins the PUs that won each phase.
 func (t *partition) service() (plans.ServiceConfig, error) {
 	sets := [2]activeSet{t.phases[prefill].set, t.phases[decode].set}

@@ -22,7 +22,7 @@ type rig struct {
 	model *exec.Assembly
 	free  *exec.Workers // as many, bound to nothing: the unpinned arm
 	seed  uint64
-	depth int // positions before the one that a sequence decodes
+	size  rigSize
 
 	arms    map[string]*arm           // compiled
 	batches map[string]*kvcache.Batch // by test
@@ -41,7 +41,11 @@ func (s rigSize) blocks(chunk int) int {
 
 // options are those of an assembly for these forwards.
 func (s rigSize) options(plan *plans.Plan) exec.Options {
-	return exec.Options{Plan: plan, Blocks: s.blocks(plan.Chunk), LogitRows: s.batch, Sequences: s.batch}
+	o := exec.Options{Plan: plan, Blocks: s.blocks(plan.Chunk), LogitRows: s.batch, Sequences: s.batch}
+	if plan.Model.Pooled() { // which may read all of a text at once, and gets none longer than this
+		o.Context = plan.Chunk
+	}
+	return o
 }
 
 // newRig loads the model. The workers must not be led meanwhile.
@@ -52,7 +56,7 @@ func newRig(ctx context.Context, w *exec.Workers, file *gguf.File, plan *plans.P
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{ctx: ctx, model: a, depth: size.depth, arms: map[string]*arm{}, batches: map[string]*kvcache.Batch{}}
+	r := &rig{ctx: ctx, model: a, size: size, arms: map[string]*arm{}, batches: map[string]*kvcache.Batch{}}
 	if r.free, err = w.Unbound(); err != nil {
 		a.Close()
 		return nil, err
@@ -130,11 +134,33 @@ func (r *rig) test(x raceTest) *kvcache.Batch {
 	return r.batches[name]
 }
 
-// prompt is one of n tokens.
+// textRows are the tokens of a text where several are read in one forward: about what passages
+// have that people embed (a multiple of the blocks of the cache).
+const textRows = 128
+
+// prompt is one of n tokens; for a pooled model so many of texts that are packed into one forward,
+// as serving packs them.
 func (r *rig) prompt(n int) *kvcache.Batch {
-	b := kvcache.Batch{Tokens: r.tokens(n), LogitRows: []int32{int32(n - 1)}, Prefill: true}
-	r.addSpan(&b, r.model.NewCache(), kvcache.Span{Rows: n})
+	b := kvcache.Batch{Tokens: r.tokens(n), Prefill: true}
+	texts := 1
+	if r.model.Model.Pooled() {
+		texts = r.size.batch
+	}
+	cache := r.model.NewCache()
+	for _, s := range textSpans(n, texts) {
+		r.addSpan(&b, cache, s)
+		b.LogitRows = append(b.LogitRows, int32(s.Row+s.Rows-1))
+	}
 	return &b
+}
+
+// textSpans divides rows among at most so many texts, of whole blocks but for the last one.
+func textSpans(rows, most int) (out []kvcache.Span) {
+	each := max(textRows, kvcache.BlocksFor((rows+most-1)/most)*kvcache.BlockTokens)
+	for row := 0; row < rows; row += each {
+		out = append(out, kvcache.Span{Seq: len(out), Row: row, Rows: min(each, rows-row)})
+	}
+	return out
 }
 
 // step is one of n sequences that have the rig's depth of positions each.
@@ -142,7 +168,7 @@ func (r *rig) step(n int) *kvcache.Batch {
 	b := kvcache.Batch{Tokens: r.tokens(n)}
 	cache := r.model.NewCache()
 	for i := range n {
-		r.addSpan(&b, cache, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: r.depth})
+		r.addSpan(&b, cache, kvcache.Span{Seq: i, Row: i, Rows: 1, Pos: r.size.depth})
 		b.LogitRows = append(b.LogitRows, int32(i))
 	}
 	return &b

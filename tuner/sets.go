@@ -17,6 +17,10 @@ import (
 func (t *partition) chooseSets() error {
 	for i := range t.phases {
 		ph := &t.phases[i]
+		if !slices.Contains(t.served(), i) {
+			ph.sets = []activeSet{ph.set}
+			continue
+		}
 		ranked := t.chosen()
 		if t.o.Threads == 0 {
 			best, near := t.ranking.sets(i, len(t.def.Ranks), t.o.TopK)
@@ -30,8 +34,8 @@ func (t *partition) chooseSets() error {
 			ph.sets = candidates[:1]
 			continue
 		}
-		// Each phase has half of the stage's time.
-		end := t.from + (t.setsEnd-t.from)*float64(i+1)/2
+		// The phases share the stage's time evenly.
+		end := t.from + (t.setsEnd-t.from)*float64(i+1)/float64(len(t.served()))
 		var err error
 		if ph.sets, err = t.measureSets(i, candidates, end); err != nil {
 			return err
@@ -87,7 +91,7 @@ var tableSeconds = map[string]float64{search.Quick.Name: 0.5, search.Standard.Na
 // tabled is how many sets of a phase there is time to search tables for.
 func (t *partition) tabled() int {
 	left := t.until(t.kernelsEnd).Seconds() - t.until(t.setsEnd).Seconds()
-	n := int(left / 2 / float64(max(1, len(t.shapes))) / tableSeconds[t.effort.Name])
+	n := int(left / float64(len(t.served())*max(1, len(t.shapes))) / tableSeconds[t.effort.Name])
 	return max(1, min(n, t.o.TopK))
 }
 

@@ -47,7 +47,9 @@ type Ranked struct {
 	Cost   *service.Cost
 	Bytes  map[int]int64 // by memory node
 
-	PrefillRate, DecodeRate float64 // tokens/s of a prompt of 512 tokens, and of one sequence behind 128 positions
+	// tokens/s of a prompt of 512 tokens, and of one sequence behind 128 positions, 0 of a pooled
+	// model
+	PrefillRate, DecodeRate float64
 	Report                  *trace.Report
 	Score                   float64 // by the objective: larger is better
 	Goodput                 float64 // requests a second; 0 for candidates that are not shown
@@ -105,7 +107,7 @@ func Simulate(ctx context.Context, o SimulateOptions) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	so := service.Options{TP: o.TP, Threads: o.Threads, Cache: cache}
+	so := service.Options{TP: o.TP, Threads: o.Threads, Cache: cache, Alike: o.Shape.Pooled()}
 	space, err := service.Candidates(profile, o.Shape, so)
 	if err != nil {
 		return nil, err
@@ -146,7 +148,7 @@ func (o *SimulateOptions) complete() error {
 	if o.Parallel == 0 {
 		o.Parallel = 8
 	}
-	return o.Load.complete()
+	return o.Load.complete(o.Shape.Pooled())
 }
 
 // blocks is how many blocks the KV cache has: those of as many of the longest requests as run at
@@ -232,7 +234,9 @@ func (s *simulation) replay(r *Ranked, load Load) error {
 	}
 	r.Report, r.Bytes = report, s.predictor.Bytes(r.Config)
 	r.PrefillRate = ratePrompt / r.Cost.PrefillSeconds(ratePrompt)
-	r.DecodeRate = 1 / r.Cost.DecodeSeconds(1, rateDepth)
+	if !s.o.Shape.Pooled() {
+		r.DecodeRate = 1 / r.Cost.DecodeSeconds(1, rateDepth)
+	}
 	r.Score, err = report.Score(s.o.Objective, s.o.SLO)
 	return err
 }

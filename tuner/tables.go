@@ -130,7 +130,7 @@ func (b *tableBench) free() {
 // costs in a forward of its phase.
 func (t *partition) jobs() []*job {
 	var jobs []*job
-	for _, phase := range []int{decode, prefill} {
+	for _, phase := range slices.Backward(t.served()) {
 		total := 0.0
 		for _, c := range t.shapes {
 			total += t.cost(phase, c.WeightKey)

@@ -55,7 +55,7 @@ func (t *partition) benchSize() measure.GemmSize {
 	most := 0
 	for _, w := range t.shapes {
 		s.Copy = max(s.Copy, min(measure.PackedBytes(w.WeightKey), maxCopy))
-		for _, phase := range []int{prefill, decode} {
+		for _, phase := range t.served() {
 			a := t.anchors(&job{phase: phase, key: w.WeightKey})
 			m := a[len(a)-1]
 			s.Input = max(s.Input, m*mem.RowStride(w.K))

@@ -113,6 +113,14 @@ const (
 
 var phaseNames = [2]string{prefill: "prefill", decode: "decode"}
 
+// served are the phases that somebody runs: a pooled model reads texts and decodes nothing.
+func (t *tuning) served() []int {
+	if t.shape.Pooled() {
+		return []int{prefill}
+	}
+	return []int{prefill, decode}
+}
+
 // describe fills in the shape of the model.
 func (t *tuning) describe() (err error) {
 	if t.effort, err = search.ParseEffort(t.o.Effort); err != nil {
@@ -241,6 +249,9 @@ func (t *tuning) bundle() (*plans.Bundle, error) {
 	won := t.home
 	if t.won != nil {
 		won = t.won
+	}
+	if t.shape.Pooled() {
+		won.leaveDecode()
 	}
 	p := *won.def
 	t.evidence.Version = p.Version

@@ -164,8 +164,9 @@ func readKeys(path string) ([]string, error) {
 		if key == "" || strings.HasPrefix(key, "#") {
 			continue
 		}
-		if _, _, ok := server.KeyOf(key); !ok {
-			return nil, fmt.Errorf("--api-key-file %s, line %d: behind a key may stand class=proactive, nothing else",
+		if !server.CheckKey(key) {
+			return nil, fmt.Errorf("--api-key-file %s, line %d: behind a key may stand class=proactive or "+
+				"class=NUMBER, nothing else",
 				path, n)
 		}
 		keys = append(keys, key)

@@ -249,7 +249,7 @@ func (s *story) printSteps(w io.Writer) error {
 	rows = nil
 	for i, c := range s.Road.Candidates {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Name, strconv.Itoa(c.TP), c.PrefillPUs.String(),
-			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
+			c.DecodePUs.String(), fmt.Sprintf("%.4g", c.PrefillRate), rateText(c.DecodeRate),
 			profiles.FormatSeconds(c.Latency), mem.FormatBytes(c.Bytes)})
 	}
 	off := ""
@@ -303,6 +303,14 @@ func (p *phaseStory) print(w io.Writer) error {
 	return show.Sentence(w, p.Phase+": "+show.Printable(p.Verdict)+".")
 }
 
+// rateText is a predicted rate; "" of a phase that the model does not have.
+func rateText(rate float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.4g", rate)
+}
+
 // intervalText is a gain with its interval for a column.
 func intervalText(g plans.Gain) string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*g.Median, 100*g.Low, 100*g.High)
@@ -326,6 +334,9 @@ func writePhases(path string, b *plans.Bundle) error {
 	}
 	p := &b.Plan
 	prefill, decode := topotree.NewCPUSet(p.Prefill.PUs...), topotree.NewCPUSet(p.Decode.PUs...)
+	if p.Model.Pooled() {
+		decode = topotree.CPUSet{}
+	}
 	o := draw.Options{Title: fmt.Sprintf("%s on %s", p.Name, b.Host.Host.CPUModel)}
 	for _, m := range []draw.Mark{{Name: "prefill and decode", CPUs: prefill.Intersect(decode)},
 		{Name: "prefill", CPUs: prefill.Minus(decode)}, {Name: "decode", CPUs: decode.Minus(prefill)}} {

@@ -27,6 +27,9 @@ func placedByPlan(b *plans.Bundle) (out []model.Placed, err error) {
 	}
 	p := model.Placer{Model: ops, Plan: &b.Plan, Machine: roofline.NewMachine(&b.Host)}
 	for i, most := range []int{max(b.Plan.SeqMax, b.Plan.Chunk), b.Plan.BatchMax} {
+		if i > 0 && b.Plan.Model.Pooled() {
+			break
+		}
 		list, err := p.Ranges(model.Phases[i], max(1, most))
 		if err != nil {
 			return nil, err

@@ -91,8 +91,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
 	fs.StringVar(&f.health, "health-listen", "", "address and port of a second door that answers /health and "+
 		"nothing else")
-	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line, class=proactive behind it "+
-		"where its requests can wait; any of them opens everything but /health")
+	fs.StringVar(&f.keys, "api-key-file", "", "file with one API key a line, class=proactive or class=NUMBER "+
+		"behind it where its requests can wait; any of them opens everything but /health")
 	fs.IntVar(&f.clientConns, "client-connections", 0,
 		"connections of one client address; its idle ones give way (default 1024, or twice --parallel and --queue)")
 	fs.IntVar(&f.sizes.Parallel, "parallel", defaultParallel, "requests that run at the same time")

@@ -92,7 +92,7 @@ func printRanking(w io.Writer, r *tuner.Ranking) error {
 	for i, c := range r.Shown() {
 		rows = append(rows, []string{strconv.Itoa(i + 1), c.Names[0], strconv.Itoa(c.Config.TP()),
 			fmt.Sprintf("%d / %d", c.Config.Prefill.Count(), c.Config.Decode.Count()),
-			fmt.Sprintf("%.4g", c.PrefillRate), fmt.Sprintf("%.4g", c.DecodeRate),
+			fmt.Sprintf("%.4g", c.PrefillRate), rateText(c.DecodeRate),
 			profiles.FormatSeconds(c.Report.Mean((*trace.Outcome).Latency).Seconds()),
 			profiles.FormatSeconds(c.Report.Latency(0.9).Seconds()),
 			fmt.Sprintf("%.0f %%", 100*c.Report.Attainment(r.SLO)), fmt.Sprintf("%.3g", c.Goodput)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sandwich/microkernel"
@@ -15,26 +16,39 @@ import (
 // rated is the host with the rates of a core that the rules of thumb weigh tiles by, and that the
 // path of bf16 weights and (where the caller asks) attention depend on, and with no other ceiling.
 // They are measured once, within some 100 ms, and kept in the folder: a rate near a threshold must
-// not give a model another plan, or other bits, at every start. Where nothing can be kept they are
-// measured each time.
+// not give a model another plan, or other bits, at every start. What an older version kept stays,
+// and what it did not know is measured and added. Where nothing can be kept they are measured each
+// time.
 func (o *Options) rated(host *profiles.Profile, attention bool) (*profiles.Profile, error) {
 	p := *host
 	p.Ceilings = nil
 	isa := host.Features().Best()
 	path := o.ratesPath(host)
-	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() &&
-		thumb.RatesKnown(kept, isa) && (!attention || thumb.AttentionKnown(kept, isa)) {
+	if kept, err := profiles.Load(path); err == nil && kept.Fingerprint() == host.Fingerprint() {
 		p.Ceilings = kept.Ceilings
-		return &p, nil
+		if thumb.RatesKnown(kept, isa) && (!attention || thumb.AttentionKnown(kept, isa)) {
+			return &p, nil
+		}
 	}
-	var err error
-	p.Ceilings, err = calibrate.Rates(context.Background(), host, isa, microkernel.ComputeF32.String(),
+	measured, err := calibrate.Rates(context.Background(), host, isa, microkernel.ComputeF32.String(),
 		microkernel.ComputeInt8.String(), microkernel.ComputeBF16.String(), microkernel.Int8Vectors,
 		microkernel.Int8Kernel)
+	p.Ceilings = added(p.Ceilings, measured)
 	if err == nil && path != "" {
 		_ = keepRates(path, &p) // where this fails the next start measures again
 	}
 	return &p, err
+}
+
+// added is what is kept and, of what was measured, what is not.
+func added(kept, measured []profiles.Ceiling) []profiles.Ceiling {
+	all := slices.Clone(kept)
+	for _, c := range measured {
+		if !slices.ContainsFunc(kept, func(k profiles.Ceiling) bool { return k.Name() == c.Name() && k.PUs == c.PUs }) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // ratesPath is where the rates of a host are kept; "" where there is no folder.

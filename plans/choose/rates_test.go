@@ -184,6 +184,7 @@ func TestRatesChooseTiles(t *testing.T) {
 		h.Ceilings = slices.Clone(host.Ceilings)
 		for i := range h.Ceilings {
 			if c := &h.Ceilings[i]; c.Level == "l1" {
+				c.Level = profiles.L1Loads
 				c.Median, c.Max = c.Median*factor, c.Max*factor
 			}
 		}
@@ -203,5 +204,35 @@ func TestRatesChooseTiles(t *testing.T) {
 	}
 	if slow, fast := loads(0.5), loads(2); slow >= fast {
 		t.Errorf("%g loads a product where they are slow, %g where they are fast", slow, fast)
+	}
+}
+
+// TestOlderRatesGrow: rates that an older version kept lack what loads are; they are added, and
+// nothing that was kept changes.
+func TestOlderRatesGrow(t *testing.T) {
+	host := zen5(t)
+	kept := *host
+	kept.Ceilings = slices.DeleteFunc(slices.Clone(host.Ceilings), func(c profiles.Ceiling) bool { return c.PUs != 1 })
+	o := &Options{Folder: t.TempDir()}
+	if err := keepRates(o.ratesPath(host), &kept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.rated(host, false); err != nil {
+		t.Fatal(err)
+	}
+	grown, err := profiles.Load(o.ratesPath(host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range kept.Ceilings {
+		if g := grown.Ceilings[i]; g.Name() != c.Name() || g.Median != c.Median || g.Max != c.Max {
+			t.Errorf("%s was %g and is %s, %g", c.Name(), c.Median, g.Name(), g.Median)
+		}
+	}
+	more := grown.Ceilings[len(kept.Ceilings):]
+	loads := func(c profiles.Ceiling) bool { return c.Level == profiles.L1Loads && c.Median > 0 }
+	if !slices.ContainsFunc(more, loads) &&
+		microkernel.Host().Best() == host.Features().Best() {
+		t.Errorf("loads were not added: %+v", more)
 	}
 }

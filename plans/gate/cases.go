@@ -52,16 +52,19 @@ const (
 	maxMore   = 3
 )
 
-// Cases are pp512, one sequence, a batch, and where the plans have other schedules the numbers of
-// rows that show most of that: each counts the bytes of the weights whose schedules differ there
-// and that no row before it shows.
+// Cases are pp512, one sequence, a batch (of a model that generates), and where the plans have
+// other schedules the numbers of rows that show most of that: each counts the bytes of the weights
+// whose schedules differ there and that no row before it shows.
 func Cases(a, b *plans.Plan) []Case {
 	context := min(orMany(a.Model.Context), orMany(b.Model.Context))
-	out := []Case{{true, min(prompt, context), "always"}, {false, 1, "always"}}
-	if batch := min(batchRows, a.BatchMax, b.BatchMax); batch > 1 {
-		out = append(out, Case{false, batch, "always"})
+	out, phases := []Case{{true, min(prompt, context), "always"}}, []bool{true}
+	if !a.Model.Pooled() {
+		out, phases = append(out, Case{false, 1, "always"}), append(phases, false)
+		if batch := min(batchRows, a.BatchMax, b.BatchMax); batch > 1 {
+			out = append(out, Case{false, batch, "always"})
+		}
 	}
-	for _, prefill := range []bool{true, false} {
+	for _, prefill := range phases {
 		var own []Case
 		for _, c := range out {
 			if c.Prefill == prefill {

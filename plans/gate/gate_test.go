@@ -3,6 +3,7 @@ package gate
 import (
 	"math"
 	"math/rand/v2"
+	"sandwich/plans"
 	"strings"
 	"testing"
 	"time"
@@ -163,5 +164,20 @@ func TestInputRefused(t *testing.T) {
 		if v, err := parseInvariant(invariants[i].example); err != nil || v.rule != &invariants[i] {
 			t.Errorf("%s: %v", invariants[i].example, err)
 		}
+	}
+}
+
+// TestCasesOfPooled: of a model without a head only prompts are measured.
+func TestCasesOfPooled(t *testing.T) {
+	q := plans.WeightShape{Role: "q", N: 64, K: 64, Type: "f32", Count: 1}
+	head := q
+	head.Role = "head"
+	p := plans.Plan{BatchMax: 8, Chunk: 512, Model: plans.ModelShape{Weights: []plans.WeightShape{q}}}
+	if got := Cases(&p, &p); len(got) != 1 || !got[0].Prefill {
+		t.Errorf("pooled: %+v", got)
+	}
+	p.Model.Weights = append(p.Model.Weights, head)
+	if got := Cases(&p, &p); len(got) != 3 {
+		t.Errorf("with a head: %+v", got)
 	}
 }

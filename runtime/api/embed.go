@@ -31,6 +31,7 @@ type Embedding struct {
 	Query    string
 	Truncate bool // what is longer than the context is cut, and not refused
 	Class    Class
+	Priority int32             // as that of a Request
 	Salt     [sha256.Size]byte // as that of a Request
 }
 

@@ -29,6 +29,7 @@ type Request struct {
 	OfPrompt    bool       // and for the tokens of the prompt, which then come first
 	PromptOnly  bool       // nothing is generated; MaxTokens is not read
 	Class       Class
+	Priority    int32 // the lower is the earlier among requests of its Class
 	// Queued hears once, before any token, how the request stands. It may be nil.
 	Queued func(Queue)
 	// Progress hears, until the first token, how far the prompt is: when a part of it was computed.

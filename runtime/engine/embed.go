@@ -166,7 +166,8 @@ func (r *reading) submit() error {
 		if r.ahead > 0 && r.ahead+len(text) > window {
 			break
 		}
-		own := &api.Request{Prompt: slices.Clone(text), MaxTokens: 1, Class: r.req.Class, Salt: r.req.Salt}
+		own := &api.Request{Prompt: slices.Clone(text), MaxTokens: 1, Class: r.req.Class, Priority: r.req.Priority,
+			Salt: r.req.Salt}
 		j := &job{req: own, limit: 1, arrived: time.Now()}
 		j.out.ready = make(chan struct{}, 1)
 		if err := r.e.submit(j); err != nil {

@@ -288,8 +288,8 @@ func (e *Engine) submit(j *job) error {
 	e.counts.Requests++
 	e.counts.PromptTokens += int64(len(j.req.Prompt))
 	e.driver.Post(sched.Event{
-		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Prompt: j.req.Prompt, MaxTokens: j.limit, Salt: j.req.Salt,
-		Ends: e.ends(j.req.Prompt), Logits: j.req.OfPrompt,
+		Kind: sched.Arrive, ID: j.id, Class: j.req.Class, Priority: j.req.Priority, Prompt: j.req.Prompt,
+		MaxTokens: j.limit, Salt: j.req.Salt, Ends: e.ends(j.req.Prompt), Logits: j.req.OfPrompt,
 	})
 	e.poke()
 	return nil

@@ -3,12 +3,14 @@ package engine
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 
 	"sandwich/plans/thumb"
 	"sandwich/runtime/exec"
 	"sandwich/runtime/gguf"
 	"sandwich/runtime/kvcache"
+	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
 
@@ -162,6 +164,42 @@ func haltingForward(t *testing.T, line *Line, tokens []int32, round int) (halts 
 		if from = next; from == r.last.Steps() {
 			return halts
 		}
+	}
+}
+
+// TestWhatIsWaitedFor: of a lost worker's chunk the team waits for few kinds of ops; those that a
+// forward is made of are taken back.
+func TestWhatIsWaitedFor(t *testing.T) {
+	t.Setenv("SANDWICH_LOSE", "1:0%:1ms")
+	r := openTestRunner(t, lostFile(t, "qwen3"), thumb.Options{Threads: 2}, lostChunk)
+	defer r.Close()
+	if len(r.Plan.Decode.PUs) < 2 {
+		t.Skip("needs two PUs")
+	}
+	apart := func() uint64 {
+		s := r.Pool().Stats()
+		return s.Total().Apart
+	}
+	var waited []model.Kind
+	r.Lead(func(l *pool.Leader) {
+		line := NewLine(r, l)
+		line.cache.Reserve(line.seq, lostChunk)
+		line.cache.Cover(line.seq, lostChunk)
+		b := kvcache.Batch{Prefill: true, Tokens: exactPrompt(1)[:lostChunk], LogitRows: []int32{lostChunk - 1}}
+		b.AddSpan(line.seq, kvcache.Span{Rows: lostChunk})
+		for from := 0; from < r.Ops(); from++ {
+			before := apart()
+			if next, err := r.Forward(l, &b, from, everyFew(1)); err != nil || next != from+1 {
+				t.Errorf("a forward from op %d ended at %d: %v", from, next, err)
+				return
+			}
+			if kind := r.Model.Ops[from].Kind; apart() == before && !slices.Contains(waited, kind) {
+				waited = append(waited, kind)
+			}
+		}
+	})
+	if want := []model.Kind{model.OpEmbed, model.OpGather}; !slices.Equal(waited, want) {
+		t.Errorf("kinds of ops that are waited for: %v, want %v", waited, want)
 	}
 }
 

@@ -27,7 +27,7 @@ func (e *Engine) outlook(j *job) (q api.Queue) {
 			others.Rows++
 			others.Heads++
 			others.Positions += len(o.req.Prompt) + o.made
-		default:
+		case e.sched.Precedes(o.id, j.id):
 			more, n := e.reading(o.read, len(o.req.Prompt))
 			took, chunks = took+more, chunks+n
 		}

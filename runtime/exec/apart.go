@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"sandwich/microkernel"
+	"sandwich/runtime/kvcache"
 	"sandwich/runtime/model"
 	"sandwich/runtime/pool"
 )
@@ -19,6 +21,11 @@ const apartMost = 4 << 20
 func (r *rank) apartBytes(rows int) int {
 	m := r.shard.model
 	most := 4 * normApart(m) * rowChunk
+	for i := range m.Ops {
+		if bytes := r.opApart(&m.Ops[i]); bytes <= apartMost {
+			most = max(most, bytes)
+		}
+	}
 	for _, g := range r.gemms {
 		for i := 0; g != nil && i < len(g.rules); i++ {
 			if bytes := g.rules[i].gemm.sliceBytes(m.RowsOf(model.BufExpert, rows)); bytes <= apartMost {
@@ -27,6 +34,20 @@ func (r *rank) apartBytes(rows int) int {
 		}
 	}
 	return (most + 4095) / 4096 * 4096
+}
+
+// opApart is the memory for a chunk of an op's rotations, or of what it rounds.
+func (r *rank) opApart(op *model.Op) (bytes int) {
+	switch {
+	case op.Kind == model.OpRotate:
+		return 4 * kvcache.BlockTokens * (op.Heads.Q + 2*op.Heads.KV) * op.Heads.Dim
+	case len(op.W) > 0:
+		s := stripsOf(r.shard.model, op)
+		for c := range paths {
+			bytes += s.chunk * s.bytes(microkernel.Compute(c))
+		}
+	}
+	return bytes
 }
 
 // sliceBytes is the size of a slice of a product of so many rows.
@@ -61,12 +82,13 @@ func (e *Executor) compute(g *group, p *product, whole patch) {
 		p.fill(s.gemm, whole)
 		return
 	}
-	to, stride, sum := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride, p.sum
-	p.sum, p.own, p.ownAt = false, s.apart, whole
+	to, stride := at(p.o.C, p.o.CStride, whole.m0, whole.n0), p.o.CStride
+	away := *p
+	away.sum, away.own, away.ownAt = false, s.apart, whole
 	offer(g.w)
-	p.fill(s.gemm, whole)
+	away.fill(s.gemm, whole)
 	commit(g.w)
-	if sum {
+	if p.sum {
 		g.vec.AddRows((*float32)(to), stride/4, (*float32)(s.apart), columns, rows, columns)
 		return
 	}
@@ -77,6 +99,47 @@ func (e *Executor) compute(g *group, p *product, whole patch) {
 func copyRows(to *float32, toStride int, from *float32, stride, rows, n int) {
 	for r := range rows {
 		copy(elems(to, r*toStride, n), elems(from, r*stride, n))
+	}
+}
+
+// window is n elements of each of some rows of a buffer.
+type window struct {
+	at        *float32
+	stride, n int
+}
+
+// row points at a row of the window.
+func (v *window) row(r int) *float32 { return addElems(v.at, r*v.stride) }
+
+// window is n elements of the rows of a buffer, from element `first` of a row on.
+func (g *group) window(buf model.Buf, row, first, n int) window {
+	return window{addElems(g.row(buf, row), first), g.bufs.stride[buf], n}
+}
+
+// away tells whether a chunk that works on some rows of windows in place is computed apart.
+func (e *Executor) away(g *group, rows int, list []window) bool {
+	elements := 0
+	for i := range list {
+		elements += rows * list[i].n
+	}
+	return g.w.Apart() && 4*elements <= e.apartBytes
+}
+
+// take copies windows to the worker's memory, and makes them those of the copies.
+func (e *Executor) take(g *group, rows int, list []window) {
+	own := (*float32)(e.scratch[g.w.Index()].apart)
+	for i := range list {
+		v := &list[i]
+		copyRows(own, v.n, v.at, v.stride, rows, v.n)
+		v.at, v.stride = own, v.n
+		own = addElems(own, rows*v.n)
+	}
+}
+
+// bring copies windows back to where they were taken.
+func bring(to, from []window, rows int) {
+	for i := range to {
+		copyRows(to[i].at, to[i].stride, from[i].at, from[i].stride, rows, to[i].n)
 	}
 }
 

@@ -17,7 +17,7 @@ func (e *Executor) heads(g *group, op *model.Op) {
 		e.copyHeads(g, op)
 		return
 	}
-	e.roundHeads(g, op)
+	e.round(g, op, e.rows)
 	each := g.rank.gemms[op.W[0]].of(e.rows).Tasks(e.rows)
 	total := each * op.Heads.Q
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
@@ -49,27 +49,6 @@ func elems(p *float32, at, n int) []float32 { return unsafe.Slice(addElems(p, at
 
 // roundedHead is the elements between heads in rounded rows: whole blocks of 32.
 func roundedHead(k int) int { return (k + 31) / 32 * 32 }
-
-// roundHeads is round for the elements of each head.
-func (e *Executor) roundHeads(g *group, op *model.Op) {
-	need, any := g.roundings(op)
-	if !any {
-		return
-	}
-	k := g.shard.model.Weights[op.W[0]].K
-	for lo, hi, ok := g.nextRounded(e.rows, 1); ok; lo, hi, ok = g.nextRounded(e.rows, 1) {
-		for r := lo; r < hi; r++ {
-			for c, wanted := range need {
-				rows := &g.bufs.rounded[c]
-				for h := 0; wanted && h < op.Heads.Q; h++ {
-					g.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), h*op.InStep), k,
-						rows.row(r, h*roundedHead(k)))
-				}
-			}
-		}
-	}
-	g.barrier()
-}
 
 // countHeads takes the rows into account that products of single heads read, by the compute paths
 // that a weight, by its index, may have.

@@ -30,19 +30,32 @@ func (e *Executor) matMul(g *group, i int, op *model.Op, adds bool) {
 		}
 		total += p.grid.Tasks(m)
 	}
+	var p product // of the slice at hand: neighbours are mostly of one
+	of := -1
 	for lo, hi, ok := g.next(total, 1); ok; lo, hi, ok = g.next(total, 1) {
 		for t := lo; t < hi; t++ {
 			i, task := g.findTask(op, m, t)
-			p := g.product(op, i, m)
-			if likely := t + g.n; likely < total { // the others take one each meanwhile
-				j, other := g.findTask(op, m, likely)
-				q := g.product(op, j, m)
-				p.o.Then = q.grid.first(&q.o, other)
+			if i != of {
+				p, of = g.product(op, i, m), i
+				p.addTo(g, adds)
 			}
-			p.addTo(g, adds)
+			p.o.Then = nil
+			if likely := t + g.n; likely < total { // the others take one each meanwhile
+				p.o.Then = g.begins(&p, i, op, m, likely)
+			}
 			e.compute(g, &p, p.grid.patch(m, task))
 		}
 	}
+}
+
+// begins is where the weights of a task begin; p is product i of the op.
+func (g *group) begins(p *product, i int, op *model.Op, m, t int) unsafe.Pointer {
+	j, task := g.findTask(op, m, t)
+	if j == i {
+		return p.grid.first(&p.o, task)
+	}
+	other := g.product(op, j, m)
+	return other.grid.first(&other.o, task)
 }
 
 // static says whether a product's slices are laid on the group's workers beforehand: not while one
@@ -59,6 +72,9 @@ func (p *product) addTo(g *group, adds bool) {
 // findTask says which product of the op a task number belongs to, and which of its slices it is.
 // Products whose slices are laid on the workers beforehand are not counted.
 func (g *group) findTask(op *model.Op, m, t int) (i, task int) {
+	if len(op.Outs) == 1 {
+		return 0, t
+	}
 	for i := range op.Outs {
 		gemm := g.rank.gemms[op.W[i]].of(m)
 		if g.static(gemm) {

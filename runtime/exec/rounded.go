@@ -50,26 +50,98 @@ func (g *group) roundings(op *model.Op) (need [paths]bool, any bool) {
 	return need, any
 }
 
+// strips are the pieces in which rows of activations are rounded, so that the one row of a decode
+// step is shared too. They end where blocks of 32 do, which makes them independent.
+type strips struct {
+	each   int // of a row
+	chunk  int // that a worker takes at a time
+	step   int // elements of the row between them
+	pitch  int // elements of the rounded row between them
+	length int // of one, at most
+	k      int // of all of them in the rounded row, up to which the last one goes
+}
+
+// longestStrip is that of a row that is rounded as a whole.
+const longestStrip = 1024
+
+// stripsOf are the strips of a row that an op with weights reads.
+func stripsOf(m *model.Model, op *model.Op) strips {
+	k := m.Weights[op.W[0]].K
+	if op.Kind == model.OpHeads { // a head each
+		pitch := roundedHead(k)
+		return strips{each: op.Heads.Q, chunk: op.Heads.Q, step: op.InStep, pitch: pitch, length: k,
+			k: op.Heads.Q * pitch}
+	}
+	return strips{each: (k + longestStrip - 1) / longestStrip, chunk: 2, step: longestStrip, pitch: longestStrip,
+		length: min(k, longestStrip), k: k}
+}
+
+// bytes is the memory for a strip, in whole cache lines.
+func (s *strips) bytes(c microkernel.Compute) int {
+	return (c.ActRowBytes(s.length) + cacheLine - 1) / cacheLine * cacheLine
+}
+
+// strip is strip number u of a buffer's rows, and where the compute path has it.
+func (g *group) strip(in model.Buf, s *strips, u int, c microkernel.Compute) (from *float32, n int, to unsafe.Pointer) {
+	r, i := u/s.each, u%s.each
+	return addElems(g.row(in, r), i*s.step), min(s.length, s.k-i*s.pitch), g.bufs.rounded[c].row(r, i*s.pitch)
+}
+
 // round makes of the m rows that an op reads what its weights want, if any does, and waits until
-// all of it is there. A unit is a strip of a row, so that the one row of a decode step is shared
-// too; strips end where blocks of 32 do, which makes them independent.
+// all of it is there.
 func (e *Executor) round(g *group, op *model.Op, m int) {
 	need, any := g.roundings(op)
 	if !any {
 		return
 	}
-	const strip = 1024
-	k := g.shard.model.Weights[op.W[0]].K
-	strips := (k + strip - 1) / strip
-	for lo, hi, ok := g.nextRounded(m*strips, 2); ok; lo, hi, ok = g.nextRounded(m*strips, 2) {
-		for u := lo; u < hi; u++ {
-			r, from := u/strips, u%strips*strip
-			for c, wanted := range need {
-				if rows := &g.bufs.rounded[c]; wanted {
-					g.vec.RoundRow(rows.compute, addElems(g.row(op.In, r), from), min(strip, k-from), rows.row(r, from))
-				}
+	s := stripsOf(g.shard.model, op)
+	total := m * s.each
+	for lo, hi, ok := g.nextRounded(total, s.chunk); ok; lo, hi, ok = g.nextRounded(total, s.chunk) {
+		e.roundStrips(g, op.In, &s, &need, lo, hi)
+	}
+	g.barrier()
+}
+
+// roundStrips is a worker's chunk of that.
+func (e *Executor) roundStrips(g *group, in model.Buf, s *strips, need *[paths]bool, lo, hi int) {
+	own, all := e.scratch[g.w.Index()].apart, 0
+	for c, wanted := range need {
+		if wanted {
+			all += (hi - lo) * s.bytes(microkernel.Compute(c))
+		}
+	}
+	away := g.w.Apart() && all <= e.apartBytes
+	if away {
+		offer(g.w)
+	}
+	at := own
+	for u := lo; u < hi; u++ {
+		for c, wanted := range need {
+			if !wanted {
+				continue
+			}
+			path := microkernel.Compute(c)
+			from, n, to := g.strip(in, s, u, path)
+			if away {
+				to, at = at, unsafe.Add(at, s.bytes(path))
+			}
+			g.vec.RoundRow(path, from, n, to)
+		}
+	}
+	if !away {
+		return
+	}
+	commit(g.w)
+	at = own
+	for u := lo; u < hi; u++ {
+		for c, wanted := range need {
+			if wanted {
+				path := microkernel.Compute(c)
+				_, n, to := g.strip(in, s, u, path)
+				bytes := path.ActRowBytes(n)
+				copy(unsafe.Slice((*byte)(to), bytes), unsafe.Slice((*byte)(at), bytes))
+				at = unsafe.Add(at, s.bytes(path))
 			}
 		}
 	}
-	g.barrier()
 }

@@ -234,38 +234,71 @@ func (e *Executor) rotateHeads(g *group, op *model.Op, rope int) {
 }
 
 // rotateRun is KV heads [lo, hi) of a run.
-func (e *Executor) rotateRun(g *group, op *model.Op, rope int, r *run, lo, hi int) {
+func (e *Executor) rotateRun(g *group, op *model.Op, rope int, of *run, lo, hi int) {
+	r := *of // the next forward has others, and perhaps before a worker that is lost comes back
 	dim, form := op.Heads.Dim, g.rank.attend.at(op.Layer)
 	first, _ := form.queries(lo)
 	last, n := form.queries(hi - 1)
-	for row := r.row; row < r.row+r.n; row++ {
-		q := addElems(g.row(model.BufQ, row), first*dim)
-		e.rotateVectors(g.vec, q, last+n-first, dim, op.QNorm, rope, row)
-		if t := op.Temper; t != nil {
-			g.vec.Scale(q, float32(t.At(r.pos+row-r.row)), (last+n-first)*dim)
-		}
-		if op.Keeper != op.Layer {
-			continue
-		}
-		k, v := addElems(g.row(model.BufK, row), lo*dim), addElems(g.row(model.BufV, row), lo*dim)
-		if op.KeyVal {
-			copy(unsafe.Slice(v, (hi-lo)*dim), unsafe.Slice(k, (hi-lo)*dim))
-		}
-		if op.VNorm != nil {
-			g.vec.RMSNormRows(v, dim, v, dim, hi-lo, &op.VNorm.Data[0], dim, e.model.Eps)
-		}
-		e.rotateVectors(g.vec, k, hi-lo, dim, op.KNorm, rope, row)
+	there := [...]window{
+		g.window(model.BufQ, r.row, first*dim, (last+n-first)*dim),
+		g.window(model.BufK, r.row, lo*dim, (hi-lo)*dim),
+		g.window(model.BufV, r.row, lo*dim, (hi-lo)*dim),
+	}
+	list := there[:1] // those that change
+	switch keeps := op.Keeper == op.Layer; {
+	case keeps && (op.KeyVal || op.VNorm != nil):
+		list = there[:]
+	case keeps:
+		list = there[:2]
+	}
+	own := there // or where they are meanwhile
+	away := e.away(g, r.n, list)
+	if away {
+		offer(g.w)
+		e.take(g, r.n, own[:len(list)])
+	}
+	e.turnHeads(g.vec, op, rope, &r, own[:len(list)])
+	if away {
+		commit(g.w)
+		bring(list, own[:len(list)], r.n)
 	}
 	if op.Keeper != op.Layer {
 		return
 	}
+	k, v := &there[1], &there[2]
 	at := r.pos % kvcache.BlockTokens
 	for head := lo; head < hi; head++ {
 		kBlock, vBlock := g.rank.kv.at(op.Layer, r.block, head)
-		k := addElems(g.row(model.BufK, r.row), head*dim)
-		v := addElems(g.row(model.BufV, r.row), head*dim)
-		g.vec.StoreK(form.layout, kBlock, at, k, r.n, g.bufs.stride[model.BufK])
-		g.vec.StoreV(form.layout, vBlock, at, v, r.n, g.bufs.stride[model.BufV])
+		g.vec.StoreK(form.layout, kBlock, at, addElems(k.at, (head-lo)*dim), r.n, k.stride)
+		g.vec.StoreV(form.layout, vBlock, at, addElems(v.at, (head-lo)*dim), r.n, v.stride)
+	}
+}
+
+// turnHeads works on the rows of a run in windows of queries and, where the layer keeps its own, of
+// keys, and of values where they change.
+func (e *Executor) turnHeads(vec *microkernel.Vec, op *model.Op, rope int, r *run, list []window) {
+	dim := op.Heads.Dim
+	for i := range r.n {
+		q, row := &list[0], r.row+i
+		e.rotateVectors(vec, q.row(i), q.n/dim, dim, op.QNorm, rope, row)
+		if t := op.Temper; t != nil {
+			vec.Scale(q.row(i), float32(t.At(r.pos+i)), q.n)
+		}
+		if len(list) == 1 {
+			continue
+		}
+		k := &list[1]
+		heads := k.n / dim
+		if len(list) > 2 {
+			v := list[2].row(i)
+			if op.KeyVal {
+				copy(unsafe.Slice(v, k.n), unsafe.Slice(k.row(i), k.n))
+			}
+			if op.VNorm != nil {
+				vec.RMSNormRows(v, dim, v, dim, heads, &op.VNorm.Data[0], dim, e.model.Eps)
+			}
+		}
+		e.rotateVectors(vec, k.row(i), heads, dim, op.KNorm, rope, row)
 	}
 }
 

@@ -89,5 +89,8 @@ func archOfHF(h *HF) (Architecture, error) {
 func anyOf(names []string) string {
 	slices.Sort(names)
 	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

@@ -9,6 +9,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "gemma4", Decoder: gemma4, Vocabulary: gemma4Vocabulary, Check: checkGemma4,
+		HF: []string{"gemma4_text"}, Knows: []string{"windows", "gelu", "proportional"}, ReadHF: (*HF).gemma4,
 		Read: func(m *Metadata, c *Config) {
 			m.Windows(c, 6)
 			m.Scales(c)

@@ -8,6 +8,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "lfm2", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
+		HF: []string{"lfm2"}, ReadHF: (*HF).lfm2,
 		Read: func(m *Metadata, c *Config) { c.Recurrence.Conv = m.Size("shortconv.l_cache", maxConv) },
 		Check: func(c Config) error {
 			if c.Recurrence.Conv < 2 {

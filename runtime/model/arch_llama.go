@@ -62,7 +62,7 @@ func (r Llama3Rope) factors(base float64, dim int) []float32 {
 		switch {
 		case wave < float64(r.Original)/r.High:
 			out[i] = 1
-		case wave > float64(r.Original)/r.Low:
+		case wave >= float64(r.Original)/r.Low:
 			out[i] = float32(r.Factor)
 		default:
 			smooth := (float64(r.Original)/wave - r.Low) / (r.High - r.Low)
@@ -73,9 +73,9 @@ func (r Llama3Rope) factors(base float64, dim int) []float32 {
 }
 
 func (r *Llama3Rope) check() error {
-	if !(r.Factor > 0) || !(r.Low > 0) || !(r.High > r.Low) || r.Original < 1 {
+	if !(r.Factor > 0) || !(r.Low > 0) || !(r.High >= r.Low) || r.Original < 1 {
 		return fmt.Errorf("RoPE scaling %+v is no Llama 3 rule: "+
-			"it needs factor > 0, 0 < low < high and an original context", *r)
+			"it needs factor > 0, 0 < low <= high and an original context", *r)
 	}
 	return nil
 }

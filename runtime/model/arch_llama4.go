@@ -8,6 +8,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "llama4", Decoder: llama4, Vocabulary: llama4Vocabulary, Check: checkExperts,
+		HF: []string{"llama4_text"}, ReadHF: (*HF).llama4,
 		Read: func(m *Metadata, c *Config) {
 			m.Experts(c)
 			c.Experts.Every = m.Size("interleave_moe_layer_step", 1<<10)

@@ -4,6 +4,7 @@ import "sandwich/runtime/gguf"
 
 func init() {
 	Register(Architecture{Name: "mistral3", Decoder: mistral3, Vocabulary: tekkenVocabulary,
+		HF: []string{"ministral3"}, Knows: []string{"yarn"}, ReadHF: (*HF).ministral,
 		Read: func(m *Metadata, c *Config) {
 			if c.Yarn != nil {
 				c.Yarn.Fast = m.PositiveOr("rope.scaling.yarn_beta_fast", c.Yarn.Fast)

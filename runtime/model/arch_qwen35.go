@@ -8,6 +8,7 @@ import (
 
 func init() {
 	Register(Architecture{Name: "qwen35", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
+		HF: []string{"qwen3_5_text"}, ReadHF: (*HF).delta,
 		Read: func(m *Metadata, c *Config) { m.Delta(c) },
 		Check: func(c Config) error {
 			if err := c.checkDelta(); err != nil {
@@ -17,8 +18,10 @@ func init() {
 		},
 	})
 	Register(Architecture{Name: "qwen35moe", Decoder: qwen35, Vocabulary: qwen35Vocabulary,
+		HF: []string{"qwen3_5_moe_text"}, ReadHF: (*HF).deltaExperts,
 		Read: readDeltaExperts, Check: checkDeltaExperts})
 	Register(Architecture{Name: "qwen3next", Decoder: qwen3next, Vocabulary: qwenVocabulary,
+		HF: []string{"qwen3_next"}, ReadHF: (*HF).deltaExperts,
 		Read: func(m *Metadata, c *Config) {
 			readDeltaExperts(m, c)
 			c.Recurrence.Joined = m.source.Tensors("ssm_in.weight", 1)[0]

@@ -71,6 +71,7 @@ type HF struct {
 	Groups        int      `json:"n_group"`
 	GroupsUsed    int      `json:"topk_group"`
 	Text          *HF      `json:"text_config"` // of a model that sees, too
+	hfLater
 }
 
 // sliding is the size of windows, 0 for none.
@@ -105,6 +106,12 @@ type hfRope struct {
 	High     float64 `json:"high_freq_factor"`
 	Original int     `json:"original_max_position_embeddings"`
 	Log      float64 `json:"mscale_all_dim"`
+	Fast     float64 `json:"beta_fast"`
+	Slow     float64 `json:"beta_slow"`
+	Rotary   float64 `json:"partial_rotary_factor"`
+	Temper   float64 `json:"llama_4_scaling_beta"`
+	Far      *hfRope `json:"full_attention"` // where layers have rotations of their own
+	Near     *hfRope `json:"sliding_attention"`
 }
 
 // FromHF reads a Hugging Face config.json. The type is what the checkpoint is stored in, bf16 where
@@ -116,7 +123,10 @@ func FromHF(data []byte) (Config, gguf.Type, error) {
 		return Config{}, 0, fmt.Errorf("no valid config.json: %w", err)
 	}
 	if h.Text != nil && h.Hidden == 0 {
-		h = *h.Text
+		var err error
+		if h, err = h.text(); err != nil {
+			return Config{}, 0, err
+		}
 	}
 	arch, err := archOfHF(&h)
 	if err != nil {
@@ -175,7 +185,9 @@ func (h HF) check(known []string) error {
 func (h HF) rope(c *Config, known []string) error {
 	r := h.RopeScaling
 	if h.Rope != nil {
-		r = h.Rope
+		if r = h.Rope; r.Far != nil {
+			r = r.Far
+		}
 		c.RopeBase = r.Theta
 	}
 	if c.RopeBase == 0 {
@@ -184,10 +196,7 @@ func (h HF) rope(c *Config, known []string) error {
 	if r == nil {
 		return nil
 	}
-	kind := r.Type
-	if kind == "" {
-		kind = r.OldType
-	}
+	kind := r.kind()
 	switch kind {
 	case "", "default":
 		return nil
@@ -198,7 +207,8 @@ func (h HF) rope(c *Config, known []string) error {
 	if slices.Contains(known, kind) {
 		switch kind {
 		case "yarn":
-			c.Yarn = &Yarn{Factor: r.Factor, Original: cmp.Or(r.Original, c.Context), Fast: 32, Slow: 1, Log: r.Log}
+			c.Yarn = &Yarn{Factor: r.Factor, Original: cmp.Or(r.Original, c.Context), Fast: cmp.Or(r.Fast, 32),
+				Slow: cmp.Or(r.Slow, 1), Log: r.Log}
 		case "linear":
 			c.RopeScale = 1 / r.Factor
 		}
@@ -254,8 +264,14 @@ func (h *HF) granite(c *Config) {
 	c.Scales = Scales{Embed: h.EmbedTimes, Residual: h.ResidualTimes, Attn: h.AttnTimes, Logits: h.LogitsBy}
 }
 
+// kind is the rule of scaling by its name, "" for none.
+func (r *hfRope) kind() string { return cmp.Or(r.Type, r.OldType) }
+
 // partly reads how much of a head rotates.
 func (h *HF) partly(c *Config) {
+	if h.Rope != nil && h.Rope.Rotary > 0 {
+		h.Rotary = h.Rope.Rotary
+	}
 	if h.Rotary > 0 && h.Rotary < 1 {
 		c.RopeDim = int(h.Rotary * float64(c.HeadDim))
 	}

@@ -30,13 +30,15 @@ const (
 	nap0      = 20 * time.Microsecond
 )
 
-// suspect asks the kernel how long the thread waited for its CPU since the last look; of no account
-// of that, what the clock alone says has to do: a gap, or nothing.
+// suspect asks the kernel how long the thread waited for its CPU since the last look, and what a
+// hypervisor took of the CPU, which shows in no wait; of no account of waits, what the clock alone
+// says has to do: a gap, or nothing.
 func (t *waiter) suspect(now, gap time.Duration) {
+	stolen := t.steal.since(now)
 	if waited, ok := t.delay.read(); ok {
-		gap, t.waitedCPU = waited-t.waitedCPU, waited
+		gap, t.waitedCPU = waited-t.waitedCPU+stolen, waited
 	}
-	t.lost(now, gap)
+	t.lost(now, max(gap, stolen))
 }
 
 // interrupted says whether the kernel gave the thread's CPU to another one since the last look.

@@ -24,6 +24,7 @@ type waiter struct {
 	spin    time.Duration
 	nivcsw  int64 // involuntary context switches at the last look
 	delay   delay
+	steal   steal
 	backing bool // no spinning before calm
 	calm    time.Duration
 	backoff time.Duration // length of the present or last such period
@@ -101,6 +102,9 @@ func (t *waiter) spinOn(e *event, old uint32, limit time.Duration) bool {
 // just now.
 func (t *waiter) preempted(now, gap time.Duration) bool {
 	if !t.interrupted() {
+		if gap > lossGap { // no thread of this system had it
+			t.suspect(now, 0)
+		}
 		return false
 	}
 	if gap > lossGap {

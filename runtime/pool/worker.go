@@ -175,9 +175,13 @@ func (w *Worker) serve(at uint32) {
 	w.nivcsw = involuntarySwitches()
 	w.delay.open()
 	w.waitedCPU, _ = w.delay.read()
+	if w.pool.pinned {
+		w.steal.open(procStat, w.pu)
+	}
 	ended := false
 	defer func() {
 		w.delay.close()
+		w.steal.close()
 		if !ended { // the function of a run ended the goroutine with runtime.Goexit; another one takes the place
 			go w.replace(at)
 		}

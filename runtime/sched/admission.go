@@ -1,19 +1,18 @@
 package sched
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
 
 // admit makes waiting requests resident: reactive ones first, each class in order of
-// arrival. Who finds no blocks is not passed by: that would let small requests starve a
-// large one. An aged request takes its turn for blocks by arrival among the reactive
-// ones, since memory, unlike time, is not given back at the next op.
+// precedence. Who finds no blocks is not passed by: that would let small requests starve a
+// large one. An aged request takes its turn for blocks among the reactive ones, by arrival
+// among the first of them, since memory, unlike time, is not given back at the next op.
 func (s *Scheduler) admit(now time.Duration) {
 	for {
 		first, second := s.head(Reactive), s.head(Proactive)
-		if second != nil && second.promoted && (first == nil || second.order < first.order) {
+		if second != nil && second.promoted && (first == nil || second.before(first)) {
 			first, second = second, first
 		}
 		if first == nil || s.full(first) {
@@ -82,9 +81,7 @@ func (s *Scheduler) makeResident(now time.Duration, r *request) bool {
 		r.admitted = now
 	}
 	r.slot = s.takeSlot()
-	at, _ := slices.BinarySearchFunc(s.running, r.order, func(o *request, order uint64) int {
-		return cmp.Compare(o.order, order)
-	})
+	at, _ := slices.BinarySearchFunc(s.running, r, precedence)
 	s.running = slices.Insert(s.running, at, r)
 	return true
 }
@@ -156,13 +153,10 @@ func (s *Scheduler) preempt(r *request) {
 	s.actions = append(s.actions, Action{Kind: Preempt, ID: r.id})
 }
 
-// enqueue puts r into the queue of its class at its place by arrival.
+// enqueue puts r into the queue of its class at its place.
 func (s *Scheduler) enqueue(r *request) {
 	q := s.queue[r.class]
-	at := len(q)
-	for at > 0 && q[at-1].order > r.order {
-		at--
-	}
+	at, _ := slices.BinarySearchFunc(q, r, precedence)
 	s.queue[r.class] = slices.Insert(q, at, r)
 	if !r.resumed {
 		s.fresh[r.stated]++
@@ -171,50 +165,10 @@ func (s *Scheduler) enqueue(r *request) {
 
 func (s *Scheduler) unqueue(r *request) {
 	q := s.queue[r.class]
-	i := slices.Index(q, r)
+	i, _ := slices.BinarySearchFunc(q, r, precedence)
 	s.queue[r.class] = slices.Delete(q, i, i+1)
 	if !r.resumed {
 		s.fresh[r.stated]--
-	}
-}
-
-// promote marks proactive requests as aged that made no progress for too long
-// (Agent.xpu section 4.5, starvation prevention). They gain quanta that are certain, a
-// place in the decode batch, and a turn for blocks; a reactive arrival still halts them.
-// The clock starts at arrival and again at each new token, not at each forward: a
-// prefill that is thrown away again and again is no progress.
-func (s *Scheduler) promote(now time.Duration) {
-	if s.cfg.Aging < 0 {
-		return
-	}
-	for _, r := range s.running {
-		if r.class == Proactive && !r.promoted && !r.dead && now-r.progress >= s.cfg.Aging {
-			s.age(r)
-		}
-	}
-	for i := 0; i < len(s.queue[Proactive]); {
-		r := s.queue[Proactive][i]
-		if r.promoted || now-r.progress < s.cfg.Aging {
-			i++
-			continue
-		}
-		s.unqueue(r)
-		s.age(r)
-		if s.blocked == r {
-			s.blocked = nil // it may preempt now
-		}
-		s.enqueue(r)
-	}
-}
-
-func (s *Scheduler) age(r *request) {
-	r.promoted = true
-	s.credit = max(s.credit, 0) // what others overran is not its debt
-	s.stats.Promotions++
-	if s.rules.lifts {
-		s.lives[r.class]--
-		r.class = Reactive
-		s.lives[r.class]++
 	}
 }
 

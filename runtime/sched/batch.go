@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sandwich/runtime/kvcache"
@@ -49,21 +50,26 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// Place is how many requests wait before one that waits, and how long it will wait if they
-// take as long as those before did; 0 where that is not known yet, or it does not wait.
+// Place is how many requests wait before one that waits, by the order in which they are taken from
+// the queues, and how long it will wait if they take as long as those before did; 0 where that is
+// not known yet, or it does not wait.
 func (s *Scheduler) Place(id ID) (ahead int, wait time.Duration) {
 	r := s.byID[id]
 	if r == nil || r.seq != nil {
 		return 0, 0
 	}
-	for c, q := range s.queue {
-		for _, o := range q {
-			if Class(c) < r.class || Class(c) == r.class && o.order < r.order {
-				ahead++
-			}
-		}
+	for _, q := range s.queue {
+		n, _ := slices.BinarySearchFunc(q, r, precedence)
+		ahead += n
 	}
 	return ahead, s.wait(ahead + 1)
+}
+
+// Precedes says whether the prompt of one live request is read before that of another, as far as
+// that is a matter of their precedence.
+func (s *Scheduler) Precedes(id, other ID) bool {
+	r, o := s.byID[id], s.byID[other]
+	return r != nil && o != nil && r.before(o)
 }
 
 // Cached is how many tokens of a prompt would be shared if it came now.
@@ -92,7 +98,7 @@ func (s *Scheduler) Check() error {
 		case slots[r.slot] || r.slot < 0 || r.slot >= s.cfg.residents():
 			return fmt.Errorf("sched: slot %d of request %d is taken or outside 0..%d", r.slot, r.id,
 				s.cfg.residents()-1)
-		case i > 0 && s.running[i-1].order >= r.order:
+		case i > 0 && !s.running[i-1].before(r):
 			return fmt.Errorf("sched: running requests are out of order at %d", r.id)
 		case r.inFlight != (s.flight.active && contains(s.flight.reqs, r)):
 			return fmt.Errorf("sched: request %d disagrees with the forward in flight", r.id)
@@ -110,7 +116,7 @@ func (s *Scheduler) Check() error {
 			switch {
 			case r.seq != nil || r.class != Class(u) || s.byID[r.id] != r:
 				return fmt.Errorf("sched: waiting request %d is in the wrong place", r.id)
-			case i > 0 && q[i-1].order >= r.order:
+			case i > 0 && !q[i-1].before(r):
 				return fmt.Errorf("sched: waiting requests are out of order at %d", r.id)
 			}
 			if !r.resumed {

@@ -84,8 +84,8 @@ func (s *Scheduler) startPrefill(r *request, quantum time.Duration) {
 	s.actions = append(s.actions, a)
 }
 
-// pack gives the prefill of r its rows: a chunk, and of texts, in order of arrival, the others of
-// its class that fit into it whole.
+// pack gives the prefill of r its rows: a chunk, and of texts, in order of precedence, the others
+// of its class that fit into it whole.
 func (s *Scheduler) pack(r *request) {
 	f := &s.flight
 	if r.rows = r.pending(); !s.cfg.Whole {

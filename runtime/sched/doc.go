@@ -27,11 +27,12 @@
 //     batch pauses and keeps what it has;
 //   - no deadlock: while there is anything to compute, a forward is in flight.
 //     A request that could not run even alone is refused on arrival, and the
-//     oldest reactive or aged request is never preempted;
-//   - waits are bounded: within a class the order is that of arrival, and a
-//     proactive request that made no progress for Config.Aging has aged: it gets quanta,
-//     a place in the decode batch and a turn for blocks, and still halts for a reactive
-//     arrival;
+//     first of the reactive and aged requests is never preempted;
+//   - waits are bounded: within a class the order is that of priority, where the policy
+//     heeds it, then of arrival, and a proactive request that made no progress for
+//     Config.Aging has aged: it gets quanta, a place in the decode batch and a turn for
+//     blocks, and still halts for a reactive arrival. Whoever has aged goes by arrival
+//     with the first, whatever their priority;
 //   - beside reactive decoding proactive prefill takes its share and no more, whatever
 //     is predicted.
 package sched

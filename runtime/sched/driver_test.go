@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -36,6 +37,7 @@ type driver struct {
 
 	recomputed int // positions of live requests
 
+	ranks          *rand.Rand // of which priorities are drawn; nil: all have one
 	drafts         *rand.Rand // of which guesses are made; nil: of none
 	guessed, right int        // rows of guesses, and of right ones
 }
@@ -77,7 +79,8 @@ func newDriver(cfg Config, rng *rand.Rand) *driver {
 func (d *driver) arrive(id ID, class Class, prompt []int32, want int) {
 	d.live[id] = &client{class: class, text: slices.Clone(prompt), prompt: len(prompt), want: want, arrived: d.now,
 		progress: d.now}
-	d.events = append(d.events, Event{Kind: Arrive, ID: id, Class: class, Prompt: prompt, MaxTokens: want})
+	d.events = append(d.events, Event{Kind: Arrive, ID: id, Class: class, Prompt: prompt, MaxTokens: want,
+		Priority: d.priority()})
 }
 
 func (d *driver) cancel(id ID) {
@@ -176,7 +179,7 @@ func (d *driver) step() error {
 	if d.s.Live() != len(d.live) {
 		return fmt.Errorf("scheduler knows %d requests, %d are live", d.s.Live(), len(d.live))
 	}
-	return d.s.Check()
+	return cmp.Or(d.checkPlaces(), d.s.Check())
 }
 
 // dueHalt says whether the forward in flight has to halt for what has gathered: a

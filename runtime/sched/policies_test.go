@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -13,7 +14,8 @@ func TestEveryPolicy(t *testing.T) {
 	for _, name := range Policies() {
 		t.Run(name, func(t *testing.T) {
 			for seed := range manyHistories() / 4 {
-				h := history{seed: seed, room: seed%2 == 0, policy: name, forecast: []float64{0, 1, 10, 0.1}[seed%4]}
+				h := history{seed: seed, room: seed%2 == 0, policy: name, forecast: []float64{0, 1, 10, 0.1}[seed%4],
+					ranks: seed%3 == 0}
 				if _, err := randomHistory(h); err != nil {
 					t.Fatal(err)
 				}
@@ -23,23 +25,35 @@ func TestEveryPolicy(t *testing.T) {
 }
 
 // TestPoliciesAgreeOnOneClass: without proactive requests what gives way to whom is no
-// question, and the policies that batch in order of arrival issue the same actions.
+// question, and the policies that batch in order of arrival issue the same actions. With
+// priorities those that heed them agree, and the others act as if there were none.
 func TestPoliciesAgreeOnOneClass(t *testing.T) {
+	act := func(seed uint64, policy string, ranks bool) string {
+		var got record
+		h := history{seed: seed, room: seed%2 == 0, policy: policy, record: &got, reactive: true, ranks: ranks}
+		if _, err := randomHistory(h); err != nil {
+			t.Fatal(err)
+		}
+		return got.text
+	}
+	differ := 0
 	for seed := range uint64(300) {
-		var want string
-		for _, name := range []string{DefaultPolicy, "fcfs", "preempt"} {
-			var got record
-			h := history{seed: seed, room: seed%2 == 0, policy: name, record: &got, reactive: true}
-			if _, err := randomHistory(h); err != nil {
-				t.Fatal(err)
-			}
-			if want == "" {
-				want = got.text
-			}
-			if got.text != want {
-				t.Fatalf("seed %d: %s acts otherwise than %s", seed, name, DefaultPolicy)
+		plain, ranked := act(seed, DefaultPolicy, false), act(seed, DefaultPolicy, true)
+		if plain != ranked {
+			differ++
+		}
+		for _, blind := range []string{"fcfs", "share"} {
+			if act(seed, blind, true) != act(seed, blind, false) {
+				t.Fatalf("seed %d: %s heeds priorities", seed, blind)
 			}
 		}
+		if act(seed, "fcfs", false) != plain || act(seed, "preempt", false) != plain ||
+			act(seed, "preempt", true) != ranked {
+			t.Fatalf("seed %d: fcfs or preempt acts otherwise than %s", seed, DefaultPolicy)
+		}
+	}
+	if differ == 0 {
+		t.Error("priorities change nothing: the test tests nothing")
 	}
 }
 
@@ -58,19 +72,22 @@ func TestEveryRequestEnds(t *testing.T) {
 			continue // prompts first, for ever
 		}
 		for _, forecast := range []time.Duration{0, time.Millisecond} {
-			if err := flood(name, forecast); err != nil {
+			if err := flood(name, forecast, forecast > 0); err != nil {
 				t.Errorf("%s, steps predicted at %s: %v", name, forecast, err)
 			}
 		}
 	}
 }
 
-func flood(name string, forecast time.Duration) error {
+func flood(name string, forecast time.Duration, ranks bool) error {
 	cfg := Config{Blocks: 60, MaxRunning: 3, Queue: 2, Chunk: 64, Aging: 60 * time.Millisecond, Policy: name}
 	if forecast > 0 {
 		cfg.Forecast = func(int, int) time.Duration { return forecast }
 	}
 	d, next, ended := testDriver(cfg), ID(1), [2]int{}
+	if ranks {
+		d.ranks = rand.New(rand.NewPCG(1, 4))
+	}
 	for range 6000 {
 		for st := d.stats(); st.Waiting[0] < cfg.Queue || st.Waiting[1] < cfg.Queue; st = d.stats() {
 			class := Reactive

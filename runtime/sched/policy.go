@@ -35,6 +35,7 @@ type policy interface {
 // rules of a policy; the zero value is that of most.
 type rules struct {
 	blind  bool // to the class: every request is reactive
+	ranks  bool // requests of one class go by priority, then by arrival
 	expels bool // proactive sequences lose what they have while reactive requests live
 	lifts  bool // an aged request is reactive from then on
 }

@@ -6,10 +6,11 @@ func init() { policies["preempt"] = preempt{} }
 
 // preempt gives way at once and for good, the first of the schemes that Agent.xpu section 3.2.2
 // compares: while a reactive request lives, proactive ones have neither time nor blocks, and
-// what was computed of them is computed again. An aged one is reactive.
+// what was computed of them is computed again. An aged one is reactive. Inside a class it orders as
+// sandwich does, so that what tells the two apart is what giving way costs.
 type preempt struct{}
 
-func (preempt) rules() rules { return rules{expels: true, lifts: true} }
+func (preempt) rules() rules { return rules{ranks: true, expels: true, lifts: true} }
 
 func (preempt) next(s *Scheduler, w work) (*request, time.Duration) {
 	if w.prefill[Reactive] != nil || w.decode[Reactive] > 0 {

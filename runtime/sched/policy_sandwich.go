@@ -15,7 +15,7 @@ func init() { policies[DefaultPolicy] = sandwich{} }
 // arrival. An aged one has its quanta between reactive prefill chunks, too.
 type sandwich struct{}
 
-func (sandwich) rules() rules { return rules{} }
+func (sandwich) rules() rules { return rules{ranks: true} }
 
 func (sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 	p := w.prefill[Proactive]
@@ -41,8 +41,8 @@ func (sandwich) next(s *Scheduler, w work) (*request, time.Duration) {
 
 // batch takes everybody where no reactive request runs. Otherwise it is bounded, by the
 // predicted time of a step against the objective or else to MixedCap rows, by evicting
-// proactive sequences, the longest first, then the newest (adaptive decode batching). The
-// oldest aged one has a place beside that.
+// proactive sequences: those of the highest priority, of them the longest first, then the newest
+// (adaptive decode batching). The oldest aged one has a place beside that.
 func (p sandwich) batch(s *Scheduler, ready []*request) (rows []*request, most int) {
 	if !slices.ContainsFunc(s.running, func(r *request) bool { return r.class == Reactive && r.pending() > 0 }) {
 		return inOrder(s, ready)
@@ -51,7 +51,7 @@ func (p sandwich) batch(s *Scheduler, ready []*request) (rows []*request, most i
 	if i < 0 {
 		return p.mixed(s, ready, nil)
 	}
-	return p.mixed(s, ready, ready[i]) // in order of arrival as yet: the oldest
+	return p.mixed(s, ready, ready[i]) // in order of precedence as yet: the oldest
 }
 
 func (sandwich) mixed(s *Scheduler, ready []*request, aged *request) (rows []*request, most int) {
@@ -60,9 +60,9 @@ func (sandwich) mixed(s *Scheduler, ready []*request, aged *request) (rows []*re
 		case a == aged || b == aged || a.class != b.class:
 			return rank(a, aged) - rank(b, aged)
 		case a.class == Reactive:
-			return cmp.Compare(a.order, b.order)
+			return precedence(a, b)
 		}
-		return cmp.Or(cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.known, b.known), cmp.Compare(a.order, b.order))
 	})
 	n, positions := 0, 0
 	for n < len(ready) && (ready[n].class == Reactive || ready[n] == aged) {
@@ -106,9 +106,9 @@ func (sandwich) victim(s *Scheduler) *request { return lowest(s) }
 
 func (sandwich) halts(_ *Scheduler, r *request) bool { return r.class == Reactive }
 
-// inOrder is a batch of all who are ready, in order of arrival, up to the rows there are.
+// inOrder is a batch of all who are ready, in order of precedence, up to the rows there are.
 func inOrder(s *Scheduler, ready []*request) ([]*request, int) {
-	slices.SortFunc(ready, func(a, b *request) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(ready, precedence)
 	return ready[:min(len(ready), s.cfg.MaxRunning)], s.cfg.MaxRunning
 }
 

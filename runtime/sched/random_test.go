@@ -21,6 +21,7 @@ type history struct {
 	windows bool // some layers remember a window only
 	texts   bool // nothing is drawn
 	states  bool // some layers have a state
+	ranks   bool // requests have priorities
 	record  io.Writer
 
 	reactive bool    // every request is
@@ -59,10 +60,7 @@ func randomHistory(h history) (*driver, error) {
 		cfg.Stores[0].Blocks += rng.IntN(5)
 	}
 	d := newDriver(cfg, rng)
-	if h.drafts {
-		d.drafts = rand.New(rand.NewPCG(h.seed, 3))
-	}
-	d.record = h.record
+	h.equip(d)
 	next := ID(1)
 	for range 6 + rng.IntN(30) {
 		if rng.IntN(3) == 0 && next < 24 {
@@ -125,6 +123,17 @@ func TestRandomHistoriesOfWindows(t *testing.T) {
 	if all.Preemptions == 0 || all.ReusedTokens == 0 {
 		t.Errorf("nobody fought for blocks or shared them: %+v", all)
 	}
+}
+
+// equip gives the driver what the history asks for.
+func (h *history) equip(d *driver) {
+	if h.drafts {
+		d.drafts = rand.New(rand.NewPCG(h.seed, 3))
+	}
+	if h.ranks {
+		d.ranks = rand.New(rand.NewPCG(h.seed, 4))
+	}
+	d.record = h.record
 }
 
 // change is what the history asks for beside the sizes.

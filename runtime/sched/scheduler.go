@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ type request struct {
 	stated   Class         // of its sender
 	class    Class         // that the policy sees
 	promoted bool          // aged
+	priority int32         // that the policy sees
+	rank     int32         // its priority, until it has aged
 	named    bool          // token ids are known
 	reuse    bool          // may share blocks
 	logits   bool          // of every position are wanted
@@ -48,13 +51,13 @@ func (r *request) urgency() Class {
 	return r.class
 }
 
-// before is the one order of precedence: urgency, then arrival.
-func (r *request) before(o *request) bool {
-	if r.urgency() != o.urgency() {
-		return r.urgency() < o.urgency()
-	}
-	return r.order < o.order
+// precedence is the one order of requests: urgency, then priority, then arrival. It sorts the
+// queues and what runs, and says who loses blocks.
+func precedence(r, o *request) int {
+	return cmp.Or(cmp.Compare(r.urgency(), o.urgency()), cmp.Compare(r.rank, o.rank), cmp.Compare(r.order, o.order))
 }
+
+func (r *request) before(o *request) bool { return precedence(r, o) < 0 }
 
 // pending is the number of known tokens that are not in the cache: more than one
 // needs prefill, one can join a decode batch, none waits for its Sampled.
@@ -80,12 +83,13 @@ type Scheduler struct {
 	rules   rules
 	cache   *kvcache.Cache
 	byID    map[ID]*request
-	queue   [2][]*request // waiting, by class, each in order of arrival
-	running []*request    // resident, in order of arrival
+	queue   [2][]*request // waiting, by class, each in order of precedence
+	running []*request    // resident, in order of precedence
 	slots   []int         // free slots
 	spare   []*request    // for their memory
 	arrived []*request    // in this Step
 	fresh   [2]int        // waiting requests by class that never ran
+	first   int32         // the lowest priority of a reactive request as yet, and that of who has aged
 
 	flight     flight
 	suspended  *request         // its prefill halted at an op and can be resumed ...
@@ -211,6 +215,10 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	if s.rules.blind {
 		r.class = Reactive
 	}
+	if s.rules.ranks {
+		r.priority, r.rank = e.Priority, e.Priority
+		s.lead(r)
+	}
 	r.known, r.limit, r.salt = prompt, prompt+e.MaxTokens, e.Salt
 	r.named, r.reuse = e.Prompt != nil, e.Prompt != nil && !e.Logits && !s.cfg.Whole
 	if r.named {
@@ -220,8 +228,7 @@ func (s *Scheduler) arrive(now time.Duration, e *Event) {
 	r.ends = append(r.ends[:0], e.Ends...)
 	s.arrivals++
 	s.byID[r.id] = r
-	s.queue[r.class] = append(s.queue[r.class], r)
-	s.fresh[r.stated]++
+	s.enqueue(r)
 	s.lives[r.class]++
 	s.arrived = append(s.arrived, r)
 }

@@ -116,6 +116,7 @@ type Event struct {
 	PromptTokens int          // Arrive without Prompt: their number
 	MaxTokens    int          // Arrive: tokens that will be sampled at most, at least 1
 	Logits       bool         // Arrive: those of every position are wanted, so that none is shared
+	Priority     int32        // Arrive: the lower is the earlier among requests of its Class
 	Salt         kvcache.Salt // Arrive: blocks are shared among requests of one salt
 	Ends         []int        // Arrive: positions behind messages of the prompt, copied: it may be branched there
 	Tokens       []int32      // Sampled: copied; nil in a simulation, which means one

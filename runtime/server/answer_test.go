@@ -123,7 +123,7 @@ func TestRequestFields(t *testing.T) {
 		Sampling: api.Sampling{
 			TopP: .5, MinP: .1, RepeatPenalty: 1.1, FrequencyPenalty: 2, PresencePenalty: -2, Seed: math.MaxUint64,
 		},
-		Stop: []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: api.Proactive,
+		Stop: []string{"a", "b"}, IgnoreEOS: true, MaxTokens: 9, Class: api.Proactive, Priority: 1,
 	}
 	f.request().Queued, f.request().Progress = nil, nil // functions are not compared
 	if got := f.request(); !reflect.DeepEqual(got, want) {

@@ -16,18 +16,23 @@ import (
 // request says twice it says alike.
 func TestClasses(t *testing.T) {
 	f := &fake{words: []string{"a"}}
-	s := New(f, Options{APIKeys: []string{"now", "later class=proactive", "also class=reactive"}})
+	s := New(f, Options{APIKeys: []string{"now", "later class=proactive", "also class=reactive", "last class=7"}})
 	for _, c := range []struct {
 		fields, header, key string
-		want                string // a class, or what the 400 says
+		want                string // a class and a place in it, or what the 400 says
 	}{
-		{``, "", "now", "reactive"}, {``, "", "later", "proactive"}, {``, "", "also", "reactive"},
-		{`"priority":0,`, "", "later", "reactive"}, {`"priority":-7,`, "", "now", "reactive"},
-		{`"priority":1,`, "", "now", "proactive"}, {`"priority":"proactive",`, "", "now", "proactive"},
-		{`"priority":null,`, "", "later", "proactive"}, {`"priority":2147483647,`, "", "now", "proactive"},
-		{`"service_tier":"flex",`, "", "now", "proactive"}, {`"service_tier":"auto",`, "", "now", "reactive"},
-		{``, "proactive", "now", "proactive"}, {``, "3", "now", "proactive"}, {``, " reactive ", "later", "reactive"},
-		{`"priority":5,"service_tier":"flex",`, "9", "now", "proactive"},
+		{``, "", "now", "reactive 0"}, {``, "", "later", "proactive 1"}, {``, "", "also", "reactive 0"},
+		{``, "", "last", "proactive 7"}, {`"priority":3,`, "", "last", "proactive 3"}, {``, "-2", "last", "reactive -2"},
+		{`"priority":0,`, "", "later", "reactive 0"}, {`"priority":-7,`, "", "now", "reactive -7"},
+		{`"priority":1,`, "", "now", "proactive 1"}, {`"priority":"proactive",`, "", "last", "proactive 1"},
+		{`"priority":null,`, "", "later", "proactive 1"}, {`"priority":2147483647,`, "", "now", "proactive 2147483647"},
+		{`"priority":-2147483648,`, "", "now", "reactive -2147483648"},
+		{`"service_tier":"flex",`, "", "now", "proactive 1"}, {`"service_tier":"auto",`, "", "now", "reactive 0"},
+		{``, "proactive", "now", "proactive 1"}, {``, "3", "now", "proactive 3"}, {``, " reactive ", "later", "reactive 0"},
+		{`"priority":5,"service_tier":"flex",`, "proactive", "now", "proactive 5"},
+		{`"priority":"proactive","service_tier":"flex",`, "9", "now", "proactive 9"},
+		{`"priority":5,"service_tier":"flex",`, "9", "now", "X-Sandwich-Priority"},
+		{`"priority":5,`, " 5 ", "now", "proactive 5"}, {`"priority":-1,`, "0", "now", "X-Sandwich-Priority"},
 		{`"priority":0,"service_tier":"flex",`, "", "now", "service_tier"},
 		{`"service_tier":"flex",`, "0", "now", "X-Sandwich-Priority"},
 		{`"priority":"reactive",`, "proactive", "now", "X-Sandwich-Priority"},
@@ -36,6 +41,7 @@ func TestClasses(t *testing.T) {
 		{`"priority":true,`, "", "now", "priority"}, {`"priority":[1],`, "", "now", "priority"},
 		{`"priority":1e400,`, "", "now", "priority"}, {``, "soon", "now", "X-Sandwich-Priority"},
 		{``, strings.Repeat("9", 4000), "now", "X-Sandwich-Priority"},
+		{`"priority":"",`, "", "now", "priority"}, {`"priority":{},`, "", "now", "priority"}, {`"priority":-0.0,`, "", "now", "priority"},
 	} {
 		name := fmt.Sprintf("%.40s %.20s %s", c.fields, c.header, c.key)
 		r := httptest.NewRequest(http.MethodPost, "/v1/completions",
@@ -50,15 +56,15 @@ func TestClasses(t *testing.T) {
 		switch {
 		case f.last == nil && (w.Code != 400 || !strings.Contains(w.Body.String(), `"param":"`+c.want+`"`)):
 			t.Errorf("%s: status %d, %s, want a 400 about %s", name, w.Code, w.Body, c.want)
-		case f.last != nil && (w.Code != 200 || f.last.Class.String() != c.want):
-			t.Errorf("%s: status %d, %s, want %s", name, w.Code, f.last.Class, c.want)
+		case f.last != nil && (w.Code != 200 || fmt.Sprint(f.last.Class, " ", f.last.Priority) != c.want):
+			t.Errorf("%s: status %d, %s %d, want %s", name, w.Code, f.last.Class, f.last.Priority, c.want)
 		}
 	}
 	text := scrape(t, s, "now")
 	for _, want := range []string{
-		`sandwich_time_to_first_token_seconds_count{class="proactive"} 9`,
-		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 6`,
-		`sandwich_queue_seconds_count{class="proactive"} 9`,
+		`sandwich_time_to_first_token_seconds_count{class="proactive"} 13`,
+		`sandwich_time_to_first_token_seconds_bucket{class="reactive",le="+Inf"} 8`,
+		`sandwich_queue_seconds_count{class="proactive"} 13`,
 		`sandwich_time_between_tokens_seconds_count{class="reactive"} 0`,
 	} {
 		if !strings.Contains(text, want) {

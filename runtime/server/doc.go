@@ -15,7 +15,8 @@
 // Beside OpenAI's fields it takes top_k, min_p, repetition_penalty (or
 // repeat_penalty), n_predict, ignore_eos and cache_salt. priority ("proactive", or a
 // number above 0), service_tier "flex", the header X-Sandwich-Priority or the key make a
-// request proactive, everything else is reactive; the answer's headers say how it stood.
+// request proactive, everything else is reactive, and inside a class the lower number goes
+// first; the answer's headers say how it stood.
 //
 // The pages of a browser reach it only from its own origin or one of
 // Options.Origins, under one of Options.Hosts, and with JSON. Requests share

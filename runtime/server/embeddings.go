@@ -43,7 +43,8 @@ func (b *readFields) call(data []byte, known map[string]bool) (*call, *apiError)
 
 // asked are the texts of a call for whoever reads them.
 func (b *readFields) asked(c *call, texts api.Embedding) api.Embedding {
-	texts.Truncate, texts.Class, texts.Salt = b.Truncate != nil && *b.Truncate, c.Class, c.Salt
+	texts.Truncate, texts.Salt = b.Truncate != nil && *b.Truncate, c.Salt
+	texts.Class, texts.Priority = c.Class, c.Priority
 	return texts
 }
 

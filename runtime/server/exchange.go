@@ -21,9 +21,10 @@ type exchange struct {
 	begun  time.Time
 	status int
 	salt   [sha256.Size]byte // of the key that it came with
-	class  api.Class         // of its key, then its own
-	failed *apiError         // what it was answered, if it was
-	shape  errorShape        // of its route
+	class  api.Class
+	ofKey  urgency    // of requests that state none
+	failed *apiError  // what it was answered, if it was
+	shape  errorShape // of its route
 
 	// Of a generation.
 	stream      bool

@@ -46,7 +46,7 @@ func (s *Server) answering(w http.ResponseWriter, r *http.Request, parse func([]
 		return
 	}
 	x := w.(*exchange)
-	if fail = c.classify(r.Header, x.class); fail != nil {
+	if fail = c.classify(r.Header, x.ofKey); fail != nil {
 		fail.write(w)
 		return
 	}
@@ -109,7 +109,7 @@ func (s *Server) note(x *exchange, c *call, body int) {
 	}
 	p := &c.Sampling
 	l.Debug("parameters", "id", x.id, "body_bytes", body, "messages", len(c.Messages), "max_tokens", c.MaxTokens,
-		"class", c.Class.String(),
+		"class", c.Class.String(), "priority", c.Priority,
 		slog.Group("sampling", "temperature", p.Temperature, "top_p", p.TopP, "min_p", p.MinP, "top_k", p.TopK,
 			"repeat_penalty", p.RepeatPenalty, "frequency_penalty", p.FrequencyPenalty,
 			"presence_penalty", p.PresencePenalty, "seeded", c.seeded),

@@ -17,11 +17,11 @@ const keyHeader = "X-Api-Key"
 type keyring []keyDigest
 
 type keyDigest struct {
-	sum   [sha256.Size]byte
-	class api.Class // of requests that state none
+	sum [sha256.Size]byte
+	of  urgency // of requests that state none
 }
 
-// SetKeys replaces the keys, given as KeyOf reads them; with none, no key is asked for.
+// SetKeys replaces the keys, given as CheckKey wants them; with none, no key is asked for.
 // Requests that were let in with the old ones go on.
 func (s *Server) SetKeys(keys []string) {
 	if len(keys) == 0 {
@@ -30,8 +30,8 @@ func (s *Server) SetKeys(keys []string) {
 	}
 	ring := keyring{}
 	for _, line := range keys {
-		if k, class, ok := KeyOf(line); k != "" && ok { // a blank line of a file opens nothing
-			ring = append(ring, keyDigest{sha256.Sum256([]byte(k)), class})
+		if k, u, ok := keyOf(line); k != "" && ok { // a blank line of a file opens nothing
+			ring = append(ring, keyDigest{sha256.Sum256([]byte(k)), u})
 		}
 	}
 	s.keys.Store(&ring)
@@ -55,7 +55,8 @@ func (s *Server) authorized(x *exchange, r *http.Request) bool {
 	for i := range *ring {
 		same := subtle.ConstantTimeCompare(x.salt[:], (*ring)[i].sum[:])
 		found |= same
-		x.class |= api.Class(same) * (*ring)[i].class
+		x.ofKey.class |= api.Class(same) * (*ring)[i].of.class
+		x.ofKey.priority |= int32(same) * (*ring)[i].of.priority
 	}
 	return found == 1 && strings.EqualFold(scheme, "Bearer")
 }

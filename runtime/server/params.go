@@ -93,6 +93,7 @@ type call struct {
 	echo    []echoed   // by prompt, where they stand before the answers; filled as they are known
 
 	stated    bool     // Class is the client's
+	placed    bool     // and Priority is
 	seeded    bool     // Sampling.Seed is the client's
 	cacheSalt string   // parts the prefix cache further than keys do
 	unknown   []string // fields that were ignored

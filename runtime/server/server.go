@@ -14,7 +14,7 @@ import (
 
 // Options of a server. A zero field takes the default named beside it.
 type Options struct {
-	APIKeys []string // as KeyOf reads them; any of them opens everything but /health; none: no key is asked for
+	APIKeys []string // as CheckKey wants them; any of them opens everything but /health; none: no key is asked for
 	Hosts   []string // names that the Host header may hold, whatever the port; none, or "*": any
 	Origins []string // whose pages a browser lets read the answers (CORS); "*": any; none: only the server's own
 

@@ -233,9 +233,13 @@ func (s *onePlan) tokens(n int) []int32 {
 	return out
 }
 
-// prompt reads prompts of n tokens chunk by chunk, each from an empty cache.
+// prompt reads prompts of n tokens chunk by chunk, or at once where the model does, each from an
+// empty cache.
 func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (took time.Duration, err error) {
-	tokens := s.tokens(n)
+	tokens, chunk := s.tokens(n), s.plan.Chunk
+	if s.on.Model.AtOnce() {
+		chunk = n
+	}
 	for range times {
 		cache := s.on.NewCache()
 		seq := cache.Open(kvcache.Salt{})
@@ -243,11 +247,11 @@ func (s *onePlan) prompt(ctx context.Context, l *pool.Leader, n, times int) (too
 			return 0, fmt.Errorf("a prompt of %d tokens does not fit the KV cache", n)
 		}
 		began := time.Now()
-		for pos := 0; pos < n; pos += s.plan.Chunk {
+		for pos := 0; pos < n; pos += chunk {
 			if err := context.Cause(ctx); err != nil {
 				return 0, err
 			}
-			rows := min(s.plan.Chunk, n-pos)
+			rows := min(chunk, n-pos)
 			b := kvcache.Batch{Tokens: tokens[pos : pos+rows], Prefill: true}
 			if pos+rows == n {
 				b.LogitRows = []int32{int32(rows - 1)}

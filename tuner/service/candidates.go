@@ -14,8 +14,9 @@ import (
 
 // Options narrow what Candidates offers. The zero value narrows nothing.
 type Options struct {
-	TP      int // only this tensor-parallel degree; 0: all
-	Threads int // at most so many PUs in a phase; 0: no such bound
+	TP      int  // only this tensor-parallel degree; 0: all
+	Threads int  // at most so many PUs in a phase; 0: no such bound
+	Alike   bool // decode's PUs are those of prefill: for a pooled model, which decodes nothing
 	// Cache is the bytes of keys and values that there must be room for; 0: those of one sequence
 	// of the model's context, at most 4096 positions, if all layers remember all of it.
 	Cache int64
@@ -29,8 +30,9 @@ type Space struct {
 	Configs   []*Config
 	Refused   map[string]int // how many configurations were refused, by reason
 
-	site *site
-	room *room
+	site  *site
+	room  *room
+	alike bool
 }
 
 // ErrNoFit says that a machine has no configuration for a model.
@@ -60,7 +62,7 @@ func Candidates(p *profiles.Profile, shape plans.ModelShape, o Options) (*Space,
 	if o.Threads > 0 {
 		w.site.most = min(w.site.most, o.Threads)
 	}
-	w.space.site, w.space.room = w.site, w.room
+	w.space.site, w.space.room, w.space.alike = w.site, w.room, o.Alike
 	w.always(p, tree)
 	var stats topotree.Stats
 	bounds := topotree.Bounds{First: p.Groups(), Stats: &stats, MaxTrees: max(1000, int(maxTreePUs)/tree.PUs())}
@@ -207,6 +209,9 @@ func (w *walk) cuttable(ranks int) bool {
 
 // offer adds a configuration that is new and that fits.
 func (w *walk) offer(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, o Origin) {
+	if w.o.Alike {
+		decode = prefill
+	}
 	if !w.site.fits(prefill, decode) {
 		w.space.Refused["more PUs than may be used at once"]++
 		return

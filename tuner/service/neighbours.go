@@ -11,6 +11,9 @@ import (
 // alike wherever colors are alike; a slow node or a throttled core that nobody colored is met here.
 func (s *Space) Neighbours(c *Config) (out []*Config) {
 	add := func(ranks []topotree.CPUSet, prefill, decode topotree.CPUSet, step string) {
+		if s.alike && !prefill.Equal(decode) {
+			return
+		}
 		o := c.Origin
 		if o.Always != "" {
 			o.Section, o.Variant, o.Always = o.Always, step, ""

@@ -1,6 +1,10 @@
 package kernel
 
-import "sandwich/microkernel/qtype"
+import (
+	"slices"
+
+	"sandwich/microkernel/qtype"
+)
 
 // Space lists the kernels of one instruction set, compute path and weight type that the features
 // allow: every register tile that does not spill and is worth trying, in every form. The order is
@@ -16,16 +20,31 @@ func Space(host Features, isa ISA, c Compute, b qtype.Type, keep func(Spec) bool
 	}
 	var out []Spec
 	for dot := range Dots {
-		for form := range Forms {
+		for _, form := range formsInOrder(isa) {
 			for ku := 1; ku <= MaxKU; ku *= 2 {
-				for nr := qtype.PanelWidth; nr <= MaxNR; nr += qtype.PanelWidth {
-					for mr := 1; mr <= MaxMR; mr++ {
-						s := Spec{ISA: isa, Compute: c, B: b, MR: mr, NR: nr, KU: ku, Form: form, Dot: dot}
-						if keep(s) && host.Has(s.Needs()) && s.worthTrying() && s.validate() == nil {
-							out = append(out, s)
-						}
-					}
+				s := Spec{ISA: isa, Compute: c, B: b, KU: ku, Form: form, Dot: dot}
+				if s.validateCompute() == nil {
+					out = s.appendTiles(out, host, keep)
 				}
+			}
+		}
+	}
+	return out
+}
+
+// formsInOrder are those of an instruction set.
+func formsInOrder(isa ISA) []Form {
+	forms := slices.Clone(isa.Target().Forms())
+	slices.Sort(forms)
+	return forms
+}
+
+// appendTiles appends the register tiles of a spec that has none yet.
+func (s Spec) appendTiles(out []Spec, host Features, keep func(Spec) bool) []Spec {
+	for s.NR = qtype.PanelWidth; s.NR <= MaxNR; s.NR += qtype.PanelWidth {
+		for s.MR = 1; s.MR <= MaxMR; s.MR++ {
+			if keep(s) && host.Has(s.Needs()) && s.worthTrying() && s.validate() == nil {
+				out = append(out, s)
 			}
 		}
 	}

@@ -50,16 +50,20 @@ func Print(w io.Writer, b *plans.Bundle, memory string) {
 		exact = s.Rounding
 	}
 	fmt.Fprintf(w, "%s: %s, %s\n", s.Name, s.State, exact)
+	decode, tables := fmt.Sprintf("%s, up to %d rows", b.InWords(s.Service.DecodePUs), s.BatchMax), len(s.Decode)
+	if s.Pooled {
+		decode, tables = "none: the model reads texts and generates nothing", 0
+	}
 	rows := [][]string{
 		{"model", fmt.Sprintf("%s, %s cache", s.Model, s.KV)},
 		{"host", fmt.Sprintf("%s, needs %s", s.CPU, show.OrNone(strings.Join(s.ISA, " ")))},
 		{"prefill", fmt.Sprintf("%s, up to %d rows, chunks of %d tokens", b.InWords(s.Service.PrefillPUs), s.SeqMax,
 			s.Chunk)},
-		{"decode", fmt.Sprintf("%s, up to %d rows", b.InWords(s.Service.DecodePUs), s.BatchMax)},
+		{"decode", decode},
 		{"ranks", ranksText(s.Service.Ranks)},
 		{"memory", memory},
 		{"kernels", fmt.Sprintf("%s in %s (--kernels lists them)", show.Plural(len(b.Plan.Kernels()), "micro-kernel"),
-			show.Plural(len(s.Prefill)+len(s.Decode), "table"))},
+			show.Plural(len(s.Prefill)+tables, "table"))},
 		{"content", s.Content},
 	}
 	if s.Unit != "" {
@@ -110,7 +114,9 @@ func Schedules(w io.Writer, s plans.Summary) error {
 		}
 	}
 	add("prefill", s.Prefill)
-	add("decode", s.Decode)
+	if !s.Pooled {
+		add("decode", s.Decode)
+	}
 	fmt.Fprintln(w)
 	return show.Table(w, []string{"weight NxK, rows M", "kernel", "slice", "ways", ""}, rows)
 }

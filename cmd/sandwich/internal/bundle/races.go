@@ -102,7 +102,11 @@ func Verdict(b *plans.Bundle) string {
 	for _, o := range outcomes {
 		parts = append(parts, outcomeText(o, b.State()))
 	}
-	for _, phase := range []string{"prefill", "decode"} {
+	phases := []string{"prefill", "decode"}
+	if b.Plan.Model.Pooled() {
+		phases = phases[:1]
+	}
+	for _, phase := range phases {
 		if !slices.ContainsFunc(outcomes, func(o plans.Outcome) bool { return o.Phase == phase }) {
 			parts = append(parts, phase+": default kept, not measured, the budget was over")
 		}

@@ -1,0 +1,92 @@
+package pool
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// steal reads what a hypervisor has taken of a PU: the eighth number of its line in /proc/stat, in
+// hundredths of a second. A thread's own clock says it finer, as wall time that was neither its
+// time on the CPU nor its wait for it, but only of spans in which it never slept, and to know where
+// such a span begins would cost workers a system call at every barrier.
+type steal struct {
+	fd     int // 0: not open
+	name   []byte
+	buf    []byte
+	before time.Duration // what it said at the last look
+	looked time.Duration // when that was
+}
+
+// stealEvery is the least time between two looks: it counts in steps of 10 ms, and the file is long
+// where there are many PUs.
+const stealEvery = 100 * time.Millisecond
+
+// procStat is where the kernel says what became of the time of each PU.
+const procStat = "/proc/stat"
+
+// open begins to watch a PU. Where the kernel keeps no such account nothing is read later.
+func (s *steal) open(path string, pu int) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil || fd == 0 {
+		return
+	}
+	const line = 8 + 10*21 // a name and ten numbers, at most
+	*s = steal{fd: fd, name: fmt.Appendf(nil, "cpu%d ", pu), buf: make([]byte, (pu+2)*line)}
+	s.before, _ = s.read()
+}
+
+func (s *steal) close() {
+	if s.fd > 0 {
+		unix.Close(s.fd)
+		s.fd = 0
+	}
+}
+
+// since is what was taken since the last look; 0 where that was only just now.
+func (s *steal) since(now time.Duration) time.Duration {
+	if s.fd == 0 || now-s.looked < stealEvery {
+		return 0
+	}
+	s.looked = now
+	taken, ok := s.read()
+	if !ok {
+		return 0
+	}
+	more := taken - s.before
+	s.before = taken
+	return max(0, more)
+}
+
+func (s *steal) read() (time.Duration, bool) {
+	n, err := unix.Pread(s.fd, s.buf, 0)
+	if err != nil {
+		return 0, false
+	}
+	return parseSteal(s.buf[:n], s.name)
+}
+
+// parseSteal takes the eighth number of the line that begins with a name and a space.
+func parseSteal(text, name []byte) (time.Duration, bool) {
+	for len(text) > 0 {
+		var line []byte
+		line, text, _ = bytes.Cut(text, []byte("\n"))
+		numbers, found := bytes.CutPrefix(line, name)
+		if !found {
+			continue
+		}
+		for range 7 {
+			_, numbers, _ = bytes.Cut(numbers, []byte(" "))
+		}
+		number, _, _ := bytes.Cut(numbers, []byte(" "))
+		n, err := strconv.ParseInt(string(number), 10, 64)
+		if err != nil || n < 0 || n > 1<<39 { // hundredths: that is 174 years
+			return 0, false
+		}
+		return time.Duration(n) * (time.Second / 100), true
+	}
+	return 0, false
+}

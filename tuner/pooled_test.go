@@ -1,0 +1,79 @@
+package tuner
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"sandwich/plans"
+	"sandwich/runtime/model"
+)
+
+// TestTunePooled: of a model that generates nothing only what it runs is searched and raced, on
+// texts packed into forwards; its plan is whole all the same.
+func TestTunePooled(t *testing.T) {
+	o := tiny(t)
+	c, ok := model.Tiny("bert")
+	if !ok {
+		t.Fatal("no small bert")
+	}
+	c.Layers, c.Context = 2, 256
+	o.Config, o.SeqMax = &c, 256
+	b, err := Tune(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := c.Shape(o.Type)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plans.Check(b, o.Profile, &shape); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(b.Plan.Decode.PUs, b.Plan.Prefill.PUs) || len(b.Plan.Decode.Tables) == 0 || !b.Show().Pooled {
+		t.Errorf("prefill on PUs %s, decode on %s with %d tables", b.Plan.Prefill.PUs, b.Plan.Decode.PUs,
+			len(b.Plan.Decode.Tables))
+	}
+	for _, x := range b.Evidence.Searches {
+		if x.Phase != "prefill" {
+			t.Errorf("a search in %s", x.Phase)
+		}
+	}
+	for _, x := range b.Evidence.Finalists {
+		if strings.HasPrefix(x.Name, "decode") {
+			t.Errorf("a race of %s", x.Name)
+		}
+	}
+	if len(b.Evidence.Searches) == 0 {
+		t.Error("nothing was searched")
+	}
+	for _, r := range b.Evidence.Road.Candidates {
+		if r.DecodeRate != 0 || r.PrefillRate <= 0 || !slices.Equal(r.PrefillPUs, r.DecodePUs) {
+			t.Errorf("simulated %+v", r)
+		}
+	}
+	if text := b.Plan.Headline(b.State()); strings.Contains(text, "decode") {
+		t.Error(text)
+	}
+}
+
+// TestPackedPrompt: a forward of a race has several texts, each with its answer, and as many as
+// there is room for.
+func TestPackedPrompt(t *testing.T) {
+	for _, c := range []struct{ rows, batch, texts int }{
+		{512, 16, 4}, {512, 3, 3}, {64, 16, 1}, {500, 16, 4}, {512, 1, 1},
+	} {
+		spans := textSpans(c.rows, c.batch)
+		at := 0
+		for _, s := range spans {
+			if s.Row != at {
+				t.Errorf("%+v: a text begins at row %d, not at %d", c, s.Row, at)
+			}
+			at += s.Rows
+		}
+		if len(spans) != c.texts || at != c.rows {
+			t.Errorf("%+v: %+v", c, spans)
+		}
+	}
+}
