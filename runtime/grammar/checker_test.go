@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -33,12 +32,8 @@ func (c checker) valid(s, v any) bool {
 
 func (c checker) keyword(key string, x any, s map[string]any, v any) bool {
 	switch key {
-	case "$ref":
-		at := c.root
-		for _, name := range strings.Split(x.(string), "/")[1:] {
-			at = at.(map[string]any)[name]
-		}
-		return c.valid(at, v)
+	case "$ref", "$dynamicRef":
+		return c.valid(c.target(x.(string)), v)
 	case "type":
 		return c.anyType(x, v)
 	case "enum":
@@ -236,6 +231,12 @@ func (c checker) arrayKeyword(key string, x any, s map[string]any, v []any) bool
 			most = whole(m)
 		}
 		return n >= least && n <= most
+	case "unevaluatedItems":
+		for i := c.evaluatedItems(s, v, true); i < len(v); i++ {
+			if !c.valid(x, v[i]) {
+				return false
+			}
+		}
 	case "prefixItems":
 		for i, y := range x.([]any) {
 			if i < len(v) && !c.valid(y, v[i]) {
@@ -280,6 +281,14 @@ func (c checker) objectKeyword(key string, x any, s, v map[string]any) bool {
 	case "propertyNames":
 		for n := range v {
 			if !c.valid(x, n) {
+				return false
+			}
+		}
+	case "unevaluatedProperties":
+		seen := map[string]bool{}
+		c.evaluated(s, v, seen, true)
+		for n, y := range v {
+			if !seen[n] && !c.valid(x, y) {
 				return false
 			}
 		}

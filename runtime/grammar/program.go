@@ -63,6 +63,9 @@ type builder struct {
 	plain, quoted, blank, any ruleID
 	// multiples are states that many numbers share.
 	multiples map[multiple]int32
+	// patterns are the expressions that were read; work is what products of them took.
+	patterns map[string]*pattern
+	work     int
 	// partly: some of what a schema does not allow was left out.
 	partly bool
 }

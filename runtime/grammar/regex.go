@@ -10,20 +10,25 @@ import (
 // expression of ECMA-262 matches somewhere, unless its anchors say where. What RE2 lacks
 // (look-around, references) and boundaries of words are refused.
 func (b *builder) pattern(path, text string, least, most int) (expr, error) {
-	if least == 0 && most < 0 {
-		if re, err := syntax.Parse(fromECMA(text), syntax.Perl); err == nil {
-			if e, ok := b.whole(re); ok {
-				return e, nil
-			}
-		}
-	}
-	prog, err := compilePattern(path, text)
+	prog, err := b.compiled(path, text)
 	if err != nil {
 		return nil, err
 	}
+	list := parts(prog.re)
+	fit, ok := bounded(list, least, most)
+	few, _ := lengthsOf(list)
+	if !ok && most >= few && times(len(prog.Inst), most) > mostPlaces {
+		fit, ok = lifted(narrowed(list, most), least)
+	}
+	if ok {
+		if e, ok := b.spelled(fit); ok {
+			return e, nil
+		}
+	}
 	any := b.char()
 	return automaton(func(b *builder, from, to int32) {
-		w := &patternWriter{b: b, prog: prog, any: any, least: least, most: most, at: map[patternState]int32{}}
+		w := &patternWriter{b: b, path: path, prog: prog.Prog, any: any, least: least, most: most,
+			at: map[patternState]int32{}}
 		w.cap = max(1, least)
 		if most >= 0 {
 			w.cap = most
@@ -36,8 +41,39 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 	}), nil
 }
 
+// mostPlaces is how many states an expression and the length of its texts may have together.
+const mostPlaces = 1 << 17
+
+// pattern is an expression that was read: as it is written, as a program, and as what tells whether
+// a text matches.
+type pattern struct {
+	re *syntax.Regexp
+	*syntax.Prog
+	whole *regexp.Regexp
+}
+
+// compiled reads an expression, once for all places that have it.
+func (b *builder) compiled(path, text string) (*pattern, error) {
+	if p := b.patterns[text]; p != nil {
+		return p, nil
+	}
+	p, err := compilePattern(path, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.budget.take(int64(64*len(p.Inst) + len(text))); err != nil {
+		err.Path = path
+		return nil, err
+	}
+	if b.patterns == nil {
+		b.patterns = map[string]*pattern{}
+	}
+	b.patterns[text] = p
+	return p, nil
+}
+
 // compilePattern refuses what RE2 lacks, and boundaries of words.
-func compilePattern(path, text string) (*syntax.Prog, error) {
+func compilePattern(path, text string) (*pattern, error) {
 	re, err := syntax.Parse(fromECMA(text), syntax.Perl)
 	if err != nil {
 		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
@@ -52,7 +88,11 @@ func compilePattern(path, text string) (*syntax.Prog, error) {
 			return nil, refuse(path, `the expression %q is not supported: \b and \B are not`, clip(text))
 		}
 	}
-	return prog, nil
+	whole, err := regexp.Compile(fromECMA(text))
+	if err != nil {
+		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+	}
+	return &pattern{re, prog, whole}, nil
 }
 
 // hexEscape is how ECMA spells a character by its number.
@@ -93,6 +133,7 @@ const (
 // patternWriter writes the states of an expression, each when it is first met.
 type patternWriter struct {
 	b           *builder
+	path        string
 	prog        *syntax.Prog
 	any         expr
 	least, most int
@@ -114,6 +155,9 @@ func (w *patternWriter) write(first int32) {
 func (w *patternWriter) state(s patternState) int32 {
 	if at, ok := w.at[s]; ok {
 		return at
+	}
+	if len(w.at) >= mostPlaces {
+		panic(refuse(w.path, "it and the length of its texts have more than %d states together", mostPlaces))
 	}
 	at := w.b.state()
 	w.at[s] = at

@@ -2,37 +2,6 @@ package grammar
 
 import "regexp/syntax"
 
-// whole is what an expression matches as a text between quotes, with its repetitions counted in
-// place of written out; not ok where anchors stand inside of it or what is counted may be empty.
-// Without an anchor at an end any characters may stand there.
-func (b *builder) whole(re *syntax.Regexp) (e expr, ok bool) {
-	parts := []*syntax.Regexp{re}
-	if re.Op == syntax.OpConcat {
-		parts = re.Sub
-	}
-	out := sequence{literal(`"`)}
-	if len(parts) > 0 && parts[0].Op == syntax.OpBeginText {
-		parts = parts[1:]
-	} else {
-		out = append(out, star(stringChar()))
-	}
-	open := true
-	if n := len(parts); n > 0 && parts[n-1].Op == syntax.OpEndText {
-		parts, open = parts[:n-1], false
-	}
-	for _, p := range parts {
-		x, ok := exprOf(p)
-		if !ok {
-			return nil, false
-		}
-		out = append(out, x)
-	}
-	if open {
-		out = append(out, star(stringChar()))
-	}
-	return append(out, literal(`"`)), true
-}
-
 // exprOf is what a part of an expression matches.
 func exprOf(re *syntax.Regexp) (expr, bool) {
 	subs := make([]expr, len(re.Sub))

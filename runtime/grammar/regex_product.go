@@ -17,8 +17,8 @@ type texts struct {
 	mod, rest int
 }
 
-// mostProduct is how many states such a product has at most, and productWork how often an
-// instruction may be asked what it reads: some tenths of a second.
+// mostProduct is how many states such a product has at most, and productWork how often instructions
+// may be asked what they read by all products of a grammar: some tenths of a second.
 const (
 	mostProduct = 8_000
 	productWork = 1 << 25
@@ -26,13 +26,13 @@ const (
 
 // product writes the strings of several expressions.
 func (b *builder) product(path string, t texts) (expr, error) {
-	p := &product{b: b, texts: t, at: map[string]int32{}, idle: map[int]*threads{}}
+	p := &product{b: b, texts: t, at: map[string]int32{}}
 	for i, text := range append(slices.Clone(t.want), t.unwanted...) {
-		prog, err := compilePattern(path, text)
+		prog, err := b.compiled(path, text)
 		if err != nil {
 			return nil, err
 		}
-		p.progs = append(p.progs, prog)
+		p.progs = append(p.progs, prog.Prog)
 		p.unwantedFrom = len(t.want)
 		for j := range prog.Inst {
 			for _, r := range instRunes(&prog.Inst[j]) {
@@ -48,6 +48,7 @@ func (b *builder) product(path string, t texts) (expr, error) {
 	p.cuts = slices.Compact(p.cuts)
 	for _, prog := range p.progs {
 		p.takes = append(p.takes, p.tabulate(prog))
+		p.sets = append(p.sets, threadSets{ids: map[string]int32{}})
 	}
 	return automaton(func(b *builder, from, to int32) {
 		first, last := b.state(), b.state()
@@ -64,9 +65,18 @@ type threads struct {
 	matched bool
 }
 
-// position is a state of a product.
+// threadSets are the threads that an expression was met with, by number, and what is behind each
+// range of characters: 1 + the number, 0 where nobody went.
+type threadSets struct {
+	all   []threads
+	ends  []bool // by number: a text that ends here is matched
+	ids   map[string]int32
+	moves [][]int32
+}
+
+// position is a state of a product: the number of each expression's threads.
 type position struct {
-	each  []threads
+	each  []int32
 	count int
 	state int32
 }
@@ -76,24 +86,23 @@ type product struct {
 	b            *builder
 	progs        []*syntax.Prog
 	unwantedFrom int
-	cuts         []rune     // the first characters of ranges that no expression parts
-	takes        [][][]bool // by expression, instruction and range: whether it reads it
-	work         int
-	idle         map[int]*threads // by expression: where no match goes on
+	cuts         []rune       // the first characters of ranges that no expression parts
+	takes        [][][]bool   // by expression, instruction and range: whether it reads it
+	sets         []threadSets // by expression
 	at           map[string]int32
 	todo         []position
 }
 
 func (p *product) write(first, last int32) {
 	start := position{}
-	for _, prog := range p.progs {
-		start.each = append(start.each, p.closure(prog, []uint32{uint32(prog.Start)}, true))
+	for i, prog := range p.progs {
+		start.each = append(start.each, p.number(i, p.closure(prog, []uint32{uint32(prog.Start)}, true)))
 	}
 	p.b.eps(first, p.state(start))
 	for len(p.todo) > 0 {
 		s := p.todo[len(p.todo)-1]
 		p.todo = p.todo[:len(p.todo)-1]
-		if len(p.at) > mostProduct || p.work > productWork {
+		if len(p.at) > mostProduct || p.b.work > productWork {
 			panic(refuse("", "its expressions have too many states together, which is not supported"))
 		}
 		p.expand(s, last)
@@ -103,7 +112,7 @@ func (p *product) write(first, last int32) {
 func (p *product) expand(s position, last int32) {
 	ok := s.count >= p.least && (p.mod == 0 || s.count%p.mod == p.rest)
 	for i, t := range s.each {
-		ok = ok && p.ends(p.progs[i], t) == (i < p.unwantedFrom)
+		ok = ok && p.sets[i].ends[t] == (i < p.unwantedFrom)
 	}
 	if ok {
 		p.b.eps(s.state, last)
@@ -111,6 +120,7 @@ func (p *product) expand(s position, last int32) {
 	if p.most >= 0 && s.count >= p.most {
 		return
 	}
+	p.b.work += len(p.cuts) * len(s.each)
 	ways := map[int32]runes{}
 	var order []int32
 	for i, lo := range p.cuts {
@@ -124,9 +134,10 @@ func (p *product) expand(s position, last int32) {
 		next := position{count: p.counted(s.count + 1)}
 		dead := false
 		for j, t := range s.each {
-			after := p.read(j, t, i)
+			to := p.read(j, t, i)
+			after := &p.sets[j].all[to]
 			dead = dead || j < p.unwantedFrom && !after.matched && len(after.pcs) == 0
-			next.each = append(next.each, after)
+			next.each = append(next.each, to)
 		}
 		if dead {
 			continue
@@ -160,10 +171,7 @@ func (p *product) counted(n int) int {
 func (p *product) state(s position) int32 {
 	var key []byte
 	for _, t := range s.each {
-		key = binary.AppendUvarint(key, uint64(len(t.pcs))<<1|uint64(b2i(t.matched)))
-		for _, pc := range t.pcs {
-			key = binary.AppendUvarint(key, uint64(pc))
-		}
+		key = binary.AppendUvarint(key, uint64(t))
 	}
 	key = binary.AppendUvarint(key, uint64(s.count))
 	at, ok := p.at[string(key)]
@@ -176,11 +184,24 @@ func (p *product) state(s position) int32 {
 	return at
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
+// number is that of some threads of an expression.
+func (p *product) number(of int, t threads) int32 {
+	var key []byte
+	for _, pc := range t.pcs {
+		key = binary.AppendUvarint(key, uint64(pc)+1)
 	}
-	return 0
+	if t.matched {
+		key = append(key, 0)
+	}
+	s := &p.sets[of]
+	id, ok := s.ids[string(key)]
+	if !ok {
+		id = int32(len(s.all))
+		s.ids[string(key)] = id
+		s.all, s.ends = append(s.all, t), append(s.ends, p.ends(p.progs[of], t))
+		s.moves = append(s.moves, make([]int32, len(p.cuts)))
+	}
+	return id
 }
 
 // closure follows instructions that read nothing. begin tells that no character was read yet.
@@ -246,26 +267,25 @@ func (p *product) tabulate(prog *syntax.Prog) [][]bool {
 }
 
 // read goes on behind a character of a range. A match may begin behind each.
-func (p *product) read(of int, t threads, cut int) threads {
-	if t.matched {
-		return t
+func (p *product) read(of int, id int32, cut int) int32 {
+	s := &p.sets[of]
+	if s.all[id].matched {
+		return id
 	}
-	p.work += len(t.pcs) + 1
+	if to := s.moves[id][cut]; to > 0 {
+		return to - 1
+	}
+	t := s.all[id]
 	next := []uint32{uint32(p.progs[of].Start)}
 	for _, pc := range t.pcs {
 		if takes := p.takes[of][pc]; takes != nil && takes[cut] {
 			next = append(next, p.progs[of].Inst[pc].Out)
 		}
 	}
-	if p.work += 8 * len(next); len(next) > 1 {
-		return p.closure(p.progs[of], next, false)
-	}
-	// Most characters of large sets lead nowhere, all alike.
-	if p.idle[of] == nil {
-		t := p.closure(p.progs[of], next, false)
-		p.idle[of] = &t
-	}
-	return *p.idle[of]
+	p.b.work += len(t.pcs) + 8*len(next)
+	to := p.number(of, p.closure(p.progs[of], next, false))
+	s.moves[id][cut] = to + 1
+	return to
 }
 
 // ends tells whether a text that ends here is matched.

@@ -40,9 +40,15 @@ type compiler struct {
 	leaves map[string]ruleID
 	todo   []string
 	made   int // schemas that were made by merging, under names of their own in place of a path
+	merges int // values in all that were merged
+	flats  int // parts of schemas that were flattened
+	denied int // schemas of which it was asked what they do not allow
 	extra  map[string]*value
-	// anchors are paths by their names; nil before one is asked for.
+	// anchors are paths by their names, nil before one is asked for; twice are names that several
+	// places have.
 	anchors map[string]string
+	twice   map[string]bool
+	inner   bool // a schema below the root has an $id of its own
 	// origin is the path of the schema that a merged one was made for, alike the one of a text.
 	origin, alike map[string]string
 }
@@ -193,33 +199,13 @@ func (c *compiler) expr(s *value, path string) (expr, error) {
 	case s.kind != kindObject:
 		return nil, refuse(show(path), "a schema must be an object, true or false")
 	}
-	if err := checkKeywords(s, path); err != nil {
-		return nil, err
-	}
-	for _, combine := range []func(*value, string) (expr, bool, error){c.conditions, c.reference, c.allOf, c.choices,
-		c.constants} {
+	for _, combine := range []func(*value, string) (expr, bool, error){c.unevaluated, c.conditions, c.reference,
+		c.allOf, c.choices, c.constants} {
 		if e, done, err := combine(s, path); done || err != nil {
 			return e, err
 		}
 	}
 	return c.typed(s, path)
-}
-
-// unsupported are keywords that decide what is valid and cannot be generated.
-var unsupported = []string{"$dynamicRef", "$recursiveRef"}
-
-func checkKeywords(s *value, path string) error {
-	for _, k := range unsupported {
-		if s.get(k) != nil {
-			return refuse(show(path)+"/"+k, "this keyword is not supported")
-		}
-	}
-	for _, k := range []string{"unevaluatedProperties", "unevaluatedItems"} {
-		if v := s.get(k); v != nil && !v.isTrue() {
-			return refuse(show(path)+"/"+k, "this keyword is not supported")
-		}
-	}
-	return nil
 }
 
 // typeNames are the types that JSON Schema knows; every number is a "number".

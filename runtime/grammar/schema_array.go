@@ -13,8 +13,6 @@ func (c *compiler) array(s *value, path string) (expr, error) {
 	}
 	unique := s.get("uniqueItems").isTrue() && (most < 0 || most > 1)
 	switch {
-	case unique && s.get("contains") != nil:
-		return nil, refuse(show(path)+"/contains", "it is not supported beside uniqueItems")
 	case unique:
 		return c.unique(s, path, least, most)
 	case s.get("contains") != nil:
@@ -89,6 +87,9 @@ func (c *compiler) tuple(places []expr, item expr, least, most int) expr {
 // of their list.
 const mostInAnyOrder = 8
 
+// mostUnlike is among how many constants unlike items are: each may follow all before it.
+const mostUnlike = 1000
+
 // unique is the arrays of unlike items. Constants are told apart; of other items there is one at
 // most.
 func (c *compiler) unique(s *value, path string, least, most int) (expr, error) {
@@ -99,13 +100,17 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 		if err != nil {
 			return nil, err
 		}
-		e, done, err := c.constants(flat, at)
+		w, err := c.plainConstants(flat, at)
 		if err != nil {
 			return nil, err
 		}
-		if w, ok := e.(words); ok && done {
+		if w != nil {
 			list = distinct(w)
 		}
+	}
+	few, many, inside, err := c.unlikeContained(s, path, list)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case list == nil && least > 1:
@@ -117,6 +122,10 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 			one = &value{kind: kindObject}
 		}
 		limit := &value{kind: kindNumber, text: "1"}
+		if few > 1 {
+			return nil, refuse(show(path)+"/minContains", "unlike items are supported for constants, and for one item "+
+				"at most of other kinds")
+		}
 		return c.array(one.and("maxItems", limit), path)
 	case most < 0 || most > len(list):
 		most = len(list)
@@ -124,13 +133,18 @@ func (c *compiler) unique(s *value, path string, least, most int) (expr, error) 
 	if least > most {
 		return nothing{}, nil
 	}
+	if len(list) > mostUnlike {
+		return nil, refuse(show(path)+"/uniqueItems", "unlike items are told apart among %d constants at most, not %d",
+			mostUnlike, len(list))
+	}
 	space := c.space()
 	return automaton(func(b *builder, from, to int32) {
-		u := &uniqueWriter{b: b, list: list, least: least, most: most, comma: sequence{space, literal(","), space},
-			at: map[uniquePlace]int32{}, end: b.state()}
+		u := &uniqueWriter{b: b, list: list, few: few, many: many, inside: inside, least: least, most: most,
+			comma: sequence{space, literal(","), space},
+			at:    map[uniquePlace]int32{}, end: b.state()}
 		open := b.state()
 		b.edge(from, open, byteRange{'[', '['})
-		if least == 0 {
+		if least == 0 && few == 0 {
 			b.eps(open, u.end)
 		}
 		b.write(space, open, u.state(uniquePlace{}))
@@ -157,17 +171,80 @@ func distinct(w words) []string {
 	return out
 }
 
-// uniquePlace is before an item: which constants were used, or from which on they may follow, and
-// how many items there are.
+// plainConstants are the constants of a flat schema that has no alternatives; nil where it is
+// another one.
+func (c *compiler) plainConstants(flat *value, path string) (words, error) {
+	if flat.kind != kindObject || flat.get("anyOf") != nil || flat.get("oneOf") != nil {
+		return nil, nil
+	}
+	e, done, err := c.constants(flat, path)
+	if w, ok := e.(words); ok && done && err == nil {
+		return w, nil
+	}
+	return nil, err
+}
+
+// unlikeContained is how many of some constants must be as contains says, and how many may be (many
+// < 0: any number), and which of them are.
+func (c *compiler) unlikeContained(s *value, path string, list []string) (few, many int,
+	in map[string]bool, err error) {
+	k := s.get("contains")
+	if k == nil {
+		return 0, -1, nil, nil
+	}
+	if k.kind != kindObject && k.kind != kindBool {
+		return 0, 0, nil, refuse(show(path)+"/contains", "a schema must be an object, true or false")
+	}
+	if few, err = count(s, path, "minContains", 1); err == nil {
+		many, err = count(s, path, "maxContains", -1)
+	}
+	if err != nil || list == nil || few == 0 && many < 0 {
+		return few, many, nil, err
+	}
+	item, err := c.flat(located{s.get("items"), path + "/items"}, 0)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	wanted, err := c.flat(located{k, path + "/contains"}, 0)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if in = map[string]bool{}; wanted.isFalse() {
+		return few, many, in, nil
+	}
+	both, err := c.merge(item, wanted, path+"/contains")
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	w, err := c.plainConstants(both, path+"/contains")
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	// An expression for a format has not all that the format allows.
+	if w == nil && constantsOf(both) == nil || both.get("anyOf") != nil || both.get("oneOf") != nil ||
+		wanted.get("format") != nil {
+		return 0, 0, nil, refuse(show(path)+"/contains", "beside uniqueItems it is supported where types, constants, "+
+			"bounds and expressions alone say which items are meant")
+	}
+	for _, x := range w {
+		in[x] = true
+	}
+	return few, many, in, nil
+}
+
+// uniquePlace is before an item: which constants were used, or from which on they may follow, how
+// many items there are, and how many of them are as contains says, up to what matters.
 type uniquePlace struct {
-	used    uint32
-	from, n int
+	used       uint32
+	from, n, k int
 }
 
 type uniqueWriter struct {
 	b           *builder
 	list        []string
 	least, most int
+	few, many   int // as contains says
+	inside      map[string]bool
 	comma       expr
 	at          map[uniquePlace]int32
 	end         int32
@@ -180,7 +257,14 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 	at := u.b.state()
 	u.at[p] = at
 	for i := p.from; i < len(u.list); i++ {
-		next := uniquePlace{p.used, i + 1, p.n + 1}
+		next := uniquePlace{p.used, i + 1, p.n + 1, p.k}
+		if u.inside[u.list[i]] {
+			if next.k++; u.many >= 0 && next.k > u.many {
+				continue
+			} else if u.many < 0 {
+				next.k = min(next.k, u.few)
+			}
+		}
 		if u.most == len(u.list) {
 			next.n = min(next.n, max(u.least, 1)) // there is no end but that of the list
 		}
@@ -192,7 +276,7 @@ func (u *uniqueWriter) state(p uniquePlace) int32 {
 		}
 		behind := u.b.state()
 		u.b.write(literal(u.list[i]), at, behind)
-		if next.n >= u.least {
+		if next.n >= u.least && next.k >= u.few {
 			u.b.eps(behind, u.end)
 		}
 		if next.n < u.most || u.most == len(u.list) {

@@ -11,7 +11,8 @@ func itoa(i int) string { return strconv.Itoa(i) }
 
 // describing are keywords that say nothing about what is valid.
 var describing = []string{"title", "description", "default", "examples", "example", "deprecated", "readOnly",
-	"writeOnly", "nullable", "discriminator", "$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "strict"}
+	"writeOnly", "nullable", "discriminator", "$schema", "$id", "$comment", "$anchor", "$dynamicAnchor",
+	"$recursiveAnchor", "$vocabulary", "$defs", "definitions", "strict"}
 
 // without is a schema without some of its keywords; nil where only describing ones are left.
 func (v *value) without(keys ...string) *value {
@@ -30,42 +31,78 @@ func (v *value) without(keys ...string) *value {
 	return out
 }
 
-// reference follows $ref; keywords beside it hold, too.
+// referring are the keywords that refer to a schema.
+var referring = []string{"$ref", "$dynamicRef", "$recursiveRef"}
+
+// reference follows references; keywords beside one hold, too.
 func (c *compiler) reference(s *value, path string) (expr, bool, error) {
-	r := s.get("$ref")
-	if r == nil {
-		return nil, false, nil
-	}
-	target, err := c.resolve(r, path)
-	if err != nil {
-		return nil, false, err
-	}
-	rest := s.without("$ref")
-	if rest == nil {
-		e, err := c.refer(target)
+	for _, key := range referring {
+		r := s.get(key)
+		if r == nil {
+			continue
+		}
+		target, err := c.resolve(key, r, path)
+		if err != nil {
+			return nil, false, err
+		}
+		rest := s.without(key)
+		if rest == nil {
+			e, err := c.refer(target)
+			return e, true, err
+		}
+		v, err := c.find(target)
+		if err != nil {
+			return nil, false, err
+		}
+		e, err := c.merged(path, located{v, target}, located{rest, path})
 		return e, true, err
 	}
-	v, err := c.find(target)
-	if err != nil {
-		return nil, false, err
-	}
-	e, err := c.merged(path, located{v, target}, located{rest, path})
-	return e, true, err
+	return nil, false, nil
 }
 
-// resolve is the path that a reference means.
-func (c *compiler) resolve(r *value, path string) (string, error) {
-	at := show(path) + "/$ref"
+// inPlace are the schemas that a schema refers to and those of its allOf, which hold for the same
+// value.
+func (c *compiler) inPlace(x located) (parts []located, err error) {
+	for _, key := range referring {
+		r := x.schema.get(key)
+		if r == nil {
+			continue
+		}
+		target, err := c.resolve(key, r, x.path)
+		if err != nil {
+			return nil, err
+		}
+		v, err := c.find(target)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, located{v, target})
+	}
+	if l := x.schema.get("allOf"); l != nil {
+		for i, y := range l.list {
+			parts = append(parts, located{y, x.path + "/allOf/" + itoa(i)})
+		}
+	}
+	return parts, nil
+}
+
+// resolve is the path that a reference means. One that is dynamic means what a plain one does where
+// one place of the document has the name: who came by another way finds no other.
+func (c *compiler) resolve(key string, r *value, path string) (string, error) {
+	at := show(path) + "/" + key
 	ref, ok := strings.CutPrefix(r.text, "#")
 	if r.kind != kindString || !ok {
 		return "", refuse(at, "%q is outside of the schema; only references that begin with # are followed",
 			clip(r.text))
 	}
-	if ref != "" && ref[0] != '/' {
-		if c.anchors == nil {
-			c.anchors = map[string]string{}
-			c.noteAnchors(c.root, "")
-		}
+	if c.anchors == nil {
+		c.anchors, c.twice = map[string]string{}, map[string]bool{}
+		c.noteAnchors(c.root, "")
+	}
+	switch {
+	case key == "$dynamicRef" && c.twice[ref], key == "$recursiveRef" && c.inner:
+		return "", refuse(at, "%q may mean one place or another, by the way that an answer takes", clip(r.text))
+	case ref != "" && ref[0] != '/':
 		if found, ok := c.anchors[ref]; ok {
 			return found, nil
 		}
@@ -83,10 +120,17 @@ var percent = strings.NewReplacer("%20", " ", "%25", "%", "%22", `"`, "%24", "$"
 
 // noteAnchors finds the names of places in the schema, once; the first of equal ones holds.
 func (c *compiler) noteAnchors(v *value, path string) {
-	if a := v.get("$anchor"); a != nil && a.kind == kindString {
-		if _, met := c.anchors[a.text]; !met {
-			c.anchors[a.text] = path
+	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
+		if a := v.get(key); a != nil && a.kind == kindString {
+			if _, met := c.anchors[a.text]; met {
+				c.twice[a.text] = true
+			} else {
+				c.anchors[a.text] = path
+			}
 		}
+	}
+	if id := v.get("$id"); path != "" && id != nil && id.kind == kindString {
+		c.inner = true
 	}
 	for _, m := range v.members {
 		c.noteAnchors(m.value, path+"/"+escapePointer(m.name))
@@ -235,6 +279,40 @@ func (v *value) hasType(names []string) bool {
 	}
 	x, ok := rational(v)
 	return ok && x.IsInt() && slices.Contains(names, "integer")
+}
+
+// key is a text that values share which are equal, and no others.
+func (v *value) key() string {
+	switch v.kind {
+	case kindNumber:
+		if x, ok := rational(v); ok {
+			return "d" + x.RatString()
+		}
+	case kindArray:
+		out := "["
+		for _, x := range v.list {
+			k := x.key()
+			out += itoa(len(k)) + ":" + k
+		}
+		return out
+	case kindObject:
+		var all []string
+		for _, m := range v.members {
+			k := m.value.key()
+			all = append(all, itoa(len(m.name))+":"+m.name+itoa(len(k))+":"+k)
+		}
+		slices.Sort(all)
+		return "{" + strings.Join(all, ",")
+	}
+	return string(v.kind) + v.text
+}
+
+func keysOf(list []*value) map[string]bool {
+	out := make(map[string]bool, len(list))
+	for _, x := range list {
+		out[x.key()] = true
+	}
+	return out
 }
 
 // equal tells whether two values are the same; numbers by what they are worth.

@@ -93,7 +93,7 @@ func (c *compiler) texts(s *value, path string) (t texts, err error) {
 		if p.kind != kindString {
 			return t, refuse(show(path)+"/pattern", "it must be a string")
 		}
-		if _, err := compilePattern(show(path)+"/pattern", p.text); err != nil {
+		if _, err := c.compiled(show(path)+"/pattern", p.text); err != nil {
 			return t, err
 		}
 		t.want = append(t.want, p.text)

@@ -13,8 +13,26 @@ type located struct {
 	path   string
 }
 
-// mostMerged is how many schemas one grammar may merge; a cycle of allOf reaches it.
-const mostMerged = 2000
+// mostMerged is how many schemas one grammar may merge, which a cycle of allOf reaches; mostValues
+// how many values all that is merged has, and mostFlat how many parts of schemas may be looked at
+// for it. Merged schemas share their parts, so that few of them may be endless texts.
+const (
+	mostMerged = 2000
+	mostValues = 1 << 20
+	mostFlat   = 1 << 16
+)
+
+// weight is how many values a value has, counted up to some more than most.
+func (v *value) weight(most int) int {
+	n := 1 + len(v.text)/64
+	for i := 0; i < len(v.list) && n <= most; i++ {
+		n += v.list[i].weight(most - n)
+	}
+	for i := 0; i < len(v.members) && n <= most; i++ {
+		n += v.members[i].value.weight(most - n)
+	}
+	return n
+}
 
 // merged is the rule of what all of the schemas allow: one schema that is made of them.
 func (c *compiler) merged(path string, all ...located) (expr, error) {
@@ -32,6 +50,9 @@ func (c *compiler) merged(path string, all ...located) (expr, error) {
 	}
 	if c.extra == nil {
 		c.extra, c.origin, c.alike = map[string]*value{}, map[string]string{}, map[string]string{}
+	}
+	if c.merges += sum.weight(mostValues); c.merges > mostValues {
+		return nil, refuse(show(path), "what it merges takes more than %d values", mostValues)
 	}
 	text := string(sum.write(nil))
 	if name, met := c.alike[text]; met {
@@ -53,29 +74,23 @@ func (c *compiler) flat(x located, depth int) (*value, error) { return c.flatten
 func (c *compiler) wide(x located, depth int) (*value, error) { return c.flatten(x, depth, false) }
 
 func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error) {
-	if depth > 64 {
+	if depth > 64 || c.flats > mostFlat {
 		return nil, refuse(show(x.path), "it refers to itself without end")
 	}
 	if x.schema.kind != kindObject {
 		return x.schema, nil
 	}
 	x.schema = x.schema.withContains()
-	var parts []located
-	if r := x.schema.get("$ref"); r != nil {
-		target, err := c.resolve(r, x.path)
-		if err != nil {
+	whole, known := x.schema, evaluated{}
+	if whole.limits() {
+		x.schema = whole.but(unevaluatedKeys[0]).but(unevaluatedKeys[1])
+		if err := known.add(c, x, depth); err != nil {
 			return nil, err
 		}
-		v, err := c.find(target)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, located{v, target})
 	}
-	if l := x.schema.get("allOf"); l != nil {
-		for i, y := range l.list {
-			parts = append(parts, located{y, x.path + "/allOf/" + itoa(i)})
-		}
+	parts, err := c.inPlace(x)
+	if err != nil {
+		return nil, err
 	}
 	if conditions {
 		more, err := c.alternatives(x.schema, x.path, depth)
@@ -88,10 +103,11 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 	}
 	sum := x.schema
 	if len(parts) > 0 {
-		if sum = x.schema.without(append([]string{"$ref", "allOf"}, conditional...)...); sum == nil {
+		if sum = x.schema.without(slices.Concat(referring, []string{"allOf"}, conditional)...); sum == nil {
 			sum = &value{kind: kindBool, text: "true"}
 		}
 	}
+	c.flats += len(parts)
 	for _, p := range parts {
 		v, err := c.flatten(p, depth+1, conditions)
 		if err == nil {
@@ -100,6 +116,9 @@ func (c *compiler) flatten(x located, depth int, conditions bool) (*value, error
 		if err != nil {
 			return nil, err
 		}
+	}
+	if whole.limits() {
+		return c.sealed(sum, whole, known, x.path)
 	}
 	return sum, nil
 }
@@ -260,7 +279,8 @@ func mergeKeyword(key string, a, b *value, path string) (*value, error) {
 		"maxContains":
 		return extreme(a, b, -1), nil
 	case "enum":
-		in := func(x *value) bool { return !slices.ContainsFunc(b.list, x.equal) }
+		known := keysOf(b.list)
+		in := func(x *value) bool { return !known[x.key()] }
 		return &value{kind: kindArray, list: slices.DeleteFunc(slices.Clone(a.list), in)}, nil
 	case "anyOf":
 		if len(a.list)*len(b.list) > mostMerged {

@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -70,16 +69,16 @@ func (c *compiler) hasText(t texts, s string) bool {
 		return false
 	}
 	for _, p := range t.want {
-		if !matches(p, s) {
+		if !c.matches(p, s) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return matches(p, s) })
+	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return c.matches(p, s) })
 }
 
-func matches(pattern, s string) bool {
-	re, err := regexp.Compile(fromECMA(pattern))
-	return err == nil && re.MatchString(s)
+func (c *compiler) matches(text, s string) bool {
+	p, err := c.compiled("", text)
+	return err == nil && p.whole.MatchString(s)
 }
 
 // otherNames is any name but those of the properties. As long as it begins like one of them it is

@@ -116,6 +116,10 @@ func (v *value) and(key string, x *value) *value {
 	return &value{kind: kindObject, members: append(slices.Clone(v.members), member{key, x})}
 }
 
+// mostDenied is how many schemas of a grammar are asked what they do not allow; what is left then
+// says less.
+const mostDenied = 1 << 10
+
 // negated is a schema of what another one does not allow, as far as that can be said: all that it
 // allows is not allowed there, and some of that may be missing. It is refused where nothing can be
 // said. What is missing must not be taken for what is allowed: it never looks at what was
@@ -128,9 +132,11 @@ func (c *compiler) negated(x located, depth int) (*value, error) {
 		return &value{kind: kindBool, text: "true"}, nil
 	case s.kind != kindObject:
 		return nil, refuse(show(x.path), "a schema must be an object, true or false")
-	case depth > 64:
+	case depth > 64 || c.denied >= mostDenied:
+		c.partly = true
 		return nil, refuse(show(x.path), "it refers to itself without end")
 	}
+	c.denied++
 	var out []*value
 	asserts := false
 	for _, m := range x.schema.members {
@@ -167,8 +173,8 @@ func (c *compiler) negatedMember(x located, m member, depth int) (out []*value, 
 		}
 	}
 	switch m.name {
-	case "$ref":
-		target, err := c.resolve(m.value, x.path)
+	case "$ref", "$dynamicRef", "$recursiveRef":
+		target, err := c.resolve(m.name, m.value, x.path)
 		if err != nil {
 			return nil, err
 		}

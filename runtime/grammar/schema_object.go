@@ -153,7 +153,7 @@ func (w *objectWriter) valueOf(s, patterns *value, name string) (expr, error) {
 	}
 	if patterns != nil {
 		for _, m := range patterns.members {
-			if matches(m.name, name) {
+			if w.matches(m.name, name) {
 				all = append(all, located{m.value, w.path + "/patternProperties/" + escapePointer(m.name)})
 			}
 		}
@@ -197,7 +197,7 @@ func (w *objectWriter) additional(s, patterns *value) error {
 		var all []located
 		for i, m := range list {
 			at := w.path + "/patternProperties/" + escapePointer(m.name)
-			if _, err := compilePattern(show(at), m.name); err != nil {
+			if _, err := w.compiled(show(at), m.name); err != nil {
 				return err
 			}
 			if set>>i&1 == 0 {

@@ -1,0 +1,161 @@
+package grammar
+
+import "slices"
+
+// unevaluatedKeys are the keywords of members and of items that no other keyword says anything of.
+var unevaluatedKeys = []string{"unevaluatedProperties", "unevaluatedItems"}
+
+// evaluated is what the keywords of a schema say something of, whatever the value is.
+type evaluated struct {
+	names, patterns []string
+	members, items  bool // all of them
+}
+
+// Keywords by which a schema that may hold or not says something of members or of items.
+var (
+	evaluating = []string{"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items",
+		"prefixItems", "additionalItems", "unevaluatedItems", "contains", "$ref", "$dynamicRef", "$recursiveRef"}
+	choosing = []string{"anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies"}
+)
+
+// add adds what a schema evaluates. It is refused where that depends on the value.
+func (e *evaluated) add(c *compiler, x located, depth int) error {
+	s := x.schema
+	if s.kind != kindObject {
+		return nil
+	}
+	if c.flats++; depth > 64 || c.flats > mostFlat {
+		return refuse(show(x.path), "it refers to itself without end")
+	}
+	for _, k := range choosing {
+		if v := s.get(k); v != nil && v.says(evaluating) {
+			return refuse(show(x.path)+"/"+k, "it is not supported where another keyword says what is not evaluated")
+		}
+	}
+	if s.get("contains") != nil {
+		return refuse(show(x.path)+"/contains", "it is not supported where another keyword says what is not evaluated")
+	}
+	for _, m := range s.members {
+		switch m.name {
+		case "properties":
+			for _, p := range m.value.members {
+				e.names = append(e.names, p.name)
+			}
+		case "patternProperties":
+			for _, p := range m.value.members {
+				e.patterns = append(e.patterns, p.name)
+			}
+		case "additionalProperties", "unevaluatedProperties":
+			e.members = true
+		case "items":
+			e.items = e.items || m.value.kind != kindArray
+		case "additionalItems", "unevaluatedItems":
+			e.items = true
+		}
+	}
+	parts, err := c.inPlace(x)
+	for _, p := range parts {
+		if err == nil {
+			err = e.add(c, p, depth+1)
+		}
+	}
+	return err
+}
+
+// says tells whether a keyword of these stands anywhere in a value.
+func (v *value) says(keys []string) bool {
+	for _, m := range v.members {
+		if slices.Contains(keys, m.name) || m.value.says(keys) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(v.list, func(x *value) bool { return x.says(keys) })
+}
+
+// limits tells whether a schema allows less than all of what is not evaluated.
+func (v *value) limits() bool {
+	return slices.ContainsFunc(unevaluatedKeys, func(k string) bool { return v.get(k) != nil && !v.get(k).isTrue() })
+}
+
+// sealed is a flat schema in which what is not evaluated is as a schema says.
+func (c *compiler) sealed(flat, by *value, e evaluated, path string) (*value, error) {
+	if flat.kind != kindObject && flat.isFalse() {
+		return flat, nil
+	}
+	out := &value{kind: kindObject}
+	members, items := by.get(unevaluatedKeys[0]), by.get(unevaluatedKeys[1])
+	members, items = unless(e.members, members), unless(e.items, items)
+	for _, m := range flat.members {
+		switch {
+		case members != nil && m.name == "properties":
+			props := &value{kind: kindObject}
+			for _, p := range m.value.members {
+				if !slices.Contains(e.names, p.name) && !slices.ContainsFunc(e.patterns,
+					func(re string) bool { return c.matches(re, p.name) }) {
+					p.value = both(p.value, members)
+				}
+				props.members = append(props.members, p)
+			}
+			m.value = props
+		case members != nil && m.name == "additionalProperties", items != nil && m.name == "additionalItems",
+			items != nil && m.name == "items" && m.value.kind != kindArray:
+			return nil, refuse(show(path), "what is not evaluated cannot be told from what is")
+		}
+		out.members = append(out.members, m)
+	}
+	if members != nil {
+		out = out.and("additionalProperties", members)
+	}
+	if it := flat.get("items"); items != nil && it != nil {
+		out = out.and("additionalItems", items)
+	} else if items != nil {
+		out = out.and("items", items)
+	}
+	return out, nil
+}
+
+// unless is a schema that says something, where it is not passed over.
+func unless(passed bool, v *value) *value {
+	if passed || v == nil || v.isTrue() {
+		return nil
+	}
+	return v
+}
+
+// unevaluated is a schema that limits what is not evaluated; beside alternatives, what each of them
+// evaluates with the rest.
+func (c *compiler) unevaluated(s *value, path string) (expr, bool, error) {
+	if !s.limits() {
+		return nil, false, nil
+	}
+	key := "anyOf"
+	if s.get(key) == nil {
+		key = "oneOf"
+	}
+	list := s.get(key)
+	if list == nil || !list.says(evaluating) || s.get("anyOf") != nil && s.get("oneOf") != nil {
+		e, err := c.merged(path, located{s, path})
+		return e, true, err
+	}
+	if key == "oneOf" {
+		if err := c.checkDisjoint(list, path); err != nil {
+			return nil, false, err
+		}
+	}
+	var out choice
+	for _, x := range list.list {
+		// allOf of both evaluates what they do.
+		one := s.but(key)
+		all := &value{kind: kindArray, list: []*value{x}}
+		if old := s.get("allOf"); old != nil {
+			all.list = append(all.list, old.list...)
+			one = one.but("allOf")
+		}
+		e, err := c.merged(path, located{one.and("allOf", all), path})
+		if err != nil {
+			return nil, false, err
+		}
+		out = append(out, e)
+	}
+	return out, true, nil
+}

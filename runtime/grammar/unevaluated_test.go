@@ -1,0 +1,168 @@
+package grammar
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+)
+
+// drawnValid draws answers under a schema and has the checker judge them; false where it is
+// refused.
+func drawnValid(t *testing.T, v *Vocab, r *rand.Rand, schema any, n int) bool {
+	t.Helper()
+	text, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := FromSchema(text)
+	if err != nil {
+		if e, ok := err.(*Error); !ok || e.Path == "" {
+			t.Errorf("%s: refused without a path: %v", text, err)
+		}
+		return false
+	}
+	root := decode(t, string(text))
+	for i := range n {
+		m := g.Matcher(v)
+		got, cut := answer(t, m, r, m.Needs()+1+[]int{0, 9, 40, 90}[i%4])
+		if !cut && !(checker{root}).valid(root, decode(t, got)) {
+			t.Errorf("%s\nallows %s", text, got)
+			return true
+		}
+	}
+	return true
+}
+
+// What other keywords say nothing of is as unevaluatedProperties says; generated schemas.
+func TestUnevaluatedProperties(t *testing.T) {
+	v, taken := testVocab(1500, 5), 0
+	for seed := range uint64(120) {
+		r := schemaMaker{rand.New(rand.NewPCG(seed, 41)), 1}
+		plain := func() object {
+			name := r.name()
+			s := object{"type": "object", "properties": object{name: r.leaf(), r.name(): r.leaf()}}
+			if r.chance(25) {
+				s["required"] = []any{name}
+			}
+			if r.chance(20) {
+				s["patternProperties"] = object{"^a": r.leaf()}
+			}
+			if r.chance(15) {
+				s["unevaluatedProperties"] = r.pick(false, true, object{"type": "integer"})
+			}
+			return s
+		}
+		s := plain()
+		s["$defs"] = object{"d": plain()}
+		s["$dynamicAnchor"] = "top"
+		if r.chance(60) {
+			s["$ref"] = "#/$defs/d"
+		}
+		if r.chance(60) {
+			s["allOf"] = []any{plain(), plain()}
+		}
+		switch r.IntN(5) {
+		case 0:
+			s["anyOf"] = []any{plain(), plain()}
+		case 1:
+			s["not"] = plain()
+		case 2:
+			s["if"], s["then"] = plain(), plain()
+		case 3:
+			s["dependentRequired"] = object{"a": []any{"ab"}}
+		}
+		s["unevaluatedProperties"] = r.pick(false, false, object{"$dynamicRef": "#top"}, object{"type": "null"})
+		if drawnValid(t, v, r.Rand, s, 8) {
+			taken++
+		}
+	}
+	if t.Logf("%d of 120 taken", taken); taken < 40 {
+		t.Errorf("%d of 120 schemas taken", taken)
+	}
+}
+
+// The same for items.
+func TestUnevaluatedItems(t *testing.T) {
+	v, taken := testVocab(1500, 5), 0
+	for seed := range uint64(60) {
+		r := schemaMaker{rand.New(rand.NewPCG(seed, 44)), 1}
+		plain := func() object {
+			s := object{"type": "array"}
+			if r.chance(60) {
+				s["prefixItems"] = r.list(1+r.IntN(2), 0)
+			}
+			if r.chance(10) {
+				s["items"] = r.leaf()
+			}
+			if r.chance(15) {
+				s["unevaluatedItems"] = r.pick(false, true, object{"type": "integer"})
+			}
+			return s
+		}
+		s := plain()
+		s["$defs"] = object{"d": plain()}
+		if r.chance(50) {
+			s["$ref"] = "#/$defs/d"
+		}
+		if r.chance(50) {
+			s["allOf"] = []any{plain(), plain()}
+		}
+		if r.chance(20) {
+			s["anyOf"] = []any{plain(), plain()}
+		}
+		s["unevaluatedItems"] = r.pick(false, false, object{"type": "boolean"})
+		if drawnValid(t, v, r.Rand, s, 8) {
+			taken++
+		}
+	}
+	if t.Logf("%d of 60 taken", taken); taken < 30 {
+		t.Errorf("%d of 60 schemas taken", taken)
+	}
+}
+
+// Unlike constants of which contains counts some.
+func TestContainsOfUnlike(t *testing.T) {
+	v, taken := testVocab(800, 6), 0
+	for seed := range uint64(60) {
+		r := schemaMaker{rand.New(rand.NewPCG(seed, 42)), 1}
+		s := object{"type": "array", "uniqueItems": true, "items": r.pick(
+			object{"enum": []any{"a", "b", 1, nil, "cc", 7}}, object{"enum": []any{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+			object{"type": "string", "maxLength": 2},
+			object{"enum": []any{1, 5}, "anyOf": []any{object{"maximum": 3}}}),
+			"contains": r.pick(object{"type": "string"}, object{"minimum": 5}, object{"enum": []any{"b", 2, 7}},
+				object{"pattern": "^[ab]"}, true, false, object{"const": 1})}
+		if r.chance(50) {
+			s["minContains"] = r.IntN(3)
+		}
+		if r.chance(40) {
+			s["maxContains"] = r.IntN(3)
+		}
+		if r.chance(40) {
+			s["maxItems"] = 1 + r.IntN(4)
+		}
+		if drawnValid(t, v, r.Rand, s, 8) {
+			taken++
+		}
+	}
+	if t.Logf("%d of 60 taken", taken); taken < 25 {
+		t.Errorf("%d of 60 schemas taken", taken)
+	}
+}
+
+// References by name, as meta-schemas have them, and what cannot be decided.
+func TestDynamicReferences(t *testing.T) {
+	v, r := testVocab(800, 6), rand.New(rand.NewPCG(1, 43))
+	tree := object{"$dynamicAnchor": "node", "type": "object", "properties": object{"v": object{"type": "integer"},
+		"kids": object{"type": "array", "items": object{"$dynamicRef": "#node"}}}, "unevaluatedProperties": false,
+		"required": []any{"kids"}}
+	if !drawnValid(t, v, r, tree, 20) {
+		t.Error("a tree by $dynamicRef is refused")
+	}
+	for _, text := range []string{
+		`{"$dynamicAnchor":"a","items":{"$dynamicRef":"#a"},"$defs":{"b":{"$dynamicAnchor":"a"}}}`,
+		`{"items":{"$dynamicRef":"#none"}}`, `{"items":{"$recursiveRef":"#"},"$defs":{"b":{"$id":"x"}}}`} {
+		if _, err := FromSchema([]byte(text)); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
