@@ -100,7 +100,8 @@ func toLlamaServer(e *export) {
 		e.note("lost: %d ranks; threads split all rows, and weights lie where they were first touched", p.TP())
 	}
 	e.note("--poll 50 spins and then sleeps, which comes nearest to 50 microseconds of spinning; builds with OpenMP " +
-		"read neither it nor the masks: there GOMP_SPINCOUNT says how long, and GOMP_CPU_AFFINITY where, generation first")
+		"read neither it nor the masks: there GOMP_SPINCOUNT says how long, and GOMP_CPU_AFFINITY where, " +
+		"generation first")
 	words := []string{"llama-server",
 		fmt.Sprintf("--threads %d --cpu-mask %s --cpu-strict 1", len(p.Decode.PUs), hexMask(p.Decode.PUs)),
 		fmt.Sprintf("--threads-batch %d --cpu-mask-batch %s --cpu-strict-batch 1", len(p.Prefill.PUs),
