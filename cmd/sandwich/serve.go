@@ -48,8 +48,7 @@ Requests that run at the same time share decode batches; a request beyond --para
 SIGTERM and Ctrl-C let the answers under way finish; SIGHUP reads --api-key-file again.
 
 /health answers 503 while the model loads, with the stage and its share, 200 when requests are taken,
-	and 503 again until
-the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.
+and 503 again until the last answer has ended. --health-listen gives it a door of its own, which answers however many clients there are.
 
 Each request has a line on stderr when it ends: id (also sent as X-Request-Id; a client's own is kept), route,
 status, tokens, times; no prompts, no answers, no keys. 499 is a client that hung up; probes of /health and /metrics
