@@ -170,6 +170,7 @@ func haltingForward(t *testing.T, line *Line, tokens []int32, round int) (halts 
 // TestWhatIsWaitedFor: of a lost worker's chunk the team waits for few kinds of ops; those that a
 // forward is made of are taken back.
 func TestWhatIsWaitedFor(t *testing.T) {
+	skipUnderRace(t)
 	t.Setenv("SANDWICH_LOSE", "1:0%:1ms")
 	r := openTestRunner(t, lostFile(t, "qwen3"), thumb.Options{Threads: 2}, lostChunk)
 	defer r.Close()

@@ -283,6 +283,7 @@ func TestKeepRanks(t *testing.T) {
 // ranks, too, which meet between them. The tokens are those of reactive work,
 // of which nothing is cut.
 func TestRanksCut(t *testing.T) {
+	skipUnderRace(t)
 	file, err := tinyFile()
 	if err != nil {
 		t.Fatal(err)

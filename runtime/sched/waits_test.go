@@ -13,7 +13,7 @@ import (
 // which under pressure are computed again at most as often as they produce a
 // token. Aging is one forward a millisecond here.
 func TestBoundedWaits(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range manyHistories() / 100 {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		cfg := Config{
 			Blocks: 4 + rng.IntN(20), MaxRunning: 1 + rng.IntN(6), Queue: 1 + rng.IntN(4), Chunk: 64,
