@@ -23,9 +23,9 @@ func ratesOf(r roofline.CoreRates) Rates {
 		Pairs: clip(r.Pairs, 0.25, 2), Unit: clip(r.Unit, 0.05, 64), UnitKernel: clip(r.UnitKernel, 0.05, 16)}
 }
 
-// portsReached is the share of measured load ports that a kernel keeps busy: tiles of 14x16 in
-// q4_0, which load the most, get 1.53 vectors a cycle of the 1.93 that a Sapphire Rapids loads from
-// L1.
+// portsReached is the share of measured load ports that a kernel is taken to keep busy: reckoned
+// from the time of tiles of 14x16 in q4_0, which load the most, some 1.5 vectors a cycle of the 1.6
+// to 1.9 that a Sapphire Rapids loads from L1.
 const portsReached = 0.8
 
 // RatesKnown says that a profile has the rates that tiles are weighed by.

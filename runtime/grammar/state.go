@@ -196,7 +196,6 @@ const manyMoves = 24
 
 // step is after where the byte was not met. What is behind it is behind all bytes around it that no
 // edge tells apart: letters of a text mostly lead one way, and closures are most of a mask's time.
-
 func (m *machine) step(s *state, b byte) *state {
 	if !s.bytes.has(b) {
 		return m.dead

@@ -45,7 +45,7 @@ func TestOldLossesDoNotCount(t *testing.T) {
 	if n := w.pool.risk.Load(); n != int64(w.riskUntil) {
 		t.Errorf("the pool is at risk until %d, its worker until %d", n, w.riskUntil)
 	}
-	if w.spin = 0; w.losing > lossMost {
+	if w.losing > lossMost {
 		t.Errorf("%v are left to drain, more than %v", w.losing, lossMost)
 	}
 }

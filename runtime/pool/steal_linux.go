@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // steal reads what a hypervisor has taken of a PU: the eighth number of its line in /proc/stat, in
@@ -14,9 +12,8 @@ import (
 // time on the CPU nor its wait for it, but only of spans in which it never slept, and to know where
 // such a span begins would cost workers a system call at every barrier.
 type steal struct {
-	fd     int // 0: not open
+	account
 	name   []byte
-	buf    []byte
 	before time.Duration // what it said at the last look
 	looked time.Duration // when that was
 }
@@ -28,22 +25,11 @@ const stealEvery = 100 * time.Millisecond
 // procStat is where the kernel says what became of the time of each PU.
 const procStat = "/proc/stat"
 
-// open begins to watch a PU. Where the kernel keeps no such account nothing is read later.
+// open begins to watch a PU.
 func (s *steal) open(path string, pu int) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil || fd == 0 {
-		return
-	}
 	const line = 8 + 10*21 // a name and ten numbers, at most
-	*s = steal{fd: fd, name: fmt.Appendf(nil, "cpu%d ", pu), buf: make([]byte, (pu+2)*line)}
+	*s = steal{account: openAccount(path, (pu+2)*line), name: fmt.Appendf(nil, "cpu%d ", pu)}
 	s.before, _ = s.read()
-}
-
-func (s *steal) close() {
-	if s.fd > 0 {
-		unix.Close(s.fd)
-		s.fd = 0
-	}
 }
 
 // since is what was taken since the last look; 0 where that was only just now.
@@ -61,13 +47,7 @@ func (s *steal) since(now time.Duration) time.Duration {
 	return max(0, more)
 }
 
-func (s *steal) read() (time.Duration, bool) {
-	n, err := unix.Pread(s.fd, s.buf, 0)
-	if err != nil {
-		return 0, false
-	}
-	return parseSteal(s.buf[:n], s.name)
-}
+func (s *steal) read() (time.Duration, bool) { return parseSteal(s.text(), s.name) }
 
 // parseSteal takes the eighth number of the line that begins with a name and a space.
 func parseSteal(text, name []byte) (time.Duration, bool) {
