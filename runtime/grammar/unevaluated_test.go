@@ -35,9 +35,7 @@ func drawnValid(t *testing.T, v *Vocab, r *rand.Rand, schema any, n int) bool {
 
 // What other keywords say nothing of is as unevaluatedProperties says; generated schemas.
 func TestUnevaluatedProperties(t *testing.T) {
-	v, taken := testVocab(1500, 5), 0
-	for seed := range uint64(120) {
-		r := schemaMaker{rand.New(rand.NewPCG(seed, 41)), 1}
+	manyTaken(t, testVocab(1500, 5), 41, 120, 40, func(r schemaMaker) object {
 		plain := func() object {
 			name := r.name()
 			s := object{"type": "object", "properties": object{name: r.leaf(), r.name(): r.leaf()}}
@@ -72,20 +70,13 @@ func TestUnevaluatedProperties(t *testing.T) {
 			s["dependentRequired"] = object{"a": []any{"ab"}}
 		}
 		s["unevaluatedProperties"] = r.pick(false, false, object{"$dynamicRef": "#top"}, object{"type": "null"})
-		if drawnValid(t, v, r.Rand, s, 8) {
-			taken++
-		}
-	}
-	if t.Logf("%d of 120 taken", taken); taken < 40 {
-		t.Errorf("%d of 120 schemas taken", taken)
-	}
+		return s
+	})
 }
 
 // The same for items.
 func TestUnevaluatedItems(t *testing.T) {
-	v, taken := testVocab(1500, 5), 0
-	for seed := range uint64(60) {
-		r := schemaMaker{rand.New(rand.NewPCG(seed, 44)), 1}
+	manyTaken(t, testVocab(1500, 5), 44, 60, 30, func(r schemaMaker) object {
 		plain := func() object {
 			s := object{"type": "array"}
 			if r.chance(60) {
@@ -111,20 +102,13 @@ func TestUnevaluatedItems(t *testing.T) {
 			s["anyOf"] = []any{plain(), plain()}
 		}
 		s["unevaluatedItems"] = r.pick(false, false, object{"type": "boolean"})
-		if drawnValid(t, v, r.Rand, s, 8) {
-			taken++
-		}
-	}
-	if t.Logf("%d of 60 taken", taken); taken < 30 {
-		t.Errorf("%d of 60 schemas taken", taken)
-	}
+		return s
+	})
 }
 
 // Unlike constants of which contains counts some.
 func TestContainsOfUnlike(t *testing.T) {
-	v, taken := testVocab(800, 6), 0
-	for seed := range uint64(60) {
-		r := schemaMaker{rand.New(rand.NewPCG(seed, 42)), 1}
+	manyTaken(t, testVocab(800, 6), 42, 60, 25, func(r schemaMaker) object {
 		s := object{"type": "array", "uniqueItems": true, "items": r.pick(
 			object{"enum": []any{"a", "b", 1, nil, "cc", 7}}, object{"enum": []any{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
 			object{"type": "string", "maxLength": 2},
@@ -140,13 +124,8 @@ func TestContainsOfUnlike(t *testing.T) {
 		if r.chance(40) {
 			s["maxItems"] = 1 + r.IntN(4)
 		}
-		if drawnValid(t, v, r.Rand, s, 8) {
-			taken++
-		}
-	}
-	if t.Logf("%d of 60 taken", taken); taken < 25 {
-		t.Errorf("%d of 60 schemas taken", taken)
-	}
+		return s
+	})
 }
 
 // References by name, as meta-schemas have them, and what cannot be decided.
@@ -164,5 +143,21 @@ func TestDynamicReferences(t *testing.T) {
 		if _, err := FromSchema([]byte(text)); err == nil {
 			t.Errorf("%s is taken", text)
 		}
+	}
+}
+
+// manyTaken draws schemas from a stream of random numbers. All finished answers under them are
+// valid, and at least so many of them are not refused.
+func manyTaken(t *testing.T, v *Vocab, stream uint64, drawn, least int, schema func(r schemaMaker) object) {
+	t.Helper()
+	taken := 0
+	for seed := range uint64(drawn) {
+		r := schemaMaker{rand.New(rand.NewPCG(seed, stream)), 1}
+		if drawnValid(t, v, r.Rand, schema(r), 8) {
+			taken++
+		}
+	}
+	if t.Logf("%d of %d taken", taken, drawn); taken < least {
+		t.Errorf("%d of %d schemas taken", taken, drawn)
 	}
 }

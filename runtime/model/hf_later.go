@@ -102,6 +102,7 @@ func (h *HF) demands(sizes map[string]int) error {
 	if len(lacks) == 0 {
 		return nil
 	}
+	slices.Sort(lacks) // a map gives them in any order
 	return fmt.Errorf("a config.json of %s without %s is %w: give the sizes", h.ModelType, anyOf(lacks), ErrUnsupported)
 }
 
