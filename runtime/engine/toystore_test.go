@@ -145,6 +145,7 @@ func TestWindowMemoryIsFlat(t *testing.T) {
 // they are preempted and evicted for; and a conversation that goes on computes what is new and one
 // block at most.
 func TestWindowsServe(t *testing.T) {
+	skipUnderRace(t)
 	file := toyFile(t, toyConfig("toy-ends"))
 	o := optionsFor(t, file)
 	o.Context, o.Blocks = 600, 14 // fewer than four requests want
