@@ -3,6 +3,7 @@ package grammar
 import (
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode"
 )
 
@@ -45,11 +46,48 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 const mostPlaces = 1 << 17
 
 // pattern is an expression that was read: as it is written, as a program, and as what tells whether
-// a text matches.
+// a text matches, which is made when somebody asks.
 type pattern struct {
 	re *syntax.Regexp
 	*syntax.Prog
 	whole *regexp.Regexp
+}
+
+// mostPattern is how long an expression may be, and mostClasses how many classes of characters by
+// their names it may have, each of which is a list of hundreds of ranges before anybody counts.
+const (
+	mostPattern = 256 << 10
+	mostClasses = 4 << 10
+)
+
+// memory is about how many bytes an expression takes that was read, as it is written and as a
+// program, which share their classes.
+func (p *pattern) memory(text string) int64 { return int64(64*len(p.Inst)+len(text)) + nodesOf(p.re) }
+
+func nodesOf(re *syntax.Regexp) int64 {
+	n := int64(192 + 4*cap(re.Rune))
+	for _, s := range re.Sub {
+		n += nodesOf(s)
+	}
+	return n
+}
+
+// matches tells whether a text matches an expression that was read before.
+func (b *builder) matches(text, s string) bool {
+	p, err := b.compiled("", text)
+	if err != nil {
+		return false
+	}
+	if p.whole == nil {
+		// What it takes is counted as what the expression takes; some have a second program.
+		if b.budget.take(2*p.memory(text)) != nil {
+			return false
+		}
+		if p.whole, err = regexp.Compile(fromECMA(text)); err != nil {
+			return false
+		}
+	}
+	return p.whole.MatchString(s)
 }
 
 // compiled reads an expression, once for all places that have it.
@@ -61,7 +99,7 @@ func (b *builder) compiled(path, text string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.budget.take(int64(64*len(p.Inst) + len(text))); err != nil {
+	if err := b.budget.take(p.memory(text)); err != nil {
 		err.Path = path
 		return nil, err
 	}
@@ -74,6 +112,10 @@ func (b *builder) compiled(path, text string) (*pattern, error) {
 
 // compilePattern refuses what RE2 lacks, and boundaries of words.
 func compilePattern(path, text string) (*pattern, error) {
+	if named := strings.Count(text, `\p`) + strings.Count(text, `\P`); len(text) > mostPattern || named > mostClasses {
+		return nil, refuse(path, "an expression takes %d bytes and %d classes such as \\p{L} at most, not %d and %d",
+			mostPattern, mostClasses, len(text), named)
+	}
 	re, err := syntax.Parse(fromECMA(text), syntax.Perl)
 	if err != nil {
 		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
@@ -88,11 +130,7 @@ func compilePattern(path, text string) (*pattern, error) {
 			return nil, refuse(path, `the expression %q is not supported: \b and \B are not`, clip(text))
 		}
 	}
-	whole, err := regexp.Compile(fromECMA(text))
-	if err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
-	}
-	return &pattern{re, prog, whole}, nil
+	return &pattern{re: re, Prog: prog}, nil
 }
 
 // hexEscape is how ECMA spells a character by its number.

@@ -46,16 +46,26 @@ func (b *builder) product(path string, t texts) (expr, error) {
 	p.cuts = append(p.cuts, 0, 0xD800, 0xE000)
 	slices.Sort(p.cuts)
 	p.cuts = slices.Compact(p.cuts)
-	for _, prog := range p.progs {
-		p.takes = append(p.takes, p.tabulate(prog))
-		p.sets = append(p.sets, threadSets{ids: map[string]int32{}})
-	}
 	return automaton(func(b *builder, from, to int32) {
 		first, last := b.state(), b.state()
 		b.edge(from, first, byteRange{'"', '"'})
 		b.edge(last, to, byteRange{'"', '"'})
 		p.write(first, last)
+		p.drop()
 	}), nil
+}
+
+// take counts what the product takes while it is written, and drop gives that back.
+func (p *product) take(n int) {
+	p.taken += int64(n)
+	if err := p.b.budget.take(int64(n)); err != nil {
+		panic(err)
+	}
+}
+
+func (p *product) drop() {
+	p.b.budget.give(p.taken)
+	p.taken, p.takes, p.sets, p.at, p.todo = 0, nil, nil, map[string]int32{}, nil
 }
 
 // threads are the instructions at which an expression may be, and whether it has matched already
@@ -91,9 +101,14 @@ type product struct {
 	sets         []threadSets // by expression
 	at           map[string]int32
 	todo         []position
+	taken        int64 // bytes
 }
 
 func (p *product) write(first, last int32) {
+	for _, prog := range p.progs {
+		p.takes = append(p.takes, p.tabulate(prog))
+		p.sets = append(p.sets, threadSets{ids: map[string]int32{}})
+	}
 	start := position{}
 	for i, prog := range p.progs {
 		start.each = append(start.each, p.number(i, p.closure(prog, []uint32{uint32(prog.Start)}, true)))
@@ -176,6 +191,7 @@ func (p *product) state(s position) int32 {
 	key = binary.AppendUvarint(key, uint64(s.count))
 	at, ok := p.at[string(key)]
 	if !ok {
+		p.take(128 + 4*len(s.each) + len(key))
 		at = p.b.state()
 		p.at[string(key)] = at
 		s.state = at
@@ -196,6 +212,7 @@ func (p *product) number(of int, t threads) int32 {
 	s := &p.sets[of]
 	id, ok := s.ids[string(key)]
 	if !ok {
+		p.take(4*len(p.cuts) + 8*len(t.pcs) + 160)
 		id = int32(len(s.all))
 		s.ids[string(key)] = id
 		s.all, s.ends = append(s.all, t), append(s.ends, p.ends(p.progs[of], t))
@@ -255,6 +272,7 @@ func (p *product) tabulate(prog *syntax.Prog) [][]bool {
 		default:
 			continue
 		}
+		p.take(len(p.cuts))
 		out[pc] = make([]bool, len(p.cuts))
 		for _, x := range instRunes(in) {
 			from, _ := slices.BinarySearch(p.cuts, x.lo)

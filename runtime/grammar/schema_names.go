@@ -76,11 +76,6 @@ func (c *compiler) hasText(t texts, s string) bool {
 	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return c.matches(p, s) })
 }
 
-func (c *compiler) matches(text, s string) bool {
-	p, err := c.compiled("", text)
-	return err == nil && p.whole.MatchString(s)
-}
-
 // otherNames is any name but those of the properties. As long as it begins like one of them it is
 // spelled without escapes, so that no spelling of theirs gets through.
 func (c *compiler) otherNames(props []property) expr {
