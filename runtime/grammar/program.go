@@ -64,8 +64,10 @@ type builder struct {
 	// multiples are states that many numbers share.
 	multiples map[multiple]int32
 	// patterns are the expressions that were read; work is what products of them took.
-	patterns map[string]*pattern
+	patterns map[patternKey]*pattern
 	work     int
+	// refused is why a rule cannot be written that was made.
+	refused *Error
 	// partly: some of what a schema does not allow was left out.
 	partly bool
 }
@@ -105,6 +107,9 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 			panic(over)
 		}
 	}()
+	if b.refused != nil {
+		return nil, b.refused
+	}
 	for i := range b.rules {
 		b.rules[i].start = b.state()
 	}

@@ -28,11 +28,11 @@ const (
 func (b *builder) product(path string, t texts) (expr, error) {
 	p := &product{b: b, texts: t, at: map[string]int32{}}
 	for i, text := range append(slices.Clone(t.want), t.unwanted...) {
-		prog, err := b.compiled(path, text)
+		prog, err := b.progOf(path, text, i >= len(t.want))
 		if err != nil {
 			return nil, err
 		}
-		p.progs = append(p.progs, prog.Prog)
+		p.progs = append(p.progs, prog)
 		p.unwantedFrom = len(t.want)
 		for j := range prog.Inst {
 			for _, r := range instRunes(&prog.Inst[j]) {
@@ -111,7 +111,7 @@ func (p *product) write(first, last int32) {
 	}
 	start := position{}
 	for i, prog := range p.progs {
-		start.each = append(start.each, p.number(i, p.closure(prog, []uint32{uint32(prog.Start)}, true)))
+		start.each = append(start.each, p.number(i, closure(prog, []uint32{uint32(prog.Start)}, true)))
 	}
 	p.b.eps(first, p.state(start))
 	for len(p.todo) > 0 {
@@ -215,14 +215,14 @@ func (p *product) number(of int, t threads) int32 {
 		p.take(4*len(p.cuts) + 8*len(t.pcs) + 160)
 		id = int32(len(s.all))
 		s.ids[string(key)] = id
-		s.all, s.ends = append(s.all, t), append(s.ends, p.ends(p.progs[of], t))
+		s.all, s.ends = append(s.all, t), append(s.ends, ends(p.progs[of], t))
 		s.moves = append(s.moves, make([]int32, len(p.cuts)))
 	}
 	return id
 }
 
 // closure follows instructions that read nothing. begin tells that no character was read yet.
-func (p *product) closure(prog *syntax.Prog, pcs []uint32, begin bool) (t threads) {
+func closure(prog *syntax.Prog, pcs []uint32, begin bool) (t threads) {
 	seen := map[uint32]bool{}
 	var visit func(pc uint32)
 	visit = func(pc uint32) {
@@ -268,7 +268,7 @@ func (p *product) tabulate(prog *syntax.Prog) [][]bool {
 	for pc := range prog.Inst {
 		in := &prog.Inst[pc]
 		switch in.Op {
-		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny:
 		default:
 			continue
 		}
@@ -301,13 +301,13 @@ func (p *product) read(of int, id int32, cut int) int32 {
 		}
 	}
 	p.b.work += len(t.pcs) + 8*len(next)
-	to := p.number(of, p.closure(p.progs[of], next, false))
+	to := p.number(of, closure(p.progs[of], next, false))
 	s.moves[id][cut] = to + 1
 	return to
 }
 
 // ends tells whether a text that ends here is matched.
-func (p *product) ends(prog *syntax.Prog, t threads) bool {
+func ends(prog *syntax.Prog, t threads) bool {
 	if t.matched {
 		return true
 	}
