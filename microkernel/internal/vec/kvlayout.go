@@ -166,8 +166,8 @@ func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 		return
 	case l.Rounded && v.native:
 		for t := range tokens {
-			v.storeRounded(vecgen.StoreK16, unsafe.Add(block, 2*l.kIndex(pos+t, 0)), 2*lanes*roundPiece, at(x, t*stride),
-				l.HeadDim)
+			v.storeRounded(vecgen.StoreK16, unsafe.Add(block, 2*l.kIndex(pos+t, 0)), 2*lanes*roundPiece,
+				at(x, t*stride), l.HeadDim)
 		}
 		return
 	case l.Rounded:
