@@ -29,13 +29,13 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 		return fmt.Errorf("pack: %d bytes are too few for %d rows of %d bytes, %d apart", len(raw), n1-n0,
 			row, rowStride)
 	}
-	stride := l.PanelStride()
+	stride, used := l.PanelStride(), l.panelBytes(l.K)
 	for n := n0; n < n1; n += PanelWidth {
 		panel := dst[n/PanelWidth*stride:][:stride]
 		src := raw[(n-n0)*rowStride:]
 		columns := min(PanelWidth, n1-n)
-		pack.Panel(l.Type.Desc(), panel, src, rowStride, columns, l.K)
-		clear(panel[l.panelBytes(l.K):])
+		pack.Panel(l.Type.Desc(), panel[:used], src, rowStride, columns, l.K)
+		clear(panel[used:])
 	}
 	return nil
 }

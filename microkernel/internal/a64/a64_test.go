@@ -17,10 +17,11 @@ const every = DotProd | I8MM | BF16 | SME
 func draw(r *rand.Rand, o *Op) []Operand {
 	var out []Operand
 	regs := r.Perm(31)
-	for i, f := range o.fields {
+	fields := o.parse().fields
+	for i, f := range fields {
 		switch f.class {
 		case vector:
-			out = append(out, V(regs[i]+r.IntN(2)*(i+1)/len(o.fields)))
+			out = append(out, V(regs[i]+r.IntN(2)*(i+1)/len(fields)))
 		case general:
 			out = append(out, X(regs[i]))
 		case number:

@@ -68,12 +68,13 @@ func (a *Asm) I(o *Op, args ...Operand) {
 		a.Fail("%s is beyond the instruction set of this function", o.syntax)
 		return
 	}
-	if len(args) != len(o.fields) {
-		a.Fail("%s takes %d operands, not %d", o.syntax, len(o.fields), len(args))
+	fields := o.parse().fields
+	if len(args) != len(fields) {
+		a.Fail("%s takes %d operands, not %d", o.syntax, len(fields), len(args))
 		return
 	}
 	w := o.word
-	for i, f := range o.fields {
+	for i, f := range fields {
 		c, v := args[i].operand()
 		bits, ok := f.encode(v)
 		if c != f.class || !ok {

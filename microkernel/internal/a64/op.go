@@ -3,6 +3,7 @@ package a64
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // class is what kind of operand a field takes.
@@ -30,6 +31,13 @@ type Op struct {
 	syntax string
 	word   uint32
 	level  Level
+	once   sync.Once
+	parsed
+}
+
+// parsed is a syntax taken apart: when the first instruction is emitted, not when a process starts,
+// of which most never emit one.
+type parsed struct {
 	fields []field
 	pieces []string // the text around the fields
 }
@@ -49,32 +57,39 @@ func def(word uint32, syntax string) *Op { return defAt(Base, word, syntax) }
 
 func defAt(level Level, word uint32, syntax string) *Op {
 	o := &Op{syntax: syntax, word: word, level: level}
-	parts := strings.Split(syntax, "%")
-	o.pieces = []string{parts[0]}
-	for _, p := range parts[1:] {
-		n := 0
-		for n < len(p) && (p[n] >= 'a' && p[n] <= 'z' || p[n] >= 'A' && p[n] <= 'Z' || p[n] >= '0' && p[n] <= '9') {
-			n++
-		}
-		if p[0] == 'T' {
-			n = 2 // a tile's number, with the letters of a slice behind it
-		}
-		o.fields = append(o.fields, fieldOf(p[:n]))
-		o.pieces = append(o.pieces, p[n:])
-	}
 	all = append(all, o)
 	return o
+}
+
+// parse takes the syntax apart.
+func (o *Op) parse() *parsed {
+	o.once.Do(func() {
+		parts := strings.Split(o.syntax, "%")
+		o.pieces = []string{parts[0]}
+		for _, p := range parts[1:] {
+			n := 0
+			for n < len(p) && (p[n] >= 'a' && p[n] <= 'z' || p[n] >= 'A' && p[n] <= 'Z' || p[n] >= '0' && p[n] <= '9') {
+				n++
+			}
+			if p[0] == 'T' {
+				n = 2 // a tile's number, with the letters of a slice behind it
+			}
+			o.fields = append(o.fields, fieldOf(p[:n]))
+			o.pieces = append(o.pieces, p[n:])
+		}
+	})
+	return &o.parsed
 }
 
 var places = map[byte]int{'d': 0, 't': 0, 'n': 5, 'm': 16, 'a': 10, 'u': 10}
 
 // fieldOf is the field that a name in a syntax stands for.
 func fieldOf(name string) field {
-	if f, ok := numbers[name]; ok {
+	if f, ok := numbers()[name]; ok {
 		f.class, f.prefix = number, "#"
 		return f
 	}
-	if f, ok := scalable[name]; ok {
+	if f, ok := scalable()[name]; ok {
 		return f
 	}
 	f := field{class: vector, prefix: strings.ToLower(name[:1])}
@@ -99,8 +114,9 @@ func fieldOf(name string) field {
 
 // text spells an instruction as assemblers read it.
 func (o *Op) text(args []Operand) string {
-	s := o.pieces[0]
-	for i, f := range o.fields {
+	of := o.parse()
+	s := of.pieces[0]
+	for i, f := range of.fields {
 		_, v := args[i].operand()
 		if v == 31 && f.last != "" {
 			s += f.last
@@ -111,7 +127,7 @@ func (o *Op) text(args []Operand) string {
 			}
 			s += fmt.Sprintf("%s%d", prefix, v)
 		}
-		s += o.pieces[i+1]
+		s += of.pieces[i+1]
 	}
 	return s
 }
@@ -160,47 +176,49 @@ func element(log int) field {
 }
 
 // numbers are the fields of numbers by the name they have in a syntax.
-var numbers = map[string]field{
-	"i12": unsigned(12, 1, 10), "i16": unsigned(16, 1, 5), "i6": unsigned(6, 1, 10), "hw": unsigned(2, 16, 21),
-	"o1": unsigned(12, 1, 10), "o2": unsigned(12, 2, 10), "o4": unsigned(12, 4, 10), "o8": unsigned(12, 8, 10),
-	"o16": unsigned(12, 16, 10),
-	"p8":  signed(7, 8, 15), "p16": signed(7, 16, 15), "s9": signed(9, 1, 12),
-	"r8": shifted(8, true), "r16": shifted(16, true), "r32": shifted(32, true), "r64": shifted(64, true),
-	"l8": shifted(8, false), "l16": shifted(16, false), "l32": shifted(32, false), "l64": shifted(64, false),
-	"eb": element(0), "eh": element(1), "es": element(2), "ed": element(3),
-	"from": unsigned(2, 4, 11), // bytes from the start of the second source of ext, in words
-	"byte": unsigned(4, 1, 11), // the same in bytes
-	// the lane of a multiplication by element, of 32 bits
-	"lane": {
-		encode: func(v int) (uint32, bool) { return uint32(v&1)<<21 | uint32(v>>1)<<11, v >= 0 && v < 4 },
-		values: []int{0, 1, 2, 3},
-	},
-	// the source lane of ins, of 32 bits
-	"ss": {
-		encode: func(v int) (uint32, bool) { return uint32(v) << 13, v >= 0 && v < 4 },
-		values: []int{0, 1, 2, 3},
-	},
-	// the lane of a load or store of one element: bits Q and S (32 bits), Q (64 bits)
-	"ls": {
-		encode: func(v int) (uint32, bool) { return uint32(v>>1)<<30 | uint32(v&1)<<12, v >= 0 && v < 4 },
-		values: []int{0, 1, 2, 3},
-	},
-	"ld": {
-		encode: func(v int) (uint32, bool) { return uint32(v) << 30, v >= 0 && v < 2 },
-		values: []int{0, 1},
-	},
-	// the eight bits of movi, three and five
-	"m8": {
-		encode: func(v int) (uint32, bool) { return uint32(v>>5)<<16 | uint32(v&31)<<5, v >= 0 && v < 256 },
-		values: []int{0, 1, 15, 128, 255},
-	},
-	// shifts of 64-bit registers are bit-field moves
-	"lsl": {
-		encode: func(v int) (uint32, bool) { return uint32(64-v)%64<<16 | uint32(63-v)<<10, v >= 0 && v < 64 },
-		values: []int{0, 1, 31, 63},
-	},
-	"lsr": {
-		encode: func(v int) (uint32, bool) { return uint32(v)<<16 | 63<<10, v >= 0 && v < 64 },
-		values: []int{0, 1, 31, 63},
-	},
-}
+var numbers = sync.OnceValue(func() map[string]field {
+	return map[string]field{
+		"i12": unsigned(12, 1, 10), "i16": unsigned(16, 1, 5), "i6": unsigned(6, 1, 10), "hw": unsigned(2, 16, 21),
+		"o1": unsigned(12, 1, 10), "o2": unsigned(12, 2, 10), "o4": unsigned(12, 4, 10), "o8": unsigned(12, 8, 10),
+		"o16": unsigned(12, 16, 10),
+		"p8":  signed(7, 8, 15), "p16": signed(7, 16, 15), "s9": signed(9, 1, 12),
+		"r8": shifted(8, true), "r16": shifted(16, true), "r32": shifted(32, true), "r64": shifted(64, true),
+		"l8": shifted(8, false), "l16": shifted(16, false), "l32": shifted(32, false), "l64": shifted(64, false),
+		"eb": element(0), "eh": element(1), "es": element(2), "ed": element(3),
+		"from": unsigned(2, 4, 11), // bytes from the start of the second source of ext, in words
+		"byte": unsigned(4, 1, 11), // the same in bytes
+		// the lane of a multiplication by element, of 32 bits
+		"lane": {
+			encode: func(v int) (uint32, bool) { return uint32(v&1)<<21 | uint32(v>>1)<<11, v >= 0 && v < 4 },
+			values: []int{0, 1, 2, 3},
+		},
+		// the source lane of ins, of 32 bits
+		"ss": {
+			encode: func(v int) (uint32, bool) { return uint32(v) << 13, v >= 0 && v < 4 },
+			values: []int{0, 1, 2, 3},
+		},
+		// the lane of a load or store of one element: bits Q and S (32 bits), Q (64 bits)
+		"ls": {
+			encode: func(v int) (uint32, bool) { return uint32(v>>1)<<30 | uint32(v&1)<<12, v >= 0 && v < 4 },
+			values: []int{0, 1, 2, 3},
+		},
+		"ld": {
+			encode: func(v int) (uint32, bool) { return uint32(v) << 30, v >= 0 && v < 2 },
+			values: []int{0, 1},
+		},
+		// the eight bits of movi, three and five
+		"m8": {
+			encode: func(v int) (uint32, bool) { return uint32(v>>5)<<16 | uint32(v&31)<<5, v >= 0 && v < 256 },
+			values: []int{0, 1, 15, 128, 255},
+		},
+		// shifts of 64-bit registers are bit-field moves
+		"lsl": {
+			encode: func(v int) (uint32, bool) { return uint32(64-v)%64<<16 | uint32(63-v)<<10, v >= 0 && v < 64 },
+			values: []int{0, 1, 31, 63},
+		},
+		"lsr": {
+			encode: func(v int) (uint32, bool) { return uint32(v)<<16 | 63<<10, v >= 0 && v < 64 },
+			values: []int{0, 1, 31, 63},
+		},
+	}
+})

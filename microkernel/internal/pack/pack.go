@@ -2,19 +2,41 @@
 package pack
 
 import (
+	"encoding/binary"
 	"slices"
 	"unsafe"
 
 	"sandwich/microkernel/qtype"
 )
 
+// roomBytes is how much of a panel is packed at a time, in room that the first-level cache holds
+// beside the rows it comes from. The values of a row go to all lines of a block: in memory that is
+// in no cache every store would wait for it, while a copy writes line after line.
+const roomBytes = 8 << 10
+
 // Panel packs the rows of up to PanelWidth columns, rowStride bytes apart and k elements long, into
-// a panel of the layout that microkernel.Layout documents. It writes all of the panel up to k. Two
-// layouts are packed faster than sub-block by sub-block.
+// a panel of the layout that microkernel.Layout documents. It writes all of the panel up to k.
 func Panel(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
+	var room [roomBytes]byte
+	block := d.PanelBytes() // of d.Block elements of all columns
+	blocks := len(room) / block
+	if blocks == 0 { // of no type that there is
+		packBlocks(d, panel, src, rowStride, columns, k)
+		return
+	}
+	for k0, step := 0, blocks*d.Block; k0 < k; k0 += step {
+		part := room[:min(blocks*block, len(panel))]
+		packBlocks(d, part, src[k0/d.Block*d.Bytes:], rowStride, columns, min(step, k-k0))
+		panel = panel[copy(panel, part):]
+	}
+}
+
+// packBlocks is Panel for a room that a cache holds. Two layouts are packed faster than sub-block
+// by sub-block.
+func packBlocks(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 	switch {
 	case d.Float == qtype.Single:
-		packElements[uint32](panel, src, rowStride, columns, k)
+		packWords(panel, src, rowStride, columns, k)
 	case d.Float == qtype.Half:
 		packElements[uint16](panel, src, rowStride, columns, k)
 	case d.Float == qtype.Brain:
@@ -28,10 +50,6 @@ func Panel(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 	}
 }
 
-// packTile is how many k of one row are moved before the next row's turn: sixteen rows of source
-// lines and the lines they scatter to then stay in the first-level cache.
-const packTile = 64
-
 // packElements transposes rows of plain elements: panel[k][c] = src[c][k]. An element is moved in
 // one bit field, which needs no alignment where kernels are generated, and elsewhere has that of
 // its tensor.
@@ -40,19 +58,41 @@ func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k in
 	if columns < qtype.PanelWidth {
 		clear(panel)
 	}
-	for k0 := 0; k0 < k; k0 += packTile {
-		n := min(packTile, k-k0)
-		for c := range columns {
-			s := src[c*rowStride+size*k0:][:size*n]
-			d := panel[size*(qtype.PanelWidth*k0+c):]
-			for i := 0; i < len(s); i += size {
-				_ = d[size-1]
-				*(*T)(unsafe.Pointer(unsafe.SliceData(d))) = *(*T)(unsafe.Pointer(&s[i]))
-				if len(d) > size*qtype.PanelWidth {
-					d = d[size*qtype.PanelWidth:]
-				}
+	for c := range columns {
+		s, d := src[c*rowStride:][:size*k], panel[size*c:]
+		for i := 0; i < len(s); i += size {
+			_ = d[size-1]
+			*(*T)(unsafe.Pointer(unsafe.SliceData(d))) = *(*T)(unsafe.Pointer(&s[i]))
+			if len(d) > size*qtype.PanelWidth {
+				d = d[size*qtype.PanelWidth:]
 			}
 		}
+	}
+}
+
+// packWords is packElements for words of 32 bits, sixteen of a row and with that one line of it at
+// a time.
+func packWords(panel, src []byte, rowStride, columns, k int) {
+	const strip, line = 16, 4 * qtype.PanelWidth
+	whole := k / strip * strip
+	if columns < qtype.PanelWidth {
+		clear(panel)
+	}
+	for k0 := 0; k0 < whole; k0 += strip {
+		for c := range columns {
+			s, d := src[c*rowStride+4*k0:][:4*strip], panel[line*k0+4*c:][:(strip-1)*line+4]
+			put8(d[0*line:1*line+4], binary.LittleEndian.Uint64(s[0:]))
+			put8(d[2*line:3*line+4], binary.LittleEndian.Uint64(s[8:]))
+			put8(d[4*line:5*line+4], binary.LittleEndian.Uint64(s[16:]))
+			put8(d[6*line:7*line+4], binary.LittleEndian.Uint64(s[24:]))
+			put8(d[8*line:9*line+4], binary.LittleEndian.Uint64(s[32:]))
+			put8(d[10*line:11*line+4], binary.LittleEndian.Uint64(s[40:]))
+			put8(d[12*line:13*line+4], binary.LittleEndian.Uint64(s[48:]))
+			put8(d[14*line:15*line+4], binary.LittleEndian.Uint64(s[56:]))
+		}
+	}
+	if whole < k {
+		packElements[uint32](panel[line*whole:], src[4*whole:], rowStride, columns, k-whole)
 	}
 }
 
@@ -60,10 +100,10 @@ func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k in
 // src[c][k+1].
 func packPairs(panel, src []byte, rowStride, columns, k int) {
 	if k%2 == 0 {
-		packElements[uint32](panel, src, rowStride, columns, k/2)
+		packWords(panel, src, rowStride, columns, k/2)
 		return
 	}
-	packElements[uint32](panel[:32*(k-1)], src, rowStride, columns, k/2)
+	packWords(panel[:32*(k-1)], src, rowStride, columns, k/2)
 	last := panel[32*(k-1):][:64]
 	clear(last)
 	for c := range columns {

@@ -26,14 +26,19 @@ func packQ8(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 		for c := range columns {
 			s := src[c*rowStride+b*q8Row:][:q8Row:q8Row]
 			block[2*c], block[2*c+1] = s[0], s[1]
-			to := block[32+4*c:]
-			for g := range 4 {
-				w := binary.LittleEndian.Uint64(s[2+8*g:]) ^ flip
-				binary.LittleEndian.PutUint32(to[128*g:], uint32(w))
-				binary.LittleEndian.PutUint32(to[128*g+64:], uint32(w>>32))
-			}
+			to := block[32+4*c:][:7*64+4]
+			put8(to[:64+4], binary.LittleEndian.Uint64(s[2:])^flip)
+			put8(to[128:128+64+4], binary.LittleEndian.Uint64(s[10:])^flip)
+			put8(to[256:256+64+4], binary.LittleEndian.Uint64(s[18:])^flip)
+			put8(to[384:], binary.LittleEndian.Uint64(s[26:])^flip)
 		}
 	}
+}
+
+// put8 writes eight bytes of a column to two lines that follow each other.
+func put8(to []byte, w uint64) {
+	binary.LittleEndian.PutUint32(to, uint32(w))
+	binary.LittleEndian.PutUint32(to[64:], uint32(w>>32))
 }
 
 // packQ4 packs sixteen rows of q4_0 blocks. A raw byte holds k in its low and k+16 in its high
