@@ -93,8 +93,8 @@ func (t *SubBlock) flip() {
 	}
 }
 
-// Find is where the bits of element k of a block are: in which byte, and from which bit on. Those of
-// the elements after it, up to the end of the run, are as far up in the bytes that follow.
+// Find is where the bits of element k of a block are: in which byte, and from which bit on. Those
+// of the elements after it, up to the end of the run, are as far up in the bytes that follow.
 func (p *BitField) Find(k int) (at, shift int) {
 	each, r := 8/p.Bits, k/p.Run
 	return p.At + r/each*p.Run + k%p.Run, r % each * p.Bits

@@ -59,7 +59,7 @@ func AnyNumber(p Piece) Piece {
 // path is a JSON pointer and the empty one is the whole document.
 func Matching(schema []byte, path string) Piece {
 	return func(b *builder) (expr, error) {
-		root, err := parseValue(schema)
+		root, err := parseValue(schema, b.budget)
 		if err != nil {
 			return nil, err
 		}

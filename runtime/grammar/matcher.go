@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 )
 
 // Grammar is what answers must be in. It may be used by several goroutines: what answers share are
@@ -10,15 +11,25 @@ import (
 type Grammar struct {
 	program *program
 	masks   shelf
+	answers atomic.Int64 // that run at once, as Share was told
 }
+
+// Share tells how many answers under the grammar run at once from now on: they share the bytes that
+// one may keep states in.
+func (g *Grammar) Share(answers int) { g.answers.Store(int64(answers)) }
+
+// statesOf is how many bytes of states an answer keeps from token to token.
+func (g *Grammar) statesOf() int64 { return stateBytes / max(1, g.answers.Load()) }
 
 // Matcher follows one answer. It is not safe for use by several goroutines.
 type Matcher struct {
-	v   *Vocab
-	of  *Grammar
-	m   *machine
-	at  *state
-	own Mask // near the end of an answer, which is kept for its state alone
+	v  *Vocab
+	of *Grammar
+	m  *machine
+	at *state
+	// parts are those of the vocabulary that the grammar has use for.
+	parts map[classes]*slice
+	own   Mask // near the end of an answer, which is kept for its state alone
 	// ownAt is that state, and ownMost the cost that was allowed.
 	ownAt   *state
 	ownMost float64
@@ -45,7 +56,7 @@ func (g *Grammar) Matcher(v *Vocab) *Matcher {
 	m := &Matcher{v: v, of: g, m: newMachine(g.program), deepest: maxTokenBytes,
 		most: answerWork}
 	m.at = m.m.start()
-	v.prepare(g.program)
+	m.parts = v.prepare(g.program)
 	g.ahead(v)
 	return m
 }
@@ -129,7 +140,7 @@ func (m *Matcher) Accept(id int32) error {
 			return fmt.Errorf("token %d (%q) does not go on as the grammar does", id, m.v.text[id])
 		}
 	}
-	m.at = m.m.shrink(at)
+	m.at = m.m.shrink(at, m.of.statesOf())
 	return nil
 }
 
@@ -155,7 +166,7 @@ func (m *Matcher) AcceptText(text []byte) error {
 			return fmt.Errorf("byte %d (%q) does not go on as the grammar does", i, b)
 		}
 	}
-	m.at = m.m.shrink(at)
+	m.at = m.m.shrink(at, m.of.statesOf())
 	return nil
 }
 

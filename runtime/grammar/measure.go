@@ -154,34 +154,64 @@ func (b *builder) prune() {
 // leftRecursion refuses rules that enter themselves before a byte is read: their stacks would have
 // no end.
 func (b *builder) leftRecursion() error {
-	mark := make([]uint8, len(b.states)) // 1: on the way, 2: done
-	var visit func(s int32) bool
-	visit = func(s int32) bool {
-		if mark[s] != 0 {
-			return mark[s] == 1
-		}
-		mark[s] = 1
-		bad := false
-		st := &b.states[s]
-		for _, e := range st.eps {
-			bad = bad || mark[e] != 1 && visit(e)
-		}
-		for _, c := range st.calls {
-			bad = bad || visit(c.start) || b.states[c.start].dist == 0 && mark[c.back] != 1 && visit(c.back)
-		}
-		if l := st.loop; l != nil {
-			bad = bad || visit(l.body) || (l.least == 0 || b.states[l.body].dist == 0) && mark[l.next] != 1 &&
-				visit(l.next)
-		}
-		mark[s] = 2
-		return bad
-	}
+	type visit struct{ state, next int32 }
+	const onTheWay, done = 1, 2
+	mark := make([]uint8, len(b.states))
+	var way []visit
 	for i := range b.rules {
-		if visit(b.rules[i].start) {
-			return refuse(b.rules[i].path, "it begins with itself, which no answer could end")
+		start := b.rules[i].start
+		if mark[start] == 0 {
+			mark[start] = onTheWay
+			way = append(way, visit{state: start})
+		}
+		for len(way) > 0 {
+			v := &way[len(way)-1]
+			to, enters, more := b.unread(v.state, v.next)
+			v.next++
+			switch {
+			case !more:
+				mark[v.state] = done
+				way = way[:len(way)-1]
+			case to < 0 || mark[to] == done:
+			case mark[to] == 0:
+				mark[to] = onTheWay
+				way = append(way, visit{state: to})
+			case enters:
+				return refuse(b.rules[i].path, "it begins with itself, which no answer could end")
+			}
 		}
 	}
 	return nil
+}
+
+// unread is the n-th state that is reached from one without a byte, whether that is the start of
+// what is entered there, and whether there is an n-th; -1 where a byte is read before it.
+func (b *builder) unread(state, n int32) (to int32, enters, more bool) {
+	s := &b.states[state]
+	if n < int32(len(s.eps)) {
+		return s.eps[n], false, true
+	}
+	n -= int32(len(s.eps))
+	if n < 2*int32(len(s.calls)) {
+		c := s.calls[n/2]
+		switch {
+		case n%2 == 0:
+			return c.start, true, true
+		case b.states[c.start].dist == 0:
+			return c.back, false, true
+		}
+		return -1, false, true
+	}
+	n -= 2 * int32(len(s.calls))
+	switch l := s.loop; {
+	case l == nil || n > 1:
+		return -1, false, false
+	case n == 0:
+		return l.body, true, true
+	case l.least == 0 || b.states[l.body].dist == 0:
+		return l.next, false, true
+	}
+	return -1, false, true
 }
 
 // emptyRounds is how often what may be empty can be counted: each position of an answer keeps the

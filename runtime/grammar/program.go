@@ -64,8 +64,10 @@ type builder struct {
 	// multiples are states that many numbers share.
 	multiples map[multiple]int32
 	// patterns are the expressions that were read; work is what products of them took.
-	patterns map[string]*pattern
+	patterns map[patternKey]*pattern
 	work     int
+	// refused is why a rule cannot be written that was made.
+	refused *Error
 	// partly: some of what a schema does not allow was left out.
 	partly bool
 }
@@ -105,6 +107,9 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 			panic(over)
 		}
 	}()
+	if b.refused != nil {
+		return nil, b.refused
+	}
 	for i := range b.rules {
 		b.rules[i].start = b.state()
 	}
@@ -116,6 +121,7 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 		b.states[end].final = true
 		b.rules[i].end = end
 		b.write(b.rules[i].body, b.rules[i].start, end)
+		b.rules[i].body = nil // what it was made of goes
 	}
 	b.inline(root)
 	b.mergePrefixes()
@@ -165,7 +171,7 @@ func (b *builder) pack() {
 }
 
 func (b *builder) state() int32 {
-	b.grow(112)
+	b.grow(stateCost)
 	b.states = append(b.states, pstate{})
 	return int32(len(b.states) - 1)
 }
@@ -179,12 +185,12 @@ func (b *builder) grow(n int64) {
 }
 
 func (b *builder) edge(from, to int32, r byteRange) {
-	b.grow(8)
+	b.grow(edgeCost)
 	b.states[from].edges = append(b.states[from].edges, edge{r, to})
 }
 
 func (b *builder) eps(from, to int32) {
-	b.grow(4)
+	b.grow(wayCost)
 	b.states[from].eps = append(b.states[from].eps, to)
 }
 
@@ -221,24 +227,8 @@ func (b *builder) write(e expr, from, to int32) {
 	case automaton:
 		e(b, from, to)
 	case call:
-		b.grow(8)
+		b.grow(wayCost)
 		b.states[from].calls = append(b.states[from].calls, callEdge{b.rules[e.rule].start, to})
-	}
-}
-
-func (b *builder) writeRunes(r runes, from, to int32) {
-	for _, x := range r {
-		utf8Ranges(x.lo, x.hi, func(seq []byteRange) {
-			at := from
-			for i, br := range seq {
-				next := to
-				if i < len(seq)-1 {
-					next = b.state()
-				}
-				b.edge(at, next, br)
-				at = next
-			}
-		})
 	}
 }
 

@@ -1,8 +1,8 @@
 package grammar
 
 import (
-	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode"
 )
 
@@ -10,14 +10,14 @@ import (
 // expression of ECMA-262 matches somewhere, unless its anchors say where. What RE2 lacks
 // (look-around, references) and boundaries of words are refused.
 func (b *builder) pattern(path, text string, least, most int) (expr, error) {
-	prog, err := b.compiled(path, text)
+	read, err := b.compiled(path, text)
 	if err != nil {
 		return nil, err
 	}
-	list := parts(prog.re)
+	list := parts(read.re)
 	fit, ok := bounded(list, least, most)
 	few, _ := lengthsOf(list)
-	if !ok && most >= few && times(len(prog.Inst), most) > mostPlaces {
+	if !ok && most >= few && times(instructions(read.re), most) > mostPlaces {
 		fit, ok = lifted(narrowed(list, most), least)
 	}
 	if ok {
@@ -25,9 +25,13 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 			return e, nil
 		}
 	}
+	prog, err := b.progOf(path, text, false)
+	if err != nil {
+		return nil, err
+	}
 	any := b.char()
 	return automaton(func(b *builder, from, to int32) {
-		w := &patternWriter{b: b, path: path, prog: prog.Prog, any: any, least: least, most: most,
+		w := &patternWriter{b: b, path: path, prog: prog, any: any, least: least, most: most,
 			at: map[patternState]int32{}}
 		w.cap = max(1, least)
 		if most >= 0 {
@@ -44,67 +48,101 @@ func (b *builder) pattern(path, text string, least, most int) (expr, error) {
 // mostPlaces is how many states an expression and the length of its texts may have together.
 const mostPlaces = 1 << 17
 
-// pattern is an expression that was read: as it is written, as a program, and as what tells whether
-// a text matches.
+// pattern is an expression that was read, and the program that it is where somebody asks for one.
 type pattern struct {
-	re *syntax.Regexp
-	*syntax.Prog
-	whole *regexp.Regexp
+	re   *syntax.Regexp
+	prog *syntax.Prog
 }
 
-// compiled reads an expression, once for all places that have it.
-func (b *builder) compiled(path, text string) (*pattern, error) {
-	if p := b.patterns[text]; p != nil {
+// patternKey tells expressions apart that were read; wide is as of ecma.
+type patternKey struct {
+	text string
+	wide bool
+}
+
+// mostPattern is how long an expression may be, and mostClasses how many classes of characters by
+// their names it may have, each of which is a list of hundreds of ranges before anybody counts.
+const (
+	mostPattern = 256 << 10
+	mostClasses = 4 << 10
+)
+
+// mostInstructions is how many instructions a program of an expression has.
+const mostInstructions = 1 << 15
+
+// compiled reads an expression that texts match, once for all places that have it.
+func (b *builder) compiled(path, text string) (*pattern, error) { return b.read(path, text, false) }
+
+// read reads an expression.
+func (b *builder) read(path, text string, wide bool) (*pattern, error) {
+	key := patternKey{text, wide}
+	if p := b.patterns[key]; p != nil {
 		return p, nil
 	}
-	p, err := compilePattern(path, text)
-	if err != nil {
-		return nil, err
+	named := strings.Count(text, `\p`) + strings.Count(text, `\P`)
+	if len(text) > mostPattern || named > mostClasses {
+		return nil, refuse(path, "an expression takes %d bytes and %d classes such as \\p{L} at most, not %d and %d",
+			mostPattern, mostClasses, len(text), named)
 	}
-	if err := b.budget.take(int64(64*len(p.Inst) + len(text))); err != nil {
+	re, err := parseECMA(text, wide)
+	if err != nil {
+		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+	}
+	if err := b.budget.take(nodesOf(re) + int64(len(text))); err != nil {
 		err.Path = path
 		return nil, err
 	}
 	if b.patterns == nil {
-		b.patterns = map[string]*pattern{}
+		b.patterns = map[patternKey]*pattern{}
 	}
-	b.patterns[text] = p
+	p := &pattern{re: re}
+	b.patterns[key] = p
 	return p, nil
 }
 
-// compilePattern refuses what RE2 lacks, and boundaries of words.
-func compilePattern(path, text string) (*pattern, error) {
-	re, err := syntax.Parse(fromECMA(text), syntax.Perl)
-	if err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+// nodesOf is about how many bytes an expression takes as it is written.
+func nodesOf(re *syntax.Regexp) int64 {
+	n := int64(192 + 4*cap(re.Rune))
+	for _, s := range re.Sub {
+		n += nodesOf(s)
 	}
-	prog, err := syntax.Compile(re.Simplify())
-	if err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
-	}
-	for _, in := range prog.Inst {
-		const words = syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
-		if in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg)&words != 0 {
-			return nil, refuse(path, `the expression %q is not supported: \b and \B are not`, clip(text))
-		}
-	}
-	whole, err := regexp.Compile(fromECMA(text))
-	if err != nil {
-		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
-	}
-	return &pattern{re, prog, whole}, nil
+	return n
 }
 
-// hexEscape is how ECMA spells a character by its number.
-var hexEscape = regexp.MustCompile(`(\\\\)|\\u\{?([0-9A-Fa-f]{4,6})\}?`)
+// progOf is what an expression is with its counts written out, which share their classes.
+func (b *builder) progOf(path, text string, wide bool) (*syntax.Prog, error) {
+	p, err := b.read(path, text, wide)
+	if err != nil || p.prog != nil {
+		return p.prog, err
+	}
+	n := instructions(p.re)
+	if n > mostInstructions {
+		return nil, refuse(path, "the expression %q counts to %d parts, which are not told apart here: %d are",
+			clip(text), n, mostInstructions)
+	}
+	if err := b.budget.take(int64(64 * n)); err != nil {
+		err.Path = path
+		return nil, err
+	}
+	if p.prog, err = syntax.Compile(p.re.Simplify()); err != nil {
+		return nil, refuse(path, "the expression %q is not supported: %v", clip(text), err)
+	}
+	return p.prog, nil
+}
 
-func fromECMA(text string) string {
-	return hexEscape.ReplaceAllStringFunc(text, func(m string) string {
-		if m == `\\` {
-			return m
-		}
-		return `\x{` + hexEscape.FindStringSubmatch(m)[2] + `}`
-	})
+// instructions is about how many instructions an expression takes.
+func instructions(re *syntax.Regexp) int {
+	n := 1
+	for _, s := range re.Sub {
+		n = min(n+1+instructions(s), longest)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune)
+	case syntax.OpRepeat:
+		return times(n, max(re.Min+1, re.Max))
+	}
+	return n
 }
 
 func clip(s string) string {
@@ -234,8 +272,6 @@ func instRunes(in *syntax.Inst) runes {
 	switch in.Op {
 	case syntax.InstRuneAny:
 		return anyRune
-	case syntax.InstRuneAnyNotNL:
-		return anyRune.except(lineEnds)
 	}
 	if len(in.Rune) == 1 {
 		return folded(in.Rune[0], syntax.Flags(in.Arg))
@@ -246,9 +282,6 @@ func instRunes(in *syntax.Inst) runes {
 	}
 	return r.inOrder().both(anyRune)
 }
-
-// lineEnds are the characters that a dot leaves out.
-var lineEnds = runes{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}
 
 // folded are a character and, where case does not matter, those that differ by it alone.
 func folded(r rune, flags syntax.Flags) runes {

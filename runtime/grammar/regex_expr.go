@@ -31,8 +31,6 @@ func exprOf(re *syntax.Regexp) (expr, bool) {
 		return inString(r.inOrder().both(anyRune)), true
 	case syntax.OpAnyChar:
 		return inString(anyRune), true
-	case syntax.OpAnyCharNotNL:
-		return inString(anyRune.except(lineEnds)), true
 	case syntax.OpCapture:
 		return subs[0], true
 	case syntax.OpConcat:
@@ -54,7 +52,7 @@ func exprOf(re *syntax.Regexp) (expr, bool) {
 // mayBeEmpty tells that an expression may match the empty text.
 func mayBeEmpty(re *syntax.Regexp) bool {
 	switch re.Op {
-	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar:
 		return false
 	case syntax.OpCapture, syntax.OpPlus:
 		return mayBeEmpty(re.Sub[0])

@@ -55,7 +55,7 @@ func lengths(re *syntax.Regexp) (least, most int) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return len(re.Rune), len(re.Rune)
-	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+	case syntax.OpCharClass, syntax.OpAnyChar:
 		return 1, 1
 	case syntax.OpCapture:
 		return lengths(re.Sub[0])

@@ -28,11 +28,11 @@ const (
 func (b *builder) product(path string, t texts) (expr, error) {
 	p := &product{b: b, texts: t, at: map[string]int32{}}
 	for i, text := range append(slices.Clone(t.want), t.unwanted...) {
-		prog, err := b.compiled(path, text)
+		prog, err := b.progOf(path, text, i >= len(t.want))
 		if err != nil {
 			return nil, err
 		}
-		p.progs = append(p.progs, prog.Prog)
+		p.progs = append(p.progs, prog)
 		p.unwantedFrom = len(t.want)
 		for j := range prog.Inst {
 			for _, r := range instRunes(&prog.Inst[j]) {
@@ -46,16 +46,26 @@ func (b *builder) product(path string, t texts) (expr, error) {
 	p.cuts = append(p.cuts, 0, 0xD800, 0xE000)
 	slices.Sort(p.cuts)
 	p.cuts = slices.Compact(p.cuts)
-	for _, prog := range p.progs {
-		p.takes = append(p.takes, p.tabulate(prog))
-		p.sets = append(p.sets, threadSets{ids: map[string]int32{}})
-	}
 	return automaton(func(b *builder, from, to int32) {
 		first, last := b.state(), b.state()
 		b.edge(from, first, byteRange{'"', '"'})
 		b.edge(last, to, byteRange{'"', '"'})
 		p.write(first, last)
+		p.drop()
 	}), nil
+}
+
+// take counts what the product takes while it is written, and drop gives that back.
+func (p *product) take(n int) {
+	p.taken += int64(n)
+	if err := p.b.budget.take(int64(n)); err != nil {
+		panic(err)
+	}
+}
+
+func (p *product) drop() {
+	p.b.budget.give(p.taken)
+	p.taken, p.takes, p.sets, p.at, p.todo = 0, nil, nil, map[string]int32{}, nil
 }
 
 // threads are the instructions at which an expression may be, and whether it has matched already
@@ -91,12 +101,17 @@ type product struct {
 	sets         []threadSets // by expression
 	at           map[string]int32
 	todo         []position
+	taken        int64 // bytes
 }
 
 func (p *product) write(first, last int32) {
+	for _, prog := range p.progs {
+		p.takes = append(p.takes, p.tabulate(prog))
+		p.sets = append(p.sets, threadSets{ids: map[string]int32{}})
+	}
 	start := position{}
 	for i, prog := range p.progs {
-		start.each = append(start.each, p.number(i, p.closure(prog, []uint32{uint32(prog.Start)}, true)))
+		start.each = append(start.each, p.number(i, closure(prog, []uint32{uint32(prog.Start)}, true)))
 	}
 	p.b.eps(first, p.state(start))
 	for len(p.todo) > 0 {
@@ -176,6 +191,7 @@ func (p *product) state(s position) int32 {
 	key = binary.AppendUvarint(key, uint64(s.count))
 	at, ok := p.at[string(key)]
 	if !ok {
+		p.take(128 + 4*len(s.each) + len(key))
 		at = p.b.state()
 		p.at[string(key)] = at
 		s.state = at
@@ -196,16 +212,17 @@ func (p *product) number(of int, t threads) int32 {
 	s := &p.sets[of]
 	id, ok := s.ids[string(key)]
 	if !ok {
+		p.take(4*len(p.cuts) + 8*len(t.pcs) + 160)
 		id = int32(len(s.all))
 		s.ids[string(key)] = id
-		s.all, s.ends = append(s.all, t), append(s.ends, p.ends(p.progs[of], t))
+		s.all, s.ends = append(s.all, t), append(s.ends, ends(p.progs[of], t))
 		s.moves = append(s.moves, make([]int32, len(p.cuts)))
 	}
 	return id
 }
 
 // closure follows instructions that read nothing. begin tells that no character was read yet.
-func (p *product) closure(prog *syntax.Prog, pcs []uint32, begin bool) (t threads) {
+func closure(prog *syntax.Prog, pcs []uint32, begin bool) (t threads) {
 	seen := map[uint32]bool{}
 	var visit func(pc uint32)
 	visit = func(pc uint32) {
@@ -251,10 +268,11 @@ func (p *product) tabulate(prog *syntax.Prog) [][]bool {
 	for pc := range prog.Inst {
 		in := &prog.Inst[pc]
 		switch in.Op {
-		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny:
 		default:
 			continue
 		}
+		p.take(len(p.cuts))
 		out[pc] = make([]bool, len(p.cuts))
 		for _, x := range instRunes(in) {
 			from, _ := slices.BinarySearch(p.cuts, x.lo)
@@ -283,13 +301,13 @@ func (p *product) read(of int, id int32, cut int) int32 {
 		}
 	}
 	p.b.work += len(t.pcs) + 8*len(next)
-	to := p.number(of, p.closure(p.progs[of], next, false))
+	to := p.number(of, closure(p.progs[of], next, false))
 	s.moves[id][cut] = to + 1
 	return to
 }
 
 // ends tells whether a text that ends here is matched.
-func (p *product) ends(prog *syntax.Prog, t threads) bool {
+func ends(prog *syntax.Prog, t threads) bool {
 	if t.matched {
 		return true
 	}

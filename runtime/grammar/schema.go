@@ -10,11 +10,12 @@ import (
 // properties, additional ones last. What is not supported is refused by the path of its keyword;
 // keywords that only describe are passed over, as are formats that are not known.
 func FromSchema(schema []byte) (*Grammar, error) {
-	root, err := parseValue(schema)
+	b := newBudget()
+	root, err := parseValue(schema, b)
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{builder: newBuilder(newBudget()), root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
+	c := &compiler{builder: newBuilder(b), root: root, at: map[string]ruleID{}, leaves: map[string]ruleID{}}
 	g, err := c.grammar("")
 	if err != nil {
 		return nil, c.where(err)

@@ -93,17 +93,26 @@ func (c *compiler) texts(s *value, path string) (t texts, err error) {
 		if p.kind != kindString {
 			return t, refuse(show(path)+"/pattern", "it must be a string")
 		}
-		if _, err := c.compiled(show(path)+"/pattern", p.text); err != nil {
-			return t, err
+		want, unwanted := ahead(p.text)
+		for _, text := range want {
+			if _, err := c.compiled(show(path)+"/pattern", text); err != nil {
+				return t, err
+			}
 		}
-		t.want = append(t.want, p.text)
+		for _, text := range unwanted {
+			if _, err := c.read(show(path)+"/pattern", text, true); err != nil {
+				return t, err
+			}
+		}
+		t.want, t.unwanted = append(t.want, want...), append(t.unwanted, unwanted...)
 	}
 	if f := s.get("format"); f != nil && f.kind == kindString && formats[f.text] != "" {
 		t.want = append(t.want, formats[f.text])
 	}
 	if more := s.get(moreTexts); more != nil {
 		for _, x := range more.list {
-			t.want = append(t.want, x.text)
+			want, unwanted := ahead(x.text)
+			t.want, t.unwanted = append(t.want, want...), append(t.unwanted, unwanted...)
 		}
 	}
 	if never := s.get(neverTexts); never != nil {

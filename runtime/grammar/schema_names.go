@@ -69,16 +69,11 @@ func (c *compiler) hasText(t texts, s string) bool {
 		return false
 	}
 	for _, p := range t.want {
-		if !c.matches(p, s) {
+		if !c.matches(p, s, false) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return c.matches(p, s) })
-}
-
-func (c *compiler) matches(text, s string) bool {
-	p, err := c.compiled("", text)
-	return err == nil && p.whole.MatchString(s)
+	return !slices.ContainsFunc(t.unwanted, func(p string) bool { return c.matches(p, s, true) })
 }
 
 // otherNames is any name but those of the properties. As long as it begins like one of them it is

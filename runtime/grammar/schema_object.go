@@ -153,7 +153,7 @@ func (w *objectWriter) valueOf(s, patterns *value, name string) (expr, error) {
 	}
 	if patterns != nil {
 		for _, m := range patterns.members {
-			if w.matches(m.name, name) {
+			if w.matches(m.name, name, true) {
 				all = append(all, located{m.value, w.path + "/patternProperties/" + escapePointer(m.name)})
 			}
 		}

@@ -2,9 +2,6 @@ package grammar
 
 import "sync"
 
-// shelfBytes is how much masks take that the answers under a grammar share.
-const shelfBytes = 32 << 20
-
 // shelf has the masks that answers under one grammar made, for others of them: each answer has
 // states of its own, which none else touches, and a mask is the larger part of what a state takes
 // and nearly all of the time.

@@ -29,6 +29,7 @@ type slice struct {
 	size   int // of the vocabulary
 	mu     sync.Mutex
 	upTo   [longRun + 1][]uint64 // tokens of so many characters at most, made when they are asked for
+	used   int64                 // when it was used last, by Vocab.uses
 }
 
 // longRun is the length in characters of most tokens.
@@ -53,27 +54,64 @@ var jsonClasses = func() (c classes) {
 	return c
 }()
 
-// slice is the vocabulary parted by some classes; nil where it is not.
-func (v *Vocab) slice(of classes) *slice {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.slices[of]
-}
-
-// prepare parts the vocabulary as a grammar will want it: that takes some milliseconds, for which
-// no mask waits.
-func (v *Vocab) prepare(p *program) {
+// prepare parts the vocabulary as a grammar wants it, which takes some milliseconds for which no
+// mask waits, and returns the parts. What the vocabulary keeps for others and what one grammar gets
+// stay within sliceBytes each.
+func (v *Vocab) prepare(p *program) map[classes]*slice {
+	out := map[classes]*slice{jsonClasses: v.json}
+	left := v.mostParted
 	for i := range p.free {
 		of := p.free[i].of
-		if bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice {
+		if bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice || out[of] != nil || len(out) > mostSlices {
 			continue
 		}
-		v.mu.Lock()
-		if _, met := v.slices[of]; !met && len(v.slices) < mostSlices {
-			v.slices[of] = v.part(of)
+		s := v.parts(of)
+		if left -= s.memory(); left < 0 {
+			break
 		}
-		v.mu.Unlock()
+		out[of] = s
 	}
+	return out
+}
+
+// parts is the vocabulary parted by some classes, made where it is not kept. What was used least
+// recently goes where there is no room.
+func (v *Vocab) parts(of classes) *slice {
+	v.making.Lock()
+	defer v.making.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.slices[of]
+	met := s != nil
+	if !met {
+		v.mu.Unlock()
+		s = v.part(of)
+		v.mu.Lock()
+		v.slices[of] = s
+		v.parted += s.memory()
+	}
+	v.uses++
+	s.used = v.uses
+	for !met && v.parted > v.mostParted && len(v.slices) > 1 {
+		oldest := of
+		for x, t := range v.slices {
+			if t.used < v.slices[oldest].used {
+				oldest = x
+			}
+		}
+		v.parted -= v.slices[oldest].memory()
+		delete(v.slices, oldest)
+	}
+	return s
+}
+
+// memory is about how many bytes a slice takes.
+func (s *slice) memory() int64 {
+	n := int64(4*len(s.order)+16*len(s.long)) + int64(len(s.upTo)*8*words64(s.size))
+	for _, t := range append([]trie{s.plain, s.rest, s.blanks, s.other, s.tails}, s.after...) {
+		n += int64(36*len(t.nodes) + 4*len(t.tokens))
+	}
+	return n
 }
 
 func (v *Vocab) part(of classes) *slice {

@@ -247,9 +247,10 @@ func (s *state) keep(v move) {
 	}
 }
 
-// shrink forgets all states but s where they take too much; it returns s made anew.
-func (m *machine) shrink(s *state) *state {
-	if m.bytes <= stateBytes {
+// shrink forgets all states but s where they take more than most; it returns s made anew. One mask
+// may take stateBytes for itself, so that none depends on most.
+func (m *machine) shrink(s *state, most int64) *state {
+	if m.bytes <= most/2 {
 		return s
 	}
 	m.bytes = 0

@@ -39,13 +39,14 @@ const maxDepth = 256
 const maxSchema = 4 << 20
 
 // parseValue reads one JSON value and nothing behind it.
-func parseValue(text []byte) (*value, error) {
+func parseValue(text []byte, b *budget) (*value, error) {
 	if len(text) > maxSchema {
 		return nil, refuse("#", "it takes %d bytes; schemas of %d MiB at most are read", len(text), maxSchema>>20)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	v, err := readValue(d, "", 0)
+	r := reader{d, b}
+	v, err := r.value("", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -55,13 +56,27 @@ func parseValue(text []byte) (*value, error) {
 	return v, nil
 }
 
-func readValue(d *json.Decoder, path string, depth int) (*value, error) {
+// reader reads values, which count against the budget of the request.
+type reader struct {
+	*json.Decoder
+	budget *budget
+}
+
+func (d *reader) value(path string, depth int) (*value, error) {
 	if depth > maxDepth {
 		return nil, refuse(path, "it is nested more than %d deep", maxDepth)
 	}
 	t, err := d.Token()
 	if err != nil {
 		return nil, badJSON(path, err)
+	}
+	size := int64(valueCost)
+	if s, ok := t.(string); ok {
+		size += int64(len(s))
+	}
+	if err := d.budget.take(size); err != nil {
+		err.Path = show(path)
+		return nil, err
 	}
 	switch t := t.(type) {
 	case nil:
@@ -74,9 +89,9 @@ func readValue(d *json.Decoder, path string, depth int) (*value, error) {
 		return &value{kind: kindString, text: t}, nil
 	case json.Delim:
 		if t == '[' {
-			return readList(d, path, depth)
+			return d.array(path, depth)
 		}
-		return readObject(d, path, depth)
+		return d.object(path, depth)
 	}
 	return nil, refuse(path, "not valid JSON")
 }
@@ -88,10 +103,10 @@ func badJSON(path string, err error) error {
 	return refuse(path, "not valid JSON: %v", err)
 }
 
-func readList(d *json.Decoder, path string, depth int) (*value, error) {
+func (d *reader) array(path string, depth int) (*value, error) {
 	v := &value{kind: kindArray}
 	for d.More() {
-		x, err := readValue(d, path+"/"+strconv.Itoa(len(v.list)), depth+1)
+		x, err := d.value(path+"/"+strconv.Itoa(len(v.list)), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +118,7 @@ func readList(d *json.Decoder, path string, depth int) (*value, error) {
 	return v, nil
 }
 
-func readObject(d *json.Decoder, path string, depth int) (*value, error) {
+func (d *reader) object(path string, depth int) (*value, error) {
 	v := &value{kind: kindObject}
 	seen := map[string]bool{}
 	for d.More() {
@@ -117,7 +132,7 @@ func readObject(d *json.Decoder, path string, depth int) (*value, error) {
 			return nil, refuse(at, "given twice")
 		}
 		seen[name] = true
-		x, err := readValue(d, at, depth+1)
+		x, err := d.value(at, depth+1)
 		if err != nil {
 			return nil, err
 		}

@@ -16,9 +16,13 @@ type Vocab struct {
 	all  []int32  // those that have texts, in the order of these
 	json *slice   // by what stands in a JSON string as it is
 
-	mu     sync.Mutex
-	slices map[classes]*slice
-	begins [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they begin with
+	making     sync.Mutex // held by who parts the vocabulary; taken before mu
+	mu         sync.Mutex
+	slices     map[classes]*slice
+	parted     int64 // bytes of slices, mostParted at most
+	mostParted int64
+	uses       int64                   // of slices, by all grammars
+	begins     [utf8.RuneSelf][]uint64 // tokens by the ASCII character that they begin with
 }
 
 // ControlMark stands before the spelling of a control token in the bytes of a grammar. No text has
@@ -30,7 +34,8 @@ const ControlMark = "\xff"
 // control tokens, none for those that an answer under a grammar never has; ends are the tokens that
 // end it.
 func NewVocab(text [][]byte, ends []int32) *Vocab {
-	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[classes]*slice{}}
+	v := &Vocab{size: len(text), ends: slices.Clone(ends), text: text, slices: map[classes]*slice{},
+		mostParted: sliceBytes}
 	var ids []int32
 	for id, t := range text {
 		if len(t) > 0 && len(t) <= maxTokenBytes && !slices.Contains(ends, int32(id)) {
@@ -40,7 +45,6 @@ func NewVocab(text [][]byte, ends []int32) *Vocab {
 	slices.SortFunc(ids, func(a, b int32) int { return bytes.Compare(text[a], text[b]) })
 	v.all = ids
 	v.json = v.part(jsonClasses)
-	v.slices[jsonClasses] = v.json
 	v.json.plain = newTrie(v.json.held(text), text)
 	return v
 }

@@ -25,7 +25,7 @@ func (m *Matcher) fillText(s *state, to *Mask, most float64) float64 {
 	if s.loop == nil {
 		return m.fillEntering(s, to, most)
 	}
-	part := m.v.slice(s.loop.of)
+	part := m.parts[s.loop.of]
 	settled := m.m.settle(s)
 	switch {
 	case part == nil:
@@ -99,7 +99,7 @@ func (m *Matcher) fillEntering(s *state, to *Mask, most float64) float64 {
 		if at.loop == nil || !at.loop.of.has(classOfByte[b]) {
 			continue
 		}
-		part := m.v.slice(at.loop.of)
+		part := m.parts[at.loop.of]
 		if part == nil || !m.m.settle(at) {
 			continue
 		}

@@ -1,0 +1,178 @@
+package grammar
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// escape reads what a backslash begins, inside a class or outside of it.
+func (e *ecma) escape(inside, wide bool, begin int) error {
+	if e.at+1 == len(e.text) {
+		return fmt.Errorf("nothing follows its last backslash")
+	}
+	c := e.text[e.at+1]
+	set := ""
+	switch c {
+	case 's':
+		set = map[bool]string{true: wideSpace, false: narrowSpace}[wide]
+	case 'S':
+		set = map[bool]string{true: wideOther, false: narrowOther}[wide]
+	case 'p', 'P':
+		name, size := e.property()
+		if set = propertySet(name); set == "" {
+			e.out = append(e.out, `\`+string(c)+"{"+name+"}"...)
+			e.at += size
+			e.last = begin
+			return nil
+		}
+		if c == 'P' {
+			return fmt.Errorf(`\P{%s} is not supported`, clip(name))
+		}
+		e.at += size - 2
+	case 'u':
+		return e.number(begin)
+	case 'c':
+		if e.at+2 < len(e.text) {
+			e.out = fmt.Appendf(e.out, `\x{%x}`, e.text[e.at+2]%32)
+			e.at += 3
+			e.last = begin
+			return nil
+		}
+	case 'b', 'B':
+		if !inside || c == 'B' {
+			return fmt.Errorf(`\b and \B are not supported`)
+		}
+		set = `\x{8}`
+	}
+	size := 2
+	switch {
+	case set != "" && inside:
+		e.out = append(e.out, set...)
+		if rest := e.text[e.at+2:]; len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+			e.out = append(e.out, `\-`...) // no range begins with a set
+			size++
+		}
+	case set != "":
+		e.out = append(e.out, "["+set+"]"...)
+	default:
+		if size = plainEscape(e.text[e.at:]); size == 0 {
+			return fmt.Errorf(`\%c is not supported`, c)
+		}
+		e.out = append(e.out, e.text[e.at:e.at+size]...)
+	}
+	e.at += size
+	e.last = begin
+	return nil
+}
+
+// plainEscape is the length of an escape that RE2 reads as ECMA does; 0 where it does not.
+func plainEscape(text string) int {
+	c := text[1]
+	digits := func(set string, most int) (n int) {
+		for n < most && 2+n < len(text) && strings.IndexByte(set, text[2+n]) >= 0 {
+			n++
+		}
+		return n
+	}
+	switch {
+	case c == 'x':
+		if digits("0123456789abcdefABCDEF", 2) == 2 {
+			return 4
+		}
+		return 0
+	case c == '0':
+		return 2 + digits("01234567", 2)
+	case strings.IndexByte("dDwWnrtfvAz", c) >= 0:
+		return 2
+	case c >= utf8.RuneSelf || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+		return 0
+	}
+	return 2
+}
+
+// number reads \uXXXX, two of them that are one character, and \u{X}.
+func (e *ecma) number(begin int) error {
+	hex := func(at int) (rune, int) {
+		if at+2 < len(e.text) && e.text[at+2] == '{' {
+			if end := strings.IndexByte(e.text[at:], '}'); end > 3 {
+				n, err := strconv.ParseUint(e.text[at+3:at+end], 16, 21)
+				if err == nil && n <= unicode.MaxRune {
+					return rune(n), end + 1
+				}
+			}
+			return 0, 0
+		}
+		if at+6 > len(e.text) || e.text[at:at+2] != `\u` {
+			return 0, 0
+		}
+		n, err := strconv.ParseUint(e.text[at+2:at+6], 16, 16)
+		if err != nil {
+			return 0, 0
+		}
+		return rune(n), 6
+	}
+	r, size := hex(e.at)
+	if size == 0 {
+		return fmt.Errorf(`\u wants four digits, or some in braces`)
+	}
+	if low, more := hex(e.at + size); more == 6 && size == 6 && utf16.DecodeRune(r, low) != unicode.ReplacementChar {
+		r, size = utf16.DecodeRune(r, low), 12
+	}
+	e.out = fmt.Appendf(e.out, `\x{%x}`, r)
+	e.at += size
+	e.last = begin
+	return nil
+}
+
+// property reads the name of a property of characters, and how much of the text spells it.
+func (e *ecma) property() (name string, size int) {
+	rest := e.text[e.at+2:]
+	if !strings.HasPrefix(rest, "{") {
+		_, size := utf8.DecodeRuneInString(rest)
+		return rest[:size], 2 + size
+	}
+	name, _, _ = strings.Cut(rest[1:], "}")
+	size = min(4+len(name), len(e.text)-e.at)
+	for _, of := range []string{"Script=", "sc=", "General_Category=", "gc="} {
+		name = strings.TrimPrefix(name, of)
+	}
+	return name, size
+}
+
+// propertySet are the characters of a property that RE2 does not know, as they stand in a class.
+func propertySet(name string) string {
+	var of []*unicode.RangeTable
+	switch name {
+	case "Alphabetic", "Alpha":
+		of = []*unicode.RangeTable{unicode.L, unicode.Nl, unicode.Other_Alphabetic}
+	case "Uppercase", "Upper":
+		of = []*unicode.RangeTable{unicode.Lu, unicode.Other_Uppercase}
+	case "Lowercase", "Lower":
+		of = []*unicode.RangeTable{unicode.Ll, unicode.Other_Lowercase}
+	case "White_Space", "space":
+		of = []*unicode.RangeTable{unicode.White_Space}
+	}
+	var out strings.Builder
+	add := func(lo, hi, stride uint32) {
+		if stride == 1 {
+			fmt.Fprintf(&out, `\x{%x}-\x{%x}`, lo, hi)
+			return
+		}
+		for r := lo; r <= hi; r += stride {
+			fmt.Fprintf(&out, `\x{%x}`, r)
+		}
+	}
+	for _, t := range of {
+		for _, r := range t.R16 {
+			add(uint32(r.Lo), uint32(r.Hi), uint32(r.Stride))
+		}
+		for _, r := range t.R32 {
+			add(r.Lo, r.Hi, r.Stride)
+		}
+	}
+	return out.String()
+}

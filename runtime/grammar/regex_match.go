@@ -1,0 +1,87 @@
+package grammar
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// matches tells whether a text matches an expression that was read before. Where that takes too
+// much the grammar is refused when it is written.
+func (b *builder) matches(text, s string, wide bool) bool {
+	prog, err := b.progOf("", text, wide)
+	if err == nil && b.work > productWork {
+		err = refuse("", "to match its constants against its expressions takes too long")
+	}
+	if err != nil {
+		if e, ok := err.(*Error); ok && b.refused == nil {
+			b.refused = e
+		}
+		return false
+	}
+	m := textMatcher{Prog: prog, mark: make([]int, len(prog.Inst))}
+	defer func() { b.work += m.work }()
+	for at := 0; ; {
+		m.round++
+		m.pcs = m.pcs[:0]
+		for _, pc := range append(m.next, uint32(prog.Start)) {
+			if m.visit(pc, at == 0, at == len(s)) {
+				return true
+			}
+		}
+		if at == len(s) {
+			return false
+		}
+		r, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+		m.next = m.next[:0]
+		for _, pc := range m.pcs {
+			if prog.Inst[pc].MatchRune(r) {
+				m.next = append(m.next, prog.Inst[pc].Out)
+			}
+		}
+	}
+}
+
+// textMatcher follows all ways of an expression through a text at once. A way may begin behind each
+// character.
+type textMatcher struct {
+	*syntax.Prog
+	mark        []int // the round that last met each instruction
+	round, work int
+	pcs, next   []uint32 // that read a character, and what is behind those that read it
+}
+
+// visit goes on to instructions that read a character; true where the expression has matched.
+func (m *textMatcher) visit(pc uint32, begin, end bool) bool {
+	for {
+		if m.mark[pc] == m.round {
+			return false
+		}
+		m.mark[pc] = m.round
+		m.work++
+		in := &m.Inst[pc]
+		switch in.Op {
+		case syntax.InstMatch:
+			return true
+		case syntax.InstFail:
+			return false
+		case syntax.InstAlt, syntax.InstAltMatch:
+			if m.visit(in.Out, begin, end) {
+				return true
+			}
+			pc = in.Arg
+		case syntax.InstEmptyWidth:
+			const starts = syntax.EmptyBeginText | syntax.EmptyBeginLine
+			const stops = syntax.EmptyEndText | syntax.EmptyEndLine
+			if op := syntax.EmptyOp(in.Arg); op&starts != 0 && !begin || op&stops != 0 && !end {
+				return false
+			}
+			pc = in.Out
+		case syntax.InstCapture, syntax.InstNop:
+			pc = in.Out
+		default:
+			m.pcs = append(m.pcs, pc)
+			return false
+		}
+	}
+}
