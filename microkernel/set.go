@@ -3,7 +3,9 @@ package microkernel
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"sandwich/microkernel/internal/jit"
 	"sandwich/microkernel/internal/kernel"
@@ -57,30 +59,25 @@ func BuildAll(specs []Spec) ([]*Kernel, error) {
 // loadTiles generates what the specs need and the cache lacks, and loads it in one piece.
 func loadTiles(specs []Spec) error {
 	var missing []Spec
-	var codes [][]byte
 	seen := map[Spec]bool{}
 	for _, s := range specs {
 		if !s.ISA.Generates() {
 			continue
 		}
-		err := s.EachTile(func(t Spec) error {
-			if _, have := tileCache.funcs[t]; have || seen[t] {
-				return nil
+		_ = s.EachTile(func(t Spec) error {
+			if _, have := tileCache.funcs[t]; !have && !seen[t] {
+				seen[t] = true
+				missing = append(missing, t)
 			}
-			code, err := t.Assemble()
-			if err != nil {
-				return err
-			}
-			seen[t] = true
-			missing, codes = append(missing, t), append(codes, code)
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
 	if len(missing) == 0 {
 		return nil
+	}
+	codes, err := assemble(missing)
+	if err != nil {
+		return err
 	}
 	funcs, err := jit.Load(codes...)
 	if err != nil {
@@ -93,6 +90,28 @@ func loadTiles(specs []Spec) error {
 		tileCache.funcs[t] = funcs[i]
 	}
 	return nil
+}
+
+// assemble generates the code of each tile, on as many threads as Go runs: a plan has some hundred,
+// and whoever loads a model waits for them.
+func assemble(tiles []Spec) ([][]byte, error) {
+	codes, errs := make([][]byte, len(tiles)), make([]error, len(tiles))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(tiles)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(tiles); i = int(next.Add(1)) - 1 {
+				codes[i], errs[i] = tiles[i].Assemble()
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return codes, nil
 }
 
 // cachedTiles is the table of tile functions of a spec whose tiles are loaded; nil for plain Go.

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -44,12 +46,30 @@ func (k *Kernels) beside(isa microkernel.ISA) (*Kernels, error) {
 // BuildPlan builds all code that forwards under a plan run, as loading it does piece by piece: the
 // kernels of its products, what widens their weights, the row-wise kernels and attention.
 func BuildPlan(plan *plans.Plan) error {
+	isas := []microkernel.ISA{plan.ISAOf("")}
+	for _, c := range plan.Classes {
+		isas = append(isas, c.ISA)
+	}
+	attention := make([]error, len(isas))
+	var beside sync.WaitGroup // while the products are built
+	for i, isa := range isas {
+		beside.Go(func() {
+			layout := microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV}.For(plan.Attention)
+			_, attention[i] = microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: plan.Attention})
+		})
+	}
+	err := buildProducts(plan)
+	beside.Wait()
+	return cmp.Or(err, errors.Join(attention...))
+}
+
+// buildProducts is BuildPlan without attention.
+func buildProducts(plan *plans.Plan) error {
 	k, err := newKernels(plan.ISAOf(""), plan)
 	if err != nil {
 		return err
 	}
-	classes, err := newClasses(k, plan)
-	if err != nil {
+	if _, err = newClasses(k, plan); err != nil {
 		return err
 	}
 	for _, phase := range []*plans.Phase{&plan.Prefill, &plan.Decode} {
@@ -59,13 +79,6 @@ func BuildPlan(plan *plans.Plan) error {
 					return err
 				}
 			}
-		}
-	}
-	layout := microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV}.For(plan.Attention)
-	for _, c := range classes {
-		if _, err = microkernel.NewAttention(c.kernels.Vec.ISA(), layout,
-			microkernel.AttentionForm{Dot: plan.Attention}); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -10,13 +10,13 @@ func (p P) operand() (class, int) { return predicate, int(p) }
 // scalable are the fields of SVE and SME operands by the name they have in a syntax.
 var scalable = sync.OnceValue(func() map[string]field {
 	return map[string]field{
-		"Zt": scalableAt(vector, "z", 0, 32), "Zd": scalableAt(vector, "z", 0, 32), "Zn": scalableAt(vector, "z", 5, 32),
-		"Zm": scalableAt(vector, "z", 16, 32),
+		"Zt": scalableAt(vector, "z", 0, 32), "Zd": scalableAt(vector, "z", 0, 32),
+		"Zn": scalableAt(vector, "z", 5, 32), "Zm": scalableAt(vector, "z", 16, 32),
 		"Pd": scalableAt(predicate, "p", 0, 16), "Pg": scalableAt(predicate, "p", 10, 8),
 		"Pm": scalableAt(predicate, "p", 13, 8),
 		"Td": tileAt(0), "Tt": tileAt(2), "Tn": tileAt(7),
-		// the tile of zero, a mask of 64-bit tiles; a row or column beyond the one in w12; the lane of
-		// a broadcast; a byte in every lane
+		// the tile of zero, a mask of 64-bit tiles; a row or column beyond the one in w12; the lane
+		// of a broadcast; a byte in every lane
 		"Tz": {class: number, encode: func(v int) (uint32, bool) { return 0x11 << v, v >= 0 && v < 4 },
 			values: []int{0, 1, 2, 3}},
 		"Off": {class: number, encode: unsigned(2, 1, 5).encode, values: []int{0, 1, 2, 3}},

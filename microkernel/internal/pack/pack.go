@@ -31,8 +31,8 @@ func Panel(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 	}
 }
 
-// packBlocks is Panel for a room that a cache holds. Two layouts are packed faster than sub-block by
-// sub-block.
+// packBlocks is Panel for a room that a cache holds. Two layouts are packed faster than sub-block
+// by sub-block.
 func packBlocks(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
 	switch {
 	case d.Float == qtype.Single:

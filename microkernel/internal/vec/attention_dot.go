@@ -126,18 +126,22 @@ func (a *Attention) openBlock(dst, block, next, scratch unsafe.Pointer, seen int
 // roundQuery rounds a query vector to bfloat16, with zeros up to whole steps of the dot product.
 func (a *Attention) roundQuery(dst unsafe.Pointer, src *float32) {
 	dim := a.layout.HeadDim
-	a.vec.roundRowBF16(src, dim, dst)
+	if a.form.Dot == AttendTDPBF16 {
+		a.vec.roundQueryTiles(src, dim, dst)
+	} else {
+		a.vec.roundRowBF16(src, dim, dst)
+	}
 	clear(vecOf((*byte)(unsafe.Add(dst, 2*dim)), a.room.query-2*dim))
 }
 
-// refRound is what the dot product takes numbers for.
-func (d AttentionDot) refRound(x []float32) []float32 {
+// refRound is what the dot product takes numbers for, those below least for zeros.
+func (d AttentionDot) refRound(least float32, x []float32) []float32 {
 	if d == AttendF32 {
 		return x
 	}
 	out := make([]float32, len(x))
 	for i, e := range x {
-		out[i] = plain.FromBF16(plain.RoundBF16(e))
+		out[i] = plain.FromBF16(plain.RoundBF16(above(least, e)))
 	}
 	return out
 }

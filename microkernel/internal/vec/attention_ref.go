@@ -3,6 +3,7 @@ package vec
 import (
 	"unsafe"
 
+	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
 
@@ -42,7 +43,8 @@ func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, o
 	k := unsafe.Add(j.KV, int(*at(j.Table, b))*j.Pitch)
 	v, n := unsafe.Add(k, l.KBytes()), min(j.sees(token)-b*KVBlock, KVBlock)
 	scale := j.Scale
-	q = dot.refRound(q)
+	leastQuery, leastChance := vecgen.Dot(dot).Least()
+	q = dot.refRound(leastQuery, q)
 	var p [KVBlock]float32
 	for pos := range n {
 		p[pos] = dot.refSum(l.HeadDim, func(d int) (float32, float32) { return q[d], l.getK(k, pos, d) })
@@ -56,7 +58,7 @@ func (j *AttentionJob) refBlock(l KVLayout, dot AttentionDot, token, b int, q, o
 	}
 	valid, mb, sb := int32(n), float32(0), float32(0)
 	refSoftmaxBlock(&p[0], KVBlock, 1, KVBlock, &valid, scale, &mb, &sb)
-	block, rounded := make([]float32, l.HeadDim), dot.refRound(p[:])
+	block, rounded := make([]float32, l.HeadDim), dot.refRound(leastChance, p[:])
 	for d := range block {
 		block[d] = dot.refSum(n, func(pos int) (float32, float32) { return rounded[pos], l.getV(v, pos, d) })
 	}

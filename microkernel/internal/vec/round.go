@@ -24,12 +24,21 @@ func (v *Vec) quantizeRowQ8(x *float32, k int, row unsafe.Pointer) {
 // rows that kernels of ComputeBF16 read. Subnormal numbers become zeros of their sign, a NaN
 // becomes quiet.
 func (v *Vec) roundRowBF16(x *float32, k int, row unsafe.Pointer) {
+	v.roundRow(vecgen.RoundBF16, x, k, row)
+}
+
+// roundQueryTiles is roundRowBF16 of a query that tiles multiply: small elements become zeros.
+func (v *Vec) roundQueryTiles(x *float32, k int, row unsafe.Pointer) {
+	v.roundRow(vecgen.RoundQuery, x, k, row)
+}
+
+func (v *Vec) roundRow(kernel vecgen.Kernel, x *float32, k int, row unsafe.Pointer) {
 	if !v.native {
-		refRoundRowBF16(x, k, row)
+		refRoundRowBF16(kernel, x, k, row)
 		return
 	}
 	args := vecgen.Args{P: [10]unsafe.Pointer{row, ptr(x)}, N: [6]int{k}}
-	v.call(vecgen.RoundBF16, &args)
+	v.call(kernel, &args)
 	if k%2 == 1 {
 		*(*uint16)(unsafe.Add(row, 2*k)) = 0
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"sandwich/microkernel/internal/kerneltest"
+	"sandwich/microkernel/internal/vecgen"
 )
 
 // TestRoundRowBF16 compares rows of every length with the definition, wild and special values among
@@ -28,8 +29,9 @@ func TestRoundRowBF16(t *testing.T) {
 			for i := range got {
 				got[i], want[i] = 0xDEAD, 0xDEAD
 			}
-			v.roundRowBF16(p0(x), n, unsafe.Pointer(&got[0]))
-			refRoundRowBF16(p0(x), n, unsafe.Pointer(&want[0]))
+			kernel := []vecgen.Kernel{vecgen.RoundBF16, vecgen.RoundQuery}[r.IntN(2)]
+			v.roundRow(kernel, p0(x), n, unsafe.Pointer(&got[0]))
+			refRoundRowBF16(kernel, p0(x), n, unsafe.Pointer(&want[0]))
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("n=%d: element %d is %#04x, want %#04x", n, i, got[i], want[i])

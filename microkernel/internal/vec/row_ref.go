@@ -6,6 +6,7 @@ import (
 
 	"sandwich/microkernel/internal/kernel"
 	"sandwich/microkernel/internal/plain"
+	"sandwich/microkernel/internal/vecgen"
 	"sandwich/microkernel/qtype"
 )
 
@@ -159,13 +160,25 @@ func quantizeBlockQ8(x []float32, q []int8) (scale float32) {
 	return amax / 127
 }
 
-// refRoundRowBF16 is the definition of Vec.roundRowBF16.
-func refRoundRowBF16(x *float32, k int, row unsafe.Pointer) {
+// refRoundRowBF16 is the definition of Vec.roundRowBF16, and of Vec.roundQueryTiles.
+func refRoundRowBF16(kernel vecgen.Kernel, x *float32, k int, row unsafe.Pointer) {
 	out := unsafe.Slice((*uint16)(row), k+k%2)
+	var least float32
+	if kernel == vecgen.RoundQuery {
+		least, _ = vecgen.TDPBF16.Least()
+	}
 	for i, v := range vecOf(x, k) {
-		out[i] = plain.RoundBF16(v)
+		out[i] = plain.RoundBF16(above(least, v))
 	}
 	if k%2 == 1 {
 		out[k] = 0
 	}
+}
+
+// above is x, or the zero of its sign where it is smaller than least.
+func above(least, x float32) float32 {
+	if float32(math.Abs(float64(x))) < least {
+		return float32(math.Copysign(0, float64(x)))
+	}
+	return x
 }

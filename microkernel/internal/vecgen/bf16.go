@@ -13,8 +13,9 @@ const (
 	belowHalf  = 0x7fff     // of the last place of a bfloat16, less one: with the last bit that stays, ties go to even
 )
 
-// emitRoundBF16: P dst, src; N n. By integers, so that it needs no CPU that has bfloat16.
-func emitRoundBF16(g *gen) {
+// emitRoundBF16: P dst, src; N n. What is below least, given in bits, becomes a zero. By integers,
+// so that it needs no CPU that has bfloat16.
+func emitRoundBF16(g *gen, least uint32) {
 	const x, t = 0, 1
 	g.pointers(p0, p1)
 	g.Mov(n0, argN(0))
@@ -23,7 +24,7 @@ func emitRoundBF16(g *gen) {
 		switch {
 		case g.wide:
 			g.load(g.v(x), g.elem(p1, h), h, tail)
-			g.roundBF16(x, t)
+			g.roundBF16(x, t, least)
 			if tail {
 				dst = dst.K(tailMask)
 			}
@@ -31,12 +32,12 @@ func emitRoundBF16(g *gen) {
 		case tail:
 			g.tailByElement(h, func() {
 				g.I(asm.VMOVSS, asm.X(x), g.elem(p1, 0))
-				g.roundBF16(x, t)
+				g.roundBF16(x, t, least)
 				g.I(asm.VPEXTRW, asm.AtIndex(p0, index, 2, 0), asm.X(t), asm.Imm(0))
 			})
 		default:
 			g.load(g.v(x), g.elem(p1, h), h, false)
-			g.roundBF16(x, t)
+			g.roundBF16(x, t, least)
 			g.I(asm.VEXTRACTI128, asm.X(x), asm.Y(t), asm.Imm(1))
 			g.I(asm.VPACKUSDW, asm.X(t), asm.X(t), asm.X(x))
 			g.I(asm.VMOVUPS, dst, asm.X(t))
@@ -44,9 +45,9 @@ func emitRoundBF16(g *gen) {
 	})
 }
 
-// roundBF16 makes the words of register t the bfloat16 nearest to the float32 of x, and overwrites
-// the registers behind t.
-func (g *gen) roundBF16(x, t int) {
+// roundBF16 makes the words of register t the bfloat16 nearest to the float32 of x, or zeros below
+// least, and overwrites the registers behind t.
+func (g *gen) roundBF16(x, t int, least uint32) {
 	in, out, size, special := g.v(x), g.v(t), g.v(t+1), g.v(t+2)
 	g.I(asm.VPSRLD, out, in, asm.Imm(16))
 	g.I(asm.VANDPS, out, out, g.splat(1))
@@ -56,7 +57,7 @@ func (g *gen) roundBF16(x, t int) {
 	g.I(asm.VORPS, special, in, g.splat(quietBit))
 	g.whereAbove(out, special, out, size, infBits) // NaN
 	g.I(asm.VANDPS, special, in, g.splat(signBit))
-	g.whereAbove(out, out, special, size, leastFloat-1) // subnormal
+	g.whereAbove(out, out, special, size, least-1)
 	g.I(asm.VPSRLD, out, out, asm.Imm(16))
 }
 
@@ -74,11 +75,11 @@ func (g *gen) whereAbove(dst, yes, no, size asm.Vec, bound uint32) {
 }
 
 // neonRoundBF16: arguments as emitRoundBF16.
-func neonRoundBF16(g neonGen) {
+func neonRoundBF16(g neonGen, least uint32) {
 	const x, t = block(0), block(1)
 	g.pointers(nC0, nC1)
 	g.argN(nLen, 0)
-	words := []uint32{1, belowHalf, quietBit, signBit, infBits, leastFloat}
+	words := []uint32{1, belowHalf, quietBit, signBit, infBits, least}
 	for i, w := range words {
 		g.Splat(neonRound+a64.V(i), w)
 	}
@@ -116,7 +117,7 @@ func (g neonGen) roundBF16(in, out a64.V) {
 	g.I(a64.CMGT4S, where, size, inf) // NaN
 	g.I(a64.ORRV, special, in, quiet)
 	g.I(a64.BIT, out, special, where)
-	g.I(a64.CMGT4S, where, least, size) // subnormal
+	g.I(a64.CMGT4S, where, least, size)
 	g.I(a64.ANDV, special, in, sign)
 	g.I(a64.BIT, out, special, where)
 }

@@ -98,8 +98,10 @@ func (f Fused) StateBytes() int { return StateOut + 4*f.Rows*f.paddedDim() }
 // ScratchBytes: see StateBytes.
 func (f Fused) ScratchBytes() int {
 	switch {
+	case f.few():
+		return f.fewBytes()
 	case f.streams():
-		return f.pairAt() + streamBuffers*streamBytes
+		return max(f.fewBytes(), f.pairAt()+streamBuffers*streamBytes)
 	case f.Dot != FMA && !f.Paired:
 		return f.pairAt() + f.PairBytes()
 	}
@@ -130,6 +132,9 @@ func (g *gen) panels(rows int) int {
 	}
 	return p
 }
+
+// columns is how many panels a register tile of the kernel holds.
+func (g *fused) columns() int { return g.panels(g.Rows * g.sums()) }
 
 // GenerateFused returns the code of a fused attention kernel.
 func GenerateFused(level asm.Level, f Fused) ([]byte, error) {
@@ -174,6 +179,7 @@ func (g *fused) emit() {
 	g.Mov(table, asm.At(args, offTable))
 	g.Mov(blocks, asm.At(args, offBlocks))
 	g.configureTiles()
+	g.widenQueries()
 	done, next := g.NewLabel(), g.NewLabel()
 	g.Test(blocks, blocks)
 	g.Jcc(asm.LessOrEqual, done)
@@ -184,7 +190,7 @@ func (g *fused) emit() {
 	g.seen()
 	g.Jcc(asm.Zero, next)
 	g.widenScales()
-	if g.Dot != FMA && !g.Paired {
+	if !g.chained() && !g.Paired {
 		g.pairsInPlace()
 	}
 	scores, values := g.products()
@@ -192,7 +198,10 @@ func (g *fused) emit() {
 	g.adjustScores()
 	g.softmaxRows()
 	g.mergeSums()
-	if g.Dot != FMA {
+	switch {
+	case g.few():
+		g.roundChained()
+	case g.Dot != FMA:
 		g.roundRows()
 	}
 	values()
@@ -207,6 +216,8 @@ func (g *fused) emit() {
 // products are what computes scores, and values.
 func (g *fused) products() (scores, values func()) {
 	switch {
+	case g.few():
+		return g.fewScores, g.fewValues
 	case g.streams():
 		return g.streamScores, g.streamValues
 	case g.Dot == TDPBF16:

@@ -18,7 +18,7 @@ func (f Fused) scaleFloats() int {
 
 // scaleAt is where in scratch the widened scales of the keys begin.
 func (f Fused) scaleAt() int {
-	if f.Dot != FMA {
+	if !f.chained() {
 		return f.roundedAt() + f.Rows*roundedRow
 	}
 	return scrP + f.Rows*rowP

@@ -8,7 +8,7 @@ func (g *fused) prefetchPart(p product, i int) {
 	for l := p.lines * i / unroll; l < p.lines*(i+1)/unroll; l++ {
 		g.Prefetch(asm.T1, asm.At(ahead, 64*l))
 	}
-	if row := group * g.size(); g.Dot == FMA && g.Rows <= nearRows && i*row%64 == 0 {
+	if row := group * g.size(); g.chained() && g.Rows <= nearRows && i*row%64 == 0 {
 		for c := range p.columns {
 			g.Prefetch(asm.T0, asm.At(bPtr, c*p.panelStride+i*row+nearBytes))
 		}
@@ -40,7 +40,7 @@ func (g *fused) prefetch(lines int) {
 
 // linesPerTurn is the share of one turn of a product.
 func (g *fused) linesPerTurn(columns int) int {
-	if g.Dot != FMA {
+	if !g.chained() {
 		return 0
 	}
 	own := float64(unroll*columns*group*g.size()) / 64
@@ -74,11 +74,11 @@ func (g *fused) linesPerRow() int {
 	switch {
 	case g.streams():
 		return int(float64(total)*(1-g.streamShare())) / g.Rows
-	case g.Dot != FMA:
+	case !g.chained():
 		return max(0, total-g.pairLines()) / g.Rows
 	}
 	turns := func(panels, k int) {
-		for wide := g.panels(g.Rows); panels > 0; panels -= wide {
+		for wide := g.columns(); panels > 0; panels -= wide {
 			total -= k / unroll * g.linesPerTurn(min(panels, wide))
 		}
 	}

@@ -13,12 +13,14 @@ type product struct {
 	rowStride   int // bytes between rows of A
 	lines       int // cache lines of the next block to prefetch for every `unroll` k-steps
 	scale       int8Scale
+	odd         int // of the first k-step: 1 where it is an odd one of 32 k
 }
 
 // step emits k-step i of the tile: every row's element of A times the panels' elements of B.
 func (g *fused) step(p product, i int) {
 	vectors := p.columns * g.parts
-	first := g.Rows * vectors // registers: accumulators, the row of B, an element of A
+	first := g.Rows * vectors * g.sums() // registers: accumulators, the row of B, an element of A
+	sum := func(r, j int) asm.Vec { return g.v((r*vectors+j)*g.sums() + (p.odd+i)%g.sums()) }
 	width := 8 * (3 - g.parts) * g.operand()
 	multiply := asm.VFMADD231PS
 	if g.Dot == DPBF16 {
@@ -27,7 +29,7 @@ func (g *fused) step(p product, i int) {
 	for j := range vectors {
 		m := asm.At(bPtr, j/g.parts*p.panelStride+j%g.parts*width+i*group*g.operand())
 		switch {
-		case g.Dot != FMA:
+		case !g.chained():
 			g.I(asm.VMOVUPS, g.v(first+j), m)
 		case g.Int8:
 			g.loadInt8(p, i, j, first, m)
@@ -36,19 +38,22 @@ func (g *fused) step(p product, i int) {
 		default:
 			g.I(asm.VMOVUPS, g.v(first+j), m)
 		}
+		if g.few() && !g.truncates() {
+			g.roundInPlace(g.v(first + j))
+		}
 	}
 	for r := range g.Rows {
 		a := asm.At(aPtr, r*p.rowStride+4*i)
 		if g.embeds(p) {
 			for j := range vectors {
-				g.I(multiply, g.v(r*vectors+j), g.v(first+j), a.Bcast())
+				g.I(multiply, sum(r, j), g.v(first+j), a.Bcast())
 			}
 			continue
 		}
 		element := g.v(first + vectors)
 		g.I(asm.VBROADCASTSS, element, a)
 		for j := range vectors {
-			g.I(multiply, g.v(r*vectors+j), element, g.v(first+j))
+			g.I(multiply, sum(r, j), element, g.v(first+j))
 		}
 	}
 }
@@ -60,7 +65,7 @@ func (g *fused) embeds(p product) bool { return g.wide && g.operand() < 4 && p.c
 
 // operand is the size of an element of the products: of a block as it is cached, or a pair.
 func (g *fused) operand() int {
-	if g.Dot != FMA {
+	if !g.chained() {
 		return 4
 	}
 	return g.size()
@@ -82,7 +87,7 @@ func (g *fused) steps(p product, n int) {
 }
 
 func (g *fused) clear(p product) {
-	for i := range g.Rows * p.columns * g.parts {
+	for i := range g.Rows * p.columns * g.parts * g.sums() {
 		g.zero(i)
 	}
 }
@@ -90,7 +95,7 @@ func (g *fused) clear(p product) {
 // overPasses runs pass for `panels` panels, as many at a time as the tile holds; only the last pass
 // may be narrower. Where the code of a pass depends on its first panel, each is emitted.
 func (g *fused) overPasses(panels, columns int, pass func(first, columns int)) {
-	if g.Int8 && g.Dot == FMA {
+	if g.Int8 && g.chained() {
 		for first := 0; first < panels; first += columns {
 			pass(first, min(columns, panels-first))
 		}
@@ -117,7 +122,7 @@ func (g *fused) loopPasses(pass func()) {
 func (g *fused) scores() {
 	steps := g.scoreSteps()
 	panel := group * steps * g.operand()
-	columns := g.panels(g.Rows)
+	columns := g.columns()
 	g.Mov32(passes, asm.At(scrReg, scrLargest))
 	g.Add(passes, asm.Imm32(int32(group*columns-1)))
 	g.Shr(passes, uint8(bits.Len(uint(group*columns))-1))
@@ -152,7 +157,8 @@ func (g *fused) overDims(p product, n int) {
 		g.Dec(count)
 		g.Jcc(asm.NotZero, loop)
 	}
-	for range n % unroll {
+	for i := range n % unroll {
+		p.odd = i % 2
 		g.steps(p, 1)
 	}
 }
@@ -186,7 +192,7 @@ func (g *fused) values() {
 		panel, from, row = pairPanel, g.roundedAt(), roundedRow
 	}
 	g.Lea(outPtr, asm.At(stateReg, StateOut))
-	g.overPasses(g.paddedDim()/group, g.panels(g.Rows), func(first, columns int) {
+	g.overPasses(g.paddedDim()/group, g.columns(), func(first, columns int) {
 		p := product{columns: columns, panelStride: panel, rowStride: row, lines: g.linesPerTurn(columns)}
 		p.scale = int8Scale{value: true, set: first}
 		g.clear(p)

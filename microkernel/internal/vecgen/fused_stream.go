@@ -15,7 +15,7 @@ const (
 )
 
 // streams says that the kernel makes pairs as it goes.
-func (f Fused) streams() bool { return f.Dot == TDPBF16 && !f.Paired }
+func (f Fused) streams() bool { return f.Dot == TDPBF16 && !f.Paired && !f.few() }
 
 // buffer is where in scratch the pairs of step k are.
 func (f Fused) buffer(k int) int { return f.pairAt() + k%streamBuffers*streamBytes }

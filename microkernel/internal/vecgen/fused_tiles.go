@@ -11,9 +11,12 @@ const (
 	tilePanels = 4
 )
 
+// tiled says that the kernel has tiles.
+func (f Fused) tiled() bool { return f.Dot == TDPBF16 && !f.few() }
+
 // configureTiles gives tiles 0 to 5 the rows of the kernel, and the others those of a panel.
 func (g *fused) configureTiles() {
-	if g.Dot != TDPBF16 {
+	if !g.tiled() {
 		return
 	}
 	var rows, bytes [8]uint8
@@ -28,7 +31,7 @@ func (g *fused) configureTiles() {
 }
 
 func (g *fused) releaseTiles() {
-	if g.Dot == TDPBF16 {
+	if g.tiled() {
 		g.TileRelease()
 	}
 }
@@ -102,8 +105,13 @@ func (g *fused) tileValues() {
 	})
 }
 
-// mergeTiles is mergeRows for sums in scratch.
+// mergeTiles is mergeRows for sums where storeTiles leaves them.
 func (g *fused) mergeTiles(panels int) {
+	g.mergeStored(panels, func(r, p int) asm.Mem { return asm.At(scrReg, scrP+r*rowP+64*p) })
+}
+
+// mergeStored is mergeRows for sums in memory.
+func (g *fused) mergeStored(panels int, sum func(r, p int) asm.Mem) {
 	const oldMul, newMul, zero = 28, 29, 30
 	g.zero(zero)
 	for r := range g.Rows {
@@ -115,7 +123,7 @@ func (g *fused) mergeTiles(panels int) {
 		g.I(asm.VBROADCASTSS, g.v(newMul), asm.At(scrReg, scrNewMul+4*r))
 		for p := range panels {
 			acc, out := g.v((r*panels+p)%16), asm.At(outPtr, 4*r*g.paddedDim()+64*p)
-			g.I(asm.VADDPS, acc, g.v(zero), asm.At(scrReg, scrP+r*rowP+64*p))
+			g.I(asm.VADDPS, acc, g.v(zero), sum(r, p))
 			g.I(asm.VMULPS, acc, acc, g.v(newMul))
 			g.I(asm.VFMADD231PS, acc, g.v(oldMul), out)
 			g.I(asm.VMOVUPS, out, acc)

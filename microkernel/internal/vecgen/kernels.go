@@ -2,6 +2,7 @@ package vecgen
 
 import (
 	"fmt"
+	"math"
 
 	"sandwich/microkernel/internal/asm"
 )
@@ -29,6 +30,7 @@ const (
 	Finish
 	QuantizeQ8
 	RoundBF16
+	RoundQuery // RoundBF16 that takes numbers below leastQuery for zeros
 	ToF16
 	ToF32
 	Max
@@ -65,7 +67,8 @@ var emitters = [Count]func(*gen){
 	Merge:      emitMerge,
 	Finish:     emitFinish,
 	QuantizeQ8: emitQuantizeQ8,
-	RoundBF16:  emitRoundBF16,
+	RoundBF16:  func(g *gen) { emitRoundBF16(g, leastFloat) },
+	RoundQuery: func(g *gen) { emitRoundBF16(g, math.Float32bits(leastQuery)) },
 	ToF16:      emitToF16,
 	ToF32:      emitToF32,
 	Max:        emitMax,

@@ -2,6 +2,7 @@ package vecgen
 
 import (
 	"fmt"
+	"math"
 
 	"sandwich/microkernel/internal/a64"
 )
@@ -70,7 +71,8 @@ var neonEmitters = [Count]func(neonGen){
 	Merge:      neonMerge,
 	Finish:     neonFinish,
 	QuantizeQ8: neonQuantizeQ8,
-	RoundBF16:  neonRoundBF16,
+	RoundBF16:  func(g neonGen) { neonRoundBF16(g, leastFloat) },
+	RoundQuery: func(g neonGen) { neonRoundBF16(g, math.Float32bits(leastQuery)) },
 	ToF16:      neonToF16,
 	ToF32:      neonToF32,
 	Max:        neonMax,

@@ -1,0 +1,201 @@
+package vecgen
+
+import (
+	"math/bits"
+
+	"sandwich/microkernel/internal/asm"
+)
+
+// The bits of tiles without tiles, for the few rows of a decode step, which would fill a tile by a
+// sixteenth. What TDPBF16PS adds up is multiply-adds of float32 (Intel SDM volume 2, TDPBF16PS):
+// products of bfloat16 are exact there, the even and the odd ones of 32 k have a chain each that
+// begins at zero, and the two are added to each other and then to the sum. Queries and
+// probabilities are bfloat16 as float32, so that what is cached need only be widened.
+//
+// Tiles take subnormal numbers for zeros, in products and sums too, which multiply-adds do only
+// under an MXCSR that costs hundreds of cycles to load. So nothing may become subnormal: half
+// precision and its scales are multiples of 2^-24, and queries below leastQuery and probabilities
+// below leastChance count as zeros in every kernel for tiles. What is left has eight bits and is a
+// multiple of 2^-87 or 2^-71; products and all their rounded sums are multiples of 2^-111 or 2^-95,
+// normal numbers or zeros. A float32 cache may hold anything: its rows take tiles.
+const (
+	fewRows     = nearRows // beyond it memory does not limit, and tiles are better filled
+	leastQuery  = 0x1p-80
+	leastChance = 0x1p-64
+)
+
+// few says that the kernel is one of these.
+func (f Fused) few() bool {
+	return f.Dot == TDPBF16 && !f.Paired && f.Rows <= fewRows && f.size() < 4
+}
+
+// Least are the smallest element of a query and the smallest probability that a dot product does
+// not take for zeros.
+func (d Dot) Least() (query, chance float32) {
+	if d == TDPBF16 {
+		return leastQuery, leastChance
+	}
+	return 0, 0
+}
+
+// chained says that the products are multiply-adds of float32 on the block as it is cached.
+func (f Fused) chained() bool { return f.Dot == FMA || f.few() }
+
+// sums is how many chains an element of a product has at a time.
+func (f Fused) sums() int {
+	if f.few() {
+		return 2
+	}
+	return 1
+}
+
+// queriesAt is where in scratch the queries are as float32, sumsAt where the sums of values are.
+func (f Fused) queriesAt() int { return f.scaleAt() + 2*f.scaleFloats()*4 }
+
+// sumsAt: see queriesAt.
+func (f Fused) sumsAt() int { return f.queriesAt() + 4*f.Rows*f.keyDims() }
+
+// fewBytes is ScratchBytes of a kernel of as many rows, or of fewRows.
+func (f Fused) fewBytes() int {
+	f.Rows = min(f.Rows, fewRows)
+	return f.sumsAt() + 4*f.Rows*f.paddedDim()
+}
+
+// widenQueries brings the queries into scratch as float32.
+func (g *fused) widenQueries() {
+	if !g.few() {
+		return
+	}
+	g.Mov(aPtr, qReg)
+	g.Lea(bPtr, asm.At(scrReg, g.queriesAt()))
+	g.MovImm(count, uint64(g.Rows*g.keyDims()/group))
+	loop := g.Here()
+	g.I(asm.VPMOVZXWD, g.v(0), asm.At(aPtr, 0))
+	g.I(asm.VPSLLD, g.v(0), g.v(0), asm.Imm(16))
+	g.I(asm.VMOVUPS, asm.At(bPtr, 0), g.v(0))
+	g.Add(aPtr, asm.Imm32(2*group))
+	g.Add(bPtr, asm.Imm32(4*group))
+	g.Dec(count)
+	g.Jcc(asm.NotZero, loop)
+}
+
+// roundInPlace makes the bfloat16 nearest to the float32 of a register float32 again.
+func (g *fused) roundInPlace(x asm.Vec) {
+	g.I(asm.VCVTNE2PS2BF16, x, x, x)
+	g.I(asm.VPMOVZXWD, x, x.Y())
+	g.I(asm.VPSLLD, x, x, asm.Imm(16))
+}
+
+// roundChained rounds the probabilities of all rows.
+func (g *fused) roundChained() {
+	g.setF(g.v(leastReg), leastChance)
+	for i := range g.Rows * positions / group {
+		x, at := g.v(i%8), asm.At(scrReg, scrP+4*group*i)
+		g.chances(x, at)
+		g.roundInPlace(x)
+		g.I(asm.VMOVUPS, at, x)
+	}
+}
+
+// leastReg has leastChance in each lane while probabilities are rounded.
+const leastReg = 8
+
+// chances loads probabilities, small ones as zeros.
+func (g *fused) chances(x asm.Vec, at asm.Mem) {
+	const notAbove = 10 // true for what is no number
+	g.I(asm.VCMPPSK, asm.K1, g.v(leastReg), at, asm.Imm(notAbove))
+	g.I(asm.VMOVUPS, x.KZ(asm.K1), at)
+}
+
+// addChains ends 32 k: the chains of even and odd k and, unless these are the first, the sum so far
+// become the sum at outPtr, whose rows are `row` bytes apart.
+func (g *fused) addChains(p product, row int, first bool) {
+	vectors := p.columns * g.parts
+	for i := range g.Rows * vectors {
+		x, sum := g.v(2*i), asm.At(outPtr, i/vectors*row+64*(i%vectors))
+		g.I(asm.VADDPS, x, x, g.v(2*i+1))
+		if !first {
+			g.I(asm.VADDPS, x, x, sum)
+		}
+		g.I(asm.VMOVUPS, sum, x)
+	}
+}
+
+// fewScores is scores by chains of even and odd dimensions.
+func (g *fused) fewScores() {
+	panel, columns := group*g.HeadDim*g.size(), g.columns()
+	g.Mov32(passes, asm.At(scrReg, scrLargest))
+	g.Add(passes, asm.Imm32(int32(group*columns-1)))
+	g.Shr(passes, uint8(bits.Len(uint(group*columns))-1))
+	g.Mov(bPtr, kReg)
+	g.Lea(outPtr, asm.At(scrReg, scrP))
+	g.loopPasses(func() {
+		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.keyDims(), lines: g.linesPerTurn(columns)}
+		g.Lea(aPtr, asm.At(scrReg, g.queriesAt()))
+		for from := 0; from < g.HeadDim; from += tileK {
+			p.scale = int8Scale{set: from / scaleDims}
+			g.clear(p)
+			g.overDims(p, min(tileK, g.HeadDim-from))
+			g.addChains(p, rowP, from == 0)
+		}
+		g.Add(outPtr, asm.Imm32(int32(64*columns)))
+		g.Add(bPtr, asm.Imm32(int32((columns-1)*panel)))
+	})
+}
+
+// fewValues is values by chains of even and odd positions, of one half of the block after the
+// other.
+func (g *fused) fewValues() {
+	panel := group * positions * g.size()
+	g.Lea(outPtr, asm.At(scrReg, g.sumsAt()))
+	g.overPasses(g.paddedDim()/group, g.columns(), func(first, columns int) {
+		p := product{columns: columns, panelStride: panel, rowStride: rowP, lines: g.linesPerTurn(columns)}
+		p.scale = int8Scale{value: true, set: first}
+		done := g.NewLabel()
+		g.Mov(bPtr, vReg)
+		g.Lea(aPtr, asm.At(scrReg, scrP))
+		for half := range positions / tileK {
+			g.clear(p)
+			g.overPositions(p, half)
+			g.addChains(p, 4*g.paddedDim(), half == 0)
+			if half == 0 {
+				g.Mov32(count, asm.At(scrReg, scrLargest))
+				g.Cmp(count, asm.Imm32(tileK))
+				g.Jcc(asm.LessOrEqual, done)
+			}
+		}
+		g.Bind(done)
+		g.Add(vReg, asm.Imm32(int32(columns*panel)))
+		g.Add(outPtr, asm.Imm32(int32(64*columns)))
+	})
+	g.Lea(outPtr, asm.At(stateReg, StateOut))
+	g.Lea(bPtr, asm.At(scrReg, g.sumsAt()))
+	g.overPasses(g.paddedDim()/group, tilePanels, func(_, panels int) {
+		g.mergeStored(panels, func(r, p int) asm.Mem { return asm.At(bPtr, 4*r*g.paddedDim()+64*p) })
+		g.Add(outPtr, asm.Imm32(int32(64*panels)))
+		g.Add(bPtr, asm.Imm32(int32(64*panels)))
+	})
+}
+
+// overPositions emits the k-steps of a half of the block's positions, up to the last that any row
+// sees.
+func (g *fused) overPositions(p product, half int) {
+	some, even := g.NewLabel(), g.NewLabel()
+	g.Mov32(count, asm.At(scrReg, scrLargest))
+	g.Sub(count, asm.Imm32(int32(half*tileK)))
+	g.Cmp(count, asm.Imm32(tileK))
+	g.Jcc(asm.LessOrEqual, some)
+	g.MovImm(count, tileK)
+	g.Bind(some)
+	g.Shr(count, 1)
+	g.countDown(unroll/2, func(pairs int) { g.steps(p, 2*pairs) })
+	g.Mov32(count, asm.At(scrReg, scrLargest))
+	if half == 0 {
+		g.Cmp(count, asm.Imm32(tileK))
+		g.Jcc(asm.GreaterEqual, even)
+	}
+	g.And(count, asm.Imm32(1))
+	g.Jcc(asm.Zero, even)
+	g.steps(p, 1)
+	g.Bind(even)
+}
