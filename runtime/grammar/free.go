@@ -208,7 +208,8 @@ func (m *machine) settle(s *state) bool {
 	return s.again != nil
 }
 
-// roundOf is the state behind a character of a loop, whichever it is, where all stacks that take one
+// roundOf is the state behind a character of a loop, whichever it is, where all stacks that take
+// one
 // stand in loops of the same classes: alternatives that both allow any text, such as the names of
 // additional members. Nil where another stack takes one.
 func (m *machine) roundOf(s *state, l *freeLoop) *state {

@@ -111,7 +111,8 @@ func (n *nameNode) add(name string) {
 	n.name = true
 }
 
-// write makes ways for all texts that are no name of the trie, to rest behind what none begins with.
+// write makes ways for all texts that are no name of the trie, to rest behind what none begins
+// with.
 func (n *nameNode) write(b *builder, rest, from, to int32) {
 	if !n.name {
 		b.eps(from, to)
