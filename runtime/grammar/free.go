@@ -183,30 +183,51 @@ func (m *machine) freeAt(n *node) (l *freeLoop, run int32, after float64) {
 	return &m.p.free[loop.free-1], run, below
 }
 
-// settle finds out whether no other stack takes the characters of the free loop of s, now and
-// behind some of them, so that one state is behind each. Uncounted, it is behind any number of
-// them.
+// settle finds out whether one state is behind each character of the free loop of s, now and behind
+// some of them: no stack takes them but those in loops of the same classes, where they are not
+// counted, and no other one where they are. Uncounted, it is behind any number of them.
 func (m *machine) settle(s *state) bool {
 	if s.known || s.loop == nil {
 		return s.again != nil
 	}
 	s.known = true
 	s.counted = m.p.states[s.item.state].free == 0
-	if !s.loop.exact || !m.alone(s.items, s.item, s.loop) {
-		return false
-	}
 	if !s.counted {
-		again := m.closure(m.node(s.loop.to, 0, s.item.parent))
-		if again.item == s.item && m.alone(again.items, s.item, s.loop) {
+		if again := m.roundOf(s, s.loop); again != nil && m.roundOf(again, s.loop) == again {
 			s.again = again
 		}
 		return s.again != nil
+	}
+	if !s.loop.exact || !m.alone(s.items, s.item, s.loop) {
+		return false
 	}
 	n := s.item.parent
 	if m.alone(m.closure(m.node(m.p.states[n.state].loop.next, 0, n.parent)).items, nil, s.loop) {
 		s.again = m.closure(n)
 	}
 	return s.again != nil
+}
+
+// roundOf is the state behind a character of a loop, whichever it is, where all stacks that take
+// one
+// stand in loops of the same classes: alternatives that both allow any text, such as the names of
+// additional members. Nil where another stack takes one.
+func (m *machine) roundOf(s *state, l *freeLoop) *state {
+	var to []*node
+	for _, n := range s.items {
+		if m.alone([]*node{n}, nil, l) {
+			continue
+		}
+		f := m.p.states[n.state].free
+		if f == 0 || !m.p.free[f-1].exact || m.p.free[f-1].of != l.of {
+			return nil
+		}
+		to = append(to, m.node(m.p.free[f-1].to, 0, n.parent))
+	}
+	if len(to) == 0 {
+		return nil
+	}
+	return m.closure(to...)
 }
 
 // alone tells that none of the stacks but one takes a byte that characters of the loop begin with.

@@ -83,9 +83,11 @@ func (c *compiler) otherNames(props []property) expr {
 	for _, p := range props {
 		root.add(p.name)
 	}
-	any := repeat{c.char(), 0, -1}
-	return sequence{literal(`"`), automaton(func(b *builder, from, to int32) { root.write(b, any, from, to) }),
-		literal(`"`)}
+	return sequence{literal(`"`), automaton(func(b *builder, from, to int32) {
+		rest := b.state() // behind what no property begins with: any text, a free loop
+		b.write(star(stringChar()), rest, to)
+		root.write(b, rest, from, to)
+	}), literal(`"`)}
 }
 
 // nameNode is a trie of names.
@@ -109,8 +111,9 @@ func (n *nameNode) add(name string) {
 	n.name = true
 }
 
-// write makes ways for all texts that are no name of the trie.
-func (n *nameNode) write(b *builder, any expr, from, to int32) {
+// write makes ways for all texts that are no name of the trie, to rest behind what none begins
+// with.
+func (n *nameNode) write(b *builder, rest, from, to int32) {
 	if !n.name {
 		b.eps(from, to)
 	}
@@ -120,8 +123,8 @@ func (n *nameNode) write(b *builder, any expr, from, to int32) {
 		spelled := appendChar(nil, r)
 		next := b.state()
 		b.write(literal(spelled), from, next)
-		n.next[r].write(b, any, next, to)
+		n.next[r].write(b, rest, next, to)
 	}
 	others := anyRune.except(escaped).except(known.inOrder())
-	b.write(sequence{others, any}, from, to)
+	b.write(others, from, rest)
 }

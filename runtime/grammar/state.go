@@ -83,6 +83,28 @@ type machine struct {
 	work   int64 // stacks that were looked at
 	cut    bool  // some were left out (mostStacks), which may depend on what was met before
 	dead   *state
+	// entered are some of the states that above made last.
+	entered [manyEntered]entry
+}
+
+// entry is the state at a state of the program over a stack.
+type entry struct {
+	to   int32
+	base *node
+	at   *state
+}
+
+// manyEntered is how many are found again without asking the map; a power of two.
+const manyEntered = 64
+
+// above is the state at a state of the program over a stack: where a character of several bytes
+// ends, walks come to the same few again and again.
+func (m *machine) above(to int32, base *node) *state {
+	e := &m.entered[uint32(to)%manyEntered]
+	if e.at == nil || e.to != to || e.base != base {
+		*e = entry{to, base, m.closure(m.node(to, 0, base))}
+	}
+	return e.at
 }
 
 func newMachine(p *program) *machine {
@@ -253,7 +275,7 @@ func (m *machine) shrink(s *state, most int64) *state {
 	if m.bytes <= most/2 {
 		return s
 	}
-	m.bytes = 0
+	m.bytes, m.entered = 0, [manyEntered]entry{}
 	m.nodes, m.states = map[nodeKey]*node{}, map[stackName]*state{}
 	moved := map[*node]*node{}
 	var move func(n *node) *node

@@ -222,7 +222,7 @@ func (w *walker) behind(to int32, base *node) place {
 	if w.m.p.tops[to].simple {
 		return place{top: to, base: base}
 	}
-	return place{s: w.m.closure(w.m.node(to, 0, base))}
+	return place{s: w.m.above(to, base)}
 }
 
 // visit adds the tokens at a node and below it. Where the state there takes all their characters,
