@@ -34,7 +34,7 @@ func (f *llmFlags) runSwitch(ctx context.Context) (rows []measure.SwitchRow, err
 	if err != nil {
 		return nil, usageError(err)
 	}
-	err = s.WithRunner(ctx, measure.SwitchPositions, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
+	err = s.WithRunner(ctx, measure.SwitchPositions, 0, 1, func(r *engine.Runner, l *pool.Leader) (err error) {
 		step, done := show.StepBar("bench llm --switch", f.reps+1)
 		defer done()
 		rows, err = measure.Switch(ctx, r, l, s.Plan, f.reps, step)

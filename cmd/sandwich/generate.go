@@ -140,7 +140,7 @@ func (f *generateFlags) run(ctx context.Context, in io.Reader, out io.Writer, fo
 		return usageError(err)
 	}
 	if f.logits != "" {
-		if err := dumpLogits(ctx, s, prompt, f.logits); err != nil {
+		if err := dumpLogits(ctx, s, prompt, f.context, f.logits); err != nil {
 			return err
 		}
 	}
@@ -177,7 +177,8 @@ type timings struct {
 
 func (f *generateFlags) generate(ctx context.Context, s *session.Session, a *generated, out io.Writer, stream bool,
 	began time.Time) error {
-	e, err := s.Engine(ctx, session.Sizes{Context: len(a.Prompt) + f.count, Parallel: 1, Queue: 1})
+	e, err := s.Engine(ctx, session.Sizes{Context: len(a.Prompt) + f.count, Positions: f.context, Parallel: 1,
+		Queue: 1})
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,9 @@ import (
 const logitRows = 64
 
 // dumpLogits writes one line of JSON and then the logits behind every position of the prompt,
-// little-endian float32. The file appears when it is complete.
-func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, path string) error {
+// little-endian float32. The file appears when it is complete. most is how many tokens a sequence
+// could have.
+func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, most int, path string) error {
 	file, err := outfile.Create(path)
 	if err != nil {
 		return usageError(err)
@@ -28,7 +29,7 @@ func dumpLogits(ctx context.Context, s *session.Session, prompt []int32, path st
 	w := bufio.NewWriterSize(file, 1<<20)
 	fmt.Fprintf(w, "{\"vocab\":%d,\"positions\":%d}\n", s.Shape.Vocab, len(prompt))
 	rows := min(logitRows, s.Plan.Chunk)
-	err = s.WithRunner(ctx, len(prompt), rows, func(r *engine.Runner, l *pool.Leader) error {
+	err = s.WithRunner(ctx, len(prompt), most, rows, func(r *engine.Runner, l *pool.Leader) error {
 		var row []byte
 		return engine.NewLine(r, l).Feed(prompt, rows, engine.AllLogits, func(_ int, logits []float32) error {
 			if ctx.Err() != nil {

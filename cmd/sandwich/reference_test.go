@@ -101,6 +101,33 @@ func TestGenerateReproducesTheReference(t *testing.T) {
 	}
 }
 
+// TestGenerateByContext: LongRoPE turns by --ctx, whatever the prompt needs: the same tokens have
+// other logits where a sequence may be longer.
+func TestGenerateByContext(t *testing.T) {
+	root := referenceFolder(t, "parity2")
+	for name, most := range map[string]string{"phi3": "512", "phi3-short": "256"} {
+		var ref sidecar
+		text, err := os.ReadFile(filepath.Join(root, "ref", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &ref); err != nil {
+			t.Fatal(err)
+		}
+		seq := ref.Sequences[2]
+		want := seq.Refs["ref_f32_dequant"]
+		logits := filepath.Join(t.TempDir(), "logits.f32")
+		var got generated
+		sandwichJSON(t, &got, "generate", "--model", filepath.Join(root, ref.Model), "--tokens", joinTokens(seq.Tokens),
+			"-n", "48", "--ignore-eos", "--compute", "f32", "--kv", "f32", "--ctx", most, "--logits", logits,
+			"--format", "json")
+		if len(want.Greedy) != 48 || !slices.Equal(got.Tokens, want.Greedy) {
+			t.Errorf("%s: greedy tokens are %v, want %v", name, got.Tokens, want.Greedy)
+		}
+		compareLogits(t, logits, filepath.Join(root, want.File), ref.NVocab, seq.Length, seq.Shape[0])
+	}
+}
+
 func joinTokens(ids []int32) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {

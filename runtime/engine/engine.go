@@ -118,7 +118,7 @@ func newEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	o.LogitRows = max(o.LogitRows, o.Parallel+1) // an aged request has a place of its own
 	o.Blocks = max(o.Blocks, kvcache.BlocksFor(o.Context+1))
-	o.RunnerOptions.Context = o.Context
+	o.RunnerOptions.Context = max(o.RunnerOptions.Context, o.Context)
 	o.Sequences = sched.Residents(o.Parallel)
 	r, err := Open(ctx, o.RunnerOptions)
 	if err != nil {

@@ -14,13 +14,13 @@ func bert(b *Builder) {
 	b.EmbedPlaces(true)            // X [T, hidden]
 	b.LayerNorm("token_embd_norm") // X [T, hidden]
 	for range b.Layers() {
-		b.project(projection{In: BufX, Bias: Always, Fused: b.Fused}) // Q, K and V [T, heads*headDim]
+		b.project(projection{In: BufX, Bias: Usually, Fused: b.Fused}) // Q, K and V [T, heads*headDim]
 		b.Rotate(Rotation{})
-		b.Attend(Attn{Scale: b.HeadScale()})                          // Att [T, heads*headDim]
-		b.AttnOutBias(Always)                                         // Y [T, hidden]
-		b.LayerNorm("attn_output_norm")                               // X [T, hidden]
-		b.Feed(Feed{In: BufX, Act: GELU, Single: true, Bias: Always}) // Gate [T, ffn], Y [T, hidden]
-		b.LayerNorm("layer_output_norm")                              // X [T, hidden]
+		b.Attend(Attn{Scale: b.HeadScale()})                           // Att [T, heads*headDim]
+		b.AttnOutBias(Usually)                                         // Y [T, hidden]
+		b.LayerNorm("attn_output_norm")                                // X [T, hidden]
+		b.Feed(Feed{In: BufX, Act: GELU, Single: true, Bias: Usually}) // Gate [T, ffn], Y [T, hidden]
+		b.LayerNorm("layer_output_norm")                               // X [T, hidden]
 	}
 	b.Pool(BufX) // Logits [texts, width]
 }

@@ -12,11 +12,13 @@ func init() {
 		HF: []string{"gemma2"}, Knows: []string{"windows", "gelu"},
 		ReadHF: func(h *HF, c *Config) error { h.gemma(c, 2); return nil },
 		Read: func(m *Metadata, c *Config) {
-			if c.Windows = (Windows{Size: 4096, Period: 2}); m.Has("attention.sliding_window") {
+			if m.Has("attention.sliding_window") {
 				m.Windows(c, 2)
+			} else {
+				c.Windows = Windows{Size: 4096, Period: 2, Base: m.PositiveOr("rope.freq_base_swa", 0)}
 			}
 			c.Scales = Scales{AttnCap: 50, LogitCap: 30} // llama.cpp's where the file says nothing
-			m.Scales(c)
+			m.caps(c)
 			if c.Layers == 46 { // the 27B model
 				c.Scales.Attn = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
 			}
@@ -27,11 +29,16 @@ func init() {
 // gemma2 is Riviere et al., Gemma 2: Improving Open Language Models at a Practical Size, 2024:
 // windows in every second layer, soft caps, norms on both sides of a block, GeGLU.
 func gemma2(b *Builder) {
-	rope := b.Rope(Rope{Neox: true})
+	far := b.Rope(Rope{Neox: true})
+	near := b.Near(far)
 	b.Embed(b.rootOfHidden()) // X [T, hidden]
 	for i := range b.Layers() {
+		rope := far
+		if b.Windows.Has(i) {
+			rope = near
+		}
 		b.Norm("attn_norm") // H [T, hidden]
-		b.QKV(Never)        // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope})
 		b.Attend(Attn{Scale: b.attnScale(), Window: b.Windows.Of(i), Softcap: float32(b.Scales.AttnCap)})
 		b.AttnOut() // Y [T, hidden]

@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	Register(Architecture{Name: "gemma3", Decoder: gemma3, Vocabulary: gemmaVocabulary, Check: checkWindows,
+	Register(Architecture{Name: "gemma3", Decoder: gemma3, Vocabulary: gemmaVocabulary, Check: checkMaybeWindows,
 		HF: []string{"gemma3_text"}, Knows: []string{"windows", "gelu", "linear"},
 		ReadHF: func(h *HF, c *Config) error {
 			h.gemma(c, 6)
@@ -14,8 +14,10 @@ func init() {
 			return nil
 		},
 		Read: func(m *Metadata, c *Config) {
-			m.Windows(c, 6)
-			m.Scales(c)
+			if m.Has("attention.sliding_window") { // else all layers see everything
+				m.Windows(c, 6)
+			}
+			c.Scales.LogitCap = m.PositiveOr("final_logit_softcapping", 0)
 			c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 10000)
 			if c.Layers == 62 { // the 27B model
 				c.Scales.Attn = 1 / math.Sqrt(float64(c.Hidden)/float64(c.Heads))
@@ -27,7 +29,8 @@ func init() {
 // gemma3 is Kamath et al., Gemma 3 Technical Report, 2025: gemma2 with norms of heads in the place
 // of its caps, five layers with windows for one without, and a rotation for each of the two.
 func gemma3(b *Builder) {
-	far, near := b.Rope(Rope{Neox: true}), b.Local(b.Windows.Base, true)
+	far := b.Rope(Rope{Neox: true})
+	near := b.Rope(Rope{Base: b.Windows.Base, Neox: true, Gain: b.RopeGain})
 	b.Embed(b.rootOfHidden()) // X [T, hidden]
 	for i := range b.Layers() {
 		rope := far
@@ -35,9 +38,9 @@ func gemma3(b *Builder) {
 			rope = near
 		}
 		b.Norm("attn_norm") // H [T, hidden]
-		b.QKV(Never)        // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
-		b.Attend(Attn{Scale: b.attnScale(), Window: b.Windows.Of(i), Softcap: float32(b.Scales.AttnCap)})
+		b.Attend(Attn{Scale: b.attnScale(), Window: b.Windows.Of(i)})
 		b.AttnOut() // Y [T, hidden]
 		b.Residual(Residual{Scale: 1, Post: "post_attention_norm"})
 		b.Norm("ffn_norm") // H [T, hidden]

@@ -12,7 +12,7 @@ func init() {
 		HF: []string{"gemma4_text"}, Knows: []string{"windows", "gelu", "proportional"}, ReadHF: (*HF).gemma4,
 		Read: func(m *Metadata, c *Config) {
 			m.Windows(c, 6)
-			m.Scales(c)
+			c.Scales.LogitCap = m.PositiveOr("final_logit_softcapping", 0)
 			c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 10000)
 			c.Windows.HeadDim = m.SizeOr("attention.key_length_swa", 1<<12, c.HeadDim)
 			if v := m.SizeOr("attention.value_length_swa", 1<<12, c.Windows.HeadDim); v != c.Windows.HeadDim {
@@ -67,7 +67,7 @@ func (c Config) keeperOf(layer int) int {
 // (Gemma 3n, 2025); in the large ones experts work beside the feed-forward.
 func gemma4(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
-	near := b.Rope(Rope{Base: b.Windows.Base, Neox: true, Dim: b.Windows.RopeDim})
+	near := b.Rope(Rope{Base: b.Windows.Base, Neox: true, Dim: b.Windows.RopeDim, Gain: b.RopeGain})
 	b.Embed(b.rootOfHidden()) // X [T, hidden]
 	if b.Inputs > 0 {
 		b.inputs() // Inputs [T, layers*inputs]

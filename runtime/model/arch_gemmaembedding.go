@@ -10,7 +10,6 @@ func init() {
 		Read: func(m *Metadata, c *Config) {
 			c.Both = true
 			m.Windows(c, 6)
-			m.Scales(c)
 			c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 10000)
 		}})
 }

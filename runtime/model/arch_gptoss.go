@@ -26,11 +26,16 @@ func init() {
 // gptOSS is OpenAI: gpt-oss-120b and gpt-oss-20b Model Card, 2025: experts with clamped units,
 // windows in every second layer, a sink for each head, biases everywhere.
 func gptOSS(b *Builder) {
-	rope := b.Rope(Rope{Neox: true})
+	far := b.Rope(Rope{Neox: true})
+	near := b.Near(far)
 	b.Embed(1) // X [T, hidden]
 	for i := range b.Layers() {
+		rope := far
+		if b.Windows.Has(i) {
+			rope = near
+		}
 		b.Norm("attn_norm") // H [T, hidden]
-		b.QKV(Always)       // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.QKV(Usually)      // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope})
 		b.AttendSinks(Attn{Scale: b.HeadScale(), Window: b.Windows.Of(i)}, "attn_sinks")
 		b.AttnOutBias(Always)                                                                  // Y [T, hidden]

@@ -9,7 +9,7 @@ import (
 func init() {
 	Register(Architecture{Name: "granite", Decoder: granite, Vocabulary: graniteVocabulary, HF: []string{"granite"},
 		ReadHF: func(h *HF, c *Config) error { h.granite(c); return nil },
-		Read:   func(m *Metadata, c *Config) { m.Scales(c) }})
+		Read:   func(m *Metadata, c *Config) { m.granite(c) }})
 	Register(Architecture{Name: "granitemoe", Decoder: granite, Vocabulary: graniteVocabulary,
 		HF: []string{"granitemoe", "granitemoeshared"},
 		ReadHF: func(h *HF, c *Config) error {
@@ -18,7 +18,7 @@ func init() {
 			return nil
 		},
 		Read: func(m *Metadata, c *Config) {
-			m.Scales(c)
+			m.granite(c)
 			m.Experts(c)
 			c.Experts.Shared = m.SizeOr("expert_shared_feed_forward_length", 1<<20, 0)
 		},
@@ -26,10 +26,21 @@ func init() {
 	})
 }
 
+// granite reads what both families have. Files say of layers that know no positions that their
+// rotation was not tuned.
+func (m *Metadata) granite(c *Config) {
+	m.Scales(c)
+	tuned, ok := m.source.Bool(m.key("rope.scaling.finetuned"))
+	c.NoRope = ok && !tuned
+}
+
 // granite is IBM: Granite 3.0 Language Models, 2024: llama with four numbers to multiply by, and
 // experts in granitemoe, with a feed-forward beside them where the file has one.
 func granite(b *Builder) {
 	rope := b.Rope(Rope{})
+	if b.NoRope {
+		rope = nil
+	}
 	residual := Residual{Scale: float32(cmp.Or(b.Scales.Residual, 1))}
 	b.Embed(float32(cmp.Or(b.Scales.Embed, 1))) // X [T, hidden]
 	for range b.Layers() {
@@ -46,7 +57,7 @@ func granite(b *Builder) {
 		if b.Experts.Count > 0 {
 			b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}, Onto: b.Experts.Shared > 0})
 		} else {
-			b.FFN(SwiGLU) // Gate [T, ffn], Y [T, hidden]
+			b.Feed(Feed{In: BufH, Act: SwiGLU, Bias: IfPresent}) // Gate [T, ffn], Y [T, hidden]
 		}
 		b.Residual(residual)
 	}

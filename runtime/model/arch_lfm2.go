@@ -29,7 +29,7 @@ func lfm2(b *Builder) {
 		if b.heads.KV == 0 {
 			b.ShortConv() // Mix [T, 3*hidden], Att and Y [T, hidden]
 		} else {
-			b.QKV(Never) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+			b.QKV(IfPresent) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 			b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
 			b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
 			b.AttnOut()                          // Y [T, hidden]

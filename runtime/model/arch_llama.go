@@ -40,7 +40,7 @@ func llama(b *Builder) {
 		if b.Experts.Count > 0 {
 			b.Mix(Mixture{Act: SwiGLU, Router: Router{Norm: true, Scale: 1}}) // Y [T, hidden]
 		} else {
-			b.FFN(SwiGLU) // Gate [T, ffn], Y [T, hidden]
+			b.Feed(Feed{In: BufH, Act: SwiGLU, Bias: IfPresent}) // Gate [T, ffn], Y [T, hidden]
 		}
 	}
 	b.Norm("output_norm") // H [T, hidden]

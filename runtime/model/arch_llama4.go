@@ -14,7 +14,7 @@ func init() {
 			c.Experts.Every = m.Size("interleave_moe_layer_step", 1<<10)
 			c.Experts.Shared = c.Experts.FFN
 			if n, ok := m.source.Uint(m.key("attention.sliding_window")); !ok || n > 0 {
-				c.Windows.Chunk = llama4Chunk
+				c.Windows.Chunk, c.Windows.Base = llama4Chunk, m.PositiveOr("rope.freq_base_swa", 0)
 			}
 		},
 	})
@@ -34,14 +34,18 @@ const (
 // knows none and sees everything, and experts of which one is used beside a shared one, in some
 // layers or all.
 func llama4(b *Builder) {
-	rope := b.Rope(Rope{})
+	rope := b.Near(b.Rope(Rope{}))
+	plain := b.Experts.Count != llama4Maverick
+	if plain { // the norm stands behind the rotation, which makes nothing longer
+		rope.Gain = 1
+	}
 	far := &Temper{Scale: llama4Temper, Length: llama4Chunk, Offset: 1}
 	b.Embed(1) // X [T, hidden]
 	for i := range b.Layers() {
 		near := b.Windows.Chunk == 0 || i%llama4FullPeriod != llama4FullPeriod-1
 		r, a := Rotation{Temper: far}, Attn{Scale: b.HeadScale()}
 		if near {
-			r = Rotation{Rope: rope, Plain: b.Experts.Count != llama4Maverick}
+			r = Rotation{Rope: rope, Plain: plain}
 		}
 		if near && b.Windows.Chunk > 0 {
 			a.Store = fmt.Sprintf("chunks of %d", b.Windows.Chunk)

@@ -15,6 +15,9 @@ func init() {
 			}
 			if m.hasFloat("attention.temperature_scale") {
 				c.Temper = m.PositiveOr("attention.temperature_scale", 0)
+				if c.Yarn == nil {
+					c.TemperFrom = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
+				}
 			}
 		},
 	})
@@ -25,18 +28,21 @@ func init() {
 func mistral3(b *Builder) {
 	rope := b.Rope(Rope{})
 	var temper *Temper
-	if b.Temper > 0 && b.Yarn != nil {
-		temper = &Temper{Scale: b.Temper, Length: b.Yarn.Original}
+	if b.Temper > 0 {
+		temper = &Temper{Scale: b.Temper, Length: b.TemperFrom}
+		if b.Yarn != nil {
+			temper.Length = b.Yarn.Original
+		}
 	}
 	b.Embed(1) // X [T, hidden]
 	for range b.Layers() {
 		b.Norm("attn_norm") // H [T, hidden]
 		b.QKV(IfPresent)    // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope, Temper: temper})
-		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
-		b.AttnOutBias(IfPresent)             // Y [T, hidden]
-		b.Norm("ffn_norm")                   // H [T, hidden]
-		b.FFN(SwiGLU)                        // Gate [T, ffn], Y [T, hidden]
+		b.Attend(Attn{Scale: b.HeadScale()})                 // Att [T, heads*headDim]
+		b.AttnOutBias(IfPresent)                             // Y [T, hidden]
+		b.Norm("ffn_norm")                                   // H [T, hidden]
+		b.Feed(Feed{In: BufH, Act: SwiGLU, Bias: IfPresent}) // Gate [T, ffn], Y [T, hidden]
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]

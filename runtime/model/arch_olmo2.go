@@ -1,6 +1,10 @@
 package model
 
-import "sandwich/runtime/gguf"
+import (
+	"cmp"
+
+	"sandwich/runtime/gguf"
+)
 
 func init() {
 	Register(Architecture{Name: "olmo2", Decoder: olmo2, Vocabulary: olmoVocabulary,
@@ -16,12 +20,7 @@ func init() {
 				m.Windows(c, 4)
 			}
 		},
-		Check: func(c Config) error {
-			if c.Windows.Size > 0 {
-				return checkWindows(c)
-			}
-			return checkDense(c)
-		},
+		Check: checkMaybeWindows,
 	})
 }
 
@@ -30,7 +29,7 @@ func init() {
 // is as it was before its context was stretched.
 func olmo2(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
-	near := b.Local(b.RopeBase, true)
+	near := b.Local(cmp.Or(b.Windows.Base, b.RopeBase), true)
 	b.Embed(1) // X [T, hidden]
 	for i := range b.Layers() {
 		rope := far

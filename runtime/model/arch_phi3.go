@@ -11,10 +11,7 @@ func init() {
 			return nil
 		},
 		Read: func(m *Metadata, c *Config) {
-			c.Original = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
-			if c.RopeRule == "longrope" { // its factors are tensors
-				c.RopeRule = ""
-			}
+			c.Original = m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context) // whatever the rule
 		},
 	})
 }
@@ -22,18 +19,11 @@ func init() {
 // phi3 is Abdin et al., Phi-3 Technical Report, 2024: llama with fused matrices, and a rotation of
 // a part of the heads whose factors depend on how long the context may become.
 func phi3(b *Builder) {
-	r := Rope{Neox: true}
-	if b.Original > 0 {
-		n := b.ropeDim() / 2
-		r.Long = &Long{Original: b.Original,
-			Short: &Vector{Name: "rope_factors_short.weight", N: n, Optional: true},
-			Long:  &Vector{Name: "rope_factors_long.weight", N: n, Optional: true}}
-	}
-	rope := b.Rope(r)
+	rope := b.Rope(Rope{Neox: true})
 	b.Embed(1) // X [T, hidden]
 	for range b.Layers() {
-		b.Norm("attn_norm")                          // H [T, hidden]
-		b.project(projection{In: BufH, Fused: true}) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.Norm("attn_norm")                                           // H [T, hidden]
+		b.project(projection{In: BufH, Bias: IfPresent, Fused: true}) // Q [T, heads*headDim], K and V
 		b.Rotate(Rotation{Rope: rope})
 		b.Attend(Attn{Scale: b.HeadScale()})             // Att [T, heads*headDim]
 		b.AttnOut()                                      // Y [T, hidden]

@@ -12,15 +12,15 @@ func qwen2(b *Builder) {
 	b.Embed(1) // X [T, hidden]
 	for range b.Layers() {
 		b.Norm("attn_norm") // H [T, hidden]
-		b.QKV(Always)       // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.QKV(Usually)      // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope})
 		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
 		b.AttnOut()                          // Y [T, hidden]
 		b.Norm("ffn_norm")                   // H [T, hidden]
 		b.FFN(SwiGLU)                        // Gate [T, ffn], Y [T, hidden]
 	}
-	b.Norm("output_norm") // H [T, hidden]
-	b.Head(1)             // Logits [wanted rows, vocab]
+	b.Norm("output_norm")    // H [T, hidden]
+	b.HeadBias(1, IfPresent) // Logits [wanted rows, vocab]
 }
 
 // qwenVocabulary is byte-level BPE with the special tokens of Qwen's chats.

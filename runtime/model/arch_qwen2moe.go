@@ -26,7 +26,7 @@ func qwen2moe(b *Builder) {
 	b.Embed(1) // X [T, hidden]
 	for range b.Layers() {
 		b.Norm("attn_norm") // H [T, hidden]
-		b.QKV(Always)       // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
+		b.QKV(Usually)      // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 		b.Rotate(Rotation{Rope: rope})
 		b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
 		b.AttnOut()                          // Y [T, hidden]

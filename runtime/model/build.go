@@ -87,7 +87,7 @@ func (b *Builder) vector(tensor string, n int, need Need) *Vector {
 	if tensor == "" || need == Never {
 		return nil
 	}
-	return &Vector{Name: b.name(tensor), N: n, Optional: need == IfPresent}
+	return &Vector{Name: b.name(tensor), N: n, Optional: need == IfPresent || need == Usually, Usual: need == Usually}
 }
 
 // Embed is X [T, hidden] = scale * the rows of the batch's tokens.
@@ -213,6 +213,12 @@ func (b *Builder) Rope(r Rope) *Rope {
 	if r.Base == 0 {
 		r.Base, r.Yarn = b.RopeBase, b.Yarn
 		r.Factors = &Vector{Name: "rope_freqs.weight", N: b.ropeDim() / 2, Optional: true}
+		if b.Original > 0 {
+			n := b.ropeDim() / 2
+			r.Long = &Long{Original: b.Original,
+				Short: &Vector{Name: "rope_factors_short.weight", N: n, Optional: true},
+				Long:  &Vector{Name: "rope_factors_long.weight", N: n, Optional: true}}
+		}
 		if b.Llama3 != nil {
 			r.Factors.Data = b.Llama3.factors(r.Base, b.ropeDim())
 		}
@@ -229,6 +235,17 @@ func (b *Builder) Rope(r Rope) *Rope {
 // Local is the rotation of layers with a window where that is not the configuration's: of a base of
 // its own, and not scaled.
 func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base: base, Neox: neox}) }
+
+// Near is the configuration's rotation by the base of layers with a window, where that is another:
+// scaled as in the other layers.
+func (b *Builder) Near(far *Rope) *Rope {
+	if b.Windows.Base == 0 || b.Windows.Base == far.Base {
+		return far
+	}
+	near := b.Rope(Rope{Neox: far.Neox})
+	near.Base = b.Windows.Base
+	return near
+}
 
 // Rotation is what happens to the heads of Q and K before attention.
 type Rotation struct {
@@ -288,7 +305,10 @@ func (b *Builder) AttendSinks(a Attn, tensor string) {
 
 // Head is Logits [wanted rows, vocab] = scale * H * W^T, with W [vocab, hidden]. A model of the
 // family that is pooled has none: its texts' rows of H become one.
-func (b *Builder) Head(scale float32) {
+func (b *Builder) Head(scale float32) { b.HeadBias(scale, Never) }
+
+// HeadBias is Head with a bias [vocab].
+func (b *Builder) HeadBias(scale float32, bias Need) {
 	if b.Pooling != NoPooling {
 		b.Pool(BufH)
 		return
@@ -300,8 +320,8 @@ func (b *Builder) Head(scale float32) {
 	}
 	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden,
 		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}})
-	b.op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits}, Bias: []*Vector{nil},
-		W: []int{len(b.m.Weights) - 1}})
+	b.op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits},
+		Bias: []*Vector{b.vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}})
 }
 
 // Cap bounds the logits: most*tanh(logits/most).

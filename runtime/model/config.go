@@ -17,6 +17,7 @@ type Config struct {
 	RopeDim    int         // leading dimensions of a head that rotate; 0: all
 	RopeScale  float64     // of positions (linear scaling); 0: 1
 	RopeGain   float64     // of the rotation's cosines and sines, beside that of Yarn; 0: 1
+	NoRope     bool        // layers know no positions
 	RopeRule   string      // another rule of scaling by its name, which nothing here computes
 	Llama3     *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil
 	Yarn       *Yarn       // or nil
@@ -27,6 +28,7 @@ type Config struct {
 	Recurrence Recurrence
 	Scales     Scales
 	Temper     float64 // Temper.Scale, 0 for none
+	TemperFrom int     // Temper.Length without Yarn
 	Both       bool    // rows see what is behind them, too
 	Fused      bool    // q, k and v are one tensor, where the family leaves that to the file
 	Types      int     // token types, of which 0 is added to every row; 0: none
@@ -275,6 +277,14 @@ func checkMaybe(c Config) error {
 func checkWindows(c Config) error {
 	if err := c.Windows.check(c.Arch); err != nil {
 		return err
+	}
+	return checkDense(c)
+}
+
+// checkMaybeWindows is that of a dense family whose layers may have windows.
+func checkMaybeWindows(c Config) error {
+	if c.Windows.Size > 0 {
+		return checkWindows(c)
 	}
 	return checkDense(c)
 }

@@ -115,8 +115,9 @@ func loadAll(f *gguf.File) (m *Model, wrong []error) {
 		if m, err = c.Model(); err != nil {
 			return err
 		}
-		missing := m.bindAll(f)
-		missing = append(missing, m.unknown(f, m.tensors())...)
+		specs := m.tensors()
+		missing := m.bindAll(f, specs)
+		missing = append(missing, m.unknown(f, specs)...)
 		const most = 12
 		if n := len(missing); n > most {
 			missing = append(missing[:most], fmt.Errorf("and %d more tensors are missing or of other shapes", n-most))
@@ -135,8 +136,8 @@ func loadAll(f *gguf.File) (m *Model, wrong []error) {
 }
 
 // bindAll binds what can be, and says what cannot.
-func (m *Model) bindAll(f *gguf.File) (wrong []error) {
-	for _, s := range m.tensors() {
+func (m *Model) bindAll(f *gguf.File, specs []spec) (wrong []error) {
+	for _, s := range specs {
 		if t, ok := f.Tensor(s.name); ok && t.Type.Desc() == nil {
 			continue // foreignTypes tells
 		}

@@ -93,12 +93,18 @@ func (s *spec) bind(f *gguf.File, arch string) error {
 	return nil
 }
 
-// unknown are errors about tensors of layers that nothing reads: a file that says too few layers,
-// or whose answers would be others without them. llama.cpp refuses such files, too.
+// unknown are errors about tensors that nothing reads: a file that says too few layers, or whose
+// answers would be others without them. llama.cpp refuses such files, too.
 func (m *Model) unknown(f *gguf.File, specs []spec) (wrong []error) {
 	known := map[string]bool{}
 	for _, s := range specs {
 		known[s.name] = true
+	}
+	wrong = patchy(f, specs)
+	for _, name := range telling {
+		if _, ok := f.Tensor(name); ok && !known[name] {
+			wrong = append(wrong, m.foreign(name))
+		}
 	}
 	layers, _ := f.Uint(m.Arch + ".block_count")
 	for _, t := range f.Tensors() {
@@ -110,8 +116,34 @@ func (m *Model) unknown(f *gguf.File, specs []spec) (wrong []error) {
 				"layers: it is "+
 				"damaged", t.Name, layer, layers))
 		case layer < m.Dims.Layers && !m.keeps(layer, name): // those behind predict further tokens
-			wrong = append(wrong, fmt.Errorf("tensor %.80s is %w in an %s model: answers would be others without it",
-				t.Name, ErrUnsupported, m.Arch))
+			wrong = append(wrong, m.foreign(t.Name))
+		}
+	}
+	return wrong
+}
+
+func (m *Model) foreign(tensor string) error {
+	return fmt.Errorf("tensor %.80s is %w in an %s model: answers would be others without it", tensor, ErrUnsupported,
+		m.Arch)
+}
+
+// telling are tensors outside of layers by which some families' answers would be others.
+var telling = [...]string{"output.bias", "output_norm.bias", "rope_factors_long.weight", "rope_factors_short.weight"}
+
+// patchy are errors about vectors that a family's models may have, and that some layers of the file
+// have and others lack.
+func patchy(f *gguf.File, specs []spec) (wrong []error) {
+	has := map[string]bool{}
+	for _, s := range specs {
+		_, name, _ := layerOf(s.name)
+		_, here := f.Tensor(s.name)
+		has[name] = has[name] || s.usual && here
+	}
+	for _, s := range specs {
+		_, name, _ := layerOf(s.name)
+		if _, here := f.Tensor(s.name); s.usual && !here && has[name] {
+			wrong = append(wrong, fmt.Errorf("the file has no tensor %s, which other layers have: it is damaged",
+				s.name))
 		}
 	}
 	return wrong

@@ -238,14 +238,22 @@ func (m *Metadata) rope(c *Config) {
 	if gain := m.PositiveOr("rope.scaling.attn_factor", 1); gain != 1 {
 		c.RopeGain = gain
 	}
+	factor := m.scaling()
+	original := m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)
 	switch rule, _ := m.source.String(m.key("rope.scaling.type")); rule {
-	case "", "none":
+	case "none":
 	case "yarn":
-		c.Yarn = &Yarn{Factor: m.PositiveOr("rope.scaling.factor", 1), Fast: 32, Slow: 1,
-			Original: m.SizeOr("rope.scaling.original_context_length", 1<<26, c.Context)}
+		c.Yarn = &Yarn{Factor: cmp.Or(factor, 1), Fast: 32, Slow: 1, Original: original}
+	case "longrope":
+		c.Original = original
+		fallthrough
+	case "":
+		if factor > 0 && factor != 1 {
+			c.RopeScale = 1 / factor
+		}
 	case "linear":
-		c.RopeScale = 1 / m.PositiveOr("rope.scaling.factor", 0)
-		if math.IsInf(c.RopeScale, 0) {
+		c.RopeScale = 1 / factor
+		if factor == 0 {
 			m.fail("%s has no %s, which linear scaling needs", m.from, m.key("rope.scaling.factor"))
 		}
 	case "llama3":
@@ -256,6 +264,18 @@ func (m *Metadata) rope(c *Config) {
 	default:
 		c.RopeRule = rule
 	}
+}
+
+// scaling is the factor by which the rotation's waves are stretched, under its name or the one that
+// converters gave it in 2023, when there was no other rule than the linear one; 0 where a file says
+// none, or says 0 for none.
+func (m *Metadata) scaling() float64 {
+	for _, suffix := range []string{"rope.scaling.factor", "rope.scale_linear"} {
+		if f, ok := m.source.Float(m.key(suffix)); ok && f != 0 {
+			return m.PositiveOr(suffix, 0)
+		}
+	}
+	return 0
 }
 
 // Experts reads the sizes of a mixture of experts, which the file may give their width or that of
@@ -277,6 +297,7 @@ func (m *Metadata) ExpertsOf(c *Config) {
 // Windows reads the size of windows, and which layers have them where the file says so.
 func (m *Metadata) Windows(c *Config, period int) {
 	c.Windows.Size = m.Size("attention.sliding_window", 1<<26)
+	c.Windows.Base = m.PositiveOr("rope.freq_base_swa", 0)
 	const pattern = "attention.sliding_window_pattern"
 	if list, ok := m.source.Ints(m.key(pattern)); ok {
 		for _, has := range list {
@@ -287,11 +308,16 @@ func (m *Metadata) Windows(c *Config, period int) {
 	c.Windows.Period = m.SizeOr(pattern, 1<<10, period)
 }
 
+// caps reads the bounds of scores and logits, as many as the file has.
+func (m *Metadata) caps(c *Config) {
+	c.Scales.AttnCap = m.PositiveOr("attn_logit_softcapping", c.Scales.AttnCap)
+	c.Scales.LogitCap = m.PositiveOr("final_logit_softcapping", c.Scales.LogitCap)
+}
+
 // Scales reads the numbers by which families multiply, as many as the file has.
 func (m *Metadata) Scales(c *Config) {
 	for key, scale := range map[string]*float64{"embedding_scale": &c.Scales.Embed, "logit_scale": &c.Scales.Logits,
-		"residual_scale": &c.Scales.Residual, "attention.scale": &c.Scales.Attn,
-		"attn_logit_softcapping": &c.Scales.AttnCap, "final_logit_softcapping": &c.Scales.LogitCap} {
+		"residual_scale": &c.Scales.Residual, "attention.scale": &c.Scales.Attn} {
 		if m.hasFloat(key) {
 			*scale = m.PositiveOr(key, 1)
 		}

@@ -169,6 +169,7 @@ type Vector struct {
 	At, Of   int       // the first of them in the tensor, and how many that has; Of is 0 where it is N
 	Stack    int       // experts; 0 where it is none of theirs
 	Optional bool      // a file may lack it
+	Usual    bool      // Synth writes it all the same
 	Times    float32   // what the file's values are multiplied by; 0: 1
 	Data     []float32 // [N], [Stack][N]; nil until it is loaded, unless the configuration gives its values
 }

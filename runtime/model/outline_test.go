@@ -42,7 +42,7 @@ func TestOutlineIsTheModel(t *testing.T) {
 			}
 		}
 	}
-	c, _ := Tiny("gemma3")
+	c, _ := Tiny("gpt-oss")
 	shape, err := c.Shape(Uniform(gguf.F32))
 	if err != nil {
 		t.Fatal(err)

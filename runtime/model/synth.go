@@ -107,8 +107,8 @@ func writeMetadata(w keyWriter, c Config, t FileType) {
 		}
 		w.SetFloat32(key("rope.scaling.yarn_log_multiplier"), float32(log))
 	}
-	if c.Original > 0 {
-		w.SetUint32(key("rope.scaling.original_context_length"), uint32(c.Original))
+	if n := max(c.Original, c.TemperFrom); n > 0 {
+		w.SetUint32(key("rope.scaling.original_context_length"), uint32(n))
 	}
 	writeValues(w, c, key)
 	writeLayers(w, c, key)

@@ -18,6 +18,7 @@ type spec struct {
 	layer    int    // -1 outside the layers
 	dims     []int  // ggml order: K, N, experts
 	optional bool   // files may lack it
+	usual    bool   // Synth writes it all the same; and all layers have it, or none
 	mean     float32
 	std      float32 // of random values
 	fixed    []float32
@@ -64,7 +65,9 @@ func (c Config) tensors() []spec {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(m.tensors(), func(s spec) bool { return s.optional && s.fixed == nil })
+	return slices.DeleteFunc(m.tensors(), func(s spec) bool {
+		return s.optional && s.fixed == nil && !s.usual
+	})
 }
 
 // tensors lists what the ops of the model ask for in the order of a file: the embedding, then block
@@ -100,10 +103,9 @@ func (l *lister) op(i int) {
 	op := &l.m.Ops[i]
 	for j, wi := range op.W {
 		w := &l.m.Weights[wi]
-		if w.Name == embedTensor {
-			continue
+		if w.Name != embedTensor {
+			l.matrix(w)
 		}
-		l.matrix(w)
 		l.later(op.Layer, &op.Bias[j], 0, l.init.bias(w.Role))
 	}
 	if op.Kind == OpEmbed {
@@ -181,6 +183,7 @@ func vectorSpec(layer int, v **Vector, mean, std float32) spec {
 	if (*v).Stack > 0 {
 		dims = append(dims, (*v).Stack)
 	}
-	return spec{name: (*v).Name, layer: layer, dims: dims, optional: (*v).Optional, mean: mean, std: std,
+	return spec{name: (*v).Name, layer: layer, dims: dims, optional: (*v).Optional, usual: (*v).Usual, mean: mean,
+		std:   std,
 		fixed: (*v).Data, vector: v}
 }

@@ -97,9 +97,11 @@ type Long struct {
 // Need is whether a file must have a tensor.
 type Need uint8
 
-// A tensor that is there IfPresent is taken where the file happens to carry it.
+// A tensor that is there IfPresent or Usually is taken where the file happens to carry it; Synth
+// writes the latter.
 const (
 	Never Need = iota
 	IfPresent
+	Usually
 	Always
 )

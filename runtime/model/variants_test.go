@@ -112,3 +112,60 @@ func TestDefaultsOfKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestScalingOfRotations: a factor without a rule, or under its first name, is a linear one, as in
+// llama.cpp; LongRoPE has its factors in any family; and what asks for a temperature has one with
+// or without YaRN.
+func TestScalingOfRotations(t *testing.T) {
+	for _, n := range []numbers{{"llama.rope.scaling.factor": {4}}, {"llama.rope.scale_linear": {4}},
+		{"llama.rope.scaling.factor": {0}, "llama.rope.scale_linear": {4}}} {
+		m, c := Metadata{source: n, arch: "llama"}, Config{Dims: Dims{HeadDim: 64, Context: 128}}
+		if m.rope(&c); c.RopeScale != 0.25 || len(m.errs) > 0 {
+			t.Errorf("%v: positions are multiplied by %v (%v)", n, c.RopeScale, m.errs)
+		}
+	}
+	long := small("llama")
+	long.Original = 64
+	mistral := small("mistral3")
+	mistral.Yarn, mistral.TemperFrom = nil, 77
+	near := small("gpt-oss")
+	near.Windows.Base = 5
+	still := small("granite")
+	still.NoRope = true
+	for _, c := range []struct {
+		Config
+		holds func(op Op) bool
+	}{
+		{long, func(op Op) bool { return op.Rope.Long != nil && op.Rope.Long.Original == 64 }},
+		{mistral, func(op Op) bool { return op.Temper.Length == 77 }},
+		{near, func(op Op) bool { return (op.Rope.Base == 5) == (op.Layer == 0) && op.Rope.Yarn != nil }},
+		{still, func(op Op) bool { return op.Rope == nil }},
+	} {
+		m, err := c.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range m.Ops {
+			if op.Kind == OpRotate && !c.holds(op) {
+				t.Errorf("%s, layer %d: %+v, %+v", c.Arch, op.Layer, op.Rope, op.Temper)
+			}
+		}
+	}
+}
+
+// TestHeadOfAnEmbedding: a head that is the embedding may have a bias, and may lack it.
+func TestHeadOfAnEmbedding(t *testing.T) {
+	c := small("qwen2")
+	c.Tied = true
+	f, err := gguf.Parse(synth(t, c, gguf.F32, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Load(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if head := m.Ops[len(m.Ops)-1]; len(head.Bias) != 1 || head.Bias[0] != nil {
+		t.Errorf("the head has bias %+v", head.Bias)
+	}
+}

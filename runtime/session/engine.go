@@ -26,6 +26,7 @@ func (e *LoadError) Unwrap() error { return e.Err }
 // Sizes are those of an engine.
 type Sizes struct {
 	Context, Parallel, Queue int
+	Positions                int   // that a sequence could have, where it is more than Context: rotations ask
 	StateBytes               int64 // exec.Options.StateBytes
 	engine.Service
 	Observe   func(f engine.Forward) // engine.Options.Observe
@@ -39,7 +40,7 @@ type Sizes struct {
 func (s *Session) Engine(ctx context.Context, v Sizes) (*engine.Engine, error) {
 	need := kvcache.BlocksFor(v.Context)
 	o, done := s.RunnerOptions(need*v.Parallel, v.Parallel)
-	o.Least, o.StateBytes = need, v.StateBytes
+	o.Least, o.StateBytes, o.Context = need, v.StateBytes, v.Positions
 	e, err := engine.New(ctx, engine.Options{RunnerOptions: o, Tokenizer: s.Tok, Context: v.Context,
 		Parallel: v.Parallel,
 		Queue:    v.Queue, Service: v.Service, Profile: s.Profile, Observe: v.Observe,

@@ -133,11 +133,12 @@ func (s *Session) RunnerOptions(blocks, logitRows int) (o engine.RunnerOptions, 
 }
 
 // WithRunner opens a runner with room for the given number of positions, calls fn on its leading
-// thread, and closes it. logitRows is how many positions of one forward may be asked for.
-func (s *Session) WithRunner(ctx context.Context, positions, logitRows int,
+// thread, and closes it. most is how many positions a sequence could have, which rotations ask
+// for, and logitRows how many of one forward may be asked for.
+func (s *Session) WithRunner(ctx context.Context, positions, most, logitRows int,
 	fn func(r *engine.Runner, l *pool.Leader) error) error {
 	o, done := s.RunnerOptions(kvcache.BlocksFor(positions), logitRows)
-	o.Context = positions
+	o.Context = max(positions, most)
 	r, err := engine.Open(ctx, o)
 	done()
 	if err != nil {
