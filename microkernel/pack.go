@@ -30,6 +30,7 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 			row, rowStride)
 	}
 	stride, used, packer := l.PanelStride(), l.panelBytes(l.K), pack.For(l.Type.Desc())
+	defer packer.Done()
 	for n := n0; n < n1; n += PanelWidth {
 		panel := dst[n/PanelWidth*stride:][:stride]
 		src := raw[(n-n0)*rowStride:]

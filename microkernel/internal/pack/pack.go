@@ -3,6 +3,7 @@ package pack
 
 import (
 	"encoding/binary"
+	"sync"
 	"unsafe"
 
 	"sandwich/microkernel/qtype"
@@ -17,29 +18,40 @@ const roomBytes = 8 << 10
 type Packer struct {
 	d      *qtype.Desc
 	blocks *blocks // nil: plain floats
+	room   [roomBytes]byte
 }
 
-// For is a packer of a type.
+// idle are packers that nobody uses. A packer's room is too long for what every piece of a load
+// allocates anew, and on the stack it cannot be, since steps are called through pointers.
+var idle = sync.Pool{New: func() any { return new(Packer) }}
+
+// For lends a packer of a type, until it is Done.
 func For(d *qtype.Desc) *Packer {
-	p := &Packer{d: d}
+	p := idle.Get().(*Packer)
+	if p.d == d {
+		return p
+	}
+	p.d, p.blocks = d, nil
 	if d.Float == qtype.None {
 		p.blocks = newBlocks(d)
 	}
 	return p
 }
 
+// Done gives a packer back.
+func (p *Packer) Done() { idle.Put(p) }
+
 // Panel packs the rows of up to PanelWidth columns, rowStride bytes apart and k elements long, into
 // a panel of the layout that microkernel.Layout documents. It writes all of the panel up to k.
 func (p *Packer) Panel(panel, src []byte, rowStride, columns, k int) {
-	var room [roomBytes]byte
 	block := p.d.PanelBytes() // of d.Block elements of all columns
-	blocks := len(room) / block
+	blocks := len(p.room) / block
 	if blocks == 0 { // of no type that there is
 		p.pack(panel, src, rowStride, columns, k)
 		return
 	}
 	for k0, step := 0, blocks*p.d.Block; k0 < k; k0 += step {
-		part := room[:min(blocks*block, len(panel))]
+		part := p.room[:min(blocks*block, len(panel))]
 		p.pack(part, src[k0/p.d.Block*p.d.Bytes:], rowStride, columns, min(step, k-k0))
 		panel = panel[copy(panel, part):]
 	}
