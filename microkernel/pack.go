@@ -29,12 +29,12 @@ func Pack(dst []byte, l Layout, n0, n1 int, raw []byte, rowStride int) error {
 		return fmt.Errorf("pack: %d bytes are too few for %d rows of %d bytes, %d apart", len(raw), n1-n0,
 			row, rowStride)
 	}
-	stride, used := l.PanelStride(), l.panelBytes(l.K)
+	stride, used, packer := l.PanelStride(), l.panelBytes(l.K), pack.For(l.Type.Desc())
 	for n := n0; n < n1; n += PanelWidth {
 		panel := dst[n/PanelWidth*stride:][:stride]
 		src := raw[(n-n0)*rowStride:]
 		columns := min(PanelWidth, n1-n)
-		pack.Panel(l.Type.Desc(), panel[:used], src, rowStride, columns, l.K)
+		packer.Panel(panel[:used], src, rowStride, columns, l.K)
 		clear(panel[used:])
 	}
 	return nil

@@ -60,21 +60,21 @@ func mags(u []uint8, mask uint8) []uint8 {
 // scaleOfTop is the scale in the upper four bits of the last of each `bytes` bytes.
 func scaleOfTop(at, bytes, each int) SubLayout {
 	return SubLayout{At: at, Bytes: bytes, Most: 31, Odd: true,
-		Get: func(p []byte, n int) [2]uint8 { return [2]uint8{odd(p[each*n+each-1] >> 4)} },
+		Get: func(p []byte, n int) (a, b uint8) { return odd(p[each*n+each-1] >> 4), 0 },
 		Put: func(p []byte, n int, s [2]uint8) { p[each*n+each-1] |= s[0] >> 1 << 4 }}
 }
 
 // nibblePairs is two scales of sixteen elements each in every byte.
 func nibblePairs(at int) SubLayout {
 	return SubLayout{At: at, Bytes: 8, Most: 31, Odd: true,
-		Get: func(p []byte, n int) [2]uint8 { return [2]uint8{odd(p[n] & 15), odd(p[n] >> 4)} },
+		Get: func(p []byte, n int) (a, b uint8) { return odd(p[n] & 15), odd(p[n] >> 4) },
 		Put: func(p []byte, n int, s [2]uint8) { p[n] |= s[0]>>1 | s[1]>>1<<4 }}
 }
 
 // nibbleScales is one scale of 32 elements in every four bits.
 func nibbleScales(at int) SubLayout {
 	return SubLayout{At: at, Bytes: 4, Most: 31, Odd: true,
-		Get: func(p []byte, n int) [2]uint8 { return [2]uint8{odd(nibbleOf(p[n/2], n%2))} },
+		Get: func(p []byte, n int) (a, b uint8) { return odd(nibbleOf(p[n/2], n%2)), 0 },
 		Put: func(p []byte, n int, s [2]uint8) { p[n/2] |= s[0] >> 1 << (n % 2 * 4) }}
 }
 
@@ -117,9 +117,9 @@ var iq2S = &RawForm{
 var iq3XXS = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		signs := binary.LittleEndian.Uint32(block[66+4*n:])
-		for l := range 8 {
-			s := eighth(uint8(signs >> (7 * (l / 2))))
-			words3xxs.get(t.U[4*l:], int(block[2+8*n+l]), s>>(l%2*4))
+		for l := range 4 {
+			b := block[2+8*n+2*l:]
+			words3xxs.get2(t.U[8*l:], int(b[0]), int(b[1]), eighth(uint8(signs>>(7*l))))
 		}
 	},
 	Put: func(block []byte, t *SubBlock, n int) {
@@ -137,9 +137,9 @@ var iq3XXS = &RawForm{
 // iq3S: nine bits for the word of four elements, one of them apart, and eight signs.
 var iq3S = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
-		for l := range 8 {
-			word := int(block[2+8*n+l]) | int(block[66+n])>>l&1<<8
-			words3s.get(t.U[4*l:], word, block[74+4*n+l/2]>>(l%2*4))
+		for l := range 4 {
+			b, high := block[2+8*n+2*l:], int(block[66+n])>>(2*l)
+			words3s.get2(t.U[8*l:], int(b[0])|high&1<<8, int(b[1])|high&2<<7, block[74+4*n+l])
 		}
 	},
 	Put: func(block []byte, t *SubBlock, n int) {
@@ -161,36 +161,35 @@ var iq1S = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
 		high := get16(block[34+2*n:])
 		for l := range 4 {
-			words1.get(t.U[8*l:], int(block[2+4*n+l])|high>>(3*l)&7<<8, 0)
+			u := t.U[8*l:]
+			words1.get(u, int(block[2+4*n+l])|high>>(3*l)&7<<8, 0)
+			if high>>15 != 0 { // mirrored
+				binary.LittleEndian.PutUint64(u, 2*eachByte-binary.LittleEndian.Uint64(u))
+			}
 		}
-		mirror(t, high>>15 != 0)
 	},
 	Put: func(block []byte, t *SubBlock, n int) {
-		m := *t
-		mirror(&m, int8(t.Subs[0]) < 0)
+		u := t.U
+		for i := range u {
+			if int8(t.Subs[0]) < 0 {
+				u[i] = 2 - min(2, u[i])
+			}
+		}
 		for l := range 4 {
-			word := words1.find(m.U[8*l:])
+			word := words1.find(u[8*l:])
 			block[2+4*n+l] = byte(word)
 			or16(block[34+2*n:], word>>8<<(3*l))
 		}
 	},
 }
 
-func mirror(t *SubBlock, on bool) {
-	for i := range t.U {
-		if on {
-			t.U[i] = 2 - min(2, t.U[i])
-		}
-	}
-}
-
 var iq1Scales = SubLayout{At: 34, Bytes: 16, Most: 15, Odd: true, Negative: true,
-	Get: func(p []byte, n int) [2]uint8 {
+	Get: func(p []byte, n int) (a, b uint8) {
 		s := uint8(get16(p[2*n:])>>12&7<<1 | 1)
 		if p[2*n+1]&128 != 0 {
 			s = -s
 		}
-		return [2]uint8{s}
+		return s, 0
 	},
 	Put: func(p []byte, n int, s [2]uint8) {
 		if x := int8(s[0]); x < 0 {
@@ -221,9 +220,9 @@ var iq1M = &RawForm{
 
 // iq1MScales is three bits for sixteen elements, twelve in each of four words.
 var iq1MScales = SubLayout{At: 48, Bytes: 8, Most: 15, Odd: true,
-	Get: func(p []byte, n int) [2]uint8 {
+	Get: func(p []byte, n int) (a, b uint8) {
 		s := get16(p[n/2*2:]) >> (n % 2 * 6)
-		return [2]uint8{odd(uint8(s & 7)), odd(uint8(s >> 3 & 7))}
+		return odd(uint8(s & 7)), odd(uint8(s >> 3 & 7))
 	},
 	Put: func(p []byte, n int, s [2]uint8) {
 		or16(p[n/2*2:], (int(s[0])>>1|int(s[1])>>1<<3)<<(n%2*6))

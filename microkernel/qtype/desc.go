@@ -3,6 +3,7 @@ package qtype
 import (
 	"encoding/binary"
 	"math"
+	"sort"
 )
 
 // Desc is one row: all that is known about a type.
@@ -174,26 +175,18 @@ func (d *Desc) Scales(scales [2]float32, subs [2]uint8, k int) (scale, offset fl
 const FloatSubShift = 20
 
 // Finite says whether no number of the blocks of a quantized type overflows: their scales are
-// numbers, and not too large for what they are multiplied with.
+// numbers, and not too large for what they are multiplied with. Every block of a file is asked
+// while it is loaded.
 func (d *Desc) Finite(blocks []byte) bool {
-	if d.ScaleRaw.Get == nil && d.ScaleRaw.Float != Brain {
-		return d.finiteHalves(blocks)
-	}
-	for ; len(blocks) >= d.Bytes; blocks = blocks[d.Bytes:] {
-		if !d.finiteBlock(blocks) {
-			return false
+	for n, at := range d.BlockScales {
+		most := d.largestScale(n)
+		for ; at+2 <= len(blocks) && d.ScaleRaw.Get == nil; at += d.Bytes {
+			if binary.LittleEndian.Uint16(blocks[at:])&unsigned > most {
+				return false
+			}
 		}
-	}
-	return true
-}
-
-// finiteHalves is Finite for scales that are float16, whose numbers stay far below the largest
-// float32: every block of a file is asked while it is loaded.
-func (d *Desc) finiteHalves(blocks []byte) bool {
-	const infinity = 0x7C00
-	for _, at := range d.BlockScales {
-		for ; at+2 <= len(blocks); at += d.Bytes {
-			if binary.LittleEndian.Uint16(blocks[at:])&infinity == infinity {
+		for ; at < len(blocks) && d.ScaleRaw.Get != nil; at += d.Bytes {
+			if d.ScaleRaw.Get(blocks[at:])&unsigned > most {
 				return false
 			}
 		}
@@ -201,16 +194,18 @@ func (d *Desc) finiteHalves(blocks []byte) bool {
 	return true
 }
 
-func (d *Desc) finiteBlock(block []byte) bool {
-	const infinity = 0x7F800000
-	for n := range d.BlockScales {
-		f := d.BlockScale(d.rawScale(block, n), n)
+// unsigned is the bits of a 16-bit float that ascend with its magnitude.
+const unsigned = 0x7FFF
+
+// largestScale is the largest scale n, a 16-bit float, by which no number overflows. Numbers of
+// float16 stay far below the largest float32.
+func (d *Desc) largestScale(n int) uint16 {
+	return uint16(sort.Search(unsigned, func(h int) bool {
+		const infinity = 0x7F800000
+		f := d.BlockScale(uint16(h+1), n)
 		if d.ScaleRaw.Float == Brain {
 			f *= float32(d.Largest() - d.Lift())
 		}
-		if math.Float32bits(f)&infinity == infinity {
-			return false
-		}
-	}
-	return true
+		return math.Float32bits(f)&infinity == infinity
+	}))
 }

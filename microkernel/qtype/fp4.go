@@ -32,12 +32,7 @@ var exponentHalf = ScaleLayout{Float: Brain,
 // which two belong to a sub-block. FloatSubs has a bit of exponent more, so that those which are
 // subnormal in the file are not; 0x7F counts as zero, and the sign is ignored.
 var fp8Scales = SubLayout{At: 0, Bytes: 4,
-	Get: func(p []byte, n int) (s [2]uint8) {
-		for i := range s {
-			s[i] = fromFP8(p[2*n+i])
-		}
-		return s
-	},
+	Get: func(p []byte, n int) (a, b uint8) { return fromFP8(p[2*n]), fromFP8(p[2*n+1]) },
 	Put: func(p []byte, n int, s [2]uint8) {
 		for i, x := range s {
 			for b := range byte(0x7F) {

@@ -2,6 +2,7 @@ package qtype
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"math/bits"
 	"sync"
 )
@@ -9,31 +10,36 @@ import (
 // grid is the words of digits that a codebook type may use: a number in a file stands for that many
 // consecutive elements at once. Panels hold the digits, so that no kernel looks a word up.
 type grid struct {
-	base, width int
-	words       func() [][]uint8 // digits, the first element first, ascending
-	nearest     func() []uint16
+	base, width, sign int // sign is one bit above the largest digit
+	text              string
+	once              sync.Once
+	words             []uint64 // digits in bytes, the first element lowest, ascending; read by load
+	load              func()
+	nearest           func() []uint16
 }
 
 // newGrid is a set of words, which is read when the first of them is looked up: few files have any.
 func newGrid(base, width int, set string) *grid {
-	g := &grid{base: base, width: width}
-	g.words = sync.OnceValue(func() [][]uint8 { return g.read(set) })
-	g.nearest = sync.OnceValue(g.near)
+	g := &grid{base: base, width: width, sign: bits.Len(uint(base - 1)), text: set}
+	g.load, g.nearest = g.read, sync.OnceValue(g.near)
 	return g
 }
 
 // read takes a set out of its text.
-func (g *grid) read(set string) (words [][]uint8) {
-	member, err := base64.StdEncoding.DecodeString(set)
+func (g *grid) read() {
+	member, err := base64.StdEncoding.DecodeString(g.text)
 	if err != nil {
 		panic(err)
 	}
 	for n := range g.all() {
 		if member[n/8]>>(n%8)&1 != 0 {
-			words = append(words, g.digits(n))
+			word := uint64(0)
+			for i, x := range g.digits(n) {
+				word |= uint64(x) << (8 * i)
+			}
+			g.words = append(g.words, word)
 		}
 	}
-	return words
 }
 
 // all is the number of words of digits, members and others.
@@ -57,13 +63,14 @@ func (g *grid) digits(n int) []uint8 {
 
 // near lists for every word of digits the member that is nearest to it, the first of several.
 func (g *grid) near() []uint16 {
-	out, words := make([]uint16, g.all()), g.words()
+	g.once.Do(g.load)
+	out := make([]uint16, g.all())
 	for n := range out {
 		want, least := g.digits(n), 1<<30
-		for i, w := range words {
+		for i, w := range g.words {
 			far := 0
-			for k, x := range w {
-				d := int(x) - int(want[k])
+			for k, x := range want {
+				d := int(uint8(w>>(8*k))) - int(x)
 				far += d * d
 			}
 			if far < least {
@@ -83,12 +90,16 @@ func (g *grid) find(u []uint8) int {
 	return int(g.nearest()[n])
 }
 
-// get writes the digits of a word, with signs one bit above the largest digit.
+// get writes the digits of a word of eight, with signs one bit above the largest digit.
 func (g *grid) get(u []uint8, word int, signs uint8) {
-	sign := bits.Len(uint(g.base - 1))
-	for i, x := range g.words()[word] {
-		u[i] = x | signs>>i&1<<sign
-	}
+	g.once.Do(g.load)
+	binary.LittleEndian.PutUint64(u, g.words[word]|spreadBits(signs)<<g.sign)
+}
+
+// get2 is get for two words of four.
+func (g *grid) get2(u []uint8, first, second int, signs uint8) {
+	g.once.Do(g.load)
+	binary.LittleEndian.PutUint64(u, g.words[first]|g.words[second]<<32|spreadBits(signs)<<g.sign)
 }
 
 // signsOf collects the signs of eight numbers, bit `at` of each.

@@ -31,8 +31,8 @@ func (d *Desc) measure() int {
 // HeadBytes is what stands before the first sub-block of a block.
 func (d *Desc) HeadBytes() int { return 2 * PanelWidth * len(d.BlockScales) }
 
-// subBytes is the scales at the front of a sub-block.
-func (d *Desc) subBytes() int {
+// SubBytes is the length of the scales at the front of a sub-block.
+func (d *Desc) SubBytes() int {
 	switch d.Subs {
 	case NoSubs, ParitySubs:
 		return 0
@@ -49,7 +49,7 @@ func (d *Desc) SubBlockBytes() int { return d.plane(len(d.Fields)) }
 
 // plane is where in a sub-block the plane of a bit field begins.
 func (d *Desc) plane(field int) int {
-	at := d.subBytes()
+	at := d.SubBytes()
 	for _, p := range d.Fields[:field] {
 		at += p.planeBytes()
 	}
@@ -79,36 +79,6 @@ func (d *Desc) Place(g, plane int) (at, bit int) {
 	bits := d.Fields[plane].Bits
 	groups := 8 / bits // in one word
 	return d.plane(plane) + g/groups*64, g % groups * bits
-}
-
-// Pack writes the scales and the planes of one sub-block of column c.
-func (d *Desc) Pack(sub []byte, c int, t *SubBlock) {
-	for i := range d.subBytes() / PanelWidth {
-		sub[PanelWidth*i+c] = t.Subs[i]
-	}
-	if d.Subs == OddSubs {
-		sub[c] = t.Subs[0]>>1 | t.Subs[1]>>1<<4
-	}
-	for i := range d.Fields {
-		p, at, low := &d.Fields[i], d.plane(i), d.Low(i)
-		mask := uint32(1<<p.Bits-1) * 0x01010101
-		groups := 8 / p.Bits // of four k in one word
-		for w := range p.Bits {
-			word := uint32(0)
-			for g := range groups {
-				word |= binary.LittleEndian.Uint32(t.U[4*(w*groups+g):]) >> low & mask << (g * p.Bits)
-			}
-			switch {
-			case p.Share != 0:
-				sub[at+c] = byte(word)
-				continue
-			case i > 0 && d.Subs == ParitySubs:
-				s := uint32(t.Subs[0] >> 1)
-				word = word&SignBits | s&1<<25 | s&2<<26 | s&4<<27 | s&8<<28
-			}
-			binary.LittleEndian.PutUint32(sub[at+64*w+4*c:], word)
-		}
-	}
 }
 
 // Word is word w of the plane of a bit field, column c of a packed sub-block, as it is used.
@@ -148,7 +118,7 @@ func (d *Desc) PackedSubs(sub []byte, c int) (s [2]uint8) {
 		b := sub[d.plane(1)+4*c+3]
 		return [2]uint8{b&2 | b&8>>1 | b&32>>2 | b&128>>3 | 1}
 	}
-	for i := range d.subBytes() / PanelWidth {
+	for i := range d.SubBytes() / PanelWidth {
 		s[i] = sub[PanelWidth*i+c]
 	}
 	return s

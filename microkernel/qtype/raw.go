@@ -34,10 +34,10 @@ type ScaleLayout struct {
 // SubLayout is how a file stores the scales inside a block.
 type SubLayout struct {
 	At, Bytes     int
-	Most          int                                 // the largest scale, with a sign the largest negative one
-	Odd, Negative bool                                // scales are odd; may be negative
-	Get           func(p []byte, sub int) [2]uint8    // the two bytes of a sub-block, of the kind that Subs says
-	Put           func(p []byte, sub int, s [2]uint8) // the inverse, into zeros
+	Most          int                                  // the largest scale, with a sign the largest negative one
+	Odd, Negative bool                                 // scales are odd; may be negative
+	Get           func(p []byte, sub int) (a, b uint8) // the two bytes of a sub-block, of the kind that Subs says
+	Put           func(p []byte, sub int, s [2]uint8)  // the inverse, into zeros
 }
 
 // SubBlock is 32 elements of one row, with their scales.
@@ -59,7 +59,7 @@ func (d *Desc) Read(t *SubBlock, block []byte, n int) {
 		t.BlockScales[i] = d.rawScale(block, i)
 	}
 	if d.Subs != NoSubs {
-		t.Subs = d.SubRaw.Get(block[d.SubRaw.At:], n)
+		t.Subs[0], t.Subs[1] = d.SubRaw.Get(block[d.SubRaw.At:], n)
 	}
 	if d.Raw != nil {
 		own := lent.Get().(*SubBlock)
@@ -93,10 +93,11 @@ func (t *SubBlock) flip() {
 	}
 }
 
-// place is where run r begins, and at which bit of the bytes.
-func (p *BitField) place(r int) (at, shift int) {
-	each := 8 / p.Bits
-	return p.At + r/each*p.Run, r % each * p.Bits
+// Find is where the bits of element k of a block are: in which byte, and from which bit on. Those
+// of the elements after it, up to the end of the run, are as far up in the bytes that follow.
+func (p *BitField) Find(k int) (at, shift int) {
+	each, r := 8/p.Bits, k/p.Run
+	return p.At + r/each*p.Run + k%p.Run, r % each * p.Bits
 }
 
 // read brings the bits of sub-block n to bit `to` of the numbers, beside what is there or in its
@@ -108,9 +109,8 @@ func (p *BitField) read(t *SubBlock, block []byte, n, to int, beside bool) {
 	}
 	mask := uint64(1<<p.Bits-1) * eachByte
 	for i := 0; i < SubBlockK; i += 8 {
-		k := n*SubBlockK + i
-		at, shift := p.place(k / p.Run)
-		x := binary.LittleEndian.Uint64(block[at+k%p.Run:]) >> shift & mask << to
+		at, shift := p.Find(n*SubBlockK + i)
+		x := binary.LittleEndian.Uint64(block[at:]) >> shift & mask << to
 		if beside {
 			x |= binary.LittleEndian.Uint64(t.U[i:])
 		}
@@ -120,11 +120,9 @@ func (p *BitField) read(t *SubBlock, block []byte, n, to int, beside bool) {
 
 // readBits is read for bits side by side: eight or four numbers in a byte.
 func (p *BitField) readBits(t *SubBlock, block []byte, n, to int, beside bool) {
-	const diagonal, round = 0x8040201008040201, 0x7F * eachByte
 	for i := 0; i < SubBlockK; i += 8 {
 		at := p.At + (n*SubBlockK+i)*p.Bits/8
-		x := uint64(block[at]) * eachByte & diagonal
-		x = (x + round) >> 7 & eachByte
+		x := spreadBits(block[at])
 		if p.Bits == 2 {
 			x = uint64(binary.LittleEndian.Uint16(block[at:]))
 			x = (x | x<<24) & 0x000000FF000000FF
@@ -137,6 +135,12 @@ func (p *BitField) readBits(t *SubBlock, block []byte, n, to int, beside bool) {
 		}
 		binary.LittleEndian.PutUint64(t.U[i:], x)
 	}
+}
+
+// spreadBits is the bits of a byte in bytes of their own.
+func spreadBits(b uint8) uint64 {
+	const diagonal, round = 0x8040201008040201, 0x7F * eachByte
+	return (uint64(b)*eachByte&diagonal + round) >> 7 & eachByte
 }
 
 // Write is the inverse of Read, into a block of zeros.
@@ -160,24 +164,21 @@ func (d *Desc) Write(block []byte, t SubBlock, n int) {
 	}
 	for i, p := range d.Fields {
 		for j, u := range t.U {
-			k := n*SubBlockK + j
-			at, shift := p.place(k / p.Run)
-			block[at+k%p.Run] |= u >> d.Low(i) & (1<<p.Bits - 1) << shift
+			at, shift := p.Find(n*SubBlockK + j)
+			block[at] |= u >> d.Low(i) & (1<<p.Bits - 1) << shift
 		}
 	}
 }
 
-func getBytes(p []byte, n int) [2]uint8    { return [2]uint8{p[2*n], p[2*n+1]} }
-func putBytes(p []byte, n int, s [2]uint8) { p[2*n], p[2*n+1] = s[0], s[1] }
+func getBytes(p []byte, n int) (a, b uint8) { return p[2*n], p[2*n+1] }
+func putBytes(p []byte, n int, s [2]uint8)  { p[2*n], p[2*n+1] = s[0], s[1] }
 
 // getSixBits is two of sixteen 6-bit scales minus 32: low nibbles in bytes 0 to 7, first the low
 // then the high ones, upper pairs of bits in bytes 8 to 11.
-func getSixBits(p []byte, n int) (s [2]uint8) {
-	for i := range s {
-		g := 2*n + i
-		s[i] = (p[g%8]>>(g/8*4)&15 | p[8+g%4]>>(g/4*2)&3<<4) - 32
-	}
-	return s
+func getSixBits(p []byte, n int) (a, b uint8) {
+	at, nibble, pair := 2*n%8, n/4*4, n/2*2
+	high := p[8+at%4:][:2]
+	return (p[at]>>nibble&15 | high[0]>>pair&3<<4) - 32, (p[at+1]>>nibble&15 | high[1]>>pair&3<<4) - 32
 }
 
 func putSixBits(p []byte, n int, s [2]uint8) {
@@ -191,11 +192,11 @@ func putSixBits(p []byte, n int, s [2]uint8) {
 // getSixBitPairs is pair j of the eight 6-bit scales and offsets: pairs 0 to 3 fill the low six
 // bits of bytes 0 to 3 and 4 to 7, pairs 4 to 7 the nibbles of bytes 8 to 11 and the upper two bits
 // of the others.
-func getSixBitPairs(p []byte, j int) [2]uint8 {
+func getSixBitPairs(p []byte, j int) (a, b uint8) {
 	if j < 4 {
-		return [2]uint8{p[j] & 63, p[j+4] & 63}
+		return p[j] & 63, p[j+4] & 63
 	}
-	return [2]uint8{p[j+4]&15 | p[j-4]>>6<<4, p[j+4]>>4 | p[j]>>6<<4}
+	return p[j+4]&15 | p[j-4]>>6<<4, p[j+4]>>4 | p[j]>>6<<4
 }
 
 func putSixBitPairs(p []byte, j int, s [2]uint8) {
@@ -211,8 +212,8 @@ func putSixBitPairs(p []byte, j int, s [2]uint8) {
 
 // getSplitSix is one of eight 6-bit scales minus 32: upper pairs of bits in bytes 0 and 1, low
 // nibbles in the four bytes after them.
-func getSplitSix(p []byte, n int) [2]uint8 {
-	return [2]uint8{(p[2+n/2]>>(n%2*4)&15 | p[n/4]>>(n%4*2)&3<<4) - 32}
+func getSplitSix(p []byte, n int) (a, b uint8) {
+	return (p[2+n/2]>>(n%2*4)&15 | p[n/4]>>(n%4*2)&3<<4) - 32, 0
 }
 
 func putSplitSix(p []byte, n int, s [2]uint8) {

@@ -1,5 +1,7 @@
 package qtype
 
+import "encoding/binary"
+
 // powers of three, as tq1_0 shifts its digits.
 var powers3 = [5]byte{1, 3, 9, 27, 81}
 
@@ -15,14 +17,28 @@ func digitPlace(k int) (at, digit int) {
 	return 48 + k%4, (k - 240) / 4
 }
 
+// digits3 is one digit of eight bytes. Every second byte has sixteen bits for its product.
+func digits3(x uint64, digit int) uint64 {
+	const lanes = 0x00FF00FF00FF00FF
+	power := uint64(powers3[digit])
+	even, odd := x&lanes*power&lanes*3, x>>8&lanes*power&lanes*3
+	return even>>8&lanes | odd&^lanes
+}
+
 // tq1Form reads digits of base three. A byte is the fraction, of 256, whose digits to that base
 // they are: times a power of three without the carry, a digit is what the next multiplication
 // carries.
 var tq1Form = &RawForm{
 	Get: func(t *SubBlock, block []byte, n int) {
-		for i := range t.U {
+		for i := 0; i < SubBlockK; i += 8 {
 			at, digit := digitPlace(n*SubBlockK + i)
-			t.U[i] = uint8(uint16(block[at]*powers3[digit]) * 3 >> 8)
+			if at < 48 {
+				x := binary.LittleEndian.Uint64(block[at:])
+				binary.LittleEndian.PutUint64(t.U[i:], digits3(x, digit))
+				continue
+			}
+			x := uint64(binary.LittleEndian.Uint32(block[at:]))
+			binary.LittleEndian.PutUint64(t.U[i:], digits3(x, digit)|digits3(x, digit+1)<<32)
 		}
 	},
 	// Put collects the digits as numbers first, and makes them fractions when all are there.

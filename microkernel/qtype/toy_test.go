@@ -20,7 +20,7 @@ func init() {
 		Name: "toy6", Block: 64, Bytes: 4 + 4 + 32 + 16, BlockScales: []int{0, 2},
 		Subs: qtype.NibbleSubs, SubK: 16,
 		SubRaw: qtype.SubLayout{At: 4, Bytes: 4, Most: 15,
-			Get: func(p []byte, n int) [2]uint8 { return [2]uint8{p[2*n], p[2*n+1]} },
+			Get: func(p []byte, n int) (a, b uint8) { return p[2*n], p[2*n+1] },
 			Put: func(p []byte, n int, s [2]uint8) { p[2*n], p[2*n+1] = s[0], s[1] }},
 		Fields: []qtype.BitField{{At: 8, Bits: 4, Run: 32}, {At: 40, Bits: 2, Run: 16}},
 	})

@@ -13,9 +13,10 @@ import (
 // worth its rounding. What they were seen to bring lies far from it: 0.8 and less, or 1.7 and more.
 const attendGain = 1.3
 
-// attendStepLoss is the least part of float32's rate on single tokens that such a dot product
-// keeps. Tiles of which one row is used were seen to keep 0.4 of it.
-const attendStepLoss = 0.95
+// attendStepLoss is the least part of float32's rate on single tokens, from the cache, that such a
+// dot product keeps. Tiles of which one row was used kept 0.4 of it and dpbf16 0.5 to 0.6; the
+// multiply-adds that stand for tiles keep all of it at rest, and 0.8 of it in a bad minute.
+const attendStepLoss = 0.75
 
 // attention is what a plan's attention adds up by: what was asked for, else the fastest that is
 // worth its rounding, else float32.
@@ -55,9 +56,10 @@ func (h host) workers() []microkernel.ISA { return append([]microkernel.ISA{h.is
 
 // mayRound says that attention may round on its way: that products do already, and the CPU has
 // something else than float32. Where all weights are multiplied in float32, or the cache is
-// float32, somebody wants it exact.
+// float32, somebody wants it exact. The rates are those of half precision: where values of q8_0
+// have to be scaled and rounded one by one, single tokens lose.
 func (h host) mayRound(kv microkernel.KVType, paths []microkernel.Compute) bool {
-	return kv != microkernel.KVF32 && slices.ContainsFunc(paths, func(c microkernel.Compute) bool {
+	return kv == microkernel.KVF16 && slices.ContainsFunc(paths, func(c microkernel.Compute) bool {
 		return c != microkernel.ComputeF32
 	}) && slices.ContainsFunc(microkernel.AttentionDots(), func(d microkernel.AttentionDot) bool {
 		return d != microkernel.AttendF32 && h.isa.Generates() && d.On(h.isa, h.features)

@@ -15,10 +15,10 @@ import (
 func TestDefaultAttention(t *testing.T) {
 	slow := map[string]float64{"f32": 200e9, "dpbf16": 120e9, "tdpbf16": 250e9}
 	quick := map[string]float64{"f32": 200e9, "dpbf16": 330e9, "tdpbf16": 800e9, "f32-step": 100e9,
-		"dpbf16-step": 120e9, "tdpbf16-step": 96e9}
+		"dpbf16-step": 120e9, "tdpbf16-step": 80e9}
 	pairs := map[string]float64{"f32": 200e9, "dpbf16": 330e9, "f32-step": 100e9, "dpbf16-step": 120e9}
 	lame := maps.Clone(quick)
-	lame["tdpbf16-step"], lame["dpbf16-step"] = 60e9, 94e9
+	lame["tdpbf16-step"], lame["dpbf16-step"] = 60e9, 70e9
 	halfKnown := maps.Clone(quick)
 	delete(halfKnown, "tdpbf16-step")
 	delete(halfKnown, "dpbf16-step")
@@ -29,7 +29,8 @@ func TestDefaultAttention(t *testing.T) {
 		want  microkernel.AttentionDot
 	}{
 		"quick tiles":      {quick, "q8_0", Options{}, microkernel.AttendTDPBF16},
-		"quick pairs":      {pairs, "q8_0", Options{KV: "q8_0"}, microkernel.AttendDPBF16},
+		"quick pairs":      {pairs, "q8_0", Options{}, microkernel.AttendDPBF16},
+		"scaled cache":     {quick, "q8_0", Options{KV: "q8_0"}, microkernel.AttendF32},
 		"slow steps":       {lame, "q8_0", Options{}, microkernel.AttendF32},
 		"steps not known":  {halfKnown, "q8_0", Options{}, microkernel.AttendF32},
 		"slow":             {slow, "q8_0", Options{}, microkernel.AttendF32},

@@ -1,7 +1,6 @@
 package calibrate
 
 import (
-	"iter"
 	"math"
 	"time"
 	"unsafe"
@@ -12,9 +11,8 @@ import (
 )
 
 // What attention is measured on: the query heads of some tokens that share a KV head, as a chunk of
-// a prompt has them, or one head of one token, the fewest rows that generation has and what tiles
-// like least, over blocks of half precision that fit a second-level cache. A call takes some 100
-// microseconds, or less.
+// a prompt has them, or one head of one token, the fewest rows that generation has, over blocks of
+// half precision that fit a second-level cache. A call takes some 100 microseconds, or less.
 const (
 	attendDim    = 128
 	attendGroup  = 4
@@ -24,46 +22,48 @@ const (
 )
 
 // attendFigures are the attention of the first worker by each dot product that this CPU has; none
-// where there is nothing to choose, or no generated code to choose between.
+// where there is nothing to choose, or no generated code to choose between. Those of single tokens
+// come first and follow each other: they are compared with each other, and tiles leave a slower
+// clock behind.
 func (b *bench) attendFigures(isa microkernel.ISA, window time.Duration) (out []*figure, err error) {
-	layout := microkernel.KVLayout{HeadDim: attendDim, Elem: microkernel.KVF16}
 	if !isa.Generates() {
 		return nil, nil
 	}
-	for _, d := range microkernel.AttentionDots() {
-		if !d.On(isa, microkernel.Host()) {
-			continue
-		}
-		layout := layout.For(d)
-		a, err := microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: d})
-		if err != nil {
-			return nil, err
-		}
-		if !a.Native() {
-			return nil, nil
-		}
-		for typ, rows := range attendTests(d) {
-			work, err := b.attendWork(a, layout, isa, rows, window)
+	for _, test := range attendTests {
+		for _, d := range microkernel.AttentionDots() {
+			if !d.On(isa, microkernel.Host()) {
+				continue
+			}
+			layout := microkernel.KVLayout{HeadDim: attendDim, Elem: microkernel.KVF16}.For(d)
+			a, err := microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: d})
+			if err != nil {
+				return nil, err
+			}
+			if !a.Native() {
+				return nil, nil
+			}
+			work, err := b.attendWork(a, layout, isa, test.rows, window)
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, &figure{workers: firstWorkers(1), work: work, ceiling: profiles.Ceiling{
-				Kind: profiles.Compute, ISA: isa.String(), Type: typ, PUs: 1,
+				Kind: profiles.Compute, ISA: isa.String(), Type: test.typ(d), PUs: 1,
 				CPUs: b.pusOf(firstWorkers(1)), Figure: profiles.Figure{Unit: "FLOP/s"}}})
 		}
 	}
-	if len(out) < 4 {
+	if len(out) <= len(attendTests) {
 		return nil, nil
 	}
 	return out, nil
 }
 
 // attendTests are the types of its figures, and the tokens of a job and their query heads.
-func attendTests(d microkernel.AttentionDot) iter.Seq2[string, [2]int] {
-	return func(yield func(string, [2]int) bool) {
-		_ = yield(profiles.AttendType(d), [2]int{attendTokens, attendGroup}) &&
-			yield(profiles.AttendStepType(d), [2]int{1, 1})
-	}
+var attendTests = []struct {
+	typ  func(microkernel.AttentionDot) string
+	rows [2]int
+}{
+	{profiles.AttendStepType, [2]int{1, 1}},
+	{profiles.AttendType, [2]int{attendTokens, attendGroup}},
 }
 
 // attendWork makes the memory of a job of so many tokens and query heads, and calls of it.

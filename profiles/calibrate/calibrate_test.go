@@ -170,9 +170,11 @@ func TestRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if dots := microkernel.AttentionDots(); a.Native() && dots[1].On(isa, microkernel.Host()) {
-		for _, d := range dots {
-			if d.On(isa, microkernel.Host()) {
-				want = append(want, profiles.AttendType(d), profiles.AttendStepType(d))
+		for _, typeOf := range []func(microkernel.AttentionDot) string{profiles.AttendStepType, profiles.AttendType} {
+			for _, d := range dots {
+				if d.On(isa, microkernel.Host()) {
+					want = append(want, typeOf(d))
+				}
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package pack
 
 import (
 	"encoding/binary"
-	"slices"
 	"unsafe"
 
 	"sandwich/microkernel/qtype"
@@ -14,39 +13,49 @@ import (
 // in no cache every store would wait for it, while a copy writes line after line.
 const roomBytes = 8 << 10
 
+// Packer packs the rows of a weight type. It belongs to one thread.
+type Packer struct {
+	d      *qtype.Desc
+	blocks *blocks // nil: plain floats
+}
+
+// For is a packer of a type.
+func For(d *qtype.Desc) *Packer {
+	p := &Packer{d: d}
+	if d.Float == qtype.None {
+		p.blocks = newBlocks(d)
+	}
+	return p
+}
+
 // Panel packs the rows of up to PanelWidth columns, rowStride bytes apart and k elements long, into
 // a panel of the layout that microkernel.Layout documents. It writes all of the panel up to k.
-func Panel(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
+func (p *Packer) Panel(panel, src []byte, rowStride, columns, k int) {
 	var room [roomBytes]byte
-	block := d.PanelBytes() // of d.Block elements of all columns
+	block := p.d.PanelBytes() // of d.Block elements of all columns
 	blocks := len(room) / block
 	if blocks == 0 { // of no type that there is
-		packBlocks(d, panel, src, rowStride, columns, k)
+		p.pack(panel, src, rowStride, columns, k)
 		return
 	}
-	for k0, step := 0, blocks*d.Block; k0 < k; k0 += step {
+	for k0, step := 0, blocks*p.d.Block; k0 < k; k0 += step {
 		part := room[:min(blocks*block, len(panel))]
-		packBlocks(d, part, src[k0/d.Block*d.Bytes:], rowStride, columns, min(step, k-k0))
+		p.pack(part, src[k0/p.d.Block*p.d.Bytes:], rowStride, columns, min(step, k-k0))
 		panel = panel[copy(panel, part):]
 	}
 }
 
-// packBlocks is Panel for a room that a cache holds. Two layouts are packed faster than sub-block
-// by sub-block.
-func packBlocks(d *qtype.Desc, panel, src []byte, rowStride, columns, k int) {
-	switch {
-	case d.Float == qtype.Single:
+// pack is Panel for a room that a cache holds.
+func (p *Packer) pack(panel, src []byte, rowStride, columns, k int) {
+	switch p.d.Float {
+	case qtype.Single:
 		packWords(panel, src, rowStride, columns, k)
-	case d.Float == qtype.Half:
+	case qtype.Half:
 		packElements[uint16](panel, src, rowStride, columns, k)
-	case d.Float == qtype.Brain:
+	case qtype.Brain:
 		packPairs(panel, src, rowStride, columns, k)
-	case d.Block == qtype.SubBlockK && d.Signed && d.Bytes == q8Row:
-		packQ8(d, panel, src, rowStride, columns, k)
-	case d.Block == qtype.SubBlockK && slices.Equal(d.Fields, q4Fields) && d.Bytes == q4Row:
-		packQ4(d, panel, src, rowStride, columns, k)
 	default:
-		packSubBlocks(d, panel, src, rowStride, columns, k)
+		p.blocks.pack(panel, src, rowStride, columns, k)
 	}
 }
 
@@ -73,7 +82,7 @@ func packElements[T uint16 | uint32](panel, src []byte, rowStride, columns, k in
 // packWords is packElements for words of 32 bits, sixteen of a row and with that one line of it at
 // a time.
 func packWords(panel, src []byte, rowStride, columns, k int) {
-	const strip, line = 16, 4 * qtype.PanelWidth
+	const strip = 16
 	whole := k / strip * strip
 	if columns < qtype.PanelWidth {
 		clear(panel)

@@ -62,26 +62,46 @@ func TestAttentionDotNeedsItsCPU(t *testing.T) {
 	}
 }
 
+// TestRoundedCacheAllocates: a token is stored without a word on the heap, whatever its head.
+func TestRoundedCacheAllocates(t *testing.T) {
+	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
+		if !v.native {
+			return
+		}
+		l := KVLayout{HeadDim: 130, Elem: KVF16}.For(AttendDPBF16)
+		block := make([]byte, l.KBytes()+l.VBytes())
+		x := make([]float32, l.HeadDim)
+		k := unsafe.Pointer(&block[0])
+		if n := testing.AllocsPerRun(10, func() {
+			v.StoreK(l, k, 7, p0(x), 1, 0)
+			v.StoreV(l, unsafe.Add(k, l.KBytes()), 7, p0(x), 1, 0)
+		}); n > 0 {
+			t.Errorf("%g allocations", n)
+		}
+	})
+}
+
 // TestRoundedCache: what a cache for dot products stores is bfloat16, and that exactly, wherever
 // half precision reaches.
 func TestRoundedCache(t *testing.T) {
 	eachVec(t, func(t *testing.T, v *Vec, rng *rand.Rand) {
-		l := KVLayout{HeadDim: 50, Elem: KVF16}.For(AttendDPBF16)
-		block := make([]byte, l.KBytes()+l.VBytes())
-		x := make([]float32, 3*60)
+		dims := []int{1, 50, 64, 128, 145}[rng.IntN(5)]
+		l, stride := KVLayout{HeadDim: dims, Elem: KVF16}.For(AttendDPBF16), dims+10
+		block := guarded[byte](t, l.KBytes()+l.VBytes())
+		x := make([]float32, 3*stride)
 		draw(rng, x, ordinary)
 		k := unsafe.Pointer(&block[0])
-		v.StoreK(l, k, 7, p0(x), 3, 60)
-		v.StoreV(l, unsafe.Add(k, l.KBytes()), 7, p0(x), 3, 60)
+		v.StoreK(l, k, 7, p0(x), 3, stride)
+		v.StoreV(l, unsafe.Add(k, l.KBytes()), 7, p0(x), 3, stride)
 		for token := range 3 {
 			for d := range l.HeadDim {
-				want := plain.FromBF16(plain.RoundBF16(x[token*60+d]))
+				want := plain.FromBF16(plain.RoundBF16(x[token*stride+d]))
 				if abs := math.Abs(float64(want)); abs < 0x1p-16 {
 					continue // fewer bits in half precision
 				}
 				gotK, gotV := l.getK(k, 7+token, d), l.getV(unsafe.Add(k, l.KBytes()), 7+token, d)
 				if gotK != want || gotV != want {
-					t.Fatalf("%g is stored as %g and %g, want %g", x[token*60+d], gotK, gotV, want)
+					t.Fatalf("%g is stored as %g and %g, want %g", x[token*stride+d], gotK, gotV, want)
 				}
 			}
 		}

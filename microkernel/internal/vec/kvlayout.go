@@ -94,10 +94,25 @@ func (l KVLayout) roundEach(x *float32, tokens, stride int, store func(token int
 	}
 }
 
-// unrounded stores what it is given.
-func (l KVLayout) unrounded() KVLayout {
-	l.Rounded = false
-	return l
+// roundPiece is how many dimensions are rounded at a time.
+const roundPiece = 64
+
+// storeRounded stores a vector of some dimensions, rounded to bfloat16, from dst on, where every
+// roundPiece of them are `step` bytes further on. It is called for each token and KV head: nothing
+// of it may be on the heap.
+func (v *Vec) storeRounded(store vecgen.Kernel, dst unsafe.Pointer, step int, x *float32, dims int) {
+	var words [roundPiece / 2]uint32
+	var wide [roundPiece / 2]uint64
+	for d := 0; d < dims; d += roundPiece {
+		n := min(roundPiece, dims-d)
+		v.roundRowBF16(at(x, d), n, unsafe.Pointer(&words[0]))
+		for i, w := range words[:(n+1)/2] {
+			wide[i] = uint64(w)<<16&0xFFFF0000 | uint64(w&0xFFFF0000)<<32
+		}
+		args := vecgen.Args{P: [10]unsafe.Pointer{unsafe.Add(dst, d/roundPiece*step), unsafe.Pointer(&wide[0])},
+			N: [6]int{n, 1}}
+		v.call(store, &args)
+	}
 }
 
 const maxKVDim = 1024
@@ -149,8 +164,14 @@ func (v *Vec) StoreK(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 	case l.Elem == KVQ8:
 		v.storeQ8(l, block, pos, x, tokens, stride, l.kIndex)
 		return
+	case l.Rounded && v.native:
+		for t := range tokens {
+			v.storeRounded(vecgen.StoreK16, unsafe.Add(block, 2*l.kIndex(pos+t, 0)), 2*lanes*roundPiece,
+				at(x, t*stride), l.HeadDim)
+		}
+		return
 	case l.Rounded:
-		l.roundEach(x, tokens, stride, func(t int, x *float32) { v.StoreK(l.unrounded(), block, pos+t, x, 1, 0) })
+		l.roundEach(x, tokens, stride, func(t int, x *float32) { refStoreK(l, block, pos+t, x, 1, 0) })
 		return
 	}
 	if !v.native || l.Elem != KVF16 {
@@ -172,8 +193,14 @@ func (v *Vec) StoreV(l KVLayout, block unsafe.Pointer, pos int, x *float32, toke
 	case l.Elem == KVQ8:
 		v.storeQ8(l, block, pos, x, tokens, stride, l.vIndex)
 		return
+	case l.Rounded && v.native:
+		for t := range tokens {
+			v.storeRounded(vecgen.StoreV16, unsafe.Add(block, 2*l.vIndex(pos+t, 0)), l.vPanelBytes()*roundPiece/lanes,
+				at(x, t*stride), l.HeadDim)
+		}
+		return
 	case l.Rounded:
-		l.roundEach(x, tokens, stride, func(t int, x *float32) { v.StoreV(l.unrounded(), block, pos+t, x, 1, 0) })
+		l.roundEach(x, tokens, stride, func(t int, x *float32) { refStoreV(l, block, pos+t, x, 1, 0) })
 		return
 	}
 	if !v.native || l.Elem != KVF16 {

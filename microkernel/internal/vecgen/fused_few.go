@@ -91,8 +91,10 @@ func (g *fused) roundChained() {
 	g.setF(g.v(leastReg), leastChance)
 	for i := range g.Rows * positions / group {
 		x, at := g.v(i%8), asm.At(scrReg, scrP+4*group*i)
-		g.chances(x, at)
-		g.roundInPlace(x)
+		g.isChance(at)
+		g.I(asm.VCVTNE2PS2BF16, x, x, at)
+		g.I(asm.VPMOVZXWD, x, x.Y())
+		g.I(asm.VPSLLD, x.KZ(asm.K1), x, asm.Imm(16))
 		g.I(asm.VMOVUPS, at, x)
 	}
 }
@@ -100,10 +102,15 @@ func (g *fused) roundChained() {
 // leastReg has leastChance in each lane while probabilities are rounded.
 const leastReg = 8
 
-// chances loads probabilities, small ones as zeros.
-func (g *fused) chances(x asm.Vec, at asm.Mem) {
+// isChance makes K1 the mask of probabilities that are not too small.
+func (g *fused) isChance(at asm.Mem) {
 	const notAbove = 10 // true for what is no number
 	g.I(asm.VCMPPSK, asm.K1, g.v(leastReg), at, asm.Imm(notAbove))
+}
+
+// chances loads probabilities, small ones as zeros.
+func (g *fused) chances(x asm.Vec, at asm.Mem) {
+	g.isChance(at)
 	g.I(asm.VMOVUPS, x.KZ(asm.K1), at)
 }
 

@@ -324,7 +324,9 @@ func (g *fused) pairLines() int {
 
 // roundRows rounds the probabilities of all rows to bfloat16.
 func (g *fused) roundRows() {
-	g.setF(g.v(leastReg), leastChance)
+	if g.Dot == TDPBF16 {
+		g.setF(g.v(leastReg), leastChance)
+	}
 	for r := range g.Rows {
 		for half := range 2 {
 			at, x := scrP+r*rowP+half*roundedRow, g.v((2*r+half)%8)
