@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"sandwich/cmd/sandwich/internal/show"
 )
 
 // embedFlags are what embed asks for beside the session.
@@ -141,6 +143,9 @@ func (f *embedFlags) read(in io.Reader, texts []string) ([]string, error) {
 }
 
 func (a *embedded) print(out io.Writer, format string) error {
+	if format == "f32" {
+		out = show.Raw(out)
+	}
 	w := bufio.NewWriter(out)
 	switch format {
 	case "json":

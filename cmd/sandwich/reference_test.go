@@ -128,6 +128,44 @@ func TestGenerateByContext(t *testing.T) {
 	}
 }
 
+// TestEmbedToAPipe: the numbers of embed --format f32 are the file's that it is sent to, byte by
+// byte.
+func TestEmbedToAPipe(t *testing.T) {
+	root := referenceFolder(t, "parity2")
+	var ref struct {
+		Model     string
+		Sequences []struct {
+			Tokens []int32
+			Pooled struct{ File string }
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, "ref", "bert-cls.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &ref); err != nil {
+		t.Fatal(err)
+	}
+	for _, seq := range ref.Sequences {
+		want, err := os.ReadFile(filepath.Join(root, seq.Pooled.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := exec.Command("sandwich", "embed", "--model", filepath.Join(root, ref.Model), "--tokens",
+			joinTokens(seq.Tokens), "--raw", "--compute", "f32", "--kv", "f32", "--format", "f32").Output()
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("%d bytes, want %d: %v", len(got), len(want), err)
+		}
+		for i := 0; i < len(want); i += 4 {
+			a := math.Float32frombits(binary.LittleEndian.Uint32(got[i:]))
+			b := math.Float32frombits(binary.LittleEndian.Uint32(want[i:]))
+			if d := math.Abs(float64(a - b)); !(d <= 5e-5) {
+				t.Fatalf("number %d is %v, want %v", i/4, a, b)
+			}
+		}
+	}
+}
+
 func joinTokens(ids []int32) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {

@@ -109,6 +109,11 @@ func parsePart(header, data []byte) (*File, error) {
 // readPreamble reads magic, version and the two counts.
 func readPreamble(c *cursor) (nTensors uint64, nKeys int) {
 	if len(c.data) < 4 || !bytes.Equal(c.data[:4], []byte(magic)) {
+		if len(c.data) > 0 && c.data[0] == '{' {
+			c.err = fmt.Errorf("this is JSON, which is %w: a model is a GGUF file, and of a Hugging Face config.json "+
+				"only `sandwich tune` and `sandwich tree` take the shapes", ErrUnsupported)
+			return 0, 0
+		}
 		c.fail(ErrDamaged, 0, "a GGUF file begins with %q, this one with %q", magic, c.data[:min(4, len(c.data))])
 		return 0, 0
 	}

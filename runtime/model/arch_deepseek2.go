@@ -17,6 +17,11 @@ func init() {
 			c.Experts.Dense = m.CountOr("leading_dense_block_count", 1<<10)
 			c.Experts.Shared = c.Experts.FFN * m.CountOr("expert_shared_count", 1<<8)
 			c.Gating = m.gating()
+			m.predicting(c)
+			if m.hasFloat("attention.temperature_scale") {
+				m.fail("%s, queries that grow with the position, is %w in a deepseek2 model",
+					m.key("attention.temperature_scale"), ErrUnsupported)
+			}
 			if c.Yarn != nil && m.hasFloat("rope.scaling.yarn_log_multiplier") {
 				c.Yarn.Log = m.PositiveOr("rope.scaling.yarn_log_multiplier", 0) / deepseekLog
 			}

@@ -67,6 +67,7 @@ func (c Config) keeperOf(layer int) int {
 // (Gemma 3n, 2025); in the large ones experts work beside the feed-forward.
 func gemma4(b *Builder) {
 	far := b.Rope(Rope{Neox: true})
+	far.Factors.Data = proportional(far.Dim)
 	near := b.Rope(Rope{Base: b.Windows.Base, Neox: true, Dim: b.Windows.RopeDim, Gain: b.RopeGain})
 	b.Embed(b.rootOfHidden()) // X [T, hidden]
 	if b.Inputs > 0 {
@@ -106,6 +107,19 @@ func gemma4(b *Builder) {
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]
 	b.Cap(b.Scales.LogitCap)
+}
+
+// proportional are the divisors of the angles of layers without a window: of dim/2 pairs a quarter
+// turns, by angles as if all did.
+func proportional(dim int) []float32 {
+	const still = 1e30 // as converters write it
+	out := make([]float32, dim/2)
+	for i := range out {
+		if out[i] = 1; i >= dim/8 {
+			out[i] = still
+		}
+	}
+	return out
 }
 
 // inputs makes each layer's own input of X: Inputs [T, layers*inputs].

@@ -4,13 +4,19 @@ import "sandwich/runtime/gguf"
 
 func init() {
 	Register(Architecture{Name: "glm4", Decoder: glm4, Vocabulary: glmVocabulary, HF: []string{"glm4"},
+		Read: func(m *Metadata, c *Config) {
+			m.predicting(c)
+			list, _ := m.source.Ints(m.key("rope.dimension_sections"))
+			c.Axes = len(list) > 1 && list[0] > 0 && list[1] > 0
+			m.sections(c)
+		},
 		Knows: []string{"biases"}, ReadHF: func(h *HF, c *Config) error { h.partly(c); return nil }})
 }
 
 // glm4 is the GLM-4 of 2025 (Zeng et al.: ChatGLM, 2024, with norms behind the blocks): half of
 // each head rotates.
 func glm4(b *Builder) {
-	rope := b.Rope(Rope{})
+	rope := b.Rope(Rope{Neox: b.Axes})
 	b.Embed(1) // X [T, hidden]
 	for range b.Layers() {
 		b.Norm("attn_norm") // H [T, hidden]

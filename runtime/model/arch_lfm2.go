@@ -9,7 +9,10 @@ import (
 func init() {
 	Register(Architecture{Name: "lfm2", Decoder: lfm2, Vocabulary: lfm2Vocabulary,
 		HF: []string{"lfm2"}, ReadHF: (*HF).lfm2,
-		Read: func(m *Metadata, c *Config) { c.Recurrence.Conv = m.Size("shortconv.l_cache", maxConv) },
+		Read: func(m *Metadata, c *Config) {
+			c.Recurrence.Conv = m.Size("shortconv.l_cache", maxConv)
+			c.Windows.Size = m.CountOr("attention.sliding_window", 1<<26)
+		},
 		Check: func(c Config) error {
 			if c.Recurrence.Conv < 2 {
 				return fmt.Errorf("a convolution of %d positions has no state: the file is damaged", c.Recurrence.Conv)
@@ -31,8 +34,8 @@ func lfm2(b *Builder) {
 		} else {
 			b.QKV(IfPresent) // Q [T, heads*headDim], K and V [T, kvHeads*headDim]
 			b.Rotate(Rotation{Rope: rope, QNorm: "attn_q_norm", KNorm: "attn_k_norm"})
-			b.Attend(Attn{Scale: b.HeadScale()}) // Att [T, heads*headDim]
-			b.AttnOut()                          // Y [T, hidden]
+			b.Attend(Attn{Scale: b.HeadScale(), Window: b.Windows.Size}) // Att [T, heads*headDim]
+			b.AttnOut()                                                  // Y [T, hidden]
 		}
 		b.Norm("ffn_norm") // H [T, hidden]
 		b.FFN(SwiGLU)      // Gate [T, ffn], Y [T, hidden]

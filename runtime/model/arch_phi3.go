@@ -1,9 +1,13 @@
 package model
 
-import "cmp"
+import (
+	"cmp"
+
+	"sandwich/runtime/gguf"
+)
 
 func init() {
-	Register(Architecture{Name: "phi3", Decoder: phi3, Vocabulary: llamaVocabulary,
+	Register(Architecture{Name: "phi3", Decoder: phi3, Vocabulary: phi3Vocabulary,
 		HF: []string{"phi3"}, Knows: []string{"windows", "longrope"},
 		ReadHF: func(h *HF, c *Config) error {
 			h.partly(c)
@@ -32,4 +36,10 @@ func phi3(b *Builder) {
 	}
 	b.Norm("output_norm") // H [T, hidden]
 	b.Head(1)             // Logits [wanted rows, vocab]
+}
+
+// phi3Vocabulary is llama's with the tokens of Phi-3's chats.
+func phi3Vocabulary(w *gguf.Writer, tokens int) {
+	spm{special: []string{"<unk>", "<s>", "</s>", "<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>",
+		"<|user|>"}, unknown: 0, bos: 1, eos: 3, template: chatPhi3}.write(w, tokens)
 }

@@ -17,6 +17,7 @@ type Config struct {
 	RopeDim    int         // leading dimensions of a head that rotate; 0: all
 	RopeScale  float64     // of positions (linear scaling); 0: 1
 	RopeGain   float64     // of the rotation's cosines and sines, beside that of Yarn; 0: 1
+	Axes       bool        // the rotation has several, in text equal, and turns halves of a head
 	NoRope     bool        // layers know no positions
 	RopeRule   string      // another rule of scaling by its name, which nothing here computes
 	Llama3     *Llama3Rope // frequency scaling of Llama 3.1 and later, or nil

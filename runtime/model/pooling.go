@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"sandwich/plans"
 	"sandwich/runtime/gguf"
@@ -232,6 +233,13 @@ func writePooling(w *gguf.Writer, c Config) {
 	kind := uint32(c.Pooling)
 	if c.Scoring.Count > 0 {
 		kind = poolRank
+	}
+	if n := c.Scoring.Count; n > 1 {
+		labels := make([]string, n)
+		for i := range labels {
+			labels[i] = strconv.Itoa(i)
+		}
+		w.SetStrings(key("classifier.output_labels"), labels)
 	}
 	w.SetUint32(key("pooling_type"), kind)
 	if c.Both {

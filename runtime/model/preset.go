@@ -220,7 +220,7 @@ var families = map[string]func(*Config){
 	"smollm3":  func(c *Config) { c.Tied, c.RopeBase = true, 5e6 },
 	"granite":  func(c *Config) { c.Tied, c.Scales = true, graniteScales },
 	"granitemoe": func(c *Config) {
-		c.Tied, c.Scales, c.Experts = true, graniteScales, Experts{Count: 8, Used: 3, FFN: 256, Shared: 512}
+		c.Tied, c.Scales, c.Experts = true, graniteScales, Experts{Count: 8, Used: 3, FFN: c.FFN, Shared: 512}
 	},
 	"olmo2": func(c *Config) { c.RopeBase = 5e5 },
 	"olmo3": func(c *Config) {

@@ -109,6 +109,9 @@ func (m *Metadata) predicting(c *Config) {
 	if len(c.KVHeadsOf) > c.Layers {
 		c.KVHeadsOf = c.KVHeadsOf[:c.Layers]
 	}
+	if len(c.FFNOf) > c.Layers {
+		c.FFNOf = c.FFNOf[:c.Layers]
+	}
 	if r := &c.Recurrence; len(r.Layers) > c.Layers {
 		r.Layers = r.Layers[:c.Layers]
 	}

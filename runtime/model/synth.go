@@ -186,7 +186,7 @@ func writeLayers(w keyWriter, c Config, key func(string) string) {
 		{"rope.dimension_count_swa", c.Windows.RopeDim}, {"attention.shared_kv_layers", c.SharedKV},
 		{"embedding_length_per_layer_input", c.Inputs}, {"interleave_moe_layer_step", c.Experts.Every},
 		{"leading_dense_block_count", c.Experts.Dense}} {
-		if s.value != 0 {
+		if s.value != 0 || s.name == "embedding_length_per_layer_input" && c.Arch == "gemma4" {
 			w.SetUint32(key(s.name), uint32(s.value))
 		}
 	}

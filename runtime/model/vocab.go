@@ -246,6 +246,10 @@ const (
 	chatGLM = `[gMASK]<sop>{% for message in messages %}<|{{ message['role'] }}|>
 {{ message['content'] }}{% endfor %}{% if add_generation_prompt %}<|assistant|>
 {% endif %}`
+	chatPhi3 = `{% for message in messages %}<|{{ message['role'] }}|>
+{{ message['content'] }}<|end|>
+{% endfor %}{% if add_generation_prompt %}<|assistant|>
+{% endif %}`
 	chatPlain = `{{ bos_token }}{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}
 {% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`
 )

@@ -35,6 +35,9 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, dst []int32, text string,
 			sc.made(1, len(dst))
 		}
 		text = text[at+n:]
+		if token >= 0 && t.attrs[token]&attrStrips != 0 {
+			text = strings.TrimLeft(text, " \t\n\v\f\r")
+		}
 	}
 	if o.AddSpecial && t.addEOS {
 		dst = append(dst, t.eos)

@@ -28,6 +28,7 @@ const (
 	keyAddEOS   = "tokenizer.ggml.add_eos_token"
 	keyAddSpace = "tokenizer.ggml.add_space_prefix"
 	keyTemplate = "tokenizer.chat_template"
+	keyName     = "general.name"
 
 	keyFirst        = "tokenizer.ggml.cls_token_id"
 	keySeparator    = "tokenizer.ggml.seperator_token_id"
@@ -48,6 +49,7 @@ const (
 	attrControl                  // steers the model; recognized in text only on request
 	attrUser                     // added after training; recognized in text always
 	attrByte                     // byte fallback, spelled <0xXX>
+	attrStrips                   // takes the spaces behind it in a text with it
 
 	// attrSpecial are the tokens that text spells out whole and merging never produces.
 	attrSpecial = attrUnknown | attrControl | attrUser

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"sandwich/runtime/toolcall"
@@ -103,6 +104,7 @@ func New(meta Metadata) (*Tokenizer, error) {
 	t.readPair(meta)
 	t.widest = t.measure()
 	t.fillMatchers(texts)
+	t.readStrips(meta, texts)
 	t.readChat(meta)
 	return t, nil
 }
@@ -205,6 +207,21 @@ func (t *Tokenizer) fillMatchers(texts []string) {
 		}
 		if t.attrs[id]&attrUser != 0 && t.attrs[id]&(attrControl|attrUnknown) == 0 {
 			t.user.add(text, int32(id))
+		}
+	}
+}
+
+// readStrips marks the special tokens of Phi-3 that take the spaces behind them with them. No key
+// of a file says it: llama.cpp goes by the model's name, too.
+func (t *Tokenizer) readStrips(meta Metadata, texts []string) {
+	name, _ := meta.String(keyName)
+	if name = strings.ToLower(name); !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
+		return
+	}
+	for id, text := range texts {
+		keeps := text == "<unk>" || text == "<s>" || text == "<|endoftext|>"
+		if (t.attrs[id]&attrSpecial != 0 || text == "</s>") && !keeps {
+			t.attrs[id] |= attrStrips
 		}
 	}
 }
