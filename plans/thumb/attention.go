@@ -90,8 +90,8 @@ func bestAttention(r, steps profiles.AttendRates) microkernel.AttentionDot {
 func AttentionChoice(r, steps profiles.AttendRates) string {
 	best := bestAttention(r, steps)
 	if best == microkernel.AttendF32 {
-		return fmt.Sprintf("attention adds up in float32: nothing else is %g times as fast here on prompts, and no "+
-			"slower on single tokens", attendGain)
+		return fmt.Sprintf("attention adds up in float32: nothing else is %g times as fast here on prompts and keeps "+
+			"%g of its rate on single tokens", attendGain, attendStepLoss)
 	}
 	return fmt.Sprintf("%s, with rounding of its own (--attention f32 is exact)", r.Gain(best))
 }
