@@ -51,10 +51,10 @@ func BuildPlan(plan *plans.Plan) error {
 		isas = append(isas, c.ISA)
 	}
 	attention := make([]error, len(isas))
+	layout := microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV}.For(plan.Attention)
 	var beside sync.WaitGroup // while the products are built
 	for i, isa := range isas {
 		beside.Go(func() {
-			layout := microkernel.KVLayout{HeadDim: plan.Model.HeadDim, Elem: plan.KV}.For(plan.Attention)
 			_, attention[i] = microkernel.NewAttention(isa, layout, microkernel.AttentionForm{Dot: plan.Attention})
 		})
 	}

@@ -1,10 +1,6 @@
 package vecgen
 
-import (
-	"math/bits"
-
-	"sandwich/microkernel/internal/asm"
-)
+import "sandwich/microkernel/internal/asm"
 
 // The bits of tiles without tiles, for the few rows of a decode step, which would fill a tile by a
 // sixteenth. What TDPBF16PS adds up is multiply-adds of float32 (Intel SDM volume 2, TDPBF16PS):
@@ -130,14 +126,7 @@ func (g *fused) addChains(p product, row int, first bool) {
 
 // fewScores is scores by chains of even and odd dimensions.
 func (g *fused) fewScores() {
-	panel, columns := group*g.HeadDim*g.size(), g.columns()
-	g.Mov32(passes, asm.At(scrReg, scrLargest))
-	g.Add(passes, asm.Imm32(int32(group*columns-1)))
-	g.Shr(passes, uint8(bits.Len(uint(group*columns))-1))
-	g.Mov(bPtr, kReg)
-	g.Lea(outPtr, asm.At(scrReg, scrP))
-	g.loopPasses(func() {
-		p := product{columns: columns, panelStride: panel, rowStride: 4 * g.keyDims(), lines: g.linesPerTurn(columns)}
+	g.scorePasses(group*g.HeadDim*g.size(), 4*g.keyDims(), func(p product) {
 		g.Lea(aPtr, asm.At(scrReg, g.queriesAt()))
 		for from := 0; from < g.HeadDim; from += tileK {
 			p.scale = int8Scale{set: from / scaleDims}
@@ -145,8 +134,6 @@ func (g *fused) fewScores() {
 			g.overDims(p, min(tileK, g.HeadDim-from))
 			g.addChains(p, rowP, from == 0)
 		}
-		g.Add(outPtr, asm.Imm32(int32(64*columns)))
-		g.Add(bPtr, asm.Imm32(int32((columns-1)*panel)))
 	})
 }
 

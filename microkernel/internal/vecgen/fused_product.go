@@ -121,7 +121,26 @@ func (g *fused) loopPasses(pass func()) {
 // whole passes, one chain over the head dimension each, into scratch.
 func (g *fused) scores() {
 	steps := g.scoreSteps()
-	panel := group * steps * g.operand()
+	g.scorePasses(group*steps*g.operand(), 4*steps, func(p product) {
+		g.clear(p)
+		g.Mov(aPtr, qReg)
+		for first := 0; first < steps; first += g.sameScale() {
+			p.scale = int8Scale{set: first / scaleDims}
+			g.overDims(p, min(steps, first+g.sameScale())-first)
+		}
+		vectors := p.columns * g.parts
+		for r := range g.Rows {
+			for j := range vectors {
+				g.I(asm.VMOVUPS, asm.At(outPtr, r*rowP+j*g.v(0).Bytes()), g.v(r*vectors+j))
+			}
+		}
+	})
+}
+
+// scorePasses emits the passes over the panels of keys up to the last one that any row sees: bPtr
+// walks over the panels, which pass leaves behind the first one of its tile, and outPtr over the
+// scores in scratch.
+func (g *fused) scorePasses(panel, row int, pass func(p product)) {
 	columns := g.columns()
 	g.Mov32(passes, asm.At(scrReg, scrLargest))
 	g.Add(passes, asm.Imm32(int32(group*columns-1)))
@@ -129,19 +148,7 @@ func (g *fused) scores() {
 	g.Mov(bPtr, kReg)
 	g.Lea(outPtr, asm.At(scrReg, scrP))
 	g.loopPasses(func() {
-		p := product{columns: columns, panelStride: panel, rowStride: 4 * steps, lines: g.linesPerTurn(columns)}
-		g.clear(p)
-		g.Mov(aPtr, qReg)
-		for first := 0; first < steps; first += g.sameScale() {
-			p.scale = int8Scale{set: first / scaleDims}
-			g.overDims(p, min(steps, first+g.sameScale())-first)
-		}
-		vectors := columns * g.parts
-		for r := range g.Rows {
-			for j := range vectors {
-				g.I(asm.VMOVUPS, asm.At(outPtr, r*rowP+j*g.v(0).Bytes()), g.v(r*vectors+j))
-			}
-		}
+		pass(product{columns: columns, panelStride: panel, rowStride: row, lines: g.linesPerTurn(columns)})
 		g.Add(outPtr, asm.Imm32(int32(64*columns)))
 		g.Add(bPtr, asm.Imm32(int32((columns-1)*panel)))
 	})
