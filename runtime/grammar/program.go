@@ -11,6 +11,7 @@ type program struct {
 	tops    []topWay // by state
 	heavy   []int32  // states of many words (followed)
 	reached []reach  // by state; nil where nobody asks
+	open    []openAt // by state; nil where none is
 	bytes   int64    // that the states take, about
 }
 
@@ -142,6 +143,7 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 	}
 	b.prune()
 	b.findFree()
+	b.findOpen()
 	b.findReach()
 	b.pack()
 	b.start = start

@@ -1,8 +1,10 @@
 package grammar
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -50,6 +52,9 @@ func foreignVocab(n int, seed uint64) *Vocab {
 			w = w[:len(w)-r.IntN(len(w))]
 		}
 		text = append(text, w)
+	}
+	for _, n := range []int{31, 33, 40, 63, 65} {
+		text = append(text, bytes.Repeat([]byte(" "), n), []byte(strings.Repeat("ab", n/2)), []byte(strings.Repeat("é", n)))
 	}
 	return NewVocab(text, []int32{0})
 }
