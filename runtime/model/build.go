@@ -237,13 +237,14 @@ func (b *Builder) Rope(r Rope) *Rope {
 func (b *Builder) Local(base float64, neox bool) *Rope { return b.Rope(Rope{Base: base, Neox: neox}) }
 
 // Near is the configuration's rotation by the base of layers with a window, where that is another:
-// scaled as in the other layers.
+// scaled as in the other layers, unless Windows.Scale says how.
 func (b *Builder) Near(far *Rope) *Rope {
-	if b.Windows.Base == 0 || b.Windows.Base == far.Base {
+	base, scale := cmp.Or(b.Windows.Base, far.Base), cmp.Or(b.Windows.Scale, far.Scale)
+	if base == far.Base && scale == far.Scale {
 		return far
 	}
-	near := b.Rope(Rope{Neox: far.Neox})
-	near.Base = b.Windows.Base
+	near := b.Rope(Rope{Neox: far.Neox, Scale: scale})
+	near.Base = base
 	return near
 }
 
