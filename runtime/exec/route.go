@@ -52,8 +52,8 @@ func newRoutes(e model.Experts, rows int, at unsafe.Pointer) (r routes) {
 	}
 }
 
-// choose takes the best of a row's experts, best first; of equal ones the first. The bias counts for
-// the choice alone, and may be nil; the chosen's weights are their scores.
+// choose takes the best of a row's experts, best first; of equal ones the first. The bias counts
+// for the choice alone, and may be nil; the chosen's weights are their scores.
 func (r *routes) choose(row int, scores, bias []float32) {
 	choice, weight := r.choice[row*r.used:][:r.used], r.weight[row*r.used:][:r.used]
 	n := 0
@@ -132,8 +132,8 @@ func (r *routes) weighChosen(vec *microkernel.Vec, row int, logits []float32) {
 	}
 }
 
-// leastSum is what llama.cpp divides a row's weights by where their sum is less: the smallest normal
-// number of half precision. A bias can choose experts whose scores are all but nothing.
+// leastSum is what llama.cpp divides a row's weights by where their sum is less: the smallest
+// normal number of half precision. A bias can choose experts whose scores are all but nothing.
 const leastSum = 0x1p-14
 
 // weighAll makes scores of all logits, in their place, chooses by them with the bias, if there is
@@ -171,8 +171,8 @@ func (r *routes) weighAll(vec *microkernel.Vec, row int, logits []float32, by *m
 }
 
 // closeGroups leaves the scores of the best groups, by the sum of their best two with the bias, and
-// nobody chooses an expert of another (DeepSeek-V3, 2024, section 2.1.2). Of equal groups the first is
-// better.
+// nobody chooses an expert of another (DeepSeek-V3, 2024, section 2.1.2). Of equal groups the first
+// is better.
 func closeGroups(scores, bias []float32, groups, used int) {
 	n := len(scores) / groups
 	best := func(group int) float32 {
@@ -211,11 +211,8 @@ func closeGroups(scores, bias []float32, groups, used int) {
 // finish scales the weights of a row.
 func (r *routes) finish(row int, by *model.Router) {
 	weight := r.weight[row*r.used:][:r.used]
-	for i, expert := range r.choice[row*r.used:][:r.used] {
+	for i := range weight {
 		weight[i] *= by.Scale
-		if by.Gains != nil {
-			weight[i] *= by.Gains.Data[expert]
-		}
 	}
 }
 

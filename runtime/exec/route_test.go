@@ -106,8 +106,8 @@ func TestCloseGroups(t *testing.T) {
 }
 
 // TestWeights: a bias chooses experts and groups, and leaves no trace in the weights, also where
-// the scores are lost beside it; weights whose sum is below half precision's numbers are not blown up
-// to 1, as in llama.cpp. Groups count whatever the scores are.
+// the scores are lost beside it; weights whose sum is below half precision's numbers are not blown
+// up to 1, as in llama.cpp. Groups count whatever the scores are.
 func TestWeights(t *testing.T) {
 	vec, err := microkernel.NewVec(microkernel.Go)
 	if err != nil {
