@@ -211,11 +211,8 @@ func closeGroups(scores, bias []float32, groups, used int) {
 // finish scales the weights of a row.
 func (r *routes) finish(row int, by *model.Router) {
 	weight := r.weight[row*r.used:][:r.used]
-	for i, expert := range r.choice[row*r.used:][:r.used] {
+	for i := range weight {
 		weight[i] *= by.Scale
-		if by.Gains != nil {
-			weight[i] *= by.Gains.Data[expert]
-		}
 	}
 }
 

@@ -196,9 +196,13 @@ func (b *Builder) product(name string, o Op, products []Product) {
 		if p.Stack > 0 {
 			kind = OpExperts
 		}
-		b.m.Weights = append(b.m.Weights, Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
+		w := Weight{Name: b.name(p.Tensor + ".weight"), Role: p.Role, Layer: b.layer,
 			N: p.N, K: p.K, Stack: p.Stack, Row: p.Row, Rows: cmp.Or(p.Rows, p.N), Picks: p.Picks,
-			Of: [2]int{p.N, p.K}})
+			Of: [2]int{p.N, p.K}}
+		if p.Role != "router" { // what a router reads has scales of its own (gemma4)
+			w.Scale = b.vector(p.Tensor+".scale", w.Matrices(), IfPresent)
+		}
+		b.m.Weights = append(b.m.Weights, w)
 	}
 	b.op(kind, name, o)
 	if o.Outs[0] == BufY {
@@ -315,12 +319,12 @@ func (b *Builder) HeadBias(scale float32, bias Need) {
 		return
 	}
 	b.op(OpGather, "gather", Op{Scale: scale}) // Y [wanted rows, hidden]
-	tensor := headTensor
+	tensor, second := headTensor, b.vector("output.scale", 1, IfPresent)
 	if b.Tied {
-		tensor = embedTensor
+		tensor, second = embedTensor, nil
 	}
 	b.m.Weights = append(b.m.Weights, Weight{Name: tensor, Role: "head", Layer: outside, N: b.Vocab, K: b.Hidden,
-		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}})
+		Rows: b.Vocab, Of: [2]int{b.Vocab, b.Hidden}, Scale: second})
 	b.op(OpMatMul, "head", Op{In: BufY, Wanted: true, Outs: []Buf{BufLogits},
 		Bias: []*Vector{b.vector("output.bias", b.Vocab, bias)}, W: []int{len(b.m.Weights) - 1}})
 }
