@@ -45,7 +45,8 @@ type step struct {
 var mustRead = [several][]step{
 	starts: {{byteRange{' ', '!'}, starts}, {byteRange{'#', '['}, starts}, {byteRange{']', 0x7F}, starts},
 		{byteRange{0xC2, 0xDF}, one}, {byteRange{0xE0, 0xE0}, afterE0}, {byteRange{0xE1, 0xE1}, two},
-		{byteRange{0xE2, 0xE2}, afterE2}, {byteRange{0xE3, 0xEC}, two}, {byteRange{0xED, 0xED}, afterED}, {byteRange{0xEE, 0xEF}, two}, {byteRange{0xF0, 0xF0}, afterF0},
+		{byteRange{0xE2, 0xE2}, afterE2}, {byteRange{0xE3, 0xEC}, two}, {byteRange{0xED, 0xED}, afterED},
+		{byteRange{0xEE, 0xEF}, two}, {byteRange{0xF0, 0xF0}, afterF0},
 		{byteRange{0xF1, 0xF3}, three}, {byteRange{0xF4, 0xF4}, afterF4}},
 	one:       {{byteRange{0x80, 0xBF}, starts}},
 	two:       {{byteRange{0x80, 0xBF}, one}},
@@ -87,8 +88,8 @@ func (b *builder) findOpen() {
 		return
 	}
 	n := len(b.states)
-	o := &opener{builder: b, kinds: make([]kind, n), reads: make([]bool, n), run: make([]int32, n), total: make([]int32,
-		n), into: make([][]int32, n), from: make([][]int32, n), left: make([]int32, n)}
+	o := &opener{builder: b, kinds: make([]kind, n), reads: make([]bool, n), run: make([]int32, n),
+		total: make([]int32, n), into: make([][]int32, n), from: make([][]int32, n), left: make([]int32, n)}
 	o.findKinds()
 	o.link()
 	for lost := int32(-1); len(o.level)+len(o.next) > 0; lost++ {

@@ -63,7 +63,8 @@ func (v *Vocab) prepare(p *program) map[classes]*slice {
 	left := v.mostParted
 	for i := range p.free {
 		of := p.free[i].of
-		if p.free[i].idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice || out[of] != nil || len(out) > mostSlices {
+		if p.free[i].idle || bits.OnesCount64(of[0])+bits.OnesCount64(of[1]) < leastSlice || out[of] != nil ||
+			len(out) > mostSlices {
 			continue
 		}
 		s := v.parts(of)
