@@ -136,7 +136,9 @@ func (b *builder) link(root ruleID) (p *program, err error) {
 			return nil, refuse(b.rules[root].path, "nothing is found that satisfies it: not all of what a schema does "+
 				"not allow can be said")
 		}
-		return nil, refuse(b.rules[root].path, "nothing satisfies it")
+		e := refuse(b.rules[root].path, "nothing satisfies it")
+		e.none = true
+		return nil, e
 	}
 	if err := b.leftRecursion(); err != nil {
 		return nil, err
